@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* correlate.h - explains slow calls from a recorded stream. Pure: no I/O, no clock, no globals.
+ *
+ * The same input always gives the same incidents in the same order, so every answer can be
+ * replayed. Nothing is blamed without overlap: see correlate.c for how. */
+#pragma once
+
+#include <stddef.h>
+
+#include "model/accounting.h"
+#include "model/aggregate.h"
+#include "model/event.h"
+#include "model/incident.h"
+#include "model/sample.h"
+
+struct recording {
+	const struct event *events; /* in order of start */
+	size_t event_count;
+	const struct aggregate *aggregates; /* 5 s buckets in order of time; may be none */
+	size_t aggregate_count;
+	const struct host_sample *samples;
+	size_t sample_count;
+	const struct accounting *books; /* NULL: not known (published files) */
+	const char *node;
+};
+
+/* correlate_run - finds and explains the incidents of @rec, worst first.
+ * On success *ret is the caller's (free()), *ret_count its length. Returns 0 or -ENOMEM. */
+int correlate_run(const struct recording *rec, struct incident **ret, size_t *ret_count);

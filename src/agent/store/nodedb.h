@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb.h - the node's event store: a SQLite file with the published tables and ours.
+ *
+ * One writer (agent/store/writer.h owns the thread); readers open read-only and never change the
+ * file, whatever schema it has. SQL lives in this folder and in sql/; nobody else knows it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errinfo.h"
+#include "model/accounting.h"
+#include "model/aggregate.h"
+#include "model/event.h"
+#include "model/incident.h"
+#include "model/sample.h"
+#include "model/session.h"
+
+struct nodedb;
+
+#define NODEDB_SCHEMA	    11 /* PRAGMA user_version of files we write */
+#define NODEDB_SCHEMA_TEXT  "0.11"
+#define NODEDB_BUCKET_FINE  (5 * NS_PER_S)
+#define NODEDB_BUCKET_COARSE (60 * NS_PER_S)
+
+/* nodedb_open - open @path for writing, creating file and parent directory if needed.
+ * Refuses, leaving the file alone: not a database or damaged (-EBADMSG), a newer schema (-EBADMSG),
+ * a published agent's file (-EBADMSG: evidence is never migrated in place), another writer (-EBUSY),
+ * no permission (-EACCES), read-only media (-EROFS), no space (-ENOSPC).
+ * Under sudo the file, its -wal and -shm and a directory made for it belong to the invoking user. */
+int nodedb_open(const char *path, const char *node, struct nodedb **ret_db, struct errinfo *reterr);
+
+/* nodedb_close - checkpoint and close; the -wal and -shm files are gone afterwards. */
+int nodedb_close(struct nodedb *db, struct errinfo *reterr);
+
+int nodedb_session_begin(struct nodedb *db, struct session *s, struct errinfo *reterr); /* sets id */
+int nodedb_session_end(struct nodedb *db, int64_t id, wall_time stopped, struct errinfo *reterr);
+
+/* nodedb_batch_begin/_commit - writes in between are one transaction; after a failed commit
+ * nothing of the batch is stored. */
+int nodedb_batch_begin(struct nodedb *db, struct errinfo *reterr);
+int nodedb_batch_commit(struct nodedb *db, struct errinfo *reterr);
+void nodedb_batch_rollback(struct nodedb *db);
+
+/* nodedb_put_event - write one event; sets e->seq ("node:seq" is its id). */
+int nodedb_put_event(struct nodedb *db, struct event *e, struct errinfo *reterr);
+
+/* nodedb_add_aggregate - adds to the bucket's row (never replaces): call with what is new. */
+int nodedb_add_aggregate(struct nodedb *db, bool coarse, const struct aggregate *a,
+	struct errinfo *reterr);
+int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr);
+int nodedb_put_process(struct nodedb *db, uint32_t pid, uint64_t start_ticks, const char *comm,
+	const char *cmdline, wall_time seen, struct errinfo *reterr);
+
+/* nodedb_put_accounting - replaces this session's rows of `accounting` and `losses`. */
+int nodedb_put_accounting(struct nodedb *db, int64_t session, const struct accounting *a,
+	struct errinfo *reterr);
+int nodedb_put_incident(struct nodedb *db, const struct incident *i, wall_time detected,
+	struct errinfo *reterr);
+
+/* nodedb_size - bytes of the file, -wal and -shm together. */
+uint64_t nodedb_size(const struct nodedb *db);
+
+/* ---- reading ---- */
+
+struct nodedb_filter {
+	int64_t from_ns, to_ns; /* inclusive; 0: open */
+	const uint32_t *pids;	/* any of these, or all if pid_count is 0 */
+	size_t pid_count;
+	size_t last; /* only the newest n events; 0: all */
+};
+
+struct nodedb_content { /* what a reader loaded; arrays in order of time */
+	struct event *events;
+	size_t event_count;
+	struct aggregate *aggregates; /* 5 s buckets; empty for published files */
+	size_t aggregate_count;
+	struct host_sample *samples;
+	size_t sample_count;
+	struct incident_row *chains; /* stored verdicts: see below */
+	size_t chain_count;
+	struct accounting books;
+	bool has_books;
+	int64_t first_ns, last_ns; /* range of the events */
+	uint64_t total_calls;	   /* by aggregates; events are a selection of these */
+	uint64_t skipped_rows;	   /* damaged rows that were left out: say so */
+	char node[256];
+	char schema[16]; /* "0.8" … "0.11" */
+};
+
+struct incident_row { /* one row of causal_chains */
+	char id[128];
+	int64_t detected_ns;
+	char severity[8];
+	char summary[512], root_cause[512], fixes[1024];
+};
+
+/* nodedb_read - open read-only (also from read-only media), load what @f selects, close.
+ * Schemas 0.8 to 0.11: start times are right for every source. Damaged or hostile content never
+ * crashes: rows that make no sense are counted in skipped_rows.
+ * -ENOENT no such file; -EBADMSG not a database, newer schema, or not an ingero database. */
+int nodedb_read(const char *path, const struct nodedb_filter *f, struct nodedb_content *ret,
+	struct errinfo *reterr);
+void nodedb_content_done(struct nodedb_content *c);
+
+/* nodedb_read_sql - as nodedb_read() from a text of SQL statements run in memory: a recording that
+ * travels inside the program (demo). */
+int nodedb_read_sql(const char *sql, const struct nodedb_filter *f, struct nodedb_content *ret,
+	struct errinfo *reterr);

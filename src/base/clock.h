@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clock.h - monotonic and wall time as different types, and the one conversion between them.
+ *
+ * Kernel records carry CLOCK_MONOTONIC; stores, reports and wires carry wall time. The offset is
+ * refreshed by clock_map_refresh(); a step of the wall clock is reported, not hidden. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NS_PER_US 1000ULL
+#define NS_PER_MS 1000000ULL
+#define NS_PER_S  1000000000ULL
+
+typedef struct {
+	uint64_t ns;
+} mono_time;
+
+typedef struct {
+	int64_t ns; /* since 1970-01-01 UTC */
+} wall_time;
+
+struct clock_map {
+	int64_t offset_ns; /* wall = mono + offset */
+	int64_t step_ns;   /* sum of the steps seen since clock_map_init() */
+	uint32_t steps;
+};
+
+mono_time mono_now(void);
+wall_time wall_now(void);
+
+void clock_map_init(struct clock_map *m);
+
+/* clock_map_refresh - measure the offset again. Drift up to 1 ms is followed quietly; more is a
+ * step: it is followed too, counted in steps, and true is returned. */
+bool clock_map_refresh(struct clock_map *m);
+
+static inline wall_time clock_map_wall(const struct clock_map *m, mono_time t)
+{
+	return (wall_time){(int64_t)t.ns + m->offset_ns};
+}

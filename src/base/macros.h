@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* macros.h - ownership and small language helpers used by every layer above wire/.
+ *
+ * _cleanup_(f) runs f(&variable) when the variable leaves scope; TAKE(p) hands the value out and
+ * leaves NULL behind, so that a cleanup attribute and a returned pointer never fight. */
+#pragma once
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define _cleanup_(f)	 __attribute__((cleanup(f)))
+#define _printf_(a, b)	 __attribute__((format(printf, a, b)))
+#define _unused_	 __attribute__((unused))
+#define _noreturn_	 __attribute__((noreturn))
+#define _must_check_	 __attribute__((warn_unused_result))
+#define STATIC_ASSERT(x) _Static_assert(x, #x)
+#define ARRAY_SIZE(a)	 (sizeof(a) / sizeof((a)[0]))
+
+#define MIN(a, b)                                                                                  \
+	({                                                                                         \
+		__typeof__(a) min_a_ = (a);                                                        \
+		__typeof__(b) min_b_ = (b);                                                        \
+		min_a_ < min_b_ ? min_a_ : min_b_;                                                 \
+	})
+#define MAX(a, b)                                                                                  \
+	({                                                                                         \
+		__typeof__(a) max_a_ = (a);                                                        \
+		__typeof__(b) max_b_ = (b);                                                        \
+		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
+	})
+
+#define TAKE(p)                                                                                    \
+	({                                                                                         \
+		__typeof__(p) *take_p_ = &(p);                                                     \
+		__typeof__(p) take_v_ = *take_p_;                                                  \
+		*take_p_ = NULL;                                                                   \
+		take_v_;                                                                           \
+	})
+
+/* DEFINE_CLEANUP(type, free_fn) - makes free_fnp(), the form _cleanup_ wants. */
+#define DEFINE_CLEANUP(type, free_fn)                                                              \
+	static inline _unused_ void free_fn##p(type *p)                                            \
+	{                                                                                          \
+		if (*p)                                                                            \
+			free_fn(*p);                                                               \
+	}
+
+static inline void freep(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void fd_closep(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+#define _cleanup_free_ _cleanup_(freep)
+#define _cleanup_fd_   _cleanup_(fd_closep)

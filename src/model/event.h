@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* event.h - one observed thing, as every stage after capture knows it.
+ *
+ * Capture makes it from a wire record, the store writes and reads it, correlate reasons about it.
+ * A plain value: copied, never owned. Times are wall clock; start is the start for every source. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "wire/record.h"
+
+#define COMM_LEN WIRE_COMM_LEN
+
+struct event {
+	wall_time start;
+	uint64_t dur_ns;
+	uint64_t seq; /* per node, from 1; 0: not stored yet */
+	uint32_t pid, tid;
+	uint8_t source; /* enum wire_source */
+	uint16_t op;
+	uint16_t flags; /* WIRE_* */
+	uint32_t cpu;
+	uint32_t weight;
+	int32_t ret;
+	int32_t device;
+	uint64_t arg0, arg1;
+	uint64_t stream;
+	uint64_t cgroup_id;
+	uint64_t stack_hash;
+	uint64_t wait_ns;   /* sched_switch: the part spent runnable without a CPU */
+	uint32_t peer_pid;  /* sched_switch: who ran instead; fork: the child */
+	uint32_t dev;	    /* block requests: device */
+	char comm[COMM_LEN]; /* always NUL-terminated here, unlike on the wire */
+	char peer_comm[COMM_LEN];
+};
+
+static inline int64_t event_end_ns(const struct event *e)
+{
+	return e->start.ns + (int64_t)e->dur_ns;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* incident.c - names of severities and causes. */
+#include "model/incident.h"
+
+const char *severity_name(enum severity s)
+{
+	static const char *const names[] = {"LOW", "MEDIUM", "HIGH"};
+
+	return names[s];
+}
+
+const char *cause_name(enum cause c)
+{
+	static const char *const names[] = {
+#define X(NAME, name, layer) name,
+		CAUSES(X)
+#undef X
+	};
+
+	return names[c];
+}
+
+const char *cause_layer(enum cause c)
+{
+	static const char *const layers[] = {
+#define X(NAME, name, layer) layer,
+		CAUSES(X)
+#undef X
+	};
+
+	return layers[c];
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* incident.h - an explained slowdown: what got slow, by how much, because of whom, how sure.
+ *
+ * Made by correlate from recorded events; stored as `incidents` and, in the published shape, as
+ * `causal_chains`; printed by explain. All texts are ready to print, but hold names that came from
+ * traced processes: whoever prints escapes them (base/text.h). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "model/event.h"
+
+enum severity { SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH };
+
+/* X(NAME, name, layer): what a piece of a slow call was spent on. */
+#define CAUSES(X)                                                                                  \
+	X(PREEMPTED, "cpu_preempted", "HOST")	/* another thread took the CPU */                  \
+	X(RUN_QUEUE, "cpu_run_queue", "HOST")	/* woken, but no CPU was free */                   \
+	X(BLOCK_IO, "block_io", "IO")		/* blocked while its own disk request was served */ \
+	X(UNEXPLAINED, "unexplained", "CUDA")	/* nothing recorded overlaps */
+
+enum cause {
+#define X(NAME, ...) CAUSE_##NAME,
+	CAUSES(X)
+#undef X
+	CAUSE_COUNT
+};
+
+#define INCIDENT_CAUSES	  8
+#define INCIDENT_TIMELINE 12
+#define INCIDENT_EVIDENCE 16
+#define INCIDENT_FIXES	  4
+
+struct incident_cause {
+	enum cause cause;
+	uint32_t culprit_pid;	/* 0: nobody in particular */
+	char culprit[COMM_LEN]; /* "" likewise */
+	double culprit_share;	/* of ns: the part this culprit had, 0..1 */
+	uint64_t ns;		/* excess it accounts for */
+	uint32_t calls;		/* slow calls it touched */
+};
+
+struct incident_step { /* one line of the timeline */
+	wall_time time;
+	uint64_t dur_ns;
+	char layer[8]; /* SYSTEM HOST IO CUDA DRIVER */
+	char op[24];
+	char detail[200];
+};
+
+struct incident {
+	char id[96]; /* stable: same data, same id */
+	enum severity severity;
+	uint32_t pid;
+	char comm[COMM_LEN];
+	uint8_t source;
+	uint16_t op;
+	wall_time first, last;	  /* of its slow calls */
+	uint64_t calls;		  /* all calls of the op by the process */
+	uint64_t slow_calls;
+	uint64_t baseline_ns;	  /* ordinary duration: the median outside the slow stretch */
+	uint64_t p50_ns, p99_ns;  /* over all calls */
+	uint64_t slow_p50_ns;	  /* median of the slow calls */
+	double tail_ratio;	  /* slow_p50 / baseline */
+	uint64_t excess_ns;	  /* sum over slow calls of duration - baseline */
+	double explained;	  /* 0..1 of excess_ns, all causes but UNEXPLAINED */
+	double confidence;	  /* 0..1, see correlate.c */
+	double completeness;	  /* 0..1: share of hits that are in the data */
+	struct incident_cause causes[INCIDENT_CAUSES]; /* largest first */
+	int cause_count;
+	struct incident_step timeline[INCIDENT_TIMELINE];
+	int step_count;
+	uint64_t evidence[INCIDENT_EVIDENCE]; /* seq of the rows that prove it, worst first */
+	int evidence_count;
+	char summary[256];
+	char root_cause[256];
+	char explanation[1024];
+	char fixes[INCIDENT_FIXES][200];
+	int fix_count;
+	char evidence_sql[1024];
+};
+
+const char *severity_name(enum severity s); /* "HIGH" */
+const char *cause_name(enum cause c);
+const char *cause_layer(enum cause c);

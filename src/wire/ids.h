@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* ids.h - the one list of event sources, operations and loss reasons.
+ *
+ * Freestanding: the BPF programs and the agent include it. Enums, display names and the rows of the
+ * SQL tables `sources` and `ops` all derive from these lists. Numbers are stored in databases and
+ * published, so a number is never reused and new ones go at the end of their list.
+ *
+ * To add an operation: one line in its source's list, one row in the probe's function table
+ * (agent/probe/<source>/), one call in sim/ so that the tally test covers it. */
+#pragma once
+
+/* X(id, NAME, json, sql, description); id 2 is a hole in the published numbering. */
+#define WIRE_SOURCES(X)                                                                            \
+	X(1, CUDA, "cuda", "CUDA", "CUDA runtime API calls")                                       \
+	X(2, NVIDIA, "nvidia", "NVIDIA", "reserved")                                               \
+	X(3, HOST, "host", "HOST", "Linux scheduler, memory and process events")                   \
+	X(4, DRIVER, "driver", "DRIVER", "CUDA driver API calls")                                  \
+	X(5, IO, "io", "IO", "block device requests")                                              \
+	X(6, TCP, "tcp", "TCP", "TCP retransmits")                                                 \
+	X(7, NET, "net", "NET", "socket sends and receives")                                       \
+	X(8, GRAPH, "cuda_graph", "CUDA_GRAPH", "CUDA graph life cycle")                           \
+	X(9, NCCL, "nccl", "NCCL", "NCCL communicators and collectives")
+#define WIRE_SOURCE_MAX 16 /* array size for tables indexed by source id */
+#define WIRE_OP_MAX	64 /* likewise by op id */
+
+/* X(id, NAME, name, description) */
+#define WIRE_OPS_CUDA(X)                                                                           \
+	X(1, MALLOC, "cudaMalloc", "device allocation; arg0 bytes, arg1 pointer")                  \
+	X(2, FREE, "cudaFree", "device free; arg0 pointer")                                        \
+	X(3, LAUNCH, "cudaLaunchKernel", "kernel launch; arg0 function, arg1 stream")              \
+	X(4, MEMCPY, "cudaMemcpy", "copy; arg0 bytes, arg1 kind")                                  \
+	X(5, STREAM_SYNC, "cudaStreamSync", "wait for a stream; arg0 stream")                      \
+	X(6, DEVICE_SYNC, "cudaDeviceSync", "wait for the device")                                 \
+	X(7, MEMCPY_ASYNC, "cudaMemcpyAsync", "enqueued copy; arg0 bytes, arg1 kind")              \
+	X(8, MALLOC_MANAGED, "cudaMallocManaged", "managed allocation; arg0 bytes, arg1 pointer")  \
+	X(9, MEMCPY_2D, "cudaMemcpy2D", "2D copy; arg0 bytes (width x height), arg1 kind")         \
+	X(10, MEMCPY_2D_ASYNC, "cudaMemcpy2DAsync", "enqueued 2D copy; as cudaMemcpy2D")           \
+	X(11, MEMCPY_PEER, "cudaMemcpyPeer", "copy between devices; arg0 bytes")                   \
+	X(12, MEMCPY_PEER_ASYNC, "cudaMemcpyPeerAsync", "enqueued copy between devices")           \
+	X(13, LAUNCH_EXC, "cudaLaunchKernelExC", "kernel launch with attributes; arg0 function")   \
+	X(14, LAUNCH_COOP, "cudaLaunchCooperativeKernel", "cooperative launch; arg0 function")     \
+	X(15, MEMSET, "cudaMemset", "fill; arg0 bytes, arg1 pointer")                              \
+	X(16, MEMSET_ASYNC, "cudaMemsetAsync", "enqueued fill; arg0 bytes, arg1 pointer")          \
+	X(17, EVENT_SYNC, "cudaEventSync", "wait for an event; arg0 event")                        \
+	X(18, STREAM_WAIT_EVENT, "cudaStreamWaitEvent", "stream waits for event; arg0 event")      \
+	X(19, MALLOC_ASYNC, "cudaMallocAsync", "stream-ordered allocation; arg0 bytes")            \
+	X(20, FREE_ASYNC, "cudaFreeAsync", "stream-ordered free; arg0 pointer")                    \
+	X(21, HOST_ALLOC, "cudaHostAlloc", "pinned host allocation; arg0 bytes, arg1 pointer")     \
+	X(22, HOST_FREE, "cudaFreeHost", "pinned host free; arg0 pointer")
+
+#define WIRE_OPS_HOST(X)                                                                           \
+	X(1, SCHED_SWITCH, "sched_switch", "thread off the CPU; arg0 run-queue ns, arg1 who ran")  \
+	X(2, SCHED_WAKEUP, "sched_wakeup", "thread woken; arg1 wakee")                             \
+	X(3, PAGE_ALLOC, "mm_page_alloc", "page allocation; arg0 bytes")                           \
+	X(4, OOM_KILL, "oom_kill", "out-of-memory kill; arg1 victim")                              \
+	X(5, PROCESS_EXEC, "process_exec", "program started")                                      \
+	X(6, PROCESS_EXIT, "process_exit", "process ended; arg0 exit code")                        \
+	X(7, PROCESS_FORK, "process_fork", "process created; arg1 child")                          \
+	X(10, POD_RESTART, "pod_restart", "Kubernetes pod restarted")                              \
+	X(11, POD_EVICTION, "pod_eviction", "Kubernetes pod evicted")                              \
+	X(12, POD_OOM_KILL, "pod_oom_kill", "Kubernetes pod out of memory")                        \
+	X(20, PAGE_ALLOC_SUMMARY, "mm_page_alloc_summary", "arg0 count, arg1 bytes")               \
+	X(21, SCHED_SWITCH_SUMMARY, "sched_switch_summary", "arg0 count, arg1 off-CPU ns")
+
+#define WIRE_OPS_DRIVER(X)                                                                         \
+	X(1, LAUNCH, "cuLaunchKernel", "kernel launch; arg0 function, arg1 stream")                \
+	X(2, MEMCPY, "cuMemcpy", "copy; arg0 bytes")                                               \
+	X(3, MEMCPY_ASYNC, "cuMemcpyAsync", "enqueued copy; arg0 bytes")                           \
+	X(4, CTX_SYNC, "cuCtxSynchronize", "wait for the context")                                 \
+	X(5, MALLOC, "cuMemAlloc", "device allocation; arg0 bytes, arg1 pointer")                  \
+	X(6, MALLOC_MANAGED, "cuMemAllocManaged", "managed allocation; arg0 bytes, arg1 pointer")  \
+	X(7, LAUNCH_EX, "cuLaunchKernelEx", "kernel launch with attributes; arg0 function")        \
+	X(8, FREE, "cuMemFree", "device free; arg0 pointer")                                       \
+	X(9, MEMCPY_HTOD, "cuMemcpyHtoD", "host to device; arg0 bytes")                            \
+	X(10, MEMCPY_DTOH, "cuMemcpyDtoH", "device to host; arg0 bytes")                           \
+	X(11, MEMCPY_DTOD, "cuMemcpyDtoD", "device to device; arg0 bytes")                         \
+	X(12, MEMCPY_HTOD_ASYNC, "cuMemcpyHtoDAsync", "enqueued host to device; arg0 bytes")       \
+	X(13, MEMCPY_DTOH_ASYNC, "cuMemcpyDtoHAsync", "enqueued device to host; arg0 bytes")       \
+	X(14, MEMCPY_DTOD_ASYNC, "cuMemcpyDtoDAsync", "enqueued device to device; arg0 bytes")     \
+	X(15, MEMSET, "cuMemsetD8", "fill; arg0 bytes, arg1 pointer")                              \
+	X(16, MEMSET_ASYNC, "cuMemsetD8Async", "enqueued fill; arg0 bytes, arg1 pointer")          \
+	X(17, STREAM_SYNC, "cuStreamSynchronize", "wait for a stream; arg0 stream")                \
+	X(18, EVENT_SYNC, "cuEventSynchronize", "wait for an event; arg0 event")
+
+#define WIRE_OPS_IO(X)                                                                             \
+	X(1, READ, "block_read", "block read; arg0 sectors, arg1 first sector")                    \
+	X(2, WRITE, "block_write", "block write; arg0 sectors, arg1 first sector")                 \
+	X(3, DISCARD, "block_discard", "block discard; arg0 sectors, arg1 first sector")           \
+	X(4, FLUSH, "block_flush", "device cache flush")
+
+#define WIRE_OPS_TCP(X) X(1, RETRANSMIT, "tcp_retransmit", "segment sent again")
+
+#define WIRE_OPS_NET(X)                                                                            \
+	X(1, SEND, "net_send", "socket send; arg0 fd, arg1 bytes")                                 \
+	X(2, RECV, "net_recv", "socket receive; arg0 fd, arg1 bytes")
+
+#define WIRE_OPS_GRAPH(X)                                                                          \
+	X(1, BEGIN_CAPTURE, "graphBeginCapture", "stream capture begun")                           \
+	X(2, END_CAPTURE, "graphEndCapture", "stream capture ended")                               \
+	X(3, INSTANTIATE, "graphInstantiate", "executable graph made")                             \
+	X(4, LAUNCH, "graphLaunch", "executable graph launched")                                   \
+	X(5, DESTROY, "graphDestroy", "graph destroyed")                                           \
+	X(6, EXEC_UPDATE, "graphExecUpdate", "executable graph updated")                           \
+	X(7, EXEC_DESTROY, "graphExecDestroy", "executable graph destroyed")
+
+#define WIRE_OPS_NCCL(X)                                                                           \
+	X(1, COMM_INIT_RANK, "ncclCommInitRank", "communicator created")                           \
+	X(2, COMM_DESTROY, "ncclCommDestroy", "communicator destroyed")                            \
+	X(3, ALL_REDUCE, "ncclAllReduce", "all-reduce")                                            \
+	X(4, ALL_GATHER, "ncclAllGather", "all-gather")                                            \
+	X(5, REDUCE_SCATTER, "ncclReduceScatter", "reduce-scatter")                                \
+	X(6, BCAST, "ncclBcast", "in-place broadcast")                                             \
+	X(7, SEND, "ncclSend", "point-to-point send")                                              \
+	X(8, RECV, "ncclRecv", "point-to-point receive")                                           \
+	X(9, COMM_INIT_ALL, "ncclCommInitAll", "communicators created in one process")
+
+/* Why something that was hit did not become a row. X(NAME, name, description). Kernel reasons come
+ * first; the order is free (only names are stored). */
+#define WIRE_LOSSES(X)                                                                             \
+	X(RING_FULL, "ring_full", "the ring to the agent had no room")                             \
+	X(NO_STORAGE, "no_storage", "the kernel gave no per-thread storage")                       \
+	X(TOO_DEEP, "too_deep", "calls nested deeper than the per-thread stack")                   \
+	X(UNWOUND, "unwound", "the call was left by longjmp or an exception")                      \
+	X(THREAD_EXIT, "thread_exit", "the thread ended inside the call")                          \
+	X(INFLIGHT_FULL, "inflight_full", "the table of requests under way was full")              \
+	X(AGGREGATE_FULL, "aggregate_full", "the table of aggregates was full")                    \
+	X(TARGET_FULL, "target_full", "the table of traced processes was full")                    \
+	X(BAD_RECORD, "bad_record", "the agent could not read the record")                         \
+	X(QUEUE_FULL, "queue_full", "the queue to the store was full")                             \
+	X(WRITE_FAILED, "write_failed", "the store refused the row")                               \
+	X(AT_STOP, "at_stop", "still under way when tracing stopped")
+
+enum wire_source {
+#define X(id, NAME, ...) SOURCE_##NAME = id,
+	WIRE_SOURCES(X)
+#undef X
+};
+
+enum wire_op_cuda {
+#define X(id, NAME, ...) CUDA_##NAME = id,
+	WIRE_OPS_CUDA(X)
+#undef X
+};
+
+enum wire_op_host {
+#define X(id, NAME, ...) HOST_##NAME = id,
+	WIRE_OPS_HOST(X)
+#undef X
+};
+
+enum wire_op_driver {
+#define X(id, NAME, ...) DRIVER_##NAME = id,
+	WIRE_OPS_DRIVER(X)
+#undef X
+};
+
+enum wire_op_io {
+#define X(id, NAME, ...) IO_##NAME = id,
+	WIRE_OPS_IO(X)
+#undef X
+};
+
+enum wire_loss {
+#define X(NAME, ...) LOSS_##NAME,
+	WIRE_LOSSES(X)
+#undef X
+	LOSS_COUNT
+};

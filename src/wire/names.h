@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* names.h - names of sources, ops and loss reasons for the agent's side. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/ids.h"
+
+struct wire_source_row {
+	uint8_t id;
+	const char *json, *sql, *description;
+};
+
+struct wire_op_row {
+	uint8_t source;
+	uint16_t op;
+	const char *name, *description;
+};
+
+struct wire_loss_row {
+	const char *name, *description;
+};
+
+/* The lists themselves, ended by a row whose name is NULL. */
+extern const struct wire_source_row wire_sources[];
+extern const struct wire_op_row wire_ops[];
+extern const struct wire_loss_row wire_losses[LOSS_COUNT + 1];
+
+/* wire_op_find - the row of (source, op); NULL if unknown. */
+const struct wire_op_row *wire_op_find(unsigned source, unsigned op);
+
+/* wire_op_name - its name, or "unknown(n)" in @scratch (32 bytes). */
+const char *wire_op_name(unsigned source, unsigned op, char scratch[32]);
+
+/* wire_source_name - the JSON name ("cuda"); "unknown" if there is no such source. */
+const char *wire_source_name(unsigned source);
+
+/* wire_op_by_name - look a name up without regard to case, published aliases included. */
+const struct wire_op_row *wire_op_by_name(const char *name);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* record.h - what the BPF programs send to the agent, and the counters both share.
+ *
+ * Freestanding; both halves compile this one file and the sizes are asserted, so they cannot
+ * disagree. A change of layout raises WIRE_VERSION. All times are CLOCK_MONOTONIC nanoseconds and
+ * a record's start_ns is the start of what it describes, for every source. */
+#pragma once
+
+#include <linux/types.h>
+
+#include "wire/bucket.h"
+#include "wire/ids.h"
+
+#define WIRE_VERSION  1
+#define WIRE_COMM_LEN 16
+
+/* Flags of a record; stored in events.flags. */
+#define WIRE_NESTED	     (1 << 0) /* a driver call made inside a runtime call */
+#define WIRE_PREEMPTED	     (1 << 1) /* sched: the thread could have gone on running */
+#define WIRE_UNINTERRUPTIBLE (1 << 2) /* sched: blocked in D state, mostly I/O */
+#define WIRE_IN_CALL	     (1 << 3) /* sched: the thread was inside a CUDA call */
+#define WIRE_SLOW	     (1 << 4) /* over the op's limit at the time */
+#define WIRE_SAMPLE	     (1 << 5) /* an ordinary call kept as an example */
+#define WIRE_THREAD	     (1 << 6) /* process events: a thread, not a process */
+#define WIRE_TARGET	     (1 << 7) /* the process is traced (block requests of others are not) */
+
+struct wire_header {
+	__u16 size; /* of the whole record */
+	__u8 version;
+	__u8 source;
+	__u16 op;
+	__u16 flags;
+	__u64 start_ns;
+	__u64 dur_ns;
+	__u32 pid; /* process */
+	__u32 tid; /* thread */
+	__u64 cgroup_id;
+	__u32 cpu;
+	__u32 weight; /* how many calls this record stands for */
+	char comm[WIRE_COMM_LEN];
+};
+
+struct wire_call { /* CUDA, DRIVER, GRAPH */
+	struct wire_header h;
+	__u64 arg0;
+	__u64 arg1;
+	__u64 stream;
+	__s32 ret;
+	__s32 device;
+};
+
+struct wire_sched { /* HOST: one stay off the CPU */
+	struct wire_header h;
+	__u64 wait_ns;	/* part of dur_ns spent runnable, waiting for a CPU */
+	__u32 by_pid;	/* process that had the CPU instead */
+	__u32 by_tid;
+	__u32 waker_pid; /* process whose wake-up ended the sleep, 0 if preempted */
+	__u32 pad;
+	char by_comm[WIRE_COMM_LEN];
+};
+
+struct wire_block { /* IO: one request from submission to completion */
+	struct wire_header h;
+	__u64 sector;
+	__u32 bytes;
+	__u32 dev; /* kernel encoding: major << 20 | minor */
+	__s32 error;
+	__u32 pad;
+};
+
+struct wire_process { /* HOST: exec, exit, fork */
+	struct wire_header h;
+	__u32 peer_pid; /* fork: the child; else the parent */
+	__u32 peer_tid;
+	__s32 exit_code;
+	__u32 uid;
+};
+
+/* Aggregates: one per process, source, op and flags; per CPU; only ever growing while it exists. */
+struct wire_agg_key {
+	__u32 pid;
+	__u8 source;
+	__u8 flags; /* WIRE_NESTED or 0 */
+	__u16 op;
+};
+
+struct wire_agg {
+	__u64 count;
+	__u64 sent; /* of these, sent as records of their own */
+	__u64 sum_ns;
+	__u64 min_ns; /* 0 while count is 0 */
+	__u64 max_ns;
+	__u64 sum_arg0; /* bytes, for ops whose arg0 is a byte count */
+	__u32 hist[BUCKET_COUNT];
+	char comm[WIRE_COMM_LEN];
+};
+
+/* The books, per source and CPU. Once nothing is under way:
+ *   hits = sent + aggregated + sum(lost)
+ * Each term is counted where it happens, so the sum is a check and not a definition. */
+struct wire_tally {
+	__u64 hits;
+	__u64 sent;
+	__u64 aggregated;
+	__u64 lost[LOSS_COUNT];
+};
+
+/* A probed function, packed into the attach cookie so that a probe needs no look-up. Argument
+ * positions are counted in machine words from 1 (0: none), which is the same on both supported
+ * architectures because every argument read here is passed as integer words. */
+#define COOKIE_ALWAYS	   (1 << 0) /* send every call as a record (allocation, free, sync) */
+#define COOKIE_BYTES	   (1 << 1) /* arg0 is a byte count and is summed */
+#define COOKIE_ARG1_OUT	   (1 << 2) /* arg1 is what the pointer held on success at return */
+#define COOKIE_ARG0_TIMES  (1 << 3) /* arg0 = word(arg0) * word(arg0 + 1): width x height */
+#define COOKIE_RUNTIME	   (1 << 4) /* driver calls made inside it are nested */
+#define COOKIE_STREAM_ARG0 (1 << 5) /* arg0 repeats the stream */
+#define COOKIE_STREAM_ARG1 (1 << 6) /* arg1 repeats the stream */
+
+union wire_cookie {
+	__u64 word;
+	struct {
+		__u8 source;
+		__u8 op;
+		__u8 arg0 : 4, arg1 : 4;
+		__u8 stream : 4, spare : 4;
+		__u16 flags;
+		__u16 function; /* row in the agent's function table */
+	};
+};
+
+_Static_assert(sizeof(struct wire_header) == 64, "wire_header");
+_Static_assert(sizeof(struct wire_call) == 96, "wire_call");
+_Static_assert(sizeof(struct wire_sched) == 104, "wire_sched");
+_Static_assert(sizeof(struct wire_block) == 88, "wire_block");
+_Static_assert(sizeof(struct wire_process) == 80, "wire_process");
+_Static_assert(sizeof(struct wire_agg_key) == 8, "wire_agg_key");
+_Static_assert(sizeof(struct wire_agg) == 48 + 4 * BUCKET_COUNT + 16, "wire_agg");
+_Static_assert(sizeof(union wire_cookie) == 8, "wire_cookie");
