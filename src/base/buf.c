@@ -33,7 +33,8 @@ static int reserve(struct buf *b, size_t more)
 	need = b->len + more + 1;
 	if (need <= b->cap)
 		return 0;
-	cap = MAX(MAX((size_t)64, b->cap * 2), need);
+	cap = MAX((size_t)64, b->cap * 2);
+	cap = MAX(cap, need);
 	cap = MIN(cap, b->max + 1);
 	p = realloc(b->data, cap);
 	if (!p)
