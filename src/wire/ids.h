@@ -60,7 +60,8 @@
 	X(11, POD_EVICTION, "pod_eviction", "Kubernetes pod evicted")                              \
 	X(12, POD_OOM_KILL, "pod_oom_kill", "Kubernetes pod out of memory")                        \
 	X(20, PAGE_ALLOC_SUMMARY, "mm_page_alloc_summary", "arg0 count, arg1 bytes")               \
-	X(21, SCHED_SWITCH_SUMMARY, "sched_switch_summary", "arg0 count, arg1 off-CPU ns")
+	X(21, SCHED_SWITCH_SUMMARY, "sched_switch_summary", "arg0 count, arg1 off-CPU ns")         \
+	X(30, TARGET_FOUND, "target_found", "process came under trace at its first CUDA call")
 
 #define WIRE_OPS_DRIVER(X)                                                                         \
 	X(1, LAUNCH, "cuLaunchKernel", "kernel launch; arg0 function, arg1 stream")                \
@@ -80,7 +81,13 @@
 	X(15, MEMSET, "cuMemsetD8", "fill; arg0 bytes, arg1 pointer")                              \
 	X(16, MEMSET_ASYNC, "cuMemsetD8Async", "enqueued fill; arg0 bytes, arg1 pointer")          \
 	X(17, STREAM_SYNC, "cuStreamSynchronize", "wait for a stream; arg0 stream")                \
-	X(18, EVENT_SYNC, "cuEventSynchronize", "wait for an event; arg0 event")
+	X(18, EVENT_SYNC, "cuEventSynchronize", "wait for an event; arg0 event")                   \
+	X(19, LAUNCH_COOP, "cuLaunchCooperativeKernel", "cooperative launch; arg0 function")       \
+	X(20, MALLOC_ASYNC, "cuMemAllocAsync", "stream-ordered allocation; arg0 bytes")            \
+	X(21, FREE_ASYNC, "cuMemFreeAsync", "stream-ordered free; arg0 pointer")                   \
+	X(22, HOST_ALLOC, "cuMemHostAlloc", "pinned host allocation; arg0 bytes, arg1 pointer")    \
+	X(23, HOST_FREE, "cuMemFreeHost", "pinned host free; arg0 pointer")                        \
+	X(24, STREAM_WAIT_EVENT, "cuStreamWaitEvent", "stream waits for event; arg0 event")
 
 #define WIRE_OPS_IO(X)                                                                             \
 	X(1, READ, "block_read", "block read; arg0 sectors, arg1 first sector")                    \

@@ -108,13 +108,13 @@ struct wire_tally {
 /* A probed function, packed into the attach cookie so that a probe needs no look-up. Argument
  * positions are counted in machine words from 1 (0: none), which is the same on both supported
  * architectures because every argument read here is passed as integer words. */
-#define COOKIE_ALWAYS	   (1 << 0) /* send every call as a record (allocation, free, sync) */
-#define COOKIE_BYTES	   (1 << 1) /* arg0 is a byte count and is summed */
-#define COOKIE_ARG1_OUT	   (1 << 2) /* arg1 is what the pointer held on success at return */
-#define COOKIE_ARG0_TIMES  (1 << 3) /* arg0 = word(arg0) * word(arg0 + 1): width x height */
-#define COOKIE_RUNTIME	   (1 << 4) /* driver calls made inside it are nested */
-#define COOKIE_STREAM_ARG0 (1 << 5) /* arg0 repeats the stream */
-#define COOKIE_STREAM_ARG1 (1 << 6) /* arg1 repeats the stream */
+#define COOKIE_ALWAYS	 (1 << 0) /* send every call as a record (allocation, free, sync) */
+#define COOKIE_BYTES	 (1 << 1) /* arg0 is a byte count and is summed */
+#define COOKIE_ARG1_OUT	 (1 << 2) /* arg1 is what the pointer held on success at return */
+#define COOKIE_AREA	 (1 << 3) /* arg0 is multiplied by the word after it: width x height */
+#define COOKIE_RUNTIME	 (1 << 4) /* driver calls made inside it are nested */
+#define COOKIE_CONFIG	 (1 << 5) /* the stream is in the launch configuration pointed to */
+#define COOKIE_CONFIG_AT 32	  /* offset of the stream there, in both APIs */
 
 union wire_cookie {
 	__u64 word;

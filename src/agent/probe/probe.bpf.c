@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
-#include "wire/record.h"
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
-} events SEC(".maps");
+/* probe.bpf.c - the kernel half as one object: every probe folder's program file, one after the
+ * other, so that all share one ring, one set of books and one table of targets. */
+#include "agent/probe/call/call.bpf.c"
+#include "agent/probe/sched/sched.bpf.c"
+#include "agent/probe/block/block.bpf.c"
+#include "agent/probe/process/process.bpf.c"
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* books.bpf.h - settings, counters, aggregates and the ring, shared by all probes.
+ *
+ * Invariant, per source: hits = sent + aggregated + sum(lost), where each term is counted at the
+ * place where it happens. Every path that ends an event goes through record_send(),
+ * record_aggregate() or loss_count(), exactly once. */
+#pragma once
+
+#include "agent/probe/kernel.bpf.h"
+#include "wire/record.h"
+
+/* Settings. Constants are fixed at load time; the rest may be changed by the agent while running. */
+const volatile __u32 filter_mode;  /* enum probe_filter */
+const volatile __u32 filter_uid;
+const volatile __u32 agent_pid;	   /* never traced */
+const volatile bool record_all;
+const volatile __u32 sample_mask = 255; /* one ordinary call in 256 is sent as an example */
+const volatile __u32 warmup_calls = 512; /* until an op has a limit, this many are sent */
+const volatile __u64 wake_bytes = 1 << 20; /* a backlog that wakes the reader at once */
+const volatile __u64 wait_limit_ns = 50000; /* stays off the CPU below this only count */
+const volatile __u64 block_limit_ns = 10000000;
+
+bool enabled;				       /* false: probes leave at once */
+__u64 limit_ns[WIRE_SOURCE_MAX * WIRE_OP_MAX]; /* slower calls are sent; 0: not known yet */
+__u32 blocked_targets; /* traced threads now in uninterruptible sleep */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20);
+} events SEC(".maps");
+
+/* Process life cycle has a ring of its own: a flood of calls must not hide an exit. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} life SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, WIRE_SOURCE_MAX);
+	__type(key, __u32);
+	__type(value, struct wire_tally);
+} tallies SEC(".maps");
+
+/* Resized at load time: a value takes 2.4 KiB per CPU, but only once it is used. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct wire_agg_key);
+	__type(value, struct wire_agg);
+} aggregates SEC(".maps");
+
+/* A zeroed value to insert: the verifier's stack is smaller than a struct wire_agg. */
+static const struct wire_agg empty_aggregate;
+
+static __always_inline struct wire_tally *tally_of(__u32 source)
+{
+	source &= WIRE_SOURCE_MAX - 1;
+	return bpf_map_lookup_elem(&tallies, &source);
+}
+
+static __always_inline void hit_count(__u32 source)
+{
+	struct wire_tally *t = tally_of(source);
+
+	if (t)
+		t->hits++;
+}
+
+static __always_inline void loss_count(__u32 source, enum wire_loss reason)
+{
+	struct wire_tally *t = tally_of(source);
+
+	if (t)
+		t->lost[reason]++;
+}
+
+static __always_inline void aggregated_count(__u32 source)
+{
+	struct wire_tally *t = tally_of(source);
+
+	if (t)
+		t->aggregated++;
+}
+
+/* record_begin - the only place that reserves ring space: no room is a counted loss. */
+static __always_inline void *record_begin(void *ring, __u32 size, __u32 source)
+{
+	struct wire_header *h = bpf_ringbuf_reserve(ring, size, 0);
+
+	if (!h) {
+		loss_count(source, LOSS_RING_FULL);
+		return NULL;
+	}
+	h->size = size;
+	h->version = WIRE_VERSION;
+	h->source = source;
+	h->weight = 1;
+	h->cpu = bpf_get_smp_processor_id();
+	return h;
+}
+
+/* record_send - hand the record over. The reader polls; only a large backlog wakes it, because a
+ * wake-up for each record more than doubles its cost. */
+static __always_inline void record_send(void *ring, struct wire_header *h)
+{
+	struct wire_tally *t = tally_of(h->source);
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (t)
+		t->sent++;
+	if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > wake_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	bpf_ringbuf_submit(h, flags);
+}
+
+/* aggregate_add - count one event of @dur_ns. Returns the aggregate, or NULL if the table is full,
+ * which the caller must turn into a loss unless the event is sent by itself. */
+static __always_inline struct wire_agg *aggregate_add(const struct wire_agg_key *key, __u64 dur_ns,
+	__u64 bytes)
+{
+	struct wire_agg *a = bpf_map_lookup_elem(&aggregates, key);
+	__u32 b;
+
+	if (!a) {
+		bpf_map_update_elem(&aggregates, key, &empty_aggregate, BPF_NOEXIST);
+		a = bpf_map_lookup_elem(&aggregates, key);
+		if (!a)
+			return NULL;
+		bpf_get_current_comm(a->comm, sizeof(a->comm));
+	}
+	if (!a->count || dur_ns < a->min_ns)
+		a->min_ns = dur_ns;
+	if (dur_ns > a->max_ns)
+		a->max_ns = dur_ns;
+	a->count++;
+	a->sum_ns += dur_ns;
+	a->sum_arg0 += bytes;
+	b = bucket_of(dur_ns);
+	if (b < BUCKET_COUNT)
+		a->hist[b]++;
+	return a;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* function.h - tables of probed library functions.
+ *
+ * A row names a function, the op it is recorded as and where its arguments are, counted in machine
+ * words from 1 (a dim3 by value takes two words; all arguments read here are integers, so the count
+ * is the same on x86-64 and arm64). It becomes the attach cookie (wire/record.h): the kernel half
+ * has no function-specific code.
+ *
+ * To add a function: an op in wire/ids.h if it needs its own, a row in its library's table with all
+ * symbol variants, a call of it in sim/ so that the tally test covers it. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/record.h"
+
+#define FUNCTION_VARIANTS 4
+
+struct probe_function {
+	const char *symbols[FUNCTION_VARIANTS]; /* all that exist are probed; aliases once */
+	uint8_t op;
+	uint8_t arg0, arg1, stream;
+	uint16_t flags; /* COOKIE_* */
+};
+
+struct probe_library {
+	const char *name; /* "libcudart" */
+	uint8_t source;
+	const struct probe_function *functions; /* ended by a row without symbols */
+};
+
+extern const struct probe_library probe_cuda_rt;
+extern const struct probe_library probe_cuda_drv;
+
+union wire_cookie probe_cookie(const struct probe_library *lib, int row);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* kernel.bpf.h - the few kernel structures the probes look into.
+ *
+ * Only the fields used are written down; CO-RE finds their real offsets in the running kernel's
+ * BTF when the program is loaded (preserve_access_index). */
+#pragma once
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+
+/* The registers a uprobe sees, written down here so that either architecture's object can be built
+ * on the other: the layouts are kernel ABI and do not change. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
+	unsigned long orig_rax, rip, cs, eflags, rsp, ss;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31], sp, pc, pstate;
+};
+#endif
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+typedef _Bool bool;
+#define true  1
+#define false 0
+#define NULL  ((void *)0)
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; /* threads of the process that have not begun to exit */
+};
+
+struct bpf_local_storage;
+
+struct task_struct {
+	int pid;  /* thread */
+	int tgid; /* process */
+	unsigned int flags;
+	unsigned int __state;
+	int exit_code;
+	char comm[16];
+	struct signal_struct *signal;
+	struct task_struct *real_parent;
+	struct bpf_local_storage *bpf_storage; /* NULL: no BPF map knows this thread */
+};
+
+struct task_struct___before_5_14 {
+	long state;
+};
+
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+	__u64 __sector;
+};
+
+struct request___before_5_17 {
+	struct gendisk *rq_disk;
+};
+
+struct bpf_iter__task {
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+/* Kernel constants that BTF does not carry. */
+#define TASK_RUNNING	     0
+#define TASK_UNINTERRUPTIBLE 2
+#define TASK_STATE_MASK	     0xff
+#define PF_KTHREAD	     0x00200000
+#define REQ_OP_MASK	     0xff
+#define REQ_OP_READ	     0
+#define REQ_OP_WRITE	     1
+#define REQ_OP_FLUSH	     2
+#define REQ_OP_DISCARD	     3
+#define REQ_OP_SECURE_ERASE  5
+#define REQ_OP_ZONE_APPEND   7
+#define REQ_OP_WRITE_ZEROES  9

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* probe.c - loads the kernel half and keeps its handles. Used from the tracer's thread only.
+ *
+ * Programs a kernel cannot load (session probes before 6.13) are left out before loading; what a
+ * probe method needs is decided by the caller (agent/attach/feature.h). */
+#include "agent/probe/probe.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "agent/probe/link.h"
+#include "probe.skel.h"
+
+#define RING_BYTES_DEFAULT (8u << 20)
+#define AGGREGATE_MEMORY   (64u << 20) /* ceiling for the table of aggregates, all CPUs */
+#define AGGREGATES_MIN	   256
+#define AGGREGATES_MAX	   4096
+
+struct probe {
+	struct probe_bpf *skel;
+	struct probe_settings settings;
+	int cpus;
+	struct wire_tally *scratch; /* one per CPU */
+	size_t tally_stride;
+};
+
+/* libbpf's own messages, kept so that a failure can show its last line. */
+static char libbpf_message[256];
+
+static int libbpf_note(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	if (level <= LIBBPF_WARN)
+		vsnprintf(libbpf_message, sizeof(libbpf_message), fmt, ap);
+	return 0;
+}
+
+void probe_close(struct probe *p)
+{
+	if (!p)
+		return;
+	probe_bpf__destroy(p->skel);
+	free(p->scratch);
+	free(p);
+}
+
+static uint32_t aggregate_entries(int cpus)
+{
+	size_t n = AGGREGATE_MEMORY / (sizeof(struct wire_agg) * (size_t)cpus);
+
+	n = MIN(n, (size_t)AGGREGATES_MAX);
+	return (uint32_t)MAX(n, (size_t)AGGREGATES_MIN);
+}
+
+static void configure(struct probe *p)
+{
+	const struct probe_settings *s = &p->settings;
+	struct probe_bpf *k = p->skel;
+	bool session = s->method == PROBE_SESSION;
+
+	k->rodata->filter_mode = s->filter;
+	k->rodata->filter_uid = s->uid;
+	k->rodata->agent_pid = (uint32_t)getpid();
+	k->rodata->record_all = s->record_all;
+	k->rodata->wake_bytes = (s->ring_bytes ? s->ring_bytes : RING_BYTES_DEFAULT) / 8;
+	bpf_map__set_max_entries(k->maps.events, s->ring_bytes ? s->ring_bytes : RING_BYTES_DEFAULT);
+	bpf_map__set_max_entries(k->maps.aggregates, aggregate_entries(p->cpus));
+
+	bpf_program__set_autoload(k->progs.call_session, session);
+	bpf_program__set_autoload(k->progs.call_entry, !session);
+	bpf_program__set_autoload(k->progs.call_return, !session);
+	if (session)
+		bpf_program__set_expected_attach_type(k->progs.call_session, LINK_UPROBE_SESSION);
+	if (s->method == PROBE_MULTI) {
+		bpf_program__set_expected_attach_type(k->progs.call_entry, LINK_UPROBE_MULTI);
+		bpf_program__set_expected_attach_type(k->progs.call_return, LINK_UPROBE_MULTI);
+	}
+	bpf_program__set_autoload(k->progs.block_rq_insert, !s->no_block);
+	bpf_program__set_autoload(k->progs.block_rq_issue, !s->no_block);
+	bpf_program__set_autoload(k->progs.block_rq_complete, !s->no_block);
+}
+
+static int load_failed(int r, struct errinfo *reterr)
+{
+	char *nl = strchr(libbpf_message, '\n');
+
+	if (nl)
+		*nl = 0;
+	if (r == -EPERM || r == -EACCES)
+		return errinfo_set(reterr, -EPERM,
+			"tracing needs the capabilities CAP_BPF and CAP_PERFMON: run it with sudo, or grant "
+			"them (setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep)");
+	if (r == -ESRCH || r == -ENOENT || r == -EINVAL)
+		return errinfo_set(reterr, -EOPNOTSUPP,
+			"this kernel cannot run the probes (%s): ingero needs Linux 5.15 or later with BTF; "
+			"'ingero check' says what is missing", libbpf_message);
+	return errinfo_set(reterr, r, "the probes could not be loaded: %s (%s)", strerror(-r),
+		libbpf_message);
+}
+
+static int attach_kernel(struct probe *p, struct errinfo *reterr)
+{
+	struct probe_bpf *k = p->skel;
+	struct {
+		struct bpf_program *prog;
+		struct bpf_link **link;
+	} const hooks[] = {
+		{k->progs.process_exit, &k->links.process_exit},
+		{k->progs.process_exec, &k->links.process_exec},
+		{k->progs.process_fork, &k->links.process_fork},
+		{k->progs.sched_switch, &k->links.sched_switch},
+		{k->progs.sched_wakeup, &k->links.sched_wakeup},
+		{k->progs.threads_admit, &k->links.threads_admit},
+		{k->progs.calls_sweep, &k->links.calls_sweep},
+		{k->progs.block_rq_complete, &k->links.block_rq_complete},
+		{k->progs.block_rq_insert, &k->links.block_rq_insert},
+		{k->progs.block_rq_issue, &k->links.block_rq_issue},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
+		if (!bpf_program__autoload(hooks[i].prog))
+			continue;
+		*hooks[i].link = bpf_program__attach(hooks[i].prog);
+		if (!*hooks[i].link)
+			return errinfo_set(reterr, -errno, "the probe %s could not be attached: %s",
+				bpf_program__name(hooks[i].prog), strerror(errno));
+	}
+	return 0;
+}
+
+int probe_open(const struct probe_settings *s, struct probe **ret, struct errinfo *reterr)
+{
+	_cleanup_(probe_closep) struct probe *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	libbpf_message[0] = 0;
+	libbpf_set_print(libbpf_note);
+	p->settings = *s;
+	p->cpus = libbpf_num_possible_cpus();
+	if (p->cpus < 1)
+		return errinfo_set(reterr, -EIO, "the number of CPUs could not be read");
+	p->tally_stride = (sizeof(struct wire_tally) + 7) & ~(size_t)7;
+	p->scratch = calloc((size_t)p->cpus, p->tally_stride);
+	p->skel = probe_bpf__open();
+	if (!p->scratch || !p->skel)
+		return errinfo_set(reterr, -ENOMEM, "not enough memory to load the probes");
+	configure(p);
+	r = probe_bpf__load(p->skel);
+	if (r < 0)
+		return load_failed(r, reterr);
+	r = attach_kernel(p, reterr);
+	if (r < 0)
+		return r;
+	*ret = TAKE(p);
+	return 0;
+}
+
+enum probe_method probe_method(const struct probe *p)
+{
+	return p->settings.method;
+}
+
+const char *probe_method_name(enum probe_method m)
+{
+	static const char *const names[] = {"session", "multi", "perf"};
+
+	return names[m];
+}
+
+void probe_enable(struct probe *p)
+{
+	__atomic_store_n(&p->skel->bss->enabled, true, __ATOMIC_RELEASE);
+}
+
+void probe_disable(struct probe *p)
+{
+	__atomic_store_n(&p->skel->bss->enabled, false, __ATOMIC_RELEASE);
+}
+
+int probe_target_add(struct probe *p, uint32_t pid)
+{
+	uint32_t one = 1;
+
+	if (bpf_map_update_elem(bpf_map__fd(p->skel->maps.targets), &pid, &one, BPF_ANY) < 0)
+		return -errno;
+	return 0;
+}
+
+/* An iterator program runs over all threads while its file is read. */
+static int run_iterator(struct bpf_link *link)
+{
+	_cleanup_fd_ int fd = bpf_iter_create(bpf_link__fd(link));
+	char sink[64];
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	do
+		n = read(fd, sink, sizeof(sink));
+	while (n > 0 || (n < 0 && errno == EINTR));
+	return n < 0 ? -errno : 0;
+}
+
+int probe_admit(struct probe *p)
+{
+	return run_iterator(p->skel->links.threads_admit);
+}
+
+int probe_sweep(struct probe *p)
+{
+	return run_iterator(p->skel->links.calls_sweep);
+}
+
+void probe_limit_set(struct probe *p, unsigned source, unsigned op, uint64_t ns)
+{
+	if (source < WIRE_SOURCE_MAX && op < WIRE_OP_MAX)
+		p->skel->bss->limit_ns[source * WIRE_OP_MAX + op] = ns;
+}
+
+void probe_tally(const struct probe *p, unsigned source, struct wire_tally *ret)
+{
+	uint32_t key = source;
+
+	memset(ret, 0, sizeof(*ret));
+	if (bpf_map_lookup_elem(bpf_map__fd(p->skel->maps.tallies), &key, p->scratch) < 0)
+		return;
+	for (int cpu = 0; cpu < p->cpus; cpu++) {
+		const struct wire_tally *t =
+			(const void *)((const char *)p->scratch + (size_t)cpu * p->tally_stride);
+
+		ret->hits += t->hits;
+		ret->sent += t->sent;
+		ret->aggregated += t->aggregated;
+		for (int i = 0; i < LOSS_COUNT; i++)
+			ret->lost[i] += t->lost[i];
+	}
+}
+
+int probe_program_session(const struct probe *p)
+{
+	return bpf_program__fd(p->skel->progs.call_session);
+}
+
+int probe_program_entry(const struct probe *p)
+{
+	return bpf_program__fd(p->skel->progs.call_entry);
+}
+
+int probe_program_return(const struct probe *p)
+{
+	return bpf_program__fd(p->skel->progs.call_return);
+}
+
+int probe_ring_events(const struct probe *p)
+{
+	return bpf_map__fd(p->skel->maps.events);
+}
+
+int probe_ring_life(const struct probe *p)
+{
+	return bpf_map__fd(p->skel->maps.life);
+}
+
+int probe_map_aggregates(const struct probe *p)
+{
+	return bpf_map__fd(p->skel->maps.aggregates);
+}
+
+struct bpf_program *probe_perf_program(const struct probe *p, bool is_return)
+{
+	return is_return ? p->skel->progs.call_return : p->skel->progs.call_entry;
+}

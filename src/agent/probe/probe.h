@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* probe.h - the loaded kernel half: settings, targets, and the counters to read back.
+ *
+ * Life: probe_open() loads the programs and attaches the kernel's own tracepoints; agent/attach puts
+ * the call programs onto libraries; probe_enable() starts recording. To stop: probe_disable(),
+ * detach the libraries, probe_sweep(), read what is left in the rings, probe_close().
+ *
+ * To add a probe: a folder with NAME.bpf.c (kernel half), included by probe.bpf.c; its record in
+ * wire/record.h; its decoding in agent/capture/decode.c. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/probe/filter.h"
+#include "base/errinfo.h"
+#include "wire/record.h"
+
+/* How library functions are probed, best first. */
+enum probe_method {
+	PROBE_SESSION, /* one link and one program for entry and return: kernel 6.13 */
+	PROBE_MULTI,   /* two links: kernel 6.6 */
+	PROBE_PERF,    /* a perf event for each function and direction: any kernel */
+};
+
+struct probe_settings {
+	enum probe_method method;
+	enum probe_filter filter;
+	uint32_t uid; /* FILTER_USER */
+	bool record_all;
+	uint32_t ring_bytes; /* a power of two >= 4096; 0: 8 MiB */
+	bool no_block;	     /* leave block requests alone */
+};
+
+struct probe;
+
+/* probe_open - load and attach to the scheduler, block layer and process life cycle.
+ * -EPERM names the missing capability; -EOPNOTSUPP what the kernel lacks. */
+int probe_open(const struct probe_settings *s, struct probe **ret, struct errinfo *reterr);
+void probe_close(struct probe *p);
+DEFINE_CLEANUP(struct probe *, probe_close)
+
+enum probe_method probe_method(const struct probe *p);
+const char *probe_method_name(enum probe_method m);
+
+void probe_enable(struct probe *p);
+void probe_disable(struct probe *p);
+
+/* probe_target_add - trace process @pid and its later children. */
+int probe_target_add(struct probe *p, uint32_t pid);
+
+/* probe_admit - give every present thread of every target its state, so that the scheduler is
+ * followed for threads that make no calls themselves. Call after targets were added. */
+int probe_admit(struct probe *p);
+
+/* probe_sweep - count calls still under way as lost (at_stop). Once, after detaching. */
+int probe_sweep(struct probe *p);
+
+/* probe_limit_set - calls of (source, op) slower than @ns are sent one by one. */
+void probe_limit_set(struct probe *p, unsigned source, unsigned op, uint64_t ns);
+
+/* probe_tally - the books of one source, summed over CPUs. */
+void probe_tally(const struct probe *p, unsigned source, struct wire_tally *ret);
+
+/* For agent/attach and agent/capture: file descriptors of the programs and maps. */
+int probe_program_session(const struct probe *p);
+int probe_program_entry(const struct probe *p);
+int probe_program_return(const struct probe *p);
+int probe_ring_events(const struct probe *p);
+int probe_ring_life(const struct probe *p);
+int probe_map_aggregates(const struct probe *p);
+
+struct bpf_program;
+struct bpf_program *probe_perf_program(const struct probe *p, bool is_return);

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* process.bpf.c - traced processes through fork, exec and exit; threads told from processes; and
+ * the two walks over all threads: admit (give threads of targets their state) and sweep (count
+ * calls still under way when tracing stops). */
+#include "agent/probe/target.bpf.h"
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 pid = child->tgid, one = 1;
+
+	if (!enabled || !target_is(parent->tgid))
+		return 0;
+	if (child->pid == child->tgid) {
+		if (bpf_map_update_elem(&targets, &pid, &one, BPF_ANY) < 0) {
+			hit_count(SOURCE_HOST);
+			loss_count(SOURCE_HOST, LOSS_TARGET_FULL);
+			return 0;
+		}
+		process_record_send(parent, HOST_PROCESS_FORK, pid, 0);
+	}
+	thread_make(child); /* on failure the thread's first call tries again and counts */
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct *task)
+{
+	if (enabled && target_is(task->tgid))
+		process_record_send(task, HOST_PROCESS_EXEC, 0, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(process_exit, struct task_struct *task)
+{
+	struct thread_state *ts;
+	__u32 pid = task->tgid;
+
+	if (!task->bpf_storage && !target_is(pid))
+		return 0;
+	ts = thread_get(task);
+	if (ts) {
+		for (__u32 i = 0; i < CALL_DEPTH && i < ts->depth; i++)
+			loss_count(call_source(call_at(ts, i)), LOSS_THREAD_EXIT);
+		ts->depth = 0;
+	}
+	if (task->signal->live.counter > 0 || !target_is(pid))
+		return 0;
+	if (enabled)
+		process_record_send(task, HOST_PROCESS_EXIT, 0, task->exit_code);
+	bpf_map_delete_elem(&targets, &pid);
+	return 0;
+}
+
+SEC("iter/task")
+int threads_admit(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (task && target_is(task->tgid))
+		thread_make(task);
+	return 0;
+}
+
+SEC("iter/task")
+int calls_sweep(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct thread_state *ts;
+
+	if (!task || !task->bpf_storage)
+		return 0;
+	ts = thread_get(task);
+	if (!ts)
+		return 0;
+	for (__u32 i = 0; i < CALL_DEPTH && i < ts->depth; i++)
+		loss_count(call_source(call_at(ts, i)), LOSS_AT_STOP);
+	ts->depth = 0;
+	return 0;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* sched.bpf.c - stays of traced threads off the CPU: preempted or blocked, by whom, and how long
+ * they were runnable without getting a CPU.
+ *
+ * A busy node switches some 450,000 times a second, nearly always between threads nobody traces:
+ * those leave after two pointer tests. A stay is a hit when the thread comes back. */
+#include "agent/probe/target.bpf.h"
+
+static __always_inline __u32 task_state(struct task_struct *t)
+{
+	if (bpf_core_field_exists(t->__state))
+		return t->__state;
+	return (__u32)BPF_CORE_READ((struct task_struct___before_5_14 *)t, state);
+}
+
+static __always_inline void stay_begin(struct thread_state *ts, bool preempt,
+	struct task_struct *prev, struct task_struct *next, __u64 now)
+{
+	__u32 state = task_state(prev) & TASK_STATE_MASK;
+
+	ts->off_ns = now;
+	ts->waker_pid = 0;
+	if (preempt || state == TASK_RUNNING) {
+		ts->off_flags = WIRE_PREEMPTED;
+		ts->wake_ns = now;
+	} else if (state & TASK_UNINTERRUPTIBLE) {
+		ts->off_flags = WIRE_UNINTERRUPTIBLE;
+		ts->wake_ns = 0;
+		__sync_fetch_and_add(&blocked_targets, 1);
+	} else {
+		ts->off_flags = 0;
+		ts->wake_ns = 0;
+	}
+	ts->off_by_pid = next->tgid;
+	ts->off_by_tid = next->pid;
+	bpf_probe_read_kernel(ts->off_by_comm, sizeof(ts->off_by_comm), next->comm);
+}
+
+/* Who had the CPU while the thread waited: the task it takes the CPU from now, unless that is idle
+ * or a kernel thread (which run in short bursts); then the one that took the CPU at first. */
+static __always_inline void fill_culprit(struct wire_sched *r, struct thread_state *ts,
+	struct task_struct *prev)
+{
+	if (prev->tgid && !(prev->flags & PF_KTHREAD)) {
+		r->by_pid = prev->tgid;
+		r->by_tid = prev->pid;
+		bpf_probe_read_kernel(r->by_comm, sizeof(r->by_comm), prev->comm);
+		return;
+	}
+	r->by_pid = ts->off_by_pid;
+	r->by_tid = ts->off_by_tid;
+	__builtin_memcpy(r->by_comm, ts->off_by_comm, sizeof(r->by_comm));
+}
+
+static __always_inline void stay_end(struct thread_state *ts, struct task_struct *prev,
+	struct task_struct *next, __u64 now)
+{
+	struct wire_agg_key key = {.pid = next->tgid, .source = SOURCE_HOST, .op = HOST_SCHED_SWITCH};
+	__u64 off_ns = ts->off_ns, dur_ns = now - off_ns;
+	__u64 wait_ns = ts->wake_ns ? now - ts->wake_ns : 0;
+	__u32 flags = ts->off_flags;
+	struct wire_sched *r;
+	struct wire_agg *a;
+
+	ts->off_ns = 0;
+	if (flags & WIRE_UNINTERRUPTIBLE)
+		__sync_fetch_and_add(&blocked_targets, -1);
+	if (!enabled)
+		return;
+	hit_count(SOURCE_HOST);
+	a = aggregate_add(&key, dur_ns, 0);
+	if (!record_all && a && wait_ns < wait_limit_ns &&
+		(!(flags & WIRE_UNINTERRUPTIBLE) || dur_ns < wait_limit_ns)) {
+		aggregated_count(SOURCE_HOST);
+		return;
+	}
+	r = record_begin(&events, sizeof(*r), SOURCE_HOST);
+	if (!r)
+		return;
+	r->h.op = HOST_SCHED_SWITCH;
+	r->h.flags = flags | WIRE_TARGET | (ts->depth ? WIRE_IN_CALL : 0);
+	r->h.start_ns = off_ns;
+	r->h.dur_ns = dur_ns;
+	r->h.pid = next->tgid;
+	r->h.tid = next->pid;
+	r->h.cgroup_id = 0;
+	bpf_probe_read_kernel(r->h.comm, sizeof(r->h.comm), next->comm);
+	r->wait_ns = wait_ns;
+	r->waker_pid = ts->waker_pid;
+	r->pad = 0;
+	fill_culprit(r, ts, prev);
+	if (a)
+		a->sent++;
+	record_send(&events, &r->h);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	struct thread_state *ts;
+	__u64 now;
+
+	if (!prev->bpf_storage && !next->bpf_storage)
+		return 0;
+	now = bpf_ktime_get_ns();
+	ts = thread_get(prev);
+	if (ts)
+		stay_begin(ts, preempt, prev, next, now);
+	ts = thread_get(next);
+	if (ts && ts->off_ns)
+		stay_end(ts, prev, next, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(sched_wakeup, struct task_struct *task)
+{
+	struct thread_state *ts;
+
+	if (!task->bpf_storage)
+		return 0;
+	ts = thread_get(task);
+	if (!ts || !ts->off_ns || ts->wake_ns)
+		return 0;
+	ts->wake_ns = bpf_ktime_get_ns();
+	ts->waker_pid = bpf_get_current_pid_tgid() >> 32;
+	return 0;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* target.bpf.h - which processes are traced, and what is remembered of each of their threads.
+ *
+ * `targets` holds traced processes. Every thread of a traced process has a thread_state in task
+ * storage: made when the process is admitted (by an iterator), when a thread is cloned, or at its
+ * first call; freed by the kernel with the thread. So "has a thread_state" means "is traced", and
+ * the scheduler probe can leave after one pointer test for everybody else. */
+#pragma once
+
+#include "agent/probe/books.bpf.h"
+#include "agent/probe/filter.h"
+
+#define CALL_DEPTH 8 /* a power of two; runtime -> driver -> callback -> runtime is 4 */
+
+struct pending_call {
+	__u64 cookie;
+	__u64 start_ns;
+	__u64 sp; /* at entry: tells calls that were left without returning */
+	__u64 arg0, arg1, stream;
+};
+
+struct thread_state {
+	__u32 depth;	 /* calls under way */
+	__u32 off_flags; /* WIRE_PREEMPTED, WIRE_UNINTERRUPTIBLE of the present stay off the CPU */
+	__u64 off_ns;	 /* when it left the CPU; 0: never seen leaving */
+	__u64 wake_ns;	 /* since when it is runnable; 0: still blocked */
+	__u32 off_by_pid, off_by_tid; /* who took the CPU */
+	__u32 waker_pid;
+	__u32 pad;
+	char off_by_comm[WIRE_COMM_LEN];
+	struct pending_call calls[CALL_DEPTH];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread_state);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, __u32);
+} targets SEC(".maps");
+
+/* call_at - the pending call at depth @i. The barrier makes the compiler forget what it knows of @i,
+ * so that it keeps the mask, from which the verifier takes the bound. */
+static __always_inline struct pending_call *call_at(struct thread_state *ts, __u32 i)
+{
+	asm volatile("" : "+r"(i));
+	return &ts->calls[i & (CALL_DEPTH - 1)];
+}
+
+static __always_inline __u32 call_source(const struct pending_call *c)
+{
+	return ((union wire_cookie){.word = c->cookie}).source;
+}
+
+static __always_inline bool target_is(__u32 pid)
+{
+	return bpf_map_lookup_elem(&targets, &pid) != NULL;
+}
+
+/* process_record_send - an exec, exit, fork or admission, on the ring that calls cannot fill. */
+static __always_inline void process_record_send(struct task_struct *task, __u16 op, __u32 peer_pid,
+	__s32 exit_code)
+{
+	struct wire_process *p;
+
+	hit_count(SOURCE_HOST);
+	p = record_begin(&life, sizeof(*p), SOURCE_HOST);
+	if (!p)
+		return;
+	p->h.op = op;
+	p->h.flags = WIRE_TARGET;
+	p->h.start_ns = bpf_ktime_get_ns();
+	p->h.dur_ns = 0;
+	p->h.pid = task->tgid;
+	p->h.tid = task->pid;
+	p->h.cgroup_id = bpf_get_current_cgroup_id();
+	bpf_probe_read_kernel(p->h.comm, sizeof(p->h.comm), task->comm);
+	p->peer_pid = peer_pid;
+	p->peer_tid = 0;
+	p->exit_code = exit_code;
+	p->uid = (__u32)bpf_get_current_uid_gid();
+	record_send(&life, &p->h);
+}
+
+/* target_admit - is the current process traced? One that is not yet, but that the filter wants, is
+ * entered. @source is the source that takes the loss when the table is full. */
+static __always_inline bool target_admit(struct task_struct *task, __u32 source)
+{
+	__u32 pid = task->tgid, one = 1;
+
+	if (target_is(pid))
+		return true;
+	if (filter_mode == FILTER_PIDS || pid == agent_pid)
+		return false;
+	if (filter_mode == FILTER_USER && (__u32)bpf_get_current_uid_gid() != filter_uid)
+		return false;
+	if (bpf_map_update_elem(&targets, &pid, &one, BPF_ANY) < 0) {
+		hit_count(source);
+		loss_count(source, LOSS_TARGET_FULL);
+		return false;
+	}
+	process_record_send(task, HOST_TARGET_FOUND, 0, 0);
+	return true;
+}
+
+static __always_inline struct thread_state *thread_get(struct task_struct *task)
+{
+	return bpf_task_storage_get(&threads, task, NULL, 0);
+}
+
+static __always_inline struct thread_state *thread_make(struct task_struct *task)
+{
+	return bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
