@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* uprobe.h - puts the call programs onto functions of one file.
+ *
+ * A uprobe sits on a file (an inode), so every process that maps the file is covered, now and later,
+ * whatever path it uses. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/probe/probe.h"
+#include "base/errinfo.h"
+
+#define UPROBE_POINTS_MAX 256
+
+struct uprobe_point {
+	uint64_t offset; /* in the file */
+	uint64_t cookie;
+};
+
+struct uprobe;
+
+/* uprobe_attach - probe all @points of the file @path with @p's method. All or nothing.
+ * On success *ret is the caller's, released with uprobe_detach(). */
+int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *points, size_t count,
+	struct uprobe **ret, struct errinfo *reterr);
+
+size_t uprobe_count(const struct uprobe *u);
+
+/* uprobe_detach_all - release several at once. The perf method waits about 0.1 s of kernel time for
+ * every probe it removes, so these are removed side by side. */
+void uprobe_detach_all(struct uprobe **u, size_t count);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decode.c - reads the records of wire/record.h. The kernel half is ours, but a record is checked
+ * like any foreign bytes: a mismatch is a counted loss, never a wrong event. */
+#include "agent/capture/decode.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/macros.h"
+
+#define MEMCPY_KIND_DTOD 3
+
+static void copy_comm(char out[COMM_LEN], const char in[WIRE_COMM_LEN])
+{
+	memcpy(out, in, COMM_LEN);
+	out[COMM_LEN - 1] = 0;
+}
+
+static void decode_header(const struct wire_header *h, const struct clock_map *clock,
+	struct event *e)
+{
+	*e = (struct event){
+		.start = clock_map_wall(clock, (mono_time){h->start_ns}),
+		.dur_ns = h->dur_ns,
+		.pid = h->pid,
+		.tid = h->tid,
+		.source = h->source,
+		.op = h->op,
+		.flags = h->flags,
+		.cpu = h->cpu,
+		.weight = h->weight,
+		.cgroup_id = h->cgroup_id,
+	};
+	copy_comm(e->comm, h->comm);
+}
+
+static void decode_call(const struct wire_call *r, struct event *e)
+{
+	e->arg0 = r->arg0;
+	e->arg1 = r->arg1;
+	e->stream = r->stream;
+	e->ret = r->ret;
+	e->device = r->device;
+	if (e->source == SOURCE_CUDA &&
+		(e->op == CUDA_MEMCPY_PEER || e->op == CUDA_MEMCPY_PEER_ASYNC))
+		e->arg1 = MEMCPY_KIND_DTOD;
+}
+
+static void decode_sched(const struct wire_sched *r, struct event *e)
+{
+	e->wait_ns = r->wait_ns;
+	e->peer_pid = r->by_pid;
+	e->arg0 = r->wait_ns;
+	e->arg1 = r->by_pid;
+	copy_comm(e->peer_comm, r->by_comm);
+}
+
+static void decode_block(const struct wire_block *r, struct event *e)
+{
+	e->arg0 = r->bytes >> 9;
+	e->arg1 = r->sector;
+	e->dev = r->dev;
+	e->ret = r->error;
+}
+
+static void decode_process(const struct wire_process *r, struct event *e)
+{
+	e->peer_pid = r->peer_pid;
+	e->arg1 = r->peer_pid;
+	if (e->op == HOST_PROCESS_EXIT)
+		e->arg0 = (uint32_t)r->exit_code;
+}
+
+int decode_event(const void *data, size_t len, const struct clock_map *clock, struct event *ret)
+{
+	const struct wire_header *h = data;
+	struct event e;
+
+	if (len < sizeof(*h) || h->size > len || h->version != WIRE_VERSION)
+		return -EBADMSG;
+#define RECORD_IS(type, decoder)                                                                   \
+	do {                                                                                       \
+		if (h->size != sizeof(struct type))                                                \
+			return -EBADMSG;                                                           \
+		decode_header(h, clock, &e);                                                       \
+		decoder(data, &e);                                                                 \
+	} while (0)
+
+	if (h->source == SOURCE_CUDA || h->source == SOURCE_DRIVER)
+		RECORD_IS(wire_call, decode_call);
+	else if (h->source == SOURCE_IO)
+		RECORD_IS(wire_block, decode_block);
+	else if (h->source == SOURCE_HOST && h->op == HOST_SCHED_SWITCH)
+		RECORD_IS(wire_sched, decode_sched);
+	else if (h->source == SOURCE_HOST)
+		RECORD_IS(wire_process, decode_process);
+	else
+		return -EBADMSG;
+#undef RECORD_IS
+	*ret = e;
+	return 0;
+}

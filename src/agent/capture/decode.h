@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decode.h - one wire record to one model event. Pure. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "model/event.h"
+
+/* decode_event - fill *ret from the @len bytes at @data.
+ * Returns 0, or -EBADMSG if version, size or source make no sense (*ret is then untouched). */
+int decode_event(const void *data, size_t len, const struct clock_map *clock, struct event *ret);

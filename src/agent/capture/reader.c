@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reader.c - libbpf's ring buffers on one side, decode_event() and the sink on the other. Runs on
+ * the tracer's thread. The life ring is read first, so that an exit is known before later calls. */
+#include "agent/capture/reader.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <bpf/libbpf.h>
+
+#include "agent/capture/decode.h"
+
+struct reader {
+	struct ring_buffer *life, *events;
+	const struct clock_map *clock;
+	reader_sink *sink;
+	void *arg;
+	uint64_t received[WIRE_SOURCE_MAX];
+	uint64_t bad;
+};
+
+static int take_record(void *arg, void *data, size_t len)
+{
+	struct reader *r = arg;
+	struct event e;
+
+	if (decode_event(data, len, r->clock, &e) < 0) {
+		r->bad++;
+		return 0;
+	}
+	r->received[e.source & (WIRE_SOURCE_MAX - 1)]++;
+	r->sink(r->arg, &e);
+	return 0;
+}
+
+void reader_free(struct reader *r)
+{
+	ring_buffer__free(r->life);
+	ring_buffer__free(r->events);
+	free(r);
+}
+
+int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink, void *arg,
+	struct reader **ret)
+{
+	_cleanup_(reader_freep) struct reader *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->clock = clock;
+	r->sink = sink;
+	r->arg = arg;
+	r->life = ring_buffer__new(probe_ring_life(p), take_record, r, NULL);
+	r->events = ring_buffer__new(probe_ring_events(p), take_record, r, NULL);
+	if (!r->life || !r->events)
+		return -errno;
+	*ret = TAKE(r);
+	return 0;
+}
+
+void reader_wait(struct reader *r, int timeout_ms)
+{
+	ring_buffer__poll(r->events, timeout_ms);
+}
+
+int reader_consume(struct reader *r)
+{
+	int life = ring_buffer__consume(r->life);
+	int events = ring_buffer__consume(r->events);
+
+	return MAX(life, 0) + MAX(events, 0);
+}
+
+uint64_t reader_received(const struct reader *r, unsigned source)
+{
+	return r->received[source & (WIRE_SOURCE_MAX - 1)];
+}
+
+uint64_t reader_bad(const struct reader *r)
+{
+	return r->bad;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reader.h - takes records out of the kernel's rings and hands them on as events. */
+#pragma once
+
+#include <stdint.h>
+
+#include "agent/probe/probe.h"
+#include "base/clock.h"
+#include "model/event.h"
+
+struct reader;
+typedef void reader_sink(void *arg, struct event *e);
+
+/* reader_new - read the rings of @p; @clock must outlive the reader (its owner refreshes it). */
+int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink, void *arg,
+	struct reader **ret);
+void reader_free(struct reader *r);
+DEFINE_CLEANUP(struct reader *, reader_free)
+
+/* reader_wait - sleep until a ring asks for attention, at most @timeout_ms. The probes wake the
+ * reader only when much is waiting; otherwise they rely on the timeout. */
+void reader_wait(struct reader *r, int timeout_ms);
+
+/* reader_consume - hand on what is there now. Returns the number of records. */
+int reader_consume(struct reader *r);
+
+uint64_t reader_received(const struct reader *r, unsigned source);
+uint64_t reader_bad(const struct reader *r); /* records that could not be decoded */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* totals.h - reads the kernel's aggregates and keeps, per process and op, what was gained: since
+ * the start (for the live table) and in the present 5 s bucket (for the store).
+ *
+ * The kernel's counters only grow; a reading is compared with the one before, so nothing is counted
+ * twice and nothing is missed, however late the reading comes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/probe/probe.h"
+#include "base/clock.h"
+#include "model/aggregate.h"
+
+struct total {
+	struct wire_agg_key key;
+	char comm[WIRE_COMM_LEN];
+	struct sketch all;	 /* since the start */
+	struct aggregate bucket; /* since the last totals_flush() */
+	struct wire_agg seen;	 /* last reading, summed over CPUs */
+	bool gone;		 /* its process has ended: folded away at the next flush */
+};
+
+struct totals;
+
+int totals_new(struct probe *p, struct totals **ret);
+void totals_free(struct totals *t);
+DEFINE_CLEANUP(struct totals *, totals_free)
+
+/* totals_read - bring everything up to date. Returns 0 or a negative errno. */
+int totals_read(struct totals *t);
+
+/* totals_flush - hand the gains of every op to @sink as aggregates of @bucket and start anew. */
+typedef void totals_sink(void *arg, const struct aggregate *a);
+int totals_flush(struct totals *t, wall_time bucket, totals_sink *sink, void *arg);
+
+/* totals_process_gone - the process ended; its kernel entries go after the next reading. */
+int totals_process_gone(struct totals *t, uint32_t pid);
+
+/* totals_next - walk all (process 0: the ended ones together): *cursor starts at 0; NULL at the end. Valid until the next read. */
+const struct total *totals_next(const struct totals *t, size_t *cursor);

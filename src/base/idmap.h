@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* idmap.h - a hash map from 64-bit ids to pointers, with a ceiling. Owns nothing it points to. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct idmap {
+	struct idmap_slot *slots;
+	size_t used, capacity, max;
+};
+
+#define IDMAP_INIT(max_entries) ((struct idmap){.max = (max_entries)})
+
+void idmap_done(struct idmap *m);
+void *idmap_get(const struct idmap *m, uint64_t id);
+
+/* idmap_put - enter or replace; @value must not be NULL. -ENOBUFS at the ceiling, -ENOMEM. */
+int idmap_put(struct idmap *m, uint64_t id, void *value);
+
+/* idmap_remove - forget @id; returns what it pointed to, or NULL. */
+void *idmap_remove(struct idmap *m, uint64_t id);
+
+/* idmap_next - walk all entries: start with *cursor = 0, until NULL. No changes meanwhile, except
+ * that removing the entry just returned is allowed if the walk is then restarted. */
+void *idmap_next(const struct idmap *m, size_t *cursor, uint64_t *ret_id);
