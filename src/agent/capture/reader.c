@@ -16,7 +16,7 @@ struct reader {
 	reader_sink *sink;
 	void *arg;
 	uint64_t received[WIRE_SOURCE_MAX];
-	uint64_t bad;
+	uint64_t bad[WIRE_SOURCE_MAX];
 };
 
 static int take_record(void *arg, void *data, size_t len)
@@ -25,7 +25,9 @@ static int take_record(void *arg, void *data, size_t len)
 	struct event e;
 
 	if (decode_event(data, len, r->clock, &e) < 0) {
-		r->bad++;
+		const struct wire_header *h = data;
+
+		r->bad[len >= sizeof(*h) ? h->source & (WIRE_SOURCE_MAX - 1) : 0]++;
 		return 0;
 	}
 	r->received[e.source & (WIRE_SOURCE_MAX - 1)]++;
@@ -76,7 +78,7 @@ uint64_t reader_received(const struct reader *r, unsigned source)
 	return r->received[source & (WIRE_SOURCE_MAX - 1)];
 }
 
-uint64_t reader_bad(const struct reader *r)
+uint64_t reader_bad(const struct reader *r, unsigned source)
 {
-	return r->bad;
+	return r->bad[source & (WIRE_SOURCE_MAX - 1)];
 }

@@ -25,4 +25,4 @@ void reader_wait(struct reader *r, int timeout_ms);
 int reader_consume(struct reader *r);
 
 uint64_t reader_received(const struct reader *r, unsigned source);
-uint64_t reader_bad(const struct reader *r); /* records that could not be decoded */
+uint64_t reader_bad(const struct reader *r, unsigned source); /* could not be decoded */

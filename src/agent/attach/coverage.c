@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* coverage.c - from a library file to probes on its functions.
+ *
+ * The function tables name symbols; elfsym gives their file offsets; aliases that share an offset
+ * are probed once. Files are never detached while tracing: an unused probe costs nothing. */
+#include "agent/attach/coverage.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/attach/uprobe.h"
+#include "agent/discover/elfsym.h"
+#include "agent/probe/function.h"
+
+#define COVERAGE_MAX 1024 /* library files on one node */
+
+struct coverage {
+	struct probe *probe;
+	struct coverage_file *files;
+	struct uprobe **uprobes; /* parallel to files; NULL where not probed */
+	size_t count;
+};
+
+static const struct probe_library *functions_of(enum target_library_kind kind)
+{
+	switch (kind) {
+	case TARGET_CUDART: return &probe_cuda_rt;
+	case TARGET_CUDA: return &probe_cuda_drv;
+	default: return NULL;
+	}
+}
+
+int coverage_new(struct probe *p, struct coverage **ret)
+{
+	_cleanup_(coverage_freep) struct coverage *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->probe = p;
+	c->files = calloc(COVERAGE_MAX, sizeof(*c->files));
+	c->uprobes = calloc(COVERAGE_MAX, sizeof(*c->uprobes));
+	if (!c->files || !c->uprobes)
+		return -ENOMEM;
+	*ret = TAKE(c);
+	return 0;
+}
+
+void coverage_detach(struct coverage *c)
+{
+	struct uprobe **live = calloc(c->count + 1, sizeof(*live));
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->count; i++) {
+		if (!c->uprobes[i])
+			continue;
+		if (live)
+			live[n++] = c->uprobes[i];
+		else
+			uprobe_detach_all(&c->uprobes[i], 1);
+		c->uprobes[i] = NULL;
+	}
+	uprobe_detach_all(live, n);
+	free(live);
+}
+
+void coverage_free(struct coverage *c)
+{
+	if (c->files && c->uprobes)
+		coverage_detach(c);
+	free(c->files);
+	free(c->uprobes);
+	free(c);
+}
+
+static bool has_offset(const struct uprobe_point *points, size_t n, uint64_t offset)
+{
+	for (size_t i = 0; i < n; i++)
+		if (points[i].offset == offset)
+			return true;
+	return false;
+}
+
+/* Offsets of all symbols of the table that the file has. */
+static int resolve(const char *path, const struct probe_library *lib, struct uprobe_point *points,
+	size_t *ret_count, struct errinfo *reterr)
+{
+	const char *names[UPROBE_POINTS_MAX];
+	int rows[UPROBE_POINTS_MAX];
+	uint64_t offsets[UPROBE_POINTS_MAX];
+	_cleanup_(elfsym_closep) struct elfsym *elf = NULL;
+	size_t n = 0, found = 0;
+	int r;
+
+	for (int row = 0; lib->functions[row].symbols[0]; row++)
+		for (int v = 0; v < FUNCTION_VARIANTS && lib->functions[row].symbols[v]; v++) {
+			names[n] = lib->functions[row].symbols[v];
+			rows[n++] = row;
+		}
+	r = elfsym_open(path, &elf, reterr);
+	if (r < 0)
+		return r;
+	r = elfsym_offsets(elf, names, n, offsets);
+	if (r < 0)
+		return errinfo_set(reterr, r, "the symbols of %s cannot be read: %s", path,
+			strerror(-r));
+	for (size_t i = 0; i < n; i++)
+		if (offsets[i] && !has_offset(points, found, offsets[i]))
+			points[found++] = (struct uprobe_point){
+				offsets[i], probe_cookie(lib, rows[i]).word};
+	if (!found)
+		return errinfo_set(reterr, -ENOENT, "%s exports none of the functions of %s", path,
+			lib->name);
+	*ret_count = found;
+	return 0;
+}
+
+bool coverage_has(const struct coverage *c, const struct target_library *lib)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->files[i].library.inode == lib->inode && c->files[i].library.dev == lib->dev)
+			return true;
+	return false;
+}
+
+int coverage_add(struct coverage *c, const struct target_library *lib, const char *path,
+	struct errinfo *reterr)
+{
+	const struct probe_library *functions = functions_of(lib->kind);
+	struct uprobe_point points[UPROBE_POINTS_MAX];
+	struct errinfo why = {0};
+	struct coverage_file *f;
+	size_t count;
+	int r;
+
+	if (!functions || coverage_has(c, lib))
+		return 0;
+	if (c->count >= COVERAGE_MAX)
+		return errinfo_set(reterr, -ENOBUFS, "more than %d CUDA library files on this node",
+			COVERAGE_MAX);
+	f = &c->files[c->count];
+	*f = (struct coverage_file){.library = *lib};
+	r = resolve(path, functions, points, &count, &why);
+	if (r == 0)
+		r = uprobe_attach(c->probe, path, points, count, &c->uprobes[c->count], &why);
+	c->count++;
+	if (r < 0) {
+		memcpy(f->why, why.text, sizeof(f->why) - 1);
+		if (reterr)
+			*reterr = why;
+		return r;
+	}
+	f->probes = count;
+	return 1;
+}
+
+size_t coverage_count(const struct coverage *c)
+{
+	return c->count;
+}
+
+const struct coverage_file *coverage_file(const struct coverage *c, size_t i)
+{
+	return &c->files[i];
+}
+
+size_t coverage_probes(const struct coverage *c, enum target_library_kind kind)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->count; i++)
+		if (c->files[i].library.kind == kind)
+			n += c->files[i].probes;
+	return n;
+}

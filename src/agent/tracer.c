@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer.c - joins the stages of the agent into one run. See tracer.h for the flow.
+ *
+ * Order matters at both ends. Start: everything that can fail for the user's reasons (pids, kernel,
+ * database) comes before anything is written. Stop: silence the probes, detach, sweep, then read the
+ * rings to the end, so that the books can balance. */
+#include "agent/tracer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/attach/coverage.h"
+#include "agent/attach/feature.h"
+#include "agent/capture/host.h"
+#include "agent/capture/reader.h"
+#include "agent/capture/totals.h"
+#include "agent/discover/discover.h"
+#include "agent/discover/family.h"
+#include "agent/probe/probe.h"
+#include "agent/store/nodedb.h"
+#include "agent/store/writer.h"
+#include "base/idmap.h"
+#include "base/log.h"
+#include "config.h"
+
+#define TARGETS_MAX	16384 /* as in the kernel half */
+#define OPS_MAX		256
+#define LIMIT_CALLS	100  /* calls before an op has a limit of its own */
+#define LIMIT_RATIO	3    /* slower than this times the median is an exception */
+#define LIMIT_FLOOR_NS	2000 /* never treat ordinary jitter of tiny calls as an exception */
+#define SCAN_SECONDS	1
+
+struct tracer {
+	struct tracer_settings settings;
+	struct clock_map clock;
+	wall_time started;
+	struct probe *probe;
+	struct coverage *coverage;
+	struct discover_scanner *scanner;
+	struct reader *reader;
+	struct totals *totals;
+	struct host_reader host;
+	struct host_sample host_now;
+	bool has_host;
+	struct store_writer *store;
+	struct idmap targets;	/* pid -> itself: processes under trace */
+	bool admit_due;		/* new targets: give their threads state */
+	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
+	struct accounting own;	/* what this side dropped or folded */
+	struct accounting final; /* the books after tracer_stop() */
+	bool stopped;
+	int64_t second, bucket; /* wall second and 5 s bucket being filled */
+	struct tracer_op ops[OPS_MAX];
+};
+
+/* ---- records ---- */
+
+static void process_note(struct tracer *t, uint32_t pid, wall_time seen)
+{
+	struct discover_process facts;
+
+	if (!t->store || discover_process("", pid, &facts) < 0)
+		return; /* it ended already; its events carry its name */
+	store_writer_push_process(t->store, pid, facts.start_ticks, facts.comm, facts.cmdline, seen);
+}
+
+static void target_note(struct tracer *t, uint32_t pid, wall_time seen)
+{
+	if (idmap_put(&t->targets, pid, t) < 0)
+		log_warning("more than %d traced processes: some will not be shown", TARGETS_MAX);
+	t->admit_due = true;
+	process_note(t, pid, seen);
+}
+
+static void follow_process(struct tracer *t, const struct event *e)
+{
+	switch (e->op) {
+	case HOST_TARGET_FOUND:
+		target_note(t, e->pid, e->start);
+		break;
+	case HOST_PROCESS_FORK:
+		target_note(t, e->peer_pid, e->start);
+		break;
+	case HOST_PROCESS_EXEC:
+		process_note(t, e->pid, e->start);
+		break;
+	case HOST_PROCESS_EXIT:
+		idmap_remove(&t->targets, e->pid);
+		if (totals_process_gone(t->totals, e->pid) < 0)
+			log_warning("aggregates of process %u stay in the kernel", e->pid);
+		break;
+	}
+}
+
+static void take_event(void *arg, struct event *e)
+{
+	struct tracer *t = arg;
+	struct account *own = &t->own.source[e->source];
+
+	if (e->op < WIRE_OP_MAX)
+		t->op_counts[e->source][e->op]++;
+	if (e->source == SOURCE_HOST && e->op != HOST_SCHED_SWITCH)
+		follow_process(t, e);
+	if (t->settings.event_sink)
+		t->settings.event_sink(t->settings.event_arg, e);
+	if (!t->store)
+		own->aggregated++; /* the kernel's aggregates hold it already */
+	else if (!store_writer_push(t->store, e))
+		own->lost[LOSS_QUEUE_FULL]++;
+}
+
+/* ---- libraries and targets ---- */
+
+static void cover_library(struct tracer *t, uint32_t pid, const struct target_library *lib)
+{
+	char path[TARGET_PATH_MAX + 64];
+	struct errinfo e = {0};
+
+	if (coverage_has(t->coverage, lib))
+		return;
+	if (discover_library_path("", pid, lib, path, sizeof(path)) < 0)
+		return; /* the process is going away, or will be there at the next scan */
+	if (coverage_add(t->coverage, lib, path, &e) < 0)
+		log_warning("process %u: %s", pid, e.text);
+}
+
+static bool is_wanted(const struct tracer *t, const struct target_process *p)
+{
+	switch (t->settings.filter) {
+	case FILTER_PIDS: return idmap_get(&t->targets, p->pid) != NULL;
+	case FILTER_USER: return p->uid == t->settings.uid;
+	default: return p->pid != (uint32_t)getpid();
+	}
+}
+
+/* Probe what running processes map, and follow the processes themselves from now on. */
+static int scan_processes(struct tracer *t)
+{
+	const struct discover_result *found;
+	wall_time now = wall_now();
+	int r = discover_scan(t->scanner, &found);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < found->count; i++) {
+		const struct target_process *p = &found->processes[i];
+
+		if (!is_wanted(t, p))
+			continue;
+		for (size_t k = 0; k < p->library_count; k++)
+			cover_library(t, p->pid, &p->libraries[k]);
+		if (idmap_get(&t->targets, p->pid))
+			continue;
+		if (probe_target_add(t->probe, p->pid) == 0)
+			target_note(t, p->pid, now);
+	}
+	return 0;
+}
+
+/* Copies on disk that nobody maps yet: a process that starts later is then seen from its first
+ * call. */
+static int cover_disk(struct tracer *t)
+{
+	_cleanup_free_ struct target_library *files = NULL;
+	struct errinfo e = {0};
+	int n = discover_library_files("", &files);
+
+	if (n < 0)
+		return n;
+	for (int i = 0; i < n; i++)
+		if (coverage_add(t->coverage, &files[i], files[i].path, &e) < 0)
+			log_info("%s", e.text);
+	return 0;
+}
+
+static int cover_named(struct tracer *t, const char *path, struct errinfo *reterr)
+{
+	struct target_library lib;
+	int r = discover_library_file(path, &lib, reterr);
+
+	if (r < 0)
+		return r;
+	r = coverage_add(t->coverage, &lib, path, reterr);
+	return r < 0 ? r : 0;
+}
+
+/* The processes of --pid with all their descendants; at least one of each family uses CUDA. */
+static int enter_pids(struct tracer *t, struct errinfo *reterr)
+{
+	_cleanup_free_ uint32_t *family = calloc(TARGETS_MAX, sizeof(*family));
+	wall_time now = wall_now();
+
+	if (!family)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->settings.pid_count; i++) {
+		int n = family_list("", t->settings.pids[i], family, TARGETS_MAX);
+
+		if (n < 0)
+			return n;
+		for (int k = 0; k < n; k++) {
+			int r = probe_target_add(t->probe, family[k]);
+
+			if (r < 0)
+				return errinfo_set(reterr, r, "process %u cannot be traced: %s",
+					family[k], strerror(-r));
+			target_note(t, family[k], now);
+		}
+	}
+	return 0;
+}
+
+static int check_pids(const struct tracer_settings *s, struct errinfo *reterr)
+{
+	for (size_t i = 0; i < s->pid_count; i++) {
+		int r = family_uses_cuda("", s->pids[i], reterr);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- once a second ---- */
+
+static void push_aggregate(void *arg, const struct aggregate *a)
+{
+	struct tracer *t = arg;
+
+	if (t->store)
+		store_writer_push_aggregate(t->store, a);
+}
+
+/* Exceptions are relative to the fastest process of an op: a slower one sends more than it need,
+ * never less. */
+static void set_limits(struct tracer *t)
+{
+	uint64_t limits[WIRE_SOURCE_MAX][WIRE_OP_MAX] = {{0}};
+	const struct total *v;
+	size_t cursor = 0;
+
+	while ((v = totals_next(t->totals, &cursor))) {
+		uint64_t limit, *slot;
+
+		if (v->key.source != SOURCE_CUDA && v->key.source != SOURCE_DRIVER)
+			continue;
+		if (v->all.count < LIMIT_CALLS || v->key.op >= WIRE_OP_MAX)
+			continue;
+		limit = MAX(LIMIT_RATIO * sketch_quantile(&v->all, 0.5), (uint64_t)LIMIT_FLOOR_NS);
+		slot = &limits[v->key.source][v->key.op];
+		if (!*slot || limit < *slot)
+			*slot = limit;
+	}
+	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
+		for (unsigned op = 0; op < WIRE_OP_MAX; op++)
+			if (limits[s][op])
+				probe_limit_set(t->probe, s, op, limits[s][op]);
+}
+
+static void fill_books(struct tracer *t, struct accounting *ret)
+{
+	if (t->stopped) {
+		*ret = t->final;
+		return;
+	}
+	*ret = t->own;
+	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++) {
+		struct account *a = &ret->source[s];
+		struct wire_tally k;
+
+		probe_tally(t->probe, s, &k);
+		a->hits = k.hits;
+		a->aggregated += k.aggregated;
+		for (int i = 0; i < LOSS_COUNT; i++)
+			a->lost[i] += k.lost[i];
+		a->lost[LOSS_BAD_RECORD] += reader_bad(t->reader, s);
+		if (t->store) {
+			a->stored = store_writer_stored(t->store, s);
+			a->lost[LOSS_WRITE_FAILED] += store_writer_lost(t->store, s);
+		}
+	}
+}
+
+static int flush_bucket(struct tracer *t)
+{
+	return totals_flush(t->totals, (wall_time){t->bucket * (int64_t)NODEDB_BUCKET_FINE},
+		push_aggregate, t);
+}
+
+static int every_second(struct tracer *t, wall_time now)
+{
+	struct accounting books;
+	int64_t bucket = now.ns / (int64_t)NODEDB_BUCKET_FINE;
+	int r = totals_read(t->totals);
+
+	if (r < 0)
+		return r;
+	if (bucket != t->bucket) {
+		r = flush_bucket(t);
+		if (r < 0)
+			return r;
+		t->bucket = bucket;
+	}
+	if (clock_map_refresh(&t->clock))
+		log_warning("the wall clock was stepped; times before and after do not compare");
+	t->has_host = host_read(&t->host, now, &t->host_now) == 0;
+	if (t->store && t->has_host)
+		store_writer_push_sample(t->store, &t->host_now);
+	if (t->store) {
+		fill_books(t, &books);
+		store_writer_push_accounting(t->store, &books);
+	}
+	set_limits(t);
+	return t->settings.cuda_lib ? 0 : scan_processes(t);
+}
+
+int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
+{
+	wall_time now;
+	int r;
+
+	reader_wait(t->reader, timeout_ms);
+	reader_consume(t->reader);
+	if (t->admit_due) {
+		t->admit_due = false;
+		r = probe_admit(t->probe);
+		if (r < 0)
+			return errinfo_set(reterr, r, "threads cannot be followed: %s", strerror(-r));
+	}
+	now = wall_now();
+	if (now.ns / (int64_t)NS_PER_S == t->second)
+		return 0;
+	t->second = now.ns / (int64_t)NS_PER_S;
+	r = every_second(t, now);
+	if (r < 0)
+		return errinfo_set(reterr, r, "tracing cannot go on: %s", strerror(-r));
+	return 1;
+}
+
+/* ---- view ---- */
+
+static struct tracer_op *op_row(struct tracer *t, size_t *count, unsigned source, unsigned op,
+	bool nested)
+{
+	for (size_t i = 0; i < *count; i++)
+		if (t->ops[i].source == source && t->ops[i].op == op && t->ops[i].nested == nested)
+			return &t->ops[i];
+	if (*count == OPS_MAX)
+		return NULL;
+	t->ops[*count] = (struct tracer_op){
+		.source = (uint8_t)source, .op = (uint16_t)op, .nested = nested};
+	return &t->ops[(*count)++];
+}
+
+static int compare_ops(const void *a, const void *b)
+{
+	const struct tracer_op *x = a, *y = b;
+
+	if (x->nested != y->nested)
+		return x->nested - y->nested;
+	return x->sketch.sum < y->sketch.sum ? 1 : x->sketch.sum > y->sketch.sum ? -1 : 0;
+}
+
+static size_t fill_ops(struct tracer *t)
+{
+	const struct total *v;
+	size_t cursor = 0, count = 0;
+	struct tracer_op *row;
+
+	while ((v = totals_next(t->totals, &cursor))) {
+		row = op_row(t, &count, v->key.source, v->key.op, v->key.flags & WIRE_NESTED);
+		if (row) {
+			sketch_merge(&row->sketch, &v->all);
+			row->count = row->sketch.count;
+		}
+	}
+	for (unsigned op = 0; op < WIRE_OP_MAX; op++) { /* events that only ever are records */
+		if (!t->op_counts[SOURCE_HOST][op] || op == HOST_SCHED_SWITCH)
+			continue;
+		row = op_row(t, &count, SOURCE_HOST, op, false);
+		if (row)
+			row->count = t->op_counts[SOURCE_HOST][op];
+	}
+	qsort(t->ops, count, sizeof(t->ops[0]), compare_ops);
+	return count;
+}
+
+void tracer_view(struct tracer *t, struct tracer_view *ret)
+{
+	size_t cursor = 0;
+	uint64_t pid;
+
+	*ret = (struct tracer_view){
+		.started = t->started,
+		.now = wall_now(),
+		.method = probe_method_name(probe_method(t->probe)),
+		.processes = t->targets.used,
+		.libraries = coverage_count(t->coverage),
+		.runtime_probes = coverage_probes(t->coverage, TARGET_CUDART),
+		.driver_probes = coverage_probes(t->coverage, TARGET_CUDA),
+		.host = t->host_now,
+		.has_host = t->has_host,
+		.clock_steps = t->clock.steps,
+	};
+	if (idmap_next(&t->targets, &cursor, &pid)) {
+		struct discover_process p;
+
+		ret->first_pid = (uint32_t)pid;
+		if (discover_process_stat("", ret->first_pid, &p) == 0)
+			memcpy(ret->first_comm, p.comm, sizeof(ret->first_comm));
+	}
+	if (ret->libraries)
+		snprintf(ret->first_library, sizeof(ret->first_library), "%s",
+			coverage_file(t->coverage, 0)->library.path);
+	fill_books(t, &ret->books);
+	ret->ops = t->ops;
+	ret->op_count = fill_ops(t);
+	if (t->store) {
+		ret->db_bytes = store_writer_bytes(t->store);
+		store_writer_error(t->store, ret->store_error, sizeof(ret->store_error));
+	}
+}
+
+/* ---- start and stop ---- */
+
+void tracer_free(struct tracer *t)
+{
+	if (t->store)
+		store_close(t, NULL);
+	if (t->coverage)
+		coverage_free(t->coverage);
+	if (t->reader)
+		reader_free(t->reader);
+	if (t->totals)
+		totals_free(t->totals);
+	if (t->scanner)
+		discover_scanner_free(t->scanner);
+	probe_close(t->probe);
+	idmap_done(&t->targets);
+	free(t);
+}
+
+static int open_probe(struct tracer *t, struct errinfo *reterr)
+{
+	const struct tracer_settings *s = &t->settings;
+	struct probe_settings ps = {
+		.filter = s->filter,
+		.uid = s->uid,
+		.record_all = s->record_all,
+		.ring_bytes = s->ring_bytes,
+		.no_block = s->no_block,
+	};
+
+	if (s->method == TRACER_METHOD_AUTO)
+		ps.method = feature_best_method();
+	else
+		ps.method = (enum probe_method)s->method;
+	return probe_open(&ps, &t->probe, reterr);
+}
+
+static int open_store(struct tracer *t, struct errinfo *reterr)
+{
+	const struct tracer_settings *s = &t->settings;
+	struct session session = {.started = t->started};
+
+	if (!s->db_path)
+		return 0;
+	snprintf(session.node, sizeof(session.node), "%s", s->node);
+	snprintf(session.ingero_version, sizeof(session.ingero_version), "%s", INGERO_VERSION);
+	snprintf(session.flags, sizeof(session.flags), "%s", s->flags_text ? s->flags_text : "");
+	for (size_t i = 0, n = 0; i < s->pid_count && n < sizeof(session.pid_filter) - 12; i++)
+		n += (size_t)snprintf(session.pid_filter + n, sizeof(session.pid_filter) - n, "%s%u",
+			i ? "," : "", s->pids[i]);
+	host_describe("", &session);
+	return store_writer_start(s->db_path, s->node, &session, &t->store, reterr);
+}
+
+static int open_stages(struct tracer *t, struct errinfo *reterr)
+{
+	int r;
+
+	r = open_probe(t, reterr);
+	if (r < 0)
+		return r;
+	r = coverage_new(t->probe, &t->coverage);
+	if (r < 0)
+		return r;
+	r = reader_new(t->probe, &t->clock, take_event, t, &t->reader);
+	if (r < 0)
+		return r;
+	r = totals_new(t->probe, &t->totals);
+	if (r < 0)
+		return r;
+	r = discover_scanner_new("", &t->scanner);
+	if (r < 0)
+		return r;
+	if (t->settings.cuda_lib) {
+		r = cover_named(t, t->settings.cuda_lib, reterr);
+		if (r < 0)
+			return r;
+	}
+	return open_store(t, reterr);
+}
+
+static int cover_all(struct tracer *t, struct errinfo *reterr)
+{
+	int r = 0;
+
+	if (t->settings.filter == FILTER_PIDS)
+		r = enter_pids(t, reterr);
+	if (r == 0 && !t->settings.cuda_lib)
+		r = scan_processes(t);
+	if (r == 0 && !t->settings.cuda_lib && t->settings.filter != FILTER_PIDS)
+		r = cover_disk(t);
+	return r < 0 ? r : probe_admit(t->probe);
+}
+
+/* Rows still in the queue are stored by the drain, so the last books are made after it. */
+static int store_close(struct tracer *t, struct errinfo *reterr)
+{
+	int r = 0;
+
+	if (t->store)
+		store_writer_drain(t->store);
+	fill_books(t, &t->final);
+	if (t->store) {
+		store_writer_push_accounting(t->store, &t->final);
+		r = store_writer_stop(t->store, wall_now(), reterr);
+	}
+	t->store = NULL;
+	t->stopped = true;
+	return r;
+}
+
+int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct errinfo *reterr)
+{
+	struct tracer *t;
+	int r = check_pids(s, reterr);
+
+	if (r < 0)
+		return r;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->settings = *s;
+	t->targets = IDMAP_INIT(TARGETS_MAX);
+	t->started = wall_now();
+	t->bucket = t->started.ns / (int64_t)NODEDB_BUCKET_FINE;
+	t->second = t->started.ns / (int64_t)NS_PER_S;
+	clock_map_init(&t->clock);
+	host_reader_init(&t->host, "");
+	t->has_host = host_read(&t->host, t->started, &t->host_now) == 0;
+	r = open_stages(t, reterr);
+	if (r == 0)
+		r = cover_all(t, reterr);
+	if (r < 0) {
+		tracer_free(t);
+		return r;
+	}
+	probe_enable(t->probe);
+	*ret = t;
+	return 0;
+}
+
+int tracer_stop(struct tracer *t, struct errinfo *reterr)
+{
+	int r, q;
+
+	probe_disable(t->probe);
+	coverage_detach(t->coverage);
+	probe_sweep(t->probe);
+	while (reader_consume(t->reader) > 0)
+		continue;
+	r = totals_read(t->totals);
+	if (r == 0)
+		r = flush_bucket(t);
+	q = store_close(t, reterr);
+	return r < 0 ? r : q;
+}

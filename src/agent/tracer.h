@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer.h - one run of tracing: the agent's root, which joins the stages.
+ *
+ *   discover -> attach -> probes -> reader -> (sink, store)        totals -> (view, store)
+ *
+ * All of it runs on the caller's thread except the store's writer. Life: tracer_start(), then
+ * tracer_step() in a loop, tracer_view() whenever something is to be shown, tracer_stop(),
+ * tracer_free(). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/probe/filter.h"
+#include "base/clock.h"
+#include "base/errinfo.h"
+#include "model/accounting.h"
+#include "model/event.h"
+#include "model/sample.h"
+#include "stat/sketch.h"
+
+#define TRACER_METHOD_AUTO (-1)
+
+struct tracer_settings {
+	enum probe_filter filter;
+	uint32_t uid;	      /* FILTER_USER */
+	const uint32_t *pids; /* FILTER_PIDS */
+	size_t pid_count;
+	const char *cuda_lib; /* probe only this file; NULL: find them */
+	int method;	      /* enum probe_method or TRACER_METHOD_AUTO */
+	bool record_all;
+	bool no_block;
+	uint32_t ring_bytes;
+	const char *db_path; /* NULL: nothing is stored */
+	const char *node;
+	const char *flags_text;	 /* for the session row */
+	void (*event_sink)(void *arg, const struct event *e); /* every record; may be NULL */
+	void *event_arg;
+};
+
+struct tracer_op { /* one row of the live table: all processes together */
+	uint8_t source;
+	uint16_t op;
+	bool nested;
+	uint64_t count;
+	struct sketch sketch;
+};
+
+struct tracer_view {
+	wall_time started, now;
+	const char *method;
+	size_t processes;	  /* traced and alive */
+	uint32_t first_pid;	  /* one of them */
+	char first_comm[COMM_LEN];
+	size_t libraries;	  /* files probed */
+	char first_library[256];
+	size_t runtime_probes, driver_probes;
+	struct host_sample host;
+	bool has_host;
+	struct accounting books;  /* so far; balances only after tracer_stop() */
+	struct tracer_op *ops;	  /* owned by the tracer, valid until its next call */
+	size_t op_count;
+	uint64_t db_bytes;
+	char store_error[256]; /* "" while all writes succeed */
+	uint32_t clock_steps;
+};
+
+struct tracer;
+
+int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct errinfo *reterr);
+
+/* tracer_step - wait up to @timeout_ms for records, hand them on, and do what is due each second.
+ * Returns 1 if a second has passed (the view is fresh), 0 if not, or a negative errno. */
+int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr);
+
+void tracer_view(struct tracer *t, struct tracer_view *ret);
+
+/* tracer_stop - stop recording, read what is left, close the store. From then on tracer_view() shows
+ * the final books, which balance. A failure is one of the store. */
+int tracer_stop(struct tracer *t, struct errinfo *reterr);
+void tracer_free(struct tracer *t);

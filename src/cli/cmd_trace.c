@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_trace.c - `ingero trace`: follows CUDA processes, shows a live table or JSON lines, records.
+ *
+ * The loop runs until --duration has passed or SIGINT/SIGTERM arrives (through a signalfd, so no
+ * work happens in a handler); a second signal ends at once. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "agent/probe/probe.h"
+#include "agent/store/owner.h"
+#include "agent/tracer.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/dispatch.h"
+#include "cli/event_json.h"
+#include "cli/live.h"
+#include "wire/names.h"
+
+#define STEP_MS	       10 /* how long a record may wait in the ring */
+#define SCREEN_MAX     (1 << 20)
+#define STATUS_SECONDS 10 /* between lines where there is no terminal */
+
+struct trace_settings {
+	struct option_pids pids;
+	const char *user, *db, *node, *cuda_lib, *method;
+	uint64_t duration_ns, ring_bytes;
+	bool json, record, record_all, no_io;
+};
+
+struct trace {
+	const struct trace_settings *settings;
+	struct tracer *tracer;
+	int signal_fd;
+	const char *db_path; /* NULL: nothing is recorded */
+	char *default_path;
+	char node[256];
+	struct live_style style;
+	struct json_writer json;
+	int drawn_lines; /* of the live table now on the terminal */
+	bool terminal;
+};
+
+#define OPTION(field) offsetof(struct trace_settings, field)
+static const struct option_row trace_options[] = {
+	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "trace these processes and their children", 0, 0, false},
+	{"user", 'u', OPTION_STRING, OPTION(user), "NAME", "trace this user's CUDA processes", 0, 0, false},
+	{"duration", 'd', OPTION_DURATION, OPTION(duration_ns), "TIME", "stop after this time (default: until Ctrl-C)", 0, 0, false},
+	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print each recorded event as a line of JSON", 0, 0, false},
+	{"db", 0, OPTION_STRING, OPTION(db), "PATH", "record here (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
+	{"record", 0, OPTION_FLAG, OPTION(record), NULL, "record to the database (default: true)", 0, 0, false},
+	{"record-all", 0, OPTION_FLAG, OPTION(record_all), NULL, "record every call, not only exceptions and samples", 0, 0, false},
+	{"node", 0, OPTION_STRING, OPTION(node), "NAME", "name of this node (default: the host name)", 0, 0, false},
+	{"cuda-lib", 0, OPTION_STRING, OPTION(cuda_lib), "PATH", "probe only this libcudart or libcuda", 0, 0, false},
+	{"ringbuf-size", 0, OPTION_SIZE, OPTION(ring_bytes), "SIZE", "kernel buffer, a power of two (default: 8m)", 0, 0, false},
+	{"no-io", 0, OPTION_FLAG, OPTION(no_io), NULL, "leave block I/O alone", 0, 0, false},
+	{"attach-method", 0, OPTION_STRING, OPTION(method), "NAME", "session, multi or perf (default: the best this kernel has)", 0, 0, true},
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+static const struct trace_settings trace_defaults = {.record = true};
+
+static int resolve_method(const char *name, int *ret, struct errinfo *reterr)
+{
+	*ret = TRACER_METHOD_AUTO;
+	if (!name)
+		return 0;
+	for (int m = PROBE_SESSION; m <= PROBE_PERF; m++)
+		if (!strcmp(name, probe_method_name((enum probe_method)m))) {
+			*ret = m;
+			return 0;
+		}
+	return errinfo_set(reterr, -EINVAL, "--attach-method %s: it is session, multi or perf", name);
+}
+
+static int resolve_filter(const struct trace_settings *s, struct tracer_settings *t,
+	struct errinfo *reterr)
+{
+	struct passwd *pw;
+
+	t->filter = FILTER_ALL;
+	if (s->pids.count && s->user)
+		return errinfo_set(reterr, -EINVAL, "give either --pid or --user, not both");
+	if (s->pids.count) {
+		t->filter = FILTER_PIDS;
+		t->pids = s->pids.pid;
+		t->pid_count = s->pids.count;
+	}
+	if (s->user) {
+		pw = getpwnam(s->user);
+		if (!pw)
+			return errinfo_set(reterr, -ENOENT, "there is no user '%s'", s->user);
+		t->filter = FILTER_USER;
+		t->uid = pw->pw_uid;
+	}
+	return 0;
+}
+
+static int resolve_node(struct trace *t, struct errinfo *reterr)
+{
+	if (t->settings->node)
+		snprintf(t->node, sizeof(t->node), "%s", t->settings->node);
+	else if (gethostname(t->node, sizeof(t->node) - 1) < 0)
+		return -errno;
+	if (!t->node[0] || strchr(t->node, ':'))
+		return errinfo_set(reterr, -EINVAL,
+			"the node name '%s' cannot be used: it must not be empty or hold a colon, because "
+			"event ids read node:seq; give another with --node", t->node);
+	return 0;
+}
+
+static int resolve_ring(uint64_t bytes, uint32_t *ret, struct errinfo *reterr)
+{
+	if (bytes && (bytes < 4096 || bytes > (1u << 30) || (bytes & (bytes - 1))))
+		return errinfo_set(reterr, -EINVAL,
+			"--ringbuf-size: a power of two from 4096 bytes to 1 GiB is needed");
+	*ret = (uint32_t)bytes;
+	return 0;
+}
+
+static void print_event(void *arg, const struct event *e)
+{
+	struct trace *t = arg;
+
+	event_json(&t->json, e, t->node);
+}
+
+static int open_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static bool signal_came(int fd)
+{
+	struct signalfd_siginfo info;
+
+	return read(fd, &info, sizeof(info)) == sizeof(info);
+}
+
+static int count_lines(const char *s)
+{
+	int n = 0;
+
+	for (; *s; s++)
+		n += *s == '\n';
+	return n;
+}
+
+/* The table is drawn over the previous one; lines left over from a longer one are erased. */
+static void draw(struct trace *t, const struct tracer_view *v)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(SCREEN_MAX);
+
+	if (t->drawn_lines)
+		buf_printf(&b, "\x1b[%dA\r\x1b[J", t->drawn_lines);
+	live_table(&b, v, t->style);
+	fputs(buf_str(&b), stdout);
+	fflush(stdout);
+	t->drawn_lines = count_lines(buf_str(&b));
+}
+
+static void show(struct trace *t, int64_t second)
+{
+	struct tracer_view v;
+
+	if (t->settings->json) {
+		if (second % STATUS_SECONDS == 0) {
+			tracer_view(t->tracer, &v);
+			event_json_books(&t->json, &v.books, v.now, t->node, false);
+		}
+		fflush(stdout);
+	} else if (t->terminal) {
+		tracer_view(t->tracer, &v);
+		draw(t, &v);
+	}
+}
+
+static int follow(struct trace *t, struct errinfo *reterr)
+{
+	mono_time start = mono_now();
+	int64_t second = 0;
+
+	for (;;) {
+		int r = tracer_step(t->tracer, STEP_MS, reterr);
+
+		if (r < 0)
+			return r;
+		if (r > 0)
+			show(t, ++second);
+		if (signal_came(t->signal_fd))
+			return 0;
+		if (t->settings->duration_ns && mono_now().ns - start.ns >= t->settings->duration_ns)
+			return 0;
+	}
+}
+
+static void print_header(struct trace *t)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(SCREEN_MAX);
+	struct tracer_view v;
+
+	tracer_view(t->tracer, &v);
+	live_header(&b, &v, t->db_path);
+	fputs(buf_str(&b), t->settings->json ? stderr : stdout);
+	fflush(stdout);
+}
+
+static void print_next(struct trace *t, struct buf *b)
+{
+	if (!t->db_path)
+		return;
+	buf_puts(b, "  Recorded to ");
+	text_escape_terminal(b, t->db_path);
+	buf_puts(b, ". Next: ingero explain");
+	if (t->settings->db) {
+		buf_puts(b, " --db ");
+		text_escape_terminal(b, t->db_path);
+	}
+	buf_puts(b, "\n");
+}
+
+/* The last table, with the final books in it. Returns whether they balance. */
+static bool print_end(struct trace *t)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(SCREEN_MAX);
+	struct tracer_view v;
+	bool balanced = true;
+
+	tracer_view(t->tracer, &v);
+	if (t->settings->json)
+		event_json_books(&t->json, &v.books, v.now, t->node, true);
+	else
+		draw(t, &v);
+	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
+		if (!account_balances(&v.books.source[s])) {
+			fprintf(stderr, "ingero: the books of source %s do not balance; please report this\n",
+				wire_source_name(s));
+			balanced = false;
+		}
+	if (!t->settings->json)
+		print_next(t, &b);
+	fputs(buf_str(&b), stdout);
+	return balanced;
+}
+
+static int run_tracer(struct trace *t, const struct tracer_settings *ts, struct errinfo *reterr)
+{
+	struct errinfo stop_error = {0};
+	bool balanced;
+	int r, q;
+
+	r = tracer_start(ts, &t->tracer, reterr);
+	if (r < 0)
+		return r;
+	print_header(t);
+	r = follow(t, reterr);
+	q = tracer_stop(t->tracer, &stop_error);
+	balanced = print_end(t);
+	tracer_free(t->tracer);
+	if (r == 0 && q < 0) {
+		*reterr = stop_error;
+		r = q;
+	}
+	if (r == 0 && !balanced)
+		r = errinfo_set_exit(reterr, EXIT_BUG, -EPROTO, "some events are unaccounted for");
+	return r;
+}
+
+static int resolve(struct trace *t, struct tracer_settings *ts, struct errinfo *reterr)
+{
+	const struct trace_settings *s = t->settings;
+	int r = resolve_filter(s, ts, reterr);
+
+	if (r == 0)
+		r = resolve_node(t, reterr);
+	if (r == 0)
+		r = resolve_method(s->method, &ts->method, reterr);
+	if (r == 0)
+		r = resolve_ring(s->ring_bytes, &ts->ring_bytes, reterr);
+	if (r == 0 && s->record && !s->db)
+		r = store_default_path(&t->default_path, reterr);
+	if (s->record)
+		t->db_path = s->db ? s->db : t->default_path;
+	ts->cuda_lib = s->cuda_lib;
+	ts->record_all = s->record_all;
+	ts->no_block = s->no_io;
+	ts->node = t->node;
+	ts->db_path = t->db_path;
+	if (s->json) {
+		ts->event_sink = print_event;
+		ts->event_arg = t;
+	}
+	return r;
+}
+
+static int trace_run(const struct command *c, void *settings, int argc, char **argv)
+{
+	struct trace t = {.settings = settings,
+		.style = live_style_detect(STDOUT_FILENO),
+		.json = json_writer_to_file(stdout),
+		.terminal = isatty(STDOUT_FILENO)};
+	struct tracer_settings ts = {0};
+	struct errinfo e = {0};
+	int r = resolve(&t, &ts, &e);
+
+	if (r == 0) {
+		t.signal_fd = open_signals();
+		r = run_tracer(&t, &ts, &e);
+		close(t.signal_fd);
+	}
+	free(t.default_path);
+	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
+}
+
+const struct command cmd_trace = {
+	.name = "trace",
+	.synopsis = "trace [flags]",
+	.summary = "Trace CUDA processes live and record them (needs root)",
+	.details = "Follows every process that uses CUDA, now or later, unless --pid or --user says which.\n"
+		   "Ctrl-C stops it; `ingero explain` then says why the GPU waited.",
+	.options = trace_options,
+	.settings_size = sizeof(struct trace_settings),
+	.defaults = &trace_defaults,
+	.run = trace_run,
+};

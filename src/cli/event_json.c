@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* event_json.c - see event_json.h. Names of traced processes go through the writer, which escapes. */
+#include "cli/event_json.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "wire/names.h"
+
+static void put_time(struct json_writer *w, wall_time t)
+{
+	time_t s = (time_t)(t.ns / (int64_t)NS_PER_S);
+	char text[64], day[32];
+	struct tm tm;
+
+	gmtime_r(&s, &tm);
+	strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text, sizeof(text), "%s.%09lldZ", day, (long long)(t.ns % (int64_t)NS_PER_S));
+	json_key(w, "timestamp");
+	json_put_string(w, text);
+}
+
+static void put_uint(struct json_writer *w, const char *key, uint64_t v)
+{
+	json_key(w, key);
+	json_put_uint(w, v);
+}
+
+static void put_string(struct json_writer *w, const char *key, const char *v)
+{
+	json_key(w, key);
+	json_put_string(w, v);
+}
+
+static void put_kind_fields(struct json_writer *w, const struct event *e)
+{
+	if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER) {
+		put_uint(w, "stream", e->stream);
+		json_key(w, "nested");
+		json_put_bool(w, e->flags & WIRE_NESTED);
+	}
+	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH) {
+		put_string(w, "state",
+			e->flags & WIRE_PREEMPTED	     ? "preempted"
+				: e->flags & WIRE_UNINTERRUPTIBLE ? "blocked"
+								  : "sleeping");
+		put_uint(w, "wait_ns", e->wait_ns);
+		put_uint(w, "peer_pid", e->peer_pid);
+		put_string(w, "peer_comm", e->peer_comm);
+	}
+	if (e->source == SOURCE_IO) {
+		char dev[32];
+
+		snprintf(dev, sizeof(dev), "%u:%u", e->dev >> 20, e->dev & 0xfffff);
+		put_string(w, "device", dev);
+	}
+}
+
+void event_json(struct json_writer *w, const struct event *e, const char *node)
+{
+	char scratch[32], duration[TEXT_MAX];
+
+	json_begin_object(w);
+	put_time(w, e->start);
+	put_string(w, "node", node);
+	put_uint(w, "pid", e->pid);
+	put_uint(w, "tid", e->tid);
+	put_string(w, "process_name", e->comm);
+	put_string(w, "source", wire_source_name(e->source));
+	put_string(w, "op", wire_op_name(e->source, e->op, scratch));
+	put_uint(w, "duration_ns", e->dur_ns);
+	put_string(w, "duration", text_format_duration(duration, e->dur_ns));
+	json_key(w, "gpu_id");
+	json_put_int(w, e->device);
+	json_key(w, "args");
+	json_begin_array(w);
+	json_put_uint(w, e->arg0);
+	json_put_uint(w, e->arg1);
+	json_end_array(w);
+	json_key(w, "return_code");
+	json_put_int(w, e->ret);
+	if (e->cgroup_id > 1)
+		put_uint(w, "cgroup_id", e->cgroup_id);
+	put_uint(w, "cpu", e->cpu);
+	json_key(w, "anomaly");
+	json_put_bool(w, e->flags & WIRE_SLOW);
+	put_kind_fields(w, e);
+	json_end_object(w);
+	json_finish(w);
+}
+
+static void put_account(struct json_writer *w, const struct account *a)
+{
+	json_begin_object(w);
+	put_uint(w, "hits", a->hits);
+	put_uint(w, "stored", a->stored);
+	put_uint(w, "aggregated", a->aggregated);
+	json_key(w, "lost");
+	json_begin_object(w);
+	for (int i = 0; i < LOSS_COUNT; i++)
+		if (a->lost[i])
+			put_uint(w, wire_losses[i].name, a->lost[i]);
+	json_end_object(w);
+	json_end_object(w);
+}
+
+void event_json_books(struct json_writer *w, const struct accounting *books, wall_time now,
+	const char *node, bool final)
+{
+	json_begin_object(w);
+	put_time(w, now);
+	put_string(w, "node", node);
+	put_string(w, "source", "ingero");
+	put_string(w, "op", "accounting");
+	json_key(w, "final");
+	json_put_bool(w, final);
+	json_key(w, "sources");
+	json_begin_object(w);
+	for (const struct wire_source_row *s = wire_sources; s->json; s++) {
+		if (!books->source[s->id].hits)
+			continue;
+		json_key(w, s->json);
+		put_account(w, &books->source[s->id]);
+	}
+	json_end_object(w);
+	json_end_object(w);
+	json_finish(w);
+}
