@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front of meson and ninja: installs what is missing, configures once, builds, tests.
+# `make DEPS=skip …` leaves the machine's packages alone.
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/bash
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+DEPS   ?= check
+JOBS   ?= $(shell nproc)
+
+# One moving line on a terminal, nothing but failures elsewhere (logs, CI).
+NINJA = ninja -j $(JOBS) $(if $(MAKE_TERMOUT),,--quiet)
+C_FILES = $$(git ls-files -co --exclude-standard '*.c' '*.h')
+
+# deps GROUP…: see tools/deps for the packages and their reasons.
+deps = @[ "$(DEPS)" = skip ] || tools/deps $(1)
+
+# configure DIR FLAGS: meson's talk goes to a log that is shown only when it fails.
+define configure
+@[ -f $(1)/build.ninja ] || { mkdir -p $(1) && echo "configuring $(1)/" && \
+	{ meson setup $(1) $(2) >$(1)/setup.log 2>&1 || { cat $(1)/setup.log; exit 1; }; }; }
+endef
+
+# compile DIR: silent when there is nothing to do, and when a changed meson.build is read again.
+define compile
+@ninja -C $(1) build.ninja >$(1)/setup.log 2>&1 || { cat $(1)/setup.log; exit 1; }
+@ninja -C $(1) -n | grep -q 'no work to do' || $(NINJA) -C $(1)
+endef
+
+.PHONY: all
+all: ## Build the program: build/ingero
+	$(call deps,build)
+	$(call configure,$(BUILD))
+	$(call compile,$(BUILD))
+
+.PHONY: demo
+demo: all ## Show one incident, explained, from a recording inside the program (no GPU, no root)
+	@$(BUILD)/ingero demo incident
+
+.PHONY: check
+check: ## Run all tests; the last line is "N passed, N failed, N skipped"
+	$(call deps,build check)
+	$(call configure,$(BUILD))
+	@tools/check --build $(BUILD)
+
+.PHONY: debug
+debug: ## Build in build-debug/ with ASan and UBSan
+	$(call deps,build)
+	$(call configure,build-debug,-Dbuildtype=debug -Db_sanitize=address$(,)undefined -Db_lundef=false)
+	$(call compile,build-debug)
+
+.PHONY: bench
+bench: ## Run the benchmarks; each prints a ratio against its budget
+	$(call deps,build bench)
+	$(call configure,$(BUILD))
+	$(call compile,$(BUILD))
+	@meson test -C $(BUILD) --no-rebuild --benchmark --verbose
+
+.PHONY: format
+format: ## Rewrite all C files in the project's style
+	$(call deps,check)
+	@clang-format -i $(C_FILES)
+
+.PHONY: format-check
+format-check: ## Say which C files are not in the project's style
+	$(call deps,check)
+	@clang-format --dry-run -Werror $(C_FILES)
+
+.PHONY: install
+install: all ## Copy the program to PREFIX/bin (default /usr/local); DESTDIR is honoured
+	@install -D -m 0755 $(BUILD)/ingero "$(DESTDIR)$(PREFIX)/bin/ingero"
+	@echo "installed $(DESTDIR)$(PREFIX)/bin/ingero"
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	@rm -rf $(BUILD) build-debug
+
+.PHONY: help
+help: ## List the targets
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' Makefile | \
+		while IFS=$$'\t' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
+
+# A comma that $(call) does not take for a separator.
+, := ,
