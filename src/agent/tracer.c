@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "agent/attach/coverage.h"
 #include "agent/attach/feature.h"
@@ -29,7 +30,7 @@
 #define LIMIT_CALLS	100  /* calls before an op has a limit of its own */
 #define LIMIT_RATIO	3    /* slower than this times the median is an exception */
 #define LIMIT_FLOOR_NS	2000 /* never treat ordinary jitter of tiny calls as an exception */
-#define SCAN_SECONDS	1
+#define FLUSH_TRIES	100  /* of 10 ms */
 
 struct tracer {
 	struct tracer_settings settings;
@@ -49,6 +50,8 @@ struct tracer {
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
 	struct accounting own;	/* what this side dropped or folded */
 	struct accounting final; /* the books after tracer_stop() */
+	uint64_t db_bytes;
+	char store_error[256];
 	bool stopped;
 	int64_t second, bucket; /* wall second and 5 s bucket being filled */
 	struct tracer_op ops[OPS_MAX];
@@ -223,12 +226,11 @@ static int check_pids(const struct tracer_settings *s, struct errinfo *reterr)
 
 /* ---- once a second ---- */
 
-static void push_aggregate(void *arg, const struct aggregate *a)
+static bool push_aggregate(void *arg, const struct aggregate *a)
 {
 	struct tracer *t = arg;
 
-	if (t->store)
-		store_writer_push_aggregate(t->store, a);
+	return !t->store || store_writer_push_aggregate(t->store, a);
 }
 
 /* Exceptions are relative to the fastest process of an op: a slower one sends more than it need,
@@ -275,8 +277,11 @@ static void fill_books(struct tracer *t, struct accounting *ret)
 			a->lost[i] += k.lost[i];
 		a->lost[LOSS_BAD_RECORD] += reader_bad(t->reader, s);
 		if (t->store) {
+			uint64_t bare = store_writer_unaggregated(t->store, s);
+
 			a->stored = store_writer_stored(t->store, s);
-			a->lost[LOSS_WRITE_FAILED] += store_writer_lost(t->store, s);
+			a->aggregated -= bare;
+			a->lost[LOSS_WRITE_FAILED] += store_writer_failed(t->store, s) + bare;
 		}
 	}
 }
@@ -285,6 +290,28 @@ static int flush_bucket(struct tracer *t)
 {
 	return totals_flush(t->totals, (wall_time){t->bucket * (int64_t)NODEDB_BUCKET_FINE},
 		push_aggregate, t);
+}
+
+/* At the end nothing may be refused for want of room: the writer is given time to make some. What it
+ * still refuses is a loss. */
+static int flush_rest(struct tracer *t)
+{
+	const struct timespec nap = {.tv_nsec = 10 * (long)NS_PER_MS};
+	const struct total *v;
+	size_t cursor = 0;
+	int r = flush_bucket(t);
+
+	for (int i = 0; r > 0 && i < FLUSH_TRIES; i++) {
+		nanosleep(&nap, NULL);
+		r = flush_bucket(t);
+	}
+	while (r > 0 && (v = totals_next(t->totals, &cursor))) {
+		uint64_t bare = v->bucket.sketch.count - v->bucket.stored;
+
+		t->own.source[v->key.source].aggregated -= bare;
+		t->own.source[v->key.source].lost[LOSS_QUEUE_FULL] += bare;
+	}
+	return r < 0 ? r : 0;
 }
 
 static int every_second(struct tracer *t, wall_time now)
@@ -416,9 +443,14 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 	ret->ops = t->ops;
 	ret->op_count = fill_ops(t);
 	if (t->store) {
-		ret->db_bytes = store_writer_bytes(t->store);
-		store_writer_error(t->store, ret->store_error, sizeof(ret->store_error));
+		struct errinfo e = {0};
+
+		t->db_bytes = store_writer_size(t->store);
+		if (store_writer_error(t->store, &e))
+			memcpy(t->store_error, e.text, sizeof(t->store_error) - 1);
 	}
+	ret->db_bytes = t->db_bytes;
+	memcpy(ret->store_error, t->store_error, sizeof(ret->store_error));
 }
 
 /* ---- start and stop ---- */
@@ -462,6 +494,8 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 {
 	const struct tracer_settings *s = &t->settings;
 	struct session session = {.started = t->started};
+	struct nodedb *db;
+	int r;
 
 	if (!s->db_path)
 		return 0;
@@ -472,7 +506,15 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 		n += (size_t)snprintf(session.pid_filter + n, sizeof(session.pid_filter) - n, "%s%u",
 			i ? "," : "", s->pids[i]);
 	host_describe("", &session);
-	return store_writer_start(s->db_path, s->node, &session, &t->store, reterr);
+	r = nodedb_open(s->db_path, s->node, &db, reterr);
+	if (r < 0)
+		return r;
+	r = nodedb_session_begin(db, &session, reterr);
+	if (r == 0)
+		r = store_writer_start(db, session.id, NULL, &t->store, reterr);
+	if (r < 0)
+		nodedb_close(db, NULL);
+	return r;
 }
 
 static int open_stages(struct tracer *t, struct errinfo *reterr)
@@ -515,18 +557,23 @@ static int cover_all(struct tracer *t, struct errinfo *reterr)
 	return r < 0 ? r : probe_admit(t->probe);
 }
 
-/* Rows still in the queue are stored by the drain, so the last books are made after it. */
+/* Called by the writer once everything that was pushed is stored or has failed. */
+static void final_books(const struct store_writer *w, struct accounting *ret, void *arg)
+{
+	struct tracer *t = arg;
+
+	fill_books(t, &t->final);
+	*ret = t->final;
+}
+
 static int store_close(struct tracer *t, struct errinfo *reterr)
 {
 	int r = 0;
 
 	if (t->store)
-		store_writer_drain(t->store);
-	fill_books(t, &t->final);
-	if (t->store) {
-		store_writer_push_accounting(t->store, &t->final);
-		r = store_writer_stop(t->store, wall_now(), reterr);
-	}
+		r = store_writer_stop(t->store, final_books, t, wall_now(), reterr);
+	else
+		fill_books(t, &t->final);
 	t->store = NULL;
 	t->stopped = true;
 	return r;
@@ -573,7 +620,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 		continue;
 	r = totals_read(t->totals);
 	if (r == 0)
-		r = flush_bucket(t);
+		r = flush_rest(t);
 	q = store_close(t, reterr);
 	return r < 0 ? r : q;
 }

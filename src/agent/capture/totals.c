@@ -172,7 +172,7 @@ static int fold_ended(struct totals *t)
 	while ((v = idmap_next(&t->by_key, &cursor, &id))) {
 		struct wire_agg_key k = v->key;
 
-		if (!v->gone || !k.pid)
+		if (!v->gone || !k.pid || v->bucket.sketch.count)
 			continue;
 		k.pid = 0;
 		ended = total_of(t, &k);
@@ -189,17 +189,22 @@ int totals_flush(struct totals *t, wall_time bucket, totals_sink *sink, void *ar
 {
 	size_t cursor = 0;
 	struct total *v;
+	int refused = 0, r;
 
 	while ((v = idmap_next(&t->by_key, &cursor, NULL))) {
 		if (!v->bucket.sketch.count)
 			continue;
 		v->bucket.bucket = bucket;
-		sink(arg, &v->bucket);
+		if (!sink(arg, &v->bucket)) {
+			refused++;
+			continue;
+		}
 		v->bucket.stored = 0;
 		v->bucket.sum_arg0 = 0;
 		memset(&v->bucket.sketch, 0, sizeof(v->bucket.sketch));
 	}
-	return fold_ended(t);
+	r = fold_ended(t);
+	return r < 0 ? r : refused;
 }
 
 int totals_process_gone(struct totals *t, uint32_t pid)

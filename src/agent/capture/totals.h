@@ -32,8 +32,9 @@ DEFINE_CLEANUP(struct totals *, totals_free)
 /* totals_read - bring everything up to date. Returns 0 or a negative errno. */
 int totals_read(struct totals *t);
 
-/* totals_flush - hand the gains of every op to @sink as aggregates of @bucket and start anew. */
-typedef void totals_sink(void *arg, const struct aggregate *a);
+/* totals_flush - hand the gains of every op to @sink as aggregates of @bucket and start anew. What
+ * the sink refuses (false) is kept and comes with the next flush. Returns how many were refused. */
+typedef bool totals_sink(void *arg, const struct aggregate *a);
 int totals_flush(struct totals *t, wall_time bucket, totals_sink *sink, void *arg);
 
 /* totals_process_gone - the process ended; its kernel entries go after the next reading. */

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain.c - runs the engine over what was loaded and prints text or JSON. */
+#include "cli/explain.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent/correlate/correlate.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include "cli/report.h"
+#include "cli/report_json.h"
+
+#define REPORT_MAX (64 << 20)
+
+bool explain_wants_colour(int fd)
+{
+	return isatty(fd) && !getenv("NO_COLOR");
+}
+
+static struct report_scope scope_of(const struct nodedb_content *c)
+{
+	return (struct report_scope){
+		.node = c->node,
+		.first_ns = c->first_ns,
+		.last_ns = c->last_ns,
+		.events = c->event_count,
+		.calls = c->total_calls,
+		.skipped_rows = c->skipped_rows,
+		.books = c->has_books ? &c->books : NULL,
+	};
+}
+
+int explain_content(const struct nodedb_content *c, struct explain_style style,
+	struct errinfo *reterr)
+{
+	struct recording rec = {
+		.events = c->events,
+		.event_count = c->event_count,
+		.aggregates = c->aggregates,
+		.aggregate_count = c->aggregate_count,
+		.samples = c->samples,
+		.sample_count = c->sample_count,
+		.books = c->has_books ? &c->books : NULL,
+		.node = c->node,
+	};
+	_cleanup_free_ struct incident *incidents = NULL;
+	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);
+	struct report_scope scope = scope_of(c);
+	size_t count;
+	int r = correlate_run(&rec, &incidents, &count);
+
+	if (r < 0)
+		return errinfo_set(reterr, r, "not enough memory to explain %zu events", c->event_count);
+	if (style.json)
+		report_json(&b, incidents, count);
+	else
+		report_text(&b, incidents, count, &scope, style.colour);
+	if (b.err)
+		return errinfo_set(reterr, b.err, "the report is too large to print");
+	fputs(buf_str(&b), stdout);
+	return 0;
+}
+
+static void print_chain(const struct incident_row *row)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(64 << 10);
+
+	buf_puts(&b, "\n  [");
+	text_escape_terminal(&b, row->severity);
+	buf_puts(&b, "] ");
+	text_escape_terminal(&b, row->summary);
+	buf_puts(&b, "\n    Root cause: ");
+	text_escape_terminal(&b, row->root_cause);
+	if (row->fixes[0]) {
+		buf_puts(&b, "\n    Fix: ");
+		text_escape_terminal(&b, row->fixes);
+	}
+	buf_puts(&b, "\n");
+	fputs(buf_str(&b), stdout);
+}
+
+int explain_chains(const struct nodedb_content *c, struct explain_style style,
+	struct errinfo *reterr)
+{
+	if (style.json) {
+		_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);
+
+		report_json_chains(&b, c->chains, c->chain_count);
+		if (b.err)
+			return errinfo_set(reterr, b.err, "the report is too large to print");
+		fputs(buf_str(&b), stdout);
+		return 0;
+	}
+	printf("\n  %zu stored verdict%s\n", c->chain_count, c->chain_count == 1 ? "" : "s");
+	for (size_t i = 0; i < c->chain_count; i++)
+		print_chain(&c->chains[i]);
+	return 0;
+}

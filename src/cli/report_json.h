@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_json.h - incidents and stored verdicts as JSON arrays, complete. */
+#pragma once
+
+#include "agent/store/nodedb.h"
+#include "base/buf.h"
+#include "model/incident.h"
+
+void report_json(struct buf *b, const struct incident *incidents, size_t count);
+void report_json_chains(struct buf *b, const struct incident_row *rows, size_t count);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_decode.c - every record kind field by field, and records that must be refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/capture/decode.h"
+
+static const struct clock_map clock_map = {.offset_ns = 1000000};
+
+static struct wire_header header(uint16_t size, uint8_t source, uint16_t op)
+{
+	struct wire_header h = {.size = size,
+		.version = WIRE_VERSION,
+		.source = source,
+		.op = op,
+		.flags = WIRE_NESTED | WIRE_SLOW,
+		.start_ns = 5000,
+		.dur_ns = 77,
+		.pid = 10,
+		.tid = 11,
+		.cgroup_id = 12,
+		.cpu = 3,
+		.weight = 1};
+
+	memset(h.comm, 'x', sizeof(h.comm)); /* not terminated, as a hostile name could be */
+	return h;
+}
+
+static void test_call(void **state)
+{
+	struct wire_call r = {.h = header(sizeof(r), SOURCE_CUDA, CUDA_MEMCPY),
+		.arg0 = UINT64_MAX,
+		.arg1 = 2,
+		.stream = 0xabc,
+		.ret = -3,
+		.device = 1};
+	struct event e;
+
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e), 0);
+	assert_int_equal(e.start.ns, 1005000);
+	assert_int_equal(e.dur_ns, 77);
+	assert_int_equal(e.pid, 10);
+	assert_int_equal(e.tid, 11);
+	assert_int_equal(e.flags, WIRE_NESTED | WIRE_SLOW);
+	assert_true(e.arg0 == UINT64_MAX);
+	assert_int_equal(e.arg1, 2);
+	assert_int_equal(e.stream, 0xabc);
+	assert_int_equal(e.ret, -3);
+	assert_int_equal(e.device, 1);
+	assert_string_equal(e.comm, "xxxxxxxxxxxxxxx");
+}
+
+static void test_peer_copy_is_device_to_device(void **state)
+{
+	struct wire_call r = {.h = header(sizeof(r), SOURCE_CUDA, CUDA_MEMCPY_PEER), .arg0 = 5};
+	struct event e;
+
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e), 0);
+	assert_int_equal(e.arg1, 3);
+}
+
+static void test_sched(void **state)
+{
+	struct wire_sched r = {.h = header(sizeof(r), SOURCE_HOST, HOST_SCHED_SWITCH),
+		.wait_ns = 50,
+		.by_pid = 99,
+		.by_comm = "hog"};
+	struct event e;
+
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e), 0);
+	assert_int_equal(e.wait_ns, 50);
+	assert_int_equal(e.arg0, 50);
+	assert_int_equal(e.peer_pid, 99);
+	assert_int_equal(e.arg1, 99);
+	assert_string_equal(e.peer_comm, "hog");
+}
+
+static void test_block(void **state)
+{
+	struct wire_block r = {.h = header(sizeof(r), SOURCE_IO, IO_WRITE),
+		.sector = 2048,
+		.bytes = 8192,
+		.dev = 254 << 20 | 1,
+		.error = 10};
+	struct event e;
+
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e), 0);
+	assert_int_equal(e.arg0, 16); /* sectors */
+	assert_int_equal(e.arg1, 2048);
+	assert_int_equal(e.dev, 254 << 20 | 1);
+	assert_int_equal(e.ret, 10);
+}
+
+static void test_process(void **state)
+{
+	struct wire_process r = {
+		.h = header(sizeof(r), SOURCE_HOST, HOST_PROCESS_FORK), .peer_pid = 1234};
+	struct event e;
+
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e), 0);
+	assert_int_equal(e.peer_pid, 1234);
+	assert_int_equal(e.arg1, 1234);
+	r.h.op = HOST_PROCESS_EXIT;
+	r.exit_code = 9;
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e), 0);
+	assert_int_equal(e.arg0, 9);
+}
+
+static void test_refused(void **state)
+{
+	struct wire_call good = {.h = header(sizeof(good), SOURCE_CUDA, CUDA_MALLOC)}, bad;
+	struct event e = {.pid = 42};
+
+	assert_int_equal(decode_event(&good, sizeof(good.h) - 1, &clock_map, &e), -EBADMSG);
+	assert_int_equal(decode_event(&good, sizeof(good) - 1, &clock_map, &e), -EBADMSG);
+	bad = good;
+	bad.h.version++;
+	assert_int_equal(decode_event(&bad, sizeof(bad), &clock_map, &e), -EBADMSG);
+	bad = good;
+	bad.h.size = sizeof(struct wire_block);
+	assert_int_equal(decode_event(&bad, sizeof(bad), &clock_map, &e), -EBADMSG);
+	bad = good;
+	bad.h.source = 200;
+	assert_int_equal(decode_event(&bad, sizeof(bad), &clock_map, &e), -EBADMSG);
+	assert_int_equal(e.pid, 42); /* untouched */
+	assert_int_equal(decode_event(&good, sizeof(good), &clock_map, &e), 0); /* the control */
+	assert_int_equal(e.pid, 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_call),
+		cmocka_unit_test(test_peer_copy_is_device_to_device),
+		cmocka_unit_test(test_sched),
+		cmocka_unit_test(test_block),
+		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_function.c - the function tables hold together: known ops, unique symbols, cookies that fit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/probe/function.h"
+#include "wire/names.h"
+
+static const struct probe_library *const libraries[] = {&probe_cuda_rt, &probe_cuda_drv};
+
+static void test_rows_name_known_ops(void **state)
+{
+	for (size_t l = 0; l < 2; l++)
+		for (const struct probe_function *f = libraries[l]->functions; f->symbols[0]; f++) {
+			assert_non_null(wire_op_find(libraries[l]->source, f->op));
+			assert_in_range(f->op, 1, WIRE_OP_MAX - 1);
+			assert_in_range(f->arg0, 0, 10);
+			assert_in_range(f->arg1, 0, 10);
+			assert_in_range(f->stream, 0, 10);
+		}
+}
+
+static void test_symbols_are_unique(void **state)
+{
+	const char *seen[256];
+	size_t n = 0;
+
+	for (size_t l = 0; l < 2; l++)
+		for (const struct probe_function *f = libraries[l]->functions; f->symbols[0]; f++)
+			for (int v = 0; v < FUNCTION_VARIANTS && f->symbols[v]; v++) {
+				for (size_t i = 0; i < n; i++)
+					assert_string_not_equal(seen[i], f->symbols[v]);
+				seen[n++] = f->symbols[v];
+			}
+	assert_true(n > 60);
+}
+
+static void test_cookie_carries_the_row(void **state)
+{
+	const struct probe_function *f = probe_cuda_rt.functions;
+	int row = 0;
+	union wire_cookie k;
+
+	while (strcmp(f[row].symbols[0], "cudaMemcpy2DAsync"))
+		row++;
+	k = probe_cookie(&probe_cuda_rt, row);
+	assert_int_equal(k.source, SOURCE_CUDA);
+	assert_int_equal(k.op, CUDA_MEMCPY_2D_ASYNC);
+	assert_int_equal(k.arg0, 5);
+	assert_int_equal(k.arg1, 7);
+	assert_int_equal(k.stream, 8);
+	assert_int_equal(k.function, row);
+	assert_true(k.flags & COOKIE_AREA);
+	assert_true(k.flags & COOKIE_RUNTIME);
+	k = probe_cookie(&probe_cuda_drv, 0);
+	assert_false(k.flags & COOKIE_RUNTIME);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows_name_known_ops),
+		cmocka_unit_test(test_symbols_are_unique),
+		cmocka_unit_test(test_cookie_carries_the_row),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
