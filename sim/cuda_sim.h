@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuda_sim.h - the part of the CUDA runtime and driver interfaces that the stand-in exports, so
+ * that the tree builds without CUDA, and the few sim_ functions that only the stand-in has.
+ *
+ * Names, argument order and argument types are those of CUDA 12 (enums are int, handles are
+ * pointers), so that every argument lies in the register or stack slot where the real one lies. In
+ * particular dim3 goes by value in 12 bytes: two machine words on x86-64 and arm64.
+ *
+ * To add a function: its prototype here, its name in tally_symbols.h, its body in the file of its
+ * area, begun with tally_begin() and ended with tally_end(). */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int cudaError_t;
+typedef int CUresult; /* the numbers used here mean the same in both layers */
+enum {
+	SIM_SUCCESS = 0,
+	SIM_INVALID_VALUE = 1,
+	SIM_OUT_OF_MEMORY = 2,
+	SIM_NOT_INITIALIZED = 3,	 /* cudaErrorInitializationError in the runtime */
+	SIM_INVALID_MEMCPY_DIRECTION = 21, /* runtime only */
+	SIM_INVALID_DEVICE = 101,
+	SIM_INVALID_HANDLE = 400,
+};
+
+typedef struct {
+	unsigned x, y, z;
+} dim3;
+_Static_assert(sizeof(dim3) == 12, "dim3 is passed in two words");
+
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUctx_st *CUcontext;
+typedef CUstream cudaStream_t;
+typedef CUevent cudaEvent_t;
+typedef unsigned long long CUdeviceptr;
+typedef int CUdevice;
+
+enum cudaMemcpyKind {
+	cudaMemcpyHostToHost,
+	cudaMemcpyHostToDevice,
+	cudaMemcpyDeviceToHost,
+	cudaMemcpyDeviceToDevice,
+	cudaMemcpyDefault,
+};
+
+typedef struct {
+	dim3 gridDim, blockDim;
+	size_t dynamicSmemBytes;
+	cudaStream_t stream;
+	void *attrs;
+	unsigned numAttrs;
+} cudaLaunchConfig_t;
+
+typedef struct {
+	unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+	CUstream hStream;
+	void *attrs;
+	unsigned numAttrs;
+} CUlaunchConfig;
+
+enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2, CU_MEMORYTYPE_UNIFIED = 4 };
+
+typedef struct {
+	size_t srcXInBytes, srcY;
+	int srcMemoryType;
+	const void *srcHost;
+	CUdeviceptr srcDevice;
+	void *srcArray;
+	size_t srcPitch;
+	size_t dstXInBytes, dstY;
+	int dstMemoryType;
+	void *dstHost;
+	CUdeviceptr dstDevice;
+	void *dstArray;
+	size_t dstPitch;
+	size_t WidthInBytes, Height;
+} CUDA_MEMCPY2D;
+
+#define CU_STREAM_NON_BLOCKING 1u
+
+/* A kernel of a chosen duration: pass its address as the function of a launch. Any other function
+ * pointer runs for SIM_KERNEL_NS. */
+#define SIM_KERNEL_MAGIC 0x4c454e52454b4d53ULL
+struct sim_kernel {
+	uint64_t magic;
+	uint64_t dur_ns;
+};
+
+/* sim_callback_set - @fn (NULL: none) is called inside every cudaLaunchKernel() before the driver
+ * is; it may leave by longjmp. Set it before other threads launch. */
+void sim_callback_set(void (*fn)(const void *func));
+
+/* sim_tally_write - write the tallies of both libraries now, as at exit. 0 or -errno; does nothing
+ * without SIM_TALLY. */
+int sim_tally_write(void);
+
+/* Between the two libraries: the runtime sets sim_nested around its driver calls. */
+extern _Thread_local int sim_nested;
+int sim_driver_tally_write(void);
+
+/* Runtime. */
+cudaError_t cudaMalloc(void **devPtr, size_t size);
+cudaError_t cudaFree(void *devPtr);
+cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned flags);
+cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t stream);
+cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t stream);
+cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned flags);
+cudaError_t cudaMallocHost(void **ptr, size_t size);
+cudaError_t cudaFreeHost(void *ptr);
+cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
+	size_t sharedMem, cudaStream_t stream);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args);
+cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
+	size_t sharedMem, cudaStream_t stream);
+cudaError_t cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(
+	void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+	size_t height, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
+	size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyPeer(
+	void *dst, int dstDevice, const void *src, int srcDevice, size_t count);
+cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice,
+	size_t count, cudaStream_t stream);
+cudaError_t cudaMemset(void *devPtr, int value, size_t count);
+cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream);
+cudaError_t cudaStreamCreate(cudaStream_t *pStream);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaEventCreate(cudaEvent_t *event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaGetDeviceCount(int *count);
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError(void);
+
+/* Driver. */
+CUresult cuInit(unsigned Flags);
+CUresult cuDriverGetVersion(int *driverVersion);
+CUresult cuDeviceGetCount(int *count);
+CUresult cuDeviceGetName(char *name, int len, CUdevice dev);
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev);
+CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize);
+CUresult cuMemFree_v2(CUdeviceptr dptr);
+CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned flags);
+CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
+CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
+CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned Flags);
+CUresult cuMemFreeHost(void *p);
+CUresult cuLaunchKernel(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ,
+	unsigned blockDimX, unsigned blockDimY, unsigned blockDimZ, unsigned sharedMemBytes,
+	CUstream hStream, void **kernelParams, void **extra);
+CUresult cuLaunchKernelEx(
+	const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gridDimX, unsigned gridDimY,
+	unsigned gridDimZ, unsigned blockDimX, unsigned blockDimY, unsigned blockDimZ,
+	unsigned sharedMemBytes, CUstream hStream, void **kernelParams);
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
+CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
+CUresult cuMemcpyHtoDAsync_v2(
+	CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
+CUresult cuMemcpyDtoHAsync_v2(
+	void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
+CUresult cuMemcpyDtoDAsync_v2(
+	CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy);
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
+CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+	CUcontext srcContext, size_t ByteCount);
+CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+	CUcontext srcContext, size_t ByteCount, CUstream hStream);
+CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N);
+CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
+CUresult cuStreamCreate(CUstream *phStream, unsigned Flags);
+CUresult cuStreamDestroy_v2(CUstream hStream);
+CUresult cuStreamSynchronize(CUstream hStream);
+CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned Flags);
+CUresult cuCtxSynchronize(void);
+CUresult cuEventCreate(CUevent *phEvent, unsigned Flags);
+CUresult cuEventRecord(CUevent hEvent, CUstream hStream);
+CUresult cuEventSynchronize(CUevent hEvent);
+CUresult cuEventDestroy_v2(CUevent hEvent);

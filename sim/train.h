@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train.h - the parts of sim-train: settings, one host thread's state, and what a step is made of. */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda_sim.h"
+
+#define TRAIN_MAX_STREAMS 64
+
+struct train_settings {
+	uint64_t steps, launches, copies, kernel_us, batch_bytes, streams, threads, malloc_every,
+		cpu_us, duration_s, error_every;
+	const char *data, *wait_start, *step_log;
+	bool cold, all_ops;
+};
+
+/* A file that batches are read from, mapped whole; shared by the threads. */
+struct train_data {
+	int fd;
+	const char *bytes;
+	uint64_t size;
+};
+
+struct train_worker {
+	pthread_t thread;
+	const struct train_settings *settings;
+	const struct train_data *data; /* NULL: batches come from memory */
+	cudaStream_t streams[TRAIN_MAX_STREAMS];
+	struct sim_kernel kernel;
+	void *device_batch, *host_batch;
+	uint64_t data_at, errors, steps;
+	uint64_t *step_ns, *step_start_ns;
+	int failed; /* 0 or the CUDA error that ended the thread */
+};
+
+/* train_step - one step; 0 or the first unexpected CUDA error. */
+int train_step(struct train_worker *w);
+
+/* train_all_ops - one call of every function the stand-in's runtime has; likewise. */
+int train_all_ops(struct train_worker *w);
