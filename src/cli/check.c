@@ -142,7 +142,7 @@ static void check_bpf(const struct context *c, struct check_row *row)
 		ADVICE(row, "use a kernel built with CONFIG_BPF_SYSCALL=y, CONFIG_BPF_EVENTS=y and "
 			    "CONFIG_UPROBE_EVENTS=y");
 	else if (!has_cap(c, CAP_SYS_ADMIN_BIT) && !(has_cap(c, 39) && has_cap(c, 38)))
-		ADVICE(row, "run as root: sudo ingero check; or see capabilities below");
+		ADVICE(row, "see capabilities below");
 	else if (c->has_seccomp)
 		ADVICE(row, "the capabilities are there but a seccomp filter is active: let it allow "
 			    "bpf and perf_event_open (docker: --security-opt seccomp=…)");
@@ -186,27 +186,26 @@ static void check_uprobes(const struct context *c, struct check_row *row)
 
 static void check_capabilities(const struct context *c, struct check_row *row)
 {
-	const char *separator = "give ";
+	char missing[256] = "";
 
 	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) {
 		const struct capability *k = &capabilities[i];
 
 		if (has_cap(c, k->bit) || has_cap(c, k->implied_by)) {
-			VALUE(row, "%s%s", row->value[0] ? " " : "", k->name + strlen("CAP_"));
+			VALUE(row, "%s%s", row->value[0] ? ", " : "", k->name);
 			continue;
 		}
 		if (k->needed)
 			row->state = CHECK_NO_PRIVILEGE;
 		else if (row->state == CHECK_PASS)
 			row->state = CHECK_OPTIONAL;
-		DETAIL(row, "%swithout %s: %s", row->detail[0] ? "\n" : "", k->name, k->without);
-		ADVICE(row, "%s%s", separator, k->name);
-		separator = ", ";
+		DETAIL(row, "%swithout %s %s", row->detail[0] ? "\n" : "", k->name, k->without);
+		append(missing, sizeof(missing), "%s%s", missing[0] ? "," : "", k->name);
 	}
 	if (!row->value[0])
 		VALUE(row, "none");
-	if (row->advice[0])
-		ADVICE(row, "; or run as root");
+	if (row->state != CHECK_PASS)
+		ADVICE(row, "run with sudo, or once: sudo setcap %s=ep $(command -v ingero)", missing);
 }
 
 static void check_tracepoints(const struct context *c, struct check_row *row)
@@ -285,8 +284,10 @@ static void check_driver(const struct context *c, struct check_row *row)
 	if (file_read_line(c->root, "/proc/driver/nvidia/version", line, sizeof(line)) == 0 ||
 		file_read_line(c->root, "/sys/module/nvidia/version", line, sizeof(line)) == 0)
 		copy_version(line, row->value, sizeof(row->value));
-	if (row->value[0])
+	if (row->value[0]) {
+		c->report->has_driver = true;
 		return;
+	}
 	row->state = CHECK_OPTIONAL;
 	VALUE(row, "not loaded");
 	ADVICE(row, "no NVIDIA driver: only the stand-in GPU can be traced (ingero demo)");
@@ -324,7 +325,9 @@ static void check_gpu(const struct context *c, struct check_row *row)
 	}
 	row->state = CHECK_OPTIONAL;
 	VALUE(row, "none");
-	ADVICE(row, "no GPU: only the stand-in GPU can be traced (ingero demo)");
+	if (c->report->has_driver)
+		ADVICE(row, "the driver shows no GPU: look for Xid or \"fallen off the bus\" in dmesg, "
+			    "and whether this container was given one");
 }
 
 static void check_libraries(const struct context *c, struct check_row *row)

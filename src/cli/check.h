@@ -34,7 +34,7 @@ struct check_row {
 struct check_report {
 	struct check_row rows[CHECK_ROWS_MAX];
 	size_t count;
-	bool has_gpu;
+	bool has_driver, has_gpu;
 };
 
 struct check_probes { /* results of agent/attach/feature.h */
