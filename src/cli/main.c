@@ -1,1 +1,26 @@
-int main(void) { return 0; }
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - process set-up, then dispatch_run().
+ *
+ * SIGPIPE is ignored: a closed stdout shows as EPIPE, and dispatch_flush() ends quietly.
+ * File descriptors 0 to 2 always exist, so that a database opened later never becomes stdout. */
+#include <fcntl.h>
+#include <signal.h>
+
+#include "base/errinfo.h"
+#include "cli/dispatch.h"
+
+static int open_standard_fds(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+			return EXIT_FAILED;
+	return EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+	if (open_standard_fds() != EXIT_OK)
+		return EXIT_FAILED;
+	signal(SIGPIPE, SIG_IGN);
+	return dispatch_flush(dispatch_run(argc, argv));
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* feature.c - see feature.h. Versions are not compared: distributions backport, and a container or
+ * lockdown takes away. A link is asked for on "/", which is no regular file: a kernel that knows the
+ * attach type gets as far as saying EBADF, one that does not says EINVAL or E2BIG. */
+#include "agent/attach/feature.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/file.h"
+
+/* The part of union bpf_attr that BPF_LINK_CREATE uses for uprobe_multi; newer than the headers. */
+struct link_create_attr {
+	uint32_t prog_fd, target_fd, attach_type, flags;
+	uint64_t path, offsets, ref_ctr_offsets, cookies;
+	uint32_t cnt, multi_flags, pid, pad;
+};
+
+const char *feature_method_name(enum attach_method m)
+{
+	static const char *const names[] = {
+		[ATTACH_SESSION] = "uprobe_session",
+		[ATTACH_MULTI] = "uprobe_multi",
+		[ATTACH_PERF] = "perf event",
+	};
+
+	return names[m];
+}
+
+static int map_errno(int err)
+{
+	if (err == -EPERM || err == -EACCES)
+		return -EPERM;
+	return err == -ENOMEM ? -ENOMEM : -EOPNOTSUPP;
+}
+
+static int load_program(unsigned attach_type)
+{
+	/* r0 = 0; exit */
+	static const struct bpf_insn program[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts,
+		.expected_attach_type = (enum bpf_attach_type)attach_type);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "ingero_try", "GPL", program,
+		ARRAY_SIZE(program), &opts);
+
+	return fd < 0 ? map_errno(fd) : fd;
+}
+
+int feature_bpf_load(void)
+{
+	_cleanup_fd_ int fd = load_program(0);
+
+	return fd < 0 ? fd : 0;
+}
+
+static int try_link(unsigned attach_type)
+{
+	uint64_t offset = 0;
+	_cleanup_fd_ int link = -1, fd = load_program(attach_type);
+	struct link_create_attr attr = {
+		.prog_fd = (uint32_t)fd,
+		.attach_type = attach_type,
+		.path = (uint64_t)(uintptr_t)"/",
+		.offsets = (uint64_t)(uintptr_t)&offset,
+		.cnt = 1,
+	};
+
+	if (fd < 0)
+		return fd;
+	link = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+	if (link >= 0 || errno == EBADF)
+		return 0;
+	return map_errno(-errno);
+}
+
+int feature_uprobe_session(void)
+{
+	return try_link(FEATURE_UPROBE_SESSION);
+}
+
+int feature_uprobe_multi(void)
+{
+	return try_link(FEATURE_UPROBE_MULTI);
+}
+
+int feature_uprobe_perf(void)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr), .uprobe_path = (uint64_t)(uintptr_t)"/"};
+	_cleanup_fd_ int fd = -1;
+	char type[16];
+
+	if (file_read_line("", "/sys/bus/event_source/devices/uprobe/type", type, sizeof(type)) < 0)
+		return -EOPNOTSUPP;
+	attr.type = (uint32_t)strtoul(type, NULL, 10);
+	fd = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	/* EINVAL: the kernel looked at the path, so it would have taken a file */
+	if (fd >= 0 || errno == EINVAL)
+		return 0;
+	return map_errno(-errno);
+}
+
+int feature_attach_method(enum attach_method *ret, struct errinfo *reterr)
+{
+	int (*const tries[])(void) = {
+		[ATTACH_SESSION] = feature_uprobe_session,
+		[ATTACH_MULTI] = feature_uprobe_multi,
+		[ATTACH_PERF] = feature_uprobe_perf,
+	};
+	bool refused = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
+		int r = tries[i]();
+
+		if (r == 0) {
+			*ret = (enum attach_method)i;
+			return 0;
+		}
+		refused |= r == -EPERM;
+	}
+	if (refused)
+		return errinfo_set(reterr, -EPERM,
+			"no permission to attach uprobes: run as root, or give CAP_BPF and "
+			"CAP_PERFMON (and CAP_SYS_ADMIN on kernels before 6.6)");
+	return errinfo_set(reterr, -EOPNOTSUPP, "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)");
+}
+
+static void btf_freep(struct btf **b)
+{
+	btf__free(*b);
+}
+
+int feature_tracepoints(const char *const *names, size_t count, bool *ret_present)
+{
+	_cleanup_(btf_freep) struct btf *btf = btf__load_vmlinux_btf();
+	char type[128];
+
+	if (libbpf_get_error(btf)) {
+		btf = NULL;
+		return -EOPNOTSUPP;
+	}
+	for (size_t i = 0; i < count; i++) {
+		snprintf(type, sizeof(type), "btf_trace_%s", names[i]);
+		ret_present[i] = btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
+	}
+	return 0;
+}

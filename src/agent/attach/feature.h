@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* feature.h - what this kernel lets this process do, found out by trying.
+ *
+ * Every function returns 0 if it works; -EOPNOTSUPP if the kernel does not have it; -EPERM if the
+ * kernel refused for want of privilege, so that nothing is known; -ENOMEM. Nothing stays behind. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/errinfo.h"
+
+/* Attach types that Debian 12's headers do not know yet. */
+#define FEATURE_UPROBE_MULTI   48 /* BPF_TRACE_UPROBE_MULTI, kernel 6.6 */
+#define FEATURE_UPROBE_SESSION 57 /* BPF_TRACE_UPROBE_SESSION, kernel 6.13 */
+
+enum attach_method { /* best first */
+	ATTACH_SESSION, /* one program sees entry and return */
+	ATTACH_MULTI,	/* many functions in one link */
+	ATTACH_PERF,	/* one perf event per function and direction; slow to detach */
+};
+
+/* feature_method_name - "uprobe_session", "uprobe_multi", "perf event". */
+const char *feature_method_name(enum attach_method m);
+
+/* feature_bpf_load - loads a program of the kind uprobes use. */
+int feature_bpf_load(void);
+
+int feature_uprobe_session(void);
+int feature_uprobe_multi(void);
+int feature_uprobe_perf(void);
+
+/* feature_attach_method - the best way to attach uprobes here. -EOPNOTSUPP or -EPERM with a sentence
+ * if there is none. */
+int feature_attach_method(enum attach_method *ret, struct errinfo *reterr);
+
+/* feature_tracepoints - ret_present[i] tells whether tp_btf programs can attach to names[i].
+ * -EOPNOTSUPP if the kernel has no BTF. */
+int feature_tracepoints(const char *const *names, size_t count, bool *ret_present);

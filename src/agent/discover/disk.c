@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* disk.c - copies of the CUDA libraries on disk that no process needs to have mapped.
+ *
+ * Looked for by name only; nothing is opened or run. A file is one row, whatever its links are
+ * called; among several names the one that is no symbolic link is kept. */
+#include "agent/discover/discover.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+
+#define CACHE_MAX (16 << 20)
+
+static const char *const directories[] = {
+	"/usr/local/cuda/lib64",
+	"/usr/local/cuda-*/lib64",
+	"/usr/local/cuda*/targets/*/lib",
+	"/usr/local/cuda*/compat",
+	"/usr/lib/x86_64-linux-gnu",
+	"/usr/lib/aarch64-linux-gnu",
+	"/usr/lib/*-linux-gnu/nvidia/current",
+	"/usr/lib64",
+	"/usr/lib",
+	"/usr/lib/wsl/lib",
+	"/usr/local/lib",
+	"/usr/local/nvidia/lib64",
+	"/run/nvidia/driver/usr/lib/*-linux-gnu",
+	"/opt/conda/lib",
+	"/opt/conda/envs/*/lib",
+	"/home/*/anaconda3/lib",
+	"/home/*/anaconda3/envs/*/lib",
+	"/home/*/miniconda3/lib",
+	"/home/*/miniconda3/envs/*/lib",
+	"/home/*/.conda/envs/*/lib",
+	"/root/miniconda3/lib",
+	"/root/miniconda3/envs/*/lib",
+};
+
+/* Where Python keeps packages, and where in them the libraries lie. */
+static const char *const python_prefixes[] = {
+	"/usr",
+	"/usr/local",
+	"/opt/*",
+	"/opt/conda/envs/*",
+	"/home/*/*",
+	"/home/*/.local",
+	"/home/*/*conda3/envs/*",
+	"/home/*/.conda/envs/*",
+	"/root/*",
+	"/root/.local",
+	"/srv/*",
+	"/workspace/*",
+};
+static const char *const python_places[] = {
+	"/lib*/python*/*-packages/nvidia/*/lib",
+	"/lib*/python*/*-packages/torch/lib",
+};
+
+struct files {
+	struct target_library *rows;
+	size_t count;
+	bool is_link[DISCOVER_FILES_MAX];
+	size_t prefix_len; /* of the root, cut from stored paths */
+};
+
+static void add_file(struct files *f, const char *path)
+{
+	const char *base = strrchr(path, '/');
+	enum target_library_kind kind;
+	struct stat st, link;
+	size_t i = 0;
+
+	if (!base || discover_library_kind(base + 1, strlen(base + 1), &kind) < 0)
+		return;
+	if (lstat(path, &link) < 0 || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	while (i < f->count && (f->rows[i].dev != st.st_dev || f->rows[i].inode != st.st_ino))
+		i++;
+	if (i == DISCOVER_FILES_MAX || strlen(path + f->prefix_len) >= TARGET_PATH_MAX)
+		return;
+	if (i < f->count && (!f->is_link[i] || S_ISLNK(link.st_mode)))
+		return;
+	f->rows[i] = (struct target_library){.kind = kind, .dev = st.st_dev, .inode = st.st_ino};
+	strcpy(f->rows[i].path, path + f->prefix_len);
+	f->is_link[i] = S_ISLNK(link.st_mode);
+	f->count = MAX(f->count, i + 1);
+}
+
+static void add_directory(struct files *f, const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	char path[PATH_MAX];
+
+	if (!d)
+		return;
+	while ((e = readdir(d)))
+		if (strncmp(e->d_name, "lib", 3) == 0 &&
+			snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) < (int)sizeof(path))
+			add_file(f, path);
+	closedir(d);
+}
+
+static void add_pattern(struct files *f, const char *root, const char *first, const char *second)
+{
+	char pattern[PATH_MAX];
+	glob_t g = {0};
+
+	if (snprintf(pattern, sizeof(pattern), "%s%s%s", root, first, second) >=
+		(int)sizeof(pattern))
+		return;
+	if (glob(pattern, GLOB_NOSORT, NULL, &g) == 0)
+		for (size_t i = 0; i < g.gl_pathc; i++)
+			add_directory(f, g.gl_pathv[i]);
+	globfree(&g);
+}
+
+/* The cache's paths are NUL-terminated strings in one table. Taking every string that begins with a
+ * slash needs none of its offsets, so a damaged cache can only name files that are not there. */
+static void add_loader_cache(struct files *f, const char *root)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(CACHE_MAX);
+	char path[PATH_MAX];
+	size_t i = 0;
+
+	if (file_read_at(root, "/etc/ld.so.cache", CACHE_MAX, &b) < 0)
+		return;
+	while (i < b.len) {
+		const char *s = b.data + i;
+		size_t len = strnlen(s, b.len - i);
+
+		if (*s == '/' && file_join(path, sizeof(path), root, s) == 0)
+			add_file(f, path);
+		i += len + 1;
+	}
+}
+
+static void add_root(struct files *f, const char *root)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(directories); i++)
+		add_pattern(f, root, directories[i], "");
+	for (size_t i = 0; i < ARRAY_SIZE(python_prefixes); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(python_places); j++)
+			add_pattern(f, root, python_prefixes[i], python_places[j]);
+	add_loader_cache(f, root);
+}
+
+static bool is_other_root(const char *root, const char *init_root)
+{
+	char here[PATH_MAX];
+	struct stat a, b;
+
+	return file_join(here, sizeof(here), root, "/") == 0 && stat(here, &a) == 0 &&
+		stat(init_root, &b) == 0 && (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
+}
+
+int discover_library_files(const char *root, struct target_library **ret)
+{
+	_cleanup_free_ struct target_library *rows = calloc(DISCOVER_FILES_MAX, sizeof(*rows));
+	struct files f = {.rows = rows, .prefix_len = strlen(root)};
+	char init_root[PATH_MAX];
+
+	if (!rows)
+		return -ENOMEM;
+	add_root(&f, root);
+	if (file_join(init_root, sizeof(init_root), root, "/proc/1/root") == 0 &&
+		is_other_root(root, init_root))
+		add_root(&f, init_root);
+	*ret = TAKE(rows);
+	return (int)f.count;
+}

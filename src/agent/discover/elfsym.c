@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* elfsym.c - see elfsym.h. Hostile input: no offset, size or index of the file is used before it was
+ * compared with the file's size or its table's count, and everything is read with pread(2) into
+ * buffers of fixed size (a mapping would die of SIGBUS when the file is truncated meanwhile).
+ *
+ * A lookup has two passes, so that a library of a gigabyte needs no more memory than a small one:
+ *   1. the string table, in pieces: where do the wanted names stand? A linker lets one string end
+ *      inside another ("cudaFree" in "__cudaFree"), so every string is compared by its tail.
+ *   2. the symbol table, in pieces: which function has one of these string offsets as its name? */
+#include "agent/discover/elfsym.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/text.h"
+
+#define SEGMENTS_MAX   256
+#define SECTIONS_MAX   65536
+#define TABLE_MAX      (1ULL << 30) /* bytes of one symbol or string table */
+#define NOTE_MAX       16384
+#define DYNAMIC_MAX    4096 /* entries */
+#define HITS_PER_NAME  16   /* places in the string table one name may have on average */
+#define PIECE	       (64 << 10)
+
+struct table {
+	uint64_t symbols, symbols_size, strings, strings_size; /* symbols_size 0: absent */
+};
+
+struct elfsym {
+	int fd;
+	uint64_t size;
+	unsigned machine;
+	Elf64_Phdr segments[SEGMENTS_MAX];
+	size_t segment_count;
+	struct table dynamic, full; /* .dynsym and .symtab */
+};
+
+struct hit {
+	uint32_t at; /* offset in the string table */
+	uint32_t name;
+};
+
+struct search {
+	const char *const *names;
+	size_t count;
+	uint64_t *offsets;   /* 0: not found yet */
+	uint32_t *same_last; /* next name with the same last byte, +1; 0 ends */
+	uint32_t first[256]; /* by last byte, +1 */
+	struct hit *hits;
+	size_t hit_count, hit_max;
+};
+
+static bool is_inside(uint64_t offset, uint64_t len, uint64_t size)
+{
+	return offset <= size && len <= size - offset;
+}
+
+int elfsym_read(struct elfsym *e, uint64_t offset, void *out, size_t len)
+{
+	if (!is_inside(offset, len, e->size))
+		return -EBADMSG;
+	for (size_t done = 0; done < len;) {
+		ssize_t n = pread(e->fd, (char *)out + done, len - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0) /* it has become shorter */
+			return -EBADMSG;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static int read_segments(struct elfsym *e, const Elf64_Ehdr *h)
+{
+	if (h->e_phnum == 0 || h->e_phnum > SEGMENTS_MAX || h->e_phentsize != sizeof(Elf64_Phdr))
+		return -EBADMSG;
+	e->segment_count = h->e_phnum;
+	return elfsym_read(e, h->e_phoff, e->segments, h->e_phnum * sizeof(Elf64_Phdr));
+}
+
+static int read_section(struct elfsym *e, const Elf64_Ehdr *h, uint64_t index, Elf64_Shdr *ret)
+{
+	uint64_t at;
+
+	if (__builtin_add_overflow(h->e_shoff, index * sizeof(*ret), &at))
+		return -EBADMSG;
+	return elfsym_read(e, at, ret, sizeof(*ret));
+}
+
+/* The table that section @s describes, with the string table it links to. */
+static int read_table(struct elfsym *e, const Elf64_Ehdr *h, uint64_t sections, const Elf64_Shdr *s,
+	struct table *ret)
+{
+	Elf64_Shdr strings;
+	int r;
+
+	if (s->sh_link >= sections || s->sh_entsize != sizeof(Elf64_Sym))
+		return -EBADMSG;
+	r = read_section(e, h, s->sh_link, &strings);
+	if (r < 0)
+		return r;
+	if (strings.sh_type != SHT_STRTAB || s->sh_size > TABLE_MAX || strings.sh_size > TABLE_MAX ||
+		!is_inside(s->sh_offset, s->sh_size, e->size) ||
+		!is_inside(strings.sh_offset, strings.sh_size, e->size))
+		return -EBADMSG;
+	*ret = (struct table){.symbols = s->sh_offset,
+		.symbols_size = s->sh_size - s->sh_size % sizeof(Elf64_Sym),
+		.strings = strings.sh_offset,
+		.strings_size = strings.sh_size};
+	return 0;
+}
+
+static int read_sections(struct elfsym *e, const Elf64_Ehdr *h)
+{
+	uint64_t count = h->e_shnum;
+	Elf64_Shdr s;
+	int r;
+
+	if (h->e_shoff == 0)
+		return 0;
+	if (h->e_shentsize != sizeof(Elf64_Shdr))
+		return -EBADMSG;
+	if (count == 0) { /* too many for the field: the first section's size has the number */
+		r = read_section(e, h, 0, &s);
+		if (r < 0)
+			return r;
+		count = s.sh_size;
+	}
+	if (count > SECTIONS_MAX)
+		return -EBADMSG;
+	for (uint64_t i = 1; i < count; i++) {
+		r = read_section(e, h, i, &s);
+		if (r == 0 && s.sh_type == SHT_DYNSYM && !e->dynamic.symbols_size)
+			r = read_table(e, h, count, &s, &e->dynamic);
+		else if (r == 0 && s.sh_type == SHT_SYMTAB && !e->full.symbols_size)
+			r = read_table(e, h, count, &s, &e->full);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_headers(struct elfsym *e)
+{
+	Elf64_Ehdr h;
+	int r = elfsym_read(e, 0, &h, sizeof(h));
+
+	if (r < 0)
+		return r;
+	if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64 ||
+		h.e_ident[EI_DATA] != ELFDATA2LSB || h.e_ident[EI_VERSION] != EV_CURRENT ||
+		(h.e_type != ET_DYN && h.e_type != ET_EXEC))
+		return -EBADMSG;
+	e->machine = h.e_machine;
+	r = read_segments(e, &h);
+	return r < 0 ? r : read_sections(e, &h);
+}
+
+int elfsym_open_fd(int fd, struct elfsym **ret, struct errinfo *reterr)
+{
+	_cleanup_(elfsym_closep) struct elfsym *e = calloc(1, sizeof(*e));
+	struct stat st;
+	int r;
+
+	if (!e)
+		return -ENOMEM;
+	e->fd = -1; /* not ours until all is well */
+	if (fstat(fd, &st) < 0)
+		return errinfo_set(reterr, -errno, "cannot read the library: %m");
+	if (!S_ISREG(st.st_mode) || st.st_size <= 0)
+		return errinfo_set(reterr, -EBADMSG, "not a library file");
+	e->size = (uint64_t)st.st_size;
+	e->fd = fd;
+	r = read_headers(e);
+	if (r < 0) {
+		e->fd = -1;
+		return errinfo_set(reterr, r, "not a 64-bit little-endian ELF library, or damaged");
+	}
+	*ret = TAKE(e);
+	return 0;
+}
+
+int elfsym_open(const char *path, struct elfsym **ret, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	struct errinfo inner = {0};
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r;
+
+	text_escape_terminal(&b, path);
+	if (fd < 0)
+		return errinfo_set(reterr, -errno, "%.300s: %m", buf_str(&b));
+	r = elfsym_open_fd(fd, ret, &inner);
+	if (r < 0) {
+		close(fd);
+		return errinfo_set(reterr, r, "%.300s: %.100s", buf_str(&b), inner.text);
+	}
+	return 0;
+}
+
+void elfsym_close(struct elfsym *e)
+{
+	if (e->fd >= 0)
+		close(e->fd);
+	free(e);
+}
+
+unsigned elfsym_machine(const struct elfsym *e)
+{
+	return e->machine;
+}
+
+/* ---- lookup ---- */
+
+static int search_init(struct search *s, const char *const *names, size_t count)
+{
+	*s = (struct search){.names = names, .count = count, .hit_max = count * HITS_PER_NAME};
+	s->offsets = calloc(count + 1, sizeof(*s->offsets));
+	s->same_last = calloc(count + 1, sizeof(*s->same_last));
+	s->hits = calloc(s->hit_max + 1, sizeof(*s->hits));
+	if (!s->offsets || !s->same_last || !s->hits)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		size_t len = strlen(names[i]);
+		unsigned char last;
+
+		if (len == 0 || len > ELFSYM_NAME_MAX)
+			return -EINVAL;
+		last = (unsigned char)names[i][len - 1];
+		s->same_last[i] = s->first[last];
+		s->first[last] = (uint32_t)i + 1;
+	}
+	return 0;
+}
+
+static void search_done(struct search *s)
+{
+	free(s->offsets);
+	free(s->same_last);
+	free(s->hits);
+}
+
+/* @end is a NUL of the string table at offset @at; @before bytes of the table precede it in memory. */
+static int match_tail(struct search *s, const char *end, size_t before, uint64_t at)
+{
+	if (before == 0)
+		return 0;
+	for (uint32_t i = s->first[(unsigned char)end[-1]]; i; i = s->same_last[i - 1]) {
+		const char *name = s->names[i - 1];
+		size_t len = strlen(name);
+
+		if (s->offsets[i - 1] || len > before || memcmp(end - len, name, len) != 0)
+			continue;
+		if (s->hit_count == s->hit_max)
+			return -EBADMSG;
+		s->hits[s->hit_count++] = (struct hit){.at = (uint32_t)(at - len), .name = i - 1};
+	}
+	return 0;
+}
+
+/* Pass 1. Each piece is preceded in memory by the end of the one before, one name long. */
+static int find_strings(struct elfsym *e, const struct table *t, struct search *s)
+{
+	_cleanup_free_ char *data = malloc(ELFSYM_NAME_MAX + PIECE);
+	size_t kept = 0;
+	int r;
+
+	if (!data)
+		return -ENOMEM;
+	s->hit_count = 0;
+	for (uint64_t at = 0; at < t->strings_size;) {
+		size_t len = (size_t)MIN((uint64_t)PIECE, t->strings_size - at);
+		char *p = data + kept, *end = p + len, *nul;
+
+		r = elfsym_read(e, t->strings + at, p, len);
+		if (r < 0)
+			return r;
+		for (; (nul = memchr(p, 0, (size_t)(end - p))); p = nul + 1) {
+			size_t before = (size_t)(nul - data);
+
+			r = match_tail(s, nul, before, at + before - kept);
+			if (r < 0)
+				return r;
+		}
+		at += len;
+		kept = MIN((size_t)(end - data), (size_t)ELFSYM_NAME_MAX);
+		memmove(data, end - kept, kept);
+	}
+	return 0;
+}
+
+static int compare_hit(const void *a, const void *b)
+{
+	const struct hit *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Address to file offset; 0 if no executable segment has it in the file. */
+static uint64_t file_offset(const struct elfsym *e, uint64_t address)
+{
+	for (size_t i = 0; i < e->segment_count; i++) {
+		const Elf64_Phdr *p = &e->segments[i];
+
+		if (p->p_type == PT_LOAD && p->p_flags & PF_X && address >= p->p_vaddr &&
+			address - p->p_vaddr < p->p_filesz &&
+			is_inside(p->p_offset, p->p_filesz, e->size))
+			return p->p_offset + (address - p->p_vaddr);
+	}
+	return 0;
+}
+
+static void match_symbol(const struct elfsym *e, const Elf64_Sym *sym, struct search *s)
+{
+	struct hit key = {.at = sym->st_name}, *hit;
+
+	if (ELF64_ST_TYPE(sym->st_info) != STT_FUNC || sym->st_shndx == SHN_UNDEF)
+		return;
+	hit = bsearch(&key, s->hits, s->hit_count, sizeof(key), compare_hit);
+	if (!hit)
+		return;
+	/* the same name may have been asked for twice */
+	while (hit > s->hits && hit[-1].at == key.at)
+		hit--;
+	for (; hit < s->hits + s->hit_count && hit->at == key.at; hit++)
+		if (!s->offsets[hit->name])
+			s->offsets[hit->name] = file_offset(e, sym->st_value);
+}
+
+/* Pass 2. */
+static int find_symbols(struct elfsym *e, const struct table *t, struct search *s)
+{
+	_cleanup_free_ Elf64_Sym *symbols = calloc(PIECE / sizeof(*symbols), sizeof(*symbols));
+	const uint64_t piece = PIECE - PIECE % sizeof(*symbols);
+
+	if (!symbols)
+		return -ENOMEM;
+	for (uint64_t at = 0; at < t->symbols_size;) {
+		size_t len = (size_t)MIN(piece, t->symbols_size - at);
+		int r = elfsym_read(e, t->symbols + at, symbols, len);
+
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < len / sizeof(*symbols); i++)
+			match_symbol(e, &symbols[i], s);
+		at += len;
+	}
+	return 0;
+}
+
+int elfsym_offsets(struct elfsym *e, const char *const *names, size_t count, uint64_t *ret_offsets)
+{
+	const struct table *const tables[] = {&e->dynamic, &e->full};
+	_cleanup_(search_done) struct search s;
+	int r = search_init(&s, names, count), found = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(tables); i++) {
+		if (tables[i]->symbols_size == 0)
+			continue;
+		r = find_strings(e, tables[i], &s);
+		if (r < 0 || s.hit_count == 0)
+			continue;
+		qsort(s.hits, s.hit_count, sizeof(*s.hits), compare_hit);
+		r = find_symbols(e, tables[i], &s);
+	}
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count; i++) {
+		ret_offsets[i] = s.offsets[i];
+		found += s.offsets[i] != 0;
+	}
+	return found;
+}
+
+int elfsym_offset(struct elfsym *e, const char *name, uint64_t *ret_offset)
+{
+	uint64_t offset;
+	int r = elfsym_offsets(e, &name, 1, &offset);
+
+	if (r < 0)
+		return r;
+	if (r == 0)
+		return -ENOENT;
+	*ret_offset = offset;
+	return 0;
+}
+
+/* ---- build id and SONAME ---- */
+
+static const Elf64_Phdr *find_segment(const struct elfsym *e, uint32_t type, size_t *i)
+{
+	for (; *i < e->segment_count; (*i)++)
+		if (e->segments[*i].p_type == type)
+			return &e->segments[(*i)++];
+	return NULL;
+}
+
+static int parse_notes(const char *p, size_t len, char out[2 * ELFSYM_BUILD_ID_MAX + 1])
+{
+	while (len >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr n;
+		uint64_t name_len, whole;
+
+		memcpy(&n, p, sizeof(n));
+		name_len = ((uint64_t)n.n_namesz + 3) & ~3ULL;
+		whole = sizeof(n) + name_len + (((uint64_t)n.n_descsz + 3) & ~3ULL);
+		if (whole > len)
+			return -ENOENT;
+		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && n.n_descsz > 0 &&
+			n.n_descsz <= ELFSYM_BUILD_ID_MAX &&
+			memcmp(p + sizeof(n), "GNU", 4) == 0) {
+			for (uint32_t i = 0; i < n.n_descsz; i++)
+				snprintf(out + 2 * i, 3, "%02x",
+					(unsigned char)p[sizeof(n) + name_len + i]);
+			return 0;
+		}
+		p += whole;
+		len -= whole;
+	}
+	return -ENOENT;
+}
+
+int elfsym_build_id(struct elfsym *e, char out[2 * ELFSYM_BUILD_ID_MAX + 1])
+{
+	_cleanup_free_ char *notes = malloc(NOTE_MAX);
+	const Elf64_Phdr *p;
+	size_t i = 0;
+
+	if (!notes)
+		return -ENOMEM;
+	while ((p = find_segment(e, PT_NOTE, &i))) {
+		size_t len = (size_t)MIN(p->p_filesz, (uint64_t)NOTE_MAX);
+
+		if (elfsym_read(e, p->p_offset, notes, len) == 0 && parse_notes(notes, len, out) == 0)
+			return 0;
+	}
+	return -ENOENT;
+}
+
+/* Any loaded address to its offset in the file. */
+static int data_offset(const struct elfsym *e, uint64_t address, uint64_t *ret)
+{
+	const Elf64_Phdr *p;
+	size_t i = 0;
+
+	while ((p = find_segment(e, PT_LOAD, &i))) {
+		if (address >= p->p_vaddr && address - p->p_vaddr < p->p_filesz &&
+			is_inside(p->p_offset, p->p_filesz, e->size)) {
+			*ret = p->p_offset + (address - p->p_vaddr);
+			return 0;
+		}
+	}
+	return -EBADMSG;
+}
+
+int elfsym_soname(struct elfsym *e, char out[ELFSYM_NAME_MAX + 1])
+{
+	uint64_t strings = 0, soname = 0, at;
+	char text[ELFSYM_NAME_MAX + 1] = "";
+	const Elf64_Phdr *p;
+	Elf64_Dyn d;
+	size_t i = 0;
+	int r;
+
+	p = find_segment(e, PT_DYNAMIC, &i);
+	for (uint64_t k = 0; p && k < MIN(p->p_filesz / sizeof(d), (uint64_t)DYNAMIC_MAX); k++) {
+		if (!is_inside(p->p_offset, p->p_filesz, e->size))
+			return -EBADMSG;
+		r = elfsym_read(e, p->p_offset + k * sizeof(d), &d, sizeof(d));
+		if (r < 0)
+			return r;
+		if (d.d_tag == DT_NULL)
+			break;
+		if (d.d_tag == DT_STRTAB)
+			strings = d.d_un.d_ptr;
+		if (d.d_tag == DT_SONAME)
+			soname = d.d_un.d_val;
+	}
+	if (!strings || !soname)
+		return -ENOENT;
+	if (__builtin_add_overflow(strings, soname, &strings))
+		return -EBADMSG;
+	r = data_offset(e, strings, &at);
+	if (r < 0)
+		return r;
+	r = elfsym_read(e, at, text, (size_t)MIN((uint64_t)ELFSYM_NAME_MAX, e->size - at));
+	if (r < 0)
+		return r;
+	memcpy(out, text, strlen(text) + 1);
+	return 0;
+}

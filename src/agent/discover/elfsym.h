@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* elfsym.h - functions of an ELF library by name, as offsets in the file, which is what a uprobe
+ * wants. Reads only: the file is foreign and may be anything.
+ *
+ * 64-bit little-endian objects; symbols from .dynsym first, then .symtab; symbol versions are
+ * ignored (the first definition wins); indirect functions (IFUNC) are skipped because their address
+ * is that of a resolver. Objects whose section headers were stripped have no symbols here. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errinfo.h"
+#include "base/macros.h"
+
+#define ELFSYM_NAME_MAX	    255 /* longest name that can be looked up */
+#define ELFSYM_BUILD_ID_MAX 64	/* bytes */
+
+struct elfsym;
+
+/* elfsym_open - check the headers of @path. On success *ret is the caller's (elfsym_close()).
+ * -EBADMSG if it is not such an object or its headers lead out of the file; else of open(2). */
+int elfsym_open(const char *path, struct elfsym **ret, struct errinfo *reterr);
+
+/* elfsym_open_fd - as elfsym_open(); @fd becomes the reader's on success. */
+int elfsym_open_fd(int fd, struct elfsym **ret, struct errinfo *reterr);
+void elfsym_close(struct elfsym *e);
+DEFINE_CLEANUP(struct elfsym *, elfsym_close)
+
+/* elfsym_offsets - looks @count names up in one pass over each symbol table.
+ * ret_offsets[i] is the file offset of names[i], 0 if there is no such function. Memory does not
+ * grow with the file. Returns how many were found; -EBADMSG (damaged tables), -EINVAL (an empty or
+ * too long name), -ENOMEM or of pread(2), and then ret_offsets is untouched. */
+int elfsym_offsets(struct elfsym *e, const char *const *names, size_t count, uint64_t *ret_offsets);
+
+/* elfsym_offset - one name; -ENOENT if there is no such function. */
+int elfsym_offset(struct elfsym *e, const char *name, uint64_t *ret_offset);
+
+/* elfsym_read - @len bytes of the file at @offset; -EBADMSG past its end. */
+int elfsym_read(struct elfsym *e, uint64_t offset, void *out, size_t len);
+
+unsigned elfsym_machine(const struct elfsym *e); /* EM_X86_64, EM_AARCH64, … */
+
+/* elfsym_build_id - in hexadecimal; -ENOENT if it has none. */
+int elfsym_build_id(struct elfsym *e, char out[2 * ELFSYM_BUILD_ID_MAX + 1]);
+
+/* elfsym_soname - -ENOENT if it has none. */
+int elfsym_soname(struct elfsym *e, char out[ELFSYM_NAME_MAX + 1]);

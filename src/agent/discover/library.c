@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* library.c - CUDA libraries in /proc/PID/maps, and a path that opens the same file.
+ *
+ * Maps are read in pieces and looked at line by line in a fixed buffer: a process may have 65,530
+ * mappings with names of 4 KiB each. A line that does not fit is skipped to its end; no name that
+ * matters is that long. In a line, the kernel writes a newline of the name as \012 and appends
+ * " (deleted)" to files that were unlinked; a name may also really end so or really contain "\012".
+ * Therefore a path is believed only after stat(2) has shown the mapped (dev, inode). */
+#include "agent/discover/discover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/file.h"
+
+#define DELETED " (deleted)"
+
+static const char *const stems[] = {
+#define X(NAME, stem) [TARGET_##NAME] = stem,
+	TARGET_LIBRARIES(X)
+#undef X
+};
+
+const char *discover_library_stem(enum target_library_kind kind)
+{
+	return stems[kind];
+}
+
+/* Behind the stem: ".so" and a version, or "-HASH.so" and a version. */
+static bool is_library_suffix(const char *p, const char *end)
+{
+	if (p < end && *p == '-')
+		for (p++; p < end && *p != '.'; p++)
+			if (!((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'f')))
+				return false;
+	if (end - p < 3 || memcmp(p, ".so", 3) != 0)
+		return false;
+	for (p += 3; p < end; p++)
+		if (*p != '.' && (*p < '0' || *p > '9'))
+			return false;
+	return true;
+}
+
+int discover_library_kind(const char *basename, size_t len, enum target_library_kind *ret)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(stems); i++) {
+		size_t n = strlen(stems[i]);
+
+		if (len > n && memcmp(basename, stems[i], n) == 0 &&
+			is_library_suffix(basename + n, basename + len)) {
+			*ret = (enum target_library_kind)i;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+/* START-END PERMS OFFSET MAJOR:MINOR INODE   PATH; false if the line is not an executable mapping of
+ * one of our libraries. @line is NUL-terminated. */
+static bool parse_line(const char *line, size_t len, struct target_library *ret)
+{
+	struct target_library l = {0};
+	unsigned major, minor;
+	const char *base, *path = memchr(line, '/', len), *end = line + len;
+	char exec;
+
+	base = memrchr(line, '/', len);
+	if (!path || strncmp(base, "/lib", 4) != 0)
+		return false;
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*c%*c%c%*c %*x %x:%x %" SCNu64 " ", &l.map_start,
+		    &l.map_end, &exec, &major, &minor, &l.inode) != 6 ||
+		exec != 'x' || l.inode == 0)
+		return false;
+	if ((size_t)(end - base) > strlen(DELETED) &&
+		memcmp(end - strlen(DELETED), DELETED, strlen(DELETED)) == 0) {
+		l.deleted = true;
+		end -= strlen(DELETED);
+	}
+	if (discover_library_kind(base + 1, (size_t)(end - base - 1), &l.kind) < 0)
+		return false;
+	l.dev = makedev(major, minor);
+	if ((size_t)(end - path) < sizeof(l.path))
+		memcpy(l.path, path, (size_t)(end - path));
+	*ret = l;
+	return true;
+}
+
+struct library_list {
+	struct target_library *rows;
+	size_t count, max, dropped;
+};
+
+static void add_library(struct library_list *list, const struct target_library *l)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->rows[i].dev == l->dev && list->rows[i].inode == l->inode)
+			return;
+	if (list->count < list->max)
+		list->rows[list->count++] = *l;
+	else
+		list->dropped++;
+}
+
+struct line_reader {
+	char data[16384];
+	size_t len;
+	bool skipping; /* inside a line that was too long */
+};
+
+/* Looks at the complete lines in @r and keeps the rest of the last one. */
+static void take_lines(struct line_reader *r, struct library_list *list)
+{
+	char *p = r->data, *end = r->data + r->len, *nl;
+	struct target_library l;
+
+	while ((nl = memchr(p, '\n', (size_t)(end - p)))) {
+		*nl = 0;
+		if (!r->skipping && parse_line(p, (size_t)(nl - p), &l))
+			add_library(list, &l);
+		r->skipping = false;
+		p = nl + 1;
+	}
+	r->len = (size_t)(end - p);
+	memmove(r->data, p, r->len);
+	if (r->len == sizeof(r->data)) {
+		r->skipping = true;
+		r->len = 0;
+	}
+}
+
+int discover_libraries(const char *root, uint32_t pid, struct target_library *ret, size_t max,
+	size_t *ret_dropped)
+{
+	struct library_list list = {.rows = ret, .max = max};
+	struct line_reader r;
+	_cleanup_fd_ int fd = -1;
+	char path[PATH_MAX];
+	size_t total = 0;
+
+	r.len = 0;
+	r.skipping = false;
+	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/maps", root, pid) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : errno == EPERM ? -EACCES : -errno;
+	for (;;) {
+		ssize_t got = read(fd, r.data + r.len, sizeof(r.data) - r.len);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return errno == EPERM ? -EACCES : -errno;
+		if (got == 0)
+			break;
+		r.len += (size_t)got;
+		total += (size_t)got;
+		take_lines(&r, &list);
+		if (total >= DISCOVER_MAPS_MAX) {
+			list.dropped++;
+			break;
+		}
+	}
+	*ret_dropped = list.dropped;
+	return (int)list.count;
+}
+
+static bool is_same_file(const char *path, const struct target_library *lib)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_dev == lib->dev &&
+		st.st_ino == lib->inode;
+}
+
+/* \012 back to a newline; the result is never longer. */
+static void unescape_newlines(char *s)
+{
+	char *to = s;
+
+	while (*s) {
+		if (strncmp(s, "\\012", 4) == 0) {
+			*to++ = '\n';
+			s += 4;
+		} else {
+			*to++ = *s++;
+		}
+	}
+	*to = 0;
+}
+
+int discover_library_path(const char *root, uint32_t pid, const struct target_library *lib, char *out,
+	size_t size)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int n;
+
+	if (lib->path[0]) {
+		n = snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/root%s", root, pid, lib->path);
+		if (n < (int)sizeof(path) && is_same_file(path, lib))
+			return file_join(out, size, path, "");
+		unescape_newlines(path);
+		if (n < (int)sizeof(path) && is_same_file(path, lib))
+			return file_join(out, size, path, "");
+	}
+	/* Not compared: on overlay and btrfs maps and stat(2) give different devices for one file. */
+	n = snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, root,
+		pid, lib->map_start, lib->map_end);
+	if (n >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOENT;
+	return file_join(out, size, path, "");
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file.h - whole small files: read with a ceiling, written so that a reader sees old or new.
+ *
+ * The _at forms take a root prefix ("" for the real machine), so that everything that reads /proc,
+ * /sys or /etc can be tested against a tree in a temporary directory. */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+/* file_join - writes root + path to @out. -ENAMETOOLONG if it does not fit @size. */
+int file_join(char *out, size_t size, const char *root, const char *path);
+
+/* file_read - appends the content of the regular file @path to @b.
+ * -EFBIG if it holds more than @max bytes (the first @max are in @b); -EINVAL if it is not a regular
+ * file; b->err if @b could not hold it; else what open(2) or read(2) gave. Never blocks on a pipe. */
+int file_read(const char *path, size_t max, struct buf *b);
+int file_read_at(const char *root, const char *path, size_t max, struct buf *b);
+
+/* file_read_line - the first line of a file without its newline, cut to @size - 1 bytes. */
+int file_read_line(const char *root, const char *path, char *out, size_t size);
+
+/* file_write_atomic - replaces @path by @data with mode @mode: temporary file in the same directory,
+ * fsync, rename, fsync of the directory. On failure the old file stands and nothing is left over. */
+int file_write_atomic(const char *path, const void *data, size_t len, mode_t mode);

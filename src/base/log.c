@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log.c - see log.h. A message is one line and one write(2), so that lines of several threads do not
+ * mix; control bytes in it are escaped, so that a name from a traced process cannot forge a line.
+ * On a terminal the line is "warning: text"; else the wall-clock time stands in front; under journald
+ * (JOURNAL_STREAM) the syslog priority does. */
+#include "base/log.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/text.h"
+
+#define LOG_BURST     10
+#define LOG_REFILL_NS (30 * NS_PER_S)
+
+static const struct {
+	const char *name;
+	int priority; /* of syslog */
+} levels[] = {
+	[LOG_LEVEL_ERROR] = {"error", 3},
+	[LOG_LEVEL_WARNING] = {"warning", 4},
+	[LOG_LEVEL_INFO] = {"info", 6},
+	[LOG_LEVEL_DEBUG] = {"debug", 7},
+};
+
+static _Atomic int threshold = LOG_LEVEL_WARNING;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void log_set_level(enum log_level level)
+{
+	threshold = (int)level;
+}
+
+/* A bucket of LOG_BURST tokens; one comes back every LOG_REFILL_NS. */
+bool log_admit(struct log_site *site, mono_time now, uint32_t *ret_suppressed)
+{
+	uint64_t back = now.ns > site->last_ns ? (now.ns - site->last_ns) / LOG_REFILL_NS : 0;
+
+	if (site->tokens_used == 0)
+		site->last_ns = now.ns;
+	else if (back > 0) {
+		site->tokens_used -= (uint32_t)MIN(back, (uint64_t)site->tokens_used);
+		site->last_ns += back * LOG_REFILL_NS;
+	}
+	if (site->tokens_used >= LOG_BURST) {
+		site->suppressed++;
+		return false;
+	}
+	site->tokens_used++;
+	*ret_suppressed = site->suppressed;
+	site->suppressed = 0;
+	return true;
+}
+
+static void put_prefix(struct buf *line, enum log_level level)
+{
+	struct timespec ts;
+	struct tm tm;
+	char when[32];
+
+	if (getenv("JOURNAL_STREAM")) {
+		buf_printf(line, "<%d>", levels[level].priority);
+	} else if (!isatty(STDERR_FILENO)) {
+		clock_gettime(CLOCK_REALTIME, &ts);
+		gmtime_r(&ts.tv_sec, &tm);
+		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
+		buf_printf(line, "%s.%03ldZ ", when, ts.tv_nsec / 1000000);
+	}
+	buf_printf(line, "%s: ", levels[level].name);
+}
+
+void log_write(struct log_site *site, enum log_level level, const char *fmt, ...)
+{
+	_cleanup_buf_ struct buf line = BUF_INIT(8192);
+	uint32_t suppressed = 0;
+	char text[1024];
+	bool admitted;
+	va_list ap;
+
+	if ((int)level > threshold)
+		return;
+	pthread_mutex_lock(&lock);
+	admitted = log_admit(site, mono_now(), &suppressed);
+	pthread_mutex_unlock(&lock);
+	if (!admitted)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	put_prefix(&line, level);
+	text_escape_terminal(&line, text);
+	if (suppressed)
+		buf_printf(&line, " suppressed=%u", suppressed);
+	buf_putc(&line, '\n');
+	/* A log that cannot be written has nowhere to complain. */
+	if (write(STDERR_FILENO, buf_str(&line), line.len) < 0)
+		return;
+}

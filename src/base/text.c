@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text.c - escaping, formatting and parsing of the small texts in reports and options.
+ *
+ * Pure: no locale, no I/O. Arithmetic is in integers, so that 9.96 µs reads 10µs and not 10.0µs and
+ * an overflow is an error rather than a wrap. Outputs of the parsers are untouched on failure. */
+#include "base/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+int text_utf8_next(const char *s, size_t len, uint32_t *ret_cp)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *u = (const unsigned char *)s;
+	uint32_t cp;
+	int n;
+
+	if (u[0] < 0x80) {
+		*ret_cp = u[0];
+		return 1;
+	}
+	n = u[0] >= 0xf0 ? 4 : u[0] >= 0xe0 ? 3 : 2;
+	if (u[0] < 0xc2 || u[0] > 0xf4 || (size_t)n > len)
+		return -EILSEQ;
+	cp = u[0] & (0x7f >> n);
+	for (int i = 1; i < n; i++) {
+		if ((u[i] & 0xc0) != 0x80)
+			return -EILSEQ;
+		cp = cp << 6 | (u[i] & 0x3f);
+	}
+	if (cp < least[n] || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
+		return -EILSEQ;
+	*ret_cp = cp;
+	return n;
+}
+
+/* Code points that are printed but not seen, or that change the order of what is seen. */
+static bool is_deceptive(uint32_t cp)
+{
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {
+		{0x0080, 0x009f},   /* C1 controls */
+		{0x00ad, 0x00ad},   /* soft hyphen */
+		{0x034f, 0x034f},   /* grapheme joiner */
+		{0x061c, 0x061c},   /* Arabic letter mark */
+		{0x115f, 0x1160},   /* Hangul fillers */
+		{0x17b4, 0x17b5},   /* invisible Khmer vowels */
+		{0x180b, 0x180f},   /* Mongolian selectors and separator */
+		{0x200b, 0x200f},   /* zero-width characters, direction marks */
+		{0x2028, 0x202e},   /* line and paragraph separator, bidi embeddings and overrides */
+		{0x2060, 0x206f},   /* word joiner, invisible operators, bidi isolates */
+		{0x3164, 0x3164},   /* Hangul filler */
+		{0xfe00, 0xfe0f},   /* variation selectors */
+		{0xfeff, 0xfeff},   /* byte order mark */
+		{0xffa0, 0xffa0},   /* Hangul filler */
+		{0xfff0, 0xfffb},   /* interlinear annotation */
+		{0xe0000, 0xe0fff}, /* tags and more selectors */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+		if (cp >= ranges[i].first && cp <= ranges[i].last)
+			return true;
+	return false;
+}
+
+void text_escape_terminal_len(struct buf *b, const char *s, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len) {
+		uint32_t cp = 0;
+		int n = text_utf8_next(s + i, len - i, &cp);
+
+		if (n < 0)
+			buf_printf(b, "\\x%02x", (unsigned char)s[i]);
+		else if (cp == '\n' || cp == '\t' || cp == '\r')
+			buf_puts(b, cp == '\n' ? "\\n" : cp == '\t' ? "\\t" : "\\r");
+		else if (cp < 0x20 || cp == 0x7f)
+			buf_printf(b, "\\x%02x", cp);
+		else if (is_deceptive(cp))
+			buf_printf(b, "\\u{%04x}", cp);
+		else
+			buf_append(b, s + i, (size_t)n);
+		i += n < 0 ? 1 : (size_t)n;
+	}
+}
+
+void text_escape_terminal(struct buf *b, const char *s)
+{
+	text_escape_terminal_len(b, s, strlen(s));
+}
+
+/* value/unit with one decimal below ten and none above; false when it rounds to @limit or more. */
+static bool format_scaled(char *out, uint64_t value, uint64_t unit, uint64_t limit, const char *name)
+{
+	uint64_t whole = value / unit + (value % unit >= unit - unit / 2);
+	uint64_t tenths = value / unit < 10 ? (value * 10 + unit / 2) / unit : 100;
+
+	if (tenths < 100)
+		snprintf(out, TEXT_MAX, "%" PRIu64 ".%" PRIu64 "%s", tenths / 10, tenths % 10, name);
+	else if (whole < limit)
+		snprintf(out, TEXT_MAX, "%" PRIu64 "%s", whole, name);
+	else
+		return false;
+	return true;
+}
+
+const char *text_format_duration(char out[TEXT_MAX], uint64_t ns)
+{
+	uint64_t s;
+
+	if (ns == 0)
+		return strcpy(out, "0");
+	if (ns < NS_PER_US) {
+		snprintf(out, TEXT_MAX, "%" PRIu64 "ns", ns);
+		return out;
+	}
+	if (ns < NS_PER_MS && format_scaled(out, ns, NS_PER_US, 1000, "µs"))
+		return out;
+	if (ns < NS_PER_S && format_scaled(out, ns, NS_PER_MS, 1000, "ms"))
+		return out;
+	if (ns < 60 * NS_PER_S && format_scaled(out, ns, NS_PER_S, 60, "s"))
+		return out;
+	s = ns / NS_PER_S + (ns % NS_PER_S >= NS_PER_S / 2);
+	if (s < 3600)
+		snprintf(out, TEXT_MAX, "%" PRIu64 "m%" PRIu64 "s", s / 60, s % 60);
+	else
+		snprintf(out, TEXT_MAX, "%" PRIu64 "h%" PRIu64 "m%" PRIu64 "s", s / 3600,
+			s / 60 % 60, s % 60);
+	return out;
+}
+
+const char *text_format_count(char out[TEXT_MAX], uint64_t n)
+{
+	char digits[TEXT_MAX];
+	int len = snprintf(digits, sizeof(digits), "%" PRIu64, n);
+	char *p = out;
+
+	for (int i = 0; i < len; i++) {
+		if (i > 0 && (len - i) % 3 == 0)
+			*p++ = ',';
+		*p++ = digits[i];
+	}
+	*p = 0;
+	return out;
+}
+
+const char *text_format_bytes(char out[TEXT_MAX], uint64_t bytes)
+{
+	static const char *const names[] = {" KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+	uint64_t unit = 1024;
+
+	if (bytes < 1024) {
+		snprintf(out, TEXT_MAX, "%" PRIu64 " B", bytes);
+		return out;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++, unit *= 1024)
+		if ((i + 1 == ARRAY_SIZE(names) || bytes / 1024 < unit) &&
+			format_scaled(out, bytes, unit, 1024, names[i]))
+			break;
+	return out;
+}
+
+/* A decimal number as whole + fraction/10^9; digits past the ninth are dropped. */
+struct decimal {
+	uint64_t whole, nano;
+};
+
+static int parse_decimal(const char **s, struct decimal *ret)
+{
+	const char *p = *s;
+	struct decimal d = {0};
+	uint64_t place = 100000000;
+
+	if (!isdigit((unsigned char)*p))
+		return -EINVAL;
+	for (; isdigit((unsigned char)*p); p++)
+		if (__builtin_mul_overflow(d.whole, 10, &d.whole) ||
+			__builtin_add_overflow(d.whole, (uint64_t)(*p - '0'), &d.whole))
+			return -ERANGE;
+	if (*p == '.') {
+		p++;
+		if (!isdigit((unsigned char)*p))
+			return -EINVAL;
+		for (; isdigit((unsigned char)*p); p++, place /= 10)
+			d.nano += (uint64_t)(*p - '0') * place;
+	}
+	*s = p;
+	*ret = d;
+	return 0;
+}
+
+/* *total += d * unit, within 0..INT64_MAX. */
+static int add_scaled(uint64_t *total, struct decimal d, uint64_t unit)
+{
+	unsigned __int128 v = (unsigned __int128)d.whole * unit +
+		(unsigned __int128)d.nano * unit / 1000000000 + *total;
+
+	if (v > INT64_MAX)
+		return -ERANGE;
+	*total = (uint64_t)v;
+	return 0;
+}
+
+int text_parse_duration(const char *s, uint64_t *ret_ns)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {/* a longer name stands before its own beginning */
+		{"ms", NS_PER_MS}, {"us", NS_PER_US}, {"µs", NS_PER_US}, {"ns", 1},
+		{"s", NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S},
+		{"d", 86400 * NS_PER_S}, {"w", 7 * 86400 * NS_PER_S}};
+	uint64_t total = 0;
+
+	if (strcmp(s, "0") == 0) {
+		*ret_ns = 0;
+		return 0;
+	}
+	do {
+		struct decimal d;
+		size_t i = 0;
+		int r = parse_decimal(&s, &d);
+
+		if (r < 0)
+			return r;
+		while (i < ARRAY_SIZE(units) &&
+			strncmp(s, units[i].name, strlen(units[i].name)) != 0)
+			i++;
+		if (i == ARRAY_SIZE(units))
+			return -EINVAL;
+		r = add_scaled(&total, d, units[i].ns);
+		if (r < 0)
+			return r;
+		s += strlen(units[i].name);
+	} while (*s);
+	*ret_ns = total;
+	return 0;
+}
+
+int text_parse_size(const char *s, uint64_t *ret_bytes)
+{
+	static const char letters[] = "kmgt";
+	uint64_t total = 0, unit = 1;
+	const char *letter;
+	struct decimal d;
+	int r = parse_decimal(&s, &d);
+
+	if (r < 0)
+		return r;
+	letter = *s ? strchr(letters, tolower((unsigned char)*s)) : NULL;
+	if (letter) {
+		unit <<= 10 * (letter - letters + 1);
+		s++;
+		if (tolower((unsigned char)s[0]) == 'i' && tolower((unsigned char)s[1]) == 'b')
+			s++;
+	}
+	if (tolower((unsigned char)*s) == 'b')
+		s++;
+	if (*s || (unit == 1 && d.nano))
+		return -EINVAL;
+	r = add_scaled(&total, d, unit);
+	if (r < 0)
+		return r;
+	*ret_bytes = total;
+	return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check.h - can this machine be traced, and if not, what to do: the rows behind `ingero check`.
+ *
+ * check_probe() tries the kernel; check_run() reads files under a root prefix and judges. Their
+ * separation lets tests judge machines they do not run on.
+ *
+ * To add a check: one static function in check.c and its row in the table at its end. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/errinfo.h"
+
+#define CHECK_ROWS_MAX	 16
+#define CHECK_TRACEPOINTS 10
+
+enum check_state {
+	CHECK_PASS,
+	CHECK_OPTIONAL,	     /* not there, and tracing works without */
+	CHECK_NO_FEATURE,    /* the kernel lacks it */
+	CHECK_NO_PRIVILEGE,  /* this process may not */
+};
+
+struct check_row {
+	const char *name;
+	enum check_state state;
+	bool optional;	   /* could never stop tracing */
+	char value[256];   /* what was found */
+	char detail[2048]; /* more of it, a line each */
+	char advice[512];  /* what to do; set when it did not pass */
+};
+
+struct check_report {
+	struct check_row rows[CHECK_ROWS_MAX];
+	size_t count;
+	bool has_driver, has_gpu;
+};
+
+struct check_probes { /* results of agent/attach/feature.h */
+	char release[128];
+	int bpf_load, session, multi, perf;
+	int btf; /* whether the kernel's types could be read */
+	bool tracepoints[CHECK_TRACEPOINTS];
+};
+
+void check_probe(struct check_probes *ret);
+void check_run(const char *root, const struct check_probes *p, struct check_report *ret);
+
+/* check_exit_code - EXIT_OK if tracing can work, EXIT_NO_FEATURE, or EXIT_NO_PERMISSION if only
+ * privileges are missing. */
+enum exit_code check_exit_code(const struct check_report *r);

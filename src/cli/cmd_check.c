@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_check.c - `ingero check`: prints the rows of check.h for people or as JSON. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/check.h"
+#include "cli/commands.h"
+#include "json/writer.h"
+
+struct check_settings {
+	bool json;
+};
+
+static const struct option_row check_options[] = {
+	{.name = "json",
+		.kind = OPTION_FLAG,
+		.offset = offsetof(struct check_settings, json),
+		.help = "print one JSON object"},
+	{0},
+};
+
+static bool is_utf8_terminal(void)
+{
+	static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+
+	if (!isatty(STDOUT_FILENO))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
+		const char *v = getenv(variables[i]);
+
+		if (v && *v)
+			return strcasestr(v, "utf-8") || strcasestr(v, "utf8");
+	}
+	return false;
+}
+
+static const char *mark(const struct check_row *row, bool utf8)
+{
+	switch (row->state) {
+	case CHECK_PASS: return utf8 ? "✓ " : "ok";
+	case CHECK_OPTIONAL: return utf8 ? "~ " : "--";
+	case CHECK_NO_FEATURE:
+	case CHECK_NO_PRIVILEGE: break;
+	}
+	return utf8 ? "✗ " : "!!";
+}
+
+static void print_escaped(const char *prefix, const char *s, size_t len)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(16384);
+
+	text_escape_terminal_len(&b, s, len);
+	printf("%s%s\n", prefix, buf_str(&b));
+}
+
+static void print_row(const struct check_row *row, bool utf8)
+{
+	char prefix[64];
+
+	snprintf(prefix, sizeof(prefix), "%s  %-20s ", mark(row, utf8), row->name);
+	print_escaped(prefix, row->value, strlen(row->value));
+	for (const char *p = row->detail; *p;) {
+		size_t len = strcspn(p, "\n");
+
+		print_escaped("      ", p, len);
+		p += len + (p[len] != 0);
+	}
+	if (row->advice[0])
+		print_escaped("      -> ", row->advice, strlen(row->advice));
+}
+
+static void print_verdict(const struct check_report *r, enum exit_code code)
+{
+	const char *separator = "";
+
+	if (code == EXIT_OK) {
+		printf("\nready to trace%s\n",
+			r->has_gpu ? "" : " (no GPU: only the stand-in GPU can be traced)");
+		return;
+	}
+	printf("\nnot ready to trace: ");
+	for (size_t i = 0; i < r->count; i++) {
+		if (r->rows[i].state < CHECK_NO_FEATURE)
+			continue;
+		printf("%s%s", separator, r->rows[i].name);
+		separator = ", ";
+	}
+	printf("%s\n", code == EXIT_NO_PERMISSION ? " (only privileges are missing: try sudo)" : "");
+}
+
+static void put_text(struct json_writer *w, const char *key, const char *value)
+{
+	if (!value[0])
+		return;
+	json_key(w, key);
+	json_put_string(w, value);
+}
+
+static void print_json(const struct check_report *r, enum exit_code code)
+{
+	struct json_writer w = json_writer_to_file(stdout);
+	bool all = true;
+
+	for (size_t i = 0; i < r->count; i++)
+		all &= r->rows[i].state == CHECK_PASS;
+	w.indent = true;
+	json_begin_object(&w);
+	json_key(&w, "all_passed");
+	json_put_bool(&w, all);
+	json_key(&w, "ready");
+	json_put_bool(&w, code == EXIT_OK);
+	json_key(&w, "checks");
+	json_begin_array(&w);
+	for (size_t i = 0; i < r->count; i++) {
+		const struct check_row *row = &r->rows[i];
+
+		json_begin_object(&w);
+		put_text(&w, "name", row->name);
+		json_key(&w, "pass");
+		json_put_bool(&w, row->state == CHECK_PASS);
+		if (row->optional || row->state == CHECK_OPTIONAL) {
+			json_key(&w, "optional");
+			json_put_bool(&w, true);
+		}
+		put_text(&w, "value", row->value);
+		put_text(&w, "detail", row->detail);
+		put_text(&w, "recommendation", row->advice);
+		json_end_object(&w);
+	}
+	json_end_array(&w);
+	json_end_object(&w);
+	json_finish(&w); /* a failed stdout is reported once, at exit */
+}
+
+static int check_command(const struct command *c, void *settings, int argc, char **argv)
+{
+	const struct check_settings *s = settings;
+	_cleanup_free_ struct check_report *r = calloc(1, sizeof(*r));
+	bool utf8 = is_utf8_terminal();
+	struct check_probes probes;
+	enum exit_code code;
+
+	if (!r)
+		return EXIT_FAILED;
+	check_probe(&probes);
+	check_run("", &probes, r);
+	code = check_exit_code(r);
+	if (s->json) {
+		print_json(r, code);
+		return code;
+	}
+	for (size_t i = 0; i < r->count; i++)
+		print_row(&r->rows[i], utf8);
+	print_verdict(r, code);
+	return code;
+}
+
+const struct command cmd_check = {
+	.name = "check",
+	.synopsis = "check [--json]",
+	.summary = "Show whether this machine can be traced, and what to do if not",
+	.details = "Exit codes: 0 tracing can work; 69 the kernel lacks something that is needed;\n"
+		   "77 only privileges are missing. A missing GPU, driver, library or process does\n"
+		   "not count.",
+	.options = check_options,
+	.settings_size = sizeof(struct check_settings),
+	.run = check_command,
+};

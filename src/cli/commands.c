@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* commands.c - every command, in the order of `ingero help`. How to add one: commands.h. */
+#include "cli/commands.h"
+
+const struct command *const commands[] = {
+	&cmd_check,
+	&cmd_version,
+	NULL,
+};

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* commands.h - the rows that commands.c lists; each is defined in its cmd_X.c.
+ *
+ * To add a command: write cmd_X.c with its settings struct, option table, run function and row;
+ * declare the row here; list it in commands.c at its place in `ingero help`. */
+#pragma once
+
+#include "cli/option.h"
+
+extern const struct command cmd_check;
+extern const struct command cmd_version;

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dispatch.c - finds the row of commands[], parses its options into its settings and runs it.
+ *
+ * The only place that prints usage. Help asked for goes to stdout with exit code 0; help after a
+ * mistake is one line on stderr with exit code 64, because a page of flags hides the sentence. */
+#include "cli/dispatch.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/option.h"
+#include "cli/suggest.h"
+
+int dispatch_fail(const struct errinfo *e, int err)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(8192);
+
+	text_escape_terminal(&b, e->text[0] ? e->text : strerror(-err));
+	fprintf(stderr, "ingero: %s\n", buf_str(&b));
+	return errinfo_exit_code(e, err);
+}
+
+int dispatch_flush(int code)
+{
+	struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	/* The write that failed may lie far back; whether the reader left can still be seen. */
+	if (errno == EPIPE || (poll(&p, 1, 0) == 1 && p.revents & POLLERR))
+		return code;
+	fprintf(stderr, "ingero: the output could not be written: %s\n",
+		strerror(errno ? errno : EIO));
+	return code == EXIT_OK ? EXIT_IO : code;
+}
+
+static int print_commands(void)
+{
+	size_t width = strlen("help");
+
+	for (const struct command *const *c = commands; *c; c++)
+		width = MAX(width, strlen((*c)->name));
+	printf("ingero - why the GPU waited: CUDA calls and the Linux kernel under them, explained\n\n"
+	       "Usage:\n  ingero COMMAND [flags]\n\nCommands:\n");
+	for (const struct command *const *c = commands; *c; c++)
+		printf("  %-*s  %s\n", (int)width, (*c)->name, (*c)->summary);
+	printf("  %-*s  %s\n\n`ingero COMMAND --help` lists the flags of a command.\n", (int)width,
+		"help", "show this list, or the help of a command");
+	return EXIT_OK;
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (const struct command *const *c = commands; *c; c++)
+		if (strcmp((*c)->name, name) == 0)
+			return *c;
+	return NULL;
+}
+
+static int unknown_command(const char *typed)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1024);
+	unsigned best = UINT_MAX, distance;
+	const char *near = NULL;
+
+	for (const struct command *const *c = commands; *c; c++) {
+		if (suggest_is_near(typed, (*c)->name, &distance) && distance < best) {
+			best = distance;
+			near = (*c)->name;
+		}
+	}
+	text_escape_terminal_len(&b, typed, strnlen(typed, 64));
+	fprintf(stderr, "ingero: unknown %s '%s'", typed[0] == '-' ? "flag" : "command",
+		buf_str(&b));
+	if (near)
+		fprintf(stderr, ": did you mean %s?", near);
+	fprintf(stderr, "\nRun `ingero help` for the list of commands.\n");
+	return EXIT_USAGE;
+}
+
+static int run_command(const struct command *c, int argc, char **argv)
+{
+	_cleanup_free_ void *settings = calloc(1, MAX(c->settings_size, (size_t)1));
+	struct errinfo e = {0};
+	int first = argc, r;
+
+	if (!settings)
+		return dispatch_fail(&e, -ENOMEM);
+	if (c->defaults)
+		memcpy(settings, c->defaults, c->settings_size);
+	r = option_parse(c, argc, argv, settings, &first, &e);
+	if (r > 0) {
+		option_print_help(c);
+		return EXIT_OK;
+	}
+	if (r < 0) {
+		r = dispatch_fail(&e, r);
+		fprintf(stderr, "Run `ingero %s --help` for its flags.\n", c->name);
+		return r;
+	}
+	return c->run(c, settings, argc - first, argv + first);
+}
+
+static int run_help(int argc, char **argv)
+{
+	const struct command *c;
+
+	if (argc < 2 || argv[1][0] == '-')
+		return print_commands();
+	c = find_command(argv[1]);
+	if (!c)
+		return unknown_command(argv[1]);
+	option_print_help(c);
+	return EXIT_OK;
+}
+
+int dispatch_run(int argc, char **argv)
+{
+	const struct command *c;
+
+	if (argc > 1 && strcmp(argv[1], "--debug") == 0) {
+		log_set_level(LOG_LEVEL_DEBUG);
+		argv++;
+		argc--;
+	}
+	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return print_commands();
+	if (strcmp(argv[1], "help") == 0)
+		return run_help(argc - 1, argv + 1);
+	c = find_command(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
+	if (!c)
+		return unknown_command(argv[1]);
+	return run_command(c, argc - 1, argv + 1);
+}

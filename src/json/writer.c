@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* writer.c - see writer.h. Invariants: depth <= JSON_DEPTH_MAX; level[depth] describes the innermost
+ * open container; has_key is true only between json_key() and the value that belongs to it. */
+#include "json/writer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+
+struct json_writer json_writer_to_buf(struct buf *b)
+{
+	return (struct json_writer){.buf = b};
+}
+
+struct json_writer json_writer_to_file(FILE *f)
+{
+	return (struct json_writer){.file = f};
+}
+
+static void emit(struct json_writer *w, const char *s, size_t len)
+{
+	if (w->err)
+		return;
+	if (w->buf) {
+		buf_append(w->buf, s, len);
+		w->err = w->buf->err;
+	} else if (fwrite(s, 1, len, w->file) != len) {
+		w->err = errno ? -errno : -EIO;
+	}
+}
+
+static void emit_str(struct json_writer *w, const char *s)
+{
+	emit(w, s, strlen(s));
+}
+
+static void emit_line_break(struct json_writer *w)
+{
+	if (!w->indent)
+		return;
+	emit_str(w, "\n");
+	for (unsigned i = 0; i < w->depth; i++)
+		emit_str(w, "  ");
+}
+
+static void emit_quoted(struct json_writer *w, const char *s, size_t len)
+{
+	char esc[8];
+	uint32_t cp;
+
+	emit_str(w, "\"");
+	for (size_t i = 0; i < len;) {
+		int n = text_utf8_next(s + i, len - i, &cp);
+
+		if (n < 0) {
+			emit_str(w, "\xef\xbf\xbd");
+			i++;
+			continue;
+		}
+		if (cp == '"' || cp == '\\') {
+			snprintf(esc, sizeof(esc), "\\%c", (char)cp);
+			emit_str(w, esc);
+		} else if (cp < 0x20 || cp == 0x7f || cp == 0x2028 || cp == 0x2029) {
+			snprintf(esc, sizeof(esc), "\\u%04x", cp);
+			emit_str(w, esc);
+		} else {
+			emit(w, s + i, (size_t)n);
+		}
+		i += (size_t)n;
+	}
+	emit_str(w, "\"");
+}
+
+/* Separator and order check before a value or a container; false if it may not stand here. */
+static bool begin_value(struct json_writer *w)
+{
+	bool object = w->level[w->depth].object;
+
+	if (!w->err && (object ? !w->level[w->depth].has_key :
+				 w->depth == 0 && w->level[0].has_member))
+		w->err = -EINVAL;
+	if (w->err)
+		return false;
+	if (!object && w->depth > 0) {
+		if (w->level[w->depth].has_member)
+			emit_str(w, ",");
+		emit_line_break(w);
+	}
+	w->level[w->depth].has_key = false;
+	w->level[w->depth].has_member = true;
+	return true;
+}
+
+static void begin_container(struct json_writer *w, bool object)
+{
+	if (!begin_value(w))
+		return;
+	if (w->depth == JSON_DEPTH_MAX) {
+		w->err = -E2BIG;
+		return;
+	}
+	emit_str(w, object ? "{" : "[");
+	w->depth++;
+	w->level[w->depth].object = object;
+	w->level[w->depth].has_key = false;
+	w->level[w->depth].has_member = false;
+}
+
+static void end_container(struct json_writer *w, bool object)
+{
+	bool has_member = w->level[w->depth].has_member;
+
+	if (!w->err && (w->depth == 0 || w->level[w->depth].object != object ||
+			       w->level[w->depth].has_key))
+		w->err = -EINVAL;
+	if (w->err)
+		return;
+	w->depth--;
+	if (has_member)
+		emit_line_break(w);
+	emit_str(w, object ? "}" : "]");
+}
+
+void json_begin_object(struct json_writer *w)
+{
+	begin_container(w, true);
+}
+
+void json_end_object(struct json_writer *w)
+{
+	end_container(w, true);
+}
+
+void json_begin_array(struct json_writer *w)
+{
+	begin_container(w, false);
+}
+
+void json_end_array(struct json_writer *w)
+{
+	end_container(w, false);
+}
+
+void json_key(struct json_writer *w, const char *key)
+{
+	if (!w->err && (!w->level[w->depth].object || w->level[w->depth].has_key))
+		w->err = -EINVAL;
+	if (w->err)
+		return;
+	if (w->level[w->depth].has_member)
+		emit_str(w, ",");
+	emit_line_break(w);
+	emit_quoted(w, key, strlen(key));
+	emit_str(w, w->indent ? ": " : ":");
+	w->level[w->depth].has_key = true;
+	w->level[w->depth].has_member = true;
+}
+
+void json_put_string_len(struct json_writer *w, const char *s, size_t len)
+{
+	if (begin_value(w))
+		emit_quoted(w, s, len);
+}
+
+void json_put_string(struct json_writer *w, const char *s)
+{
+	if (!s)
+		json_put_null(w);
+	else
+		json_put_string_len(w, s, strlen(s));
+}
+
+void json_put_int(struct json_writer *w, int64_t v)
+{
+	char text[24];
+
+	if (!begin_value(w))
+		return;
+	snprintf(text, sizeof(text), "%" PRId64, v);
+	emit_str(w, text);
+}
+
+void json_put_uint(struct json_writer *w, uint64_t v)
+{
+	char text[24];
+
+	if (!begin_value(w))
+		return;
+	snprintf(text, sizeof(text), v > INT64_MAX ? "\"%" PRIu64 "\"" : "%" PRIu64, v);
+	emit_str(w, text);
+}
+
+void json_put_double(struct json_writer *w, double v)
+{
+	char text[32];
+
+	if (!isfinite(v)) {
+		json_put_null(w);
+		return;
+	}
+	if (!begin_value(w))
+		return;
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, v);
+		if (strtod(text, NULL) == v)
+			break;
+	}
+	emit_str(w, text);
+}
+
+void json_put_bool(struct json_writer *w, bool v)
+{
+	if (begin_value(w))
+		emit_str(w, v ? "true" : "false");
+}
+
+void json_put_null(struct json_writer *w)
+{
+	if (begin_value(w))
+		emit_str(w, "null");
+}
+
+int json_finish(struct json_writer *w)
+{
+	if (!w->err && (w->depth > 0 || !w->level[0].has_member))
+		w->err = -EINVAL;
+	emit_str(w, "\n");
+	if (w->err)
+		return w->err;
+	w->level[0].has_member = false;
+	return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* writer.h - a streaming JSON writer that cannot emit bad JSON.
+ *
+ * Calls out of order (a value without its key, an end without its begin, a second top-level value),
+ * nesting deeper than JSON_DEPTH_MAX and a failed output are sticky: nothing is written from then on
+ * and json_finish() tells. So a caller writes freely and looks once at the end.
+ * Values are json_put_X because json_string() and its like belong to jansson, which reads. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+
+#define JSON_DEPTH_MAX 32
+
+struct json_writer {
+	struct buf *buf; /* exactly one of buf and file is set */
+	FILE *file;
+	bool indent; /* two spaces a level and a line a value; else one line */
+	int err;     /* 0, -EINVAL (bad order), -E2BIG (too deep), or of the output */
+	unsigned depth;
+	struct {
+		bool object, has_key, has_member;
+	} level[JSON_DEPTH_MAX + 1]; /* level[0] is the document */
+};
+
+struct json_writer json_writer_to_buf(struct buf *b);
+struct json_writer json_writer_to_file(FILE *f);
+
+void json_begin_object(struct json_writer *w);
+void json_end_object(struct json_writer *w);
+void json_begin_array(struct json_writer *w);
+void json_end_array(struct json_writer *w);
+void json_key(struct json_writer *w, const char *key);
+
+/* json_put_string - valid UTF-8 whatever @s holds: each bad byte becomes U+FFFD. NULL is null. */
+void json_put_string(struct json_writer *w, const char *s);
+void json_put_string_len(struct json_writer *w, const char *s, size_t len);
+void json_put_int(struct json_writer *w, int64_t v);
+/* json_put_uint - a number up to INT64_MAX, a string beyond, because readers have no larger int. */
+void json_put_uint(struct json_writer *w, uint64_t v);
+/* json_put_double - the shortest text that reads back equal; NaN and infinities are null. */
+void json_put_double(struct json_writer *w, double v);
+void json_put_bool(struct json_writer *w, bool v);
+void json_put_null(struct json_writer *w);
+
+/* json_finish - ends the document with a newline. Returns 0, or the first error; -EINVAL too if
+ * something is still open or nothing was written. The writer may then be used for the next document,
+ * so that one value a line is a loop over json_finish(). */
+int json_finish(struct json_writer *w);

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/option.h"
+
+struct settings {
+	bool json, record;
+	const char *db;
+	int64_t last;
+	uint64_t duration_ns, size_bytes;
+	struct option_pids pids;
+};
+
+#define AT(field) .offset = offsetof(struct settings, field)
+static const struct option_row rows[] = {
+	{.name = "json", .letter = 'j', .kind = OPTION_FLAG, AT(json), .help = "JSON"},
+	{.name = "record", .kind = OPTION_FLAG, AT(record), .help = "store (default true)"},
+	{.name = "db", .kind = OPTION_STRING, AT(db), .value_name = "PATH", .help = "database"},
+	{.name = "last", .kind = OPTION_INT, AT(last), .value_name = "N", .help = "n", .min = 1, .max = 100},
+	{.name = "duration", .letter = 'd', .kind = OPTION_DURATION, AT(duration_ns), .value_name = "D",
+		.help = "how long"},
+	{.name = "max-db", .kind = OPTION_SIZE, AT(size_bytes), .value_name = "SIZE", .help = "size"},
+	{.name = "pid", .letter = 'p', .kind = OPTION_PIDS, AT(pids), .value_name = "PID", .help = "pids"},
+	{.name = "secret", .kind = OPTION_FLAG, AT(json), .help = "never shown", .hidden = true},
+	{0},
+};
+static const struct command test_command = {
+	.name = "test", .synopsis = "test [flags] [ARG...]", .summary = "Test", .details = "More.",
+	.options = rows, .settings_size = sizeof(struct settings), .max_args = 3};
+
+static struct settings got;
+static struct errinfo err;
+static char *args[16];
+static int first, arg_count;
+
+/* Splits at spaces and parses; "_" stands for an empty argument. */
+static int parse(const char *line)
+{
+	static char text[512];
+
+	snprintf(text, sizeof(text), "test %s", line);
+	got = (struct settings){.record = true};
+	err = (struct errinfo){0};
+	arg_count = 0;
+	for (char *p = strtok(text, " "); p; p = strtok(NULL, " "))
+		args[arg_count++] = strcmp(p, "_") == 0 ? (char *)"" : p;
+	first = -1;
+	return option_parse(&test_command, arg_count, args, &got, &first, &err);
+}
+
+static void values_in_all_forms(void **state)
+{
+	assert_int_equal(parse("--json --db=a=b --last 7 -d 5s --max-db 10g -p 1,2 --pid 3 --pid=2"), 0);
+	assert_true(got.json && got.record);
+	assert_string_equal(got.db, "a=b");
+	assert_int_equal(got.last, 7);
+	assert_int_equal(got.duration_ns, 5000000000);
+	assert_int_equal(got.size_bytes, 10ULL << 30);
+	assert_int_equal(got.pids.count, 3);
+	assert_int_equal(got.pids.pid[2], 3);
+	assert_int_equal(first, arg_count);
+	assert_int_equal(parse("--record=false -jd500ms"), 0);
+	assert_true(got.json && !got.record);
+	assert_int_equal(got.duration_ns, 500000000);
+	assert_int_equal(parse("-d=2s --db _"), 0);
+	assert_int_equal(got.duration_ns, 2000000000);
+	assert_string_equal(got.db, "");
+	assert_int_equal(parse("--db --json"), 0); /* a value is a value */
+	assert_string_equal(got.db, "--json");
+}
+
+static void positionals_keep_their_order(void **state)
+{
+	assert_int_equal(parse("one --json two -d 5s -- --three"), 0);
+	assert_int_equal(arg_count - first, 3);
+	assert_string_equal(args[first], "one");
+	assert_string_equal(args[first + 1], "two");
+	assert_string_equal(args[first + 2], "--three");
+	assert_true(got.json);
+	assert_int_equal(got.duration_ns, 5000000000);
+	assert_int_equal(parse("- --"), 0);
+	assert_int_equal(arg_count - first, 1);
+	assert_string_equal(args[first], "-");
+	assert_int_equal(parse("a b c d"), -EINVAL);
+	assert_string_equal(err.text, "test: unexpected argument 'd'");
+	/* a flag at the end must not take a positional argument that stood before it */
+	assert_int_equal(parse("one --db"), -EINVAL);
+	assert_string_equal(err.text, "--db needs a value: PATH");
+}
+
+static void mistakes_are_explained(void **state)
+{
+	static const struct {
+		const char *line, *text;
+	} bad[] = {
+		{"--jsno", "unknown flag --jsno: did you mean --json?"},
+		{"--duraton=5s", "unknown flag --duraton: did you mean --duration?"},
+		{"--zzz", "unknown flag --zzz"},
+		{"--secre", "unknown flag --secre"},
+		{"-x", "unknown flag -x"},
+		{"-\x1b", "unknown flag -\\x1b"},
+		{"--json=maybe", "--json: 'maybe' is not true or false"},
+		{"--last 0", "--last: '0' is not a whole number from 1 to 100"},
+		{"--last 7x", "--last: '7x' is not a whole number from 1 to 100"},
+		{"--last 99999999999999999999", "--last: '99999999999999999999' is not a whole number from 1 to 100"},
+		{"-d 5", "--duration: '5' is not a duration like 30s, 500ms or 1h30m"},
+		{"--max-db -1", "--max-db: '-1' is not a size like 10g, 500m or 0"},
+		{"--pid 1,,2", "--pid: '1,,2' is not a process id or a list like 12,34"},
+		{"--pid 0", "--pid: '0' is not a process id or a list like 12,34"},
+		{"--pid -4", "--pid: '-4' is not a process id or a list like 12,34"},
+		{"--pid 4194305", "--pid: '4194305' is not a process id or a list like 12,34"},
+		{"-d", "-d needs a value: D"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		assert_int_equal(parse(bad[i].line), -EINVAL);
+		assert_string_equal(err.text, bad[i].text);
+		assert_int_equal(first, -1);
+	}
+}
+
+static void pids_have_a_ceiling(void **state)
+{
+	char line[512] = "--pid 1";
+
+	for (int i = 2; i <= 64; i++)
+		sprintf(line + strlen(line), ",%d", i);
+	assert_int_equal(parse(line), 0);
+	assert_int_equal(got.pids.count, 64);
+	strcat(line, ",65");
+	assert_int_equal(parse(line), -EINVAL);
+	assert_string_equal(err.text, "--pid: more than 64 processes");
+}
+
+static void help_is_asked_for(void **state)
+{
+	assert_int_equal(parse("--help"), 1);
+	assert_int_equal(parse("-jh"), 1);
+	assert_int_equal(parse("--json x --help"), 1);
+}
+
+static void help_lists_what_is_not_hidden(void **state)
+{
+	char out[2048] = "";
+	FILE *f = tmpfile();
+	int saved = dup(STDOUT_FILENO);
+
+	fflush(stdout);
+	dup2(fileno(f), STDOUT_FILENO);
+	option_print_help(&test_command);
+	fflush(stdout);
+	dup2(saved, STDOUT_FILENO);
+	close(saved);
+	rewind(f);
+	assert_true(fread(out, 1, sizeof(out) - 1, f) > 0);
+	fclose(f);
+	assert_non_null(strstr(out, "Usage:\n  ingero test [flags] [ARG...]\n"));
+	assert_non_null(strstr(out, "  -d, --duration D   how long\n"));
+	assert_non_null(strstr(out, "      --max-db SIZE  size\n"));
+	assert_non_null(strstr(out, "  -h, --help         show this text\n"));
+	assert_null(strstr(out, "secret"));
+	assert_non_null(strstr(out, "\nMore.\n"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values_in_all_forms),
+		cmocka_unit_test(positionals_keep_their_order),
+		cmocka_unit_test(mistakes_are_explained),
+		cmocka_unit_test(pids_have_a_ceiling),
+		cmocka_unit_test(help_is_asked_for),
+		cmocka_unit_test(help_lists_what_is_not_hidden),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
