@@ -30,6 +30,16 @@ static void who_text(char *out, size_t size, const char *comm, uint32_t pid)
 		snprintf(out, size, "pid %u", pid);
 }
 
+/* Processes of one name are one culprit; the pid is that of the largest. For a disk culprit_share
+ * says something else: its part of the traffic. */
+static void culprit_text(char *out, size_t size, const struct incident_cause *c)
+{
+	if (c->cause != CAUSE_BLOCK_IO && c->culprit[0] && c->culprit_share < 0.999)
+		snprintf(out, size, "%s (pid %u and others)", c->culprit, c->culprit_pid);
+	else
+		who_text(out, size, c->culprit, c->culprit_pid);
+}
+
 static enum blame blame_of(const struct verdict *v, const struct incident *inc)
 {
 	if (v->is_crowd || !v->lead->culprit_pid)
@@ -113,7 +123,7 @@ static void write_explanation(struct buf *b, const struct detection *d, const st
 		buf_printf(b, " %s of the excess overlaps recorded delays of the calling threads (",
 			figure_percent(inc->explained, part));
 		put_causes(b, inc);
-		buf_puts(b, "); the rest overlaps nothing recorded.");
+		buf_puts(b, inc->explained < 0.995 ? "); the rest overlaps nothing recorded." : ").");
 	} else {
 		buf_puts(b, " Nothing recorded overlaps the excess.");
 	}
@@ -132,7 +142,7 @@ static void write_words(struct buf *b, const struct verdict *v, struct incident 
 	struct rule_words w = {culprit, v->lead->culprit, culprit_pid, victim, victim_pid, share,
 		traffic};
 
-	who_text(culprit, sizeof(culprit), v->lead->culprit, v->lead->culprit_pid);
+	culprit_text(culprit, sizeof(culprit), v->lead);
 	who_text(victim, sizeof(victim), inc->comm, inc->pid);
 	snprintf(culprit_pid, sizeof(culprit_pid), "%u", v->lead->culprit_pid);
 	snprintf(victim_pid, sizeof(victim_pid), "%u", inc->pid);

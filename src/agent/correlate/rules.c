@@ -61,6 +61,11 @@ static const struct rule rules[] = {
 		 "in page cache or /dev/shm",
 			"Keep checkpoints off the training thread: write them asynchronously",
 			"Use a faster device for the data set"}},
+	{CAUSE_BLOCK_IO, BLAME_NOBODY, "blocked on the disk for {share} of the excess",
+		"disk contention: {victim} waited for its own requests while many others were in flight",
+		{"Move the data set to a device of its own",
+			"Read ahead of the GPU: more DataLoader workers with prefetch_factor, or the data "
+			"set in page cache or /dev/shm"}},
 	{CAUSE_UNEXPLAINED, BLAME_NOBODY, "unexplained, nothing recorded overlaps most of it",
 		"unexplained: nothing recorded overlaps most of the excess of {victim}",
 		{"Look at the GPU while it happens: `nvidia-smi -q -d PERFORMANCE,CLOCK,UTILIZATION` "
