@@ -67,7 +67,7 @@ struct incident {
 	uint64_t excess_ns;	  /* sum over slow calls of duration - baseline */
 	double explained;	  /* 0..1 of excess_ns, all causes but UNEXPLAINED */
 	double confidence;	  /* 0..1, see correlate.c */
-	double completeness;	  /* 0..1: share of hits that are in the data */
+	double completeness;	  /* 0..1: share of hits that are in the data; -1: not known */
 	struct incident_cause causes[INCIDENT_CAUSES]; /* largest first */
 	int cause_count;
 	struct incident_step timeline[INCIDENT_TIMELINE];

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attribute.h - says what the thread of a slow call was kept from running by, by overlap in time.
+ *
+ * The index holds, for the threads that have slow calls, what the scheduler and the block layer
+ * recorded, as disjoint intervals in order of (key, time); a call's share of them is found by
+ * binary search. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/correlate/detect.h"
+
+enum interval_kind {
+	INTERVAL_PREEMPTED, /* able to run, and put aside */
+	INTERVAL_RUN_QUEUE, /* woken, waiting for a CPU */
+	INTERVAL_DISK_WAIT, /* in D state */
+	INTERVAL_ASLEEP,    /* in S state: waits for the GPU, a lock, a message */
+	INTERVAL_REQUEST,   /* a block request was under way */
+};
+
+struct interval {
+	int64_t start_ns, end_ns;
+	size_t event; /* the row that says so */
+	uint32_t key; /* thread, or process for requests by process */
+	enum interval_kind kind;
+};
+
+struct interval_list {
+	struct interval *items;
+	size_t count, cap;
+};
+
+struct attribution_index {
+	struct interval_list stays;	    /* off-CPU, by thread */
+	struct interval_list by_thread;	    /* requests, by thread */
+	struct interval_list by_process;    /* requests, by process */
+	size_t *requests;		    /* rows of all block requests, by device */
+	size_t request_count, request_cap;
+};
+
+struct part { /* a piece of one slow call and what it was spent on */
+	size_t call; /* index in detection.slow */
+	enum cause cause;
+	size_t event;		   /* the row that proves it: switch or request */
+	int64_t start_ns, end_ns;  /* overlap with the call */
+	uint64_t ns;		   /* of the call's excess; <= end - start */
+	uint32_t culprit_pid;	   /* 0: nobody */
+	char culprit[COMM_LEN];
+	double culprit_share; /* of ns that is the culprit's doing; 1 for the CPU */
+};
+
+struct part_list {
+	struct part *items;
+	size_t count, cap;
+	uint64_t asleep_ns; /* time in S state inside the calls; blamed on nobody */
+	bool has_switches;  /* the recording has switches of these threads at all */
+};
+
+int attribute_index(const struct recording *rec, const struct detection *d,
+	struct attribution_index *ret);
+void attribute_index_done(struct attribution_index *x);
+
+/* attribute_stretch - fills @ret (emptied first) with the parts of all calls of @s, in order of
+ * call and time. The parts of a call together never exceed its excess. 0 or -ENOMEM. */
+int attribute_stretch(const struct recording *rec, const struct detection *d,
+	const struct attribution_index *x, const struct stretch *s, struct part_list *ret);
+void part_list_done(struct part_list *l);

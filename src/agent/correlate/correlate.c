@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* correlate.c - from a recording to explained incidents: detect, attribute, judge, tell.
+ *
+ * detect.c finds stretches of slow calls of one (process, op); attribute.c cuts every slow call into
+ * what its thread was kept by; culprit.c sums that; here the verdict is reached; narrate.c and
+ * witness.c write it down. An incident is one stretch; views of one stall through several ops stay
+ * separate incidents. Order: most excess first, then earliest, then pid and op.
+ *
+ * Verdict. Causes are weighed by layer, because preemption and run-queue delay are two faces of the
+ * same contention: the layer (HOST or IO) with the most time names the incident if it explains at
+ * least 25 % of the excess. Its culprit is the largest one; if that one has less than 25 % of the
+ * excess itself and others share the layer, nobody is named. Otherwise the incident is
+ * "unexplained", and kept only if the calls are slow by the op's own standard: slow_p50 above
+ * 1.5 x the p95 of calm buckets. An op whose calls are long now and then every day (a sync at the
+ * end of a step, copies of different sizes) is no incident; without aggregates that cannot be told.
+ *
+ * Severity. LOW: unexplained. HIGH: the explained excess is at least 10 % of the time the process
+ * was observed, or at least 20 slow calls have a median of 5 x the baseline or more. Else MEDIUM.
+ *
+ * Confidence = share x n/(n+3) x completeness x origin, in 0..1, where share is the part of the
+ * excess the named layer explains (unexplained: the part nothing explains), n the slow calls (3
+ * give 0.5, 27 give 0.9), completeness the share of hits that are in the data (0.9 when not known)
+ * and origin 1 for a baseline from aggregates, 0.8 for one from stored rows. */
+#include "agent/correlate/correlate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/correlate/attribute.h"
+#include "agent/correlate/culprit.h"
+#include "agent/correlate/detect.h"
+#include "agent/correlate/narrate.h"
+#include "agent/correlate/witness.h"
+#include "base/macros.h"
+#include "stat/robust.h"
+#include "wire/names.h"
+
+#define NAMED_SHARE	   0.25
+#define ORDINARY_TAIL	   1.5
+#define HIGH_SPAN_SHARE	   0.10
+#define HIGH_RATIO	   5
+#define HIGH_CALLS	   20
+#define CALLS_HALF	   3.0
+#define UNKNOWN_BOOKS	   0.9
+#define ROWS_ORIGIN	   0.8
+#define STRETCHES_EXAMINED (4 * CORRELATE_INCIDENTS_MAX)
+
+struct engine {
+	const struct recording *rec;
+	struct detection found;
+	struct attribution_index index;
+	struct part_list parts;
+	uint64_t lost, hits;
+	double completeness; /* -1: not known */
+};
+
+static void engine_done(struct engine *g)
+{
+	detect_done(&g->found);
+	attribute_index_done(&g->index);
+	part_list_done(&g->parts);
+}
+
+/* Lost are also rows that could not be used, so that they are never dropped in silence. */
+static void read_books(struct engine *g)
+{
+	static const int sources[] = {SOURCE_CUDA, SOURCE_DRIVER, SOURCE_HOST, SOURCE_IO};
+	const struct accounting *books = g->rec->books;
+
+	g->completeness = -1;
+	if (!books)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		g->hits += books->source[sources[i]].hits;
+		g->lost += account_lost(&books->source[sources[i]]);
+	}
+	g->lost += g->found.ignored;
+	g->hits = MAX(g->hits, g->lost);
+	g->completeness = g->hits ? 1 - (double)g->lost / (double)g->hits : 1;
+}
+
+static bool is_in_layer(enum cause c, const char *layer)
+{
+	return c != CAUSE_UNEXPLAINED && !strcmp(cause_layer(c), layer);
+}
+
+static double layer_share(const struct incident *inc, const char *layer,
+	const struct incident_cause *culprit)
+{
+	uint64_t ns = 0;
+
+	for (int i = 0; i < inc->cause_count; i++) {
+		const struct incident_cause *c = &inc->causes[i];
+
+		if (!is_in_layer(c->cause, layer))
+			continue;
+		if (!culprit || (!strcmp(c->culprit, culprit->culprit) &&
+					(c->culprit[0] || c->culprit_pid == culprit->culprit_pid) &&
+					(c->culprit_pid == inc->pid) ==
+						(culprit->culprit_pid == inc->pid)))
+			ns += c->ns;
+	}
+	return inc->excess_ns ? (double)ns / (double)inc->excess_ns : 0;
+}
+
+static const struct incident_cause *unexplained_row(const struct incident *inc)
+{
+	static const struct incident_cause none = {.cause = CAUSE_UNEXPLAINED};
+
+	for (int i = 0; i < inc->cause_count; i++)
+		if (inc->causes[i].cause == CAUSE_UNEXPLAINED)
+			return &inc->causes[i];
+	return &none;
+}
+
+/* The largest culprit of the layer: its rows of several causes count together. */
+static void choose_lead(const struct incident *inc, const char *layer, struct verdict *v)
+{
+	v->lead_share = -1;
+	for (int i = 0; i < inc->cause_count; i++) {
+		const struct incident_cause *c = &inc->causes[i];
+		double share;
+
+		if (!is_in_layer(c->cause, layer))
+			continue;
+		share = layer_share(inc, layer, c);
+		if (share > v->lead_share) {
+			v->lead = c;
+			v->lead_share = share;
+		}
+	}
+	v->layer_share = layer_share(inc, layer, NULL);
+	v->is_crowd = v->lead->culprit_pid && v->lead_share < NAMED_SHARE &&
+		      v->lead_share < v->layer_share;
+}
+
+static void judge(const struct engine *g, const struct op_group *op, struct incident *inc,
+	struct verdict *ret)
+{
+	double host = layer_share(inc, "HOST", NULL), io = layer_share(inc, "IO", NULL);
+
+	*ret = (struct verdict){.span_ns = detect_span_ns(&g->found, op),
+		.from_aggregates = op->from_aggregates, .has_books = g->rec->books,
+		.lost = g->lost, .hits = g->hits};
+	if (MAX(host, io) < NAMED_SHARE) {
+		ret->lead = unexplained_row(inc);
+		ret->lead_share = ret->layer_share = 1 - inc->explained;
+	} else {
+		choose_lead(inc, host >= io ? "HOST" : "IO", ret);
+	}
+	inc->completeness = g->completeness;
+	inc->confidence = ret->layer_share * (double)inc->slow_calls /
+			  ((double)inc->slow_calls + CALLS_HALF) *
+			  (g->completeness < 0 ? UNKNOWN_BOOKS : g->completeness) *
+			  (op->from_aggregates ? 1 : ROWS_ORIGIN);
+}
+
+static enum severity severity_of(const struct incident *inc, const struct verdict *v)
+{
+	double explained_ns = inc->explained * (double)inc->excess_ns;
+
+	if (v->lead->cause == CAUSE_UNEXPLAINED)
+		return SEVERITY_LOW;
+	if (explained_ns >= HIGH_SPAN_SHARE * (double)v->span_ns ||
+		(inc->tail_ratio >= HIGH_RATIO && inc->slow_calls >= HIGH_CALLS))
+		return SEVERITY_HIGH;
+	return SEVERITY_MEDIUM;
+}
+
+static bool is_ordinary(const struct op_group *op, const struct incident *inc)
+{
+	return op->from_aggregates &&
+	       (double)inc->slow_p50_ns <= ORDINARY_TAIL * (double)op->calm_tail_ns;
+}
+
+/* The figures of a stretch, before anything is said about causes. */
+static int measure(const struct engine *g, const struct stretch *s, struct incident *inc)
+{
+	const struct op_group *op = &g->found.groups[s->group];
+	const struct slow_call *calls = &g->found.slow[s->first];
+	_cleanup_free_ uint64_t *durations = calloc(s->count, sizeof(*durations));
+	char name[32];
+
+	if (!durations)
+		return -ENOMEM;
+	*inc = (struct incident){.pid = op->pid, .source = op->source, .op = op->op,
+		.slow_calls = s->count, .calls = MAX(op->calls, (uint64_t)s->count),
+		.baseline_ns = op->baseline_ns, .p50_ns = op->p50_ns, .p99_ns = op->p99_ns,
+		.excess_ns = s->excess_ns, .first.ns = calls[0].start_ns};
+	for (size_t i = 0; i < s->count; i++) {
+		durations[i] = (uint64_t)(calls[i].end_ns - calls[i].start_ns);
+		inc->last.ns = MAX(inc->last.ns, calls[i].start_ns);
+	}
+	robust_sort(durations, s->count);
+	inc->slow_p50_ns = robust_median(durations, s->count);
+	inc->tail_ratio = (double)inc->slow_p50_ns / (double)MAX(op->baseline_ns, UINT64_C(1));
+	memcpy(inc->comm, g->rec->events[calls[0].event].comm, COMM_LEN);
+	inc->comm[COMM_LEN - 1] = 0;
+	snprintf(inc->id, sizeof(inc->id), "slow-%s-%u-%lld", wire_op_name(op->source, op->op, name),
+		op->pid, (long long)inc->first.ns);
+	return 0;
+}
+
+/* Returns 1 if the stretch is an incident, 0 if it is ordinary, or -ENOMEM. */
+static int explain_stretch(struct engine *g, const struct stretch *s, struct incident *inc)
+{
+	const struct op_group *op = &g->found.groups[s->group];
+	struct verdict v;
+	int r;
+
+	r = measure(g, s, inc);
+	if (r == 0)
+		r = attribute_stretch(g->rec, &g->found, &g->index, s, &g->parts);
+	if (r == 0)
+		r = culprit_blame_disk(g->rec, &g->index, &g->parts, inc->pid);
+	if (r == 0)
+		r = culprit_sum(&g->parts, inc);
+	if (r < 0)
+		return r;
+	judge(g, op, inc, &v);
+	if (v.lead->cause == CAUSE_UNEXPLAINED && is_ordinary(op, inc))
+		return 0;
+	inc->severity = severity_of(inc, &v);
+	r = narrate(&g->found, s, &g->parts, &v, inc);
+	if (r == 0)
+		r = witness(g->rec, &g->found, s, &g->parts, &v, inc);
+	return r < 0 ? r : 1;
+}
+
+static int by_excess(const void *a, const void *b)
+{
+	const struct incident *x = a, *y = b;
+
+	if (x->excess_ns != y->excess_ns)
+		return x->excess_ns > y->excess_ns ? -1 : 1;
+	if (x->first.ns != y->first.ns)
+		return x->first.ns < y->first.ns ? -1 : 1;
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
+	return (int)x->op - (int)y->op;
+}
+
+int correlate_run(const struct recording *rec, struct incident **ret, size_t *ret_count)
+{
+	_cleanup_(engine_done) struct engine g = {.rec = rec};
+	_cleanup_free_ struct incident *list = NULL;
+	size_t n = 0;
+	int r;
+
+	r = detect_run(rec, &g.found);
+	if (r == 0)
+		r = attribute_index(rec, &g.found, &g.index);
+	if (r < 0)
+		return r;
+	read_books(&g);
+	list = calloc(MIN(g.found.stretch_count + 1, (size_t)CORRELATE_INCIDENTS_MAX),
+		sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < MIN(g.found.stretch_count, (size_t)STRETCHES_EXAMINED) &&
+			   n < CORRELATE_INCIDENTS_MAX;
+		i++) {
+		r = explain_stretch(&g, &g.found.stretches[i], &list[n]);
+		if (r < 0)
+			return r;
+		n += (size_t)r;
+	}
+	qsort(list, n, sizeof(*list), by_excess);
+	*ret = TAKE(list);
+	*ret_count = n;
+	return 0;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* narrate.c - the words of an incident: sentences of rules.c filled with its figures.
+ *
+ * Pure. Texts are cut at the sizes of model/incident.h. Names from traced processes go into them as
+ * they are: whoever prints escapes. Nothing is said that the figures do not show, and what was lost
+ * or is not known is said beside the verdict. */
+#include "agent/correlate/narrate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/correlate/rules.h"
+#include "base/figure.h"
+#include "wire/names.h"
+
+#define TEXT_MAX 4096 /* of one sentence before it is cut to its field */
+
+static void copy_text(char *out, size_t size, const char *text)
+{
+	snprintf(out, size, "%s", text);
+}
+
+static void who_text(char *out, size_t size, const char *comm, uint32_t pid)
+{
+	if (comm[0])
+		snprintf(out, size, "%s (pid %u)", comm, pid);
+	else
+		snprintf(out, size, "pid %u", pid);
+}
+
+/* Processes of one name are one culprit; the pid is that of the largest. For a disk culprit_share
+ * says something else: its part of the traffic. */
+static void culprit_text(char *out, size_t size, const struct incident_cause *c)
+{
+	if (c->cause != CAUSE_BLOCK_IO && c->culprit[0] && c->culprit_share < 0.999)
+		snprintf(out, size, "%s (pid %u and others)", c->culprit, c->culprit_pid);
+	else
+		who_text(out, size, c->culprit, c->culprit_pid);
+}
+
+static enum blame blame_of(const struct verdict *v, const struct incident *inc)
+{
+	if (v->is_crowd || !v->lead->culprit_pid)
+		return BLAME_NOBODY;
+	return v->lead->culprit_pid == inc->pid ? BLAME_OWN : BLAME_OTHER;
+}
+
+static const char *confidence_word(double c)
+{
+	return c >= 0.75 ? "high" : c >= 0.4 ? "fair" : "low";
+}
+
+static void put_causes(struct buf *b, const struct incident *inc)
+{
+	char dur[FIGURE_MAX], who[64];
+	const char *comma = "";
+
+	for (int i = 0; i < inc->cause_count; i++) {
+		const struct incident_cause *c = &inc->causes[i];
+
+		if (c->cause == CAUSE_UNEXPLAINED)
+			continue;
+		buf_printf(b, "%s%s %s", comma, cause_name(c->cause),
+			figure_duration(c->ns, dur));
+		if (c->culprit_pid) {
+			who_text(who, sizeof(who), c->culprit, c->culprit_pid);
+			buf_printf(b, " by %s", c->culprit_pid == inc->pid ? "itself" : who);
+		}
+		comma = ", ";
+	}
+}
+
+static void put_completeness(struct buf *b, const struct verdict *v, const struct incident *inc)
+{
+	char lost[FIGURE_MAX], hits[FIGURE_MAX];
+
+	if (!v->has_books)
+		buf_puts(b, " Whether events were lost is not known for this recording.");
+	else if (v->lost)
+		buf_printf(b, " %s of %s events lost.", figure_count(v->lost, lost),
+			figure_count(v->hits, hits));
+	else
+		buf_printf(b, " None of %s events lost.", figure_count(v->hits, hits));
+	if (!v->from_aggregates)
+		buf_puts(b, " The baseline is the median of stored rows only, so it may be high.");
+}
+
+static void put_unexplained(struct buf *b, const struct part_list *l, const struct stretch *s,
+	const struct detection *d, const struct incident *inc)
+{
+	uint64_t in_calls = 0;
+	char share[FIGURE_MAX];
+
+	for (size_t i = s->first; i < s->first + s->count; i++)
+		in_calls += (uint64_t)(d->slow[i].end_ns - d->slow[i].start_ns);
+	if (!l->has_switches)
+		buf_puts(b, " No switches of these threads were recorded: record with host probes on.");
+	else if (in_calls && l->asleep_ns > in_calls / 2)
+		buf_printf(b, " The threads were asleep for %s of the slow calls, as they are while "
+			      "they wait for the GPU or a lock.",
+			figure_percent((double)l->asleep_ns / (double)in_calls, share));
+	else
+		buf_puts(b, " The threads were mostly on a CPU or in waits that no probe covers.");
+}
+
+static void write_explanation(struct buf *b, const struct detection *d, const struct stretch *s,
+	const struct part_list *l, const struct verdict *v, struct incident *inc)
+{
+	char n[FIGURE_MAX], of[FIGURE_MAX], slow[FIGURE_MAX], base[FIGURE_MAX], excess[FIGURE_MAX];
+	char part[FIGURE_MAX], span[FIGURE_MAX], op[32], who[64];
+
+	who_text(who, sizeof(who), inc->comm, inc->pid);
+	buf_printf(b, "%s of %s calls of %s by %s took %s (median) instead of %s: %s in excess, %s of "
+		      "the %s observed.",
+		figure_count(inc->slow_calls, n), figure_count(inc->calls, of),
+		wire_op_name(inc->source, inc->op, op), who, figure_duration(inc->slow_p50_ns, slow),
+		figure_duration(inc->baseline_ns, base), figure_duration(inc->excess_ns, excess),
+		figure_percent((double)inc->excess_ns / (double)v->span_ns, part),
+		figure_duration(v->span_ns, span));
+	if (inc->explained > 0) {
+		buf_printf(b, " %s of the excess overlaps recorded delays of the calling threads (",
+			figure_percent(inc->explained, part));
+		put_causes(b, inc);
+		buf_puts(b, inc->explained < 0.995 ? "); the rest overlaps nothing recorded." : ").");
+	} else {
+		buf_puts(b, " Nothing recorded overlaps the excess.");
+	}
+	if (v->lead->cause == CAUSE_UNEXPLAINED)
+		put_unexplained(b, l, s, d, inc);
+	buf_printf(b, " Confidence is %s (%.2f).", confidence_word(inc->confidence),
+		inc->confidence);
+	put_completeness(b, v, inc);
+}
+
+static void write_words(struct buf *b, const struct verdict *v, struct incident *inc)
+{
+	const struct rule *rule = rule_find(v->lead->cause, blame_of(v, inc));
+	char culprit[64], culprit_pid[16], victim[64], victim_pid[16], share[FIGURE_MAX];
+	char traffic[FIGURE_MAX], base[FIGURE_MAX], slow[FIGURE_MAX], ratio[FIGURE_MAX], op[32];
+	struct rule_words w = {culprit, v->lead->culprit, culprit_pid, victim, victim_pid, share,
+		traffic};
+
+	culprit_text(culprit, sizeof(culprit), v->lead);
+	who_text(victim, sizeof(victim), inc->comm, inc->pid);
+	snprintf(culprit_pid, sizeof(culprit_pid), "%u", v->lead->culprit_pid);
+	snprintf(victim_pid, sizeof(victim_pid), "%u", inc->pid);
+	figure_percent(v->is_crowd ? v->layer_share : v->lead_share, share);
+	figure_percent(v->lead->culprit_share, traffic);
+
+	buf_printf(b, "%s %sx slower (p50 %s -> %s): ", wire_op_name(inc->source, inc->op, op),
+		figure_ratio(inc->tail_ratio, ratio), figure_duration(inc->baseline_ns, base),
+		figure_duration(inc->slow_p50_ns, slow));
+	rule_text(b, rule->summary, &w);
+	copy_text(inc->summary, sizeof(inc->summary), buf_str(b));
+	buf_clear(b);
+	rule_text(b, rule->root_cause, &w);
+	copy_text(inc->root_cause, sizeof(inc->root_cause), buf_str(b));
+	for (inc->fix_count = 0; rule->fixes[inc->fix_count]; inc->fix_count++) {
+		buf_clear(b);
+		rule_text(b, rule->fixes[inc->fix_count], &w);
+		copy_text(inc->fixes[inc->fix_count], sizeof(inc->fixes[0]), buf_str(b));
+	}
+	buf_clear(b);
+}
+
+int narrate(const struct detection *d, const struct stretch *s, const struct part_list *l,
+	const struct verdict *v, struct incident *inc)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(TEXT_MAX);
+
+	write_words(&b, v, inc);
+	write_explanation(&b, d, s, l, v, inc);
+	copy_text(inc->explanation, sizeof(inc->explanation), buf_str(&b));
+	return b.err;
+}

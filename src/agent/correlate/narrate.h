@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* narrate.h - writes an incident's texts from its figures. */
+#pragma once
+
+#include "agent/correlate/attribute.h"
+
+struct verdict { /* what was concluded; correlate.c decides, narrate.c says it */
+	const struct incident_cause *lead; /* the row it is named after */
+	double lead_share;		   /* of the excess: this culprit, this layer */
+	double layer_share;		   /* of the excess: all causes of the lead's layer */
+	bool is_crowd;			   /* no culprit stands out */
+	uint64_t span_ns;		   /* how long the process was observed */
+	bool from_aggregates;
+	bool has_books;
+	uint64_t lost, hits;
+};
+
+/* narrate - fills summary, root_cause, explanation and fixes; the figures of @inc must be set.
+ * 0 or -ENOMEM. */
+int narrate(const struct detection *d, const struct stretch *s, const struct part_list *l,
+	const struct verdict *v, struct incident *inc);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.h - incidents as text for people, in the published layout.
+ *
+ * Everything that came from a traced process or a file is escaped here. Times are local, and the
+ * zone is printed. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "model/accounting.h"
+#include "model/incident.h"
+
+struct report_scope { /* what was looked at */
+	const char *node;	   /* NULL or "": not said */
+	int64_t first_ns, last_ns; /* of the events; 0, 0: none */
+	uint64_t events;	   /* rows analysed */
+	uint64_t calls;		   /* calls behind them by the aggregates; 0: not known */
+	uint64_t skipped_rows;	   /* damaged rows left out */
+	const struct accounting *books; /* NULL: not known */
+};
+
+/* report_text - appends the report of @count incidents. With @color, severities and headings carry
+ * terminal colours; without, the text holds no escape sequence at all. Check b->err. */
+void report_text(struct buf *b, const struct incident *incidents, size_t count,
+	const struct report_scope *scope, bool color);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* robust.h - order statistics of plain arrays: what a few wild values cannot move.
+ *
+ * All take values in ascending order (robust_sort()). Quantiles are nearest rank, index
+ * ceil(q * n) - 1, as published; the median is that of q = 0.5, so it is always a value that
+ * occurred. Empty arrays give 0. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+void robust_sort(uint64_t *values, size_t n);
+
+/* robust_quantile - the value at rank ceil(q * n), 0 < q <= 1. */
+uint64_t robust_quantile(const uint64_t *sorted, size_t n, double q);
+uint64_t robust_median(const uint64_t *sorted, size_t n);
+
+/* robust_mad - the median of the distances from the median. Times 1.4826 it estimates the standard
+ * deviation of normal data. */
+uint64_t robust_mad(const uint64_t *sorted, size_t n);
