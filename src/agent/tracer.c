@@ -483,11 +483,22 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 		.no_block = s->no_block,
 	};
 
-	if (s->method == TRACER_METHOD_AUTO)
-		ps.method = feature_best_method();
-	else
+	int r;
+
+	if (s->method != TRACER_METHOD_AUTO) {
 		ps.method = (enum probe_method)s->method;
-	return probe_open(&ps, &t->probe, reterr);
+		return probe_open(&ps, &t->probe, reterr);
+	}
+	r = feature_attach_method(&ps.method, reterr);
+	if (r < 0)
+		return r;
+	/* A kernel may know a method and yet refuse our program for it (kfuncs change). */
+	for (;;) {
+		r = probe_open(&ps, &t->probe, reterr);
+		if (r >= 0 || r == -EPERM || ps.method == PROBE_PERF)
+			return r;
+		ps.method++;
+	}
 }
 
 static int open_store(struct tracer *t, struct errinfo *reterr)

@@ -155,9 +155,9 @@ static void check_bpf(const struct context *c, struct check_row *row)
 static void check_uprobes(const struct context *c, struct check_row *row)
 {
 	const int results[] = {
-		[ATTACH_SESSION] = c->probes->session,
-		[ATTACH_MULTI] = c->probes->multi,
-		[ATTACH_PERF] = c->probes->perf,
+		[PROBE_SESSION] = c->probes->session,
+		[PROBE_MULTI] = c->probes->multi,
+		[PROBE_PERF] = c->probes->perf,
 	};
 	bool refused = false;
 
@@ -165,7 +165,7 @@ static void check_uprobes(const struct context *c, struct check_row *row)
 		refused |= results[i] == -EPERM;
 		if (results[i] == 0)
 			VALUE(row, "%s%s", row->value[0] ? ", " : "",
-				feature_method_name((enum attach_method)i));
+				probe_method_name((enum probe_method)i));
 	}
 	if (row->value[0])
 		return;

@@ -4,6 +4,9 @@
 
 const struct command *const commands[] = {
 	&cmd_check,
+	&cmd_trace,
+	&cmd_explain,
+	&cmd_demo,
 	&cmd_version,
 	NULL,
 };

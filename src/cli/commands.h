@@ -8,4 +8,7 @@
 #include "cli/option.h"
 
 extern const struct command cmd_check;
+extern const struct command cmd_demo;
+extern const struct command cmd_explain;
+extern const struct command cmd_trace;
 extern const struct command cmd_version;

@@ -14,25 +14,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "agent/probe/link.h"
 #include "base/file.h"
-
-/* The part of union bpf_attr that BPF_LINK_CREATE uses for uprobe_multi; newer than the headers. */
-struct link_create_attr {
-	uint32_t prog_fd, target_fd, attach_type, flags;
-	uint64_t path, offsets, ref_ctr_offsets, cookies;
-	uint32_t cnt, multi_flags, pid, pad;
-};
-
-const char *feature_method_name(enum attach_method m)
-{
-	static const char *const names[] = {
-		[ATTACH_SESSION] = "uprobe_session",
-		[ATTACH_MULTI] = "uprobe_multi",
-		[ATTACH_PERF] = "perf event",
-	};
-
-	return names[m];
-}
 
 static int map_errno(int err)
 {
@@ -67,7 +50,7 @@ static int try_link(unsigned attach_type)
 {
 	uint64_t offset = 0;
 	_cleanup_fd_ int link = -1, fd = load_program(attach_type);
-	struct link_create_attr attr = {
+	struct link_uprobe_multi attr = {
 		.prog_fd = (uint32_t)fd,
 		.attach_type = attach_type,
 		.path = (uint64_t)(uintptr_t)"/",
@@ -85,12 +68,12 @@ static int try_link(unsigned attach_type)
 
 int feature_uprobe_session(void)
 {
-	return try_link(FEATURE_UPROBE_SESSION);
+	return try_link(LINK_UPROBE_SESSION);
 }
 
 int feature_uprobe_multi(void)
 {
-	return try_link(FEATURE_UPROBE_MULTI);
+	return try_link(LINK_UPROBE_MULTI);
 }
 
 int feature_uprobe_perf(void)
@@ -110,12 +93,12 @@ int feature_uprobe_perf(void)
 	return map_errno(-errno);
 }
 
-int feature_attach_method(enum attach_method *ret, struct errinfo *reterr)
+int feature_attach_method(enum probe_method *ret, struct errinfo *reterr)
 {
 	int (*const tries[])(void) = {
-		[ATTACH_SESSION] = feature_uprobe_session,
-		[ATTACH_MULTI] = feature_uprobe_multi,
-		[ATTACH_PERF] = feature_uprobe_perf,
+		[PROBE_SESSION] = feature_uprobe_session,
+		[PROBE_MULTI] = feature_uprobe_multi,
+		[PROBE_PERF] = feature_uprobe_perf,
 	};
 	bool refused = false;
 
@@ -123,7 +106,7 @@ int feature_attach_method(enum attach_method *ret, struct errinfo *reterr)
 		int r = tries[i]();
 
 		if (r == 0) {
-			*ret = (enum attach_method)i;
+			*ret = (enum probe_method)i;
 			return 0;
 		}
 		refused |= r == -EPERM;

@@ -8,20 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "agent/probe/method.h"
 #include "base/errinfo.h"
-
-/* Attach types that Debian 12's headers do not know yet. */
-#define FEATURE_UPROBE_MULTI   48 /* BPF_TRACE_UPROBE_MULTI, kernel 6.6 */
-#define FEATURE_UPROBE_SESSION 57 /* BPF_TRACE_UPROBE_SESSION, kernel 6.13 */
-
-enum attach_method { /* best first */
-	ATTACH_SESSION, /* one program sees entry and return */
-	ATTACH_MULTI,	/* many functions in one link */
-	ATTACH_PERF,	/* one perf event per function and direction; slow to detach */
-};
-
-/* feature_method_name - "uprobe_session", "uprobe_multi", "perf event". */
-const char *feature_method_name(enum attach_method m);
 
 /* feature_bpf_load - loads a program of the kind uprobes use. */
 int feature_bpf_load(void);
@@ -32,7 +20,7 @@ int feature_uprobe_perf(void);
 
 /* feature_attach_method - the best way to attach uprobes here. -EOPNOTSUPP or -EPERM with a sentence
  * if there is none. */
-int feature_attach_method(enum attach_method *ret, struct errinfo *reterr);
+int feature_attach_method(enum probe_method *ret, struct errinfo *reterr);
 
 /* feature_tracepoints - ret_present[i] tells whether tp_btf programs can attach to names[i].
  * -EOPNOTSUPP if the kernel has no BTF. */

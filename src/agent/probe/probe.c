@@ -166,13 +166,6 @@ enum probe_method probe_method(const struct probe *p)
 	return p->settings.method;
 }
 
-const char *probe_method_name(enum probe_method m)
-{
-	static const char *const names[] = {"session", "multi", "perf"};
-
-	return names[m];
-}
-
 void probe_enable(struct probe *p)
 {
 	__atomic_store_n(&p->skel->bss->enabled, true, __ATOMIC_RELEASE);

@@ -13,15 +13,9 @@
 #include <stdint.h>
 
 #include "agent/probe/filter.h"
+#include "agent/probe/method.h"
 #include "base/errinfo.h"
 #include "wire/record.h"
-
-/* How library functions are probed, best first. */
-enum probe_method {
-	PROBE_SESSION, /* one link and one program for entry and return: kernel 6.13 */
-	PROBE_MULTI,   /* two links: kernel 6.6 */
-	PROBE_PERF,    /* a perf event for each function and direction: any kernel */
-};
 
 struct probe_settings {
 	enum probe_method method;
@@ -41,7 +35,6 @@ void probe_close(struct probe *p);
 DEFINE_CLEANUP(struct probe *, probe_close)
 
 enum probe_method probe_method(const struct probe *p);
-const char *probe_method_name(enum probe_method m);
 
 void probe_enable(struct probe *p);
 void probe_disable(struct probe *p);
