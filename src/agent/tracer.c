@@ -230,7 +230,7 @@ static bool push_aggregate(void *arg, const struct aggregate *a)
 {
 	struct tracer *t = arg;
 
-	return !t->store || store_writer_push_aggregate(t->store, a);
+	return !t->store || store_writer_push_aggregate(t->store, false, a);
 }
 
 /* Exceptions are relative to the fastest process of an op: a slower one sends more than it need,
@@ -455,6 +455,28 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 
 /* ---- start and stop ---- */
 
+/* Called by the writer once everything that was pushed is stored or has failed. */
+static void final_books(const struct store_writer *w, struct accounting *ret, void *arg)
+{
+	struct tracer *t = arg;
+
+	fill_books(t, &t->final);
+	*ret = t->final;
+}
+
+static int store_close(struct tracer *t, struct errinfo *reterr)
+{
+	int r = 0;
+
+	if (t->store)
+		r = store_writer_stop(t->store, final_books, t, wall_now(), reterr);
+	else
+		fill_books(t, &t->final);
+	t->store = NULL;
+	t->stopped = true;
+	return r;
+}
+
 void tracer_free(struct tracer *t)
 {
 	if (t->store)
@@ -566,28 +588,6 @@ static int cover_all(struct tracer *t, struct errinfo *reterr)
 	if (r == 0 && !t->settings.cuda_lib && t->settings.filter != FILTER_PIDS)
 		r = cover_disk(t);
 	return r < 0 ? r : probe_admit(t->probe);
-}
-
-/* Called by the writer once everything that was pushed is stored or has failed. */
-static void final_books(const struct store_writer *w, struct accounting *ret, void *arg)
-{
-	struct tracer *t = arg;
-
-	fill_books(t, &t->final);
-	*ret = t->final;
-}
-
-static int store_close(struct tracer *t, struct errinfo *reterr)
-{
-	int r = 0;
-
-	if (t->store)
-		r = store_writer_stop(t->store, final_books, t, wall_now(), reterr);
-	else
-		fill_books(t, &t->final);
-	t->store = NULL;
-	t->stopped = true;
-	return r;
 }
 
 int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct errinfo *reterr)

@@ -129,7 +129,7 @@ int coverage_add(struct coverage *c, const struct target_library *lib, const cha
 	struct uprobe_point points[UPROBE_POINTS_MAX];
 	struct errinfo why = {0};
 	struct coverage_file *f;
-	size_t count;
+	size_t count = 0;
 	int r;
 
 	if (!functions || coverage_has(c, lib))

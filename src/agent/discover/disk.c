@@ -175,3 +175,22 @@ int discover_library_files(const char *root, struct target_library **ret)
 	*ret = TAKE(rows);
 	return (int)f.count;
 }
+
+int discover_library_file(const char *path, struct target_library *ret, struct errinfo *reterr)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	struct target_library lib = {0};
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || discover_library_kind(name, strlen(name), &lib.kind) < 0)
+		return errinfo_set(reterr, -EBADMSG, "%s is not a CUDA library (libcudart.so…, libcuda.so…)",
+			path);
+	lib.dev = st.st_dev;
+	lib.inode = st.st_ino;
+	snprintf(lib.path, sizeof(lib.path), "%s", path);
+	*ret = lib;
+	return 0;
+}

@@ -74,6 +74,7 @@ int family_uses_cuda(const char *root, uint32_t pid, struct errinfo *reterr)
 	struct target_library libraries[DISCOVER_LIBRARIES_MAX];
 	_cleanup_free_ uint32_t *family = calloc(FAMILY_MAX, sizeof(*family));
 	struct discover_process p = {0};
+	size_t dropped;
 	int n;
 
 	if (!family)
@@ -82,7 +83,8 @@ int family_uses_cuda(const char *root, uint32_t pid, struct errinfo *reterr)
 	if (n < 0)
 		return errinfo_set(reterr, n, "there is no process %u", pid);
 	for (int i = 0; i < n; i++) {
-		int r = discover_libraries(root, family[i], libraries, DISCOVER_LIBRARIES_MAX);
+		int r = discover_libraries(root, family[i], libraries,
+			DISCOVER_LIBRARIES_MAX, &dropped);
 
 		if (r > 0)
 			return 0;

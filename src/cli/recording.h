@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recording.h - recorded runs that travel inside the program, as SQL text for nodedb_read_sql(). */
+#pragma once
+
+extern const char recording_incident[];
