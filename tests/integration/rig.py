@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rig.py - what integration tests share: TAP output, a workload on the stand-in GPU that waits until
+the tracer is ready, the tracer itself, the tally of the stand-in libraries and the recorded database.
+
+A test is a file NN-name that imports this, calls check(name, condition, detail) and ends with done().
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("BUILD", SOURCE / "build")).resolve()
+INGERO = str(BUILD / "ingero")
+SIM = BUILD / "sim"
+
+_points = []
+_children = []
+_scratch = pathlib.Path(tempfile.mkdtemp(prefix="ingero-test-", dir="/var/tmp"))
+
+
+def scratch(name):
+    return str(_scratch / name)
+
+
+def check(name, ok, detail=""):
+    """One TAP point. @detail is shown when it fails."""
+    _points.append(bool(ok))
+    print(f"{'ok' if ok else 'not ok'} {len(_points)} - {name}", flush=True)
+    if not ok:
+        for line in str(detail).splitlines()[:40]:
+            print(f"# {line}", flush=True)
+    return bool(ok)
+
+
+def equal(name, got, wanted):
+    return check(name, got == wanted, f"got    {got!r}\nwanted {wanted!r}")
+
+
+def skip(name, why):
+    _points.append(True)
+    print(f"ok {len(_points)} - {name} # SKIP {why}", flush=True)
+
+
+def done():
+    for p in _children:
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+    shutil.rmtree(_scratch, ignore_errors=True)
+    print(f"1..{len(_points)}")
+    sys.exit(0 if _points and all(_points) else 1)
+
+
+def start(args, **kw):
+    kw.setdefault("stdout", subprocess.PIPE)
+    kw.setdefault("stderr", subprocess.PIPE)
+    p = subprocess.Popen([str(a) for a in args], text=True, **kw)
+    _children.append(p)
+    return p
+
+
+def run(*args, timeout=60, **kw):
+    """A finished `ingero` command: .returncode, .stdout, .stderr."""
+    return subprocess.run([INGERO, *map(str, args)], text=True, capture_output=True,
+                          timeout=timeout, **kw)
+
+
+def wait_for(path, seconds=10):
+    end = time.monotonic() + seconds
+    while not os.path.exists(path):
+        if time.monotonic() > end:
+            raise TimeoutError(f"{path} did not appear")
+        time.sleep(0.005)
+
+
+class Workload:
+    """A program of the stand-in GPU, held back until go()."""
+
+    count = 0
+
+    def __init__(self, program, *args, env=None, tally=True, hold=True):
+        Workload.count += 1
+        self.gate = scratch(f"go{Workload.count}")
+        self.tally_path = scratch(f"tally{Workload.count}")
+        full = dict(os.environ, **(env or {}))
+        if tally:
+            full["SIM_TALLY"] = self.tally_path + ".%p"
+        argv = [sys.executable] if program.endswith(".py") else []
+        where = SOURCE / "sim" if program.endswith(".py") else SIM
+        full.setdefault("SIM_DIR", str(SIM))
+        gate = ["--wait-start", self.gate] if hold else []
+        self.process = start([*argv, where / program, *args, *gate], env=full)
+        self.pid = self.process.pid
+        if hold:
+            wait_for(self.gate + ".ready")
+
+    def go(self):
+        open(self.gate, "w").close()
+
+    def wait(self, timeout=60):
+        out, err = self.process.communicate(timeout=timeout)
+        assert self.process.returncode == 0, f"workload failed: {err}"
+        return out
+
+    def tally(self):
+        """symbol -> dict of its columns, over all processes and both libraries."""
+        sums = {}
+        for path in _scratch.glob(os.path.basename(self.tally_path) + ".*.cud*"):
+            lines = path.read_text().splitlines()
+            columns = lines[0].lstrip("# ").split()[1:]
+            for line in lines[1:]:
+                name, *values = line.split()
+                row = sums.setdefault(name, dict.fromkeys(columns, 0))
+                for column, value in zip(columns, map(int, values)):
+                    row[column] += value
+        return sums
+
+
+class Trace:
+    """`ingero trace` in the background, recording to a database of its own."""
+
+    count = 0
+
+    def __init__(self, *args, db=True, wait=True):
+        Trace.count += 1
+        self.db = scratch(f"trace{Trace.count}.db")
+        where = ["--db", self.db] if db else ["--record=false"]
+        self.out_path = scratch(f"trace{Trace.count}.out")
+        self.process = start([INGERO, "trace", *where, *args],
+                             stdout=open(self.out_path, "w"), stderr=subprocess.STDOUT)
+        if wait:
+            self.wait_ready()
+
+    def wait_ready(self):
+        """The header is printed once recording is on."""
+        end = time.monotonic() + 20
+        while "Recording to" not in self.output():
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("trace did not start: " + self.output())
+            time.sleep(0.01)
+
+    def output(self):
+        return pathlib.Path(self.out_path).read_text(errors="replace")
+
+    def stop(self, number=signal.SIGTERM, timeout=30):
+        """Returns the seconds it took to end."""
+        begin = time.monotonic()
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        self.process.wait(timeout)
+        return time.monotonic() - begin
+
+    def sql(self, query, *args):
+        with sqlite3.connect(f"file:{self.db}?mode=ro", uri=True) as c:
+            return c.execute(query, args).fetchall()
+
+    def books(self):
+        """source -> (hits, stored, aggregated, lost) of the only session."""
+        return {s: (h, st, ag, lo) for s, h, st, ag, lo in
+                self.sql("SELECT source, hits, stored, aggregated, lost FROM accounting WHERE hits > 0")}
+
+    def losses(self):
+        return {(s, r): n for s, r, n in
+                self.sql("SELECT source, reason, count FROM losses WHERE count > 0")}
+
+    def counts(self):
+        """op name -> (calls by aggregates, bytes)."""
+        return {n: (c, b) for n, c, b in self.sql(
+            "SELECT o.name, sum(a.count), sum(a.sum_arg0) FROM event_aggregates_5s a"
+            " JOIN ops o ON o.source_id = a.source AND o.op_id = a.op GROUP BY 1")}
+
+
+def books_balance(trace, name):
+    """hits = stored + aggregated + lost for every source, and the rows that are there are `stored`."""
+    rows = dict(trace.sql("SELECT source, count(*) FROM events GROUP BY 1"))
+    for source, (hits, stored, aggregated, lost) in sorted(trace.books().items()):
+        equal(f"{name}: source {source}: hits = stored + aggregated + lost", hits,
+              stored + aggregated + lost)
+        equal(f"{name}: source {source}: stored rows are in the table", rows.get(source, 0), stored)
+
+
+# The op that a symbol of the stand-in libraries is recorded as; symbols not here are not probed.
+OPS = {
+    "cudaStreamSynchronize": "cudaStreamSync", "cudaDeviceSynchronize": "cudaDeviceSync",
+    "cudaEventSynchronize": "cudaEventSync", "cudaMallocHost": "cudaHostAlloc",
+}
+UNPROBED = {
+    "cudaStreamCreate", "cudaStreamDestroy", "cudaEventCreate", "cudaEventRecord",
+    "cudaEventDestroy", "cudaSetDevice", "cudaGetDevice", "cudaGetDeviceCount",
+    "cudaGetErrorString", "cudaGetLastError", "cuInit", "cuDriverGetVersion", "cuDeviceGetCount",
+    "cuDeviceGetName", "cuDevicePrimaryCtxRetain", "cuStreamCreate", "cuStreamDestroy",
+    "cuEventCreate", "cuEventRecord", "cuEventDestroy", "cuMemcpy2DUnaligned", "cuMemcpy2DAsync",
+    "cuMemcpyPeer", "cuMemcpyPeerAsync", "cuCtxGetCurrent", "cuCtxSetCurrent",
+}
+
+
+def op_of(symbol):
+    name = symbol[:-3] if symbol.endswith("_v2") else symbol
+    return None if name in UNPROBED else OPS.get(name, name)
+
+
+def tally_by_op(tally, column="calls"):
+    sums = {}
+    for symbol, row in tally.items():
+        op = op_of(symbol)
+        if op and row["calls"]:
+            sums[op] = sums.get(op, 0) + row[column]
+    return sums
