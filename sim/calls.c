@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* calls.c - sim-calls: exactly N calls of one function, as fast as possible or at a rate. Kernels
- * last 0 ns, so the device never holds the caller up. Tests compare the count with what a tracer saw;
- * benchmarks use the time per call.
+ * last 0 ns, so the device never holds the caller up. Tests compare the count with what a tracer
+ * saw; benchmarks use the time per call.
  *
  * With --threads the count is shared out exactly. With --fork each child makes the whole count too,
- * having been forked before the parent's first CUDA call. With --longjmp every N-th launch is left by
- * longjmp() from a callback inside the library. */
+ * having been forked before the parent's first CUDA call. With --longjmp every N-th launch is left
+ * by longjmp() from a callback inside the library. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -216,7 +216,7 @@ static bool may_go_on(const struct caller *c)
 		return false;
 	if (settings.rate) {
 		due = start_ns + (uint64_t)((double)c->calls * (double)settings.threads * 1e9 /
-					  (double)settings.rate);
+					    (double)settings.rate);
 		if (due > workload_now_ns() + 50000)
 			workload_sleep_until(due < end_ns ? due : end_ns);
 	}
@@ -241,10 +241,11 @@ static int callers_prepare(struct caller *callers)
 	for (uint64_t i = 0; i < settings.threads; i++) {
 		struct caller *c = &callers[i];
 
-		c->count = settings.count / settings.threads +
-			(i < settings.count % settings.threads);
+		c->count =
+			settings.count / settings.threads + (i < settings.count % settings.threads);
 		c->host = calloc(1, settings.bytes);
-		if (!c->host || cudaMalloc(&c->device, settings.bytes) || cudaEventCreate(&c->event))
+		if (!c->host || cudaMalloc(&c->device, settings.bytes) ||
+			cudaEventCreate(&c->event))
 			return -ENOMEM;
 		if (settings.own_stream && cudaStreamCreate(&c->stream))
 			return -ENOMEM;

@@ -19,7 +19,7 @@ enum {
 	SIM_SUCCESS = 0,
 	SIM_INVALID_VALUE = 1,
 	SIM_OUT_OF_MEMORY = 2,
-	SIM_NOT_INITIALIZED = 3,	 /* cudaErrorInitializationError in the runtime */
+	SIM_NOT_INITIALIZED = 3,           /* cudaErrorInitializationError in the runtime */
 	SIM_INVALID_MEMCPY_DIRECTION = 21, /* runtime only */
 	SIM_INVALID_DEVICE = 101,
 	SIM_INVALID_HANDLE = 400,
@@ -123,8 +123,7 @@ cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitc
 	size_t height, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
 	size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
-cudaError_t cudaMemcpyPeer(
-	void *dst, int dstDevice, const void *src, int srcDevice, size_t count);
+cudaError_t cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count);
 cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice,
 	size_t count, cudaStream_t stream);
 cudaError_t cudaMemset(void *devPtr, int value, size_t count);

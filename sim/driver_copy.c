@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* driver_copy.c - the stand-in libcuda: copies and fills.
  *
- * Every copy is a rectangle (one row for the plain ones). Its time on the device is size / rate; its
- * bytes really move, at most SIM_COPY_BYTES of them. Where they move:
+ * Every copy is a rectangle (one row for the plain ones). Its time on the device is size / rate;
+ * its bytes really move, at most SIM_COPY_BYTES of them. Where they move:
  * - synchronous: in the call, after all earlier work of the streams has ended, so that the source's
  *   page faults happen in the call;
  * - asynchronous from pageable host memory: in the call (the real driver stages it), time enqueued;
@@ -40,7 +40,7 @@ static bool rect_extent(size_t pitch, const struct rect *r, size_t *ret)
 	size_t rows;
 
 	return r->width <= pitch && !__builtin_mul_overflow(pitch, r->height - 1, &rows) &&
-		!__builtin_add_overflow(rows, r->width, ret);
+	       !__builtin_add_overflow(rows, r->width, ret);
 }
 
 /* What kind of memory [addr, addr + size) is; PLACE_BAD if it leaves its allocation. */
@@ -78,7 +78,8 @@ static void rect_copy(const struct rect *r)
 static void effect_run(struct stream_effect *e)
 {
 	struct copy_effect *c = (struct copy_effect *)e;
-	uint64_t n = c->rect.width < knob_get()->copy_bytes ? c->rect.width : knob_get()->copy_bytes;
+	uint64_t n =
+		c->rect.width < knob_get()->copy_bytes ? c->rect.width : knob_get()->copy_bytes;
 
 	if (c->fill >= 0)
 		memset((void *)c->rect.dst, c->fill, n);
@@ -271,8 +272,8 @@ SIM_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStr
 	DRIVER_END(copy_2d(pCopy, hStream, true), rect_bytes(pCopy));
 }
 
-SIM_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext,
-	CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
+SIM_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+	CUcontext srcContext, size_t ByteCount)
 {
 	unsigned both = FROM_DEVICE | TO_DEVICE;
 	DRIVER_BEGIN(cuMemcpyPeer);

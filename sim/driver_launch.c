@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* driver_launch.c - the stand-in libcuda: kernel launches. A kernel is a duration and nothing else.
  *
- * The function handle may point at a struct sim_kernel, or be anything. Before a pointer is followed
- * for the first time it is tried with process_vm_readv(), which fails where a load would crash; each
- * thread remembers the pointers that proved readable, so a launch costs no system call. */
+ * The function handle may point at a struct sim_kernel, or be anything. Before a pointer is
+ * followed for the first time it is tried with process_vm_readv(), which fails where a load would
+ * crash; each thread remembers the pointers that proved readable, so a launch costs no system call.
+ */
 #include <sys/uio.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* event.c - events in a fixed table, so that any value passed as a handle can be checked. A stream's
- * slot outlives the stream, and a destroyed stream's slot is reused only after its work has ended,
- * so an event may always be waited for on the stream it was recorded in. */
+/* event.c - events in a fixed table, so that any value passed as a handle can be checked. A
+ * stream's slot outlives the stream, and a destroyed stream's slot is reused only after its work
+ * has ended, so an event may always be waited for on the stream it was recorded in. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>

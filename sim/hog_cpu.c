@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* hog_cpu.c - sim-cpu-hog: threads that do nothing but use the CPU, as a neighbour would. Ends after
+/* hog_cpu.c - sim-cpu-hog: threads that do nothing but use the CPU, as a neighbour would. Ends
+ * after
  * --duration or at SIGTERM, and prints the CPU time it got. */
 #include <errno.h>
 #include <pthread.h>
@@ -29,7 +30,8 @@ static const struct option_row rows[] = {
 	{"duration", OPTION_NUMBER, offsetof(struct settings, duration_s), "seconds (10)", 0, 86400,
 		0},
 	{"nice", OPTION_TEXT, offsetof(struct settings, nice), "nice value, -20 to 19", 0, 0, 0},
-	{"cpus", OPTION_TEXT, offsetof(struct settings, cpus), "only on these CPUs: 0,2-3", 0, 0, 0},
+	{"cpus", OPTION_TEXT, offsetof(struct settings, cpus), "only on these CPUs: 0,2-3", 0, 0,
+		0},
 	{"wait-start", OPTION_TEXT, offsetof(struct settings, wait_start),
 		"create FILE.ready, wait for FILE", 0, 0, 0},
 	{NULL, 0, 0, NULL, 0, 0, 0},

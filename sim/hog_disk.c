@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* hog_disk.c - sim-disk-hog: keeps a disk busy with writes and reads of a file of its own.
  *
- * The file must not exist before; its name is removed as soon as it is open, so that nothing is left
- * behind however the program ends. I/O is direct where the file system allows; else each write is
- * followed by fdatasync() and each read preceded by dropping the cached range, so that the device is
- * really used. --depth threads have one request each under way. */
+ * The file must not exist before; its name is removed as soon as it is open, so that nothing is
+ * left behind however the program ends. I/O is direct where the file system allows; else each write
+ * is followed by fdatasync() and each read preceded by dropping the cached range, so that the
+ * device is really used. --depth threads have one request each under way. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@
 #include "options.h"
 #include "workload.h"
 
-#define BLOCK	  (1u << 20)
+#define BLOCK     (1u << 20)
 #define MAX_DEPTH 64
 
 static struct settings {

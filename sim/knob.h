@@ -17,7 +17,8 @@
 	X(mem_rate, "SIM_MEM_BYTES_PER_S", 1e12, 1, 1e15, "copies and fills on the device")        \
 	X(copy_bytes, "SIM_COPY_BYTES", 67108864, 0, 1e13, "most bytes one copy really moves")     \
 	X(concurrent, "SIM_CONCURRENT", 32, 1, 128, "kernels that run at the same time")           \
-	X(queue_depth, "SIM_QUEUE_DEPTH", 1024, 1, 65536, "work a stream holds before calls block") \
+	X(queue_depth, "SIM_QUEUE_DEPTH", 1024, 1, 65536,                                          \
+		"work a stream holds before calls block")                                          \
 	X(devices, "SIM_DEVICES", 1, 1, 16, "number of devices")
 
 struct knobs {

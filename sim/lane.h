@@ -14,8 +14,8 @@ struct lane {
 
 void lane_init(struct lane *l, unsigned slots);
 
-/* lane_take - occupy a slot for @dur_ns, not before @ready_ns; returns when it starts. The slot that
- * was left last before @ready_ns is taken, so that idle ones stay free for earlier work. */
+/* lane_take - occupy a slot for @dur_ns, not before @ready_ns; returns when it starts. The slot
+ * that was left last before @ready_ns is taken, so that idle ones stay free for earlier work. */
 uint64_t lane_take(struct lane *l, uint64_t ready_ns, uint64_t dur_ns);
 
 /* lane_transfer_ns - time for @bytes at @bytes_per_s, rounded up. */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MEMORY_GRAIN	  512	      /* alignment and unit of allocation, bytes */
+#define MEMORY_GRAIN      512        /* alignment and unit of allocation, bytes */
 #define MEMORY_MAX_RANGES (1u << 18) /* live allocations of one pool */
 
 struct memory_range {
@@ -35,8 +35,8 @@ void memory_done(struct memory *m);
 /* memory_alloc - -EINVAL for size 0; -ENOMEM if the pool has no such piece. */
 int memory_alloc(struct memory *m, size_t size, uintptr_t *ret_start);
 
-/* memory_retire - mark the allocation at @start as about to be freed; -EINVAL if there is none or it
- * is marked already. */
+/* memory_retire - mark the allocation at @start as about to be freed; -EINVAL if there is none or
+ * it is marked already. */
 int memory_retire(struct memory *m, uintptr_t start);
 
 /* memory_free - -EINVAL if no allocation starts at @start. */

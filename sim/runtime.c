@@ -221,9 +221,9 @@ SIM_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blo
 
 	if (fn)
 		fn(func);
-	RUNTIME_END(DRIVER(cuLaunchKernel((CUfunction)func, gridDim.x, gridDim.y, gridDim.z,
-			    blockDim.x, blockDim.y, blockDim.z, (unsigned)sharedMem, stream, args,
-			    NULL)),
+	RUNTIME_END(
+		DRIVER(cuLaunchKernel((CUfunction)func, gridDim.x, gridDim.y, gridDim.z, blockDim.x,
+			blockDim.y, blockDim.z, (unsigned)sharedMem, stream, args, NULL)),
 		0);
 }
 
@@ -254,8 +254,8 @@ SIM_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDi
 	void **args, size_t sharedMem, cudaStream_t stream)
 {
 	RUNTIME_BEGIN(cudaLaunchCooperativeKernel, 0);
-	RUNTIME_END(DRIVER(cuLaunchCooperativeKernel((CUfunction)func, gridDim.x, gridDim.y,
-			    gridDim.z, blockDim.x, blockDim.y, blockDim.z, (unsigned)sharedMem,
-			    stream, args)),
+	RUNTIME_END(
+		DRIVER(cuLaunchCooperativeKernel((CUfunction)func, gridDim.x, gridDim.y, gridDim.z,
+			blockDim.x, blockDim.y, blockDim.z, (unsigned)sharedMem, stream, args)),
 		0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime.h - what the files of the stand-in libcudart share: how an exported function begins, calls
- * the driver and ends. */
+/* runtime.h - what the files of the stand-in libcudart share: how an exported function begins,
+ * calls the driver and ends. */
 #pragma once
 
 #include "cuda_sim.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* runtime_copy.c - the stand-in libcudart: copies and fills. The kind of a copy chooses the driver's
- * function, as in the real runtime; kinds that do not say where both sides are go to cuMemcpy, which
- * finds out from the addresses. */
+/* runtime_copy.c - the stand-in libcudart: copies and fills. The kind of a copy chooses the
+ * driver's function, as in the real runtime; kinds that do not say where both sides are go to
+ * cuMemcpy, which finds out from the addresses. */
 #include "runtime.h"
 
 static CUresult copy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
@@ -47,7 +47,8 @@ SIM_EXPORT cudaError_t cudaMemcpyAsync(
 	RUNTIME_END(copy_async(dst, src, count, kind, stream), count);
 }
 
-/* The memory type of a side; @device_kind is the other kind besides D2D that has it on the device. */
+/* The memory type of a side; @device_kind is the other kind besides D2D that has it on the device.
+ */
 static int side_type(enum cudaMemcpyKind kind, enum cudaMemcpyKind device_kind)
 {
 	if (kind == cudaMemcpyDefault)
@@ -95,7 +96,8 @@ SIM_EXPORT cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *s
 	RUNTIME_END(DRIVER(cuMemcpy2DAsync_v2(&rect, stream)), width * height);
 }
 
-static cudaError_t contexts_of(int dst_device, int src_device, CUcontext *ret_dst, CUcontext *ret_src)
+static cudaError_t contexts_of(
+	int dst_device, int src_device, CUcontext *ret_dst, CUcontext *ret_src)
 {
 	cudaError_t r = runtime_context(dst_device, ret_dst);
 
@@ -115,8 +117,8 @@ SIM_EXPORT cudaError_t cudaMemcpyPeer(
 	RUNTIME_END(r, count);
 }
 
-SIM_EXPORT cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice,
-	size_t count, cudaStream_t stream)
+SIM_EXPORT cudaError_t cudaMemcpyPeerAsync(
+	void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream)
 {
 	CUcontext to, from;
 	cudaError_t r;
@@ -138,6 +140,7 @@ SIM_EXPORT cudaError_t cudaMemset(void *devPtr, int value, size_t count)
 SIM_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream)
 {
 	RUNTIME_BEGIN(cudaMemsetAsync, count);
-	RUNTIME_END(DRIVER(cuMemsetD8Async((CUdeviceptr)devPtr, (unsigned char)value, count, stream)),
+	RUNTIME_END(
+		DRIVER(cuMemsetD8Async((CUdeviceptr)devPtr, (unsigned char)value, count, stream)),
 		count);
 }

@@ -2,9 +2,9 @@
 /* stream.c - streams and their worker threads.
  *
  * A worker sleeps until the nearest time that somebody cares about: the end of work that has an
- * effect, or the time a waiter asked for. Plain kernels therefore wake nobody. It runs with real-time
- * priority where permitted, as a GPU's interrupt would be served whatever the host's CPUs do.
- * Invariants, under a stream's lock:
+ * effect, or the time a waiter asked for. Plain kernels therefore wake nobody. It runs with
+ * real-time priority where permitted, as a GPU's interrupt would be served whatever the host's CPUs
+ * do. Invariants, under a stream's lock:
  * 1. end_ns and the due times of queued effects never decrease along the queue;
  * 2. the effect being run is still the head, so "no effect due" means that it has happened;
  * 3. wanted_ns is 0 or at most every target of a thread waiting on `done`.
@@ -39,8 +39,8 @@ struct stream {
 
 static struct stream streams[STREAM_MAX]; /* [0] is the default stream */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_uint table_top; /* slots ever used */
-static _Atomic uint64_t default_end_ns;	 /* blocking streams wait for it */
+static atomic_uint table_top;            /* slots ever used */
+static _Atomic uint64_t default_end_ns;  /* blocking streams wait for it */
 static _Atomic uint64_t blocking_end_ns; /* latest end of all blocking streams */
 static pthread_mutex_t lane_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct lane lanes[LANE_COUNT];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* train.c - sim-train: a training loop on the stand-in GPU. Each host thread runs its own steps on
- * its own streams; the result is one line of JSON over the steps of all threads. The step log has the
- * steps of the first thread. */
+ * its own streams; the result is one line of JSON over the steps of all threads. The step log has
+ * the steps of the first thread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 #include "workload.h"
 
 #define MAX_THREADS 64
-#define KEPT_STEPS  (1u << 20) /* per thread, for percentiles and log; later steps are only counted */
+#define KEPT_STEPS                                                                                 \
+	(1u << 20) /* per thread, for percentiles and log; later steps are only counted */
 
 static struct train_settings settings = {
 	.launches = 40,
@@ -211,7 +212,8 @@ int main(int argc, char **argv)
 	}
 	failed = workers_run(workers);
 	if (failed)
-		fprintf(stderr, "sim-train: CUDA error %d: %s\n", failed, cudaGetErrorString(failed));
+		fprintf(stderr, "sim-train: CUDA error %d: %s\n", failed,
+			cudaGetErrorString(failed));
 	r = result_print(workers, workload_now_ns() - start_ns);
 	if (r == 0)
 		r = step_log_write(&workers[0]);

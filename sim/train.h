@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train.h - the parts of sim-train: settings, one host thread's state, and what a step is made of. */
+/* train.h - the parts of sim-train: settings, one host thread's state, and what a step is made of.
+ */
 #pragma once
 
 #include <pthread.h>

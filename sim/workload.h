@@ -17,10 +17,12 @@ void workload_sleep_until(uint64_t mono_ns);
 /* workload_burn - use the CPU for @cpu_ns of this thread's own CPU time. */
 void workload_burn(uint64_t cpu_ns);
 
-/* workload_gate - create FILE.ready and wait until FILE exists (or a signal came). NULL: at once. */
+/* workload_gate - create FILE.ready and wait until FILE exists (or a signal came). NULL: at once.
+ */
 void workload_gate(const char *file);
 
-/* workload_number - an option's number (20e9 is fine); a bad one ends the program with status 64. */
+/* workload_number - an option's number (20e9 is fine); a bad one ends the program with status 64.
+ */
 uint64_t workload_number(const char *option, const char *text, double least, double most);
 
 /* workload_percentile - nearest rank of @count values, which get sorted; 0 if there are none. */
