@@ -14,10 +14,10 @@
 #define FEATURE_UPROBE_MULTI   48 /* BPF_TRACE_UPROBE_MULTI, kernel 6.6 */
 #define FEATURE_UPROBE_SESSION 57 /* BPF_TRACE_UPROBE_SESSION, kernel 6.13 */
 
-enum attach_method { /* best first */
+enum attach_method {    /* best first */
 	ATTACH_SESSION, /* one program sees entry and return */
-	ATTACH_MULTI,	/* many functions in one link */
-	ATTACH_PERF,	/* one perf event per function and direction; slow to detach */
+	ATTACH_MULTI,   /* many functions in one link */
+	ATTACH_PERF,    /* one perf event per function and direction; slow to detach */
 };
 
 /* feature_method_name - "uprobe_session", "uprobe_multi", "perf event". */
@@ -30,8 +30,8 @@ int feature_uprobe_session(void);
 int feature_uprobe_multi(void);
 int feature_uprobe_perf(void);
 
-/* feature_attach_method - the best way to attach uprobes here. -EOPNOTSUPP or -EPERM with a sentence
- * if there is none. */
+/* feature_attach_method - the best way to attach uprobes here. -EOPNOTSUPP or -EPERM with a
+ * sentence if there is none. */
 int feature_attach_method(enum attach_method *ret, struct errinfo *reterr);
 
 /* feature_tracepoints - ret_present[i] tells whether tp_btf programs can attach to names[i].
