@@ -47,7 +47,7 @@ static const struct capability {
 } capabilities[] = {
 	{"CAP_BPF", 39, 21, true, "no eBPF program can be loaded"},
 	{"CAP_PERFMON", 38, 21, true, "no probe can be attached"},
-	{"CAP_SYS_PTRACE", 19, 19, false, "only your own processes are found"},
+	{"CAP_SYS_PTRACE", 19, 19, false, "processes of other users may not be found"},
 	{"CAP_DAC_READ_SEARCH", 2, 1, false, "libraries in private directories cannot be opened"},
 	{"CAP_CHECKPOINT_RESTORE", 40, 21, false,
 		"libraries that were deleted or lie in some containers cannot be opened"},
@@ -189,11 +189,12 @@ static void check_uprobes(const struct context *c, struct check_row *row)
 
 static void check_capabilities(const struct context *c, struct check_row *row)
 {
-	char missing[256] = "";
+	char all[256] = ""; /* setcap replaces what a file had, so the advice names every one */
 
 	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) {
 		const struct capability *k = &capabilities[i];
 
+		append(all, sizeof(all), "%s%s", i ? "," : "", k->name);
 		if (has_cap(c, k->bit) || has_cap(c, k->implied_by)) {
 			VALUE(row, "%s%s", row->value[0] ? ", " : "", k->name);
 			continue;
@@ -203,13 +204,11 @@ static void check_capabilities(const struct context *c, struct check_row *row)
 		else if (row->state == CHECK_PASS)
 			row->state = CHECK_OPTIONAL;
 		DETAIL(row, "%swithout %s %s", row->detail[0] ? "\n" : "", k->name, k->without);
-		append(missing, sizeof(missing), "%s%s", missing[0] ? "," : "", k->name);
 	}
 	if (!row->value[0])
 		VALUE(row, "none");
 	if (row->state != CHECK_PASS)
-		ADVICE(row, "run with sudo, or once: sudo setcap %s=ep $(command -v ingero)",
-			missing);
+		ADVICE(row, "run with sudo, or once: sudo setcap %s=ep $(command -v ingero)", all);
 }
 
 static void check_tracepoints(const struct context *c, struct check_row *row)

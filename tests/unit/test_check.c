@@ -121,6 +121,7 @@ static void some_capabilities_are_enough(void **state)
 	assert_int_equal(run(), EXIT_OK);
 	assert_int_equal(row("capabilities")->state, CHECK_OPTIONAL);
 	assert_string_equal(row("capabilities")->value, "CAP_BPF, CAP_PERFMON");
+	assert_non_null(strstr(row("capabilities")->advice, "setcap CAP_BPF,CAP_PERFMON,CAP_SYS"));
 	/* CAP_SYS_ADMIN stands for both, and for CAP_CHECKPOINT_RESTORE */
 	tree_write(root, "/proc/self/status", "Name:\tx\nCapEff:\t0000000000200000\nSeccomp:\t0\n");
 	assert_int_equal(run(), EXIT_OK);
