@@ -28,7 +28,7 @@ static int chosen(int a)
 	return a;
 }
 
-static int (*choose(void))(int)
+static __attribute__((used)) int (*choose(void))(int)
 {
 	return chosen;
 }
