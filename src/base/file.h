@@ -14,14 +14,16 @@
 int file_join(char *out, size_t size, const char *root, const char *path);
 
 /* file_read - appends the content of the regular file @path to @b.
- * -EFBIG if it holds more than @max bytes (the first @max are in @b); -EINVAL if it is not a regular
- * file; b->err if @b could not hold it; else what open(2) or read(2) gave. Never blocks on a pipe. */
+ * -EFBIG if it holds more than @max bytes (the first @max are in @b); -EINVAL if it is not a
+ * regular file; b->err if @b could not hold it; else what open(2) or read(2) gave. Never blocks on
+ * a pipe. */
 int file_read(const char *path, size_t max, struct buf *b);
 int file_read_at(const char *root, const char *path, size_t max, struct buf *b);
 
 /* file_read_line - the first line of a file without its newline, cut to @size - 1 bytes. */
 int file_read_line(const char *root, const char *path, char *out, size_t size);
 
-/* file_write_atomic - replaces @path by @data with mode @mode: temporary file in the same directory,
- * fsync, rename, fsync of the directory. On failure the old file stands and nothing is left over. */
+/* file_write_atomic - replaces @path by @data with mode @mode: temporary file in the same
+ * directory, fsync, rename, fsync of the directory. On failure the old file stands and nothing is
+ * left over. */
 int file_write_atomic(const char *path, const void *data, size_t len, mode_t mode);

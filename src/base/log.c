@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.c - see log.h. A message is one line and one write(2), so that lines of several threads do not
- * mix; control bytes in it are escaped, so that a name from a traced process cannot forge a line.
- * On a terminal the line is "warning: text"; else the wall-clock time stands in front; under journald
- * (JOURNAL_STREAM) the syslog priority does. */
+/* log.c - see log.h. A message is one line and one write(2), so that lines of several threads do
+ * not mix; control bytes in it are escaped, so that a name from a traced process cannot forge a
+ * line. On a terminal the line is "warning: text"; else the wall-clock time stands in front; under
+ * journald (JOURNAL_STREAM) the syslog priority does. */
 #include "base/log.h"
 
 #include <pthread.h>

@@ -28,7 +28,8 @@ struct log_site { /* one per place in the code; starts as zeros */
 /* log_set_level - messages above @level are not written; the default is LOG_LEVEL_WARNING. */
 void log_set_level(enum log_level level);
 
-/* log_admit - whether @site may speak at @now; if so *ret_suppressed is what it held back before. */
+/* log_admit - whether @site may speak at @now; if so *ret_suppressed is what it held back before.
+ */
 bool log_admit(struct log_site *site, mono_time now, uint32_t *ret_suppressed);
 
 void log_write(struct log_site *site, enum log_level level, const char *fmt, ...) _printf_(3, 4);
@@ -38,7 +39,7 @@ void log_write(struct log_site *site, enum log_level level, const char *fmt, ...
 		static struct log_site log_site_;                                                  \
 		log_write(&log_site_, level, __VA_ARGS__);                                         \
 	} while (0)
-#define log_error(...)	 LOG_AT(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_error(...)   LOG_AT(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) LOG_AT(LOG_LEVEL_WARNING, __VA_ARGS__)
-#define log_info(...)	 LOG_AT(LOG_LEVEL_INFO, __VA_ARGS__)
-#define log_debug(...)	 LOG_AT(LOG_LEVEL_DEBUG, __VA_ARGS__)
+#define log_info(...)    LOG_AT(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...)   LOG_AT(LOG_LEVEL_DEBUG, __VA_ARGS__)

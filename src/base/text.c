@@ -46,21 +46,21 @@ static bool is_deceptive(uint32_t cp)
 	static const struct {
 		uint32_t first, last;
 	} ranges[] = {
-		{0x0080, 0x009f},   /* C1 controls */
-		{0x00ad, 0x00ad},   /* soft hyphen */
-		{0x034f, 0x034f},   /* grapheme joiner */
-		{0x061c, 0x061c},   /* Arabic letter mark */
-		{0x115f, 0x1160},   /* Hangul fillers */
-		{0x17b4, 0x17b5},   /* invisible Khmer vowels */
-		{0x180b, 0x180f},   /* Mongolian selectors and separator */
-		{0x200b, 0x200f},   /* zero-width characters, direction marks */
-		{0x2028, 0x202e},   /* line and paragraph separator, bidi embeddings and overrides */
-		{0x2060, 0x206f},   /* word joiner, invisible operators, bidi isolates */
-		{0x3164, 0x3164},   /* Hangul filler */
-		{0xfe00, 0xfe0f},   /* variation selectors */
-		{0xfeff, 0xfeff},   /* byte order mark */
-		{0xffa0, 0xffa0},   /* Hangul filler */
-		{0xfff0, 0xfffb},   /* interlinear annotation */
+		{0x0080, 0x009f}, /* C1 controls */
+		{0x00ad, 0x00ad}, /* soft hyphen */
+		{0x034f, 0x034f}, /* grapheme joiner */
+		{0x061c, 0x061c}, /* Arabic letter mark */
+		{0x115f, 0x1160}, /* Hangul fillers */
+		{0x17b4, 0x17b5}, /* invisible Khmer vowels */
+		{0x180b, 0x180f}, /* Mongolian selectors and separator */
+		{0x200b, 0x200f}, /* zero-width characters, direction marks */
+		{0x2028, 0x202e}, /* line and paragraph separator, bidi embeddings and overrides */
+		{0x2060, 0x206f}, /* word joiner, invisible operators, bidi isolates */
+		{0x3164, 0x3164}, /* Hangul filler */
+		{0xfe00, 0xfe0f}, /* variation selectors */
+		{0xfeff, 0xfeff}, /* byte order mark */
+		{0xffa0, 0xffa0}, /* Hangul filler */
+		{0xfff0, 0xfffb}, /* interlinear annotation */
 		{0xe0000, 0xe0fff}, /* tags and more selectors */
 	};
 
@@ -98,13 +98,15 @@ void text_escape_terminal(struct buf *b, const char *s)
 }
 
 /* value/unit with one decimal below ten and none above; false when it rounds to @limit or more. */
-static bool format_scaled(char *out, uint64_t value, uint64_t unit, uint64_t limit, const char *name)
+static bool format_scaled(
+	char *out, uint64_t value, uint64_t unit, uint64_t limit, const char *name)
 {
 	uint64_t whole = value / unit + (value % unit >= unit - unit / 2);
 	uint64_t tenths = value / unit < 10 ? (value * 10 + unit / 2) / unit : 100;
 
 	if (tenths < 100)
-		snprintf(out, TEXT_MAX, "%" PRIu64 ".%" PRIu64 "%s", tenths / 10, tenths % 10, name);
+		snprintf(
+			out, TEXT_MAX, "%" PRIu64 ".%" PRIu64 "%s", tenths / 10, tenths % 10, name);
 	else if (whole < limit)
 		snprintf(out, TEXT_MAX, "%" PRIu64 "%s", whole, name);
 	else
@@ -201,7 +203,7 @@ static int parse_decimal(const char **s, struct decimal *ret)
 static int add_scaled(uint64_t *total, struct decimal d, uint64_t unit)
 {
 	unsigned __int128 v = (unsigned __int128)d.whole * unit +
-		(unsigned __int128)d.nano * unit / 1000000000 + *total;
+			      (unsigned __int128)d.nano * unit / 1000000000 + *total;
 
 	if (v > INT64_MAX)
 		return -ERANGE;
@@ -215,9 +217,9 @@ int text_parse_duration(const char *s, uint64_t *ret_ns)
 		const char *name;
 		uint64_t ns;
 	} units[] = {/* a longer name stands before its own beginning */
-		{"ms", NS_PER_MS}, {"us", NS_PER_US}, {"µs", NS_PER_US}, {"ns", 1},
-		{"s", NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S},
-		{"d", 86400 * NS_PER_S}, {"w", 7 * 86400 * NS_PER_S}};
+		{"ms", NS_PER_MS}, {"us", NS_PER_US}, {"µs", NS_PER_US}, {"ns", 1}, {"s", NS_PER_S},
+		{"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S}, {"d", 86400 * NS_PER_S},
+		{"w", 7 * 86400 * NS_PER_S}};
 	uint64_t total = 0;
 
 	if (strcmp(s, "0") == 0) {

@@ -17,9 +17,9 @@
  * Returns its length in bytes, or -EILSEQ (overlong, surrogate, truncated, stray byte). */
 int text_utf8_next(const char *s, size_t len, uint32_t *ret_cp);
 
-/* text_escape_terminal - appends @s so that it cannot act on a terminal or mislead a reader: control
- * bytes become \n, \t, \xNN; C1 controls, bidirectional and invisible code points \u{NNNN}; bytes
- * that are not UTF-8 \xNN. Everything printable stays, the backslash too. */
+/* text_escape_terminal - appends @s so that it cannot act on a terminal or mislead a reader:
+ * control bytes become \n, \t, \xNN; C1 controls, bidirectional and invisible code points \u{NNNN};
+ * bytes that are not UTF-8 \xNN. Everything printable stays, the backslash too. */
 void text_escape_terminal(struct buf *b, const char *s);
 void text_escape_terminal_len(struct buf *b, const char *s, size_t len);
 
@@ -33,7 +33,8 @@ const char *text_format_count(char out[TEXT_MAX], uint64_t n);
 const char *text_format_bytes(char out[TEXT_MAX], uint64_t bytes);
 
 /* text_parse_duration - "30s", "500ms", "1h30m", "1w2d", "1.5h", "0"; units w d h m s ms us µs ns.
- * -EINVAL if it is not a duration (a bare number other than 0 has no unit); -ERANGE past 2^63 ns. */
+ * -EINVAL if it is not a duration (a bare number other than 0 has no unit); -ERANGE past 2^63 ns.
+ */
 int text_parse_duration(const char *s, uint64_t *ret_ns);
 
 /* text_parse_size - "64k", "500m", "10g", "1t", "10GB", "1.5g", "4096", "0"; multiples of 1024.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - judges kernel, privileges, GPU and CUDA of this machine, one function a row.
  *
- * A row that cannot be known for want of privilege is not a failure of its own: the capabilities row
- * says once what is missing. Names of processes and paths stay raw here; printing escapes them. */
+ * A row that cannot be known for want of privilege is not a failure of its own: the capabilities
+ * row says once what is missing. Names of processes and paths stay raw here; printing escapes them.
+ */
 #include "cli/check.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ static const struct capability {
 } capabilities[] = {
 	{"CAP_BPF", 39, 21, true, "no eBPF program can be loaded"},
 	{"CAP_PERFMON", 38, 21, true, "no probe can be attached"},
-	{"CAP_SYS_PTRACE", 19, 19, false, "only your own processes are found"},
+	{"CAP_SYS_PTRACE", 19, 19, false, "processes of other users may not be found"},
 	{"CAP_DAC_READ_SEARCH", 2, 1, false, "libraries in private directories cannot be opened"},
 	{"CAP_CHECKPOINT_RESTORE", 40, 21, false,
 		"libraries that were deleted or lie in some containers cannot be opened"},
@@ -73,7 +74,7 @@ static void append(char *out, size_t size, const char *fmt, ...)
 	vsnprintf(out + len, size - len, fmt, ap);
 	va_end(ap);
 }
-#define VALUE(row, ...)	 append((row)->value, sizeof((row)->value), __VA_ARGS__)
+#define VALUE(row, ...)  append((row)->value, sizeof((row)->value), __VA_ARGS__)
 #define DETAIL(row, ...) append((row)->detail, sizeof((row)->detail), __VA_ARGS__)
 #define ADVICE(row, ...) append((row)->advice, sizeof((row)->advice), __VA_ARGS__)
 
@@ -144,12 +145,14 @@ static void check_bpf(const struct context *c, struct check_row *row)
 	else if (!has_cap(c, CAP_SYS_ADMIN_BIT) && !(has_cap(c, 39) && has_cap(c, 38)))
 		ADVICE(row, "see capabilities below");
 	else if (c->has_seccomp)
-		ADVICE(row, "the capabilities are there but a seccomp filter is active: let it allow "
-			    "bpf and perf_event_open (docker: --security-opt seccomp=…)");
+		ADVICE(row,
+			"the capabilities are there but a seccomp filter is active: let it allow "
+			"bpf and perf_event_open (docker: --security-opt seccomp=…)");
 	else
-		ADVICE(row, "the capabilities are there but the kernel still refuses: look at "
-			    "/sys/kernel/security/lockdown, at the LSM in use, and whether this is a "
-			    "user namespace (capabilities count only in the initial one)");
+		ADVICE(row,
+			"the capabilities are there but the kernel still refuses: look at "
+			"/sys/kernel/security/lockdown, at the LSM in use, and whether this is a "
+			"user namespace (capabilities count only in the initial one)");
 }
 
 static void check_uprobes(const struct context *c, struct check_row *row)
@@ -186,11 +189,12 @@ static void check_uprobes(const struct context *c, struct check_row *row)
 
 static void check_capabilities(const struct context *c, struct check_row *row)
 {
-	char missing[256] = "";
+	char all[256] = ""; /* setcap replaces what a file had, so the advice names every one */
 
 	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) {
 		const struct capability *k = &capabilities[i];
 
+		append(all, sizeof(all), "%s%s", i ? "," : "", k->name);
 		if (has_cap(c, k->bit) || has_cap(c, k->implied_by)) {
 			VALUE(row, "%s%s", row->value[0] ? ", " : "", k->name);
 			continue;
@@ -200,12 +204,11 @@ static void check_capabilities(const struct context *c, struct check_row *row)
 		else if (row->state == CHECK_PASS)
 			row->state = CHECK_OPTIONAL;
 		DETAIL(row, "%swithout %s %s", row->detail[0] ? "\n" : "", k->name, k->without);
-		append(missing, sizeof(missing), "%s%s", missing[0] ? "," : "", k->name);
 	}
 	if (!row->value[0])
 		VALUE(row, "none");
 	if (row->state != CHECK_PASS)
-		ADVICE(row, "run with sudo, or once: sudo setcap %s=ep $(command -v ingero)", missing);
+		ADVICE(row, "run with sudo, or once: sudo setcap %s=ep $(command -v ingero)", all);
 }
 
 static void check_tracepoints(const struct context *c, struct check_row *row)
@@ -230,7 +233,8 @@ static void check_tracepoints(const struct context *c, struct check_row *row)
 	VALUE(row, "%zu of %d (scheduler, processes, block I/O, memory, TCP)", present,
 		CHECK_TRACEPOINTS);
 	if (row->state == CHECK_NO_FEATURE)
-		ADVICE(row, "use a kernel built with CONFIG_TRACEPOINTS=y and CONFIG_SCHED_DEBUG=y");
+		ADVICE(row,
+			"use a kernel built with CONFIG_TRACEPOINTS=y and CONFIG_SCHED_DEBUG=y");
 	else if (row->state == CHECK_OPTIONAL)
 		ADVICE(row, "what these show (disk, memory, network) is left out of explanations");
 }
@@ -239,7 +243,8 @@ static void check_paranoid(const struct context *c, struct check_row *row)
 {
 	char level[16];
 
-	if (file_read_line(c->root, "/proc/sys/kernel/perf_event_paranoid", level, sizeof(level)) < 0)
+	if (file_read_line(c->root, "/proc/sys/kernel/perf_event_paranoid", level, sizeof(level)) <
+		0)
 		VALUE(row, "not there");
 	else
 		VALUE(row, "%s (does not matter with CAP_PERFMON)", level);
@@ -249,7 +254,8 @@ static void check_ptrace_scope(const struct context *c, struct check_row *row)
 {
 	char level[16];
 
-	if (file_read_line(c->root, "/proc/sys/kernel/yama/ptrace_scope", level, sizeof(level)) < 0) {
+	if (file_read_line(c->root, "/proc/sys/kernel/yama/ptrace_scope", level, sizeof(level)) <
+		0) {
 		VALUE(row, "not restricted (no yama)");
 		return;
 	}
@@ -257,10 +263,11 @@ static void check_ptrace_scope(const struct context *c, struct check_row *row)
 	if (level[0] == '0' || (level[0] != '3' && has_cap(c, CAP_SYS_PTRACE_BIT)))
 		return;
 	row->state = CHECK_OPTIONAL;
-	ADVICE(row, "%s", level[0] == '3' ?
-			"no process's memory can be read, so stacks have no Python lines; only a "
-			"reboot with kernel.yama.ptrace_scope below 3 changes that" :
-			"give CAP_SYS_PTRACE to read Python lines from other processes");
+	ADVICE(row, "%s",
+		level[0] == '3'
+			? "no process's memory can be read, so stacks have no Python lines; only a "
+			  "reboot with kernel.yama.ptrace_scope below 3 changes that"
+			: "give CAP_SYS_PTRACE to read Python lines from other processes");
 }
 
 /* The first word of @s that looks like a version (535.104.05). */
@@ -313,8 +320,8 @@ static void check_gpu(const struct context *c, struct check_row *row)
 	char pattern[PATH_MAX];
 	glob_t g = {0};
 
-	if (file_join(pattern, sizeof(pattern), c->root, "/proc/driver/nvidia/gpus/*/information") ==
-			0 &&
+	if (file_join(pattern, sizeof(pattern), c->root,
+		    "/proc/driver/nvidia/gpus/*/information") == 0 &&
 		glob(pattern, 0, NULL, &g) == 0)
 		for (size_t i = 0; i < g.gl_pathc; i++)
 			add_gpu(row, g.gl_pathv[i]);
@@ -326,8 +333,9 @@ static void check_gpu(const struct context *c, struct check_row *row)
 	row->state = CHECK_OPTIONAL;
 	VALUE(row, "none");
 	if (c->report->has_driver)
-		ADVICE(row, "the driver shows no GPU: look for Xid or \"fallen off the bus\" in dmesg, "
-			    "and whether this container was given one");
+		ADVICE(row,
+			"the driver shows no GPU: look for Xid or \"fallen off the bus\" in dmesg, "
+			"and whether this container was given one");
 }
 
 static void check_libraries(const struct context *c, struct check_row *row)
@@ -353,8 +361,7 @@ static void list_processes(const struct discover_result *found, struct check_row
 {
 	for (size_t i = 0; i < MIN(found->count, (size_t)LISTED_MAX); i++)
 		DETAIL(row, "%spid %" PRIu32 " %s (uid %" PRIu32 ")", i ? "\n" : "",
-			found->processes[i].pid, found->processes[i].comm,
-			found->processes[i].uid);
+			found->processes[i].pid, found->processes[i].comm, found->processes[i].uid);
 	if (found->count > LISTED_MAX)
 		DETAIL(row, "\nand %zu more", found->count - LISTED_MAX);
 	VALUE(row, "%zu", found->count);
@@ -362,7 +369,8 @@ static void list_processes(const struct discover_result *found, struct check_row
 
 static void check_processes(const struct context *c, struct check_row *row)
 {
-	_cleanup_(discover_scanner_freep) struct discover_scanner *s = NULL;
+	_cleanup_(discover_scanner_freep)
+	struct discover_scanner *s = NULL;
 	const struct discover_result *found;
 	int r = discover_scanner_new(c->root, &s);
 
@@ -381,9 +389,9 @@ static void check_processes(const struct context *c, struct check_row *row)
 	if (found->count > 0)
 		return;
 	row->state = CHECK_OPTIONAL;
-	ADVICE(row, found->unreadable && !has_cap(c, CAP_SYS_PTRACE_BIT) ?
-			"give CAP_SYS_PTRACE to see the processes of other users" :
-			"nothing to do: processes are found when they start");
+	ADVICE(row, found->unreadable && !has_cap(c, CAP_SYS_PTRACE_BIT)
+			    ? "give CAP_SYS_PTRACE to see the processes of other users"
+			    : "nothing to do: processes are found when they start");
 }
 
 static const struct {

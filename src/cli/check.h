@@ -12,20 +12,20 @@
 
 #include "base/errinfo.h"
 
-#define CHECK_ROWS_MAX	 16
+#define CHECK_ROWS_MAX    16
 #define CHECK_TRACEPOINTS 10
 
 enum check_state {
 	CHECK_PASS,
-	CHECK_OPTIONAL,	     /* not there, and tracing works without */
-	CHECK_NO_FEATURE,    /* the kernel lacks it */
-	CHECK_NO_PRIVILEGE,  /* this process may not */
+	CHECK_OPTIONAL,     /* not there, and tracing works without */
+	CHECK_NO_FEATURE,   /* the kernel lacks it */
+	CHECK_NO_PRIVILEGE, /* this process may not */
 };
 
 struct check_row {
 	const char *name;
 	enum check_state state;
-	bool optional;	   /* could never stop tracing */
+	bool optional;     /* could never stop tracing */
 	char value[256];   /* what was found */
 	char detail[2048]; /* more of it, a line each */
 	char advice[512];  /* what to do; set when it did not pass */

@@ -86,7 +86,8 @@ static void print_verdict(const struct check_report *r, enum exit_code code)
 		printf("%s%s", separator, r->rows[i].name);
 		separator = ", ";
 	}
-	printf("%s\n", code == EXIT_NO_PERMISSION ? " (only privileges are missing: try sudo)" : "");
+	printf("%s\n",
+		code == EXIT_NO_PERMISSION ? " (only privileges are missing: try sudo)" : "");
 }
 
 static void put_text(struct json_writer *w, const char *key, const char *value)
@@ -160,9 +161,10 @@ const struct command cmd_check = {
 	.name = "check",
 	.synopsis = "check [--json]",
 	.summary = "Show whether this machine can be traced, and what to do if not",
-	.details = "Exit codes: 0 tracing can work; 69 the kernel lacks something that is needed;\n"
-		   "77 only privileges are missing. A missing GPU, driver, library or process does\n"
-		   "not count.",
+	.details =
+		"Exit codes: 0 tracing can work; 69 the kernel lacks something that is needed;\n"
+		"77 only privileges are missing. A missing GPU, driver, library or process does\n"
+		"not count.",
 	.options = check_options,
 	.settings_size = sizeof(struct check_settings),
 	.run = check_command,

@@ -46,7 +46,8 @@ static int print_commands(void)
 
 	for (const struct command *const *c = commands; *c; c++)
 		width = MAX(width, strlen((*c)->name));
-	printf("ingero - why the GPU waited: CUDA calls and the Linux kernel under them, explained\n\n"
+	printf("ingero - why the GPU waited: CUDA calls and the Linux kernel under them, "
+	       "explained\n\n"
 	       "Usage:\n  ingero COMMAND [flags]\n\nCommands:\n");
 	for (const struct command *const *c = commands; *c; c++)
 		printf("  %-*s  %s\n", (int)width, (*c)->name, (*c)->summary);

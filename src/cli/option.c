@@ -35,8 +35,8 @@ static const struct option_row *find_letter(const struct command *c, char letter
 	return NULL;
 }
 
-static int bad_value(const struct option_row *o, const char *value, const char *want,
-	struct errinfo *reterr)
+static int bad_value(
+	const struct option_row *o, const char *value, const char *want, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1024);
 
@@ -57,7 +57,8 @@ static int parse_flag(const struct option_row *o, const char *v, bool *ret, stru
 	return bad_value(o, v, "true or false", reterr);
 }
 
-static int parse_int(const struct option_row *o, const char *v, int64_t *ret, struct errinfo *reterr)
+static int parse_int(
+	const struct option_row *o, const char *v, int64_t *ret, struct errinfo *reterr)
 {
 	char want[96];
 	char *end;
@@ -74,8 +75,8 @@ static int parse_int(const struct option_row *o, const char *v, int64_t *ret, st
 	return 0;
 }
 
-static int add_pid(const struct option_row *o, uint32_t pid, struct option_pids *list,
-	struct errinfo *reterr)
+static int add_pid(
+	const struct option_row *o, uint32_t pid, struct option_pids *list, struct errinfo *reterr)
 {
 	for (size_t i = 0; i < list->count; i++)
 		if (list->pid[i] == pid)
@@ -87,8 +88,8 @@ static int add_pid(const struct option_row *o, uint32_t pid, struct option_pids 
 	return 0;
 }
 
-static int parse_pids(const struct option_row *o, const char *v, struct option_pids *list,
-	struct errinfo *reterr)
+static int parse_pids(
+	const struct option_row *o, const char *v, struct option_pids *list, struct errinfo *reterr)
 {
 	const char *p = v;
 
@@ -108,8 +109,8 @@ static int parse_pids(const struct option_row *o, const char *v, struct option_p
 	}
 }
 
-static int parse_value(const struct option_row *o, const char *v, void *settings,
-	struct errinfo *reterr)
+static int parse_value(
+	const struct option_row *o, const char *v, void *settings, struct errinfo *reterr)
 {
 	void *field = (char *)settings + o->offset;
 	int r;
@@ -120,8 +121,7 @@ static int parse_value(const struct option_row *o, const char *v, void *settings
 	case OPTION_INT: return parse_int(o, v, field, reterr);
 	case OPTION_DURATION:
 		r = text_parse_duration(v, field);
-		return r == 0 ? 0 :
-				bad_value(o, v, "a duration like 30s, 500ms or 1h30m", reterr);
+		return r == 0 ? 0 : bad_value(o, v, "a duration like 30s, 500ms or 1h30m", reterr);
 	case OPTION_SIZE:
 		r = text_parse_size(v, field);
 		return r == 0 ? 0 : bad_value(o, v, "a size like 10g, 500m or 0", reterr);
@@ -130,8 +130,8 @@ static int parse_value(const struct option_row *o, const char *v, void *settings
 	return -EINVAL;
 }
 
-static int unknown_flag(const struct command *c, const char *typed, size_t len,
-	struct errinfo *reterr)
+static int unknown_flag(
+	const struct command *c, const char *typed, size_t len, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1024);
 	unsigned best = UINT_MAX, distance;
@@ -174,8 +174,8 @@ static int parse_long(const struct command *c, int argc, char **argv, int *i, vo
 	if (!value && *i + 1 < argc)
 		value = argv[++*i];
 	if (!value)
-		return errinfo_set(reterr, -EINVAL, "--%s needs a value: %s", o->name,
-			o->value_name);
+		return errinfo_set(
+			reterr, -EINVAL, "--%s needs a value: %s", o->name, o->value_name);
 	return parse_value(o, value, settings, reterr);
 }
 
@@ -205,8 +205,8 @@ static int parse_letters(const struct command *c, int argc, char **argv, int *i,
 		if (!value && *i + 1 < argc)
 			value = argv[++*i];
 		if (!value)
-			return errinfo_set(reterr, -EINVAL, "-%c needs a value: %s", *p,
-				o->value_name);
+			return errinfo_set(
+				reterr, -EINVAL, "-%c needs a value: %s", *p, o->value_name);
 		return parse_value(o, value + (*value == '='), settings, reterr);
 	}
 	return 0;
@@ -255,8 +255,8 @@ int option_parse(const struct command *c, int argc, char **argv, void *settings,
 		_cleanup_buf_ struct buf b = BUF_INIT(1024);
 
 		text_escape_terminal(&b, argv[argc - args + c->max_args]);
-		return errinfo_set(reterr, -EINVAL, "%s: unexpected argument '%.100s'", c->name,
-			buf_str(&b));
+		return errinfo_set(
+			reterr, -EINVAL, "%s: unexpected argument '%.100s'", c->name, buf_str(&b));
 	}
 	*ret_first = argc - args;
 	return 0;

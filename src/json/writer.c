@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* writer.c - see writer.h. Invariants: depth <= JSON_DEPTH_MAX; level[depth] describes the innermost
- * open container; has_key is true only between json_key() and the value that belongs to it. */
+/* writer.c - see writer.h. Invariants: depth <= JSON_DEPTH_MAX; level[depth] describes the
+ * innermost open container; has_key is true only between json_key() and the value that belongs to
+ * it. */
 #include "json/writer.h"
 
 #include <errno.h>
@@ -79,8 +80,8 @@ static bool begin_value(struct json_writer *w)
 {
 	bool object = w->level[w->depth].object;
 
-	if (!w->err && (object ? !w->level[w->depth].has_key :
-				 w->depth == 0 && w->level[0].has_member))
+	if (!w->err &&
+		(object ? !w->level[w->depth].has_key : w->depth == 0 && w->level[0].has_member))
 		w->err = -EINVAL;
 	if (w->err)
 		return false;

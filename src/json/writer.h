@@ -2,9 +2,9 @@
 /* writer.h - a streaming JSON writer that cannot emit bad JSON.
  *
  * Calls out of order (a value without its key, an end without its begin, a second top-level value),
- * nesting deeper than JSON_DEPTH_MAX and a failed output are sticky: nothing is written from then on
- * and json_finish() tells. So a caller writes freely and looks once at the end.
- * Values are json_put_X because json_string() and its like belong to jansson, which reads. */
+ * nesting deeper than JSON_DEPTH_MAX and a failed output are sticky: nothing is written from then
+ * on and json_finish() tells. So a caller writes freely and looks once at the end. Values are
+ * json_put_X because json_string() and its like belong to jansson, which reads. */
 #pragma once
 
 #include <stdbool.h>
@@ -47,6 +47,6 @@ void json_put_bool(struct json_writer *w, bool v);
 void json_put_null(struct json_writer *w);
 
 /* json_finish - ends the document with a newline. Returns 0, or the first error; -EINVAL too if
- * something is still open or nothing was written. The writer may then be used for the next document,
- * so that one value a line is a loop over json_finish(). */
+ * something is still open or nothing was written. The writer may then be used for the next
+ * document, so that one value a line is a loop over json_finish(). */
 int json_finish(struct json_writer *w);

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TARGET_PATH_MAX	   1024
-#define TARGET_COMM_MAX	   16
+#define TARGET_PATH_MAX    1024
+#define TARGET_COMM_MAX    16
 #define TARGET_CMDLINE_MAX 4096
 
 /* X(NAME, stem): a file called stem.so*, or stem-HASH.so* as wheels rename their private copies. */
@@ -22,7 +22,7 @@ enum target_library_kind {
 #define X(NAME, stem) TARGET_##NAME,
 	TARGET_LIBRARIES(X)
 #undef X
-	TARGET_LIBRARY_KINDS
+		TARGET_LIBRARY_KINDS
 };
 
 struct target_library {
@@ -30,7 +30,7 @@ struct target_library {
 	uint64_t dev; /* as stat(2) gives it */
 	uint64_t inode;
 	uint64_t map_start, map_end; /* of the executable mapping; 0 for a file found on disk */
-	bool deleted;		     /* no longer in the file system under this path */
+	bool deleted;                /* no longer in the file system under this path */
 	char path[TARGET_PATH_MAX];  /* as the process sees it; "" if it was longer than this */
 };
 

@@ -89,8 +89,9 @@ static void write_replaces_and_leaves_nothing(void **state)
 	assert_int_equal(file_write_atomic(gone, "x", 1, 0600), -ENOENT);
 	/* the target is a directory: rename fails and the temporary file goes */
 	assert_int_equal(file_write_atomic(*state, "x", 1, 0600), -EISDIR);
-	snprintf(gone, sizeof(gone), "rm %s/f && rmdir %s && ls %s.* 2>/dev/null | wc -l | grep -qx 0",
-		(char *)*state, (char *)*state, (char *)*state);
+	snprintf(gone, sizeof(gone),
+		"rm %s/f && rmdir %s && ls %s.* 2>/dev/null | wc -l | grep -qx 0", (char *)*state,
+		(char *)*state, (char *)*state);
 	assert_int_equal(system(gone), 0);
 	assert_int_equal(mkdir(*state, 0700), 0);
 }

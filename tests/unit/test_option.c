@@ -24,17 +24,40 @@ static const struct option_row rows[] = {
 	{.name = "json", .letter = 'j', .kind = OPTION_FLAG, AT(json), .help = "JSON"},
 	{.name = "record", .kind = OPTION_FLAG, AT(record), .help = "store (default true)"},
 	{.name = "db", .kind = OPTION_STRING, AT(db), .value_name = "PATH", .help = "database"},
-	{.name = "last", .kind = OPTION_INT, AT(last), .value_name = "N", .help = "n", .min = 1, .max = 100},
-	{.name = "duration", .letter = 'd', .kind = OPTION_DURATION, AT(duration_ns), .value_name = "D",
+	{.name = "last",
+		.kind = OPTION_INT,
+		AT(last),
+		.value_name = "N",
+		.help = "n",
+		.min = 1,
+		.max = 100},
+	{.name = "duration",
+		.letter = 'd',
+		.kind = OPTION_DURATION,
+		AT(duration_ns),
+		.value_name = "D",
 		.help = "how long"},
-	{.name = "max-db", .kind = OPTION_SIZE, AT(size_bytes), .value_name = "SIZE", .help = "size"},
-	{.name = "pid", .letter = 'p', .kind = OPTION_PIDS, AT(pids), .value_name = "PID", .help = "pids"},
+	{.name = "max-db",
+		.kind = OPTION_SIZE,
+		AT(size_bytes),
+		.value_name = "SIZE",
+		.help = "size"},
+	{.name = "pid",
+		.letter = 'p',
+		.kind = OPTION_PIDS,
+		AT(pids),
+		.value_name = "PID",
+		.help = "pids"},
 	{.name = "secret", .kind = OPTION_FLAG, AT(json), .help = "never shown", .hidden = true},
 	{0},
 };
-static const struct command test_command = {
-	.name = "test", .synopsis = "test [flags] [ARG...]", .summary = "Test", .details = "More.",
-	.options = rows, .settings_size = sizeof(struct settings), .max_args = 3};
+static const struct command test_command = {.name = "test",
+	.synopsis = "test [flags] [ARG...]",
+	.summary = "Test",
+	.details = "More.",
+	.options = rows,
+	.settings_size = sizeof(struct settings),
+	.max_args = 3};
 
 static struct settings got;
 static struct errinfo err;
@@ -58,7 +81,8 @@ static int parse(const char *line)
 
 static void values_in_all_forms(void **state)
 {
-	assert_int_equal(parse("--json --db=a=b --last 7 -d 5s --max-db 10g -p 1,2 --pid 3 --pid=2"), 0);
+	assert_int_equal(
+		parse("--json --db=a=b --last 7 -d 5s --max-db 10g -p 1,2 --pid 3 --pid=2"), 0);
 	assert_true(got.json && got.record);
 	assert_string_equal(got.db, "a=b");
 	assert_int_equal(got.last, 7);
@@ -110,7 +134,8 @@ static void mistakes_are_explained(void **state)
 		{"--json=maybe", "--json: 'maybe' is not true or false"},
 		{"--last 0", "--last: '0' is not a whole number from 1 to 100"},
 		{"--last 7x", "--last: '7x' is not a whole number from 1 to 100"},
-		{"--last 99999999999999999999", "--last: '99999999999999999999' is not a whole number from 1 to 100"},
+		{"--last 99999999999999999999",
+			"--last: '99999999999999999999' is not a whole number from 1 to 100"},
 		{"-d 5", "--duration: '5' is not a duration like 30s, 500ms or 1h30m"},
 		{"--max-db -1", "--max-db: '-1' is not a size like 10g, 500m or 0"},
 		{"--pid 1,,2", "--pid: '1,,2' is not a process id or a list like 12,34"},

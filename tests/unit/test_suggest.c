@@ -17,8 +17,10 @@ static void distance_counts_slips(void **state)
 	assert_int_equal(suggest_distance("traces", "trace"), 1);
 	assert_int_equal(suggest_distance("", "abc"), 3);
 	assert_int_equal(suggest_distance("kitten", "sitting"), 3);
-	assert_int_equal(suggest_distance("aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffff12345",
-				 "trace"),
+	assert_int_equal(
+		suggest_distance(
+			"aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffff12345",
+			"trace"),
 		UINT_MAX);
 }
 

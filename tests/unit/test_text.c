@@ -28,8 +28,10 @@ static void escape_makes_controls_visible(void **state)
 	assert_string_equal(ESCAPE("\x1b[31mred"), "\\x1b[31mred");
 	assert_string_equal(ESCAPE("a\nb\tc\rd\x7f"), "a\\nb\\tc\\rd\\x7f");
 	assert_string_equal(ESCAPE("a\0b"), "a\\x00b");
-	assert_string_equal(ESCAPE("\xc2\x9b"), "\\u{009b}");	      /* C1: CSI */
-	assert_string_equal(ESCAPE("\xe2\x80\xae" "evil"), "\\u{202e}evil"); /* right-to-left */
+	assert_string_equal(ESCAPE("\xc2\x9b"), "\\u{009b}"); /* C1: CSI */
+	assert_string_equal(ESCAPE("\xe2\x80\xae"
+				   "evil"),
+		"\\u{202e}evil"); /* right-to-left */
 	assert_string_equal(ESCAPE("\xe2\x80\x8b"), "\\u{200b}");
 	assert_string_equal(ESCAPE("\xef\xbb\xbf"), "\\u{feff}");
 	assert_string_equal(ESCAPE("\xf3\xa0\x81\x81"), "\\u{e0041}");
@@ -37,11 +39,13 @@ static void escape_makes_controls_visible(void **state)
 
 static void escape_shows_bad_utf8(void **state)
 {
-	assert_string_equal(ESCAPE("\x80" "a"), "\\x80a");
-	assert_string_equal(ESCAPE("\xc0\xaf"), "\\xc0\\xaf");		 /* overlong */
-	assert_string_equal(ESCAPE("\xed\xa0\x80"), "\\xed\\xa0\\x80");	 /* surrogate */
+	assert_string_equal(ESCAPE("\x80"
+				   "a"),
+		"\\x80a");
+	assert_string_equal(ESCAPE("\xc0\xaf"), "\\xc0\\xaf");          /* overlong */
+	assert_string_equal(ESCAPE("\xed\xa0\x80"), "\\xed\\xa0\\x80"); /* surrogate */
 	assert_string_equal(ESCAPE("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
-	assert_string_equal(ESCAPE("\xe2\x82"), "\\xe2\\x82");		 /* truncated */
+	assert_string_equal(ESCAPE("\xe2\x82"), "\\xe2\\x82"); /* truncated */
 }
 
 static void escape_keeps_printable(void **state)
@@ -56,11 +60,24 @@ static void duration_reads_as_published(void **state)
 		uint64_t ns;
 		const char *text;
 	} rows[] = {
-		{0, "0"}, {1, "1ns"}, {999, "999ns"}, {1000, "1.0µs"}, {5340, "5.3µs"},
-		{9949, "9.9µs"}, {9960, "10µs"}, {53400, "53µs"}, {999499, "999µs"},
-		{999500, "1.0ms"}, {12345678, "12ms"}, {999999999, "1.0s"}, {9940000000, "9.9s"},
-		{59400000000, "59s"}, {59999999999, "1m0s"}, {60000000000, "1m0s"},
-		{90400000000, "1m30s"}, {7205000000000, "2h0m5s"},
+		{0, "0"},
+		{1, "1ns"},
+		{999, "999ns"},
+		{1000, "1.0µs"},
+		{5340, "5.3µs"},
+		{9949, "9.9µs"},
+		{9960, "10µs"},
+		{53400, "53µs"},
+		{999499, "999µs"},
+		{999500, "1.0ms"},
+		{12345678, "12ms"},
+		{999999999, "1.0s"},
+		{9940000000, "9.9s"},
+		{59400000000, "59s"},
+		{59999999999, "1m0s"},
+		{60000000000, "1m0s"},
+		{90400000000, "1m30s"},
+		{7205000000000, "2h0m5s"},
 		{UINT64_MAX, "5124095h34m34s"},
 	};
 	char out[TEXT_MAX];
@@ -91,18 +108,39 @@ static void duration_parses(void **state)
 		const char *text;
 		uint64_t ns;
 	} good[] = {
-		{"0", 0}, {"0s", 0}, {"30s", 30000000000}, {"500ms", 500000000}, {"7us", 7000},
-		{"7µs", 7000}, {"9ns", 9}, {"1h30m", 5400000000000}, {"1w2d", 777600000000000},
-		{"1.5h", 5400000000000}, {"0.25s", 250000000}, {"2m", 120000000000},
+		{"0", 0},
+		{"0s", 0},
+		{"30s", 30000000000},
+		{"500ms", 500000000},
+		{"7us", 7000},
+		{"7µs", 7000},
+		{"9ns", 9},
+		{"1h30m", 5400000000000},
+		{"1w2d", 777600000000000},
+		{"1.5h", 5400000000000},
+		{"0.25s", 250000000},
+		{"2m", 120000000000},
 	};
 	static const struct {
 		const char *text;
 		int err;
 	} bad[] = {
-		{"", -EINVAL}, {"30", -EINVAL}, {"-5s", -EINVAL}, {"+5s", -EINVAL}, {"5 s", -EINVAL},
-		{"s", -EINVAL}, {"5x", -EINVAL}, {"5sfoo", -EINVAL}, {"1.s", -EINVAL},
-		{".5s", -EINVAL}, {"1e3s", -EINVAL}, {"0x5s", -EINVAL}, {"nan", -EINVAL},
-		{"99999999999999999999s", -ERANGE}, {"300000w", -ERANGE}, {"15000w15000w", -ERANGE},
+		{"", -EINVAL},
+		{"30", -EINVAL},
+		{"-5s", -EINVAL},
+		{"+5s", -EINVAL},
+		{"5 s", -EINVAL},
+		{"s", -EINVAL},
+		{"5x", -EINVAL},
+		{"5sfoo", -EINVAL},
+		{"1.s", -EINVAL},
+		{".5s", -EINVAL},
+		{"1e3s", -EINVAL},
+		{"0x5s", -EINVAL},
+		{"nan", -EINVAL},
+		{"99999999999999999999s", -ERANGE},
+		{"300000w", -ERANGE},
+		{"15000w15000w", -ERANGE},
 	};
 	uint64_t v = 42;
 
@@ -123,8 +161,15 @@ static void size_parses(void **state)
 		const char *text;
 		uint64_t bytes;
 	} good[] = {
-		{"0", 0}, {"4096", 4096}, {"512b", 512}, {"64k", 65536}, {"500m", 500ULL << 20},
-		{"10g", 10ULL << 30}, {"10GB", 10ULL << 30}, {"10GiB", 10ULL << 30}, {"1t", 1ULL << 40},
+		{"0", 0},
+		{"4096", 4096},
+		{"512b", 512},
+		{"64k", 65536},
+		{"500m", 500ULL << 20},
+		{"10g", 10ULL << 30},
+		{"10GB", 10ULL << 30},
+		{"10GiB", 10ULL << 30},
+		{"1t", 1ULL << 40},
 		{"1.5g", 3ULL << 29},
 	};
 	static const char *const bad[] = {

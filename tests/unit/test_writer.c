@@ -47,10 +47,13 @@ static void bad_bytes_become_replacement(void **state)
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
 	struct json_writer w = json_writer_to_buf(&b);
 
-	json_put_string_len(&w, "a\xff\xc0\xaf" "b\0c\xe2\x80\xa8", 10);
+	json_put_string_len(&w,
+		"a\xff\xc0\xaf"
+		"b\0c\xe2\x80\xa8",
+		10);
 	assert_int_equal(json_finish(&w), 0);
-	assert_string_equal(buf_str(&b),
-		"\"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" "b\\u0000c\\u2028\"\n");
+	assert_string_equal(buf_str(&b), "\"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
+					 "b\\u0000c\\u2028\"\n");
 }
 
 static void indents(void **state)
@@ -70,8 +73,7 @@ static void indents(void **state)
 	json_end_array(&w);
 	json_end_object(&w);
 	assert_int_equal(json_finish(&w), 0);
-	assert_string_equal(
-		buf_str(&b), "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"e\": []\n}\n");
+	assert_string_equal(buf_str(&b), "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"e\": []\n}\n");
 }
 
 static void documents_follow_each_other(void **state)
@@ -109,8 +111,18 @@ static void wrong_order_sticks(void **state)
 	static const struct {
 		const char *calls, *output;
 	} rows[] = {
-		{"", ""}, {"{", "{"}, {"{v}", "{"}, {"{kk", "{\"k\":"}, {"{k}", "{\"k\":"}, {"]", ""},
-		{"[}v]", "["}, {"k", ""}, {"[k", "["}, {"vv", "7"}, {"{}{}", "{}"}, {"[]]v", "[]"},
+		{"", ""},
+		{"{", "{"},
+		{"{v}", "{"},
+		{"{kk", "{\"k\":"},
+		{"{k}", "{\"k\":"},
+		{"]", ""},
+		{"[}v]", "["},
+		{"k", ""},
+		{"[k", "["},
+		{"vv", "7"},
+		{"{}{}", "{}"},
+		{"[]]v", "[]"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* feature.c - see feature.h. Versions are not compared: distributions backport, and a container or
- * lockdown takes away. A link is asked for on "/", which is no regular file: a kernel that knows the
- * attach type gets as far as saying EBADF, one that does not says EINVAL or E2BIG. */
+ * lockdown takes away. A link is asked for on "/", which is no regular file: a kernel that knows
+ * the attach type gets as far as saying EBADF, one that does not says EINVAL or E2BIG. */
 #include "agent/attach/feature.h"
 
 #include <bpf/bpf.h>
@@ -33,8 +33,8 @@ static int load_program(unsigned attach_type)
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, opts,
 		.expected_attach_type = (enum bpf_attach_type)attach_type);
-	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "ingero_try", "GPL", program,
-		ARRAY_SIZE(program), &opts);
+	int fd = bpf_prog_load(
+		BPF_PROG_TYPE_KPROBE, "ingero_try", "GPL", program, ARRAY_SIZE(program), &opts);
 
 	return fd < 0 ? map_errno(fd) : fd;
 }
@@ -53,7 +53,7 @@ static int try_link(unsigned attach_type)
 	struct link_uprobe_multi attr = {
 		.prog_fd = (uint32_t)fd,
 		.attach_type = attach_type,
-		.path = (uint64_t)(uintptr_t)"/",
+		.path = (uint64_t)(uintptr_t) "/",
 		.offsets = (uint64_t)(uintptr_t)&offset,
 		.cnt = 1,
 	};
@@ -79,7 +79,7 @@ int feature_uprobe_multi(void)
 int feature_uprobe_perf(void)
 {
 	struct perf_event_attr attr = {
-		.size = sizeof(attr), .uprobe_path = (uint64_t)(uintptr_t)"/"};
+		.size = sizeof(attr), .uprobe_path = (uint64_t)(uintptr_t) "/"};
 	_cleanup_fd_ int fd = -1;
 	char type[16];
 
@@ -115,7 +115,8 @@ int feature_attach_method(enum probe_method *ret, struct errinfo *reterr)
 		return errinfo_set(reterr, -EPERM,
 			"no permission to attach uprobes: run as root, or give CAP_BPF and "
 			"CAP_PERFMON (and CAP_SYS_ADMIN on kernels before 6.6)");
-	return errinfo_set(reterr, -EOPNOTSUPP, "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)");
+	return errinfo_set(
+		reterr, -EOPNOTSUPP, "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)");
 }
 
 static void btf_freep(struct btf **b)
@@ -125,7 +126,8 @@ static void btf_freep(struct btf **b)
 
 int feature_tracepoints(const char *const *names, size_t count, bool *ret_present)
 {
-	_cleanup_(btf_freep) struct btf *btf = btf__load_vmlinux_btf();
+	_cleanup_(btf_freep)
+	struct btf *btf = btf__load_vmlinux_btf();
 	char type[128];
 
 	if (libbpf_get_error(btf)) {

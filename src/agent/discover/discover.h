@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* discover.h - which processes use CUDA, and where the libraries are that they map.
  *
- * Implemented in process.c (facts of one process), library.c (its libraries), scan.c (all processes,
- * repeatedly) and disk.c (copies that nobody maps yet). Everything is read from /proc under a root
- * prefix ("" for the real machine). What /proc says is hostile: names are any bytes, lines of any
- * length, processes come and go between two reads. */
+ * Implemented in process.c (facts of one process), library.c (its libraries), scan.c (all
+ * processes, repeatedly) and disk.c (copies that nobody maps yet). Everything is read from /proc
+ * under a root prefix ("" for the real machine). What /proc says is hostile: names are any bytes,
+ * lines of any length, processes come and go between two reads. */
 #pragma once
 
 #include <stddef.h>
@@ -14,8 +14,8 @@
 #include "base/macros.h"
 #include "model/target.h"
 
-#define DISCOVER_LIBRARIES_MAX 16	  /* distinct files per process */
-#define DISCOVER_FILES_MAX     256	  /* copies on disk */
+#define DISCOVER_LIBRARIES_MAX 16         /* distinct files per process */
+#define DISCOVER_FILES_MAX     256        /* copies on disk */
 #define DISCOVER_MAPS_MAX      (64 << 20) /* bytes of one process's maps that are read */
 
 /* ---- one process ---- */
@@ -27,7 +27,7 @@ struct discover_process {
 	uint32_t threads;
 	char comm[TARGET_COMM_MAX];
 	char cmdline[TARGET_CMDLINE_MAX]; /* arguments joined by spaces, cut at the limit */
-	char cgroup[TARGET_PATH_MAX];	  /* of the unified hierarchy, else of the first line; or "" */
+	char cgroup[TARGET_PATH_MAX]; /* of the unified hierarchy, else of the first line; or "" */
 };
 
 /* discover_process - the facts of @pid. -ESRCH if there is no such process; -EBADMSG if /proc made
@@ -54,8 +54,8 @@ int discover_libraries(const char *root, uint32_t pid, struct target_library *re
 /* discover_library_path - a path by which this process can open the very file @lib: through
  * /proc/PID/root if that is the same (dev, inode), else through /proc/PID/map_files.
  * -ENOENT if neither leads to it; -EACCES or -EPERM if the latter needs CAP_CHECKPOINT_RESTORE. */
-int discover_library_path(const char *root, uint32_t pid, const struct target_library *lib, char *out,
-	size_t size);
+int discover_library_path(
+	const char *root, uint32_t pid, const struct target_library *lib, char *out, size_t size);
 
 /* ---- all processes ---- */
 
@@ -64,10 +64,11 @@ struct discover_scanner;
 struct discover_result {
 	struct target_process *processes; /* by pid */
 	size_t count;
-	size_t seen;	   /* processes looked at, kernel threads included */
-	size_t maps_read;  /* of these, maps read in this scan; the others were known and unchanged */
+	size_t seen;       /* processes looked at, kernel threads included */
+	size_t maps_read;  /* of these, maps read in this scan; the others were known and unchanged
+			    */
 	size_t unreadable; /* their maps may not be read: needs CAP_SYS_PTRACE */
-	size_t dropped;	   /* beyond the ceiling of known processes: not looked at */
+	size_t dropped;    /* beyond the ceiling of known processes: not looked at */
 	size_t libraries_dropped; /* mappings beyond the ceiling per process */
 };
 
@@ -82,8 +83,8 @@ int discover_scan(struct discover_scanner *s, const struct discover_result **ret
 /* ---- on disk ---- */
 
 /* discover_library_files - copies of the libraries on disk: the usual directories, Python and conda
- * environments, the loader's cache; and the same under /proc/1/root when that is another file system
- * (an agent in a container). One row per file, map_start 0. *ret is the caller's (free()).
+ * environments, the loader's cache; and the same under /proc/1/root when that is another file
+ * system (an agent in a container). One row per file, map_start 0. *ret is the caller's (free()).
  * Returns the number of rows, or -ENOMEM. */
 int discover_library_files(const char *root, struct target_library **ret);
 

@@ -157,7 +157,7 @@ static bool is_other_root(const char *root, const char *init_root)
 	struct stat a, b;
 
 	return file_join(here, sizeof(here), root, "/") == 0 && stat(here, &a) == 0 &&
-		stat(init_root, &b) == 0 && (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
+	       stat(init_root, &b) == 0 && (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
 }
 
 int discover_library_files(const char *root, struct target_library **ret)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* elfsym.c - see elfsym.h. Hostile input: no offset, size or index of the file is used before it was
- * compared with the file's size or its table's count, and everything is read with pread(2) into
+/* elfsym.c - see elfsym.h. Hostile input: no offset, size or index of the file is used before it
+ * was compared with the file's size or its table's count, and everything is read with pread(2) into
  * buffers of fixed size (a mapping would die of SIGBUS when the file is truncated meanwhile).
  *
  * A lookup has two passes, so that a library of a gigabyte needs no more memory than a small one:
@@ -20,13 +20,13 @@
 #include "base/buf.h"
 #include "base/text.h"
 
-#define SEGMENTS_MAX   256
-#define SECTIONS_MAX   65536
-#define TABLE_MAX      (1ULL << 30) /* bytes of one symbol or string table */
-#define NOTE_MAX       16384
-#define DYNAMIC_MAX    4096 /* entries */
-#define HITS_PER_NAME  16   /* places in the string table one name may have on average */
-#define PIECE	       (64 << 10)
+#define SEGMENTS_MAX  256
+#define SECTIONS_MAX  65536
+#define TABLE_MAX     (1ULL << 30) /* bytes of one symbol or string table */
+#define NOTE_MAX      16384
+#define DYNAMIC_MAX   4096 /* entries */
+#define HITS_PER_NAME 16   /* places in the string table one name may have on average */
+#define PIECE         (64 << 10)
 
 struct table {
 	uint64_t symbols, symbols_size, strings, strings_size; /* symbols_size 0: absent */
@@ -108,8 +108,8 @@ static int read_table(struct elfsym *e, const Elf64_Ehdr *h, uint64_t sections, 
 	r = read_section(e, h, s->sh_link, &strings);
 	if (r < 0)
 		return r;
-	if (strings.sh_type != SHT_STRTAB || s->sh_size > TABLE_MAX || strings.sh_size > TABLE_MAX ||
-		!is_inside(s->sh_offset, s->sh_size, e->size) ||
+	if (strings.sh_type != SHT_STRTAB || s->sh_size > TABLE_MAX ||
+		strings.sh_size > TABLE_MAX || !is_inside(s->sh_offset, s->sh_size, e->size) ||
 		!is_inside(strings.sh_offset, strings.sh_size, e->size))
 		return -EBADMSG;
 	*ret = (struct table){.symbols = s->sh_offset,
@@ -167,7 +167,8 @@ static int read_headers(struct elfsym *e)
 
 int elfsym_open_fd(int fd, struct elfsym **ret, struct errinfo *reterr)
 {
-	_cleanup_(elfsym_closep) struct elfsym *e = calloc(1, sizeof(*e));
+	_cleanup_(elfsym_closep)
+	struct elfsym *e = calloc(1, sizeof(*e));
 	struct stat st;
 	int r;
 
@@ -248,7 +249,8 @@ static void search_done(struct search *s)
 	free(s->hits);
 }
 
-/* @end is a NUL of the string table at offset @at; @before bytes of the table precede it in memory. */
+/* @end is a NUL of the string table at offset @at; @before bytes of the table precede it in memory.
+ */
 static int match_tail(struct search *s, const char *end, size_t before, uint64_t at)
 {
 	if (before == 0)
@@ -359,7 +361,8 @@ static int find_symbols(struct elfsym *e, const struct table *t, struct search *
 int elfsym_offsets(struct elfsym *e, const char *const *names, size_t count, uint64_t *ret_offsets)
 {
 	const struct table *const tables[] = {&e->dynamic, &e->full};
-	_cleanup_(search_done) struct search s;
+	_cleanup_(search_done)
+	struct search s;
 	int r = search_init(&s, names, count), found = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(tables); i++) {
@@ -415,8 +418,7 @@ static int parse_notes(const char *p, size_t len, char out[2 * ELFSYM_BUILD_ID_M
 		if (whole > len)
 			return -ENOENT;
 		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && n.n_descsz > 0 &&
-			n.n_descsz <= ELFSYM_BUILD_ID_MAX &&
-			memcmp(p + sizeof(n), "GNU", 4) == 0) {
+			n.n_descsz <= ELFSYM_BUILD_ID_MAX && memcmp(p + sizeof(n), "GNU", 4) == 0) {
 			for (uint32_t i = 0; i < n.n_descsz; i++)
 				snprintf(out + 2 * i, 3, "%02x",
 					(unsigned char)p[sizeof(n) + name_len + i]);
@@ -439,7 +441,8 @@ int elfsym_build_id(struct elfsym *e, char out[2 * ELFSYM_BUILD_ID_MAX + 1])
 	while ((p = find_segment(e, PT_NOTE, &i))) {
 		size_t len = (size_t)MIN(p->p_filesz, (uint64_t)NOTE_MAX);
 
-		if (elfsym_read(e, p->p_offset, notes, len) == 0 && parse_notes(notes, len, out) == 0)
+		if (elfsym_read(e, p->p_offset, notes, len) == 0 &&
+			parse_notes(notes, len, out) == 0)
 			return 0;
 	}
 	return -ENOENT;

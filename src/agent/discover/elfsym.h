@@ -13,8 +13,8 @@
 #include "base/errinfo.h"
 #include "base/macros.h"
 
-#define ELFSYM_NAME_MAX	    255 /* longest name that can be looked up */
-#define ELFSYM_BUILD_ID_MAX 64	/* bytes */
+#define ELFSYM_NAME_MAX     255 /* longest name that can be looked up */
+#define ELFSYM_BUILD_ID_MAX 64  /* bytes */
 
 struct elfsym;
 

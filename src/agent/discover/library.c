@@ -61,8 +61,8 @@ int discover_library_kind(const char *basename, size_t len, enum target_library_
 	return -ENOENT;
 }
 
-/* START-END PERMS OFFSET MAJOR:MINOR INODE   PATH; false if the line is not an executable mapping of
- * one of our libraries. @line is NUL-terminated. */
+/* START-END PERMS OFFSET MAJOR:MINOR INODE   PATH; false if the line is not an executable mapping
+ * of one of our libraries. @line is NUL-terminated. */
 static bool parse_line(const char *line, size_t len, struct target_library *ret)
 {
 	struct target_library l = {0};
@@ -134,8 +134,8 @@ static void take_lines(struct line_reader *r, struct library_list *list)
 	}
 }
 
-int discover_libraries(const char *root, uint32_t pid, struct target_library *ret, size_t max,
-	size_t *ret_dropped)
+int discover_libraries(
+	const char *root, uint32_t pid, struct target_library *ret, size_t max, size_t *ret_dropped)
 {
 	struct library_list list = {.rows = ret, .max = max};
 	struct line_reader r;
@@ -145,7 +145,8 @@ int discover_libraries(const char *root, uint32_t pid, struct target_library *re
 
 	r.len = 0;
 	r.skipping = false;
-	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/maps", root, pid) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/maps", root, pid) >=
+		(int)sizeof(path))
 		return -ENAMETOOLONG;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -176,7 +177,7 @@ static bool is_same_file(const char *path, const struct target_library *lib)
 	struct stat st;
 
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_dev == lib->dev &&
-		st.st_ino == lib->inode;
+	       st.st_ino == lib->inode;
 }
 
 /* \012 back to a newline; the result is never longer. */
@@ -195,22 +196,24 @@ static void unescape_newlines(char *s)
 	*to = 0;
 }
 
-int discover_library_path(const char *root, uint32_t pid, const struct target_library *lib, char *out,
-	size_t size)
+int discover_library_path(
+	const char *root, uint32_t pid, const struct target_library *lib, char *out, size_t size)
 {
 	char path[PATH_MAX];
 	struct stat st;
 	int n;
 
 	if (lib->path[0]) {
-		n = snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/root%s", root, pid, lib->path);
+		n = snprintf(
+			path, sizeof(path), "%s/proc/%" PRIu32 "/root%s", root, pid, lib->path);
 		if (n < (int)sizeof(path) && is_same_file(path, lib))
 			return file_join(out, size, path, "");
 		unescape_newlines(path);
 		if (n < (int)sizeof(path) && is_same_file(path, lib))
 			return file_join(out, size, path, "");
 	}
-	/* Not compared: on overlay and btrfs maps and stat(2) give different devices for one file. */
+	/* Not compared: on overlay and btrfs maps and stat(2) give different devices for one file.
+	 */
 	n = snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, root,
 		pid, lib->map_start, lib->map_end);
 	if (n >= (int)sizeof(path))

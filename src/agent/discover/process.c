@@ -20,7 +20,8 @@ static int read_proc(const char *root, uint32_t pid, const char *file, struct bu
 	return r == -ENOENT ? -ESRCH : r == -EFBIG ? 0 : r;
 }
 
-/* Fields behind the name, numbered as in proc(5): 3 state, 4 ppid, 20 threads, 22 start, 23 vsize. */
+/* Fields behind the name, numbered as in proc(5): 3 state, 4 ppid, 20 threads, 22 start, 23 vsize.
+ */
 static int parse_stat_tail(const char *p, struct discover_process *d)
 {
 	char *end;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scan.c - all CUDA processes, again and again.
  *
- * A scan reads one small file per process (stat) and the maps only of processes that are new or have
- * changed: another start time, name, size of address space or number of threads. A dlopen changes the
- * size; that an munmap of exactly as much hides it is possible, so each process's maps are also read
- * every SCAN_REREAD scans, a different share of the processes each time.
+ * A scan reads one small file per process (stat) and the maps only of processes that are new or
+ * have changed: another start time, name, size of address space or number of threads. A dlopen
+ * changes the size; that an munmap of exactly as much hides it is possible, so each process's maps
+ * are also read every SCAN_REREAD scans, a different share of the processes each time.
  *
- * Invariants: entries are sorted by pid and unique; an entry not seen in the latest scan is dropped,
- * so memory follows the number of live processes, up to SCAN_PROCESSES_MAX. */
+ * Invariants: entries are sorted by pid and unique; an entry not seen in the latest scan is
+ * dropped, so memory follows the number of live processes, up to SCAN_PROCESSES_MAX. */
 #include "agent/discover/discover.h"
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 #include "base/file.h"
 
 #define SCAN_PROCESSES_MAX 65536
-#define SCAN_REREAD	   16
+#define SCAN_REREAD        16
 
 struct entry {
 	uint32_t pid;
@@ -77,7 +77,8 @@ static int compare_pid(const void *a, const void *b)
 
 int discover_scanner_new(const char *root, struct discover_scanner **ret)
 {
-	_cleanup_(discover_scanner_freep) struct discover_scanner *s = calloc(1, sizeof(*s));
+	_cleanup_(discover_scanner_freep)
+	struct discover_scanner *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)
@@ -100,8 +101,8 @@ static bool is_unchanged(const struct discover_scanner *s, const struct entry *o
 	const struct discover_process *now)
 {
 	return old && old->start_ticks == now->start_ticks &&
-		old->vsize_bytes == now->vsize_bytes && old->threads == now->threads &&
-		strcmp(old->comm, now->comm) == 0 && (now->pid + s->round) % SCAN_REREAD != 0;
+	       old->vsize_bytes == now->vsize_bytes && old->threads == now->threads &&
+	       strcmp(old->comm, now->comm) == 0 && (now->pid + s->round) % SCAN_REREAD != 0;
 }
 
 /* Reads the maps of @e's process. A process that ended meanwhile is -ESRCH. */
@@ -147,9 +148,9 @@ static int scan_process(struct discover_scanner *s, uint32_t pid, struct list *n
 		s->result.dropped++;
 		return 0;
 	}
-	old = s->known.count ? bsearch(&key, s->known.entries, s->known.count, sizeof(key),
-				       compare_pid) :
-			       NULL;
+	old = s->known.count
+		      ? bsearch(&key, s->known.entries, s->known.count, sizeof(key), compare_pid)
+		      : NULL;
 	if (is_unchanged(s, old, &now)) {
 		e = *old;
 		old->libraries = NULL; /* moved */
@@ -208,8 +209,10 @@ static void dir_closep(DIR **d)
 
 int discover_scan(struct discover_scanner *s, const struct discover_result **ret)
 {
-	_cleanup_(list_done) struct list next = {0};
-	_cleanup_(dir_closep) DIR *dir = NULL;
+	_cleanup_(list_done)
+	struct list next = {0};
+	_cleanup_(dir_closep)
+	DIR *dir = NULL;
 	char path[PATH_MAX];
 	struct dirent *d;
 	int r = file_join(path, sizeof(path), s->root, "/proc");

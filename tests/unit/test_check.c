@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "base/macros.h"
+#include "cli/check.h"
+#include "tree.h"
+
+static struct check_report report;
+static struct check_probes probes;
+static char root[TREE_MAX];
+
+static int setup(void **state)
+{
+	tree_init(root);
+	tree_write(root, "/sys/kernel/btf/vmlinux", "types");
+	tree_write(root, "/proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n");
+	tree_write(root, "/proc/sys/kernel/perf_event_paranoid", "2\n");
+	tree_write(root, "/proc/driver/nvidia/version",
+		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19\nGCC 12\n");
+	tree_write(root, "/proc/driver/nvidia/gpus/0000:01:00.0/information",
+		"Model: \t\t NVIDIA H200\nIRQ:   \t\t 7\n");
+	tree_write(root, "/usr/local/cuda/lib64/libcudart.so.12", "x");
+	tree_write(root, "/proc/77/stat",
+		"77 (tr\033[2Jain) S 1 1 1 0 -1 0 1 0 0 0 3 4 0 0 20 0 1 0 9 4096 42\n");
+	tree_write(root, "/proc/77/status", "Name:\tx\nUid:\t1000\t1000\n");
+	tree_write(root, "/proc/77/maps", "7f00-7f10 r-xp 0 08:01 5 /opt/libcudart.so.12\n");
+	probes = (struct check_probes){.release = "6.8.0-45-generic", .session = -EOPNOTSUPP};
+	memset(probes.tracepoints, true, sizeof(probes.tracepoints));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	tree_done(root);
+	return 0;
+}
+
+static const struct check_row *row(const char *name)
+{
+	for (size_t i = 0; i < report.count; i++)
+		if (strcmp(report.rows[i].name, name) == 0)
+			return &report.rows[i];
+	fail_msg("no row %s", name);
+	return NULL;
+}
+
+static enum exit_code run(void)
+{
+	check_run(root, &probes, &report);
+	for (size_t i = 0; i < report.count; i++)
+		assert_true(report.rows[i].value[0] != 0);
+	return check_exit_code(&report);
+}
+
+static void a_good_machine_passes(void **state)
+{
+	assert_int_equal(run(), EXIT_OK);
+	for (size_t i = 0; i < report.count; i++) {
+		assert_int_equal(report.rows[i].state, CHECK_PASS);
+		assert_string_equal(report.rows[i].advice, "");
+	}
+	assert_string_equal(row("NVIDIA driver")->value, "535.104.05");
+	assert_string_equal(row("GPU")->value, "NVIDIA H200");
+	assert_string_equal(row("uprobes")->value, "uprobe_multi, perf event");
+	assert_string_equal(row("CUDA libraries")->detail, "/usr/local/cuda/lib64/libcudart.so.12");
+	assert_non_null(strstr(row("CUDA processes")->detail, "pid 77"));
+}
+
+static void old_or_bare_kernels_lack_a_feature(void **state)
+{
+	char path[512];
+
+	snprintf(probes.release, sizeof(probes.release), "5.14.0");
+	assert_int_equal(run(), EXIT_NO_FEATURE);
+	assert_non_null(strstr(row("kernel")->advice, "5.15"));
+	snprintf(probes.release, sizeof(probes.release), "5.15.0");
+	assert_int_equal(run(), EXIT_OK);
+	probes.tracepoints[0] = false;
+	assert_int_equal(run(), EXIT_NO_FEATURE);
+	assert_string_equal(row("tracepoints")->detail, "sched_switch is missing");
+	probes.tracepoints[0] = true;
+	probes.tracepoints[CHECK_TRACEPOINTS - 1] = false; /* TCP: explanations do without */
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("tracepoints")->state, CHECK_OPTIONAL);
+	probes.bpf_load = probes.multi = probes.perf = -EOPNOTSUPP;
+	assert_int_equal(run(), EXIT_NO_FEATURE);
+	assert_string_equal(row("uprobes")->value, "none");
+	probes.bpf_load = probes.multi = probes.perf = 0;
+	snprintf(path, sizeof(path), "%s/sys/kernel/btf/vmlinux", root);
+	unlink(path);
+	probes.btf = -EOPNOTSUPP;
+	assert_int_equal(run(), EXIT_NO_FEATURE);
+	assert_int_equal(row("tracepoints")->state, CHECK_OPTIONAL);
+}
+
+static void missing_privileges_are_told_apart(void **state)
+{
+	probes.bpf_load = probes.session = probes.multi = probes.perf = -EPERM;
+	tree_write(root, "/proc/self/status", "Name:\tx\nCapEff:\t0000000000000000\nSeccomp:\t0\n");
+	assert_int_equal(run(), EXIT_NO_PERMISSION);
+	assert_int_equal(row("uprobes")->state, CHECK_OPTIONAL);
+	assert_non_null(
+		strstr(row("capabilities")->advice, "setcap "
+						    "CAP_BPF,CAP_PERFMON,CAP_SYS_PTRACE,CAP_DAC_"
+						    "READ_SEARCH,CAP_CHECKPOINT_RESTORE=ep"));
+	/* a kernel that lacks something too: root would not help */
+	snprintf(probes.release, sizeof(probes.release), "5.4.0");
+	assert_int_equal(run(), EXIT_NO_FEATURE);
+}
+
+static void some_capabilities_are_enough(void **state)
+{
+	/* CAP_BPF and CAP_PERFMON alone */
+	tree_write(root, "/proc/self/status", "Name:\tx\nCapEff:\t000000c000000000\nSeccomp:\t0\n");
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("capabilities")->state, CHECK_OPTIONAL);
+	assert_string_equal(row("capabilities")->value, "CAP_BPF, CAP_PERFMON");
+	assert_non_null(strstr(row("capabilities")->advice, "setcap CAP_BPF,CAP_PERFMON,CAP_SYS"));
+	/* CAP_SYS_ADMIN stands for both, and for CAP_CHECKPOINT_RESTORE */
+	tree_write(root, "/proc/self/status", "Name:\tx\nCapEff:\t0000000000200000\nSeccomp:\t0\n");
+	assert_int_equal(run(), EXIT_OK);
+	assert_string_equal(
+		row("capabilities")->value, "CAP_BPF, CAP_PERFMON, CAP_CHECKPOINT_RESTORE");
+}
+
+static void refusal_despite_capabilities_names_the_cause(void **state)
+{
+	probes.bpf_load = -EPERM;
+	tree_write(root, "/proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\nSeccomp:\t2\n");
+	assert_int_equal(run(), EXIT_NO_PERMISSION);
+	assert_non_null(strstr(row("eBPF loading")->advice, "seccomp"));
+	tree_write(root, "/proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n");
+	assert_int_equal(run(), EXIT_NO_PERMISSION);
+	assert_non_null(strstr(row("eBPF loading")->advice, "lockdown"));
+	probes.bpf_load = 0; /* a kernel before 6.6 without CAP_SYS_ADMIN */
+	probes.multi = -EOPNOTSUPP;
+	probes.perf = -EPERM;
+	assert_int_equal(run(), EXIT_NO_PERMISSION);
+	assert_non_null(strstr(row("uprobes")->advice, "CAP_SYS_ADMIN"));
+}
+
+static void no_gpu_is_no_failure(void **state)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/proc/driver", root);
+	tree_done(path);
+	assert_int_equal(run(), EXIT_OK);
+	assert_false(report.has_gpu);
+	assert_int_equal(row("GPU")->state, CHECK_OPTIONAL);
+	assert_non_null(strstr(row("NVIDIA driver")->advice, "stand-in GPU"));
+	tree_write(root, "/sys/module/nvidia/version", "580.65.06\n");
+	assert_int_equal(run(), EXIT_OK);
+	assert_string_equal(row("NVIDIA driver")->value, "580.65.06");
+	assert_non_null(strstr(row("GPU")->advice, "dmesg"));
+}
+
+static void ptrace_scope_is_weighed(void **state)
+{
+	tree_write(root, "/proc/sys/kernel/yama/ptrace_scope", "1\n");
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("ptrace_scope")->state, CHECK_PASS);
+	tree_write(root, "/proc/sys/kernel/yama/ptrace_scope", "3\n");
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("ptrace_scope")->state, CHECK_OPTIONAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_good_machine_passes, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			old_or_bare_kernels_lack_a_feature, setup, teardown),
+		cmocka_unit_test_setup_teardown(missing_privileges_are_told_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(some_capabilities_are_enough, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			refusal_despite_capabilities_names_the_cause, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_gpu_is_no_failure, setup, teardown),
+		cmocka_unit_test_setup_teardown(ptrace_scope_is_weighed, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
