@@ -29,7 +29,7 @@ static void the_best_method_is_one_that_works(void **state)
 {
 	int (*const tries[])(void) = {
 		feature_uprobe_session, feature_uprobe_multi, feature_uprobe_perf};
-	enum attach_method m = ATTACH_PERF;
+	enum probe_method m = PROBE_PERF;
 	struct errinfo e = {0};
 	int r = feature_attach_method(&m, &e);
 
@@ -58,9 +58,9 @@ static void unknown_tracepoints_are_absent(void **state)
 
 static void methods_have_names(void **state)
 {
-	assert_string_equal(feature_method_name(ATTACH_SESSION), "uprobe_session");
-	assert_string_equal(feature_method_name(ATTACH_MULTI), "uprobe_multi");
-	assert_string_equal(feature_method_name(ATTACH_PERF), "perf event");
+	assert_string_equal(probe_method_name(PROBE_SESSION), "session");
+	assert_string_equal(probe_method_name(PROBE_MULTI), "multi");
+	assert_string_equal(probe_method_name(PROBE_PERF), "perf");
 }
 
 int main(void)

@@ -19,22 +19,24 @@
 
 struct nodedb;
 
-#define NODEDB_SCHEMA	    11 /* PRAGMA user_version of files we write */
-#define NODEDB_SCHEMA_TEXT  "0.11"
-#define NODEDB_BUCKET_FINE  (5 * NS_PER_S)
+#define NODEDB_SCHEMA        11 /* PRAGMA user_version of files we write */
+#define NODEDB_SCHEMA_TEXT   "0.11"
+#define NODEDB_BUCKET_FINE   (5 * NS_PER_S)
 #define NODEDB_BUCKET_COARSE (60 * NS_PER_S)
 
 /* nodedb_open - open @path for writing, creating file and parent directory if needed.
  * Refuses, leaving the file alone: not a database or damaged (-EBADMSG), a newer schema (-EBADMSG),
- * a published agent's file (-EBADMSG: evidence is never migrated in place), another writer (-EBUSY),
- * no permission (-EACCES), read-only media (-EROFS), no space (-ENOSPC).
- * Under sudo the file, its -wal and -shm and a directory made for it belong to the invoking user. */
+ * a published agent's file (-EBADMSG: evidence is never migrated in place), a folder (-EISDIR),
+ * another writer (-EBUSY), no permission (-EACCES), read-only media (-EROFS), no space (-ENOSPC).
+ * Under sudo the file, its -wal and -shm and a directory made for it belong to the invoking user.
+ */
 int nodedb_open(const char *path, const char *node, struct nodedb **ret_db, struct errinfo *reterr);
 
 /* nodedb_close - checkpoint and close; the -wal and -shm files are gone afterwards. */
 int nodedb_close(struct nodedb *db, struct errinfo *reterr);
 
-int nodedb_session_begin(struct nodedb *db, struct session *s, struct errinfo *reterr); /* sets id */
+int nodedb_session_begin(
+	struct nodedb *db, struct session *s, struct errinfo *reterr); /* sets id */
 int nodedb_session_end(struct nodedb *db, int64_t id, wall_time stopped, struct errinfo *reterr);
 
 /* nodedb_batch_begin/_commit - writes in between are one transaction; after a failed commit
@@ -47,26 +49,35 @@ void nodedb_batch_rollback(struct nodedb *db);
 int nodedb_put_event(struct nodedb *db, struct event *e, struct errinfo *reterr);
 
 /* nodedb_add_aggregate - adds to the bucket's row (never replaces): call with what is new. */
-int nodedb_add_aggregate(struct nodedb *db, bool coarse, const struct aggregate *a,
-	struct errinfo *reterr);
+int nodedb_add_aggregate(
+	struct nodedb *db, bool coarse, const struct aggregate *a, struct errinfo *reterr);
 int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr);
 int nodedb_put_process(struct nodedb *db, uint32_t pid, uint64_t start_ticks, const char *comm,
 	const char *cmdline, wall_time seen, struct errinfo *reterr);
 
 /* nodedb_put_accounting - replaces this session's rows of `accounting` and `losses`. */
-int nodedb_put_accounting(struct nodedb *db, int64_t session, const struct accounting *a,
-	struct errinfo *reterr);
-int nodedb_put_incident(struct nodedb *db, const struct incident *i, wall_time detected,
-	struct errinfo *reterr);
+int nodedb_put_accounting(
+	struct nodedb *db, int64_t session, const struct accounting *a, struct errinfo *reterr);
+int nodedb_put_incident(
+	struct nodedb *db, const struct incident *i, wall_time detected, struct errinfo *reterr);
 
 /* nodedb_size - bytes of the file, -wal and -shm together. */
 uint64_t nodedb_size(const struct nodedb *db);
 
-/* ---- reading ---- */
+/* ---- reading ----
+ *
+ * A reader holds what it selects: sizeof(struct event) (under 200 bytes) an event and 4.8 kB an
+ * aggregate, up to these ceilings (0.8 GB and 160 MB); beyond them the newest are kept and the rest
+ * is counted. `last` and the time range use the index, so a small part of a large file is quick. */
+#define NODEDB_EVENTS_MAX     (4u << 20)
+#define NODEDB_AGGREGATES_MAX (32u << 10)
+#define NODEDB_SAMPLES_MAX    (1u << 20)
+#define NODEDB_CHAINS_MAX     10000u
 
 struct nodedb_filter {
-	int64_t from_ns, to_ns; /* inclusive; 0: open */
-	const uint32_t *pids;	/* any of these, or all if pid_count is 0 */
+	int64_t from_ns, to_ns; /* inclusive, of the start; 0: open */
+	const uint32_t *pids;   /* any of these, or all if pid_count is 0. sched_switch rows of
+				   published files carry a thread's id here */
 	size_t pid_count;
 	size_t last; /* only the newest n events; 0: all */
 };
@@ -82,18 +93,22 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	size_t chain_count;
 	struct accounting books;
 	bool has_books;
-	int64_t first_ns, last_ns; /* range of the events */
-	uint64_t total_calls;	   /* by aggregates; events are a selection of these */
-	uint64_t skipped_rows;	   /* damaged rows that were left out: say so */
-	char node[256];
-	char schema[16]; /* "0.8" … "0.11" */
+	int64_t first_ns, last_ns; /* range of the events: first start, last end */
+	uint64_t total_calls;      /* by aggregates; events are a selection of these. Without
+				      aggregates: the selected events */
+	uint64_t skipped_rows;     /* damaged rows that were left out: say so */
+	uint64_t older_events; /* selected, but older than the newest NODEDB_EVENTS_MAX: say so */
+	uint64_t older_aggregates; /* likewise */
+	char node[256];            /* a merged file: its nodes, separated by commas */
+	char schema[16];           /* "0.8" … "0.11" */
 };
 
 struct incident_row { /* one row of causal_chains */
 	char id[128];
 	int64_t detected_ns;
 	char severity[8];
-	char summary[512], root_cause[512], fixes[1024];
+	char summary[512], root_cause[512];
+	char fixes[1024]; /* one per line */
 };
 
 /* nodedb_read - open read-only (also from read-only media), load what @f selects, close.
@@ -104,7 +119,7 @@ int nodedb_read(const char *path, const struct nodedb_filter *f, struct nodedb_c
 	struct errinfo *reterr);
 void nodedb_content_done(struct nodedb_content *c);
 
-/* nodedb_read_sql - as nodedb_read() from a text of SQL statements run in memory: a recording that
- * travels inside the program (demo). */
+/* nodedb_read_sql - as nodedb_read() from a text of SQL statements run in memory (a dump of a
+ * store, as `sqlite3 FILE .dump` writes it): a recording that travels inside the program (demo). */
 int nodedb_read_sql(const char *sql, const struct nodedb_filter *f, struct nodedb_content *ret,
 	struct errinfo *reterr);

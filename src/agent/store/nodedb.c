@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb.c - opening and closing the store, sessions, batches and events: the path every recorded
+ * event takes. Runs on whichever one thread owns the store (agent/store/writer.c).
+ *
+ * Invariants:
+ *  1. A file is examined read-only before anything is written beside or into it; a file that is
+ *     refused, and its folder, stay as they were.
+ *  2. A file made here is complete or gone: the tables are one transaction.
+ *  3. seq grows by one per stored row; rows of a batch that failed give theirs back. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "agent/store/nodedb_private.h"
+#include "agent/store/owner.h"
+#include "agent/store/schema.h"
+
+static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+
+enum found { FOUND_NOTHING, FOUND_EMPTY, FOUND_OURS };
+
+static void nodedb_free(struct nodedb *db)
+{
+	for (int i = 0; i < STATEMENT_COUNT; i++)
+		if (db->statements[i])
+			sql_finalize(db->statements[i]);
+	if (db->sql)
+		sql_close(db->sql);
+	store_lock_done(&db->lock);
+	free(db->path);
+	free(db->node);
+	free(db);
+}
+DEFINE_CLEANUP(struct nodedb *, nodedb_free)
+
+/* What is at @path, without changing anything; refuses what must not be written. */
+static int examine(const char *path, enum found *ret, struct errinfo *reterr)
+{
+	_cleanup_(sql_closep)
+	sql_db *sql = NULL;
+	enum schema_kind kind;
+	struct stat st;
+	int r;
+
+	if (stat(path, &st) < 0 && errno == ENOENT) {
+		*ret = FOUND_NOTHING;
+		return 0;
+	}
+	r = sql_open_read(path, false, &sql, NULL, reterr);
+	if (r < 0)
+		return r;
+	r = schema_identify(sql, path, &kind, NULL, reterr);
+	if (r < 0)
+		return r;
+	if (kind == SCHEMA_PUBLISHED)
+		return errinfo_set(reterr, -EBADMSG,
+			"%s was recorded by the published agent and is kept as it is: record into "
+			"another file with --db",
+			path);
+	*ret = kind == SCHEMA_OURS ? FOUND_OURS : FOUND_EMPTY;
+	return 0;
+}
+
+static int create_file(const char *path, struct errinfo *reterr)
+{
+	_cleanup_fd_ int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	int r = fd < 0 ? -errno : owner_give(fd);
+
+	if (r < 0) {
+		if (fd >= 0)
+			unlink(path);
+		return errinfo_set(reterr, r,
+			"%s cannot be made: %s; choose another place with --db", path,
+			strerror(-r));
+	}
+	return 0;
+}
+
+/* Back to how it was found. */
+static void undo(const char *path, enum found found, bool touched, bool made_folder)
+{
+	char name[PATH_MAX];
+	char *slash;
+
+	for (size_t i = 0; touched && i < ARRAY_SIZE(suffixes); i++) {
+		snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+		if (i == 0 && found == FOUND_EMPTY)
+			(void)!truncate(name, 0);
+		else
+			unlink(name);
+	}
+	snprintf(name, sizeof(name), "%s", path);
+	slash = strrchr(name, '/');
+	if (made_folder && slash) {
+		*slash = 0;
+		rmdir(name);
+	}
+}
+
+static int fill(struct nodedb *db, struct errinfo *reterr)
+{
+	int r = sql_exec(db->sql, "BEGIN IMMEDIATE", reterr);
+
+	if (r < 0)
+		return r;
+	r = schema_create(db->sql, reterr);
+	if (r < 0)
+		return r;
+	r = sql_exec(db->sql, "COMMIT", reterr);
+	if (r < 0)
+		return r;
+	/* Into the file itself, so that a disk without room for it is known now. */
+	return sql_checkpoint(db->sql, reterr);
+}
+
+static int open_found(struct nodedb *db, enum found found, struct errinfo *reterr)
+{
+	enum schema_kind kind;
+	int64_t last;
+	int r;
+
+	r = sql_open_write(db->path, &db->sql, reterr);
+	if (r < 0)
+		return r;
+	r = found == FOUND_OURS ? schema_identify(db->sql, db->path, &kind, NULL, reterr)
+				: fill(db, reterr);
+	if (r < 0)
+		return r;
+	r = sql_get_int(db->sql, "SELECT coalesce(max(seq), 0) FROM events", &last, reterr);
+	if (r < 0)
+		return r;
+	db->next_seq = (uint64_t)last + 1;
+	return 0;
+}
+
+static struct nodedb *nodedb_new(const char *path, const char *node)
+{
+	_cleanup_(nodedb_freep)
+	struct nodedb *db = calloc(1, sizeof(*db));
+
+	if (!db)
+		return NULL;
+	db->lock = STORE_LOCK_INIT;
+	db->path = strdup(path);
+	db->node = strdup(node);
+	if (!db->path || !db->node)
+		return NULL;
+	db->node_len = strlen(node);
+	return TAKE(db);
+}
+
+int nodedb_open(const char *path, const char *node, struct nodedb **ret_db, struct errinfo *reterr)
+{
+	_cleanup_(nodedb_freep)
+	struct nodedb *db = NULL;
+	bool made_folder = false, touched = false;
+	enum found found;
+	int r;
+
+	if (strlen(path) + 16 > PATH_MAX)
+		return errinfo_set(reterr, -ENAMETOOLONG, "%.100s…: the path is too long", path);
+	db = nodedb_new(path, node);
+	if (!db)
+		return -ENOMEM;
+	r = examine(path, &found, reterr);
+	if (r < 0)
+		return r;
+	r = owner_make_folder(path, &made_folder, reterr);
+	if (r < 0)
+		return r;
+	r = store_lock_take(path, &db->lock, reterr);
+	if (r >= 0)
+		r = examine(path, &found, reterr); /* again: it may have been made meanwhile */
+	if (r >= 0 && found == FOUND_NOTHING)
+		r = create_file(path, reterr);
+	if (r >= 0) {
+		touched = found != FOUND_OURS;
+		r = open_found(db, found, reterr);
+	}
+	if (r >= 0) {
+		*ret_db = TAKE(db);
+		return 0;
+	}
+	if (db->sql)
+		sql_close(TAKE(db->sql));
+	store_lock_done(&db->lock);
+	undo(path, found, touched, made_folder);
+	return r;
+}
+
+int nodedb_close(struct nodedb *db, struct errinfo *reterr)
+{
+	int r;
+
+	nodedb_batch_rollback(db);
+	r = sql_checkpoint(db->sql, reterr);
+	nodedb_free(db);
+	return r;
+}
+
+int nodedb_session_begin(struct nodedb *db, struct session *s, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep)
+	sql_stmt *stmt = NULL;
+	int r = sql_prepare(db->sql,
+		"INSERT INTO sessions (started_at, gpu_model, gpu_driver, cpu_model, cpu_cores,"
+		" mem_total, kernel, os_release, cuda_ver, python_ver, ingero_ver, pid_filter,"
+		" flags, node) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
+		&stmt, reterr);
+
+	if (r < 0)
+		return r;
+	r = SQL_PUT(stmt, reterr, SQL_I(s->started.ns), SQL_S(s->gpu_model), SQL_S(s->gpu_driver),
+		SQL_S(s->cpu_model), SQL_I(s->cpu_cores), SQL_I(s->mem_total_mb), SQL_S(s->kernel),
+		SQL_S(s->os_release), SQL_S(s->cuda_version), SQL_S(s->python_version),
+		SQL_S(s->ingero_version), SQL_S(s->pid_filter), SQL_S(s->flags), SQL_S(db->node));
+	if (r < 0)
+		return r;
+	s->id = sql_last_id(db->sql);
+	return 0;
+}
+
+int nodedb_session_end(struct nodedb *db, int64_t id, wall_time stopped, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep)
+	sql_stmt *stmt = NULL;
+	int r = sql_prepare(
+		db->sql, "UPDATE sessions SET stopped_at = ?2 WHERE id = ?1", &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	return SQL_PUT(stmt, reterr, SQL_I(id), SQL_I(stopped.ns));
+}
+
+int nodedb_batch_begin(struct nodedb *db, struct errinfo *reterr)
+{
+	db->batch_seq = db->next_seq;
+	return sql_exec(db->sql, "BEGIN IMMEDIATE", reterr);
+}
+
+int nodedb_batch_commit(struct nodedb *db, struct errinfo *reterr)
+{
+	int r = sql_exec(db->sql, "COMMIT", reterr);
+
+	if (r < 0)
+		nodedb_batch_rollback(db);
+	db->batch_seq = 0;
+	return r;
+}
+
+void nodedb_batch_rollback(struct nodedb *db)
+{
+	/* Some failures (disk full) have already ended the transaction. */
+	if (sql_in_batch(db->sql))
+		(void)sql_exec(db->sql, "ROLLBACK", NULL);
+	if (db->batch_seq)
+		db->next_seq = db->batch_seq;
+	db->batch_seq = 0;
+}
+
+int nodedb_put_event(struct nodedb *db, struct event *e, struct errinfo *reterr)
+{
+	sql_stmt *stmt;
+	int r = nodedb_statement(db, STATEMENT_EVENT, &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	r = SQL_PUT(stmt, reterr, SQL_I(db->next_seq), SQL_I(e->start.ns), SQL_I(e->pid),
+		SQL_I(e->tid), SQL_I(e->source), SQL_I(e->op), SQL_I(e->dur_ns), SQL_I(e->device),
+		SQL_I(e->arg0), SQL_I(e->arg1), SQL_I(e->ret), SQL_I(e->stack_hash),
+		((struct sql_value){.type = SQL_TEXT, .p = db->node, .len = db->node_len}),
+		SQL_I(e->cgroup_id), SQL_SN(e->comm, COMM_LEN), SQL_I(e->flags), SQL_I(e->weight),
+		SQL_I(e->stream), SQL_I(e->wait_ns), SQL_I(e->peer_pid),
+		SQL_SN(e->peer_comm, COMM_LEN), SQL_I(e->dev), SQL_I(e->cpu));
+	if (r < 0)
+		return r;
+	e->seq = db->next_seq++;
+	return 0;
+}
+
+uint64_t nodedb_size(const struct nodedb *db)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes) - 1; i++) {
+		char name[PATH_MAX];
+		struct stat st;
+
+		snprintf(name, sizeof(name), "%s%s", db->path, suffixes[i]);
+		if (stat(name, &st) == 0)
+			total += (uint64_t)st.st_size;
+	}
+	return total;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_content.c - loads what a store holds besides events: aggregates, host samples, stored
+ * verdicts, the books and the node's name. Tables that an older schema lacks load as nothing. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/store/nodedb_reader.h"
+#include "wire/names.h"
+
+#define SQL_TEXT_MAX (64 << 10)
+#define FINE_NS      ((int64_t)NODEDB_BUCKET_FINE)
+#define COARSE_NS    ((int64_t)NODEDB_BUCKET_COARSE)
+
+static bool count_at(sql_stmt *stmt, int column, uint64_t *ret)
+{
+	if (sql_column_type(stmt, column) != SQL_INT || sql_column_int(stmt, column) < 0)
+		return false;
+	*ret = (uint64_t)sql_column_int(stmt, column);
+	return true;
+}
+
+static bool read_aggregate(sql_stmt *stmt, struct aggregate *a)
+{
+	uint64_t bucket, source, op, pid, count, sum, min, max, nested;
+	const void *blob;
+	size_t len;
+
+	*a = (struct aggregate){0};
+	if (!count_at(stmt, 0, &bucket) || !count_at(stmt, 1, &source) || !count_at(stmt, 2, &op) ||
+		!count_at(stmt, 3, &pid) || !count_at(stmt, 4, &nested) ||
+		!count_at(stmt, 5, &count) || !count_at(stmt, 6, &a->stored) ||
+		!count_at(stmt, 7, &sum) || !count_at(stmt, 8, &min) || !count_at(stmt, 9, &max) ||
+		!count_at(stmt, 10, &a->sum_arg0))
+		return false;
+	if (source == 0 || source >= WIRE_SOURCE_MAX || op >= WIRE_OP_MAX || pid > UINT32_MAX ||
+		min > max || a->stored > count)
+		return false;
+	blob = sql_column_blob(stmt, 11, &len);
+	if (!blob || sketch_decode(&a->sketch, blob, len) < 0 || a->sketch.count != count)
+		return false;
+	a->bucket.ns = (int64_t)bucket;
+	a->source = (uint8_t)source;
+	a->op = (uint16_t)op;
+	a->pid = (uint32_t)pid;
+	a->flags = nested ? WIRE_NESTED : 0;
+	a->sketch.sum = sum;
+	a->sketch.min = min;
+	a->sketch.max = max;
+	return true;
+}
+
+static int load_fine(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep)
+	sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	struct nodedb_content *c = r->content;
+	size_t capacity = 0;
+	int res;
+
+	buf_puts(&sql, "SELECT bucket, source, op, pid, nested, count, stored, sum_dur, min_dur,"
+		       " max_dur, sum_arg0, sketch FROM event_aggregates_5s");
+	reader_where_time(r, "bucket", FINE_NS - 1, &sql);
+	reader_where_pids(r, &sql);
+	buf_puts(&sql, " ORDER BY bucket DESC, source DESC, op DESC, pid DESC, nested DESC");
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		if (c->aggregate_count == NODEDB_AGGREGATES_MAX) {
+			c->older_aggregates++;
+			continue;
+		}
+		res = reader_room((void **)&c->aggregates, c->aggregate_count, &capacity,
+			sizeof(*c->aggregates));
+		if (res < 0)
+			return res;
+		if (read_aggregate(stmt, &c->aggregates[c->aggregate_count]))
+			c->aggregate_count++;
+		else
+			c->skipped_rows++;
+	}
+	reader_reverse(c->aggregates, c->aggregate_count, sizeof(*c->aggregates));
+	return res;
+}
+
+int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
+{
+	const char *table = r->kind == SCHEMA_OURS ? "event_aggregates_5s" : "event_aggregates";
+	int64_t width = r->kind == SCHEMA_OURS ? FINE_NS : COARSE_NS;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	_cleanup_(sql_finalizep)
+	sql_stmt *stmt = NULL;
+	double total = 0;
+	int res;
+
+	r->content->total_calls = r->content->event_count + r->content->older_events;
+	res = schema_has_table(r->sql, table, reterr);
+	if (res <= 0)
+		return res;
+	/* total() and not sum(): absurd numbers must not end in an overflow error. */
+	buf_printf(&sql, "SELECT total(count) FROM %s", table);
+	reader_where_time(r, "bucket", width - 1, &sql);
+	reader_where_pids(r, &sql);
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	res = sql_step(stmt, reterr);
+	if (res < 0)
+		return res;
+	total = sql_column_real(stmt, 0);
+	if (total >= 1 && total < 9e18)
+		r->content->total_calls = (uint64_t)total;
+	return r->kind == SCHEMA_OURS ? load_fine(r, reterr) : 0;
+}
+
+static bool real_at(sql_stmt *stmt, int column, double *ret)
+{
+	enum sql_type type = sql_column_type(stmt, column);
+
+	*ret = sql_column_real(stmt, column);
+	return (type == SQL_REAL || type == SQL_INT) && isfinite(*ret);
+}
+
+int reader_load_samples(struct reader *r, struct errinfo *reterr)
+{
+	static const struct reader_column columns[] = {{"timestamp", NULL}, {"cpu_pct", NULL},
+		{"mem_pct", NULL}, {"mem_avail", NULL}, {"swap_mb", NULL}, {"load_avg", NULL},
+		{"mem_total", "(SELECT max(mem_total) FROM sessions)"}};
+	_cleanup_(sql_finalizep)
+	sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	struct nodedb_content *c = r->content;
+	size_t capacity = 0;
+	int res;
+
+	res = reader_select(r, "system_snapshots", columns, ARRAY_SIZE(columns), &sql, reterr);
+	if (res < 0)
+		return res;
+	reader_where_time(r, "timestamp", 0, &sql);
+	buf_printf(&sql, " ORDER BY timestamp DESC LIMIT %u", NODEDB_SAMPLES_MAX);
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		struct host_sample s = {0};
+		uint64_t time;
+
+		if (!count_at(stmt, 0, &time) || !real_at(stmt, 1, &s.cpu_pct) ||
+			!real_at(stmt, 2, &s.mem_pct) || !count_at(stmt, 3, &s.mem_avail_mb) ||
+			!count_at(stmt, 4, &s.swap_mb) || !real_at(stmt, 5, &s.load1)) {
+			c->skipped_rows++;
+			continue;
+		}
+		s.time.ns = (int64_t)time;
+		(void)count_at(stmt, 6, &s.mem_total_mb); /* unknown reads as 0 */
+		res = reader_room(
+			(void **)&c->samples, c->sample_count, &capacity, sizeof(*c->samples));
+		if (res < 0)
+			return res;
+		c->samples[c->sample_count++] = s;
+	}
+	reader_reverse(c->samples, c->sample_count, sizeof(*c->samples));
+	return res;
+}
+
+int reader_load_chains(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep)
+	sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	struct nodedb_content *c = r->content;
+	size_t capacity = 0;
+	int res;
+
+	buf_puts(&sql, "SELECT id, detected_at, severity, summary, root_cause,"
+		       " CASE WHEN json_valid(recommendations) THEN (SELECT"
+		       " coalesce(group_concat(value, char(10)), '') FROM "
+		       "json_each(recommendations)) ELSE ''"
+		       " END FROM causal_chains");
+	reader_where_time(r, "detected_at", 0, &sql);
+	buf_printf(&sql, " ORDER BY detected_at DESC, id DESC LIMIT %u", NODEDB_CHAINS_MAX);
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		struct incident_row row = {0};
+
+		if (!reader_text(stmt, 0, row.id, sizeof(row.id)) ||
+			sql_column_type(stmt, 1) != SQL_INT ||
+			!reader_text(stmt, 2, row.severity, sizeof(row.severity)) ||
+			!reader_text(stmt, 3, row.summary, sizeof(row.summary)) ||
+			!reader_text(stmt, 4, row.root_cause, sizeof(row.root_cause)) ||
+			!reader_text(stmt, 5, row.fixes, sizeof(row.fixes))) {
+			c->skipped_rows++;
+			continue;
+		}
+		row.detected_ns = sql_column_int(stmt, 1);
+		res = reader_room(
+			(void **)&c->chains, c->chain_count, &capacity, sizeof(*c->chains));
+		if (res < 0)
+			return res;
+		c->chains[c->chain_count++] = row;
+	}
+	reader_reverse(c->chains, c->chain_count, sizeof(*c->chains));
+	return res;
+}
+
+static int add_losses(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep)
+	sql_stmt *stmt = NULL;
+	int res = sql_prepare(r->sql, "SELECT source, count, reason FROM losses", &stmt, reterr);
+
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		uint64_t source, count;
+		char reason[64];
+		int i = LOSS_COUNT;
+
+		if (count_at(stmt, 0, &source) && source < WIRE_SOURCE_MAX &&
+			count_at(stmt, 1, &count) && reader_text(stmt, 2, reason, sizeof(reason)))
+			for (i = 0; i < LOSS_COUNT && strcmp(wire_losses[i].name, reason) != 0;)
+				i++;
+		if (i < LOSS_COUNT)
+			r->content->books.source[source].lost[i] += count;
+		else
+			r->content->skipped_rows++;
+	}
+	return res;
+}
+
+int reader_load_books(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep)
+	sql_stmt *stmt = NULL;
+	int64_t sessions, without;
+	int res;
+
+	if (r->kind != SCHEMA_OURS)
+		return 0;
+	res = sql_prepare(
+		r->sql, "SELECT source, hits, stored, aggregated FROM accounting", &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		uint64_t source, hits, stored, aggregated;
+		struct account *a;
+
+		if (!count_at(stmt, 0, &source) || source >= WIRE_SOURCE_MAX ||
+			!count_at(stmt, 1, &hits) || !count_at(stmt, 2, &stored) ||
+			!count_at(stmt, 3, &aggregated)) {
+			r->content->skipped_rows++;
+			continue;
+		}
+		a = &r->content->books.source[source];
+		a->hits += hits;
+		a->stored += stored;
+		a->aggregated += aggregated;
+	}
+	if (res < 0)
+		return res;
+	res = add_losses(r, reterr);
+	if (res < 0)
+		return res;
+	/* A session that was killed has events and no books: then the sum proves nothing. */
+	res = sql_get_int(r->sql, "SELECT count(*) FROM sessions", &sessions, reterr);
+	if (res < 0)
+		return res;
+	res = sql_get_int(r->sql,
+		"SELECT count(*) FROM sessions WHERE id NOT IN (SELECT session_id FROM accounting)",
+		&without, reterr);
+	if (res < 0)
+		return res;
+	r->content->has_books = sessions > 0 && without == 0;
+	return 0;
+}
+
+int reader_load_node(struct reader *r, struct errinfo *reterr)
+{
+	static const struct reader_column columns[] = {{"node", "''"}};
+	_cleanup_(sql_finalizep)
+	sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	char *out = r->content->node;
+	size_t room = sizeof(r->content->node), len = 0;
+	int res = reader_select(r, "sessions", columns, 1, &sql, reterr);
+
+	if (res < 0)
+		return res;
+	buf_puts(&sql, " GROUP BY 1 ORDER BY min(rowid)");
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		char node[256];
+
+		if (!reader_text(stmt, 0, node, sizeof(node))) {
+			r->content->skipped_rows++;
+			continue;
+		}
+		if (node[0] && len + strlen(node) + 2 < room)
+			len += (size_t)snprintf(
+				out + len, room - len, "%s%s", len ? "," : "", node);
+	}
+	return res;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_event.c - rows of `events`, of any schema, as struct event.
+ *
+ * Published files (0.8 to 0.10) stamp block I/O, socket and sched_switch rows with their END; here
+ * their start is timestamp - duration, as for every other row. They have no comm before 0.10: the
+ * name is then the pid's last one in process_names. Rows are taken newest first, by the index on
+ * timestamp, so that a limit keeps the newest. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/store/nodedb_reader.h"
+
+#define SQL_TEXT_MAX (64 << 10)
+#define NAMES_MAX    65536
+#define DURATION_MAX (366LL * 24 * 3600 * (int64_t)NS_PER_S) /* a year: longer is nonsense */
+#define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S)      /* the year 2200 */
+/* Rows that published files stamp with their end: io, net, sched_switch. */
+#define STAMPED_AT_END "(source IN (5, 7) OR (source = 3 AND op = 1))"
+
+enum column {
+	COL_TIMESTAMP,
+	COL_DURATION,
+	COL_PID,
+	COL_TID,
+	COL_SOURCE,
+	COL_OP,
+	COL_ID,
+	COL_GPU,
+	COL_ARG0,
+	COL_ARG1,
+	COL_RET,
+	COL_STACK,
+	COL_CGROUP,
+	COL_COMM,
+	COL_FLAGS,
+	COL_WEIGHT,
+	COL_STREAM,
+	COL_WAIT,
+	COL_PEER_PID,
+	COL_PEER_COMM,
+	COL_DEV,
+	COL_CPU,
+	COL_COUNT
+};
+
+static const struct reader_column columns[COL_COUNT] = {
+	[COL_TIMESTAMP] = {"timestamp", NULL},
+	[COL_DURATION] = {"duration", NULL},
+	[COL_PID] = {"pid", NULL},
+	[COL_TID] = {"tid", NULL},
+	[COL_SOURCE] = {"source", NULL},
+	[COL_OP] = {"op", NULL},
+	[COL_ID] = {"seq", "id"},
+	[COL_GPU] = {"gpu_id", "0"},
+	[COL_ARG0] = {"arg0", "0"},
+	[COL_ARG1] = {"arg1", "0"},
+	[COL_RET] = {"ret_code", "0"},
+	[COL_STACK] = {"stack_hash", "0"},
+	[COL_CGROUP] = {"cgroup_id", "0"},
+	[COL_COMM] = {"comm", "''"},
+	[COL_FLAGS] = {"flags", "0"},
+	[COL_WEIGHT] = {"weight", "1"},
+	[COL_STREAM] = {"stream", "0"},
+	[COL_WAIT] = {"wait_ns", "0"},
+	[COL_PEER_PID] = {"peer_pid", "0"},
+	[COL_PEER_COMM] = {"peer_comm", "''"},
+	[COL_DEV] = {"dev", "0"},
+	[COL_CPU] = {"cpu", "0"},
+};
+
+struct pid_name {
+	int64_t pid;
+	char name[COMM_LEN];
+};
+
+struct names {
+	struct pid_name *rows; /* by pid */
+	size_t count;
+};
+
+static void names_done(struct names *n)
+{
+	free(n->rows);
+}
+
+static int load_names(struct reader *r, struct names *ret, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep)
+	sql_stmt *stmt = NULL;
+	size_t capacity = 0;
+	int res = schema_has_table(r->sql, "process_names", reterr);
+
+	if (res <= 0)
+		return res;
+	res = sql_prepare(
+		r->sql, "SELECT pid, name FROM process_names ORDER BY pid", &stmt, reterr);
+	if (res < 0)
+		return res;
+	while (ret->count < NAMES_MAX && (res = sql_step(stmt, reterr)) > 0) {
+		struct pid_name row = {0};
+
+		if (sql_column_type(stmt, 0) != SQL_INT ||
+			!reader_text(stmt, 1, row.name, sizeof(row.name))) {
+			r->content->skipped_rows++;
+			continue;
+		}
+		row.pid = sql_column_int(stmt, 0);
+		res = reader_room((void **)&ret->rows, ret->count, &capacity, sizeof(*ret->rows));
+		if (res < 0)
+			return res;
+		ret->rows[ret->count++] = row;
+	}
+	return MIN(res, 0);
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct pid_name *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* "node:seq" of 0.9 and later, or the integer of 0.8; 0 if neither. */
+static uint64_t seq_of(sql_stmt *stmt)
+{
+	const char *text, *colon;
+
+	if (sql_column_type(stmt, COL_ID) == SQL_INT)
+		return (uint64_t)sql_column_int(stmt, COL_ID);
+	text = sql_column_text(stmt, COL_ID, NULL);
+	colon = strrchr(text, ':');
+	return colon ? strtoull(colon + 1, NULL, 10) : 0;
+}
+
+static bool in_range(int64_t v, int64_t low, int64_t high)
+{
+	return v >= low && v <= high;
+}
+
+static bool stamped_at_end(const struct event *e)
+{
+	return e->source == SOURCE_IO || e->source == SOURCE_NET ||
+	       (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH);
+}
+
+/* The row as an event; false if it makes no sense. */
+static bool read_row(const struct reader *r, sql_stmt *stmt, struct event *e)
+{
+	int64_t v[COL_COUNT];
+
+	for (int i = 0; i < COL_COUNT; i++) {
+		if (i == COL_COMM || i == COL_PEER_COMM || i == COL_ID)
+			continue;
+		if (sql_column_type(stmt, i) != SQL_INT)
+			return false;
+		v[i] = sql_column_int(stmt, i);
+	}
+	if (!in_range(v[COL_TIMESTAMP], 1, TIME_MAX) ||
+		!in_range(v[COL_DURATION], 0, DURATION_MAX) ||
+		!in_range(v[COL_PID], 0, UINT32_MAX) || !in_range(v[COL_TID], 0, UINT32_MAX) ||
+		!in_range(v[COL_SOURCE], 1, WIRE_SOURCE_MAX - 1) ||
+		!in_range(v[COL_OP], 0, WIRE_OP_MAX - 1) ||
+		!in_range(v[COL_FLAGS], 0, UINT16_MAX) || !in_range(v[COL_WEIGHT], 0, UINT32_MAX) ||
+		!in_range(v[COL_PEER_PID], 0, UINT32_MAX) || !in_range(v[COL_DEV], 0, UINT32_MAX) ||
+		!in_range(v[COL_CPU], 0, UINT32_MAX) ||
+		!in_range(v[COL_RET], INT32_MIN, INT32_MAX) ||
+		!in_range(v[COL_GPU], INT32_MIN, INT32_MAX))
+		return false;
+	*e = (struct event){
+		.start.ns = v[COL_TIMESTAMP],
+		.dur_ns = (uint64_t)v[COL_DURATION],
+		.seq = seq_of(stmt),
+		.pid = (uint32_t)v[COL_PID],
+		.tid = (uint32_t)v[COL_TID],
+		.source = (uint8_t)v[COL_SOURCE],
+		.op = (uint16_t)v[COL_OP],
+		.flags = (uint16_t)v[COL_FLAGS],
+		.cpu = (uint32_t)v[COL_CPU],
+		.weight = (uint32_t)v[COL_WEIGHT],
+		.ret = (int32_t)v[COL_RET],
+		.device = (int32_t)v[COL_GPU],
+		.arg0 = (uint64_t)v[COL_ARG0],
+		.arg1 = (uint64_t)v[COL_ARG1],
+		.stream = (uint64_t)v[COL_STREAM],
+		.cgroup_id = (uint64_t)v[COL_CGROUP],
+		.stack_hash = (uint64_t)v[COL_STACK],
+		.wait_ns = (uint64_t)v[COL_WAIT],
+		.peer_pid = (uint32_t)v[COL_PEER_PID],
+		.dev = (uint32_t)v[COL_DEV],
+	};
+	if (!reader_text(stmt, COL_COMM, e->comm, sizeof(e->comm)) ||
+		!reader_text(stmt, COL_PEER_COMM, e->peer_comm, sizeof(e->peer_comm)))
+		return false;
+	if (r->kind == SCHEMA_PUBLISHED) {
+		if (stamped_at_end(e))
+			e->start.ns -= v[COL_DURATION];
+		if (e->source == SOURCE_HOST && e->op == HOST_PROCESS_FORK &&
+			in_range(v[COL_ARG1], 0, UINT32_MAX))
+			e->peer_pid = (uint32_t)v[COL_ARG1];
+	}
+	return e->start.ns > 0;
+}
+
+static void fill_comm(const struct names *names, struct event *e)
+{
+	struct pid_name key = {.pid = e->pid}, *found = NULL;
+
+	if (!e->comm[0] && names->count)
+		found = bsearch(&key, names->rows, names->count, sizeof(key), by_pid);
+	if (found)
+		memcpy(e->comm, found->name, sizeof(e->comm));
+}
+
+/* WHERE … for events. Of a published file a row stamped at its end may start before `to` and be
+ * stamped after it: read_row() and accept() decide by the start. */
+static void add_where(const struct reader *r, struct buf *sql)
+{
+	struct nodedb_filter f = *r->filter;
+	struct reader wide = *r;
+
+	wide.filter = &f;
+	if (r->kind == SCHEMA_PUBLISHED)
+		f.to_ns = 0;
+	reader_where_time(&wide, "timestamp", 0, sql);
+	if (r->kind == SCHEMA_PUBLISHED && r->filter->to_ns)
+		buf_printf(sql,
+			" AND (timestamp <= %lld OR (" STAMPED_AT_END
+			" AND timestamp - duration <= %lld))",
+			(long long)r->filter->to_ns, (long long)r->filter->to_ns);
+	reader_where_pids(r, sql);
+}
+
+static bool accept(const struct nodedb_filter *f, const struct event *e)
+{
+	return (!f->from_ns || e->start.ns >= f->from_ns) && (!f->to_ns || e->start.ns <= f->to_ns);
+}
+
+static int count_older(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int64_t total = 0;
+	int res;
+
+	buf_puts(&sql, "SELECT count(*) FROM events");
+	add_where(r, &sql);
+	res = sql_get_int(r->sql, buf_str(&sql), &total, reterr);
+	if (res >= 0)
+		r->content->older_events = (uint64_t)total - NODEDB_EVENTS_MAX;
+	return res;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct event *x = a, *y = b;
+
+	if (x->start.ns != y->start.ns)
+		return x->start.ns < y->start.ns ? -1 : 1;
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+static void put_in_order(struct nodedb_content *c)
+{
+	bool ordered = true;
+
+	reader_reverse(c->events, c->event_count, sizeof(*c->events));
+	for (size_t i = 1; ordered && i < c->event_count; i++)
+		ordered = by_start(&c->events[i - 1], &c->events[i]) <= 0;
+	if (!ordered)
+		qsort(c->events, c->event_count, sizeof(*c->events), by_start);
+	if (c->event_count)
+		c->first_ns = c->events[0].start.ns;
+	for (size_t i = 0; i < c->event_count; i++)
+		c->last_ns = MAX(c->last_ns, event_end_ns(&c->events[i]));
+}
+
+static int read_rows(struct reader *r, sql_stmt *stmt, size_t limit, const struct names *names,
+	bool *ret_more, struct errinfo *reterr)
+{
+	struct nodedb_content *c = r->content;
+	size_t capacity = 0, rows = 0;
+	int res;
+
+	*ret_more = false;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		struct event e;
+
+		if (rows++ == limit) {
+			*ret_more = true;
+			sql_reset(stmt);
+			return 0;
+		}
+		if (!read_row(r, stmt, &e)) {
+			c->skipped_rows++;
+			continue;
+		}
+		if (!accept(r->filter, &e))
+			continue;
+		fill_comm(names, &e);
+		res = reader_room(
+			(void **)&c->events, c->event_count, &capacity, sizeof(*c->events));
+		if (res < 0)
+			return errinfo_set(reterr, res,
+				"not enough memory for the events of %s: select fewer with --last "
+				"or a time range",
+				r->path);
+		c->events[c->event_count++] = e;
+	}
+	return res;
+}
+
+int reader_load_events(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep)
+	sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	_cleanup_(names_done)
+	struct names names = {0};
+	size_t limit = r->filter->last ? MIN(r->filter->last, (size_t)NODEDB_EVENTS_MAX)
+				       : (size_t)NODEDB_EVENTS_MAX;
+	bool more;
+	int res = load_names(r, &names, reterr);
+
+	if (res < 0)
+		return res;
+	res = reader_select(r, "events", columns, COL_COUNT, &sql, reterr);
+	if (res < 0)
+		return res;
+	add_where(r, &sql);
+	buf_printf(&sql, " ORDER BY timestamp DESC, rowid DESC LIMIT %zu", limit + 1);
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	res = read_rows(r, stmt, limit, &names, &more, reterr);
+	if (res < 0)
+		return res;
+	if (more && (!r->filter->last || r->filter->last > limit)) {
+		res = count_older(r, reterr);
+		if (res < 0)
+			return res;
+	}
+	put_in_order(r->content);
+	return 0;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_put.c - writing everything that is not an event: aggregates, host samples, processes, the
+ * books, incidents. Same thread as nodedb.c.
+ *
+ * Invariant: whatever takes several statements is one transaction, the caller's batch if it has
+ * one. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "agent/store/incident_json.h"
+#include "agent/store/nodedb_private.h"
+#include "base/buf.h"
+#include "wire/names.h"
+
+#define CMDLINE_MAX     4096
+#define JSON_MAX        (64 << 10)
+#define COUNT_COLUMN(v) SQL_I(MIN((uint64_t)(v), (uint64_t)INT64_MAX))
+
+/* One transaction around @write unless the caller has one. */
+static int atomically(struct nodedb *db, int (*write)(struct nodedb *, void *, struct errinfo *),
+	void *arg, struct errinfo *reterr)
+{
+	int r;
+
+	if (sql_in_batch(db->sql))
+		return write(db, arg, reterr);
+	r = nodedb_batch_begin(db, reterr);
+	if (r < 0)
+		return r;
+	r = write(db, arg, reterr);
+	if (r < 0) {
+		nodedb_batch_rollback(db);
+		return r;
+	}
+	return nodedb_batch_commit(db, reterr);
+}
+
+struct aggregate_args {
+	bool coarse;
+	const struct aggregate *aggregate;
+};
+
+/* The histogram the bucket's row holds already, added to @s. A damaged one is left out: the counts
+ * are columns of their own and stay exact. */
+static int add_stored_sketch(struct nodedb *db, const struct aggregate_args *args,
+	const struct sql_value key[5], struct sketch *s, struct errinfo *reterr)
+{
+	const void *blob;
+	sql_stmt *get;
+	size_t len;
+	int r;
+
+	r = nodedb_statement(
+		db, args->coarse ? STATEMENT_COARSE_GET : STATEMENT_FINE_GET, &get, reterr);
+	if (r < 0)
+		return r;
+	r = sql_bind(get, key, 5, reterr);
+	if (r < 0)
+		return r;
+	r = sql_step(get, reterr);
+	if (r <= 0)
+		return r;
+	blob = sql_column_blob(get, 0, &len);
+	if (blob)
+		(void)sketch_decode(s, blob, len);
+	sql_reset(get);
+	return 0;
+}
+
+static int write_aggregate(struct nodedb *db, void *arg, struct errinfo *reterr)
+{
+	const struct aggregate_args *args = arg;
+	const struct aggregate *a = args->aggregate;
+	_cleanup_free_ struct sketch *merged = malloc(sizeof(*merged));
+	_cleanup_free_ uint8_t *blob = malloc(SKETCH_BLOB_MAX);
+	struct sql_value values[12] = {SQL_I(a->bucket.ns), SQL_I(a->source), SQL_I(a->op),
+		SQL_I(a->pid), SQL_I(a->flags & WIRE_NESTED ? 1 : 0), COUNT_COLUMN(a->sketch.count),
+		COUNT_COLUMN(a->stored), COUNT_COLUMN(a->sketch.sum), COUNT_COLUMN(a->sketch.min),
+		COUNT_COLUMN(a->sketch.max), COUNT_COLUMN(a->sum_arg0)};
+	sql_stmt *put;
+	int r;
+
+	if (!merged || !blob)
+		return -ENOMEM;
+	*merged = a->sketch;
+	r = add_stored_sketch(db, args, values, merged, reterr);
+	if (r < 0)
+		return r;
+	values[11] = SQL_B(blob, sketch_encode(merged, blob));
+	r = nodedb_statement(
+		db, args->coarse ? STATEMENT_COARSE_PUT : STATEMENT_FINE_PUT, &put, reterr);
+	if (r < 0)
+		return r;
+	return sql_put(put, values, ARRAY_SIZE(values), reterr);
+}
+
+int nodedb_add_aggregate(
+	struct nodedb *db, bool coarse, const struct aggregate *a, struct errinfo *reterr)
+{
+	struct aggregate_args args = {.coarse = coarse, .aggregate = a};
+
+	return atomically(db, write_aggregate, &args, reterr);
+}
+
+int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr)
+{
+	sql_stmt *stmt;
+	int r = nodedb_statement(db, STATEMENT_SAMPLE, &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	return SQL_PUT(stmt, reterr, SQL_I(s->time.ns), SQL_R(s->cpu_pct), SQL_R(s->mem_pct),
+		SQL_I(s->mem_avail_mb), SQL_I(s->swap_mb), SQL_R(s->load1), SQL_S(db->node),
+		SQL_I(s->mem_total_mb));
+}
+
+struct process_args {
+	uint32_t pid;
+	uint64_t start_ticks;
+	const char *comm, *cmdline;
+	wall_time seen;
+};
+
+static int write_process(struct nodedb *db, void *arg, struct errinfo *reterr)
+{
+	const struct process_args *p = arg;
+	sql_stmt *process, *name;
+	int r;
+
+	r = nodedb_statement(db, STATEMENT_PROCESS, &process, reterr);
+	if (r < 0)
+		return r;
+	r = nodedb_statement(db, STATEMENT_PROCESS_NAME, &name, reterr);
+	if (r < 0)
+		return r;
+	r = SQL_PUT(process, reterr, SQL_S(db->node), SQL_I(p->pid), SQL_I(p->start_ticks),
+		SQL_S(p->comm), SQL_SN(p->cmdline, CMDLINE_MAX), SQL_I(p->seen.ns));
+	if (r < 0)
+		return r;
+	return SQL_PUT(name, reterr, SQL_I(p->pid), SQL_S(p->comm), SQL_I(p->seen.ns));
+}
+
+int nodedb_put_process(struct nodedb *db, uint32_t pid, uint64_t start_ticks, const char *comm,
+	const char *cmdline, wall_time seen, struct errinfo *reterr)
+{
+	struct process_args args = {pid, start_ticks, comm, cmdline ? cmdline : "", seen};
+
+	return atomically(db, write_process, &args, reterr);
+}
+
+struct accounting_args {
+	int64_t session;
+	const struct accounting *books;
+};
+
+static bool is_known_source(unsigned source)
+{
+	for (const struct wire_source_row *s = wire_sources; s->json; s++)
+		if (s->id == source)
+			return true;
+	return false;
+}
+
+static int write_account(struct nodedb *db, int64_t session, unsigned source,
+	const struct account *a, struct errinfo *reterr)
+{
+	uint64_t lost = account_lost(a);
+	sql_stmt *row, *loss;
+	int r;
+
+	/* Known sources have a row even if nothing happened: its absence means a killed session. */
+	if (!a->hits && !a->stored && !a->aggregated && !lost && !is_known_source(source))
+		return 0;
+	r = nodedb_statement(db, STATEMENT_ACCOUNTING, &row, reterr);
+	if (r < 0)
+		return r;
+	r = nodedb_statement(db, STATEMENT_LOSS, &loss, reterr);
+	if (r < 0)
+		return r;
+	r = SQL_PUT(row, reterr, SQL_I(session), SQL_S(db->node), SQL_I(source), SQL_I(a->hits),
+		SQL_I(a->stored), SQL_I(a->aggregated), SQL_I(lost));
+	for (int i = 0; r >= 0 && i < LOSS_COUNT; i++)
+		if (a->lost[i])
+			r = SQL_PUT(loss, reterr, SQL_I(session), SQL_S(db->node), SQL_I(source),
+				SQL_S(wire_losses[i].name), SQL_I(a->lost[i]));
+	return r;
+}
+
+static int write_accounting(struct nodedb *db, void *arg, struct errinfo *reterr)
+{
+	const struct accounting_args *args = arg;
+	char sql[128];
+	int r = 0;
+
+	snprintf(sql, sizeof(sql),
+		"DELETE FROM accounting WHERE session_id = %lld; "
+		"DELETE FROM losses WHERE session_id = %lld",
+		(long long)args->session, (long long)args->session);
+	r = sql_exec(db->sql, sql, reterr);
+	for (unsigned s = 0; r >= 0 && s < WIRE_SOURCE_MAX; s++)
+		r = write_account(db, args->session, s, &args->books->source[s], reterr);
+	return r;
+}
+
+int nodedb_put_accounting(
+	struct nodedb *db, int64_t session, const struct accounting *a, struct errinfo *reterr)
+{
+	struct accounting_args args = {session, a};
+
+	return atomically(db, write_accounting, &args, reterr);
+}
+
+struct incident_args {
+	const struct incident *incident;
+	wall_time detected;
+};
+
+/* Shares and ratios as finite numbers: SQLite stores NaN as NULL, which the columns refuse. */
+static struct sql_value real(double v)
+{
+	return SQL_R(isfinite(v) ? v : 0.0);
+}
+
+static int write_incident_row(struct nodedb *db, const struct incident *i, const char *id,
+	wall_time detected, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf causes = BUF_INIT(JSON_MAX);
+	_cleanup_buf_ struct buf evidence = BUF_INIT(JSON_MAX);
+	sql_stmt *stmt;
+	int r;
+
+	incident_json_causes(i, &causes);
+	incident_json_evidence(i, db->node, &evidence);
+	if (causes.err || evidence.err)
+		return causes.err ? causes.err : evidence.err;
+	r = nodedb_statement(db, STATEMENT_INCIDENT, &stmt, reterr);
+	if (r < 0)
+		return r;
+	return SQL_PUT(stmt, reterr, SQL_S(id), SQL_S(db->node), SQL_I(i->first.ns),
+		SQL_I(i->last.ns), SQL_I(detected.ns), SQL_I(i->slow_calls), SQL_I(i->calls),
+		SQL_S(severity_name(i->severity)), SQL_I(i->pid), SQL_SN(i->comm, COMM_LEN),
+		SQL_I(i->source), SQL_I(i->op), SQL_I(i->baseline_ns), SQL_I(i->p50_ns),
+		SQL_I(i->p99_ns), SQL_I(i->slow_p50_ns), real(i->tail_ratio), SQL_I(i->excess_ns),
+		real(i->explained), real(i->confidence), real(i->completeness), SQL_S(i->summary),
+		SQL_S(i->root_cause), SQL_S(buf_str(&causes)), SQL_S(buf_str(&evidence)),
+		SQL_S(i->evidence_sql));
+}
+
+static int write_chain_row(struct nodedb *db, const struct incident *i, const char *id,
+	wall_time detected, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf fixes = BUF_INIT(JSON_MAX);
+	_cleanup_buf_ struct buf timeline = BUF_INIT(JSON_MAX);
+	char scratch[32];
+	sql_stmt *stmt;
+	int r;
+
+	incident_json_fixes(i, &fixes);
+	incident_json_timeline(i, &timeline);
+	if (fixes.err || timeline.err)
+		return fixes.err ? fixes.err : timeline.err;
+	r = nodedb_statement(db, STATEMENT_CHAIN, &stmt, reterr);
+	if (r < 0)
+		return r;
+	return SQL_PUT(stmt, reterr, SQL_S(id), SQL_I(detected.ns),
+		SQL_S(severity_name(i->severity)), SQL_S(i->summary), SQL_S(i->root_cause),
+		SQL_S(i->explanation), SQL_S(buf_str(&fixes)),
+		SQL_S(wire_op_name(i->source, i->op, scratch)), SQL_I(i->p99_ns / NS_PER_US),
+		SQL_I(i->p50_ns / NS_PER_US), real(i->tail_ratio), SQL_S(buf_str(&timeline)),
+		SQL_S(db->node));
+}
+
+static int write_incident(struct nodedb *db, void *arg, struct errinfo *reterr)
+{
+	const struct incident_args *args = arg;
+	const struct incident *i = args->incident;
+	bool has_node = !db->node_len ||
+			(!strncmp(i->id, db->node, db->node_len) && i->id[db->node_len] == ':');
+	char id[512];
+	int r;
+
+	snprintf(id, sizeof(id), "%s%s%s", has_node ? "" : db->node, has_node ? "" : ":", i->id);
+	r = write_incident_row(db, i, id, args->detected, reterr);
+	if (r < 0)
+		return r;
+	return write_chain_row(db, i, id, args->detected, reterr);
+}
+
+int nodedb_put_incident(
+	struct nodedb *db, const struct incident *i, wall_time detected, struct errinfo *reterr)
+{
+	struct incident_args args = {i, detected};
+
+	return atomically(db, write_incident, &args, reterr);
+}

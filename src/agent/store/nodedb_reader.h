@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_reader.h - an open store being loaded; private to the files that read it. */
+#pragma once
+
+#include "agent/store/nodedb.h"
+#include "agent/store/schema.h"
+#include "base/buf.h"
+#include "sql/sql.h"
+
+struct reader {
+	sql_db *sql;
+	const char *path;
+	enum schema_kind kind;
+	const struct nodedb_filter *filter;
+	struct nodedb_content *content;
+};
+
+struct reader_column {
+	const char *name;
+	const char *otherwise; /* what to select if the table lacks it; NULL: it must be there */
+};
+
+/* reader_select - appends "SELECT <columns> FROM <table>" to @sql. */
+int reader_select(struct reader *r, const char *table, const struct reader_column *columns,
+	size_t count, struct buf *sql, struct errinfo *reterr);
+
+/* reader_where_time - appends a WHERE on @column by the filter's range, @before_ns earlier too;
+ * always ends in a complete condition to which " AND …" may be added. */
+void reader_where_time(
+	const struct reader *r, const char *column, int64_t before_ns, struct buf *sql);
+void reader_where_pids(const struct reader *r, struct buf *sql);
+
+/* reader_prepare - compiles @sql; a text over its ceiling (too many pids) is -E2BIG. */
+int reader_prepare(
+	struct reader *r, const struct buf *sql, sql_stmt **ret_stmt, struct errinfo *reterr);
+
+/* reader_room - makes room for one more element in *array. -ENOMEM. */
+int reader_room(void **array, size_t count, size_t *capacity, size_t element_bytes);
+
+/* reader_reverse - newest first becomes oldest first. */
+void reader_reverse(void *array, size_t count, size_t element_bytes);
+
+/* reader_text - copies text to @out, cut at a character's border. False if it is no text, or so
+ * long (1 MiB) that the row cannot be meant. */
+bool reader_text(sql_stmt *stmt, int column, char *out, size_t size);
+
+/* Each loads one kind of thing into r->content. */
+int reader_load_events(struct reader *r, struct errinfo *reterr);
+int reader_load_aggregates(struct reader *r, struct errinfo *reterr);
+int reader_load_samples(struct reader *r, struct errinfo *reterr);
+int reader_load_chains(struct reader *r, struct errinfo *reterr);
+int reader_load_books(struct reader *r, struct errinfo *reterr);
+int reader_load_node(struct reader *r, struct errinfo *reterr);

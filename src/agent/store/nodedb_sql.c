@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_sql.c - the statements that write the store, compiled at first use.
+ *
+ * Aggregates are added to, never replaced: a late call of a bucket already written must not erase
+ * what the bucket holds. Sums stop at the largest integer instead of turning into floating point.
+ */
+#include "agent/store/nodedb_private.h"
+
+#define ADD(column)                                                                                \
+	column " = CASE WHEN " column " > 9223372036854775807 - excluded." column                  \
+	       " THEN 9223372036854775807 ELSE " column " + excluded." column " END"
+
+#define AGGREGATE_GET(table)                                                                       \
+	"SELECT sketch FROM " table " WHERE bucket = ?1 AND source = ?2 AND op = ?3 AND pid = ?4"  \
+	" AND nested = ?5"
+
+#define AGGREGATE_PUT(table)                                                                       \
+	"INSERT INTO " table " AS old (bucket, source, op, pid, nested, count, stored, sum_dur,"   \
+	" min_dur, max_dur, sum_arg0, sketch) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)"     \
+	" ON CONFLICT (bucket, source, op, pid, nested) DO UPDATE SET"                             \
+	" min_dur = CASE WHEN old.count = 0 THEN excluded.min_dur"                                 \
+	" WHEN excluded.count = 0 THEN min_dur ELSE min(min_dur, excluded.min_dur) END,"           \
+	" max_dur = max(max_dur, excluded.max_dur),"                                               \
+	" sketch = excluded.sketch, " ADD("count") ", " ADD("stored") ", " ADD(                    \
+		"sum_dur") ", " ADD("sum_arg0")
+
+static const char *const texts[STATEMENT_COUNT] = {
+	[STATEMENT_EVENT] =
+		"INSERT INTO events (seq, timestamp, pid, tid, source, op, duration, gpu_id, arg0,"
+		" arg1, ret_code, stack_hash, node, cgroup_id, comm, flags, weight, stream, "
+		"wait_ns,"
+		" peer_pid, peer_comm, dev, cpu) VALUES "
+		"(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,"
+		"?14,?15,?16,?17,?18,?19,?20,?21,?22,?23)",
+	[STATEMENT_FINE_GET] = AGGREGATE_GET("event_aggregates_5s"),
+	[STATEMENT_FINE_PUT] = AGGREGATE_PUT("event_aggregates_5s"),
+	[STATEMENT_COARSE_GET] = AGGREGATE_GET("event_aggregates"),
+	[STATEMENT_COARSE_PUT] = AGGREGATE_PUT("event_aggregates"),
+	[STATEMENT_SAMPLE] =
+		"INSERT INTO system_snapshots (timestamp, cpu_pct, mem_pct, mem_avail, swap_mb,"
+		" load_avg, node, mem_total) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)"
+		" ON CONFLICT (timestamp, node) DO UPDATE SET cpu_pct = excluded.cpu_pct,"
+		" mem_pct = excluded.mem_pct, mem_avail = excluded.mem_avail,"
+		" swap_mb = excluded.swap_mb, load_avg = excluded.load_avg,"
+		" mem_total = excluded.mem_total",
+	[STATEMENT_PROCESS] =
+		"INSERT INTO processes (node, pid, start_time, comm, cmdline, first_seen, "
+		"last_seen)"
+		" VALUES (?1,?2,?3,?4,?5,?6,?6) ON CONFLICT (node, pid, start_time) DO UPDATE SET"
+		" comm = excluded.comm,"
+		" cmdline = CASE WHEN excluded.cmdline = '' THEN cmdline ELSE excluded.cmdline END,"
+		" first_seen = min(first_seen, excluded.first_seen),"
+		" last_seen = max(last_seen, excluded.last_seen)",
+	[STATEMENT_PROCESS_NAME] =
+		"INSERT INTO process_names (pid, name, seen_at) VALUES (?1,?2,?3)"
+		" ON CONFLICT (pid) DO UPDATE SET name = excluded.name, seen_at = excluded.seen_at"
+		" WHERE excluded.seen_at >= seen_at",
+	[STATEMENT_ACCOUNTING] =
+		"INSERT INTO accounting (session_id, node, source, hits, stored, aggregated, lost)"
+		" VALUES (?1,?2,?3,?4,?5,?6,?7)",
+	[STATEMENT_LOSS] = "INSERT INTO losses (session_id, node, source, reason, count)"
+			   " VALUES (?1,?2,?3,?4,?5)",
+	[STATEMENT_INCIDENT] =
+		"INSERT INTO incidents (id, node, first_seen, last_seen, detected_at, count, calls,"
+		" severity, pid, comm, source, op, baseline_ns, p50_ns, p99_ns, slow_p50_ns,"
+		" tail_ratio, excess_ns, explained, confidence, completeness, summary, root_cause,"
+		" causes, evidence, evidence_sql) VALUES "
+		"(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,"
+		"?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26)"
+		" ON CONFLICT (id) DO UPDATE SET first_seen = min(first_seen, excluded.first_seen),"
+		" last_seen = max(last_seen, excluded.last_seen), count = max(count, "
+		"excluded.count),"
+		" calls = max(calls, excluded.calls), severity = excluded.severity,"
+		" comm = excluded.comm, baseline_ns = excluded.baseline_ns, p50_ns = "
+		"excluded.p50_ns,"
+		" p99_ns = excluded.p99_ns, slow_p50_ns = excluded.slow_p50_ns,"
+		" tail_ratio = excluded.tail_ratio, excess_ns = max(excess_ns, excluded.excess_ns),"
+		" explained = excluded.explained, confidence = excluded.confidence,"
+		" completeness = excluded.completeness, summary = excluded.summary,"
+		" root_cause = excluded.root_cause, causes = excluded.causes,"
+		" evidence = excluded.evidence, evidence_sql = excluded.evidence_sql,"
+		" resolved_at = 0",
+	[STATEMENT_CHAIN] =
+		"INSERT INTO causal_chains (id, detected_at, severity, summary, root_cause,"
+		" explanation, recommendations, cuda_op, cuda_p99_us, cuda_p50_us, tail_ratio,"
+		" timeline, node) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)"
+		" ON CONFLICT (id) DO UPDATE SET severity = excluded.severity,"
+		" summary = excluded.summary, root_cause = excluded.root_cause,"
+		" explanation = excluded.explanation, recommendations = excluded.recommendations,"
+		" cuda_op = excluded.cuda_op, cuda_p99_us = excluded.cuda_p99_us,"
+		" cuda_p50_us = excluded.cuda_p50_us, tail_ratio = excluded.tail_ratio,"
+		" timeline = excluded.timeline",
+};
+
+int nodedb_statement(
+	struct nodedb *db, enum nodedb_statement which, sql_stmt **ret, struct errinfo *reterr)
+{
+	if (!db->statements[which]) {
+		int r = sql_prepare(db->sql, texts[which], &db->statements[which], reterr);
+
+		if (r < 0)
+			return r;
+	}
+	*ret = db->statements[which];
+	return 0;
+}

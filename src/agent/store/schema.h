@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* schema.h - the tables of the node's store: making them, and telling whose a file is. */
+#pragma once
+
+#include "sql/sql.h"
+
+enum schema_kind {
+	SCHEMA_EMPTY,     /* no tables at all */
+	SCHEMA_OURS,      /* 0.11 */
+	SCHEMA_PUBLISHED, /* 0.8 to 0.10, made by the published agent */
+};
+
+/* schema_create - make all tables and fill those that describe the rest; call inside a batch. */
+int schema_create(sql_db *db, struct errinfo *reterr);
+
+/* schema_identify - whose tables these are; @path is for the sentence. ret_version ("0.11") may be
+ * NULL. Returns 0; -EBADMSG for a newer schema, one before 0.8, or tables that are not ingero's. */
+int schema_identify(sql_db *db, const char *path, enum schema_kind *ret_kind, char ret_version[16],
+	struct errinfo *reterr);
+
+/* schema_has_table - a real table (no view, no virtual table) called @name: 1, 0 or an error. */
+int schema_has_table(sql_db *db, const char *name, struct errinfo *reterr);

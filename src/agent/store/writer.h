@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* writer.h - the thread that owns the store while tracing.
+ *
+ * Others push; nobody waits: a push that finds no room returns false and the caller counts the
+ * loss (LOSS_QUEUE_FULL). Pushing is safe from several threads. What was accepted is stored, or
+ * counted as failed, exactly; the counters below may be read at any time from any thread. */
+#pragma once
+
+#include "agent/store/nodedb.h"
+
+struct store_writer;
+
+struct store_writer_config { /* 0: the default */
+	size_t queue_events; /* default 32768: 6 MB, and 0.1 s at 300,000 events/s */
+	size_t batch_events; /* per transaction; default 5000 */
+	unsigned batch_ms;   /* longest time an event waits for its transaction; default 100 */
+};
+
+/* store_writer_start - takes over @db, whose session @session has begun, and starts the thread.
+ * On failure @db is still the caller's. */
+int store_writer_start(struct nodedb *db, int64_t session, const struct store_writer_config *config,
+	struct store_writer **ret_writer, struct errinfo *reterr);
+
+bool store_writer_push(struct store_writer *w, const struct event *e);
+bool store_writer_push_aggregate(struct store_writer *w, bool coarse, const struct aggregate *a);
+bool store_writer_push_sample(struct store_writer *w, const struct host_sample *s);
+bool store_writer_push_process(struct store_writer *w, uint32_t pid, uint64_t start_ticks,
+	const char *comm, const char *cmdline, wall_time seen);
+bool store_writer_push_incident(
+	struct store_writer *w, const struct incident *i, wall_time detected);
+
+/* The books so far; the final ones are written by store_writer_stop(). */
+bool store_writer_push_accounting(struct store_writer *w, const struct accounting *a);
+
+uint64_t store_writer_stored(const struct store_writer *w, unsigned source); /* committed */
+uint64_t store_writer_failed(const struct store_writer *w, unsigned source); /* LOSS_WRITE_FAILED */
+
+/* store_writer_unaggregated - calls that only an aggregate stood for (5 s buckets, count - stored)
+ * which could not be written: they are no longer `aggregated` but LOSS_WRITE_FAILED too. */
+uint64_t store_writer_unaggregated(const struct store_writer *w, unsigned source);
+
+/* store_writer_error - the sentence of the newest failure. False: none yet. */
+bool store_writer_error(struct store_writer *w, struct errinfo *ret);
+
+uint64_t store_writer_size(const struct store_writer *w); /* bytes on disk, see nodedb_size() */
+
+/* Fills in the final books; called once nothing is under way, so that the counters are final. */
+typedef void store_writer_books(const struct store_writer *w, struct accounting *ret, void *arg);
+
+/* store_writer_stop - writes all that was pushed, then the final books, ends the session,
+ * checkpoints and closes the store. Frees @w in any case. Returns 0, or the first failure of these
+ * last steps (failed events are in the books, not here). */
+int store_writer_stop(struct store_writer *w, store_writer_books *books, void *arg,
+	wall_time stopped, struct errinfo *reterr);

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sql.c - running statements, and the one mapping of SQLite's codes to errno and a sentence.
+ *
+ * Input: statements and values of agent/store. A failed step always resets its statement, so a
+ * cached statement can be used again whatever happened before. */
+#include "sql/sql.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sqlite3.h>
+
+#include "sql/sql_code.h"
+
+static int from_system(int err, const char *path, const char *what, struct errinfo *reterr)
+{
+	switch (err) {
+	case ENOSPC:
+	case EDQUOT:
+	case EFBIG:
+		return errinfo_set(reterr, -ENOSPC,
+			"no space left to write %s: free some, or choose another place with --db",
+			path);
+	case EROFS:
+		return errinfo_set(reterr, -EROFS,
+			"%s is on read-only media: choose another place with --db", path);
+	case EACCES:
+	case EPERM:
+		return errinfo_set(reterr, -EACCES,
+			"no permission for %s or its folder: run as its owner or with sudo", path);
+	case ENOENT: return errinfo_set(reterr, -ENOENT, "%s does not exist: check the path", path);
+	default: return errinfo_set(reterr, -EIO, "%s: %s: check the disk", path, what);
+	}
+}
+
+int sql_code_error(
+	int code, int system_err, const char *path, const char *what, struct errinfo *reterr)
+{
+	switch (code & 0xff) {
+	case SQLITE_OK:
+	case SQLITE_ROW:
+	case SQLITE_DONE: return 0;
+	case SQLITE_NOTADB:
+		return errinfo_set(reterr, -EBADMSG,
+			"%s is not a SQLite database: give an ingero database with --db", path);
+	case SQLITE_CORRUPT:
+		return errinfo_set(reterr, -EBADMSG,
+			"%s is damaged (%s): move it away, or recover it with sqlite3's .recover",
+			path, what);
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return errinfo_set(reterr, -EBUSY,
+			"%s is locked by another program: try again when it is done", path);
+	case SQLITE_FULL: return from_system(ENOSPC, path, what, reterr);
+	case SQLITE_READONLY: return from_system(EROFS, path, what, reterr);
+	case SQLITE_PERM:
+	case SQLITE_AUTH: return from_system(EACCES, path, what, reterr);
+	case SQLITE_CANTOPEN:
+	case SQLITE_IOERR: return from_system(system_err, path, what, reterr);
+	case SQLITE_NOMEM: return errinfo_set(reterr, -ENOMEM, "%s: out of memory", path);
+	case SQLITE_CONSTRAINT: return errinfo_set(reterr, -EEXIST, "%s: %s", path, what);
+	case SQLITE_TOOBIG:
+		return errinfo_set(reterr, -E2BIG, "%s: a value is larger than allowed", path);
+	default: return errinfo_set(reterr, -EINVAL, "%s: %s", path, what);
+	}
+}
+
+static int fail(sql_db *db, int code, struct errinfo *reterr)
+{
+	const char *path = sqlite3_db_filename(db, "main");
+
+	return sql_code_error(code, sqlite3_system_errno(db), path && *path ? path : "the database",
+		sqlite3_errmsg(db), reterr);
+}
+
+int sql_exec(sql_db *db, const char *sql, struct errinfo *reterr)
+{
+	return fail(db, sqlite3_exec(db, sql, NULL, NULL, NULL), reterr);
+}
+
+int sql_prepare(sql_db *db, const char *sql, sql_stmt **ret_stmt, struct errinfo *reterr)
+{
+	sqlite3_stmt *s = NULL;
+	int code = sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &s, NULL);
+
+	if (code != SQLITE_OK)
+		return fail(db, code, reterr);
+	*ret_stmt = s;
+	return 0;
+}
+
+void sql_finalize(sql_stmt *stmt)
+{
+	/* The code repeats the error of the last step, which its caller has seen. */
+	(void)sqlite3_finalize(stmt);
+}
+
+static int bind_one(sql_stmt *stmt, int i, const struct sql_value *v)
+{
+	switch (v->type) {
+	case SQL_INT: return sqlite3_bind_int64(stmt, i, v->i);
+	case SQL_REAL: return sqlite3_bind_double(stmt, i, v->d);
+	case SQL_TEXT:
+		return sqlite3_bind_text64(stmt, i, v->p, v->len, SQLITE_STATIC, SQLITE_UTF8);
+	case SQL_BLOB: return sqlite3_bind_blob64(stmt, i, v->p, v->len, SQLITE_STATIC);
+	case SQL_NULL: break;
+	}
+	return sqlite3_bind_null(stmt, i);
+}
+
+int sql_bind(sql_stmt *stmt, const struct sql_value *values, size_t count, struct errinfo *reterr)
+{
+	for (size_t i = 0; i < count; i++) {
+		int code = bind_one(stmt, (int)i + 1, &values[i]);
+
+		if (code != SQLITE_OK)
+			return fail(sqlite3_db_handle(stmt), code, reterr);
+	}
+	return 0;
+}
+
+int sql_step(sql_stmt *stmt, struct errinfo *reterr)
+{
+	int code = sqlite3_step(stmt), r;
+
+	if (code == SQLITE_ROW)
+		return 1;
+	r = code == SQLITE_DONE ? 0 : fail(sqlite3_db_handle(stmt), code, reterr);
+	sql_reset(stmt);
+	return r;
+}
+
+void sql_reset(sql_stmt *stmt)
+{
+	/* As in sql_finalize(): the code is that of the last step. */
+	(void)sqlite3_reset(stmt);
+}
+
+int sql_put(sql_stmt *stmt, const struct sql_value *values, size_t count, struct errinfo *reterr)
+{
+	int r = sql_bind(stmt, values, count, reterr);
+
+	if (r < 0)
+		return r;
+	r = sql_step(stmt, reterr);
+	if (r > 0)
+		sql_reset(stmt);
+	return MIN(r, 0);
+}
+
+int sql_get_int(sql_db *db, const char *sql, int64_t *ret, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep)
+	sql_stmt *stmt = NULL;
+	int r = sql_prepare(db, sql, &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	r = sql_step(stmt, reterr);
+	if (r < 0)
+		return r;
+	if (r == 0)
+		return errinfo_set(reterr, -ENODATA, "no row for: %.200s", sql);
+	*ret = sqlite3_column_int64(stmt, 0);
+	return 0;
+}
+
+enum sql_type sql_column_type(sql_stmt *stmt, int column)
+{
+	switch (sqlite3_column_type(stmt, column)) {
+	case SQLITE_INTEGER: return SQL_INT;
+	case SQLITE_FLOAT: return SQL_REAL;
+	case SQLITE_TEXT: return SQL_TEXT;
+	case SQLITE_BLOB: return SQL_BLOB;
+	default: return SQL_NULL;
+	}
+}
+
+int64_t sql_column_int(sql_stmt *stmt, int column)
+{
+	return sqlite3_column_int64(stmt, column);
+}
+
+double sql_column_real(sql_stmt *stmt, int column)
+{
+	return sqlite3_column_double(stmt, column);
+}
+
+const char *sql_column_text(sql_stmt *stmt, int column, size_t *ret_len)
+{
+	const char *text = (const char *)sqlite3_column_text(stmt, column);
+
+	if (ret_len)
+		*ret_len = text ? (size_t)sqlite3_column_bytes(stmt, column) : 0;
+	return text ? text : "";
+}
+
+const void *sql_column_blob(sql_stmt *stmt, int column, size_t *ret_len)
+{
+	const void *data = sqlite3_column_blob(stmt, column);
+
+	*ret_len = data ? (size_t)sqlite3_column_bytes(stmt, column) : 0;
+	return data;
+}
+
+int64_t sql_last_id(sql_db *db)
+{
+	return sqlite3_last_insert_rowid(db);
+}
+
+bool sql_in_batch(sql_db *db)
+{
+	return !sqlite3_get_autocommit(db);
+}

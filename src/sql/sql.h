@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sql.h - the border to SQLite: nobody outside this folder includes <sqlite3.h>.
+ *
+ * Every call returns 0 (or a count), else a negative errno with a sentence that names the file and
+ * what to do. Errors by number:
+ *   -EBADMSG not a database or damaged   -EBUSY locked by another program   -ENOSPC disk full
+ *   -EROFS read-only media or file       -EACCES no permission              -ENOENT no such file
+ *   -EIO the disk failed                 -ENOMEM                            -EEXIST a constraint
+ *   -EINVAL the statement is wrong       -E2BIG a value over the limit
+ * A connection belongs to one thread at a time (it is opened without SQLite's own mutexes). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "base/errinfo.h"
+#include "base/macros.h"
+
+typedef struct sqlite3 sql_db;
+typedef struct sqlite3_stmt sql_stmt;
+
+enum sql_type { SQL_NULL, SQL_INT, SQL_REAL, SQL_TEXT, SQL_BLOB };
+
+struct sql_value {
+	enum sql_type type;
+	union {
+		int64_t i;
+		double d;
+		const void *p; /* stays the caller's; must live until the statement has run */
+	};
+	size_t len;
+};
+
+#define SQL_I(v)      ((struct sql_value){.type = SQL_INT, .i = (int64_t)(v)}) /* u64: bit pattern */
+#define SQL_R(v)      ((struct sql_value){.type = SQL_REAL, .d = (v)})
+#define SQL_S(s)      ((struct sql_value){.type = SQL_TEXT, .p = (s), .len = strlen(s)})
+#define SQL_SN(s, n)  ((struct sql_value){.type = SQL_TEXT, .p = (s), .len = strnlen(s, n)})
+#define SQL_B(ptr, n) ((struct sql_value){.type = SQL_BLOB, .p = (ptr), .len = (n)})
+
+/* ---- opening ---- */
+
+/* sql_open_write - open an existing file (possibly empty) for writing: WAL, synchronous=NORMAL,
+ * incremental vacuum for a new file, no triggers, no views, no extensions.
+ * A file that is only readable is refused, not opened read-only. */
+int sql_open_write(const char *path, sql_db **ret_db, struct errinfo *reterr);
+
+struct sql_stamp {   /* how a file looked when it was opened */
+	bool frozen; /* opened without locks, as a file that nobody changes */
+	dev_t dev;
+	ino_t ino;
+	off_t size;
+	int64_t mtime_ns;
+};
+
+/* sql_open_read - open read-only. Foreign content cannot run code: no triggers, views, extensions.
+ * A file with neither a -wal with content nor a -journal is opened as `immutable`: this works on
+ * read-only media and leaves no -shm beside evidence, but takes no lock, so the caller asks
+ * sql_stamp_changed() after reading and, if so, reads again with @live set. */
+int sql_open_read(const char *path, bool live, sql_db **ret_db, struct sql_stamp *ret_stamp,
+	struct errinfo *reterr);
+bool sql_stamp_changed(const char *path, const struct sql_stamp *stamp);
+
+/* sql_open_memory - an empty private database. */
+int sql_open_memory(sql_db **ret_db, struct errinfo *reterr);
+
+/* sql_close - closes; all statements must have been finalized. */
+int sql_close(sql_db *db);
+DEFINE_CLEANUP(sql_db *, sql_close)
+
+/* sql_checkpoint - moves the WAL's content into the file and empties it. Readers that are in the
+ * way are not an error: then some of it stays in the WAL. */
+int sql_checkpoint(sql_db *db, struct errinfo *reterr);
+
+/* ---- running ---- */
+
+int sql_exec(sql_db *db, const char *sql, struct errinfo *reterr); /* statements without results */
+
+/* sql_prepare - compile one statement; freed with sql_finalize(). */
+int sql_prepare(sql_db *db, const char *sql, sql_stmt **ret_stmt, struct errinfo *reterr);
+void sql_finalize(sql_stmt *stmt);
+DEFINE_CLEANUP(sql_stmt *, sql_finalize)
+
+/* sql_bind - binds values[i] to parameter i + 1. */
+int sql_bind(sql_stmt *stmt, const struct sql_value *values, size_t count, struct errinfo *reterr);
+#define SQL_BIND(stmt, reterr, ...)                                                                \
+	sql_bind(stmt, (const struct sql_value[]){__VA_ARGS__},                                    \
+		sizeof((const struct sql_value[]){__VA_ARGS__}) / sizeof(struct sql_value),        \
+		reterr)
+
+/* sql_step - 1: a row is there, 0: done (and reset), negative: failed (and reset). */
+int sql_step(sql_stmt *stmt, struct errinfo *reterr);
+void sql_reset(sql_stmt *stmt);
+
+/* sql_put - bind, run to the end and reset: one row written. */
+int sql_put(sql_stmt *stmt, const struct sql_value *values, size_t count, struct errinfo *reterr);
+#define SQL_PUT(stmt, reterr, ...)                                                                 \
+	sql_put(stmt, (const struct sql_value[]){__VA_ARGS__},                                     \
+		sizeof((const struct sql_value[]){__VA_ARGS__}) / sizeof(struct sql_value),        \
+		reterr)
+
+/* sql_get_int - the first column of the first row; -ENODATA if there is none. */
+int sql_get_int(sql_db *db, const char *sql, int64_t *ret, struct errinfo *reterr);
+
+/* Columns of the current row, from 0. Text and blob are valid until the next step; text ends with
+ * a NUL but may hold others: *ret_len is the truth. NULL reads as 0 or "". */
+enum sql_type sql_column_type(sql_stmt *stmt, int column);
+int64_t sql_column_int(sql_stmt *stmt, int column);
+double sql_column_real(sql_stmt *stmt, int column);
+const char *sql_column_text(sql_stmt *stmt, int column, size_t *ret_len);
+const void *sql_column_blob(sql_stmt *stmt, int column, size_t *ret_len);
+
+int64_t sql_last_id(sql_db *db); /* of the last insert */
+bool sql_in_batch(sql_db *db);   /* a transaction is open */

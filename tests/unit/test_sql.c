@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store_fixture.h"
+
+static void test_values_round_trip(void **state)
+{
+	struct errinfo err = {0};
+	sql_db *db = NULL;
+	sql_stmt *put = NULL, *get = NULL;
+	size_t len;
+
+	assert_int_equal(sql_open_memory(&db, &err), 0);
+	assert_int_equal(sql_exec(db, "CREATE TABLE t(a, b, c, d, e)", &err), 0);
+	assert_int_equal(sql_prepare(db, "INSERT INTO t VALUES (?1,?2,?3,?4,?5)", &put, &err), 0);
+	assert_int_equal(SQL_PUT(put, &err, SQL_I(UINT64_MAX - 1), SQL_R(1.5), SQL_SN("a\0bc", 4),
+				 SQL_B("\0\1\2", 3), ((struct sql_value){.type = SQL_NULL})),
+		0);
+	assert_int_equal(sql_last_id(db), 1);
+	assert_int_equal(sql_prepare(db, "SELECT * FROM t", &get, &err), 0);
+	assert_int_equal(sql_step(get, &err), 1);
+	assert_true((uint64_t)sql_column_int(get, 0) == UINT64_MAX - 1);
+	assert_int_equal(sql_column_type(get, 0), SQL_INT);
+	assert_true(sql_column_real(get, 1) == 1.5);
+	assert_string_equal(sql_column_text(get, 2, &len), "a");
+	assert_int_equal(len, 1);
+	assert_memory_equal(sql_column_blob(get, 3, &len), "\0\1\2", 3);
+	assert_int_equal(len, 3);
+	assert_int_equal(sql_column_type(get, 4), SQL_NULL);
+	assert_string_equal(sql_column_text(get, 4, &len), "");
+	assert_int_equal(sql_step(get, &err), 0);
+	sql_finalize(put);
+	sql_finalize(get);
+	assert_int_equal(sql_close(db), 0);
+}
+
+static void test_errors_are_mapped(void **state)
+{
+	struct errinfo err = {0};
+	sql_db *db = NULL;
+	sql_stmt *put = NULL;
+	int64_t v = 7;
+
+	assert_int_equal(sql_open_memory(&db, &err), 0);
+	assert_int_equal(sql_exec(db, "CREATE TABLE t(a INTEGER PRIMARY KEY)", &err), 0);
+	assert_int_equal(sql_exec(db, "SELEKT 1", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "SELEKT"));
+	assert_int_equal(sql_prepare(db, "INSERT INTO t VALUES (?1)", &put, &err), 0);
+	assert_int_equal(SQL_PUT(put, &err, SQL_I(1)), 0);
+	assert_int_equal(SQL_PUT(put, &err, SQL_I(1)), -EEXIST);
+	assert_int_equal(SQL_PUT(put, &err, SQL_I(2)), 0); /* usable after a failure */
+	assert_int_equal(SQL_PUT(put, &err, SQL_I(3), SQL_I(4)), -EINVAL); /* one too many */
+	assert_int_equal(sql_get_int(db, "SELECT a FROM t WHERE a = 9", &v, &err), -ENODATA);
+	assert_int_equal(v, 7);
+	assert_int_equal(sql_get_int(db, "SELECT count(*) FROM t", &v, &err), 0);
+	assert_int_equal(v, 2);
+	assert_int_equal(sql_close(db), -EBUSY); /* a statement is still there */
+	sql_finalize(put);
+	assert_int_equal(sql_close(db), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values_round_trip),
+		cmocka_unit_test(test_errors_are_mapped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store_fixture.h"
+
+static void test_write_settings(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	sql_db *db = NULL;
+	int64_t v;
+
+	scratch_write(s->path, "", 0);
+	assert_int_equal(sql_open_write(s->path, &db, &err), 0);
+	assert_int_equal(sql_exec(db, "CREATE TABLE t(a)", &err), 0);
+	assert_int_equal(sql_get_int(db, "PRAGMA auto_vacuum", &v, &err), 0);
+	assert_int_equal(v, 2);
+	assert_int_equal(sql_get_int(db, "PRAGMA synchronous", &v, &err), 0);
+	assert_int_equal(v, 1);
+	assert_int_equal(sql_get_int(db, "PRAGMA secure_delete", &v, &err), 0);
+	assert_int_equal(v, 0);
+	assert_int_equal(sql_get_int(db, "PRAGMA trusted_schema", &v, &err), 0);
+	assert_int_equal(v, 0);
+	assert_int_equal(sql_get_int(db, "PRAGMA busy_timeout", &v, &err), 0);
+	assert_int_equal(v, 5000);
+	assert_int_equal(
+		sql_get_int(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", &v, &err),
+		0);
+	assert_int_equal(v, 1);
+	assert_int_equal(sql_close(db), 0);
+	assert_int_equal(scratch_files(s->folder, false), 1); /* no -wal, no -shm left */
+}
+
+static void test_read_is_read_only_and_leaves_nothing(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	struct sql_stamp stamp;
+	size_t before_len, after_len;
+	char *before, *after;
+	sql_db *db = NULL;
+	int64_t v;
+
+	scratch_sql(s->path, "CREATE TABLE t(a); INSERT INTO t VALUES (5)");
+	before = scratch_bytes(s->path, &before_len);
+	assert_int_equal(sql_open_read(s->path, false, &db, &stamp, &err), 0);
+	assert_true(stamp.frozen);
+	assert_int_equal(sql_get_int(db, "SELECT a FROM t", &v, &err), 0);
+	assert_int_equal(v, 5);
+	assert_int_equal(scratch_files(s->folder, false), 1);
+	assert_true(sql_exec(db, "INSERT INTO t VALUES (6)", &err) < 0);
+	assert_true(sql_exec(db, "WITH x AS (SELECT 1) DELETE\tFROM t", &err) < 0);
+	assert_true(sql_exec(db, "ATTACH ':memory:' AS x", &err) < 0);
+	assert_int_equal(sql_close(db), 0);
+	assert_false(sql_stamp_changed(s->path, &stamp));
+	after = scratch_bytes(s->path, &after_len);
+	assert_int_equal(before_len, after_len);
+	assert_memory_equal(before, after, before_len);
+	free(before);
+	free(after);
+	/* the same statements succeed without the guard */
+	scratch_sql(s->path, "INSERT INTO t VALUES (6); WITH x AS (SELECT 1) DELETE\tFROM t");
+	assert_true(sql_stamp_changed(s->path, &stamp));
+}
+
+static void test_live_writer_is_seen(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	struct sql_stamp stamp;
+	sql_db *writer = NULL, *reader = NULL;
+	int64_t v;
+
+	scratch_write(s->path, "", 0);
+	assert_int_equal(sql_open_write(s->path, &writer, &err), 0);
+	assert_int_equal(sql_exec(writer, "CREATE TABLE t(a); INSERT INTO t VALUES (1)", &err), 0);
+	assert_int_equal(sql_open_read(s->path, false, &reader, &stamp, &err), 0);
+	assert_false(stamp.frozen);
+	assert_int_equal(sql_get_int(reader, "SELECT count(*) FROM t", &v, &err), 0);
+	assert_int_equal(v, 1);
+	assert_int_equal(sql_exec(writer, "INSERT INTO t VALUES (2)", &err), 0);
+	assert_int_equal(sql_get_int(reader, "SELECT count(*) FROM t", &v, &err), 0);
+	assert_int_equal(v, 2);
+	assert_int_equal(sql_close(reader), 0);
+	assert_int_equal(sql_close(writer), 0);
+}
+
+static void test_foreign_triggers_and_views_do_not_run(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	sql_db *db = NULL;
+	int64_t v;
+
+	scratch_sql(s->path,
+		"CREATE TABLE t(a); CREATE TABLE hits(a);"
+		"CREATE VIEW v AS SELECT 1 AS a;"
+		"CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO hits VALUES (1); END;");
+	assert_int_equal(sql_open_write(s->path, &db, &err), 0);
+	assert_int_equal(sql_exec(db, "INSERT INTO t VALUES (1)", &err), 0);
+	assert_int_equal(sql_get_int(db, "SELECT count(*) FROM hits", &v, &err), 0);
+	assert_int_equal(v, 0);
+	assert_int_equal(sql_get_int(db, "SELECT count(*) FROM t", &v, &err), 0);
+	assert_int_equal(v, 1);
+	assert_true(sql_get_int(db, "SELECT a FROM v", &v, &err) < 0);
+	assert_int_equal(sql_close(db), 0);
+}
+
+static void test_refusals(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	sql_db *db = NULL;
+	int64_t v;
+
+	assert_int_equal(sql_open_read(s->path, false, &db, NULL, &err), -ENOENT);
+	assert_non_null(strstr(err.text, s->path));
+	assert_int_equal(sql_open_read(s->folder, false, &db, NULL, &err), -EISDIR);
+	assert_int_equal(sql_open_write(s->path, &db, &err), -ENOENT);
+	assert_int_equal(mkfifo(s->path, 0600), 0); /* must not wait for a writer */
+	assert_int_equal(sql_open_read(s->path, false, &db, NULL, &err), -EBADMSG);
+	unlink(s->path);
+	scratch_write(s->path, "this is a text and no database, whatever its name says", 54);
+	assert_null(db);
+	if (sql_open_read(s->path, false, &db, NULL, &err) == 0) {
+		assert_int_equal(
+			sql_get_int(db, "SELECT count(*) FROM sqlite_schema", &v, &err), -EBADMSG);
+		assert_int_equal(sql_close(db), 0);
+	}
+}
+
+static void test_odd_names(void **state)
+{
+	static const char *const names[] = {
+		"a b?mode=memory#x.db", "100%25.db", "file:x.db", ":memory:", "ü\x01.db"};
+	struct scratch *s = *state;
+	char home[512], path[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", s->folder, names[i]);
+		scratch_sql(path, "CREATE TABLE t(a); INSERT INTO t VALUES (3)");
+		assert_int_equal(access(path, F_OK), 0);
+		assert_int_equal(scratch_int(path, "SELECT a FROM t"), 3);
+		assert_int_equal(scratch_files(s->folder, false), (int)i + 1);
+	}
+	/* relative, and a leading double slash */
+	assert_non_null(getcwd(home, sizeof(home)));
+	assert_int_equal(chdir(s->folder), 0);
+	assert_int_equal(scratch_int(":memory:", "SELECT a FROM t"), 3);
+	assert_int_equal(scratch_int("file:x.db", "SELECT a FROM t"), 3);
+	assert_int_equal(chdir(home), 0);
+	snprintf(path, sizeof(path), "/%s/%s", s->folder, names[1]);
+	assert_int_equal(scratch_int(path, "SELECT a FROM t"), 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_write_settings),
+		TEST(test_read_is_read_only_and_leaves_nothing),
+		TEST(test_live_writer_is_seen),
+		TEST(test_foreign_triggers_and_views_do_not_run),
+		TEST(test_refusals),
+		TEST(test_odd_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store_fixture.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "agent/store/writer.h"
+
+struct totals {
+	uint64_t stored[WIRE_SOURCE_MAX], failed[WIRE_SOURCE_MAX], unaggregated[WIRE_SOURCE_MAX];
+	uint64_t pushed[WIRE_SOURCE_MAX], refused[WIRE_SOURCE_MAX];
+	bool called;
+};
+
+/* As the tracer does it: every hit is a push here. */
+static void final_books(const struct store_writer *w, struct accounting *ret, void *arg)
+{
+	struct totals *t = arg;
+
+	t->called = true;
+	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++) {
+		t->stored[s] = store_writer_stored(w, s);
+		t->failed[s] = store_writer_failed(w, s);
+		t->unaggregated[s] = store_writer_unaggregated(w, s);
+		ret->source[s].hits = t->pushed[s];
+		ret->source[s].stored = t->stored[s];
+		ret->source[s].lost[LOSS_WRITE_FAILED] = t->failed[s];
+		ret->source[s].lost[LOSS_QUEUE_FULL] = t->refused[s];
+	}
+}
+
+static struct store_writer *start(
+	const char *path, int64_t *ret_session, const struct store_writer_config *config)
+{
+	struct session session = {.started.ns = 1};
+	struct store_writer *w = NULL;
+	struct errinfo err = {0};
+	struct nodedb *db = NULL;
+
+	if (nodedb_open(path, "n1", &db, &err) < 0 ||
+		nodedb_session_begin(db, &session, &err) < 0 ||
+		store_writer_start(db, session.id, config, &w, &err) < 0)
+		return NULL;
+	*ret_session = session.id;
+	return w;
+}
+
+static void push(struct store_writer *w, struct totals *t, unsigned source, int64_t n)
+{
+	struct event e = {.start.ns = 1000 + n,
+		.pid = 7,
+		.tid = 7,
+		.source = (uint8_t)source,
+		.op = 1,
+		.dur_ns = 5,
+		.weight = 1,
+		.comm = "python3"};
+
+	t->pushed[source]++;
+	if (!store_writer_push(w, &e))
+		t->refused[source]++;
+}
+
+static void test_everything_pushed_is_stored(void **state)
+{
+	struct scratch *s = *state;
+	struct totals t = {0};
+	struct errinfo err = {0};
+	struct nodedb_content c;
+	struct aggregate a = {.bucket.ns = 5000000000, .pid = 7, .source = 1, .op = 3, .stored = 1};
+	struct incident i = {.id = "x", .summary = "slow"};
+	struct accounting early = {.source[1].hits = 5};
+	struct host_sample sample = {.time.ns = 5, .cpu_pct = 1};
+	int64_t session;
+	struct store_writer *w = start(s->path, &session, NULL);
+
+	assert_non_null(w);
+	sketch_add(&a.sketch, 100, 4);
+	for (int n = 0; n < 7919; n++)
+		push(w, &t, 1 + (unsigned)n % 5, n);
+	assert_true(store_writer_push_aggregate(w, false, &a));
+	assert_true(store_writer_push_aggregate(w, false, &a));
+	assert_true(store_writer_push_aggregate(w, true, &a));
+	assert_true(store_writer_push_sample(w, &sample));
+	assert_true(
+		store_writer_push_process(w, 7, 1, "python3", "python3 train.py", (wall_time){9}));
+	assert_true(store_writer_push_incident(w, &i, (wall_time){9}));
+	assert_true(store_writer_push_accounting(w, &early));
+	assert_int_equal(store_writer_stop(w, final_books, &t, (wall_time){777}, &err), 0);
+	assert_true(t.called);
+	for (unsigned k = 1; k <= 5; k++) {
+		assert_int_equal(t.refused[k], 0);
+		assert_int_equal(t.stored[k], t.pushed[k]);
+		assert_int_equal(t.failed[k], 0);
+	}
+	assert_int_equal(nodedb_read(s->path, NULL, &c, &err), 0);
+	assert_int_equal(c.event_count, 7919);
+	assert_int_equal(c.events[0].seq, 1);
+	assert_int_equal(c.events[7918].seq, 7919);
+	assert_int_equal(c.aggregate_count, 1);
+	assert_int_equal(c.aggregates[0].sketch.count, 8);
+	assert_int_equal(c.sample_count, 1);
+	assert_int_equal(c.chain_count, 1);
+	assert_true(c.has_books);
+	for (unsigned k = 1; k <= 5; k++) {
+		assert_int_equal(c.books.source[k].hits, t.pushed[k]);
+		assert_true(account_balances(&c.books.source[k]));
+	}
+	nodedb_content_done(&c);
+	assert_int_equal(scratch_int(s->path, "SELECT stopped_at FROM sessions"), 777);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes"), 1);
+	assert_int_equal(scratch_files(s->folder, false), 1);
+}
+
+static void test_a_full_queue_refuses_and_never_waits(void **state)
+{
+	struct scratch *s = *state;
+	struct totals t = {0};
+	struct errinfo err = {0};
+	int64_t session;
+	struct store_writer *w =
+		start(s->path, &session, &(struct store_writer_config){.queue_events = 16});
+
+	assert_non_null(w);
+	for (int n = 0; n < 100000; n++)
+		push(w, &t, 1, n);
+	assert_int_equal(store_writer_stop(w, final_books, &t, (wall_time){9}, &err), 0);
+	assert_true(t.refused[1] > 0 && t.stored[1] > 0);
+	assert_int_equal(t.stored[1] + t.refused[1], 100000);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM events"), t.stored[1]);
+	assert_int_equal(scratch_int(s->path, "SELECT hits = stored + aggregated + lost FROM"
+					      " accounting WHERE source = 1"),
+		1);
+}
+
+struct pusher {
+	struct store_writer *w;
+	struct totals t;
+	unsigned source;
+};
+
+static void *push_many(void *arg)
+{
+	struct pusher *p = arg;
+
+	for (int n = 0; n < 5000; n++)
+		push(p->w, &p->t, p->source, n);
+	return NULL;
+}
+
+static void test_several_threads_push(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	struct totals t = {0};
+	struct pusher p[3] = {0};
+	pthread_t threads[3];
+	int64_t session;
+	struct store_writer *w = start(s->path, &session, NULL);
+
+	assert_non_null(w);
+	for (unsigned i = 0; i < 3; i++) {
+		p[i].w = w;
+		p[i].source = i + 1;
+		assert_int_equal(pthread_create(&threads[i], NULL, push_many, &p[i]), 0);
+	}
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_int_equal(store_writer_stop(w, final_books, &t, (wall_time){9}, &err), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(t.stored[i + 1] + p[i].t.refused[i + 1], 5000);
+}
+
+/* In a child: no file may grow past @bytes. */
+static bool limit_files(rlim_t bytes)
+{
+	struct rlimit limit = {bytes, RLIM_INFINITY};
+
+	signal(SIGXFSZ, SIG_IGN);
+	return setrlimit(RLIMIT_FSIZE, &limit) == 0;
+}
+
+#define CHECK(x)                                                                                   \
+	do {                                                                                       \
+		if (!(x)) {                                                                        \
+			fprintf(stderr, "line %d: %s\n", __LINE__, #x);                            \
+			return false;                                                              \
+		}                                                                                  \
+	} while (0)
+
+/* The disk fills up for good: what was not stored is counted, to the row. */
+static bool disk_fills(struct scratch *s)
+{
+	struct totals t = {0};
+	struct errinfo err = {0}, last = {0};
+	struct aggregate a = {.bucket.ns = 5000000000, .pid = 7, .source = 2, .op = 3, .stored = 1};
+	int64_t session;
+	struct store_writer *w = start(s->path, &session,
+		&(struct store_writer_config){.queue_events = 1 << 17, .batch_events = 1000});
+
+	CHECK(w && limit_files(2 << 20));
+	for (int n = 0; n < 60000; n++)
+		push(w, &t, 1 + (unsigned)n % 3, n);
+	/* Wait until it has met the limit; the sentence says so. */
+	while (!store_writer_error(w, &last))
+		;
+	CHECK(strstr(last.text, "no space"));
+	sketch_add(&a.sketch, 100, 5);
+	CHECK(store_writer_push_aggregate(w, false, &a));
+	CHECK(store_writer_stop(w, final_books, &t, (wall_time){9}, &err) <
+		0); /* no room for books */
+	CHECK(strstr(err.text, "no space"));
+	CHECK(t.failed[1] > 0 && t.stored[1] > 0 && t.unaggregated[2] == 4);
+	for (unsigned k = 1; k <= 3; k++) {
+		char sql[80];
+
+		snprintf(sql, sizeof(sql), "SELECT count(*) FROM events WHERE source = %u", k);
+		CHECK(t.refused[k] == 0 && t.stored[k] + t.failed[k] == t.pushed[k]);
+		CHECK(scratch_int(s->path, sql) == (int64_t)t.stored[k]);
+	}
+	/* with room again, the file is as good as any */
+	CHECK(limit_files(RLIM_INFINITY));
+	w = start(s->path, &session, NULL);
+	CHECK(w);
+	t = (struct totals){0};
+	push(w, &t, 1, 1);
+	CHECK(store_writer_stop(w, final_books, &t, (wall_time){9}, &err) == 0);
+	CHECK(t.stored[1] == 1);
+	CHECK(scratch_files(s->folder, false) == 1);
+	return true;
+}
+
+/* The disk is full for a while, and the queue is large enough: nothing is lost. */
+static bool disk_full_passes(struct scratch *s)
+{
+	struct totals t = {0};
+	struct errinfo err = {0};
+	int64_t session;
+	struct store_writer *w = start(s->path, &session,
+		&(struct store_writer_config){
+			.queue_events = 1 << 17, .batch_events = 1000, .batch_ms = 5});
+
+	CHECK(w && limit_files(2 << 20));
+	for (int n = 0; n < 60000; n++)
+		push(w, &t, 1, n);
+	while (!store_writer_error(w, &err))
+		;
+	CHECK(limit_files(RLIM_INFINITY));
+	CHECK(store_writer_stop(w, final_books, &t, (wall_time){9}, &err) == 0);
+	CHECK(t.stored[1] == 60000 && t.failed[1] == 0);
+	CHECK(scratch_int(s->path, "SELECT count(*) = max(seq) AND count(*) = 60000 FROM events") ==
+		1);
+	return true;
+}
+
+static void in_child(struct scratch *s, bool (*body)(struct scratch *))
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(body(s) ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_disk_fills(void **state)
+{
+	in_child(*state, disk_fills);
+}
+
+static void test_disk_full_passes(void **state)
+{
+	in_child(*state, disk_full_passes);
+}
+
+static void test_messages_have_a_ceiling(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	struct incident i = {.id = "x"};
+	int64_t session, refused = 0;
+	struct store_writer *w = start(s->path, &session, NULL);
+
+	assert_non_null(w);
+	for (int n = 0; n < 3000; n++) /* 8 MiB are about 800 of these */
+		refused += !store_writer_push_incident(w, &i, (wall_time){n});
+	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, &err), 0);
+	assert_true(refused > 0);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM incidents"), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_everything_pushed_is_stored),
+		TEST(test_a_full_queue_refuses_and_never_waits),
+		TEST(test_several_threads_push),
+		TEST(test_disk_fills),
+		TEST(test_disk_full_passes),
+		TEST(test_messages_have_a_ceiling),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
