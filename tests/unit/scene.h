@@ -15,8 +15,8 @@
 #include "base/macros.h"
 
 #define SCENE_T0_NS ((int64_t)1774099490 * 1000000000)
-#define VICTIM	    4821U
-#define HOG	    8821U
+#define VICTIM      4821U
+#define HOG         8821U
 
 struct scene {
 	struct event *events;
@@ -54,15 +54,20 @@ static inline struct event *scene_add(struct scene *s, uint8_t source, uint16_t 
 			abort();
 	}
 	e = &s->events[s->event_count++];
-	*e = (struct event){.source = source, .op = op, .pid = pid, .tid = tid, .weight = 1,
-		.start.ns = SCENE_T0_NS + at_us * 1000, .dur_ns = (uint64_t)dur_us * 1000,
+	*e = (struct event){.source = source,
+		.op = op,
+		.pid = pid,
+		.tid = tid,
+		.weight = 1,
+		.start.ns = SCENE_T0_NS + at_us * 1000,
+		.dur_ns = (uint64_t)dur_us * 1000,
 		.seq = s->event_count};
 	snprintf(e->comm, sizeof(e->comm), pid == VICTIM ? "python3" : "other");
 	return e;
 }
 
-static inline _unused_ struct event *scene_call(struct scene *s, uint16_t op, int64_t at_us,
-	int64_t dur_us)
+static inline _unused_ struct event *scene_call(
+	struct scene *s, uint16_t op, int64_t at_us, int64_t dur_us)
 {
 	return scene_add(s, SOURCE_CUDA, op, VICTIM, VICTIM, at_us, dur_us);
 }
@@ -117,13 +122,16 @@ static inline _unused_ void scene_aggregate(struct scene *s)
 				s->aggregates[k].flags == (e->flags & WIRE_NESTED))
 				a = &s->aggregates[k];
 		if (!a) {
-			s->aggregates = realloc(s->aggregates,
-				(s->aggregate_count + 1) * sizeof(*s->aggregates));
+			s->aggregates = realloc(
+				s->aggregates, (s->aggregate_count + 1) * sizeof(*s->aggregates));
 			if (!s->aggregates)
 				abort();
 			a = &s->aggregates[s->aggregate_count++];
-			*a = (struct aggregate){.bucket.ns = bucket, .pid = e->pid,
-				.source = e->source, .op = e->op, .flags = e->flags & WIRE_NESTED};
+			*a = (struct aggregate){.bucket.ns = bucket,
+				.pid = e->pid,
+				.source = e->source,
+				.op = e->op,
+				.flags = e->flags & WIRE_NESTED};
 		}
 		sketch_add(&a->sketch, e->dur_ns, 1);
 	}
@@ -131,19 +139,22 @@ static inline _unused_ void scene_aggregate(struct scene *s)
 
 static inline _unused_ struct recording scene_recording(const struct scene *s)
 {
-	return (struct recording){.events = s->events, .event_count = s->event_count,
-		.aggregates = s->aggregates, .aggregate_count = s->aggregate_count,
-		.samples = s->samples, .sample_count = s->sample_count, .node = "gpu-1"};
+	return (struct recording){.events = s->events,
+		.event_count = s->event_count,
+		.aggregates = s->aggregates,
+		.aggregate_count = s->aggregate_count,
+		.samples = s->samples,
+		.sample_count = s->sample_count,
+		.node = "gpu-1"};
 }
 
 /* @n ordinary calls of @op, one every @every_us from @from_us, each about @dur_us (+- 10 %). */
-static inline _unused_ void scene_calm(struct scene *s, uint16_t op, int64_t from_us, int n,
-	int64_t every_us, int64_t dur_us)
+static inline _unused_ void scene_calm(
+	struct scene *s, uint16_t op, int64_t from_us, int n, int64_t every_us, int64_t dur_us)
 {
 	for (int i = 0; i < n; i++)
 		scene_call(s, op, from_us + i * every_us,
-			dur_us * 9 / 10 +
-				(int64_t)scene_random(s, (uint64_t)dur_us / 5 + 1));
+			dur_us * 9 / 10 + (int64_t)scene_random(s, (uint64_t)dur_us / 5 + 1));
 }
 
 /* The shared picture of contention: 20 s of syncs of 1 ms every 50 ms, then 20 s in which each

@@ -9,7 +9,7 @@
 #include "agent/correlate/attribute.h"
 #include "scene.h"
 
-#define MS	1000
+#define MS      1000
 #define CALL_US 10000000 /* start of the first of three slow calls, 100 ms long, 1 s apart */
 
 struct work {

@@ -242,8 +242,8 @@ static void test_healthy_with_noise(void **state)
 		int64_t at = i * 3000;
 
 		/* launches of 10 us: jitter, and one in 500 hit by an interrupt of 150 us */
-		scene_call(&s, CUDA_LAUNCH, at, 6 + (int64_t)scene_random(&s, 12) +
-			(scene_random(&s, 500) == 0 ? 150 : 0));
+		scene_call(&s, CUDA_LAUNCH, at,
+			6 + (int64_t)scene_random(&s, 12) + (scene_random(&s, 500) == 0 ? 150 : 0));
 		/* syncs between a half and twice the ordinary, and switches everywhere */
 		if (i % 10 == 0)
 			scene_call(&s, CUDA_STREAM_SYNC, at + 500,
@@ -294,7 +294,8 @@ static void test_contention_longer_than_half(void **state)
 	assert_in_range(a.list->p50_ns, 4000000 * 0.968, 4000000 * 1.032);
 }
 
-/* Tracing started when it was already bad, as it does: evidence makes it an incident all the same. */
+/* Tracing started when it was already bad, as it does: evidence makes it an incident all the same.
+ */
 static void test_contention_from_the_start(void **state)
 {
 	SCENE;
@@ -396,7 +397,8 @@ static void test_many_culprits_of_one_name_and_of_many(void **state)
 		int64_t at = 20000000 + i * 50000;
 
 		scene_call(&s, CUDA_STREAM_SYNC, at, 20000);
-		scene_stay(&s, VICTIM, at + 500, 19000, 19000, WIRE_PREEMPTED, 9000 + (i % 8), "hog");
+		scene_stay(
+			&s, VICTIM, at + 500, 19000, 19000, WIRE_PREEMPTED, 9000 + (i % 8), "hog");
 		scene_call(&s, CUDA_DEVICE_SYNC, at + 21000, i < 100 ? 1000 : 20000);
 		if (i < 100)
 			continue;
@@ -466,8 +468,8 @@ static void test_nested_driver_calls_count_once(void **state)
 			struct event *e;
 
 			scene_call(&s, CUDA_STREAM_SYNC, at, dur);
-			e = scene_add(&s, SOURCE_DRIVER, DRIVER_STREAM_SYNC, VICTIM, VICTIM, at + 10,
-				dur - 20);
+			e = scene_add(&s, SOURCE_DRIVER, DRIVER_STREAM_SYNC, VICTIM, VICTIM,
+				at + 10, dur - 20);
 			e->flags = marked ? WIRE_NESTED : 0;
 			if (i >= 200)
 				scene_stay(&s, VICTIM, at + 500, 19000, 19000, WIRE_PREEMPTED, HOG,
@@ -547,7 +549,8 @@ static void test_severity_medium(void **state)
 	scene_calm(&s, CUDA_STREAM_SYNC, 0, 200, 50000, 1000);
 	for (int i = 0; i < 10; i++) {
 		scene_call(&s, CUDA_STREAM_SYNC, 5025000 + i * 50000, 20000);
-		scene_stay(&s, VICTIM, 5025500 + i * 50000, 19000, 19000, WIRE_PREEMPTED, HOG, "hog");
+		scene_stay(
+			&s, VICTIM, 5025500 + i * 50000, 19000, 19000, WIRE_PREEMPTED, HOG, "hog");
 	}
 	scene_aggregate(&s);
 	ANSWER a = explain(&s);

@@ -9,8 +9,13 @@
 
 #include "agent/correlate/rules.h"
 
-static const struct rule_words words = {.culprit = "C", .name = "N", .culprit_pid = "8", .victim = "V",
-	.victim_pid = "4", .share = "71 %", .traffic = "83 %"};
+static const struct rule_words words = {.culprit = "C",
+	.name = "N",
+	.culprit_pid = "8",
+	.victim = "V",
+	.victim_pid = "4",
+	.share = "71 %",
+	.traffic = "83 %"};
 
 static void check_text(const char *text, size_t limit)
 {
@@ -39,7 +44,8 @@ static void test_all_verdicts_have_words(void **state)
 			assert_non_null(r->fixes[0]);
 			assert_null(r->fixes[INCIDENT_FIXES]);
 			for (int i = 0; r->fixes[i]; i++)
-				check_text(r->fixes[i], sizeof(((struct incident *)0)->fixes[0]) + 40);
+				check_text(
+					r->fixes[i], sizeof(((struct incident *)0)->fixes[0]) + 40);
 		}
 }
 
@@ -61,7 +67,8 @@ static void test_words(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
 
-	rule_text(&b, "a {culprit} {name} {culprit_pid} {victim} {victim_pid} {share} {traffic} {x} {",
+	rule_text(&b,
+		"a {culprit} {name} {culprit_pid} {victim} {victim_pid} {share} {traffic} {x} {",
 		&words);
 	assert_string_equal(buf_str(&b), "a C N 8 V 4 71 % 83 % {x} {");
 }
