@@ -30,7 +30,11 @@ static const char *severity_color(enum severity s)
 static size_t visible_sequence(const unsigned char *s)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t len = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
+	size_t len = s[0] < 0x80       ? 1
+		     : s[0] >> 5 == 6  ? 2
+		     : s[0] >> 4 == 14 ? 3
+		     : s[0] >> 3 == 30 ? 4
+				       : 0;
 	uint32_t c = len == 1 ? s[0] : len ? s[0] & (0x7fU >> len) : 0;
 
 	for (size_t i = 1; i < len; i++) {
@@ -189,7 +193,8 @@ static void put_evidence(struct buf *b, const struct incident *inc)
 	if (inc->evidence_count) {
 		buf_puts(b, "  Evidence: rows");
 		for (int i = 0; i < inc->evidence_count; i++)
-			buf_printf(b, "%s %llu", i ? "," : "", (unsigned long long)inc->evidence[i]);
+			buf_printf(
+				b, "%s %llu", i ? "," : "", (unsigned long long)inc->evidence[i]);
 		buf_putc(b, '\n');
 	}
 	buf_puts(b, "  SQL: ");

@@ -13,12 +13,12 @@
 #include "model/accounting.h"
 #include "model/incident.h"
 
-struct report_scope { /* what was looked at */
-	const char *node;	   /* NULL or "": not said */
-	int64_t first_ns, last_ns; /* of the events; 0, 0: none */
-	uint64_t events;	   /* rows analysed */
-	uint64_t calls;		   /* calls behind them by the aggregates; 0: not known */
-	uint64_t skipped_rows;	   /* damaged rows left out */
+struct report_scope {                   /* what was looked at */
+	const char *node;               /* NULL or "": not said */
+	int64_t first_ns, last_ns;      /* of the events; 0, 0: none */
+	uint64_t events;                /* rows analysed */
+	uint64_t calls;                 /* calls behind them by the aggregates; 0: not known */
+	uint64_t skipped_rows;          /* damaged rows left out */
 	const struct accounting *books; /* NULL: not known */
 };
 

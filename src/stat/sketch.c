@@ -81,8 +81,8 @@ void sketch_merge(struct sketch *s, const struct sketch *other)
 
 /* The kernel keeps the extremes since the entry was made. One that moved between the readings is
  * exact for the difference; one that did not is known to the bucket. */
-static void delta_extremes(struct sketch *d, const struct wire_agg *now,
-	const struct wire_agg *before)
+static void delta_extremes(
+	struct sketch *d, const struct wire_agg *now, const struct wire_agg *before)
 {
 	unsigned first = 0, last = BUCKET_COUNT - 1;
 
@@ -157,7 +157,8 @@ static size_t leb128_put(uint8_t *out, uint64_t v)
 	return n;
 }
 
-/* Reads one number at *at; only the shortest form is accepted, so equal sketches are equal blobs. */
+/* Reads one number at *at; only the shortest form is accepted, so equal sketches are equal blobs.
+ */
 static int leb128_get(const uint8_t *data, size_t len, size_t *at, uint64_t *ret)
 {
 	uint64_t v = 0;

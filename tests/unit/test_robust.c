@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_robust.c - nearest-rank statistics against definitions worked out by hand or by brute force. */
+/* test_robust.c - nearest-rank statistics against definitions worked out by hand or by brute force.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -13,7 +13,7 @@
 #include "stat/robust.h"
 #include "stat/sketch.h"
 
-#define N	    20000
+#define N           20000
 #define ERROR_BOUND 0.032
 
 static uint64_t random_next(uint64_t *seed)

@@ -58,7 +58,7 @@ static int wanted_init(struct wanted *w, const struct detection *d)
 	for (size_t i = 0; i < d->stretch_count; i++) {
 		const struct stretch *s = &d->stretches[i];
 
-		w->pids[w->pid_count++] = d->groups[s->group].pid;
+		w->pids[w->pid_count++] = d->ops.groups[s->group].pid;
 		for (size_t k = 0; k < s->count; k++)
 			w->tids[w->tid_count++] = d->slow[s->first + k].tid;
 	}
@@ -98,15 +98,15 @@ static int add_stay(struct attribution_index *x, const struct event *e, size_t e
 
 	if (e->flags & WIRE_PREEMPTED)
 		return interval_add(&x->stays, e->tid, INTERVAL_PREEMPTED, event, e->start.ns, end);
-	r = interval_add(&x->stays, e->tid,
-		blocked_in_disk ? INTERVAL_DISK_WAIT : INTERVAL_ASLEEP, event, e->start.ns, woken);
+	r = interval_add(&x->stays, e->tid, blocked_in_disk ? INTERVAL_DISK_WAIT : INTERVAL_ASLEEP,
+		event, e->start.ns, woken);
 	if (r < 0)
 		return r;
 	return interval_add(&x->stays, e->tid, INTERVAL_RUN_QUEUE, event, woken, end);
 }
 
-static int add_request(struct attribution_index *x, const struct wanted *w, const struct event *e,
-	size_t event)
+static int add_request(
+	struct attribution_index *x, const struct wanted *w, const struct event *e, size_t event)
 {
 	int64_t end = event_end_ns(e);
 
@@ -170,8 +170,8 @@ static int requests_by_device(const void *a, const void *b, void *events)
 	return (*x > *y) - (*x < *y);
 }
 
-int attribute_index(const struct recording *rec, const struct detection *d,
-	struct attribution_index *ret)
+int attribute_index(
+	const struct recording *rec, const struct detection *d, struct attribution_index *ret)
 {
 	_cleanup_(wanted_done) struct wanted w = {0};
 	int r;
@@ -183,7 +183,7 @@ int attribute_index(const struct recording *rec, const struct detection *d,
 	for (size_t i = 0; r == 0 && i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (!detect_is_sane(e))
+		if (!baseline_is_sane(e))
 			continue;
 		if (e->source == SOURCE_IO)
 			r = add_request(ret, &w, e, i);
@@ -254,9 +254,14 @@ static int part_add(struct part_list *l, const struct part *p)
 static int add_cpu_part(struct part_list *l, const struct interval *v, const struct event *row,
 	size_t call, int64_t start_ns, int64_t end_ns)
 {
-	struct part p = {.call = call, .event = v->event, .start_ns = start_ns, .end_ns = end_ns,
-		.ns = (uint64_t)(end_ns - start_ns), .culprit_share = 1,
-		.culprit_pid = row->peer_pid, .cause = CAUSE_RUN_QUEUE};
+	struct part p = {.call = call,
+		.event = v->event,
+		.start_ns = start_ns,
+		.end_ns = end_ns,
+		.ns = (uint64_t)(end_ns - start_ns),
+		.culprit_share = 1,
+		.culprit_pid = row->peer_pid,
+		.cause = CAUSE_RUN_QUEUE};
 
 	if (row->peer_pid) {
 		memcpy(p.culprit, row->peer_comm, sizeof(p.culprit));
@@ -321,7 +326,8 @@ static int attribute_call(const struct recording *rec, const struct detection *d
 		if (v->kind == INTERVAL_ASLEEP)
 			l->asleep_ns += (uint64_t)(end - start);
 		else if (v->kind == INTERVAL_DISK_WAIT)
-			r = add_disk_parts(l, x, c->tid, d->groups[c->group].pid, call, start, end);
+			r = add_disk_parts(
+				l, x, c->tid, d->ops.groups[c->group].pid, call, start, end);
 		else
 			r = add_cpu_part(l, v, &rec->events[v->event], call, start, end);
 		if (r < 0)

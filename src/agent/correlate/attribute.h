@@ -32,20 +32,20 @@ struct interval_list {
 };
 
 struct attribution_index {
-	struct interval_list stays;	    /* off-CPU, by thread */
-	struct interval_list by_thread;	    /* requests, by thread */
-	struct interval_list by_process;    /* requests, by process */
-	size_t *requests;		    /* rows of all block requests, by device */
+	struct interval_list stays;      /* off-CPU, by thread */
+	struct interval_list by_thread;  /* requests, by thread */
+	struct interval_list by_process; /* requests, by process */
+	size_t *requests;                /* rows of all block requests, by device */
 	size_t request_count, request_cap;
 };
 
-struct part { /* a piece of one slow call and what it was spent on */
+struct part {        /* a piece of one slow call and what it was spent on */
 	size_t call; /* index in detection.slow */
 	enum cause cause;
-	size_t event;		   /* the row that proves it: switch or request */
-	int64_t start_ns, end_ns;  /* overlap with the call */
-	uint64_t ns;		   /* of the call's excess; <= end - start */
-	uint32_t culprit_pid;	   /* 0: nobody */
+	size_t event;             /* the row that proves it: switch or request */
+	int64_t start_ns, end_ns; /* overlap with the call */
+	uint64_t ns;              /* of the call's excess; <= end - start */
+	uint32_t culprit_pid;     /* 0: nobody */
 	char culprit[COMM_LEN];
 	double culprit_share; /* of ns that is the culprit's doing; 1 for the CPU */
 };
@@ -57,8 +57,8 @@ struct part_list {
 	bool has_switches;  /* the recording has switches of these threads at all */
 };
 
-int attribute_index(const struct recording *rec, const struct detection *d,
-	struct attribution_index *ret);
+int attribute_index(
+	const struct recording *rec, const struct detection *d, struct attribution_index *ret);
 void attribute_index_done(struct attribution_index *x);
 
 /* attribute_stretch - fills @ret (emptied first) with the parts of all calls of @s, in order of

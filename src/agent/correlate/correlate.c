@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* correlate.c - from a recording to explained incidents: detect, attribute, judge, tell.
  *
- * detect.c finds stretches of slow calls of one (process, op); attribute.c cuts every slow call into
- * what its thread was kept by; culprit.c sums that; here the verdict is reached; narrate.c and
+ * detect.c finds stretches of slow calls of one (process, op); attribute.c cuts every slow call
+ * into what its thread was kept by; culprit.c sums that; here the verdict is reached; narrate.c and
  * witness.c write it down. An incident is one stretch; views of one stall through several ops stay
  * separate incidents. Order: most excess first, then earliest, then pid and op.
  *
@@ -37,14 +37,14 @@
 #include "stat/robust.h"
 #include "wire/names.h"
 
-#define NAMED_SHARE	   0.25
-#define ORDINARY_TAIL	   1.5
-#define HIGH_SPAN_SHARE	   0.10
-#define HIGH_RATIO	   5
-#define HIGH_CALLS	   20
-#define CALLS_HALF	   3.0
-#define UNKNOWN_BOOKS	   0.9
-#define ROWS_ORIGIN	   0.8
+#define NAMED_SHARE        0.25
+#define ORDINARY_TAIL      1.5
+#define HIGH_SPAN_SHARE    0.10
+#define HIGH_RATIO         5
+#define HIGH_CALLS         20
+#define CALLS_HALF         3.0
+#define UNKNOWN_BOOKS      0.9
+#define ROWS_ORIGIN        0.8
 #define STRETCHES_EXAMINED (4 * CORRELATE_INCIDENTS_MAX)
 
 struct engine {
@@ -86,8 +86,8 @@ static bool is_in_layer(enum cause c, const char *layer)
 	return c != CAUSE_UNEXPLAINED && !strcmp(cause_layer(c), layer);
 }
 
-static double layer_share(const struct incident *inc, const char *layer,
-	const struct incident_cause *culprit)
+static double layer_share(
+	const struct incident *inc, const char *layer, const struct incident_cause *culprit)
 {
 	uint64_t ns = 0;
 
@@ -96,10 +96,10 @@ static double layer_share(const struct incident *inc, const char *layer,
 
 		if (!is_in_layer(c->cause, layer))
 			continue;
-		if (!culprit || (!strcmp(c->culprit, culprit->culprit) &&
-					(c->culprit[0] || c->culprit_pid == culprit->culprit_pid) &&
-					(c->culprit_pid == inc->pid) ==
-						(culprit->culprit_pid == inc->pid)))
+		if (!culprit ||
+			(!strcmp(c->culprit, culprit->culprit) &&
+				(c->culprit[0] || c->culprit_pid == culprit->culprit_pid) &&
+				(c->culprit_pid == inc->pid) == (culprit->culprit_pid == inc->pid)))
 			ns += c->ns;
 	}
 	return inc->excess_ns ? (double)ns / (double)inc->excess_ns : 0;
@@ -142,8 +142,10 @@ static void judge(const struct engine *g, const struct op_group *op, struct inci
 	double host = layer_share(inc, "HOST", NULL), io = layer_share(inc, "IO", NULL);
 
 	*ret = (struct verdict){.span_ns = detect_span_ns(&g->found, op),
-		.from_aggregates = op->from_aggregates, .has_books = g->rec->books,
-		.lost = g->lost, .hits = g->hits};
+		.from_aggregates = op->from_aggregates,
+		.has_books = g->rec->books,
+		.lost = g->lost,
+		.hits = g->hits};
 	if (MAX(host, io) < NAMED_SHARE) {
 		ret->lead = unexplained_row(inc);
 		ret->lead_share = ret->layer_share = 1 - inc->explained;
@@ -178,17 +180,23 @@ static bool is_ordinary(const struct op_group *op, const struct incident *inc)
 /* The figures of a stretch, before anything is said about causes. */
 static int measure(const struct engine *g, const struct stretch *s, struct incident *inc)
 {
-	const struct op_group *op = &g->found.groups[s->group];
+	const struct op_group *op = &g->found.ops.groups[s->group];
 	const struct slow_call *calls = &g->found.slow[s->first];
 	_cleanup_free_ uint64_t *durations = calloc(s->count, sizeof(*durations));
 	char name[32];
 
 	if (!durations)
 		return -ENOMEM;
-	*inc = (struct incident){.pid = op->pid, .source = op->source, .op = op->op,
-		.slow_calls = s->count, .calls = MAX(op->calls, (uint64_t)s->count),
-		.baseline_ns = op->baseline_ns, .p50_ns = op->p50_ns, .p99_ns = op->p99_ns,
-		.excess_ns = s->excess_ns, .first.ns = calls[0].start_ns};
+	*inc = (struct incident){.pid = op->pid,
+		.source = op->source,
+		.op = op->op,
+		.slow_calls = s->count,
+		.calls = MAX(op->calls, (uint64_t)s->count),
+		.baseline_ns = op->baseline_ns,
+		.p50_ns = op->p50_ns,
+		.p99_ns = op->p99_ns,
+		.excess_ns = s->excess_ns,
+		.first.ns = calls[0].start_ns};
 	for (size_t i = 0; i < s->count; i++) {
 		durations[i] = (uint64_t)(calls[i].end_ns - calls[i].start_ns);
 		inc->last.ns = MAX(inc->last.ns, calls[i].start_ns);
@@ -198,15 +206,15 @@ static int measure(const struct engine *g, const struct stretch *s, struct incid
 	inc->tail_ratio = (double)inc->slow_p50_ns / (double)MAX(op->baseline_ns, UINT64_C(1));
 	memcpy(inc->comm, g->rec->events[calls[0].event].comm, COMM_LEN);
 	inc->comm[COMM_LEN - 1] = 0;
-	snprintf(inc->id, sizeof(inc->id), "slow-%s-%u-%lld", wire_op_name(op->source, op->op, name),
-		op->pid, (long long)inc->first.ns);
+	snprintf(inc->id, sizeof(inc->id), "slow-%s-%u-%lld",
+		wire_op_name(op->source, op->op, name), op->pid, (long long)inc->first.ns);
 	return 0;
 }
 
 /* Returns 1 if the stretch is an incident, 0 if it is ordinary, or -ENOMEM. */
 static int explain_stretch(struct engine *g, const struct stretch *s, struct incident *inc)
 {
-	const struct op_group *op = &g->found.groups[s->group];
+	const struct op_group *op = &g->found.ops.groups[s->group];
 	struct verdict v;
 	int r;
 
@@ -257,8 +265,8 @@ int correlate_run(const struct recording *rec, struct incident **ret, size_t *re
 	if (r < 0)
 		return r;
 	read_books(&g);
-	list = calloc(MIN(g.found.stretch_count + 1, (size_t)CORRELATE_INCIDENTS_MAX),
-		sizeof(*list));
+	list = calloc(
+		MIN(g.found.stretch_count + 1, (size_t)CORRELATE_INCIDENTS_MAX), sizeof(*list));
 	if (!list)
 		return -ENOMEM;
 	for (size_t i = 0; i < MIN(g.found.stretch_count, (size_t)STRETCHES_EXAMINED) &&

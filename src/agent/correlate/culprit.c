@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECTOR_BYTES	  512
-#define FLUSH_BYTES	  4096 /* a flush moves nothing and still occupies the device */
+#define SECTOR_BYTES      512
+#define FLUSH_BYTES       4096 /* a flush moves nothing and still occupies the device */
 #define ROWS_WHEN_FOLDING (INCIDENT_CAUSES - CAUSE_COUNT) /* leaves one row per cause */
 
 struct claim { /* what one process had in flight, or took of the excess */
@@ -21,8 +21,8 @@ struct claim { /* what one process had in flight, or took of the excess */
 	double weight;
 };
 
-static int compare_who(bool own_a, const char *a, uint32_t pid_a, bool own_b, const char *b,
-	uint32_t pid_b)
+static int compare_who(
+	bool own_a, const char *a, uint32_t pid_a, bool own_b, const char *b, uint32_t pid_b)
 {
 	int r;
 
@@ -126,16 +126,16 @@ static size_t cover_build(struct part *const *parts, size_t n, struct cover *ret
 		}
 		ret[count] = (struct cover){start, end, 0};
 		if (count)
-			ret[count].before_ns = ret[count - 1].before_ns +
-					       ret[count - 1].end_ns - ret[count - 1].start_ns;
+			ret[count].before_ns = ret[count - 1].before_ns + ret[count - 1].end_ns -
+					       ret[count - 1].start_ns;
 		count++;
 	}
 	return count;
 }
 
 /* First entry of x->requests whose device is not below @dev. */
-static size_t device_seek(const struct recording *rec, const struct attribution_index *x,
-	uint64_t dev)
+static size_t device_seek(
+	const struct recording *rec, const struct attribution_index *x, uint64_t dev)
 {
 	size_t low = 0, high = x->request_count;
 
@@ -163,8 +163,10 @@ static size_t claims_collect(const struct recording *rec, const struct attributi
 		double bytes = e->op == IO_FLUSH ? FLUSH_BYTES : (double)e->arg0 * SECTOR_BYTES;
 
 		if (ns > 0)
-			ret[n++] = (struct claim){.pid = e->pid, .own = e->pid == victim_pid,
-				.name = e->comm, .weight = bytes * (double)ns};
+			ret[n++] = (struct claim){.pid = e->pid,
+				.own = e->pid == victim_pid,
+				.name = e->comm,
+				.weight = bytes * (double)ns};
 	}
 	return n;
 }
@@ -180,7 +182,8 @@ static void blame_device(struct part *const *parts, size_t n, const struct recor
 	strongest(claims, claim_count, &culprit, &own);
 	if (!(culprit.weight > 0) || culprit.weight < own)
 		culprit = (struct claim){.pid = victim_pid,
-			.name = rec->events[parts[0]->event].comm, .weight = own};
+			.name = rec->events[parts[0]->event].comm,
+			.weight = own};
 	for (size_t i = 0; i < n; i++) {
 		parts[i]->culprit_pid = culprit.pid;
 		parts[i]->culprit_share = all > 0 ? culprit.weight / all : 1;
@@ -251,7 +254,8 @@ static struct incident_cause row_of(const struct part *const *parts, size_t n, s
 
 		row.ns += p->ns;
 		row.calls += i == 0 || p->call != parts[i - 1]->call;
-		claims[i] = (struct claim){.pid = p->culprit_pid, .name = p->culprit,
+		claims[i] = (struct claim){.pid = p->culprit_pid,
+			.name = p->culprit,
 			.weight = (double)p->ns * p->culprit_share};
 	}
 	strongest(claims, n, &top, &own);
@@ -332,7 +336,8 @@ int culprit_sum(const struct part_list *l, struct incident *inc)
 	explained = MIN(explained, inc->excess_ns);
 	if (explained < inc->excess_ns)
 		rows[n++] = (struct incident_cause){.cause = CAUSE_UNEXPLAINED,
-			.ns = inc->excess_ns - explained, .calls = (uint32_t)inc->slow_calls};
+			.ns = inc->excess_ns - explained,
+			.calls = (uint32_t)inc->slow_calls};
 	qsort(rows, n, sizeof(*rows), rows_by_size);
 	memcpy(inc->causes, rows, n * sizeof(*rows));
 	inc->cause_count = (int)n;

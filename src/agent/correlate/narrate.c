@@ -62,8 +62,7 @@ static void put_causes(struct buf *b, const struct incident *inc)
 
 		if (c->cause == CAUSE_UNEXPLAINED)
 			continue;
-		buf_printf(b, "%s%s %s", comma, cause_name(c->cause),
-			figure_duration(c->ns, dur));
+		buf_printf(b, "%s%s %s", comma, cause_name(c->cause), figure_duration(c->ns, dur));
 		if (c->culprit_pid) {
 			who_text(who, sizeof(who), c->culprit, c->culprit_pid);
 			buf_printf(b, " by %s", c->culprit_pid == inc->pid ? "itself" : who);
@@ -96,10 +95,12 @@ static void put_unexplained(struct buf *b, const struct part_list *l, const stru
 	for (size_t i = s->first; i < s->first + s->count; i++)
 		in_calls += (uint64_t)(d->slow[i].end_ns - d->slow[i].start_ns);
 	if (!l->has_switches)
-		buf_puts(b, " No switches of these threads were recorded: record with host probes on.");
+		buf_puts(b,
+			" No switches of these threads were recorded: record with host probes on.");
 	else if (in_calls && l->asleep_ns > in_calls / 2)
-		buf_printf(b, " The threads were asleep for %s of the slow calls, as they are while "
-			      "they wait for the GPU or a lock.",
+		buf_printf(b,
+			" The threads were asleep for %s of the slow calls, as they are while "
+			"they wait for the GPU or a lock.",
 			figure_percent((double)l->asleep_ns / (double)in_calls, share));
 	else
 		buf_puts(b, " The threads were mostly on a CPU or in waits that no probe covers.");
@@ -112,25 +113,28 @@ static void write_explanation(struct buf *b, const struct detection *d, const st
 	char part[FIGURE_MAX], span[FIGURE_MAX], op[32], who[64];
 
 	who_text(who, sizeof(who), inc->comm, inc->pid);
-	buf_printf(b, "%s of %s calls of %s by %s took %s (median) instead of %s: %s in excess, %s of "
-		      "the %s observed.",
+	buf_printf(b,
+		"%s of %s calls of %s by %s took %s (median) instead of %s: %s in excess, %s of "
+		"the %s observed.",
 		figure_count(inc->slow_calls, n), figure_count(inc->calls, of),
-		wire_op_name(inc->source, inc->op, op), who, figure_duration(inc->slow_p50_ns, slow),
-		figure_duration(inc->baseline_ns, base), figure_duration(inc->excess_ns, excess),
+		wire_op_name(inc->source, inc->op, op), who,
+		figure_duration(inc->slow_p50_ns, slow), figure_duration(inc->baseline_ns, base),
+		figure_duration(inc->excess_ns, excess),
 		figure_percent((double)inc->excess_ns / (double)v->span_ns, part),
 		figure_duration(v->span_ns, span));
 	if (inc->explained > 0) {
 		buf_printf(b, " %s of the excess overlaps recorded delays of the calling threads (",
 			figure_percent(inc->explained, part));
 		put_causes(b, inc);
-		buf_puts(b, inc->explained < 0.995 ? "); the rest overlaps nothing recorded." : ").");
+		buf_puts(b,
+			inc->explained < 0.995 ? "); the rest overlaps nothing recorded." : ").");
 	} else {
 		buf_puts(b, " Nothing recorded overlaps the excess.");
 	}
 	if (v->lead->cause == CAUSE_UNEXPLAINED)
 		put_unexplained(b, l, s, d, inc);
-	buf_printf(b, " Confidence is %s (%.2f).", confidence_word(inc->confidence),
-		inc->confidence);
+	buf_printf(
+		b, " Confidence is %s (%.2f).", confidence_word(inc->confidence), inc->confidence);
 	put_completeness(b, v, inc);
 }
 
@@ -139,8 +143,8 @@ static void write_words(struct buf *b, const struct verdict *v, struct incident 
 	const struct rule *rule = rule_find(v->lead->cause, blame_of(v, inc));
 	char culprit[64], culprit_pid[16], victim[64], victim_pid[16], share[FIGURE_MAX];
 	char traffic[FIGURE_MAX], base[FIGURE_MAX], slow[FIGURE_MAX], ratio[FIGURE_MAX], op[32];
-	struct rule_words w = {culprit, v->lead->culprit, culprit_pid, victim, victim_pid, share,
-		traffic};
+	struct rule_words w = {
+		culprit, v->lead->culprit, culprit_pid, victim, victim_pid, share, traffic};
 
 	culprit_text(culprit, sizeof(culprit), v->lead);
 	who_text(victim, sizeof(victim), inc->comm, inc->pid);

@@ -16,61 +16,73 @@
 	"Start fewer threads than CPUs: OMP_NUM_THREADS, torch.set_num_threads(), DataLoader "     \
 	"num_workers"
 #define FIX_ISOLATE                                                                                \
-	"Give pid {victim_pid} CPUs of its own: `taskset -cp CPUS {victim_pid}`, or a cpuset cgroup"
+	"Give pid {victim_pid} CPUs of its own: `taskset -cp CPUS {victim_pid}`, or a cpuset "     \
+	"cgroup"
 
 static const struct rule rules[] = {
 	{CAUSE_PREEMPTED, BLAME_OTHER, "{culprit} had the CPU for {share} of the excess",
-		"CPU contention: {culprit} ran while the calling thread of {victim} was ready to run",
+		"CPU contention: {culprit} ran while the calling thread of {victim} was ready to "
+		"run",
 		{FIX_PIN, FIX_PRIORITY, FIX_WEIGHT}},
 	{CAUSE_PREEMPTED, BLAME_OWN, "its own threads had the CPU for {share} of the excess",
 		"CPU contention: {victim} has more threads ready to run than CPUs to run them",
-		{FIX_THREADS, "Widen its CPU set if it is limited: `taskset -cp {victim_pid}` shows it"}},
-	{CAUSE_PREEMPTED, BLAME_NOBODY,
-		"preempted by many processes for {share} of the excess",
+		{FIX_THREADS,
+			"Widen its CPU set if it is limited: `taskset -cp {victim_pid}` shows it"}},
+	{CAUSE_PREEMPTED, BLAME_NOBODY, "preempted by many processes for {share} of the excess",
 		"CPU contention: many processes ran while the calling thread of {victim} was ready",
 		{FIX_ISOLATE, "Move background work elsewhere: `pidstat -u 1` lists who runs"}},
 	{CAUSE_RUN_QUEUE, BLAME_OTHER,
 		"woken but kept waiting for a CPU by {culprit} for {share} of the excess",
-		"CPU contention: {culprit} held the CPU when the calling thread of {victim} was woken",
+		"CPU contention: {culprit} held the CPU when the calling thread of {victim} was "
+		"woken",
 		{FIX_PIN, FIX_PRIORITY, FIX_WEIGHT}},
 	{CAUSE_RUN_QUEUE, BLAME_OWN,
 		"woken but kept waiting for a CPU by its own threads for {share} of the excess",
 		"CPU contention: {victim} has more threads ready to run than CPUs to run them",
-		{FIX_THREADS, "Widen its CPU set if it is limited: `taskset -cp {victim_pid}` shows it"}},
-	{CAUSE_RUN_QUEUE, BLAME_NOBODY,
-		"woken but not run for {share} of the excess",
+		{FIX_THREADS,
+			"Widen its CPU set if it is limited: `taskset -cp {victim_pid}` shows it"}},
+	{CAUSE_RUN_QUEUE, BLAME_NOBODY, "woken but not run for {share} of the excess",
 		"run-queue latency: the calling thread of {victim} was woken and ran late, behind "
 		"nobody in particular",
-		{"Look for limits rather than rivals: a `cpu.max` quota (`nr_throttled` in cpu.stat), "
+		{"Look for limits rather than rivals: a `cpu.max` quota (`nr_throttled` in "
+		 "cpu.stat), "
 		 "deep idle states, a busy hypervisor",
 			FIX_ISOLATE}},
 	{CAUSE_BLOCK_IO, BLAME_OTHER,
 		"blocked on the disk for {share} of the excess while {culprit} kept it busy",
-		"disk contention: {victim} waited for its own requests while {culprit} had {traffic} "
+		"disk contention: {victim} waited for its own requests while {culprit} had "
+		"{traffic} "
 		"of the traffic on that device in flight",
 		{"Move the writes of {name} or the data set to another device",
-			"Lower its claim: `ionice -c 3 -p {culprit_pid}`, or a smaller `io.weight` for "
+			"Lower its claim: `ionice -c 3 -p {culprit_pid}`, or a smaller `io.weight` "
+			"for "
 			"its cgroup",
-			"Read ahead of the GPU: more DataLoader workers with prefetch_factor, or the data "
+			"Read ahead of the GPU: more DataLoader workers with prefetch_factor, or "
+			"the data "
 			"set in page cache or /dev/shm"}},
-	{CAUSE_BLOCK_IO, BLAME_OWN,
-		"blocked on its own disk requests for {share} of the excess",
-		"disk: {victim} waited for its own requests; nobody else had as much in flight on that "
+	{CAUSE_BLOCK_IO, BLAME_OWN, "blocked on its own disk requests for {share} of the excess",
+		"disk: {victim} waited for its own requests; nobody else had as much in flight on "
+		"that "
 		"device",
-		{"Read ahead of the GPU: more DataLoader workers with prefetch_factor, or the data set "
+		{"Read ahead of the GPU: more DataLoader workers with prefetch_factor, or the data "
+		 "set "
 		 "in page cache or /dev/shm",
 			"Keep checkpoints off the training thread: write them asynchronously",
 			"Use a faster device for the data set"}},
 	{CAUSE_BLOCK_IO, BLAME_NOBODY, "blocked on the disk for {share} of the excess",
-		"disk contention: {victim} waited for its own requests while many others were in flight",
+		"disk contention: {victim} waited for its own requests while many others were in "
+		"flight",
 		{"Move the data set to a device of its own",
-			"Read ahead of the GPU: more DataLoader workers with prefetch_factor, or the data "
+			"Read ahead of the GPU: more DataLoader workers with prefetch_factor, or "
+			"the data "
 			"set in page cache or /dev/shm"}},
 	{CAUSE_UNEXPLAINED, BLAME_NOBODY, "unexplained, nothing recorded overlaps most of it",
 		"unexplained: nothing recorded overlaps most of the excess of {victim}",
-		{"Look at the GPU while it happens: `nvidia-smi -q -d PERFORMANCE,CLOCK,UTILIZATION` "
+		{"Look at the GPU while it happens: `nvidia-smi -q -d "
+		 "PERFORMANCE,CLOCK,UTILIZATION` "
 		 "(throttling, another process on it)",
-			"Record the next run with `ingero trace --record-all`, so that ordinary calls and "
+			"Record the next run with `ingero trace --record-all`, so that ordinary "
+			"calls and "
 			"all switches are kept"}},
 };
 

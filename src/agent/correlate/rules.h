@@ -13,7 +13,7 @@ enum blame { BLAME_OTHER, BLAME_OWN, BLAME_NOBODY, BLAME_COUNT };
 struct rule {
 	enum cause cause;
 	enum blame blame;
-	const char *summary;	/* ends "op 8.5x slower (...): " */
+	const char *summary; /* ends "op 8.5x slower (...): " */
 	const char *root_cause;
 	const char *fixes[INCIDENT_FIXES + 1]; /* most useful first; NULL ends */
 };

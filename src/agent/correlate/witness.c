@@ -18,9 +18,9 @@
 #include "wire/names.h"
 
 #define SAMPLE_REACH_NS ((int64_t)(2 * NS_PER_S))
-#define PARTS_SHOWN	(INCIDENT_TIMELINE - 2) /* besides the host's reading and the call */
-#define PARTS_PER_CALL	3			/* rows of proof listed for each slow call */
-#define SQL_MAX		(64 * 1024)
+#define PARTS_SHOWN     (INCIDENT_TIMELINE - 2) /* besides the host's reading and the call */
+#define PARTS_PER_CALL  3                       /* rows of proof listed for each slow call */
+#define SQL_MAX         (64 * 1024)
 
 struct call_rank {
 	size_t call;
@@ -52,7 +52,8 @@ static int rank_calls(const struct detection *d, const struct stretch *s, const 
 	for (size_t i = 0; i < s->count; i++) {
 		struct call_rank *r = &ranks[i];
 
-		*r = (struct call_rank){.call = s->first + i, .first_part = at,
+		*r = (struct call_rank){.call = s->first + i,
+			.first_part = at,
 			.excess_ns = d->slow[s->first + i].excess_ns};
 		for (; at < l->count && l->items[at].call == r->call; at++) {
 			if (!strcmp(cause_layer(l->items[at].cause), layer))
@@ -94,8 +95,8 @@ static const struct part **longest_parts(const struct part_list *l, const struct
 	return p;
 }
 
-static struct incident_step *step_add(struct incident *inc, const char *layer, const char *op,
-	int64_t time_ns, uint64_t dur_ns)
+static struct incident_step *step_add(
+	struct incident *inc, const char *layer, const char *op, int64_t time_ns, uint64_t dur_ns)
 {
 	struct incident_step *s = &inc->timeline[inc->step_count++];
 
@@ -128,23 +129,26 @@ static void add_host_step(const struct recording *rec, int64_t ns, struct incide
 		return;
 	s = step_add(inc, "SYSTEM", "host", best->time.ns, 0);
 	snprintf(s->detail, sizeof(s->detail),
-		"CPU %.0f %%, memory %.0f %%, load %.1f, swap %llu MB", best->cpu_pct, best->mem_pct,
-		best->load1, (unsigned long long)best->swap_mb);
+		"CPU %.0f %%, memory %.0f %%, load %.1f, swap %llu MB", best->cpu_pct,
+		best->mem_pct, best->load1, (unsigned long long)best->swap_mb);
 }
 
 static void add_part_step(const struct recording *rec, const struct part *p, struct incident *inc)
 {
 	const struct event *e = &rec->events[p->event];
 	char who[64], op[32];
-	struct incident_step *s = step_add(inc, cause_layer(p->cause),
-		wire_op_name(e->source, e->op, op), p->start_ns, (uint64_t)(p->end_ns - p->start_ns));
+	struct incident_step *s =
+		step_add(inc, cause_layer(p->cause), wire_op_name(e->source, e->op, op),
+			p->start_ns, (uint64_t)(p->end_ns - p->start_ns));
 
-	snprintf(who, sizeof(who), "%s%spid %u%s ran instead", p->culprit, p->culprit[0] ? " (" : "",
-		p->culprit_pid, p->culprit[0] ? ")" : "");
+	snprintf(who, sizeof(who), "%s%spid %u%s ran instead", p->culprit,
+		p->culprit[0] ? " (" : "", p->culprit_pid, p->culprit[0] ? ")" : "");
 	if (p->cause == CAUSE_BLOCK_IO) {
 		snprintf(s->detail, sizeof(s->detail),
 			"thread %u blocked on its %s of %llu KiB on device %u:%u", e->tid,
-			e->op == IO_WRITE ? "write" : e->op == IO_READ ? "read" : "request",
+			e->op == IO_WRITE  ? "write"
+			: e->op == IO_READ ? "read"
+					   : "request",
 			(unsigned long long)(e->arg0 / 2), e->dev >> 20, e->dev & 0xfffff);
 		return;
 	}
@@ -193,8 +197,9 @@ static void write_sql(struct buf *b, const struct recording *rec, int64_t from_n
 	int rows, struct incident *inc)
 {
 	buf_clear(b);
-	buf_printf(b, "SELECT id, timestamp, duration, pid, tid, source, op, arg0, arg1 FROM events "
-		      "WHERE timestamp BETWEEN %lld AND %lld",
+	buf_printf(b,
+		"SELECT id, timestamp, duration, pid, tid, source, op, arg0, arg1 FROM events "
+		"WHERE timestamp BETWEEN %lld AND %lld",
 		(long long)from_ns, (long long)to_ns);
 	if (rec->node && rec->node[0]) {
 		buf_puts(b, " AND node = '");

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scene.h - builds recordings for the tests of correlate/: calls, stays, requests, aggregates.
+ *
+ * Times are microseconds from a fixed start. Every event gets the next seq, so evidence can be
+ * checked. A scene is released with scene_done(). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/correlate/correlate.h"
+#include "base/macros.h"
+
+#define SCENE_T0_NS ((int64_t)1774099490 * 1000000000)
+#define VICTIM      4821U
+#define HOG         8821U
+
+struct scene {
+	struct event *events;
+	size_t event_count, event_cap;
+	struct aggregate *aggregates;
+	size_t aggregate_count;
+	struct host_sample *samples;
+	size_t sample_count;
+	uint64_t seed;
+};
+
+static inline void scene_done(struct scene *s)
+{
+	free(s->events);
+	free(s->aggregates);
+	free(s->samples);
+	*s = (struct scene){0};
+}
+
+static inline _unused_ uint64_t scene_random(struct scene *s, uint64_t below)
+{
+	s->seed = s->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (s->seed >> 33) % below;
+}
+
+static inline struct event *scene_add(struct scene *s, uint8_t source, uint16_t op, uint32_t pid,
+	uint32_t tid, int64_t at_us, int64_t dur_us)
+{
+	struct event *e;
+
+	if (s->event_count == s->event_cap) {
+		s->event_cap = s->event_cap ? s->event_cap * 2 : 1024;
+		s->events = realloc(s->events, s->event_cap * sizeof(*s->events));
+		if (!s->events)
+			abort();
+	}
+	e = &s->events[s->event_count++];
+	*e = (struct event){.source = source,
+		.op = op,
+		.pid = pid,
+		.tid = tid,
+		.weight = 1,
+		.start.ns = SCENE_T0_NS + at_us * 1000,
+		.dur_ns = (uint64_t)dur_us * 1000,
+		.seq = s->event_count};
+	snprintf(e->comm, sizeof(e->comm), pid == VICTIM ? "python3" : "other");
+	return e;
+}
+
+static inline _unused_ struct event *scene_call(
+	struct scene *s, uint16_t op, int64_t at_us, int64_t dur_us)
+{
+	return scene_add(s, SOURCE_CUDA, op, VICTIM, VICTIM, at_us, dur_us);
+}
+
+/* A stay of thread @tid of the victim; @wait_us of it runnable; @flags WIRE_PREEMPTED, … */
+static inline _unused_ struct event *scene_stay(struct scene *s, uint32_t tid, int64_t at_us,
+	int64_t dur_us, int64_t wait_us, uint16_t flags, uint32_t peer_pid, const char *peer)
+{
+	struct event *e = scene_add(s, SOURCE_HOST, HOST_SCHED_SWITCH, VICTIM, tid, at_us, dur_us);
+
+	e->wait_ns = (uint64_t)wait_us * 1000;
+	e->flags = flags;
+	e->peer_pid = peer_pid;
+	snprintf(e->peer_comm, sizeof(e->peer_comm), "%s", peer);
+	return e;
+}
+
+static inline _unused_ struct event *scene_io(struct scene *s, uint16_t op, uint32_t pid,
+	const char *comm, int64_t at_us, int64_t dur_us, uint64_t kib)
+{
+	struct event *e = scene_add(s, SOURCE_IO, op, pid, pid, at_us, dur_us);
+
+	e->arg0 = kib * 2;
+	e->dev = 259U << 20 | 1;
+	snprintf(e->comm, sizeof(e->comm), "%s", comm);
+	return e;
+}
+
+static inline _unused_ void scene_sample(struct scene *s, int64_t at_us, double cpu_pct)
+{
+	s->samples = realloc(s->samples, (s->sample_count + 1) * sizeof(*s->samples));
+	if (!s->samples)
+		abort();
+	s->samples[s->sample_count++] = (struct host_sample){
+		.time.ns = SCENE_T0_NS + at_us * 1000, .cpu_pct = cpu_pct, .mem_pct = 40};
+}
+
+/* 5 s aggregates of all calls that are in the scene now. */
+static inline _unused_ void scene_aggregate(struct scene *s)
+{
+	for (size_t i = 0; i < s->event_count; i++) {
+		const struct event *e = &s->events[i];
+		int64_t bucket = e->start.ns - e->start.ns % 5000000000;
+		struct aggregate *a = NULL;
+
+		if (e->source != SOURCE_CUDA && e->source != SOURCE_DRIVER)
+			continue;
+		for (size_t k = s->aggregate_count; k-- > 0 && !a;)
+			if (s->aggregates[k].bucket.ns == bucket &&
+				s->aggregates[k].pid == e->pid && s->aggregates[k].op == e->op &&
+				s->aggregates[k].source == e->source &&
+				s->aggregates[k].flags == (e->flags & WIRE_NESTED))
+				a = &s->aggregates[k];
+		if (!a) {
+			s->aggregates = realloc(
+				s->aggregates, (s->aggregate_count + 1) * sizeof(*s->aggregates));
+			if (!s->aggregates)
+				abort();
+			a = &s->aggregates[s->aggregate_count++];
+			*a = (struct aggregate){.bucket.ns = bucket,
+				.pid = e->pid,
+				.source = e->source,
+				.op = e->op,
+				.flags = e->flags & WIRE_NESTED};
+		}
+		sketch_add(&a->sketch, e->dur_ns, 1);
+	}
+}
+
+static inline _unused_ struct recording scene_recording(const struct scene *s)
+{
+	return (struct recording){.events = s->events,
+		.event_count = s->event_count,
+		.aggregates = s->aggregates,
+		.aggregate_count = s->aggregate_count,
+		.samples = s->samples,
+		.sample_count = s->sample_count,
+		.node = "gpu-1"};
+}
+
+/* @n ordinary calls of @op, one every @every_us from @from_us, each about @dur_us (+- 10 %). */
+static inline _unused_ void scene_calm(
+	struct scene *s, uint16_t op, int64_t from_us, int n, int64_t every_us, int64_t dur_us)
+{
+	for (int i = 0; i < n; i++)
+		scene_call(s, op, from_us + i * every_us,
+			dur_us * 9 / 10 + (int64_t)scene_random(s, (uint64_t)dur_us / 5 + 1));
+}
+
+/* The shared picture of contention: 20 s of syncs of 1 ms every 50 ms, then 20 s in which each
+ * takes 20 ms because the hog preempts the thread from 500 us after its start for 19 ms. */
+static inline _unused_ void scene_hog(struct scene *s)
+{
+	scene_calm(s, CUDA_STREAM_SYNC, 0, 400, 50000, 1000);
+	for (int i = 0; i < 400; i++) {
+		int64_t at = 20000000 + i * 50000;
+
+		scene_call(s, CUDA_STREAM_SYNC, at, 20000);
+		scene_stay(s, VICTIM, at + 500, 19000, 19000, WIRE_PREEMPTED, HOG, "sim-cpu-hog");
+	}
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_report.c - the layout, and that nothing a traced process chose reaches a terminal raw. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <time.h>
+
+#include "cli/report.h"
+#include "scene.h"
+
+static void explain(const struct scene *s, struct incident *ret)
+{
+	struct recording rec = scene_recording(s);
+	_cleanup_free_ struct incident *list = NULL;
+	size_t n;
+
+	assert_int_equal(correlate_run(&rec, &list, &n), 0);
+	assert_int_equal(n, 1);
+	*ret = list[0];
+}
+
+static void assert_contains(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in:\n%s", part, text);
+}
+
+static int use_utc(void **state)
+{
+	setenv("TZ", "UTC", 1);
+	tzset();
+	return 0;
+}
+
+static void test_layout(void **state)
+{
+	_cleanup_(scene_done) struct scene s = {.seed = 1};
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct accounting books = {0};
+	struct report_scope scope = {.node = "gpu-1",
+		.first_ns = SCENE_T0_NS,
+		.last_ns = SCENE_T0_NS + 40000000000,
+		.events = 1200,
+		.calls = 64410,
+		.books = &books,
+		.skipped_rows = 2};
+	struct incident inc;
+
+	books.source[SOURCE_CUDA].hits = 10000;
+	books.source[SOURCE_CUDA].lost[LOSS_RING_FULL] = 1;
+	scene_hog(&s);
+	scene_sample(&s, 20000000, 97);
+	scene_aggregate(&s);
+	explain(&s, &inc);
+	report_text(&b, &inc, 1, &scope, false);
+	assert_int_equal(b.err, 0);
+	assert_contains(b.data, "INCIDENTS - 1 incident (1 HIGH)\n");
+	assert_contains(b.data, "  Node gpu-1: 1,200 events analysed, 64,410 calls; 1 of 10,000 "
+				"events lost; 2 damaged rows left out\n");
+	assert_contains(b.data, "  From 2026-03-21 13:24:50 UTC to 2026-03-21 13:25:30 UTC\n");
+	assert_contains(b.data, "\n[HIGH] cudaStreamSync 2");
+	assert_contains(b.data, "    [SYSTEM]  13:25:10.000  CPU 97 %");
+	assert_contains(b.data, "    [HOST]    13:25:10.000  thread 4821 preempted, sim-cpu-hog "
+				"(pid 8821) ran instead (19 ms)\n");
+	assert_contains(b.data, "    [CUDA]    13:25:10.000  cudaStreamSync by thread 4821");
+	assert_contains(b.data, "  Root cause: CPU contention: sim-cpu-hog (pid 8821)");
+	assert_contains(b.data, "  Explained: 100 % of 7.6 s excess in 400 slow of 800 calls\n");
+	assert_contains(b.data, "  Confidence: ");
+	assert_contains(b.data, "  Fix: Keep them on different CPUs");
+	assert_contains(b.data, "  Evidence: rows 401, 402,");
+	assert_contains(b.data, "  SQL: SELECT id");
+	assert_null(strchr(b.data, '\033'));
+
+	buf_clear(&b);
+	report_text(&b, &inc, 1, &scope, true);
+	assert_contains(b.data, "\033[1;31m[HIGH]\033[0m");
+}
+
+static void test_no_incidents(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct report_scope scope = {.events = 3284};
+
+	report_text(&b, NULL, 0, &scope, false);
+	assert_string_equal(
+		buf_str(&b), "No incidents\n  3,284 events analysed; losses not known\n");
+}
+
+static void test_names_are_escaped(void **state)
+{
+	static const struct {
+		const char *name, *shown;
+	} rows[] = {
+		{"\033[2Jhog", "\\x1b[2Jhog"},
+		{"a\nb\rc\td", "a\\x0ab\\x0dc\\x09d"},
+		{"\x7f\xc2\x9b", "\\x7f\\xc2\\x9b"},
+		{"caf\xc3\xa9", "caf\xc3\xa9"},
+		{"\xff\xc3", "\\xff\\xc3"},
+		{"x\xe2\x80\xae"
+		 "y",
+			"x\\xe2\\x80\\xaey"},
+		{"\xc0\xaf", "\\xc0\\xaf"},
+		{"\xed\xa0\x80", "\\xed\\xa0\\x80"},
+		{"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+		struct report_scope scope = {0};
+		struct incident inc = {.severity = SEVERITY_LOW, .step_count = 1, .fix_count = 1};
+
+		snprintf(inc.summary, sizeof(inc.summary), "s%s.", rows[i].name);
+		snprintf(inc.root_cause, sizeof(inc.root_cause), "r%s.", rows[i].name);
+		snprintf(inc.explanation, sizeof(inc.explanation), "e%s.", rows[i].name);
+		snprintf(inc.fixes[0], sizeof(inc.fixes[0]), "f%s.", rows[i].name);
+		snprintf(inc.timeline[0].detail, sizeof(inc.timeline[0].detail), "t%s.",
+			rows[i].name);
+		snprintf(inc.evidence_sql, sizeof(inc.evidence_sql), "q%s.", rows[i].name);
+		report_text(&b, &inc, 1, &scope, false);
+		for (const char *c = "sreftq"; *c; c++) {
+			char want[64];
+
+			snprintf(want, sizeof(want), "%c%s.", *c, rows[i].shown);
+			assert_contains(b.data, want);
+		}
+	}
+}
+
+static void test_ceiling_is_reported(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(10);
+	struct report_scope scope = {0};
+
+	report_text(&b, NULL, 0, &scope, false);
+	assert_true(b.err < 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_no_incidents),
+		cmocka_unit_test(test_names_are_escaped),
+		cmocka_unit_test(test_ceiling_is_reported),
+	};
+
+	return cmocka_run_group_tests(tests, use_utc, NULL);
+}
