@@ -230,7 +230,7 @@ static bool push_aggregate(void *arg, const struct aggregate *a)
 {
 	struct tracer *t = arg;
 
-	return !t->store || store_writer_push_aggregate(t->store, false, a);
+	return !t->store || store_writer_push_aggregate(t->store, a);
 }
 
 /* Exceptions are relative to the fastest process of an op: a slower one sends more than it need,

@@ -154,6 +154,27 @@ const char *text_format_count(char out[TEXT_MAX], uint64_t n)
 	return out;
 }
 
+const char *text_format_percent(char out[TEXT_MAX], double share)
+{
+	double pct = share * 100;
+
+	if (!(pct > 0))
+		snprintf(out, TEXT_MAX, "0 %%");
+	else if (pct < 0.05)
+		snprintf(out, TEXT_MAX, "< 0.1 %%");
+	else if (pct < 9.95)
+		snprintf(out, TEXT_MAX, "%.1f %%", pct);
+	else
+		snprintf(out, TEXT_MAX, "%.0f %%", MIN(pct, 1e6));
+	return out;
+}
+
+const char *text_format_ratio(char out[TEXT_MAX], double ratio)
+{
+	snprintf(out, TEXT_MAX, "%.*f", ratio < 99.95 ? 1 : 0, MIN(ratio, 1e18));
+	return out;
+}
+
 const char *text_format_bytes(char out[TEXT_MAX], uint64_t bytes)
 {
 	static const char *const names[] = {" KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};

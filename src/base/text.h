@@ -32,6 +32,12 @@ const char *text_format_count(char out[TEXT_MAX], uint64_t n);
 /* text_format_bytes - binary units: "512 B", "1.5 KiB", "10 GiB". */
 const char *text_format_bytes(char out[TEXT_MAX], uint64_t bytes);
 
+/* text_format_percent - a share 0..1 as "71 %", "3.2 %", "0 %"; "< 0.1 %" for a trace of it. */
+const char *text_format_percent(char out[TEXT_MAX], double share);
+
+/* text_format_ratio - "8.5" below 100, "340" above. */
+const char *text_format_ratio(char out[TEXT_MAX], double ratio);
+
 /* text_parse_duration - "30s", "500ms", "1h30m", "1w2d", "1.5h", "0"; units w d h m s ms us µs ns.
  * -EINVAL if it is not a duration (a bare number other than 0 has no unit); -ERANGE past 2^63 ns.
  */

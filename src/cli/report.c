@@ -3,16 +3,20 @@
  * is explained and how surely, fixes and evidence. See report.h.
  *
  * Pure but for the time zone. Invariant: text of an incident reaches the buffer only through
- * put_escaped(), so no name of a traced process can move the cursor or forge a line. */
+ * text_escape_terminal(), so no name of a traced process can move the cursor or forge a line. */
 #include "cli/report.h"
 
 #include <string.h>
 #include <time.h>
 
-#include "base/figure.h"
+#include "base/text.h"
 
 #define BOLD  "\033[1m"
 #define RESET "\033[0m"
+
+#define INCIDENTS_SHOWN 10 /* worst first; a page or two */
+#define EVIDENCE_SHOWN	6
+#define TEXT_WIDTH	100 /* columns of a paragraph */
 
 static const char *severity_color(enum severity s)
 {
@@ -22,48 +26,6 @@ static const char *severity_color(enum severity s)
 	case SEVERITY_LOW: return "\033[1;36m";
 	}
 	return "";
-}
-
-/* Bytes of a UTF-8 sequence at @s that may be shown as it is; 0 if the byte must be escaped.
- * Refused: control characters of both sets, surrogates, over-long forms, and characters that
- * hide or reorder text (zero width, bidirectional controls, byte order mark). */
-static size_t visible_sequence(const unsigned char *s)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t len = s[0] < 0x80       ? 1
-		     : s[0] >> 5 == 6  ? 2
-		     : s[0] >> 4 == 14 ? 3
-		     : s[0] >> 3 == 30 ? 4
-				       : 0;
-	uint32_t c = len == 1 ? s[0] : len ? s[0] & (0x7fU >> len) : 0;
-
-	for (size_t i = 1; i < len; i++) {
-		if (s[i] >> 6 != 2)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if (!len || c < 0x20 || (c >= 0x7f && c < 0xa0) || c < least[len] || c > 0x10ffff)
-		return 0;
-	if ((c >= 0xd800 && c < 0xe000) || (c >= 0x200b && c <= 0x200f) ||
-		(c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff)
-		return 0;
-	return len;
-}
-
-static void put_escaped(struct buf *b, const char *text)
-{
-	const unsigned char *s = (const unsigned char *)text;
-
-	while (*s) {
-		size_t len = visible_sequence(s);
-
-		if (len) {
-			buf_append(b, s, len);
-			s += len;
-		} else {
-			buf_printf(b, "\\x%02x", *s++);
-		}
-	}
 }
 
 static bool local_time(int64_t ns, struct tm *ret)
@@ -121,7 +83,7 @@ static void put_title(struct buf *b, const struct incident *list, size_t n, bool
 static void put_books(struct buf *b, const struct accounting *books)
 {
 	uint64_t hits = 0, lost = 0;
-	char text[FIGURE_MAX], of[FIGURE_MAX];
+	char text[TEXT_MAX], of[TEXT_MAX];
 
 	if (!books) {
 		buf_puts(b, "; losses not known");
@@ -131,26 +93,26 @@ static void put_books(struct buf *b, const struct accounting *books)
 		hits += books->source[i].hits;
 		lost += account_lost(&books->source[i]);
 	}
-	buf_printf(b, "; %s of %s events lost", lost ? figure_count(lost, text) : "none",
-		figure_count(hits, of));
+	buf_printf(b, "; %s of %s events lost", lost ? text_format_count(text, lost) : "none",
+		text_format_count(of, hits));
 }
 
 static void put_scope(struct buf *b, const struct report_scope *s)
 {
-	char text[FIGURE_MAX];
+	char text[TEXT_MAX];
 
 	buf_puts(b, "  ");
 	if (s->node && s->node[0]) {
 		buf_puts(b, "Node ");
-		put_escaped(b, s->node);
+		text_escape_terminal(b, s->node);
 		buf_puts(b, ": ");
 	}
-	buf_printf(b, "%s events analysed", figure_count(s->events, text));
+	buf_printf(b, "%s events analysed", text_format_count(text, s->events));
 	if (s->calls)
-		buf_printf(b, ", %s calls", figure_count(s->calls, text));
+		buf_printf(b, ", %s calls", text_format_count(text, s->calls));
 	put_books(b, s->books);
 	if (s->skipped_rows)
-		buf_printf(b, "; %s damaged rows left out", figure_count(s->skipped_rows, text));
+		buf_printf(b, "; %s damaged rows left out", text_format_count(text, s->skipped_rows));
 	if (s->last_ns) {
 		buf_puts(b, "\n  From ");
 		put_date(b, s->first_ns);
@@ -162,7 +124,7 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 
 static void put_timeline(struct buf *b, const struct incident *inc)
 {
-	char dur[FIGURE_MAX];
+	char dur[TEXT_MAX];
 
 	buf_puts(b, "  Timeline:\n");
 	for (int i = 0; i < inc->step_count; i++) {
@@ -171,34 +133,65 @@ static void put_timeline(struct buf *b, const struct incident *inc)
 		buf_printf(b, "    [%s]%*s", s->layer, 8 - (int)strnlen(s->layer, 6), "");
 		put_clock(b, s->time.ns);
 		buf_puts(b, "  ");
-		put_escaped(b, s->detail);
+		text_escape_terminal(b, s->detail);
 		if (s->dur_ns)
-			buf_printf(b, " (%s)", figure_duration(s->dur_ns, dur));
+			buf_printf(b, " (%s)", text_format_duration(dur, s->dur_ns));
 		buf_putc(b, '\n');
 	}
 }
 
 static void put_figures(struct buf *b, const struct incident *inc)
 {
-	char share[FIGURE_MAX], excess[FIGURE_MAX], slow[FIGURE_MAX], calls[FIGURE_MAX];
+	char share[TEXT_MAX], excess[TEXT_MAX], slow[TEXT_MAX], calls[TEXT_MAX], sure[TEXT_MAX];
 
-	buf_printf(b, "  Explained: %s of %s excess in %s slow of %s calls\n",
-		figure_percent(inc->explained, share), figure_duration(inc->excess_ns, excess),
-		figure_count(inc->slow_calls, slow), figure_count(inc->calls, calls));
-	buf_printf(b, "  Confidence: %s\n", figure_percent(inc->confidence, share));
+	buf_printf(b, "  Explained: %s of %s excess in %s slow of %s calls; confidence %s\n",
+		text_format_percent(share, inc->explained), text_format_duration(excess, inc->excess_ns),
+		text_format_count(slow, inc->slow_calls), text_format_count(calls, inc->calls),
+		text_format_percent(sure, inc->confidence));
 }
 
 static void put_evidence(struct buf *b, const struct incident *inc)
 {
-	if (inc->evidence_count) {
-		buf_puts(b, "  Evidence: rows");
-		for (int i = 0; i < inc->evidence_count; i++)
-			buf_printf(
-				b, "%s %llu", i ? "," : "", (unsigned long long)inc->evidence[i]);
-		buf_putc(b, '\n');
+	buf_puts(b, "  Evidence: rows");
+	for (int i = 0; i < MIN(inc->evidence_count, EVIDENCE_SHOWN); i++)
+		buf_printf(b, "%s %llu", i ? "," : "", (unsigned long long)inc->evidence[i]);
+	buf_printf(b, "%s (--json has them all, and the SQL that finds them)\n",
+		inc->evidence_count > EVIDENCE_SHOWN ? ", …" : "");
+}
+
+/* Columns of a UTF-8 text: continuation bytes take none. */
+static size_t columns(const char *s, size_t len)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += ((unsigned char)s[i] & 0xc0) != 0x80;
+	return n;
+}
+
+/* A paragraph under a label, broken between words; what is broken is escaped already. */
+static void put_paragraph(struct buf *b, const char *label, const char *text)
+{
+	_cleanup_buf_ struct buf clean = BUF_INIT(1 << 16);
+	size_t indent = strlen(label), column = indent;
+	const char *s;
+
+	text_escape_terminal(&clean, text);
+	buf_puts(b, label);
+	for (s = buf_str(&clean); *s;) {
+		size_t len = strcspn(s, " "), width = columns(s, len);
+
+		if (column > indent && column + 1 + width > TEXT_WIDTH) {
+			buf_printf(b, "\n%*s", (int)indent, "");
+			column = indent;
+		} else if (column > indent) {
+			buf_putc(b, ' ');
+			column++;
+		}
+		buf_append(b, s, len);
+		column += width;
+		s += len + strspn(s + len, " ");
 	}
-	buf_puts(b, "  SQL: ");
-	put_escaped(b, inc->evidence_sql);
 	buf_putc(b, '\n');
 }
 
@@ -209,20 +202,14 @@ static void put_incident(struct buf *b, const struct incident *inc, bool color)
 			severity_name(inc->severity), RESET);
 	else
 		buf_printf(b, "\n[%s] ", severity_name(inc->severity));
-	put_escaped(b, inc->summary);
+	text_escape_terminal(b, inc->summary);
 	buf_putc(b, '\n');
 	put_timeline(b, inc);
-	buf_puts(b, "  Root cause: ");
-	put_escaped(b, inc->root_cause);
-	buf_puts(b, "\n  Why: ");
-	put_escaped(b, inc->explanation);
-	buf_putc(b, '\n');
+	put_paragraph(b, "  Root cause: ", inc->root_cause);
+	put_paragraph(b, "  Why: ", inc->explanation);
 	put_figures(b, inc);
-	for (int i = 0; i < inc->fix_count; i++) {
-		buf_puts(b, i ? "       " : "  Fix: ");
-		put_escaped(b, inc->fixes[i]);
-		buf_putc(b, '\n');
-	}
+	for (int i = 0; i < inc->fix_count; i++)
+		put_paragraph(b, i ? "       " : "  Fix: ", inc->fixes[i]);
 	put_evidence(b, inc);
 }
 
@@ -231,6 +218,9 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 {
 	put_title(b, incidents, count, color);
 	put_scope(b, scope);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < MIN(count, (size_t)INCIDENTS_SHOWN); i++)
 		put_incident(b, &incidents[i], color);
+	if (count > INCIDENTS_SHOWN)
+		buf_printf(b, "\n%zu smaller incidents are not shown; --json has them all\n",
+			count - INCIDENTS_SHOWN);
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "agent/correlate/rules.h"
-#include "base/figure.h"
+#include "base/text.h"
 #include "wire/names.h"
 
 #define TEXT_MAX 4096 /* of one sentence before it is cut to its field */
@@ -54,7 +54,7 @@ static const char *confidence_word(double c)
 
 static void put_causes(struct buf *b, const struct incident *inc)
 {
-	char dur[FIGURE_MAX], who[64];
+	char dur[TEXT_MAX], who[64];
 	const char *comma = "";
 
 	for (int i = 0; i < inc->cause_count; i++) {
@@ -62,7 +62,7 @@ static void put_causes(struct buf *b, const struct incident *inc)
 
 		if (c->cause == CAUSE_UNEXPLAINED)
 			continue;
-		buf_printf(b, "%s%s %s", comma, cause_name(c->cause), figure_duration(c->ns, dur));
+		buf_printf(b, "%s%s %s", comma, cause_name(c->cause), text_format_duration(dur, c->ns));
 		if (c->culprit_pid) {
 			who_text(who, sizeof(who), c->culprit, c->culprit_pid);
 			buf_printf(b, " by %s", c->culprit_pid == inc->pid ? "itself" : who);
@@ -73,15 +73,15 @@ static void put_causes(struct buf *b, const struct incident *inc)
 
 static void put_completeness(struct buf *b, const struct verdict *v, const struct incident *inc)
 {
-	char lost[FIGURE_MAX], hits[FIGURE_MAX];
+	char lost[TEXT_MAX], hits[TEXT_MAX];
 
 	if (!v->has_books)
 		buf_puts(b, " Whether events were lost is not known for this recording.");
 	else if (v->lost)
-		buf_printf(b, " %s of %s events lost.", figure_count(v->lost, lost),
-			figure_count(v->hits, hits));
+		buf_printf(b, " %s of %s events lost.", text_format_count(lost, v->lost),
+			text_format_count(hits, v->hits));
 	else
-		buf_printf(b, " None of %s events lost.", figure_count(v->hits, hits));
+		buf_printf(b, " None of %s events lost.", text_format_count(hits, v->hits));
 	if (!v->from_aggregates)
 		buf_puts(b, " The baseline is the median of stored rows only, so it may be high.");
 }
@@ -90,7 +90,7 @@ static void put_unexplained(struct buf *b, const struct part_list *l, const stru
 	const struct detection *d, const struct incident *inc)
 {
 	uint64_t in_calls = 0;
-	char share[FIGURE_MAX];
+	char share[TEXT_MAX];
 
 	for (size_t i = s->first; i < s->first + s->count; i++)
 		in_calls += (uint64_t)(d->slow[i].end_ns - d->slow[i].start_ns);
@@ -101,7 +101,7 @@ static void put_unexplained(struct buf *b, const struct part_list *l, const stru
 		buf_printf(b,
 			" The threads were asleep for %s of the slow calls, as they are while "
 			"they wait for the GPU or a lock.",
-			figure_percent((double)l->asleep_ns / (double)in_calls, share));
+			text_format_percent(share, (double)l->asleep_ns / (double)in_calls));
 	else
 		buf_puts(b, " The threads were mostly on a CPU or in waits that no probe covers.");
 }
@@ -109,22 +109,22 @@ static void put_unexplained(struct buf *b, const struct part_list *l, const stru
 static void write_explanation(struct buf *b, const struct detection *d, const struct stretch *s,
 	const struct part_list *l, const struct verdict *v, struct incident *inc)
 {
-	char n[FIGURE_MAX], of[FIGURE_MAX], slow[FIGURE_MAX], base[FIGURE_MAX], excess[FIGURE_MAX];
-	char part[FIGURE_MAX], span[FIGURE_MAX], op[32], who[64];
+	char n[TEXT_MAX], of[TEXT_MAX], slow[TEXT_MAX], base[TEXT_MAX], excess[TEXT_MAX];
+	char part[TEXT_MAX], span[TEXT_MAX], op[32], who[64];
 
 	who_text(who, sizeof(who), inc->comm, inc->pid);
 	buf_printf(b,
 		"%s of %s calls of %s by %s took %s (median) instead of %s: %s in excess, %s of "
 		"the %s observed.",
-		figure_count(inc->slow_calls, n), figure_count(inc->calls, of),
+		text_format_count(n, inc->slow_calls), text_format_count(of, inc->calls),
 		wire_op_name(inc->source, inc->op, op), who,
-		figure_duration(inc->slow_p50_ns, slow), figure_duration(inc->baseline_ns, base),
-		figure_duration(inc->excess_ns, excess),
-		figure_percent((double)inc->excess_ns / (double)v->span_ns, part),
-		figure_duration(v->span_ns, span));
+		text_format_duration(slow, inc->slow_p50_ns), text_format_duration(base, inc->baseline_ns),
+		text_format_duration(excess, inc->excess_ns),
+		text_format_percent(part, (double)inc->excess_ns / (double)v->span_ns),
+		text_format_duration(span, v->span_ns));
 	if (inc->explained > 0) {
 		buf_printf(b, " %s of the excess overlaps recorded delays of the calling threads (",
-			figure_percent(inc->explained, part));
+			text_format_percent(part, inc->explained));
 		put_causes(b, inc);
 		buf_puts(b,
 			inc->explained < 0.995 ? "); the rest overlaps nothing recorded." : ").");
@@ -141,8 +141,8 @@ static void write_explanation(struct buf *b, const struct detection *d, const st
 static void write_words(struct buf *b, const struct verdict *v, struct incident *inc)
 {
 	const struct rule *rule = rule_find(v->lead->cause, blame_of(v, inc));
-	char culprit[64], culprit_pid[16], victim[64], victim_pid[16], share[FIGURE_MAX];
-	char traffic[FIGURE_MAX], base[FIGURE_MAX], slow[FIGURE_MAX], ratio[FIGURE_MAX], op[32];
+	char culprit[64], culprit_pid[16], victim[64], victim_pid[16], share[TEXT_MAX];
+	char traffic[TEXT_MAX], base[TEXT_MAX], slow[TEXT_MAX], ratio[TEXT_MAX], op[32];
 	struct rule_words w = {
 		culprit, v->lead->culprit, culprit_pid, victim, victim_pid, share, traffic};
 
@@ -150,12 +150,12 @@ static void write_words(struct buf *b, const struct verdict *v, struct incident 
 	who_text(victim, sizeof(victim), inc->comm, inc->pid);
 	snprintf(culprit_pid, sizeof(culprit_pid), "%u", v->lead->culprit_pid);
 	snprintf(victim_pid, sizeof(victim_pid), "%u", inc->pid);
-	figure_percent(v->is_crowd ? v->layer_share : v->lead_share, share);
-	figure_percent(v->lead->culprit_share, traffic);
+	text_format_percent(share, v->is_crowd ? v->layer_share : v->lead_share);
+	text_format_percent(traffic, v->lead->culprit_share);
 
 	buf_printf(b, "%s %sx slower (p50 %s -> %s): ", wire_op_name(inc->source, inc->op, op),
-		figure_ratio(inc->tail_ratio, ratio), figure_duration(inc->baseline_ns, base),
-		figure_duration(inc->slow_p50_ns, slow));
+		text_format_ratio(ratio, inc->tail_ratio), text_format_duration(base, inc->baseline_ns),
+		text_format_duration(slow, inc->slow_p50_ns));
 	rule_text(b, rule->summary, &w);
 	copy_text(inc->summary, sizeof(inc->summary), buf_str(b));
 	buf_clear(b);

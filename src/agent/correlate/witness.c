@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/figure.h"
+#include "base/text.h"
 #include "wire/names.h"
 
 #define SAMPLE_REACH_NS ((int64_t)(2 * NS_PER_S))
@@ -163,7 +163,7 @@ static int write_timeline(const struct recording *rec, const struct detection *d
 	const struct slow_call *c = &d->slow[r->call];
 	_cleanup_free_ const struct part **parts = longest_parts(l, r);
 	size_t shown = MIN(r->part_count, (size_t)PARTS_SHOWN);
-	char op[32], base[FIGURE_MAX];
+	char op[32], base[TEXT_MAX];
 	struct incident_step *s;
 
 	if (!parts)
@@ -177,7 +177,7 @@ static int write_timeline(const struct recording *rec, const struct detection *d
 		(uint64_t)(c->end_ns - c->start_ns));
 	snprintf(s->detail, sizeof(s->detail), "%s by thread %u, ordinarily %s",
 		wire_op_name(inc->source, inc->op, op), c->tid,
-		figure_duration(inc->baseline_ns, base));
+		text_format_duration(base, inc->baseline_ns));
 	return 0;
 }
 

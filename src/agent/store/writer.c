@@ -41,7 +41,6 @@ struct message {
 	enum message_kind kind;
 	union {
 		struct {
-			bool coarse;
 			wall_time bucket;
 			uint32_t pid;
 			uint16_t op;
@@ -145,14 +144,13 @@ static bool push_message(struct store_writer *w, struct message *m)
 	return room;
 }
 
-bool store_writer_push_aggregate(struct store_writer *w, bool coarse, const struct aggregate *a)
+bool store_writer_push_aggregate(struct store_writer *w, const struct aggregate *a)
 {
 	uint8_t blob[SKETCH_BLOB_MAX];
 	struct message *m = message_new(MESSAGE_AGGREGATE, blob, sketch_encode(&a->sketch, blob));
 
 	if (!m)
 		return false;
-	m->aggregate.coarse = coarse;
 	m->aggregate.bucket = a->bucket;
 	m->aggregate.pid = a->pid;
 	m->aggregate.op = a->op;
@@ -332,7 +330,11 @@ static int write_aggregate(struct store_writer *w, const struct message *m, stru
 	a.sketch.sum = m->aggregate.sum;
 	a.sketch.min = m->aggregate.min;
 	a.sketch.max = m->aggregate.max;
-	return nodedb_add_aggregate(w->db, m->aggregate.coarse, &a, reterr);
+	r = nodedb_add_aggregate(w->db, false, &a, reterr);
+	if (r < 0)
+		return r;
+	a.bucket.ns -= a.bucket.ns % (int64_t)NODEDB_BUCKET_COARSE;
+	return nodedb_add_aggregate(w->db, true, &a, reterr);
 }
 
 static int write_message(struct store_writer *w, const struct message *m, struct errinfo *reterr)
@@ -353,8 +355,7 @@ static int write_message(struct store_writer *w, const struct message *m, struct
 
 static void message_lost(struct store_writer *w, const struct message *m)
 {
-	/* Each call is in a fine and in a coarse bucket: it is counted by the fine one. */
-	if (m->kind == MESSAGE_AGGREGATE && !m->aggregate.coarse)
+	if (m->kind == MESSAGE_AGGREGATE)
 		atomic_fetch_add(&w->unaggregated[slot_of(m->aggregate.source)],
 			m->aggregate.count - MIN(m->aggregate.stored, m->aggregate.count));
 }

@@ -22,7 +22,9 @@ int store_writer_start(struct nodedb *db, int64_t session, const struct store_wr
 	struct store_writer **ret_writer, struct errinfo *reterr);
 
 bool store_writer_push(struct store_writer *w, const struct event *e);
-bool store_writer_push_aggregate(struct store_writer *w, bool coarse, const struct aggregate *a);
+
+/* store_writer_push_aggregate - the gain of a 5 s bucket; its minute gets it in the same transaction. */
+bool store_writer_push_aggregate(struct store_writer *w, const struct aggregate *a);
 bool store_writer_push_sample(struct store_writer *w, const struct host_sample *s);
 bool store_writer_push_process(struct store_writer *w, uint32_t pid, uint64_t start_ticks,
 	const char *comm, const char *cmdline, wall_time seen);

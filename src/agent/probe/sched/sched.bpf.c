@@ -13,6 +13,13 @@ static __always_inline __u32 task_state(struct task_struct *t)
 	return (__u32)BPF_CORE_READ((struct task_struct___before_5_14 *)t, state);
 }
 
+static __always_inline void note_runner(struct thread_state *ts, struct task_struct *runner)
+{
+	ts->by_pid = runner->tgid;
+	ts->by_tid = runner->pid;
+	bpf_probe_read_kernel(ts->by_comm, sizeof(ts->by_comm), runner->comm);
+}
+
 static __always_inline void stay_begin(struct thread_state *ts, bool preempt,
 	struct task_struct *prev, struct task_struct *next, __u64 now)
 {
@@ -31,13 +38,11 @@ static __always_inline void stay_begin(struct thread_state *ts, bool preempt,
 		ts->off_flags = 0;
 		ts->wake_ns = 0;
 	}
-	ts->off_by_pid = next->tgid;
-	ts->off_by_tid = next->pid;
-	bpf_probe_read_kernel(ts->off_by_comm, sizeof(ts->off_by_comm), next->comm);
+	note_runner(ts, next);
 }
 
 /* Who had the CPU while the thread waited: the task it takes the CPU from now, unless that is idle
- * or a kernel thread (which run in short bursts); then the one that took the CPU at first. */
+ * or a kernel thread (which run in short bursts); then the one that had it when the wait began. */
 static __always_inline void fill_culprit(struct wire_sched *r, struct thread_state *ts,
 	struct task_struct *prev)
 {
@@ -47,9 +52,9 @@ static __always_inline void fill_culprit(struct wire_sched *r, struct thread_sta
 		bpf_probe_read_kernel(r->by_comm, sizeof(r->by_comm), prev->comm);
 		return;
 	}
-	r->by_pid = ts->off_by_pid;
-	r->by_tid = ts->off_by_tid;
-	__builtin_memcpy(r->by_comm, ts->off_by_comm, sizeof(r->by_comm));
+	r->by_pid = ts->by_pid;
+	r->by_tid = ts->by_tid;
+	__builtin_memcpy(r->by_comm, ts->by_comm, sizeof(r->by_comm));
 }
 
 static __always_inline void stay_end(struct thread_state *ts, struct task_struct *prev,
@@ -112,9 +117,23 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	return 0;
 }
 
+extern const struct rq runqueues __ksym __weak;
+
+/* The task that runs on the CPU where @task was queued. NULL where the kernel does not say. */
+static __always_inline struct task_struct *running_where(struct task_struct *task)
+{
+	struct rq *rq;
+
+	if (!&runqueues || !bpf_core_field_exists(task->thread_info.cpu))
+		return NULL;
+	rq = bpf_per_cpu_ptr(&runqueues, task->thread_info.cpu);
+	return rq ? rq->curr : NULL;
+}
+
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(sched_wakeup, struct task_struct *task)
 {
+	struct task_struct *runner;
 	struct thread_state *ts;
 
 	if (!task->bpf_storage)
@@ -124,5 +143,10 @@ int BPF_PROG(sched_wakeup, struct task_struct *task)
 		return 0;
 	ts->wake_ns = bpf_ktime_get_ns();
 	ts->waker_pid = bpf_get_current_pid_tgid() >> 32;
+	ts->by_pid = ts->by_tid = 0;
+	ts->by_comm[0] = 0;
+	runner = running_where(task);
+	if (runner)
+		note_runner(ts, runner);
 	return 0;
 }
