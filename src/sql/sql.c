@@ -6,7 +6,6 @@
 #include "sql/sql.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <sqlite3.h>
 
 #include "sql/sql_code.h"
@@ -64,17 +63,24 @@ int sql_code_error(
 	}
 }
 
+/* SQLite keeps the errno beneath an error of most calls, but not of a COMMIT: that is still in
+ * errno, which the callers clear before. */
 static int fail(sql_db *db, int code, struct errinfo *reterr)
 {
 	const char *path = sqlite3_db_filename(db, "main");
+	int left = errno, kept = sqlite3_system_errno(db);
 
-	return sql_code_error(code, sqlite3_system_errno(db), path && *path ? path : "the database",
+	return sql_code_error(code, kept ? kept : left, path && *path ? path : "the database",
 		sqlite3_errmsg(db), reterr);
 }
 
 int sql_exec(sql_db *db, const char *sql, struct errinfo *reterr)
 {
-	return fail(db, sqlite3_exec(db, sql, NULL, NULL, NULL), reterr);
+	int code;
+
+	errno = 0;
+	code = sqlite3_exec(db, sql, NULL, NULL, NULL);
+	return code == SQLITE_OK ? 0 : fail(db, code, reterr);
 }
 
 int sql_prepare(sql_db *db, const char *sql, sql_stmt **ret_stmt, struct errinfo *reterr)
@@ -120,8 +126,10 @@ int sql_bind(sql_stmt *stmt, const struct sql_value *values, size_t count, struc
 
 int sql_step(sql_stmt *stmt, struct errinfo *reterr)
 {
-	int code = sqlite3_step(stmt), r;
+	int code, r;
 
+	errno = 0;
+	code = sqlite3_step(stmt);
 	if (code == SQLITE_ROW)
 		return 1;
 	r = code == SQLITE_DONE ? 0 : fail(sqlite3_db_handle(stmt), code, reterr);

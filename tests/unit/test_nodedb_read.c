@@ -113,6 +113,35 @@ static void test_reads_beside_a_writer(void **state)
 	scratch_close(db);
 }
 
+/* A store that root is writing, read by somebody who may not write beside it. */
+static void test_reads_beside_a_writer_without_rights(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	struct nodedb *db = scratch_open(s->path);
+	struct event e = {.start.ns = 1000, .pid = 7, .tid = 7, .source = 1, .op = 3};
+	struct nodedb_content c;
+	int status;
+	pid_t pid;
+
+	assert_int_equal(nodedb_put_event(db, &e, &err), 0);
+	assert_int_equal(chmod(s->folder, 0755), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
+			_exit(2);
+		if (nodedb_read(s->path, NULL, &c, &err) < 0) {
+			fprintf(stderr, "%s\n", err.text);
+			_exit(1);
+		}
+		_exit(c.event_count == 1 ? 0 : 3);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	scratch_close(db);
+}
+
 static void test_read_sql(void **state)
 {
 	struct nodedb_content c;
@@ -137,6 +166,7 @@ int main(void)
 		TEST(test_missing_columns),
 		TEST(test_damaged_files_never_crash),
 		TEST(test_reads_beside_a_writer),
+		TEST(test_reads_beside_a_writer_without_rights),
 		cmocka_unit_test(test_read_sql),
 	};
 

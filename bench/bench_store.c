@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_store.c - the rate at which the store's whole path (queue, thread, all columns, two
+ * indexes, transactions of 5000) takes events, as a ratio to bare prepared inserts into a table of
+ * 15 columns with the same two indexes. Also printed: bare without indexes, and the path with the
+ * id stored as TEXT PRIMARY KEY, the published way, instead of computed.
+ *
+ * All kinds take turns in one run, so that a noisy machine disturbs them alike; the median of the
+ * rounds counts. Ours pays for the queue and the other thread as well.
+ *
+ *   bench_store [ROWS [ROUNDS [FOLDER]]] */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/store/writer.h"
+#include "sql/sql.h"
+
+#define BATCH      5000
+#define ROUNDS_MAX 32
+
+#define BARE_TABLE                                                                                 \
+	"CREATE TABLE events (seq INTEGER PRIMARY KEY, timestamp INTEGER NOT NULL, pid INTEGER "   \
+	"NOT"                                                                                      \
+	" NULL, tid INTEGER NOT NULL, source INTEGER NOT NULL, op INTEGER NOT NULL, duration"      \
+	" INTEGER NOT NULL, gpu_id INTEGER NOT NULL, arg0 INTEGER NOT NULL, arg1 INTEGER NOT "     \
+	"NULL,"                                                                                    \
+	" ret_code INTEGER NOT NULL, stack_hash INTEGER NOT NULL, node TEXT NOT NULL, cgroup_id"   \
+	" INTEGER NOT NULL, comm TEXT NOT NULL);"
+#define TEXT_TABLE                                                                                 \
+	"CREATE TABLE events (id TEXT PRIMARY KEY, timestamp INTEGER NOT NULL, pid INTEGER NOT"    \
+	" NULL, tid INTEGER NOT NULL, source INTEGER NOT NULL, op INTEGER NOT NULL, duration"      \
+	" INTEGER NOT NULL, gpu_id INTEGER NOT NULL, arg0 INTEGER NOT NULL, arg1 INTEGER NOT "     \
+	"NULL,"                                                                                    \
+	" ret_code INTEGER NOT NULL, stack_hash INTEGER NOT NULL, node TEXT NOT NULL, cgroup_id"   \
+	" INTEGER NOT NULL, comm TEXT NOT NULL);"
+#define INDEXES                                                                                    \
+	"CREATE INDEX idx_events_timestamp ON events(timestamp);"                                  \
+	"CREATE INDEX idx_events_pid ON events(pid);"
+
+static void check(int r, const struct errinfo *err)
+{
+	if (r >= 0)
+		return;
+	fprintf(stderr, "bench_store: %s\n", err->text[0] ? err->text : strerror(-r));
+	exit(1);
+}
+
+/* A stream like a training job's: eight processes, starts a little out of order. */
+static struct event event_at(uint64_t n)
+{
+	uint64_t mix = n * 0x9e3779b97f4a7c15;
+
+	return (struct event){
+		.start.ns = (int64_t)(1700000000000000000 + n * 3000 + (mix >> 50)),
+		.dur_ns = 5000 + (mix >> 48),
+		.pid = 4000 + (uint32_t)(n & 7),
+		.tid = 4100 + (uint32_t)(n & 31),
+		.source = n & 1 ? SOURCE_DRIVER : SOURCE_CUDA,
+		.op = 1 + (uint16_t)(n % 7),
+		.flags = n & 1 ? WIRE_NESTED : 0,
+		.cpu = (uint32_t)(n & 63),
+		.weight = 1,
+		.arg0 = 0x7f0000000000 + (mix >> 40),
+		.arg1 = mix >> 44,
+		.stream = 0x55550000 + (n & 3),
+		.cgroup_id = 7261,
+		.comm = "python3",
+	};
+}
+
+static void remove_db(const char *path)
+{
+	static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+		char name[512];
+
+		snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+		unlink(name);
+	}
+}
+
+static double rate_since(mono_time begin, uint64_t rows)
+{
+	return (double)rows * 1e9 / (double)(mono_now().ns - begin.ns);
+}
+
+static double run_ours(const char *path, uint64_t rows)
+{
+	struct session session = {.started = wall_now()};
+	struct store_writer *w = NULL;
+	struct errinfo err = {0};
+	struct nodedb *db = NULL;
+	mono_time begin;
+
+	check(nodedb_open(path, "gpu-node-01", &db, &err), &err);
+	check(nodedb_session_begin(db, &session, &err), &err);
+	begin = mono_now();
+	check(store_writer_start(db, session.id, NULL, &w, &err), &err);
+	for (uint64_t n = 0; n < rows; n++) {
+		struct event e = event_at(n);
+
+		while (!store_writer_push(w, &e)) /* a tracer would count a loss; here all count */
+			sched_yield();
+	}
+	check(store_writer_stop(w, NULL, NULL, wall_now(), &err), &err);
+	return rate_since(begin, rows);
+}
+
+static double run_bare(const char *path, const char *schema, bool text_id, uint64_t rows)
+{
+	struct errinfo err = {0};
+	sql_stmt *put = NULL;
+	sql_db *db = NULL;
+	mono_time begin;
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+
+	check(fd < 0 ? -errno : 0, &err);
+	close(fd);
+	check(sql_open_write(path, &db, &err), &err);
+	check(sql_exec(db, schema, &err), &err);
+	check(sql_prepare(db,
+		      "INSERT INTO events VALUES "
+		      "(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)",
+		      &put, &err),
+		&err);
+	begin = mono_now();
+	for (uint64_t n = 0; n < rows; n++) {
+		struct event e = event_at(n);
+		char id[48];
+
+		if (n % BATCH == 0)
+			check(sql_exec(db, n ? "COMMIT; BEGIN" : "BEGIN", &err), &err);
+		snprintf(id, text_id ? sizeof(id) : 1, "gpu-node-01:%" PRIu64, n + 1);
+		check(SQL_PUT(put, &err, text_id ? SQL_S(id) : SQL_I(n + 1), SQL_I(e.start.ns),
+			      SQL_I(e.pid), SQL_I(e.tid), SQL_I(e.source), SQL_I(e.op),
+			      SQL_I(e.dur_ns), SQL_I(e.device), SQL_I(e.arg0), SQL_I(e.arg1),
+			      SQL_I(e.ret), SQL_I(e.stack_hash), SQL_S("gpu-node-01"),
+			      SQL_I(e.cgroup_id), SQL_S(e.comm)),
+			&err);
+	}
+	check(sql_exec(db, "COMMIT", &err), &err);
+	sql_finalize(put);
+	check(sql_checkpoint(db, &err), &err);
+	check(sql_close(db), &err);
+	return rate_since(begin, rows);
+}
+
+/* What a push costs its caller while the queue has room. */
+static double push_ns(const char *path)
+{
+	struct session session = {.started = wall_now()};
+	struct store_writer *w = NULL;
+	struct errinfo err = {0};
+	struct nodedb *db = NULL;
+	const struct event e = event_at(1);
+	const uint64_t count = 30000; /* fewer than the queue holds */
+	mono_time begin;
+	double ns;
+
+	check(nodedb_open(path, "gpu-node-01", &db, &err), &err);
+	check(nodedb_session_begin(db, &session, &err), &err);
+	check(store_writer_start(db, session.id, NULL, &w, &err), &err);
+	begin = mono_now();
+	for (uint64_t n = 0; n < count; n++)
+		if (!store_writer_push(w, &e))
+			check(-ENOBUFS, &err);
+	ns = (double)(mono_now().ns - begin.ns) / (double)count;
+	check(store_writer_stop(w, NULL, NULL, wall_now(), &err), &err);
+	return ns;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double median(double *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), by_value);
+	return values[count / 2];
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t rows = argc > 1 ? strtoull(argv[1], NULL, 10) : 600000;
+	size_t rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : 3;
+	double ours[ROUNDS_MAX], bare[ROUNDS_MAX], plain[ROUNDS_MAX], text[ROUNDS_MAX];
+	char path[256];
+
+	if (!rows || !rounds || rounds > ROUNDS_MAX) {
+		fprintf(stderr, "usage: bench_store [ROWS [ROUNDS [FOLDER]]]\n");
+		return 64;
+	}
+	snprintf(path, sizeof(path), "%s/bench_store-%ld.db", argc > 3 ? argv[3] : "/tmp",
+		(long)getpid());
+	for (size_t i = 0; i < rounds; i++) {
+		ours[i] = run_ours(path, rows);
+		remove_db(path);
+		bare[i] = run_bare(path, BARE_TABLE INDEXES, false, rows);
+		remove_db(path);
+		plain[i] = run_bare(path, BARE_TABLE, false, rows);
+		remove_db(path);
+		text[i] = run_bare(path, TEXT_TABLE INDEXES, true, rows);
+		remove_db(path);
+		printf("round %zu: ours %.0f, bare %.0f, bare without indexes %.0f, bare with text "
+		       "id "
+		       "%.0f rows/s\n",
+			i + 1, ours[i], bare[i], plain[i], text[i]);
+	}
+	printf("store_push_ns %.0f\n", push_ns(path));
+	remove_db(path);
+	printf("store_text_id_ratio %.2f (bare with a stored text id, to bare)\n",
+		median(text, rounds) / median(bare, rounds));
+	printf("store_index_ratio %.2f (bare with two indexes, to none)\n",
+		median(bare, rounds) / median(plain, rounds));
+	printf("store_rate_ratio %.2f (ours %.0f rows/s, bare %.0f rows/s)\n",
+		median(ours, rounds) / median(bare, rounds), median(ours, rounds),
+		median(bare, rounds));
+	return 0;
+}
