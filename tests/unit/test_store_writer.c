@@ -79,9 +79,8 @@ static void test_everything_pushed_is_stored(void **state)
 	sketch_add(&a.sketch, 100, 4);
 	for (int n = 0; n < 7919; n++)
 		push(w, &t, 1 + (unsigned)n % 5, n);
-	assert_true(store_writer_push_aggregate(w, false, &a));
-	assert_true(store_writer_push_aggregate(w, false, &a));
-	assert_true(store_writer_push_aggregate(w, true, &a));
+	assert_true(store_writer_push_aggregate(w, &a));
+	assert_true(store_writer_push_aggregate(w, &a));
 	assert_true(store_writer_push_sample(w, &sample));
 	assert_true(
 		store_writer_push_process(w, 7, 1, "python3", "python3 train.py", (wall_time){9}));
@@ -208,7 +207,7 @@ static bool disk_fills(struct scratch *s)
 	CHECK(strstr(last.text, "no space"));
 	CHECK(limit_files(4096)); /* from here on nothing fits */
 	sketch_add(&a.sketch, 100, 5);
-	CHECK(store_writer_push_aggregate(w, false, &a));
+	CHECK(store_writer_push_aggregate(w, &a));
 	CHECK(store_writer_stop(w, final_books, &t, (wall_time){9}, &err) <
 		0); /* no room for books */
 	CHECK(strstr(err.text, "no space"));

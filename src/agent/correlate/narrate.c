@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "wire/names.h"
 
-#define TEXT_MAX 4096 /* of one sentence before it is cut to its field */
+#define SENTENCE_MAX 4096 /* of one sentence before it is cut to its field */
 
 static void copy_text(char *out, size_t size, const char *text)
 {
@@ -172,7 +172,7 @@ static void write_words(struct buf *b, const struct verdict *v, struct incident 
 int narrate(const struct detection *d, const struct stretch *s, const struct part_list *l,
 	const struct verdict *v, struct incident *inc)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(TEXT_MAX);
+	_cleanup_buf_ struct buf b = BUF_INIT(SENTENCE_MAX);
 
 	write_words(&b, v, inc);
 	write_explanation(&b, d, s, l, v, inc);
