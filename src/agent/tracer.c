@@ -2,8 +2,8 @@
 /* tracer.c - joins the stages of the agent into one run. See tracer.h for the flow.
  *
  * Order matters at both ends. Start: everything that can fail for the user's reasons (pids, kernel,
- * database) comes before anything is written. Stop: silence the probes, detach, sweep, then read the
- * rings to the end, so that the books can balance. */
+ * database) comes before anything is written. Stop: silence the probes, detach, sweep, then read
+ * the rings to the end, so that the books can balance. */
 #include "agent/tracer.h"
 
 #include <errno.h>
@@ -25,12 +25,12 @@
 #include "base/log.h"
 #include "config.h"
 
-#define TARGETS_MAX	16384 /* as in the kernel half */
-#define OPS_MAX		256
-#define LIMIT_CALLS	100  /* calls before an op has a limit of its own */
-#define LIMIT_RATIO	3    /* slower than this times the median is an exception */
-#define LIMIT_FLOOR_NS	2000 /* never treat ordinary jitter of tiny calls as an exception */
-#define FLUSH_TRIES	100  /* of 10 ms */
+#define TARGETS_MAX    16384 /* as in the kernel half */
+#define OPS_MAX        256
+#define LIMIT_CALLS    100  /* calls before an op has a limit of its own */
+#define LIMIT_RATIO    3    /* slower than this times the median is an exception */
+#define LIMIT_FLOOR_NS 2000 /* never treat ordinary jitter of tiny calls as an exception */
+#define FLUSH_TRIES    100  /* of 10 ms */
 
 struct tracer {
 	struct tracer_settings settings;
@@ -45,11 +45,11 @@ struct tracer {
 	struct host_sample host_now;
 	bool has_host;
 	struct store_writer *store;
-	struct idmap targets;	/* pid -> itself: processes under trace */
-	bool admit_due;		/* new targets: give their threads state */
+	struct idmap targets; /* pid -> itself: processes under trace */
+	bool admit_due;       /* new targets: give their threads state */
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
-	struct accounting own;	/* what this side dropped or folded */
-	struct accounting final; /* the books after tracer_stop() */
+	struct accounting own;                            /* what this side dropped or folded */
+	struct accounting final;                          /* the books after tracer_stop() */
 	uint64_t db_bytes;
 	char store_error[256];
 	bool stopped;
@@ -65,7 +65,8 @@ static void process_note(struct tracer *t, uint32_t pid, wall_time seen)
 
 	if (!t->store || discover_process("", pid, &facts) < 0)
 		return; /* it ended already; its events carry its name */
-	store_writer_push_process(t->store, pid, facts.start_ticks, facts.comm, facts.cmdline, seen);
+	store_writer_push_process(
+		t->store, pid, facts.start_ticks, facts.comm, facts.cmdline, seen);
 }
 
 static void target_note(struct tracer *t, uint32_t pid, wall_time seen)
@@ -79,15 +80,9 @@ static void target_note(struct tracer *t, uint32_t pid, wall_time seen)
 static void follow_process(struct tracer *t, const struct event *e)
 {
 	switch (e->op) {
-	case HOST_TARGET_FOUND:
-		target_note(t, e->pid, e->start);
-		break;
-	case HOST_PROCESS_FORK:
-		target_note(t, e->peer_pid, e->start);
-		break;
-	case HOST_PROCESS_EXEC:
-		process_note(t, e->pid, e->start);
-		break;
+	case HOST_TARGET_FOUND: target_note(t, e->pid, e->start); break;
+	case HOST_PROCESS_FORK: target_note(t, e->peer_pid, e->start); break;
+	case HOST_PROCESS_EXEC: process_note(t, e->pid, e->start); break;
 	case HOST_PROCESS_EXIT:
 		idmap_remove(&t->targets, e->pid);
 		if (totals_process_gone(t->totals, e->pid) < 0)
@@ -288,12 +283,12 @@ static void fill_books(struct tracer *t, struct accounting *ret)
 
 static int flush_bucket(struct tracer *t)
 {
-	return totals_flush(t->totals, (wall_time){t->bucket * (int64_t)NODEDB_BUCKET_FINE},
-		push_aggregate, t);
+	return totals_flush(
+		t->totals, (wall_time){t->bucket * (int64_t)NODEDB_BUCKET_FINE}, push_aggregate, t);
 }
 
-/* At the end nothing may be refused for want of room: the writer is given time to make some. What it
- * still refuses is a loss. */
+/* At the end nothing may be refused for want of room: the writer is given time to make some. What
+ * it still refuses is a loss. */
 static int flush_rest(struct tracer *t)
 {
 	const struct timespec nap = {.tv_nsec = 10 * (long)NS_PER_MS};
@@ -352,7 +347,8 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 		t->admit_due = false;
 		r = probe_admit(t->probe);
 		if (r < 0)
-			return errinfo_set(reterr, r, "threads cannot be followed: %s", strerror(-r));
+			return errinfo_set(
+				reterr, r, "threads cannot be followed: %s", strerror(-r));
 	}
 	now = wall_now();
 	if (now.ns / (int64_t)NS_PER_S == t->second)
@@ -366,16 +362,16 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 
 /* ---- view ---- */
 
-static struct tracer_op *op_row(struct tracer *t, size_t *count, unsigned source, unsigned op,
-	bool nested)
+static struct tracer_op *op_row(
+	struct tracer *t, size_t *count, unsigned source, unsigned op, bool nested)
 {
 	for (size_t i = 0; i < *count; i++)
 		if (t->ops[i].source == source && t->ops[i].op == op && t->ops[i].nested == nested)
 			return &t->ops[i];
 	if (*count == OPS_MAX)
 		return NULL;
-	t->ops[*count] = (struct tracer_op){
-		.source = (uint8_t)source, .op = (uint16_t)op, .nested = nested};
+	t->ops[*count] =
+		(struct tracer_op){.source = (uint8_t)source, .op = (uint16_t)op, .nested = nested};
 	return &t->ops[(*count)++];
 }
 
@@ -536,8 +532,8 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 	snprintf(session.ingero_version, sizeof(session.ingero_version), "%s", INGERO_VERSION);
 	snprintf(session.flags, sizeof(session.flags), "%s", s->flags_text ? s->flags_text : "");
 	for (size_t i = 0, n = 0; i < s->pid_count && n < sizeof(session.pid_filter) - 12; i++)
-		n += (size_t)snprintf(session.pid_filter + n, sizeof(session.pid_filter) - n, "%s%u",
-			i ? "," : "", s->pids[i]);
+		n += (size_t)snprintf(session.pid_filter + n, sizeof(session.pid_filter) - n,
+			"%s%u", i ? "," : "", s->pids[i]);
 	host_describe("", &session);
 	r = nodedb_open(s->db_path, s->node, &db, reterr);
 	if (r < 0)

@@ -24,17 +24,17 @@
 
 struct tracer_settings {
 	enum probe_filter filter;
-	uint32_t uid;	      /* FILTER_USER */
+	uint32_t uid;         /* FILTER_USER */
 	const uint32_t *pids; /* FILTER_PIDS */
 	size_t pid_count;
 	const char *cuda_lib; /* probe only this file; NULL: find them */
-	int method;	      /* enum probe_method or TRACER_METHOD_AUTO */
+	int method;           /* enum probe_method or TRACER_METHOD_AUTO */
 	bool record_all;
 	bool no_block;
 	uint32_t ring_bytes;
 	const char *db_path; /* NULL: nothing is stored */
 	const char *node;
-	const char *flags_text;	 /* for the session row */
+	const char *flags_text;                               /* for the session row */
 	void (*event_sink)(void *arg, const struct event *e); /* every record; may be NULL */
 	void *event_arg;
 };
@@ -50,16 +50,16 @@ struct tracer_op { /* one row of the live table: all processes together */
 struct tracer_view {
 	wall_time started, now;
 	const char *method;
-	size_t processes;	  /* traced and alive */
-	uint32_t first_pid;	  /* one of them */
+	size_t processes;   /* traced and alive */
+	uint32_t first_pid; /* one of them */
 	char first_comm[COMM_LEN];
-	size_t libraries;	  /* files probed */
+	size_t libraries; /* files probed */
 	char first_library[256];
 	size_t runtime_probes, driver_probes;
 	struct host_sample host;
 	bool has_host;
-	struct accounting books;  /* so far; balances only after tracer_stop() */
-	struct tracer_op *ops;	  /* owned by the tracer, valid until its next call */
+	struct accounting books; /* so far; balances only after tracer_stop() */
+	struct tracer_op *ops;   /* owned by the tracer, valid until its next call */
 	size_t op_count;
 	uint64_t db_bytes;
 	char store_error[256]; /* "" while all writes succeed */
@@ -76,7 +76,7 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr);
 
 void tracer_view(struct tracer *t, struct tracer_view *ret);
 
-/* tracer_stop - stop recording, read what is left, close the store. From then on tracer_view() shows
- * the final books, which balance. A failure is one of the store. */
+/* tracer_stop - stop recording, read what is left, close the store. From then on tracer_view()
+ * shows the final books, which balance. A failure is one of the store. */
 int tracer_stop(struct tracer *t, struct errinfo *reterr);
 void tracer_free(struct tracer *t);

@@ -13,15 +13,15 @@
 enum exit_code {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1,
-	EXIT_PARTIAL = 2,      /* some nodes answered, some did not */
-	EXIT_USAGE = 64,       /* unknown command, flag or value */
-	EXIT_BAD_DATA = 65,    /* not a database, damaged, newer schema */
-	EXIT_NO_INPUT = 66,    /* no such file, process or library */
-	EXIT_NO_FEATURE = 69,  /* the kernel lacks something that is needed */
-	EXIT_BUG = 70,         /* an internal rule was broken */
-	EXIT_NO_CREATE = 73,   /* an output file could not be created */
-	EXIT_IO = 74,          /* reading or writing failed, or the disk is full */
-	EXIT_TRY_AGAIN = 75,   /* locked or busy */
+	EXIT_PARTIAL = 2,     /* some nodes answered, some did not */
+	EXIT_USAGE = 64,      /* unknown command, flag or value */
+	EXIT_BAD_DATA = 65,   /* not a database, damaged, newer schema */
+	EXIT_NO_INPUT = 66,   /* no such file, process or library */
+	EXIT_NO_FEATURE = 69, /* the kernel lacks something that is needed */
+	EXIT_BUG = 70,        /* an internal rule was broken */
+	EXIT_NO_CREATE = 73,  /* an output file could not be created */
+	EXIT_IO = 74,         /* reading or writing failed, or the disk is full */
+	EXIT_TRY_AGAIN = 75,  /* locked or busy */
 	EXIT_NO_PERMISSION = 77,
 	EXIT_CONFIG = 78,
 };

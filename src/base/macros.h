@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define _cleanup_(f)	 __attribute__((cleanup(f)))
-#define _printf_(a, b)	 __attribute__((format(printf, a, b)))
-#define _unused_	 __attribute__((unused))
-#define _noreturn_	 __attribute__((noreturn))
-#define _must_check_	 __attribute__((warn_unused_result))
+#define _cleanup_(f)     __attribute__((cleanup(f)))
+#define _printf_(a, b)   __attribute__((format(printf, a, b)))
+#define _unused_         __attribute__((unused))
+#define _noreturn_       __attribute__((noreturn))
+#define _must_check_     __attribute__((warn_unused_result))
 #define STATIC_ASSERT(x) _Static_assert(x, #x)
-#define ARRAY_SIZE(a)	 (sizeof(a) / sizeof((a)[0]))
+#define ARRAY_SIZE(a)    (sizeof(a) / sizeof((a)[0]))
 
 #define MIN(a, b)                                                                                  \
 	({                                                                                         \

@@ -369,8 +369,7 @@ static void list_processes(const struct discover_result *found, struct check_row
 
 static void check_processes(const struct context *c, struct check_row *row)
 {
-	_cleanup_(discover_scanner_freep)
-	struct discover_scanner *s = NULL;
+	_cleanup_(discover_scanner_freep) struct discover_scanner *s = NULL;
 	const struct discover_result *found;
 	int r = discover_scanner_new(c->root, &s);
 

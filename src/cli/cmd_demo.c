@@ -32,17 +32,17 @@ struct act {
 struct scenario {
 	const char *name, *title;
 	const struct act *acts; /* ended by an act without text */
-	const char *recording;	/* the same, recorded: SQL text */
+	const char *recording;  /* the same, recorded: SQL text */
 };
 
 static const struct act incident_acts[] = {
 	{"a training process on the stand-in GPU, undisturbed", 8, "sim-train",
 		{"--steps", "1000000", "--launches", "8", "--kernel-us", "200", "--cpu-us", "300",
-			"--batch-bytes", "1048576", "--data", "%w/dataset", "--cold", "--wait-start",
-			"%w/go", NULL},
+			"--batch-bytes", "1048576", "--data", "%w/dataset", "--cold",
+			"--wait-start", "%w/go", NULL},
 		true},
-	{"a CPU hog starts beside it", 8, "sim-cpu-hog", {"--threads", "4", "--duration", "60", NULL},
-		false},
+	{"a CPU hog starts beside it", 8, "sim-cpu-hog",
+		{"--threads", "4", "--duration", "60", NULL}, false},
 	{"the CPU hog is gone; a disk hog starts", 8, "sim-disk-hog",
 		{"--file", "%w/hog", "--duration", "60", "--depth", "16", NULL}, false},
 	{"undisturbed again", 3, NULL, {NULL}, false},
@@ -62,7 +62,8 @@ struct demo_settings {
 
 #define OPTION(field) offsetof(struct demo_settings, field)
 static const struct option_row demo_options[] = {
-	{"no-gpu", 0, OPTION_FLAG, OPTION(no_gpu), NULL, "explain a recording; needs neither root nor a GPU", 0, 0, false},
+	{"no-gpu", 0, OPTION_FLAG, OPTION(no_gpu), NULL,
+		"explain a recording; needs neither root nor a GPU", 0, 0, false},
 	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print the incidents as JSON", 0, 0, false},
 	{"db", 0, OPTION_STRING, OPTION(db), "PATH", "keep what is recorded here", 0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
@@ -83,8 +84,8 @@ static int make_dataset(const char *dir, struct errinfo *reterr)
 		bad |= fwrite(block, sizeof(block), 1, f) != 1;
 	}
 	if (!f || fsync(fileno(f)) < 0 || (fclose(f) | bad))
-		return errinfo_set(reterr, -EIO, "the data set could not be written to %s: %s", path,
-			strerror(errno));
+		return errinfo_set(reterr, -EIO, "the data set could not be written to %s: %s",
+			path, strerror(errno));
 	return 0;
 }
 
@@ -144,7 +145,8 @@ static int play_acts(const struct scenario *sc, const struct demo_settings *s, s
 	return 0;
 }
 
-/* The first actor is started and waits before the tracer starts, so that nothing of it is missed. */
+/* The first actor is started and waits before the tracer starts, so that nothing of it is missed.
+ */
 static int record(const struct scenario *sc, const struct demo_settings *s, struct stage *stage,
 	const char *db, struct errinfo *reterr)
 {
@@ -197,7 +199,8 @@ static int demo_live(const struct scenario *sc, const struct demo_settings *s,
 	return r;
 }
 
-static int demo_replay(const struct scenario *sc, struct explain_style style, struct errinfo *reterr)
+static int demo_replay(
+	const struct scenario *sc, struct explain_style style, struct errinfo *reterr)
 {
 	struct nodedb_filter all = {0};
 	struct nodedb_content content = {0};
@@ -213,7 +216,8 @@ static int demo_replay(const struct scenario *sc, struct explain_style style, st
 static int demo_run(const struct command *c, void *settings, int argc, char **argv)
 {
 	const struct demo_settings *s = settings;
-	struct explain_style style = {.json = s->json, .colour = explain_wants_colour(STDOUT_FILENO)};
+	struct explain_style style = {
+		.json = s->json, .colour = explain_wants_colour(STDOUT_FILENO)};
 	const struct scenario *sc = scenarios;
 	struct errinfo e = {0};
 	char sim[1024];
@@ -222,14 +226,18 @@ static int demo_run(const struct command *c, void *settings, int argc, char **ar
 	while (argc && sc->name && strcmp(sc->name, argv[0]))
 		sc++;
 	if (!sc->name)
-		return dispatch_fail(&e, errinfo_set(&e, -EINVAL,
-			"there is no demo '%s'; there is: incident", argv[0]));
+		return dispatch_fail(
+			&e, errinfo_set(&e, -EINVAL, "there is no demo '%s'; there is: incident",
+				    argv[0]));
 	if (!s->json)
 		printf("\n  Ingero demo: %s\n", sc->title);
 	if (s->no_gpu || geteuid() != 0 || stage_find_sim(sim, sizeof(sim), NULL) < 0) {
 		fprintf(s->json ? stderr : stdout,
-			"  This is a replay of a recorded run (%s); the explanation is computed now.\n",
-			s->no_gpu ? "--no-gpu" : geteuid() ? "tracing needs root" : "no stand-in GPU here");
+			"  This is a replay of a recorded run (%s); the explanation is computed "
+			"now.\n",
+			s->no_gpu   ? "--no-gpu"
+			: geteuid() ? "tracing needs root"
+				    : "no stand-in GPU here");
 		r = demo_replay(sc, style, &e);
 	} else {
 		r = demo_live(sc, s, style, &e);

@@ -26,19 +26,23 @@ struct explain_settings {
 
 #define OPTION(field) offsetof(struct explain_settings, field)
 static const struct option_row explain_options[] = {
-	{"db", 0, OPTION_STRING, OPTION(db), "PATH", "recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
+	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
+		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
 	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these processes", 0, 0, false},
-	{"since", 0, OPTION_DURATION, OPTION(since_ns), "TIME", "only this long before the newest event (default: all)", 0, 0, false},
+	{"since", 0, OPTION_DURATION, OPTION(since_ns), "TIME",
+		"only this long before the newest event (default: all)", 0, 0, false},
 	{"last", 0, OPTION_INT, OPTION(last), "N", "only the newest N events", 0, INT32_MAX, false},
-	{"all", 0, OPTION_FLAG, OPTION(all), NULL, "the whole recording (the default)", 0, 0, false},
+	{"all", 0, OPTION_FLAG, OPTION(all), NULL, "the whole recording (the default)", 0, 0,
+		false},
 	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print a JSON array", 0, 0, false},
-	{"chains", 0, OPTION_FLAG, OPTION(chains), NULL, "print the verdicts stored in the file instead", 0, 0, false},
+	{"chains", 0, OPTION_FLAG, OPTION(chains), NULL,
+		"print the verdicts stored in the file instead", 0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
 /* --since needs the newest event's time first. */
-static int resolve_since(const char *path, uint64_t since_ns, struct nodedb_filter *f,
-	struct errinfo *reterr)
+static int resolve_since(
+	const char *path, uint64_t since_ns, struct nodedb_filter *f, struct errinfo *reterr)
 {
 	struct nodedb_filter newest = {.last = 1};
 	struct nodedb_content c = {0};
@@ -61,7 +65,8 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 		.pids = s->pids.pid, .pid_count = s->pids.count, .last = (size_t)s->last};
 	_cleanup_free_ char *default_path = NULL;
 	struct nodedb_content content = {0};
-	struct explain_style style = {.json = s->json, .colour = explain_wants_colour(STDOUT_FILENO)};
+	struct explain_style style = {
+		.json = s->json, .colour = explain_wants_colour(STDOUT_FILENO)};
 	const char *path = s->db;
 	struct errinfo e = {0};
 	int r = 0;
@@ -88,7 +93,8 @@ const struct command cmd_explain = {
 	.name = "explain",
 	.synopsis = "explain [flags]",
 	.summary = "Say why the GPU waited: incidents with cause, culprit, proof and fix",
-	.details = "Reads a recording made by `ingero trace`, or one of the published agent, and never "
+	.details = "Reads a recording made by `ingero trace`, or one of the published agent, and "
+		   "never "
 		   "changes it.\nNeeds no root. Every incident says what share of the lost time it "
 		   "explains.",
 	.options = explain_options,

@@ -24,7 +24,7 @@
 #include "cli/live.h"
 #include "wire/names.h"
 
-#define STEP_MS	       10 /* how long a record may wait in the ring */
+#define STEP_MS        10 /* how long a record may wait in the ring */
 #define SCREEN_MAX     (1 << 20)
 #define STATUS_SECONDS 10 /* between lines where there is no terminal */
 
@@ -50,18 +50,29 @@ struct trace {
 
 #define OPTION(field) offsetof(struct trace_settings, field)
 static const struct option_row trace_options[] = {
-	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "trace these processes and their children", 0, 0, false},
-	{"user", 'u', OPTION_STRING, OPTION(user), "NAME", "trace this user's CUDA processes", 0, 0, false},
-	{"duration", 'd', OPTION_DURATION, OPTION(duration_ns), "TIME", "stop after this time (default: until Ctrl-C)", 0, 0, false},
-	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print each recorded event as a line of JSON", 0, 0, false},
-	{"db", 0, OPTION_STRING, OPTION(db), "PATH", "record here (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
-	{"record", 0, OPTION_FLAG, OPTION(record), NULL, "record to the database (default: true)", 0, 0, false},
-	{"record-all", 0, OPTION_FLAG, OPTION(record_all), NULL, "record every call, not only exceptions and samples", 0, 0, false},
-	{"node", 0, OPTION_STRING, OPTION(node), "NAME", "name of this node (default: the host name)", 0, 0, false},
-	{"cuda-lib", 0, OPTION_STRING, OPTION(cuda_lib), "PATH", "probe only this libcudart or libcuda", 0, 0, false},
-	{"ringbuf-size", 0, OPTION_SIZE, OPTION(ring_bytes), "SIZE", "kernel buffer, a power of two (default: 8m)", 0, 0, false},
+	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "trace these processes and their children", 0,
+		0, false},
+	{"user", 'u', OPTION_STRING, OPTION(user), "NAME", "trace this user's CUDA processes", 0, 0,
+		false},
+	{"duration", 'd', OPTION_DURATION, OPTION(duration_ns), "TIME",
+		"stop after this time (default: until Ctrl-C)", 0, 0, false},
+	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print each recorded event as a line of JSON",
+		0, 0, false},
+	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
+		"record here (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
+	{"record", 0, OPTION_FLAG, OPTION(record), NULL, "record to the database (default: true)",
+		0, 0, false},
+	{"record-all", 0, OPTION_FLAG, OPTION(record_all), NULL,
+		"record every call, not only exceptions and samples", 0, 0, false},
+	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
+		"name of this node (default: the host name)", 0, 0, false},
+	{"cuda-lib", 0, OPTION_STRING, OPTION(cuda_lib), "PATH",
+		"probe only this libcudart or libcuda", 0, 0, false},
+	{"ringbuf-size", 0, OPTION_SIZE, OPTION(ring_bytes), "SIZE",
+		"kernel buffer, a power of two (default: 8m)", 0, 0, false},
 	{"no-io", 0, OPTION_FLAG, OPTION(no_io), NULL, "leave block I/O alone", 0, 0, false},
-	{"attach-method", 0, OPTION_STRING, OPTION(method), "NAME", "session, multi or perf (default: the best this kernel has)", 0, 0, true},
+	{"attach-method", 0, OPTION_STRING, OPTION(method), "NAME",
+		"session, multi or perf (default: the best this kernel has)", 0, 0, true},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -77,11 +88,12 @@ static int resolve_method(const char *name, int *ret, struct errinfo *reterr)
 			*ret = m;
 			return 0;
 		}
-	return errinfo_set(reterr, -EINVAL, "--attach-method %s: it is session, multi or perf", name);
+	return errinfo_set(
+		reterr, -EINVAL, "--attach-method %s: it is session, multi or perf", name);
 }
 
-static int resolve_filter(const struct trace_settings *s, struct tracer_settings *t,
-	struct errinfo *reterr)
+static int resolve_filter(
+	const struct trace_settings *s, struct tracer_settings *t, struct errinfo *reterr)
 {
 	struct passwd *pw;
 
@@ -111,8 +123,10 @@ static int resolve_node(struct trace *t, struct errinfo *reterr)
 		return -errno;
 	if (!t->node[0] || strchr(t->node, ':'))
 		return errinfo_set(reterr, -EINVAL,
-			"the node name '%s' cannot be used: it must not be empty or hold a colon, because "
-			"event ids read node:seq; give another with --node", t->node);
+			"the node name '%s' cannot be used: it must not be empty or hold a colon, "
+			"because "
+			"event ids read node:seq; give another with --node",
+			t->node);
 	return 0;
 }
 
@@ -203,7 +217,8 @@ static int follow(struct trace *t, struct errinfo *reterr)
 			show(t, ++second);
 		if (signal_came(t->signal_fd))
 			return 0;
-		if (t->settings->duration_ns && mono_now().ns - start.ns >= t->settings->duration_ns)
+		if (t->settings->duration_ns &&
+			mono_now().ns - start.ns >= t->settings->duration_ns)
 			return 0;
 	}
 }
@@ -247,7 +262,9 @@ static bool print_end(struct trace *t)
 		draw(t, &v);
 	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
 		if (!account_balances(&v.books.source[s])) {
-			fprintf(stderr, "ingero: the books of source %s do not balance; please report this\n",
+			fprintf(stderr,
+				"ingero: the books of source %s do not balance; please report "
+				"this\n",
 				wire_source_name(s));
 			balanced = false;
 		}
@@ -330,7 +347,8 @@ const struct command cmd_trace = {
 	.name = "trace",
 	.synopsis = "trace [flags]",
 	.summary = "Trace CUDA processes live and record them (needs root)",
-	.details = "Follows every process that uses CUDA, now or later, unless --pid or --user says which.\n"
+	.details = "Follows every process that uses CUDA, now or later, unless --pid or --user "
+		   "says which.\n"
 		   "Ctrl-C stops it; `ingero explain` then says why the GPU waited.",
 	.options = trace_options,
 	.settings_size = sizeof(struct trace_settings),

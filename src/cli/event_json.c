@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* event_json.c - see event_json.h. Names of traced processes go through the writer, which escapes. */
+/* event_json.c - see event_json.h. Names of traced processes go through the writer, which escapes.
+ */
 #include "cli/event_json.h"
 
 #include <stdio.h>
@@ -42,9 +43,9 @@ static void put_kind_fields(struct json_writer *w, const struct event *e)
 	}
 	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH) {
 		put_string(w, "state",
-			e->flags & WIRE_PREEMPTED	     ? "preempted"
-				: e->flags & WIRE_UNINTERRUPTIBLE ? "blocked"
-								  : "sleeping");
+			e->flags & WIRE_PREEMPTED         ? "preempted"
+			: e->flags & WIRE_UNINTERRUPTIBLE ? "blocked"
+							  : "sleeping");
 		put_uint(w, "wait_ns", e->wait_ns);
 		put_uint(w, "peer_pid", e->peer_pid);
 		put_string(w, "peer_comm", e->peer_comm);

@@ -11,7 +11,7 @@
  * wait_ns, peer_pid, peer_comm, device). */
 void event_json(struct json_writer *w, const struct event *e, const char *node);
 
-/* event_json_books - {"source":"ingero","op":"accounting",…}: hits, stored, aggregated and losses by
- * reason for every source that had any. */
+/* event_json_books - {"source":"ingero","op":"accounting",…}: hits, stored, aggregated and losses
+ * by reason for every source that had any. */
 void event_json_books(struct json_writer *w, const struct accounting *books, wall_time now,
 	const char *node, bool final);

@@ -32,8 +32,8 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 	};
 }
 
-int explain_content(const struct nodedb_content *c, struct explain_style style,
-	struct errinfo *reterr)
+int explain_content(
+	const struct nodedb_content *c, struct explain_style style, struct errinfo *reterr)
 {
 	struct recording rec = {
 		.events = c->events,
@@ -52,7 +52,8 @@ int explain_content(const struct nodedb_content *c, struct explain_style style,
 	int r = correlate_run(&rec, &incidents, &count);
 
 	if (r < 0)
-		return errinfo_set(reterr, r, "not enough memory to explain %zu events", c->event_count);
+		return errinfo_set(
+			reterr, r, "not enough memory to explain %zu events", c->event_count);
 	if (style.json)
 		report_json(&b, incidents, count);
 	else
@@ -81,8 +82,8 @@ static void print_chain(const struct incident_row *row)
 	fputs(buf_str(&b), stdout);
 }
 
-int explain_chains(const struct nodedb_content *c, struct explain_style style,
-	struct errinfo *reterr)
+int explain_chains(
+	const struct nodedb_content *c, struct explain_style style, struct errinfo *reterr)
 {
 	if (style.json) {
 		_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);

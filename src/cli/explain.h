@@ -16,9 +16,9 @@ struct explain_style {
 bool explain_wants_colour(int fd);
 
 /* explain_content - find the incidents of @c and print them to stdout. */
-int explain_content(const struct nodedb_content *c, struct explain_style style,
-	struct errinfo *reterr);
+int explain_content(
+	const struct nodedb_content *c, struct explain_style style, struct errinfo *reterr);
 
 /* explain_chains - print the verdicts that are stored in the file. */
-int explain_chains(const struct nodedb_content *c, struct explain_style style,
-	struct errinfo *reterr);
+int explain_chains(
+	const struct nodedb_content *c, struct explain_style style, struct errinfo *reterr);

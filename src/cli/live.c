@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "wire/names.h"
 
-#define BAR_CELLS	20
+#define BAR_CELLS       20
 #define TAIL_FLAG_RATIO 10 /* p99 this many times p50 is worth a flag */
 #define TAIL_FLAG_CALLS 10
 
@@ -21,10 +21,10 @@ struct glyphs {
 	const char *top[3], *mid[3], *bottom[3]; /* left, cross, right */
 };
 
-static const struct glyphs glyphs_unicode = {"█", "░", "⚠", "│", "─", {"┌", "┬", "┐"},
-	{"├", "┼", "┤"}, {"└", "┴", "┘"}};
-static const struct glyphs glyphs_ascii = {"#", ".", "!", "|", "-", {"+", "+", "+"},
-	{"+", "+", "+"}, {"+", "+", "+"}};
+static const struct glyphs glyphs_unicode = {
+	"█", "░", "⚠", "│", "─", {"┌", "┬", "┐"}, {"├", "┼", "┤"}, {"└", "┴", "┘"}};
+static const struct glyphs glyphs_ascii = {
+	"#", ".", "!", "|", "-", {"+", "+", "+"}, {"+", "+", "+"}, {"+", "+", "+"}};
 
 static const struct glyphs *glyphs_of(struct live_style s)
 {
@@ -94,8 +94,8 @@ static void system_line(struct buf *b, const struct host_sample *h, const struct
 	buf_puts(b, " | Mem ");
 	bar(b, g, h->mem_pct);
 	buf_puts(b, h->mem_pct > 90 ? " !" : "");
-	buf_printf(b, " (%.1f GB free) | Load %.1f | Swap %llu MB\n\n", (double)h->mem_avail_mb / 1024,
-		h->load1, (unsigned long long)h->swap_mb);
+	buf_printf(b, " (%.1f GB free) | Load %.1f | Swap %llu MB\n\n",
+		(double)h->mem_avail_mb / 1024, h->load1, (unsigned long long)h->swap_mb);
 }
 
 static const int widths[] = {24, 12, 10, 10, 10, 10};
@@ -141,7 +141,8 @@ static void cells(struct buf *b, const struct glyphs *g, const char *const text[
 static void op_row(struct buf *b, const struct tracer_op *o, const struct glyphs *g)
 {
 	uint64_t p50 = sketch_quantile(&o->sketch, 0.50), p99 = sketch_quantile(&o->sketch, 0.99);
-	char scratch[32], count[TEXT_MAX], t50[TEXT_MAX], t95[TEXT_MAX], t99[TEXT_MAX], flag[16] = "";
+	char scratch[32], count[TEXT_MAX], t50[TEXT_MAX], t95[TEXT_MAX], t99[TEXT_MAX],
+		flag[16] = "";
 	const char *name = wire_op_name(o->source, o->op, scratch);
 
 	text_format_count(count, o->count);
@@ -209,9 +210,9 @@ void live_losses(struct buf *b, const struct accounting *books)
 		for (int i = 0; i < LOSS_COUNT; i++)
 			if (a->lost[i])
 				buf_printf(b, "  lost: %s of %s %s events, %s (%s)\n",
-					text_format_count(n, a->lost[i]), text_format_count(of, a->hits),
-					wire_source_name(s), wire_losses[i].name,
-					wire_losses[i].description);
+					text_format_count(n, a->lost[i]),
+					text_format_count(of, a->hits), wire_source_name(s),
+					wire_losses[i].name, wire_losses[i].description);
 	}
 }
 
@@ -226,7 +227,8 @@ static void footer(struct buf *b, const struct tracer_view *v)
 		lost += account_lost(&v->books.source[i]);
 	}
 	buf_printf(b, "  Wall: %s | Events: %s | Stored: %s (%s) | Lost: %s (%.2f%%)\n",
-		text_format_duration(wall, (uint64_t)(v->now.ns - v->started.ns) / NS_PER_S * NS_PER_S),
+		text_format_duration(
+			wall, (uint64_t)(v->now.ns - v->started.ns) / NS_PER_S * NS_PER_S),
 		text_format_count(h, hits), text_format_count(s, stored),
 		text_format_bytes(size, v->db_bytes), text_format_count(l, lost),
 		hits ? 100.0 * (double)lost / (double)hits : 0.0);

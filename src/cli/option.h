@@ -12,12 +12,12 @@
 #include "base/errinfo.h"
 
 enum option_kind {
-	OPTION_FLAG,	 /* bool; --x, --x=false, --no-x is a row of its own where published */
-	OPTION_STRING,	 /* const char * */
-	OPTION_INT,	 /* int64_t, checked against min..max */
+	OPTION_FLAG,     /* bool; --x, --x=false, --no-x is a row of its own where published */
+	OPTION_STRING,   /* const char * */
+	OPTION_INT,      /* int64_t, checked against min..max */
 	OPTION_DURATION, /* uint64_t ns: "30s", "1h30m", "1w2d", "500ms" */
-	OPTION_SIZE,	 /* uint64_t bytes: "10g", "500m", "0" */
-	OPTION_PIDS,	 /* struct option_pids; may be repeated, values may be comma-separated */
+	OPTION_SIZE,     /* uint64_t bytes: "10g", "500m", "0" */
+	OPTION_PIDS,     /* struct option_pids; may be repeated, values may be comma-separated */
 };
 
 struct option_pids {
@@ -27,13 +27,13 @@ struct option_pids {
 
 struct option_row {
 	const char *name; /* long name; NULL ends the table */
-	char letter;	  /* short name or 0 */
+	char letter;      /* short name or 0 */
 	enum option_kind kind;
-	size_t offset; /* of the field in the settings struct */
+	size_t offset;          /* of the field in the settings struct */
 	const char *value_name; /* "N", "PATH", …; NULL for flags */
-	const char *help;	/* one line; says the default */
-	int64_t min, max;	/* OPTION_INT */
-	bool hidden;		/* parsed, not in --help */
+	const char *help;       /* one line; says the default */
+	int64_t min, max;       /* OPTION_INT */
+	bool hidden;            /* parsed, not in --help */
 };
 
 struct command {
@@ -44,7 +44,7 @@ struct command {
 	const struct option_row *options;
 	size_t settings_size;
 	const void *defaults; /* initial settings; NULL: zeros */
-	int max_args;	      /* positional arguments allowed */
+	int max_args;         /* positional arguments allowed */
 	int (*run)(const struct command *c, void *settings, int argc, char **argv);
 };
 

@@ -15,8 +15,8 @@
 #define RESET "\033[0m"
 
 #define INCIDENTS_SHOWN 10 /* worst first; a page or two */
-#define EVIDENCE_SHOWN	6
-#define TEXT_WIDTH	100 /* columns of a paragraph */
+#define EVIDENCE_SHOWN  6
+#define TEXT_WIDTH      100 /* columns of a paragraph */
 
 static const char *severity_color(enum severity s)
 {
@@ -112,7 +112,8 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 		buf_printf(b, ", %s calls", text_format_count(text, s->calls));
 	put_books(b, s->books);
 	if (s->skipped_rows)
-		buf_printf(b, "; %s damaged rows left out", text_format_count(text, s->skipped_rows));
+		buf_printf(
+			b, "; %s damaged rows left out", text_format_count(text, s->skipped_rows));
 	if (s->last_ns) {
 		buf_puts(b, "\n  From ");
 		put_date(b, s->first_ns);
@@ -145,7 +146,8 @@ static void put_figures(struct buf *b, const struct incident *inc)
 	char share[TEXT_MAX], excess[TEXT_MAX], slow[TEXT_MAX], calls[TEXT_MAX], sure[TEXT_MAX];
 
 	buf_printf(b, "  Explained: %s of %s excess in %s slow of %s calls; confidence %s\n",
-		text_format_percent(share, inc->explained), text_format_duration(excess, inc->excess_ns),
+		text_format_percent(share, inc->explained),
+		text_format_duration(excess, inc->excess_ns),
 		text_format_count(slow, inc->slow_calls), text_format_count(calls, inc->calls),
 		text_format_percent(sure, inc->confidence));
 }

@@ -53,7 +53,8 @@ int stage_find_sim(char *out, size_t size, struct errinfo *reterr)
 		return 0;
 	return errinfo_set(reterr, -ENOENT,
 		"the stand-in GPU is not here (sim-train beside the program, in %s, or in "
-		"$INGERO_SIM_DIR)", INSTALLED_DIR);
+		"$INGERO_SIM_DIR)",
+		INSTALLED_DIR);
 }
 
 int stage_open(struct stage *s, struct errinfo *reterr)
@@ -93,8 +94,8 @@ static void run_actor(const struct stage *s, const char *path, char *const *argv
 	_exit(127);
 }
 
-int stage_start(struct stage *s, const char *program, const char *const *args,
-	struct errinfo *reterr)
+int stage_start(
+	struct stage *s, const char *program, const char *const *args, struct errinfo *reterr)
 {
 	char path[1200], texts[STAGE_ARGS][256], *argv[STAGE_ARGS + 2] = {path};
 	pid_t pid;
@@ -107,16 +108,16 @@ int stage_start(struct stage *s, const char *program, const char *const *args,
 		const char *w = strstr(args[n], "%w");
 
 		if (w)
-			snprintf(texts[n], sizeof(texts[n]), "%.*s%s%s", (int)(w - args[n]), args[n],
-				s->work_dir, w + 2);
+			snprintf(texts[n], sizeof(texts[n]), "%.*s%s%s", (int)(w - args[n]),
+				args[n], s->work_dir, w + 2);
 		else
 			snprintf(texts[n], sizeof(texts[n]), "%s", args[n]);
 		argv[n + 1] = texts[n];
 	}
 	pid = fork();
 	if (pid < 0)
-		return errinfo_set(reterr, -errno, "%s could not be started: %s", program,
-			strerror(errno));
+		return errinfo_set(
+			reterr, -errno, "%s could not be started: %s", program, strerror(errno));
 	if (pid == 0)
 		run_actor(s, path, argv);
 	s->actors[s->count] = pid;

@@ -17,8 +17,8 @@ struct stage {
 	size_t count;
 };
 
-/* stage_find_sim - the folder of the stand-in GPU: $INGERO_SIM_DIR, beside the program, or installed.
- * -ENOENT with a sentence if there is none. */
+/* stage_find_sim - the folder of the stand-in GPU: $INGERO_SIM_DIR, beside the program, or
+ * installed. -ENOENT with a sentence if there is none. */
 int stage_find_sim(char *out, size_t size, struct errinfo *reterr);
 
 /* stage_open - find the programs and make a working folder. */
@@ -26,8 +26,8 @@ int stage_open(struct stage *s, struct errinfo *reterr);
 
 /* stage_start - run @program of the stand-in GPU with @args (ended by NULL). "%w" in an argument
  * stands for the working folder. Returns the actor's index. */
-int stage_start(struct stage *s, const char *program, const char *const *args,
-	struct errinfo *reterr);
+int stage_start(
+	struct stage *s, const char *program, const char *const *args, struct errinfo *reterr);
 
 /* stage_end - end one actor (SIGTERM, then SIGKILL after 2 s) and wait for it. */
 void stage_end(struct stage *s, size_t actor);

@@ -28,9 +28,9 @@ struct event {
 	uint64_t stream;
 	uint64_t cgroup_id;
 	uint64_t stack_hash;
-	uint64_t wait_ns;   /* sched_switch: the part spent runnable without a CPU */
-	uint32_t peer_pid;  /* sched_switch: who ran instead; fork: the child */
-	uint32_t dev;	    /* block requests: device */
+	uint64_t wait_ns;    /* sched_switch: the part spent runnable without a CPU */
+	uint32_t peer_pid;   /* sched_switch: who ran instead; fork: the child */
+	uint32_t dev;        /* block requests: device */
 	char comm[COMM_LEN]; /* always NUL-terminated here, unlike on the wire */
 	char peer_comm[COMM_LEN];
 };

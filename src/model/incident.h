@@ -16,30 +16,30 @@ enum severity { SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH };
 
 /* X(NAME, name, layer): what a piece of a slow call was spent on. */
 #define CAUSES(X)                                                                                  \
-	X(PREEMPTED, "cpu_preempted", "HOST")	/* another thread took the CPU */                  \
-	X(RUN_QUEUE, "cpu_run_queue", "HOST")	/* woken, but no CPU was free */                   \
-	X(BLOCK_IO, "block_io", "IO")		/* blocked while its own disk request was served */ \
-	X(UNEXPLAINED, "unexplained", "CUDA")	/* nothing recorded overlaps */
+	X(PREEMPTED, "cpu_preempted", "HOST") /* another thread took the CPU */                    \
+	X(RUN_QUEUE, "cpu_run_queue", "HOST") /* woken, but no CPU was free */                     \
+	X(BLOCK_IO, "block_io", "IO")         /* blocked while its own disk request was served */  \
+	X(UNEXPLAINED, "unexplained", "CUDA") /* nothing recorded overlaps */
 
 enum cause {
 #define X(NAME, ...) CAUSE_##NAME,
 	CAUSES(X)
 #undef X
-	CAUSE_COUNT
+		CAUSE_COUNT
 };
 
-#define INCIDENT_CAUSES	  8
+#define INCIDENT_CAUSES   8
 #define INCIDENT_TIMELINE 12
 #define INCIDENT_EVIDENCE 16
-#define INCIDENT_FIXES	  4
+#define INCIDENT_FIXES    4
 
 struct incident_cause {
 	enum cause cause;
-	uint32_t culprit_pid;	/* 0: nobody in particular */
+	uint32_t culprit_pid;   /* 0: nobody in particular */
 	char culprit[COMM_LEN]; /* "" likewise */
-	double culprit_share;	/* of ns: the part this culprit had, 0..1 */
-	uint64_t ns;		/* excess it accounts for */
-	uint32_t calls;		/* slow calls it touched */
+	double culprit_share;   /* of ns: the part this culprit had, 0..1 */
+	uint64_t ns;            /* excess it accounts for */
+	uint32_t calls;         /* slow calls it touched */
 };
 
 struct incident_step { /* one line of the timeline */
@@ -57,17 +57,17 @@ struct incident {
 	char comm[COMM_LEN];
 	uint8_t source;
 	uint16_t op;
-	wall_time first, last;	  /* of its slow calls */
-	uint64_t calls;		  /* all calls of the op by the process */
+	wall_time first, last; /* of its slow calls */
+	uint64_t calls;        /* all calls of the op by the process */
 	uint64_t slow_calls;
-	uint64_t baseline_ns;	  /* ordinary duration: the median outside the slow stretch */
-	uint64_t p50_ns, p99_ns;  /* over all calls */
-	uint64_t slow_p50_ns;	  /* median of the slow calls */
-	double tail_ratio;	  /* slow_p50 / baseline */
-	uint64_t excess_ns;	  /* sum over slow calls of duration - baseline */
-	double explained;	  /* 0..1 of excess_ns, all causes but UNEXPLAINED */
-	double confidence;	  /* 0..1, see correlate.c */
-	double completeness;	  /* 0..1: share of hits that are in the data; -1: not known */
+	uint64_t baseline_ns;    /* ordinary duration: the median outside the slow stretch */
+	uint64_t p50_ns, p99_ns; /* over all calls */
+	uint64_t slow_p50_ns;    /* median of the slow calls */
+	double tail_ratio;       /* slow_p50 / baseline */
+	uint64_t excess_ns;      /* sum over slow calls of duration - baseline */
+	double explained;        /* 0..1 of excess_ns, all causes but UNEXPLAINED */
+	double confidence;       /* 0..1, see correlate.c */
+	double completeness;     /* 0..1: share of hits that are in the data; -1: not known */
 	struct incident_cause causes[INCIDENT_CAUSES]; /* largest first */
 	int cause_count;
 	struct incident_step timeline[INCIDENT_TIMELINE];

@@ -157,8 +157,7 @@ int sql_put(sql_stmt *stmt, const struct sql_value *values, size_t count, struct
 
 int sql_get_int(sql_db *db, const char *sql, int64_t *ret, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	int r = sql_prepare(db, sql, &stmt, reterr);
 
 	if (r < 0)

@@ -100,8 +100,7 @@ static int stat_file(const char *path, struct stat *ret, struct errinfo *reterr)
 
 int sql_open_write(const char *path, sql_db **ret_db, struct errinfo *reterr)
 {
-	_cleanup_(sql_closep)
-	sqlite3 *db = NULL;
+	_cleanup_(sql_closep) sqlite3 *db = NULL;
 	struct stat st;
 	int r = stat_file(path, &st, reterr);
 
@@ -161,8 +160,7 @@ static void stamp_of(const struct stat *st, struct sql_stamp *ret)
 int sql_open_read(const char *path, bool live, sql_db **ret_db, struct sql_stamp *ret_stamp,
 	struct errinfo *reterr)
 {
-	_cleanup_(sql_closep)
-	sqlite3 *db = NULL;
+	_cleanup_(sql_closep) sqlite3 *db = NULL;
 	struct sql_stamp stamp = {0};
 	struct stat st;
 	int r = stat_file(path, &st, reterr);
@@ -210,8 +208,7 @@ bool sql_stamp_changed(const char *path, const struct sql_stamp *stamp)
 
 int sql_open_memory(sql_db **ret_db, struct errinfo *reterr)
 {
-	_cleanup_(sql_closep)
-	sqlite3 *db = NULL;
+	_cleanup_(sql_closep) sqlite3 *db = NULL;
 	int code = sqlite3_open_v2(":memory:", &db,
 		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY |
 			SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,

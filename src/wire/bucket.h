@@ -11,9 +11,9 @@
 #include <linux/types.h>
 
 #define BUCKET_SUB_BITS 4
-#define BUCKET_SUB	(1 << BUCKET_SUB_BITS)
+#define BUCKET_SUB      (1 << BUCKET_SUB_BITS)
 #define BUCKET_TOP_BITS 40
-#define BUCKET_COUNT	(BUCKET_SUB + (BUCKET_TOP_BITS - BUCKET_SUB_BITS) * BUCKET_SUB) /* 592 */
+#define BUCKET_COUNT    (BUCKET_SUB + (BUCKET_TOP_BITS - BUCKET_SUB_BITS) * BUCKET_SUB) /* 592 */
 
 /* Index of the highest set bit by halving: BPF has no count-leading-zeros instruction. */
 static inline __attribute__((always_inline)) __u32 bucket_top_bit(__u64 v)

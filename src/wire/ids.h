@@ -21,7 +21,7 @@
 	X(8, GRAPH, "cuda_graph", "CUDA_GRAPH", "CUDA graph life cycle")                           \
 	X(9, NCCL, "nccl", "NCCL", "NCCL communicators and collectives")
 #define WIRE_SOURCE_MAX 16 /* array size for tables indexed by source id */
-#define WIRE_OP_MAX	64 /* likewise by op id */
+#define WIRE_OP_MAX     64 /* likewise by op id */
 
 /* X(id, NAME, name, description) */
 #define WIRE_OPS_CUDA(X)                                                                           \
@@ -171,5 +171,5 @@ enum wire_loss {
 #define X(NAME, ...) LOSS_##NAME,
 	WIRE_LOSSES(X)
 #undef X
-	LOSS_COUNT
+		LOSS_COUNT
 };

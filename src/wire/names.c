@@ -9,7 +9,7 @@ const struct wire_source_row wire_sources[] = {
 #define X(id, NAME, json, sql, description) {id, json, sql, description},
 	WIRE_SOURCES(X)
 #undef X
-	{0, NULL, NULL, NULL},
+		{0, NULL, NULL, NULL},
 };
 
 const struct wire_op_row wire_ops[] = {
@@ -17,34 +17,34 @@ const struct wire_op_row wire_ops[] = {
 	WIRE_OPS_CUDA(X)
 #undef X
 #define X(id, NAME, name, description) {SOURCE_HOST, id, name, description},
-	WIRE_OPS_HOST(X)
+		WIRE_OPS_HOST(X)
 #undef X
 #define X(id, NAME, name, description) {SOURCE_DRIVER, id, name, description},
-	WIRE_OPS_DRIVER(X)
+			WIRE_OPS_DRIVER(X)
 #undef X
 #define X(id, NAME, name, description) {SOURCE_IO, id, name, description},
-	WIRE_OPS_IO(X)
+				WIRE_OPS_IO(X)
 #undef X
 #define X(id, NAME, name, description) {SOURCE_TCP, id, name, description},
-	WIRE_OPS_TCP(X)
+					WIRE_OPS_TCP(X)
 #undef X
 #define X(id, NAME, name, description) {SOURCE_NET, id, name, description},
-	WIRE_OPS_NET(X)
+						WIRE_OPS_NET(X)
 #undef X
 #define X(id, NAME, name, description) {SOURCE_GRAPH, id, name, description},
-	WIRE_OPS_GRAPH(X)
+							WIRE_OPS_GRAPH(X)
 #undef X
 #define X(id, NAME, name, description) {SOURCE_NCCL, id, name, description},
-	WIRE_OPS_NCCL(X)
+								WIRE_OPS_NCCL(X)
 #undef X
-	{0, 0, NULL, NULL},
+									{0, 0, NULL, NULL},
 };
 
 const struct wire_loss_row wire_losses[LOSS_COUNT + 1] = {
 #define X(NAME, name, description) {name, description},
 	WIRE_LOSSES(X)
 #undef X
-	{NULL, NULL},
+		{NULL, NULL},
 };
 
 const struct wire_op_row *wire_op_find(unsigned source, unsigned op)

@@ -15,14 +15,14 @@
 #define WIRE_COMM_LEN 16
 
 /* Flags of a record; stored in events.flags. */
-#define WIRE_NESTED	     (1 << 0) /* a driver call made inside a runtime call */
-#define WIRE_PREEMPTED	     (1 << 1) /* sched: the thread could have gone on running */
+#define WIRE_NESTED          (1 << 0) /* a driver call made inside a runtime call */
+#define WIRE_PREEMPTED       (1 << 1) /* sched: the thread could have gone on running */
 #define WIRE_UNINTERRUPTIBLE (1 << 2) /* sched: blocked in D state, mostly I/O */
-#define WIRE_IN_CALL	     (1 << 3) /* sched: the thread was inside a CUDA call */
-#define WIRE_SLOW	     (1 << 4) /* over the op's limit at the time */
-#define WIRE_SAMPLE	     (1 << 5) /* an ordinary call kept as an example */
-#define WIRE_THREAD	     (1 << 6) /* process events: a thread, not a process */
-#define WIRE_TARGET	     (1 << 7) /* the process is traced (block requests of others are not) */
+#define WIRE_IN_CALL         (1 << 3) /* sched: the thread was inside a CUDA call */
+#define WIRE_SLOW            (1 << 4) /* over the op's limit at the time */
+#define WIRE_SAMPLE          (1 << 5) /* an ordinary call kept as an example */
+#define WIRE_THREAD          (1 << 6) /* process events: a thread, not a process */
+#define WIRE_TARGET          (1 << 7) /* the process is traced (block requests of others are not) */
 
 struct wire_header {
 	__u16 size; /* of the whole record */
@@ -51,8 +51,8 @@ struct wire_call { /* CUDA, DRIVER, GRAPH */
 
 struct wire_sched { /* HOST: one stay off the CPU */
 	struct wire_header h;
-	__u64 wait_ns;	/* part of dur_ns spent runnable, waiting for a CPU */
-	__u32 by_pid;	/* process that had the CPU instead */
+	__u64 wait_ns; /* part of dur_ns spent runnable, waiting for a CPU */
+	__u32 by_pid;  /* process that had the CPU instead */
 	__u32 by_tid;
 	__u32 waker_pid; /* process whose wake-up ended the sleep, 0 if preempted */
 	__u32 pad;
@@ -108,13 +108,13 @@ struct wire_tally {
 /* A probed function, packed into the attach cookie so that a probe needs no look-up. Argument
  * positions are counted in machine words from 1 (0: none), which is the same on both supported
  * architectures because every argument read here is passed as integer words. */
-#define COOKIE_ALWAYS	 (1 << 0) /* send every call as a record (allocation, free, sync) */
-#define COOKIE_BYTES	 (1 << 1) /* arg0 is a byte count and is summed */
-#define COOKIE_ARG1_OUT	 (1 << 2) /* arg1 is what the pointer held on success at return */
-#define COOKIE_AREA	 (1 << 3) /* arg0 is multiplied by the word after it: width x height */
-#define COOKIE_RUNTIME	 (1 << 4) /* driver calls made inside it are nested */
-#define COOKIE_CONFIG	 (1 << 5) /* the stream is in the launch configuration pointed to */
-#define COOKIE_CONFIG_AT 32	  /* offset of the stream there, in both APIs */
+#define COOKIE_ALWAYS    (1 << 0) /* send every call as a record (allocation, free, sync) */
+#define COOKIE_BYTES     (1 << 1) /* arg0 is a byte count and is summed */
+#define COOKIE_ARG1_OUT  (1 << 2) /* arg1 is what the pointer held on success at return */
+#define COOKIE_AREA      (1 << 3) /* arg0 is multiplied by the word after it: width x height */
+#define COOKIE_RUNTIME   (1 << 4) /* driver calls made inside it are nested */
+#define COOKIE_CONFIG    (1 << 5) /* the stream is in the launch configuration pointed to */
+#define COOKIE_CONFIG_AT 32       /* offset of the stream there, in both APIs */
 
 union wire_cookie {
 	__u64 word;

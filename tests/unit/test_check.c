@@ -67,7 +67,7 @@ static void a_good_machine_passes(void **state)
 	}
 	assert_string_equal(row("NVIDIA driver")->value, "535.104.05");
 	assert_string_equal(row("GPU")->value, "NVIDIA H200");
-	assert_string_equal(row("uprobes")->value, "uprobe_multi, perf event");
+	assert_string_equal(row("uprobes")->value, "multi, perf");
 	assert_string_equal(row("CUDA libraries")->detail, "/usr/local/cuda/lib64/libcudart.so.12");
 	assert_non_null(strstr(row("CUDA processes")->detail, "pid 77"));
 }

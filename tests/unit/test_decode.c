@@ -128,7 +128,7 @@ static void test_refused(void **state)
 	bad = good;
 	bad.h.source = 200;
 	assert_int_equal(decode_event(&bad, sizeof(bad), &clock_map, &e), -EBADMSG);
-	assert_int_equal(e.pid, 42); /* untouched */
+	assert_int_equal(e.pid, 42);                                            /* untouched */
 	assert_int_equal(decode_event(&good, sizeof(good), &clock_map, &e), 0); /* the control */
 	assert_int_equal(e.pid, 10);
 }

@@ -20,8 +20,7 @@ static void offsets_lead_to_the_code(void **state)
 {
 	static const char *const names[] = {"fixture_add", "no_such", "fixture_add_twice",
 		"prefix_fixture_add", "fixture_add", "fixture_data", "fixture_indirect"};
-	_cleanup_(elfsym_closep)
-	struct elfsym *e = NULL;
+	_cleanup_(elfsym_closep) struct elfsym *e = NULL;
 	uint64_t offsets[ARRAY_SIZE(names)];
 	void *library = dlopen(FIXTURE_LIBRARY, RTLD_NOW);
 
@@ -46,8 +45,7 @@ static void offsets_lead_to_the_code(void **state)
 
 static void local_functions_come_from_symtab(void **state)
 {
-	_cleanup_(elfsym_closep)
-	struct elfsym *e = NULL;
+	_cleanup_(elfsym_closep) struct elfsym *e = NULL;
 	uint64_t offset = 1;
 
 	assert_int_equal(elfsym_open(FIXTURE_LIBRARY, &e, NULL), 0);
@@ -61,8 +59,7 @@ static void local_functions_come_from_symtab(void **state)
 
 static void identity(void **state)
 {
-	_cleanup_(elfsym_closep)
-	struct elfsym *e = NULL;
+	_cleanup_(elfsym_closep) struct elfsym *e = NULL;
 	char text[256];
 
 	assert_int_equal(elfsym_open(FIXTURE_LIBRARY, &e, NULL), 0);
@@ -81,8 +78,7 @@ static void identity(void **state)
 static int use_all(const char *path)
 {
 	static const char *const names[] = {"fixture_add", "fixture_local", "prefix_fixture_add"};
-	_cleanup_(elfsym_closep)
-	struct elfsym *e = NULL;
+	_cleanup_(elfsym_closep) struct elfsym *e = NULL;
 	uint64_t offsets[3] = {0};
 	char text[256];
 	struct stat st;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_function.c - the function tables hold together: known ops, unique symbols, cookies that fit. */
+/* test_function.c - the function tables hold together: known ops, unique symbols, cookies that fit.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -56,18 +56,18 @@ static void test_named(void **state)
 
 	tell(&inc, &v);
 	assert_string_equal(inc.summary,
-		"cudaStreamSync 8.5x slower (p50 17 ms -> 142 ms): "
+		"cudaStreamSync 8.5x slower (p50 17ms -> 142ms): "
 		"sim-cpu-hog (pid 8821) had the CPU for 71 % of the excess");
 	assert_string_equal(inc.root_cause, "CPU contention: sim-cpu-hog (pid 8821) ran while the "
 					    "calling thread of python3 (pid "
 					    "4821) was ready to run");
 	assert_string_equal(inc.explanation, "23 of 9,829 calls of cudaStreamSync by python3 (pid "
-					     "4821) took 142 ms (median) instead "
-					     "of 17 ms: 2.9 s in excess, 4.8 % of the 1m00s "
+					     "4821) took 142ms (median) instead "
+					     "of 17ms: 2.9s in excess, 4.8 % of the 1m0s "
 					     "observed. 80 % of the excess overlaps "
 					     "recorded delays of the calling threads "
-					     "(cpu_preempted 2.1 s by sim-cpu-hog (pid 8821), "
-					     "cpu_run_queue 261 ms); the rest overlaps nothing "
+					     "(cpu_preempted 2.1s by sim-cpu-hog (pid 8821), "
+					     "cpu_run_queue 261ms); the rest overlaps nothing "
 					     "recorded. Confidence is fair (0.70). "
 					     "1 of 10,000 events lost.");
 	assert_int_equal(inc.fix_count, 3);

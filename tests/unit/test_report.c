@@ -63,14 +63,13 @@ static void test_layout(void **state)
 	assert_contains(b.data, "\n[HIGH] cudaStreamSync 2");
 	assert_contains(b.data, "    [SYSTEM]  13:25:10.000  CPU 97 %");
 	assert_contains(b.data, "    [HOST]    13:25:10.000  thread 4821 preempted, sim-cpu-hog "
-				"(pid 8821) ran instead (19 ms)\n");
+				"(pid 8821) ran instead (19ms)\n");
 	assert_contains(b.data, "    [CUDA]    13:25:10.000  cudaStreamSync by thread 4821");
 	assert_contains(b.data, "  Root cause: CPU contention: sim-cpu-hog (pid 8821)");
-	assert_contains(b.data, "  Explained: 100 % of 7.6 s excess in 400 slow of 800 calls\n");
-	assert_contains(b.data, "  Confidence: ");
+	assert_contains(
+		b.data, "  Explained: 100 % of 7.6s excess in 400 slow of 800 calls; confidence ");
 	assert_contains(b.data, "  Fix: Keep them on different CPUs");
 	assert_contains(b.data, "  Evidence: rows 401, 402,");
-	assert_contains(b.data, "  SQL: SELECT id");
 	assert_null(strchr(b.data, '\033'));
 
 	buf_clear(&b);
@@ -90,20 +89,12 @@ static void test_no_incidents(void **state)
 
 static void test_names_are_escaped(void **state)
 {
+	/* what is escaped how is the matter of test_text.c; here: every field goes through it */
 	static const struct {
 		const char *name, *shown;
 	} rows[] = {
 		{"\033[2Jhog", "\\x1b[2Jhog"},
-		{"a\nb\rc\td", "a\\x0ab\\x0dc\\x09d"},
-		{"\x7f\xc2\x9b", "\\x7f\\xc2\\x9b"},
 		{"caf\xc3\xa9", "caf\xc3\xa9"},
-		{"\xff\xc3", "\\xff\\xc3"},
-		{"x\xe2\x80\xae"
-		 "y",
-			"x\\xe2\\x80\\xaey"},
-		{"\xc0\xaf", "\\xc0\\xaf"},
-		{"\xed\xa0\x80", "\\xed\\xa0\\x80"},
-		{"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -117,9 +108,8 @@ static void test_names_are_escaped(void **state)
 		snprintf(inc.fixes[0], sizeof(inc.fixes[0]), "f%s.", rows[i].name);
 		snprintf(inc.timeline[0].detail, sizeof(inc.timeline[0].detail), "t%s.",
 			rows[i].name);
-		snprintf(inc.evidence_sql, sizeof(inc.evidence_sql), "q%s.", rows[i].name);
 		report_text(&b, &inc, 1, &scope, false);
-		for (const char *c = "sreftq"; *c; c++) {
+		for (const char *c = "sreft"; *c; c++) {
 			char want[64];
 
 			snprintf(want, sizeof(want), "%c%s.", *c, rows[i].shown);

@@ -45,8 +45,7 @@ static void put_process(const char *root, int pid, const char *comm, unsigned st
 
 static void finds_and_follows(void **state)
 {
-	_cleanup_(discover_scanner_freep)
-	struct discover_scanner *s = NULL;
+	_cleanup_(discover_scanner_freep) struct discover_scanner *s = NULL;
 	const struct discover_result *r;
 
 	put_process(*state, 33, "train", 100, 5000, CUDART);
@@ -82,8 +81,7 @@ static void finds_and_follows(void **state)
 
 static void reused_pids_and_ended_processes(void **state)
 {
-	_cleanup_(discover_scanner_freep)
-	struct discover_scanner *s = NULL;
+	_cleanup_(discover_scanner_freep) struct discover_scanner *s = NULL;
 	const struct discover_result *r;
 	char path[512];
 
@@ -107,8 +105,7 @@ static void reused_pids_and_ended_processes(void **state)
 
 static void hidden_changes_are_seen_in_the_end(void **state)
 {
-	_cleanup_(discover_scanner_freep)
-	struct discover_scanner *s = NULL;
+	_cleanup_(discover_scanner_freep) struct discover_scanner *s = NULL;
 	const struct discover_result *r;
 	int scans = 0;
 
@@ -125,8 +122,7 @@ static void hidden_changes_are_seen_in_the_end(void **state)
 
 static void many_processes_stay_sorted(void **state)
 {
-	_cleanup_(discover_scanner_freep)
-	struct discover_scanner *s = NULL;
+	_cleanup_(discover_scanner_freep) struct discover_scanner *s = NULL;
 	const struct discover_result *r;
 
 	for (int pid = 1; pid <= 600; pid++)
@@ -143,8 +139,7 @@ static void many_processes_stay_sorted(void **state)
 
 static void no_proc_is_an_error(void **state)
 {
-	_cleanup_(discover_scanner_freep)
-	struct discover_scanner *s = NULL;
+	_cleanup_(discover_scanner_freep) struct discover_scanner *s = NULL;
 	const struct discover_result *r = NULL;
 
 	assert_int_equal(discover_scanner_new(*state, &s), 0);

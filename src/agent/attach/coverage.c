@@ -101,15 +101,15 @@ static int resolve(const char *path, const struct probe_library *lib, struct upr
 		return r;
 	r = elfsym_offsets(elf, names, n, offsets);
 	if (r < 0)
-		return errinfo_set(reterr, r, "the symbols of %s cannot be read: %s", path,
-			strerror(-r));
+		return errinfo_set(
+			reterr, r, "the symbols of %s cannot be read: %s", path, strerror(-r));
 	for (size_t i = 0; i < n; i++)
 		if (offsets[i] && !has_offset(points, found, offsets[i]))
-			points[found++] = (struct uprobe_point){
-				offsets[i], probe_cookie(lib, rows[i]).word};
+			points[found++] =
+				(struct uprobe_point){offsets[i], probe_cookie(lib, rows[i]).word};
 	if (!found)
-		return errinfo_set(reterr, -ENOENT, "%s exports none of the functions of %s", path,
-			lib->name);
+		return errinfo_set(
+			reterr, -ENOENT, "%s exports none of the functions of %s", path, lib->name);
 	*ret_count = found;
 	return 0;
 }

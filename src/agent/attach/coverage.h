@@ -13,8 +13,8 @@
 
 struct coverage_file {
 	struct target_library library;
-	size_t probes;	   /* functions probed; 0: the file could not be probed, see why */
-	char why[256];	   /* "" if probed */
+	size_t probes; /* functions probed; 0: the file could not be probed, see why */
+	char why[256]; /* "" if probed */
 };
 
 struct coverage;

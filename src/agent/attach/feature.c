@@ -126,8 +126,7 @@ static void btf_freep(struct btf **b)
 
 int feature_tracepoints(const char *const *names, size_t count, bool *ret_present)
 {
-	_cleanup_(btf_freep)
-	struct btf *btf = btf__load_vmlinux_btf();
+	_cleanup_(btf_freep) struct btf *btf = btf__load_vmlinux_btf();
 	char type[128];
 
 	if (libbpf_get_error(btf)) {

@@ -18,8 +18,8 @@ int feature_uprobe_session(void);
 int feature_uprobe_multi(void);
 int feature_uprobe_perf(void);
 
-/* feature_attach_method - the best way to attach uprobes here. -EOPNOTSUPP or -EPERM with a sentence
- * if there is none. */
+/* feature_attach_method - the best way to attach uprobes here. -EOPNOTSUPP or -EPERM with a
+ * sentence if there is none. */
 int feature_attach_method(enum probe_method *ret, struct errinfo *reterr);
 
 /* feature_tracepoints - ret_present[i] tells whether tp_btf programs can attach to names[i].

@@ -37,7 +37,8 @@ static int link_create(int prog_fd, uint32_t type, const char *path, const uint6
 		.cnt = (uint32_t)count,
 		.flags = flags,
 	};
-	int fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attr, offsetof(struct link_uprobe_multi, pad));
+	int fd = (int)syscall(
+		SYS_bpf, BPF_LINK_CREATE, &attr, offsetof(struct link_uprobe_multi, pad));
 
 	return fd < 0 ? -errno : fd;
 }
@@ -60,8 +61,8 @@ static int attach_links(struct uprobe *u, struct probe *p, const char *path,
 		cookies, count, LINK_MULTI_RETURN);
 	if (u->link_fds[0] < 0)
 		return u->link_fds[0];
-	u->link_fds[1] = link_create(probe_program_entry(p), LINK_UPROBE_MULTI, path, offsets,
-		cookies, count, 0);
+	u->link_fds[1] = link_create(
+		probe_program_entry(p), LINK_UPROBE_MULTI, path, offsets, cookies, count, 0);
 	return u->link_fds[1] < 0 ? u->link_fds[1] : 0;
 }
 
@@ -145,8 +146,8 @@ void uprobe_detach_all(struct uprobe **u, size_t count)
 	}
 }
 
-int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *points, size_t count,
-	struct uprobe **ret, struct errinfo *reterr)
+int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *points,
+	size_t count, struct uprobe **ret, struct errinfo *reterr)
 {
 	struct uprobe *u;
 	int r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uprobe.h - puts the call programs onto functions of one file.
  *
- * A uprobe sits on a file (an inode), so every process that maps the file is covered, now and later,
- * whatever path it uses. */
+ * A uprobe sits on a file (an inode), so every process that maps the file is covered, now and
+ * later, whatever path it uses. */
 #pragma once
 
 #include <stddef.h>
@@ -22,8 +22,8 @@ struct uprobe;
 
 /* uprobe_attach - probe all @points of the file @path with @p's method. All or nothing.
  * On success *ret is the caller's, released with uprobe_detach(). */
-int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *points, size_t count,
-	struct uprobe **ret, struct errinfo *reterr);
+int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *points,
+	size_t count, struct uprobe **ret, struct errinfo *reterr);
 
 size_t uprobe_count(const struct uprobe *u);
 

@@ -16,8 +16,8 @@ static void copy_comm(char out[COMM_LEN], const char in[WIRE_COMM_LEN])
 	out[COMM_LEN - 1] = 0;
 }
 
-static void decode_header(const struct wire_header *h, const struct clock_map *clock,
-	struct event *e)
+static void decode_header(
+	const struct wire_header *h, const struct clock_map *clock, struct event *e)
 {
 	*e = (struct event){
 		.start = clock_map_wall(clock, (mono_time){h->start_ns}),

@@ -38,8 +38,8 @@ static int read_cpu(struct host_reader *h, double *ret_pct)
 
 	if (!f)
 		return -errno;
-	if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3], &v[4],
-		    &v[5], &v[6], &v[7]) < 4)
+	if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3],
+		    &v[4], &v[5], &v[6], &v[7]) < 4)
 		return -EBADMSG;
 	for (size_t i = 0; i < ARRAY_SIZE(v); i++)
 		total += v[i];

@@ -6,7 +6,7 @@
 #include "model/session.h"
 
 struct host_reader {
-	const char *root; /* prefix of /proc, "" for the real one */
+	const char *root;     /* prefix of /proc, "" for the real one */
 	uint64_t busy, total; /* CPU time at the last reading */
 };
 

@@ -17,10 +17,10 @@
 struct total {
 	struct wire_agg_key key;
 	char comm[WIRE_COMM_LEN];
-	struct sketch all;	 /* since the start */
+	struct sketch all;       /* since the start */
 	struct aggregate bucket; /* since the last totals_flush() */
-	struct wire_agg seen;	 /* last reading, summed over CPUs */
-	bool gone;		 /* its process has ended: folded away at the next flush */
+	struct wire_agg seen;    /* last reading, summed over CPUs */
+	bool gone;               /* its process has ended: folded away at the next flush */
 };
 
 struct totals;
@@ -40,5 +40,6 @@ int totals_flush(struct totals *t, wall_time bucket, totals_sink *sink, void *ar
 /* totals_process_gone - the process ended; its kernel entries go after the next reading. */
 int totals_process_gone(struct totals *t, uint32_t pid);
 
-/* totals_next - walk all (process 0: the ended ones together): *cursor starts at 0; NULL at the end. Valid until the next read. */
+/* totals_next - walk all (process 0: the ended ones together): *cursor starts at 0; NULL at the
+ * end. Valid until the next read. */
 const struct total *totals_next(const struct totals *t, size_t *cursor);

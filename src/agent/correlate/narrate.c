@@ -62,7 +62,8 @@ static void put_causes(struct buf *b, const struct incident *inc)
 
 		if (c->cause == CAUSE_UNEXPLAINED)
 			continue;
-		buf_printf(b, "%s%s %s", comma, cause_name(c->cause), text_format_duration(dur, c->ns));
+		buf_printf(b, "%s%s %s", comma, cause_name(c->cause),
+			text_format_duration(dur, c->ns));
 		if (c->culprit_pid) {
 			who_text(who, sizeof(who), c->culprit, c->culprit_pid);
 			buf_printf(b, " by %s", c->culprit_pid == inc->pid ? "itself" : who);
@@ -118,7 +119,8 @@ static void write_explanation(struct buf *b, const struct detection *d, const st
 		"the %s observed.",
 		text_format_count(n, inc->slow_calls), text_format_count(of, inc->calls),
 		wire_op_name(inc->source, inc->op, op), who,
-		text_format_duration(slow, inc->slow_p50_ns), text_format_duration(base, inc->baseline_ns),
+		text_format_duration(slow, inc->slow_p50_ns),
+		text_format_duration(base, inc->baseline_ns),
 		text_format_duration(excess, inc->excess_ns),
 		text_format_percent(part, (double)inc->excess_ns / (double)v->span_ns),
 		text_format_duration(span, v->span_ns));
@@ -154,7 +156,8 @@ static void write_words(struct buf *b, const struct verdict *v, struct incident 
 	text_format_percent(traffic, v->lead->culprit_share);
 
 	buf_printf(b, "%s %sx slower (p50 %s -> %s): ", wire_op_name(inc->source, inc->op, op),
-		text_format_ratio(ratio, inc->tail_ratio), text_format_duration(base, inc->baseline_ns),
+		text_format_ratio(ratio, inc->tail_ratio),
+		text_format_duration(base, inc->baseline_ns),
 		text_format_duration(slow, inc->slow_p50_ns));
 	rule_text(b, rule->summary, &w);
 	copy_text(inc->summary, sizeof(inc->summary), buf_str(b));

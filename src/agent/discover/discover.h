@@ -88,6 +88,6 @@ int discover_scan(struct discover_scanner *s, const struct discover_result **ret
  * Returns the number of rows, or -ENOMEM. */
 int discover_library_files(const char *root, struct target_library **ret);
 
-/* discover_library_file - the library at @path, which the user named. -ENOENT no such file; -EBADMSG
- * if its name is none of the libraries we know. */
+/* discover_library_file - the library at @path, which the user named. -ENOENT no such file;
+ * -EBADMSG if its name is none of the libraries we know. */
 int discover_library_file(const char *path, struct target_library *ret, struct errinfo *reterr);

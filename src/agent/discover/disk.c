@@ -186,8 +186,8 @@ int discover_library_file(const char *path, struct target_library *ret, struct e
 	if (stat(path, &st) < 0)
 		return errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode) || discover_library_kind(name, strlen(name), &lib.kind) < 0)
-		return errinfo_set(reterr, -EBADMSG, "%s is not a CUDA library (libcudart.so…, libcuda.so…)",
-			path);
+		return errinfo_set(reterr, -EBADMSG,
+			"%s is not a CUDA library (libcudart.so…, libcuda.so…)", path);
 	lib.dev = st.st_dev;
 	lib.inode = st.st_ino;
 	snprintf(lib.path, sizeof(lib.path), "%s", path);

@@ -167,8 +167,7 @@ static int read_headers(struct elfsym *e)
 
 int elfsym_open_fd(int fd, struct elfsym **ret, struct errinfo *reterr)
 {
-	_cleanup_(elfsym_closep)
-	struct elfsym *e = calloc(1, sizeof(*e));
+	_cleanup_(elfsym_closep) struct elfsym *e = calloc(1, sizeof(*e));
 	struct stat st;
 	int r;
 
@@ -361,8 +360,7 @@ static int find_symbols(struct elfsym *e, const struct table *t, struct search *
 int elfsym_offsets(struct elfsym *e, const char *const *names, size_t count, uint64_t *ret_offsets)
 {
 	const struct table *const tables[] = {&e->dynamic, &e->full};
-	_cleanup_(search_done)
-	struct search s;
+	_cleanup_(search_done) struct search s;
 	int r = search_init(&s, names, count), found = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(tables); i++) {

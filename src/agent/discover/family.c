@@ -83,18 +83,21 @@ int family_uses_cuda(const char *root, uint32_t pid, struct errinfo *reterr)
 	if (n < 0)
 		return errinfo_set(reterr, n, "there is no process %u", pid);
 	for (int i = 0; i < n; i++) {
-		int r = discover_libraries(root, family[i], libraries,
-			DISCOVER_LIBRARIES_MAX, &dropped);
+		int r = discover_libraries(
+			root, family[i], libraries, DISCOVER_LIBRARIES_MAX, &dropped);
 
 		if (r > 0)
 			return 0;
 		if (r == -EACCES || r == -EPERM)
 			return errinfo_set(reterr, -EACCES,
-				"process %u may not be looked at: CAP_SYS_PTRACE is missing; run with sudo",
+				"process %u may not be looked at: CAP_SYS_PTRACE is missing; run "
+				"with sudo",
 				family[i]);
 	}
 	discover_process_stat(root, pid, &p);
 	return errinfo_set(reterr, -EBADMSG,
-		"process %u (%s) is not a CUDA process: neither it nor a child has libcudart or libcuda "
-		"loaded; without --pid, ingero waits for processes that load them later", pid, p.comm);
+		"process %u (%s) is not a CUDA process: neither it nor a child has libcudart or "
+		"libcuda "
+		"loaded; without --pid, ingero waits for processes that load them later",
+		pid, p.comm);
 }

@@ -77,8 +77,7 @@ static int compare_pid(const void *a, const void *b)
 
 int discover_scanner_new(const char *root, struct discover_scanner **ret)
 {
-	_cleanup_(discover_scanner_freep)
-	struct discover_scanner *s = calloc(1, sizeof(*s));
+	_cleanup_(discover_scanner_freep) struct discover_scanner *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)
@@ -209,10 +208,8 @@ static void dir_closep(DIR **d)
 
 int discover_scan(struct discover_scanner *s, const struct discover_result **ret)
 {
-	_cleanup_(list_done)
-	struct list next = {0};
-	_cleanup_(dir_closep)
-	DIR *dir = NULL;
+	_cleanup_(list_done) struct list next = {0};
+	_cleanup_(dir_closep) DIR *dir = NULL;
 	char path[PATH_MAX];
 	struct dirent *d;
 	int r = file_join(path, sizeof(path), s->root, "/proc");

@@ -9,20 +9,21 @@
 #include "agent/probe/kernel.bpf.h"
 #include "wire/record.h"
 
-/* Settings. Constants are fixed at load time; the rest may be changed by the agent while running. */
-const volatile __u32 filter_mode;  /* enum probe_filter */
+/* Settings. Constants are fixed at load time; the rest may be changed by the agent while running.
+ */
+const volatile __u32 filter_mode; /* enum probe_filter */
 const volatile __u32 filter_uid;
-const volatile __u32 agent_pid;	   /* never traced */
+const volatile __u32 agent_pid; /* never traced */
 const volatile bool record_all;
-const volatile __u32 sample_mask = 255; /* one ordinary call in 256 is sent as an example */
-const volatile __u32 warmup_calls = 512; /* until an op has a limit, this many are sent */
-const volatile __u64 wake_bytes = 1 << 20; /* a backlog that wakes the reader at once */
+const volatile __u32 sample_mask = 255;     /* one ordinary call in 256 is sent as an example */
+const volatile __u32 warmup_calls = 512;    /* until an op has a limit, this many are sent */
+const volatile __u64 wake_bytes = 1 << 20;  /* a backlog that wakes the reader at once */
 const volatile __u64 wait_limit_ns = 50000; /* stays off the CPU below this only count */
 const volatile __u64 block_limit_ns = 10000000;
 
-bool enabled;				       /* false: probes leave at once */
+bool enabled;                                  /* false: probes leave at once */
 __u64 limit_ns[WIRE_SOURCE_MAX * WIRE_OP_MAX]; /* slower calls are sent; 0: not known yet */
-__u32 blocked_targets; /* traced threads now in uninterruptible sleep */
+__u32 blocked_targets;                         /* traced threads now in uninterruptible sleep */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -117,8 +118,8 @@ static __always_inline void record_send(void *ring, struct wire_header *h)
 
 /* aggregate_add - count one event of @dur_ns. Returns the aggregate, or NULL if the table is full,
  * which the caller must turn into a loss unless the event is sent by itself. */
-static __always_inline struct wire_agg *aggregate_add(const struct wire_agg_key *key, __u64 dur_ns,
-	__u64 bytes)
+static __always_inline struct wire_agg *aggregate_add(
+	const struct wire_agg_key *key, __u64 dur_ns, __u64 bytes)
 {
 	struct wire_agg *a = bpf_map_lookup_elem(&aggregates, key);
 	__u32 b;

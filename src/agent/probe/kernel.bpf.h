@@ -26,9 +26,9 @@ struct user_pt_regs {
 #include <bpf/bpf_tracing.h>
 
 typedef _Bool bool;
-#define true  1
+#define true 1
 #define false 0
-#define NULL  ((void *)0)
+#define NULL ((void *)0)
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -94,15 +94,15 @@ struct bpf_iter__task {
 #pragma clang attribute pop
 
 /* Kernel constants that BTF does not carry. */
-#define TASK_RUNNING	     0
+#define TASK_RUNNING         0
 #define TASK_UNINTERRUPTIBLE 2
-#define TASK_STATE_MASK	     0xff
-#define PF_KTHREAD	     0x00200000
-#define REQ_OP_MASK	     0xff
-#define REQ_OP_READ	     0
-#define REQ_OP_WRITE	     1
-#define REQ_OP_FLUSH	     2
-#define REQ_OP_DISCARD	     3
+#define TASK_STATE_MASK      0xff
+#define PF_KTHREAD           0x00200000
+#define REQ_OP_MASK          0xff
+#define REQ_OP_READ          0
+#define REQ_OP_WRITE         1
+#define REQ_OP_FLUSH         2
+#define REQ_OP_DISCARD       3
 #define REQ_OP_SECURE_ERASE  5
 #define REQ_OP_ZONE_APPEND   7
 #define REQ_OP_WRITE_ZEROES  9

@@ -14,12 +14,12 @@ struct link_uprobe_multi {
 	uint32_t target_fd; /* 0 */
 	uint32_t attach_type;
 	uint32_t link_flags; /* 0 */
-	uint64_t path;	     /* of the file, const char * */
+	uint64_t path;       /* of the file, const char * */
 	uint64_t offsets;    /* file offsets, const uint64_t * */
 	uint64_t ref_ctr_offsets;
 	uint64_t cookies; /* const uint64_t * */
 	uint32_t cnt;
 	uint32_t flags; /* 0 or LINK_MULTI_RETURN */
-	uint32_t pid;	/* 0: every process that maps the file */
+	uint32_t pid;   /* 0: every process that maps the file */
 	uint32_t pad;
 };

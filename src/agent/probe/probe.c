@@ -18,8 +18,8 @@
 
 #define RING_BYTES_DEFAULT (8u << 20)
 #define AGGREGATE_MEMORY   (64u << 20) /* ceiling for the table of aggregates, all CPUs */
-#define AGGREGATES_MIN	   256
-#define AGGREGATES_MAX	   4096
+#define AGGREGATES_MIN     256
+#define AGGREGATES_MAX     4096
 
 struct probe {
 	struct probe_bpf *skel;
@@ -67,7 +67,8 @@ static void configure(struct probe *p)
 	k->rodata->agent_pid = (uint32_t)getpid();
 	k->rodata->record_all = s->record_all;
 	k->rodata->wake_bytes = (s->ring_bytes ? s->ring_bytes : RING_BYTES_DEFAULT) / 8;
-	bpf_map__set_max_entries(k->maps.events, s->ring_bytes ? s->ring_bytes : RING_BYTES_DEFAULT);
+	bpf_map__set_max_entries(
+		k->maps.events, s->ring_bytes ? s->ring_bytes : RING_BYTES_DEFAULT);
 	bpf_map__set_max_entries(k->maps.aggregates, aggregate_entries(p->cpus));
 
 	bpf_program__set_autoload(k->progs.call_session, session);
@@ -92,14 +93,17 @@ static int load_failed(int r, struct errinfo *reterr)
 		*nl = 0;
 	if (r == -EPERM || r == -EACCES)
 		return errinfo_set(reterr, -EPERM,
-			"tracing needs the capabilities CAP_BPF and CAP_PERFMON: run it with sudo, or grant "
+			"tracing needs the capabilities CAP_BPF and CAP_PERFMON: run it with sudo, "
+			"or grant "
 			"them (setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep)");
 	if (r == -ESRCH || r == -ENOENT || r == -EINVAL)
 		return errinfo_set(reterr, -EOPNOTSUPP,
-			"this kernel cannot run the probes (%s): ingero needs Linux 5.15 or later with BTF; "
-			"'ingero check' says what is missing", libbpf_message);
-	return errinfo_set(reterr, r, "the probes could not be loaded: %s (%s)", strerror(-r),
-		libbpf_message);
+			"this kernel cannot run the probes (%s): ingero needs Linux 5.15 or later "
+			"with BTF; "
+			"'ingero check' says what is missing",
+			libbpf_message);
+	return errinfo_set(
+		reterr, r, "the probes could not be loaded: %s (%s)", strerror(-r), libbpf_message);
 }
 
 static int attach_kernel(struct probe *p, struct errinfo *reterr)

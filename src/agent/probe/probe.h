@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* probe.h - the loaded kernel half: settings, targets, and the counters to read back.
  *
- * Life: probe_open() loads the programs and attaches the kernel's own tracepoints; agent/attach puts
- * the call programs onto libraries; probe_enable() starts recording. To stop: probe_disable(),
+ * Life: probe_open() loads the programs and attaches the kernel's own tracepoints; agent/attach
+ * puts the call programs onto libraries; probe_enable() starts recording. To stop: probe_disable(),
  * detach the libraries, probe_sweep(), read what is left in the rings, probe_close().
  *
  * To add a probe: a folder with NAME.bpf.c (kernel half), included by probe.bpf.c; its record in
@@ -23,7 +23,7 @@ struct probe_settings {
 	uint32_t uid; /* FILTER_USER */
 	bool record_all;
 	uint32_t ring_bytes; /* a power of two >= 4096; 0: 8 MiB */
-	bool no_block;	     /* leave block requests alone */
+	bool no_block;       /* leave block requests alone */
 };
 
 struct probe;

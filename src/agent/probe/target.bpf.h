@@ -20,10 +20,10 @@ struct pending_call {
 };
 
 struct thread_state {
-	__u32 depth;	 /* calls under way */
+	__u32 depth;     /* calls under way */
 	__u32 off_flags; /* WIRE_PREEMPTED, WIRE_UNINTERRUPTIBLE of the present stay off the CPU */
-	__u64 off_ns;	 /* when it left the CPU; 0: never seen leaving */
-	__u64 wake_ns;	 /* since when it is runnable; 0: still blocked */
+	__u64 off_ns;    /* when it left the CPU; 0: never seen leaving */
+	__u64 wake_ns;   /* since when it is runnable; 0: still blocked */
 	__u32 by_pid, by_tid; /* who had the CPU when the thread began to wait for it */
 	__u32 waker_pid;
 	__u32 pad;
@@ -46,8 +46,8 @@ struct {
 	__type(value, __u32);
 } targets SEC(".maps");
 
-/* call_at - the pending call at depth @i. The barrier makes the compiler forget what it knows of @i,
- * so that it keeps the mask, from which the verifier takes the bound. */
+/* call_at - the pending call at depth @i. The barrier makes the compiler forget what it knows of
+ * @i, so that it keeps the mask, from which the verifier takes the bound. */
 static __always_inline struct pending_call *call_at(struct thread_state *ts, __u32 i)
 {
 	asm volatile("" : "+r"(i));
@@ -65,8 +65,8 @@ static __always_inline bool target_is(__u32 pid)
 }
 
 /* process_record_send - an exec, exit, fork or admission, on the ring that calls cannot fill. */
-static __always_inline void process_record_send(struct task_struct *task, __u16 op, __u32 peer_pid,
-	__s32 exit_code)
+static __always_inline void process_record_send(
+	struct task_struct *task, __u16 op, __u32 peer_pid, __s32 exit_code)
 {
 	struct wire_process *p;
 

@@ -38,8 +38,7 @@ DEFINE_CLEANUP(struct nodedb *, nodedb_free)
 /* What is at @path, without changing anything; refuses what must not be written. */
 static int examine(const char *path, enum found *ret, struct errinfo *reterr)
 {
-	_cleanup_(sql_closep)
-	sql_db *sql = NULL;
+	_cleanup_(sql_closep) sql_db *sql = NULL;
 	enum schema_kind kind;
 	struct stat st;
 	int r;
@@ -137,8 +136,7 @@ static int open_found(struct nodedb *db, enum found found, struct errinfo *reter
 
 static struct nodedb *nodedb_new(const char *path, const char *node)
 {
-	_cleanup_(nodedb_freep)
-	struct nodedb *db = calloc(1, sizeof(*db));
+	_cleanup_(nodedb_freep) struct nodedb *db = calloc(1, sizeof(*db));
 
 	if (!db)
 		return NULL;
@@ -153,8 +151,7 @@ static struct nodedb *nodedb_new(const char *path, const char *node)
 
 int nodedb_open(const char *path, const char *node, struct nodedb **ret_db, struct errinfo *reterr)
 {
-	_cleanup_(nodedb_freep)
-	struct nodedb *db = NULL;
+	_cleanup_(nodedb_freep) struct nodedb *db = NULL;
 	bool made_folder = false, touched = false;
 	enum found found;
 	int r;
@@ -202,8 +199,7 @@ int nodedb_close(struct nodedb *db, struct errinfo *reterr)
 
 int nodedb_session_begin(struct nodedb *db, struct session *s, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	int r = sql_prepare(db->sql,
 		"INSERT INTO sessions (started_at, gpu_model, gpu_driver, cpu_model, cpu_cores,"
 		" mem_total, kernel, os_release, cuda_ver, python_ver, ingero_ver, pid_filter,"
@@ -224,8 +220,7 @@ int nodedb_session_begin(struct nodedb *db, struct session *s, struct errinfo *r
 
 int nodedb_session_end(struct nodedb *db, int64_t id, wall_time stopped, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	int r = sql_prepare(
 		db->sql, "UPDATE sessions SET stopped_at = ?2 WHERE id = ?1", &stmt, reterr);
 

@@ -54,8 +54,7 @@ static bool read_aggregate(sql_stmt *stmt, struct aggregate *a)
 
 static int load_fine(struct reader *r, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
 	size_t capacity = 0;
@@ -92,8 +91,7 @@ int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
 	const char *table = r->kind == SCHEMA_OURS ? "event_aggregates_5s" : "event_aggregates";
 	int64_t width = r->kind == SCHEMA_OURS ? FINE_NS : COARSE_NS;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	double total = 0;
 	int res;
 
@@ -130,8 +128,7 @@ int reader_load_samples(struct reader *r, struct errinfo *reterr)
 	static const struct reader_column columns[] = {{"timestamp", NULL}, {"cpu_pct", NULL},
 		{"mem_pct", NULL}, {"mem_avail", NULL}, {"swap_mb", NULL}, {"load_avg", NULL},
 		{"mem_total", "(SELECT max(mem_total) FROM sessions)"}};
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
 	size_t capacity = 0;
@@ -169,8 +166,7 @@ int reader_load_samples(struct reader *r, struct errinfo *reterr)
 
 int reader_load_chains(struct reader *r, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
 	size_t capacity = 0;
@@ -211,8 +207,7 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr)
 
 static int add_losses(struct reader *r, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	int res = sql_prepare(r->sql, "SELECT source, count, reason FROM losses", &stmt, reterr);
 
 	if (res < 0)
@@ -236,8 +231,7 @@ static int add_losses(struct reader *r, struct errinfo *reterr)
 
 int reader_load_books(struct reader *r, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	int64_t sessions, without;
 	int res;
 
@@ -283,8 +277,7 @@ int reader_load_books(struct reader *r, struct errinfo *reterr)
 int reader_load_node(struct reader *r, struct errinfo *reterr)
 {
 	static const struct reader_column columns[] = {{"node", "''"}};
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	char *out = r->content->node;
 	size_t room = sizeof(r->content->node), len = 0;

@@ -86,8 +86,7 @@ static void names_done(struct names *n)
 
 static int load_names(struct reader *r, struct names *ret, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	size_t capacity = 0;
 	int res = schema_has_table(r->sql, "process_names", reterr);
 
@@ -311,11 +310,9 @@ static int read_rows(struct reader *r, sql_stmt *stmt, size_t limit, const struc
 
 int reader_load_events(struct reader *r, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	_cleanup_(names_done)
-	struct names names = {0};
+	_cleanup_(names_done) struct names names = {0};
 	size_t limit = r->filter->last ? MIN(r->filter->last, (size_t)NODEDB_EVENTS_MAX)
 				       : (size_t)NODEDB_EVENTS_MAX;
 	bool more;

@@ -16,8 +16,7 @@
 
 static int has_column(struct reader *r, const char *table, const char *name, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	int res = sql_prepare(r->sql,
 		"SELECT 1 FROM pragma_table_xinfo(?1) WHERE name = ?2 LIMIT 1", &stmt, reterr);
 
@@ -135,8 +134,7 @@ static int load(sql_db *sql, const char *path, const struct nodedb_filter *f,
 	static int (*const loaders[])(struct reader *, struct errinfo *) = {reader_load_node,
 		reader_load_events, reader_load_aggregates, reader_load_samples, reader_load_chains,
 		reader_load_books};
-	_cleanup_(nodedb_content_done)
-	struct nodedb_content content = {0};
+	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	static const struct nodedb_filter all;
 	struct reader r = {.sql = sql, .path = path, .filter = f ? f : &all, .content = &content};
 	int res = schema_identify(sql, path, &r.kind, content.schema, reterr);
@@ -171,8 +169,7 @@ int nodedb_read(const char *path, const struct nodedb_filter *f, struct nodedb_c
 	struct nodedb_content content;
 
 	for (int live = 0;; live = 1) {
-		_cleanup_(sql_closep)
-		sql_db *sql = NULL;
+		_cleanup_(sql_closep) sql_db *sql = NULL;
 		struct sql_stamp stamp;
 		bool changed;
 		int r;
@@ -197,8 +194,7 @@ int nodedb_read(const char *path, const struct nodedb_filter *f, struct nodedb_c
 int nodedb_read_sql(const char *sql, const struct nodedb_filter *f, struct nodedb_content *ret,
 	struct errinfo *reterr)
 {
-	_cleanup_(sql_closep)
-	sql_db *db = NULL;
+	_cleanup_(sql_closep) sql_db *db = NULL;
 	int r = sql_open_memory(&db, reterr);
 
 	if (r < 0)

@@ -183,12 +183,9 @@ static const struct {
 
 static int describe(sql_db *db, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep)
-	sql_stmt *source = NULL;
-	_cleanup_(sql_finalizep)
-	sql_stmt *op = NULL;
-	_cleanup_(sql_finalizep)
-	sql_stmt *note = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *source = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *op = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *note = NULL;
 	int r;
 
 	r = sql_prepare(db, "INSERT INTO sources VALUES (?1, ?2, ?3)", &source, reterr);
@@ -238,8 +235,7 @@ int schema_create(sql_db *db, struct errinfo *reterr)
 
 int schema_has_table(sql_db *db, const char *name, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	int r = sql_prepare(db,
 		"SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type = 'table'"
 		" AND rootpage > 0",
@@ -256,8 +252,7 @@ int schema_has_table(sql_db *db, const char *name, struct errinfo *reterr)
 /* The number after "0." in schema_info.version; 0 if there is none. */
 static int stored_version(sql_db *db, int *ret, char text[16], struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep)
-	sql_stmt *stmt = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	const char *value;
 	size_t len;
 	int r;

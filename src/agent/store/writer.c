@@ -501,8 +501,7 @@ static int start_thread(struct store_writer *w)
 int store_writer_start(struct nodedb *db, int64_t session, const struct store_writer_config *config,
 	struct store_writer **ret_writer, struct errinfo *reterr)
 {
-	_cleanup_(writer_freep)
-	struct store_writer *w = calloc(1, sizeof(*w));
+	_cleanup_(writer_freep) struct store_writer *w = calloc(1, sizeof(*w));
 	struct store_writer_config c = config ? *config : (struct store_writer_config){0};
 	int r;
 

@@ -23,7 +23,8 @@ int store_writer_start(struct nodedb *db, int64_t session, const struct store_wr
 
 bool store_writer_push(struct store_writer *w, const struct event *e);
 
-/* store_writer_push_aggregate - the gain of a 5 s bucket; its minute gets it in the same transaction. */
+/* store_writer_push_aggregate - the gain of a 5 s bucket; its minute gets it in the same
+ * transaction. */
 bool store_writer_push_aggregate(struct store_writer *w, const struct aggregate *a);
 bool store_writer_push_sample(struct store_writer *w, const struct host_sample *s);
 bool store_writer_push_process(struct store_writer *w, uint32_t pid, uint64_t start_ticks,

@@ -3,8 +3,8 @@
  *
  * The attach cookie says which function it is and where its arguments are (union wire_cookie).
  * A call is a hit at its entry. Pending calls of a thread form a small stack in task storage, so a
- * driver call inside a runtime call is known to be nested, and calls that were left by longjmp or an
- * exception are found (their stack pointer lies below the present one) and counted as losses. */
+ * driver call inside a runtime call is known to be nested, and calls that were left by longjmp or
+ * an exception are found (their stack pointer lies below the present one) and counted as losses. */
 #include "agent/probe/target.bpf.h"
 
 /* On x86-64 the call instruction has pushed the return address, which the return has popped. */
@@ -20,8 +20,8 @@ struct arguments {
 	__u64 words[16]; /* a power of two, so that an index can be masked */
 };
 
-static __always_inline void arguments_load(struct pt_regs *ctx, union wire_cookie k,
-	struct arguments *a)
+static __always_inline void arguments_load(
+	struct pt_regs *ctx, union wire_cookie k, struct arguments *a)
 {
 	__builtin_memset(a, 0, sizeof(*a));
 #if defined(__TARGET_ARCH_x86)
@@ -110,8 +110,8 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 	if (k.flags & COOKIE_AREA)
 		c->arg0 *= argument_word(&args, k.arg0 + 1);
 	if (k.flags & COOKIE_CONFIG)
-		bpf_probe_read_user(&c->stream, sizeof(c->stream),
-			(void *)(c->stream + COOKIE_CONFIG_AT));
+		bpf_probe_read_user(
+			&c->stream, sizeof(c->stream), (void *)(c->stream + COOKIE_CONFIG_AT));
 	ts->depth++;
 	c->start_ns = bpf_ktime_get_ns();
 	return 0;
@@ -131,8 +131,8 @@ static __always_inline bool is_nested(struct thread_state *ts, __u32 top)
 
 /* Why this call is sent as a record: 0 (it only counts), or 1 plus the record's flags. A nested
  * call repeats what its runtime call says, so it is sent only when it is slow or failed. */
-static __always_inline __u32 send_reason(union wire_cookie k, const struct wire_agg *a,
-	bool nested, __u64 dur_ns, __s32 ret)
+static __always_inline __u32 send_reason(
+	union wire_cookie k, const struct wire_agg *a, bool nested, __u64 dur_ns, __s32 ret)
 {
 	__u64 limit = limit_ns[(k.source & (WIRE_SOURCE_MAX - 1)) * WIRE_OP_MAX +
 			       (k.op & (WIRE_OP_MAX - 1))];
@@ -147,8 +147,8 @@ static __always_inline __u32 send_reason(union wire_cookie k, const struct wire_
 	return 0;
 }
 
-static __always_inline void call_finish(struct pt_regs *ctx, struct pending_call *c, bool nested,
-	__u64 now)
+static __always_inline void call_finish(
+	struct pt_regs *ctx, struct pending_call *c, bool nested, __u64 now)
 {
 	union wire_cookie k = {.word = c->cookie};
 	__u64 id = bpf_get_current_pid_tgid();

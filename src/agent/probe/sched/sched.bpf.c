@@ -43,8 +43,8 @@ static __always_inline void stay_begin(struct thread_state *ts, bool preempt,
 
 /* Who had the CPU while the thread waited: the task it takes the CPU from now, unless that is idle
  * or a kernel thread (which run in short bursts); then the one that had it when the wait began. */
-static __always_inline void fill_culprit(struct wire_sched *r, struct thread_state *ts,
-	struct task_struct *prev)
+static __always_inline void fill_culprit(
+	struct wire_sched *r, struct thread_state *ts, struct task_struct *prev)
 {
 	if (prev->tgid && !(prev->flags & PF_KTHREAD)) {
 		r->by_pid = prev->tgid;
@@ -57,10 +57,11 @@ static __always_inline void fill_culprit(struct wire_sched *r, struct thread_sta
 	__builtin_memcpy(r->by_comm, ts->by_comm, sizeof(r->by_comm));
 }
 
-static __always_inline void stay_end(struct thread_state *ts, struct task_struct *prev,
-	struct task_struct *next, __u64 now)
+static __always_inline void stay_end(
+	struct thread_state *ts, struct task_struct *prev, struct task_struct *next, __u64 now)
 {
-	struct wire_agg_key key = {.pid = next->tgid, .source = SOURCE_HOST, .op = HOST_SCHED_SWITCH};
+	struct wire_agg_key key = {
+		.pid = next->tgid, .source = SOURCE_HOST, .op = HOST_SCHED_SWITCH};
 	__u64 off_ns = ts->off_ns, dur_ns = now - off_ns;
 	__u64 wait_ns = ts->wake_ns ? now - ts->wake_ns : 0;
 	__u32 flags = ts->off_flags;
