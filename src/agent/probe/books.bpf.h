@@ -3,7 +3,10 @@
  *
  * Invariant, per source: hits = sent + aggregated + sum(lost), where each term is counted at the
  * place where it happens. Every path that ends an event goes through record_send(),
- * record_aggregate() or loss_count(), exactly once. */
+ * aggregated_count() or loss_count(), exactly once.
+ *
+ * Counters are per CPU and yet atomic: a program that runs for a user thread (a uprobe) can be
+ * preempted by another run of itself on the same CPU, and a plain increment would then be lost. */
 #pragma once
 
 #include "agent/probe/kernel.bpf.h"
@@ -66,7 +69,7 @@ static __always_inline void hit_count(__u32 source)
 	struct wire_tally *t = tally_of(source);
 
 	if (t)
-		t->hits++;
+		__sync_fetch_and_add(&t->hits, 1);
 }
 
 static __always_inline void loss_count(__u32 source, enum wire_loss reason)
@@ -74,7 +77,7 @@ static __always_inline void loss_count(__u32 source, enum wire_loss reason)
 	struct wire_tally *t = tally_of(source);
 
 	if (t)
-		t->lost[reason]++;
+		__sync_fetch_and_add(&t->lost[reason], 1);
 }
 
 static __always_inline void aggregated_count(__u32 source)
@@ -82,7 +85,7 @@ static __always_inline void aggregated_count(__u32 source)
 	struct wire_tally *t = tally_of(source);
 
 	if (t)
-		t->aggregated++;
+		__sync_fetch_and_add(&t->aggregated, 1);
 }
 
 /* record_begin - the only place that reserves ring space: no room is a counted loss. */
@@ -110,36 +113,70 @@ static __always_inline void record_send(void *ring, struct wire_header *h)
 	__u64 flags = BPF_RB_NO_WAKEUP;
 
 	if (t)
-		t->sent++;
+		__sync_fetch_and_add(&t->sent, 1);
 	if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
 	bpf_ringbuf_submit(h, flags);
 }
 
-/* aggregate_add - count one event of @dur_ns. Returns the aggregate, or NULL if the table is full,
- * which the caller must turn into a loss unless the event is sent by itself. */
-static __always_inline struct wire_agg *aggregate_add(
-	const struct wire_agg_key *key, __u64 dur_ns, __u64 bytes)
+/* The largest of what was there and @v; likewise the smallest, where 0 means that nothing was. Gives
+ * up after a few lost races, which would need as many preemptions within these instructions. */
+static __always_inline void keep_max(__u64 *slot, __u64 v)
+{
+	for (int i = 0; i < 4; i++) {
+		__u64 old = *(volatile __u64 *)slot;
+
+		if (old >= v || __sync_val_compare_and_swap(slot, old, v) == old)
+			return;
+	}
+}
+
+static __always_inline void keep_min(__u64 *slot, __u64 v)
+{
+	for (int i = 0; i < 4; i++) {
+		__u64 old = *(volatile __u64 *)slot;
+
+		if ((old && old <= v) || __sync_val_compare_and_swap(slot, old, v) == old)
+			return;
+	}
+}
+
+/* aggregate_of - the aggregate of @key, made if need be; NULL if the table is full. */
+static __always_inline struct wire_agg *aggregate_of(const struct wire_agg_key *key)
 {
 	struct wire_agg *a = bpf_map_lookup_elem(&aggregates, key);
-	__u32 b;
 
-	if (!a) {
-		bpf_map_update_elem(&aggregates, key, &empty_aggregate, BPF_NOEXIST);
-		a = bpf_map_lookup_elem(&aggregates, key);
-		if (!a)
-			return NULL;
+	if (a)
+		return a;
+	bpf_map_update_elem(&aggregates, key, &empty_aggregate, BPF_NOEXIST);
+	a = bpf_map_lookup_elem(&aggregates, key);
+	if (a)
 		bpf_get_current_comm(a->comm, sizeof(a->comm));
-	}
-	if (!a->count || dur_ns < a->min_ns)
-		a->min_ns = dur_ns;
-	if (dur_ns > a->max_ns)
-		a->max_ns = dur_ns;
-	a->count++;
-	a->sum_ns += dur_ns;
-	a->sum_arg0 += bytes;
-	b = bucket_of(dur_ns);
-	if (b < BUCKET_COUNT)
-		a->hist[b]++;
 	return a;
+}
+
+/* aggregate_add - count one event of @dur_ns. Returns how many there are now on this CPU, or 0 if the
+ * table is full, which the caller must turn into a loss unless the event is sent by itself. */
+static __always_inline __u64 aggregate_add(const struct wire_agg_key *key, __u64 dur_ns,
+	__u64 bytes, struct wire_agg **ret)
+{
+	struct wire_agg *a = aggregate_of(key);
+	__u32 b = bucket_of(dur_ns);
+
+	*ret = a;
+	if (!a)
+		return 0;
+	keep_min(&a->min_ns, dur_ns);
+	keep_max(&a->max_ns, dur_ns);
+	__sync_fetch_and_add(&a->sum_ns, dur_ns);
+	__sync_fetch_and_add(&a->sum_arg0, bytes);
+	if (b < BUCKET_COUNT)
+		__sync_fetch_and_add(&a->hist[b], 1);
+	return __sync_fetch_and_add(&a->count, 1) + 1;
+}
+
+static __always_inline void aggregate_sent(struct wire_agg *a)
+{
+	if (a)
+		__sync_fetch_and_add(&a->sent, 1);
 }

@@ -42,12 +42,7 @@ struct signal_struct {
 
 struct bpf_local_storage;
 
-struct thread_info {
-	unsigned int cpu;
-};
-
 struct task_struct {
-	struct thread_info thread_info;
 	int pid;  /* thread */
 	int tgid; /* process */
 	unsigned int flags;
@@ -61,10 +56,6 @@ struct task_struct {
 
 struct task_struct___before_5_14 {
 	long state;
-};
-
-struct rq { /* a CPU's run queue */
-	struct task_struct *curr;
 };
 
 struct gendisk {

@@ -29,12 +29,12 @@ struct probe {
 	size_t tally_stride;
 };
 
-/* libbpf's own messages, kept so that a failure can show its last line. */
+/* libbpf's first complaint: the later ones only say that loading failed. */
 static char libbpf_message[256];
 
 static int libbpf_note(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
-	if (level <= LIBBPF_WARN)
+	if (level <= LIBBPF_WARN && !libbpf_message[0])
 		vsnprintf(libbpf_message, sizeof(libbpf_message), fmt, ap);
 	return 0;
 }

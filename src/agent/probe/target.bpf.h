@@ -24,7 +24,7 @@ struct thread_state {
 	__u32 off_flags; /* WIRE_PREEMPTED, WIRE_UNINTERRUPTIBLE of the present stay off the CPU */
 	__u64 off_ns;    /* when it left the CPU; 0: never seen leaving */
 	__u64 wake_ns;   /* since when it is runnable; 0: still blocked */
-	__u32 by_pid, by_tid; /* who had the CPU when the thread began to wait for it */
+	__u32 by_pid, by_tid; /* who took the CPU when the thread left it */
 	__u32 waker_pid;
 	__u32 pad;
 	char by_comm[WIRE_COMM_LEN];

@@ -101,7 +101,7 @@ static __always_inline void request_end(struct request_start *s, int error, __u6
 	struct wire_agg *a;
 
 	hit_count(SOURCE_IO);
-	a = aggregate_add(&key, dur_ns, s->bytes >> 9);
+	aggregate_add(&key, dur_ns, s->bytes >> 9, &a);
 	if (!record_all && a && !error && !(s->flags & WIRE_TARGET) && !blocked_targets &&
 		dur_ns < block_limit_ns) {
 		aggregated_count(SOURCE_IO);
@@ -123,8 +123,7 @@ static __always_inline void request_end(struct request_start *s, int error, __u6
 	r->dev = s->dev;
 	r->error = error;
 	r->pad = 0;
-	if (a)
-		a->sent++;
+	aggregate_sent(a);
 	record_send(&events, &r->h);
 }
 

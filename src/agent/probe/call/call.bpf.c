@@ -132,17 +132,17 @@ static __always_inline bool is_nested(struct thread_state *ts, __u32 top)
 /* Why this call is sent as a record: 0 (it only counts), or 1 plus the record's flags. A nested
  * call repeats what its runtime call says, so it is sent only when it is slow or failed. */
 static __always_inline __u32 send_reason(
-	union wire_cookie k, const struct wire_agg *a, bool nested, __u64 dur_ns, __s32 ret)
+	union wire_cookie k, __u64 count, bool nested, __u64 dur_ns, __s32 ret)
 {
 	__u64 limit = limit_ns[(k.source & (WIRE_SOURCE_MAX - 1)) * WIRE_OP_MAX +
 			       (k.op & (WIRE_OP_MAX - 1))];
 	__u32 slow = limit && dur_ns > limit ? WIRE_SLOW : 0;
 
-	if (slow || record_all || ret || !a || ((k.flags & COOKIE_ALWAYS) && !nested))
+	if (slow || record_all || ret || !count || ((k.flags & COOKIE_ALWAYS) && !nested))
 		return 1 + slow;
-	if (!limit && a->count <= warmup_calls)
+	if (!limit && count <= warmup_calls)
 		return 1;
-	if (!(a->count & sample_mask))
+	if (!(count & sample_mask))
 		return 1 + WIRE_SAMPLE;
 	return 0;
 }
@@ -157,11 +157,12 @@ static __always_inline void call_finish(
 	__s32 ret = (__s32)PT_REGS_RC(ctx);
 	struct wire_call *r;
 	struct wire_agg *a;
+	__u64 count;
 	__u32 why;
 
 	key.flags = nested ? WIRE_NESTED : 0;
-	a = aggregate_add(&key, dur_ns, (k.flags & COOKIE_BYTES) && !ret ? c->arg0 : 0);
-	why = send_reason(k, a, nested, dur_ns, ret);
+	count = aggregate_add(&key, dur_ns, (k.flags & COOKIE_BYTES) && !ret ? c->arg0 : 0, &a);
+	why = send_reason(k, count, nested, dur_ns, ret);
 	if (!why) {
 		aggregated_count(k.source);
 		return;
@@ -189,8 +190,7 @@ static __always_inline void call_finish(
 			bpf_probe_read_user(&out, sizeof(out), (void *)c->arg1);
 		r->arg1 = out;
 	}
-	if (a)
-		a->sent++;
+	aggregate_sent(a);
 	record_send(&events, &r->h);
 }
 

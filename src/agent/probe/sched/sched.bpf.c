@@ -13,13 +13,6 @@ static __always_inline __u32 task_state(struct task_struct *t)
 	return (__u32)BPF_CORE_READ((struct task_struct___before_5_14 *)t, state);
 }
 
-static __always_inline void note_runner(struct thread_state *ts, struct task_struct *runner)
-{
-	ts->by_pid = runner->tgid;
-	ts->by_tid = runner->pid;
-	bpf_probe_read_kernel(ts->by_comm, sizeof(ts->by_comm), runner->comm);
-}
-
 static __always_inline void stay_begin(struct thread_state *ts, bool preempt,
 	struct task_struct *prev, struct task_struct *next, __u64 now)
 {
@@ -38,15 +31,18 @@ static __always_inline void stay_begin(struct thread_state *ts, bool preempt,
 		ts->off_flags = 0;
 		ts->wake_ns = 0;
 	}
-	note_runner(ts, next);
+	ts->by_pid = next->tgid;
+	ts->by_tid = next->pid;
+	bpf_probe_read_kernel(ts->by_comm, sizeof(ts->by_comm), next->comm);
 }
 
-/* Who had the CPU while the thread waited: the task it takes the CPU from now, unless that is idle
- * or a kernel thread (which run in short bursts); then the one that had it when the wait began. */
-static __always_inline void fill_culprit(
-	struct wire_sched *r, struct thread_state *ts, struct task_struct *prev)
+/* Who had the CPU while the thread waited for it: the task it takes the CPU from now. A preempted
+ * thread also knows who took the CPU at first, which tells more when it is now idle or with a kernel
+ * thread (they run in short bursts). Process 0, the idle task, stands for nobody. */
+static __always_inline void fill_culprit(struct wire_sched *r, struct thread_state *ts,
+	struct task_struct *prev)
 {
-	if (prev->tgid && !(prev->flags & PF_KTHREAD)) {
+	if (!(ts->off_flags & WIRE_PREEMPTED) || (prev->tgid && !(prev->flags & PF_KTHREAD))) {
 		r->by_pid = prev->tgid;
 		r->by_tid = prev->pid;
 		bpf_probe_read_kernel(r->by_comm, sizeof(r->by_comm), prev->comm);
@@ -74,7 +70,7 @@ static __always_inline void stay_end(
 	if (!enabled)
 		return;
 	hit_count(SOURCE_HOST);
-	a = aggregate_add(&key, dur_ns, 0);
+	aggregate_add(&key, dur_ns, 0, &a);
 	if (!record_all && a && wait_ns < wait_limit_ns &&
 		(!(flags & WIRE_UNINTERRUPTIBLE) || dur_ns < wait_limit_ns)) {
 		aggregated_count(SOURCE_HOST);
@@ -95,8 +91,7 @@ static __always_inline void stay_end(
 	r->waker_pid = ts->waker_pid;
 	r->pad = 0;
 	fill_culprit(r, ts, prev);
-	if (a)
-		a->sent++;
+	aggregate_sent(a);
 	record_send(&events, &r->h);
 }
 
@@ -118,23 +113,9 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	return 0;
 }
 
-extern const struct rq runqueues __ksym __weak;
-
-/* The task that runs on the CPU where @task was queued. NULL where the kernel does not say. */
-static __always_inline struct task_struct *running_where(struct task_struct *task)
-{
-	struct rq *rq;
-
-	if (!&runqueues || !bpf_core_field_exists(task->thread_info.cpu))
-		return NULL;
-	rq = bpf_per_cpu_ptr(&runqueues, task->thread_info.cpu);
-	return rq ? rq->curr : NULL;
-}
-
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(sched_wakeup, struct task_struct *task)
 {
-	struct task_struct *runner;
 	struct thread_state *ts;
 
 	if (!task->bpf_storage)
@@ -144,10 +125,5 @@ int BPF_PROG(sched_wakeup, struct task_struct *task)
 		return 0;
 	ts->wake_ns = bpf_ktime_get_ns();
 	ts->waker_pid = bpf_get_current_pid_tgid() >> 32;
-	ts->by_pid = ts->by_tid = 0;
-	ts->by_comm[0] = 0;
-	runner = running_where(task);
-	if (runner)
-		note_runner(ts, runner);
 	return 0;
 }
