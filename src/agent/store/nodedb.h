@@ -66,8 +66,8 @@ uint64_t nodedb_size(const struct nodedb *db);
 
 /* ---- reading ----
  *
- * A reader holds what it selects: sizeof(struct event) (under 200 bytes) an event and 4.8 kB an
- * aggregate, up to these ceilings (0.8 GB and 160 MB); beyond them the newest are kept and the rest
+ * A reader holds what it selects: sizeof(struct event) (144 bytes) an event and 4.8 kB an
+ * aggregate, up to these ceilings (0.6 GB and 160 MB); beyond them the newest are kept and the rest
  * is counted. `last` and the time range use the index, so a small part of a large file is quick. */
 #define NODEDB_EVENTS_MAX     (4u << 20)
 #define NODEDB_AGGREGATES_MAX (32u << 10)

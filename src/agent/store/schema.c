@@ -6,8 +6,8 @@
  *  2. events.timestamp is the start of what the row describes, for every source.
  *  3. Unsigned 64-bit values are stored as the signed integer of the same bits.
  *  4. events.id reads "node:seq" but is computed on reading: stored as TEXT PRIMARY KEY it cost
- *     29 % of the insert rate (bench/bench_store.c). Look rows up by seq, the row number.
- *  5. While tracing, events has two indexes (timestamp; pid): they halve the insert rate already.
+ *     31 % of the bare insert rate (bench/bench_store.c). Look rows up by seq, the row number.
+ *  5. While tracing, events has two indexes (timestamp; pid): they more than halve the insert rate.
  */
 #include "agent/store/schema.h"
 
