@@ -618,10 +618,16 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 
 int tracer_stop(struct tracer *t, struct errinfo *reterr)
 {
+	const struct timespec settle = {.tv_nsec = 20 * (long)NS_PER_MS};
 	int r, q;
 
 	probe_disable(t->probe);
-	coverage_detach(t->coverage);
+	/* Perf probes are slow to remove: that is left to tracer_free(), after the store is closed; a
+	 * moment is enough for those that were past the switch when it was turned. */
+	if (probe_method(t->probe) == PROBE_PERF)
+		nanosleep(&settle, NULL);
+	else
+		coverage_detach(t->coverage);
 	probe_sweep(t->probe);
 	while (reader_consume(t->reader) > 0)
 		continue;

@@ -42,6 +42,7 @@ int errinfo_exit_code(const struct errinfo *e, int err)
 	} map[] = {
 		{EINVAL, EXIT_USAGE},
 		{EBADMSG, EXIT_BAD_DATA},
+		{EISDIR, EXIT_BAD_DATA},
 		{ENOENT, EXIT_NO_INPUT},
 		{ESRCH, EXIT_NO_INPUT},
 		{EOPNOTSUPP, EXIT_NO_FEATURE},

@@ -3,25 +3,28 @@
  *
  * session: one link, the program sees entry and return. multi: a link for entry and one for return;
  * the return link is made first and closed last, so an entry without its return cannot happen while
- * both exist. perf: two perf events per function through libbpf. */
+ * both exist. perf: two perf events per function, each kept by a link (kernel 5.15). */
 #include "agent/attach/uprobe.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "agent/probe/link.h"
+#include "base/file.h"
 
-#define DETACH_THREADS 32
+#define PERF_DETACH_HERE 4 /* so few are closed on the spot */
 
 struct uprobe {
 	size_t points;
 	int link_fds[2]; /* session, or return and entry */
-	struct bpf_link **perf_links;
+	int *perf_fds;
 	size_t perf_count;
 };
 
@@ -66,22 +69,58 @@ static int attach_links(struct uprobe *u, struct probe *p, const char *path,
 	return u->link_fds[1] < 0 ? u->link_fds[1] : 0;
 }
 
+static int perf_type(uint32_t *ret)
+{
+	char text[16];
+	int r = file_read_line("", "/sys/bus/event_source/devices/uprobe/type", text, sizeof(text));
+
+	if (r < 0)
+		return r;
+	*ret = (uint32_t)strtoul(text, NULL, 10);
+	return 0;
+}
+
+/* One perf event and a link that keeps it: the link's descriptor is all that is left of them. */
+static int perf_link(int prog_fd, uint32_t type, const char *path, const struct uprobe_point *pt,
+	bool is_return)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = type,
+		.config = is_return, /* bit 0: at return */
+		.config1 = (uint64_t)(uintptr_t)path,
+		.config2 = pt->offset,
+	};
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = pt->cookie);
+	_cleanup_fd_ int event =
+		(int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd;
+
+	if (event < 0)
+		return -errno;
+	fd = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &opts);
+	return fd < 0 ? -errno : fd;
+}
+
 static int attach_perf(struct uprobe *u, struct probe *p, const char *path,
 	const struct uprobe_point *points, size_t count)
 {
-	u->perf_links = calloc(count * 2, sizeof(*u->perf_links));
-	if (!u->perf_links)
+	uint32_t type;
+	int r = perf_type(&type);
+
+	if (r < 0)
+		return r;
+	u->perf_fds = calloc(count * 2, sizeof(*u->perf_fds));
+	if (!u->perf_fds)
 		return -ENOMEM;
 	for (size_t i = 0; i < count * 2; i++) {
 		bool is_return = i < count;
-		const struct uprobe_point *pt = &points[i % count];
-		LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = pt->cookie, .retprobe = is_return);
-		struct bpf_link *l = bpf_program__attach_uprobe_opts(
-			probe_perf_program(p, is_return), -1, path, pt->offset, &opts);
+		int prog = is_return ? probe_program_return(p) : probe_program_entry(p);
 
-		if (!l)
-			return -errno;
-		u->perf_links[u->perf_count++] = l;
+		r = perf_link(prog, type, path, &points[i % count], is_return);
+		if (r < 0)
+			return r;
+		u->perf_fds[u->perf_count++] = r;
 	}
 	return 0;
 }
@@ -91,57 +130,57 @@ size_t uprobe_count(const struct uprobe *u)
 	return u->points;
 }
 
-struct detach_job {
-	struct bpf_link **links;
-	size_t count;
-	size_t next;
-};
-
-static void *detach_worker(void *arg)
+/* Closing a perf probe waits some 0.1 s in the kernel, one after the other whatever the number of
+ * threads: a hundred of them take ten seconds. Nobody should wait for that: the descriptors are left
+ * to a process of their own, which holds them until ours are closed (the end of the pipe tells) and
+ * ends when the kernel is done. Returns the pipe's end to close, or -1. */
+static int leave_behind(void)
 {
-	struct detach_job *j = arg;
-	size_t i;
+	int ends[2];
+	char none;
+	pid_t pid;
 
-	while ((i = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->count)
-		bpf_link__destroy(j->links[i]);
-	return NULL;
-}
-
-static void detach_perf(struct detach_job *j)
-{
-	pthread_t threads[DETACH_THREADS];
-	size_t n = 0;
-
-	while (n < MIN(j->count / 2, (size_t)DETACH_THREADS) &&
-		pthread_create(&threads[n], NULL, detach_worker, j) == 0)
-		n++;
-	detach_worker(j);
-	while (n)
-		pthread_join(threads[--n], NULL);
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		if (fork() != 0)
+			_exit(0);
+		/* only the probes shall live on, not the caller's pipes */
+		close(STDIN_FILENO);
+		close(STDOUT_FILENO);
+		close(STDERR_FILENO);
+		close(ends[1]);
+		while (read(ends[0], &none, 1) < 0 && errno == EINTR)
+			continue;
+		_exit(0); /* closes the probes, slowly */
+	}
+	close(ends[0]);
+	if (pid < 0) {
+		close(ends[1]);
+		return -1;
+	}
+	waitpid(pid, NULL, 0);
+	return ends[1];
 }
 
 void uprobe_detach_all(struct uprobe **u, size_t count)
 {
-	struct detach_job job = {0};
+	_cleanup_fd_ int keeper = -1;
+	size_t perf = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		for (int k = 1; k >= 0; k--)
 			if (u[i]->link_fds[k] >= 0)
 				close(u[i]->link_fds[k]);
-		job.count += u[i]->perf_count;
+		perf += u[i]->perf_count;
 	}
-	job.links = job.count ? calloc(job.count, sizeof(*job.links)) : NULL;
-	if (job.links) {
-		size_t n = 0;
-
-		for (size_t i = 0; i < count; i++)
-			for (size_t k = 0; k < u[i]->perf_count; k++)
-				job.links[n++] = u[i]->perf_links[k];
-		detach_perf(&job);
-		free(job.links);
-	}
+	if (perf > PERF_DETACH_HERE)
+		keeper = leave_behind();
 	for (size_t i = 0; i < count; i++) {
-		free(u[i]->perf_links);
+		for (size_t k = 0; k < u[i]->perf_count; k++)
+			close(u[i]->perf_fds[k]);
+		free(u[i]->perf_fds);
 		free(u[i]);
 	}
 }

@@ -268,8 +268,3 @@ int probe_map_aggregates(const struct probe *p)
 {
 	return bpf_map__fd(p->skel->maps.aggregates);
 }
-
-struct bpf_program *probe_perf_program(const struct probe *p, bool is_return)
-{
-	return is_return ? p->skel->progs.call_return : p->skel->progs.call_entry;
-}

@@ -62,6 +62,3 @@ int probe_program_return(const struct probe *p);
 int probe_ring_events(const struct probe *p);
 int probe_ring_life(const struct probe *p);
 int probe_map_aggregates(const struct probe *p);
-
-struct bpf_program;
-struct bpf_program *probe_perf_program(const struct probe *p, bool is_return);
