@@ -37,7 +37,7 @@ struct scenario {
 
 static const struct act incident_acts[] = {
 	{"a training process on the stand-in GPU, undisturbed", 8, "sim-train",
-		{"--steps", "1000000", "--launches", "8", "--kernel-us", "200", "--cpu-us", "300",
+		{"--steps", "1000000", "--launches", "2", "--kernel-us", "200", "--cpu-us", "200",
 			"--batch-bytes", "1048576", "--data", "%w/dataset", "--cold",
 			"--wait-start", "%w/go", NULL},
 		true},
@@ -89,17 +89,6 @@ static int make_dataset(const char *dir, struct errinfo *reterr)
 	return 0;
 }
 
-static void touch(const char *dir, const char *name)
-{
-	char path[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	f = fopen(path, "we");
-	if (f)
-		fclose(f);
-}
-
 static int trace_for(struct tracer *t, unsigned seconds, struct errinfo *reterr)
 {
 	mono_time start = mono_now();
@@ -134,7 +123,7 @@ static int play_acts(const struct scenario *sc, const struct demo_settings *s, s
 				return actor;
 		}
 		if (a == sc->acts)
-			touch(stage->work_dir, "go");
+			stage_touch(stage, "go");
 		say(s, a->says, a->seconds);
 		r = trace_for(t, a->seconds, reterr);
 		if (actor >= 0 && !a->stays)
@@ -150,19 +139,25 @@ static int play_acts(const struct scenario *sc, const struct demo_settings *s, s
 static int record(const struct scenario *sc, const struct demo_settings *s, struct stage *stage,
 	const char *db, struct errinfo *reterr)
 {
-	struct tracer_settings ts = {.filter = FILTER_ALL,
+	struct tracer_settings ts = {.filter = FILTER_PIDS,
+		.pid_count = 1,
 		.method = TRACER_METHOD_AUTO,
 		.db_path = db,
 		.node = "demo",
 		.flags_text = "demo"};
 	struct errinfo stop_error = {0};
 	struct tracer *t = NULL;
+	uint32_t pid;
 	int r = make_dataset(stage->work_dir, reterr), q;
 
 	if (r == 0)
 		r = stage_start(stage, sc->acts[0].program, sc->acts[0].args, reterr);
+	if (r >= 0)
+		r = stage_wait_file(stage, "go.ready", reterr);
 	if (r < 0)
 		return r;
+	pid = (uint32_t)stage_pid(stage, 0);
+	ts.pids = &pid;
 	r = tracer_start(&ts, &t, reterr);
 	if (r < 0)
 		return r;

@@ -18,6 +18,7 @@
 
 #define INSTALLED_DIR "/usr/local/lib/ingero/sim"
 #define END_WAIT_MS   2000
+#define FILE_WAIT_MS  10000
 
 static int has_sim(const char *dir)
 {
@@ -122,6 +123,32 @@ int stage_start(
 		run_actor(s, path, argv);
 	s->actors[s->count] = pid;
 	return (int)s->count++;
+}
+
+int stage_wait_file(const struct stage *s, const char *name, struct errinfo *reterr)
+{
+	const struct timespec nap = {.tv_nsec = 5 * (long)NS_PER_MS};
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", s->work_dir, name);
+	for (int i = 0; i < FILE_WAIT_MS / 5; i++) {
+		if (access(path, F_OK) == 0)
+			return 0;
+		nanosleep(&nap, NULL);
+	}
+	return errinfo_set(
+		reterr, -ETIMEDOUT, "a program of the stand-in GPU did not start (%s)", path);
+}
+
+void stage_touch(const struct stage *s, const char *name)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", s->work_dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		close(fd);
 }
 
 pid_t stage_pid(const struct stage *s, size_t actor)

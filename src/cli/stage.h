@@ -29,6 +29,11 @@ int stage_open(struct stage *s, struct errinfo *reterr);
 int stage_start(
 	struct stage *s, const char *program, const char *const *args, struct errinfo *reterr);
 
+/* stage_wait_file - wait until an actor has made the file @name in the working folder.
+ * -ETIMEDOUT with a sentence after 10 s. stage_touch() makes one. */
+int stage_wait_file(const struct stage *s, const char *name, struct errinfo *reterr);
+void stage_touch(const struct stage *s, const char *name);
+
 /* stage_end - end one actor (SIGTERM, then SIGKILL after 2 s) and wait for it. */
 void stage_end(struct stage *s, size_t actor);
 pid_t stage_pid(const struct stage *s, size_t actor);

@@ -4,6 +4,7 @@ the tracer is ready, the tracer itself, the tally of the stand-in libraries and 
 
 A test is a file NN-name that imports this, calls check(name, condition, detail) and ends with done().
 """
+import atexit
 import json
 import os
 import pathlib
@@ -48,12 +49,17 @@ def skip(name, why):
     print(f"ok {len(_points)} - {name} # SKIP {why}", flush=True)
 
 
-def done():
+@atexit.register
+def _clean():
+    """Also after an exception: nothing of a test outlives it."""
     for p in _children:
         if p.poll() is None:
             p.kill()
             p.wait()
     shutil.rmtree(_scratch, ignore_errors=True)
+
+
+def done():
     print(f"1..{len(_points)}")
     sys.exit(0 if _points and all(_points) else 1)
 

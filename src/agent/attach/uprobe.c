@@ -81,8 +81,8 @@ static int perf_type(uint32_t *ret)
 }
 
 /* One perf event and a link that keeps it: the link's descriptor is all that is left of them. */
-static int perf_link(int prog_fd, uint32_t type, const char *path, const struct uprobe_point *pt,
-	bool is_return)
+static int perf_link(
+	int prog_fd, uint32_t type, const char *path, const struct uprobe_point *pt, bool is_return)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -131,9 +131,9 @@ size_t uprobe_count(const struct uprobe *u)
 }
 
 /* Closing a perf probe waits some 0.1 s in the kernel, one after the other whatever the number of
- * threads: a hundred of them take ten seconds. Nobody should wait for that: the descriptors are left
- * to a process of their own, which holds them until ours are closed (the end of the pipe tells) and
- * ends when the kernel is done. Returns the pipe's end to close, or -1. */
+ * threads: a hundred of them take ten seconds. Nobody should wait for that: the descriptors are
+ * left to a process of their own, which holds them until ours are closed (the end of the pipe
+ * tells) and ends when the kernel is done. Returns the pipe's end to close, or -1. */
 static int leave_behind(void)
 {
 	int ends[2];

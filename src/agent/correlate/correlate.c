@@ -10,12 +10,14 @@
  * same contention: the layer (HOST or IO) with the most time names the incident if it explains at
  * least 25 % of the excess. Its culprit is the largest one; if that one has less than 25 % of the
  * excess itself and others share the layer, nobody is named. Otherwise the incident is
- * "unexplained", and kept only if the calls are slow by the op's own standard: slow_p50 above
- * 1.5 x the p95 of calm buckets. An op whose calls are long now and then every day (a sync at the
- * end of a step, copies of different sizes) is no incident; without aggregates that cannot be told.
+ * "unexplained", and kept only if the calls are slow by any standard (slow_p50 at least 3 x the
+ * baseline) and by the op's own: slow_p50 above 1.5 x the p95 of calm buckets. An op whose calls
+ * are long now and then every day (a sync at the end of a step, copies of different sizes) is no
+ * incident; without aggregates that cannot be told.
  *
  * Severity. LOW: unexplained. HIGH: the explained excess is at least 10 % of the time the process
  * was observed, or at least 20 slow calls have a median of 5 x the baseline or more. Else MEDIUM.
+ * Calls less than 3 x slower count only if the explained excess is 3 % of the observed time.
  *
  * Confidence = share x n/(n+3) x completeness x origin, in 0..1, where share is the part of the
  * excess the named layer explains (unexplained: the part nothing explains), n the slow calls (3
@@ -39,6 +41,8 @@
 
 #define NAMED_SHARE        0.25
 #define ORDINARY_TAIL      1.5
+#define PLAIN_RATIO        3
+#define MILD_SPAN_SHARE    0.03
 #define HIGH_SPAN_SHARE    0.10
 #define HIGH_RATIO         5
 #define HIGH_CALLS         20
@@ -171,10 +175,18 @@ static enum severity severity_of(const struct incident *inc, const struct verdic
 	return SEVERITY_MEDIUM;
 }
 
-static bool is_ordinary(const struct op_group *op, const struct incident *inc)
+/* What nobody need look at: an unexplained stretch within the op's own habits, or an explained one
+ * of calls that are only somewhat slower and cost the process little. */
+static bool is_ordinary(
+	const struct op_group *op, const struct verdict *v, const struct incident *inc)
 {
+	if (v->lead->cause != CAUSE_UNEXPLAINED)
+		return inc->tail_ratio < PLAIN_RATIO &&
+		       inc->explained * (double)inc->excess_ns <
+			       MILD_SPAN_SHARE * (double)v->span_ns;
 	return op->from_aggregates &&
-	       (double)inc->slow_p50_ns <= ORDINARY_TAIL * (double)op->calm_tail_ns;
+	       (inc->tail_ratio < PLAIN_RATIO ||
+		       (double)inc->slow_p50_ns <= ORDINARY_TAIL * (double)op->calm_tail_ns);
 }
 
 /* The figures of a stretch, before anything is said about causes. */
@@ -228,7 +240,7 @@ static int explain_stretch(struct engine *g, const struct stretch *s, struct inc
 	if (r < 0)
 		return r;
 	judge(g, op, inc, &v);
-	if (v.lead->cause == CAUSE_UNEXPLAINED && is_ordinary(op, inc))
+	if (is_ordinary(op, &v, inc))
 		return 0;
 	inc->severity = severity_of(inc, &v);
 	r = narrate(&g->found, s, &g->parts, &v, inc);

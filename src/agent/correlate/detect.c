@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* detect.c - slow calls by the baselines of baseline.c, and the stretches they form.
  *
- * Slow: dur > max(3 x baseline, baseline + 200 us). 3 x is the published tail ratio; 200 us is
- * above what an interrupt or a page fault costs, so microsecond calls do not count as slow for
- * ordinary jitter. The first call of each op is left out, and so are calls of other threads that
- * began before it ended: they pay for the context or wait for it (for 10 s at most: a hang is no
- * context).
+ * Slow: dur > max(1.2 x baseline, baseline + 200 us). A job whose every wait takes 1.5 times as
+ * long has lost a third of its speed, so the ratio must be small; whether something is to blame is
+ * decided by overlap, not here. A baseline from stored rows alone (no aggregates) is not good
+ * enough for that: there it takes 3 x, the published tail ratio. 200 us is above what an interrupt
+ * or a page fault costs, so microsecond calls do not count as slow for ordinary jitter. The first
+ * call of each op is left out, and so are calls of other threads that began before it ended: they
+ * pay for the context or wait for it (for 10 s at most: a hang is no context).
  *
  * A stretch ends where the next slow call starts more than 30 s after the last one ended. It is
  * material with at least 3 slow calls and an excess that somebody would notice:
@@ -19,7 +21,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SLOW_RATIO          3
+#define SLOW_RATIO          1.2
+#define SLOW_RATIO_ROWS     3 /* for a baseline from stored rows */
 #define SLOW_EXCESS_NS      (200 * NS_PER_US)
 #define STRETCH_PAUSE_NS    ((int64_t)(30 * NS_PER_S))
 #define MATERIAL_CALLS      3
@@ -43,8 +46,10 @@ uint64_t detect_span_ns(const struct detection *d, const struct op_group *g)
 
 static bool is_slow(const struct op_group *g, const struct event *e)
 {
+	double ratio = g->from_aggregates ? SLOW_RATIO : SLOW_RATIO_ROWS;
+
 	return e->dur_ns > g->baseline_ns && e->dur_ns - g->baseline_ns > SLOW_EXCESS_NS &&
-	       e->dur_ns / SLOW_RATIO >= g->baseline_ns && e->start.ns >= g->warm_ns;
+	       (double)e->dur_ns >= ratio * (double)g->baseline_ns && e->start.ns >= g->warm_ns;
 }
 
 static int collect_slow(struct detection *d, const struct recording *rec)

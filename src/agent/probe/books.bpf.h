@@ -119,8 +119,9 @@ static __always_inline void record_send(void *ring, struct wire_header *h)
 	bpf_ringbuf_submit(h, flags);
 }
 
-/* The largest of what was there and @v; likewise the smallest, where 0 means that nothing was. Gives
- * up after a few lost races, which would need as many preemptions within these instructions. */
+/* The largest of what was there and @v; likewise the smallest, where 0 means that nothing was.
+ * Gives up after a few lost races, which would need as many preemptions within these instructions.
+ */
 static __always_inline void keep_max(__u64 *slot, __u64 v)
 {
 	for (int i = 0; i < 4; i++) {
@@ -155,10 +156,10 @@ static __always_inline struct wire_agg *aggregate_of(const struct wire_agg_key *
 	return a;
 }
 
-/* aggregate_add - count one event of @dur_ns. Returns how many there are now on this CPU, or 0 if the
- * table is full, which the caller must turn into a loss unless the event is sent by itself. */
-static __always_inline __u64 aggregate_add(const struct wire_agg_key *key, __u64 dur_ns,
-	__u64 bytes, struct wire_agg **ret)
+/* aggregate_add - count one event of @dur_ns. Returns how many there are now on this CPU, or 0 if
+ * the table is full, which the caller must turn into a loss unless the event is sent by itself. */
+static __always_inline __u64 aggregate_add(
+	const struct wire_agg_key *key, __u64 dur_ns, __u64 bytes, struct wire_agg **ret)
 {
 	struct wire_agg *a = aggregate_of(key);
 	__u32 b = bucket_of(dur_ns);

@@ -37,10 +37,10 @@ static __always_inline void stay_begin(struct thread_state *ts, bool preempt,
 }
 
 /* Who had the CPU while the thread waited for it: the task it takes the CPU from now. A preempted
- * thread also knows who took the CPU at first, which tells more when it is now idle or with a kernel
- * thread (they run in short bursts). Process 0, the idle task, stands for nobody. */
-static __always_inline void fill_culprit(struct wire_sched *r, struct thread_state *ts,
-	struct task_struct *prev)
+ * thread also knows who took the CPU at first, which tells more when it is now idle or with a
+ * kernel thread (they run in short bursts). Process 0, the idle task, stands for nobody. */
+static __always_inline void fill_culprit(
+	struct wire_sched *r, struct thread_state *ts, struct task_struct *prev)
 {
 	if (!(ts->off_flags & WIRE_PREEMPTED) || (prev->tgid && !(prev->flags & PF_KTHREAD))) {
 		r->by_pid = prev->tgid;
