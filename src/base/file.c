@@ -97,10 +97,10 @@ static int sync_directory_of(const char *path)
 	const char *slash = strrchr(path, '/');
 	_cleanup_fd_ int fd = -1;
 
-	if (!slash)
-		strcpy(dir, ".");
-	else
+	if (slash)
 		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path) + 1, path);
+	else
+		snprintf(dir, sizeof(dir), ".");
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;

@@ -118,10 +118,8 @@ const char *text_format_duration(char out[TEXT_MAX], uint64_t ns)
 {
 	uint64_t s;
 
-	if (ns == 0)
-		return strcpy(out, "0");
 	if (ns < NS_PER_US) {
-		snprintf(out, TEXT_MAX, "%" PRIu64 "ns", ns);
+		snprintf(out, TEXT_MAX, "%" PRIu64 "%s", ns, ns ? "ns" : "");
 		return out;
 	}
 	if (ns < NS_PER_MS && format_scaled(out, ns, NS_PER_US, 1000, "µs"))

@@ -87,7 +87,7 @@ static void add_file(struct files *f, const char *path)
 	if (i < f->count && (!f->is_link[i] || S_ISLNK(link.st_mode)))
 		return;
 	f->rows[i] = (struct target_library){.kind = kind, .dev = st.st_dev, .inode = st.st_ino};
-	strcpy(f->rows[i].path, path + f->prefix_len);
+	snprintf(f->rows[i].path, sizeof(f->rows[i].path), "%s", path + f->prefix_len);
 	f->is_link[i] = S_ISLNK(link.st_mode);
 	f->count = MAX(f->count, i + 1);
 }
