@@ -98,6 +98,8 @@ static void take_event(void *arg, struct event *e)
 
 	if (e->op < WIRE_OP_MAX)
 		t->op_counts[e->source][e->op]++;
+	if (e->flags & WIRE_UNCOUNTED && totals_add(t->totals, e) < 0)
+		log_warning("no memory to count calls: aggregates are too low");
 	if (e->source == SOURCE_HOST && e->op != HOST_SCHED_SWITCH)
 		follow_process(t, e);
 	if (t->settings.event_sink)

@@ -130,7 +130,6 @@
 	X(UNWOUND, "unwound", "the call was left by longjmp or an exception")                      \
 	X(THREAD_EXIT, "thread_exit", "the thread ended inside the call")                          \
 	X(INFLIGHT_FULL, "inflight_full", "the table of requests under way was full")              \
-	X(AGGREGATE_FULL, "aggregate_full", "the table of aggregates was full")                    \
 	X(TARGET_FULL, "target_full", "the table of traced processes was full")                    \
 	X(BAD_RECORD, "bad_record", "the agent could not read the record")                         \
 	X(QUEUE_FULL, "queue_full", "the queue to the store was full")                             \

@@ -23,6 +23,8 @@
 #define WIRE_SAMPLE          (1 << 5) /* an ordinary call kept as an example */
 #define WIRE_THREAD          (1 << 6) /* process events: a thread, not a process */
 #define WIRE_TARGET          (1 << 7) /* the process is traced (block requests of others are not) */
+#define WIRE_UNCOUNTED       (1 << 8) /* not in the kernel's aggregates: the agent counts it */
+#define WIRE_BYTES           (1 << 9) /* arg0 is a number of bytes (or sectors) that is summed */
 
 struct wire_header {
 	__u16 size; /* of the whole record */

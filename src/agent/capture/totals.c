@@ -162,6 +162,23 @@ int totals_read(struct totals *t)
 	return 0;
 }
 
+int totals_add(struct totals *t, const struct event *e)
+{
+	struct wire_agg_key k = {
+		.pid = e->pid, .source = e->source, .op = e->op, .flags = e->flags & WIRE_NESTED};
+	struct total *v = total_of(t, &k);
+
+	if (!v)
+		return -ENOMEM;
+	memcpy(v->comm, e->comm, sizeof(v->comm));
+	sketch_add(&v->all, e->dur_ns, 1);
+	sketch_add(&v->bucket.sketch, e->dur_ns, 1);
+	v->bucket.stored++;
+	if (e->flags & WIRE_BYTES)
+		v->bucket.sum_arg0 += e->arg0;
+	return 0;
+}
+
 /* Totals of ended processes live on in one total per op, under process 0. */
 static int fold_ended(struct totals *t)
 {

@@ -13,6 +13,7 @@
 #include "agent/probe/probe.h"
 #include "base/clock.h"
 #include "model/aggregate.h"
+#include "model/event.h"
 
 struct total {
 	struct wire_agg_key key;
@@ -31,6 +32,9 @@ DEFINE_CLEANUP(struct totals *, totals_free)
 
 /* totals_read - bring everything up to date. Returns 0 or a negative errno. */
 int totals_read(struct totals *t);
+
+/* totals_add - count an event that the kernel could not count (WIRE_UNCOUNTED). */
+int totals_add(struct totals *t, const struct event *e);
 
 /* totals_flush - hand the gains of every op to @sink as aggregates of @bucket and start anew. What
  * the sink refuses (false) is kept and comes with the next flush. Returns how many were refused. */

@@ -142,7 +142,9 @@ static __always_inline void keep_min(__u64 *slot, __u64 v)
 	}
 }
 
-/* aggregate_of - the aggregate of @key, made if need be; NULL if the table is full. */
+/* aggregate_of - the aggregate of @key, made if need be. NULL if the table is full, or if the
+ * kernel has no memory at hand: its per-CPU allocator refills in the background, and a burst of new
+ * keys (the first calls of a process) outruns it. */
 static __always_inline struct wire_agg *aggregate_of(const struct wire_agg_key *key)
 {
 	struct wire_agg *a = bpf_map_lookup_elem(&aggregates, key);
@@ -157,7 +159,8 @@ static __always_inline struct wire_agg *aggregate_of(const struct wire_agg_key *
 }
 
 /* aggregate_add - count one event of @dur_ns. Returns how many there are now on this CPU, or 0 if
- * the table is full, which the caller must turn into a loss unless the event is sent by itself. */
+ * it could not be counted here: then it must be sent, flagged WIRE_UNCOUNTED, and the agent counts
+ * it. */
 static __always_inline __u64 aggregate_add(
 	const struct wire_agg_key *key, __u64 dur_ns, __u64 bytes, struct wire_agg **ret)
 {

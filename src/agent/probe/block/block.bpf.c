@@ -111,7 +111,7 @@ static __always_inline void request_end(struct request_start *s, int error, __u6
 	if (!r)
 		return;
 	r->h.op = s->op;
-	r->h.flags = s->flags;
+	r->h.flags = s->flags | WIRE_BYTES | (a ? 0 : WIRE_UNCOUNTED);
 	r->h.start_ns = s->start_ns;
 	r->h.dur_ns = dur_ns;
 	r->h.pid = s->pid;

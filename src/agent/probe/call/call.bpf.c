@@ -158,10 +158,11 @@ static __always_inline void call_finish(
 	struct wire_call *r;
 	struct wire_agg *a;
 	__u64 count;
-	__u32 why;
+	__u32 why, bytes;
 
 	key.flags = nested ? WIRE_NESTED : 0;
-	count = aggregate_add(&key, dur_ns, (k.flags & COOKIE_BYTES) && !ret ? c->arg0 : 0, &a);
+	bytes = (k.flags & COOKIE_BYTES) && !ret ? WIRE_BYTES : 0;
+	count = aggregate_add(&key, dur_ns, bytes ? c->arg0 : 0, &a);
 	why = send_reason(k, count, nested, dur_ns, ret);
 	if (!why) {
 		aggregated_count(k.source);
@@ -171,7 +172,7 @@ static __always_inline void call_finish(
 	if (!r)
 		return;
 	r->h.op = k.op;
-	r->h.flags = (why - 1) | key.flags | WIRE_TARGET;
+	r->h.flags = (why - 1) | key.flags | WIRE_TARGET | bytes | (count ? 0 : WIRE_UNCOUNTED);
 	r->h.start_ns = c->start_ns;
 	r->h.dur_ns = dur_ns;
 	r->h.pid = id >> 32;

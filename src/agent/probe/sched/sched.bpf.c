@@ -80,7 +80,8 @@ static __always_inline void stay_end(
 	if (!r)
 		return;
 	r->h.op = HOST_SCHED_SWITCH;
-	r->h.flags = flags | WIRE_TARGET | (ts->depth ? WIRE_IN_CALL : 0);
+	r->h.flags =
+		flags | WIRE_TARGET | (ts->depth ? WIRE_IN_CALL : 0) | (a ? 0 : WIRE_UNCOUNTED);
 	r->h.start_ns = off_ns;
 	r->h.dur_ns = dur_ns;
 	r->h.pid = next->tgid;
