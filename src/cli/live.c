@@ -232,6 +232,17 @@ static void footer(struct buf *b, const struct tracer_view *v)
 		text_format_count(h, hits), text_format_count(s, stored),
 		text_format_bytes(size, v->db_bytes), text_format_count(l, lost),
 		hits ? 100.0 * (double)lost / (double)hits : 0.0);
+	buf_printf(b, "  Overhead: %s of the busiest process so far (%.1fµs a hit",
+		text_format_percent(wall, v->overhead), v->hit_ns / 1000);
+	if (v->overhead_budget > 0)
+		buf_printf(b, "; budget %s", text_format_percent(size, v->overhead_budget));
+	buf_puts(b, ")\n");
+	if (v->launch_weight > 1)
+		buf_printf(b,
+			"  launches are probed 1/%u of the time to keep the budget; their counts "
+			"are "
+			"scaled up\n",
+			v->launch_weight);
 	live_losses(b, &v->books);
 	if (v->store_error[0]) {
 		buf_puts(b, "  the store refuses rows: ");

@@ -21,8 +21,7 @@ static void test_x86(void **state)
 	static const uint8_t plain[] = {0x8b, 0x83, 0xd0, 0x44, 0x10, 0x00, 0x41, 0x89, 0x04, 0x24,
 		0x89, 0x02, 0x31, 0xc0, 0xc3};
 	/* mov 0x1044d4(%r15),%r8d; mov %r8d,(%rsi) */
-	static const uint8_t high[] = {
-		0x45, 0x8b, 0x87, 0xd4, 0x44, 0x10, 0x00, 0x44, 0x89, 0x06};
+	static const uint8_t high[] = {0x45, 0x8b, 0x87, 0xd4, 0x44, 0x10, 0x00, 0x44, 0x89, 0x06};
 	/* a 64-bit load of a pointer is not it */
 	static const uint8_t wide[] = {0x48, 0x8b, 0x83, 0xd0, 0x44, 0x10, 0x00, 0x89, 0x02};
 	uint32_t at = 1;
@@ -57,7 +56,8 @@ static void test_arm64(void **state)
 /* Rank, size and device lie side by side in the communicator of NCCL 2.28. */
 static void test_real_library(void **state)
 {
-	static const char *const names[] = {"ncclCommUserRank", "ncclCommCount", "ncclCommCuDevice"};
+	static const char *const names[] = {
+		"ncclCommUserRank", "ncclCommCount", "ncclCommCuDevice"};
 	_cleanup_(elfsym_closep) struct elfsym *e = NULL;
 	uint32_t field[3];
 

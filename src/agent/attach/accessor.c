@@ -63,7 +63,8 @@ static void search_x86(struct search *s, const uint8_t *code, size_t len)
 			continue; /* REX.W: a 64-bit load */
 		reg = (modrm >> 3 & 7) | rex_before(code, i, 2);
 		memcpy(&disp, code + i + 2, sizeof(disp));
-		if (x86_stores(code, i + 6, i + 6 + X86_WINDOW < len ? i + 6 + X86_WINDOW : len, reg))
+		if (x86_stores(
+			    code, i + 6, i + 6 + X86_WINDOW < len ? i + 6 + X86_WINDOW : len, reg))
 			found_at(s, disp);
 	}
 }
@@ -101,9 +102,10 @@ static void search_arm(struct search *s, const uint8_t *code, size_t len)
 		for (size_t k = i + 1; k < n && k <= i + ARM_WINDOW; k++) {
 			uint32_t store = arm_word(code, k);
 
-			if ((store & 0xfffffc00) == 0xb9000000 &&
-				(store & 31) == value && (store >> 5 & 31) != 31)
-				found_at(s, arm_high_part(code, i, base) + ((load >> 10 & 0xfff) << 2));
+			if ((store & 0xfffffc00) == 0xb9000000 && (store & 31) == value &&
+				(store >> 5 & 31) != 31)
+				found_at(s,
+					arm_high_part(code, i, base) + ((load >> 10 & 0xfff) << 2));
 		}
 	}
 }

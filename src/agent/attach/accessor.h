@@ -2,8 +2,8 @@
 /* accessor.h - where a structure keeps a field, read from the machine code of a function that
  * returns it: int f(struct s *s, int *ret) { …checks…; *ret = s->field; return 0; }
  *
- * That is how rank and size of an NCCL communicator are found that was made before the agent looked:
- * ncclCommUserRank() and ncclCommCount() are such functions in every version. Pure. */
+ * That is how rank and size of an NCCL communicator are found that was made before the agent
+ * looked: ncclCommUserRank() and ncclCommCount() are such functions in every version. Pure. */
 #pragma once
 
 #include <stddef.h>
