@@ -35,7 +35,16 @@
 	X(cudaGetDevice)                                                                           \
 	X(cudaGetDeviceCount)                                                                      \
 	X(cudaGetErrorString)                                                                      \
-	X(cudaGetLastError)
+	X(cudaGetLastError)                                                                        \
+	X(cudaStreamBeginCapture)                                                                  \
+	X(cudaStreamEndCapture)                                                                    \
+	X(cudaGraphInstantiate)                                                                    \
+	X(cudaGraphInstantiateWithFlags)                                                           \
+	X(cudaGraphInstantiateWithParams)                                                          \
+	X(cudaGraphLaunch)                                                                         \
+	X(cudaGraphExecUpdate)                                                                     \
+	X(cudaGraphDestroy)                                                                        \
+	X(cudaGraphExecDestroy)
 
 #define DRIVER_SYMBOLS(X)                                                                          \
 	X(cuInit)                                                                                  \
@@ -75,4 +84,12 @@
 	X(cuEventCreate)                                                                           \
 	X(cuEventRecord)                                                                           \
 	X(cuEventSynchronize)                                                                      \
-	X(cuEventDestroy_v2)
+	X(cuEventDestroy_v2)                                                                       \
+	X(cuStreamBeginCapture_v2)                                                                 \
+	X(cuStreamEndCapture)                                                                      \
+	X(cuGraphInstantiateWithFlags)                                                             \
+	X(cuGraphInstantiateWithParams)                                                            \
+	X(cuGraphLaunch)                                                                           \
+	X(cuGraphExecUpdate_v2)                                                                    \
+	X(cuGraphDestroy)                                                                          \
+	X(cuGraphExecDestroy)
