@@ -93,3 +93,34 @@
 	X(cuGraphExecUpdate_v2)                                                                    \
 	X(cuGraphDestroy)                                                                          \
 	X(cuGraphExecDestroy)
+
+#define NCCL_SYMBOLS(X)                                                                            \
+	X(ncclGetVersion)                                                                          \
+	X(ncclGetErrorString)                                                                      \
+	X(ncclGetUniqueId)                                                                         \
+	X(ncclCommInitRank)                                                                        \
+	X(ncclCommInitRankConfig)                                                                  \
+	X(ncclCommInitRankScalable)                                                                \
+	X(ncclCommInitAll)                                                                         \
+	X(ncclCommSplit)                                                                           \
+	X(ncclCommShrink)                                                                          \
+	X(ncclCommFinalize)                                                                        \
+	X(ncclCommDestroy)                                                                         \
+	X(ncclCommAbort)                                                                           \
+	X(ncclCommGetAsyncError)                                                                   \
+	X(ncclCommCount)                                                                           \
+	X(ncclCommCuDevice)                                                                        \
+	X(ncclCommUserRank)                                                                        \
+	X(ncclAllReduce)                                                                           \
+	X(ncclReduce)                                                                              \
+	X(ncclBroadcast)                                                                           \
+	X(ncclBcast)                                                                               \
+	X(ncclAllGather)                                                                           \
+	X(ncclReduceScatter)                                                                       \
+	X(ncclAlltoAll)                                                                            \
+	X(ncclGather)                                                                              \
+	X(ncclScatter)                                                                             \
+	X(ncclSend)                                                                                \
+	X(ncclRecv)                                                                                \
+	X(ncclGroupStart)                                                                          \
+	X(ncclGroupEnd)
