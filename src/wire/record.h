@@ -75,7 +75,7 @@ struct wire_nccl {
 	struct wire_header h;
 	__u64 comm;      /* the communicator's address in its process */
 	__u64 comm_hash; /* the same on all its ranks; 0: it was made before the agent looked */
-	__u64 seq;       /* collectives of the communicator, from 0; the same on all its ranks */
+	__u64 seq;       /* collectives of the communicator, from 1; the same on all its ranks */
 	__u64 stream;
 	__u64 bytes; /* count x size of the type */
 	__u64 count;

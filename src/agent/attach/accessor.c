@@ -20,17 +20,15 @@
 #define X86_WINDOW 16 /* bytes between load and store */
 #define ARM_WINDOW 4  /* instructions likewise */
 
-struct search {
+struct search { /* the first match counts: the bytes may reach into the next function */
 	uint32_t offset;
-	bool found, ambiguous;
+	bool found;
 };
 
 static void found_at(struct search *s, uint32_t offset)
 {
-	if (offset < MIN_OFFSET || offset > MAX_OFFSET)
+	if (s->found || offset < MIN_OFFSET || offset > MAX_OFFSET)
 		return;
-	if (s->found && s->offset != offset)
-		s->ambiguous = true;
 	s->found = true;
 	s->offset = offset;
 }
@@ -118,7 +116,7 @@ int accessor_field(unsigned machine, const uint8_t *code, size_t len, uint32_t *
 		search_x86(&s, code, len);
 	else if (machine == EM_AARCH64)
 		search_arm(&s, code, len);
-	if (!s.found || s.ambiguous)
+	if (!s.found)
 		return -ENOENT;
 	*ret = s.offset;
 	return 0;

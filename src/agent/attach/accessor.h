@@ -10,6 +10,6 @@
 #include <stdint.h>
 
 /* accessor_field - the offset of the field that the @len bytes of code at @code load (32 bits) and
- * store through another pointer. @machine is EM_X86_64 or EM_AARCH64. -ENOENT if there is no such
- * pair of instructions, or if there are several that disagree. */
+ * store through another pointer, the first such pair of instructions. @machine is EM_X86_64 or
+ * EM_AARCH64. -ENOENT if there is none. A guess: whoever uses it checks that it makes sense. */
 int accessor_field(unsigned machine, const uint8_t *code, size_t len, uint32_t *ret);

@@ -17,6 +17,7 @@
 #include "base/log.h"
 
 #define COVERAGE_MAX   WIRE_LIBRARY_MAX /* library files on one node */
+#define NEIGHBOURS     64 /* bytes between fields that belong together */
 #define ACCESSOR_BYTES 1024             /* of code that are looked at */
 
 struct probed {                      /* what belongs to one file */
@@ -186,7 +187,11 @@ static void tell_nccl_layout(struct coverage *c, struct elfsym *elf, unsigned li
 		.device_at = nccl_field(elf, "ncclCommCuDevice"),
 	};
 
-	l.valid = l.rank_at && l.size_at;
+	/* rank and size are neighbours in every version; offsets far apart are a wrong guess */
+	l.valid = l.rank_at && l.size_at &&
+		  MAX(l.rank_at, l.size_at) - MIN(l.rank_at, l.size_at) <= NEIGHBOURS;
+	if (l.device_at < l.rank_at || l.device_at - l.rank_at > NEIGHBOURS)
+		l.device_at = 0;
 	if (!l.valid)
 		log_warning("libnccl does not tell where it keeps rank and size: communicators "
 			    "that were "

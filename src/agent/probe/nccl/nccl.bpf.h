@@ -48,10 +48,9 @@ struct {
 	__type(value, struct wire_nccl_layout);
 } nccl_layouts SEC(".maps");
 
-/* splitmix64 */
+/* splitmix64's finisher. */
 static __always_inline __u64 nccl_mix(__u64 v)
 {
-	v += NCCL_HASH_SEED;
 	v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
 	v = (v ^ (v >> 27)) * 0x94d049bb133111ebULL;
 	return v ^ (v >> 31);
@@ -187,7 +186,7 @@ static __always_inline void nccl_begin(struct pt_regs *ctx, union wire_cookie k,
 		n->rank = c->rank;
 		n->nranks = c->nranks;
 		if (k.kind == WIRE_NCCL_COLLECTIVE)
-			n->seq = __sync_fetch_and_add(&c->seq, 1);
+			n->seq = __sync_fetch_and_add(&c->seq, 1) + 1;
 	}
 	if (k.kind != WIRE_NCCL_COLLECTIVE && k.kind != WIRE_NCCL_POINT)
 		return;
