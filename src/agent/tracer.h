@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "agent/probe/filter.h"
+#include "agent/roster.h"
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "model/accounting.h"
@@ -35,8 +36,10 @@ struct tracer_settings {
 	const char *db_path; /* NULL: nothing is stored */
 	const char *node;
 	const char *flags_text;                               /* for the session row */
-	void (*event_sink)(void *arg, const struct event *e); /* every record; may be NULL */
-	void *event_arg;
+	/* Every record, with the id of its process's container or ""; may be NULL. */
+	void (*event_sink)(void *arg, const struct event *e, const char *container_id);
+	roster_coverage_sink *coverage_sink; /* what is seen of a process; may be NULL */
+	void *event_arg;                     /* of both */
 };
 
 struct tracer_op { /* one row of the live table: all processes together */
@@ -64,6 +67,9 @@ struct tracer_view {
 	uint64_t db_bytes;
 	char store_error[256]; /* "" while all writes succeed */
 	uint32_t clock_steps;
+	const struct roster_gap *gaps; /* processes not seen completely; the tracer's, likewise */
+	size_t gap_count;
+	uint64_t gaps_more; /* beyond the list */
 };
 
 struct tracer;
