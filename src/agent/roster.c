@@ -10,6 +10,7 @@
 #include "agent/roster.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +31,11 @@ struct entry {
 	struct placement place, before;
 	char comm[COMM_LEN];
 	char container_id[IDENTITY_CONTAINER_MAX];
+	char *cgroup_path, *pod, *namespace; /* NULL: unknown; for the group's row */
 	bool environ_unreadable, environ_cut;
-	bool unsaved; /* the store had no room */
-	bool told;    /* layers were told as they stand */
-	unsigned ended; /* ticks since it ended, counted from 1; 0: alive */
+	bool unsaved;                  /* the store had no room */
+	bool told;                     /* layers were told as they stand */
+	unsigned ended;                /* ticks since it ended, counted from 1; 0: alive */
 	struct process_layers *layers; /* NULL until judged */
 };
 
@@ -78,6 +80,9 @@ int roster_new(const char *root, roster_coverage_sink *sink, void *arg, struct r
 
 static void entry_free(struct entry *e)
 {
+	free(e->cgroup_path);
+	free(e->pod);
+	free(e->namespace);
 	free(e->layers);
 	free(e);
 }
@@ -102,23 +107,34 @@ void roster_store(struct roster *r, struct store_writer *w)
 
 /* ---- who they are ---- */
 
-/* A group's row is written once, and again when a process of it says more. */
-static void save_group(struct roster *r, struct entry *e, const struct identity *id)
+static void set_text(char **at, const char *text)
 {
-	uintptr_t had, has = GROUP_KNOWN | (id->container_id[0] ? GROUP_CONTAINER : 0) |
-			     (id->pod[0] ? GROUP_POD : 0) |
-			     (id->namespace[0] ? GROUP_NAMESPACE : 0);
+	free(*at);
+	*at = text[0] ? strdup(text) : NULL; /* without memory it is as if it were unknown */
+}
+
+static void copy_text(char *out, size_t size, const char *text)
+{
+	snprintf(out, size, "%s", text ? text : "");
+}
+
+/* A group's row is written once its number is known, which the first call brings, and again when a
+ * process of it says more. */
+static void save_group(struct roster *r, struct entry *e)
+{
+	uintptr_t had, has = GROUP_KNOWN | (e->container_id[0] ? GROUP_CONTAINER : 0) |
+			     (e->pod ? GROUP_POD : 0) | (e->namespace ? GROUP_NAMESPACE : 0);
 	struct cgroup_row row = {.id = e->cgroup_id};
 
-	if (e->cgroup_id <= 1 || !id->cgroup_path[0]) /* 1 is the root: everybody's */
+	if (!r->store || e->cgroup_id <= 1 || !e->cgroup_path) /* 1 is the root: everybody's */
 		return;
 	had = (uintptr_t)idmap_get(&r->groups, e->cgroup_id);
 	if ((had | has) == had)
 		return;
-	memcpy(row.container_id, id->container_id, sizeof(row.container_id));
-	memcpy(row.path, id->cgroup_path, sizeof(row.path));
-	memcpy(row.pod, id->pod, sizeof(row.pod));
-	memcpy(row.namespace, id->namespace, sizeof(row.namespace));
+	copy_text(row.container_id, sizeof(row.container_id), e->container_id);
+	copy_text(row.path, sizeof(row.path), e->cgroup_path);
+	copy_text(row.pod, sizeof(row.pod), e->pod);
+	copy_text(row.namespace, sizeof(row.namespace), e->namespace);
 	if (!store_writer_push_cgroup(r->store, &row))
 		e->unsaved = true;
 	else
@@ -136,7 +152,7 @@ static void save(struct roster *r, struct entry *e, const struct process *p)
 	has_facts = discover_process(r->root, e->pid, &facts) == 0;
 	if (!store_writer_push_process(r->store, p, has_facts ? facts.cmdline : NULL))
 		e->unsaved = true;
-	save_group(r, e, &p->identity);
+	save_group(r, e);
 }
 
 static bool same_place(const struct placement *a, const struct placement *b)
@@ -205,6 +221,9 @@ static void entry_take(struct roster *r, struct entry *e, const struct process *
 	e->environ_cut = p->identity.environ_cut;
 	memcpy(e->comm, p->comm, sizeof(e->comm));
 	memcpy(e->container_id, p->identity.container_id, sizeof(e->container_id));
+	set_text(&e->cgroup_path, p->identity.cgroup_path);
+	set_text(&e->pod, p->identity.pod);
+	set_text(&e->namespace, p->identity.namespace);
 }
 
 /* A child that ended before it could be read was what its parent was. */
@@ -258,6 +277,19 @@ static bool is_call(const struct event *e)
 	       e->source == SOURCE_GRAPH || e->source == SOURCE_NCCL;
 }
 
+/* The first call, or the process was moved: then its group has to be read again, and if it has
+ * ended nobody knows it. */
+static void group_change(struct roster *r, struct entry *x, const struct event *e)
+{
+	bool moved = x->cgroup_id != 0;
+
+	x->cgroup_id = e->cgroup_id;
+	if (!moved)
+		save_group(r, x);
+	else if (!x->ended)
+		entry_read(r, x, 0, e->start);
+}
+
 const char *roster_place(struct roster *r, struct event *e)
 {
 	struct entry *x = idmap_get(&r->entries, e->pid);
@@ -273,13 +305,10 @@ const char *roster_place(struct roster *r, struct event *e)
 			entry_end(r, x); /* its end may have been told before */
 	}
 	e->place = e->start.ns < x->since.ns ? x->before : x->place;
-	if (is_call(e) && e->cgroup_id && e->cgroup_id != x->cgroup_id) { /* first, or it moved */
-		x->cgroup_id = e->cgroup_id;
-		if (!x->ended)
-			entry_read(r, x, 0, e->start);
-	} else if (!e->cgroup_id) {
+	if (is_call(e) && e->cgroup_id && e->cgroup_id != x->cgroup_id)
+		group_change(r, x, e);
+	else if (!e->cgroup_id)
 		e->cgroup_id = x->cgroup_id;
-	}
 	return x->container_id;
 }
 
@@ -318,8 +347,8 @@ static void tell(struct roster *r, struct entry *e)
 {
 	if (e->told || !e->layers)
 		return;
-	e->told = !r->store ||
-		  store_writer_push_layers(r->store, e->pid, e->start_ticks, e->layers);
+	e->told =
+		!r->store || store_writer_push_layers(r->store, e->pid, e->start_ticks, e->layers);
 	if (!e->told)
 		return; /* again at the next judgement */
 	gap_set(r, e);
@@ -425,8 +454,7 @@ void roster_finish(struct roster *r)
 	session_save(r);
 }
 
-const struct roster_gap *roster_gaps(
-	const struct roster *r, size_t *ret_count, uint64_t *ret_more)
+const struct roster_gap *roster_gaps(const struct roster *r, size_t *ret_count, uint64_t *ret_more)
 {
 	*ret_count = r->gap_count;
 	*ret_more = r->gaps_more;

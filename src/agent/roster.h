@@ -41,8 +41,8 @@ DEFINE_CLEANUP(struct roster *, roster_free)
 /* roster_store - write what becomes known to @w; NULL: nowhere. */
 void roster_store(struct roster *r, struct store_writer *w);
 
-/* roster_enter - @pid came under trace, or has called exec: (re)read it. @parent is the process that
- * forked it, 0 if unknown. */
+/* roster_enter - @pid came under trace, or has called exec: (re)read it. @parent is the process
+ * that forked it, 0 if unknown. */
 void roster_enter(struct roster *r, uint32_t pid, uint32_t parent, wall_time now);
 
 /* roster_leave - @pid has ended. */
@@ -52,8 +52,8 @@ void roster_leave(struct roster *r, uint32_t pid);
  * id, or "". */
 const char *roster_place(struct roster *r, struct event *e);
 
-/* roster_judged - what attach says is seen of @pid. A gap is told once two judgements in a row agree
- * or the process ends: libraries are loaded one after the other. */
+/* roster_judged - what attach says is seen of @pid. A gap is told once two judgements in a row
+ * agree or the process ends: libraries are loaded one after the other. */
 void roster_judged(struct roster *r, uint32_t pid, const struct process_layers *l);
 
 /* roster_tick - once a second: forget who ended, write again what the store had no room for. */
@@ -62,6 +62,6 @@ void roster_tick(struct roster *r);
 /* roster_finish - tell what waits to be told; before the store is closed. */
 void roster_finish(struct roster *r);
 
-/* roster_gaps - processes not seen completely, also those that ended; @ret_more: beyond the list. */
-const struct roster_gap *roster_gaps(
-	const struct roster *r, size_t *ret_count, uint64_t *ret_more);
+/* roster_gaps - processes not seen completely, also those that ended; @ret_more: beyond the list.
+ */
+const struct roster_gap *roster_gaps(const struct roster *r, size_t *ret_count, uint64_t *ret_more);

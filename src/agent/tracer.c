@@ -48,7 +48,7 @@ struct tracer {
 	struct store_writer *store;
 	struct idmap targets; /* pid -> itself: processes under trace */
 	struct roster *roster;
-	bool admit_due;       /* new targets: give their threads state */
+	bool admit_due; /* new targets: give their threads state */
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
 	struct accounting own;                            /* what this side dropped or folded */
 	struct accounting final;                          /* the books after tracer_stop() */

@@ -35,7 +35,7 @@ struct tracer_settings {
 	uint32_t ring_bytes;
 	const char *db_path; /* NULL: nothing is stored */
 	const char *node;
-	const char *flags_text;                               /* for the session row */
+	const char *flags_text; /* for the session row */
 	/* Every record, with the id of its process's container or ""; may be NULL. */
 	void (*event_sink)(void *arg, const struct event *e, const char *container_id);
 	roster_coverage_sink *coverage_sink; /* what is seen of a process; may be NULL */

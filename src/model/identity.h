@@ -21,8 +21,8 @@
 
 struct identity {
 	struct placement place;
-	const char *launcher;        /* who said so: "torchrun", "slurm", …; never freed; or "" */
-	char job[IDENTITY_JOB_MAX];  /* "slurm:4711", "ecs:TASK", … */
+	const char *launcher;       /* who said so: "torchrun", "slurm", …; never freed; or "" */
+	char job[IDENTITY_JOB_MAX]; /* "slurm:4711", "ecs:TASK", … */
 	char container_id[IDENTITY_CONTAINER_MAX];
 	char pod_uid[IDENTITY_UID_MAX]; /* with dashes, whatever the cgroup's name has */
 	char pod[IDENTITY_NAME_MAX];

@@ -33,7 +33,7 @@ enum layer_state {
 
 struct layer_row {
 	enum layer_state state;
-	wall_time since; /* covered: when the file was probed */
+	wall_time since;               /* covered: when the file was probed */
 	char detail[LAYER_DETAIL_MAX]; /* by what it is covered, or why not; raw names in it */
 };
 

@@ -49,7 +49,8 @@ static void names_that_runtimes_make(void **state)
 		/* version 1, and both at once: whoever names the container is believed */
 		{"12:pids:/docker/" ID "\n11:cpu,cpuacct:/docker/" ID "\n0::/\n", ID, "", "",
 			"/docker/" ID},
-		{"4:memory:/a\n1:name=systemd:/docker/" ID "\n0::/system.slice/containerd.service\n",
+		{"4:memory:/a\n1:name=systemd:/docker/" ID
+		 "\n0::/system.slice/containerd.service\n",
 			ID, "", "", "/docker/" ID},
 		{"4:memory:/longer/path\n0::/v2\n", "", "", "", "/v2"},
 		{"4:memory:/longer/path\n1:cpu:/\n0::/\n", "", "", "", "/longer/path"},
@@ -71,8 +72,9 @@ static void names_that_runtimes_make(void **state)
 
 static void hostile_text(void **state)
 {
-	static const char *const texts[] = {"", "\n\n\n", ":", "::", "0::", "0:::", "x", "0::\n0::/",
-		"0::/kubepods/pod", "0::/kubepods/pod-", "0::/\\012\\012", "0::/pod\\x/\xff\xfe"};
+	static const char *const texts[] = {"", "\n\n\n", ":", "::", "0::", "0:::", "x",
+		"0::\n0::/", "0::/kubepods/pod", "0::/kubepods/pod-", "0::/\\012\\012",
+		"0::/pod\\x/\xff\xfe"};
 	char longest[16384];
 	struct cgroup c;
 

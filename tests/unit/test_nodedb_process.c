@@ -43,8 +43,8 @@ static void test_rank_0_is_a_value_and_none_is_null(void **state)
 	struct identity *i = &zero.identity;
 	char *text;
 
-	i->place = (struct placement){.world_size = 8,
-		.known = PLACEMENT_RANK | PLACEMENT_WORLD_SIZE};
+	i->place =
+		(struct placement){.world_size = 8, .known = PLACEMENT_RANK | PLACEMENT_WORLD_SIZE};
 	i->launcher = "torchrun";
 	snprintf(i->job, sizeof(i->job), "slurm:4711");
 	snprintf(i->container_id, sizeof(i->container_id), "c1");
@@ -171,15 +171,15 @@ static void test_a_session_has_a_place(void **state)
 	struct errinfo err = {0};
 	struct nodedb *db = scratch_open(s->path);
 	struct session one = {.started.ns = 1}, two = {.started.ns = 2};
-	struct placement p = {.rank = 0, .world_size = 4,
-		.known = PLACEMENT_RANK | PLACEMENT_WORLD_SIZE};
+	struct placement p = {
+		.rank = 0, .world_size = 4, .known = PLACEMENT_RANK | PLACEMENT_WORLD_SIZE};
 
 	assert_int_equal(nodedb_session_begin(db, &one, &err), 0);
 	assert_int_equal(nodedb_session_begin(db, &two, &err), 0);
 	assert_int_equal(nodedb_session_place(db, two.id, p, &err), 0);
 	scratch_close(db);
-	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM sessions WHERE rank IS NULL"),
-		1);
+	assert_int_equal(
+		scratch_int(s->path, "SELECT count(*) FROM sessions WHERE rank IS NULL"), 1);
 	assert_int_equal(scratch_int(s->path, "SELECT world_size FROM sessions WHERE rank = 0"), 4);
 }
 

@@ -118,12 +118,12 @@ static void test_everything_pushed_is_stored(void **state)
 	nodedb_content_done(&c);
 	assert_int_equal(scratch_int(s->path, "SELECT stopped_at FROM sessions"), 777);
 	assert_int_equal(scratch_int(s->path, "SELECT rank FROM sessions"), 3);
-	assert_int_equal(scratch_int(s->path,
-				 "SELECT count(*) FROM processes WHERE pid = 7 AND rank = 3 AND"
-				 " launcher = 'slurm' AND cmdline = 'python3 train.py'"),
+	assert_int_equal(
+		scratch_int(s->path, "SELECT count(*) FROM processes WHERE pid = 7 AND rank = 3 AND"
+				     " launcher = 'slurm' AND cmdline = 'python3 train.py'"),
 		1);
-	assert_int_equal(scratch_int(s->path,
-				 "SELECT count(*) FROM cgroup_metadata WHERE cgroup_id = 99"),
+	assert_int_equal(
+		scratch_int(s->path, "SELECT count(*) FROM cgroup_metadata WHERE cgroup_id = 99"),
 		1);
 	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM coverage WHERE pid = 7"
 					      " AND start_time = 1 AND session_id = 1"),

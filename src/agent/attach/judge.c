@@ -64,7 +64,7 @@ static void set_row(struct layer_row *row, enum layer_state state, const struct 
 	size_t len = strlen(row->detail);
 
 	if (state < row->state)
-		return; /* a worse one stands */
+		return;                   /* a worse one stands */
 	if (state == row->state && len) { /* two copies in one process */
 		snprintf(row->detail + len, sizeof(row->detail) - len, "; %s", text);
 		row->since = f && f->since.ns > row->since.ns ? f->since : row->since;
@@ -152,8 +152,8 @@ void judge_process(const struct coverage *c, const char *root, const struct targ
 		ret->rows[by[k].layer] = (struct layer_row){.state = LAYER_ABSENT};
 		for (size_t i = 0; i < p->library_count; i++)
 			if (p->libraries[i].kind == by[k].kind)
-				judge_library(c, root, p->pid, &p->libraries[i],
-					&ret->rows[by[k].layer]);
+				judge_library(
+					c, root, p->pid, &p->libraries[i], &ret->rows[by[k].layer]);
 	}
 	if (may_hold_runtime(p))
 		judge_program(c, root, p, &ret->rows[LAYER_RUNTIME]);

@@ -5,7 +5,8 @@
  *   /kubepods.slice/kubepods-pod<uid>.slice/cri-containerd-<id>.scope kubelet, systemd driver
  *   /system.slice/containerd.service/kubepods-pod<uid>.slice:cri-containerd:<id>
  *   /docker/<id>   /system.slice/docker-<id>.scope   crio-<id>.scope   libpod-<id>.scope
- *   /ecs/<task>/<id>                                                  ECS; <id> on Fargate: <task>-N
+ *   /ecs/<task>/<id>                                                  ECS; <id> on Fargate:
+ * <task>-N
  *
  * <id> is 64 hexadecimal digits. The innermost counts: a runtime in a container has both. systemd
  * writes the dashes of a pod's uid as underscores. The kernel lets no newline into a name and adds
@@ -72,7 +73,8 @@ static bool last_component(struct span *path, struct span *ret)
 	return true;
 }
 
-/* 64 digits that stand alone. A conmon scope holds the container's monitor and not the container. */
+/* 64 digits that stand alone. A conmon scope holds the container's monitor and not the container.
+ */
 static bool find_id(struct span c, char out[IDENTITY_CONTAINER_MAX])
 {
 	if (memmem(c.p, c.len, "conmon", strlen("conmon")))

@@ -259,7 +259,7 @@ static void find_pod(const char *root, uint32_t pid, const struct variables *v,
 	if (!namespace &&
 		read_inside(root, pid, "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
 			line, sizeof(line)))
-		namespace = line;
+	namespace = line;
 	if (namespace && is_dns_name(namespace))
 		snprintf(id->namespace, sizeof(id->namespace), "%s", namespace);
 }

@@ -57,8 +57,8 @@ int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct err
 
 /* nodedb_put_process - a process, or what is newly known of it; @cmdline NULL or "" keeps the
  * stored one, everything else is replaced. */
-int nodedb_put_process(struct nodedb *db, const struct process *p, const char *cmdline,
-	struct errinfo *reterr);
+int nodedb_put_process(
+	struct nodedb *db, const struct process *p, const char *cmdline, struct errinfo *reterr);
 
 /* nodedb_put_cgroup - adds what was not known of the group yet. */
 int nodedb_put_cgroup(struct nodedb *db, const struct cgroup_row *c, struct errinfo *reterr);

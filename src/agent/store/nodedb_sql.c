@@ -26,7 +26,8 @@
 
 /* What is known is not forgotten because another process of the group does not say it. */
 #define KEEP(column)                                                                               \
-	column " = CASE WHEN excluded." column " = '' THEN " column " ELSE excluded." column " END"
+	column " = CASE WHEN excluded." column " = '' THEN " column " ELSE excluded." column " EN" \
+											     "D"
 
 static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_EVENT] =

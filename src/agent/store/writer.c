@@ -176,8 +176,7 @@ bool store_writer_push_sample(struct store_writer *w, const struct host_sample *
 	return push_message(w, m);
 }
 
-bool store_writer_push_process(
-	struct store_writer *w, const struct process *p, const char *cmdline)
+bool store_writer_push_process(struct store_writer *w, const struct process *p, const char *cmdline)
 {
 	size_t len = cmdline ? strnlen(cmdline, MESSAGE_CMDLINE - 1) : 0;
 	struct message *m = message_new(MESSAGE_PROCESS, NULL, sizeof(*p) + len + 1);
@@ -195,8 +194,8 @@ bool store_writer_push_cgroup(struct store_writer *w, const struct cgroup_row *c
 	return push_message(w, message_new(MESSAGE_CGROUP, c, sizeof(*c)));
 }
 
-bool store_writer_push_layers(struct store_writer *w, uint32_t pid, uint64_t start_ticks,
-	const struct process_layers *l)
+bool store_writer_push_layers(
+	struct store_writer *w, uint32_t pid, uint64_t start_ticks, const struct process_layers *l)
 {
 	struct message *m = message_new(MESSAGE_LAYERS, l, sizeof(*l));
 
