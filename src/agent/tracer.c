@@ -14,6 +14,7 @@
 #include "agent/attach/calibrate.h"
 #include "agent/attach/coverage.h"
 #include "agent/attach/feature.h"
+#include "agent/attach/judge.h"
 #include "agent/capture/host.h"
 #include "agent/capture/reader.h"
 #include "agent/capture/totals.h"
@@ -52,7 +53,8 @@ struct tracer {
 	bool has_host;
 	struct store_writer *store;
 	struct idmap targets; /* pid -> itself: processes under trace */
-	bool admit_due;       /* new targets: give their threads state */
+	struct roster *roster;
+	bool admit_due; /* new targets: give their threads state */
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
 	struct governor governor;
 	bool launches_on;                 /* the probes that the governor may take away are there */
@@ -69,32 +71,23 @@ struct tracer {
 
 /* ---- records ---- */
 
-static void process_note(struct tracer *t, uint32_t pid, wall_time seen)
-{
-	struct discover_process facts;
-
-	if (!t->store || discover_process("", pid, &facts) < 0)
-		return; /* it ended already; its events carry its name */
-	store_writer_push_process(
-		t->store, pid, facts.start_ticks, facts.comm, facts.cmdline, seen);
-}
-
-static void target_note(struct tracer *t, uint32_t pid, wall_time seen)
+static void target_note(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen)
 {
 	if (idmap_put(&t->targets, pid, t) < 0)
 		log_warning("more than %d traced processes: some will not be shown", TARGETS_MAX);
 	t->admit_due = true;
-	process_note(t, pid, seen);
+	roster_enter(t->roster, pid, parent, seen);
 }
 
 static void follow_process(struct tracer *t, const struct event *e)
 {
 	switch (e->op) {
-	case HOST_TARGET_FOUND: target_note(t, e->pid, e->start); break;
-	case HOST_PROCESS_FORK: target_note(t, e->peer_pid, e->start); break;
-	case HOST_PROCESS_EXEC: process_note(t, e->pid, e->start); break;
+	case HOST_TARGET_FOUND: target_note(t, e->pid, 0, e->start); break;
+	case HOST_PROCESS_FORK: target_note(t, e->peer_pid, e->pid, e->start); break;
+	case HOST_PROCESS_EXEC: roster_enter(t->roster, e->pid, 0, e->start); break;
 	case HOST_PROCESS_EXIT:
 		idmap_remove(&t->targets, e->pid);
+		roster_leave(t->roster, e->pid);
 		if (totals_process_gone(t->totals, e->pid) < 0)
 			log_warning("aggregates of process %u stay in the kernel", e->pid);
 		break;
@@ -113,6 +106,7 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 {
 	struct tracer *t = arg;
 	struct account *own = &t->own.source[e->source];
+	const char *container_id;
 
 	if (e->op < WIRE_OP_MAX)
 		t->op_counts[e->source][e->op]++;
@@ -122,12 +116,13 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 		log_warning("no memory to count calls: aggregates are too low");
 	if (e->source == SOURCE_HOST && e->op != HOST_SCHED_SWITCH)
 		follow_process(t, e);
+	container_id = roster_place(t->roster, e);
 	if (c && collective_is_one(e) && !(e->flags & WIRE_NESTED))
 		waits_collective(t->waits, e, c);
 	else if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER)
 		waits_sync(t->waits, e);
 	if (t->settings.event_sink)
-		t->settings.event_sink(t->settings.event_arg, e, c);
+		t->settings.event_sink(t->settings.event_arg, e, c, container_id);
 	if (!t->store)
 		own->aggregated++; /* the kernel's aggregates hold it already */
 	else if (!store_writer_push(t->store, e))
@@ -135,19 +130,6 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 }
 
 /* ---- libraries and targets ---- */
-
-static void cover_library(struct tracer *t, uint32_t pid, const struct target_library *lib)
-{
-	char path[TARGET_PATH_MAX + 64];
-	struct errinfo e = {0};
-
-	if (coverage_has(t->coverage, lib))
-		return;
-	if (discover_library_path("", pid, lib, path, sizeof(path)) < 0)
-		return; /* the process is going away, or will be there at the next scan */
-	if (coverage_add(t->coverage, lib, path, &e) < 0)
-		log_warning("process %u: %s", pid, e.text);
-}
 
 static bool is_wanted(const struct tracer *t, const struct target_process *p)
 {
@@ -162,6 +144,7 @@ static bool is_wanted(const struct tracer *t, const struct target_process *p)
 static int scan_processes(struct tracer *t)
 {
 	const struct discover_result *found;
+	struct process_layers layers;
 	wall_time now = wall_now();
 	int r = discover_scan(t->scanner, &found);
 
@@ -172,12 +155,11 @@ static int scan_processes(struct tracer *t)
 
 		if (!is_wanted(t, p))
 			continue;
-		for (size_t k = 0; k < p->library_count; k++)
-			cover_library(t, p->pid, &p->libraries[k]);
-		if (idmap_get(&t->targets, p->pid))
-			continue;
-		if (probe_target_add(t->probe, p->pid) == 0)
-			target_note(t, p->pid, now);
+		judge_cover(t->coverage, "", p);
+		if (!idmap_get(&t->targets, p->pid) && probe_target_add(t->probe, p->pid) == 0)
+			target_note(t, p->pid, 0, now);
+		judge_process(t->coverage, "", p, &layers);
+		roster_judged(t->roster, p->pid, &layers);
 	}
 	return 0;
 }
@@ -228,7 +210,7 @@ static int enter_pids(struct tracer *t, struct errinfo *reterr)
 			if (r < 0)
 				return errinfo_set(reterr, r, "process %u cannot be traced: %s",
 					family[k], strerror(-r));
-			target_note(t, family[k], now);
+			target_note(t, family[k], 0, now);
 		}
 	}
 	return 0;
@@ -411,6 +393,7 @@ static int every_second(struct tracer *t, wall_time now)
 	}
 	waits_expire(t->waits, (wall_time){now.ns - WAIT_SECONDS * (int64_t)NS_PER_S});
 	set_limits(t);
+	roster_tick(t->roster);
 	return t->settings.cuda_lib ? 0 : scan_processes(t);
 }
 
@@ -491,6 +474,7 @@ static size_t fill_ops(struct tracer *t)
 
 void tracer_view(struct tracer *t, struct tracer_view *ret)
 {
+	const char *first_library;
 	size_t cursor = 0;
 	uint64_t pid;
 
@@ -499,8 +483,9 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 		.now = wall_now(),
 		.method = probe_method_name(probe_method(t->probe)),
 		.processes = t->targets.used,
-		.libraries = coverage_count(t->coverage),
-		.runtime_probes = coverage_probes(t->coverage, TARGET_CUDART),
+		.libraries = coverage_probed(t->coverage, &first_library),
+		.runtime_probes = coverage_probes(t->coverage, TARGET_CUDART) +
+				  coverage_probes(t->coverage, TARGET_EXECUTABLE),
 		.driver_probes = coverage_probes(t->coverage, TARGET_CUDA),
 		.host = t->host_now,
 		.has_host = t->has_host,
@@ -517,9 +502,8 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 		if (discover_process_stat("", ret->first_pid, &p) == 0)
 			memcpy(ret->first_comm, p.comm, sizeof(ret->first_comm));
 	}
-	if (ret->libraries)
-		snprintf(ret->first_library, sizeof(ret->first_library), "%s",
-			coverage_file(t->coverage, 0)->library.path);
+	snprintf(ret->first_library, sizeof(ret->first_library), "%s", first_library);
+	ret->gaps = roster_gaps(t->roster, &ret->gap_count, &ret->gaps_more);
 	fill_books(t, &ret->books);
 	ret->ops = t->ops;
 	ret->op_count = fill_ops(t);
@@ -549,6 +533,8 @@ static int store_close(struct tracer *t, struct errinfo *reterr)
 {
 	int r = 0;
 
+	roster_finish(t->roster);
+	roster_store(t->roster, NULL);
 	if (t->store)
 		r = store_writer_stop(t->store, final_books, t, wall_now(), reterr);
 	else
@@ -573,6 +559,8 @@ void tracer_free(struct tracer *t)
 	if (t->scanner)
 		discover_scanner_free(t->scanner);
 	probe_close(t->probe);
+	if (t->roster)
+		roster_free(t->roster);
 	idmap_done(&t->targets);
 	free(t);
 }
@@ -657,6 +645,9 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 {
 	int r;
 
+	r = roster_new("", t->settings.coverage_sink, t->settings.event_arg, &t->roster);
+	if (r < 0)
+		return r;
 	r = open_probe(t, reterr);
 	if (r < 0)
 		return r;
@@ -681,7 +672,9 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 	}
-	return open_store(t, reterr);
+	r = open_store(t, reterr);
+	roster_store(t->roster, t->store);
+	return r;
 }
 
 static int cover_all(struct tracer *t, struct errinfo *reterr)

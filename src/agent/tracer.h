@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "agent/probe/filter.h"
+#include "agent/roster.h"
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "model/accounting.h"
@@ -38,9 +39,11 @@ struct tracer_settings {
 	const char *db_path;    /* NULL: nothing is stored */
 	const char *node;
 	const char *flags_text; /* for the session row */
-	/* every record; may be NULL; @c for NCCL calls */
-	void (*event_sink)(void *arg, const struct event *e, const struct collective *c);
-	void *event_arg;
+	/* Every record; @c for NCCL calls, else NULL; the id of its process's container or "". May be NULL. */
+	void (*event_sink)(void *arg, const struct event *e, const struct collective *c,
+		const char *container_id);
+	roster_coverage_sink *coverage_sink; /* what is seen of a process; may be NULL */
+	void *event_arg;                     /* of both */
 };
 
 struct tracer_op { /* one row of the live table: all processes together */
@@ -71,6 +74,9 @@ struct tracer_view {
 	double overhead, overhead_budget; /* of the busiest process's time, so far */
 	double hit_ns;                    /* measured cost of one hit */
 	unsigned launch_weight;           /* launches are probed one part in so many of the time */
+	const struct roster_gap *gaps; /* processes not seen completely; the tracer's, likewise */
+	size_t gap_count;
+	uint64_t gaps_more; /* beyond the list */
 };
 
 struct tracer;

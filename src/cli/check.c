@@ -17,6 +17,7 @@
 #include <sys/utsname.h>
 
 #include "agent/attach/feature.h"
+#include "agent/attach/judge.h"
 #include "agent/discover/discover.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -357,11 +358,34 @@ static void check_libraries(const struct context *c, struct check_row *row)
 		    "them");
 }
 
-static void list_processes(const struct discover_result *found, struct check_row *row)
+/* What a trace would see of @p; nothing is probed for that. */
+static void describe_process(const struct context *c, struct coverage *coverage,
+	const struct target_process *p, struct check_row *row)
 {
+	struct process_layers layers = {0};
+	char sentence[LAYER_SENTENCE_MAX];
+
+	DETAIL(row, "%spid %" PRIu32 " %s (uid %" PRIu32 ")", row->detail[0] ? "\n" : "", p->pid,
+		p->comm, p->uid);
+	if (!coverage)
+		return;
+	judge_cover(coverage, c->root, p);
+	judge_process(coverage, c->root, p, &layers);
+	for (int l = 0; l < LAYER_COUNT; l++)
+		if (layers.rows[l].state != LAYER_ABSENT)
+			DETAIL(row, "\n  %s",
+				layer_sentence((enum layer)l, &layers.rows[l], sentence,
+					sizeof(sentence)));
+}
+
+static void list_processes(
+	const struct context *c, const struct discover_result *found, struct check_row *row)
+{
+	_cleanup_(coverage_freep) struct coverage *coverage = NULL;
+
+	(void)coverage_new(NULL, &coverage);
 	for (size_t i = 0; i < MIN(found->count, (size_t)LISTED_MAX); i++)
-		DETAIL(row, "%spid %" PRIu32 " %s (uid %" PRIu32 ")", i ? "\n" : "",
-			found->processes[i].pid, found->processes[i].comm, found->processes[i].uid);
+		describe_process(c, coverage, &found->processes[i], row);
 	if (found->count > LISTED_MAX)
 		DETAIL(row, "\nand %zu more", found->count - LISTED_MAX);
 	VALUE(row, "%zu", found->count);
@@ -381,7 +405,7 @@ static void check_processes(const struct context *c, struct check_row *row)
 		ADVICE(row, "mount /proc here, with the processes to trace in it");
 		return;
 	}
-	list_processes(found, row);
+	list_processes(c, found, row);
 	if (found->unreadable && !has_cap(c, CAP_SYS_PTRACE_BIT))
 		VALUE(row, "; %zu of %zu processes could not be looked at", found->unreadable,
 			found->seen);

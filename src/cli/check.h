@@ -27,7 +27,7 @@ struct check_row {
 	enum check_state state;
 	bool optional;     /* could never stop tracing */
 	char value[256];   /* what was found */
-	char detail[2048]; /* more of it, a line each */
+	char detail[8192]; /* more of it, a line each */
 	char advice[512];  /* what to do; set when it did not pass */
 };
 

@@ -13,6 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "agent/discover/identity.h"
 #include "agent/probe/probe.h"
 #include "agent/store/owner.h"
 #include "agent/tracer.h"
@@ -132,13 +133,7 @@ static int resolve_node(struct trace *t, struct errinfo *reterr)
 		snprintf(t->node, sizeof(t->node), "%s", t->settings->node);
 	else if (gethostname(t->node, sizeof(t->node) - 1) < 0)
 		return -errno;
-	if (!t->node[0] || strchr(t->node, ':'))
-		return errinfo_set(reterr, -EINVAL,
-			"the node name '%s' cannot be used: it must not be empty or hold a colon, "
-			"because "
-			"event ids read node:seq; give another with --node",
-			t->node);
-	return 0;
+	return identity_node_check(t->settings->node ? t->settings->node : t->node, reterr);
 }
 
 static int resolve_ring(uint64_t bytes, uint32_t *ret, struct errinfo *reterr)
@@ -169,11 +164,20 @@ static int resolve_budget(const char *text, double *ret, struct errinfo *reterr)
 	return 0;
 }
 
-static void print_event(void *arg, const struct event *e, const struct collective *c)
+static void print_event(
+	void *arg, const struct event *e, const struct collective *c, const char *container_id)
 {
 	struct trace *t = arg;
 
-	event_json(&t->json, e, c, t->node);
+	event_json(&t->json, e, c, t->node, container_id);
+}
+
+static void print_coverage(
+	void *arg, uint32_t pid, const char *comm, const struct process_layers *l)
+{
+	struct trace *t = arg;
+
+	event_json_coverage(&t->json, wall_now(), t->node, pid, comm, l);
 }
 
 static int open_signals(void)
@@ -354,6 +358,7 @@ static int resolve(struct trace *t, struct tracer_settings *ts, struct errinfo *
 	ts->db_path = t->db_path;
 	if (s->json) {
 		ts->event_sink = print_event;
+		ts->coverage_sink = print_coverage;
 		ts->event_arg = t;
 	}
 	return r;

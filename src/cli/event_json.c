@@ -77,8 +77,8 @@ static void put_nccl(struct json_writer *w, const struct event *e, const struct 
 	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)c->comm_hash);
 	put_string(w, "comm", hash);
 	put_uint(w, "stream", e->stream);
-	put_present(w, "rank", c->rank);
-	put_present(w, "nranks", c->nranks);
+	put_present(w, "comm_rank", c->rank);
+	put_present(w, "comm_size", c->nranks);
 	if (!collective_is_one(e))
 		return;
 	if (e->op != NCCL_SEND && e->op != NCCL_RECV)
@@ -91,8 +91,18 @@ static void put_nccl(struct json_writer *w, const struct event *e, const struct 
 	put_present(w, "peer", c->peer);
 }
 
-void event_json(
-	struct json_writer *w, const struct event *e, const struct collective *c, const char *node)
+static void put_place(struct json_writer *w, const struct placement *p)
+{
+	if (p->known & PLACEMENT_RANK)
+		put_uint(w, "rank", (uint64_t)p->rank);
+	if (p->known & PLACEMENT_LOCAL_RANK)
+		put_uint(w, "local_rank", (uint64_t)p->local_rank);
+	if (p->known & PLACEMENT_WORLD_SIZE)
+		put_uint(w, "world_size", (uint64_t)p->world_size);
+}
+
+void event_json(struct json_writer *w, const struct event *e, const struct collective *c,
+	const char *node, const char *container_id)
 {
 	char scratch[32], duration[TEXT_MAX];
 
@@ -117,6 +127,9 @@ void event_json(
 	json_put_int(w, e->ret);
 	if (e->cgroup_id > 1)
 		put_uint(w, "cgroup_id", e->cgroup_id);
+	if (container_id[0])
+		put_string(w, "container_id", container_id);
+	put_place(w, &e->place);
 	put_uint(w, "cpu", e->cpu);
 	json_key(w, "anomaly");
 	json_put_bool(w, e->flags & WIRE_SLOW);
@@ -159,6 +172,32 @@ void event_json_books(struct json_writer *w, const struct accounting *books, wal
 			continue;
 		json_key(w, s->json);
 		put_account(w, &books->source[s->id]);
+	}
+	json_end_object(w);
+	json_end_object(w);
+	json_finish(w);
+}
+
+void event_json_coverage(struct json_writer *w, wall_time now, const char *node, uint32_t pid,
+	const char *comm, const struct process_layers *l)
+{
+	json_begin_object(w);
+	put_time(w, now);
+	put_string(w, "node", node);
+	put_uint(w, "pid", pid);
+	put_string(w, "process_name", comm);
+	put_string(w, "source", "ingero");
+	put_string(w, "op", "coverage");
+	json_key(w, "complete");
+	json_put_bool(w, !layer_has_gap(l));
+	json_key(w, "layers");
+	json_begin_object(w);
+	for (int i = 0; i < LAYER_COUNT; i++) {
+		json_key(w, layer_name((enum layer)i));
+		json_begin_object(w);
+		put_string(w, "state", layer_state_name(l->rows[i].state));
+		put_string(w, "detail", l->rows[i].detail);
+		json_end_object(w);
 	}
 	json_end_object(w);
 	json_end_object(w);

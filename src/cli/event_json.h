@@ -5,13 +5,18 @@
 #include "json/writer.h"
 #include "model/accounting.h"
 #include "model/collective.h"
+#include "model/layer.h"
 
 /* event_json - the published keys (timestamp, pid, tid, process_name, source, op, duration_ns,
  * duration, gpu_id, args, return_code, cgroup_id, anomaly) and ours (node, cpu, nested, stream,
- * wait_ns, peer_pid, peer_comm, device, peer); @c adds what an NCCL call has (comm, seq, rank, …),
- * NULL for others. */
-void event_json(
-	struct json_writer *w, const struct event *e, const struct collective *c, const char *node);
+ * wait_ns, peer_pid, peer_comm, device; rank, local_rank, world_size and container_id where they
+ * are known). @c adds what an NCCL call has (comm, comm_rank, seq, …), NULL for others. */
+void event_json(struct json_writer *w, const struct event *e, const struct collective *c,
+	const char *node, const char *container_id);
+
+/* event_json_coverage - {"source":"ingero","op":"coverage",…}: state and detail of every layer. */
+void event_json_coverage(struct json_writer *w, wall_time now, const char *node, uint32_t pid,
+	const char *comm, const struct process_layers *l);
 
 /* event_json_books - {"source":"ingero","op":"accounting",…}: hits, stored, aggregated and losses
  * by reason for every source that had any. */

@@ -15,6 +15,7 @@
 #define BAR_CELLS       20
 #define TAIL_FLAG_RATIO 10 /* p99 this many times p50 is worth a flag */
 #define TAIL_FLAG_CALLS 10
+#define GAPS_SHOWN      8 /* processes not covered completely that have lines of their own */
 
 struct glyphs {
 	const char *full, *empty, *warn, *v, *h;
@@ -216,6 +217,31 @@ void live_losses(struct buf *b, const struct accounting *books)
 	}
 }
 
+/* A line for each layer of a process that is not seen. */
+static void gaps(struct buf *b, const struct tracer_view *v)
+{
+	char sentence[LAYER_SENTENCE_MAX];
+
+	for (size_t i = 0; i < MIN(v->gap_count, (size_t)GAPS_SHOWN); i++) {
+		const struct roster_gap *g = &v->gaps[i];
+
+		for (int l = 0; l < LAYER_COUNT; l++) {
+			if (!layer_is_gap(&g->layers.rows[l]))
+				continue;
+			buf_printf(b, "  PID %u (", g->pid);
+			text_escape_terminal(b, g->comm);
+			buf_puts(b, g->ended ? ", ended): " : "): ");
+			text_escape_terminal(b, layer_sentence((enum layer)l, &g->layers.rows[l],
+							sentence, sizeof(sentence)));
+			buf_puts(b, "\n");
+		}
+	}
+	if (v->gap_count > GAPS_SHOWN || v->gaps_more)
+		buf_printf(b, "  and %llu more processes that are not covered completely\n",
+			(unsigned long long)(v->gap_count - MIN(v->gap_count, (size_t)GAPS_SHOWN) +
+					     v->gaps_more));
+}
+
 static void footer(struct buf *b, const struct tracer_view *v)
 {
 	uint64_t hits = 0, stored = 0, lost = 0;
@@ -244,6 +270,7 @@ static void footer(struct buf *b, const struct tracer_view *v)
 			"scaled up\n",
 			v->launch_weight);
 	live_losses(b, &v->books);
+	gaps(b, v);
 	if (v->store_error[0]) {
 		buf_puts(b, "  the store refuses rows: ");
 		text_escape_terminal(b, v->store_error);

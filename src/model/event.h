@@ -12,6 +12,17 @@
 
 #define COMM_LEN WIRE_COMM_LEN
 
+#define PLACEMENT_RANK       (1 << 0)
+#define PLACEMENT_LOCAL_RANK (1 << 1)
+#define PLACEMENT_WORLD_SIZE (1 << 2)
+
+/* Where a process stands in a distributed job. Rank 0 is a value: what is not in `known` is not
+ * known, so that a zeroed struct claims nothing. 0 <= rank < world_size where both are known. */
+struct placement {
+	int32_t rank, local_rank, world_size;
+	uint32_t known; /* PLACEMENT_* */
+};
+
 struct event {
 	wall_time start;
 	uint64_t dur_ns;
@@ -34,6 +45,7 @@ struct event {
 	char comm[COMM_LEN]; /* always NUL-terminated here, unlike on the wire */
 	char peer_comm[COMM_LEN];
 	char detail[56]; /* TCP: the other end, as text */
+	struct placement place; /* of the process, when this happened */
 };
 
 static inline int64_t event_end_ns(const struct event *e)

@@ -22,7 +22,8 @@ enum target_library_kind {
 #define X(NAME, stem) TARGET_##NAME,
 	TARGET_LIBRARIES(X)
 #undef X
-		TARGET_LIBRARY_KINDS
+		TARGET_LIBRARY_KINDS,
+	TARGET_EXECUTABLE = TARGET_LIBRARY_KINDS /* a program that may hold the runtime itself */
 };
 
 struct target_library {

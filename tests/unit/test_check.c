@@ -70,6 +70,8 @@ static void a_good_machine_passes(void **state)
 	assert_string_equal(row("uprobes")->value, "multi, perf");
 	assert_string_equal(row("CUDA libraries")->detail, "/usr/local/cuda/lib64/libcudart.so.12");
 	assert_non_null(strstr(row("CUDA processes")->detail, "pid 77"));
+	assert_non_null(strstr(row("CUDA processes")->detail,
+		"\n  runtime calls are not covered: /opt/libcudart.so.12 cannot be opened"));
 }
 
 static void old_or_bare_kernels_lack_a_feature(void **state)

@@ -103,28 +103,6 @@ static void test_samples(void **state)
 	nodedb_content_done(&c);
 }
 
-static void test_processes_tell_reused_pids_apart(void **state)
-{
-	struct scratch *s = *state;
-	struct errinfo err = {0};
-	struct nodedb *db = scratch_open(s->path);
-	char *text;
-
-	assert_int_equal(nodedb_put_process(db, 7, 100, "old", "old -x", (wall_time){10}, &err), 0);
-	assert_int_equal(nodedb_put_process(db, 7, 100, "renamed", NULL, (wall_time){30}, &err), 0);
-	assert_int_equal(nodedb_put_process(db, 7, 900, "new", "new", (wall_time){40}, &err), 0);
-	scratch_close(db);
-	assert_int_equal(
-		scratch_int(s->path, "SELECT count(*) FROM processes WHERE node = 'n1'"), 2);
-	text = scratch_text(s->path, "SELECT comm || '|' || cmdline || '|' || first_seen || '|' ||"
-				     " last_seen FROM processes WHERE start_time = 100");
-	assert_string_equal(text, "renamed|old -x|10|30");
-	free(text);
-	text = scratch_text(s->path, "SELECT name FROM process_names WHERE pid = 7");
-	assert_string_equal(text, "new");
-	free(text);
-}
-
 static void test_books_are_replaced_not_added(void **state)
 {
 	struct scratch *s = *state;
@@ -232,7 +210,6 @@ int main(void)
 		TEST(test_aggregates_add_up_across_runs),
 		TEST(test_aggregates_without_calls_and_beyond_the_range),
 		TEST(test_samples),
-		TEST(test_processes_tell_reused_pids_apart),
 		TEST(test_books_are_replaced_not_added),
 		TEST(test_incidents),
 	};

@@ -72,6 +72,13 @@ static void test_everything_pushed_is_stored(void **state)
 	struct incident i = {.id = "x", .summary = "slow"};
 	struct accounting early = {.source[1].hits = 5};
 	struct host_sample sample = {.time.ns = 5, .cpu_pct = 1};
+	struct process process = {.pid = 7,
+		.start_ticks = 1,
+		.seen.ns = 9,
+		.comm = "python3",
+		.identity = {.launcher = "slurm", .place = {.rank = 3, .known = PLACEMENT_RANK}}};
+	struct cgroup_row group = {.id = 99, .path = "/x"};
+	struct process_layers layers = {.rows[LAYER_DRIVER].state = LAYER_COVERED};
 	int64_t session;
 	struct store_writer *w = start(s->path, &session, NULL);
 
@@ -82,8 +89,10 @@ static void test_everything_pushed_is_stored(void **state)
 	assert_true(store_writer_push_aggregate(w, &a));
 	assert_true(store_writer_push_aggregate(w, &a));
 	assert_true(store_writer_push_sample(w, &sample));
-	assert_true(
-		store_writer_push_process(w, 7, 1, "python3", "python3 train.py", (wall_time){9}));
+	assert_true(store_writer_push_process(w, &process, "python3 train.py"));
+	assert_true(store_writer_push_cgroup(w, &group));
+	assert_true(store_writer_push_layers(w, 7, 1, &layers));
+	assert_true(store_writer_push_place(w, process.identity.place));
 	assert_true(store_writer_push_incident(w, &i, (wall_time){9}));
 	assert_true(store_writer_push_accounting(w, &early));
 	assert_int_equal(store_writer_stop(w, final_books, &t, (wall_time){777}, &err), 0);
@@ -108,6 +117,17 @@ static void test_everything_pushed_is_stored(void **state)
 	}
 	nodedb_content_done(&c);
 	assert_int_equal(scratch_int(s->path, "SELECT stopped_at FROM sessions"), 777);
+	assert_int_equal(scratch_int(s->path, "SELECT rank FROM sessions"), 3);
+	assert_int_equal(
+		scratch_int(s->path, "SELECT count(*) FROM processes WHERE pid = 7 AND rank = 3 AND"
+				     " launcher = 'slurm' AND cmdline = 'python3 train.py'"),
+		1);
+	assert_int_equal(
+		scratch_int(s->path, "SELECT count(*) FROM cgroup_metadata WHERE cgroup_id = 99"),
+		1);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM coverage WHERE pid = 7"
+					      " AND start_time = 1 AND session_id = 1"),
+		LAYER_COUNT);
 	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes"), 1);
 	assert_int_equal(scratch_files(s->folder, false), 1);
 }

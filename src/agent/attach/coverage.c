@@ -39,7 +39,8 @@ struct coverage {
 static const struct probe_library *functions_of(enum target_library_kind kind)
 {
 	switch (kind) {
-	case TARGET_CUDART: return &probe_cuda_rt;
+	case TARGET_CUDART:
+	case TARGET_EXECUTABLE: return &probe_cuda_rt;
 	case TARGET_CUDA: return &probe_cuda_drv;
 	case TARGET_NCCL: return &probe_nccl;
 	default: return NULL;
@@ -228,19 +229,30 @@ static int resolve(struct coverage *c, const char *path, const struct probe_libr
 				offsets[i], probe_cookie(lib, rows[i], (unsigned)c->count).word};
 	if (!found)
 		return errinfo_set(
-			reterr, -ENOENT, "%s exports none of the functions of %s", path, lib->name);
+			reterr, -ENOENT, "%s has none of the functions of %s", path, lib->name);
 	if (lib == &probe_nccl)
 		tell_nccl_layout(c, elf, (unsigned)c->count);
 	*ret_count = found;
 	return 0;
 }
 
-bool coverage_has(const struct coverage *c, const struct target_library *lib)
+bool coverage_knows(enum target_library_kind kind)
+{
+	return functions_of(kind) != NULL;
+}
+
+const struct coverage_file *coverage_find(
+	const struct coverage *c, const struct target_library *lib)
 {
 	for (size_t i = 0; i < c->count; i++)
 		if (c->files[i].library.inode == lib->inode && c->files[i].library.dev == lib->dev)
-			return true;
-	return false;
+			return &c->files[i];
+	return NULL;
+}
+
+bool coverage_has(const struct coverage *c, const struct target_library *lib)
+{
+	return coverage_find(c, lib) != NULL;
 }
 
 int coverage_add(struct coverage *c, const struct target_library *lib, const char *path,
@@ -261,27 +273,33 @@ int coverage_add(struct coverage *c, const struct target_library *lib, const cha
 	f = &c->files[c->count];
 	*f = (struct coverage_file){.library = *lib};
 	r = resolve(c, path, functions, points, &count, &why);
-	if (r == 0)
+	if (r == 0 && c->probe)
 		r = attach_points(c, path, points, count, &why);
 	c->count++;
 	if (r < 0) {
 		memcpy(f->why, why.text, sizeof(f->why) - 1);
+		f->error = r;
 		if (reterr)
 			*reterr = why;
 		return r;
 	}
 	f->probes = count;
+	f->since = wall_now();
 	return 1;
 }
 
-size_t coverage_count(const struct coverage *c)
+size_t coverage_probed(const struct coverage *c, const char **ret_first)
 {
-	return c->count;
-}
+	size_t n = 0;
 
-const struct coverage_file *coverage_file(const struct coverage *c, size_t i)
-{
-	return &c->files[i];
+	*ret_first = "";
+	for (size_t i = 0; i < c->count; i++) {
+		if (!c->files[i].probes)
+			continue;
+		if (n++ == 0)
+			*ret_first = c->files[i].library.path;
+	}
+	return n;
 }
 
 size_t coverage_probes(const struct coverage *c, enum target_library_kind kind)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "agent/probe/probe.h"
+#include "base/clock.h"
 #include "base/errinfo.h"
 #include "base/macros.h"
 #include "model/target.h"
@@ -14,24 +15,35 @@
 struct coverage_file {
 	struct target_library library;
 	size_t probes; /* functions probed; 0: the file could not be probed, see why */
+	int error;     /* negative errno if not probed; -ENOENT: it has none of the functions */
+	wall_time since;
 	char why[256]; /* "" if probed */
 };
 
 struct coverage;
 
+/* coverage_new - @p NULL: nothing is probed, but files are looked at as if they were (check). */
 int coverage_new(struct probe *p, struct coverage **ret);
 void coverage_free(struct coverage *c); /* detaches everything */
 DEFINE_CLEANUP(struct coverage *, coverage_free)
 
 /* coverage_add - probe the file behind @path (any path that opens it) unless it is known already.
  * Returns 1 if it is newly probed, 0 if it was known, or a negative errno with the reason, which is
- * also kept for coverage_file(): a file that failed once is not tried again. */
+ * also kept for coverage_find(): a file that failed once is not tried again. */
 int coverage_add(struct coverage *c, const struct target_library *lib, const char *path,
 	struct errinfo *reterr);
 
 bool coverage_has(const struct coverage *c, const struct target_library *lib);
-size_t coverage_count(const struct coverage *c);
-const struct coverage_file *coverage_file(const struct coverage *c, size_t i);
+
+/* coverage_find - what became of the file @lib; NULL if it was never added. */
+const struct coverage_file *coverage_find(
+	const struct coverage *c, const struct target_library *lib);
+
+/* coverage_knows - are there functions to probe in files of @kind? */
+bool coverage_knows(enum target_library_kind kind);
+
+/* coverage_probed - number of files that are probed; *ret_first is the name of one, or "". */
+size_t coverage_probed(const struct coverage *c, const char **ret_first);
 
 /* coverage_probes - functions probed in all files of @kind. */
 size_t coverage_probes(const struct coverage *c, enum target_library_kind kind);

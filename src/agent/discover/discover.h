@@ -57,6 +57,12 @@ int discover_libraries(const char *root, uint32_t pid, struct target_library *re
 int discover_library_path(
 	const char *root, uint32_t pid, const struct target_library *lib, char *out, size_t size);
 
+/* discover_executable - the program file of @pid, kind TARGET_EXECUTABLE, map_start 0; and a path
+ * by which this process can open it, whatever became of its name (PATH_MAX is enough for @out).
+ * -ESRCH if the process is gone; -EACCES; -ENAMETOOLONG. */
+int discover_executable(
+	const char *root, uint32_t pid, struct target_library *ret, char *out, size_t size);
+
 /* ---- all processes ---- */
 
 struct discover_scanner;

@@ -224,3 +224,36 @@ int discover_library_path(
 		return -ENOENT;
 	return file_join(out, size, path, "");
 }
+
+int discover_executable(
+	const char *root, uint32_t pid, struct target_library *ret, char *out, size_t size)
+{
+	struct target_library l = {.kind = TARGET_EXECUTABLE};
+	char path[PATH_MAX], name[TARGET_PATH_MAX];
+	struct stat st;
+	ssize_t n;
+	int r;
+
+	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/exe", root, pid) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	if (stat(path, &st) < 0)
+		return errno == ENOENT ? -ESRCH : errno == EPERM ? -EACCES : -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ESRCH;
+	l.dev = st.st_dev;
+	l.inode = st.st_ino;
+	n = readlink(path, name, sizeof(name));
+	if (n > 0 && n < (ssize_t)sizeof(name)) {
+		name[n] = 0;
+		if (n > (ssize_t)strlen(DELETED) && !strcmp(name + n - strlen(DELETED), DELETED)) {
+			l.deleted = true;
+			name[n - (ssize_t)strlen(DELETED)] = 0;
+		}
+		memcpy(l.path, name, strlen(name) + 1);
+	}
+	r = file_join(out, size, path, "");
+	if (r < 0)
+		return r;
+	*ret = l;
+	return 0;
+}

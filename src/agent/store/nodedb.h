@@ -14,7 +14,9 @@
 #include "model/aggregate.h"
 #include "model/collective.h"
 #include "model/event.h"
+#include "model/identity.h"
 #include "model/incident.h"
+#include "model/layer.h"
 #include "model/sample.h"
 #include "model/session.h"
 
@@ -55,8 +57,22 @@ int nodedb_add_aggregate(
 int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr);
 int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct collective *c,
 	struct errinfo *reterr);
-int nodedb_put_process(struct nodedb *db, uint32_t pid, uint64_t start_ticks, const char *comm,
-	const char *cmdline, wall_time seen, struct errinfo *reterr);
+
+/* nodedb_put_process - a process, or what is newly known of it; @cmdline NULL or "" keeps the
+ * stored one, everything else is replaced. */
+int nodedb_put_process(
+	struct nodedb *db, const struct process *p, const char *cmdline, struct errinfo *reterr);
+
+/* nodedb_put_cgroup - adds what was not known of the group yet. */
+int nodedb_put_cgroup(struct nodedb *db, const struct cgroup_row *c, struct errinfo *reterr);
+
+/* nodedb_put_layers - the process's rows of `coverage` in this session; replaces older ones. */
+int nodedb_put_layers(struct nodedb *db, int64_t session, uint32_t pid, uint64_t start_ticks,
+	const struct process_layers *l, struct errinfo *reterr);
+
+/* nodedb_session_place - the place in a distributed job that all traced processes share. */
+int nodedb_session_place(
+	struct nodedb *db, int64_t session, struct placement place, struct errinfo *reterr);
 
 /* nodedb_put_accounting - replaces this session's rows of `accounting` and `losses`. */
 int nodedb_put_accounting(
@@ -69,8 +85,8 @@ uint64_t nodedb_size(const struct nodedb *db);
 
 /* ---- reading ----
  *
- * A reader holds what it selects: sizeof(struct event) (144 bytes) an event and 4.8 kB an
- * aggregate, up to these ceilings (0.6 GB and 160 MB); beyond them the newest are kept and the rest
+ * A reader holds what it selects: sizeof(struct event) (160 bytes) an event and 4.8 kB an
+ * aggregate, up to these ceilings (0.7 GB and 160 MB); beyond them the newest are kept and the rest
  * is counted. `last` and the time range use the index, so a small part of a large file is quick. */
 #define NODEDB_EVENTS_MAX     (4u << 20)
 #define NODEDB_AGGREGATES_MAX (32u << 10)

@@ -41,6 +41,9 @@ enum column {
 	COL_PEER_COMM,
 	COL_DEV,
 	COL_CPU,
+	COL_RANK,
+	COL_LOCAL_RANK,
+	COL_WORLD_SIZE,
 	COL_COUNT
 };
 
@@ -67,6 +70,9 @@ static const struct reader_column columns[COL_COUNT] = {
 	[COL_PEER_COMM] = {"peer_comm", "''"},
 	[COL_DEV] = {"dev", "0"},
 	[COL_CPU] = {"cpu", "0"},
+	[COL_RANK] = {"rank", "NULL"},
+	[COL_LOCAL_RANK] = {"local_rank", "NULL"},
+	[COL_WORLD_SIZE] = {"world_size", "NULL"},
 };
 
 struct pid_name {
@@ -143,13 +149,30 @@ static bool stamped_at_end(const struct event *e)
 	       (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH);
 }
 
+/* NULL is no rank; a value that cannot be one is none either. */
+static struct placement read_place(sql_stmt *stmt)
+{
+	struct placement p = {0};
+	int32_t *const values[] = {&p.rank, &p.local_rank, &p.world_size};
+
+	for (int i = 0; i < 3; i++) {
+		if (sql_column_type(stmt, COL_RANK + i) != SQL_INT ||
+			!in_range(sql_column_int(stmt, COL_RANK + i), 0, INT32_MAX))
+			continue;
+		*values[i] = (int32_t)sql_column_int(stmt, COL_RANK + i);
+		p.known |= 1u << i;
+	}
+	return p;
+}
+STATIC_ASSERT(PLACEMENT_RANK == 1 && PLACEMENT_LOCAL_RANK == 2 && PLACEMENT_WORLD_SIZE == 4);
+
 /* The row as an event; false if it makes no sense. */
 static bool read_row(const struct reader *r, sql_stmt *stmt, struct event *e)
 {
 	int64_t v[COL_COUNT];
 
 	for (int i = 0; i < COL_COUNT; i++) {
-		if (i == COL_COMM || i == COL_PEER_COMM || i == COL_ID)
+		if (i == COL_COMM || i == COL_PEER_COMM || i == COL_ID || i >= COL_RANK)
 			continue;
 		if (sql_column_type(stmt, i) != SQL_INT)
 			return false;
@@ -188,6 +211,7 @@ static bool read_row(const struct reader *r, sql_stmt *stmt, struct event *e)
 		.peer_pid = (uint32_t)v[COL_PEER_PID],
 		.dev = (uint32_t)v[COL_DEV],
 	};
+	e->place = read_place(stmt);
 	if (!reader_text(stmt, COL_COMM, e->comm, sizeof(e->comm)) ||
 		!reader_text(stmt, COL_PEER_COMM, e->peer_comm, sizeof(e->peer_comm)))
 		return false;

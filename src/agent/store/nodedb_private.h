@@ -17,6 +17,9 @@ enum nodedb_statement {
 	STATEMENT_COLLECTIVE,
 	STATEMENT_PROCESS,
 	STATEMENT_PROCESS_NAME,
+	STATEMENT_CGROUP,
+	STATEMENT_COVERAGE,
+	STATEMENT_SESSION_PLACE,
 	STATEMENT_ACCOUNTING,
 	STATEMENT_LOSS,
 	STATEMENT_INCIDENT,
@@ -33,6 +36,21 @@ struct nodedb {
 	uint64_t batch_seq; /* next_seq when the open batch began */
 	sql_stmt *statements[STATEMENT_COUNT];
 };
+
+/* nodedb_atomically - one transaction around @write unless the caller has one. */
+int nodedb_atomically(struct nodedb *db,
+	int (*write)(struct nodedb *db, void *arg, struct errinfo *reterr), void *arg,
+	struct errinfo *reterr);
+
+/* nodedb_rank - @value as a column: NULL unless @known has @bit. */
+static inline struct sql_value nodedb_rank(uint32_t known, uint32_t bit, int32_t value)
+{
+	return known & bit ? SQL_I(value) : (struct sql_value){.type = SQL_NULL};
+}
+#define NODEDB_PLACE(p)                                                                            \
+	nodedb_rank((p).known, PLACEMENT_RANK, (p).rank),                                          \
+		nodedb_rank((p).known, PLACEMENT_LOCAL_RANK, (p).local_rank),                      \
+		nodedb_rank((p).known, PLACEMENT_WORLD_SIZE, (p).world_size)
 
 /* nodedb_statement - the compiled statement, the store's. */
 int nodedb_statement(

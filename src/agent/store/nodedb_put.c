@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_put.c - writing everything that is not an event: aggregates, host samples, processes, the
- * books, incidents. Same thread as nodedb.c.
+/* nodedb_put.c - writing everything that is not an event: aggregates, host samples, the books,
+ * incidents. Same thread as nodedb.c.
  *
  * Invariant: whatever takes several statements is one transaction, the caller's batch if it has
  * one. */
@@ -13,13 +13,12 @@
 #include "base/buf.h"
 #include "wire/names.h"
 
-#define CMDLINE_MAX     4096
 #define JSON_MAX        (64 << 10)
 #define COUNT_COLUMN(v) SQL_I(MIN((uint64_t)(v), (uint64_t)INT64_MAX))
 
-/* One transaction around @write unless the caller has one. */
-static int atomically(struct nodedb *db, int (*write)(struct nodedb *, void *, struct errinfo *),
-	void *arg, struct errinfo *reterr)
+int nodedb_atomically(struct nodedb *db,
+	int (*write)(struct nodedb *db, void *arg, struct errinfo *reterr), void *arg,
+	struct errinfo *reterr)
 {
 	int r;
 
@@ -100,7 +99,7 @@ int nodedb_add_aggregate(
 {
 	struct aggregate_args args = {.coarse = coarse, .aggregate = a};
 
-	return atomically(db, write_aggregate, &args, reterr);
+	return nodedb_atomically(db, write_aggregate, &args, reterr);
 }
 
 int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr)
@@ -113,32 +112,6 @@ int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct err
 	return SQL_PUT(stmt, reterr, SQL_I(s->time.ns), SQL_R(s->cpu_pct), SQL_R(s->mem_pct),
 		SQL_I(s->mem_avail_mb), SQL_I(s->swap_mb), SQL_R(s->load1), SQL_S(db->node),
 		SQL_I(s->mem_total_mb));
-}
-
-struct process_args {
-	uint32_t pid;
-	uint64_t start_ticks;
-	const char *comm, *cmdline;
-	wall_time seen;
-};
-
-static int write_process(struct nodedb *db, void *arg, struct errinfo *reterr)
-{
-	const struct process_args *p = arg;
-	sql_stmt *process, *name;
-	int r;
-
-	r = nodedb_statement(db, STATEMENT_PROCESS, &process, reterr);
-	if (r < 0)
-		return r;
-	r = nodedb_statement(db, STATEMENT_PROCESS_NAME, &name, reterr);
-	if (r < 0)
-		return r;
-	r = SQL_PUT(process, reterr, SQL_S(db->node), SQL_I(p->pid), SQL_I(p->start_ticks),
-		SQL_S(p->comm), SQL_SN(p->cmdline, CMDLINE_MAX), SQL_I(p->seen.ns));
-	if (r < 0)
-		return r;
-	return SQL_PUT(name, reterr, SQL_I(p->pid), SQL_S(p->comm), SQL_I(p->seen.ns));
 }
 
 /* -1 stands for "the call has no such value". */
@@ -166,14 +139,6 @@ int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct
 		SQL_I(c->bytes), SQL_I(c->count), int_or_null(c->datatype),
 		int_or_null(c->reduce_op), int_or_null(c->root), int_or_null(c->peer),
 		SQL_I(e->stream), SQL_I(e->dur_ns), int_or_null(c->wait_ns), SQL_I(e->ret));
-}
-
-int nodedb_put_process(struct nodedb *db, uint32_t pid, uint64_t start_ticks, const char *comm,
-	const char *cmdline, wall_time seen, struct errinfo *reterr)
-{
-	struct process_args args = {pid, start_ticks, comm, cmdline ? cmdline : "", seen};
-
-	return atomically(db, write_process, &args, reterr);
 }
 
 struct accounting_args {
@@ -235,7 +200,7 @@ int nodedb_put_accounting(
 {
 	struct accounting_args args = {session, a};
 
-	return atomically(db, write_accounting, &args, reterr);
+	return nodedb_atomically(db, write_accounting, &args, reterr);
 }
 
 struct incident_args {
@@ -319,5 +284,5 @@ int nodedb_put_incident(
 {
 	struct incident_args args = {i, detected};
 
-	return atomically(db, write_incident, &args, reterr);
+	return nodedb_atomically(db, write_incident, &args, reterr);
 }

@@ -24,14 +24,19 @@
 	" sketch = excluded.sketch, " ADD("count") ", " ADD("stored") ", " ADD(                    \
 		"sum_dur") ", " ADD("sum_arg0")
 
+/* What is known is not forgotten because another process of the group does not say it. */
+#define KEEP(column)                                                                               \
+	column " = CASE WHEN excluded." column " = '' THEN " column " ELSE excluded." column " EN" \
+											     "D"
+
 static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_EVENT] =
 		"INSERT INTO events (seq, timestamp, pid, tid, source, op, duration, gpu_id, arg0,"
 		" arg1, ret_code, stack_hash, node, cgroup_id, comm, flags, weight, stream, "
 		"wait_ns,"
-		" peer_pid, peer_comm, dev, cpu, detail) VALUES "
+		" peer_pid, peer_comm, dev, cpu, detail, rank, local_rank, world_size) VALUES "
 		"(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,"
-		"?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24)",
+		"?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27)",
 	[STATEMENT_FINE_GET] = AGGREGATE_GET("event_aggregates_5s"),
 	[STATEMENT_FINE_PUT] = AGGREGATE_PUT("event_aggregates_5s"),
 	[STATEMENT_COARSE_GET] = AGGREGATE_GET("event_aggregates"),
@@ -50,12 +55,33 @@ static const char *const texts[STATEMENT_COUNT] = {
 		" (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)",
 	[STATEMENT_PROCESS] =
 		"INSERT INTO processes (node, pid, start_time, comm, cmdline, first_seen, "
-		"last_seen)"
-		" VALUES (?1,?2,?3,?4,?5,?6,?6) ON CONFLICT (node, pid, start_time) DO UPDATE SET"
+		"last_seen,"
+		" rank, local_rank, world_size, launcher, job, container_id, pod, namespace, "
+		"pod_uid,"
+		" cgroup_path, exe)"
+		" VALUES (?1,?2,?3,?4,?5,?6,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)"
+		" ON CONFLICT (node, pid, start_time) DO UPDATE SET"
 		" comm = excluded.comm,"
 		" cmdline = CASE WHEN excluded.cmdline = '' THEN cmdline ELSE excluded.cmdline END,"
 		" first_seen = min(first_seen, excluded.first_seen),"
-		" last_seen = max(last_seen, excluded.last_seen)",
+		" last_seen = max(last_seen, excluded.last_seen),"
+		" rank = excluded.rank, local_rank = excluded.local_rank,"
+		" world_size = excluded.world_size, launcher = excluded.launcher,"
+		" job = excluded.job, container_id = excluded.container_id, pod = excluded.pod,"
+		" namespace = excluded.namespace, pod_uid = excluded.pod_uid,"
+		" cgroup_path = excluded.cgroup_path, exe = excluded.exe",
+	[STATEMENT_CGROUP] =
+		"INSERT INTO cgroup_metadata (cgroup_id, container_id, cgroup_path, pod_name,"
+		" namespace) VALUES (?1,?2,?3,?4,?5) ON CONFLICT (cgroup_id) DO UPDATE SET"
+		" cgroup_path = excluded.cgroup_path, " KEEP("container_id") ", " KEEP(
+			"pod_name") ", " KEEP("namespace"),
+	[STATEMENT_COVERAGE] =
+		"INSERT INTO coverage (session_id, node, pid, start_time, layer, state, detail,"
+		" since) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)"
+		" ON CONFLICT (session_id, node, pid, start_time, layer) DO UPDATE SET"
+		" state = excluded.state, detail = excluded.detail, since = excluded.since",
+	[STATEMENT_SESSION_PLACE] = "UPDATE sessions SET rank = ?2, local_rank = ?3,"
+				    " world_size = ?4 WHERE id = ?1",
 	[STATEMENT_PROCESS_NAME] =
 		"INSERT INTO process_names (pid, name, seen_at) VALUES (?1,?2,?3)"
 		" ON CONFLICT (pid) DO UPDATE SET name = excluded.name, seen_at = excluded.seen_at"

@@ -91,7 +91,17 @@ static const char *const tables[] = {
 	"CREATE TABLE processes (node TEXT NOT NULL, pid INTEGER NOT NULL,"
 	" start_time INTEGER NOT NULL, comm TEXT NOT NULL, cmdline TEXT NOT NULL,"
 	" first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL,"
-	" PRIMARY KEY (node, pid, start_time)) WITHOUT ROWID;",
+	" rank INTEGER, local_rank INTEGER, world_size INTEGER,"
+	" launcher TEXT NOT NULL DEFAULT '', job TEXT NOT NULL DEFAULT '',"
+	" container_id TEXT NOT NULL DEFAULT '', pod TEXT NOT NULL DEFAULT '',"
+	" namespace TEXT NOT NULL DEFAULT '', pod_uid TEXT NOT NULL DEFAULT '',"
+	" cgroup_path TEXT NOT NULL DEFAULT '', exe TEXT NOT NULL DEFAULT '',"
+	" PRIMARY KEY (node, pid, start_time)) WITHOUT ROWID;"
+	"CREATE TABLE coverage (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
+	" pid INTEGER NOT NULL, start_time INTEGER NOT NULL, layer TEXT NOT NULL,"
+	" state TEXT NOT NULL, detail TEXT NOT NULL DEFAULT '',"
+	" since INTEGER NOT NULL DEFAULT 0,"
+	" PRIMARY KEY (session_id, node, pid, start_time, layer)) WITHOUT ROWID;",
 
 	"CREATE TABLE event_aggregates " AGGREGATE_COLUMNS
 	"CREATE TABLE event_aggregates_5s " AGGREGATE_COLUMNS,
@@ -176,7 +186,13 @@ static const struct {
 	{"incidents_note",
 		"explained slowdowns; causal_chains has the same in the published shape"},
 	{"processes_note",
-		"start_time: clock ticks since boot, so that a reused pid is another row"},
+		"start_time: clock ticks since boot, so that a reused pid is another row. rank, "
+		"launcher, job, container_id, pod: of the process itself, after its last exec; "
+		"NULL = no rank, 0 = rank 0"},
+	{"coverage_note",
+		"what of a process was seen: layer runtime, driver, nccl, identity; state covered "
+		"(from the time `since` on), absent (not used), not_covered or failed (calls are "
+		"missing from events and aggregates: detail says why)"},
 	{"collectives_note",
 		"NCCL collectives and point-to-point calls; (comm, seq) names one "
 		"collective on all ranks; wait_ns is the time the host waited for it in "

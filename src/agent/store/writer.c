@@ -32,6 +32,9 @@ enum message_kind {
 	MESSAGE_SAMPLE,
 	MESSAGE_COLLECTIVE,
 	MESSAGE_PROCESS,
+	MESSAGE_CGROUP,
+	MESSAGE_LAYERS,
+	MESSAGE_PLACE,
 	MESSAGE_ACCOUNTING,
 	MESSAGE_INCIDENT,
 };
@@ -56,13 +59,12 @@ struct message {
 		struct {
 			uint32_t pid;
 			uint64_t start_ticks;
-			char comm[COMM_LEN];
-			wall_time seen;
-		} process;
+		} owner; /* of the layers */
+		struct placement place;
 		wall_time detected;
 	};
 	size_t len;
-	_Alignas(16) unsigned char data[]; /* histogram, command line, accounting or incident */
+	_Alignas(16) unsigned char data[]; /* histogram, process and command line, … */
 };
 
 struct store_writer {
@@ -191,20 +193,42 @@ bool store_writer_push_collective(
 	return push_message(w, m);
 }
 
-bool store_writer_push_process(struct store_writer *w, uint32_t pid, uint64_t start_ticks,
-	const char *comm, const char *cmdline, wall_time seen)
+bool store_writer_push_process(struct store_writer *w, const struct process *p, const char *cmdline)
 {
 	size_t len = cmdline ? strnlen(cmdline, MESSAGE_CMDLINE - 1) : 0;
-	struct message *m = message_new(MESSAGE_PROCESS, NULL, len + 1);
+	struct message *m = message_new(MESSAGE_PROCESS, NULL, sizeof(*p) + len + 1);
 
 	if (!m)
 		return false;
+	memcpy(m->data, p, sizeof(*p));
 	if (len)
-		memcpy(m->data, cmdline, len);
-	m->process.pid = pid;
-	m->process.start_ticks = start_ticks;
-	m->process.seen = seen;
-	strncpy(m->process.comm, comm, COMM_LEN - 1);
+		memcpy(m->data + sizeof(*p), cmdline, len);
+	return push_message(w, m);
+}
+
+bool store_writer_push_cgroup(struct store_writer *w, const struct cgroup_row *c)
+{
+	return push_message(w, message_new(MESSAGE_CGROUP, c, sizeof(*c)));
+}
+
+bool store_writer_push_layers(
+	struct store_writer *w, uint32_t pid, uint64_t start_ticks, const struct process_layers *l)
+{
+	struct message *m = message_new(MESSAGE_LAYERS, l, sizeof(*l));
+
+	if (!m)
+		return false;
+	m->owner.pid = pid;
+	m->owner.start_ticks = start_ticks;
+	return push_message(w, m);
+}
+
+bool store_writer_push_place(struct store_writer *w, struct placement place)
+{
+	struct message *m = message_new(MESSAGE_PLACE, NULL, 0);
+
+	if (m)
+		m->place = place;
 	return push_message(w, m);
 }
 
@@ -363,8 +387,13 @@ static int write_message(struct store_writer *w, const struct message *m, struct
 		return nodedb_put_collective(
 			w->db, &m->collective.event, &m->collective.nccl, reterr);
 	case MESSAGE_PROCESS:
-		return nodedb_put_process(w->db, m->process.pid, m->process.start_ticks,
-			m->process.comm, (const char *)m->data, m->process.seen, reterr);
+		return nodedb_put_process(w->db, (const void *)m->data,
+			(const char *)m->data + sizeof(struct process), reterr);
+	case MESSAGE_CGROUP: return nodedb_put_cgroup(w->db, (const void *)m->data, reterr);
+	case MESSAGE_LAYERS:
+		return nodedb_put_layers(w->db, w->session, m->owner.pid, m->owner.start_ticks,
+			(const void *)m->data, reterr);
+	case MESSAGE_PLACE: return nodedb_session_place(w->db, w->session, m->place, reterr);
 	case MESSAGE_ACCOUNTING:
 		return nodedb_put_accounting(w->db, w->session, (const void *)m->data, reterr);
 	case MESSAGE_INCIDENT:

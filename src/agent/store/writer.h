@@ -29,8 +29,12 @@ bool store_writer_push_aggregate(struct store_writer *w, const struct aggregate 
 bool store_writer_push_sample(struct store_writer *w, const struct host_sample *s);
 bool store_writer_push_collective(
 	struct store_writer *w, const struct event *e, const struct collective *c);
-bool store_writer_push_process(struct store_writer *w, uint32_t pid, uint64_t start_ticks,
-	const char *comm, const char *cmdline, wall_time seen);
+bool store_writer_push_process(
+	struct store_writer *w, const struct process *p, const char *cmdline);
+bool store_writer_push_cgroup(struct store_writer *w, const struct cgroup_row *c);
+bool store_writer_push_layers(
+	struct store_writer *w, uint32_t pid, uint64_t start_ticks, const struct process_layers *l);
+bool store_writer_push_place(struct store_writer *w, struct placement place); /* of the session */
 bool store_writer_push_incident(
 	struct store_writer *w, const struct incident *i, wall_time detected);
 

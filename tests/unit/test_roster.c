@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store_fixture.h"
+
+#include "agent/roster.h"
+#include "tree.h"
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static char root[TREE_MAX];
+static struct roster *r;
+static struct {
+	int count;
+	uint32_t pid;
+	struct process_layers layers;
+} told;
+
+static void sink(void *arg, uint32_t pid, const char *comm, const struct process_layers *l)
+{
+	told.count++;
+	told.pid = pid;
+	told.layers = *l;
+}
+
+static int setup(void **state)
+{
+	tree_init(root);
+	memset(&told, 0, sizeof(told));
+	assert_int_equal(roster_new(root, sink, NULL, &r), 0);
+	return scratch_setup(state);
+}
+
+static int teardown(void **state)
+{
+	roster_free(r);
+	tree_done(root);
+	return scratch_teardown(state);
+}
+
+static void put(uint32_t pid, unsigned start, const char *env)
+{
+	char path[64], text[256];
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	snprintf(text, sizeof(text),
+		"%u (train) S 1 1 1 0 -1 0 1 0 0 0 3 4 0 0 20 0 1 0 %u 4096 42\n", pid, start);
+	tree_write(root, path, text);
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	tree_write(root, path, "Name:\ttrain\nUid:\t0\t0\t0\t0\n");
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	tree_write(root, path, "0::/docker/" ID "\n");
+	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
+	tree_write(root, path, env);
+}
+
+static void gone(uint32_t pid)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/proc/%u/stat", root, pid);
+	unlink(path);
+}
+
+static struct event at(uint32_t pid, int64_t ns)
+{
+	struct event e = {.pid = pid, .start.ns = ns, .source = SOURCE_CUDA, .cgroup_id = 50};
+
+	roster_place(r, &e);
+	return e;
+}
+
+static void exec_and_end_hold_from_their_time_on(void **state)
+{
+	struct event e;
+
+	put(7, 100, "RANK=3");
+	roster_enter(r, 7, 0, (wall_time){1000});
+	e = at(7, 900); /* before it was read: the same process */
+	assert_int_equal(e.place.known, PLACEMENT_RANK);
+	assert_int_equal(e.place.rank, 3);
+	put(7, 100, "RANK=4");
+	roster_enter(r, 7, 0, (wall_time){2000});
+	assert_int_equal(at(7, 1999).place.rank, 3); /* read from another ring, later */
+	assert_int_equal(at(7, 2000).place.rank, 4);
+	gone(7);
+	roster_leave(r, 7);
+	assert_int_equal(at(7, 2500).place.rank, 4);
+	roster_tick(r);
+	assert_int_equal(at(7, 2500).place.rank, 4);
+	roster_tick(r);
+	assert_int_equal(at(7, 2500).place.known, 0); /* forgotten */
+}
+
+static void a_reused_pid_is_another(void **state)
+{
+	put(7, 100, "RANK=3");
+	roster_enter(r, 7, 0, (wall_time){1000});
+	roster_leave(r, 7);
+	put(7, 200, "A=1");
+	roster_enter(r, 7, 0, (wall_time){2000});
+	assert_int_equal(at(7, 1500).place.rank, 3);
+	assert_int_equal(at(7, 2500).place.known, 0);
+	for (int i = 0; i < 5; i++)
+		roster_tick(r); /* the end of the first does not end the second */
+	put(7, 200, "RANK=9");
+	assert_int_equal(at(7, 2500).place.known, 0);
+}
+
+static void a_child_is_what_its_parent_was(void **state)
+{
+	struct event e;
+
+	put(7, 100, "RANK=0");
+	roster_enter(r, 7, 0, (wall_time){1000});
+	roster_enter(r, 8, 7, (wall_time){2000}); /* ended before it could be read */
+	e = at(8, 2000);
+	assert_int_equal(e.place.known, PLACEMENT_RANK);
+	assert_int_equal(e.place.rank, 0);
+	put(9, 300, "RANK=5"); /* and one that could be */
+	roster_enter(r, 9, 7, (wall_time){2000});
+	assert_int_equal(at(9, 2000).place.rank, 5);
+}
+
+static void calls_bring_in_who_was_missed(void **state)
+{
+	struct event block = {.pid = 11, .start.ns = 5, .source = SOURCE_IO};
+	struct event sched = {
+		.pid = 10, .start.ns = 5, .source = SOURCE_HOST, .op = HOST_SCHED_SWITCH};
+	struct event call = {.pid = 10, .start.ns = 5, .source = SOURCE_DRIVER, .cgroup_id = 77};
+
+	put(10, 100, "RANK=6");
+	put(11, 100, "RANK=7");
+	assert_string_equal(roster_place(r, &block), "");
+	assert_int_equal(block.place.known, 0); /* block requests of others are recorded too */
+	assert_string_equal(roster_place(r, &call), ID);
+	assert_int_equal(call.place.rank, 6);
+	roster_place(r, &sched);
+	assert_int_equal(sched.place.rank, 6);
+	assert_int_equal(sched.cgroup_id, 77);      /* the scheduler's records do not have it */
+	assert_int_equal(at(12, 5).place.known, 0); /* nobody there */
+}
+
+static struct store_writer *open_store(const char *path)
+{
+	struct session session = {.started.ns = 1};
+	struct nodedb *db = scratch_open(path);
+	struct errinfo err = {0};
+	struct store_writer *w;
+
+	assert_int_equal(nodedb_session_begin(db, &session, &err), 0);
+	assert_int_equal(store_writer_start(db, session.id, NULL, &w, &err), 0);
+	roster_store(r, w);
+	return w;
+}
+
+static void close_store(struct store_writer *w)
+{
+	struct errinfo err = {0};
+
+	roster_finish(r);
+	roster_store(r, NULL);
+	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, &err), 0);
+}
+
+static void what_is_known_is_stored(void **state)
+{
+	struct scratch *s = *state;
+	struct store_writer *w = open_store(s->path);
+	struct process_layers l = {.rows[LAYER_RUNTIME].state = LAYER_UNCOVERED};
+
+	put(7, 100, "RANK=0");
+	put(8, 100, "RANK=0");
+	roster_enter(r, 7, 0, (wall_time){1000});
+	roster_enter(r, 8, 7, (wall_time){1000});
+	at(7, 1000);
+	at(8, 1000);
+	roster_judged(r, 7, &l); /* once: told at the end */
+	close_store(w);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes WHERE rank = 0 AND"
+					      " launcher = 'torchrun' AND container_id = '" ID "'"),
+		2);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM cgroup_metadata WHERE"
+					      " cgroup_id = 50 AND container_id = '" ID "'"),
+		1);
+	assert_int_equal(scratch_int(s->path, "SELECT rank FROM sessions"), 0);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM coverage WHERE pid = 7 AND"
+					      " layer = 'runtime' AND state = 'not_covered'"),
+		1);
+}
+
+static void two_ranks_are_none_of_the_session(void **state)
+{
+	struct scratch *s = *state;
+	struct store_writer *w = open_store(s->path);
+
+	put(7, 100, "RANK=0");
+	put(8, 100, "RANK=1");
+	roster_enter(r, 7, 0, (wall_time){1000});
+	roster_enter(r, 8, 0, (wall_time){1000});
+	close_store(w);
+	assert_int_equal(
+		scratch_int(s->path, "SELECT count(*) FROM sessions WHERE rank IS NULL"), 1);
+	assert_int_equal(scratch_int(s->path, "SELECT count(DISTINCT rank) FROM processes"), 2);
+}
+
+static void gaps_are_told_when_they_last(void **state)
+{
+	struct process_layers gap = {.rows[LAYER_RUNTIME].state = LAYER_UNCOVERED}, full = {0};
+	const struct roster_gap *g;
+	uint64_t more;
+	size_t n;
+
+	full.rows[LAYER_RUNTIME].state = LAYER_COVERED;
+	put(7, 100, "A=1");
+	roster_judged(r, 7, &gap); /* not under trace */
+	roster_enter(r, 7, 0, (wall_time){1});
+	roster_judged(r, 7, &gap);
+	assert_int_equal(told.count, 0);
+	roster_judged(r, 7, &gap);
+	assert_int_equal(told.count, 1);
+	assert_int_equal(told.pid, 7);
+	assert_int_equal(told.layers.rows[LAYER_IDENTITY].state, LAYER_COVERED);
+	roster_judged(r, 7, &gap);
+	assert_int_equal(told.count, 1); /* once */
+	g = roster_gaps(r, &n, &more);
+	assert_int_equal(n, 1);
+	assert_int_equal(g[0].pid, 7);
+	assert_false(g[0].ended);
+	roster_judged(r, 7, &full); /* at once */
+	assert_int_equal(told.count, 2);
+	roster_gaps(r, &n, &more);
+	assert_int_equal(n, 0);
+	roster_judged(r, 7, &gap);
+	roster_leave(r, 7); /* it will not be judged again */
+	assert_int_equal(told.count, 3);
+	g = roster_gaps(r, &n, &more);
+	assert_int_equal(n, 1);
+	assert_true(g[0].ended);
+	for (uint32_t pid = 100; pid < 100 + ROSTER_GAPS_MAX + 5; pid++) {
+		put(pid, 100, "A=1");
+		roster_enter(r, pid, 0, (wall_time){1});
+		roster_judged(r, pid, &gap);
+		roster_judged(r, pid, &gap);
+	}
+	roster_gaps(r, &n, &more);
+	assert_int_equal(n, ROSTER_GAPS_MAX);
+	assert_int_equal(more, 6);
+}
+
+static void an_unreadable_environment_is_a_gap(void **state)
+{
+	struct process_layers full = {.rows[LAYER_RUNTIME].state = LAYER_COVERED};
+	char path[512];
+
+	put(7, 100, "RANK=1");
+	snprintf(path, sizeof(path), "%s/proc/7/environ", root);
+	unlink(path);
+	roster_enter(r, 7, 0, (wall_time){1});
+	roster_judged(r, 7, &full);
+	roster_judged(r, 7, &full);
+	assert_int_equal(told.layers.rows[LAYER_IDENTITY].state, LAYER_FAILED);
+}
+
+static void many_processes_come_and_go(void **state)
+{
+	for (uint32_t pid = 1000; pid < 2000; pid++)
+		roster_enter(r, pid, 0, (wall_time){1});
+	for (uint32_t pid = 1000; pid < 2000; pid++)
+		roster_leave(r, pid);
+	for (int i = 0; i < 3; i++)
+		roster_tick(r);
+	put(1500, 9, "RANK=2");
+	assert_int_equal(at(1500, 5).place.rank, 2); /* read anew: all were forgotten */
+}
+
+#undef TEST
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(exec_and_end_hold_from_their_time_on),
+		TEST(a_reused_pid_is_another),
+		TEST(a_child_is_what_its_parent_was),
+		TEST(calls_bring_in_who_was_missed),
+		TEST(what_is_known_is_stored),
+		TEST(two_ranks_are_none_of_the_session),
+		TEST(gaps_are_told_when_they_last),
+		TEST(an_unreadable_environment_is_a_gap),
+		TEST(many_processes_come_and_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
