@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -30,6 +31,8 @@
 enum message_kind {
 	MESSAGE_AGGREGATE,
 	MESSAGE_SAMPLE,
+	MESSAGE_GPU_SAMPLE,
+	MESSAGE_GPU,
 	MESSAGE_PROCESS,
 	MESSAGE_ACCOUNTING,
 	MESSAGE_INCIDENT,
@@ -57,7 +60,11 @@ struct message {
 		wall_time detected;
 	};
 	size_t len;
-	_Alignas(16) unsigned char data[]; /* histogram, command line, accounting or incident */
+	_Alignas(16) unsigned char data[]; /* what the kind says */
+};
+
+struct gpu_names {
+	char model[128], driver[64], cuda[32];
 };
 
 struct store_writer {
@@ -172,6 +179,22 @@ bool store_writer_push_sample(struct store_writer *w, const struct host_sample *
 	if (m)
 		m->sample = *s;
 	return push_message(w, m);
+}
+
+bool store_writer_push_gpu_sample(struct store_writer *w, const struct gpu_sample *s)
+{
+	return push_message(w, message_new(MESSAGE_GPU_SAMPLE, s, sizeof(*s)));
+}
+
+bool store_writer_push_gpu(
+	struct store_writer *w, const char *model, const char *driver, const char *cuda)
+{
+	struct gpu_names names;
+
+	snprintf(names.model, sizeof(names.model), "%s", model);
+	snprintf(names.driver, sizeof(names.driver), "%s", driver);
+	snprintf(names.cuda, sizeof(names.cuda), "%s", cuda);
+	return push_message(w, message_new(MESSAGE_GPU, &names, sizeof(names)));
 }
 
 bool store_writer_push_process(struct store_writer *w, uint32_t pid, uint64_t start_ticks,
@@ -337,11 +360,18 @@ static int write_aggregate(struct store_writer *w, const struct message *m, stru
 	return nodedb_add_aggregate(w->db, true, &a, reterr);
 }
 
+static int write_gpu(struct store_writer *w, const struct gpu_names *g, struct errinfo *reterr)
+{
+	return nodedb_session_gpu(w->db, w->session, g->model, g->driver, g->cuda, reterr);
+}
+
 static int write_message(struct store_writer *w, const struct message *m, struct errinfo *reterr)
 {
 	switch (m->kind) {
 	case MESSAGE_AGGREGATE: return write_aggregate(w, m, reterr);
 	case MESSAGE_SAMPLE: return nodedb_put_sample(w->db, &m->sample, reterr);
+	case MESSAGE_GPU_SAMPLE: return nodedb_put_gpu_sample(w->db, (const void *)m->data, reterr);
+	case MESSAGE_GPU: return write_gpu(w, (const void *)m->data, reterr);
 	case MESSAGE_PROCESS:
 		return nodedb_put_process(w->db, m->process.pid, m->process.start_ticks,
 			m->process.comm, (const char *)m->data, m->process.seen, reterr);
