@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/gpu/sampler.h"
 #include "agent/probe/filter.h"
 #include "base/clock.h"
 #include "base/errinfo.h"
@@ -36,7 +37,8 @@ struct tracer_settings {
 	const char *node;
 	const char *flags_text;                               /* for the session row */
 	void (*event_sink)(void *arg, const struct event *e); /* every record; may be NULL */
-	void *event_arg;
+	gpu_sampler_sink *gpu_sink; /* every reading of a GPU; may be NULL */
+	void *event_arg;            /* of both */
 };
 
 struct tracer_op { /* one row of the live table: all processes together */
@@ -58,6 +60,11 @@ struct tracer_view {
 	size_t runtime_probes, driver_probes;
 	struct host_sample host;
 	bool has_host;
+	enum gpu_state gpu_state;
+	char gpu_text[320];         /* the state as a sentence */
+	bool has_driver;            /* an NVIDIA driver is loaded */
+	const struct gpu_row *gpus; /* owned by the tracer, valid until its next step */
+	size_t gpu_count;
 	struct accounting books; /* so far; balances only after tracer_stop() */
 	struct tracer_op *ops;   /* owned by the tracer, valid until its next call */
 	size_t op_count;
@@ -75,6 +82,9 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr);
 
 void tracer_view(struct tracer *t, struct tracer_view *ret);
+
+/* tracer_gpu_state - that part of the view alone. */
+enum gpu_state tracer_gpu_state(const struct tracer *t, char *text, size_t size);
 
 /* tracer_stop - stop recording, read what is left, close the store. From then on tracer_view()
  * shows the final books, which balance. A failure is one of the store. */

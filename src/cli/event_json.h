@@ -5,11 +5,20 @@
 #include "json/writer.h"
 #include "model/accounting.h"
 #include "model/event.h"
+#include "model/gpu_sample.h"
 
 /* event_json - the published keys (timestamp, pid, tid, process_name, source, op, duration_ns,
  * duration, gpu_id, args, return_code, cgroup_id, anomaly) and ours (node, cpu, nested, stream,
  * wait_ns, peer_pid, peer_comm, device). */
 void event_json(struct json_writer *w, const struct event *e, const char *node);
+
+/* event_json_gpu - {"source":"gpu","op":"sample",…}: the fields of gpu_samples, null where unknown,
+ * and the names of the throttle reasons. */
+void event_json_gpu(struct json_writer *w, const struct gpu_sample *s, const char *node);
+
+/* event_json_gpu_state - {"source":"gpu","op":"state",…}: that the driver answers, or not. */
+void event_json_gpu_state(struct json_writer *w, const char *state, const char *text, wall_time now,
+	const char *node);
 
 /* event_json_books - {"source":"ingero","op":"accounting",…}: hits, stored, aggregated and losses
  * by reason for every source that had any. */

@@ -2,8 +2,9 @@
 /* main.c - process set-up, then dispatch_run().
  *
  * SIGPIPE is ignored: a closed stdout shows as EPIPE, and dispatch_flush() ends quietly.
- * The agent starts this program anew, under another name, to ask the GPU driver (agent/gpu/child.h).
- * File descriptors 0 to 2 always exist, so that a database opened later never becomes stdout. */
+ * The agent starts this program anew, under another name, to ask the GPU driver
+ * (agent/gpu/child.h). File descriptors 0 to 2 always exist, so that a database opened later never
+ * becomes stdout. */
 #include <fcntl.h>
 #include <signal.h>
 
