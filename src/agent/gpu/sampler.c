@@ -25,7 +25,7 @@
 #include "agent/gpu/record.h"
 
 #define SILENCE_NS     (3 * NS_PER_S) /* without a record: the state is unknown */
-#define START_NS       (10 * NS_PER_S)
+#define START_NS       (5 * NS_PER_S)
 #define LONGEST_NS     (60 * NS_PER_S)
 #define STEADY_NS      (60 * NS_PER_S) /* a child that lasted this long clears the failures */
 #define POLL_GAP_NS    NS_PER_S
@@ -40,12 +40,12 @@ struct gpu_sampler {
 	pid_t pid;
 	int fd;
 	bool killed;
-	unsigned failures;
-	uint64_t started_ns;          /* the child */
-	uint64_t heard_ns, polled_ns; /* last record, last poll */
-	uint64_t start_due_ns;        /* when no child runs; UINT64_MAX: never again */
-	bool heard;                   /* this child has sent a sample */
-	bool ended, lasting;          /* it has said why it ends; that will not pass */
+	unsigned failures, slow_starts; /* in a row */
+	uint64_t started_ns;            /* the child */
+	uint64_t heard_ns, polled_ns;   /* last record, last poll */
+	uint64_t start_due_ns;          /* when no child runs; UINT64_MAX: never again */
+	bool heard;                     /* this child has sent a sample */
+	bool ended, lasting;            /* it has said why it ends; that will not pass */
 	enum gpu_state state;
 	wall_time known_until;
 	char reason[256];
@@ -61,9 +61,9 @@ uint64_t gpu_sampler_backoff_ns(unsigned failures)
 	return failures > 6 ? LONGEST_NS : MIN(NS_PER_S << (failures - 1), LONGEST_NS);
 }
 
-uint64_t gpu_sampler_patience_ns(unsigned failures)
+uint64_t gpu_sampler_patience_ns(unsigned slow_starts)
 {
-	return failures > 3 ? LONGEST_NS : MIN(START_NS << failures, LONGEST_NS);
+	return slow_starts > 4 ? LONGEST_NS : MIN(START_NS << slow_starts, LONGEST_NS);
 }
 
 /* ---- the child's life ---- */
@@ -179,6 +179,7 @@ static void take_sample(
 	s->row_count = MAX(s->row_count, (size_t)sample->index + 1);
 	s->state = GPU_KNOWN;
 	s->heard = true;
+	s->slow_starts = 0;
 	s->heard_ns = now;
 	s->known_until = sample->time;
 	if (sample->index == 0 && sample->name[0])
@@ -235,7 +236,7 @@ static void drain(struct gpu_sampler *s, gpu_sampler_sink *sink, void *arg)
 static void look_after(struct gpu_sampler *s, uint64_t now)
 {
 	uint64_t silent = now - s->heard_ns;
-	uint64_t allowed = s->heard ? SILENCE_NS : gpu_sampler_patience_ns(s->failures);
+	uint64_t allowed = s->heard ? SILENCE_NS : gpu_sampler_patience_ns(s->slow_starts);
 
 	if (s->ended || silent < SILENCE_NS)
 		return;
@@ -243,6 +244,7 @@ static void look_after(struct gpu_sampler *s, uint64_t now)
 		set_unknown(s, "NVML does not answer");
 	if (!s->killed && silent >= allowed) {
 		s->killed = true;
+		s->slow_starts += !s->heard;
 		kill(s->pid, SIGKILL);
 	}
 }
