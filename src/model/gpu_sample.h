@@ -33,8 +33,8 @@
 	X(ecc_uncorrected, "memory errors not corrected since the driver was loaded")              \
 	X(last_xid, "number of the last XID error seen while sampling")                            \
 	X(last_xid_ns, "when it was seen, to the second of sampling")                              \
-	X(pcie_tx_kb_s, "PCIe, from the GPU, kB/s")                                                \
-	X(pcie_rx_kb_s, "PCIe, to the GPU, kB/s")                                                  \
+	X(pcie_tx_kb_s, "PCIe from the GPU, kB/s, over 20 ms")                                     \
+	X(pcie_rx_kb_s, "PCIe to the GPU, kB/s, over 20 ms")                                       \
 	X(pcie_gen, "generation of the PCIe link now")                                             \
 	X(pcie_width, "lanes of the PCIe link now")                                                \
 	X(processes, "processes with a compute context")                                           \

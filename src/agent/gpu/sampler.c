@@ -6,7 +6,9 @@
  *  1. pid > 0 exactly while a child exists that was not reaped; a second is never started.
  *  2. Every system call here returns at once; gpu_sampler_stop() alone waits, and not for long.
  *  3. A record is believed only after take_record() has checked it.
- *  4. Time that passes between two polls (the agent was stopped) is not held against the child. */
+ *  4. A child is killed only when it does not answer; one that does is asked to leave, so that the
+ *     driver is not torn down in the middle of a call.
+ *  5. Time that passes between two polls (the agent was stopped) is not held against the child. */
 #include "agent/gpu/sampler.h"
 
 #include <errno.h>

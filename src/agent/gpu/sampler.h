@@ -59,7 +59,7 @@ void gpu_sampler_free(struct gpu_sampler *s);
 /* gpu_sampler_backoff_ns - how long to wait after the @failures-th failure in a row (from 1). */
 uint64_t gpu_sampler_backoff_ns(unsigned failures);
 
-/* gpu_sampler_patience_ns - how long a child may take to send its first record, after @slow_starts in
- * a row that were ended for it: a driver without persistence mode initialises each GPU anew, seconds
- * apiece. */
+/* gpu_sampler_patience_ns - how long a child may take to send its first record, after @slow_starts
+ * in a row that were ended for it: a driver without persistence mode initialises each GPU anew,
+ * seconds apiece. */
 uint64_t gpu_sampler_patience_ns(unsigned slow_starts);

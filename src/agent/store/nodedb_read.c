@@ -96,9 +96,12 @@ int reader_room(void **array, size_t count, size_t *capacity, size_t element_byt
 
 void reader_reverse(void *array, size_t count, size_t element_bytes)
 {
-	char *low = array, *high = low + (count - 1) * element_bytes;
+	char *low = array, *high;
 
-	for (; count > 1 && low < high; low += element_bytes, high -= element_bytes)
+	if (count < 2)
+		return;
+	high = low + (count - 1) * element_bytes;
+	for (; low < high; low += element_bytes, high -= element_bytes)
 		for (size_t i = 0; i < element_bytes; i++) {
 			char c = low[i];
 
