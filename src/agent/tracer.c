@@ -51,6 +51,8 @@ struct tracer {
 	struct host_reader host;
 	struct host_sample host_now;
 	bool has_host;
+	struct gpu_sampler *gpu;
+	bool gpu_named; /* the session's row has the GPU's name */
 	struct store_writer *store;
 	struct idmap targets; /* pid -> itself: processes under trace */
 	struct roster *roster;
@@ -397,6 +399,40 @@ static int every_second(struct tracer *t, wall_time now)
 	return t->settings.cuda_lib ? 0 : scan_processes(t);
 }
 
+/* ---- GPUs ---- */
+
+static void take_gpu_sample(void *arg, const struct gpu_sample *s)
+{
+	struct tracer *t = arg;
+
+	if (t->settings.gpu_sink)
+		t->settings.gpu_sink(t->settings.event_arg, s);
+	if (t->store && !store_writer_push_gpu_sample(t->store, s))
+		log_warning("the store has no room: readings of the GPUs are lost");
+}
+
+static void poll_gpu(struct tracer *t)
+{
+	const struct gpu_identity *g;
+
+	gpu_sampler_poll(t->gpu, take_gpu_sample, t);
+	g = t->store && !t->gpu_named ? gpu_sampler_identity(t->gpu) : NULL;
+	if (g)
+		t->gpu_named = store_writer_push_gpu(t->store, g->model, g->driver, g->cuda);
+}
+
+enum gpu_state tracer_gpu_state(const struct tracer *t, char *text, size_t size)
+{
+	return gpu_sampler_state(t->gpu, text, size);
+}
+
+static void view_gpu(const struct tracer *t, struct tracer_view *v)
+{
+	v->gpu_state = tracer_gpu_state(t, v->gpu_text, sizeof(v->gpu_text));
+	v->gpus = gpu_sampler_rows(t->gpu, &v->gpu_count);
+	v->has_driver = access("/proc/driver/nvidia/version", F_OK) == 0;
+}
+
 int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 {
 	wall_time now;
@@ -411,6 +447,7 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 			return errinfo_set(
 				reterr, r, "threads cannot be followed: %s", strerror(-r));
 	}
+	poll_gpu(t);
 	now = wall_now();
 	r = switch_launches(t, now);
 	if (r < 0)
@@ -504,6 +541,7 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 	}
 	snprintf(ret->first_library, sizeof(ret->first_library), "%s", first_library);
 	ret->gaps = roster_gaps(t->roster, &ret->gap_count, &ret->gaps_more);
+	view_gpu(t, ret);
 	fill_books(t, &ret->books);
 	ret->ops = t->ops;
 	ret->op_count = fill_ops(t);
@@ -558,6 +596,8 @@ void tracer_free(struct tracer *t)
 		waits_free(t->waits);
 	if (t->scanner)
 		discover_scanner_free(t->scanner);
+	if (t->gpu)
+		gpu_sampler_free(t->gpu);
 	probe_close(t->probe);
 	if (t->roster)
 		roster_free(t->roster);
@@ -708,7 +748,9 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	clock_map_init(&t->clock);
 	host_reader_init(&t->host, "");
 	t->has_host = host_read(&t->host, t->started, &t->host_now) == 0;
-	r = open_stages(t, reterr);
+	r = gpu_sampler_start(&t->gpu, NULL);
+	if (r == 0)
+		r = open_stages(t, reterr);
 	if (r == 0)
 		r = cover_all(t, reterr);
 	if (r < 0) {
@@ -738,6 +780,8 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	while (reader_consume(t->reader) > 0)
 		continue;
 	waits_expire(t->waits, (wall_time){INT64_MAX});
+	poll_gpu(t);
+	gpu_sampler_stop(t->gpu);
 	r = read_totals(t);
 	if (r == 0)
 		r = flush_rest(t);

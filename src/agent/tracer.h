@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/gpu/sampler.h"
 #include "agent/probe/filter.h"
 #include "agent/roster.h"
 #include "base/clock.h"
@@ -43,7 +44,8 @@ struct tracer_settings {
 	void (*event_sink)(void *arg, const struct event *e, const struct collective *c,
 		const char *container_id);
 	roster_coverage_sink *coverage_sink; /* what is seen of a process; may be NULL */
-	void *event_arg;                     /* of both */
+	gpu_sampler_sink *gpu_sink;          /* every reading of a GPU; may be NULL */
+	void *event_arg;                     /* of all */
 };
 
 struct tracer_op { /* one row of the live table: all processes together */
@@ -65,6 +67,11 @@ struct tracer_view {
 	size_t runtime_probes, driver_probes;
 	struct host_sample host;
 	bool has_host;
+	enum gpu_state gpu_state;
+	char gpu_text[320];         /* the state as a sentence */
+	bool has_driver;            /* an NVIDIA driver is loaded */
+	const struct gpu_row *gpus; /* owned by the tracer, valid until its next step */
+	size_t gpu_count;
 	struct accounting books; /* so far; balances only after tracer_stop() */
 	struct tracer_op *ops;   /* owned by the tracer, valid until its next call */
 	size_t op_count;
@@ -88,6 +95,9 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr);
 
 void tracer_view(struct tracer *t, struct tracer_view *ret);
+
+/* tracer_gpu_state - that part of the view alone. */
+enum gpu_state tracer_gpu_state(const struct tracer *t, char *text, size_t size);
 
 /* tracer_stop - stop recording, read what is left, close the store. From then on tracer_view()
  * shows the final books, which balance. A failure is one of the store. */

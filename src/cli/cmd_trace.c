@@ -46,7 +46,8 @@ struct trace {
 	char node[256];
 	struct live_style style;
 	struct json_writer json;
-	int drawn_lines; /* of the live table now on the terminal */
+	enum gpu_state gpu_state; /* as last told in JSON */
+	int drawn_lines;          /* of the live table now on the terminal */
 	bool terminal;
 };
 
@@ -180,6 +181,25 @@ static void print_coverage(
 	event_json_coverage(&t->json, wall_now(), t->node, pid, comm, l);
 }
 
+static void print_gpu(void *arg, const struct gpu_sample *s)
+{
+	struct trace *t = arg;
+
+	event_json_gpu(&t->json, s, t->node);
+}
+
+/* A line whenever the driver begins to answer or ceases to; none on a machine without one. */
+static void print_gpu_state(struct trace *t)
+{
+	char text[320];
+	enum gpu_state state = tracer_gpu_state(t->tracer, text, sizeof(text));
+
+	if (state == t->gpu_state || state == GPU_ABSENT)
+		return;
+	t->gpu_state = state;
+	event_json_gpu_state(&t->json, gpu_state_name(state), text, wall_now(), t->node);
+}
+
 static int open_signals(void)
 {
 	sigset_t set;
@@ -226,6 +246,7 @@ static void show(struct trace *t, int64_t second)
 	struct tracer_view v;
 
 	if (t->settings->json) {
+		print_gpu_state(t);
 		if (second % STATUS_SECONDS == 0) {
 			tracer_view(t->tracer, &v);
 			event_json_books(&t->json, &v.books, v.now, t->node, false);
@@ -359,6 +380,7 @@ static int resolve(struct trace *t, struct tracer_settings *ts, struct errinfo *
 	if (s->json) {
 		ts->event_sink = print_event;
 		ts->coverage_sink = print_coverage;
+		ts->gpu_sink = print_gpu;
 		ts->event_arg = t;
 	}
 	return r;

@@ -203,3 +203,52 @@ void event_json_coverage(struct json_writer *w, wall_time now, const char *node,
 	json_end_object(w);
 	json_finish(w);
 }
+
+static void put_head(struct json_writer *w, wall_time t, const char *node, const char *op)
+{
+	put_time(w, t);
+	put_string(w, "node", node);
+	put_string(w, "source", "gpu");
+	put_string(w, "op", op);
+}
+
+static void put_known(struct json_writer *w, const char *key, int64_t v)
+{
+	json_key(w, key);
+	if (v == GPU_UNKNOWN)
+		json_put_null(w);
+	else
+		json_put_int(w, v);
+}
+
+void event_json_gpu(struct json_writer *w, const struct gpu_sample *s, const char *node)
+{
+	json_begin_object(w);
+	put_head(w, s->time, node, "sample");
+	put_known(w, "gpu_id", s->index);
+	put_string(w, "uuid", s->uuid);
+	put_string(w, "name", s->name);
+	put_string(w, "pci", s->pci);
+#define X(field, meaning) put_known(w, #field, s->field);
+	GPU_FIELDS(X)
+#undef X
+	json_key(w, "throttle");
+	json_begin_array(w);
+	for (const struct gpu_throttle *t = gpu_throttles; t->bit; t++)
+		if (s->throttle_reasons > 0 && (uint64_t)s->throttle_reasons & t->bit)
+			json_put_string(w, t->name);
+	json_end_array(w);
+	json_end_object(w);
+	json_finish(w);
+}
+
+void event_json_gpu_state(
+	struct json_writer *w, const char *state, const char *text, wall_time now, const char *node)
+{
+	json_begin_object(w);
+	put_head(w, now, node, "state");
+	put_string(w, "state", state);
+	put_string(w, "text", text);
+	json_end_object(w);
+	json_finish(w);
+}

@@ -5,6 +5,7 @@
 #include "json/writer.h"
 #include "model/accounting.h"
 #include "model/collective.h"
+#include "model/gpu_sample.h"
 #include "model/layer.h"
 
 /* event_json - the published keys (timestamp, pid, tid, process_name, source, op, duration_ns,
@@ -17,6 +18,14 @@ void event_json(struct json_writer *w, const struct event *e, const struct colle
 /* event_json_coverage - {"source":"ingero","op":"coverage",…}: state and detail of every layer. */
 void event_json_coverage(struct json_writer *w, wall_time now, const char *node, uint32_t pid,
 	const char *comm, const struct process_layers *l);
+
+/* event_json_gpu - {"source":"gpu","op":"sample",…}: the fields of gpu_samples, null where unknown,
+ * and the names of the throttle reasons. */
+void event_json_gpu(struct json_writer *w, const struct gpu_sample *s, const char *node);
+
+/* event_json_gpu_state - {"source":"gpu","op":"state",…}: that the driver answers, or not. */
+void event_json_gpu_state(struct json_writer *w, const char *state, const char *text, wall_time now,
+	const char *node);
 
 /* event_json_books - {"source":"ingero","op":"accounting",…}: hits, stored, aggregated and losses
  * by reason for every source that had any. */

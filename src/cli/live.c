@@ -7,6 +7,7 @@
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -95,8 +96,84 @@ static void system_line(struct buf *b, const struct host_sample *h, const struct
 	buf_puts(b, " | Mem ");
 	bar(b, g, h->mem_pct);
 	buf_puts(b, h->mem_pct > 90 ? " !" : "");
-	buf_printf(b, " (%.1f GB free) | Load %.1f | Swap %llu MB\n\n",
+	buf_printf(b, " (%.1f GB free) | Load %.1f | Swap %llu MB\n",
 		(double)h->mem_avail_mb / 1024, h->load1, (unsigned long long)h->swap_mb);
+}
+
+static void cell_number(struct buf *b, int64_t v, int64_t unit)
+{
+	if (v == GPU_UNKNOWN)
+		buf_putc(b, '?');
+	else
+		buf_printf(b, "%lld", (long long)((v + unit / 2) / unit));
+}
+
+static void gpu_troubles(struct buf *b, const struct gpu_row *row)
+{
+	const struct gpu_sample *s = &row->sample;
+	time_t at = (time_t)(s->last_xid_ns / (int64_t)NS_PER_S);
+	char clock[16] = "?";
+	struct tm tm;
+
+	if (s->ecc_uncorrected > 0)
+		buf_printf(b, " | ECC: %lld uncorrected", (long long)s->ecc_uncorrected);
+	if (s->last_xid != GPU_UNKNOWN) {
+		if (localtime_r(&at, &tm))
+			strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
+		buf_printf(b, " | XID %lld at %s", (long long)s->last_xid, clock);
+	}
+	if (row->error[0]) {
+		buf_puts(b, " | NVML: ");
+		text_escape_terminal(b, row->error);
+	}
+}
+
+static void gpu_line(struct buf *b, const struct gpu_row *row)
+{
+	static const char maker[] = "NVIDIA ";
+	const struct gpu_sample *s = &row->sample;
+	const char *name = s->name;
+	char reasons[160];
+
+	if (!strncmp(name, maker, sizeof(maker) - 1))
+		name += sizeof(maker) - 1;
+	buf_printf(b, "  GPU %lld%s", (long long)s->index, name[0] ? " " : "");
+	text_escape_terminal(b, name);
+	buf_puts(b, ": ");
+	cell_number(b, s->util_gpu_pct, 1);
+	buf_puts(b, " % | ");
+	cell_number(b, s->sm_clock_mhz, 1);
+	buf_puts(b, " MHz | ");
+	cell_number(b, s->power_mw, 1000);
+	buf_putc(b, '/');
+	cell_number(b, s->power_limit_mw, 1000);
+	buf_puts(b, " W | ");
+	cell_number(b, s->temperature_c, 1);
+	buf_puts(b, " °C | ");
+	cell_number(b, s->mem_used_bytes, 1 << 30);
+	buf_putc(b, '/');
+	cell_number(b, s->mem_total_bytes, 1 << 30);
+	buf_printf(b, " GiB | throttle: %s",
+		s->throttle_reasons == GPU_UNKNOWN
+			? "?"
+			: gpu_throttle_text(
+				  (uint64_t)s->throttle_reasons, reasons, sizeof(reasons)));
+	gpu_troubles(b, row);
+	buf_putc(b, '\n');
+}
+
+void live_gpus(struct buf *b, const struct tracer_view *v)
+{
+	bool worth_a_line =
+		v->gpu_state == GPU_NO_ANSWER || (v->gpu_state == GPU_ABSENT && v->has_driver);
+
+	for (size_t i = 0; i < v->gpu_count; i++)
+		gpu_line(b, &v->gpus[i]);
+	if (worth_a_line) {
+		buf_puts(b, "  gpu state ");
+		text_escape_terminal(b, v->gpu_text);
+		buf_putc(b, '\n');
+	}
 }
 
 static const int widths[] = {24, 12, 10, 10, 10, 10};
@@ -288,6 +365,8 @@ void live_table(struct buf *b, const struct tracer_view *v, struct live_style st
 	buf_puts(b, "\n");
 	if (v->has_host)
 		system_line(b, &v->host, g);
+	live_gpus(b, v);
+	buf_puts(b, "\n");
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
 		section(b, v, sections[i].title, sections[i].source, g);
 	footer(b, v);

@@ -22,5 +22,9 @@ void live_header(struct buf *b, const struct tracer_view *v, const char *db_path
 /* live_table - system line, one table per source with events, losses. */
 void live_table(struct buf *b, const struct tracer_view *v, struct live_style style);
 
+/* live_gpus - a line for each GPU, or one that says why there is none; nothing on a machine without
+ * an NVIDIA driver. */
+void live_gpus(struct buf *b, const struct tracer_view *v);
+
 /* live_losses - one line for each source and reason with losses; nothing if there are none. */
 void live_losses(struct buf *b, const struct accounting *books);

@@ -2,10 +2,13 @@
 /* main.c - process set-up, then dispatch_run().
  *
  * SIGPIPE is ignored: a closed stdout shows as EPIPE, and dispatch_flush() ends quietly.
- * File descriptors 0 to 2 always exist, so that a database opened later never becomes stdout. */
+ * The agent starts this program anew, under another name, to ask the GPU driver
+ * (agent/gpu/child.h). File descriptors 0 to 2 always exist, so that a database opened later never
+ * becomes stdout. */
 #include <fcntl.h>
 #include <signal.h>
 
+#include "agent/gpu/child.h"
 #include "base/errinfo.h"
 #include "cli/dispatch.h"
 
@@ -19,6 +22,8 @@ static int open_standard_fds(void)
 
 int main(int argc, char **argv)
 {
+	if (gpu_child_is_meant(argc, argv))
+		return gpu_child_main(argc, argv);
 	if (open_standard_fds() != EXIT_OK)
 		return EXIT_FAILED;
 	signal(SIGPIPE, SIG_IGN);

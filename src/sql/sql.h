@@ -35,6 +35,7 @@ struct sql_value {
 };
 
 #define SQL_I(v)      ((struct sql_value){.type = SQL_INT, .i = (int64_t)(v)}) /* u64: bit pattern */
+#define SQL_NOTHING   ((struct sql_value){.type = SQL_NULL})
 #define SQL_R(v)      ((struct sql_value){.type = SQL_REAL, .d = (v)})
 #define SQL_S(s)      ((struct sql_value){.type = SQL_TEXT, .p = (s), .len = strlen(s)})
 #define SQL_SN(s, n)  ((struct sql_value){.type = SQL_TEXT, .p = (s), .len = strnlen(s, n)})

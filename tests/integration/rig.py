@@ -197,19 +197,31 @@ def books_balance(trace, name):
 OPS = {
     "cudaStreamSynchronize": "cudaStreamSync", "cudaDeviceSynchronize": "cudaDeviceSync",
     "cudaEventSynchronize": "cudaEventSync", "cudaMallocHost": "cudaHostAlloc",
+    "cuMemcpy2DUnaligned": "cuMemcpy2D", "cudaStreamBeginCapture": "graphBeginCapture",
+    "cudaStreamEndCapture": "graphEndCapture", "cudaGraphInstantiate": "graphInstantiate",
+    "cudaGraphInstantiateWithFlags": "graphInstantiate",
+    "cudaGraphInstantiateWithParams": "graphInstantiate", "cudaGraphLaunch": "graphLaunch",
+    "cudaGraphExecUpdate": "graphExecUpdate", "cudaGraphDestroy": "graphDestroy",
+    "cudaGraphExecDestroy": "graphExecDestroy",
 }
 UNPROBED = {
     "cudaStreamCreate", "cudaStreamDestroy", "cudaEventCreate", "cudaEventRecord",
     "cudaEventDestroy", "cudaSetDevice", "cudaGetDevice", "cudaGetDeviceCount",
     "cudaGetErrorString", "cudaGetLastError", "cuInit", "cuDriverGetVersion", "cuDeviceGetCount",
     "cuDeviceGetName", "cuDevicePrimaryCtxRetain", "cuStreamCreate", "cuStreamDestroy",
-    "cuEventCreate", "cuEventRecord", "cuEventDestroy", "cuMemcpy2DUnaligned", "cuMemcpy2DAsync",
-    "cuMemcpyPeer", "cuMemcpyPeerAsync", "cuCtxGetCurrent", "cuCtxSetCurrent",
+    "cuEventCreate", "cuEventRecord", "cuEventDestroy",
+    "cuCtxGetCurrent", "cuCtxSetCurrent", "cuStreamBeginCapture", "cuStreamEndCapture",
+    "cuGraphInstantiateWithFlags", "cuGraphInstantiateWithParams", "cuGraphExecUpdate",
+    "cuGraphDestroy", "cuGraphExecDestroy", "cudaEventQuery", "cudaStreamQuery", "cuEventQuery",
+    "cuStreamQuery", "cuMemGetAddressRange", "cuMemAddressReserve", "cuMemAddressFree",
+    "cuMemSetAccess", "cudaDeviceGetDefaultMemPool", "cuDeviceGetDefaultMemPool", "cudaMemGetInfo",
 }
 
 
 def op_of(symbol):
-    name = symbol[:-3] if symbol.endswith("_v2") else symbol
+    name = symbol
+    for suffix in ("_ptsz", "_ptds", "_v2"):
+        name = name[:-len(suffix)] if name.endswith(suffix) else name
     return None if name in UNPROBED else OPS.get(name, name)
 
 

@@ -5,14 +5,23 @@
 #include "model/sample.h"
 #include "model/session.h"
 
+#define HOST_CPUS_MAX 4096 /* CPUs with a higher number are in the sum alone */
+
+struct host_cpu {
+	uint64_t busy, total; /* at the last reading; total 0: none yet */
+};
+
 struct host_reader {
-	const char *root;     /* prefix of /proc, "" for the real one */
-	uint64_t busy, total; /* CPU time at the last reading */
+	const char *root; /* prefix of /proc, "" for the real one */
+	struct host_cpu all, cpus[HOST_CPUS_MAX];
+	uint64_t faults; /* major faults at faults_time */
+	wall_time faults_time;
 };
 
 void host_reader_init(struct host_reader *h, const char *root);
 
-/* host_read - one sample; the CPU share is that since the previous call. 0 or negative errno. */
+/* host_read - one sample; shares and rates are those since the previous call (the first has none).
+ * 0 or negative errno. */
 int host_read(struct host_reader *h, wall_time now, struct host_sample *ret);
 
 /* host_describe - fill the machine's fields of a session (CPU, memory, kernel, OS). */

@@ -114,17 +114,29 @@ static int fill(struct nodedb *db, struct errinfo *reterr)
 	return sql_checkpoint(db->sql, reterr);
 }
 
-static int open_found(struct nodedb *db, enum found found, struct errinfo *reterr)
+static int complete(struct nodedb *db, struct errinfo *reterr)
 {
 	enum schema_kind kind;
+	int r = schema_identify(db->sql, db->path, &kind, NULL, reterr);
+
+	if (r < 0)
+		return r;
+	r = sql_exec(db->sql, "BEGIN IMMEDIATE", reterr);
+	if (r < 0)
+		return r;
+	r = schema_complete(db->sql, reterr);
+	return r < 0 ? r : sql_exec(db->sql, "COMMIT", reterr);
+}
+
+static int open_found(struct nodedb *db, enum found found, struct errinfo *reterr)
+{
 	int64_t last;
 	int r;
 
 	r = sql_open_write(db->path, &db->sql, reterr);
 	if (r < 0)
 		return r;
-	r = found == FOUND_OURS ? schema_identify(db->sql, db->path, &kind, NULL, reterr)
-				: fill(db, reterr);
+	r = found == FOUND_OURS ? complete(db, reterr) : fill(db, reterr);
 	if (r < 0)
 		return r;
 	r = sql_get_int(db->sql, "SELECT coalesce(max(seq), 0) FROM events", &last, reterr);
@@ -216,6 +228,21 @@ int nodedb_session_begin(struct nodedb *db, struct session *s, struct errinfo *r
 		return r;
 	s->id = sql_last_id(db->sql);
 	return 0;
+}
+
+int nodedb_session_gpu(struct nodedb *db, int64_t id, const char *model, const char *driver,
+	const char *cuda, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	int r = sql_prepare(db->sql,
+		"UPDATE sessions SET gpu_model = ?2, gpu_driver = CASE WHEN ?3 = '' THEN gpu_driver"
+		" ELSE ?3 END, cuda_ver = CASE WHEN ?4 = '' THEN cuda_ver ELSE ?4 END WHERE id = "
+		"?1",
+		&stmt, reterr);
+
+	if (r < 0)
+		return r;
+	return SQL_PUT(stmt, reterr, SQL_I(id), SQL_S(model), SQL_S(driver), SQL_S(cuda));
 }
 
 int nodedb_session_end(struct nodedb *db, int64_t id, wall_time stopped, struct errinfo *reterr)

@@ -14,6 +14,7 @@
 #include "model/aggregate.h"
 #include "model/collective.h"
 #include "model/event.h"
+#include "model/gpu_sample.h"
 #include "model/identity.h"
 #include "model/incident.h"
 #include "model/layer.h"
@@ -42,6 +43,11 @@ int nodedb_session_begin(
 	struct nodedb *db, struct session *s, struct errinfo *reterr); /* sets id */
 int nodedb_session_end(struct nodedb *db, int64_t id, wall_time stopped, struct errinfo *reterr);
 
+/* nodedb_session_gpu - what the driver said after the session began; "" leaves a version as it is.
+ */
+int nodedb_session_gpu(struct nodedb *db, int64_t id, const char *model, const char *driver,
+	const char *cuda, struct errinfo *reterr);
+
 /* nodedb_batch_begin/_commit - writes in between are one transaction; after a failed commit
  * nothing of the batch is stored. */
 int nodedb_batch_begin(struct nodedb *db, struct errinfo *reterr);
@@ -55,6 +61,7 @@ int nodedb_put_event(struct nodedb *db, struct event *e, struct errinfo *reterr)
 int nodedb_add_aggregate(
 	struct nodedb *db, bool coarse, const struct aggregate *a, struct errinfo *reterr);
 int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr);
+int nodedb_put_gpu_sample(struct nodedb *db, const struct gpu_sample *s, struct errinfo *reterr);
 int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct collective *c,
 	struct errinfo *reterr);
 
@@ -91,6 +98,7 @@ uint64_t nodedb_size(const struct nodedb *db);
 #define NODEDB_EVENTS_MAX     (4u << 20)
 #define NODEDB_AGGREGATES_MAX (32u << 10)
 #define NODEDB_SAMPLES_MAX    (1u << 20)
+#define NODEDB_GPU_MAX        (256u << 10) /* 100 MB: 9 hours of 8 GPUs */
 #define NODEDB_CHAINS_MAX     10000u
 
 struct nodedb_filter {
@@ -108,6 +116,8 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	size_t aggregate_count;
 	struct host_sample *samples;
 	size_t sample_count;
+	struct gpu_sample *gpu_samples;
+	size_t gpu_sample_count;
 	struct incident_row *chains; /* stored verdicts: see below */
 	size_t chain_count;
 	struct accounting books;
@@ -118,8 +128,9 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	uint64_t skipped_rows;     /* damaged rows that were left out: say so */
 	uint64_t older_events; /* selected, but older than the newest NODEDB_EVENTS_MAX: say so */
 	uint64_t older_aggregates; /* likewise */
-	char node[256];            /* a merged file: its nodes, separated by commas */
-	char schema[16];           /* "0.8" … "0.11" */
+	uint64_t older_gpu_samples;
+	char node[256];  /* a merged file: its nodes, separated by commas */
+	char schema[16]; /* "0.8" … "0.11" */
 };
 
 struct incident_row { /* one row of causal_chains */

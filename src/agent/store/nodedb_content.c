@@ -123,11 +123,21 @@ static bool real_at(sql_stmt *stmt, int column, double *ret)
 	return (type == SQL_REAL || type == SQL_INT) && isfinite(*ret);
 }
 
+static double known_at(sql_stmt *stmt, int column)
+{
+	double v;
+
+	return real_at(stmt, column, &v) && v >= 0 ? v : -1;
+}
+
 int reader_load_samples(struct reader *r, struct errinfo *reterr)
 {
 	static const struct reader_column columns[] = {{"timestamp", NULL}, {"cpu_pct", NULL},
 		{"mem_pct", NULL}, {"mem_avail", NULL}, {"swap_mb", NULL}, {"load_avg", NULL},
-		{"mem_total", "(SELECT max(mem_total) FROM sessions)"}};
+		{"mem_total", "(SELECT max(mem_total) FROM sessions)"}, {"load5", "NULL"},
+		{"major_faults", "NULL"}, {"psi_cpu", "NULL"}, {"psi_memory", "NULL"},
+		{"psi_io", "NULL"}, {"busiest_cpu_pct", "NULL"}, {"busiest_cpu", "NULL"},
+		{"swap_total", "NULL"}};
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
@@ -154,6 +164,14 @@ int reader_load_samples(struct reader *r, struct errinfo *reterr)
 		}
 		s.time.ns = (int64_t)time;
 		(void)count_at(stmt, 6, &s.mem_total_mb); /* unknown reads as 0 */
+		s.load5 = known_at(stmt, 7);
+		s.major_faults_per_s = known_at(stmt, 8);
+		s.psi_cpu_pct = known_at(stmt, 9);
+		s.psi_memory_pct = known_at(stmt, 10);
+		s.psi_io_pct = known_at(stmt, 11);
+		s.busiest_cpu_pct = known_at(stmt, 12);
+		s.busiest_cpu = count_at(stmt, 13, &time) ? (int64_t)time : -1;
+		s.swap_total_mb = count_at(stmt, 14, &time) ? (int64_t)time : -1;
 		res = reader_room(
 			(void **)&c->samples, c->sample_count, &capacity, sizeof(*c->samples));
 		if (res < 0)

@@ -102,6 +102,11 @@ int nodedb_add_aggregate(
 	return nodedb_atomically(db, write_aggregate, &args, reterr);
 }
 
+static struct sql_value known(double v)
+{
+	return v >= 0 ? SQL_R(v) : SQL_NOTHING;
+}
+
 int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr)
 {
 	sql_stmt *stmt;
@@ -111,7 +116,10 @@ int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct err
 		return r;
 	return SQL_PUT(stmt, reterr, SQL_I(s->time.ns), SQL_R(s->cpu_pct), SQL_R(s->mem_pct),
 		SQL_I(s->mem_avail_mb), SQL_I(s->swap_mb), SQL_R(s->load1), SQL_S(db->node),
-		SQL_I(s->mem_total_mb));
+		SQL_I(s->mem_total_mb), known(s->load5), known(s->major_faults_per_s),
+		known(s->psi_cpu_pct), known(s->psi_memory_pct), known(s->psi_io_pct),
+		known(s->busiest_cpu_pct), s->busiest_cpu < 0 ? SQL_NOTHING : SQL_I(s->busiest_cpu),
+		s->swap_total_mb < 0 ? SQL_NOTHING : SQL_I(s->swap_total_mb));
 }
 
 /* -1 stands for "the call has no such value". */

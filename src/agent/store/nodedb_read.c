@@ -96,9 +96,12 @@ int reader_room(void **array, size_t count, size_t *capacity, size_t element_byt
 
 void reader_reverse(void *array, size_t count, size_t element_bytes)
 {
-	char *low = array, *high = low + (count - 1) * element_bytes;
+	char *low = array, *high;
 
-	for (; count > 1 && low < high; low += element_bytes, high -= element_bytes)
+	if (count < 2)
+		return;
+	high = low + (count - 1) * element_bytes;
+	for (; low < high; low += element_bytes, high -= element_bytes)
 		for (size_t i = 0; i < element_bytes; i++) {
 			char c = low[i];
 
@@ -132,8 +135,8 @@ static int load(sql_db *sql, const char *path, const struct nodedb_filter *f,
 	struct nodedb_content *ret, struct errinfo *reterr)
 {
 	static int (*const loaders[])(struct reader *, struct errinfo *) = {reader_load_node,
-		reader_load_events, reader_load_aggregates, reader_load_samples, reader_load_chains,
-		reader_load_books};
+		reader_load_events, reader_load_aggregates, reader_load_samples,
+		reader_load_gpu_samples, reader_load_chains, reader_load_books};
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	static const struct nodedb_filter all;
 	struct reader r = {.sql = sql, .path = path, .filter = f ? f : &all, .content = &content};
@@ -210,6 +213,7 @@ void nodedb_content_done(struct nodedb_content *c)
 	free(c->events);
 	free(c->aggregates);
 	free(c->samples);
+	free(c->gpu_samples);
 	free(c->chains);
 	*c = (struct nodedb_content){0};
 }

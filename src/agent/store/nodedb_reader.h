@@ -48,6 +48,7 @@ bool reader_text(sql_stmt *stmt, int column, char *out, size_t size);
 int reader_load_events(struct reader *r, struct errinfo *reterr);
 int reader_load_aggregates(struct reader *r, struct errinfo *reterr);
 int reader_load_samples(struct reader *r, struct errinfo *reterr);
+int reader_load_gpu_samples(struct reader *r, struct errinfo *reterr);
 int reader_load_chains(struct reader *r, struct errinfo *reterr);
 int reader_load_books(struct reader *r, struct errinfo *reterr);
 int reader_load_node(struct reader *r, struct errinfo *reterr);

@@ -28,6 +28,8 @@
 #define KEEP(column)                                                                               \
 	column " = CASE WHEN excluded." column " = '' THEN " column " ELSE excluded." column " EN" \
 											     "D"
+#define COLUMN_NAME(field, meaning) ", " #field
+#define COLUMN_MARK(field, meaning) ",?"
 
 static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_EVENT] =
@@ -43,11 +45,20 @@ static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_COARSE_PUT] = AGGREGATE_PUT("event_aggregates"),
 	[STATEMENT_SAMPLE] =
 		"INSERT INTO system_snapshots (timestamp, cpu_pct, mem_pct, mem_avail, swap_mb,"
-		" load_avg, node, mem_total) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)"
+		" load_avg, node, mem_total, load5, major_faults, psi_cpu, psi_memory, psi_io,"
+		" busiest_cpu_pct, busiest_cpu, swap_total) VALUES"
+		" (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)"
 		" ON CONFLICT (timestamp, node) DO UPDATE SET cpu_pct = excluded.cpu_pct,"
 		" mem_pct = excluded.mem_pct, mem_avail = excluded.mem_avail,"
 		" swap_mb = excluded.swap_mb, load_avg = excluded.load_avg,"
-		" mem_total = excluded.mem_total",
+		" mem_total = excluded.mem_total, load5 = excluded.load5,"
+		" major_faults = excluded.major_faults, psi_cpu = excluded.psi_cpu,"
+		" psi_memory = excluded.psi_memory, psi_io = excluded.psi_io,"
+		" busiest_cpu_pct = excluded.busiest_cpu_pct, busiest_cpu = excluded.busiest_cpu,"
+		" swap_total = excluded.swap_total",
+	[STATEMENT_GPU_SAMPLE] =
+		"INSERT OR REPLACE INTO gpu_samples (node, timestamp, gpu, uuid, name, "
+		"pci" GPU_FIELDS(COLUMN_NAME) ") VALUES (?,?,?,?,?,?" GPU_FIELDS(COLUMN_MARK) ")",
 	[STATEMENT_COLLECTIVE] =
 		"INSERT INTO collectives (node, timestamp, pid, tid, comm, seq, op, rank, nranks,"
 		" device, bytes, count, datatype, reduce_op, root, peer, stream, duration, wait_ns,"

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "agent/store/nodedb.h"
+#include "model/gpu_sample.h"
 #include "wire/names.h"
 
 #define AGGREGATE_COLUMNS                                                                          \
@@ -25,6 +26,23 @@
 	" min_dur INTEGER NOT NULL DEFAULT 0, max_dur INTEGER NOT NULL DEFAULT 0,"                 \
 	" sum_arg0 INTEGER NOT NULL DEFAULT 0, nested INTEGER NOT NULL DEFAULT 0,"                 \
 	" sketch BLOB, PRIMARY KEY (bucket, source, op, pid, nested)) WITHOUT ROWID;"
+
+/* X(column, type): what files of an early 0.11 lack; schema_complete() adds it to them. */
+#define SNAPSHOT_ADDED(X)                                                                          \
+	X(load5, REAL)                                                                             \
+	X(major_faults, REAL)                                                                      \
+	X(psi_cpu, REAL)                                                                           \
+	X(psi_memory, REAL)                                                                        \
+	X(psi_io, REAL)                                                                            \
+	X(busiest_cpu_pct, REAL)                                                                   \
+	X(busiest_cpu, INTEGER)                                                                    \
+	X(swap_total, INTEGER)
+#define ADDED_COLUMN(column, type) ", " #column " " #type
+#define GPU_COLUMN(field, meaning) ", " #field " INTEGER"
+#define GPU_SAMPLES                                                                                \
+	"CREATE TABLE IF NOT EXISTS gpu_samples (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"  \
+	" gpu INTEGER NOT NULL, uuid TEXT NOT NULL, name TEXT NOT NULL, pci TEXT NOT "             \
+	"NULL" GPU_FIELDS(GPU_COLUMN) ", PRIMARY KEY (timestamp, node, gpu)) WITHOUT ROWID;"
 
 static const char *const tables[] = {
 	"CREATE TABLE events ("
@@ -72,8 +90,10 @@ static const char *const tables[] = {
 	"CREATE TABLE system_snapshots (id INTEGER PRIMARY KEY AUTOINCREMENT,"
 	" timestamp INTEGER NOT NULL, cpu_pct REAL NOT NULL, mem_pct REAL NOT NULL,"
 	" mem_avail INTEGER NOT NULL, swap_mb INTEGER NOT NULL, load_avg REAL NOT NULL,"
-	" node TEXT NOT NULL DEFAULT '', mem_total INTEGER NOT NULL DEFAULT 0);"
-	"CREATE UNIQUE INDEX idx_snapshots_ts_uniq ON system_snapshots(timestamp, node);",
+	" node TEXT NOT NULL DEFAULT '', mem_total INTEGER NOT NULL DEFAULT 0" SNAPSHOT_ADDED(
+		ADDED_COLUMN) ");"
+			      "CREATE UNIQUE INDEX idx_snapshots_ts_uniq ON "
+			      "system_snapshots(timestamp, node);",
 
 	"CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT,"
 	" started_at INTEGER NOT NULL, stopped_at INTEGER NOT NULL DEFAULT 0,"
@@ -142,12 +162,17 @@ static const char *const tables[] = {
 	"CREATE INDEX idx_annotations_timestamp ON annotations(timestamp);"
 	"CREATE INDEX idx_annotations_pid ON annotations(pid) WHERE pid != 0;",
 
+	GPU_SAMPLES,
+
 	"CREATE TABLE sources (id INTEGER PRIMARY KEY, name TEXT NOT NULL,"
 	" description TEXT NOT NULL);"
 	"CREATE TABLE ops (source_id INTEGER NOT NULL, op_id INTEGER NOT NULL,"
 	" name TEXT NOT NULL, description TEXT NOT NULL, PRIMARY KEY (source_id, op_id));"
 	"CREATE TABLE schema_info (key TEXT PRIMARY KEY, value TEXT NOT NULL);",
 };
+
+#define GPU_THROTTLE_NOTE_(bit, name, slows) " " #bit " " name
+#define GPU_THROTTLE_NOTE                    GPU_THROTTLES(GPU_THROTTLE_NOTE_)
 
 static const struct {
 	const char *key, *value;
@@ -198,6 +223,14 @@ static const struct {
 		"collective on all ranks; wait_ns is the time the host waited for it in "
 		"the synchronisation that followed; NULL: the call has no such value"},
 	{"system_snapshots_note", "the host, once a second while recording"},
+	{"system_snapshots_units",
+		"major_faults: per second; psi_*: percent of the last 10 s in which some task "
+		"stalled, NULL where the kernel does not tell; busiest_cpu: the CPU with the least "
+		"idle time; swap_total: MB"},
+	{"gpu_samples_note", "each GPU once a second while recording, by NVML; NULL: not told. "
+			     "Units are in the names. A gap: the driver did not answer. "
+			     "ecc_*: since the driver was loaded; last_xid: seen while recording"},
+	{"gpu_samples_throttle", "throttle_reasons is the sum of" GPU_THROTTLE_NOTE},
 	{"sessions_note", "one row per `ingero trace`; stopped_at 0: running or killed"},
 	{"process_names_note", "the last name of each pid; `processes` tells reused pids apart"},
 	{"stack_traces_note", "events.stack_hash refers to stack_traces.hash; 0 = none"},
@@ -259,6 +292,42 @@ int schema_create(sql_db *db, struct errinfo *reterr)
 		return r;
 	snprintf(version, sizeof(version), "PRAGMA user_version = %d", NODEDB_SCHEMA);
 	return sql_exec(db, version, reterr);
+}
+
+static int has_column(sql_db *db, const char *table, const char *column, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	int r = sql_prepare(
+		db, "SELECT 1 FROM pragma_table_xinfo(?1) WHERE name = ?2", &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	r = SQL_BIND(stmt, reterr, SQL_S(table), SQL_S(column));
+	return r < 0 ? r : sql_step(stmt, reterr);
+}
+
+int schema_complete(sql_db *db, struct errinfo *reterr)
+{
+	static const struct {
+		const char *table, *column, *type;
+	} columns[] = {
+#define X(column, type) {"system_snapshots", #column, #type},
+		SNAPSHOT_ADDED(X)
+#undef X
+	};
+	int r = sql_exec(db, GPU_SAMPLES, reterr);
+
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(columns); i++) {
+		char sql[160];
+
+		r = has_column(db, columns[i].table, columns[i].column, reterr);
+		if (r != 0)
+			continue;
+		snprintf(sql, sizeof(sql), "ALTER TABLE %s ADD COLUMN %s %s", columns[i].table,
+			columns[i].column, columns[i].type);
+		r = sql_exec(db, sql, reterr);
+	}
+	return r < 0 ? r : 0;
 }
 
 int schema_has_table(sql_db *db, const char *name, struct errinfo *reterr)

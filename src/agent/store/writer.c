@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -31,6 +32,8 @@ enum message_kind {
 	MESSAGE_AGGREGATE,
 	MESSAGE_SAMPLE,
 	MESSAGE_COLLECTIVE,
+	MESSAGE_GPU_SAMPLE,
+	MESSAGE_GPU,
 	MESSAGE_PROCESS,
 	MESSAGE_CGROUP,
 	MESSAGE_LAYERS,
@@ -64,7 +67,11 @@ struct message {
 		wall_time detected;
 	};
 	size_t len;
-	_Alignas(16) unsigned char data[]; /* histogram, process and command line, … */
+	_Alignas(16) unsigned char data[]; /* what the kind says */
+};
+
+struct gpu_names {
+	char model[128], driver[64], cuda[32];
 };
 
 struct store_writer {
@@ -179,6 +186,22 @@ bool store_writer_push_sample(struct store_writer *w, const struct host_sample *
 	if (m)
 		m->sample = *s;
 	return push_message(w, m);
+}
+
+bool store_writer_push_gpu_sample(struct store_writer *w, const struct gpu_sample *s)
+{
+	return push_message(w, message_new(MESSAGE_GPU_SAMPLE, s, sizeof(*s)));
+}
+
+bool store_writer_push_gpu(
+	struct store_writer *w, const char *model, const char *driver, const char *cuda)
+{
+	struct gpu_names names;
+
+	snprintf(names.model, sizeof(names.model), "%s", model);
+	snprintf(names.driver, sizeof(names.driver), "%s", driver);
+	snprintf(names.cuda, sizeof(names.cuda), "%s", cuda);
+	return push_message(w, message_new(MESSAGE_GPU, &names, sizeof(names)));
 }
 
 bool store_writer_push_collective(
@@ -378,6 +401,11 @@ static int write_aggregate(struct store_writer *w, const struct message *m, stru
 	return nodedb_add_aggregate(w->db, true, &a, reterr);
 }
 
+static int write_gpu(struct store_writer *w, const struct gpu_names *g, struct errinfo *reterr)
+{
+	return nodedb_session_gpu(w->db, w->session, g->model, g->driver, g->cuda, reterr);
+}
+
 static int write_message(struct store_writer *w, const struct message *m, struct errinfo *reterr)
 {
 	switch (m->kind) {
@@ -386,6 +414,8 @@ static int write_message(struct store_writer *w, const struct message *m, struct
 	case MESSAGE_COLLECTIVE:
 		return nodedb_put_collective(
 			w->db, &m->collective.event, &m->collective.nccl, reterr);
+	case MESSAGE_GPU_SAMPLE: return nodedb_put_gpu_sample(w->db, (const void *)m->data, reterr);
+	case MESSAGE_GPU: return write_gpu(w, (const void *)m->data, reterr);
 	case MESSAGE_PROCESS:
 		return nodedb_put_process(w->db, (const void *)m->data,
 			(const char *)m->data + sizeof(struct process), reterr);

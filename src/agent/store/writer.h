@@ -27,6 +27,11 @@ bool store_writer_push(struct store_writer *w, const struct event *e);
  * transaction. */
 bool store_writer_push_aggregate(struct store_writer *w, const struct aggregate *a);
 bool store_writer_push_sample(struct store_writer *w, const struct host_sample *s);
+bool store_writer_push_gpu_sample(struct store_writer *w, const struct gpu_sample *s);
+
+/* store_writer_push_gpu - what the driver says of itself, for the session's row. */
+bool store_writer_push_gpu(
+	struct store_writer *w, const char *model, const char *driver, const char *cuda);
 bool store_writer_push_collective(
 	struct store_writer *w, const struct event *e, const struct collective *c);
 bool store_writer_push_process(

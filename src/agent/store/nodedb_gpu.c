@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_gpu.c - rows of `gpu_samples`, written and read; the columns are GPU_FIELDS
+ * (model/gpu_sample.h). A value the driver did not tell is NULL there and GPU_UNKNOWN here. */
+#include <stddef.h>
+#include <stdio.h>
+
+#include "agent/store/nodedb_private.h"
+#include "agent/store/nodedb_reader.h"
+
+#define SQL_TEXT_MAX (64 << 10)
+
+static const size_t offsets[] = {
+#define X(field, meaning) offsetof(struct gpu_sample, field),
+	GPU_FIELDS(X)
+#undef X
+};
+#define FIELDS ARRAY_SIZE(offsets)
+
+enum { COL_TIME, COL_GPU, COL_UUID, COL_NAME, COL_PCI, COL_FIRST };
+
+static int64_t *field_at(struct gpu_sample *s, size_t i)
+{
+	return (int64_t *)((char *)s + offsets[i]);
+}
+
+int nodedb_put_gpu_sample(struct nodedb *db, const struct gpu_sample *s, struct errinfo *reterr)
+{
+	struct sql_value values[6 + FIELDS] = {SQL_S(db->node), SQL_I(s->time.ns), SQL_I(s->index),
+		SQL_S(s->uuid), SQL_S(s->name), SQL_S(s->pci)};
+	struct gpu_sample copy = *s;
+	sql_stmt *stmt;
+	int r = nodedb_statement(db, STATEMENT_GPU_SAMPLE, &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < FIELDS; i++) {
+		int64_t v = *field_at(&copy, i);
+
+		values[6 + i] = v < 0 ? SQL_NOTHING : SQL_I(v);
+	}
+	return sql_put(stmt, values, ARRAY_SIZE(values), reterr);
+}
+
+static bool count_at(sql_stmt *stmt, int column, int64_t *ret)
+{
+	*ret = sql_column_int(stmt, column);
+	return sql_column_type(stmt, column) == SQL_INT && *ret >= 0;
+}
+
+static bool read_row(sql_stmt *stmt, struct gpu_sample *s)
+{
+	gpu_sample_init(s);
+	if (!count_at(stmt, COL_TIME, &s->time.ns) || !count_at(stmt, COL_GPU, &s->index) ||
+		!reader_text(stmt, COL_UUID, s->uuid, sizeof(s->uuid)) ||
+		!reader_text(stmt, COL_NAME, s->name, sizeof(s->name)) ||
+		!reader_text(stmt, COL_PCI, s->pci, sizeof(s->pci)))
+		return false;
+	for (size_t i = 0; i < FIELDS; i++) {
+		int column = COL_FIRST + (int)i;
+
+		if (sql_column_type(stmt, column) != SQL_NULL &&
+			!count_at(stmt, column, field_at(s, i)))
+			return false;
+	}
+	return true;
+}
+
+static int select_rows(struct reader *r, sql_stmt **ret, struct errinfo *reterr)
+{
+	static const struct reader_column columns[] = {
+		{"timestamp", NULL}, {"gpu", NULL}, {"uuid", "''"}, {"name", "''"}, {"pci", "''"},
+#define X(field, meaning) {#field, "NULL"},
+		GPU_FIELDS(X)
+#undef X
+	};
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int res = reader_select(r, "gpu_samples", columns, ARRAY_SIZE(columns), &sql, reterr);
+
+	if (res < 0)
+		return res;
+	reader_where_time(r, "timestamp", 0, &sql);
+	buf_puts(&sql, " ORDER BY timestamp DESC, gpu DESC");
+	return reader_prepare(r, &sql, ret, reterr);
+}
+
+int reader_load_gpu_samples(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	struct nodedb_content *c = r->content;
+	size_t capacity = 0;
+	int res = schema_has_table(r->sql, "gpu_samples", reterr);
+
+	if (res <= 0)
+		return res;
+	res = select_rows(r, &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		if (c->gpu_sample_count == NODEDB_GPU_MAX) {
+			c->older_gpu_samples++;
+			continue;
+		}
+		res = reader_room((void **)&c->gpu_samples, c->gpu_sample_count, &capacity,
+			sizeof(*c->gpu_samples));
+		if (res < 0)
+			return res;
+		if (read_row(stmt, &c->gpu_samples[c->gpu_sample_count]))
+			c->gpu_sample_count++;
+		else
+			c->skipped_rows++;
+	}
+	reader_reverse(c->gpu_samples, c->gpu_sample_count, sizeof(*c->gpu_samples));
+	return res;
+}

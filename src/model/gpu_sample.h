@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_sample.h - one reading of one GPU, once a second.
+ *
+ * GPU_FIELDS is the one list of what is read: the struct, the columns of gpu_samples, the keys of
+ * `trace --json` and the reader derive from it. To add a value: one line here, one in the child's
+ * reading (agent/gpu/nvml.c). */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+#define GPU_UNKNOWN  (-1) /* the driver does not tell, or the call failed; NULL in SQL and JSON */
+#define GPU_UUID_LEN 96
+#define GPU_NAME_LEN 96
+#define GPU_PCI_LEN  32
+
+/* X(field and column, meaning). All are counts of at least 0. */
+#define GPU_FIELDS(X)                                                                              \
+	X(util_gpu_pct, "share of the last period in which a kernel ran, percent")                 \
+	X(util_mem_pct, "share in which device memory was read or written, percent")               \
+	X(sm_clock_mhz, "clock of the multiprocessors")                                            \
+	X(mem_clock_mhz, "clock of the memory")                                                    \
+	X(power_mw, "power drawn")                                                                 \
+	X(power_limit_mw, "power limit in force")                                                  \
+	X(temperature_c, "temperature of the chip")                                                \
+	X(throttle_reasons, "why clocks are lowered, a bitmap")                                    \
+	X(mem_used_bytes, "device memory in use")                                                  \
+	X(mem_free_bytes, "device memory free")                                                    \
+	X(mem_total_bytes, "device memory")                                                        \
+	X(ecc_corrected, "memory errors corrected since the driver was loaded")                    \
+	X(ecc_uncorrected, "memory errors not corrected since the driver was loaded")              \
+	X(last_xid, "number of the last XID error seen while sampling")                            \
+	X(last_xid_ns, "when it was seen, to the second of sampling")                              \
+	X(pcie_tx_kb_s, "PCIe from the GPU, kB/s, over 20 ms")                                     \
+	X(pcie_rx_kb_s, "PCIe to the GPU, kB/s, over 20 ms")                                       \
+	X(pcie_gen, "generation of the PCIe link now")                                             \
+	X(pcie_width, "lanes of the PCIe link now")                                                \
+	X(processes, "processes with a compute context")                                           \
+	X(nvml_error, "what NVML answered to a value it should have given; 0: nothing amiss")
+
+struct gpu_sample {
+	wall_time time;
+	int64_t index; /* NVML's */
+	char uuid[GPU_UUID_LEN];
+	char name[GPU_NAME_LEN];
+	char pci[GPU_PCI_LEN];
+#define X(field, meaning) int64_t field;
+	GPU_FIELDS(X)
+#undef X
+};
+
+/* X(bit, name, whether the clocks are lower than the work could use). NVML's numbers. */
+#define GPU_THROTTLES(X)                                                                           \
+	X(1, "gpu_idle", 0)                                                                        \
+	X(2, "applications_clocks", 1)                                                             \
+	X(4, "sw_power_cap", 1)                                                                    \
+	X(8, "hw_slowdown", 1)                                                                     \
+	X(16, "sync_boost", 1)                                                                     \
+	X(32, "sw_thermal_slowdown", 1)                                                            \
+	X(64, "hw_thermal_slowdown", 1)                                                            \
+	X(128, "hw_power_brake", 1)                                                                \
+	X(256, "display_clocks", 1)
+
+struct gpu_throttle {
+	uint64_t bit;
+	const char *name;
+	int slows;
+};
+
+extern const struct gpu_throttle gpu_throttles[]; /* ends with bit 0 */
+
+/* gpu_throttle_text - the names of the bits that slow the GPU, separated by commas; "none" without
+ * any; bits that nobody has named yet as a number. Cut to @size. Returns @out. */
+const char *gpu_throttle_text(uint64_t bits, char *out, size_t size);
+
+/* gpu_sample_init - all values unknown. */
+void gpu_sample_init(struct gpu_sample *s);
