@@ -58,7 +58,8 @@ bench: ## Run the benchmarks; each prints a ratio against its budget
 	$(call deps,build bench)
 	$(call configure,$(BUILD))
 	$(call compile,$(BUILD))
-	@meson test -C $(BUILD) --no-rebuild --benchmark --verbose
+	@$(NINJA) -C $(BUILD) bench/bench_agent bench/bench_probe bench/bench_store
+	@meson test -C $(BUILD) --no-rebuild --benchmark --verbose --num-processes 1
 
 .PHONY: format
 format: ## Rewrite all C files in the project's style
