@@ -16,6 +16,7 @@
 #include "agent/capture/host.h"
 #include "agent/capture/reader.h"
 #include "agent/capture/totals.h"
+#include "agent/capture/waits.h"
 #include "agent/discover/discover.h"
 #include "agent/discover/family.h"
 #include "agent/probe/probe.h"
@@ -31,6 +32,7 @@
 #define LIMIT_RATIO    3    /* slower than this times the median is an exception */
 #define LIMIT_FLOOR_NS 2000 /* never treat ordinary jitter of tiny calls as an exception */
 #define FLUSH_TRIES    100  /* of 10 ms */
+#define WAIT_SECONDS   5    /* a collective waits this long for its synchronisation */
 
 struct tracer {
 	struct tracer_settings settings;
@@ -41,6 +43,7 @@ struct tracer {
 	struct discover_scanner *scanner;
 	struct reader *reader;
 	struct totals *totals;
+	struct waits *waits;
 	struct host_reader host;
 	struct host_sample host_now;
 	bool has_host;
@@ -91,7 +94,15 @@ static void follow_process(struct tracer *t, const struct event *e)
 	}
 }
 
-static void take_event(void *arg, struct event *e)
+static void store_collective(void *arg, const struct event *e, const struct collective *c)
+{
+	struct tracer *t = arg;
+
+	if (t->store && !store_writer_push_collective(t->store, e, c))
+		log_warning("the store's queue is full: collectives are missing in their table");
+}
+
+static void take_event(void *arg, struct event *e, const struct collective *c)
 {
 	struct tracer *t = arg;
 	struct account *own = &t->own.source[e->source];
@@ -102,8 +113,12 @@ static void take_event(void *arg, struct event *e)
 		log_warning("no memory to count calls: aggregates are too low");
 	if (e->source == SOURCE_HOST && e->op != HOST_SCHED_SWITCH)
 		follow_process(t, e);
+	if (c && collective_is_one(e) && !(e->flags & WIRE_NESTED))
+		waits_collective(t->waits, e, c);
+	else if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER)
+		waits_sync(t->waits, e);
 	if (t->settings.event_sink)
-		t->settings.event_sink(t->settings.event_arg, e);
+		t->settings.event_sink(t->settings.event_arg, e, c);
 	if (!t->store)
 		own->aggregated++; /* the kernel's aggregates hold it already */
 	else if (!store_writer_push(t->store, e))
@@ -334,6 +349,7 @@ static int every_second(struct tracer *t, wall_time now)
 		fill_books(t, &books);
 		store_writer_push_accounting(t->store, &books);
 	}
+	waits_expire(t->waits, (wall_time){now.ns - WAIT_SECONDS * (int64_t)NS_PER_S});
 	set_limits(t);
 	return t->settings.cuda_lib ? 0 : scan_processes(t);
 }
@@ -485,6 +501,8 @@ void tracer_free(struct tracer *t)
 		reader_free(t->reader);
 	if (t->totals)
 		totals_free(t->totals);
+	if (t->waits)
+		waits_free(t->waits);
 	if (t->scanner)
 		discover_scanner_free(t->scanner);
 	probe_close(t->probe);
@@ -501,6 +519,9 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 		.record_all = s->record_all,
 		.ring_bytes = s->ring_bytes,
 		.no_block = s->no_block,
+		.no_net = s->no_net,
+		.no_memory = s->no_memory,
+		.old_kernel = s->old_kernel,
 	};
 
 	int r;
@@ -562,6 +583,9 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	r = totals_new(t->probe, &t->totals);
+	if (r < 0)
+		return r;
+	r = waits_new(store_collective, t, &t->waits);
 	if (r < 0)
 		return r;
 	r = discover_scanner_new("", &t->scanner);
@@ -633,6 +657,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	probe_sweep(t->probe);
 	while (reader_consume(t->reader) > 0)
 		continue;
+	waits_expire(t->waits, (wall_time){INT64_MAX});
 	r = totals_read(t->totals);
 	if (r == 0)
 		r = flush_rest(t);

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "model/accounting.h"
+#include "model/collective.h"
 #include "model/event.h"
 #include "model/sample.h"
 #include "stat/sketch.h"
@@ -30,12 +31,14 @@ struct tracer_settings {
 	const char *cuda_lib; /* probe only this file; NULL: find them */
 	int method;           /* enum probe_method or TRACER_METHOD_AUTO */
 	bool record_all;
-	bool no_block;
+	bool no_block, no_net, no_memory;
+	bool old_kernel; /* for tests */
 	uint32_t ring_bytes;
 	const char *db_path; /* NULL: nothing is stored */
 	const char *node;
 	const char *flags_text;                               /* for the session row */
-	void (*event_sink)(void *arg, const struct event *e); /* every record; may be NULL */
+	/* every record; may be NULL; @c for NCCL calls */
+	void (*event_sink)(void *arg, const struct event *e, const struct collective *c);
 	void *event_arg;
 };
 

@@ -32,7 +32,7 @@ struct trace_settings {
 	struct option_pids pids;
 	const char *user, *db, *node, *cuda_lib, *method;
 	uint64_t duration_ns, ring_bytes;
-	bool json, record, record_all, no_io;
+	bool json, record, record_all, no_io, no_net, no_tcp, no_memory, old_kernel;
 };
 
 struct trace {
@@ -71,6 +71,12 @@ static const struct option_row trace_options[] = {
 	{"ringbuf-size", 0, OPTION_SIZE, OPTION(ring_bytes), "SIZE",
 		"kernel buffer, a power of two (default: 8m)", 0, 0, false},
 	{"no-io", 0, OPTION_FLAG, OPTION(no_io), NULL, "leave block I/O alone", 0, 0, false},
+	{"no-net", 0, OPTION_FLAG, OPTION(no_net), NULL, "leave sockets and TCP alone", 0, 0, false},
+	{"no-tcp", 0, OPTION_FLAG, OPTION(no_tcp), NULL, "as --no-net", 0, 0, true},
+	{"no-memory", 0, OPTION_FLAG, OPTION(no_memory), NULL,
+		"leave page allocation and reclaim alone", 0, 0, false},
+	{"old-kernel", 0, OPTION_FLAG, OPTION(old_kernel), NULL,
+		"use what kernels before 6.3 have", 0, 0, true},
 	{"attach-method", 0, OPTION_STRING, OPTION(method), "NAME",
 		"session, multi or perf (default: the best this kernel has)", 0, 0, true},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
@@ -139,11 +145,11 @@ static int resolve_ring(uint64_t bytes, uint32_t *ret, struct errinfo *reterr)
 	return 0;
 }
 
-static void print_event(void *arg, const struct event *e)
+static void print_event(void *arg, const struct event *e, const struct collective *c)
 {
 	struct trace *t = arg;
 
-	event_json(&t->json, e, t->node);
+	event_json(&t->json, e, c, t->node);
 }
 
 static int open_signals(void)
@@ -326,6 +332,9 @@ static int resolve(struct trace *t, struct tracer_settings *ts, struct errinfo *
 	ts->cuda_lib = s->cuda_lib;
 	ts->record_all = s->record_all;
 	ts->no_block = s->no_io;
+	ts->no_net = s->no_net || s->no_tcp;
+	ts->no_memory = s->no_memory;
+	ts->old_kernel = s->old_kernel;
 	ts->node = t->node;
 	ts->db_path = t->db_path;
 	if (s->json) {

@@ -36,7 +36,11 @@ static void put_string(struct json_writer *w, const char *key, const char *v)
 
 static void put_kind_fields(struct json_writer *w, const struct event *e)
 {
-	if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER) {
+	if (e->source == SOURCE_NET)
+		put_uint(w, "wait_ns", e->wait_ns);
+	if (e->source == SOURCE_TCP)
+		put_string(w, "peer", e->detail);
+	if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER || e->source == SOURCE_GRAPH) {
 		put_uint(w, "stream", e->stream);
 		json_key(w, "nested");
 		json_put_bool(w, e->flags & WIRE_NESTED);
@@ -58,7 +62,37 @@ static void put_kind_fields(struct json_writer *w, const struct event *e)
 	}
 }
 
-void event_json(struct json_writer *w, const struct event *e, const char *node)
+static void put_present(struct json_writer *w, const char *key, int64_t v)
+{
+	if (v < 0)
+		return;
+	json_key(w, key);
+	json_put_int(w, v);
+}
+
+static void put_nccl(struct json_writer *w, const struct event *e, const struct collective *c)
+{
+	char hash[32];
+
+	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)c->comm_hash);
+	put_string(w, "comm", hash);
+	put_uint(w, "stream", e->stream);
+	put_present(w, "rank", c->rank);
+	put_present(w, "nranks", c->nranks);
+	if (!collective_is_one(e))
+		return;
+	if (e->op != NCCL_SEND && e->op != NCCL_RECV)
+		put_uint(w, "seq", c->seq);
+	put_uint(w, "bytes", c->bytes);
+	put_uint(w, "count", c->count);
+	put_present(w, "datatype", c->datatype);
+	put_present(w, "reduce_op", c->reduce_op);
+	put_present(w, "root", c->root);
+	put_present(w, "peer", c->peer);
+}
+
+void event_json(
+	struct json_writer *w, const struct event *e, const struct collective *c, const char *node)
 {
 	char scratch[32], duration[TEXT_MAX];
 
@@ -87,6 +121,8 @@ void event_json(struct json_writer *w, const struct event *e, const char *node)
 	json_key(w, "anomaly");
 	json_put_bool(w, e->flags & WIRE_SLOW);
 	put_kind_fields(w, e);
+	if (c)
+		put_nccl(w, e, c);
 	json_end_object(w);
 	json_finish(w);
 }

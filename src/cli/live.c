@@ -67,7 +67,7 @@ void live_header(struct buf *b, const struct tracer_view *v, const char *db_path
 	}
 	buf_printf(b, "  CUDA probes: %zu attached (%s)\n", v->runtime_probes, v->method);
 	buf_printf(b, "  Driver probes: %zu attached\n", v->driver_probes);
-	buf_puts(b, "  Host probes: scheduler, block I/O, processes\n");
+	buf_puts(b, "  Host probes: scheduler, block I/O, memory, sockets, processes\n");
 	buf_puts(b, "  Recording to: ");
 	if (db_path)
 		text_escape_terminal(b, db_path);

@@ -33,6 +33,7 @@ struct event {
 	uint32_t dev;        /* block requests: device */
 	char comm[COMM_LEN]; /* always NUL-terminated here, unlike on the wire */
 	char peer_comm[COMM_LEN];
+	char detail[56]; /* TCP: the other end, as text */
 };
 
 static inline int64_t event_end_ns(const struct event *e)

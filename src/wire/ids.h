@@ -46,7 +46,14 @@
 	X(19, MALLOC_ASYNC, "cudaMallocAsync", "stream-ordered allocation; arg0 bytes")            \
 	X(20, FREE_ASYNC, "cudaFreeAsync", "stream-ordered free; arg0 pointer")                    \
 	X(21, HOST_ALLOC, "cudaHostAlloc", "pinned host allocation; arg0 bytes, arg1 pointer")     \
-	X(22, HOST_FREE, "cudaFreeHost", "pinned host free; arg0 pointer")
+	X(22, HOST_FREE, "cudaFreeHost", "pinned host free; arg0 pointer") \
+	X(23, MEMCPY_3D, "cudaMemcpy3D", "3D copy") \
+	X(24, MEMCPY_3D_ASYNC, "cudaMemcpy3DAsync", "enqueued 3D copy") \
+	X(25, MALLOC_PITCH, "cudaMallocPitch", "pitched allocation; arg0 width x height, arg1 pointer") \
+	X(26, MALLOC_FROM_POOL, "cudaMallocFromPoolAsync", "allocation from a pool; arg0 bytes") \
+	X(27, MEMCPY_BATCH, "cudaMemcpyBatchAsync", "enqueued copies; arg0 how many") \
+	X(28, MALLOC_ARRAY, "cudaMallocArray", "array allocation") \
+	X(29, EVENT_RECORD, "cudaEventRecord", "event recorded; arg0 event")
 
 #define WIRE_OPS_HOST(X)                                                                           \
 	X(1, SCHED_SWITCH, "sched_switch", "thread off the CPU; arg0 run-queue ns, arg1 who ran")  \
@@ -61,7 +68,9 @@
 	X(12, POD_OOM_KILL, "pod_oom_kill", "Kubernetes pod out of memory")                        \
 	X(20, PAGE_ALLOC_SUMMARY, "mm_page_alloc_summary", "arg0 count, arg1 bytes")               \
 	X(21, SCHED_SWITCH_SUMMARY, "sched_switch_summary", "arg0 count, arg1 off-CPU ns")         \
-	X(30, TARGET_FOUND, "target_found", "process came under trace at its first CUDA call")
+	X(30, TARGET_FOUND, "target_found", "process came under trace at its first CUDA call") \
+	X(31, DIRECT_RECLAIM, "mm_direct_reclaim", "thread freed memory itself; arg0 pages") \
+	X(32, COMPACTION, "mm_compaction", "thread moved pages together itself")
 
 #define WIRE_OPS_DRIVER(X)                                                                         \
 	X(1, LAUNCH, "cuLaunchKernel", "kernel launch; arg0 function, arg1 stream")                \
@@ -87,7 +96,21 @@
 	X(21, FREE_ASYNC, "cuMemFreeAsync", "stream-ordered free; arg0 pointer")                   \
 	X(22, HOST_ALLOC, "cuMemHostAlloc", "pinned host allocation; arg0 bytes, arg1 pointer")    \
 	X(23, HOST_FREE, "cuMemFreeHost", "pinned host free; arg0 pointer")                        \
-	X(24, STREAM_WAIT_EVENT, "cuStreamWaitEvent", "stream waits for event; arg0 event")
+	X(24, STREAM_WAIT_EVENT, "cuStreamWaitEvent", "stream waits for event; arg0 event") \
+	X(25, MEM_CREATE, "cuMemCreate", "physical memory made; arg0 bytes") \
+	X(26, MEM_MAP, "cuMemMap", "memory mapped; arg0 bytes, arg1 address") \
+	X(27, MEM_UNMAP, "cuMemUnmap", "memory unmapped; arg0 bytes, arg1 address") \
+	X(28, MEM_RELEASE, "cuMemRelease", "physical memory released; arg0 handle") \
+	X(29, MEMCPY_3D, "cuMemcpy3D", "3D copy") \
+	X(30, MEMCPY_3D_ASYNC, "cuMemcpy3DAsync", "enqueued 3D copy") \
+	X(31, MALLOC_PITCH, "cuMemAllocPitch", "pitched allocation; arg0 width x height, arg1 pointer") \
+	X(32, MALLOC_FROM_POOL, "cuMemAllocFromPoolAsync", "allocation from a pool; arg0 bytes") \
+	X(33, MEMCPY_BATCH, "cuMemcpyBatchAsync", "enqueued copies; arg0 how many") \
+	X(34, MEMCPY_2D, "cuMemcpy2D", "2D copy") \
+	X(35, MEMCPY_2D_ASYNC, "cuMemcpy2DAsync", "enqueued 2D copy") \
+	X(36, MEMCPY_PEER, "cuMemcpyPeer", "copy between devices; arg0 bytes") \
+	X(37, MEMCPY_PEER_ASYNC, "cuMemcpyPeerAsync", "enqueued copy between devices; arg0 bytes") \
+	X(38, GRAPH_LAUNCH, "cuGraphLaunch", "graph launched; arg0 executable graph")
 
 #define WIRE_OPS_IO(X)                                                                             \
 	X(1, READ, "block_read", "block read; arg0 sectors, arg1 first sector")                    \
@@ -102,24 +125,37 @@
 	X(2, RECV, "net_recv", "socket receive; arg0 fd, arg1 bytes")
 
 #define WIRE_OPS_GRAPH(X)                                                                          \
-	X(1, BEGIN_CAPTURE, "graphBeginCapture", "stream capture begun")                           \
-	X(2, END_CAPTURE, "graphEndCapture", "stream capture ended")                               \
-	X(3, INSTANTIATE, "graphInstantiate", "executable graph made")                             \
-	X(4, LAUNCH, "graphLaunch", "executable graph launched")                                   \
-	X(5, DESTROY, "graphDestroy", "graph destroyed")                                           \
-	X(6, EXEC_UPDATE, "graphExecUpdate", "executable graph updated")                           \
-	X(7, EXEC_DESTROY, "graphExecDestroy", "executable graph destroyed")
+	X(1, BEGIN_CAPTURE, "graphBeginCapture", "stream capture begun; arg0 stream, arg1 mode")   \
+	X(2, END_CAPTURE, "graphEndCapture", "stream capture ended; arg0 stream, arg1 graph")      \
+	X(3, INSTANTIATE, "graphInstantiate", "executable graph made; arg0 graph, arg1 it")        \
+	X(4, LAUNCH, "graphLaunch", "executable graph launched; arg0 it")                          \
+	X(5, DESTROY, "graphDestroy", "graph destroyed; arg0 graph")                               \
+	X(6, EXEC_UPDATE, "graphExecUpdate", "executable graph updated; arg0 graph, arg1 it")      \
+	X(7, EXEC_DESTROY, "graphExecDestroy", "executable graph destroyed; arg0 it")
 
 #define WIRE_OPS_NCCL(X)                                                                           \
 	X(1, COMM_INIT_RANK, "ncclCommInitRank", "communicator created")                           \
 	X(2, COMM_DESTROY, "ncclCommDestroy", "communicator destroyed")                            \
-	X(3, ALL_REDUCE, "ncclAllReduce", "all-reduce")                                            \
-	X(4, ALL_GATHER, "ncclAllGather", "all-gather")                                            \
-	X(5, REDUCE_SCATTER, "ncclReduceScatter", "reduce-scatter")                                \
-	X(6, BCAST, "ncclBcast", "in-place broadcast")                                             \
-	X(7, SEND, "ncclSend", "point-to-point send")                                              \
-	X(8, RECV, "ncclRecv", "point-to-point receive")                                           \
-	X(9, COMM_INIT_ALL, "ncclCommInitAll", "communicators created in one process")
+	X(3, ALL_REDUCE, "ncclAllReduce", "all-reduce; arg0 bytes, arg1 sequence number")          \
+	X(4, ALL_GATHER, "ncclAllGather", "all-gather; arg0 bytes, arg1 sequence number")          \
+	X(5, REDUCE_SCATTER, "ncclReduceScatter", "reduce-scatter; arg0 bytes, arg1 sequence")     \
+	X(6, BCAST, "ncclBcast", "in-place broadcast; arg0 bytes, arg1 sequence number")           \
+	X(7, SEND, "ncclSend", "point-to-point send; arg0 bytes")                                  \
+	X(8, RECV, "ncclRecv", "point-to-point receive; arg0 bytes")                               \
+	X(9, COMM_INIT_ALL, "ncclCommInitAll", "communicators created in one process")             \
+	X(10, REDUCE, "ncclReduce", "reduce; arg0 bytes, arg1 sequence number")                    \
+	X(11, BROADCAST, "ncclBroadcast", "broadcast; arg0 bytes, arg1 sequence number")           \
+	X(12, ALL_TO_ALL, "ncclAlltoAll", "all-to-all; arg0 bytes, arg1 sequence number")          \
+	X(13, GATHER, "ncclGather", "gather; arg0 bytes, arg1 sequence number")                    \
+	X(14, SCATTER, "ncclScatter", "scatter; arg0 bytes, arg1 sequence number")                 \
+	X(15, GROUP_START, "ncclGroupStart", "group of calls begun")                               \
+	X(16, GROUP_END, "ncclGroupEnd", "group of calls submitted")                               \
+	X(17, COMM_SPLIT, "ncclCommSplit", "communicator made from a part of another")             \
+	X(18, COMM_INIT_CONFIG, "ncclCommInitRankConfig", "communicator created with options")     \
+	X(19, COMM_INIT_SCALABLE, "ncclCommInitRankScalable", "communicator created by many ids")  \
+	X(20, COMM_SHRINK, "ncclCommShrink", "communicator made without some ranks")               \
+	X(21, COMM_ABORT, "ncclCommAbort", "communicator aborted")                                 \
+	X(22, COMM_FINALIZE, "ncclCommFinalize", "communicator flushed before its end")
 
 /* Why something that was hit did not become a row. X(NAME, name, description). Kernel reasons come
  * first; the order is free (only names are stored). */
@@ -129,6 +165,7 @@
 	X(TOO_DEEP, "too_deep", "calls nested deeper than the per-thread stack")                   \
 	X(UNWOUND, "unwound", "the call was left by longjmp or an exception")                      \
 	X(THREAD_EXIT, "thread_exit", "the thread ended inside the call")                          \
+	X(COMM_FULL, "comm_full", "the table of communicators was full")                           \
 	X(INFLIGHT_FULL, "inflight_full", "the table of requests under way was full")              \
 	X(TARGET_FULL, "target_full", "the table of traced processes was full")                    \
 	X(BAD_RECORD, "bad_record", "the agent could not read the record")                         \
@@ -163,6 +200,30 @@ enum wire_op_driver {
 enum wire_op_io {
 #define X(id, NAME, ...) IO_##NAME = id,
 	WIRE_OPS_IO(X)
+#undef X
+};
+
+enum wire_op_graph {
+#define X(id, NAME, ...) GRAPH_##NAME = id,
+	WIRE_OPS_GRAPH(X)
+#undef X
+};
+
+enum wire_op_nccl {
+#define X(id, NAME, ...) NCCL_##NAME = id,
+	WIRE_OPS_NCCL(X)
+#undef X
+};
+
+enum wire_op_net {
+#define X(id, NAME, ...) NET_##NAME = id,
+	WIRE_OPS_NET(X)
+#undef X
+};
+
+enum wire_op_tcp {
+#define X(id, NAME, ...) TCP_##NAME = id,
+	WIRE_OPS_TCP(X)
 #undef X
 };
 

@@ -70,6 +70,39 @@ struct wire_block { /* IO: one request from submission to completion */
 	__u32 pad;
 };
 
+/* NCCL. A value that a call does not have is -1; rank, root and peer 0 are values. */
+struct wire_nccl {
+	struct wire_header h;
+	__u64 comm;	 /* the communicator's address in its process */
+	__u64 comm_hash; /* the same on all its ranks; 0: it was made before the agent looked */
+	__u64 seq;	 /* collectives of the communicator, from 0; the same on all its ranks */
+	__u64 stream;
+	__u64 bytes; /* count x size of the type */
+	__u64 count;
+	__s32 rank, nranks;
+	__s32 datatype, reduce_op;
+	__s32 root, peer;
+	__s32 ret;
+	__s32 device;
+};
+
+struct wire_net { /* NET: one send or receive on a socket */
+	struct wire_header h;
+	__u64 wait_ns; /* part of dur_ns spent blocked: waiting, not transferring */
+	__s64 bytes;   /* negative: -errno */
+	__u32 fd;      /* as the system call named it; ~0: unknown (io_uring) */
+	__u16 family;
+	__u16 pad;
+};
+
+struct wire_tcp { /* TCP: one segment sent again; the process owns the socket */
+	struct wire_header h;
+	__u8 saddr[16], daddr[16]; /* IPv4: the first four bytes */
+	__u16 sport, dport;
+	__u16 family;
+	__u16 state;
+};
+
 struct wire_process { /* HOST: exec, exit, fork */
 	struct wire_header h;
 	__u32 peer_pid; /* fork: the child; else the parent */
@@ -114,27 +147,62 @@ struct wire_tally {
 #define COOKIE_BYTES     (1 << 1) /* arg0 is a byte count and is summed */
 #define COOKIE_ARG1_OUT  (1 << 2) /* arg1 is what the pointer held on success at return */
 #define COOKIE_AREA      (1 << 3) /* arg0 is multiplied by the word after it: width x height */
-#define COOKIE_RUNTIME   (1 << 4) /* driver calls made inside it are nested */
 #define COOKIE_CONFIG    (1 << 5) /* the stream is in the launch configuration pointed to */
 #define COOKIE_CONFIG_AT 32       /* offset of the stream there, in both APIs */
+#define COOKIE_LAUNCH    (1 << 6) /* called so often that the governor may take the probe away */
+#define COOKIE_DEVICE    (1 << 7) /* arg0 becomes the thread's device; not an event */
+
+enum wire_nccl_kind {
+	WIRE_NCCL_NONE,
+	WIRE_NCCL_COLLECTIVE,
+	WIRE_NCCL_POINT,    /* to or from one peer */
+	WIRE_NCCL_GROUP,    /* group start and end */
+	WIRE_NCCL_INIT,	    /* (comm out, ranks, id by value, rank, …) */
+	WIRE_NCCL_INIT_ALL, /* (comms out, devices, device list) */
+	WIRE_NCCL_SCALABLE, /* (comm out, ranks, rank, ids, id list, …) */
+	WIRE_NCCL_CHILD,    /* split and shrink: (parent, a, b, comm out, …) */
+	WIRE_NCCL_END,	    /* destroy, abort: (comm) */
+	WIRE_NCCL_FINALIZE, /* (comm) */
+};
 
 union wire_cookie {
 	__u64 word;
 	struct {
 		__u8 source;
 		__u8 op;
-		__u8 arg0 : 4, arg1 : 4;
-		__u8 stream : 4, spare : 4;
-		__u16 flags;
-		__u16 function; /* row in the agent's function table */
+		union {
+			struct { /* CUDA, DRIVER, GRAPH */
+				__u8 arg0 : 4, arg1 : 4;
+				__u8 stream : 4, spare : 4;
+				__u16 flags;
+			};
+			struct { /* NCCL: the flags' place is taken by positions */
+				__u8 count : 4, datatype : 4;
+				__u8 nccl_stream : 4, kind : 4;
+				__u8 reduce_op : 4, root : 4; /* root, or the peer */
+				__u8 comm : 4, nccl_spare : 4;
+			};
+		};
+		__u8 function; /* row in the agent's function table */
+		__u8 library;  /* which probed file it is in */
 	};
 };
+
+/* Where a communicator holds its rank and size, read from the library's own accessors. */
+struct wire_nccl_layout {
+	__u32 valid;
+	__u32 rank_at, size_at, device_at; /* device_at 0: not known */
+};
+#define WIRE_LIBRARY_MAX 256
 
 _Static_assert(sizeof(struct wire_header) == 64, "wire_header");
 _Static_assert(sizeof(struct wire_call) == 96, "wire_call");
 _Static_assert(sizeof(struct wire_sched) == 104, "wire_sched");
 _Static_assert(sizeof(struct wire_block) == 88, "wire_block");
 _Static_assert(sizeof(struct wire_process) == 80, "wire_process");
+_Static_assert(sizeof(struct wire_nccl) == 144, "wire_nccl");
+_Static_assert(sizeof(struct wire_net) == 88, "wire_net");
+_Static_assert(sizeof(struct wire_tcp) == 104, "wire_tcp");
 _Static_assert(sizeof(struct wire_agg_key) == 8, "wire_agg_key");
 _Static_assert(sizeof(struct wire_agg) == 48 + 4 * BUCKET_COUNT + 16, "wire_agg");
 _Static_assert(sizeof(union wire_cookie) == 8, "wire_cookie");

@@ -6,12 +6,14 @@
 #include <stdint.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
 #include "agent/capture/decode.h"
 
 static const struct clock_map clock_map = {.offset_ns = 1000000};
+static struct collective nccl;
 
 static struct wire_header header(uint16_t size, uint8_t source, uint16_t op)
 {
@@ -42,7 +44,7 @@ static void test_call(void **state)
 		.device = 1};
 	struct event e;
 
-	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e), 0);
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
 	assert_int_equal(e.start.ns, 1005000);
 	assert_int_equal(e.dur_ns, 77);
 	assert_int_equal(e.pid, 10);
@@ -61,7 +63,7 @@ static void test_peer_copy_is_device_to_device(void **state)
 	struct wire_call r = {.h = header(sizeof(r), SOURCE_CUDA, CUDA_MEMCPY_PEER), .arg0 = 5};
 	struct event e;
 
-	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e), 0);
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
 	assert_int_equal(e.arg1, 3);
 }
 
@@ -73,7 +75,7 @@ static void test_sched(void **state)
 		.by_comm = "hog"};
 	struct event e;
 
-	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e), 0);
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
 	assert_int_equal(e.wait_ns, 50);
 	assert_int_equal(e.arg0, 50);
 	assert_int_equal(e.peer_pid, 99);
@@ -90,7 +92,7 @@ static void test_block(void **state)
 		.error = 10};
 	struct event e;
 
-	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e), 0);
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
 	assert_int_equal(e.arg0, 16); /* sectors */
 	assert_int_equal(e.arg1, 2048);
 	assert_int_equal(e.dev, 254 << 20 | 1);
@@ -103,13 +105,79 @@ static void test_process(void **state)
 		.h = header(sizeof(r), SOURCE_HOST, HOST_PROCESS_FORK), .peer_pid = 1234};
 	struct event e;
 
-	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e), 0);
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
 	assert_int_equal(e.peer_pid, 1234);
 	assert_int_equal(e.arg1, 1234);
 	r.h.op = HOST_PROCESS_EXIT;
 	r.exit_code = 9;
-	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e), 0);
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
 	assert_int_equal(e.arg0, 9);
+}
+
+static void test_nccl(void **state)
+{
+	struct wire_nccl r = {.h = header(sizeof(r), SOURCE_NCCL, NCCL_BROADCAST),
+		.comm = 0x1000,
+		.comm_hash = UINT64_MAX,
+		.seq = 7,
+		.stream = 9,
+		.bytes = 4096,
+		.count = 1024,
+		.rank = 0,
+		.nranks = 8,
+		.datatype = 7,
+		.reduce_op = -1,
+		.root = 0,
+		.peer = -1,
+		.device = 3};
+	struct event e;
+
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
+	assert_int_equal(e.arg0, 4096);
+	assert_int_equal(e.arg1, 7);
+	assert_int_equal(e.stream, 9);
+	assert_int_equal(e.device, 3);
+	assert_true(nccl.comm_hash == UINT64_MAX);
+	assert_int_equal(nccl.rank, 0); /* a value */
+	assert_int_equal(nccl.root, 0); /* a value */
+	assert_int_equal(nccl.peer, -1); /* absent */
+	assert_int_equal(nccl.nranks, 8);
+	assert_int_equal(nccl.wait_ns, -1);
+}
+
+static void test_tcp(void **state)
+{
+	struct wire_tcp r = {.h = header(sizeof(r), SOURCE_TCP, TCP_RETRANSMIT),
+		.saddr = {10, 0, 0, 1},
+		.daddr = {10, 0, 0, 200},
+		.sport = 4000,
+		.dport = 443,
+		.family = AF_INET};
+	struct event e;
+
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
+	assert_string_equal(e.detail, "10.0.0.200:443");
+	assert_int_equal(e.arg1, 4000 << 16 | 443);
+	r.family = AF_INET6;
+	memset(r.daddr, 0, sizeof(r.daddr));
+	r.daddr[15] = 1;
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
+	assert_string_equal(e.detail, "[::1]:443");
+}
+
+static void test_net(void **state)
+{
+	struct wire_net r = {.h = header(sizeof(r), SOURCE_NET, NET_RECV),
+		.wait_ns = 60,
+		.bytes = -11,
+		.fd = 5};
+	struct event e;
+
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
+	assert_int_equal(e.ret, -11);
+	assert_int_equal(e.arg0, 5);
+	assert_int_equal(e.arg1, 0);
+	assert_int_equal(e.wait_ns, 60);
 }
 
 static void test_refused(void **state)
@@ -117,19 +185,19 @@ static void test_refused(void **state)
 	struct wire_call good = {.h = header(sizeof(good), SOURCE_CUDA, CUDA_MALLOC)}, bad;
 	struct event e = {.pid = 42};
 
-	assert_int_equal(decode_event(&good, sizeof(good.h) - 1, &clock_map, &e), -EBADMSG);
-	assert_int_equal(decode_event(&good, sizeof(good) - 1, &clock_map, &e), -EBADMSG);
+	assert_int_equal(decode_event(&good, sizeof(good.h) - 1, &clock_map, &e, &nccl), -EBADMSG);
+	assert_int_equal(decode_event(&good, sizeof(good) - 1, &clock_map, &e, &nccl), -EBADMSG);
 	bad = good;
 	bad.h.version++;
-	assert_int_equal(decode_event(&bad, sizeof(bad), &clock_map, &e), -EBADMSG);
+	assert_int_equal(decode_event(&bad, sizeof(bad), &clock_map, &e, &nccl), -EBADMSG);
 	bad = good;
 	bad.h.size = sizeof(struct wire_block);
-	assert_int_equal(decode_event(&bad, sizeof(bad), &clock_map, &e), -EBADMSG);
+	assert_int_equal(decode_event(&bad, sizeof(bad), &clock_map, &e, &nccl), -EBADMSG);
 	bad = good;
 	bad.h.source = 200;
-	assert_int_equal(decode_event(&bad, sizeof(bad), &clock_map, &e), -EBADMSG);
+	assert_int_equal(decode_event(&bad, sizeof(bad), &clock_map, &e, &nccl), -EBADMSG);
 	assert_int_equal(e.pid, 42);                                            /* untouched */
-	assert_int_equal(decode_event(&good, sizeof(good), &clock_map, &e), 0); /* the control */
+	assert_int_equal(decode_event(&good, sizeof(good), &clock_map, &e, &nccl), 0); /* the control */
 	assert_int_equal(e.pid, 10);
 }
 
@@ -141,6 +209,9 @@ int main(void)
 		cmocka_unit_test(test_sched),
 		cmocka_unit_test(test_block),
 		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_nccl),
+		cmocka_unit_test(test_tcp),
+		cmocka_unit_test(test_net),
 		cmocka_unit_test(test_refused),
 	};
 

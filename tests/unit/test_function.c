@@ -12,17 +12,17 @@
 #include "agent/probe/function.h"
 #include "wire/names.h"
 
-static const struct probe_library *const libraries[] = {&probe_cuda_rt, &probe_cuda_drv};
+static const struct probe_library *const libraries[] = {&probe_cuda_rt, &probe_cuda_drv, &probe_nccl};
 
 static void test_rows_name_known_ops(void **state)
 {
-	for (size_t l = 0; l < 2; l++)
+	for (size_t l = 0; l < 3; l++)
 		for (const struct probe_function *f = libraries[l]->functions; f->symbols[0]; f++) {
-			assert_non_null(wire_op_find(libraries[l]->source, f->op));
-			assert_in_range(f->op, 1, WIRE_OP_MAX - 1);
-			assert_in_range(f->arg0, 0, 10);
-			assert_in_range(f->arg1, 0, 10);
-			assert_in_range(f->stream, 0, 10);
+			assert_non_null(wire_op_find(f->cookie.source, f->cookie.op));
+			assert_in_range(f->cookie.op, 1, WIRE_OP_MAX - 1);
+			assert_in_range(f->cookie.arg0, 0, 10);
+			assert_in_range(f->cookie.arg1, 0, 10);
+			assert_in_range(f->cookie.stream, 0, 10);
 		}
 }
 
@@ -31,14 +31,14 @@ static void test_symbols_are_unique(void **state)
 	const char *seen[256];
 	size_t n = 0;
 
-	for (size_t l = 0; l < 2; l++)
+	for (size_t l = 0; l < 3; l++)
 		for (const struct probe_function *f = libraries[l]->functions; f->symbols[0]; f++)
 			for (int v = 0; v < FUNCTION_VARIANTS && f->symbols[v]; v++) {
 				for (size_t i = 0; i < n; i++)
 					assert_string_not_equal(seen[i], f->symbols[v]);
 				seen[n++] = f->symbols[v];
 			}
-	assert_true(n > 60);
+	assert_true(n > 100);
 }
 
 static void test_cookie_carries_the_row(void **state)
@@ -49,17 +49,15 @@ static void test_cookie_carries_the_row(void **state)
 
 	while (strcmp(f[row].symbols[0], "cudaMemcpy2DAsync"))
 		row++;
-	k = probe_cookie(&probe_cuda_rt, row);
+	k = probe_cookie(&probe_cuda_rt, row, 9);
 	assert_int_equal(k.source, SOURCE_CUDA);
 	assert_int_equal(k.op, CUDA_MEMCPY_2D_ASYNC);
 	assert_int_equal(k.arg0, 5);
 	assert_int_equal(k.arg1, 7);
 	assert_int_equal(k.stream, 8);
 	assert_int_equal(k.function, row);
+	assert_int_equal(k.library, 9);
 	assert_true(k.flags & COOKIE_AREA);
-	assert_true(k.flags & COOKIE_RUNTIME);
-	k = probe_cookie(&probe_cuda_drv, 0);
-	assert_false(k.flags & COOKIE_RUNTIME);
 }
 
 int main(void)

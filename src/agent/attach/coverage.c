@@ -8,11 +8,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/attach/accessor.h"
 #include "agent/attach/uprobe.h"
 #include "agent/discover/elfsym.h"
 #include "agent/probe/function.h"
+#include "base/log.h"
 
-#define COVERAGE_MAX 1024 /* library files on one node */
+#define COVERAGE_MAX   WIRE_LIBRARY_MAX /* library files on one node */
+#define ACCESSOR_BYTES 1024 /* of code that are looked at */
 
 struct coverage {
 	struct probe *probe;
@@ -26,6 +29,7 @@ static const struct probe_library *functions_of(enum target_library_kind kind)
 	switch (kind) {
 	case TARGET_CUDART: return &probe_cuda_rt;
 	case TARGET_CUDA: return &probe_cuda_drv;
+	case TARGET_NCCL: return &probe_nccl;
 	default: return NULL;
 	}
 }
@@ -80,9 +84,38 @@ static bool has_offset(const struct uprobe_point *points, size_t n, uint64_t off
 	return false;
 }
 
+/* A field of the communicator, by the code of the function that returns it; 0 if it cannot be told. */
+static uint32_t nccl_field(struct elfsym *elf, const char *function)
+{
+	uint8_t code[ACCESSOR_BYTES];
+	uint64_t offset;
+	uint32_t at;
+
+	if (elfsym_offset(elf, function, &offset) < 0 ||
+		elfsym_read(elf, offset, code, sizeof(code)) < 0 ||
+		accessor_field(elfsym_machine(elf), code, sizeof(code), &at) < 0)
+		return 0;
+	return at;
+}
+
+static void tell_nccl_layout(struct coverage *c, struct elfsym *elf, unsigned library)
+{
+	struct wire_nccl_layout l = {
+		.rank_at = nccl_field(elf, "ncclCommUserRank"),
+		.size_at = nccl_field(elf, "ncclCommCount"),
+		.device_at = nccl_field(elf, "ncclCommCuDevice"),
+	};
+
+	l.valid = l.rank_at && l.size_at;
+	if (!l.valid)
+		log_warning("libnccl does not tell where it keeps rank and size: communicators that were "
+			    "made before the trace, or by splitting, have none");
+	probe_nccl_layout(c->probe, library, &l);
+}
+
 /* Offsets of all symbols of the table that the file has. */
-static int resolve(const char *path, const struct probe_library *lib, struct uprobe_point *points,
-	size_t *ret_count, struct errinfo *reterr)
+static int resolve(struct coverage *c, const char *path, const struct probe_library *lib,
+	struct uprobe_point *points, size_t *ret_count, struct errinfo *reterr)
 {
 	const char *names[UPROBE_POINTS_MAX];
 	int rows[UPROBE_POINTS_MAX];
@@ -106,10 +139,12 @@ static int resolve(const char *path, const struct probe_library *lib, struct upr
 	for (size_t i = 0; i < n; i++)
 		if (offsets[i] && !has_offset(points, found, offsets[i]))
 			points[found++] =
-				(struct uprobe_point){offsets[i], probe_cookie(lib, rows[i]).word};
+				(struct uprobe_point){offsets[i], probe_cookie(lib, rows[i], (unsigned)c->count).word};
 	if (!found)
 		return errinfo_set(
 			reterr, -ENOENT, "%s exports none of the functions of %s", path, lib->name);
+	if (lib == &probe_nccl)
+		tell_nccl_layout(c, elf, (unsigned)c->count);
 	*ret_count = found;
 	return 0;
 }
@@ -139,7 +174,7 @@ int coverage_add(struct coverage *c, const struct target_library *lib, const cha
 			COVERAGE_MAX);
 	f = &c->files[c->count];
 	*f = (struct coverage_file){.library = *lib};
-	r = resolve(path, functions, points, &count, &why);
+	r = resolve(c, path, functions, points, &count, &why);
 	if (r == 0)
 		r = uprobe_attach(c->probe, path, points, count, &c->uprobes[c->count], &why);
 	c->count++;

@@ -3,7 +3,9 @@
  * like any foreign bytes: a mismatch is a counted loss, never a wrong event. */
 #include "agent/capture/decode.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macros.h"
@@ -71,7 +73,56 @@ static void decode_process(const struct wire_process *r, struct event *e)
 		e->arg0 = (uint32_t)r->exit_code;
 }
 
-int decode_event(const void *data, size_t len, const struct clock_map *clock, struct event *ret)
+static void decode_net(const struct wire_net *r, struct event *e)
+{
+	e->arg0 = r->fd;
+	e->arg1 = r->bytes > 0 ? (uint64_t)r->bytes : 0;
+	e->ret = r->bytes < 0 ? (int32_t)r->bytes : 0;
+	e->wait_ns = r->wait_ns;
+}
+
+/* IPv4 as published: both addresses in arg0, both ports in arg1; the text serves both families. */
+static void decode_tcp(const struct wire_tcp *r, struct event *e)
+{
+	char text[INET6_ADDRSTRLEN];
+	uint32_t from, to;
+
+	inet_ntop(r->family, r->daddr, text, sizeof(text));
+	snprintf(e->detail, sizeof(e->detail), r->family == AF_INET6 ? "[%s]:%u" : "%s:%u", text,
+		r->dport);
+	e->arg1 = (uint64_t)r->sport << 16 | r->dport;
+	if (r->family != AF_INET)
+		return;
+	memcpy(&from, r->saddr, 4);
+	memcpy(&to, r->daddr, 4);
+	e->arg0 = (uint64_t)from << 32 | to;
+}
+
+static void decode_nccl(const struct wire_nccl *r, struct event *e, struct collective *c)
+{
+	e->arg0 = r->bytes;
+	e->arg1 = r->seq;
+	e->stream = r->stream;
+	e->ret = r->ret;
+	e->device = r->device;
+	*c = (struct collective){
+		.comm = r->comm,
+		.comm_hash = r->comm_hash,
+		.seq = r->seq,
+		.bytes = r->bytes,
+		.count = r->count,
+		.rank = r->rank,
+		.nranks = r->nranks,
+		.datatype = r->datatype,
+		.reduce_op = r->reduce_op,
+		.root = r->root,
+		.peer = r->peer,
+		.wait_ns = -1,
+	};
+}
+
+int decode_event(const void *data, size_t len, const struct clock_map *clock, struct event *ret,
+	struct collective *ret_nccl)
 {
 	const struct wire_header *h = data;
 	struct event e;
@@ -86,12 +137,24 @@ int decode_event(const void *data, size_t len, const struct clock_map *clock, st
 		decoder(data, &e);                                                                 \
 	} while (0)
 
-	if (h->source == SOURCE_CUDA || h->source == SOURCE_DRIVER)
+	if (h->source == SOURCE_NCCL && h->size == sizeof(struct wire_nccl)) {
+		decode_header(h, clock, ret);
+		decode_nccl(data, ret, ret_nccl);
+		return 0;
+	}
+	if (h->source == SOURCE_CUDA || h->source == SOURCE_DRIVER || h->source == SOURCE_GRAPH)
 		RECORD_IS(wire_call, decode_call);
+	else if (h->source == SOURCE_NET)
+		RECORD_IS(wire_net, decode_net);
+	else if (h->source == SOURCE_TCP)
+		RECORD_IS(wire_tcp, decode_tcp);
 	else if (h->source == SOURCE_IO)
 		RECORD_IS(wire_block, decode_block);
 	else if (h->source == SOURCE_HOST && h->op == HOST_SCHED_SWITCH)
 		RECORD_IS(wire_sched, decode_sched);
+	else if (h->source == SOURCE_HOST &&
+		 (h->op == HOST_DIRECT_RECLAIM || h->op == HOST_COMPACTION))
+		RECORD_IS(wire_call, decode_call);
 	else if (h->source == SOURCE_HOST)
 		RECORD_IS(wire_process, decode_process);
 	else

@@ -22,16 +22,17 @@ struct reader {
 static int take_record(void *arg, void *data, size_t len)
 {
 	struct reader *r = arg;
+	struct collective c;
 	struct event e;
 
-	if (decode_event(data, len, r->clock, &e) < 0) {
+	if (decode_event(data, len, r->clock, &e, &c) < 0) {
 		const struct wire_header *h = data;
 
 		r->bad[len >= sizeof(*h) ? h->source & (WIRE_SOURCE_MAX - 1) : 0]++;
 		return 0;
 	}
 	r->received[e.source & (WIRE_SOURCE_MAX - 1)]++;
-	r->sink(r->arg, &e);
+	r->sink(r->arg, &e, e.source == SOURCE_NCCL ? &c : NULL);
 	return 0;
 }
 

@@ -6,10 +6,12 @@
 
 #include "agent/probe/probe.h"
 #include "base/clock.h"
+#include "model/collective.h"
 #include "model/event.h"
 
 struct reader;
-typedef void reader_sink(void *arg, struct event *e);
+/* @c is set for NCCL calls, else NULL. */
+typedef void reader_sink(void *arg, struct event *e, const struct collective *c);
 
 /* reader_new - read the rings of @p; @clock must outlive the reader (its owner refreshes it). */
 int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink, void *arg,

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* function.c - packs a row of a function table into its attach cookie. */
+/* function.c - completes the attach cookie of a table row. */
 #include "agent/probe/function.h"
 
-union wire_cookie probe_cookie(const struct probe_library *lib, int row)
+union wire_cookie probe_cookie(const struct probe_library *lib, int row, unsigned library)
 {
-	const struct probe_function *f = &lib->functions[row];
-	union wire_cookie k = {
-		.source = lib->source,
-		.op = f->op,
-		.arg0 = f->arg0 & 15,
-		.arg1 = f->arg1 & 15,
-		.stream = f->stream & 15,
-		.flags = f->flags,
-		.function = (uint16_t)row,
-	};
+	union wire_cookie k = lib->functions[row].cookie;
 
+	k.function = (uint8_t)row;
+	k.library = (uint8_t)library;
 	return k;
 }

@@ -19,18 +19,22 @@
 
 struct probe_function {
 	const char *symbols[FUNCTION_VARIANTS]; /* all that exist are probed; aliases once */
-	uint8_t op;
-	uint8_t arg0, arg1, stream;
-	uint16_t flags; /* COOKIE_* */
+	union wire_cookie cookie;		/* but for .function and .library */
 };
+
+/* CALL(source, op, arg0, arg1, stream, flags): positions in words; COOKIE_* flags. */
+#define CALL(source_, op_, arg0_, arg1_, stream_, flags_)                                          \
+	{.source = (source_), .op = (op_), .arg0 = (arg0_), .arg1 = (arg1_), .stream = (stream_),  \
+		.flags = (flags_)}
 
 struct probe_library {
 	const char *name; /* "libcudart" */
-	uint8_t source;
 	const struct probe_function *functions; /* ended by a row without symbols */
 };
 
 extern const struct probe_library probe_cuda_rt;
 extern const struct probe_library probe_cuda_drv;
+extern const struct probe_library probe_nccl;
 
-union wire_cookie probe_cookie(const struct probe_library *lib, int row);
+/* probe_cookie - the cookie of row @row in the probed file number @library. */
+union wire_cookie probe_cookie(const struct probe_library *lib, int row, unsigned library);

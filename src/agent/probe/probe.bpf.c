@@ -5,5 +5,7 @@
 #include "agent/probe/sched/sched.bpf.c"
 #include "agent/probe/block/block.bpf.c"
 #include "agent/probe/process/process.bpf.c"
+#include "agent/probe/memory/memory.bpf.c"
+#include "agent/probe/socket/socket.bpf.c"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include "agent/probe/link.h"
@@ -27,6 +28,7 @@ struct probe {
 	int cpus;
 	struct wire_tally *scratch; /* one per CPU */
 	size_t tally_stride;
+	bool no_syscalls; /* the tracing file system is not there */
 };
 
 /* libbpf's first complaint: the later ones only say that loading failed. */
@@ -80,9 +82,94 @@ static void configure(struct probe *p)
 		bpf_program__set_expected_attach_type(k->progs.call_entry, LINK_UPROBE_MULTI);
 		bpf_program__set_expected_attach_type(k->progs.call_return, LINK_UPROBE_MULTI);
 	}
-	bpf_program__set_autoload(k->progs.block_rq_insert, !s->no_block);
-	bpf_program__set_autoload(k->progs.block_rq_issue, !s->no_block);
-	bpf_program__set_autoload(k->progs.block_rq_complete, !s->no_block);
+	k->rodata->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The kernel's own hooks, group by group. A group that the settings leave out, or whose tracepoint
+ * this kernel does not have, is not loaded; what must be there is attached or tracing fails. */
+enum group { GROUP_CORE, GROUP_BLOCK, GROUP_MEMORY, GROUP_SOCKET, GROUP_SYSCALL, GROUP_OLD_SOCKET };
+
+struct hook {
+	const char *program;
+	enum group group;
+	const char *tracepoint; /* BTF name that must exist; NULL: not asked */
+};
+
+static const struct hook hooks[] = {
+	{"process_exit", GROUP_CORE, NULL},
+	{"process_exec", GROUP_CORE, NULL},
+	{"process_fork", GROUP_CORE, NULL},
+	{"sched_switch", GROUP_CORE, NULL},
+	{"sched_wakeup", GROUP_CORE, NULL},
+	{"threads_admit", GROUP_CORE, NULL},
+	{"calls_sweep", GROUP_CORE, NULL},
+	{"oom_kill", GROUP_CORE, NULL},
+	{"block_rq_complete", GROUP_BLOCK, "block_rq_complete"},
+	{"block_rq_insert", GROUP_BLOCK, "block_rq_insert"},
+	{"block_rq_issue", GROUP_BLOCK, "block_rq_issue"},
+	{"page_alloc", GROUP_MEMORY, "mm_page_alloc"},
+	{"reclaim_begin", GROUP_MEMORY, "mm_vmscan_direct_reclaim_begin"},
+	{"reclaim_end", GROUP_MEMORY, "mm_vmscan_direct_reclaim_end"},
+	{"compaction_begin", GROUP_MEMORY, "mm_compaction_begin"},
+	{"compaction_end", GROUP_MEMORY, "mm_compaction_end"},
+	{"socket_send", GROUP_SOCKET, "sock_send_length"},
+	{"socket_recv", GROUP_SOCKET, "sock_recv_length"},
+	{"tcp_retransmit", GROUP_SOCKET, "tcp_retransmit_skb"},
+	{"enter_sendto", GROUP_SYSCALL, NULL},
+	{"enter_sendmsg", GROUP_SYSCALL, NULL},
+	{"enter_sendmmsg", GROUP_SYSCALL, NULL},
+	{"enter_write", GROUP_SYSCALL, NULL},
+	{"enter_writev", GROUP_SYSCALL, NULL},
+	{"enter_recvfrom", GROUP_SYSCALL, NULL},
+	{"enter_recvmsg", GROUP_SYSCALL, NULL},
+	{"enter_recvmmsg", GROUP_SYSCALL, NULL},
+	{"enter_read", GROUP_SYSCALL, NULL},
+	{"enter_readv", GROUP_SYSCALL, NULL},
+	{"exit_sendto", GROUP_OLD_SOCKET, NULL},
+	{"exit_sendmsg", GROUP_OLD_SOCKET, NULL},
+	{"exit_recvfrom", GROUP_OLD_SOCKET, NULL},
+	{"exit_recvmsg", GROUP_OLD_SOCKET, NULL},
+};
+
+static bool has_tracepoint(const struct btf *btf, const char *name)
+{
+	char type[64];
+
+	snprintf(type, sizeof(type), "btf_trace_%s", name);
+	return btf && btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
+}
+
+static bool is_group_wanted(const struct probe_settings *s, enum group g, bool has_sockets)
+{
+	switch (g) {
+	case GROUP_CORE: return true;
+	case GROUP_BLOCK: return !s->no_block;
+	case GROUP_MEMORY: return !s->no_memory;
+	case GROUP_SOCKET:
+	case GROUP_SYSCALL: return !s->no_net;
+	case GROUP_OLD_SOCKET: return !s->no_net && !has_sockets;
+	}
+	return false;
+}
+
+static void choose_hooks(struct probe *p)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool has_sockets = has_tracepoint(btf, "sock_send_length") && !p->settings.old_kernel;
+
+	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
+		const struct hook *h = &hooks[i];
+		bool wanted = is_group_wanted(&p->settings, h->group, has_sockets);
+
+		if (h->tracepoint && !has_tracepoint(btf, h->tracepoint))
+			wanted = false;
+		if (p->settings.old_kernel && h->group == GROUP_SOCKET &&
+			strcmp(h->program, "tcp_retransmit"))
+			wanted = false;
+		bpf_program__set_autoload(
+			bpf_object__find_program_by_name(p->skel->obj, h->program), wanted);
+	}
+	btf__free(btf);
 }
 
 static int load_failed(int r, struct errinfo *reterr)
@@ -106,34 +193,43 @@ static int load_failed(int r, struct errinfo *reterr)
 		reterr, r, "the probes could not be loaded: %s (%s)", strerror(-r), libbpf_message);
 }
 
+static struct bpf_link **link_slot(struct probe *p, const char *program)
+{
+	struct bpf_object_skeleton *k = p->skel->skeleton;
+
+	for (int i = 0; i < k->prog_cnt; i++)
+		if (!strcmp(k->progs[i].name, program))
+			return k->progs[i].link;
+	return NULL;
+}
+
+/* System calls are told of by the tracing file system, which need not be mounted: without it sockets
+ * are counted all the same, only their times are not known. */
 static int attach_kernel(struct probe *p, struct errinfo *reterr)
 {
-	struct probe_bpf *k = p->skel;
-	struct {
-		struct bpf_program *prog;
-		struct bpf_link **link;
-	} const hooks[] = {
-		{k->progs.process_exit, &k->links.process_exit},
-		{k->progs.process_exec, &k->links.process_exec},
-		{k->progs.process_fork, &k->links.process_fork},
-		{k->progs.sched_switch, &k->links.sched_switch},
-		{k->progs.sched_wakeup, &k->links.sched_wakeup},
-		{k->progs.threads_admit, &k->links.threads_admit},
-		{k->progs.calls_sweep, &k->links.calls_sweep},
-		{k->progs.block_rq_complete, &k->links.block_rq_complete},
-		{k->progs.block_rq_insert, &k->links.block_rq_insert},
-		{k->progs.block_rq_issue, &k->links.block_rq_issue},
-	};
-
 	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
-		if (!bpf_program__autoload(hooks[i].prog))
+		struct bpf_program *prog =
+			bpf_object__find_program_by_name(p->skel->obj, hooks[i].program);
+		struct bpf_link **link = link_slot(p, hooks[i].program);
+
+		if (!bpf_program__autoload(prog))
 			continue;
-		*hooks[i].link = bpf_program__attach(hooks[i].prog);
-		if (!*hooks[i].link)
-			return errinfo_set(reterr, -errno, "the probe %s could not be attached: %s",
-				bpf_program__name(hooks[i].prog), strerror(errno));
+		*link = bpf_program__attach(prog);
+		if (*link)
+			continue;
+		if (hooks[i].group == GROUP_SYSCALL || hooks[i].group == GROUP_OLD_SOCKET) {
+			p->no_syscalls = true;
+			continue;
+		}
+		return errinfo_set(reterr, -errno, "the probe %s could not be attached: %s",
+			hooks[i].program, strerror(errno));
 	}
 	return 0;
+}
+
+bool probe_has_syscalls(const struct probe *p)
+{
+	return !p->no_syscalls;
 }
 
 int probe_open(const struct probe_settings *s, struct probe **ret, struct errinfo *reterr)
@@ -155,6 +251,7 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 	if (!p->scratch || !p->skel)
 		return errinfo_set(reterr, -ENOMEM, "not enough memory to load the probes");
 	configure(p);
+	choose_hooks(p);
 	r = probe_bpf__load(p->skel);
 	if (r < 0)
 		return load_failed(r, reterr);
@@ -218,6 +315,13 @@ void probe_limit_set(struct probe *p, unsigned source, unsigned op, uint64_t ns)
 {
 	if (source < WIRE_SOURCE_MAX && op < WIRE_OP_MAX)
 		p->skel->bss->limit_ns[source * WIRE_OP_MAX + op] = ns;
+}
+
+void probe_nccl_layout(struct probe *p, unsigned library, const struct wire_nccl_layout *l)
+{
+	uint32_t key = library;
+
+	bpf_map_update_elem(bpf_map__fd(p->skel->maps.nccl_layouts), &key, l, BPF_ANY);
 }
 
 void probe_tally(const struct probe *p, unsigned source, struct wire_tally *ret)

@@ -24,6 +24,9 @@ struct probe_settings {
 	bool record_all;
 	uint32_t ring_bytes; /* a power of two >= 4096; 0: 8 MiB */
 	bool no_block;       /* leave block requests alone */
+	bool no_net;         /* leave sockets alone */
+	bool no_memory;      /* leave page allocation and reclaim alone */
+	bool old_kernel;     /* for tests: use the fallbacks for kernels before 6.3 */
 };
 
 struct probe;
@@ -35,6 +38,9 @@ void probe_close(struct probe *p);
 DEFINE_CLEANUP(struct probe *, probe_close)
 
 enum probe_method probe_method(const struct probe *p);
+
+/* probe_has_syscalls - whether times of socket calls are known. */
+bool probe_has_syscalls(const struct probe *p);
 
 void probe_enable(struct probe *p);
 void probe_disable(struct probe *p);
@@ -51,6 +57,9 @@ int probe_sweep(struct probe *p);
 
 /* probe_limit_set - calls of (source, op) slower than @ns are sent one by one. */
 void probe_limit_set(struct probe *p, unsigned source, unsigned op, uint64_t ns);
+
+/* probe_nccl_layout - where communicators of the probed file number @library keep rank and size. */
+void probe_nccl_layout(struct probe *p, unsigned library, const struct wire_nccl_layout *l);
 
 /* probe_tally - the books of one source, summed over CPUs. */
 void probe_tally(const struct probe *p, unsigned source, struct wire_tally *ret);

@@ -19,6 +19,14 @@ struct pending_call {
 	__u64 arg0, arg1, stream;
 };
 
+/* The arguments of the NCCL call under way; such calls do not nest but for one calling another that
+ * repeats it. */
+struct pending_nccl {
+	__u64 comm, out, count, stream, seq, hash;
+	__s32 datatype, reduce_op, root, peer;
+	__s32 rank, nranks;
+};
+
 struct thread_state {
 	__u32 depth;     /* calls under way */
 	__u32 off_flags; /* WIRE_PREEMPTED, WIRE_UNINTERRUPTIBLE of the present stay off the CPU */
@@ -28,6 +36,14 @@ struct thread_state {
 	__u32 waker_pid;
 	__u32 pad;
 	char by_comm[WIRE_COMM_LEN];
+	__s32 device;	   /* of cudaSetDevice; 0 until it is called, as in CUDA */
+	__u32 fd;	   /* of the socket system call under way */
+	__u64 syscall_ns;  /* when it was entered; 0: none */
+	__u64 blocked_ns;  /* time blocked since the thread is known */
+	__u64 blocked_was; /* blocked_ns at that entry */
+	__u64 reclaim_ns;  /* since when the thread frees memory itself */
+	__u64 compact_ns;
+	struct pending_nccl nccl;
 	struct pending_call calls[CALL_DEPTH];
 };
 

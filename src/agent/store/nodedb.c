@@ -268,7 +268,8 @@ int nodedb_put_event(struct nodedb *db, struct event *e, struct errinfo *reterr)
 		((struct sql_value){.type = SQL_TEXT, .p = db->node, .len = db->node_len}),
 		SQL_I(e->cgroup_id), SQL_SN(e->comm, COMM_LEN), SQL_I(e->flags), SQL_I(e->weight),
 		SQL_I(e->stream), SQL_I(e->wait_ns), SQL_I(e->peer_pid),
-		SQL_SN(e->peer_comm, COMM_LEN), SQL_I(e->dev), SQL_I(e->cpu));
+		SQL_SN(e->peer_comm, COMM_LEN), SQL_I(e->dev), SQL_I(e->cpu),
+		SQL_SN(e->detail, sizeof(e->detail)));
 	if (r < 0)
 		return r;
 	e->seq = db->next_seq++;

@@ -12,6 +12,7 @@
 #include "base/errinfo.h"
 #include "model/accounting.h"
 #include "model/aggregate.h"
+#include "model/collective.h"
 #include "model/event.h"
 #include "model/incident.h"
 #include "model/sample.h"
@@ -52,6 +53,8 @@ int nodedb_put_event(struct nodedb *db, struct event *e, struct errinfo *reterr)
 int nodedb_add_aggregate(
 	struct nodedb *db, bool coarse, const struct aggregate *a, struct errinfo *reterr);
 int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr);
+int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct collective *c,
+	struct errinfo *reterr);
 int nodedb_put_process(struct nodedb *db, uint32_t pid, uint64_t start_ticks, const char *comm,
 	const char *cmdline, wall_time seen, struct errinfo *reterr);
 

@@ -141,6 +141,33 @@ static int write_process(struct nodedb *db, void *arg, struct errinfo *reterr)
 	return SQL_PUT(name, reterr, SQL_I(p->pid), SQL_S(p->comm), SQL_I(p->seen.ns));
 }
 
+/* -1 stands for "the call has no such value". */
+static struct sql_value int_or_null(int64_t v)
+{
+	return v < 0 ? (struct sql_value){.type = SQL_NULL} : SQL_I(v);
+}
+
+int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct collective *c,
+	struct errinfo *reterr)
+{
+	bool is_point = e->op == NCCL_SEND || e->op == NCCL_RECV;
+	char scratch[32];
+	const char *name = wire_op_name(SOURCE_NCCL, e->op, scratch);
+	sql_stmt *stmt;
+	int r = nodedb_statement(db, STATEMENT_COLLECTIVE, &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	if (!strncmp(name, "nccl", 4))
+		name += 4;
+	return SQL_PUT(stmt, reterr, SQL_S(db->node), SQL_I(e->start.ns), SQL_I(e->pid),
+		SQL_I(e->tid), SQL_I(c->comm_hash), int_or_null(is_point ? -1 : (int64_t)c->seq),
+		SQL_S(name), int_or_null(c->rank), int_or_null(c->nranks), SQL_I(e->device),
+		SQL_I(c->bytes), SQL_I(c->count), int_or_null(c->datatype),
+		int_or_null(c->reduce_op), int_or_null(c->root), int_or_null(c->peer),
+		SQL_I(e->stream), SQL_I(e->dur_ns), int_or_null(c->wait_ns), SQL_I(e->ret));
+}
+
 int nodedb_put_process(struct nodedb *db, uint32_t pid, uint64_t start_ticks, const char *comm,
 	const char *cmdline, wall_time seen, struct errinfo *reterr)
 {

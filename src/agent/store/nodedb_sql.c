@@ -29,9 +29,9 @@ static const char *const texts[STATEMENT_COUNT] = {
 		"INSERT INTO events (seq, timestamp, pid, tid, source, op, duration, gpu_id, arg0,"
 		" arg1, ret_code, stack_hash, node, cgroup_id, comm, flags, weight, stream, "
 		"wait_ns,"
-		" peer_pid, peer_comm, dev, cpu) VALUES "
+		" peer_pid, peer_comm, dev, cpu, detail) VALUES "
 		"(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,"
-		"?14,?15,?16,?17,?18,?19,?20,?21,?22,?23)",
+		"?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24)",
 	[STATEMENT_FINE_GET] = AGGREGATE_GET("event_aggregates_5s"),
 	[STATEMENT_FINE_PUT] = AGGREGATE_PUT("event_aggregates_5s"),
 	[STATEMENT_COARSE_GET] = AGGREGATE_GET("event_aggregates"),
@@ -43,6 +43,11 @@ static const char *const texts[STATEMENT_COUNT] = {
 		" mem_pct = excluded.mem_pct, mem_avail = excluded.mem_avail,"
 		" swap_mb = excluded.swap_mb, load_avg = excluded.load_avg,"
 		" mem_total = excluded.mem_total",
+	[STATEMENT_COLLECTIVE] =
+		"INSERT INTO collectives (node, timestamp, pid, tid, comm, seq, op, rank, nranks,"
+		" device, bytes, count, datatype, reduce_op, root, peer, stream, duration, wait_ns,"
+		" ret_code) VALUES"
+		" (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)",
 	[STATEMENT_PROCESS] =
 		"INSERT INTO processes (node, pid, start_time, comm, cmdline, first_seen, "
 		"last_seen)"

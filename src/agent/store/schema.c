@@ -41,7 +41,7 @@ static const char *const tables[] = {
 	" weight INTEGER NOT NULL DEFAULT 1, stream INTEGER NOT NULL DEFAULT 0,"
 	" wait_ns INTEGER NOT NULL DEFAULT 0, peer_pid INTEGER NOT NULL DEFAULT 0,"
 	" peer_comm TEXT NOT NULL DEFAULT '', dev INTEGER NOT NULL DEFAULT 0,"
-	" cpu INTEGER NOT NULL DEFAULT 0);"
+	" cpu INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL DEFAULT '');"
 	"CREATE INDEX idx_events_timestamp ON events(timestamp);"
 	"CREATE INDEX idx_events_pid ON events(pid);",
 
@@ -95,6 +95,14 @@ static const char *const tables[] = {
 
 	"CREATE TABLE event_aggregates " AGGREGATE_COLUMNS
 	"CREATE TABLE event_aggregates_5s " AGGREGATE_COLUMNS,
+
+	"CREATE TABLE collectives (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"
+	" pid INTEGER NOT NULL, tid INTEGER NOT NULL, comm INTEGER NOT NULL, seq INTEGER,"
+	" op TEXT NOT NULL, rank INTEGER, nranks INTEGER, device INTEGER NOT NULL,"
+	" bytes INTEGER NOT NULL, count INTEGER NOT NULL, datatype INTEGER, reduce_op INTEGER,"
+	" root INTEGER, peer INTEGER, stream INTEGER NOT NULL, duration INTEGER NOT NULL,"
+	" wait_ns INTEGER, ret_code INTEGER NOT NULL);"
+	"CREATE INDEX idx_collectives_comm ON collectives(comm, seq);",
 
 	"CREATE TABLE losses (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
 	" source INTEGER NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL,"
@@ -169,6 +177,9 @@ static const struct {
 		"explained slowdowns; causal_chains has the same in the published shape"},
 	{"processes_note",
 		"start_time: clock ticks since boot, so that a reused pid is another row"},
+	{"collectives_note", "NCCL collectives and point-to-point calls; (comm, seq) names one "
+			     "collective on all ranks; wait_ns is the time the host waited for it in "
+			     "the synchronisation that followed; NULL: the call has no such value"},
 	{"system_snapshots_note", "the host, once a second while recording"},
 	{"sessions_note", "one row per `ingero trace`; stopped_at 0: running or killed"},
 	{"process_names_note", "the last name of each pid; `processes` tells reused pids apart"},

@@ -30,6 +30,7 @@
 enum message_kind {
 	MESSAGE_AGGREGATE,
 	MESSAGE_SAMPLE,
+	MESSAGE_COLLECTIVE,
 	MESSAGE_PROCESS,
 	MESSAGE_ACCOUNTING,
 	MESSAGE_INCIDENT,
@@ -48,6 +49,10 @@ struct message {
 			uint64_t stored, sum_arg0, count, sum, min, max;
 		} aggregate;
 		struct host_sample sample;
+		struct {
+			struct event event;
+			struct collective nccl;
+		} collective;
 		struct {
 			uint32_t pid;
 			uint64_t start_ticks;
@@ -171,6 +176,18 @@ bool store_writer_push_sample(struct store_writer *w, const struct host_sample *
 
 	if (m)
 		m->sample = *s;
+	return push_message(w, m);
+}
+
+bool store_writer_push_collective(
+	struct store_writer *w, const struct event *e, const struct collective *c)
+{
+	struct message *m = message_new(MESSAGE_COLLECTIVE, NULL, 0);
+
+	if (m) {
+		m->collective.event = *e;
+		m->collective.nccl = *c;
+	}
 	return push_message(w, m);
 }
 
@@ -342,6 +359,9 @@ static int write_message(struct store_writer *w, const struct message *m, struct
 	switch (m->kind) {
 	case MESSAGE_AGGREGATE: return write_aggregate(w, m, reterr);
 	case MESSAGE_SAMPLE: return nodedb_put_sample(w->db, &m->sample, reterr);
+	case MESSAGE_COLLECTIVE:
+		return nodedb_put_collective(
+			w->db, &m->collective.event, &m->collective.nccl, reterr);
 	case MESSAGE_PROCESS:
 		return nodedb_put_process(w->db, m->process.pid, m->process.start_ticks,
 			m->process.comm, (const char *)m->data, m->process.seen, reterr);

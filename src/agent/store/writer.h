@@ -27,6 +27,8 @@ bool store_writer_push(struct store_writer *w, const struct event *e);
  * transaction. */
 bool store_writer_push_aggregate(struct store_writer *w, const struct aggregate *a);
 bool store_writer_push_sample(struct store_writer *w, const struct host_sample *s);
+bool store_writer_push_collective(
+	struct store_writer *w, const struct event *e, const struct collective *c);
 bool store_writer_push_process(struct store_writer *w, uint32_t pid, uint64_t start_ticks,
 	const char *comm, const char *cmdline, wall_time seen);
 bool store_writer_push_incident(

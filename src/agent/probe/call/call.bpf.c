@@ -5,55 +5,7 @@
  * A call is a hit at its entry. Pending calls of a thread form a small stack in task storage, so a
  * driver call inside a runtime call is known to be nested, and calls that were left by longjmp or
  * an exception are found (their stack pointer lies below the present one) and counted as losses. */
-#include "agent/probe/target.bpf.h"
-
-/* On x86-64 the call instruction has pushed the return address, which the return has popped. */
-#if defined(__TARGET_ARCH_x86)
-#define RETURN_ADDRESS_BYTES 8
-#else
-#define RETURN_ADDRESS_BYTES 0
-#endif
-
-/* The first ten argument words, counted from 1; words[0] is 0 and stands for "no argument".
- * Loaded one by one, because the verifier wants constant offsets into the registers. */
-struct arguments {
-	__u64 words[16]; /* a power of two, so that an index can be masked */
-};
-
-static __always_inline void arguments_load(
-	struct pt_regs *ctx, union wire_cookie k, struct arguments *a)
-{
-	__builtin_memset(a, 0, sizeof(*a));
-#if defined(__TARGET_ARCH_x86)
-	a->words[1] = ctx->rdi;
-	a->words[2] = ctx->rsi;
-	a->words[3] = ctx->rdx;
-	a->words[4] = ctx->rcx;
-	a->words[5] = ctx->r8;
-	a->words[6] = ctx->r9;
-	if (k.arg0 > 5 || k.arg1 > 6 || k.stream > 6) /* arg0 may need the word after it */
-		bpf_probe_read_user(&a->words[7], 32, (void *)(ctx->rsp + RETURN_ADDRESS_BYTES));
-#else
-	struct user_pt_regs *regs = (struct user_pt_regs *)ctx;
-
-	a->words[1] = regs->regs[0];
-	a->words[2] = regs->regs[1];
-	a->words[3] = regs->regs[2];
-	a->words[4] = regs->regs[3];
-	a->words[5] = regs->regs[4];
-	a->words[6] = regs->regs[5];
-	a->words[7] = regs->regs[6];
-	a->words[8] = regs->regs[7];
-	if (k.stream > 8)
-		bpf_probe_read_user(&a->words[9], 16, (void *)regs->sp);
-#endif
-}
-
-static __always_inline __u64 argument_word(const struct arguments *a, __u32 n)
-{
-	asm volatile("" : "+r"(n));
-	return a->words[n & 15];
-}
+#include "agent/probe/nccl/nccl.bpf.h"
 
 /* Forget calls that can no longer return: deeper on the stack than @sp, or (@entry of the same
  * function at the same depth) left and called again. A tail call shares its caller's sp, is another
@@ -73,6 +25,47 @@ static __always_inline void drop_left_calls(struct thread_state *ts, __u64 sp, _
 	}
 }
 
+/* Does a call of @source at depth @top repeat one below it? A driver call inside a runtime call
+ * does, and an NCCL call inside another. */
+static __always_inline bool is_nested(struct thread_state *ts, __u32 source, __u32 top)
+{
+	if (source != SOURCE_DRIVER && source != SOURCE_NCCL)
+		return false;
+	for (__u32 i = 0; i < CALL_DEPTH; i++) {
+		__u32 below;
+
+		if (i >= top)
+			return false;
+		below = call_source(&ts->calls[i]);
+		if (source == SOURCE_NCCL ? below == SOURCE_NCCL
+					  : below == SOURCE_CUDA || below == SOURCE_GRAPH)
+			return true;
+	}
+	return false;
+}
+
+static __always_inline __u32 deepest_word(union wire_cookie k)
+{
+	__u32 deepest = k.arg0 + !!(k.flags & COOKIE_AREA);
+
+	if (k.arg1 > deepest)
+		deepest = k.arg1;
+	return k.stream > deepest ? k.stream : deepest;
+}
+
+static __always_inline void take_arguments(
+	union wire_cookie k, const struct arguments *args, struct pending_call *c)
+{
+	c->arg0 = argument_word(args, k.arg0);
+	c->arg1 = argument_word(args, k.arg1);
+	c->stream = argument_word(args, k.stream);
+	if (k.flags & COOKIE_AREA)
+		c->arg0 *= argument_word(args, k.arg0 + 1);
+	if (k.flags & COOKIE_CONFIG)
+		bpf_probe_read_user(
+			&c->stream, sizeof(c->stream), (void *)(c->stream + COOKIE_CONFIG_AT));
+}
+
 static __always_inline int call_begin(struct pt_regs *ctx)
 {
 	union wire_cookie k = {.word = bpf_get_attach_cookie(ctx)};
@@ -90,6 +83,11 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 			return 0;
 		ts = thread_make(task);
 	}
+	if (k.source == SOURCE_CUDA && (k.flags & COOKIE_DEVICE)) {
+		if (ts)
+			ts->device = (__s32)PT_REGS_PARM1(ctx);
+		return 1; /* no return probe */
+	}
 	hit_count(k.source);
 	if (!ts) {
 		loss_count(k.source, LOSS_NO_STORAGE);
@@ -101,32 +99,19 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 		return 0;
 	}
 	c = call_at(ts, ts->depth);
-	arguments_load(ctx, k, &args);
 	c->cookie = k.word;
 	c->sp = PT_REGS_SP(ctx);
-	c->arg0 = argument_word(&args, k.arg0);
-	c->arg1 = argument_word(&args, k.arg1);
-	c->stream = argument_word(&args, k.stream);
-	if (k.flags & COOKIE_AREA)
-		c->arg0 *= argument_word(&args, k.arg0 + 1);
-	if (k.flags & COOKIE_CONFIG)
-		bpf_probe_read_user(
-			&c->stream, sizeof(c->stream), (void *)(c->stream + COOKIE_CONFIG_AT));
+	if (k.source == SOURCE_NCCL) {
+		arguments_load(ctx, 8, &args);
+		if (!is_nested(ts, k.source, ts->depth))
+			nccl_begin(ctx, k, &args, ts);
+	} else {
+		arguments_load(ctx, deepest_word(k), &args);
+		take_arguments(k, &args, c);
+	}
 	ts->depth++;
 	c->start_ns = bpf_ktime_get_ns();
 	return 0;
-}
-
-/* Is there a runtime call below the one at @top? */
-static __always_inline bool is_nested(struct thread_state *ts, __u32 top)
-{
-	for (__u32 i = 0; i < CALL_DEPTH; i++) {
-		if (i >= top)
-			return false;
-		if (((union wire_cookie){.word = ts->calls[i].cookie}).flags & COOKIE_RUNTIME)
-			return true;
-	}
-	return false;
 }
 
 /* Why this call is sent as a record: 0 (it only counts), or 1 plus the record's flags. A nested
@@ -147,8 +132,39 @@ static __always_inline __u32 send_reason(
 	return 0;
 }
 
-static __always_inline void call_finish(
-	struct pt_regs *ctx, struct pending_call *c, bool nested, __u64 now)
+/* NCCL calls are counted like the others and sent with what only they have. */
+static __always_inline void nccl_finish(union wire_cookie k, struct thread_state *ts,
+	const struct pending_call *c, bool nested, __u64 dur_ns, __s32 ret)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	struct wire_agg_key key = {.pid = id >> 32, .source = SOURCE_NCCL, .op = k.op};
+	struct wire_header from = {.start_ns = c->start_ns,
+		.dur_ns = dur_ns,
+		.pid = id >> 32,
+		.tid = (__u32)id,
+		.flags = WIRE_TARGET | WIRE_BYTES};
+	struct wire_agg *a;
+
+	key.flags = nested ? WIRE_NESTED : 0;
+	if (nested) {
+		if (aggregate_add(&key, dur_ns, 0, &a)) {
+			aggregated_count(SOURCE_NCCL);
+			return;
+		}
+	} else {
+		nccl_end(k, ts, ret);
+		aggregate_add(&key, dur_ns,
+			k.kind == WIRE_NCCL_COLLECTIVE || k.kind == WIRE_NCCL_POINT
+				? ts->nccl.count * nccl_type_bytes(ts->nccl.datatype)
+				: 0,
+			&a);
+	}
+	from.flags |= key.flags | (a ? 0 : WIRE_UNCOUNTED);
+	nccl_send(k, ts, &from, ret, a);
+}
+
+static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state *ts,
+	struct pending_call *c, bool nested, __u64 now)
 {
 	union wire_cookie k = {.word = c->cookie};
 	__u64 id = bpf_get_current_pid_tgid();
@@ -160,6 +176,10 @@ static __always_inline void call_finish(
 	__u64 count;
 	__u32 why, bytes;
 
+	if (k.source == SOURCE_NCCL) {
+		nccl_finish(k, ts, c, nested, dur_ns, ret);
+		return;
+	}
 	key.flags = nested ? WIRE_NESTED : 0;
 	bytes = (k.flags & COOKIE_BYTES) && !ret ? WIRE_BYTES : 0;
 	count = aggregate_add(&key, dur_ns, bytes ? c->arg0 : 0, &a);
@@ -183,7 +203,7 @@ static __always_inline void call_finish(
 	r->arg1 = c->arg1;
 	r->stream = c->stream;
 	r->ret = ret;
-	r->device = 0;
+	r->device = ts->device;
 	if (k.flags & COOKIE_ARG1_OUT) {
 		__u64 out = 0;
 
@@ -217,7 +237,7 @@ static __always_inline int call_end(struct pt_regs *ctx)
 	if (c->cookie != k.word)
 		return 0;
 	ts->depth--;
-	call_finish(ctx, c, is_nested(ts, top), now);
+	call_finish(ctx, ts, c, is_nested(ts, k.source, top), now);
 	return 0;
 }
 

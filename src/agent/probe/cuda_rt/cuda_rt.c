@@ -1,43 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_rt.c - functions of libcudart. Positions are from cuda_runtime_api.h.
- * Allocations, frees and waits are always recorded one by one; launches and copies by exception. */
+ * Allocations, frees, waits and the life of graphs are always recorded one by one; launches and
+ * copies by exception. */
 #include "agent/probe/function.h"
 
-#define RT     COOKIE_RUNTIME
-#define ALWAYS (COOKIE_RUNTIME | COOKIE_ALWAYS)
-#define ALLOC  (COOKIE_RUNTIME | COOKIE_ALWAYS | COOKIE_BYTES | COOKIE_ARG1_OUT)
-#define COPY   (COOKIE_RUNTIME | COOKIE_BYTES)
+#define ALWAYS COOKIE_ALWAYS
+#define ALLOC  (COOKIE_ALWAYS | COOKIE_BYTES | COOKIE_ARG1_OUT)
+#define COPY   COOKIE_BYTES
+#define LAUNCH COOKIE_LAUNCH
+
+#define RT(op, arg0, arg1, stream, flags)    CALL(SOURCE_CUDA, CUDA_##op, arg0, arg1, stream, flags)
+#define GRAPH(op, arg0, arg1, stream, flags) CALL(SOURCE_GRAPH, GRAPH_##op, arg0, arg1, stream, flags)
 
 static const struct probe_function functions[] = {
-	/* symbols, op, arg0, arg1, stream, flags */
-	{{"cudaMalloc"}, CUDA_MALLOC, 2, 1, 0, ALLOC},
-	{{"cudaFree"}, CUDA_FREE, 1, 0, 0, ALWAYS},
-	{{"cudaMallocManaged"}, CUDA_MALLOC_MANAGED, 2, 1, 0, ALLOC},
-	{{"cudaMallocAsync", "cudaMallocAsync_ptsz"}, CUDA_MALLOC_ASYNC, 2, 1, 3, ALLOC},
-	{{"cudaFreeAsync", "cudaFreeAsync_ptsz"}, CUDA_FREE_ASYNC, 1, 0, 2, ALWAYS},
-	{{"cudaHostAlloc", "cudaMallocHost"}, CUDA_HOST_ALLOC, 2, 1, 0, ALLOC},
-	{{"cudaFreeHost"}, CUDA_HOST_FREE, 1, 0, 0, ALWAYS},
-	{{"cudaLaunchKernel", "cudaLaunchKernel_ptsz"}, CUDA_LAUNCH, 1, 8, 8, RT},
-	{{"cudaLaunchKernelExC", "cudaLaunchKernelExC_ptsz"}, CUDA_LAUNCH_EXC, 2, 0, 1,
-		RT | COOKIE_CONFIG},
-	{{"cudaLaunchCooperativeKernel", "cudaLaunchCooperativeKernel_ptsz"}, CUDA_LAUNCH_COOP, 1,
-		8, 8, RT},
-	{{"cudaMemcpy", "cudaMemcpy_ptds"}, CUDA_MEMCPY, 3, 4, 0, COPY},
-	{{"cudaMemcpyAsync", "cudaMemcpyAsync_ptsz"}, CUDA_MEMCPY_ASYNC, 3, 4, 5, COPY},
-	{{"cudaMemcpy2D", "cudaMemcpy2D_ptds"}, CUDA_MEMCPY_2D, 5, 7, 0, COPY | COOKIE_AREA},
-	{{"cudaMemcpy2DAsync", "cudaMemcpy2DAsync_ptsz"}, CUDA_MEMCPY_2D_ASYNC, 5, 7, 8,
-		COPY | COOKIE_AREA},
-	{{"cudaMemcpyPeer", "cudaMemcpyPeer_ptds"}, CUDA_MEMCPY_PEER, 5, 0, 0, COPY},
-	{{"cudaMemcpyPeerAsync", "cudaMemcpyPeerAsync_ptsz"}, CUDA_MEMCPY_PEER_ASYNC, 5, 0, 6,
-		COPY},
-	{{"cudaMemset", "cudaMemset_ptds"}, CUDA_MEMSET, 3, 1, 0, COPY},
-	{{"cudaMemsetAsync", "cudaMemsetAsync_ptsz"}, CUDA_MEMSET_ASYNC, 3, 1, 4, COPY},
-	{{"cudaStreamSynchronize", "cudaStreamSynchronize_ptsz"}, CUDA_STREAM_SYNC, 1, 0, 1,
-		ALWAYS},
-	{{"cudaDeviceSynchronize"}, CUDA_DEVICE_SYNC, 0, 0, 0, ALWAYS},
-	{{"cudaEventSynchronize"}, CUDA_EVENT_SYNC, 1, 0, 0, ALWAYS},
-	{{"cudaStreamWaitEvent", "cudaStreamWaitEvent_ptsz"}, CUDA_STREAM_WAIT_EVENT, 2, 0, 1, RT},
-	{{NULL}, 0, 0, 0, 0, 0},
+	/* op, arg0, arg1, stream, flags */
+	{{"cudaSetDevice"}, RT(MALLOC, 1, 0, 0, COOKIE_DEVICE)},
+	{{"cudaMalloc"}, RT(MALLOC, 2, 1, 0, ALLOC)},
+	{{"cudaFree"}, RT(FREE, 1, 0, 0, ALWAYS)},
+	{{"cudaMallocManaged"}, RT(MALLOC_MANAGED, 2, 1, 0, ALLOC)},
+	{{"cudaMallocPitch"}, RT(MALLOC_PITCH, 3, 1, 0, ALLOC | COOKIE_AREA)},
+	{{"cudaMallocAsync", "cudaMallocAsync_ptsz"}, RT(MALLOC_ASYNC, 2, 1, 3, ALLOC)},
+	{{"cudaMallocFromPoolAsync", "cudaMallocFromPoolAsync_ptsz"},
+		RT(MALLOC_FROM_POOL, 2, 1, 4, ALLOC)},
+	{{"cudaFreeAsync", "cudaFreeAsync_ptsz"}, RT(FREE_ASYNC, 1, 0, 2, ALWAYS)},
+	{{"cudaHostAlloc", "cudaMallocHost"}, RT(HOST_ALLOC, 2, 1, 0, ALLOC)},
+	{{"cudaFreeHost"}, RT(HOST_FREE, 1, 0, 0, ALWAYS)},
+	{{"cudaLaunchKernel", "cudaLaunchKernel_ptsz"}, RT(LAUNCH, 1, 8, 8, LAUNCH)},
+	{{"cudaLaunchKernelExC", "cudaLaunchKernelExC_ptsz"},
+		RT(LAUNCH_EXC, 2, 0, 1, LAUNCH | COOKIE_CONFIG)},
+	{{"cudaLaunchCooperativeKernel", "cudaLaunchCooperativeKernel_ptsz"},
+		RT(LAUNCH_COOP, 1, 8, 8, LAUNCH)},
+	{{"cudaMemcpy", "cudaMemcpy_ptds"}, RT(MEMCPY, 3, 4, 0, COPY)},
+	{{"cudaMemcpyAsync", "cudaMemcpyAsync_ptsz"}, RT(MEMCPY_ASYNC, 3, 4, 5, COPY)},
+	{{"cudaMemcpy2D", "cudaMemcpy2D_ptds"}, RT(MEMCPY_2D, 5, 7, 0, COPY | COOKIE_AREA)},
+	{{"cudaMemcpy2DAsync", "cudaMemcpy2DAsync_ptsz"},
+		RT(MEMCPY_2D_ASYNC, 5, 7, 8, COPY | COOKIE_AREA)},
+	{{"cudaMemcpy3D", "cudaMemcpy3D_ptds"}, RT(MEMCPY_3D, 0, 0, 0, 0)},
+	{{"cudaMemcpy3DAsync", "cudaMemcpy3DAsync_ptsz"}, RT(MEMCPY_3D_ASYNC, 0, 0, 2, 0)},
+	{{"cudaMemcpyBatchAsync", "cudaMemcpyBatchAsync_ptsz"}, RT(MEMCPY_BATCH, 4, 0, 0, 0)},
+	{{"cudaMemcpyPeer", "cudaMemcpyPeer_ptds"}, RT(MEMCPY_PEER, 5, 0, 0, COPY)},
+	{{"cudaMemcpyPeerAsync", "cudaMemcpyPeerAsync_ptsz"}, RT(MEMCPY_PEER_ASYNC, 5, 0, 6, COPY)},
+	{{"cudaMemset", "cudaMemset_ptds"}, RT(MEMSET, 3, 1, 0, COPY)},
+	{{"cudaMemsetAsync", "cudaMemsetAsync_ptsz"}, RT(MEMSET_ASYNC, 3, 1, 4, COPY)},
+	{{"cudaStreamSynchronize", "cudaStreamSynchronize_ptsz"}, RT(STREAM_SYNC, 1, 0, 1, ALWAYS)},
+	{{"cudaDeviceSynchronize"}, RT(DEVICE_SYNC, 0, 0, 0, ALWAYS)},
+	{{"cudaEventSynchronize"}, RT(EVENT_SYNC, 1, 0, 0, ALWAYS)},
+	{{"cudaStreamWaitEvent", "cudaStreamWaitEvent_ptsz"}, RT(STREAM_WAIT_EVENT, 2, 0, 1, 0)},
+	{{"cudaStreamBeginCapture", "cudaStreamBeginCapture_ptsz"},
+		GRAPH(BEGIN_CAPTURE, 1, 2, 1, ALWAYS)},
+	{{"cudaStreamEndCapture", "cudaStreamEndCapture_ptsz"},
+		GRAPH(END_CAPTURE, 1, 2, 1, ALWAYS | COOKIE_ARG1_OUT)},
+	{{"cudaGraphInstantiate", "cudaGraphInstantiateWithFlags", "cudaGraphInstantiateWithParams",
+		 "cudaGraphInstantiateWithParams_ptsz"},
+		GRAPH(INSTANTIATE, 2, 1, 0, ALWAYS | COOKIE_ARG1_OUT)},
+	{{"cudaGraphLaunch", "cudaGraphLaunch_ptsz"}, GRAPH(LAUNCH, 1, 0, 2, 0)},
+	{{"cudaGraphDestroy"}, GRAPH(DESTROY, 1, 0, 0, ALWAYS)},
+	{{"cudaGraphExecUpdate"}, GRAPH(EXEC_UPDATE, 2, 1, 0, ALWAYS)},
+	{{"cudaGraphExecDestroy"}, GRAPH(EXEC_DESTROY, 1, 0, 0, ALWAYS)},
+	{{NULL}, {.word = 0}},
 };
 
-const struct probe_library probe_cuda_rt = {"libcudart", SOURCE_CUDA, functions};
+const struct probe_library probe_cuda_rt = {"libcudart", functions};

@@ -67,6 +67,8 @@ static __always_inline void stay_end(
 	ts->off_ns = 0;
 	if (flags & WIRE_UNINTERRUPTIBLE)
 		__sync_fetch_and_add(&blocked_targets, -1);
+	if (!(flags & WIRE_PREEMPTED))
+		ts->blocked_ns += dur_ns - wait_ns;
 	if (!enabled)
 		return;
 	hit_count(SOURCE_HOST);
