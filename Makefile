@@ -58,7 +58,6 @@ bench: ## Run the benchmarks (root); each prints its figures against their budge
 	$(call deps,build bench)
 	$(call configure,$(BUILD))
 	$(call compile,$(BUILD))
-	@$(NINJA) -C $(BUILD) bench/bench_agent bench/bench_probe bench/bench_store
 	@meson test -C $(BUILD) --no-rebuild --benchmark --verbose --num-processes 1
 
 .PHONY: format

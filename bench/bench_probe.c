@@ -76,7 +76,7 @@ static struct uprobe_point point_of(
 	for (int row = 0; lib->functions[row].symbols[0]; row++)
 		if (!strcmp(lib->functions[row].symbols[0], symbol))
 			return (struct uprobe_point){
-				offset_of(path, symbol), probe_cookie(lib, row).word};
+				offset_of(path, symbol), probe_cookie(lib, row, 0).word};
 	workload_die(symbol, ENOENT);
 }
 
@@ -190,7 +190,7 @@ struct ours {
 	uint64_t records;
 };
 
-static void ours_take(void *arg, struct event *e)
+static void ours_take(void *arg, struct event *e, const struct collective *c)
 {
 	struct ours *o = arg;
 

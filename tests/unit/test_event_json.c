@@ -15,7 +15,7 @@ static void event_to(struct buf *b, const struct event *e)
 	struct json_writer w = json_writer_to_buf(b);
 
 	buf_clear(b);
-	event_json(&w, e, "gpu-1");
+	event_json(&w, e, NULL, "gpu-1");
 	assert_int_equal(w.err, 0);
 	assert_int_equal(b->err, 0);
 }
