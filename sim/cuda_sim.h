@@ -23,6 +23,11 @@ enum {
 	SIM_INVALID_MEMCPY_DIRECTION = 21, /* runtime only */
 	SIM_INVALID_DEVICE = 101,
 	SIM_INVALID_HANDLE = 400,
+	SIM_ILLEGAL_STATE = 401,
+	SIM_NOT_READY = 600,
+	SIM_CAPTURE_UNSUPPORTED = 900,
+	SIM_CAPTURE_INVALIDATED = 901,
+	SIM_GRAPH_UPDATE_FAILURE = 910,
 };
 
 typedef struct {
@@ -34,6 +39,11 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUctx_st *CUcontext;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef CUgraph cudaGraph_t;
+typedef CUgraphExec cudaGraphExec_t;
 typedef CUstream cudaStream_t;
 typedef CUevent cudaEvent_t;
 typedef unsigned long long CUdeviceptr;
@@ -80,6 +90,20 @@ typedef struct {
 	size_t WidthInBytes, Height;
 } CUDA_MEMCPY2D;
 
+typedef struct {
+	uint64_t flags;
+	CUstream hUploadStream;
+	CUgraphNode hErrNode_out;
+	int result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+typedef CUDA_GRAPH_INSTANTIATE_PARAMS cudaGraphInstantiateParams; /* the same layout */
+
+typedef struct {
+	int result;
+	CUgraphNode errorNode, errorFromNode;
+} CUgraphExecUpdateResultInfo;
+typedef CUgraphExecUpdateResultInfo cudaGraphExecUpdateResultInfo;
+
 #define CU_STREAM_NON_BLOCKING 1u
 
 /* A kernel of a chosen duration: pass its address as the function of a launch. Any other function
@@ -89,6 +113,21 @@ struct sim_kernel {
 	uint64_t magic;
 	uint64_t dur_ns;
 };
+
+/* A gate: work whose end is not known when it is launched (a collective waits for other ranks).
+ * Passed as the function of a launch. The driver calls reached() when it is known when the stream
+ * comes to the gate (start_ns, possibly in the future), and placed() when it needs the gate no
+ * more; both hold a lock of the stream's, so they may call no CUDA function. In between, the owner
+ * calls sim_gate_open() once, with the time at which the work ends. */
+#define SIM_GATE_MAGIC 0x455441474d495353ULL
+struct sim_gate {
+	uint64_t magic;
+	uint64_t start_ns, end_ns; /* 0: not known */
+	void *stream;              /* the driver's */
+	void (*reached)(struct sim_gate *g);
+	void (*placed)(struct sim_gate *g);
+};
+void sim_gate_open(struct sim_gate *g, uint64_t end_ns);
 
 /* sim_callback_set - @fn (NULL: none) is called inside every cudaLaunchKernel() before the driver
  * is; it may leave by longjmp. Set it before other threads launch. */
@@ -137,6 +176,19 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph);
+cudaError_t cudaGraphInstantiate(
+	cudaGraphExec_t *pGraphExec, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphInstantiateWithFlags(
+	cudaGraphExec_t *pGraphExec, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
+	cudaGraphInstantiateParams *instantiateParams);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream);
+cudaError_t cudaGraphExecUpdate(
+	cudaGraphExec_t hGraphExec, cudaGraph_t hGraph, cudaGraphExecUpdateResultInfo *resultInfo);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaGetDeviceCount(int *count);
@@ -192,3 +244,14 @@ CUresult cuEventCreate(CUevent *phEvent, unsigned Flags);
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream);
 CUresult cuEventSynchronize(CUevent hEvent);
 CUresult cuEventDestroy_v2(CUevent hEvent);
+CUresult cuStreamBeginCapture_v2(CUstream hStream, int mode);
+CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph);
+CUresult cuGraphInstantiateWithFlags(
+	CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags);
+CUresult cuGraphInstantiateWithParams(
+	CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
+CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream);
+CUresult cuGraphExecUpdate_v2(
+	CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo);
+CUresult cuGraphDestroy(CUgraph hGraph);
+CUresult cuGraphExecDestroy(CUgraphExec hGraphExec);

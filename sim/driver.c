@@ -85,6 +85,14 @@ CUresult driver_result(int r)
 	}
 }
 
+bool driver_breaks_capture(struct stream *s)
+{
+	if (!stream_is_capturing(s))
+		return false;
+	stream_capture_break(s);
+	return true;
+}
+
 static CUresult context_make(void)
 {
 	uint64_t until = tally_now_ns() + knob_get()->init_ns;
@@ -248,9 +256,11 @@ static CUresult stream_alloc(CUdeviceptr *ret, size_t size, CUstream handle)
 
 	if (!s)
 		return SIM_INVALID_HANDLE;
+	if (driver_breaks_capture(s))
+		return SIM_CAPTURE_UNSUPPORTED;
 	r = device_alloc(ret, size);
 	if (r == SIM_OUT_OF_MEMORY) {
-		stream_wait(s, stream_end_ns(s));
+		stream_wait(s, stream_last(s));
 		r = device_alloc(ret, size);
 	}
 	return r;
@@ -282,6 +292,8 @@ static CUresult stream_free(CUdeviceptr dptr, CUstream handle)
 		return SIM_NOT_INITIALIZED;
 	if (!s)
 		return SIM_INVALID_HANDLE;
+	if (driver_breaks_capture(s))
+		return SIM_CAPTURE_UNSUPPORTED;
 	r = memory_retire(&driver_device_memory, (uintptr_t)dptr);
 	if (r < 0)
 		return driver_result(r);

@@ -24,6 +24,12 @@ bool driver_is_ready(void);
 /* driver_result - the CUDA number for 0 or a negative errno. */
 CUresult driver_result(int r);
 
+struct stream;
+
+/* driver_breaks_capture - true, and the capture is spoilt, if @s is capturing: for what cannot be
+ * recorded. */
+bool driver_breaks_capture(struct stream *s);
+
 #define DRIVER_BEGIN(name) struct tally_call call_ = tally_begin(TALLY_##name, sim_nested != 0)
 
 static inline CUresult driver_end(const struct tally_call *c, CUresult r, uint64_t bytes)

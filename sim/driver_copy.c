@@ -7,6 +7,7 @@
  *   page faults happen in the call;
  * - asynchronous from pageable host memory: in the call (the real driver stages it), time enqueued;
  * - asynchronous to pageable host memory: the call waits, as the real one does;
+ * - captured: from wherever to wherever at each launch, on the stream's thread;
  * - asynchronous between pinned and device memory: on the stream's thread when the work ends. */
 #include <stdlib.h>
 #include <string.h>
@@ -106,15 +107,15 @@ static enum stream_lane lane_of(enum place dst, enum place src)
 
 static void copy_now(struct stream *s, const struct rect *r, enum stream_lane lane, uint64_t dur_ns)
 {
-	uint64_t end;
+	uint64_t ticket;
 
 	if (s == stream_of(NULL))
 		stream_wait_all();
 	else
-		stream_wait(s, stream_end_ns(s));
-	end = stream_enqueue(s, lane, dur_ns, NULL);
+		stream_wait(s, stream_last(s));
+	ticket = stream_enqueue(s, lane, dur_ns, NULL);
 	rect_copy(r);
-	stream_wait(s, end);
+	stream_wait(s, ticket);
 }
 
 /* @device: sides that the called function says are on the device, bit 0 source, bit 1 target. */
@@ -143,11 +144,13 @@ static CUresult copy(const struct rect *r, unsigned device, CUstream handle, boo
 	lane = lane_of(dst, src);
 	dur_ns = lane_transfer_ns((uint64_t)r->width * r->height,
 		lane == LANE_NONE ? knob_get()->mem_rate : knob_get()->pcie_rate);
-	if (!async || dst == PLACE_PAGEABLE) {
+	if (!async && driver_breaks_capture(s))
+		return SIM_CAPTURE_UNSUPPORTED;
+	if (!async || (dst == PLACE_PAGEABLE && !stream_is_capturing(s))) {
 		copy_now(s, r, lane, dur_ns);
 		return SIM_SUCCESS;
 	}
-	if (src == PLACE_PAGEABLE) {
+	if (src == PLACE_PAGEABLE && !stream_is_capturing(s)) {
 		rect_copy(r);
 		stream_enqueue(s, lane, dur_ns, NULL);
 		return SIM_SUCCESS;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* driver_launch.c - the stand-in libcuda: kernel launches. A kernel is a duration and nothing else.
+/* driver_launch.c - the stand-in libcuda: kernel launches. A kernel is a duration and nothing else,
+ * a gate a duration that is not known yet.
  *
- * The function handle may point at a struct sim_kernel, or be anything. Before a pointer is
- * followed for the first time it is tried with process_vm_readv(), which fails where a load would
- * crash; each thread remembers the pointers that proved readable, so a launch costs no system call.
+ * The function handle may point at a struct sim_kernel or sim_gate, or be anything. Before a
+ * pointer is followed for the first time it is tried with process_vm_readv(), which fails where a
+ * load would crash; each thread remembers the pointers that proved readable, so a launch costs no
+ * system call.
  */
+#include <errno.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -22,20 +25,20 @@ static bool is_readable(const void *p)
 	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof(copy);
 }
 
-static uint64_t duration_ns(const void *func)
+/* What @func points at; NULL if that cannot be read. */
+static const struct sim_kernel *kernel_of(const void *func)
 {
 	static _Thread_local const void *known[REMEMBERED];
-	const struct sim_kernel *k = func;
 	const void **slot = &known[((uintptr_t)func >> 4) % REMEMBERED];
 
 	if ((uintptr_t)func % _Alignof(struct sim_kernel) != 0)
-		return knob_get()->kernel_ns;
+		return NULL;
 	if (*slot != func) {
 		if (!is_readable(func))
-			return knob_get()->kernel_ns;
+			return NULL;
 		*slot = func;
 	}
-	return k->magic == SIM_KERNEL_MAGIC ? k->dur_ns : knob_get()->kernel_ns;
+	return func;
 }
 
 static bool dim_is_valid(dim3 d)
@@ -43,9 +46,17 @@ static bool dim_is_valid(dim3 d)
 	return d.x && d.y && d.z;
 }
 
+static CUresult gate(struct stream *s, struct sim_gate *g)
+{
+	int r = stream_enqueue_gate(s, g);
+
+	return r == -EBUSY ? SIM_CAPTURE_UNSUPPORTED : driver_result(r);
+}
+
 static CUresult launch(CUfunction f, dim3 grid, dim3 block, CUstream handle)
 {
 	struct stream *s = stream_of(handle);
+	const struct sim_kernel *k;
 
 	if (!driver_is_ready())
 		return SIM_NOT_INITIALIZED;
@@ -53,7 +64,11 @@ static CUresult launch(CUfunction f, dim3 grid, dim3 block, CUstream handle)
 		return SIM_INVALID_VALUE;
 	if (!s)
 		return SIM_INVALID_HANDLE;
-	stream_enqueue(s, LANE_COMPUTE, duration_ns(f), NULL);
+	k = kernel_of(f);
+	if (k && k->magic == SIM_GATE_MAGIC)
+		return gate(s, (struct sim_gate *)(void *)f);
+	stream_enqueue(s, LANE_COMPUTE,
+		k && k->magic == SIM_KERNEL_MAGIC ? k->dur_ns : knob_get()->kernel_ns, NULL);
 	return SIM_SUCCESS;
 }
 

@@ -46,7 +46,9 @@ static CUresult stream_sync(CUstream handle)
 		return SIM_NOT_INITIALIZED;
 	if (!s)
 		return SIM_INVALID_HANDLE;
-	stream_wait(s, stream_end_ns(s));
+	if (driver_breaks_capture(s))
+		return SIM_CAPTURE_UNSUPPORTED;
+	stream_wait(s, stream_last(s));
 	return SIM_SUCCESS;
 }
 

@@ -12,7 +12,7 @@
 static struct event {
 	bool live;
 	struct stream *stream; /* NULL: never recorded */
-	uint64_t end_ns;
+	uint64_t ticket;
 } events[EVENT_MAX];
 static unsigned next_slot; /* where the search for a free one starts */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -60,14 +60,14 @@ int event_destroy(CUevent handle)
 
 int event_record(CUevent handle, struct stream *s)
 {
-	uint64_t end_ns = stream_enqueue(s, LANE_NONE, 0, NULL);
+	uint64_t ticket = stream_enqueue(s, LANE_NONE, 0, NULL);
 	struct event *e;
 
 	pthread_mutex_lock(&lock);
 	e = event_of(handle);
 	if (e) {
 		e->stream = s;
-		e->end_ns = end_ns;
+		e->ticket = ticket;
 	}
 	pthread_mutex_unlock(&lock);
 	return e ? 0 : -EINVAL;
@@ -91,8 +91,18 @@ int event_wait(CUevent handle)
 	int r = event_read(handle, &e);
 
 	if (r == 0 && e.stream)
-		stream_wait(e.stream, e.end_ns);
+		stream_wait(e.stream, e.ticket);
 	return r;
+}
+
+int event_query(CUevent handle)
+{
+	struct event e;
+	int r = event_read(handle, &e);
+
+	if (r < 0)
+		return r;
+	return !e.stream || stream_has_ended(e.stream, e.ticket);
 }
 
 int event_delay(CUevent handle, struct stream *s)
@@ -101,6 +111,6 @@ int event_delay(CUevent handle, struct stream *s)
 	int r = event_read(handle, &e);
 
 	if (r == 0 && e.stream)
-		stream_delay(s, e.end_ns);
+		r = stream_follow(s, e.stream, e.ticket);
 	return r;
 }

@@ -16,4 +16,5 @@ int event_create(CUevent *ret_handle);
 int event_destroy(CUevent handle);
 int event_record(CUevent handle, struct stream *s);
 int event_wait(CUevent handle);
+int event_query(CUevent handle); /* 1 if it has happened or was never recorded, else 0 */
 int event_delay(CUevent handle, struct stream *s); /* later work of @s starts after the event */

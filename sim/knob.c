@@ -67,7 +67,9 @@ const struct knobs *knob_get(void)
 void knob_print(FILE *f)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		fprintf(f, "%-22s %12.0f  %s\n", rows[i].name, rows[i].initial, rows[i].meaning);
-	fprintf(f, "%-22s %12s  %s\n", "SIM_TALLY", "",
+		fprintf(f, "%-24s %12.0f  %s\n", rows[i].name, rows[i].initial, rows[i].meaning);
+	fprintf(f, "%-24s %12s  %s\n", "SIM_NCCL_DIR", "/dev/shm",
+		"where ranks of different processes meet");
+	fprintf(f, "%-24s %12s  %s\n", "SIM_TALLY", "",
 		"path of the tally, %p is the process id; none without it");
 }

@@ -19,7 +19,10 @@
 	X(concurrent, "SIM_CONCURRENT", 32, 1, 128, "kernels that run at the same time")           \
 	X(queue_depth, "SIM_QUEUE_DEPTH", 1024, 1, 65536,                                          \
 		"work a stream holds before calls block")                                          \
-	X(devices, "SIM_DEVICES", 1, 1, 16, "number of devices")
+	X(devices, "SIM_DEVICES", 1, 1, 16, "number of devices")                                   \
+	X(nccl_rate, "SIM_NCCL_BYTES_PER_S", 100e9, 1, 1e15, "collectives, bytes of a call/s")     \
+	X(nccl_mismatch_hangs, "SIM_NCCL_MISMATCH_HANGS", 0, 0, 1,                                 \
+		"1: collectives that do not match never end")
 
 struct knobs {
 #define X(field, ...) uint64_t field;

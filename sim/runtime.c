@@ -142,6 +142,20 @@ SIM_EXPORT const char *cudaGetErrorString(cudaError_t error)
 	case SIM_INVALID_MEMCPY_DIRECTION: text = "invalid copy direction for memcpy"; break;
 	case SIM_INVALID_DEVICE: text = "invalid device ordinal"; break;
 	case SIM_INVALID_HANDLE: text = "invalid resource handle"; break;
+	case SIM_ILLEGAL_STATE:
+		text = "the operation cannot be performed in the present state";
+		break;
+	case SIM_NOT_READY: text = "device not ready"; break;
+	case SIM_CAPTURE_UNSUPPORTED:
+		text = "operation not permitted when stream is capturing";
+		break;
+	case SIM_CAPTURE_INVALIDATED:
+		text = "operation failed due to a previous error during capture";
+		break;
+	case SIM_GRAPH_UPDATE_FAILURE:
+		text = "the graph update was not performed because it included changes which "
+		       "violated constraints specific to instantiated graph update";
+		break;
 	default: text = "unrecognized error code"; break;
 	}
 	tally_end(&call, false, 0);

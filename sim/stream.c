@@ -4,59 +4,27 @@
  * A worker sleeps until the nearest time that somebody cares about: the end of work that has an
  * effect, or the time a waiter asked for. Plain kernels therefore wake nobody. It runs with
  * real-time priority where permitted, as a GPU's interrupt would be served whatever the host's CPUs
- * do. Invariants, under a stream's lock:
+ * do. When work is placed is in stream_work.c. Invariants, under a stream's lock:
  * 1. end_ns and the due times of queued effects never decrease along the queue;
  * 2. the effect being run is still the head, so "no effect due" means that it has happened;
- * 3. wanted_ns is 0 or at most every target of a thread waiting on `done`.
+ * 3. wanted_ns is 0 or at most every end that a thread waits for on `done`.
  * Handles are addresses in a fixed table, so that any value passed as a handle can be checked. */
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "graph.h"
 #include "knob.h"
-#include "lane.h"
-#include "stream.h"
+#include "stream_work.h"
 #include "tally.h"
 
-enum stream_state { STREAM_FREE, STREAM_LIVE, STREAM_DRAINING };
-
-struct stream {
-	pthread_mutex_t lock;
-	pthread_cond_t work, done;
-	_Atomic enum stream_state state;
-	bool blocking;
-	uint64_t end_ns, wanted_ns;
-	uint64_t issued;
-	uint64_t *ends; /* of the last SIM_QUEUE_DEPTH pieces, a ring */
-	struct stream_effect *head, **tail;
-};
-
-static struct stream streams[STREAM_MAX]; /* [0] is the default stream */
+struct stream stream_table[STREAM_MAX];
+atomic_uint stream_table_top;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_uint table_top;            /* slots ever used */
-static _Atomic uint64_t default_end_ns;  /* blocking streams wait for it */
-static _Atomic uint64_t blocking_end_ns; /* latest end of all blocking streams */
-static pthread_mutex_t lane_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct lane lanes[LANE_COUNT];
-
-static void raise_to(_Atomic uint64_t *v, uint64_t to)
-{
-	uint64_t seen = atomic_load(v);
-
-	while (seen < to && !atomic_compare_exchange_weak(v, &seen, to))
-		;
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
 
 static void effects_run(struct stream *s, uint64_t now)
 {
@@ -71,6 +39,8 @@ static void effects_run(struct stream *s, uint64_t now)
 		s->head = next;
 		if (!next)
 			s->tail = &s->head;
+		if (e->drop)
+			e->drop(e);
 		free(e);
 	}
 }
@@ -91,7 +61,7 @@ static uint64_t next_alarm(const struct stream *s)
 
 	if (s->head && (!t || s->head->due_ns < t))
 		t = s->head->due_ns;
-	if (s->state == STREAM_DRAINING && (!t || s->end_ns < t))
+	if (s->state == STREAM_DRAINING && !s->deferred && (!t || s->end_ns < t))
 		t = s->end_ns;
 	return t;
 }
@@ -115,11 +85,19 @@ static void *worker_run(void *arg)
 		uint64_t now = tally_now_ns();
 
 		effects_run(s, now);
+		stream_place_deferred(s);
+		if (s->tells_followers) {
+			s->tells_followers = false;
+			pthread_mutex_unlock(&s->lock);
+			stream_wake_followers();
+			pthread_mutex_lock(&s->lock);
+			continue;
+		}
 		if (s->wanted_ns && s->wanted_ns <= now) {
 			s->wanted_ns = 0;
 			pthread_cond_broadcast(&s->done);
 		}
-		if (s->state == STREAM_DRAINING && !s->head && s->end_ns <= now)
+		if (s->state == STREAM_DRAINING && !s->head && !s->deferred && s->end_ns <= now)
 			break;
 		if (!next_alarm(s) || next_alarm(s) > now)
 			worker_sleep(s, next_alarm(s));
@@ -172,11 +150,15 @@ static int slot_open(struct stream *s, bool blocking)
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&s->lock);
-	memset(s->ends, 0, knob_get()->queue_depth * sizeof(*s->ends));
+	for (uint64_t i = 0; i < knob_get()->queue_depth; i++)
+		s->ends[i] = 0; /* tickets go on: an old one has ended */
 	s->blocking = blocking;
-	s->end_ns = s->issued = 0;
+	s->end_ns = 0;
 	s->head = NULL;
 	s->tail = &s->head;
+	s->deferred = NULL;
+	s->deferred_tail = &s->deferred;
+	s->deferred_order = UINT64_MAX;
 	s->state = STREAM_LIVE;
 	r = worker_start(s);
 	if (r < 0)
@@ -187,14 +169,12 @@ static int slot_open(struct stream *s, bool blocking)
 
 int stream_start(void)
 {
-	int r = slot_open(&streams[0], true);
+	int r = slot_open(&stream_table[0], true);
 
 	if (r < 0)
 		return r;
-	atomic_store(&table_top, 1);
-	lane_init(&lanes[LANE_COMPUTE], (unsigned)knob_get()->concurrent);
-	lane_init(&lanes[LANE_TO_DEVICE], 1);
-	lane_init(&lanes[LANE_TO_HOST], 1);
+	atomic_store(&stream_table_top, 1);
+	stream_lanes_init();
 	return 0;
 }
 
@@ -204,13 +184,13 @@ int stream_create(bool blocking, CUstream *ret_handle)
 
 	pthread_mutex_lock(&table_lock);
 	for (unsigned i = 1; i < STREAM_MAX; i++) {
-		if (streams[i].state != STREAM_FREE)
+		if (stream_table[i].state != STREAM_FREE)
 			continue;
-		r = slot_open(&streams[i], blocking);
+		r = slot_open(&stream_table[i], blocking);
 		if (r == 0) {
-			*ret_handle = (CUstream)&streams[i];
-			if (i >= atomic_load(&table_top))
-				atomic_store(&table_top, i + 1);
+			*ret_handle = (CUstream)&stream_table[i];
+			if (i >= atomic_load(&stream_table_top))
+				atomic_store(&stream_table_top, i + 1);
 		}
 		break;
 	}
@@ -220,27 +200,45 @@ int stream_create(bool blocking, CUstream *ret_handle)
 
 struct stream *stream_of(CUstream handle)
 {
-	uintptr_t h = (uintptr_t)handle, base = (uintptr_t)streams;
+	uintptr_t h = (uintptr_t)handle, base = (uintptr_t)stream_table;
 
 	if (h <= 2)
-		return &streams[0];
-	if (h < base || h >= base + sizeof(streams) || (h - base) % sizeof(streams[0]) != 0)
+		return &stream_table[0];
+	if (h < base || h >= base + sizeof(stream_table) ||
+		(h - base) % sizeof(stream_table[0]) != 0)
 		return NULL;
 	return ((struct stream *)h)->state == STREAM_LIVE ? (struct stream *)h : NULL;
 }
 
 void stream_destroy(struct stream *s)
 {
+	struct graph_body *body;
+
 	pthread_mutex_lock(&s->lock);
+	body = s->capture;
+	s->capture = NULL;
 	s->state = STREAM_DRAINING;
 	pthread_cond_signal(&s->work);
 	pthread_mutex_unlock(&s->lock);
+	graph_body_unref(body);
 }
 
-static void wait_locked(struct stream *s, uint64_t until_ns)
+/* Under the lock: the ticket's end has passed, its effects too. */
+static bool has_ended(const struct stream *s, uint64_t ticket, uint64_t *ret_until_ns)
 {
-	while (until_ns > tally_now_ns() || (s->head && s->head->due_ns <= until_ns)) {
-		if (!s->wanted_ns || until_ns < s->wanted_ns) {
+	*ret_until_ns = 0;
+	if (ticket > s->placed)
+		return false;
+	*ret_until_ns = stream_ticket_end_ns(s, ticket);
+	return *ret_until_ns <= tally_now_ns() && !(s->head && s->head->due_ns <= *ret_until_ns);
+}
+
+void stream_wait_locked(struct stream *s, uint64_t ticket)
+{
+	uint64_t until_ns;
+
+	while (!has_ended(s, ticket, &until_ns)) {
+		if (until_ns && (!s->wanted_ns || until_ns < s->wanted_ns)) {
 			s->wanted_ns = until_ns;
 			pthread_cond_signal(&s->work);
 		}
@@ -248,97 +246,81 @@ static void wait_locked(struct stream *s, uint64_t until_ns)
 	}
 }
 
-/* When work enqueued now could start, were a slot free. */
-static uint64_t ready_ns(const struct stream *s)
+uint64_t stream_last(struct stream *s)
 {
-	uint64_t t = later(tally_now_ns(), s->end_ns);
-
-	if (s == &streams[0])
-		return later(t, atomic_load(&blocking_end_ns));
-	return s->blocking ? later(t, atomic_load(&default_end_ns)) : t;
+	return atomic_load(&s->issued);
 }
 
-static uint64_t start_ns(uint64_t ready, enum stream_lane lane, uint64_t dur_ns)
-{
-	uint64_t start;
-
-	if (lane == LANE_NONE || dur_ns == 0)
-		return ready;
-	pthread_mutex_lock(&lane_lock);
-	start = lane_take(&lanes[lane], ready, dur_ns);
-	pthread_mutex_unlock(&lane_lock);
-	return start;
-}
-
-static void end_set(struct stream *s, uint64_t end_ns)
-{
-	s->end_ns = end_ns;
-	if (s->blocking)
-		raise_to(&blocking_end_ns, end_ns);
-	if (s == &streams[0])
-		raise_to(&default_end_ns, end_ns);
-}
-
-uint64_t stream_enqueue(
-	struct stream *s, enum stream_lane lane, uint64_t dur_ns, struct stream_effect *e)
-{
-	uint64_t *oldest, end;
-
-	pthread_mutex_lock(&s->lock);
-	for (;;) {
-		oldest = &s->ends[s->issued % knob_get()->queue_depth];
-		if (*oldest == 0 || *oldest <= tally_now_ns())
-			break;
-		wait_locked(s, *oldest); /* lets go of the lock: another may take the place */
-	}
-	end = start_ns(ready_ns(s), lane, dur_ns) + dur_ns;
-	end_set(s, end);
-	*oldest = end;
-	s->issued++;
-	if (e) {
-		bool first = !s->head;
-
-		e->due_ns = end;
-		e->next = NULL;
-		*s->tail = e;
-		s->tail = &e->next;
-		if (first)
-			pthread_cond_signal(&s->work);
-	}
-	pthread_mutex_unlock(&s->lock);
-	return end;
-}
-
-uint64_t stream_end_ns(struct stream *s)
-{
-	uint64_t end;
-
-	pthread_mutex_lock(&s->lock);
-	end = s->end_ns;
-	pthread_mutex_unlock(&s->lock);
-	return end;
-}
-
-void stream_delay(struct stream *s, uint64_t until_ns)
+void stream_wait(struct stream *s, uint64_t ticket)
 {
 	pthread_mutex_lock(&s->lock);
-	if (until_ns > s->end_ns)
-		end_set(s, until_ns);
+	stream_wait_locked(s, ticket);
 	pthread_mutex_unlock(&s->lock);
 }
 
-void stream_wait(struct stream *s, uint64_t until_ns)
+bool stream_has_ended(struct stream *s, uint64_t ticket)
 {
+	uint64_t until_ns;
+	bool ended;
+
 	pthread_mutex_lock(&s->lock);
-	wait_locked(s, until_ns);
+	ended = has_ended(s, ticket, &until_ns);
 	pthread_mutex_unlock(&s->lock);
+	return ended;
 }
 
 void stream_wait_all(void)
 {
-	unsigned top = atomic_load(&table_top);
+	unsigned top = atomic_load(&stream_table_top);
 
 	for (unsigned i = 0; i < top; i++)
-		if (streams[i].state != STREAM_FREE)
-			stream_wait(&streams[i], stream_end_ns(&streams[i]));
+		if (stream_table[i].state != STREAM_FREE)
+			stream_wait(&stream_table[i], stream_last(&stream_table[i]));
+}
+
+int stream_capture_begin(struct stream *s)
+{
+	struct graph_body *made = graph_body_new();
+	int r = made ? 0 : -ENOMEM;
+
+	pthread_mutex_lock(&s->lock);
+	if (r == 0 && s->capture)
+		r = -EBUSY;
+	if (r == 0)
+		s->capture = made;
+	pthread_mutex_unlock(&s->lock);
+	if (r < 0)
+		graph_body_unref(made);
+	return r;
+}
+
+int stream_capture_end(struct stream *s, struct graph_body **ret_body)
+{
+	struct graph_body *body;
+
+	pthread_mutex_lock(&s->lock);
+	body = s->capture;
+	s->capture = NULL;
+	pthread_mutex_unlock(&s->lock);
+	if (!body)
+		return -EINVAL;
+	if (body->broken) {
+		graph_body_unref(body);
+		return -ECANCELED;
+	}
+	*ret_body = body;
+	return 0;
+}
+
+bool stream_is_capturing(const struct stream *s)
+{
+	return atomic_load(&s->capture) != NULL;
+}
+
+void stream_capture_break(struct stream *s)
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->capture)
+		s->capture->broken = true;
+	pthread_mutex_unlock(&s->lock);
 }

@@ -35,7 +35,16 @@
 	X(cudaGetDevice)                                                                           \
 	X(cudaGetDeviceCount)                                                                      \
 	X(cudaGetErrorString)                                                                      \
-	X(cudaGetLastError)
+	X(cudaGetLastError)                                                                        \
+	X(cudaStreamBeginCapture)                                                                  \
+	X(cudaStreamEndCapture)                                                                    \
+	X(cudaGraphInstantiate)                                                                    \
+	X(cudaGraphInstantiateWithFlags)                                                           \
+	X(cudaGraphInstantiateWithParams)                                                          \
+	X(cudaGraphLaunch)                                                                         \
+	X(cudaGraphExecUpdate)                                                                     \
+	X(cudaGraphDestroy)                                                                        \
+	X(cudaGraphExecDestroy)
 
 #define DRIVER_SYMBOLS(X)                                                                          \
 	X(cuInit)                                                                                  \
@@ -75,4 +84,43 @@
 	X(cuEventCreate)                                                                           \
 	X(cuEventRecord)                                                                           \
 	X(cuEventSynchronize)                                                                      \
-	X(cuEventDestroy_v2)
+	X(cuEventDestroy_v2)                                                                       \
+	X(cuStreamBeginCapture_v2)                                                                 \
+	X(cuStreamEndCapture)                                                                      \
+	X(cuGraphInstantiateWithFlags)                                                             \
+	X(cuGraphInstantiateWithParams)                                                            \
+	X(cuGraphLaunch)                                                                           \
+	X(cuGraphExecUpdate_v2)                                                                    \
+	X(cuGraphDestroy)                                                                          \
+	X(cuGraphExecDestroy)
+
+#define NCCL_SYMBOLS(X)                                                                            \
+	X(ncclGetVersion)                                                                          \
+	X(ncclGetErrorString)                                                                      \
+	X(ncclGetUniqueId)                                                                         \
+	X(ncclCommInitRank)                                                                        \
+	X(ncclCommInitRankConfig)                                                                  \
+	X(ncclCommInitRankScalable)                                                                \
+	X(ncclCommInitAll)                                                                         \
+	X(ncclCommSplit)                                                                           \
+	X(ncclCommShrink)                                                                          \
+	X(ncclCommFinalize)                                                                        \
+	X(ncclCommDestroy)                                                                         \
+	X(ncclCommAbort)                                                                           \
+	X(ncclCommGetAsyncError)                                                                   \
+	X(ncclCommCount)                                                                           \
+	X(ncclCommCuDevice)                                                                        \
+	X(ncclCommUserRank)                                                                        \
+	X(ncclAllReduce)                                                                           \
+	X(ncclReduce)                                                                              \
+	X(ncclBroadcast)                                                                           \
+	X(ncclBcast)                                                                               \
+	X(ncclAllGather)                                                                           \
+	X(ncclReduceScatter)                                                                       \
+	X(ncclAlltoAll)                                                                            \
+	X(ncclGather)                                                                              \
+	X(ncclScatter)                                                                             \
+	X(ncclSend)                                                                                \
+	X(ncclRecv)                                                                                \
+	X(ncclGroupStart)                                                                          \
+	X(ncclGroupEnd)

@@ -45,6 +45,12 @@ static const struct option_row rows[] = {
 	{"error-every", OPTION_NUMBER, FIELD(error_every), "a bad free every N steps", 1, 1e9, 0},
 	{"cpu-us", OPTION_NUMBER, FIELD(cpu_us), "host CPU time used a step", 0, 1e9, 0},
 	{"duration", OPTION_NUMBER, FIELD(duration_s), "stop after seconds", 1, 86400, 0},
+	{"graphs", OPTION_SWITCH, FIELD(graphs), "capture the kernels once, launch a graph a step",
+		0, 0, 0},
+	{"recapture-every", OPTION_NUMBER, FIELD(recapture_every),
+		"with --graphs: capture and instantiate anew every N steps", 1, 1e9, 0},
+	{"graph-update", OPTION_SWITCH, FIELD(graph_update), "recapture by updating the instance",
+		0, 0, 0},
 	{"all-ops", OPTION_SWITCH, FIELD(all_ops), "also call every function each step", 0, 0, 0},
 	{"wait-start", OPTION_TEXT, FIELD(wait_start), "create FILE.ready, wait for FILE", 0, 0, 0},
 	{"step-log", OPTION_TEXT, FIELD(step_log), "a line a step: index, start ns, duration ns", 0,
@@ -93,6 +99,8 @@ static void *worker_run(void *arg)
 static void worker_done(struct train_worker *w)
 {
 	cudaFree(w->device_batch);
+	if (w->graph)
+		cudaGraphExecDestroy(w->graph);
 	for (uint64_t i = 0; i < settings.streams; i++)
 		if (w->streams[i])
 			cudaStreamDestroy(w->streams[i]);

@@ -13,9 +13,9 @@
 
 struct train_settings {
 	uint64_t steps, launches, copies, kernel_us, batch_bytes, streams, threads, malloc_every,
-		cpu_us, duration_s, error_every;
+		cpu_us, duration_s, error_every, recapture_every;
 	const char *data, *wait_start, *step_log;
-	bool cold, all_ops;
+	bool cold, all_ops, graphs, graph_update;
 };
 
 /* A file that batches are read from, mapped whole; shared by the threads. */
@@ -31,6 +31,7 @@ struct train_worker {
 	const struct train_data *data; /* NULL: batches come from memory */
 	cudaStream_t streams[TRAIN_MAX_STREAMS];
 	struct sim_kernel kernel;
+	cudaGraphExec_t graph; /* NULL: not captured yet */
 	void *device_batch, *host_batch;
 	uint64_t data_at, errors, steps;
 	uint64_t *step_ns, *step_start_ns;

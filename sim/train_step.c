@@ -44,14 +44,48 @@ static int load_batch(struct train_worker *w)
 	return 0;
 }
 
-static int forward_backward(struct train_worker *w)
+static int launch_one(struct train_worker *w, cudaStream_t stream)
 {
 	dim3 grid = {128, 1, 1}, block = {256, 1, 1};
 
+	return cudaLaunchKernel(&w->kernel, grid, block, NULL, 0, stream);
+}
+
+static int forward_backward(struct train_worker *w)
+{
 	for (uint64_t i = 0; i < w->settings->launches; i++)
-		TRY(cudaLaunchKernel(
-			&w->kernel, grid, block, NULL, 0, w->streams[i % w->settings->streams]));
+		TRY(launch_one(w, w->streams[i % w->settings->streams]));
 	return 0;
+}
+
+/* The kernels of a step as a graph: captured, made an instance or given to the one there is. */
+static int capture(struct train_worker *w)
+{
+	cudaGraphExecUpdateResultInfo info;
+	cudaGraph_t graph;
+
+	TRY(cudaStreamBeginCapture(w->streams[0], 0));
+	for (uint64_t i = 0; i < w->settings->launches; i++)
+		TRY(launch_one(w, w->streams[0]));
+	TRY(cudaStreamEndCapture(w->streams[0], &graph));
+	if (w->graph && w->settings->graph_update) {
+		TRY(cudaGraphExecUpdate(w->graph, graph, &info));
+	} else {
+		if (w->graph)
+			TRY(cudaGraphExecDestroy(w->graph));
+		w->graph = NULL;
+		TRY(cudaGraphInstantiate(&w->graph, graph, 0));
+	}
+	return cudaGraphDestroy(graph);
+}
+
+static int forward_backward_graph(struct train_worker *w)
+{
+	uint64_t every = w->settings->recapture_every;
+
+	if (!w->graph || (every && w->steps && w->steps % every == 0))
+		TRY(capture(w));
+	return cudaGraphLaunch(w->graph, w->streams[0]);
 }
 
 static int churn(struct train_worker *w)
@@ -102,6 +136,27 @@ static int copy_ops(void *a, void *b, char *host, cudaStream_t stream)
 	return cudaMemsetAsync(b, 2, OPS_BYTES, stream);
 }
 
+static int graph_ops(struct train_worker *w, cudaStream_t stream)
+{
+	cudaGraphInstantiateParams params = {0};
+	cudaGraphExecUpdateResultInfo info;
+	cudaGraphExec_t a, b, c;
+	cudaGraph_t graph;
+
+	TRY(cudaStreamBeginCapture(stream, 0));
+	TRY(launch_one(w, stream));
+	TRY(cudaStreamEndCapture(stream, &graph));
+	TRY(cudaGraphInstantiate(&a, graph, 0));
+	TRY(cudaGraphInstantiateWithFlags(&b, graph, 0));
+	TRY(cudaGraphInstantiateWithParams(&c, graph, &params));
+	TRY(cudaGraphExecUpdate(c, graph, &info));
+	TRY(cudaGraphLaunch(a, stream));
+	TRY(cudaGraphDestroy(graph));
+	TRY(cudaGraphExecDestroy(a));
+	TRY(cudaGraphExecDestroy(b));
+	return cudaGraphExecDestroy(c);
+}
+
 static int sync_ops(struct train_worker *w, cudaStream_t stream)
 {
 	cudaEvent_t event;
@@ -147,6 +202,7 @@ int train_all_ops(struct train_worker *w)
 		&w->kernel, config.gridDim, config.blockDim, NULL, 0, stream));
 	TRY(memory_ops(stream));
 	TRY(copy_ops(a, b, host, stream));
+	TRY(graph_ops(w, stream));
 	TRY(sync_ops(w, stream));
 	TRY(cudaFree(b));
 	TRY(cudaFree(a));
@@ -159,7 +215,7 @@ int train_step(struct train_worker *w)
 	uint64_t number = w->steps + 1;
 
 	TRY(load_batch(w));
-	TRY(forward_backward(w));
+	TRY(s->graphs ? forward_backward_graph(w) : forward_backward(w));
 	workload_burn(s->cpu_us * 1000);
 	if (s->malloc_every && number % s->malloc_every == 0)
 		TRY(churn(w));

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/attach/calibrate.h"
 #include "agent/attach/coverage.h"
 #include "agent/attach/feature.h"
 #include "agent/capture/host.h"
@@ -19,6 +20,7 @@
 #include "agent/capture/waits.h"
 #include "agent/discover/discover.h"
 #include "agent/discover/family.h"
+#include "agent/governor.h"
 #include "agent/probe/probe.h"
 #include "agent/store/nodedb.h"
 #include "agent/store/writer.h"
@@ -32,7 +34,8 @@
 #define LIMIT_RATIO    3    /* slower than this times the median is an exception */
 #define LIMIT_FLOOR_NS 2000 /* never treat ordinary jitter of tiny calls as an exception */
 #define FLUSH_TRIES    100  /* of 10 ms */
-#define WAIT_SECONDS   5    /* a collective waits this long for its synchronisation */
+#define HIT_NS_GUESS   2000
+#define WAIT_SECONDS   5 /* a collective waits this long for its synchronisation */
 
 struct tracer {
 	struct tracer_settings settings;
@@ -51,8 +54,12 @@ struct tracer {
 	struct idmap targets; /* pid -> itself: processes under trace */
 	bool admit_due;       /* new targets: give their threads state */
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
-	struct accounting own;                            /* what this side dropped or folded */
-	struct accounting final;                          /* the books after tracer_stop() */
+	struct governor governor;
+	bool launches_on;                 /* the probes that the governor may take away are there */
+	mono_time period_start, on_since; /* of the launch probes' present stay */
+	uint64_t on_ns;                   /* they were on in this period, but for that stay */
+	struct accounting own;            /* what this side dropped or folded */
+	struct accounting final;          /* the books after tracer_stop() */
 	uint64_t db_bytes;
 	char store_error[256];
 	bool stopped;
@@ -109,6 +116,8 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 
 	if (e->op < WIRE_OP_MAX)
 		t->op_counts[e->source][e->op]++;
+	if (totals_is_launch(e->source, e->op))
+		e->weight = t->governor.weight;
 	if (e->flags & WIRE_UNCOUNTED && totals_add(t->totals, e) < 0)
 		log_warning("no memory to count calls: aggregates are too low");
 	if (e->source == SOURCE_HOST && e->op != HOST_SCHED_SWITCH)
@@ -278,7 +287,7 @@ static void fill_books(struct tracer *t, struct accounting *ret)
 		return;
 	}
 	*ret = t->own;
-	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++) {
+	for (unsigned s = 0; s < CALIBRATE_SOURCE; s++) {
 		struct account *a = &ret->source[s];
 		struct wire_tally k;
 
@@ -326,11 +335,62 @@ static int flush_rest(struct tracer *t)
 	return r < 0 ? r : 0;
 }
 
+/* Bring launch probes on or take them off, as the governor wants them now. What counts is the time
+ * in which launches were really begun: attaching and detaching take tens of milliseconds
+ * themselves. */
+static int switch_launches(struct tracer *t, wall_time now)
+{
+	bool on = governor_wants_on(&t->governor, now);
+	int r;
+
+	if (on == t->launches_on)
+		return 0;
+	t->launches_on = on;
+	if (on) {
+		r = coverage_launches(t->coverage, true);
+		probe_launches_enable(t->probe, true);
+		t->on_since = mono_now();
+		return r;
+	}
+	probe_launches_enable(t->probe, false);
+	t->on_ns += mono_now().ns - t->on_since.ns;
+	r = coverage_launches(t->coverage, false);
+	return r < 0 ? r : probe_sweep(t->probe, LOSS_GOVERNOR, true);
+}
+
+/* How many launches one that was seen in the period that ends now stands for. */
+static double launch_weight(struct tracer *t, mono_time now)
+{
+	uint64_t period_ns = now.ns - t->period_start.ns, on_ns = t->on_ns;
+
+	if (t->launches_on)
+		on_ns += now.ns - t->on_since.ns;
+	t->on_ns = 0;
+	t->on_since = t->period_start = now;
+	return on_ns && on_ns < period_ns ? (double)period_ns / (double)on_ns : 1;
+}
+
+static int read_totals(struct tracer *t)
+{
+	mono_time now = mono_now();
+	double seconds = (double)(now.ns - t->period_start.ns) / (double)NS_PER_S;
+	uint64_t launches, others;
+	int r;
+
+	totals_weigh(t->totals, launch_weight(t, now));
+	r = totals_read(t->totals);
+	if (r < 0)
+		return r;
+	totals_busiest(t->totals, &launches, &others);
+	governor_period(&t->governor, launches, others, seconds);
+	return 0;
+}
+
 static int every_second(struct tracer *t, wall_time now)
 {
 	struct accounting books;
 	int64_t bucket = now.ns / (int64_t)NODEDB_BUCKET_FINE;
-	int r = totals_read(t->totals);
+	int r = read_totals(t);
 
 	if (r < 0)
 		return r;
@@ -369,6 +429,9 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 				reterr, r, "threads cannot be followed: %s", strerror(-r));
 	}
 	now = wall_now();
+	r = switch_launches(t, now);
+	if (r < 0)
+		return errinfo_set(reterr, r, "launch probes cannot be switched: %s", strerror(-r));
 	if (now.ns / (int64_t)NS_PER_S == t->second)
 		return 0;
 	t->second = now.ns / (int64_t)NS_PER_S;
@@ -442,6 +505,10 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 		.host = t->host_now,
 		.has_host = t->has_host,
 		.clock_steps = t->clock.steps,
+		.overhead = governor_mean(&t->governor),
+		.overhead_budget = t->governor.budget,
+		.hit_ns = t->governor.hit_ns,
+		.launch_weight = t->governor.weight,
 	};
 	if (idmap_next(&t->targets, &cursor, &pid)) {
 		struct discover_process p;
@@ -542,6 +609,23 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 	}
 }
 
+/* What a hit costs is measured, unless that fails: then a guess from virtual machines is used. */
+static void start_governor(struct tracer *t)
+{
+	double hit_ns = HIT_NS_GUESS;
+	int r;
+
+	probe_enable(t->probe);
+	r = calibrate_hit_ns(t->probe, &hit_ns);
+	probe_disable(t->probe);
+	if (r < 0)
+		log_warning("the cost of a probe could not be measured (%s): %d ns are assumed",
+			strerror(-r), HIT_NS_GUESS);
+	governor_init(&t->governor, t->settings.overhead_budget, hit_ns,
+		probe_method(t->probe) != PROBE_PERF);
+	t->launches_on = true;
+}
+
 static int open_store(struct tracer *t, struct errinfo *reterr)
 {
 	const struct tracer_settings *s = &t->settings;
@@ -576,6 +660,7 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 	r = open_probe(t, reterr);
 	if (r < 0)
 		return r;
+	start_governor(t);
 	r = coverage_new(t->probe, &t->coverage);
 	if (r < 0)
 		return r;
@@ -638,6 +723,8 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 		return r;
 	}
 	probe_enable(t->probe);
+	probe_launches_enable(t->probe, true);
+	t->period_start = t->on_since = mono_now();
 	*ret = t;
 	return 0;
 }
@@ -654,11 +741,11 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 		nanosleep(&settle, NULL);
 	else
 		coverage_detach(t->coverage);
-	probe_sweep(t->probe);
+	probe_sweep(t->probe, LOSS_AT_STOP, false);
 	while (reader_consume(t->reader) > 0)
 		continue;
 	waits_expire(t->waits, (wall_time){INT64_MAX});
-	r = totals_read(t->totals);
+	r = read_totals(t);
 	if (r == 0)
 		r = flush_rest(t);
 	q = store_close(t, reterr);

@@ -34,9 +34,10 @@ struct tracer_settings {
 	bool no_block, no_net, no_memory;
 	bool old_kernel; /* for tests */
 	uint32_t ring_bytes;
-	const char *db_path; /* NULL: nothing is stored */
+	double overhead_budget; /* share of a process's time; 0: no limit */
+	const char *db_path;    /* NULL: nothing is stored */
 	const char *node;
-	const char *flags_text;                               /* for the session row */
+	const char *flags_text; /* for the session row */
 	/* every record; may be NULL; @c for NCCL calls */
 	void (*event_sink)(void *arg, const struct event *e, const struct collective *c);
 	void *event_arg;
@@ -67,6 +68,9 @@ struct tracer_view {
 	uint64_t db_bytes;
 	char store_error[256]; /* "" while all writes succeed */
 	uint32_t clock_steps;
+	double overhead, overhead_budget; /* of the busiest process's time, so far */
+	double hit_ns;                    /* measured cost of one hit */
+	unsigned launch_weight;           /* launches are probed one part in so many of the time */
 };
 
 struct tracer;

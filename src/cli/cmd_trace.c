@@ -27,10 +27,11 @@
 #define STEP_MS        10 /* how long a record may wait in the ring */
 #define SCREEN_MAX     (1 << 20)
 #define STATUS_SECONDS 10 /* between lines where there is no terminal */
+#define BUDGET_DEFAULT 0.01
 
 struct trace_settings {
 	struct option_pids pids;
-	const char *user, *db, *node, *cuda_lib, *method;
+	const char *user, *db, *node, *cuda_lib, *method, *budget;
 	uint64_t duration_ns, ring_bytes;
 	bool json, record, record_all, no_io, no_net, no_tcp, no_memory, old_kernel;
 };
@@ -71,12 +72,16 @@ static const struct option_row trace_options[] = {
 	{"ringbuf-size", 0, OPTION_SIZE, OPTION(ring_bytes), "SIZE",
 		"kernel buffer, a power of two (default: 8m)", 0, 0, false},
 	{"no-io", 0, OPTION_FLAG, OPTION(no_io), NULL, "leave block I/O alone", 0, 0, false},
-	{"no-net", 0, OPTION_FLAG, OPTION(no_net), NULL, "leave sockets and TCP alone", 0, 0, false},
+	{"overhead-budget", 0, OPTION_STRING, OPTION(budget), "PCT",
+		"probe launches only part of the time to stay below (default: 1%; 0: no limit)", 0,
+		0, false},
+	{"no-net", 0, OPTION_FLAG, OPTION(no_net), NULL, "leave sockets and TCP alone", 0, 0,
+		false},
 	{"no-tcp", 0, OPTION_FLAG, OPTION(no_tcp), NULL, "as --no-net", 0, 0, true},
 	{"no-memory", 0, OPTION_FLAG, OPTION(no_memory), NULL,
 		"leave page allocation and reclaim alone", 0, 0, false},
-	{"old-kernel", 0, OPTION_FLAG, OPTION(old_kernel), NULL,
-		"use what kernels before 6.3 have", 0, 0, true},
+	{"old-kernel", 0, OPTION_FLAG, OPTION(old_kernel), NULL, "use what kernels before 6.3 have",
+		0, 0, true},
 	{"attach-method", 0, OPTION_STRING, OPTION(method), "NAME",
 		"session, multi or perf (default: the best this kernel has)", 0, 0, true},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
@@ -142,6 +147,25 @@ static int resolve_ring(uint64_t bytes, uint32_t *ret, struct errinfo *reterr)
 		return errinfo_set(reterr, -EINVAL,
 			"--ringbuf-size: a power of two from 4096 bytes to 1 GiB is needed");
 	*ret = (uint32_t)bytes;
+	return 0;
+}
+
+static int resolve_budget(const char *text, double *ret, struct errinfo *reterr)
+{
+	char *end;
+
+	*ret = BUDGET_DEFAULT;
+	if (!text)
+		return 0;
+	*ret = strtod(text, &end);
+	if (*end == '%') {
+		*ret /= 100;
+		end++;
+	}
+	if (end == text || *end || !(*ret >= 0) || *ret > 1)
+		return errinfo_set(reterr, -EINVAL,
+			"--overhead-budget %s: a share like 1%% or 0.01 is needed, 0 for no limit",
+			text);
 	return 0;
 }
 
@@ -325,6 +349,8 @@ static int resolve(struct trace *t, struct tracer_settings *ts, struct errinfo *
 		r = resolve_method(s->method, &ts->method, reterr);
 	if (r == 0)
 		r = resolve_ring(s->ring_bytes, &ts->ring_bytes, reterr);
+	if (r == 0)
+		r = resolve_budget(s->budget, &ts->overhead_budget, reterr);
 	if (r == 0 && s->record && !s->db)
 		r = store_default_path(&t->default_path, reterr);
 	if (s->record)

@@ -10,8 +10,8 @@
  * duration, gpu_id, args, return_code, cgroup_id, anomaly) and ours (node, cpu, nested, stream,
  * wait_ns, peer_pid, peer_comm, device, peer); @c adds what an NCCL call has (comm, seq, rank, …),
  * NULL for others. */
-void event_json(struct json_writer *w, const struct event *e, const struct collective *c,
-	const char *node);
+void event_json(
+	struct json_writer *w, const struct event *e, const struct collective *c, const char *node);
 
 /* event_json_books - {"source":"ingero","op":"accounting",…}: hits, stored, aggregated and losses
  * by reason for every source that had any. */

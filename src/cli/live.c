@@ -17,7 +17,7 @@
 
 #define BAR_CELLS      20
 #define BAR_CELLS_MIN  4
-#define SYSTEM_COLUMNS 70 /* of the system line without its bars, ordinarily */
+#define SYSTEM_COLUMNS 76 /* of the system line without its bars, nearly always */
 #define SCREEN_MAX     (1 << 20)
 
 struct live_style live_style_detect(int fd)
@@ -198,6 +198,22 @@ bool live_has_calls(const struct tracer_view *v)
 	return v->books.source[SOURCE_CUDA].hits || v->books.source[SOURCE_DRIVER].hits;
 }
 
+static void overhead_lines(struct buf *b, const struct tracer_view *v)
+{
+	char t[TEXT_MAX];
+
+	buf_printf(b, "  Overhead: %s of the busiest process so far (%.1fµs a hit",
+		text_format_percent(t, v->overhead), v->hit_ns / 1000);
+	if (v->overhead_budget > 0)
+		buf_printf(b, "; budget %s", text_format_percent(t, v->overhead_budget));
+	buf_puts(b, ")\n");
+	if (v->launch_weight > 1)
+		buf_printf(b,
+			"  launches are probed 1/%u of the time to keep it; their counts are "
+			"scaled up\n",
+			v->launch_weight);
+}
+
 static void footer(struct buf *b, const struct tracer_view *v)
 {
 	uint64_t hits = 0, stored = 0, counted = 0, lost = 0;
@@ -221,6 +237,7 @@ static void footer(struct buf *b, const struct tracer_view *v)
 		buf_printf(b, "%s as counts | Database: %s\n", text_format_count(t, counted),
 			text_format_bytes(u, v->db_bytes));
 	}
+	overhead_lines(b, v);
 	live_losses(b, &v->books);
 	if (v->store_error[0]) {
 		buf_puts(b, "  the store refuses rows: ");

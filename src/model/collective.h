@@ -7,16 +7,17 @@
 #include "model/event.h"
 
 struct collective {
-	uint64_t comm;	    /* address of the communicator in its process */
+	uint64_t comm;      /* address of the communicator in its process */
 	uint64_t comm_hash; /* names it on all ranks; 0: it was made before the trace */
-	uint64_t seq;	    /* (comm_hash, seq) names one collective on all ranks */
+	uint64_t seq;       /* (comm_hash, seq) names one collective on all ranks */
 	uint64_t bytes, count;
 	int32_t rank, nranks;
 	int32_t datatype, reduce_op, root, peer;
 	int64_t wait_ns; /* in the synchronisation that followed on its stream; a host-side bound */
 };
 
-/* collective_is_one - a collective or point-to-point call, as opposed to the life of communicators. */
+/* collective_is_one - a collective or point-to-point call, as opposed to the life of communicators.
+ */
 static inline int collective_is_one(const struct event *e)
 {
 	return (e->op >= NCCL_ALL_REDUCE && e->op <= NCCL_RECV) ||

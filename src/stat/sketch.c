@@ -68,6 +68,25 @@ void sketch_add(struct sketch *s, uint64_t value, uint64_t weight)
 	s->hist[b] = add_saturating(s->hist[b], weight);
 }
 
+static uint64_t scale_one(uint64_t v, double factor)
+{
+	double scaled = (double)v * factor + 0.5;
+
+	return scaled >= (double)UINT64_MAX ? UINT64_MAX : (uint64_t)scaled;
+}
+
+void sketch_scale(struct sketch *s, double factor)
+{
+	if (factor <= 1)
+		return;
+	s->sum = scale_one(s->sum, factor);
+	s->count = 0;
+	for (int i = 0; i < BUCKET_COUNT; i++) {
+		s->hist[i] = scale_one(s->hist[i], factor);
+		s->count = add_saturating(s->count, s->hist[i]);
+	}
+}
+
 void sketch_merge(struct sketch *s, const struct sketch *other)
 {
 	if (!other->count)

@@ -18,6 +18,10 @@ struct sketch {
 void sketch_add(struct sketch *s, uint64_t value, uint64_t weight);
 void sketch_merge(struct sketch *s, const struct sketch *other);
 
+/* sketch_scale - every value counts @factor times (1 or more), to the nearest whole; extremes stay.
+ */
+void sketch_scale(struct sketch *s, double factor);
+
 /* sketch_add_delta - adds what a kernel aggregate gained between two readings of it. */
 void sketch_add_delta(struct sketch *s, const struct wire_agg *now, const struct wire_agg *before);
 

@@ -46,13 +46,14 @@
 	X(19, MALLOC_ASYNC, "cudaMallocAsync", "stream-ordered allocation; arg0 bytes")            \
 	X(20, FREE_ASYNC, "cudaFreeAsync", "stream-ordered free; arg0 pointer")                    \
 	X(21, HOST_ALLOC, "cudaHostAlloc", "pinned host allocation; arg0 bytes, arg1 pointer")     \
-	X(22, HOST_FREE, "cudaFreeHost", "pinned host free; arg0 pointer") \
-	X(23, MEMCPY_3D, "cudaMemcpy3D", "3D copy") \
-	X(24, MEMCPY_3D_ASYNC, "cudaMemcpy3DAsync", "enqueued 3D copy") \
-	X(25, MALLOC_PITCH, "cudaMallocPitch", "pitched allocation; arg0 width x height, arg1 pointer") \
-	X(26, MALLOC_FROM_POOL, "cudaMallocFromPoolAsync", "allocation from a pool; arg0 bytes") \
-	X(27, MEMCPY_BATCH, "cudaMemcpyBatchAsync", "enqueued copies; arg0 how many") \
-	X(28, MALLOC_ARRAY, "cudaMallocArray", "array allocation") \
+	X(22, HOST_FREE, "cudaFreeHost", "pinned host free; arg0 pointer")                         \
+	X(23, MEMCPY_3D, "cudaMemcpy3D", "3D copy")                                                \
+	X(24, MEMCPY_3D_ASYNC, "cudaMemcpy3DAsync", "enqueued 3D copy")                            \
+	X(25, MALLOC_PITCH, "cudaMallocPitch",                                                     \
+		"pitched allocation; arg0 width x height, arg1 pointer")                           \
+	X(26, MALLOC_FROM_POOL, "cudaMallocFromPoolAsync", "allocation from a pool; arg0 bytes")   \
+	X(27, MEMCPY_BATCH, "cudaMemcpyBatchAsync", "enqueued copies; arg0 how many")              \
+	X(28, MALLOC_ARRAY, "cudaMallocArray", "array allocation")                                 \
 	X(29, EVENT_RECORD, "cudaEventRecord", "event recorded; arg0 event")
 
 #define WIRE_OPS_HOST(X)                                                                           \
@@ -68,8 +69,8 @@
 	X(12, POD_OOM_KILL, "pod_oom_kill", "Kubernetes pod out of memory")                        \
 	X(20, PAGE_ALLOC_SUMMARY, "mm_page_alloc_summary", "arg0 count, arg1 bytes")               \
 	X(21, SCHED_SWITCH_SUMMARY, "sched_switch_summary", "arg0 count, arg1 off-CPU ns")         \
-	X(30, TARGET_FOUND, "target_found", "process came under trace at its first CUDA call") \
-	X(31, DIRECT_RECLAIM, "mm_direct_reclaim", "thread freed memory itself; arg0 pages") \
+	X(30, TARGET_FOUND, "target_found", "process came under trace at its first CUDA call")     \
+	X(31, DIRECT_RECLAIM, "mm_direct_reclaim", "thread freed memory itself; arg0 pages")       \
 	X(32, COMPACTION, "mm_compaction", "thread moved pages together itself")
 
 #define WIRE_OPS_DRIVER(X)                                                                         \
@@ -96,19 +97,20 @@
 	X(21, FREE_ASYNC, "cuMemFreeAsync", "stream-ordered free; arg0 pointer")                   \
 	X(22, HOST_ALLOC, "cuMemHostAlloc", "pinned host allocation; arg0 bytes, arg1 pointer")    \
 	X(23, HOST_FREE, "cuMemFreeHost", "pinned host free; arg0 pointer")                        \
-	X(24, STREAM_WAIT_EVENT, "cuStreamWaitEvent", "stream waits for event; arg0 event") \
-	X(25, MEM_CREATE, "cuMemCreate", "physical memory made; arg0 bytes") \
-	X(26, MEM_MAP, "cuMemMap", "memory mapped; arg0 bytes, arg1 address") \
-	X(27, MEM_UNMAP, "cuMemUnmap", "memory unmapped; arg0 bytes, arg1 address") \
-	X(28, MEM_RELEASE, "cuMemRelease", "physical memory released; arg0 handle") \
-	X(29, MEMCPY_3D, "cuMemcpy3D", "3D copy") \
-	X(30, MEMCPY_3D_ASYNC, "cuMemcpy3DAsync", "enqueued 3D copy") \
-	X(31, MALLOC_PITCH, "cuMemAllocPitch", "pitched allocation; arg0 width x height, arg1 pointer") \
-	X(32, MALLOC_FROM_POOL, "cuMemAllocFromPoolAsync", "allocation from a pool; arg0 bytes") \
-	X(33, MEMCPY_BATCH, "cuMemcpyBatchAsync", "enqueued copies; arg0 how many") \
-	X(34, MEMCPY_2D, "cuMemcpy2D", "2D copy") \
-	X(35, MEMCPY_2D_ASYNC, "cuMemcpy2DAsync", "enqueued 2D copy") \
-	X(36, MEMCPY_PEER, "cuMemcpyPeer", "copy between devices; arg0 bytes") \
+	X(24, STREAM_WAIT_EVENT, "cuStreamWaitEvent", "stream waits for event; arg0 event")        \
+	X(25, MEM_CREATE, "cuMemCreate", "physical memory made; arg0 bytes")                       \
+	X(26, MEM_MAP, "cuMemMap", "memory mapped; arg0 bytes, arg1 address")                      \
+	X(27, MEM_UNMAP, "cuMemUnmap", "memory unmapped; arg0 bytes, arg1 address")                \
+	X(28, MEM_RELEASE, "cuMemRelease", "physical memory released; arg0 handle")                \
+	X(29, MEMCPY_3D, "cuMemcpy3D", "3D copy")                                                  \
+	X(30, MEMCPY_3D_ASYNC, "cuMemcpy3DAsync", "enqueued 3D copy")                              \
+	X(31, MALLOC_PITCH, "cuMemAllocPitch",                                                     \
+		"pitched allocation; arg0 width x height, arg1 pointer")                           \
+	X(32, MALLOC_FROM_POOL, "cuMemAllocFromPoolAsync", "allocation from a pool; arg0 bytes")   \
+	X(33, MEMCPY_BATCH, "cuMemcpyBatchAsync", "enqueued copies; arg0 how many")                \
+	X(34, MEMCPY_2D, "cuMemcpy2D", "2D copy")                                                  \
+	X(35, MEMCPY_2D_ASYNC, "cuMemcpy2DAsync", "enqueued 2D copy")                              \
+	X(36, MEMCPY_PEER, "cuMemcpyPeer", "copy between devices; arg0 bytes")                     \
 	X(37, MEMCPY_PEER_ASYNC, "cuMemcpyPeerAsync", "enqueued copy between devices; arg0 bytes") \
 	X(38, GRAPH_LAUNCH, "cuGraphLaunch", "graph launched; arg0 executable graph")
 
@@ -168,6 +170,7 @@
 	X(COMM_FULL, "comm_full", "the table of communicators was full")                           \
 	X(INFLIGHT_FULL, "inflight_full", "the table of requests under way was full")              \
 	X(TARGET_FULL, "target_full", "the table of traced processes was full")                    \
+	X(GOVERNOR, "governor", "the probe was taken away to keep the budget, inside the call")    \
 	X(BAD_RECORD, "bad_record", "the agent could not read the record")                         \
 	X(QUEUE_FULL, "queue_full", "the queue to the store was full")                             \
 	X(WRITE_FAILED, "write_failed", "the store refused the row")                               \

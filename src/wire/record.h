@@ -73,9 +73,9 @@ struct wire_block { /* IO: one request from submission to completion */
 /* NCCL. A value that a call does not have is -1; rank, root and peer 0 are values. */
 struct wire_nccl {
 	struct wire_header h;
-	__u64 comm;	 /* the communicator's address in its process */
+	__u64 comm;      /* the communicator's address in its process */
 	__u64 comm_hash; /* the same on all its ranks; 0: it was made before the agent looked */
-	__u64 seq;	 /* collectives of the communicator, from 0; the same on all its ranks */
+	__u64 seq;       /* collectives of the communicator, from 1; the same on all its ranks */
 	__u64 stream;
 	__u64 bytes; /* count x size of the type */
 	__u64 count;
@@ -157,11 +157,11 @@ enum wire_nccl_kind {
 	WIRE_NCCL_COLLECTIVE,
 	WIRE_NCCL_POINT,    /* to or from one peer */
 	WIRE_NCCL_GROUP,    /* group start and end */
-	WIRE_NCCL_INIT,	    /* (comm out, ranks, id by value, rank, …) */
+	WIRE_NCCL_INIT,     /* (comm out, ranks, id by value, rank, …) */
 	WIRE_NCCL_INIT_ALL, /* (comms out, devices, device list) */
 	WIRE_NCCL_SCALABLE, /* (comm out, ranks, rank, ids, id list, …) */
 	WIRE_NCCL_CHILD,    /* split and shrink: (parent, a, b, comm out, …) */
-	WIRE_NCCL_END,	    /* destroy, abort: (comm) */
+	WIRE_NCCL_END,      /* destroy, abort: (comm) */
 	WIRE_NCCL_FINALIZE, /* (comm) */
 };
 

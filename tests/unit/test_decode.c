@@ -138,8 +138,8 @@ static void test_nccl(void **state)
 	assert_int_equal(e.stream, 9);
 	assert_int_equal(e.device, 3);
 	assert_true(nccl.comm_hash == UINT64_MAX);
-	assert_int_equal(nccl.rank, 0); /* a value */
-	assert_int_equal(nccl.root, 0); /* a value */
+	assert_int_equal(nccl.rank, 0);  /* a value */
+	assert_int_equal(nccl.root, 0);  /* a value */
 	assert_int_equal(nccl.peer, -1); /* absent */
 	assert_int_equal(nccl.nranks, 8);
 	assert_int_equal(nccl.wait_ns, -1);
@@ -167,10 +167,8 @@ static void test_tcp(void **state)
 
 static void test_net(void **state)
 {
-	struct wire_net r = {.h = header(sizeof(r), SOURCE_NET, NET_RECV),
-		.wait_ns = 60,
-		.bytes = -11,
-		.fd = 5};
+	struct wire_net r = {
+		.h = header(sizeof(r), SOURCE_NET, NET_RECV), .wait_ns = 60, .bytes = -11, .fd = 5};
 	struct event e;
 
 	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
@@ -196,8 +194,9 @@ static void test_refused(void **state)
 	bad = good;
 	bad.h.source = 200;
 	assert_int_equal(decode_event(&bad, sizeof(bad), &clock_map, &e, &nccl), -EBADMSG);
-	assert_int_equal(e.pid, 42);                                            /* untouched */
-	assert_int_equal(decode_event(&good, sizeof(good), &clock_map, &e, &nccl), 0); /* the control */
+	assert_int_equal(e.pid, 42); /* untouched */
+	assert_int_equal(
+		decode_event(&good, sizeof(good), &clock_map, &e, &nccl), 0); /* the control */
 	assert_int_equal(e.pid, 10);
 }
 

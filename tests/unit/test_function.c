@@ -12,7 +12,8 @@
 #include "agent/probe/function.h"
 #include "wire/names.h"
 
-static const struct probe_library *const libraries[] = {&probe_cuda_rt, &probe_cuda_drv, &probe_nccl};
+static const struct probe_library *const libraries[] = {
+	&probe_cuda_rt, &probe_cuda_drv, &probe_nccl};
 
 static void test_rows_name_known_ops(void **state)
 {

@@ -48,7 +48,11 @@ static struct tracer_view busy_view(void)
 		.host = {.cpu_pct = 97, .mem_pct = 25, .mem_avail_mb = 23757, .load1 = 1.5},
 		.ops = ops,
 		.op_count = 5,
-		.db_bytes = 3 << 20};
+		.db_bytes = 3 << 20,
+		.overhead = 0.004,
+		.overhead_budget = 0.01,
+		.hit_ns = 1100,
+		.launch_weight = 4};
 
 	ops[0] = op_of(SOURCE_CUDA, CUDA_STREAM_SYNC, false, 1000, 12000000);
 	ops[1] = op_of(SOURCE_CUDA, CUDA_LAUNCH, false, 1234567, 1800);
@@ -114,6 +118,8 @@ static void table_shows_every_op(void **state)
 	assert_contains(buf_str(&b),
 		"  Wall: 2m0s | Events: 2,470,134 | Lost: 7 (0.00%)\n"
 		"  Stored: 900 one by one, 2,469,227 as counts | Database: 3.0 MiB\n"
+		"  Overhead: 0.4 % of the busiest process so far (1.1µs a hit; budget 1.0 %)\n"
+		"  launches are probed 1/4 of the time to keep it; their counts are scaled up\n"
 		"  lost: 7 of 1,234,567 driver events, ring_full (");
 	assert_lacks(buf_str(&b), "No CUDA call yet");
 	assert_lacks(buf_str(&b), "\u2502");
@@ -200,13 +206,13 @@ static void screen_gives_up_rules_then_rows(void **state)
 	live_screen(&b, &v, style);
 	assert_contains(buf_str(&b), "+----"); /* all fits: as live_table() */
 	buf_clear(&b);
-	style.rows = 20;
+	style.rows = 22;
 	live_screen(&b, &v, style);
 	assert_lacks(buf_str(&b), "+----");
 	assert_lacks(buf_str(&b), "more operation");
 	assert_contains(buf_str(&b), "process_exit");
 	buf_clear(&b);
-	style.rows = 15;
+	style.rows = 17;
 	live_screen(&b, &v, style);
 	assert_contains(buf_str(&b), "and 2 more operations");
 	assert_contains(buf_str(&b), "cudaStreamSync"); /* the one with the most time stays */

@@ -20,17 +20,15 @@
 #define X86_WINDOW 16 /* bytes between load and store */
 #define ARM_WINDOW 4  /* instructions likewise */
 
-struct search {
+struct search { /* the first match counts: the bytes may reach into the next function */
 	uint32_t offset;
-	bool found, ambiguous;
+	bool found;
 };
 
 static void found_at(struct search *s, uint32_t offset)
 {
-	if (offset < MIN_OFFSET || offset > MAX_OFFSET)
+	if (s->found || offset < MIN_OFFSET || offset > MAX_OFFSET)
 		return;
-	if (s->found && s->offset != offset)
-		s->ambiguous = true;
 	s->found = true;
 	s->offset = offset;
 }
@@ -63,7 +61,8 @@ static void search_x86(struct search *s, const uint8_t *code, size_t len)
 			continue; /* REX.W: a 64-bit load */
 		reg = (modrm >> 3 & 7) | rex_before(code, i, 2);
 		memcpy(&disp, code + i + 2, sizeof(disp));
-		if (x86_stores(code, i + 6, i + 6 + X86_WINDOW < len ? i + 6 + X86_WINDOW : len, reg))
+		if (x86_stores(
+			    code, i + 6, i + 6 + X86_WINDOW < len ? i + 6 + X86_WINDOW : len, reg))
 			found_at(s, disp);
 	}
 }
@@ -101,9 +100,10 @@ static void search_arm(struct search *s, const uint8_t *code, size_t len)
 		for (size_t k = i + 1; k < n && k <= i + ARM_WINDOW; k++) {
 			uint32_t store = arm_word(code, k);
 
-			if ((store & 0xfffffc00) == 0xb9000000 &&
-				(store & 31) == value && (store >> 5 & 31) != 31)
-				found_at(s, arm_high_part(code, i, base) + ((load >> 10 & 0xfff) << 2));
+			if ((store & 0xfffffc00) == 0xb9000000 && (store & 31) == value &&
+				(store >> 5 & 31) != 31)
+				found_at(s,
+					arm_high_part(code, i, base) + ((load >> 10 & 0xfff) << 2));
 		}
 	}
 }
@@ -116,7 +116,7 @@ int accessor_field(unsigned machine, const uint8_t *code, size_t len, uint32_t *
 		search_x86(&s, code, len);
 	else if (machine == EM_AARCH64)
 		search_arm(&s, code, len);
-	if (!s.found || s.ambiguous)
+	if (!s.found)
 		return -ENOENT;
 	*ret = s.offset;
 	return 0;

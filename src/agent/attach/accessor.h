@@ -2,14 +2,14 @@
 /* accessor.h - where a structure keeps a field, read from the machine code of a function that
  * returns it: int f(struct s *s, int *ret) { …checks…; *ret = s->field; return 0; }
  *
- * That is how rank and size of an NCCL communicator are found that was made before the agent looked:
- * ncclCommUserRank() and ncclCommCount() are such functions in every version. Pure. */
+ * That is how rank and size of an NCCL communicator are found that was made before the agent
+ * looked: ncclCommUserRank() and ncclCommCount() are such functions in every version. Pure. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* accessor_field - the offset of the field that the @len bytes of code at @code load (32 bits) and
- * store through another pointer. @machine is EM_X86_64 or EM_AARCH64. -ENOENT if there is no such
- * pair of instructions, or if there are several that disagree. */
+ * store through another pointer, the first such pair of instructions. @machine is EM_X86_64 or
+ * EM_AARCH64. -ENOENT if there is none. A guess: whoever uses it checks that it makes sense. */
 int accessor_field(unsigned machine, const uint8_t *code, size_t len, uint32_t *ret);

@@ -6,6 +6,8 @@
 #include "agent/attach/coverage.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/attach/accessor.h"
@@ -15,13 +17,23 @@
 #include "base/log.h"
 
 #define COVERAGE_MAX   WIRE_LIBRARY_MAX /* library files on one node */
-#define ACCESSOR_BYTES 1024 /* of code that are looked at */
+#define NEIGHBOURS     64 /* bytes between fields that belong together */
+#define ACCESSOR_BYTES 1024             /* of code that are looked at */
+
+struct probed {                      /* what belongs to one file */
+	struct uprobe *steady;       /* probes that are always there */
+	struct uprobe *launches;     /* those the governor may take away; NULL while away */
+	struct uprobe_point *points; /* to bring them back */
+	size_t point_count;
+	int fd; /* the file, so that it can be opened again whatever becomes of its path */
+};
 
 struct coverage {
 	struct probe *probe;
 	struct coverage_file *files;
-	struct uprobe **uprobes; /* parallel to files; NULL where not probed */
+	struct probed *probed; /* parallel to files */
 	size_t count;
+	bool launches_off;
 };
 
 static const struct probe_library *functions_of(enum target_library_kind kind)
@@ -42,38 +54,106 @@ int coverage_new(struct probe *p, struct coverage **ret)
 		return -ENOMEM;
 	c->probe = p;
 	c->files = calloc(COVERAGE_MAX, sizeof(*c->files));
-	c->uprobes = calloc(COVERAGE_MAX, sizeof(*c->uprobes));
-	if (!c->files || !c->uprobes)
+	c->probed = calloc(COVERAGE_MAX, sizeof(*c->probed));
+	if (!c->files || !c->probed)
 		return -ENOMEM;
 	*ret = TAKE(c);
 	return 0;
 }
 
+static void take(struct uprobe **slot, struct uprobe **list, size_t *n)
+{
+	if (*slot)
+		list[(*n)++] = TAKE(*slot);
+}
+
 void coverage_detach(struct coverage *c)
 {
-	struct uprobe **live = calloc(c->count + 1, sizeof(*live));
+	struct uprobe *list[2 * COVERAGE_MAX];
 	size_t n = 0;
 
 	for (size_t i = 0; i < c->count; i++) {
-		if (!c->uprobes[i])
-			continue;
-		if (live)
-			live[n++] = c->uprobes[i];
-		else
-			uprobe_detach_all(&c->uprobes[i], 1);
-		c->uprobes[i] = NULL;
+		take(&c->probed[i].steady, list, &n);
+		take(&c->probed[i].launches, list, &n);
 	}
-	uprobe_detach_all(live, n);
-	free(live);
+	uprobe_detach_all(list, n);
+}
+
+static int attach_launches(struct coverage *c, struct probed *p, struct errinfo *reterr)
+{
+	char path[64];
+
+	if (!p->point_count || p->launches)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->fd);
+	return uprobe_attach(c->probe, path, p->points, p->point_count, &p->launches, reterr);
+}
+
+int coverage_launches(struct coverage *c, bool on)
+{
+	struct uprobe *list[COVERAGE_MAX];
+	size_t n = 0;
+	int r = 0;
+
+	c->launches_off = !on;
+	for (size_t i = 0; i < c->count; i++) {
+		if (on) {
+			int q = attach_launches(c, &c->probed[i], NULL);
+
+			r = r ? r : q;
+		} else {
+			take(&c->probed[i].launches, list, &n);
+		}
+	}
+	uprobe_detach_all(list, n);
+	return r;
 }
 
 void coverage_free(struct coverage *c)
 {
-	if (c->files && c->uprobes)
+	if (c->files && c->probed)
 		coverage_detach(c);
+	for (size_t i = 0; c->probed && i < c->count; i++) {
+		free(c->probed[i].points);
+		if (c->probed[i].point_count)
+			close(c->probed[i].fd);
+	}
 	free(c->files);
-	free(c->uprobes);
+	free(c->probed);
 	free(c);
+}
+
+/* The points of a file fall into launches, which are kept to be attached again, and the rest. */
+static int attach_points(struct coverage *c, const char *path, const struct uprobe_point *points,
+	size_t count, struct errinfo *reterr)
+{
+	struct uprobe_point rest[UPROBE_POINTS_MAX];
+	struct probed *p = &c->probed[c->count];
+	size_t n = 0;
+	int r;
+
+	p->points = calloc(count, sizeof(*points));
+	if (!p->points)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		union wire_cookie k = {.word = points[i].cookie};
+
+		if (k.source != SOURCE_NCCL && k.flags & COOKIE_LAUNCH)
+			p->points[p->point_count++] = points[i];
+		else
+			rest[n++] = points[i];
+	}
+	if (p->point_count) {
+		p->fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (p->fd < 0) {
+			p->point_count = 0;
+			return errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
+		}
+	}
+	r = n ? uprobe_attach(c->probe, path, rest, n, &p->steady, reterr) : 0;
+	if (r == 0 && !c->launches_off)
+		r = attach_launches(c, p, reterr);
+	return r;
 }
 
 static bool has_offset(const struct uprobe_point *points, size_t n, uint64_t offset)
@@ -84,7 +164,8 @@ static bool has_offset(const struct uprobe_point *points, size_t n, uint64_t off
 	return false;
 }
 
-/* A field of the communicator, by the code of the function that returns it; 0 if it cannot be told. */
+/* A field of the communicator, by the code of the function that returns it; 0 if it cannot be told.
+ */
 static uint32_t nccl_field(struct elfsym *elf, const char *function)
 {
 	uint8_t code[ACCESSOR_BYTES];
@@ -106,9 +187,14 @@ static void tell_nccl_layout(struct coverage *c, struct elfsym *elf, unsigned li
 		.device_at = nccl_field(elf, "ncclCommCuDevice"),
 	};
 
-	l.valid = l.rank_at && l.size_at;
+	/* rank and size are neighbours in every version; offsets far apart are a wrong guess */
+	l.valid = l.rank_at && l.size_at &&
+		  MAX(l.rank_at, l.size_at) - MIN(l.rank_at, l.size_at) <= NEIGHBOURS;
+	if (l.device_at < l.rank_at || l.device_at - l.rank_at > NEIGHBOURS)
+		l.device_at = 0;
 	if (!l.valid)
-		log_warning("libnccl does not tell where it keeps rank and size: communicators that were "
+		log_warning("libnccl does not tell where it keeps rank and size: communicators "
+			    "that were "
 			    "made before the trace, or by splitting, have none");
 	probe_nccl_layout(c->probe, library, &l);
 }
@@ -138,8 +224,8 @@ static int resolve(struct coverage *c, const char *path, const struct probe_libr
 			reterr, r, "the symbols of %s cannot be read: %s", path, strerror(-r));
 	for (size_t i = 0; i < n; i++)
 		if (offsets[i] && !has_offset(points, found, offsets[i]))
-			points[found++] =
-				(struct uprobe_point){offsets[i], probe_cookie(lib, rows[i], (unsigned)c->count).word};
+			points[found++] = (struct uprobe_point){
+				offsets[i], probe_cookie(lib, rows[i], (unsigned)c->count).word};
 	if (!found)
 		return errinfo_set(
 			reterr, -ENOENT, "%s exports none of the functions of %s", path, lib->name);
@@ -176,7 +262,7 @@ int coverage_add(struct coverage *c, const struct target_library *lib, const cha
 	*f = (struct coverage_file){.library = *lib};
 	r = resolve(c, path, functions, points, &count, &why);
 	if (r == 0)
-		r = uprobe_attach(c->probe, path, points, count, &c->uprobes[c->count], &why);
+		r = attach_points(c, path, points, count, &why);
 	c->count++;
 	if (r < 0) {
 		memcpy(f->why, why.text, sizeof(f->why) - 1);

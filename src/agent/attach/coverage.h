@@ -36,5 +36,9 @@ const struct coverage_file *coverage_file(const struct coverage *c, size_t i);
 /* coverage_probes - functions probed in all files of @kind. */
 size_t coverage_probes(const struct coverage *c, enum target_library_kind kind);
 
+/* coverage_launches - attach or detach the probes of launches (COOKIE_LAUNCH) of all files. Returns
+ * 0 or the first failure; a file whose probes cannot come back stays without them. */
+int coverage_launches(struct coverage *c, bool on);
+
 /* coverage_detach - remove every probe; the list of files stays. */
 void coverage_detach(struct coverage *c);

@@ -10,6 +10,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/idmap.h"
+#include "wire/names.h"
 
 #define TOTALS_MAX 65536 /* (process, op) pairs at a time; ended processes fold into one */
 #define GONE_MAX   65536
@@ -21,6 +22,7 @@ struct totals {
 	char *values; /* one reading: a struct wire_agg per CPU */
 	struct idmap by_key;
 	struct idmap gone; /* processes that ended since the last reading */
+	double weight;     /* of launches */
 };
 
 static uint64_t key_id(const struct wire_agg_key *k)
@@ -52,6 +54,7 @@ int totals_new(struct probe *p, struct totals **ret)
 		return -ENOMEM;
 	t->by_key = IDMAP_INIT(TOTALS_MAX);
 	t->gone = IDMAP_INIT(GONE_MAX);
+	t->weight = 1;
 	t->map_fd = probe_map_aggregates(p);
 	t->cpus = libbpf_num_possible_cpus();
 	t->stride = (sizeof(struct wire_agg) + 7) & ~(size_t)7;
@@ -102,11 +105,27 @@ static struct total *total_of(struct totals *t, const struct wire_agg_key *k)
 	return v;
 }
 
+bool totals_is_launch(unsigned source, unsigned op)
+{
+	if (source == SOURCE_CUDA)
+		return op == CUDA_LAUNCH || op == CUDA_LAUNCH_EXC || op == CUDA_LAUNCH_COOP;
+	return source == SOURCE_DRIVER &&
+	       (op == DRIVER_LAUNCH || op == DRIVER_LAUNCH_EX || op == DRIVER_LAUNCH_COOP);
+}
+
+void totals_weigh(struct totals *t, double weight)
+{
+	t->weight = weight;
+}
+
 static int read_key(struct totals *t, const struct wire_agg_key *k)
 {
+	struct sketch gain = {0};
 	struct wire_agg now;
 	struct total *v;
 
+	if (!wire_op_find(k->source, k->op))
+		return 0; /* not an event: the agent measuring itself */
 	if (bpf_map_lookup_elem(t->map_fd, k, t->values) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	v = total_of(t, k);
@@ -117,8 +136,11 @@ static int read_key(struct totals *t, const struct wire_agg_key *k)
 	v->comm[sizeof(v->comm) - 1] = 0;
 	if (now.count == v->seen.count)
 		return 0;
-	sketch_add_delta(&v->all, &now, &v->seen);
-	sketch_add_delta(&v->bucket.sketch, &now, &v->seen);
+	sketch_add_delta(&gain, &now, &v->seen);
+	if (totals_is_launch(k->source, k->op))
+		sketch_scale(&gain, t->weight);
+	sketch_merge(&v->all, &gain);
+	sketch_merge(&v->bucket.sketch, &gain);
 	v->bucket.stored += now.sent - v->seen.sent;
 	v->bucket.sum_arg0 += now.sum_arg0 - v->seen.sum_arg0;
 	v->seen = now;
@@ -227,6 +249,47 @@ int totals_flush(struct totals *t, wall_time bucket, totals_sink *sink, void *ar
 int totals_process_gone(struct totals *t, uint32_t pid)
 {
 	return idmap_put(&t->gone, pid, t);
+}
+
+void totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_others)
+{
+	struct idmap sums = IDMAP_INIT(TOTALS_MAX);
+	struct process_hits {
+		uint64_t launches, others;
+	} *best = NULL, *h;
+	size_t cursor = 0;
+	struct total *v;
+
+	while ((v = idmap_next(&t->by_key, &cursor, NULL))) {
+		uint64_t gain = v->seen.count - MIN(v->hits_taken, v->seen.count);
+
+		v->hits_taken = v->seen.count;
+		if (v->key.source != SOURCE_CUDA && v->key.source != SOURCE_DRIVER &&
+			v->key.source != SOURCE_GRAPH && v->key.source != SOURCE_NCCL)
+			continue;
+		h = idmap_get(&sums, v->key.pid);
+		if (!h) {
+			h = calloc(1, sizeof(*h));
+			if (!h || idmap_put(&sums, v->key.pid, h) < 0) {
+				free(h);
+				continue;
+			}
+		}
+		*(totals_is_launch(v->key.source, v->key.op) ? &h->launches : &h->others) += gain;
+	}
+	*ret_launches = *ret_others = 0;
+	cursor = 0;
+	while ((h = idmap_next(&sums, &cursor, NULL)))
+		if (!best || h->launches + h->others > best->launches + best->others)
+			best = h;
+	if (best) {
+		*ret_launches = best->launches;
+		*ret_others = best->others;
+	}
+	cursor = 0;
+	while ((h = idmap_next(&sums, &cursor, NULL)))
+		free(h);
+	idmap_done(&sums);
 }
 
 const struct total *totals_next(const struct totals *t, size_t *cursor)

@@ -21,6 +21,7 @@ struct total {
 	struct sketch all;       /* since the start */
 	struct aggregate bucket; /* since the last totals_flush() */
 	struct wire_agg seen;    /* last reading, summed over CPUs */
+	uint64_t hits_taken;     /* of seen.count, told to totals_busiest() */
 	bool gone;               /* its process has ended: folded away at the next flush */
 };
 
@@ -29,6 +30,10 @@ struct totals;
 int totals_new(struct probe *p, struct totals **ret);
 void totals_free(struct totals *t);
 DEFINE_CLEANUP(struct totals *, totals_free)
+
+/* totals_weigh - what the launches gain from now on counts @weight times, because they are probed
+ * only that part of the time. */
+void totals_weigh(struct totals *t, double weight);
 
 /* totals_read - bring everything up to date. Returns 0 or a negative errno. */
 int totals_read(struct totals *t);
@@ -43,6 +48,13 @@ int totals_flush(struct totals *t, wall_time bucket, totals_sink *sink, void *ar
 
 /* totals_process_gone - the process ended; its kernel entries go after the next reading. */
 int totals_process_gone(struct totals *t, uint32_t pid);
+
+/* totals_busiest - hits since the last call of the process with most: launches (unweighted) and the
+ * rest. */
+void totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_others);
+
+/* totals_is_launch - whether calls of this op are probed only part of the time under load. */
+bool totals_is_launch(unsigned source, unsigned op);
 
 /* totals_next - walk all (process 0: the ended ones together): *cursor starts at 0; NULL at the
  * end. Valid until the next read. */

@@ -2,8 +2,8 @@
 /* waits.h - joins a collective with the synchronisation that waited for it.
  *
  * An NCCL call only enqueues: the time that ranks wait for each other passes in the next
- * synchronisation of its stream. Collectives are held back until that comes (or until they are old),
- * then handed on with wait_ns set. Pure but for memory. */
+ * synchronisation of its stream. Collectives are held back until that comes (or until they are
+ * old), then handed on with wait_ns set. Pure but for memory. */
 #pragma once
 
 #include "base/macros.h"

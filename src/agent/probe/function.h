@@ -19,16 +19,18 @@
 
 struct probe_function {
 	const char *symbols[FUNCTION_VARIANTS]; /* all that exist are probed; aliases once */
-	union wire_cookie cookie;		/* but for .function and .library */
+	union wire_cookie cookie;               /* but for .function and .library */
 };
 
 /* CALL(source, op, arg0, arg1, stream, flags): positions in words; COOKIE_* flags. */
 #define CALL(source_, op_, arg0_, arg1_, stream_, flags_)                                          \
-	{.source = (source_), .op = (op_), .arg0 = (arg0_), .arg1 = (arg1_), .stream = (stream_),  \
-		.flags = (flags_)}
+	{                                                                                          \
+		.source = (source_), .op = (op_), .arg0 = (arg0_), .arg1 = (arg1_),                \
+		.stream = (stream_), .flags = (flags_)                                             \
+	}
 
 struct probe_library {
-	const char *name; /* "libcudart" */
+	const char *name;                       /* "libcudart" */
 	const struct probe_function *functions; /* ended by a row without symbols */
 };
 

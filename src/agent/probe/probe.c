@@ -203,8 +203,8 @@ static struct bpf_link **link_slot(struct probe *p, const char *program)
 	return NULL;
 }
 
-/* System calls are told of by the tracing file system, which need not be mounted: without it sockets
- * are counted all the same, only their times are not known. */
+/* System calls are told of by the tracing file system, which need not be mounted: without it
+ * sockets are counted all the same, only their times are not known. */
 static int attach_kernel(struct probe *p, struct errinfo *reterr)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
@@ -277,6 +277,11 @@ void probe_disable(struct probe *p)
 	__atomic_store_n(&p->skel->bss->enabled, false, __ATOMIC_RELEASE);
 }
 
+void probe_launches_enable(struct probe *p, bool on)
+{
+	__atomic_store_n(&p->skel->bss->launches_enabled, on, __ATOMIC_RELEASE);
+}
+
 int probe_target_add(struct probe *p, uint32_t pid)
 {
 	uint32_t one = 1;
@@ -284,6 +289,11 @@ int probe_target_add(struct probe *p, uint32_t pid)
 	if (bpf_map_update_elem(bpf_map__fd(p->skel->maps.targets), &pid, &one, BPF_ANY) < 0)
 		return -errno;
 	return 0;
+}
+
+void probe_target_remove(struct probe *p, uint32_t pid)
+{
+	bpf_map_delete_elem(bpf_map__fd(p->skel->maps.targets), &pid);
 }
 
 /* An iterator program runs over all threads while its file is read. */
@@ -306,8 +316,10 @@ int probe_admit(struct probe *p)
 	return run_iterator(p->skel->links.threads_admit);
 }
 
-int probe_sweep(struct probe *p)
+int probe_sweep(struct probe *p, enum wire_loss reason, bool launches_only)
 {
+	p->skel->bss->sweep_reason = reason;
+	p->skel->bss->sweep_launches = launches_only;
 	return run_iterator(p->skel->links.calls_sweep);
 }
 

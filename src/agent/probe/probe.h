@@ -45,15 +45,23 @@ bool probe_has_syscalls(const struct probe *p);
 void probe_enable(struct probe *p);
 void probe_disable(struct probe *p);
 
+/* probe_launches_enable - whether calls of launches (COOKIE_LAUNCH) are begun; those under way end
+ * as usual. At first they are not. */
+void probe_launches_enable(struct probe *p, bool on);
+
 /* probe_target_add - trace process @pid and its later children. */
 int probe_target_add(struct probe *p, uint32_t pid);
+
+/* probe_target_remove - forget process @pid; threads that are followed already stay so. */
+void probe_target_remove(struct probe *p, uint32_t pid);
 
 /* probe_admit - give every present thread of every target its state, so that the scheduler is
  * followed for threads that make no calls themselves. Call after targets were added. */
 int probe_admit(struct probe *p);
 
-/* probe_sweep - count calls still under way as lost (at_stop). Once, after detaching. */
-int probe_sweep(struct probe *p);
+/* probe_sweep - count calls still under way as lost for @reason, once their probes are detached;
+ * @launches_only: those of launches (COOKIE_LAUNCH) alone. */
+int probe_sweep(struct probe *p, enum wire_loss reason, bool launches_only);
 
 /* probe_limit_set - calls of (source, op) slower than @ns are sent one by one. */
 void probe_limit_set(struct probe *p, unsigned source, unsigned op, uint64_t ns);

@@ -177,9 +177,10 @@ static const struct {
 		"explained slowdowns; causal_chains has the same in the published shape"},
 	{"processes_note",
 		"start_time: clock ticks since boot, so that a reused pid is another row"},
-	{"collectives_note", "NCCL collectives and point-to-point calls; (comm, seq) names one "
-			     "collective on all ranks; wait_ns is the time the host waited for it in "
-			     "the synchronisation that followed; NULL: the call has no such value"},
+	{"collectives_note",
+		"NCCL collectives and point-to-point calls; (comm, seq) names one "
+		"collective on all ranks; wait_ns is the time the host waited for it in "
+		"the synchronisation that followed; NULL: the call has no such value"},
 	{"system_snapshots_note", "the host, once a second while recording"},
 	{"sessions_note", "one row per `ingero trace`; stopped_at 0: running or killed"},
 	{"process_names_note", "the last name of each pid; `processes` tells reused pids apart"},

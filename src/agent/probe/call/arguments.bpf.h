@@ -18,8 +18,8 @@ struct arguments {
 	__u64 words[16]; /* a power of two, so that an index can be masked */
 };
 
-/* arguments_load - @deepest is the highest word that will be asked for: those that were passed on the
- * stack are read only if need be. */
+/* arguments_load - @deepest is the highest word that will be asked for: those that were passed on
+ * the stack are read only if need be. */
 static __always_inline void arguments_load(struct pt_regs *ctx, __u32 deepest, struct arguments *a)
 {
 	__builtin_memset(a, 0, sizeof(*a));

@@ -74,7 +74,7 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 	struct pending_call *c;
 	struct arguments args;
 
-	if (!enabled)
+	if (!enabled || (k.source != SOURCE_NCCL && k.flags & COOKIE_LAUNCH && !launches_enabled))
 		return 0;
 	task = bpf_get_current_task_btf();
 	ts = thread_get(task);

@@ -8,21 +8,30 @@
 #define COPY   COOKIE_BYTES
 #define LAUNCH COOKIE_LAUNCH
 
-#define DRV(op, arg0, arg1, stream, flags) CALL(SOURCE_DRIVER, DRIVER_##op, arg0, arg1, stream, flags)
+#define DRV(op, arg0, arg1, stream, flags)                                                         \
+	CALL(SOURCE_DRIVER, DRIVER_##op, arg0, arg1, stream, flags)
 
 static const struct probe_function functions[] = {
 	/* op, arg0, arg1, stream, flags */
 	{{"cuLaunchKernel", "cuLaunchKernel_ptsz"}, DRV(LAUNCH, 1, 9, 9, LAUNCH)},
-	{{"cuLaunchKernelEx", "cuLaunchKernelEx_ptsz"}, DRV(LAUNCH_EX, 2, 0, 1, LAUNCH | COOKIE_CONFIG)},
-	{{"cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel_ptsz"}, DRV(LAUNCH_COOP, 1, 9, 9, LAUNCH)},
+	{{"cuLaunchKernelEx", "cuLaunchKernelEx_ptsz"},
+		DRV(LAUNCH_EX, 2, 0, 1, LAUNCH | COOKIE_CONFIG)},
+	{{"cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel_ptsz"},
+		DRV(LAUNCH_COOP, 1, 9, 9, LAUNCH)},
 	{{"cuMemcpy", "cuMemcpy_ptds"}, DRV(MEMCPY, 3, 0, 0, COPY)},
 	{{"cuMemcpyAsync", "cuMemcpyAsync_ptsz"}, DRV(MEMCPY_ASYNC, 3, 0, 4, COPY)},
-	{{"cuMemcpyHtoD_v2", "cuMemcpyHtoD_v2_ptds", "cuMemcpyHtoD"}, DRV(MEMCPY_HTOD, 3, 0, 0, COPY)},
-	{{"cuMemcpyDtoH_v2", "cuMemcpyDtoH_v2_ptds", "cuMemcpyDtoH"}, DRV(MEMCPY_DTOH, 3, 0, 0, COPY)},
-	{{"cuMemcpyDtoD_v2", "cuMemcpyDtoD_v2_ptds", "cuMemcpyDtoD"}, DRV(MEMCPY_DTOD, 3, 0, 0, COPY)},
-	{{"cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync_v2_ptsz", "cuMemcpyHtoDAsync"}, DRV(MEMCPY_HTOD_ASYNC, 3, 0, 4, COPY)},
-	{{"cuMemcpyDtoHAsync_v2", "cuMemcpyDtoHAsync_v2_ptsz", "cuMemcpyDtoHAsync"}, DRV(MEMCPY_DTOH_ASYNC, 3, 0, 4, COPY)},
-	{{"cuMemcpyDtoDAsync_v2", "cuMemcpyDtoDAsync_v2_ptsz", "cuMemcpyDtoDAsync"}, DRV(MEMCPY_DTOD_ASYNC, 3, 0, 4, COPY)},
+	{{"cuMemcpyHtoD_v2", "cuMemcpyHtoD_v2_ptds", "cuMemcpyHtoD"},
+		DRV(MEMCPY_HTOD, 3, 0, 0, COPY)},
+	{{"cuMemcpyDtoH_v2", "cuMemcpyDtoH_v2_ptds", "cuMemcpyDtoH"},
+		DRV(MEMCPY_DTOH, 3, 0, 0, COPY)},
+	{{"cuMemcpyDtoD_v2", "cuMemcpyDtoD_v2_ptds", "cuMemcpyDtoD"},
+		DRV(MEMCPY_DTOD, 3, 0, 0, COPY)},
+	{{"cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync_v2_ptsz", "cuMemcpyHtoDAsync"},
+		DRV(MEMCPY_HTOD_ASYNC, 3, 0, 4, COPY)},
+	{{"cuMemcpyDtoHAsync_v2", "cuMemcpyDtoHAsync_v2_ptsz", "cuMemcpyDtoHAsync"},
+		DRV(MEMCPY_DTOH_ASYNC, 3, 0, 4, COPY)},
+	{{"cuMemcpyDtoDAsync_v2", "cuMemcpyDtoDAsync_v2_ptsz", "cuMemcpyDtoDAsync"},
+		DRV(MEMCPY_DTOD_ASYNC, 3, 0, 4, COPY)},
 	{{"cuMemsetD8_v2", "cuMemsetD8_v2_ptds", "cuMemsetD8"}, DRV(MEMSET, 3, 1, 0, COPY)},
 	{{"cuMemsetD8Async", "cuMemsetD8Async_ptsz"}, DRV(MEMSET_ASYNC, 3, 1, 4, COPY)},
 	{{"cuCtxSynchronize", "cuCtxSynchronize_v2"}, DRV(CTX_SYNC, 0, 0, 0, ALWAYS)},
@@ -36,7 +45,8 @@ static const struct probe_function functions[] = {
 	{{"cuMemFreeAsync", "cuMemFreeAsync_ptsz"}, DRV(FREE_ASYNC, 1, 0, 2, ALWAYS)},
 	{{"cuMemHostAlloc", "cuMemAllocHost_v2"}, DRV(HOST_ALLOC, 2, 1, 0, ALLOC)},
 	{{"cuMemFreeHost"}, DRV(HOST_FREE, 1, 0, 0, ALWAYS)},
-	{{"cuMemAllocPitch_v2", "cuMemAllocPitch"}, DRV(MALLOC_PITCH, 3, 1, 0, ALLOC | COOKIE_AREA)},
+	{{"cuMemAllocPitch_v2", "cuMemAllocPitch"},
+		DRV(MALLOC_PITCH, 3, 1, 0, ALLOC | COOKIE_AREA)},
 	{{"cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync_ptsz"},
 		DRV(MALLOC_FROM_POOL, 2, 1, 4, ALLOC)},
 	{{"cuMemCreate"}, DRV(MEM_CREATE, 2, 1, 0, ALLOC)},

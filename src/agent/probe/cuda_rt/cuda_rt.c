@@ -9,8 +9,9 @@
 #define COPY   COOKIE_BYTES
 #define LAUNCH COOKIE_LAUNCH
 
-#define RT(op, arg0, arg1, stream, flags)    CALL(SOURCE_CUDA, CUDA_##op, arg0, arg1, stream, flags)
-#define GRAPH(op, arg0, arg1, stream, flags) CALL(SOURCE_GRAPH, GRAPH_##op, arg0, arg1, stream, flags)
+#define RT(op, arg0, arg1, stream, flags) CALL(SOURCE_CUDA, CUDA_##op, arg0, arg1, stream, flags)
+#define GRAPH(op, arg0, arg1, stream, flags)                                                       \
+	CALL(SOURCE_GRAPH, GRAPH_##op, arg0, arg1, stream, flags)
 
 static const struct probe_function functions[] = {
 	/* op, arg0, arg1, stream, flags */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* memory.bpf.c - memory of traced processes: pages they allocate (counted only, there are too many),
- * the times their threads spend freeing or moving pages themselves, and out-of-memory kills, which
- * are recorded for whoever is the victim.
+/* memory.bpf.c - memory of traced processes: pages they allocate (counted only, there are too
+ * many), the times their threads spend freeing or moving pages themselves, and out-of-memory kills,
+ * which are recorded for whoever is the victim.
  *
- * Page allocation fires for everybody, all the time: untraced threads leave after one pointer test. */
+ * Page allocation fires for everybody, all the time: untraced threads leave after one pointer test.
+ */
 #include "agent/probe/target.bpf.h"
 
 const volatile __u64 page_bytes = 4096; /* of the running kernel */

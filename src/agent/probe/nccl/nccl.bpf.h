@@ -6,17 +6,17 @@
  * NCCL demands the same order of collectives on all ranks of a communicator, so counting them in
  * that order names each one everywhere: (hash, seq).
  *
- * The hash of a communicator is a fold of its 128-byte id; that of a child is made from its parent's
- * hash, the number of children before it and the colour, which all its ranks share. */
+ * The hash of a communicator is a fold of its 128-byte id; that of a child is made from its
+ * parent's hash, the number of children before it and the colour, which all its ranks share. */
 #pragma once
 
 #include "agent/probe/call/arguments.bpf.h"
 #include "agent/probe/target.bpf.h"
 
-#define NCCL_IN_PROGRESS 7   /* ncclInProgress: a non-blocking call that goes on */
-#define NCCL_ID_WORDS	 16  /* a unique id is 128 bytes */
-#define NCCL_DEVICES_MAX 16  /* communicators of one ncclCommInitAll() that are followed */
-#define NCCL_HASH_SEED	 0x9e3779b97f4a7c15ULL
+#define NCCL_IN_PROGRESS 7  /* ncclInProgress: a non-blocking call that goes on */
+#define NCCL_ID_WORDS    16 /* a unique id is 128 bytes */
+#define NCCL_DEVICES_MAX 16 /* communicators of one ncclCommInitAll() that are followed */
+#define NCCL_HASH_SEED   0x9e3779b97f4a7c15ULL
 
 struct nccl_comm_key {
 	__u64 comm;
@@ -26,7 +26,7 @@ struct nccl_comm_key {
 
 struct nccl_comm {
 	__u64 hash;
-	__u64 seq;	/* collectives so far */
+	__u64 seq;      /* collectives so far */
 	__u64 children; /* communicators made from it so far */
 	__s32 rank, nranks;
 	__s32 device;
@@ -48,10 +48,9 @@ struct {
 	__type(value, struct wire_nccl_layout);
 } nccl_layouts SEC(".maps");
 
-/* splitmix64 */
+/* splitmix64's finisher. */
 static __always_inline __u64 nccl_mix(__u64 v)
 {
-	v += NCCL_HASH_SEED;
 	v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
 	v = (v ^ (v >> 27)) * 0x94d049bb133111ebULL;
 	return v ^ (v >> 31);
@@ -153,10 +152,10 @@ static __always_inline void nccl_begin_child(
 		ts->nccl.hash = nccl_mix(nccl_mix(parent->hash ^ before) ^ (__u32)colour);
 }
 
-/* nccl_begin - take the arguments at entry. A collective gets its sequence number here: calls on one
- * communicator are issued one after the other. */
-static __always_inline void nccl_begin(
-	struct pt_regs *ctx, union wire_cookie k, const struct arguments *a, struct thread_state *ts)
+/* nccl_begin - take the arguments at entry. A collective gets its sequence number here: calls on
+ * one communicator are issued one after the other. */
+static __always_inline void nccl_begin(struct pt_regs *ctx, union wire_cookie k,
+	const struct arguments *a, struct thread_state *ts)
 {
 	struct pending_nccl *n = &ts->nccl;
 	struct nccl_comm *c;
@@ -187,7 +186,7 @@ static __always_inline void nccl_begin(
 		n->rank = c->rank;
 		n->nranks = c->nranks;
 		if (k.kind == WIRE_NCCL_COLLECTIVE)
-			n->seq = __sync_fetch_and_add(&c->seq, 1);
+			n->seq = __sync_fetch_and_add(&c->seq, 1) + 1;
 	}
 	if (k.kind != WIRE_NCCL_COLLECTIVE && k.kind != WIRE_NCCL_POINT)
 		return;

@@ -4,9 +4,11 @@
 #include "agent/probe/function.h"
 
 #define NCCL(op_, kind_, count_, datatype_, reduce_op_, root_, comm_, stream_)                     \
-	{.source = SOURCE_NCCL, .op = NCCL_##op_, .kind = WIRE_NCCL_##kind_, .count = (count_),    \
-		.datatype = (datatype_), .reduce_op = (reduce_op_), .root = (root_),               \
-		.comm = (comm_), .nccl_stream = (stream_)}
+	{                                                                                          \
+		.source = SOURCE_NCCL, .op = NCCL_##op_, .kind = WIRE_NCCL_##kind_,                \
+		.count = (count_), .datatype = (datatype_), .reduce_op = (reduce_op_),             \
+		.root = (root_), .comm = (comm_), .nccl_stream = (stream_)                         \
+	}
 
 static const struct probe_function functions[] = {
 	/* op, kind, count, datatype, reduce op, root or peer, communicator, stream */

@@ -63,19 +63,32 @@ int threads_admit(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+/* Calls under way whose return will not be seen. Launches that are forgotten leave a gap in the
+ * stack of pending calls: those above it move down. */
 SEC("iter/task")
 int calls_sweep(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct thread_state *ts;
+	__u32 kept = 0;
 
 	if (!task || !task->bpf_storage)
 		return 0;
 	ts = thread_get(task);
 	if (!ts)
 		return 0;
-	for (__u32 i = 0; i < CALL_DEPTH && i < ts->depth; i++)
-		loss_count(call_source(call_at(ts, i)), LOSS_AT_STOP);
-	ts->depth = 0;
+	for (__u32 i = 0; i < CALL_DEPTH && i < ts->depth; i++) {
+		struct pending_call *c = call_at(ts, i);
+		union wire_cookie k = {.word = c->cookie};
+
+		if (sweep_launches && (k.source == SOURCE_NCCL || !(k.flags & COOKIE_LAUNCH))) {
+			if (kept != i)
+				*call_at(ts, kept) = *c;
+			kept++;
+			continue;
+		}
+		loss_count(k.source, sweep_reason < LOSS_COUNT ? sweep_reason : LOSS_AT_STOP);
+	}
+	ts->depth = kept;
 	return 0;
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* socket.bpf.c - sends and receives of traced processes on TCP and UDP sockets, and segments that TCP
- * had to send again.
+/* socket.bpf.c - sends and receives of traced processes on TCP and UDP sockets, and segments that
+ * TCP had to send again.
  *
  * The kernel reports every send and receive in one place, whatever system call it came by
- * (sock_send_length, sock_recv_length; 6.3). The system calls are watched only for the time of entry
- * and the descriptor. Time in which the thread was blocked is waiting, the rest transferring. Kernels
- * without that place report the four calls that are for sockets alone, by their exit.
+ * (sock_send_length, sock_recv_length; 6.3). The system calls are watched only for the time of
+ * entry and the descriptor. Time in which the thread was blocked is waiting, the rest transferring.
+ * Kernels without that place report the four calls that are for sockets alone, by their exit.
  *
- * A retransmit happens in an interrupt, in the name of whoever runs: the socket's owner is the traced
- * process that last sent or received on it. */
+ * A retransmit happens in an interrupt, in the name of whoever runs: the socket's owner is the
+ * traced process that last sent or received on it. */
 #include "agent/probe/target.bpf.h"
 
-#define AF_INET	    2
+#define AF_INET     2
 #define AF_INET6    10
 #define UNKNOWN_FD  (~0U)
 #define EAGAIN_CODE 11
@@ -28,7 +28,7 @@ struct sock_common {
 	__u32 skc_daddr;
 	__u32 skc_rcv_saddr;
 	__u16 skc_dport; /* network order */
-	__u16 skc_num;	 /* host order */
+	__u16 skc_num;   /* host order */
 	__u16 skc_family;
 	__u8 skc_state;
 	struct in6_addr skc_v6_daddr;
@@ -116,7 +116,8 @@ static __always_inline void transfer_end(__u16 op, __s64 bytes, __u16 family)
 	ts->blocked_was = ts->blocked_ns;
 	hit_count(SOURCE_NET);
 	aggregate_add(&key, now - start, bytes > 0 ? bytes : 0, &a);
-	if (a && !record_all && now - start < net_limit_ns && (bytes >= 0 || bytes == -EAGAIN_CODE)) {
+	if (a && !record_all && now - start < net_limit_ns &&
+		(bytes >= 0 || bytes == -EAGAIN_CODE)) {
 		aggregated_count(SOURCE_NET);
 		return;
 	}
@@ -180,7 +181,7 @@ int BPF_PROG(socket_recv, struct sock *sk, int ret)
 	SEC("tp/syscalls/sys_exit_" #name)                                                         \
 	int exit_##name(struct syscall_exit *ctx)                                                  \
 	{                                                                                          \
-		transfer_end(op, ctx->ret, 0);                                                  \
+		transfer_end(op, ctx->ret, 0);                                                     \
 		return 0;                                                                          \
 	}
 

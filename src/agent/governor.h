@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* governor.h - keeps the cost of probing within a budget by probing launches only part of the time.
+ *
+ * Cost = hits x the measured cost of one hit, as a share of the busiest process's time. Launches
+ * are nearly all hits; allocations, copies, waits and collectives are never sampled. When the
+ * budget is exceeded, launch probes are attached for 1/weight of every second (a power of two up to
+ * 32) and what they counted is multiplied by the weight, so counts stay true on average and say so.
+ * Pure: the tracer measures, attaches and detaches. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+#define GOVERNOR_WEIGHT_MAX 32 /* 31 ms of a second: a few hundred calls of a busy process */
+
+struct governor {
+	double budget;            /* share of a process's time, 0.01 is 1 %; 0: no limit */
+	double hit_ns;            /* cost of one hit */
+	unsigned weight;          /* 1: probes are always there */
+	double overhead;          /* measured over the last period */
+	double spent_ns, seconds; /* in all */
+	bool can_switch;          /* the attach method detaches fast enough */
+};
+
+void governor_init(struct governor *g, double budget, double hit_ns, bool can_switch);
+
+/* governor_period - once a second: @launch_hits (unscaled) and @other_hits are those of the busiest
+ * process. Sets overhead, and weight for the next period. */
+void governor_period(struct governor *g, uint64_t launch_hits, uint64_t other_hits, double seconds);
+
+/* governor_mean - the overhead since the start. */
+double governor_mean(const struct governor *g);
+
+/* governor_wants_on - whether launch probes should be attached at @now: the first 1/weight of each
+ * second. */
+bool governor_wants_on(const struct governor *g, wall_time now);
