@@ -38,7 +38,7 @@ all: ## Build the program: build/ingero
 	$(call compile,$(BUILD))
 
 .PHONY: demo
-demo: all ## Show one incident, explained, from a recording inside the program (no GPU, no root)
+demo: all ## Explain an incident: a real one as root, else a recorded one (no GPU needed)
 	@$(BUILD)/ingero demo incident
 
 .PHONY: check
@@ -54,11 +54,11 @@ debug: ## Build in build-debug/ with ASan and UBSan
 	$(call compile,build-debug)
 
 .PHONY: bench
-bench: ## Run the benchmarks; each prints a ratio against its budget
+bench: ## Run the benchmarks (root); each prints its figures against their budgets
 	$(call deps,build bench)
 	$(call configure,$(BUILD))
 	$(call compile,$(BUILD))
-	@meson test -C $(BUILD) --no-rebuild --benchmark --verbose
+	@meson test -C $(BUILD) --no-rebuild --benchmark --verbose --num-processes 1
 
 .PHONY: format
 format: ## Rewrite all C files in the project's style

@@ -40,7 +40,8 @@ struct tracer_settings {
 	const char *db_path;    /* NULL: nothing is stored */
 	const char *node;
 	const char *flags_text; /* for the session row */
-	/* Every record; @c for NCCL calls, else NULL; the id of its process's container or "". May be NULL. */
+	/* Every record; @c for NCCL calls, else NULL; the id of its process's container or "". May
+	 * be NULL. */
 	void (*event_sink)(void *arg, const struct event *e, const struct collective *c,
 		const char *container_id);
 	roster_coverage_sink *coverage_sink; /* what is seen of a process; may be NULL */

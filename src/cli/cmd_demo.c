@@ -183,12 +183,17 @@ static int demo_live(const struct scenario *sc, const struct demo_settings *s,
 	if (r < 0)
 		return r;
 	snprintf(db, sizeof(db), "%s/demo.db", stage.work_dir);
+	fprintf(s->json ? stderr : stdout,
+		"  What follows is made, traced and explained on this machine, on a stand-in "
+		"GPU.\n");
 	r = record(sc, s, &stage, s->db ? s->db : db, reterr);
 	if (r == 0)
 		r = nodedb_read(s->db ? s->db : db, &all, &content, reterr);
 	stage_close(&stage);
 	if (r < 0)
 		return r;
+	if (!style.json)
+		printf("\n");
 	r = explain_content(&content, style, reterr);
 	nodedb_content_done(&content);
 	return r;
@@ -208,16 +213,26 @@ static int demo_replay(
 	return r;
 }
 
+/* Where to go from here; a recording that was not kept cannot be looked at again. */
+static void print_next(const struct demo_settings *s)
+{
+	printf("\n");
+	if (s->db && !s->no_gpu && geteuid() == 0)
+		printf("  The recording is in %s: ingero explain --db %s\n", s->db, s->db);
+	printf("  Next: `ingero check` shows whether this machine can be traced, `sudo ingero "
+	       "trace`\n  records CUDA programs on it.\n");
+}
+
 static int demo_run(const struct command *c, void *settings, int argc, char **argv)
 {
 	const struct demo_settings *s = settings;
-	struct explain_style style = {
-		.json = s->json, .colour = explain_wants_colour(STDOUT_FILENO)};
+	struct explain_style style = explain_style_detect(STDOUT_FILENO);
 	const struct scenario *sc = scenarios;
 	struct errinfo e = {0};
 	char sim[1024];
 	int r;
 
+	style.json = s->json;
 	while (argc && sc->name && strcmp(sc->name, argv[0]))
 		sc++;
 	if (!sc->name)
@@ -229,7 +244,7 @@ static int demo_run(const struct command *c, void *settings, int argc, char **ar
 	if (s->no_gpu || geteuid() != 0 || stage_find_sim(sim, sizeof(sim), NULL) < 0) {
 		fprintf(s->json ? stderr : stdout,
 			"  This is a replay of a recorded run (%s); the explanation is computed "
-			"now.\n",
+			"now.\n\n",
 			s->no_gpu   ? "--no-gpu"
 			: geteuid() ? "tracing needs root"
 				    : "no stand-in GPU here");
@@ -237,6 +252,8 @@ static int demo_run(const struct command *c, void *settings, int argc, char **ar
 	} else {
 		r = demo_live(sc, s, style, &e);
 	}
+	if (r == 0 && !s->json)
+		print_next(s);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 
@@ -244,6 +261,9 @@ const struct command cmd_demo = {
 	.name = "demo",
 	.synopsis = "demo [incident] [flags]",
 	.summary = "Make an incident on the stand-in GPU, trace it, explain it",
+	.details = "Takes half a minute as root, beside the programs of the stand-in GPU "
+		   "(build/sim).\n"
+		   "Elsewhere, and with --no-gpu, a recording of such a run is explained instead.",
 	.options = demo_options,
 	.settings_size = sizeof(struct demo_settings),
 	.max_args = 1,

@@ -65,18 +65,23 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 		.pids = s->pids.pid, .pid_count = s->pids.count, .last = (size_t)s->last};
 	_cleanup_free_ char *default_path = NULL;
 	struct nodedb_content content = {0};
-	struct explain_style style = {
-		.json = s->json, .colour = explain_wants_colour(STDOUT_FILENO)};
+	struct explain_style style = explain_style_detect(STDOUT_FILENO);
 	const char *path = s->db;
 	struct errinfo e = {0};
 	int r = 0;
 
+	style.json = s->json;
 	if (s->all && s->since_ns)
 		return dispatch_fail(&e, errinfo_set(&e, -EINVAL, "give either --all or --since"));
 	if (!path) {
 		r = store_default_path(&default_path, &e);
 		path = default_path;
 	}
+	if (r == 0 && !s->db && access(path, F_OK) < 0 && errno == ENOENT)
+		r = errinfo_set(&e, -ENOENT,
+			"nothing has been recorded yet (%s does not exist): `sudo ingero trace` "
+			"records, --db names another file, `ingero demo` shows an example",
+			path);
 	if (r == 0)
 		r = resolve_since(path, s->since_ns, &f, &e);
 	if (r == 0)

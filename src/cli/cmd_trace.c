@@ -63,8 +63,8 @@ static const struct option_row trace_options[] = {
 		0, 0, false},
 	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
 		"record here (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
-	{"record", 0, OPTION_FLAG, OPTION(record), NULL, "record to the database (default: true)",
-		0, 0, false},
+	{"record", 0, OPTION_FLAG, OPTION(record), NULL,
+		"record to the database; --record=false only shows", 0, 0, false},
 	{"record-all", 0, OPTION_FLAG, OPTION(record_all), NULL,
 		"record every call, not only exceptions and samples", 0, 0, false},
 	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
@@ -228,14 +228,17 @@ static int count_lines(const char *s)
 	return n;
 }
 
-/* The table is drawn over the previous one; lines left over from a longer one are erased. */
-static void draw(struct trace *t, const struct tracer_view *v)
+/* The table is drawn over the previous one. After a change of the terminal's size nobody knows how
+ * many rows that takes, so the screen is cleared. */
+static void draw(struct trace *t, const struct tracer_view *v, bool last)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(SCREEN_MAX);
 
-	if (t->drawn_lines)
+	if (live_style_resize(&t->style, STDOUT_FILENO) && t->drawn_lines)
+		buf_puts(&b, "\x1b[H\x1b[2J");
+	else if (t->drawn_lines)
 		buf_printf(&b, "\x1b[%dA\r\x1b[J", t->drawn_lines);
-	live_table(&b, v, t->style);
+	(last ? live_table : live_screen)(&b, v, t->style);
 	fputs(buf_str(&b), stdout);
 	fflush(stdout);
 	t->drawn_lines = count_lines(buf_str(&b));
@@ -254,7 +257,7 @@ static void show(struct trace *t, int64_t second)
 		fflush(stdout);
 	} else if (t->terminal) {
 		tracer_view(t->tracer, &v);
-		draw(t, &v);
+		draw(t, &v, false);
 	}
 }
 
@@ -272,6 +275,8 @@ static int follow(struct trace *t, struct errinfo *reterr)
 			show(t, ++second);
 		if (signal_came(t->signal_fd))
 			return 0;
+		if (t->settings->json && ferror(stdout))
+			return 0; /* the reader of the lines went away */
 		if (t->settings->duration_ns &&
 			mono_now().ns - start.ns >= t->settings->duration_ns)
 			return 0;
@@ -289,10 +294,16 @@ static void print_header(struct trace *t)
 	fflush(stdout);
 }
 
-static void print_next(struct trace *t, struct buf *b)
+static void print_next(struct trace *t, const struct tracer_view *v, struct buf *b)
 {
 	if (!t->db_path)
 		return;
+	if (!live_has_calls(v)) {
+		buf_puts(b,
+			"  No CUDA call was made while this ran, so there is nothing to explain.\n"
+			"  `ingero check` shows the CUDA processes and libraries seen here.\n");
+		return;
+	}
 	buf_puts(b, "  Recorded to ");
 	text_escape_terminal(b, t->db_path);
 	buf_puts(b, ". Next: ingero explain");
@@ -314,7 +325,7 @@ static bool print_end(struct trace *t)
 	if (t->settings->json)
 		event_json_books(&t->json, &v.books, v.now, t->node, true);
 	else
-		draw(t, &v);
+		draw(t, &v, true);
 	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
 		if (!account_balances(&v.books.source[s])) {
 			fprintf(stderr,
@@ -324,7 +335,7 @@ static bool print_end(struct trace *t)
 			balanced = false;
 		}
 	if (!t->settings->json)
-		print_next(t, &b);
+		print_next(t, &v, &b);
 	fputs(buf_str(&b), stdout);
 	return balanced;
 }

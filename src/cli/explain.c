@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "agent/correlate/correlate.h"
@@ -14,9 +15,14 @@
 
 #define REPORT_MAX (64 << 20)
 
-bool explain_wants_colour(int fd)
+struct explain_style explain_style_detect(int fd)
 {
-	return isatty(fd) && !getenv("NO_COLOR");
+	struct winsize w = {0};
+
+	if (!isatty(fd))
+		return (struct explain_style){0};
+	ioctl(fd, TIOCGWINSZ, &w); /* columns stay 0 if it does not know */
+	return (struct explain_style){.colour = !getenv("NO_COLOR"), .columns = w.ws_col};
 }
 
 static struct report_scope scope_of(const struct nodedb_content *c)
@@ -28,6 +34,7 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 		.events = c->event_count,
 		.calls = c->total_calls,
 		.skipped_rows = c->skipped_rows,
+		.older_events = c->older_events,
 		.books = c->has_books ? &c->books : NULL,
 	};
 }
@@ -51,6 +58,7 @@ int explain_content(
 	size_t count;
 	int r = correlate_run(&rec, &incidents, &count);
 
+	scope.columns = style.columns;
 	if (r < 0)
 		return errinfo_set(
 			reterr, r, "not enough memory to explain %zu events", c->event_count);

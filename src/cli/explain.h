@@ -10,10 +10,11 @@
 struct explain_style {
 	bool json;
 	bool colour;
+	int columns; /* of the terminal; 0: none */
 };
 
-/* explain_wants_colour - a terminal behind @fd, and NO_COLOR is not set. */
-bool explain_wants_colour(int fd);
+/* explain_style_detect - colour on a terminal behind @fd unless NO_COLOR is set, and its width. */
+struct explain_style explain_style_detect(int fd);
 
 /* explain_content - find the incidents of @c and print them to stdout. */
 int explain_content(

@@ -4,44 +4,44 @@
 #include "cli/live.h"
 
 #include <langinfo.h>
+#include <limits.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/op_table.h"
 #include "wire/names.h"
 
-#define BAR_CELLS       20
-#define TAIL_FLAG_RATIO 10 /* p99 this many times p50 is worth a flag */
-#define TAIL_FLAG_CALLS 10
-#define GAPS_SHOWN      8 /* processes not covered completely that have lines of their own */
-
-struct glyphs {
-	const char *full, *empty, *warn, *v, *h;
-	const char *top[3], *mid[3], *bottom[3]; /* left, cross, right */
-};
-
-static const struct glyphs glyphs_unicode = {
-	"█", "░", "⚠", "│", "─", {"┌", "┬", "┐"}, {"├", "┼", "┤"}, {"└", "┴", "┘"}};
-static const struct glyphs glyphs_ascii = {
-	"#", ".", "!", "|", "-", {"+", "+", "+"}, {"+", "+", "+"}, {"+", "+", "+"}};
-
-static const struct glyphs *glyphs_of(struct live_style s)
-{
-	return s.unicode ? &glyphs_unicode : &glyphs_ascii;
-}
+#define BAR_CELLS      20
+#define BAR_CELLS_MIN  4
+#define SYSTEM_COLUMNS 76 /* of the system line without its bars, nearly always */
+#define SCREEN_MAX     (1 << 20)
+#define GAPS_SHOWN     8 /* processes not covered completely that have lines of their own */
 
 struct live_style live_style_detect(int fd)
 {
-	bool tty = isatty(fd);
+	struct live_style s = {0};
 
 	setlocale(LC_CTYPE, "");
-	return (struct live_style){
-		.unicode = tty && !strcmp(nl_langinfo(CODESET), "UTF-8"),
-		.colour = tty && !getenv("NO_COLOR"),
-	};
+	s.unicode = isatty(fd) && !strcmp(nl_langinfo(CODESET), "UTF-8");
+	live_style_resize(&s, fd);
+	return s;
+}
+
+bool live_style_resize(struct live_style *s, int fd)
+{
+	struct winsize w = {0};
+	int columns = s->columns, rows = s->rows;
+
+	if (isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0) {
+		s->columns = w.ws_col;
+		s->rows = w.ws_row;
+	}
+	return s->columns != columns || s->rows != rows;
 }
 
 void live_header(struct buf *b, const struct tracer_view *v, const char *db_path)
@@ -78,23 +78,27 @@ void live_header(struct buf *b, const struct tracer_view *v, const char *db_path
 	buf_puts(b, "\n");
 }
 
-static void bar(struct buf *b, const struct glyphs *g, double pct)
+static void bar(struct buf *b, bool unicode, int cells, double pct)
 {
-	int full = (int)(pct / 100.0 * BAR_CELLS + 0.5);
+	int full = (int)(pct / 100.0 * cells + 0.5);
 
 	buf_putc(b, '[');
-	for (int i = 0; i < BAR_CELLS; i++)
-		buf_puts(b, i < full ? g->full : g->empty);
+	for (int i = 0; i < cells; i++)
+		buf_puts(b, i < full ? (unicode ? "█" : "#") : (unicode ? "░" : "."));
 	buf_printf(b, "] %.0f%%", pct);
 }
 
-static void system_line(struct buf *b, const struct host_sample *h, const struct glyphs *g)
+static void system_line(struct buf *b, const struct host_sample *h, struct live_style style)
 {
+	int cells = BAR_CELLS;
+
+	if (style.columns)
+		cells = MAX(BAR_CELLS_MIN, MIN(BAR_CELLS, (style.columns - SYSTEM_COLUMNS) / 2));
 	buf_puts(b, "  System: CPU ");
-	bar(b, g, h->cpu_pct);
+	bar(b, style.unicode, cells, h->cpu_pct);
 	buf_puts(b, h->cpu_pct > 90 ? " !" : "");
 	buf_puts(b, " | Mem ");
-	bar(b, g, h->mem_pct);
+	bar(b, style.unicode, cells, h->mem_pct);
 	buf_puts(b, h->mem_pct > 90 ? " !" : "");
 	buf_printf(b, " (%.1f GB free) | Load %.1f | Swap %llu MB\n",
 		(double)h->mem_avail_mb / 1024, h->load1, (unsigned long long)h->swap_mb);
@@ -176,69 +180,9 @@ void live_gpus(struct buf *b, const struct tracer_view *v)
 	}
 }
 
-static const int widths[] = {24, 12, 10, 10, 10, 10};
+/* ---- the tables ---- */
 
-static void rule(struct buf *b, const struct glyphs *g, const char *const ends[3])
-{
-	buf_puts(b, "  ");
-	for (size_t i = 0; i < ARRAY_SIZE(widths); i++) {
-		buf_puts(b, ends[i ? 1 : 0]);
-		for (int k = 0; k < widths[i]; k++)
-			buf_puts(b, g->h);
-	}
-	buf_puts(b, ends[2]);
-	buf_puts(b, "\n");
-}
-
-/* Columns are padded by code points, because µ and ⚠ take more than one byte. */
-static int text_columns(const char *s)
-{
-	int n = 0;
-
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80;
-	return n;
-}
-
-static void cells(struct buf *b, const struct glyphs *g, const char *const text[6])
-{
-	buf_puts(b, "  ");
-	for (size_t i = 0; i < ARRAY_SIZE(widths); i++) {
-		int pad = widths[i] - 1 - text_columns(text[i]);
-		bool right = i == 1;
-
-		buf_puts(b, g->v);
-		buf_printf(b, "%*s", right ? MAX(pad, 0) : 1, "");
-		buf_puts(b, text[i]);
-		buf_printf(b, "%*s", right ? 1 : MAX(pad, 0), "");
-	}
-	buf_puts(b, g->v);
-	buf_puts(b, "\n");
-}
-
-static void op_row(struct buf *b, const struct tracer_op *o, const struct glyphs *g)
-{
-	uint64_t p50 = sketch_quantile(&o->sketch, 0.50), p99 = sketch_quantile(&o->sketch, 0.99);
-	char scratch[32], count[TEXT_MAX], t50[TEXT_MAX], t95[TEXT_MAX], t99[TEXT_MAX],
-		flag[16] = "";
-	const char *name = wire_op_name(o->source, o->op, scratch);
-
-	text_format_count(count, o->count);
-	if (!o->sketch.count) { /* an event without a duration */
-		cells(b, g, (const char *[]){name, count, "", "", "", ""});
-		return;
-	}
-	if (o->nested)
-		snprintf(flag, sizeof(flag), "nested");
-	else if (o->count >= TAIL_FLAG_CALLS && p50 && p99 / p50 >= TAIL_FLAG_RATIO)
-		snprintf(flag, sizeof(flag), "%s p99", g->warn);
-	text_format_duration(t50, p50);
-	text_format_duration(t95, sketch_quantile(&o->sketch, 0.95));
-	text_format_duration(t99, p99);
-	cells(b, g, (const char *[]){name, count, t50, t95, t99, flag});
-}
-
-static const struct {
+static const struct section {
 	const char *title;
 	uint8_t source;
 } sections[] = {
@@ -252,29 +196,56 @@ static const struct {
 	{"Network Socket", SOURCE_NET},
 };
 
-static void section(struct buf *b, const struct tracer_view *v, const char *title, uint8_t source,
-	const struct glyphs *g)
+static int section_ops(const struct tracer_view *v, const struct section *s)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < v->op_count; i++)
+		n += v->ops[i].source == s->source;
+	return n;
+}
+
+/* The title, and at the table's right edge how many events there are: "12,345, nested 678". */
+static void section_title(struct buf *b, const struct tracer_view *v, const struct section *s,
+	struct live_style style)
 {
 	uint64_t direct = 0, nested = 0;
 	char n[TEXT_MAX], line[96];
+	int used = 0;
 
 	for (size_t i = 0; i < v->op_count; i++)
-		if (v->ops[i].source == source)
+		if (v->ops[i].source == s->source)
 			*(v->ops[i].nested ? &nested : &direct) += v->ops[i].count;
-	if (!direct && !nested)
-		return;
-	snprintf(line, sizeof(line), "Events: %s", text_format_count(n, direct));
-	buf_printf(b, "  %-40s%*s\n", title, 42, line);
-	rule(b, g, g->top);
-	cells(b, g, (const char *[]){"Operation", "Count", "p50", "p95", "p99", "Flags"});
-	rule(b, g, g->mid);
-	for (size_t i = 0; i < v->op_count; i++)
-		if (v->ops[i].source == source)
-			op_row(b, &v->ops[i], g);
-	rule(b, g, g->bottom);
+	if (direct || !nested)
+		used = snprintf(line, sizeof(line), "Events: %s", text_format_count(n, direct));
 	if (nested)
-		buf_printf(b, "  nested: %s calls made inside runtime calls, not counted again\n",
-			text_format_count(n, nested));
+		snprintf(line + used, sizeof(line) - (size_t)used, "%s%s",
+			used ? ", nested: " : "Nested: ", text_format_count(n, nested));
+	buf_printf(
+		b, "  %s%*s\n", s->title, op_table_width(style) - 2 - (int)strlen(s->title), line);
+}
+
+static bool has_nested(const struct tracer_view *v)
+{
+	for (size_t i = 0; i < v->op_count; i++)
+		if (v->ops[i].nested)
+			return true;
+	return false;
+}
+
+static void section_table(struct buf *b, const struct tracer_view *v, const struct section *s,
+	struct live_style style)
+{
+	if (!section_ops(v, s))
+		return;
+	section_title(b, v, s, style);
+	op_table_rule(b, style, OP_TABLE_TOP);
+	op_table_head(b, style, true);
+	op_table_rule(b, style, OP_TABLE_MIDDLE);
+	for (size_t i = 0; i < v->op_count; i++)
+		if (v->ops[i].source == s->source)
+			op_table_row(b, &v->ops[i], style, true);
+	op_table_rule(b, style, OP_TABLE_BOTTOM);
 	buf_puts(b, "\n");
 }
 
@@ -319,33 +290,57 @@ static void gaps(struct buf *b, const struct tracer_view *v)
 					     v->gaps_more));
 }
 
+static void nested_note(struct buf *b, const struct tracer_view *v)
+{
+	if (has_nested(v))
+		buf_puts(b, "  nested: made inside a runtime call, and not counted again\n");
+}
+
+bool live_has_calls(const struct tracer_view *v)
+{
+	return v->books.source[SOURCE_CUDA].hits || v->books.source[SOURCE_DRIVER].hits;
+}
+
+static void overhead_lines(struct buf *b, const struct tracer_view *v)
+{
+	char t[TEXT_MAX];
+
+	buf_printf(b, "  Overhead: %s of the busiest process so far (%.1fµs a hit",
+		text_format_percent(t, v->overhead), v->hit_ns / 1000);
+	if (v->overhead_budget > 0)
+		buf_printf(b, "; budget %s", text_format_percent(t, v->overhead_budget));
+	buf_puts(b, ")\n");
+	if (v->launch_weight > 1)
+		buf_printf(b,
+			"  launches are probed 1/%u of the time to keep it; their counts are "
+			"scaled up\n",
+			v->launch_weight);
+}
+
 static void footer(struct buf *b, const struct tracer_view *v)
 {
-	uint64_t hits = 0, stored = 0, lost = 0;
-	char wall[TEXT_MAX], h[TEXT_MAX], s[TEXT_MAX], l[TEXT_MAX], size[TEXT_MAX];
+	uint64_t hits = 0, stored = 0, counted = 0, lost = 0;
+	char t[TEXT_MAX], u[TEXT_MAX];
 
 	for (unsigned i = 0; i < WIRE_SOURCE_MAX; i++) {
 		hits += v->books.source[i].hits;
 		stored += v->books.source[i].stored;
+		counted += v->books.source[i].aggregated;
 		lost += account_lost(&v->books.source[i]);
 	}
-	buf_printf(b, "  Wall: %s | Events: %s | Stored: %s (%s) | Lost: %s (%.2f%%)\n",
-		text_format_duration(
-			wall, (uint64_t)(v->now.ns - v->started.ns) / NS_PER_S * NS_PER_S),
-		text_format_count(h, hits), text_format_count(s, stored),
-		text_format_bytes(size, v->db_bytes), text_format_count(l, lost),
-		hits ? 100.0 * (double)lost / (double)hits : 0.0);
-	buf_printf(b, "  Overhead: %s of the busiest process so far (%.1fµs a hit",
-		text_format_percent(wall, v->overhead), v->hit_ns / 1000);
-	if (v->overhead_budget > 0)
-		buf_printf(b, "; budget %s", text_format_percent(size, v->overhead_budget));
-	buf_puts(b, ")\n");
-	if (v->launch_weight > 1)
-		buf_printf(b,
-			"  launches are probed 1/%u of the time to keep the budget; their counts "
-			"are "
-			"scaled up\n",
-			v->launch_weight);
+	if (!live_has_calls(v))
+		buf_puts(b, "  No CUDA call yet: calls are seen as soon as a CUDA program makes "
+			    "them.\n");
+	text_format_duration(t, (uint64_t)(v->now.ns - v->started.ns) / NS_PER_S * NS_PER_S);
+	buf_printf(b, "  Wall: %s | Events: %s | ", t, text_format_count(u, hits));
+	text_format_count(t, lost);
+	buf_printf(b, "Lost: %s (%.2f%%)\n", t, hits ? 100.0 * (double)lost / (double)hits : 0.0);
+	if (v->db_bytes) {
+		buf_printf(b, "  Stored: %s one by one, ", text_format_count(t, stored));
+		buf_printf(b, "%s as counts | Database: %s\n", text_format_count(t, counted),
+			text_format_bytes(u, v->db_bytes));
+	}
+	overhead_lines(b, v);
 	live_losses(b, &v->books);
 	gaps(b, v);
 	if (v->store_error[0]) {
@@ -360,14 +355,93 @@ static void footer(struct buf *b, const struct tracer_view *v)
 
 void live_table(struct buf *b, const struct tracer_view *v, struct live_style style)
 {
-	const struct glyphs *g = glyphs_of(style);
-
 	buf_puts(b, "\n");
 	if (v->has_host)
-		system_line(b, &v->host, g);
+		system_line(b, &v->host, style);
 	live_gpus(b, v);
 	buf_puts(b, "\n");
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
-		section(b, v, sections[i].title, sections[i].source, g);
+		section_table(b, v, &sections[i], style);
+	nested_note(b, v);
 	footer(b, v);
+}
+
+/* ---- made to fit a screen ---- */
+
+static int text_lines(const char *s)
+{
+	int n = 0;
+
+	for (; *s; s++)
+		n += *s == '\n';
+	return n;
+}
+
+static int shown_ops(const struct tracer_view *v, int most)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
+		n += MIN(section_ops(v, &sections[i]), most);
+	return n;
+}
+
+/* All sources in one list without rules, of each the first @most ops: those with the most time. */
+static void live_list(struct buf *b, const struct tracer_view *v, struct live_style style, int most)
+{
+	int hidden = shown_ops(v, INT_MAX) - shown_ops(v, most);
+
+	buf_puts(b, "\n");
+	if (v->has_host)
+		system_line(b, &v->host, style);
+	live_gpus(b, v);
+	buf_puts(b, "\n");
+	op_table_head(b, style, false);
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+		int left = most;
+
+		if (section_ops(v, &sections[i]))
+			section_title(b, v, &sections[i], style);
+		for (size_t k = 0; k < v->op_count && left; k++)
+			if (v->ops[k].source == sections[i].source) {
+				op_table_row(b, &v->ops[k], style, false);
+				left--;
+			}
+	}
+	if (hidden)
+		buf_printf(b, "  and %d more operation%s: no room here, shown at the end\n", hidden,
+			hidden == 1 ? "" : "s");
+	footer(b, v);
+}
+
+/* Copies @from line by line, each cut at the terminal's last column and at most @rows of them. */
+static void put_clipped(struct buf *b, const char *from, struct live_style style, int rows)
+{
+	for (int row = 0; *from && row < rows; row++) {
+		size_t len = strcspn(from, "\n");
+		size_t fit = (size_t)op_table_clip(from, style.columns);
+
+		buf_append(b, from, MIN(len, fit));
+		buf_putc(b, '\n');
+		from += len + (from[len] == '\n');
+	}
+}
+
+void live_screen(struct buf *b, const struct tracer_view *v, struct live_style style)
+{
+	_cleanup_buf_ struct buf whole = BUF_INIT(SCREEN_MAX);
+	int rows = style.rows - 1; /* the cursor stands below the last line */
+	int most = (int)v->op_count;
+
+	live_table(&whole, v, style);
+	if (rows > 0 && text_lines(buf_str(&whole)) > rows) {
+		do {
+			buf_clear(&whole);
+			live_list(&whole, v, style, most);
+		} while (text_lines(buf_str(&whole)) > rows && --most >= 0);
+	}
+	if (rows > 0 && style.columns > 0)
+		put_clipped(b, buf_str(&whole), style, rows);
+	else
+		buf_puts(b, buf_str(&whole));
 }

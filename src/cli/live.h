@@ -9,12 +9,14 @@
 #include "base/buf.h"
 
 struct live_style {
-	bool unicode; /* box lines and bars; else ASCII */
-	bool colour;
+	bool unicode;      /* box lines and bars; else ASCII */
+	int columns, rows; /* of the terminal; 0: not known, or no terminal */
 };
 
-/* live_style_detect - what the terminal behind @fd and the locale can show. */
+/* live_style_detect - what the terminal behind @fd and the locale can show. live_style_resize()
+ * asks for its size again and tells whether it has changed. */
 struct live_style live_style_detect(int fd);
+bool live_style_resize(struct live_style *s, int fd);
 
 /* live_header - what is traced and how. */
 void live_header(struct buf *b, const struct tracer_view *v, const char *db_path);
@@ -22,6 +24,13 @@ void live_header(struct buf *b, const struct tracer_view *v, const char *db_path
 /* live_table - system line, one table per source with events, losses. */
 void live_table(struct buf *b, const struct tracer_view *v, struct live_style style);
 
+/* live_screen - the same, made to fit the terminal, so that it can be drawn over: one list instead
+ * of tables if those are too high, the ops with least time left out if that is still too high, and
+ * no line longer than a row. */
+void live_screen(struct buf *b, const struct tracer_view *v, struct live_style style);
+
+/* live_has_calls - has any CUDA call been seen? */
+bool live_has_calls(const struct tracer_view *v);
 /* live_gpus - a line for each GPU, or one that says why there is none; nothing on a machine without
  * an NVIDIA driver. */
 void live_gpus(struct buf *b, const struct tracer_view *v);

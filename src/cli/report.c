@@ -17,6 +17,8 @@
 #define INCIDENTS_SHOWN 10 /* worst first; a page or two */
 #define EVIDENCE_SHOWN  6
 #define TEXT_WIDTH      100 /* columns of a paragraph */
+#define TEXT_WIDTH_MIN  60  /* narrower terminals break lines themselves */
+#define STEP_INDENT     28  /* "    [SYSTEM]  12:34:56.789  " */
 
 static const char *severity_color(enum severity s)
 {
@@ -114,6 +116,9 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 	if (s->skipped_rows)
 		buf_printf(
 			b, "; %s damaged rows left out", text_format_count(text, s->skipped_rows));
+	if (s->older_events)
+		buf_printf(
+			b, "; %s older events left out", text_format_count(text, s->older_events));
 	if (s->last_ns) {
 		buf_puts(b, "\n  From ");
 		put_date(b, s->first_ns);
@@ -121,44 +126,6 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 		put_date(b, s->last_ns);
 	}
 	buf_putc(b, '\n');
-}
-
-static void put_timeline(struct buf *b, const struct incident *inc)
-{
-	char dur[TEXT_MAX];
-
-	buf_puts(b, "  Timeline:\n");
-	for (int i = 0; i < inc->step_count; i++) {
-		const struct incident_step *s = &inc->timeline[i];
-
-		buf_printf(b, "    [%s]%*s", s->layer, 8 - (int)strnlen(s->layer, 6), "");
-		put_clock(b, s->time.ns);
-		buf_puts(b, "  ");
-		text_escape_terminal(b, s->detail);
-		if (s->dur_ns)
-			buf_printf(b, " (%s)", text_format_duration(dur, s->dur_ns));
-		buf_putc(b, '\n');
-	}
-}
-
-static void put_figures(struct buf *b, const struct incident *inc)
-{
-	char share[TEXT_MAX], excess[TEXT_MAX], slow[TEXT_MAX], calls[TEXT_MAX], sure[TEXT_MAX];
-
-	buf_printf(b, "  Explained: %s of %s excess in %s slow of %s calls; confidence %s\n",
-		text_format_percent(share, inc->explained),
-		text_format_duration(excess, inc->excess_ns),
-		text_format_count(slow, inc->slow_calls), text_format_count(calls, inc->calls),
-		text_format_percent(sure, inc->confidence));
-}
-
-static void put_evidence(struct buf *b, const struct incident *inc)
-{
-	buf_puts(b, "  Evidence: rows");
-	for (int i = 0; i < MIN(inc->evidence_count, EVIDENCE_SHOWN); i++)
-		buf_printf(b, "%s %llu", i ? "," : "", (unsigned long long)inc->evidence[i]);
-	buf_printf(b, "%s (--json has them all, and the SQL that finds them)\n",
-		inc->evidence_count > EVIDENCE_SHOWN ? ", …" : "");
 }
 
 /* Columns of a UTF-8 text: continuation bytes take none. */
@@ -171,19 +138,18 @@ static size_t columns(const char *s, size_t len)
 	return n;
 }
 
-/* A paragraph under a label, broken between words; what is broken is escaped already. */
-static void put_paragraph(struct buf *b, const char *label, const char *text)
+/* Text broken between words at @width, with @indent columns before each line; the first has them
+ * already. It is escaped first, so that a break never falls into an escaped byte. */
+static void put_wrapped(struct buf *b, size_t indent, size_t width, const char *text)
 {
 	_cleanup_buf_ struct buf clean = BUF_INIT(1 << 16);
-	size_t indent = strlen(label), column = indent;
-	const char *s;
+	size_t column = indent;
 
 	text_escape_terminal(&clean, text);
-	buf_puts(b, label);
-	for (s = buf_str(&clean); *s;) {
-		size_t len = strcspn(s, " "), width = columns(s, len);
+	for (const char *s = buf_str(&clean); *s;) {
+		size_t len = strcspn(s, " "), word = columns(s, len);
 
-		if (column > indent && column + 1 + width > TEXT_WIDTH) {
+		if (column > indent && column + 1 + word > width) {
 			buf_printf(b, "\n%*s", (int)indent, "");
 			column = indent;
 		} else if (column > indent) {
@@ -191,28 +157,91 @@ static void put_paragraph(struct buf *b, const char *label, const char *text)
 			column++;
 		}
 		buf_append(b, s, len);
-		column += width;
+		column += word;
 		s += len + strspn(s + len, " ");
 	}
 	buf_putc(b, '\n');
 }
 
-static void put_incident(struct buf *b, const struct incident *inc, bool color)
+static void put_paragraph(struct buf *b, size_t width, const char *label, const char *text)
 {
+	buf_puts(b, label);
+	put_wrapped(b, strlen(label), width, text);
+}
+
+/* Lines that programs look for (a summary, a step) are only broken for a terminal. */
+static size_t line_width(const struct report_scope *s)
+{
+	return s->columns ? (size_t)MAX(s->columns, TEXT_WIDTH_MIN) : SIZE_MAX;
+}
+
+static size_t paragraph_width(const struct report_scope *s)
+{
+	return MIN(line_width(s), (size_t)TEXT_WIDTH);
+}
+
+static void put_timeline(struct buf *b, const struct incident *inc, size_t width)
+{
+	char dur[TEXT_MAX];
+
+	buf_puts(b, "  Timeline:\n");
+	for (int i = 0; i < inc->step_count; i++) {
+		const struct incident_step *s = &inc->timeline[i];
+		_cleanup_buf_ struct buf text = BUF_INIT(1024);
+
+		buf_printf(b, "    [%s]%*s", s->layer, 8 - (int)strnlen(s->layer, 6), "");
+		put_clock(b, s->time.ns);
+		buf_puts(b, "  ");
+		buf_puts(&text, s->detail);
+		if (s->dur_ns)
+			buf_printf(&text, " (%s)", text_format_duration(dur, s->dur_ns));
+		put_wrapped(b, STEP_INDENT, width, buf_str(&text));
+	}
+}
+
+static void put_figures(struct buf *b, const struct incident *inc, size_t width)
+{
+	char share[TEXT_MAX], excess[TEXT_MAX], slow[TEXT_MAX], calls[TEXT_MAX], sure[TEXT_MAX];
+	_cleanup_buf_ struct buf text = BUF_INIT(1024);
+
+	buf_printf(&text, "%s of %s excess in %s slow of %s calls; confidence %s",
+		text_format_percent(share, inc->explained),
+		text_format_duration(excess, inc->excess_ns),
+		text_format_count(slow, inc->slow_calls), text_format_count(calls, inc->calls),
+		text_format_percent(sure, inc->confidence));
+	put_paragraph(b, width, "  Explained: ", buf_str(&text));
+}
+
+static void put_evidence(struct buf *b, const struct incident *inc, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(1024);
+
+	buf_puts(&text, "rows");
+	for (int i = 0; i < MIN(inc->evidence_count, EVIDENCE_SHOWN); i++)
+		buf_printf(&text, "%s %llu", i ? "," : "", (unsigned long long)inc->evidence[i]);
+	buf_printf(&text, "%s (--json has them all, and the SQL that finds them)",
+		inc->evidence_count > EVIDENCE_SHOWN ? ", …" : "");
+	put_paragraph(b, width, "  Evidence: ", buf_str(&text));
+}
+
+static void put_incident(
+	struct buf *b, const struct incident *inc, const struct report_scope *scope, bool color)
+{
+	const char *severity = severity_name(inc->severity);
+	size_t width = paragraph_width(scope);
+
 	if (color)
-		buf_printf(b, "\n%s[%s]%s ", severity_color(inc->severity),
-			severity_name(inc->severity), RESET);
+		buf_printf(b, "\n%s[%s]%s ", severity_color(inc->severity), severity, RESET);
 	else
-		buf_printf(b, "\n[%s] ", severity_name(inc->severity));
-	text_escape_terminal(b, inc->summary);
-	buf_putc(b, '\n');
-	put_timeline(b, inc);
-	put_paragraph(b, "  Root cause: ", inc->root_cause);
-	put_paragraph(b, "  Why: ", inc->explanation);
-	put_figures(b, inc);
+		buf_printf(b, "\n[%s] ", severity);
+	put_wrapped(b, strlen(severity) + 3, line_width(scope), inc->summary);
+	put_timeline(b, inc, line_width(scope));
+	put_paragraph(b, width, "  Root cause: ", inc->root_cause);
+	put_paragraph(b, width, "  Why: ", inc->explanation);
+	put_figures(b, inc, width);
 	for (int i = 0; i < inc->fix_count; i++)
-		put_paragraph(b, i ? "       " : "  Fix: ", inc->fixes[i]);
-	put_evidence(b, inc);
+		put_paragraph(b, width, i ? "       " : "  Fix: ", inc->fixes[i]);
+	put_evidence(b, inc, width);
 }
 
 void report_text(struct buf *b, const struct incident *incidents, size_t count,
@@ -220,8 +249,12 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 {
 	put_title(b, incidents, count, color);
 	put_scope(b, scope);
+	if (!count)
+		buf_puts(b, scope->events ? "  No call was far above its own ordinary duration.\n"
+					  : "  There are no events to explain: record while a CUDA "
+					    "program runs.\n");
 	for (size_t i = 0; i < MIN(count, (size_t)INCIDENTS_SHOWN); i++)
-		put_incident(b, &incidents[i], color);
+		put_incident(b, &incidents[i], scope, color);
 	if (count > INCIDENTS_SHOWN)
 		buf_printf(b, "\n%zu smaller incidents are not shown; --json has them all\n",
 			count - INCIDENTS_SHOWN);

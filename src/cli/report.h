@@ -19,7 +19,9 @@ struct report_scope {                   /* what was looked at */
 	uint64_t events;                /* rows analysed */
 	uint64_t calls;                 /* calls behind them by the aggregates; 0: not known */
 	uint64_t skipped_rows;          /* damaged rows left out */
+	uint64_t older_events;          /* events too many to look at, the oldest */
 	const struct accounting *books; /* NULL: not known */
+	int columns;                    /* of the terminal to print for; 0: none, long lines stay */
 };
 
 /* report_text - appends the report of @count incidents. With @color, severities and headings carry

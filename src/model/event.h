@@ -44,7 +44,7 @@ struct event {
 	uint32_t dev;        /* block requests: device */
 	char comm[COMM_LEN]; /* always NUL-terminated here, unlike on the wire */
 	char peer_comm[COMM_LEN];
-	char detail[56]; /* TCP: the other end, as text */
+	char detail[56];        /* TCP: the other end, as text */
 	struct placement place; /* of the process, when this happened */
 };
 

@@ -1,15 +1,110 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_event_json.c - one event, one line: every published key, and ours where they mean something.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/event_json.h"
+
+static void event_to(struct buf *b, const struct event *e)
+{
+	struct json_writer w = json_writer_to_buf(b);
+
+	buf_clear(b);
+	event_json(&w, e, NULL, "gpu-1", "");
+	assert_int_equal(w.err, 0);
+	assert_int_equal(b->err, 0);
+}
+
+static void a_call(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct event e = {.start.ns = 1774099485000000123,
+		.dur_ns = 2300000,
+		.pid = 12,
+		.tid = 13,
+		.source = SOURCE_DRIVER,
+		.op = 1,
+		.flags = WIRE_NESTED | WIRE_SLOW,
+		.cpu = 3,
+		.ret = -2,
+		.device = 1,
+		.arg0 = 4096,
+		.arg1 = UINT64_MAX,
+		.stream = 7,
+		.cgroup_id = 99,
+		.comm = "a\"b"};
+
+	event_to(&b, &e);
+	assert_string_equal(buf_str(&b),
+		"{\"timestamp\":\"2026-03-21T13:24:45.000000123Z\",\"node\":\"gpu-1\",\"pid\":12,"
+		"\"tid\":13,\"process_name\":\"a\\\"b\",\"source\":\"driver\",\"op\":"
+		"\"cuLaunchKernel\",\"duration_ns\":2300000,\"duration\":\"2.3ms\",\"gpu_id\":1,"
+		"\"args\":[4096,\"18446744073709551615\"],\"return_code\":-2,\"cgroup_id\":99,"
+		"\"cpu\":3,\"anomaly\":true,\"stream\":7,\"nested\":true}\n");
+	e.flags = 0;
+	e.cgroup_id = 1; /* the root cgroup says nothing */
+	event_to(&b, &e);
+	assert_non_null(strstr(buf_str(&b), "\"anomaly\":false"));
+	assert_non_null(strstr(buf_str(&b), "\"nested\":false"));
+	assert_null(strstr(buf_str(&b), "cgroup_id"));
+}
+
+static void a_stay_off_the_cpu(void **state)
+{
+	static const struct {
+		uint16_t flags;
+		const char *state;
+	} rows[] = {{WIRE_PREEMPTED, "\"state\":\"preempted\""},
+		{WIRE_UNINTERRUPTIBLE, "\"state\":\"blocked\""}, {0, "\"state\":\"sleeping\""}};
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct event e = {.source = SOURCE_HOST,
+			.op = HOST_SCHED_SWITCH,
+			.flags = rows[i].flags,
+			.wait_ns = 5,
+			.peer_pid = 44,
+			.peer_comm = "\xff\x01"}; /* any bytes */
+
+		event_to(&b, &e);
+		assert_non_null(strstr(buf_str(&b), rows[i].state));
+		assert_non_null(strstr(buf_str(&b), "\"wait_ns\":5,\"peer_pid\":44,"));
+		assert_non_null(strstr(buf_str(&b), "\"peer_comm\":\"\uFFFD\\u0001\""));
+		assert_null(strstr(buf_str(&b), "nested"));
+	}
+}
+
+static void a_block_request(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct event e = {.source = SOURCE_IO, .op = 1, .dev = 254 << 20 | 3};
+
+	event_to(&b, &e);
+	assert_non_null(strstr(buf_str(&b), "\"device\":\"254:3\""));
+}
+
+static void the_books(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct json_writer w = json_writer_to_buf(&b);
+	struct accounting books = {0};
+
+	books.source[SOURCE_CUDA] = (struct account){.hits = 10, .stored = 3, .aggregated = 5};
+	books.source[SOURCE_CUDA].lost[LOSS_RING_FULL] = 2;
+	event_json_books(&w, &books, (wall_time){1774099485000000000}, "n", true);
+	assert_string_equal(buf_str(&b),
+		"{\"timestamp\":\"2026-03-21T13:24:45.000000000Z\",\"node\":\"n\",\"source\":"
+		"\"ingero\",\"op\":\"accounting\",\"final\":true,\"sources\":{\"cuda\":{\"hits\":"
+		"10,"
+		"\"stored\":3,\"aggregated\":5,\"lost\":{\"ring_full\":2}}}}\n");
+}
 
 static char *text;
 static size_t len;
@@ -77,6 +172,10 @@ static void coverage_names_every_layer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_call),
+		cmocka_unit_test(a_stay_off_the_cpu),
+		cmocka_unit_test(a_block_request),
+		cmocka_unit_test(the_books),
 		cmocka_unit_test(rank_0_is_printed_and_none_is_not),
 		cmocka_unit_test(coverage_names_every_layer),
 	};

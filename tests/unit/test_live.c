@@ -1,15 +1,228 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
+/* test_live.c - what the live table says, and that it always fits the terminal it is drawn on. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
+#include <setjmp.h>
 #include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/event_json.h"
 #include "cli/live.h"
+
+static void assert_contains(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in:\n%s", part, text);
+}
+
+static void assert_lacks(const char *text, const char *part)
+{
+	if (strstr(text, part))
+		fail_msg("\"%s\" is in:\n%s", part, text);
+}
+
+static struct tracer_op op_of(uint8_t source, uint16_t op, bool nested, uint64_t count, uint64_t ns)
+{
+	struct tracer_op o = {.source = source, .op = op, .nested = nested, .count = count};
+
+	sketch_add(&o.sketch, ns, count);
+	return o;
+}
+
+static struct tracer_op ops[32];
+
+/* Two minutes of a trace with runtime, nested driver and scheduler events. */
+static struct tracer_view busy_view(void)
+{
+	struct tracer_view v = {.started.ns = 1000000000,
+		.now.ns = 121000000000,
+		.method = "session",
+		.processes = 1,
+		.first_pid = 77,
+		.first_comm = "python3",
+		.libraries = 2,
+		.first_library = "/opt/libcudart.so.12",
+		.runtime_probes = 23,
+		.driver_probes = 24,
+		.has_host = true,
+		.host = {.cpu_pct = 97, .mem_pct = 25, .mem_avail_mb = 23757, .load1 = 1.5},
+		.ops = ops,
+		.op_count = 5,
+		.db_bytes = 3 << 20,
+		.overhead = 0.004,
+		.overhead_budget = 0.01,
+		.hit_ns = 1100,
+		.launch_weight = 4};
+
+	ops[0] = op_of(SOURCE_CUDA, CUDA_STREAM_SYNC, false, 1000, 12000000);
+	ops[1] = op_of(SOURCE_CUDA, CUDA_LAUNCH, false, 1234567, 1800);
+	ops[2] = op_of(SOURCE_HOST, HOST_SCHED_SWITCH, false, 50, 1000);
+	ops[3] = (struct tracer_op){
+		.source = SOURCE_HOST, .op = HOST_PROCESS_EXIT, .count = 2}; /* no duration */
+	ops[4] = op_of(SOURCE_DRIVER, 1, true, 1234567, 700);
+	sketch_add(&ops[2].sketch, 90000000, 5);
+	ops[2].count += 5;
+	v.books.source[SOURCE_CUDA] =
+		(struct account){.hits = 1235567, .stored = 900, .aggregated = 1234667};
+	v.books.source[SOURCE_DRIVER] = (struct account){.hits = 1234567, .aggregated = 1234560};
+	v.books.source[SOURCE_DRIVER].lost[LOSS_RING_FULL] = 7;
+	return v;
+}
+
+static void header_says_what_is_traced(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct tracer_view v = busy_view();
+
+	live_header(&b, &v, "/tmp/x.db");
+	assert_contains(buf_str(&b), "  Target: PID 77 (python3)\n");
+	assert_contains(buf_str(&b), "  Library: /opt/libcudart.so.12 and 1 more\n");
+	assert_contains(buf_str(&b), "  CUDA probes: 23 attached (session)\n");
+	assert_contains(buf_str(&b), "  Recording to: /tmp/x.db\n");
+
+	buf_clear(&b);
+	v.processes = 3;
+	v.libraries = 0;
+	memcpy(v.first_comm, "a\x1b[2Jb", 7);
+	live_header(&b, &v, NULL);
+	assert_contains(buf_str(&b), "  Target: 3 processes, PID 77 (");
+	assert_contains(buf_str(&b), "  Library: none found yet");
+	assert_contains(buf_str(&b), "nothing (--record=false)");
+	assert_null(strchr(buf_str(&b), '\x1b'));
+
+	buf_clear(&b);
+	v.processes = 0;
+	live_header(&b, &v, NULL);
+	assert_contains(buf_str(&b), "(none is running)");
+}
+
+static void table_shows_every_op(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct tracer_view v = busy_view();
+
+	live_table(&b, &v, (struct live_style){0});
+	assert_int_equal(b.err, 0);
+	assert_contains(buf_str(&b), "CPU [###################.] 97% ! | Mem [#####");
+	assert_contains(buf_str(&b), "(23.2 GB free) | Load 1.5 | Swap 0 MB\n");
+	assert_contains(buf_str(&b), "| cudaStreamSync               |       1,000 |    12ms |    "
+				     "12ms |    12ms |        "
+				     "|\n");
+	assert_contains(buf_str(&b), "|   1,234,567 |   ");
+	assert_contains(buf_str(&b), "| ! p99  |\n"); /* 9 % of the switches are slow */
+	assert_contains(buf_str(&b), "| nested |\n");
+	assert_contains(buf_str(&b), "Nested: 1,234,567\n");
+	assert_contains(buf_str(&b), "Events: 1,235,567\n");
+	assert_contains(buf_str(&b), "process_exit                 |           2 |         |");
+	assert_contains(buf_str(&b), "nested: made inside a runtime call");
+	assert_contains(buf_str(&b),
+		"  Wall: 2m0s | Events: 2,470,134 | Lost: 7 (0.00%)\n"
+		"  Stored: 900 one by one, 2,469,227 as counts | Database: 3.0 MiB\n"
+		"  Overhead: 0.4 % of the busiest process so far (1.1µs a hit; budget 1.0 %)\n"
+		"  launches are probed 1/4 of the time to keep it; their counts are scaled up\n"
+		"  lost: 7 of 1,234,567 driver events, ring_full (");
+	assert_lacks(buf_str(&b), "No CUDA call yet");
+	assert_lacks(buf_str(&b), "\u2502");
+
+	buf_clear(&b);
+	live_table(&b, &v, (struct live_style){.unicode = true});
+	assert_contains(buf_str(&b), "\u2502 nested \u2502\n");
+}
+
+static void counts_of_any_size_keep_the_columns(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct tracer_view v = busy_view();
+
+	ops[1].count = 987654321;
+	ops[0].count = 12345678901;
+	live_table(&b, &v, (struct live_style){0});
+	assert_contains(buf_str(&b), "| 987,654,321 |");
+	assert_contains(buf_str(&b), "|    12,345 M |");
+}
+
+static void without_calls_it_says_so(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct tracer_view v = {.started.ns = 1, .now.ns = 5000000001};
+
+	assert_false(live_has_calls(&v));
+	live_table(&b, &v, (struct live_style){0});
+	assert_contains(buf_str(&b), "No CUDA call yet");
+	assert_contains(buf_str(&b), "Wall: 5.0s | Events: 0 | Lost: 0 (0.00%)\n");
+	assert_lacks(buf_str(&b), "Stored"); /* nothing is recorded */
+	v.books.source[SOURCE_DRIVER].hits = 1;
+	assert_true(live_has_calls(&v));
+}
+
+static void troubles_are_told(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct tracer_view v = busy_view();
+
+	memcpy(v.store_error, "disk \x1b[31mfull", 15);
+	v.clock_steps = 2;
+	live_table(&b, &v, (struct live_style){0});
+	assert_contains(buf_str(&b), "the store refuses rows: disk ");
+	assert_contains(buf_str(&b), "full\n");
+	assert_contains(buf_str(&b), "stepped 2 time(s)");
+	assert_null(strchr(buf_str(&b), '\x1b'));
+}
+
+/* Every size from tiny to large: no line is longer than the screen, and there is room for all. */
+static void screen_always_fits(void **state)
+{
+	struct tracer_view v = busy_view();
+
+	for (int n = 5; n < (int)ARRAY_SIZE(ops); n++)
+		ops[n] = op_of(SOURCE_CUDA, (uint16_t)n, false, 10, 5000);
+	v.op_count = ARRAY_SIZE(ops);
+	for (int columns = 20; columns <= 140; columns += 3)
+		for (int rows = 2; rows <= 70; rows++) {
+			_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+			int lines = 0;
+
+			live_screen(&b, &v,
+				(struct live_style){
+					.unicode = true, .columns = columns, .rows = rows});
+			for (const char *s = buf_str(&b); *s; lines++) {
+				int width = 0;
+
+				for (; *s != '\n'; s++)
+					width += ((unsigned char)*s & 0xc0) != 0x80;
+				assert_in_range(width, 0, columns);
+				s++;
+			}
+			assert_in_range(lines, 1, rows - 1);
+		}
+}
+
+static void screen_gives_up_rules_then_rows(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct tracer_view v = busy_view();
+	struct live_style style = {.columns = 100, .rows = 60};
+
+	live_screen(&b, &v, style);
+	assert_contains(buf_str(&b), "+----"); /* all fits: as live_table() */
+	buf_clear(&b);
+	style.rows = 22;
+	live_screen(&b, &v, style);
+	assert_lacks(buf_str(&b), "+----");
+	assert_lacks(buf_str(&b), "more operation");
+	assert_contains(buf_str(&b), "process_exit");
+	buf_clear(&b);
+	style.rows = 17;
+	live_screen(&b, &v, style);
+	assert_contains(buf_str(&b), "and 2 more operations");
+	assert_contains(buf_str(&b), "cudaStreamSync"); /* the one with the most time stays */
+	assert_contains(buf_str(&b), "Wall: 2m0s");
+	buf_clear(&b);
+	live_screen(&b, &v, (struct live_style){0}); /* no terminal: everything */
+	assert_contains(buf_str(&b), "+----");
+}
 
 static struct gpu_row h200(void)
 {
@@ -93,6 +306,13 @@ static void test_a_sample_as_json(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(header_says_what_is_traced),
+		cmocka_unit_test(table_shows_every_op),
+		cmocka_unit_test(counts_of_any_size_keep_the_columns),
+		cmocka_unit_test(without_calls_it_says_so),
+		cmocka_unit_test(troubles_are_told),
+		cmocka_unit_test(screen_always_fits),
+		cmocka_unit_test(screen_gives_up_rules_then_rows),
 		cmocka_unit_test(test_a_line_for_each_gpu),
 		cmocka_unit_test(test_silence_has_a_line),
 		cmocka_unit_test(test_a_sample_as_json),

@@ -83,8 +83,12 @@ static void test_no_incidents(void **state)
 	struct report_scope scope = {.events = 3284};
 
 	report_text(&b, NULL, 0, &scope, false);
-	assert_string_equal(
-		buf_str(&b), "No incidents\n  3,284 events analysed; losses not known\n");
+	assert_string_equal(buf_str(&b), "No incidents\n  3,284 events analysed; losses not known\n"
+					 "  No call was far above its own ordinary duration.\n");
+	buf_clear(&b);
+	scope.events = 0;
+	report_text(&b, NULL, 0, &scope, false);
+	assert_contains(buf_str(&b), "There are no events to explain");
 }
 
 static void test_names_are_escaped(void **state)

@@ -17,7 +17,7 @@
 #include "base/log.h"
 
 #define COVERAGE_MAX   WIRE_LIBRARY_MAX /* library files on one node */
-#define NEIGHBOURS     64 /* bytes between fields that belong together */
+#define NEIGHBOURS     64               /* bytes between fields that belong together */
 #define ACCESSOR_BYTES 1024             /* of code that are looked at */
 
 struct probed {                      /* what belongs to one file */

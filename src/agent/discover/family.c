@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "agent/discover/discover.h"
 #include "base/file.h"
@@ -89,10 +90,10 @@ int family_uses_cuda(const char *root, uint32_t pid, struct errinfo *reterr)
 		if (r > 0)
 			return 0;
 		if (r == -EACCES || r == -EPERM)
-			return errinfo_set(reterr, -EACCES,
-				"process %u may not be looked at: CAP_SYS_PTRACE is missing; run "
-				"with sudo",
-				family[i]);
+			return errinfo_set(reterr, -EACCES, "process %u may not be looked at: %s",
+				family[i],
+				geteuid() ? "CAP_SYS_PTRACE is missing; run with sudo"
+					  : "the kernel or a security module forbids it");
 	}
 	discover_process_stat(root, pid, &p);
 	return errinfo_set(reterr, -EBADMSG,

@@ -27,7 +27,7 @@
 /* What is known is not forgotten because another process of the group does not say it. */
 #define KEEP(column)                                                                               \
 	column " = CASE WHEN excluded." column " = '' THEN " column " ELSE excluded." column " EN" \
-											     "D"
+	       "D"
 #define COLUMN_NAME(field, meaning) ", " #field
 #define COLUMN_MARK(field, meaning) ",?"
 

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_table.c - see op_table.h. Columns are counted in code points, because µ and the lines take
+ * more than one byte each. Numbers stand to the right, so that sizes can be compared at a glance.
+ */
+#include "cli/op_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "wire/names.h"
+
+#define TAIL_FLAG_RATIO 10 /* p99 this many times p50 is worth a flag */
+#define TAIL_FLAG_CALLS 10
+
+struct glyphs {
+	const char *warn, *v, *h;
+	const char *edges[3][3]; /* enum op_table_edge: left, cross, right */
+};
+
+static const struct glyphs glyphs_unicode = {
+	"⚠", "│", "─", {{"┌", "┬", "┐"}, {"├", "┼", "┤"}, {"└", "┴", "┘"}}};
+static const struct glyphs glyphs_ascii = {
+	"!", "|", "-", {{"+", "+", "+"}, {"+", "+", "+"}, {"+", "+", "+"}}};
+
+static const struct glyphs *glyphs_of(struct live_style s)
+{
+	return s.unicode ? &glyphs_unicode : &glyphs_ascii;
+}
+
+/* Columns of the cells, their two spaces included. The first takes what the terminal leaves. */
+static const int widths[] = {0, 13, 9, 9, 9, 8};
+#define CELLS     ARRAY_SIZE(widths)
+#define REST      (13 + 9 + 9 + 9 + 8 + (int)CELLS + 1 + 2) /* with rules and margin */
+#define OP_MIN    22
+#define OP_MAX    30        /* cudaLaunchCooperativeKernel */
+#define COUNT_MAX 999999999 /* the widest that fits; more is shown in millions */
+
+static int width_of(size_t cell, struct live_style style)
+{
+	if (cell)
+		return widths[cell];
+	return style.columns ? MAX(OP_MIN, MIN(OP_MAX, style.columns - 1 - REST)) : OP_MAX;
+}
+
+void op_table_rule(struct buf *b, struct live_style style, enum op_table_edge edge)
+{
+	const struct glyphs *g = glyphs_of(style);
+	const char *const *ends = g->edges[edge];
+
+	buf_puts(b, "  ");
+	for (size_t i = 0; i < CELLS; i++) {
+		buf_puts(b, ends[i ? 1 : 0]);
+		for (int k = 0; k < width_of(i, style); k++)
+			buf_puts(b, g->h);
+	}
+	buf_puts(b, ends[2]);
+	buf_puts(b, "\n");
+}
+
+static int text_columns(const char *s)
+{
+	int n = 0;
+
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+int op_table_clip(const char *s, int columns)
+{
+	int n = 0;
+
+	for (; s[n]; n++)
+		if (((unsigned char)s[n] & 0xc0) != 0x80 && columns-- == 0)
+			break;
+	return n;
+}
+
+static void cells(struct buf *b, struct live_style style, bool ruled, const char *const text[6])
+{
+	const char *v = ruled ? glyphs_of(style)->v : " ";
+
+	buf_puts(b, "  ");
+	for (size_t i = 0; i < CELLS; i++) {
+		int room = width_of(i, style) - 2, pad = MAX(room - text_columns(text[i]), 0);
+		bool right = i && i + 1 < CELLS;
+
+		buf_puts(b, v);
+		buf_printf(b, " %*s%.*s%*s ", right ? pad : 0, "", op_table_clip(text[i], room),
+			text[i], right ? 0 : pad, "");
+	}
+	buf_puts(b, ruled ? v : "");
+	buf_puts(b, "\n");
+}
+
+void op_table_head(struct buf *b, struct live_style style, bool ruled)
+{
+	cells(b, style, ruled,
+		(const char *[]){"Operation", "Count", "p50", "p95", "p99", "Flags"});
+}
+
+void op_table_row(struct buf *b, const struct tracer_op *o, struct live_style style, bool ruled)
+{
+	uint64_t p50 = sketch_quantile(&o->sketch, 0.50), p99 = sketch_quantile(&o->sketch, 0.99);
+	char scratch[32], count[TEXT_MAX], t50[TEXT_MAX], t95[TEXT_MAX], t99[TEXT_MAX],
+		flag[16] = "";
+	const char *name = wire_op_name(o->source, o->op, scratch);
+
+	text_format_count(count, o->count > COUNT_MAX ? o->count / 1000000 : o->count);
+	if (o->count > COUNT_MAX)
+		snprintf(count + strlen(count), sizeof(count) - strlen(count), " M");
+	if (!o->sketch.count) { /* an event without a duration */
+		cells(b, style, ruled, (const char *[]){name, count, "", "", "", ""});
+		return;
+	}
+	if (o->nested)
+		snprintf(flag, sizeof(flag), "nested");
+	else if (o->count >= TAIL_FLAG_CALLS && p50 && p99 / p50 >= TAIL_FLAG_RATIO)
+		snprintf(flag, sizeof(flag), "%s p99", glyphs_of(style)->warn);
+	text_format_duration(t50, p50);
+	text_format_duration(t95, sketch_quantile(&o->sketch, 0.95));
+	text_format_duration(t99, p99);
+	cells(b, style, ruled, (const char *[]){name, count, t50, t95, t99, flag});
+}
+
+int op_table_width(struct live_style style)
+{
+	return REST + width_of(0, style);
+}

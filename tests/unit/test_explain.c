@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_explain.c - from loaded content to what stands on standard output, which is caught in a file
+ * here. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <fcntl.h>
+
+#include "cli/explain.h"
+#include "scene.h"
+
+static char caught[1 << 18];
+
+/* Runs @print with standard output going to a file, and keeps what it wrote. */
+static void catch_output(
+	int (*print)(const struct nodedb_content *, struct explain_style, struct errinfo *),
+	const struct nodedb_content *c, struct explain_style style)
+{
+	FILE *f = tmpfile();
+	struct errinfo e = {0};
+	int real, r;
+	size_t n;
+
+	assert_non_null(f);
+	fflush(stdout);
+	real = dup(STDOUT_FILENO);
+	assert_true(dup2(fileno(f), STDOUT_FILENO) >= 0);
+	r = print(c, style, &e);
+	fflush(stdout);
+	assert_true(dup2(real, STDOUT_FILENO) >= 0);
+	close(real);
+	rewind(f);
+	n = fread(caught, 1, sizeof(caught) - 1, f);
+	caught[n] = 0;
+	fclose(f);
+	assert_int_equal(r, 0);
+	assert_int_equal(e.text[0], 0);
+}
+
+static void assert_caught(const char *part)
+{
+	if (!strstr(caught, part))
+		fail_msg("\"%s\" is not in:\n%s", part, caught);
+}
+
+static struct nodedb_content content_of(struct scene *s)
+{
+	struct recording rec;
+
+	scene_hog(s);
+	scene_aggregate(s);
+	rec = scene_recording(s);
+	return (struct nodedb_content){.events = s->events,
+		.event_count = s->event_count,
+		.aggregates = s->aggregates,
+		.aggregate_count = rec.aggregate_count,
+		.first_ns = SCENE_T0_NS,
+		.last_ns = SCENE_T0_NS + 1000000000,
+		.total_calls = 800,
+		.skipped_rows = 3,
+		.older_events = 4000,
+		.node = "gpu-7"};
+}
+
+static void incidents_as_text(void **state)
+{
+	_cleanup_(scene_done) struct scene s = {.seed = 1};
+	struct nodedb_content c = content_of(&s);
+
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("INCIDENTS - 1 incident (1 HIGH)\n");
+	assert_caught("  Node gpu-7: ");
+	assert_caught("800 calls; losses not known; 3 damaged rows left out; 4,000 older events "
+		      "left out\n");
+	assert_caught("sim-cpu-hog (pid 8821)");
+	assert_null(strchr(caught, '\033'));
+	catch_output(explain_content, &c, (struct explain_style){.colour = true});
+	assert_caught("\033[1;31m[HIGH]");
+	c.has_books = true;
+	c.books.source[SOURCE_CUDA].hits = 800;
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("none of 800 events lost");
+}
+
+/* On a terminal no line but an unbreakable one is longer than it is wide. */
+static void text_fits_the_terminal(void **state)
+{
+	_cleanup_(scene_done) struct scene s = {.seed = 1};
+	struct nodedb_content c = content_of(&s);
+	size_t longest = 0;
+
+	catch_output(explain_content, &c, (struct explain_style){.columns = 80});
+	for (const char *line = strstr(caught, "\n["); *line; line += strcspn(line, "\n")) {
+		line++;
+		longest = MAX(longest, strcspn(line, "\n"));
+	}
+	assert_in_range(longest, 60, 84); /* µ takes two bytes */
+	catch_output(explain_content, &c, (struct explain_style){0});
+	for (const char *line = strstr(caught, "\n["); *line; line += strcspn(line, "\n")) {
+		line++;
+		longest = MAX(longest, strcspn(line, "\n"));
+	}
+	assert_in_range(longest, 85, 400); /* control: elsewhere a summary stays one line */
+}
+
+static void incidents_as_json(void **state)
+{
+	_cleanup_(scene_done) struct scene s = {.seed = 1};
+	struct nodedb_content c = content_of(&s);
+
+	catch_output(explain_content, &c, (struct explain_style){.json = true, .colour = true});
+	assert_int_equal(caught[0], '[');
+	assert_caught("\"op\": \"cudaStreamSync\"");
+	assert_null(strchr(caught, '\033'));
+}
+
+static void stored_verdicts(void **state)
+{
+	struct incident_row rows[] = {{.id = "a",
+					      .severity = "HIGH",
+					      .summary = "slow \x1b[2J",
+					      .root_cause = "the disk",
+					      .fixes = "buy one"},
+		{.id = "b", .severity = "LOW", .summary = "s", .root_cause = "r"}};
+	struct nodedb_content c = {.chains = rows, .chain_count = 2};
+
+	catch_output(explain_chains, &c, (struct explain_style){0});
+	assert_caught("2 stored verdicts\n");
+	assert_caught("  [HIGH] slow ");
+	assert_caught("    Root cause: the disk\n    Fix: buy one\n");
+	assert_null(strchr(caught, '\x1b'));
+	catch_output(explain_chains, &c, (struct explain_style){.json = true});
+	assert_caught("\"id\": \"b\"");
+	c.chain_count = 1;
+	catch_output(explain_chains, &c, (struct explain_style){0});
+	assert_caught("1 stored verdict\n");
+}
+
+static void a_file_is_no_terminal(void **state)
+{
+	struct explain_style style;
+	int fd = open("/dev/null", O_WRONLY);
+
+	assert_true(fd >= 0);
+	style = explain_style_detect(fd);
+	assert_false(style.colour);
+	assert_int_equal(style.columns, 0);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(incidents_as_text),
+		cmocka_unit_test(text_fits_the_terminal),
+		cmocka_unit_test(incidents_as_json),
+		cmocka_unit_test(stored_verdicts),
+		cmocka_unit_test(a_file_is_no_terminal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

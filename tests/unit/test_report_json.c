@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_report_json.c - an incident as JSON is complete, and hostile names cannot break it. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "cli/report_json.h"
+#include "scene.h"
+
+static void assert_contains(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in:\n%s", part, text);
+}
+
+/* Outside strings, what is opened is closed, in order: enough to tell that nothing broke out. */
+static void assert_balanced(const char *json)
+{
+	char stack[64];
+	size_t depth = 0;
+	bool quoted = false;
+
+	for (const char *s = json; *s; s++) {
+		if (quoted && *s == '\\')
+			s++;
+		else if (*s == '"')
+			quoted = !quoted;
+		else if (!quoted && (*s == '{' || *s == '['))
+			stack[depth++] = *s;
+		else if (!quoted && (*s == '}' || *s == ']'))
+			assert_int_equal(stack[--depth], *s == '}' ? '{' : '[');
+		assert_true((unsigned char)*s >= ' ' || *s == '\n');
+		assert_in_range(depth, 0, sizeof(stack) - 1);
+	}
+	assert_int_equal(depth, 0);
+	assert_false(quoted);
+}
+
+static void an_incident_is_complete(void **state)
+{
+	static const char *const keys[] = {"\"id\": ", "\"severity\": \"HIGH\"",
+		"\"summary\": ", "\"root_cause\": ", "\"explanation\": ", "\"pid\": 4821",
+		"\"comm\": ", "\"source\": \"cuda\"", "\"op\": \"cudaStreamSync\"",
+		"\"first_seen_ns\": ", "\"last_seen_ns\": ", "\"calls\": 800",
+		"\"slow_calls\": 400", "\"baseline_ns\": ", "\"p50_ns\": ", "\"p99_ns\": ",
+		"\"slow_p50_ns\": ", "\"tail_ratio\": ", "\"excess_ns\": ", "\"explained\": ",
+		"\"confidence\": ", "\"completeness\": null", "\"causes\": [",
+		"\"cause\": \"cpu_preempted\"", "\"culprit_pid\": 8821",
+		"\"culprit\": \"sim-cpu-hog\"", "\"timeline\": [", "\"layer\": \"CUDA\"",
+		"\"fixes\": [", "\"evidence\": [", "\"evidence_sql\": \"SELECT"};
+	_cleanup_(scene_done) struct scene s = {.seed = 1};
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	_cleanup_free_ struct incident *list = NULL;
+	struct recording rec;
+	size_t n;
+
+	scene_hog(&s);
+	scene_aggregate(&s);
+	rec = scene_recording(&s);
+	assert_int_equal(correlate_run(&rec, &list, &n), 0);
+	assert_int_equal(n, 1);
+	report_json(&b, list, n);
+	assert_int_equal(b.err, 0);
+	assert_balanced(buf_str(&b));
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		assert_contains(buf_str(&b), keys[i]);
+	list[0].completeness = 0.5;
+	buf_clear(&b);
+	report_json(&b, list, n);
+	assert_contains(buf_str(&b), "\"completeness\": 0.5");
+}
+
+static void names_cannot_break_out(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct incident i = {.comm = "\"}],\n", .summary = "\x1b[2J\"{", .cause_count = 1};
+
+	memcpy(i.causes[0].culprit, "\xc3\x28\"]", 5);
+	report_json(&b, &i, 1);
+	assert_balanced(buf_str(&b));
+	assert_contains(buf_str(&b), "\"comm\": \"\\\"}],\\u000a\"");
+	assert_contains(buf_str(&b), "\\u001b[2J\\\"{");
+	assert_contains(buf_str(&b), "\uFFFD(\\\"]");
+}
+
+static void nothing_is_an_empty_array(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+
+	report_json(&b, NULL, 0);
+	assert_string_equal(buf_str(&b), "[]\n");
+}
+
+static void stored_verdicts(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	const struct incident_row row = {.id = "c1",
+		.detected_ns = -5,
+		.severity = "HIGH",
+		.summary = "slow",
+		.root_cause = "disk \"x\"",
+		.fixes = "one\ntwo"};
+
+	report_json_chains(&b, &row, 1);
+	assert_balanced(buf_str(&b));
+	assert_contains(buf_str(&b), "\"root_cause\": \"disk \\\"x\\\"\"");
+	assert_contains(buf_str(&b), "\"detected_at\": -5");
+	assert_contains(buf_str(&b), "\"fixes\": \"one\\u000atwo\"");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_incident_is_complete),
+		cmocka_unit_test(names_cannot_break_out),
+		cmocka_unit_test(nothing_is_an_empty_array),
+		cmocka_unit_test(stored_verdicts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
