@@ -41,5 +41,5 @@ struct train_worker {
 /* train_step - one step; 0 or the first unexpected CUDA error. */
 int train_step(struct train_worker *w);
 
-/* train_all_ops - one call of every function the stand-in's runtime has; likewise. */
+/* train_all_ops - one call of every function of the stand-in; likewise. */
 int train_all_ops(struct train_worker *w);
