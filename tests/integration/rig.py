@@ -204,11 +204,29 @@ UNPROBED = {
     "cuDeviceGetName", "cuDevicePrimaryCtxRetain", "cuStreamCreate", "cuStreamDestroy",
     "cuEventCreate", "cuEventRecord", "cuEventDestroy", "cuMemcpy2DUnaligned", "cuMemcpy2DAsync",
     "cuMemcpyPeer", "cuMemcpyPeerAsync", "cuCtxGetCurrent", "cuCtxSetCurrent",
+    "cudaStreamQuery", "cudaEventQuery", "cudaLaunchHostFunc", "cudaDeviceGetDefaultMemPool",
+    "cuStreamQuery", "cuEventQuery", "cuLaunchHostFunc", "cuDeviceGetDefaultMemPool",
+    "cuMemAddressReserve", "cuMemAddressFree",
+}
+# Functions that the stand-in has and the agent has no op for yet.
+UNPROBED |= {
+    "cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate",
+    "cudaGraphInstantiateWithFlags", "cudaGraphInstantiateWithParams", "cudaGraphLaunch",
+    "cudaGraphExecUpdate", "cudaGraphDestroy", "cudaGraphExecDestroy", "cudaMallocPitch",
+    "cudaMallocFromPoolAsync", "cudaMemcpy3D", "cudaMemcpy3DAsync", "cudaMemcpyBatchAsync",
+    "cudaMemset2D", "cudaMemset2DAsync",
+    "cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiateWithFlags",
+    "cuGraphInstantiateWithParams", "cuGraphLaunch", "cuGraphExecUpdate", "cuGraphDestroy",
+    "cuGraphExecDestroy", "cuMemCreate", "cuMemRelease", "cuMemMap", "cuMemUnmap",
+    "cuMemAllocPitch", "cuMemAllocFromPoolAsync", "cuMemcpy3D", "cuMemcpy3DAsync",
+    "cuMemcpyBatchAsync", "cuMemsetD2D8", "cuMemsetD2D8Async",
 }
 
 
 def op_of(symbol):
-    name = symbol[:-3] if symbol.endswith("_v2") else symbol
+    name = symbol
+    for variant in ("_ptsz", "_ptds", "_v2"):
+        name = name.removesuffix(variant)
     return None if name in UNPROBED else OPS.get(name, name)
 
 
