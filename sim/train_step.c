@@ -37,6 +37,8 @@ static const void *batch_next(struct train_worker *w)
 
 static int load_batch(struct train_worker *w)
 {
+	if (w->settings->loader_us)
+		workload_sleep_until(workload_now_ns() + w->settings->loader_us * 1000);
 	for (uint64_t i = 0; i < w->settings->copies; i++)
 		TRY(cudaMemcpy(w->device_batch, batch_next(w), w->settings->batch_bytes,
 			cudaMemcpyHostToDevice));
@@ -107,6 +109,7 @@ int train_step(struct train_worker *w)
 	const struct train_settings *s = w->settings;
 	uint64_t number = w->steps + 1;
 
+	TRY(train_faults(w));
 	TRY(load_batch(w));
 	TRY(s->graphs ? forward_backward_graph(w) : forward_backward(w));
 	workload_burn(s->cpu_us * 1000);
