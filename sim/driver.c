@@ -18,11 +18,12 @@
 #include "knob.h"
 #include "stream.h"
 
-#define DRIVER_VERSION 12040
+#define DRIVER_VERSION 12080
+#define ADDRESS_SPACE  (1ULL << 38) /* that can be reserved */
 
 enum driver_state { DRIVER_NEW, DRIVER_READY, DRIVER_FORKED };
 
-struct memory driver_device_memory, driver_host_memory;
+struct memory driver_device_memory, driver_host_memory, driver_address_space;
 __attribute__((visibility("default"))) _Thread_local int sim_nested;
 
 static _Atomic enum driver_state state;
@@ -104,7 +105,7 @@ static CUresult context_make(void)
 		memory_done(&driver_device_memory);
 		return SIM_OUT_OF_MEMORY;
 	}
-	if (stream_start() < 0) {
+	if (memory_init(&driver_address_space, ADDRESS_SPACE) < 0 || stream_start() < 0) {
 		memory_done(&driver_device_memory);
 		memory_done(&driver_host_memory);
 		return SIM_OUT_OF_MEMORY;
@@ -249,7 +250,7 @@ SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsign
 }
 
 /* A stream's pool may reuse what was freed earlier in the same stream: wait for that if need be. */
-static CUresult stream_alloc(CUdeviceptr *ret, size_t size, CUstream handle)
+CUresult driver_stream_alloc(CUdeviceptr *ret, size_t size, CUstream handle)
 {
 	struct stream *s = stream_of(handle);
 	CUresult r;
@@ -269,7 +270,7 @@ static CUresult stream_alloc(CUdeviceptr *ret, size_t size, CUstream handle)
 SIM_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	DRIVER_BEGIN(cuMemAllocAsync);
-	DRIVER_END(stream_alloc(dptr, bytesize, hStream), bytesize);
+	DRIVER_END(driver_stream_alloc(dptr, bytesize, hStream), bytesize);
 }
 
 struct free_effect {

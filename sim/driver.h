@@ -16,7 +16,8 @@ enum driver_symbol {
 };
 
 extern struct memory driver_device_memory;
-extern struct memory driver_host_memory; /* pinned */
+extern struct memory driver_host_memory;   /* pinned */
+extern struct memory driver_address_space; /* reserved, not counted */
 
 /* driver_is_ready - cuInit() has succeeded in this very process (not in the one it forked from). */
 bool driver_is_ready(void);
@@ -29,6 +30,11 @@ struct stream;
 /* driver_breaks_capture - true, and the capture is spoilt, if @s is capturing: for what cannot be
  * recorded. */
 bool driver_breaks_capture(struct stream *s);
+
+/* What a function and its variant for per-thread default streams share. */
+CUresult driver_launch(CUfunction f, dim3 grid, dim3 block, CUstream handle);
+CUresult driver_stream_sync(CUstream handle);
+CUresult driver_stream_alloc(CUdeviceptr *ret, size_t size, CUstream handle);
 
 #define DRIVER_BEGIN(name) struct tally_call call_ = tally_begin(TALLY_##name, sim_nested != 0)
 

@@ -8,6 +8,7 @@
  * system call.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -53,7 +54,7 @@ static CUresult gate(struct stream *s, struct sim_gate *g)
 	return r == -EBUSY ? SIM_CAPTURE_UNSUPPORTED : driver_result(r);
 }
 
-static CUresult launch(CUfunction f, dim3 grid, dim3 block, CUstream handle)
+CUresult driver_launch(CUfunction f, dim3 grid, dim3 block, CUstream handle)
 {
 	struct stream *s = stream_of(handle);
 	const struct sim_kernel *k;
@@ -79,7 +80,7 @@ SIM_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gridDimX, unsigned gri
 	dim3 grid = {gridDimX, gridDimY, gridDimZ}, block = {blockDimX, blockDimY, blockDimZ};
 	DRIVER_BEGIN(cuLaunchKernel);
 
-	DRIVER_END(launch(f, grid, block, hStream), 0);
+	DRIVER_END(driver_launch(f, grid, block, hStream), 0);
 }
 
 SIM_EXPORT CUresult cuLaunchKernelEx(
@@ -90,7 +91,7 @@ SIM_EXPORT CUresult cuLaunchKernelEx(
 
 	if (!c)
 		DRIVER_END(SIM_INVALID_VALUE, 0);
-	DRIVER_END(launch(f, (dim3){c->gridDimX, c->gridDimY, c->gridDimZ},
+	DRIVER_END(driver_launch(f, (dim3){c->gridDimX, c->gridDimY, c->gridDimZ},
 			   (dim3){c->blockDimX, c->blockDimY, c->blockDimZ}, c->hStream),
 		0);
 }
@@ -102,5 +103,42 @@ SIM_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gridDimX, u
 	dim3 grid = {gridDimX, gridDimY, gridDimZ}, block = {blockDimX, blockDimY, blockDimZ};
 	DRIVER_BEGIN(cuLaunchCooperativeKernel);
 
-	DRIVER_END(launch(f, grid, block, hStream), 0);
+	DRIVER_END(driver_launch(f, grid, block, hStream), 0);
+}
+
+struct host_effect {
+	struct stream_effect effect;
+	cudaHostFn_t fn;
+	void *arg;
+};
+
+static void host_run(struct stream_effect *e)
+{
+	((struct host_effect *)e)->fn(((struct host_effect *)e)->arg);
+}
+
+/* The function runs on the stream's thread when the work before it has ended. */
+static CUresult host_launch(CUstream handle, cudaHostFn_t fn, void *arg)
+{
+	struct stream *s = stream_of(handle);
+	struct host_effect *e;
+
+	if (!driver_is_ready())
+		return SIM_NOT_INITIALIZED;
+	if (!fn)
+		return SIM_INVALID_VALUE;
+	if (!s)
+		return SIM_INVALID_HANDLE;
+	e = malloc(sizeof(*e));
+	if (!e)
+		return SIM_OUT_OF_MEMORY;
+	*e = (struct host_effect){.effect.run = host_run, .fn = fn, .arg = arg};
+	stream_enqueue(s, LANE_NONE, 0, &e->effect);
+	return SIM_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, cudaHostFn_t fn, void *userData)
+{
+	DRIVER_BEGIN(cuLaunchHostFunc);
+	DRIVER_END(host_launch(hStream, fn, userData), 0);
 }

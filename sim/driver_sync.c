@@ -38,7 +38,7 @@ SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 	DRIVER_END(destroy(hStream), 0);
 }
 
-static CUresult stream_sync(CUstream handle)
+CUresult driver_stream_sync(CUstream handle)
 {
 	struct stream *s = stream_of(handle);
 
@@ -55,7 +55,26 @@ static CUresult stream_sync(CUstream handle)
 SIM_EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 {
 	DRIVER_BEGIN(cuStreamSynchronize);
-	DRIVER_END(stream_sync(hStream), 0);
+	DRIVER_END(driver_stream_sync(hStream), 0);
+}
+
+static CUresult query(CUstream handle)
+{
+	struct stream *s = stream_of(handle);
+
+	if (!driver_is_ready())
+		return SIM_NOT_INITIALIZED;
+	if (!s)
+		return SIM_INVALID_HANDLE;
+	if (driver_breaks_capture(s))
+		return SIM_CAPTURE_UNSUPPORTED;
+	return stream_has_ended(s, stream_last(s)) ? SIM_SUCCESS : SIM_NOT_READY;
+}
+
+SIM_EXPORT CUresult cuStreamQuery(CUstream hStream)
+{
+	DRIVER_BEGIN(cuStreamQuery);
+	DRIVER_END(query(hStream), 0);
 }
 
 static CUresult delay(CUstream handle, CUevent event)
@@ -115,6 +134,17 @@ SIM_EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 	if (!driver_is_ready())
 		DRIVER_END(SIM_NOT_INITIALIZED, 0);
 	DRIVER_END(event_wait(hEvent) < 0 ? SIM_INVALID_HANDLE : SIM_SUCCESS, 0);
+}
+
+SIM_EXPORT CUresult cuEventQuery(CUevent hEvent)
+{
+	int r;
+	DRIVER_BEGIN(cuEventQuery);
+
+	if (!driver_is_ready())
+		DRIVER_END(SIM_NOT_INITIALIZED, 0);
+	r = event_query(hEvent);
+	DRIVER_END(r < 0 ? SIM_INVALID_HANDLE : r ? SIM_SUCCESS : SIM_NOT_READY, 0);
 }
 
 SIM_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)

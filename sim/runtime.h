@@ -41,3 +41,7 @@ cudaError_t runtime_end(const struct tally_call *c, cudaError_t r, uint64_t byte
 
 /* runtime_context - the context of @device, or an error. */
 cudaError_t runtime_context(int device, CUcontext *ret);
+
+/* runtime_side_type - the memory type of a copy's side; @device_kind is the other kind besides D2D
+ * that has it on the device. */
+int runtime_side_type(enum cudaMemcpyKind kind, enum cudaMemcpyKind device_kind);

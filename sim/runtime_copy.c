@@ -47,9 +47,7 @@ SIM_EXPORT cudaError_t cudaMemcpyAsync(
 	RUNTIME_END(copy_async(dst, src, count, kind, stream), count);
 }
 
-/* The memory type of a side; @device_kind is the other kind besides D2D that has it on the device.
- */
-static int side_type(enum cudaMemcpyKind kind, enum cudaMemcpyKind device_kind)
+int runtime_side_type(enum cudaMemcpyKind kind, enum cudaMemcpyKind device_kind)
 {
 	if (kind == cudaMemcpyDefault)
 		return CU_MEMORYTYPE_UNIFIED;
@@ -61,11 +59,11 @@ static CUDA_MEMCPY2D rect_of(void *dst, size_t dpitch, const void *src, size_t s
 	size_t height, enum cudaMemcpyKind kind)
 {
 	return (CUDA_MEMCPY2D){
-		.srcMemoryType = side_type(kind, cudaMemcpyDeviceToHost),
+		.srcMemoryType = runtime_side_type(kind, cudaMemcpyDeviceToHost),
 		.srcHost = src,
 		.srcDevice = (CUdeviceptr)src,
 		.srcPitch = spitch,
-		.dstMemoryType = side_type(kind, cudaMemcpyHostToDevice),
+		.dstMemoryType = runtime_side_type(kind, cudaMemcpyHostToDevice),
 		.dstHost = dst,
 		.dstDevice = (CUdeviceptr)dst,
 		.dstPitch = dpitch,

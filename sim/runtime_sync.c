@@ -50,6 +50,24 @@ SIM_EXPORT cudaError_t cudaEventDestroy(cudaEvent_t event)
 	RUNTIME_END(DRIVER(cuEventDestroy_v2(event)), 0);
 }
 
+SIM_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+	RUNTIME_BEGIN(cudaStreamQuery, 0);
+	RUNTIME_END(DRIVER(cuStreamQuery(stream)), 0);
+}
+
+SIM_EXPORT cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+	RUNTIME_BEGIN(cudaEventQuery, 0);
+	RUNTIME_END(DRIVER(cuEventQuery(event)), 0);
+}
+
+SIM_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData)
+{
+	RUNTIME_BEGIN(cudaLaunchHostFunc, 0);
+	RUNTIME_END(DRIVER(cuLaunchHostFunc(stream, fn, userData)), 0);
+}
+
 SIM_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
 	RUNTIME_BEGIN(cudaStreamWaitEvent, 0);

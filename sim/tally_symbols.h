@@ -44,7 +44,22 @@
 	X(cudaGraphLaunch)                                                                         \
 	X(cudaGraphExecUpdate)                                                                     \
 	X(cudaGraphDestroy)                                                                        \
-	X(cudaGraphExecDestroy)
+	X(cudaGraphExecDestroy)                                                                    \
+	X(cudaStreamQuery)                                                                         \
+	X(cudaEventQuery)                                                                          \
+	X(cudaLaunchHostFunc)                                                                      \
+	X(cudaMallocPitch)                                                                         \
+	X(cudaDeviceGetDefaultMemPool)                                                             \
+	X(cudaMallocFromPoolAsync)                                                                 \
+	X(cudaMemcpy3D)                                                                            \
+	X(cudaMemcpy3DAsync)                                                                       \
+	X(cudaMemcpyBatchAsync)                                                                    \
+	X(cudaMemset2D)                                                                            \
+	X(cudaMemset2DAsync)                                                                       \
+	X(cudaLaunchKernel_ptsz)                                                                   \
+	X(cudaMemcpy_ptds)                                                                         \
+	X(cudaMemcpyAsync_ptsz)                                                                    \
+	X(cudaStreamSynchronize_ptsz)
 
 #define DRIVER_SYMBOLS(X)                                                                          \
 	X(cuInit)                                                                                  \
@@ -92,7 +107,30 @@
 	X(cuGraphLaunch)                                                                           \
 	X(cuGraphExecUpdate_v2)                                                                    \
 	X(cuGraphDestroy)                                                                          \
-	X(cuGraphExecDestroy)
+	X(cuGraphExecDestroy)                                                                      \
+	X(cuStreamQuery)                                                                           \
+	X(cuEventQuery)                                                                            \
+	X(cuLaunchHostFunc)                                                                        \
+	X(cuMemCreate)                                                                             \
+	X(cuMemRelease)                                                                            \
+	X(cuMemAddressReserve)                                                                     \
+	X(cuMemAddressFree)                                                                        \
+	X(cuMemMap)                                                                                \
+	X(cuMemUnmap)                                                                              \
+	X(cuMemAllocPitch_v2)                                                                      \
+	X(cuDeviceGetDefaultMemPool)                                                               \
+	X(cuMemAllocFromPoolAsync)                                                                 \
+	X(cuMemcpy3D_v2)                                                                           \
+	X(cuMemcpy3DAsync_v2)                                                                      \
+	X(cuMemcpyBatchAsync)                                                                      \
+	X(cuMemsetD2D8_v2)                                                                         \
+	X(cuMemsetD2D8Async)                                                                       \
+	X(cuLaunchKernel_ptsz)                                                                     \
+	X(cuMemcpyHtoD_v2_ptds)                                                                    \
+	X(cuMemcpyDtoH_v2_ptds)                                                                    \
+	X(cuMemcpyHtoDAsync_v2_ptsz)                                                               \
+	X(cuMemcpyDtoHAsync_v2_ptsz)                                                               \
+	X(cuStreamSynchronize_ptsz)
 
 #define NCCL_SYMBOLS(X)                                                                            \
 	X(ncclGetVersion)                                                                          \

@@ -13,8 +13,9 @@
 
 struct train_settings {
 	uint64_t steps, launches, copies, kernel_us, batch_bytes, streams, threads, malloc_every,
-		cpu_us, duration_s, error_every, recapture_every;
-	const char *data, *wait_start, *step_log;
+		cpu_us, duration_s, error_every, recapture_every, leak_bytes, checkpoint_every,
+		checkpoint_bytes, slow_from, slow_factor, loader_us, fragment_every;
+	const char *data, *wait_start, *step_log, *checkpoint;
 	bool cold, all_ops, graphs, graph_update;
 };
 
@@ -41,5 +42,8 @@ struct train_worker {
 /* train_step - one step; 0 or the first unexpected CUDA error. */
 int train_step(struct train_worker *w);
 
-/* train_all_ops - one call of every function the stand-in's runtime has; likewise. */
+/* train_faults - what a step does wrong on purpose, by the options for it; likewise. */
+int train_faults(struct train_worker *w);
+
+/* train_all_ops - one call of every function of the stand-in; likewise. */
 int train_all_ops(struct train_worker *w);

@@ -7,6 +7,7 @@ tree this file lies in, else by the dynamic linker. Only the standard library is
 """
 import argparse
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -53,6 +54,8 @@ class Trainer:
         library_declare(self.rt)
         self.kernel = Kernel(KERNEL_MAGIC, options.kernel_us * 1000)
         self.host = ctypes.create_string_buffer(options.batch_bytes)
+        self.heap = [[i] for i in range(options.gc_objects)] if options.gc_every else None
+        self.steps = 0
         self.device = ctypes.c_void_p()
         self.check(self.rt.cudaMalloc(ctypes.byref(self.device), options.batch_bytes))
 
@@ -77,7 +80,13 @@ class Trainer:
         for _ in range(self.options.launches - self.options.launches // 2):
             self.launch()
 
+    def collect_garbage(self):
+        self.steps += 1
+        if self.options.gc_every and self.steps % self.options.gc_every == 0:
+            gc.collect()
+
     def train_step(self):
+        self.collect_garbage()
         self.load_batch()
         self.forward()
         self.backward()
@@ -126,6 +135,8 @@ def main():
     parser.add_argument("--kernel-us", type=int, default=200, help="duration of a kernel")
     parser.add_argument("--batch-bytes", type=int, default=1 << 20, help="bytes of a batch")
     parser.add_argument("--duration", type=float, default=0, help="stop after seconds")
+    parser.add_argument("--gc-every", type=int, default=0, help="collect garbage every N steps")
+    parser.add_argument("--gc-objects", type=int, default=1000000, help="objects it goes through")
     parser.add_argument("--wait-start", help="create FILE.ready, wait for FILE")
     options = parser.parse_args()
     if not options.steps and not options.duration:

@@ -9,7 +9,6 @@
 #include "workload.h"
 
 #define CHURN_BYTES (16u << 20) /* of an allocation made by --malloc-every */
-#define OPS_BYTES   4096        /* of each call of --all-ops */
 
 #define TRY(call)                                                                                  \
 	do {                                                                                       \
@@ -38,6 +37,8 @@ static const void *batch_next(struct train_worker *w)
 
 static int load_batch(struct train_worker *w)
 {
+	if (w->settings->loader_us)
+		workload_sleep_until(workload_now_ns() + w->settings->loader_us * 1000);
 	for (uint64_t i = 0; i < w->settings->copies; i++)
 		TRY(cudaMemcpy(w->device_batch, batch_next(w), w->settings->batch_bytes,
 			cudaMemcpyHostToDevice));
@@ -103,117 +104,12 @@ static int wait_for_device(struct train_worker *w)
 	return 0;
 }
 
-static int memory_ops(cudaStream_t stream)
-{
-	void *p;
-
-	TRY(cudaMallocManaged(&p, OPS_BYTES, 1));
-	TRY(cudaFree(p));
-	TRY(cudaMallocAsync(&p, OPS_BYTES, stream));
-	TRY(cudaFreeAsync(p, stream));
-	TRY(cudaHostAlloc(&p, OPS_BYTES, 0));
-	TRY(cudaFreeHost(p));
-	TRY(cudaMallocHost(&p, OPS_BYTES));
-	return cudaFreeHost(p);
-}
-
-static int copy_ops(void *a, void *b, char *host, cudaStream_t stream)
-{
-	size_t half = OPS_BYTES / 2;
-
-	for (int kind = cudaMemcpyHostToDevice; kind <= cudaMemcpyDefault; kind++) {
-		void *dst = kind == cudaMemcpyDeviceToHost ? (void *)host : a;
-		void *src = kind == cudaMemcpyHostToDevice ? (void *)host : b;
-
-		TRY(cudaMemcpy(dst, src, OPS_BYTES, (enum cudaMemcpyKind)kind));
-		TRY(cudaMemcpyAsync(dst, src, OPS_BYTES, (enum cudaMemcpyKind)kind, stream));
-	}
-	TRY(cudaMemcpy2D(a, half, host, half, half / 2, 2, cudaMemcpyHostToDevice));
-	TRY(cudaMemcpy2DAsync(a, half, b, half, half / 2, 2, cudaMemcpyDeviceToDevice, stream));
-	TRY(cudaMemcpyPeer(a, 0, b, 0, OPS_BYTES));
-	TRY(cudaMemcpyPeerAsync(a, 0, b, 0, OPS_BYTES, stream));
-	TRY(cudaMemset(a, 1, OPS_BYTES));
-	return cudaMemsetAsync(b, 2, OPS_BYTES, stream);
-}
-
-static int graph_ops(struct train_worker *w, cudaStream_t stream)
-{
-	cudaGraphInstantiateParams params = {0};
-	cudaGraphExecUpdateResultInfo info;
-	cudaGraphExec_t a, b, c;
-	cudaGraph_t graph;
-
-	TRY(cudaStreamBeginCapture(stream, 0));
-	TRY(launch_one(w, stream));
-	TRY(cudaStreamEndCapture(stream, &graph));
-	TRY(cudaGraphInstantiate(&a, graph, 0));
-	TRY(cudaGraphInstantiateWithFlags(&b, graph, 0));
-	TRY(cudaGraphInstantiateWithParams(&c, graph, &params));
-	TRY(cudaGraphExecUpdate(c, graph, &info));
-	TRY(cudaGraphLaunch(a, stream));
-	TRY(cudaGraphDestroy(graph));
-	TRY(cudaGraphExecDestroy(a));
-	TRY(cudaGraphExecDestroy(b));
-	return cudaGraphExecDestroy(c);
-}
-
-static int sync_ops(struct train_worker *w, cudaStream_t stream)
-{
-	cudaEvent_t event;
-
-	TRY(cudaEventCreate(&event));
-	TRY(cudaEventRecord(event, stream));
-	TRY(cudaStreamWaitEvent(w->streams[0], event, 0));
-	TRY(cudaEventSynchronize(event));
-	TRY(cudaEventDestroy(event));
-	return cudaDeviceSynchronize();
-}
-
-/* cudaGetLastError() may well tell of an error: --error-every makes some. The name of a device is
- * asked of the driver, because no function of the runtime here does. */
-static int device_ops(void)
-{
-	char name[64];
-	int n;
-
-	TRY(cudaGetDeviceCount(&n));
-	TRY(cudaSetDevice(0));
-	TRY(cudaGetDevice(&n));
-	TRY(cuDeviceGetName(name, sizeof(name), 0));
-	cudaGetErrorString(cudaGetLastError());
-	return 0;
-}
-
-int train_all_ops(struct train_worker *w)
-{
-	cudaLaunchConfig_t config = {.gridDim = {1, 1, 1}, .blockDim = {1, 1, 1}};
-	char host[OPS_BYTES] = {0};
-	cudaStream_t stream;
-	void *a, *b;
-
-	TRY(device_ops());
-	TRY(cudaStreamCreate(&stream));
-	TRY(cudaMalloc(&a, OPS_BYTES));
-	TRY(cudaMalloc(&b, OPS_BYTES));
-	config.stream = stream;
-	TRY(cudaLaunchKernel(&w->kernel, config.gridDim, config.blockDim, NULL, 0, stream));
-	TRY(cudaLaunchKernelExC(&config, &w->kernel, NULL));
-	TRY(cudaLaunchCooperativeKernel(
-		&w->kernel, config.gridDim, config.blockDim, NULL, 0, stream));
-	TRY(memory_ops(stream));
-	TRY(copy_ops(a, b, host, stream));
-	TRY(graph_ops(w, stream));
-	TRY(sync_ops(w, stream));
-	TRY(cudaFree(b));
-	TRY(cudaFree(a));
-	return cudaStreamDestroy(stream);
-}
-
 int train_step(struct train_worker *w)
 {
 	const struct train_settings *s = w->settings;
 	uint64_t number = w->steps + 1;
 
+	TRY(train_faults(w));
 	TRY(load_batch(w));
 	TRY(s->graphs ? forward_backward_graph(w) : forward_backward(w));
 	workload_burn(s->cpu_us * 1000);

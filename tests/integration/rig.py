@@ -202,7 +202,9 @@ OPS = {
     "cudaGraphInstantiateWithFlags": "graphInstantiate",
     "cudaGraphInstantiateWithParams": "graphInstantiate", "cudaGraphLaunch": "graphLaunch",
     "cudaGraphExecUpdate": "graphExecUpdate", "cudaGraphDestroy": "graphDestroy",
-    "cudaGraphExecDestroy": "graphExecDestroy",
+    "cudaGraphExecDestroy": "graphExecDestroy", "cudaMemset2D": "cudaMemset",
+    "cudaMemset2DAsync": "cudaMemsetAsync", "cuMemsetD2D8": "cuMemsetD8",
+    "cuMemsetD2D8Async": "cuMemsetD8Async",
 }
 UNPROBED = {
     "cudaStreamCreate", "cudaStreamDestroy", "cudaEventCreate", "cudaEventRecord",
@@ -214,7 +216,7 @@ UNPROBED = {
     "cuGraphInstantiateWithFlags", "cuGraphInstantiateWithParams", "cuGraphExecUpdate",
     "cuGraphDestroy", "cuGraphExecDestroy", "cudaEventQuery", "cudaStreamQuery", "cuEventQuery",
     "cuStreamQuery", "cuMemGetAddressRange", "cuMemAddressReserve", "cuMemAddressFree",
-    "cuMemSetAccess", "cudaDeviceGetDefaultMemPool", "cuDeviceGetDefaultMemPool", "cudaMemGetInfo",
+    "cuMemSetAccess", "cudaDeviceGetDefaultMemPool", "cudaLaunchHostFunc", "cuLaunchHostFunc", "cuDeviceGetDefaultMemPool", "cudaMemGetInfo",
 }
 
 

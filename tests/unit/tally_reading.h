@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tally_reading.h - for tests of the stand-in libraries as a whole: a tally of the test's own, and
  * reading it. The libraries read their settings when they are loaded, so the test starts itself
- * again with them in the environment. Included after <cmocka.h>. */
+ * again with them in the environment. */
 #pragma once
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
+
+#include "cuda_sim.h"
 
 static inline void tally_settings_make(const char *test, char **argv)
 {

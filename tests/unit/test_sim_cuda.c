@@ -294,6 +294,99 @@ static void test_tally_is_exact(void **state)
 	assert_int_equal(tally_read("cudart", "cudaLaunchKernel", 6), 0);
 }
 
+static void test_boxes_and_batches(void **state)
+{
+	enum { W = 16, H = 3, D = 2, ROWS = 5 };
+	char in[D * ROWS * W], out[D * H * W];
+	struct cudaMemcpy3DParms box = {
+		.srcPtr = {in, W, W, ROWS},
+		.extent = {W / 2, H, D},
+		.kind = cudaMemcpyHostToDevice,
+	};
+	size_t sizes[2] = {3, 5}, failed = 99;
+	void *device, *dsts[2], *srcs[2] = {in, in + 3};
+
+	for (size_t i = 0; i < sizeof(in); i++)
+		in[i] = (char)i;
+	assert_int_equal(cudaMalloc(&device, sizeof(out)), 0);
+	assert_int_equal(cudaMemset2D(device, W, 7, W, D * H), 0);
+	box.dstPtr = (struct cudaPitchedPtr){device, W, W, H};
+	assert_int_equal(cudaMemcpy3D(&box), 0);
+	assert_int_equal(cudaMemcpy(out, device, sizeof(out), cudaMemcpyDeviceToHost), 0);
+	assert_memory_equal(out + W, in + W, W / 2);            /* second row */
+	assert_memory_equal(out + H * W, in + ROWS * W, W / 2); /* second slice */
+	assert_int_equal(out[W / 2], 7);                        /* beside the box */
+	box.extent.depth = 3;
+	assert_int_equal(cudaMemcpy3D(&box), 1);
+	assert_int_equal(cudaMemcpy3D(NULL), 1);
+	dsts[0] = device;
+	dsts[1] = (char *)device + 3;
+	assert_int_equal(
+		cudaMemcpyBatchAsync(dsts, srcs, sizes, 2, NULL, NULL, 0, &failed, NULL), 0);
+	assert_int_equal(cudaMemcpy(out, device, 8, cudaMemcpyDeviceToHost), 0);
+	assert_memory_equal(out, in, 8);
+	sizes[1] = sizeof(out);
+	assert_int_equal(
+		cudaMemcpyBatchAsync(dsts, srcs, sizes, 2, NULL, NULL, 0, &failed, NULL), 1);
+	assert_int_equal(failed, 1);
+	assert_int_equal(cudaFree(device), 0);
+}
+
+static void set(void *flag)
+{
+	*(int *)flag = 1;
+}
+
+static void test_queries_and_host_functions(void **state)
+{
+	cudaEvent_t event;
+	cudaStream_t s;
+	int flag = 0;
+
+	assert_int_equal(cudaStreamCreate(&s), 0);
+	assert_int_equal(cudaEventCreate(&event), 0);
+	assert_int_equal(cudaEventQuery(event), 0);
+	assert_int_equal(cudaStreamQuery(s), 0);
+	assert_int_equal(launch(300 * MS, s), 0);
+	assert_int_equal(cudaEventRecord(event, s), 0);
+	assert_int_equal(cudaLaunchHostFunc(s, set, &flag), 0);
+	assert_int_equal(cudaStreamQuery(s), 600);
+	assert_int_equal(cudaEventQuery(event), 600);
+	assert_int_equal(flag, 0);
+	assert_int_equal(cudaStreamSynchronize(s), 0);
+	assert_int_equal(flag, 1);
+	assert_int_equal(cudaStreamQuery(s), 0);
+	assert_int_equal(cudaEventQuery(event), 0);
+	assert_int_equal(cudaLaunchHostFunc(s, NULL, NULL), 1);
+	assert_int_equal(cudaEventDestroy(event), 0);
+	assert_int_equal(cudaStreamDestroy(s), 0);
+}
+
+static void test_made_and_mapped_memory(void **state)
+{
+	CUmemAllocationProp prop = {.type = 1};
+	CUmemGenericAllocationHandle a, b;
+	size_t size = 600ULL << 20, pitch; /* of 1 GiB: one fits, two do not */
+	CUdeviceptr at;
+	void *p;
+
+	assert_int_equal(cuMemCreate(&a, 1000, &prop, 0), 1); /* not whole pieces of 2 MiB */
+	assert_int_equal(cuMemCreate(&a, size, &prop, 0), 0);
+	assert_int_equal(cuMemCreate(&b, size, &prop, 0), 2);
+	assert_int_equal(cuMemAddressReserve(&at, size, 0, 0, 0), 0);
+	assert_int_equal(cuMemMap(at, size, 0, a, 0), 0);
+	assert_int_equal(cuMemMap(at, size + 1, 0, a, 0), 1);
+	assert_int_equal(cuMemsetD8_v2(at, 1, 4096), 0);
+	assert_int_equal(cuMemUnmap(at, size), 0);
+	assert_int_equal(cuMemAddressFree(at, size), 0);
+	assert_int_equal(cuMemUnmap(at, size), 1);
+	assert_int_equal(cuMemRelease(a), 0);
+	assert_int_equal(cuMemRelease(a), 1);
+	assert_int_equal(cudaMallocPitch(&p, &pitch, 513, 3), 0);
+	assert_int_equal(pitch, 1024);
+	assert_int_equal(cudaFree(p), 0);
+}
+
 static jmp_buf escape;
 
 static void leave(const void *func)
@@ -413,6 +506,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_event_orders_streams),
 		cmocka_unit_test(test_copy_waits_and_takes_its_time),
 		cmocka_unit_test(test_full_queue_blocks_the_launch),
+		cmocka_unit_test(test_boxes_and_batches),
+		cmocka_unit_test(test_queries_and_host_functions),
+		cmocka_unit_test(test_made_and_mapped_memory),
 		cmocka_unit_test(test_tally_is_exact),
 		cmocka_unit_test(test_left_call_is_unreturned),
 		cmocka_unit_test(test_context_does_not_survive_fork),

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+/* train_ops.c - one call of every function that the stand-in's runtime has, and of those that only
+ * its driver has, with sizes that tell them apart. */
+#include "train.h"
+
+#define OPS_BYTES    4096
+#define MAPPED_BYTES (2u << 20)
+
+#define TRY(call)                                                                                  \
+	do {                                                                                       \
+		int try_r_ = (call);                                                               \
+		if (try_r_ != 0)                                                                   \
+			return try_r_;                                                             \
+	} while (0)
+
+static const dim3 one = {1, 1, 1};
+
+static int memory_ops(cudaStream_t stream)
+{
+	cudaMemPool_t pool;
+	size_t pitch;
+	void *p;
+
+	TRY(cudaMallocManaged(&p, OPS_BYTES, 1));
+	TRY(cudaFree(p));
+	TRY(cudaMallocAsync(&p, OPS_BYTES, stream));
+	TRY(cudaFreeAsync(p, stream));
+	TRY(cudaHostAlloc(&p, OPS_BYTES, 0));
+	TRY(cudaFreeHost(p));
+	TRY(cudaMallocHost(&p, OPS_BYTES));
+	TRY(cudaFreeHost(p));
+	TRY(cudaMallocPitch(&p, &pitch, OPS_BYTES / 4, 4));
+	TRY(cudaFree(p));
+	TRY(cudaDeviceGetDefaultMemPool(&pool, 0));
+	TRY(cudaMallocFromPoolAsync(&p, OPS_BYTES, pool, stream));
+	return cudaFreeAsync(p, stream);
+}
+
+/* The driver alone has these. */
+static int mapping_ops(void)
+{
+	CUmemAllocationProp prop = {.type = 1, .location = {1, 0}};
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr at;
+
+	TRY(cuMemCreate(&handle, MAPPED_BYTES, &prop, 0));
+	TRY(cuMemAddressReserve(&at, MAPPED_BYTES, 0, 0, 0));
+	TRY(cuMemMap(at, MAPPED_BYTES, 0, handle, 0));
+	TRY(cuMemUnmap(at, MAPPED_BYTES));
+	TRY(cuMemAddressFree(at, MAPPED_BYTES));
+	return cuMemRelease(handle);
+}
+
+static int copy_ops(void *a, void *b, char *host, cudaStream_t stream)
+{
+	size_t half = OPS_BYTES / 2;
+
+	for (int kind = cudaMemcpyHostToDevice; kind <= cudaMemcpyDefault; kind++) {
+		void *dst = kind == cudaMemcpyDeviceToHost ? (void *)host : a;
+		void *src = kind == cudaMemcpyHostToDevice ? (void *)host : b;
+
+		TRY(cudaMemcpy(dst, src, OPS_BYTES, (enum cudaMemcpyKind)kind));
+		TRY(cudaMemcpyAsync(dst, src, OPS_BYTES, (enum cudaMemcpyKind)kind, stream));
+	}
+	TRY(cudaMemcpy2D(a, half, host, half, half / 2, 2, cudaMemcpyHostToDevice));
+	TRY(cudaMemcpy2DAsync(a, half, b, half, half / 2, 2, cudaMemcpyDeviceToDevice, stream));
+	TRY(cudaMemcpyPeer(a, 0, b, 0, OPS_BYTES));
+	TRY(cudaMemcpyPeerAsync(a, 0, b, 0, OPS_BYTES, stream));
+	TRY(cudaMemset(a, 1, OPS_BYTES));
+	return cudaMemsetAsync(b, 2, OPS_BYTES, stream);
+}
+
+static int box_ops(void *a, void *b, char *host, cudaStream_t stream)
+{
+	size_t sizes[3] = {1009, 503, 211}, failed, row = OPS_BYTES / 16;
+	struct cudaMemcpy3DParms box = {
+		.srcPtr = {host, row, row, 4},
+		.dstPtr = {a, row, row, 4},
+		.extent = {row / 2, 3, 4},
+		.kind = cudaMemcpyHostToDevice,
+	};
+	void *dsts[3] = {a, (char *)a + 1009, (char *)a + 1512};
+	void *srcs[3] = {b, (char *)b + 1009, (char *)b + 1512};
+
+	TRY(cudaMemcpy3D(&box));
+	box.srcPtr.ptr = b;
+	box.kind = cudaMemcpyDeviceToDevice;
+	TRY(cudaMemcpy3DAsync(&box, stream));
+	TRY(cudaMemcpyBatchAsync(dsts, srcs, sizes, 3, NULL, NULL, 0, &failed, stream));
+	TRY(cudaMemset2D(a, row, 3, row / 2, 4));
+	return cudaMemset2DAsync(b, row, 4, row / 2, 4, stream);
+}
+
+static int thread_ops(struct train_worker *w, void *a, char *host, cudaStream_t stream)
+{
+	TRY(cudaLaunchKernel_ptsz(&w->kernel, one, one, NULL, 0, stream));
+	TRY(cudaMemcpy_ptds(a, host, OPS_BYTES, cudaMemcpyHostToDevice));
+	TRY(cudaMemcpy_ptds(host, a, OPS_BYTES, cudaMemcpyDeviceToHost));
+	TRY(cudaMemcpyAsync_ptsz(a, host, OPS_BYTES, cudaMemcpyHostToDevice, stream));
+	TRY(cudaMemcpyAsync_ptsz(host, a, OPS_BYTES, cudaMemcpyDeviceToHost, stream));
+	return cudaStreamSynchronize_ptsz(stream);
+}
+
+static int graph_ops(struct train_worker *w, cudaStream_t stream)
+{
+	cudaGraphInstantiateParams params = {0};
+	cudaGraphExecUpdateResultInfo info;
+	cudaGraphExec_t a, b, c;
+	cudaGraph_t graph;
+
+	TRY(cudaStreamBeginCapture(stream, 0));
+	TRY(cudaLaunchKernel(&w->kernel, one, one, NULL, 0, stream));
+	TRY(cudaStreamEndCapture(stream, &graph));
+	TRY(cudaGraphInstantiate(&a, graph, 0));
+	TRY(cudaGraphInstantiateWithFlags(&b, graph, 0));
+	TRY(cudaGraphInstantiateWithParams(&c, graph, &params));
+	TRY(cudaGraphExecUpdate(c, graph, &info));
+	TRY(cudaGraphLaunch(a, stream));
+	TRY(cudaGraphDestroy(graph));
+	TRY(cudaGraphExecDestroy(a));
+	TRY(cudaGraphExecDestroy(b));
+	return cudaGraphExecDestroy(c);
+}
+
+static void host_work(void *worker)
+{
+	(void)worker;
+}
+
+static int sync_ops(struct train_worker *w, cudaStream_t stream)
+{
+	cudaEvent_t event;
+
+	TRY(cudaEventCreate(&event));
+	TRY(cudaEventRecord(event, stream));
+	TRY(cudaStreamWaitEvent(w->streams[0], event, 0));
+	TRY(cudaEventSynchronize(event));
+	TRY(cudaLaunchHostFunc(stream, host_work, w));
+	TRY(cudaDeviceSynchronize());
+	TRY(cudaEventQuery(event));
+	TRY(cudaStreamQuery(stream));
+	return cudaEventDestroy(event);
+}
+
+/* cudaGetLastError() may well tell of an error: --error-every makes some. The name of a device is
+ * asked of the driver, because no function of the runtime here does. */
+static int device_ops(void)
+{
+	char name[64];
+	int n;
+
+	TRY(cudaGetDeviceCount(&n));
+	TRY(cudaSetDevice(0));
+	TRY(cudaGetDevice(&n));
+	TRY(cuDeviceGetName(name, sizeof(name), 0));
+	cudaGetErrorString(cudaGetLastError());
+	return 0;
+}
+
+int train_all_ops(struct train_worker *w)
+{
+	cudaLaunchConfig_t config = {.gridDim = one, .blockDim = one};
+	char host[OPS_BYTES] = {0};
+	cudaStream_t stream;
+	void *a, *b;
+
+	TRY(device_ops());
+	TRY(cudaStreamCreate(&stream));
+	TRY(cudaMalloc(&a, OPS_BYTES));
+	TRY(cudaMalloc(&b, OPS_BYTES));
+	config.stream = stream;
+	TRY(cudaLaunchKernel(&w->kernel, one, one, NULL, 0, stream));
+	TRY(cudaLaunchKernelExC(&config, &w->kernel, NULL));
+	TRY(cudaLaunchCooperativeKernel(&w->kernel, one, one, NULL, 0, stream));
+	TRY(memory_ops(stream));
+	TRY(mapping_ops());
+	TRY(copy_ops(a, b, host, stream));
+	TRY(box_ops(a, b, host, stream));
+	TRY(thread_ops(w, a, host, stream));
+	TRY(graph_ops(w, stream));
+	TRY(sync_ops(w, stream));
+	TRY(cudaFree(b));
+	TRY(cudaFree(a));
+	return cudaStreamDestroy(stream);
+}
