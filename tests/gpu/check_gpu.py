@@ -113,22 +113,28 @@ def machine(work):
     say()
 
 
-# Names of torch.profiler (CUPTI) beside ours.
-NAMES = {"cudaStreamSynchronize": "cudaStreamSync", "cudaDeviceSynchronize": "cudaDeviceSync",
-         "cudaEventSynchronize": "cudaEventSync"}
-COUNTED = ("cudaLaunchKernel", "cudaLaunchKernelExC", "cudaMemcpyAsync", "cudaMemsetAsync",
-           "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaMalloc", "cudaFree", "cudaEventSynchronize",
-           "cudaStreamWaitEvent", "cuLaunchKernel", "cuLaunchKernelEx")
+# What torch.profiler (CUPTI) calls it, beside our operations. CUPTI also hears runtime calls of private
+# static copies of the runtime (cuBLAS has one); to us those are the driver calls they make, so launches
+# and fills are compared over both layers.
+GROUPS = (
+    ("launches, both layers", ("cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx"),
+     ("cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx")),
+    ("  of these, libcudart's cudaLaunchKernel", ("cudaLaunchKernel",), ("cudaLaunchKernel",)),
+    ("fills, both layers", ("cudaMemsetAsync", "cuMemsetD8Async"), ("cudaMemsetAsync", "cuMemsetD8Async")),
+    ("cudaMemcpyAsync", ("cudaMemcpyAsync",), ("cudaMemcpyAsync",)),
+    ("cudaStreamSynchronize", ("cudaStreamSynchronize",), ("cudaStreamSync",)),
+    ("cudaMalloc", ("cudaMalloc",), ("cudaMalloc",)),
+)
 
 
 def coverage(work):
     say("### What is counted, against torch.profiler")
     say()
     say("The same training steps seen by both at once (`--record-all --overhead-budget 0`; calls that begin "
-        "in the profiled window). Driver launches made inside runtime launches are not counted again by "
-        "either.")
+        "in the profiled window). Driver calls made inside runtime calls are not counted again. cuBLAS has a "
+        "private copy of the runtime: its launches are runtime calls to the profiler and driver calls to us.")
     say()
-    say("| training | call | torch.profiler | ingero |")
+    say("| training | calls | torch.profiler | ingero |")
     say("|-|-|-|-|")
     for mode, steps in (("launch", 50), ("gpu", 20)):
         work.ask(f"steps {mode} 5")
@@ -140,12 +146,12 @@ def coverage(work):
         rows = dict(agent.sql("SELECT o.name, count(*) FROM events e JOIN ops o ON o.source_id = e.source AND"
                               " o.op_id = e.op WHERE e.source IN (1, 4) AND NOT e.flags & 1 AND timestamp"
                               " BETWEEN ? AND ? GROUP BY 1", seen["from"], seen["to"]))
-        for name in COUNTED:
-            theirs, ours = seen["calls"].get(name, 0), rows.get(NAMES.get(name, name), 0)
-            if theirs or ours:
-                say(f"| {mode}-bound, {steps} steps | {name} | {theirs:,} | {ours:,} |")
-            if theirs:
-                check(f"{mode}: {name}", abs(theirs - ours) <= max(2, theirs // 100), f"{theirs} against {ours}")
+        for name, theirs, ours in GROUPS:
+            t = sum(seen["calls"].get(n, 0) for n in theirs)
+            o = sum(rows.get(n, 0) for n in ours)
+            if t or o:
+                say(f"| {mode}-bound, {steps} steps | {name} | {t:,} | {o:,} |")
+                check(f"{mode}: {name.strip()}", abs(t - o) <= t // 1000, f"{t} against {o}")
         hits, lost = agent.lost()
         say(f"| {mode}-bound | all events of this trace | | {hits:,} hits, {lost:,} lost |")
     say()
@@ -193,7 +199,7 @@ def overhead(work, rounds):
     say()
     say("| training | off | ingero, default (1 % budget) | ingero, no budget | published method |")
     say("|-|-|-|-|-|")
-    for mode, steps in (("launch", 150), ("gpu", 20)):
+    for mode, steps in (("launch", 200), ("gpu", 30)):
         times = {k: [] for k in ("off", "default", "all", "published")}
         work.ask(f"steps {mode} {steps}")
         for _ in range(rounds):

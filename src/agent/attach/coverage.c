@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/attach/accessor.h"
+#include "agent/attach/prologue.h"
 #include "agent/attach/uprobe.h"
 #include "agent/discover/elfsym.h"
 #include "agent/probe/function.h"
@@ -165,6 +166,15 @@ static bool has_offset(const struct uprobe_point *points, size_t n, uint64_t off
 	return false;
 }
 
+static uint64_t cheapest_place(struct elfsym *elf, uint64_t offset)
+{
+	uint8_t code[PROLOGUE_BYTES];
+
+	if (elfsym_read(elf, offset, code, sizeof(code)) < 0)
+		return offset;
+	return offset + prologue_skip(elfsym_machine(elf), code);
+}
+
 /* A field of the communicator, by the code of the function that returns it; 0 if it cannot be told.
  */
 static uint32_t nccl_field(struct elfsym *elf, const char *function)
@@ -223,10 +233,13 @@ static int resolve(struct coverage *c, const char *path, const struct probe_libr
 	if (r < 0)
 		return errinfo_set(
 			reterr, r, "the symbols of %s cannot be read: %s", path, strerror(-r));
-	for (size_t i = 0; i < n; i++)
-		if (offsets[i] && !has_offset(points, found, offsets[i]))
+	for (size_t i = 0; i < n; i++) {
+		uint64_t at = offsets[i] ? cheapest_place(elf, offsets[i]) : 0;
+
+		if (at && !has_offset(points, found, at))
 			points[found++] = (struct uprobe_point){
-				offsets[i], probe_cookie(lib, rows[i], (unsigned)c->count).word};
+				at, probe_cookie(lib, rows[i], (unsigned)c->count).word};
+	}
 	if (!found)
 		return errinfo_set(
 			reterr, -ENOENT, "%s has none of the functions of %s", path, lib->name);
