@@ -47,5 +47,7 @@ double governor_mean(const struct governor *g)
 
 bool governor_wants_on(const struct governor *g, wall_time now)
 {
-	return now.ns % (int64_t)NS_PER_S < (int64_t)NS_PER_S / g->weight;
+	int64_t period = (int64_t)GOVERNOR_PERIOD_NS;
+
+	return now.ns % period < period / g->weight;
 }

@@ -13,7 +13,8 @@
 
 #include "base/clock.h"
 
-#define GOVERNOR_WEIGHT_MAX 32 /* 31 ms of a second: a few hundred calls of a busy process */
+#define GOVERNOR_WEIGHT_MAX 32 /* 156 ms of 5 s: a few thousand calls of a busy process */
+#define GOVERNOR_PERIOD_NS  (5 * NS_PER_S) /* as a bucket of aggregates; switching is not free */
 
 struct governor {
 	double budget;            /* share of a process's time, 0.01 is 1 %; 0: no limit */
@@ -34,5 +35,5 @@ void governor_period(struct governor *g, uint64_t launch_hits, uint64_t other_hi
 double governor_mean(const struct governor *g);
 
 /* governor_wants_on - whether launch probes should be attached at @now: the first 1/weight of each
- * second. */
+ * period. */
 bool governor_wants_on(const struct governor *g, wall_time now);

@@ -36,6 +36,7 @@
 #define LIMIT_FLOOR_NS 2000 /* never treat ordinary jitter of tiny calls as an exception */
 #define FLUSH_TRIES    100  /* of 10 ms */
 #define HIT_NS_GUESS   2000
+#define SEEN_MIN_NS    (20 * NS_PER_MS)
 #define WAIT_SECONDS   5 /* a collective waits this long for its synchronisation */
 
 struct tracer {
@@ -60,8 +61,9 @@ struct tracer {
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
 	struct governor governor;
 	bool launches_on;                 /* the probes that the governor may take away are there */
-	mono_time period_start, on_since; /* of the launch probes' present stay */
-	uint64_t on_ns;                   /* they were on in this period, but for that stay */
+	mono_time period_start;           /* when the governor last looked */
+	mono_time on_since, off_at;       /* of the launch probes' last stay */
+	mono_time counted_to;             /* launches are accounted for up to here */
 	struct accounting own;            /* what this side dropped or folded */
 	struct accounting final;          /* the books after tracer_stop() */
 	uint64_t db_bytes;
@@ -337,37 +339,51 @@ static int switch_launches(struct tracer *t, wall_time now)
 		return r;
 	}
 	probe_launches_enable(t->probe, false);
-	t->on_ns += mono_now().ns - t->on_since.ns;
+	t->off_at = mono_now();
 	r = coverage_launches(t->coverage, false);
 	return r < 0 ? r : probe_sweep(t->probe, LOSS_GOVERNOR, true);
 }
 
-/* How many launches one that was seen in the period that ends now stands for. */
+/* How many launches one that was seen since the last reading stands for: the probes' stay stands for
+ * all the time since launches were last seen. */
 static double launch_weight(struct tracer *t, mono_time now)
 {
-	uint64_t period_ns = now.ns - t->period_start.ns, on_ns = t->on_ns;
+	mono_time to = t->launches_on ? now : t->off_at;
+	uint64_t seen_ns = to.ns - MIN(t->on_since.ns, to.ns);
+	double weight;
 
-	if (t->launches_on)
-		on_ns += now.ns - t->on_since.ns;
-	t->on_ns = 0;
-	t->on_since = t->period_start = now;
-	return on_ns && on_ns < period_ns ? (double)period_ns / (double)on_ns : 1;
+	if (!t->launches_on && t->off_at.ns <= t->counted_to.ns)
+		return 1; /* nothing came since */
+	if (seen_ns < SEEN_MIN_NS)
+		return t->governor.weight; /* too short to speak for more than was meant */
+	weight = (double)(to.ns - t->counted_to.ns) / (double)seen_ns;
+	t->counted_to = t->on_since = to;
+	return MAX(weight, 1.0);
+}
+
+/* The governor looks at whole periods; while everything is probed, at every second. */
+static void govern(struct tracer *t, mono_time now)
+{
+	uint64_t launches, others;
+
+	if (t->governor.weight > 1 && now.ns - t->period_start.ns < GOVERNOR_PERIOD_NS)
+		return;
+	totals_busiest(t->totals, &launches, &others);
+	governor_period(&t->governor, launches, others,
+		(double)(now.ns - t->period_start.ns) / (double)NS_PER_S);
+	t->period_start = now;
 }
 
 static int read_totals(struct tracer *t)
 {
 	mono_time now = mono_now();
-	double seconds = (double)(now.ns - t->period_start.ns) / (double)NS_PER_S;
-	uint64_t launches, others;
 	int r;
 
 	totals_weigh(t->totals, launch_weight(t, now));
 	r = totals_read(t->totals);
-	if (r < 0)
-		return r;
-	totals_busiest(t->totals, &launches, &others);
-	governor_period(&t->governor, launches, others, seconds);
-	return 0;
+	if (r == 0)
+		govern(t, now);
+	return r;
 }
 
 static int every_second(struct tracer *t, wall_time now)
@@ -436,7 +452,7 @@ static void view_gpu(const struct tracer *t, struct tracer_view *v)
 int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 {
 	wall_time now;
-	int r;
+	int r, fresh = 0;
 
 	reader_wait(t->reader, timeout_ms);
 	reader_consume(t->reader);
@@ -449,16 +465,17 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 	}
 	poll_gpu(t);
 	now = wall_now();
-	r = switch_launches(t, now);
+	if (now.ns / (int64_t)NS_PER_S != t->second) {
+		t->second = now.ns / (int64_t)NS_PER_S;
+		r = every_second(t, now);
+		if (r < 0)
+			return errinfo_set(reterr, r, "tracing cannot go on: %s", strerror(-r));
+		fresh = 1;
+	}
+	r = switch_launches(t, now); /* after the reading, which then never sees a stay just begun */
 	if (r < 0)
 		return errinfo_set(reterr, r, "launch probes cannot be switched: %s", strerror(-r));
-	if (now.ns / (int64_t)NS_PER_S == t->second)
-		return 0;
-	t->second = now.ns / (int64_t)NS_PER_S;
-	r = every_second(t, now);
-	if (r < 0)
-		return errinfo_set(reterr, r, "tracing cannot go on: %s", strerror(-r));
-	return 1;
+	return fresh;
 }
 
 /* ---- view ---- */
@@ -759,7 +776,7 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	}
 	probe_enable(t->probe);
 	probe_launches_enable(t->probe, true);
-	t->period_start = t->on_since = mono_now();
+	t->period_start = t->on_since = t->counted_to = mono_now();
 	*ret = t;
 	return 0;
 }
