@@ -660,7 +660,7 @@ static void start_governor(struct tracer *t)
 	double hit_ns = HIT_NS_GUESS;
 	int r;
 
-	probe_enable(t->probe);
+	probe_enable_calls(t->probe);
 	r = calibrate_hit_ns(t->probe, &hit_ns);
 	probe_disable(t->probe);
 	if (r < 0)

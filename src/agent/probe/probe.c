@@ -28,7 +28,6 @@ struct probe {
 	int cpus;
 	struct wire_tally *scratch; /* one per CPU */
 	size_t tally_stride;
-	bool no_syscalls; /* the tracing file system is not there */
 };
 
 /* libbpf's first complaint: the later ones only say that loading failed. */
@@ -87,7 +86,7 @@ static void configure(struct probe *p)
 
 /* The kernel's own hooks, group by group. A group that the settings leave out, or whose tracepoint
  * this kernel does not have, is not loaded; what must be there is attached or tracing fails. */
-enum group { GROUP_CORE, GROUP_BLOCK, GROUP_MEMORY, GROUP_SOCKET, GROUP_SYSCALL, GROUP_OLD_SOCKET };
+enum group { GROUP_CORE, GROUP_BLOCK, GROUP_MEMORY, GROUP_SOCKET, GROUP_OLD_SOCKET };
 
 struct hook {
 	const char *program;
@@ -115,20 +114,8 @@ static const struct hook hooks[] = {
 	{"socket_send", GROUP_SOCKET, "sock_send_length"},
 	{"socket_recv", GROUP_SOCKET, "sock_recv_length"},
 	{"tcp_retransmit", GROUP_SOCKET, "tcp_retransmit_skb"},
-	{"enter_sendto", GROUP_SYSCALL, NULL},
-	{"enter_sendmsg", GROUP_SYSCALL, NULL},
-	{"enter_sendmmsg", GROUP_SYSCALL, NULL},
-	{"enter_write", GROUP_SYSCALL, NULL},
-	{"enter_writev", GROUP_SYSCALL, NULL},
-	{"enter_recvfrom", GROUP_SYSCALL, NULL},
-	{"enter_recvmsg", GROUP_SYSCALL, NULL},
-	{"enter_recvmmsg", GROUP_SYSCALL, NULL},
-	{"enter_read", GROUP_SYSCALL, NULL},
-	{"enter_readv", GROUP_SYSCALL, NULL},
-	{"exit_sendto", GROUP_OLD_SOCKET, NULL},
-	{"exit_sendmsg", GROUP_OLD_SOCKET, NULL},
-	{"exit_recvfrom", GROUP_OLD_SOCKET, NULL},
-	{"exit_recvmsg", GROUP_OLD_SOCKET, NULL},
+	{"syscall_enter", GROUP_SOCKET, NULL},
+	{"syscall_exit", GROUP_OLD_SOCKET, NULL},
 };
 
 static bool has_tracepoint(const struct btf *btf, const char *name)
@@ -145,8 +132,7 @@ static bool is_group_wanted(const struct probe_settings *s, enum group g, bool h
 	case GROUP_CORE: return true;
 	case GROUP_BLOCK: return !s->no_block;
 	case GROUP_MEMORY: return !s->no_memory;
-	case GROUP_SOCKET:
-	case GROUP_SYSCALL: return !s->no_net;
+	case GROUP_SOCKET: return !s->no_net;
 	case GROUP_OLD_SOCKET: return !s->no_net && !has_sockets;
 	}
 	return false;
@@ -163,8 +149,7 @@ static void choose_hooks(struct probe *p)
 
 		if (h->tracepoint && !has_tracepoint(btf, h->tracepoint))
 			wanted = false;
-		if (p->settings.old_kernel && h->group == GROUP_SOCKET &&
-			strcmp(h->program, "tcp_retransmit"))
+		if (p->settings.old_kernel && h->tracepoint && strstr(h->tracepoint, "_length"))
 			wanted = false;
 		bpf_program__set_autoload(
 			bpf_object__find_program_by_name(p->skel->obj, h->program), wanted);
@@ -203,8 +188,6 @@ static struct bpf_link **link_slot(struct probe *p, const char *program)
 	return NULL;
 }
 
-/* System calls are told of by the tracing file system, which need not be mounted: without it
- * sockets are counted all the same, only their times are not known. */
 static int attach_kernel(struct probe *p, struct errinfo *reterr)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
@@ -217,19 +200,10 @@ static int attach_kernel(struct probe *p, struct errinfo *reterr)
 		*link = bpf_program__attach(prog);
 		if (*link)
 			continue;
-		if (hooks[i].group == GROUP_SYSCALL || hooks[i].group == GROUP_OLD_SOCKET) {
-			p->no_syscalls = true;
-			continue;
-		}
 		return errinfo_set(reterr, -errno, "the probe %s could not be attached: %s",
 			hooks[i].program, strerror(errno));
 	}
 	return 0;
-}
-
-bool probe_has_syscalls(const struct probe *p)
-{
-	return !p->no_syscalls;
 }
 
 int probe_open(const struct probe_settings *s, struct probe **ret, struct errinfo *reterr)
@@ -269,11 +243,18 @@ enum probe_method probe_method(const struct probe *p)
 
 void probe_enable(struct probe *p)
 {
+	__atomic_store_n(&p->skel->bss->recording, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&p->skel->bss->enabled, true, __ATOMIC_RELEASE);
+}
+
+void probe_enable_calls(struct probe *p)
+{
 	__atomic_store_n(&p->skel->bss->enabled, true, __ATOMIC_RELEASE);
 }
 
 void probe_disable(struct probe *p)
 {
+	__atomic_store_n(&p->skel->bss->recording, false, __ATOMIC_RELEASE);
 	__atomic_store_n(&p->skel->bss->enabled, false, __ATOMIC_RELEASE);
 }
 

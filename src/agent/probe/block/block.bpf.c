@@ -61,7 +61,7 @@ static __always_inline void request_begin(struct request *rq)
 	struct task_struct *task;
 	__u64 key = (__u64)rq;
 
-	if (!enabled || !s.op || bpf_map_lookup_elem(&requests, &key))
+	if (!recording || !s.op || bpf_map_lookup_elem(&requests, &key))
 		return;
 	task = bpf_get_current_task_btf();
 	s.start_ns = bpf_ktime_get_ns();
@@ -138,7 +138,7 @@ int BPF_PROG(block_rq_complete, struct request *rq, int error, unsigned int byte
 	s->done += bytes;
 	if (!error && s->done < s->bytes)
 		return 0;
-	if (enabled)
+	if (recording)
 		request_end(s, (__u8)error, bpf_ktime_get_ns());
 	bpf_map_delete_elem(&requests, &key);
 	return 0;

@@ -16,7 +16,7 @@ int BPF_PROG(page_alloc, void *page, unsigned int order)
 	struct wire_agg_key key = {.source = SOURCE_HOST, .op = HOST_PAGE_ALLOC};
 	struct wire_agg *a;
 
-	if (!task->bpf_storage || !enabled || !page || !thread_get(task))
+	if (!task->bpf_storage || !recording || !page || !thread_get(task))
 		return 0;
 	key.pid = task->tgid;
 	hit_count(SOURCE_HOST);
@@ -36,7 +36,7 @@ static __always_inline void stall_end(struct task_struct *task, __u64 *since, __
 	struct wire_agg *a;
 
 	*since = 0;
-	if (!start || !enabled)
+	if (!start || !recording)
 		return;
 	hit_count(SOURCE_HOST);
 	aggregate_add(&key, dur_ns, 0, &a);
@@ -110,7 +110,7 @@ int oom_kill(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 pid = (__u32)victim;
 
-	if (!enabled)
+	if (!recording)
 		return 0;
 	if (victim >> 32)
 		pid = (__u32)BPF_CORE_READ((struct task_struct *)victim, tgid);

@@ -9,7 +9,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 {
 	__u32 pid = child->tgid, one = 1;
 
-	if (!enabled || !target_is(parent->tgid))
+	if (!recording || !target_is(parent->tgid))
 		return 0;
 	if (child->pid == child->tgid) {
 		if (bpf_map_update_elem(&targets, &pid, &one, BPF_ANY) < 0) {
@@ -26,7 +26,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct *task)
 {
-	if (enabled && target_is(task->tgid))
+	if (recording && target_is(task->tgid))
 		process_record_send(task, HOST_PROCESS_EXEC, 0, 0);
 	return 0;
 }
@@ -47,7 +47,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	}
 	if (task->signal->live.counter > 0 || !target_is(pid))
 		return 0;
-	if (enabled)
+	if (recording)
 		process_record_send(task, HOST_PROCESS_EXIT, 0, task->exit_code);
 	bpf_map_delete_elem(&targets, &pid);
 	return 0;

@@ -69,7 +69,7 @@ static __always_inline void stay_end(
 		__sync_fetch_and_add(&blocked_targets, -1);
 	if (!(flags & WIRE_PREEMPTED))
 		ts->blocked_ns += dur_ns - wait_ns;
-	if (!enabled)
+	if (!recording)
 		return;
 	hit_count(SOURCE_HOST);
 	aggregate_add(&key, dur_ns, 0, &a);

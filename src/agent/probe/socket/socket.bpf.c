@@ -48,51 +48,75 @@ struct {
 	__type(value, __u32);
 } socket_owners SEC(".maps");
 
-static __always_inline void syscall_begin(__u64 fd)
+/* The system calls that read and write sockets, by their numbers. */
+enum {
+#if defined(__TARGET_ARCH_x86)
+	CALL_READ = 0,
+	CALL_WRITE = 1,
+	CALL_READV = 19,
+	CALL_WRITEV = 20,
+	CALL_SENDTO = 44,
+	CALL_RECVFROM = 45,
+	CALL_SENDMSG = 46,
+	CALL_RECVMSG = 47,
+	CALL_RECVMMSG = 299,
+	CALL_SENDMMSG = 307,
+#else
+	CALL_READ = 63,
+	CALL_WRITE = 64,
+	CALL_READV = 65,
+	CALL_WRITEV = 66,
+	CALL_SENDTO = 206,
+	CALL_RECVFROM = 207,
+	CALL_SENDMSG = 211,
+	CALL_RECVMSG = 212,
+	CALL_RECVMMSG = 243,
+	CALL_SENDMMSG = 269,
+#endif
+};
+
+static __always_inline bool moves_data(long number)
+{
+	switch (number) {
+	case CALL_READ:
+	case CALL_WRITE:
+	case CALL_READV:
+	case CALL_WRITEV:
+	case CALL_SENDTO:
+	case CALL_RECVFROM:
+	case CALL_SENDMSG:
+	case CALL_RECVMSG:
+	case CALL_RECVMMSG:
+	case CALL_SENDMMSG: return true;
+	}
+	return false;
+}
+
+/* Runs for every system call of every process: untraced ones leave after one pointer test. Raw
+ * tracepoints, because those of single calls need the tracing file system and 0.1 s each to remove. */
+SEC("raw_tp/sys_enter")
+int syscall_enter(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread_state *ts;
+	__u64 fd = UNKNOWN_FD;
 
-	if (!task->bpf_storage || !enabled)
-		return;
+	if (!task->bpf_storage || !recording || !moves_data(ctx->args[1]))
+		return 0;
 	ts = thread_get(task);
 	if (!ts)
-		return;
+		return 0;
+#if defined(__TARGET_ARCH_x86)
+	bpf_probe_read_kernel(&fd, sizeof(fd), &((struct pt_regs *)ctx->args[0])->rdi);
+#else
+	bpf_probe_read_kernel(&fd, sizeof(fd), &((struct user_pt_regs *)ctx->args[0])->regs[0]);
+#endif
+	ts->syscall = (__u32)ctx->args[1];
 	ts->syscall_ns = bpf_ktime_get_ns();
 	ts->blocked_was = ts->blocked_ns;
 	ts->fd = (__u32)fd;
+	return 0;
 }
-
-struct syscall_enter { /* the format of every syscalls:sys_enter_* event */
-	__u64 common;
-	__s64 number;
-	__u64 args[6];
-};
-
-struct syscall_exit {
-	__u64 common;
-	__s64 number;
-	__s64 ret;
-};
-
-#define SYSCALL_ENTER(name)                                                                        \
-	SEC("tp/syscalls/sys_enter_" #name)                                                        \
-	int enter_##name(struct syscall_enter *ctx)                                                \
-	{                                                                                          \
-		syscall_begin(ctx->args[0]);                                                       \
-		return 0;                                                                          \
-	}
-
-SYSCALL_ENTER(sendto)
-SYSCALL_ENTER(sendmsg)
-SYSCALL_ENTER(sendmmsg)
-SYSCALL_ENTER(write)
-SYSCALL_ENTER(writev)
-SYSCALL_ENTER(recvfrom)
-SYSCALL_ENTER(recvmsg)
-SYSCALL_ENTER(recvmmsg)
-SYSCALL_ENTER(read)
-SYSCALL_ENTER(readv)
 
 static __always_inline void transfer_end(__u16 op, __s64 bytes, __u16 family)
 {
@@ -103,7 +127,7 @@ static __always_inline void transfer_end(__u16 op, __s64 bytes, __u16 family)
 	struct wire_net *r;
 	struct wire_agg *a;
 
-	if (!task->bpf_storage || !enabled)
+	if (!task->bpf_storage || !recording)
 		return;
 	ts = thread_get(task);
 	if (!ts)
@@ -177,18 +201,27 @@ int BPF_PROG(socket_recv, struct sock *sk, int ret)
 	return 0;
 }
 
-#define SYSCALL_EXIT(name, op)                                                                     \
-	SEC("tp/syscalls/sys_exit_" #name)                                                         \
-	int exit_##name(struct syscall_exit *ctx)                                                  \
-	{                                                                                          \
-		transfer_end(op, ctx->ret, 0);                                                     \
-		return 0;                                                                          \
-	}
+/* Kernels before 6.3: the four calls that are for sockets alone, by their exit. */
+SEC("raw_tp/sys_exit")
+int syscall_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread_state *ts;
 
-SYSCALL_EXIT(sendto, NET_SEND)
-SYSCALL_EXIT(sendmsg, NET_SEND)
-SYSCALL_EXIT(recvfrom, NET_RECV)
-SYSCALL_EXIT(recvmsg, NET_RECV)
+	if (!task->bpf_storage || !recording)
+		return 0;
+	ts = thread_get(task);
+	if (!ts || !ts->syscall_ns)
+		return 0;
+	switch (ts->syscall) {
+	case CALL_SENDTO:
+	case CALL_SENDMSG: transfer_end(NET_SEND, (__s64)ctx->args[1], 0); break;
+	case CALL_RECVFROM:
+	case CALL_RECVMSG: transfer_end(NET_RECV, (__s64)ctx->args[1], 0); break;
+	}
+	ts->syscall_ns = 0;
+	return 0;
+}
 
 SEC("tp_btf/tcp_retransmit_skb")
 int BPF_PROG(tcp_retransmit, const struct sock *sk)
@@ -199,7 +232,7 @@ int BPF_PROG(tcp_retransmit, const struct sock *sk)
 	struct wire_tcp *r;
 	struct wire_agg *a;
 
-	if (!owner || !enabled)
+	if (!owner || !recording)
 		return 0;
 	agg.pid = *owner;
 	hit_count(SOURCE_TCP);
