@@ -47,6 +47,25 @@ check: ## Run all tests; the last line is "N passed, N failed, N skipped"
 	$(call configure,$(BUILD))
 	@tools/check --build $(BUILD)
 
+# A folder that runs on a machine with an NVIDIA GPU, PyTorch and root, and nothing else of ours:
+# `make check-gpu` there after copying it, or here if there is a GPU. ARCH=x86_64 builds it on arm64.
+ARCH ?= $(shell uname -m)
+KIT  ?= build-kit
+.PHONY: gpu-kit
+gpu-kit: ## Make build-kit/: what tries the agent on a machine with a GPU (ARCH=x86_64 for another one)
+	$(call deps,build cross)
+	$(call configure,build-$(ARCH),$(if $(filter-out $(shell uname -m),$(ARCH)),--cross-file tools/cross/$(ARCH).ini))
+	@$(NINJA) -C build-$(ARCH) ingero bench/published_agent
+	@mkdir -p $(KIT) && cp build-$(ARCH)/ingero build-$(ARCH)/bench/published_agent tests/gpu/*.py $(KIT)/
+	@$(if $(filter-out $(shell uname -m),$(ARCH)),$(ARCH)-linux-gnu-)strip $(KIT)/ingero $(KIT)/published_agent
+	@echo "$(KIT)/ is ready: on the machine with the GPU, sudo python3 $(KIT)/check_gpu.py"
+
+.PHONY: check-gpu
+check-gpu: gpu-kit ## Try the agent on this machine's GPU with PyTorch: coverage, losses, overhead
+	@[ -e /dev/nvidia0 ] || { echo "no GPU here: copy $(KIT)/ to a machine that has one, and run" \
+		"sudo python3 check_gpu.py there"; exit 69; }
+	@python3 $(KIT)/check_gpu.py
+
 .PHONY: debug
 debug: ## Build in build-debug/ with ASan and UBSan
 	$(call deps,build)

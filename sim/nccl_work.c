@@ -97,7 +97,8 @@ static void settings_check(void)
 	}
 }
 
-static int result_print(const struct rank *r, uint64_t spent_ns)
+/* Prints and lets go of what the rank measured. */
+static int result_print(struct rank *r, uint64_t spent_ns)
 {
 	uint64_t longest = 0, total = 0;
 
@@ -116,6 +117,7 @@ static int result_print(const struct rank *r, uint64_t spent_ns)
 		r->steps ? (double)workload_percentile(r->sync_ns, r->steps, 50) / 1e3 : 0.0,
 		(double)longest / 1e3, r->failed);
 	fflush(stdout);
+	free(r->sync_ns);
 	return r->failed != 0;
 }
 

@@ -371,11 +371,16 @@ static void describe_process(const struct context *c, struct coverage *coverage,
 		return;
 	judge_cover(coverage, c->root, p);
 	judge_process(coverage, c->root, p, &layers);
-	for (int l = 0; l < LAYER_COUNT; l++)
-		if (layers.rows[l].state != LAYER_ABSENT)
-			DETAIL(row, "\n  %s",
-				layer_sentence((enum layer)l, &layers.rows[l], sentence,
-					sizeof(sentence)));
+	for (int l = 0; l < LAYER_COUNT; l++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(8192);
+
+		if (layers.rows[l].state == LAYER_ABSENT)
+			continue;
+		/* A newline in a file's name must not begin a line of ours. */
+		text_escape_terminal(&b,
+			layer_sentence((enum layer)l, &layers.rows[l], sentence, sizeof(sentence)));
+		DETAIL(row, "\n  %s", buf_str(&b));
+	}
 }
 
 static void list_processes(

@@ -225,20 +225,22 @@ static void a_zombie_is_gone(void **state)
 	assert_int_equal(identity_read(root, 12, &p), -ESRCH);
 }
 
-/* The pid passes to another process while the environment is read: environ is a pipe whose writer
- * changes stat before it writes. */
-static void a_reused_pid_is_noticed(void **state)
+/* The process ends, or its pid passes to another, while the environment is read: environ is a pipe
+ * whose writer changes stat before it writes. */
+static void a_change_of_process_is_noticed(void **state)
 {
-	static const char *const later[] = {
-		STAT, "12 (other) S 7 1 1 0 -1 0 1 0 0 0 3 4 0 0 20 0 5 0 98766 4096 42 1 2 3\n"};
+	static const char *const later[] = {STAT, /* the control */
+		"12 (other) S 7 1 1 0 -1 0 1 0 0 0 3 4 0 0 20 0 5 0 98766 4096 42 1 2 3\n", ""};
 	char path[512];
 	int status;
 
 	snprintf(path, sizeof(path), "%s/proc/12/environ", root);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(later); i++) {
-		pid_t child = fork();
+		pid_t child;
 
+		tree_write(root, "/proc/12/stat", STAT);
+		child = fork();
 		assert_true(child >= 0);
 		if (child == 0) {
 			FILE *f = fopen(path, "w"); /* waits for the reader */
@@ -299,7 +301,7 @@ int main(void)
 		TEST(files_inside_the_container),
 		TEST(what_cannot_be_read_is_marked),
 		TEST(a_zombie_is_gone),
-		TEST(a_reused_pid_is_noticed),
+		TEST(a_change_of_process_is_noticed),
 		TEST(of_this_very_process),
 		TEST(node_names),
 	};

@@ -70,43 +70,6 @@ static void test_damaged_rows_are_left_out(void **state)
 	nodedb_content_done(&c);
 }
 
-static void test_an_early_file_is_completed(void **state)
-{
-	struct scratch *s = *state;
-	struct errinfo err = {0};
-	struct nodedb_content c;
-	struct gpu_sample a = sample_of(20, 1);
-	struct host_sample h = {.time.ns = 5, .load5 = 2.5, .psi_io_pct = -1, .busiest_cpu = 3};
-	struct nodedb *db;
-
-	scratch_close(scratch_open(s->path));
-	scratch_sql(s->path,
-		"DROP TABLE gpu_samples; ALTER TABLE system_snapshots DROP COLUMN load5;"
-		"ALTER TABLE system_snapshots DROP COLUMN psi_io;"
-		"INSERT INTO system_snapshots (timestamp,cpu_pct,mem_pct,mem_avail,"
-		"swap_mb,load_avg,node) VALUES (1,2,3,4,5,6,'n1')");
-	assert_int_equal(nodedb_read(s->path, NULL, &c, &err), 0); /* as it is */
-	assert_int_equal(c.sample_count, 1);
-	assert_true(c.samples[0].load5 < 0);
-	assert_int_equal(c.gpu_sample_count, 0);
-	nodedb_content_done(&c);
-	db = scratch_open(s->path);
-	assert_int_equal(nodedb_put_gpu_sample(db, &a, &err), 0);
-	assert_int_equal(nodedb_put_sample(db, &h, &err), 0);
-	scratch_close(db);
-	assert_int_equal(nodedb_read(s->path, NULL, &c, &err), 0);
-	assert_int_equal(c.gpu_sample_count, 1);
-	assert_int_equal(c.sample_count, 2);
-	assert_true(c.samples[0].load5 < 0);
-	assert_memory_equal(&c.samples[1].load5, &h.load5, sizeof(h.load5));
-	assert_true(c.samples[1].psi_io_pct == -1);
-	assert_int_equal(c.samples[1].busiest_cpu, 3);
-	nodedb_content_done(&c);
-	assert_int_equal(scratch_int(s->path, "SELECT psi_io IS NULL FROM system_snapshots WHERE"
-					      " timestamp = 5"),
-		1);
-}
-
 static void test_the_writer_stores_both(void **state)
 {
 	struct scratch *s = *state;
@@ -134,7 +97,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_samples_come_back_as_they_were),
 		TEST(test_damaged_rows_are_left_out),
-		TEST(test_an_early_file_is_completed),
 		TEST(test_the_writer_stores_both),
 	};
 

@@ -306,8 +306,9 @@ static int process_run(int rank, ncclUniqueId id, uint64_t *sync_ns)
 	return ncclCommDestroy(c) || sim_nccl_tally_write() ? 4 : 0;
 }
 
-/* Three processes, rank 1 slower by 5 ms at each of 31 steps: the others' waits add up to that.
- * Forked before this process's first CUDA call, so this test comes first. */
+/* Three processes, rank 1 slower by 5 ms at each of 31 steps: the others' waits add up to that,
+ * less what they are late themselves on a busy machine. Forked before this process's first CUDA
+ * call, so this test comes first. */
 static void test_processes_meet(void **state)
 {
 	ncclUniqueId id;
@@ -320,7 +321,7 @@ static void test_processes_meet(void **state)
 			uint64_t sync_ns = 0;
 			int r = process_run(rank, id, &sync_ns);
 
-			_exit(r ? r : sync_ns < least);
+			_exit(r ? r : sync_ns < least / 2);
 		}
 	}
 	for (int i = 0; i < 3; i++) {
@@ -328,7 +329,7 @@ static void test_processes_meet(void **state)
 		assert_int_equal(status, 0);
 	}
 	assert_int_equal(log_count("coll", 0, "AllGather", &wait_ns), STEPS);
-	assert_true(wait_ns > least / 2); /* it may be late itself: then it waits less */
+	assert_true(wait_ns > least / 2);
 	assert_int_equal(log_count("coll", 2, "AllGather", &wait_ns), STEPS);
 	assert_int_equal(log_count("coll", 1, "AllGather", &wait_ns), STEPS);
 	assert_int_equal(log_count("pending", 1, "AllGather", &wait_ns), 0);

@@ -27,20 +27,9 @@
 	" sum_arg0 INTEGER NOT NULL DEFAULT 0, nested INTEGER NOT NULL DEFAULT 0,"                 \
 	" sketch BLOB, PRIMARY KEY (bucket, source, op, pid, nested)) WITHOUT ROWID;"
 
-/* X(column, type): what files of an early 0.11 lack; schema_complete() adds it to them. */
-#define SNAPSHOT_ADDED(X)                                                                          \
-	X(load5, REAL)                                                                             \
-	X(major_faults, REAL)                                                                      \
-	X(psi_cpu, REAL)                                                                           \
-	X(psi_memory, REAL)                                                                        \
-	X(psi_io, REAL)                                                                            \
-	X(busiest_cpu_pct, REAL)                                                                   \
-	X(busiest_cpu, INTEGER)                                                                    \
-	X(swap_total, INTEGER)
-#define ADDED_COLUMN(column, type) ", " #column " " #type
 #define GPU_COLUMN(field, meaning) ", " #field " INTEGER"
 #define GPU_SAMPLES                                                                                \
-	"CREATE TABLE IF NOT EXISTS gpu_samples (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"  \
+	"CREATE TABLE gpu_samples (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"                \
 	" gpu INTEGER NOT NULL, uuid TEXT NOT NULL, name TEXT NOT NULL, pci TEXT NOT "             \
 	"NULL" GPU_FIELDS(GPU_COLUMN) ", PRIMARY KEY (timestamp, node, gpu)) WITHOUT ROWID;"
 
@@ -90,10 +79,11 @@ static const char *const tables[] = {
 	"CREATE TABLE system_snapshots (id INTEGER PRIMARY KEY AUTOINCREMENT,"
 	" timestamp INTEGER NOT NULL, cpu_pct REAL NOT NULL, mem_pct REAL NOT NULL,"
 	" mem_avail INTEGER NOT NULL, swap_mb INTEGER NOT NULL, load_avg REAL NOT NULL,"
-	" node TEXT NOT NULL DEFAULT '', mem_total INTEGER NOT NULL DEFAULT 0" SNAPSHOT_ADDED(
-		ADDED_COLUMN) ");"
-			      "CREATE UNIQUE INDEX idx_snapshots_ts_uniq ON "
-			      "system_snapshots(timestamp, node);",
+	" node TEXT NOT NULL DEFAULT '', mem_total INTEGER NOT NULL DEFAULT 0,"
+	" load5 REAL, major_faults REAL, psi_cpu REAL, psi_memory REAL, psi_io REAL,"
+	" busiest_cpu_pct REAL, busiest_cpu INTEGER, swap_total INTEGER);"
+	"CREATE UNIQUE INDEX idx_snapshots_ts_uniq ON "
+	"system_snapshots(timestamp, node);",
 
 	"CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT,"
 	" started_at INTEGER NOT NULL, stopped_at INTEGER NOT NULL DEFAULT 0,"
@@ -242,14 +232,14 @@ static const struct {
 			  "e.op = o.op_id ORDER BY e.timestamp DESC LIMIT 20"},
 };
 
-static int describe(sql_db *db, struct errinfo *reterr)
+int schema_describe(sql_db *db, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *source = NULL;
 	_cleanup_(sql_finalizep) sql_stmt *op = NULL;
 	_cleanup_(sql_finalizep) sql_stmt *note = NULL;
 	int r;
 
-	r = sql_prepare(db, "INSERT INTO sources VALUES (?1, ?2, ?3)", &source, reterr);
+	r = sql_prepare(db, "INSERT OR REPLACE INTO sources VALUES (?1, ?2, ?3)", &source, reterr);
 	if (r < 0)
 		return r;
 	for (const struct wire_source_row *s = wire_sources; s->json; s++) {
@@ -257,7 +247,7 @@ static int describe(sql_db *db, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 	}
-	r = sql_prepare(db, "INSERT INTO ops VALUES (?1, ?2, ?3, ?4)", &op, reterr);
+	r = sql_prepare(db, "INSERT OR REPLACE INTO ops VALUES (?1, ?2, ?3, ?4)", &op, reterr);
 	if (r < 0)
 		return r;
 	for (const struct wire_op_row *o = wire_ops; o->name; o++) {
@@ -266,7 +256,7 @@ static int describe(sql_db *db, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 	}
-	r = sql_prepare(db, "INSERT INTO schema_info VALUES (?1, ?2)", &note, reterr);
+	r = sql_prepare(db, "INSERT OR REPLACE INTO schema_info VALUES (?1, ?2)", &note, reterr);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
@@ -287,47 +277,11 @@ int schema_create(sql_db *db, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 	}
-	r = describe(db, reterr);
+	r = schema_describe(db, reterr);
 	if (r < 0)
 		return r;
 	snprintf(version, sizeof(version), "PRAGMA user_version = %d", NODEDB_SCHEMA);
 	return sql_exec(db, version, reterr);
-}
-
-static int has_column(sql_db *db, const char *table, const char *column, struct errinfo *reterr)
-{
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int r = sql_prepare(
-		db, "SELECT 1 FROM pragma_table_xinfo(?1) WHERE name = ?2", &stmt, reterr);
-
-	if (r < 0)
-		return r;
-	r = SQL_BIND(stmt, reterr, SQL_S(table), SQL_S(column));
-	return r < 0 ? r : sql_step(stmt, reterr);
-}
-
-int schema_complete(sql_db *db, struct errinfo *reterr)
-{
-	static const struct {
-		const char *table, *column, *type;
-	} columns[] = {
-#define X(column, type) {"system_snapshots", #column, #type},
-		SNAPSHOT_ADDED(X)
-#undef X
-	};
-	int r = sql_exec(db, GPU_SAMPLES, reterr);
-
-	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(columns); i++) {
-		char sql[160];
-
-		r = has_column(db, columns[i].table, columns[i].column, reterr);
-		if (r != 0)
-			continue;
-		snprintf(sql, sizeof(sql), "ALTER TABLE %s ADD COLUMN %s %s", columns[i].table,
-			columns[i].column, columns[i].type);
-		r = sql_exec(db, sql, reterr);
-	}
-	return r < 0 ? r : 0;
 }
 
 int schema_has_table(sql_db *db, const char *name, struct errinfo *reterr)

@@ -13,8 +13,12 @@ enum schema_kind {
 /* schema_create - make all tables and fill those that describe the rest; call inside a batch. */
 int schema_create(sql_db *db, struct errinfo *reterr);
 
-/* schema_complete - add the tables and columns that an early file of our schema lacks: all of them
- * are additions, so that the schema's number stays. Call inside a batch. */
+/* schema_describe - fill the tables that describe the rest, replacing what they hold. */
+int schema_describe(sql_db *db, struct errinfo *reterr);
+
+/* schema_complete - add the tables, columns, indexes and descriptions that an early file of our
+ * schema lacks, found by comparing it with schema_create()'s: while the schema only grows, its
+ * number stays. A new column therefore may be NULL or has a default. Call inside a batch. */
 int schema_complete(sql_db *db, struct errinfo *reterr);
 
 /* schema_identify - whose tables these are; @path is for the sentence. ret_version ("0.11") may be
