@@ -261,6 +261,7 @@ static void ours_open(struct ours *o, enum kind k, pid_t pid)
 	if (k != SESSION_RUNTIME)
 		ours_attach(o, &probe_cuda_drv, libcuda, "cuLaunchKernel");
 	probe_enable(o->probe);
+	probe_launches_enable(o->probe, true);
 }
 
 /* A benchmark of probes that saw nothing would be a fine number: the hits are compared. */

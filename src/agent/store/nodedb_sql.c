@@ -25,7 +25,7 @@
 		"sum_dur") ", " ADD("sum_arg0")
 
 /* What is known is not forgotten because another process of the group does not say it. */
-#define KEEP(column) column " = coalesce(nullif(excluded." column ", ''), " column ")"
+#define KEEP(column)                column " = coalesce(nullif(excluded." column ", ''), " column ")"
 #define COLUMN_NAME(field, meaning) ", " #field
 #define COLUMN_MARK(field, meaning) ",?"
 
