@@ -26,6 +26,12 @@
 	" sum_arg0 INTEGER NOT NULL DEFAULT 0, nested INTEGER NOT NULL DEFAULT 0,"                 \
 	" sketch BLOB, PRIMARY KEY (bucket, source, op, pid, nested)) WITHOUT ROWID;"
 
+/* Files of this schema made before it exists lack it: schema_complete(). */
+#define SCHEMA_PRUNED                                                                              \
+	"CREATE TABLE IF NOT EXISTS pruned (session_id INTEGER NOT NULL,"                          \
+	" table_name TEXT NOT NULL, rows INTEGER NOT NULL, oldest_ns INTEGER NOT NULL,"            \
+	" newest_ns INTEGER NOT NULL, PRIMARY KEY (session_id, table_name)) WITHOUT ROWID;"
+
 static const char *const tables[] = {
 	"CREATE TABLE events ("
 	" id TEXT GENERATED ALWAYS AS (node || ':' || seq) VIRTUAL,"
@@ -104,6 +110,8 @@ static const char *const tables[] = {
 	" aggregated INTEGER NOT NULL, lost INTEGER NOT NULL,"
 	" PRIMARY KEY (session_id, node, source)) WITHOUT ROWID;",
 
+	SCHEMA_PRUNED,
+
 	"CREATE TABLE cgroup_metadata (cgroup_id INTEGER PRIMARY KEY,"
 	" container_id TEXT NOT NULL DEFAULT '', cgroup_path TEXT NOT NULL DEFAULT '',"
 	" pod_name TEXT NOT NULL DEFAULT '', namespace TEXT NOT NULL DEFAULT '');"
@@ -165,11 +173,18 @@ static const struct {
 	{"event_aggregates_5s_note", "as event_aggregates, in buckets of 5 seconds"},
 	{"accounting_note", "per session and source: hits = stored + aggregated + lost; losses has "
 			    "lost by reason"},
+	{"pruned_note", "rows deleted to keep --max-db, by the session that deleted them: stored in "
+			"accounting counts rows ever stored; oldest_ns and newest_ns are the times of "
+			"the first and last deleted row (0: rows without a time)"},
+	{"annotations_note", "labels that workloads sent over the socket of `trace --annotate`; "
+			     "pid 0: about the whole trace; span 0, 0: holds from timestamp on until "
+			     "the label is set again"},
 	{"incidents_note",
 		"explained slowdowns; causal_chains has the same in the published shape"},
 	{"processes_note",
 		"start_time: clock ticks since boot, so that a reused pid is another row"},
-	{"system_snapshots_note", "the host, once a second while recording"},
+	{"system_snapshots_note", "the host, once a second while recording (fewer with --deadband "
+				  "or --heartbeat)"},
 	{"sessions_note", "one row per `ingero trace`; stopped_at 0: running or killed"},
 	{"process_names_note", "the last name of each pid; `processes` tells reused pids apart"},
 	{"stack_traces_note", "events.stack_hash refers to stack_traces.hash; 0 = none"},
@@ -231,6 +246,11 @@ int schema_create(sql_db *db, struct errinfo *reterr)
 		return r;
 	snprintf(version, sizeof(version), "PRAGMA user_version = %d", NODEDB_SCHEMA);
 	return sql_exec(db, version, reterr);
+}
+
+int schema_complete(sql_db *db, struct errinfo *reterr)
+{
+	return sql_exec(db, SCHEMA_PRUNED, reterr);
 }
 
 int schema_has_table(sql_db *db, const char *name, struct errinfo *reterr)

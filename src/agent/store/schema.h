@@ -13,6 +13,9 @@ enum schema_kind {
 /* schema_create - make all tables and fill those that describe the rest; call inside a batch. */
 int schema_create(sql_db *db, struct errinfo *reterr);
 
+/* schema_complete - add what a file of this schema may lack because it was made earlier. */
+int schema_complete(sql_db *db, struct errinfo *reterr);
+
 /* schema_identify - whose tables these are; @path is for the sentence. ret_version ("0.11") may be
  * NULL. Returns 0; -EBADMSG for a newer schema, one before 0.8, or tables that are not ingero's. */
 int schema_identify(sql_db *db, const char *path, enum schema_kind *ret_kind, char ret_version[16],
