@@ -88,7 +88,7 @@ static void target_note(struct tracer *t, uint32_t pid, wall_time seen)
 /* A new file, or one whose old rows were pruned, has to be told again who is traced. */
 static void renew_processes(struct tracer *t)
 {
-	uint64_t generation = store_writer_generation(t->store), pid;
+	uint64_t generation = t->store ? store_writer_generation(t->store) : 0, pid;
 	wall_time now = wall_now();
 	size_t cursor = 0;
 
@@ -353,7 +353,6 @@ static int every_second(struct tracer *t, wall_time now)
 	if (t->store && t->has_host && deadband_admits(&t->deadband, &t->host_now))
 		store_writer_push_sample(t->store, &t->host_now);
 	if (t->store) {
-		renew_processes(t);
 		fill_books(t, &books);
 		store_writer_push_accounting(t->store, &books);
 	}
@@ -428,6 +427,7 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 	reader_wait(t->reader, timeout_ms);
 	reader_consume(t->reader);
 	serve_annotations(t);
+	renew_processes(t);
 	if (t->admit_due) {
 		t->admit_due = false;
 		r = probe_admit(t->probe);

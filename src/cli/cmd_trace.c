@@ -24,6 +24,7 @@
 #include "cli/dispatch.h"
 #include "cli/event_json.h"
 #include "cli/live.h"
+#include "cli/view_json.h"
 #include "wire/names.h"
 
 #define STEP_MS        10 /* how long a record may wait in the ring */
@@ -266,6 +267,7 @@ static void show(struct trace *t, int64_t second)
 	if (t->settings->json) {
 		if (second % STATUS_SECONDS == 0) {
 			tracer_view(t->tracer, &v);
+			view_json(&t->json, &v, t->node, false);
 			event_json_books(&t->json, &v.books, v.now, t->node, false);
 		}
 		fflush(stdout);
@@ -328,10 +330,12 @@ static bool print_end(struct trace *t)
 	bool balanced = true;
 
 	tracer_view(t->tracer, &v);
-	if (t->settings->json)
+	if (t->settings->json) {
+		view_json(&t->json, &v, t->node, true);
 		event_json_books(&t->json, &v.books, v.now, t->node, true);
-	else
+	} else {
 		draw(t, &v);
+	}
 	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
 		if (!account_balances(&v.books.source[s])) {
 			fprintf(stderr,

@@ -10,6 +10,7 @@
 struct explain_style {
 	bool json;
 	bool colour;
+	bool labels; /* say which held during each incident */
 };
 
 /* explain_wants_colour - a terminal behind @fd, and NO_COLOR is not set. */

@@ -251,7 +251,7 @@ static void test_batches_fit_the_limit(void **state)
 {
 	assert_int_equal(prune_batch_max(0, 5000), 5000);
 	assert_int_equal(prune_batch_max(10ULL << 30, 5000), 5000);
-	assert_true(prune_batch_max(2 << 20, 5000) < 1000);
+	assert_true(prune_batch_max(2 << 20, 5000) < 1500);
 	assert_int_equal(prune_batch_max(2 << 20, 10), 10);
 }
 

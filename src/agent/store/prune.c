@@ -2,9 +2,10 @@
 /* prune.c - deletes the oldest rows in portions until the store fits its limit. See prune.h.
  *
  * Invariants:
- *  1. Seven eighths of the limit (or all but 32 MiB) are the database's, the rest is the log's. Only
- *     the size of the database decides about deleting: rows are no cure for a log that a reader
- *     holds. The log is checkpointed so often that it stays within its part.
+ *  1. Three quarters of the limit (or all but 32 MiB) are the database's, the rest is the log's.
+ *     Only the size of the database decides about deleting: rows are no cure for a log that a reader
+ *     holds. The log is checkpointed so often that it stays within its part; more often would cost
+ *     two waits for the disk each time.
  *  2. Deleting starts above the database's part and goes to 90 % of it; what was deleted is free
  *     space in the file, which new rows use, and only an excess over the part is given back to the
  *     file system.
@@ -28,8 +29,8 @@
 #define STEP_ROWS       20000
 #define STEP_NS         (50 * NS_PER_MS)
 #define STEP_CHUNKS     4
-#define LIMIT_PER_ROW   2000 /* a portion is at most a tenth of the store: rows take 200 bytes */
-#define LIMIT_PER_EVENT 3200 /* a transaction of events is at most a sixteenth of it */
+#define LIMIT_PER_ROW   1000 /* a portion is at most a fifth of the store: rows take 200 bytes */
+#define LIMIT_PER_EVENT 1600 /* a transaction of events is at most an eighth of it */
 #define LOG_PART_MAX    (32u << 20)
 #define PAGE_BYTES      4096u
 #define LOG_PAGES_MAX   4096u /* as sql_open_write() sets it */
@@ -214,7 +215,7 @@ DEFINE_CLEANUP(struct prune *, prune_free)
 /* The log restarts from its beginning after a checkpoint, and is cut to this size then. */
 static int size_log(struct prune *p, struct errinfo *reterr)
 {
-	size_t pages = clamp(p->limit_bytes / 16 / PAGE_BYTES, 16, LOG_PAGES_MAX);
+	size_t pages = clamp(p->limit_bytes / 8 / PAGE_BYTES, 16, LOG_PAGES_MAX);
 	char sql[128];
 
 	snprintf(sql, sizeof(sql),
@@ -234,7 +235,7 @@ int prune_new(struct nodedb *db, int64_t session, uint64_t limit_bytes, struct p
 	p->db = db;
 	p->session = session;
 	p->limit_bytes = MAX(limit_bytes, (uint64_t)PRUNE_LIMIT_MIN);
-	p->part_bytes = p->limit_bytes - MIN(p->limit_bytes / 8, (uint64_t)LOG_PART_MAX);
+	p->part_bytes = p->limit_bytes - MIN(p->limit_bytes / 4, (uint64_t)LOG_PART_MAX);
 	p->step_rows = clamp(p->limit_bytes / LIMIT_PER_ROW, 256, STEP_ROWS);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		r = prepare_table(p, i, reterr);
