@@ -689,8 +689,7 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 		return -ENOMEM;
 	t->settings = *s;
 	t->targets = IDMAP_INIT(TARGETS_MAX);
-	t->deadband =
-		(struct deadband){.points = s->deadband_points, .beat_ns = s->heartbeat_ns};
+	t->deadband = (struct deadband){.points = s->deadband_points, .beat_ns = s->heartbeat_ns};
 	t->started = wall_now();
 	t->bucket = t->started.ns / (int64_t)NODEDB_BUCKET_FINE;
 	t->second = t->started.ns / (int64_t)NS_PER_S;

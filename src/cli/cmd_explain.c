@@ -63,12 +63,15 @@ static int resolve_since(
 static int explain_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	const struct explain_settings *s = settings;
-	struct nodedb_filter f = {
-		.pids = s->pids.pid, .pid_count = s->pids.count, .last = (size_t)s->last, .labels = s->annotations};
+	struct nodedb_filter f = {.pids = s->pids.pid,
+		.pid_count = s->pids.count,
+		.last = (size_t)s->last,
+		.labels = s->annotations};
 	_cleanup_free_ char *default_path = NULL;
 	struct nodedb_content content = {0};
-	struct explain_style style = {
-		.json = s->json, .colour = explain_wants_colour(STDOUT_FILENO), .labels = s->annotations};
+	struct explain_style style = {.json = s->json,
+		.colour = explain_wants_colour(STDOUT_FILENO),
+		.labels = s->annotations};
 	const char *path = s->db;
 	struct errinfo e = {0};
 	int r = 0;

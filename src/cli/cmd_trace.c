@@ -182,8 +182,7 @@ static int resolve_size(
 	t->rollover_bytes = s->rollover_bytes;
 	t->rollover_keep = (unsigned)s->rollover_keep;
 	if (!s->rollover_bytes)
-		t->max_db_bytes =
-			s->max_db_bytes == NOT_GIVEN ? MAX_DB_DEFAULT : s->max_db_bytes;
+		t->max_db_bytes = s->max_db_bytes == NOT_GIVEN ? MAX_DB_DEFAULT : s->max_db_bytes;
 	if ((t->max_db_bytes && t->max_db_bytes < PRUNE_LIMIT_MIN) ||
 		(t->rollover_bytes && t->rollover_bytes < PRUNE_LIMIT_MIN))
 		return errinfo_set(reterr, -EINVAL,

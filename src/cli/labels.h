@@ -15,7 +15,8 @@
 
 struct label_range { /* one key during the incident; points into the labels */
 	const char *key;
-	const char *values[LABELS_VALUES_MAX]; /* in order: the first ones, and at the end the last */
+	const char
+		*values[LABELS_VALUES_MAX]; /* in order: the first ones, and at the end the last */
 	int value_count;
 	size_t total; /* values it had; may be more than are kept */
 };

@@ -109,8 +109,8 @@ static int parse_pids(
 	}
 }
 
-static int add_string(
-	const struct option_row *o, const char *v, struct option_strings *list, struct errinfo *reterr)
+static int add_string(const struct option_row *o, const char *v, struct option_strings *list,
+	struct errinfo *reterr)
 {
 	if (list->count == ARRAY_SIZE(list->value))
 		return errinfo_set(reterr, -EINVAL, "--%s: given more than %zu times", o->name,

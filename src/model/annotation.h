@@ -15,8 +15,8 @@
 
 struct annotation {
 	wall_time time;
-	uint32_t pid;        /* 0: about the whole trace */
-	uint64_t start_time; /* of pid, clock ticks since boot; 0: not said */
+	uint32_t pid;                       /* 0: about the whole trace */
+	uint64_t start_time;                /* of pid, clock ticks since boot; 0: not said */
 	int64_t span_start_ns, span_end_ns; /* 0, 0: a moment */
 	uint32_t peer_uid, peer_gid, peer_pid;
 	char labels[ANNOTATION_LINE_MAX]; /* a JSON object of strings */

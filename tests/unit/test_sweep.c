@@ -61,7 +61,8 @@ static void test_what_comes_while_marking_stays(void **state)
 	assert_true(w.removed);
 	assert_int_equal(deleted, 1);
 	assert_int_equal(number(db, "SELECT sum(hash) FROM stack_traces"), 1 + 2 + 4);
-	assert_int_equal(number(db, "SELECT rows FROM pruned WHERE table_name = 'stack_traces'"), 1);
+	assert_int_equal(
+		number(db, "SELECT rows FROM pruned WHERE table_name = 'stack_traces'"), 1);
 	sweep_begin(&w); /* too early for the next round */
 	assert_int_equal(step(&w, db, 5, &deleted), 0);
 	scratch_close(db);

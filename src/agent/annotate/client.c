@@ -39,8 +39,8 @@ int annotate_client_connect(const char *path, int *ret_fd, struct errinfo *reter
 	if (fd < 0)
 		return -errno;
 	if (strlen(path) >= sizeof(address.sun_path))
-		return errinfo_set_exit(reterr, EXIT_USAGE, -ENAMETOOLONG,
-			"%.80s…: too long for a socket", path);
+		return errinfo_set_exit(
+			reterr, EXIT_USAGE, -ENAMETOOLONG, "%.80s…: too long for a socket", path);
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	if (connect(fd, (const void *)&address, sizeof(address)) < 0) {
 		int err = errno;
@@ -130,7 +130,8 @@ static int send_lines(struct client *c, struct errinfo *reterr)
 	if (c->in_len == sizeof(c->in) && !memchr(c->in, '\n', c->in_len)) {
 		struct errinfo e = {0};
 
-		errinfo_set(&e, -EINVAL, "the line is longer than %d bytes", ANNOTATION_LINE_MAX - 1);
+		errinfo_set(
+			&e, -EINVAL, "the line is longer than %d bytes", ANNOTATION_LINE_MAX - 1);
 		if (!c->too_long)
 			note_refused(c, ++c->line, &e);
 		c->too_long = true;

@@ -13,8 +13,7 @@
 #include "base/text.h"
 #include "json/writer.h"
 
-#define KEY_CHARACTERS                                                                             \
-	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+#define KEY_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 
 static int refuse(struct errinfo *reterr, const char *what, const char *key)
 {
@@ -63,8 +62,8 @@ static int put_label(
 	if (json_is_string(value))
 		text = json_string_value(value);
 	else if (json_is_integer(value))
-		snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT,
-			json_integer_value(value));
+		snprintf(
+			number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else if (json_is_boolean(value))
 		snprintf(number, sizeof(number), "%s", json_is_true(value) ? "true" : "false");
 	else
@@ -122,7 +121,8 @@ static int read_number(const json_t *root, const char *key, int64_t min, int64_t
 	return 0;
 }
 
-static int read_numbers(const json_t *root, wall_time now, struct annotation *a, struct errinfo *reterr)
+static int read_numbers(
+	const json_t *root, wall_time now, struct annotation *a, struct errinfo *reterr)
 {
 	int64_t ts = now.ns, pid = 0, start = 0, from = 0, to = 0, version = 1;
 	const struct {
@@ -146,7 +146,8 @@ static int read_numbers(const json_t *root, wall_time now, struct annotation *a,
 	}
 	if (to < from || (!from && to) || (from && !to))
 		return errinfo_set(reterr, -EINVAL,
-			"span_start and span_end come together, and the end is not before the start");
+			"span_start and span_end come together, and the end is not before the "
+			"start");
 	if (start && !pid)
 		return errinfo_set(reterr, -EINVAL, "start_time: of which pid?");
 	a->time.ns = ts;
@@ -179,8 +180,8 @@ static int check_keys(const json_t *root, struct errinfo *reterr)
 	return 0;
 }
 
-int annotate_line_parse(const char *line, size_t len, wall_time now, struct annotation *ret,
-	struct errinfo *reterr)
+int annotate_line_parse(
+	const char *line, size_t len, wall_time now, struct annotation *ret, struct errinfo *reterr)
 {
 	_cleanup_(json_decrefp) json_t *root = NULL;
 	struct annotation *a = ret;

@@ -28,8 +28,8 @@ int annotate_place_default(char out[ANNOTATE_PATH_MAX], struct errinfo *reterr)
 		return errinfo_set(reterr, -ENOENT,
 			"$XDG_RUNTIME_DIR is not set: give the path of the annotation socket");
 	if (n >= ANNOTATE_PATH_MAX)
-		return errinfo_set(reterr, -ENAMETOOLONG,
-			"$XDG_RUNTIME_DIR is too long for a socket's path");
+		return errinfo_set(
+			reterr, -ENAMETOOLONG, "$XDG_RUNTIME_DIR is too long for a socket's path");
 	return 0;
 }
 
@@ -46,8 +46,8 @@ static int prepare_folder(const char *folder, gid_t group, struct errinfo *reter
 	struct stat st;
 
 	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
-		return errinfo_set(reterr, -errno, "folder %s cannot be made: %s", folder,
-			strerror(errno));
+		return errinfo_set(
+			reterr, -errno, "folder %s cannot be made: %s", folder, strerror(errno));
 	fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
 		return unsafe(folder, "is a link or a file", reterr);
@@ -59,8 +59,8 @@ static int prepare_folder(const char *folder, gid_t group, struct errinfo *reter
 		return unsafe(folder, "can be written by others", reterr);
 	if ((group != ANNOTATE_NO_GROUP && fchown(fd, (uid_t)-1, group) < 0) ||
 		fchmod(fd, group != ANNOTATE_NO_GROUP ? 0710 : 0700) < 0)
-		return errinfo_set(reterr, -errno,
-			"folder %s cannot be given to its group: %s", folder, strerror(errno));
+		return errinfo_set(reterr, -errno, "folder %s cannot be given to its group: %s",
+			folder, strerror(errno));
 	return 0;
 }
 
@@ -69,8 +69,8 @@ static bool is_alive(const struct sockaddr_un *address)
 {
 	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	return fd >= 0 && (connect(fd, (const void *)address, sizeof(*address)) == 0 ||
-				  errno == EAGAIN);
+	return fd >= 0 &&
+	       (connect(fd, (const void *)address, sizeof(*address)) == 0 || errno == EAGAIN);
 }
 
 static int clear_place(const struct sockaddr_un *address, struct errinfo *reterr)
@@ -79,9 +79,9 @@ static int clear_place(const struct sockaddr_un *address, struct errinfo *reterr
 	struct stat st;
 
 	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0
-				       : errinfo_set(reterr, -errno, "%s: %s", path,
-						 strerror(errno));
+		return errno == ENOENT
+			       ? 0
+			       : errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
 	if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
 		return errinfo_set(
 			reterr, -EEXIST, "%s is there already and is no socket of ours", path);

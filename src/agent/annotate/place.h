@@ -8,7 +8,7 @@
 
 #include "base/errinfo.h"
 
-#define ANNOTATE_PATH_MAX 108       /* of a socket's name in the kernel */
+#define ANNOTATE_PATH_MAX 108 /* of a socket's name in the kernel */
 #define ANNOTATE_NO_GROUP ((gid_t)-1)
 
 /* annotate_place_default - root: /run/ingero/annotate.sock; else $XDG_RUNTIME_DIR/ingero/… .

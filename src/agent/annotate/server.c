@@ -42,7 +42,7 @@ struct connection {
 	char in[ANNOTATION_LINE_MAX];
 	size_t in_len;
 	struct buf out;
-	size_t sent; /* of out */
+	size_t sent;         /* of out */
 	uint64_t stalled_ns; /* monotonic time since which nothing could be sent; 0: not */
 	struct answer answers[ANSWERS_MAX];
 	size_t head, count;
@@ -131,7 +131,8 @@ void annotate_server_ack(struct annotate_server *s, uint64_t ticket, int64_t id)
 		a->ticket = 0;
 		a->id = id;
 		if (id < 0)
-			a->error = strdup("the store could not write it: see the tracer's messages");
+			a->error =
+				strdup("the store could not write it: see the tracer's messages");
 		c->broken = c->broken || (id < 0 && !a->error);
 		return;
 	}
@@ -225,8 +226,7 @@ static void receive(struct connection *c)
 {
 	ssize_t n;
 
-	if (c->ended || c->broken || c->in_len == sizeof(c->in) ||
-		!may_take(c, mono_now().ns))
+	if (c->ended || c->broken || c->in_len == sizeof(c->in) || !may_take(c, mono_now().ns))
 		return;
 	n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, MSG_DONTWAIT);
 	if (n > 0)
@@ -351,8 +351,8 @@ size_t annotate_server_waiting(const struct annotate_server *s)
 
 /* ---- life ---- */
 
-int annotate_server_new(int listen_fd, const char *root, annotate_put *put, void *arg,
-	struct annotate_server **ret)
+int annotate_server_new(
+	int listen_fd, const char *root, annotate_put *put, void *arg, struct annotate_server **ret)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u32 = ANNOTATE_CONNECTIONS_MAX};
 	_cleanup_fd_ int epoll_fd = epoll_create1(EPOLL_CLOEXEC);

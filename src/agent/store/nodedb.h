@@ -117,8 +117,8 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	uint64_t older_labels; /* beyond the newest NODEDB_LABELS_MAX */
 	struct accounting books;
 	bool has_books;
-	uint64_t pruned_rows;  /* events deleted to keep the file small: not in it any more */
-	int64_t pruned_before; /* they started before this; 0: none were pruned */
+	uint64_t pruned_rows;      /* events deleted to keep the file small: not in it any more */
+	int64_t pruned_before;     /* they started before this; 0: none were pruned */
 	int64_t first_ns, last_ns; /* range of the events: first start, last end */
 	uint64_t total_calls;      /* by aggregates; events are a selection of these. Without
 				      aggregates: the selected events */

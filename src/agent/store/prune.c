@@ -3,14 +3,14 @@
  *
  * Invariants:
  *  1. Three quarters of the limit (or all but 32 MiB) are the database's, the rest is the log's.
- *     Only the size of the database decides about deleting: rows are no cure for a log that a reader
- *     holds. The log is checkpointed so often that it stays within its part; more often would cost
- *     two waits for the disk each time.
+ *     Only the size of the database decides about deleting: rows are no cure for a log that a
+ * reader holds. The log is checkpointed so often that it stays within its part; more often would
+ * cost two waits for the disk each time.
  *  2. Deleting starts above the database's part and goes to 90 % of it; what was deleted is free
  *     space in the file, which new rows use, and only an excess over the part is given back to the
  *     file system.
- *  3. One time line for all tables: a portion deletes everything up to one moment, chosen so that no
- *     table loses more than the portion allows. A bucket of aggregates counts as old as its end,
+ *  3. One time line for all tables: a portion deletes everything up to one moment, chosen so that
+ * no table loses more than the portion allows. A bucket of aggregates counts as old as its end,
  *     since calls are still added to it until then.
  *  4. Every deleted row is counted in `pruned`, in the same transaction. */
 #include "agent/store/prune.h"
@@ -218,9 +218,8 @@ static int size_log(struct prune *p, struct errinfo *reterr)
 	size_t pages = clamp(p->limit_bytes / 8 / PAGE_BYTES, 16, LOG_PAGES_MAX);
 	char sql[128];
 
-	snprintf(sql, sizeof(sql),
-		"PRAGMA wal_autocheckpoint=%zu; PRAGMA journal_size_limit=%zu", pages,
-		pages * PAGE_BYTES);
+	snprintf(sql, sizeof(sql), "PRAGMA wal_autocheckpoint=%zu; PRAGMA journal_size_limit=%zu",
+		pages, pages * PAGE_BYTES);
 	return sql_exec(p->db->sql, sql, reterr);
 }
 
@@ -251,7 +250,8 @@ int prune_new(struct nodedb *db, int64_t session, uint64_t limit_bytes, struct p
 
 /* ---- deleting ---- */
 
-static int read_pages(struct prune *p, uint64_t *ret_file, uint64_t *ret_used, struct errinfo *reterr)
+static int read_pages(
+	struct prune *p, uint64_t *ret_file, uint64_t *ret_used, struct errinfo *reterr)
 {
 	int64_t pages, free_pages;
 	int r = sql_get_int(p->db->sql, "PRAGMA page_count", &pages, reterr);
@@ -266,8 +266,8 @@ static int read_pages(struct prune *p, uint64_t *ret_file, uint64_t *ret_used, s
 	return 0;
 }
 
-/* The moment up to which @rows rows of the table that has them earliest are older; INT64_MAX if none
- * has as many. */
+/* The moment up to which @rows rows of the table that has them earliest are older; INT64_MAX if
+ * none has as many. */
 static int choose_moment(struct prune *p, size_t rows, int64_t *ret_ns, struct errinfo *reterr)
 {
 	int64_t moment = INT64_MAX;

@@ -52,9 +52,9 @@ bool rollover_is_name(const char *path, const char *name)
 	if (strncmp(name, base, stem) != 0)
 		return false;
 	for (want = PATTERN, name += stem; *want; want++, name++) {
-		const char *set = *want == '0' ? "0123456789"
-				: *want == 'x' ? "0123456789abcdef"
-					       : NULL;
+		const char *set = *want == '0'   ? "0123456789"
+				  : *want == 'x' ? "0123456789abcdef"
+						 : NULL;
 
 		if (!*name || (set ? !strchr(set, *name) : *want != *name))
 			return false;
@@ -90,7 +90,8 @@ static int list_names(DIR *d, const char *path, char **names)
 
 static int remove_file(int folder, const char *name, struct errinfo *reterr)
 {
-	static const char *const suffixes[] = {"-wal", "-shm", ""}; /* what a reader may have left */
+	static const char *const suffixes[] = {
+		"-wal", "-shm", ""}; /* what a reader may have left */
 	char full[NAME_MAX + 8];
 
 	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
@@ -98,8 +99,8 @@ static int remove_file(int folder, const char *name, struct errinfo *reterr)
 		if (unlinkat(folder, full, 0) < 0 && errno != ENOENT) {
 			int err = errno;
 
-			return errinfo_set(reterr, -err, "%s cannot be deleted: %s", full,
-				strerror(err));
+			return errinfo_set(
+				reterr, -err, "%s cannot be deleted: %s", full, strerror(err));
 		}
 	}
 	return 0;

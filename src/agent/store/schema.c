@@ -173,12 +173,14 @@ static const struct {
 	{"event_aggregates_5s_note", "as event_aggregates, in buckets of 5 seconds"},
 	{"accounting_note", "per session and source: hits = stored + aggregated + lost; losses has "
 			    "lost by reason"},
-	{"pruned_note", "rows deleted to keep --max-db, by the session that deleted them: stored in "
-			"accounting counts rows ever stored; oldest_ns and newest_ns are the times of "
-			"the first and last deleted row (0: rows without a time)"},
-	{"annotations_note", "labels that workloads sent over the socket of `trace --annotate`; "
-			     "pid 0: about the whole trace; span 0, 0: holds from timestamp on until "
-			     "the label is set again"},
+	{"pruned_note",
+		"rows deleted to keep --max-db, by the session that deleted them: stored in "
+		"accounting counts rows ever stored; oldest_ns and newest_ns are the times of "
+		"the first and last deleted row (0: rows without a time)"},
+	{"annotations_note",
+		"labels that workloads sent over the socket of `trace --annotate`; "
+		"pid 0: about the whole trace; span 0, 0: holds from timestamp on until "
+		"the label is set again"},
 	{"incidents_note",
 		"explained slowdowns; causal_chains has the same in the published shape"},
 	{"processes_note",

@@ -57,7 +57,8 @@ static int rest(struct sweep *s)
 }
 
 /* Runs a DELETE and books what it removed. Returns the number of rows. */
-static int delete_rows(struct portion *p, const char *table, const char *sql, struct errinfo *reterr)
+static int delete_rows(
+	struct portion *p, const char *table, const char *sql, struct errinfo *reterr)
 {
 	int64_t rows;
 	int r = sql_exec(p->db->sql, sql, reterr);

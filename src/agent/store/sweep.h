@@ -8,10 +8,10 @@
 #include "agent/store/nodedb_private.h"
 
 struct sweep {
-	int stage;             /* 0: at rest */
-	int64_t cursor;        /* events marked up to this seq */
-	int64_t pid, start;    /* processes looked at up to this one */
-	uint64_t began_ns;     /* monotonic */
+	int stage;          /* 0: at rest */
+	int64_t cursor;     /* events marked up to this seq */
+	int64_t pid, start; /* processes looked at up to this one */
+	uint64_t began_ns;  /* monotonic */
 	uint64_t rest_until_ns;
 	bool removed; /* rows that others may refer to again */
 };

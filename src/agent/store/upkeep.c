@@ -3,8 +3,8 @@
  *
  * Rolling over: the session in the old file gets its end and its books, the file is checkpointed,
  * closed and renamed, a new one is made under the old name and begins a session of the same
- * identity. Events wait in the writer's queue meanwhile (some 10 ms). Whatever fails on the way, the
- * store goes on in one of the two files, in a new session, and it is tried again later. */
+ * identity. Events wait in the writer's queue meanwhile (some 10 ms). Whatever fails on the way,
+ * the store goes on in one of the two files, in a new session, and it is tried again later. */
 #include "agent/store/upkeep.h"
 
 #include <errno.h>
@@ -102,8 +102,8 @@ static int begin_session(struct upkeep *u, wall_time now, struct errinfo *reterr
 }
 
 /* The session ends with this file. */
-static int end_session(struct upkeep *u, const struct accounting *run, wall_time now,
-	struct errinfo *reterr)
+static int end_session(
+	struct upkeep *u, const struct accounting *run, wall_time now, struct errinfo *reterr)
 {
 	struct accounting part = {0};
 	int r = nodedb_batch_begin(u->db, reterr);
@@ -165,8 +165,8 @@ static int roll_if_due(struct upkeep *u, const struct accounting *books, struct 
 	if (r == -EAGAIN) {
 		u->retry_ns = now + BUSY_RETRY_NS;
 		if (!u->said_busy)
-			log_warning("%s is being read, so it is rolled over later",
-				nodedb_path(u->db));
+			log_warning(
+				"%s is being read, so it is rolled over later", nodedb_path(u->db));
 		u->said_busy = true;
 		return 0;
 	}
@@ -175,8 +175,8 @@ static int roll_if_due(struct upkeep *u, const struct accounting *books, struct 
 	return r;
 }
 
-int upkeep_step(struct upkeep *u, size_t rows_max, const struct accounting *books,
-	struct errinfo *reterr)
+int upkeep_step(
+	struct upkeep *u, size_t rows_max, const struct accounting *books, struct errinfo *reterr)
 {
 	int r = 0;
 

@@ -93,9 +93,9 @@ struct store_writer {
 	struct event *batch; /* the thread's own */
 	size_t batch_count;
 	struct message *pending, **pending_end;
-	bool retrying; /* batch could not be written yet */
-	bool draining; /* stopping, as the thread last saw it */
-	bool busy;     /* another batch was waiting already when this one was taken */
+	bool retrying;  /* batch could not be written yet */
+	bool draining;  /* stopping, as the thread last saw it */
+	bool busy;      /* another batch was waiting already when this one was taken */
 	size_t written; /* events of the last transaction */
 	struct upkeep upkeep;
 	struct accounting books; /* the run's, as last pushed */
@@ -532,8 +532,7 @@ static bool take_work(struct store_writer *w)
 	int r = 0;
 
 	pthread_mutex_lock(&w->mutex);
-	while (!w->stopping && r == 0 && !w->urgent &&
-		(w->retrying || w->count < w->wake_at))
+	while (!w->stopping && r == 0 && !w->urgent && (w->retrying || w->count < w->wake_at))
 		r = pthread_cond_timedwait(&w->wake, &w->mutex, &deadline);
 	while (w->count && w->batch_count < w->batch_max) {
 		size_t n = MIN(w->count, w->batch_max - w->batch_count);
@@ -637,8 +636,8 @@ int store_writer_start(struct nodedb *db, int64_t session, const struct store_wr
 	if (!w)
 		return -ENOMEM;
 	w->ring_size = c.queue_events ? c.queue_events : QUEUE_EVENTS;
-	w->batch_max = prune_batch_max(
-		c.upkeep.max_bytes, c.batch_events ? c.batch_events : BATCH_EVENTS);
+	w->batch_max =
+		prune_batch_max(c.upkeep.max_bytes, c.batch_events ? c.batch_events : BATCH_EVENTS);
 	w->batch_ms = c.batch_ms ? c.batch_ms : BATCH_MS;
 	w->wake_at = MIN(w->batch_max, (w->ring_size + 1) / 2);
 	w->ring = calloc(w->ring_size, sizeof(*w->ring));
