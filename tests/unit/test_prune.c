@@ -248,6 +248,30 @@ static void test_tables_without_index_or_row_numbers(void **state)
 	scratch_close(db);
 }
 
+/* A file that was made otherwise does not shrink, but stops growing. */
+static void test_a_file_that_cannot_shrink(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	struct prune *p;
+	int64_t session, used;
+	struct nodedb *db = fill(s->path, &session);
+	int steps = 0;
+
+	scratch_close(db);
+	scratch_sql(s->path, "PRAGMA journal_mode=DELETE; PRAGMA auto_vacuum=NONE; VACUUM");
+	db = scratch_open(s->path);
+	assert_int_equal(number(db, "PRAGMA auto_vacuum"), 0); /* control */
+	assert_int_equal(prune_new(db, session, LIMIT, &p, &err), 0);
+	while (prune_step(p, SIZE_MAX, &err) > 0)
+		assert_true(++steps < 10000);
+	assert_int_equal(prune_step(p, SIZE_MAX, &err), 0);
+	prune_free(p);
+	used = number(db, "PRAGMA page_count") - number(db, "PRAGMA freelist_count");
+	assert_true(used * 4096 <= (int64_t)LIMIT);
+	scratch_close(db);
+}
+
 static void test_batches_fit_the_limit(void **state)
 {
 	assert_int_equal(prune_batch_max(0, 5000), 5000);
@@ -264,6 +288,7 @@ int main(void)
 		TEST(test_pruned_rows_of_gone_sessions_are_kept),
 		TEST(test_a_limit_that_cannot_be_kept),
 		TEST(test_tables_without_index_or_row_numbers),
+		TEST(test_a_file_that_cannot_shrink),
 		TEST(test_batches_fit_the_limit),
 	};
 

@@ -4,8 +4,9 @@
 
 #include <math.h>
 
-#define SLACK_NS (100 * (int64_t)NS_PER_MS) /* samples come once a second, not to the nanosecond   \
-					     */
+#define SLACK_NS                                                                                   \
+	(100 * (int64_t)NS_PER_MS) /* samples come once a second, not to the nanosecond            \
+				    */
 
 static double swap_points(const struct host_sample *s)
 {

@@ -70,6 +70,7 @@ struct prune {
 	uint64_t part_bytes; /* of the limit, for the database */
 	size_t step_rows;
 	bool active;
+	bool fixed; /* the file cannot shrink: it was made without incremental vacuum */
 	bool said_small, said_stuck;
 	uint64_t stuck_until_ns;
 	struct sweep sweep;
@@ -436,17 +437,21 @@ static int delete_step(struct prune *p, size_t rows, uint64_t used, struct errin
 
 static int vacuum_step(struct prune *p, struct errinfo *reterr)
 {
-	uint64_t began = mono_now().ns, file, used;
-	int r;
+	uint64_t began = mono_now().ns, before, file, used;
+	int r = read_pages(p, &file, &used, reterr);
 
+	if (r < 0)
+		return r;
 	do {
+		before = file;
 		r = sql_exec(p->db->sql, "PRAGMA incremental_vacuum(" VACUUM_PAGES ")", reterr);
 		if (r == 0)
 			r = read_pages(p, &file, &used, reterr);
 		if (r < 0)
 			return r;
-	} while (file > p->part_bytes && file > used && has_time_left(began));
-	p->active = file > p->part_bytes && file > used;
+	} while (file < before && file > p->part_bytes && file > used && has_time_left(began));
+	p->fixed = file >= before;
+	p->active = !p->fixed && file > p->part_bytes && file > used;
 	return p->active;
 }
 
@@ -458,14 +463,14 @@ int prune_step(struct prune *p, size_t rows_max, struct errinfo *reterr)
 
 	if (r < 0)
 		return r;
-	if (file > p->part_bytes)
+	if ((p->fixed ? used : file) > p->part_bytes)
 		p->active = true;
 	if ((p->active && used > p->part_bytes / 10 * 9 && mono_now().ns >= p->stuck_until_ns) ||
 		p->sweep.stage) {
 		r = delete_step(p, rows, used, reterr);
 		return r < 0 ? r : r || p->active;
 	}
-	if (p->active && file > p->part_bytes && file > used)
+	if (p->active && !p->fixed && file > p->part_bytes && file > used)
 		return vacuum_step(p, reterr);
 	p->active = false;
 	return 0;
