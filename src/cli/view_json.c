@@ -82,6 +82,10 @@ void view_json(struct json_writer *w, const struct tracer_view *v, const char *n
 	put_uint(w, "db_bytes", v->db_bytes);
 	put_string(w, "store_error", v->store_error);
 	put_uint(w, "clock_steps", v->clock_steps);
+	put_double(w, "overhead", v->overhead);
+	put_double(w, "overhead_budget", v->overhead_budget);
+	put_uint(w, "launch_weight", v->launch_weight);
+	put_uint(w, "coverage_gaps", v->gap_count + v->gaps_more);
 	json_end_object(w);
 	json_finish(w);
 }
