@@ -14,7 +14,8 @@
 #include "base/clock.h"
 
 #define GOVERNOR_WEIGHT_MAX 32 /* 62 ms of 2 s: some hundred calls of a busy process */
-#define GOVERNOR_PERIOD_NS  (2 * NS_PER_S) /* switching is not free, and the last period may be cut */
+#define GOVERNOR_PERIOD_NS                                                                         \
+	(2 * NS_PER_S) /* switching is not free, and the last period may be cut */
 
 struct governor {
 	double budget;            /* share of a process's time, 0.01 is 1 %; 0: no limit */

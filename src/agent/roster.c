@@ -440,6 +440,28 @@ void roster_tick(struct roster *r)
 	session_save(r);
 }
 
+/* Those that ended have no row any more where their records may still come; their group has. */
+void roster_renew(struct roster *r, wall_time now)
+{
+	struct entry *e;
+	size_t cursor = 0;
+	uint64_t pid;
+
+	idmap_done(&r->groups);
+	r->groups = IDMAP_INIT(GROUPS_MAX);
+	r->place_unsaved = r->session != SESSION_NOBODY;
+	while ((e = idmap_next(&r->entries, &cursor, &pid))) {
+		if (e->ended)
+			save_group(r, e);
+		else
+			entry_read(r, e, 0, now);
+		if (e->told && e->layers && r->store)
+			e->told = store_writer_push_layers(
+				r->store, e->pid, e->start_ticks, e->layers);
+	}
+	session_save(r);
+}
+
 void roster_finish(struct roster *r)
 {
 	struct entry *e;

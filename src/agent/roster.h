@@ -59,6 +59,10 @@ void roster_judged(struct roster *r, uint32_t pid, const struct process_layers *
 /* roster_tick - once a second: forget who ended, write again what the store had no room for. */
 void roster_tick(struct roster *r);
 
+/* roster_renew - the store is a new one, or has forgotten rows: write again what is written once.
+ */
+void roster_renew(struct roster *r, wall_time now);
+
 /* roster_finish - tell what waits to be told; before the store is closed. */
 void roster_finish(struct roster *r);
 

@@ -11,10 +11,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/annotate/place.h"
+#include "agent/annotate/server.h"
 #include "agent/attach/calibrate.h"
 #include "agent/attach/coverage.h"
 #include "agent/attach/feature.h"
 #include "agent/attach/judge.h"
+#include "agent/capture/deadband.h"
 #include "agent/capture/host.h"
 #include "agent/capture/reader.h"
 #include "agent/capture/totals.h"
@@ -37,7 +40,9 @@
 #define FLUSH_TRIES    100  /* of 10 ms */
 #define HIT_NS_GUESS   2000
 #define SEEN_MIN_NS    (20 * NS_PER_MS)
-#define WAIT_SECONDS   5 /* a collective waits this long for its synchronisation */
+#define WAIT_SECONDS   5  /* a collective waits this long for its synchronisation */
+#define ACK_TRIES      50 /* of 10 ms */
+#define ACKS_AT_ONCE   64
 
 struct tracer {
 	struct tracer_settings settings;
@@ -54,18 +59,21 @@ struct tracer {
 	bool has_host;
 	struct gpu_sampler *gpu;
 	bool gpu_named; /* the session's row has the GPU's name */
+	struct deadband deadband;
 	struct store_writer *store;
+	uint64_t store_generation; /* the store's when rows told once were last pushed */
+	struct annotate_server *annotate;
 	struct idmap targets; /* pid -> itself: processes under trace */
 	struct roster *roster;
 	bool admit_due; /* new targets: give their threads state */
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
 	struct governor governor;
-	bool launches_on;                 /* the probes that the governor may take away are there */
-	mono_time period_start;           /* when the governor last looked */
-	mono_time on_since, off_at;       /* of the launch probes' last stay */
-	mono_time counted_to;             /* launches are accounted for up to here */
-	struct accounting own;            /* what this side dropped or folded */
-	struct accounting final;          /* the books after tracer_stop() */
+	bool launches_on;           /* the probes that the governor may take away are there */
+	mono_time period_start;     /* when the governor last looked */
+	mono_time on_since, off_at; /* of the launch probes' last stay */
+	mono_time counted_to;       /* launches are accounted for up to here */
+	struct accounting own;      /* what this side dropped or folded */
+	struct accounting final;    /* the books after tracer_stop() */
 	uint64_t db_bytes;
 	char store_error[256];
 	bool stopped;
@@ -81,6 +89,18 @@ static void target_note(struct tracer *t, uint32_t pid, uint32_t parent, wall_ti
 		log_warning("more than %d traced processes: some will not be shown", TARGETS_MAX);
 	t->admit_due = true;
 	roster_enter(t->roster, pid, parent, seen);
+}
+
+/* A new file, or one whose old rows were pruned, has to be told again what is told only once. */
+static void renew_rows(struct tracer *t)
+{
+	uint64_t generation = t->store ? store_writer_generation(t->store) : 0;
+
+	if (generation == t->store_generation)
+		return;
+	t->store_generation = generation;
+	t->gpu_named = false;
+	roster_renew(t->roster, wall_now());
 }
 
 static void follow_process(struct tracer *t, const struct event *e)
@@ -344,8 +364,8 @@ static int switch_launches(struct tracer *t, wall_time now)
 	return r < 0 ? r : probe_sweep(t->probe, LOSS_GOVERNOR, true);
 }
 
-/* How many launches one that was seen since the last reading stands for: the probes' stay stands for
- * all the time since launches were last seen. */
+/* How many launches one that was seen since the last reading stands for: the probes' stay stands
+ * for all the time since launches were last seen. */
 static double launch_weight(struct tracer *t, mono_time now)
 {
 	mono_time to = t->launches_on ? now : t->off_at;
@@ -403,7 +423,7 @@ static int every_second(struct tracer *t, wall_time now)
 	if (clock_map_refresh(&t->clock))
 		log_warning("the wall clock was stepped; times before and after do not compare");
 	t->has_host = host_read(&t->host, now, &t->host_now) == 0;
-	if (t->store && t->has_host)
+	if (t->store && t->has_host && deadband_admits(&t->deadband, &t->host_now))
 		store_writer_push_sample(t->store, &t->host_now);
 	if (t->store) {
 		fill_books(t, &books);
@@ -449,6 +469,65 @@ static void view_gpu(const struct tracer *t, struct tracer_view *v)
 	v->has_driver = access("/proc/driver/nvidia/version", F_OK) == 0;
 }
 
+/* ---- annotations ---- */
+
+static bool put_annotation(void *arg, const struct annotation *a, uint64_t ticket)
+{
+	struct tracer *t = arg;
+
+	return t->store && store_writer_push_annotation(t->store, a, ticket);
+}
+
+static void serve_annotations(struct tracer *t)
+{
+	struct store_ack acks[ACKS_AT_ONCE];
+	size_t n;
+
+	if (!t->annotate)
+		return;
+	while ((n = store_writer_take_acks(t->store, acks, ARRAY_SIZE(acks))))
+		for (size_t i = 0; i < n; i++)
+			annotate_server_ack(t->annotate, acks[i].ticket, acks[i].id);
+	annotate_server_poll(t->annotate);
+}
+
+static int open_annotations(struct tracer *t, struct errinfo *reterr)
+{
+	const struct tracer_settings *s = &t->settings;
+	int fd, r;
+
+	if (!s->annotate_path || !t->store)
+		return 0;
+	r = annotate_place_bind(s->annotate_path,
+		s->annotate_gid < 0 ? ANNOTATE_NO_GROUP : (gid_t)s->annotate_gid, &fd, reterr);
+	if (r < 0)
+		return r;
+	r = annotate_server_new(fd, "", put_annotation, t, &t->annotate);
+	if (r < 0) {
+		close(fd);
+		unlink(s->annotate_path);
+	}
+	return r;
+}
+
+/* What was taken is stored; its writers are told so if that takes no longer than half a second. */
+static void close_annotations(struct tracer *t)
+{
+	const struct timespec nap = {.tv_nsec = 10 * (long)NS_PER_MS};
+
+	if (!t->annotate)
+		return;
+	unlink(t->settings.annotate_path);
+	annotate_server_refuse(t->annotate);
+	for (int i = 0; t->store && i < ACK_TRIES && annotate_server_waiting(t->annotate); i++) {
+		serve_annotations(t);
+		nanosleep(&nap, NULL);
+	}
+	if (t->store)
+		serve_annotations(t);
+	annotate_server_free(TAKE(t->annotate));
+}
+
 int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 {
 	wall_time now;
@@ -456,6 +535,8 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 
 	reader_wait(t->reader, timeout_ms);
 	reader_consume(t->reader);
+	serve_annotations(t);
+	renew_rows(t);
 	if (t->admit_due) {
 		t->admit_due = false;
 		r = probe_admit(t->probe);
@@ -472,7 +553,8 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 			return errinfo_set(reterr, r, "tracing cannot go on: %s", strerror(-r));
 		fresh = 1;
 	}
-	r = switch_launches(t, now); /* after the reading, which then never sees a stay just begun */
+	r = switch_launches(
+		t, now); /* after the reading, which then never sees a stay just begun */
 	if (r < 0)
 		return errinfo_set(reterr, r, "launch probes cannot be switched: %s", strerror(-r));
 	return fresh;
@@ -588,6 +670,7 @@ static int store_close(struct tracer *t, struct errinfo *reterr)
 {
 	int r = 0;
 
+	renew_rows(t);
 	roster_finish(t->roster);
 	roster_store(t->roster, NULL);
 	if (t->store)
@@ -601,6 +684,7 @@ static int store_close(struct tracer *t, struct errinfo *reterr)
 
 void tracer_free(struct tracer *t)
 {
+	close_annotations(t);
 	if (t->store)
 		store_close(t, NULL);
 	if (t->coverage)
@@ -675,6 +759,10 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 {
 	const struct tracer_settings *s = &t->settings;
 	struct session session = {.started = t->started};
+	struct store_writer_config config = {.upkeep = {.max_bytes = s->max_db_bytes,
+						     .rollover_bytes = s->rollover_bytes,
+						     .rollover_keep = s->rollover_keep,
+						     .session = &session}};
 	struct nodedb *db;
 	int r;
 
@@ -692,7 +780,7 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 		return r;
 	r = nodedb_session_begin(db, &session, reterr);
 	if (r == 0)
-		r = store_writer_start(db, session.id, NULL, &t->store, reterr);
+		r = store_writer_start(db, session.id, &config, &t->store, reterr);
 	if (r < 0)
 		nodedb_close(db, NULL);
 	return r;
@@ -730,8 +818,10 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 			return r;
 	}
 	r = open_store(t, reterr);
+	if (r < 0)
+		return r;
 	roster_store(t->roster, t->store);
-	return r;
+	return open_annotations(t, reterr);
 }
 
 static int cover_all(struct tracer *t, struct errinfo *reterr)
@@ -759,6 +849,7 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 		return -ENOMEM;
 	t->settings = *s;
 	t->targets = IDMAP_INIT(TARGETS_MAX);
+	t->deadband = (struct deadband){.points = s->deadband_points, .beat_ns = s->heartbeat_ns};
 	t->started = wall_now();
 	t->bucket = t->started.ns / (int64_t)NODEDB_BUCKET_FINE;
 	t->second = t->started.ns / (int64_t)NS_PER_S;
@@ -802,6 +893,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	r = read_totals(t);
 	if (r == 0)
 		r = flush_rest(t);
+	close_annotations(t);
 	q = store_close(t, reterr);
 	return r < 0 ? r : q;
 }

@@ -39,7 +39,14 @@ struct tracer_settings {
 	double overhead_budget; /* share of a process's time; 0: no limit */
 	const char *db_path;    /* NULL: nothing is stored */
 	const char *node;
-	const char *flags_text; /* for the session row */
+	const char *flags_text;    /* for the session row */
+	uint64_t max_db_bytes;     /* prune the store to this; 0: unlimited */
+	uint64_t rollover_bytes;   /* or roll over at this; 0: never */
+	unsigned rollover_keep;    /* rolled files to keep */
+	const char *annotate_path; /* socket for annotations; NULL: none */
+	int64_t annotate_gid;      /* group that may use it; -1: none */
+	double deadband_points;    /* see agent/capture/deadband.h */
+	uint64_t heartbeat_ns;
 	/* Every record; @c for NCCL calls, else NULL; the id of its process's container or "". May
 	 * be NULL. */
 	void (*event_sink)(void *arg, const struct event *e, const struct collective *c,

@@ -21,7 +21,7 @@ struct explain_settings {
 	struct option_pids pids;
 	uint64_t since_ns;
 	int64_t last;
-	bool json, chains, all;
+	bool json, chains, all, annotations;
 };
 
 #define OPTION(field) offsetof(struct explain_settings, field)
@@ -37,6 +37,8 @@ static const struct option_row explain_options[] = {
 	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print a JSON array", 0, 0, false},
 	{"chains", 0, OPTION_FLAG, OPTION(chains), NULL,
 		"print the verdicts stored in the file instead", 0, 0, false},
+	{"annotations", 0, OPTION_FLAG, OPTION(annotations), NULL,
+		"say which labels (`ingero annotate`) held during each incident", 0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -61,8 +63,10 @@ static int resolve_since(
 static int explain_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	const struct explain_settings *s = settings;
-	struct nodedb_filter f = {
-		.pids = s->pids.pid, .pid_count = s->pids.count, .last = (size_t)s->last};
+	struct nodedb_filter f = {.pids = s->pids.pid,
+		.pid_count = s->pids.count,
+		.last = (size_t)s->last,
+		.labels = s->annotations};
 	_cleanup_free_ char *default_path = NULL;
 	struct nodedb_content content = {0};
 	struct explain_style style = explain_style_detect(STDOUT_FILENO);
@@ -71,6 +75,7 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	int r = 0;
 
 	style.json = s->json;
+	style.labels = s->annotations;
 	if (s->all && s->since_ns)
 		return dispatch_fail(&e, errinfo_set(&e, -EINVAL, "give either --all or --since"));
 	if (!path) {

@@ -13,9 +13,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "agent/annotate/place.h"
 #include "agent/discover/identity.h"
 #include "agent/probe/probe.h"
 #include "agent/store/owner.h"
+#include "agent/store/prune.h"
 #include "agent/tracer.h"
 #include "base/buf.h"
 #include "base/text.h"
@@ -23,6 +25,7 @@
 #include "cli/dispatch.h"
 #include "cli/event_json.h"
 #include "cli/live.h"
+#include "cli/view_json.h"
 #include "wire/names.h"
 
 #define STEP_MS        10 /* how long a record may wait in the ring */
@@ -30,11 +33,18 @@
 #define STATUS_SECONDS 10 /* between lines where there is no terminal */
 #define BUDGET_DEFAULT 0.01
 
+#define MAX_DB_DEFAULT (10ULL << 30)
+#define NOT_GIVEN      UINT64_MAX
+
 struct trace_settings {
 	struct option_pids pids;
 	const char *user, *db, *node, *cuda_lib, *method, *budget;
 	uint64_t duration_ns, ring_bytes;
 	bool json, record, record_all, no_io, no_net, no_tcp, no_memory, old_kernel;
+	uint64_t max_db_bytes, rollover_bytes, heartbeat_ns;
+	int64_t rollover_keep, deadband, annotate_gid;
+	bool annotate;
+	const char *annotate_socket;
 };
 
 struct trace {
@@ -43,6 +53,7 @@ struct trace {
 	int signal_fd;
 	const char *db_path; /* NULL: nothing is recorded */
 	char *default_path;
+	char annotate_path[ANNOTATE_PATH_MAX];
 	char node[256];
 	struct live_style style;
 	struct json_writer json;
@@ -67,6 +78,28 @@ static const struct option_row trace_options[] = {
 		"record to the database; --record=false only shows", 0, 0, false},
 	{"record-all", 0, OPTION_FLAG, OPTION(record_all), NULL,
 		"record every call, not only exceptions and samples", 0, 0, false},
+	{"max-db", 0, OPTION_SIZE, OPTION(max_db_bytes), "SIZE",
+		"keep the database below this by deleting the oldest rows; 0: never (default: 10g)",
+		0, 0, false},
+	{"db-rollover-size", 0, OPTION_SIZE, OPTION(rollover_bytes), "SIZE",
+		"instead, go on in a new database at this size", 0, 0, false},
+	{"db-rollover-keep", 0, OPTION_INT, OPTION(rollover_keep), "N",
+		"databases rolled over to keep (default: 6)", 0, 4000, false},
+	{"annotate", 0, OPTION_FLAG, OPTION(annotate), NULL,
+		"take labels from workloads (`ingero annotate`) over a socket", 0, 0, false},
+	{"annotate-socket-gid", 0, OPTION_INT, OPTION(annotate_gid), "GID",
+		"let this group use the socket (default: -1, only this user)", -1, INT32_MAX,
+		false},
+	{"annotate-socket", 0, OPTION_STRING, OPTION(annotate_socket), "PATH",
+		"the socket's path (default: /run/ingero/annotate.sock, or below "
+		"$XDG_RUNTIME_DIR)",
+		0, 0, true},
+	{"deadband", 0, OPTION_INT, OPTION(deadband), "PERCENT",
+		"store a reading of the host only if it changed by more than this (default: 0)", 0,
+		100, false},
+	{"heartbeat", 0, OPTION_DURATION, OPTION(heartbeat_ns), "TIME",
+		"store one at least this often; alone: only so often (default: every second)", 0, 0,
+		false},
 	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
 		"name of this node (default: the host name)", 0, 0, false},
 	{"cuda-lib", 0, OPTION_STRING, OPTION(cuda_lib), "PATH",
@@ -89,7 +122,8 @@ static const struct option_row trace_options[] = {
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
-static const struct trace_settings trace_defaults = {.record = true};
+static const struct trace_settings trace_defaults = {
+	.record = true, .max_db_bytes = NOT_GIVEN, .rollover_keep = 6, .annotate_gid = -1};
 
 static int resolve_method(const char *name, int *ret, struct errinfo *reterr)
 {
@@ -163,6 +197,44 @@ static int resolve_budget(const char *text, double *ret, struct errinfo *reterr)
 			"--overhead-budget %s: a share like 1%% or 0.01 is needed, 0 for no limit",
 			text);
 	return 0;
+}
+
+static int resolve_size(
+	const struct trace_settings *s, struct tracer_settings *t, struct errinfo *reterr)
+{
+	if (s->max_db_bytes != NOT_GIVEN && s->rollover_bytes)
+		return errinfo_set(
+			reterr, -EINVAL, "give either --max-db or --db-rollover-size, not both");
+	t->rollover_bytes = s->rollover_bytes;
+	t->rollover_keep = (unsigned)s->rollover_keep;
+	if (!s->rollover_bytes)
+		t->max_db_bytes = s->max_db_bytes == NOT_GIVEN ? MAX_DB_DEFAULT : s->max_db_bytes;
+	if ((t->max_db_bytes && t->max_db_bytes < PRUNE_LIMIT_MIN) ||
+		(t->rollover_bytes && t->rollover_bytes < PRUNE_LIMIT_MIN))
+		return errinfo_set(reterr, -EINVAL,
+			"--max-db and --db-rollover-size: at least 1m, or 0 for no limit");
+	return 0;
+}
+
+static int resolve_annotate(struct trace *t, struct tracer_settings *ts, struct errinfo *reterr)
+{
+	const struct trace_settings *s = t->settings;
+	int r = 0;
+
+	ts->annotate_gid = s->annotate_gid;
+	if (!s->annotate)
+		return 0;
+	if (!s->record)
+		return errinfo_set(reterr, -EINVAL,
+			"--annotate stores what it takes: it does not go with --record=false");
+	if (s->annotate_socket && strlen(s->annotate_socket) < sizeof(t->annotate_path))
+		snprintf(t->annotate_path, sizeof(t->annotate_path), "%s", s->annotate_socket);
+	else if (s->annotate_socket)
+		r = errinfo_set(reterr, -EINVAL, "--annotate-socket: the path is too long");
+	else
+		r = annotate_place_default(t->annotate_path, reterr);
+	ts->annotate_path = t->annotate_path;
+	return r;
 }
 
 static void print_event(
@@ -252,6 +324,7 @@ static void show(struct trace *t, int64_t second)
 		print_gpu_state(t);
 		if (second % STATUS_SECONDS == 0) {
 			tracer_view(t->tracer, &v);
+			view_json(&t->json, &v, t->node, false);
 			event_json_books(&t->json, &v.books, v.now, t->node, false);
 		}
 		fflush(stdout);
@@ -322,10 +395,12 @@ static bool print_end(struct trace *t)
 	bool balanced = true;
 
 	tracer_view(t->tracer, &v);
-	if (t->settings->json)
+	if (t->settings->json) {
+		view_json(&t->json, &v, t->node, true);
 		event_json_books(&t->json, &v.books, v.now, t->node, true);
-	else
+	} else {
 		draw(t, &v, true);
+	}
 	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
 		if (!account_balances(&v.books.source[s])) {
 			fprintf(stderr,
@@ -376,6 +451,10 @@ static int resolve(struct trace *t, struct tracer_settings *ts, struct errinfo *
 		r = resolve_ring(s->ring_bytes, &ts->ring_bytes, reterr);
 	if (r == 0)
 		r = resolve_budget(s->budget, &ts->overhead_budget, reterr);
+	if (r == 0)
+		r = resolve_size(s, ts, reterr);
+	if (r == 0)
+		r = resolve_annotate(t, ts, reterr);
 	if (r == 0 && s->record && !s->db)
 		r = store_default_path(&t->default_path, reterr);
 	if (s->record)
@@ -386,6 +465,8 @@ static int resolve(struct trace *t, struct tracer_settings *ts, struct errinfo *
 	ts->no_net = s->no_net || s->no_tcp;
 	ts->no_memory = s->no_memory;
 	ts->old_kernel = s->old_kernel;
+	ts->deadband_points = (double)s->deadband;
+	ts->heartbeat_ns = s->heartbeat_ns;
 	ts->node = t->node;
 	ts->db_path = t->db_path;
 	if (s->json) {

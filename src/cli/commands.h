@@ -7,6 +7,7 @@
 
 #include "cli/option.h"
 
+extern const struct command cmd_annotate;
 extern const struct command cmd_check;
 extern const struct command cmd_demo;
 extern const struct command cmd_explain;

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "wire/names.h"
 
-static void put_time(struct json_writer *w, wall_time t)
+void event_json_time(struct json_writer *w, wall_time t)
 {
 	time_t s = (time_t)(t.ns / (int64_t)NS_PER_S);
 	char text[64], day[32];
@@ -107,7 +107,7 @@ void event_json(struct json_writer *w, const struct event *e, const struct colle
 	char scratch[32], duration[TEXT_MAX];
 
 	json_begin_object(w);
-	put_time(w, e->start);
+	event_json_time(w, e->start);
 	put_string(w, "node", node);
 	put_uint(w, "pid", e->pid);
 	put_uint(w, "tid", e->tid);
@@ -133,6 +133,8 @@ void event_json(struct json_writer *w, const struct event *e, const struct colle
 	put_uint(w, "cpu", e->cpu);
 	json_key(w, "anomaly");
 	json_put_bool(w, e->flags & WIRE_SLOW);
+	json_key(w, "sample");
+	json_put_bool(w, e->flags & WIRE_SAMPLE);
 	put_kind_fields(w, e);
 	if (c)
 		put_nccl(w, e, c);
@@ -159,7 +161,7 @@ void event_json_books(struct json_writer *w, const struct accounting *books, wal
 	const char *node, bool final)
 {
 	json_begin_object(w);
-	put_time(w, now);
+	event_json_time(w, now);
 	put_string(w, "node", node);
 	put_string(w, "source", "ingero");
 	put_string(w, "op", "accounting");
@@ -182,7 +184,7 @@ void event_json_coverage(struct json_writer *w, wall_time now, const char *node,
 	const char *comm, const struct process_layers *l)
 {
 	json_begin_object(w);
-	put_time(w, now);
+	event_json_time(w, now);
 	put_string(w, "node", node);
 	put_uint(w, "pid", pid);
 	put_string(w, "process_name", comm);
@@ -206,7 +208,7 @@ void event_json_coverage(struct json_writer *w, wall_time now, const char *node,
 
 static void put_head(struct json_writer *w, wall_time t, const char *node, const char *op)
 {
-	put_time(w, t);
+	event_json_time(w, t);
 	put_string(w, "node", node);
 	put_string(w, "source", "gpu");
 	put_string(w, "op", op);

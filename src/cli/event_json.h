@@ -10,8 +10,9 @@
 
 /* event_json - the published keys (timestamp, pid, tid, process_name, source, op, duration_ns,
  * duration, gpu_id, args, return_code, cgroup_id, anomaly) and ours (node, cpu, nested, stream,
- * wait_ns, peer_pid, peer_comm, device; rank, local_rank, world_size and container_id where they
- * are known). @c adds what an NCCL call has (comm, comm_rank, seq, …), NULL for others. */
+ * wait_ns, peer_pid, peer_comm, device, sample: an ordinary call kept as an example; rank,
+ * local_rank, world_size and container_id where they are known). @c adds what an NCCL call has
+ * (comm, comm_rank, seq, …), NULL for others. */
 void event_json(struct json_writer *w, const struct event *e, const struct collective *c,
 	const char *node, const char *container_id);
 
@@ -26,6 +27,9 @@ void event_json_gpu(struct json_writer *w, const struct gpu_sample *s, const cha
 /* event_json_gpu_state - {"source":"gpu","op":"state",…}: that the driver answers, or not. */
 void event_json_gpu_state(struct json_writer *w, const char *state, const char *text, wall_time now,
 	const char *node);
+
+/* event_json_time - the key "timestamp", RFC 3339 in UTC with nanoseconds. */
+void event_json_time(struct json_writer *w, wall_time t);
 
 /* event_json_books - {"source":"ingero","op":"accounting",…}: hits, stored, aggregated and losses
  * by reason for every source that had any. */

@@ -36,6 +36,11 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 		.skipped_rows = c->skipped_rows,
 		.older_events = c->older_events,
 		.books = c->has_books ? &c->books : NULL,
+		.pruned_rows = c->pruned_rows,
+		.pruned_before = c->pruned_before,
+		.labels = c->labels,
+		.label_count = c->label_count,
+		.older_labels = c->older_labels,
 	};
 }
 
@@ -59,11 +64,12 @@ int explain_content(
 	int r = correlate_run(&rec, &incidents, &count);
 
 	scope.columns = style.columns;
+	scope.with_labels = style.labels;
 	if (r < 0)
 		return errinfo_set(
 			reterr, r, "not enough memory to explain %zu events", c->event_count);
 	if (style.json)
-		report_json(&b, incidents, count);
+		report_json(&b, incidents, count, &scope);
 	else
 		report_text(&b, incidents, count, &scope, style.colour);
 	if (b.err)

@@ -11,6 +11,7 @@ struct explain_style {
 	bool json;
 	bool colour;
 	int columns; /* of the terminal; 0: none */
+	bool labels; /* say which held during each incident */
 };
 
 /* explain_style_detect - colour on a terminal behind @fd unless NO_COLOR is set, and its width. */

@@ -109,6 +109,16 @@ static int parse_pids(
 	}
 }
 
+static int add_string(const struct option_row *o, const char *v, struct option_strings *list,
+	struct errinfo *reterr)
+{
+	if (list->count == ARRAY_SIZE(list->value))
+		return errinfo_set(reterr, -EINVAL, "--%s: given more than %zu times", o->name,
+			ARRAY_SIZE(list->value));
+	list->value[list->count++] = v;
+	return 0;
+}
+
 static int parse_value(
 	const struct option_row *o, const char *v, void *settings, struct errinfo *reterr)
 {
@@ -126,6 +136,7 @@ static int parse_value(
 		r = text_parse_size(v, field);
 		return r == 0 ? 0 : bad_value(o, v, "a size like 10g, 500m or 0", reterr);
 	case OPTION_PIDS: return parse_pids(o, v, field, reterr);
+	case OPTION_STRINGS: return add_string(o, v, field, reterr);
 	}
 	return -EINVAL;
 }

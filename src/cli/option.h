@@ -18,10 +18,16 @@ enum option_kind {
 	OPTION_DURATION, /* uint64_t ns: "30s", "1h30m", "1w2d", "500ms" */
 	OPTION_SIZE,     /* uint64_t bytes: "10g", "500m", "0" */
 	OPTION_PIDS,     /* struct option_pids; may be repeated, values may be comma-separated */
+	OPTION_STRINGS,  /* struct option_strings; may be repeated */
 };
 
 struct option_pids {
 	uint32_t pid[64];
+	size_t count;
+};
+
+struct option_strings {
+	const char *value[64];
 	size_t count;
 };
 

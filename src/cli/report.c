@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/text.h"
+#include "cli/labels.h"
 
 #define BOLD  "\033[1m"
 #define RESET "\033[0m"
@@ -119,11 +120,19 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 	if (s->older_events)
 		buf_printf(
 			b, "; %s older events left out", text_format_count(text, s->older_events));
+	if (s->older_labels)
+		buf_printf(b, "; the oldest %s labels left out",
+			text_format_count(text, s->older_labels));
 	if (s->last_ns) {
 		buf_puts(b, "\n  From ");
 		put_date(b, s->first_ns);
 		buf_puts(b, " to ");
 		put_date(b, s->last_ns);
+	}
+	if (s->pruned_before) {
+		buf_puts(b, "\n  Events before ");
+		put_date(b, s->pruned_before);
+		buf_printf(b, " were pruned (%s rows)", text_format_count(text, s->pruned_rows));
 	}
 	buf_putc(b, '\n');
 }
@@ -224,6 +233,31 @@ static void put_evidence(struct buf *b, const struct incident *inc, size_t width
 	put_paragraph(b, width, "  Evidence: ", buf_str(&text));
 }
 
+/* phase=train, step=1200 … 1260 (61 values) */
+static void put_labels(
+	struct buf *b, const struct incident *inc, const struct report_scope *scope, size_t width)
+{
+	_cleanup_buf_ struct buf line = BUF_INIT(1 << 16);
+	struct label_range ranges[LABELS_KEYS_MAX];
+	size_t more;
+	int n;
+
+	if (!scope->with_labels)
+		return;
+	n = labels_during(scope->labels, scope->label_count, inc, ranges, &more);
+	for (int i = 0; i < n; i++) {
+		const struct label_range *r = &ranges[i];
+
+		buf_printf(&line, "%s%s=%s", i ? ", " : "", r->key, r->values[0]);
+		if (r->total > 1)
+			buf_printf(&line, " %s %s (%zu values)", r->total > 2 ? "…" : "then",
+				r->values[r->value_count - 1], r->total);
+	}
+	if (more)
+		buf_printf(&line, " and more");
+	put_paragraph(b, width, "  Annotations: ", n ? buf_str(&line) : "none");
+}
+
 static void put_incident(
 	struct buf *b, const struct incident *inc, const struct report_scope *scope, bool color)
 {
@@ -239,6 +273,7 @@ static void put_incident(
 	put_paragraph(b, width, "  Root cause: ", inc->root_cause);
 	put_paragraph(b, width, "  Why: ", inc->explanation);
 	put_figures(b, inc, width);
+	put_labels(b, inc, scope, width);
 	for (int i = 0; i < inc->fix_count; i++)
 		put_paragraph(b, width, i ? "       " : "  Fix: ", inc->fixes[i]);
 	put_evidence(b, inc, width);

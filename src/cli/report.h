@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "model/accounting.h"
+#include "model/annotation.h"
 #include "model/incident.h"
 
 struct report_scope {                   /* what was looked at */
@@ -22,6 +23,12 @@ struct report_scope {                   /* what was looked at */
 	uint64_t older_events;          /* events too many to look at, the oldest */
 	const struct accounting *books; /* NULL: not known */
 	int columns;                    /* of the terminal to print for; 0: none, long lines stay */
+	uint64_t pruned_rows;           /* events deleted to keep the file small */
+	int64_t pruned_before;          /* that started before this; 0: none */
+	bool with_labels;               /* say which held during each incident */
+	const struct annotation_label *labels; /* by time */
+	size_t label_count;
+	uint64_t older_labels; /* left out */
 };
 
 /* report_text - appends the report of @count incidents. With @color, severities and headings carry

@@ -3,6 +3,7 @@
  * detected_at) keep their names; everything else an incident knows is there too. */
 #include "cli/report_json.h"
 
+#include "cli/labels.h"
 #include "json/writer.h"
 #include "wire/names.h"
 
@@ -85,7 +86,35 @@ static void put_figures(struct json_writer *w, const struct incident *i)
 		json_put_double(w, i->completeness);
 }
 
-static void put_incident(struct json_writer *w, const struct incident *i)
+/* Only if annotations were asked for. */
+static void put_labels(
+	struct json_writer *w, const struct incident *i, const struct report_scope *scope)
+{
+	struct label_range ranges[LABELS_KEYS_MAX];
+	size_t more;
+	int n;
+
+	if (!scope->with_labels)
+		return;
+	n = labels_during(scope->labels, scope->label_count, i, ranges, &more);
+	json_key(w, "annotations");
+	json_begin_array(w);
+	for (int k = 0; k < n; k++) {
+		json_begin_object(w);
+		put_string(w, "key", ranges[k].key);
+		json_key(w, "values"); /* the first ones and the last */
+		json_begin_array(w);
+		for (int v = 0; v < ranges[k].value_count; v++)
+			json_put_string(w, ranges[k].values[v]);
+		json_end_array(w);
+		put_uint(w, "total", ranges[k].total);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void put_incident(
+	struct json_writer *w, const struct incident *i, const struct report_scope *scope)
 {
 	char scratch[32];
 
@@ -113,17 +142,19 @@ static void put_incident(struct json_writer *w, const struct incident *i)
 		json_put_uint(w, i->evidence[k]);
 	json_end_array(w);
 	put_string(w, "evidence_sql", i->evidence_sql);
+	put_labels(w, i, scope);
 	json_end_object(w);
 }
 
-void report_json(struct buf *b, const struct incident *incidents, size_t count)
+void report_json(struct buf *b, const struct incident *incidents, size_t count,
+	const struct report_scope *scope)
 {
 	struct json_writer w = json_writer_to_buf(b);
 
 	w.indent = true;
 	json_begin_array(&w);
 	for (size_t i = 0; i < count; i++)
-		put_incident(&w, &incidents[i]);
+		put_incident(&w, &incidents[i], scope);
 	json_end_array(&w);
 	json_finish(&w);
 }

@@ -4,7 +4,9 @@
 
 #include "agent/store/nodedb.h"
 #include "base/buf.h"
+#include "cli/report.h"
 #include "model/incident.h"
 
-void report_json(struct buf *b, const struct incident *incidents, size_t count);
+void report_json(struct buf *b, const struct incident *incidents, size_t count,
+	const struct report_scope *scope);
 void report_json_chains(struct buf *b, const struct incident_row *rows, size_t count);

@@ -75,6 +75,10 @@ DEFINE_CLEANUP(sql_db *, sql_close)
  * way are not an error: then some of it stays in the WAL. */
 int sql_checkpoint(sql_db *db, struct errinfo *reterr);
 
+/* sql_checkpoint_try - the same without waiting for readers; *ret_complete says whether the WAL is
+ * empty now. */
+int sql_checkpoint_try(sql_db *db, bool *ret_complete, struct errinfo *reterr);
+
 /* ---- running ---- */
 
 int sql_exec(sql_db *db, const char *sql, struct errinfo *reterr); /* statements without results */

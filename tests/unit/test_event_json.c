@@ -47,7 +47,7 @@ static void a_call(void **state)
 		"\"tid\":13,\"process_name\":\"a\\\"b\",\"source\":\"driver\",\"op\":"
 		"\"cuLaunchKernel\",\"duration_ns\":2300000,\"duration\":\"2.3ms\",\"gpu_id\":1,"
 		"\"args\":[4096,\"18446744073709551615\"],\"return_code\":-2,\"cgroup_id\":99,"
-		"\"cpu\":3,\"anomaly\":true,\"stream\":7,\"nested\":true}\n");
+		"\"cpu\":3,\"anomaly\":true,\"sample\":false,\"stream\":7,\"nested\":true}\n");
 	e.flags = 0;
 	e.cgroup_id = 1; /* the root cgroup says nothing */
 	event_to(&b, &e);

@@ -17,6 +17,7 @@ struct settings {
 	int64_t last;
 	uint64_t duration_ns, size_bytes;
 	struct option_pids pids;
+	struct option_strings labels;
 };
 
 #define AT(field) .offset = offsetof(struct settings, field)
@@ -48,6 +49,12 @@ static const struct option_row rows[] = {
 		AT(pids),
 		.value_name = "PID",
 		.help = "pids"},
+	{.name = "label",
+		.letter = 'l',
+		.kind = OPTION_STRINGS,
+		AT(labels),
+		.value_name = "K=V",
+		.help = "labels"},
 	{.name = "secret", .kind = OPTION_FLAG, AT(json), .help = "never shown", .hidden = true},
 	{0},
 };
@@ -99,6 +106,23 @@ static void values_in_all_forms(void **state)
 	assert_string_equal(got.db, "");
 	assert_int_equal(parse("--db --json"), 0); /* a value is a value */
 	assert_string_equal(got.db, "--json");
+}
+
+static void strings_are_collected(void **state)
+{
+	static char *many[2 * 65 + 1];
+
+	assert_int_equal(parse("--label a=b -l c=d,e --label=f"), 0);
+	assert_int_equal(got.labels.count, 3);
+	assert_string_equal(got.labels.value[1], "c=d,e");
+	assert_string_equal(got.labels.value[2], "f");
+	many[0] = (char *)"test";
+	for (size_t i = 1; i < ARRAY_SIZE(many); i++)
+		many[i] = i % 2 ? (char *)"-l" : (char *)"x";
+	got = (struct settings){0};
+	assert_int_equal(
+		option_parse(&test_command, ARRAY_SIZE(many), many, &got, &first, &err), -EINVAL);
+	assert_string_equal(err.text, "--label: given more than 64 times");
 }
 
 static void positionals_keep_their_order(void **state)
@@ -200,6 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_in_all_forms),
 		cmocka_unit_test(positionals_keep_their_order),
+		cmocka_unit_test(strings_are_collected),
 		cmocka_unit_test(mistakes_are_explained),
 		cmocka_unit_test(pids_have_a_ceiling),
 		cmocka_unit_test(help_is_asked_for),

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cli/report.h"
+#include "cli/report_json.h"
 #include "scene.h"
 
 static void explain(const struct scene *s, struct incident *ret)
@@ -91,6 +92,39 @@ static void test_no_incidents(void **state)
 	assert_contains(buf_str(&b), "There are no events to explain");
 }
 
+static void test_labels_and_pruned_rows(void **state)
+{
+	static const struct annotation_label labels[] = {
+		{.time_ns = 1, .key = "phase", .value = "train\033[2J"},
+		{.time_ns = 2, .key = "step", .value = "7"},
+		{.time_ns = 60, .key = "step", .value = "8"},
+		{.time_ns = 70, .key = "step", .value = "9"},
+	};
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct report_scope scope = {.pruned_rows = 12345,
+		.pruned_before = SCENE_T0_NS,
+		.labels = labels,
+		.label_count = ARRAY_SIZE(labels)};
+	struct incident inc = {.first.ns = 50, .last.ns = 100};
+
+	report_text(&b, &inc, 1, &scope, false);
+	assert_contains(
+		b.data, "\n  Events before 2026-03-21 13:24:50 UTC were pruned (12,345 rows)\n");
+	assert_null(strstr(b.data, "Annotations"));
+	buf_clear(&b);
+	scope.with_labels = true;
+	report_text(&b, &inc, 1, &scope, false);
+	assert_contains(b.data, "  Annotations: phase=train\\x1b[2J, step=7 … 9 (3 values)\n");
+	buf_clear(&b);
+	report_json(&b, &inc, 1, &scope);
+	assert_contains(b.data, "\"key\": \"step\"");
+	assert_contains(b.data, "\"total\": 3");
+	buf_clear(&b);
+	scope.label_count = 0;
+	report_text(&b, &inc, 1, &scope, false);
+	assert_contains(b.data, "  Annotations: none\n");
+}
+
 static void test_names_are_escaped(void **state)
 {
 	/* what is escaped how is the matter of test_text.c; here: every field goes through it */
@@ -136,6 +170,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout),
 		cmocka_unit_test(test_no_incidents),
+		cmocka_unit_test(test_labels_and_pruned_rows),
 		cmocka_unit_test(test_names_are_escaped),
 		cmocka_unit_test(test_ceiling_is_reported),
 	};

@@ -9,6 +9,8 @@
 #include "cli/report_json.h"
 #include "scene.h"
 
+static const struct report_scope scope;
+
 static void assert_contains(const char *text, const char *part)
 {
 	if (!strstr(text, part))
@@ -61,14 +63,14 @@ static void an_incident_is_complete(void **state)
 	rec = scene_recording(&s);
 	assert_int_equal(correlate_run(&rec, &list, &n), 0);
 	assert_int_equal(n, 1);
-	report_json(&b, list, n);
+	report_json(&b, list, n, &scope);
 	assert_int_equal(b.err, 0);
 	assert_balanced(buf_str(&b));
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		assert_contains(buf_str(&b), keys[i]);
 	list[0].completeness = 0.5;
 	buf_clear(&b);
-	report_json(&b, list, n);
+	report_json(&b, list, n, &scope);
 	assert_contains(buf_str(&b), "\"completeness\": 0.5");
 }
 
@@ -78,7 +80,7 @@ static void names_cannot_break_out(void **state)
 	struct incident i = {.comm = "\"}],\n", .summary = "\x1b[2J\"{", .cause_count = 1};
 
 	memcpy(i.causes[0].culprit, "\xc3\x28\"]", 5);
-	report_json(&b, &i, 1);
+	report_json(&b, &i, 1, &scope);
 	assert_balanced(buf_str(&b));
 	assert_contains(buf_str(&b), "\"comm\": \"\\\"}],\\u000a\"");
 	assert_contains(buf_str(&b), "\\u001b[2J\\\"{");
@@ -89,7 +91,7 @@ static void nothing_is_an_empty_array(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
 
-	report_json(&b, NULL, 0);
+	report_json(&b, NULL, 0, &scope);
 	assert_string_equal(buf_str(&b), "[]\n");
 }
 

@@ -187,6 +187,35 @@ static void what_is_known_is_stored(void **state)
 		1);
 }
 
+/* In a second store everything is there again, except of whom nobody can be asked any more. */
+static void a_new_store_is_told_again(void **state)
+{
+	struct process_layers l = {.rows[LAYER_RUNTIME].state = LAYER_COVERED};
+	struct scratch *s = *state;
+	struct store_writer *w;
+	char second[sizeof(s->path) + 8];
+
+	snprintf(second, sizeof(second), "%s.2", s->path);
+	w = open_store(s->path);
+	put(7, 100, "RANK=0");
+	roster_enter(r, 7, 0, (wall_time){1000});
+	at(7, 1000);
+	roster_judged(r, 7, &l);
+	close_store(w);
+	w = open_store(second);
+	close_store(w);
+	assert_int_equal(scratch_int(second, "SELECT count(*) FROM processes"), 0); /* control */
+	w = open_store(second);
+	roster_renew(r, (wall_time){3000});
+	close_store(w);
+	assert_int_equal(scratch_int(second, "SELECT count(*) FROM processes WHERE rank = 0"), 1);
+	assert_int_equal(scratch_int(second, "SELECT count(*) FROM cgroup_metadata"), 1);
+	assert_int_equal(scratch_int(second, "SELECT rank FROM sessions WHERE id = 2"), 0);
+	assert_int_equal(scratch_int(second, "SELECT count(*) FROM coverage WHERE session_id = 2"
+					     " AND layer = 'runtime' AND state = 'covered'"),
+		1);
+}
+
 static void two_ranks_are_none_of_the_session(void **state)
 {
 	struct scratch *s = *state;
@@ -283,6 +312,7 @@ int main(void)
 		TEST(a_child_is_what_its_parent_was),
 		TEST(calls_bring_in_who_was_missed),
 		TEST(what_is_known_is_stored),
+		TEST(a_new_store_is_told_again),
 		TEST(two_ranks_are_none_of_the_session),
 		TEST(gaps_are_told_when_they_last),
 		TEST(an_unreadable_environment_is_a_gap),

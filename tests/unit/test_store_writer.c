@@ -313,6 +313,58 @@ static void test_messages_have_a_ceiling(void **state)
 	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM incidents"), 1);
 }
 
+/* Acknowledged after the commit: a second connection sees the row then. */
+static void test_annotations_are_acknowledged(void **state)
+{
+	struct scratch *s = *state;
+	struct annotation a = {.time.ns = 5, .labels = "{\"a\":\"b\"}"};
+	struct store_ack acks[8];
+	struct errinfo err = {0};
+	sql_db *reader = NULL;
+	int64_t session, rows;
+	size_t n = 0;
+	struct store_writer *w = start(s->path, &session, NULL);
+
+	assert_non_null(w);
+	for (uint64_t i = 0; i < 3; i++)
+		assert_true(store_writer_push_annotation(w, &a, 100 + i));
+	while (n < 3)
+		n += store_writer_take_acks(w, acks + n, ARRAY_SIZE(acks) - n);
+	assert_int_equal(sql_open_read(s->path, true, &reader, NULL, &err), 0);
+	assert_int_equal(sql_get_int(reader, "SELECT count(*) FROM annotations", &rows, &err), 0);
+	assert_int_equal(rows, 3);
+	assert_int_equal(sql_close(reader), 0);
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_int_equal(acks[i].ticket, 100 + i);
+		assert_int_equal(acks[i].id, i + 1);
+	}
+	assert_int_equal(store_writer_take_acks(w, acks, ARRAY_SIZE(acks)), 0);
+	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, &err), 0);
+}
+
+static void test_the_store_stays_small(void **state)
+{
+	struct scratch *s = *state;
+	struct totals t = {0};
+	struct errinfo err = {0};
+	int64_t session;
+	struct store_writer *w = start(s->path, &session,
+		&(struct store_writer_config){
+			.queue_events = 1 << 17, .upkeep.max_bytes = PRUNE_LIMIT_MIN});
+
+	assert_non_null(w);
+	for (int n = 0; n < 60000; n++)
+		push(w, &t, 1, n);
+	assert_int_equal(store_writer_stop(w, final_books, &t, (wall_time){9}, &err), 0);
+	assert_int_equal(t.stored[1], 60000);
+	assert_true(scratch_int(s->path, "PRAGMA page_count") * 4096 <= PRUNE_LIMIT_MIN);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) + (SELECT rows FROM pruned WHERE"
+					      " table_name = 'events') FROM events"),
+		60000);
+	assert_int_equal(
+		scratch_int(s->path, "SELECT stored FROM accounting WHERE source = 1"), 60000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +374,8 @@ int main(void)
 		TEST(test_disk_fills),
 		TEST(test_disk_full_passes),
 		TEST(test_messages_have_a_ceiling),
+		TEST(test_annotations_are_acknowledged),
+		TEST(test_the_store_stays_small),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

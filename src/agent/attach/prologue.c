@@ -2,11 +2,11 @@
 /* prologue.c - the verified prologues, byte for byte.
  *
  *   x86-64  F3 0F 1E FA                   endbr64, then push: 5.4 us becomes 0.5 us
- *   x86-64  81 3D disp32 imm32            cmpl $imm, x(%rip) of the driver's entries, then je (74 or
- *                                         0F 84): flags are set again by nobody before the je runs
+ *   x86-64  81 3D disp32 imm32            cmpl $imm, x(%rip) of the driver's entries, then je (74
+ * or 0F 84): flags are set again by nobody before the je runs
  *
- * The je under the probe reads the flags of the cmpl in front of it: the kernel keeps them. On arm64
- * nothing is moved: stp and paciasp at the start are as cheap as what follows. */
+ * The je under the probe reads the flags of the cmpl in front of it: the kernel keeps them. On
+ * arm64 nothing is moved: stp and paciasp at the start are as cheap as what follows. */
 #include "agent/attach/prologue.h"
 
 #include <elf.h>

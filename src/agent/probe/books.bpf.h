@@ -26,11 +26,11 @@ const volatile __u64 block_limit_ns = 10000000;
 
 bool enabled;                                  /* false: probes leave at once */
 __u64 limit_ns[WIRE_SOURCE_MAX * WIRE_OP_MAX]; /* slower calls are sent; 0: not known yet */
-bool recording;		/* false: nothing but calls is looked at (the agent measuring itself) */
-bool launches_enabled;                         /* false: calls of launches are not begun */
-__u32 sweep_reason;                            /* enum wire_loss of the next sweep */
-bool sweep_launches;                           /* it is for launches only */
-__u32 blocked_targets;                         /* traced threads now in uninterruptible sleep */
+bool recording;        /* false: nothing but calls is looked at (the agent measuring itself) */
+bool launches_enabled; /* false: calls of launches are not begun */
+__u32 sweep_reason;    /* enum wire_loss of the next sweep */
+bool sweep_launches;   /* it is for launches only */
+__u32 blocked_targets; /* traced threads now in uninterruptible sleep */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

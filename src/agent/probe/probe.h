@@ -39,8 +39,8 @@ DEFINE_CLEANUP(struct probe *, probe_close)
 
 enum probe_method probe_method(const struct probe *p);
 
-/* probe_enable - record from now on. probe_enable_calls() lets only library calls be recorded, for the
- * agent to measure what they cost. */
+/* probe_enable - record from now on. probe_enable_calls() lets only library calls be recorded, for
+ * the agent to measure what they cost. */
 void probe_enable(struct probe *p);
 void probe_enable_calls(struct probe *p);
 void probe_disable(struct probe *p);

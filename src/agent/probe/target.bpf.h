@@ -36,9 +36,9 @@ struct thread_state {
 	__u32 waker_pid;
 	__u32 pad;
 	char by_comm[WIRE_COMM_LEN];
-	__s32 device;      /* of cudaSetDevice; 0 until it is called, as in CUDA */
-	__u32 fd;          /* of the system call under way that may be a socket's */
-	__u32 syscall;     /* its number */
+	__s32 device;  /* of cudaSetDevice; 0 until it is called, as in CUDA */
+	__u32 fd;      /* of the system call under way that may be a socket's */
+	__u32 syscall; /* its number */
 	__u32 pad2;
 	__u64 syscall_ns;  /* when it was entered; 0: none */
 	__u64 blocked_ns;  /* time blocked since the thread is known */

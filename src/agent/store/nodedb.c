@@ -21,13 +21,18 @@ static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
 
 enum found { FOUND_NOTHING, FOUND_EMPTY, FOUND_OURS };
 
-static void nodedb_free(struct nodedb *db)
+static void close_sql(struct nodedb *db)
 {
 	for (int i = 0; i < STATEMENT_COUNT; i++)
 		if (db->statements[i])
-			sql_finalize(db->statements[i]);
+			sql_finalize(TAKE(db->statements[i]));
 	if (db->sql)
-		sql_close(db->sql);
+		sql_close(TAKE(db->sql));
+}
+
+static void nodedb_free(struct nodedb *db)
+{
+	close_sql(db);
 	store_lock_done(&db->lock);
 	free(db->path);
 	free(db->node);
@@ -139,7 +144,11 @@ static int open_found(struct nodedb *db, enum found found, struct errinfo *reter
 	r = found == FOUND_OURS ? complete(db, reterr) : fill(db, reterr);
 	if (r < 0)
 		return r;
-	r = sql_get_int(db->sql, "SELECT coalesce(max(seq), 0) FROM events", &last, reterr);
+	/* The note is in files that follow a rolled one: ids go on, also if it has no event yet. */
+	r = sql_get_int(db->sql,
+		"SELECT max(coalesce((SELECT max(seq) FROM events), 0), coalesce((SELECT"
+		" CAST(value AS INTEGER) FROM schema_info WHERE key = 'last_seq'), 0))",
+		&last, reterr);
 	if (r < 0)
 		return r;
 	db->next_seq = (uint64_t)last + 1;
@@ -204,8 +213,75 @@ int nodedb_close(struct nodedb *db, struct errinfo *reterr)
 	int r;
 
 	nodedb_batch_rollback(db);
-	r = sql_checkpoint(db->sql, reterr);
+	r = db->sql ? sql_checkpoint(db->sql, reterr)
+		    : errinfo_set(reterr, -EIO, "%s could not be opened again", db->path);
 	nodedb_free(db);
+	return r;
+}
+
+const char *nodedb_path(const struct nodedb *db)
+{
+	return db->path;
+}
+
+/* Where the next file's ids begin. */
+static int note_seq(struct nodedb *db, uint64_t last, struct errinfo *reterr)
+{
+	char sql[128];
+
+	snprintf(sql, sizeof(sql), "INSERT OR REPLACE INTO schema_info VALUES ('last_seq', '%llu')",
+		(unsigned long long)last);
+	return sql_exec(db->sql, sql, reterr);
+}
+
+/* The closed file gets its new name and a new one its old. On failure all is as before. */
+static int replace_file(
+	struct nodedb *db, const char *rolled, uint64_t last, struct errinfo *reterr)
+{
+	int r;
+
+	if (renameat2(AT_FDCWD, db->path, AT_FDCWD, rolled, RENAME_NOREPLACE) < 0)
+		return errinfo_set(reterr, -errno, "%s cannot be renamed to %s: %s", db->path,
+			rolled, strerror(errno));
+	undo(db->path, FOUND_NOTHING, true, false); /* an empty log that a reader holds open */
+	r = create_file(db->path, reterr);
+	if (r == 0)
+		r = open_found(db, FOUND_NOTHING, reterr);
+	if (r == 0)
+		r = note_seq(db, last, reterr);
+	if (r < 0) {
+		close_sql(db);
+		undo(db->path, FOUND_NOTHING, true, false);
+		(void)!rename(rolled, db->path);
+	}
+	return r;
+}
+
+int nodedb_roll_ready(struct nodedb *db, struct errinfo *reterr)
+{
+	bool complete = false;
+	int r = db->sql ? sql_checkpoint_try(db->sql, &complete, reterr) : -EIO;
+
+	return r < 0 ? r : complete;
+}
+
+int nodedb_roll(struct nodedb *db, const char *rolled, struct errinfo *reterr)
+{
+	uint64_t next = db->next_seq;
+	int r = nodedb_roll_ready(db, reterr), q;
+
+	if (r < 0)
+		return r;
+	if (!r)
+		return errinfo_set(reterr, -EAGAIN, "%s is being read", db->path);
+	close_sql(db);
+	r = replace_file(db, rolled, next - 1, reterr);
+	if (r < 0) {
+		q = open_found(db, FOUND_OURS, NULL);
+		if (q < 0)
+			close_sql(db);
+	}
+	db->next_seq = next;
 	return r;
 }
 
@@ -258,6 +334,16 @@ int nodedb_session_end(struct nodedb *db, int64_t id, wall_time stopped, struct 
 
 int nodedb_batch_begin(struct nodedb *db, struct errinfo *reterr)
 {
+	if (!db->sql) { /* lost when it rolled over: the disk may have room again */
+		uint64_t next = db->next_seq;
+		int r = open_found(db, FOUND_OURS, reterr);
+
+		if (r < 0) {
+			close_sql(db);
+			return r;
+		}
+		db->next_seq = next;
+	}
 	db->batch_seq = db->next_seq;
 	return sql_exec(db->sql, "BEGIN IMMEDIATE", reterr);
 }
@@ -275,7 +361,7 @@ int nodedb_batch_commit(struct nodedb *db, struct errinfo *reterr)
 void nodedb_batch_rollback(struct nodedb *db)
 {
 	/* Some failures (disk full) have already ended the transaction. */
-	if (sql_in_batch(db->sql))
+	if (db->sql && sql_in_batch(db->sql))
 		(void)sql_exec(db->sql, "ROLLBACK", NULL);
 	if (db->batch_seq)
 		db->next_seq = db->batch_seq;

@@ -12,6 +12,7 @@
 #include "base/errinfo.h"
 #include "model/accounting.h"
 #include "model/aggregate.h"
+#include "model/annotation.h"
 #include "model/collective.h"
 #include "model/event.h"
 #include "model/gpu_sample.h"
@@ -87,6 +88,24 @@ int nodedb_put_accounting(
 int nodedb_put_incident(
 	struct nodedb *db, const struct incident *i, wall_time detected, struct errinfo *reterr);
 
+/* nodedb_put_annotation - *ret_id is the row's id. */
+int nodedb_put_annotation(
+	struct nodedb *db, const struct annotation *a, int64_t *ret_id, struct errinfo *reterr);
+
+/* nodedb_put_pruned - adds @rows deleted rows of @table, from times oldest_ns to newest_ns, to what
+ * @session has pruned. */
+int nodedb_put_pruned(struct nodedb *db, int64_t session, const char *table, uint64_t rows,
+	int64_t oldest_ns, int64_t newest_ns, struct errinfo *reterr);
+
+/* nodedb_roll - move the file to @rolled (a name not in use in the same folder) and go on in a new
+ * one under the old name, with seq going on; the lock is held throughout. Outside a batch, with the
+ * session ended; the caller begins a new one, also after a failure, because the store then goes on
+ * in the old file. nodedb_roll_ready() says beforehand whether it can be done now: 1, or 0 while a
+ * reader is using the log (then nodedb_roll() is -EAGAIN). */
+int nodedb_roll_ready(struct nodedb *db, struct errinfo *reterr);
+int nodedb_roll(struct nodedb *db, const char *rolled, struct errinfo *reterr);
+const char *nodedb_path(const struct nodedb *db);
+
 /* nodedb_size - bytes of the file, -wal and -shm together. */
 uint64_t nodedb_size(const struct nodedb *db);
 
@@ -100,6 +119,7 @@ uint64_t nodedb_size(const struct nodedb *db);
 #define NODEDB_SAMPLES_MAX    (1u << 20)
 #define NODEDB_GPU_MAX        (256u << 10) /* 100 MB: 9 hours of 8 GPUs */
 #define NODEDB_CHAINS_MAX     10000u
+#define NODEDB_LABELS_MAX     (64u << 10) /* 0.4 kB each */
 
 struct nodedb_filter {
 	int64_t from_ns, to_ns; /* inclusive, of the start; 0: open */
@@ -107,6 +127,7 @@ struct nodedb_filter {
 				   published files carry a thread's id here */
 	size_t pid_count;
 	size_t last; /* only the newest n events; 0: all */
+	bool labels; /* load annotations too */
 };
 
 struct nodedb_content { /* what a reader loaded; arrays in order of time */
@@ -120,8 +141,13 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	size_t gpu_sample_count;
 	struct incident_row *chains; /* stored verdicts: see below */
 	size_t chain_count;
+	struct annotation_label *labels; /* of annotations up to the range's end, by their time */
+	size_t label_count;
+	uint64_t older_labels; /* beyond the newest NODEDB_LABELS_MAX */
 	struct accounting books;
 	bool has_books;
+	uint64_t pruned_rows;      /* events deleted to keep the file small: not in it any more */
+	int64_t pruned_before;     /* they started before this; 0: none were pruned */
 	int64_t first_ns, last_ns; /* range of the events: first start, last end */
 	uint64_t total_calls;      /* by aggregates; events are a selection of these. Without
 				      aggregates: the selected events */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodedb_put.c - writing everything that is not an event: aggregates, host samples, the books,
- * incidents. Same thread as nodedb.c.
+ * incidents, annotations. Same thread as nodedb.c.
  *
  * Invariant: whatever takes several statements is one transaction, the caller's batch if it has
  * one. */
@@ -22,7 +22,7 @@ int nodedb_atomically(struct nodedb *db,
 {
 	int r;
 
-	if (sql_in_batch(db->sql))
+	if (db->sql && sql_in_batch(db->sql))
 		return write(db, arg, reterr);
 	r = nodedb_batch_begin(db, reterr);
 	if (r < 0)
@@ -293,4 +293,33 @@ int nodedb_put_incident(
 	struct incident_args args = {i, detected};
 
 	return nodedb_atomically(db, write_incident, &args, reterr);
+}
+
+int nodedb_put_annotation(
+	struct nodedb *db, const struct annotation *a, int64_t *ret_id, struct errinfo *reterr)
+{
+	sql_stmt *stmt;
+	int r = nodedb_statement(db, STATEMENT_ANNOTATION, &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	r = SQL_PUT(stmt, reterr, SQL_I(a->time.ns), SQL_SN(a->labels, sizeof(a->labels)),
+		SQL_I(a->pid), SQL_I(a->start_time), SQL_I(a->span_start_ns), SQL_I(a->span_end_ns),
+		SQL_I(a->peer_uid), SQL_I(a->peer_gid), SQL_I(a->peer_pid));
+	if (r < 0)
+		return r;
+	*ret_id = sql_last_id(db->sql);
+	return 0;
+}
+
+int nodedb_put_pruned(struct nodedb *db, int64_t session, const char *table, uint64_t rows,
+	int64_t oldest_ns, int64_t newest_ns, struct errinfo *reterr)
+{
+	sql_stmt *stmt;
+	int r = nodedb_statement(db, STATEMENT_PRUNED, &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	return SQL_PUT(stmt, reterr, SQL_I(session), SQL_S(table), COUNT_COLUMN(rows),
+		SQL_I(oldest_ns), SQL_I(newest_ns));
 }

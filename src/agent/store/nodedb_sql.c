@@ -130,6 +130,14 @@ static const char *const texts[STATEMENT_COUNT] = {
 		" cuda_op = excluded.cuda_op, cuda_p99_us = excluded.cuda_p99_us,"
 		" cuda_p50_us = excluded.cuda_p50_us, tail_ratio = excluded.tail_ratio,"
 		" timeline = excluded.timeline",
+	[STATEMENT_ANNOTATION] =
+		"INSERT INTO annotations (timestamp, labels, pid, start_time, span_start, span_end,"
+		" peer_uid, peer_gid, peer_pid) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+	[STATEMENT_PRUNED] =
+		"INSERT INTO pruned (session_id, table_name, rows, oldest_ns, newest_ns)"
+		" VALUES (?1,?2,?3,?4,?5) ON CONFLICT (session_id, table_name) DO UPDATE SET"
+		" rows = rows + excluded.rows, oldest_ns = min(oldest_ns, excluded.oldest_ns),"
+		" newest_ns = max(newest_ns, excluded.newest_ns)",
 };
 
 int nodedb_statement(

@@ -132,6 +132,10 @@ static const char *const tables[] = {
 	" aggregated INTEGER NOT NULL, lost INTEGER NOT NULL,"
 	" PRIMARY KEY (session_id, node, source)) WITHOUT ROWID;",
 
+	"CREATE TABLE pruned (session_id INTEGER NOT NULL, table_name TEXT NOT NULL,"
+	" rows INTEGER NOT NULL, oldest_ns INTEGER NOT NULL, newest_ns INTEGER NOT NULL,"
+	" PRIMARY KEY (session_id, table_name)) WITHOUT ROWID;",
+
 	"CREATE TABLE cgroup_metadata (cgroup_id INTEGER PRIMARY KEY,"
 	" container_id TEXT NOT NULL DEFAULT '', cgroup_path TEXT NOT NULL DEFAULT '',"
 	" pod_name TEXT NOT NULL DEFAULT '', namespace TEXT NOT NULL DEFAULT '');"
@@ -198,6 +202,14 @@ static const struct {
 	{"event_aggregates_5s_note", "as event_aggregates, in buckets of 5 seconds"},
 	{"accounting_note", "per session and source: hits = stored + aggregated + lost; losses has "
 			    "lost by reason"},
+	{"pruned_note",
+		"rows deleted to keep --max-db, by the session that deleted them: stored in "
+		"accounting counts rows ever stored; oldest_ns and newest_ns are the times of "
+		"the first and last deleted row (0: rows without a time)"},
+	{"annotations_note",
+		"labels that workloads sent over the socket of `trace --annotate`; "
+		"pid 0: about the whole trace; span 0, 0: holds from timestamp on until "
+		"the label is set again"},
 	{"incidents_note",
 		"explained slowdowns; causal_chains has the same in the published shape"},
 	{"processes_note",
@@ -212,7 +224,8 @@ static const struct {
 		"NCCL collectives and point-to-point calls; (comm, seq) names one "
 		"collective on all ranks; wait_ns is the time the host waited for it in "
 		"the synchronisation that followed; NULL: the call has no such value"},
-	{"system_snapshots_note", "the host, once a second while recording"},
+	{"system_snapshots_note", "the host, once a second while recording (fewer with --deadband "
+				  "or --heartbeat)"},
 	{"system_snapshots_units",
 		"major_faults: per second; psi_*: percent of the last 10 s in which some task "
 		"stalled, NULL where the kernel does not tell; busiest_cpu: the CPU with the least "

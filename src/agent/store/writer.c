@@ -11,7 +11,9 @@
  *     as long as the queue has room for what comes meanwhile (at most half full); then its events
  *     are counted as failed. Messages are kept until they are written or the writer stops.
  *  3. A row the store refuses for itself is dropped and counted alone; the others go on.
- *  4. The store is touched by the thread only, from start to its end. */
+ *  4. The store is touched by the thread only, from start to its end.
+ *  5. Upkeep (upkeep.h) comes between transactions, in portions; while another batch waits already,
+ *     a portion is no more than twice what was just written, so that it keeps up and no more. */
 #include "agent/store/writer.h"
 
 #include <errno.h>
@@ -27,6 +29,9 @@
 #define BATCH_MS        100
 #define MESSAGE_BYTES   (8u << 20)
 #define MESSAGE_CMDLINE 4096
+#define ACKS_MAX        16384 /* annotations whose fate nobody has asked for yet: 256 kB */
+#define UPKEEP_ROWS     1000
+#define UPKEEP_END_NS   (2 * NS_PER_S) /* for what is left to prune when tracing ends */
 
 enum message_kind {
 	MESSAGE_AGGREGATE,
@@ -40,6 +45,7 @@ enum message_kind {
 	MESSAGE_PLACE,
 	MESSAGE_ACCOUNTING,
 	MESSAGE_INCIDENT,
+	MESSAGE_ANNOTATION,
 };
 
 struct message {
@@ -65,6 +71,10 @@ struct message {
 		} owner; /* of the layers */
 		struct placement place;
 		wall_time detected;
+		struct {
+			uint64_t ticket;
+			int64_t id; /* of its row, or why there is none */
+		} annotation;
 	};
 	size_t len;
 	_Alignas(16) unsigned char data[]; /* what the kind says */
@@ -76,7 +86,6 @@ struct gpu_names {
 
 struct store_writer {
 	struct nodedb *db;
-	int64_t session;
 	size_t batch_max;
 	unsigned batch_ms;
 
@@ -88,6 +97,9 @@ struct store_writer {
 	size_t wake_at;                /* the thread is woken when count reaches this */
 	struct message *first, **end;
 	size_t message_bytes; /* queued and pending */
+	bool urgent;          /* somebody waits for a message to be stored */
+	struct store_ack *acks;
+	size_t ack_count, acks_due; /* told and not yet taken; promised */
 	bool stopping;
 	bool has_error;
 	struct errinfo error;
@@ -95,11 +107,16 @@ struct store_writer {
 	struct event *batch; /* the thread's own */
 	size_t batch_count;
 	struct message *pending, **pending_end;
-	bool retrying; /* batch could not be written yet */
-	bool draining; /* stopping, as the thread last saw it */
+	bool retrying;  /* batch could not be written yet */
+	bool draining;  /* stopping, as the thread last saw it */
+	bool busy;      /* another batch was waiting already when this one was taken */
+	size_t written; /* events of the last transaction */
+	struct upkeep upkeep;
+	struct accounting books; /* the run's, as last pushed */
 
 	_Atomic uint64_t stored[WIRE_SOURCE_MAX], failed[WIRE_SOURCE_MAX];
 	_Atomic uint64_t unaggregated[WIRE_SOURCE_MAX];
+	_Atomic uint64_t generation;
 };
 
 static unsigned slot_of(unsigned source)
@@ -270,7 +287,55 @@ bool store_writer_push_accounting(struct store_writer *w, const struct accountin
 	return push_message(w, message_new(MESSAGE_ACCOUNTING, a, sizeof(*a)));
 }
 
+bool store_writer_push_annotation(
+	struct store_writer *w, const struct annotation *a, uint64_t ticket)
+{
+	size_t len = offsetof(struct annotation, labels) + strnlen(a->labels, sizeof(a->labels));
+	struct message *m;
+	bool room;
+
+	pthread_mutex_lock(&w->mutex);
+	if (!w->acks)
+		w->acks = calloc(ACKS_MAX, sizeof(*w->acks));
+	room = w->acks && w->acks_due < ACKS_MAX;
+	w->acks_due += room;
+	pthread_mutex_unlock(&w->mutex);
+	if (!room)
+		return false;
+	m = message_new(MESSAGE_ANNOTATION, a, len);
+	if (m)
+		m->annotation.ticket = ticket;
+	room = push_message(w, m);
+	pthread_mutex_lock(&w->mutex);
+	w->acks_due -= !room;
+	w->urgent = w->urgent || room;
+	pthread_mutex_unlock(&w->mutex);
+	pthread_cond_signal(&w->wake);
+	return room;
+}
+
+size_t store_writer_take_acks(struct store_writer *w, struct store_ack *out, size_t max)
+{
+	size_t n;
+
+	pthread_mutex_lock(&w->mutex);
+	n = MIN(max, w->ack_count);
+	if (n) {
+		memcpy(out, w->acks, n * sizeof(*out));
+		memmove(w->acks, w->acks + n, (w->ack_count - n) * sizeof(*out));
+		w->ack_count -= n;
+		w->acks_due -= n;
+	}
+	pthread_mutex_unlock(&w->mutex);
+	return n;
+}
+
 /* ---- counters ---- */
+
+uint64_t store_writer_generation(const struct store_writer *w)
+{
+	return atomic_load(&w->generation);
+}
 
 uint64_t store_writer_stored(const struct store_writer *w, unsigned source)
 {
@@ -370,6 +435,7 @@ static void flush_events(struct store_writer *w)
 		if (may_pass(r) && should_retry(w))
 			return;
 	}
+	w->written = w->batch_count;
 	for (size_t i = 0; i < w->batch_count; i++)
 		count_row(r >= 0 && w->batch[i].seq ? w->stored : w->failed, w->batch[i].source);
 	w->batch_count = 0;
@@ -401,12 +467,47 @@ static int write_aggregate(struct store_writer *w, const struct message *m, stru
 	return nodedb_add_aggregate(w->db, true, &a, reterr);
 }
 
-static int write_gpu(struct store_writer *w, const struct gpu_names *g, struct errinfo *reterr)
+/* Rows of a session. Without one they are let go: its successor is a new generation, for which they
+ * are pushed again. */
+static int write_of_session(struct store_writer *w, const struct message *m, struct errinfo *reterr)
 {
-	return nodedb_session_gpu(w->db, w->session, g->model, g->driver, g->cuda, reterr);
+	const struct gpu_names *g = (const void *)m->data;
+	int64_t session = upkeep_session(&w->upkeep);
+
+	if (!session)
+		return 0;
+	if (m->kind == MESSAGE_GPU)
+		return nodedb_session_gpu(w->db, session, g->model, g->driver, g->cuda, reterr);
+	if (m->kind == MESSAGE_PLACE)
+		return nodedb_session_place(w->db, session, m->place, reterr);
+	return nodedb_put_layers(
+		w->db, session, m->owner.pid, m->owner.start_ticks, (const void *)m->data, reterr);
 }
 
-static int write_message(struct store_writer *w, const struct message *m, struct errinfo *reterr)
+static int write_books(struct store_writer *w, const struct message *m, struct errinfo *reterr)
+{
+	struct accounting part;
+
+	memcpy(&w->books, m->data, sizeof(w->books));
+	if (!upkeep_session(&w->upkeep))
+		return 0; /* the next ones will find a session */
+	upkeep_books(&w->upkeep, &w->books, &part);
+	return nodedb_put_accounting(w->db, upkeep_session(&w->upkeep), &part, reterr);
+}
+
+static int write_annotation(struct store_writer *w, struct message *m, struct errinfo *reterr)
+{
+	struct annotation a = {0};
+	int r;
+
+	memcpy(&a, m->data, MIN(m->len, sizeof(a) - 1));
+	r = nodedb_put_annotation(w->db, &a, &m->annotation.id, reterr);
+	if (r < 0)
+		m->annotation.id = r;
+	return r;
+}
+
+static int write_message(struct store_writer *w, struct message *m, struct errinfo *reterr)
 {
 	switch (m->kind) {
 	case MESSAGE_AGGREGATE: return write_aggregate(w, m, reterr);
@@ -415,19 +516,17 @@ static int write_message(struct store_writer *w, const struct message *m, struct
 		return nodedb_put_collective(
 			w->db, &m->collective.event, &m->collective.nccl, reterr);
 	case MESSAGE_GPU_SAMPLE: return nodedb_put_gpu_sample(w->db, (const void *)m->data, reterr);
-	case MESSAGE_GPU: return write_gpu(w, (const void *)m->data, reterr);
 	case MESSAGE_PROCESS:
 		return nodedb_put_process(w->db, (const void *)m->data,
 			(const char *)m->data + sizeof(struct process), reterr);
 	case MESSAGE_CGROUP: return nodedb_put_cgroup(w->db, (const void *)m->data, reterr);
+	case MESSAGE_GPU:
 	case MESSAGE_LAYERS:
-		return nodedb_put_layers(w->db, w->session, m->owner.pid, m->owner.start_ticks,
-			(const void *)m->data, reterr);
-	case MESSAGE_PLACE: return nodedb_session_place(w->db, w->session, m->place, reterr);
-	case MESSAGE_ACCOUNTING:
-		return nodedb_put_accounting(w->db, w->session, (const void *)m->data, reterr);
+	case MESSAGE_PLACE: return write_of_session(w, m, reterr);
+	case MESSAGE_ACCOUNTING: return write_books(w, m, reterr);
 	case MESSAGE_INCIDENT:
 		return nodedb_put_incident(w->db, (const void *)m->data, m->detected, reterr);
+	case MESSAGE_ANNOTATION: return write_annotation(w, m, reterr);
 	}
 	return 0;
 }
@@ -437,6 +536,13 @@ static void message_lost(struct store_writer *w, const struct message *m)
 	if (m->kind == MESSAGE_AGGREGATE)
 		atomic_fetch_add(&w->unaggregated[slot_of(m->aggregate.source)],
 			m->aggregate.count - MIN(m->aggregate.stored, m->aggregate.count));
+}
+
+static void acknowledge(struct store_writer *w, uint64_t ticket, int64_t id)
+{
+	pthread_mutex_lock(&w->mutex);
+	w->acks[w->ack_count++] = (struct store_ack){.ticket = ticket, .id = id};
+	pthread_mutex_unlock(&w->mutex);
 }
 
 static void drop_pending(struct store_writer *w, bool lost)
@@ -450,6 +556,8 @@ static void drop_pending(struct store_writer *w, bool lost)
 		bytes += m->size;
 		if (lost)
 			message_lost(w, m);
+		if (m->kind == MESSAGE_ANNOTATION)
+			acknowledge(w, m->annotation.ticket, lost ? -EIO : m->annotation.id);
 		free(m);
 	}
 	w->pending_end = &w->pending;
@@ -513,7 +621,7 @@ static bool take_work(struct store_writer *w)
 	int r = 0;
 
 	pthread_mutex_lock(&w->mutex);
-	while (!w->stopping && r == 0 && (w->retrying || w->count < w->wake_at))
+	while (!w->stopping && r == 0 && !w->urgent && (w->retrying || w->count < w->wake_at))
 		r = pthread_cond_timedwait(&w->wake, &w->mutex, &deadline);
 	while (w->count && w->batch_count < w->batch_max) {
 		size_t n = MIN(w->count, w->batch_max - w->batch_count);
@@ -530,20 +638,48 @@ static bool take_work(struct store_writer *w)
 		w->first = NULL;
 		w->end = &w->first;
 	}
+	w->urgent = false;
+	w->busy = w->count >= w->wake_at;
 	w->draining = w->stopping;
 	go_on = !w->stopping || w->batch_count || w->pending;
 	pthread_mutex_unlock(&w->mutex);
 	return go_on;
 }
 
+/* Returns whether there is more to do at once. */
+static bool keep_up(struct store_writer *w)
+{
+	size_t rows = w->busy ? MAX(2 * w->written, (size_t)UPKEEP_ROWS) : SIZE_MAX;
+	struct accounting books = w->books;
+	struct errinfo err = {0};
+	int r;
+
+	if (w->retrying)
+		return false;
+	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
+		books.source[s].stored = atomic_load(&w->stored[s]);
+	r = upkeep_step(&w->upkeep, rows, &books, &err);
+	if (r < 0)
+		keep_error(w, &err);
+	atomic_store(&w->generation, w->upkeep.generation);
+	return r > 0;
+}
+
 static void *run(void *arg)
 {
 	struct store_writer *w = arg;
+	uint64_t end;
 
 	while (take_work(w)) {
 		flush_events(w);
 		flush_messages(w);
+		keep_up(w);
 	}
+	end = mono_now().ns + UPKEEP_END_NS;
+	w->busy = false;
+	if (w->upkeep.prune)
+		while (keep_up(w) && mono_now().ns < end)
+			continue;
 	return NULL;
 }
 
@@ -551,8 +687,10 @@ static void *run(void *arg)
 
 static void writer_free(struct store_writer *w)
 {
+	upkeep_done(&w->upkeep);
 	free(w->ring);
 	free(w->batch);
+	free(w->acks);
 	free(w);
 }
 DEFINE_CLEANUP(struct store_writer *, writer_free)
@@ -587,7 +725,8 @@ int store_writer_start(struct nodedb *db, int64_t session, const struct store_wr
 	if (!w)
 		return -ENOMEM;
 	w->ring_size = c.queue_events ? c.queue_events : QUEUE_EVENTS;
-	w->batch_max = c.batch_events ? c.batch_events : BATCH_EVENTS;
+	w->batch_max =
+		prune_batch_max(c.upkeep.max_bytes, c.batch_events ? c.batch_events : BATCH_EVENTS);
 	w->batch_ms = c.batch_ms ? c.batch_ms : BATCH_MS;
 	w->wake_at = MIN(w->batch_max, (w->ring_size + 1) / 2);
 	w->ring = calloc(w->ring_size, sizeof(*w->ring));
@@ -595,9 +734,11 @@ int store_writer_start(struct nodedb *db, int64_t session, const struct store_wr
 	if (!w->ring || !w->batch)
 		return -ENOMEM;
 	w->db = db;
-	w->session = session;
 	w->end = &w->first;
 	w->pending_end = &w->pending;
+	r = upkeep_init(&w->upkeep, db, session, &c.upkeep, reterr);
+	if (r < 0)
+		return r;
 	r = start_thread(w);
 	if (r < 0)
 		return errinfo_set(reterr, r, "the store's thread cannot start: %s", strerror(-r));
@@ -608,16 +749,22 @@ int store_writer_start(struct nodedb *db, int64_t session, const struct store_wr
 static int finish(struct store_writer *w, store_writer_books *books, void *arg, wall_time stopped,
 	struct errinfo *reterr)
 {
-	struct accounting final = {0};
-	int r = 0;
+	struct accounting final = {0}, part;
+	int64_t session = upkeep_session(&w->upkeep);
+	int r;
 
-	if (books) {
+	if (books)
 		books(w, &final, arg);
-		r = nodedb_put_accounting(w->db, w->session, &final, reterr);
+	if (!session)
+		return errinfo_set(
+			reterr, -EIO, "%s has no session for the books", nodedb_path(w->db));
+	if (books) {
+		upkeep_books(&w->upkeep, &final, &part);
+		r = nodedb_put_accounting(w->db, session, &part, reterr);
 		if (r < 0)
 			return r;
 	}
-	return nodedb_session_end(w->db, w->session, stopped, reterr);
+	return nodedb_session_end(w->db, session, stopped, reterr);
 }
 
 int store_writer_stop(struct store_writer *w, store_writer_books *books, void *arg,
@@ -632,6 +779,7 @@ int store_writer_stop(struct store_writer *w, store_writer_books *books, void *a
 	pthread_join(w->thread, NULL);
 
 	r = finish(w, books, arg, stopped, reterr);
+	upkeep_done(&w->upkeep);
 	closed = nodedb_close(w->db, r < 0 ? NULL : reterr);
 	pthread_cond_destroy(&w->wake);
 	pthread_mutex_destroy(&w->mutex);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "agent/store/nodedb.h"
+#include "agent/store/upkeep.h"
 
 struct store_writer;
 
@@ -14,6 +15,7 @@ struct store_writer_config { /* 0: the default */
 	size_t queue_events; /* default 32768: 6 MB, and 0.1 s at 300,000 events/s */
 	size_t batch_events; /* per transaction; default 5000 */
 	unsigned batch_ms;   /* longest time an event waits for its transaction; default 100 */
+	struct upkeep_config upkeep; /* 0: the store grows without limit */
 };
 
 /* store_writer_start - takes over @db, whose session @session has begun, and starts the thread.
@@ -45,6 +47,21 @@ bool store_writer_push_incident(
 
 /* The books so far; the final ones are written by store_writer_stop(). */
 bool store_writer_push_accounting(struct store_writer *w, const struct accounting *a);
+
+/* store_writer_push_annotation - its fate is told under @ticket by store_writer_take_acks(), after
+ * the commit: a process that is killed from then on does not lose it. */
+bool store_writer_push_annotation(
+	struct store_writer *w, const struct annotation *a, uint64_t ticket);
+
+struct store_ack {
+	uint64_t ticket;
+	int64_t id; /* of the row; negative errno: it could not be stored */
+};
+size_t store_writer_take_acks(struct store_writer *w, struct store_ack *out, size_t max);
+
+/* store_writer_generation - changes whenever rows that are pushed only once (processes, stacks) may
+ * not be in the file any more, because it is a new one or they were pruned: push them again. */
+uint64_t store_writer_generation(const struct store_writer *w);
 
 uint64_t store_writer_stored(const struct store_writer *w, unsigned source); /* committed */
 uint64_t store_writer_failed(const struct store_writer *w, unsigned source); /* LOSS_WRITE_FAILED */

@@ -93,7 +93,8 @@ static __always_inline bool moves_data(long number)
 }
 
 /* Runs for every system call of every process: untraced ones leave after one pointer test. Raw
- * tracepoints, because those of single calls need the tracing file system and 0.1 s each to remove. */
+ * tracepoints, because those of single calls need the tracing file system and 0.1 s each to remove.
+ */
 SEC("raw_tp/sys_enter")
 int syscall_enter(struct bpf_raw_tracepoint_args *ctx)
 {

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* place.c - see place.h. The folder is judged by descriptor, without following a link; since only
+ * its owner can write to it, what is in it cannot change hands afterwards. */
+#include "agent/annotate/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/macros.h"
+
+#define BACKLOG 64
+
+int annotate_place_default(char out[ANNOTATE_PATH_MAX], struct errinfo *reterr)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	int n;
+
+	if (geteuid() == 0)
+		n = snprintf(out, ANNOTATE_PATH_MAX, "/run/ingero/annotate.sock");
+	else if (runtime && runtime[0] == '/')
+		n = snprintf(out, ANNOTATE_PATH_MAX, "%s/ingero/annotate.sock", runtime);
+	else
+		return errinfo_set(reterr, -ENOENT,
+			"$XDG_RUNTIME_DIR is not set: give the path of the annotation socket");
+	if (n >= ANNOTATE_PATH_MAX)
+		return errinfo_set(
+			reterr, -ENAMETOOLONG, "$XDG_RUNTIME_DIR is too long for a socket's path");
+	return 0;
+}
+
+static int unsafe(const char *folder, const char *why, struct errinfo *reterr)
+{
+	return errinfo_set(reterr, -EPERM,
+		"folder %s of the annotation socket %s: remove it, or choose another", folder, why);
+}
+
+/* Makes the folder if it is missing, and leaves it with the right mode. */
+static int prepare_folder(const char *folder, gid_t group, struct errinfo *reterr)
+{
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+
+	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+		return errinfo_set(
+			reterr, -errno, "folder %s cannot be made: %s", folder, strerror(errno));
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+		return unsafe(folder, "is a link or a file", reterr);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return errinfo_set(reterr, -errno, "folder %s: %s", folder, strerror(errno));
+	if (st.st_uid != geteuid())
+		return unsafe(folder, "belongs to another user", reterr);
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return unsafe(folder, "can be written by others", reterr);
+	if ((group != ANNOTATE_NO_GROUP && fchown(fd, (uid_t)-1, group) < 0) ||
+		fchmod(fd, group != ANNOTATE_NO_GROUP ? 0710 : 0700) < 0)
+		return errinfo_set(reterr, -errno, "folder %s cannot be given to its group: %s",
+			folder, strerror(errno));
+	return 0;
+}
+
+/* Whether somebody accepts connections there. */
+static bool is_alive(const struct sockaddr_un *address)
+{
+	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return fd >= 0 &&
+	       (connect(fd, (const void *)address, sizeof(*address)) == 0 || errno == EAGAIN);
+}
+
+static int clear_place(const struct sockaddr_un *address, struct errinfo *reterr)
+{
+	const char *path = address->sun_path;
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT
+			       ? 0
+			       : errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
+		return errinfo_set(
+			reterr, -EEXIST, "%s is there already and is no socket of ours", path);
+	if (is_alive(address))
+		return errinfo_set(reterr, -EBUSY,
+			"another `ingero trace --annotate` listens at %s: stop it first", path);
+	if (unlink(path) < 0)
+		return errinfo_set(
+			reterr, -errno, "%s cannot be removed: %s", path, strerror(errno));
+	return 0;
+}
+
+static int bind_here(
+	const struct sockaddr_un *address, gid_t group, int *ret_fd, struct errinfo *reterr)
+{
+	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const char *path = address->sun_path;
+	bool shared = group != ANNOTATE_NO_GROUP;
+	mode_t old;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	old = umask(0177);
+	r = bind(fd, (const void *)address, sizeof(*address)) < 0 ? -errno : 0;
+	umask(old);
+	if (r < 0)
+		return errinfo_set(reterr, r, "%s cannot be made: %s", path, strerror(-r));
+	if ((shared && (chown(path, (uid_t)-1, group) < 0 || chmod(path, 0770) < 0)) ||
+		listen(fd, BACKLOG) < 0) {
+		r = errinfo_set(reterr, -errno, "%s cannot be shared with group %u: %s", path,
+			(unsigned)group, strerror(errno));
+		unlink(path);
+		return r;
+	}
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+int annotate_place_bind(const char *path, gid_t group, int *ret_fd, struct errinfo *reterr)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char folder[ANNOTATE_PATH_MAX];
+	char *slash;
+	int r;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return errinfo_set(reterr, -ENAMETOOLONG, "%.80s…: too long for a socket", path);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	snprintf(folder, sizeof(folder), "%s", path);
+	slash = strrchr(folder, '/');
+	if (!slash || slash == folder)
+		return errinfo_set(reterr, -EINVAL,
+			"%s: the annotation socket needs a folder of its own; give a full path",
+			path);
+	*slash = 0;
+	r = prepare_folder(folder, group, reterr);
+	if (r == 0)
+		r = clear_place(&address, reterr);
+	return r < 0 ? r : bind_here(&address, group, ret_fd, reterr);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_label.c - loads annotations, one row a label, and what was pruned. Both are tables that
+ * other files may lack; then nothing is loaded. */
+#include <inttypes.h>
+
+#include "agent/store/nodedb_reader.h"
+
+#define SQL_TEXT_MAX 4096
+
+static bool read_label(sql_stmt *stmt, struct annotation_label *l)
+{
+	int64_t pid = sql_column_int(stmt, 3);
+
+	*l = (struct annotation_label){0};
+	for (int i = 0; i < 5; i++)
+		if (sql_column_type(stmt, i) != SQL_INT)
+			return false;
+	l->time_ns = sql_column_int(stmt, 0);
+	l->span_start_ns = sql_column_int(stmt, 1);
+	l->span_end_ns = sql_column_int(stmt, 2);
+	l->pid = (uint32_t)pid;
+	l->start_time = (uint64_t)sql_column_int(stmt, 4);
+	return pid >= 0 && pid <= UINT32_MAX && l->span_end_ns >= l->span_start_ns &&
+	       reader_text(stmt, 5, l->key, sizeof(l->key)) && l->key[0] &&
+	       reader_text(stmt, 6, l->value, sizeof(l->value));
+}
+
+int reader_load_labels(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	struct nodedb_content *c = r->content;
+	size_t capacity = 0;
+	int res;
+
+	if (!r->filter->labels)
+		return 0;
+	res = schema_has_table(r->sql, "annotations", reterr);
+	if (res <= 0)
+		return res;
+	/* No lower bound: a label holds until it is set again. */
+	buf_puts(&sql, "SELECT a.timestamp, a.span_start, a.span_end, a.pid, a.start_time, j.key,"
+		       " CAST(j.value AS TEXT) FROM annotations a, json_each(CASE WHEN"
+		       " json_valid(a.labels) AND json_type(a.labels) = 'object' THEN a.labels"
+		       " ELSE '{}' END) j");
+	if (r->filter->to_ns)
+		buf_printf(&sql, " WHERE a.timestamp <= %" PRId64, r->filter->to_ns);
+	buf_puts(&sql, " ORDER BY a.timestamp DESC, a.rowid DESC");
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		if (c->label_count == NODEDB_LABELS_MAX) {
+			c->older_labels++;
+			continue;
+		}
+		res = reader_room(
+			(void **)&c->labels, c->label_count, &capacity, sizeof(*c->labels));
+		if (res < 0)
+			return res;
+		if (read_label(stmt, &c->labels[c->label_count]))
+			c->label_count++;
+		else
+			c->skipped_rows++;
+	}
+	reader_reverse(c->labels, c->label_count, sizeof(*c->labels));
+	return res;
+}
+
+int reader_load_pruned(struct reader *r, struct errinfo *reterr)
+{
+	int64_t rows, newest;
+	int res = r->kind == SCHEMA_OURS ? schema_has_table(r->sql, "pruned", reterr) : 0;
+
+	if (res <= 0)
+		return res;
+	res = sql_get_int(r->sql,
+		"SELECT CAST(total(rows) AS INTEGER) FROM pruned WHERE table_name = 'events'"
+		" AND typeof(rows) = 'integer' AND rows > 0",
+		&rows, reterr);
+	if (res < 0)
+		return res;
+	res = sql_get_int(r->sql,
+		"SELECT coalesce(max(newest_ns), 0) FROM pruned WHERE table_name = 'events'"
+		" AND typeof(newest_ns) = 'integer'",
+		&newest, reterr);
+	if (res < 0)
+		return res;
+	if (rows > 0 && newest > 0 && newest < INT64_MAX) {
+		r->content->pruned_rows = (uint64_t)rows;
+		r->content->pruned_before = newest + 1;
+	}
+	return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* upkeep.h - what the store's thread does between transactions so that the store stays within its
+ * size: deletes the oldest rows (prune.h), or rolls over to a new file (rollover.h).
+ *
+ * A file that was rolled over has a session of its own whose books are those of this file: the sum
+ * over the files is the whole run. */
+#pragma once
+
+#include "agent/store/prune.h"
+
+struct upkeep_config {
+	uint64_t max_bytes;            /* prune to this; 0: never */
+	uint64_t rollover_bytes;       /* roll over at this; 0: never. Not both */
+	unsigned rollover_keep;        /* rolled files to keep */
+	const struct session *session; /* identity of the sessions that follow; may be NULL */
+};
+
+struct upkeep {
+	struct nodedb *db;
+	struct upkeep_config config;
+	struct session session;
+	bool session_due; /* the new file has no session yet: its disk was full */
+	bool said_busy;
+	struct prune *prune;      /* NULL: unlimited */
+	struct accounting rolled; /* what the files before this one account for */
+	uint64_t retry_ns;        /* monotonic: not before */
+	uint64_t generation;
+};
+
+int upkeep_init(struct upkeep *u, struct nodedb *db, int64_t session,
+	const struct upkeep_config *config, struct errinfo *reterr);
+void upkeep_done(struct upkeep *u);
+
+/* upkeep_step - a bounded portion of what is due; @rows_max as in prune_step(). @books are those of
+ * the whole run so far, in which stored is exact. Returns 1 if there is more to do, 0 if not. */
+int upkeep_step(
+	struct upkeep *u, size_t rows_max, const struct accounting *books, struct errinfo *reterr);
+
+/* upkeep_books - the part of the run's books that belongs to the present file. */
+void upkeep_books(const struct upkeep *u, const struct accounting *run, struct accounting *ret);
+
+/* upkeep_session - id of the session in the present file; 0 if it has none yet. */
+int64_t upkeep_session(const struct upkeep *u);

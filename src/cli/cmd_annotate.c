@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_annotate.c - `ingero annotate`: labels what a workload is doing, for a running
+ * `ingero trace --annotate`. It ends well only when every line was acknowledged, which the tracer
+ * does after storing it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "agent/annotate/client.h"
+#include "agent/annotate/line.h"
+#include "agent/annotate/place.h"
+#include "cli/commands.h"
+#include "cli/dispatch.h"
+
+struct annotate_settings {
+	struct option_strings labels;
+	int64_t pid;
+	const char *file, *socket;
+};
+
+#define OPTION(field) offsetof(struct annotate_settings, field)
+static const struct option_row annotate_options[] = {
+	{"label", 'l', OPTION_STRINGS, OPTION(labels), "KEY=VALUE",
+		"a label, such as phase=eval or step=1200; may be repeated", 0, 0, false},
+	{"pid", 'p', OPTION_INT, OPTION(pid), "N",
+		"the labels are about this process (default: the whole trace)", 0, 4194304, false},
+	{"from-file", 0, OPTION_STRING, OPTION(file), "PATH",
+		"send the lines of JSON in this file, - for the standard input (default)", 0, 0,
+		false},
+	{"socket", 0, OPTION_STRING, OPTION(socket), "PATH",
+		"the tracer's socket (default: /run/ingero/annotate.sock, or below "
+		"$XDG_RUNTIME_DIR)",
+		0, 0, false},
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+/* The line of the labels as a file to read from. */
+static int open_labels(const struct annotate_settings *s, int *ret_fd, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf line = BUF_INIT(4 * ANNOTATION_LINE_MAX);
+	_cleanup_free_ struct annotation *checked = malloc(sizeof(*checked));
+	wall_time now = wall_now();
+	int fd, r;
+
+	if (!checked)
+		return -ENOMEM;
+	r = annotate_line_compose(
+		s->labels.value, s->labels.count, (uint32_t)s->pid, now, &line, reterr);
+	if (r == 0)
+		r = annotate_line_parse(line.data, line.len - 1, now, checked, reterr);
+	if (r < 0)
+		return r;
+	fd = memfd_create("annotation", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, line.data, line.len) != (ssize_t)line.len || lseek(fd, 0, SEEK_SET) < 0) {
+		close(fd);
+		return -EIO;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static int open_input(const struct annotate_settings *s, int *ret_fd, struct errinfo *reterr)
+{
+	int fd;
+
+	if (s->labels.count && s->file)
+		return errinfo_set_exit(
+			reterr, EXIT_USAGE, -EINVAL, "give either --label or --from-file");
+	if (s->labels.count)
+		return open_labels(s, ret_fd, reterr);
+	if (s->pid)
+		return errinfo_set_exit(reterr, EXIT_USAGE, -EINVAL,
+			"--pid goes with --label: a line of JSON says its own");
+	fd = s->file && strcmp(s->file, "-") != 0 ? open(s->file, O_RDONLY | O_CLOEXEC)
+						  : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		return errinfo_set(reterr, -errno, "%s: %s", s->file ? s->file : "standard input",
+			strerror(errno));
+	*ret_fd = fd;
+	return 0;
+}
+
+static int resolve_socket(
+	const struct annotate_settings *s, char out[ANNOTATE_PATH_MAX], struct errinfo *reterr)
+{
+	static const char system_wide[] = "/run/ingero/annotate.sock";
+	int r;
+
+	if (s->socket) {
+		if (strlen(s->socket) >= ANNOTATE_PATH_MAX)
+			return errinfo_set_exit(reterr, EXIT_USAGE, -ENAMETOOLONG,
+				"--socket: the path is too long");
+		snprintf(out, ANNOTATE_PATH_MAX, "%s", s->socket);
+		return 0;
+	}
+	r = annotate_place_default(out, reterr);
+	/* One's own tracer first, then the machine's. */
+	if (r < 0 || access(out, F_OK) < 0)
+		snprintf(out, ANNOTATE_PATH_MAX, "%s", system_wide);
+	return 0;
+}
+
+static int report(const struct annotate_result *result, bool by_label, struct errinfo *reterr)
+{
+	const char *why = result->first_error.text;
+
+	if (!result->refused)
+		return 0;
+	if (by_label)
+		return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EINVAL, "refused: %s", why);
+	return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EINVAL,
+		"%llu line(s) were refused, %llu stored; line %llu: %.350s",
+		(unsigned long long)result->refused, (unsigned long long)result->stored,
+		(unsigned long long)result->first_line, why);
+}
+
+static int annotate_run(const struct command *c, void *settings, int argc, char **argv)
+{
+	const struct annotate_settings *s = settings;
+	_cleanup_fd_ int input = -1, fd = -1;
+	struct annotate_result result = {0};
+	char path[ANNOTATE_PATH_MAX];
+	struct errinfo e = {0};
+	int r = open_input(s, &input, &e);
+
+	if (r == 0)
+		r = resolve_socket(s, path, &e);
+	if (r == 0)
+		r = annotate_client_connect(path, &fd, &e);
+	if (r == 0)
+		r = annotate_client_send(fd, input, &result, &e);
+	if (r == 0)
+		r = report(&result, s->labels.count, &e);
+	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
+}
+
+const struct command cmd_annotate = {
+	.name = "annotate",
+	.synopsis = "annotate --label KEY=VALUE … | --from-file PATH",
+	.summary = "Label what a workload is doing, for a running `ingero trace --annotate`",
+	.details = "Lines of JSON: {\"labels\":{\"phase\":\"eval\",\"step\":\"1200\"},\"pid\":N,"
+		   "\"ts\":N,\n"
+		   "\"span_start\":N,\"span_end\":N}, times in Unix nanoseconds; only labels must "
+		   "be there.\n"
+		   "Ends with 0 only when every line was stored. `ingero explain --annotations` "
+		   "shows them.",
+	.options = annotate_options,
+	.settings_size = sizeof(struct annotate_settings),
+	.run = annotate_run,
+};
