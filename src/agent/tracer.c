@@ -135,7 +135,7 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 	if (e->op < WIRE_OP_MAX)
 		t->op_counts[e->source][e->op]++;
 	if (totals_is_launch(e->source, e->op))
-		e->weight = t->governor.weight;
+		e->weight *= t->governor.weight;
 	if (e->flags & WIRE_UNCOUNTED && totals_add(t->totals, e) < 0)
 		log_warning("no memory to count calls: aggregates are too low");
 	if (e->source == SOURCE_HOST && e->op != HOST_SCHED_SWITCH)
@@ -716,6 +716,7 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 		.ring_bytes = s->ring_bytes,
 		.no_block = s->no_block,
 		.no_net = s->no_net,
+		.sampling_rate = s->sampling_rate,
 		.no_memory = s->no_memory,
 		.old_kernel = s->old_kernel,
 	};

@@ -36,6 +36,7 @@ struct tracer_settings {
 	bool no_block, no_net, no_memory;
 	bool old_kernel; /* for tests */
 	uint32_t ring_bytes;
+	uint32_t sampling_rate; /* of ordinary calls, one in so many is a row; 0: 256 */
 	double overhead_budget; /* share of a process's time; 0: no limit */
 	const char *db_path;    /* NULL: nothing is stored */
 	const char *node;

@@ -45,6 +45,7 @@ struct trace_settings {
 	int64_t rollover_keep, deadband, annotate_gid;
 	bool annotate;
 	const char *annotate_socket;
+	int64_t sampling_rate;
 };
 
 struct trace {
@@ -110,6 +111,9 @@ static const struct option_row trace_options[] = {
 	{"overhead-budget", 0, OPTION_STRING, OPTION(budget), "PCT",
 		"probe launches only part of the time to stay below (default: 1%; 0: no limit)", 0,
 		0, false},
+	{"sampling-rate", 0, OPTION_INT, OPTION(sampling_rate), "N",
+		"of ordinary launches and copies, make every Nth a row (default: 0, adaptive); counts stay "
+		"exact", 0, 1 << 20, false},
 	{"no-net", 0, OPTION_FLAG, OPTION(no_net), NULL, "leave sockets and TCP alone", 0, 0,
 		false},
 	{"no-tcp", 0, OPTION_FLAG, OPTION(no_tcp), NULL, "as --no-net", 0, 0, true},
@@ -463,6 +467,7 @@ static int resolve(struct trace *t, struct tracer_settings *ts, struct errinfo *
 	ts->record_all = s->record_all;
 	ts->no_block = s->no_io;
 	ts->no_net = s->no_net || s->no_tcp;
+	ts->sampling_rate = (uint32_t)s->sampling_rate;
 	ts->no_memory = s->no_memory;
 	ts->old_kernel = s->old_kernel;
 	ts->deadband_points = (double)s->deadband;

@@ -67,6 +67,10 @@ static void configure(struct probe *p)
 	k->rodata->filter_uid = s->uid;
 	k->rodata->agent_pid = (uint32_t)getpid();
 	k->rodata->record_all = s->record_all;
+	if (s->sampling_rate) {
+		k->rodata->sampling_rate = s->sampling_rate;
+		k->rodata->sample_every = s->sampling_rate;
+	}
 	k->rodata->wake_bytes = (s->ring_bytes ? s->ring_bytes : RING_BYTES_DEFAULT) / 8;
 	bpf_map__set_max_entries(
 		k->maps.events, s->ring_bytes ? s->ring_bytes : RING_BYTES_DEFAULT);

@@ -123,13 +123,13 @@ static __always_inline __u32 send_reason(
 			       (k.op & (WIRE_OP_MAX - 1))];
 	__u32 slow = limit && dur_ns > limit ? WIRE_SLOW : 0;
 
-	if (slow || record_all || ret || !count || ((k.flags & COOKIE_ALWAYS) && !nested))
+	if (slow || ret || !count || ((k.flags & COOKIE_ALWAYS) && !nested))
 		return 1 + slow;
+	if (record_all)
+		return count % sampling_rate ? 0 : 1;
 	if (!limit && count <= warmup_calls)
 		return 1;
-	if (!(count & sample_mask))
-		return 1 + WIRE_SAMPLE;
-	return 0;
+	return count % sample_every ? 0 : 1 + WIRE_SAMPLE;
 }
 
 /* NCCL calls are counted like the others and sent with what only they have. */
@@ -192,6 +192,8 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 	if (!r)
 		return;
 	r->h.op = k.op;
+	if (record_all && why == 1 && !(k.flags & COOKIE_ALWAYS) && !ret && count)
+		r->h.weight = sampling_rate;
 	r->h.flags = (why - 1) | key.flags | WIRE_TARGET | bytes | (count ? 0 : WIRE_UNCOUNTED);
 	r->h.start_ns = c->start_ns;
 	r->h.dur_ns = dur_ns;

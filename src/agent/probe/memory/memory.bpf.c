@@ -20,6 +20,13 @@ int BPF_PROG(page_alloc, void *page, unsigned int order)
 		return 0;
 	key.pid = task->tgid;
 	hit_count(SOURCE_HOST);
+	if (aggregate_add(&key, 0, page_bytes << (order & 31), &a)) {
+		aggregated_count(SOURCE_HOST);
+		return 0;
+	}
+	/* Forks can come faster than the kernel has memory for their aggregates: then it is counted
+	 * without its process, with those that have ended. */
+	key.pid = 0;
 	if (aggregate_add(&key, 0, page_bytes << (order & 31), &a))
 		aggregated_count(SOURCE_HOST);
 	else
