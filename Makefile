@@ -53,7 +53,7 @@ ARCH ?= $(shell uname -m)
 KIT  ?= build-kit
 .PHONY: gpu-kit
 gpu-kit: ## Make build-kit/: what tries the agent on a machine with a GPU (ARCH=x86_64 for another one)
-	$(call deps,build cross)
+	$(call deps,build)
 	$(call configure,build-$(ARCH),$(if $(filter-out $(shell uname -m),$(ARCH)),--cross-file tools/cross/$(ARCH).ini))
 	@$(NINJA) -C build-$(ARCH) ingero bench/published_agent
 	@mkdir -p $(KIT) && cp build-$(ARCH)/ingero build-$(ARCH)/bench/published_agent tests/gpu/*.py $(KIT)/

@@ -112,8 +112,10 @@ static const struct option_row trace_options[] = {
 		"probe launches only part of the time to stay below (default: 1%; 0: no limit)", 0,
 		0, false},
 	{"sampling-rate", 0, OPTION_INT, OPTION(sampling_rate), "N",
-		"of ordinary launches and copies, make every Nth a row (default: 0, adaptive); counts stay "
-		"exact", 0, 1 << 20, false},
+		"of ordinary launches and copies, make every Nth a row (default: 0, adaptive); "
+		"counts stay "
+		"exact",
+		0, 1 << 20, false},
 	{"no-net", 0, OPTION_FLAG, OPTION(no_net), NULL, "leave sockets and TCP alone", 0, 0,
 		false},
 	{"no-tcp", 0, OPTION_FLAG, OPTION(no_tcp), NULL, "as --no-net", 0, 0, true},

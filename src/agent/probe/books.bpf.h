@@ -18,8 +18,8 @@ const volatile __u32 filter_mode; /* enum probe_filter */
 const volatile __u32 filter_uid;
 const volatile __u32 agent_pid; /* never traced */
 const volatile bool record_all;
-const volatile __u32 sample_every = 256; /* one ordinary call in so many is sent as an example */
-const volatile __u32 sampling_rate = 1;  /* with record_all: ordinary calls, one in so many */
+const volatile __u32 sample_every = 256;    /* one ordinary call in so many is sent as an example */
+const volatile __u32 sampling_rate = 1;     /* with record_all: ordinary calls, one in so many */
 const volatile __u32 warmup_calls = 512;    /* until an op has a limit, this many are sent */
 const volatile __u64 wake_bytes = 1 << 20;  /* a backlog that wakes the reader at once */
 const volatile __u64 wait_limit_ns = 50000; /* stays off the CPU below this only count */

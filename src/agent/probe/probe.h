@@ -24,10 +24,11 @@ struct probe_settings {
 	bool record_all;
 	uint32_t ring_bytes; /* a power of two >= 4096; 0: 8 MiB */
 	bool no_block;       /* leave block requests alone */
-	uint32_t sampling_rate; /* ordinary calls that are recorded: one in so many; 0: by default */
-	bool no_net;         /* leave sockets alone */
-	bool no_memory;      /* leave page allocation and reclaim alone */
-	bool old_kernel;     /* for tests: use the fallbacks for kernels before 6.3 */
+	uint32_t
+		sampling_rate; /* ordinary calls that are recorded: one in so many; 0: by default */
+	bool no_net;           /* leave sockets alone */
+	bool no_memory;        /* leave page allocation and reclaim alone */
+	bool old_kernel;       /* for tests: use the fallbacks for kernels before 6.3 */
 };
 
 struct probe;

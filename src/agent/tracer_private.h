@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer_private.h - one run's state, shared by the files that make up the tracer: tracer.c (start,
+ * step, stop), tracer_targets.c (processes and libraries), tracer_second.c (what is due each
+ * second), tracer_label.c (annotations) and tracer_view.c. Nobody else includes it. */
+#pragma once
+
+#include "agent/annotate/place.h"
+#include "agent/annotate/server.h"
+#include "agent/attach/calibrate.h"
+#include "agent/attach/coverage.h"
+#include "agent/attach/feature.h"
+#include "agent/attach/judge.h"
+#include "agent/capture/deadband.h"
+#include "agent/capture/host.h"
+#include "agent/capture/reader.h"
+#include "agent/capture/totals.h"
+#include "agent/capture/waits.h"
+#include "agent/discover/discover.h"
+#include "agent/discover/family.h"
+#include "agent/governor.h"
+#include "agent/probe/probe.h"
+#include "agent/store/nodedb.h"
+#include "agent/store/writer.h"
+#include "base/idmap.h"
+#include "base/log.h"
+#include "config.h"
+#include "agent/tracer.h"
+
+#define TARGETS_MAX 16384 /* as in the kernel half */
+#define OPS_MAX     256
+
+struct tracer {
+	struct tracer_settings settings;
+	struct clock_map clock;
+	wall_time started;
+	struct probe *probe;
+	struct coverage *coverage;
+	struct discover_scanner *scanner;
+	struct reader *reader;
+	struct totals *totals;
+	struct waits *waits;
+	struct host_reader host;
+	struct host_sample host_now;
+	bool has_host;
+	struct gpu_sampler *gpu;
+	bool gpu_named; /* the session's row has the GPU's name */
+	struct deadband deadband;
+	struct store_writer *store;
+	uint64_t store_generation; /* the store's when rows told once were last pushed */
+	struct annotate_server *annotate;
+	struct idmap targets; /* pid -> itself: processes under trace */
+	struct roster *roster;
+	bool admit_due; /* new targets: give their threads state */
+	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
+	struct governor governor;
+	bool launches_on;           /* the probes that the governor may take away are there */
+	mono_time period_start;     /* when the governor last looked */
+	mono_time on_since, off_at; /* of the launch probes' last stay */
+	mono_time counted_to;       /* launches are accounted for up to here */
+	struct accounting own;      /* what this side dropped or folded */
+	struct accounting final;    /* the books after tracer_stop() */
+	uint64_t db_bytes;
+	char store_error[256];
+	bool stopped;
+	int64_t second, bucket; /* wall second and 5 s bucket being filled */
+	struct tracer_op ops[OPS_MAX];
+};
+
+/* tracer_targets.c */
+void tracer_target_note(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen);
+int tracer_scan(struct tracer *t);
+int tracer_cover_disk(struct tracer *t);
+int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr);
+int tracer_enter_pids(struct tracer *t, struct errinfo *reterr);
+int tracer_check_pids(const struct tracer_settings *s, struct errinfo *reterr);
+
+/* tracer_second.c */
+int tracer_second(struct tracer *t, wall_time now);
+int tracer_switch_launches(struct tracer *t, wall_time now);
+int tracer_read_totals(struct tracer *t);
+int tracer_flush_rest(struct tracer *t);
+void tracer_books(struct tracer *t, struct accounting *ret);
+void tracer_poll_gpu(struct tracer *t);
+void tracer_renew_rows(struct tracer *t);
+
+/* tracer_label.c */
+void tracer_serve_annotations(struct tracer *t);
+int tracer_open_annotations(struct tracer *t, struct errinfo *reterr);
+void tracer_close_annotations(struct tracer *t);

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer_second.c - what the tracer does once a second: read the kernel's aggregates, hand full
+ * buckets to the store, set limits, hold the overhead budget, take samples, look for new processes.
+ */
+#include "agent/tracer_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define LIMIT_CALLS    100  /* calls before an op has a limit of its own */
+#define LIMIT_RATIO    3    /* slower than this times the median is an exception */
+#define LIMIT_FLOOR_NS 2000 /* never treat ordinary jitter of tiny calls as an exception */
+#define FLUSH_TRIES    100  /* of 10 ms */
+#define SEEN_MIN_NS    (20 * NS_PER_MS)
+#define WAIT_SECONDS   5 /* a collective waits this long for its synchronisation */
+
+/* A new file, or one whose old rows were pruned, has to be told again what is told only once. */
+void tracer_renew_rows(struct tracer *t)
+{
+	uint64_t generation = t->store ? store_writer_generation(t->store) : 0;
+
+	if (generation == t->store_generation)
+		return;
+	t->store_generation = generation;
+	t->gpu_named = false;
+	roster_renew(t->roster, wall_now());
+}
+
+static bool push_aggregate(void *arg, const struct aggregate *a)
+{
+	struct tracer *t = arg;
+
+	return !t->store || store_writer_push_aggregate(t->store, a);
+}
+
+/* Exceptions are relative to the fastest process of an op: a slower one sends more than it need,
+ * never less. */
+static void set_limits(struct tracer *t)
+{
+	uint64_t limits[WIRE_SOURCE_MAX][WIRE_OP_MAX] = {{0}};
+	const struct total *v;
+	size_t cursor = 0;
+
+	while ((v = totals_next(t->totals, &cursor))) {
+		uint64_t limit, *slot;
+
+		if (v->key.source != SOURCE_CUDA && v->key.source != SOURCE_DRIVER)
+			continue;
+		if (v->all.count < LIMIT_CALLS || v->key.op >= WIRE_OP_MAX)
+			continue;
+		limit = MAX(LIMIT_RATIO * sketch_quantile(&v->all, 0.5), (uint64_t)LIMIT_FLOOR_NS);
+		slot = &limits[v->key.source][v->key.op];
+		if (!*slot || limit < *slot)
+			*slot = limit;
+	}
+	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
+		for (unsigned op = 0; op < WIRE_OP_MAX; op++)
+			if (limits[s][op])
+				probe_limit_set(t->probe, s, op, limits[s][op]);
+}
+
+void tracer_books(struct tracer *t, struct accounting *ret)
+{
+	if (t->stopped) {
+		*ret = t->final;
+		return;
+	}
+	*ret = t->own;
+	for (unsigned s = 0; s < CALIBRATE_SOURCE; s++) {
+		struct account *a = &ret->source[s];
+		struct wire_tally k;
+
+		probe_tally(t->probe, s, &k);
+		a->hits = k.hits;
+		a->aggregated += k.aggregated;
+		for (int i = 0; i < LOSS_COUNT; i++)
+			a->lost[i] += k.lost[i];
+		a->lost[LOSS_BAD_RECORD] += reader_bad(t->reader, s);
+		if (t->store) {
+			uint64_t bare = store_writer_unaggregated(t->store, s);
+
+			a->stored = store_writer_stored(t->store, s);
+			a->aggregated -= bare;
+			a->lost[LOSS_WRITE_FAILED] += store_writer_failed(t->store, s) + bare;
+		}
+	}
+}
+
+static int flush_bucket(struct tracer *t)
+{
+	return totals_flush(
+		t->totals, (wall_time){t->bucket * (int64_t)NODEDB_BUCKET_FINE}, push_aggregate, t);
+}
+
+/* At the end nothing may be refused for want of room: the writer is given time to make some. What
+ * it still refuses is a loss. */
+int tracer_flush_rest(struct tracer *t)
+{
+	const struct timespec nap = {.tv_nsec = 10 * (long)NS_PER_MS};
+	const struct total *v;
+	size_t cursor = 0;
+	int r = flush_bucket(t);
+
+	for (int i = 0; r > 0 && i < FLUSH_TRIES; i++) {
+		nanosleep(&nap, NULL);
+		r = flush_bucket(t);
+	}
+	while (r > 0 && (v = totals_next(t->totals, &cursor))) {
+		uint64_t bare = v->bucket.sketch.count - v->bucket.stored;
+
+		t->own.source[v->key.source].aggregated -= bare;
+		t->own.source[v->key.source].lost[LOSS_QUEUE_FULL] += bare;
+	}
+	return r < 0 ? r : 0;
+}
+
+/* Bring launch probes on or take them off, as the governor wants them now. What counts is the time
+ * in which launches were really begun: attaching and detaching take tens of milliseconds
+ * themselves. */
+int tracer_switch_launches(struct tracer *t, wall_time now)
+{
+	bool on = governor_wants_on(&t->governor, now);
+	int r;
+
+	if (on == t->launches_on)
+		return 0;
+	t->launches_on = on;
+	if (on) {
+		r = coverage_launches(t->coverage, true);
+		probe_launches_enable(t->probe, true);
+		t->on_since = mono_now();
+		return r;
+	}
+	probe_launches_enable(t->probe, false);
+	t->off_at = mono_now();
+	r = coverage_launches(t->coverage, false);
+	return r < 0 ? r : probe_sweep(t->probe, LOSS_GOVERNOR, true);
+}
+
+/* How many launches one that was seen since the last reading stands for: the probes' stay stands
+ * for all the time since launches were last seen. */
+static double launch_weight(struct tracer *t, mono_time now)
+{
+	mono_time to = t->launches_on ? now : t->off_at;
+	uint64_t seen_ns = to.ns - MIN(t->on_since.ns, to.ns);
+	double weight;
+
+	if (!t->launches_on && t->off_at.ns <= t->counted_to.ns)
+		return 1; /* nothing came since */
+	if (seen_ns < SEEN_MIN_NS)
+		return t->governor.weight; /* too short to speak for more than was meant */
+	weight = (double)(to.ns - t->counted_to.ns) / (double)seen_ns;
+	t->counted_to = t->on_since = to;
+	return MAX(weight, 1.0);
+}
+
+/* The governor looks at whole periods; while everything is probed, at every second. */
+static void govern(struct tracer *t, mono_time now)
+{
+	uint64_t launches, others;
+
+	if (t->governor.weight > 1 && now.ns - t->period_start.ns < GOVERNOR_PERIOD_NS)
+		return;
+	totals_busiest(t->totals, &launches, &others);
+	governor_period(&t->governor, launches, others,
+		(double)(now.ns - t->period_start.ns) / (double)NS_PER_S);
+	t->period_start = now;
+}
+
+int tracer_read_totals(struct tracer *t)
+{
+	mono_time now = mono_now();
+	int r;
+
+	totals_weigh(t->totals, launch_weight(t, now));
+	r = totals_read(t->totals);
+	if (r == 0)
+		govern(t, now);
+	return r;
+}
+
+int tracer_second(struct tracer *t, wall_time now)
+{
+	struct accounting books;
+	int64_t bucket = now.ns / (int64_t)NODEDB_BUCKET_FINE;
+	int r = tracer_read_totals(t);
+
+	if (r < 0)
+		return r;
+	if (bucket != t->bucket) {
+		r = flush_bucket(t);
+		if (r < 0)
+			return r;
+		t->bucket = bucket;
+	}
+	if (clock_map_refresh(&t->clock))
+		log_warning("the wall clock was stepped; times before and after do not compare");
+	t->has_host = host_read(&t->host, now, &t->host_now) == 0;
+	if (t->store && t->has_host && deadband_admits(&t->deadband, &t->host_now))
+		store_writer_push_sample(t->store, &t->host_now);
+	if (t->store) {
+		tracer_books(t, &books);
+		store_writer_push_accounting(t->store, &books);
+	}
+	waits_expire(t->waits, (wall_time){now.ns - WAIT_SECONDS * (int64_t)NS_PER_S});
+	set_limits(t);
+	roster_tick(t->roster);
+	return t->settings.cuda_lib ? 0 : tracer_scan(t);
+}
+
+static void take_gpu_sample(void *arg, const struct gpu_sample *s)
+{
+	struct tracer *t = arg;
+
+	if (t->settings.gpu_sink)
+		t->settings.gpu_sink(t->settings.event_arg, s);
+	if (t->store && !store_writer_push_gpu_sample(t->store, s))
+		log_warning("the store has no room: readings of the GPUs are lost");
+}
+
+void tracer_poll_gpu(struct tracer *t)
+{
+	const struct gpu_identity *g;
+
+	gpu_sampler_poll(t->gpu, take_gpu_sample, t);
+	g = t->store && !t->gpu_named ? gpu_sampler_identity(t->gpu) : NULL;
+	if (g)
+		t->gpu_named = store_writer_push_gpu(t->store, g->model, g->driver, g->cuda);
+}
+
+enum gpu_state tracer_gpu_state(const struct tracer *t, char *text, size_t size)
+{
+	return gpu_sampler_state(t->gpu, text, size);
+}

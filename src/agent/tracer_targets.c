@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer_targets.c - which processes are traced and which library files are probed, at the start
+ * and as they come. Runs on the tracer's thread. */
+#include "agent/tracer_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+void tracer_target_note(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen)
+{
+	if (idmap_put(&t->targets, pid, t) < 0)
+		log_warning("more than %d traced processes: some will not be shown", TARGETS_MAX);
+	t->admit_due = true;
+	roster_enter(t->roster, pid, parent, seen);
+}
+
+static bool is_wanted(const struct tracer *t, const struct target_process *p)
+{
+	switch (t->settings.filter) {
+	case FILTER_PIDS: return idmap_get(&t->targets, p->pid) != NULL;
+	case FILTER_USER: return p->uid == t->settings.uid;
+	default: return p->pid != (uint32_t)getpid();
+	}
+}
+
+/* Probe what running processes map, and follow the processes themselves from now on. */
+int tracer_scan(struct tracer *t)
+{
+	const struct discover_result *found;
+	struct process_layers layers;
+	wall_time now = wall_now();
+	int r = discover_scan(t->scanner, &found);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < found->count; i++) {
+		const struct target_process *p = &found->processes[i];
+
+		if (!is_wanted(t, p))
+			continue;
+		judge_cover(t->coverage, "", p);
+		if (!idmap_get(&t->targets, p->pid) && probe_target_add(t->probe, p->pid) == 0)
+			tracer_target_note(t, p->pid, 0, now);
+		judge_process(t->coverage, "", p, &layers);
+		roster_judged(t->roster, p->pid, &layers);
+	}
+	return 0;
+}
+
+/* Copies on disk that nobody maps yet: a process that starts later is then seen from its first
+ * call. */
+int tracer_cover_disk(struct tracer *t)
+{
+	_cleanup_free_ struct target_library *files = NULL;
+	struct errinfo e = {0};
+	int n = discover_library_files("", &files);
+
+	if (n < 0)
+		return n;
+	for (int i = 0; i < n; i++)
+		if (coverage_add(t->coverage, &files[i], files[i].path, &e) < 0)
+			log_info("%s", e.text);
+	return 0;
+}
+
+int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr)
+{
+	struct target_library lib;
+	int r = discover_library_file(path, &lib, reterr);
+
+	if (r < 0)
+		return r;
+	r = coverage_add(t->coverage, &lib, path, reterr);
+	return r < 0 ? r : 0;
+}
+
+/* The processes of --pid with all their descendants; at least one of each family uses CUDA. */
+int tracer_enter_pids(struct tracer *t, struct errinfo *reterr)
+{
+	_cleanup_free_ uint32_t *family = calloc(TARGETS_MAX, sizeof(*family));
+	wall_time now = wall_now();
+
+	if (!family)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->settings.pid_count; i++) {
+		int n = family_list("", t->settings.pids[i], family, TARGETS_MAX);
+
+		if (n < 0)
+			return n;
+		for (int k = 0; k < n; k++) {
+			int r = probe_target_add(t->probe, family[k]);
+
+			if (r < 0)
+				return errinfo_set(reterr, r, "process %u cannot be traced: %s",
+					family[k], strerror(-r));
+			tracer_target_note(t, family[k], 0, now);
+		}
+	}
+	return 0;
+}
+
+int tracer_check_pids(const struct tracer_settings *s, struct errinfo *reterr)
+{
+	for (size_t i = 0; i < s->pid_count; i++) {
+		int r = family_uses_cuda("", s->pids[i], reterr);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

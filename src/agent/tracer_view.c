@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer_view.c - a run as it stands, for those who show it. Reads only. */
+#include "agent/tracer_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static void view_gpu(const struct tracer *t, struct tracer_view *v)
+{
+	v->gpu_state = tracer_gpu_state(t, v->gpu_text, sizeof(v->gpu_text));
+	v->gpus = gpu_sampler_rows(t->gpu, &v->gpu_count);
+	v->has_driver = access("/proc/driver/nvidia/version", F_OK) == 0;
+}
+
+static struct tracer_op *op_row(
+	struct tracer *t, size_t *count, unsigned source, unsigned op, bool nested)
+{
+	for (size_t i = 0; i < *count; i++)
+		if (t->ops[i].source == source && t->ops[i].op == op && t->ops[i].nested == nested)
+			return &t->ops[i];
+	if (*count == OPS_MAX)
+		return NULL;
+	t->ops[*count] =
+		(struct tracer_op){.source = (uint8_t)source, .op = (uint16_t)op, .nested = nested};
+	return &t->ops[(*count)++];
+}
+
+static int compare_ops(const void *a, const void *b)
+{
+	const struct tracer_op *x = a, *y = b;
+
+	if (x->nested != y->nested)
+		return x->nested - y->nested;
+	return x->sketch.sum < y->sketch.sum ? 1 : x->sketch.sum > y->sketch.sum ? -1 : 0;
+}
+
+static size_t fill_ops(struct tracer *t)
+{
+	const struct total *v;
+	size_t cursor = 0, count = 0;
+	struct tracer_op *row;
+
+	while ((v = totals_next(t->totals, &cursor))) {
+		row = op_row(t, &count, v->key.source, v->key.op, v->key.flags & WIRE_NESTED);
+		if (row) {
+			sketch_merge(&row->sketch, &v->all);
+			row->count = row->sketch.count;
+		}
+	}
+	for (unsigned op = 0; op < WIRE_OP_MAX; op++) { /* events that only ever are records */
+		if (!t->op_counts[SOURCE_HOST][op] || op == HOST_SCHED_SWITCH)
+			continue;
+		row = op_row(t, &count, SOURCE_HOST, op, false);
+		if (row)
+			row->count = t->op_counts[SOURCE_HOST][op];
+	}
+	qsort(t->ops, count, sizeof(t->ops[0]), compare_ops);
+	return count;
+}
+
+void tracer_view(struct tracer *t, struct tracer_view *ret)
+{
+	const char *first_library;
+	size_t cursor = 0;
+	uint64_t pid;
+
+	*ret = (struct tracer_view){
+		.started = t->started,
+		.now = wall_now(),
+		.method = probe_method_name(probe_method(t->probe)),
+		.processes = t->targets.used,
+		.libraries = coverage_probed(t->coverage, &first_library),
+		.runtime_probes = coverage_probes(t->coverage, TARGET_CUDART) +
+				  coverage_probes(t->coverage, TARGET_EXECUTABLE),
+		.driver_probes = coverage_probes(t->coverage, TARGET_CUDA),
+		.host = t->host_now,
+		.has_host = t->has_host,
+		.clock_steps = t->clock.steps,
+		.overhead = governor_mean(&t->governor),
+		.overhead_budget = t->governor.budget,
+		.hit_ns = t->governor.hit_ns,
+		.launch_weight = t->governor.weight,
+	};
+	if (idmap_next(&t->targets, &cursor, &pid)) {
+		struct discover_process p;
+
+		ret->first_pid = (uint32_t)pid;
+		if (discover_process_stat("", ret->first_pid, &p) == 0)
+			memcpy(ret->first_comm, p.comm, sizeof(ret->first_comm));
+	}
+	snprintf(ret->first_library, sizeof(ret->first_library), "%s", first_library);
+	ret->gaps = roster_gaps(t->roster, &ret->gap_count, &ret->gaps_more);
+	view_gpu(t, ret);
+	tracer_books(t, &ret->books);
+	ret->ops = t->ops;
+	ret->op_count = fill_ops(t);
+	if (t->store) {
+		struct errinfo e = {0};
+
+		t->db_bytes = store_writer_size(t->store);
+		if (store_writer_error(t->store, &e))
+			memcpy(t->store_error, e.text, sizeof(t->store_error) - 1);
+	}
+	ret->db_bytes = t->db_bytes;
+	memcpy(ret->store_error, t->store_error, sizeof(ret->store_error));
+}
