@@ -333,6 +333,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	waits_expire(t->waits, (wall_time){INT64_MAX});
 	tracer_poll_gpu(t);
 	gpu_sampler_stop(t->gpu);
+	tracer_cpu_losses(t);
 	r = tracer_read_totals(t);
 	if (r == 0)
 		r = tracer_flush_rest(t);

@@ -81,8 +81,9 @@ struct tracer_view {
 	bool has_driver;            /* an NVIDIA driver is loaded */
 	const struct gpu_row *gpus; /* owned by the tracer, valid until its next step */
 	size_t gpu_count;
-	struct accounting books; /* so far; balances only after tracer_stop() */
-	struct tracer_op *ops;   /* owned by the tracer, valid until its next call */
+	const struct cpu_losses *cpu_losses; /* the tracer's */
+	struct accounting books;             /* so far; balances only after tracer_stop() */
+	struct tracer_op *ops;               /* owned by the tracer, valid until its next call */
 	size_t op_count;
 	uint64_t db_bytes;
 	char store_error[256]; /* "" while all writes succeed */

@@ -58,7 +58,8 @@ struct tracer {
 	mono_time on_since, off_at; /* of the launch probes' last stay */
 	mono_time counted_to;       /* launches are accounted for up to here */
 	struct accounting own;      /* what this side dropped or folded */
-	struct accounting final;    /* the books after tracer_stop() */
+	struct cpu_losses cpu_losses;
+	struct accounting final; /* the books after tracer_stop() */
 	uint64_t db_bytes;
 	char store_error[256];
 	bool stopped;
@@ -80,6 +81,7 @@ int tracer_switch_launches(struct tracer *t, wall_time now);
 int tracer_read_totals(struct tracer *t);
 int tracer_flush_rest(struct tracer *t);
 void tracer_books(struct tracer *t, struct accounting *ret);
+void tracer_cpu_losses(struct tracer *t);
 void tracer_poll_gpu(struct tracer *t);
 void tracer_renew_rows(struct tracer *t);
 

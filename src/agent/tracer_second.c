@@ -181,6 +181,15 @@ int tracer_read_totals(struct tracer *t)
 	return r;
 }
 
+/* Losses by CPU go to the store when there are any. */
+void tracer_cpu_losses(struct tracer *t)
+{
+	probe_cpu_losses(t->probe, &t->cpu_losses);
+	if (t->store && t->cpu_losses.count &&
+		!store_writer_push_cpu_losses(t->store, &t->cpu_losses))
+		log_warning("the store's queue is full: losses by CPU are out of date in it");
+}
+
 int tracer_second(struct tracer *t, wall_time now)
 {
 	struct accounting books;
@@ -200,6 +209,7 @@ int tracer_second(struct tracer *t, wall_time now)
 	t->has_host = host_read(&t->host, now, &t->host_now) == 0;
 	if (t->store && t->has_host && deadband_admits(&t->deadband, &t->host_now))
 		store_writer_push_sample(t->store, &t->host_now);
+	tracer_cpu_losses(t);
 	if (t->store) {
 		tracer_books(t, &books);
 		store_writer_push_accounting(t->store, &books);

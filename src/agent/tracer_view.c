@@ -78,6 +78,7 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 		.host = t->host_now,
 		.has_host = t->has_host,
 		.clock_steps = t->clock.steps,
+		.cpu_losses = &t->cpu_losses,
 		.overhead = governor_mean(&t->governor),
 		.overhead_budget = t->governor.budget,
 		.hit_ns = t->governor.hit_ns,

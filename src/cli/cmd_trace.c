@@ -331,7 +331,7 @@ static void show(struct trace *t, int64_t second)
 		if (second % STATUS_SECONDS == 0) {
 			tracer_view(t->tracer, &v);
 			view_json(&t->json, &v, t->node, false);
-			event_json_books(&t->json, &v.books, v.now, t->node, false);
+			event_json_books(&t->json, &v.books, v.cpu_losses, v.now, t->node, false);
 		}
 		fflush(stdout);
 	} else if (t->terminal) {
@@ -403,7 +403,7 @@ static bool print_end(struct trace *t)
 	tracer_view(t->tracer, &v);
 	if (t->settings->json) {
 		view_json(&t->json, &v, t->node, true);
-		event_json_books(&t->json, &v.books, v.now, t->node, true);
+		event_json_books(&t->json, &v.books, v.cpu_losses, v.now, t->node, true);
 	} else {
 		draw(t, &v, true);
 	}

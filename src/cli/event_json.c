@@ -157,8 +157,23 @@ static void put_account(struct json_writer *w, const struct account *a)
 	json_end_object(w);
 }
 
-void event_json_books(struct json_writer *w, const struct accounting *books, wall_time now,
-	const char *node, bool final)
+static void put_cpu_losses(struct json_writer *w, const struct cpu_losses *l)
+{
+	json_key(w, "lost_by_cpu");
+	json_begin_array(w);
+	for (uint32_t i = 0; l && i < l->count; i++) {
+		json_begin_object(w);
+		put_string(w, "source", wire_source_name(l->rows[i].source));
+		put_string(w, "reason", wire_losses[l->rows[i].reason].name);
+		put_uint(w, "cpu", l->rows[i].cpu);
+		put_uint(w, "count", l->rows[i].count);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+void event_json_books(struct json_writer *w, const struct accounting *books,
+	const struct cpu_losses *cpu_losses, wall_time now, const char *node, bool final)
 {
 	json_begin_object(w);
 	event_json_time(w, now);
@@ -176,6 +191,7 @@ void event_json_books(struct json_writer *w, const struct accounting *books, wal
 		put_account(w, &books->source[s->id]);
 	}
 	json_end_object(w);
+	put_cpu_losses(w, cpu_losses);
 	json_end_object(w);
 	json_finish(w);
 }

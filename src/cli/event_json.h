@@ -33,5 +33,5 @@ void event_json_time(struct json_writer *w, wall_time t);
 
 /* event_json_books - {"source":"ingero","op":"accounting",…}: hits, stored, aggregated and losses
  * by reason for every source that had any. */
-void event_json_books(struct json_writer *w, const struct accounting *books, wall_time now,
-	const char *node, bool final);
+void event_json_books(struct json_writer *w, const struct accounting *books,
+	const struct cpu_losses *cpu_losses, wall_time now, const char *node, bool final);

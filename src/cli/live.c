@@ -16,11 +16,12 @@
 #include "cli/op_table.h"
 #include "wire/names.h"
 
-#define BAR_CELLS      20
-#define BAR_CELLS_MIN  4
-#define SYSTEM_COLUMNS 76 /* of the system line without its bars, nearly always */
-#define SCREEN_MAX     (1 << 20)
-#define GAPS_SHOWN     8 /* processes not covered completely that have lines of their own */
+#define BAR_CELLS       20
+#define BAR_CELLS_MIN   4
+#define SYSTEM_COLUMNS  76 /* of the system line without its bars, nearly always */
+#define SCREEN_MAX      (1 << 20)
+#define LOSS_CPUS_SHOWN 4
+#define GAPS_SHOWN      8 /* processes not covered completely that have lines of their own */
 
 struct live_style live_style_detect(int fd)
 {
@@ -249,19 +250,40 @@ static void section_table(struct buf *b, const struct tracer_view *v, const stru
 	buf_puts(b, "\n");
 }
 
-void live_losses(struct buf *b, const struct accounting *books)
+/* The CPUs that lost most of it, where the kernel tells. */
+static void loss_cpus(struct buf *b, const struct cpu_losses *l, unsigned source, int reason)
+{
+	int shown = 0;
+	char n[TEXT_MAX];
+
+	for (uint32_t i = 0; l && i < l->count && shown <= LOSS_CPUS_SHOWN; i++) {
+		if (l->rows[i].source != source || l->rows[i].reason != reason)
+			continue;
+		if (shown++ == LOSS_CPUS_SHOWN)
+			buf_puts(b, ", …");
+		else
+			buf_printf(b, "%s CPU %u: %s", shown > 1 ? "," : ";", l->rows[i].cpu,
+				text_format_count(n, l->rows[i].count));
+	}
+}
+
+void live_losses(struct buf *b, const struct accounting *books, const struct cpu_losses *cpu_losses)
 {
 	char n[TEXT_MAX], of[TEXT_MAX];
 
 	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++) {
 		const struct account *a = &books->source[s];
 
-		for (int i = 0; i < LOSS_COUNT; i++)
-			if (a->lost[i])
-				buf_printf(b, "  lost: %s of %s %s events, %s (%s)\n",
-					text_format_count(n, a->lost[i]),
-					text_format_count(of, a->hits), wire_source_name(s),
-					wire_losses[i].name, wire_losses[i].description);
+		for (int i = 0; i < LOSS_COUNT; i++) {
+			if (!a->lost[i])
+				continue;
+			buf_printf(b, "  lost: %s of %s %s events, %s (%s)",
+				text_format_count(n, a->lost[i]), text_format_count(of, a->hits),
+				wire_source_name(s), wire_losses[i].name,
+				wire_losses[i].description);
+			loss_cpus(b, cpu_losses, s, i);
+			buf_puts(b, "\n");
+		}
 	}
 }
 
@@ -341,7 +363,7 @@ static void footer(struct buf *b, const struct tracer_view *v)
 			text_format_bytes(u, v->db_bytes));
 	}
 	overhead_lines(b, v);
-	live_losses(b, &v->books);
+	live_losses(b, &v->books, v->cpu_losses);
 	gaps(b, v);
 	if (v->store_error[0]) {
 		buf_puts(b, "  the store refuses rows: ");

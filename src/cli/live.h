@@ -36,4 +36,5 @@ bool live_has_calls(const struct tracer_view *v);
 void live_gpus(struct buf *b, const struct tracer_view *v);
 
 /* live_losses - one line for each source and reason with losses; nothing if there are none. */
-void live_losses(struct buf *b, const struct accounting *books);
+void live_losses(
+	struct buf *b, const struct accounting *books, const struct cpu_losses *cpu_losses);

@@ -23,6 +23,20 @@ struct accounting {
 	struct account source[WIRE_SOURCE_MAX];
 };
 
+/* What the kernel's side lost, by the CPU where it happened: a single full ring shows itself so. */
+struct cpu_loss {
+	uint8_t source, reason; /* enum wire_loss */
+	uint16_t cpu;
+	uint64_t count;
+};
+#define CPU_LOSSES_MAX 1024
+
+struct cpu_losses {
+	uint32_t count;
+	uint32_t left_out; /* rows beyond the ceiling */
+	struct cpu_loss rows[CPU_LOSSES_MAX];
+};
+
 static inline uint64_t account_lost(const struct account *a)
 {
 	uint64_t n = 0;

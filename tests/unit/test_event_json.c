@@ -92,18 +92,21 @@ static void a_block_request(void **state)
 
 static void the_books(void **state)
 {
+	static const struct cpu_losses by_cpu = {
+		.count = 1, .rows = {{SOURCE_CUDA, LOSS_RING_FULL, 3, 7}}};
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
 	struct json_writer w = json_writer_to_buf(&b);
 	struct accounting books = {0};
 
 	books.source[SOURCE_CUDA] = (struct account){.hits = 10, .stored = 3, .aggregated = 5};
 	books.source[SOURCE_CUDA].lost[LOSS_RING_FULL] = 2;
-	event_json_books(&w, &books, (wall_time){1774099485000000000}, "n", true);
+	event_json_books(&w, &books, &by_cpu, (wall_time){1774099485000000000}, "n", true);
 	assert_string_equal(buf_str(&b),
 		"{\"timestamp\":\"2026-03-21T13:24:45.000000000Z\",\"node\":\"n\",\"source\":"
 		"\"ingero\",\"op\":\"accounting\",\"final\":true,\"sources\":{\"cuda\":{\"hits\":"
 		"10,"
-		"\"stored\":3,\"aggregated\":5,\"lost\":{\"ring_full\":2}}}}\n");
+		"\"stored\":3,\"aggregated\":5,\"lost\":{\"ring_full\":2}}},\"lost_by_cpu\":[{"
+		"\"source\":\"cuda\",\"reason\":\"ring_full\",\"cpu\":3,\"count\":7}]}\n");
 }
 
 static char *text;

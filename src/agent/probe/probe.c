@@ -16,6 +16,7 @@
 
 #include "agent/probe/link.h"
 #include "probe.skel.h"
+#include "wire/names.h"
 
 #define RING_BYTES_DEFAULT (8u << 20)
 #define AGGREGATE_MEMORY   (64u << 20) /* ceiling for the table of aggregates, all CPUs */
@@ -337,6 +338,35 @@ void probe_tally(const struct probe *p, unsigned source, struct wire_tally *ret)
 		ret->aggregated += t->aggregated;
 		for (int i = 0; i < LOSS_COUNT; i++)
 			ret->lost[i] += t->lost[i];
+	}
+}
+
+static void add_cpu_losses(
+	struct cpu_losses *l, unsigned source, int cpu, const struct wire_tally *t)
+{
+	for (int i = 0; i < LOSS_COUNT; i++) {
+		if (!t->lost[i])
+			continue;
+		if (l->count == CPU_LOSSES_MAX)
+			l->left_out++;
+		else
+			l->rows[l->count++] = (struct cpu_loss){
+				(uint8_t)source, (uint8_t)i, (uint16_t)cpu, t->lost[i]};
+	}
+}
+
+void probe_cpu_losses(const struct probe *p, struct cpu_losses *ret)
+{
+	ret->count = ret->left_out = 0;
+	for (const struct wire_source_row *s = wire_sources; s->json; s++) {
+		uint32_t key = s->id;
+
+		if (bpf_map_lookup_elem(bpf_map__fd(p->skel->maps.tallies), &key, p->scratch) < 0)
+			continue;
+		for (int cpu = 0; cpu < p->cpus; cpu++)
+			add_cpu_losses(ret, key, cpu,
+				(const void *)((const char *)p->scratch +
+					       (size_t)cpu * p->tally_stride));
 	}
 }
 

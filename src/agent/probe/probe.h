@@ -15,6 +15,7 @@
 #include "agent/probe/filter.h"
 #include "agent/probe/method.h"
 #include "base/errinfo.h"
+#include "model/accounting.h"
 #include "wire/record.h"
 
 struct probe_settings {
@@ -73,6 +74,9 @@ void probe_nccl_layout(struct probe *p, unsigned library, const struct wire_nccl
 
 /* probe_tally - the books of one source, summed over CPUs. */
 void probe_tally(const struct probe *p, unsigned source, struct wire_tally *ret);
+
+/* probe_cpu_losses - everything lost in the kernel so far, by source, reason and CPU. */
+void probe_cpu_losses(const struct probe *p, struct cpu_losses *ret);
 
 /* For agent/attach and agent/capture: file descriptors of the programs and maps. */
 int probe_program_session(const struct probe *p);

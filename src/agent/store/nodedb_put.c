@@ -203,6 +203,34 @@ static int write_accounting(struct nodedb *db, void *arg, struct errinfo *reterr
 	return r;
 }
 
+struct cpu_losses_args {
+	int64_t session;
+	const struct cpu_losses *losses;
+};
+
+static int write_cpu_losses(struct nodedb *db, void *arg, struct errinfo *reterr)
+{
+	const struct cpu_losses_args *args = arg;
+	sql_stmt *stmt;
+	int r = nodedb_statement(db, STATEMENT_CPU_LOSS, &stmt, reterr);
+
+	for (uint32_t i = 0; r >= 0 && i < args->losses->count; i++) {
+		const struct cpu_loss *l = &args->losses->rows[i];
+
+		r = SQL_PUT(stmt, reterr, SQL_I(args->session), SQL_S(db->node), SQL_I(l->source),
+			SQL_S(wire_losses[l->reason].name), SQL_I(l->cpu), SQL_I(l->count));
+	}
+	return r;
+}
+
+int nodedb_put_cpu_losses(
+	struct nodedb *db, int64_t session, const struct cpu_losses *l, struct errinfo *reterr)
+{
+	struct cpu_losses_args args = {session, l};
+
+	return nodedb_atomically(db, write_cpu_losses, &args, reterr);
+}
+
 int nodedb_put_accounting(
 	struct nodedb *db, int64_t session, const struct accounting *a, struct errinfo *reterr)
 {

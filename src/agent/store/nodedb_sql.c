@@ -98,6 +98,9 @@ static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_ACCOUNTING] =
 		"INSERT INTO accounting (session_id, node, source, hits, stored, aggregated, lost)"
 		" VALUES (?1,?2,?3,?4,?5,?6,?7)",
+	[STATEMENT_CPU_LOSS] =
+		"INSERT OR REPLACE INTO losses_by_cpu (session_id, node, source, reason, cpu,"
+		" count) VALUES (?1,?2,?3,?4,?5,?6)",
 	[STATEMENT_LOSS] = "INSERT INTO losses (session_id, node, source, reason, count)"
 			   " VALUES (?1,?2,?3,?4,?5)",
 	[STATEMENT_INCIDENT] =

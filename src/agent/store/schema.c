@@ -127,6 +127,10 @@ static const char *const tables[] = {
 	"CREATE TABLE losses (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
 	" source INTEGER NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL,"
 	" PRIMARY KEY (session_id, node, source, reason)) WITHOUT ROWID;"
+	"CREATE TABLE losses_by_cpu (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
+	" source INTEGER NOT NULL, reason TEXT NOT NULL, cpu INTEGER NOT NULL,"
+	" count INTEGER NOT NULL,"
+	" PRIMARY KEY (session_id, node, source, reason, cpu)) WITHOUT ROWID;"
 	"CREATE TABLE accounting (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
 	" source INTEGER NOT NULL, hits INTEGER NOT NULL, stored INTEGER NOT NULL,"
 	" aggregated INTEGER NOT NULL, lost INTEGER NOT NULL,"
@@ -200,6 +204,9 @@ static const struct {
 				  "so do not add them to "
 				  "those. sketch: histogram of durations"},
 	{"event_aggregates_5s_note", "as event_aggregates, in buckets of 5 seconds"},
+	{"losses_by_cpu_note",
+		"what of `losses` happened in the kernel, by CPU, since the trace began "
+		"(also in a file that follows a rolled one)"},
 	{"accounting_note", "per session and source: hits = stored + aggregated + lost; losses has "
 			    "lost by reason"},
 	{"pruned_note",

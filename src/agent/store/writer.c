@@ -43,6 +43,7 @@ enum message_kind {
 	MESSAGE_CGROUP,
 	MESSAGE_LAYERS,
 	MESSAGE_PLACE,
+	MESSAGE_CPU_LOSSES,
 	MESSAGE_ACCOUNTING,
 	MESSAGE_INCIDENT,
 	MESSAGE_ANNOTATION,
@@ -272,6 +273,11 @@ bool store_writer_push_place(struct store_writer *w, struct placement place)
 	return push_message(w, m);
 }
 
+bool store_writer_push_cpu_losses(struct store_writer *w, const struct cpu_losses *l)
+{
+	return push_message(w, message_new(MESSAGE_CPU_LOSSES, l, sizeof(*l)));
+}
+
 bool store_writer_push_incident(
 	struct store_writer *w, const struct incident *i, wall_time detected)
 {
@@ -478,6 +484,8 @@ static int write_of_session(struct store_writer *w, const struct message *m, str
 		return 0;
 	if (m->kind == MESSAGE_GPU)
 		return nodedb_session_gpu(w->db, session, g->model, g->driver, g->cuda, reterr);
+	if (m->kind == MESSAGE_CPU_LOSSES)
+		return nodedb_put_cpu_losses(w->db, session, (const void *)m->data, reterr);
 	if (m->kind == MESSAGE_PLACE)
 		return nodedb_session_place(w->db, session, m->place, reterr);
 	return nodedb_put_layers(
@@ -522,6 +530,7 @@ static int write_message(struct store_writer *w, struct message *m, struct errin
 	case MESSAGE_CGROUP: return nodedb_put_cgroup(w->db, (const void *)m->data, reterr);
 	case MESSAGE_GPU:
 	case MESSAGE_LAYERS:
+	case MESSAGE_CPU_LOSSES:
 	case MESSAGE_PLACE: return write_of_session(w, m, reterr);
 	case MESSAGE_ACCOUNTING: return write_books(w, m, reterr);
 	case MESSAGE_INCIDENT:

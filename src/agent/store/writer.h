@@ -42,6 +42,7 @@ bool store_writer_push_cgroup(struct store_writer *w, const struct cgroup_row *c
 bool store_writer_push_layers(
 	struct store_writer *w, uint32_t pid, uint64_t start_ticks, const struct process_layers *l);
 bool store_writer_push_place(struct store_writer *w, struct placement place); /* of the session */
+bool store_writer_push_cpu_losses(struct store_writer *w, const struct cpu_losses *l);
 bool store_writer_push_incident(
 	struct store_writer *w, const struct incident *i, wall_time detected);
 
