@@ -22,43 +22,31 @@ void event_json_time(struct json_writer *w, wall_time t)
 	json_put_string(w, text);
 }
 
-static void put_uint(struct json_writer *w, const char *key, uint64_t v)
-{
-	json_key(w, key);
-	json_put_uint(w, v);
-}
-
-static void put_string(struct json_writer *w, const char *key, const char *v)
-{
-	json_key(w, key);
-	json_put_string(w, v);
-}
-
 static void put_kind_fields(struct json_writer *w, const struct event *e)
 {
 	if (e->source == SOURCE_NET)
-		put_uint(w, "wait_ns", e->wait_ns);
+		json_uint_member(w, "wait_ns", e->wait_ns);
 	if (e->source == SOURCE_TCP)
-		put_string(w, "peer", e->detail);
+		json_string_member(w, "peer", e->detail);
 	if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER || e->source == SOURCE_GRAPH) {
-		put_uint(w, "stream", e->stream);
+		json_uint_member(w, "stream", e->stream);
 		json_key(w, "nested");
 		json_put_bool(w, e->flags & WIRE_NESTED);
 	}
 	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH) {
-		put_string(w, "state",
+		json_string_member(w, "state",
 			e->flags & WIRE_PREEMPTED         ? "preempted"
 			: e->flags & WIRE_UNINTERRUPTIBLE ? "blocked"
 							  : "sleeping");
-		put_uint(w, "wait_ns", e->wait_ns);
-		put_uint(w, "peer_pid", e->peer_pid);
-		put_string(w, "peer_comm", e->peer_comm);
+		json_uint_member(w, "wait_ns", e->wait_ns);
+		json_uint_member(w, "peer_pid", e->peer_pid);
+		json_string_member(w, "peer_comm", e->peer_comm);
 	}
 	if (e->source == SOURCE_IO) {
 		char dev[32];
 
 		snprintf(dev, sizeof(dev), "%u:%u", e->dev >> 20, e->dev & 0xfffff);
-		put_string(w, "device", dev);
+		json_string_member(w, "device", dev);
 	}
 }
 
@@ -75,16 +63,16 @@ static void put_nccl(struct json_writer *w, const struct event *e, const struct 
 	char hash[32];
 
 	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)c->comm_hash);
-	put_string(w, "comm", hash);
-	put_uint(w, "stream", e->stream);
+	json_string_member(w, "comm", hash);
+	json_uint_member(w, "stream", e->stream);
 	put_present(w, "comm_rank", c->rank);
 	put_present(w, "comm_size", c->nranks);
 	if (!collective_is_one(e))
 		return;
 	if (e->op != NCCL_SEND && e->op != NCCL_RECV)
-		put_uint(w, "seq", c->seq);
-	put_uint(w, "bytes", c->bytes);
-	put_uint(w, "count", c->count);
+		json_uint_member(w, "seq", c->seq);
+	json_uint_member(w, "bytes", c->bytes);
+	json_uint_member(w, "count", c->count);
 	put_present(w, "datatype", c->datatype);
 	put_present(w, "reduce_op", c->reduce_op);
 	put_present(w, "root", c->root);
@@ -94,11 +82,11 @@ static void put_nccl(struct json_writer *w, const struct event *e, const struct 
 static void put_place(struct json_writer *w, const struct placement *p)
 {
 	if (p->known & PLACEMENT_RANK)
-		put_uint(w, "rank", (uint64_t)p->rank);
+		json_uint_member(w, "rank", (uint64_t)p->rank);
 	if (p->known & PLACEMENT_LOCAL_RANK)
-		put_uint(w, "local_rank", (uint64_t)p->local_rank);
+		json_uint_member(w, "local_rank", (uint64_t)p->local_rank);
 	if (p->known & PLACEMENT_WORLD_SIZE)
-		put_uint(w, "world_size", (uint64_t)p->world_size);
+		json_uint_member(w, "world_size", (uint64_t)p->world_size);
 }
 
 void event_json(struct json_writer *w, const struct event *e, const struct collective *c,
@@ -108,14 +96,14 @@ void event_json(struct json_writer *w, const struct event *e, const struct colle
 
 	json_begin_object(w);
 	event_json_time(w, e->start);
-	put_string(w, "node", node);
-	put_uint(w, "pid", e->pid);
-	put_uint(w, "tid", e->tid);
-	put_string(w, "process_name", e->comm);
-	put_string(w, "source", wire_source_name(e->source));
-	put_string(w, "op", wire_op_name(e->source, e->op, scratch));
-	put_uint(w, "duration_ns", e->dur_ns);
-	put_string(w, "duration", text_format_duration(duration, e->dur_ns));
+	json_string_member(w, "node", node);
+	json_uint_member(w, "pid", e->pid);
+	json_uint_member(w, "tid", e->tid);
+	json_string_member(w, "process_name", e->comm);
+	json_string_member(w, "source", wire_source_name(e->source));
+	json_string_member(w, "op", wire_op_name(e->source, e->op, scratch));
+	json_uint_member(w, "duration_ns", e->dur_ns);
+	json_string_member(w, "duration", text_format_duration(duration, e->dur_ns));
 	json_key(w, "gpu_id");
 	json_put_int(w, e->device);
 	json_key(w, "args");
@@ -126,11 +114,11 @@ void event_json(struct json_writer *w, const struct event *e, const struct colle
 	json_key(w, "return_code");
 	json_put_int(w, e->ret);
 	if (e->cgroup_id > 1)
-		put_uint(w, "cgroup_id", e->cgroup_id);
+		json_uint_member(w, "cgroup_id", e->cgroup_id);
 	if (container_id[0])
-		put_string(w, "container_id", container_id);
+		json_string_member(w, "container_id", container_id);
 	put_place(w, &e->place);
-	put_uint(w, "cpu", e->cpu);
+	json_uint_member(w, "cpu", e->cpu);
 	json_key(w, "anomaly");
 	json_put_bool(w, e->flags & WIRE_SLOW);
 	json_key(w, "sample");
@@ -145,14 +133,14 @@ void event_json(struct json_writer *w, const struct event *e, const struct colle
 static void put_account(struct json_writer *w, const struct account *a)
 {
 	json_begin_object(w);
-	put_uint(w, "hits", a->hits);
-	put_uint(w, "stored", a->stored);
-	put_uint(w, "aggregated", a->aggregated);
+	json_uint_member(w, "hits", a->hits);
+	json_uint_member(w, "stored", a->stored);
+	json_uint_member(w, "aggregated", a->aggregated);
 	json_key(w, "lost");
 	json_begin_object(w);
 	for (int i = 0; i < LOSS_COUNT; i++)
 		if (a->lost[i])
-			put_uint(w, wire_losses[i].name, a->lost[i]);
+			json_uint_member(w, wire_losses[i].name, a->lost[i]);
 	json_end_object(w);
 	json_end_object(w);
 }
@@ -163,10 +151,10 @@ static void put_cpu_losses(struct json_writer *w, const struct cpu_losses *l)
 	json_begin_array(w);
 	for (uint32_t i = 0; l && i < l->count; i++) {
 		json_begin_object(w);
-		put_string(w, "source", wire_source_name(l->rows[i].source));
-		put_string(w, "reason", wire_losses[l->rows[i].reason].name);
-		put_uint(w, "cpu", l->rows[i].cpu);
-		put_uint(w, "count", l->rows[i].count);
+		json_string_member(w, "source", wire_source_name(l->rows[i].source));
+		json_string_member(w, "reason", wire_losses[l->rows[i].reason].name);
+		json_uint_member(w, "cpu", l->rows[i].cpu);
+		json_uint_member(w, "count", l->rows[i].count);
 		json_end_object(w);
 	}
 	json_end_array(w);
@@ -177,9 +165,9 @@ void event_json_books(struct json_writer *w, const struct accounting *books,
 {
 	json_begin_object(w);
 	event_json_time(w, now);
-	put_string(w, "node", node);
-	put_string(w, "source", "ingero");
-	put_string(w, "op", "accounting");
+	json_string_member(w, "node", node);
+	json_string_member(w, "source", "ingero");
+	json_string_member(w, "op", "accounting");
 	json_key(w, "final");
 	json_put_bool(w, final);
 	json_key(w, "sources");
@@ -201,11 +189,11 @@ void event_json_coverage(struct json_writer *w, wall_time now, const char *node,
 {
 	json_begin_object(w);
 	event_json_time(w, now);
-	put_string(w, "node", node);
-	put_uint(w, "pid", pid);
-	put_string(w, "process_name", comm);
-	put_string(w, "source", "ingero");
-	put_string(w, "op", "coverage");
+	json_string_member(w, "node", node);
+	json_uint_member(w, "pid", pid);
+	json_string_member(w, "process_name", comm);
+	json_string_member(w, "source", "ingero");
+	json_string_member(w, "op", "coverage");
 	json_key(w, "complete");
 	json_put_bool(w, !layer_has_gap(l));
 	json_key(w, "layers");
@@ -213,8 +201,8 @@ void event_json_coverage(struct json_writer *w, wall_time now, const char *node,
 	for (int i = 0; i < LAYER_COUNT; i++) {
 		json_key(w, layer_name((enum layer)i));
 		json_begin_object(w);
-		put_string(w, "state", layer_state_name(l->rows[i].state));
-		put_string(w, "detail", l->rows[i].detail);
+		json_string_member(w, "state", layer_state_name(l->rows[i].state));
+		json_string_member(w, "detail", l->rows[i].detail);
 		json_end_object(w);
 	}
 	json_end_object(w);
@@ -225,9 +213,9 @@ void event_json_coverage(struct json_writer *w, wall_time now, const char *node,
 static void put_head(struct json_writer *w, wall_time t, const char *node, const char *op)
 {
 	event_json_time(w, t);
-	put_string(w, "node", node);
-	put_string(w, "source", "gpu");
-	put_string(w, "op", op);
+	json_string_member(w, "node", node);
+	json_string_member(w, "source", "gpu");
+	json_string_member(w, "op", op);
 }
 
 static void put_known(struct json_writer *w, const char *key, int64_t v)
@@ -244,9 +232,9 @@ void event_json_gpu(struct json_writer *w, const struct gpu_sample *s, const cha
 	json_begin_object(w);
 	put_head(w, s->time, node, "sample");
 	put_known(w, "gpu_id", s->index);
-	put_string(w, "uuid", s->uuid);
-	put_string(w, "name", s->name);
-	put_string(w, "pci", s->pci);
+	json_string_member(w, "uuid", s->uuid);
+	json_string_member(w, "name", s->name);
+	json_string_member(w, "pci", s->pci);
 #define X(field, meaning) put_known(w, #field, s->field);
 	GPU_FIELDS(X)
 #undef X
@@ -265,8 +253,8 @@ void event_json_gpu_state(
 {
 	json_begin_object(w);
 	put_head(w, now, node, "state");
-	put_string(w, "state", state);
-	put_string(w, "text", text);
+	json_string_member(w, "state", state);
+	json_string_member(w, "text", text);
 	json_end_object(w);
 	json_finish(w);
 }

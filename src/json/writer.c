@@ -224,6 +224,30 @@ void json_put_null(struct json_writer *w)
 		emit_str(w, "null");
 }
 
+void json_string_member(struct json_writer *w, const char *key, const char *v)
+{
+	json_key(w, key);
+	json_put_string(w, v);
+}
+
+void json_int_member(struct json_writer *w, const char *key, int64_t v)
+{
+	json_key(w, key);
+	json_put_int(w, v);
+}
+
+void json_uint_member(struct json_writer *w, const char *key, uint64_t v)
+{
+	json_key(w, key);
+	json_put_uint(w, v);
+}
+
+void json_double_member(struct json_writer *w, const char *key, double v)
+{
+	json_key(w, key);
+	json_put_double(w, v);
+}
+
 int json_finish(struct json_writer *w)
 {
 	if (!w->err && (w->depth > 0 || !w->level[0].has_member))

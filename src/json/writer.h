@@ -46,6 +46,12 @@ void json_put_double(struct json_writer *w, double v);
 void json_put_bool(struct json_writer *w, bool v);
 void json_put_null(struct json_writer *w);
 
+/* A key and its value in one call. */
+void json_string_member(struct json_writer *w, const char *key, const char *v);
+void json_int_member(struct json_writer *w, const char *key, int64_t v);
+void json_uint_member(struct json_writer *w, const char *key, uint64_t v);
+void json_double_member(struct json_writer *w, const char *key, double v);
+
 /* json_finish - ends the document with a newline. Returns 0, or the first error; -EINVAL too if
  * something is still open or nothing was written. The writer may then be used for the next
  * document, so that one value a line is a loop over json_finish(). */

@@ -43,7 +43,7 @@ static void test_lists(void **state)
 	incident_json_causes(&i, &out);
 	assert_string_equal(buf_str(&out),
 		"[{\"cause\":\"cpu_preempted\",\"layer\":\"HOST\",\"ns\":1000,\"calls\":3,"
-		"\"culprit_pid\":7,\"culprit\":\"stress\",\"culprit_share\":0.5000},"
+		"\"culprit_pid\":7,\"culprit\":\"stress\",\"culprit_share\":0.5},"
 		"{\"cause\":\"unexplained\",\"layer\":\"CUDA\",\"ns\":10,\"calls\":1}]");
 	assert_valid_json(buf_str(&out));
 	buf_clear(&out);
