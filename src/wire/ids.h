@@ -71,7 +71,9 @@
 	X(21, SCHED_SWITCH_SUMMARY, "sched_switch_summary", "arg0 count, arg1 off-CPU ns")         \
 	X(30, TARGET_FOUND, "target_found", "process came under trace at its first CUDA call")     \
 	X(31, DIRECT_RECLAIM, "mm_direct_reclaim", "thread freed memory itself; arg0 pages")       \
-	X(32, COMPACTION, "mm_compaction", "thread moved pages together itself")
+	X(32, COMPACTION, "mm_compaction", "thread moved pages together itself")                   \
+	X(33, FILE_FAULT, "mm_filemap_fault",                                                      \
+		"a page of a mapped file was not in memory or not mapped")
 
 #define WIRE_OPS_DRIVER(X)                                                                         \
 	X(1, LAUNCH, "cuLaunchKernel", "kernel launch; arg0 function, arg1 stream")                \

@@ -112,6 +112,7 @@ static const struct hook hooks[] = {
 	{"block_rq_insert", GROUP_BLOCK, "block_rq_insert"},
 	{"block_rq_issue", GROUP_BLOCK, "block_rq_issue"},
 	{"page_alloc", GROUP_MEMORY, "mm_page_alloc"},
+	{"file_fault", GROUP_MEMORY, "mm_filemap_fault"},
 	{"reclaim_begin", GROUP_MEMORY, "mm_vmscan_direct_reclaim_begin"},
 	{"reclaim_end", GROUP_MEMORY, "mm_vmscan_direct_reclaim_end"},
 	{"compaction_begin", GROUP_MEMORY, "mm_compaction_begin"},

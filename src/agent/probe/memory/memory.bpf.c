@@ -9,28 +9,43 @@
 
 const volatile __u64 page_bytes = 4096; /* of the running kernel */
 
-SEC("tp_btf/mm_page_alloc")
-int BPF_PROG(page_alloc, void *page, unsigned int order)
+/* Count something of the current thread, if it is traced, that is too frequent for records. */
+static __always_inline void count_for_thread(__u16 op, __u64 bytes)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct wire_agg_key key = {.source = SOURCE_HOST, .op = HOST_PAGE_ALLOC};
+	struct wire_agg_key key = {.source = SOURCE_HOST, .op = op};
 	struct wire_agg *a;
 
-	if (!task->bpf_storage || !recording || !page || !thread_get(task))
-		return 0;
+	if (!task->bpf_storage || !recording || !thread_get(task))
+		return;
 	key.pid = task->tgid;
 	hit_count(SOURCE_HOST);
-	if (aggregate_add(&key, 0, page_bytes << (order & 31), &a)) {
+	if (aggregate_add(&key, 0, bytes, &a)) {
 		aggregated_count(SOURCE_HOST);
-		return 0;
+		return;
 	}
 	/* Forks can come faster than the kernel has memory for their aggregates: then it is counted
 	 * without its process, with those that have ended. */
 	key.pid = 0;
-	if (aggregate_add(&key, 0, page_bytes << (order & 31), &a))
+	if (aggregate_add(&key, 0, bytes, &a))
 		aggregated_count(SOURCE_HOST);
 	else
 		loss_count(SOURCE_HOST, LOSS_NO_STORAGE);
+}
+
+SEC("tp_btf/mm_page_alloc")
+int BPF_PROG(page_alloc, void *page, unsigned int order)
+{
+	if (page)
+		count_for_thread(HOST_PAGE_ALLOC, page_bytes << (order & 31));
+	return 0;
+}
+
+/* A fault on a mapped file; what it waits for shows as a blocked stay and a block request. */
+SEC("tp_btf/mm_filemap_fault")
+int BPF_PROG(file_fault)
+{
+	count_for_thread(HOST_FILE_FAULT, 0);
 	return 0;
 }
 
