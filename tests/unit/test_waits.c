@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_waits.c - which synchronisation waited for which collective, and what nobody waited for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "agent/capture/waits.h"
+
+struct seen {
+	int count;
+	uint64_t seq[8];
+	int64_t wait_ns[8];
+};
+
+static void take(void *arg, const struct event *e, const struct collective *c)
+{
+	struct seen *s = arg;
+
+	s->seq[s->count] = c->seq;
+	s->wait_ns[s->count++] = c->wait_ns;
+}
+
+static void put(
+	struct waits *w, uint32_t pid, uint32_t tid, uint64_t stream, int64_t at, uint64_t seq)
+{
+	struct event e = {.start.ns = at,
+		.dur_ns = 10,
+		.pid = pid,
+		.tid = tid,
+		.stream = stream,
+		.source = SOURCE_NCCL,
+		.op = NCCL_ALL_REDUCE};
+	struct collective c = {.seq = seq, .wait_ns = -1};
+
+	waits_collective(w, &e, &c);
+}
+
+static struct event sync_of(uint8_t source, uint16_t op, uint32_t pid, uint64_t stream, int64_t at)
+{
+	return (struct event){.start.ns = at,
+		.dur_ns = 1000,
+		.pid = pid,
+		.tid = pid,
+		.stream = stream,
+		.source = source,
+		.op = op};
+}
+
+static void test_a_stream_sync_waits_for_its_stream(void **state)
+{
+	_cleanup_(waits_freep) struct waits *w = NULL;
+	struct seen s = {0};
+	struct event e = sync_of(SOURCE_CUDA, CUDA_STREAM_SYNC, 1, 7, 200);
+
+	assert_int_equal(waits_new(take, &s, &w), 0);
+	put(w, 1, 1, 7, 100, 1);
+	put(w, 1, 1, 8, 110, 2);  /* another stream */
+	put(w, 2, 2, 7, 120, 3);  /* another process */
+	put(w, 1, 1, 7, 9000, 4); /* enqueued after the wait */
+	waits_sync(w, &e);
+	assert_int_equal(s.count, 1);
+	assert_int_equal(s.seq[0], 1);
+	assert_int_equal(s.wait_ns[0], 1000);
+	e = sync_of(SOURCE_CUDA, CUDA_DEVICE_SYNC, 1, 0, 10000);
+	waits_sync(w, &e); /* the whole device, but only of that process */
+	assert_int_equal(s.count, 3);
+	assert_int_equal(s.seq[1], 2);
+	assert_int_equal(s.seq[2], 4);
+}
+
+static void test_others_wait_for_nothing(void **state)
+{
+	_cleanup_(waits_freep) struct waits *w = NULL;
+	struct seen s = {0};
+	struct event e = sync_of(SOURCE_DRIVER, DRIVER_STREAM_SYNC, 1, 7, 200);
+
+	assert_int_equal(waits_new(take, &s, &w), 0);
+	put(w, 1, 1, 7, 100, 1);
+	e.flags = WIRE_NESTED; /* its runtime call tells */
+	waits_sync(w, &e);
+	e = sync_of(SOURCE_CUDA, CUDA_LAUNCH, 1, 7, 200);
+	waits_sync(w, &e);
+	assert_int_equal(s.count, 0);
+	e = sync_of(SOURCE_DRIVER, DRIVER_STREAM_SYNC, 1, 7, 200);
+	waits_sync(w, &e);
+	assert_int_equal(s.count, 1);
+}
+
+static void test_old_ones_are_handed_on_without_a_wait(void **state)
+{
+	_cleanup_(waits_freep) struct waits *w = NULL;
+	struct seen s = {0};
+
+	assert_int_equal(waits_new(take, &s, &w), 0);
+	put(w, 1, 1, 7, 100, 1);
+	put(w, 1, 1, 7, 200, 2);
+	waits_expire(w, (wall_time){150});
+	assert_int_equal(s.count, 1);
+	assert_int_equal(s.wait_ns[0], -1);
+	waits_expire(w, (wall_time){INT64_MAX});
+	assert_int_equal(s.count, 2);
+	assert_int_equal(s.seq[1], 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_stream_sync_waits_for_its_stream),
+		cmocka_unit_test(test_others_wait_for_nothing),
+		cmocka_unit_test(test_old_ones_are_handed_on_without_a_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
