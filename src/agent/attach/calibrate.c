@@ -16,8 +16,9 @@
 #define CALLS  4000
 #define ROUNDS 5
 
-/* The function that is probed. It begins as the functions of the CUDA libraries do: by saving a
- * register, which the kernel emulates; another first instruction would cost ten times as much. */
+/* The function that is probed. It begins as the functions of the CUDA libraries do, by saving
+ * registers: what lies under a probe decides most of its cost (on x86-64 a push is emulated by the
+ * kernel, an endbr64 is single-stepped for four times as much in all). */
 int calibrate_target(int n);
 
 #if defined(__x86_64__)

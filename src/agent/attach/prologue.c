@@ -6,7 +6,7 @@
  * or 0F 84): flags are set again by nobody before the je runs
  *
  * The je under the probe reads the flags of the cmpl in front of it: the kernel keeps them. On
- * arm64 nothing is moved: stp and paciasp at the start are as cheap as what follows. */
+ * arm64 no prologue has been verified, so nothing is moved. */
 #include "agent/attach/prologue.h"
 
 #include <elf.h>
