@@ -11,7 +11,7 @@
 #include "wire/bucket.h"
 #include "wire/ids.h"
 
-#define WIRE_VERSION  1
+#define WIRE_VERSION  2
 #define WIRE_COMM_LEN 16
 
 /* Flags of a record; stored in events.flags. */
@@ -47,6 +47,7 @@ struct wire_call { /* CUDA, DRIVER, GRAPH */
 	__u64 arg0;
 	__u64 arg1;
 	__u64 stream;
+	__u64 stack; /* hash of its stack (wire/stack.h); 0: none */
 	__s32 ret;
 	__s32 device;
 };
@@ -77,6 +78,7 @@ struct wire_nccl {
 	__u64 comm_hash; /* the same on all its ranks; 0: it was made before the agent looked */
 	__u64 seq;       /* collectives of the communicator, from 1; the same on all its ranks */
 	__u64 stream;
+	__u64 stack;
 	__u64 bytes; /* count x size of the type */
 	__u64 count;
 	__s32 rank, nranks;
@@ -196,11 +198,11 @@ struct wire_nccl_layout {
 #define WIRE_LIBRARY_MAX 256
 
 _Static_assert(sizeof(struct wire_header) == 64, "wire_header");
-_Static_assert(sizeof(struct wire_call) == 96, "wire_call");
+_Static_assert(sizeof(struct wire_call) == 104, "wire_call");
 _Static_assert(sizeof(struct wire_sched) == 104, "wire_sched");
 _Static_assert(sizeof(struct wire_block) == 88, "wire_block");
 _Static_assert(sizeof(struct wire_process) == 80, "wire_process");
-_Static_assert(sizeof(struct wire_nccl) == 144, "wire_nccl");
+_Static_assert(sizeof(struct wire_nccl) == 152, "wire_nccl");
 _Static_assert(sizeof(struct wire_net) == 88, "wire_net");
 _Static_assert(sizeof(struct wire_tcp) == 104, "wire_tcp");
 _Static_assert(sizeof(struct wire_agg_key) == 8, "wire_agg_key");

@@ -146,10 +146,10 @@ struct stack_header {
 };
 
 struct stack_python_frame {
-	__u64 code;   /* address of the code object */
-	__u32 lasti;  /* last instruction, in bytes */
-	__u32 entry;  /* 1: C called this function, so its interpreter loop's frame is its own */
-	__u64 lines;  /* address of its line table; with code and pid it names a code record */
+	__u64 code;  /* address of the code object */
+	__u32 lasti; /* last instruction, in bytes */
+	__u32 entry; /* 1: called from C, so the next outer frame is in another interpreter loop */
+	__u64 lines; /* address of its line table; with code and pid it names a code record */
 };
 
 #define STACK_GUESSED 0xff /* guessed_from: no frame was */
@@ -163,8 +163,6 @@ struct stack_record_stack {
 	__u8 stop, python_stop;
 	__u8 guessed_from; /* first frame found by a frame pointer instead of a table */
 	__u8 pad[7];
-	__u64 native[];
-	/* struct stack_python_frame python[] */
 };
 
 /* Sent once per code object, before the stacks that need it. Texts are as Python keeps them: 1, 2

@@ -41,6 +41,7 @@ static void decode_call(const struct wire_call *r, struct event *e)
 	e->arg0 = r->arg0;
 	e->arg1 = r->arg1;
 	e->stream = r->stream;
+	e->stack_hash = r->stack;
 	e->ret = r->ret;
 	e->device = r->device;
 	if (e->source == SOURCE_CUDA &&
@@ -103,6 +104,7 @@ static void decode_nccl(const struct wire_nccl *r, struct event *e, struct colle
 	e->arg0 = r->bytes;
 	e->arg1 = r->seq;
 	e->stream = r->stream;
+	e->stack_hash = r->stack;
 	e->ret = r->ret;
 	e->device = r->device;
 	*c = (struct collective){

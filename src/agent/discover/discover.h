@@ -16,7 +16,6 @@
 
 #define DISCOVER_LIBRARIES_MAX 16         /* distinct files per process */
 #define DISCOVER_FILES_MAX     256        /* copies on disk */
-#define DISCOVER_MAPS_MAX      (64 << 20) /* bytes of one process's maps that are read */
 
 /* ---- one process ---- */
 
@@ -46,7 +45,7 @@ const char *discover_library_stem(enum target_library_kind kind);
 
 /* discover_libraries - the CUDA libraries @pid has mapped executable, one row per file.
  * Returns their number, at most @max; *ret_dropped counts the mappings that did not fit and is at
- * least 1 if the maps were longer than DISCOVER_MAPS_MAX.
+ * least 1 if the maps were longer than MAPS_BYTES_MAX.
  * -ESRCH if the process is gone; -EACCES if its maps may not be read. */
 int discover_libraries(const char *root, uint32_t pid, struct target_library *ret, size_t max,
 	size_t *ret_dropped);

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* library.c - CUDA libraries in /proc/PID/maps, and a path that opens the same file.
- *
- * Maps are read in pieces and looked at line by line in a fixed buffer: a process may have 65,530
- * mappings with names of 4 KiB each. A line that does not fit is skipped to its end; no name that
- * matters is that long. In a line, the kernel writes a newline of the name as \012 and appends
- * " (deleted)" to files that were unlinked; a name may also really end so or really contain "\012".
- * Therefore a path is believed only after stat(2) has shown the mapped (dev, inode). */
+/* library.c - CUDA libraries in a process's maps, and a path that opens the same file. A path is
+ * believed only after stat(2) has shown the mapped (dev, inode): see maps.h. */
 #include "agent/discover/discover.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
+#include "agent/discover/maps.h"
 #include "base/file.h"
 
 #define DELETED " (deleted)"
@@ -61,36 +55,6 @@ int discover_library_kind(const char *basename, size_t len, enum target_library_
 	return -ENOENT;
 }
 
-/* START-END PERMS OFFSET MAJOR:MINOR INODE   PATH; false if the line is not an executable mapping
- * of one of our libraries. @line is NUL-terminated. */
-static bool parse_line(const char *line, size_t len, struct target_library *ret)
-{
-	struct target_library l = {0};
-	unsigned major, minor;
-	const char *base, *path = memchr(line, '/', len), *end = line + len;
-	char exec;
-
-	base = memrchr(line, '/', len);
-	if (!path || strncmp(base, "/lib", 4) != 0)
-		return false;
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*c%*c%c%*c %*x %x:%x %" SCNu64 " ", &l.map_start,
-		    &l.map_end, &exec, &major, &minor, &l.inode) != 6 ||
-		exec != 'x' || l.inode == 0)
-		return false;
-	if ((size_t)(end - base) > strlen(DELETED) &&
-		memcmp(end - strlen(DELETED), DELETED, strlen(DELETED)) == 0) {
-		l.deleted = true;
-		end -= strlen(DELETED);
-	}
-	if (discover_library_kind(base + 1, (size_t)(end - base - 1), &l.kind) < 0)
-		return false;
-	l.dev = makedev(major, minor);
-	if ((size_t)(end - path) < sizeof(l.path))
-		memcpy(l.path, path, (size_t)(end - path));
-	*ret = l;
-	return true;
-}
-
 struct library_list {
 	struct target_library *rows;
 	size_t count, max, dropped;
@@ -107,68 +71,38 @@ static void add_library(struct library_list *list, const struct target_library *
 		list->dropped++;
 }
 
-struct line_reader {
-	char data[16384];
-	size_t len;
-	bool skipping; /* inside a line that was too long */
-};
-
-/* Looks at the complete lines in @r and keeps the rest of the last one. */
-static void take_lines(struct line_reader *r, struct library_list *list)
+static bool take_mapping(void *arg, const struct maps_entry *e)
 {
-	char *p = r->data, *end = r->data + r->len, *nl;
-	struct target_library l;
+	struct target_library l = {
+		.dev = e->dev,
+		.inode = e->inode,
+		.map_start = e->start,
+		.map_end = e->end,
+		.deleted = e->deleted,
+	};
+	const char *base;
 
-	while ((nl = memchr(p, '\n', (size_t)(end - p)))) {
-		*nl = 0;
-		if (!r->skipping && parse_line(p, (size_t)(nl - p), &l))
-			add_library(list, &l);
-		r->skipping = false;
-		p = nl + 1;
-	}
-	r->len = (size_t)(end - p);
-	memmove(r->data, p, r->len);
-	if (r->len == sizeof(r->data)) {
-		r->skipping = true;
-		r->len = 0;
-	}
+	if (!e->executable || !e->inode || !e->path_len)
+		return true;
+	base = memrchr(e->path, '/', e->path_len);
+	if (!base || discover_library_kind(base + 1,
+			     (size_t)(e->path + e->path_len - base - 1), &l.kind) < 0)
+		return true;
+	if (e->path_len < sizeof(l.path))
+		memcpy(l.path, e->path, e->path_len);
+	add_library(arg, &l);
+	return true;
 }
 
 int discover_libraries(
 	const char *root, uint32_t pid, struct target_library *ret, size_t max, size_t *ret_dropped)
 {
 	struct library_list list = {.rows = ret, .max = max};
-	struct line_reader r;
-	_cleanup_fd_ int fd = -1;
-	char path[PATH_MAX];
-	size_t total = 0;
+	int r = maps_read(root, pid, take_mapping, &list);
 
-	r.len = 0;
-	r.skipping = false;
-	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/maps", root, pid) >=
-		(int)sizeof(path))
-		return -ENAMETOOLONG;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : errno == EPERM ? -EACCES : -errno;
-	for (;;) {
-		ssize_t got = read(fd, r.data + r.len, sizeof(r.data) - r.len);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return errno == EPERM ? -EACCES : -errno;
-		if (got == 0)
-			break;
-		r.len += (size_t)got;
-		total += (size_t)got;
-		take_lines(&r, &list);
-		if (total >= DISCOVER_MAPS_MAX) {
-			list.dropped++;
-			break;
-		}
-	}
-	*ret_dropped = list.dropped;
+	if (r < 0)
+		return r;
+	*ret_dropped = list.dropped + (r > 0);
 	return (int)list.count;
 }
 

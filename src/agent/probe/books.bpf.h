@@ -124,6 +124,14 @@ static __always_inline void record_send(void *ring, struct wire_header *h)
 	bpf_ringbuf_submit(h, flags);
 }
 
+/* hash_mix - splitmix64's finisher. */
+static __always_inline __u64 hash_mix(__u64 v)
+{
+	v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	v = (v ^ (v >> 27)) * 0x94d049bb133111ebULL;
+	return v ^ (v >> 31);
+}
+
 /* The largest of what was there and @v; likewise the smallest, where 0 means that nothing was.
  * Gives up after a few lost races, which would need as many preemptions within these instructions.
  */

@@ -40,6 +40,15 @@ struct signal_struct {
 	atomic_t live; /* threads of the process that have not begun to exit */
 };
 
+struct upid {
+	int nr;
+};
+
+struct pid {
+	unsigned int level; /* of the innermost namespace */
+	struct upid numbers[1];
+};
+
 struct bpf_local_storage;
 
 struct task_struct {
@@ -51,6 +60,7 @@ struct task_struct {
 	char comm[16];
 	struct signal_struct *signal;
 	struct task_struct *real_parent;
+	struct pid *thread_pid;
 	struct bpf_local_storage *bpf_storage; /* NULL: no BPF map knows this thread */
 };
 

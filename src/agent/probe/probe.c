@@ -58,6 +58,15 @@ static uint32_t aggregate_entries(int cpus)
 	return (uint32_t)MAX(n, (size_t)AGGREGATES_MIN);
 }
 
+/* Without stacks their maps are not read; they take their memory when they are made. */
+static void shrink_stack_maps(struct probe_bpf *k)
+{
+	bpf_map__set_max_entries(k->maps.stacks, 4096);
+	bpf_map__set_max_entries(k->maps.stacks_sent, 1);
+	bpf_map__set_max_entries(k->maps.codes, 1);
+	bpf_map__set_max_entries(k->maps.unwind_rules, 1);
+}
+
 static void configure(struct probe *p)
 {
 	const struct probe_settings *s = &p->settings;
@@ -77,6 +86,10 @@ static void configure(struct probe *p)
 		k->maps.events, s->ring_bytes ? s->ring_bytes : RING_BYTES_DEFAULT);
 	bpf_map__set_max_entries(k->maps.aggregates, aggregate_entries(p->cpus));
 
+	k->rodata->stacks_wanted = s->stacks;
+	k->rodata->python_wanted = s->python;
+	if (!s->stacks)
+		shrink_stack_maps(k);
 	bpf_program__set_autoload(k->progs.call_session, session);
 	bpf_program__set_autoload(k->progs.call_entry, !session);
 	bpf_program__set_autoload(k->progs.call_return, !session);
@@ -384,6 +397,11 @@ int probe_program_entry(const struct probe *p)
 int probe_program_return(const struct probe *p)
 {
 	return bpf_program__fd(p->skel->progs.call_return);
+}
+
+int probe_map(const struct probe *p, const char *name)
+{
+	return bpf_object__find_map_fd_by_name(p->skel->obj, name);
 }
 
 int probe_ring_events(const struct probe *p)

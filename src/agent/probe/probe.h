@@ -28,6 +28,8 @@ struct probe_settings {
 	uint32_t
 		sampling_rate; /* ordinary calls that are recorded: one in so many; 0: by default */
 	bool no_net;           /* leave sockets alone */
+	bool stacks;           /* take the stacks of calls that are sent */
+	bool python;           /* and Python's frames with them */
 	bool no_memory;        /* leave page allocation and reclaim alone */
 	bool old_kernel;       /* for tests: use the fallbacks for kernels before 6.3 */
 };
@@ -79,6 +81,7 @@ void probe_tally(const struct probe *p, unsigned source, struct wire_tally *ret)
 void probe_cpu_losses(const struct probe *p, struct cpu_losses *ret);
 
 /* For agent/attach and agent/capture: file descriptors of the programs and maps. */
+int probe_map(const struct probe *p, const char *name);
 int probe_program_session(const struct probe *p);
 int probe_program_entry(const struct probe *p);
 int probe_program_return(const struct probe *p);

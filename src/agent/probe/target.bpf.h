@@ -17,6 +17,9 @@ struct pending_call {
 	__u64 start_ns;
 	__u64 sp; /* at entry: tells calls that were left without returning */
 	__u64 arg0, arg1, stream;
+	__u64 function;    /* its own address */
+	__u64 real_return; /* where it returns to; the kernel puts its trampoline there */
+	__u64 stack;       /* hash of its stack; 0: not taken */
 };
 
 /* The arguments of the NCCL call under way; such calls do not nest but for one calling another that

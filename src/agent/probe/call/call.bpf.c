@@ -6,6 +6,7 @@
  * driver call inside a runtime call is known to be nested, and calls that were left by longjmp or
  * an exception are found (their stack pointer lies below the present one) and counted as losses. */
 #include "agent/probe/nccl/nccl.bpf.h"
+#include "agent/probe/stack/stack.bpf.h"
 
 /* Forget calls that can no longer return: deeper on the stack than @sp, or (@entry of the same
  * function at the same depth) left and called again. A tail call shares its caller's sp, is another
@@ -66,6 +67,28 @@ static __always_inline void take_arguments(
 			&c->stream, sizeof(c->stream), (void *)(c->stream + COOKIE_CONFIG_AT));
 }
 
+/* Where the call returns to. It may be the kernel's trampoline: a function that a probed one jumps
+ * to at its end; the walk replaces it. */
+static __always_inline __u64 return_address(struct pt_regs *ctx)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u64 address = 0;
+
+	bpf_probe_read_user(&address, sizeof(address), (void *)ctx->rsp);
+	return address;
+#else
+	return PT_REGS_RET(ctx);
+#endif
+}
+
+/* Calls that are sent in any case have their stack taken at entry, so that it is there for one that
+ * never returns. The others' is taken when it turns out that they are sent: at the return the
+ * caller's frames are what they were. */
+static __always_inline bool is_sent_always(union wire_cookie k, bool nested)
+{
+	return !nested && (k.source == SOURCE_NCCL || (k.flags & COOKIE_ALWAYS));
+}
+
 static __always_inline int call_begin(struct pt_regs *ctx)
 {
 	union wire_cookie k = {.word = bpf_get_attach_cookie(ctx)};
@@ -73,6 +96,7 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 	struct thread_state *ts;
 	struct pending_call *c;
 	struct arguments args;
+	bool nested;
 
 	if (!enabled || (k.source != SOURCE_NCCL && k.flags & COOKIE_LAUNCH && !launches_enabled))
 		return 0;
@@ -101,14 +125,21 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 	c = call_at(ts, ts->depth);
 	c->cookie = k.word;
 	c->sp = PT_REGS_SP(ctx);
+	c->function = PT_REGS_IP(ctx);
+	c->real_return = return_address(ctx);
+	c->stack = 0;
+	nested = is_nested(ts, k.source, ts->depth);
 	if (k.source == SOURCE_NCCL) {
 		arguments_load(ctx, 8, &args);
-		if (!is_nested(ts, k.source, ts->depth))
+		if (!nested)
 			nccl_begin(ctx, k, &args, ts);
 	} else {
 		arguments_load(ctx, deepest_word(k), &args);
 		take_arguments(k, &args, c);
 	}
+	if (is_sent_always(k, nested))
+		c->stack = stack_take(task, ts, c, ts->depth,
+			PT_REGS_SP(ctx) + RETURN_ADDRESS_BYTES, PT_REGS_FP(ctx));
 	ts->depth++;
 	c->start_ns = bpf_ktime_get_ns();
 	return 0;
@@ -160,7 +191,7 @@ static __always_inline void nccl_finish(union wire_cookie k, struct thread_state
 			&a);
 	}
 	from.flags |= key.flags | (a ? 0 : WIRE_UNCOUNTED);
-	nccl_send(k, ts, &from, ret, a);
+	nccl_send(k, ts, &from, c->stack, ret, a);
 }
 
 static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state *ts,
@@ -188,6 +219,9 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 		aggregated_count(k.source);
 		return;
 	}
+	if (!c->stack)
+		c->stack = stack_take(bpf_get_current_task_btf(), ts, c, ts->depth,
+			PT_REGS_SP(ctx), PT_REGS_FP(ctx));
 	r = record_begin(&events, sizeof(*r), k.source);
 	if (!r)
 		return;
@@ -204,6 +238,7 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 	r->arg0 = c->arg0;
 	r->arg1 = c->arg1;
 	r->stream = c->stream;
+	r->stack = c->stack;
 	r->ret = ret;
 	r->device = ts->device;
 	if (k.flags & COOKIE_ARG1_OUT) {

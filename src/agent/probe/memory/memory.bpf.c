@@ -76,6 +76,7 @@ static __always_inline void stall_end(struct task_struct *task, __u64 *since, __
 	r->arg0 = pages;
 	r->arg1 = 0;
 	r->stream = 0;
+	r->stack = 0;
 	r->ret = 0;
 	r->device = 0;
 	aggregate_sent(a);

@@ -48,14 +48,6 @@ struct {
 	__type(value, struct wire_nccl_layout);
 } nccl_layouts SEC(".maps");
 
-/* splitmix64's finisher. */
-static __always_inline __u64 nccl_mix(__u64 v)
-{
-	v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	v = (v ^ (v >> 27)) * 0x94d049bb133111ebULL;
-	return v ^ (v >> 31);
-}
-
 static __always_inline __u64 nccl_id_hash(__u64 address)
 {
 	__u64 hash = NCCL_HASH_SEED, word;
@@ -63,7 +55,7 @@ static __always_inline __u64 nccl_id_hash(__u64 address)
 	for (int i = 0; i < NCCL_ID_WORDS; i++) {
 		word = 0;
 		bpf_probe_read_user(&word, sizeof(word), (void *)(address + 8 * i));
-		hash = nccl_mix(hash ^ word);
+		hash = hash_mix(hash ^ word);
 	}
 	return hash;
 }
@@ -149,7 +141,7 @@ static __always_inline void nccl_begin_child(
 		return;
 	before = __sync_fetch_and_add(&parent->children, 1);
 	if (parent->hash)
-		ts->nccl.hash = nccl_mix(nccl_mix(parent->hash ^ before) ^ (__u32)colour);
+		ts->nccl.hash = hash_mix(hash_mix(parent->hash ^ before) ^ (__u32)colour);
 }
 
 /* nccl_begin - take the arguments at entry. A collective gets its sequence number here: calls on
@@ -168,7 +160,7 @@ static __always_inline void nccl_begin(struct pt_regs *ctx, union wire_cookie k,
 		n->out = a->words[1];
 		n->nranks = (__s32)a->words[2];
 		n->count = a->words[3]; /* the device list */
-		n->hash = nccl_mix(bpf_get_current_pid_tgid() ^ bpf_ktime_get_ns());
+		n->hash = hash_mix(bpf_get_current_pid_tgid() ^ bpf_ktime_get_ns());
 		return;
 	case WIRE_NCCL_SCALABLE:
 		n->out = a->words[1];
@@ -260,7 +252,7 @@ static __always_inline void nccl_end(union wire_cookie k, struct thread_state *t
 
 /* nccl_send - every NCCL call is a record: they are few, and each one matters. */
 static __always_inline void nccl_send(union wire_cookie k, struct thread_state *ts,
-	const struct wire_header *from, __s32 ret, struct wire_agg *a)
+	const struct wire_header *from, __u64 stack, __s32 ret, struct wire_agg *a)
 {
 	struct pending_nccl *n = &ts->nccl;
 	struct wire_nccl *r = record_begin(&events, sizeof(*r), SOURCE_NCCL);
@@ -275,6 +267,7 @@ static __always_inline void nccl_send(union wire_cookie k, struct thread_state *
 	r->h.tid = from->tid;
 	r->h.cgroup_id = bpf_get_current_cgroup_id();
 	bpf_get_current_comm(r->h.comm, sizeof(r->h.comm));
+	r->stack = stack;
 	r->comm = n->comm;
 	r->comm_hash = n->hash;
 	r->seq = n->seq;

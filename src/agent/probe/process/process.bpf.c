@@ -2,7 +2,7 @@
 /* process.bpf.c - traced processes through fork, exec and exit; threads told from processes; and
  * the two walks over all threads: admit (give threads of targets their state) and sweep (count
  * calls still under way when tracing stops). */
-#include "agent/probe/target.bpf.h"
+#include "agent/probe/stack/stack.bpf.h"
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
@@ -17,6 +17,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 			loss_count(SOURCE_HOST, LOSS_TARGET_FULL);
 			return 0;
 		}
+		stack_process_fork(parent->tgid, pid);
 		process_record_send(parent, HOST_PROCESS_FORK, pid, 0);
 	}
 	thread_make(child); /* on failure the thread's first call tries again and counts */
@@ -26,7 +27,10 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct *task)
 {
-	if (recording && target_is(task->tgid))
+	if (!target_is(task->tgid))
+		return 0;
+	stack_process_end(task->tgid);
+	if (recording)
 		process_record_send(task, HOST_PROCESS_EXEC, 0, 0);
 	return 0;
 }
@@ -49,6 +53,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 		return 0;
 	if (recording)
 		process_record_send(task, HOST_PROCESS_EXIT, 0, task->exit_code);
+	stack_process_end(pid);
 	bpf_map_delete_elem(&targets, &pid);
 	return 0;
 }

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* stack.bpf.h - where a call came from: its native and Python frames, sent once per distinct stack.
+ *
+ * The hash is made from what the code is (file contents and offsets, names of Python functions) and
+ * not from where it is loaded, so the ranks of a job share their stacks. A walk belongs to a thread
+ * and lies in its storage: per-CPU memory would be overwritten by another thread's walk, because
+ * uprobe programs can be preempted. */
+#pragma once
+
+#include "agent/probe/call/arguments.bpf.h"
+#include "agent/probe/stack/python.bpf.h"
+
+const volatile bool stacks_wanted = true;
+const volatile bool python_wanted = true;
+
+struct stack_process {
+	__u32 set; /* of mappings; 0: none */
+	__u32 pad;
+	struct stack_python python;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, struct stack_process);
+} stack_processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 32768);
+	__type(key, __u64);
+	__type(value, __u64);
+} stacks_sent SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_tally);
+} stack_tallies SEC(".maps");
+
+static __always_inline struct stack_tally *stack_tally_of(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&stack_tallies, &zero);
+}
+
+/* The thread's id as its own process knows it, which is what Python wrote down. */
+static __always_inline __u32 tid_in_namespace(struct task_struct *task)
+{
+	struct pid *pid = task->thread_pid;
+	__u32 level = BPF_CORE_READ(pid, level) & 31;
+	int nr = 0;
+
+	bpf_probe_read_kernel(&nr, sizeof(nr), &pid->numbers[level].nr);
+	return (__u32)nr;
+}
+
+/* stack_send - sent before? Else it is now, or it is a counted loss and the next one tries again. */
+__attribute__((noinline)) int stack_send(struct stack_walk *w)
+{
+	struct stack_tally *t = stack_tally_of();
+	__u64 now = bpf_ktime_get_ns(), hash;
+	__u32 words;
+
+	if (!w || !t)
+		return 0;
+	hash = w->hash;
+	words = w->record.native_count + 3 * w->record.python_count;
+	if (bpf_map_lookup_elem(&stacks_sent, &hash)) {
+		__sync_fetch_and_add(&t->repeated, 1);
+		return 0;
+	}
+	asm volatile("" : "+r"(words));
+	if (words > STACK_WORDS - 1)
+		words = STACK_WORDS - 1;
+	w->record.h.size = sizeof(w->record) + 8 * words;
+	w->record.h.kind = STACK_RECORD_STACK;
+	w->record.h.pid = w->pid;
+	w->record.h.tid = w->tid;
+	w->record.h.time_ns = now;
+	w->record.hash = hash;
+	if (bpf_ringbuf_output(
+		    &stacks, &w->record, sizeof(w->record) + 8 * words, BPF_RB_NO_WAKEUP) < 0) {
+		__sync_fetch_and_add(&t->lost[STACK_LOSS_RING_FULL], 1);
+		return 0;
+	}
+	__sync_fetch_and_add(&t->sent, 1);
+	bpf_map_update_elem(&stacks_sent, &hash, &now, BPF_ANY);
+	return 0;
+}
+
+/* The calls under way further out than depth @depth: their return addresses were replaced. */
+static __always_inline void walk_begin(
+	struct stack_walk *w, struct task_struct *task, const struct thread_state *ts, __u32 depth)
+{
+	__u32 pid = task->tgid;
+	struct stack_process *p = bpf_map_lookup_elem(&stack_processes, &pid);
+
+	__builtin_memset(&w->record, 0, sizeof(w->record));
+	w->record.guessed_from = STACK_GUESSED;
+	w->record.python_stop = STACK_PYTHON_NONE;
+	w->hash = STACK_NATIVE_MAX;
+	w->map_start = w->map_end = 0;
+	w->guessed = 0;
+	w->pid = pid;
+	w->tid = task->pid;
+	w->set = p ? p->set : 0;
+	w->python.runtime = 0;
+	if (p && python_wanted && p->python.runtime)
+		w->python = p->python;
+	w->returns = depth;
+#pragma unroll
+	for (int i = 0; i < CALL_DEPTH; i++)
+		w->real_return[i] = ts->calls[i].real_return;
+}
+
+/* stack_take - the stack of call @c (at depth @depth), which returns to @ip with these registers.
+ * Returns its hash; 0: there is none. */
+static __always_inline __u64 stack_take(struct task_struct *task, const struct thread_state *ts,
+	const struct pending_call *c, __u32 depth, __u64 sp, __u64 fp)
+{
+	struct stack_tally *t = stack_tally_of();
+	struct stack_walk *w;
+
+	if (!stacks_wanted || !t)
+		return 0;
+	__sync_fetch_and_add(&t->taken, 1);
+	w = bpf_task_storage_get(&walks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!w) {
+		__sync_fetch_and_add(&t->lost[STACK_LOSS_NO_STORAGE], 1);
+		return 0;
+	}
+	walk_begin(w, task, ts, depth);
+	w->function = c->function;
+	w->ip = c->real_return;
+	w->sp = sp;
+	w->fp = fp;
+	unwind_walk(w);
+	if (w->python.runtime) {
+		w->tid_space = tid_in_namespace(task);
+		python_walk(w);
+	}
+	w->hash = hash_mix(w->hash ^ ((__u64)w->record.stop << 8 | w->record.guessed_from)) | 1;
+	stack_send(w);
+	return w->hash;
+}
+
+/* A child begins as a copy of its parent, code and interpreter included. */
+static __always_inline void stack_process_fork(__u32 parent, __u32 child)
+{
+	struct stack_process *p = bpf_map_lookup_elem(&stack_processes, &parent);
+
+	if (p)
+		bpf_map_update_elem(&stack_processes, &child, p, BPF_ANY);
+}
+
+static __always_inline void stack_process_end(__u32 pid)
+{
+	bpf_map_delete_elem(&stack_processes, &pid);
+}

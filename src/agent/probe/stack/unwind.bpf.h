@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* unwind.bpf.h - from a return address outwards, one native frame at a time.
+ *
+ * A walk starts behind a call, so every address it meets is one that a call returns to: the tables
+ * (wire/stack.h) are asked for address - 1. The return address of a probed call further out is the
+ * kernel's trampoline; what stood there is remembered with the pending call.
+ *
+ * unwind_step() is a global function, which the verifier checks once and not once a frame. So it
+ * is given nothing but the walk, and looks its maps up itself: both are arrays of maps, whose
+ * look-up is a few instructions. Searches have no branches, because the verifier would follow
+ * every one of them both ways. */
+#pragma once
+
+#include "agent/probe/target.bpf.h"
+#include "wire/stack.h"
+
+#define STACK_WORDS    512 /* native addresses, then three words for each Python frame */
+#define STACK_SETS_MAX 4096
+#define FRAME_REACH    (16ULL << 20) /* a frame larger than this is taken for nonsense */
+#define PAGE_BELOW     0xfff
+
+struct stack_walk { /* of one thread, in its storage */
+	__u64 function; /* that was called */
+	__u64 ip, sp, fp;
+	__u32 set;      /* the process's mappings; 0: not known */
+	__u32 returns;  /* calls under way further out whose return address was replaced */
+	__u64 real_return[CALL_DEPTH];
+	__u64 map_start; /* the mapping that the last address was in */
+	__u64 map_end;
+	__u64 map_offset;
+	__u64 map_identity;
+	__u32 map_table, map_indexes;
+	__u32 guessed;  /* the last step was by the frame pointer */
+	__u32 why;      /* enum stack_stop: what a failed guess is reported as */
+	__u64 tid_space; /* the thread's id in its own namespace */
+	/* Python */
+	__u64 interpreter; /* while searching */
+	__u64 thread;   /* its PyThreadState; 0: none found */
+	__u64 searched_ns; /* when none was found */
+	__u64 frame;
+	__u64 hash;
+	__u32 pid, tid;
+	struct stack_python python;
+	__u8 object[256]; /* of an object under examination */
+	struct stack_record_stack record;
+	__u64 words[STACK_WORDS]; /* follows the record */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct stack_walk);
+} walks SEC(".maps");
+
+struct unwind_table_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct unwind_chunk));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, UNWIND_TABLES_MAX);
+	__type(key, __u32);
+	__array(values, struct unwind_table_map);
+} unwind_tables SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, UNWIND_RULES_MAX);
+	__type(key, __u32);
+	__type(value, struct unwind_rule);
+} unwind_rules SEC(".maps");
+
+struct stack_set_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct stack_mappings));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, STACK_SETS_MAX);
+	__type(key, __u32);
+	__array(values, struct stack_set_map);
+} stack_sets SEC(".maps");
+
+static __always_inline bool stack_read(void *out, __u32 size, __u64 address)
+{
+	return bpf_probe_read_user(out, size, (void *)address) == 0;
+}
+
+/* @step if @value <= @sought, else 0. The barrier keeps the compiler from making it a branch. */
+static __always_inline __u32 step_if_reached(__u64 value, __u64 sought, __u32 step)
+{
+	__u64 beyond = sought - value;
+
+	asm volatile("" : "+r"(beyond));
+	return step & (__u32)((beyond >> 63) - 1);
+}
+
+/* The last row that begins at or before @sought; row 0 even if it does not. */
+static __always_inline __u32 chunk_search(const struct unwind_chunk *c, __u32 sought)
+{
+	__u32 low = 0;
+
+#pragma unroll
+	for (__u32 step = UNWIND_CHUNK_ROWS / 2; step; step >>= 1)
+		low += step_if_reached(
+			c->address[(low + step) & (UNWIND_CHUNK_ROWS - 1)], sought, step);
+	return low & (UNWIND_CHUNK_ROWS - 1);
+}
+
+static __always_inline __u32 mapping_search(const struct stack_mappings *m, __u64 sought)
+{
+	__u32 low = 0;
+
+#pragma unroll
+	for (__u32 step = STACK_MAPPINGS_MAX / 2; step; step >>= 1)
+		low += step_if_reached(m->start[(low + step) & (STACK_MAPPINGS_MAX - 1)], sought, step);
+	return low & (STACK_MAPPINGS_MAX - 1);
+}
+
+/* Find the mapping of @address; false if it is in none. */
+static __always_inline bool mapping_find(struct stack_walk *w, __u64 address)
+{
+	struct stack_mappings *m;
+	struct stack_mapping *at;
+	__u32 set = w->set, zero = 0, i;
+	void *sets;
+
+	if (address >= w->map_start && address < w->map_end)
+		return true;
+	sets = bpf_map_lookup_elem(&stack_sets, &set);
+	if (!sets)
+		return false;
+	m = bpf_map_lookup_elem(sets, &zero);
+	if (!m)
+		return false;
+	i = mapping_search(m, address);
+	at = &m->at[i];
+	if (address < m->start[i] || address >= at->end)
+		return false;
+	w->map_start = m->start[i];
+	w->map_end = at->end;
+	w->map_offset = at->offset;
+	w->map_identity = at->identity;
+	w->map_table = at->table;
+	w->map_indexes = at->indexes;
+	return true;
+}
+
+static __always_inline void native_append(struct stack_walk *w, __u64 ip, bool is_mapped)
+{
+	__u32 n = w->record.native_count;
+	__u64 name = is_mapped ? w->map_identity ^ (ip - w->map_start + w->map_offset) : ip;
+
+	w->words[n & (STACK_WORDS - 1)] = ip;
+	w->hash = hash_mix(w->hash ^ name);
+	w->record.native_count = n + 1;
+}
+
+/* The rule at @address of the mapping found last; NULL if there is none. */
+static __always_inline struct unwind_rule *rule_find(struct stack_walk *w, __u64 address)
+{
+	__u32 offset = (__u32)(address - w->map_start + w->map_offset);
+	__u32 table = w->map_table, at = 0, rule;
+	struct unwind_chunk *c;
+	void *chunks;
+
+	chunks = bpf_map_lookup_elem(&unwind_tables, &table);
+	if (!chunks)
+		return NULL;
+	c = bpf_map_lookup_elem(chunks, &at);
+	if (!c)
+		return NULL;
+	at = 1 + chunk_search(c, offset);
+	if (w->map_indexes) {
+		c = bpf_map_lookup_elem(chunks, &at);
+		if (!c)
+			return NULL;
+		at = 1 + w->map_indexes + (at - 1) * UNWIND_CHUNK_ROWS + chunk_search(c, offset);
+	}
+	c = bpf_map_lookup_elem(chunks, &at);
+	if (!c)
+		return NULL;
+	at = chunk_search(c, offset);
+	if (c->address[at] > offset)
+		return NULL;
+	rule = c->rule[at];
+	return bpf_map_lookup_elem(&unwind_rules, &rule);
+}
+
+/* The caller's frame by the rule. False: it does not say. */
+static __always_inline bool step_by_rule(struct stack_walk *w, const struct unwind_rule *r)
+{
+	__u64 cfa, ip = 0, fp = w->fp;
+
+	if (r->cfa == UNWIND_CFA_SP)
+		cfa = w->sp + r->cfa_offset;
+	else if (r->cfa == UNWIND_CFA_FP)
+		cfa = w->fp + r->cfa_offset;
+	else if (r->cfa == UNWIND_CFA_FP_DEREF) {
+		cfa = 0;
+		if (!stack_read(&cfa, 8, w->fp + r->cfa_offset))
+			return false;
+	} else
+		return false;
+	if (cfa <= w->sp || cfa - w->sp > FRAME_REACH || r->ra != UNWIND_AT_CFA)
+		return false;
+	if (!stack_read(&ip, 8, cfa + r->ra_offset))
+		return false;
+	if (r->fp == UNWIND_AT_CFA && !stack_read(&fp, 8, cfa + r->fp_offset))
+		return false;
+	if (r->fp == UNWIND_AT_FP && !stack_read(&fp, 8, w->fp + r->fp_offset))
+		return false;
+	w->sp = cfa;
+	w->fp = fp;
+	w->ip = ip;
+	return true;
+}
+
+/* By the frame pointer: on both architectures it points to the caller's, and the return address is
+ * behind that. Returns enum stack_stop; 0: it worked. */
+static __always_inline __u32 step_by_pointer(struct stack_walk *w)
+{
+	__u64 pair[2];
+
+	if (!w->fp)
+		return w->why;
+	if (w->fp < w->sp || w->fp - w->sp > FRAME_REACH || w->fp & 7)
+		return w->why;
+	if (!stack_read(pair, sizeof(pair), w->fp))
+		return STACK_STOP_UNREADABLE;
+	w->sp = w->fp + 16;
+	w->fp = pair[0];
+	w->ip = pair[1];
+	return 0;
+}
+
+static __always_inline __u64 address_of(__u64 ip)
+{
+#if defined(__TARGET_ARCH_arm64)
+	return ip & 0xffffffffffffULL; /* above: a signature (pointer authentication) */
+#else
+	return ip;
+#endif
+}
+
+static __always_inline int stop_at(struct stack_walk *w, __u32 why)
+{
+	w->record.stop = why;
+	return 1;
+}
+
+/* unwind_step - note the frame at w->ip and go on to its caller. 1: the walk is over, and
+ * record.stop says why. */
+__attribute__((noinline)) int unwind_step(struct stack_walk *w)
+{
+	struct unwind_rule *r;
+	bool is_mapped;
+	__u32 failed;
+
+	if (!w)
+		return 1;
+	w->ip = address_of(w->ip);
+	if (!w->ip)
+		return stop_at(w, w->guessed ? w->why : STACK_STOP_OUTERMOST);
+	is_mapped = mapping_find(w, w->ip - 1);
+	if (!is_mapped && w->returns && !(w->ip & PAGE_BELOW)) {
+		w->returns--;
+		w->ip = w->real_return[w->returns & (CALL_DEPTH - 1)];
+		is_mapped = mapping_find(w, w->ip - 1);
+	}
+	if (!is_mapped && w->guessed && w->set)
+		return stop_at(w, w->why); /* the guess led nowhere */
+	if (w->record.native_count >= STACK_NATIVE_MAX)
+		return stop_at(w, STACK_STOP_DEPTH);
+	native_append(w, w->ip, is_mapped);
+	w->why = !w->set ? STACK_STOP_NO_MAPPINGS
+		 : !is_mapped ? STACK_STOP_UNKNOWN_CODE
+		 : !w->map_table ? STACK_STOP_NO_TABLE
+				 : STACK_STOP_NO_RULE;
+	if (is_mapped && w->map_table) {
+		r = rule_find(w, w->ip - 1);
+		if (r && r->cfa == UNWIND_CFA_OUTERMOST)
+			return stop_at(w, STACK_STOP_OUTERMOST);
+		if (r && r->cfa != UNWIND_CFA_NONE) {
+			w->why = STACK_STOP_UNREADABLE;
+			w->guessed = 0;
+			if (step_by_rule(w, r))
+				return 0;
+			return stop_at(w, w->why);
+		}
+	}
+	if (w->record.guessed_from == STACK_GUESSED)
+		w->record.guessed_from = w->record.native_count;
+	w->guessed = 1;
+	failed = step_by_pointer(w);
+	return failed ? stop_at(w, failed) : 0;
+}
+
+/* unwind_walk - the function itself, then outwards from where it returns to. */
+__attribute__((noinline)) int unwind_walk(struct stack_walk *w)
+{
+	if (!w)
+		return 0;
+	native_append(w, w->function, mapping_find(w, w->function));
+	for (int i = 0; i <= STACK_NATIVE_MAX; i++)
+		if (unwind_step(w))
+			return 0;
+	return 0;
+}

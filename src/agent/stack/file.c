@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file.c - the registry of files, and the questions asked of them. Runs on the tracer's thread.
+ *
+ * Small unwind tables are asked for as soon as a file is known; large ones (libtorch has 50 MB of
+ * unwind information) when a first walk has ended there. */
+#include "agent/stack/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/python/python.h"
+#include "base/log.h"
+
+#define EAGER_BYTES  (4u << 20) /* of .eh_frame */
+#define BATCHES_MAX  512        /* questions for names under way */
+#define DEBUG_FOLDER "/usr/lib/debug/.build-id"
+
+struct batch { /* a question for names under way */
+	struct stack_file *file;
+	size_t count;
+	uint64_t keys[SYMBOL_OFFSETS_MAX];
+};
+
+struct stack_files {
+	struct symbol_service *symbols;
+	struct stack_tables *tables;
+	struct intern *texts;
+	stack_file_changed *changed;
+	void *arg;
+	struct idmap by_inode;  /* mixed (dev, inode) -> file */
+	struct idmap by_number; /* of the symbol process -> file */
+	struct stack_file **all;
+	size_t count;
+	size_t names;    /* kept */
+	uint64_t answers; /* names that have come */
+	uint64_t next_ticket;
+	struct idmap batches; /* ticket -> struct batch */
+	bool told_full;
+};
+
+static uint64_t mix(uint64_t v)
+{
+	v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	v = (v ^ (v >> 27)) * 0x94d049bb133111ebULL;
+	return v ^ (v >> 31);
+}
+
+static uint64_t inode_key(uint64_t dev, uint64_t inode)
+{
+	return mix(mix(dev + 1) ^ inode);
+}
+
+/* ---- answers ---- */
+
+static struct stack_file *same_build(struct stack_files *fs, const struct stack_file *f)
+{
+	for (size_t i = 0; i < fs->count; i++) {
+		struct stack_file *o = fs->all[i];
+
+		if (o != f && o->is_identified && o->number && o->build_id_len &&
+			o->build_id_len == f->build_id_len &&
+			memcmp(o->build_id, f->build_id, f->build_id_len) == 0)
+			return o;
+	}
+	return NULL;
+}
+
+static void ask_table(struct stack_files *fs, struct stack_file *f)
+{
+	if (f->table_state != TABLE_NOT_ASKED || !f->is_identified || f->is_generated)
+		return;
+	if (f->eh_frame_bytes > EAGER_BYTES && !f->table_wanted)
+		return;
+	if (symbol_ask_unwind(fs->symbols, f->number) == 0)
+		f->table_state = TABLE_ASKED;
+}
+
+/* Debug information that a distribution keeps apart is found by the build id: in the file system of
+ * the process that the file came from, or in ours. */
+static void open_debug_file(struct stack_files *fs, const struct stack_file *f)
+{
+	char id[2 * IMAGE_BUILD_ID_MAX + 1], path[sizeof(f->root) + sizeof(id) + 64];
+	int fd = -1;
+
+	if (f->build_id_len < 2)
+		return;
+	for (unsigned i = 0; i < f->build_id_len; i++)
+		snprintf(id + 2 * i, 3, "%02x", f->build_id[i]);
+	for (int own = 0; own < 2 && fd < 0; own++) {
+		snprintf(path, sizeof(path), "%s" DEBUG_FOLDER "/%.2s/%s.debug",
+			own ? "" : f->root, id, id + 2);
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	}
+	if (fd >= 0)
+		symbol_add_debug(fs->symbols, f->number, fd);
+}
+
+static void take_identity(void *arg, uint32_t number, const struct symbol_identity *i)
+{
+	struct stack_files *fs = arg;
+	struct stack_file *f = idmap_get(&fs->by_number, number), *same;
+
+	if (!f)
+		return;
+	f->is_identified = true;
+	f->err = i->err;
+	f->has_load_base = i->has_load_base;
+	f->load_base = i->load_base;
+	f->eh_frame_bytes = i->eh_frame_bytes;
+	f->build_id_len = i->build_id_len;
+	memcpy(f->build_id, i->build_id, sizeof(f->build_id));
+	if (i->err) {
+		log_info("%s has no names: %s", f->name, i->text);
+		f->table_state = TABLE_FAILED;
+	}
+	if (f->build_id_len) {
+		uint64_t h = f->build_id_len;
+
+		for (unsigned k = 0; k < f->build_id_len; k++)
+			h = mix(h ^ f->build_id[k]);
+		f->identity = h;
+	}
+	same = same_build(fs, f);
+	if (same) {
+		symbol_close(fs->symbols, f->number);
+		idmap_remove(&fs->by_number, f->number);
+		f->number = same->number;
+		f->table_state = same->table_state;
+		f->table = same->table;
+		f->places_asked = same->places_asked;
+		f->places_known = same->places_known;
+		memcpy(f->places, same->places, sizeof(f->places));
+	} else if (!i->err) {
+		open_debug_file(fs, f);
+		ask_table(fs, f);
+	}
+	fs->changed(fs->arg, f);
+}
+
+/* What a number's answer says holds for every file of that build. */
+static void for_number(struct stack_files *fs, uint32_t number,
+	void (*tell)(struct stack_file *f, const void *what), const void *what)
+{
+	for (size_t i = 0; i < fs->count; i++)
+		if (fs->all[i]->number == number) {
+			tell(fs->all[i], what);
+			fs->changed(fs->arg, fs->all[i]);
+		}
+}
+
+static void tell_table(struct stack_file *f, const void *what)
+{
+	const struct stack_table *t = what;
+
+	f->table_state = t ? TABLE_READY : TABLE_FAILED;
+	if (t)
+		f->table = *t;
+}
+
+static void take_unwind(void *arg, uint32_t number, const struct symbol_unwind *u)
+{
+	struct stack_files *fs = arg;
+	struct stack_file *f = idmap_get(&fs->by_number, number);
+	struct stack_table t;
+	int r = u->err ? u->err : stack_tables_add(fs->tables, u, &t);
+
+	if (!f)
+		return;
+	if (r == -ENOSPC && !fs->told_full) {
+		fs->told_full = true;
+		log_warning("unwind tables are at their ceiling of %u MB: stacks through %s and "
+			    "later files may end early",
+			STACK_TABLES_BYTES >> 20, f->name);
+	} else if (r < 0) {
+		log_info("%s has no unwind table: %s", f->name, u->err ? u->text : strerror(-r));
+	}
+	for_number(fs, number, tell_table, r < 0 ? NULL : &t);
+}
+
+static void name_set(struct stack_files *fs, struct stack_file *f, uint64_t key,
+	const struct symbol_frames *from)
+{
+	struct stack_name *n = idmap_get(&f->names, key);
+
+	if (!n || n->is_known)
+		return;
+	n->is_known = true;
+	fs->answers++;
+	if (!from || !from->count)
+		return;
+	n->frames = calloc(from->count, sizeof(*n->frames));
+	if (!n->frames)
+		return;
+	n->count = (uint8_t)from->count;
+	for (unsigned i = 0; i < from->count; i++) {
+		n->frames[i].symbol = intern(fs->texts, from->frame[i].function);
+		n->frames[i].line = from->frame[i].line;
+		n->frames[i].file = intern(
+			fs->texts, from->frame[i].file ? from->frame[i].file : f->name);
+	}
+}
+
+static void take_frames(void *arg, uint32_t number, uint64_t ticket, int err,
+	const struct symbol_frames *frames, size_t count)
+{
+	struct stack_files *fs = arg;
+	struct batch *b = idmap_remove(&fs->batches, ticket);
+
+	if (!b)
+		return;
+	for (size_t i = 0; i < b->count; i++)
+		name_set(fs, b->file, b->keys[i], !err && i < count ? &frames[i] : NULL);
+	free(b);
+}
+
+static void tell_places(struct stack_file *f, const void *what)
+{
+	memcpy(f->places, what, sizeof(f->places));
+	f->places_known = true;
+}
+
+static void take_places(void *arg, uint32_t number, uint64_t ticket, int err,
+	const struct symbol_place *p, size_t count)
+{
+	struct symbol_place places[4] = {0};
+
+	for (size_t i = 0; !err && i < count && i < ARRAY_SIZE(places); i++)
+		places[i] = p[i];
+	for_number(arg, number, tell_places, places);
+}
+
+/* ---- files ---- */
+
+int stack_files_new(struct probe *p, stack_file_changed *changed, void *arg, struct intern *texts,
+	struct stack_files **ret)
+{
+	_cleanup_(stack_files_freep) struct stack_files *fs = calloc(1, sizeof(*fs));
+	struct symbol_sink sink = {
+		take_identity, take_unwind, take_frames, take_places, .arg = fs};
+	int r;
+
+	if (!fs)
+		return -ENOMEM;
+	fs->changed = changed;
+	fs->arg = arg;
+	fs->texts = texts;
+	fs->by_inode = IDMAP_INIT(STACK_FILES_MAX);
+	fs->by_number = IDMAP_INIT(STACK_FILES_MAX);
+	fs->batches = IDMAP_INIT(BATCHES_MAX);
+	fs->all = calloc(STACK_FILES_MAX, sizeof(*fs->all));
+	if (!fs->all)
+		return -ENOMEM;
+	r = stack_tables_new(p, &fs->tables);
+	if (r < 0)
+		return r;
+	r = symbol_start(&sink, &fs->symbols);
+	if (r < 0)
+		return r;
+	*ret = TAKE(fs);
+	return 0;
+}
+
+static void file_free(struct stack_file *f)
+{
+	struct stack_name *n;
+	size_t cursor = 0;
+
+	while ((n = idmap_next(&f->names, &cursor, NULL))) {
+		free(n->frames);
+		free(n);
+	}
+	idmap_done(&f->names);
+	free(f);
+}
+
+void stack_files_free(struct stack_files *fs)
+{
+	struct batch *b;
+	size_t cursor = 0;
+
+	if (fs->symbols)
+		symbol_stop(fs->symbols);
+	while ((b = idmap_next(&fs->batches, &cursor, NULL)))
+		free(b);
+	for (size_t i = 0; i < fs->count; i++)
+		file_free(fs->all[i]);
+	free(fs->all);
+	idmap_done(&fs->batches);
+	idmap_done(&fs->by_inode);
+	idmap_done(&fs->by_number);
+	if (fs->tables)
+		stack_tables_free(fs->tables);
+	free(fs);
+}
+
+struct stack_file *stack_files_find(struct stack_files *fs, uint64_t dev, uint64_t inode)
+{
+	return idmap_get(&fs->by_inode, inode_key(dev, inode));
+}
+
+static struct stack_file *enter_file(struct stack_files *fs, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct stack_file *f;
+
+	if (fs->count == STACK_FILES_MAX)
+		return NULL;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
+	f->names = IDMAP_INIT(STACK_NAMES_MAX);
+	snprintf(f->name, sizeof(f->name), "%s", slash ? slash + 1 : path);
+	fs->all[fs->count++] = f;
+	return f;
+}
+
+struct stack_file *stack_files_add(
+	struct stack_files *fs, uint64_t dev, uint64_t inode, const char *root, const char *path, int fd)
+{
+	struct stack_file *f = enter_file(fs, path);
+
+	if (!f || idmap_put(&fs->by_inode, inode_key(dev, inode), f) < 0) {
+		if (fd >= 0)
+			close(fd);
+		return f;
+	}
+	f->identity = inode_key(dev, inode);
+	snprintf(f->root, sizeof(f->root), "%s", root);
+	f->may_be_python = python_is_file(f->name);
+	if (fd < 0 || symbol_open(fs->symbols, fd, -1, &f->number) < 0 ||
+		idmap_put(&fs->by_number, f->number, f) < 0) {
+		f->number = 0;
+		f->table_state = TABLE_FAILED;
+	}
+	return f;
+}
+
+struct stack_file *stack_files_generated(struct stack_files *fs, int fd)
+{
+	struct stack_file *f = enter_file(fs, "[generated]");
+
+	if (!f) {
+		close(fd);
+		return NULL;
+	}
+	f->is_generated = true;
+	if (symbol_open_perfmap(fs->symbols, fd, &f->number) < 0 ||
+		idmap_put(&fs->by_number, f->number, f) < 0)
+		f->number = 0;
+	return f;
+}
+
+void stack_file_want_table(struct stack_files *fs, struct stack_file *f)
+{
+	f->table_wanted = true;
+	ask_table(fs, f);
+}
+
+/* ---- names ---- */
+
+static void ask_names(struct stack_files *fs, struct stack_file *f)
+{
+	bool is_return[SYMBOL_OFFSETS_MAX];
+	uint64_t offsets[SYMBOL_OFFSETS_MAX];
+	struct batch *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return;
+	b->file = f;
+	b->count = f->ask_count;
+	memcpy(b->keys, f->ask, f->ask_count * sizeof(*f->ask));
+	for (size_t i = 0; i < b->count; i++) {
+		offsets[i] = b->keys[i] >> 1;
+		is_return[i] = b->keys[i] & 1;
+	}
+	if (idmap_put(&fs->batches, ++fs->next_ticket, b) < 0) {
+		free(b);
+		return;
+	}
+	if (symbol_ask_frames(
+		    fs->symbols, f->number, fs->next_ticket, offsets, is_return, b->count) < 0) {
+		idmap_remove(&fs->batches, fs->next_ticket);
+		free(b);
+		return;
+	}
+	f->ask_count = 0;
+}
+
+const struct stack_name *stack_file_name(
+	struct stack_files *fs, struct stack_file *f, uint64_t offset, bool is_return)
+{
+	uint64_t key = offset << 1 | is_return;
+	struct stack_name *n = idmap_get(&f->names, key);
+
+	if (n)
+		return n;
+	if (fs->names == STACK_NAMES_MAX || !f->number || f->ask_count == SYMBOL_OFFSETS_MAX)
+		return NULL;
+	n = calloc(1, sizeof(*n));
+	if (!n || idmap_put(&f->names, key, n) < 0) {
+		free(n);
+		return NULL;
+	}
+	fs->names++;
+	f->ask[f->ask_count++] = key;
+	if (f->ask_count == SYMBOL_OFFSETS_MAX)
+		ask_names(fs, f);
+	return n;
+}
+
+uint64_t stack_files_poll(struct stack_files *fs)
+{
+	for (size_t i = 0; i < fs->count; i++) {
+		struct stack_file *f = fs->all[i];
+
+		ask_table(fs, f);
+		if (f->ask_count)
+			ask_names(fs, f);
+		if (f->may_be_python && f->is_identified && !f->err && !f->places_asked)
+			f->places_asked = symbol_ask_places(fs->symbols, f->number, 0,
+						  python_symbol_names, 4) == 0;
+	}
+	symbol_poll(fs->symbols);
+	return fs->answers;
+}
+
+bool stack_files_idle(const struct stack_files *fs)
+{
+	struct symbol_health h;
+
+	symbol_health(fs->symbols, &h);
+	if (h.waiting)
+		return false;
+	for (size_t i = 0; i < fs->count; i++)
+		if (fs->all[i]->ask_count)
+			return false;
+	return true;
+}
+
+uint64_t stack_files_table_bytes(const struct stack_files *fs)
+{
+	return stack_tables_bytes(fs->tables);
+}
+
+void stack_files_health(const struct stack_files *fs, struct symbol_health *ret)
+{
+	symbol_health(fs->symbols, ret);
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* space.c - reads a process's mappings and opens the files behind them. Runs on the tracer's thread.
+ *
+ * Files are opened while the process lives and kept by the symbol process, so that the stacks of one
+ * that has ended still get names. Nothing but regular files is opened: opening a device may do
+ * something. */
+#include "agent/stack/space.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include "agent/discover/discover.h"
+#include "agent/discover/maps.h"
+#include "agent/python/python.h"
+#include "base/file.h"
+#include "base/log.h"
+
+#define VDSO_INODE        1 /* of device 0: where no file can be */
+#define VDSO_BYTES        65536
+#define PYTHON_AGAIN_NS   (50 * NS_PER_MS) /* until the interpreter has come up */
+#define GENERATED_AGAIN_NS NS_PER_S
+
+struct scan {
+	struct stack_space *space;
+	struct stack_files *files;
+	struct space_mapping *mappings;
+	size_t count, capacity;
+	int err;
+	uint64_t base, base_dev, base_inode; /* the file whose start was seen last, and where */
+	struct stack_file *python_file;      /* that may hold an interpreter */
+	uint64_t python_base;
+};
+
+/* The kernel's own code in every process is the same: ours is the copy that is read. */
+static struct stack_file *vdso_file(struct stack_files *fs)
+{
+	struct stack_file *f = stack_files_find(fs, 0, VDSO_INODE);
+	const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
+	long page = sysconf(_SC_PAGESIZE);
+	int fd;
+
+	if (f || !image)
+		return f;
+	fd = memfd_create("vdso", MFD_CLOEXEC);
+	for (size_t done = 0; fd >= 0 && done < VDSO_BYTES; done += (size_t)page)
+		if (write(fd, image + done, (size_t)page) != page)
+			break; /* behind its end: EFAULT */
+	return stack_files_add(fs, 0, VDSO_INODE, "", "[vdso]", fd);
+}
+
+static int open_mapped(uint32_t pid, const struct maps_entry *e)
+{
+	struct target_library l = {.kind = TARGET_EXECUTABLE,
+		.dev = e->dev,
+		.inode = e->inode,
+		.map_start = e->start,
+		.map_end = e->end};
+	char path[PATH_MAX];
+
+	if (!e->deleted && e->path_len < sizeof(l.path))
+		memcpy(l.path, e->path, e->path_len);
+	if (discover_library_path("", pid, &l, path, sizeof(path)) < 0)
+		return -1;
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
+
+static struct stack_file *file_of(struct scan *s, const struct maps_entry *e)
+{
+	struct stack_file *f;
+	char name[PATH_MAX], root[32];
+
+	if (e->path_len == 6 && memcmp(e->path, "[vdso]", 6) == 0)
+		return vdso_file(s->files);
+	if (!e->inode || !e->path_len || e->path[0] != '/')
+		return NULL;
+	f = stack_files_find(s->files, e->dev, e->inode);
+	if (f)
+		return f;
+	snprintf(name, sizeof(name), "%.*s", (int)MIN(e->path_len, sizeof(name) - 1), e->path);
+	snprintf(root, sizeof(root), "/proc/%u/root", s->space->pid);
+	return stack_files_add(
+		s->files, e->dev, e->inode, root, name, open_mapped(s->space->pid, e));
+}
+
+static bool take_mapping(void *arg, const struct maps_entry *e)
+{
+	struct scan *s = arg;
+	struct space_mapping m = {.start = e->start, .end = e->end, .offset = e->offset};
+
+	if (e->inode && !e->offset) {
+		s->base = e->start;
+		s->base_dev = e->dev;
+		s->base_inode = e->inode;
+	}
+	if (!e->executable)
+		return true;
+	if (s->count == s->capacity) {
+		size_t more = s->capacity ? 2 * s->capacity : 64;
+		struct space_mapping *grown = realloc(s->mappings, more * sizeof(*grown));
+
+		if (!grown || more > 64 * STACK_MAPPINGS_MAX) {
+			s->err = -ENOMEM;
+			return false;
+		}
+		s->mappings = grown;
+		s->capacity = more;
+	}
+	m.file = file_of(s, e);
+	s->mappings[s->count++] = m;
+	/* A program that is only a front of the library has its name, but no interpreter. */
+	if (m.file && m.file->may_be_python && s->base_inode == e->inode &&
+		s->base_dev == e->dev &&
+		(!s->python_file || !strncmp(m.file->name, "lib", 3))) {
+		s->python_file = m.file;
+		s->python_base = s->base;
+	}
+	return true;
+}
+
+static bool is_same(const struct stack_space *s, const struct scan *n)
+{
+	return s->count == n->count && (!n->count || memcmp(s->mappings, n->mappings,
+						      n->count * sizeof(*n->mappings)) == 0);
+}
+
+/* The pid in the process's own namespace is the last of the list. */
+static uint32_t own_pid(uint32_t pid)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(16384);
+	const char *at, *end;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	if (file_read(path, 16384, &text) < 0)
+		return pid;
+	at = strstr(buf_str(&text), "\nNSpid:");
+	if (!at)
+		return pid;
+	end = strchr(at + 1, '\n');
+	while (end && end > at && end[-1] != '\t')
+		end--;
+	return end ? (uint32_t)strtoul(end, NULL, 10) : pid;
+}
+
+static bool is_still_it(struct stack_space *s)
+{
+	struct discover_process p;
+
+	if (discover_process_stat("", s->pid, &p) < 0)
+		return false;
+	if (s->start_ticks && s->start_ticks != p.start_ticks)
+		return false;
+	s->start_ticks = p.start_ticks;
+	return true;
+}
+
+int space_scan(struct stack_space *s, struct stack_files *fs)
+{
+	struct scan n = {.space = s, .files = fs};
+	int r;
+
+	if (!is_still_it(s))
+		return -ESRCH;
+	r = maps_read("", s->pid, take_mapping, &n);
+	if (r >= 0 && n.err)
+		r = n.err;
+	/* Between the two looks it may have become another process. */
+	if (r >= 0 && !is_still_it(s))
+		r = -ESRCH;
+	if (r < 0 || is_same(s, &n)) {
+		free(n.mappings);
+		return r < 0 ? r : 0;
+	}
+	free(s->mappings);
+	s->mappings = n.mappings;
+	s->count = n.count;
+	s->is_dirty = true;
+	if (n.python_file && s->python_state == SPACE_NO_PYTHON) {
+		s->python_file = n.python_file;
+		s->python_base = n.python_base;
+		s->python_state = SPACE_PYTHON_WAITS;
+		s->main_tid = own_pid(s->pid);
+	}
+	return 1;
+}
+
+const struct space_mapping *space_find(const struct stack_space *s, uint64_t address)
+{
+	size_t low = 0, high = s->count;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (s->mappings[mid].end <= address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < s->count && s->mappings[low].start <= address ? &s->mappings[low] : NULL;
+}
+
+void space_mappings(const struct stack_space *s, struct stack_mappings *ret)
+{
+	size_t n = MIN(s->count, (size_t)STACK_MAPPINGS_MAX);
+
+	memset(ret, 0, sizeof(*ret));
+	memset(ret->start, 0xff, sizeof(ret->start));
+	ret->count = (uint32_t)n;
+	for (size_t i = 0; i < n; i++) {
+		const struct space_mapping *m = &s->mappings[i];
+		const struct stack_file *f = m->file;
+
+		ret->start[i] = m->start;
+		ret->at[i].end = m->end;
+		ret->at[i].offset = m->offset;
+		if (!f)
+			continue;
+		ret->at[i].identity = f->identity;
+		if (f->table_state == TABLE_READY) {
+			ret->at[i].table = f->table.id;
+			ret->at[i].indexes = f->table.indexes;
+		}
+	}
+}
+
+int space_read(void *arg, uint64_t address, void *out, size_t len)
+{
+	const struct stack_space *s = arg;
+	struct iovec to = {out, len}, from = {(void *)(uintptr_t)address, len};
+	ssize_t n = process_vm_readv((pid_t)s->pid, &to, 1, &from, 1, 0);
+
+	return n == (ssize_t)len ? 0 : n < 0 ? -errno : -EFAULT;
+}
+
+static uint64_t place_address(const struct stack_space *s, const struct symbol_place *p)
+{
+	return p->found ? s->python_base + p->vaddr - s->python_file->load_base : 0;
+}
+
+bool space_python(struct stack_space *s, mono_time now)
+{
+	struct python_memory memory = {space_read, s};
+	struct python_symbols symbols = {0};
+	const struct stack_file *f = s->python_file;
+	struct errinfo e = {0};
+	int r;
+
+	if (s->python_state != SPACE_PYTHON_WAITS || !f->places_known || !f->has_load_base ||
+		s->ended.ns || now.ns - s->python_tried.ns < PYTHON_AGAIN_NS)
+		return false;
+	s->python_tried = now;
+	symbols.runtime = place_address(s, &f->places[0]);
+	symbols.code_type = place_address(s, &f->places[1]);
+	symbols.unicode_type = place_address(s, &f->places[2]);
+	if (f->places[3].found && f->places[3].has_content)
+		memcpy(&symbols.version, f->places[3].content, sizeof(symbols.version));
+	symbols.path = f->name;
+	if (!symbols.runtime) {
+		s->python_state = SPACE_NO_PYTHON; /* a front of the library, or something else */
+		return false;
+	}
+	r = python_layout(&memory, &symbols, s->main_tid, &s->python, &e);
+	if (r == 0) {
+		s->python_state = SPACE_PYTHON_READY;
+		return true;
+	}
+	if (r != -EAGAIN) {
+		s->python_state = SPACE_PYTHON_REFUSED;
+		snprintf(s->python_reason, sizeof(s->python_reason), "%s", e.text);
+		log_info("process %u: no Python frames: %s", s->pid, e.text);
+	}
+	return false;
+}
+
+struct stack_file *space_generated(struct stack_space *s, struct stack_files *fs, mono_time now)
+{
+	struct stack_file *f;
+	struct stat st;
+	char path[64];
+	int fd;
+
+	if (s->ended.ns || now.ns - s->generated_tried.ns < GENERATED_AGAIN_NS)
+		return s->generated;
+	s->generated_tried = now;
+	snprintf(path, sizeof(path), "/proc/%u/root/tmp/perf-%u.map", s->pid,
+		s->main_tid ? s->main_tid : own_pid(s->pid));
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0)
+		return s->generated;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == s->generated_size) {
+		close(fd);
+		return s->generated;
+	}
+	f = stack_files_generated(fs, fd);
+	if (!f)
+		return s->generated;
+	s->generated_size = st.st_size;
+	s->generated = f;
+	return f;
+}
+
+void space_done(struct stack_space *s)
+{
+	free(s->mappings);
+	s->mappings = NULL;
+	s->count = 0;
+}

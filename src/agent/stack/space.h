@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* space.h - the address space of one traced process: which file's code is where, and its Python.
+ *
+ * Read from /proc when the process is met, and again when a walk has met code that is in no known
+ * mapping. The kernel half gets the mappings as a set that it searches by itself. */
+#pragma once
+
+#include "agent/stack/file.h"
+#include "base/clock.h"
+
+struct space_mapping {
+	uint64_t start, end, offset;
+	struct stack_file *file; /* NULL: generated code */
+};
+
+enum space_python_state { SPACE_NO_PYTHON, SPACE_PYTHON_WAITS, SPACE_PYTHON_READY, SPACE_PYTHON_REFUSED };
+
+struct stack_space {
+	uint32_t pid;
+	uint32_t main_tid;    /* as the process itself knows it */
+	uint64_t start_ticks; /* with the pid it names the process */
+	mono_time made;
+	mono_time ended; /* 0: it lives */
+	uint32_t set;    /* of mappings, in the kernel half; 0: none */
+	struct space_mapping *mappings; /* executable, by address */
+	size_t count;
+	bool is_dirty;  /* the kernel half does not have what is known */
+	bool rescan;    /* a walk met unknown code */
+	mono_time scanned;
+	uint64_t patience_ns; /* between scans: grows while they bring nothing new */
+	enum space_python_state python_state;
+	char python_reason[128]; /* why it was refused */
+	struct stack_python python;
+	uint64_t python_base; /* where the interpreter's file is loaded */
+	struct stack_file *python_file;
+	mono_time python_tried;
+	struct stack_file *generated; /* names of a JIT's code; NULL: none yet */
+	int64_t generated_size;
+	mono_time generated_tried;
+};
+
+/* space_scan - read the mappings of @s->pid; new files are opened and entered. Returns 1 if anything
+ * changed, 0 if not; -ESRCH if the process is gone (or is another one), -EACCES. */
+int space_scan(struct stack_space *s, struct stack_files *fs);
+
+/* space_find - the mapping of @address; NULL: none. */
+const struct space_mapping *space_find(const struct stack_space *s, uint64_t address);
+
+/* space_mappings - what the kernel half is given. */
+void space_mappings(const struct stack_space *s, struct stack_mappings *ret);
+
+/* space_python - once its file's symbols are known, find out how its Python is laid out. True if
+ * the kernel half is to be told. */
+bool space_python(struct stack_space *s, mono_time now);
+
+/* space_read - memory of the process, for agent/python. */
+int space_read(void *arg, uint64_t address, void *out, size_t len);
+
+/* space_generated - where names of generated code are looked up; NULL: nowhere. Reads the JIT's file
+ * again when it has grown. */
+struct stack_file *space_generated(struct stack_space *s, struct stack_files *fs, mono_time now);
+
+void space_done(struct stack_space *s);

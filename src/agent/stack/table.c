@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table.c - turns a file's flat table into chunks and its rules into the shared ones.
+ *
+ * Chunks: first the root, then the second level if there is one, then the leaves. */
+#include "agent/stack/table.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/idmap.h"
+
+struct stack_tables {
+	struct probe *probe;
+	uint32_t tables; /* handed out, from 1 */
+	uint64_t bytes;
+	uint32_t rule_count;
+	struct unwind_rule rules[UNWIND_RULES_MAX];
+	uint16_t next[UNWIND_RULES_MAX]; /* rules with the same hash; 0: the last */
+	struct idmap by_hash;            /* -> &rules[i] */
+};
+
+int stack_tables_new(struct probe *p, struct stack_tables **ret)
+{
+	struct stack_tables *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->probe = p;
+	t->rule_count = 1; /* 0: none */
+	t->by_hash = IDMAP_INIT(UNWIND_RULES_MAX);
+	*ret = t;
+	return 0;
+}
+
+void stack_tables_free(struct stack_tables *t)
+{
+	idmap_done(&t->by_hash);
+	free(t);
+}
+
+uint64_t stack_tables_bytes(const struct stack_tables *t)
+{
+	return t->bytes;
+}
+
+static uint64_t rule_hash(const struct unwind_rule *r)
+{
+	uint64_t w[2];
+
+	memcpy(w, r, sizeof(w));
+	return (w[0] * 0x9e3779b97f4a7c15ULL) ^ (w[1] * 0xc2b2ae3d27d4eb4fULL) ^ (w[0] >> 29);
+}
+
+/* The number of a rule equal to @r; 0 if there is no room for another. */
+static uint16_t rule_number(struct stack_tables *t, const struct unwind_rule *r)
+{
+	uint64_t hash = rule_hash(r);
+	struct unwind_rule *first = idmap_get(&t->by_hash, hash);
+	uint32_t id;
+
+	if (r->cfa == UNWIND_CFA_NONE)
+		return 0;
+	for (id = first ? (uint32_t)(first - t->rules) : 0; id; id = t->next[id])
+		if (memcmp(&t->rules[id], r, sizeof(*r)) == 0)
+			return (uint16_t)id;
+	id = t->rule_count;
+	if (id == UNWIND_RULES_MAX || probe_unwind_rule(t->probe, id, r) < 0)
+		return 0;
+	t->rules[id] = *r;
+	t->next[id] = first ? (uint16_t)(first - t->rules) : 0;
+	if (idmap_put(&t->by_hash, hash, &t->rules[id]) < 0)
+		return 0;
+	t->rule_count++;
+	return (uint16_t)id;
+}
+
+static uint32_t up(uint32_t n)
+{
+	return (n + UNWIND_CHUNK_ROWS - 1) / UNWIND_CHUNK_ROWS;
+}
+
+/* A level that lists where each of @count chunks at @of begins. */
+static void fill_index(struct unwind_chunk *level, const struct unwind_chunk *of, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		level[i / UNWIND_CHUNK_ROWS].address[i % UNWIND_CHUNK_ROWS] = of[i].address[0];
+}
+
+int stack_chunks(const struct symbol_unwind *u, const uint16_t *rules, struct unwind_chunk **ret,
+	uint32_t *ret_indexes)
+{
+	uint32_t leaves = up(u->count);
+	uint32_t indexes = leaves > UNWIND_CHUNK_ROWS ? up(leaves) : 0;
+	uint32_t total = 1 + indexes + leaves;
+	struct unwind_chunk *chunks, *leaf;
+
+	if (indexes > UNWIND_CHUNK_ROWS)
+		return -E2BIG;
+	chunks = calloc(total, sizeof(*chunks));
+	if (!chunks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < total; i++)
+		memset(chunks[i].address, 0xff, sizeof(chunks[i].address)); /* UNWIND_END */
+	leaf = chunks + 1 + indexes;
+	for (uint32_t i = 0; i < u->count; i++) {
+		leaf[i / UNWIND_CHUNK_ROWS].address[i % UNWIND_CHUNK_ROWS] = u->address[i];
+		leaf[i / UNWIND_CHUNK_ROWS].rule[i % UNWIND_CHUNK_ROWS] = rules[u->rule[i]];
+	}
+	if (indexes) {
+		fill_index(chunks + 1, leaf, leaves);
+		fill_index(chunks, chunks + 1, indexes);
+	} else {
+		fill_index(chunks, leaf, leaves);
+	}
+	*ret = chunks;
+	*ret_indexes = indexes;
+	return (int)total;
+}
+
+int stack_tables_add(
+	struct stack_tables *t, const struct symbol_unwind *u, struct stack_table *ret)
+{
+	_cleanup_free_ struct unwind_chunk *chunks = NULL;
+	_cleanup_free_ uint16_t *rules = calloc(u->rule_count + 1, sizeof(*rules));
+	struct stack_table table;
+	uint64_t bytes;
+	int n, r;
+
+	if (!rules)
+		return -ENOMEM;
+	if (!u->count)
+		return -ENODATA;
+	bytes = (uint64_t)u->count * sizeof(struct unwind_chunk) / UNWIND_CHUNK_ROWS;
+	if (t->bytes + bytes > STACK_TABLES_BYTES || t->tables + 1 >= UNWIND_TABLES_MAX)
+		return -ENOSPC;
+	for (uint32_t i = 0; i < u->rule_count; i++)
+		rules[i] = rule_number(t, &u->rules[i]);
+	n = stack_chunks(u, rules, &chunks, &table.indexes);
+	if (n < 0)
+		return n;
+	table.id = t->tables + 1;
+	r = probe_unwind_table(t->probe, table.id, chunks, (uint32_t)n);
+	if (r < 0)
+		return r;
+	t->tables++;
+	t->bytes += (uint64_t)n * sizeof(*chunks);
+	*ret = table;
+	return 0;
+}
