@@ -8,7 +8,8 @@
  * half is told: a distribution's patched build then either works or is refused with a reason, and
  * where a table's offset of the interpreter's thread list is wrong it is searched for.
  *
- * All memory is read through a callback and foreign: lengths, loops and depth have ceilings. Pure. */
+ * All memory is read through a callback and foreign: lengths, loops and depth have
+ * ceilings. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +21,7 @@
 #include "wire/stack.h"
 
 #define PYTHON_MINOR_MIN 9
-#define PYTHON_MINOR_MAX 14
+#define PYTHON_MINOR_MAX 15
 
 /* Reads @len bytes at @address of the process; 0 or a negative errno. */
 typedef int python_read(void *arg, uint64_t address, void *out, size_t len);
@@ -35,21 +36,22 @@ struct python_symbols {
 	uint64_t runtime;      /* _PyRuntime */
 	uint64_t code_type;    /* PyCode_Type */
 	uint64_t unicode_type; /* PyUnicode_Type */
-	uint32_t version;      /* content of Py_Version (3.11 and later): 0x030b07f0; 0: not known */
-	const char *path;      /* of the file it is in, for the version: "…/libpython3.10.so.1.0" */
+	uint32_t version;      /* content of Py_Version (since 3.11): 0x030b07f0; 0: not known */
+	const char *path;      /* of the file, for the version: "…/libpython3.10.so.1.0" */
 };
 
-/* The names to ask the symbol process for, in the order of the fields above. */
-extern const char *const python_symbol_names[4]; /* _PyRuntime PyCode_Type PyUnicode_Type Py_Version */
+/* The names to ask the symbol process for, in the order of the fields above: _PyRuntime,
+ * PyCode_Type, PyUnicode_Type, Py_Version. */
+extern const char *const python_symbol_names[4];
 
 /* python_is_file - whether a file of this base name may hold an interpreter: python3.11, python,
  * libpython3.11.so.1.0. */
 bool python_is_file(const char *basename);
 
-/* python_layout - fill *ret for the process and check it by a walk. -EAGAIN: the interpreter has not
- * come up yet (no thread with a frame): try again. -EOPNOTSUPP: a version or build that is not known
- * (free-threaded ones too); the reason is in reterr and *ret is untouched. @tid is the kernel's id
- * of a thread in the process's own namespace (its main thread). */
+/* python_layout - fill *ret for the process and check it by a walk. -EAGAIN: the interpreter has
+ * not come up yet (no thread with a frame): try again. -EOPNOTSUPP: a version or build that is not
+ * known (free-threaded ones too); the reason is in reterr and *ret is untouched. @tid is the
+ * kernel's id of a thread in the process's own namespace (its main thread). */
 int python_layout(const struct python_memory *m, const struct python_symbols *s, uint32_t tid,
 	struct stack_python *ret, struct errinfo *reterr);
 
@@ -69,11 +71,11 @@ int python_walk(const struct python_memory *m, const struct stack_python *p, uin
 int python_code_fetch(const struct python_memory *m, const struct stack_python *p, uint64_t code,
 	struct stack_record_code **ret);
 
-/* python_line - the line of instruction @lasti (bytes) by a code object's line table; the first line
- * if the table says nothing of it; 0 if it is in no line (artificial code).
- * Formats: 3.9 co_lnotab, 3.10 co_linetable, 3.11 and later the location table. */
-uint32_t python_line(unsigned minor, uint32_t first_line, const uint8_t *table, size_t size,
-	uint32_t lasti);
+/* python_line - the line of instruction @lasti (bytes) by a code object's line table; the first
+ * line if the table says nothing of it; 0 if it is in no line (artificial code). Formats: 3.9
+ * co_lnotab, 3.10 co_linetable, 3.11 and later the location table. */
+uint32_t python_line(
+	unsigned minor, uint32_t first_line, const uint8_t *table, size_t size, uint32_t lasti);
 
 /* python_text - append a str's characters (kind 1, 2 or 4 bytes each) to @out as UTF-8; surrogates
  * and what is no character become U+FFFD. 0 or -ENOMEM. */
