@@ -17,6 +17,7 @@
 
 static void follow_process(struct tracer *t, const struct event *e)
 {
+	tracer_follow_stacks(t, e);
 	switch (e->op) {
 	case HOST_TARGET_FOUND: tracer_target_note(t, e->pid, 0, e->start); break;
 	case HOST_PROCESS_FORK: tracer_target_note(t, e->peer_pid, e->pid, e->start); break;
@@ -43,6 +44,8 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 	struct tracer *t = arg;
 	struct account *own = &t->own.source[e->source];
 	const char *container_id;
+	const struct stack *stack;
+	bool is_row;
 
 	if (e->op < WIRE_OP_MAX)
 		t->op_counts[e->source][e->op]++;
@@ -52,14 +55,15 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 		log_warning("no memory to count calls: aggregates are too low");
 	if (e->source == SOURCE_HOST && e->op != HOST_SCHED_SWITCH)
 		follow_process(t, e);
+	is_row = tracer_take_stack(t, e, &stack);
 	container_id = roster_place(t->roster, e);
 	if (c && collective_is_one(e) && !(e->flags & WIRE_NESTED))
 		waits_collective(t->waits, e, c);
 	else if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER)
 		waits_sync(t->waits, e);
 	if (t->settings.event_sink)
-		t->settings.event_sink(t->settings.event_arg, e, c, container_id);
-	if (!t->store)
+		t->settings.event_sink(t->settings.event_arg, e, c, container_id, stack);
+	if (!t->store || !is_row)
 		own->aggregated++; /* the kernel's aggregates hold it already */
 	else if (!store_writer_push(t->store, e))
 		own->lost[LOSS_QUEUE_FULL]++;
@@ -72,6 +76,7 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 
 	reader_wait(t->reader, timeout_ms);
 	reader_consume(t->reader);
+	tracer_poll_stacks(t);
 	tracer_serve_annotations(t);
 	tracer_renew_rows(t);
 	if (t->admit_due) {
@@ -127,6 +132,7 @@ static int store_close(struct tracer *t, struct errinfo *reterr)
 void tracer_free(struct tracer *t)
 {
 	tracer_close_annotations(t);
+	tracer_close_stacks(t);
 	if (t->store)
 		store_close(t, NULL);
 	if (t->coverage)
@@ -160,6 +166,8 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 		.no_net = s->no_net,
 		.sampling_rate = s->sampling_rate,
 		.no_memory = s->no_memory,
+		.stacks = !s->no_stacks,
+		.python = s->py_walker != TRACER_PY_USERSPACE,
 		.old_kernel = s->old_kernel,
 	};
 
@@ -246,6 +254,9 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 	r = reader_new(t->probe, &t->clock, take_event, t, &t->reader);
 	if (r < 0)
 		return r;
+	r = tracer_open_stacks(t);
+	if (r < 0)
+		return r;
 	r = totals_new(t->probe, &t->totals);
 	if (r < 0)
 		return r;
@@ -330,6 +341,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	probe_sweep(t->probe, LOSS_AT_STOP, false);
 	while (reader_consume(t->reader) > 0)
 		continue;
+	tracer_finish_stacks(t);
 	waits_expire(t->waits, (wall_time){INT64_MAX});
 	tracer_poll_gpu(t);
 	gpu_sampler_stop(t->gpu);

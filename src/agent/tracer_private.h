@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracer_private.h - one run's state, shared by the files that make up the tracer: tracer.c (start,
  * step, stop), tracer_targets.c (processes and libraries), tracer_second.c (what is due each
- * second), tracer_label.c (annotations) and tracer_view.c. Nobody else includes it. */
+ * second), tracer_stack.c (stacks), tracer_label.c (annotations) and tracer_view.c. Nobody else includes it. */
 #pragma once
 
 #include "agent/annotate/place.h"
@@ -19,6 +19,7 @@
 #include "agent/discover/family.h"
 #include "agent/governor.h"
 #include "agent/probe/probe.h"
+#include "agent/stack/stacks.h"
 #include "agent/store/nodedb.h"
 #include "agent/store/writer.h"
 #include "base/idmap.h"
@@ -50,6 +51,10 @@ struct tracer {
 	struct annotate_server *annotate;
 	struct idmap targets; /* pid -> itself: processes under trace */
 	struct roster *roster;
+	struct stacks *stacks;    /* NULL: not taken */
+	struct idmap stack_rows;  /* hash -> rows stored of it, for --stack-samples */
+	uint64_t stacks_unstored; /* the store had no room */
+	struct stacks_report stack_report; /* after tracer_stop() */
 	bool admit_due; /* new targets: give their threads state */
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
 	struct governor governor;
@@ -84,6 +89,16 @@ void tracer_books(struct tracer *t, struct accounting *ret);
 void tracer_cpu_losses(struct tracer *t);
 void tracer_poll_gpu(struct tracer *t);
 void tracer_renew_rows(struct tracer *t);
+
+/* tracer_stack.c */
+int tracer_open_stacks(struct tracer *t);
+void tracer_close_stacks(struct tracer *t);
+void tracer_follow_stacks(struct tracer *t, const struct event *e);
+void tracer_poll_stacks(struct tracer *t);
+void tracer_finish_stacks(struct tracer *t);
+/* tracer_take_stack - the stack of @e if its names are known already. False: @e is not to be a row
+ * of its own, because its stack has enough of them. */
+bool tracer_take_stack(struct tracer *t, struct event *e, const struct stack **ret);
 
 /* tracer_label.c */
 void tracer_serve_annotations(struct tracer *t);

@@ -26,6 +26,8 @@ void tracer_renew_rows(struct tracer *t)
 	t->store_generation = generation;
 	t->gpu_named = false;
 	roster_renew(t->roster, wall_now());
+	if (t->stacks)
+		stacks_renew(t->stacks);
 }
 
 static bool push_aggregate(void *arg, const struct aggregate *a)

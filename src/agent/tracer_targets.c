@@ -14,6 +14,8 @@ void tracer_target_note(struct tracer *t, uint32_t pid, uint32_t parent, wall_ti
 		log_warning("more than %d traced processes: some will not be shown", TARGETS_MAX);
 	t->admit_due = true;
 	roster_enter(t->roster, pid, parent, seen);
+	if (t->stacks && !parent)
+		stacks_process(t->stacks, pid);
 }
 
 static bool is_wanted(const struct tracer *t, const struct target_process *p)

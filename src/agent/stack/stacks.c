@@ -35,9 +35,9 @@ struct native_frame { /* an address, placed */
 struct waiting { /* a stack without all its names */
 	struct stack_record_stack record;
 	mono_time since;
-	struct native_frame native[STACK_NATIVE_MAX];
-	struct merge_python python[STACK_PYTHON_MAX];
-	bool python_is_late; /* its frames were read after the event */
+	bool python_is_late;         /* its frames were read after the event */
+	struct merge_python *python; /* behind the native frames */
+	struct native_frame native[];
 };
 
 struct kept {
@@ -319,12 +319,14 @@ static struct waiting *waiting_new(struct stacks *s, const struct stack_record_s
 		s->report.dropped++;
 		return NULL;
 	}
-	w = calloc(1, sizeof(*w));
+	w = calloc(1, sizeof(*w) + r->native_count * sizeof(*w->native) +
+			      r->python_count * sizeof(*w->python));
 	if (!w) {
 		s->report.dropped++;
 		return NULL;
 	}
 	w->record = *r;
+	w->python = (struct merge_python *)(w->native + r->native_count);
 	w->since = mono_now();
 	s->waiting[s->waiting_count++] = w;
 	return w;
