@@ -15,14 +15,14 @@
 
 struct unwind_table {
 	uint32_t count;
-	uint32_t rule_count;        /* rules[0] is UNWIND_CFA_NONE */
-	uint32_t *address;          /* file offsets, strictly ascending */
-	uint16_t *rule;             /* index into rules */
-	struct unwind_rule *rules;  /* distinct */
-	uint32_t entries;           /* functions described (FDEs) */
-	uint32_t skipped;           /* of these, left out because they made no sense */
-	uint64_t inexpressible;     /* rows whose rule is UNWIND_CFA_NONE though the file has one */
-	bool cut;                   /* there were more rows than UNWIND_TABLE_ROWS_MAX */
+	uint32_t rule_count;       /* rules[0] is UNWIND_CFA_NONE */
+	uint32_t *address;         /* file offsets, strictly ascending */
+	uint16_t *rule;            /* index into rules */
+	struct unwind_rule *rules; /* distinct */
+	uint32_t entries;          /* functions described (FDEs) */
+	uint32_t skipped;          /* of these, left out because they made no sense */
+	uint64_t inexpressible;    /* rows whose rule is UNWIND_CFA_NONE though the file has one */
+	bool cut; /* there was more than the ceilings allow; of the rest nothing is known */
 };
 
 /* unwind_table_build - of the whole file. *ret is released with unwind_table_done(). An object
