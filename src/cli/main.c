@@ -2,13 +2,14 @@
 /* main.c - process set-up, then dispatch_run().
  *
  * SIGPIPE is ignored: a closed stdout shows as EPIPE, and dispatch_flush() ends quietly.
- * The agent starts this program anew, under another name, to ask the GPU driver
- * (agent/gpu/child.h). File descriptors 0 to 2 always exist, so that a database opened later never
- * becomes stdout. */
+ * The agent starts this program anew, under other names, to ask the GPU driver
+ * (agent/gpu/child.h) and to read foreign files (agent/symbol/child.h). File descriptors 0 to 2
+ * always exist, so that a database opened later never becomes stdout. */
 #include <fcntl.h>
 #include <signal.h>
 
 #include "agent/gpu/child.h"
+#include "agent/symbol/child.h"
 #include "base/errinfo.h"
 #include "cli/dispatch.h"
 
@@ -24,6 +25,8 @@ int main(int argc, char **argv)
 {
 	if (gpu_child_is_meant(argc, argv))
 		return gpu_child_main(argc, argv);
+	if (symbol_child_is_meant(argc, argv))
+		return symbol_child_main(argc, argv);
 	if (open_standard_fds() != EXIT_OK)
 		return EXIT_FAILED;
 	signal(SIGPIPE, SIG_IGN);

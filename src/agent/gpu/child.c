@@ -12,30 +12,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <grp.h>
-#include <linux/capability.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "agent/gpu/nvml.h"
 #include "agent/gpu/record.h"
+#include "base/confine.h"
 
 /* One H200 takes 42 ms a round, all but 1 ms of it waiting in the two PCIe counters; NVML brings
  * 18 MB of memory and 185 MB of address space. */
-#define PERIOD_NS       NS_PER_S
-#define NOBODY          65534
-#define SILENT_ROUNDS   10 /* all GPUs failing this often: begin anew, the driver may be another */
-#define ADDRESS_BYTES   (8ULL << 30)
-#define OPEN_FILES      256
-#define CAPABILITY_LAST 63
+#define PERIOD_NS     NS_PER_S
+#define SILENT_ROUNDS 10 /* all GPUs failing this often: begin anew, the driver may be another */
+#define ADDRESS_BYTES (8ULL << 30)
+#define OPEN_FILES    256
 
 bool gpu_child_is_meant(int argc, char **argv)
 {
@@ -67,76 +61,27 @@ static int64_t device_group(void)
 static int drop_root(void)
 {
 	int64_t group = device_group();
-	gid_t gid = group > 0 ? (gid_t)group : NOBODY;
 
-	if (geteuid() != 0 || group < 0)
+	if (group < 0)
 		return 0;
-	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
-		setresuid(NOBODY, NOBODY, NOBODY) < 0)
-		return -errno;
-	return 0;
+	return confine_user(group > 0 ? (gid_t)group : CONFINE_NOBODY);
 }
 
-/* What could come back through an executable file; needs a capability itself, so it goes first. */
-static void drop_bounding_set(void)
+static int give_up_privileges(void)
 {
-	for (unsigned long c = 0; c <= CAPABILITY_LAST; c++)
-		(void)prctl(PR_CAPBSET_DROP, c, 0, 0, 0); /* fails for those the kernel lacks */
-	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-}
-
-static int drop_capabilities(void)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[2] = {{0}, {0}};
-
-	if (syscall(SYS_capset, &header, none) < 0)
-		return -errno;
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
-}
-
-static void set_limit(int which, rlim_t value)
-{
-	struct rlimit limit = {value, value};
-
-	(void)setrlimit(which, &limit); /* a lower one is in force: also good */
-}
-
-static void set_limits(void)
-{
-	set_limit(RLIMIT_CORE, 0);
-	set_limit(RLIMIT_FSIZE, 0);
-	set_limit(RLIMIT_NOFILE, OPEN_FILES);
-	set_limit(RLIMIT_MEMLOCK, 0);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	set_limit(RLIMIT_AS, ADDRESS_BYTES);
-#endif
-}
-
-/* It may have ended before PR_SET_PDEATHSIG was in force; then its end of the socket is closed. */
-static bool agent_is_there(void)
-{
-	struct pollfd fd = {.fd = GPU_CHILD_FD};
-
-	return poll(&fd, 1, 0) == 0;
-}
-
-static int confine(void)
-{
+	static const struct confine_limits limits = {
+		.address_bytes = ADDRESS_BYTES,
+		.open_files = OPEN_FILES,
+	};
 	int r;
 
-	set_limits();
+	confine_limits(&limits);
 	(void)prctl(PR_SET_NAME, "ingero-gpu", 0, 0, 0);
-	drop_bounding_set();
+	confine_bounding_set();
 	r = drop_root();
 	if (r == 0)
-		r = drop_capabilities();
-	if (r < 0)
-		return r;
-	/* After the change of user, which clears it. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return -errno;
-	return agent_is_there() ? 0 : -ESRCH;
+		r = confine_capabilities();
+	return r < 0 ? r : confine_life(GPU_CHILD_FD);
 }
 
 /* ---- sampling ---- */
@@ -236,7 +181,7 @@ static int open_library(const char *path, struct nvml_library **ret, struct erri
 	if (path && fd < 0)
 		return errinfo_set(
 			reterr, -ENOENT, "%s cannot be opened: %s", path, strerror(errno));
-	r = confine();
+	r = give_up_privileges();
 	if (r < 0)
 		return errinfo_set(reterr, r,
 			"the sampling process cannot give up its privileges: %s", strerror(-r));

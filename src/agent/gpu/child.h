@@ -8,8 +8,10 @@
 
 #include <stdbool.h>
 
+#include "base/spawn.h"
+
 #define GPU_CHILD_NAME "ingero-gpu-sampler"
-#define GPU_CHILD_FD   3
+#define GPU_CHILD_FD   SPAWN_SOCKET
 
 bool gpu_child_is_meant(int argc, char **argv);
 

@@ -12,7 +12,6 @@
 #include "agent/gpu/sampler.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +24,7 @@
 #include "agent/gpu/child.h"
 #include "agent/gpu/nvml.h"
 #include "agent/gpu/record.h"
+#include "base/spawn.h"
 
 #define SILENCE_NS     (3 * NS_PER_S) /* without a record: the state is unknown */
 #define START_NS       (5 * NS_PER_S)
@@ -33,7 +33,6 @@
 #define POLL_GAP_NS    NS_PER_S
 #define STALE_NS       (10 * NS_PER_S) /* an older time in a record is not meant */
 #define RECORDS_A_POLL (4 * NVML_GPUS_MAX)
-#define STOP_NAP_NS    (2 * (long)NS_PER_MS)
 #define STOP_GENTLE    150 /* naps: 0.3 s to leave by itself */
 #define STOP_KILLED    100 /* naps: 0.2 s to die */
 
@@ -70,46 +69,12 @@ uint64_t gpu_sampler_patience_ns(unsigned slow_starts)
 
 /* ---- the child's life ---- */
 
-/* Between fork and exec: only what is safe there. */
-static _noreturn_ void become_child(int sock, const char *path)
-{
-	char *argv[] = {(char *)GPU_CHILD_NAME, (char *)path, NULL};
-	sigset_t none;
-	int null;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	setsid(); /* Ctrl-C on the agent's terminal is the agent's */
-	null = open("/dev/null", O_RDWR);
-	for (int fd = 0; fd <= STDERR_FILENO; fd++)
-		dup2(null, fd);
-	if (sock == GPU_CHILD_FD)
-		fcntl(sock, F_SETFD, 0);
-	else
-		dup2(sock, GPU_CHILD_FD);
-	close_range(GPU_CHILD_FD + 1, ~0U, 0);
-	execv("/proc/self/exe", argv);
-	_exit(127);
-}
-
 static int child_start(struct gpu_sampler *s, uint64_t now)
 {
-	int pair[2];
-	pid_t pid;
+	int r = spawn_self(GPU_CHILD_NAME, s->path, &s->pid, &s->fd);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	pid = fork();
-	if (pid < 0) {
-		close(pair[0]);
-		close(pair[1]);
-		return -errno;
-	}
-	if (pid == 0)
-		become_child(pair[1], s->path);
-	close(pair[1]);
-	s->pid = pid;
-	s->fd = pair[0];
+	if (r < 0)
+		return r;
 	s->killed = s->heard = s->ended = s->lasting = false;
 	s->started_ns = s->heard_ns = now;
 	return 0;
@@ -342,18 +307,6 @@ int gpu_sampler_start(struct gpu_sampler **ret, const char *path)
 	return 0;
 }
 
-static bool is_gone_after(struct gpu_sampler *s, int naps)
-{
-	const struct timespec nap = {.tv_nsec = STOP_NAP_NS};
-
-	for (int i = 0; i < naps; i++) {
-		if (waitpid(s->pid, NULL, WNOHANG) != 0)
-			return true;
-		nanosleep(&nap, NULL);
-	}
-	return false;
-}
-
 void gpu_sampler_stop(struct gpu_sampler *s)
 {
 	s->start_due_ns = UINT64_MAX;
@@ -361,9 +314,9 @@ void gpu_sampler_stop(struct gpu_sampler *s)
 		return;
 	close(s->fd); /* this it understands, if it is not stuck */
 	s->fd = -1;
-	if (s->state == GPU_NO_ANSWER || !is_gone_after(s, STOP_GENTLE)) {
+	if (s->state == GPU_NO_ANSWER || !spawn_is_gone_after(s->pid, STOP_GENTLE)) {
 		kill(s->pid, SIGKILL);
-		is_gone_after(s, STOP_KILLED); /* stuck in the kernel: it dies when it can */
+		spawn_is_gone_after(s->pid, STOP_KILLED); /* stuck in the kernel: it dies when it can */
 	}
 	s->pid = 0;
 }

@@ -9,8 +9,10 @@
 
 #include <stdbool.h>
 
+#include "base/spawn.h"
+
 #define SYMBOL_CHILD_NAME "ingero-symbol"
-#define SYMBOL_CHILD_FD   3
+#define SYMBOL_CHILD_FD   SPAWN_SOCKET
 
 bool symbol_child_is_meant(int argc, char **argv);
 int symbol_child_main(int argc, char **argv);

@@ -25,7 +25,7 @@
 struct symbol_service;
 
 struct symbol_identity { /* answer to symbol_open() */
-	int err;            /* 0; or a negative errno: the file cannot be read (text says why) */
+	int err;         /* 0; or a negative errno: the file cannot be read (text says why) */
 	char text[128];
 	uint8_t build_id[IMAGE_BUILD_ID_MAX];
 	unsigned build_id_len; /* 0: none */
@@ -44,14 +44,15 @@ struct symbol_unwind { /* answer to symbol_ask_unwind(); valid during the call o
 	const struct unwind_rule *rules;
 };
 
-struct symbol_frames { /* answer to symbol_ask_frames(): those of one offset; valid during the call */
+struct symbol_frames { /* answer to symbol_ask_frames(): those of one offset; valid during the call
+			*/
 	unsigned count;
 	struct names_frame frame[NAMES_INLINE_MAX];
 };
 
 struct symbol_place { /* answer to symbol_ask_places() */
 	bool found;
-	bool has_content;  /* the first bytes as the file has them */
+	bool has_content; /* the first bytes as the file has them */
 	uint64_t vaddr, size;
 	uint8_t content[8];
 };
@@ -74,29 +75,39 @@ int symbol_start(const struct symbol_sink *sink, struct symbol_service **ret);
 void symbol_stop(struct symbol_service *s);
 DEFINE_CLEANUP(struct symbol_service *, symbol_stop)
 
-/* symbol_open - name a file; @fd and @debug_fd (-1: none) become the service's. *ret_file is its
- * number, from 1. The identity follows as an answer. -ENOSPC beyond the ceiling of files. */
+/* symbol_open - name a file; @fd and @debug_fd (-1: none) become the service's, but stay the
+ * caller's on failure. *ret_file is its number, from 1, never used again. The identity follows as
+ * an answer. -ENOSPC beyond the ceiling of files; -ENOBUFS as for questions; -ENOMEM. */
 int symbol_open(struct symbol_service *s, int fd, int debug_fd, uint32_t *ret_file);
 
-/* symbol_open_perfmap - a JIT's map: its offsets are addresses. Opened anew to read it again. */
+/* symbol_open_perfmap - a JIT's map: its offsets are addresses, and of frames only the function is
+ * known. Opened anew to read it again. No identity follows. */
 int symbol_open_perfmap(struct symbol_service *s, int fd, uint32_t *ret_file);
+
+/* symbol_close - the number is no longer valid. Questions that the child has not been sent yet are
+ * answered with -ECANCELED. */
 void symbol_close(struct symbol_service *s, uint32_t file);
 
-/* Questions. -ENOBUFS if too many wait already: ask again later. */
+/* Questions. -ENOBUFS if too many wait already: ask again later; -ENOENT: no such file; -EINVAL: no
+ * or too many offsets or names, a name too long, unwinding by a JIT's map; -ENOMEM. Questions about
+ * names and places go before those about unwinding, which may take seconds. */
 int symbol_ask_unwind(struct symbol_service *s, uint32_t file);
 int symbol_ask_frames(struct symbol_service *s, uint32_t file, uint64_t ticket,
 	const uint64_t *offsets, const bool *is_return, size_t count);
 int symbol_ask_places(struct symbol_service *s, uint32_t file, uint64_t ticket,
 	const char *const *names, size_t count);
 
-/* symbol_poll - hand on the answers that have come and look after the child. To be called often. */
+/* symbol_poll - hand on the answers that have come and look after the child. To be called often, on
+ * one thread, the one that symbol_start() was called on: the child dies with it. Answers come from
+ * here only, so a sink may ask, open and close, but neither poll nor stop. */
 void symbol_poll(struct symbol_service *s);
 
 struct symbol_health {
-	int pid;           /* of the child; 0: none at the moment */
-	unsigned deaths;   /* children that ended or were ended */
-	size_t waiting;    /* questions without an answer yet */
-	size_t given_up;   /* files */
+	int pid;            /* of the child; 0: none at the moment */
+	unsigned deaths;    /* children that ended or were ended */
+	size_t waiting;     /* questions without an answer yet */
+	size_t given_up;    /* files */
 	char last_end[128]; /* how the last one ended; "" */
+	char note[128];     /* what its confinement lacks on this kernel; "" */
 };
 void symbol_health(const struct symbol_service *s, struct symbol_health *ret);
