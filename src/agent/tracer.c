@@ -58,7 +58,7 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 	else if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER)
 		waits_sync(t->waits, e);
 	if (t->settings.event_sink)
-		t->settings.event_sink(t->settings.event_arg, e, c, container_id);
+		t->settings.event_sink(t->settings.event_arg, e, c, container_id, NULL);
 	if (!t->store)
 		own->aggregated++; /* the kernel's aggregates hold it already */
 	else if (!store_writer_push(t->store, e))
