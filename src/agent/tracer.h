@@ -21,9 +21,12 @@
 #include "model/collective.h"
 #include "model/event.h"
 #include "model/sample.h"
+#include "model/stack.h"
 #include "stat/sketch.h"
 
 #define TRACER_METHOD_AUTO (-1)
+
+enum tracer_py_walker { TRACER_PY_AUTO, TRACER_PY_EBPF, TRACER_PY_USERSPACE };
 
 struct tracer_settings {
 	enum probe_filter filter;
@@ -36,9 +39,12 @@ struct tracer_settings {
 	bool no_block, no_net, no_memory;
 	bool old_kernel; /* for tests */
 	uint32_t ring_bytes;
-	uint32_t sampling_rate; /* of ordinary calls, one in so many is a row; 0: 256 */
-	double overhead_budget; /* share of a process's time; 0: no limit */
-	const char *db_path;    /* NULL: nothing is stored */
+	uint32_t sampling_rate;          /* of ordinary calls, one in so many is a row; 0: 256 */
+	bool no_stacks;                  /* calls are recorded without their call stack */
+	enum tracer_py_walker py_walker; /* who walks Python's frames */
+	uint32_t stack_samples;          /* ordinary rows per stack; more are aggregated. 0: all */
+	double overhead_budget;          /* share of a process's time; 0: no limit */
+	const char *db_path;             /* NULL: nothing is stored */
 	const char *node;
 	const char *flags_text;    /* for the session row */
 	uint64_t max_db_bytes;     /* prune the store to this; 0: unlimited */
@@ -48,10 +54,10 @@ struct tracer_settings {
 	int64_t annotate_gid;      /* group that may use it; -1: none */
 	double deadband_points;    /* see agent/capture/deadband.h */
 	uint64_t heartbeat_ns;
-	/* Every record; @c for NCCL calls, else NULL; the id of its process's container or "". May
-	 * be NULL. */
+	/* Every record; @c for NCCL calls, else NULL; the id of its process's container or ""; its
+	 * call stack or NULL, valid during the call. May be NULL. */
 	void (*event_sink)(void *arg, const struct event *e, const struct collective *c,
-		const char *container_id);
+		const char *container_id, const struct stack *stack);
 	roster_coverage_sink *coverage_sink; /* what is seen of a process; may be NULL */
 	gpu_sampler_sink *gpu_sink;          /* every reading of a GPU; may be NULL */
 	void *event_arg;                     /* of all */

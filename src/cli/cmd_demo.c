@@ -56,7 +56,7 @@ static const struct scenario scenarios[] = {
 };
 
 struct demo_settings {
-	bool json, no_gpu;
+	bool json, no_gpu, stack;
 	const char *db;
 };
 
@@ -65,9 +65,13 @@ static const struct option_row demo_options[] = {
 	{"no-gpu", 0, OPTION_FLAG, OPTION(no_gpu), NULL,
 		"explain a recording; needs neither root nor a GPU", 0, 0, false},
 	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print the incidents as JSON", 0, 0, false},
+	{"stack", 0, OPTION_FLAG, OPTION(stack), NULL,
+		"record from where each call was made; --stack=false does not", 0, 0, false},
 	{"db", 0, OPTION_STRING, OPTION(db), "PATH", "keep what is recorded here", 0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
+
+static const struct demo_settings demo_defaults = {.stack = true};
 
 /* The data set that the workload reads its batches from. */
 static int make_dataset(const char *dir, struct errinfo *reterr)
@@ -144,7 +148,8 @@ static int record(const struct scenario *sc, const struct demo_settings *s, stru
 		.method = TRACER_METHOD_AUTO,
 		.db_path = db,
 		.node = "demo",
-		.flags_text = "demo"};
+		.flags_text = "demo",
+		.no_stacks = !s->stack};
 	struct errinfo stop_error = {0};
 	struct tracer *t = NULL;
 	uint32_t pid;
@@ -174,7 +179,7 @@ static int record(const struct scenario *sc, const struct demo_settings *s, stru
 static int demo_live(const struct scenario *sc, const struct demo_settings *s,
 	struct explain_style style, struct errinfo *reterr)
 {
-	struct nodedb_filter all = {0};
+	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED};
 	struct nodedb_content content = {0};
 	struct stage stage;
 	char db[128];
@@ -202,7 +207,7 @@ static int demo_live(const struct scenario *sc, const struct demo_settings *s,
 static int demo_replay(
 	const struct scenario *sc, struct explain_style style, struct errinfo *reterr)
 {
-	struct nodedb_filter all = {0};
+	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED};
 	struct nodedb_content content = {0};
 	int r = nodedb_read_sql(sc->recording, &all, &content, reterr);
 
@@ -266,6 +271,7 @@ const struct command cmd_demo = {
 		   "Elsewhere, and with --no-gpu, a recording of such a run is explained instead.",
 	.options = demo_options,
 	.settings_size = sizeof(struct demo_settings),
+	.defaults = &demo_defaults,
 	.max_args = 1,
 	.run = demo_run,
 };

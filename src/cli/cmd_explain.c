@@ -21,7 +21,7 @@ struct explain_settings {
 	struct option_pids pids;
 	uint64_t since_ns;
 	int64_t last;
-	bool json, chains, all, annotations;
+	bool json, chains, all, annotations, stacks;
 };
 
 #define OPTION(field) offsetof(struct explain_settings, field)
@@ -39,6 +39,8 @@ static const struct option_row explain_options[] = {
 		"print the verdicts stored in the file instead", 0, 0, false},
 	{"annotations", 0, OPTION_FLAG, OPTION(annotations), NULL,
 		"say which labels (`ingero annotate`) held during each incident", 0, 0, false},
+	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
+		"print the call stacks of the slow calls, or those with most time", 0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -66,7 +68,8 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	struct nodedb_filter f = {.pids = s->pids.pid,
 		.pid_count = s->pids.count,
 		.last = (size_t)s->last,
-		.labels = s->annotations};
+		.labels = s->annotations,
+		.stacks = NODEDB_STACKS_USED};
 	_cleanup_free_ char *default_path = NULL;
 	struct nodedb_content content = {0};
 	struct explain_style style = explain_style_detect(STDOUT_FILENO);
@@ -76,6 +79,7 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 
 	style.json = s->json;
 	style.labels = s->annotations;
+	style.stacks = s->stacks;
 	if (s->all && s->since_ns)
 		return dispatch_fail(&e, errinfo_set(&e, -EINVAL, "give either --all or --since"));
 	if (!path) {

@@ -46,6 +46,9 @@ struct trace_settings {
 	bool annotate;
 	const char *annotate_socket;
 	int64_t sampling_rate;
+	bool stack;
+	const char *py_walker;
+	int64_t stack_samples;
 };
 
 struct trace {
@@ -116,6 +119,13 @@ static const struct option_row trace_options[] = {
 		"counts stay "
 		"exact",
 		0, 1 << 20, false},
+	{"stack", 0, OPTION_FLAG, OPTION(stack), NULL,
+		"record from where each call was made; --stack=false does not", 0, 0, false},
+	{"py-walker", 0, OPTION_STRING, OPTION(py_walker), "NAME",
+		"who walks Python's frames: auto, ebpf or userspace (default: auto)", 0, 0, false},
+	{"stack-samples", 0, OPTION_INT, OPTION(stack_samples), "N",
+		"of ordinary calls, record N per stack and only count the rest (default: 0, all)",
+		0, INT32_MAX, false},
 	{"no-net", 0, OPTION_FLAG, OPTION(no_net), NULL, "leave sockets and TCP alone", 0, 0,
 		false},
 	{"no-tcp", 0, OPTION_FLAG, OPTION(no_tcp), NULL, "as --no-net", 0, 0, true},
@@ -128,8 +138,11 @@ static const struct option_row trace_options[] = {
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
-static const struct trace_settings trace_defaults = {
-	.record = true, .max_db_bytes = NOT_GIVEN, .rollover_keep = 6, .annotate_gid = -1};
+static const struct trace_settings trace_defaults = {.record = true,
+	.stack = true,
+	.max_db_bytes = NOT_GIVEN,
+	.rollover_keep = 6,
+	.annotate_gid = -1};
 
 static int resolve_method(const char *name, int *ret, struct errinfo *reterr)
 {
@@ -143,6 +156,22 @@ static int resolve_method(const char *name, int *ret, struct errinfo *reterr)
 		}
 	return errinfo_set(
 		reterr, -EINVAL, "--attach-method %s: it is session, multi or perf", name);
+}
+
+static int resolve_py_walker(const char *name, enum tracer_py_walker *ret, struct errinfo *reterr)
+{
+	static const char *const names[] = {[TRACER_PY_AUTO] = "auto",
+		[TRACER_PY_EBPF] = "ebpf",
+		[TRACER_PY_USERSPACE] = "userspace"};
+
+	for (size_t i = 0; name && i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i])) {
+			*ret = (enum tracer_py_walker)i;
+			return 0;
+		}
+	return name ? errinfo_set(reterr, -EINVAL, "--py-walker %s: it is auto, ebpf or userspace",
+			      name)
+		    : 0;
 }
 
 static int resolve_filter(
@@ -243,12 +272,12 @@ static int resolve_annotate(struct trace *t, struct tracer_settings *ts, struct 
 	return r;
 }
 
-static void print_event(
-	void *arg, const struct event *e, const struct collective *c, const char *container_id)
+static void print_event(void *arg, const struct event *e, const struct collective *c,
+	const char *container_id, const struct stack *stack)
 {
 	struct trace *t = arg;
 
-	event_json(&t->json, e, c, t->node, container_id);
+	event_json(&t->json, e, c, t->node, container_id, stack);
 }
 
 static void print_coverage(
@@ -454,6 +483,8 @@ static int resolve(struct trace *t, struct tracer_settings *ts, struct errinfo *
 	if (r == 0)
 		r = resolve_method(s->method, &ts->method, reterr);
 	if (r == 0)
+		r = resolve_py_walker(s->py_walker, &ts->py_walker, reterr);
+	if (r == 0)
 		r = resolve_ring(s->ring_bytes, &ts->ring_bytes, reterr);
 	if (r == 0)
 		r = resolve_budget(s->budget, &ts->overhead_budget, reterr);
@@ -470,6 +501,8 @@ static int resolve(struct trace *t, struct tracer_settings *ts, struct errinfo *
 	ts->no_block = s->no_io;
 	ts->no_net = s->no_net || s->no_tcp;
 	ts->sampling_rate = (uint32_t)s->sampling_rate;
+	ts->no_stacks = !s->stack;
+	ts->stack_samples = (uint32_t)s->stack_samples;
 	ts->no_memory = s->no_memory;
 	ts->old_kernel = s->old_kernel;
 	ts->deadband_points = (double)s->deadband;

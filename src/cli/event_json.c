@@ -89,8 +89,39 @@ static void put_place(struct json_writer *w, const struct placement *p)
 		json_uint_member(w, "world_size", (uint64_t)p->world_size);
 }
 
+static void put_text(struct json_writer *w, const char *key, const char *text)
+{
+	if (text && text[0])
+		json_string_member(w, key, text);
+}
+
+void event_json_stack(struct json_writer *w, const struct stack *s)
+{
+	json_begin_array(w);
+	for (size_t i = 0; i < s->count; i++) {
+		const struct stack_frame *f = &s->frames[i];
+		char ip[32];
+
+		json_begin_object(w);
+		if (f->ip && !f->symbol) {
+			snprintf(ip, sizeof(ip), "0x%llx", (unsigned long long)f->ip);
+			json_string_member(w, "ip", ip);
+		}
+		put_text(w, "symbol", f->symbol);
+		put_text(w, "file", f->file);
+		if (f->line)
+			json_uint_member(w, "line", f->line);
+		put_text(w, "py_file", f->py_file);
+		put_text(w, "py_func", f->py_func);
+		if (f->py_line)
+			json_uint_member(w, "py_line", f->py_line);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
 void event_json(struct json_writer *w, const struct event *e, const struct collective *c,
-	const char *node, const char *container_id)
+	const char *node, const char *container_id, const struct stack *stack)
 {
 	char scratch[32], duration[TEXT_MAX];
 
@@ -126,6 +157,10 @@ void event_json(struct json_writer *w, const struct event *e, const struct colle
 	put_kind_fields(w, e);
 	if (c)
 		put_nccl(w, e, c);
+	if (stack) {
+		json_key(w, "stack");
+		event_json_stack(w, stack);
+	}
 	json_end_object(w);
 	json_finish(w);
 }

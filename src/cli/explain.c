@@ -41,6 +41,9 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 		.labels = c->labels,
 		.label_count = c->label_count,
 		.older_labels = c->older_labels,
+		.stacks = c->stacks,
+		.skipped_stacks = c->skipped_stacks,
+		.other_stacks = c->other_stacks,
 	};
 }
 
@@ -58,6 +61,7 @@ int explain_content(
 		.node = c->node,
 	};
 	_cleanup_free_ struct incident *incidents = NULL;
+	_cleanup_free_ struct stack_total *totals = NULL;
 	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);
 	struct report_scope scope = scope_of(c);
 	size_t count;
@@ -65,6 +69,10 @@ int explain_content(
 
 	scope.columns = style.columns;
 	scope.with_labels = style.labels;
+	scope.with_stacks = style.stacks;
+	if (r == 0 && style.stacks)
+		r = stack_total_run(c->events, c->event_count, NULL, &totals, &scope.total_count);
+	scope.totals = totals;
 	if (r < 0)
 		return errinfo_set(
 			reterr, r, "not enough memory to explain %zu events", c->event_count);

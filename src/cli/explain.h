@@ -12,6 +12,7 @@ struct explain_style {
 	bool colour;
 	int columns; /* of the terminal; 0: none */
 	bool labels; /* say which held during each incident */
+	bool stacks; /* print the stacks that matter */
 };
 
 /* explain_style_detect - colour on a terminal behind @fd unless NO_COLOR is set, and its width. */

@@ -11,6 +11,9 @@
 
 #include "base/text.h"
 #include "cli/labels.h"
+#include "cli/stack_report.h"
+#include "cli/stack_text.h"
+#include "cli/where.h"
 
 #define BOLD  "\033[1m"
 #define RESET "\033[0m"
@@ -123,6 +126,12 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 	if (s->older_labels)
 		buf_printf(b, "; the oldest %s labels left out",
 			text_format_count(text, s->older_labels));
+	if (s->skipped_stacks)
+		buf_printf(b, "; %s call stacks left out, damaged or over 64 KiB",
+			text_format_count(text, s->skipped_stacks));
+	if (s->other_stacks)
+		buf_printf(b, "; %s call stacks of little time left out",
+			text_format_count(text, s->other_stacks));
 	if (s->last_ns) {
 		buf_puts(b, "\n  From ");
 		put_date(b, s->first_ns);
@@ -221,6 +230,22 @@ static void put_figures(struct buf *b, const struct incident *inc, size_t width)
 	put_paragraph(b, width, "  Explained: ", buf_str(&text));
 }
 
+/* called from forward() at train.py:142, 87 % of the excess */
+static void put_where(
+	struct buf *b, const struct incident *inc, const struct report_scope *scope, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(1 << 14);
+	char share[TEXT_MAX];
+	struct where w;
+
+	if (!where_find(inc, &scope->stacks, &w))
+		return;
+	buf_puts(&text, "called from ");
+	stack_text_frame(&text, w.frame);
+	buf_printf(&text, ", %s of the excess", text_format_percent(share, w.share));
+	put_paragraph(b, width, "  Where: ", buf_str(&text));
+}
+
 static void put_evidence(struct buf *b, const struct incident *inc, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
@@ -273,6 +298,7 @@ static void put_incident(
 	put_paragraph(b, width, "  Root cause: ", inc->root_cause);
 	put_paragraph(b, width, "  Why: ", inc->explanation);
 	put_figures(b, inc, width);
+	put_where(b, inc, scope, width);
 	put_labels(b, inc, scope, width);
 	for (int i = 0; i < inc->fix_count; i++)
 		put_paragraph(b, width, i ? "       " : "  Fix: ", inc->fixes[i]);
@@ -293,4 +319,13 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	if (count > INCIDENTS_SHOWN)
 		buf_printf(b, "\n%zu smaller incidents are not shown; --json has them all\n",
 			count - INCIDENTS_SHOWN);
+	if (scope->with_stacks) {
+		struct stack_report stacks = {.stacks = &scope->stacks,
+			.totals = scope->totals,
+			.total_count = scope->total_count,
+			.width = line_width(scope),
+			.color = color};
+
+		stack_report_text(b, incidents, MIN(count, (size_t)INCIDENTS_SHOWN), &stacks);
+	}
 }

@@ -13,6 +13,8 @@
 #include "model/accounting.h"
 #include "model/annotation.h"
 #include "model/incident.h"
+#include "model/stack.h"
+#include "cli/stack_total.h"
 
 struct report_scope {                   /* what was looked at */
 	const char *node;               /* NULL or "": not said */
@@ -28,7 +30,13 @@ struct report_scope {                   /* what was looked at */
 	bool with_labels;               /* say which held during each incident */
 	const struct annotation_label *labels; /* by time */
 	size_t label_count;
-	uint64_t older_labels; /* left out */
+	uint64_t older_labels;            /* left out */
+	struct stack_list stacks;         /* of the events; may be none */
+	uint64_t skipped_stacks;          /* damaged or too long */
+	uint64_t other_stacks;            /* too many to look at */
+	bool with_stacks;                 /* print the stacks that matter */
+	const struct stack_total *totals; /* with_stacks: time by stack, most first */
+	size_t total_count;
 };
 
 /* report_text - appends the report of @count incidents. With @color, severities and headings carry

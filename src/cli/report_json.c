@@ -4,6 +4,8 @@
 #include "cli/report_json.h"
 
 #include "cli/labels.h"
+#include "cli/stack_report.h"
+#include "cli/where.h"
 #include "json/writer.h"
 #include "wire/names.h"
 
@@ -96,6 +98,31 @@ static void put_labels(
 	json_end_array(w);
 }
 
+static void put_where(
+	struct json_writer *w, const struct incident *i, const struct report_scope *scope)
+{
+	struct where where;
+
+	json_key(w, "where"); /* null: no stack says it */
+	if (!where_find(i, &scope->stacks, &where)) {
+		json_put_null(w);
+		return;
+	}
+	json_begin_object(w);
+	if (stack_frame_is_python(where.frame)) {
+		json_string_member(w, "py_file", where.frame->py_file);
+		json_string_member(w, "py_func", where.frame->py_func);
+		json_uint_member(w, "py_line", where.frame->py_line);
+	} else {
+		json_string_member(w, "symbol", where.frame->symbol);
+		json_string_member(w, "file", where.frame->file);
+		json_uint_member(w, "line", where.frame->line);
+	}
+	json_uint_member(w, "ns", where.ns);
+	json_double_member(w, "share", where.share);
+	json_end_object(w);
+}
+
 static void put_incident(
 	struct json_writer *w, const struct incident *i, const struct report_scope *scope)
 {
@@ -125,6 +152,11 @@ static void put_incident(
 		json_put_uint(w, i->evidence[k]);
 	json_end_array(w);
 	json_string_member(w, "evidence_sql", i->evidence_sql);
+	put_where(w, i, scope);
+	if (scope->with_stacks) {
+		json_key(w, "stacks");
+		stack_report_incident(w, i, &scope->stacks);
+	}
 	put_labels(w, i, scope);
 	json_end_object(w);
 }
@@ -134,11 +166,24 @@ void report_json(struct buf *b, const struct incident *incidents, size_t count,
 {
 	struct json_writer w = json_writer_to_buf(b);
 
+	struct stack_report stacks = {.stacks = &scope->stacks,
+		.totals = scope->totals,
+		.total_count = scope->total_count};
+
 	w.indent = true;
+	if (scope->with_stacks) {
+		json_begin_object(&w);
+		json_key(&w, "incidents");
+	}
 	json_begin_array(&w);
 	for (size_t i = 0; i < count; i++)
 		put_incident(&w, &incidents[i], scope);
 	json_end_array(&w);
+	if (scope->with_stacks) {
+		json_key(&w, "stacks");
+		stack_report_totals(&w, &stacks);
+		json_end_object(&w);
+	}
 	json_finish(&w);
 }
 

@@ -7,6 +7,8 @@
 #include "cli/report.h"
 #include "model/incident.h"
 
+/* report_json - an array of incidents; with scope->with_stacks an object of that and of the stacks
+ * with most time. */
 void report_json(struct buf *b, const struct incident *incidents, size_t count,
 	const struct report_scope *scope);
 void report_json_chains(struct buf *b, const struct incident_row *rows, size_t count);

@@ -32,6 +32,7 @@ enum cause {
 #define INCIDENT_TIMELINE 12
 #define INCIDENT_EVIDENCE 16
 #define INCIDENT_FIXES    4
+#define INCIDENT_STACKS   16
 
 struct incident_cause {
 	enum cause cause;
@@ -40,6 +41,12 @@ struct incident_cause {
 	double culprit_share;   /* of ns: the part this culprit had, 0..1 */
 	uint64_t ns;            /* excess it accounts for */
 	uint32_t calls;         /* slow calls it touched */
+};
+
+struct incident_stack { /* from where slow calls were made */
+	uint64_t hash;  /* of the call stack */
+	uint64_t ns;    /* their excess */
+	uint32_t calls; /* slow ones */
 };
 
 struct incident_step { /* one line of the timeline */
@@ -72,6 +79,10 @@ struct incident {
 	int cause_count;
 	struct incident_step timeline[INCIDENT_TIMELINE];
 	int step_count;
+	struct incident_stack stacks[INCIDENT_STACKS]; /* most excess first */
+	int stack_count;
+	uint32_t stack_total;                 /* different ones; may be more than are kept */
+	uint64_t stack_ns;                    /* excess of all slow calls that have a stack */
 	uint64_t evidence[INCIDENT_EVIDENCE]; /* seq of the rows that prove it, worst first */
 	int evidence_count;
 	char summary[256];

@@ -13,10 +13,11 @@
 #define STACK_FRAMES_MAX 512 /* 127 native with inlines, 128 Python */
 
 struct stack_frame {
-	uint64_t ip;        /* native: the address in the process; 0 for Python and inlined frames */
+	uint64_t ip; /* native: the address in the process; 0 for Python and inlined frames */
 	const char *symbol; /* function, demangled; NULL: not known */
-	const char *file;   /* source file if the line is known, else the library's base name; or NULL */
-	uint32_t line;      /* 0: not known */
+	const char
+		*file; /* source file if the line is known, else the library's base name; or NULL */
+	uint32_t line; /* 0: not known */
 	const char *py_file, *py_func; /* a Python frame: both set; a native one: both NULL */
 	uint32_t py_line;              /* the line that was running */
 };
@@ -25,8 +26,27 @@ struct stack {
 	uint64_t hash; /* stored as signed 64 bits; never 0 */
 	const struct stack_frame *frames;
 	size_t count;
-	const char *stop; /* where the walk ended early and why; "" if it reached the outermost frame */
+	const char *
+		stop; /* where the walk ended early and why; "" if it reached the outermost frame */
 };
+
+struct stack_list { /* by hash, ascending */
+	struct stack **items;
+	size_t count;
+};
+
+/* stack_find - the stack of @hash; NULL if it is not in @l. */
+const struct stack *stack_find(const struct stack_list *l, uint64_t hash);
+
+/* stack_has_names - whether any frame says more than its address. */
+bool stack_has_names(const struct stack *s);
+
+/* stack_place - the frame that says best where the call came from: the innermost of Python, else
+ * the innermost with a name that is not the CUDA or NCCL library's own; NULL if there is none. */
+const struct stack_frame *stack_place(const struct stack *s);
+
+/* stack_base_name - the end of a path that tells it apart: "train.py", "torch/__init__.py". */
+const char *stack_base_name(const char *path);
 
 static inline bool stack_frame_is_python(const struct stack_frame *f)
 {

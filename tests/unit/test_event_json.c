@@ -17,7 +17,7 @@ static void event_to(struct buf *b, const struct event *e)
 	struct json_writer w = json_writer_to_buf(b);
 
 	buf_clear(b);
-	event_json(&w, e, NULL, "gpu-1", "");
+	event_json(&w, e, NULL, "gpu-1", "", NULL);
 	assert_int_equal(w.err, 0);
 	assert_int_equal(b->err, 0);
 }
@@ -125,7 +125,7 @@ static void print(const struct event *e, const char *container)
 	FILE *f;
 	struct json_writer w = begin(&f);
 
-	event_json(&w, e, NULL, "n1", container);
+	event_json(&w, e, NULL, "n1", container, NULL);
 	fclose(f);
 }
 

@@ -65,10 +65,10 @@ static struct nodedb *fill(const char *path, int64_t *ret_session)
 
 		assert_int_equal(nodedb_put_event(db, &e, NULL), 0);
 	}
-	run_sql(db,
-		"INSERT INTO stack_traces SELECT value, 'x', '' FROM (WITH RECURSIVE c(value) AS"
-		" (SELECT 1 UNION ALL SELECT value + 1 FROM c WHERE value < 200)"
-		" SELECT value FROM c)");
+	run_sql(db, "INSERT INTO stack_traces (hash, ips) SELECT value, 'x' FROM (WITH RECURSIVE "
+		    "c(value) AS"
+		    " (SELECT 1 UNION ALL SELECT value + 1 FROM c WHERE value < 200)"
+		    " SELECT value FROM c)");
 	run_sql(db, "INSERT INTO cgroup_metadata (cgroup_id) VALUES (50), (60)");
 	run_sql(db, "INSERT INTO system_snapshots (timestamp, cpu_pct, mem_pct, mem_avail, swap_mb,"
 		    " load_avg) SELECT timestamp, 1, 1, 1, 1, 1 FROM events WHERE seq % 1000 = 0");

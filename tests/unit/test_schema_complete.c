@@ -15,6 +15,8 @@ static void test_an_early_file_is_completed(void **state)
 		"DROP TABLE gpu_samples; ALTER TABLE system_snapshots DROP COLUMN load5;"
 		"ALTER TABLE system_snapshots DROP COLUMN psi_io;"
 		"ALTER TABLE events DROP COLUMN detail; DROP INDEX idx_events_pid;"
+		"ALTER TABLE stack_traces DROP COLUMN stop;"
+		"INSERT INTO stack_traces VALUES (7, '', '[]');"
 		"DELETE FROM ops WHERE source_id = 1; DELETE FROM schema_info WHERE key LIKE "
 		"'gpu%';"
 		"INSERT INTO system_snapshots (timestamp,cpu_pct,mem_pct,mem_avail,"
@@ -39,6 +41,8 @@ static void test_an_early_file_is_completed(void **state)
 	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM pragma_table_xinfo('events')"
 					      " WHERE name = 'detail' AND \"notnull\""),
 		1);
+	assert_int_equal(
+		scratch_int(s->path, "SELECT count(*) FROM stack_traces WHERE stop = ''"), 1);
 	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM sqlite_schema WHERE name ="
 					      " 'idx_events_pid'"),
 		1);

@@ -365,6 +365,100 @@ static void test_the_store_stays_small(void **state)
 		scratch_int(s->path, "SELECT stored FROM accounting WHERE source = 1"), 60000);
 }
 
+static const struct stack_frame frames[] = {
+	{.ip = 1, .symbol = "cudaMalloc", .file = "libcudart.so.12"},
+	{.py_file = "/w/train.py", .py_func = "forward", .py_line = 142},
+};
+
+static void test_stacks_are_stored(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	struct stack_frame own[2];
+	struct nodedb_content c;
+	char name[] = "cudaMalloc";
+	struct stack k = {UINT64_MAX - 1, own, 2, "no unwind table"};
+	int64_t session;
+	struct store_writer *w = start(s->path, &session, NULL);
+
+	assert_non_null(w);
+	memcpy(own, frames, sizeof(own));
+	own[0].symbol = name;
+	assert_true(store_writer_push_stack(w, &k));
+	memset(name, 'x', sizeof(name) - 1); /* texts were copied */
+	memset(own, 0, sizeof(own));
+	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, &err), 0);
+	assert_int_equal(nodedb_read(s->path, &(struct nodedb_filter){.stacks = NODEDB_STACKS_ALL},
+				 &c, &err),
+		0);
+	assert_int_equal(c.stacks.count, 1);
+	assert_int_equal(c.stacks.items[0]->hash, UINT64_MAX - 1);
+	assert_string_equal(c.stacks.items[0]->stop, "no unwind table");
+	assert_string_equal(c.stacks.items[0]->frames[0].symbol, "cudaMalloc");
+	assert_int_equal(c.stacks.items[0]->frames[1].py_line, 142);
+	nodedb_content_done(&c);
+}
+
+/* 512 frames are 64 kB: some 60 of them fill their half, and the other half is still free. */
+static void test_stacks_leave_room(void **state)
+{
+	static struct stack_frame many[STACK_FRAMES_MAX];
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	struct host_sample sample = {.time.ns = 5};
+	struct stack k = {1, many, STACK_FRAMES_MAX, ""};
+	int64_t session;
+	struct store_writer *w =
+		start(s->path, &session, &(struct store_writer_config){.batch_ms = 60000});
+	int taken = 0;
+
+	assert_non_null(w);
+	for (size_t i = 0; i < STACK_FRAMES_MAX; i++)
+		many[i].symbol = "a name of a function that is long enough to fill the row quite"
+				 " well, with all its templates and arguments<int, float>";
+	while (taken < 1000 && store_writer_push_stack(w, &k)) {
+		taken++;
+		k.hash++;
+	}
+	assert_in_range(taken, 30, 100);
+	assert_true(store_writer_push_sample(w, &sample));
+	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, &err), 0);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM stack_traces"), taken);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM system_snapshots"), 1);
+}
+
+static uint64_t seen_generation;
+
+static void look_at_generation(const struct store_writer *w, struct accounting *ret, void *arg)
+{
+	seen_generation = store_writer_generation(w);
+}
+
+/* Pruning sweeps a stack that no event refers to, and says that such rows must be told again. */
+static void test_swept_stacks_change_the_generation(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	struct stack used = {11, frames, 2, ""}, unused = {99, frames, 2, ""};
+	int64_t session;
+	struct store_writer *w = start(s->path, &session,
+		&(struct store_writer_config){
+			.queue_events = 1 << 17, .upkeep.max_bytes = PRUNE_LIMIT_MIN});
+
+	assert_non_null(w);
+	assert_true(store_writer_push_stack(w, &used));
+	assert_true(store_writer_push_stack(w, &unused));
+	assert_int_equal(store_writer_generation(w), 0);
+	for (int n = 0; n < 60000; n++) {
+		struct event e = {.start.ns = 1000 + n, .pid = 7, .source = 1, .stack_hash = 11};
+
+		assert_true(store_writer_push(w, &e));
+	}
+	assert_int_equal(store_writer_stop(w, look_at_generation, NULL, (wall_time){9}, &err), 0);
+	assert_true(seen_generation > 0);
+	assert_int_equal(scratch_int(s->path, "SELECT sum(hash) FROM stack_traces"), 11);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +470,9 @@ int main(void)
 		TEST(test_messages_have_a_ceiling),
 		TEST(test_annotations_are_acknowledged),
 		TEST(test_the_store_stays_small),
+		TEST(test_stacks_are_stored),
+		TEST(test_stacks_leave_room),
+		TEST(test_swept_stacks_change_the_generation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,14 +47,15 @@ static void test_what_comes_while_marking_stays(void **state)
 	for (int i = 0; i < 10; i++)
 		put_event(db, 1);
 	assert_int_equal(
-		sql_exec(db->sql, "INSERT INTO stack_traces VALUES (1,'',''),(2,'',''),(3,'','')",
-			NULL),
+		sql_exec(db->sql,
+			"INSERT INTO stack_traces (hash, ips) VALUES (1,''),(2,''),(3,'')", NULL),
 		0);
 	assert_int_equal(step(&w, db, 5, &deleted), 0); /* at rest */
 	sweep_begin(&w);
 	assert_int_equal(step(&w, db, 5, &deleted), 1); /* lists */
 	assert_int_equal(step(&w, db, 5, &deleted), 1); /* marks half */
-	assert_int_equal(sql_exec(db->sql, "INSERT INTO stack_traces VALUES (4,'','')", NULL), 0);
+	assert_int_equal(
+		sql_exec(db->sql, "INSERT INTO stack_traces (hash, ips) VALUES (4,'')", NULL), 0);
 	put_event(db, 2);
 	while (step(&w, db, 5, &deleted))
 		continue;

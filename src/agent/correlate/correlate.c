@@ -34,6 +34,7 @@
 #include "agent/correlate/culprit.h"
 #include "agent/correlate/detect.h"
 #include "agent/correlate/narrate.h"
+#include "agent/correlate/origin.h"
 #include "agent/correlate/witness.h"
 #include "base/macros.h"
 #include "stat/robust.h"
@@ -244,6 +245,8 @@ static int explain_stretch(struct engine *g, const struct stretch *s, struct inc
 		return 0;
 	inc->severity = severity_of(inc, &v);
 	r = narrate(&g->found, s, &g->parts, &v, inc);
+	if (r == 0)
+		r = origin_sum(g->rec, &g->found, s, inc);
 	if (r == 0)
 		r = witness(g->rec, &g->found, s, &g->parts, &v, inc);
 	return r < 0 ? r : 1;

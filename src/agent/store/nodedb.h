@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/store/stack_json.h"
 #include "base/errinfo.h"
 #include "model/accounting.h"
 #include "model/aggregate.h"
@@ -74,6 +75,9 @@ int nodedb_put_process(
 /* nodedb_put_cgroup - adds what was not known of the group yet. */
 int nodedb_put_cgroup(struct nodedb *db, const struct cgroup_row *c, struct errinfo *reterr);
 
+/* nodedb_put_stack - a stack, or a better-named version of it, which replaces the stored one. */
+int nodedb_put_stack(struct nodedb *db, const struct stack_row *row, struct errinfo *reterr);
+
 /* nodedb_put_layers - the process's rows of `coverage` in this session; replaces older ones. */
 int nodedb_put_layers(struct nodedb *db, int64_t session, uint32_t pid, uint64_t start_ticks,
 	const struct process_layers *l, struct errinfo *reterr);
@@ -124,14 +128,19 @@ uint64_t nodedb_size(const struct nodedb *db);
 #define NODEDB_GPU_MAX        (256u << 10) /* 100 MB: 9 hours of 8 GPUs */
 #define NODEDB_CHAINS_MAX     10000u
 #define NODEDB_LABELS_MAX     (64u << 10) /* 0.4 kB each */
+#define NODEDB_STACKS_MAX     (64u << 10)
+#define NODEDB_STACKS_BYTES   (128u << 20) /* of all together */
+
+enum nodedb_stacks { NODEDB_STACKS_NONE, NODEDB_STACKS_USED, NODEDB_STACKS_ALL };
 
 struct nodedb_filter {
 	int64_t from_ns, to_ns; /* inclusive, of the start; 0: open */
 	const uint32_t *pids;   /* any of these, or all if pid_count is 0. sched_switch rows of
 				   published files carry a thread's id here */
 	size_t pid_count;
-	size_t last; /* only the newest n events; 0: all */
-	bool labels; /* load annotations too */
+	size_t last;               /* only the newest n events; 0: all */
+	bool labels;               /* load annotations too */
+	enum nodedb_stacks stacks; /* USED: those of the selected events, most time first */
 };
 
 struct nodedb_content { /* what a reader loaded; arrays in order of time */
@@ -147,7 +156,10 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	size_t chain_count;
 	struct annotation_label *labels; /* of annotations up to the range's end, by their time */
 	size_t label_count;
-	uint64_t older_labels; /* beyond the newest NODEDB_LABELS_MAX */
+	uint64_t older_labels;    /* beyond the newest NODEDB_LABELS_MAX */
+	struct stack_list stacks; /* each freed with free(); see nodedb_filter */
+	uint64_t skipped_stacks;  /* not to be understood, or over STACK_JSON_MAX: say so */
+	uint64_t other_stacks;    /* beyond NODEDB_STACKS_MAX or _BYTES: likewise */
 	struct accounting books;
 	bool has_books;
 	uint64_t pruned_rows;      /* events deleted to keep the file small: not in it any more */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodedb_process.c - writing what is known of traced processes: who they are, their control groups,
- * which of their calls are seen. Same thread as nodedb.c. */
+ * their call stacks, which of their calls are seen. Same thread as nodedb.c. */
 #include <errno.h>
 #include <string.h>
 
@@ -54,6 +54,17 @@ int nodedb_put_cgroup(struct nodedb *db, const struct cgroup_row *c, struct erri
 		return r;
 	return SQL_PUT(stmt, reterr, SQL_I(c->id), SQL_S(c->container_id), SQL_S(c->path),
 		SQL_S(c->pod), SQL_S(c->namespace));
+}
+
+int nodedb_put_stack(struct nodedb *db, const struct stack_row *row, struct errinfo *reterr)
+{
+	sql_stmt *stmt;
+	int r = nodedb_statement(db, STATEMENT_STACK, &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	return SQL_PUT(stmt, reterr, SQL_I(row->hash), SQL_SN(row->ips, row->ips_len),
+		SQL_SN(row->frames, row->frames_len), SQL_SN(row->stop, row->stop_len));
 }
 
 struct layers_args {

@@ -52,5 +52,6 @@ int reader_load_gpu_samples(struct reader *r, struct errinfo *reterr);
 int reader_load_chains(struct reader *r, struct errinfo *reterr);
 int reader_load_books(struct reader *r, struct errinfo *reterr);
 int reader_load_labels(struct reader *r, struct errinfo *reterr);
+int reader_load_stacks(struct reader *r, struct errinfo *reterr);
 int reader_load_pruned(struct reader *r, struct errinfo *reterr);
 int reader_load_node(struct reader *r, struct errinfo *reterr);

@@ -84,6 +84,11 @@ static const char *const texts[STATEMENT_COUNT] = {
 		" namespace) VALUES (?1,?2,?3,?4,?5) ON CONFLICT (cgroup_id) DO UPDATE SET"
 		" cgroup_path = excluded.cgroup_path, " KEEP("container_id") ", " KEEP(
 			"pod_name") ", " KEEP("namespace"),
+	/* named better than before, or for the first time; addresses never replace names */
+	[STATEMENT_STACK] = "INSERT INTO stack_traces (hash, ips, frames, stop)"
+			    " VALUES (?1,?2,?3,?4) ON CONFLICT (hash) DO UPDATE SET"
+			    " ips = excluded.ips, frames = excluded.frames, stop = excluded.stop"
+			    " WHERE excluded.ips = '' OR stack_traces.ips <> ''",
 	[STATEMENT_COVERAGE] =
 		"INSERT INTO coverage (session_id, node, pid, start_time, layer, state, detail,"
 		" since) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)"

@@ -53,7 +53,7 @@ static const char *const tables[] = {
 	"CREATE INDEX idx_events_pid ON events(pid);",
 
 	"CREATE TABLE stack_traces (hash INTEGER PRIMARY KEY, ips TEXT NOT NULL,"
-	" frames TEXT NOT NULL DEFAULT '');",
+	" frames TEXT NOT NULL DEFAULT '', stop TEXT NOT NULL DEFAULT '');",
 
 	"CREATE TABLE causal_chains (id TEXT PRIMARY KEY, detected_at INTEGER NOT NULL,"
 	" severity TEXT NOT NULL, summary TEXT NOT NULL, root_cause TEXT NOT NULL,"
@@ -244,6 +244,11 @@ static const struct {
 	{"sessions_note", "one row per `ingero trace`; stopped_at 0: running or killed"},
 	{"process_names_note", "the last name of each pid; `processes` tells reused pids apart"},
 	{"stack_traces_note", "events.stack_hash refers to stack_traces.hash; 0 = none"},
+	{"stack_traces_frames",
+		"frames: JSON array, innermost first: s function, f source file or library, l "
+		"line; pf, pfn, pl file, function and line of a Python frame; i address where "
+		"there is no s. ips: the addresses, if nothing has a name. stop: where the walk "
+		"ended early and why; '' if it is complete"},
 	{"cgroup_metadata_note", "events.cgroup_id refers to cgroup_metadata.cgroup_id"},
 	{"example_query", "SELECT e.id, s.name AS source, o.name AS op, e.duration/1000 AS dur_us, "
 			  "e.pid FROM "

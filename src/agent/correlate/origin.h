@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* origin.h - from which call stacks the slow calls of an incident came. */
+#pragma once
+
+#include "agent/correlate/detect.h"
+
+/* origin_sum - fills the stacks of @inc: the excess of each, most first. 0 or -ENOMEM. */
+int origin_sum(const struct recording *rec, const struct detection *d, const struct stretch *s,
+	struct incident *inc);
