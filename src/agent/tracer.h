@@ -58,6 +58,8 @@ struct tracer_settings {
 	 * call stack or NULL, valid during the call. May be NULL. */
 	void (*event_sink)(void *arg, const struct event *e, const struct collective *c,
 		const char *container_id, const struct stack *stack);
+	/* Every distinct stack once its names are known; its texts are valid during the call. */
+	void (*stack_sink)(void *arg, const struct stack *s);
 	roster_coverage_sink *coverage_sink; /* what is seen of a process; may be NULL */
 	gpu_sampler_sink *gpu_sink;          /* every reading of a GPU; may be NULL */
 	void *event_arg;                     /* of all */
