@@ -131,6 +131,10 @@ int shelf_get(struct shelf *s, uint32_t file, enum protocol_source source,
 	struct shelf_item *i = find(s, file);
 	int r;
 
+	if (i && i->debug_fd < 0 && fds[1] >= 0) { /* its debug information was found later */
+		take_off(s, (size_t)(i - s->items));
+		i = NULL;
+	}
 	if (!i) {
 		fresh.fd = fds[0];
 		fresh.debug_fd = fds[1];

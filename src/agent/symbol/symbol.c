@@ -82,6 +82,16 @@ int symbol_open(struct symbol_service *s, int fd, int debug_fd, uint32_t *ret_fi
 	return 0;
 }
 
+void symbol_add_debug(struct symbol_service *s, uint32_t file, int debug_fd)
+{
+	struct question_file *f = idmap_get(&s->files, file);
+
+	if (!f || f->debug_fd >= 0)
+		close(debug_fd);
+	else
+		f->debug_fd = debug_fd;
+}
+
 int symbol_open_perfmap(struct symbol_service *s, int fd, uint32_t *ret_file)
 {
 	struct question_file *f;

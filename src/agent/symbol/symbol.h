@@ -80,6 +80,10 @@ DEFINE_CLEANUP(struct symbol_service *, symbol_stop)
  * an answer. -ENOSPC beyond the ceiling of files; -ENOBUFS as for questions; -ENOMEM. */
 int symbol_open(struct symbol_service *s, int fd, int debug_fd, uint32_t *ret_file);
 
+/* symbol_add_debug - @debug_fd, which becomes the service's, holds the debug information of @file:
+ * names asked for from now on may come from it. */
+void symbol_add_debug(struct symbol_service *s, uint32_t file, int debug_fd);
+
 /* symbol_open_perfmap - a JIT's map: its offsets are addresses, and of frames only the function is
  * known. Opened anew to read it again. No identity follows. */
 int symbol_open_perfmap(struct symbol_service *s, int fd, uint32_t *ret_file);
