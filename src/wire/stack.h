@@ -64,6 +64,9 @@ struct stack_mapping {
 	__u32 indexes;  /* chunks of its second level; 0: it has two levels */
 };
 
+/* Every byte of the starts that are not used: beyond all addresses, and positive when signed. */
+#define STACK_UNUSED_BYTE 0x3f
+
 struct stack_mappings { /* of one process and its children until they differ */
 	__u32 count;
 	__u32 pad;

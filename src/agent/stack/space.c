@@ -212,7 +212,7 @@ void space_mappings(const struct stack_space *s, struct stack_mappings *ret)
 	size_t n = MIN(s->count, (size_t)STACK_MAPPINGS_MAX);
 
 	memset(ret, 0, sizeof(*ret));
-	memset(ret->start, 0xff, sizeof(ret->start));
+	memset(ret->start, STACK_UNUSED_BYTE, sizeof(ret->start));
 	ret->count = (uint32_t)n;
 	for (size_t i = 0; i < n; i++) {
 		const struct space_mapping *m = &s->mappings[i];

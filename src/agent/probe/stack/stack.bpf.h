@@ -126,7 +126,7 @@ static __always_inline __u64 stack_take(struct task_struct *task, const struct t
 	struct stack_tally *t = stack_tally_of();
 	struct stack_walk *w;
 
-	if (!stacks_wanted || !t)
+	if (!stacks_wanted || !recording || !t)
 		return 0;
 	__sync_fetch_and_add(&t->taken, 1);
 	w = bpf_task_storage_get(&walks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);

@@ -195,6 +195,17 @@ static __always_inline struct unwind_rule *rule_find(struct stack_walk *w, __u64
 	return bpf_map_lookup_elem(&unwind_rules, &rule);
 }
 
+/* On arm64 a frame pointer leads to the saved pair but not to the frame's end: after a step by it
+ * the stack pointer is only a lower bound. */
+static __always_inline bool is_usable(const struct stack_walk *w, const struct unwind_rule *r)
+{
+#if defined(__TARGET_ARCH_arm64)
+	if (r->cfa == UNWIND_CFA_SP && w->guessed)
+		return false;
+#endif
+	return r->cfa != UNWIND_CFA_NONE;
+}
+
 /* The caller's frame by the rule. False: it does not say. */
 static __always_inline bool step_by_rule(struct stack_walk *w, const struct unwind_rule *r)
 {
@@ -289,7 +300,7 @@ __attribute__((noinline)) int unwind_step(struct stack_walk *w)
 		r = rule_find(w, w->ip - 1);
 		if (r && r->cfa == UNWIND_CFA_OUTERMOST)
 			return stop_at(w, STACK_STOP_OUTERMOST);
-		if (r && r->cfa != UNWIND_CFA_NONE) {
+		if (r && is_usable(w, r)) {
 			w->why = STACK_STOP_UNREADABLE;
 			w->guessed = 0;
 			if (step_by_rule(w, r))
