@@ -15,6 +15,7 @@
 #include "agent/gpu/sampler.h"
 #include "agent/probe/filter.h"
 #include "agent/roster.h"
+#include "agent/stack/stacks.h"
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "model/accounting.h"
@@ -102,6 +103,8 @@ struct tracer_view {
 	const struct roster_gap *gaps; /* processes not seen completely; the tracer's, likewise */
 	size_t gap_count;
 	uint64_t gaps_more; /* beyond the list */
+	bool has_stacks;    /* the rest is set */
+	struct stacks_report stacks;
 };
 
 struct tracer;

@@ -54,6 +54,7 @@ struct tracer {
 	struct stacks *stacks;    /* NULL: not taken */
 	struct idmap stack_rows;  /* hash -> rows stored of it, for --stack-samples */
 	uint64_t stacks_unstored; /* the store had no room */
+	uint64_t stacks_ns;       /* time spent walking that the governor knows of */
 	struct stacks_report stack_report; /* after tracer_stop() */
 	bool admit_due; /* new targets: give their threads state */
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
@@ -96,6 +97,8 @@ void tracer_close_stacks(struct tracer *t);
 void tracer_follow_stacks(struct tracer *t, const struct event *e);
 void tracer_poll_stacks(struct tracer *t);
 void tracer_finish_stacks(struct tracer *t);
+uint64_t tracer_stacks_ns(const struct tracer *t);
+void tracer_view_stacks(const struct tracer *t, struct tracer_view *v);
 /* tracer_take_stack - the stack of @e if its names are known already. False: @e is not to be a row
  * of its own, because its stack has enough of them. */
 bool tracer_take_stack(struct tracer *t, struct event *e, const struct stack **ret);

@@ -161,11 +161,14 @@ static double launch_weight(struct tracer *t, mono_time now)
 /* The governor looks at whole periods; while everything is probed, at every second. */
 static void govern(struct tracer *t, mono_time now)
 {
-	uint64_t launches, others;
+	uint64_t launches, others, stacks_ns = tracer_stacks_ns(t);
 
 	if (t->governor.weight > 1 && now.ns - t->period_start.ns < GOVERNOR_PERIOD_NS)
 		return;
 	totals_busiest(t->totals, &launches, &others);
+	/* Walks are not told apart by process: all are counted against the busiest. */
+	others += (uint64_t)((double)(stacks_ns - t->stacks_ns) / t->governor.hit_ns);
+	t->stacks_ns = stacks_ns;
 	governor_period(&t->governor, launches, others,
 		(double)(now.ns - t->period_start.ns) / (double)NS_PER_S);
 	t->period_start = now;

@@ -2,6 +2,7 @@
 /* tracer_stack.c - the stacks of calls in a run: from the kernel's walks to the store and the
  * event's line. Runs on the tracer's thread. */
 #include "agent/tracer_private.h"
+#include "agent/probe/stack/stack.h"
 
 #include <errno.h>
 #include <string.h>
@@ -60,6 +61,25 @@ void tracer_finish_stacks(struct tracer *t)
 		return;
 	stacks_finish(t->stacks, FINISH_MS);
 	stacks_report(t->stacks, &t->stack_report);
+}
+
+uint64_t tracer_stacks_ns(const struct tracer *t)
+{
+	struct stack_tally tally = {0};
+
+	if (t->stacks)
+		probe_stack_tally(t->probe, &tally);
+	return tally.taken_ns;
+}
+
+void tracer_view_stacks(const struct tracer *t, struct tracer_view *v)
+{
+	v->has_stacks = t->stacks != NULL;
+	if (t->stopped)
+		v->stacks = t->stack_report;
+	else if (t->stacks)
+		stacks_report(t->stacks, &v->stacks);
+	v->stacks.dropped += t->stacks_unstored;
 }
 
 /* Rows of a stack beyond the limit are ordinary repetitions: they are in the aggregates. */

@@ -94,6 +94,7 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 	snprintf(ret->first_library, sizeof(ret->first_library), "%s", first_library);
 	ret->gaps = roster_gaps(t->roster, &ret->gap_count, &ret->gaps_more);
 	view_gpu(t, ret);
+	tracer_view_stacks(t, ret);
 	tracer_books(t, &ret->books);
 	ret->ops = t->ops;
 	ret->op_count = fill_ops(t);

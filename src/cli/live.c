@@ -339,6 +339,36 @@ static void overhead_lines(struct buf *b, const struct tracer_view *v)
 			v->launch_weight);
 }
 
+static void stack_lines(struct buf *b, const struct tracer_view *v)
+{
+	const struct stacks_report *s = &v->stacks;
+	uint64_t lost = s->dropped;
+	char t[TEXT_MAX];
+
+	for (int i = 0; i < STACK_LOSS_COUNT; i++)
+		lost += s->tally.lost[i];
+	if (!v->has_stacks || !s->tally.taken)
+		return;
+	buf_printf(b, "  Stacks: %s distinct", text_format_count(t, s->handed_on));
+	if (s->handed_on)
+		buf_printf(b, ", %.0f%% of them to the outermost frame",
+			100.0 * (double)s->complete / (double)s->handed_on);
+	buf_printf(b, " | %.1fµs each | unwind tables %s",
+		(double)s->tally.taken_ns / (double)s->tally.taken / 1000,
+		text_format_bytes(t, s->table_bytes));
+	if (lost)
+		buf_printf(b, " | Lost: %s", text_format_count(t, lost));
+	buf_puts(b, "\n");
+	if (s->python_refused[0]) {
+		buf_puts(b, "  Python frames are missing: ");
+		text_escape_terminal(b, s->python_refused);
+		buf_puts(b, "\n");
+	}
+	if (s->symbols.deaths)
+		buf_printf(b, "  the process that reads names ended %u time(s): %s\n",
+			s->symbols.deaths, s->symbols.last_end);
+}
+
 static void footer(struct buf *b, const struct tracer_view *v)
 {
 	uint64_t hits = 0, stored = 0, counted = 0, lost = 0;
@@ -363,6 +393,7 @@ static void footer(struct buf *b, const struct tracer_view *v)
 			text_format_bytes(u, v->db_bytes));
 	}
 	overhead_lines(b, v);
+	stack_lines(b, v);
 	live_losses(b, &v->books, v->cpu_losses);
 	gaps(b, v);
 	if (v->store_error[0]) {

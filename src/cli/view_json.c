@@ -39,6 +39,26 @@ static void put_op(struct json_writer *w, const struct tracer_op *o)
 	json_end_object(w);
 }
 
+static void put_stacks(struct json_writer *w, const struct stacks_report *s)
+{
+	uint64_t lost = s->dropped;
+
+	for (int i = 0; i < STACK_LOSS_COUNT; i++)
+		lost += s->tally.lost[i];
+	json_key(w, "stacks");
+	json_begin_object(w);
+	json_uint_member(w, "taken", s->tally.taken);
+	json_uint_member(w, "taken_ns", s->tally.taken_ns);
+	json_uint_member(w, "distinct", s->handed_on);
+	json_uint_member(w, "complete", s->complete);
+	json_uint_member(w, "lost", lost);
+	json_uint_member(w, "table_bytes", s->table_bytes);
+	json_uint_member(w, "python_processes", s->python_processes);
+	json_string_member(w, "python_refused", s->python_refused);
+	json_uint_member(w, "symbol_process_ended", s->symbols.deaths);
+	json_end_object(w);
+}
+
 void view_json(struct json_writer *w, const struct tracer_view *v, const char *node, bool final)
 {
 	json_begin_object(w);
@@ -68,6 +88,8 @@ void view_json(struct json_writer *w, const struct tracer_view *v, const char *n
 	json_double_member(w, "overhead_budget", v->overhead_budget);
 	json_uint_member(w, "launch_weight", v->launch_weight);
 	json_uint_member(w, "coverage_gaps", v->gap_count + v->gaps_more);
+	if (v->has_stacks)
+		put_stacks(w, &v->stacks);
 	json_end_object(w);
 	json_finish(w);
 }

@@ -207,6 +207,17 @@ const struct space_mapping *space_find(const struct stack_space *s, uint64_t add
 	return low < s->count && s->mappings[low].start <= address ? &s->mappings[low] : NULL;
 }
 
+bool space_is_known(const struct stack_space *s)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		const struct stack_file *f = s->mappings[i].file;
+
+		if (f && f->number && (!f->is_identified || f->table_state == TABLE_ASKED))
+			return false;
+	}
+	return true;
+}
+
 void space_mappings(const struct stack_space *s, struct stack_mappings *ret)
 {
 	size_t n = MIN(s->count, (size_t)STACK_MAPPINGS_MAX);

@@ -25,6 +25,7 @@ struct stack_space {
 	struct space_mapping *mappings; /* executable, by address */
 	size_t count;
 	bool is_dirty;  /* the kernel half does not have what is known */
+	mono_time told; /* when it was given it last */
 	bool rescan;    /* a walk met unknown code */
 	mono_time scanned;
 	uint64_t patience_ns; /* between scans: grows while they bring nothing new */
@@ -45,6 +46,9 @@ int space_scan(struct stack_space *s, struct stack_files *fs);
 
 /* space_find - the mapping of @address; NULL: none. */
 const struct space_mapping *space_find(const struct stack_space *s, uint64_t address);
+
+/* space_is_known - nothing is asked about its files any more. */
+bool space_is_known(const struct stack_space *s);
 
 /* space_mappings - what the kernel half is given. */
 void space_mappings(const struct stack_space *s, struct stack_mappings *ret);

@@ -23,6 +23,7 @@
 #define RESCAN_FIRST_NS   (20 * NS_PER_MS)
 #define RESCAN_LAST_NS    (5 * NS_PER_S)
 #define RESCAN_ROUTINE_NS (2 * NS_PER_S) /* of processes whose stacks come */
+#define TELL_LATEST_NS    (300 * NS_PER_MS)
 #define TEXTS_BYTES       (32u << 20)
 
 struct native_frame { /* an address, placed */
@@ -63,7 +64,6 @@ struct stacks {
 	struct waiting *waiting[STACKS_WAITING_MAX];
 	size_t waiting_count;
 	uint64_t answers; /* names seen so far */
-	mono_time rebuilt;
 	struct idmap kept; /* hash -> struct kept */
 	uint64_t kept_hashes[STACKS_KEPT_MAX];
 	size_t kept_next;
@@ -150,7 +150,7 @@ static struct stack_space *space_new(struct stacks *s, uint32_t pid)
 	if (!p)
 		return NULL;
 	p->pid = pid;
-	p->made = mono_now();
+	p->made = p->told = mono_now();
 	p->patience_ns = RESCAN_FIRST_NS;
 	if (idmap_put(&s->spaces, pid, p) < 0) {
 		free(p);
@@ -211,9 +211,6 @@ static void look_after_spaces(struct stacks *s, mono_time now)
 	uint32_t gone[64];
 	size_t gone_count = 0, cursor = 0;
 	struct stack_space *p;
-	/* Files come by the hundred when a process is met: their tables are told together. */
-	bool tell = now.ns - s->rebuilt.ns > RESCAN_FIRST_NS;
-
 	while ((p = idmap_next(&s->spaces, &cursor, NULL))) {
 		if (p->ended.ns && now.ns - p->ended.ns > LINGER_NS) {
 			if (gone_count < ARRAY_SIZE(gone))
@@ -226,9 +223,10 @@ static void look_after_spaces(struct stacks *s, mono_time now)
 			space_rescan(s, p, now);
 		if (space_python(p, now))
 			p->is_dirty = true;
-		if (p->is_dirty && tell) {
+		/* Files come by the hundred when a process is met: they are told together. */
+		if (p->is_dirty && (space_is_known(p) || now.ns - p->told.ns > TELL_LATEST_NS)) {
 			space_tell(s, p);
-			s->rebuilt = now;
+			p->told = now;
 		}
 	}
 	for (size_t i = 0; i < gone_count; i++)

@@ -125,9 +125,11 @@ static __always_inline __u64 stack_take(struct task_struct *task, const struct t
 {
 	struct stack_tally *t = stack_tally_of();
 	struct stack_walk *w;
+	__u64 begun;
 
 	if (!stacks_wanted || !recording || !t)
 		return 0;
+	begun = bpf_ktime_get_ns();
 	__sync_fetch_and_add(&t->taken, 1);
 	w = bpf_task_storage_get(&walks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!w) {
@@ -146,6 +148,7 @@ static __always_inline __u64 stack_take(struct task_struct *task, const struct t
 	}
 	w->hash = hash_mix(w->hash ^ ((__u64)w->record.stop << 8 | w->record.guessed_from)) | 1;
 	stack_send(w);
+	__sync_fetch_and_add(&t->taken_ns, bpf_ktime_get_ns() - begun);
 	return w->hash;
 }
 
