@@ -22,7 +22,7 @@
 #define FIXTURE_BASE        0x100000u
 #define FIXTURE_TEXT_OFFSET 0x1000u
 #define FIXTURE_TEXT        0x211000u   /* address of the code */
-#define FIXTURE_REST        0x80000000u /* address of .eh_frame and what follows it */
+#define FIXTURE_REST        0x40000000u /* address of .eh_frame and what follows it */
 #define FIXTURE_BSS         0x90000000u
 
 /* ---- bytes that grow ---- */

@@ -349,6 +349,19 @@ static void test_too_many_rows(void **state)
 	assert_int_equal(s.table.rule_count, 3);
 }
 
+static void test_too_many_entries(void **state)
+{
+	_cleanup_scene_ struct scene s;
+
+	scene_init(&s, EM_AARCH64);
+	words(&s, UNWIND_TABLE_ENTRIES_MAX + 1, BL);
+	for (uint32_t k = 0; k <= UNWIND_TABLE_ENTRIES_MAX; k++)
+		ENTRY(&s, 4 * k, 4, "\x0e\x10");
+	assert_int_equal(build(&s), 0);
+	assert_true(s.table.cut);
+	ASSERT_ROWS(&s, {0, SP, 16}, {4 * UNWIND_TABLE_ENTRIES_MAX, NONE, 0});
+}
+
 /* ---- real files, and damage to them ---- */
 
 /* The path of the library whose name begins with @arg->name. */
@@ -505,6 +518,7 @@ int main(void)
 		cmocka_unit_test(test_leads_nowhere),
 		cmocka_unit_test(test_too_many_rules),
 		cmocka_unit_test(test_too_many_rows),
+		cmocka_unit_test(test_too_many_entries),
 		cmocka_unit_test(test_real_library_without_sections),
 		cmocka_unit_test(test_random_damage),
 	};
