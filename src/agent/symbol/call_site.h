@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Code longer than this is said to hold one without being read: such code nearly always does (of
- * libcublasLt's rows, 7 % fewer would be kept without this limit, and 3 % more with one of 64). */
+ * libcublasLt's rows, 5 % fewer would be kept without this limit, and 3 % more with one of 64). */
 #define CALL_SITE_SCAN_MAX 256
 
 /* call_site_possible - of @machine (EM_X86_64 or EM_AARCH64), whole inside the @size bytes at
