@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The symbol service with its child, which is this program again (see main), reading this program's
  * own file; and with children that do not do what they should. */
-#include "symbol_fixture.h"
+#include "made_table.h"
 
 #include <poll.h>
 #include <signal.h>

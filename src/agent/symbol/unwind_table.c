@@ -14,9 +14,8 @@
 #include "agent/symbol/call_site.h"
 #include "agent/symbol/cfi.h"
 
-#define ENTRIES_MAX (2u << 20)                   /* functions; the largest libraries have 400,000 */
-#define TEXTS_MAX   16                           /* executable segments; linkers make one or two */
-#define SLOTS       (4 * UNWIND_TABLE_RULES_MAX) /* a power of two */
+#define TEXTS_MAX 16                           /* executable segments; linkers make one or two */
+#define SLOTS     (4 * UNWIND_TABLE_RULES_MAX) /* a power of two */
 
 struct entry {
 	uint32_t start, end; /* file offsets */
@@ -233,7 +232,7 @@ static int entry_add(struct builder *b, uint64_t record)
 		b->table.skipped++;
 		return 0;
 	}
-	r = grow(&b->entries, b->entry_count, b->entry_max, ENTRIES_MAX, sizeof(at));
+	r = grow(&b->entries, b->entry_count, b->entry_max, UNWIND_TABLE_ENTRIES_MAX, sizeof(at));
 	if (r < 0)
 		return r;
 	if (r > 0)

@@ -10,8 +10,9 @@
 #include "agent/symbol/image.h"
 #include "wire/stack.h"
 
-#define UNWIND_TABLE_ROWS_MAX  (8u << 20)
-#define UNWIND_TABLE_RULES_MAX UNWIND_RULES_MAX
+#define UNWIND_TABLE_ROWS_MAX    (8u << 20)
+#define UNWIND_TABLE_RULES_MAX   UNWIND_RULES_MAX
+#define UNWIND_TABLE_ENTRIES_MAX (2u << 20) /* functions; libcublasLt has 165,751 */
 
 struct unwind_table {
 	uint32_t count;
