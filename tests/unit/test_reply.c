@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers of a process that is not trusted: right ones are taken, wrong ones refused. */
-#include "symbol_fixture.h"
+#include "made_table.h"
 
 #include "agent/symbol/reply.h"
 

@@ -316,7 +316,8 @@ void gpu_sampler_stop(struct gpu_sampler *s)
 	s->fd = -1;
 	if (s->state == GPU_NO_ANSWER || !spawn_is_gone_after(s->pid, STOP_GENTLE)) {
 		kill(s->pid, SIGKILL);
-		spawn_is_gone_after(s->pid, STOP_KILLED); /* stuck in the kernel: it dies when it can */
+		/* Stuck in the kernel: it dies when it can. */
+		spawn_is_gone_after(s->pid, STOP_KILLED);
 	}
 	s->pid = 0;
 }

@@ -87,7 +87,7 @@ static struct question *take_sent(struct symbol_service *s, uint64_t now)
 	s->sent_count--;
 	memmove(s->sent, s->sent + 1, s->sent_count * sizeof(s->sent[0]));
 	s->head_since_ns = now;
-	s->reader.failures = 0; /* it works */
+	reader_has_answered(&s->reader);
 	return q;
 }
 
@@ -284,7 +284,7 @@ static void blame(struct symbol_service *s, struct question_file *f)
 
 static void child_gone(struct symbol_service *s, uint64_t now)
 {
-	reader_bury(&s->reader, now);
+	reader_bury(&s->reader, s->sent_count > 0, now);
 	buf_clear(&s->answer);
 	if (s->sent_count)
 		blame(s, s->sent[0]->file);
@@ -375,7 +375,7 @@ void exchange_poll(struct symbol_service *s)
 	reader_start_when_due(&s->reader, now);
 	if (s->reader.ready && !s->reader.condemned)
 		send_questions(s, now);
-	else if (s->reader.starts_failed == READER_STARTS_MAX)
+	else if (reader_is_hopeless(&s->reader))
 		answer_all(s, -ECHILD, s->reader.last_end);
 	forget_closed(s);
 }

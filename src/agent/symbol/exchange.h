@@ -16,7 +16,8 @@
 
 struct symbol_settings {        /* tests have others */
 	const char *child_name; /* what the child's main() sees as argv[0] */
-	uint64_t patience_ns;
+	uint64_t patience_ns;   /* with one question */
+	uint64_t longest_ns;    /* from a child's end to the next start */
 	size_t files_max, questions_max;
 };
 

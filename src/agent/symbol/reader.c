@@ -13,34 +13,32 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
 #include "base/macros.h"
 #include "base/spawn.h"
 
 #define SHORTEST_NS (50 * NS_PER_MS)
-#define LONGEST_NS  NS_PER_S
 #define STOP_NAPS   100 /* 0.2 s to die */
 
-uint64_t reader_backoff_ns(unsigned failures)
+uint64_t reader_backoff_ns(unsigned failures, uint64_t longest_ns)
 {
 	if (!failures)
 		return 0;
-	return failures > 5 ? LONGEST_NS : MIN(SHORTEST_NS << (failures - 1), LONGEST_NS);
+	return failures > 16 ? longest_ns : MIN(SHORTEST_NS << (failures - 1), longest_ns);
 }
 
 /* ---- life ---- */
 
-void reader_init(struct reader *r, const char *name)
+void reader_init(struct reader *r, const char *name, uint64_t longest_ns)
 {
-	*r = (struct reader){.name = name, .fd = -1};
+	*r = (struct reader){.name = name, .longest_ns = longest_ns, .fd = -1};
 }
 
-static void book_failure(struct reader *r, uint64_t now_ns)
+static void book_failure(struct reader *r, bool asked, uint64_t now_ns)
 {
 	r->failures = MIN(r->failures + 1, 64u);
-	if (!r->ready)
-		r->starts_failed = MIN(r->starts_failed + 1, (unsigned)READER_STARTS_MAX);
-	r->start_due_ns = now_ns + reader_backoff_ns(r->failures);
+	if (!asked)
+		r->unasked = MIN(r->unasked + 1, (unsigned)READER_UNASKED_MAX);
+	r->start_due_ns = now_ns + reader_backoff_ns(r->failures, r->longest_ns);
 }
 
 void reader_start_when_due(struct reader *r, uint64_t now_ns)
@@ -54,7 +52,7 @@ void reader_start_when_due(struct reader *r, uint64_t now_ns)
 	if (err < 0) {
 		snprintf(r->last_end, sizeof(r->last_end), "it could not be started: %s",
 			strerror(-err));
-		book_failure(r, now_ns);
+		book_failure(r, false, now_ns);
 		return;
 	}
 	r->births++;
@@ -68,7 +66,7 @@ bool reader_has_ended(struct reader *r)
 	return r->reaped;
 }
 
-void reader_bury(struct reader *r, uint64_t now_ns)
+void reader_bury(struct reader *r, bool asked, uint64_t now_ns)
 {
 	if (!r->condemned && WIFSIGNALED(r->status))
 		snprintf(r->last_end, sizeof(r->last_end), "it was ended by signal %d",
@@ -80,8 +78,18 @@ void reader_bury(struct reader *r, uint64_t now_ns)
 	r->fd = -1;
 	r->pid = 0;
 	r->deaths++;
-	book_failure(r, now_ns);
+	book_failure(r, asked, now_ns);
 	r->ready = r->reaped = false;
+}
+
+void reader_has_answered(struct reader *r)
+{
+	r->failures = r->unasked = 0;
+}
+
+bool reader_is_hopeless(const struct reader *r)
+{
+	return r->unasked == READER_UNASKED_MAX;
 }
 
 void reader_condemn(struct reader *r, const char *why)
@@ -103,7 +111,8 @@ void reader_done(struct reader *r)
 		kill(r->pid, SIGKILL);
 		spawn_is_gone_after(r->pid, STOP_NAPS); /* stuck: it dies when it can */
 	}
-	reader_init(r, r->name);
+	r->pid = 0;
+	r->fd = -1;
 }
 
 /* ---- messages ---- */
@@ -186,7 +195,6 @@ void reader_take_first(struct reader *r, const struct reader_message *m)
 	status.text[sizeof(status.text) - 1] = 0;
 	if (m->header.kind == PROTOCOL_READY) {
 		r->ready = true;
-		r->starts_failed = 0;
 		memcpy(r->note, status.text, sizeof(r->note));
 	} else {
 		reader_condemn(r, status.text);

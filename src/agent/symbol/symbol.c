@@ -226,7 +226,7 @@ int symbol_start_with(const struct symbol_settings *settings, const struct symbo
 	s->files = IDMAP_INIT(settings->files_max);
 	s->answer = BUF_INIT(EXCHANGE_ANSWER_MAX);
 	s->polled_ns = mono_now().ns;
-	reader_init(&s->reader, settings->child_name);
+	reader_init(&s->reader, settings->child_name, settings->longest_ns);
 	symbol_poll(s);
 	*ret = s;
 	return 0;
@@ -237,6 +237,7 @@ int symbol_start(const struct symbol_sink *sink, struct symbol_service **ret)
 	static const struct symbol_settings settings = {
 		.child_name = SYMBOL_CHILD_NAME,
 		.patience_ns = SYMBOL_PATIENCE_S * NS_PER_S,
+		.longest_ns = READER_LONGEST_NS,
 		.files_max = FILES_MAX,
 		.questions_max = QUESTIONS_MAX,
 	};

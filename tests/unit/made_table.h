@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbol_fixture.h - answers of the symbol process made by hand, right and wrong ones. */
+/* made_table.h - unwind tables as the symbol process hands them over, made by hand, right and
+ * wrong. */
 #pragma once
 
 #include <setjmp.h>
