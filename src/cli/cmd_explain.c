@@ -4,17 +4,15 @@
  * Times are those of the recording: without a range the whole file is explained, and --since counts
  * back from its newest event, so that a file saved yesterday answers as it did then. */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "agent/correlate/correlate.h"
 #include "agent/store/nodedb.h"
-#include "agent/store/owner.h"
-#include "base/text.h"
 #include "cli/commands.h"
+#include "cli/db_option.h"
 #include "cli/dispatch.h"
 #include "cli/explain.h"
+
+#define WHERE_STACKS 4096 /* the heaviest are enough to say where; 0.1 ms each to read */
 
 struct explain_settings {
 	const char *db;
@@ -44,24 +42,6 @@ static const struct option_row explain_options[] = {
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
-/* --since needs the newest event's time first. */
-static int resolve_since(
-	const char *path, uint64_t since_ns, struct nodedb_filter *f, struct errinfo *reterr)
-{
-	struct nodedb_filter newest = {.last = 1};
-	struct nodedb_content c = {0};
-	int r;
-
-	if (!since_ns)
-		return 0;
-	r = nodedb_read(path, &newest, &c, reterr);
-	if (r < 0)
-		return r;
-	f->from_ns = c.event_count ? c.last_ns - (int64_t)since_ns : 0;
-	nodedb_content_done(&c);
-	return 0;
-}
-
 static int explain_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	const struct explain_settings *s = settings;
@@ -69,30 +49,23 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 		.pid_count = s->pids.count,
 		.last = (size_t)s->last,
 		.labels = s->annotations,
-		.stacks = NODEDB_STACKS_USED};
+		.stacks = NODEDB_STACKS_USED,
+		.stacks_max = s->stacks ? 0 : WHERE_STACKS};
 	_cleanup_free_ char *default_path = NULL;
 	struct nodedb_content content = {0};
 	struct explain_style style = explain_style_detect(STDOUT_FILENO);
-	const char *path = s->db;
+	const char *path = NULL;
 	struct errinfo e = {0};
-	int r = 0;
+	int r;
 
 	style.json = s->json;
 	style.labels = s->annotations;
 	style.stacks = s->stacks;
 	if (s->all && s->since_ns)
 		return dispatch_fail(&e, errinfo_set(&e, -EINVAL, "give either --all or --since"));
-	if (!path) {
-		r = store_default_path(&default_path, &e);
-		path = default_path;
-	}
-	if (r == 0 && !s->db && access(path, F_OK) < 0 && errno == ENOENT)
-		r = errinfo_set(&e, -ENOENT,
-			"nothing has been recorded yet (%s does not exist): `sudo ingero trace` "
-			"records, --db names another file, `ingero demo` shows an example",
-			path);
+	r = db_option_path(s->db, &default_path, &path, &e);
 	if (r == 0)
-		r = resolve_since(path, s->since_ns, &f, &e);
+		r = db_option_since(path, s->since_ns, &f, &e);
 	if (r == 0)
 		r = nodedb_read(path, &f, &content, &e);
 	if (r == 0) {

@@ -11,5 +11,6 @@ extern const struct command cmd_annotate;
 extern const struct command cmd_check;
 extern const struct command cmd_demo;
 extern const struct command cmd_explain;
+extern const struct command cmd_export;
 extern const struct command cmd_trace;
 extern const struct command cmd_version;

@@ -43,7 +43,6 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 		.older_labels = c->older_labels,
 		.stacks = c->stacks,
 		.skipped_stacks = c->skipped_stacks,
-		.other_stacks = c->other_stacks,
 	};
 }
 
@@ -70,6 +69,7 @@ int explain_content(
 	scope.columns = style.columns;
 	scope.with_labels = style.labels;
 	scope.with_stacks = style.stacks;
+	scope.other_stacks = style.stacks ? c->other_stacks : 0;
 	if (r == 0 && style.stacks)
 		r = stack_total_run(c->events, c->event_count, NULL, &totals, &scope.total_count);
 	scope.totals = totals;

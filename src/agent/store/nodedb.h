@@ -141,6 +141,7 @@ struct nodedb_filter {
 	size_t last;               /* only the newest n events; 0: all */
 	bool labels;               /* load annotations too */
 	enum nodedb_stacks stacks; /* USED: those of the selected events, most time first */
+	size_t stacks_max;         /* USED: no more than so many; 0: NODEDB_STACKS_MAX */
 };
 
 struct nodedb_content { /* what a reader loaded; arrays in order of time */

@@ -157,7 +157,7 @@ static int load_used(struct loader *l, sql_stmt *stmt, struct errinfo *reterr)
 {
 	_cleanup_free_ struct usage *used = NULL;
 	struct nodedb_content *c = l->reader->content;
-	size_t count = 0;
+	size_t wanted = l->reader->filter->stacks_max, count = 0;
 	int r = has_key(l->reader, reterr), keyed = r;
 
 	if (r >= 0)
@@ -166,9 +166,10 @@ static int load_used(struct loader *l, sql_stmt *stmt, struct errinfo *reterr)
 		c->skipped_stacks = count;
 		return 0;
 	}
-	if (count > NODEDB_STACKS_MAX)
-		c->other_stacks = count - NODEDB_STACKS_MAX;
-	for (size_t i = 0; r >= 0 && i < MIN(count, (size_t)NODEDB_STACKS_MAX); i++) {
+	wanted = wanted ? MIN(wanted, (size_t)NODEDB_STACKS_MAX) : NODEDB_STACKS_MAX;
+	if (count > wanted)
+		c->other_stacks = count - wanted;
+	for (size_t i = 0; r >= 0 && i < MIN(count, wanted); i++) {
 		r = SQL_BIND(stmt, reterr, SQL_I(used[i].hash));
 		if (r >= 0)
 			r = sql_step(stmt, reterr);

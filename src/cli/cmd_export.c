@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_export.c - `ingero export`: a recording's call stacks as a flame graph or as folded lines. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/db_option.h"
+#include "cli/dispatch.h"
+#include "cli/export.h"
+
+#define OUTPUT_MAX (512u << 20)
+
+struct export_settings {
+	const char *format, *db, *output, *op, *value;
+	struct option_pids pids;
+	uint64_t since_ns;
+};
+
+#define OPTION(field) offsetof(struct export_settings, field)
+static const struct option_row export_options[] = {
+	{"format", 'f', OPTION_STRING, OPTION(format), "NAME",
+		"flamegraph (a picture, SVG) or folded (lines that flame graph tools read)", 0, 0,
+		false},
+	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
+		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
+	{"output", 'o', OPTION_STRING, OPTION(output), "FILE",
+		"write here (default: -, the standard output)", 0, 0, false},
+	{"value", 0, OPTION_STRING, OPTION(value), "NAME",
+		"what is added up: time or count, of calls (default: time)", 0, 0, false},
+	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these processes", 0, 0, false},
+	{"op", 0, OPTION_STRING, OPTION(op), "NAME", "only this operation, like cudaMemcpyAsync", 0,
+		0, false},
+	{"since", 0, OPTION_DURATION, OPTION(since_ns), "TIME",
+		"only this long before the newest event (default: all)", 0, 0, false},
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+static int resolve(const struct export_settings *s, struct export_wish *ret, struct errinfo *reterr)
+{
+	if (!s->format)
+		return errinfo_set(reterr, -EINVAL, "--format is needed: flamegraph or folded");
+	if (!strcmp(s->format, "flamegraph"))
+		ret->format = EXPORT_FLAMEGRAPH;
+	else if (!strcmp(s->format, "folded"))
+		ret->format = EXPORT_FOLDED;
+	else
+		return errinfo_set(
+			reterr, -EINVAL, "--format %.100s: it is flamegraph or folded", s->format);
+	if (s->value && strcmp(s->value, "time") != 0 && strcmp(s->value, "count") != 0)
+		return errinfo_set(
+			reterr, -EINVAL, "--value %.100s: it is time or count", s->value);
+	ret->count = s->value && !strcmp(s->value, "count");
+	ret->op = s->op ? wire_op_by_name(s->op) : NULL;
+	if (s->op && !ret->op)
+		return errinfo_set(reterr, -EINVAL,
+			"--op %.100s: there is no such operation; there are for example "
+			"cudaLaunchKernel, cudaMemcpyAsync, cudaStreamSync, ncclAllReduce",
+			s->op);
+	return 0;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* A regular file is replaced whole; into anything else (a pipe, a device) it is written. */
+static int write_output(const char *path, const struct buf *b, struct errinfo *reterr)
+{
+	struct stat st;
+	FILE *f;
+	int r = 0;
+
+	if (!path || !strcmp(path, "-")) {
+		fwrite(buf_str(b), 1, b->len, stdout); /* dispatch_flush() sees what failed */
+		return 0;
+	}
+	if (lstat(path, &st) < 0 || S_ISREG(st.st_mode)) {
+		r = file_write_atomic(path, buf_str(b), b->len, 0644);
+	} else {
+		f = fopen(path, "we");
+		if (!f || fwrite(buf_str(b), 1, b->len, f) != b->len)
+			r = errno ? -errno : -EIO;
+		if (f && fclose(f) != 0 && r == 0)
+			r = -errno;
+	}
+	if (r < 0)
+		return errinfo_set_exit(reterr, EXIT_NO_CREATE, r, "%s could not be written: %s",
+			path, strerror(-r));
+	return 0;
+}
+
+/* What the output cannot say of itself. */
+static void print_notes(const struct export_settings *s, const struct nodedb_content *c,
+	const struct export_figures *figures, size_t bytes)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 14);
+	char n[TEXT_MAX], of[TEXT_MAX];
+
+	if (c->skipped_stacks)
+		buf_printf(&b, "ingero: %s call stacks left out, damaged or over 64 KiB\n",
+			text_format_count(n, c->skipped_stacks));
+	if (c->other_stacks || figures->left_out)
+		buf_puts(
+			&b, "ingero: the stacks are too many: those of little time are left out\n");
+	if (c->older_events)
+		buf_printf(&b, "ingero: %s older events left out\n",
+			text_format_count(n, c->older_events));
+	if (figures->without_stack)
+		buf_printf(&b, "ingero: %s of %s calls have no stack\n",
+			text_format_count(n, figures->without_stack),
+			text_format_count(of, figures->calls));
+	if (s->output && strcmp(s->output, "-") != 0) {
+		buf_printf(&b, "Exported %zu stack%s of %s calls to ", figures->stacks,
+			figures->stacks == 1 ? "" : "s", text_format_count(n, figures->calls));
+		text_escape_terminal(&b, s->output);
+		buf_printf(&b, " (%s)\n", text_format_bytes(n, bytes));
+	}
+	fputs(buf_str(&b), stderr);
+}
+
+static int export_file(const struct export_settings *s, struct export_wish *wish, const char *path,
+	struct errinfo *reterr)
+{
+	struct nodedb_filter f = {
+		.pids = s->pids.pid, .pid_count = s->pids.count, .stacks = NODEDB_STACKS_USED};
+	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
+	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
+	const char *slash = strrchr(path, '/');
+	struct export_figures figures;
+	int r = 0;
+
+	wish->name = slash ? slash + 1 : path;
+	if (s->output && is_same_file(s->output, path))
+		r = errinfo_set(reterr, -EINVAL, "--output is the recording itself");
+	if (r == 0)
+		r = db_option_since(path, s->since_ns, &f, reterr);
+	if (r == 0)
+		r = nodedb_read(path, &f, &content, reterr);
+	if (r == 0)
+		r = export_stacks(&content, wish, &b, &figures, reterr);
+	if (r == 0)
+		r = write_output(s->output, &b, reterr);
+	if (r == 0)
+		print_notes(s, &content, &figures, b.len);
+	return r;
+}
+
+static int export_run(const struct command *cmd, void *settings, int argc, char **argv)
+{
+	const struct export_settings *s = settings;
+	_cleanup_free_ char *default_path = NULL;
+	const char *path = NULL;
+	struct errinfo e = {0};
+	struct export_wish wish = {0};
+	int r = resolve(s, &wish, &e);
+
+	if (r == 0)
+		r = db_option_path(s->db, &default_path, &path, &e);
+	if (r == 0)
+		r = export_file(s, &wish, path, &e);
+	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
+}
+
+const struct command cmd_export = {
+	.name = "export",
+	.synopsis = "export --format NAME [flags]",
+	.summary = "Draw where GPU calls come from: a flame graph of their call stacks",
+	.details = "  ingero export --format flamegraph -o calls.svg   then open it in a browser\n"
+		   "  ingero export --format folded --op cudaMalloc    one line a stack",
+	.options = export_options,
+	.settings_size = sizeof(struct export_settings),
+	.run = export_run,
+};

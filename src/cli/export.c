@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export.c - see export.h. */
+#include "cli/export.h"
+
+#include <errno.h>
+
+#include "base/text.h"
+#include "cli/flame.h"
+#include "cli/flamegraph.h"
+#include "cli/folded.h"
+#include "cli/stack_total.h"
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static int fill(struct flame *f, const struct nodedb_content *c, const struct export_wish *wish,
+	struct export_figures *ret)
+{
+	_cleanup_free_ struct stack_total *totals = NULL;
+	size_t count = 0;
+	int r = stack_total_run(c->events, c->event_count, wish->op, &totals, &count);
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		const struct stack_total *t = &totals[i];
+		const struct stack *s = stack_find(&c->stacks, t->hash);
+
+		ret->calls = add(ret->calls, t->calls);
+		ret->ns = add(ret->ns, t->ns);
+		ret->stacks += s != NULL;
+		if (!s)
+			ret->without_stack = add(ret->without_stack, t->calls);
+		/* a call that took no time at all still was one */
+		r = flame_add(
+			f, s, t->source, t->op, wish->count ? t->calls : MAX(t->ns, UINT64_C(1)));
+	}
+	ret->left_out = f->left_out;
+	return r < 0 ? r : flame_finish(f);
+}
+
+static int draw(struct buf *b, const struct flame *f, const struct export_wish *wish,
+	const struct export_figures *figures)
+{
+	_cleanup_buf_ struct buf title = BUF_INIT(1 << 14), sub = BUF_INIT(1 << 14);
+	struct flamegraph g = {.is_count = wish->count};
+	char calls[TEXT_MAX], time[TEXT_MAX];
+
+	buf_printf(&title, "%s calls by call stack", wish->op ? wish->op->name : "GPU");
+	if (wish->name) {
+		buf_puts(&title, ": ");
+		text_escape_terminal(&title, wish->name);
+	}
+	buf_printf(&sub, "%s recorded calls, %s on the host. Width is %s; callers are above.",
+		text_format_count(calls, figures->calls), text_format_duration(time, figures->ns),
+		wish->count ? "the number of calls" : "their time");
+	if (figures->without_stack)
+		buf_printf(&sub, " %s calls have no stack.",
+			text_format_count(calls, figures->without_stack));
+	g.title = buf_str(&title);
+	g.subtitle = buf_str(&sub);
+	return flamegraph_svg(b, f, &g);
+}
+
+int export_stacks(const struct nodedb_content *c, const struct export_wish *wish, struct buf *b,
+	struct export_figures *ret, struct errinfo *reterr)
+{
+	_cleanup_(flame_done) struct flame f = FLAME_INIT;
+	struct export_figures figures = {0};
+	int r;
+
+	f.function_first = wish->format == EXPORT_FLAMEGRAPH;
+	r = fill(&f, c, wish, &figures);
+	if (r < 0)
+		return errinfo_set(reterr, r, "not enough memory for the stacks of %zu events",
+			c->event_count);
+	if (!figures.stacks)
+		return errinfo_set_exit(reterr, EXIT_NO_INPUT, -ENODATA,
+			"none of %llu calls has a call stack: `ingero trace` records them unless "
+			"--stack=false",
+			(unsigned long long)figures.calls);
+	if (wish->format == EXPORT_FLAMEGRAPH)
+		r = draw(b, &f, wish, &figures);
+	else
+		folded_text(b, &f, wish->count ? 1 : NS_PER_US);
+	if (r == 0 && b->err)
+		r = b->err == -ENOBUFS ? -E2BIG : b->err;
+	if (r < 0)
+		return errinfo_set(reterr, r, "the stacks are too many: give --since or --op");
+	*ret = figures;
+	return 0;
+}
