@@ -3,6 +3,8 @@
  * detector that knows better says so instead. */
 #include "model/problem.h"
 
+#include <stddef.h>
+
 /* clang-format off: one sentence a line reads better than a paragraph of string pieces */
 static const struct problem_text texts[PROBLEM_COUNT] = {
 	[PROBLEM_SLOW_CALL] = {

@@ -37,6 +37,7 @@ struct waiting { /* a stack without all its names */
 	struct stack_record_stack record;
 	mono_time since;
 	bool python_is_late;         /* its frames were read after the event */
+	unsigned python_count;
 	struct merge_python *python; /* behind the native frames */
 	struct native_frame native[];
 };
@@ -276,6 +277,14 @@ static uint32_t line_of(const struct stack_space *p, const struct stack_code *co
 	return python_line(minor, code->first_line, table, size, f->lasti);
 }
 
+/* From 3.13 on the interpreter puts a frame between the call of a class and its __init__() that is
+ * no function of the program: it has no line, and its own name for a file. */
+static bool is_artificial(const struct merge_python *m)
+{
+	return !m->frame.py_line && m->frame.py_file[0] &&
+	       !strcmp(m->frame.py_file, m->frame.py_func);
+}
+
 static void place_python(struct stacks *s, struct stack_space *p,
 	const struct stack_python_frame *f, uint32_t pid, struct merge_python *out)
 {
@@ -340,8 +349,10 @@ static void take_stack(struct stacks *s, const struct stack_record_stack *r, con
 		return;
 	for (unsigned i = 0; i < r->native_count; i++)
 		place_frame(s, p, words[i], i > 0, &w->native[i]);
-	for (unsigned i = 0; i < r->python_count; i++)
-		place_python(s, p, &python[i], r->h.pid, &w->python[i]);
+	for (unsigned i = 0; i < r->python_count; i++) {
+		place_python(s, p, &python[i], r->h.pid, &w->python[w->python_count]);
+		w->python_count += !is_artificial(&w->python[w->python_count]);
+	}
 	ask_for_more(s, p, w);
 }
 
@@ -438,7 +449,7 @@ static void hand_on(struct stacks *s, const struct waiting *w)
 	struct merge_native native[STACK_FRAMES_MAX];
 	struct stack_frame frames[STACK_FRAMES_MAX];
 	size_t natives = name_natives(w, native, ARRAY_SIZE(native));
-	size_t n = merge_frames(native, natives, w->python, w->record.python_count, frames,
+	size_t n = merge_frames(native, natives, w->python, w->python_count, frames,
 		ARRAY_SIZE(frames));
 	struct kept *k = calloc(1, sizeof(*k) + n * sizeof(*frames));
 
@@ -570,7 +581,8 @@ uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t
 			code->h.pid = pid;
 			stack_codes_take(s->codes, code, sizeof(*code) + code->lines_bytes);
 		}
-		place_python(s, p, &frames[i], pid, &w->python[i]);
+		place_python(s, p, &frames[i], pid, &w->python[w->python_count]);
+		w->python_count += !is_artificial(&w->python[w->python_count]);
 	}
 	return r.hash;
 }
