@@ -2,8 +2,13 @@
 /* symbol_fixture.h - files under test: open, read whole, damaged in a way that repeats. */
 #pragma once
 
-#include <fcntl.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
