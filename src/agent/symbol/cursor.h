@@ -24,6 +24,7 @@ enum eh_pointer {
 	EH_FORMAT = 0x0f,
 	EH_PC_RELATIVE = 0x10,
 	EH_DATA_RELATIVE = 0x30,
+	EH_ALIGNED = 0x50, /* absolute, at the next multiple of 8 */
 	EH_BASE = 0x70,
 	EH_INDIRECT = 0x80, /* the value is the address of the pointer */
 	EH_OMITTED = 0xff,

@@ -10,19 +10,20 @@
 #include "agent/symbol/image.h"
 #include "wire/stack.h"
 
-#define UNWIND_TABLE_ROWS_MAX  (8u << 20)
-#define UNWIND_TABLE_RULES_MAX UNWIND_RULES_MAX
+#define UNWIND_TABLE_ROWS_MAX    (8u << 20)
+#define UNWIND_TABLE_RULES_MAX   UNWIND_RULES_MAX
+#define UNWIND_TABLE_ENTRIES_MAX (2u << 20) /* functions; libcublasLt has 165,751 */
 
 struct unwind_table {
 	uint32_t count;
-	uint32_t rule_count;        /* rules[0] is UNWIND_CFA_NONE */
-	uint32_t *address;          /* file offsets, strictly ascending */
-	uint16_t *rule;             /* index into rules */
-	struct unwind_rule *rules;  /* distinct */
-	uint32_t entries;           /* functions described (FDEs) */
-	uint32_t skipped;           /* of these, left out because they made no sense */
-	uint64_t inexpressible;     /* rows whose rule is UNWIND_CFA_NONE though the file has one */
-	bool cut;                   /* there were more rows than UNWIND_TABLE_ROWS_MAX */
+	uint32_t rule_count;       /* rules[0] is UNWIND_CFA_NONE */
+	uint32_t *address;         /* file offsets, strictly ascending */
+	uint16_t *rule;            /* index into rules */
+	struct unwind_rule *rules; /* distinct */
+	uint32_t entries;          /* functions described (FDEs) */
+	uint32_t skipped;          /* of these, left out because they made no sense */
+	uint64_t inexpressible;    /* rows whose rule is UNWIND_CFA_NONE though the file has one */
+	bool cut; /* there was more than the ceilings allow; of the rest nothing is known */
 };
 
 /* unwind_table_build - of the whole file. *ret is released with unwind_table_done(). An object

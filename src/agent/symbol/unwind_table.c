@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+/* unwind_table.c - see unwind_table.h. Two passes over .eh_frame: where the functions are, sorted
+ * by address; then each one's rows in that order.
+ *
+ * Invariants: everything below `covered` is decided, and rows are only appended at or behind it, so
+ * addresses ascend and of two entries for one address the first wins. Neighbours differ in their
+ * rule. A dropped row's code is looked up in the row before it: that is wrong there, and nobody
+ * asks, because no call returns there. The work is linear in the section but for the sorting. */
+#include "agent/symbol/unwind_table.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/symbol/call_site.h"
+#include "agent/symbol/cfi.h"
+
+#define TEXTS_MAX 16                           /* executable segments; linkers make one or two */
+#define SLOTS     (4 * UNWIND_TABLE_RULES_MAX) /* a power of two */
+
+struct entry {
+	uint32_t start, end; /* file offsets */
+	uint32_t record;     /* offset in .eh_frame */
+};
+
+struct builder {
+	unsigned machine;
+	const uint8_t *data; /* the file */
+	struct image_range texts[TEXTS_MAX];
+	unsigned text_count, text_last;
+	struct eh_frame frame;
+	struct entry *entries;
+	uint32_t entry_count, entry_max;
+	bool sorted;
+	struct unwind_table table;
+	uint32_t row_max, rule_max;
+	uint32_t covered;
+	uint16_t *slots; /* rules by hash: index, 0 if free */
+};
+
+static void builder_done(struct builder *b)
+{
+	free(b->entries);
+	free(b->slots);
+	unwind_table_done(&b->table);
+}
+
+/* Room for one more element of @size bytes in *@array; doubles, up to @ceiling. */
+static int grow(void *array, uint32_t count, uint32_t max, uint32_t ceiling, size_t size)
+{
+	void *larger, **at = array;
+
+	if (count < max)
+		return 0;
+	if (max >= ceiling)
+		return -ENOSPC;
+	max = MIN(MAX(max * 2, 64u), ceiling);
+	larger = reallocarray(*at, max, size);
+	if (!larger)
+		return -ENOMEM;
+	*at = larger;
+	return (int)max;
+}
+
+/* ---- rules ---- */
+
+static uint32_t rule_hash(const struct unwind_rule *rule)
+{
+	uint64_t words[2], h;
+
+	memcpy(words, rule, sizeof(words));
+	h = (words[0] * 0x9e3779b97f4a7c15 ^ words[1]) * 0x9e3779b97f4a7c15;
+	return (uint32_t)(h >> 32);
+}
+
+static int rule_append(struct builder *b, const struct unwind_rule *rule)
+{
+	struct unwind_table *t = &b->table;
+	int r = grow(&t->rules, t->rule_count, b->rule_max, UNWIND_TABLE_RULES_MAX, sizeof(*rule));
+
+	if (r < 0)
+		return r;
+	if (r > 0)
+		b->rule_max = (uint32_t)r;
+	t->rules[t->rule_count] = *rule;
+	return (int)t->rule_count++;
+}
+
+/* The index of @rule, which is not UNWIND_CFA_NONE; 0 if there are too many rules. */
+static int rule_index(struct builder *b, const struct unwind_rule *rule)
+{
+	const struct unwind_table *t = &b->table;
+	uint32_t slot = rule_hash(rule) & (SLOTS - 1);
+	int r;
+
+	for (; b->slots[slot]; slot = (slot + 1) & (SLOTS - 1))
+		if (memcmp(&t->rules[b->slots[slot]], rule, sizeof(*rule)) == 0)
+			return b->slots[slot];
+	r = rule_append(b, rule);
+	if (r > 0)
+		b->slots[slot] = (uint16_t)r;
+	return r == -ENOSPC ? 0 : r;
+}
+
+/* ---- rows ---- */
+
+/* -ENOSPC if there is no room for a further row; the last one then says that nothing is known. */
+static int row_append(struct builder *b, uint32_t address, uint16_t rule)
+{
+	struct unwind_table *t = &b->table;
+	uint32_t max = b->row_max;
+	bool is_last;
+	int r;
+
+	if (t->count > 0 && t->rule[t->count - 1] == rule)
+		return 0;
+	r = grow(&t->address, t->count, max, UNWIND_TABLE_ROWS_MAX, sizeof(*t->address));
+	if (r > 0) {
+		b->row_max = (uint32_t)r;
+		r = grow(&t->rule, t->count, max, UNWIND_TABLE_ROWS_MAX, sizeof(*t->rule));
+	}
+	if (r < 0)
+		return r;
+	is_last = t->count + 1 == UNWIND_TABLE_ROWS_MAX;
+	t->address[t->count] = address;
+	t->rule[t->count++] = is_last ? 0 : rule;
+	t->cut |= is_last;
+	return is_last ? -ENOSPC : 0;
+}
+
+static bool may_call(const struct builder *b, uint32_t start, uint32_t end)
+{
+	/* file offsets and addresses agree in their last two bits */
+	return call_site_possible(b->machine, b->data + start, start, end - start);
+}
+
+/* The rows of @e from b->covered on. -EBADMSG if its program makes no sense. */
+static int append_program(struct builder *b, const struct entry *e)
+{
+	bool is_first = true;
+	struct eh_entry entry;
+	struct cfi_row row;
+	struct cfi cfi;
+	int r = eh_frame_entry(&b->frame, e->record, &entry);
+
+	if (r == 0)
+		r = cfi_begin(&cfi, b->machine, &b->frame, &entry);
+	if (r < 0)
+		return r;
+	while ((r = cfi_next(&cfi, &row)) > 0) {
+		uint32_t start = e->start + (uint32_t)(row.start - entry.start);
+		uint32_t end = e->start + (uint32_t)(row.end - entry.start);
+
+		start = MAX(start, b->covered);
+		if (start >= end ||
+			(row.rule.cfa != UNWIND_CFA_OUTERMOST && !may_call(b, start, end)))
+			continue;
+		r = row.rule.cfa == UNWIND_CFA_NONE ? 0 : rule_index(b, &row.rule);
+		if (r < 0)
+			return r;
+		b->table.inexpressible += r == 0;
+		/* the first row with a call takes over what was dropped before it */
+		r = row_append(b, is_first ? b->covered : start, (uint16_t)r);
+		if (r < 0)
+			return r;
+		is_first = false;
+	}
+	return r;
+}
+
+/* One function: the gap before it, then its rows; of a bad one, that nothing is known. */
+static int append_entry(struct builder *b, const struct entry *e)
+{
+	struct unwind_table *t = &b->table;
+	struct unwind_table before;
+	int r = 0;
+
+	if (e->end <= b->covered) {
+		t->skipped++;
+		return 0;
+	}
+	if (e->start > b->covered) {
+		if (t->count > 0 && may_call(b, b->covered, e->start))
+			r = row_append(b, b->covered, 0);
+		b->covered = e->start;
+	}
+	if (r < 0)
+		return r;
+	before = *t;
+	r = append_program(b, e);
+	if (r == -EBADMSG) {
+		t->count = before.count;
+		t->inexpressible = before.inexpressible;
+		t->skipped++;
+		r = row_append(b, b->covered, 0);
+	}
+	b->covered = e->end;
+	return r;
+}
+
+/* ---- entries ---- */
+
+static int file_range(struct builder *b, uint64_t vaddr, uint64_t size, struct entry *ret)
+{
+	for (unsigned n = 0; n < b->text_count; n++) {
+		unsigned k = (b->text_last + n) % b->text_count;
+		const struct image_range *t = &b->texts[k];
+		uint64_t offset;
+
+		if (vaddr < t->vaddr || vaddr - t->vaddr >= t->size ||
+			size > t->size - (vaddr - t->vaddr))
+			continue;
+		offset = (uint64_t)(t->data - b->data) + (vaddr - t->vaddr);
+		if (offset + size >= UNWIND_END)
+			return -EBADMSG;
+		b->text_last = k;
+		ret->start = (uint32_t)offset;
+		ret->end = (uint32_t)(offset + size);
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+static int entry_add(struct builder *b, uint64_t record)
+{
+	struct eh_entry e;
+	struct entry at = {.record = (uint32_t)record};
+	int r;
+
+	b->table.entries++;
+	if (record > UINT32_MAX || eh_frame_entry(&b->frame, record, &e) < 0 ||
+		file_range(b, e.start, e.size, &at) < 0) {
+		b->table.skipped++;
+		return 0;
+	}
+	r = grow(&b->entries, b->entry_count, b->entry_max, UNWIND_TABLE_ENTRIES_MAX, sizeof(at));
+	if (r < 0)
+		return r;
+	if (r > 0)
+		b->entry_max = (uint32_t)r;
+	if (b->entry_count > 0 && at.start < b->entries[b->entry_count - 1].start)
+		b->sorted = false;
+	b->entries[b->entry_count++] = at;
+	return 0;
+}
+
+static int entry_compare(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->record < y->record ? -1 : x->record > y->record;
+}
+
+/* A section that breaks off keeps what was before; one of which nothing can be read is an error. */
+static int collect_entries(struct builder *b, struct errinfo *reterr)
+{
+	uint64_t record;
+	int r;
+
+	b->sorted = true;
+	while ((r = eh_frame_next(&b->frame, &record)) > 0) {
+		r = entry_add(b, record);
+		if (r == -ENOSPC) {
+			b->table.cut = true;
+			break;
+		}
+		if (r < 0)
+			return r;
+	}
+	if (r == -EBADMSG) {
+		if (b->table.entries == 0)
+			return errinfo_set(reterr, r, "its unwind information leads nowhere");
+		b->table.skipped++;
+	}
+	if (!b->sorted)
+		qsort(b->entries, b->entry_count, sizeof(*b->entries), entry_compare);
+	return 0;
+}
+
+static int append_entries(struct builder *b)
+{
+	int r = 0;
+
+	b->covered = b->entry_count ? b->entries[0].start : 0;
+	for (uint32_t k = 0; k < b->entry_count && r == 0; k++)
+		r = append_entry(b, &b->entries[k]);
+	if (r == 0 && b->table.count > 0)
+		r = row_append(b, b->covered, 0);
+	return r == -ENOSPC ? 0 : r;
+}
+
+/* ---- the table ---- */
+
+static int builder_init(struct builder *b, const struct image *i, const struct image_range *section)
+{
+	const struct unwind_rule none = {.cfa = UNWIND_CFA_NONE};
+	size_t size;
+
+	b->machine = image_machine(i);
+	b->data = image_data(i, &size);
+	b->frame = eh_frame_of(section);
+	while (b->text_count < TEXTS_MAX &&
+		image_text(i, b->text_count, &b->texts[b->text_count]) == 0)
+		b->text_count++;
+	b->slots = calloc(SLOTS, sizeof(*b->slots));
+	if (!b->slots)
+		return -ENOMEM;
+	return rule_append(b, &none);
+}
+
+int unwind_table_build(const struct image *i, struct unwind_table *ret, struct errinfo *reterr)
+{
+	_cleanup_(builder_done) struct builder b = {0};
+	struct image_range section = {0};
+	int r = image_eh_frame(i, &section);
+
+	if (r < 0 && r != -ENOENT)
+		return errinfo_set(reterr, -EBADMSG, "its unwind information leads nowhere");
+	r = builder_init(&b, i, &section);
+	if (r == 0)
+		r = collect_entries(&b, reterr);
+	if (r == 0)
+		r = append_entries(&b);
+	if (r < 0)
+		return r;
+	*ret = b.table;
+	b.table = (struct unwind_table){0};
+	return 0;
+}
+
+void unwind_table_done(struct unwind_table *t)
+{
+	free(t->address);
+	free(t->rule);
+	free(t->rules);
+	*t = (struct unwind_table){0};
+}
+
+const struct unwind_rule *unwind_table_find(const struct unwind_table *t, uint64_t offset)
+{
+	uint32_t low = 0, high = t->count; /* the row is before high, and low is not behind it */
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (t->address[middle] <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 ? &t->rules[t->rule[low - 1]] : NULL;
+}
