@@ -174,14 +174,15 @@ static uint32_t open_own(struct symbol_service *s)
 /* Where @address lies in this program's file, and where the file begins in memory. */
 static uint64_t own_offset(const void *address, uint64_t *ret_begin)
 {
-	uint64_t start, end, offset, begin = 0, at = (uintptr_t)address;
+	uint64_t start, end, offset, inode, begin = 0, at = (uintptr_t)address;
 	FILE *f = fopen("/proc/self/maps", "re");
 	char line[512];
 
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
-		assert_int_equal(sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset), 3);
-		if (!begin) /* this program is the first */
+		assert_int_equal(
+			sscanf(line, "%lx-%lx %*s %lx %*s %lu", &start, &end, &offset, &inode), 4);
+		if (inode && !offset) /* the last one before the address is of the same file */
 			begin = start;
 		if (at < start || at >= end)
 			continue;
@@ -342,6 +343,26 @@ static void test_what_is_no_elf_file(void **state)
 }
 
 /* ---- ceilings and wrong questions ---- */
+
+/* A descriptor that somebody closes behind the service's back cannot be sent: an answer, no wait.
+ */
+static void test_a_descriptor_that_is_none(void **state)
+{
+	struct symbol_service *s = start();
+	int fd = own_file();
+	uint32_t file;
+
+	assert_int_equal(symbol_open(s, -1, -1, &file), -EBADF);
+	assert_int_equal(symbol_open_perfmap(s, -1, &file), -EBADF);
+	assert_int_equal(symbol_open(s, fd, -1, &file), 0);
+	close(fd);
+	settle(s);
+	assert_int_equal(seen.identities, 1);
+	assert_int_equal(seen.identity.err, -EBADF);
+	assert_true(seen.identity.text[0]);
+	assert_int_equal(health_of(s).deaths, 0);
+	symbol_stop(s);
+}
 
 static void test_wrong_questions(void **state)
 {
@@ -781,6 +802,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_a_perfmap),
 		cmocka_unit_test(test_what_is_no_elf_file),
+		cmocka_unit_test(test_a_descriptor_that_is_none),
 		cmocka_unit_test(test_wrong_questions),
 		cmocka_unit_test(test_ceilings),
 		cmocka_unit_test(test_quick_questions_go_first),
