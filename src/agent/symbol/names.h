@@ -20,8 +20,8 @@ struct names_frame {
 
 struct names;
 
-/* names_open - @image and @debug_fd (-1: none) must outlive it. Never fails for what is in the
- * file. */
+/* names_open - @image is that of @fd; it, @fd and @debug_fd (-1: none) must outlive this. A debug
+ * file of another build id is not used. -ENOMEM; never fails for what is in the files. */
 int names_open(const struct image *image, int fd, int debug_fd, struct names **ret);
 void names_close(struct names *n);
 DEFINE_CLEANUP(struct names *, names_close)
