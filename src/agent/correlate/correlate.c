@@ -277,7 +277,7 @@ static int run_detectors(const struct engine *g, struct incident_list *out)
 #define X(function) function,
 		DETECTORS(X)
 #undef X
-		NULL};
+			NULL};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && detectors[i]; i++)
