@@ -15,7 +15,7 @@ const volatile bool python_wanted = true;
 
 struct stack_process {
 	__u32 set; /* of mappings; 0: none */
-	__u32 pad;
+	__u32 generation;
 	struct stack_python python;
 };
 
@@ -110,6 +110,7 @@ static __always_inline void walk_begin(
 	w->pid = pid;
 	w->tid = task->pid;
 	w->set = p ? p->set : 0;
+	w->generation = p ? p->generation : 0;
 	w->python.runtime = 0;
 	if (p && python_wanted && p->python.runtime)
 		w->python = p->python;

@@ -10,7 +10,7 @@
 #include <bpf/libbpf.h>
 
 struct kernel_stack_process { /* as in stack.bpf.h */
-	uint32_t set, pad;
+	uint32_t set, generation;
 	struct stack_python python;
 };
 
@@ -66,10 +66,10 @@ void probe_mappings_drop(struct probe *p, uint32_t id)
 	bpf_map_delete_elem(probe_map(p, "stack_sets"), &id);
 }
 
-int probe_stack_process(
-	struct probe *p, uint32_t pid, uint32_t set, const struct stack_python *python)
+int probe_stack_process(struct probe *p, uint32_t pid, uint32_t set, uint32_t generation,
+	const struct stack_python *python)
 {
-	struct kernel_stack_process v = {.set = set};
+	struct kernel_stack_process v = {.set = set, .generation = generation};
 
 	if (python)
 		v.python = *python;
