@@ -72,12 +72,18 @@ static bool is_deceptive(uint32_t cp)
 
 void text_escape_terminal_len(struct buf *b, const char *s, size_t len)
 {
-	size_t i = 0;
+	size_t i = 0, plain;
 
 	while (i < len) {
 		uint32_t cp = 0;
-		int n = text_utf8_next(s + i, len - i, &cp);
+		int n;
 
+		for (plain = i; i < len && s[i] >= 0x20 && s[i] < 0x7f; i++)
+			continue;
+		buf_append(b, s + plain, i - plain);
+		if (i == len)
+			break;
+		n = text_utf8_next(s + i, len - i, &cp);
 		if (n < 0)
 			buf_printf(b, "\\x%02x", (unsigned char)s[i]);
 		else if (cp == '\n' || cp == '\t' || cp == '\r')

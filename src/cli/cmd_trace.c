@@ -280,6 +280,13 @@ static void print_event(void *arg, const struct event *e, const struct collectiv
 	event_json(&t->json, e, c, t->node, container_id, stack);
 }
 
+static void print_stack(void *arg, const struct stack *s)
+{
+	struct trace *t = arg;
+
+	event_json_new_stack(&t->json, s, wall_now(), t->node);
+}
+
 static void print_coverage(
 	void *arg, uint32_t pid, const char *comm, const struct process_layers *l)
 {
@@ -511,6 +518,7 @@ static int resolve(struct trace *t, struct tracer_settings *ts, struct errinfo *
 	ts->db_path = t->db_path;
 	if (s->json) {
 		ts->event_sink = print_event;
+		ts->stack_sink = print_stack;
 		ts->coverage_sink = print_coverage;
 		ts->gpu_sink = print_gpu;
 		ts->event_arg = t;

@@ -157,10 +157,28 @@ void event_json(struct json_writer *w, const struct event *e, const struct colle
 	put_kind_fields(w, e);
 	if (c)
 		put_nccl(w, e, c);
+	if (e->stack_hash)
+		json_int_member(w, "stack_hash", (int64_t)e->stack_hash);
 	if (stack) {
 		json_key(w, "stack");
 		event_json_stack(w, stack);
 	}
+	json_end_object(w);
+	json_finish(w);
+}
+
+void event_json_new_stack(
+	struct json_writer *w, const struct stack *s, wall_time now, const char *node)
+{
+	json_begin_object(w);
+	event_json_time(w, now);
+	json_string_member(w, "node", node);
+	json_string_member(w, "source", "ingero");
+	json_string_member(w, "op", "stack");
+	json_int_member(w, "stack_hash", (int64_t)s->hash);
+	json_string_member(w, "stop", s->stop);
+	json_key(w, "stack");
+	event_json_stack(w, s);
 	json_end_object(w);
 	json_finish(w);
 }

@@ -13,14 +13,19 @@
  * duration, gpu_id, args, return_code, cgroup_id, anomaly) and ours (node, cpu, nested, stream,
  * wait_ns, peer_pid, peer_comm, device, sample: an ordinary call kept as an example; rank,
  * local_rank, world_size and container_id where they are known). @c adds what an NCCL call has
- * (comm, comm_rank, seq, …), NULL for others; @stack adds "stack" (event_json_stack), NULL: none.
- */
+ * (comm, comm_rank, seq, …), NULL for others; @stack adds "stack" (event_json_stack), NULL: none,
+ * or its names have not come yet. */
 void event_json(struct json_writer *w, const struct event *e, const struct collective *c,
 	const char *node, const char *container_id, const struct stack *stack);
 
 /* event_json_stack - the array [{ip, symbol, file, line, py_file, py_func, py_line}, …], innermost
  * first; only keys that have a value, ip only without symbol. */
 void event_json_stack(struct json_writer *w, const struct stack *s);
+
+/* event_json_new_stack - {"source":"ingero","op":"stack",…}: a stack whose names have come, for the
+ * events before it that have its stack_hash only. */
+void event_json_new_stack(
+	struct json_writer *w, const struct stack *s, wall_time now, const char *node);
 
 /* event_json_coverage - {"source":"ingero","op":"coverage",…}: state and detail of every layer. */
 void event_json_coverage(struct json_writer *w, wall_time now, const char *node, uint32_t pid,

@@ -149,11 +149,12 @@ static const struct probe_function *find_call(const char *symbol, size_t len)
 
 static void put_clean(struct buf *b, const char *text, size_t len)
 {
-	_cleanup_buf_ struct buf clean = BUF_INIT(16 * FLAME_NAME_MAX);
+	size_t at = b->len;
 
-	text_escape_terminal_len(&clean, text, MIN(len, (size_t)FLAME_NAME_MAX));
-	for (size_t i = 0; i < clean.len; i++)
-		buf_putc(b, clean.data[i] == ';' ? ',' : clean.data[i]);
+	text_escape_terminal_len(b, text, MIN(len, (size_t)FLAME_NAME_MAX));
+	for (; at < b->len; at++)
+		if (b->data[at] == ';')
+			b->data[at] = ',';
 	if (len > FLAME_NAME_MAX)
 		buf_puts(b, ELLIPSIS);
 }

@@ -137,8 +137,8 @@ static int by_total(const void *a, const void *b, void *arg)
 }
 
 /* The least total that is drawn, so that the document keeps within its bytes: widest first, and of
- * several that are equally wide all or none. */
-static int find_least(const struct flame *f, uint64_t *ret)
+ * several that are equally wide all or none. *ret_width is what is too narrow. */
+static int find_least(const struct flame *f, uint64_t *ret, double *ret_width)
 {
 	_cleanup_free_ uint32_t *order = calloc(f->count, sizeof(*order));
 	size_t bytes = ASSET_BYTES, n = 0;
@@ -146,6 +146,7 @@ static int find_least(const struct flame *f, uint64_t *ret)
 
 	if (!order)
 		return -ENOMEM;
+	*ret_width = NARROWEST;
 	for (size_t i = 1; i < f->count; i++)
 		if (width_of(f, (uint32_t)i) >= NARROWEST)
 			order[n++] = (uint32_t)i;
@@ -155,8 +156,10 @@ static int find_least(const struct flame *f, uint64_t *ret)
 
 		for (; i < n && f->nodes[order[i]].total == total; i++)
 			bytes += bytes_of(f, order[i]);
-		if (bytes > FLAMEGRAPH_BYTES_MAX)
+		if (bytes > FLAMEGRAPH_BYTES_MAX) {
+			*ret_width = INNER * ((double)least / (double)f->nodes[0].total);
 			break;
+		}
 		least = total;
 	}
 	*ret = least;
@@ -289,7 +292,7 @@ static unsigned deepest(const struct flame *f, uint64_t least)
 
 int flamegraph_svg(struct buf *b, const struct flame *f, const struct flamegraph *g)
 {
-	double x[STACK_FRAMES_MAX + 4];
+	double x[STACK_FRAMES_MAX + 4], narrowest;
 	char count[TEXT_MAX];
 	uint64_t least;
 	size_t left_out;
@@ -297,7 +300,7 @@ int flamegraph_svg(struct buf *b, const struct flame *f, const struct flamegraph
 
 	if (!f->count || !f->nodes[0].total)
 		return -ENODATA;
-	r = find_least(f, &least);
+	r = find_least(f, &least, &narrowest);
 	if (r < 0)
 		return r;
 	height = MAX(TOP + ((int)deepest(f, least) + 1) * ROW + BOTTOM, HEIGHT_MIN);
@@ -305,10 +308,9 @@ int flamegraph_svg(struct buf *b, const struct flame *f, const struct flamegraph
 	left_out = put_frames(b, f, g, least, x);
 	if (left_out)
 		buf_printf(b,
-			"<text class=\"plain\" x=\"%d\" y=\"%d\">%s frames narrower than %.2g of"
+			"<text class=\"plain\" x=\"%d\" y=\"%d\">%s frames narrower than %.1f of"
 			" these pixels are not drawn</text>\n",
-			MARGIN, height - 12, text_format_count(count, left_out),
-			MAX(NARROWEST, INNER * ((double)least / (double)f->nodes[0].total)));
+			MARGIN, height - 12, text_format_count(count, left_out), narrowest);
 	buf_puts(b, "<script><![CDATA[\n");
 	buf_puts(b, flamegraph_js);
 	buf_puts(b, "]]></script>\n</svg>\n");

@@ -5,6 +5,8 @@
  * They are found in $INGERO_SHARED/data, else in ../shared/data beside the source tree. */
 #include "../unit/store_fixture.h"
 
+#include "cli/export.h"
+#include "cli/stack_total.h"
 #include "wire/names.h"
 
 struct expectation {
@@ -228,6 +230,112 @@ static void test_newest(void **state)
 	nodedb_content_done(&c);
 }
 
+struct stack_expectation {
+	int64_t hash;
+	uint64_t count, ns;
+	const char *innermost; /* beginning of the function's name; "": not known */
+};
+
+static void check_stacks(struct scratch *s, const char *name, size_t stacks, uint64_t calls,
+	const struct stack_expectation *top, size_t top_count)
+{
+	struct nodedb_filter all = {.stacks = NODEDB_STACKS_ALL},
+			     used = {.stacks = NODEDB_STACKS_USED};
+	_cleanup_free_ struct stack_total *totals = NULL;
+	struct nodedb_content c;
+	struct errinfo err = {0};
+	uint64_t with = 0;
+	size_t n;
+
+	copy_of(s, name);
+	assert_int_equal(nodedb_read(s->path, &all, &c, &err), 0);
+	assert_int_equal(c.stacks.count, stacks);
+	assert_int_equal(c.skipped_stacks + c.other_stacks, 0);
+	nodedb_content_done(&c);
+	assert_int_equal(nodedb_read(s->path, &used, &c, &err), 0);
+	assert_int_equal(c.stacks.count, calls ? stacks : 0);
+	assert_int_equal(stack_total_run(c.events, c.event_count, NULL, &totals, &n), 0);
+	for (size_t i = 0; i < n; i++)
+		with += totals[i].hash && stack_find(&c.stacks, totals[i].hash) ? totals[i].calls
+										: 0;
+	assert_int_equal(with, calls);
+	for (size_t k = 0; k < top_count; k++) {
+		const struct stack *st = stack_find(&c.stacks, (uint64_t)top[k].hash);
+		uint64_t count = 0, ns = 0;
+
+		for (size_t i = 0; i < n; i++)
+			if (totals[i].hash == (uint64_t)top[k].hash) {
+				count += totals[i].calls;
+				ns += totals[i].ns;
+			}
+		assert_non_null(st);
+		assert_int_equal(count, top[k].count);
+		assert_int_equal(ns, top[k].ns);
+		assert_int_equal(strncmp(st->frames[0].symbol ? st->frames[0].symbol : "",
+					 top[k].innermost, strlen(top[k].innermost)),
+			0);
+	}
+	nodedb_content_done(&c);
+}
+
+static void test_stacks_empty_cache(void **state)
+{
+	static const struct stack_expectation top[] = {{-8719954212830742898, 145, 1489027, ""},
+		{-7902817605437240808, 112, 795034, ""}, {1343543566391529512, 93, 636058, ""}};
+
+	check_stacks(*state, files[0].name, 780, 3284, top, ARRAY_SIZE(top));
+}
+
+static void test_stacks_vllm(void **state)
+{
+	static const struct stack_expectation top[] = {
+		{44624653125126877, 455, 24678320, "_ZN2at6nativeL16copy_kernel_cuda"},
+		{-8213101811863002446, 276, 7481912, "_ZN2at6native21copy_device_to_device"},
+		{5624963848208966849, 276, 6224527, ""}};
+
+	check_stacks(*state, files[1].name, 110, 3000, top, ARRAY_SIZE(top));
+}
+
+static void test_stacks_nodes(void **state)
+{
+	static const struct stack_expectation top[] = {{3130596151848727151, 40, 4862118, ""}};
+
+	check_stacks(*state, "sample-gpu-node-02.db", 1, 40, top, ARRAY_SIZE(top));
+	check_stacks(*state, "sample-gpu-node-01.db", 8, 0, NULL, 0); /* no event refers to them */
+}
+
+/* As a picture and as lines: nothing is lost on the way. */
+static void test_export(void **state)
+{
+	struct scratch *s = *state;
+	_cleanup_buf_ struct buf folded = BUF_INIT(8 << 20), svg = BUF_INIT(8 << 20);
+	struct nodedb_filter used = {.stacks = NODEDB_STACKS_USED};
+	struct export_wish wish = {.format = EXPORT_FOLDED, .count = true};
+	struct export_figures figures;
+	struct nodedb_content c;
+	struct errinfo err = {0};
+	uint64_t calls = 0;
+
+	copy_of(s, files[0].name);
+	assert_int_equal(nodedb_read(s->path, &used, &c, &err), 0);
+	assert_int_equal(export_stacks(&c, &wish, &folded, &figures, &err), 0);
+	for (char *line = folded.data, *end; (end = strchr(line, '\n')); line = end + 1) {
+		*end = 0;
+		calls += strtoull(strrchr(line, ' ') + 1, NULL, 10);
+		*end = '\n';
+	}
+	assert_int_equal(calls, 3284);
+	assert_int_equal(figures.without_stack, 0);
+	/* Python calls native code, which calls CUDA */
+	assert_non_null(strstr(folded.data, "cuda_empty_cache_leak.py:1 <module>;"
+					    "cuda_empty_cache_leak.py:23 main;"));
+	assert_non_null(strstr(folded.data, "modeling_qwen2.py:218 forward;_ZN"));
+	wish.format = EXPORT_FLAMEGRAPH;
+	assert_int_equal(export_stacks(&c, &wish, &svg, &figures, &err), 0);
+	assert_non_null(strstr(svg.data, "<title>main (cuda_empty_cache_leak.py:23)\n"));
+	nodedb_content_done(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +344,10 @@ int main(void)
 		TEST(test_node_01),
 		TEST(test_cluster),
 		TEST(test_newest),
+		TEST(test_stacks_empty_cache),
+		TEST(test_stacks_vllm),
+		TEST(test_stacks_nodes),
+		TEST(test_export),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

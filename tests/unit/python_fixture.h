@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* python_fixture.h - real interpreters for tests: those of the machine, and those that tools/pythons
- * fetched. A test starts one with a script, which says on its output that it has come to where it
- * waits (for its input to end), and then reads its memory. */
+/* python_fixture.h - real interpreters for tests: those of the machine, and those that
+ * tools/pythons fetched. A test starts one with a script, which says on its output that it has come
+ * to where it waits (for its input to end), and then reads its memory. */
 #pragma once
 
-#include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
@@ -21,6 +26,9 @@
 
 #include "agent/python/python.h"
 
+#ifndef PYTHONS /* the folder of those that were fetched */
+#define PYTHONS "build/pythons"
+#endif
 #define INTERPRETERS_MAX 32
 
 struct interpreter {
@@ -78,7 +86,16 @@ static inline void interpreters_find(struct interpreters *all)
 			found[all->at[i].minor] = true;
 	for (unsigned minor = PYTHON_MINOR_MIN; minor <= PYTHON_MINOR_MAX; minor++)
 		if (!found[minor])
-			printf("# skip: no CPython 3.%u here (tools/pythons fetches some)\n", minor);
+			printf("# skip: no CPython 3.%u here (tools/pythons fetches some)\n",
+				minor);
+}
+
+static inline void interpreters_need(const struct interpreters *all)
+{
+	if (all->count)
+		return;
+	printf("# skip: no CPython here\n");
+	skip();
 }
 
 struct python_process {
@@ -191,7 +208,8 @@ static inline uint64_t file_bias(const char *path, uint64_t start)
 	return start - lowest;
 }
 
-/* process_symbols - of the file it has mapped that is an interpreter by its name and its symbols. */
+/* process_symbols - of the file it has mapped that is an interpreter by its name and its symbols.
+ */
 static inline void process_symbols(struct python_process *p)
 {
 	char maps[64], line[PATH_MAX + 128], path[PATH_MAX], before[PATH_MAX] = "";

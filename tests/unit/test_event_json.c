@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/event_json.h"
+#include "stack_fixture.h"
 
 static void event_to(struct buf *b, const struct event *e)
 {
@@ -172,6 +173,26 @@ static void coverage_names_every_layer(void **state)
 	text = NULL;
 }
 
+static void a_stack_has_the_published_keys(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct json_writer w = json_writer_to_buf(&b);
+	struct event e = {.source = SOURCE_CUDA, .op = CUDA_STREAM_SYNC};
+
+	event_json(&w, &e, NULL, "n", "", &stack_a);
+	assert_int_equal(w.err, 0);
+	assert_non_null(strstr(buf_str(&b),
+		",\"stack\":[{\"symbol\":\"cudaStreamSynchronize\",\"file\":\"libcudart.so.12\"},"
+		"{\"symbol\":\"at::native::copy_(at::Tensor&)\",\"file\":\"/src/Copy.cpp\","
+		"\"line\":31},{\"ip\":\"0x3\",\"file\":\"libfoo.so\"},{\"ip\":\"0x4\","
+		"\"file\":\"libfoo.so\"},{\"py_file\":\"/w/train.py\",\"py_func\":\"forward\","
+		"\"py_line\":142},{\"py_file\":\"/w/train.py\",\"py_func\":\"<module>\","
+		"\"py_line\":9}]}\n"));
+	buf_clear(&b);
+	event_json(&w, &e, NULL, "n", "", NULL);
+	assert_null(strstr(buf_str(&b), "stack"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +202,7 @@ int main(void)
 		cmocka_unit_test(the_books),
 		cmocka_unit_test(rank_0_is_printed_and_none_is_not),
 		cmocka_unit_test(coverage_names_every_layer),
+		cmocka_unit_test(a_stack_has_the_published_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include "cli/explain.h"
 #include "scene.h"
+#include "stack_fixture.h"
 
 static char caught[1 << 18];
 
@@ -116,6 +117,27 @@ static void incidents_as_json(void **state)
 	assert_null(strchr(caught, '\033'));
 }
 
+static void stacks_if_asked_for(void **state)
+{
+	_cleanup_(scene_done) struct scene s = {.seed = 1};
+	struct nodedb_content c = content_of(&s);
+
+	for (size_t i = 0; i < c.event_count; i++)
+		c.events[i].stack_hash = 10;
+	c.stacks = three_stacks;
+	c.other_stacks = 9;
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("  Where: called from forward() at train.py:142, 100 % of the excess\n");
+	assert_null(strstr(caught, "STACKS"));
+	assert_null(strstr(caught, "of little time")); /* of no matter for the one line */
+	catch_output(explain_content, &c, (struct explain_style){.stacks = true});
+	assert_caught("; 9 call stacks of little time left out");
+	assert_caught("  100 % of 7.6s excess, 400 of 400 slow calls, stack 10\n    cudaStream");
+	catch_output(explain_content, &c, (struct explain_style){.stacks = true, .json = true});
+	assert_int_equal(caught[0], '{');
+	assert_caught("\"py_func\": \"forward\"");
+}
+
 static void stored_verdicts(void **state)
 {
 	struct incident_row rows[] = {{.id = "a",
@@ -156,6 +178,7 @@ int main(void)
 		cmocka_unit_test(incidents_as_text),
 		cmocka_unit_test(text_fits_the_terminal),
 		cmocka_unit_test(incidents_as_json),
+		cmocka_unit_test(stacks_if_asked_for),
 		cmocka_unit_test(stored_verdicts),
 		cmocka_unit_test(a_file_is_no_terminal),
 	};

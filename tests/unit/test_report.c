@@ -10,6 +10,7 @@
 #include "cli/report.h"
 #include "cli/report_json.h"
 #include "scene.h"
+#include "stack_fixture.h"
 
 static void explain(const struct scene *s, struct incident *ret)
 {
@@ -156,6 +157,56 @@ static void test_names_are_escaped(void **state)
 	}
 }
 
+static void test_where_and_stacks(void **state)
+{
+	static const struct stack_total total = {10, SOURCE_CUDA, CUDA_STREAM_SYNC, 900, 3};
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct report_scope scope = {
+		.stacks = three_stacks, .totals = &total, .total_count = 1, .skipped_stacks = 2};
+	struct incident inc = {.excess_ns = 1000,
+		.stacks = {{10, 870, 5}, {UINT64_MAX - 4, 100, 1}},
+		.stack_count = 2,
+		.stack_total = 2,
+		.stack_ns = 970};
+
+	report_text(&b, &inc, 1, &scope, false);
+	assert_contains(
+		b.data, "\n  Where: called from forward() at train.py:142, 87 % of the excess\n");
+	assert_contains(b.data, "; 2 call stacks left out, damaged or over 64 KiB");
+	assert_null(strstr(b.data, "STACKS"));
+	buf_clear(&b);
+	report_json(&b, &inc, 1, &scope);
+	assert_int_equal(b.data[0], '[');
+	assert_contains(b.data, "\"py_line\": 142,");
+	assert_contains(b.data, "\"share\": 0.87");
+	scope.with_stacks = true;
+	scope.other_stacks = 5;
+	buf_clear(&b);
+	report_text(&b, &inc, 1, &scope, false);
+	assert_contains(b.data, "; 5 call stacks of little time left out");
+	assert_contains(b.data, "\nSTACKS of the slow calls");
+	buf_clear(&b);
+	report_json(&b, &inc, 1, &scope);
+	assert_int_equal(b.data[0], '{');
+	assert_contains(b.data, "\"incidents\": [");
+	assert_contains(b.data, "\"py_file\": \"/w/train.py\"");
+	assert_contains(b.data, "\"hash\": 10");
+	inc.stacks[0].hash = 77; /* a native place */
+	buf_clear(&b);
+	report_json(&b, &inc, 1, &scope);
+	assert_contains(b.data, "\"symbol\": \"load;\\u001b[2J<b>&\\u000a\"");
+	buf_clear(&b);
+	report_text(&b, &inc, 1, &scope, false);
+	assert_contains(b.data, "called from load;\\x1b[2J<b>&\\n [lib\\x07x.so], 10 % of the");
+	inc.stack_count = 0;
+	buf_clear(&b);
+	report_text(&b, &inc, 1, &scope, false);
+	assert_null(strstr(b.data, "Where:"));
+	buf_clear(&b);
+	report_json(&b, &inc, 1, &scope);
+	assert_contains(b.data, "\"where\": null");
+}
+
 static void test_ceiling_is_reported(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(10);
@@ -172,6 +223,7 @@ int main(void)
 		cmocka_unit_test(test_no_incidents),
 		cmocka_unit_test(test_labels_and_pruned_rows),
 		cmocka_unit_test(test_names_are_escaped),
+		cmocka_unit_test(test_where_and_stacks),
 		cmocka_unit_test(test_ceiling_is_reported),
 	};
 

@@ -2,13 +2,13 @@
 /* line_table.c - which line an instruction is of. Three formats, each a list of ranges of
  * instructions with the difference to the line of the range before:
  *
- * 3.9   pairs: bytes to the next range (unsigned), lines to it (signed). Long distances take
- * several pairs, so that a range ends where an address is greater than the instruction's. 3.10
- * pairs: the length of this range in bytes, lines from the last one; -128: no line. 3.11  a byte
- * with the top bit set: code in bits 3 to 6, length in units of two bytes less one in bits 0 to 2;
- * then what the code asks for (varints of 6 bits a byte, the lowest first), bytes without the top
- * bit. Code 15 has no line, 13 and 14 begin with the signed difference, 10 to 12 mean 0 to 2 lines
- * further, those below the same line. Columns are not wanted.
+ * - 3.9: pairs: bytes to the next range (unsigned), lines to it (signed). Long distances take
+ *   several pairs, so that a range ends where an address is greater than the instruction's.
+ * - 3.10: pairs: the length of this range in bytes, lines from the last one; -128: no line.
+ * - 3.11: a byte with the top bit set: code in bits 3 to 6, length in units of two bytes less one
+ *   in bits 0 to 2; then bytes without the top bit: what the code asks for, in varints of 6 bits a
+ *   byte, the lowest first. Code 15 has no line, 13 and 14 begin with the signed difference, 10 to
+ *   12 mean 0 to 2 lines further, those below the same line. Columns are not wanted.
  *
  * The table is foreign: it is read to its end at most, and differences may lead anywhere. */
 #include "agent/python/python.h"

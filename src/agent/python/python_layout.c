@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* python_layout.c - which layout a process's CPython has, proved by a walk of its present frames.
  *
- * 1. The offsets are those that the interpreter publishes, else the row of the table for the
- * version that Py_Version or the file's name says.
- * 2. How its threads are told: by the kernel id that Python keeps; else by the one that the C
- * library keeps, which is right where Python's is that of the process a child was forked from.
+ * 1. The offsets are those that the interpreter publishes, else the table's for the version that
+ *    Py_Version or the file's name says.
+ * 2. Its threads are told by the kernel id that Python keeps; else by the one that the C library
+ *    keeps, which is right too in a child that was forked behind Python's back.
  * 3. Every frame's code object must be one, with names that are text. A process that runs on may
  *    spoil a walk, so several are tried; the first that is whole proves the layout.
  *

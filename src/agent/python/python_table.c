@@ -136,7 +136,7 @@ static const char *skip_digits(const char *s)
 	return s;
 }
 
-/* The name behind "python": "", "3", "3.11", with letters of the build ("3.13t"). NULL: no such. */
+/* Behind "python": nothing, "3", "3.11", or that with letters of the build ("3.13t"). */
 static const char *skip_version(const char *s)
 {
 	if (*s != '3')

@@ -209,7 +209,7 @@ static __always_inline bool is_usable(const struct stack_walk *w, const struct u
 /* The caller's frame by the rule. False: it does not say. */
 static __always_inline bool step_by_rule(struct stack_walk *w, const struct unwind_rule *r)
 {
-	__u64 cfa, ip = 0, fp = w->fp;
+	__u64 cfa, ip = 0, fp = w->fp, pair[2];
 
 	if (r->cfa == UNWIND_CFA_SP)
 		cfa = w->sp + r->cfa_offset;
@@ -223,12 +223,20 @@ static __always_inline bool step_by_rule(struct stack_walk *w, const struct unwi
 		return false;
 	if (cfa <= w->sp || cfa - w->sp > FRAME_REACH || r->ra != UNWIND_AT_CFA)
 		return false;
-	if (!stack_read(&ip, 8, cfa + r->ra_offset))
-		return false;
-	if (r->fp == UNWIND_AT_CFA && !stack_read(&fp, 8, cfa + r->fp_offset))
-		return false;
-	if (r->fp == UNWIND_AT_FP && !stack_read(&fp, 8, w->fp + r->fp_offset))
-		return false;
+	/* Nearly always both lie side by side: one reading instead of two. */
+	if (r->fp == UNWIND_AT_CFA && r->ra_offset == r->fp_offset + 8) {
+		if (!stack_read(pair, sizeof(pair), cfa + r->fp_offset))
+			return false;
+		fp = pair[0];
+		ip = pair[1];
+	} else {
+		if (!stack_read(&ip, 8, cfa + r->ra_offset))
+			return false;
+		if (r->fp == UNWIND_AT_CFA && !stack_read(&fp, 8, cfa + r->fp_offset))
+			return false;
+		if (r->fp == UNWIND_AT_FP && !stack_read(&fp, 8, w->fp + r->fp_offset))
+			return false;
+	}
 	w->sp = cfa;
 	w->fp = fp;
 	w->ip = ip;
