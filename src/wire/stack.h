@@ -29,7 +29,8 @@ enum unwind_cfa { /* where the caller's stack pointer is */
 	UNWIND_CFA_FP,       /* fp + cfa_offset */
 	UNWIND_CFA_FP_DEREF, /* the word at fp + cfa_offset (realigned stacks) */
 	UNWIND_CFA_PLT,      /* x86-64 procedure linkage: sp + 8, +16 from the 11th byte of 16 */
-	UNWIND_CFA_OUTERMOST /* there is no caller */
+	UNWIND_CFA_OUTERMOST, /* there is no caller */
+	UNWIND_CFA_SIGNAL     /* a signal's return: the code it interrupted did not call */
 };
 
 enum unwind_register { /* where a register of the caller is */
@@ -118,7 +119,9 @@ enum stack_record { STACK_RECORD_STACK = 1, STACK_RECORD_CODE };
 	X(UNKNOWN_CODE, "code that is in no file")                                                 \
 	X(NO_RULE, "its unwind rule cannot be expressed")                                          \
 	X(UNREADABLE, "the stack's memory could not be read")                                      \
-	X(NOT_RISING, "frames do not lead outwards")
+	X(NOT_RISING, "frames do not lead outwards")                                               \
+	X(NO_POINTER, "the frame pointer leads past its caller")                                   \
+	X(SIGNAL, "a signal interrupted what is further out")
 
 enum stack_stop {
 #define X(NAME, text) STACK_STOP_##NAME,

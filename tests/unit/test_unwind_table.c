@@ -214,6 +214,27 @@ static void test_outermost_is_kept(void **state)
 	ASSERT_ROWS(&s, {0, SP, 16}, {4, OUT, 0}, {12, SP, 32}, {16, NONE, 0});
 }
 
+/* The code that a signal's handler returns to holds no call, and is met all the same. */
+static void test_signal_is_kept(void **state)
+{
+	static const uint8_t cie[] = {1, 'z', 'R', 'S', 0, 4, 0x78, 30, 1, 0x1b, 0x0c, 29, 0};
+	static const uint8_t program[] = {0x9d, 0, 0x9e, 0x7f}; /* the pair that the kernel left */
+	_cleanup_scene_ struct scene s;
+	size_t at;
+
+	scene_init(&s, EM_AARCH64);
+	words(&s, 1, BL);
+	words(&s, 3, NOP);
+	ENTRY(&s, 0, 4, "\x0e\x10");
+	at = record_begin(&s.eh, 0);
+	put(&s.eh, cie, sizeof(cie));
+	record_end(&s.eh, at);
+	put_fde(&s.eh, at, FIXTURE_TEXT + 4, 8, program, sizeof(program));
+	assert_int_equal(build(&s), 0);
+	ASSERT_ROWS(&s, {0, SP, 16}, {4, UNWIND_CFA_SIGNAL, 0}, {12, NONE, 0});
+	assert_int_equal(s.table.inexpressible, 0);
+}
+
 static void test_order_and_overlap(void **state)
 {
 	_cleanup_scene_ struct scene s;
@@ -511,6 +532,7 @@ int main(void)
 		cmocka_unit_test(test_leaves_and_padding_vanish),
 		cmocka_unit_test(test_long_rows_are_kept),
 		cmocka_unit_test(test_outermost_is_kept),
+		cmocka_unit_test(test_signal_is_kept),
 		cmocka_unit_test(test_order_and_overlap),
 		cmocka_unit_test(test_bad_entries_are_skipped),
 		cmocka_unit_test(test_find),

@@ -133,6 +133,12 @@ static bool may_call(const struct builder *b, uint32_t start, uint32_t end)
 	return call_site_possible(b->machine, b->data + start, start, end - start);
 }
 
+/* Walks come here without a call: by the first return address, or by a signal's. */
+static bool is_reached(const struct unwind_rule *rule)
+{
+	return rule->cfa == UNWIND_CFA_OUTERMOST || rule->cfa == UNWIND_CFA_SIGNAL;
+}
+
 /* The rows of @e from b->covered on. -EBADMSG if its program makes no sense. */
 static int append_program(struct builder *b, const struct entry *e)
 {
@@ -152,7 +158,7 @@ static int append_program(struct builder *b, const struct entry *e)
 
 		start = MAX(start, b->covered);
 		if (start >= end ||
-			(row.rule.cfa != UNWIND_CFA_OUTERMOST && !may_call(b, start, end)))
+			(!is_reached(&row.rule) && !may_call(b, start, end)))
 			continue;
 		r = row.rule.cfa == UNWIND_CFA_NONE ? 0 : rule_index(b, &row.rule);
 		if (r < 0)

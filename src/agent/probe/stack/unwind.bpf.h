@@ -196,14 +196,22 @@ static __always_inline struct unwind_rule *rule_find(struct stack_walk *w, __u64
 }
 
 /* On arm64 a frame pointer leads to the saved pair but not to the frame's end: after a step by it
- * the stack pointer is only a lower bound. */
-static __always_inline bool is_usable(const struct stack_walk *w, const struct unwind_rule *r)
+ * the stack pointer is only a lower bound. A rule that says where the pair is kept says where the
+ * end is; a function without a pair does not keep the pointer, which then is of a frame further out
+ * and would lead past callers. False: there is no way on. */
+static __always_inline bool recover_sp(struct stack_walk *w, const struct unwind_rule *r)
 {
 #if defined(__TARGET_ARCH_arm64)
-	if (r->cfa == UNWIND_CFA_SP && w->guessed)
+	__u64 sp = w->fp - r->fp_offset - r->cfa_offset;
+
+	if (r->cfa != UNWIND_CFA_SP || !w->guessed)
+		return true;
+	if (r->fp != UNWIND_AT_CFA || r->ra != UNWIND_AT_CFA ||
+		r->ra_offset != r->fp_offset + 8 || sp < w->sp || sp - w->sp > FRAME_REACH)
 		return false;
+	w->sp = sp;
 #endif
-	return r->cfa != UNWIND_CFA_NONE;
+	return true;
 }
 
 /* The caller's frame by the rule. False: it does not say. */
@@ -261,6 +269,20 @@ static __always_inline __u32 step_by_pointer(struct stack_walk *w)
 	return 0;
 }
 
+/* What signal handlers return to, in a vDSO or C library that does not describe it: two instructions
+ * that ask for the system call. A frame pointer would lead past the function that was interrupted. */
+static __always_inline bool is_signal_return(__u64 ip)
+{
+#if defined(__TARGET_ARCH_arm64)
+	const __u64 code = 0xd4000001d2801168; /* mov x8, 139; svc 0 */
+#else
+	const __u64 code = 0x0f0000000fc0c748; /* mov $15, %rax; the first byte of syscall */
+#endif
+	__u64 found = 0;
+
+	return stack_read(&found, sizeof(found), ip) && found == code;
+}
+
 static __always_inline __u64 address_of(__u64 ip)
 {
 #if defined(__TARGET_ARCH_arm64)
@@ -308,7 +330,11 @@ __attribute__((noinline)) int unwind_step(struct stack_walk *w)
 		r = rule_find(w, w->ip - 1);
 		if (r && r->cfa == UNWIND_CFA_OUTERMOST)
 			return stop_at(w, STACK_STOP_OUTERMOST);
-		if (r && is_usable(w, r)) {
+		if (r && r->cfa == UNWIND_CFA_SIGNAL)
+			return stop_at(w, STACK_STOP_SIGNAL);
+		if (r && r->cfa != UNWIND_CFA_NONE) {
+			if (!recover_sp(w, r))
+				return stop_at(w, STACK_STOP_NO_POINTER);
 			w->why = STACK_STOP_UNREADABLE;
 			w->guessed = 0;
 			if (step_by_rule(w, r))
@@ -316,6 +342,8 @@ __attribute__((noinline)) int unwind_step(struct stack_walk *w)
 			return stop_at(w, w->why);
 		}
 	}
+	if (is_signal_return(w->ip))
+		return stop_at(w, STACK_STOP_SIGNAL);
 	if (w->record.guessed_from == STACK_GUESSED)
 		w->record.guessed_from = w->record.native_count;
 	w->guessed = 1;
