@@ -168,7 +168,9 @@ struct stack_record_stack {
 	__u8 native_count, python_count;
 	__u8 stop, python_stop;
 	__u8 guessed_from; /* first frame found by a frame pointer instead of a table */
-	__u8 pad[7];
+	__u8 pad[3];
+	__u32 set; /* of mappings that it was walked by, the parent's in a young child; 0: none */
+	__u32 pad2;
 };
 
 /* Sent once per code object, before the stacks that need it. Texts are as Python keeps them: 1, 2

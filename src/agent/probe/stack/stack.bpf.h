@@ -83,6 +83,7 @@ __attribute__((noinline)) int stack_send(struct stack_walk *w)
 	w->record.h.tid = w->tid;
 	w->record.h.time_ns = now;
 	w->record.hash = hash;
+	w->record.set = w->set;
 	if (bpf_ringbuf_output(
 		    &stacks, &w->record, sizeof(w->record) + 8 * words, BPF_RB_NO_WAKEUP) < 0) {
 		__sync_fetch_and_add(&t->lost[STACK_LOSS_RING_FULL], 1);
