@@ -149,6 +149,14 @@ def wait_complete(trace, wheres, seconds=20):
     return wait_until(trace, are_there, seconds)
 
 
+def wait_span(trace, span_s, seconds=20):
+    """Until calls of @span_s are recorded."""
+    def is_there():
+        first, last = trace.sql("SELECT min(timestamp), max(timestamp) FROM events WHERE source = 1")[0]
+        return first is not None and last - first >= span_s * 1e9
+    return wait_until(trace, is_there, seconds)
+
+
 def share_complete(name, found, wanted=0.95, after_s=1.0):
     """At least @wanted of the calls later than @after_s after the first have a complete stack."""
     late = [c for c in found if c.time >= found[0].time + after_s * 1e9] if found else []
@@ -161,3 +169,18 @@ def share_complete(name, found, wanted=0.95, after_s=1.0):
             stops[c.stop] = stops.get(c.stop, 0) + 1
     rig.check(f"{name}: at least {100 * wanted:g} % of the calls have a complete stack",
               late and complete >= wanted * len(late), stops or f"{len(found)} calls in all")
+
+
+def outer_is_main(frames):
+    """Whether @frames, those around main, are the C library's and _start."""
+    between = frames[:-1]
+    return bool(frames) and frames[-1].symbol == "_start" and len(between) <= 2 and all(
+        (f.symbol or "__libc_start").startswith("__libc_start") for f in between)
+
+
+def outer_is_thread(frames):
+    """Whether @frames, those around a thread's function, are the C library's."""
+    return 1 <= len(frames) <= 2 and all(
+        f.symbol in (None, "start_thread", "thread_start", "clone", "__clone", "clone3", "__clone3")
+        and f.file in ("libc.so.6", "libpthread.so.0", "pthread_create.c", "clone.S", "clone3.S")
+        for f in frames)

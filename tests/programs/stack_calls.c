@@ -80,7 +80,7 @@ __attribute__((always_inline)) static inline void inlined_always(size_t size, vo
 	cudaMalloc(p, size); /* @inlined_always */
 }
 
-__attribute__((always_inline)) static inline void inlined_too(size_t size, void **p)
+static inline void inlined_too(size_t size, void **p)
 {
 	calls++;
 	inlined_always(size, p); /* @inlined_too */
@@ -280,7 +280,7 @@ KEEP static void fails(void)
 	END;
 }
 
-static void rounds(void)
+KEEP static void rounds(void)
 {
 	while (gate_round(gate)) {
 		chain_one(SIZE_CHAIN); /* @rounds_chain */
