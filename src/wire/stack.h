@@ -121,6 +121,7 @@ enum stack_record { STACK_RECORD_STACK = 1, STACK_RECORD_CODE };
 	X(UNREADABLE, "the stack's memory could not be read")                                      \
 	X(NOT_RISING, "frames do not lead outwards")                                               \
 	X(NO_POINTER, "the frame pointer leads past its caller")                                   \
+	X(GUESSED, "frame pointers were followed, functions may be missing")                       \
 	X(SIGNAL, "a signal interrupted what is further out")
 
 enum stack_stop {

@@ -396,6 +396,8 @@ static const char *stop_text(struct stacks *s, const struct waiting *w)
 
 	if (r->stop >= ARRAY_SIZE(texts) || r->stop == STACK_STOP_OUTERMOST)
 		return "";
+	if (r->stop == STACK_STOP_GUESSED && r->guessed_from && r->guessed_from <= r->native_count)
+		last = &w->native[r->guessed_from - 1];
 	snprintf(text, sizeof(text), "%s%s%s", texts[r->stop], last && last->file ? ": " : "",
 		last && last->file ? last->file->name : "");
 	return intern(&s->texts, text);

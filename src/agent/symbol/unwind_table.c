@@ -157,8 +157,7 @@ static int append_program(struct builder *b, const struct entry *e)
 		uint32_t end = e->start + (uint32_t)(row.end - entry.start);
 
 		start = MAX(start, b->covered);
-		if (start >= end ||
-			(!is_reached(&row.rule) && !may_call(b, start, end)))
+		if (start >= end || (!is_reached(&row.rule) && !may_call(b, start, end)))
 			continue;
 		r = row.rule.cfa == UNWIND_CFA_NONE ? 0 : rule_index(b, &row.rule);
 		if (r < 0)

@@ -206,8 +206,8 @@ static __always_inline bool recover_sp(struct stack_walk *w, const struct unwind
 
 	if (r->cfa != UNWIND_CFA_SP || !w->guessed)
 		return true;
-	if (r->fp != UNWIND_AT_CFA || r->ra != UNWIND_AT_CFA ||
-		r->ra_offset != r->fp_offset + 8 || sp < w->sp || sp - w->sp > FRAME_REACH)
+	if (r->fp != UNWIND_AT_CFA || r->ra != UNWIND_AT_CFA || r->ra_offset != r->fp_offset + 8 ||
+		sp < w->sp || sp - w->sp > FRAME_REACH)
 		return false;
 	w->sp = sp;
 #endif
@@ -269,8 +269,9 @@ static __always_inline __u32 step_by_pointer(struct stack_walk *w)
 	return 0;
 }
 
-/* What signal handlers return to, in a vDSO or C library that does not describe it: two instructions
- * that ask for the system call. A frame pointer would lead past the function that was interrupted. */
+/* What signal handlers return to, in a vDSO or C library that does not describe it: two
+ * instructions that ask for the system call. A frame pointer would lead past the function that was
+ * interrupted. */
 static __always_inline bool is_signal_return(__u64 ip)
 {
 #if defined(__TARGET_ARCH_arm64)
@@ -298,6 +299,15 @@ static __always_inline int stop_at(struct stack_walk *w, __u32 why)
 	return 1;
 }
 
+/* A frame pointer that a function does not keep is of one further out, and leads past those
+ * between: a walk that followed any has reached the end, but perhaps not by way of all functions.
+ */
+static __always_inline int stop_outermost(struct stack_walk *w)
+{
+	return stop_at(w, w->record.guessed_from == STACK_GUESSED ? STACK_STOP_OUTERMOST
+								  : STACK_STOP_GUESSED);
+}
+
 /* unwind_step - note the frame at w->ip and go on to its caller. 1: the walk is over, and
  * record.stop says why. */
 __attribute__((noinline)) int unwind_step(struct stack_walk *w)
@@ -310,7 +320,7 @@ __attribute__((noinline)) int unwind_step(struct stack_walk *w)
 		return 1;
 	w->ip = address_of(w->ip);
 	if (!w->ip)
-		return stop_at(w, w->guessed ? w->why : STACK_STOP_OUTERMOST);
+		return w->guessed ? stop_at(w, w->why) : stop_outermost(w);
 	is_mapped = mapping_find(w, w->ip - 1);
 	if (!is_mapped && w->returns && !(w->ip & PAGE_BELOW)) {
 		w->returns--;
@@ -329,7 +339,7 @@ __attribute__((noinline)) int unwind_step(struct stack_walk *w)
 	if (is_mapped && w->map_table) {
 		r = rule_find(w, w->ip - 1);
 		if (r && r->cfa == UNWIND_CFA_OUTERMOST)
-			return stop_at(w, STACK_STOP_OUTERMOST);
+			return stop_outermost(w);
 		if (r && r->cfa == UNWIND_CFA_SIGNAL)
 			return stop_at(w, STACK_STOP_SIGNAL);
 		if (r && r->cfa != UNWIND_CFA_NONE) {
