@@ -43,6 +43,14 @@ def lines_of(source):
     return found
 
 
+def sizes_of(source):
+    """place -> size of its allocations, by the program's enum of SIZE_ names."""
+    body = re.search(r"enum \{(.*?)\};", (PROGRAMS / source).read_text(), re.S)[1]
+    names = re.findall(r"SIZE_(\w+)", body)
+    first = int(re.search(r"= (\d+)", body)[1])
+    return {name: first + k for k, name in enumerate(names)}
+
+
 class Program:
     """A program that follows gate.h."""
 
@@ -121,6 +129,13 @@ def calls(trace, where="1"):
         " FROM events e JOIN ops o ON o.source_id = e.source AND o.op_id = e.op"
         " LEFT JOIN stack_traces s ON s.hash = e.stack_hash"
         f" WHERE e.source IN (1, 4) AND ({where}) ORDER BY e.timestamp")]
+
+
+def last(found, name, size):
+    """The latest allocation of @size: by then all tables have come."""
+    some = [c for c in found if c.op == "cudaMalloc" and c.arg0 == size and c.frames]
+    rig.check(f"{name}: there are calls (control)", len(some) > 3, f"{len(some)} calls")
+    return some[-1] if some else Call((0, 0, 0, "", 0, 0, 0, "[]", "nothing was recorded"))
 
 
 def wait_until(trace, what, seconds=20):

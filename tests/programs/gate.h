@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GATE_ROUND_US 4000
+#define GATE_ROUND_US   4000
 #define GATE_PATIENCE_S 40
 
 static inline int gate_is_there(const char *gate, const char *suffix)

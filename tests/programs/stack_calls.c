@@ -276,7 +276,7 @@ KEEP static void fails(void)
 	void *p = NULL;
 
 	cudaMemcpy(&p, &p, SIZE_ERROR, 77); /* @fails_copy */
-	cudaMalloc(&p, SIZE_TOO_LARGE);                     /* @fails_malloc */
+	cudaMalloc(&p, SIZE_TOO_LARGE);     /* @fails_malloc */
 	END;
 }
 
@@ -287,12 +287,12 @@ KEEP static void rounds(void)
 		inline_outer();        /* @rounds_inline */
 		tails();               /* @rounds_tails */
 		deep(200);
-		large_frame();                 /* @rounds_large */
+		large_frame();                   /* @rounds_large */
 		alloca_frame(70000 + calls % 7); /* @rounds_alloca */
-		sorter();                      /* @rounds_sorter */
-		raiser();                      /* @rounds_raiser */
-		leaver();                      /* @rounds_leaver */
-		fails();                       /* @rounds_fails */
+		sorter();                        /* @rounds_sorter */
+		raiser();                        /* @rounds_raiser */
+		leaver();                        /* @rounds_leaver */
+		fails();                         /* @rounds_fails */
 		if (calls % 5 == 0)
 			brief_child(); /* @rounds_brief */
 		END;
