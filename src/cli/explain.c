@@ -56,6 +56,8 @@ int explain_content(
 		.aggregate_count = c->aggregate_count,
 		.samples = c->samples,
 		.sample_count = c->sample_count,
+		.gpus = c->gpu_samples,
+		.gpu_count = c->gpu_sample_count,
 		.books = c->has_books ? &c->books : NULL,
 		.node = c->node,
 	};

@@ -27,9 +27,11 @@
 static const char *severity_color(enum severity s)
 {
 	switch (s) {
+	case SEVERITY_CRITICAL: return "\033[1;37;41m";
 	case SEVERITY_HIGH: return "\033[1;31m";
 	case SEVERITY_MEDIUM: return "\033[1;33m";
 	case SEVERITY_LOW: return "\033[1;36m";
+	case SEVERITY_COUNT: break;
 	}
 	return "";
 }
@@ -65,7 +67,7 @@ static void put_clock(struct buf *b, int64_t ns)
 
 static void put_title(struct buf *b, const struct incident *list, size_t n, bool color)
 {
-	size_t per[SEVERITY_HIGH + 1] = {0};
+	size_t per[SEVERITY_COUNT] = {0};
 	const char *comma = " (";
 
 	if (color)
@@ -76,7 +78,7 @@ static void put_title(struct buf *b, const struct incident *list, size_t n, bool
 		buf_printf(b, "INCIDENTS - %zu incident%s", n, n == 1 ? "" : "s");
 	for (size_t i = 0; i < n; i++)
 		per[list[i].severity]++;
-	for (int s = SEVERITY_HIGH; s >= SEVERITY_LOW; s--) {
+	for (int s = SEVERITY_COUNT - 1; s >= SEVERITY_LOW; s--) {
 		if (!per[s])
 			continue;
 		buf_printf(b, "%s%zu %s", comma, per[s], severity_name((enum severity)s));
@@ -222,6 +224,16 @@ static void put_figures(struct buf *b, const struct incident *inc, size_t width)
 	char share[TEXT_MAX], excess[TEXT_MAX], slow[TEXT_MAX], calls[TEXT_MAX], sure[TEXT_MAX];
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
 
+	if (inc->unit) {
+		buf_printf(&text, "%s %s", text_format_count(calls, inc->count), inc->unit);
+		if (inc->excess_ns)
+			buf_printf(&text, ", %s lost, %s of it explained",
+				text_format_duration(excess, inc->excess_ns),
+				text_format_percent(share, inc->explained));
+		buf_printf(&text, "; confidence %s", text_format_percent(sure, inc->confidence));
+		put_paragraph(b, width, "  Measured: ", buf_str(&text));
+		return;
+	}
 	buf_printf(&text, "%s of %s excess in %s slow of %s calls; confidence %s",
 		text_format_percent(share, inc->explained),
 		text_format_duration(excess, inc->excess_ns),

@@ -7,6 +7,7 @@
 #include "cli/stack_report.h"
 #include "cli/where.h"
 #include "json/writer.h"
+#include "model/problem.h"
 #include "wire/names.h"
 
 static void put_causes(struct json_writer *w, const struct incident *i)
@@ -123,6 +124,21 @@ static void put_where(
 	json_end_object(w);
 }
 
+/* What is not slow calls of one op: how often, whose rank, how regular, since when. */
+static void put_course(struct json_writer *w, const struct incident *i)
+{
+	json_uint_member(w, "count", i->unit ? i->count : i->slow_calls);
+	json_string_member(w, "unit", i->unit ? i->unit : "slow calls");
+	if (i->culprit_rank >= 0)
+		json_int_member(w, "culprit_rank", i->culprit_rank);
+	if (i->period_steps) {
+		json_uint_member(w, "period_steps", i->period_steps);
+		json_double_member(w, "period_confidence", i->period_confidence);
+	}
+	if (i->since.ns)
+		json_int_member(w, "since_ns", i->since.ns);
+}
+
 static void put_incident(
 	struct json_writer *w, const struct incident *i, const struct report_scope *scope)
 {
@@ -131,6 +147,7 @@ static void put_incident(
 	json_begin_object(w);
 	json_string_member(w, "id", i->id);
 	json_string_member(w, "severity", severity_name(i->severity));
+	json_string_member(w, "problem", problem_row(i->problem)->id);
 	json_string_member(w, "summary", i->summary);
 	json_string_member(w, "root_cause", i->root_cause);
 	json_string_member(w, "explanation", i->explanation);
@@ -139,6 +156,7 @@ static void put_incident(
 	json_string_member(w, "source", wire_source_name(i->source));
 	json_string_member(w, "op", wire_op_name(i->source, i->op, scratch));
 	put_figures(w, i);
+	put_course(w, i);
 	put_causes(w, i);
 	put_timeline(w, i);
 	json_key(w, "fixes");

@@ -18,6 +18,17 @@ struct collective {
 
 /* collective_is_one - a collective or point-to-point call, as opposed to the life of communicators.
  */
+struct collective_row { /* a row of `collectives` */
+	char node[64];
+	wall_time start;
+	uint64_t dur_ns;
+	uint32_t pid, tid;
+	uint16_t op; /* enum of SOURCE_NCCL */
+	int32_t device, ret;
+	uint64_t stream;
+	struct collective c; /* wait_ns -1: not known */
+};
+
 static inline int collective_is_one(const struct event *e)
 {
 	return (e->op >= NCCL_ALL_REDUCE && e->op <= NCCL_RECV) ||

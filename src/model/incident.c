@@ -4,7 +4,7 @@
 
 const char *severity_name(enum severity s)
 {
-	static const char *const names[] = {"LOW", "MEDIUM", "HIGH"};
+	static const char *const names[] = {"LOW", "MEDIUM", "HIGH", "CRITICAL"};
 
 	return names[s];
 }

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "model/event.h"
 
-enum severity { SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH };
+enum severity { SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH, SEVERITY_CRITICAL, SEVERITY_COUNT };
 
 /* X(NAME, name, layer): what a piece of a slow call was spent on. */
 #define CAUSES(X)                                                                                  \
@@ -58,7 +58,8 @@ struct incident_step { /* one line of the timeline */
 };
 
 struct incident {
-	char id[96]; /* stable: same data, same id */
+	char id[96];     /* stable: same data, same id */
+	uint8_t problem; /* enum problem (model/problem.h) */
 	enum severity severity;
 	uint32_t pid;
 	char comm[COMM_LEN];
@@ -75,6 +76,14 @@ struct incident {
 	double explained;        /* 0..1 of excess_ns, all causes but UNEXPLAINED */
 	double confidence;       /* 0..1, see correlate.c */
 	double completeness;     /* 0..1: share of hits that are in the data; -1: not known */
+	/* What has no slow calls of one op (an idle gap, a hang, a leak) has slow_calls 0,
+	 * excess_ns the time it cost (0: not a matter of time) and `unit`, what count counts. */
+	uint64_t count;
+	const char *unit;         /* "gaps", "failed calls"; NULL: slow calls */
+	int32_t culprit_rank;     /* of a job; -1: none */
+	uint32_t period_steps;    /* it comes every so many steps; 0: not periodic */
+	double period_confidence; /* 0..1 */
+	wall_time since;          /* a change that lasts since then; 0: none */
 	struct incident_cause causes[INCIDENT_CAUSES]; /* largest first */
 	int cause_count;
 	struct incident_step timeline[INCIDENT_TIMELINE];

@@ -46,13 +46,17 @@ enum problem {
 		PROBLEM_COUNT
 };
 
-struct problem_row {
-	const char *number, *id, *title;
-	enum severity worst;
+struct problem_text {
 	const char *seen_by; /* what is looked at */
 	const char *limits;  /* what that cannot tell; "" if nothing */
 	const char *fixes[INCIDENT_FIXES + 1];
 	const char *hint; /* for an assistant: what to ask next */
+};
+
+struct problem_row {
+	const char *number, *id, *title; /* number "": not in the published catalogue */
+	enum severity worst;
+	const struct problem_text *text;
 };
 
 const struct problem_row *problem_row(enum problem p);

@@ -49,7 +49,8 @@ static inline void interpreter_add(struct interpreters *all, const char *path)
 	int end = 0;
 
 	if (sscanf(name, "python3.%u%n", &minor, &end) != 1 || name[end] != '\0' ||
-		access(path, X_OK) < 0 || !realpath(path, real) || all->count == INTERPRETERS_MAX)
+		minor < PYTHON_MINOR_MIN || minor > PYTHON_MINOR_MAX || access(path, X_OK) < 0 ||
+		!realpath(path, real) || all->count == INTERPRETERS_MAX)
 		return;
 	for (size_t i = 0; i < all->count; i++)
 		if (strcmp(all->at[i].path, real) == 0)
@@ -82,8 +83,7 @@ static inline void interpreters_find(struct interpreters *all)
 	interpreters_glob(all, pattern);
 	interpreters_glob(all, PYTHONS "/*/python3.*");
 	for (size_t i = 0; i < all->count; i++)
-		if (all->at[i].minor <= PYTHON_MINOR_MAX)
-			found[all->at[i].minor] = true;
+		found[all->at[i].minor] = true;
 	for (unsigned minor = PYTHON_MINOR_MIN; minor <= PYTHON_MINOR_MAX; minor++)
 		if (!found[minor])
 			printf("# skip: no CPython 3.%u here (tools/pythons fetches some)\n",

@@ -19,7 +19,8 @@ static struct merge_native native(const char *symbol)
 
 static struct merge_python python(const char *name, bool is_entry)
 {
-	return (struct merge_python){.frame = {.py_func = name, .py_file = "t.py"}, .is_entry = is_entry};
+	return (struct merge_python){
+		.frame = {.py_func = name, .py_file = "t.py"}, .is_entry = is_entry};
 }
 
 /* The merged names, innermost first, joined by spaces. */
@@ -41,7 +42,8 @@ static const char *merged(const struct merge_native *n, size_t natives,
 
 static void one_loop_takes_all_its_functions(void **state)
 {
-	struct merge_native n[] = {native("cudaFree"), native("call"), native(LOOP), native("main")};
+	struct merge_native n[] = {
+		native("cudaFree"), native("call"), native(LOOP), native("main")};
 	struct merge_python p[] = {python("inner", false), python("outer", true)};
 
 	assert_string_equal(MERGED(n, p), "cudaFree call inner outer main");
@@ -49,8 +51,8 @@ static void one_loop_takes_all_its_functions(void **state)
 
 static void functions_called_from_c_stand_where_they_were(void **state)
 {
-	struct merge_native n[] = {native("cudaFree"), native(LOOP), native("sorted"), native(LOOP),
-		native("main")};
+	struct merge_native n[] = {
+		native("cudaFree"), native(LOOP), native("sorted"), native(LOOP), native("main")};
 	struct merge_python p[] = {
 		python("key", true), python("train", false), python("module", true)};
 
@@ -84,7 +86,8 @@ static void more_loops_than_functions_stay_visible(void **state)
 
 static void without_a_loop_python_stands_before_the_interpreter(void **state)
 {
-	struct merge_native n[] = {native("cudaFree"), native("ffi_call"), native("x"), native("y")};
+	struct merge_native n[] = {
+		native("cudaFree"), native("ffi_call"), native("x"), native("y")};
 	struct merge_python p[] = {python("a", false), python("b", true)};
 
 	n[2].is_interpreter = n[3].is_interpreter = true;

@@ -32,6 +32,7 @@
 
 #include "agent/correlate/attribute.h"
 #include "agent/correlate/culprit.h"
+#include "agent/correlate/detector.h"
 #include "agent/correlate/detect.h"
 #include "agent/correlate/narrate.h"
 #include "agent/correlate/origin.h"
@@ -200,7 +201,9 @@ static int measure(const struct engine *g, const struct stretch *s, struct incid
 
 	if (!durations)
 		return -ENOMEM;
-	*inc = (struct incident){.pid = op->pid,
+	*inc = (struct incident){.problem = PROBLEM_SLOW_CALL,
+		.culprit_rank = -1,
+		.pid = op->pid,
 		.source = op->source,
 		.op = op->op,
 		.slow_calls = s->count,
@@ -267,10 +270,26 @@ static int by_excess(const void *a, const void *b)
 	return (int)x->op - (int)y->op;
 }
 
+static int run_detectors(const struct engine *g, struct incident_list *out)
+{
+	const struct scene scene = {g->rec, &g->found, g->completeness};
+	static detector *const detectors[] = {
+#define X(function) function,
+		DETECTORS(X)
+#undef X
+			NULL};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && detectors[i]; i++)
+		r = detectors[i](&scene, out);
+	return r;
+}
+
 int correlate_run(const struct recording *rec, struct incident **ret, size_t *ret_count)
 {
 	_cleanup_(engine_done) struct engine g = {.rec = rec};
 	_cleanup_free_ struct incident *list = NULL;
+	struct incident_list found;
 	size_t n = 0;
 	int r;
 
@@ -280,20 +299,24 @@ int correlate_run(const struct recording *rec, struct incident **ret, size_t *re
 	if (r < 0)
 		return r;
 	read_books(&g);
-	list = calloc(
-		MIN(g.found.stretch_count + 1, (size_t)CORRELATE_INCIDENTS_MAX), sizeof(*list));
+	list = calloc(CORRELATE_INCIDENTS_MAX, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
+	found = (struct incident_list){.items = list, .max = CORRELATE_INCIDENTS_MAX};
 	for (size_t i = 0; i < MIN(g.found.stretch_count, (size_t)STRETCHES_EXAMINED) &&
-			   n < CORRELATE_INCIDENTS_MAX;
+			   n < CORRELATE_INCIDENTS_MAX / 2;
 		i++) {
 		r = explain_stretch(&g, &g.found.stretches[i], &list[n]);
 		if (r < 0)
 			return r;
 		n += (size_t)r;
 	}
-	qsort(list, n, sizeof(*list), by_excess);
+	found.count = n;
+	r = run_detectors(&g, &found);
+	if (r < 0)
+		return r;
+	qsort(list, found.count, sizeof(*list), by_excess);
 	*ret = TAKE(list);
-	*ret_count = n;
+	*ret_count = found.count;
 	return 0;
 }

@@ -9,7 +9,9 @@
 
 #include "model/accounting.h"
 #include "model/aggregate.h"
+#include "model/collective.h"
 #include "model/event.h"
+#include "model/gpu_sample.h"
 #include "model/incident.h"
 #include "model/sample.h"
 
@@ -20,6 +22,10 @@ struct recording {
 	size_t aggregate_count;
 	const struct host_sample *samples;
 	size_t sample_count;
+	const struct gpu_sample *gpus; /* in order of time; may be none */
+	size_t gpu_count;
+	const struct collective_row *collectives; /* in order of time; may be none */
+	size_t collective_count;
 	const struct accounting *books; /* NULL: not known (published files) */
 	const char *node;
 };

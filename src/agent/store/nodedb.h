@@ -179,7 +179,7 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 struct incident_row { /* one row of causal_chains */
 	char id[128];
 	int64_t detected_ns;
-	char severity[8];
+	char severity[12];
 	char summary[512], root_cause[512];
 	char fixes[1024]; /* one per line */
 };

@@ -203,7 +203,7 @@ static void take_messages(struct symbol_service *s)
 
 /* ---- questions to the child ---- */
 
-static bool send_question(struct symbol_service *s, const struct question *q)
+static int send_question(struct symbol_service *s, const struct question *q)
 {
 	const struct question_file *f = q->file;
 	const struct protocol_header h = {
@@ -237,28 +237,37 @@ static struct question_list *next_queue(struct symbol_service *s)
 	return s->unwind.count && !unwinding ? &s->unwind : NULL;
 }
 
+/* Why it is answered without asking; 0: it is to be asked. */
+static int refusal(const struct question_file *f, const char **ret_text)
+{
+	*ret_text = f->closed ? "the file was closed" : "two symbol processes ended at this file";
+	return f->closed ? -ECANCELED : f->given_up ? -EIO : 0;
+}
+
 static void send_questions(struct symbol_service *s, uint64_t now)
 {
-	size_t turns = exchange_waiting(
-		s); /* answers may bring new questions: those wait for the next poll */
+	size_t turns = exchange_waiting(s); /* what answers ask anew waits for the next poll */
 	struct question_list *queue;
 
 	while (turns-- && (queue = next_queue(s))) {
 		struct question_file *f = queue->head->file;
+		const char *text;
+		int r = refusal(f, &text);
 
-		if (f->closed) {
-			deliver_error(s, question_take(queue), -ECANCELED, "the file was closed");
-		} else if (f->given_up) {
-			deliver_error(s, question_take(queue), -EIO,
-				"two symbol processes ended at this file");
-		} else if (send_question(s, queue->head)) {
-			if (!s->sent_count)
-				s->head_since_ns = now;
-			f->known_to = s->reader.births;
-			s->sent[s->sent_count++] = question_take(queue);
-		} else {
-			return;
+		if (r == 0) {
+			r = send_question(s, queue->head);
+			text = strerror(-r);
 		}
+		if (r == -EAGAIN)
+			return;
+		if (r < 0) {
+			deliver_error(s, question_take(queue), r, text);
+			continue;
+		}
+		if (!s->sent_count)
+			s->head_since_ns = now;
+		f->known_to = s->reader.births;
+		s->sent[s->sent_count++] = question_take(queue);
 	}
 }
 
@@ -327,7 +336,7 @@ static bool child_forgets(struct symbol_service *s, const struct question_file *
 
 	if (!s->reader.ready || s->reader.condemned || f->known_to != s->reader.births)
 		return true;
-	return reader_send(&s->reader, &h, NULL, 0, NULL, 0);
+	return reader_send(&s->reader, &h, NULL, 0, NULL, 0) != -EAGAIN;
 }
 
 static void forget_closed(struct symbol_service *s)

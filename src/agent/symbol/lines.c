@@ -152,7 +152,8 @@ static void put_names(Dwarf_Die *die, struct lines_frame *out)
 	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
 		dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
 		out->linkage = dwarf_formstring(&attribute);
-	out->function = dwarf_diename(die);
+	if (!out->linkage)
+		out->function = dwarf_diename(die);
 }
 
 /* Where @inlined was called from. File 0 is none before DWARF 5. */

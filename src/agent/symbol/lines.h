@@ -12,7 +12,7 @@
 
 struct lines_frame {
 	const char *linkage;  /* the linker's name; NULL: not known */
-	const char *function; /* as the source has it; NULL: not known */
+	const char *function; /* as the source has it; NULL: not known, or there is the other */
 	const char *file;     /* as the compiler wrote it; NULL: not known */
 	uint32_t line;        /* 0: not known */
 };

@@ -117,7 +117,14 @@ void reader_done(struct reader *r)
 
 /* ---- messages ---- */
 
-bool reader_send(struct reader *r, const struct protocol_header *h, const void *body,
+/* A full socket, want of memory, or a child that is about to be reaped. */
+static bool will_pass(int err)
+{
+	return err == EAGAIN || err == ENOBUFS || err == ENOMEM || err == ETOOMANYREFS ||
+	       err == EPIPE || err == ECONNRESET;
+}
+
+int reader_send(struct reader *r, const struct protocol_header *h, const void *body,
 	size_t body_bytes, const int *fds, size_t fd_count)
 {
 	_Alignas(struct cmsghdr) char room[CMSG_SPACE(PROTOCOL_FILES_MAX * sizeof(int))] = {0};
@@ -138,7 +145,9 @@ bool reader_send(struct reader *r, const struct protocol_header *h, const void *
 	do
 		n = sendmsg(r->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	return n >= 0;
+	if (n >= 0)
+		return 0;
+	return will_pass(errno) ? -EAGAIN : -errno;
 }
 
 static int attached_file(struct msghdr *m)

@@ -59,8 +59,9 @@ bool reader_is_hopeless(const struct reader *r);
 /* reader_condemn - end it; @why is kept for people. Nothing is received from it any more. */
 void reader_condemn(struct reader *r, const char *why);
 
-/* reader_send - a whole message, @fds going along. False: not now. */
-bool reader_send(struct reader *r, const struct protocol_header *h, const void *body,
+/* reader_send - a whole message, @fds going along. -EAGAIN: not now; else of sendmsg(2), and this
+ * message will never go. */
+int reader_send(struct reader *r, const struct protocol_header *h, const void *body,
 	size_t body_bytes, const int *fds, size_t fd_count);
 
 /* reader_receive - the next message with whole header, whatever it says; false if there is none.

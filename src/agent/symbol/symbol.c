@@ -66,7 +66,7 @@ static int ask(struct symbol_service *s, struct question_file *f, enum protocol_
 int symbol_open(struct symbol_service *s, int fd, int debug_fd, uint32_t *ret_file)
 {
 	struct question_file *f;
-	int r = file_new(s, PROTOCOL_ELF, &f);
+	int r = fd < 0 ? -EBADF : file_new(s, PROTOCOL_ELF, &f);
 
 	if (r < 0)
 		return r;
@@ -95,7 +95,7 @@ void symbol_add_debug(struct symbol_service *s, uint32_t file, int debug_fd)
 int symbol_open_perfmap(struct symbol_service *s, int fd, uint32_t *ret_file)
 {
 	struct question_file *f;
-	int r = file_new(s, PROTOCOL_PERFMAP, &f);
+	int r = fd < 0 ? -EBADF : file_new(s, PROTOCOL_PERFMAP, &f);
 
 	if (r < 0)
 		return r;

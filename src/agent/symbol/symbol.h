@@ -77,7 +77,8 @@ DEFINE_CLEANUP(struct symbol_service *, symbol_stop)
 
 /* symbol_open - name a file; @fd and @debug_fd (-1: none) become the service's, but stay the
  * caller's on failure. *ret_file is its number, from 1, never used again. The identity follows as
- * an answer. -ENOSPC beyond the ceiling of files; -ENOBUFS as for questions; -ENOMEM. */
+ * an answer. -EBADF; -ENOSPC beyond the ceiling of files; -ENOBUFS as for questions;
+ * -ENOMEM. */
 int symbol_open(struct symbol_service *s, int fd, int debug_fd, uint32_t *ret_file);
 
 /* symbol_add_debug - @debug_fd, which becomes the service's, holds the debug information of @file:

@@ -220,8 +220,8 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 		return;
 	}
 	if (!c->stack)
-		c->stack = stack_take(bpf_get_current_task_btf(), ts, c, ts->depth,
-			PT_REGS_SP(ctx), PT_REGS_FP(ctx));
+		c->stack = stack_take(bpf_get_current_task_btf(), ts, c, ts->depth, PT_REGS_SP(ctx),
+			PT_REGS_FP(ctx));
 	r = record_begin(&events, sizeof(*r), k.source);
 	if (!r)
 		return;

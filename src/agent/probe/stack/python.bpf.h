@@ -9,9 +9,9 @@
 
 #include "agent/probe/stack/unwind.bpf.h"
 
-#define THREADS_MAX      2048      /* looked at in one search */
-#define SEARCH_AGAIN_NS  50000000  /* after a search without result */
-#define LOWEST_TAG       ~7ULL
+#define THREADS_MAX     2048     /* looked at in one search */
+#define SEARCH_AGAIN_NS 50000000 /* after a search without result */
+#define LOWEST_TAG      ~7ULL
 
 struct code_key {
 	__u64 code, lines;
@@ -55,6 +55,19 @@ static __always_inline bool is_thread_of(const struct stack_walk *w, __u64 threa
 	       stack_read(&tid, 4, pthread + w->python.pthread_tid) && tid == w->tid_space;
 }
 
+/* The innermost frame of @thread; 0: it runs no Python. */
+static __always_inline __u64 thread_frame(const struct stack_walk *w, __u64 thread)
+{
+	__u64 frame = 0;
+
+	if (!stack_read(&frame, 8, thread + w->python.thread_frame))
+		return 0;
+	if (frame && w->python.cframe_frame != PYTHON_NONE &&
+		!stack_read(&frame, 8, frame + w->python.cframe_frame))
+		return 0;
+	return frame;
+}
+
 /* python_thread_step - one more thread of the list, of the next interpreter behind its last. 0: go
  * on, 1: w->thread is this thread's, 2: there are no more. */
 __attribute__((noinline)) int python_thread_step(struct stack_walk *w)
@@ -65,7 +78,8 @@ __attribute__((noinline)) int python_thread_step(struct stack_walk *w)
 		if (!stack_read(&w->thread, 8, w->interpreter + w->python.interpreter_threads))
 			return 2;
 	} else {
-		if (is_thread_of(w, w->thread))
+		/* A thread may have a state in several interpreters: the one that runs counts. */
+		if (is_thread_of(w, w->thread) && thread_frame(w, w->thread))
 			return 1;
 		if (!stack_read(&w->thread, 8, w->thread + w->python.thread_next))
 			return 2;
@@ -92,8 +106,8 @@ static __always_inline bool python_thread_find(struct stack_walk *w)
 
 /* A str's characters; returns how many bytes. Only the compact forms: identifiers and file names
  * have no other since 3.3. */
-static __always_inline __u32 text_copy(struct stack_walk *w, __u64 text, __u8 *out, __u8 *ret_kind,
-	__u8 *ret_cut)
+static __always_inline __u32 text_copy(
+	struct stack_walk *w, __u64 text, __u8 *out, __u8 *ret_kind, __u8 *ret_cut)
 {
 	const struct stack_python *p = &w->python;
 	__u32 state, kind, bytes;
@@ -192,10 +206,13 @@ static __always_inline __u64 code_note(struct stack_walk *w, __u64 code, __u64 *
 	return hash;
 }
 
+/* A frame that has not begun lies before its first instruction: 0. */
 static __always_inline __u32 lasti_of(const struct stack_python *p, __u64 code, __u64 raw)
 {
 	if (p->flags & PYTHON_LASTI_POINTER)
-		return (__u32)(raw - (code + p->code_bytes));
+		return raw < code + p->code_bytes ? 0 : (__u32)(raw - (code + p->code_bytes));
+	if ((__s32)raw < 0)
+		return 0;
 	return p->flags & PYTHON_LASTI_UNITS ? 2 * (__u32)raw : (__u32)raw;
 }
 
@@ -286,11 +303,11 @@ __attribute__((noinline)) int python_walk(struct stack_walk *w)
 			return 0;
 		}
 	}
-	if (!stack_read(&frame, 8, w->thread + w->python.thread_frame))
+	frame = thread_frame(w, w->thread);
+	if (!frame) {
+		w->thread = 0; /* it may run in another interpreter now */
 		return 0;
-	if (frame && w->python.cframe_frame != PYTHON_NONE &&
-		!stack_read(&frame, 8, frame + w->python.cframe_frame))
-		return 0;
+	}
 	w->record.python_stop = STACK_PYTHON_COMPLETE;
 	w->frame = frame;
 	for (int i = 0; i < 2 * STACK_PYTHON_MAX; i++)

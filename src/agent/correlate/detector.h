@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* detector.h - what finds a problem in a recording: one function, one row in DETECTORS.
+ *
+ * To add one: its file here with a function of type detector, a line in DETECTORS, its row in the
+ * catalogue (model/problem.h), a scenario that provokes it and one that only looks like it
+ * (tests/scenarios). A detector is pure, looks at everything and says nothing without evidence: an
+ * incident has at least one evidence row or a timeline step with real times, and its confidence
+ * states how much of what it claims was seen. What several detectors could report is reported by
+ * the most specific one: see correlate.c. */
+#pragma once
+
+#include "agent/correlate/detect.h"
+#include "base/macros.h"
+#include "model/problem.h"
+
+struct scene { /* what detectors look at */
+	const struct recording *rec;
+	const struct detection *slow; /* slow calls and what is ordinary */
+	double completeness;          /* share of hits that are in the data; -1: not known */
+};
+
+struct incident_list {
+	struct incident *items;
+	size_t count, max;
+	uint64_t left_out; /* beyond the ceiling */
+};
+
+/* incident_begin - a new incident of @problem, its fixes from the catalogue; NULL beyond the
+ * ceiling (counted). It is in the list only after incident_keep(). */
+struct incident *incident_begin(struct incident_list *l, enum problem problem);
+
+/* incident_id - "starvation-4821-1700000000000000000": stable for the same data. */
+void incident_id(struct incident *i, uint32_t pid, int64_t first_ns);
+
+/* incident_step - append a line to the timeline; false if it is full. */
+bool incident_step(struct incident *i, int64_t start_ns, uint64_t dur_ns, const char *layer,
+	const char *op, const char *fmt, ...) _printf_(6, 7);
+
+/* incident_evidence - a row that proves it. */
+void incident_evidence(struct incident *i, const struct event *e);
+
+/* incident_fix - say this before the catalogue's fixes. */
+void incident_fix(struct incident *i, const char *fmt, ...) _printf_(2, 3);
+
+/* incident_keep - it is complete: it stays in the list. */
+void incident_keep(struct incident_list *l, struct incident *i);
+
+typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or -ENOMEM */
+
+/* X(function): in the order in which they run. */
+#define DETECTORS(X)
+
+#define X(function) detector function;
+DETECTORS(X)
+#undef X
