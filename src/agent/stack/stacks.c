@@ -392,6 +392,20 @@ static int take_record(void *arg, void *data, size_t len)
 
 /* ---- handing on ---- */
 
+/* Of a thread that is not Python's, its frames are not missed. */
+static const char *python_stop_text(const struct stack_record_stack *r)
+{
+	static const char *const texts[] = {
+#define X(NAME, text) text,
+		STACK_PYTHON_STOPS(X)
+#undef X
+	};
+
+	return r->python_stop == STACK_PYTHON_DEPTH || r->python_stop == STACK_PYTHON_UNREADABLE
+		       ? texts[r->python_stop]
+		       : "";
+}
+
 static const char *stop_text(struct stacks *s, const struct waiting *w)
 {
 	static const char *const texts[] = {
@@ -404,7 +418,7 @@ static const char *stop_text(struct stacks *s, const struct waiting *w)
 	char text[256];
 
 	if (r->stop >= ARRAY_SIZE(texts) || r->stop == STACK_STOP_OUTERMOST)
-		return "";
+		return python_stop_text(r);
 	if (r->stop == STACK_STOP_GUESSED && r->guessed_from && r->guessed_from <= r->native_count)
 		last = &w->native[r->guessed_from - 1];
 	snprintf(text, sizeof(text), "%s%s%s", texts[r->stop], last && last->file ? ": " : "",
