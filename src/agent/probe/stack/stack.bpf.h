@@ -55,7 +55,11 @@ static __always_inline __u32 tid_in_namespace(struct task_struct *task)
 	__u32 level = BPF_CORE_READ(pid, level) & 31;
 	int nr = 0;
 
-	bpf_probe_read_kernel(&nr, sizeof(nr), &pid->numbers[level].nr);
+	/* a variable index is not relocated: the kernel's element is larger than ours */
+	bpf_probe_read_kernel(&nr, sizeof(nr),
+		(void *)pid + bpf_core_field_offset(pid->numbers) +
+			level * bpf_core_type_size(struct upid) +
+			bpf_core_field_offset(struct upid, nr));
 	return (__u32)nr;
 }
 
