@@ -23,13 +23,14 @@
 #define UNWIND_TABLES_MAX 4096       /* table 0 is none */
 #define UNWIND_END        0xffffffff /* address of rows that are not used */
 
-enum unwind_cfa {            /* where the caller's stack pointer is */
-	UNWIND_CFA_NONE,     /* not known: walk by the frame pointer */
-	UNWIND_CFA_SP,       /* sp + cfa_offset */
-	UNWIND_CFA_FP,       /* fp + cfa_offset */
-	UNWIND_CFA_FP_DEREF, /* the word at fp + cfa_offset (realigned stacks) */
-	UNWIND_CFA_PLT,      /* x86-64 procedure linkage: sp + 8, +16 from the 11th byte of 16 */
-	UNWIND_CFA_OUTERMOST /* there is no caller */
+enum unwind_cfa {             /* where the caller's stack pointer is */
+	UNWIND_CFA_NONE,      /* not known: walk by the frame pointer */
+	UNWIND_CFA_SP,        /* sp + cfa_offset */
+	UNWIND_CFA_FP,        /* fp + cfa_offset */
+	UNWIND_CFA_FP_DEREF,  /* the word at fp + cfa_offset (realigned stacks) */
+	UNWIND_CFA_PLT,       /* x86-64 procedure linkage: sp + 8, +16 from the 11th byte of 16 */
+	UNWIND_CFA_OUTERMOST, /* there is no caller */
+	UNWIND_CFA_SIGNAL     /* a signal's return: the code it interrupted did not call */
 };
 
 enum unwind_register { /* where a register of the caller is */
@@ -121,7 +122,10 @@ enum stack_record { STACK_RECORD_STACK = 1, STACK_RECORD_CODE };
 	X(UNKNOWN_CODE, "code that is in no file")                                                 \
 	X(NO_RULE, "its unwind rule cannot be expressed")                                          \
 	X(UNREADABLE, "the stack's memory could not be read")                                      \
-	X(NOT_RISING, "frames do not lead outwards")
+	X(NOT_RISING, "frames do not lead outwards")                                               \
+	X(NO_POINTER, "the frame pointer leads past its caller")                                   \
+	X(GUESSED, "frame pointers were followed, functions may be missing")                       \
+	X(SIGNAL, "a signal interrupted what is further out")
 
 enum stack_stop {
 #define X(NAME, text) STACK_STOP_##NAME,
@@ -168,7 +172,9 @@ struct stack_record_stack {
 	__u8 native_count, python_count;
 	__u8 stop, python_stop;
 	__u8 guessed_from; /* first frame found by a frame pointer instead of a table */
-	__u8 pad[7];
+	__u8 pad[3];
+	__u32 set; /* of mappings that it was walked by, the parent's in a young child; 0: none */
+	__u32 pad2;
 };
 
 /* Sent once per code object, before the stacks that need it. Texts are as Python keeps them: 1, 2

@@ -59,7 +59,7 @@ static inline void table_break(struct made_table *t, enum table_fault fault)
 	case TABLE_REPEATED: t->address[2] = t->address[1]; break;
 	case TABLE_END_ADDRESS: t->address[3] = UNWIND_END; break;
 	case TABLE_BAD_RULE: t->rule[3] = TABLE_RULES; break;
-	case TABLE_BAD_CFA: t->rules[1].cfa = UNWIND_CFA_OUTERMOST + 1; break;
+	case TABLE_BAD_CFA: t->rules[1].cfa = UNWIND_CFA_SIGNAL + 1; break;
 	case TABLE_BAD_REGISTER: t->rules[1].ra = UNWIND_AT_FP + 1; break;
 	case TABLE_BAD_FIRST_RULE: t->rules[0].cfa = UNWIND_CFA_SP; break;
 	case TABLE_BAD_MAGIC: t->head.magic++; break;

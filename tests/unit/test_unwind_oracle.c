@@ -166,7 +166,8 @@ static void compare_call(const struct image *i, const struct unwind_table *t, Dw
 			free(frame);
 			return;
 		}
-		expected = expected_rule(frame, image_machine(i));
+		expected = is_signal ? (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL}
+				     : expected_rule(frame, image_machine(i));
 		free(frame);
 		tally->described++;
 		tally->unknown += expected.cfa == UNWIND_CFA_NONE;

@@ -23,6 +23,7 @@ struct scene {
 	struct fixture f;
 	struct image *image;
 	struct unwind_table table;
+	uint64_t first; /* where the program begins; 0: it is a library */
 };
 
 static void scene_init(struct scene *s, unsigned machine)
@@ -61,6 +62,7 @@ static int build(struct scene *s)
 	s->image = NULL;
 	unwind_table_done(&s->table);
 	fixture_make(&s->f, s->machine, &s->text, &s->eh);
+	s->f.header->e_entry = s->first;
 	assert_int_equal(image_open_memory(s->f.file.data, s->f.file.size, &s->image, NULL), 0);
 	return unwind_table_build(s->image, &s->table, NULL);
 }
@@ -212,6 +214,53 @@ static void test_outermost_is_kept(void **state)
 	ENTRY(&s, 4, 12, "\x41\x07\x1e\x41\x08\x1e\x0e\x20");
 	assert_int_equal(build(&s), 0);
 	ASSERT_ROWS(&s, {0, SP, 16}, {4, OUT, 0}, {12, SP, 32}, {16, NONE, 0});
+}
+
+/* The code that a signal's handler returns to holds no call, and is met all the same. */
+static void test_signal_is_kept(void **state)
+{
+	static const uint8_t cie[] = {1, 'z', 'R', 'S', 0, 4, 0x78, 30, 1, 0x1b, 0x0c, 29, 0};
+	static const uint8_t program[] = {0x9d, 0, 0x9e, 0x7f}; /* the pair that the kernel left */
+	_cleanup_scene_ struct scene s;
+	size_t at;
+
+	scene_init(&s, EM_AARCH64);
+	words(&s, 1, BL);
+	words(&s, 3, NOP);
+	ENTRY(&s, 0, 4, "\x0e\x10");
+	at = record_begin(&s.eh, 0);
+	put(&s.eh, cie, sizeof(cie));
+	record_end(&s.eh, at);
+	put_fde(&s.eh, at, FIXTURE_TEXT + 4, 8, program, sizeof(program));
+	assert_int_equal(build(&s), 0);
+	ASSERT_ROWS(&s, {0, SP, 16}, {4, UNWIND_CFA_SIGNAL, 0}, {12, NONE, 0});
+	assert_int_equal(s.table.inexpressible, 0);
+}
+
+/* Where a program begins is the end of stacks, whether or not it is described. */
+static void test_first_function(void **state)
+{
+	_cleanup_scene_ struct scene s;
+
+	scene_init(&s, EM_AARCH64);
+	words(&s, 64, BL);
+	ENTRY(&s, 0, 4, "\x0e\x10");
+	ENTRY(&s, 40, 4, "\x0e\x20");
+	assert_int_equal(build(&s), 0);
+	ASSERT_ROWS(&s, {0, SP, 16}, {4, NONE, 0}, {40, SP, 32}, {44, NONE, 0});
+	s.first = FIXTURE_TEXT + 8;
+	assert_int_equal(build(&s), 0);
+	ASSERT_ROWS(&s, {0, SP, 16}, {4, NONE, 0}, {8, OUT, 0}, {40, SP, 32}, {44, NONE, 0});
+	s.first = FIXTURE_TEXT + 44; /* behind the last, and not without end */
+	assert_int_equal(build(&s), 0);
+	ASSERT_ROWS(&s, {0, SP, 16}, {4, NONE, 0}, {40, SP, 32}, {44, OUT, 0}, {172, NONE, 0});
+	s.first = FIXTURE_TEXT + 40;
+	assert_int_equal(build(&s), 0);
+	ASSERT_ROWS(&s, {0, SP, 16}, {4, NONE, 0}, {40, SP, 32}, {44, NONE, 0});
+	s.first = 8; /* nowhere */
+	assert_int_equal(build(&s), 0);
+	ASSERT_ROWS(&s, {0, SP, 16}, {4, NONE, 0}, {40, SP, 32}, {44, NONE, 0});
+	assert_sound(&s.table);
 }
 
 static void test_order_and_overlap(void **state)
@@ -511,6 +560,8 @@ int main(void)
 		cmocka_unit_test(test_leaves_and_padding_vanish),
 		cmocka_unit_test(test_long_rows_are_kept),
 		cmocka_unit_test(test_outermost_is_kept),
+		cmocka_unit_test(test_signal_is_kept),
+		cmocka_unit_test(test_first_function),
 		cmocka_unit_test(test_order_and_overlap),
 		cmocka_unit_test(test_bad_entries_are_skipped),
 		cmocka_unit_test(test_find),

@@ -192,6 +192,18 @@ int space_scan(struct stack_space *s, struct stack_files *fs)
 	return 1;
 }
 
+void space_inherit(struct stack_space *s, const struct stack_space *parent)
+{
+	if (!parent || !parent->count || s->mappings)
+		return;
+	s->mappings = malloc(parent->count * sizeof(*s->mappings));
+	if (!s->mappings)
+		return;
+	memcpy(s->mappings, parent->mappings, parent->count * sizeof(*s->mappings));
+	s->count = parent->count;
+	s->python = parent->python; /* how its line tables are written */
+}
+
 const struct space_mapping *space_find(const struct stack_space *s, uint64_t address)
 {
 	size_t low = 0, high = s->count;

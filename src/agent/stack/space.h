@@ -49,6 +49,10 @@ struct stack_space {
  * anything changed, 0 if not; -ESRCH if the process is gone (or is another one), -EACCES. */
 int space_scan(struct stack_space *s, struct stack_files *fs);
 
+/* space_inherit - @s, of which nothing is known and which has ended, was as @parent is (NULL:
+ * nothing happens). */
+void space_inherit(struct stack_space *s, const struct stack_space *parent);
+
 /* space_find - the mapping of @address; NULL: none. */
 const struct space_mapping *space_find(const struct stack_space *s, uint64_t address);
 

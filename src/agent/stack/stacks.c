@@ -189,12 +189,28 @@ void stacks_gone(struct stacks *s, uint32_t pid)
 		p->ended = mono_now();
 }
 
-/* The process of a record: a child that was never looked at is looked at now. */
-static struct stack_space *space_of(struct stacks *s, const struct stack_header *h)
+static const struct stack_space *space_of_set(struct stacks *s, uint32_t set)
 {
-	struct stack_space *p = idmap_get(&s->spaces, h->pid);
+	struct stack_space *p;
+	size_t cursor = 0;
 
-	return p ? p : space_new(s, h->pid);
+	while (set && (p = idmap_next(&s->spaces, &cursor, NULL)))
+		if (p->set == set)
+			return p;
+	return NULL;
+}
+
+/* The process of a record: a child that was never looked at is looked at now. One that has ended
+ * already is what it was born as: its parent. */
+static struct stack_space *space_of(struct stacks *s, const struct stack_record_stack *r)
+{
+	struct stack_space *p = idmap_get(&s->spaces, r->h.pid);
+
+	if (!p)
+		p = space_new(s, r->h.pid);
+	if (p && !p->count)
+		space_inherit(p, space_of_set(s, r->set));
+	return p;
 }
 
 static void file_changed(void *arg, struct stack_file *f)
@@ -342,7 +358,7 @@ static struct waiting *waiting_new(struct stacks *s, const struct stack_record_s
 static void take_stack(struct stacks *s, const struct stack_record_stack *r, const uint64_t *words)
 {
 	const struct stack_python_frame *python = (const void *)(words + r->native_count);
-	struct stack_space *p = space_of(s, &r->h);
+	struct stack_space *p = space_of(s, r);
 	struct waiting *w = waiting_new(s, r);
 
 	if (!w)
@@ -377,6 +393,20 @@ static int take_record(void *arg, void *data, size_t len)
 
 /* ---- handing on ---- */
 
+/* Of a thread that is not Python's, its frames are not missed. */
+static const char *python_stop_text(const struct stack_record_stack *r)
+{
+	static const char *const texts[] = {
+#define X(NAME, text) text,
+		STACK_PYTHON_STOPS(X)
+#undef X
+	};
+
+	return r->python_stop == STACK_PYTHON_DEPTH || r->python_stop == STACK_PYTHON_UNREADABLE
+		       ? texts[r->python_stop]
+		       : "";
+}
+
 static const char *stop_text(struct stacks *s, const struct waiting *w)
 {
 	static const char *const texts[] = {
@@ -389,7 +419,9 @@ static const char *stop_text(struct stacks *s, const struct waiting *w)
 	char text[256];
 
 	if (r->stop >= ARRAY_SIZE(texts) || r->stop == STACK_STOP_OUTERMOST)
-		return "";
+		return python_stop_text(r);
+	if (r->stop == STACK_STOP_GUESSED && r->guessed_from && r->guessed_from <= r->native_count)
+		last = &w->native[r->guessed_from - 1];
 	snprintf(text, sizeof(text), "%s%s%s", texts[r->stop], last && last->file ? ": " : "",
 		last && last->file ? last->file->name : "");
 	return intern(&s->texts, text);

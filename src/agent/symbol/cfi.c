@@ -383,6 +383,8 @@ static struct unwind_rule express(const struct cfi *c)
 	const struct cfi_register *at = c->state.at;
 	struct unwind_rule rule = {0};
 
+	if (c->entry->cie.is_signal)
+		return (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL};
 	if (c->entry->cie.return_register != c->machine->number[CFI_RA])
 		return (struct unwind_rule){.cfa = UNWIND_CFA_NONE};
 	if (at[CFI_RA].kind == KIND_UNDEFINED)

@@ -23,6 +23,7 @@ struct image {
 	size_t size;
 	bool mapped; /* data is to be unmapped */
 	uint16_t machine;
+	uint64_t entry;
 	Elf64_Phdr segments[SEGMENTS_MAX]; /* file sizes are cut to the file */
 	size_t segment_count;
 	uint64_t sections; /* where their headers are; 0: there are none */
@@ -126,6 +127,7 @@ static int read_headers(struct image *i)
 		(h.e_machine != EM_X86_64 && h.e_machine != EM_AARCH64))
 		return -EBADMSG;
 	i->machine = h.e_machine;
+	i->entry = h.e_entry;
 	r = copy_segments(i, &h);
 	return r < 0 ? r : find_sections(i, &h);
 }
@@ -183,6 +185,11 @@ void image_close(struct image *i)
 unsigned image_machine(const struct image *i)
 {
 	return i->machine;
+}
+
+uint64_t image_entry(const struct image *i)
+{
+	return i->entry;
 }
 
 const uint8_t *image_data(const struct image *i, size_t *ret_size)

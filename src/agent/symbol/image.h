@@ -60,6 +60,9 @@ int image_text(const struct image *i, unsigned n, struct image_range *ret);
 int image_offset(const struct image *i, uint64_t vaddr, uint64_t *ret_offset);
 int image_vaddr(const struct image *i, uint64_t offset, uint64_t *ret_vaddr);
 
+/* image_entry - where a program begins; 0: it says nothing. */
+uint64_t image_entry(const struct image *i);
+
 /* image_load_base - virtual address at which file offset 0 would be loaded, so that a data symbol's
  * address in a process is: address of the mapping of offset 0 + vaddr - this. -ENOENT if no segment
  * holds the file's start. */

@@ -116,7 +116,7 @@ static bool rules_are_valid(const struct unwind_rule *rules, uint32_t count)
 	if (count && rules[0].cfa != UNWIND_CFA_NONE)
 		return false;
 	for (uint32_t i = 0; i < count; i++)
-		if (rules[i].cfa > UNWIND_CFA_OUTERMOST || rules[i].fp > UNWIND_AT_FP ||
+		if (rules[i].cfa > UNWIND_CFA_SIGNAL || rules[i].fp > UNWIND_AT_FP ||
 			rules[i].ra > UNWIND_AT_FP)
 			return false;
 	return true;

@@ -14,12 +14,14 @@
 #include "agent/symbol/call_site.h"
 #include "agent/symbol/cfi.h"
 
-#define TEXTS_MAX 16                           /* executable segments; linkers make one or two */
-#define SLOTS     (4 * UNWIND_TABLE_RULES_MAX) /* a power of two */
+#define TEXTS_MAX            16 /* executable segments; linkers make one or two */
+#define SLOTS                (4 * UNWIND_TABLE_RULES_MAX) /* a power of two */
+#define NO_RECORD            UINT32_MAX /* the program's first function, not described */
+#define FIRST_FUNCTION_BYTES 128        /* at most; 52 on arm64, 38 on x86-64 */
 
 struct entry {
 	uint32_t start, end; /* file offsets */
-	uint32_t record;     /* offset in .eh_frame */
+	uint32_t record;     /* offset in .eh_frame, or NO_RECORD */
 };
 
 struct builder {
@@ -133,6 +135,12 @@ static bool may_call(const struct builder *b, uint32_t start, uint32_t end)
 	return call_site_possible(b->machine, b->data + start, start, end - start);
 }
 
+/* Walks come here without a call: by the first return address, or by a signal's. */
+static bool is_reached(const struct unwind_rule *rule)
+{
+	return rule->cfa == UNWIND_CFA_OUTERMOST || rule->cfa == UNWIND_CFA_SIGNAL;
+}
+
 /* The rows of @e from b->covered on. -EBADMSG if its program makes no sense. */
 static int append_program(struct builder *b, const struct entry *e)
 {
@@ -151,8 +159,7 @@ static int append_program(struct builder *b, const struct entry *e)
 		uint32_t end = e->start + (uint32_t)(row.end - entry.start);
 
 		start = MAX(start, b->covered);
-		if (start >= end ||
-			(row.rule.cfa != UNWIND_CFA_OUTERMOST && !may_call(b, start, end)))
+		if (start >= end || (!is_reached(&row.rule) && !may_call(b, start, end)))
 			continue;
 		r = row.rule.cfa == UNWIND_CFA_NONE ? 0 : rule_index(b, &row.rule);
 		if (r < 0)
@@ -165,6 +172,15 @@ static int append_program(struct builder *b, const struct entry *e)
 		is_first = false;
 	}
 	return r;
+}
+
+/* The first function is nobody's callee, wherever in it. */
+static int append_first_function(struct builder *b)
+{
+	const struct unwind_rule rule = {.cfa = UNWIND_CFA_OUTERMOST};
+	int r = rule_index(b, &rule);
+
+	return r < 0 ? r : row_append(b, b->covered, (uint16_t)r);
 }
 
 /* One function: the gap before it, then its rows; of a bad one, that nothing is known. */
@@ -186,7 +202,7 @@ static int append_entry(struct builder *b, const struct entry *e)
 	if (r < 0)
 		return r;
 	before = *t;
-	r = append_program(b, e);
+	r = e->record == NO_RECORD ? append_first_function(b) : append_program(b, e);
 	if (r == -EBADMSG) {
 		t->count = before.count;
 		t->inexpressible = before.inexpressible;
@@ -252,8 +268,36 @@ static int entry_compare(const void *a, const void *b)
 	return x->record < y->record ? -1 : x->record > y->record;
 }
 
+/* C libraries before 2.33 do not describe where an arm64 program begins: without that, no stack of
+ * a main thread would be complete. */
+static int add_first_function(struct builder *b, uint64_t vaddr)
+{
+	struct entry at = {.record = NO_RECORD};
+	int r;
+
+	if (b->entry_count == 0 || !vaddr || file_range(b, vaddr, 4, &at) < 0)
+		return 0;
+	at.end = at.start + FIRST_FUNCTION_BYTES;
+	for (uint32_t k = 0; k < b->entry_count; k++) {
+		const struct entry *e = &b->entries[k];
+
+		if (e->start <= at.start && at.start < e->end)
+			return 0;
+		if (e->start > at.start)
+			at.end = MIN(at.end, e->start);
+	}
+	r = grow(&b->entries, b->entry_count, b->entry_max, UNWIND_TABLE_ENTRIES_MAX, sizeof(at));
+	if (r < 0)
+		return r == -ENOSPC ? 0 : r;
+	if (r > 0)
+		b->entry_max = (uint32_t)r;
+	b->entries[b->entry_count++] = at;
+	b->sorted = false;
+	return 0;
+}
+
 /* A section that breaks off keeps what was before; one of which nothing can be read is an error. */
-static int collect_entries(struct builder *b, struct errinfo *reterr)
+static int collect_entries(struct builder *b, uint64_t first_function, struct errinfo *reterr)
 {
 	uint64_t record;
 	int r;
@@ -273,6 +317,9 @@ static int collect_entries(struct builder *b, struct errinfo *reterr)
 			return errinfo_set(reterr, r, "its unwind information leads nowhere");
 		b->table.skipped++;
 	}
+	r = add_first_function(b, first_function);
+	if (r < 0)
+		return r;
 	if (!b->sorted)
 		qsort(b->entries, b->entry_count, sizeof(*b->entries), entry_compare);
 	return 0;
@@ -319,7 +366,7 @@ int unwind_table_build(const struct image *i, struct unwind_table *ret, struct e
 		return errinfo_set(reterr, -EBADMSG, "its unwind information leads nowhere");
 	r = builder_init(&b, i, &section);
 	if (r == 0)
-		r = collect_entries(&b, reterr);
+		r = collect_entries(&b, image_entry(i), reterr);
 	if (r == 0)
 		r = append_entries(&b);
 	if (r < 0)

@@ -55,7 +55,11 @@ static __always_inline __u32 tid_in_namespace(struct task_struct *task)
 	__u32 level = BPF_CORE_READ(pid, level) & 31;
 	int nr = 0;
 
-	bpf_probe_read_kernel(&nr, sizeof(nr), &pid->numbers[level].nr);
+	/* a variable index is not relocated: the kernel's element is larger than ours */
+	bpf_probe_read_kernel(&nr, sizeof(nr),
+		(void *)pid + bpf_core_field_offset(pid->numbers) +
+			level * bpf_core_type_size(struct upid) +
+			bpf_core_field_offset(struct upid, nr));
 	return (__u32)nr;
 }
 
@@ -84,6 +88,7 @@ __attribute__((noinline)) int stack_send(struct stack_walk *w)
 	w->record.h.tid = w->tid;
 	w->record.h.time_ns = now;
 	w->record.hash = hash;
+	w->record.set = w->set;
 	if (bpf_ringbuf_output(
 		    &stacks, &w->record, sizeof(w->record) + 8 * words, BPF_RB_NO_WAKEUP) < 0) {
 		__sync_fetch_and_add(&t->lost[STACK_LOSS_RING_FULL], 1);

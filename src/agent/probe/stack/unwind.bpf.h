@@ -265,14 +265,22 @@ static __always_inline struct unwind_rule *rule_find(
 }
 
 /* On arm64 a frame pointer leads to the saved pair but not to the frame's end: after a step by it
- * the stack pointer is only a lower bound. */
-static __always_inline bool is_usable(const struct stack_walk *w, const struct unwind_rule *r)
+ * the stack pointer is only a lower bound. A rule that says where the pair is kept says where the
+ * end is; a function without a pair does not keep the pointer, which then is of a frame further out
+ * and would lead past callers. False: there is no way on. */
+static __always_inline bool recover_sp(struct stack_walk *w, const struct unwind_rule *r)
 {
 #if defined(__TARGET_ARCH_arm64)
-	if (r->cfa == UNWIND_CFA_SP && w->guessed)
+	__u64 sp = w->fp - r->fp_offset - r->cfa_offset;
+
+	if (r->cfa != UNWIND_CFA_SP || !w->guessed)
+		return true;
+	if (r->fp != UNWIND_AT_CFA || r->ra != UNWIND_AT_CFA || r->ra_offset != r->fp_offset + 8 ||
+		sp < w->sp || sp - w->sp > FRAME_REACH)
 		return false;
+	w->sp = sp;
 #endif
-	return r->cfa != UNWIND_CFA_NONE;
+	return true;
 }
 
 /* The caller's frame by the rule. False: it does not say. */
@@ -330,6 +338,21 @@ static __always_inline __u32 step_by_pointer(struct stack_walk *w)
 	return 0;
 }
 
+/* What signal handlers return to, in a vDSO or C library that does not describe it: two
+ * instructions that ask for the system call. A frame pointer would lead past the function that was
+ * interrupted. */
+static __always_inline bool is_signal_return(__u64 ip)
+{
+#if defined(__TARGET_ARCH_arm64)
+	const __u64 code = 0xd4000001d2801168; /* mov x8, 139; svc 0 */
+#else
+	const __u64 code = 0x0f0000000fc0c748; /* mov $15, %rax; the first byte of syscall */
+#endif
+	__u64 found = 0;
+
+	return stack_read(&found, sizeof(found), ip) && found == code;
+}
+
 static __always_inline __u64 address_of(__u64 ip)
 {
 #if defined(__TARGET_ARCH_arm64)
@@ -343,6 +366,15 @@ static __always_inline int stop_at(struct stack_walk *w, __u32 why)
 {
 	w->record.stop = why;
 	return 1;
+}
+
+/* A frame pointer that a function does not keep is of one further out, and leads past those
+ * between: a walk that followed any has reached the end, but perhaps not by way of all functions.
+ */
+static __always_inline int stop_outermost(struct stack_walk *w)
+{
+	return stop_at(w, w->record.guessed_from == STACK_GUESSED ? STACK_STOP_OUTERMOST
+								  : STACK_STOP_GUESSED);
 }
 
 /* The rule of w->ip, which is noted as a frame. @ret_stop: the walk is over instead. */
@@ -393,17 +425,23 @@ __attribute__((noinline)) int unwind_step(struct stack_walk *w)
 		return 1;
 	w->ip = address_of(w->ip);
 	if (!w->ip)
-		return stop_at(w, w->guessed ? w->why : STACK_STOP_OUTERMOST);
+		return w->guessed ? stop_at(w, w->why) : stop_outermost(w);
 	r = frame_rule(w, &is_over);
 	if (is_over)
 		return stop_at(w, w->why);
 	if (r && r->cfa == UNWIND_CFA_OUTERMOST)
-		return stop_at(w, STACK_STOP_OUTERMOST);
-	if (r && is_usable(w, r)) {
+		return stop_outermost(w);
+	if (r && r->cfa == UNWIND_CFA_SIGNAL)
+		return stop_at(w, STACK_STOP_SIGNAL);
+	if (r && r->cfa != UNWIND_CFA_NONE) {
+		if (!recover_sp(w, r))
+			return stop_at(w, STACK_STOP_NO_POINTER);
 		w->why = STACK_STOP_UNREADABLE;
 		w->guessed = 0;
 		return step_by_rule(w, r) ? 0 : stop_at(w, w->why);
 	}
+	if (is_signal_return(w->ip))
+		return stop_at(w, STACK_STOP_SIGNAL);
 	if (w->record.guessed_from == STACK_GUESSED)
 		w->record.guessed_from = w->record.native_count;
 	w->guessed = 1;

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stacks.py - what the tests of call stacks share: programs compiled for the purpose, line numbers by
+marker, and stacks as they were recorded.
+
+A program of tests/programs follows gate.h: it is held back until go(), makes its calls in rounds, and
+stops soon after end(). So a test waits until what it looks for has been recorded, not for a time."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import rig
+
+PROGRAMS = rig.SOURCE / "tests" / "programs"
+SIM_FLAGS = ["-I", str(rig.SOURCE / "sim"), "-I", str(PROGRAMS), "-L", str(rig.SIM),
+             f"-Wl,-rpath,{rig.SIM}", "-lcudart", "-lcuda"]
+# How release builds of programs and libraries are compiled: no frame pointers.
+RELEASE = ["-O2", "-fomit-frame-pointer", "-fasynchronous-unwind-tables"]
+
+
+def compile_program(source, name, *flags, libraries=SIM_FLAGS):
+    """tests/programs/@source as a file of the scratch folder; C or C++ by its name."""
+    source = PROGRAMS / source
+    compiler = os.environ.get("CXX", "g++") if source.suffix == ".cpp" else os.environ.get("CC", "cc")
+    out = rig.scratch(name)
+    os.makedirs(os.path.dirname(out), exist_ok=True)
+    done = subprocess.run([compiler, *flags, str(source), "-o", out, *libraries, "-lpthread"],
+                          text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def lines_of(source):
+    """marker -> number of the line that carries it as a comment: /* @marker */ or # @marker."""
+    found = {}
+    for number, line in enumerate((PROGRAMS / source).read_text().splitlines(), 1):
+        for marker in re.findall(r"(?:/\*|//|#) @(\w+)", line):
+            assert marker not in found, f"{marker} is there twice"
+            found[marker] = number
+    return found
+
+
+def sizes_of(source):
+    """place -> size of its allocations, by the program's enum of SIZE_ names."""
+    body = re.search(r"enum \{(.*?)\};", (PROGRAMS / source).read_text(), re.S)[1]
+    names = re.findall(r"SIZE_(\w+)", body)
+    first = int(re.search(r"= (\d+)", body)[1])
+    return {name: first + k for k, name in enumerate(names)}
+
+
+class Program:
+    """A program that follows gate.h."""
+
+    count = 0
+
+    def __init__(self, argv, env=None, **kw):
+        Program.count += 1
+        self.gate = rig.scratch(f"gate{Program.count}")
+        self.process = rig.start([*argv, self.gate], env=dict(os.environ, **(env or {})), **kw)
+        self.pid = self.process.pid
+        rig.wait_for(self.gate + ".ready", 20)
+
+    def go(self):
+        open(self.gate, "w").close()
+
+    def end(self, timeout=30):
+        open(self.gate + ".end", "w").close()
+        out, err = self.process.communicate(timeout=timeout)
+        assert self.process.returncode == 0, f"{self.process.args} ended with " \
+            f"{self.process.returncode}: {err}"
+        return out
+
+
+class Frame:
+    """One frame of a recorded stack."""
+
+    def __init__(self, row):
+        self.symbol, self.file, self.line = row.get("s"), row.get("f"), row.get("l")
+        self.py_file, self.py_func, self.py_line = row.get("pf"), row.get("pfn"), row.get("pl")
+        self.ip = row.get("i")
+
+    @property
+    def is_python(self):
+        return self.py_func is not None
+
+    @property
+    def python(self):
+        return (self.py_func, self.py_file, self.py_line)
+
+    def __repr__(self):
+        if self.is_python:
+            return f"[Python] {self.py_func} ({self.py_file}:{self.py_line})"
+        return f"{self.symbol or self.ip} ({self.file}{f':{self.line}' if self.line else ''})"
+
+
+class Call:
+    """One recorded call with its stack; frames is None if there is none."""
+
+    def __init__(self, row):
+        self.time, self.pid, self.tid, self.op, self.arg0, self.ret, self.hash, frames, self.stop = row
+        self.frames = [Frame(f) for f in json.loads(frames)] if frames is not None else None
+
+    @property
+    def is_complete(self):
+        return self.frames is not None and self.stop == ""
+
+    @property
+    def symbols(self):
+        return [f.symbol for f in self.frames or [] if not f.is_python]
+
+    @property
+    def python(self):
+        return tuple(f.python for f in self.frames or [] if f.is_python)
+
+    def text(self):
+        if self.frames is None:
+            return f"{self.op}({self.arg0}): no stack, hash {self.hash}"
+        lines = [f"{self.op}({self.arg0}) pid {self.pid}, {len(self.frames)} frames"]
+        return "\n".join([*lines, *map(repr, self.frames), f"stop: {self.stop!r}"])
+
+
+def calls(trace, where="1"):
+    """Recorded calls of CUDA functions by time, oldest first."""
+    return [Call(row) for row in trace.sql(
+        "SELECT e.timestamp, e.pid, e.tid, o.name, e.arg0, e.ret_code, e.stack_hash, s.frames, s.stop"
+        " FROM events e JOIN ops o ON o.source_id = e.source AND o.op_id = e.op"
+        " LEFT JOIN stack_traces s ON s.hash = e.stack_hash"
+        f" WHERE e.source IN (1, 4) AND ({where}) ORDER BY e.timestamp")]
+
+
+def last(found, name, size):
+    """The latest allocation of @size: by then all tables have come."""
+    some = [c for c in found if c.op == "cudaMalloc" and c.arg0 == size and c.frames]
+    rig.check(f"{name}: there are calls (control)", len(some) > 3, f"{len(some)} calls")
+    return some[-1] if some else Call((0, 0, 0, "", 0, 0, 0, "[]", "nothing was recorded"))
+
+
+def wait_until(trace, what, seconds=20):
+    """Polls what() until it is true; False after @seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if trace.process.poll() is not None:
+            return False
+        try:
+            if what():
+                return True
+        except rig.sqlite3.Error:  # not yet written
+            pass
+        time.sleep(0.1)
+    return False
+
+
+def wait_complete(trace, wheres, seconds=20):
+    """Until the latest call of each of @wheres has a complete stack, with names."""
+    def are_there():
+        for where in wheres:
+            last = calls(trace, where)[-1:]
+            if not last or not last[0].is_complete:
+                return False
+        return True
+    return wait_until(trace, are_there, seconds)
+
+
+def wait_span(trace, span_s, seconds=20):
+    """Until calls of @span_s are recorded."""
+    def is_there():
+        first, last = trace.sql("SELECT min(timestamp), max(timestamp) FROM events WHERE source = 1")[0]
+        return first is not None and last - first >= span_s * 1e9
+    return wait_until(trace, is_there, seconds)
+
+
+def share_complete(name, found, wanted=0.95, after_s=1.0):
+    """At least @wanted of the calls later than @after_s after the first have a complete stack."""
+    late = [c for c in found if c.time >= found[0].time + after_s * 1e9] if found else []
+    complete = sum(c.is_complete for c in late)
+    print(f"# {name}: {complete} of {len(late)} calls after {after_s} s have a complete stack"
+          f" ({100.0 * complete / max(len(late), 1):.2f} %)", flush=True)
+    stops = {}
+    for c in late:
+        if not c.is_complete:
+            stops[c.stop] = stops.get(c.stop, 0) + 1
+    rig.check(f"{name}: at least {100 * wanted:g} % of the calls have a complete stack",
+              late and complete >= wanted * len(late), stops or f"{len(found)} calls in all")
+
+
+def outer_is_main(frames):
+    """Whether @frames, those around main, are the C library's and _start."""
+    between = frames[:-1]
+    return bool(frames) and frames[-1].symbol == "_start" and len(between) <= 2 and all(
+        (f.symbol or "__libc_start").startswith("__libc_start") for f in between)
+
+
+def outer_is_thread(frames):
+    """Whether @frames, those around a thread's function, are the C library's."""
+    return 1 <= len(frames) <= 2 and all(
+        f.symbol in (None, "start_thread", "thread_start", "clone", "__clone", "clone3", "__clone3")
+        and f.file in ("libc.so.6", "libpthread.so.0", "pthread_create.c", "clone.S", "clone3.S")
+        for f in frames)
