@@ -350,9 +350,9 @@ static void stack_lines(struct buf *b, const struct tracer_view *v)
 	if (!v->has_stacks || !s->tally.taken)
 		return;
 	buf_printf(b, "  Stacks: %s distinct", text_format_count(t, s->handed_on));
-	if (s->handed_on)
-		buf_printf(b, ", %.0f%% of them to the outermost frame",
-			100.0 * (double)s->complete / (double)s->handed_on);
+	buf_printf(b, ", %.0f%% of %s calls' to the outermost frame",
+		100.0 * (double)s->tally.complete / (double)s->tally.taken,
+		text_format_count(t, s->tally.taken));
 	buf_printf(b, " | %.1fµs each | unwind tables %s",
 		(double)s->tally.taken_ns / (double)s->tally.taken / 1000,
 		text_format_bytes(t, s->table_bytes));

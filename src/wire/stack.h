@@ -211,6 +211,7 @@ enum stack_loss {
 struct stack_tally {
 	__u64 taken;    /* walks */
 	__u64 taken_ns; /* that they took */
+	__u64 complete; /* of these, to the outermost frame */
 	__u64 repeated; /* of a stack that was sent before */
 	__u64 sent;
 	__u64 lost[STACK_LOSS_COUNT];

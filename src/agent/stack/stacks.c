@@ -485,7 +485,6 @@ static void hand_on(struct stacks *s, const struct waiting *w)
 	struct kept *k = calloc(1, sizeof(*k) + n * sizeof(*frames));
 
 	s->report.handed_on++;
-	s->report.complete += w->record.stop == STACK_STOP_OUTERMOST;
 	if (!k) {
 		s->report.dropped++;
 		return;

@@ -155,6 +155,8 @@ static __always_inline __u64 stack_take(struct task_struct *task, const struct t
 	}
 	w->hash = hash_mix(w->hash ^ ((__u64)w->record.stop << 8 | w->record.guessed_from)) | 1;
 	stack_send(w);
+	if (w->record.stop == STACK_STOP_OUTERMOST)
+		__sync_fetch_and_add(&t->complete, 1);
 	__sync_fetch_and_add(&t->taken_ns, bpf_ktime_get_ns() - begun);
 	return w->hash;
 }

@@ -94,6 +94,7 @@ void probe_stack_tally(const struct probe *p, struct stack_tally *ret)
 		for (int cpu = 0; cpu < libbpf_num_possible_cpus(); cpu++) {
 			ret->taken += cpus[cpu].taken;
 			ret->taken_ns += cpus[cpu].taken_ns;
+			ret->complete += cpus[cpu].complete;
 			ret->repeated += cpus[cpu].repeated;
 			ret->sent += cpus[cpu].sent;
 			for (int i = 0; i < STACK_LOSS_COUNT; i++)
