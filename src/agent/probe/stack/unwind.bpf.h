@@ -155,10 +155,13 @@ static __always_inline bool mapping_find(struct stack_walk *w, __u64 address)
 	return true;
 }
 
+/* Code that is in no file is known by its address in this process alone. */
 static __always_inline void native_append(struct stack_walk *w, __u64 ip, bool is_mapped)
 {
 	__u32 n = w->record.native_count;
-	__u64 name = is_mapped ? w->map_identity ^ (ip - w->map_start + w->map_offset) : ip;
+	__u64 name = is_mapped && w->map_identity
+			     ? w->map_identity ^ (ip - w->map_start + w->map_offset)
+			     : ip ^ (__u64)w->pid << 40;
 
 	w->words[n & (STACK_WORDS - 1)] = ip;
 	w->hash = hash_mix(w->hash ^ name);
