@@ -350,9 +350,9 @@ static void stack_lines(struct buf *b, const struct tracer_view *v)
 	if (!v->has_stacks || !s->tally.taken)
 		return;
 	buf_printf(b, "  Stacks: %s distinct", text_format_count(t, s->handed_on));
-	if (s->handed_on)
-		buf_printf(b, ", %.0f%% of them to the outermost frame",
-			100.0 * (double)s->complete / (double)s->handed_on);
+	buf_printf(b, ", %.0f%% of %s calls' to the outermost frame",
+		100.0 * (double)s->tally.complete / (double)s->tally.taken,
+		text_format_count(t, s->tally.taken));
 	buf_printf(b, " | %.1fµs each | unwind tables %s",
 		(double)s->tally.taken_ns / (double)s->tally.taken / 1000,
 		text_format_bytes(t, s->table_bytes));
@@ -369,7 +369,8 @@ static void stack_lines(struct buf *b, const struct tracer_view *v)
 			s->symbols.deaths, s->symbols.last_end);
 }
 
-static void footer(struct buf *b, const struct tracer_view *v)
+/* @brief: where lines are scarce. */
+static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 {
 	uint64_t hits = 0, stored = 0, counted = 0, lost = 0;
 	char t[TEXT_MAX], u[TEXT_MAX];
@@ -393,7 +394,8 @@ static void footer(struct buf *b, const struct tracer_view *v)
 			text_format_bytes(u, v->db_bytes));
 	}
 	overhead_lines(b, v);
-	stack_lines(b, v);
+	if (!brief)
+		stack_lines(b, v);
 	live_losses(b, &v->books, v->cpu_losses);
 	gaps(b, v);
 	if (v->store_error[0]) {
@@ -416,7 +418,7 @@ void live_table(struct buf *b, const struct tracer_view *v, struct live_style st
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
 		section_table(b, v, &sections[i], style);
 	nested_note(b, v);
-	footer(b, v);
+	footer(b, v, false);
 }
 
 /* ---- made to fit a screen ---- */
@@ -464,7 +466,7 @@ static void live_list(struct buf *b, const struct tracer_view *v, struct live_st
 	if (hidden)
 		buf_printf(b, "  and %d more operation%s: no room here, shown at the end\n", hidden,
 			hidden == 1 ? "" : "s");
-	footer(b, v);
+	footer(b, v, true);
 }
 
 /* Copies @from line by line, each cut at the terminal's last column and at most @rows of them. */

@@ -50,7 +50,7 @@ static void put_stacks(struct json_writer *w, const struct stacks_report *s)
 	json_uint_member(w, "taken", s->tally.taken);
 	json_uint_member(w, "taken_ns", s->tally.taken_ns);
 	json_uint_member(w, "distinct", s->handed_on);
-	json_uint_member(w, "complete", s->complete);
+	json_uint_member(w, "complete", s->tally.complete);
 	json_uint_member(w, "lost", lost);
 	json_uint_member(w, "table_bytes", s->table_bytes);
 	json_uint_member(w, "python_processes", s->python_processes);

@@ -23,12 +23,12 @@
 #define UNWIND_TABLES_MAX 4096       /* table 0 is none */
 #define UNWIND_END        0xffffffff /* address of rows that are not used */
 
-enum unwind_cfa {            /* where the caller's stack pointer is */
-	UNWIND_CFA_NONE,     /* not known: walk by the frame pointer */
-	UNWIND_CFA_SP,       /* sp + cfa_offset */
-	UNWIND_CFA_FP,       /* fp + cfa_offset */
-	UNWIND_CFA_FP_DEREF, /* the word at fp + cfa_offset (realigned stacks) */
-	UNWIND_CFA_PLT,      /* x86-64 procedure linkage: sp + 8, +16 from the 11th byte of 16 */
+enum unwind_cfa {             /* where the caller's stack pointer is */
+	UNWIND_CFA_NONE,      /* not known: walk by the frame pointer */
+	UNWIND_CFA_SP,        /* sp + cfa_offset */
+	UNWIND_CFA_FP,        /* fp + cfa_offset */
+	UNWIND_CFA_FP_DEREF,  /* the word at fp + cfa_offset (realigned stacks) */
+	UNWIND_CFA_PLT,       /* x86-64 procedure linkage: sp + 8, +16 from the 11th byte of 16 */
 	UNWIND_CFA_OUTERMOST, /* there is no caller */
 	UNWIND_CFA_SIGNAL     /* a signal's return: the code it interrupted did not call */
 };
@@ -211,6 +211,7 @@ enum stack_loss {
 struct stack_tally {
 	__u64 taken;    /* walks */
 	__u64 taken_ns; /* that they took */
+	__u64 complete; /* of these, to the outermost frame */
 	__u64 repeated; /* of a stack that was sent before */
 	__u64 sent;
 	__u64 lost[STACK_LOSS_COUNT];

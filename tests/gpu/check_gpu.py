@@ -197,7 +197,8 @@ def overhead(work, rounds, kinds):
     say(f"Medians of {rounds} rounds in which all kinds take turns, one process throughout. *published*: "
         "pairs of perf events on both layers, stacks, a wake-up for each record (`bench/published.bpf.c`).")
     say()
-    titles = {"default": "ingero, default (1 % budget)", "all": "ingero, no budget",
+    titles = {"default": "ingero, default (1 % budget)", "nostack": "the same without stacks",
+              "all": "ingero, no budget",
               "published": "published method"}
     say("| training | off | " + " | ".join(titles[k] for k in kinds) + " |")
     say("|-|-" + "|-" * len(kinds) + "|")
@@ -209,11 +210,13 @@ def overhead(work, rounds, kinds):
                 agent = None
                 if kind == "default":
                     agent = Ingero(work.pid)
+                elif kind == "nostack":
+                    agent = Ingero(work.pid, "--stack=false")
                 elif kind == "all":
                     agent = Ingero(work.pid, "--overhead-budget", "0")
                 elif kind == "published":
                     agent = Published(work)
-                if agent and mode == "launch" and kind == "default":
+                if agent and mode == "launch" and kind in ("default", "nostack"):
                     work.ask(f"steps {mode} {2 * steps}")  # the governor sees a load and settles
                 times[kind].append(work.ask(f"steps {mode} {steps}")["step_ms"])
                 if agent:
@@ -232,7 +235,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--out")
-    parser.add_argument("--kinds", default="default,all,published", help="what is compared with off")
+    parser.add_argument("--kinds", default="default,nostack,all,published", help="what is compared with off")
     parser.add_argument("--only-cost", action="store_true", help="leave coverage out")
     args = parser.parse_args()
     if os.geteuid() != 0:

@@ -88,10 +88,11 @@ def judge(db, inside):
             continue
         frames, stop = stacks[stack_hash]
         symbols = [f.get("s", "") for f in frames]
-        is_complete = not stop and any(s in OUTERMOST for s in symbols[-3:])
-        n[who + "_complete"] += count
-        if not is_complete:
-            n[who + "_complete"] -= count
+        # The C library's thread start has no name in a stripped one: the walk's word counts there.
+        is_complete = not stop and (who == "other" or any(s in OUTERMOST for s in symbols[-3:]))
+        if is_complete:
+            n[who + "_complete"] += count
+        else:
             stops[(who, stop, symbols[-1] if symbols else "")] += count
         if who == "other":
             continue

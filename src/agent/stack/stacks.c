@@ -62,6 +62,7 @@ struct stacks {
 	struct idmap inherited; /* pid of a child -> its set + 1 as a pointer */
 	uint16_t set_users[PROBE_SETS_MAX];
 	uint32_t next_set;
+	uint32_t generation; /* of all mappings told so far */
 	struct waiting *waiting[STACKS_WAITING_MAX];
 	size_t waiting_count;
 	uint64_t answers;  /* names seen so far */
@@ -124,7 +125,7 @@ static void space_tell(struct stacks *s, struct stack_space *p)
 	}
 	free(m);
 	if (r == 0 && !p->ended.ns)
-		r = probe_stack_process(s->probe, p->pid, p->set,
+		r = probe_stack_process(s->probe, p->pid, p->set, ++s->generation,
 			s->with_python && p->python_state == SPACE_PYTHON_READY ? &p->python
 										: NULL);
 	if (r == 0)
@@ -484,7 +485,6 @@ static void hand_on(struct stacks *s, const struct waiting *w)
 	struct kept *k = calloc(1, sizeof(*k) + n * sizeof(*frames));
 
 	s->report.handed_on++;
-	s->report.complete += w->record.stop == STACK_STOP_OUTERMOST;
 	if (!k) {
 		s->report.dropped++;
 		return;

@@ -52,9 +52,8 @@ uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t
 struct stacks_report {
 	struct stack_tally tally;
 	uint64_t handed_on;
-	uint64_t complete; /* of these, to the outermost frame */
-	uint64_t dropped;  /* more waited than there is room for */
-	uint64_t bad;      /* records that made no sense */
+	uint64_t dropped; /* more waited than there is room for */
+	uint64_t bad;     /* records that made no sense */
 	uint64_t table_bytes;
 	unsigned python_processes; /* whose frames are walked */
 	struct symbol_health symbols;

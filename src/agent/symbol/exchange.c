@@ -5,8 +5,9 @@
  *  1. A question is in exactly one place: in a queue, or sent. It leaves for its answer only.
  *  2. The child answers in order, so when it ends, sent[0] is what it was at: that file is blamed,
  *     the others go back to their queues untouched.
- *  3. At most one question about unwinding is sent, and it has a place of its own: neither kind
- *     waits for more than one of the other.
+ *  3. Questions about unwinding have places of their own among those sent, and go first: without a
+ *     table a stack ends early for good, without a name it only waits. A process brings hundreds of
+ *     files, so one at a time would take a poll each.
  *  4. The sink is called with the question already out of all lists, so it may ask, open and close.
  *     A file is freed only when no question knows it.
  *  5. Time that passes between two polls (the agent was stopped) is not held against the child. */
@@ -219,22 +220,25 @@ static int send_question(struct symbol_service *s, const struct question *q)
 	return reader_send(&s->reader, &h, q->body, q->body_bytes, fds, f->debug_fd >= 0 ? 2 : 1);
 }
 
-static bool unwind_is_sent(const struct symbol_service *s)
+static size_t unwinds_sent(const struct symbol_service *s)
 {
+	size_t n = 0;
+
 	for (size_t i = 0; i < s->sent_count; i++)
-		if (s->sent[i]->kind == PROTOCOL_UNWIND)
-			return true;
-	return false;
+		n += s->sent[i]->kind == PROTOCOL_UNWIND;
+	return n;
 }
 
 /* The queue whose turn it is; NULL: none may send. */
 static struct question_list *next_queue(struct symbol_service *s)
 {
-	bool unwinding = unwind_is_sent(s);
+	size_t unwinds = unwinds_sent(s);
 
-	if (s->quick.count && s->sent_count - unwinding < EXCHANGE_SENT_MAX - 1)
+	if (s->unwind.count && unwinds < EXCHANGE_UNWINDS_MAX)
+		return &s->unwind;
+	if (s->quick.count && s->sent_count - unwinds < EXCHANGE_SENT_MAX - EXCHANGE_UNWINDS_MAX)
 		return &s->quick;
-	return s->unwind.count && !unwinding ? &s->unwind : NULL;
+	return NULL;
 }
 
 /* Why it is answered without asking; 0: it is to be asked. */

@@ -10,7 +10,8 @@
 #include "base/buf.h"
 #include "base/idmap.h"
 
-#define EXCHANGE_SENT_MAX 8 /* enough to keep the child busy between two polls */
+#define EXCHANGE_SENT_MAX    16 /* enough to keep the child busy between two polls */
+#define EXCHANGE_UNWINDS_MAX 8  /* of these */
 #define EXCHANGE_ANSWER_MAX                                                                        \
 	(sizeof(struct protocol_status) + SYMBOL_OFFSETS_MAX * PROTOCOL_FRAMES_MAX)
 

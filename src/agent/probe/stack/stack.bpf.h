@@ -15,7 +15,7 @@ const volatile bool python_wanted = true;
 
 struct stack_process {
 	__u32 set; /* of mappings; 0: none */
-	__u32 pad;
+	__u32 generation;
 	struct stack_python python;
 };
 
@@ -115,6 +115,7 @@ static __always_inline void walk_begin(
 	w->pid = pid;
 	w->tid = task->pid;
 	w->set = p ? p->set : 0;
+	w->generation = p ? p->generation : 0;
 	w->python.runtime = 0;
 	if (p && python_wanted && p->python.runtime)
 		w->python = p->python;
@@ -154,6 +155,8 @@ static __always_inline __u64 stack_take(struct task_struct *task, const struct t
 	}
 	w->hash = hash_mix(w->hash ^ ((__u64)w->record.stop << 8 | w->record.guessed_from)) | 1;
 	stack_send(w);
+	if (w->record.stop == STACK_STOP_OUTERMOST)
+		__sync_fetch_and_add(&t->complete, 1);
 	__sync_fetch_and_add(&t->taken_ns, bpf_ktime_get_ns() - begun);
 	return w->hash;
 }

@@ -10,7 +10,7 @@
 #include <bpf/libbpf.h>
 
 struct kernel_stack_process { /* as in stack.bpf.h */
-	uint32_t set, pad;
+	uint32_t set, generation;
 	struct stack_python python;
 };
 
@@ -66,10 +66,10 @@ void probe_mappings_drop(struct probe *p, uint32_t id)
 	bpf_map_delete_elem(probe_map(p, "stack_sets"), &id);
 }
 
-int probe_stack_process(
-	struct probe *p, uint32_t pid, uint32_t set, const struct stack_python *python)
+int probe_stack_process(struct probe *p, uint32_t pid, uint32_t set, uint32_t generation,
+	const struct stack_python *python)
 {
-	struct kernel_stack_process v = {.set = set};
+	struct kernel_stack_process v = {.set = set, .generation = generation};
 
 	if (python)
 		v.python = *python;
@@ -94,6 +94,7 @@ void probe_stack_tally(const struct probe *p, struct stack_tally *ret)
 		for (int cpu = 0; cpu < libbpf_num_possible_cpus(); cpu++) {
 			ret->taken += cpus[cpu].taken;
 			ret->taken_ns += cpus[cpu].taken_ns;
+			ret->complete += cpus[cpu].complete;
 			ret->repeated += cpus[cpu].repeated;
 			ret->sent += cpus[cpu].sent;
 			for (int i = 0; i < STACK_LOSS_COUNT; i++)

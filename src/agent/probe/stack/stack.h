@@ -21,9 +21,10 @@ int probe_mappings(struct probe *p, uint32_t id, const struct stack_mappings *m)
 void probe_mappings_drop(struct probe *p, uint32_t id);
 
 /* probe_stack_process - process @pid uses set @set and, if not NULL, has this Python. Its children
- * inherit both; the kernel half forgets it at exec and exit. */
-int probe_stack_process(
-	struct probe *p, uint32_t pid, uint32_t set, const struct stack_python *python);
+ * inherit both; the kernel half forgets it at exec and exit. @generation is another number every
+ * time that a set's content changes: what the kernel remembers of addresses holds for one. */
+int probe_stack_process(struct probe *p, uint32_t pid, uint32_t set, uint32_t generation,
+	const struct stack_python *python);
 
 /* probe_stack_set_of - which set the kernel uses for @pid; 0: none. */
 uint32_t probe_stack_set_of(const struct probe *p, uint32_t pid);

@@ -16,14 +16,17 @@
 
 #define STACK_WORDS    512 /* native addresses, then three words for each Python frame */
 #define STACK_SETS_MAX 4096
+#define UNWIND_CACHED  8192 /* a power of two */
+#define NAME_MASK      0xffffffffffff0000ULL
 #define FRAME_REACH    (16ULL << 20) /* a frame larger than this is taken for nonsense */
 #define PAGE_BELOW     0xfff
 
 struct stack_walk {     /* of one thread, in its storage */
 	__u64 function; /* that was called */
 	__u64 ip, sp, fp;
-	__u32 set;     /* the process's mappings; 0: not known */
-	__u32 returns; /* calls under way further out whose return address was replaced */
+	__u32 generation; /* of the mappings: names them for ever */
+	__u32 set;        /* the process's mappings; 0: not known */
+	__u32 returns;    /* calls under way further out whose return address was replaced */
 	__u64 real_return[CALL_DEPTH];
 	__u64 map_start; /* the mapping that the last address was in */
 	__u64 map_end;
@@ -74,6 +77,18 @@ struct {
 	__type(key, __u32);
 	__type(value, struct unwind_rule);
 } unwind_rules SEC(".maps");
+
+struct unwind_cached {
+	__u64 data;  /* the name's upper 48 bits, the rule's number */
+	__u64 check; /* data ^ the key */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, UNWIND_CACHED);
+	__type(key, __u32);
+	__type(value, struct unwind_cached);
+} unwind_cache SEC(".maps");
 
 struct stack_set_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -155,21 +170,71 @@ static __always_inline bool mapping_find(struct stack_walk *w, __u64 address)
 	return true;
 }
 
-/* Code that is in no file is known by its address in this process alone. */
-static __always_inline void native_append(struct stack_walk *w, __u64 ip, bool is_mapped)
+/* What an address stands for, wherever its file is mapped; code that is in no file is known by its
+ * address in this process alone. */
+static __always_inline __u64 native_name(const struct stack_walk *w, __u64 ip, bool is_mapped)
+{
+	if (!is_mapped || !w->map_identity)
+		return hash_mix(ip ^ (__u64)w->pid << 40) & NAME_MASK;
+	return hash_mix(w->map_identity ^ (ip - w->map_start + w->map_offset)) & NAME_MASK;
+}
+
+static __always_inline void native_append(struct stack_walk *w, __u64 ip, __u64 name)
 {
 	__u32 n = w->record.native_count;
-	__u64 name = is_mapped && w->map_identity
-			     ? w->map_identity ^ (ip - w->map_start + w->map_offset)
-			     : ip ^ (__u64)w->pid << 40;
 
 	w->words[n & (STACK_WORDS - 1)] = ip;
 	w->hash = hash_mix(w->hash ^ name);
 	w->record.native_count = n + 1;
 }
 
+/* Rules and names of addresses met before, so that a repeated walk does not search. An entry is one
+ * word of data and one that says whose it is, data included: of an entry that two threads write at
+ * the same time nothing is believed. */
+static __always_inline __u64 cache_key(const struct stack_walk *w)
+{
+	return hash_mix(w->ip ^ (__u64)w->generation << 48 ^ (__u64)w->generation << 16);
+}
+
+static __always_inline struct unwind_cached *cache_slot(__u64 key)
+{
+	__u32 slot = key & (UNWIND_CACHED - 1);
+
+	return bpf_map_lookup_elem(&unwind_cache, &slot);
+}
+
+/* The rule of w->ip and its name, if they are known; NULL else. */
+static __always_inline struct unwind_rule *cache_find(struct stack_walk *w, __u64 *ret_name)
+{
+	__u64 key = cache_key(w), data, check;
+	struct unwind_cached *c = cache_slot(key);
+	__u32 rule;
+
+	if (!c)
+		return NULL;
+	data = *(volatile __u64 *)&c->data;
+	check = *(volatile __u64 *)&c->check;
+	if ((data ^ check) != key)
+		return NULL;
+	*ret_name = data & NAME_MASK;
+	rule = data & 0xffff;
+	return bpf_map_lookup_elem(&unwind_rules, &rule);
+}
+
+static __always_inline void cache_put(struct stack_walk *w, __u64 name, __u32 rule)
+{
+	__u64 key = cache_key(w), data = name | rule;
+	struct unwind_cached *c = cache_slot(key);
+
+	if (!c)
+		return;
+	*(volatile __u64 *)&c->data = data;
+	*(volatile __u64 *)&c->check = data ^ key;
+}
+
 /* The rule at @address of the mapping found last; NULL if there is none. */
-static __always_inline struct unwind_rule *rule_find(struct stack_walk *w, __u64 address)
+static __always_inline struct unwind_rule *rule_find(
+	struct stack_walk *w, __u64 address, __u64 name)
 {
 	__u32 offset = (__u32)(address - w->map_start + w->map_offset);
 	__u32 table = w->map_table, at = 0, rule;
@@ -196,6 +261,7 @@ static __always_inline struct unwind_rule *rule_find(struct stack_walk *w, __u64
 	if (c->address[at] > offset)
 		return NULL;
 	rule = c->rule[at];
+	cache_put(w, name, rule);
 	return bpf_map_lookup_elem(&unwind_rules, &rule);
 }
 
@@ -312,12 +378,48 @@ static __always_inline int stop_outermost(struct stack_walk *w)
 								  : STACK_STOP_GUESSED);
 }
 
+/* The rule of w->ip, which is noted as a frame. @ret_stop: the walk is over instead. */
+static __always_inline struct unwind_rule *frame_rule(struct stack_walk *w, bool *ret_stop)
+{
+	__u64 name = 0;
+	struct unwind_rule *r = cache_find(w, &name);
+	bool is_mapped = r != NULL;
+
+	if (!r) {
+		is_mapped = mapping_find(w, w->ip - 1);
+		if (!is_mapped && w->returns && !(w->ip & PAGE_BELOW)) {
+			w->returns--;
+			w->ip = w->real_return[w->returns & (CALL_DEPTH - 1)];
+			is_mapped = mapping_find(w, w->ip - 1);
+		}
+		name = native_name(w, w->ip, is_mapped);
+	}
+	*ret_stop = true;
+	if (!is_mapped && w->guessed && w->set)
+		return NULL; /* the guess led nowhere */
+	if (w->record.native_count >= STACK_NATIVE_MAX) {
+		w->why = STACK_STOP_DEPTH;
+		return NULL;
+	}
+	*ret_stop = false;
+	native_append(w, w->ip, name);
+	w->why = STACK_STOP_NO_RULE;
+	if (r)
+		return r;
+	if (is_mapped && w->map_table)
+		return rule_find(w, w->ip - 1, name);
+	w->why = !w->set      ? STACK_STOP_NO_MAPPINGS
+		 : !is_mapped ? STACK_STOP_UNKNOWN_CODE
+			      : STACK_STOP_NO_TABLE;
+	return NULL;
+}
+
 /* unwind_step - note the frame at w->ip and go on to its caller. 1: the walk is over, and
  * record.stop says why. */
 __attribute__((noinline)) int unwind_step(struct stack_walk *w)
 {
 	struct unwind_rule *r;
-	bool is_mapped;
+	bool is_over;
 	__u32 failed;
 
 	if (!w)
@@ -325,36 +427,19 @@ __attribute__((noinline)) int unwind_step(struct stack_walk *w)
 	w->ip = address_of(w->ip);
 	if (!w->ip)
 		return w->guessed ? stop_at(w, w->why) : stop_outermost(w);
-	is_mapped = mapping_find(w, w->ip - 1);
-	if (!is_mapped && w->returns && !(w->ip & PAGE_BELOW)) {
-		w->returns--;
-		w->ip = w->real_return[w->returns & (CALL_DEPTH - 1)];
-		is_mapped = mapping_find(w, w->ip - 1);
-	}
-	if (!is_mapped && w->guessed && w->set)
-		return stop_at(w, w->why); /* the guess led nowhere */
-	if (w->record.native_count >= STACK_NATIVE_MAX)
-		return stop_at(w, STACK_STOP_DEPTH);
-	native_append(w, w->ip, is_mapped);
-	w->why = !w->set         ? STACK_STOP_NO_MAPPINGS
-		 : !is_mapped    ? STACK_STOP_UNKNOWN_CODE
-		 : !w->map_table ? STACK_STOP_NO_TABLE
-				 : STACK_STOP_NO_RULE;
-	if (is_mapped && w->map_table) {
-		r = rule_find(w, w->ip - 1);
-		if (r && r->cfa == UNWIND_CFA_OUTERMOST)
-			return stop_outermost(w);
-		if (r && r->cfa == UNWIND_CFA_SIGNAL)
-			return stop_at(w, STACK_STOP_SIGNAL);
-		if (r && r->cfa != UNWIND_CFA_NONE) {
-			if (!recover_sp(w, r))
-				return stop_at(w, STACK_STOP_NO_POINTER);
-			w->why = STACK_STOP_UNREADABLE;
-			w->guessed = 0;
-			if (step_by_rule(w, r))
-				return 0;
-			return stop_at(w, w->why);
-		}
+	r = frame_rule(w, &is_over);
+	if (is_over)
+		return stop_at(w, w->why);
+	if (r && r->cfa == UNWIND_CFA_OUTERMOST)
+		return stop_outermost(w);
+	if (r && r->cfa == UNWIND_CFA_SIGNAL)
+		return stop_at(w, STACK_STOP_SIGNAL);
+	if (r && r->cfa != UNWIND_CFA_NONE) {
+		if (!recover_sp(w, r))
+			return stop_at(w, STACK_STOP_NO_POINTER);
+		w->why = STACK_STOP_UNREADABLE;
+		w->guessed = 0;
+		return step_by_rule(w, r) ? 0 : stop_at(w, w->why);
 	}
 	if (is_signal_return(w->ip))
 		return stop_at(w, STACK_STOP_SIGNAL);
@@ -370,7 +455,7 @@ __attribute__((noinline)) int unwind_walk(struct stack_walk *w)
 {
 	if (!w)
 		return 0;
-	native_append(w, w->function, mapping_find(w, w->function));
+	native_append(w, w->function, native_name(w, w->function, mapping_find(w, w->function)));
 	for (int i = 0; i <= STACK_NATIVE_MAX; i++)
 		if (unwind_step(w))
 			return 0;
