@@ -48,7 +48,7 @@ void incident_keep(struct incident_list *l, struct incident *i);
 typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or -ENOMEM */
 
 /* X(function): in the order in which they run. */
-#define DETECTORS(X)
+#define DETECTORS(X) X(detect_starvation)
 
 #define X(function) detector function;
 DETECTORS(X)

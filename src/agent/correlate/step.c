@@ -299,10 +299,17 @@ void steps_done(struct step_table *t)
 
 const struct step_list *steps_of(const struct step_table *t, uint32_t pid)
 {
-	for (size_t i = 0; i < t->count; i++)
-		if (t->lists[i].pid == pid)
-			return &t->lists[i];
-	return NULL;
+	size_t low = 0, high = t->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (t->lists[middle].pid < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < t->count && t->lists[low].pid == pid ? &t->lists[low] : NULL;
 }
 
 size_t step_at(const struct step_list *l, int64_t ns)
