@@ -10,7 +10,8 @@
  * out) or 5 % of the ordinary step, whichever is more.
  *
  * What it was spent on: the largest of the parts in which the thread was off the CPU, if it has 30 %
- * of the excess, because those are recorded facts; else running, if that has half; else unknown.
+ * of the excess, because those are recorded facts; else running, if that has half; else unknown. A
+ * busy machine stretches whatever runs: losing the CPU counts only if it is more than running.
  *
  * O(n log n) in calls. At most a million pauses, the first of each process first. */
 #include "agent/correlate/gap.h"
@@ -159,9 +160,10 @@ static void count_bytes(
 			break;
 		if (e->op == IO_READ)
 			g->read += MIN(e->arg0, UINT64_C(1) << 40) * SECTOR_BYTES;
-		else
-			g->written += MAX(MIN(e->arg0, UINT64_C(1) << 40), UINT64_C(1)) *
-				      SECTOR_BYTES;
+		else if (e->op == IO_WRITE)
+			g->written += MIN(e->arg0, UINT64_C(1) << 40) * SECTOR_BYTES;
+		else if (e->op == IO_FLUSH)
+			g->written += SECTOR_BYTES; /* moves nothing, but is waited for */
 	}
 }
 
@@ -189,7 +191,8 @@ static void gap_judge(struct gap *g, const struct part *parts)
 	for (int i = 0; i < IDLE_HOST_CODE; i++)
 		if (ns[i] > ns[best])
 			best = i;
-	if ((double)ns[best] >= AWAY_SHARE * (double)g->span.excess_ns)
+	if ((double)ns[best] >= AWAY_SHARE * (double)g->span.excess_ns &&
+		(best != IDLE_CPU || ns[best] >= ns[IDLE_HOST_CODE]))
 		g->idle = (enum idle)best;
 	else if ((double)ns[IDLE_HOST_CODE] >= RUN_SHARE * (double)g->span.excess_ns)
 		g->idle = IDLE_HOST_CODE;

@@ -361,10 +361,33 @@ static void put_kind_words(const struct group *g, const struct incident *inc, st
 		buf_puts(b, " Tokens, requests and what they cost are not seen.");
 }
 
+/* Causes of several culprits together, in the order of their largest. */
+static void put_shares(const struct incident *inc, struct buf *b)
+{
+	bool told[CAUSE_COUNT] = {0};
+	const char *comma = "";
+	char part[TEXT_MAX];
+
+	for (int i = 0; i < inc->cause_count; i++) {
+		uint64_t ns = 0;
+
+		if (told[inc->causes[i].cause])
+			continue;
+		told[inc->causes[i].cause] = true;
+		for (int k = i; k < inc->cause_count; k++)
+			ns += inc->causes[k].cause == inc->causes[i].cause ? inc->causes[k].ns : 0;
+		buf_printf(b, "%s%s %s", comma, cause_name(inc->causes[i].cause),
+			text_format_percent(
+				part, (double)ns / (double)MAX(inc->excess_ns, UINT64_C(1))));
+		comma = ", ";
+	}
+	buf_puts(b, ".");
+}
+
 static int write_explanation(const struct group *g, struct incident *inc)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-	char n[TEXT_MAX], excess[TEXT_MAX], span[TEXT_MAX], part[TEXT_MAX], step[TEXT_MAX];
+	char n[TEXT_MAX], excess[TEXT_MAX], span[TEXT_MAX], step[TEXT_MAX];
 
 	buf_printf(&b,
 		"%s pauses of %s (pid %u) between a wait for the GPU that had returned and the "
@@ -379,11 +402,7 @@ static int write_explanation(const struct group *g, struct incident *inc)
 		buf_printf(&b, " They come every %u steps (confidence %.2f).", inc->period_steps,
 			inc->period_confidence);
 	buf_puts(&b, " Meanwhile the thread was: ");
-	for (int i = 0; i < inc->cause_count; i++)
-		buf_printf(&b, "%s%s %s", i ? ", " : "", cause_name(inc->causes[i].cause),
-			text_format_percent(part,
-				(double)inc->causes[i].ns / (double)MAX(inc->excess_ns, UINT64_C(1))));
-	buf_puts(&b, ".");
+	put_shares(inc, &b);
 	put_kind_words(g, inc, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
 	return b.err;

@@ -7,8 +7,9 @@
  * same. A step is closed by the rarest regular kind that has at least an eighth of the waits of the
  * most frequent one: rarer ones are a logger's or a checkpoint's, those in between are micro-batches.
  * Of several that are equally rare (one wait for each stream) it is the one after which the next wait
- * is furthest away. Where stacks differ too much to repeat (more than 64 kinds), they are left out
- * of the kind.
+ * is furthest away. Stacks are left out of the kind where they differ too much to repeat (more than
+ * 64 kinds), and where one has at least 80 % of the waits of its function and stream: the others are
+ * the same place before its stack could be walked.
  *
  * Every wait must be in the recording: a process without aggregates, or whose aggregates say that
  * more than 1 % of its waits were not stored (published files, --stack-samples), has no steps. At
@@ -31,6 +32,7 @@
 #define STEPS_MIN     12
 #define STEPS_HALF    5.0
 #define STORED_SHARE  0.99
+#define SAME_PLACE    0.8
 #define PROCESSES_MAX 256
 
 struct wait {
@@ -222,26 +224,39 @@ static size_t steps_cut(const struct wait *w, size_t n, uint64_t kind, struct st
 	return count;
 }
 
-static int list_make(const struct recording *rec, struct wait *w, size_t n, struct step *out,
-	uint64_t *scratch, struct step_list *ret)
+/* The kind of the waits that close a step, in @w; 0 regularity: none. */
+static struct kind kind_closing(
+	const struct recording *rec, struct wait *w, size_t n, uint64_t *scratch)
 {
-	struct kind kinds[KINDS_MAX];
-	const struct kind *k = NULL;
-	size_t kind_count;
+	struct kind kinds[KINDS_MAX], plain[KINDS_MAX];
+	const struct kind *k = NULL, *p = NULL;
+	size_t kind_count, plain_count;
 
 	if (kinds_count(rec, w, n, true, kinds, &kind_count))
 		k = kind_choose(w, n, kinds, kind_count, scratch);
-	if (!k && kinds_count(rec, w, n, false, kinds, &kind_count))
-		k = kind_choose(w, n, kinds, kind_count, scratch);
+	if (kinds_count(rec, w, n, false, plain, &plain_count))
+		p = kind_choose(w, n, plain, plain_count, scratch);
+	if (p && (!k || (double)k->count >= SAME_PLACE * (double)p->count))
+		return *p;
+	if (k)
+		kinds_count(rec, w, n, true, plain, &plain_count);
+	return k ? *k : (struct kind){0};
+}
+
+static int list_make(const struct recording *rec, struct wait *w, size_t n, struct step *out,
+	uint64_t *scratch, struct step_list *ret)
+{
+	struct kind k = kind_closing(rec, w, n, scratch);
+
 	*ret = (struct step_list){.pid = w[0].pid, .tid = w[0].tid, .items = out};
-	if (!k)
+	if (!(k.regular > 0))
 		return 0;
-	ret->count = steps_cut(w, n, k->kind, out);
+	ret->count = steps_cut(w, n, k.kind, out);
 	for (size_t i = 0; i < ret->count; i++)
 		scratch[i] = (uint64_t)(out[i].end_ns - out[i].start_ns);
 	robust_sort(scratch, ret->count);
 	ret->ordinary_ns = robust_median(scratch, ret->count);
-	ret->confidence = k->regular * (double)ret->count / ((double)ret->count + STEPS_HALF);
+	ret->confidence = k.regular * (double)ret->count / ((double)ret->count + STEPS_HALF);
 	return ret->count >= STEPS_MIN;
 }
 
