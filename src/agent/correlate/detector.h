@@ -25,8 +25,8 @@ struct incident_list {
 	uint64_t left_out; /* beyond the ceiling */
 };
 
-/* incident_begin - a new incident of @problem, its fixes from the catalogue; NULL beyond the ceiling
- * (counted). It is in the list only after incident_keep(). */
+/* incident_begin - a new incident of @problem, its fixes from the catalogue; NULL beyond the
+ * ceiling (counted). It is in the list only after incident_keep(). */
 struct incident *incident_begin(struct incident_list *l, enum problem problem);
 
 /* incident_id - "starvation-4821-1700000000000000000": stable for the same data. */
@@ -42,13 +42,21 @@ void incident_evidence(struct incident *i, const struct event *e);
 /* incident_fix - say this before the catalogue's fixes. */
 void incident_fix(struct incident *i, const char *fmt, ...) _printf_(2, 3);
 
+/* incident_cover - drops slow-call incidents of @pid without a cause that lie within @from_ns ..
+ * @to_ns: the caller reports the same lost time and knows what it was. */
+void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns);
+
 /* incident_keep - it is complete: it stays in the list. */
 void incident_keep(struct incident_list *l, struct incident *i);
 
 typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or -ENOMEM */
 
 /* X(function): in the order in which they run. */
-#define DETECTORS(X)
+/* clang-format off: one a line */
+#define DETECTORS(X)                                                                               \
+	X(hang)                                                                                    \
+	X(straggler)
+/* clang-format on */
 
 #define X(function) detector function;
 DETECTORS(X)
