@@ -54,6 +54,7 @@ typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or 
 /* X(function): in the order in which they run. */
 /* clang-format off: one a line */
 #define DETECTORS(X)                                                                               \
+	X(neighbour)                                                                               \
 	X(hang)                                                                                    \
 	X(straggler)
 /* clang-format on */

@@ -127,6 +127,7 @@ uint64_t nodedb_size(const struct nodedb *db);
 #define NODEDB_SAMPLES_MAX     (1u << 20)
 #define NODEDB_GPU_MAX         (256u << 10) /* 100 MB: 9 hours of 8 GPUs */
 #define NODEDB_COLLECTIVES_MAX (512u << 10) /* 100 MB: 18 hours of 8 calls a second */
+#define NODEDB_HOMES_MAX       (32u << 10)
 #define NODEDB_CHAINS_MAX      10000u
 #define NODEDB_LABELS_MAX      (64u << 10) /* 0.4 kB each */
 #define NODEDB_STACKS_MAX      (64u << 10)
@@ -156,6 +157,8 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	size_t gpu_sample_count;
 	struct collective_row *collectives; /* of all processes, whatever the filter's pids */
 	size_t collective_count;
+	struct process_home *homes; /* by pid; of a pid used twice the later one */
+	size_t home_count;
 	struct incident_row *chains; /* stored verdicts: see below */
 	size_t chain_count;
 	struct annotation_label *labels; /* of annotations up to the range's end, by their time */
