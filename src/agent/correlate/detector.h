@@ -56,7 +56,8 @@ typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or 
 #define DETECTORS(X)                                                                               \
 	X(neighbour)                                                                               \
 	X(hang)                                                                                    \
-	X(straggler)
+	X(straggler)                                                                               \
+	X(pcie)
 /* clang-format on */
 
 #define X(function) detector function;

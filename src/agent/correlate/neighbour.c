@@ -50,6 +50,11 @@ static void home_text(const struct process_home *h, char *out, size_t size)
 		snprintf(out, size, "group %s", is_group(h) ? h->cgroup_path : "of the host");
 }
 
+static bool is_cpu_cause(enum cause c)
+{
+	return c == CAUSE_PREEMPTED || c == CAUSE_RUN_QUEUE;
+}
+
 /* Whether the CPU explains more than the disk, and how much the larger of the two does. */
 static bool is_cpu_led(const struct incident *inc, uint64_t *ret_ns)
 {
@@ -58,8 +63,10 @@ static bool is_cpu_led(const struct incident *inc, uint64_t *ret_ns)
 	for (int i = 0; i < inc->cause_count; i++) {
 		const struct incident_cause *c = &inc->causes[i];
 
-		if (c->cause != CAUSE_UNEXPLAINED)
-			*(c->cause == CAUSE_BLOCK_IO ? &disk : &cpu) += c->ns;
+		if (c->cause == CAUSE_BLOCK_IO)
+			disk += c->ns;
+		else if (is_cpu_cause(c->cause))
+			cpu += c->ns;
 	}
 	*ret_ns = MAX(cpu, disk);
 	return cpu >= disk && cpu > 0;
@@ -77,7 +84,7 @@ static const struct incident_cause *largest_apart(const struct recording *rec,
 		const struct incident_cause *c = &inc->causes[i];
 		const struct process_home *home;
 
-		if (c->cause == CAUSE_UNEXPLAINED || (c->cause != CAUSE_BLOCK_IO) != is_cpu ||
+		if (!(is_cpu ? is_cpu_cause(c->cause) : c->cause == CAUSE_BLOCK_IO) ||
 			!c->culprit_pid || c->culprit_pid == inc->pid)
 			continue;
 		home = home_of(rec, c->culprit_pid);

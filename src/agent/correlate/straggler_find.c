@@ -21,6 +21,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "stat/periodicity.h"
 #include "stat/robust.h"
 
 #define GAP_MIN_NS    (200 * NS_PER_US)
@@ -28,8 +29,6 @@
 #define CULPRIT_SHARE 0.6
 #define TIME_SHARE    0.5
 #define MATERIAL_MIN  5
-#define PERIOD_SHARE  0.8 /* of the distances are the same */
-#define PERIOD_TIMES  4
 
 struct crowd { /* the material lates of one communicator */
 	struct lateness *items;
@@ -191,27 +190,22 @@ static int make_windows(struct straggler *s)
 	return 0;
 }
 
-/* The distance in collectives from one late one to the next, if it is nearly always the same. */
+/* At which distances, in collectives, it is late: worst[] is still in order of time. */
 static int find_period(struct straggler *s)
 {
-	_cleanup_free_ uint64_t *distances = calloc(s->last, sizeof(*distances));
-	size_t n = 0, same = 0;
-	uint64_t middle;
+	_cleanup_free_ uint64_t *at = calloc(s->last, sizeof(*at));
+	struct periodicity p;
+	size_t n = 0;
 
-	if (!distances)
+	if (!at)
 		return -ENOMEM;
-	for (size_t i = 1; i < s->last; i++)
-		if (s->worst[i].row->c.seq > s->worst[i - 1].row->c.seq)
-			distances[n++] = s->worst[i].row->c.seq - s->worst[i - 1].row->c.seq;
-	robust_sort(distances, n);
-	middle = robust_median(distances, n);
-	for (size_t i = 0; i < n; i++)
-		same += distances[i] == middle;
-	if (n + 1 < PERIOD_TIMES || middle < 2 || middle > UINT32_MAX ||
-		(double)same < PERIOD_SHARE * (double)n)
-		return 0;
-	s->period = (uint32_t)middle;
-	s->period_share = (double)same / (double)n;
+	for (size_t i = 0; i < s->last; i++)
+		if (!n || s->worst[i].row->c.seq > at[n - 1])
+			at[n++] = s->worst[i].row->c.seq;
+	if (!periodicity_find(at, n, &p) || p.period < 1.5 || p.period > UINT32_MAX)
+		return 0; /* every one, or now and then */
+	s->period = (uint32_t)(p.period + 0.5);
+	s->period_share = p.confidence;
 	return 0;
 }
 

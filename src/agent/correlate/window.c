@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* window.c - see window.h. The windows are handed to attribute.c as if they were slow calls, so the
- * same overlaps count, by the same rules. Time inside CUDA calls is counted apart: a thread may be
- * preempted inside a call, so cpu_ns and call_ns may overlap and are never added up. */
+/* window.c - see window.h. The windows are looked at as pauses are (attribute.h), so the same
+ * overlaps count, by the same rules. Time inside CUDA calls is counted apart: a thread may be
+ * preempted inside a call, so call_ns and the rest may overlap and are never added up. Sleeps are
+ * recorded only where they follow a wait for the GPU: time without a row may have been slept as
+ * well as computed, and is called neither. */
 #include "agent/correlate/window.h"
 
 #include <errno.h>
@@ -15,43 +17,46 @@
 
 #define TOLD_SHARE 0.25 /* less than that of the time is not the reason for it */
 
-static int attribute(const struct recording *rec, uint32_t pid, struct slow_call *slow, size_t n,
+static int attribute(const struct recording *rec, uint32_t pid, const struct span *spans, size_t n,
 	struct incident *inc)
 {
-	struct op_group group = {.pid = pid};
-	struct stretch all = {.count = n};
-	struct detection d = {.ops = {.groups = &group, .count = 1},
-		.slow = slow,
-		.slow_count = n,
-		.stretches = &all,
-		.stretch_count = 1};
 	_cleanup_(attribute_index_done) struct attribution_index x = {0};
 	_cleanup_(part_list_done) struct part_list parts = {0};
-	int r = attribute_index(rec, &d, &x);
+	int r = attribute_index_spans(rec, spans, n, &x);
 
-	if (r == 0)
-		r = attribute_stretch(rec, &d, &x, &all, &parts);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = attribute_pause(rec, &x, &spans[i], i, &parts);
 	if (r == 0)
 		r = culprit_blame_disk(rec, &x, &parts, pid);
 	return r == 0 ? culprit_sum(&parts, inc) : r;
 }
 
+static uint64_t *use_of(struct window_use *u, enum cause cause)
+{
+	switch (cause) {
+	case CAUSE_PREEMPTED:
+	case CAUSE_RUN_QUEUE: return &u->cpu_ns;
+	case CAUSE_BLOCK_IO: return &u->disk_ns;
+	case CAUSE_NETWORK: return &u->network_ns;
+	case CAUSE_ASLEEP: return &u->asleep_ns;
+	default: return NULL;
+	}
+}
+
 static void sum_causes(const struct incident *inc, struct window_use *u)
 {
-	uint64_t largest;
-
 	for (int i = 0; i < inc->cause_count; i++) {
-		const struct incident_cause *c = &inc->causes[i];
+		uint64_t *use = use_of(u, inc->causes[i].cause);
 
-		if (c->cause == CAUSE_UNEXPLAINED)
-			continue;
-		*(c->cause == CAUSE_BLOCK_IO ? &u->disk_ns : &u->cpu_ns) += c->ns;
+		if (use)
+			*use += inc->causes[i].ns;
 	}
-	largest = MAX(u->cpu_ns, u->disk_ns);
-	for (int i = 0; i < inc->cause_count && largest && !u->lead.ns; i++)
-		if (inc->causes[i].cause != CAUSE_UNEXPLAINED &&
-			(inc->causes[i].cause == CAUSE_BLOCK_IO) == (largest == u->disk_ns))
+	for (int i = 0; i < inc->cause_count && !u->lead.ns; i++) {
+		const uint64_t *use = use_of(u, inc->causes[i].cause);
+
+		if (use == (u->disk_ns >= u->cpu_ns ? &u->disk_ns : &u->cpu_ns))
 			u->lead = inc->causes[i];
+	}
 }
 
 static uint64_t overlap_ns(const struct window *w, size_t n, const struct event *e)
@@ -102,20 +107,21 @@ static void sum_calls(const struct recording *rec, uint32_t pid, const struct wi
 int window_look(const struct recording *rec, uint32_t pid, const struct window *windows, size_t n,
 	struct window_use *ret)
 {
-	_cleanup_free_ struct slow_call *slow = calloc(n + 1, sizeof(*slow));
+	_cleanup_free_ struct span *spans = calloc(n + 1, sizeof(*spans));
 	_cleanup_free_ struct incident *inc = calloc(1, sizeof(*inc));
 	int r;
 
 	*ret = (struct window_use){0};
-	if (!slow || !inc)
+	if (!spans || !inc)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		uint64_t ns = (uint64_t)(windows[i].end_ns - windows[i].start_ns);
 
-		slow[i] = (struct slow_call){.start_ns = windows[i].start_ns,
+		spans[i] = (struct span){.start_ns = windows[i].start_ns,
 			.end_ns = windows[i].end_ns,
 			.excess_ns = ns,
-			.tid = windows[i].tid};
+			.tid = windows[i].tid,
+			.pid = pid};
 		ret->total_ns += ns;
 	}
 	if (!n)
@@ -123,7 +129,7 @@ int window_look(const struct recording *rec, uint32_t pid, const struct window *
 	inc->pid = pid;
 	inc->excess_ns = ret->total_ns;
 	inc->slow_calls = n;
-	r = attribute(rec, pid, slow, n, inc);
+	r = attribute(rec, pid, spans, n, inc);
 	if (r < 0)
 		return r;
 	sum_causes(inc, ret);
@@ -131,20 +137,41 @@ int window_look(const struct recording *rec, uint32_t pid, const struct window *
 	return 0;
 }
 
+/* The largest use, if it is enough to be named; NULL: none is. */
+static const char *largest_use(const struct window_use *u, uint64_t *ret_ns)
+{
+	const struct {
+		uint64_t ns;
+		const char *text;
+	} uses[] = {{u->disk_ns, "blocked on the disk"}, {u->cpu_ns, "kept from the CPU"},
+		{u->network_ns, "waiting for the network"}, {u->asleep_ns, "asleep"}};
+	const char *text = NULL;
+
+	*ret_ns = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(uses); i++)
+		if (uses[i].ns > *ret_ns &&
+			(double)uses[i].ns >= TOLD_SHARE * (double)u->total_ns) {
+			*ret_ns = uses[i].ns;
+			text = uses[i].text;
+		}
+	return text;
+}
+
 void window_tell(const struct window_use *u, uint32_t pid, char *out, size_t size)
 {
 	double all = (double)MAX(u->total_ns, UINT64_C(1));
-	const char *layer = u->disk_ns >= u->cpu_ns ? "blocked on the disk" : "kept from the CPU";
-	uint64_t host_ns = MAX(u->disk_ns, u->cpu_ns);
 	char share[TEXT_MAX], op[32], who[64] = "";
+	uint64_t ns;
+	const char *text = largest_use(u, &ns);
 
-	if ((double)host_ns >= TOLD_SHARE * all) {
-		if (u->lead.culprit_pid && u->lead.culprit_pid != pid)
+	if (text && ns >= u->call_ns / 2) {
+		if ((ns == u->disk_ns || ns == u->cpu_ns) && u->lead.culprit_pid &&
+			u->lead.culprit_pid != pid)
 			snprintf(who, sizeof(who), "%s %.15s (pid %u)",
-				u->disk_ns >= u->cpu_ns ? " beside" : " by", u->lead.culprit,
+				ns == u->disk_ns ? " beside" : " by", u->lead.culprit,
 				u->lead.culprit_pid);
-		snprintf(out, size, "its thread was %s%s for %s of that", layer, who,
-			text_format_percent(share, (double)host_ns / all));
+		snprintf(out, size, "its thread was %s%s for %s of that", text, who,
+			text_format_percent(share, (double)ns / all));
 	} else if ((double)u->call_ns >= TOLD_SHARE * all) {
 		snprintf(out, size, "its thread was in %s for %s of that",
 			wire_op_name(u->call_source, u->call_op, op),

@@ -12,9 +12,11 @@ struct window {
 
 struct window_use {
 	uint64_t total_ns;
-	uint64_t cpu_ns;  /* ready to run, but others had the CPU */
-	uint64_t disk_ns; /* blocked on requests of its own */
-	uint64_t call_ns; /* inside CUDA calls */
+	uint64_t cpu_ns;     /* ready to run, but others had the CPU */
+	uint64_t disk_ns;    /* blocked on requests of its own */
+	uint64_t network_ns; /* asleep in a send or receive */
+	uint64_t asleep_ns;  /* waiting for something no probe covers */
+	uint64_t call_ns;    /* inside CUDA calls */
 	uint8_t call_source;
 	uint16_t call_op;           /* the one with most of call_ns */
 	struct incident_cause lead; /* largest of cpu_ns and disk_ns: who; ns 0: nobody */
