@@ -57,7 +57,8 @@ typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or 
 	X(neighbour)                                                                               \
 	X(hang)                                                                                    \
 	X(straggler)                                                                               \
-	X(pcie)
+	X(pcie)                                                                                    \
+	X(sharing)
 /* clang-format on */
 
 #define X(function) detector function;
