@@ -58,6 +58,8 @@ int explain_content(
 		.sample_count = c->sample_count,
 		.gpus = c->gpu_samples,
 		.gpu_count = c->gpu_sample_count,
+		.labels = c->labels,
+		.label_count = c->label_count,
 		.books = c->has_books ? &c->books : NULL,
 		.node = c->node,
 	};

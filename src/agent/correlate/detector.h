@@ -25,8 +25,8 @@ struct incident_list {
 	uint64_t left_out; /* beyond the ceiling */
 };
 
-/* incident_begin - a new incident of @problem, its fixes from the catalogue; NULL beyond the ceiling
- * (counted). It is in the list only after incident_keep(). */
+/* incident_begin - a new incident of @problem, its fixes from the catalogue; NULL beyond the
+ * ceiling (counted). It is in the list only after incident_keep(). */
 struct incident *incident_begin(struct incident_list *l, enum problem problem);
 
 /* incident_id - "starvation-4821-1700000000000000000": stable for the same data. */
@@ -42,13 +42,35 @@ void incident_evidence(struct incident *i, const struct event *e);
 /* incident_fix - say this before the catalogue's fixes. */
 void incident_fix(struct incident *i, const char *fmt, ...) _printf_(2, 3);
 
+/* incident_process - whose it is, by a row of that process: pid, name and id. */
+void incident_process(struct incident *i, const struct event *e, int64_t first_ns, int64_t last_ns);
+
+/* incident_sql - the query that shows it, cut to nothing if it does not fit. */
+void incident_sql(struct incident *i, const char *fmt, ...) _printf_(2, 3);
+
+/* incident_has - whether the list holds an incident of @problem and @pid, MEDIUM or worse. */
+bool incident_has(const struct incident_list *l, enum problem problem, uint32_t pid);
+
+/* incident_cover - drops the unexplained slow-call incidents of @pid that lie within [from, to]:
+ * who calls this is about to explain them. Not between incident_begin() and incident_keep(). */
+void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns);
+
 /* incident_keep - it is complete: it stays in the list. */
 void incident_keep(struct incident_list *l, struct incident *i);
 
 typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or -ENOMEM */
 
 /* X(function): in the order in which they run. */
-#define DETECTORS(X)
+#define DETECTORS(X)                                                                               \
+	X(detect_memory)                                                                           \
+	X(detect_leak)                                                                             \
+	X(detect_errors)                                                                           \
+	X(detect_throttle)                                                                         \
+	X(detect_hardware)                                                                         \
+	X(detect_graph)                                                                            \
+	X(detect_start)                                                                            \
+	X(detect_orchestration)                                                                    \
+	X(detect_labels)
 
 #define X(function) detector function;
 DETECTORS(X)
