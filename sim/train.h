@@ -48,7 +48,8 @@ int train_step(struct train_worker *w);
 /* train_faults - what a step does wrong on purpose, by the options for it; likewise. */
 int train_faults(struct train_worker *w);
 
-/* train_ask_start - the service that answers after @us; 0 or -errno. train_ask - a question to it. */
+/* train_ask_start - the service that answers after @us; 0 or -errno. train_ask - a question to it.
+ */
 int train_ask_start(uint64_t us);
 int train_ask(struct train_worker *w);
 

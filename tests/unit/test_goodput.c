@@ -93,8 +93,8 @@ static void test_candidates(void **state)
 		int64_t begin = step(&s, &at, k < 500 ? 25000 : 41000);
 
 		if (k >= 500)
-			scene_stay(&s, VICTIM, begin + 5000, 16000, 16000, WIRE_PREEMPTED, HOG,
-				"hog");
+			scene_stay(
+				&s, VICTIM, begin + 5000, 16000, 16000, WIRE_PREEMPTED, HOG, "hog");
 	}
 	ANSWER a = explain(&s);
 	i = find(&a, PROBLEM_GOODPUT);

@@ -25,8 +25,8 @@ struct incident_list {
 	uint64_t left_out; /* beyond the ceiling */
 };
 
-/* incident_begin - a new incident of @problem, its fixes from the catalogue; NULL beyond the ceiling
- * (counted). It is in the list only after incident_keep(). */
+/* incident_begin - a new incident of @problem, its fixes from the catalogue; NULL beyond the
+ * ceiling (counted). It is in the list only after incident_keep(). */
 struct incident *incident_begin(struct incident_list *l, enum problem problem);
 
 /* incident_id - "starvation-4821-1700000000000000000": stable for the same data. */
