@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intern.c - open addressing over pointers to single allocations. The table is at most half full.
- */
+/* intern.c - open addressing over pointers to single allocations. The table is at most half full. */
 #include "base/intern.h"
 
 #include <stdlib.h>

@@ -19,11 +19,11 @@
  * chunks that do (three levels). Rules are few and shared by all files. */
 
 #define UNWIND_CHUNK_ROWS 512
-#define UNWIND_RULES_MAX  16384      /* rule 0 is UNWIND_CFA_NONE */
-#define UNWIND_TABLES_MAX 4096       /* table 0 is none */
+#define UNWIND_RULES_MAX  16384 /* rule 0 is UNWIND_CFA_NONE */
+#define UNWIND_TABLES_MAX 4096  /* table 0 is none */
 #define UNWIND_END        0xffffffff /* address of rows that are not used */
 
-enum unwind_cfa {            /* where the caller's stack pointer is */
+enum unwind_cfa { /* where the caller's stack pointer is */
 	UNWIND_CFA_NONE,     /* not known: walk by the frame pointer */
 	UNWIND_CFA_SP,       /* sp + cfa_offset */
 	UNWIND_CFA_FP,       /* fp + cfa_offset */
@@ -75,13 +75,12 @@ struct stack_mappings { /* of one process and its children until they differ */
 };
 
 /* What the walker must know of a CPython: offsets in its structures. */
-#define PYTHON_NONE          0xffffffff /* there is no such field */
-#define PYTHON_LASTI_POINTER (1 << 0)   /* the last instruction is a pointer, not an index */
-#define PYTHON_LASTI_UNITS   (1 << 1)   /* the index counts units of two bytes (3.10) */
-#define PYTHON_TAGGED        (1 << 2)   /* the code pointer's lowest bits are a tag (3.14) */
-#define PYTHON_ENTRY_IS_OWNER                                                                      \
-	(1 << 3) /* frame_entry holds the owner: frames owned by the C stack                       \
-		  * are no functions, but mark an entry (3.12) */
+#define PYTHON_NONE           0xffffffff /* there is no such field */
+#define PYTHON_LASTI_POINTER  (1 << 0)   /* the last instruction is a pointer, not an index */
+#define PYTHON_LASTI_UNITS    (1 << 1)   /* the index counts units of two bytes (3.10) */
+#define PYTHON_TAGGED         (1 << 2)   /* the code pointer's lowest bits are a tag (3.14) */
+#define PYTHON_ENTRY_IS_OWNER (1 << 3)   /* frame_entry holds the owner: frames owned by the C stack
+					  * are no functions, but mark an entry (3.12) */
 
 struct stack_python {
 	__u64 runtime; /* address of _PyRuntime; 0: no Python */
@@ -92,19 +91,17 @@ struct stack_python {
 	__u32 thread_next;
 	__u32 thread_interpreter;
 	__u32 thread_id;     /* pthread_self() */
-	__u32 thread_native; /* the kernel's id in the process's namespace; PYTHON_NONE before 3.11
-			      */
-	__u32 pthread_tid;  /* where the C library keeps it behind pthread_self(); or PYTHON_NONE */
-	__u32 thread_frame; /* the frame, or the cframe */
-	__u32 cframe_frame; /* PYTHON_NONE: thread_frame is the frame */
+	__u32 thread_native; /* the kernel's id in the process's namespace; PYTHON_NONE before 3.11 */
+	__u32 pthread_tid;   /* where the C library keeps it behind pthread_self(); or PYTHON_NONE */
+	__u32 thread_frame;  /* the frame, or the cframe */
+	__u32 cframe_frame;  /* PYTHON_NONE: thread_frame is the frame */
 	__u32 frame_code, frame_back, frame_lasti;
-	__u32 frame_entry;   /* one byte: an entry from C, or the owner; PYTHON_NONE: every frame is
-			      */
+	__u32 frame_entry;   /* one byte: an entry from C, or the owner; PYTHON_NONE: every frame is */
 	__u32 owner_c_stack; /* lowest value of the owner that is no function */
 	__u32 code_file, code_name, code_first_line, code_lines, code_bytes;
 	__u32 text_length, text_state, text_ascii, text_compact; /* of str objects */
-	__u32 text_kind_shift; /* of the three bits of the kind in the state; ascii is 4 bits above
-				* it, compact 3 */
+	__u32 text_kind_shift; /* of the three bits of the kind in the state; ascii is 4 bits above it,
+				* compact 3 */
 	__u32 bytes_length, bytes_data;
 };
 

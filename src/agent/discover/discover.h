@@ -14,8 +14,8 @@
 #include "base/macros.h"
 #include "model/target.h"
 
-#define DISCOVER_LIBRARIES_MAX 16  /* distinct files per process */
-#define DISCOVER_FILES_MAX     256 /* copies on disk */
+#define DISCOVER_LIBRARIES_MAX 16         /* distinct files per process */
+#define DISCOVER_FILES_MAX     256        /* copies on disk */
 
 /* ---- one process ---- */
 

@@ -85,8 +85,8 @@ static bool take_mapping(void *arg, const struct maps_entry *e)
 	if (!e->executable || !e->inode || !e->path_len)
 		return true;
 	base = memrchr(e->path, '/', e->path_len);
-	if (!base || discover_library_kind(
-			     base + 1, (size_t)(e->path + e->path_len - base - 1), &l.kind) < 0)
+	if (!base || discover_library_kind(base + 1,
+			     (size_t)(e->path + e->path_len - base - 1), &l.kind) < 0)
 		return true;
 	if (e->path_len < sizeof(l.path))
 		memcpy(l.path, e->path, e->path_len);

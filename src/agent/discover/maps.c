@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maps.c - reads /proc/PID/maps in pieces, line by line in a fixed buffer: a process may have
- * 65,530 mappings with names of 4 KiB each. A line that does not fit is skipped to its end. */
+/* maps.c - reads /proc/PID/maps in pieces, line by line in a fixed buffer: a process may have 65,530
+ * mappings with names of 4 KiB each. A line that does not fit is skipped to its end. */
 #include "agent/discover/maps.h"
 
 #include <errno.h>

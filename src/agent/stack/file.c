@@ -33,7 +33,7 @@ struct stack_files {
 	struct idmap by_number; /* of the symbol process -> file */
 	struct stack_file **all;
 	size_t count;
-	size_t names;     /* kept */
+	size_t names;    /* kept */
 	uint64_t answers; /* names that have come */
 	uint64_t next_ticket;
 	struct idmap batches; /* ticket -> struct batch */
@@ -89,8 +89,8 @@ static void open_debug_file(struct stack_files *fs, const struct stack_file *f)
 	for (unsigned i = 0; i < f->build_id_len; i++)
 		snprintf(id + 2 * i, 3, "%02x", f->build_id[i]);
 	for (int own = 0; own < 2 && fd < 0; own++) {
-		snprintf(path, sizeof(path), "%s" DEBUG_FOLDER "/%.2s/%s.debug", own ? "" : f->root,
-			id, id + 2);
+		snprintf(path, sizeof(path), "%s" DEBUG_FOLDER "/%.2s/%s.debug",
+			own ? "" : f->root, id, id + 2);
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	}
 	if (fd >= 0)
@@ -197,8 +197,8 @@ static void name_set(struct stack_files *fs, struct stack_file *f, uint64_t key,
 	for (unsigned i = 0; i < from->count; i++) {
 		n->frames[i].symbol = intern(fs->texts, from->frame[i].function);
 		n->frames[i].line = from->frame[i].line;
-		n->frames[i].file =
-			intern(fs->texts, from->frame[i].file ? from->frame[i].file : f->name);
+		n->frames[i].file = intern(
+			fs->texts, from->frame[i].file ? from->frame[i].file : f->name);
 	}
 }
 
@@ -237,7 +237,8 @@ int stack_files_new(struct probe *p, stack_file_changed *changed, void *arg, str
 	struct stack_files **ret)
 {
 	_cleanup_(stack_files_freep) struct stack_files *fs = calloc(1, sizeof(*fs));
-	struct symbol_sink sink = {take_identity, take_unwind, take_frames, take_places, .arg = fs};
+	struct symbol_sink sink = {
+		take_identity, take_unwind, take_frames, take_places, .arg = fs};
 	int r;
 
 	if (!fs)
@@ -315,8 +316,8 @@ static struct stack_file *enter_file(struct stack_files *fs, const char *path)
 	return f;
 }
 
-struct stack_file *stack_files_add(struct stack_files *fs, uint64_t dev, uint64_t inode,
-	const char *root, const char *path, int fd)
+struct stack_file *stack_files_add(
+	struct stack_files *fs, uint64_t dev, uint64_t inode, const char *root, const char *path, int fd)
 {
 	struct stack_file *f = enter_file(fs, path);
 

@@ -28,8 +28,8 @@ struct stack_name { /* what is known of one address */
 };
 
 struct stack_file {
-	char name[128];  /* base name */
-	char root[32];   /* of the file system it came from: "/proc/PID/root", or "" */
+	char name[128]; /* base name */
+	char root[32];  /* of the file system it came from: "/proc/PID/root", or "" */
 	uint32_t number; /* in the symbol process; 0: it could not be opened */
 	bool is_identified;
 	bool is_generated; /* code of a JIT: offsets are addresses */
@@ -45,8 +45,8 @@ struct stack_file {
 	bool table_wanted; /* a walk ended for want of it */
 	/* Python */
 	bool may_be_python, places_asked, places_known;
-	struct symbol_place places[4];    /* of python_symbol_names */
-	struct idmap names;               /* 2 * offset + is_return -> struct stack_name */
+	struct symbol_place places[4]; /* of python_symbol_names */
+	struct idmap names;            /* 2 * offset + is_return -> struct stack_name */
 	uint64_t ask[SYMBOL_OFFSETS_MAX]; /* keys not yet asked for */
 	size_t ask_count;
 };

@@ -23,5 +23,4 @@ struct merge_python {
 
 /* merge_frames - returns how many of @max were written. */
 size_t merge_frames(const struct merge_native *native, size_t native_count,
-	const struct merge_python *python, size_t python_count, struct stack_frame *out,
-	size_t max);
+	const struct merge_python *python, size_t python_count, struct stack_frame *out, size_t max);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* space.c - reads a process's mappings and opens the files behind them. Runs on the tracer's
- * thread.
+/* space.c - reads a process's mappings and opens the files behind them. Runs on the tracer's thread.
  *
- * Files are opened while the process lives and kept by the symbol process, so that the stacks of
- * one that has ended still get names. Nothing but regular files is opened: opening a device may do
+ * Files are opened while the process lives and kept by the symbol process, so that the stacks of one
+ * that has ended still get names. Nothing but regular files is opened: opening a device may do
  * something. */
 #include "agent/stack/space.h"
 
@@ -24,9 +23,9 @@
 #include "base/file.h"
 #include "base/log.h"
 
-#define VDSO_INODE         1 /* of device 0: where no file can be */
-#define VDSO_BYTES         65536
-#define PYTHON_AGAIN_NS    (50 * NS_PER_MS) /* until the interpreter has come up */
+#define VDSO_INODE        1 /* of device 0: where no file can be */
+#define VDSO_BYTES        65536
+#define PYTHON_AGAIN_NS   (50 * NS_PER_MS) /* until the interpreter has come up */
 #define GENERATED_AGAIN_NS NS_PER_S
 
 struct scan {
@@ -117,7 +116,8 @@ static bool take_mapping(void *arg, const struct maps_entry *e)
 	m.file = file_of(s, e);
 	s->mappings[s->count++] = m;
 	/* A program that is only a front of the library has its name, but no interpreter. */
-	if (m.file && m.file->may_be_python && s->base_inode == e->inode && s->base_dev == e->dev &&
+	if (m.file && m.file->may_be_python && s->base_inode == e->inode &&
+		s->base_dev == e->dev &&
 		(!s->python_file || !strncmp(m.file->name, "lib", 3))) {
 		s->python_file = m.file;
 		s->python_base = s->base;
@@ -128,7 +128,7 @@ static bool take_mapping(void *arg, const struct maps_entry *e)
 static bool is_same(const struct stack_space *s, const struct scan *n)
 {
 	return s->count == n->count && (!n->count || memcmp(s->mappings, n->mappings,
-							     n->count * sizeof(*n->mappings)) == 0);
+						      n->count * sizeof(*n->mappings)) == 0);
 }
 
 /* The pid in the process's own namespace is the last of the list. */

@@ -13,20 +13,15 @@ struct space_mapping {
 	struct stack_file *file; /* NULL: generated code */
 };
 
-enum space_python_state {
-	SPACE_NO_PYTHON,
-	SPACE_PYTHON_WAITS,
-	SPACE_PYTHON_READY,
-	SPACE_PYTHON_REFUSED
-};
+enum space_python_state { SPACE_NO_PYTHON, SPACE_PYTHON_WAITS, SPACE_PYTHON_READY, SPACE_PYTHON_REFUSED };
 
 struct stack_space {
 	uint32_t pid;
 	uint32_t main_tid;    /* as the process itself knows it */
 	uint64_t start_ticks; /* with the pid it names the process */
 	mono_time made;
-	mono_time ended;                /* 0: it lives */
-	uint32_t set;                   /* of mappings, in the kernel half; 0: none */
+	mono_time ended; /* 0: it lives */
+	uint32_t set;    /* of mappings, in the kernel half; 0: none */
 	struct space_mapping *mappings; /* executable, by address */
 	size_t count;
 	bool is_dirty;  /* the kernel half does not have what is known */
@@ -45,8 +40,8 @@ struct stack_space {
 	mono_time generated_tried;
 };
 
-/* space_scan - read the mappings of @s->pid; new files are opened and entered. Returns 1 if
- * anything changed, 0 if not; -ESRCH if the process is gone (or is another one), -EACCES. */
+/* space_scan - read the mappings of @s->pid; new files are opened and entered. Returns 1 if anything
+ * changed, 0 if not; -ESRCH if the process is gone (or is another one), -EACCES. */
 int space_scan(struct stack_space *s, struct stack_files *fs);
 
 /* space_find - the mapping of @address; NULL: none. */
@@ -65,8 +60,8 @@ bool space_python(struct stack_space *s, mono_time now);
 /* space_read - memory of the process, for agent/python. */
 int space_read(void *arg, uint64_t address, void *out, size_t len);
 
-/* space_generated - where names of generated code are looked up; NULL: nowhere. Reads the JIT's
- * file again when it has grown. */
+/* space_generated - where names of generated code are looked up; NULL: nowhere. Reads the JIT's file
+ * again when it has grown. */
 struct stack_file *space_generated(struct stack_space *s, struct stack_files *fs, mono_time now);
 
 void space_done(struct stack_space *s);

@@ -36,7 +36,7 @@ struct native_frame { /* an address, placed */
 struct waiting { /* a stack without all its names */
 	struct stack_record_stack record;
 	mono_time since;
-	bool python_is_late; /* its frames were read after the event */
+	bool python_is_late;         /* its frames were read after the event */
 	unsigned python_count;
 	struct merge_python *python; /* behind the native frames */
 	struct native_frame native[];
@@ -58,13 +58,13 @@ struct stacks {
 	struct intern texts;
 	struct stack_files *files;
 	struct stack_codes *codes;
-	struct idmap spaces;    /* pid -> struct stack_space */
+	struct idmap spaces; /* pid -> struct stack_space */
 	struct idmap inherited; /* pid of a child -> its set + 1 as a pointer */
 	uint16_t set_users[PROBE_SETS_MAX];
 	uint32_t next_set;
 	struct waiting *waiting[STACKS_WAITING_MAX];
 	size_t waiting_count;
-	uint64_t answers;  /* names seen so far */
+	uint64_t answers; /* names seen so far */
 	struct idmap kept; /* hash -> struct kept */
 	uint64_t kept_hashes[STACKS_KEPT_MAX];
 	size_t kept_next;
@@ -300,7 +300,8 @@ static void place_python(struct stacks *s, struct stack_space *p,
 static void ask_for_more(struct stacks *s, struct stack_space *p, const struct waiting *w)
 {
 	const struct stack_record_stack *r = &w->record;
-	const struct native_frame *last = r->native_count ? &w->native[r->native_count - 1] : NULL;
+	const struct native_frame *last =
+		r->native_count ? &w->native[r->native_count - 1] : NULL;
 
 	if (!p)
 		return;
@@ -384,7 +385,8 @@ static const char *stop_text(struct stacks *s, const struct waiting *w)
 #undef X
 	};
 	const struct stack_record_stack *r = &w->record;
-	const struct native_frame *last = r->native_count ? &w->native[r->native_count - 1] : NULL;
+	const struct native_frame *last =
+		r->native_count ? &w->native[r->native_count - 1] : NULL;
 	char text[256];
 
 	if (r->stop >= ARRAY_SIZE(texts) || r->stop == STACK_STOP_OUTERMOST)
@@ -447,8 +449,8 @@ static void hand_on(struct stacks *s, const struct waiting *w)
 	struct merge_native native[STACK_FRAMES_MAX];
 	struct stack_frame frames[STACK_FRAMES_MAX];
 	size_t natives = name_natives(w, native, ARRAY_SIZE(native));
-	size_t n = merge_frames(
-		native, natives, w->python, w->python_count, frames, ARRAY_SIZE(frames));
+	size_t n = merge_frames(native, natives, w->python, w->python_count, frames,
+		ARRAY_SIZE(frames));
 	struct kept *k = calloc(1, sizeof(*k) + n * sizeof(*frames));
 
 	s->report.handed_on++;
@@ -459,8 +461,10 @@ static void hand_on(struct stacks *s, const struct waiting *w)
 	}
 	memcpy(k->frames, frames, n * sizeof(*frames));
 	k->record = w->record;
-	k->stack = (struct stack){
-		.hash = w->record.hash, .frames = k->frames, .count = n, .stop = stop_text(s, w)};
+	k->stack = (struct stack){.hash = w->record.hash,
+		.frames = k->frames,
+		.count = n,
+		.stop = stop_text(s, w)};
 	if (!s->with_python && !w->python_is_late) {
 		k->words = calloc(w->record.native_count + 1u, sizeof(*k->words));
 		for (unsigned i = 0; k->words && i < w->record.native_count; i++)
@@ -485,7 +489,8 @@ static void hand_on_named(struct stacks *s, mono_time now, bool all)
 	for (size_t i = 0; i < s->waiting_count; i++) {
 		struct waiting *w = s->waiting[i];
 
-		if (!all && !is_named(w) && now.ns - w->since.ns < STACKS_PATIENCE_S * NS_PER_S) {
+		if (!all && !is_named(w) &&
+			now.ns - w->since.ns < STACKS_PATIENCE_S * NS_PER_S) {
 			s->waiting[left++] = w;
 			continue;
 		}
@@ -550,8 +555,8 @@ uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t
 
 	if (!k || !k->words || !p || p->python_state != SPACE_PYTHON_READY || p->ended.ns)
 		return hash;
-	n = python_walk(
-		&memory, &p->python, tid == pid ? p->main_tid : tid, frames, ARRAY_SIZE(frames));
+	n = python_walk(&memory, &p->python, tid == pid ? p->main_tid : tid, frames,
+		ARRAY_SIZE(frames));
 	if (n <= 0)
 		return hash;
 	r = k->record;
@@ -653,7 +658,7 @@ void stacks_report(const struct stacks *s, struct stacks_report *ret)
 	while ((p = idmap_next(&s->spaces, &cursor, NULL))) {
 		ret->python_processes += p->python_state == SPACE_PYTHON_READY;
 		if (p->python_state == SPACE_PYTHON_REFUSED)
-			snprintf(ret->python_refused, sizeof(ret->python_refused), "process %u: %s",
-				p->pid, p->python_reason);
+			snprintf(ret->python_refused, sizeof(ret->python_refused),
+				"process %u: %s", p->pid, p->python_reason);
 	}
 }

@@ -21,8 +21,7 @@
 struct stacks;
 typedef void stacks_sink(void *arg, const struct stack *s);
 
-int stacks_new(
-	struct probe *p, bool with_python, stacks_sink *sink, void *arg, struct stacks **ret);
+int stacks_new(struct probe *p, bool with_python, stacks_sink *sink, void *arg, struct stacks **ret);
 void stacks_free(struct stacks *s);
 DEFINE_CLEANUP(struct stacks *, stacks_free)
 
@@ -34,12 +33,12 @@ void stacks_gone(struct stacks *s, uint32_t pid);
 /* stacks_poll - take what has come, ask, hand on. To be called often. */
 void stacks_poll(struct stacks *s);
 
-/* stacks_finish - no more stacks come: wait up to @timeout_ms for the names of those that are
- * there, then hand on all. */
+/* stacks_finish - no more stacks come: wait up to @timeout_ms for the names of those that are there,
+ * then hand on all. */
 void stacks_finish(struct stacks *s, unsigned timeout_ms);
 
-/* stacks_find - the stack of @hash, if it has been handed on and is still kept; valid until the
- * next call. */
+/* stacks_find - the stack of @hash, if it has been handed on and is still kept; valid until the next
+ * call. */
 const struct stack *stacks_find(const struct stacks *s, uint64_t hash);
 
 /* stacks_renew - hand on again everything that is kept: the store is a new one. */
@@ -52,9 +51,9 @@ uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t
 struct stacks_report {
 	struct stack_tally tally;
 	uint64_t handed_on;
-	uint64_t complete; /* of these, to the outermost frame */
-	uint64_t dropped;  /* more waited than there is room for */
-	uint64_t bad;      /* records that made no sense */
+	uint64_t complete;  /* of these, to the outermost frame */
+	uint64_t dropped;   /* more waited than there is room for */
+	uint64_t bad;       /* records that made no sense */
 	uint64_t table_bytes;
 	unsigned python_processes; /* whose frames are walked */
 	struct symbol_health symbols;

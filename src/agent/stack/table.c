@@ -117,7 +117,8 @@ int stack_chunks(const struct symbol_unwind *u, const uint16_t *rules, struct un
 	return (int)total;
 }
 
-int stack_tables_add(struct stack_tables *t, const struct symbol_unwind *u, struct stack_table *ret)
+int stack_tables_add(
+	struct stack_tables *t, const struct symbol_unwind *u, struct stack_table *ret)
 {
 	_cleanup_free_ struct unwind_chunk *chunks = NULL;
 	_cleanup_free_ uint16_t *rules = calloc(u->rule_count + 1, sizeof(*rules));

@@ -15,9 +15,8 @@
 
 #include "base/buf.h"
 
-#define ENTRIES_MAX                                                                                \
-	(2u << 20) /* lines of 32 bytes and more fill the file's ceiling before that               \
-		    */
+#define ENTRIES_MAX (2u << 20) /* lines of 32 bytes and more fill the file's ceiling before that   \
+				*/
 #define NO_ENTRY UINT32_MAX
 
 struct entry {

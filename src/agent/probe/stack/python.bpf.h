@@ -9,9 +9,9 @@
 
 #include "agent/probe/stack/unwind.bpf.h"
 
-#define THREADS_MAX     2048     /* looked at in one search */
-#define SEARCH_AGAIN_NS 50000000 /* after a search without result */
-#define LOWEST_TAG      ~7ULL
+#define THREADS_MAX      2048      /* looked at in one search */
+#define SEARCH_AGAIN_NS  50000000  /* after a search without result */
+#define LOWEST_TAG       ~7ULL
 
 struct code_key {
 	__u64 code, lines;
@@ -106,8 +106,8 @@ static __always_inline bool python_thread_find(struct stack_walk *w)
 
 /* A str's characters; returns how many bytes. Only the compact forms: identifiers and file names
  * have no other since 3.3. */
-static __always_inline __u32 text_copy(
-	struct stack_walk *w, __u64 text, __u8 *out, __u8 *ret_kind, __u8 *ret_cut)
+static __always_inline __u32 text_copy(struct stack_walk *w, __u64 text, __u8 *out, __u8 *ret_kind,
+	__u8 *ret_cut)
 {
 	const struct stack_python *p = &w->python;
 	__u32 state, kind, bytes;

@@ -59,8 +59,7 @@ static __always_inline __u32 tid_in_namespace(struct task_struct *task)
 	return (__u32)nr;
 }
 
-/* stack_send - sent before? Else it is now, or it is a counted loss and the next one tries again.
- */
+/* stack_send - sent before? Else it is now, or it is a counted loss and the next one tries again. */
 __attribute__((noinline)) int stack_send(struct stack_walk *w)
 {
 	struct stack_tally *t = stack_tally_of();

@@ -19,23 +19,23 @@
 #define FRAME_REACH    (16ULL << 20) /* a frame larger than this is taken for nonsense */
 #define PAGE_BELOW     0xfff
 
-struct stack_walk {     /* of one thread, in its storage */
+struct stack_walk { /* of one thread, in its storage */
 	__u64 function; /* that was called */
 	__u64 ip, sp, fp;
-	__u32 set;     /* the process's mappings; 0: not known */
-	__u32 returns; /* calls under way further out whose return address was replaced */
+	__u32 set;      /* the process's mappings; 0: not known */
+	__u32 returns;  /* calls under way further out whose return address was replaced */
 	__u64 real_return[CALL_DEPTH];
 	__u64 map_start; /* the mapping that the last address was in */
 	__u64 map_end;
 	__u64 map_offset;
 	__u64 map_identity;
 	__u32 map_table, map_indexes;
-	__u32 guessed;   /* the last step was by the frame pointer */
-	__u32 why;       /* enum stack_stop: what a failed guess is reported as */
+	__u32 guessed;  /* the last step was by the frame pointer */
+	__u32 why;      /* enum stack_stop: what a failed guess is reported as */
 	__u64 tid_space; /* the thread's id in its own namespace */
 	/* Python */
 	__u64 interpreter; /* while searching */
-	__u64 thread;      /* its PyThreadState; 0: none found */
+	__u64 thread;   /* its PyThreadState; 0: none found */
 	__u64 searched_ns; /* when none was found */
 	__u64 frame;
 	__u64 hash;
@@ -121,8 +121,7 @@ static __always_inline __u32 mapping_search(const struct stack_mappings *m, __u6
 
 #pragma unroll
 	for (__u32 step = STACK_MAPPINGS_MAX / 2; step; step >>= 1)
-		low += step_if_reached(
-			m->start[(low + step) & (STACK_MAPPINGS_MAX - 1)], sought, step);
+		low += step_if_reached(m->start[(low + step) & (STACK_MAPPINGS_MAX - 1)], sought, step);
 	return low & (STACK_MAPPINGS_MAX - 1);
 }
 
@@ -301,8 +300,8 @@ __attribute__((noinline)) int unwind_step(struct stack_walk *w)
 	if (w->record.native_count >= STACK_NATIVE_MAX)
 		return stop_at(w, STACK_STOP_DEPTH);
 	native_append(w, w->ip, is_mapped);
-	w->why = !w->set         ? STACK_STOP_NO_MAPPINGS
-		 : !is_mapped    ? STACK_STOP_UNKNOWN_CODE
+	w->why = !w->set ? STACK_STOP_NO_MAPPINGS
+		 : !is_mapped ? STACK_STOP_UNKNOWN_CODE
 		 : !w->map_table ? STACK_STOP_NO_TABLE
 				 : STACK_STOP_NO_RULE;
 	if (is_mapped && w->map_table) {
