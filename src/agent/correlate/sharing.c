@@ -319,6 +319,14 @@ static void write_words(const struct recording *rec, const struct case_file *f, 
 			      "count of processes was not recorded.");
 }
 
+static void write_sql(uint32_t pid, uint32_t other, struct incident *inc)
+{
+	snprintf(inc->evidence_sql, sizeof(inc->evidence_sql),
+		"SELECT pid, gpu_id, count(*) AS calls, min(timestamp), max(timestamp + duration) "
+		"FROM events WHERE source IN (1, 4) AND pid IN (%u, %u) GROUP BY 1, 2",
+		pid, other);
+}
+
 static void write_proof(const struct case_file *f, struct incident *inc)
 {
 	const struct comparison *c = f->c;
@@ -337,10 +345,7 @@ static void write_proof(const struct case_file *f, struct incident *inc)
 					"pid %u waits meanwhile", f->pid);
 			incident_evidence(inc, c->with[i]);
 		}
-	snprintf(inc->evidence_sql, sizeof(inc->evidence_sql),
-		"SELECT pid, gpu_id, count(*) AS calls, min(timestamp), max(timestamp + duration) "
-		"FROM events WHERE source IN (1, 4) AND pid IN (%u, %u) GROUP BY 1, 2",
-		f->pid, f->culprit);
+	write_sql(f->pid, f->culprit, inc);
 }
 
 static void report(const struct scene *s, const struct case_file *f, int64_t counted,
@@ -404,6 +409,7 @@ static void note(const struct scene *s, const struct case_file *f, int64_t count
 	incident_step(inc, f->others[0].start_ns,
 		(uint64_t)(f->others[0].end_ns - f->others[0].start_ns), "CUDA", "burst",
 		"pid %u works on device %d", f->others[0].tid, f->device);
+	write_sql(f->pid, f->others[0].tid, inc);
 	incident_keep(out, inc);
 }
 
