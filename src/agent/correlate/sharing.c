@@ -24,6 +24,7 @@
 #include "agent/correlate/bursts.h"
 #include "agent/correlate/detector.h"
 #include "agent/correlate/window.h"
+#include "base/idmap.h"
 #include "base/text.h"
 #include "stat/robust.h"
 #include "wire/names.h"
@@ -36,7 +37,9 @@
 #define UNKNOWN_BOOKS  0.9
 #define UNKNOWN_COUNT  0.6
 #define CALLS_HALF     10.0
-#define VICTIMS_MAX    64 /* of a device */
+#define VICTIMS_MAX    16 /* processes whose calls are compared: each takes a look at all events */
+#define OTHERS_MAX     4096
+#define DEVICES_MAX    16
 #define WAIT_OPS       8
 
 struct comparison { /* one op of the victim */
@@ -86,20 +89,24 @@ static uint64_t comm_of(const struct recording *rec, uint32_t pid)
 	return 0;
 }
 
-static bool are_ranks_of_one_job(const struct recording *rec, uint32_t a, uint32_t b)
+/* The processes that call collectives of @comm: ranks of one job. */
+static int ranks_of(const struct recording *rec, uint64_t comm, struct idmap *ret)
 {
-	uint64_t comm = comm_of(rec, a);
+	int r = 0;
 
-	for (size_t i = 0; comm && i < rec->collective_count; i++)
-		if (rec->collectives[i].pid == b && rec->collectives[i].c.comm_hash == comm)
-			return true;
-	return false;
+	for (size_t i = 0; comm && r == 0 && i < rec->collective_count; i++)
+		if (rec->collectives[i].c.comm_hash == comm)
+			r = idmap_put(ret, rec->collectives[i].pid, ret);
+	return r == -ENOBUFS ? 0 : r;
 }
 
 static int unite_others(const struct recording *rec, struct case_file *f)
 {
-	uint32_t mate = 0, stranger = 0;
+	_cleanup_(idmap_done) struct idmap mates = IDMAP_INIT(OTHERS_MAX);
+	uint64_t comm = comm_of(rec, f->pid);
 
+	if (ranks_of(rec, comm, &mates) < 0)
+		return -ENOMEM;
 	f->others = calloc(f->burst_count + 1, sizeof(*f->others));
 	if (!f->others)
 		return -ENOMEM;
@@ -107,13 +114,8 @@ static int unite_others(const struct recording *rec, struct case_file *f)
 		const struct burst *b = &f->bursts[i];
 		struct window *last = f->other_count ? &f->others[f->other_count - 1] : NULL;
 
-		if (b->pid == f->pid || b->pid == mate)
+		if (b->pid == f->pid || idmap_get(&mates, b->pid))
 			continue;
-		if (b->pid != stranger && are_ranks_of_one_job(rec, f->pid, b->pid)) {
-			mate = b->pid;
-			continue;
-		}
-		stranger = b->pid;
 		if (last && b->start_ns <= last->end_ns)
 			last->end_ns = MAX(last->end_ns, b->end_ns);
 		else
@@ -473,20 +475,31 @@ static int look_at_device(const struct scene *s, const struct burst *bursts, siz
 	return 0;
 }
 
+static bool has_two(const struct burst *bursts, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (bursts[i].pid != bursts[0].pid)
+			return true;
+	return false;
+}
+
 int sharing(const struct scene *s, struct incident_list *out)
 {
 	_cleanup_(bursts_done) struct bursts b = {0};
 	int64_t counted = driver_count(s->rec);
-	size_t next;
+	size_t next, devices = 0;
 	int r;
 
 	if (counted == 1 || (s->rec->node && strchr(s->rec->node, ',')))
 		return 0;
 	r = bursts_run(s->rec, &b);
-	for (size_t i = 0; r == 0 && i < b.count; i = next) {
+	for (size_t i = 0; r == 0 && i < b.count && devices < DEVICES_MAX; i = next) {
 		for (next = i; next < b.count && b.items[next].device == b.items[i].device;)
 			next++;
-		r = look_at_device(s, &b.items[i], next - i, counted, out);
+		if (has_two(&b.items[i], next - i)) {
+			r = look_at_device(s, &b.items[i], next - i, counted, out);
+			devices++;
+		}
 	}
 	return r;
 }
