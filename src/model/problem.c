@@ -129,13 +129,13 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		"ask for the first calls of the process"},
 	[PROBLEM_STRAGGLER] = {
 		"who came last to each collective, by how much, and what the others lost by waiting",
-		"ranks on other nodes need their recordings merged, or the cluster service",
+		"arrival is when the host calls: a rank whose GPU alone is slow looks like the others unless it waits before it calls; ranks on other nodes need their recordings merged, or the cluster service",
 		{"Look at the late rank's own incidents: what it was kept by",
 		 "Balance the work: the rank with more data is late every time"},
 		"ask for arrival times by rank and for the late rank's host"},
 	[PROBLEM_GPU_SHARING] = {
 		"other processes with a context on the same GPU, and calls that are slower while they are active",
-		"processes that are not traced are only counted by the driver",
+		"processes that are not traced are only counted by the driver; with CUDA_VISIBLE_DEVICES two GPUs may have one number, which only the driver's count can tell",
 		{"Move one of them to another GPU: CUDA_VISIBLE_DEVICES",
 		 "Share by design: MPS or MIG"},
 		"ask for operations by process on that GPU"},
@@ -147,7 +147,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		"ask for the bytes written in the gaps and how often they come"},
 	[PROBLEM_PCIE] = {
 		"bytes and time of copies by direction, the link's width and speed",
-		"asynchronous copies return before they are done: their time is that of the wait",
+		"asynchronous copies return before they are done, so of these only the bytes count, against what the link can do; a copy may wait for kernels before it, which is told apart by the fastest copy",
 		{"Copy from pinned memory and overlap it: pin_memory=True, non_blocking=True",
 		 "Copy less: convert and crop on the GPU, send uint8 instead of float",
 		 "See whether the link is as wide as it should be: `nvidia-smi -q -d PCIE`"},

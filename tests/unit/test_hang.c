@@ -158,6 +158,48 @@ static void ranks_of_other_recordings(void **state)
 	assert_non_null(strstr(a.list[0].root_cause, "4 ranks outside this recording"));
 }
 
+/* Rows of any content: every answer is still a whole one, and comes to an end. */
+static void whatever_the_rows_hold(void **state)
+{
+	static const int64_t times[] = {
+		INT64_MIN, -1, 0, 1, SCENE_T0_NS, INT64_C(1) << 62, INT64_MAX};
+
+	for (int round = 0; round < 200; round++) {
+		struct recording rec;
+		JOB;
+
+		j.s.seed = (uint64_t)round + 1;
+		for (int i = 0; i < 60; i++) {
+			struct collective_row *r = job_call(&j, (int)scene_random(&j.s, 5),
+				scene_random(&j.s, 8), (int64_t)scene_random(&j.s, 20000000),
+				(int64_t)scene_random(&j.s, 9000) - 1);
+
+			if (scene_random(&j.s, 4) == 0)
+				r->start.ns = times[scene_random(&j.s, ARRAY_SIZE(times))];
+			if (scene_random(&j.s, 4) == 0)
+				r->c.wait_ns = times[scene_random(&j.s, ARRAY_SIZE(times))];
+			if (scene_random(&j.s, 8) == 0)
+				r->dur_ns = (uint64_t)times[scene_random(&j.s, ARRAY_SIZE(times))];
+			if (scene_random(&j.s, 8) == 0)
+				r->c.comm_hash = scene_random(&j.s, 4);
+			if (scene_random(&j.s, 8) == 0)
+				r->c.rank = r->c.nranks =
+					INT32_MAX - (int32_t)scene_random(&j.s, 2);
+			if (scene_random(&j.s, 8) == 0)
+				r->c.seq = UINT64_MAX - scene_random(&j.s, 3);
+			r->op = (uint16_t)scene_random(&j.s, 24);
+			memset(r->node, 'a' + (int)scene_random(&j.s, 2), sizeof(r->node) - 1);
+		}
+		for (int i = 0; i < 20; i++)
+			job_exit(&j, (int)scene_random(&j.s, 5),
+				(int64_t)scene_random(&j.s, 20000000))
+				->dur_ns = (uint64_t)times[scene_random(&j.s, ARRAY_SIZE(times))];
+		rec = job_recording(&j);
+		ANSWER a = answer_to(&rec);
+		assert_true(a.count <= CORRELATE_INCIDENTS_MAX);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -169,6 +211,7 @@ int main(void)
 		cmocka_unit_test(a_mismatch_that_hangs_and_one_that_does_not),
 		cmocka_unit_test(broadcast_has_two_names),
 		cmocka_unit_test(ranks_of_other_recordings),
+		cmocka_unit_test(whatever_the_rows_hold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
