@@ -144,6 +144,9 @@ static bool is_consequence(const struct incident_list *out, const struct ending 
 {
 	if (e->by_oom || e->number == SIGKILL || is_request(e->number))
 		return false;
+	for (size_t i = 0; i < out->count; i++)
+		if (out->items[i].problem == PROBLEM_KERNEL_COMPILER && out->items[i].pid == pid)
+			return true;
 	return incident_has(out, PROBLEM_DEVICE_ASSERT, pid) ||
 	       incident_has(out, PROBLEM_GPU_MEMORY, pid) ||
 	       incident_has(out, PROBLEM_VERSION_MISMATCH, pid) ||

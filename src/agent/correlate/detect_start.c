@@ -175,9 +175,9 @@ static bool begins_cold(const struct start *p)
 static void tell(const struct start *p, bool seen, struct incident *inc)
 {
 	const struct cold_call *c = dearest(p);
-	char op[32], was[TEXT_MAX], later[TEXT_MAX], ratio[TEXT_MAX], all[TEXT_MAX];
+	char room[32], was[TEXT_MAX], later[TEXT_MAX], ratio[TEXT_MAX], all[TEXT_MAX];
+	const char *op = wire_op_name(c->event->source, c->event->op, room);
 
-	wire_op_name(c->event->source, c->event->op, op);
 	text_format_duration(was, c->event->dur_ns);
 	text_format_duration(later, c->op->baseline_ns);
 	text_format_ratio(
@@ -200,9 +200,10 @@ static void tell(const struct start *p, bool seen, struct incident *inc)
 	for (int i = 0; i < p->count; i++) {
 		const struct event *e = p->cold[i].event;
 
+		op = wire_op_name(e->source, e->op, room);
 		incident_step(inc, e->start.ns, e->dur_ns,
 			e->source == SOURCE_DRIVER ? "DRIVER" : "CUDA",
-			wire_op_name(e->source, e->op, op), "first %s, ordinarily %s", op,
+			op, "first %s, ordinarily %s", op,
 			text_format_duration(later, p->cold[i].op->baseline_ns));
 		incident_evidence(inc, e);
 	}
