@@ -2,7 +2,7 @@
 /* test_detect_errors.c - which errors are told, as what, and how often. */
 #include "verdict.h"
 
-static struct event *fail(struct scene *s, uint16_t op, int64_t at_us, int code)
+static struct event *refuse(struct scene *s, uint16_t op, int64_t at_us, int code)
 {
 	struct event *e = scene_call(s, op, at_us, 10);
 
@@ -16,8 +16,8 @@ static void test_sticky_is_told_once(void **state)
 	SCENE;
 	scene_calm(&s, CUDA_LAUNCH, 0, 50, 1000, 10);
 	for (int i = 0; i < 40; i++)
-		fail(&s, i ? CUDA_LAUNCH : CUDA_STREAM_SYNC, 60000 + i * 100, 700);
-	fail(&s, CUDA_FREE, 70000, 709); /* what follows is its consequence */
+		refuse(&s, i ? CUDA_LAUNCH : CUDA_STREAM_SYNC, 60000 + i * 100, 700);
+	refuse(&s, CUDA_FREE, 70000, 709); /* what follows is its consequence */
 	struct recording rec = scene_recording(&s);
 	VERDICTS v = verdicts_of(&rec);
 	const struct incident *i = verdict(&v, PROBLEM_DEVICE_ASSERT);
@@ -38,8 +38,8 @@ static void test_answers_are_no_errors(void **state)
 	SCENE;
 
 	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
-		fail(&s, CUDA_EVENT_SYNC, (int64_t)i * 100, answers[i]);
-	fail(&s, CUDA_MALLOC, 1000, 1)->flags = WIRE_NESTED;
+		refuse(&s, CUDA_EVENT_SYNC, (int64_t)i * 100, answers[i]);
+	refuse(&s, CUDA_MALLOC, 1000, 1)->flags = WIRE_NESTED;
 	scene_add(&s, SOURCE_NCCL, NCCL_ALL_REDUCE, VICTIM, VICTIM, 2000, 10)->ret = 7;
 	struct recording rec = scene_recording(&s);
 	VERDICTS v = verdicts_of(&rec);
@@ -50,7 +50,7 @@ static void test_answers_are_no_errors(void **state)
 static void expect(int code, enum problem problem, enum severity severity)
 {
 	SCENE;
-	fail(&s, CUDA_LAUNCH, 0, code);
+	refuse(&s, CUDA_LAUNCH, 0, code);
 	struct recording rec = scene_recording(&s);
 	VERDICTS v = verdicts_of(&rec);
 
@@ -86,7 +86,7 @@ static void test_nccl(void **state)
 static void test_host_memory_is_not_the_gpus(void **state)
 {
 	SCENE;
-	fail(&s, CUDA_HOST_ALLOC, 0, 2);
+	refuse(&s, CUDA_HOST_ALLOC, 0, 2);
 	struct recording rec = scene_recording(&s);
 	VERDICTS v = verdicts_of(&rec);
 

@@ -52,7 +52,7 @@ static void test_leak(void **state)
 	assert_int_equal(i->severity, SEVERITY_HIGH);
 	assert_in_range(i->count, 140, 160);
 	assert_has(i->summary, "full in 1"); /* 20 MiB/s into 200 MiB: some 10 s */
-	assert_has(i->root_cause, "1 MiB at a time");
+	assert_has(i->root_cause, "1.0 MiB at a time");
 	assert_int_equal(i->stacks[0].hash, 42);
 	assert_int_equal(i->stack_ns, i->stacks[0].ns);
 	assert_true(i->confidence > 0.7);

@@ -52,7 +52,7 @@ static void test_fragmented_by_its_own_peak(void **state)
 	assert_non_null(i);
 	assert_int_equal(i->severity, SEVERITY_CRITICAL);
 	assert_has(i->root_cause, "fragmentation");
-	assert_has(i->root_cause, "at least 2 GiB");
+	assert_has(i->root_cause, "at least 2.0 GiB");
 	assert_has(i->summary, "128 MiB");
 	assert_true(i->confidence > 0.8);
 	assert_int_equal(i->stacks[0].hash, 77);
@@ -72,7 +72,7 @@ static void test_taken_by_another(void **state)
 	assert_non_null(i);
 	assert_null(strstr(i->root_cause, "fragmentation"));
 	assert_has(i->root_cause, "not recorded");
-	assert_has(i->explanation, "other traced processes 4 GiB");
+	assert_has(i->explanation, "other traced processes 4.0 GiB");
 	assert_true(i->confidence < 0.7);
 }
 
@@ -87,8 +87,8 @@ static void test_readings_decide(void **state)
 	struct {
 		struct gpu_sample *samples;
 		const char *says;
-	} cases[] = {{full, "is full: 1 GiB was asked for, 100 MiB was free"},
-		{pieces, "although 4 GiB was free"}, {unsure, "not recorded"}};
+	} cases[] = {{full, "is full: 1.0 GiB was asked for, 100 MiB was free"},
+		{pieces, "although 4.0 GiB was free"}, {unsure, "not recorded"}};
 
 	for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
 		rec.gpus = cases[k].samples;

@@ -266,6 +266,10 @@ static void report_pod(const struct scene *s, const struct event *e, struct inci
 	incident_step(inc, e->start.ns, 0, "HOST", evicted ? "pod_eviction" : "pod_restart",
 		"pod %s", evicted ? "evicted" : "restarted");
 	incident_evidence(inc, e);
+	incident_sql(inc,
+		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND op = %u "
+		"ORDER BY timestamp",
+		e->op);
 	incident_keep(out, inc);
 }
 
@@ -297,6 +301,10 @@ static void report_foreign(const struct scene *s, const struct job *j, struct in
 	incident_step(inc, e->start.ns, 0, "HOST", "oom_kill", "OOM killer chose pid %u",
 		(uint32_t)e->arg1);
 	incident_evidence(inc, e);
+	incident_sql(inc,
+		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND op = %u "
+		"ORDER BY timestamp",
+		e->op);
 	incident_keep(out, inc);
 }
 

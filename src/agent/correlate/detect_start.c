@@ -4,7 +4,8 @@
  *
  * For each op of a process with at least 8 later calls: its first call is a cold one if it took 20
  * times the ordinary duration and 1 ms or more. Waits for the GPU and copies are left out: how long
- * they take depends on the work before them. Only first calls in the process's first 60 s count.
+ * they take depends on the work before them. Only first calls in the process's first 60 s count
+ * (one that lasts longer is a hang).
  *
  * The start must have been seen: a fork or exec of the process, its admission at its first call, or
  * that its very first recorded call is itself a cold one (a process that was warm when the trace
@@ -139,7 +140,7 @@ static void find_first(const struct scene *s, struct starts *l)
 
 static void add_cold(struct start *p, const struct event *e, const struct op_group *g)
 {
-	if (p->count == OPS_MAX || e->start.ns - p->first->start.ns > START_NS ||
+	if (p->count == OPS_MAX || e->dur_ns > (uint64_t)START_NS || e->start.ns - p->first->start.ns > START_NS ||
 		e->dur_ns < COLD_NS || e->ret ||
 		(double)e->dur_ns < COLD_RATIO * (double)MAX(g->baseline_ns, UINT64_C(1)))
 		return;
