@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* clang-format off: one sentence a line reads better than a paragraph of string pieces */
+/* One sentence a line reads better than a paragraph of string pieces. */
+/* clang-format off */
 static const struct problem_text texts[PROBLEM_COUNT] = {
 	[PROBLEM_SLOW_CALL] = {
 		"calls far above their own ordinary duration, and what their thread was kept by meanwhile",
@@ -26,14 +27,14 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Keep the data set closer: page cache, local disk, /dev/shm"},
 		"ask what the calling thread and its workers were blocked on in the gaps"},
 	[PROBLEM_GPU_MEMORY] = {
-		"allocations that failed, and how much memory was free then",
+		"allocations that failed; how much was free then, by the GPU's readings around it and by what the process itself had held before",
 		"a framework's own pool hides what it holds back; free memory is sampled once a second",
 		{"Allocate once and reuse: expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF lessens fragmentation",
 		 "Lower the peak: smaller batch, gradient checkpointing, freeing what is no longer needed",
 		 "See who else has memory on the GPU: `nvidia-smi`"},
 		"ask for the allocations before the failure and who else was on the GPU"},
 	[PROBLEM_CORRUPTION] = {
-		"memory errors that the GPU corrected or could not correct, and its XID errors",
+		"memory errors that the GPU could not correct, and XID errors that say so, during the recording",
 		"a wrong result without such a sign cannot be seen from the host",
 		{"Take the GPU out of service and run `dcgmi diag -r 3`",
 		 "Repeat the last steps from a checkpoint on another GPU and compare"},
@@ -44,20 +45,20 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		{"Batch requests of several agents together", "Reuse the prefix: keep the KV cache between calls of one agent"},
 		"ask for the share of time between bursts and what was waited for"},
 	[PROBLEM_KV_CACHE] = {
-		"allocations that fail or are retried while memory is nearly full, and how long blocks live",
-		"a cache inside one large allocation is not seen, only its consequences",
+		"a process that talks over the network: allocations that are refused and asked for again, or made and freed while memory is over 95 % full",
+		"a sign, no proof: a cache inside one large allocation is not seen, only its consequences",
 		{"Give the cache less room or more memory: gpu_memory_utilization, max_num_seqs",
 		 "Limit the length of a request: max_model_len"},
 		"ask for allocations, frees and free memory over time"},
 	[PROBLEM_GRAPH_RECAPTURE] = {
-		"captures and instantiations of CUDA graphs against their launches",
-		"updates in place are counted as such",
+		"captures and instantiations of CUDA graphs after warm-up against their launches, what they cost, and captures that fail",
+		"that a graph was never launched is only told where every launch is a stored row",
 		{"Keep shapes fixed: pad batches to a few sizes and capture one graph for each",
 		 "Update instead of instantiating anew: cudaGraphExecUpdate()"},
 		"ask for graph events by process"},
 	[PROBLEM_HARDWARE_DRIFT] = {
-		"corrected memory errors that grow, XID errors, a link that became narrower or slower, steps that slow down on one GPU alone",
-		"a slow drift shows only in a long recording",
+		"corrected memory errors that grow, XID errors, a PCIe link that became narrower, or slower while busy",
+		"only what changes during the recording counts: a slow drift shows in a long one",
 		{"Run `dcgmi diag -r 3` on the GPU and plan its exchange", "Reseat the card or its riser if the PCIe link is narrower than it was"},
 		"ask for the GPU's samples over the whole recording"},
 	[PROBLEM_CPU_CONTENTION] = {
@@ -71,13 +72,13 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Give slow endpoints a timeout and a cache"},
 		"ask for socket waits by process and peer"},
 	[PROBLEM_MEMORY_LEAK] = {
-		"allocations minus frees per process over time",
+		"allocations minus frees per process, by address, over time",
 		"a framework's pool that grows looks the same; what it holds inside is not seen",
 		{"Look at the stack that allocates: is something kept in a list, a closure, a graph?",
 		 "Detach what is kept for logging: loss.item(), tensor.detach()"},
 		"ask for the stacks of allocations without a free"},
 	[PROBLEM_AMP] = {
-		"annotations that the training script sends (scale, loss, nan)",
+		"annotations that the training script sends (amp_scale, loss, grad_norm)",
 		"numbers inside tensors cannot be seen from the host: without annotations nothing is reported",
 		{"Log the scaler: `ingero annotate --label amp_scale=…` in the training loop"},
 		"ask for annotations with the label amp_scale or loss"},
@@ -87,8 +88,8 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		{"Look at the incidents that began at the same time"},
 		"ask for step durations around the change and for what else changed then"},
 	[PROBLEM_ORCHESTRATION] = {
-		"processes of the job that were killed, exited with an error, or began anew; the kernel's OOM killer",
-		"who asked for an eviction is not seen, only the signal",
+		"how processes that made CUDA calls ended: the kernel's OOM killer, signals, error codes, and a start anew",
+		"who sent a signal is not seen; a restart is recognised by the program's name",
 		{"Raise the memory limit of the container, or lower its use",
 		 "See why it was moved: `kubectl describe pod`, the scheduler's log"},
 		"ask for process events and host memory before"},
@@ -99,20 +100,20 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Load with a format that maps: safetensors, and warm the page cache"},
 		"ask for bytes copied and read in the gap"},
 	[PROBLEM_DEVICE_ASSERT] = {
-		"error codes that CUDA calls return",
-		"an asynchronous error is returned by a later call than the one that failed",
+		"error codes that CUDA and NCCL calls return, and XID errors that a program causes",
+		"an asynchronous error is returned by a later call than the one that failed; queries are not probed",
 		{"Find the kernel: run once with CUDA_LAUNCH_BLOCKING=1, or `compute-sanitizer`",
 		 "An assert in an index kernel is an index out of range: check labels and embeddings"},
 		"ask for the first failed call and its stack"},
 	[PROBLEM_VERSION_MISMATCH] = {
-		"error codes that say so, from the first calls of a process",
-		"",
+		"error codes that say so",
+		"a mismatch that shows as a crash or a missing library is not seen",
 		{"Install a driver that is new enough for this CUDA: `nvidia-smi` shows which it supports",
 		 "Or use a build of the framework for an older CUDA"},
 		"ask which libraries the process has mapped"},
 	[PROBLEM_THROTTLE] = {
-		"reasons for lowered clocks that the driver gives, and calls that became slower at the same time",
-		"sampled once a second: shorter spells are missed",
+		"reasons for lowered clocks that the driver gives, and waits for the GPU that became longer at the same time",
+		"sampled once a second: shorter spells are missed; GPUs are matched by number, which CUDA_VISIBLE_DEVICES may change",
 		{"Look at cooling and at the power limit: `nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE`",
 		 "Spread the load: neighbours in the same chassis heat each other"},
 		"ask for clocks, power and temperature over time"},
@@ -123,7 +124,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		"ask which container the culprit is in"},
 	[PROBLEM_COLD_START] = {
 		"first calls of a process and of each function that are far slower than later ones",
-		"",
+		"initialisation inside functions that are not probed (cudaStreamCreate, cudaSetDevice) is not seen",
 		{"Warm up before serving: one request of each shape",
 		 "Load kernels early: CUDA_MODULE_LOADING=EAGER", "Keep the driver loaded: nvidia-persistenced"},
 		"ask for the first calls of the process"},
@@ -158,8 +159,8 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		{"Log it: `ingero annotate --label loss=…` in the training loop"},
 		"ask for annotations with the label loss around the incident"},
 	[PROBLEM_KERNEL_COMPILER] = {
-		"launches that fail for want of resources, modules loaded in the middle of a run",
-		"a kernel that computes a wrong result is not seen",
+		"launches that fail for want of resources or of code that can be loaded",
+		"compiling and loading modules is not recorded; a kernel that computes a wrong result is not seen",
 		{"Compile ahead: warm up each shape, keep the cache (TRITON_CACHE_DIR) on a local disk",
 		 "Lower what the kernel asks for: num_stages, num_warps, block sizes"},
 		"ask for failed launches and for module loads"},

@@ -25,7 +25,8 @@ static void test_sticky_is_told_once(void **state)
 	assert_non_null(i);
 	assert_int_equal(i->severity, SEVERITY_MEDIUM);
 	assert_int_equal(i->count, 40);
-	assert_has(i->summary, "cudaStreamSync of python3 returned CUDA error 700 (illegal address)");
+	assert_has(
+		i->summary, "cudaStreamSync of python3 returned CUDA error 700 (illegal address)");
 	assert_has(i->summary, "39 later calls");
 	assert_int_equal(i->stack_total, 1); /* where it is told again is not where it came from */
 	assert_int_equal(i->evidence[0], 51);

@@ -2,8 +2,8 @@
 /* test_detect_graph.c - graphs captured again and again, and graphs used as they are meant. */
 #include "verdict.h"
 
-static struct event *graph(struct scene *s, uint16_t op, int64_t at_us, int64_t dur_us, uint64_t arg0,
-	uint64_t arg1)
+static struct event *graph(
+	struct scene *s, uint16_t op, int64_t at_us, int64_t dur_us, uint64_t arg0, uint64_t arg1)
 {
 	struct event *e = scene_add(s, SOURCE_GRAPH, op, VICTIM, VICTIM, at_us, dur_us);
 
@@ -26,8 +26,8 @@ static void train(struct scene *s, int steps, int every, bool update)
 
 		if (i % every == 0) {
 			capture(s, at, 500);
-			graph(s, i && update ? GRAPH_EXEC_UPDATE : GRAPH_INSTANTIATE, at + 600, 500, 0x100,
-				0x200 + (uint64_t)(update ? 0 : i))
+			graph(s, i && update ? GRAPH_EXEC_UPDATE : GRAPH_INSTANTIATE, at + 600, 500,
+				0x100, 0x200 + (uint64_t)(update ? 0 : i))
 				->stack_hash = 9;
 		}
 		graph(s, GRAPH_LAUNCH, at + 2000, 20,

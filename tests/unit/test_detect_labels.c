@@ -37,8 +37,9 @@ static void test_spike(void **state)
 
 static void test_falling_loss_and_other_keys(void **state)
 {
-	static const char *const falling[] = {"9.9", "8.1", "7.0", "6.0", "5.5", "5.0", "4.4", "4.1", "3.9",
-		"3.8", "3.6", "3.5", "3.3", "3.2", "3.4", "3.1", "3.0", "3.3", "2.9", NULL};
+	static const char *const falling[] = {"9.9", "8.1", "7.0", "6.0", "5.5", "5.0", "4.4",
+		"4.1", "3.9", "3.8", "3.6", "3.5", "3.3", "3.2", "3.4", "3.1", "3.0", "3.3", "2.9",
+		NULL};
 	static const char *const spike[] = {CALM, CALM, "9.9", NULL};
 	static const char *const text[] = {"high", "", "1.0x", NULL};
 	VERDICTS calm = judge("loss", falling);
@@ -65,7 +66,8 @@ static void test_scale(void **state)
 {
 	static const char *const settling[] = {"65536", "32768", "16384", "16384", "16384", "16384",
 		"16384", "16384", "32768", "32768", "32768", "16384", "16384", NULL};
-	static const char *const falling[] = {"64", "32", "16", "8", "8", "4", "2", "1", "0.5", NULL};
+	static const char *const falling[] = {
+		"64", "32", "16", "8", "8", "4", "2", "1", "0.5", NULL};
 	VERDICTS calm = judge("amp_scale", settling);
 	VERDICTS v = judge("amp_scale", falling);
 
@@ -76,9 +78,9 @@ static void test_scale(void **state)
 
 static void test_hostile(void **state)
 {
-	static const char *const values[] = {"1e308", "-1e308", "1e-320", "0x1p1023", "-0", "1e12", "1e12",
-		"1e12", "1e12", "1e12", "1e12", "1e12", "1e12", "1e12", "1e12", "1e12", "1e12", "1e12",
-		"1e12", "1e12", "1e12", "1e12", "1e12", "1e12", NULL};
+	static const char *const values[] = {"1e308", "-1e308", "1e-320", "0x1p1023", "-0", "1e12",
+		"1e12", "1e12", "1e12", "1e12", "1e12", "1e12", "1e12", "1e12", "1e12", "1e12",
+		"1e12", "1e12", "1e12", "1e12", "1e12", "1e12", "1e12", "1e12", NULL};
 	VERDICTS v = judge("loss", values);
 
 	assert_int_equal(v.count, 0);

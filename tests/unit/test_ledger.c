@@ -114,7 +114,8 @@ static void test_usable(void **state)
 	struct recording rec;
 
 	for (int i = 0; i < 6; i++)
-		allocate(&s, i * 10, 0x7ffe0000, 100); /* the address of the variable, not its value */
+		allocate(&s, i * 10, 0x7ffe0000,
+			100); /* the address of the variable, not its value */
 	for (int i = 0; i < 6; i++)
 		release(&s, 100 + i * 10, 0x1000 + (uint64_t)i);
 	rec = scene_recording(&s);

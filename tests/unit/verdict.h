@@ -43,7 +43,8 @@ static inline _unused_ struct verdicts verdicts_of(const struct recording *rec)
 }
 
 /* The only incident of @problem; NULL if there is none. */
-static inline _unused_ const struct incident *verdict(const struct verdicts *v, enum problem problem)
+static inline _unused_ const struct incident *verdict(
+	const struct verdicts *v, enum problem problem)
 {
 	const struct incident *found = NULL;
 

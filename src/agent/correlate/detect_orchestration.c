@@ -267,7 +267,8 @@ static void report_pod(const struct scene *s, const struct event *e, struct inci
 		"pod %s", evicted ? "evicted" : "restarted");
 	incident_evidence(inc, e);
 	incident_sql(inc,
-		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND op = %u "
+		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND "
+		"op = %u "
 		"ORDER BY timestamp",
 		e->op);
 	incident_keep(out, inc);
@@ -302,7 +303,8 @@ static void report_foreign(const struct scene *s, const struct job *j, struct in
 		(uint32_t)e->arg1);
 	incident_evidence(inc, e);
 	incident_sql(inc,
-		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND op = %u "
+		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND "
+		"op = %u "
 		"ORDER BY timestamp",
 		e->op);
 	incident_keep(out, inc);

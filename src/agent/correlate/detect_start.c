@@ -140,8 +140,8 @@ static void find_first(const struct scene *s, struct starts *l)
 
 static void add_cold(struct start *p, const struct event *e, const struct op_group *g)
 {
-	if (p->count == OPS_MAX || e->dur_ns > (uint64_t)START_NS || e->start.ns - p->first->start.ns > START_NS ||
-		e->dur_ns < COLD_NS || e->ret ||
+	if (p->count == OPS_MAX || e->dur_ns > (uint64_t)START_NS ||
+		e->start.ns - p->first->start.ns > START_NS || e->dur_ns < COLD_NS || e->ret ||
 		(double)e->dur_ns < COLD_RATIO * (double)MAX(g->baseline_ns, UINT64_C(1)))
 		return;
 	p->cold[p->count++] = (struct cold_call){e, g};
@@ -203,8 +203,8 @@ static void tell(const struct start *p, bool seen, struct incident *inc)
 
 		op = wire_op_name(e->source, e->op, room);
 		incident_step(inc, e->start.ns, e->dur_ns,
-			e->source == SOURCE_DRIVER ? "DRIVER" : "CUDA",
-			op, "first %s, ordinarily %s", op,
+			e->source == SOURCE_DRIVER ? "DRIVER" : "CUDA", op,
+			"first %s, ordinarily %s", op,
 			text_format_duration(later, p->cold[i].op->baseline_ns));
 		incident_evidence(inc, e);
 	}
