@@ -62,6 +62,8 @@ static const struct option_row rows[] = {
 		1e9, 0},
 	{"leak-bytes", OPTION_NUMBER, FIELD(leak_bytes), "allocated a step and never freed", 1,
 		1e10, 0},
+	{"leak-until", OPTION_NUMBER, FIELD(leak_until),
+		"only up to this step: a pool that reaches its level", 1, 1e12, 0},
 	{"fragment-every", OPTION_NUMBER, FIELD(fragment_every),
 		"every N steps fill the memory, free every other piece, ask for a large one", 1,
 		1e9, 0},
@@ -98,10 +100,12 @@ static int worker_prepare(struct train_worker *w)
 	if (settings.device && cudaSetDevice((int)settings.device) != 0)
 		return 2;
 	w->kernel = (struct sim_kernel){SIM_KERNEL_MAGIC, settings.kernel_us * 1000};
+	if (cudaMalloc(&w->device_batch, settings.batch_bytes) != 0)
+		return 2;
 	for (uint64_t i = 0; i < settings.streams; i++)
 		if (cudaStreamCreate(&w->streams[i]) != 0)
 			return 2;
-	return cudaMalloc(&w->device_batch, settings.batch_bytes);
+	return 0;
 }
 
 static void *worker_run(void *arg)

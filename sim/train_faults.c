@@ -81,7 +81,7 @@ int train_faults(struct train_worker *w)
 
 	if (s->slow_from && number == s->slow_from)
 		w->kernel.dur_ns *= s->slow_factor;
-	if (s->leak_bytes)
+	if (s->leak_bytes && (!s->leak_until || number <= s->leak_until))
 		r = leak(w);
 	if (r == 0 && s->fragment_every && number % s->fragment_every == 0)
 		r = fragment(w);
