@@ -187,6 +187,10 @@ struct incident_row { /* one row of causal_chains */
 	char severity[12];
 	char summary[512], root_cause[512];
 	char fixes[1024]; /* one per line */
+	char explanation[1024];
+	char timeline[2048]; /* one per line: layer, tab, detail, tab, microseconds or nothing */
+	double tail_ratio;   /* p99 over p50 as stored; 0: not known */
+	char op[64];         /* the name of the slow call; "": not known */
 };
 
 /* nodedb_read - open read-only (also from read-only media), load what @f selects, close.

@@ -142,7 +142,7 @@ static int usage_sql(struct reader *r, struct buf *sql, struct errinfo *reterr)
 		"SELECT pid, source, op, CAST(total(count) AS INTEGER) AS calls, total(sum_dur),"
 		" max(max_dur), %s AS nested, %s, total(total(count)) OVER"
 		" (PARTITION BY pid) AS all_calls FROM %s a",
-		ours ? "nested" : "0",
+		ours ? "nested" : "NULL", /* no 0: GROUP BY would take it for a place */
 		names ? "(SELECT max(name) FROM process_names p WHERE p.pid = a.pid)" : "NULL",
 		table);
 	reader_where_time(r, "bucket", width - 1, sql);
