@@ -52,28 +52,33 @@ int reader_visit(const char *path, const struct nodedb_filter *f, reader_visitor
 static int row_at(struct reader *r, const char *order, int64_t *ret_start, int64_t *ret_end,
 	struct errinfo *reterr)
 {
+	static const struct reader_column columns[] = {
+		{"timestamp", NULL}, {"duration", NULL}, {"source", NULL}, {"op", NULL}};
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	char sql[256];
-	int64_t time, duration;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int64_t time, duration, source;
 	bool at_end;
-	int res;
+	int res = reader_select(r, "events", columns, ARRAY_SIZE(columns), &sql, reterr);
 
 	*ret_start = *ret_end = 0;
+	if (res < 0)
+		return res;
 	/* The bounds leave out texts too, which SQLite takes to be above every number. */
-	snprintf(sql, sizeof(sql),
-		"SELECT timestamp, duration, source IN (5, 7) OR (source = 3 AND op = 1) FROM "
-		"events WHERE timestamp BETWEEN 1 AND %lld ORDER BY timestamp %s LIMIT 1",
+	buf_printf(&sql, " WHERE timestamp BETWEEN 1 AND %lld ORDER BY timestamp %s LIMIT 1",
 		TIME_MAX, order);
-	res = sql_prepare(r->sql, sql, &stmt, reterr);
+	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res == 0)
 		res = sql_step(stmt, reterr);
 	if (res <= 0)
 		return res;
 	time = sql_column_int(stmt, 0);
 	duration = sql_column_int(stmt, 1);
+	source = sql_column_int(stmt, 2);
 	if (duration < 0 || duration > DURATION_MAX)
 		duration = 0;
-	at_end = r->kind == SCHEMA_PUBLISHED && sql_column_int(stmt, 2);
+	at_end = r->kind == SCHEMA_PUBLISHED &&
+		 (source == SOURCE_IO || source == SOURCE_NET ||
+			 (source == SOURCE_HOST && sql_column_int(stmt, 3) == HOST_SCHED_SWITCH));
 	*ret_start = at_end ? MAX(time - duration, INT64_C(1)) : time;
 	*ret_end = at_end ? time : time + duration;
 	return 0;
