@@ -152,8 +152,8 @@ static int check_sql_flags(const struct query_settings *s, struct errinfo *reter
 	return 0;
 }
 
-static int run_sql(
-	const struct query_settings *s, const char *path, const char *text, struct errinfo *reterr)
+static int run_sql(const struct query_settings *s, const char *path, const char *text,
+	struct buf *hint, struct errinfo *reterr)
 {
 	struct sql_guard_rules rules = {.timeout_ns = s->timeout_ns ? s->timeout_ns : SQL_TIMEOUT,
 		.memory_bytes = SQL_MEMORY,
@@ -161,20 +161,16 @@ static int run_sql(
 		.bytes_max = SQL_BYTES};
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
 	_cleanup_(sql_table_done) struct sql_table table = {0};
-	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX), hint = BUF_INIT(1 << 14);
+	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
 	int r = check_sql_flags(s, reterr);
 
 	if (r < 0)
 		return r;
 	progress_begin(&progress, STDERR_FILENO, "running the SQL");
-	r = nodedb_ask(path, text, &rules, &table, &hint, reterr);
+	r = nodedb_ask(path, text, &rules, &table, hint, reterr);
 	progress_done(&progress);
-	if (r < 0) {
-		dispatch_fail(reterr, r);
-		if (hint.len)
-			fprintf(stderr, "%s\n", buf_str(&hint));
+	if (r < 0)
 		return r;
-	}
 	sql_output_write(&b, &table,
 		s->json  ? SQL_OUTPUT_JSON
 		: s->csv ? SQL_OUTPUT_CSV
@@ -182,7 +178,7 @@ static int run_sql(
 		isatty(STDOUT_FILENO));
 	r = print(&b, reterr);
 	if (r < 0)
-		return dispatch_fail(reterr, r);
+		return r;
 	if (table.truncated)
 		fprintf(stderr,
 			"ingero: truncated: only the first %zu rows; --limit allows up to %d\n",
@@ -193,6 +189,7 @@ static int run_sql(
 static int query_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	const struct query_settings *s = settings;
+	_cleanup_buf_ struct buf hint = BUF_INIT(1 << 14);
 	_cleanup_free_ char *default_path = NULL;
 	const char *path = NULL;
 	struct errinfo e = {0};
