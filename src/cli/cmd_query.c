@@ -195,17 +195,18 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 	struct errinfo e = {0};
 	int r = db_option_path(s->db, &default_path, &path, &e);
 
-	if (r < 0)
-		return dispatch_fail(&e, r);
-	if (argc) {
-		r = run_sql(s, path, argv[0], &e);
-		return r < 0 ? errinfo_exit_code(&e, r) : EXIT_OK;
-	}
-	if (s->csv || s->timeout_ns)
-		return dispatch_fail(
-			&e, errinfo_set(&e, -EINVAL, "--csv and --timeout need an SQL statement"));
-	r = run_filters(s, path, &e);
-	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
+	if (r == 0 && argc)
+		r = run_sql(s, path, argv[0], &hint, &e);
+	else if (r == 0 && (s->csv || s->timeout_ns))
+		r = errinfo_set(&e, -EINVAL, "--csv and --timeout need an SQL statement");
+	else if (r == 0)
+		r = run_filters(s, path, &e);
+	if (r >= 0)
+		return EXIT_OK;
+	r = dispatch_fail(&e, r);
+	if (hint.len)
+		fprintf(stderr, "%s\n", buf_str(&hint));
+	return r;
 }
 
 const struct command cmd_query = {
