@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "agent/correlate/correlate.h"
 #include "base/buf.h"
 #include "base/text.h"
+#include "cli/chain_step.h"
 #include "cli/report.h"
 #include "cli/report_json.h"
 
@@ -95,22 +95,18 @@ int explain_content(
 /* [LAYER]  detail (duration), a line each. */
 static void put_timeline(struct buf *b, const char *lines)
 {
-	buf_puts(b, "    Timeline:\n");
-	while (*lines) {
-		size_t line = strcspn(lines, "\n"), layer = MIN(strcspn(lines, "\t"), line);
-		const char *detail = lines + MIN(layer + 1, line);
-		size_t len = MIN(strcspn(detail, "\t"), (size_t)(lines + line - detail));
-		uint64_t us = detail[len] == '\t' ? strtoull(detail + len + 1, NULL, 10) : 0;
-		char text[TEXT_MAX];
+	struct chain_step step;
+	char text[TEXT_MAX];
 
+	buf_puts(b, "    Timeline:\n");
+	while ((lines = chain_step_next(lines, &step))) {
 		buf_puts(b, "      [");
-		text_escape_terminal_len(b, lines, layer);
+		text_escape_terminal_len(b, step.layer, step.layer_len);
 		buf_puts(b, "]  ");
-		text_escape_terminal_len(b, detail, len);
-		if (us && us < UINT64_MAX / NS_PER_US)
-			buf_printf(b, " (%s)", text_format_duration(text, us * NS_PER_US));
+		text_escape_terminal_len(b, step.detail, step.detail_len);
+		if (step.us && step.us < UINT64_MAX / NS_PER_US)
+			buf_printf(b, " (%s)", text_format_duration(text, step.us * NS_PER_US));
 		buf_putc(b, '\n');
-		lines += line + (lines[line] == '\n');
 	}
 }
 

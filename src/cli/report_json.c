@@ -3,10 +3,9 @@
  * detected_at) keep their names; everything else an incident knows is there too. */
 #include "cli/report_json.h"
 
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "cli/chain_step.h"
 #include "cli/labels.h"
 #include "cli/stack_report.h"
 #include "cli/where.h"
@@ -212,22 +211,19 @@ void report_json(struct buf *b, const struct incident *incidents, size_t count,
 
 static void put_chain_timeline(struct json_writer *w, const char *lines)
 {
+	struct chain_step step;
+
 	json_key(w, "timeline");
 	json_begin_array(w);
-	while (*lines) {
-		size_t line = strcspn(lines, "\n"), layer = MIN(strcspn(lines, "\t"), line);
-		const char *detail = lines + MIN(layer + 1, line);
-		size_t len = MIN(strcspn(detail, "\t"), (size_t)(lines + line - detail));
-
+	while ((lines = chain_step_next(lines, &step))) {
 		json_begin_object(w);
 		json_key(w, "layer");
-		json_put_string_len(w, lines, layer);
+		json_put_string_len(w, step.layer, step.layer_len);
 		json_key(w, "detail");
-		json_put_string_len(w, detail, len);
-		if (detail[len] == '\t' && isdigit((unsigned char)detail[len + 1]))
-			json_uint_member(w, "dur_us", strtoull(detail + len + 1, NULL, 10));
+		json_put_string_len(w, step.detail, step.detail_len);
+		if (step.has_us)
+			json_uint_member(w, "dur_us", step.us);
 		json_end_object(w);
-		lines += line + (lines[line] == '\n');
 	}
 	json_end_array(w);
 }
