@@ -200,7 +200,7 @@ static int read_epoch(const char *s, int64_t *ret_ns)
 	static const struct {
 		int64_t below, scale;
 	} units[] = {{100000000000LL, NS_PER_S}, {100000000000000LL, NS_PER_MS},
-		{100000000000000000LL, NS_PER_US}, {INT64_MAX, 1}};
+		{100000000000000000LL, NS_PER_US}, {0, 1}};
 	int64_t v, fraction = 0;
 	char *end;
 	size_t i = 0;
@@ -209,7 +209,7 @@ static int read_epoch(const char *s, int64_t *ret_ns)
 	v = strtoll(s, &end, 10);
 	if (errno || v < EPOCH_MIN)
 		return errno ? -ERANGE : -EINVAL;
-	while (v >= units[i].below)
+	while (i + 1 < ARRAY_SIZE(units) && v >= units[i].below)
 		i++;
 	if (*end && (i != 0 || !take_fraction((const char **)&end, &fraction) || *end))
 		return -EINVAL;

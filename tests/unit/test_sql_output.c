@@ -31,9 +31,9 @@ static void test_table(void **state)
 		"   1  µs       \n"
 		"1234  ms    2.5\n");
 	expect("SELECT char(27) || '[2J' || char(10) AS \"a\x1b\"", SQL_OUTPUT_TABLE, false,
-		"a\\x1b      \n---------\n\\x1b[2J\\n\n" + 0);
+		"a\\x1b\n---------\n\\x1b[2J\\n\n");
 	expect("SELECT x'00ff' AS b WHERE 0", SQL_OUTPUT_TABLE, false, "b\n-\n");
-	expect("SELECT x'00ff' AS b", SQL_OUTPUT_TABLE, false, "b      \n-------\nx'00ff'\n" + 0);
+	expect("SELECT x'00ff' AS b", SQL_OUTPUT_TABLE, false, "b\n-------\nx'00ff'\n");
 }
 
 static void test_long_cells_are_cut_in_tables_only(void **state)
@@ -44,10 +44,6 @@ static void test_long_cells_are_cut_in_tables_only(void **state)
 	memset(text, 'a', 99);
 	dashes[100] = text[99] = 0;
 	snprintf(want, sizeof(want), "s\n%s\n%s…\n", dashes, text);
-	expect("SELECT "
-	       "replace(hex('0123456789012345678901234567890123456789012345678901234567890'), "
-	       "'3', '') || 'x' AS q WHERE 0",
-		SQL_OUTPUT_TABLE, false, "q\n-\n");
 	expect("WITH t(s, n) AS (SELECT 'a', 1 UNION ALL SELECT s || 'a', n + 1 FROM t WHERE n < "
 	       "101)"
 	       " SELECT max(s) AS s FROM t",
