@@ -68,7 +68,6 @@ typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or 
 /* clang-format off: one a line */
 #define DETECTORS(X)                                                                               \
 	X(detect_starvation)                                                                       \
-	X(neighbour)                                                                               \
 	X(hang)                                                                                    \
 	X(straggler)                                                                               \
 	X(pcie)                                                                                    \
@@ -82,7 +81,8 @@ typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or 
 	X(detect_start)                                                                            \
 	X(detect_orchestration)                                                                    \
 	X(detect_labels)                                                                           \
-	X(detect_goodput) /* last: it looks at what began at the same time */
+	X(detect_goodput) /* looks at what began at the same time */                               \
+	X(neighbour) /* last: gives slow calls a more specific name */
 /* clang-format on */
 
 #define X(function) detector function;
