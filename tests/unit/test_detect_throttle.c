@@ -95,7 +95,7 @@ static void test_contention_explains_it(void **state)
 	rec.gpus = g;
 	rec.gpu_count = SECONDS;
 	VERDICTS v = verdicts_of(&rec);
-	assert_int_equal(verdict(&v, PROBLEM_SLOW_CALL)->severity, SEVERITY_HIGH);
+	assert_int_equal(verdict(&v, PROBLEM_CPU_CONTENTION)->severity, SEVERITY_HIGH);
 	assert_int_equal(verdict(&v, PROBLEM_THROTTLE)->severity, SEVERITY_LOW);
 }
 
