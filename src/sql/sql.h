@@ -117,5 +117,13 @@ double sql_column_real(sql_stmt *stmt, int column);
 const char *sql_column_text(sql_stmt *stmt, int column, size_t *ret_len);
 const void *sql_column_blob(sql_stmt *stmt, int column, size_t *ret_len);
 
+/* sql_add_filter - makes @name(a, b, …) with @count arguments (SQL_FILTER_MAX at most) usable in
+ * this connection's statements, not in the file's own schema. It is 1 for a row with an argument
+ * that is no integer, which @fn never sees; else what @fn says. */
+#define SQL_FILTER_MAX 8
+typedef bool sql_filter(void *arg, const int64_t *values);
+int sql_add_filter(sql_db *db, const char *name, int count, sql_filter *fn, void *arg,
+	struct errinfo *reterr);
+
 int64_t sql_last_id(sql_db *db); /* of the last insert */
 bool sql_in_batch(sql_db *db);   /* a transaction is open */
