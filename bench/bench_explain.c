@@ -4,8 +4,8 @@
  *
  * The recording is made once, at FILE, through the store's own functions: ten minutes of eight
  * training processes. A step has 60 launches with 20 driver launches inside, 8 copies, an
- * allocation and a free, a wait of 20 ms and 8 scheduler switches; in one process everything waits
- * three times as long for half a minute, because of a neighbour. Bare calls SQLite directly (as in
+ * allocation and a free, a wait of 20 ms and 8 scheduler switches; in one process every second wait
+ * takes four times as long for half a minute, because of a neighbour. Bare calls SQLite directly (as in
  * bench_store.c), one thread. Runs take turns; the least time counts, because the machine's other
  * work only adds to it.
  *
@@ -122,19 +122,19 @@ static void make_wait(struct maker *m, uint32_t pid, int64_t now, bool is_slow)
 			.source = SOURCE_HOST,
 			.op = HOST_SCHED_SWITCH,
 			.start.ns = now + i * 2 * (int64_t)NS_PER_MS,
-			.dur_ns = is_slow ? 4 * NS_PER_MS : 200 * NS_PER_US,
+			.dur_ns = is_slow ? 7 * NS_PER_MS : 200 * NS_PER_US,
 			.peer_pid = is_slow ? 8821 : 0,
 			.flags = is_slow ? WIRE_PREEMPTED : 0};
 
 		if (is_slow) {
-			e.start.ns = now + i * 5 * (int64_t)NS_PER_MS;
+			e.start.ns = now + i * 9 * (int64_t)NS_PER_MS;
 			e.wait_ns = e.dur_ns;
 			snprintf(e.peer_comm, sizeof(e.peer_comm), "hog");
 		}
 		put(m, e);
 	}
 	make_call(m, pid, SOURCE_CUDA, CUDA_STREAM_SYNC, 0, now,
-		wait_ns + (is_slow ? 40 * NS_PER_MS : 0));
+		wait_ns + (is_slow ? 60 * NS_PER_MS : 0));
 }
 
 static void make_step(struct maker *m, uint32_t pid, int64_t now, bool is_slow)

@@ -188,6 +188,16 @@ int64_t sql_column_int(sql_stmt *stmt, int column)
 	return sqlite3_column_int64(stmt, column);
 }
 
+bool sql_column_is_int(sql_stmt *stmt, int column, int64_t *ret)
+{
+	sqlite3_value *v = sqlite3_column_value(stmt, column);
+
+	if (sqlite3_value_type(v) != SQLITE_INTEGER)
+		return false;
+	*ret = sqlite3_value_int64(v);
+	return true;
+}
+
 double sql_column_real(sql_stmt *stmt, int column)
 {
 	return sqlite3_column_double(stmt, column);

@@ -113,6 +113,7 @@ int sql_get_int(sql_db *db, const char *sql, int64_t *ret, struct errinfo *reter
  * a NUL but may hold others: *ret_len is the truth. NULL reads as 0 or "". */
 enum sql_type sql_column_type(sql_stmt *stmt, int column);
 int64_t sql_column_int(sql_stmt *stmt, int column);
+bool sql_column_is_int(sql_stmt *stmt, int column, int64_t *ret); /* untouched if it is none */
 double sql_column_real(sql_stmt *stmt, int column);
 const char *sql_column_text(sql_stmt *stmt, int column, size_t *ret_len);
 const void *sql_column_blob(sql_stmt *stmt, int column, size_t *ret_len);
