@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
+#include "model/op_kind.h"
 #include "stat/robust.h"
 
 #define CALM_QUANTILE  0.25
@@ -19,22 +20,6 @@
 #define ORDINARY_NS    (100 * NS_PER_US)
 #define LIMIT_MAX_NS   (UINT64_C(1) << 40) /* 18 minutes: whatever took longer is looked at */
 #define TIME_MAX_NS    (INT64_C(1) << 62)
-
-#define BIT(op) (UINT64_C(1) << (op))
-static const uint64_t kept_ops[WIRE_SOURCE_MAX] = {
-	[SOURCE_CUDA] = BIT(CUDA_STREAM_SYNC) | BIT(CUDA_DEVICE_SYNC) | BIT(CUDA_EVENT_SYNC) |
-			BIT(CUDA_MALLOC) | BIT(CUDA_FREE) | BIT(CUDA_MALLOC_MANAGED) |
-			BIT(CUDA_MALLOC_ASYNC) | BIT(CUDA_FREE_ASYNC) | BIT(CUDA_HOST_ALLOC) |
-			BIT(CUDA_HOST_FREE) | BIT(CUDA_MALLOC_PITCH) | BIT(CUDA_MALLOC_FROM_POOL) |
-			BIT(CUDA_MALLOC_ARRAY),
-	[SOURCE_DRIVER] =
-		BIT(DRIVER_CTX_SYNC) | BIT(DRIVER_STREAM_SYNC) | BIT(DRIVER_EVENT_SYNC) |
-		BIT(DRIVER_MALLOC) | BIT(DRIVER_FREE) | BIT(DRIVER_MALLOC_MANAGED) |
-		BIT(DRIVER_MALLOC_ASYNC) | BIT(DRIVER_FREE_ASYNC) | BIT(DRIVER_HOST_ALLOC) |
-		BIT(DRIVER_HOST_FREE) | BIT(DRIVER_MEM_CREATE) | BIT(DRIVER_MEM_MAP) |
-		BIT(DRIVER_MEM_UNMAP) | BIT(DRIVER_MEM_RELEASE) | BIT(DRIVER_MALLOC_PITCH) |
-		BIT(DRIVER_MALLOC_FROM_POOL),
-};
 
 struct bucket_median {
 	uint64_t key, median;
@@ -199,7 +184,7 @@ bool ordinary_keeps(struct ordinary *o, const int64_t row[ORDINARY_COUNT])
 		row[ORDINARY_FLAGS] > UINT16_MAX)
 		return true;
 	/* A nested call is part of a runtime call that is kept itself if it matters. */
-	if (!nested && (kept_ops[source] >> row[ORDINARY_OP] & 1))
+	if (!nested && op_kind_marks((unsigned)source, (unsigned)row[ORDINARY_OP]))
 		return true;
 	if ((o->from_ns && start_ns < o->from_ns) || (o->to_ns && start_ns > o->to_ns))
 		return true;
