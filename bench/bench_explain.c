@@ -5,9 +5,9 @@
  * The recording is made once, at FILE, through the store's own functions: ten minutes of eight
  * training processes. A step has 60 launches with 20 driver launches inside, 8 copies, an
  * allocation and a free, a wait of 20 ms and 8 scheduler switches; in one process every second wait
- * takes four times as long for half a minute, because of a neighbour. Bare calls SQLite directly (as in
- * bench_store.c), one thread. Runs take turns; the least time counts, because the machine's other
- * work only adds to it.
+ * takes four times as long for half a minute, because of a neighbour. Bare calls SQLite directly
+ * (as in bench_store.c), one thread. Runs take turns; the least time counts, because the machine's
+ * other work only adds to it.
  *
  *   bench_explain INGERO FILE [EVENTS [ROUNDS]] */
 #include <errno.h>
@@ -61,8 +61,8 @@ static void count_call(struct maker *m, const struct event *e)
 
 		if (a->sketch.count && (a->source != e->source || a->op != e->op))
 			continue;
-		a->bucket.ns = e->start.ns / (int64_t)NODEDB_BUCKET_FINE *
-			       (int64_t)NODEDB_BUCKET_FINE;
+		a->bucket.ns =
+			e->start.ns / (int64_t)NODEDB_BUCKET_FINE * (int64_t)NODEDB_BUCKET_FINE;
 		a->pid = e->pid;
 		a->source = e->source;
 		a->op = e->op;

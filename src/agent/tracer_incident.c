@@ -92,8 +92,8 @@ static bool tray_put(struct tray_list *l, const void *item, size_t size, size_t 
 	return true;
 }
 
-static void engine_put(struct live_engine *g, struct tray_list *l, const void *item, size_t size,
-	size_t max)
+static void engine_put(
+	struct live_engine *g, struct tray_list *l, const void *item, size_t size, size_t max)
 {
 	bool is_filling;
 
@@ -117,8 +117,7 @@ void tracer_engine_event(struct tracer *t, const struct event *e)
 void tracer_engine_aggregate(struct tracer *t, const struct aggregate *a)
 {
 	if (t->engine)
-		engine_put(
-			t->engine, &t->engine->tray.aggregates, a, sizeof(*a), TRAY_AGGREGATES);
+		engine_put(t->engine, &t->engine->tray.aggregates, a, sizeof(*a), TRAY_AGGREGATES);
 }
 
 void tracer_engine_sample(struct tracer *t, const struct host_sample *s)

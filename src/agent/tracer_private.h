@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracer_private.h - one run's state, shared by the files that make up the tracer: tracer.c (start,
  * step, stop), tracer_targets.c (processes and libraries), tracer_second.c (what is due each
- * second), tracer_stack.c (stacks), tracer_label.c (annotations), tracer_incident.c (explaining while
- * tracing) and tracer_view.c. Nobody else includes it. */
+ * second), tracer_stack.c (stacks), tracer_label.c (annotations), tracer_incident.c (explaining
+ * while tracing) and tracer_view.c. Nobody else includes it. */
 #pragma once
 
 #include "agent/annotate/place.h"
@@ -51,14 +51,14 @@ struct tracer {
 	uint64_t store_generation; /* the store's when rows told once were last pushed */
 	struct annotate_server *annotate;
 	struct live_engine *engine; /* NULL: not explaining */
-	struct idmap targets; /* pid -> itself: processes under trace */
+	struct idmap targets;       /* pid -> itself: processes under trace */
 	struct roster *roster;
-	struct stacks *stacks;    /* NULL: not taken */
-	struct idmap stack_rows;  /* hash -> rows stored of it, for --stack-samples */
-	uint64_t stacks_unstored; /* the store had no room */
-	uint64_t stacks_ns;       /* time spent walking that the governor knows of */
+	struct stacks *stacks;             /* NULL: not taken */
+	struct idmap stack_rows;           /* hash -> rows stored of it, for --stack-samples */
+	uint64_t stacks_unstored;          /* the store had no room */
+	uint64_t stacks_ns;                /* time spent walking that the governor knows of */
 	struct stacks_report stack_report; /* after tracer_stop() */
-	bool admit_due; /* new targets: give their threads state */
+	bool admit_due;                    /* new targets: give their threads state */
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
 	struct governor governor;
 	bool launches_on;           /* the probes that the governor may take away are there */

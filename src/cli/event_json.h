@@ -40,8 +40,8 @@ void event_json_gpu(struct json_writer *w, const struct gpu_sample *s, const cha
 void event_json_gpu_state(struct json_writer *w, const char *state, const char *text, wall_time now,
 	const char *node);
 
-/* event_json_incident - {"source":"ingero","op":"incident",…}: what was found while tracing; "state"
- * is @state: new, or resolved. */
+/* event_json_incident - {"source":"ingero","op":"incident",…}: what was found while tracing;
+ * "state" is @state: new, or resolved. */
 void event_json_incident(struct json_writer *w, const struct incident *i, const char *state,
 	wall_time now, const char *node);
 

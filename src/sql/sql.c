@@ -240,8 +240,8 @@ static void filter_call(sqlite3_context *context, int count, sqlite3_value **val
 	sqlite3_result_int(context, f->fn(f->arg, numbers));
 }
 
-int sql_add_filter(sql_db *db, const char *name, int count, sql_filter *fn, void *arg,
-	struct errinfo *reterr)
+int sql_add_filter(
+	sql_db *db, const char *name, int count, sql_filter *fn, void *arg, struct errinfo *reterr)
 {
 	struct filter *f;
 	int code;
@@ -253,8 +253,8 @@ int sql_add_filter(sql_db *db, const char *name, int count, sql_filter *fn, void
 		return -ENOMEM;
 	*f = (struct filter){fn, arg};
 	/* SQLite frees it, also when this fails. */
-	code = sqlite3_create_function_v2(db, name, count, SQLITE_UTF8 | SQLITE_DIRECTONLY, f,
-		filter_call, NULL, NULL, free);
+	code = sqlite3_create_function_v2(
+		db, name, count, SQLITE_UTF8 | SQLITE_DIRECTONLY, f, filter_call, NULL, NULL, free);
 	return code == SQLITE_OK ? 0 : fail(db, code, reterr);
 }
 

@@ -123,8 +123,8 @@ const void *sql_column_blob(sql_stmt *stmt, int column, size_t *ret_len);
  * that is no integer, which @fn never sees; else what @fn says. */
 #define SQL_FILTER_MAX 8
 typedef bool sql_filter(void *arg, const int64_t *values);
-int sql_add_filter(sql_db *db, const char *name, int count, sql_filter *fn, void *arg,
-	struct errinfo *reterr);
+int sql_add_filter(
+	sql_db *db, const char *name, int count, sql_filter *fn, void *arg, struct errinfo *reterr);
 
 int64_t sql_last_id(sql_db *db); /* of the last insert */
 bool sql_in_batch(sql_db *db);   /* a transaction is open */

@@ -238,8 +238,8 @@ static void test_not_thinned(void **state)
 	struct errinfo err = {0};
 
 	copy_of(s, files[1].name);
-	assert_int_equal(nodedb_read(s->path, &(struct nodedb_filter){.thin = NODEDB_THIN_ALWAYS},
-				 &c, &err),
+	assert_int_equal(
+		nodedb_read(s->path, &(struct nodedb_filter){.thin = NODEDB_THIN_ALWAYS}, &c, &err),
 		0);
 	assert_int_equal(c.event_count, files[1].event_count);
 	assert_int_equal(c.thinned_rows, 0);

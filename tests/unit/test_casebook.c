@@ -47,8 +47,8 @@ static struct incident slow(uint32_t pid, int64_t first_s, int64_t last_s, enum 
 	return i;
 }
 
-static void look(struct casebook *b, const struct incident *i, size_t n, int64_t now_s,
-	struct heard *h)
+static void look(
+	struct casebook *b, const struct incident *i, size_t n, int64_t now_s, struct heard *h)
 {
 	assert_int_equal(casebook_look(b, i, n, (wall_time){now_s * S},
 				 (wall_time){(now_s - 330) * S}, hear, h),

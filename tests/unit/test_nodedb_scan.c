@@ -183,12 +183,11 @@ static void test_damaged_rows(void **state)
 
 	busy_scene(&sc);
 	store_scene(s->path, &sc, true);
-	scratch_sql(s->path,
-		"UPDATE events SET duration = x'00' WHERE seq = 11;"
-		"UPDATE events SET duration = -1 WHERE seq = 12;"
-		"UPDATE events SET seq = -9223372036854775807 WHERE seq = 13;"
-		"UPDATE events SET timestamp = 'never' WHERE seq = 14;"
-		"UPDATE events SET op = 77 WHERE seq = 15");
+	scratch_sql(s->path, "UPDATE events SET duration = x'00' WHERE seq = 11;"
+			     "UPDATE events SET duration = -1 WHERE seq = 12;"
+			     "UPDATE events SET seq = -9223372036854775807 WHERE seq = 13;"
+			     "UPDATE events SET timestamp = 'never' WHERE seq = 14;"
+			     "UPDATE events SET op = 77 WHERE seq = 15");
 	whole = read_thin(s->path, NODEDB_THIN_NEVER);
 	thin = read_thin(s->path, NODEDB_THIN_ALWAYS);
 	assert_int_equal(whole.skipped_rows, 4);

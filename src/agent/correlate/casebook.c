@@ -2,9 +2,9 @@
 /* casebook.c - see casebook.h.
  *
  * Two findings are one case if problem, process and op are the same and their times overlap or
- * leave a pause of at most CASEBOOK_QUIET_NS: a stretch whose beginning has left the memory, or that
- * was joined to a later one, stays one case. If several cases fit, the one with most time in common
- * is meant, then the older. */
+ * leave a pause of at most CASEBOOK_QUIET_NS: a stretch whose beginning has left the memory, or
+ * that was joined to a later one, stays one case. If several cases fit, the one with most time in
+ * common is meant, then the older. */
 #include "agent/correlate/casebook.h"
 
 #include <errno.h>
@@ -149,9 +149,8 @@ int casebook_look(struct casebook *b, const struct incident *found, size_t count
 		r = look_at(b, &found[k], now, sink, arg);
 	for (size_t k = b->count; k-- > 0;) {
 		struct case_entry *e = &b->entries[k];
-		bool is_quiet = !e->was_found ||
-				(double)now.ns - (double)e->incident.last.ns >
-					(double)CASEBOOK_QUIET_NS;
+		bool is_quiet = !e->was_found || (double)now.ns - (double)e->incident.last.ns >
+							 (double)CASEBOOK_QUIET_NS;
 
 		e->quiet_looks = is_quiet ? e->quiet_looks + 1 : 0;
 		if (!e->incident.resolved.ns && e->quiet_looks >= CASEBOOK_LOOKS) {

@@ -12,7 +12,7 @@
 
 #include "model/incident.h"
 
-#define CASEBOOK_MAX      128                      /* 1 MB; beyond, the longest resolved goes */
+#define CASEBOOK_MAX      128                        /* 1 MB; beyond, the longest resolved goes */
 #define CASEBOOK_QUIET_NS ((int64_t)(30 * NS_PER_S)) /* the pause that ends a stretch: detect.c */
 #define CASEBOOK_LOOKS    2
 

@@ -49,8 +49,8 @@ static int make_room(struct recent_list *l, size_t size, size_t max)
 	return 0;
 }
 
-static int list_add(struct recent_list *l, const void *item, size_t size, size_t max,
-	uint64_t *dropped)
+static int list_add(
+	struct recent_list *l, const void *item, size_t size, size_t max, uint64_t *dropped)
 {
 	size_t at;
 	wall_time t;

@@ -10,7 +10,7 @@
 
 #define RECENT_NS             ((int64_t)(300 * NS_PER_S))
 #define RECENT_EVENTS_MAX     (64u << 10) /* 10 MB */
-#define RECENT_AGGREGATES_MAX 2048u       /* 10 MB: 12 ops of one process for 14 minutes, of 8 for 1.7 */
+#define RECENT_AGGREGATES_MAX 2048u       /* 10 MB: 12 ops of 8 processes for 107 s, of 1 for all */
 #define RECENT_SAMPLES_MAX    512u
 #define RECENT_GPUS_MAX       2400u /* 1 MB: 8 GPUs */
 

@@ -179,7 +179,7 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	uint64_t total_calls;      /* by aggregates; events are a selection of these. Without
 				      aggregates: the selected events */
 	uint64_t skipped_rows;     /* damaged rows that were left out: say so */
-	uint64_t older_events; /* selected, but older than the newest that are kept: say so */
+	uint64_t older_events;     /* selected, but older than the newest that are kept: say so */
 	uint64_t thinned_rows; /* of ordinary calls, left out: say so. They are in the aggregates */
 	uint64_t older_aggregates; /* likewise */
 	uint64_t older_gpu_samples;

@@ -52,7 +52,7 @@ struct pid_name {
 	char name[COMM_LEN];
 };
 
-struct pid_names { /* for rows without a name of their own */
+struct pid_names {             /* for rows without a name of their own */
 	struct pid_name *rows; /* by pid */
 	size_t count;
 };

@@ -241,7 +241,8 @@ int reader_load_thinned(struct reader *r, const struct pid_names *names, struct 
 
 	res = sql_get_int(r->sql, "SELECT coalesce(min(seq), 1) FROM events", &low, reterr);
 	if (res == 0)
-		res = sql_get_int(r->sql, "SELECT coalesce(max(seq), 0) FROM events", &high, reterr);
+		res = sql_get_int(
+			r->sql, "SELECT coalesce(max(seq), 0) FROM events", &high, reterr);
 	if (res == 0)
 		res = write_statement(r, &sql, reterr);
 	if (res == 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ordinary.c - see ordinary.h. Pure: no I/O; one table belongs to one thread.
  *
- * The ordinary duration is, as in correlate/baseline.c, the 25th percentile of the buckets' medians.
- * Left out is what takes at most 1.1 times as long, or 100 us longer: half of what is called slow
- * there (1.2 times and 200 us), so that the verdict is never reached here. */
+ * The ordinary duration is, as in correlate/baseline.c, the 25th percentile of the buckets'
+ * medians. Left out is what takes at most 1.1 times as long, or 100 us longer: half of what is
+ * called slow there (1.2 times and 200 us), so that the verdict is never reached here. */
 #include "agent/store/ordinary.h"
 
 #include <errno.h>
@@ -66,8 +66,8 @@ static uint64_t limit_of(const struct bucket_median *rows, size_t n, uint64_t *v
 		used++;
 	}
 	calm = MIN(robust_quantile(values, used, CALM_QUANTILE), LIMIT_MAX_NS);
-	return MIN(MAX((uint64_t)(ORDINARY_RATIO * (double)calm), calm + ORDINARY_NS),
-		LIMIT_MAX_NS);
+	return MIN(
+		MAX((uint64_t)(ORDINARY_RATIO * (double)calm), calm + ORDINARY_NS), LIMIT_MAX_NS);
 }
 
 static void op_add(struct ordinary *o, uint64_t key, uint64_t limit_ns)
@@ -188,9 +188,8 @@ bool ordinary_keeps(struct ordinary *o, const int64_t row[ORDINARY_COUNT])
 		return true;
 	if ((o->from_ns && start_ns < o->from_ns) || (o->to_ns && start_ns > o->to_ns))
 		return true;
-	op = op_find(o,
-		key_of((uint64_t)row[ORDINARY_PID], (unsigned)source, nested,
-			(unsigned)row[ORDINARY_OP]));
+	op = op_find(o, key_of((uint64_t)row[ORDINARY_PID], (unsigned)source, nested,
+				(unsigned)row[ORDINARY_OP]));
 	if (!op || (uint64_t)row[ORDINARY_DURATION] > op->limit_ns)
 		return true;
 	note_edges(op, start_ns, start_ns + row[ORDINARY_DURATION], (uint64_t)row[ORDINARY_SEQ]);
