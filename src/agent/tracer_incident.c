@@ -242,6 +242,7 @@ static void *engine_main(void *arg)
 	struct tray tray = {0};
 	bool is_last = false;
 
+	(void)pthread_setname_np(pthread_self(), "ingero-explain");
 	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
 	while (!is_last) {
 		struct accounting books;
