@@ -37,6 +37,7 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 		.calls = c->total_calls,
 		.skipped_rows = c->skipped_rows,
 		.older_events = c->older_events,
+		.thinned_rows = c->thinned_rows,
 		.books = c->has_books ? &c->books : NULL,
 		.pruned_rows = c->pruned_rows,
 		.pruned_before = c->pruned_before,

@@ -82,7 +82,7 @@ typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or 
 	X(detect_orchestration)                                                                    \
 	X(detect_labels)                                                                           \
 	X(detect_goodput) /* looks at what began at the same time */                               \
-	X(neighbour) /* last: gives slow calls a more specific name */
+	X(neighbour)      /* last: gives slow calls a more specific name */
 /* clang-format on */
 
 #define X(function) detector function;
