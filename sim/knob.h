@@ -22,7 +22,10 @@
 	X(devices, "SIM_DEVICES", 1, 1, 16, "number of devices")                                   \
 	X(nccl_rate, "SIM_NCCL_BYTES_PER_S", 100e9, 1, 1e15, "collectives, bytes of a call/s")     \
 	X(nccl_mismatch_hangs, "SIM_NCCL_MISMATCH_HANGS", 0, 0, 1,                                 \
-		"1: collectives that do not match never end")
+		"1: collectives that do not match never end")                                      \
+	X(fail_launch, "SIM_FAIL_LAUNCH", 0, 0, 1e15,                                              \
+		"launches from this one on return SIM_FAIL_CODE; 0: none")                         \
+	X(fail_code, "SIM_FAIL_CODE", 700, 1, 999, "what they return")
 
 struct knobs {
 #define X(field, ...) uint64_t field;

@@ -29,6 +29,9 @@ static struct train_settings settings = {
 	.slow_factor = 3,
 	.checkpoint_every = 10,
 	.checkpoint_bytes = 16u << 20,
+	.ask_every = 1,
+	.swap_every = 50,
+	.swap_bytes = 128u << 20,
 };
 
 #define FIELD(f) offsetof(struct train_settings, f)
@@ -40,6 +43,7 @@ static const struct option_row rows[] = {
 	{"batch-bytes", OPTION_NUMBER, FIELD(batch_bytes), "bytes of a batch (1 MiB)", 1, 1e10, 0},
 	{"streams", OPTION_NUMBER, FIELD(streams), "streams of each thread (1)", 1,
 		TRAIN_MAX_STREAMS, 0},
+	{"device", OPTION_NUMBER, FIELD(device), "device to use (0)", 0, 15, 0},
 	{"threads", OPTION_NUMBER, FIELD(threads), "host threads (1)", 1, MAX_THREADS, 0},
 	{"data", OPTION_TEXT, FIELD(data), "copy batches straight from this file, mapped", 0, 0, 0},
 	{"cold", OPTION_SWITCH, FIELD(cold), "drop each batch from the page cache first", 0, 0, 0},
@@ -58,6 +62,8 @@ static const struct option_row rows[] = {
 		1e9, 0},
 	{"leak-bytes", OPTION_NUMBER, FIELD(leak_bytes), "allocated a step and never freed", 1,
 		1e10, 0},
+	{"leak-until", OPTION_NUMBER, FIELD(leak_until),
+		"only up to this step: a pool that reaches its level", 1, 1e12, 0},
 	{"fragment-every", OPTION_NUMBER, FIELD(fragment_every),
 		"every N steps fill the memory, free every other piece, ask for a large one", 1,
 		1e9, 0},
@@ -68,6 +74,13 @@ static const struct option_row rows[] = {
 	{"slow-from", OPTION_NUMBER, FIELD(slow_from), "kernels are slower from this step on", 1,
 		1e12, 0},
 	{"slow-factor", OPTION_NUMBER, FIELD(slow_factor), "so many times (3)", 1, 1e6, 0},
+	{"ask-us", OPTION_NUMBER, FIELD(ask_us),
+		"ask a local service that answers after so long, before a step", 1, 1e9, 0},
+	{"ask-every", OPTION_NUMBER, FIELD(ask_every), "every N steps (1)", 1, 1e9, 0},
+	{"swap-file", OPTION_TEXT, FIELD(swap_file), "load a model from this file, made anew", 0, 0,
+		0},
+	{"swap-every", OPTION_NUMBER, FIELD(swap_every), "every N steps (50)", 1, 1e9, 0},
+	{"swap-bytes", OPTION_NUMBER, FIELD(swap_bytes), "of it (128 MiB)", 1 << 23, 1e10, 0},
 	{"all-ops", OPTION_SWITCH, FIELD(all_ops), "also call every function each step", 0, 0, 0},
 	{"wait-start", OPTION_TEXT, FIELD(wait_start), "create FILE.ready, wait for FILE", 0, 0, 0},
 	{"step-log", OPTION_TEXT, FIELD(step_log), "a line a step: index, start ns, duration ns", 0,
@@ -84,11 +97,15 @@ static int worker_prepare(struct train_worker *w)
 	w->host_batch = w->data ? NULL : calloc(1, settings.batch_bytes);
 	if (!w->step_ns || !w->step_start_ns || (!w->data && !w->host_batch))
 		return 2;
+	if (settings.device && cudaSetDevice((int)settings.device) != 0)
+		return 2;
 	w->kernel = (struct sim_kernel){SIM_KERNEL_MAGIC, settings.kernel_us * 1000};
+	if (cudaMalloc(&w->device_batch, settings.batch_bytes) != 0)
+		return 2;
 	for (uint64_t i = 0; i < settings.streams; i++)
 		if (cudaStreamCreate(&w->streams[i]) != 0)
 			return 2;
-	return cudaMalloc(&w->device_batch, settings.batch_bytes);
+	return 0;
 }
 
 static void *worker_run(void *arg)
@@ -226,6 +243,10 @@ int main(int argc, char **argv)
 		settings.steps = settings.duration_s ? UINT64_MAX : 100;
 	if (settings.data && (r = data_open(settings.data, &data)) < 0)
 		return fail(settings.data, r);
+	if (settings.swap_file && (r = train_swap_prepare(&settings)) < 0)
+		return fail(settings.swap_file, r);
+	if (settings.ask_us && (r = train_ask_start(settings.ask_us)) < 0)
+		return fail("service", r);
 	workload_catch_signals();
 	workload_gate(settings.wait_start);
 	start_ns = workload_now_ns();

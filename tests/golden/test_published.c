@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_published.c - real databases of the published agent, read as an ordinary user from a folder
- * and a file that are read-only: counts and extremes of every operation are as published.
- *
- * They are found in $INGERO_SHARED/data, else in ../shared/data beside the source tree. */
-#include "../unit/store_fixture.h"
+ * and a file that are read-only: counts and extremes of every operation are as published. */
+#include "published.h"
 
 #include "cli/export.h"
 #include "cli/stack_total.h"
@@ -75,32 +73,6 @@ static const struct sample_file files[] = {
 	{"sample-cluster.db", "0.9", "gpu-node-01,gpu-node-02,gpu-node-03", cluster, 600, 5, 6,
 		600},
 };
-
-/* A copy of @name, 0444 in the scratch folder, which is made 0555. */
-static void copy_of(struct scratch *s, const char *name)
-{
-	const char *shared = getenv("INGERO_SHARED"), *root = getenv("INGERO_SOURCE_ROOT");
-	char source[512];
-	size_t len;
-	char *data;
-
-	if (shared && *shared)
-		snprintf(source, sizeof(source), "%s/data/%s", shared, name);
-	else
-		snprintf(source, sizeof(source), "%s/../shared/data/%s", root ? root : ".", name);
-	if (access(source, R_OK) < 0) {
-		print_message("[  SKIP  ] published databases are not here: set INGERO_SHARED "
-			      "(looked for %s)\n",
-			source);
-		skip();
-	}
-	data = scratch_bytes(source, &len);
-	chmod(s->folder, 0755);
-	scratch_write(s->path, data, len);
-	free(data);
-	assert_int_equal(chmod(s->path, 0444), 0);
-	assert_int_equal(chmod(s->folder, 0555), 0);
-}
 
 #define CHECK(x)                                                                                   \
 	do {                                                                                       \

@@ -9,9 +9,11 @@
 
 #include "model/accounting.h"
 #include "model/aggregate.h"
+#include "model/annotation.h"
 #include "model/collective.h"
 #include "model/event.h"
 #include "model/gpu_sample.h"
+#include "model/identity.h"
 #include "model/incident.h"
 #include "model/sample.h"
 
@@ -26,6 +28,10 @@ struct recording {
 	size_t gpu_count;
 	const struct collective_row *collectives; /* in order of time; may be none */
 	size_t collective_count;
+	const struct process_home *homes; /* by pid; may be none */
+	size_t home_count;
+	const struct annotation_label *labels; /* in order of time; may be none */
+	size_t label_count;
 	const struct accounting *books; /* NULL: not known (published files) */
 	const char *node;
 };

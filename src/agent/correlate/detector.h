@@ -3,7 +3,7 @@
  *
  * To add one: its file here with a function of type detector, a line in DETECTORS, its row in the
  * catalogue (model/problem.h), a scenario that provokes it and one that only looks like it
- * (tests/scenarios). A detector is pure, looks at everything and says nothing without evidence: an
+ * (sim/scenarios). A detector is pure, looks at everything and says nothing without evidence: an
  * incident has at least one evidence row or a timeline step with real times, and its confidence
  * states how much of what it claims was seen. What several detectors could report is reported by
  * the most specific one: see correlate.c. */
@@ -42,13 +42,48 @@ void incident_evidence(struct incident *i, const struct event *e);
 /* incident_fix - say this before the catalogue's fixes. */
 void incident_fix(struct incident *i, const char *fmt, ...) _printf_(2, 3);
 
+/* incident_process - whose it is, by a row of that process: pid, name and id. */
+void incident_process(struct incident *i, const struct event *e, int64_t first_ns, int64_t last_ns);
+
+/* incident_sql - the query that shows it, cut to nothing if it does not fit. */
+void incident_sql(struct incident *i, const char *fmt, ...) _printf_(2, 3);
+
+/* incident_has - whether the list holds an incident of @problem and @pid, MEDIUM or worse. */
+bool incident_has(const struct incident_list *l, enum problem problem, uint32_t pid);
+
+/* incident_cover - drops the unexplained slow-call incidents of @pid that lie within [from, to]:
+ * who calls this is about to explain them. Not between incident_begin() and incident_keep(). */
+void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns);
+
 /* incident_keep - it is complete: it stays in the list. */
 void incident_keep(struct incident_list *l, struct incident *i);
+
+/* incident_cover - drops slow-call incidents of @pid without a cause that lie within @from_ns ..
+ * @to_ns: the caller reports the same lost time and knows what it was. */
+void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns);
 
 typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or -ENOMEM */
 
 /* X(function): in the order in which they run. */
-#define DETECTORS(X)
+/* clang-format off: one a line */
+#define DETECTORS(X)                                                                               \
+	X(detect_starvation)                                                                       \
+	X(hang)                                                                                    \
+	X(straggler)                                                                               \
+	X(pcie)                                                                                    \
+	X(sharing)                                                                                 \
+	X(detect_memory)                                                                           \
+	X(detect_leak)                                                                             \
+	X(detect_errors)                                                                           \
+	X(detect_throttle)                                                                         \
+	X(detect_hardware)                                                                         \
+	X(detect_graph)                                                                            \
+	X(detect_start)                                                                            \
+	X(detect_orchestration)                                                                    \
+	X(detect_labels)                                                                           \
+	X(detect_goodput) /* looks at what began at the same time */                               \
+	X(neighbour) /* last: gives slow calls a more specific name */
+/* clang-format on */
 
 #define X(function) detector function;
 DETECTORS(X)

@@ -7,3 +7,7 @@
 /* origin_sum - fills the stacks of @inc: the excess of each, most first. 0 or -ENOMEM. */
 int origin_sum(const struct recording *rec, const struct detection *d, const struct stretch *s,
 	struct incident *inc);
+
+/* origin_merge - the same from @list (@n rows of one call each, in any order, reordered here); a
+ * row weighs its ns, which may be bytes or a count where time is not the matter. */
+void origin_merge(struct incident_stack *list, size_t n, struct incident *inc);

@@ -24,6 +24,9 @@
 #include "model/session.h"
 
 struct nodedb;
+struct buf;
+struct sql_guard_rules;
+struct sql_table;
 
 #define NODEDB_SCHEMA        11 /* PRAGMA user_version of files we write */
 #define NODEDB_SCHEMA_TEXT   "0.11"
@@ -122,14 +125,16 @@ uint64_t nodedb_size(const struct nodedb *db);
  * A reader holds what it selects: sizeof(struct event) (160 bytes) an event and 4.8 kB an
  * aggregate, up to these ceilings (0.7 GB and 160 MB); beyond them the newest are kept and the rest
  * is counted. `last` and the time range use the index, so a small part of a large file is quick. */
-#define NODEDB_EVENTS_MAX     (4u << 20)
-#define NODEDB_AGGREGATES_MAX (32u << 10)
-#define NODEDB_SAMPLES_MAX    (1u << 20)
-#define NODEDB_GPU_MAX        (256u << 10) /* 100 MB: 9 hours of 8 GPUs */
-#define NODEDB_CHAINS_MAX     10000u
-#define NODEDB_LABELS_MAX     (64u << 10) /* 0.4 kB each */
-#define NODEDB_STACKS_MAX     (64u << 10)
-#define NODEDB_STACKS_BYTES   (128u << 20) /* of all together */
+#define NODEDB_EVENTS_MAX      (4u << 20)
+#define NODEDB_AGGREGATES_MAX  (32u << 10)
+#define NODEDB_SAMPLES_MAX     (1u << 20)
+#define NODEDB_GPU_MAX         (256u << 10) /* 100 MB: 9 hours of 8 GPUs */
+#define NODEDB_COLLECTIVES_MAX (512u << 10) /* 100 MB: 18 hours of 8 calls a second */
+#define NODEDB_HOMES_MAX       (32u << 10)
+#define NODEDB_CHAINS_MAX      10000u
+#define NODEDB_LABELS_MAX      (64u << 10) /* 0.4 kB each */
+#define NODEDB_STACKS_MAX      (64u << 10)
+#define NODEDB_STACKS_BYTES    (128u << 20) /* of all together */
 
 enum nodedb_stacks { NODEDB_STACKS_NONE, NODEDB_STACKS_USED, NODEDB_STACKS_ALL };
 
@@ -138,7 +143,9 @@ struct nodedb_filter {
 	const uint32_t *pids;   /* any of these, or all if pid_count is 0. sched_switch rows of
 				   published files carry a thread's id here */
 	size_t pid_count;
-	size_t last;               /* only the newest n events; 0: all */
+	size_t last;    /* only the newest n events; 0: all */
+	uint8_t source; /* only this op of this source; 0: all */
+	uint16_t op;
 	bool labels;               /* load annotations too */
 	enum nodedb_stacks stacks; /* USED: those of the selected events, most time first */
 	size_t stacks_max;         /* USED: no more than so many; 0: NODEDB_STACKS_MAX */
@@ -153,6 +160,10 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	size_t sample_count;
 	struct gpu_sample *gpu_samples;
 	size_t gpu_sample_count;
+	struct collective_row *collectives; /* of all processes, whatever the filter's pids */
+	size_t collective_count;
+	struct process_home *homes; /* by pid; of a pid used twice the later one */
+	size_t home_count;
 	struct incident_row *chains; /* stored verdicts: see below */
 	size_t chain_count;
 	struct annotation_label *labels; /* of annotations up to the range's end, by their time */
@@ -172,6 +183,7 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	uint64_t older_events; /* selected, but older than the newest NODEDB_EVENTS_MAX: say so */
 	uint64_t older_aggregates; /* likewise */
 	uint64_t older_gpu_samples;
+	uint64_t older_collectives;
 	char node[256];  /* a merged file: its nodes, separated by commas */
 	char schema[16]; /* "0.8" … "0.11" */
 };
@@ -182,6 +194,10 @@ struct incident_row { /* one row of causal_chains */
 	char severity[12];
 	char summary[512], root_cause[512];
 	char fixes[1024]; /* one per line */
+	char explanation[1024];
+	char timeline[2048]; /* one per line: layer, tab, detail, tab, microseconds or nothing */
+	double tail_ratio;   /* p99 over p50 as stored; 0: not known */
+	char op[64];         /* the name of the slow call; "": not known */
 };
 
 /* nodedb_read - open read-only (also from read-only media), load what @f selects, close.
@@ -191,6 +207,33 @@ struct incident_row { /* one row of causal_chains */
 int nodedb_read(const char *path, const struct nodedb_filter *f, struct nodedb_content *ret,
 	struct errinfo *reterr);
 void nodedb_content_done(struct nodedb_content *c);
+
+/* nodedb_range - first and last moment of the recording, quickly; 0, 0 if it has no events. */
+struct nodedb_range {
+	int64_t first_ns, last_ns; /* start of the oldest row, end of the newest */
+};
+int nodedb_range(const char *path, struct nodedb_range *ret, struct errinfo *reterr);
+
+/* One process and op over the selected time, by the aggregates: every call, stored or not. Calls of
+ * the driver made inside runtime calls are rows of their own. */
+struct nodedb_usage {
+	uint32_t pid;
+	uint8_t source;
+	uint16_t op;
+	bool nested;
+	uint64_t count, sum_ns, max_ns;
+	char comm[16]; /* the pid's last name; "": not known */
+};
+#define NODEDB_USAGE_MAX 65536u
+
+/* nodedb_usage - by pid, the busiest first, each with its ops by calls; the caller frees *ret.
+ * Files without aggregates give none. */
+int nodedb_usage(const char *path, const struct nodedb_filter *f, struct nodedb_usage **ret,
+	size_t *ret_count, struct errinfo *reterr);
+
+/* nodedb_ask - runs one SQL statement that a stranger wrote, read-only: see sql_guard.h. */
+int nodedb_ask(const char *path, const char *text, const struct sql_guard_rules *rules,
+	struct sql_table *ret, struct buf *hint, struct errinfo *reterr);
 
 /* nodedb_read_sql - as nodedb_read() from a text of SQL statements run in memory (a dump of a
  * store, as `sqlite3 FILE .dump` writes it): a recording that travels inside the program (demo). */

@@ -252,6 +252,8 @@ static void add_where(const struct reader *r, struct buf *sql)
 			" AND timestamp - duration <= %lld))",
 			(long long)r->filter->to_ns, (long long)r->filter->to_ns);
 	reader_where_pids(r, sql);
+	if (r->filter->source)
+		buf_printf(sql, " AND source = %u AND op = %u", r->filter->source, r->filter->op);
 }
 
 static bool accept(const struct nodedb_filter *f, const struct event *e)

@@ -44,11 +44,19 @@ void reader_reverse(void *array, size_t count, size_t element_bytes);
  * long (1 MiB) that the row cannot be meant. */
 bool reader_text(sql_stmt *stmt, int column, char *out, size_t size);
 
+/* reader_visit - opens @path read-only as nodedb_read() does, identifies it and calls @visit inside
+ * one transaction. If a writer came in between, once more: @visit starts afresh at each call. */
+typedef int (*reader_visitor)(struct reader *r, void *arg, struct errinfo *reterr);
+int reader_visit(const char *path, const struct nodedb_filter *f, reader_visitor visit, void *arg,
+	struct errinfo *reterr);
+
 /* Each loads one kind of thing into r->content. */
 int reader_load_events(struct reader *r, struct errinfo *reterr);
 int reader_load_aggregates(struct reader *r, struct errinfo *reterr);
 int reader_load_samples(struct reader *r, struct errinfo *reterr);
 int reader_load_gpu_samples(struct reader *r, struct errinfo *reterr);
+int reader_load_collectives(struct reader *r, struct errinfo *reterr);
+int reader_load_homes(struct reader *r, struct errinfo *reterr);
 int reader_load_chains(struct reader *r, struct errinfo *reterr);
 int reader_load_books(struct reader *r, struct errinfo *reterr);
 int reader_load_labels(struct reader *r, struct errinfo *reterr);
