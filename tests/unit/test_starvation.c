@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_starvation.c - pauses without work for the GPU: what each kind is called, and what is none. */
+/* test_starvation.c - pauses without work for the GPU: what each kind is called, and what is none.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -206,8 +207,8 @@ static void ask(struct scene *s, int64_t pause_us)
 
 	for (int k = 0; k < STEPS; k++) {
 		int64_t p = step(s, &at, pause_us);
-		struct event *e = scene_add(s, SOURCE_NET, NET_RECV, VICTIM, VICTIM, p + 30,
-			pause_us - 60);
+		struct event *e =
+			scene_add(s, SOURCE_NET, NET_RECV, VICTIM, VICTIM, p + 30, pause_us - 60);
 
 		e->wait_ns = (uint64_t)(pause_us - 100) * 1000;
 		scene_stay(s, VICTIM, p + 40, pause_us - 90, 10, 0, 0, "");
