@@ -87,5 +87,9 @@ int train_faults(struct train_worker *w)
 		r = fragment(w);
 	if (r == 0 && s->checkpoint && number % s->checkpoint_every == 0)
 		r = save_checkpoint(w);
+	if (r == 0 && s->ask_us && number % s->ask_every == 0)
+		r = train_ask(w);
+	if (r == 0 && s->swap_file && number % s->swap_every == 0)
+		r = train_swap(w);
 	return r;
 }

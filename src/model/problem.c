@@ -19,8 +19,8 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Compare the code paths of the ranks: a collective inside an `if` that not all of them take"},
 		"ask for the last collectives of each rank and the stack of the one that is missing"},
 	[PROBLEM_STARVATION] = {
-		"time in which no call of the process is under way and none was launched, against its usual gaps; what its threads did meanwhile",
-		"work that was queued before a gap may still run on the GPU during it",
+		"pauses from a wait for the GPU that returned to the thread's next call, beyond 1 ms and 5 % of a step, and what the thread did meanwhile",
+		"work on streams that were not waited for may still run; what a sleeping thread waits for is not recorded; garbage collection and the interpreter's lock show as host code; while the budget keeps launches untraced, and in published files, pauses are not seen",
 		{"Prepare batches ahead: more DataLoader workers, prefetch_factor, pin_memory",
 		 "Move preprocessing off the training thread",
 		 "Keep the data set closer: page cache, local disk, /dev/shm"},
@@ -83,7 +83,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		"ask for annotations with the label amp_scale or loss"},
 	[PROBLEM_GOODPUT] = {
 		"duration of steps, found from the stream of calls, before and after it changed",
-		"what a step computes is not seen: a larger batch is a slower step too",
+		"what a step computes is not seen: a larger batch is a slower step too; a program without regular waits, or of whose waits only a selection is stored, has no steps",
 		{"Look at the incidents that began at the same time"},
 		"ask for step durations around the change and for what else changed then"},
 	[PROBLEM_ORCHESTRATION] = {
@@ -93,8 +93,8 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "See why it was moved: `kubectl describe pod`, the scheduler's log"},
 		"ask for process events and host memory before"},
 	[PROBLEM_MODEL_SWAP] = {
-		"bursts of copies to the GPU and disk reads of gigabytes while no kernel is launched",
-		"",
+		"steps in which many times the ordinary bytes go to the GPU, after pauses to read them",
+		"a program without regular waits has no steps to compare",
 		{"Keep both models on the GPU, or a copy in pinned host memory",
 		 "Load with a format that maps: safetensors, and warm the page cache"},
 		"ask for bytes copied and read in the gap"},
@@ -140,8 +140,8 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Share by design: MPS or MIG"},
 		"ask for operations by process on that GPU"},
 	[PROBLEM_CHECKPOINT] = {
-		"writes and flushes of the calling thread in gaps without GPU work that come back regularly",
-		"",
+		"writes and flushes of the calling thread in pauses without work for the GPU that come back every so many steps",
+		"a checkpoint that comes once is told as starvation by writes",
 		{"Write checkpoints in the background: torch.distributed.checkpoint.async_save(), or a thread with a copy",
 		 "Write to a faster disk first and move the file afterwards"},
 		"ask for the bytes written in the gaps and how often they come"},

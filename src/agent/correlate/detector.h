@@ -54,11 +54,13 @@ typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or 
 /* X(function): in the order in which they run. */
 /* clang-format off: one a line */
 #define DETECTORS(X)                                                                               \
-	X(neighbour)                                                                               \
-	X(hang)                                                                                    \
-	X(straggler)                                                                               \
-	X(pcie)                                                                                    \
-	X(sharing)
+	X(detect_neighbour)                                                                        \
+	X(detect_hang)                                                                             \
+	X(detect_straggler)                                                                        \
+	X(detect_pcie)                                                                             \
+	X(detect_sharing)                                                                          \
+	X(detect_starvation)                                                                       \
+	X(detect_goodput) /* last: it looks at what began at the same time */
 /* clang-format on */
 
 #define X(function) detector function;

@@ -123,7 +123,7 @@ static void name_neighbour(const struct process_home *victim, const struct proce
 			inc, "Limit %.100s: io.max or a smaller io.weight on that device", theirs);
 }
 
-int neighbour(const struct scene *s, struct incident_list *out)
+int detect_neighbour(const struct scene *s, struct incident_list *out)
 {
 	for (size_t i = 0; i < out->count; i++) {
 		struct incident *inc = &out->items[i];

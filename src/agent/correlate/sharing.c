@@ -232,7 +232,7 @@ static bool has_two(const struct burst *bursts, size_t n)
 	return false;
 }
 
-int sharing(const struct scene *s, struct incident_list *out)
+int detect_sharing(const struct scene *s, struct incident_list *out)
 {
 	_cleanup_(bursts_done) struct bursts b = {0};
 	int64_t counted = driver_count(s->rec);
