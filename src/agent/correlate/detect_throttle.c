@@ -21,13 +21,12 @@
 #include "base/text.h"
 #include "stat/robust.h"
 
-#define HOLDS_NS      ((int64_t)(3 * NS_PER_S))
-#define SLOWER        1.15
-#define LEAST_WAITS   8
-#define LEAST_SHARE   0.01
-#define WAITS_HALF    8.0
-#define GPUS_MAX      64
-#define PROCESSES_MAX 64
+#define HOLDS_NS    ((int64_t)(3 * NS_PER_S))
+#define SLOWER      1.15
+#define LEAST_WAITS 8
+#define LEAST_SHARE 0.01
+#define WAITS_HALF  8.0
+#define GPUS_MAX    64
 
 struct spell { /* one reading with lowered clocks */
 	int64_t start_ns, end_ns;
@@ -138,23 +137,57 @@ static bool is_wait(const struct event *e)
 		       e->op == DRIVER_EVENT_SYNC);
 }
 
-static int divide_waits(const struct recording *rec, const struct gpu_spells *g, bool only_gpu,
-	const struct op_group *process, struct waits *ret)
+static int by_process(const void *a, const void *b)
+{
+	const struct event *x = *(const struct event *const *)a;
+	const struct event *y = *(const struct event *const *)b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->start.ns != y->start.ns)
+		return x->start.ns < y->start.ns ? -1 : 1;
+	return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+struct wait_list { /* all waits of the recording, by process */
+	const struct event **events;
+	size_t count;
+};
+
+static void wait_list_done(struct wait_list *l)
+{
+	free(l->events);
+}
+
+static int wait_list_init(struct wait_list *l, const struct recording *rec)
 {
 	size_t n = 0;
 
-	*ret = (struct waits){0};
 	for (size_t i = 0; i < rec->event_count; i++)
-		n += rec->events[i].pid == process->pid && is_wait(&rec->events[i]);
+		n += is_wait(&rec->events[i]);
+	l->events = calloc(n + 1, sizeof(*l->events));
+	if (!l->events)
+		return -ENOMEM;
+	for (size_t i = 0; i < rec->event_count; i++)
+		if (is_wait(&rec->events[i]))
+			l->events[l->count++] = &rec->events[i];
+	qsort(l->events, l->count, sizeof(*l->events), by_process);
+	return 0;
+}
+
+/* @events: the @n waits of one process. */
+static int divide_waits(const struct gpu_spells *g, bool only_gpu, const struct event **events,
+	size_t n, struct waits *ret)
+{
+	*ret = (struct waits){0};
 	ret->in = calloc(n + 1, sizeof(*ret->in));
 	ret->out = calloc(n + 1, sizeof(*ret->out));
 	if (!ret->in || !ret->out)
 		return -ENOMEM;
-	for (size_t i = 0; i < rec->event_count; i++) {
-		const struct event *e = &rec->events[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct event *e = events[i];
 
-		if (e->pid != process->pid || !is_wait(e) ||
-			(!only_gpu && MAX(e->device, 0) != g->index))
+		if (!only_gpu && MAX(e->device, 0) != g->index)
 			continue;
 		if (is_throttled_at(g, e->start.ns)) {
 			ret->in[ret->in_count++] = e->dur_ns;
@@ -283,21 +316,23 @@ static void report_note(
 	incident_keep(out, inc);
 }
 
-static int judge_gpu(const struct scene *s, int64_t index, bool only_gpu, struct incident_list *out)
+static int judge_gpu(const struct scene *s, const struct wait_list *waits, int64_t index,
+	bool only_gpu, struct incident_list *out)
 {
 	_cleanup_(spells_done) struct gpu_spells g = {0};
 	bool reported = false, compared = false;
-	int processes = 0, r = find_spells(s->rec, index, &g);
+	int r = find_spells(s->rec, index, &g);
+	size_t end;
 
 	if (r < 0 || !g.count)
 		return r;
-	for (size_t i = 0; i < s->slow->ops.count && processes < PROCESSES_MAX; i++) {
+	for (size_t i = 0; i < waits->count; i = end) {
 		_cleanup_(waits_done) struct waits w = {0};
 
-		if (s->slow->ops.groups[i].source)
-			continue;
-		processes++;
-		r = divide_waits(s->rec, &g, only_gpu, &s->slow->ops.groups[i], &w);
+		for (end = i;
+			end < waits->count && waits->events[end]->pid == waits->events[i]->pid;)
+			end++;
+		r = divide_waits(&g, only_gpu, &waits->events[i], end - i, &w);
 		if (r < 0)
 			return r;
 		compared = compared || (w.in_count >= LEAST_WAITS && w.out_count >= LEAST_WAITS);
@@ -308,11 +343,24 @@ static int judge_gpu(const struct scene *s, int64_t index, bool only_gpu, struct
 	return 0;
 }
 
+static bool is_throttled(const struct recording *rec)
+{
+	for (size_t i = 0; i < rec->gpu_count; i++)
+		if (rec->gpus[i].throttle_reasons > 0 &&
+			slowing((uint64_t)rec->gpus[i].throttle_reasons))
+			return true;
+	return false;
+}
+
 int detect_throttle(const struct scene *s, struct incident_list *out)
 {
+	_cleanup_(wait_list_done) struct wait_list waits = {0};
 	int64_t seen[GPUS_MAX];
-	int count = 0, r = 0;
+	int count = 0, r;
 
+	if (!is_throttled(s->rec))
+		return 0;
+	r = wait_list_init(&waits, s->rec);
 	for (size_t i = 0; i < s->rec->gpu_count && count < GPUS_MAX; i++) {
 		int k = 0;
 
@@ -322,6 +370,6 @@ int detect_throttle(const struct scene *s, struct incident_list *out)
 			seen[count++] = s->rec->gpus[i].index;
 	}
 	for (int i = 0; r == 0 && i < count; i++)
-		r = judge_gpu(s, seen[i], count == 1, out);
+		r = judge_gpu(s, &waits, seen[i], count == 1, out);
 	return r;
 }
