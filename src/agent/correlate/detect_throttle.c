@@ -8,9 +8,9 @@
  * jitter. Excess = what the waits inside took beyond the mean outside; explained = its share of
  * that of all waits above that mean, inside or not.
  *
- * MEDIUM if waits became slower by 1 % of the throttled time or more and nothing else (contention
- * for CPU or disk, by an incident of that process) explains it. LOW: throttled, but nothing became
- * slower, nothing can be compared, or something else explains it.
+ * What contention for CPU or disk cost the same waits, by the incidents of slow calls, is taken off
+ * first. MEDIUM if what is left is half of the excess and 1 % of the throttled time or more. LOW:
+ * throttled, but nothing became slower by it, or nothing can be compared.
  * Confidence = explained x n/(n+8) x completeness, n the waits inside; 0.9 for a LOW note, which
  * claims no effect. GPUs are matched to processes by number (CUDA's and NVML's, which differ where
  * CUDA_VISIBLE_DEVICES renumbers them); a single GPU is everybody's. */
@@ -204,6 +204,26 @@ static int divide_waits(const struct gpu_spells *g, bool only_gpu, const struct 
 	return 0;
 }
 
+/* What contention cost the waits of @pid within the throttled time. */
+static double contended_ns(const struct incident_list *l, const struct gpu_spells *g, uint32_t pid)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < l->count; i++) {
+		const struct incident *x = &l->items[i];
+		const struct event like = {.source = x->source, .op = x->op};
+		bool slow = x->problem == PROBLEM_SLOW_CALL ||
+			    x->problem == PROBLEM_CPU_CONTENTION ||
+			    x->problem == PROBLEM_NOISY_NEIGHBOUR;
+
+		if (slow && x->pid == pid && is_wait(&like) && x->severity >= SEVERITY_MEDIUM &&
+			x->last.ns >= g->spells[0].start_ns &&
+			x->first.ns <= g->spells[g->count - 1].end_ns)
+			sum += x->explained * (double)x->excess_ns;
+	}
+	return sum;
+}
+
 static double above(const uint64_t *v, size_t n, double mean)
 {
 	double sum = 0;
@@ -243,7 +263,7 @@ static void tell(const struct gpu_spells *g, const char *effect, struct incident
 static bool report_slower(const struct scene *s, const struct gpu_spells *g, const struct waits *w,
 	struct incident_list *out)
 {
-	double in, outside, excess;
+	double in, outside, excess, contended;
 	char was[TEXT_MAX], is[TEXT_MAX], effect[128];
 	struct incident *inc;
 	uint32_t pid;
@@ -254,12 +274,13 @@ static bool report_slower(const struct scene *s, const struct gpu_spells *g, con
 	in = (double)w->in_ns / (double)w->in_count;
 	outside = (double)w->out_ns / (double)w->out_count;
 	excess = in > outside ? (in - outside) * (double)w->in_count : 0;
+	contended = MIN(contended_ns(out, g, pid), excess);
+	if (contended > excess / 2)
+		return false;
+	excess -= contended;
 	if (in < SLOWER * outside || excess < LEAST_SHARE * (double)g->ns ||
 		(double)robust_median(w->in, w->in_count) <
-			SLOWER * (double)robust_median(w->out, w->out_count) ||
-		incident_has(out, PROBLEM_SLOW_CALL, pid) ||
-		incident_has(out, PROBLEM_CPU_CONTENTION, pid) ||
-		incident_has(out, PROBLEM_NOISY_NEIGHBOUR, pid))
+			SLOWER * (double)robust_median(w->out, w->out_count))
 		return false;
 	incident_cover(out, pid, g->first_ns, g->last_ns);
 	inc = incident_begin(out, PROBLEM_THROTTLE);
@@ -301,7 +322,7 @@ static void report_note(
 	incident_id(inc, 0, g->spells[0].start_ns);
 	inc->last.ns = g->spells[g->count - 1].end_ns;
 	tell(g,
-		compared ? "no traced process became slower by it"
+		compared ? "no traced process became slower by it alone"
 			 : "nothing to compare with, its effect is not known",
 		inc);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s Readings are taken once a second.",
