@@ -52,7 +52,7 @@ def _timeline(s, trace_env, work):
 
 
 def explain(name):
-    """The incidents of a run of @name."""
+    """The incidents of a run of @name; `rows` is how many rows the SQL of each found."""
     s = load(name)
     program, *args = s["workload"]
     if "--steps" in args and args[args.index("--steps") + 1] == "1000000":
@@ -89,7 +89,10 @@ def explain(name):
     for key in env:
         os.environ.pop(key)
     answer = run("explain", "--db", trace.db, "--json")
-    return json.loads(answer.stdout)
+    incidents = json.loads(answer.stdout)
+    for i in incidents:
+        i["rows"] = len(trace.sql(i["evidence_sql"])) if i["evidence_sql"] else 0
+    return incidents
 
 
 def judge(s, incidents):
