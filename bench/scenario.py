@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scenario.py - plays a file of sim/scenarios for real and judges what explain says about it.
+
+A scenario is a workload of the stand-in GPU, traced by eBPF, and a problem that is made on purpose:
+
+  problem           id of the right verdict; "" = healthy: nothing of MEDIUM or above may be reported
+  not               ids that must not be reported with MEDIUM or above
+  also              ids that may be reported beside it: true companions of the problem
+  culprit           who must be named: a command, or "rank N"
+  workload          program of build/sim (or train.py) with its arguments; %w is a scratch folder
+  beside            further traced workloads, started like neighbours
+  neighbours        programs that are not traced
+  neighbours_after  seconds after the start
+  neighbour_cgroup  cgroup they live in
+  cpus              CPUs the workload is bound to
+  noise             programs that run all the time and are no fault: an idle CUDA process, some reads
+  files             name -> bytes of files to make in %w first
+  nvml              lines of the stand-in NVML's state; nvml_after + nvml_then: lines from then on
+  annotate          lines for `ingero annotate`, sent while the workload runs
+  env               of the workload
+  seconds           most that the workload may run; linger: seconds the tracer stays afterwards
+  truth             {"share": S}: the part of the run's time that the fault takes. For a fault that
+                    comes with neighbours it is measured by the workload's own step log
+
+The verdict is the ids of the incidents, worst severity first, then most time lost. What processes of
+this machine that are not of the scenario did to it is true too: such incidents are set aside, and
+counted as disturbed.
+"""
+import json
+import os
+import pathlib
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(SOURCE / "tests" / "integration"))
+from rig import SIM, Trace, Workload, run, scratch, start  # noqa: E402
+
+FOLDER = SOURCE / "sim" / "scenarios"
+SEVERITIES = ["LOW", "MEDIUM", "HIGH", "CRITICAL"]
+KEYS = {"problem", "not", "also", "culprit", "workload", "beside", "neighbours", "neighbours_after",
+        "neighbour_cgroup", "cpus", "files", "nvml", "nvml_after", "nvml_then", "annotate", "env",
+        "seconds", "linger", "truth", "noise"}
+SECOND = 1_000_000_000
+
+
+def names():
+    return sorted(p.stem for p in FOLDER.glob("*.json"))
+
+
+def load(name):
+    s = json.loads((FOLDER / f"{name}.json").read_text())
+    unknown = set(s) - KEYS
+    if unknown:
+        raise ValueError(f"{name}: unknown keys {', '.join(sorted(unknown))}")
+    s["name"] = name
+    return s
+
+
+def _place(args, folder):
+    return [str(a).replace("%w", folder) for a in args]
+
+
+def _make_files(s, folder):
+    for name, size in s.get("files", {}).items():
+        with open(os.path.join(folder, name), "wb") as f:
+            left = size
+            while left > 0:
+                left -= f.write(os.urandom(min(left, 1 << 20)))
+            os.fsync(f.fileno())
+
+
+class Group:
+    """A cgroup for neighbours; none for a scenario without."""
+
+    def __init__(self, path):
+        self.path = self.top = None
+        if path:
+            mounts = (line.split() for line in open("/proc/mounts"))
+            self.top = pathlib.Path(next(m[1] for m in mounts if m[2] == "cgroup2"))
+            self.path = self.top / path
+            self.path.mkdir(parents=True, exist_ok=True)
+
+    def enter(self):
+        if self.path:
+            (self.path / "cgroup.procs").write_text("0")
+
+    def close(self):
+        while self.path and self.path != self.top:
+            try:
+                self.path.rmdir()
+            except OSError:
+                return
+            self.path = self.path.parent
+
+
+class Nvml:
+    """What the stand-in NVML answers; replaced by rename, as it wants it."""
+
+    def __init__(self, s, folder):
+        self.path = os.path.join(folder, "nvml") if s.get("nvml") else None
+        self.put(s.get("nvml", []))
+
+    def put(self, lines):
+        if self.path:
+            with open(self.path + ".new", "w") as f:
+                f.write("".join(line + "\n" for line in lines))
+            os.rename(self.path + ".new", self.path)
+
+    def env(self):
+        return {"SIM_NVML_STATE": self.path, "LD_LIBRARY_PATH": str(SIM)} if self.path else {}
+
+
+class Played:
+    """A run: the recording, when the fault began, which processes were of the scenario."""
+
+    def __init__(self, s):
+        self.scenario, self.db, self.own = s, None, set()
+        self.began = self.onset = self.ended = 0
+        self.steps = []  # (start, duration) in wall ns
+
+
+def _steps_read(path, offset):
+    if not path or not os.path.exists(path):
+        return []
+    rows = (line.split() for line in open(path))
+    return [(int(r[1]) + offset, int(r[2])) for r in rows if len(r) == 3 and r[0].isdigit()]
+
+
+def _workload(s, args, folder, log):
+    args = _place(args, folder)
+    if log:
+        args += ["--step-log", log]
+    w = Workload(args[0], *args[1:], env=_env(s, folder), tally=False)
+    if s.get("cpus"):
+        os.sched_setaffinity(w.pid, set(s["cpus"]))
+    return w
+
+
+def _env(s, folder):
+    return {k: str(v).replace("%w", folder) for k, v in s.get("env", {}).items()}
+
+
+def _wait(process, seconds):
+    try:
+        process.wait(max(seconds, 0.01))
+    except subprocess.TimeoutExpired:
+        pass
+
+
+def _programs(rows, folder, group):
+    return [start([SIM / n[0], *_place(n[1:], folder)], preexec_fn=group.enter,
+                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for n in rows]
+
+
+def _during(s, played, works, nvml, group, folder):
+    """From the start of the workload to its end; returns the neighbours."""
+    begin = time.monotonic()
+    played.began = played.onset = time.time_ns()
+    works[0].go()
+    late = [n for n in ("neighbours", "beside", "nvml_then") if s.get(n)]
+    after = max(s.get("neighbours_after", 0), s.get("nvml_after", 0)) if late else 0
+    if s.get("annotate"):
+        time.sleep(1)
+        lines = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n"
+                        for line in s["annotate"])
+        run("annotate", input=lines.replace("%p", str(works[0].pid)))
+    if after:
+        _wait(works[0].process, after - (time.monotonic() - begin))
+    if late and after:
+        played.onset = time.time_ns()
+    nvml.put(s.get("nvml_then") or s.get("nvml", []))
+    for w in works[1:]:
+        w.go()
+    hogs = _programs(s.get("neighbours", []), folder, group)
+    _wait(works[0].process, s["seconds"] - (time.monotonic() - begin))
+    played.ended = time.time_ns()
+    time.sleep(s.get("linger", 0))
+    return hogs
+
+
+def _end(processes):
+    for p in processes:
+        if p.poll() is None:
+            p.terminate()
+    for p in processes:
+        _wait(p, 5)
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+        for pipe in (p.stdout, p.stderr):
+            if pipe:
+                pipe.close()
+
+
+def play(s, number=[0]):
+    """Runs @s; the recording is kept until the caller's process ends."""
+    number[0] += 1
+    folder = scratch(f"play{number[0]}")
+    os.mkdir(folder)
+    _make_files(s, folder)
+    played, nvml, group = Played(s), Nvml(s, folder), Group(s.get("neighbour_cgroup"))
+    log = os.path.join(folder, "steps") if s["workload"][0].startswith("sim-train") else None
+    works = [_workload(s, s["workload"], folder, log)]
+    works += [_workload(s, w, folder, None) for w in s.get("beside", [])]
+    flags = [f for w in works for f in ("--pid", w.pid)] + (["--annotate"] if s.get("annotate") else [])
+    os.environ.update(nvml.env())
+    hogs = _programs(s.get("noise", []), folder, Group(None))
+    try:
+        trace = Trace(*flags)
+        hogs += _during(s, played, works, nvml, group, folder)
+        trace.stop()
+    finally:
+        for name in nvml.env():
+            os.environ.pop(name, None)
+        _end([w.process for w in works] + hogs)
+        group.close()
+    played.db = trace.db
+    played.own = {w.pid for w in works} | {h.pid for h in hogs} | {os.getpid()}
+    played.steps = _steps_read(log, time.time_ns() - time.monotonic_ns())
+    for leftover in pathlib.Path(folder).iterdir():
+        leftover.unlink()
+    return played
+
+
+def explain(db):
+    r = run("explain", "--db", db, "--json")
+    if r.returncode:
+        raise RuntimeError(f"explain: {r.stderr}")
+    return json.loads(r.stdout)
+
+
+def ranked(incidents):
+    return sorted(incidents, key=lambda i: (-SEVERITIES.index(i["severity"]), -i["excess_ns"]))
+
+
+def verdict(incidents):
+    """Ids, worst first, each once."""
+    return list(dict.fromkeys(i["problem"] for i in ranked(incidents)))
+
+
+def names_culprit(incident, culprit):
+    if not culprit:
+        return True
+    if culprit.startswith("rank "):
+        return incident.get("culprit_rank") == int(culprit[5:])
+    return culprit in incident["summary"] + incident["root_cause"] or \
+        any(c["culprit"] == culprit for c in incident["causes"])
+
+
+def is_disturbed(incident, own):
+    """Foreign processes of this machine explain it: a true incident that nobody injected."""
+    foreign = [c for c in incident["causes"]
+               if c["culprit_pid"] and c["culprit_pid"] not in own and c["cause"] != "unexplained"]
+    ns = sum(c["ns"] for c in foreign)
+    return ns > 0 and ns >= 0.5 * max(1, incident["excess_ns"])
+
+
+def true_share(played):
+    """The part of the run's time that the fault took, or None. Measured where there are steps before
+    it: what later steps lasted beyond the median of those."""
+    stated = played.scenario.get("truth", {}).get("share")
+    if stated is not None:
+        return stated
+    before = [d for t, d in played.steps if t + d < played.onset]
+    after = [d for t, d in played.steps if t >= played.onset]
+    if len(before) < 20 or len(after) < 20 or not played.scenario["problem"]:
+        return None
+    usual = statistics.median(before)
+    return sum(max(0, d - usual) for d in after) / (played.ended - played.began)
+
+
+class Judged:
+    def __init__(self, played, incidents, expected):
+        s = played.scenario
+        own = played.own
+        aside = [i for i in incidents if i["problem"] not in expected and is_disturbed(i, own)]
+        kept = [i for i in incidents if i not in aside]
+        loud = [i for i in kept if i["severity"] != "LOW"]
+        self.name, self.expected, self.incidents = s["name"], expected, incidents
+        self.ids = verdict(kept)
+        self.disturbed = verdict([i for i in aside if i["severity"] != "LOW"])
+        self.loud = verdict(loud)
+        self.false = [p for p in self.loud if p not in expected and p not in s.get("also", [])]
+        self.false_high = [p for p in self.false
+                           if any(i["problem"] == p and i["severity"] in ("HIGH", "CRITICAL")
+                                  for i in loud)]
+        self.forbidden = [p for p in self.loud if p in s.get("not", [])]
+        self.top1 = self.ids[0] in expected if self.ids and expected else not expected and not loud
+        self.top2 = all(p in self.ids[:2] for p in expected) if expected else not loud
+        right = [i for i in kept if i["problem"] in expected]
+        self.culprit = not expected or any(names_culprit(i, s.get("culprit", "")) for i in right)
+        wall = max(1, played.ended - played.began)
+        self.share = sum(i["excess_ns"] * i["explained"] for i in right) / wall if right else 0.0
+        self.true_share = true_share(played)
+        self.lasted = wall / SECOND
+
+    def passes(self):
+        return self.top1 and self.culprit and not self.false and not self.forbidden
+
+    def words(self):
+        """Each incident on a line, for whoever looks into a failure."""
+        lines = [f"{i['severity']} {i['problem']}: {i['summary']}" for i in ranked(self.incidents)]
+        lines += [f"set aside as this machine's own: {', '.join(self.disturbed)}"] * bool(self.disturbed)
+        if not self.culprit:
+            lines.append("the culprit is not named")
+        return "\n".join(lines) or "nothing was reported"
+
+
+def judge(played, expected=None):
+    if expected is None:
+        expected = [played.scenario["problem"]] if played.scenario["problem"] else []
+    return Judged(played, explain(played.db), expected)
+
+
+def _cut(db, until):
+    """Removes what was not known at @until. The 5 s bucket it falls into stays."""
+    with sqlite3.connect(db) as c:
+        tables = [r[0] for r in c.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for t in tables:
+            columns = {r[1] for r in c.execute(f"PRAGMA table_info({t})")}
+            if t == "events":
+                # A call is known when it has ended; disk and socket rows carry their end.
+                c.execute("DELETE FROM events WHERE timestamp +"
+                          " (CASE WHEN source IN (3, 5, 7) THEN 0 ELSE duration END) > ?", (until,))
+            elif "timestamp" in columns:
+                c.execute(f"DELETE FROM {t} WHERE timestamp > ?", (until,))
+            elif "bucket" in columns:
+                c.execute(f"DELETE FROM {t} WHERE bucket > ?", (until,))
+
+
+def seconds_to_diagnosis(played, problem, step_s=1.0):
+    """Seconds from the fault's begin to the earliest cut of the recording from which on every longer
+    one, in steps of @step_s, names @problem aloud and its culprit; None if even the whole does not."""
+    copy, culprit = played.db + ".cut", played.scenario.get("culprit", "")
+    shutil.copy(played.db, copy)
+    at, known = played.ended, None
+    while at > played.onset:
+        if not any(i["problem"] == problem and i["severity"] != "LOW" and names_culprit(i, culprit)
+                   for i in explain(copy)):
+            break
+        known = (at - played.onset) / SECOND
+        at -= int(step_s * SECOND)
+        _cut(copy, at)
+    for name in (copy, copy + "-wal", copy + "-shm"):
+        pathlib.Path(name).unlink(missing_ok=True)
+    return known
