@@ -220,7 +220,7 @@ def play(s, number=[0]):
         _end([w.process for w in works] + hogs)
         group.close()
     played.db = trace.db
-    played.own = {w.pid for w in works} | {h.pid for h in hogs} | {os.getpid()}
+    played.own = {w.pid for w in works} | {h.pid for h in hogs} | _traced(trace.db)
     played.steps = _steps_read(log, time.time_ns() - time.monotonic_ns())
     for leftover in pathlib.Path(folder).iterdir():
         leftover.unlink()
@@ -253,11 +253,14 @@ def names_culprit(incident, culprit):
 
 
 def is_disturbed(incident, own):
-    """Foreign processes of this machine explain it: a true incident that nobody injected."""
-    foreign = [c for c in incident["causes"]
-               if c["culprit_pid"] and c["culprit_pid"] not in own and c["cause"] != "unexplained"]
-    ns = sum(c["ns"] for c in foreign)
-    return ns > 0 and ns >= 0.5 * max(1, incident["excess_ns"])
+    """Foreign processes of this machine are its largest known cause: true, but nobody injected it."""
+    known = [c for c in incident["causes"] if c["cause"] != "unexplained"]
+    return bool(known) and bool(known[0]["culprit_pid"]) and known[0]["culprit_pid"] not in own
+
+
+def _traced(db):
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as c:
+        return {r[0] for r in c.execute("SELECT DISTINCT pid FROM events WHERE source IN (1, 4)")}
 
 
 def true_share(played):
