@@ -17,6 +17,7 @@
 #include "event.h"
 #include "knob.h"
 #include "stream.h"
+#include "share.h"
 
 #define DRIVER_VERSION 12080
 #define ADDRESS_SPACE  (1ULL << 38) /* that can be reserved */
@@ -187,6 +188,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 		DRIVER_END(SIM_INVALID_VALUE, 0);
 	if (!device_exists(dev))
 		DRIVER_END(SIM_INVALID_DEVICE, 0);
+	share_device(dev);
 	*pctx = (CUcontext)&contexts[dev];
 	DRIVER_END(SIM_SUCCESS, 0);
 }

@@ -15,6 +15,7 @@
 #include "driver.h"
 #include "knob.h"
 #include "stream.h"
+#include "share.h"
 
 #define REMEMBERED 64 /* a direct-mapped table of 512 bytes a thread */
 
@@ -69,7 +70,9 @@ CUresult driver_launch(CUfunction f, dim3 grid, dim3 block, CUstream handle)
 	if (k && k->magic == SIM_GATE_MAGIC)
 		return gate(s, (struct sim_gate *)(void *)f);
 	stream_enqueue(s, LANE_COMPUTE,
-		k && k->magic == SIM_KERNEL_MAGIC ? k->dur_ns : knob_get()->kernel_ns, NULL);
+		share_stretch_ns(
+			k && k->magic == SIM_KERNEL_MAGIC ? k->dur_ns : knob_get()->kernel_ns),
+		NULL);
 	return SIM_SUCCESS;
 }
 

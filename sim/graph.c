@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "graph.h"
+#include "share.h"
 
 struct slot {
 	struct graph_body *body; /* NULL: free */
@@ -123,7 +124,7 @@ int graph_body_launch(struct graph_body *b, struct stream *s)
 			.body = graph_body_ref(b),
 		};
 	}
-	stream_enqueue(s, LANE_COMPUTE, b->total_ns, e ? &e->effect : NULL);
+	stream_enqueue(s, LANE_COMPUTE, share_stretch_ns(b->total_ns), e ? &e->effect : NULL);
 	return 0;
 }
 

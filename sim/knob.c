@@ -70,6 +70,8 @@ void knob_print(FILE *f)
 		fprintf(f, "%-24s %12.0f  %s\n", rows[i].name, rows[i].initial, rows[i].meaning);
 	fprintf(f, "%-24s %12s  %s\n", "SIM_NCCL_DIR", "/dev/shm",
 		"where ranks of different processes meet");
+	fprintf(f, "%-24s %12s  %s\n", "SIM_GPU_SHARE", "",
+		"processes with the same path share a GPU; its files begin with it");
 	fprintf(f, "%-24s %12s  %s\n", "SIM_TALLY", "",
 		"path of the tally, %p is the process id; none without it");
 }

@@ -50,6 +50,7 @@ static const struct option_row rows[] = {
 	{"group", OPTION_SWITCH, FIELD(group), "a step's collectives in one group", 0, 0, 0},
 	{"threads", OPTION_SWITCH, FIELD(threads), "ranks are threads, not processes", 0, 0, 0},
 	{"delay-rank", OPTION_NUMBER, FIELD(delay_rank), "this rank comes late", 0, RANKS_MAX, 0},
+	{"delay-rotate", OPTION_SWITCH, FIELD(delay_rotate), "another rank each time", 0, 0, 0},
 	{"delay-us", OPTION_NUMBER, FIELD(delay_us), "by so much", 0, 1e9, 0},
 	{"delay-every", OPTION_NUMBER, FIELD(delay_every), "every N steps (1)", 1, 1e9, 0},
 	{"delay-from", OPTION_NUMBER, FIELD(delay_from), "from this step on (0)", 0, 1e9, 0},

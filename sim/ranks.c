@@ -175,8 +175,10 @@ static bool is_the_one(const struct rank *r, uint64_t rank, uint64_t step)
 static void come_late(const struct rank *r)
 {
 	const struct rank_settings *s = r->settings;
+	uint64_t who =
+		s->delay_rotate ? r->steps / s->delay_every % (uint64_t)r->nranks : s->delay_rank;
 
-	if (s->delay_us && s->delay_rank == (uint64_t)r->number && r->steps >= s->delay_from &&
+	if (s->delay_us && who == (uint64_t)r->number && r->steps >= s->delay_from &&
 		(r->steps + 1) % s->delay_every == 0)
 		workload_sleep_until(workload_now_ns() + s->delay_us * 1000);
 	if (is_the_one(r, s->hang_rank, s->hang_step))

@@ -40,6 +40,7 @@ static const struct option_row rows[] = {
 	{"batch-bytes", OPTION_NUMBER, FIELD(batch_bytes), "bytes of a batch (1 MiB)", 1, 1e10, 0},
 	{"streams", OPTION_NUMBER, FIELD(streams), "streams of each thread (1)", 1,
 		TRAIN_MAX_STREAMS, 0},
+	{"device", OPTION_NUMBER, FIELD(device), "device to use (0)", 0, 15, 0},
 	{"threads", OPTION_NUMBER, FIELD(threads), "host threads (1)", 1, MAX_THREADS, 0},
 	{"data", OPTION_TEXT, FIELD(data), "copy batches straight from this file, mapped", 0, 0, 0},
 	{"cold", OPTION_SWITCH, FIELD(cold), "drop each batch from the page cache first", 0, 0, 0},
@@ -83,6 +84,8 @@ static int worker_prepare(struct train_worker *w)
 	w->step_start_ns = calloc(KEPT_STEPS, sizeof(*w->step_start_ns));
 	w->host_batch = w->data ? NULL : calloc(1, settings.batch_bytes);
 	if (!w->step_ns || !w->step_start_ns || (!w->data && !w->host_batch))
+		return 2;
+	if (settings.device && cudaSetDevice((int)settings.device) != 0)
 		return 2;
 	w->kernel = (struct sim_kernel){SIM_KERNEL_MAGIC, settings.kernel_us * 1000};
 	for (uint64_t i = 0; i < settings.streams; i++)

@@ -14,7 +14,7 @@
 struct train_settings {
 	uint64_t steps, launches, copies, kernel_us, batch_bytes, streams, threads, malloc_every,
 		cpu_us, duration_s, error_every, recapture_every, leak_bytes, checkpoint_every,
-		checkpoint_bytes, slow_from, slow_factor, loader_us, fragment_every;
+		checkpoint_bytes, slow_from, slow_factor, loader_us, fragment_every, device;
 	const char *data, *wait_start, *step_log, *checkpoint;
 	bool cold, all_ops, graphs, graph_update;
 };

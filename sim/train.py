@@ -48,9 +48,9 @@ def library_declare(rt):
 
 
 class Trainer:
-    def __init__(self, options):
+    def __init__(self, options, rt):
         self.options = options
-        self.rt = library_open()
+        self.rt = rt
         library_declare(self.rt)
         self.kernel = Kernel(KERNEL_MAGIC, options.kernel_us * 1000)
         self.host = ctypes.create_string_buffer(options.batch_bytes)
@@ -110,9 +110,9 @@ def stop(_signal, _frame):
     stopped = True
 
 
-def train(options):
+def train(options, rt):
     end = time.monotonic() + options.duration if options.duration else None
-    trainer = Trainer(options)
+    trainer = Trainer(options, rt)
     steps_us = []
     while not stopped and len(steps_us) < (options.steps or 1000000):
         start = time.monotonic()
@@ -143,9 +143,10 @@ def main():
         options.steps = 100
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
+    rt = library_open()
     gate_wait(options.wait_start)
     start = time.monotonic()
-    steps_us = train(options)
+    steps_us = train(options, rt)
     print(json.dumps({
         "steps": len(steps_us),
         "seconds": round(time.monotonic() - start, 6),

@@ -57,6 +57,7 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 		follow_process(t, e);
 	is_row = tracer_take_stack(t, e, &stack);
 	container_id = roster_place(t->roster, e);
+	neighbours_see(t->neighbours, e, &t->targets, t->store);
 	if (c && collective_is_one(e) && !(e->flags & WIRE_NESTED))
 		waits_collective(t->waits, e, c);
 	else if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER)
@@ -150,6 +151,8 @@ void tracer_free(struct tracer *t)
 	probe_close(t->probe);
 	if (t->roster)
 		roster_free(t->roster);
+	if (t->neighbours)
+		neighbours_free(t->neighbours);
 	idmap_done(&t->targets);
 	free(t);
 }
@@ -242,6 +245,9 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 	int r;
 
 	r = roster_new("", t->settings.coverage_sink, t->settings.event_arg, &t->roster);
+	if (r < 0)
+		return r;
+	r = neighbours_new("", &t->neighbours);
 	if (r < 0)
 		return r;
 	r = open_probe(t, reterr);

@@ -19,6 +19,7 @@
 #include "agent/discover/discover.h"
 #include "agent/discover/family.h"
 #include "agent/governor.h"
+#include "agent/neighbours.h"
 #include "agent/probe/probe.h"
 #include "agent/stack/stacks.h"
 #include "agent/store/nodedb.h"
@@ -52,6 +53,7 @@ struct tracer {
 	struct annotate_server *annotate;
 	struct idmap targets; /* pid -> itself: processes under trace */
 	struct roster *roster;
+	struct neighbours *neighbours;
 	struct stacks *stacks;             /* NULL: not taken */
 	struct idmap stack_rows;           /* hash -> rows stored of it, for --stack-samples */
 	uint64_t stacks_unstored;          /* the store had no room */

@@ -26,6 +26,7 @@ void tracer_renew_rows(struct tracer *t)
 	t->store_generation = generation;
 	t->gpu_named = false;
 	roster_renew(t->roster, wall_now());
+	neighbours_renew(t->neighbours);
 	if (t->stacks)
 		stacks_renew(t->stacks);
 }
@@ -222,6 +223,7 @@ int tracer_second(struct tracer *t, wall_time now)
 	waits_expire(t->waits, (wall_time){now.ns - WAIT_SECONDS * (int64_t)NS_PER_S});
 	set_limits(t);
 	roster_tick(t->roster);
+	neighbours_tick(t->neighbours);
 	return t->settings.cuda_lib ? 0 : tracer_scan(t);
 }
 

@@ -58,6 +58,10 @@ int explain_content(
 		.sample_count = c->sample_count,
 		.gpus = c->gpu_samples,
 		.gpu_count = c->gpu_sample_count,
+		.homes = c->homes,
+		.home_count = c->home_count,
+		.collectives = c->collectives,
+		.collective_count = c->collective_count,
 		.books = c->has_books ? &c->books : NULL,
 		.node = c->node,
 	};

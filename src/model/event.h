@@ -36,7 +36,7 @@ struct event {
 	int32_t ret;
 	int32_t device;
 	uint64_t arg0, arg1;
-	uint64_t stream;
+	uint64_t stream; /* sched_switch: the process that woke the thread */
 	uint64_t cgroup_id;
 	uint64_t stack_hash;
 	uint64_t wait_ns;    /* sched_switch: the part spent runnable without a CPU */

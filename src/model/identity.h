@@ -41,6 +41,13 @@ struct process { /* a row of `processes` */
 	struct identity identity;
 };
 
+struct process_home { /* of a row of `processes`: where it lives */
+	uint32_t pid;
+	char container_id[IDENTITY_CONTAINER_MAX];
+	char pod[64];          /* cut */
+	char cgroup_path[128]; /* its end if longer */
+};
+
 struct cgroup_row { /* a row of `cgroup_metadata` */
 	uint64_t id;
 	char container_id[IDENTITY_CONTAINER_MAX];

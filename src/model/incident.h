@@ -19,7 +19,12 @@ enum severity { SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH, SEVERITY_CRITICAL,
 	X(PREEMPTED, "cpu_preempted", "HOST") /* another thread took the CPU */                    \
 	X(RUN_QUEUE, "cpu_run_queue", "HOST") /* woken, but no CPU was free */                     \
 	X(BLOCK_IO, "block_io", "IO")         /* blocked while its own disk request was served */  \
-	X(UNEXPLAINED, "unexplained", "CUDA") /* nothing recorded overlaps */
+	X(UNEXPLAINED, "unexplained", "CUDA") /* nothing recorded overlaps */                      \
+	/* Only of pauses between calls: */                                                        \
+	X(NETWORK, "network_wait", "NET")      /* asleep in a send or receive on a socket */       \
+	X(RECLAIM, "memory_reclaim", "HOST")   /* the kernel made it free memory itself */         \
+	X(ASLEEP, "asleep", "HOST")            /* waited for something no probe covers */          \
+	X(HOST_CODE, "host_code", "HOST")      /* the thread was running */
 
 enum cause {
 #define X(NAME, ...) CAUSE_##NAME,
@@ -28,7 +33,7 @@ enum cause {
 		CAUSE_COUNT
 };
 
-#define INCIDENT_CAUSES   8
+#define INCIDENT_CAUSES   16
 #define INCIDENT_TIMELINE 12
 #define INCIDENT_EVIDENCE 16
 #define INCIDENT_FIXES    4

@@ -99,9 +99,9 @@ class Frame:
 class Call:
     """One recorded call with its stack; frames is None if there is none."""
 
-    def __init__(self, row):
-        self.time, self.pid, self.tid, self.op, self.arg0, self.ret, self.hash, frames, self.stop = row
-        self.frames = [Frame(f) for f in json.loads(frames)] if frames is not None else None
+    def __init__(self, row, stack):
+        self.time, self.pid, self.tid, self.op, self.arg0, self.ret, self.hash = row
+        self.frames, self.stop = stack
 
     @property
     def is_complete(self):
@@ -124,18 +124,20 @@ class Call:
 
 def calls(trace, where="1"):
     """Recorded calls of CUDA functions by time, oldest first."""
-    return [Call(row) for row in trace.sql(
-        "SELECT e.timestamp, e.pid, e.tid, o.name, e.arg0, e.ret_code, e.stack_hash, s.frames, s.stop"
+    rows = trace.sql(
+        "SELECT e.timestamp, e.pid, e.tid, o.name, e.arg0, e.ret_code, e.stack_hash"
         " FROM events e JOIN ops o ON o.source_id = e.source AND o.op_id = e.op"
-        " LEFT JOIN stack_traces s ON s.hash = e.stack_hash"
-        f" WHERE e.source IN (1, 4) AND ({where}) ORDER BY e.timestamp")]
+        f" WHERE e.source IN (1, 4) AND ({where}) ORDER BY e.timestamp")
+    known = {hash: ([Frame(f) for f in json.loads(frames)], stop) for hash, frames, stop in
+             trace.sql("SELECT hash, frames, stop FROM stack_traces")}
+    return [Call(row, known.get(row[-1], (None, None))) for row in rows]
 
 
 def last(found, name, size):
     """The latest allocation of @size: by then all tables have come."""
     some = [c for c in found if c.op == "cudaMalloc" and c.arg0 == size and c.frames]
     rig.check(f"{name}: there are calls (control)", len(some) > 3, f"{len(some)} calls")
-    return some[-1] if some else Call((0, 0, 0, "", 0, 0, 0, "[]", "nothing was recorded"))
+    return some[-1] if some else Call((0, 0, 0, "", 0, 0, 0), ([], "nothing was recorded"))
 
 
 def wait_until(trace, what, seconds=20):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* stack_archive.cpp - becomes a static library; see stack_objects.cpp. */
-#include "stack_archive.h"
+#include "stack_archive.hpp"
 
 
 namespace archive

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "gate.h"
-#include "stack_archive.h"
+#include "stack_archive.hpp"
 
 #define KEEP __attribute__((noinline, noclone))
 #define END  __asm__ volatile("" ::: "memory")

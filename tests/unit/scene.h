@@ -134,6 +134,7 @@ static inline _unused_ void scene_aggregate(struct scene *s)
 				.flags = e->flags & WIRE_NESTED};
 		}
 		sketch_add(&a->sketch, e->dur_ns, 1);
+		a->stored++;
 	}
 }
 

@@ -166,23 +166,6 @@ static void test_numbers_that_are_none(void **state)
 	refused(-EFAULT);
 }
 
-static void test_artificial_code(void **state)
-{
-	_cleanup_free_ struct stack_record_code *c = NULL, *d = NULL;
-
-	init(12);
-	fake_text_put(&f, fake_text(0), "__init__", 8, 1, true);
-	fake_text_put(&f, fake_text(1), "__init__", 8, 1, true);
-	fake_lines_put(&f, "\xff\xf8\xd0\x00\x00", 5); /* nine units without a line, one with */
-	c = fetch();
-	assert_true(python_is_artificial(13, c, 0));
-	assert_true(python_is_artificial(13, c, 16));
-	assert_false(python_is_artificial(13, c, 18));
-	fake_text_put(&f, fake_text(0), "__init_2", 8, 1, true);
-	d = fetch();
-	assert_false(python_is_artificial(13, d, 0));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,7 +175,6 @@ int main(void)
 		cmocka_unit_test(test_long_line_tables_are_cut),
 		cmocka_unit_test(test_texts_that_are_none),
 		cmocka_unit_test(test_numbers_that_are_none),
-		cmocka_unit_test(test_artificial_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,7 @@ static void frame_compare(const struct python_process *p, const struct stack_pyt
 		e->line);
 	assert_int_equal(f->entry, l->minor < 11 ? 1 : e->entry);
 	assert_int_equal(f->lines, c->lines);
-	assert_false(python_is_artificial(l->minor, c, f->lasti));
+	assert_false(is_artificial(l->minor, c, f->lasti));
 }
 
 static struct stack_python layout_of(const struct python_process *p, uint32_t tid)
@@ -274,7 +274,7 @@ static void test_artificial_frames_are_told(void **state)
 			_cleanup_free_ struct stack_record_code *c = NULL;
 
 			assert_int_equal(python_code_fetch(&p.memory, &l, frames[j].code, &c), 0);
-			if (python_is_artificial(l.minor, c, frames[j].lasti))
+			if (is_artificial(l.minor, c, frames[j].lasti))
 				assert_int_equal(frames[j].entry, 0);
 			else
 				frame_compare(&p, &l, &frames[j], &shown[count++]);

@@ -55,6 +55,7 @@ static void decode_sched(const struct wire_sched *r, struct event *e)
 	e->peer_pid = r->by_pid;
 	e->arg0 = r->wait_ns;
 	e->arg1 = r->by_pid;
+	e->stream = r->waker_pid;
 	copy_comm(e->peer_comm, r->by_comm);
 }
 

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/correlate/part.h"
+
 struct wanted { /* threads and processes that have slow calls, ascending */
 	uint32_t *tids, *pids;
 	size_t tid_count, pid_count;
@@ -43,6 +45,21 @@ static void wanted_done(struct wanted *w)
 {
 	free(w->tids);
 	free(w->pids);
+}
+
+static int wanted_spans(struct wanted *w, const struct span *spans, size_t n)
+{
+	w->tids = calloc(n + 1, sizeof(*w->tids));
+	w->pids = calloc(n + 1, sizeof(*w->pids));
+	if (!w->tids || !w->pids)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		w->tids[i] = spans[i].tid;
+		w->pids[i] = spans[i].pid;
+	}
+	w->tid_count = unique_sorted(w->tids, n);
+	w->pid_count = unique_sorted(w->pids, n);
+	return 0;
 }
 
 static int wanted_init(struct wanted *w, const struct detection *d)
@@ -170,6 +187,48 @@ static int requests_by_device(const void *a, const void *b, void *events)
 	return (*x > *y) - (*x < *y);
 }
 
+static int add_row(
+	struct attribution_index *x, const struct wanted *w, const struct event *e, size_t event)
+{
+	bool reclaims = e->source == SOURCE_HOST &&
+			(e->op == HOST_DIRECT_RECLAIM || e->op == HOST_COMPACTION);
+
+	if (e->source == SOURCE_IO)
+		return add_request(x, w, e, event);
+	if (!is_wanted(w->tids, w->tid_count, e->tid))
+		return 0;
+	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH)
+		return add_stay(x, e, event);
+	if (reclaims)
+		return interval_add(&x->reclaims, e->tid, INTERVAL_RECLAIM, event, e->start.ns,
+			event_end_ns(e));
+	if (e->source == SOURCE_NET && e->wait_ns)
+		return interval_add(&x->sockets, e->tid, INTERVAL_SOCKET, event, e->start.ns,
+			event_end_ns(e));
+	return 0;
+}
+
+static int index_fill(
+	const struct recording *rec, const struct wanted *w, struct attribution_index *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < rec->event_count; i++)
+		if (baseline_is_sane(&rec->events[i]))
+			r = add_row(ret, w, &rec->events[i], i);
+	if (r < 0)
+		return r;
+	make_disjoint(&ret->stays);
+	make_disjoint(&ret->by_thread);
+	make_disjoint(&ret->by_process);
+	make_disjoint(&ret->sockets);
+	make_disjoint(&ret->reclaims);
+	if (ret->request_count)
+		qsort_r(ret->requests, ret->request_count, sizeof(*ret->requests),
+			requests_by_device, (void *)rec->events);
+	return 0;
+}
+
 int attribute_index(
 	const struct recording *rec, const struct detection *d, struct attribution_index *ret)
 {
@@ -180,30 +239,26 @@ int attribute_index(
 	if (!d->stretch_count)
 		return 0;
 	r = wanted_init(&w, d);
-	for (size_t i = 0; r == 0 && i < rec->event_count; i++) {
-		const struct event *e = &rec->events[i];
+	return r < 0 ? r : index_fill(rec, &w, ret);
+}
 
-		if (!baseline_is_sane(e))
-			continue;
-		if (e->source == SOURCE_IO)
-			r = add_request(ret, &w, e, i);
-		else if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH &&
-			 is_wanted(w.tids, w.tid_count, e->tid))
-			r = add_stay(ret, e, i);
-	}
-	if (r < 0)
-		return r;
-	make_disjoint(&ret->stays);
-	make_disjoint(&ret->by_thread);
-	make_disjoint(&ret->by_process);
-	if (ret->request_count)
-		qsort_r(ret->requests, ret->request_count, sizeof(*ret->requests),
-			requests_by_device, (void *)rec->events);
-	return 0;
+int attribute_index_spans(const struct recording *rec, const struct span *spans, size_t n,
+	struct attribution_index *ret)
+{
+	_cleanup_(wanted_done) struct wanted w = {0};
+	int r;
+
+	*ret = (struct attribution_index){0};
+	if (!n)
+		return 0;
+	r = wanted_spans(&w, spans, n);
+	return r < 0 ? r : index_fill(rec, &w, ret);
 }
 
 void attribute_index_done(struct attribution_index *x)
 {
+	free(x->sockets.items);
+	free(x->reclaims.items);
 	free(x->stays.items);
 	free(x->by_thread.items);
 	free(x->by_process.items);
@@ -211,8 +266,7 @@ void attribute_index_done(struct attribution_index *x)
 	*x = (struct attribution_index){0};
 }
 
-/* The first interval of @key that ends after @ns; anything else in its place if there is none. */
-static size_t interval_seek(const struct interval_list *l, uint32_t key, int64_t ns)
+size_t interval_seek(const struct interval_list *l, uint32_t key, int64_t ns)
 {
 	size_t low = 0, high = l->count;
 
@@ -228,14 +282,14 @@ static size_t interval_seek(const struct interval_list *l, uint32_t key, int64_t
 	return low;
 }
 
-static bool has_key(const struct interval_list *l, uint32_t key)
+bool interval_has(const struct interval_list *l, uint32_t key)
 {
 	size_t at = interval_seek(l, key, INT64_MIN);
 
 	return at < l->count && l->items[at].key == key;
 }
 
-static int part_add(struct part_list *l, const struct part *p)
+int part_add(struct part_list *l, const struct part *p)
 {
 	if (l->count == l->cap) {
 		size_t cap = MAX(l->cap * 2, (size_t)256);
@@ -250,8 +304,7 @@ static int part_add(struct part_list *l, const struct part *p)
 	return 0;
 }
 
-/* The idle thread (pid 0) ran instead: the CPU was free, and nobody is to blame for the latency. */
-static int add_cpu_part(struct part_list *l, const struct interval *v, const struct event *row,
+int part_add_cpu(struct part_list *l, const struct interval *v, const struct event *row,
 	size_t call, int64_t start_ns, int64_t end_ns)
 {
 	struct part p = {.call = call,
@@ -277,7 +330,7 @@ static int add_cpu_part(struct part_list *l, const struct interval *v, const str
 static int add_disk_parts(struct part_list *l, const struct attribution_index *x, uint32_t tid,
 	uint32_t pid, size_t call, int64_t start_ns, int64_t end_ns)
 {
-	bool own = has_key(&x->by_thread, tid);
+	bool own = interval_has(&x->by_thread, tid);
 	const struct interval_list *requests = own ? &x->by_thread : &x->by_process;
 	uint32_t key = own ? tid : pid;
 
@@ -296,7 +349,7 @@ static int add_disk_parts(struct part_list *l, const struct attribution_index *x
 	return 0;
 }
 
-static void scale_to_excess(struct part *parts, size_t n, uint64_t excess_ns)
+void part_scale(struct part *parts, size_t n, uint64_t excess_ns)
 {
 	uint64_t sum = 0;
 
@@ -329,12 +382,12 @@ static int attribute_call(const struct recording *rec, const struct detection *d
 			r = add_disk_parts(
 				l, x, c->tid, d->ops.groups[c->group].pid, call, start, end);
 		else
-			r = add_cpu_part(l, v, &rec->events[v->event], call, start, end);
+			r = part_add_cpu(l, v, &rec->events[v->event], call, start, end);
 		if (r < 0)
 			return r;
 	}
 	if (l->count > first)
-		scale_to_excess(l->items + first, l->count - first, c->excess_ns);
+		part_scale(l->items + first, l->count - first, c->excess_ns);
 	return 0;
 }
 
@@ -350,7 +403,7 @@ int attribute_stretch(const struct recording *rec, const struct detection *d,
 		r = attribute_call(rec, d, x, i, ret);
 		if (r < 0)
 			return r;
-		ret->has_switches = ret->has_switches || has_key(&x->stays, d->slow[i].tid);
+		ret->has_switches = ret->has_switches || interval_has(&x->stays, d->slow[i].tid);
 	}
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "model/collective.h"
 #include "model/event.h"
 #include "model/gpu_sample.h"
+#include "model/identity.h"
 #include "model/incident.h"
 #include "model/sample.h"
 
@@ -26,6 +27,8 @@ struct recording {
 	size_t gpu_count;
 	const struct collective_row *collectives; /* in order of time; may be none */
 	size_t collective_count;
+	const struct process_home *homes; /* by pid; may be none */
+	size_t home_count;
 	const struct accounting *books; /* NULL: not known (published files) */
 	const char *node;
 };

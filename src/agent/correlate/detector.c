@@ -66,6 +66,22 @@ void incident_fix(struct incident *i, const char *fmt, ...)
 	i->fix_count = keep + 1;
 }
 
+void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns)
+{
+	size_t kept = 0;
+
+	for (size_t k = 0; k < l->count; k++) {
+		const struct incident *i = &l->items[k];
+		bool covered = i->problem == PROBLEM_SLOW_CALL && i->severity == SEVERITY_LOW &&
+			       i->pid == pid && i->first.ns >= from_ns && i->last.ns <= to_ns;
+
+		if (!covered && kept != k)
+			l->items[kept] = *i;
+		kept += !covered;
+	}
+	l->count = kept;
+}
+
 void incident_keep(struct incident_list *l, struct incident *i)
 {
 	if (i == &l->items[l->count])

@@ -42,13 +42,30 @@ void incident_evidence(struct incident *i, const struct event *e);
 /* incident_fix - say this before the catalogue's fixes. */
 void incident_fix(struct incident *i, const char *fmt, ...) _printf_(2, 3);
 
+/* incident_cover - drops slow-call incidents of @pid without a cause that lie within @from_ns ..
+ * @to_ns: the caller reports the same lost time and knows what it was. */
+void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns);
+
 /* incident_keep - it is complete: it stays in the list. */
 void incident_keep(struct incident_list *l, struct incident *i);
+
+/* incident_cover - drops slow-call incidents of @pid without a cause that lie within @from_ns ..
+ * @to_ns: the caller reports the same lost time and knows what it was. */
+void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns);
 
 typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or -ENOMEM */
 
 /* X(function): in the order in which they run. */
-#define DETECTORS(X)
+/* clang-format off: one a line */
+#define DETECTORS(X)                                                                               \
+	X(detect_starvation)                                                                       \
+	X(neighbour)                                                                               \
+	X(hang)                                                                                    \
+	X(straggler)                                                                               \
+	X(pcie)                                                                                    \
+	X(sharing)                                                                                 \
+	X(detect_goodput) /* last: it looks at what began at the same time */
+/* clang-format on */
 
 #define X(function) detector function;
 DETECTORS(X)

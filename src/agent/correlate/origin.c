@@ -21,21 +21,10 @@ static int by_excess(const void *a, const void *b)
 	return by_hash(a, b);
 }
 
-int origin_sum(const struct recording *rec, const struct detection *d, const struct stretch *s,
-	struct incident *inc)
+void origin_merge(struct incident_stack *list, size_t n, struct incident *inc)
 {
-	_cleanup_free_ struct incident_stack *list = calloc(s->count + 1, sizeof(*list));
-	size_t n = 0, distinct = 0;
+	size_t distinct = 0;
 
-	if (!list)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->count; i++) {
-		const struct slow_call *c = &d->slow[s->first + i];
-		uint64_t hash = rec->events[c->event].stack_hash;
-
-		if (hash)
-			list[n++] = (struct incident_stack){hash, c->excess_ns, 1};
-	}
 	qsort(list, n, sizeof(*list), by_hash);
 	for (size_t i = 0; i < n; i++) {
 		inc->stack_ns += list[i].ns;
@@ -51,5 +40,23 @@ int origin_sum(const struct recording *rec, const struct detection *d, const str
 	inc->stack_count = (int)MIN(distinct, (size_t)INCIDENT_STACKS);
 	for (int i = 0; i < inc->stack_count; i++)
 		inc->stacks[i] = list[i];
+}
+
+int origin_sum(const struct recording *rec, const struct detection *d, const struct stretch *s,
+	struct incident *inc)
+{
+	_cleanup_free_ struct incident_stack *list = calloc(s->count + 1, sizeof(*list));
+	size_t n = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct slow_call *c = &d->slow[s->first + i];
+		uint64_t hash = rec->events[c->event].stack_hash;
+
+		if (hash)
+			list[n++] = (struct incident_stack){hash, c->excess_ns, 1};
+	}
+	origin_merge(list, n, inc);
 	return 0;
 }

@@ -7,3 +7,6 @@
 /* origin_sum - fills the stacks of @inc: the excess of each, most first. 0 or -ENOMEM. */
 int origin_sum(const struct recording *rec, const struct detection *d, const struct stretch *s,
 	struct incident *inc);
+
+/* origin_merge - likewise from @n pieces of one call each, in any order; @list is reordered. */
+void origin_merge(struct incident_stack *list, size_t n, struct incident *inc);

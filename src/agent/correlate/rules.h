@@ -2,7 +2,8 @@
 /* rules.h - what is said about each cause: a table, so that a new cause is new rows.
  *
  * To add a cause: a line in CAUSES (model/incident.h), the overlap that proves it (attribute.c),
- * and a row here for each kind of culprit it can have. A cause without a row cannot be named. */
+ * and a row here for each kind of culprit it can have. A cause without a row cannot be named.
+ * Causes that only pauses have are told by starvation.c. */
 #pragma once
 
 #include "base/buf.h"

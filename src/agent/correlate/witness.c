@@ -238,13 +238,29 @@ static int collect_evidence(const struct recording *rec, const struct detection 
 	return 0;
 }
 
+int witness_sql(
+	const struct recording *rec, int64_t from_ns, int64_t to_ns, struct incident *inc)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(SQL_MAX);
+
+	for (int rows = inc->evidence_count; rows >= 0; rows--) {
+		write_sql(&b, rec, from_ns, to_ns, rows, inc);
+		if (b.err == -ENOMEM)
+			return b.err;
+		if (!b.err && b.len < sizeof(inc->evidence_sql)) {
+			memcpy(inc->evidence_sql, b.data, b.len + 1);
+			break;
+		}
+	}
+	return 0;
+}
+
 static int write_evidence(const struct recording *rec, const struct detection *d,
 	const struct stretch *s, const struct part_list *l, const struct call_rank *ranks,
 	struct incident *inc)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(SQL_MAX);
 	int64_t from = d->slow[s->first].start_ns, to = d->slow[s->first].end_ns;
-	int r, rows;
+	int r;
 
 	r = collect_evidence(rec, d, s, l, ranks, inc);
 	if (r < 0)
@@ -257,16 +273,7 @@ static int write_evidence(const struct recording *rec, const struct detection *d
 		from = MIN(from, e->start.ns);
 		to = MAX(to, event_end_ns(e));
 	}
-	for (rows = inc->evidence_count; rows >= 0; rows--) {
-		write_sql(&b, rec, from, to, rows, inc);
-		if (b.err == -ENOMEM)
-			return b.err;
-		if (!b.err && b.len < sizeof(inc->evidence_sql)) {
-			memcpy(inc->evidence_sql, b.data, b.len + 1);
-			break;
-		}
-	}
-	return 0;
+	return witness_sql(rec, from, to, inc);
 }
 
 int witness(const struct recording *rec, const struct detection *d, const struct stretch *s,

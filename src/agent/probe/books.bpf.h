@@ -23,6 +23,7 @@ const volatile __u32 sampling_rate = 1;     /* with record_all: ordinary calls, 
 const volatile __u32 warmup_calls = 512;    /* until an op has a limit, this many are sent */
 const volatile __u64 wake_bytes = 1 << 20;  /* a backlog that wakes the reader at once */
 const volatile __u64 wait_limit_ns = 50000; /* stays off the CPU below this only count */
+const volatile __u64 gap_limit_ns = 1000000; /* pauses between calls from this on are kept */
 const volatile __u64 block_limit_ns = 10000000;
 
 bool enabled;                                  /* false: probes leave at once */

@@ -77,11 +77,6 @@ int python_code_fetch(const struct python_memory *m, const struct stack_python *
 uint32_t python_line(
 	unsigned minor, uint32_t first_line, const uint8_t *table, size_t size, uint32_t lasti);
 
-/* python_is_artificial - whether a frame at @lasti in @c is no function of the program, to be left
- * out of what is shown: from 3.13 on the interpreter puts one between the call of a class and its
- * __init__(). C never called it. */
-bool python_is_artificial(unsigned minor, const struct stack_record_code *c, uint32_t lasti);
-
 /* python_text - append a str's characters (kind 1, 2 or 4 bytes each) to @out as UTF-8; surrogates
  * and what is no character become U+FFFD. 0, or what @out says: -ENOBUFS, -ENOMEM. */
 int python_text(const uint8_t *data, size_t bytes, unsigned kind, struct buf *out);

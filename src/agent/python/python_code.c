@@ -109,10 +109,3 @@ int python_code_fetch(const struct python_memory *m, const struct stack_python *
 	*ret = TAKE(c);
 	return 0;
 }
-
-bool python_is_artificial(unsigned minor, const struct stack_record_code *c, uint32_t lasti)
-{
-	/* such code has no line, and its own name for a file */
-	return c->file_bytes == c->name_bytes && memcmp(c->file, c->name, c->name_bytes) == 0 &&
-	       python_line(minor, c->first_line, c->line_table, c->lines_bytes, lasti) == 0;
-}

@@ -210,6 +210,12 @@ static void take_frames(void *arg, uint32_t number, uint64_t ticket, int err,
 
 	if (!b)
 		return;
+	if (err == -ECANCELED && b->file->ask_count + b->count <= SYMBOL_OFFSETS_MAX) {
+		/* the number is another one by now: the same build's, or a renewed map's */
+		memcpy(b->file->ask + b->file->ask_count, b->keys, b->count * sizeof(*b->keys));
+		b->file->ask_count += b->count;
+		b->count = 0;
+	}
 	for (size_t i = 0; i < b->count; i++)
 		name_set(fs, b->file, b->keys[i], !err && i < count ? &frames[i] : NULL);
 	free(b);
@@ -355,12 +361,6 @@ struct stack_file *stack_files_generated(struct stack_files *fs, int fd)
 	return f;
 }
 
-void stack_file_want_table(struct stack_files *fs, struct stack_file *f)
-{
-	f->table_wanted = true;
-	ask_table(fs, f);
-}
-
 /* ---- names ---- */
 
 static void ask_names(struct stack_files *fs, struct stack_file *f)
@@ -391,6 +391,13 @@ static void ask_names(struct stack_files *fs, struct stack_file *f)
 	f->ask_count = 0;
 }
 
+static void ask_name(struct stack_files *fs, struct stack_file *f, uint64_t key)
+{
+	f->ask[f->ask_count++] = key;
+	if (f->ask_count == SYMBOL_OFFSETS_MAX)
+		ask_names(fs, f);
+}
+
 const struct stack_name *stack_file_name(
 	struct stack_files *fs, struct stack_file *f, uint64_t offset, bool is_return)
 {
@@ -407,10 +414,37 @@ const struct stack_name *stack_file_name(
 		return NULL;
 	}
 	fs->names++;
-	f->ask[f->ask_count++] = key;
-	if (f->ask_count == SYMBOL_OFFSETS_MAX)
-		ask_names(fs, f);
+	ask_name(fs, f, key);
 	return n;
+}
+
+void stack_file_renew(struct stack_files *fs, struct stack_file *f, int fd)
+{
+	struct stack_name *n;
+	size_t cursor = 0;
+	uint64_t key;
+	uint32_t number;
+
+	if (symbol_open_perfmap(fs->symbols, fd, &number) < 0) {
+		close(fd);
+		return;
+	}
+	if (f->number) {
+		idmap_remove(&fs->by_number, f->number);
+		symbol_close(fs->symbols, f->number);
+	}
+	f->number = idmap_put(&fs->by_number, number, f) < 0 ? 0 : number;
+	while (f->number && (n = idmap_next(&f->names, &cursor, &key)))
+		if (n->is_known && !n->count && f->ask_count < SYMBOL_OFFSETS_MAX) {
+			n->is_known = false;
+			ask_name(fs, f, key);
+		}
+}
+
+void stack_file_want_table(struct stack_files *fs, struct stack_file *f)
+{
+	f->table_wanted = true;
+	ask_table(fs, f);
 }
 
 uint64_t stack_files_poll(struct stack_files *fs)

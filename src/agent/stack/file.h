@@ -71,6 +71,10 @@ struct stack_file *stack_files_add(struct stack_files *fs, uint64_t dev, uint64_
 /* stack_files_generated - a JIT's map of names. NULL: no room. */
 struct stack_file *stack_files_generated(struct stack_files *fs, int fd);
 
+/* stack_file_renew - the map of @f has grown and is open as @fd, which becomes the symbol
+ * process's: what had no name is asked for again. */
+void stack_file_renew(struct stack_files *fs, struct stack_file *f, int fd);
+
 /* stack_file_want_table - a walk needs it. */
 void stack_file_want_table(struct stack_files *fs, struct stack_file *f);
 

@@ -305,7 +305,6 @@ bool space_python(struct stack_space *s, mono_time now)
 
 struct stack_file *space_generated(struct stack_space *s, struct stack_files *fs, mono_time now)
 {
-	struct stack_file *f;
 	struct stat st;
 	char path[64];
 	int fd;
@@ -322,12 +321,12 @@ struct stack_file *space_generated(struct stack_space *s, struct stack_files *fs
 		close(fd);
 		return s->generated;
 	}
-	f = stack_files_generated(fs, fd);
-	if (!f)
-		return s->generated;
+	if (s->generated)
+		stack_file_renew(fs, s->generated, fd);
+	else
+		s->generated = stack_files_generated(fs, fd);
 	s->generated_size = st.st_size;
-	s->generated = f;
-	return f;
+	return s->generated;
 }
 
 void space_done(struct stack_space *s)

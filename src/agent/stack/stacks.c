@@ -18,13 +18,14 @@
 #include "agent/stack/space.h"
 #include "base/log.h"
 
-#define SPACES_MAX        4096
-#define LINGER_NS         (10 * NS_PER_S) /* an ended process's mappings are kept */
-#define RESCAN_FIRST_NS   (20 * NS_PER_MS)
-#define RESCAN_LAST_NS    (5 * NS_PER_S)
-#define RESCAN_ROUTINE_NS (2 * NS_PER_S) /* of processes whose stacks come */
-#define TELL_LATEST_NS    (300 * NS_PER_MS)
-#define TEXTS_BYTES       (32u << 20)
+#define SPACES_MAX            4096
+#define LINGER_NS             (10 * NS_PER_S) /* an ended process's mappings are kept */
+#define RESCAN_FIRST_NS       (20 * NS_PER_MS)
+#define RESCAN_LAST_NS        (5 * NS_PER_S)
+#define RESCAN_ROUTINE_NS     (2 * NS_PER_S) /* of processes whose stacks come */
+#define GENERATED_PATIENCE_NS (2 * NS_PER_S) /* until the map of a JIT has been read again */
+#define TELL_LATEST_NS        (300 * NS_PER_MS)
+#define TEXTS_BYTES           (32u << 20)
 
 struct native_frame { /* an address, placed */
 	uint64_t ip, offset;
@@ -355,6 +356,25 @@ static struct waiting *waiting_new(struct stacks *s, const struct stack_record_s
 	return w;
 }
 
+static bool is_mapped(const struct stack_space *p, const uint64_t *words, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!space_find(p, words[i] - (i > 0)))
+			return false;
+	return true;
+}
+
+/* Code that has come since the last look is looked for now: the stack does not come again. */
+static void look_for_code(
+	struct stacks *s, struct stack_space *p, const uint64_t *words, unsigned count)
+{
+	mono_time now = mono_now();
+
+	if (p && !p->ended.ns && now.ns - p->scanned.ns >= p->patience_ns &&
+		!is_mapped(p, words, count))
+		space_rescan(s, p, now);
+}
+
 static void take_stack(struct stacks *s, const struct stack_record_stack *r, const uint64_t *words)
 {
 	const struct stack_python_frame *python = (const void *)(words + r->native_count);
@@ -363,6 +383,7 @@ static void take_stack(struct stacks *s, const struct stack_record_stack *r, con
 
 	if (!w)
 		return;
+	look_for_code(s, p, words, r->native_count);
 	for (unsigned i = 0; i < r->native_count; i++)
 		place_frame(s, p, words[i], i > 0, &w->native[i]);
 	for (unsigned i = 0; i < r->python_count; i++) {
@@ -502,12 +523,30 @@ static void hand_on(struct stacks *s, const struct waiting *w)
 	keep(s, k);
 }
 
-static bool is_named(const struct waiting *w)
+/* The map of a JIT is read again from time to time: a function younger than that may yet be in it.
+ */
+static bool may_be_named_yet(struct stacks *s, const struct waiting *w, mono_time now)
 {
-	for (unsigned i = 0; i < w->record.native_count; i++)
-		if (w->native[i].name && !w->native[i].name->is_known)
-			return false;
+	struct stack_space *p = idmap_get(&s->spaces, w->record.h.pid);
+
+	if (!p || p->ended.ns || now.ns - w->since.ns > GENERATED_PATIENCE_NS)
+		return false;
+	space_generated(p, s->files, now);
 	return true;
+}
+
+static bool is_named(struct stacks *s, const struct waiting *w, mono_time now)
+{
+	bool is_unlisted = false;
+
+	for (unsigned i = 0; i < w->record.native_count; i++) {
+		const struct native_frame *f = &w->native[i];
+
+		if (f->name && !f->name->is_known)
+			return false;
+		is_unlisted |= f->name && !f->name->count && f->file->is_generated;
+	}
+	return !is_unlisted || !may_be_named_yet(s, w, now);
 }
 
 static void hand_on_named(struct stacks *s, mono_time now, bool all)
@@ -517,7 +556,8 @@ static void hand_on_named(struct stacks *s, mono_time now, bool all)
 	for (size_t i = 0; i < s->waiting_count; i++) {
 		struct waiting *w = s->waiting[i];
 
-		if (!all && !is_named(w) && now.ns - w->since.ns < STACKS_PATIENCE_S * NS_PER_S) {
+		if (!all && !is_named(s, w, now) &&
+			now.ns - w->since.ns < STACKS_PATIENCE_S * NS_PER_S) {
 			s->waiting[left++] = w;
 			continue;
 		}

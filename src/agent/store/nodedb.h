@@ -122,14 +122,16 @@ uint64_t nodedb_size(const struct nodedb *db);
  * A reader holds what it selects: sizeof(struct event) (160 bytes) an event and 4.8 kB an
  * aggregate, up to these ceilings (0.7 GB and 160 MB); beyond them the newest are kept and the rest
  * is counted. `last` and the time range use the index, so a small part of a large file is quick. */
-#define NODEDB_EVENTS_MAX     (4u << 20)
-#define NODEDB_AGGREGATES_MAX (32u << 10)
-#define NODEDB_SAMPLES_MAX    (1u << 20)
-#define NODEDB_GPU_MAX        (256u << 10) /* 100 MB: 9 hours of 8 GPUs */
-#define NODEDB_CHAINS_MAX     10000u
-#define NODEDB_LABELS_MAX     (64u << 10) /* 0.4 kB each */
-#define NODEDB_STACKS_MAX     (64u << 10)
-#define NODEDB_STACKS_BYTES   (128u << 20) /* of all together */
+#define NODEDB_EVENTS_MAX      (4u << 20)
+#define NODEDB_AGGREGATES_MAX  (32u << 10)
+#define NODEDB_SAMPLES_MAX     (1u << 20)
+#define NODEDB_GPU_MAX         (256u << 10) /* 100 MB: 9 hours of 8 GPUs */
+#define NODEDB_COLLECTIVES_MAX (512u << 10) /* 100 MB: 18 hours of 8 calls a second */
+#define NODEDB_HOMES_MAX       (32u << 10)
+#define NODEDB_CHAINS_MAX      10000u
+#define NODEDB_LABELS_MAX      (64u << 10) /* 0.4 kB each */
+#define NODEDB_STACKS_MAX      (64u << 10)
+#define NODEDB_STACKS_BYTES    (128u << 20) /* of all together */
 
 enum nodedb_stacks { NODEDB_STACKS_NONE, NODEDB_STACKS_USED, NODEDB_STACKS_ALL };
 
@@ -153,6 +155,10 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	size_t sample_count;
 	struct gpu_sample *gpu_samples;
 	size_t gpu_sample_count;
+	struct collective_row *collectives; /* of all processes, whatever the filter's pids */
+	size_t collective_count;
+	struct process_home *homes; /* by pid; of a pid used twice the later one */
+	size_t home_count;
 	struct incident_row *chains; /* stored verdicts: see below */
 	size_t chain_count;
 	struct annotation_label *labels; /* of annotations up to the range's end, by their time */
@@ -172,6 +178,7 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	uint64_t older_events; /* selected, but older than the newest NODEDB_EVENTS_MAX: say so */
 	uint64_t older_aggregates; /* likewise */
 	uint64_t older_gpu_samples;
+	uint64_t older_collectives;
 	char node[256];  /* a merged file: its nodes, separated by commas */
 	char schema[16]; /* "0.8" … "0.11" */
 };

@@ -136,8 +136,9 @@ static int load(sql_db *sql, const char *path, const struct nodedb_filter *f,
 {
 	static int (*const loaders[])(struct reader *, struct errinfo *) = {reader_load_node,
 		reader_load_events, reader_load_aggregates, reader_load_samples,
-		reader_load_gpu_samples, reader_load_chains, reader_load_books, reader_load_labels,
-		reader_load_pruned, reader_load_stacks};
+		reader_load_gpu_samples, reader_load_collectives, reader_load_homes,
+		reader_load_chains, reader_load_books, reader_load_labels, reader_load_pruned,
+		reader_load_stacks};
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	static const struct nodedb_filter all;
 	struct reader r = {.sql = sql, .path = path, .filter = f ? f : &all, .content = &content};
@@ -215,6 +216,8 @@ void nodedb_content_done(struct nodedb_content *c)
 	free(c->aggregates);
 	free(c->samples);
 	free(c->gpu_samples);
+	free(c->collectives);
+	free(c->homes);
 	free(c->chains);
 	free(c->labels);
 	for (size_t i = 0; i < c->stacks.count; i++)

@@ -49,6 +49,8 @@ int reader_load_events(struct reader *r, struct errinfo *reterr);
 int reader_load_aggregates(struct reader *r, struct errinfo *reterr);
 int reader_load_samples(struct reader *r, struct errinfo *reterr);
 int reader_load_gpu_samples(struct reader *r, struct errinfo *reterr);
+int reader_load_collectives(struct reader *r, struct errinfo *reterr);
+int reader_load_homes(struct reader *r, struct errinfo *reterr);
 int reader_load_chains(struct reader *r, struct errinfo *reterr);
 int reader_load_books(struct reader *r, struct errinfo *reterr);
 int reader_load_labels(struct reader *r, struct errinfo *reterr);

@@ -89,6 +89,27 @@ static __always_inline bool is_sent_always(union wire_cookie k, bool nested)
 	return !nested && (k.source == SOURCE_NCCL || (k.flags & COOKIE_ALWAYS));
 }
 
+static __always_inline bool is_wait(union wire_cookie k)
+{
+	if (k.source == SOURCE_CUDA)
+		return k.op == CUDA_STREAM_SYNC || k.op == CUDA_DEVICE_SYNC ||
+		       k.op == CUDA_EVENT_SYNC;
+	return k.source == SOURCE_DRIVER &&
+	       (k.op == DRIVER_CTX_SYNC || k.op == DRIVER_STREAM_SYNC || k.op == DRIVER_EVENT_SYNC);
+}
+
+/* A pause: from the return of a wait to the thread's next call of another kind. What ends a long
+ * one is sent, so that its length is known. Without the launches nothing can be said of pauses. */
+static __always_inline void gap_end(struct thread_state *ts, union wire_cookie k, __u64 now)
+{
+	ts->after_gap = 0;
+	if (is_wait(k))
+		return;
+	if (launches_enabled && ts->idle_ns && now - ts->idle_ns >= gap_limit_ns)
+		ts->after_gap = WIRE_AFTER_GAP;
+	ts->idle_ns = 0;
+}
+
 static __always_inline int call_begin(struct pt_regs *ctx)
 {
 	union wire_cookie k = {.word = bpf_get_attach_cookie(ctx)};
@@ -140,22 +161,24 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 	if (is_sent_always(k, nested))
 		c->stack = stack_take(task, ts, c, ts->depth,
 			PT_REGS_SP(ctx) + RETURN_ADDRESS_BYTES, PT_REGS_FP(ctx));
-	ts->depth++;
 	c->start_ns = bpf_ktime_get_ns();
+	if (!ts->depth)
+		gap_end(ts, k, c->start_ns);
+	ts->depth++;
 	return 0;
 }
 
 /* Why this call is sent as a record: 0 (it only counts), or 1 plus the record's flags. A nested
  * call repeats what its runtime call says, so it is sent only when it is slow or failed. */
 static __always_inline __u32 send_reason(
-	union wire_cookie k, __u64 count, bool nested, __u64 dur_ns, __s32 ret)
+	union wire_cookie k, __u64 count, bool nested, __u64 dur_ns, __s32 ret, __u32 gap)
 {
 	__u64 limit = limit_ns[(k.source & (WIRE_SOURCE_MAX - 1)) * WIRE_OP_MAX +
 			       (k.op & (WIRE_OP_MAX - 1))];
 	__u32 slow = limit && dur_ns > limit ? WIRE_SLOW : 0;
 
-	if (slow || ret || !count || ((k.flags & COOKIE_ALWAYS) && !nested))
-		return 1 + slow;
+	if (slow || ret || gap || !count || ((k.flags & COOKIE_ALWAYS) && !nested))
+		return 1 + slow + gap;
 	if (record_all)
 		return count % sampling_rate ? 0 : 1;
 	if (!limit && count <= warmup_calls)
@@ -173,7 +196,7 @@ static __always_inline void nccl_finish(union wire_cookie k, struct thread_state
 		.dur_ns = dur_ns,
 		.pid = id >> 32,
 		.tid = (__u32)id,
-		.flags = WIRE_TARGET | WIRE_BYTES};
+		.flags = WIRE_TARGET | WIRE_BYTES | (ts->depth ? 0 : ts->after_gap)};
 	struct wire_agg *a;
 
 	key.flags = nested ? WIRE_NESTED : 0;
@@ -214,7 +237,7 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 	key.flags = nested ? WIRE_NESTED : 0;
 	bytes = (k.flags & COOKIE_BYTES) && !ret ? WIRE_BYTES : 0;
 	count = aggregate_add(&key, dur_ns, bytes ? c->arg0 : 0, &a);
-	why = send_reason(k, count, nested, dur_ns, ret);
+	why = send_reason(k, count, nested, dur_ns, ret, ts->depth ? 0 : ts->after_gap);
 	if (!why) {
 		aggregated_count(k.source);
 		return;
@@ -275,6 +298,8 @@ static __always_inline int call_end(struct pt_regs *ctx)
 		return 0;
 	ts->depth--;
 	call_finish(ctx, ts, c, is_nested(ts, k.source, top), now);
+	if (!ts->depth && is_wait(k))
+		ts->idle_ns = now;
 	return 0;
 }
 

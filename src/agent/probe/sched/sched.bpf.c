@@ -74,7 +74,8 @@ static __always_inline void stay_end(
 	hit_count(SOURCE_HOST);
 	aggregate_add(&key, dur_ns, 0, &a);
 	if (!record_all && a && wait_ns < wait_limit_ns &&
-		(!(flags & WIRE_UNINTERRUPTIBLE) || dur_ns < wait_limit_ns)) {
+		(!(flags & WIRE_UNINTERRUPTIBLE) || dur_ns < wait_limit_ns) &&
+		(!ts->idle_ns || ts->depth || dur_ns < gap_limit_ns)) {
 		aggregated_count(SOURCE_HOST);
 		return;
 	}

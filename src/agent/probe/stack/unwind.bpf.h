@@ -170,11 +170,12 @@ static __always_inline bool mapping_find(struct stack_walk *w, __u64 address)
 	return true;
 }
 
-/* What an address stands for, wherever its file is mapped. */
+/* What an address stands for, wherever its file is mapped. Code that is in no file is known by its
+ * address in this process alone. */
 static __always_inline __u64 native_name(const struct stack_walk *w, __u64 ip, bool is_mapped)
 {
-	if (!is_mapped)
-		return ip;
+	if (!is_mapped || !w->map_identity)
+		return ip ^ (__u64)w->pid << 40;
 	return hash_mix(w->map_identity ^ (ip - w->map_start + w->map_offset)) & NAME_MASK;
 }
 

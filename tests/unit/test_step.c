@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_step.c - steps are found where waits repeat, and nowhere else. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/correlate/step.h"
+#include "scene.h"
+
+#define SCENE _cleanup_(scene_done) struct scene s = {.seed = 1}
+#define STEPS _cleanup_(steps_done) struct step_table t = {0}
+
+static const struct step_list *find(const struct scene *s, struct step_table *t)
+{
+	struct recording rec = scene_recording(s);
+
+	assert_int_equal(steps_find(&rec, t), 0);
+	return steps_of(t, VICTIM);
+}
+
+static void sync_on(struct scene *s, uint64_t stream, int64_t at_us, int64_t dur_us)
+{
+	scene_call(s, CUDA_STREAM_SYNC, at_us, dur_us)->arg0 = stream;
+}
+
+static void test_one_wait_a_step(void **state)
+{
+	SCENE;
+	STEPS;
+	const struct step_list *l;
+
+	for (int i = 0; i < 101; i++)
+		sync_on(&s, 7, i * 25000, 5000 + (i == 50 ? 15000 : 0));
+	scene_aggregate(&s);
+	l = find(&s, &t);
+	assert_non_null(l);
+	assert_int_equal(l->count, 100);
+	assert_int_equal(l->ordinary_ns, 25000000);
+	assert_true(l->confidence > 0.9);
+	assert_int_equal(l->items[0].start_ns, SCENE_T0_NS + 5000000);
+	assert_int_equal(l->items[49].end_ns - l->items[49].start_ns, 40000000);
+	assert_int_equal(step_at(l, SCENE_T0_NS + 6000000), 0);
+	assert_int_equal(step_at(l, SCENE_T0_NS + 31000000), 1);
+	assert_int_equal(step_at(l, SCENE_T0_NS), SIZE_MAX);
+	assert_int_equal(step_at(l, INT64_MAX), SIZE_MAX);
+	assert_null(steps_of(&t, HOG));
+}
+
+/* Two streams, four micro-batches with an event each, and a device sync of a logger now and then. */
+static void test_the_last_wait_of_a_pattern_closes(void **state)
+{
+	SCENE;
+	STEPS;
+	const struct step_list *l;
+
+	for (int i = 0; i < 101; i++) {
+		for (int k = 0; k < 4; k++)
+			scene_call(&s, CUDA_EVENT_SYNC, i * 25000 + k * 4000, 1000)->arg0 =
+				1000 + (uint64_t)(i * 4 + k);
+		sync_on(&s, 7, i * 25000 + 17000, 1000);
+		sync_on(&s, 8, i * 25000 + 18100, 500);
+		if (i % 50 == 49)
+			scene_call(&s, CUDA_DEVICE_SYNC, i * 25000 + 19000, 100);
+	}
+	scene_aggregate(&s);
+	l = find(&s, &t);
+	assert_non_null(l);
+	assert_int_equal(l->count, 100);
+	assert_int_equal(l->items[0].end_ns, SCENE_T0_NS + (25000 + 18600) * 1000);
+}
+
+static void test_stacks_tell_places_apart(void **state)
+{
+	SCENE;
+	STEPS;
+	const struct step_list *l;
+
+	for (int i = 0; i < 201; i++) {
+		sync_on(&s, 0, i * 25000, 1000);
+		s.events[s.event_count - 1].stack_hash = 11;
+		if (i % 2)
+			continue;
+		sync_on(&s, 0, i * 25000 + 20000, 1000);
+		s.events[s.event_count - 1].stack_hash = 12; /* every second time round */
+	}
+	scene_aggregate(&s);
+	l = find(&s, &t);
+	assert_non_null(l);
+	assert_int_equal(l->count, 100);
+	assert_int_equal(l->ordinary_ns, 50000000);
+}
+
+static void test_a_selection_has_no_steps(void **state)
+{
+	SCENE;
+	STEPS;
+
+	for (int i = 0; i < 101; i++)
+		sync_on(&s, 7, i * 25000, 5000);
+	assert_null(find(&s, &t)); /* no aggregates: a published file */
+	steps_done(&t);
+	scene_aggregate(&s);
+	s.aggregates[0].stored -= 30; /* --stack-samples */
+	assert_null(find(&s, &t));
+	steps_done(&t);
+	s.aggregates[0].stored += 30;
+	assert_non_null(find(&s, &t));
+}
+
+static void test_no_pattern_no_steps(void **state)
+{
+	SCENE;
+	STEPS;
+
+	for (int i = 0; i < 300; i++) {
+		sync_on(&s, 1 + scene_random(&s, 5), i * 10000, 1000);
+		s.events[s.event_count - 1].stack_hash = 1 + scene_random(&s, 1000);
+	}
+	scene_aggregate(&s);
+	assert_null(find(&s, &t));
+}
+
+static void test_hostile(void **state)
+{
+	SCENE;
+	STEPS;
+
+	assert_null(find(&s, &t));
+	steps_done(&t);
+	sync_on(&s, 7, 0, 10);
+	scene_aggregate(&s);
+	assert_null(find(&s, &t));
+	steps_done(&t);
+	for (int i = 0; i < 40; i++) {
+		sync_on(&s, 7, i * 25000, 10);
+		if (i % 3 == 0)
+			s.events[s.event_count - 1].dur_ns = UINT64_MAX;
+		if (i % 5 == 0)
+			s.events[s.event_count - 1].start.ns = INT64_MIN + i;
+	}
+	s.aggregates[0].sketch.count = s.aggregates[0].stored = UINT64_MAX;
+	find(&s, &t);
+	for (size_t i = 0; i < t.count; i++)
+		for (size_t k = 0; k < t.lists[i].count; k++)
+			assert_true(t.lists[i].items[k].start_ns <= t.lists[i].items[k].end_ns);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_wait_a_step),
+		cmocka_unit_test(test_the_last_wait_of_a_pattern_closes),
+		cmocka_unit_test(test_stacks_tell_places_apart),
+		cmocka_unit_test(test_a_selection_has_no_steps),
+		cmocka_unit_test(test_no_pattern_no_steps),
+		cmocka_unit_test(test_hostile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
