@@ -37,7 +37,7 @@ NOISES = [
     [],
     [["sim-train", "--steps", "1000000", "--loader-us", "500000", "--launches", "1"]],
     [["sim-train", "--steps", "1000000", "--loader-us", "9000", "--cpu-us", "300", "--launches", "1"]],
-    [["sim-train", "--steps", "1000000", "--loader-us", "50000", "--launches", "1", "--data", "%w/noise",
+    [["sim-train", "--steps", "1000000", "--loader-us", "50000", "--launches", "1", "--data", "{scratch}/noise",
       "--cold"]],
 ]
 NOISE_WORDS = ["quiet", "an idle CUDA process", "3 % of a CPU used", "20 MB/s of disk reads"]
@@ -83,7 +83,7 @@ def both(a, b):
     s["workload"] = [a["workload"][0]] + [t for k, v in options.items() for t in (k, *v)]
     for key in ("env", "files"):
         s[key] = {**a.get(key, {}), **b.get(key, {})}
-    for key in ("neighbours", "also", "nvml", "cpus"):
+    for key in ("neighbours", "also", "beside", "nvml", "cpus"):
         if b.get(key):
             s[key] = a.get(key, []) or b[key]
     for key in ("neighbours_after", "neighbour_cgroup"):
@@ -101,7 +101,9 @@ HEALTHY = {
                "--kernel-us", "100", "--graphs"],
     "four ranks": ["sim-nccl", "--ranks", "4", "--steps", "1000000", "--duration", "6",
                    "--kernel-us", "2000"],
-    "inference-like bursts": ["sim-bursts"],
+    "inference-like bursts": ["sim-train", "--steps", "1000000", "--duration", "6", "--launches", "12",
+                              "--kernel-us", "150", "--copies", "1", "--batch-bytes", "4096",
+                              "--burst", "20", "--pause-us", "30000"],
     "variable batch sizes": ["sim-train", "--steps", "1000000", "--duration", "6", "--launches", "8",
                              "--kernel-us", "400", "--vary-percent", "40"],
 }

@@ -5,20 +5,24 @@ A scenario is a workload of the stand-in GPU, traced by eBPF, and a problem that
 
   problem           id of the right verdict; "" = healthy: nothing of MEDIUM or above may be reported
   not               ids that must not be reported with MEDIUM or above
-  also              ids that may be reported beside it: true companions of the problem
+  also              companions: an id may be reported too because it is true as well; a list is a
+                    further traced workload, started like neighbours
   culprit           who must be named: a command, or "rank N"
-  workload          program of build/sim (or train.py) with its arguments; %w is a scratch folder
-  beside            further traced workloads, started like neighbours
+  workload          program of build/sim (or train.py) with its arguments; {scratch} is a folder
   neighbours        programs that are not traced
   neighbours_after  seconds after the start
   neighbour_cgroup  cgroup they live in
   cpus              CPUs the workload is bound to
   noise             programs that run all the time and are no fault: an idle CUDA process, some reads
-  files             name -> bytes of files to make in %w first
-  nvml              lines of the stand-in NVML's state; nvml_after + nvml_then: lines from then on
-  annotate          lines for `ingero annotate`, sent while the workload runs
+  files             name -> bytes of files to make in {scratch} first
+  nvml              lines of the stand-in NVML's state
+  gpu               [[seconds, {key: value}], ...]: the same, from that time on
+  annotate          {"key": K, "every": S, "values": [...]}: labels sent by `ingero annotate`
+  kill              [seconds, "KILL"]: the workload is sent this signal then
   env               of the workload
   seconds           most that the workload may run; linger: seconds the tracer stays afterwards
+  attach_after      the tracer comes so many seconds after the workload's start
+  fails             true: the workload may end with an error
   truth             {"share": S}: the part of the run's time that the fault takes. For a fault that
                     comes with neighbours it is measured by the workload's own step log
 
@@ -30,6 +34,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import sqlite3
 import statistics
 import subprocess
@@ -42,9 +47,9 @@ from rig import SIM, Trace, Workload, run, scratch, start  # noqa: E402
 
 FOLDER = SOURCE / "sim" / "scenarios"
 SEVERITIES = ["LOW", "MEDIUM", "HIGH", "CRITICAL"]
-KEYS = {"problem", "not", "also", "culprit", "workload", "beside", "neighbours", "neighbours_after",
-        "neighbour_cgroup", "cpus", "files", "nvml", "nvml_after", "nvml_then", "annotate", "env",
-        "seconds", "linger", "truth", "noise"}
+KEYS = {"problem", "not", "also", "culprit", "workload", "neighbours", "neighbours_after",
+        "neighbour_cgroup", "cpus", "files", "nvml", "gpu", "annotate", "kill", "env", "seconds",
+        "linger", "attach_after", "fails", "truth", "noise"}
 SECOND = 1_000_000_000
 
 
@@ -58,11 +63,13 @@ def load(name):
     if unknown:
         raise ValueError(f"{name}: unknown keys {', '.join(sorted(unknown))}")
     s["name"] = name
+    s["beside"] = [a for a in s.get("also", []) if isinstance(a, list)]
+    s["also"] = [a for a in s.get("also", []) if isinstance(a, str)]
     return s
 
 
 def _place(args, folder):
-    return [str(a).replace("%w", folder) for a in args]
+    return [str(a).replace("{scratch}", folder) for a in args]
 
 
 def _make_files(s, folder):
@@ -102,11 +109,13 @@ class Nvml:
     """What the stand-in NVML answers; replaced by rename, as it wants it."""
 
     def __init__(self, s, folder):
-        self.path = os.path.join(folder, "nvml") if s.get("nvml") else None
-        self.put(s.get("nvml", []))
+        self.lines = s.get("nvml", [])
+        self.path = os.path.join(folder, "nvml") if s.get("nvml") or s.get("gpu") else None
+        self.put(s["gpu"][0][1] if s.get("gpu") else {})
 
-    def put(self, lines):
+    def put(self, state):
         if self.path:
+            lines = [f"{key} {value}" for key, value in state.items()] + self.lines
             with open(self.path + ".new", "w") as f:
                 f.write("".join(line + "\n" for line in lines))
             os.rename(self.path + ".new", self.path)
@@ -142,7 +151,7 @@ def _workload(s, args, folder, log):
 
 
 def _env(s, folder):
-    return {k: str(v).replace("%w", folder) for k, v in s.get("env", {}).items()}
+    return {k: str(v).replace("{scratch}", folder) for k, v in s.get("env", {}).items()}
 
 
 def _wait(process, seconds):
@@ -157,27 +166,46 @@ def _programs(rows, folder, group):
                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for n in rows]
 
 
+def _annotate(pid, key, value):
+    run("annotate", "--pid", pid, "--label", f"{key}={value}")
+
+
+def _schedule(s, works, nvml, others):
+    """What happens beside the workload: (seconds after its start, is it the fault, what)."""
+    after = s.get("neighbours_after", 0)
+    acts = []
+    if s.get("neighbours") or s.get("beside"):
+        acts.append((after, True, others))
+    for at, state in s.get("gpu", [])[1:]:
+        acts.append((at, True, lambda state=state: nvml.put(state)))
+    if s.get("kill"):
+        at, name = s["kill"]
+        acts.append((at, True, lambda: works[0].process.send_signal(getattr(signal, f"SIG{name}"))))
+    labels = s.get("annotate", {"values": []})
+    for n, value in enumerate(labels["values"]):
+        acts.append((0.5 + n * labels["every"], False,
+                     lambda value=value: _annotate(works[0].pid, labels["key"], value)))
+    return sorted(acts, key=lambda act: act[0])
+
+
 def _during(s, played, works, nvml, group, folder):
     """From the start of the workload to its end; returns the neighbours."""
-    begin = time.monotonic()
-    played.began = played.onset = time.time_ns()
-    works[0].go()
-    late = [n for n in ("neighbours", "beside", "nvml_then") if s.get(n)]
-    after = max(s.get("neighbours_after", 0), s.get("nvml_after", 0)) if late else 0
-    if s.get("annotate"):
-        time.sleep(1)
-        lines = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n"
-                        for line in s["annotate"])
-        run("annotate", input=lines.replace("%p", str(works[0].pid)))
-    if after:
-        _wait(works[0].process, after - (time.monotonic() - begin))
-    if late and after:
-        played.onset = time.time_ns()
-    nvml.put(s.get("nvml_then") or s.get("nvml", []))
-    for w in works[1:]:
-        w.go()
-    hogs = _programs(s.get("neighbours", []), folder, group)
+    hogs = []
+
+    def others():
+        for w in works[1:]:
+            w.go()
+        hogs.extend(_programs(s.get("neighbours", []), folder, group))
+
+    begin = time.monotonic() - (time.time_ns() - played.began) / SECOND
+    for at, is_fault, act in _schedule(s, works, nvml, others):
+        _wait(works[0].process, at - (time.monotonic() - begin))
+        if is_fault and played.onset == played.began and at > 0:
+            played.onset = time.time_ns()
+        act()
     _wait(works[0].process, s["seconds"] - (time.monotonic() - begin))
+    if works[0].process.poll() and not s.get("fails"):
+        raise RuntimeError(f"{s['name']}: the workload failed: {works[0].process.stderr.read()}")
     played.ended = time.time_ns()
     time.sleep(s.get("linger", 0))
     return hogs
@@ -211,7 +239,12 @@ def play(s, number=[0]):
     os.environ.update(nvml.env())
     hogs = _programs(s.get("noise", []), folder, Group(None))
     try:
+        if s.get("attach_after"):
+            works[0].go()
+            time.sleep(s["attach_after"])
         trace = Trace(*flags)
+        played.began = played.onset = time.time_ns()
+        works[0].go()
         hogs += _during(s, played, works, nvml, group, folder)
         trace.stop()
     finally:

@@ -27,6 +27,7 @@ static struct train_settings settings = {
 	.streams = 1,
 	.threads = 1,
 	.slow_factor = 3,
+	.pause_us = 20000,
 	.checkpoint_every = 10,
 	.checkpoint_bytes = 16u << 20,
 };
@@ -55,6 +56,10 @@ static const struct option_row rows[] = {
 		"with --graphs: capture and instantiate anew every N steps", 1, 1e9, 0},
 	{"graph-update", OPTION_SWITCH, FIELD(graph_update), "recapture by updating the instance",
 		0, 0, 0},
+	{"vary-percent", OPTION_NUMBER, FIELD(vary_percent),
+		"a step's kernels last up to so much more or less", 0, 99, 0},
+	{"burst", OPTION_NUMBER, FIELD(burst), "pause after so many steps", 1, 1e9, 0},
+	{"pause-us", OPTION_NUMBER, FIELD(pause_us), "for so long at most (20000)", 0, 1e9, 0},
 	{"loader-us", OPTION_NUMBER, FIELD(loader_us), "the loader takes so long for a batch", 0,
 		1e9, 0},
 	{"leak-bytes", OPTION_NUMBER, FIELD(leak_bytes), "allocated a step and never freed", 1,

@@ -14,7 +14,8 @@
 struct train_settings {
 	uint64_t steps, launches, copies, kernel_us, batch_bytes, streams, threads, malloc_every,
 		cpu_us, duration_s, error_every, recapture_every, leak_bytes, checkpoint_every,
-		checkpoint_bytes, slow_from, slow_factor, loader_us, fragment_every, device;
+		checkpoint_bytes, slow_from, slow_factor, loader_us, fragment_every, vary_percent,
+		burst, pause_us, device;
 	const char *data, *wait_start, *step_log, *checkpoint;
 	bool cold, all_ops, graphs, graph_update;
 };
@@ -34,7 +35,7 @@ struct train_worker {
 	struct sim_kernel kernel;
 	cudaGraphExec_t graph; /* NULL: not captured yet */
 	void *device_batch, *host_batch;
-	uint64_t data_at, errors, steps;
+	uint64_t data_at, errors, steps, random;
 	uint64_t *step_ns, *step_start_ns;
 	int failed; /* 0 or the CUDA error that ended the thread */
 };
