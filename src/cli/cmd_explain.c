@@ -48,7 +48,7 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	struct nodedb_filter f = {.pids = s->pids.pid,
 		.pid_count = s->pids.count,
 		.last = (size_t)s->last,
-		.labels = s->annotations,
+		.labels = true, /* numbers among them are judged */
 		.stacks = NODEDB_STACKS_USED,
 		.stacks_max = s->stacks ? 0 : WHERE_STACKS};
 	_cleanup_free_ char *default_path = NULL;

@@ -62,6 +62,8 @@ int explain_content(
 		.home_count = c->home_count,
 		.collectives = c->collectives,
 		.collective_count = c->collective_count,
+		.labels = c->labels,
+		.label_count = c->label_count,
 		.books = c->has_books ? &c->books : NULL,
 		.node = c->node,
 	};

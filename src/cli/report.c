@@ -254,7 +254,8 @@ static void put_where(
 		return;
 	buf_puts(&text, "called from ");
 	stack_text_frame(&text, w.frame);
-	buf_printf(&text, ", %s of the excess", text_format_percent(share, w.share));
+	buf_printf(&text, ", %s of the %s", text_format_percent(share, w.share),
+		inc->excess_ns || !inc->unit ? "excess" : inc->unit);
 	put_paragraph(b, width, "  Where: ", buf_str(&text));
 }
 
@@ -262,6 +263,12 @@ static void put_evidence(struct buf *b, const struct incident *inc, size_t width
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
 
+	if (!inc->evidence_count && !inc->evidence_sql[0])
+		return;
+	if (!inc->evidence_count) {
+		put_paragraph(b, width, "  Evidence: ", "the SQL in --json finds it");
+		return;
+	}
 	buf_puts(&text, "rows");
 	for (int i = 0; i < MIN(inc->evidence_count, EVIDENCE_SHOWN); i++)
 		buf_printf(&text, "%s %llu", i ? "," : "", (unsigned long long)inc->evidence[i]);

@@ -20,6 +20,7 @@ static bool same_place(const struct stack_frame *a, const struct stack_frame *b)
 bool where_find(const struct incident *inc, const struct stack_list *stacks, struct where *ret)
 {
 	struct where places[INCIDENT_STACKS] = {0}, *most = &places[0];
+	uint64_t total;
 	int n = 0;
 
 	for (int i = 0; i < inc->stack_count; i++) {
@@ -41,6 +42,7 @@ bool where_find(const struct incident *inc, const struct stack_list *stacks, str
 	if (!n)
 		return false;
 	*ret = *most;
-	ret->share = inc->excess_ns ? (double)most->ns / (double)inc->excess_ns : 0;
+	total = inc->excess_ns ? inc->excess_ns : inc->stack_ns;
+	ret->share = total ? (double)most->ns / (double)total : 0;
 	return true;
 }

@@ -21,10 +21,10 @@ enum severity { SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH, SEVERITY_CRITICAL,
 	X(BLOCK_IO, "block_io", "IO")         /* blocked while its own disk request was served */  \
 	X(UNEXPLAINED, "unexplained", "CUDA") /* nothing recorded overlaps */                      \
 	/* Only of pauses between calls: */                                                        \
-	X(NETWORK, "network_wait", "NET")      /* asleep in a send or receive on a socket */       \
-	X(RECLAIM, "memory_reclaim", "HOST")   /* the kernel made it free memory itself */         \
-	X(ASLEEP, "asleep", "HOST")            /* waited for something no probe covers */          \
-	X(HOST_CODE, "host_code", "HOST")      /* the thread was running */
+	X(NETWORK, "network_wait", "NET")    /* asleep in a send or receive on a socket */         \
+	X(RECLAIM, "memory_reclaim", "HOST") /* the kernel made it free memory itself */           \
+	X(ASLEEP, "asleep", "HOST")          /* waited for something no probe covers */            \
+	X(HOST_CODE, "host_code", "HOST")    /* the thread was running */
 
 enum cause {
 #define X(NAME, ...) CAUSE_##NAME,

@@ -48,7 +48,8 @@ static void test_one_wait_a_step(void **state)
 	assert_null(steps_of(&t, HOG));
 }
 
-/* Two streams, four micro-batches with an event each, and a device sync of a logger now and then. */
+/* Two streams, four micro-batches with an event each, and a device sync of a logger now and then.
+ */
 static void test_the_last_wait_of_a_pattern_closes(void **state)
 {
 	SCENE;

@@ -230,7 +230,7 @@ static void test_quick_questions_have_places_of_their_own(void **state)
 		poll(NULL, 0, 1);
 	}
 	assert_int_equal(seen.frame_answers, 1);
-	assert_in_range(seen.unwinds, 0, EXCHANGE_UNWINDS_MAX);
+	assert_true(seen.unwinds < 16);
 	settle(s);
 	assert_int_equal(seen.unwinds, 16);
 	symbol_stop(s);

@@ -203,8 +203,8 @@ static int add_row(
 		return interval_add(&x->reclaims, e->tid, INTERVAL_RECLAIM, event, e->start.ns,
 			event_end_ns(e));
 	if (e->source == SOURCE_NET && e->wait_ns)
-		return interval_add(&x->sockets, e->tid, INTERVAL_SOCKET, event, e->start.ns,
-			event_end_ns(e));
+		return interval_add(
+			&x->sockets, e->tid, INTERVAL_SOCKET, event, e->start.ns, event_end_ns(e));
 	return 0;
 }
 

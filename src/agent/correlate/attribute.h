@@ -2,8 +2,8 @@
 /* attribute.h - says what a thread was kept from running by in an interval (a slow call, a pause
  * between calls), by overlap in time.
  *
- * The index holds, for the threads asked about, what the scheduler and the block layer recorded, as disjoint intervals in order of (key, time); a call's share of them is found by
- * binary search. */
+ * The index holds, for the threads asked about, what the scheduler and the block layer recorded, as
+ * disjoint intervals in order of (key, time); a call's share of them is found by binary search. */
 #pragma once
 
 #include <stddef.h>

@@ -121,6 +121,22 @@ int baseline_find(struct op_table *t, uint32_t pid, uint8_t source, uint16_t fla
 	return 0;
 }
 
+bool baseline_lookup(const struct op_table *t, uint32_t pid, uint8_t source, uint16_t flags,
+	uint16_t op, uint32_t *ret)
+{
+	uint64_t key = key_of(pid, source, source == SOURCE_DRIVER && (flags & WIRE_NESTED), op);
+	size_t at;
+
+	if (!t->slots)
+		return false;
+	for (at = key_hash(key) & t->slot_mask; t->slots[at]; at = (at + 1) & t->slot_mask)
+		if (group_key(&t->groups[t->slots[at] - 1]) == key) {
+			*ret = t->slots[at] - 1;
+			return true;
+		}
+	return false;
+}
+
 static void process_widen(struct op_group *p, int64_t first_ns, int64_t last_ns)
 {
 	p->first_ns = MIN(p->first_ns, first_ns);

@@ -43,6 +43,10 @@ void baseline_done(struct op_table *t);
 int baseline_find(struct op_table *t, uint32_t pid, uint8_t source, uint16_t flags, uint16_t op,
 	uint32_t *ret);
 
+/* baseline_lookup - the same without making one; false if there is none. */
+bool baseline_lookup(const struct op_table *t, uint32_t pid, uint8_t source, uint16_t flags,
+	uint16_t op, uint32_t *ret);
+
 /* baseline_is_call - whether rows of @source are calls that can be slow. */
 static inline bool baseline_is_call(unsigned source)
 {

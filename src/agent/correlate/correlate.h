@@ -9,6 +9,7 @@
 
 #include "model/accounting.h"
 #include "model/aggregate.h"
+#include "model/annotation.h"
 #include "model/collective.h"
 #include "model/event.h"
 #include "model/gpu_sample.h"
@@ -29,6 +30,8 @@ struct recording {
 	size_t collective_count;
 	const struct process_home *homes; /* by pid; may be none */
 	size_t home_count;
+	const struct annotation_label *labels; /* in order of time; may be none */
+	size_t label_count;
 	const struct accounting *books; /* NULL: not known (published files) */
 	const char *node;
 };

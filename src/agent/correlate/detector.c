@@ -66,6 +66,37 @@ void incident_fix(struct incident *i, const char *fmt, ...)
 	i->fix_count = keep + 1;
 }
 
+void incident_process(struct incident *i, const struct event *e, int64_t first_ns, int64_t last_ns)
+{
+	incident_id(i, e->pid, first_ns);
+	i->last.ns = last_ns;
+	i->source = e->source;
+	i->op = e->op;
+	memcpy(i->comm, e->comm, COMM_LEN);
+	i->comm[COMM_LEN - 1] = 0;
+}
+
+void incident_sql(struct incident *i, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(i->evidence_sql, sizeof(i->evidence_sql), fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(i->evidence_sql))
+		i->evidence_sql[0] = 0;
+}
+
+bool incident_has(const struct incident_list *l, enum problem problem, uint32_t pid)
+{
+	for (size_t i = 0; i < l->count; i++)
+		if (l->items[i].problem == problem && l->items[i].pid == pid &&
+			l->items[i].severity >= SEVERITY_MEDIUM)
+			return true;
+	return false;
+}
+
 void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns)
 {
 	size_t kept = 0;

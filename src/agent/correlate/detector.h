@@ -42,8 +42,17 @@ void incident_evidence(struct incident *i, const struct event *e);
 /* incident_fix - say this before the catalogue's fixes. */
 void incident_fix(struct incident *i, const char *fmt, ...) _printf_(2, 3);
 
-/* incident_cover - drops slow-call incidents of @pid without a cause that lie within @from_ns ..
- * @to_ns: the caller reports the same lost time and knows what it was. */
+/* incident_process - whose it is, by a row of that process: pid, name and id. */
+void incident_process(struct incident *i, const struct event *e, int64_t first_ns, int64_t last_ns);
+
+/* incident_sql - the query that shows it, cut to nothing if it does not fit. */
+void incident_sql(struct incident *i, const char *fmt, ...) _printf_(2, 3);
+
+/* incident_has - whether the list holds an incident of @problem and @pid, MEDIUM or worse. */
+bool incident_has(const struct incident_list *l, enum problem problem, uint32_t pid);
+
+/* incident_cover - drops the unexplained slow-call incidents of @pid that lie within [from, to]:
+ * who calls this is about to explain them. Not between incident_begin() and incident_keep(). */
 void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns);
 
 /* incident_keep - it is complete: it stays in the list. */
@@ -64,6 +73,15 @@ typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or 
 	X(straggler)                                                                               \
 	X(pcie)                                                                                    \
 	X(sharing)                                                                                 \
+	X(detect_memory)                                                                           \
+	X(detect_leak)                                                                             \
+	X(detect_errors)                                                                           \
+	X(detect_throttle)                                                                         \
+	X(detect_hardware)                                                                         \
+	X(detect_graph)                                                                            \
+	X(detect_start)                                                                            \
+	X(detect_orchestration)                                                                    \
+	X(detect_labels)                                                                           \
 	X(detect_goodput) /* last: it looks at what began at the same time */
 /* clang-format on */
 

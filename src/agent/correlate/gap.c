@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gap.c - pauses between a wait that returned and the next call that gives the GPU work.
  *
- * Only calls that the probes marked WIRE_AFTER_GAP end a pause: between the wait and such a call the
- * thread made none, recorded or not, so nothing that it queued can still run, but on streams it did
- * not wait for. A pause in which another thread of the process has a recorded call is none. Files
- * without that mark (published ones) have no pauses.
+ * Only calls that the probes marked WIRE_AFTER_GAP end a pause: between the wait and such a call
+ * the thread made none, recorded or not, so nothing that it queued can still run, but on streams it
+ * did not wait for. A pause in which another thread of the process has a recorded call is none.
+ * Files without that mark (published ones) have no pauses.
  *
  * The excess of a pause is its length less what a healthy loop needs: 1 ms (what the probes leave
  * out) or 5 % of the ordinary step, whichever is more.
  *
- * What it was spent on: the largest of the parts in which the thread was off the CPU, if it has 30 %
- * of the excess, because those are recorded facts; else running, if that has half; else unknown. A
- * busy machine stretches whatever runs: losing the CPU counts only if it is more than running.
+ * What it was spent on: the largest of the parts in which the thread was off the CPU, if it has 30
+ * % of the excess, because those are recorded facts; else running, if that has half; else unknown.
+ * A busy machine stretches whatever runs: losing the CPU counts only if it is more than running.
  *
  * O(n log n) in calls. At most a million pauses, the first of each process first. */
 #include "agent/correlate/gap.h"
@@ -78,8 +78,8 @@ static int calls_collect(const struct recording *rec, struct call **ret, size_t 
 		const struct event *e = &rec->events[i];
 
 		if (is_call(e))
-			calls[n++] = (struct call){e->start.ns, event_end_ns(e), 0, i, e->pid,
-				e->tid};
+			calls[n++] =
+				(struct call){e->start.ns, event_end_ns(e), 0, i, e->pid, e->tid};
 	}
 	*ret = calls;
 	return 0;

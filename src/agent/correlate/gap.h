@@ -5,7 +5,7 @@
 #include "agent/correlate/attribute.h"
 #include "agent/correlate/step.h"
 
-enum idle { /* what a pause was spent on, mostly */
+enum idle {             /* what a pause was spent on, mostly */
 	IDLE_CPU,       /* ready to run, and another had the CPU */
 	IDLE_READ,      /* blocked on the disk, more read than written */
 	IDLE_WRITE,     /* likewise, more written, or flushed */

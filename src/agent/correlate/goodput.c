@@ -2,15 +2,16 @@
 /* goodput.c - steps that became slower, and steps that are slow every so many.
  *
  * A lasting shift (stat/changepoint.h) of the durations of a process's steps to at least 1.2 times
- * and 200 us more is an incident: since when, from what to what. What began within 2 s or 5 steps of
- * it is listed as a candidate; candidates of the same process with a known cause are taken to
- * explain as much of the excess as they have themselves. Severity: HIGH from 1.5 times, else MEDIUM;
- * LOW if candidates explain 60 % of it, because then they tell the story. Slow calls without a cause
- * that began then are the same story and left out.
+ * and 200 us more is an incident: since when, from what to what. What began within 2 s or 5 steps
+ * of it is listed as a candidate; candidates of the same process with a known cause are taken to
+ * explain as much of the excess as they have themselves. Severity: HIGH from 1.5 times, else
+ * MEDIUM; LOW if candidates explain 60 % of it, because then they tell the story. Slow calls
+ * without a cause that began then are the same story and left out.
  *
  * Slow calls of an incident that come back every so many steps give it period_steps. Where slow
- * steps (1.5 times the ordinary, 1 ms) are periodic and no incident of the process has a period, that
- * is an incident of its own: MEDIUM if it costs 5 % of the time, else LOW; the cause is not known.
+ * steps (1.5 times the ordinary, 1 ms) are periodic and no incident of the process has a period,
+ * that is an incident of its own: MEDIUM if it costs 5 % of the time, else LOW; the cause is not
+ * known.
  *
  * Confidence = that of the shift (or period) x that of the steps. */
 #include <errno.h>
@@ -134,8 +135,10 @@ static void write_shift(const struct step_list *l, const struct changepoint *c, 
 		     : "not known: steps became slower and nothing recorded says why");
 	buf_clear(&t);
 	buf_printf(&t,
-		"%zu steps of %s (pid %u), found from its waits (confidence %.2f): the median of the "
-		"first %zu is %s, of the %zu since then %s. That cost %s. A larger batch or a longer "
+		"%zu steps of %s (pid %u), found from its waits (confidence %.2f): the median of "
+		"the "
+		"first %zu is %s, of the %zu since then %s. That cost %s. A larger batch or a "
+		"longer "
 		"sequence looks the same.",
 		l->count, inc->comm, inc->pid, l->confidence, c->index, before, l->count - c->index,
 		after, text_format_duration(excess, inc->excess_ns));
@@ -147,7 +150,8 @@ static int shift_report(const struct scene *s, const struct step_list *l,
 	const struct changepoint *c, struct incident_list *out)
 {
 	const struct step *first = &l->items[c->index];
-	int64_t reach = MAX(SAME_TIME_NS, (int64_t)MIN(c->after, UINT64_C(1) << 50) * SAME_TIME_STEPS);
+	int64_t reach =
+		MAX(SAME_TIME_NS, (int64_t)MIN(c->after, UINT64_C(1) << 50) * SAME_TIME_STEPS);
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
 	size_t shown[] = {c->index - 1, c->index, l->count - 1};
 	struct incident *inc;
@@ -168,7 +172,7 @@ static int shift_report(const struct scene *s, const struct step_list *l,
 		inc->excess_ns += duration(l, i) > c->before ? duration(l, i) - c->before : 0;
 	told = MIN(told, inc->excess_ns);
 	inc->explained = (double)told / (double)MAX(inc->excess_ns, UINT64_C(1));
-	inc->severity = inc->explained >= TOLD_SHARE     ? SEVERITY_LOW
+	inc->severity = inc->explained >= TOLD_SHARE    ? SEVERITY_LOW
 			: inc->tail_ratio >= HIGH_RATIO ? SEVERITY_HIGH
 							: SEVERITY_MEDIUM;
 	inc->confidence = c->confidence * l->confidence;
@@ -219,8 +223,8 @@ static int mark_period(const struct scene *s, const struct step_list *l, struct 
 	return 1;
 }
 
-static int slow_steps_report(const struct scene *s, const struct step_list *l,
-	struct incident_list *out)
+static int slow_steps_report(
+	const struct scene *s, const struct step_list *l, struct incident_list *out)
 {
 	uint64_t limit = MAX((uint64_t)((double)l->ordinary_ns * SLOW_STEP_RATIO),
 		l->ordinary_ns + SLOW_STEP_NS);
@@ -252,7 +256,7 @@ static int slow_steps_report(const struct scene *s, const struct step_list *l,
 	inc->period_confidence = period.confidence;
 	inc->confidence = period.confidence;
 	inc->severity = (double)excess >= PERIOD_SHARE * (double)(l->items[l->count - 1].end_ns -
-							l->items[0].start_ns)
+								  l->items[0].start_ns)
 				? SEVERITY_MEDIUM
 				: SEVERITY_LOW;
 	snprintf(inc->summary, sizeof(inc->summary), "every %u steps one takes %s instead of %s",
@@ -261,7 +265,8 @@ static int slow_steps_report(const struct scene *s, const struct step_list *l,
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"not known: nothing that was found covers these steps");
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu of %zu steps of %s (pid %u) take more than 1.5 times the ordinary %s, and they "
+		"%zu of %zu steps of %s (pid %u) take more than 1.5 times the ordinary %s, and "
+		"they "
 		"come at regular distances (confidence %.2f). No incident of the process comes as "
 		"regularly.",
 		n, l->count, inc->comm, inc->pid, usual, period.confidence);

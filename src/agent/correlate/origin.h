@@ -8,5 +8,6 @@
 int origin_sum(const struct recording *rec, const struct detection *d, const struct stretch *s,
 	struct incident *inc);
 
-/* origin_merge - likewise from @n pieces of one call each, in any order; @list is reordered. */
+/* origin_merge - the same from @list (@n rows of one call each, in any order, reordered here); a
+ * row weighs its ns, which may be bytes or a count where time is not the matter. */
 void origin_merge(struct incident_stack *list, size_t n, struct incident *inc);

@@ -12,8 +12,8 @@ bool interval_has(const struct interval_list *l, uint32_t key);
 
 int part_add(struct part_list *l, const struct part *p); /* 0 or -ENOMEM */
 
-/* part_add_cpu - [start, end) of @v, in which the thread could have run. The idle thread (pid 0) ran
- * instead: the CPU was free, and nobody is to blame for the latency. */
+/* part_add_cpu - [start, end) of @v, in which the thread could have run. The idle thread (pid 0)
+ * ran instead: the CPU was free, and nobody is to blame for the latency. */
 int part_add_cpu(struct part_list *l, const struct interval *v, const struct event *row,
 	size_t call, int64_t start_ns, int64_t end_ns);
 

@@ -65,8 +65,8 @@ static int add_disk_wait(struct part_list *l, const struct attribution_index *x,
 	return part_add(l, &p);
 }
 
-static int add_running(struct part_list *l, const struct attribution_index *x,
-	const struct span *s, size_t call, uint64_t away_ns)
+static int add_running(struct part_list *l, const struct attribution_index *x, const struct span *s,
+	size_t call, uint64_t away_ns)
 {
 	uint64_t whole = (uint64_t)(s->end_ns - s->start_ns), reclaimed = 0;
 	struct part p = {.call = call,
@@ -74,8 +74,8 @@ static int add_running(struct part_list *l, const struct attribution_index *x,
 		.cause = CAUSE_HOST_CODE,
 		.start_ns = s->start_ns,
 		.end_ns = s->end_ns};
-	int r = add_covered(l, &x->reclaims, s->tid, CAUSE_RECLAIM, call, s->start_ns, s->end_ns,
-		&reclaimed);
+	int r = add_covered(
+		l, &x->reclaims, s->tid, CAUSE_RECLAIM, call, s->start_ns, s->end_ns, &reclaimed);
 
 	if (r < 0 || !interval_has(&x->stays, s->tid) || away_ns + reclaimed >= whole)
 		return r;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* starvation.c - pauses without work for the GPU, told by what they were spent on.
  *
- * gap.c finds the pauses and what each was spent on. Those of one process and kind are one incident:
- *   NETWORK: tool-calls; agent-cost if such pauses are at least 60 % of the process's time, which is
- *            indirect: nothing of tokens or requests is seen, only bursts and waits;
- *   WRITE:   checkpoint if they come back every so many steps, else starvation;
- *   SWAP:    told by swap.c;
+ * gap.c finds the pauses and what each was spent on. Those of one process and kind are one
+ * incident: NETWORK: tool-calls; agent-cost if such pauses are at least 60 % of the process's time,
+ * which is indirect: nothing of tokens or requests is seen, only bursts and waits; WRITE:
+ * checkpoint if they come back every so many steps, else starvation; SWAP:    told by swap.c;
  *   others:  starvation.
  *
  * Material: at least 3 pauses and 20 ms, and 2 % of the time the process was observed. Severity by
- * that share: HIGH from 25 %, MEDIUM from 5 %, else LOW. LOW in any case where the cause was not seen
- * and the job may simply have had nothing to do: unknown, or asleep without regular steps (a server
- * that waits for requests looks the same). Asleep between regular steps is a loader that is too
- * slow, whatever it does: the steps show that there was more to do.
+ * that share: HIGH from 25 %, MEDIUM from 5 %, else LOW. LOW in any case where the cause was not
+ * seen and the job may simply have had nothing to do: unknown, or asleep without regular steps (a
+ * server that waits for requests looks the same). Asleep between regular steps is a loader that is
+ * too slow, whatever it does: the steps show that there was more to do.
  *
- * Confidence = share x n/(n+3) x completeness, where share is the part of the excess that the kind's
- * own cause explains, n the pauses and completeness that of the data (0.9 when not known); times 0.6
- * for what was not seen itself (asleep, unknown) and 0.8 for running, which is what is left over. */
+ * Confidence = share x n/(n+3) x completeness, where share is the part of the excess that the
+ * kind's own cause explains, n the pauses and completeness that of the data (0.9 when not known);
+ * times 0.6 for what was not seen itself (asleep, unknown) and 0.8 for running, which is what is
+ * left over. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@
 #define UNKNOWN_BOOKS   0.9
 #define GAPS_SHOWN      5
 
-struct idle_row { /* how a kind of pause is told */
+struct idle_row {         /* how a kind of pause is told */
 	const char *what; /* ends "…, 85 % of the time: " */
 	const char *root_cause;
 	const char *layer;
@@ -53,8 +53,8 @@ struct idle_row { /* how a kind of pause is told */
 
 static const struct idle_row idle_rows[IDLE_COUNT] = {
 	[IDLE_CPU] = {"others had the CPU of the calling thread",
-		"CPU contention: the thread that feeds the GPU was ready to run and had no CPU", "HOST",
-		1},
+		"CPU contention: the thread that feeds the GPU was ready to run and had no CPU",
+		"HOST", 1},
 	[IDLE_READ] = {"the calling thread waits for its reads from disk",
 		"input: the thread that feeds the GPU reads from disk itself", "IO", 1},
 	[IDLE_WRITE] = {"the calling thread waits for its writes to disk",
@@ -62,7 +62,8 @@ static const struct idle_row idle_rows[IDLE_COUNT] = {
 	[IDLE_NETWORK] = {"the calling thread waits for the network in socket calls",
 		"network: the thread that feeds the GPU waits for answers on sockets", "NET", 1},
 	[IDLE_RECLAIM] = {"the kernel makes the calling thread free memory first",
-		"memory pressure: the thread that feeds the GPU has to free memory itself", "HOST", 1},
+		"memory pressure: the thread that feeds the GPU has to free memory itself", "HOST",
+		1},
 	[IDLE_ASLEEP] = {"the calling thread sleeps, as when it waits for a loader or a lock",
 		"input: the thread that feeds the GPU sleeps until it gets its next batch", "HOST",
 		0.6},
@@ -130,8 +131,9 @@ static enum problem problem_of(const struct group *g)
 
 static enum severity severity_of(const struct group *g, enum problem p)
 {
-	bool in_loop = g->steps && (g->is_periodic || (double)g->count >=
-				STEPS_WITH_GAPS * (double)g->steps->count);
+	bool in_loop =
+		g->steps &&
+		(g->is_periodic || (double)g->count >= STEPS_WITH_GAPS * (double)g->steps->count);
 	enum severity s = g->share >= HIGH_SHARE     ? SEVERITY_HIGH
 			  : g->share >= MEDIUM_SHARE ? SEVERITY_MEDIUM
 						     : SEVERITY_LOW;
@@ -205,8 +207,7 @@ static int put_evidence(const struct group *g, struct incident *inc)
 		const struct gap *p = worst_of(g, i, order);
 		const struct part *part = largest_part(g, p);
 		const struct event *rows[] = {&g->s->rec->events[p->wait],
-			&g->s->rec->events[p->next],
-			part ? &g->s->rec->events[part->event] : NULL};
+			&g->s->rec->events[p->next], part ? &g->s->rec->events[part->event] : NULL};
 
 		for (size_t k = 0; k < ARRAY_SIZE(rows); k++) {
 			if (!rows[k])
@@ -498,7 +499,8 @@ int detect_starvation(const struct scene *s, struct incident_list *out)
 	if (!members)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < gaps.count; i = next) {
-		for (next = i; next < gaps.count && gaps.items[next].span.pid == gaps.items[i].span.pid;)
+		for (next = i;
+			next < gaps.count && gaps.items[next].span.pid == gaps.items[i].span.pid;)
 			next++;
 		r = process_report(s, &steps, &gaps, i, next, members, out);
 	}

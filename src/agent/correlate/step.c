@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step.c - steps from waits: the loop of a job waits for the GPU at the same place every time round.
+/* step.c - steps from waits: the loop of a job waits for the GPU at the same place every time
+ * round.
  *
  * Looked at are the waits (stream, device, context, event) of the thread of each process that has
  * the most of them. Waits of one kind have the same function, stream and call stack. A kind is
  * regular if 70 % of the distances between its occurrences, counted in waits of any kind, are the
  * same. A step is closed by the rarest regular kind that has at least an eighth of the waits of the
- * most frequent one: rarer ones are a logger's or a checkpoint's, those in between are micro-batches.
- * Of several that are equally rare (one wait for each stream) it is the one after which the next wait
- * is furthest away. Stacks are left out of the kind where they differ too much to repeat (more than
- * 64 kinds), and where one has at least 80 % of the waits of its function and stream: the others are
- * the same place before its stack could be walked.
+ * most frequent one: rarer ones are a logger's or a checkpoint's, those in between are
+ * micro-batches. Of several that are equally rare (one wait for each stream) it is the one after
+ * which the next wait is furthest away. Stacks are left out of the kind where they differ too much
+ * to repeat (more than 64 kinds), and where one has at least 80 % of the waits of its function and
+ * stream: the others are the same place before its stack could be walked.
  *
  * Every wait must be in the recording: a process without aggregates, or whose aggregates say that
  * more than 1 % of its waits were not stored (published files, --stack-samples), has no steps. At
@@ -45,8 +46,8 @@ struct wait {
 struct kind { /* of one thread's waits */
 	uint64_t kind;
 	size_t count;
-	double regular;     /* share of equal distances */
-	double ahead_ns;    /* mean time to the next wait */
+	double regular;  /* share of equal distances */
+	double ahead_ns; /* mean time to the next wait */
 };
 
 bool step_is_wait(const struct event *e)
@@ -56,8 +57,9 @@ bool step_is_wait(const struct event *e)
 	if (e->source == SOURCE_CUDA)
 		return e->op == CUDA_STREAM_SYNC || e->op == CUDA_DEVICE_SYNC ||
 		       e->op == CUDA_EVENT_SYNC;
-	return e->source == SOURCE_DRIVER && (e->op == DRIVER_CTX_SYNC ||
-		       e->op == DRIVER_STREAM_SYNC || e->op == DRIVER_EVENT_SYNC);
+	return e->source == SOURCE_DRIVER &&
+	       (e->op == DRIVER_CTX_SYNC || e->op == DRIVER_STREAM_SYNC ||
+		       e->op == DRIVER_EVENT_SYNC);
 }
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -71,7 +73,9 @@ static uint64_t kind_of(const struct event *e, bool with_stack)
 	bool of_event = e->op == (e->source == SOURCE_CUDA ? CUDA_EVENT_SYNC : DRIVER_EVENT_SYNC);
 	uint64_t h = mix(e->source, e->op);
 
-	h = mix(h, of_event ? 0 : e->stream ? e->stream : e->arg0); /* events may be new each time */
+	h = mix(h, of_event    ? 0
+		   : e->stream ? e->stream
+			       : e->arg0); /* events may be new each time */
 	return with_stack ? mix(h, e->stack_hash) : h;
 }
 
@@ -104,8 +108,8 @@ static int waits_collect(const struct recording *rec, struct wait **ret, size_t 
 		const struct event *e = &rec->events[i];
 
 		if (step_is_wait(e) && baseline_is_sane(e))
-			waits[n++] = (struct wait){e->start.ns, event_end_ns(e), 0, i, e->pid,
-				e->tid};
+			waits[n++] =
+				(struct wait){e->start.ns, event_end_ns(e), 0, i, e->pid, e->tid};
 	}
 	qsort(waits, n, sizeof(*waits), by_thread_and_time);
 	*ret = waits;

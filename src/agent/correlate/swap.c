@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* swap.c - a step that loads a model: many times the ordinary bytes go to the GPU in it.
  *
- * A step is one if it takes at least twice the ordinary time, copies at least 64 MiB to the GPU and 8
- * times as much as the median step, and if these copies and the pauses in which the process read
- * from disk make up half of the time that it took longer. A job that copies as much in every step is
- * a matter of its batches. Copies are counted from stored rows: large ones are stored because they
- * are slower than usual; what is missing can only hide a swap.
+ * A step is one if it takes at least twice the ordinary time, copies at least 64 MiB to the GPU and
+ * 8 times as much as the median step, and if these copies and the pauses in which the process read
+ * from disk make up half of the time that it took longer. A job that copies as much in every step
+ * is a matter of its batches. Copies are counted from stored rows: large ones are stored because
+ * they are slower than usual; what is missing can only hide a swap.
  *
- * Severity by the share of the process's time: HIGH from 25 %, MEDIUM from 2 %, else LOW (one swap in
- * a day is nothing to fix). Confidence = share of the excess found x n / (n + 1) x steps'
+ * Severity by the share of the process's time: HIGH from 25 %, MEDIUM from 2 %, else LOW (one swap
+ * in a day is nothing to fix). Confidence = share of the excess found x n / (n + 1) x steps'
  * confidence. */
 #include "agent/correlate/swap.h"
 
@@ -56,8 +56,7 @@ static bool is_load(const struct event *e)
 }
 
 /* @all has a place for each step of the table. */
-static struct load *load_at(
-	const struct step_table *t, struct load *all, uint32_t pid, int64_t ns)
+static struct load *load_at(const struct step_table *t, struct load *all, uint32_t pid, int64_t ns)
 {
 	const struct step_list *l = steps_of(t, pid);
 	size_t at = l ? step_at(l, ns) : SIZE_MAX;
@@ -145,12 +144,14 @@ static void write_words(const struct step_list *steps, const struct swaps *w, ui
 		"the time",
 		w->count, each, usual, copied, share);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"model loaded in the middle of the work: %s copied to the GPU and %s read from disk "
+		"model loaded in the middle of the work: %s copied to the GPU and %s read from "
+		"disk "
 		"each time",
 		copied, read);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"Of %zu steps of %s (pid %u), %zu copy at least 8 times as much to the GPU as the "
-		"median step: %s each, and read %s from disk. Copies and pauses with reads take %.0f "
+		"median step: %s each, and read %s from disk. Copies and pauses with reads take "
+		"%.0f "
 		"%% of the time by which these steps are longer.",
 		steps->count, inc->comm, inc->pid, w->count, copied, read,
 		100 * (double)w->found_ns / (double)MAX(w->excess_ns, UINT64_C(1)));
@@ -162,7 +163,8 @@ static int swaps_tell(const struct scene *s, const struct step_list *steps,
 	const struct step *first = &steps->items[w->steps[0]];
 	const struct step *last = &steps->items[w->steps[w->count - 1]];
 	const struct event *copy = &s->rec->events[loads[w->steps[0]].largest];
-	uint64_t span = (uint64_t)(steps->items[steps->count - 1].end_ns - steps->items[0].start_ns);
+	uint64_t span =
+		(uint64_t)(steps->items[steps->count - 1].end_ns - steps->items[0].start_ns);
 	double share = (double)w->excess_ns / (double)MAX(span, UINT64_C(1));
 	struct incident *inc = incident_begin(out, PROBLEM_MODEL_SWAP);
 	struct periodicity period;
@@ -183,8 +185,8 @@ static int swaps_tell(const struct scene *s, const struct step_list *steps,
 			: share >= MEDIUM_SHARE ? SEVERITY_MEDIUM
 						: SEVERITY_LOW;
 	inc->explained = (double)w->found_ns / (double)MAX(w->excess_ns, UINT64_C(1));
-	inc->confidence = inc->explained * (double)w->count / ((double)w->count + 1) *
-			  steps->confidence;
+	inc->confidence =
+		inc->explained * (double)w->count / ((double)w->count + 1) * steps->confidence;
 	inc->completeness = s->completeness;
 	write_words(steps, w, MAX(span, UINT64_C(1)), inc);
 	incident_step(inc, first->start_ns, (uint64_t)(first->end_ns - first->start_ns), "CUDA",

@@ -238,8 +238,7 @@ static int collect_evidence(const struct recording *rec, const struct detection 
 	return 0;
 }
 
-int witness_sql(
-	const struct recording *rec, int64_t from_ns, int64_t to_ns, struct incident *inc)
+int witness_sql(const struct recording *rec, int64_t from_ns, int64_t to_ns, struct incident *inc)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(SQL_MAX);
 

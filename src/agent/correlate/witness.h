@@ -8,7 +8,6 @@
 int witness(const struct recording *rec, const struct detection *d, const struct stretch *s,
 	const struct part_list *l, const struct verdict *v, struct incident *inc);
 
-/* witness_sql - the query that shows the evidence rows of @inc, which all lie in [@from_ns, @to_ns];
- * without any, the calls of its process and op. 0 or -ENOMEM. */
-int witness_sql(
-	const struct recording *rec, int64_t from_ns, int64_t to_ns, struct incident *inc);
+/* witness_sql - the query that shows the evidence rows of @inc, which all lie in [@from_ns,
+ * @to_ns]; without any, the calls of its process and op. 0 or -ENOMEM. */
+int witness_sql(const struct recording *rec, int64_t from_ns, int64_t to_ns, struct incident *inc);

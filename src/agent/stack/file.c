@@ -38,6 +38,7 @@ struct stack_files {
 	uint64_t next_ticket;
 	struct idmap batches; /* ticket -> struct batch */
 	bool told_full;
+	bool is_full;
 };
 
 static uint64_t mix(uint64_t v)
@@ -168,6 +169,7 @@ static void take_unwind(void *arg, uint32_t number, const struct symbol_unwind *
 
 	if (!f)
 		return;
+	fs->is_full |= r == -ENOSPC;
 	if (r == -ENOSPC && !fs->told_full) {
 		fs->told_full = true;
 		log_warning("unwind tables are at their ceiling of %u MB: stacks through %s and "
@@ -310,8 +312,10 @@ static struct stack_file *enter_file(struct stack_files *fs, const char *path)
 	const char *slash = strrchr(path, '/');
 	struct stack_file *f;
 
-	if (fs->count == STACK_FILES_MAX)
+	if (fs->count == STACK_FILES_MAX) {
+		fs->is_full = true;
 		return NULL;
+	}
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return NULL;
@@ -331,7 +335,7 @@ struct stack_file *stack_files_add(struct stack_files *fs, uint64_t dev, uint64_
 			close(fd);
 		return f;
 	}
-	f->identity = inode_key(dev, inode);
+	f->key = f->identity = inode_key(dev, inode);
 	snprintf(f->root, sizeof(f->root), "%s", root);
 	f->may_be_python = python_is_file(f->name);
 	if (fd < 0 || symbol_open(fs->symbols, fd, -1, &f->number) < 0) {
@@ -359,6 +363,73 @@ struct stack_file *stack_files_generated(struct stack_files *fs, int fd)
 	else if (idmap_put(&fs->by_number, f->number, f) < 0)
 		f->number = 0;
 	return f;
+}
+
+/* ---- making room ---- */
+
+bool stack_files_is_full(const struct stack_files *fs)
+{
+	return fs->is_full;
+}
+
+void stack_file_mark(struct stack_file *f)
+{
+	f->is_marked = true;
+}
+
+static bool is_asked(const struct stack_files *fs, const struct stack_file *f)
+{
+	const struct batch *b;
+	size_t cursor = 0;
+
+	while ((b = idmap_next(&fs->batches, &cursor, NULL)))
+		if (b->file == f)
+			return true;
+	return f->table_state == TABLE_ASKED || (f->places_asked && !f->places_known) ||
+	       (f->number && !f->is_identified && !f->is_generated);
+}
+
+/* Another file of the same build, which then stands for the number. */
+static struct stack_file *shares_number(const struct stack_files *fs, const struct stack_file *f)
+{
+	for (size_t i = 0; i < fs->count; i++)
+		if (fs->all[i] != f && fs->all[i]->number == f->number)
+			return fs->all[i];
+	return NULL;
+}
+
+static void file_forget(struct stack_files *fs, struct stack_file *f)
+{
+	struct stack_file *other = f->number ? shares_number(fs, f) : NULL;
+
+	if (idmap_get(&fs->by_inode, f->key) == f)
+		idmap_remove(&fs->by_inode, f->key);
+	if (other) {
+		if (idmap_get(&fs->by_number, f->number) == f)
+			(void)idmap_put(&fs->by_number, f->number, other); /* it replaces */
+	} else if (f->number) {
+		symbol_close(fs->symbols, f->number);
+		idmap_remove(&fs->by_number, f->number);
+		stack_tables_drop(fs->tables, &f->table);
+	}
+	fs->names -= f->names.used;
+	file_free(f);
+}
+
+void stack_files_sweep(struct stack_files *fs)
+{
+	for (size_t i = 0; i < fs->count;) {
+		struct stack_file *f = fs->all[i];
+
+		if (f->is_marked || is_asked(fs, f)) {
+			f->is_marked = false;
+			i++;
+			continue;
+		}
+		file_forget(fs, f);
+		fs->all[i] = fs->all[--fs->count];
+	}
+	fs->is_full = false;
 }
 
 /* ---- names ---- */

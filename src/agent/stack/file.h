@@ -3,8 +3,9 @@
  * the names that were asked of it.
  *
  * Everything that must read a file is asked of the symbol process and comes later; here is what is
- * known so far. A file stays for the whole run, as does what is known of it: the ceilings are on
- * files and names. Files of the same build id share a table and the symbol process's work. */
+ * known so far. A file stays, as does what is known of it, until there is no room for another and
+ * nobody maps it: the ceilings are on files and names. Files of the same build id share a table and
+ * the symbol process's work. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,8 +29,10 @@ struct stack_name { /* what is known of one address */
 };
 
 struct stack_file {
-	char name[128];  /* base name */
-	char root[32];   /* of the file system it came from: "/proc/PID/root", or "" */
+	char name[128]; /* base name */
+	char root[32];  /* of the file system it came from: "/proc/PID/root", or "" */
+	uint64_t key;   /* of its inode */
+	bool is_marked;
 	uint32_t number; /* in the symbol process; 0: it could not be opened */
 	bool is_identified;
 	bool is_generated; /* code of a JIT: offsets are addresses */
@@ -81,6 +84,13 @@ void stack_file_want_table(struct stack_files *fs, struct stack_file *f);
 /* stack_file_name - what is known of @offset; asked for if that is nothing. NULL: no room. */
 const struct stack_name *stack_file_name(
 	struct stack_files *fs, struct stack_file *f, uint64_t offset, bool is_return);
+
+/* stack_files_is_full - a file or a table found no room: those that nobody maps may go. To make
+ * room: stack_file_mark() each that is in use, then stack_files_sweep() the others, when no stack
+ * waits for names. */
+bool stack_files_is_full(const struct stack_files *fs);
+void stack_file_mark(struct stack_file *f);
+void stack_files_sweep(struct stack_files *fs);
 
 /* stack_files_poll - send questions, take answers. Returns how many names have come in all. */
 uint64_t stack_files_poll(struct stack_files *fs);

@@ -225,6 +225,27 @@ static void file_changed(void *arg, struct stack_file *f)
 			p->is_dirty = p->mappings[i].file == f;
 }
 
+/* When files or tables have reached their ceiling: those that no known process maps go. */
+static void make_room(struct stacks *s)
+{
+	struct stack_space *p;
+	size_t cursor = 0;
+
+	if (!stack_files_is_full(s->files) || s->waiting_count)
+		return;
+	while ((p = idmap_next(&s->spaces, &cursor, NULL))) {
+		for (size_t i = 0; i < p->count; i++)
+			if (p->mappings[i].file)
+				stack_file_mark(p->mappings[i].file);
+		if (p->generated)
+			stack_file_mark(p->generated);
+		if (p->python_file)
+			stack_file_mark(p->python_file);
+		p->rescan = true; /* what found no room may find some now */
+	}
+	stack_files_sweep(s->files);
+}
+
 static void look_after_spaces(struct stacks *s, mono_time now)
 {
 	uint32_t gone[64];
@@ -575,6 +596,7 @@ void stacks_poll(struct stacks *s)
 	s->answers = stack_files_poll(s->files);
 	now = mono_now();
 	look_after_spaces(s, now);
+	make_room(s);
 	if (s->waiting_count)
 		hand_on_named(s, now, false);
 }

@@ -11,11 +11,12 @@
 
 struct stack_tables {
 	struct probe *probe;
-	uint32_t tables; /* handed out, from 1 */
+	uint32_t next; /* where the search for a free number begins */
+	bool is_used[UNWIND_TABLES_MAX];
 	uint64_t bytes;
 	uint32_t rule_count;
 	struct unwind_rule rules[UNWIND_RULES_MAX];
-	uint16_t next[UNWIND_RULES_MAX]; /* rules with the same hash; 0: the last */
+	uint16_t same[UNWIND_RULES_MAX]; /* rules with the same hash; 0: the last */
 	struct idmap by_hash;            /* -> &rules[i] */
 };
 
@@ -60,14 +61,14 @@ static uint16_t rule_number(struct stack_tables *t, const struct unwind_rule *r)
 
 	if (r->cfa == UNWIND_CFA_NONE)
 		return 0;
-	for (id = first ? (uint32_t)(first - t->rules) : 0; id; id = t->next[id])
+	for (id = first ? (uint32_t)(first - t->rules) : 0; id; id = t->same[id])
 		if (memcmp(&t->rules[id], r, sizeof(*r)) == 0)
 			return (uint16_t)id;
 	id = t->rule_count;
 	if (id == UNWIND_RULES_MAX || probe_unwind_rule(t->probe, id, r) < 0)
 		return 0;
 	t->rules[id] = *r;
-	t->next[id] = first ? (uint16_t)(first - t->rules) : 0;
+	t->same[id] = first ? (uint16_t)(first - t->rules) : 0;
 	if (idmap_put(&t->by_hash, hash, &t->rules[id]) < 0)
 		return 0;
 	t->rule_count++;
@@ -117,6 +118,27 @@ int stack_chunks(const struct symbol_unwind *u, const uint16_t *rules, struct un
 	return (int)total;
 }
 
+/* A number that no table has; 0: all are taken. */
+static uint32_t free_number(const struct stack_tables *t)
+{
+	for (uint32_t i = 0; i < UNWIND_TABLES_MAX - 1; i++) {
+		uint32_t id = 1 + (t->next + i) % (UNWIND_TABLES_MAX - 1);
+
+		if (!t->is_used[id])
+			return id;
+	}
+	return 0;
+}
+
+void stack_tables_drop(struct stack_tables *t, const struct stack_table *table)
+{
+	if (!table->id || !t->is_used[table->id])
+		return;
+	probe_unwind_table_drop(t->probe, table->id);
+	t->is_used[table->id] = false;
+	t->bytes -= (uint64_t)table->chunks * sizeof(struct unwind_chunk);
+}
+
 int stack_tables_add(struct stack_tables *t, const struct symbol_unwind *u, struct stack_table *ret)
 {
 	_cleanup_free_ struct unwind_chunk *chunks = NULL;
@@ -130,18 +152,20 @@ int stack_tables_add(struct stack_tables *t, const struct symbol_unwind *u, stru
 	if (!u->count)
 		return -ENODATA;
 	bytes = (uint64_t)u->count * sizeof(struct unwind_chunk) / UNWIND_CHUNK_ROWS;
-	if (t->bytes + bytes > STACK_TABLES_BYTES || t->tables + 1 >= UNWIND_TABLES_MAX)
+	table.id = free_number(t);
+	if (t->bytes + bytes > STACK_TABLES_BYTES || !table.id)
 		return -ENOSPC;
 	for (uint32_t i = 0; i < u->rule_count; i++)
 		rules[i] = rule_number(t, &u->rules[i]);
 	n = stack_chunks(u, rules, &chunks, &table.indexes);
 	if (n < 0)
 		return n;
-	table.id = t->tables + 1;
+	table.chunks = (uint32_t)n;
 	r = probe_unwind_table(t->probe, table.id, chunks, (uint32_t)n);
 	if (r < 0)
 		return r;
-	t->tables++;
+	t->is_used[table.id] = true;
+	t->next = table.id;
 	t->bytes += (uint64_t)n * sizeof(*chunks);
 	*ret = table;
 	return 0;

@@ -14,7 +14,8 @@ void stack_tables_free(struct stack_tables *t);
 DEFINE_CLEANUP(struct stack_tables *, stack_tables_free)
 
 struct stack_table {
-	uint32_t id;      /* 0: none */
+	uint32_t id; /* 0: none */
+	uint32_t chunks;
 	uint32_t indexes; /* see struct stack_mapping */
 };
 
@@ -22,6 +23,9 @@ struct stack_table {
  * tables; -ENODATA: it is empty; or of the kernel. */
 int stack_tables_add(
 	struct stack_tables *t, const struct symbol_unwind *u, struct stack_table *ret);
+
+/* stack_tables_drop - no mapping that the kernel knows refers to it any more. */
+void stack_tables_drop(struct stack_tables *t, const struct stack_table *table);
 
 uint64_t stack_tables_bytes(const struct stack_tables *t);
 
