@@ -198,14 +198,14 @@ static void alloc_spend(void)
 {
 	static atomic_ullong count;
 	const struct knobs *k = knob_get();
-	uint64_t every = k->malloc_slow_every, until = tally_now_ns();
+	uint64_t every = k->malloc_slow_every, until = tally_now_ns(), now;
 
 	if (!every && !k->malloc_ns)
 		return;
 	until += every && (atomic_fetch_add(&count, 1) + 1) % every == 0 ? k->malloc_slow_ns
 									 : k->malloc_ns;
-	while (tally_now_ns() < until)
-		if (until - tally_now_ns() > 1000000)
+	while ((now = tally_now_ns()) < until)
+		if (until - now > 1000000)
 			nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
 }
 

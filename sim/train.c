@@ -93,10 +93,12 @@ static int worker_prepare(struct train_worker *w)
 	if (settings.device && cudaSetDevice((int)settings.device) != 0)
 		return 2;
 	w->kernel = (struct sim_kernel){SIM_KERNEL_MAGIC, settings.kernel_us * 1000};
+	if (cudaMalloc(&w->device_batch, settings.batch_bytes) != 0)
+		return 2;
 	for (uint64_t i = 0; i < settings.streams; i++)
 		if (cudaStreamCreate(&w->streams[i]) != 0)
 			return 2;
-	return cudaMalloc(&w->device_batch, settings.batch_bytes);
+	return 0;
 }
 
 static void *worker_run(void *arg)

@@ -123,8 +123,9 @@ static void be_uneven(struct train_worker *w)
 	const struct train_settings *s = w->settings;
 
 	if (s->vary_percent)
-		w->kernel.dur_ns = s->kernel_us * 10 *
-				   (100 - s->vary_percent + random_below(w, 2 * s->vary_percent + 1));
+		w->kernel.dur_ns =
+			s->kernel_us * 10 *
+			(100 - s->vary_percent + random_below(w, 2 * s->vary_percent + 1));
 	if (s->burst && w->steps && w->steps % s->burst == 0)
 		workload_sleep_until(workload_now_ns() + random_below(w, s->pause_us) * 1000);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* demo_scenario.c - the published six. Each does on the stand-in GPU what its title says; how strong
- * the effect is depends on the machine and is measured, not promised. */
+/* demo_scenario.c - the published six. Each does on the stand-in GPU what its title says; how
+ * strong the effect is depends on the machine and is measured, not promised. */
 #include "cli/demo_scenario.h"
 
 #include <string.h>
@@ -8,7 +8,10 @@
 #include "cli/recording.h"
 
 #define TRAIN "--steps", "1000000"
-#define END   {NULL, 0, NULL, {NULL}, false, false}
+#define END                                                                                        \
+	{                                                                                          \
+		NULL, 0, NULL, {NULL}, false, false                                                \
+	}
 
 static const struct act incident_acts[] = {
 	{"a training process on the stand-in GPU, undisturbed", 8, "sim-train",

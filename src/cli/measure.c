@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "stat/periodicity.h"
@@ -17,6 +18,8 @@
 #define CALLS_MIN    10   /* fewer say nothing about what is ordinary */
 #define SLOW_FACTOR  8    /* of the median: far outside what jitter does */
 #define FIRST_FACTOR 3.0  /* below that, a first call is a call like others */
+#define ROWS_ENOUGH  0.9  /* of all calls: their rows count them */
+#define ALIKE        1.25 /* slow calls of one kind are so near to each other */
 #define SLOW_MAX     4096 /* slow calls of an op that are looked at for a period */
 
 struct usual { /* an op of a process, all its calls */
@@ -86,8 +89,8 @@ static uint64_t switches_of(const struct recording *rec, uint32_t pid)
 	return n;
 }
 
-static bool put_slowdown(struct buf *out, const struct recording *rec, const struct incident *list,
-	size_t count)
+static bool put_slowdown(
+	struct buf *out, const struct recording *rec, const struct incident *list, size_t count)
 {
 	const struct incident *worst = NULL;
 	char text[TEXT_MAX];
@@ -103,24 +106,15 @@ static bool put_slowdown(struct buf *out, const struct recording *rec, const str
 	if (!worst)
 		return false;
 	put_slower(out, worst->op, worst->baseline_ns, worst->slow_p50_ns);
-	if (worst->cause_count && worst->causes[0].culprit[0])
-		buf_printf(out, " beside %s", worst->causes[0].culprit);
+	if (!worst->cause_count || !worst->causes[0].culprit[0])
+		return true;
 	switches = switches_of(rec, worst->pid);
-	if (switches)
-		buf_printf(out, ", %s context switches", text_format_count(text, switches));
+	buf_printf(out, " beside %s, %s context switches", worst->causes[0].culprit,
+		text_format_count(text, switches));
 	return true;
 }
 
-static bool is_first(const struct recording *rec, size_t at)
-{
-	for (size_t i = 0; i < at; i++)
-		if (is_call(&rec->events[i]) && rec->events[i].pid == rec->events[at].pid &&
-			rec->events[i].op == rec->events[at].op)
-			return false;
-	return true;
-}
-
-/* At most one first call for each op of a process, so the search for earlier ones stays short. */
+/* Rows are in order of time: the first of an op is the first that anybody made. */
 static bool put_first_calls(struct buf *out, const struct recording *rec)
 {
 	const struct event *worst = NULL;
@@ -134,7 +128,7 @@ static bool put_first_calls(struct buf *out, const struct recording *rec)
 		struct usual u;
 		uint64_t median;
 
-		if (!is_call(e) || e->op >= WIRE_OP_MAX || seen[e->op] || !is_first(rec, i))
+		if (!is_call(e) || e->op >= WIRE_OP_MAX || seen[e->op])
 			continue;
 		seen[e->op] = true;
 		u = usual_of(rec, e->pid, e->op);
@@ -194,47 +188,94 @@ static bool put_copies(struct buf *out, const struct recording *rec)
 	return true;
 }
 
-/* The slow calls of @op: their times in µs, ascending strictly, and their durations sorted. */
-static size_t slow_calls(const struct recording *rec, const struct usual *u, uint64_t *times,
-	uint64_t *durations)
+/* Slow calls of an op: where they stand, ascending strictly, and how long they lasted. */
+struct slow_calls {
+	uint64_t at_us[SLOW_MAX], at_call[SLOW_MAX], dur_ns[SLOW_MAX];
+	size_t count;
+	uint64_t calls; /* that rows stand for */
+};
+
+static void slow_collect(
+	const struct recording *rec, const struct usual *u, struct slow_calls *slow)
 {
 	uint64_t limit = SLOW_FACTOR * sketch_quantile(&u->sketch, 0.5);
+
+	for (size_t i = 0; i < rec->event_count && slow->count < SLOW_MAX; i++) {
+		const struct event *e = &rec->events[i];
+		uint64_t us = (uint64_t)e->start.ns / 1000;
+		size_t n = slow->count;
+
+		if (!is_call(e) || e->pid != u->pid || e->op != u->op)
+			continue;
+		slow->calls += e->weight ? e->weight : 1;
+		if (slow->calls == 1 || e->dur_ns <= limit || (n && us <= slow->at_us[n - 1]))
+			continue; /* the first call is slow for another reason */
+		slow->at_us[n] = us;
+		slow->at_call[n] = slow->calls;
+		slow->dur_ns[n] = e->dur_ns;
+		slow->count++;
+	}
+}
+
+/* What comes back is of one kind: slow calls far from their median are chance, and go. */
+static uint64_t slow_keep_alike(struct slow_calls *slow)
+{
+	_cleanup_free_ uint64_t *sorted = calloc(SLOW_MAX, sizeof(*sorted));
+	uint64_t median;
 	size_t n = 0;
 
-	for (size_t i = 0; i < rec->event_count && n < SLOW_MAX; i++) {
-		const struct event *e = &rec->events[i];
-		uint64_t at = (uint64_t)e->start.ns / 1000;
+	if (!sorted)
+		return 0;
+	memcpy(sorted, slow->dur_ns, slow->count * sizeof(*sorted));
+	robust_sort(sorted, slow->count);
+	median = robust_median(sorted, slow->count);
+	for (size_t i = 0; i < slow->count; i++) {
+		double ratio = (double)slow->dur_ns[i] / (double)median;
 
-		if (!is_call(e) || e->pid != u->pid || e->op != u->op || e->dur_ns <= limit ||
-			(n && at <= times[n - 1]))
+		if (ratio < 1 / ALIKE || ratio > ALIKE)
 			continue;
-		times[n] = at;
-		durations[n++] = e->dur_ns;
+		slow->at_us[n] = slow->at_us[i];
+		slow->at_call[n++] = slow->at_call[i];
 	}
-	robust_sort(durations, n);
-	return n;
+	slow->count = n;
+	return median;
+}
+
+/* In calls where rows stand for all of them; else in time, and in calls by their mean rate. */
+static bool period_find(const struct recording *rec, const struct usual *u,
+	const struct slow_calls *slow, double *ret_calls)
+{
+	struct periodicity p;
+	int64_t first, last;
+
+	if (!calls_span(rec, &first, &last))
+		return false;
+	if ((double)slow->calls >= ROWS_ENOUGH * (double)u->sketch.count) {
+		if (!periodicity_find(slow->at_call, slow->count, &p))
+			return false;
+		*ret_calls = p.period;
+		return true;
+	}
+	if (!periodicity_find(slow->at_us, slow->count, &p))
+		return false;
+	*ret_calls = p.period * 1000 * (double)u->sketch.count / (double)(last - first);
+	return true;
 }
 
 static bool put_period_of(struct buf *out, const struct recording *rec, const struct usual *u)
 {
-	_cleanup_free_ uint64_t *times = calloc(SLOW_MAX, sizeof(*times));
-	_cleanup_free_ uint64_t *durations = calloc(SLOW_MAX, sizeof(*durations));
-	uint64_t median = sketch_quantile(&u->sketch, 0.5);
-	struct periodicity p;
-	int64_t first, last;
-	char text[TEXT_MAX];
+	_cleanup_free_ struct slow_calls *slow = calloc(1, sizeof(*slow));
+	uint64_t median = sketch_quantile(&u->sketch, 0.5), slow_ns;
 	double calls;
-	size_t n;
 
-	if (!times || !durations || u->sketch.count < CALLS_MIN || !median)
+	if (!slow || u->sketch.count < CALLS_MIN || !median)
 		return false;
-	n = slow_calls(rec, u, times, durations);
-	if (!periodicity_find(times, n, &p) || !calls_span(rec, &first, &last))
+	slow_collect(rec, u, slow);
+	slow_ns = slow_keep_alike(slow);
+	if (!period_find(rec, u, slow, &calls))
 		return false;
-	calls = p.period * 1000 * (double)u->sketch.count / (double)(last - first);
-	put_slower(out, u->op, median, robust_median(durations, n));
-	buf_printf(out, " every %.0f calls (every %s)", calls,
-		text_format_duration(text, (uint64_t)(p.period * 1000)));
+	put_slower(out, u->op, median, slow_ns);
+	buf_printf(out, " every %.0f calls", calls);
 	return true;
 }
 
