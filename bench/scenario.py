@@ -5,10 +5,10 @@ A scenario is a workload of the stand-in GPU, traced by eBPF, and a problem that
 
   problem           id of the right verdict; "" = healthy: nothing of MEDIUM or above may be reported
   not               ids that must not be reported with MEDIUM or above
-  also              companions: an id may be reported too because it is true as well; a list is a
-                    further traced workload, started like neighbours
+  also              ids that may be reported beside it, because they are true as well
   culprit           who must be named: a command, or "rank N"
   workload          program of build/sim (or train.py) with its arguments; {scratch} is a folder
+  beside            further traced workloads, started like neighbours
   neighbours        programs that are not traced
   neighbours_after  seconds after the start
   neighbour_cgroup  cgroup they live in
@@ -47,9 +47,11 @@ from rig import SIM, Trace, Workload, run, scratch, start  # noqa: E402
 
 FOLDER = SOURCE / "sim" / "scenarios"
 SEVERITIES = ["LOW", "MEDIUM", "HIGH", "CRITICAL"]
-KEYS = {"problem", "not", "also", "culprit", "workload", "neighbours", "neighbours_after",
+KEYS = {"problem", "not", "also", "culprit", "workload", "beside", "neighbours",
+        "neighbours_after",
         "neighbour_cgroup", "cpus", "files", "nvml", "gpu", "annotate", "kill", "env", "seconds",
         "linger", "attach_after", "fails", "truth", "noise"}
+NVML_BUSY = ["gpu0.util_gpu 90", "gpu0.throttle 0"]  # the first line of a key counts
 SECOND = 1_000_000_000
 
 
@@ -63,8 +65,6 @@ def load(name):
     if unknown:
         raise ValueError(f"{name}: unknown keys {', '.join(sorted(unknown))}")
     s["name"] = name
-    s["beside"] = [a for a in s.get("also", []) if isinstance(a, list)]
-    s["also"] = [a for a in s.get("also", []) if isinstance(a, str)]
     return s
 
 
@@ -115,13 +115,16 @@ class Nvml:
 
     def put(self, state):
         if self.path:
-            lines = [f"{key} {value}" for key, value in state.items()] + self.lines
+            lines = [f"{key} {value}" for key, value in state.items()] + self.lines + NVML_BUSY
             with open(self.path + ".new", "w") as f:
                 f.write("".join(line + "\n" for line in lines))
+            os.chmod(self.path + ".new", 0o644)
             os.rename(self.path + ".new", self.path)
 
     def env(self):
-        return {"SIM_NVML_STATE": self.path, "LD_LIBRARY_PATH": str(SIM)} if self.path else {}
+        if not self.path:
+            return {}
+        return {"SIM_NVML_STATE": self.path, "INGERO_NVML_LIB": str(SIM / "libnvidia-ml.so.1")}
 
 
 class Played:
@@ -207,7 +210,7 @@ def _during(s, played, works, nvml, group, folder):
     if works[0].process.poll() and not s.get("fails"):
         raise RuntimeError(f"{s['name']}: the workload failed: {works[0].process.stderr.read()}")
     played.ended = time.time_ns()
-    time.sleep(s.get("linger", 0))
+    time.sleep(s.get("linger", 0.3))
     return hogs
 
 
@@ -230,6 +233,8 @@ def play(s, number=[0]):
     number[0] += 1
     folder = scratch(f"play{number[0]}")
     os.mkdir(folder)
+    for path in (folder, os.path.dirname(folder)):
+        os.chmod(path, 0o711)  # what reads NVML is another user
     _make_files(s, folder)
     played, nvml, group = Played(s), Nvml(s, folder), Group(s.get("neighbour_cgroup"))
     log = os.path.join(folder, "steps") if s["workload"][0].startswith("sim-train") else None

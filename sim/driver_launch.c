@@ -8,6 +8,7 @@
  * system call.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -55,6 +56,15 @@ static CUresult gate(struct stream *s, struct sim_gate *g)
 	return r == -EBUSY ? SIM_CAPTURE_UNSUPPORTED : driver_result(r);
 }
 
+/* The launches that are told to fail, counted over all threads. */
+static bool is_to_fail(void)
+{
+	static atomic_ullong launches;
+	uint64_t from = knob_get()->fail_launch;
+
+	return from && atomic_fetch_add(&launches, 1) + 1 >= from;
+}
+
 CUresult driver_launch(CUfunction f, dim3 grid, dim3 block, CUstream handle)
 {
 	struct stream *s = stream_of(handle);
@@ -66,6 +76,8 @@ CUresult driver_launch(CUfunction f, dim3 grid, dim3 block, CUstream handle)
 		return SIM_INVALID_VALUE;
 	if (!s)
 		return SIM_INVALID_HANDLE;
+	if (is_to_fail())
+		return (CUresult)knob_get()->fail_code;
 	k = kernel_of(f);
 	if (k && k->magic == SIM_GATE_MAGIC)
 		return gate(s, (struct sim_gate *)(void *)f);

@@ -50,6 +50,8 @@ static const struct option_row rows[] = {
 	{"group", OPTION_SWITCH, FIELD(group), "a step's collectives in one group", 0, 0, 0},
 	{"threads", OPTION_SWITCH, FIELD(threads), "ranks are threads, not processes", 0, 0, 0},
 	{"delay-rank", OPTION_NUMBER, FIELD(delay_rank), "this rank comes late", 0, RANKS_MAX, 0},
+	{"delay-file", OPTION_TEXT, FIELD(delay_file),
+		"instead of sleeping, write this file (32 MiB, past the page cache)", 0, 0, 0},
 	{"delay-rotate", OPTION_SWITCH, FIELD(delay_rotate), "another rank each time", 0, 0, 0},
 	{"delay-us", OPTION_NUMBER, FIELD(delay_us), "by so much", 0, 1e9, 0},
 	{"delay-every", OPTION_NUMBER, FIELD(delay_every), "every N steps (1)", 1, 1e9, 0},

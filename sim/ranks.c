@@ -2,16 +2,19 @@
 /* ranks.c - what one rank of sim-nccl does: make its communicator, then in each step compute, maybe
  * come late, call the collectives, wait for the stream. A thread of its own watches for signals and
  * aborts the communicators, because a rank that waits for one that never comes sits in a call. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ranks.h"
 #include "workload.h"
 
-#define KEPT_STEPS (1u << 20)
-#define LOOK_NS    20000000
+#define KEPT_STEPS       (1u << 20)
+#define LOOK_NS          20000000
+#define DELAY_FILE_BYTES (32u << 20)
 
 #define TRY(call)                                                                                  \
 	do {                                                                                       \
@@ -172,15 +175,32 @@ static bool is_the_one(const struct rank *r, uint64_t rank, uint64_t step)
 	return rank == (uint64_t)r->number && step == r->steps;
 }
 
+/* Late because of the disk, past the page cache: as long as that takes. */
+static void write_file(const char *path)
+{
+	static _Alignas(4096) const char zeros[DELAY_FILE_BYTES];
+	int fd = open(path, O_WRONLY | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return;
+	if (pwrite(fd, zeros, sizeof(zeros), 0) == (ssize_t)sizeof(zeros))
+		fsync(fd);
+	close(fd);
+}
+
 static void come_late(const struct rank *r)
 {
 	const struct rank_settings *s = r->settings;
 	uint64_t who =
 		s->delay_rotate ? r->steps / s->delay_every % (uint64_t)r->nranks : s->delay_rank;
 
-	if (s->delay_us && who == (uint64_t)r->number && r->steps >= s->delay_from &&
-		(r->steps + 1) % s->delay_every == 0)
-		workload_sleep_until(workload_now_ns() + s->delay_us * 1000);
+	if ((s->delay_us || s->delay_file) && who == (uint64_t)r->number &&
+		r->steps >= s->delay_from && (r->steps + 1) % s->delay_every == 0) {
+		if (s->delay_file)
+			write_file(s->delay_file);
+		else
+			workload_sleep_until(workload_now_ns() + s->delay_us * 1000);
+	}
 	if (is_the_one(r, s->hang_rank, s->hang_step))
 		while (!workload_stopped)
 			workload_sleep_until(workload_now_ns() + LOOK_NS);

@@ -13,7 +13,7 @@
 struct rank_settings {
 	uint64_t ranks, steps, duration_s, kernel_us, count, delay_us, delay_every, delay_rank,
 		delay_from, hang_rank, hang_step, mismatch_rank, mismatch_step;
-	const char *collectives, *init, *id_file, *wait_start;
+	const char *collectives, *init, *id_file, *wait_start, *delay_file;
 	bool split, threads, nonblocking, group, delay_rotate;
 	int ops[RANKS_MAX_OPS];
 	int op_count;

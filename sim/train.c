@@ -30,6 +30,9 @@ static struct train_settings settings = {
 	.pause_us = 20000,
 	.checkpoint_every = 10,
 	.checkpoint_bytes = 16u << 20,
+	.ask_every = 1,
+	.swap_every = 50,
+	.swap_bytes = 128u << 20,
 };
 
 #define FIELD(f) offsetof(struct train_settings, f)
@@ -64,6 +67,8 @@ static const struct option_row rows[] = {
 		1e9, 0},
 	{"leak-bytes", OPTION_NUMBER, FIELD(leak_bytes), "allocated a step and never freed", 1,
 		1e10, 0},
+	{"leak-until", OPTION_NUMBER, FIELD(leak_until),
+		"only up to this step: a pool that reaches its level", 1, 1e12, 0},
 	{"fragment-every", OPTION_NUMBER, FIELD(fragment_every),
 		"every N steps fill the memory, free every other piece, ask for a large one", 1,
 		1e9, 0},
@@ -74,6 +79,13 @@ static const struct option_row rows[] = {
 	{"slow-from", OPTION_NUMBER, FIELD(slow_from), "kernels are slower from this step on", 1,
 		1e12, 0},
 	{"slow-factor", OPTION_NUMBER, FIELD(slow_factor), "so many times (3)", 1, 1e6, 0},
+	{"ask-us", OPTION_NUMBER, FIELD(ask_us),
+		"ask a local service that answers after so long, before a step", 1, 1e9, 0},
+	{"ask-every", OPTION_NUMBER, FIELD(ask_every), "every N steps (1)", 1, 1e9, 0},
+	{"swap-file", OPTION_TEXT, FIELD(swap_file), "load a model from this file, made anew", 0, 0,
+		0},
+	{"swap-every", OPTION_NUMBER, FIELD(swap_every), "every N steps (50)", 1, 1e9, 0},
+	{"swap-bytes", OPTION_NUMBER, FIELD(swap_bytes), "of it (128 MiB)", 1 << 23, 1e10, 0},
 	{"all-ops", OPTION_SWITCH, FIELD(all_ops), "also call every function each step", 0, 0, 0},
 	{"wait-start", OPTION_TEXT, FIELD(wait_start), "create FILE.ready, wait for FILE", 0, 0, 0},
 	{"step-log", OPTION_TEXT, FIELD(step_log), "a line a step: index, start ns, duration ns", 0,
@@ -236,6 +248,10 @@ int main(int argc, char **argv)
 		settings.steps = settings.duration_s ? UINT64_MAX : 100;
 	if (settings.data && (r = data_open(settings.data, &data)) < 0)
 		return fail(settings.data, r);
+	if (settings.swap_file && (r = train_swap_prepare(&settings)) < 0)
+		return fail(settings.swap_file, r);
+	if (settings.ask_us && (r = train_ask_start(settings.ask_us)) < 0)
+		return fail("service", r);
 	workload_catch_signals();
 	workload_gate(settings.wait_start);
 	start_ns = workload_now_ns();

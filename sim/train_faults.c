@@ -81,11 +81,15 @@ int train_faults(struct train_worker *w)
 
 	if (s->slow_from && number == s->slow_from)
 		w->kernel.dur_ns *= s->slow_factor;
-	if (s->leak_bytes)
+	if (s->leak_bytes && (!s->leak_until || number <= s->leak_until))
 		r = leak(w);
 	if (r == 0 && s->fragment_every && number % s->fragment_every == 0)
 		r = fragment(w);
 	if (r == 0 && s->checkpoint && number % s->checkpoint_every == 0)
 		r = save_checkpoint(w);
+	if (r == 0 && s->ask_us && number % s->ask_every == 0)
+		r = train_ask(w);
+	if (r == 0 && s->swap_file && number % s->swap_every == 0)
+		r = train_swap(w);
 	return r;
 }

@@ -332,7 +332,9 @@ static void test_first_call_only(void **state)
 	scene_aggregate(&s);
 	ANSWER a = explain(&s);
 
-	assert_int_equal(a.count, 0);
+	assert_int_equal(a.count, 1);
+	assert_int_equal(a.list->problem, PROBLEM_COLD_START);
+	assert_int_equal(a.list->severity, SEVERITY_LOW);
 }
 
 /* 6 ms preempted and 4 ms disk of each 10 ms of excess; 15 calls have another 2 ms unexplained. */

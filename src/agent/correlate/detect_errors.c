@@ -122,9 +122,9 @@ static int add_stacks(const struct scene *s, const struct error_group *g, struct
 
 static void tell(const struct error_group *g, const struct event *e, struct incident *inc)
 {
-	char op[32], n[TEXT_MAX], later[96] = "";
+	char room[32], n[TEXT_MAX], later[96] = "";
+	const char *op = wire_op_name(e->source, e->op, room);
 
-	wire_op_name(e->source, e->op, op);
 	text_format_count(n, g->count - 1);
 	if (g->count > 1 && g->row->sticky)
 		snprintf(later, sizeof(later), "; %s later calls returned it too", n);

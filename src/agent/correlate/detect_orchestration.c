@@ -144,6 +144,9 @@ static bool is_consequence(const struct incident_list *out, const struct ending 
 {
 	if (e->by_oom || e->number == SIGKILL || is_request(e->number))
 		return false;
+	for (size_t i = 0; i < out->count; i++)
+		if (out->items[i].problem == PROBLEM_KERNEL_COMPILER && out->items[i].pid == pid)
+			return true;
 	return incident_has(out, PROBLEM_DEVICE_ASSERT, pid) ||
 	       incident_has(out, PROBLEM_GPU_MEMORY, pid) ||
 	       incident_has(out, PROBLEM_VERSION_MISMATCH, pid) ||
@@ -263,6 +266,11 @@ static void report_pod(const struct scene *s, const struct event *e, struct inci
 	incident_step(inc, e->start.ns, 0, "HOST", evicted ? "pod_eviction" : "pod_restart",
 		"pod %s", evicted ? "evicted" : "restarted");
 	incident_evidence(inc, e);
+	incident_sql(inc,
+		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND "
+		"op = %u "
+		"ORDER BY timestamp",
+		e->op);
 	incident_keep(out, inc);
 }
 
@@ -294,6 +302,11 @@ static void report_foreign(const struct scene *s, const struct job *j, struct in
 	incident_step(inc, e->start.ns, 0, "HOST", "oom_kill", "OOM killer chose pid %u",
 		(uint32_t)e->arg1);
 	incident_evidence(inc, e);
+	incident_sql(inc,
+		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND "
+		"op = %u "
+		"ORDER BY timestamp",
+		e->op);
 	incident_keep(out, inc);
 }
 

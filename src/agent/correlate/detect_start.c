@@ -4,7 +4,8 @@
  *
  * For each op of a process with at least 8 later calls: its first call is a cold one if it took 20
  * times the ordinary duration and 1 ms or more. Waits for the GPU and copies are left out: how long
- * they take depends on the work before them. Only first calls in the process's first 60 s count.
+ * they take depends on the work before them. Only first calls in the process's first 60 s count
+ * (one that lasts longer is a hang).
  *
  * The start must have been seen: a fork or exec of the process, its admission at its first call, or
  * that its very first recorded call is itself a cold one (a process that was warm when the trace
@@ -139,8 +140,8 @@ static void find_first(const struct scene *s, struct starts *l)
 
 static void add_cold(struct start *p, const struct event *e, const struct op_group *g)
 {
-	if (p->count == OPS_MAX || e->start.ns - p->first->start.ns > START_NS ||
-		e->dur_ns < COLD_NS || e->ret ||
+	if (p->count == OPS_MAX || e->dur_ns > (uint64_t)START_NS ||
+		e->start.ns - p->first->start.ns > START_NS || e->dur_ns < COLD_NS || e->ret ||
 		(double)e->dur_ns < COLD_RATIO * (double)MAX(g->baseline_ns, UINT64_C(1)))
 		return;
 	p->cold[p->count++] = (struct cold_call){e, g};
@@ -175,9 +176,9 @@ static bool begins_cold(const struct start *p)
 static void tell(const struct start *p, bool seen, struct incident *inc)
 {
 	const struct cold_call *c = dearest(p);
-	char op[32], was[TEXT_MAX], later[TEXT_MAX], ratio[TEXT_MAX], all[TEXT_MAX];
+	char room[32], was[TEXT_MAX], later[TEXT_MAX], ratio[TEXT_MAX], all[TEXT_MAX];
+	const char *op = wire_op_name(c->event->source, c->event->op, room);
 
-	wire_op_name(c->event->source, c->event->op, op);
 	text_format_duration(was, c->event->dur_ns);
 	text_format_duration(later, c->op->baseline_ns);
 	text_format_ratio(
@@ -200,9 +201,10 @@ static void tell(const struct start *p, bool seen, struct incident *inc)
 	for (int i = 0; i < p->count; i++) {
 		const struct event *e = p->cold[i].event;
 
+		op = wire_op_name(e->source, e->op, room);
 		incident_step(inc, e->start.ns, e->dur_ns,
-			e->source == SOURCE_DRIVER ? "DRIVER" : "CUDA",
-			wire_op_name(e->source, e->op, op), "first %s, ordinarily %s", op,
+			e->source == SOURCE_DRIVER ? "DRIVER" : "CUDA", op,
+			"first %s, ordinarily %s", op,
 			text_format_duration(later, p->cold[i].op->baseline_ns));
 		incident_evidence(inc, e);
 	}

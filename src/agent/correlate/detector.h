@@ -3,7 +3,7 @@
  *
  * To add one: its file here with a function of type detector, a line in DETECTORS, its row in the
  * catalogue (model/problem.h), a scenario that provokes it and one that only looks like it
- * (tests/scenarios). A detector is pure, looks at everything and says nothing without evidence: an
+ * (sim/scenarios). A detector is pure, looks at everything and says nothing without evidence: an
  * incident has at least one evidence row or a timeline step with real times, and its confidence
  * states how much of what it claims was seen. What several detectors could report is reported by
  * the most specific one: see correlate.c. */

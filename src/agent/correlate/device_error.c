@@ -9,7 +9,6 @@
 #include "base/macros.h"
 #include "wire/ids.h"
 
-/* clang-format off: tables */
 static const struct error_row cuda_errors[] = {
 	{1, "invalid value", ERROR_REFUSED, false, "an argument is out of range"},
 	{2, "out of memory", ERROR_MEMORY, false, "no piece of memory of that size"},
@@ -128,7 +127,6 @@ static const struct xid_row xids[] = {
 	{119, PROBLEM_HARDWARE_DRIFT, SEVERITY_HIGH,
 		"the GPU's own processor did not answer the driver"},
 };
-/* clang-format on */
 
 const struct error_row *error_find(unsigned source, int code)
 {

@@ -24,6 +24,7 @@
 #define UNSEEN_RANKS  0.7
 #define NAMED_RANKS   4
 #define REPORTED_MAX  16
+#define LOOKS_MAX     32 /* suspects whose processes are looked at */
 #define SENTENCE_MAX  4096
 
 /* "ranks 2 and 5 (pids 812, 815)" of those that are odd, or that are not. */
@@ -259,12 +260,13 @@ int hang(const struct scene *s, struct incident_list *out)
 {
 	_cleanup_(match_done) struct match_table t = {0};
 	int64_t end_ns = match_end_ns(s->rec);
+	unsigned looks = LOOKS_MAX;
 	int r = match_run(s->rec, &t), reported = 0;
 
 	for (size_t i = 0; r >= 0 && i < t.comm_count && reported < REPORTED_MAX; i++) {
 		struct hang h;
 
-		r = hang_find(s->rec, &t, &t.comms[i], end_ns, &h);
+		r = hang_find(s->rec, &t, &t.comms[i], end_ns, &looks, &h);
 		if (r <= 0)
 			continue;
 		r = report(s, &h, out);

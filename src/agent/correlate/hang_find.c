@@ -282,8 +282,18 @@ static const struct match *choose(
 	return match_at(t, c, seq);
 }
 
+/* What can be told without the events: most communicators end here. */
+static bool is_suspect(const struct hang *h)
+{
+	if (h->kind == HANG_MISMATCH)
+		return true;
+	if (h->kind == HANG_OUTSIDE && h->nranks <= (int)h->rank_count)
+		return false;
+	return is_long(h);
+}
+
 int hang_find(const struct recording *rec, const struct match_table *t, const struct match_comm *c,
-	int64_t end_ns, struct hang *ret)
+	int64_t end_ns, unsigned *looks, struct hang *ret)
 {
 	_cleanup_(hang_done) struct hang h = {.until_ns = end_ns};
 	const struct match *m;
@@ -294,16 +304,18 @@ int hang_find(const struct recording *rec, const struct match_table *t, const st
 	if (!m)
 		return 0;
 	mark_ranks(t, m, &h);
+	h.interval_ns = interval_of(t, c, h.seq);
+	if (!is_suspect(&h) || !*looks)
+		return 0;
+	(*looks)--;
 	if (index_pids(&h) < 0)
 		return -ENOMEM;
 	look_at_lives(rec, &h);
-	h.interval_ns = interval_of(t, c, h.seq);
 	h.is_stuck = is_long(&h) && !has_gone_through(rec, &h);
 	h.is_seen = h.is_seen || calls_under_way(rec);
 	if (h.kind != HANG_MISMATCH && !h.is_stuck)
 		return 0;
-	if (h.kind == HANG_OUTSIDE &&
-		(!h.is_seen || !is_silent(&h) || h.nranks <= (int)h.rank_count))
+	if (h.kind == HANG_OUTSIDE && (!h.is_seen || !is_silent(&h)))
 		return 0;
 	*ret = h;
 	h = (struct hang){0};

@@ -39,7 +39,7 @@ struct hang {
 };
 
 /* hang_find - 1 and *ret (released with hang_done()), 0 if there is nothing, or -ENOMEM.
- * @end_ns: match_end_ns(). */
+ * @end_ns: match_end_ns(). *looks: how often all events may still be gone through; counts down. */
 int hang_find(const struct recording *rec, const struct match_table *t, const struct match_comm *c,
-	int64_t end_ns, struct hang *ret);
+	int64_t end_ns, unsigned *looks, struct hang *ret);
 void hang_done(struct hang *h);

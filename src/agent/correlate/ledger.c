@@ -29,7 +29,6 @@ struct memory_op {
 	bool pointer_in_arg1;
 };
 
-/* clang-format off: a table */
 static const struct memory_op ops[] = {
 	{SOURCE_CUDA, CUDA_MALLOC, LEDGER_ALLOC, true},
 	{SOURCE_CUDA, CUDA_MALLOC_MANAGED, LEDGER_ALLOC, true},
@@ -50,7 +49,6 @@ static const struct memory_op ops[] = {
 	{SOURCE_DRIVER, DRIVER_FREE, LEDGER_FREE, false},
 	{SOURCE_DRIVER, DRIVER_FREE_ASYNC, LEDGER_FREE, false},
 };
-/* clang-format on */
 
 static const struct memory_op *op_find(const struct event *e)
 {

@@ -19,7 +19,7 @@ static bool is_eligible(const struct collective_row *r)
 {
 	return r->op != NCCL_SEND && r->op != NCCL_RECV && r->c.comm_hash && r->c.seq &&
 	       r->c.rank >= 0 && (r->ret == 0 || r->ret == NCCL_IN_PROGRESS) &&
-	       is_sane_time(r->start.ns) && r->dur_ns <= UINT64_C(1) << 50 &&
+	       is_sane_time(r->start.ns) && r->dur_ns <= UINT64_C(1) << 50 && r->c.wait_ns >= -1 &&
 	       r->c.wait_ns <= INT64_C(1) << 50;
 }
 

@@ -104,6 +104,7 @@ static void name_neighbour(const struct process_home *victim, const struct proce
 	home_text(culprit, theirs, sizeof(theirs));
 	home_text(victim, own, sizeof(own));
 	inc->problem = PROBLEM_NOISY_NEIGHBOUR;
+	inc->severity = MIN(inc->severity, problem_row(inc->problem)->worst);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"noisy neighbour: %.15s (pid %u) in %.80s had the %s that pid %u in %.80s waited "
 		"for",

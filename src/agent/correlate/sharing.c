@@ -24,6 +24,7 @@
 #include "agent/correlate/bursts.h"
 #include "agent/correlate/detector.h"
 #include "agent/correlate/window.h"
+#include "base/idmap.h"
 #include "base/text.h"
 #include "stat/robust.h"
 #include "wire/names.h"
@@ -36,7 +37,9 @@
 #define UNKNOWN_BOOKS  0.9
 #define UNKNOWN_COUNT  0.6
 #define CALLS_HALF     10.0
-#define VICTIMS_MAX    64 /* of a device */
+#define VICTIMS_MAX    16 /* processes whose calls are compared: each takes a look at all events */
+#define OTHERS_MAX     4096
+#define DEVICES_MAX    16
 #define WAIT_OPS       8
 
 struct comparison { /* one op of the victim */
@@ -86,20 +89,24 @@ static uint64_t comm_of(const struct recording *rec, uint32_t pid)
 	return 0;
 }
 
-static bool are_ranks_of_one_job(const struct recording *rec, uint32_t a, uint32_t b)
+/* The processes that call collectives of @comm: ranks of one job. */
+static int ranks_of(const struct recording *rec, uint64_t comm, struct idmap *ret)
 {
-	uint64_t comm = comm_of(rec, a);
+	int r = 0;
 
-	for (size_t i = 0; comm && i < rec->collective_count; i++)
-		if (rec->collectives[i].pid == b && rec->collectives[i].c.comm_hash == comm)
-			return true;
-	return false;
+	for (size_t i = 0; comm && r == 0 && i < rec->collective_count; i++)
+		if (rec->collectives[i].c.comm_hash == comm)
+			r = idmap_put(ret, rec->collectives[i].pid, ret);
+	return r == -ENOBUFS ? 0 : r;
 }
 
 static int unite_others(const struct recording *rec, struct case_file *f)
 {
-	uint32_t mate = 0, stranger = 0;
+	_cleanup_(idmap_done) struct idmap mates = IDMAP_INIT(OTHERS_MAX);
+	uint64_t comm = comm_of(rec, f->pid);
 
+	if (ranks_of(rec, comm, &mates) < 0)
+		return -ENOMEM;
 	f->others = calloc(f->burst_count + 1, sizeof(*f->others));
 	if (!f->others)
 		return -ENOMEM;
@@ -107,13 +114,8 @@ static int unite_others(const struct recording *rec, struct case_file *f)
 		const struct burst *b = &f->bursts[i];
 		struct window *last = f->other_count ? &f->others[f->other_count - 1] : NULL;
 
-		if (b->pid == f->pid || b->pid == mate)
+		if (b->pid == f->pid || idmap_get(&mates, b->pid))
 			continue;
-		if (b->pid != stranger && are_ranks_of_one_job(rec, f->pid, b->pid)) {
-			mate = b->pid;
-			continue;
-		}
-		stranger = b->pid;
 		if (last && b->start_ns <= last->end_ns)
 			last->end_ns = MAX(last->end_ns, b->end_ns);
 		else
@@ -319,6 +321,14 @@ static void write_words(const struct recording *rec, const struct case_file *f, 
 			      "count of processes was not recorded.");
 }
 
+static void write_sql(uint32_t pid, uint32_t other, struct incident *inc)
+{
+	snprintf(inc->evidence_sql, sizeof(inc->evidence_sql),
+		"SELECT pid, gpu_id, count(*) AS calls, min(timestamp), max(timestamp + duration) "
+		"FROM events WHERE source IN (1, 4) AND pid IN (%u, %u) GROUP BY 1, 2",
+		pid, other);
+}
+
 static void write_proof(const struct case_file *f, struct incident *inc)
 {
 	const struct comparison *c = f->c;
@@ -337,10 +347,7 @@ static void write_proof(const struct case_file *f, struct incident *inc)
 					"pid %u waits meanwhile", f->pid);
 			incident_evidence(inc, c->with[i]);
 		}
-	snprintf(inc->evidence_sql, sizeof(inc->evidence_sql),
-		"SELECT pid, gpu_id, count(*) AS calls, min(timestamp), max(timestamp + duration) "
-		"FROM events WHERE source IN (1, 4) AND pid IN (%u, %u) GROUP BY 1, 2",
-		f->pid, f->culprit);
+	write_sql(f->pid, f->culprit, inc);
 }
 
 static void report(const struct scene *s, const struct case_file *f, int64_t counted,
@@ -404,6 +411,7 @@ static void note(const struct scene *s, const struct case_file *f, int64_t count
 	incident_step(inc, f->others[0].start_ns,
 		(uint64_t)(f->others[0].end_ns - f->others[0].start_ns), "CUDA", "burst",
 		"pid %u works on device %d", f->others[0].tid, f->device);
+	write_sql(f->pid, f->others[0].tid, inc);
 	incident_keep(out, inc);
 }
 
@@ -467,20 +475,31 @@ static int look_at_device(const struct scene *s, const struct burst *bursts, siz
 	return 0;
 }
 
+static bool has_two(const struct burst *bursts, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (bursts[i].pid != bursts[0].pid)
+			return true;
+	return false;
+}
+
 int sharing(const struct scene *s, struct incident_list *out)
 {
 	_cleanup_(bursts_done) struct bursts b = {0};
 	int64_t counted = driver_count(s->rec);
-	size_t next;
+	size_t next, devices = 0;
 	int r;
 
 	if (counted == 1 || (s->rec->node && strchr(s->rec->node, ',')))
 		return 0;
 	r = bursts_run(s->rec, &b);
-	for (size_t i = 0; r == 0 && i < b.count; i = next) {
+	for (size_t i = 0; r == 0 && i < b.count && devices < DEVICES_MAX; i = next) {
 		for (next = i; next < b.count && b.items[next].device == b.items[i].device;)
 			next++;
-		r = look_at_device(s, &b.items[i], next - i, counted, out);
+		if (has_two(&b.items[i], next - i)) {
+			r = look_at_device(s, &b.items[i], next - i, counted, out);
+			devices++;
+		}
 	}
 	return r;
 }

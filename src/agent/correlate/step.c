@@ -5,12 +5,14 @@
  * Looked at are the waits (stream, device, context, event) of the thread of each process that has
  * the most of them. Waits of one kind have the same function, stream and call stack. A kind is
  * regular if 70 % of the distances between its occurrences, counted in waits of any kind, are the
- * same. A step is closed by the rarest regular kind that has at least an eighth of the waits of the
- * most frequent one: rarer ones are a logger's or a checkpoint's, those in between are
+ * same. A step is closed by the rarest regular kind that has at least a sixteenth of the waits of
+ * the most frequent one: rarer ones are a logger's or a checkpoint's, those in between are
  * micro-batches. Of several that are equally rare (one wait for each stream) it is the one after
  * which the next wait is furthest away. Stacks are left out of the kind where they differ too much
  * to repeat (more than 64 kinds), and where one has at least 80 % of the waits of its function and
- * stream: the others are the same place before its stack could be walked.
+ * stream: the others are the same place before its stack could be walked. Where most waits of a
+ * place find nothing to wait for (below 100 us) and the longer ones are regular, those close the
+ * steps.
  *
  * Every wait must be in the recording: a process without aggregates, or whose aggregates say that
  * more than 1 % of its waits were not stored (published files, --stack-samples), has no steps. At
@@ -29,7 +31,8 @@
 
 #define KINDS_MAX     64
 #define REGULAR_SHARE 0.7
-#define RAREST_PARTS  8
+#define RAREST_PARTS  16
+#define WAITED_NS     (100 * NS_PER_US)
 #define STEPS_MIN     12
 #define STEPS_HALF    5.0
 #define STORED_SHARE  0.99
@@ -68,7 +71,10 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return h ^ h >> 32;
 }
 
-static uint64_t kind_of(const struct event *e, bool with_stack)
+enum detail { BY_PLACE, BY_STACK, BY_LENGTH };
+
+/* The lowest bit says, for BY_LENGTH, that it had to wait. */
+static uint64_t kind_of(const struct event *e, enum detail detail)
 {
 	bool of_event = e->op == (e->source == SOURCE_CUDA ? CUDA_EVENT_SYNC : DRIVER_EVENT_SYNC);
 	uint64_t h = mix(e->source, e->op);
@@ -76,7 +82,9 @@ static uint64_t kind_of(const struct event *e, bool with_stack)
 	h = mix(h, of_event    ? 0
 		   : e->stream ? e->stream
 			       : e->arg0); /* events may be new each time */
-	return with_stack ? mix(h, e->stack_hash) : h;
+	if (detail == BY_STACK)
+		h = mix(h, e->stack_hash);
+	return h << 1 | (detail == BY_LENGTH && e->dur_ns >= WAITED_NS);
 }
 
 static int by_thread_and_time(const void *a, const void *b)
@@ -145,14 +153,14 @@ static struct kind *kind_get(struct kind *kinds, size_t *n, uint64_t kind)
 }
 
 /* How many waits of each kind, and how far the next one is. False: too many kinds. */
-static bool kinds_count(const struct recording *rec, struct wait *w, size_t n, bool with_stack,
+static bool kinds_count(const struct recording *rec, struct wait *w, size_t n, enum detail detail,
 	struct kind *kinds, size_t *ret_count)
 {
 	*ret_count = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct kind *k;
 
-		w[i].kind = kind_of(&rec->events[w[i].event], with_stack);
+		w[i].kind = kind_of(&rec->events[w[i].event], detail);
 		k = kind_get(kinds, ret_count, w[i].kind);
 		if (!k)
 			return false;
@@ -232,19 +240,30 @@ static size_t steps_cut(const struct wait *w, size_t n, uint64_t kind, struct st
 static struct kind kind_closing(
 	const struct recording *rec, struct wait *w, size_t n, uint64_t *scratch)
 {
-	struct kind kinds[KINDS_MAX], plain[KINDS_MAX];
-	const struct kind *k = NULL, *p = NULL;
-	size_t kind_count, plain_count;
+	static const enum detail details[] = {BY_STACK, BY_PLACE, BY_LENGTH};
+	struct kind best[BY_LENGTH + 1] = {0}, kinds[KINDS_MAX];
+	enum detail use = BY_STACK;
+	size_t count;
 
-	if (kinds_count(rec, w, n, true, kinds, &kind_count))
-		k = kind_choose(w, n, kinds, kind_count, scratch);
-	if (kinds_count(rec, w, n, false, plain, &plain_count))
-		p = kind_choose(w, n, plain, plain_count, scratch);
-	if (p && (!k || (double)k->count >= SAME_PLACE * (double)p->count))
-		return *p;
-	if (k)
-		kinds_count(rec, w, n, true, plain, &plain_count);
-	return k ? *k : (struct kind){0};
+	for (size_t i = 0; i < ARRAY_SIZE(details); i++) {
+		const struct kind *k = NULL;
+
+		if (kinds_count(rec, w, n, details[i], kinds, &count))
+			k = kind_choose(w, n, kinds, count, scratch);
+		if (k)
+			best[details[i]] = *k;
+	}
+	if ((double)best[BY_STACK].count >= SAME_PLACE * (double)best[BY_PLACE].count)
+		use = BY_PLACE;
+	if (!best[BY_STACK].count)
+		use = BY_PLACE;
+	if (use == BY_PLACE && (best[BY_LENGTH].kind & 1) &&
+		best[BY_LENGTH].count * 2 <= best[BY_PLACE].count)
+		use = BY_LENGTH;
+	if (use == BY_PLACE && !best[BY_PLACE].count)
+		use = BY_STACK;
+	kinds_count(rec, w, n, use, kinds, &count); /* leaves the kinds in @w */
+	return best[use];
 }
 
 static int list_make(const struct recording *rec, struct wait *w, size_t n, struct step *out,

@@ -66,6 +66,13 @@ static void write_words(const struct straggler *s, const struct window_use *u, s
 		doing);
 }
 
+static int steps_by_time(const void *a, const void *b)
+{
+	const struct incident_step *x = a, *y = b;
+
+	return (x->time.ns > y->time.ns) - (x->time.ns < y->time.ns);
+}
+
 static void write_timeline(const struct straggler *s, struct incident *inc)
 {
 	char gap[TEXT_MAX], op[32];
@@ -78,6 +85,7 @@ static void write_timeline(const struct straggler *s, struct incident *inc)
 			"rank %d comes to collective %" PRIu64 " %s after the last of the others",
 			r->c.rank, r->c.seq, text_format_duration(gap, s->worst[i].gap_ns));
 	}
+	qsort(inc->timeline, (size_t)inc->step_count, sizeof(inc->timeline[0]), steps_by_time);
 }
 
 /* The rows of `events` of its worst calls. */

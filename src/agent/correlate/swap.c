@@ -2,10 +2,11 @@
 /* swap.c - a step that loads a model: many times the ordinary bytes go to the GPU in it.
  *
  * A step is one if it takes at least twice the ordinary time, copies at least 64 MiB to the GPU and
- * 8 times as much as the median step, and if these copies and the pauses in which the process read
- * from disk make up half of the time that it took longer. A job that copies as much in every step
- * is a matter of its batches. Copies are counted from stored rows: large ones are stored because
- * they are slower than usual; what is missing can only hide a swap.
+ * 8 times as much as the median step, and if these copies and the pauses before them (reading,
+ * unpacking; not those for writes or the network) make up half of the time that it took longer. A
+ * job that copies as much in every step is a matter of its batches. Copies are counted from stored
+ * rows: large ones are stored because they are slower than usual; what is missing can only hide a
+ * swap.
  *
  * Severity by the share of the process's time: HIGH from 25 %, MEDIUM from 2 %, else LOW (one swap
  * in a day is nothing to fix). Confidence = share of the excess found x n / (n + 1) x steps'
@@ -34,7 +35,7 @@
 #define BYTES_MOST   (UINT64_C(1) << 50) /* of one copy: sums cannot overflow */
 
 struct load { /* what one step moves */
-	uint64_t copied, copy_ns, read, read_ns;
+	uint64_t copied, copy_ns, read, pause_ns;
 	size_t largest; /* row of its largest copy */
 	uint64_t largest_bytes;
 };
@@ -83,12 +84,12 @@ static void loads_count(const struct recording *rec, const struct step_table *t,
 	}
 	for (size_t i = 0; i < gaps->count; i++) {
 		const struct gap *g = &gaps->items[i];
-		struct load *l = g->read ? load_at(t, all, g->span.pid, g->span.end_ns) : NULL;
+		struct load *l = load_at(t, all, g->span.pid, g->span.end_ns);
 
-		if (!l)
+		if (!l || g->idle == IDLE_NETWORK || g->idle == IDLE_WRITE)
 			continue;
 		l->read += g->read;
-		l->read_ns += g->span.excess_ns;
+		l->pause_ns += g->span.excess_ns;
 	}
 }
 
@@ -98,7 +99,7 @@ static bool is_swap(const struct step_list *steps, size_t i, const struct load *
 
 	return dur >= STEP_RATIO * steps->ordinary_ns && l->copied >= LEAST_BYTES &&
 	       l->copied / BYTES_RATIO >= median &&
-	       (double)(l->copy_ns + l->read_ns) >=
+	       (double)(l->copy_ns + l->pause_ns) >=
 		       FOUND_SHARE * (double)(dur - steps->ordinary_ns);
 }
 
@@ -122,7 +123,7 @@ static int swaps_find(const struct step_list *steps, const struct load *loads, s
 			continue;
 		ret->steps[ret->count++] = i;
 		ret->excess_ns += excess;
-		ret->found_ns += MIN(loads[i].copy_ns + loads[i].read_ns, excess);
+		ret->found_ns += MIN(loads[i].copy_ns + loads[i].pause_ns, excess);
 		ret->copied += loads[i].copied;
 		ret->read += loads[i].read;
 	}
@@ -150,8 +151,8 @@ static void write_words(const struct step_list *steps, const struct swaps *w, ui
 		copied, read);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"Of %zu steps of %s (pid %u), %zu copy at least 8 times as much to the GPU as the "
-		"median step: %s each, and read %s from disk. Copies and pauses with reads take "
-		"%.0f "
+		"median step: %s each, and read %s from disk. Copies and the pauses before them "
+		"take %.0f "
 		"%% of the time by which these steps are longer.",
 		steps->count, inc->comm, inc->pid, w->count, copied, read,
 		100 * (double)w->found_ns / (double)MAX(w->excess_ns, UINT64_C(1)));
@@ -166,10 +167,12 @@ static int swaps_tell(const struct scene *s, const struct step_list *steps,
 	uint64_t span =
 		(uint64_t)(steps->items[steps->count - 1].end_ns - steps->items[0].start_ns);
 	double share = (double)w->excess_ns / (double)MAX(span, UINT64_C(1));
-	struct incident *inc = incident_begin(out, PROBLEM_MODEL_SWAP);
 	struct periodicity period;
+	struct incident *inc;
 	char op[32];
 
+	incident_cover(out, steps->pid, first->start_ns, last->end_ns);
+	inc = incident_begin(out, PROBLEM_MODEL_SWAP);
 	if (!inc)
 		return 0;
 	incident_id(inc, steps->pid, first->start_ns);

@@ -356,6 +356,14 @@ static void ask_for_more(struct stacks *s, struct stack_space *p, const struct w
 		p->rescan = true;
 }
 
+static bool is_waiting(const struct stacks *s, uint64_t hash)
+{
+	for (size_t i = s->waiting_count; i > 0; i--)
+		if (s->waiting[i - 1]->record.hash == hash)
+			return true;
+	return false;
+}
+
 static struct waiting *waiting_new(struct stacks *s, const struct stack_record_stack *r)
 {
 	struct waiting *w;
@@ -400,9 +408,10 @@ static void take_stack(struct stacks *s, const struct stack_record_stack *r, con
 {
 	const struct stack_python_frame *python = (const void *)(words + r->native_count);
 	struct stack_space *p = space_of(s, r);
-	struct waiting *w = waiting_new(s, r);
+	struct waiting *w;
 
-	if (!w)
+	/* two threads that make the same call at the same time both send its stack */
+	if (is_waiting(s, r->hash) || !(w = waiting_new(s, r)))
 		return;
 	look_for_code(s, p, words, r->native_count);
 	for (unsigned i = 0; i < r->native_count; i++)
@@ -654,7 +663,7 @@ uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t
 		r.hash = (r.hash ^ frames[i].code ^ ((uint64_t)frames[i].lasti << 44)) *
 				 0x9e3779b97f4a7c15ULL |
 			 1;
-	if (idmap_get(&s->kept, r.hash))
+	if (idmap_get(&s->kept, r.hash) || is_waiting(s, r.hash))
 		return r.hash;
 	w = waiting_new(s, &r);
 	if (!w)

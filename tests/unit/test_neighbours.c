@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_neighbours.c - who kept a traced thread waiting gets a row, once, with its home and nothing
+ * else of it; traced processes, kernel threads and short waits do not. */
+#include "store_fixture.h"
+
+#include "agent/neighbours.h"
+#include "tree.h"
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static char root[TREE_MAX];
+static struct neighbours *n;
+static struct idmap traced;
+
+static int setup(void **state)
+{
+	tree_init(root);
+	traced = IDMAP_INIT(8);
+	assert_int_equal(neighbours_new(root, &n), 0);
+	return scratch_setup(state);
+}
+
+static int teardown(void **state)
+{
+	neighbours_free(n);
+	idmap_done(&traced);
+	tree_done(root);
+	return scratch_teardown(state);
+}
+
+static void put(uint32_t pid, unsigned vsize)
+{
+	char path[64], text[256];
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	snprintf(text, sizeof(text), "%u (hog) S 1 1 1 0 -1 0 1 0 0 0 3 4 0 0 20 0 1 0 100 %u 42\n",
+		pid, vsize);
+	tree_write(root, path, text);
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	tree_write(root, path, "0::/docker/" ID "\n");
+}
+
+static void see(struct store_writer *w, uint32_t peer, uint64_t wait_ns)
+{
+	struct event e = {.source = SOURCE_HOST,
+		.op = HOST_SCHED_SWITCH,
+		.pid = 1,
+		.peer_pid = peer,
+		.wait_ns = wait_ns,
+		.start.ns = 5};
+
+	neighbours_see(n, &e, &traced, w);
+}
+
+static void rows_of_those_who_matter(void **state)
+{
+	struct scratch *s = *state;
+	struct session session = {.started.ns = 1};
+	struct event io = {.source = SOURCE_IO, .op = IO_WRITE, .pid = 14, .start.ns = 6};
+	struct nodedb *db = scratch_open(s->path);
+	struct store_writer *w = NULL;
+	struct errinfo err = {0};
+
+	assert_int_equal(nodedb_session_begin(db, &session, &err), 0);
+	assert_int_equal(store_writer_start(db, session.id, NULL, &w, &err), 0);
+	for (uint32_t pid = 10; pid <= 15; pid++)
+		put(pid, pid == 13 ? 0 : 4096);
+	assert_int_equal(idmap_put(&traced, 12, &traced), 0);
+	see(w, 10, 2000000);
+	see(w, 10, 3000000); /* again */
+	see(w, 11, 900000);  /* short */
+	see(w, 12, 2000000); /* traced */
+	see(w, 13, 2000000); /* kernel thread */
+	see(w, 99, 2000000); /* gone */
+	neighbours_see(n, &io, &traced, w);
+	io.pid = 15;
+	io.flags = WIRE_TARGET;
+	neighbours_see(n, &io, &traced, w);
+	see(NULL, 15, 2000000); /* nowhere to write to */
+	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, &err), 0);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes"), 2);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes WHERE pid IN (10, 14)"
+					      " AND container_id = '" ID "' AND rank IS NULL AND"
+					      " cmdline = '' AND comm = 'hog'"),
+		2);
+}
+
+static void so_many_a_second(void **state)
+{
+	struct scratch *s = *state;
+	struct session session = {.started.ns = 1};
+	struct nodedb *db = scratch_open(s->path);
+	struct store_writer *w = NULL;
+	struct errinfo err = {0};
+
+	assert_int_equal(nodedb_session_begin(db, &session, &err), 0);
+	assert_int_equal(store_writer_start(db, session.id, NULL, &w, &err), 0);
+	for (uint32_t pid = 100; pid < 140; pid++) {
+		put(pid, 4096);
+		see(w, pid, 2000000);
+	}
+	neighbours_tick(n);
+	see(w, 139, 2000000);
+	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, &err), 0);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes"), 33);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes WHERE pid = 139"), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(rows_of_those_who_matter, setup, teardown),
+		cmocka_unit_test_setup_teardown(so_many_a_second, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
