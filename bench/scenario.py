@@ -33,6 +33,7 @@ counted as disturbed.
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import sqlite3
@@ -52,6 +53,7 @@ KEYS = {"problem", "not", "also", "culprit", "workload", "beside", "neighbours",
         "neighbour_cgroup", "cpus", "files", "nvml", "gpu", "annotate", "kill", "env", "seconds",
         "linger", "attach_after", "fails", "truth", "noise"}
 NVML_BUSY = ["gpu0.util_gpu 90", "gpu0.throttle 0"]  # the first line of a key counts
+FOREIGN_CPU = 0.08  # of all CPUs: a tenth of a core on a small machine disturbs
 SECOND = 1_000_000_000
 
 
@@ -132,7 +134,7 @@ class Played:
 
     def __init__(self, s):
         self.scenario, self.db, self.own = s, None, set()
-        self.began = self.onset = self.ended = 0
+        self.began = self.onset = self.ended = self.foreign_cpu = 0
         self.steps = []  # (start, duration) in wall ns
 
 
@@ -236,6 +238,7 @@ def play(s, number=[0]):
     for path in (folder, os.path.dirname(folder)):
         os.chmod(path, 0o711)  # what reads NVML is another user
     _make_files(s, folder)
+    machine = Machine()
     played, nvml, group = Played(s), Nvml(s, folder), Group(s.get("neighbour_cgroup"))
     log = os.path.join(folder, "steps") if s["workload"][0].startswith("sim-train") else None
     works = [_workload(s, s["workload"], folder, log)]
@@ -257,7 +260,7 @@ def play(s, number=[0]):
             os.environ.pop(name, None)
         _end([w.process for w in works] + hogs)
         group.close()
-    played.db = trace.db
+    played.db, played.foreign_cpu = trace.db, machine.foreign()
     played.own = {w.pid for w in works} | {h.pid for h in hogs} | _traced(trace.db)
     played.steps = _steps_read(log, time.time_ns() - time.monotonic_ns())
     for leftover in pathlib.Path(folder).iterdir():
@@ -290,10 +293,33 @@ def names_culprit(incident, culprit):
         any(c["culprit"] == culprit for c in incident["causes"])
 
 
-def is_disturbed(incident, own):
-    """Foreign processes of this machine are its largest known cause: true, but nobody injected it."""
+def is_disturbed(incident, own, foreign_cpu):
+    """Foreign processes of this machine are its largest known cause: true, but nobody injected it. Where
+    nobody in particular is named, they are if they used the CPUs during the run."""
     known = [c for c in incident["causes"] if c["cause"] != "unexplained"]
-    return bool(known) and bool(known[0]["culprit_pid"]) and known[0]["culprit_pid"] not in own
+    if not known:
+        return False
+    if not known[0]["culprit_pid"]:
+        return known[0]["cause"].startswith("cpu_") and foreign_cpu > FOREIGN_CPU
+    return known[0]["culprit_pid"] not in own
+
+
+class Machine:
+    """CPU time that others than this process's children used, as a share of all CPUs."""
+
+    def __init__(self):
+        self.busy, self.total, self.mine = self.read()
+
+    @staticmethod
+    def read():
+        ticks = [int(t) for t in open("/proc/stat").readline().split()[1:9]]
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        mine = (used.ru_utime + used.ru_stime) * os.sysconf("SC_CLK_TCK")
+        return sum(ticks) - ticks[3] - ticks[4], sum(ticks), mine
+
+    def foreign(self):
+        busy, total, mine = self.read()
+        return max(0.0, (busy - self.busy - (mine - self.mine)) / max(1, total - self.total))
 
 
 def _traced(db):
@@ -319,7 +345,7 @@ class Judged:
     def __init__(self, played, incidents, expected):
         s = played.scenario
         own = played.own
-        aside = [i for i in incidents if i["problem"] not in expected and is_disturbed(i, own)]
+        aside = [i for i in incidents if i["problem"] not in expected and is_disturbed(i, own, played.foreign_cpu)]
         kept = [i for i in incidents if i not in aside]
         loud = [i for i in kept if i["severity"] != "LOW"]
         self.name, self.expected, self.incidents = s["name"], expected, incidents
