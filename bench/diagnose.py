@@ -99,8 +99,7 @@ HEALTHY = {
                        "--kernel-us", "400", "--cpu-us", "300"],
     "graphs": ["sim-train", "--steps", "1000000", "--duration", "6", "--launches", "20",
                "--kernel-us", "100", "--graphs"],
-    "four ranks": ["sim-nccl", "--ranks", "4", "--steps", "1000000", "--duration", "6",
-                   "--kernel-us", "2000"],
+    "four ranks": ["sim-nccl", "--ranks", "4", "--steps", "1500", "--kernel-us", "2000"],
     "inference-like bursts": ["sim-train", "--steps", "1000000", "--duration", "6", "--launches", "12",
                               "--kernel-us", "150", "--copies", "1", "--batch-bytes", "4096",
                               "--burst", "20", "--pause-us", "30000"],
@@ -140,7 +139,7 @@ def one_round(rng, files):
         if s:
             cases.append(Case("pair", s, [files[a]["problem"], files[b]["problem"]]))
     for kind, workload in HEALTHY.items():
-        s = {"name": kind, "problem": "", "workload": vary(rng, workload), "env": {}, "seconds": 8}
+        s = {"name": kind, "problem": "", "workload": vary(rng, workload), "env": {}, "seconds": 12}
         cases.append(Case(kind, s, [], disturb(rng, s)))
     rng.shuffle(cases)
     return cases
