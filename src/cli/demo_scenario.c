@@ -56,7 +56,7 @@ static const struct act cpu_acts[] = {
 		{TRAIN, "--launches", "8", "--kernel-us", "400", "--cpu-us", "300", NULL}, true,
 		true},
 	{"more busy threads than CPUs beside it", 5, "sim-cpu-hog",
-		{"--threads", "6", "--duration", "60", NULL}, false, false},
+		{"--threads", "16", "--duration", "60", NULL}, false, false},
 	{"undisturbed again", 2, NULL, {NULL}, false, false},
 	END,
 };

@@ -93,24 +93,25 @@ static bool put_slowdown(
 	struct buf *out, const struct recording *rec, const struct incident *list, size_t count)
 {
 	const struct incident *worst = NULL;
+	const char *culprit = NULL;
 	char text[TEXT_MAX];
-	uint64_t switches;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct incident *k = &list[i];
 
 		if (k->source == SOURCE_CUDA && k->slow_p50_ns > k->baseline_ns && k->baseline_ns &&
-			(!worst || k->severity > worst->severity))
+			(!worst || k->excess_ns > worst->excess_ns))
 			worst = k;
 	}
 	if (!worst)
 		return false;
 	put_slower(out, worst->op, worst->baseline_ns, worst->slow_p50_ns);
-	if (!worst->cause_count || !worst->causes[0].culprit[0])
-		return true;
-	switches = switches_of(rec, worst->pid);
-	buf_printf(out, " beside %s, %s context switches", worst->causes[0].culprit,
-		text_format_count(text, switches));
+	for (int i = 0; i < worst->cause_count && !culprit; i++)
+		if (worst->causes[i].culprit[0])
+			culprit = worst->causes[i].culprit;
+	if (culprit)
+		buf_printf(out, " beside %s, %s context switches", culprit,
+			text_format_count(text, switches_of(rec, worst->pid)));
 	return true;
 }
 
