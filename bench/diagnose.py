@@ -118,7 +118,7 @@ class Case:
         self.judged = scenario.judge(played, self.expected)
         if len(self.expected) == 1 and self.judged.top2:
             self.diagnosis_s = scenario.seconds_to_diagnosis(played, self.expected[0])
-        self.steps = len(played.steps)
+        self.steps, self.foreign_cpu = len(played.steps), played.foreign_cpu
         pathlib.Path(played.db).unlink(missing_ok=True)
 
     def row(self):
@@ -275,15 +275,22 @@ def summary(cases):
     return lines
 
 
+def load(cases, args):
+    """How quiet the machine was."""
+    foreign = statistics.median(c.foreign_cpu for c in cases) if cases else 0
+    return f"other processes used {foreign:.0%} of the CPUs in the median" + \
+        (f" (the runs had nice {args.nice})" if args.nice else "")
+
+
 def page(cases, args, command):
     steps = sum(c.steps for c in cases if not c.expected)
-    undetected = "sim/scenarios has one file for each fault below"
     return "\n".join([
         "# How often the diagnosis is right", "",
         f"Written by `{command}` on {datetime.date.today()}; {platform.machine()}, {os.cpu_count()} CPUs, "
-        f"Linux {platform.release()}. Seed {args.seed}, {len(cases)} runs. Do not edit: run it again.", "",
+        f"Linux {platform.release()}. Seed {args.seed}, {len(cases)} runs, {load(cases, args)}. Do not edit: run "
+        "it again.", "",
         "Every run is real: programs on the stand-in GPU, traced by eBPF, explained by `ingero explain`. "
-        f"Faults are made on purpose ({undetected}), with figures that differ by up to a third from run to "
+        "Faults are made on purpose (sim/scenarios has a file for each), with figures that differ by up to a third from run to "
         f"run and one of {len(NOISES)} backgrounds ({', '.join(NOISE_WORDS)}). A verdict is the incidents' "
         "problem ids, worst severity first, then most time lost; a false alarm is one of MEDIUM or above "
         "that was neither injected nor follows from what was. What other processes of the machine did to a "
@@ -305,8 +312,10 @@ def main():
     p.add_argument("names", nargs="*", help="scenario files to play as they are")
     p.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     p.add_argument("--budget", type=float, default=360, help="seconds of runs (360)")
+    p.add_argument("--nice", type=int, default=0, help="of everything; below 0 on a machine that others use")
     p.add_argument("--write", action="store_true", help="write docs/accuracy.md")
     args = p.parse_args()
+    os.nice(args.nice)
     if args.names:
         bad = 0
         for name in args.names:
