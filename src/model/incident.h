@@ -21,10 +21,10 @@ enum severity { SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH, SEVERITY_CRITICAL,
 	X(BLOCK_IO, "block_io", "IO")         /* blocked while its own disk request was served */  \
 	X(UNEXPLAINED, "unexplained", "CUDA") /* nothing recorded overlaps */                      \
 	/* Only of pauses between calls: */                                                        \
-	X(NETWORK, "network_wait", "NET")      /* asleep in a send or receive on a socket */       \
-	X(RECLAIM, "memory_reclaim", "HOST")   /* the kernel made it free memory itself */         \
-	X(ASLEEP, "asleep", "HOST")            /* waited for something no probe covers */          \
-	X(HOST_CODE, "host_code", "HOST")      /* the thread was running */
+	X(NETWORK, "network_wait", "NET")    /* asleep in a send or receive on a socket */         \
+	X(RECLAIM, "memory_reclaim", "HOST") /* the kernel made it free memory itself */           \
+	X(ASLEEP, "asleep", "HOST")          /* waited for something no probe covers */            \
+	X(HOST_CODE, "host_code", "HOST")    /* the thread was running */
 
 enum cause {
 #define X(NAME, ...) CAUSE_##NAME,
@@ -63,7 +63,7 @@ struct incident_step { /* one line of the timeline */
 };
 
 struct incident {
-	char id[96]; /* stable: same data, same id */
+	char id[96];     /* stable: same data, same id */
 	uint8_t problem; /* enum problem (model/problem.h) */
 	enum severity severity;
 	uint32_t pid;
@@ -81,8 +81,8 @@ struct incident {
 	double explained;        /* 0..1 of excess_ns, all causes but UNEXPLAINED */
 	double confidence;       /* 0..1, see correlate.c */
 	double completeness;     /* 0..1: share of hits that are in the data; -1: not known */
-	/* What has no slow calls of one op (an idle gap, a hang, a leak) has slow_calls 0, excess_ns
-	 * the time it cost (0: not a matter of time) and `unit`, what count counts. */
+	/* What has no slow calls of one op (an idle gap, a hang, a leak) has slow_calls 0,
+	 * excess_ns the time it cost (0: not a matter of time) and `unit`, what count counts. */
 	uint64_t count;
 	const char *unit;         /* "gaps", "failed calls"; NULL: slow calls */
 	int32_t culprit_rank;     /* of a job; -1: none */
