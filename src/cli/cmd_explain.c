@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_explain.c - `ingero explain`: reads a recording, read-only, and says why the GPU waited.
  *
- * Times are those of the recording: without a range the whole file is explained, and --since counts
- * back from its newest event, so that a file saved yesterday answers as it did then. */
+ * Which part of it: cli/range.h. */
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "agent/store/nodedb.h"
@@ -11,15 +11,18 @@
 #include "cli/db_option.h"
 #include "cli/dispatch.h"
 #include "cli/explain.h"
+#include "cli/progress.h"
+#include "cli/range.h"
+#include "cli/usage.h"
 
 #define WHERE_STACKS 4096 /* the heaviest are enough to say where; 0.1 ms each to read */
 
 struct explain_settings {
 	const char *db;
 	struct option_pids pids;
-	uint64_t since_ns;
+	struct range_wish range;
 	int64_t last;
-	bool json, chains, all, annotations, stacks;
+	bool json, chains, per_process, annotations, stacks;
 };
 
 #define OPTION(field) offsetof(struct explain_settings, field)
@@ -27,14 +30,13 @@ static const struct option_row explain_options[] = {
 	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
 		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
 	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these processes", 0, 0, false},
-	{"since", 0, OPTION_DURATION, OPTION(since_ns), "TIME",
-		"only this long before the newest event (default: all)", 0, 0, false},
+	RANGE_OPTIONS(struct explain_settings, range),
 	{"last", 0, OPTION_INT, OPTION(last), "N", "only the newest N events", 0, INT32_MAX, false},
-	{"all", 0, OPTION_FLAG, OPTION(all), NULL, "the whole recording (the default)", 0, 0,
-		false},
 	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print a JSON array", 0, 0, false},
 	{"chains", 0, OPTION_FLAG, OPTION(chains), NULL,
 		"print the verdicts stored in the file instead", 0, 0, false},
+	{"per-process", 0, OPTION_FLAG, OPTION(per_process), NULL,
+		"print instead how often each process called what", 0, 0, false},
 	{"annotations", 0, OPTION_FLAG, OPTION(annotations), NULL,
 		"say which labels (`ingero annotate`) held during each incident", 0, 0, false},
 	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
@@ -42,36 +44,73 @@ static const struct option_row explain_options[] = {
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
+static int print_usage(
+	const char *path, const struct nodedb_filter *f, bool json, struct errinfo *reterr)
+{
+	_cleanup_free_ struct nodedb_usage *rows = NULL;
+	_cleanup_buf_ struct buf b = BUF_INIT(64 << 20);
+	size_t count;
+	int r = nodedb_usage(path, f, &rows, &count, reterr);
+
+	if (r < 0)
+		return r;
+	if (json)
+		usage_json(&b, rows, count);
+	else
+		usage_text(&b, rows, count);
+	if (b.err)
+		return errinfo_set(reterr, b.err, "the report is too large to print");
+	fputs(buf_str(&b), stdout);
+	return 0;
+}
+
+static int explain_file(const struct explain_settings *s, const char *path,
+	const struct nodedb_filter *f, struct errinfo *reterr)
+{
+	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
+	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
+	struct explain_style style = explain_style_detect(STDOUT_FILENO);
+	int r;
+
+	style.json = s->json;
+	style.labels = s->annotations;
+	style.stacks = s->stacks;
+	style.progress = &progress;
+	progress_begin(&progress, STDERR_FILENO, "explaining the recording");
+	r = nodedb_read(path, f, &content, reterr);
+	if (r < 0)
+		return r;
+	return s->chains ? explain_chains(&content, style, reterr)
+			 : explain_content(&content, style, reterr);
+}
+
 static int explain_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	const struct explain_settings *s = settings;
 	struct nodedb_filter f = {.pids = s->pids.pid,
 		.pid_count = s->pids.count,
 		.last = (size_t)s->last,
+		/* Stacks with most time are summed over all rows. */
+		.thin = s->stacks ? NODEDB_THIN_NEVER : NODEDB_THIN_LARGE,
 		.labels = true, /* numbers among them are judged */
 		.stacks = NODEDB_STACKS_USED,
 		.stacks_max = s->stacks ? 0 : WHERE_STACKS};
 	_cleanup_free_ char *default_path = NULL;
-	struct nodedb_content content = {0};
-	struct explain_style style = explain_style_detect(STDOUT_FILENO);
 	const char *path = NULL;
 	struct errinfo e = {0};
-	int r;
+	pid_t live = 0;
+	int r = 0;
 
-	style.json = s->json;
-	style.labels = s->annotations;
-	style.stacks = s->stacks;
-	if (s->all && s->since_ns)
-		return dispatch_fail(&e, errinfo_set(&e, -EINVAL, "give either --all or --since"));
-	r = db_option_path(s->db, &default_path, &path, &e);
+	if (s->chains && s->per_process)
+		r = errinfo_set(&e, -EINVAL, "give either --chains or --per-process");
 	if (r == 0)
-		r = db_option_since(path, s->since_ns, &f, &e);
+		r = db_option_path(s->db, &default_path, &path, &e);
 	if (r == 0)
-		r = nodedb_read(path, &f, &content, &e);
+		r = range_resolve(path, &s->range, &f, &live, &e);
 	if (r == 0) {
-		r = s->chains ? explain_chains(&content, style, &e)
-			      : explain_content(&content, style, &e);
-		nodedb_content_done(&content);
+		range_tell(live);
+		r = s->per_process ? print_usage(path, &f, s->json, &e)
+				   : explain_file(s, path, &f, &e);
 	}
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }

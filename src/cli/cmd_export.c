@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -11,13 +12,16 @@
 #include "cli/db_option.h"
 #include "cli/dispatch.h"
 #include "cli/export.h"
+#include "cli/op_option.h"
+#include "cli/progress.h"
+#include "cli/range.h"
 
 #define OUTPUT_MAX (512u << 20)
 
 struct export_settings {
 	const char *format, *db, *output, *op, *value;
 	struct option_pids pids;
-	uint64_t since_ns;
+	struct range_wish range;
 };
 
 #define OPTION(field) offsetof(struct export_settings, field)
@@ -34,8 +38,7 @@ static const struct option_row export_options[] = {
 	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these processes", 0, 0, false},
 	{"op", 0, OPTION_STRING, OPTION(op), "NAME", "only this operation, like cudaMemcpyAsync", 0,
 		0, false},
-	{"since", 0, OPTION_DURATION, OPTION(since_ns), "TIME",
-		"only this long before the newest event (default: all)", 0, 0, false},
+	RANGE_OPTIONS(struct export_settings, range),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -54,13 +57,7 @@ static int resolve(const struct export_settings *s, struct export_wish *ret, str
 		return errinfo_set(
 			reterr, -EINVAL, "--value %.100s: it is time or count", s->value);
 	ret->count = s->value && !strcmp(s->value, "count");
-	ret->op = s->op ? wire_op_by_name(s->op) : NULL;
-	if (s->op && !ret->op)
-		return errinfo_set(reterr, -EINVAL,
-			"--op %.100s: there is no such operation; there are for example "
-			"cudaLaunchKernel, cudaMemcpyAsync, cudaStreamSync, ncclAllReduce",
-			s->op);
-	return 0;
+	return op_option_find(s->op, &ret->op, reterr);
 }
 
 static bool is_same_file(const char *a, const char *b)
@@ -131,20 +128,25 @@ static int export_file(const struct export_settings *s, struct export_wish *wish
 	struct nodedb_filter f = {
 		.pids = s->pids.pid, .pid_count = s->pids.count, .stacks = NODEDB_STACKS_USED};
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
+	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
 	const char *slash = strrchr(path, '/');
 	struct export_figures figures;
+	pid_t live = 0;
 	int r = 0;
 
+	progress_begin(&progress, STDERR_FILENO, "reading the recording");
 	wish->name = slash ? slash + 1 : path;
 	if (s->output && is_same_file(s->output, path))
 		r = errinfo_set(reterr, -EINVAL, "--output is the recording itself");
 	if (r == 0)
-		r = db_option_since(path, s->since_ns, &f, reterr);
+		r = range_resolve(path, &s->range, &f, &live, reterr);
 	if (r == 0)
 		r = nodedb_read(path, &f, &content, reterr);
+	range_tell(r == 0 ? live : 0);
 	if (r == 0)
 		r = export_stacks(&content, wish, &b, &figures, reterr);
+	progress_done(&progress);
 	if (r == 0)
 		r = write_output(s->output, &b, reterr);
 	if (r == 0)

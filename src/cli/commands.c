@@ -6,6 +6,7 @@ const struct command *const commands[] = {
 	&cmd_check,
 	&cmd_trace,
 	&cmd_explain,
+	&cmd_query,
 	&cmd_export,
 	&cmd_annotate,
 	&cmd_demo,

@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "cli/chain_step.h"
 #include "cli/report.h"
 #include "cli/report_json.h"
 
@@ -34,6 +36,7 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 		.calls = c->total_calls,
 		.skipped_rows = c->skipped_rows,
 		.older_events = c->older_events,
+		.thinned_rows = c->thinned_rows,
 		.books = c->has_books ? &c->books : NULL,
 		.pruned_rows = c->pruned_rows,
 		.pruned_before = c->pruned_before,
@@ -94,42 +97,90 @@ int explain_content(
 		report_text(&b, incidents, count, &scope, style.colour);
 	if (b.err)
 		return errinfo_set(reterr, b.err, "the report is too large to print");
+	if (style.progress)
+		progress_done(style.progress);
 	fputs(buf_str(&b), stdout);
 	return 0;
 }
 
-static void print_chain(const struct incident_row *row)
+/* [LAYER]  detail (duration), a line each. */
+static void put_timeline(struct buf *b, const char *lines)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(64 << 10);
+	struct chain_step step;
+	char text[TEXT_MAX];
 
-	buf_puts(&b, "\n  [");
-	text_escape_terminal(&b, row->severity);
-	buf_puts(&b, "] ");
-	text_escape_terminal(&b, row->summary);
-	buf_puts(&b, "\n    Root cause: ");
-	text_escape_terminal(&b, row->root_cause);
-	if (row->fixes[0]) {
-		buf_puts(&b, "\n    Fix: ");
-		text_escape_terminal(&b, row->fixes);
+	buf_puts(b, "    Timeline:\n");
+	while ((lines = chain_step_next(lines, &step))) {
+		buf_puts(b, "      [");
+		text_escape_terminal_len(b, step.layer, step.layer_len);
+		buf_puts(b, "]  ");
+		text_escape_terminal_len(b, step.detail, step.detail_len);
+		if (step.us && step.us < UINT64_MAX / NS_PER_US)
+			buf_printf(b, " (%s)", text_format_duration(text, step.us * NS_PER_US));
+		buf_putc(b, '\n');
 	}
-	buf_puts(&b, "\n");
-	fputs(buf_str(&b), stdout);
+}
+
+static void put_chain(struct buf *b, const struct incident_row *row)
+{
+	buf_puts(b, "\n  [");
+	text_escape_terminal(b, row->severity);
+	buf_puts(b, "] ");
+	text_escape_terminal(b, row->summary);
+	buf_putc(b, '\n');
+	if (row->timeline[0])
+		put_timeline(b, row->timeline);
+	buf_puts(b, "    Root cause: ");
+	text_escape_terminal(b, row->root_cause);
+	buf_putc(b, '\n');
+	for (const char *fix = row->fixes; *fix; fix += strspn(fix, "\n")) {
+		size_t len = strcspn(fix, "\n");
+
+		buf_puts(b, fix == row->fixes ? "    Fix: " : "; ");
+		text_escape_terminal_len(b, fix, len);
+		fix += len;
+	}
+	buf_puts(b, row->fixes[0] ? "\n" : "");
+}
+
+/* "4 stored verdicts (2 HIGH, 2 MEDIUM)"; severities as the file names them. */
+static void put_chains_title(struct buf *b, const struct nodedb_content *c)
+{
+	const char *comma = " (";
+
+	buf_printf(b, "\n  %zu stored verdict%s", c->chain_count, c->chain_count == 1 ? "" : "s");
+	for (int s = SEVERITY_COUNT - 1; s >= SEVERITY_LOW; s--) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < c->chain_count; i++)
+			n += !strcmp(c->chains[i].severity, severity_name((enum severity)s));
+		if (!n)
+			continue;
+		buf_printf(b, "%s%zu %s", comma, n, severity_name((enum severity)s));
+		comma = ", ";
+	}
+	buf_puts(b, comma[0] == ',' ? ")\n" : "\n");
+	if (c->skipped_rows)
+		buf_printf(
+			b, "  %llu damaged rows left out\n", (unsigned long long)c->skipped_rows);
 }
 
 int explain_chains(
 	const struct nodedb_content *c, struct explain_style style, struct errinfo *reterr)
 {
-	if (style.json) {
-		_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);
+	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);
 
+	if (style.progress)
+		progress_done(style.progress);
+	if (style.json) {
 		report_json_chains(&b, c->chains, c->chain_count);
-		if (b.err)
-			return errinfo_set(reterr, b.err, "the report is too large to print");
-		fputs(buf_str(&b), stdout);
-		return 0;
+	} else {
+		put_chains_title(&b, c);
+		for (size_t i = 0; i < c->chain_count; i++)
+			put_chain(&b, &c->chains[i]);
 	}
-	printf("\n  %zu stored verdict%s\n", c->chain_count, c->chain_count == 1 ? "" : "s");
-	for (size_t i = 0; i < c->chain_count; i++)
-		print_chain(&c->chains[i]);
+	if (b.err)
+		return errinfo_set(reterr, b.err, "the report is too large to print");
+	fputs(buf_str(&b), stdout);
 	return 0;
 }

@@ -7,13 +7,15 @@
 #include "agent/correlate/correlate.h"
 #include "agent/store/nodedb.h"
 #include "base/errinfo.h"
+#include "cli/progress.h"
 
 struct explain_style {
 	bool json;
 	bool colour;
-	int columns; /* of the terminal; 0: none */
-	bool labels; /* say which held during each incident */
-	bool stacks; /* print the stacks that matter */
+	int columns;               /* of the terminal; 0: none */
+	bool labels;               /* say which held during each incident */
+	bool stacks;               /* print the stacks that matter */
+	struct progress *progress; /* ended before anything is printed; may be NULL */
 };
 
 /* explain_style_detect - colour on a terminal behind @fd unless NO_COLOR is set, and its width. */

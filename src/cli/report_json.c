@@ -3,6 +3,9 @@
  * detected_at) keep their names; everything else an incident knows is there too. */
 #include "cli/report_json.h"
 
+#include <string.h>
+
+#include "cli/chain_step.h"
 #include "cli/labels.h"
 #include "cli/stack_report.h"
 #include "cli/where.h"
@@ -146,6 +149,7 @@ static void put_incident(
 
 	json_begin_object(w);
 	json_string_member(w, "id", i->id);
+	json_string_member(w, "node", scope->node ? scope->node : "");
 	json_string_member(w, "severity", severity_name(i->severity));
 	json_string_member(w, "problem", problem_row(i->problem)->id);
 	json_string_member(w, "summary", i->summary);
@@ -205,6 +209,38 @@ void report_json(struct buf *b, const struct incident *incidents, size_t count,
 	json_finish(&w);
 }
 
+static void put_chain_timeline(struct json_writer *w, const char *lines)
+{
+	struct chain_step step;
+
+	json_key(w, "timeline");
+	json_begin_array(w);
+	while ((lines = chain_step_next(lines, &step))) {
+		json_begin_object(w);
+		json_key(w, "layer");
+		json_put_string_len(w, step.layer, step.layer_len);
+		json_key(w, "detail");
+		json_put_string_len(w, step.detail, step.detail_len);
+		if (step.has_us)
+			json_uint_member(w, "dur_us", step.us);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void put_lines(struct json_writer *w, const char *key, const char *lines)
+{
+	json_key(w, key);
+	json_begin_array(w);
+	while (*lines) {
+		size_t len = strcspn(lines, "\n");
+
+		json_put_string_len(w, lines, len);
+		lines += len + (lines[len] == '\n');
+	}
+	json_end_array(w);
+}
+
 void report_json_chains(struct buf *b, const struct incident_row *rows, size_t count)
 {
 	struct json_writer w = json_writer_to_buf(b);
@@ -217,9 +253,12 @@ void report_json_chains(struct buf *b, const struct incident_row *rows, size_t c
 		json_string_member(&w, "severity", rows[i].severity);
 		json_string_member(&w, "summary", rows[i].summary);
 		json_string_member(&w, "root_cause", rows[i].root_cause);
-		json_key(&w, "detected_at");
-		json_put_int(&w, rows[i].detected_ns);
-		json_string_member(&w, "fixes", rows[i].fixes);
+		json_int_member(&w, "detected_at", rows[i].detected_ns);
+		json_string_member(&w, "explanation", rows[i].explanation);
+		json_string_member(&w, "op", rows[i].op);
+		json_double_member(&w, "tail_ratio", rows[i].tail_ratio);
+		put_chain_timeline(&w, rows[i].timeline);
+		put_lines(&w, "fixes", rows[i].fixes);
 		json_end_object(&w);
 	}
 	json_end_array(&w);

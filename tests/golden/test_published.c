@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_published.c - real databases of the published agent, read as an ordinary user from a folder
- * and a file that are read-only: counts and extremes of every operation are as published.
- *
- * They are found in $INGERO_SHARED/data, else in ../shared/data beside the source tree. */
-#include "../unit/store_fixture.h"
+ * and a file that are read-only: counts and extremes of every operation are as published. */
+#include "published.h"
 
 #include "cli/export.h"
 #include "cli/stack_total.h"
@@ -75,32 +73,6 @@ static const struct sample_file files[] = {
 	{"sample-cluster.db", "0.9", "gpu-node-01,gpu-node-02,gpu-node-03", cluster, 600, 5, 6,
 		600},
 };
-
-/* A copy of @name, 0444 in the scratch folder, which is made 0555. */
-static void copy_of(struct scratch *s, const char *name)
-{
-	const char *shared = getenv("INGERO_SHARED"), *root = getenv("INGERO_SOURCE_ROOT");
-	char source[512];
-	size_t len;
-	char *data;
-
-	if (shared && *shared)
-		snprintf(source, sizeof(source), "%s/data/%s", shared, name);
-	else
-		snprintf(source, sizeof(source), "%s/../shared/data/%s", root ? root : ".", name);
-	if (access(source, R_OK) < 0) {
-		print_message("[  SKIP  ] published databases are not here: set INGERO_SHARED "
-			      "(looked for %s)\n",
-			source);
-		skip();
-	}
-	data = scratch_bytes(source, &len);
-	chmod(s->folder, 0755);
-	scratch_write(s->path, data, len);
-	free(data);
-	assert_int_equal(chmod(s->path, 0444), 0);
-	assert_int_equal(chmod(s->folder, 0555), 0);
-}
 
 #define CHECK(x)                                                                                   \
 	do {                                                                                       \
@@ -230,6 +202,22 @@ static void test_newest(void **state)
 	nodedb_content_done(&c);
 }
 
+/* Nothing is left out of a file without aggregates, however it is asked for. */
+static void test_not_thinned(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb_content c;
+	struct errinfo err = {0};
+
+	copy_of(s, files[1].name);
+	assert_int_equal(
+		nodedb_read(s->path, &(struct nodedb_filter){.thin = NODEDB_THIN_ALWAYS}, &c, &err),
+		0);
+	assert_int_equal(c.event_count, files[1].event_count);
+	assert_int_equal(c.thinned_rows, 0);
+	nodedb_content_done(&c);
+}
+
 struct stack_expectation {
 	int64_t hash;
 	uint64_t count, ns;
@@ -344,6 +332,7 @@ int main(void)
 		TEST(test_node_01),
 		TEST(test_cluster),
 		TEST(test_newest),
+		TEST(test_not_thinned),
 		TEST(test_stacks_empty_cache),
 		TEST(test_stacks_vllm),
 		TEST(test_stacks_nodes),

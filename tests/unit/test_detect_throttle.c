@@ -55,7 +55,8 @@ static void test_no_effect_is_a_note(void **state)
 	VERDICTS v = verdicts_of(&rec);
 
 	assert_int_equal(verdict(&v, PROBLEM_THROTTLE)->severity, SEVERITY_LOW);
-	assert_has(verdict(&v, PROBLEM_THROTTLE)->summary, "no traced process became slower");
+	assert_has(verdict(&v, PROBLEM_THROTTLE)->summary,
+		"no traced process became slower by it alone");
 }
 
 static void test_throttled_all_along(void **state)
@@ -95,7 +96,7 @@ static void test_contention_explains_it(void **state)
 	rec.gpus = g;
 	rec.gpu_count = SECONDS;
 	VERDICTS v = verdicts_of(&rec);
-	assert_int_equal(verdict(&v, PROBLEM_SLOW_CALL)->severity, SEVERITY_HIGH);
+	assert_int_equal(verdict(&v, PROBLEM_CPU_CONTENTION)->severity, SEVERITY_HIGH);
 	assert_int_equal(verdict(&v, PROBLEM_THROTTLE)->severity, SEVERITY_LOW);
 }
 

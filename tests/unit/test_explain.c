@@ -77,6 +77,9 @@ static void incidents_as_text(void **state)
 		      "left out\n");
 	assert_caught("sim-cpu-hog (pid 8821)");
 	assert_null(strchr(caught, '\033'));
+	c.thinned_rows = 7000;
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("800 calls; 7,000 rows of ordinary calls summed up; losses not known;");
 	catch_output(explain_content, &c, (struct explain_style){.colour = true});
 	assert_caught("\033[1;31m[HIGH]");
 	c.has_books = true;
@@ -144,20 +147,22 @@ static void stored_verdicts(void **state)
 					      .severity = "HIGH",
 					      .summary = "slow \x1b[2J",
 					      .root_cause = "the disk",
-					      .fixes = "buy one"},
+					      .timeline = "IO\twaits\x1b[2J\t1500\nCUDA\tslow\t",
+					      .fixes = "buy one\nor two"},
 		{.id = "b", .severity = "LOW", .summary = "s", .root_cause = "r"}};
 	struct nodedb_content c = {.chains = rows, .chain_count = 2};
 
 	catch_output(explain_chains, &c, (struct explain_style){0});
-	assert_caught("2 stored verdicts\n");
+	assert_caught("2 stored verdicts (1 HIGH, 1 LOW)\n");
 	assert_caught("  [HIGH] slow ");
-	assert_caught("    Root cause: the disk\n    Fix: buy one\n");
+	assert_caught("    Root cause: the disk\n    Fix: buy one; or two\n");
+	assert_caught("    Timeline:\n      [IO]  waits\\x1b[2J (1.5ms)\n      [CUDA]  slow\n");
 	assert_null(strchr(caught, '\x1b'));
 	catch_output(explain_chains, &c, (struct explain_style){.json = true});
 	assert_caught("\"id\": \"b\"");
 	c.chain_count = 1;
 	catch_output(explain_chains, &c, (struct explain_style){0});
-	assert_caught("1 stored verdict\n");
+	assert_caught("1 stored verdict (1 HIGH)\n");
 }
 
 static void a_file_is_no_terminal(void **state)

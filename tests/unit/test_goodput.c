@@ -99,7 +99,7 @@ static void test_candidates(void **state)
 	ANSWER a = explain(&s);
 	i = find(&a, PROBLEM_GOODPUT);
 	assert_non_null(i);
-	assert_non_null(find(&a, PROBLEM_SLOW_CALL));
+	assert_non_null(find(&a, PROBLEM_CPU_CONTENTION));
 	assert_contains(i->explanation, "hog (pid 8821)");
 	assert_true(i->explained > 0.6);
 	assert_int_equal(i->severity, SEVERITY_LOW); /* the other tells why */

@@ -45,13 +45,36 @@ static void test_killed_holder_locks_nobody_out(void **state)
 	}
 	assert_int_equal(read(ready[0], &c, 1), 1);
 	assert_int_equal(store_lock_take(s->path, &a, &err), -EBUSY);
+	assert_int_equal(store_lock_holder(s->path), pid);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(store_lock_holder(s->path), 0);
 	assert_int_equal(scratch_files(s->folder, false), 1); /* its file stays behind */
 	assert_int_equal(store_lock_take(s->path, &a, &err), 0);
 	store_lock_done(&a);
 	close(ready[0]);
 	close(ready[1]);
+}
+
+/* A pid that lives, in a file that nobody holds: given out again. Neither it nor rubbish counts. */
+static void test_who_writes(void **state)
+{
+	struct scratch *s = *state;
+	struct store_lock a = STORE_LOCK_INIT;
+	struct errinfo err = {0};
+	char name[128], pid[32];
+
+	snprintf(name, sizeof(name), "%s.lock", s->path);
+	snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+	assert_int_equal(store_lock_holder(s->path), 0);
+	scratch_write(name, pid, strlen(pid));
+	assert_int_equal(store_lock_holder(s->path), 0);
+	scratch_write(name, "rubbish", 7);
+	assert_int_equal(store_lock_holder(s->path), 0);
+	assert_int_equal(store_lock_take(s->path, &a, &err), 0); /* asking left it free */
+	assert_int_equal(store_lock_holder(s->path), getpid());
+	store_lock_done(&a);
+	assert_int_equal(store_lock_holder(s->path), 0);
 }
 
 static void test_links_are_not_written_through(void **state)
@@ -81,6 +104,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_holder),
 		TEST(test_killed_holder_locks_nobody_out),
+		TEST(test_who_writes),
 		TEST(test_links_are_not_written_through),
 	};
 

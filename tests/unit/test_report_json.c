@@ -103,13 +103,18 @@ static void stored_verdicts(void **state)
 		.severity = "HIGH",
 		.summary = "slow",
 		.root_cause = "disk \"x\"",
-		.fixes = "one\ntwo"};
+		.fixes = "one\ntwo",
+		.timeline = "HOST\t5 switches\t12\nCUDA\tp99\t",
+		.tail_ratio = 4.5};
 
 	report_json_chains(&b, &row, 1);
 	assert_balanced(buf_str(&b));
 	assert_contains(buf_str(&b), "\"root_cause\": \"disk \\\"x\\\"\"");
 	assert_contains(buf_str(&b), "\"detected_at\": -5");
-	assert_contains(buf_str(&b), "\"fixes\": \"one\\u000atwo\"");
+	assert_contains(buf_str(&b), "\"fixes\": [\n      \"one\",\n      \"two\"\n    ]");
+	assert_contains(buf_str(&b), "\"detail\": \"5 switches\",\n        \"dur_us\": 12");
+	assert_contains(buf_str(&b), "\"detail\": \"p99\"\n");
+	assert_contains(buf_str(&b), "\"tail_ratio\": 4.5");
 }
 
 int main(void)

@@ -39,6 +39,7 @@
 #define SLOW_STEP_RATIO 1.5
 #define SLOW_STEP_NS    NS_PER_MS
 #define PERIOD_SHARE    0.05
+#define PERIOD_SURE     0.6 /* a busy machine has rhythms of its own */
 #define CANDIDATES      4
 #define STEPS_SHOWN     6
 
@@ -243,7 +244,7 @@ static int slow_steps_report(
 			at[n++] = i;
 			excess += duration(l, i) - l->ordinary_ns;
 		}
-	if (!period_of_steps(l, at, n, &period))
+	if (!period_of_steps(l, at, n, &period) || period.confidence < PERIOD_SURE)
 		return 0;
 	inc = incident_of_steps(s, l, l->items[at[0]].start_ns, out);
 	if (!inc)

@@ -7,7 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -99,4 +101,28 @@ void store_lock_done(struct store_lock *l)
 	close(l->fd);
 	free(l->path);
 	*l = STORE_LOCK_INIT;
+}
+
+/* The holder's pid is looked at first: asking for the lock of a file whose writer is just starting
+ * could turn that writer away. */
+pid_t store_lock_holder(const char *db_path)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_fd_ int fd = -1;
+	char text[24] = "";
+	long pid;
+
+	if (asprintf(&path, "%s.lock", db_path) < 0) {
+		path = NULL;
+		return 0;
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || pread(fd, text, sizeof(text) - 1, 0) <= 0)
+		return 0;
+	pid = strtol(text, NULL, 10);
+	if (pid <= 0 || pid > INT32_MAX || (kill((pid_t)pid, 0) < 0 && errno != EPERM))
+		return 0;
+	if (flock(fd, LOCK_SH | LOCK_NB) == 0)
+		return 0; /* left by a killed one whose pid was given out again */
+	return errno == EWOULDBLOCK ? (pid_t)pid : 0;
 }

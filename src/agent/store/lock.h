@@ -6,6 +6,8 @@
  * there would be lost when a second descriptor of that file is closed. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/errinfo.h"
 
 struct store_lock {
@@ -20,3 +22,7 @@ int store_lock_take(const char *db_path, struct store_lock *ret_lock, struct err
 
 /* store_lock_done - removes the file and lets go; no-op if not held. */
 void store_lock_done(struct store_lock *l);
+
+/* store_lock_holder - the pid of the process that writes @db_path now; 0 if none does, or if its
+ * lock cannot be read. Never in a writer's way: a lock without a living pid is not touched. */
+pid_t store_lock_holder(const char *db_path);

@@ -24,6 +24,9 @@
 #include "model/session.h"
 
 struct nodedb;
+struct buf;
+struct sql_guard_rules;
+struct sql_table;
 
 #define NODEDB_SCHEMA        11 /* PRAGMA user_version of files we write */
 #define NODEDB_SCHEMA_TEXT   "0.11"
@@ -119,10 +122,17 @@ uint64_t nodedb_size(const struct nodedb *db);
 
 /* ---- reading ----
  *
- * A reader holds what it selects: sizeof(struct event) (160 bytes) an event and 4.8 kB an
- * aggregate, up to these ceilings (0.7 GB and 160 MB); beyond them the newest are kept and the rest
- * is counted. `last` and the time range use the index, so a small part of a large file is quick. */
+ * A reader holds what it selects: sizeof(struct event) (160 bytes) an event, 24 bytes more while
+ * they are put in order, and 4.8 kB an aggregate, up to these ceilings (0.8 GB and 160 MB); beyond
+ * them the newest are kept and the rest is counted. `last` and the time range use the index, so a
+ * small part of a large file is quick.
+ *
+ * Of a large file most rows are ordinary calls, which its aggregates describe better than a
+ * selection of rows: `thin` leaves them out (see ordinary.h) while all rows are looked at, on two
+ * threads if nobody is writing. Then 2 M rows are kept by each half of the file. */
 #define NODEDB_EVENTS_MAX      (4u << 20)
+#define NODEDB_WHOLE_MAX       (512u << 10) /* NODEDB_THIN_LARGE: up to here all rows are loaded */
+#define NODEDB_THINNED_MAX     (2u << 20)
 #define NODEDB_AGGREGATES_MAX  (32u << 10)
 #define NODEDB_SAMPLES_MAX     (1u << 20)
 #define NODEDB_GPU_MAX         (256u << 10) /* 100 MB: 9 hours of 8 GPUs */
@@ -135,12 +145,17 @@ uint64_t nodedb_size(const struct nodedb *db);
 
 enum nodedb_stacks { NODEDB_STACKS_NONE, NODEDB_STACKS_USED, NODEDB_STACKS_ALL };
 
+enum nodedb_thin { NODEDB_THIN_NEVER, NODEDB_THIN_LARGE, NODEDB_THIN_ALWAYS };
+
 struct nodedb_filter {
 	int64_t from_ns, to_ns; /* inclusive, of the start; 0: open */
 	const uint32_t *pids;   /* any of these, or all if pid_count is 0. sched_switch rows of
 				   published files carry a thread's id here */
 	size_t pid_count;
-	size_t last;               /* only the newest n events; 0: all */
+	size_t last;    /* only the newest n events; 0: all */
+	uint8_t source; /* only this op of this source; 0: all */
+	uint16_t op;
+	enum nodedb_thin thin;     /* not with `last`, nor for files without aggregates */
 	bool labels;               /* load annotations too */
 	enum nodedb_stacks stacks; /* USED: those of the selected events, most time first */
 	size_t stacks_max;         /* USED: no more than so many; 0: NODEDB_STACKS_MAX */
@@ -175,7 +190,8 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	uint64_t total_calls;      /* by aggregates; events are a selection of these. Without
 				      aggregates: the selected events */
 	uint64_t skipped_rows;     /* damaged rows that were left out: say so */
-	uint64_t older_events; /* selected, but older than the newest NODEDB_EVENTS_MAX: say so */
+	uint64_t older_events;     /* selected, but older than the newest that are kept: say so */
+	uint64_t thinned_rows; /* of ordinary calls, left out: say so. They are in the aggregates */
 	uint64_t older_aggregates; /* likewise */
 	uint64_t older_gpu_samples;
 	uint64_t older_collectives;
@@ -189,6 +205,10 @@ struct incident_row { /* one row of causal_chains */
 	char severity[12];
 	char summary[512], root_cause[512];
 	char fixes[1024]; /* one per line */
+	char explanation[1024];
+	char timeline[2048]; /* one per line: layer, tab, detail, tab, microseconds or nothing */
+	double tail_ratio;   /* p99 over p50 as stored; 0: not known */
+	char op[64];         /* the name of the slow call; "": not known */
 };
 
 /* nodedb_read - open read-only (also from read-only media), load what @f selects, close.
@@ -198,6 +218,33 @@ struct incident_row { /* one row of causal_chains */
 int nodedb_read(const char *path, const struct nodedb_filter *f, struct nodedb_content *ret,
 	struct errinfo *reterr);
 void nodedb_content_done(struct nodedb_content *c);
+
+/* nodedb_range - first and last moment of the recording, quickly; 0, 0 if it has no events. */
+struct nodedb_range {
+	int64_t first_ns, last_ns; /* start of the oldest row, end of the newest */
+};
+int nodedb_range(const char *path, struct nodedb_range *ret, struct errinfo *reterr);
+
+/* One process and op over the selected time, by the aggregates: every call, stored or not. Calls of
+ * the driver made inside runtime calls are rows of their own. */
+struct nodedb_usage {
+	uint32_t pid;
+	uint8_t source;
+	uint16_t op;
+	bool nested;
+	uint64_t count, sum_ns, max_ns;
+	char comm[16]; /* the pid's last name; "": not known */
+};
+#define NODEDB_USAGE_MAX 65536u
+
+/* nodedb_usage - by pid, the busiest first, each with its ops by calls; the caller frees *ret.
+ * Files without aggregates give none. */
+int nodedb_usage(const char *path, const struct nodedb_filter *f, struct nodedb_usage **ret,
+	size_t *ret_count, struct errinfo *reterr);
+
+/* nodedb_ask - runs one SQL statement that a stranger wrote, read-only: see sql_guard.h. */
+int nodedb_ask(const char *path, const char *text, const struct sql_guard_rules *rules,
+	struct sql_table *ret, struct buf *hint, struct errinfo *reterr);
 
 /* nodedb_read_sql - as nodedb_read() from a text of SQL statements run in memory (a dump of a
  * store, as `sqlite3 FILE .dump` writes it): a recording that travels inside the program (demo). */

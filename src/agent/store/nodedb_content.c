@@ -95,7 +95,6 @@ int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
 	double total = 0;
 	int res;
 
-	r->content->total_calls = r->content->event_count + r->content->older_events;
 	res = schema_has_table(r->sql, table, reterr);
 	if (res <= 0)
 		return res;
@@ -110,8 +109,9 @@ int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
 	if (res < 0)
 		return res;
 	total = sql_column_real(stmt, 0);
+	/* Published files lose counts of late calls: there are at least as many as rows. */
 	if (total >= 1 && total < 9e18)
-		r->content->total_calls = (uint64_t)total;
+		r->content->total_calls = MAX(r->content->total_calls, (uint64_t)total);
 	return r->kind == SCHEMA_OURS ? load_fine(r, reterr) : 0;
 }
 
@@ -182,42 +182,74 @@ int reader_load_samples(struct reader *r, struct errinfo *reterr)
 	return res;
 }
 
+/* A JSON text's array as lines; what is no array is nothing. */
+#define LINES_OF(column, line)                                                                     \
+	"CASE WHEN json_valid(" column ") THEN (SELECT coalesce(group_concat(" line                \
+	", char(10)), '') FROM json_each(" column ")) ELSE '' END"
+/* Of an entry only texts count; a tab or newline in them would look like ours. */
+#define ENTRY_TEXT(key)                                                                            \
+	"CASE json_type(value, '$." key "') WHEN 'text' THEN replace(replace(json_extract(value, " \
+	"'$." key "'), char(9), ' '), char(10), ' ') ELSE '' END"
+#define ENTRY                                                                                      \
+	"CASE WHEN json_each.type = 'object' THEN " ENTRY_TEXT(                                    \
+		"layer") " || char(9) || " ENTRY_TEXT("detail") " || char(9) || "                  \
+								"coalesce(CAST(json_extract("      \
+								"value, '$.dur_us') AS "           \
+								"INTEGER), '') END"
+
+static bool read_chain(sql_stmt *stmt, struct incident_row *row)
+{
+	*row = (struct incident_row){0};
+	if (!reader_text(stmt, 0, row->id, sizeof(row->id)) ||
+		sql_column_type(stmt, 1) != SQL_INT ||
+		!reader_text(stmt, 2, row->severity, sizeof(row->severity)) ||
+		!reader_text(stmt, 3, row->summary, sizeof(row->summary)) ||
+		!reader_text(stmt, 4, row->root_cause, sizeof(row->root_cause)) ||
+		!reader_text(stmt, 5, row->explanation, sizeof(row->explanation)) ||
+		!reader_text(stmt, 6, row->fixes, sizeof(row->fixes)) ||
+		!reader_text(stmt, 7, row->timeline, sizeof(row->timeline)) ||
+		!reader_text(stmt, 9, row->op, sizeof(row->op)))
+		return false;
+	row->detected_ns = sql_column_int(stmt, 1);
+	row->tail_ratio = MAX(known_at(stmt, 8), 0.0);
+	return true;
+}
+
 int reader_load_chains(struct reader *r, struct errinfo *reterr)
 {
+	/* A column that an older schema lacks reads as nothing; the two lists as lines. */
+	static const struct reader_column columns[] = {{"id", NULL}, {"detected_at", NULL},
+		{"severity", NULL}, {"summary", NULL}, {"root_cause", NULL},
+		{"explanation", "'' AS explanation"}, {"recommendations", "'' AS recommendations"},
+		{"timeline", "'' AS timeline"}, {"tail_ratio", "0 AS tail_ratio"},
+		{"cuda_op", "'' AS cuda_op"}};
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
 	size_t capacity = 0;
 	int res;
 
-	buf_puts(&sql, "SELECT id, detected_at, severity, summary, root_cause,"
-		       " CASE WHEN json_valid(recommendations) THEN (SELECT"
-		       " coalesce(group_concat(value, char(10)), '') FROM "
-		       "json_each(recommendations)) ELSE ''"
-		       " END FROM causal_chains");
+	buf_puts(&sql,
+		"SELECT id, detected_at, severity, summary, root_cause, explanation, " LINES_OF(
+			"recommendations", "value") ", " LINES_OF("timeline",
+			ENTRY) ", tail_ratio, cuda_op FROM (");
+	res = reader_select(r, "causal_chains", columns, ARRAY_SIZE(columns), &sql, reterr);
+	if (res < 0)
+		return res;
 	reader_where_time(r, "detected_at", 0, &sql);
-	buf_printf(&sql, " ORDER BY detected_at DESC, id DESC LIMIT %u", NODEDB_CHAINS_MAX);
+	buf_printf(&sql, " ORDER BY detected_at DESC, id DESC LIMIT %u)", NODEDB_CHAINS_MAX);
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
 		return res;
 	while ((res = sql_step(stmt, reterr)) > 0) {
-		struct incident_row row = {0};
-
-		if (!reader_text(stmt, 0, row.id, sizeof(row.id)) ||
-			sql_column_type(stmt, 1) != SQL_INT ||
-			!reader_text(stmt, 2, row.severity, sizeof(row.severity)) ||
-			!reader_text(stmt, 3, row.summary, sizeof(row.summary)) ||
-			!reader_text(stmt, 4, row.root_cause, sizeof(row.root_cause)) ||
-			!reader_text(stmt, 5, row.fixes, sizeof(row.fixes))) {
-			c->skipped_rows++;
-			continue;
-		}
-		row.detected_ns = sql_column_int(stmt, 1);
 		res = reader_room(
 			(void **)&c->chains, c->chain_count, &capacity, sizeof(*c->chains));
 		if (res < 0)
 			return res;
-		c->chains[c->chain_count++] = row;
+		if (read_chain(stmt, &c->chains[c->chain_count]))
+			c->chain_count++;
+		else
+			c->skipped_rows++;
 	}
 	reader_reverse(c->chains, c->chain_count, sizeof(*c->chains));
 	return res;

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_query.c - `ingero query`: a recording's events by filters, or the answer to an SQL statement.
+ * Never changes the file; a statement can only read (sql/sql_guard.h). */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/db_option.h"
+#include "cli/dispatch.h"
+#include "cli/op_option.h"
+#include "cli/progress.h"
+#include "cli/query.h"
+#include "cli/range.h"
+#include "cli/sql_output.h"
+#include "sql/sql_guard.h"
+
+#define LIST_ROWS   10000 /* events printed one by one, unless --limit says otherwise */
+#define SQL_ROWS    1000
+#define SQL_MAX     10000
+#define SQL_BYTES   (64u << 20)
+#define SQL_MEMORY  (256u << 20)
+#define SQL_TIMEOUT (10 * NS_PER_S)
+#define OUTPUT_MAX  (1u << 30)
+
+struct query_settings {
+	const char *db, *op;
+	struct option_pids pids;
+	struct range_wish range;
+	int64_t limit;
+	uint64_t timeout_ns;
+	bool json, csv, annotations;
+};
+
+#define OPTION(field) offsetof(struct query_settings, field)
+static const struct option_row query_options[] = {
+	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
+		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
+	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these processes", 0, 0, false},
+	{"op", 0, OPTION_STRING, OPTION(op), "NAME",
+		"only this operation: cudaMemcpyAsync, or driver:cuMemAlloc", 0, 0, false},
+	RANGE_OPTIONS(struct query_settings, range),
+	{"limit", 0, OPTION_INT, OPTION(limit), "N",
+		"only the newest N events, -1: all (default: all in tables, 10000 in lists); of "
+		"SQL "
+		"at most N rows (default 1000, at most 10000)",
+		-1, INT32_MAX, false},
+	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "one JSON object a line", 0, 0, false},
+	{"csv", 0, OPTION_FLAG, OPTION(csv), NULL, "SQL only: comma-separated values", 0, 0, false},
+	{"annotations", 0, OPTION_FLAG, OPTION(annotations), NULL,
+		"list events with the labels (`ingero annotate`) that held", 0, 0, false},
+	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
+		"SQL only: stop after this time (default: 10s)", 0, 0, false},
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+static int print(const struct buf *b, struct errinfo *reterr)
+{
+	if (b->err)
+		return errinfo_set(reterr, b->err,
+			"the output is too large: give a time range, --op or --limit");
+	fwrite(buf_str(b), 1, b->len, stdout); /* dispatch_flush() sees what failed */
+	return 0;
+}
+
+static int print_events(const struct query_settings *s, const struct nodedb_content *c,
+	bool partial, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
+	struct query_view v = {.content = c,
+		.since_ns = s->range.since_ns,
+		.pids = s->pids.pid,
+		.pid_count = s->pids.count,
+		.labels = s->annotations,
+		.limit = s->limit > 0 ? (size_t)s->limit : 0,
+		.partial = partial};
+	int r = 0;
+
+	if (s->json)
+		query_json(&b, &v);
+	else if (s->annotations)
+		query_list(&b, &v);
+	else
+		r = query_text(&b, &v);
+	return r < 0 ? r : print(&b, reterr);
+}
+
+/* What lines of events do not say of themselves. */
+static void tell_rest(const struct query_settings *s, const struct nodedb_content *c, size_t last)
+{
+	char n[TEXT_MAX];
+
+	if (last && !s->limit && c->event_count == last)
+		fprintf(stderr, "ingero: these are the newest %s events; --limit -1 gives all\n",
+			text_format_count(n, last));
+	if (s->json && c->skipped_rows)
+		fprintf(stderr, "ingero: %s damaged rows left out\n",
+			text_format_count(n, c->skipped_rows));
+	if (s->json && c->older_events)
+		fprintf(stderr, "ingero: %s older events left out\n",
+			text_format_count(n, c->older_events));
+}
+
+static int run_filters(const struct query_settings *s, const char *path, struct errinfo *reterr)
+{
+	bool lists = s->json || s->annotations;
+	struct nodedb_filter f = {.pids = s->pids.pid,
+		.pid_count = s->pids.count,
+		.labels = s->annotations,
+		.stacks = s->json ? NODEDB_STACKS_USED : NODEDB_STACKS_NONE};
+	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
+	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
+	const struct wire_op_row *op;
+	pid_t live = 0;
+	int r = op_option_find(s->op, &op, reterr);
+
+	if (r < 0)
+		return r;
+	if (op) {
+		f.source = op->source;
+		f.op = op->op;
+	}
+	r = range_resolve(path, &s->range, &f, &live, reterr);
+	if (r < 0)
+		return r;
+	f.last = s->limit > 0 ? (size_t)s->limit : s->limit == 0 && lists ? LIST_ROWS : 0;
+	progress_begin(&progress, STDERR_FILENO, "reading the recording");
+	r = nodedb_read(path, &f, &content, reterr);
+	progress_done(&progress);
+	if (r < 0)
+		return r;
+	range_tell(live);
+	r = print_events(s, &content, op || f.from_ns || f.to_ns, reterr);
+	if (r == 0 && lists)
+		tell_rest(s, &content, f.last);
+	return r;
+}
+
+static int check_sql_flags(const struct query_settings *s, struct errinfo *reterr)
+{
+	if (s->json && s->csv)
+		return errinfo_set(reterr, -EINVAL, "give either --json or --csv");
+	if (s->limit < 0 || s->limit > SQL_MAX)
+		return errinfo_set(
+			reterr, -EINVAL, "--limit: SQL gives from 1 to %d rows", SQL_MAX);
+	if (s->op || s->pids.count || s->annotations || s->range.from || s->range.to ||
+		s->range.since_ns)
+		return errinfo_set(reterr, -EINVAL,
+			"--op, --pid, --from, --to, --since and --annotations do not go with SQL: "
+			"write them as a WHERE clause");
+	return 0;
+}
+
+static int run_sql(const struct query_settings *s, const char *path, const char *text,
+	struct buf *hint, struct errinfo *reterr)
+{
+	struct sql_guard_rules rules = {.timeout_ns = s->timeout_ns ? s->timeout_ns : SQL_TIMEOUT,
+		.memory_bytes = SQL_MEMORY,
+		.rows_max = s->limit ? (size_t)s->limit : SQL_ROWS,
+		.bytes_max = SQL_BYTES};
+	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
+	_cleanup_(sql_table_done) struct sql_table table = {0};
+	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
+	int r = check_sql_flags(s, reterr);
+
+	if (r < 0)
+		return r;
+	progress_begin(&progress, STDERR_FILENO, "running the SQL");
+	r = nodedb_ask(path, text, &rules, &table, hint, reterr);
+	progress_done(&progress);
+	if (r < 0)
+		return r;
+	sql_output_write(&b, &table,
+		s->json  ? SQL_OUTPUT_JSON
+		: s->csv ? SQL_OUTPUT_CSV
+			 : SQL_OUTPUT_TABLE,
+		isatty(STDOUT_FILENO));
+	r = print(&b, reterr);
+	if (r < 0)
+		return r;
+	if (table.truncated)
+		fprintf(stderr,
+			"ingero: truncated: only the first %zu rows; --limit allows up to %d\n",
+			table.row_count, SQL_MAX);
+	return 0;
+}
+
+static int query_run(const struct command *cmd, void *settings, int argc, char **argv)
+{
+	const struct query_settings *s = settings;
+	_cleanup_buf_ struct buf hint = BUF_INIT(1 << 14);
+	_cleanup_free_ char *default_path = NULL;
+	const char *path = NULL;
+	struct errinfo e = {0};
+	int r = db_option_path(s->db, &default_path, &path, &e);
+
+	if (r == 0 && argc)
+		r = run_sql(s, path, argv[0], &hint, &e);
+	else if (r == 0 && (s->csv || s->timeout_ns))
+		r = errinfo_set(&e, -EINVAL, "--csv and --timeout need an SQL statement");
+	else if (r == 0)
+		r = run_filters(s, path, &e);
+	if (r >= 0)
+		return EXIT_OK;
+	r = dispatch_fail(&e, r);
+	if (hint.len)
+		fprintf(stderr, "%s\n", buf_str(&hint));
+	return r;
+}
+
+const struct command cmd_query = {
+	.name = "query",
+	.synopsis = "query [SQL] [flags]",
+	.summary = "Show recorded events by filters, or ask with SQL; read-only",
+	.details = "  ingero query --since 10m --op cudaMemcpyAsync   figures of one operation\n"
+		   "  ingero query --pid 4242 --json                  every event, with its stack\n"
+		   "  ingero query \"SELECT op, count(*) FROM events GROUP BY op\" --csv\n"
+		   "One statement that only reads; tables and columns describe themselves in the "
+		   "tables\nsources, ops and schema_info.",
+	.options = query_options,
+	.settings_size = sizeof(struct query_settings),
+	.max_args = 1,
+	.run = query_run,
+};

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_stat.c - see op_stat.h. Pure; n log n in time, 16 bytes a row. */
+#include "cli/op_stat.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/macros.h"
+
+#define CALLS_MAX (UINT64_MAX / 128) /* so that a rank can be computed */
+
+struct sample {
+	uint64_t dur_ns;
+	uint32_t op; /* source and op */
+	uint32_t weight;
+};
+
+static int by_op_and_duration(const void *a, const void *b)
+{
+	const struct sample *x = a, *y = b;
+
+	if (x->op != y->op)
+		return x->op < y->op ? -1 : 1;
+	return x->dur_ns < y->dur_ns ? -1 : x->dur_ns > y->dur_ns;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct op_stat *x = a, *y = b;
+
+	if (x->sum_ns != y->sum_ns)
+		return x->sum_ns > y->sum_ns ? -1 : 1;
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
+	return x->op < y->op ? -1 : x->op > y->op;
+}
+
+static uint64_t time_of(const struct sample *s)
+{
+	uint64_t ns;
+
+	return __builtin_mul_overflow(s->dur_ns, (uint64_t)s->weight, &ns) ? UINT64_MAX : ns;
+}
+
+/* ceil(percent / 100 * calls) without rounding. */
+static uint64_t rank_of(uint64_t calls, unsigned percent)
+{
+	return calls - calls * (100 - percent) / 100;
+}
+
+/* @n samples of one op, by duration. */
+static struct op_stat figures_of(const struct sample *s, size_t n)
+{
+	struct op_stat t = {.source = (uint8_t)(s->op >> 16),
+		.op = (uint16_t)s->op,
+		.rows = n,
+		.min_ns = s[0].dur_ns,
+		.max_ns = s[n - 1].dur_ns};
+	uint64_t seen = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		t.calls = MIN(t.calls + s[i].weight, CALLS_MAX);
+		if (__builtin_add_overflow(t.sum_ns, time_of(&s[i]), &t.sum_ns))
+			t.sum_ns = UINT64_MAX;
+	}
+	t.p50_ns = t.p95_ns = t.p99_ns = t.max_ns;
+	for (size_t i = n; i-- > 0;) { /* downwards: the least duration that reaches a rank stays */
+		uint64_t up_to = t.calls - MIN(seen, t.calls);
+
+		t.p50_ns = up_to >= rank_of(t.calls, 50) ? s[i].dur_ns : t.p50_ns;
+		t.p95_ns = up_to >= rank_of(t.calls, 95) ? s[i].dur_ns : t.p95_ns;
+		t.p99_ns = up_to >= rank_of(t.calls, 99) ? s[i].dur_ns : t.p99_ns;
+		seen += s[i].weight;
+	}
+	for (size_t i = n; i-- > 0 && t.p50_ns && s[i].dur_ns / OP_STAT_SPIKE >= t.p50_ns;)
+		if (s[i].dur_ns > OP_STAT_SPIKE * t.p50_ns)
+			t.spikes = MIN(t.spikes + s[i].weight, CALLS_MAX);
+	return t;
+}
+
+int op_stat_run(const struct event *events, size_t count, struct op_stat **ret, size_t *ret_count)
+{
+	_cleanup_free_ struct sample *samples = calloc(MAX(count, (size_t)1), sizeof(*samples));
+	_cleanup_free_ struct op_stat *stats = NULL;
+	size_t ops = 0;
+
+	if (!samples)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		samples[i] = (struct sample){.dur_ns = events[i].dur_ns,
+			.op = (uint32_t)events[i].source << 16 | events[i].op,
+			.weight = MAX(events[i].weight, 1u)};
+	qsort(samples, count, sizeof(*samples), by_op_and_duration);
+	for (size_t i = 0; i < count; i++)
+		ops += i == 0 || samples[i].op != samples[i - 1].op;
+	stats = calloc(MAX(ops, (size_t)1), sizeof(*stats));
+	if (!stats)
+		return -ENOMEM;
+	ops = 0;
+	for (size_t i = 0, n; i < count; i += n) {
+		for (n = 1; i + n < count && samples[i + n].op == samples[i].op;)
+			n++;
+		stats[ops++] = figures_of(&samples[i], n);
+	}
+	qsort(stats, ops, sizeof(*stats), by_time);
+	*ret = TAKE(stats);
+	*ret_count = ops;
+	return 0;
+}

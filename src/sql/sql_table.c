@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sql_table.c - see sql_table.h. Texts lie in one buffer and cells refer to them by offset, because
+ * the buffer moves as it grows. Cells and texts together stay below bytes_max. */
+#include "sql/sql_table.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+
+int sql_table_begin(struct sql_table *t, sql_stmt *stmt, size_t bytes_max)
+{
+	*t = (struct sql_table){
+		.column_count = sqlite3_column_count(stmt),
+		.bytes_max = bytes_max,
+		.text = BUF_INIT(bytes_max + 64),
+	};
+	t->names = calloc((size_t)MAX(t->column_count, 1), sizeof(*t->names));
+	if (!t->names)
+		return -ENOMEM;
+	for (int i = 0; i < t->column_count; i++) {
+		const char *name = sqlite3_column_name(stmt, i);
+
+		t->names[i] = t->text.len;
+		buf_append(&t->text, name ? name : "", strlen(name ? name : "") + 1);
+	}
+	return t->text.err;
+}
+
+static int make_room(struct sql_table *t)
+{
+	size_t need = (t->row_count + 1) * (size_t)t->column_count, more;
+	struct sql_cell *p;
+
+	if (need * sizeof(*t->cells) + t->text.len > t->bytes_max)
+		return -ENOBUFS;
+	if (need <= t->capacity)
+		return 0;
+	more = MAX(need, t->capacity * 2);
+	p = realloc(t->cells, more * sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	t->cells = p;
+	t->capacity = more;
+	return 0;
+}
+
+static int add_bytes(struct sql_table *t, struct sql_cell *c, const void *data, size_t len)
+{
+	c->offset = t->text.len;
+	c->len = len;
+	if (len + 1 > t->bytes_max - MIN(t->bytes_max, t->text.len))
+		return -ENOBUFS;
+	buf_append(&t->text, data ? data : "", len);
+	buf_append(&t->text, "", 1);
+	return t->text.err;
+}
+
+static int add_cell(struct sql_table *t, sql_stmt *stmt, int column, struct sql_cell *c)
+{
+	const void *data;
+	size_t len;
+
+	*c = (struct sql_cell){.type = sql_column_type(stmt, column)};
+	switch (c->type) {
+	case SQL_INT: c->i = sql_column_int(stmt, column); return 0;
+	case SQL_REAL: c->d = sql_column_real(stmt, column); return 0;
+	case SQL_TEXT:
+		data = sql_column_text(stmt, column, &len);
+		return add_bytes(t, c, data, len);
+	case SQL_BLOB:
+		data = sql_column_blob(stmt, column, &len);
+		return add_bytes(t, c, data, len);
+	case SQL_NULL: break;
+	}
+	return 0;
+}
+
+int sql_table_add(struct sql_table *t, sql_stmt *stmt)
+{
+	size_t first = t->row_count * (size_t)t->column_count;
+	int r = make_room(t);
+
+	for (int i = 0; r == 0 && i < t->column_count; i++)
+		r = add_cell(t, stmt, i, &t->cells[first + (size_t)i]);
+	if (r == 0)
+		t->row_count++;
+	return r;
+}
+
+void sql_table_done(struct sql_table *t)
+{
+	free(t->names);
+	free(t->cells);
+	buf_done(&t->text);
+	*t = (struct sql_table){0};
+}
