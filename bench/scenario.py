@@ -378,6 +378,12 @@ class Judged:
         return "\n".join(lines) or "nothing was reported"
 
 
+def without_rows(played, incidents):
+    """Those whose SQL finds nothing in the recording."""
+    with sqlite3.connect(f"file:{played.db}?mode=ro", uri=True) as c:
+        return [i for i in incidents if not i["evidence_sql"] or not c.execute(i["evidence_sql"]).fetchone()]
+
+
 def judge(played, expected=None):
     if expected is None:
         expected = [played.scenario["problem"]] if played.scenario["problem"] else []
