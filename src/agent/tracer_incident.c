@@ -23,8 +23,8 @@
 
 #include "agent/correlate/recent.h"
 
-#define TRAY_EVENTS     16384u /* 2.6 MB, twice */
-#define TRAY_AGGREGATES 1024u  /* 5 MB, twice, when so many ops are in use */
+#define TRAY_EVENTS     8192u /* 1.3 MB, twice */
+#define TRAY_AGGREGATES 1024u /* 5 MB, twice, when so many ops are in use */
 #define TRAY_SAMPLES    64u
 #define TRAY_GPUS       512u
 #define NEWS_MAX        64u /* incidents waiting for the tracer's thread; 0.5 MB */
@@ -318,8 +318,8 @@ void tracer_finish_engine(struct tracer *t)
 	pthread_join(g->thread, NULL);
 	tracer_poll_engine(t);
 	if (g->missed || g->unheard)
-		log_warning("%llu events and %llu incidents were too many to be looked at live; "
-			    "`ingero explain` sees all that was stored",
+		log_info("%llu events and %llu incidents were too many to be looked at live; "
+			 "`ingero explain` sees all that was stored",
 			(unsigned long long)g->missed, (unsigned long long)g->unheard);
 	t->engine = NULL;
 	casebook_done(&g->book);

@@ -12,6 +12,7 @@
 #include "model/op_kind.h"
 
 #define NEVER_SLOW_NS (200 * NS_PER_US) /* excess that makes a call slow: detect.c */
+#define SHORT_STAY_NS (20 * NS_PER_US)  /* ten of them together are not more than that */
 
 /* All that is held begins with its time. */
 STATIC_ASSERT(offsetof(struct event, start) == 0);
@@ -73,6 +74,8 @@ static int list_add(
 
 bool recent_wants(const struct event *e)
 {
+	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH)
+		return e->dur_ns >= SHORT_STAY_NS;
 	if (e->source != SOURCE_CUDA && e->source != SOURCE_DRIVER)
 		return true;
 	if (e->dur_ns > NEVER_SLOW_NS || e->ret)
