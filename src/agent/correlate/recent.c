@@ -19,6 +19,7 @@ STATIC_ASSERT(offsetof(struct event, start) == 0);
 STATIC_ASSERT(offsetof(struct aggregate, bucket) == 0);
 STATIC_ASSERT(offsetof(struct host_sample, time) == 0);
 STATIC_ASSERT(offsetof(struct gpu_sample, time) == 0);
+STATIC_ASSERT(offsetof(struct collective_row, start) == 0);
 
 static int64_t time_at(const struct recent_list *l, size_t i, size_t size)
 {
@@ -109,6 +110,13 @@ int recent_add_gpu(struct recent *r, const struct gpu_sample *s)
 	return list_add(&r->gpus, s, sizeof(*s), RECENT_GPUS_MAX, &dropped);
 }
 
+int recent_add_collective(struct recent *r, const struct collective_row *c)
+{
+	uint64_t dropped = 0;
+
+	return list_add(&r->collectives, c, sizeof(*c), RECENT_COLLECTIVES_MAX, &dropped);
+}
+
 static void forget(struct recent_list *l, size_t size, int64_t before_ns)
 {
 	size_t n = 0;
@@ -127,6 +135,7 @@ void recent_recording(struct recent *r, wall_time now, struct recording *ret)
 	forget(&r->aggregates, sizeof(struct aggregate), before_ns);
 	forget(&r->samples, sizeof(struct host_sample), before_ns);
 	forget(&r->gpus, sizeof(struct gpu_sample), before_ns);
+	forget(&r->collectives, sizeof(struct collective_row), before_ns);
 	*ret = (struct recording){
 		.events = r->events.items,
 		.event_count = r->events.count,
@@ -136,6 +145,8 @@ void recent_recording(struct recent *r, wall_time now, struct recording *ret)
 		.sample_count = r->samples.count,
 		.gpus = r->gpus.items,
 		.gpu_count = r->gpus.count,
+		.collectives = r->collectives.items,
+		.collective_count = r->collectives.count,
 	};
 }
 
@@ -145,5 +156,6 @@ void recent_done(struct recent *r)
 	free(r->aggregates.items);
 	free(r->samples.items);
 	free(r->gpus.items);
+	free(r->collectives.items);
 	*r = (struct recent){0};
 }
