@@ -28,7 +28,8 @@
 #define SENTENCE_MAX 1024
 #define DATASET_MB   64
 #define MEASURED     "measured here: "
-#define NOT_MEASURED "nothing of the kind was measured here"
+#define REPLAYED     "measured in the recorded run: "
+#define NOT_MEASURED "nothing of the kind was measured"
 
 struct demo_settings {
 	bool json, no_gpu, gpu, stack;
@@ -268,7 +269,11 @@ static int show(const struct demo *d, const struct demo_scenario *sc,
 	if (r < 0)
 		return r;
 	text_escape_terminal(&safe, sentence.len ? buf_str(&sentence) : NOT_MEASURED);
-	printf("\n  %s%s\n", sentence.len ? MEASURED : "", buf_str(&safe));
+	printf("\n  %s%s\n",
+		!sentence.len   ? ""
+		: d->replay_why ? REPLAYED
+				: MEASURED,
+		buf_str(&safe));
 	return 0;
 }
 

@@ -30,9 +30,9 @@
 	X(DEVICE_ASSERT, "15", "device-error", MEDIUM, "errors on the device")                     \
 	X(VERSION_MISMATCH, "16", "version-mismatch", MEDIUM, "driver and CUDA do not fit")        \
 	X(THROTTLE, "17", "throttle", MEDIUM, "clocks lowered")                                    \
-	X(NOISY_NEIGHBOUR, "18", "noisy-neighbour", MEDIUM, "another container takes the CPU")     \
+	X(NOISY_NEIGHBOUR, "18", "noisy-neighbour", HIGH, "another container takes the CPU")       \
 	X(COLD_START, "19", "cold-start", MEDIUM, "first calls that pay for initialisation")       \
-	X(STRAGGLER, "20", "straggler", MEDIUM, "ranks that wait for one of them")                 \
+	X(STRAGGLER, "20", "straggler", HIGH, "ranks that wait for one of them")                   \
 	X(GPU_SHARING, "21", "gpu-sharing", MEDIUM, "another process on the GPU")                  \
 	X(CHECKPOINT, "22", "checkpoint", MEDIUM, "training stops to write a checkpoint")          \
 	X(PCIE, "23", "pcie", MEDIUM, "copies to and from the GPU")                                \

@@ -16,7 +16,7 @@ static void one_rank_is_late_every_time(void **state)
 	ANSWER a = answer_to(&rec);
 	inc = answer_of(&a, PROBLEM_STRAGGLER);
 	assert_non_null(inc);
-	assert_int_equal(inc->severity, SEVERITY_MEDIUM);
+	assert_int_equal(inc->severity, SEVERITY_HIGH);
 	assert_int_equal(inc->culprit_rank, 2);
 	assert_int_equal(inc->pid, PID(2));
 	assert_int_equal(inc->count, 200); /* the first pays for set-up */

@@ -207,7 +207,8 @@ static void tell_nccl_layout(struct coverage *c, struct elfsym *elf, unsigned li
 		log_warning("libnccl does not tell where it keeps rank and size: communicators "
 			    "that were "
 			    "made before the trace, or by splitting, have none");
-	probe_nccl_layout(c->probe, library, &l);
+	if (c->probe) /* `check` only looks */
+		probe_nccl_layout(c->probe, library, &l);
 }
 
 /* Offsets of all symbols of the table that the file has. */

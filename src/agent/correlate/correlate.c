@@ -4,7 +4,8 @@
  * detect.c finds stretches of slow calls of one (process, op); attribute.c cuts every slow call
  * into what its thread was kept by; culprit.c sums that; here the verdict is reached; narrate.c and
  * witness.c write it down. An incident is one stretch; views of one stall through several ops stay
- * separate incidents. Order: most excess first, then earliest, then pid and op.
+ * separate incidents. Order: the most severe first, then most
+ * excess, then earliest, then pid and op.
  *
  * Verdict. Causes are weighed by layer, because preemption and run-queue delay are two faces of the
  * same contention: the layer (HOST or IO) with the most time names the incident if it explains at
@@ -255,10 +256,12 @@ static int explain_stretch(struct engine *g, const struct stretch *s, struct inc
 	return r < 0 ? r : 1;
 }
 
-static int by_excess(const void *a, const void *b)
+static int by_weight(const void *a, const void *b)
 {
 	const struct incident *x = a, *y = b;
 
+	if (x->severity != y->severity)
+		return x->severity > y->severity ? -1 : 1;
 	if (x->excess_ns != y->excess_ns)
 		return x->excess_ns > y->excess_ns ? -1 : 1;
 	if (x->first.ns != y->first.ns)
@@ -315,7 +318,7 @@ int correlate_run(const struct recording *rec, struct incident **ret, size_t *re
 	r = run_detectors(&g, &found);
 	if (r < 0)
 		return r;
-	qsort(list, found.count, sizeof(*list), by_excess);
+	qsort(list, found.count, sizeof(*list), by_weight);
 	*ret = TAKE(list);
 	*ret_count = found.count;
 	return 0;

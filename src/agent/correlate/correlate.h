@@ -41,7 +41,8 @@ struct recording {
 
 #define CORRELATE_INCIDENTS_MAX 256 /* the worst are kept */
 
-/* correlate_run - finds and explains the incidents of @rec, most excess first.
+/* correlate_run - finds and explains the incidents of @rec, the most severe and then those
+ * with most excess first.
  * Events out of order are accepted; rows whose times make no sense are left out and counted as
  * lost. On success *ret is the caller's (free()), *ret_count its length. Returns 0 or -ENOMEM. */
 int correlate_run(const struct recording *rec, struct incident **ret, size_t *ret_count);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/correlate/adopt.h"
 #include "agent/correlate/baseline.h"
 
 #define NCCL_IN_PROGRESS 7 /* ncclInProgress: a non-blocking communicator took the call */
@@ -79,10 +80,19 @@ static void find_borders(struct match_table *t)
 
 int match_run(const struct recording *rec, struct match_table *ret)
 {
+	size_t adopted;
+	int r;
+
 	*ret = (struct match_table){0};
-	ret->rows = calloc(rec->collective_count + 1, sizeof(*ret->rows));
+	r = adopt_run(rec, &ret->adopted, &adopted);
+	if (r < 0)
+		return r;
+	ret->rows = calloc(rec->collective_count + adopted + 1, sizeof(*ret->rows));
 	if (!ret->rows)
 		return -ENOMEM;
+	for (size_t i = 0; i < adopted; i++)
+		if (is_eligible(&ret->adopted[i]))
+			ret->rows[ret->row_count++] = &ret->adopted[i];
 	for (size_t i = 0; i < rec->collective_count; i++)
 		if (is_eligible(&rec->collectives[i]))
 			ret->rows[ret->row_count++] = &rec->collectives[i];
@@ -101,6 +111,7 @@ void match_done(struct match_table *t)
 	free(t->rows);
 	free(t->matches);
 	free(t->comms);
+	free(t->adopted);
 	*t = (struct match_table){0};
 }
 

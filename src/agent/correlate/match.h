@@ -25,12 +25,13 @@ struct match_table {
 	size_t match_count;
 	struct match_comm *comms;
 	size_t comm_count;
+	struct collective_row *adopted; /* rows of communicators made before the trace */
 };
 
 /* match_run - fills @ret (released with match_done(), also after a failure). Left out: sends and
- * receives, failed calls, calls on communicators that were made before the trace (their sequence
- * numbers say nothing), rows whose times make no sense, a rank's second row of one collective. 0 or
- * -ENOMEM. */
+ * receives, failed calls, calls on communicators that were made before the trace unless adopt.h
+ * brings their ranks together, rows whose times make no sense, a rank's second row of one
+ * collective. 0 or -ENOMEM. */
 int match_run(const struct recording *rec, struct match_table *ret);
 void match_done(struct match_table *t);
 

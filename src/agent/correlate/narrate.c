@@ -15,6 +15,8 @@
 #include "base/text.h"
 #include "wire/names.h"
 
+#define CAUSES_TOLD 4 /* of an incident, in its sentence; --json has them all */
+
 #define SENTENCE_MAX 4096 /* of one sentence before it is cut to its field */
 
 static void copy_text(char *out, size_t size, const char *text)
@@ -24,7 +26,9 @@ static void copy_text(char *out, size_t size, const char *text)
 
 static void who_text(char *out, size_t size, const char *comm, uint32_t pid)
 {
-	if (comm[0])
+	if (!strcmp(comm, "ingero") || !strcmp(comm, "ingero-symbol"))
+		snprintf(out, size, "%s, the tracer itself (pid %u)", comm, pid);
+	else if (comm[0])
 		snprintf(out, size, "%s (pid %u)", comm, pid);
 	else
 		snprintf(out, size, "pid %u", pid);
@@ -56,12 +60,19 @@ static void put_causes(struct buf *b, const struct incident *inc)
 {
 	char dur[TEXT_MAX], who[64];
 	const char *comma = "";
+	uint64_t others_ns = 0;
+	int told = 0, others = 0;
 
 	for (int i = 0; i < inc->cause_count; i++) {
 		const struct incident_cause *c = &inc->causes[i];
 
 		if (c->cause == CAUSE_UNEXPLAINED)
 			continue;
+		if (told++ >= CAUSES_TOLD) {
+			others_ns += c->ns;
+			others++;
+			continue;
+		}
 		buf_printf(b, "%s%s %s", comma, cause_name(c->cause),
 			text_format_duration(dur, c->ns));
 		if (c->culprit_pid) {
@@ -70,6 +81,9 @@ static void put_causes(struct buf *b, const struct incident *inc)
 		}
 		comma = ", ";
 	}
+	if (others)
+		buf_printf(b, ", %s by %d other%s", text_format_duration(dur, others_ns), others,
+			others == 1 ? "" : "s");
 }
 
 static void put_completeness(struct buf *b, const struct verdict *v, const struct incident *inc)

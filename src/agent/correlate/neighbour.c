@@ -73,13 +73,15 @@ static bool is_cpu_led(const struct incident *inc, uint64_t *ret_ns)
 	return cpu >= disk && cpu > 0;
 }
 
-/* The largest culprit that lives apart, if such ones have most of @layer_ns; NULL: none. */
+/* The largest culprit, if it lives apart and such ones have most of @layer_ns; NULL: none. The
+ * incident was told with that one as its culprit. */
 static const struct incident_cause *largest_apart(const struct recording *rec,
 	const struct incident *inc, const struct process_home *victim, bool is_cpu,
 	uint64_t layer_ns)
 {
 	const struct incident_cause *largest = NULL;
 	uint64_t apart_ns = 0;
+	bool is_first = true;
 
 	for (int i = 0; i < inc->cause_count; i++) {
 		const struct incident_cause *c = &inc->causes[i];
@@ -89,12 +91,13 @@ static const struct incident_cause *largest_apart(const struct recording *rec,
 			!c->culprit_pid || c->culprit_pid == inc->pid)
 			continue;
 		home = home_of(rec, c->culprit_pid);
-		if (!home || !live_apart(victim, home))
-			continue;
-		apart_ns += c->ns;
-		largest = largest ? largest : c;
+		if (home && live_apart(victim, home)) {
+			apart_ns += c->ns;
+			largest = is_first ? c : largest;
+		}
+		is_first = false;
 	}
-	if ((double)apart_ns < APART_SHARE * (double)layer_ns ||
+	if (!largest || (double)apart_ns < APART_SHARE * (double)layer_ns ||
 		(double)apart_ns < NAMED_SHARE * (double)inc->excess_ns)
 		return NULL;
 	return largest;

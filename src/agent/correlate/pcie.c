@@ -26,6 +26,7 @@
 #include "wire/names.h"
 
 #define SHARE_MIN      0.20
+#define CERTAIN_SHARE  0.5
 #define CERTAIN_MIN    0.10
 #define LINK_BUSY      0.50
 #define MEAN_BYTES_MIN (256u << 10)
@@ -243,7 +244,10 @@ static void report(const struct scene *s, const struct burden *b, double best_of
 	incident_id(inc, c->pid, c->first_ns);
 	memcpy(inc->comm, c->comm, COMM_LEN);
 	inc->last.ns = c->last_ns;
-	inc->severity = b->certain >= CERTAIN_MIN ? SEVERITY_MEDIUM : SEVERITY_LOW;
+	/* Where most of the time may be something else (a disk behind the copies), it is a hint. */
+	inc->severity = b->certain >= CERTAIN_MIN && b->certain >= CERTAIN_SHARE * b->share
+				? SEVERITY_MEDIUM
+				: SEVERITY_LOW;
 	inc->source = c->source ? c->source : SOURCE_CUDA;
 	inc->op = c->op;
 	inc->calls = inc->count = c->calls;

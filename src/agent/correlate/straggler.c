@@ -3,8 +3,8 @@
  * process, from the communicator in which it costs most. straggler_find.c says who; here the time
  * before its calls is looked at (window.h) and the verdict is written.
  *
- * Severity: MEDIUM if the job stands still for at least 3 % of the communicator's time, LOW from
- * 1 %, nothing below. Load that is uneven without a culprit is not reported.
+ * Severity: HIGH if the job stands still for at least 10 % of the communicator's time, MEDIUM from
+ * 3 %, LOW from 1 %, nothing below. Load that is uneven without a culprit is not reported.
  *
  * Confidence = share x n/(n+3) x completeness x ranks: the share of material collectives in which
  * it was last, n of them, the share of events that are in the data (0.9 when not known), and the
@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "wire/names.h"
 
+#define HIGH_SHARE    0.10
 #define MEDIUM_SHARE  0.03
 #define LOW_SHARE     0.01
 #define CALLS_HALF    3.0
@@ -132,7 +133,9 @@ static int report(const struct scene *scene, const struct straggler *s, struct i
 		return 0;
 	incident_id(inc, s->row->pid, s->first_ns);
 	inc->last.ns = s->last_ns;
-	inc->severity = job >= MEDIUM_SHARE ? SEVERITY_MEDIUM : SEVERITY_LOW;
+	inc->severity = job >= HIGH_SHARE     ? SEVERITY_HIGH
+			: job >= MEDIUM_SHARE ? SEVERITY_MEDIUM
+					      : SEVERITY_LOW;
 	inc->source = SOURCE_NCCL;
 	inc->op = s->row->op;
 	inc->calls = s->collectives;

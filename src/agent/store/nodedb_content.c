@@ -62,7 +62,7 @@ static int load_fine(struct reader *r, struct errinfo *reterr)
 
 	buf_puts(&sql, "SELECT bucket, source, op, pid, nested, count, stored, sum_dur, min_dur,"
 		       " max_dur, sum_arg0, sketch FROM event_aggregates_5s");
-	reader_where_time(r, "bucket", FINE_NS - 1, &sql);
+	reader_where_bucket(r, FINE_NS, &sql);
 	reader_where_pids(r, &sql);
 	buf_puts(&sql, " ORDER BY bucket DESC, source DESC, op DESC, pid DESC, nested DESC");
 	res = reader_prepare(r, &sql, &stmt, reterr);
@@ -100,7 +100,7 @@ int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
 		return res;
 	/* total() and not sum(): absurd numbers must not end in an overflow error. */
 	buf_printf(&sql, "SELECT total(count) FROM %s", table);
-	reader_where_time(r, "bucket", width - 1, &sql);
+	reader_where_bucket(r, width, &sql);
 	reader_where_pids(r, &sql);
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)

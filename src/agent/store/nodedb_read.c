@@ -58,6 +58,15 @@ void reader_where_time(
 		buf_printf(sql, " AND %s <= %" PRId64, column, r->filter->to_ns);
 }
 
+void reader_where_bucket(const struct reader *r, int64_t width_ns, struct buf *sql)
+{
+	buf_puts(sql, " WHERE 1");
+	if (r->filter->from_ns)
+		buf_printf(sql, " AND bucket >= %" PRId64, r->filter->from_ns);
+	if (r->filter->to_ns)
+		buf_printf(sql, " AND bucket <= %" PRId64, r->filter->to_ns - width_ns + 1);
+}
+
 void reader_where_pids(const struct reader *r, struct buf *sql)
 {
 	if (!r->filter->pid_count)

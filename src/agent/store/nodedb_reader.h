@@ -29,6 +29,9 @@ int reader_select(struct reader *r, const char *table, const struct reader_colum
  * always ends in a complete condition to which " AND …" may be added. */
 void reader_where_time(
 	const struct reader *r, const char *column, int64_t before_ns, struct buf *sql);
+/* reader_where_bucket - likewise for aggregates of @width_ns: those that lie wholly in the range,
+ * because what part of another does is not known. */
+void reader_where_bucket(const struct reader *r, int64_t width_ns, struct buf *sql);
 void reader_where_pids(const struct reader *r, struct buf *sql);
 
 /* reader_prepare - compiles @sql; a text over its ceiling (too many pids) is -E2BIG. */

@@ -150,7 +150,7 @@ static int usage_sql(struct reader *r, struct buf *sql, struct errinfo *reterr)
 		ours ? "nested" : "NULL", /* no 0: GROUP BY would take it for a place */
 		names ? "(SELECT max(name) FROM process_names p WHERE p.pid = a.pid)" : "NULL",
 		table);
-	reader_where_time(r, "bucket", width - 1, sql);
+	reader_where_bucket(r, width, sql);
 	reader_where_pids(r, sql);
 	buf_printf(sql,
 		" GROUP BY pid, source, op, nested HAVING calls > 0"
