@@ -47,6 +47,10 @@ check: ## Run all tests; the last line is "N passed, N failed, N skipped"
 	$(call configure,$(BUILD))
 	@tools/check --build $(BUILD)
 
+.PHONY: check-full
+check-full: ## As check, with every scenario of sim/scenarios (ten minutes more)
+	@SCENARIOS=all $(MAKE) check
+
 # A folder that runs on a machine with an NVIDIA GPU, PyTorch and root, and nothing else of ours:
 # `make check-gpu` there after copying it, or here if there is a GPU. ARCH=x86_64 builds it on arm64.
 ARCH ?= $(shell uname -m)
@@ -78,6 +82,13 @@ bench: ## Run the benchmarks (root); each prints its figures against their budge
 	$(call configure,$(BUILD))
 	$(call compile,$(BUILD))
 	@meson test -C $(BUILD) --no-rebuild --benchmark --verbose --num-processes 1
+
+.PHONY: bench-diagnose
+bench-diagnose: ## Play scenarios for six minutes (root), say how often the diagnosis is right: docs/accuracy.md
+	$(call deps,build)
+	$(call configure,$(BUILD))
+	$(call compile,$(BUILD))
+	@BUILD=$(BUILD) python3 bench/diagnose.py --write $(DIAGNOSE)
 
 .PHONY: format
 format: ## Rewrite all C files in the project's style

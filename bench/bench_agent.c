@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* bench_agent.c - what `ingero trace` itself uses while a process makes 100,000 launches a second:
- * CPU time per second and resident memory, of the real program, read from /proc over ten seconds
- * after a warm-up. Then how long it takes to stop.
+ * CPU time per second (and what of it the thread takes that explains meanwhile) and resident
+ * memory, of the real program, read from /proc over ten seconds after a warm-up. Then how long it
+ * takes to stop.
  *
  *   bench_agent INGERO SIM-CALLS [RATE [SECONDS]] */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -67,6 +69,42 @@ static double status_mb(pid_t pid, const char *key)
 	return kb / 1024;
 }
 
+static void read_line(const char *path, char *line, int size)
+{
+	FILE *f = fopen(path, "re");
+
+	line[0] = 0;
+	if (f && !fgets(line, size, f))
+		line[0] = 0;
+	if (f)
+		fclose(f);
+}
+
+/* Seconds of CPU of the thread that explains while tracing; 0 if there is none. */
+static double explain_seconds(pid_t pid)
+{
+	char path[160], line[64];
+	struct dirent *e;
+	double ns = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	d = opendir(path);
+	if (!d)
+		workload_die(path, errno);
+	while ((e = readdir(d))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%.16s/comm", (int)pid, e->d_name);
+		read_line(path, line, sizeof(line));
+		if (strcmp(line, "ingero-explain\n") != 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%.16s/schedstat", (int)pid, e->d_name);
+		read_line(path, line, sizeof(line));
+		ns += strtod(line, NULL);
+	}
+	closedir(d);
+	return ns / 1e9;
+}
+
 static pid_t start_trace(const char *ingero, pid_t target, const char *db)
 {
 	char pid_text[16];
@@ -100,7 +138,7 @@ static void remove_db(const char *path)
 int main(int argc, char **argv)
 {
 	const char *rate = argc > 3 ? argv[3] : "100000";
-	double seconds = argc > 4 ? strtod(argv[4], NULL) : 10, cpu, stop;
+	double seconds = argc > 4 ? strtod(argv[4], NULL) : 10, cpu, explain, stop;
 	char db[96], duration[16];
 	struct workload_result r;
 	struct workload w;
@@ -123,7 +161,9 @@ int main(int argc, char **argv)
 	nap_s(WARMUP_S - 1);
 	begin = mono_now();
 	cpu = cpu_seconds(agent);
+	explain = explain_seconds(agent);
 	nap_s(seconds);
+	explain = (explain_seconds(agent) - explain) * 1e9 / (double)(mono_now().ns - begin.ns);
 	cpu = (cpu_seconds(agent) - cpu) * 1e9 / (double)(mono_now().ns - begin.ns);
 	printf("agent_rss_mb %.1f (most %.1f; budget 60)\n", status_mb(agent, "VmRSS:"),
 		status_mb(agent, "VmHWM:"));
@@ -136,6 +176,8 @@ int main(int argc, char **argv)
 	printf("agent_stop_s %.2f (budget 2)\n", stop);
 	printf("agent_cpu %.4f (CPU seconds per second at %.0f launches/s; budget 0.05)\n", cpu,
 		(double)r.calls / r.seconds);
+	printf("agent_explain_cpu %.4f (of this, explaining while tracing; budget 0.02)\n",
+		explain);
 	remove_db(db);
 	return 0;
 }

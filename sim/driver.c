@@ -193,6 +193,22 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	DRIVER_END(SIM_SUCCESS, 0);
 }
 
+/* Short times are spent on the CPU, as the driver does; long ones waiting. */
+static void alloc_spend(void)
+{
+	static atomic_ullong count;
+	const struct knobs *k = knob_get();
+	uint64_t every = k->malloc_slow_every, until = tally_now_ns(), now;
+
+	if (!every && !k->malloc_ns)
+		return;
+	until += every && (atomic_fetch_add(&count, 1) + 1) % every == 0 ? k->malloc_slow_ns
+									 : k->malloc_ns;
+	while ((now = tally_now_ns()) < until)
+		if (until - now > 1000000)
+			nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+}
+
 static CUresult device_alloc(CUdeviceptr *ret, size_t size)
 {
 	uintptr_t start;
@@ -202,6 +218,7 @@ static CUresult device_alloc(CUdeviceptr *ret, size_t size)
 		return SIM_NOT_INITIALIZED;
 	if (!ret)
 		return SIM_INVALID_VALUE;
+	alloc_spend();
 	r = memory_alloc(&driver_device_memory, size, &start);
 	if (r == 0)
 		*ret = start;

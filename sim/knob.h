@@ -23,6 +23,10 @@
 	X(nccl_rate, "SIM_NCCL_BYTES_PER_S", 100e9, 1, 1e15, "collectives, bytes of a call/s")     \
 	X(nccl_mismatch_hangs, "SIM_NCCL_MISMATCH_HANGS", 0, 0, 1,                                 \
 		"1: collectives that do not match never end")                                      \
+	X(malloc_ns, "SIM_MALLOC_NS", 0, 0, 1e11, "time an allocation takes")                      \
+	X(malloc_slow_every, "SIM_MALLOC_SLOW_EVERY", 0, 0, 1e12,                                  \
+		"every so many takes SIM_MALLOC_SLOW_NS; 0: none")                                 \
+	X(malloc_slow_ns, "SIM_MALLOC_SLOW_NS", 2500000, 0, 1e11, "time of such an allocation")    \
 	X(fail_launch, "SIM_FAIL_LAUNCH", 0, 0, 1e15,                                              \
 		"launches from this one on return SIM_FAIL_CODE; 0: none")                         \
 	X(fail_code, "SIM_FAIL_CODE", 700, 1, 999, "what they return")

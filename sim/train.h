@@ -15,7 +15,8 @@ struct train_settings {
 	uint64_t steps, launches, copies, kernel_us, batch_bytes, streams, threads, malloc_every,
 		cpu_us, duration_s, error_every, recapture_every, leak_bytes, checkpoint_every,
 		checkpoint_bytes, slow_from, slow_factor, loader_us, fragment_every, ask_us,
-		ask_every, swap_every, swap_bytes, device, leak_until;
+		ask_every, swap_every, swap_bytes, device, leak_until, vary_percent, burst,
+		pause_us;
 	const char *data, *wait_start, *step_log, *checkpoint, *swap_file;
 	bool cold, all_ops, graphs, graph_update;
 };
@@ -35,7 +36,7 @@ struct train_worker {
 	struct sim_kernel kernel;
 	cudaGraphExec_t graph; /* NULL: not captured yet */
 	void *device_batch, *host_batch;
-	uint64_t data_at, errors, steps;
+	uint64_t data_at, errors, steps, random;
 	uint64_t *step_ns, *step_start_ns;
 	bool asks; /* ask_fd is open, or could not be opened (-1) */
 	int ask_fd;

@@ -104,11 +104,38 @@ static int wait_for_device(struct train_worker *w)
 	return 0;
 }
 
+/* xorshift: the same run after run, because a scenario must not depend on luck. */
+static uint64_t random_below(struct train_worker *w, uint64_t limit)
+{
+	uint64_t x = w->random ? w->random : 0x9e3779b97f4a7c15ULL;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	w->random = x;
+	return limit ? x % limit : 0;
+}
+
+/* Batches of different sizes, and pauses between requests: what no two steps of a healthy job have
+ * in common. */
+static void be_uneven(struct train_worker *w)
+{
+	const struct train_settings *s = w->settings;
+
+	if (s->vary_percent)
+		w->kernel.dur_ns =
+			s->kernel_us * 10 *
+			(100 - s->vary_percent + random_below(w, 2 * s->vary_percent + 1));
+	if (s->burst && w->steps && w->steps % s->burst == 0)
+		workload_sleep_until(workload_now_ns() + random_below(w, s->pause_us) * 1000);
+}
+
 int train_step(struct train_worker *w)
 {
 	const struct train_settings *s = w->settings;
 	uint64_t number = w->steps + 1;
 
+	be_uneven(w);
 	TRY(train_faults(w));
 	TRY(load_batch(w));
 	TRY(s->graphs ? forward_backward_graph(w) : forward_backward(w));

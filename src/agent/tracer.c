@@ -35,6 +35,7 @@ static void store_collective(void *arg, const struct event *e, const struct coll
 {
 	struct tracer *t = arg;
 
+	tracer_engine_collective(t, e, c);
 	if (t->store && !store_writer_push_collective(t->store, e, c))
 		log_warning("the store's queue is full: collectives are missing in their table");
 }
@@ -64,6 +65,7 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 		waits_sync(t->waits, e);
 	if (t->settings.event_sink)
 		t->settings.event_sink(t->settings.event_arg, e, c, container_id, stack);
+	tracer_engine_event(t, e);
 	if (!t->store || !is_row)
 		own->aggregated++; /* the kernel's aggregates hold it already */
 	else if (!store_writer_push(t->store, e))
@@ -88,6 +90,7 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 				reterr, r, "threads cannot be followed: %s", strerror(-r));
 	}
 	tracer_poll_gpu(t);
+	tracer_poll_engine(t);
 	now = wall_now();
 	if (now.ns / (int64_t)NS_PER_S != t->second) {
 		t->second = now.ns / (int64_t)NS_PER_S;
@@ -132,6 +135,7 @@ static int store_close(struct tracer *t, struct errinfo *reterr)
 
 void tracer_free(struct tracer *t)
 {
+	tracer_finish_engine(t);
 	tracer_close_annotations(t);
 	tracer_close_stacks(t);
 	if (t->store)
@@ -281,6 +285,9 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	roster_store(t->roster, t->store);
+	r = tracer_open_engine(t);
+	if (r < 0)
+		return r;
 	return tracer_open_annotations(t, reterr);
 }
 
@@ -355,6 +362,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	r = tracer_read_totals(t);
 	if (r == 0)
 		r = tracer_flush_rest(t);
+	tracer_finish_engine(t);
 	tracer_close_annotations(t);
 	q = store_close(t, reterr);
 	return r < 0 ? r : q;

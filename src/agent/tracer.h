@@ -3,15 +3,16 @@
  *
  *   discover -> attach -> probes -> reader -> (sink, store)        totals -> (view, store)
  *
- * All of it runs on the caller's thread except the store's writer. Life: tracer_start(), then
- * tracer_step() in a loop, tracer_view() whenever something is to be shown, tracer_stop(),
- * tracer_free(). */
+ * All of it runs on the caller's thread except the store's writer and the engine, which explains
+ * the last minutes every five seconds (tracer_incident.c). Life: tracer_start(), then tracer_step()
+ * in a loop, tracer_view() whenever something is to be shown, tracer_stop(), tracer_free(). */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/correlate/casebook.h"
 #include "agent/gpu/sampler.h"
 #include "agent/probe/filter.h"
 #include "agent/roster.h"
@@ -63,7 +64,9 @@ struct tracer_settings {
 	void (*stack_sink)(void *arg, const struct stack *s);
 	roster_coverage_sink *coverage_sink; /* what is seen of a process; may be NULL */
 	gpu_sampler_sink *gpu_sink;          /* every reading of a GPU; may be NULL */
-	void *event_arg;                     /* of all */
+	/* An incident that began, grew or was over; may be NULL. */
+	void (*incident_sink)(void *arg, const struct incident *i, enum case_change change);
+	void *event_arg; /* of all */
 };
 
 struct tracer_op { /* one row of the live table: all processes together */

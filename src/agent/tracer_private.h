@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracer_private.h - one run's state, shared by the files that make up the tracer: tracer.c (start,
  * step, stop), tracer_targets.c (processes and libraries), tracer_second.c (what is due each
- * second), tracer_stack.c (stacks), tracer_label.c (annotations) and tracer_view.c. Nobody else
- * includes it. */
+ * second), tracer_stack.c (stacks), tracer_label.c (annotations), tracer_incident.c (explaining
+ * while tracing) and tracer_view.c. Nobody else includes it. */
 #pragma once
 
 #include "agent/annotate/place.h"
@@ -51,7 +51,8 @@ struct tracer {
 	struct store_writer *store;
 	uint64_t store_generation; /* the store's when rows told once were last pushed */
 	struct annotate_server *annotate;
-	struct idmap targets; /* pid -> itself: processes under trace */
+	struct live_engine *engine; /* NULL: not explaining */
+	struct idmap targets;       /* pid -> itself: processes under trace */
 	struct roster *roster;
 	struct neighbours *neighbours;
 	struct stacks *stacks;             /* NULL: not taken */
@@ -105,6 +106,17 @@ void tracer_view_stacks(const struct tracer *t, struct tracer_view *v);
 /* tracer_take_stack - the stack of @e if its names are known already. False: @e is not to be a row
  * of its own, because its stack has enough of them. */
 bool tracer_take_stack(struct tracer *t, struct event *e, const struct stack **ret);
+
+/* tracer_incident.c: none of these waits for the engine's thread, except the last. */
+int tracer_open_engine(struct tracer *t);
+void tracer_engine_event(struct tracer *t, const struct event *e);
+void tracer_engine_aggregate(struct tracer *t, const struct aggregate *a);
+void tracer_engine_sample(struct tracer *t, const struct host_sample *s);
+void tracer_engine_gpu(struct tracer *t, const struct gpu_sample *s);
+void tracer_engine_collective(struct tracer *t, const struct event *e, const struct collective *c);
+void tracer_engine_look(struct tracer *t); /* a bucket is complete */
+void tracer_poll_engine(struct tracer *t); /* hands on what was found */
+void tracer_finish_engine(struct tracer *t);
 
 /* tracer_label.c */
 void tracer_serve_annotations(struct tracer *t);

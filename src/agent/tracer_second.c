@@ -35,7 +35,10 @@ static bool push_aggregate(void *arg, const struct aggregate *a)
 {
 	struct tracer *t = arg;
 
-	return !t->store || store_writer_push_aggregate(t->store, a);
+	if (t->store && !store_writer_push_aggregate(t->store, a))
+		return false; /* it comes again with the next bucket */
+	tracer_engine_aggregate(t, a);
+	return true;
 }
 
 /* Exceptions are relative to the fastest process of an op: a slower one sends more than it need,
@@ -209,10 +212,13 @@ int tracer_second(struct tracer *t, wall_time now)
 		if (r < 0)
 			return r;
 		t->bucket = bucket;
+		tracer_engine_look(t);
 	}
 	if (clock_map_refresh(&t->clock))
 		log_warning("the wall clock was stepped; times before and after do not compare");
 	t->has_host = host_read(&t->host, now, &t->host_now) == 0;
+	if (t->has_host)
+		tracer_engine_sample(t, &t->host_now);
 	if (t->store && t->has_host && deadband_admits(&t->deadband, &t->host_now))
 		store_writer_push_sample(t->store, &t->host_now);
 	tracer_cpu_losses(t);
@@ -233,6 +239,7 @@ static void take_gpu_sample(void *arg, const struct gpu_sample *s)
 
 	if (t->settings.gpu_sink)
 		t->settings.gpu_sink(t->settings.event_arg, s);
+	tracer_engine_gpu(t, s);
 	if (t->store && !store_writer_push_gpu_sample(t->store, s))
 		log_warning("the store has no room: readings of the GPUs are lost");
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_demo.c - `ingero demo`: an incident that is made, traced and explained for real on the
- * stand-in GPU; without root, a recording of such a run goes through the same explain path.
+/* cmd_demo.c - `ingero demo`: problems that are made, traced and explained for real on the stand-in
+ * GPU; without root, recordings of such runs go through the same explain path.
  *
- * A scenario is a table of acts. Between acts the tracer of `ingero trace` runs in this process. */
+ * What is shown stands in demo_scenario.c. While the acts of a scenario are played, the tracer of
+ * `ingero trace` runs in this process. The figure at the end is measured, not written down. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,64 +17,53 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/demo_scenario.h"
 #include "cli/dispatch.h"
 #include "cli/explain.h"
-#include "cli/recording.h"
-#include "cli/stage.h"
+#include "json/writer.h"
 
-#define STEP_MS 10
-
-struct act {
-	const char *says;
-	unsigned seconds;
-	const char *program; /* NULL: nothing is started */
-	const char *args[STAGE_ARGS];
-	bool stays; /* runs on through the later acts */
-};
-
-struct scenario {
-	const char *name, *title;
-	const struct act *acts; /* ended by an act without text */
-	const char *recording;  /* the same, recorded: SQL text */
-};
-
-static const struct act incident_acts[] = {
-	{"a training process on the stand-in GPU, undisturbed", 8, "sim-train",
-		{"--steps", "1000000", "--launches", "2", "--kernel-us", "200", "--cpu-us", "200",
-			"--batch-bytes", "1048576", "--data", "%w/dataset", "--cold",
-			"--wait-start", "%w/go", NULL},
-		true},
-	{"a CPU hog starts beside it", 8, "sim-cpu-hog",
-		{"--threads", "4", "--duration", "60", NULL}, false},
-	{"the CPU hog is gone; a disk hog starts", 8, "sim-disk-hog",
-		{"--file", "%w/hog", "--duration", "60", "--depth", "16", NULL}, false},
-	{"undisturbed again", 3, NULL, {NULL}, false},
-	{NULL, 0, NULL, {NULL}, false},
-};
-
-static const struct scenario scenarios[] = {
-	{"incident", "CPU and disk contention slow CUDA calls down", incident_acts,
-		recording_incident},
-	{NULL, NULL, NULL, NULL},
-};
+#define STEP_MS      10
+#define SPEED_MIN    0.1
+#define SPEED_MAX    10.0
+#define SENTENCE_MAX 1024
+#define DATASET_MB   64
+#define MEASURED     "measured here: "
+#define NOT_MEASURED "nothing of the kind was measured here"
 
 struct demo_settings {
-	bool json, no_gpu, stack;
-	const char *db;
+	bool json, no_gpu, gpu, stack;
+	const char *db, *speed;
+	uint64_t duration_ns;
 };
 
 #define OPTION(field) offsetof(struct demo_settings, field)
 static const struct option_row demo_options[] = {
 	{"no-gpu", 0, OPTION_FLAG, OPTION(no_gpu), NULL,
-		"explain a recording; needs neither root nor a GPU", 0, 0, false},
-	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print the incidents as JSON", 0, 0, false},
+		"explain recordings; needs neither root nor a GPU", 0, 0, false},
+	{"gpu", 0, OPTION_FLAG, OPTION(gpu), NULL,
+		"make it here or fail: never explain a recording instead", 0, 0, false},
+	{"speed", 0, OPTION_STRING, OPTION(speed), "N",
+		"acts are N times as short, 0.1 to 10 (default: 1)", 0, 0, false},
+	{"duration", 'd', OPTION_DURATION, OPTION(duration_ns), "TIME",
+		"acts are shortened or stretched to this together", 0, 0, false},
+	{"json", 0, OPTION_FLAG, OPTION(json), NULL,
+		"print a JSON array: scenario, what was measured, its incidents", 0, 0, false},
 	{"stack", 0, OPTION_FLAG, OPTION(stack), NULL,
 		"record from where each call was made; --stack=false does not", 0, 0, false},
-	{"db", 0, OPTION_STRING, OPTION(db), "PATH", "keep what is recorded here", 0, 0, false},
+	{"db", 0, OPTION_STRING, OPTION(db), "PATH", "keep what is recorded here (of one scenario)",
+		0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
 static const struct demo_settings demo_defaults = {.stack = true};
+
+struct demo { /* one invocation */
+	const struct demo_settings *settings;
+	struct explain_style style;
+	double speed;
+	const char *replay_why; /* NULL: made here */
+	size_t shown;
+};
 
 /* The data set that the workload reads its batches from. */
 static int make_dataset(const char *dir, struct errinfo *reterr)
@@ -83,7 +75,7 @@ static int make_dataset(const char *dir, struct errinfo *reterr)
 
 	snprintf(path, sizeof(path), "%s/dataset", dir);
 	f = fopen(path, "we");
-	for (int i = 0; f && i < 64; i++) {
+	for (int i = 0; f && i < DATASET_MB; i++) {
 		memset(block, i + 1, sizeof(block));
 		bad |= fwrite(block, sizeof(block), 1, f) != 1;
 	}
@@ -93,11 +85,11 @@ static int make_dataset(const char *dir, struct errinfo *reterr)
 	return 0;
 }
 
-static int trace_for(struct tracer *t, unsigned seconds, struct errinfo *reterr)
+static int trace_for(struct tracer *t, double seconds, struct errinfo *reterr)
 {
 	mono_time start = mono_now();
 
-	while (mono_now().ns - start.ns < seconds * NS_PER_S) {
+	while ((double)(mono_now().ns - start.ns) < seconds * (double)NS_PER_S) {
 		int r = tracer_step(t, STEP_MS, reterr);
 
 		if (r < 0)
@@ -106,30 +98,74 @@ static int trace_for(struct tracer *t, unsigned seconds, struct errinfo *reterr)
 	return 0;
 }
 
-static void say(const struct demo_settings *s, const char *text, unsigned seconds)
+/* Seconds that an act lasts, after --speed and --duration. */
+static double act_seconds(
+	const struct demo *d, const struct demo_scenario *sc, const struct act *act)
 {
-	if (s->json)
-		fprintf(stderr, "demo: %s (%u s)\n", text, seconds);
-	else
-		printf("  %s (%u s)\n", text, seconds);
-	fflush(stdout);
+	double total = 0;
+
+	for (const struct act *a = sc->acts; a->says; a++)
+		total += a->seconds;
+	if (d->settings->duration_ns)
+		return act->seconds / total * (double)d->settings->duration_ns / (double)NS_PER_S;
+	return act->seconds / d->speed;
 }
 
-static int play_acts(const struct scenario *sc, const struct demo_settings *s, struct stage *stage,
+/* Traced actors are started before the tracer and wait, so that nothing of them is missed; @pids
+ * gets them. Their index is that of their act among the traced ones. */
+static int start_traced(struct stage *stage, const struct demo_scenario *sc,
+	uint32_t pids[STAGE_ACTORS], size_t *ret_count, struct errinfo *reterr)
+{
+	size_t n = 0;
+
+	for (const struct act *a = sc->acts; a->says; a++) {
+		const char *args[STAGE_ARGS + 2];
+		char gate[16], ready[24];
+		int k = 0, r;
+
+		if (!a->traced)
+			continue;
+		snprintf(gate, sizeof(gate), "%%w/go%zu", n);
+		snprintf(ready, sizeof(ready), "go%zu.ready", n);
+		for (; a->args[k] && k < STAGE_ARGS - 3; k++)
+			args[k] = a->args[k];
+		args[k++] = "--wait-start";
+		args[k++] = gate;
+		args[k] = NULL;
+		r = stage_start(stage, a->program, args, reterr);
+		if (r >= 0)
+			r = stage_wait_file(stage, ready, reterr);
+		if (r < 0)
+			return r;
+		pids[n] = (uint32_t)stage_pid(stage, n);
+		n++;
+	}
+	*ret_count = n;
+	return 0;
+}
+
+static int play_acts(const struct demo *d, const struct demo_scenario *sc, struct stage *stage,
 	struct tracer *t, struct errinfo *reterr)
 {
-	for (const struct act *a = sc->acts; a->says; a++) {
-		int actor = -1, r;
+	int traced = 0;
 
-		if (a->program && a != sc->acts) {
+	for (const struct act *a = sc->acts; a->says; a++) {
+		double seconds = act_seconds(d, sc, a);
+		int actor = -1, r;
+		char gate[16];
+
+		if (a->traced) {
+			actor = traced++;
+			snprintf(gate, sizeof(gate), "go%d", actor);
+			stage_touch(stage, gate);
+		} else if (a->program) {
 			actor = stage_start(stage, a->program, a->args, reterr);
 			if (actor < 0)
 				return actor;
 		}
-		if (a == sc->acts)
-			stage_touch(stage, "go");
-		say(s, a->says, a->seconds);
-		r = trace_for(t, a->seconds, reterr);
+		fprintf(d->settings->json ? stderr : stdout, "  %s (%.3g s)\n", a->says, seconds);
+		fflush(stdout);
+		r = trace_for(t, seconds, reterr);
 		if (actor >= 0 && !a->stays)
 			stage_end(stage, (size_t)actor);
 		if (r < 0)
@@ -138,35 +174,28 @@ static int play_acts(const struct scenario *sc, const struct demo_settings *s, s
 	return 0;
 }
 
-/* The first actor is started and waits before the tracer starts, so that nothing of it is missed.
- */
-static int record(const struct scenario *sc, const struct demo_settings *s, struct stage *stage,
+static int record(const struct demo *d, const struct demo_scenario *sc, struct stage *stage,
 	const char *db, struct errinfo *reterr)
 {
+	uint32_t pids[STAGE_ACTORS];
 	struct tracer_settings ts = {.filter = FILTER_PIDS,
-		.pid_count = 1,
+		.pids = pids,
 		.method = TRACER_METHOD_AUTO,
 		.db_path = db,
 		.node = "demo",
 		.flags_text = "demo",
-		.no_stacks = !s->stack};
+		.no_stacks = !d->settings->stack};
 	struct errinfo stop_error = {0};
 	struct tracer *t = NULL;
-	uint32_t pid;
-	int r = make_dataset(stage->work_dir, reterr), q;
+	int r = sc->dataset ? make_dataset(stage->work_dir, reterr) : 0, q;
 
 	if (r == 0)
-		r = stage_start(stage, sc->acts[0].program, sc->acts[0].args, reterr);
-	if (r >= 0)
-		r = stage_wait_file(stage, "go.ready", reterr);
+		r = start_traced(stage, sc, pids, &ts.pid_count, reterr);
+	if (r == 0)
+		r = tracer_start(&ts, &t, reterr);
 	if (r < 0)
 		return r;
-	pid = (uint32_t)stage_pid(stage, 0);
-	ts.pids = &pid;
-	r = tracer_start(&ts, &t, reterr);
-	if (r < 0)
-		return r;
-	r = play_acts(sc, s, stage, t, reterr);
+	r = play_acts(d, sc, stage, t, reterr);
 	q = tracer_stop(t, &stop_error);
 	tracer_free(t);
 	if (r == 0 && q < 0) {
@@ -176,11 +205,10 @@ static int record(const struct scenario *sc, const struct demo_settings *s, stru
 	return r;
 }
 
-static int demo_live(const struct scenario *sc, const struct demo_settings *s,
-	struct explain_style style, struct errinfo *reterr)
+static int make_content(const struct demo *d, const struct demo_scenario *sc,
+	struct nodedb_content *ret, struct errinfo *reterr)
 {
 	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED};
-	struct nodedb_content content = {0};
 	struct stage stage;
 	char db[128];
 	int r = stage_open(&stage, reterr);
@@ -188,87 +216,162 @@ static int demo_live(const struct scenario *sc, const struct demo_settings *s,
 	if (r < 0)
 		return r;
 	snprintf(db, sizeof(db), "%s/demo.db", stage.work_dir);
-	fprintf(s->json ? stderr : stdout,
-		"  What follows is made, traced and explained on this machine, on a stand-in "
-		"GPU.\n");
-	r = record(sc, s, &stage, s->db ? s->db : db, reterr);
+	r = record(d, sc, &stage, d->settings->db ? d->settings->db : db, reterr);
 	if (r == 0)
-		r = nodedb_read(s->db ? s->db : db, &all, &content, reterr);
+		r = nodedb_read(d->settings->db ? d->settings->db : db, &all, ret, reterr);
 	stage_close(&stage);
-	if (r < 0)
-		return r;
-	if (!style.json)
-		printf("\n");
-	r = explain_content(&content, style, reterr);
-	nodedb_content_done(&content);
 	return r;
 }
 
-static int demo_replay(
-	const struct scenario *sc, struct explain_style style, struct errinfo *reterr)
+static void measure(
+	const struct demo_scenario *sc, const struct nodedb_content *c, struct buf *sentence)
 {
-	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED};
-	struct nodedb_content content = {0};
-	int r = nodedb_read_sql(sc->recording, &all, &content, reterr);
+	struct recording rec = explain_recording(c);
+	_cleanup_free_ struct incident *list = NULL;
+	size_t count = 0;
 
+	if (correlate_run(&rec, &list, &count) < 0 ||
+		!measure_put(sentence, sc->measure, &rec, list, count))
+		buf_clear(sentence);
+}
+
+/* {"scenario": …, "measured": …, "incidents": [ what explain --json prints ]} in an array. */
+static int print_json(const struct demo *d, const struct demo_scenario *sc,
+	const struct nodedb_content *c, const char *sentence, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf name = BUF_INIT(SENTENCE_MAX), said = BUF_INIT(8 * SENTENCE_MAX);
+	struct json_writer w = json_writer_to_buf(&name), v = json_writer_to_buf(&said);
+	int r;
+
+	json_put_string(&w, sc->name);
+	json_put_string(&v, sentence[0] ? sentence : NULL);
+	printf("%s{\"scenario\": %s, \"recorded\": %s, \"measured\": %s, \"incidents\":\n",
+		d->shown ? ",\n" : "[\n", buf_str(&name), d->replay_why ? "true" : "false",
+		buf_str(&said));
+	r = explain_content(c, d->style, reterr);
+	printf("}\n");
+	return r;
+}
+
+static int show(const struct demo *d, const struct demo_scenario *sc,
+	const struct nodedb_content *c, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sentence = BUF_INIT(SENTENCE_MAX),
+				 safe = BUF_INIT(8 * SENTENCE_MAX);
+	int r;
+
+	measure(sc, c, &sentence);
+	if (d->settings->json)
+		return print_json(d, sc, c, buf_str(&sentence), reterr);
+	printf("\n");
+	r = explain_content(c, d->style, reterr);
 	if (r < 0)
 		return r;
-	r = explain_content(&content, style, reterr);
+	text_escape_terminal(&safe, sentence.len ? buf_str(&sentence) : NOT_MEASURED);
+	printf("\n  %s%s\n", sentence.len ? MEASURED : "", buf_str(&safe));
+	return 0;
+}
+
+static int demo_one(struct demo *d, const struct demo_scenario *sc, struct errinfo *reterr)
+{
+	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED};
+	FILE *talk = d->settings->json ? stderr : stdout;
+	struct nodedb_content content = {0};
+	int r;
+
+	fprintf(talk, "\n  Ingero demo %s: %s\n", sc->name, sc->title);
+	if (d->replay_why)
+		fprintf(talk,
+			"  This is a replay of a recorded run (%s); the explanation is "
+			"computed now.\n",
+			d->replay_why);
+	else
+		fprintf(talk, "  What follows is made, traced and explained on this machine, on a "
+			      "stand-in GPU.\n");
+	fflush(talk);
+	r = d->replay_why ? nodedb_read_sql(sc->recording, &all, &content, reterr)
+			  : make_content(d, sc, &content, reterr);
+	if (r < 0)
+		return r;
+	r = show(d, sc, &content, reterr);
 	nodedb_content_done(&content);
+	d->shown++;
 	return r;
 }
 
 /* Where to go from here; a recording that was not kept cannot be looked at again. */
-static void print_next(const struct demo_settings *s)
+static void print_next(const struct demo *d)
 {
+	const char *db = d->settings->db;
+
 	printf("\n");
-	if (s->db && !s->no_gpu && geteuid() == 0)
-		printf("  The recording is in %s: ingero explain --db %s\n", s->db, s->db);
+	if (db && !d->replay_why)
+		printf("  The recording is in %s: ingero explain --db %s\n", db, db);
 	printf("  Next: `ingero check` shows whether this machine can be traced, `sudo ingero "
 	       "trace`\n  records CUDA programs on it.\n");
 }
 
-static int demo_run(const struct command *c, void *settings, int argc, char **argv)
+static int demo_prepare(
+	struct demo *d, const char *name, const struct demo_scenario **ret, struct errinfo *reterr)
 {
-	const struct demo_settings *s = settings;
-	struct explain_style style = explain_style_detect(STDOUT_FILENO);
-	const struct scenario *sc = scenarios;
-	struct errinfo e = {0};
-	char sim[1024];
+	const struct demo_settings *s = d->settings;
+	char sim[1024], names[256] = "", *end = NULL;
 	int r;
 
-	style.json = s->json;
-	while (argc && sc->name && strcmp(sc->name, argv[0]))
-		sc++;
-	if (!sc->name)
-		return dispatch_fail(
-			&e, errinfo_set(&e, -EINVAL, "there is no demo '%s'; there is: incident",
-				    argv[0]));
-	if (!s->json)
-		printf("\n  Ingero demo: %s\n", sc->title);
-	if (s->no_gpu || geteuid() != 0 || stage_find_sim(sim, sizeof(sim), NULL) < 0) {
-		fprintf(s->json ? stderr : stdout,
-			"  This is a replay of a recorded run (%s); the explanation is computed "
-			"now.\n\n",
-			s->no_gpu   ? "--no-gpu"
+	*ret = name ? demo_scenario_find(name) : NULL;
+	for (const struct demo_scenario *sc = demo_scenarios; name && !*ret && sc->name; sc++)
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+			*names ? ", " : "", sc->name);
+	if (name && !*ret)
+		return errinfo_set(
+			reterr, -EINVAL, "there is no demo '%s'; there are: %s", name, names);
+	if (s->gpu && s->no_gpu)
+		return errinfo_set(reterr, -EINVAL, "give either --gpu or --no-gpu");
+	if (s->db && !name)
+		return errinfo_set(reterr, -EINVAL, "--db keeps one scenario: name it");
+	d->speed = s->speed ? strtod(s->speed, &end) : 1;
+	if (end && (end == s->speed || *end || !(d->speed >= SPEED_MIN && d->speed <= SPEED_MAX)))
+		return errinfo_set(
+			reterr, -EINVAL, "--speed %s: a number from 0.1 to 10 is needed", s->speed);
+	r = s->no_gpu ? 0 : stage_find_sim(sim, sizeof(sim), reterr);
+	d->replay_why = s->no_gpu   ? "--no-gpu"
 			: geteuid() ? "tracing needs root"
-				    : "no stand-in GPU here");
-		r = demo_replay(sc, style, &e);
-	} else {
-		r = demo_live(sc, s, style, &e);
-	}
-	if (r == 0 && !s->json)
-		print_next(s);
+			: r < 0     ? "no stand-in GPU here"
+				    : NULL;
+	if (s->gpu && geteuid())
+		return errinfo_set(reterr, -EPERM, "--gpu: tracing needs root");
+	return s->gpu ? r : 0;
+}
+
+static int demo_run(const struct command *c, void *settings, int argc, char **argv)
+{
+	struct demo d = {.settings = settings, .style = explain_style_detect(STDOUT_FILENO)};
+	const struct demo_scenario *one = NULL;
+	struct errinfo e = {0};
+	int r = demo_prepare(&d, argc ? argv[0] : NULL, &one, &e);
+
+	d.style.json = d.settings->json;
+	if (r == 0 && one)
+		r = demo_one(&d, one, &e);
+	for (const struct demo_scenario *sc = demo_scenarios; !one && r == 0 && sc->name; sc++)
+		r = demo_one(&d, sc, &e);
+	if (d.settings->json && d.shown)
+		printf("]\n");
+	if (r == 0 && !d.settings->json)
+		print_next(&d);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 
 const struct command cmd_demo = {
 	.name = "demo",
-	.synopsis = "demo [incident] [flags]",
-	.summary = "Make an incident on the stand-in GPU, trace it, explain it",
-	.details = "Takes half a minute as root, beside the programs of the stand-in GPU "
-		   "(build/sim).\n"
-		   "Elsewhere, and with --no-gpu, a recording of such a run is explained instead.",
+	.synopsis = "demo [scenario] [flags]",
+	.summary = "Make a problem on the stand-in GPU, trace it, explain it",
+	.details =
+		"Scenarios: incident, cold-start, memcpy-bottleneck, periodic-spike, "
+		"cpu-contention, gpu-steal\n(also gpu-contention, contention); all six without a "
+		"name. Each is made for real and takes 5 to 27\nseconds as root, beside the "
+		"programs of the stand-in GPU (build/sim). Elsewhere, and with --no-gpu,\n"
+		"recordings of such runs are explained instead. Each ends with what was measured.",
 	.options = demo_options,
 	.settings_size = sizeof(struct demo_settings),
 	.defaults = &demo_defaults,

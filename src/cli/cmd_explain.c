@@ -90,6 +90,8 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	struct nodedb_filter f = {.pids = s->pids.pid,
 		.pid_count = s->pids.count,
 		.last = (size_t)s->last,
+		/* Stacks with most time are summed over all rows. */
+		.thin = s->stacks ? NODEDB_THIN_NEVER : NODEDB_THIN_LARGE,
 		.labels = true, /* numbers among them are judged */
 		.stacks = NODEDB_STACKS_USED,
 		.stacks_max = s->stacks ? 0 : WHERE_STACKS};

@@ -302,6 +302,27 @@ static void print_gpu(void *arg, const struct gpu_sample *s)
 	event_json_gpu(&t->json, s, t->node);
 }
 
+/* Once when it is found, once when it is over. On a terminal the lines stand above the table, which
+ * is drawn anew below them. */
+static void print_incident(void *arg, const struct incident *i, enum case_change change)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(SCREEN_MAX);
+	struct trace *t = arg;
+
+	if (change == CASE_GROWN)
+		return;
+	if (t->settings->json) {
+		event_json_incident(&t->json, i, case_change_name(change), wall_now(), t->node);
+		return;
+	}
+	if (t->drawn_lines)
+		buf_printf(&b, "\x1b[%dA\r\x1b[J", t->drawn_lines);
+	t->drawn_lines = 0;
+	live_incident(&b, i);
+	fputs(buf_str(&b), stdout);
+	fflush(stdout);
+}
+
 /* A line whenever the driver begins to answer or ceases to; none on a machine without one. */
 static void print_gpu_state(struct trace *t)
 {
@@ -521,8 +542,9 @@ static int resolve(struct trace *t, struct tracer_settings *ts, struct errinfo *
 		ts->stack_sink = print_stack;
 		ts->coverage_sink = print_coverage;
 		ts->gpu_sink = print_gpu;
-		ts->event_arg = t;
 	}
+	ts->incident_sink = print_incident;
+	ts->event_arg = t;
 	return r;
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/text.h"
+#include "model/problem.h"
 #include "wire/names.h"
 
 void event_json_time(struct json_writer *w, wall_time t)
@@ -308,6 +309,51 @@ void event_json_gpu_state(
 	put_head(w, now, node, "state");
 	json_string_member(w, "state", state);
 	json_string_member(w, "text", text);
+	json_end_object(w);
+	json_finish(w);
+}
+
+static void put_time_member(struct json_writer *w, const char *key, wall_time t)
+{
+	json_key(w, key);
+	if (t.ns)
+		json_put_int(w, t.ns);
+	else
+		json_put_null(w);
+}
+
+void event_json_incident(struct json_writer *w, const struct incident *i, const char *state,
+	wall_time now, const char *node)
+{
+	char scratch[32];
+
+	json_begin_object(w);
+	event_json_time(w, now);
+	json_string_member(w, "node", node);
+	json_uint_member(w, "pid", i->pid);
+	json_string_member(w, "process_name", i->comm);
+	json_string_member(w, "source", "ingero");
+	json_string_member(w, "op", "incident");
+	json_string_member(w, "state", state);
+	json_string_member(w, "id", i->id);
+	json_string_member(w, "problem", problem_row((enum problem)i->problem)->id);
+	json_string_member(w, "severity", severity_name(i->severity));
+	if (i->source)
+		json_string_member(w, "call", wire_op_name(i->source, i->op, scratch));
+	put_time_member(w, "first_seen_ns", i->first);
+	put_time_member(w, "last_seen_ns", i->last);
+	put_time_member(w, "resolved_at_ns", i->resolved);
+	json_uint_member(w, "count", i->unit ? i->count : i->slow_calls);
+	json_uint_member(w, "excess_ns", i->excess_ns);
+	json_double_member(w, "explained", i->explained);
+	json_double_member(w, "confidence", i->confidence);
+	json_string_member(w, "summary", i->summary);
+	json_string_member(w, "root_cause", i->root_cause);
+	json_key(w, "fixes");
+	json_begin_array(w);
+	for (int k = 0; k < i->fix_count; k++)
+		json_put_string(w, i->fixes[k]);
+	json_end_array(w);
 	json_end_object(w);
 	json_finish(w);
 }

@@ -6,6 +6,7 @@
 #include "model/accounting.h"
 #include "model/collective.h"
 #include "model/gpu_sample.h"
+#include "model/incident.h"
 #include "model/layer.h"
 #include "model/stack.h"
 
@@ -38,6 +39,11 @@ void event_json_gpu(struct json_writer *w, const struct gpu_sample *s, const cha
 /* event_json_gpu_state - {"source":"gpu","op":"state",…}: that the driver answers, or not. */
 void event_json_gpu_state(struct json_writer *w, const char *state, const char *text, wall_time now,
 	const char *node);
+
+/* event_json_incident - {"source":"ingero","op":"incident",…}: what was found while tracing;
+ * "state" is @state: new, or resolved. */
+void event_json_incident(struct json_writer *w, const struct incident *i, const char *state,
+	wall_time now, const char *node);
 
 /* event_json_time - the key "timestamp", RFC 3339 in UTC with nanoseconds. */
 void event_json_time(struct json_writer *w, wall_time t);

@@ -8,7 +8,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "agent/correlate/correlate.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/chain_step.h"
@@ -37,6 +36,7 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 		.calls = c->total_calls,
 		.skipped_rows = c->skipped_rows,
 		.older_events = c->older_events,
+		.thinned_rows = c->thinned_rows,
 		.books = c->has_books ? &c->books : NULL,
 		.pruned_rows = c->pruned_rows,
 		.pruned_before = c->pruned_before,
@@ -48,10 +48,9 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 	};
 }
 
-int explain_content(
-	const struct nodedb_content *c, struct explain_style style, struct errinfo *reterr)
+struct recording explain_recording(const struct nodedb_content *c)
 {
-	struct recording rec = {
+	return (struct recording){
 		.events = c->events,
 		.event_count = c->event_count,
 		.aggregates = c->aggregates,
@@ -69,6 +68,12 @@ int explain_content(
 		.books = c->has_books ? &c->books : NULL,
 		.node = c->node,
 	};
+}
+
+int explain_content(
+	const struct nodedb_content *c, struct explain_style style, struct errinfo *reterr)
+{
+	struct recording rec = explain_recording(c);
 	_cleanup_free_ struct incident *incidents = NULL;
 	_cleanup_free_ struct stack_total *totals = NULL;
 	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);

@@ -167,6 +167,22 @@ static void gpu_line(struct buf *b, const struct gpu_row *row)
 	buf_putc(b, '\n');
 }
 
+void live_incident(struct buf *b, const struct incident *i)
+{
+	char text[TEXT_MAX];
+
+	if (i->resolved.ns) {
+		buf_puts(b, "  over since ");
+		buf_puts(b, text_format_duration(
+				    text, (uint64_t)MAX(i->resolved.ns - i->last.ns, INT64_C(0))));
+		buf_puts(b, ": ");
+	} else {
+		buf_printf(b, "  [%s] ", severity_name(i->severity));
+	}
+	text_escape_terminal(b, i->summary);
+	buf_puts(b, "\n");
+}
+
 void live_gpus(struct buf *b, const struct tracer_view *v)
 {
 	bool worth_a_line =

@@ -31,6 +31,10 @@ void live_screen(struct buf *b, const struct tracer_view *v, struct live_style s
 
 /* live_has_calls - has any CUDA call been seen? */
 bool live_has_calls(const struct tracer_view *v);
+
+/* live_incident - a line that says what was found, or that it is over. */
+void live_incident(struct buf *b, const struct incident *i);
+
 /* live_gpus - a line for each GPU, or one that says why there is none; nothing on a machine without
  * an NVIDIA driver. */
 void live_gpus(struct buf *b, const struct tracer_view *v);

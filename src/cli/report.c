@@ -118,6 +118,9 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 	buf_printf(b, "%s events analysed", text_format_count(text, s->events));
 	if (s->calls)
 		buf_printf(b, ", %s calls", text_format_count(text, s->calls));
+	if (s->thinned_rows)
+		buf_printf(b, "; %s rows of ordinary calls summed up",
+			text_format_count(text, s->thinned_rows));
 	put_books(b, s->books);
 	if (s->skipped_rows)
 		buf_printf(

@@ -23,6 +23,7 @@ struct report_scope {                   /* what was looked at */
 	uint64_t calls;                 /* calls behind them by the aggregates; 0: not known */
 	uint64_t skipped_rows;          /* damaged rows left out */
 	uint64_t older_events;          /* events too many to look at, the oldest */
+	uint64_t thinned_rows;          /* rows of ordinary calls, known from aggregates alone */
 	const struct accounting *books; /* NULL: not known */
 	int columns;                    /* of the terminal to print for; 0: none, long lines stay */
 	uint64_t pruned_rows;           /* events deleted to keep the file small */

@@ -76,7 +76,8 @@ int stage_open(struct stage *s, struct errinfo *reterr)
 	return 0;
 }
 
-static void run_actor(const struct stage *s, const char *path, char *const *argv)
+/* @argv[0] is to be the program; settings of the environment stand before it. */
+static void run_actor(const struct stage *s, char *path, char **argv)
 {
 	int null = open("/dev/null", O_RDWR);
 	char log[128];
@@ -91,6 +92,9 @@ static void run_actor(const struct stage *s, const char *path, char *const *argv
 	dup2(null, STDIN_FILENO);
 	dup2(out >= 0 ? out : null, STDOUT_FILENO);
 	dup2(out >= 0 ? out : null, STDERR_FILENO);
+	while (argv[1] && argv[1][0] != '-' && strchr(argv[1], '='))
+		putenv(*++argv);
+	argv[0] = path;
 	execv(path, argv);
 	_exit(127);
 }

@@ -89,6 +89,7 @@ struct incident {
 	uint32_t period_steps;    /* it comes every so many steps; 0: not periodic */
 	double period_confidence; /* 0..1 */
 	wall_time since;          /* a change that lasts since then; 0: none */
+	wall_time resolved;       /* followed live: when it was over; 0: it is not, or not known */
 	struct incident_cause causes[INCIDENT_CAUSES]; /* largest first */
 	int cause_count;
 	struct incident_step timeline[INCIDENT_TIMELINE];

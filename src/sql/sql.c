@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <sqlite3.h>
+#include <stdlib.h>
 
 #include "sql/sql_code.h"
 
@@ -187,6 +188,16 @@ int64_t sql_column_int(sql_stmt *stmt, int column)
 	return sqlite3_column_int64(stmt, column);
 }
 
+bool sql_column_is_int(sql_stmt *stmt, int column, int64_t *ret)
+{
+	sqlite3_value *v = sqlite3_column_value(stmt, column);
+
+	if (sqlite3_value_type(v) != SQLITE_INTEGER)
+		return false;
+	*ret = sqlite3_value_int64(v);
+	return true;
+}
+
 double sql_column_real(sql_stmt *stmt, int column)
 {
 	return sqlite3_column_double(stmt, column);
@@ -207,6 +218,44 @@ const void *sql_column_blob(sql_stmt *stmt, int column, size_t *ret_len)
 
 	*ret_len = data ? (size_t)sqlite3_column_bytes(stmt, column) : 0;
 	return data;
+}
+
+struct filter {
+	sql_filter *fn;
+	void *arg;
+};
+
+static void filter_call(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	const struct filter *f = sqlite3_user_data(context);
+	int64_t numbers[SQL_FILTER_MAX];
+
+	for (int i = 0; i < count; i++) {
+		if (sqlite3_value_type(values[i]) != SQLITE_INTEGER) {
+			sqlite3_result_int(context, 1);
+			return;
+		}
+		numbers[i] = sqlite3_value_int64(values[i]);
+	}
+	sqlite3_result_int(context, f->fn(f->arg, numbers));
+}
+
+int sql_add_filter(
+	sql_db *db, const char *name, int count, sql_filter *fn, void *arg, struct errinfo *reterr)
+{
+	struct filter *f;
+	int code;
+
+	if (count < 1 || count > SQL_FILTER_MAX)
+		return errinfo_set(reterr, -EINVAL, "%s: too many arguments", name);
+	f = malloc(sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	*f = (struct filter){fn, arg};
+	/* SQLite frees it, also when this fails. */
+	code = sqlite3_create_function_v2(
+		db, name, count, SQLITE_UTF8 | SQLITE_DIRECTONLY, f, filter_call, NULL, NULL, free);
+	return code == SQLITE_OK ? 0 : fail(db, code, reterr);
 }
 
 int64_t sql_last_id(sql_db *db)

@@ -113,9 +113,18 @@ int sql_get_int(sql_db *db, const char *sql, int64_t *ret, struct errinfo *reter
  * a NUL but may hold others: *ret_len is the truth. NULL reads as 0 or "". */
 enum sql_type sql_column_type(sql_stmt *stmt, int column);
 int64_t sql_column_int(sql_stmt *stmt, int column);
+bool sql_column_is_int(sql_stmt *stmt, int column, int64_t *ret); /* untouched if it is none */
 double sql_column_real(sql_stmt *stmt, int column);
 const char *sql_column_text(sql_stmt *stmt, int column, size_t *ret_len);
 const void *sql_column_blob(sql_stmt *stmt, int column, size_t *ret_len);
+
+/* sql_add_filter - makes @name(a, b, …) with @count arguments (SQL_FILTER_MAX at most) usable in
+ * this connection's statements, not in the file's own schema. It is 1 for a row with an argument
+ * that is no integer, which @fn never sees; else what @fn says. */
+#define SQL_FILTER_MAX 8
+typedef bool sql_filter(void *arg, const int64_t *values);
+int sql_add_filter(
+	sql_db *db, const char *name, int count, sql_filter *fn, void *arg, struct errinfo *reterr);
 
 int64_t sql_last_id(sql_db *db); /* of the last insert */
 bool sql_in_batch(sql_db *db);   /* a transaction is open */

@@ -202,6 +202,22 @@ static void test_newest(void **state)
 	nodedb_content_done(&c);
 }
 
+/* Nothing is left out of a file without aggregates, however it is asked for. */
+static void test_not_thinned(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb_content c;
+	struct errinfo err = {0};
+
+	copy_of(s, files[1].name);
+	assert_int_equal(
+		nodedb_read(s->path, &(struct nodedb_filter){.thin = NODEDB_THIN_ALWAYS}, &c, &err),
+		0);
+	assert_int_equal(c.event_count, files[1].event_count);
+	assert_int_equal(c.thinned_rows, 0);
+	nodedb_content_done(&c);
+}
+
 struct stack_expectation {
 	int64_t hash;
 	uint64_t count, ns;
@@ -316,6 +332,7 @@ int main(void)
 		TEST(test_node_01),
 		TEST(test_cluster),
 		TEST(test_newest),
+		TEST(test_not_thinned),
 		TEST(test_stacks_empty_cache),
 		TEST(test_stacks_vllm),
 		TEST(test_stacks_nodes),

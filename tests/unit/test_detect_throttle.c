@@ -55,7 +55,8 @@ static void test_no_effect_is_a_note(void **state)
 	VERDICTS v = verdicts_of(&rec);
 
 	assert_int_equal(verdict(&v, PROBLEM_THROTTLE)->severity, SEVERITY_LOW);
-	assert_has(verdict(&v, PROBLEM_THROTTLE)->summary, "no traced process became slower");
+	assert_has(verdict(&v, PROBLEM_THROTTLE)->summary,
+		"no traced process became slower by it alone");
 }
 
 static void test_throttled_all_along(void **state)

@@ -173,6 +173,41 @@ static void coverage_names_every_layer(void **state)
 	text = NULL;
 }
 
+static void an_incident(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct json_writer w = json_writer_to_buf(&b);
+	struct incident i = {.id = "slow-x-7-1",
+		.severity = SEVERITY_HIGH,
+		.pid = 7,
+		.comm = "py",
+		.source = SOURCE_CUDA,
+		.op = CUDA_STREAM_SYNC,
+		.first.ns = 100,
+		.last.ns = 200,
+		.slow_calls = 5,
+		.summary = "a \"b\"",
+		.fixes = {"do it"},
+		.fix_count = 1};
+
+	event_json_incident(&w, &i, "new", (wall_time){1}, "n1");
+	i.resolved.ns = 300;
+	i.unit = "gaps";
+	i.count = 2;
+	i.source = 0;
+	event_json_incident(&w, &i, "resolved", (wall_time){1}, "n1");
+	assert_int_equal(w.err, 0);
+	assert_non_null(strstr(buf_str(&b),
+		"\"source\":\"ingero\",\"op\":\"incident\",\"state\":\"new\",\"id\":\"slow-x-7-1\","
+		"\"problem\":\"slow-call\",\"severity\":\"HIGH\",\"call\":\"cudaStreamSync\","
+		"\"first_seen_ns\":100,\"last_seen_ns\":200,\"resolved_at_ns\":null,\"count\":5,"));
+	assert_non_null(strstr(buf_str(&b), "\"summary\":\"a \\\"b\\\"\""));
+	assert_non_null(strstr(buf_str(&b), "\"fixes\":[\"do it\"]}\n"));
+	assert_non_null(strstr(buf_str(&b), "\"severity\":\"HIGH\",\"first_seen_ns\":100,"
+					    "\"last_seen_ns\":200,\"resolved_at_ns\":300,"
+					    "\"count\":2,"));
+}
+
 static void a_stack_has_the_published_keys(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
@@ -202,6 +237,7 @@ int main(void)
 		cmocka_unit_test(the_books),
 		cmocka_unit_test(rank_0_is_printed_and_none_is_not),
 		cmocka_unit_test(coverage_names_every_layer),
+		cmocka_unit_test(an_incident),
 		cmocka_unit_test(a_stack_has_the_published_keys),
 	};
 

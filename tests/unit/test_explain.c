@@ -77,6 +77,9 @@ static void incidents_as_text(void **state)
 		      "left out\n");
 	assert_caught("sim-cpu-hog (pid 8821)");
 	assert_null(strchr(caught, '\033'));
+	c.thinned_rows = 7000;
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("800 calls; 7,000 rows of ordinary calls summed up; losses not known;");
 	catch_output(explain_content, &c, (struct explain_style){.colour = true});
 	assert_caught("\033[1;31m[HIGH]");
 	c.has_books = true;

@@ -303,6 +303,21 @@ static void test_a_sample_as_json(void **state)
 		"\"gpu\",\"op\":\"state\",\"state\":\"unknown\",\"text\":\"why\"}\n");
 }
 
+static void an_incident_has_a_line(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	struct incident i = {.severity = SEVERITY_MEDIUM,
+		.summary = "hog \033[31m had the CPU",
+		.last.ns = 5 * (int64_t)NS_PER_S};
+
+	live_incident(&b, &i);
+	i.resolved.ns = 40 * (int64_t)NS_PER_S;
+	live_incident(&b, &i);
+	assert_non_null(strstr(buf_str(&b), "  [MEDIUM] hog "));
+	assert_non_null(strstr(buf_str(&b), "\n  over since 35s: hog "));
+	assert_null(strchr(buf_str(&b), '\033')); /* names are data */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +331,7 @@ int main(void)
 		cmocka_unit_test(test_a_line_for_each_gpu),
 		cmocka_unit_test(test_silence_has_a_line),
 		cmocka_unit_test(test_a_sample_as_json),
+		cmocka_unit_test(an_incident_has_a_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

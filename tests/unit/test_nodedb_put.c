@@ -176,16 +176,18 @@ static void test_incidents(void **state)
 	i.first.ns = 150;
 	i.last.ns = 400;
 	i.slow_calls = 9;
+	i.resolved.ns = 450;
 	assert_int_equal(nodedb_put_incident(db, &i, (wall_time){500}, &err), 0);
 	snprintf(i.id, sizeof(i.id), "n1:other"); /* has the node already */
 	assert_int_equal(nodedb_put_incident(db, &i, (wall_time){600}, &err), 0);
 	scratch_close(db);
-	text = scratch_text(s->path, "SELECT id || '|' || first_seen || '|' || last_seen || '|' ||"
-				     " count || '|' || detected_at || '|' || severity || '|' ||"
-				     " evidence || '|' || json_valid(causes) FROM incidents"
-				     " WHERE id LIKE '%tail%'");
+	text = scratch_text(s->path,
+		"SELECT id || '|' || first_seen || '|' || last_seen || '|' ||"
+		" count || '|' || detected_at || '|' || resolved_at || '|' || severity || '|' ||"
+		" evidence || '|' || json_valid(causes) FROM incidents"
+		" WHERE id LIKE '%tail%'");
 	assert_string_equal(
-		text, "n1:tail-high-cudaLaunchKernel-7|100|400|9|300|HIGH|[\"n1:3\"]|1");
+		text, "n1:tail-high-cudaLaunchKernel-7|100|400|9|300|450|HIGH|[\"n1:3\"]|1");
 	free(text);
 	assert_int_equal(
 		scratch_int(s->path, "SELECT count(*) FROM incidents WHERE id = 'n1:other'"), 1);

@@ -115,6 +115,36 @@ static void the_cpu_is_not_the_gpu(void **state)
 	assert_null(answer_of(&a, PROBLEM_GPU_SHARING));
 }
 
+/* Only the victim is traced; the driver counts two in the seconds in which it is slower. */
+static void who_is_not_traced_is_counted(void **state)
+{
+	struct gpu_sample g[10];
+	const struct incident *inc;
+	struct recording rec;
+	SCENE;
+
+	for (int i = 0; i < 500; i++)
+		scene_call(&s, CUDA_STREAM_SYNC, i * 20000, i < 250 ? 5000 : 10000);
+	for (int i = 0; i < 10; i++) {
+		g[i] = processes(i < 5 ? 1 : 2);
+		g[i].time.ns = SCENE_T0_NS + (i + 1) * INT64_C(1000000000);
+		g[i].index = 0;
+	}
+	rec = scene_recording(&s);
+	rec.gpus = g;
+	rec.gpu_count = 10;
+	ANSWER a = answer_to(&rec);
+	inc = answer_of(&a, PROBLEM_GPU_SHARING);
+	assert_non_null(inc);
+	assert_non_null(strstr(inc->summary, "while a process that is not traced uses GPU 0"));
+	for (int i = 0; i < 10; i++)
+		g[i].processes = 2; /* nothing to compare with */
+	ANSWER b = answer_to(&rec);
+	inc = answer_of(&b, PROBLEM_GPU_SHARING);
+	assert_non_null(inc);
+	assert_int_equal(inc->severity, SEVERITY_LOW);
+}
+
 static void nodes_are_not_mixed(void **state)
 {
 	struct recording rec;
@@ -135,6 +165,7 @@ int main(void)
 		cmocka_unit_test(different_devices),
 		cmocka_unit_test(ranks_of_one_job_have_their_own),
 		cmocka_unit_test(the_cpu_is_not_the_gpu),
+		cmocka_unit_test(who_is_not_traced_is_counted),
 		cmocka_unit_test(nodes_are_not_mixed),
 	};
 

@@ -57,11 +57,54 @@ static void test_errors_are_mapped(void **state)
 	assert_int_equal(sql_close(db), 0);
 }
 
+static bool is_even(void *arg, const int64_t *values)
+{
+	int *calls = arg;
+
+	++*calls;
+	return values[0] % 2 == 0 && values[1] == 5;
+}
+
+/* Rows with an argument that is no integer pass, and the function never sees them. */
+static void test_filter(void **state)
+{
+	struct errinfo err = {0};
+	sql_db *db = NULL;
+	int64_t rows, v = 7;
+	sql_stmt *get = NULL;
+	int calls = 0;
+
+	assert_int_equal(sql_open_memory(&db, &err), 0);
+	assert_int_equal(sql_exec(db,
+				 "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 5), (2, 5),"
+				 " (4, 6), ('2', 5), (NULL, 5), (3, x'05')",
+				 &err),
+		0);
+	assert_int_equal(sql_add_filter(db, "even", 2, is_even, &calls, &err), 0);
+	assert_int_equal(
+		sql_get_int(db, "SELECT count(*) FROM t WHERE even(a, b)", &rows, &err), 0);
+	assert_int_equal(rows, 4);
+	assert_int_equal(calls, 3);
+	assert_int_equal(
+		sql_add_filter(db, "even", SQL_FILTER_MAX + 1, is_even, NULL, &err), -EINVAL);
+	assert_int_equal(sql_prepare(db, "SELECT a FROM t ORDER BY rowid", &get, &err), 0);
+	assert_int_equal(sql_step(get, &err), 1);
+	assert_true(sql_column_is_int(get, 0, &v));
+	assert_int_equal(v, 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(sql_step(get, &err), 1);
+	assert_false(sql_column_is_int(get, 0, &v)); /* '2' */
+	assert_int_equal(v, 1);
+	sql_finalize(get);
+	assert_int_equal(sql_close(db), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values_round_trip),
 		cmocka_unit_test(test_errors_are_mapped),
+		cmocka_unit_test(test_filter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,8 @@ static int setup(void **state)
 				  "printf '%s' \"$*\" >\"$2.part\"\n"
 				  "mv \"$2.part\" \"$2\"\n"
 				  "exec sleep 600\n");
+	put_program("/says", "#!/bin/sh\nprintf '%s %s' \"$WORD\" \"$*\" >\"$2.part\"\n"
+			     "mv \"$2.part\" \"$2\"\n");
 	put_program("/ends", "#!/bin/sh\necho word\necho complaint >&2\n");
 	return setenv("INGERO_SIM_DIR", root, 1);
 }
@@ -89,6 +91,28 @@ static void an_actor_lives_and_ends(void **state)
 	assert_int_equal(access(s.work_dir, F_OK), -1);
 }
 
+static void settings_go_into_the_environment(void **state)
+{
+	const char *const args[] = {"WORD=%w!", "OTHER=1", "--out", "%w/said", "X=2", NULL};
+	char path[256], text[512] = "", wanted[512];
+	struct errinfo e = {0};
+	struct stage s;
+	FILE *f;
+
+	assert_int_equal(stage_open(&s, &e), 0);
+	assert_int_equal(stage_start(&s, "says", args, &e), 0);
+	assert_int_equal(stage_wait_file(&s, "said", &e), 0);
+	snprintf(path, sizeof(path), "%s/said", s.work_dir);
+	snprintf(wanted, sizeof(wanted), "%s! --out %s X=2", s.work_dir, path);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof(text), f));
+	fclose(f);
+	assert_string_equal(text, wanted);
+	stage_close(&s);
+	assert_null(getenv("WORD")); /* of the actor, not of this process */
+}
+
 static void closing_ends_all_and_leaves_nothing(void **state)
 {
 	const char *const args[] = {"--out", "%w/ready", NULL};
@@ -128,6 +152,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_programs_are_found, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_actor_lives_and_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(settings_go_into_the_environment, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			closing_ends_all_and_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(words_of_actors_are_kept_apart, setup, teardown),

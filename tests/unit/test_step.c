@@ -93,6 +93,23 @@ static void test_stacks_tell_places_apart(void **state)
 	assert_int_equal(l->ordinary_ns, 50000000);
 }
 
+/* At first the stacks cannot be walked to their end: another hash, the same place. */
+static void test_early_stacks_differ(void **state)
+{
+	SCENE;
+	STEPS;
+	const struct step_list *l;
+
+	for (int i = 0; i < 1001; i++) {
+		sync_on(&s, 0, i * 5000, 3000);
+		s.events[s.event_count - 1].stack_hash = i < 80 ? 11 : 12;
+	}
+	scene_aggregate(&s);
+	l = find(&s, &t);
+	assert_non_null(l);
+	assert_int_equal(l->count, 1000);
+}
+
 static void test_a_selection_has_no_steps(void **state)
 {
 	SCENE;
@@ -154,6 +171,7 @@ int main(void)
 		cmocka_unit_test(test_one_wait_a_step),
 		cmocka_unit_test(test_the_last_wait_of_a_pattern_closes),
 		cmocka_unit_test(test_stacks_tell_places_apart),
+		cmocka_unit_test(test_early_stacks_differ),
 		cmocka_unit_test(test_a_selection_has_no_steps),
 		cmocka_unit_test(test_no_pattern_no_steps),
 		cmocka_unit_test(test_hostile),

@@ -15,10 +15,8 @@
 #define OPEN_MAX    4096 /* processes x devices */
 #define DEVICES_MAX 256
 
-static int burst_add(struct bursts *b, struct idmap *open, const struct event *e, uint64_t key)
+static int burst_append(struct bursts *b, struct burst burst)
 {
-	size_t at = b->count;
-
 	if (b->count == b->cap) {
 		size_t cap = MAX(b->cap * 2, (size_t)64);
 		struct burst *p = reallocarray(b->items, cap, sizeof(*p));
@@ -28,9 +26,18 @@ static int burst_add(struct bursts *b, struct idmap *open, const struct event *e
 		b->items = p;
 		b->cap = cap;
 	}
-	b->items[b->count++] =
-		(struct burst){e->start.ns, event_end_ns(e), e->pid, MAX(e->device, 0)};
-	return idmap_put(open, key, (void *)(uintptr_t)(at + 1)); /* the array may move */
+	b->items[b->count++] = burst;
+	return 0;
+}
+
+static int burst_add(struct bursts *b, struct idmap *open, const struct event *e, uint64_t key)
+{
+	size_t at = b->count;
+	int r = burst_append(
+		b, (struct burst){e->start.ns, event_end_ns(e), e->pid, MAX(e->device, 0)});
+
+	/* The place in the array, as that may move. */
+	return r < 0 ? r : idmap_put(open, key, (void *)(uintptr_t)(at + 1));
 }
 
 static int take(struct bursts *b, struct idmap *open, const struct event *e)
@@ -81,6 +88,32 @@ int bursts_run(const struct recording *rec, struct bursts *ret)
 	if (ret->count)
 		qsort(ret->items, ret->count, sizeof(*ret->items), by_device_and_start);
 	return r;
+}
+
+int bursts_add_untraced(const struct recording *rec, struct bursts *b)
+{
+	size_t traced = b->count;
+
+	for (size_t i = 1; i < traced; i++)
+		if (b->items[i].pid != b->items[0].pid)
+			return 0;
+	for (size_t i = 0; traced && i < rec->gpu_count; i++) {
+		const struct gpu_sample *g = &rec->gpus[i];
+		int64_t from = g->time.ns - (int64_t)NS_PER_S;
+		struct burst *last = b->count > traced ? &b->items[b->count - 1] : NULL;
+
+		if (g->processes < 2 || g->index != b->items[0].device || from < 0 ||
+			g->time.ns > INT64_C(1) << 62)
+			continue;
+		if (last && from >= last->start_ns && from <= last->end_ns + JOIN_NS)
+			last->end_ns = MAX(last->end_ns, g->time.ns);
+		else if (burst_append(b, (struct burst){from, g->time.ns, 0, b->items[0].device}) <
+			 0)
+			return -ENOMEM;
+	}
+	if (b->count)
+		qsort(b->items, b->count, sizeof(*b->items), by_device_and_start);
+	return 0;
 }
 
 void bursts_done(struct bursts *b)

@@ -17,4 +17,8 @@ struct bursts {
 
 /* bursts_run - fills @ret (released with bursts_done(), also after a failure). 0 or -ENOMEM. */
 int bursts_run(const struct recording *rec, struct bursts *ret);
+
+/* bursts_add_untraced - if all bursts are of one process, adds those of process 0: the seconds in
+ * which the driver counted more than one process on its device. 0 or -ENOMEM. */
+int bursts_add_untraced(const struct recording *rec, struct bursts *b);
 void bursts_done(struct bursts *b);

@@ -52,27 +52,31 @@ struct failures {
 	size_t first, last; /* entries */
 };
 
-/* Of the readings around @ns: the last before or the first after. */
+/* Of the readings around @ns, which are in order of time: the last before or the first after. */
 static const struct gpu_sample *sample_near(
 	const struct recording *rec, int32_t device, int64_t ns, bool after)
 {
-	const struct gpu_sample *best = NULL;
-	int64_t reach = SAMPLE_REACH_NS;
+	size_t low = 0, high = rec->gpu_count;
 
-	for (size_t i = 0; i < rec->gpu_count; i++) {
+	while (low < high) { /* the first after ns */
+		size_t middle = low + (high - low) / 2;
+
+		if (rec->gpus[middle].time.ns <= ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = after ? low : low - 1; i < rec->gpu_count; i += after ? 1 : SIZE_MAX) {
 		const struct gpu_sample *s = &rec->gpus[i];
 		int64_t d;
 
-		if (s->index != MAX(device, 0) || s->mem_free_bytes < 0 ||
-			__builtin_sub_overflow(
-				after ? s->time.ns : ns, after ? ns : s->time.ns, &d))
-			continue;
-		if (d >= 0 && d <= reach) {
-			best = s;
-			reach = d;
-		}
+		if (__builtin_sub_overflow(s->time.ns, ns, &d) || d > SAMPLE_REACH_NS ||
+			d < -SAMPLE_REACH_NS)
+			return NULL;
+		if (s->index == MAX(device, 0) && s->mem_free_bytes >= 0)
+			return s;
 	}
-	return best;
+	return NULL;
 }
 
 static uint64_t others_at(const struct ledger *l, uint32_t pid, int64_t ns)

@@ -8,9 +8,9 @@
  * jitter. Excess = what the waits inside took beyond the mean outside; explained = its share of
  * that of all waits above that mean, inside or not.
  *
- * MEDIUM if waits became slower by 1 % of the throttled time or more and nothing else (contention
- * for CPU or disk, by an incident of that process) explains it. LOW: throttled, but nothing became
- * slower, nothing can be compared, or something else explains it.
+ * What contention for CPU or disk cost the same waits, by the incidents of slow calls, is taken off
+ * first. MEDIUM if what is left is half of the excess and 1 % of the throttled time or more. LOW:
+ * throttled, but nothing became slower by it, or nothing can be compared.
  * Confidence = explained x n/(n+8) x completeness, n the waits inside; 0.9 for a LOW note, which
  * claims no effect. GPUs are matched to processes by number (CUDA's and NVML's, which differ where
  * CUDA_VISIBLE_DEVICES renumbers them); a single GPU is everybody's. */
@@ -21,13 +21,12 @@
 #include "base/text.h"
 #include "stat/robust.h"
 
-#define HOLDS_NS      ((int64_t)(3 * NS_PER_S))
-#define SLOWER        1.15
-#define LEAST_WAITS   8
-#define LEAST_SHARE   0.01
-#define WAITS_HALF    8.0
-#define GPUS_MAX      64
-#define PROCESSES_MAX 64
+#define HOLDS_NS    ((int64_t)(3 * NS_PER_S))
+#define SLOWER      1.15
+#define LEAST_WAITS 8
+#define LEAST_SHARE 0.01
+#define WAITS_HALF  8.0
+#define GPUS_MAX    64
 
 struct spell { /* one reading with lowered clocks */
 	int64_t start_ns, end_ns;
@@ -138,23 +137,57 @@ static bool is_wait(const struct event *e)
 		       e->op == DRIVER_EVENT_SYNC);
 }
 
-static int divide_waits(const struct recording *rec, const struct gpu_spells *g, bool only_gpu,
-	const struct op_group *process, struct waits *ret)
+static int by_process(const void *a, const void *b)
+{
+	const struct event *x = *(const struct event *const *)a;
+	const struct event *y = *(const struct event *const *)b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->start.ns != y->start.ns)
+		return x->start.ns < y->start.ns ? -1 : 1;
+	return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+struct wait_list { /* all waits of the recording, by process */
+	const struct event **events;
+	size_t count;
+};
+
+static void wait_list_done(struct wait_list *l)
+{
+	free(l->events);
+}
+
+static int wait_list_init(struct wait_list *l, const struct recording *rec)
 {
 	size_t n = 0;
 
-	*ret = (struct waits){0};
 	for (size_t i = 0; i < rec->event_count; i++)
-		n += rec->events[i].pid == process->pid && is_wait(&rec->events[i]);
+		n += is_wait(&rec->events[i]);
+	l->events = calloc(n + 1, sizeof(*l->events));
+	if (!l->events)
+		return -ENOMEM;
+	for (size_t i = 0; i < rec->event_count; i++)
+		if (is_wait(&rec->events[i]))
+			l->events[l->count++] = &rec->events[i];
+	qsort(l->events, l->count, sizeof(*l->events), by_process);
+	return 0;
+}
+
+/* @events: the @n waits of one process. */
+static int divide_waits(const struct gpu_spells *g, bool only_gpu, const struct event **events,
+	size_t n, struct waits *ret)
+{
+	*ret = (struct waits){0};
 	ret->in = calloc(n + 1, sizeof(*ret->in));
 	ret->out = calloc(n + 1, sizeof(*ret->out));
 	if (!ret->in || !ret->out)
 		return -ENOMEM;
-	for (size_t i = 0; i < rec->event_count; i++) {
-		const struct event *e = &rec->events[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct event *e = events[i];
 
-		if (e->pid != process->pid || !is_wait(e) ||
-			(!only_gpu && MAX(e->device, 0) != g->index))
+		if (!only_gpu && MAX(e->device, 0) != g->index)
 			continue;
 		if (is_throttled_at(g, e->start.ns)) {
 			ret->in[ret->in_count++] = e->dur_ns;
@@ -169,6 +202,26 @@ static int divide_waits(const struct recording *rec, const struct gpu_spells *g,
 	robust_sort(ret->in, ret->in_count);
 	robust_sort(ret->out, ret->out_count);
 	return 0;
+}
+
+/* What contention cost the waits of @pid within the throttled time. */
+static double contended_ns(const struct incident_list *l, const struct gpu_spells *g, uint32_t pid)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < l->count; i++) {
+		const struct incident *x = &l->items[i];
+		const struct event like = {.source = x->source, .op = x->op};
+		bool slow = x->problem == PROBLEM_SLOW_CALL ||
+			    x->problem == PROBLEM_CPU_CONTENTION ||
+			    x->problem == PROBLEM_NOISY_NEIGHBOUR;
+
+		if (slow && x->pid == pid && is_wait(&like) && x->severity >= SEVERITY_MEDIUM &&
+			x->last.ns >= g->spells[0].start_ns &&
+			x->first.ns <= g->spells[g->count - 1].end_ns)
+			sum += x->explained * (double)x->excess_ns;
+	}
+	return sum;
 }
 
 static double above(const uint64_t *v, size_t n, double mean)
@@ -210,7 +263,7 @@ static void tell(const struct gpu_spells *g, const char *effect, struct incident
 static bool report_slower(const struct scene *s, const struct gpu_spells *g, const struct waits *w,
 	struct incident_list *out)
 {
-	double in, outside, excess;
+	double in, outside, excess, contended;
 	char was[TEXT_MAX], is[TEXT_MAX], effect[128];
 	struct incident *inc;
 	uint32_t pid;
@@ -221,12 +274,13 @@ static bool report_slower(const struct scene *s, const struct gpu_spells *g, con
 	in = (double)w->in_ns / (double)w->in_count;
 	outside = (double)w->out_ns / (double)w->out_count;
 	excess = in > outside ? (in - outside) * (double)w->in_count : 0;
+	contended = MIN(contended_ns(out, g, pid), excess);
+	if (contended > excess / 2)
+		return false;
+	excess -= contended;
 	if (in < SLOWER * outside || excess < LEAST_SHARE * (double)g->ns ||
 		(double)robust_median(w->in, w->in_count) <
-			SLOWER * (double)robust_median(w->out, w->out_count) ||
-		incident_has(out, PROBLEM_SLOW_CALL, pid) ||
-		incident_has(out, PROBLEM_CPU_CONTENTION, pid) ||
-		incident_has(out, PROBLEM_NOISY_NEIGHBOUR, pid))
+			SLOWER * (double)robust_median(w->out, w->out_count))
 		return false;
 	incident_cover(out, pid, g->first_ns, g->last_ns);
 	inc = incident_begin(out, PROBLEM_THROTTLE);
@@ -268,7 +322,7 @@ static void report_note(
 	incident_id(inc, 0, g->spells[0].start_ns);
 	inc->last.ns = g->spells[g->count - 1].end_ns;
 	tell(g,
-		compared ? "no traced process became slower by it"
+		compared ? "no traced process became slower by it alone"
 			 : "nothing to compare with, its effect is not known",
 		inc);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s Readings are taken once a second.",
@@ -283,21 +337,23 @@ static void report_note(
 	incident_keep(out, inc);
 }
 
-static int judge_gpu(const struct scene *s, int64_t index, bool only_gpu, struct incident_list *out)
+static int judge_gpu(const struct scene *s, const struct wait_list *waits, int64_t index,
+	bool only_gpu, struct incident_list *out)
 {
 	_cleanup_(spells_done) struct gpu_spells g = {0};
 	bool reported = false, compared = false;
-	int processes = 0, r = find_spells(s->rec, index, &g);
+	int r = find_spells(s->rec, index, &g);
+	size_t end;
 
 	if (r < 0 || !g.count)
 		return r;
-	for (size_t i = 0; i < s->slow->ops.count && processes < PROCESSES_MAX; i++) {
+	for (size_t i = 0; i < waits->count; i = end) {
 		_cleanup_(waits_done) struct waits w = {0};
 
-		if (s->slow->ops.groups[i].source)
-			continue;
-		processes++;
-		r = divide_waits(s->rec, &g, only_gpu, &s->slow->ops.groups[i], &w);
+		for (end = i;
+			end < waits->count && waits->events[end]->pid == waits->events[i]->pid;)
+			end++;
+		r = divide_waits(&g, only_gpu, &waits->events[i], end - i, &w);
 		if (r < 0)
 			return r;
 		compared = compared || (w.in_count >= LEAST_WAITS && w.out_count >= LEAST_WAITS);
@@ -308,11 +364,24 @@ static int judge_gpu(const struct scene *s, int64_t index, bool only_gpu, struct
 	return 0;
 }
 
+static bool is_throttled(const struct recording *rec)
+{
+	for (size_t i = 0; i < rec->gpu_count; i++)
+		if (rec->gpus[i].throttle_reasons > 0 &&
+			slowing((uint64_t)rec->gpus[i].throttle_reasons))
+			return true;
+	return false;
+}
+
 int detect_throttle(const struct scene *s, struct incident_list *out)
 {
+	_cleanup_(wait_list_done) struct wait_list waits = {0};
 	int64_t seen[GPUS_MAX];
-	int count = 0, r = 0;
+	int count = 0, r;
 
+	if (!is_throttled(s->rec))
+		return 0;
+	r = wait_list_init(&waits, s->rec);
 	for (size_t i = 0; i < s->rec->gpu_count && count < GPUS_MAX; i++) {
 		int k = 0;
 
@@ -322,6 +391,6 @@ int detect_throttle(const struct scene *s, struct incident_list *out)
 			seen[count++] = s->rec->gpus[i].index;
 	}
 	for (int i = 0; r == 0 && i < count; i++)
-		r = judge_gpu(s, seen[i], count == 1, out);
+		r = judge_gpu(s, &waits, seen[i], count == 1, out);
 	return r;
 }

@@ -58,20 +58,16 @@ void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int6
 /* incident_keep - it is complete: it stays in the list. */
 void incident_keep(struct incident_list *l, struct incident *i);
 
-/* incident_cover - drops slow-call incidents of @pid without a cause that lie within @from_ns ..
- * @to_ns: the caller reports the same lost time and knows what it was. */
-void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns);
-
 typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or -ENOMEM */
 
 /* X(function): in the order in which they run. */
 /* clang-format off: one a line */
 #define DETECTORS(X)                                                                               \
 	X(detect_starvation)                                                                       \
-	X(hang)                                                                                    \
-	X(straggler)                                                                               \
-	X(pcie)                                                                                    \
-	X(sharing)                                                                                 \
+	X(detect_hang)                                                                             \
+	X(detect_straggler)                                                                        \
+	X(detect_pcie)                                                                             \
+	X(detect_sharing)                                                                          \
 	X(detect_memory)                                                                           \
 	X(detect_leak)                                                                             \
 	X(detect_errors)                                                                           \
@@ -81,8 +77,8 @@ typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or 
 	X(detect_start)                                                                            \
 	X(detect_orchestration)                                                                    \
 	X(detect_labels)                                                                           \
-	X(detect_goodput) /* looks at what began at the same time */                               \
-	X(neighbour) /* last: gives slow calls a more specific name */
+	X(detect_goodput)   /* looks at what began at the same time */                             \
+	X(detect_neighbour) /* last: gives slow calls a more specific name */
 /* clang-format on */
 
 #define X(function) detector function;

@@ -184,15 +184,17 @@ static enum idle idle_of_cause(enum cause c, const struct gap *g)
 static void gap_judge(struct gap *g, const struct part *parts)
 {
 	uint64_t ns[IDLE_COUNT] = {0};
-	int best = IDLE_CPU;
+	double enough = AWAY_SHARE * (double)g->span.excess_ns;
+	int best = IDLE_READ;
 
 	for (size_t i = 0; i < g->parts; i++)
 		ns[idle_of_cause(parts[i].cause, g)] += parts[i].ns;
-	for (int i = 0; i < IDLE_HOST_CODE; i++)
+	for (int i = IDLE_READ; i < IDLE_HOST_CODE; i++)
 		if (ns[i] > ns[best])
 			best = i;
-	if ((double)ns[best] >= AWAY_SHARE * (double)g->span.excess_ns &&
-		(best != IDLE_CPU || ns[best] >= ns[IDLE_HOST_CODE]))
+	if ((double)ns[best] < enough && ns[IDLE_CPU] >= ns[IDLE_HOST_CODE])
+		best = IDLE_CPU;
+	if ((double)ns[best] >= enough)
 		g->idle = (enum idle)best;
 	else if ((double)ns[IDLE_HOST_CODE] >= RUN_SHARE * (double)g->span.excess_ns)
 		g->idle = IDLE_HOST_CODE;

@@ -39,6 +39,7 @@
 #define SLOW_STEP_RATIO 1.5
 #define SLOW_STEP_NS    NS_PER_MS
 #define PERIOD_SHARE    0.05
+#define PERIOD_SURE     0.6 /* a busy machine has rhythms of its own */
 #define CANDIDATES      4
 #define STEPS_SHOWN     6
 
@@ -196,6 +197,13 @@ static const struct stretch *stretch_of(const struct detection *d, const struct 
 	return NULL;
 }
 
+/* Also those that neighbour.c gave their name. */
+static bool is_of_slow_calls(const struct incident *inc)
+{
+	return inc->problem == PROBLEM_SLOW_CALL || inc->problem == PROBLEM_CPU_CONTENTION ||
+	       inc->problem == PROBLEM_NOISY_NEIGHBOUR;
+}
+
 /* Gives @inc, slow calls of one op, their period. Returns whether it has one. 0, 1 or -ENOMEM. */
 static int mark_period(const struct scene *s, const struct step_list *l, struct incident *inc)
 {
@@ -207,7 +215,7 @@ static int mark_period(const struct scene *s, const struct step_list *l, struct 
 
 	if (inc->period_steps)
 		return 1;
-	if (inc->problem != PROBLEM_SLOW_CALL || !stretch)
+	if (!is_of_slow_calls(inc) || !stretch)
 		return 0;
 	at = calloc(stretch->count + 1, sizeof(*at));
 	if (!at)
@@ -243,7 +251,7 @@ static int slow_steps_report(
 			at[n++] = i;
 			excess += duration(l, i) - l->ordinary_ns;
 		}
-	if (!period_of_steps(l, at, n, &period))
+	if (!period_of_steps(l, at, n, &period) || period.confidence < PERIOD_SURE)
 		return 0;
 	inc = incident_of_steps(s, l, l->items[at[0]].start_ns, out);
 	if (!inc)

@@ -256,7 +256,7 @@ static int report(const struct scene *s, const struct hang *h, struct incident_l
 	return words.err == -ENOMEM || explanation.err == -ENOMEM ? -ENOMEM : 0;
 }
 
-int hang(const struct scene *s, struct incident_list *out)
+int detect_hang(const struct scene *s, struct incident_list *out)
 {
 	_cleanup_(match_done) struct match_table t = {0};
 	int64_t end_ns = match_end_ns(s->rec);

@@ -12,7 +12,8 @@
 
 #include "agent/correlate/detector.h"
 
-#define APART_SHARE 0.5 /* of what the CPU or the disk explains */
+#define APART_SHARE 0.5  /* of what the CPU or the disk explains */
+#define NAMED_SHARE 0.25 /* of the excess, as in correlate.c */
 
 static int by_pid(const void *key, const void *row)
 {
@@ -93,7 +94,10 @@ static const struct incident_cause *largest_apart(const struct recording *rec,
 		apart_ns += c->ns;
 		largest = largest ? largest : c;
 	}
-	return (double)apart_ns >= APART_SHARE * (double)layer_ns ? largest : NULL;
+	if ((double)apart_ns < APART_SHARE * (double)layer_ns ||
+		(double)apart_ns < NAMED_SHARE * (double)inc->excess_ns)
+		return NULL;
+	return largest;
 }
 
 static void name_neighbour(const struct process_home *victim, const struct process_home *culprit,
@@ -119,7 +123,7 @@ static void name_neighbour(const struct process_home *victim, const struct proce
 			inc, "Limit %.100s: io.max or a smaller io.weight on that device", theirs);
 }
 
-int neighbour(const struct scene *s, struct incident_list *out)
+int detect_neighbour(const struct scene *s, struct incident_list *out)
 {
 	for (size_t i = 0; i < out->count; i++) {
 		struct incident *inc = &out->items[i];

@@ -258,7 +258,7 @@ static void report(const struct scene *s, const struct burden *b, double best_of
 	incident_keep(out, inc);
 }
 
-int pcie(const struct scene *s, struct incident_list *out)
+int detect_pcie(const struct scene *s, struct incident_list *out)
 {
 	_cleanup_(copies_done) struct copies_table t = {0};
 	int r = copies_run(s, &t);

@@ -3,7 +3,7 @@
  *
  * To add a cause: a line in CAUSES (model/incident.h), the overlap that proves it (attribute.c),
  * and a row here for each kind of culprit it can have. A cause without a row cannot be named.
- * Causes that only pauses have are told by starvation.c. */
+ * Causes that only pauses have are told by idle.c. */
 #pragma once
 
 #include "base/buf.h"

@@ -24,12 +24,10 @@
 #include <string.h>
 
 #include "agent/correlate/culprit.h"
-#include "agent/correlate/detector.h"
+#include "agent/correlate/idle.h"
 #include "agent/correlate/origin.h"
-#include "agent/correlate/period.h"
 #include "agent/correlate/swap.h"
 #include "agent/correlate/witness.h"
-#include "base/text.h"
 #include "stat/robust.h"
 #include "wire/names.h"
 
@@ -44,50 +42,6 @@
 #define UNKNOWN_BOOKS   0.9
 #define GAPS_SHOWN      5
 
-struct idle_row {         /* how a kind of pause is told */
-	const char *what; /* ends "…, 85 % of the time: " */
-	const char *root_cause;
-	const char *layer;
-	double seen; /* how much of it is recorded fact */
-};
-
-static const struct idle_row idle_rows[IDLE_COUNT] = {
-	[IDLE_CPU] = {"others had the CPU of the calling thread",
-		"CPU contention: the thread that feeds the GPU was ready to run and had no CPU",
-		"HOST", 1},
-	[IDLE_READ] = {"the calling thread waits for its reads from disk",
-		"input: the thread that feeds the GPU reads from disk itself", "IO", 1},
-	[IDLE_WRITE] = {"the calling thread waits for its writes to disk",
-		"output: the thread that feeds the GPU writes to disk and waits for it", "IO", 1},
-	[IDLE_NETWORK] = {"the calling thread waits for the network in socket calls",
-		"network: the thread that feeds the GPU waits for answers on sockets", "NET", 1},
-	[IDLE_RECLAIM] = {"the kernel makes the calling thread free memory first",
-		"memory pressure: the thread that feeds the GPU has to free memory itself", "HOST",
-		1},
-	[IDLE_ASLEEP] = {"the calling thread sleeps, as when it waits for a loader or a lock",
-		"input: the thread that feeds the GPU sleeps until it gets its next batch", "HOST",
-		0.6},
-	[IDLE_HOST_CODE] = {"host code runs in the calling thread",
-		"host code: the thread that feeds the GPU computes between its calls", "HOST", 0.8},
-	[IDLE_UNKNOWN] = {"nothing recorded says what the calling thread did",
-		"unexplained: no single thing that was recorded fills the pauses", "CUDA", 0.6},
-};
-
-struct group { /* the pauses of one process and kind */
-	const struct scene *s;
-	const struct gap_list *gaps;
-	const struct step_list *steps; /* NULL: not known */
-	size_t *members;               /* indices of gaps */
-	size_t count;
-	enum idle idle;
-	uint32_t pid;
-	uint64_t excess_ns, span_ns, bytes;
-	uint64_t typical_ns; /* median length */
-	double share;        /* of the observed time */
-	struct periodicity period;
-	bool is_periodic;
-};
-
 static uint64_t process_span_ns(const struct detection *d, uint32_t pid)
 {
 	for (size_t i = 0; i < d->ops.count; i++) {
@@ -99,7 +53,7 @@ static uint64_t process_span_ns(const struct detection *d, uint32_t pid)
 	return 1;
 }
 
-static int group_measure(struct group *g)
+static int group_measure(struct idle_group *g)
 {
 	_cleanup_free_ uint64_t *lengths = calloc(g->count + 1, sizeof(*lengths));
 	_cleanup_free_ size_t *at = calloc(g->count + 1, sizeof(*at));
@@ -122,14 +76,14 @@ static int group_measure(struct group *g)
 	return 0;
 }
 
-static enum problem problem_of(const struct group *g)
+static enum problem problem_of(const struct idle_group *g)
 {
 	if (g->idle == IDLE_NETWORK)
 		return g->share >= AGENT_SHARE ? PROBLEM_AGENT_COST : PROBLEM_TOOL_CALLS;
 	return g->idle == IDLE_WRITE && g->is_periodic ? PROBLEM_CHECKPOINT : PROBLEM_STARVATION;
 }
 
-static enum severity severity_of(const struct group *g, enum problem p)
+static enum severity severity_of(const struct idle_group *g, enum problem p)
 {
 	bool in_loop =
 		g->steps &&
@@ -144,7 +98,7 @@ static enum severity severity_of(const struct group *g, enum problem p)
 	return MIN(s, problem_row(p)->worst);
 }
 
-static const struct gap *worst_of(const struct group *g, size_t rank, size_t *order)
+static const struct gap *worst_of(const struct idle_group *g, size_t rank, size_t *order)
 {
 	return &g->gaps->items[order[rank]];
 }
@@ -159,7 +113,7 @@ static int by_excess(const void *a, const void *b, void *gaps)
 	return (x > y) - (x < y);
 }
 
-static const struct part *largest_part(const struct group *g, const struct gap *p)
+static const struct part *largest_part(const struct idle_group *g, const struct gap *p)
 {
 	const struct part *best = NULL;
 
@@ -172,7 +126,7 @@ static const struct part *largest_part(const struct group *g, const struct gap *
 	return best;
 }
 
-static void put_timeline(const struct group *g, const struct gap *p, struct incident *inc)
+static void put_timeline(const struct idle_group *g, const struct gap *p, struct incident *inc)
 {
 	const struct event *before = &g->s->rec->events[p->wait];
 	const struct event *next = &g->s->rec->events[p->next];
@@ -193,7 +147,7 @@ static void put_timeline(const struct group *g, const struct gap *p, struct inci
 		wire_op_name(next->source, next->op, b), "the next call of the thread");
 }
 
-static int put_evidence(const struct group *g, struct incident *inc)
+static int put_evidence(const struct idle_group *g, struct incident *inc)
 {
 	_cleanup_free_ size_t *order = calloc(g->count + 1, sizeof(*order));
 	int64_t from = INT64_MAX, to = 0;
@@ -220,7 +174,7 @@ static int put_evidence(const struct group *g, struct incident *inc)
 	return witness_sql(g->s->rec, from, to, inc);
 }
 
-static int put_stacks(const struct group *g, struct incident *inc)
+static int put_stacks(const struct idle_group *g, struct incident *inc)
 {
 	_cleanup_free_ struct incident_stack *list = calloc(g->count + 1, sizeof(*list));
 	size_t n = 0;
@@ -239,7 +193,7 @@ static int put_stacks(const struct group *g, struct incident *inc)
 }
 
 /* The parts of the group's pauses as the incident's causes. */
-static int put_causes(const struct group *g, struct incident *inc)
+static int put_causes(const struct idle_group *g, struct incident *inc)
 {
 	_cleanup_(part_list_done) struct part_list own = {0};
 	uint64_t seen = 0;
@@ -271,145 +225,7 @@ static int put_causes(const struct group *g, struct incident *inc)
 	return r;
 }
 
-static bool is_of_kind(enum cause c, enum idle idle)
-{
-	switch (idle) {
-	case IDLE_CPU: return c == CAUSE_PREEMPTED || c == CAUSE_RUN_QUEUE;
-	case IDLE_READ:
-	case IDLE_WRITE: return c == CAUSE_BLOCK_IO;
-	case IDLE_NETWORK: return c == CAUSE_NETWORK;
-	case IDLE_RECLAIM: return c == CAUSE_RECLAIM;
-	case IDLE_ASLEEP: return c == CAUSE_ASLEEP;
-	case IDLE_HOST_CODE: return c == CAUSE_HOST_CODE;
-	default: return c == CAUSE_UNEXPLAINED;
-	}
-}
-
-static double kind_share(const struct incident *inc, enum idle idle)
-{
-	uint64_t ns = 0;
-
-	for (int i = 0; i < inc->cause_count; i++)
-		if (is_of_kind(inc->causes[i].cause, idle))
-			ns += inc->causes[i].ns;
-	return inc->excess_ns ? (double)ns / (double)inc->excess_ns : 0;
-}
-
-/* "; mostly sim-cpu-hog (pid 8821)" where somebody else did it. */
-static void who_text(const struct incident *inc, enum idle idle, char *out, size_t size)
-{
-	out[0] = 0;
-	for (int i = 0; i < inc->cause_count; i++) {
-		const struct incident_cause *c = &inc->causes[i];
-
-		if (!is_of_kind(c->cause, idle) || !c->culprit_pid || c->culprit_pid == inc->pid)
-			continue;
-		snprintf(out, size, ", mostly %s (pid %u)", c->culprit, c->culprit_pid);
-		return;
-	}
-}
-
-static void write_summary(const struct group *g, struct incident *inc)
-{
-	char each[TEXT_MAX], share[TEXT_MAX], bytes[TEXT_MAX], who[64], often[48] = "";
-
-	text_format_duration(each, g->typical_ns);
-	text_format_percent(share, g->share);
-	who_text(inc, g->idle, who, sizeof(who));
-	if (inc->period_steps)
-		snprintf(often, sizeof(often), "every %u steps ", inc->period_steps);
-	if (inc->problem == PROBLEM_CHECKPOINT)
-		snprintf(inc->summary, sizeof(inc->summary),
-			"%sthe GPU is without work for %s while %s is written to disk, %s of the "
-			"time%s",
-			often, each, text_format_bytes(bytes, g->bytes / g->count), share, who);
-	else if (inc->problem == PROBLEM_AGENT_COST)
-		snprintf(inc->summary, sizeof(inc->summary),
-			"short bursts of work between waits for the network of %s: the GPU is held "
-			"and has no work for %s of the time (indirect: requests are not seen)",
-			each, share);
-	else
-		snprintf(inc->summary, sizeof(inc->summary),
-			"%sthe GPU is without work for %s (median of %zu pauses), %s of the time: "
-			"%s%s",
-			often, each, g->count, share, idle_rows[g->idle].what, who);
-	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s", idle_rows[g->idle].root_cause);
-	if (inc->problem == PROBLEM_CHECKPOINT)
-		snprintf(inc->root_cause, sizeof(inc->root_cause),
-			"checkpoint: training stops until its file is on disk");
-}
-
-static void put_kind_words(const struct group *g, const struct incident *inc, struct buf *b)
-{
-	const struct gap *first = &g->gaps->items[g->members[0]];
-	const struct event *before = &g->s->rec->events[first->wait];
-	const struct event *next = &g->s->rec->events[first->next];
-	char a[32], c[32];
-
-	if (g->idle == IDLE_HOST_CODE)
-		buf_printf(b,
-			" Host code ran between %s and %s; the stack of the latter says where. "
-			"Sleeps shorter than 1 ms count as running.%s",
-			wire_op_name(before->source, before->op, a),
-			wire_op_name(next->source, next->op, c),
-			inc->period_steps && !strncmp(inc->comm, "python", 6)
-				? " In a Python program a garbage collection looks so; that it "
-				  "was one is not shown."
-				: "");
-	if (g->idle == IDLE_ASLEEP)
-		buf_puts(b, " What it slept for is not recorded: a queue, a lock, a timer.");
-	if (inc->problem == PROBLEM_AGENT_COST)
-		buf_puts(b, " Tokens, requests and what they cost are not seen.");
-}
-
-/* Causes of several culprits together, in the order of their largest. */
-static void put_shares(const struct incident *inc, struct buf *b)
-{
-	bool told[CAUSE_COUNT] = {0};
-	const char *comma = "";
-	char part[TEXT_MAX];
-
-	for (int i = 0; i < inc->cause_count; i++) {
-		uint64_t ns = 0;
-
-		if (told[inc->causes[i].cause])
-			continue;
-		told[inc->causes[i].cause] = true;
-		for (int k = i; k < inc->cause_count; k++)
-			ns += inc->causes[k].cause == inc->causes[i].cause ? inc->causes[k].ns : 0;
-		buf_printf(b, "%s%s %s", comma, cause_name(inc->causes[i].cause),
-			text_format_percent(
-				part, (double)ns / (double)MAX(inc->excess_ns, UINT64_C(1))));
-		comma = ", ";
-	}
-	buf_puts(b, ".");
-}
-
-static int write_explanation(const struct group *g, struct incident *inc)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-	char n[TEXT_MAX], excess[TEXT_MAX], span[TEXT_MAX], step[TEXT_MAX];
-
-	buf_printf(&b,
-		"%s pauses of %s (pid %u) between a wait for the GPU that had returned and the "
-		"thread's next call are longer than a healthy loop needs (1 ms or 5 %% of a step), "
-		"by %s in all, of %s observed.",
-		text_format_count(n, g->count), inc->comm, g->pid,
-		text_format_duration(excess, g->excess_ns), text_format_duration(span, g->span_ns));
-	if (g->steps)
-		buf_printf(&b, " A step ordinarily takes %s (%zu steps).",
-			text_format_duration(step, g->steps->ordinary_ns), g->steps->count);
-	if (inc->period_steps)
-		buf_printf(&b, " They come every %u steps (confidence %.2f).", inc->period_steps,
-			inc->period_confidence);
-	buf_puts(&b, " Meanwhile the thread was: ");
-	put_shares(inc, &b);
-	put_kind_words(g, inc, &b);
-	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
-	return b.err;
-}
-
-static int group_report(struct group *g, struct incident_list *out)
+static int group_report(struct idle_group *g, struct incident_list *out)
 {
 	const struct gap *first = &g->gaps->items[g->members[0]];
 	const struct gap *last = &g->gaps->items[g->members[g->count - 1]];
@@ -439,15 +255,14 @@ static int group_report(struct group *g, struct incident_list *out)
 	if (r < 0)
 		return r;
 	inc->completeness = g->s->completeness;
-	inc->confidence = kind_share(inc, g->idle) * idle_rows[g->idle].seen * (double)g->count /
+	inc->confidence = idle_share(inc, g->idle) * idle_rows[g->idle].seen * (double)g->count /
 			  ((double)g->count + GAPS_HALF) *
 			  (g->s->completeness < 0 ? UNKNOWN_BOOKS : g->s->completeness);
 	r = put_stacks(g, inc);
 	if (r == 0)
 		r = put_evidence(g, inc);
-	write_summary(g, inc);
 	if (r == 0)
-		r = write_explanation(g, inc);
+		r = idle_tell(g, inc);
 	if (r == 0)
 		incident_keep(out, inc);
 	return r;
@@ -458,7 +273,7 @@ static int process_report(const struct scene *s, const struct step_table *steps,
 	struct incident_list *out)
 {
 	for (int kind = 0; kind < IDLE_COUNT; kind++) {
-		struct group g = {.s = s,
+		struct idle_group g = {.s = s,
 			.gaps = gaps,
 			.steps = steps_of(steps, gaps->items[first].span.pid),
 			.members = members,

@@ -5,14 +5,14 @@
  * Looked at are the waits (stream, device, context, event) of the thread of each process that has
  * the most of them. Waits of one kind have the same function, stream and call stack. A kind is
  * regular if 70 % of the distances between its occurrences, counted in waits of any kind, are the
- * same. A step is closed by the rarest regular kind that has at least a sixteenth of the waits of
- * the most frequent one: rarer ones are a logger's or a checkpoint's, those in between are
- * micro-batches. Of several that are equally rare (one wait for each stream) it is the one after
- * which the next wait is furthest away. Stacks are left out of the kind where they differ too much
- * to repeat (more than 64 kinds), and where one has at least 80 % of the waits of its function and
- * stream: the others are the same place before its stack could be walked. Where most waits of a
- * place find nothing to wait for (below 100 us) and the longer ones are regular, those close the
- * steps.
+ * same, and if it occurs over at least half of the recording: a warm-up is no loop. A step is
+ * closed by the rarest regular kind that has at least a sixteenth of the waits of the most frequent
+ * one: rarer ones are a logger's or a checkpoint's, those in between are micro-batches. Of several
+ * that are equally rare (one wait for each stream) it is the one after which the next wait is
+ * furthest away. Stacks are left out of the kind where they differ too much to repeat (more than 64
+ * kinds), and where one has at least 80 % of the waits of its function and stream: the others are
+ * the same place before its stack could be walked. Where most waits of a place find nothing to wait
+ * for (below 100 us) and the longer ones are regular, those close the steps.
  *
  * Every wait must be in the recording: a process without aggregates, or whose aggregates say that
  * more than 1 % of its waits were not stored (published files, --stack-samples), has no steps. At
@@ -37,6 +37,7 @@
 #define STEPS_HALF    5.0
 #define STORED_SHARE  0.99
 #define SAME_PLACE    0.8
+#define PHASE_SHARE   0.5
 #define PROCESSES_MAX 256
 
 struct wait {
@@ -173,20 +174,22 @@ static bool kinds_count(const struct recording *rec, struct wait *w, size_t n, e
 	return true;
 }
 
-/* The share of the most frequent distance between waits of kind @k. */
+/* The share of the most frequent distance between waits of kind @k; 0 if they are of a phase only.
+ */
 static double regularity(const struct wait *w, size_t n, const struct kind *k, uint64_t *scratch)
 {
-	size_t last = SIZE_MAX, count = 0, same = 0;
+	size_t last = SIZE_MAX, count = 0, same = 0, first = n;
 	uint64_t median;
 
 	for (size_t i = 0; i < n; i++) {
 		if (w[i].kind != k->kind)
 			continue;
+		first = MIN(first, i);
 		if (last != SIZE_MAX)
 			scratch[count++] = i - last;
 		last = i;
 	}
-	if (!count)
+	if (!count || (double)(last - first) < PHASE_SHARE * (double)n)
 		return 0;
 	robust_sort(scratch, count);
 	median = robust_median(scratch, count);

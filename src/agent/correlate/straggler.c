@@ -189,7 +189,7 @@ static void cover_waits(
 				s->last_ns + (int64_t)s->gap_p50_ns);
 }
 
-int straggler(const struct scene *scene, struct incident_list *out)
+int detect_straggler(const struct scene *scene, struct incident_list *out)
 {
 	_cleanup_(match_done) struct match_table t = {0};
 	_cleanup_(stragglers_done) struct straggler list[CULPRITS_MAX] = {0};

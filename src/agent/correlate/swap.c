@@ -103,18 +103,40 @@ static bool is_swap(const struct step_list *steps, size_t i, const struct load *
 		       FOUND_SHARE * (double)(dur - steps->ordinary_ns);
 }
 
-static int swaps_find(const struct step_list *steps, const struct load *loads, struct swaps *ret)
+/* Bytes that an ordinary step copies. Not every copy is a row: of those that are, the median of the
+ * steps that have any; of all, half the mean by the aggregates, which know no direction. */
+static uint64_t usual_bytes(const struct recording *rec, const struct step_list *steps,
+	const struct load *loads, uint64_t *scratch)
 {
-	_cleanup_free_ uint64_t *copied = calloc(steps->count + 1, sizeof(*copied));
+	double all = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < steps->count; i++)
+		if (loads[i].copied)
+			scratch[n++] = loads[i].copied;
+	robust_sort(scratch, n);
+	for (size_t i = 0; i < rec->aggregate_count; i++) {
+		const struct aggregate *a = &rec->aggregates[i];
+		const struct event as = {
+			.source = a->source, .op = a->op, .flags = a->flags, .arg1 = KIND_HTOD};
+
+		if (a->pid == steps->pid && is_load(&as))
+			all += (double)a->sum_arg0;
+	}
+	return MAX(robust_median(scratch, n),
+		(uint64_t)MIN(all / (double)steps->count / 2, (double)BYTES_MOST));
+}
+
+static int swaps_find(const struct recording *rec, const struct step_list *steps,
+	const struct load *loads, struct swaps *ret)
+{
+	_cleanup_free_ uint64_t *scratch = calloc(steps->count + 1, sizeof(*scratch));
 	uint64_t median;
 
 	ret->steps = calloc(steps->count + 1, sizeof(*ret->steps));
-	if (!copied || !ret->steps)
+	if (!scratch || !ret->steps)
 		return -ENOMEM;
-	for (size_t i = 0; i < steps->count; i++)
-		copied[i] = loads[i].copied;
-	robust_sort(copied, steps->count);
-	median = robust_median(copied, steps->count);
+	median = usual_bytes(rec, steps, loads, scratch);
 	for (size_t i = 0; i < steps->count; i++) {
 		uint64_t excess = (uint64_t)(steps->items[i].end_ns - steps->items[i].start_ns) -
 				  steps->ordinary_ns;
@@ -238,7 +260,7 @@ int swap_report(const struct scene *s, const struct step_table *steps, struct ga
 		const struct load *loads = all + (l->items - steps->steps);
 		_cleanup_free_ size_t *chosen = NULL;
 		struct swaps w = {0};
-		int r = swaps_find(l, loads, &w);
+		int r = swaps_find(s->rec, l, loads, &w);
 
 		chosen = w.steps;
 		if (r == 0 && w.count) {

@@ -122,10 +122,17 @@ uint64_t nodedb_size(const struct nodedb *db);
 
 /* ---- reading ----
  *
- * A reader holds what it selects: sizeof(struct event) (160 bytes) an event and 4.8 kB an
- * aggregate, up to these ceilings (0.7 GB and 160 MB); beyond them the newest are kept and the rest
- * is counted. `last` and the time range use the index, so a small part of a large file is quick. */
+ * A reader holds what it selects: sizeof(struct event) (160 bytes) an event, 24 bytes more while
+ * they are put in order, and 4.8 kB an aggregate, up to these ceilings (0.8 GB and 160 MB); beyond
+ * them the newest are kept and the rest is counted. `last` and the time range use the index, so a
+ * small part of a large file is quick.
+ *
+ * Of a large file most rows are ordinary calls, which its aggregates describe better than a
+ * selection of rows: `thin` leaves them out (see ordinary.h) while all rows are looked at, on two
+ * threads if nobody is writing. Then 2 M rows are kept by each half of the file. */
 #define NODEDB_EVENTS_MAX      (4u << 20)
+#define NODEDB_WHOLE_MAX       (512u << 10) /* NODEDB_THIN_LARGE: up to here all rows are loaded */
+#define NODEDB_THINNED_MAX     (2u << 20)
 #define NODEDB_AGGREGATES_MAX  (32u << 10)
 #define NODEDB_SAMPLES_MAX     (1u << 20)
 #define NODEDB_GPU_MAX         (256u << 10) /* 100 MB: 9 hours of 8 GPUs */
@@ -138,6 +145,8 @@ uint64_t nodedb_size(const struct nodedb *db);
 
 enum nodedb_stacks { NODEDB_STACKS_NONE, NODEDB_STACKS_USED, NODEDB_STACKS_ALL };
 
+enum nodedb_thin { NODEDB_THIN_NEVER, NODEDB_THIN_LARGE, NODEDB_THIN_ALWAYS };
+
 struct nodedb_filter {
 	int64_t from_ns, to_ns; /* inclusive, of the start; 0: open */
 	const uint32_t *pids;   /* any of these, or all if pid_count is 0. sched_switch rows of
@@ -146,6 +155,7 @@ struct nodedb_filter {
 	size_t last;    /* only the newest n events; 0: all */
 	uint8_t source; /* only this op of this source; 0: all */
 	uint16_t op;
+	enum nodedb_thin thin;     /* not with `last`, nor for files without aggregates */
 	bool labels;               /* load annotations too */
 	enum nodedb_stacks stacks; /* USED: those of the selected events, most time first */
 	size_t stacks_max;         /* USED: no more than so many; 0: NODEDB_STACKS_MAX */
@@ -180,7 +190,8 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	uint64_t total_calls;      /* by aggregates; events are a selection of these. Without
 				      aggregates: the selected events */
 	uint64_t skipped_rows;     /* damaged rows that were left out: say so */
-	uint64_t older_events; /* selected, but older than the newest NODEDB_EVENTS_MAX: say so */
+	uint64_t older_events;     /* selected, but older than the newest that are kept: say so */
+	uint64_t thinned_rows; /* of ordinary calls, left out: say so. They are in the aggregates */
 	uint64_t older_aggregates; /* likewise */
 	uint64_t older_gpu_samples;
 	uint64_t older_collectives;

@@ -95,7 +95,6 @@ int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
 	double total = 0;
 	int res;
 
-	r->content->total_calls = r->content->event_count + r->content->older_events;
 	res = schema_has_table(r->sql, table, reterr);
 	if (res <= 0)
 		return res;

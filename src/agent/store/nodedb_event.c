@@ -75,22 +75,12 @@ static const struct reader_column columns[COL_COUNT] = {
 	[COL_WORLD_SIZE] = {"world_size", "NULL"},
 };
 
-struct pid_name {
-	int64_t pid;
-	char name[COMM_LEN];
-};
-
-struct names {
-	struct pid_name *rows; /* by pid */
-	size_t count;
-};
-
-static void names_done(struct names *n)
+static void names_done(struct pid_names *n)
 {
 	free(n->rows);
 }
 
-static int load_names(struct reader *r, struct names *ret, struct errinfo *reterr)
+static int load_names(struct reader *r, struct pid_names *ret, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	size_t capacity = 0;
@@ -167,16 +157,15 @@ static struct placement read_place(sql_stmt *stmt)
 STATIC_ASSERT(PLACEMENT_RANK == 1 && PLACEMENT_LOCAL_RANK == 2 && PLACEMENT_WORLD_SIZE == 4);
 
 /* The row as an event; false if it makes no sense. */
-static bool read_row(const struct reader *r, sql_stmt *stmt, struct event *e)
+static bool read_row(enum schema_kind kind, sql_stmt *stmt, struct event *e)
 {
 	int64_t v[COL_COUNT];
 
 	for (int i = 0; i < COL_COUNT; i++) {
 		if (i == COL_COMM || i == COL_PEER_COMM || i == COL_ID || i >= COL_RANK)
 			continue;
-		if (sql_column_type(stmt, i) != SQL_INT)
+		if (!sql_column_is_int(stmt, i, &v[i]))
 			return false;
-		v[i] = sql_column_int(stmt, i);
 	}
 	if (!in_range(v[COL_TIMESTAMP], 1, TIME_MAX) ||
 		!in_range(v[COL_DURATION], 0, DURATION_MAX) ||
@@ -215,7 +204,7 @@ static bool read_row(const struct reader *r, sql_stmt *stmt, struct event *e)
 	if (!reader_text(stmt, COL_COMM, e->comm, sizeof(e->comm)) ||
 		!reader_text(stmt, COL_PEER_COMM, e->peer_comm, sizeof(e->peer_comm)))
 		return false;
-	if (r->kind == SCHEMA_PUBLISHED) {
+	if (kind == SCHEMA_PUBLISHED) {
 		if (stamped_at_end(e))
 			e->start.ns -= v[COL_DURATION];
 		if (e->source == SOURCE_HOST && e->op == HOST_PROCESS_FORK &&
@@ -225,7 +214,7 @@ static bool read_row(const struct reader *r, sql_stmt *stmt, struct event *e)
 	return e->start.ns > 0;
 }
 
-static void fill_comm(const struct names *names, struct event *e)
+static void fill_comm(const struct pid_names *names, struct event *e)
 {
 	struct pid_name key = {.pid = e->pid}, *found = NULL;
 
@@ -233,6 +222,20 @@ static void fill_comm(const struct names *names, struct event *e)
 		found = bsearch(&key, names->rows, names->count, sizeof(key), by_pid);
 	if (found)
 		memcpy(e->comm, found->name, sizeof(e->comm));
+}
+
+int reader_event_select(struct reader *r, struct buf *sql, struct errinfo *reterr)
+{
+	return reader_select(r, "events", columns, COL_COUNT, sql, reterr);
+}
+
+bool reader_event_row(
+	enum schema_kind kind, sql_stmt *stmt, const struct pid_names *names, struct event *ret)
+{
+	if (!read_row(kind, stmt, ret))
+		return false;
+	fill_comm(names, ret);
+	return true;
 }
 
 /* WHERE … for events. Of a published file a row stamped at its end may start before `to` and be
@@ -275,31 +278,69 @@ static int count_older(struct reader *r, struct errinfo *reterr)
 	return res;
 }
 
+struct order { /* of one event */
+	int64_t start_ns;
+	uint64_t seq;
+	size_t at; /* where it is */
+};
+
 static int by_start(const void *a, const void *b)
 {
-	const struct event *x = a, *y = b;
+	const struct order *x = a, *y = b;
 
-	if (x->start.ns != y->start.ns)
-		return x->start.ns < y->start.ns ? -1 : 1;
-	return x->seq < y->seq ? -1 : x->seq > y->seq;
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	return (x->at < y->at) - (x->at > y->at);
 }
 
-static void put_in_order(struct nodedb_content *c)
+/* Moves every event to its place, cycle by cycle: no second array of them. */
+static void permute(struct event *events, struct order *keys, size_t n)
 {
+	for (size_t i = 0; i < n; i++) {
+		struct event first = events[i];
+		size_t to = i, from;
+
+		if (keys[i].at == i)
+			continue;
+		while ((from = keys[to].at) != i) {
+			events[to] = events[from];
+			keys[to].at = to;
+			to = from;
+		}
+		events[to] = first;
+		keys[to].at = to;
+	}
+}
+
+/* Rows come newest first, more or less. Sorted are keys of 24 bytes and not rows of 160. */
+static int put_in_order(struct nodedb_content *c)
+{
+	_cleanup_free_ struct order *keys = NULL;
+	size_t n = c->event_count;
 	bool ordered = true;
 
-	reader_reverse(c->events, c->event_count, sizeof(*c->events));
-	for (size_t i = 1; ordered && i < c->event_count; i++)
-		ordered = by_start(&c->events[i - 1], &c->events[i]) <= 0;
+	if (!n)
+		return 0;
+	keys = reallocarray(NULL, n, sizeof(*keys));
+	if (!keys)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct event *e = &c->events[n - 1 - i];
+
+		keys[i] = (struct order){e->start.ns, e->seq, n - 1 - i};
+		ordered = ordered && (i == 0 || by_start(&keys[i - 1], &keys[i]) < 0);
+		c->last_ns = MAX(c->last_ns, event_end_ns(e));
+	}
 	if (!ordered)
-		qsort(c->events, c->event_count, sizeof(*c->events), by_start);
-	if (c->event_count)
-		c->first_ns = c->events[0].start.ns;
-	for (size_t i = 0; i < c->event_count; i++)
-		c->last_ns = MAX(c->last_ns, event_end_ns(&c->events[i]));
+		qsort(keys, n, sizeof(*keys), by_start);
+	permute(c->events, keys, n);
+	c->first_ns = c->events[0].start.ns;
+	return 0;
 }
 
-static int read_rows(struct reader *r, sql_stmt *stmt, size_t limit, const struct names *names,
+static int read_rows(struct reader *r, sql_stmt *stmt, size_t limit, const struct pid_names *names,
 	bool *ret_more, struct errinfo *reterr)
 {
 	struct nodedb_content *c = r->content;
@@ -315,13 +356,12 @@ static int read_rows(struct reader *r, sql_stmt *stmt, size_t limit, const struc
 			sql_reset(stmt);
 			return 0;
 		}
-		if (!read_row(r, stmt, &e)) {
+		if (!reader_event_row(r->kind, stmt, names, &e)) {
 			c->skipped_rows++;
 			continue;
 		}
 		if (!accept(r->filter, &e))
 			continue;
-		fill_comm(names, &e);
 		res = reader_room(
 			(void **)&c->events, c->event_count, &capacity, sizeof(*c->events));
 		if (res < 0)
@@ -334,19 +374,15 @@ static int read_rows(struct reader *r, sql_stmt *stmt, size_t limit, const struc
 	return res;
 }
 
-int reader_load_events(struct reader *r, struct errinfo *reterr)
+static int load_newest(struct reader *r, const struct pid_names *names, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	_cleanup_(names_done) struct names names = {0};
 	size_t limit = r->filter->last ? MIN(r->filter->last, (size_t)NODEDB_EVENTS_MAX)
 				       : (size_t)NODEDB_EVENTS_MAX;
 	bool more;
-	int res = load_names(r, &names, reterr);
+	int res = reader_event_select(r, &sql, reterr);
 
-	if (res < 0)
-		return res;
-	res = reader_select(r, "events", columns, COL_COUNT, &sql, reterr);
 	if (res < 0)
 		return res;
 	add_where(r, &sql);
@@ -354,14 +390,48 @@ int reader_load_events(struct reader *r, struct errinfo *reterr)
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
 		return res;
-	res = read_rows(r, stmt, limit, &names, &more, reterr);
+	res = read_rows(r, stmt, limit, names, &more, reterr);
 	if (res < 0)
 		return res;
-	if (more && (!r->filter->last || r->filter->last > limit)) {
-		res = count_older(r, reterr);
-		if (res < 0)
-			return res;
-	}
-	put_in_order(r->content);
+	if (more && (!r->filter->last || r->filter->last > limit))
+		return count_older(r, reterr);
 	return 0;
+}
+
+/* Whether rows of ordinary calls are to be left out: aggregates must be there to speak for them. */
+static int is_thinned(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int64_t rows;
+	int res;
+
+	if (r->filter->thin == NODEDB_THIN_NEVER || r->filter->last || r->kind != SCHEMA_OURS ||
+		!r->content->aggregate_count)
+		return 0;
+	if (r->filter->thin == NODEDB_THIN_ALWAYS)
+		return 1;
+	buf_puts(&sql, "SELECT count(*) FROM (SELECT 1 FROM events"); /* the index tells */
+	reader_where_time(r, "timestamp", 0, &sql);
+	buf_printf(&sql, " LIMIT %u)", NODEDB_WHOLE_MAX + 1);
+	res = sql_get_int(r->sql, buf_str(&sql), &rows, reterr);
+	return res < 0 ? res : rows > NODEDB_WHOLE_MAX;
+}
+
+int reader_load_events(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(names_done) struct pid_names names = {0};
+	struct nodedb_content *c = r->content;
+	int res = load_names(r, &names, reterr);
+
+	if (res < 0)
+		return res;
+	res = is_thinned(r, reterr);
+	if (res < 0)
+		return res;
+	res = res ? reader_load_thinned(r, &names, reterr) : load_newest(r, &names, reterr);
+	if (res == 0)
+		res = put_in_order(c);
+	if (!c->total_calls)
+		c->total_calls = c->event_count + c->older_events + c->thinned_rows;
+	return res;
 }

@@ -266,13 +266,13 @@ static int write_incident_row(struct nodedb *db, const struct incident *i, const
 	if (r < 0)
 		return r;
 	return SQL_PUT(stmt, reterr, SQL_S(id), SQL_S(db->node), SQL_I(i->first.ns),
-		SQL_I(i->last.ns), SQL_I(detected.ns), SQL_I(i->slow_calls), SQL_I(i->calls),
-		SQL_S(severity_name(i->severity)), SQL_I(i->pid), SQL_SN(i->comm, COMM_LEN),
-		SQL_I(i->source), SQL_I(i->op), SQL_I(i->baseline_ns), SQL_I(i->p50_ns),
-		SQL_I(i->p99_ns), SQL_I(i->slow_p50_ns), real(i->tail_ratio), SQL_I(i->excess_ns),
-		real(i->explained), real(i->confidence), real(i->completeness), SQL_S(i->summary),
-		SQL_S(i->root_cause), SQL_S(buf_str(&causes)), SQL_S(buf_str(&evidence)),
-		SQL_S(i->evidence_sql));
+		SQL_I(i->last.ns), SQL_I(detected.ns), SQL_I(i->unit ? i->count : i->slow_calls),
+		SQL_I(i->calls), SQL_S(severity_name(i->severity)), SQL_I(i->pid),
+		SQL_SN(i->comm, COMM_LEN), SQL_I(i->source), SQL_I(i->op), SQL_I(i->baseline_ns),
+		SQL_I(i->p50_ns), SQL_I(i->p99_ns), SQL_I(i->slow_p50_ns), real(i->tail_ratio),
+		SQL_I(i->excess_ns), real(i->explained), real(i->confidence), real(i->completeness),
+		SQL_S(i->summary), SQL_S(i->root_cause), SQL_S(buf_str(&causes)),
+		SQL_S(buf_str(&evidence)), SQL_S(i->evidence_sql), SQL_I(i->resolved.ns));
 }
 
 static int write_chain_row(struct nodedb *db, const struct incident *i, const char *id,

@@ -131,17 +131,21 @@ bool reader_text(sql_stmt *stmt, int column, char *out, size_t size)
 	return true;
 }
 
-static int load(sql_db *sql, const char *path, const struct nodedb_filter *f,
+static int load(sql_db *sql, const char *path, bool frozen, const struct nodedb_filter *f,
 	struct nodedb_content *ret, struct errinfo *reterr)
 {
 	static int (*const loaders[])(struct reader *, struct errinfo *) = {reader_load_node,
-		reader_load_events, reader_load_aggregates, reader_load_samples,
+		reader_load_aggregates, reader_load_events, reader_load_samples,
 		reader_load_gpu_samples, reader_load_collectives, reader_load_homes,
 		reader_load_chains, reader_load_books, reader_load_labels, reader_load_pruned,
 		reader_load_stacks};
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	static const struct nodedb_filter all;
-	struct reader r = {.sql = sql, .path = path, .filter = f ? f : &all, .content = &content};
+	struct reader r = {.sql = sql,
+		.path = path,
+		.frozen = frozen,
+		.filter = f ? f : &all,
+		.content = &content};
 	int res = schema_identify(sql, path, &r.kind, content.schema, reterr);
 
 	if (res < 0)
@@ -182,7 +186,7 @@ int nodedb_read(const char *path, const struct nodedb_filter *f, struct nodedb_c
 		r = sql_open_read(path, live, &sql, &stamp, reterr);
 		if (r < 0)
 			return r;
-		r = load(sql, path, f, &content, reterr);
+		r = load(sql, path, stamp.frozen, f, &content, reterr);
 		changed = sql_stamp_changed(path, &stamp);
 		if (r < 0 && !changed)
 			return r;
@@ -207,7 +211,7 @@ int nodedb_read_sql(const char *sql, const struct nodedb_filter *f, struct noded
 	r = sql_exec(db, sql, reterr);
 	if (r < 0)
 		return r;
-	return load(db, "the recording", f, ret, reterr);
+	return load(db, "the recording", false, f, ret, reterr);
 }
 
 void nodedb_content_done(struct nodedb_content *c)

@@ -10,6 +10,7 @@
 struct reader {
 	sql_db *sql;
 	const char *path;
+	bool frozen; /* nobody changes the file: another connection sees the same */
 	enum schema_kind kind;
 	const struct nodedb_filter *filter;
 	struct nodedb_content *content;
@@ -49,6 +50,29 @@ bool reader_text(sql_stmt *stmt, int column, char *out, size_t size);
 typedef int (*reader_visitor)(struct reader *r, void *arg, struct errinfo *reterr);
 int reader_visit(const char *path, const struct nodedb_filter *f, reader_visitor visit, void *arg,
 	struct errinfo *reterr);
+
+/* ---- rows of `events` (nodedb_event.c) ---- */
+
+struct pid_name {
+	int64_t pid;
+	char name[COMM_LEN];
+};
+
+struct pid_names {             /* for rows without a name of their own */
+	struct pid_name *rows; /* by pid */
+	size_t count;
+};
+
+/* reader_event_select - appends "SELECT … FROM events", the columns reader_event_row() expects. */
+int reader_event_select(struct reader *r, struct buf *sql, struct errinfo *reterr);
+
+/* reader_event_row - the row that @stmt stands on: 1, or 0 if it makes no sense. */
+bool reader_event_row(
+	enum schema_kind kind, sql_stmt *stmt, const struct pid_names *names, struct event *ret);
+
+/* reader_load_thinned - the rows that ordinary.h keeps into r->content, in any order. Ours only,
+ * after the aggregates (nodedb_scan.c). */
+int reader_load_thinned(struct reader *r, const struct pid_names *names, struct errinfo *reterr);
 
 /* Each loads one kind of thing into r->content. */
 int reader_load_events(struct reader *r, struct errinfo *reterr);

@@ -112,9 +112,9 @@ static const char *const texts[STATEMENT_COUNT] = {
 		"INSERT INTO incidents (id, node, first_seen, last_seen, detected_at, count, calls,"
 		" severity, pid, comm, source, op, baseline_ns, p50_ns, p99_ns, slow_p50_ns,"
 		" tail_ratio, excess_ns, explained, confidence, completeness, summary, root_cause,"
-		" causes, evidence, evidence_sql) VALUES "
+		" causes, evidence, evidence_sql, resolved_at) VALUES "
 		"(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,"
-		"?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26)"
+		"?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27)"
 		" ON CONFLICT (id) DO UPDATE SET first_seen = min(first_seen, excluded.first_seen),"
 		" last_seen = max(last_seen, excluded.last_seen), count = max(count, "
 		"excluded.count),"
@@ -127,7 +127,7 @@ static const char *const texts[STATEMENT_COUNT] = {
 		" completeness = excluded.completeness, summary = excluded.summary,"
 		" root_cause = excluded.root_cause, causes = excluded.causes,"
 		" evidence = excluded.evidence, evidence_sql = excluded.evidence_sql,"
-		" resolved_at = 0",
+		" resolved_at = excluded.resolved_at",
 	[STATEMENT_CHAIN] =
 		"INSERT INTO causal_chains (id, detected_at, severity, summary, root_cause,"
 		" explanation, recommendations, cuda_op, cuda_p99_us, cuda_p50_us, tail_ratio,"

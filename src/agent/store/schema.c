@@ -190,10 +190,11 @@ static const struct {
 	{"ret_code_note", "CUDA return code (0 = success); block requests: error; others 0"},
 	{"flags_note", "events.flags: 1 nested in a runtime call, 2 preempted, 4 uninterruptible, "
 		       "8 inside a CUDA call, 16 slow, 32 ordinary sample, 64 thread, 128 traced "
-		       "process"},
+		       "process, 1024 first call of its thread after a pause of 1 ms or more that "
+		       "followed a wait for the GPU"},
 	{"wait_note",
 		"sched_switch: wait_ns of duration were spent runnable without a CPU; peer_pid "
-		"and peer_comm had that CPU"},
+		"and peer_comm had that CPU; stream is the process that woke the thread"},
 	{"weight_note", "events.weight: how many calls the row stands for"},
 	{"node_note",
 		"events.id is node:seq and is computed; look rows up by seq. causal_chains.id "

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_nodedb_scan.c - a recording read without its ordinary calls yields the same incidents. */
+#include "published_fixture.h"
+#include "scene.h"
+#include "store_fixture.h"
+
+#include "base/buf.h"
+#include "cli/report_json.h"
+
+static struct nodedb_content read_thin(const char *path, enum nodedb_thin thin)
+{
+	struct nodedb_content c;
+	struct errinfo err = {0};
+
+	if (nodedb_read(path, &(struct nodedb_filter){.thin = thin}, &c, &err) < 0)
+		fail_msg("%s", err.text);
+	return c;
+}
+
+static void store_scene(const char *path, struct scene *sc, bool with_aggregates)
+{
+	struct nodedb *db = scratch_open(path);
+	struct session session = {.started.ns = SCENE_T0_NS};
+	struct errinfo err = {0};
+
+	if (with_aggregates)
+		scene_aggregate(sc);
+	assert_int_equal(nodedb_session_begin(db, &session, &err), 0);
+	assert_int_equal(nodedb_batch_begin(db, &err), 0);
+	for (size_t i = 0; i < sc->event_count; i++)
+		assert_int_equal(nodedb_put_event(db, &sc->events[i], &err), 0);
+	for (size_t i = 0; i < sc->aggregate_count; i++)
+		assert_int_equal(nodedb_add_aggregate(db, false, &sc->aggregates[i], &err), 0);
+	assert_int_equal(nodedb_batch_commit(db, &err), 0);
+	scratch_close(db);
+}
+
+/* The incidents as `explain --json` prints them; freed by the caller. */
+static char *incidents_json(const struct nodedb_content *c, size_t *ret_count)
+{
+	struct recording rec = {.events = c->events,
+		.event_count = c->event_count,
+		.aggregates = c->aggregates,
+		.aggregate_count = c->aggregate_count,
+		.node = c->node};
+	_cleanup_free_ struct incident *list = NULL;
+	struct buf b = BUF_INIT(16 << 20);
+	struct report_scope scope = {.node = c->node, .events = 1};
+
+	assert_int_equal(correlate_run(&rec, &list, ret_count), 0);
+	report_json(&b, list, *ret_count, &scope);
+	assert_int_equal(b.err, 0);
+	return b.data;
+}
+
+/* Returns how many rows were left out. */
+static uint64_t compare(const char *path, size_t expected_incidents)
+{
+	struct nodedb_content whole = read_thin(path, NODEDB_THIN_NEVER);
+	struct nodedb_content thin = read_thin(path, NODEDB_THIN_ALWAYS);
+	size_t n, m;
+	char *a = incidents_json(&whole, &n), *b = incidents_json(&thin, &m);
+	uint64_t left_out = thin.thinned_rows;
+
+	assert_int_equal(n, expected_incidents);
+	assert_int_equal(m, n);
+	assert_string_equal(a, b);
+	assert_int_equal(thin.event_count + thin.thinned_rows, whole.event_count);
+	assert_int_equal(thin.first_ns, whole.first_ns);
+	assert_int_equal(thin.last_ns, whole.last_ns);
+	assert_int_equal(thin.total_calls, whole.total_calls);
+	for (size_t i = 1; i < thin.event_count; i++)
+		assert_true(thin.events[i - 1].start.ns <= thin.events[i].start.ns);
+	free(a);
+	free(b);
+	nodedb_content_done(&whole);
+	nodedb_content_done(&thin);
+	return left_out;
+}
+
+/* Waits slowed by a hog among launches and copies, some of them nested, stored as they end. */
+static void busy_scene(struct scene *sc)
+{
+	for (int i = 0; i < 4000; i++) {
+		struct event *e = scene_call(sc, CUDA_LAUNCH, i * 10000 + 30, 8);
+
+		e = scene_add(sc, SOURCE_DRIVER, DRIVER_LAUNCH, VICTIM, VICTIM, i * 10000 + 32, 4);
+		e->flags = WIRE_NESTED;
+		scene_call(sc, CUDA_MEMCPY, i * 10000 + 100, i % 37 == 0 ? 9000 : 2000);
+	}
+	scene_hog(sc);
+}
+
+static void test_same_incidents(void **state)
+{
+	struct scratch *s = *state;
+	struct scene sc = {0};
+	uint64_t left_out;
+
+	busy_scene(&sc);
+	store_scene(s->path, &sc, true);
+	left_out = compare(s->path, 2); /* the waits; the copies that take longer */
+	assert_in_range(left_out, 4000 + 4000 + 3800, 12000);
+	scene_done(&sc);
+}
+
+/* Calls that are slow in the first seconds: what is left out still says when the op was first
+ * called, so none of them is taken for the first. */
+static void test_first_calls_count(void **state)
+{
+	struct scratch *s = *state;
+	struct scene sc = {0};
+
+	scene_call(&sc, CUDA_MEMCPY, 0, 50);
+	for (int i = 0; i < 3; i++) { /* three are the least that matters */
+		scene_call(&sc, CUDA_MEMCPY, 1000000 + i * 300000, 200000);
+		scene_stay(&sc, VICTIM, 1000000 + i * 300000 + 100, 199000, 199000, WIRE_PREEMPTED,
+			HOG, "hog");
+	}
+	for (int i = 0; i < 300; i++)
+		scene_call(&sc, CUDA_MEMCPY, 2000000 + i * 20000, 50);
+	store_scene(s->path, &sc, true);
+	assert_in_range(compare(s->path, 1), 290, 300);
+	scene_done(&sc);
+}
+
+static void test_without_aggregates(void **state)
+{
+	struct scratch *s = *state;
+	struct scene sc = {0};
+
+	busy_scene(&sc);
+	store_scene(s->path, &sc, false);
+	assert_int_equal(compare(s->path, 2), 0);
+	scene_done(&sc);
+}
+
+static void test_published(void **state)
+{
+	struct scratch *s = *state;
+
+	scratch_sql(s->path,
+		PUBLISHED_8 "INSERT INTO events(timestamp,pid,tid,source,op,duration,arg1) VALUES"
+			    " (1000, 7, 7, 1, 3, 100, 0), (1090, 7, 7, 3, 1, 40, 7)");
+	assert_int_equal(compare(s->path, 0), 0);
+}
+
+static void test_empty(void **state)
+{
+	struct scratch *s = *state;
+	struct scene sc = {0};
+
+	store_scene(s->path, &sc, false);
+	assert_int_equal(compare(s->path, 0), 0);
+}
+
+/* While a writer is at work there is one connection, and what it sees is complete. */
+static void test_live(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb_content c;
+	struct scene sc = {0};
+	struct nodedb *db;
+	struct errinfo err = {0};
+
+	busy_scene(&sc);
+	store_scene(s->path, &sc, true);
+	db = scratch_open(s->path);
+	assert_int_equal(nodedb_put_event(db, &sc.events[0], &err), 0);
+	c = read_thin(s->path, NODEDB_THIN_ALWAYS);
+	assert_int_equal(c.event_count + c.thinned_rows, sc.event_count + 1);
+	nodedb_content_done(&c);
+	scratch_close(db);
+	scene_done(&sc);
+}
+
+/* Rows that make no sense are seen and counted whichever way the file is read. */
+static void test_damaged_rows(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb_content whole, thin;
+	struct scene sc = {0};
+
+	busy_scene(&sc);
+	store_scene(s->path, &sc, true);
+	scratch_sql(s->path, "UPDATE events SET duration = x'00' WHERE seq = 11;"
+			     "UPDATE events SET duration = -1 WHERE seq = 12;"
+			     "UPDATE events SET seq = -9223372036854775807 WHERE seq = 13;"
+			     "UPDATE events SET timestamp = 'never' WHERE seq = 14;"
+			     "UPDATE events SET op = 77 WHERE seq = 15");
+	whole = read_thin(s->path, NODEDB_THIN_NEVER);
+	thin = read_thin(s->path, NODEDB_THIN_ALWAYS);
+	assert_int_equal(whole.skipped_rows, 4);
+	assert_int_equal(thin.skipped_rows, 4);
+	assert_int_equal(thin.event_count + thin.thinned_rows, whole.event_count);
+	nodedb_content_done(&whole);
+	nodedb_content_done(&thin);
+	scene_done(&sc);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_same_incidents),
+		TEST(test_first_calls_count),
+		TEST(test_without_aggregates),
+		TEST(test_published),
+		TEST(test_empty),
+		TEST(test_live),
+		TEST(test_damaged_rows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
