@@ -2,7 +2,6 @@
 /* stack_archive.cpp - becomes a static library; see stack_objects.cpp. */
 #include "stack_archive.hpp"
 
-
 namespace archive
 {
 void fetch(std::size_t size)

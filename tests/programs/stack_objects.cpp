@@ -54,7 +54,9 @@ template <typename T, int N> struct loader {
 };
 
 struct part {
-	virtual ~part() { }
+	virtual ~part()
+	{
+	}
 	virtual void work(int) = 0;
 };
 
@@ -151,11 +153,11 @@ KEEP static void rounds(shop::part &p)
 
 		END;
 	}
-	lambdas();                        /* @rounds_lambdas */
-	reader.read();                    /* @rounds_read */
+	lambdas();                         /* @rounds_lambdas */
+	reader.read();                     /* @rounds_read */
 	shop::catcher((int)(calls & 255)); /* @rounds_catcher */
-	archive::fetch(SIZE_ARCHIVE);     /* @rounds_archive */
-	function_of(shop::take);          /* @rounds_function */
+	archive::fetch(SIZE_ARCHIVE);      /* @rounds_archive */
+	function_of(shop::take);           /* @rounds_function */
 	END;
 }
 

@@ -131,23 +131,30 @@ static bool is_same(const struct stack_space *s, const struct scan *n)
 							     n->count * sizeof(*n->mappings)) == 0);
 }
 
-/* The pid in the process's own namespace is the last of the list. */
-static uint32_t own_pid(uint32_t pid)
+/* A thread's id in its own namespace is the last of the list. */
+static uint32_t own_tid(uint32_t pid, uint32_t tid)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(16384);
 	const char *at, *end;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", pid, tid);
 	if (file_read(path, 16384, &text) < 0)
-		return pid;
+		return tid;
 	at = strstr(buf_str(&text), "\nNSpid:");
 	if (!at)
-		return pid;
+		return tid;
 	end = strchr(at + 1, '\n');
 	while (end && end > at && end[-1] != '\t')
 		end--;
-	return end ? (uint32_t)strtoul(end, NULL, 10) : pid;
+	return end ? (uint32_t)strtoul(end, NULL, 10) : tid;
+}
+
+uint32_t space_tid(const struct stack_space *s, uint32_t tid)
+{
+	if (tid == s->pid)
+		return s->main_tid;
+	return s->main_tid == s->pid ? tid : own_tid(s->pid, tid);
 }
 
 static bool is_still_it(struct stack_space *s)
@@ -187,7 +194,7 @@ int space_scan(struct stack_space *s, struct stack_files *fs)
 		s->python_file = n.python_file;
 		s->python_base = n.python_base;
 		s->python_state = SPACE_PYTHON_WAITS;
-		s->main_tid = own_pid(s->pid);
+		s->main_tid = own_tid(s->pid, s->pid);
 	}
 	return 1;
 }
@@ -313,7 +320,7 @@ struct stack_file *space_generated(struct stack_space *s, struct stack_files *fs
 		return s->generated;
 	s->generated_tried = now;
 	snprintf(path, sizeof(path), "/proc/%u/root/tmp/perf-%u.map", s->pid,
-		s->main_tid ? s->main_tid : own_pid(s->pid));
+		s->main_tid ? s->main_tid : own_tid(s->pid, s->pid));
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
 	if (fd < 0)
 		return s->generated;

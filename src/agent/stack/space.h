@@ -66,6 +66,9 @@ void space_mappings(const struct stack_space *s, struct stack_mappings *ret);
  * the kernel half is to be told. */
 bool space_python(struct stack_space *s, mono_time now);
 
+/* space_tid - thread @tid of it, as the process itself knows it. Only where there is Python. */
+uint32_t space_tid(const struct stack_space *s, uint32_t tid);
+
 /* space_read - memory of the process, for agent/python. */
 int space_read(void *arg, uint64_t address, void *out, size_t len);
 

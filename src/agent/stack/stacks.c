@@ -653,8 +653,7 @@ uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t
 
 	if (!k || !k->words || !p || p->python_state != SPACE_PYTHON_READY || p->ended.ns)
 		return hash;
-	n = python_walk(
-		&memory, &p->python, tid == pid ? p->main_tid : tid, frames, ARRAY_SIZE(frames));
+	n = python_walk(&memory, &p->python, space_tid(p, tid), frames, ARRAY_SIZE(frames));
 	if (n <= 0)
 		return hash;
 	r = k->record;
