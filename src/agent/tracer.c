@@ -17,7 +17,6 @@
 
 static void follow_process(struct tracer *t, const struct event *e)
 {
-	tracer_follow_stacks(t, e);
 	switch (e->op) {
 	case HOST_TARGET_FOUND: tracer_target_note(t, e->pid, 0, e->start); break;
 	case HOST_PROCESS_FORK: tracer_target_note(t, e->peer_pid, e->pid, e->start); break;
@@ -29,6 +28,7 @@ static void follow_process(struct tracer *t, const struct event *e)
 			log_warning("aggregates of process %u stay in the kernel", e->pid);
 		break;
 	}
+	tracer_follow_stacks(t, e); /* last: it takes longer than a short-lived process may live */
 }
 
 static void store_collective(void *arg, const struct event *e, const struct collective *c)

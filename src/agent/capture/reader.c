@@ -4,6 +4,7 @@
 #include "agent/capture/reader.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include <bpf/libbpf.h>
@@ -63,7 +64,10 @@ int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink
 
 void reader_wait(struct reader *r, int timeout_ms)
 {
-	ring_buffer__poll(r->events, timeout_ms);
+	struct pollfd rings[] = {{.fd = ring_buffer__epoll_fd(r->life), .events = POLLIN},
+		{.fd = ring_buffer__epoll_fd(r->events), .events = POLLIN}};
+
+	poll(rings, ARRAY_SIZE(rings), timeout_ms);
 }
 
 int reader_consume(struct reader *r)

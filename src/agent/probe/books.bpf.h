@@ -133,6 +133,16 @@ static __always_inline __u64 hash_mix(__u64 v)
 	return v ^ (v >> 31);
 }
 
+/* record_send_now - the reader is woken: for what is rare and cannot wait. */
+static __always_inline void record_send_now(struct wire_header *h)
+{
+	struct wire_tally *t = tally_of(h->source);
+
+	if (t)
+		__sync_fetch_and_add(&t->sent, 1);
+	bpf_ringbuf_submit(h, BPF_RB_FORCE_WAKEUP);
+}
+
 /* The largest of what was there and @v; likewise the smallest, where 0 means that nothing was.
  * Gives up after a few lost races, which would need as many preemptions within these instructions.
  */

@@ -110,7 +110,12 @@ static __always_inline void process_record_send(
 	p->peer_tid = 0;
 	p->exit_code = exit_code;
 	p->uid = (__u32)bpf_get_current_uid_gid();
-	record_send(&life, &p->h);
+	/* A program that has just begun may be gone in a moment, and what is known of it with it.
+	 */
+	if (op == HOST_PROCESS_EXEC || op == HOST_TARGET_FOUND)
+		record_send_now(&p->h);
+	else
+		record_send(&life, &p->h);
 }
 
 /* target_admit - is the current process traced? One that is not yet, but that the filter wants, is
