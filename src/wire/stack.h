@@ -20,7 +20,7 @@
 
 #define UNWIND_CHUNK_ROWS 512
 #define UNWIND_RULES_MAX  16384      /* rule 0 is UNWIND_CFA_NONE */
-#define UNWIND_TABLES_MAX 4096       /* table 0 is none */
+#define UNWIND_POOLS_MAX  64         /* arrays of chunks; pool 0 is none */
 #define UNWIND_END        0xffffffff /* address of rows that are not used */
 
 enum unwind_cfa {             /* where the caller's stack pointer is */
@@ -61,8 +61,9 @@ struct stack_mapping {
 	__u64 end;
 	__u64 offset;   /* in the file, of the mapping's start */
 	__u64 identity; /* of the file's content, the same on every node; 0: made from addresses */
-	__u32 table;    /* 0: none */
-	__u32 indexes;  /* chunks of its second level; 0: it has two levels */
+	__u16 pool;     /* that its table is in; 0: it has none */
+	__u16 indexes;  /* chunks of the table's second level; 0: it has two levels */
+	__u32 base;     /* the table's first chunk in the pool */
 };
 
 /* Every byte of the starts that are not used: beyond all addresses, and positive when signed. */

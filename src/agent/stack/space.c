@@ -255,8 +255,9 @@ void space_mappings(const struct stack_space *s, struct stack_mappings *ret)
 			continue;
 		ret->at[i].identity = f->identity;
 		if (f->table_state == TABLE_READY) {
-			ret->at[i].table = f->table.id;
-			ret->at[i].indexes = f->table.indexes;
+			ret->at[i].pool = f->table.pool;
+			ret->at[i].base = f->table.base;
+			ret->at[i].indexes = (uint16_t)f->table.indexes;
 		}
 	}
 }

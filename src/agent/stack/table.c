@@ -9,11 +9,19 @@
 
 #include "base/idmap.h"
 
+#define POOL_CHUNKS 1024u /* 3 MB */
+
+struct pool {
+	uint32_t capacity; /* 0: not made yet */
+	uint32_t used;     /* chunks handed out; they come back together, when none is in use */
+	uint32_t live;     /* of these, in use */
+	int fd;
+};
+
 struct stack_tables {
 	struct probe *probe;
-	uint32_t next; /* where the search for a free number begins */
-	bool is_used[UNWIND_TABLES_MAX];
-	uint64_t bytes;
+	struct pool pools[UNWIND_POOLS_MAX]; /* from 1 on */
+	uint64_t bytes;                      /* of all pools */
 	uint32_t rule_count;
 	struct unwind_rule rules[UNWIND_RULES_MAX];
 	uint16_t same[UNWIND_RULES_MAX]; /* rules with the same hash; 0: the last */
@@ -35,13 +43,20 @@ int stack_tables_new(struct probe *p, struct stack_tables **ret)
 
 void stack_tables_free(struct stack_tables *t)
 {
+	for (int i = 1; i < UNWIND_POOLS_MAX; i++)
+		if (t->pools[i].capacity)
+			close(t->pools[i].fd);
 	idmap_done(&t->by_hash);
 	free(t);
 }
 
 uint64_t stack_tables_bytes(const struct stack_tables *t)
 {
-	return t->bytes;
+	uint64_t chunks = 0;
+
+	for (int i = 1; i < UNWIND_POOLS_MAX; i++)
+		chunks += t->pools[i].live;
+	return chunks * sizeof(struct unwind_chunk);
 }
 
 static uint64_t rule_hash(const struct unwind_rule *r)
@@ -118,25 +133,41 @@ int stack_chunks(const struct symbol_unwind *u, const uint16_t *rules, struct un
 	return (int)total;
 }
 
-/* A number that no table has; 0: all are taken. */
-static uint32_t free_number(const struct stack_tables *t)
+/* A pool with room for @count chunks; made if need be. Returns its number; -ENOSPC. */
+static int pool_for(struct stack_tables *t, uint32_t count)
 {
-	for (uint32_t i = 0; i < UNWIND_TABLES_MAX - 1; i++) {
-		uint32_t id = 1 + (t->next + i) % (UNWIND_TABLES_MAX - 1);
+	uint32_t capacity = MAX(count, POOL_CHUNKS);
+	int r;
 
-		if (!t->is_used[id])
-			return id;
+	for (int i = 1; i < UNWIND_POOLS_MAX; i++) {
+		struct pool *p = &t->pools[i];
+
+		if (p->capacity && p->capacity - p->used >= count)
+			return i;
+		if (p->capacity)
+			continue;
+		if (t->bytes + (uint64_t)capacity * sizeof(struct unwind_chunk) >
+			STACK_TABLES_BYTES)
+			return -ENOSPC;
+		r = probe_unwind_pool(t->probe, (uint32_t)i, capacity, &p->fd);
+		if (r < 0)
+			return r;
+		p->capacity = capacity;
+		t->bytes += (uint64_t)capacity * sizeof(struct unwind_chunk);
+		return i;
 	}
-	return 0;
+	return -ENOSPC;
 }
 
 void stack_tables_drop(struct stack_tables *t, const struct stack_table *table)
 {
-	if (!table->id || !t->is_used[table->id])
+	struct pool *p = &t->pools[table->pool];
+
+	if (!table->pool)
 		return;
-	probe_unwind_table_drop(t->probe, table->id);
-	t->is_used[table->id] = false;
-	t->bytes -= (uint64_t)table->chunks * sizeof(struct unwind_chunk);
+	p->live -= table->chunks;
+	if (!p->live)
+		p->used = 0;
 }
 
 int stack_tables_add(struct stack_tables *t, const struct symbol_unwind *u, struct stack_table *ret)
@@ -144,29 +175,30 @@ int stack_tables_add(struct stack_tables *t, const struct symbol_unwind *u, stru
 	_cleanup_free_ struct unwind_chunk *chunks = NULL;
 	_cleanup_free_ uint16_t *rules = calloc(u->rule_count + 1, sizeof(*rules));
 	struct stack_table table;
-	uint64_t bytes;
-	int n, r;
+	struct pool *pool;
+	int n, r, id;
 
 	if (!rules)
 		return -ENOMEM;
 	if (!u->count)
 		return -ENODATA;
-	bytes = (uint64_t)u->count * sizeof(struct unwind_chunk) / UNWIND_CHUNK_ROWS;
-	table.id = free_number(t);
-	if (t->bytes + bytes > STACK_TABLES_BYTES || !table.id)
-		return -ENOSPC;
 	for (uint32_t i = 0; i < u->rule_count; i++)
 		rules[i] = rule_number(t, &u->rules[i]);
 	n = stack_chunks(u, rules, &chunks, &table.indexes);
 	if (n < 0)
 		return n;
+	id = pool_for(t, (uint32_t)n);
+	if (id < 0)
+		return id;
+	pool = &t->pools[id];
+	table.pool = (uint16_t)id;
+	table.base = pool->used;
 	table.chunks = (uint32_t)n;
-	r = probe_unwind_table(t->probe, table.id, chunks, (uint32_t)n);
+	r = probe_unwind_fill(pool->fd, table.base, chunks, table.chunks);
 	if (r < 0)
 		return r;
-	t->is_used[table.id] = true;
-	t->next = table.id;
-	t->bytes += (uint64_t)n * sizeof(*chunks);
+	pool->used += table.chunks;
+	pool->live += table.chunks;
 	*ret = table;
 	return 0;
 }

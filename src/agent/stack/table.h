@@ -14,7 +14,8 @@ void stack_tables_free(struct stack_tables *t);
 DEFINE_CLEANUP(struct stack_tables *, stack_tables_free)
 
 struct stack_table {
-	uint32_t id; /* 0: none */
+	uint16_t pool; /* 0: none */
+	uint32_t base; /* its first chunk there */
 	uint32_t chunks;
 	uint32_t indexes; /* see struct stack_mapping */
 };

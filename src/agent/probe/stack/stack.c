@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack.c - fills the kernel half's tables of stacks. Tables and sets are maps of their own that an
- * array of maps points to: as large as needed, and replaced in one step. */
+/* stack.c - fills the kernel half's tables of stacks. Unwind tables lie in pools, maps that an
+ * array of maps points to: few, because entering one takes the kernel long. */
 #include "agent/probe/stack/stack.h"
 
 #include <errno.h>
@@ -19,46 +19,39 @@ int probe_unwind_rule(struct probe *p, uint32_t id, const struct unwind_rule *r)
 	return bpf_map_update_elem(probe_map(p, "unwind_rules"), &id, r, BPF_ANY) < 0 ? -errno : 0;
 }
 
-static int fill_chunks(int fd, const struct unwind_chunk *chunks, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		if (bpf_map_update_elem(fd, &i, &chunks[i], BPF_ANY) < 0)
-			return -errno;
-	return 0;
-}
-
-int probe_unwind_table(
-	struct probe *p, uint32_t id, const struct unwind_chunk *chunks, uint32_t count)
+int probe_unwind_pool(struct probe *p, uint32_t id, uint32_t count, int *ret_fd)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_INNER_MAP);
-	_cleanup_fd_ int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_table", sizeof(uint32_t),
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_pool", sizeof(uint32_t),
 		sizeof(struct unwind_chunk), count, &opts);
-	int r;
 
 	if (fd < 0)
 		return -errno;
-	r = fill_chunks(fd, chunks, count);
-	if (r < 0)
+	if (bpf_map_update_elem(probe_map(p, "unwind_pools"), &id, &fd, BPF_ANY) < 0) {
+		int r = -errno;
+
+		close(fd);
 		return r;
-	return bpf_map_update_elem(probe_map(p, "unwind_tables"), &id, &fd, BPF_ANY) < 0 ? -errno
-											 : 0;
+	}
+	*ret_fd = fd;
+	return 0;
 }
 
-void probe_unwind_table_drop(struct probe *p, uint32_t id)
+int probe_unwind_fill(
+	int pool_fd, uint32_t first, const struct unwind_chunk *chunks, uint32_t count)
 {
-	bpf_map_delete_elem(probe_map(p, "unwind_tables"), &id);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = first + i;
+
+		if (bpf_map_update_elem(pool_fd, &at, &chunks[i], BPF_ANY) < 0)
+			return -errno;
+	}
+	return 0;
 }
 
 int probe_mappings(struct probe *p, uint32_t id, const struct stack_mappings *m)
 {
-	_cleanup_fd_ int fd = bpf_map_create(
-		BPF_MAP_TYPE_ARRAY, "stack_set", sizeof(uint32_t), sizeof(*m), 1, NULL);
-	uint32_t zero = 0;
-
-	if (fd < 0 || bpf_map_update_elem(fd, &zero, m, BPF_ANY) < 0 ||
-		bpf_map_update_elem(probe_map(p, "stack_sets"), &id, &fd, BPF_ANY) < 0)
-		return -errno;
-	return 0;
+	return bpf_map_update_elem(probe_map(p, "stack_sets"), &id, m, BPF_ANY) < 0 ? -errno : 0;
 }
 
 void probe_mappings_drop(struct probe *p, uint32_t id)

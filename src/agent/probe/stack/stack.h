@@ -11,10 +11,13 @@
 /* probe_unwind_rule - rule number @id, which tables refer to; before the first that does. */
 int probe_unwind_rule(struct probe *p, uint32_t id, const struct unwind_rule *r);
 
-/* probe_unwind_table - make table @id of these chunks. -ENOMEM, -E2BIG or of bpf(2). */
-int probe_unwind_table(
-	struct probe *p, uint32_t id, const struct unwind_chunk *chunks, uint32_t count);
-void probe_unwind_table_drop(struct probe *p, uint32_t id);
+/* probe_unwind_pool - make pool @id with room for @count chunks; *ret_fd is the caller's. Takes
+ * some 15 ms: the kernel waits for all running programs. */
+int probe_unwind_pool(struct probe *p, uint32_t id, uint32_t count, int *ret_fd);
+
+/* probe_unwind_fill - write chunks into a pool from number @first on; nobody looks there yet. */
+int probe_unwind_fill(
+	int pool_fd, uint32_t first, const struct unwind_chunk *chunks, uint32_t count);
 
 /* probe_mappings - make or replace set @id. A walk sees the old one or the new one. */
 int probe_mappings(struct probe *p, uint32_t id, const struct stack_mappings *m);

@@ -6,7 +6,7 @@
  * kernel's trampoline; what stood there is remembered with the pending call.
  *
  * unwind_step() is a global function, which the verifier checks once and not once a frame. So it
- * is given nothing but the walk, and looks its maps up itself: both are arrays of maps, whose
+ * is given nothing but the walk, and looks its maps up itself: pools are an array of maps, whose
  * look-up is a few instructions. Searches have no branches, because the verifier would follow
  * every one of them both ways. */
 #pragma once
@@ -32,7 +32,7 @@ struct stack_walk {     /* of one thread, in its storage */
 	__u64 map_end;
 	__u64 map_offset;
 	__u64 map_identity;
-	__u32 map_table, map_indexes;
+	__u32 map_pool, map_indexes, map_base;
 	__u32 guessed;   /* the last step was by the frame pointer */
 	__u32 why;       /* enum stack_stop: what a failed guess is reported as */
 	__u64 tid_space; /* the thread's id in its own namespace */
@@ -56,7 +56,7 @@ struct {
 	__type(value, struct stack_walk);
 } walks SEC(".maps");
 
-struct unwind_table_map {
+struct unwind_pool_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_INNER_MAP);
@@ -66,10 +66,10 @@ struct unwind_table_map {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, UNWIND_TABLES_MAX);
+	__uint(max_entries, UNWIND_POOLS_MAX);
 	__type(key, __u32);
-	__array(values, struct unwind_table_map);
-} unwind_tables SEC(".maps");
+	__array(values, struct unwind_pool_map);
+} unwind_pools SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -90,18 +90,14 @@ struct {
 	__type(value, struct unwind_cached);
 } unwind_cache SEC(".maps");
 
-struct stack_set_map {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+/* A hash and not an array of maps: replacing a map in one makes the agent wait until all running
+ * programs have ended, some 15 ms. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, STACK_SETS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(struct stack_mappings));
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, STACK_SETS_MAX);
-	__type(key, __u32);
-	__array(values, struct stack_set_map);
 } stack_sets SEC(".maps");
 
 static __always_inline bool stack_read(void *out, __u32 size, __u64 address)
@@ -146,15 +142,11 @@ static __always_inline bool mapping_find(struct stack_walk *w, __u64 address)
 {
 	struct stack_mappings *m;
 	struct stack_mapping *at;
-	__u32 set = w->set, zero = 0, i;
-	void *sets;
+	__u32 set = w->set, i;
 
 	if (address >= w->map_start && address < w->map_end)
 		return true;
-	sets = bpf_map_lookup_elem(&stack_sets, &set);
-	if (!sets)
-		return false;
-	m = bpf_map_lookup_elem(sets, &zero);
+	m = bpf_map_lookup_elem(&stack_sets, &set);
 	if (!m)
 		return false;
 	i = mapping_search(m, address);
@@ -165,8 +157,9 @@ static __always_inline bool mapping_find(struct stack_walk *w, __u64 address)
 	w->map_end = at->end;
 	w->map_offset = at->offset;
 	w->map_identity = at->identity;
-	w->map_table = at->table;
+	w->map_pool = at->pool;
 	w->map_indexes = at->indexes;
+	w->map_base = at->base;
 	return true;
 }
 
@@ -237,22 +230,24 @@ static __always_inline struct unwind_rule *rule_find(
 	struct stack_walk *w, __u64 address, __u64 name)
 {
 	__u32 offset = (__u32)(address - w->map_start + w->map_offset);
-	__u32 table = w->map_table, at = 0, rule;
+	__u32 pool = w->map_pool, base = w->map_base, at = base, first, rule;
 	struct unwind_chunk *c;
 	void *chunks;
 
-	chunks = bpf_map_lookup_elem(&unwind_tables, &table);
+	chunks = bpf_map_lookup_elem(&unwind_pools, &pool);
 	if (!chunks)
 		return NULL;
 	c = bpf_map_lookup_elem(chunks, &at);
 	if (!c)
 		return NULL;
-	at = 1 + chunk_search(c, offset);
+	first = chunk_search(c, offset);
+	at = base + 1 + first;
 	if (w->map_indexes) {
 		c = bpf_map_lookup_elem(chunks, &at);
 		if (!c)
 			return NULL;
-		at = 1 + w->map_indexes + (at - 1) * UNWIND_CHUNK_ROWS + chunk_search(c, offset);
+		at = base + 1 + w->map_indexes + first * UNWIND_CHUNK_ROWS +
+		     chunk_search(c, offset);
 	}
 	c = bpf_map_lookup_elem(chunks, &at);
 	if (!c)
@@ -406,7 +401,7 @@ static __always_inline struct unwind_rule *frame_rule(struct stack_walk *w, bool
 	w->why = STACK_STOP_NO_RULE;
 	if (r)
 		return r;
-	if (is_mapped && w->map_table)
+	if (is_mapped && w->map_pool)
 		return rule_find(w, w->ip - 1, name);
 	w->why = !w->set      ? STACK_STOP_NO_MAPPINGS
 		 : !is_mapped ? STACK_STOP_UNKNOWN_CODE
