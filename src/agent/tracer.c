@@ -35,6 +35,7 @@ static void store_collective(void *arg, const struct event *e, const struct coll
 {
 	struct tracer *t = arg;
 
+	tracer_engine_collective(t, e, c);
 	if (t->store && !store_writer_push_collective(t->store, e, c))
 		log_warning("the store's queue is full: collectives are missing in their table");
 }

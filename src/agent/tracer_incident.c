@@ -23,14 +23,15 @@
 
 #include "agent/correlate/recent.h"
 
-#define TRAY_EVENTS     16384u /* 2.6 MB, twice */
-#define TRAY_AGGREGATES 1024u  /* 5 MB, twice, when so many ops are in use */
-#define TRAY_SAMPLES    64u
-#define TRAY_GPUS       512u
-#define NEWS_MAX        64u /* incidents waiting for the tracer's thread; 0.5 MB */
-#define NICENESS        10
-#define NAP_NS          NS_PER_S /* the tray is taken away at least so often */
-#define LOOKS_BEFORE    3        /* buckets that there must be before anything is called unusual */
+#define TRAY_EVENTS      8192u /* 1.3 MB, twice */
+#define TRAY_AGGREGATES  1024u /* 5 MB, twice, when so many ops are in use */
+#define TRAY_SAMPLES     64u
+#define TRAY_GPUS        512u
+#define TRAY_COLLECTIVES 2048u
+#define NEWS_MAX         64u /* incidents waiting for the tracer's thread; 0.5 MB */
+#define NICENESS         10
+#define NAP_NS           NS_PER_S /* the tray is taken away at least so often */
+#define LOOKS_BEFORE     3        /* buckets that there must be before anything is called unusual */
 
 struct tray_list {
 	void *items;
@@ -38,7 +39,7 @@ struct tray_list {
 };
 
 struct tray {
-	struct tray_list events, aggregates, samples, gpus;
+	struct tray_list events, aggregates, samples, gpus, collectives;
 };
 
 struct news {
@@ -73,6 +74,7 @@ static void tray_done(struct tray *tray)
 	free(tray->aggregates.items);
 	free(tray->samples.items);
 	free(tray->gpus.items);
+	free(tray->collectives.items);
 }
 
 /* ---- the tracer's side ---- */
@@ -130,6 +132,24 @@ void tracer_engine_gpu(struct tracer *t, const struct gpu_sample *s)
 {
 	if (t->engine)
 		engine_put(t->engine, &t->engine->tray.gpus, s, sizeof(*s), TRAY_GPUS);
+}
+
+void tracer_engine_collective(struct tracer *t, const struct event *e, const struct collective *c)
+{
+	struct collective_row row = {.start = e->start,
+		.dur_ns = e->dur_ns,
+		.pid = e->pid,
+		.tid = e->tid,
+		.op = e->op,
+		.device = e->device,
+		.ret = e->ret,
+		.stream = e->stream,
+		.c = *c};
+
+	if (!t->engine)
+		return;
+	snprintf(row.node, sizeof(row.node), "%s", t->settings.node);
+	engine_put(t->engine, &t->engine->tray.collectives, &row, sizeof(row), TRAY_COLLECTIVES);
 }
 
 /* A look that cannot be asked for now is made up for by the next. */
@@ -203,6 +223,7 @@ static int tray_empty(struct live_engine *g, struct tray *tray)
 	TRAY_EMPTY(tray->aggregates, recent_add_aggregate, struct aggregate);
 	TRAY_EMPTY(tray->samples, recent_add_sample, struct host_sample);
 	TRAY_EMPTY(tray->gpus, recent_add_gpu, struct gpu_sample);
+	TRAY_EMPTY(tray->collectives, recent_add_collective, struct collective_row);
 	return r;
 }
 
@@ -318,8 +339,8 @@ void tracer_finish_engine(struct tracer *t)
 	pthread_join(g->thread, NULL);
 	tracer_poll_engine(t);
 	if (g->missed || g->unheard)
-		log_warning("%llu events and %llu incidents were too many to be looked at live; "
-			    "`ingero explain` sees all that was stored",
+		log_info("%llu events and %llu incidents were too many to be looked at live; "
+			 "`ingero explain` sees all that was stored",
 			(unsigned long long)g->missed, (unsigned long long)g->unheard);
 	t->engine = NULL;
 	casebook_done(&g->book);

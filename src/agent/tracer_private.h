@@ -113,6 +113,7 @@ void tracer_engine_event(struct tracer *t, const struct event *e);
 void tracer_engine_aggregate(struct tracer *t, const struct aggregate *a);
 void tracer_engine_sample(struct tracer *t, const struct host_sample *s);
 void tracer_engine_gpu(struct tracer *t, const struct gpu_sample *s);
+void tracer_engine_collective(struct tracer *t, const struct event *e, const struct collective *c);
 void tracer_engine_look(struct tracer *t); /* a bucket is complete */
 void tracer_poll_engine(struct tracer *t); /* hands on what was found */
 void tracer_finish_engine(struct tracer *t);

@@ -19,8 +19,8 @@ struct collective {
 /* collective_is_one - a collective or point-to-point call, as opposed to the life of communicators.
  */
 struct collective_row { /* a row of `collectives` */
-	char node[64];
 	wall_time start;
+	char node[64];
 	uint64_t dur_ns;
 	uint32_t pid, tid;
 	uint16_t op; /* enum of SOURCE_NCCL */

@@ -33,7 +33,9 @@ static void test_wants(void **state)
 	assert_true(wants(SOURCE_CUDA, CUDA_STREAM_SYNC, 1, 0, 0));
 	assert_true(wants(SOURCE_CUDA, CUDA_FREE, 1, 0, 0));
 	assert_false(wants(SOURCE_DRIVER, DRIVER_FREE, 1, 0, WIRE_NESTED));
-	assert_true(wants(SOURCE_HOST, HOST_SCHED_SWITCH, 1, 0, 0));
+	assert_true(wants(SOURCE_HOST, HOST_SCHED_SWITCH, 20000, 0, 0));
+	assert_false(wants(SOURCE_HOST, HOST_SCHED_SWITCH, 19999, 0, 0));
+	assert_true(wants(SOURCE_HOST, HOST_OOM_KILL, 0, 0, 0));
 	assert_true(wants(SOURCE_NCCL, NCCL_ALL_REDUCE, 1, 0, 0));
 }
 

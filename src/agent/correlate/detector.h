@@ -77,7 +77,7 @@ typedef int detector(const struct scene *s, struct incident_list *out); /* 0 or 
 	X(detect_start)                                                                            \
 	X(detect_orchestration)                                                                    \
 	X(detect_labels)                                                                           \
-	X(detect_goodput) /* looks at what began at the same time */                               \
+	X(detect_goodput)   /* looks at what began at the same time */                             \
 	X(detect_neighbour) /* last: gives slow calls a more specific name */
 /* clang-format on */
 

@@ -197,6 +197,13 @@ static const struct stretch *stretch_of(const struct detection *d, const struct 
 	return NULL;
 }
 
+/* Also those that neighbour.c gave their name. */
+static bool is_of_slow_calls(const struct incident *inc)
+{
+	return inc->problem == PROBLEM_SLOW_CALL || inc->problem == PROBLEM_CPU_CONTENTION ||
+	       inc->problem == PROBLEM_NOISY_NEIGHBOUR;
+}
+
 /* Gives @inc, slow calls of one op, their period. Returns whether it has one. 0, 1 or -ENOMEM. */
 static int mark_period(const struct scene *s, const struct step_list *l, struct incident *inc)
 {
@@ -208,7 +215,7 @@ static int mark_period(const struct scene *s, const struct step_list *l, struct 
 
 	if (inc->period_steps)
 		return 1;
-	if (inc->problem != PROBLEM_SLOW_CALL || !stretch)
+	if (!is_of_slow_calls(inc) || !stretch)
 		return 0;
 	at = calloc(stretch->count + 1, sizeof(*at));
 	if (!at)

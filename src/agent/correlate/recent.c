@@ -12,12 +12,14 @@
 #include "model/op_kind.h"
 
 #define NEVER_SLOW_NS (200 * NS_PER_US) /* excess that makes a call slow: detect.c */
+#define SHORT_STAY_NS (20 * NS_PER_US)  /* ten of them together are not more than that */
 
 /* All that is held begins with its time. */
 STATIC_ASSERT(offsetof(struct event, start) == 0);
 STATIC_ASSERT(offsetof(struct aggregate, bucket) == 0);
 STATIC_ASSERT(offsetof(struct host_sample, time) == 0);
 STATIC_ASSERT(offsetof(struct gpu_sample, time) == 0);
+STATIC_ASSERT(offsetof(struct collective_row, start) == 0);
 
 static int64_t time_at(const struct recent_list *l, size_t i, size_t size)
 {
@@ -73,6 +75,8 @@ static int list_add(
 
 bool recent_wants(const struct event *e)
 {
+	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH)
+		return e->dur_ns >= SHORT_STAY_NS;
 	if (e->source != SOURCE_CUDA && e->source != SOURCE_DRIVER)
 		return true;
 	if (e->dur_ns > NEVER_SLOW_NS || e->ret)
@@ -106,6 +110,13 @@ int recent_add_gpu(struct recent *r, const struct gpu_sample *s)
 	return list_add(&r->gpus, s, sizeof(*s), RECENT_GPUS_MAX, &dropped);
 }
 
+int recent_add_collective(struct recent *r, const struct collective_row *c)
+{
+	uint64_t dropped = 0;
+
+	return list_add(&r->collectives, c, sizeof(*c), RECENT_COLLECTIVES_MAX, &dropped);
+}
+
 static void forget(struct recent_list *l, size_t size, int64_t before_ns)
 {
 	size_t n = 0;
@@ -124,6 +135,7 @@ void recent_recording(struct recent *r, wall_time now, struct recording *ret)
 	forget(&r->aggregates, sizeof(struct aggregate), before_ns);
 	forget(&r->samples, sizeof(struct host_sample), before_ns);
 	forget(&r->gpus, sizeof(struct gpu_sample), before_ns);
+	forget(&r->collectives, sizeof(struct collective_row), before_ns);
 	*ret = (struct recording){
 		.events = r->events.items,
 		.event_count = r->events.count,
@@ -133,6 +145,8 @@ void recent_recording(struct recent *r, wall_time now, struct recording *ret)
 		.sample_count = r->samples.count,
 		.gpus = r->gpus.items,
 		.gpu_count = r->gpus.count,
+		.collectives = r->collectives.items,
+		.collective_count = r->collectives.count,
 	};
 }
 
@@ -142,5 +156,6 @@ void recent_done(struct recent *r)
 	free(r->aggregates.items);
 	free(r->samples.items);
 	free(r->gpus.items);
+	free(r->collectives.items);
 	*r = (struct recent){0};
 }
