@@ -333,9 +333,12 @@ def true_share(played):
     stated = played.scenario.get("truth", {}).get("share")
     if stated is not None:
         return stated
+    s = played.scenario
+    if not (s.get("neighbours") or s.get("beside") or "--slow-from" in s["workload"]):
+        return None  # what comes later and takes no time
     before = [d for t, d in played.steps if t + d < played.onset]
     after = [d for t, d in played.steps if t >= played.onset]
-    if len(before) < 20 or len(after) < 20 or not played.scenario["problem"]:
+    if len(before) < 20 or len(after) < 20 or not s["problem"]:
         return None
     usual = statistics.median(before)
     return sum(max(0, d - usual) for d in after) / (played.ended - played.began)
