@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define HIT_NS_GUESS 2000
@@ -119,6 +120,7 @@ static void final_books(const struct store_writer *w, struct accounting *ret, vo
 
 static int store_close(struct tracer *t, struct errinfo *reterr)
 {
+	struct stat st;
 	int r = 0;
 
 	tracer_renew_rows(t);
@@ -128,6 +130,8 @@ static int store_close(struct tracer *t, struct errinfo *reterr)
 		r = store_writer_stop(t->store, final_books, t, wall_now(), reterr);
 	else
 		tracer_books(t, &t->final);
+	if (t->store && stat(t->settings.db_path, &st) == 0)
+		t->db_bytes = (uint64_t)st.st_size;
 	t->store = NULL;
 	t->stopped = true;
 	return r;

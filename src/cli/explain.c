@@ -26,6 +26,23 @@ struct explain_style explain_style_detect(int fd)
 	return (struct explain_style){.colour = !getenv("NO_COLOR"), .columns = w.ws_col};
 }
 
+static bool is_gpu_source(unsigned source)
+{
+	return source == SOURCE_CUDA || source == SOURCE_DRIVER || source == SOURCE_GRAPH ||
+	       source == SOURCE_NCCL;
+}
+
+static bool has_gpu_calls(const struct nodedb_content *c)
+{
+	for (size_t i = 0; i < c->aggregate_count; i++)
+		if (is_gpu_source(c->aggregates[i].source))
+			return true;
+	for (size_t i = 0; i < c->event_count; i++)
+		if (is_gpu_source(c->events[i].source))
+			return true;
+	return false;
+}
+
 static struct report_scope scope_of(const struct nodedb_content *c)
 {
 	return (struct report_scope){
@@ -33,6 +50,7 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 		.first_ns = c->first_ns,
 		.last_ns = c->last_ns,
 		.events = c->event_count,
+		.no_gpu_calls = !has_gpu_calls(c),
 		.calls = c->total_calls,
 		.skipped_rows = c->skipped_rows,
 		.older_events = c->older_events,

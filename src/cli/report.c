@@ -327,15 +327,25 @@ static void put_incident(
 	put_evidence(b, inc, width);
 }
 
+static const char *nothing_text(const struct report_scope *s)
+{
+	if (!s->events)
+		return "  There are no events to explain: record while a CUDA program runs, and "
+		       "look at a range and processes that were recorded.\n";
+	if (s->no_gpu_calls)
+		return "  No CUDA call ended in this recording: the traced processes did other "
+		       "things, or hang in\n  a call that began before it (`py-spy dump --pid "
+		       "PID` or `gdb -p PID` shows where).\n";
+	return "  No call was far above its own ordinary duration.\n";
+}
+
 void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	const struct report_scope *scope, bool color)
 {
 	put_title(b, incidents, count, color);
 	put_scope(b, scope);
 	if (!count)
-		buf_puts(b, scope->events ? "  No call was far above its own ordinary duration.\n"
-					  : "  There are no events to explain: record while a CUDA "
-					    "program runs.\n");
+		buf_puts(b, nothing_text(scope));
 	for (size_t i = 0; i < MIN(count, (size_t)INCIDENTS_SHOWN); i++)
 		put_incident(b, &incidents[i], scope, color);
 	if (count > INCIDENTS_SHOWN)

@@ -20,6 +20,7 @@ struct report_scope {                   /* what was looked at */
 	const char *node;               /* NULL or "": not said */
 	int64_t first_ns, last_ns;      /* of the events; 0, 0: none */
 	uint64_t events;                /* rows analysed */
+	bool no_gpu_calls;              /* not one CUDA or NCCL call is in it */
 	uint64_t calls;                 /* calls behind them by the aggregates; 0: not known */
 	uint64_t skipped_rows;          /* damaged rows left out */
 	uint64_t older_events;          /* events too many to look at, the oldest */

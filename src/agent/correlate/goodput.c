@@ -284,6 +284,22 @@ static int slow_steps_report(
 	return r;
 }
 
+/* Ranks that wait for a late one have slow steps for that reason: it is told already. */
+static bool waits_for_a_rank(
+	const struct recording *rec, const struct incident_list *out, uint32_t pid)
+{
+	bool is_told = false;
+
+	for (size_t i = 0; i < out->count; i++)
+		is_told = is_told || ((out->items[i].problem == PROBLEM_STRAGGLER ||
+					      out->items[i].problem == PROBLEM_NCCL_HANG) &&
+					     out->items[i].severity >= SEVERITY_MEDIUM);
+	for (size_t i = 0; is_told && i < rec->collective_count; i++)
+		if (rec->collectives[i].pid == pid)
+			return true;
+	return false;
+}
+
 static int process_report(
 	const struct scene *s, const struct step_list *l, struct incident_list *out)
 {
@@ -294,6 +310,8 @@ static int process_report(
 
 	if (!values)
 		return -ENOMEM;
+	if (waits_for_a_rank(s->rec, out, l->pid))
+		return 0;
 	for (size_t i = 0; r >= 0 && i < out->count; i++)
 		if (out->items[i].pid == l->pid) {
 			r = mark_period(s, l, &out->items[i]);
