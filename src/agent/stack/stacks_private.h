@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stacks_private.h - what the files of stacks.h share: stacks.c (life, asking, finding),
+ * stacks_space.c (the processes and what the kernel half knows of them), stacks_take.c (records
+ * from the kernel), stacks_hand.c (names, and handing on). Nobody else includes it. */
+#pragma once
+
+#include "agent/probe/stack/stack.h"
+#include "agent/stack/code.h"
+#include "agent/stack/merge.h"
+#include "agent/stack/space.h"
+#include "agent/stack/stacks.h"
+
+struct ring_buffer;
+
+struct native_frame { /* an address, placed */
+	uint64_t ip, offset;
+	struct stack_file *file;
+	const struct stack_name *name; /* NULL: nobody to ask */
+	bool is_return;
+};
+
+struct waiting { /* a stack without all its names */
+	struct stack_record_stack record;
+	mono_time since;
+	bool python_is_late; /* its frames were read after the event */
+	unsigned python_count;
+	struct merge_python *python; /* behind the native frames */
+	struct native_frame native[];
+};
+
+struct kept {
+	struct stack stack;
+	struct stack_record_stack record;
+	uint64_t *words; /* of the native frames; only where Python's are read from outside */
+	struct stack_frame frames[];
+};
+
+struct stacks {
+	struct probe *probe;
+	struct ring_buffer *ring;
+	bool with_python;
+	stacks_sink *sink;
+	void *arg;
+	struct intern texts;
+	struct stack_files *files;
+	struct stack_codes *codes;
+	struct idmap spaces;    /* pid -> struct stack_space */
+	struct idmap inherited; /* pid of a child -> its set + 1 as a pointer */
+	uint16_t set_users[PROBE_SETS_MAX];
+	uint32_t next_set;
+	uint32_t generation; /* of all mappings told so far */
+	struct waiting *waiting[STACKS_WAITING_MAX];
+	size_t waiting_count;
+	uint64_t answers;  /* names seen so far */
+	struct idmap kept; /* hash -> struct kept */
+	uint64_t kept_hashes[STACKS_KEPT_MAX];
+	size_t kept_next;
+	struct stacks_report report;
+};
+
+/* stacks_space.c */
+struct stack_space *stacks_space_of(struct stacks *s, const struct stack_record_stack *r);
+void stacks_file_changed(void *arg, struct stack_file *f);
+void stacks_rescan(struct stacks *s, struct stack_space *p, mono_time now);
+void stacks_make_room(struct stacks *s);
+void stacks_look_after(struct stacks *s, mono_time now);
+
+/* stacks_take.c: one record of the ring; and Python's frames read from outside. */
+int stacks_take_record(void *arg, void *data, size_t len);
+
+/* stacks_hand.c: those whose names have come, or @all. */
+void stacks_hand_on(struct stacks *s, mono_time now, bool all);

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stacks_take.c - records of the kernel half become stacks that wait for their names.
+ *
+ * Addresses are turned into files and offsets here, by the mappings as they are then: a stack may
+ * wait for names as long as it takes, and its process may end. */
+#include "agent/stack/stacks_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RESCAN_ROUTINE_NS (2 * NS_PER_S) /* of processes whose stacks come */
+
+static void place_frame(struct stacks *s, struct stack_space *p, uint64_t ip, bool is_return,
+	struct native_frame *out)
+{
+	const struct space_mapping *m = p ? space_find(p, ip - is_return) : NULL;
+	struct native_frame f = {.ip = ip, .is_return = is_return};
+
+	if (m) {
+		f.file = m->file;
+		f.offset = ip - m->start + m->offset;
+		if (!f.file && p) {
+			f.file = space_generated(p, s->files, mono_now());
+			f.offset = ip;
+		}
+	}
+	if (f.file)
+		f.name = stack_file_name(s->files, f.file, f.offset, is_return);
+	*out = f;
+}
+
+/* A line table that was too long for the record is fetched, if it is still the same. */
+static uint32_t line_of(const struct stack_space *p, const struct stack_code *code,
+	const struct stack_python_frame *f)
+{
+	_cleanup_free_ uint8_t *table = NULL;
+	unsigned minor = p ? p->python.minor : 0;
+	uint64_t size;
+
+	if (!minor)
+		return code->first_line;
+	if (code->lines_size <= code->lines_bytes || code->lines_size > (1u << 20))
+		return python_line(
+			minor, code->first_line, code->lines, code->lines_bytes, f->lasti);
+	table = malloc(code->lines_size);
+	if (!table || space_read((void *)p, f->lines + p->python.bytes_length, &size, 8) < 0 ||
+		size != code->lines_size ||
+		space_read((void *)p, f->lines + p->python.bytes_data, table, size) < 0 ||
+		memcmp(table, code->lines, code->lines_bytes) != 0)
+		return code->first_line;
+	return python_line(minor, code->first_line, table, size, f->lasti);
+}
+
+/* From 3.13 on the interpreter puts a frame between the call of a class and its __init__() that is
+ * no function of the program: it has no line, and its own name for a file. */
+static bool is_artificial(const struct merge_python *m)
+{
+	return !m->frame.py_line && m->frame.py_file[0] &&
+	       !strcmp(m->frame.py_file, m->frame.py_func);
+}
+
+static void place_python(struct stacks *s, struct stack_space *p,
+	const struct stack_python_frame *f, uint32_t pid, struct merge_python *out)
+{
+	const struct stack_code *code = stack_codes_find(s->codes, pid, f->code, f->lines);
+	struct merge_python m = {.is_entry = f->entry};
+
+	m.frame.py_func = code && code->name ? code->name : "(unknown Python function)";
+	m.frame.py_file = code && code->file ? code->file : "";
+	m.frame.py_line = code ? line_of(p, code, f) : 0;
+	*out = m;
+}
+
+static void ask_for_more(struct stacks *s, struct stack_space *p, const struct waiting *w)
+{
+	const struct stack_record_stack *r = &w->record;
+	const struct native_frame *last = r->native_count ? &w->native[r->native_count - 1] : NULL;
+
+	if (!p)
+		return;
+	if (r->stop == STACK_STOP_NO_MAPPINGS || r->stop == STACK_STOP_UNKNOWN_CODE ||
+		mono_now().ns - p->scanned.ns > RESCAN_ROUTINE_NS)
+		p->rescan = true;
+	if (r->guessed_from != STACK_GUESSED && r->guessed_from &&
+		r->guessed_from <= r->native_count)
+		last = &w->native[r->guessed_from - 1];
+	for (unsigned i = 0; i < r->native_count; i++)
+		if (w->native[i].file && w->native[i].file->table_state == TABLE_NOT_ASKED)
+			stack_file_want_table(s->files, w->native[i].file);
+	if (last && !last->file)
+		p->rescan = true;
+}
+
+static bool is_waiting(const struct stacks *s, uint64_t hash)
+{
+	for (size_t i = s->waiting_count; i > 0; i--)
+		if (s->waiting[i - 1]->record.hash == hash)
+			return true;
+	return false;
+}
+
+static struct waiting *waiting_new(struct stacks *s, const struct stack_record_stack *r)
+{
+	struct waiting *w;
+
+	if (s->waiting_count == STACKS_WAITING_MAX) {
+		s->report.dropped++;
+		return NULL;
+	}
+	w = calloc(1, sizeof(*w) + r->native_count * sizeof(*w->native) +
+			      r->python_count * sizeof(*w->python));
+	if (!w) {
+		s->report.dropped++;
+		return NULL;
+	}
+	w->record = *r;
+	w->python = (struct merge_python *)(w->native + r->native_count);
+	w->since = mono_now();
+	s->waiting[s->waiting_count++] = w;
+	return w;
+}
+
+static bool is_mapped(const struct stack_space *p, const uint64_t *words, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!space_find(p, words[i] - (i > 0)))
+			return false;
+	return true;
+}
+
+/* Code that has come since the last look is looked for now: the stack does not come again. */
+static void look_for_code(
+	struct stacks *s, struct stack_space *p, const uint64_t *words, unsigned count)
+{
+	mono_time now = mono_now();
+
+	if (p && !p->ended.ns && now.ns - p->scanned.ns >= p->patience_ns &&
+		!is_mapped(p, words, count))
+		stacks_rescan(s, p, now);
+}
+
+static void take_stack(struct stacks *s, const struct stack_record_stack *r, const uint64_t *words)
+{
+	const struct stack_python_frame *python = (const void *)(words + r->native_count);
+	struct stack_space *p = stacks_space_of(s, r);
+	struct waiting *w;
+
+	/* two threads that make the same call at the same time both send its stack */
+	if (is_waiting(s, r->hash) || !(w = waiting_new(s, r)))
+		return;
+	look_for_code(s, p, words, r->native_count);
+	for (unsigned i = 0; i < r->native_count; i++)
+		place_frame(s, p, words[i], i > 0, &w->native[i]);
+	for (unsigned i = 0; i < r->python_count; i++) {
+		place_python(s, p, &python[i], r->h.pid, &w->python[w->python_count]);
+		w->python_count += !is_artificial(&w->python[w->python_count]);
+	}
+	ask_for_more(s, p, w);
+}
+
+int stacks_take_record(void *arg, void *data, size_t len)
+{
+	struct stacks *s = arg;
+	const struct stack_header *h = data;
+	const struct stack_record_stack *r = data;
+
+	if (len < sizeof(*h) || h->size > len)
+		s->report.bad++;
+	else if (h->kind == STACK_RECORD_CODE)
+		s->report.bad += stack_codes_take(s->codes, data, h->size) < 0;
+	else if (h->kind != STACK_RECORD_STACK || h->size < sizeof(*r) ||
+		 r->native_count > STACK_NATIVE_MAX || r->python_count > STACK_PYTHON_MAX ||
+		 h->size < sizeof(*r) + 8 * (r->native_count + 3u * r->python_count))
+		s->report.bad++;
+	else
+		take_stack(s, r, (const uint64_t *)(r + 1));
+	return 0;
+}
+
+/* ---- Python's frames read from outside ---- */
+
+uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t hash)
+{
+	struct stack_python_frame frames[STACK_PYTHON_MAX];
+	struct kept *k = idmap_get(&s->kept, hash);
+	struct stack_space *p = idmap_get(&s->spaces, pid);
+	struct python_memory memory = {space_read, p};
+	struct stack_record_stack r;
+	struct waiting *w;
+	int n;
+
+	if (!k || !k->words || !p || p->python_state != SPACE_PYTHON_READY || p->ended.ns)
+		return hash;
+	n = python_walk(&memory, &p->python, space_tid(p, tid), frames, ARRAY_SIZE(frames));
+	if (n <= 0)
+		return hash;
+	r = k->record;
+	r.python_count = (uint8_t)n;
+	for (int i = 0; i < n; i++)
+		r.hash = (r.hash ^ frames[i].code ^ ((uint64_t)frames[i].lasti << 44)) *
+				 0x9e3779b97f4a7c15ULL |
+			 1;
+	if (idmap_get(&s->kept, r.hash) || is_waiting(s, r.hash))
+		return r.hash;
+	w = waiting_new(s, &r);
+	if (!w)
+		return hash;
+	w->python_is_late = true;
+	for (unsigned i = 0; i < r.native_count; i++)
+		place_frame(s, p, k->words[i], i > 0, &w->native[i]);
+	for (int i = 0; i < n; i++) {
+		_cleanup_free_ struct stack_record_code *code = NULL;
+
+		if (!stack_codes_find(s->codes, pid, frames[i].code, frames[i].lines) &&
+			python_code_fetch(&memory, &p->python, frames[i].code, &code) == 0) {
+			code->h.pid = pid;
+			stack_codes_take(s->codes, code, sizeof(*code) + code->lines_bytes);
+		}
+		place_python(s, p, &frames[i], pid, &w->python[w->python_count]);
+		w->python_count += !is_artificial(&w->python[w->python_count]);
+	}
+	return r.hash;
+}
