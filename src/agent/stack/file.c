@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file.c - the registry of files, and the questions asked of them. Runs on the tracer's thread.
  *
- * Small unwind tables are asked for as soon as a file is known; large ones (libtorch has 50 MB of
- * unwind information) when a first walk has ended there. */
+ * Unwind tables are asked for as soon as a file is known: those of all of PyTorch take 3 MB. Only
+ * giants wait until a first walk has ended there. */
 #include "agent/stack/file.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include "agent/python/python.h"
 #include "base/log.h"
 
-#define EAGER_BYTES  (4u << 20) /* of .eh_frame */
-#define BATCHES_MAX  512        /* questions for names under way */
+#define EAGER_BYTES  (128u << 20) /* of .eh_frame */
+#define BATCHES_MAX  512          /* questions for names under way */
 #define DEBUG_FOLDER "/usr/lib/debug/.build-id"
 
 struct batch { /* a question for names under way */

@@ -12,6 +12,7 @@
 #define LINGER_NS       (10 * NS_PER_S) /* an ended process's mappings are kept */
 #define RESCAN_FIRST_NS (20 * NS_PER_MS)
 #define RESCAN_LAST_NS  (5 * NS_PER_S)
+#define ROUTINE_RATIO   16 /* without a reason the mappings are read so much more seldom */
 #define TELL_LATEST_NS  (300 * NS_PER_MS)
 
 /* ---- sets of mappings ---- */
@@ -200,7 +201,9 @@ void stacks_look_after(struct stacks *s, mono_time now)
 		}
 		if (p->ended.ns)
 			continue;
-		if (p->rescan && now.ns - p->scanned.ns >= p->patience_ns)
+		/* Libraries that were loaded since are then known before the first call from them.
+		 */
+		if (now.ns - p->scanned.ns >= p->patience_ns * (p->rescan ? 1 : ROUTINE_RATIO))
 			stacks_rescan(s, p, now);
 		if (space_python(p, now))
 			p->is_dirty = true;
