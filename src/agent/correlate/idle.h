@@ -28,6 +28,7 @@ struct idle_group { /* the pauses of one process and kind */
 	double share;        /* of the observed time */
 	struct periodicity period;
 	bool is_periodic;
+	bool is_even; /* the pauses have about the same length */
 };
 
 /* idle_share - the part of @inc's excess that causes of kind @idle have. */

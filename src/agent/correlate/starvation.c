@@ -9,9 +9,10 @@
  *
  * Material: at least 3 pauses and 20 ms, and 2 % of the time the process was observed. Severity by
  * that share: HIGH from 25 %, MEDIUM from 5 %, else LOW. LOW in any case where the cause was not
- * seen and the job may simply have had nothing to do: unknown, or asleep without regular steps (a
- * server that waits for requests looks the same). Asleep between regular steps is a loader that is
- * too slow, whatever it does: the steps show that there was more to do.
+ * seen and the job may simply have had nothing to do: unknown, or asleep other than in half of the
+ * steps or every so many for about the same time (a server that waits for requests sleeps as they
+ * come). Asleep in the loop itself is a loader that is too slow, whatever it does: the steps show
+ * that there was more to do.
  *
  * Confidence = share x n/(n+3) x completeness, where share is the part of the excess that the
  * kind's own cause explains, n the pauses and completeness that of the data (0.9 when not known);
@@ -38,6 +39,7 @@
 #define HIGH_SHARE      0.25
 #define AGENT_SHARE     0.6
 #define STEPS_WITH_GAPS 0.5 /* of the steps have a pause: the loop itself is starved */
+#define EVEN_MAD        0.3 /* of the median; of a uniform distribution it is 0.5 */
 #define GAPS_HALF       3.0
 #define UNKNOWN_BOOKS   0.9
 #define GAPS_SHOWN      5
@@ -71,6 +73,7 @@ static int group_measure(struct idle_group *g)
 	}
 	robust_sort(lengths, g->count);
 	g->typical_ns = robust_median(lengths, g->count);
+	g->is_even = (double)robust_mad(lengths, g->count) <= EVEN_MAD * (double)g->typical_ns;
 	g->share = (double)g->excess_ns / (double)g->span_ns;
 	g->is_periodic = g->steps && period_of_steps(g->steps, at, g->count, &g->period);
 	return 0;
@@ -86,8 +89,8 @@ static enum problem problem_of(const struct idle_group *g)
 static enum severity severity_of(const struct idle_group *g, enum problem p)
 {
 	bool in_loop =
-		g->steps &&
-		(g->is_periodic || (double)g->count >= STEPS_WITH_GAPS * (double)g->steps->count);
+		g->steps && ((g->is_periodic && g->is_even) ||
+				    (double)g->count >= STEPS_WITH_GAPS * (double)g->steps->count);
 	enum severity s = g->share >= HIGH_SHARE     ? SEVERITY_HIGH
 			  : g->share >= MEDIUM_SHARE ? SEVERITY_MEDIUM
 						     : SEVERITY_LOW;
