@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/macros.h"
 
 #define FIRST_CAPACITY 256
@@ -23,15 +24,6 @@ void intern_done(struct intern *p)
 		free(p->slots[i].text);
 	free(p->slots);
 	*p = (struct intern){.max_bytes = p->max_bytes};
-}
-
-static uint64_t hash_of(const char *s, size_t len)
-{
-	uint64_t h = 0xcbf29ce484222325ULL;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (unsigned char)s[i]) * 0x100000001b3ULL;
-	return h;
 }
 
 static struct intern_slot *slot_of(
@@ -70,7 +62,7 @@ const char *intern_len(struct intern *p, const char *s, size_t len)
 	if (!s)
 		return NULL;
 	len = strnlen(s, len);
-	hash = hash_of(s, len);
+	hash = hash_bytes(s, len);
 	if (2 * p->used >= p->capacity && grow(p) < 0 && p->used + 1 >= p->capacity) {
 		p->refused++;
 		return refusal;

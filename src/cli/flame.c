@@ -11,6 +11,7 @@
 
 #include "agent/probe/function.h"
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/macros.h"
 #include "base/text.h"
 #include "wire/names.h"
@@ -46,11 +47,7 @@ static int make_room(void **array, size_t count, size_t *capacity, size_t elemen
 
 static uint64_t hash_of(const char *text, enum flame_kind kind)
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325) + (uint64_t)kind;
-
-	for (; *text; text++)
-		h = (h ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	return h;
+	return hash_bytes(text, strlen(text)) + (uint64_t)kind;
 }
 
 /* The number of the name; -ENOBUFS at the ceiling, -ENOMEM. Texts of one hash take the next ids. */

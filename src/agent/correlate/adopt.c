@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/macros.h"
 #include "stat/robust.h"
 
@@ -107,11 +108,7 @@ static bool find_shift(const struct collective_row *rows, const struct rank_rows
 /* The name of the communicator: ranks of other nodes cannot be told to belong to it. */
 static uint64_t made_up_hash(const struct collective_row *r)
 {
-	uint64_t h = 0xcbf29ce484222325ULL ^ (uint64_t)r->c.nranks;
-
-	for (const char *s = r->node; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3ULL;
-	return h | 1;
+	return hash_number(hash_bytes(r->node, strlen(r->node)) ^ (uint64_t)r->c.nranks) | 1;
 }
 
 /* Adopts rows[0 .. count), which are one job's; returns how many stay, all or none. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/idmap.h"
 
 #define CODES_MAX 16384
@@ -19,10 +20,7 @@ struct stack_codes {
 
 static uint64_t key_of(uint32_t pid, uint64_t code, uint64_t lines)
 {
-	uint64_t v = code ^ (lines << 13 | lines >> 51) ^ ((uint64_t)pid << 40);
-
-	v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	return v ^ (v >> 29);
+	return hash_number(code ^ (lines << 13 | lines >> 51) ^ ((uint64_t)pid << 40));
 }
 
 int stack_codes_new(struct intern *texts, struct stack_codes **ret)

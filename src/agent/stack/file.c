@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/python/python.h"
+#include "base/hash.h"
 #include "base/log.h"
 
 #define EAGER_BYTES  (128u << 20) /* of .eh_frame */
@@ -41,16 +42,9 @@ struct stack_files {
 	bool is_full;
 };
 
-static uint64_t mix(uint64_t v)
-{
-	v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	v = (v ^ (v >> 27)) * 0x94d049bb133111ebULL;
-	return v ^ (v >> 31);
-}
-
 static uint64_t inode_key(uint64_t dev, uint64_t inode)
 {
-	return mix(mix(dev + 1) ^ inode);
+	return hash_number(hash_number(dev + 1) ^ inode);
 }
 
 /* ---- answers ---- */
@@ -120,7 +114,7 @@ static void take_identity(void *arg, uint32_t number, const struct symbol_identi
 		uint64_t h = f->build_id_len;
 
 		for (unsigned k = 0; k < f->build_id_len; k++)
-			h = mix(h ^ f->build_id[k]);
+			h = hash_number(h ^ f->build_id[k]);
 		f->identity = h;
 	}
 	same = same_build(fs, f);

@@ -12,7 +12,7 @@
 #define LINGER_NS       (10 * NS_PER_S) /* an ended process's mappings are kept */
 #define RESCAN_FIRST_NS (20 * NS_PER_MS)
 #define RESCAN_LAST_NS  (5 * NS_PER_S)
-#define ROUTINE_RATIO   16 /* without a reason the mappings are read so much more seldom */
+#define ROUTINE_RATIO   16 /* without a reason mappings are read again at this part of their age */
 #define TELL_LATEST_NS  (300 * NS_PER_MS)
 
 /* ---- sets of mappings ---- */
@@ -86,6 +86,18 @@ void stacks_rescan(struct stacks *s, struct stack_space *p, mono_time now)
 	if (r == -ESRCH && !p->ended.ns)
 		p->ended = now;
 	p->patience_ns = r == 1 ? RESCAN_FIRST_NS : MIN(2 * p->patience_ns, RESCAN_LAST_NS);
+}
+
+/* Libraries that were loaded since are then known before the first call from them. That nothing
+ * came says nothing about the next look that has a reason. */
+static void routine_rescan(struct stacks *s, struct stack_space *p, mono_time now)
+{
+	uint64_t age = now.ns - p->made.ns, patience = p->patience_ns;
+
+	if (now.ns - p->scanned.ns < MIN(RESCAN_FIRST_NS + age / ROUTINE_RATIO, RESCAN_LAST_NS))
+		return;
+	stacks_rescan(s, p, now);
+	p->patience_ns = MIN(p->patience_ns, patience);
 }
 
 static struct stack_space *space_new(struct stacks *s, uint32_t pid)
@@ -201,10 +213,10 @@ void stacks_look_after(struct stacks *s, mono_time now)
 		}
 		if (p->ended.ns)
 			continue;
-		/* Libraries that were loaded since are then known before the first call from them.
-		 */
-		if (now.ns - p->scanned.ns >= p->patience_ns * (p->rescan ? 1 : ROUTINE_RATIO))
+		if (p->rescan && now.ns - p->scanned.ns >= p->patience_ns)
 			stacks_rescan(s, p, now);
+		else if (!p->rescan)
+			routine_rescan(s, p, now);
 		if (space_python(p, now))
 			p->is_dirty = true;
 		/* Files come by the hundred when a process is met: they are told together. */

@@ -292,10 +292,14 @@ static __always_inline bool step_by_rule(struct stack_walk *w, const struct unwi
 		cfa = 0;
 		if (!stack_read(&cfa, 8, w->fp + r->cfa_offset))
 			return false;
-	} else
+	} else {
+		w->why = STACK_STOP_NO_RULE;
 		return false;
-	if (cfa <= w->sp || cfa - w->sp > FRAME_REACH || r->ra != UNWIND_AT_CFA)
+	}
+	if (cfa <= w->sp || cfa - w->sp > FRAME_REACH || r->ra != UNWIND_AT_CFA) {
+		w->why = STACK_STOP_NOT_RISING;
 		return false;
+	}
 	/* Nearly always both lie side by side: one reading instead of two. */
 	if (r->fp == UNWIND_AT_CFA && r->ra_offset == r->fp_offset + 8) {
 		if (!stack_read(pair, sizeof(pair), cfa + r->fp_offset))

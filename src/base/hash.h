@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hash.h - the two hashes that tables here use: of a number, and of bytes. Not for secrets. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* hash_number - splitmix64's finisher: every bit of @v changes half of the result's. */
+static inline uint64_t hash_number(uint64_t v)
+{
+	v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	v = (v ^ (v >> 27)) * 0x94d049bb133111ebULL;
+	return v ^ (v >> 31);
+}
+
+/* hash_bytes - FNV-1a. */
+static inline uint64_t hash_bytes(const void *data, size_t len)
+{
+	const unsigned char *p = data;
+	uint64_t h = 0xcbf29ce484222325ULL;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ p[i]) * 0x100000001b3ULL;
+	return h;
+}
