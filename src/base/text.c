@@ -299,3 +299,13 @@ int text_parse_size(const char *s, uint64_t *ret_bytes)
 	*ret_bytes = total;
 	return 0;
 }
+
+int text_clip(const char *s, int columns)
+{
+	int n = 0;
+
+	for (; s[n]; n++)
+		if (((unsigned char)s[n] & 0xc0) != 0x80 && columns-- == 0)
+			break;
+	return n;
+}

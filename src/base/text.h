@@ -23,6 +23,9 @@ int text_utf8_next(const char *s, size_t len, uint32_t *ret_cp);
 void text_escape_terminal(struct buf *b, const char *s);
 void text_escape_terminal_len(struct buf *b, const char *s, size_t len);
 
+/* text_clip - how many bytes of @s its first @columns columns take. */
+int text_clip(const char *s, int columns);
+
 /* text_format_duration - "0", "850ns", "5.3µs", "53ms", "9.8s", "59s", "1m30s", "2h0m5s". */
 const char *text_format_duration(char out[TEXT_MAX], uint64_t ns);
 

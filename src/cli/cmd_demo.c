@@ -19,6 +19,7 @@
 #include "cli/commands.h"
 #include "cli/demo_scenario.h"
 #include "cli/dispatch.h"
+#include "agent/answer/explain.h"
 #include "cli/explain.h"
 #include "json/writer.h"
 

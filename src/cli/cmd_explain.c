@@ -13,7 +13,7 @@
 #include "cli/explain.h"
 #include "cli/progress.h"
 #include "cli/range.h"
-#include "cli/usage.h"
+#include "agent/answer/usage.h"
 
 #define WHERE_STACKS 4096 /* the heaviest are enough to say where; 0.1 ms each to read */
 

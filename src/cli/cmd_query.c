@@ -11,9 +11,9 @@
 #include "cli/dispatch.h"
 #include "cli/op_option.h"
 #include "cli/progress.h"
-#include "cli/query.h"
+#include "agent/answer/query.h"
 #include "cli/range.h"
-#include "cli/sql_output.h"
+#include "agent/answer/sql_output.h"
 #include "sql/sql_guard.h"
 
 #define LIST_ROWS   10000 /* events printed one by one, unless --limit says otherwise */

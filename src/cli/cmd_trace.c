@@ -23,7 +23,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/dispatch.h"
-#include "cli/event_json.h"
+#include "agent/answer/event_json.h"
 #include "cli/live.h"
 #include "cli/view_json.h"
 #include "wire/names.h"

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explain.c - runs the engine over what was loaded and prints text or JSON. */
+/* explain.c - prints what a recording says, as text or JSON. */
 #include "cli/explain.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "agent/answer/explain.h"
+#include "agent/answer/report_json.h"
 #include "base/buf.h"
-#include "base/text.h"
-#include "cli/chain_step.h"
-#include "cli/report.h"
-#include "cli/report_json.h"
 
 #define REPORT_MAX (64 << 20)
 
@@ -26,161 +23,32 @@ struct explain_style explain_style_detect(int fd)
 	return (struct explain_style){.colour = !getenv("NO_COLOR"), .columns = w.ws_col};
 }
 
-static bool is_gpu_source(unsigned source)
+static int print(const struct buf *b, struct explain_style style, struct errinfo *reterr)
 {
-	return source == SOURCE_CUDA || source == SOURCE_DRIVER || source == SOURCE_GRAPH ||
-	       source == SOURCE_NCCL;
-}
-
-static bool has_gpu_calls(const struct nodedb_content *c)
-{
-	for (size_t i = 0; i < c->aggregate_count; i++)
-		if (is_gpu_source(c->aggregates[i].source))
-			return true;
-	for (size_t i = 0; i < c->event_count; i++)
-		if (is_gpu_source(c->events[i].source))
-			return true;
-	return false;
-}
-
-static struct report_scope scope_of(const struct nodedb_content *c)
-{
-	return (struct report_scope){
-		.node = c->node,
-		.first_ns = c->first_ns,
-		.last_ns = c->last_ns,
-		.events = c->event_count,
-		.no_gpu_calls = !has_gpu_calls(c),
-		.calls = c->total_calls,
-		.skipped_rows = c->skipped_rows,
-		.older_events = c->older_events,
-		.thinned_rows = c->thinned_rows,
-		.books = c->has_books ? &c->books : NULL,
-		.pruned_rows = c->pruned_rows,
-		.pruned_before = c->pruned_before,
-		.labels = c->labels,
-		.label_count = c->label_count,
-		.older_labels = c->older_labels,
-		.stacks = c->stacks,
-		.skipped_stacks = c->skipped_stacks,
-	};
-}
-
-struct recording explain_recording(const struct nodedb_content *c)
-{
-	return (struct recording){
-		.events = c->events,
-		.event_count = c->event_count,
-		.aggregates = c->aggregates,
-		.aggregate_count = c->aggregate_count,
-		.samples = c->samples,
-		.sample_count = c->sample_count,
-		.gpus = c->gpu_samples,
-		.gpu_count = c->gpu_sample_count,
-		.homes = c->homes,
-		.home_count = c->home_count,
-		.collectives = c->collectives,
-		.collective_count = c->collective_count,
-		.labels = c->labels,
-		.label_count = c->label_count,
-		.books = c->has_books ? &c->books : NULL,
-		.node = c->node,
-	};
+	if (b->err)
+		return errinfo_set(reterr, b->err, "the report is too large to print");
+	if (style.progress)
+		progress_done(style.progress);
+	fputs(buf_str(b), stdout);
+	return 0;
 }
 
 int explain_content(
 	const struct nodedb_content *c, struct explain_style style, struct errinfo *reterr)
 {
-	struct recording rec = explain_recording(c);
-	_cleanup_free_ struct incident *incidents = NULL;
-	_cleanup_free_ struct stack_total *totals = NULL;
+	_cleanup_(explanation_done) struct explanation e = {0};
 	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);
-	struct report_scope scope = scope_of(c);
-	size_t count;
-	int r = correlate_run(&rec, &incidents, &count);
+	int r = explain_find(c, style.stacks, &e, reterr);
 
-	scope.columns = style.columns;
-	scope.with_labels = style.labels;
-	scope.with_stacks = style.stacks;
-	scope.other_stacks = style.stacks ? c->other_stacks : 0;
-	if (r == 0 && style.stacks)
-		r = stack_total_run(c->events, c->event_count, NULL, &totals, &scope.total_count);
-	scope.totals = totals;
 	if (r < 0)
-		return errinfo_set(
-			reterr, r, "not enough memory to explain %zu events", c->event_count);
+		return r;
+	e.scope.columns = style.columns;
+	e.scope.with_labels = style.labels;
 	if (style.json)
-		report_json(&b, incidents, count, &scope);
+		report_json(&b, e.incidents, e.count, &e.scope);
 	else
-		report_text(&b, incidents, count, &scope, style.colour);
-	if (b.err)
-		return errinfo_set(reterr, b.err, "the report is too large to print");
-	if (style.progress)
-		progress_done(style.progress);
-	fputs(buf_str(&b), stdout);
-	return 0;
-}
-
-/* [LAYER]  detail (duration), a line each. */
-static void put_timeline(struct buf *b, const char *lines)
-{
-	struct chain_step step;
-	char text[TEXT_MAX];
-
-	buf_puts(b, "    Timeline:\n");
-	while ((lines = chain_step_next(lines, &step))) {
-		buf_puts(b, "      [");
-		text_escape_terminal_len(b, step.layer, step.layer_len);
-		buf_puts(b, "]  ");
-		text_escape_terminal_len(b, step.detail, step.detail_len);
-		if (step.us && step.us < UINT64_MAX / NS_PER_US)
-			buf_printf(b, " (%s)", text_format_duration(text, step.us * NS_PER_US));
-		buf_putc(b, '\n');
-	}
-}
-
-static void put_chain(struct buf *b, const struct incident_row *row)
-{
-	buf_puts(b, "\n  [");
-	text_escape_terminal(b, row->severity);
-	buf_puts(b, "] ");
-	text_escape_terminal(b, row->summary);
-	buf_putc(b, '\n');
-	if (row->timeline[0])
-		put_timeline(b, row->timeline);
-	buf_puts(b, "    Root cause: ");
-	text_escape_terminal(b, row->root_cause);
-	buf_putc(b, '\n');
-	for (const char *fix = row->fixes; *fix; fix += strspn(fix, "\n")) {
-		size_t len = strcspn(fix, "\n");
-
-		buf_puts(b, fix == row->fixes ? "    Fix: " : "; ");
-		text_escape_terminal_len(b, fix, len);
-		fix += len;
-	}
-	buf_puts(b, row->fixes[0] ? "\n" : "");
-}
-
-/* "4 stored verdicts (2 HIGH, 2 MEDIUM)"; severities as the file names them. */
-static void put_chains_title(struct buf *b, const struct nodedb_content *c)
-{
-	const char *comma = " (";
-
-	buf_printf(b, "\n  %zu stored verdict%s", c->chain_count, c->chain_count == 1 ? "" : "s");
-	for (int s = SEVERITY_COUNT - 1; s >= SEVERITY_LOW; s--) {
-		size_t n = 0;
-
-		for (size_t i = 0; i < c->chain_count; i++)
-			n += !strcmp(c->chains[i].severity, severity_name((enum severity)s));
-		if (!n)
-			continue;
-		buf_printf(b, "%s%zu %s", comma, n, severity_name((enum severity)s));
-		comma = ", ";
-	}
-	buf_puts(b, comma[0] == ',' ? ")\n" : "\n");
-	if (c->skipped_rows)
-		buf_printf(
-			b, "  %llu damaged rows left out\n", (unsigned long long)c->skipped_rows);
+		report_text(&b, e.incidents, e.count, &e.scope, style.colour);
+	return print(&b, style, reterr);
 }
 
 int explain_chains(
@@ -188,17 +56,9 @@ int explain_chains(
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);
 
-	if (style.progress)
-		progress_done(style.progress);
-	if (style.json) {
+	if (style.json)
 		report_json_chains(&b, c->chains, c->chain_count);
-	} else {
-		put_chains_title(&b, c);
-		for (size_t i = 0; i < c->chain_count; i++)
-			put_chain(&b, &c->chains[i]);
-	}
-	if (b.err)
-		return errinfo_set(reterr, b.err, "the report is too large to print");
-	fputs(buf_str(&b), stdout);
-	return 0;
+	else
+		explain_chains_text(&b, c);
+	return print(&b, style, reterr);
 }

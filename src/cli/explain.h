@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 
-#include "agent/correlate/correlate.h"
 #include "agent/store/nodedb.h"
 #include "base/errinfo.h"
 #include "cli/progress.h"
@@ -20,9 +19,6 @@ struct explain_style {
 
 /* explain_style_detect - colour on a terminal behind @fd unless NO_COLOR is set, and its width. */
 struct explain_style explain_style_detect(int fd);
-
-/* explain_recording - what the engine looks at; valid as long as @c. */
-struct recording explain_recording(const struct nodedb_content *c);
 
 /* explain_content - find the incidents of @c and print them to stdout. */
 int explain_content(

@@ -5,10 +5,10 @@
 #include <errno.h>
 
 #include "base/text.h"
-#include "cli/flame.h"
+#include "agent/answer/flame.h"
 #include "cli/flamegraph.h"
 #include "cli/folded.h"
-#include "cli/stack_total.h"
+#include "agent/answer/stack_total.h"
 
 static uint64_t add(uint64_t a, uint64_t b)
 {

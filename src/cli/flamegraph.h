@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "cli/flame.h"
+#include "agent/answer/flame.h"
 
 #define FLAMEGRAPH_BYTES_MAX (2u << 20)
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "cli/flame.h"
+#include "agent/answer/flame.h"
 
 /* folded_text - appends a line for every place where calls ended; values are divided by @unit,
  * rounded, and at least 1. Check b->err. */

@@ -490,7 +490,7 @@ static void put_clipped(struct buf *b, const char *from, struct live_style style
 {
 	for (int row = 0; *from && row < rows; row++) {
 		size_t len = strcspn(from, "\n");
-		size_t fit = (size_t)op_table_clip(from, style.columns);
+		size_t fit = (size_t)text_clip(from, style.columns);
 
 		buf_append(b, from, MIN(len, fit));
 		buf_putc(b, '\n');

@@ -67,16 +67,6 @@ static int text_columns(const char *s)
 	return n;
 }
 
-int op_table_clip(const char *s, int columns)
-{
-	int n = 0;
-
-	for (; s[n]; n++)
-		if (((unsigned char)s[n] & 0xc0) != 0x80 && columns-- == 0)
-			break;
-	return n;
-}
-
 static void cells(struct buf *b, struct live_style style, bool ruled, const char *const text[6])
 {
 	const char *v = ruled ? glyphs_of(style)->v : " ";
@@ -87,7 +77,7 @@ static void cells(struct buf *b, struct live_style style, bool ruled, const char
 		bool right = i && i + 1 < CELLS;
 
 		buf_puts(b, v);
-		buf_printf(b, " %*s%.*s%*s ", right ? pad : 0, "", op_table_clip(text[i], room),
+		buf_printf(b, " %*s%.*s%*s ", right ? pad : 0, "", text_clip(text[i], room),
 			text[i], right ? 0 : pad, "");
 	}
 	buf_puts(b, ruled ? v : "");

@@ -15,6 +15,3 @@ void op_table_row(struct buf *b, const struct tracer_op *o, struct live_style st
 
 /* op_table_width - columns of a line, the margin of two included. */
 int op_table_width(struct live_style style);
-
-/* op_table_clip - how many bytes of @s its first @columns columns take. */
-int op_table_clip(const char *s, int columns);

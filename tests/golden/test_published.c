@@ -4,7 +4,7 @@
 #include "published.h"
 
 #include "cli/export.h"
-#include "cli/stack_total.h"
+#include "agent/answer/stack_total.h"
 #include "wire/names.h"
 
 struct expectation {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cli/demo_scenario.h"
-#include "cli/explain.h"
+#include "agent/answer/explain.h"
 
 static void the_published_six_are_found(void **state)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "cli/flame.h"
+#include "agent/answer/flame.h"
 #include "cli/folded.h"
 #include "stack_fixture.h"
 #include "wire/ids.h"

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/op_table.h"
 
 static int columns_of(const char *line)
@@ -50,13 +51,13 @@ static void lines_are_equally_wide(void **state)
 
 static void clip_counts_columns_and_not_bytes(void **state)
 {
-	assert_int_equal(op_table_clip("abc", 2), 2);
-	assert_int_equal(op_table_clip("abc", 3), 3);
-	assert_int_equal(op_table_clip("abc", 9), 3);
-	assert_int_equal(op_table_clip("", 9), 0);
-	assert_int_equal(op_table_clip("abc", 0), 0);
-	assert_int_equal(op_table_clip("1\u00b5s", 2), 3); /* never within a character */
-	assert_int_equal(op_table_clip("\u2502\u2502", 1), 3);
+	assert_int_equal(text_clip("abc", 2), 2);
+	assert_int_equal(text_clip("abc", 3), 3);
+	assert_int_equal(text_clip("abc", 9), 3);
+	assert_int_equal(text_clip("", 9), 0);
+	assert_int_equal(text_clip("abc", 0), 0);
+	assert_int_equal(text_clip("1\u00b5s", 2), 3); /* never within a character */
+	assert_int_equal(text_clip("\u2502\u2502", 1), 3);
 }
 
 int main(void)

@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "cli/op_option.h"
-#include "cli/query.h"
-#include "cli/usage.h"
+#include "agent/answer/query.h"
+#include "agent/answer/usage.h"
 
 #define T0 1774360124000000000
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stack_report.c - see stack_report.h. */
-#include "cli/stack_report.h"
+#include "agent/answer/stack_report.h"
 
 #include <inttypes.h>
 
 #include "base/text.h"
-#include "cli/event_json.h"
-#include "cli/stack_text.h"
+#include "agent/answer/event_json.h"
+#include "agent/answer/stack_text.h"
 
 #define INCIDENT_SHOWN 3   /* stacks of one incident in the text */
 #define TOTALS_SHOWN   10  /* stacks of a recording without incidents */

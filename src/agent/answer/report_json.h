@@ -4,7 +4,7 @@
 
 #include "agent/store/nodedb.h"
 #include "base/buf.h"
-#include "cli/report.h"
+#include "agent/answer/report.h"
 #include "model/incident.h"
 
 /* report_json - an array of incidents; with scope->with_stacks an object of that and of the stacks

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* query.c - see query.h. Pure but for the time zone. Shares of time are of the recording's own
  * range, whenever it is looked at. */
-#include "cli/query.h"
+#include "agent/answer/query.h"
 
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/text.h"
-#include "cli/labels.h"
-#include "cli/op_stat.h"
+#include "agent/answer/labels.h"
+#include "agent/answer/op_stat.h"
 #include "wire/names.h"
 
 static bool local_time(int64_t ns, struct tm *ret)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* where.c - see where.h. An incident keeps its heaviest stacks only, so a share is a lower bound.
  */
-#include "cli/where.h"
+#include "agent/answer/where.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* event_json.c - see event_json.h. Names of traced processes go through the writer, which escapes.
  */
-#include "cli/event_json.h"
+#include "agent/answer/event_json.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -2,7 +2,7 @@
 /* flame.c - see flame.h. Nodes and names are found by hash maps, so that adding a stack costs its
  * frames. Nothing recurses: a tree may be as deep as the deepest stack, and its order follows from
  * the links alone. */
-#include "cli/flame.h"
+#include "agent/answer/flame.h"
 
 #include <errno.h>
 #include <inttypes.h>

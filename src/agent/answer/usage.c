@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* usage.c - see usage.h. Driver calls made inside runtime calls are listed, but not added to the
  * total, where they would count twice. Published files do not tell them apart: there all count. */
-#include "cli/usage.h"
+#include "agent/answer/usage.h"
 
 #include "base/text.h"
 #include "json/writer.h"

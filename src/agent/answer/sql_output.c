@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sql_output.c - see sql_output.h. Values come from files of strangers. */
-#include "cli/sql_output.h"
+#include "agent/answer/sql_output.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/op_table.h"
 #include "json/writer.h"
 
 #define CELL_BYTES (64 << 10)
@@ -70,12 +69,12 @@ static void shown(struct buf *out, const char *data, size_t len)
 
 	buf_clear(out);
 	text_escape_terminal_len(&clean, data, len);
-	bytes = op_table_clip(buf_str(&clean), SQL_OUTPUT_CELL);
+	bytes = text_clip(buf_str(&clean), SQL_OUTPUT_CELL);
 	if (!buf_str(&clean)[bytes]) {
 		buf_puts(out, buf_str(&clean));
 		return;
 	}
-	bytes = op_table_clip(buf_str(&clean), SQL_OUTPUT_CELL - 1);
+	bytes = text_clip(buf_str(&clean), SQL_OUTPUT_CELL - 1);
 	buf_append(out, buf_str(&clean), (size_t)bytes);
 	buf_puts(out, "…");
 }

@@ -3,7 +3,7 @@
  * so that memory is that of the different stacks and not of the calls. Sums stop at the largest
  * number.
  */
-#include "cli/stack_total.h"
+#include "agent/answer/stack_total.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "cli/stack_total.h"
+#include "agent/answer/stack_total.h"
 #include "json/writer.h"
 #include "model/incident.h"
 #include "model/stack.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* labels.c - see labels.h. Pure. */
-#include "cli/labels.h"
+#include "agent/answer/labels.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -4,16 +4,16 @@
  *
  * Pure but for the time zone. Invariant: text of an incident reaches the buffer only through
  * text_escape_terminal(), so no name of a traced process can move the cursor or forge a line. */
-#include "cli/report.h"
+#include "agent/answer/report.h"
 
 #include <string.h>
 #include <time.h>
 
 #include "base/text.h"
-#include "cli/labels.h"
-#include "cli/stack_report.h"
-#include "cli/stack_text.h"
-#include "cli/where.h"
+#include "agent/answer/labels.h"
+#include "agent/answer/stack_report.h"
+#include "agent/answer/stack_text.h"
+#include "agent/answer/where.h"
 
 #define BOLD  "\033[1m"
 #define RESET "\033[0m"

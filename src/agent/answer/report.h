@@ -14,7 +14,7 @@
 #include "model/annotation.h"
 #include "model/incident.h"
 #include "model/stack.h"
-#include "cli/stack_total.h"
+#include "agent/answer/stack_total.h"
 
 struct report_scope {                   /* what was looked at */
 	const char *node;               /* NULL or "": not said */

@@ -4,7 +4,7 @@
  * A row that cannot be known for want of privilege is not a failure of its own: the capabilities
  * row says once what is missing. Names of processes and paths stay raw here; printing escapes them.
  */
-#include "cli/check.h"
+#include "agent/attach/check.h"
 
 #include <errno.h>
 #include <glob.h>

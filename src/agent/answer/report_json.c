@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_json.c - see report_json.h. The published keys (id, severity, summary, root_cause,
  * detected_at) keep their names; everything else an incident knows is there too. */
-#include "cli/report_json.h"
+#include "agent/answer/report_json.h"
 
 #include <string.h>
 
-#include "cli/chain_step.h"
-#include "cli/labels.h"
-#include "cli/stack_report.h"
-#include "cli/where.h"
+#include "agent/answer/chain_step.h"
+#include "agent/answer/labels.h"
+#include "agent/answer/stack_report.h"
+#include "agent/answer/where.h"
 #include "json/writer.h"
 #include "model/problem.h"
 #include "wire/names.h"

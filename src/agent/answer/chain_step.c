@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chain_step.c - see chain_step.h. The text may have been cut anywhere by its ceiling. */
-#include "cli/chain_step.h"
+#include "agent/answer/chain_step.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 /* query_json.c - events of a recording as lines of JSON: see query.h. The writer escapes what came
  * from traced processes. */
 #include "base/text.h"
-#include "cli/event_json.h"
-#include "cli/labels.h"
-#include "cli/query.h"
+#include "agent/answer/event_json.h"
+#include "agent/answer/labels.h"
+#include "agent/answer/query.h"
 #include "wire/names.h"
 
 static void put_labels(struct json_writer *w, const struct query_view *v, const struct event *e)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_stat.c - see op_stat.h. Pure; n log n in time, 16 bytes a row. */
-#include "cli/op_stat.h"
+#include "agent/answer/op_stat.h"
 
 #include <errno.h>
 #include <stdlib.h>

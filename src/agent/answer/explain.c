@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain.c - runs the engine over what was loaded; puts stored verdicts into words. */
+#include "agent/answer/explain.h"
+
+#include <string.h>
+
+#include "agent/answer/chain_step.h"
+#include "base/text.h"
+
+static bool is_gpu_source(unsigned source)
+{
+	return source == SOURCE_CUDA || source == SOURCE_DRIVER || source == SOURCE_GRAPH ||
+	       source == SOURCE_NCCL;
+}
+
+static bool has_gpu_calls(const struct nodedb_content *c)
+{
+	for (size_t i = 0; i < c->aggregate_count; i++)
+		if (is_gpu_source(c->aggregates[i].source))
+			return true;
+	for (size_t i = 0; i < c->event_count; i++)
+		if (is_gpu_source(c->events[i].source))
+			return true;
+	return false;
+}
+
+static struct report_scope scope_of(const struct nodedb_content *c)
+{
+	return (struct report_scope){
+		.node = c->node,
+		.first_ns = c->first_ns,
+		.last_ns = c->last_ns,
+		.events = c->event_count,
+		.no_gpu_calls = !has_gpu_calls(c),
+		.calls = c->total_calls,
+		.skipped_rows = c->skipped_rows,
+		.older_events = c->older_events,
+		.thinned_rows = c->thinned_rows,
+		.books = c->has_books ? &c->books : NULL,
+		.pruned_rows = c->pruned_rows,
+		.pruned_before = c->pruned_before,
+		.labels = c->labels,
+		.label_count = c->label_count,
+		.older_labels = c->older_labels,
+		.stacks = c->stacks,
+		.skipped_stacks = c->skipped_stacks,
+	};
+}
+
+struct recording explain_recording(const struct nodedb_content *c)
+{
+	return (struct recording){
+		.events = c->events,
+		.event_count = c->event_count,
+		.aggregates = c->aggregates,
+		.aggregate_count = c->aggregate_count,
+		.samples = c->samples,
+		.sample_count = c->sample_count,
+		.gpus = c->gpu_samples,
+		.gpu_count = c->gpu_sample_count,
+		.homes = c->homes,
+		.home_count = c->home_count,
+		.collectives = c->collectives,
+		.collective_count = c->collective_count,
+		.labels = c->labels,
+		.label_count = c->label_count,
+		.books = c->has_books ? &c->books : NULL,
+		.node = c->node,
+	};
+}
+
+int explain_find(const struct nodedb_content *c, bool stacks, struct explanation *ret,
+	struct errinfo *reterr)
+{
+	struct recording rec = explain_recording(c);
+	int r;
+
+	*ret = (struct explanation){.scope = scope_of(c)};
+	r = correlate_run(&rec, &ret->incidents, &ret->count);
+	if (r == 0 && stacks) {
+		ret->scope.with_stacks = true;
+		ret->scope.other_stacks = c->other_stacks;
+		r = stack_total_run(
+			c->events, c->event_count, NULL, &ret->totals, &ret->scope.total_count);
+		ret->scope.totals = ret->totals;
+	}
+	if (r == 0)
+		return 0;
+	explanation_done(ret);
+	return errinfo_set(reterr, r, "not enough memory to explain %zu events", c->event_count);
+}
+
+void explanation_done(struct explanation *e)
+{
+	free(e->incidents);
+	free(e->totals);
+	*e = (struct explanation){0};
+}
+
+/* [LAYER]  detail (duration), a line each. */
+static void put_timeline(struct buf *b, const char *lines)
+{
+	struct chain_step step;
+	char text[TEXT_MAX];
+
+	buf_puts(b, "    Timeline:\n");
+	while ((lines = chain_step_next(lines, &step))) {
+		buf_puts(b, "      [");
+		text_escape_terminal_len(b, step.layer, step.layer_len);
+		buf_puts(b, "]  ");
+		text_escape_terminal_len(b, step.detail, step.detail_len);
+		if (step.us && step.us < UINT64_MAX / NS_PER_US)
+			buf_printf(b, " (%s)", text_format_duration(text, step.us * NS_PER_US));
+		buf_putc(b, '\n');
+	}
+}
+
+static void put_chain(struct buf *b, const struct incident_row *row)
+{
+	buf_puts(b, "\n  [");
+	text_escape_terminal(b, row->severity);
+	buf_puts(b, "] ");
+	text_escape_terminal(b, row->summary);
+	buf_putc(b, '\n');
+	if (row->timeline[0])
+		put_timeline(b, row->timeline);
+	buf_puts(b, "    Root cause: ");
+	text_escape_terminal(b, row->root_cause);
+	buf_putc(b, '\n');
+	for (const char *fix = row->fixes; *fix; fix += strspn(fix, "\n")) {
+		size_t len = strcspn(fix, "\n");
+
+		buf_puts(b, fix == row->fixes ? "    Fix: " : "; ");
+		text_escape_terminal_len(b, fix, len);
+		fix += len;
+	}
+	buf_puts(b, row->fixes[0] ? "\n" : "");
+}
+
+/* "4 stored verdicts (2 HIGH, 2 MEDIUM)"; severities as the file names them. */
+static void put_chains_title(struct buf *b, const struct nodedb_content *c)
+{
+	const char *comma = " (";
+
+	buf_printf(b, "\n  %zu stored verdict%s", c->chain_count, c->chain_count == 1 ? "" : "s");
+	for (int s = SEVERITY_COUNT - 1; s >= SEVERITY_LOW; s--) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < c->chain_count; i++)
+			n += !strcmp(c->chains[i].severity, severity_name((enum severity)s));
+		if (!n)
+			continue;
+		buf_printf(b, "%s%zu %s", comma, n, severity_name((enum severity)s));
+		comma = ", ";
+	}
+	buf_puts(b, comma[0] == ',' ? ")\n" : "\n");
+	if (c->skipped_rows)
+		buf_printf(
+			b, "  %llu damaged rows left out\n", (unsigned long long)c->skipped_rows);
+}
+
+void explain_chains_text(struct buf *b, const struct nodedb_content *c)
+{
+	put_chains_title(b, c);
+	for (size_t i = 0; i < c->chain_count; i++)
+		put_chain(b, &c->chains[i]);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain.h - from a loaded recording to its incidents, for whoever shows them. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "agent/answer/report.h"
+#include "agent/correlate/correlate.h"
+#include "agent/store/nodedb.h"
+#include "base/errinfo.h"
+
+struct explanation {
+	struct incident *incidents; /* worst first */
+	size_t count;
+	struct stack_total *totals; /* time by stack, if asked for */
+	struct report_scope scope;  /* points into the content and into totals */
+};
+
+/* explain_recording - what the engine looks at; valid as long as @c. */
+struct recording explain_recording(const struct nodedb_content *c);
+
+/* explain_find - the incidents of @c, and with @stacks the time by stack. Valid as long as @c; done
+ * with explanation_done(). */
+int explain_find(const struct nodedb_content *c, bool stacks, struct explanation *ret,
+	struct errinfo *reterr);
+void explanation_done(struct explanation *e);
+
+/* explain_chains_text - the verdicts that are stored in the file. Check b->err. */
+void explain_chains_text(struct buf *b, const struct nodedb_content *c);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client.h - asks HTTP servers, many at once, from one loop.
+ *
+ * Connections are kept for the next call to the same place. Redirects are not followed. A call ends
+ * exactly once: with a response, or with a sentence why there is none. */
+#pragma once
+
+#include "base/errinfo.h"
+#include "net/http.h"
+#include "net/loop.h"
+#include "net/tls.h"
+
+struct http_client;
+struct http_call;
+
+struct http_client_settings {
+	struct tls *tls;    /* for https; NULL: with the system's authorities */
+	const char *bearer; /* sent with every call; NULL: none */
+};
+
+int http_client_new(struct loop *l, const struct http_client_settings *s, struct http_client **ret,
+	struct errinfo *reterr);
+void http_client_free(struct http_client *c); /* ends its calls without telling */
+DEFINE_CLEANUP(struct http_client *, http_client_free)
+
+struct http_place { /* where to */
+	bool tls;
+	char host[256]; /* a name or an address, without brackets */
+	uint16_t port;
+};
+
+/* http_place_parse - "gpu1:8080", "https://gpu1:8080", "http://[::1]:8080"; without a scheme @tls
+ * decides, without a port @port. A path is not allowed: -EINVAL with a sentence. */
+int http_place_parse(
+	const char *text, bool tls, uint16_t port, struct http_place *ret, struct errinfo *reterr);
+
+struct http_response {
+	int status;
+	struct http_head head;
+	const char *body;
+	size_t body_len;
+	uint64_t sent_ns, first_ns; /* CLOCK_MONOTONIC: the request was handed to the kernel; the
+				       first byte of the response came */
+};
+
+/* @err 0 and @r, or a negative errno and a sentence: -ETIMEDOUT, -ECONNREFUSED, -EHOSTUNREACH,
+ * -ENOENT (no such host), -EPROTO (not HTTP), -EKEYREJECTED (TLS: not trusted), -EMSGSIZE (over
+ * body_max), … */
+typedef void http_done(void *arg, const struct http_response *r, int err, const struct errinfo *e);
+
+struct http_ask {
+	const struct http_place *place;
+	const char *method, *path; /* path with its query, escaped */
+	const char *type;          /* of the body; NULL: application/json */
+	const void *body;          /* copied */
+	size_t body_len;
+	const struct http_field *fields; /* further ones; count of them */
+	size_t field_count;
+	uint64_t timeout_ns; /* for all of it */
+	size_t body_max;     /* of the response */
+	bool alone;          /* on a connection of its own */
+};
+
+/* http_ask - begins a call; @done runs on the loop, never from within. *ret_call may be NULL. */
+int http_ask(struct http_client *c, const struct http_ask *a, http_done *done, void *arg,
+	struct http_call **ret_call);
+void http_call_cancel(struct http_call *call); /* @done will not run */
+
+/* ---- gRPC ---- */
+
+/* @status is gRPC's (0 is OK); @err as above if there was none. */
+typedef void grpc_done(void *arg, int status, const char *message, const void *reply, size_t len,
+	int err, const struct errinfo *e);
+
+/* grpc_ask - one unary call over HTTP/2, by TLS with ALPN h2 or in the clear with prior knowledge.
+ * @a->path is "/package.Service/Method", @a->body one message without its frame. */
+int grpc_ask(struct http_client *c, const struct http_ask *a, grpc_done *done, void *arg);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* http.h - what requests and replies are, whatever version of HTTP carries them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/* Ceilings (docs/adr/0006): a peer that exceeds one is answered with a status, if possible, and
+ * disconnected. */
+#define HTTP_LINE_MAX   8192  /* bytes of the request line */
+#define HTTP_HEAD_MAX   16384 /* bytes of all fields */
+#define HTTP_FIELDS_MAX 64
+#define HTTP_BODY_MAX   (1u << 20)           /* of a request, unless a route says otherwise */
+#define HTTP_HEAD_NS    (5 * NS_PER_S)       /* from the first byte, or the connection's begin */
+#define HTTP_IDLE_NS    (60 * NS_PER_S)      /* between requests */
+#define HTTP_BODY_RATE  1024                 /* bytes a second at least, after HTTP_HEAD_NS */
+#define HTTP_AGE_NS     (30 * 60 * NS_PER_S) /* of a connection, +- 10 % */
+#define HTTP_PER_PEER   64    /* connections of one address that have shown no valid token */
+#define HTTP_TOTAL      12000 /* connections */
+#define HTTP_STREAMS    100   /* requests at once on one HTTP/2 connection */
+
+struct http_field {
+	const char *name; /* in lower case */
+	const char *value;
+};
+
+struct http_head { /* fields of a request or reply, in order */
+	struct http_field field[HTTP_FIELDS_MAX];
+	size_t count;
+};
+
+/* http_head_get - the value of @name (lower case); NULL if it is not there. */
+const char *http_head_get(const struct http_head *h, const char *name);
+
+struct http_request {       /* valid until the exchange has been replied to */
+	const char *method; /* "GET" */
+	const char *path;   /* decoded, without the query: "/api/v1/ops" */
+	const char *query;  /* as sent, without '?'; "" if none */
+	struct http_head head;
+	const char *body;
+	size_t body_len;
+	const char *peer;    /* address of the other end, as text */
+	const char *subject; /* of the certificate that it has shown; NULL: none */
+};
+
+/* http_query_get - decodes the value of @name in @query into @out; *ret_found says if it is there.
+ * -EINVAL: badly written, -ENOBUFS: longer than @size allows. */
+int http_query_get(const char *query, const char *name, char *out, size_t size, bool *ret_found);
+
+/* http_escape - appends @s with what has a meaning in URLs escaped. */
+void http_escape(struct buf *b, const char *s);
+
+const char *http_status_text(int status); /* "Not Found" */

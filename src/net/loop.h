@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loop.h - one thread that waits for sockets, timers and signals.
+ *
+ * Everything in net/ belongs to the thread that runs its loop; loop_call() and loop_stop() alone
+ * may be used from others. Nobody outside net/ includes libevent's headers. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/macros.h"
+
+struct loop;
+struct loop_timer;
+typedef void loop_fn(void *arg);
+
+int loop_new(struct loop **ret);
+void loop_free(struct loop *l);
+DEFINE_CLEANUP(struct loop *, loop_free)
+
+/* loop_run - until loop_stop(). 0 or a negative errno. */
+int loop_run(struct loop *l);
+void loop_stop(struct loop *l); /* from any thread */
+
+/* loop_call - @fn runs once on the loop's thread, soon; from any thread. 0 or -ENOMEM. */
+int loop_call(struct loop *l, loop_fn *fn, void *arg);
+
+/* loop_signal - @fn runs whenever @signal has come. Until loop_free(). */
+int loop_signal(struct loop *l, int signal, loop_fn *fn, void *arg);
+
+/* loop_watch - @fn runs while @fd is readable (or its other end is gone); NULL @fn ends that. The
+ * descriptor stays the caller's. */
+int loop_watch(struct loop *l, int fd, loop_fn *fn, void *arg);
+
+int loop_timer_new(struct loop *l, loop_fn *fn, void *arg, struct loop_timer **ret);
+void loop_timer_set(
+	struct loop_timer *t, uint64_t after_ns); /* once; replaces an earlier setting */
+void loop_timer_clear(struct loop_timer *t);
+void loop_timer_free(struct loop_timer *t);
+DEFINE_CLEANUP(struct loop_timer *, loop_timer_free)

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server.h - an HTTP server: HTTP/1.1 and HTTP/2, with or without TLS, on one loop.
+ *
+ * A request goes through these in order, each with a JSON body {"error": "…"} when it fails: the
+ * ceilings of http.h; Host (and Origin, if there is one) must be an allowed name (403); the route
+ * (404, 405); the token unless the route is open (401); then the route's handler, which replies at
+ * once or later. */
+#pragma once
+
+#include "base/errinfo.h"
+#include "net/http.h"
+#include "net/loop.h"
+#include "net/tls.h"
+#include "net/token.h"
+
+struct http_server;
+struct http_exchange; /* one request that waits for its reply */
+
+typedef void http_handler(void *arg, struct http_exchange *x, const struct http_request *q);
+
+struct http_route {
+	const char *method; /* NULL ends the table. GET answers HEAD too */
+	const char *path;   /* exact, or a prefix if it ends in '/' and is longer than that */
+	http_handler *handler;
+	bool open;       /* needs no token */
+	size_t body_max; /* 0: HTTP_BODY_MAX */
+};
+
+struct http_server_settings {
+	const char *address; /* "127.0.0.1:8080", "[::1]:8080", ":8080" (every address), "host:0" */
+	struct tls *tls;     /* NULL: plain. The caller's, as everything here */
+	struct token_set *tokens;        /* NULL: none is asked for */
+	const char *const *names;        /* allowed in Host and Origin besides loopback's names and
+					    the address listened on; NULL-terminated or NULL */
+	const struct http_route *routes; /* copied */
+	void *arg;                       /* of the handlers */
+};
+
+/* http_server_new - listens. An address that is not loopback needs tokens or client certificates:
+ * -EPERM with a sentence otherwise. */
+int http_server_new(struct loop *l, const struct http_server_settings *s, struct http_server **ret,
+	struct errinfo *reterr);
+void http_server_free(struct http_server *s); /* closes all connections */
+DEFINE_CLEANUP(struct http_server *, http_server_free)
+
+/* http_server_address - "127.0.0.1:43211": where it listens, with the port that was chosen. */
+const char *http_server_address(const struct http_server *s);
+
+/* http_server_drain - stop listening, let replies under way end, then call @done. */
+void http_server_drain(struct http_server *s, loop_fn *done, void *arg);
+
+struct http_server_figures {
+	uint64_t requests, rejected; /* rejected: over a ceiling, or not allowed */
+	uint64_t connections, open_connections;
+};
+struct http_server_figures http_server_figures(const struct http_server *s);
+
+/* http_reply - answers @x and ends it: exactly one http_reply() for each. @body is copied; @type
+ * NULL is application/json. Every reply carries nosniff, no-store and no referrer;
+ * http_reply_field() before it adds a field or replaces one of these. */
+void http_reply_field(struct http_exchange *x, const char *name, const char *value);
+void http_reply(
+	struct http_exchange *x, int status, const char *type, const void *body, size_t len);
+void http_reply_error(struct http_exchange *x, int status, const char *fmt, ...) _printf_(3, 4);
+
+/* http_on_gone - @fn runs if the client goes away before the reply: then @x must still be replied
+ * to (nothing is sent). */
+void http_on_gone(struct http_exchange *x, loop_fn *fn, void *arg);
+
+/* http_is_loopback - whether only this machine can reach @address ("host:port"). */
+bool http_is_loopback(const char *address);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* token.h - bearer tokens: who holds one may ask.
+ *
+ * Tokens come from a file (one a line, '#' begins a comment, mode & 077 is 0) or from an
+ * environment variable, never from a command line. Only their SHA-256 is kept; comparing takes the
+ * same time whatever is compared. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/errinfo.h"
+
+struct token_set;
+
+#define TOKEN_BYTES_MIN 16 /* shorter ones are refused: they can be guessed */
+
+/* token_set_new - @path NULL: of the environment variable @variable; if that is not set either,
+ * *ret is NULL and 0 is returned. */
+int token_set_new(
+	const char *path, const char *variable, struct token_set **ret, struct errinfo *reterr);
+void token_set_free(struct token_set *t);
+DEFINE_CLEANUP(struct token_set *, token_set_free)
+
+/* token_set_reload - reads the file again; after a failure the old tokens stay. */
+int token_set_reload(struct token_set *t, struct errinfo *reterr);
+
+/* token_set_admits - whether @authorization ("Bearer …", NULL: not there) holds one of them. */
+bool token_set_admits(const struct token_set *t, const char *authorization);
+
+/* token_read - the one token that a client sends: of @path, else of @variable, else NULL. The
+ * caller frees it. */
+int token_read(const char *path, const char *variable, char **ret, struct errinfo *reterr);
