@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 
 /* Ceilings (docs/adr/0006): a peer that exceeds one is answered with a status, if possible, and
  * disconnected. */
