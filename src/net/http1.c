@@ -423,7 +423,7 @@ static int take_line(struct http1 *p, const char *data, size_t len, size_t *ret_
 	if (in_head)
 		b->len--; /* the next line begins behind this one's NUL */
 	else
-		buf_clear(b);
+		b->len = 0; /* the bytes stay until the next line comes */
 	return parse_line(p, b->data + start, n - 2);
 }
 
