@@ -46,7 +46,7 @@ static bool feed(struct http1 *p, struct heard *h, const char *data, size_t len)
 		if (e == HTTP1_HEAD) {
 			hear_head(h, p);
 		} else if (e == HTTP1_DATA) {
-			assert_ptr_equal(p->data, block + at - used);
+			assert_ptr_equal(p->data + p->data_len, block + at);
 			buf_append(&h->text, p->data, p->data_len);
 		} else if (e == HTTP1_END) {
 			buf_puts(&h->text, "|.\n");
