@@ -51,6 +51,10 @@ struct http_request {       /* valid until the exchange has been replied to */
  * -EINVAL: badly written, -ENOBUFS: longer than @size allows. */
 int http_query_get(const char *query, const char *name, char *out, size_t size, bool *ret_found);
 
+/* http_unescape - decodes %XX (and '+' as a blank if @form) of @s into @out. Its length, -EINVAL
+ * (badly written, or a NUL in it), or -ENOBUFS. */
+int http_unescape(const char *s, size_t len, bool form, char *out, size_t size);
+
 /* http_escape - appends @s with what has a meaning in URLs escaped. */
 void http_escape(struct buf *b, const char *s);
 
