@@ -19,8 +19,8 @@ struct http_client_settings {
 	bool plain_ok;      /* the bearer may travel without TLS to other machines too */
 };
 
-#define HTTP_CLIENT_CONNECTIONS 512     /* open at once; further calls wait, within their time */
-#define HTTP_CLIENT_CALLS       4096    /* begun and not ended: -ENOBUFS from http_ask() beyond */
+#define HTTP_CLIENT_CONNECTIONS 512  /* open at once; further calls wait, within their time */
+#define HTTP_CLIENT_CALLS       4096 /* begun and not ended: -ENOBUFS from http_ask() beyond */
 #define HTTP_CLIENT_REQUEST_MAX (64u << 20) /* bytes of a request's body: -EMSGSIZE beyond */
 
 int http_client_new(struct loop *l, const struct http_client_settings *s, struct http_client **ret,
@@ -51,9 +51,9 @@ struct http_response {
 };
 
 /* @err 0 and @r, or a negative errno and a sentence that names host and port: -ETIMEDOUT,
- * -ECONNREFUSED, -EHOSTUNREACH, -ECONNRESET (closed too early), -ENOENT (no such host), -EPROTO (not
- * HTTP, or TLS on one side only), -EKEYREJECTED (TLS: not trusted), -EMSGSIZE (over body_max), -EPERM
- * (the bearer would travel in the clear), …
+ * -ECONNREFUSED, -EHOSTUNREACH, -ECONNRESET (closed too early), -ENOENT (no such host), -EPROTO
+ * (not HTTP, or TLS on one side only), -EKEYREJECTED (TLS: not trusted), -EMSGSIZE (over body_max),
+ * -EPERM (the bearer would travel in the clear), …
  *
  * @r is valid during the call. A connection that was kept from an earlier call and turns out to be
  * closed is replaced once, quietly, if the server cannot have begun with the request. */
@@ -72,8 +72,8 @@ struct http_ask {
 	bool alone;          /* on a connection of its own */
 };
 
-/* http_ask - begins a call; @done runs on the loop, never from within. @ret_call may be NULL; what it
- * is given is valid until @done. A field named authorization replaces the bearer. -EINVAL: a
+/* http_ask - begins a call; @done runs on the loop, never from within. @ret_call may be NULL; what
+ * it is given is valid until @done. A field named authorization replaces the bearer. -EINVAL: a
  * method, path or field that cannot be sent. */
 int http_ask(struct http_client *c, const struct http_ask *a, http_done *done, void *arg,
 	struct http_call **ret_call);

@@ -2,9 +2,9 @@
 /* client_conn.c - one connection: name, addresses in turn, TLS, then bytes for its protocol.
  *
  * Invariants:
- *   1. A connection in client->conns is not CLIENT_CLOSED; one in client->closed is, has no call and
- *      no socket, and only its memory is left, so that every function on the stack may still look
- *      at its state.
+ *   1. A connection in client->conns is not CLIENT_CLOSED; one in client->closed is, has no call
+ * and no socket, and only its memory is left, so that every function on the stack may still look at
+ * its state.
  *   2. A call in c->calls has call->conn == c, and the protocol has begun with it if and only if
  *      the state is CLIENT_OPEN.
  *   3. With no call on it, an open connection waits for the next one for CLIENT_IDLE_NS. */
@@ -111,8 +111,7 @@ static bool is_private(const struct client_conn *c, const struct http_call *call
 
 	if (c->place.tls || client->plain_ok || (!client->bearer && !call->has_authorization))
 		return true;
-	return c->address_next &&
-	       client_address_is_loopback(&c->addresses.at[c->address_next - 1]);
+	return c->address_next && client_address_is_loopback(&c->addresses.at[c->address_next - 1]);
 }
 
 static void refuse_clear(struct client_conn *c, struct http_call *call)
@@ -155,16 +154,17 @@ void client_conn_give(struct client_conn *c, struct http_call *call)
 	client_conn_flush(c);
 }
 
-/* One place keeps few connections, so that a burst of calls does not leave hundreds open. */
+/* One place keeps few connections, so that a burst of calls does not leave hundreds open. While
+ * calls wait, each is about to be used or to make room. */
 static bool is_worth_keeping(const struct client_conn *c)
 {
 	const struct client_conn *other;
 	size_t idle = 0;
 
-	TAILQ_FOREACH (other, &c->client->conns, link)
-		idle += other != c && !other->call_count &&
-			client_place_equal(&other->place, &c->place);
-	return c->state == CLIENT_OPEN && !c->no_more && idle < CLIENT_IDLE_PLACE;
+	TAILQ_FOREACH(other, &c->client->conns, link)
+	idle += other != c && !other->call_count && client_place_equal(&other->place, &c->place);
+	return c->state == CLIENT_OPEN && !c->no_more &&
+	       (idle < CLIENT_IDLE_PLACE || !TAILQ_EMPTY(&c->client->waiting));
 }
 
 void client_conn_leave(struct client_conn *c, struct http_call *call, bool finished)
@@ -315,7 +315,8 @@ void client_conn_flush(struct client_conn *c)
 			return;
 		}
 		c->out_sent += (size_t)n;
-		TAILQ_FOREACH (call, &c->calls, link) {
+		TAILQ_FOREACH(call, &c->calls, link)
+		{
 			call->sent += (size_t)n;
 			call->response.sent_ns = c->socket.sent_ns;
 		}
@@ -354,7 +355,8 @@ static void opened(struct client_conn *c)
 		client_conn_fail(c, r, "%s: %s", c->socket.place, strerror(-r));
 		return;
 	}
-	TAILQ_FOREACH_SAFE (call, &c->calls, link, next) {
+	for (call = TAILQ_FIRST(&c->calls); call; call = next) {
+		next = TAILQ_NEXT(call, link);
 		begin(c, call);
 		if (c->state != CLIENT_OPEN)
 			return;
@@ -391,8 +393,8 @@ static int start_tls(struct client_conn *c, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 	}
-	return client_socket_start_tls(&c->socket, client->tls ? client->tls : client->own_tls,
-		c->protocol->alpn, reterr);
+	return client_socket_start_tls(
+		&c->socket, client->tls ? client->tls : client->own_tls, c->protocol->alpn, reterr);
 }
 
 static void connected(struct client_conn *c)
@@ -424,19 +426,14 @@ static void on_event(int fd, short what, void *arg)
 
 	(void)fd;
 	switch (c->state) {
-	case CLIENT_CONNECTING:
-		connected(c);
-		break;
-	case CLIENT_HANDSHAKING:
-		shake_hands(c);
-		break;
+	case CLIENT_CONNECTING: connected(c); break;
+	case CLIENT_HANDSHAKING: shake_hands(c); break;
 	case CLIENT_OPEN:
 		if (what & EV_READ || c->socket.wants_write)
 			readable(c);
 		client_conn_flush(c);
 		break;
-	default:
-		break;
+	default: break;
 	}
 }
 
@@ -459,8 +456,8 @@ static void limit_attempt(struct client_conn *c)
 	uint64_t end_ns = 0, now_ns = mono_now().ns, share_ns;
 	struct http_call *call;
 
-	TAILQ_FOREACH (call, &c->calls, link)
-		end_ns = MAX(end_ns, call->deadline_ns);
+	TAILQ_FOREACH(call, &c->calls, link)
+	end_ns = MAX(end_ns, call->deadline_ns);
 	if (left < 2 || end_ns <= now_ns)
 		return;
 	share_ns = (end_ns - now_ns) / left;
@@ -498,8 +495,7 @@ static void unreachable(struct client_conn *c, int why)
 			"firewall is between",
 			place);
 		break;
-	default:
-		client_conn_fail(c, why, "%s cannot be reached: %s", place, strerror(-why));
+	default: client_conn_fail(c, why, "%s cannot be reached: %s", place, strerror(-why));
 	}
 }
 
@@ -567,8 +563,7 @@ int client_conn_new(struct http_call *call, const struct client_protocol *protoc
 		.out = BUF_INIT(HTTP_CLIENT_REQUEST_MAX + 2 * HTTP_HEAD_MAX)};
 	TAILQ_INIT(&c->calls);
 	client_place_text(c->place_text, &c->place);
-	c->socket = (struct client_socket){
-		.fd = -1, .host = c->place.host, .place = c->place_text};
+	c->socket = (struct client_socket){.fd = -1, .host = c->place.host, .place = c->place_text};
 	c->event = event_new(client->base, -1, 0, on_event, c);
 	c->timer = evtimer_new(client->base, on_timer, c);
 	if (!c->event || !c->timer) {
@@ -580,8 +575,7 @@ int client_conn_new(struct http_call *call, const struct client_protocol *protoc
 	TAILQ_INSERT_TAIL(&client->conns, c, link);
 	client->conn_count++;
 	attach(c, call);
-	r = client_names_lookup(
-		client->names, c->place.host, c->place.port, on_names, c, &lookup);
+	r = client_names_lookup(client->names, c->place.host, c->place.port, on_names, c, &lookup);
 	if (r < 0)
 		client_conn_fail(c, r, "%s: %s", c->socket.place, strerror(-r));
 	else if (c->state == CLIENT_NAMING)

@@ -98,12 +98,9 @@ static int errno_of(int eai)
 {
 	switch (eai) {
 	case EVUTIL_EAI_NONAME:
-	case EVUTIL_EAI_NODATA:
-		return -ENOENT;
-	case EVUTIL_EAI_MEMORY:
-		return -ENOMEM;
-	default: /* no answer, or one that says that the server failed */
-		return -EHOSTUNREACH;
+	case EVUTIL_EAI_NODATA: return -ENOENT;
+	case EVUTIL_EAI_MEMORY: return -ENOMEM;
+	default: /* no answer, or one that says that the server failed */ return -EHOSTUNREACH;
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client_names.h - host names to addresses, without waiting and without the C library's resolver. */
+/* client_names.h - host names to addresses, without waiting and without the C library's resolver.
+ */
 #pragma once
 
 #include <stdbool.h>

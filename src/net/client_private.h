@@ -61,8 +61,9 @@ struct http_call {
 	size_t body_len;
 	struct buf fields; /* the further ones: name, NUL, value, NUL */
 	bool has_authorization, alone, is_grpc;
-	bool retried;     /* on a new connection, after a kept one was found closed */
-	size_t sent;      /* bytes of the request that the kernel took */
+	int interim;  /* responses below 200 that came */
+	bool retried; /* on a new connection, after a kept one was found closed */
+	size_t sent;  /* bytes of the request that the kernel took */
 	size_t body_max;
 
 	http_done *done;
@@ -88,8 +89,8 @@ enum client_state {
 
 /* What carries calls over an open connection. Each function may end calls and close @c. */
 struct client_protocol {
-	const char *alpn; /* as TLS wants it: length, name */
-	size_t calls_max; /* at once on one connection */
+	const char *alpn;                   /* as TLS wants it: length, name */
+	size_t calls_max;                   /* at once on one connection */
 	int (*open)(struct client_conn *c); /* 0 or a negative errno */
 	void (*begin)(struct client_conn *c, struct http_call *call);
 	void (*refill)(struct client_conn *c); /* all of c->out has gone: append what there is */
@@ -139,7 +140,8 @@ void client_dispatch(struct http_client *c);
 /* client_conn_new - a connection for @call, which ends with a sentence if there can be none. */
 int client_conn_new(struct http_call *call, const struct client_protocol *protocol);
 bool client_conn_has_room(const struct client_conn *c);
-/* client_conn_is_alive - looks whether a kept one was closed meanwhile: if so, it is closed here. */
+/* client_conn_is_alive - looks whether a kept one was closed meanwhile: if so, it is closed here.
+ */
 bool client_conn_is_alive(struct client_conn *c);
 void client_conn_give(struct client_conn *c, struct http_call *call);
 /* client_conn_leave - @call is no longer on it. The connection is kept, or closed. */
@@ -153,6 +155,11 @@ void client_conn_free(struct client_conn *c);
 /* client_conn_timeout - the sentence for a call whose time is over. */
 int client_conn_timeout(
 	const struct client_conn *c, const struct http_call *call, struct errinfo *reterr);
+
+/* ---- client_h2.c ---- */
+
+/* client_h2_tell - runs the caller's function of an ended gRPC call. */
+void client_h2_tell(struct http_call *call);
 
 /* ---- client_place.c ---- */
 

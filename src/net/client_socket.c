@@ -13,6 +13,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -155,25 +156,28 @@ static int bio_create(BIO *b)
 	return 1;
 }
 
-/* Made once and kept: OpenSSL wants it to outlive every BIO. */
+static BIO_METHOD *bio_method; /* kept: it must outlive every BIO */
+
+static void bio_method_make(void)
+{
+	BIO_METHOD *m = BIO_meth_new(BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "ingero client");
+
+	if (!m)
+		return;
+	BIO_meth_set_read(m, bio_read);
+	BIO_meth_set_write(m, bio_write);
+	BIO_meth_set_ctrl(m, bio_control);
+	BIO_meth_set_create(m, bio_create);
+	bio_method = m;
+}
+
 static BIO *bio_new(struct client_socket *s)
 {
-	static BIO_METHOD *method;
+	static pthread_once_t once = PTHREAD_ONCE_INIT; /* each thread may have a client */
 	BIO *b;
 
-	if (!method) {
-		BIO_METHOD *m = BIO_meth_new(
-			BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "ingero client");
-
-		if (!m)
-			return NULL;
-		BIO_meth_set_read(m, bio_read);
-		BIO_meth_set_write(m, bio_write);
-		BIO_meth_set_ctrl(m, bio_control);
-		BIO_meth_set_create(m, bio_create);
-		method = m;
-	}
-	b = BIO_new(method);
+	pthread_once(&once, bio_method_make);
+	b = bio_method ? BIO_new(bio_method) : NULL;
 	if (b)
 		BIO_set_data(b, s);
 	return b;
@@ -190,8 +194,8 @@ int client_socket_start_tls(
 	if (r < 0)
 		return r;
 	b = bio_new(s);
-	if (!b || SSL_set_alpn_protos(s->ssl, (const unsigned char *)alpn,
-			  (unsigned int)strlen(alpn))) {
+	if (!b || SSL_set_alpn_protos(
+			  s->ssl, (const unsigned char *)alpn, (unsigned int)strlen(alpn))) {
 		BIO_free(b);
 		return errinfo_set(reterr, -ENOMEM, "%s: no memory for TLS", s->place);
 	}
@@ -203,16 +207,10 @@ int client_socket_start_tls(
 static int outcome(struct client_socket *s, int n, struct errinfo *reterr)
 {
 	switch (SSL_get_error(s->ssl, n)) {
-	case SSL_ERROR_WANT_READ:
-		return -EAGAIN;
-	case SSL_ERROR_WANT_WRITE:
-		s->wants_write = true;
-		return -EAGAIN;
-	case SSL_ERROR_ZERO_RETURN:
-		s->is_ended = s->is_ended_cleanly = true;
-		return 0;
-	case SSL_ERROR_SYSCALL:
-		return s->error ? -s->error : -ECONNRESET;
+	case SSL_ERROR_WANT_READ: return -EAGAIN;
+	case SSL_ERROR_WANT_WRITE: s->wants_write = true; return -EAGAIN;
+	case SSL_ERROR_ZERO_RETURN: s->is_ended = s->is_ended_cleanly = true; return 0;
+	case SSL_ERROR_SYSCALL: return s->error ? -s->error : -ECONNRESET;
 	default:
 		if (s->is_ended && SSL_is_init_finished(s->ssl) && tls_client_was_cut())
 			return 0;

@@ -34,8 +34,8 @@ int client_socket_connected(struct client_socket *s);
 void client_socket_close(struct client_socket *s);
 
 /* client_socket_start_tls - @alpn: what to speak inside, as TLS writes it. */
-int client_socket_start_tls(struct client_socket *s, struct tls *tls, const char *alpn,
-	struct errinfo *reterr);
+int client_socket_start_tls(
+	struct client_socket *s, struct tls *tls, const char *alpn, struct errinfo *reterr);
 /* client_socket_handshake - 0 when it is complete, -EAGAIN, or a negative errno and a sentence. */
 int client_socket_handshake(struct client_socket *s, struct errinfo *reterr);
 /* client_socket_speaks - whether the server has agreed to @alpn. */
