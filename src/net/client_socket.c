@@ -53,7 +53,7 @@ void client_socket_close(struct client_socket *s)
 {
 	if (s->ssl) {
 		/* Our word that we end it; nobody waits for an answer. */
-		if (SSL_is_init_finished(s->ssl) && !s->error)
+		if (s->is_secure && !s->error)
 			SSL_shutdown(s->ssl);
 		ERR_clear_error();
 		SSL_free(s->ssl);
@@ -212,7 +212,7 @@ static int outcome(struct client_socket *s, int n, struct errinfo *reterr)
 	case SSL_ERROR_ZERO_RETURN: s->is_ended = s->is_ended_cleanly = true; return 0;
 	case SSL_ERROR_SYSCALL: return s->error ? -s->error : -ECONNRESET;
 	default:
-		if (s->is_ended && SSL_is_init_finished(s->ssl) && tls_client_was_cut())
+		if (s->is_ended && s->is_secure && tls_client_was_cut())
 			return 0;
 		if (!s->error)
 			s->error = EPROTO;
@@ -227,7 +227,8 @@ int client_socket_handshake(struct client_socket *s, struct errinfo *reterr)
 	s->wants_write = false;
 	ERR_clear_error();
 	n = SSL_connect(s->ssl);
-	if (n == 1)
+	s->is_secure = n == 1;
+	if (s->is_secure)
 		return 0;
 	r = outcome(s, n, reterr);
 	return r ? r : -ECONNRESET;

@@ -21,6 +21,7 @@ struct client_socket {
 	const char *place;     /* the caller's; for sentences: "gpu1:8080" */
 	uint64_t received_ns;  /* CLOCK_MONOTONIC: when the kernel took in what was read last */
 	uint64_t sent_ns;      /* just before the last write */
+	bool is_secure;        /* the handshake is complete */
 	bool wants_write;      /* TLS must write before it can read */
 	bool is_ended;         /* the other side sends no more, */
 	bool is_ended_cleanly; /* and that can be believed */

@@ -8,9 +8,11 @@
 #include <arpa/inet.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/listener.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +42,7 @@ struct stub {
 	stub_fn *fn;
 	const char *text; /* for fn */
 	bool raw;         /* fn runs when a connection begins, with "" */
+	SSL_CTX *tls;     /* NULL: plain */
 	struct http_place place;
 	int connections, requests, open;
 	char last[16384]; /* head of the last request */
@@ -90,7 +93,11 @@ static inline void stub_accept(
 	s->connections++;
 	s->open++;
 	c->stub = s;
-	c->bev = bufferevent_socket_new(loop_base(s->loop), fd, BEV_OPT_CLOSE_ON_FREE);
+	if (s->tls)
+		c->bev = bufferevent_openssl_socket_new(loop_base(s->loop), fd, SSL_new(s->tls),
+			BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+	else
+		c->bev = bufferevent_socket_new(loop_base(s->loop), fd, BEV_OPT_CLOSE_ON_FREE);
 	bufferevent_setcb(c->bev, stub_read, NULL, stub_event, c);
 	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 	if (s->raw)
@@ -110,7 +117,8 @@ static inline void stub_start(struct stub *s, struct loop *l, stub_fn *fn, const
 	assert_non_null(s->listener);
 	assert_int_equal(
 		getsockname(evconnlistener_get_fd(s->listener), (struct sockaddr *)&a, &len), 0);
-	s->place = (struct http_place){.host = "127.0.0.1", .port = ntohs(a.sin_port)};
+	s->place =
+		(struct http_place){.tls = s->tls, .host = "127.0.0.1", .port = ntohs(a.sin_port)};
 }
 
 static inline void stub_stop(struct stub *s)
