@@ -12,6 +12,7 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -28,7 +29,6 @@
 DEFINE_CLEANUP(X509 *, X509_free)
 DEFINE_CLEANUP(EVP_PKEY *, EVP_PKEY_free)
 DEFINE_CLEANUP(BIO *, BIO_free_all)
-DEFINE_CLEANUP(GENERAL_NAMES *, GENERAL_NAMES_free)
 
 /* ---- names ---- */
 
@@ -51,7 +51,8 @@ static bool is_name(const char *s)
 	size_t len = strlen(s);
 
 	return len > 0 && len <= 253 &&
-	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") == len;
+	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") ==
+		       len;
 }
 
 static int add_name(char **names, const char *name)
@@ -86,8 +87,8 @@ int cert_names(const char *const *more, char ***ret, struct errinfo *reterr)
 				"'%.64s' is not a name that a certificate can hold", *more);
 		r = add_name(names, *more);
 		if (r < 0)
-			return errinfo_set(reterr, r, "a certificate holds at most %d names",
-				CERT_NAMES_MAX);
+			return errinfo_set(
+				reterr, r, "a certificate holds at most %d names", CERT_NAMES_MAX);
 	}
 	*ret = TAKE(names);
 	return 0;
@@ -99,8 +100,8 @@ int cert_names(const char *const *more, char ***ret, struct errinfo *reterr)
 static void san_text(char *const *names, struct buf *b)
 {
 	for (; *names; names++)
-		buf_printf(b, "%s%s:%s", b->len ? "," : "", is_address(*names) ? "IP" : "DNS",
-			*names);
+		buf_printf(
+			b, "%s%s:%s", b->len ? "," : "", is_address(*names) ? "IP" : "DNS", *names);
 }
 
 static int add_extension(X509 *cert, int nid, const char *value)
@@ -291,18 +292,19 @@ static int make_folder(const char *dir, struct errinfo *reterr)
 		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -errno,
 			"cannot make the folder %s for the certificate: %s", dir, strerror(errno));
 	if (stat(path, &st) < 0)
-		return errinfo_set(reterr, -errno, "cannot use the folder %s: %s", dir,
-			strerror(errno));
+		return errinfo_set(
+			reterr, -errno, "cannot use the folder %s: %s", dir, strerror(errno));
 	if ((st.st_mode & 022) || (st.st_uid != geteuid() && st.st_uid != 0))
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EPERM,
-			"others can write to the folder %s, where the certificate's key is kept: run "
+			"others can write to the folder %s, where the certificate's key is kept: "
+			"run "
 			"`chmod 700 %s` as its owner",
 			dir, dir);
 	return 0;
 }
 
-static int write_pair(const char *cert_path, const char *key_path, char *const *names,
-	struct errinfo *reterr)
+static int write_pair(
+	const char *cert_path, const char *key_path, char *const *names, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf cert = BUF_INIT(PEM_MAX), key = BUF_INIT(PEM_MAX);
 	int r = cert_make(names, CERT_DAYS, &cert, &key, reterr);
@@ -313,7 +315,7 @@ static int write_pair(const char *cert_path, const char *key_path, char *const *
 	r = file_write_atomic(key_path, key.data, key.len, 0600);
 	OPENSSL_cleanse(key.data, key.len);
 	if (r == 0)
-		r = file_write_atomic(cert_path, cert.data, cert.len, 0600);
+		r = file_write_atomic(cert_path, cert.data, cert.len, 0644);
 	if (r < 0)
 		return errinfo_set_exit(reterr, EXIT_NO_CREATE, r,
 			"cannot write the certificate %s: %s", cert_path, strerror(-r));

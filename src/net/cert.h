@@ -2,8 +2,8 @@
 /* cert.h - the self-signed certificate of a server that was given none.
  *
  * It is kept in a folder (mode 0700) as cert.pem and key.pem (0600) and made anew only if it is not
- * there, does not fit its key, lacks one of the names, or has less than 60 of its 730 days left: its
- * fingerprint is what clients trust. */
+ * there, does not fit its key, lacks one of the names, or has less than 60 of its 730 days left:
+ * its fingerprint is what clients trust. */
 #pragma once
 
 #include <openssl/types.h>
@@ -23,8 +23,8 @@ DEFINE_CLEANUP(char **, cert_names_free)
 
 /* cert_make - a P-256 key and a certificate for @names from one hour ago to @days from now, in PEM.
  */
-int cert_make(char *const *names, int days, struct buf *cert, struct buf *key,
-	struct errinfo *reterr);
+int cert_make(
+	char *const *names, int days, struct buf *cert, struct buf *key, struct errinfo *reterr);
 
 /* cert_keep - makes sure that @dir holds a good one. Two programs may do so at once. */
 int cert_keep(const char *dir, char *const *names, struct errinfo *reterr);

@@ -47,7 +47,8 @@ static int trust_file(SSL_CTX *ctx, const char *path, struct errinfo *reterr)
 	ERR_clear_error();
 	if (SSL_CTX_load_verify_file(ctx, path) != 1)
 		return errinfo_set(reterr, access(path, R_OK) < 0 ? -errno : -EINVAL,
-			"the authorities' certificates cannot be read from %s: %s", path, tls_reason());
+			"the authorities' certificates cannot be read from %s: %s", path,
+			tls_reason());
 	/* What the file holds is trusted as it is: a server's own certificate too. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
 	return 0;

@@ -74,7 +74,7 @@ static int use_certificate(struct tls *t, SSL_CTX *ctx, char *fingerprint, struc
 /* demand_client - connections without a certificate of the authority end in the handshake. */
 static int demand_client(SSL_CTX *ctx, const char *ca, struct errinfo *reterr)
 {
-	STACK_OF(X509_NAME) *names;
+	STACK_OF(X509_NAME) * names;
 
 	ERR_clear_error();
 	names = SSL_load_client_CA_file(ca);
@@ -93,7 +93,7 @@ static int demand_client(SSL_CTX *ctx, const char *ca, struct errinfo *reterr)
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 	const unsigned char *in, unsigned in_len, void *arg)
 {
-	static const unsigned char spoken[] = "\x02h2\x08http/1.1";
+	static const unsigned char spoken[] = "\x08http/1.1";
 	unsigned char *chosen;
 
 	if (SSL_select_next_proto(&chosen, out_len, spoken, sizeof(spoken) - 1, in, in_len) !=
