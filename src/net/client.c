@@ -19,8 +19,7 @@
 #include "net/client_private.h"
 #include "net/loop_private.h"
 
-#define FIELDS_BYTES_MAX 8192
-#define PATH_MAX_BYTES   7168 /* with method and version within HTTP_LINE_MAX of servers */
+#define PATH_MAX_BYTES 7168 /* with method and version within HTTP_LINE_MAX of servers */
 
 /* ---- the client ---- */
 
@@ -46,10 +45,11 @@ int http_client_new(struct loop *l, const struct http_client_settings *s, struct
 	TAILQ_INIT(&c->closed);
 	TAILQ_INIT(&c->waiting);
 	TAILQ_INIT(&c->ended);
-	if (s->bearer && (!*s->bearer || !is_value(s->bearer) || strpbrk(s->bearer, " \t")))
+	if (s->bearer && (!*s->bearer || strlen(s->bearer) > CLIENT_FIELDS_MAX / 2 ||
+				 !is_value(s->bearer) || strpbrk(s->bearer, " \t")))
 		return errinfo_set(reterr, -EINVAL,
-			"the token is empty or holds a blank or a control character: it cannot be "
-			"sent");
+			"the token is empty, too long, or holds a blank or a control character: it "
+			"cannot be sent");
 	c->base = loop_base(l);
 	c->tls = s->tls;
 	c->plain_ok = s->plain_ok;
@@ -72,6 +72,7 @@ static void call_free(struct http_call *call)
 	free(call->path);
 	free(call->type);
 	free(call->body);
+	free(call->grpc);
 	free(call);
 }
 
@@ -216,6 +217,7 @@ static void begin_call(struct http_call *call)
 void client_call_retry(struct http_call *call)
 {
 	call->retried = true;
+	call->response = (struct http_response){};
 	list_move(call, &call->client->waiting);
 	client_dispatch(call->client);
 }
@@ -311,7 +313,9 @@ static bool is_ours(const char *name)
 
 static int copy_fields(struct http_call *call, const struct http_ask *a)
 {
-	call->fields = BUF_INIT(FIELDS_BYTES_MAX);
+	call->fields = BUF_INIT(CLIENT_FIELDS_MAX);
+	if (a->field_count > CLIENT_FIELDS)
+		return -EINVAL;
 	for (size_t i = 0; i < a->field_count; i++) {
 		const struct http_field *f = &a->fields[i];
 
