@@ -67,6 +67,14 @@ void http1_next(struct http1 *p)
 	p->line = line;
 }
 
+struct buf http1_take_text(struct http1 *p)
+{
+	struct buf text = p->text;
+
+	p->text = BUF_INIT(text.max);
+	return text;
+}
+
 bool http1_is_between(const struct http1 *p)
 {
 	return p->state == ST_START && p->text.len == 0 && !p->blank_seen;

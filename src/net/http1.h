@@ -78,6 +78,10 @@ void http1_done(struct http1 *p);
 /* http1_next - ready for the next message on the same connection. Only after HTTP1_END. */
 void http1_next(struct http1 *p);
 
+/* http1_take_text - hands out what method, target and head point into, so that they outlive the
+ * parser. Once, between HTTP1_HEAD and http1_next(). */
+struct buf http1_take_text(struct http1 *p);
+
 /* http1_is_between - whether no byte of a message has come yet (since the start or http1_next()).
  */
 bool http1_is_between(const struct http1 *p);
