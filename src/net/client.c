@@ -19,6 +19,7 @@
 #include "net/client_private.h"
 #include "net/loop_private.h"
 
+#define TIMEOUT_MAX_NS (24 * 3600 * NS_PER_S) /* longer than anybody waits, without overflow */
 #define PATH_MAX_BYTES 7168 /* with method and version within HTTP_LINE_MAX of servers */
 
 /* ---- the client ---- */
@@ -255,14 +256,27 @@ static void run_ended(int fd, short what, void *arg)
 		;
 }
 
+static void set_deadline(struct http_call *call, uint64_t now_ns)
+{
+	uint64_t ns = call->deadline_ns > now_ns ? call->deadline_ns - now_ns : 0;
+
+	event_add(call->deadline, &(struct timeval){.tv_sec = (time_t)(ns / NS_PER_S),
+					  .tv_usec = (suseconds_t)(ns % NS_PER_S / 1000)});
+}
+
+/* The loop's clock is coarse, and within its functions late: a timer may run some milliseconds
+ * early. */
 static void on_deadline(int fd, short what, void *arg)
 {
 	struct http_call *call = arg;
+	uint64_t now_ns = mono_now().ns;
 	struct errinfo e;
-	int r = client_conn_timeout(call->conn, call, &e);
 
 	(void)fd, (void)what;
-	client_call_end(call, r, &e);
+	if (now_ns < call->deadline_ns)
+		set_deadline(call, now_ns);
+	else
+		client_call_end(call, client_conn_timeout(call->conn, call, &e), &e);
 }
 
 void http_call_cancel(struct http_call *call)
@@ -340,8 +354,8 @@ static int copy_request(struct http_call *call, const struct http_ask *a)
 	if (a->body_len > HTTP_CLIENT_REQUEST_MAX)
 		return -EMSGSIZE;
 	call->place = *a->place;
-	call->timeout_ns = a->timeout_ns;
-	call->deadline_ns = mono_now().ns + a->timeout_ns;
+	call->timeout_ns = MIN(a->timeout_ns, (uint64_t)TIMEOUT_MAX_NS);
+	call->deadline_ns = mono_now().ns + call->timeout_ns;
 	call->alone = a->alone;
 	call->body_max = a->body_max;
 	call->reply = BUF_INIT(a->body_max);
@@ -382,11 +396,8 @@ static int call_new(struct http_client *c, const struct http_ask *a, struct http
 
 static void call_begin(struct http_call *call)
 {
-	uint64_t ns = call->timeout_ns;
-
 	call->client->call_count++;
-	event_add(call->deadline, &(struct timeval){.tv_sec = (time_t)(ns / NS_PER_S),
-					  .tv_usec = (suseconds_t)(ns % NS_PER_S / 1000)});
+	set_deadline(call, mono_now().ns);
 	begin_call(call);
 }
 
