@@ -56,7 +56,8 @@ int http_client_new(struct loop *l, const struct http_client_settings *s, struct
 	c->plain_ok = s->plain_ok;
 	c->bearer = s->bearer ? strdup(s->bearer) : NULL;
 	c->run_ended = event_new(c->base, -1, 0, run_ended, c);
-	if ((s->bearer && !c->bearer) || !c->run_ended || client_names_new(c->base, &c->names) < 0)
+	if ((s->bearer && !c->bearer) || !c->run_ended ||
+		client_names_new(c->base, "", &c->names) < 0)
 		return errinfo_set(reterr, -ENOMEM, "no memory for the HTTP client");
 	*ret = TAKE(c);
 	return 0;
