@@ -99,6 +99,46 @@ static pid_t start_servers(const struct files *f, bool with_tls, struct http_pla
 	return pid;
 }
 
+/* ---- what it is compared with ---- */
+
+static SSL_CTX *bare_client(const struct files *f)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+
+	X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), f->ca.cert);
+	SSL_CTX_use_certificate(ctx, f->client.cert);
+	SSL_CTX_use_PrivateKey(ctx, f->client.key);
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	return ctx;
+}
+
+/* As many handshakes as there are nodes, both sides in this thread and without sockets: seconds. */
+static double bare_handshakes(const struct files *f)
+{
+	SSL_CTX *client_ctx = bare_client(f), *server_ctx = made_server(&f->server, &f->ca, NULL);
+	uint64_t begin_ns = mono_now().ns;
+
+	for (int i = 0; i < NODES; i++) {
+		SSL *client = SSL_new(client_ctx), *server = SSL_new(server_ctx);
+		BIO *a = NULL, *b = NULL;
+
+		BIO_new_bio_pair(&a, 0, &b, 0);
+		SSL_set_bio(client, a, a);
+		SSL_set_bio(server, b, b);
+		SSL_set_connect_state(client);
+		SSL_set_accept_state(server);
+		while (!SSL_is_init_finished(client) || !SSL_is_init_finished(server)) {
+			SSL_do_handshake(client);
+			SSL_do_handshake(server);
+		}
+		SSL_free(client);
+		SSL_free(server);
+	}
+	SSL_CTX_free(client_ctx);
+	SSL_CTX_free(server_ctx);
+	return (double)(mono_now().ns - begin_ns) / 1e9;
+}
+
 /* ---- the client ---- */
 
 struct round {
@@ -154,7 +194,7 @@ static void measure(const char *name, const struct files *f, bool with_tls, doub
 	struct http_client_settings s = {};
 	static struct http_place places[NODES];
 	pid_t servers = start_servers(f, with_tls, places);
-	double first[ROUNDS], again[ROUNDS], trip_first = 0, trip_again = 0;
+	double first[ROUNDS], again[ROUNDS], ratio[ROUNDS], trip_first = 0, trip_again = 0;
 	struct round round = {};
 	struct errinfo e = {};
 	int r = loop_new(&round.loop);
@@ -169,6 +209,7 @@ static void measure(const char *name, const struct files *f, bool with_tls, doub
 		if (r < 0)
 			workload_die(e.text, r);
 		first[i] = ask_all(c, &round, places, NODES);
+		ratio[i] = first[i] / (with_tls ? bare_handshakes(f) : first[0]);
 		trip_first = workload_median(round.round_trip_ms, NODES);
 		again[i] = ask_all(c, &round, places, NODES);
 		trip_again = workload_median(round.round_trip_ms, NODES);
@@ -176,6 +217,9 @@ static void measure(const char *name, const struct files *f, bool with_tls, doub
 	}
 	printf("client_%s_%d_s %.3f, median of %d (budget %.1f)\n", name, NODES,
 		workload_median(first, ROUNDS), ROUNDS, budget_s);
+	if (with_tls)
+		printf("client_%s_ratio %.2f of the bare handshakes of both sides in one thread\n",
+			name, workload_median(ratio, ROUNDS));
 	printf("client_%s_%d_kept_s %.3f on connections that were kept\n", name, NODES,
 		workload_median(again, ROUNDS));
 	printf("client_%s_round_trip_ms %.2f, %.2f on kept ones: median of what a call reports\n",

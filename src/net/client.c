@@ -277,7 +277,7 @@ static void on_deadline(int fd, short what, void *arg)
 	if (now_ns < call->deadline_ns)
 		set_deadline(call, now_ns);
 	else
-		client_call_end(call, client_conn_timeout(call->conn, call, &e), &e);
+		client_call_end(call, client_open_timeout(call->conn, call, &e), &e);
 }
 
 void http_call_cancel(struct http_call *call)
