@@ -81,8 +81,9 @@ void http_call_cancel(struct http_call *call); /* @done will not run */
 
 /* ---- gRPC ---- */
 
-/* @status is gRPC's (0 is OK), @message decoded; @err as above if there was none. A reply without
- * gRPC's status but with one of HTTP is given the status that gRPC's rules make of it. */
+/* @status is gRPC's (0 is OK), @message decoded and the server's words: escape it where it is
+ * shown; @err as above if there was none. A reply without gRPC's status but with one of HTTP is
+ * given the status that gRPC's rules make of it. */
 typedef void grpc_done(void *arg, int status, const char *message, const void *reply, size_t len,
 	int err, const struct errinfo *e);
 
