@@ -53,7 +53,7 @@ const PANELS = [
 ];
 const ALWAYS = ["overview", "incidents", "gpus", "capabilities"];
 
-const ctx = {data: {}, failed: {}, open: new Set(), sort: {by: "total_us", down: true}, source: "", node: "", since: ""};
+const ctx = {data: {}, failed: {}, open: new Set(), sort: {by: "total_us", down: true}, source: "gpu", node: "", since: ""};
 const asked = {}; // question to when it was last answered
 const sight = new Set(["health", "incidents"]);
 let paused = false, busy = false, again = false, answeredAt = 0, refusal = null, flame = null;
@@ -73,9 +73,9 @@ function flameView() {
 // ---- showing ----
 
 function themeApply(choice) {
-	const names = {auto: "Theme: auto", dark: "Theme: dark", light: "Theme: light"};
 	document.documentElement.dataset.theme = choice;
-	$("theme").textContent = names[choice];
+	$("theme").textContent = `\u25d0 ${choice}`;
+	$("theme").setAttribute("aria-label", `Colours: ${choice}`);
 }
 
 function bannerText() {
@@ -309,6 +309,9 @@ function sightWatch() {
 	}
 }
 
+// On a narrow screen the header folds away up to its last line, the sections.
+new ResizeObserver(() => document.documentElement.style.setProperty("--fold", `${document.querySelector("nav").offsetTop}px`))
+	.observe(document.querySelector(".top"));
 themeApply(["auto", "dark", "light"].includes(localStorage.getItem("ingero-theme")) ? localStorage.getItem("ingero-theme") : "auto");
 flame = new Flame($("flame-tree"), $("flame-about"));
 show($("sql-examples"), el("option", {value: ""}, "Examples\u2026"), sql.EXAMPLES.map(([title], i) => el("option", {value: i}, title)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // chart.js - lines over time. The drawing is stretched to whatever width there is (no size is measured);
 // all text is HTML beside it. One read-out moment is shared by all charts, by pointer or arrow keys.
-import {el, svg, show} from "./dom.js";
+import {el, svg} from "./dom.js";
 import {clock, zone} from "./format.js";
 
 const WIDTH = 1000, HEIGHT = 100, MOST_POINTS = 700, STYLES = 8;
@@ -60,8 +60,10 @@ export function spark(values, label) {
 
 function bands(model, x) {
 	return model.marks.map((m) => {
-		const from = within(x(m.from), 0, WIDTH), to = within(x(m.to), 0, WIDTH);
-		return svg("rect", {class: `band ${m.severity.toLowerCase()}`, x: from, y: 0, width: Math.max(to - from, 2), height: HEIGHT});
+		const from = within(x(m.from), 0, WIDTH), width = Math.max(within(x(m.to), 0, WIDTH) - from, 2);
+		const kind = m.severity.toLowerCase();
+		return [svg("rect", {class: `band edge ${kind}`, x: from, y: 0, width, height: 2.5}),
+			kind === "medium" ? null : svg("rect", {class: `band ${kind}`, x: from, y: 0, width, height: HEIGHT})];
 	});
 }
 
@@ -84,7 +86,7 @@ function legend(model) {
 		const last = s.points.findLast((p) => p[1] !== null);
 		return el("li", {key: s.name}, svg("svg", {class: "swatch", viewBox: "0 0 22 8", "aria-hidden": "true"},
 			svg("path", {class: `line s${i % STYLES}`, d: "M0 4H22"})), el("bdi", {}, s.name), " ",
-		el("b", {}, last ? model.format(last[1]) : "no value"));
+		el("b", {"data-series": i}, last ? model.format(last[1]) : "no value"));
 	}));
 }
 
@@ -113,7 +115,7 @@ export function chart(spec) {
 		el("figcaption", {}, el("h3", {}, model.title), legend(model)),
 		el("div", {class: "plot", tabindex: 0, role: "img", "aria-label": `${model.title}. ${summary(model)}. ` +
 			(model.marks.length ? `${model.marks.length} incident(s) marked. ` : "") + "Arrow keys read out values."},
-		el("span", {class: "axis top"}, model.format(top)), el("span", {class: "axis bottom"}, model.format(0)),
+		el("span", {class: "axis most"}, model.format(top)), el("span", {class: "axis zero"}, model.format(0)),
 		svg("svg", {class: "lines", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true"},
 			bands(model, x), svg("path", {class: "grid", d: `M0 ${y(top / 2)}H${WIDTH}M0 ${y(top)}H${WIDTH}M0 ${y(0)}H${WIDTH}`}),
 			model.limit ? svg("path", {class: "limit", d: `M0 ${y(model.limit.value)}H${WIDTH}`}, svg("title", {}, model.limit.label)) : null,
@@ -123,6 +125,7 @@ export function chart(spec) {
 		strip(model, x),
 		el("div", {class: "times"}, el("span", {}, clock(model.from, model.to)),
 			el("output", {class: "readout", "data-keep": true}), el("span", {}, `${clock(model.to, model.to)} ${zone(model.to)}`)),
+		el("p", {class: "unseen spoken", "aria-live": "polite", "data-keep": true}),
 		model.note ? el("p", {class: "note"}, model.note) : null);
 }
 
@@ -134,24 +137,35 @@ function nearest(points, t) {
 	return best;
 }
 
+// The legend tells the values at the needle, or the newest.
+function legendRead(figure, model, at) {
+	const gap = 3.5 * (model.step || 1e9);
+	return model.series.map((s, i) => {
+		const p = at === null ? s.points.findLast((q) => q[1] !== null) : nearest(s.points, at);
+		const text = p && (at === null || Math.abs(p[0] - at) <= gap) ? model.format(p[1]) : "no value";
+		const place = figure.querySelector(`[data-series="${i}"]`);
+		if (place)
+			place.textContent = text;
+		return `${s.name} ${text}`;
+	});
+}
+
 function readOut(figure, speak) {
 	const model = models.get(figure.dataset.chart), needle = figure.querySelector(".needle");
 	const output = figure.querySelector(".readout");
-	if (!model || cursor === null || cursor < model.from || cursor > model.to) {
-		needle.hidden = true;
-		output.textContent = "";
+	if (!model)
 		return;
-	}
-	needle.hidden = false;
-	needle.style.left = `${model.x(cursor) / WIDTH * 100}%`;
-	const gap = 3.5 * (model.step || 1e9);
-	const texts = model.series.map((s) => {
-		const p = nearest(s.points, cursor);
-		return (model.series.length > 1 ? s.name + " " : "") + (p && Math.abs(p[0] - cursor) <= gap ? model.format(p[1]) : "no value");
-	});
-	const run = model.strip && model.strip.runs.find((r) => r.from <= cursor && cursor <= r.to);
-	output.setAttribute("aria-live", speak ? "polite" : "off");
-	show(output, el("span", {}, `${clock(cursor)}: ${texts.join(", ")}${run ? ", " + run.text : ""}`));
+	const at = cursor !== null && cursor >= model.from && cursor <= model.to ? cursor : null;
+	const texts = legendRead(figure, model, at);
+	needle.hidden = at === null;
+	output.textContent = "";
+	if (at === null)
+		return;
+	const run = model.strip && model.strip.runs.find((r) => r.from <= at && at <= r.to);
+	needle.style.left = `${model.x(at) / WIDTH * 100}%`;
+	output.textContent = clock(at);
+	if (speak)
+		figure.querySelector(".spoken").textContent = `${clock(at)}: ${texts.join(", ")}${run ? ", " + run.text : ""}`;
 }
 
 function readOutAll(t, speaker) {

@@ -66,6 +66,8 @@ export const watts = number("W", 1000);
 export const megahertz = (v) => isNumber(v) ? `${Math.round(v)}${THIN}MHz` : NONE;
 export const celsius = (v) => isNumber(v) ? `${Math.round(v)}${THIN}°C` : NONE;
 export const megabytes = (v) => bytes(isNumber(v) ? v * 1048576 : v);
+export const rate = (kb) => isNumber(kb) ? `${bytes(kb * 1000)}/s` : NONE;
+export const perSecond = (v) => isNumber(v) ? `${digits(v)}/s` : NONE;
 export const plain = (v) => isNumber(v) ? digits(v) : NONE;
 
 const two = (n) => String(n).padStart(2, "0");

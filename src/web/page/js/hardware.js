@@ -52,6 +52,7 @@ export function gpuView(ctx) {
 		{key: "power", title: "Power", format: f.watts, limit: limit ? {value: limit, label: `limit ${f.watts(limit)}`} : undefined, series: series("power_mw"),
 			note: limit ? `The dotted line is the limit, ${f.watts(limit)}.` : null},
 		{key: "temperature", title: "Temperature", format: f.celsius, series: series("temperature_c")},
+		{key: "pcie", title: "PCIe, to the GPU", format: f.rate, series: series("pcie_rx_kb_s")},
 	].filter((c) => has(c.series));
 	const errors = gpus.flatMap((g) => [g.last && g.last.last_xid ? `${title(g)}: XID ${g.last.last_xid}` : null,
 		g.last && g.last.ecc_uncorrected ? `${title(g)}: ${g.last.ecc_uncorrected} memory errors that could not be corrected` : null]).filter(Boolean);
@@ -74,6 +75,7 @@ export function hostView(ctx) {
 		{key: "load", title: "Load", format: f.plain, series: series(["load_avg", "tasks, mean of 1 min"])},
 		{key: "psi", title: "Stalled for want of", format: f.percent, series: series(["psi_cpu_pct", "CPU"], ["psi_memory_pct", "memory"], ["psi_io_pct", "disk"])},
 		{key: "swap", title: "Swap used", format: f.megabytes, series: series(["swap_mb", "swap"])},
+		{key: "faults", title: "Pages read back from disk", format: f.perSecond, series: series(["major_faults", "major faults"])},
 	].filter((c) => c.series.length);
 	return el("div", {class: "charts"}, charts.map((c) => chart({...shape, ...c, key: `host-${c.key}`})));
 }

@@ -4,12 +4,13 @@ import {el, group, name} from "./dom.js";
 import {badge, figures} from "./parts.js";
 import * as f from "./format.js";
 
+// The share stands there unless the summary tells one, which may be of another time.
 function costOf(i, data) {
 	const wall = data.last_ns - data.first_ns, part = wall > 0 ? i.excess_ns / wall : 0;
 	if (!i.excess_ns)
 		return `${f.count(i.count)} ${i.unit}`;
 	return `${f.duration(i.excess_ns)} lost in ${f.count(i.count)} ${i.unit}` +
-		(part > 0.001 && part <= 1 ? `, ${f.share(part)} of the time looked at` : "");
+		(part > 0.001 && part <= 1 && !i.summary.includes("%") ? `, ${f.share(part)} of the time looked at` : "");
 }
 
 function verdict(ctx) {
@@ -37,6 +38,12 @@ function complete(books, data) {
 	return c >= 1 ? "nothing lost" : `${f.share(1 - c)} of the calls lost`;
 }
 
+function lossTile(books) {
+	if (!books)
+		return ["Losses", "not known", "this file does not say"];
+	return ["Losses", books.lost ? `\u25b2 ${f.share(1 - books.completeness)}` : "none", books.lost ? `${f.count(books.lost)} calls` : "every call is accounted for"];
+}
+
 export function recordingLine(ctx) {
 	const o = ctx.data.overview, live = o.live;
 	return group(el("span", {class: live ? "pill live" : "pill"}, live ? "\u25cf Live" : "\u25a0 Saved file"), " ",
@@ -62,13 +69,12 @@ function gpuTiles(ctx) {
 export function view(ctx) {
 	const v = verdict(ctx), s = ctx.data.overview.system, o = ctx.data.overview, list = ctx.data.incidents.incidents;
 	const serious = list.filter((i) => i.severity !== "LOW").length;
-	const verb = o.live ? "" : "at the end";
 	return group(el("div", {class: `verdict ${v.state.toLowerCase()}`, key: "verdict", role: "status"},
 		el("p", {class: "state"}, badge(v.state), serious > 1 ? el("span", {class: "dim"}, ` worst of ${serious} incidents`) : null),
 		el("p", {class: "line"}, v.line), el("p", {class: "more"}, v.more),
 		v.incident ? el("p", {}, el("button", {type: "button", class: "main", "data-act": "open", "data-id": v.incident.id}, "Show the proof and the fix")) : null),
 	figures([...gpuTiles(ctx), s && ["CPU", f.percent(s.cpu_percent), `load ${f.plain(s.load_avg)}`],
 		s && ["Host memory", f.percent(s.mem_percent), s.swap_mb ? `${f.megabytes(s.swap_mb)} swapped` : `${f.megabytes(s.mem_avail_mb)} free`],
-		["Events kept", f.count(o.event_count), o.books && o.books.hits ? `of ${f.count(o.books.hits)} seen` : null],
-		["Recording", complete(o.books, ctx.data.incidents.data), verb || null]]));
+		["Events kept", f.count(o.event_count), o.books && o.books.hits ? `of ${f.count(o.books.hits)}; the rest counted` : null],
+		lossTile(o.books)]));
 }

@@ -8,6 +8,13 @@ const CAUSES = {cpu_preempted: "another thread took the CPU", cpu_run_queue: "wo
 	block_io: "its own disk request", unexplained: "nothing recorded explains it", network_wait: "waited for the network",
 	memory_reclaim: "the kernel made it free memory", asleep: "asleep, for something no probe covers", host_code: "host code was running"};
 
+// main - the causes that matter, and one row for the crumbs.
+function main(list) {
+	const large = list.filter((c, n) => n < 6 && (n < 2 || c.share >= 0.01)), small = list.slice(large.length);
+	const sum = (key) => small.reduce((n, c) => n + c[key], 0);
+	return small.length < 2 ? list : [...large, {rest: small.length, culprit: "", share: sum("share"), ns: sum("ns"), calls: sum("calls")}];
+}
+
 function causes(i) {
 	if (!i.causes.length)
 		return null;
@@ -15,12 +22,12 @@ function causes(i) {
 		el("div", {class: "stacked", role: "img", "aria-label": i.causes.map((c) => `${CAUSES[c.cause] || c.cause} ${f.share(c.share)}`).join(", ")},
 			i.causes.map((c, n) => el("span", {class: `c${n % 6}${c.cause === "unexplained" ? " blank" : ""}`, title: `${CAUSES[c.cause] || c.cause}: ${f.share(c.share)}`,
 				style: {width: `${(c.share * 100).toFixed(2)}%`}}))),
-		table([{title: "Cause", cell: (c) => CAUSES[c.cause] || c.cause},
+		table([{title: "Cause", cell: (c) => c.rest ? `${f.count(c.rest)} smaller ones` : CAUSES[c.cause] || c.cause},
 			{title: "Culprit", cell: (c) => c.culprit ? group(name(c.culprit), c.culprit_pid ? ` (${c.culprit_pid})` : "",
 				c.culprit_share > 0 && c.culprit_share < 0.995 ? `, ${f.share(c.culprit_share)} of it` : "") : "\u2013"},
 			{title: "Share", class: "n", cell: (c) => f.share(c.share)},
 			{title: "Time", class: "n", cell: (c) => f.duration(c.ns)},
-			{title: "Calls", class: "n wide", cell: (c) => f.count(c.calls)}], i.causes, null, "Causes and their shares"));
+			{title: "Calls", class: "n wide", cell: (c) => f.count(c.calls)}], main(i.causes), null, "Causes and their shares"));
 }
 
 function timeline(i) {
@@ -69,9 +76,14 @@ function program(i) {
 			el("ol", {class: "frames"}, (s.frames || []).map(frame)))));
 }
 
+// What stands in backquotes is typed: it is set apart, and one click selects it.
+function commands(text) {
+	return text.split("`").map((part, n, all) => n % 2 && n < all.length - 1 ? el("code", {}, part) : el("bdi", {}, part));
+}
+
 function remedy(i) {
 	return group(el("h4", {}, "What to do"), i.fixes.length ? el("ul", {class: "fixes"}, i.fixes.map((x) =>
-		el("li", {}, el("span", {}, el("bdi", {}, x)), copier(x)))) : nothing("No remedy is known for this one."));
+		el("li", {}, el("span", {}, commands(x)), copier(x)))) : nothing("No remedy is known for this one."));
 }
 
 function evidence(i) {

@@ -8,6 +8,8 @@ const FEW = 16; // ranks that are all in the table
 
 const mean = (sum, n) => sum === null || sum === undefined || !n ? null : sum / n;
 
+const lateness = (c) => c.ranks.reduce((sum, r) => sum + (r.late_ns || 0), 0);
+
 function inWords(c) {
 	const by = (key, sign) => [...c.ranks].filter((r) => r[key] !== null).sort((a, b) => sign * (b[key] - a[key]))[0];
 	if (c.ranks.length < 2 || !c.complete)
@@ -17,23 +19,24 @@ function inWords(c) {
 		return "The ranks are on nodes with clocks of their own, so who came last is not judged by their times." +
 			(least ? ` Rank ${least.rank} waited least: the others probably wait for it.` : "");
 	}
-	const r = by("last", 1);
-	if (!r || !r.last)
+	const r = by("late_ns", 1), sum = lateness(c);
+	if (!sum)
 		return "No rank was late.";
-	const part = r.last / c.complete, even = 1 / c.ranks.length;
-	return `Rank ${r.rank} was the last to come in ${f.share(part)} of ${f.count(c.complete)} collectives, ` +
-		`${f.duration(mean(r.late_ns, r.last))} after the one before it.` + (part < 1.6 * even ? " That is about even: no single rank holds the others up." : "");
+	const part = r.late_ns / sum;
+	if (part < 1.6 / c.ranks.length)
+		return `No single rank holds the others up: lateness, ${f.duration(sum)} in all, is spread about evenly.`;
+	return `Rank ${r.rank} holds the others up: ${f.share(part)} of all lateness, ${f.duration(sum)}, is its. It came last in ` +
+		`${f.count(r.last)} of ${f.count(c.complete)} collectives, ${f.duration(mean(r.late_ns, r.last))} after the one before it.`;
 }
 
-// One cell a rank: as dark as it is often last; the number says it too.
+// One cell a rank: the darker, the more of all lateness is its; the number says it too.
 function heat(c) {
 	if (!c.one_clock)
 		return null;
-	return el("ol", {class: "heat", "aria-label": "How often each rank was last"}, c.ranks.map((r) => {
-		const part = c.complete ? r.last / c.complete : 0;
-		const text = `rank ${r.rank}: last in ${f.share(part)}, ${f.duration(mean(r.late_ns, r.last))} late when it was`;
-		return el("li", {key: `h${r.rank}`, title: text, class: part > 0.45 ? "dark" : null, style: {"--heat": part.toFixed(3)}},
-			el("b", {}, String(r.rank)), el("small", {}, f.share(part)));
+	return el("ol", {class: "heat", "aria-label": "Each rank\u2019s share of all lateness"}, c.ranks.map((r) => {
+		const part = (r.late_ns || 0) / (lateness(c) || 1);
+		return el("li", {key: `h${r.rank}`, title: `rank ${r.rank}: ${f.share(part)} of all lateness, last ${f.count(r.last)} times`,
+			style: {"--heat": part.toFixed(3)}}, el("b", {}, `rank ${r.rank}`), el("small", {}, f.share(part)));
 	}));
 }
 
