@@ -55,8 +55,9 @@ static int find_time(struct tell *t, uint64_t default_ns, struct errinfo *reterr
 	if (!from && since && end)
 		t->scope.from_ns = MAX(t->scope.to_ns - (int64_t)MIN(since, (uint64_t)INT64_MAX / 2),
 			INT64_C(1));
-	if (!t->scope.from_ns)
-		t->scope.from_ns = MIN(t->range.first_ns, t->scope.to_ns);
+	/* What is asked for and not there would only be empty space. */
+	if (!from)
+		t->scope.from_ns = MAX(t->scope.from_ns, MIN(t->range.first_ns, t->scope.to_ns));
 	return 0;
 }
 

@@ -100,6 +100,9 @@ static void put_sources(
 	json_key(w, "sources");
 	json_begin_array(w);
 	for (size_t i = 0; i < books->row_count; i++) {
+		if (!tell_int(books, i, COL_HITS) && !tell_int(books, i, COL_STORED) &&
+			!tell_int(books, i, COL_AGGREGATED) && !tell_int(books, i, COL_LOST))
+			continue; /* a source that was not there */
 		json_begin_object(w);
 		json_int_member(w, "session", tell_int(books, i, COL_SESSION));
 		json_string_member(w, "node", tell_text(books, i, COL_NODE));

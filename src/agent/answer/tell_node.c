@@ -158,6 +158,9 @@ static int put_health(
 	if (r < 0)
 		return r;
 	judge_incidents(&h, &active, t->live);
+	if (!t->live && !active.row_count && t->range.last_ns)
+		because(&h, STATE_UNKNOWN,
+			"the recording holds no stored verdicts; its incidents are found on asking");
 	judge_data(&h, t, completeness);
 	json_key(w, "health");
 	json_begin_object(w);
