@@ -8,7 +8,7 @@ import {el, group, show} from "./dom.js";
 import * as client from "./client.js";
 import {chartsListen, readOutAgain} from "./chart.js";
 import {Flame} from "./flame.js";
-import {nothing} from "./parts.js";
+import {lacking, nothing} from "./parts.js";
 import {clock, duration, moment} from "./format.js";
 import * as health from "./health.js";
 import * as incidents from "./incidents.js";
@@ -65,7 +65,7 @@ function flameView() {
 	flame.update(some ? d : {nodes: [], total: 0});
 	$("flame-found").textContent = flame.wanted ? `${flame.search(flame.wanted)} matched` : "";
 	if (!some)
-		return nothing("No call stack was recorded in this time: trace with --stack, or choose a longer time.");
+		return lacking(ctx, "stacks", "call stacks", "trace with --stack, which is on unless --stack=false was given.");
 	return group(el("p", {class: "note"}, `${duration(d.total)} in calls of ${d.rows.toLocaleString("en-US")} rows looked at` +
 		(d.left_out ? `; ${duration(d.left_out)} in frames too small to list` : "") + (d.truncated ? "; older rows were left out" : "") + "."));
 }
