@@ -35,7 +35,8 @@ function throttled(gpus, step) {
 }
 
 export function gpuView(ctx) {
-	const d = ctx.data.gpus, gpus = d.gpus.filter((g) => g.samples.length), {from_ns: from, to_ns: to} = d.window;
+	const d = ctx.data.gpus, {from_ns: from, to_ns: to} = d.window;
+	const gpus = d.gpus.filter((g) => g.samples.length).sort((a, b) => a.node.localeCompare(b.node) || a.gpu - b.gpu);
 	if (!gpus.length)
 		return lacking(ctx, "gpu", "GPU samples", "NVML (libnvidia-ml.so.1, part of the NVIDIA driver) was not found or did not answer on this node; `ingero check` there tells which.");
 	const several = gpus.some((g) => g.node !== gpus[0].node);
