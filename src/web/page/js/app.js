@@ -8,7 +8,7 @@ import {el, group, show} from "./dom.js";
 import * as client from "./client.js";
 import {chartsListen, readOutAgain} from "./chart.js";
 import {Flame} from "./flame.js";
-import {nothing} from "./parts.js";
+import {lacking, nothing} from "./parts.js";
 import {clock, duration, moment} from "./format.js";
 import * as health from "./health.js";
 import * as incidents from "./incidents.js";
@@ -65,7 +65,7 @@ function flameView() {
 	flame.update(some ? d : {nodes: [], total: 0});
 	$("flame-found").textContent = flame.wanted ? `${flame.search(flame.wanted)} matched` : "";
 	if (!some)
-		return nothing("No call stack was recorded in this time: trace with --stack, or choose a longer time.");
+		return lacking(ctx, "stacks", "call stacks", "trace with --stack, which is on unless --stack=false was given.");
 	return group(el("p", {class: "note"}, `${duration(d.total)} in calls of ${d.rows.toLocaleString("en-US")} rows looked at` +
 		(d.left_out ? `; ${duration(d.left_out)} in frames too small to list` : "") + (d.truncated ? "; older rows were left out" : "") + "."));
 }
@@ -219,6 +219,11 @@ async function copy(button) {
 	setTimeout(() => { button.textContent = before; }, 1500);
 }
 
+function toggle(id) {
+	ctx.open[ctx.open.has(id) ? "delete" : "add"](id);
+	showAll();
+}
+
 function openIncident(id) {
 	ctx.open.add(id);
 	showAll();
@@ -258,17 +263,15 @@ const ACTS = {
 
 function listen() {
 	document.addEventListener("click", (e) => {
-		const b = e.target instanceof Element && e.target.closest("[data-act]");
-		if (b && ACTS[b.dataset.act])
-			ACTS[b.dataset.act](b);
+		const on = (selector) => e.target instanceof Element && e.target.closest(selector);
+		const act = on("[data-act]"), summary = on("details[data-open] > summary");
+		if (act && ACTS[act.dataset.act])
+			ACTS[act.dataset.act](act);
+		else if (summary) { // at once: a refresh in between would undo what the browser does later
+			e.preventDefault();
+			toggle(summary.parentElement.dataset.open);
+		}
 	});
-	document.addEventListener("toggle", (e) => {
-		const d = e.target, id = d.dataset && d.dataset.open;
-		if (!id || d.open === ctx.open.has(id))
-			return;
-		ctx.open[d.open ? "add" : "delete"](id);
-		showAll();
-	}, true);
 	document.addEventListener("visibilitychange", tick);
 	$("node").addEventListener("change", () => choose({node: $("node").value}));
 	$("token").addEventListener("submit", async (e) => {

@@ -58,8 +58,9 @@ export function spark(values, label) {
 		svg("path", {class: "line", d: pathOf(points, (i) => i * step, (v) => 22.5 - 21 * v / top, 1.5)}));
 }
 
+// The worst is drawn last, on top.
 function bands(model, x) {
-	return model.marks.map((m) => {
+	return model.marks.toReversed().map((m) => {
 		const from = within(x(m.from), 0, WIDTH), width = Math.max(within(x(m.to), 0, WIDTH) - from, 2);
 		const kind = m.severity.toLowerCase();
 		return [svg("rect", {class: `band edge ${kind}`, x: from, y: 0, width, height: 2.5}),
@@ -68,7 +69,7 @@ function bands(model, x) {
 }
 
 function markers(model, x) {
-	return model.marks.map((m) => el("span", {class: `marker ${m.severity.toLowerCase()}`, title: `${m.severity}: ${m.label}`,
+	return model.marks.toReversed().map((m) => el("span", {class: `marker ${m.severity.toLowerCase()}`, title: `${m.severity}: ${m.label}`,
 		style: {left: `${within(x(m.from) / WIDTH * 100, 0, 99)}%`}}, "\u25be"));
 }
 
