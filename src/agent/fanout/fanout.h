@@ -19,13 +19,13 @@
 #include "net/loop.h"
 #include "sql/sql_table.h"
 
-#define FANOUT_TIMEOUT_NS  (5 * NS_PER_S)
-#define FANOUT_SKEW_NS     (10 * NS_PER_MS)
-#define FANOUT_ROWS        1000       /* of each node, unless asked otherwise */
-#define FANOUT_ROWS_MAX    10000      /* what a node gives at most */
-#define FANOUT_ANSWER_MAX  (32u << 20)  /* bytes of one answer */
-#define FANOUT_ANSWERS_MAX (128u << 20) /* of all that are under way; each has its share */
-#define FANOUT_ANSWER_MIN  (512u << 10) /* which is not less than this */
+#define FANOUT_TIMEOUT_NS     (5 * NS_PER_S)
+#define FANOUT_SKEW_NS        (10 * NS_PER_MS)
+#define FANOUT_ROWS           1000         /* of each node, unless asked otherwise */
+#define FANOUT_ROWS_MAX       10000        /* what a node gives at most */
+#define FANOUT_ANSWER_MAX     (32u << 20)  /* bytes of one answer */
+#define FANOUT_ANSWERS_MAX    (128u << 20) /* of all that are under way; each has its share */
+#define FANOUT_ANSWER_MIN     (512u << 10) /* which is not less than this */
 #define FANOUT_TOKEN_VARIABLE "INGERO_FLEET_TOKEN"
 
 struct fanout_settings {
@@ -60,12 +60,12 @@ struct fanout_question {
 	const char *sql;   /* SQL */
 	size_t limit;      /* SQL: rows of each node, 0: FANOUT_ROWS */
 	const char *path;  /* GET: with its query, escaped: "/api/v1/ops?since=5m" */
-	uint64_t since_ns; /* CHAINS, INCIDENTS: only so long before the newest; 0: no limit */
+	const char *query; /* CHAINS, INCIDENTS: parameters, escaped: "since=5m&pid=42"; or NULL */
 	bool no_clocks;    /* do not ask for the time */
 };
 
 struct fanout_answer { /* of one node */
-	const char *address;
+	char address[FANOUT_ADDRESS_LEN];
 	char name[256]; /* as the node calls itself; if it does not tell, its address. Two nodes
 			   that claim one name are "name (address)" */
 	bool ok;        /* it answered, and the answer is part of the result */
@@ -73,10 +73,11 @@ struct fanout_answer { /* of one node */
 	size_t rows;    /* SQL: that are part of the result */
 	bool truncated; /* there are or may be more */
 	char *json;     /* GET: the answer as compact JSON, valid whatever came */
+	struct fanout_extent extent; /* INCIDENTS */
 	struct fanout_clock clock;
 };
 
-enum fanout_note { /* what a warning is about */
+enum fanout_note {           /* what a warning is about */
 	FANOUT_NOTE_FAILED,  /* a node that did not answer, or not sensibly */
 	FANOUT_NOTE_COLUMNS, /* a node that answered with other columns than most */
 	FANOUT_NOTE_CUT,     /* a node of which there is more */

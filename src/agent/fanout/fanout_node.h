@@ -26,6 +26,5 @@ struct fanout_nodes {
  * there already is not added again. Without a scheme @tls decides, without a port FANOUT_PORT.
  * -EINVAL with a sentence for what is no address; -E2BIG beyond FANOUT_NODES_MAX; -ENOMEM. Those
  * before the bad one have been added. */
-int fanout_nodes_add(
-	struct fanout_nodes *n, const char *list, bool tls, struct errinfo *reterr);
+int fanout_nodes_add(struct fanout_nodes *n, const char *list, bool tls, struct errinfo *reterr);
 void fanout_nodes_done(struct fanout_nodes *n);

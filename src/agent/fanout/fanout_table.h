@@ -13,7 +13,7 @@
 #include "base/errinfo.h"
 #include "sql/sql_table.h"
 
-struct fanout_rows {     /* what one node answered */
+struct fanout_rows { /* what one node answered */
 	struct sql_table table;
 	bool there;      /* it answered */
 	bool truncated;  /* it said that there are more, or gave more than it was asked for */
@@ -32,5 +32,5 @@ void fanout_rows_done(struct fanout_rows *r);
 /* fanout_table_merge - all rows in the order of @nodes, each named by @names[i]. The tables of
  * @nodes are emptied on the way, so that rows are never held twice. If no node is there, *ret has
  * no columns. */
-int fanout_table_merge(struct fanout_rows *nodes, const char *const *names, size_t count,
-	struct sql_table *ret);
+int fanout_table_merge(
+	struct fanout_rows *nodes, const char *const *names, size_t count, struct sql_table *ret);
