@@ -1,5 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* tls_private.h - struct tls as its makers and the connections see it. */
 #pragma once
 
+#include <openssl/types.h>
+
 #include "net/tls.h"
+
+struct tls_pin { /* SHA-256 of a certificate */
+	unsigned char bytes[32];
+};
+
+struct tls {
+	SSL_CTX *ctx; /* of new connections */
+	/* reads the files anew, for tls_reload() */
+	int (*load)(struct tls *t, SSL_CTX **ret, struct errinfo *reterr);
+	char *ca, *cert, *key; /* files; NULL: not given */
+
+	/* of a client */
+	bool is_pinned; /* trusts the certificate of pin and no other */
+	struct tls_pin pin;
+};
+
+/* tls_key_check - whether the key in @path is its owner's alone: -EPERM with a sentence if not. */
+int tls_key_check(const char *path, struct errinfo *reterr);
 #define tls_demands_client(t) (false)
