@@ -17,7 +17,10 @@ struct fleet_wish {
 	bool no_tls, require_tls;
 };
 
-#define FLEET_WISH ((struct fleet_wish){.skew_ns = CONFIG_UNSET, .require_tls = true})
+#define FLEET_WISH_INIT                                                                            \
+	{                                                                                          \
+		.skew_ns = CONFIG_UNSET, .require_tls = true                                       \
+	}
 
 /* The rows of a command's option table for the field @wish of its struct @settings. --timeout is
  * the command's own. */

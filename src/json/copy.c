@@ -20,7 +20,7 @@ static void put(struct json_reader *r, enum json_read token, struct json_writer 
 	}
 }
 
-bool json_copy(struct json_reader *r, enum json_read token, struct json_writer *w)
+bool json_copy_value(struct json_reader *r, enum json_read token, struct json_writer *w)
 {
 	bool nested = token == JSON_READ_OBJECT || token == JSON_READ_ARRAY;
 	unsigned outside = r->depth - 1;

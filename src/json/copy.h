@@ -5,6 +5,6 @@
 #include "json/reader.h"
 #include "json/writer.h"
 
-/* json_copy - writes the value that @token begins. False if the reader fails in it; the writer's
- * error is told by json_finish(). */
-bool json_copy(struct json_reader *r, enum json_read token, struct json_writer *w);
+/* json_copy_value - writes the value that @token begins. False if the reader fails in it; the
+ * writer's error is told by json_finish(). */
+bool json_copy_value(struct json_reader *r, enum json_read token, struct json_writer *w);

@@ -158,11 +158,24 @@ static void time_done(void *arg, const struct http_response *r, int err, const s
 
 /* ---- the question ---- */
 
+/* The client's sentences begin with the place, which is named beside them anyway. */
+static const char *without_place(const char *text, const char *address)
+{
+	size_t len = strlen(address);
+
+	if (strncmp(text, address, len) != 0)
+		return text;
+	text += len;
+	text += *text == ':';
+	return text + strspn(text, " ");
+}
+
 static void leg_failed(struct fanout_leg *leg, int err, const struct errinfo *e)
 {
 	struct fanout_answer *a = &leg->run->result.answers[leg->index];
 
-	snprintf(a->why, sizeof(a->why), "%s", e->text[0] ? e->text : strerror(-err));
+	snprintf(a->why, sizeof(a->why), "%s",
+		e->text[0] ? without_place(e->text, a->address) : strerror(-err));
 }
 
 static int take_json(struct fanout_answer *a, const struct http_response *r, struct errinfo *reterr)
@@ -436,7 +449,7 @@ int fanout_new(struct loop *l, const struct fanout_settings *s, struct fanout **
 	_cleanup_(fanout_freep) struct fanout *f = calloc(1, sizeof(*f));
 	struct tls_client_settings ts = {
 		.ca = s->ca, .cert = s->cert, .key = s->key, .fingerprint = s->fingerprint};
-	struct http_client_settings cs = {.bearer = s->bearer};
+	struct http_client_settings cs = {.bearer = s->bearer, .plain_ok = s->allow_plain};
 	int r;
 
 	if (!f)

@@ -286,7 +286,7 @@ static int copy_object(struct json_reader *r, struct buf *out, struct buf *node)
 		t = json_read(r);
 		if (own && t == JSON_READ_STRING)
 			buf_append(node, buf_str(&r->text), MIN(r->text.len, (size_t)255));
-		if (drop ? !json_skip(r, t) : !json_copy(r, t, &w))
+		if (drop ? !json_skip(r, t) : !json_copy_value(r, t, &w))
 			break;
 	}
 	json_end_object(&w);

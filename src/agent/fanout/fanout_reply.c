@@ -104,7 +104,7 @@ int fanout_reply_copy(const struct http_response *r, struct buf *b, struct errin
 	struct json_writer w = json_writer_to_buf(b);
 
 	json_reader_init(&j, r->body, r->body_len, TEXT_MAX_BYTES);
-	if (!json_copy(&j, json_read(&j), &w) || json_read(&j) != JSON_READ_END)
+	if (!json_copy_value(&j, json_read(&j), &w) || json_read(&j) != JSON_READ_END)
 		return errinfo_set(reterr, -EPROTO,
 			j.err == -E2BIG ? "its answer is nested too deeply"
 					: "its answer is not valid JSON");
