@@ -25,37 +25,6 @@
 
 DEFINE_CLEANUP(SSL_CTX *, SSL_CTX_free)
 
-/* Interim, until the server's half is there. */
-__attribute__((weak)) void tls_free(struct tls *t)
-{
-	SSL_CTX_free(t->ctx);
-	free(t->ca);
-	free(t->cert);
-	free(t->key);
-	free(t);
-}
-
-__attribute__((weak)) int tls_key_check(const char *path, struct errinfo *reterr)
-{
-	const char *loose = getenv("INGERO_TLS_ALLOW_LOOSE_KEY_PERMS");
-	struct stat st;
-
-	if (stat(path, &st) < 0)
-		return errinfo_set(
-			reterr, -errno, "the key %s cannot be read: %s", path, strerror(errno));
-	if (st.st_mode & 077 && !(loose && !strcmp(loose, "1")))
-		return errinfo_set(
-			reterr, -EPERM, "the key %s can be read by others: chmod 600 it", path);
-	return 0;
-}
-
-static const char *reason(void)
-{
-	const char *text = ERR_reason_error_string(ERR_peek_last_error());
-
-	return text ? text : "unknown reason";
-}
-
 /* ---- trust ---- */
 
 /* Where distributions keep their authorities; a static program cannot know which it runs on. */
@@ -78,7 +47,8 @@ static int trust_file(SSL_CTX *ctx, const char *path, struct errinfo *reterr)
 	ERR_clear_error();
 	if (SSL_CTX_load_verify_file(ctx, path) != 1)
 		return errinfo_set(reterr, access(path, R_OK) < 0 ? -errno : -EINVAL,
-			"the authorities' certificates cannot be read from %s: %s", path, reason());
+			"the authorities' certificates cannot be read from %s: %s", path,
+			tls_reason());
 	/* What the file holds is trusted as it is: a server's own certificate too. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
 	return 0;
@@ -137,14 +107,14 @@ static int show(SSL_CTX *ctx, const char *cert, const char *key, struct errinfo 
 	ERR_clear_error();
 	if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
 		return errinfo_set(reterr, access(cert, R_OK) < 0 ? -errno : -EINVAL,
-			"the client's certificate cannot be read from %s: %s", cert, reason());
+			"the client's certificate cannot be read from %s: %s", cert, tls_reason());
 	if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) == 1)
 		return 0;
 	if (ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
 		return errinfo_set(
 			reterr, -EINVAL, "%s is not the key of the certificate in %s", key, cert);
 	return errinfo_set(
-		reterr, -EINVAL, "the client's key cannot be read from %s: %s", key, reason());
+		reterr, -EINVAL, "the client's key cannot be read from %s: %s", key, tls_reason());
 }
 
 /* ---- the context ---- */
@@ -322,8 +292,8 @@ int tls_client_explain(const SSL *ssl, const char *place, struct errinfo *reterr
 		return errinfo_set(reterr, -EKEYREJECTED,
 			"%s does not accept our certificate (%s): give one of its authority with "
 			"--client-cert and --client-key",
-			place, reason());
-	default: return errinfo_set(reterr, -EPROTO, "TLS with %s failed: %s", place, reason());
+			place, tls_reason());
+	default: return errinfo_set(reterr, -EPROTO, "TLS with %s failed: %s", place, tls_reason());
 	}
 }
 
