@@ -230,7 +230,9 @@ static void judge_clocks(struct fanout_run *run)
 		if (r->answers[i].ok && !clocks[i].known)
 			warn(r, FANOUT_NOTE_CLOCK, "node %s: its clock could not be compared: %s",
 				r->answers[i].name,
-				leg->clock_why[0] ? leg->clock_why : "there was no time left");
+				leg->clock_why[0]   ? leg->clock_why
+				: leg->sample_count ? "the time it tells cannot be"
+						    : "there was no time left");
 	}
 	n = fanout_clock_skews(clocks, r->count, run->f->skew_ns, skews, r->count + 1);
 	for (size_t i = 0; i < n; i++)
