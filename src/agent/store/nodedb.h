@@ -242,7 +242,8 @@ struct nodedb_usage {
 int nodedb_usage(const char *path, const struct nodedb_filter *f, struct nodedb_usage **ret,
 	size_t *ret_count, struct errinfo *reterr);
 
-/* nodedb_ask - runs one SQL statement that a stranger wrote, read-only: see sql_guard.h. */
+/* nodedb_ask - runs one SQL statement that a stranger wrote, in a process of its own: see
+ * sql_worker.h, whose results these are. The program's main() must know that process. */
 int nodedb_ask(const char *path, const char *text, const struct sql_guard_rules *rules,
 	struct sql_table *ret, struct buf *hint, struct errinfo *reterr);
 
