@@ -5,6 +5,7 @@
  * a request stands in its call. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/errinfo.h"
 #include "mcp/offer.h"
 
