@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <jansson.h>
 
@@ -69,6 +70,9 @@ struct offer {
 	size_t answer_bytes;   /* ceiling of a tool's answer; 0: RPC_BYTES_MAX */
 	const char *too_large; /* what to do about an answer over it */
 	void *arg;             /* of calls */
+	/* Told of every request that was answered, on the thread that did: @name is that of the
+	 * tool or prompt, or the URI; NULL: it has none. May be NULL. */
+	void (*answered)(void *arg, const char *method, const char *name, uint64_t ns, bool failed);
 };
 
 const struct offer_tool *offer_tool_find(const struct offer *o, const char *name);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "mcp/shape.h"
 
 #define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
@@ -339,6 +340,16 @@ static void adorn(const struct offer *o, const struct method *m, json_t *result)
 	json_object_set_new(result, "cacheScope", json_string("private"));
 }
 
+static void tell(
+	const struct offer *o, const struct rpc_message *m, const json_t *result, uint64_t ns)
+{
+	const char *name = json_string_value(json_object_get(m->params, "name"));
+	const char *uri = json_string_value(json_object_get(m->params, "uri"));
+
+	o->answered(o->arg, m->method, name ? name : uri, ns,
+		!result || json_is_true(json_object_get(result, "isError")));
+}
+
 json_t *talk_answer(const struct talk *t, const struct call *c, const struct rpc_message *m,
 	const struct revision **ret_agreed, struct rpc_error *e)
 {
@@ -349,6 +360,7 @@ json_t *talk_answer(const struct talk *t, const struct call *c, const struct rpc
 		.offer = t->offer,
 		.call = &call,
 		.params = m->params ? m->params : none};
+	mono_time begin = mono_now();
 	json_t *result;
 
 	if (!method) {
@@ -361,6 +373,8 @@ json_t *talk_answer(const struct talk *t, const struct call *c, const struct rpc
 	result = method->run(&turn, e);
 	if (!result && !e->code)
 		rpc_fail(e, RPC_INTERNAL, "not enough memory");
+	if (t->offer->answered)
+		tell(t->offer, m, result, mono_now().ns - begin.ns);
 	if (result && c->revision->stateless)
 		adorn(t->offer, method, result);
 	if (ret_agreed && turn.agreed)

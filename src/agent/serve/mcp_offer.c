@@ -47,6 +47,13 @@ static int copy_tools(struct mcp_server *s)
 	return 0;
 }
 
+static void answered(void *arg, const char *method, const char *name, uint64_t ns, bool failed)
+{
+	const struct mcp_settings *s = arg;
+
+	s->answered(s->answered_arg, method, name, ns, failed);
+}
+
 int mcp_server_new(
 	const struct mcp_settings *settings, struct mcp_server **ret, struct errinfo *reterr)
 {
@@ -69,7 +76,8 @@ int mcp_server_new(
 		.prompts = mcp_prompts,
 		.too_large = "Ask for less: a shorter `since`, a `pid`, a smaller `limit` or "
 			     "`top_n`.",
-		.arg = &s->settings};
+		.arg = &s->settings,
+		.answered = settings->answered ? answered : NULL};
 	r = talk_new(&s->offer, &s->talk, reterr);
 	if (r < 0)
 		return r;

@@ -19,6 +19,9 @@ struct mcp_settings {
 	const char *db;               /* the recording; need not be there yet */
 	const char *version;          /* of this program */
 	const struct mcp_demo *demos; /* NULL: none */
+	/* Told of every request, on the thread that answered it; NULL: nobody. See mcp/offer.h. */
+	void (*answered)(void *arg, const char *method, const char *name, uint64_t ns, bool failed);
+	void *answered_arg;
 };
 
 struct mcp_server;
