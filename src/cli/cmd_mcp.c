@@ -24,6 +24,7 @@
 #include "config.h"
 
 #define TOKEN_VARIABLE "INGERO_MCP_BEARER_TOKEN"
+#define TLS_FOLDER     "tls"
 #define DEMOS_MAX      16
 
 struct mcp_options {
@@ -158,12 +159,19 @@ static void on_reload(void *arg)
 		log_error("the tokens stay as they were: %s", e.text);
 }
 
-static int open_tls(
-	const struct mcp_options *o, const char *db, struct web *w, struct errinfo *reterr)
+/* The self-signed certificate is kept beside the default recording, so that it stays the same. */
+static int open_tls(const struct mcp_options *o, struct web *w, struct errinfo *reterr)
 {
 	struct tls_server_settings s = {.cert = o->cert, .key = o->key, .client_ca = o->client_ca};
+	_cleanup_free_ char *db = NULL, *dir = NULL;
+	int r = o->no_tls || o->cert ? 0 : store_default_path(&db, reterr);
 
-	return o->no_tls ? 0 : tls_server_new(&s, &w->tls, reterr);
+	if (r < 0 || o->no_tls)
+		return r;
+	if (db && asprintf(&dir, "%.*s/" TLS_FOLDER, (int)(strrchr(db, '/') ? strrchr(db, '/') - db : 0), strrchr(db, '/') ? db : ".") < 0)
+		return -ENOMEM;
+	s.state_dir = dir;
+	return tls_server_new(&s, &w->tls, reterr);
 }
 
 static void say_where(const struct web *w)
@@ -187,7 +195,7 @@ static int run_web(
 	int r = loop_new(&w.loop);
 
 	if (r == 0)
-		r = open_tls(o, db, &w, reterr);
+		r = open_tls(o, &w, reterr);
 	if (r == 0)
 		r = token_set_new(o->token_file, TOKEN_VARIABLE, &w.tokens, reterr);
 	if (r == 0)
@@ -229,7 +237,7 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 	if (r == 0)
 		r = mcp_server_new(&s, &server, &e);
 	if (r == 0)
-		r = o->http ? run_web(o, s.db, mcp_server_talk(server), &e)
+		r = o->http ? run_web(o, mcp_server_talk(server), &e)
 			    : run_stdio(mcp_server_talk(server), &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
