@@ -160,16 +160,26 @@ static void on_reload(void *arg)
 }
 
 /* The self-signed certificate is kept beside the default recording, so that it stays the same. */
+static int tls_folder(char **ret, struct errinfo *reterr)
+{
+	_cleanup_free_ char *db = NULL;
+	int r = store_default_path(&db, reterr);
+	const char *slash = r == 0 ? strrchr(db, '/') : NULL;
+
+	if (r < 0)
+		return r;
+	r = asprintf(ret, "%.*s" TLS_FOLDER, slash ? (int)(slash - db) + 1 : 0, db);
+	return r < 0 ? -ENOMEM : 0;
+}
+
 static int open_tls(const struct mcp_options *o, struct web *w, struct errinfo *reterr)
 {
 	struct tls_server_settings s = {.cert = o->cert, .key = o->key, .client_ca = o->client_ca};
-	_cleanup_free_ char *db = NULL, *dir = NULL;
-	int r = o->no_tls || o->cert ? 0 : store_default_path(&db, reterr);
+	_cleanup_free_ char *dir = NULL;
+	int r = o->no_tls || o->cert ? 0 : tls_folder(&dir, reterr);
 
 	if (r < 0 || o->no_tls)
 		return r;
-	if (db && asprintf(&dir, "%.*s/" TLS_FOLDER, (int)(strrchr(db, '/') ? strrchr(db, '/') - db : 0), strrchr(db, '/') ? db : ".") < 0)
-		return -ENOMEM;
 	s.state_dir = dir;
 	return tls_server_new(&s, &w->tls, reterr);
 }
@@ -186,8 +196,7 @@ static void say_where(const struct web *w)
 			"ingero: no token is asked for: every process of this machine may ask\n");
 }
 
-static int run_web(
-	const struct mcp_options *o, const char *db, const struct talk *t, struct errinfo *reterr)
+static int run_web(const struct mcp_options *o, const struct talk *t, struct errinfo *reterr)
 {
 	static const struct http_route routes[] = {MCP_HTTP_ROUTES, {NULL, NULL, NULL, false, 0}};
 	_cleanup_(web_done) struct web w = {0};

@@ -22,7 +22,7 @@ void call_progress(const struct call *c, double done, double total, const char *
 	note = rpc_notification("notifications/progress",
 		json_pack("{s:O, s:f, s:f, s:s*}", "progressToken", (json_t *)c->progress_token,
 			"progress", done, "total", total, "message", message));
-	text = note ? json_dumps(note, JSON_COMPACT) : NULL;
+	text = note ? json_dumps(note, RPC_DUMP) : NULL;
 	if (text)
 		c->notify(c->notify_arg, text, strlen(text));
 }

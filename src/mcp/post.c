@@ -43,7 +43,7 @@ static void note(void *arg, const char *text, size_t len)
 
 static void send(struct exchange *x, int status, json_t *message)
 {
-	_cleanup_free_ char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	_cleanup_free_ char *text = message ? json_dumps(message, RPC_DUMP) : NULL;
 	bool stream = text && x->events && (x->notes.len || !x->json);
 	struct buf *b = &x->reply->body;
 

@@ -16,6 +16,9 @@
 #define RPC_DEPTH_MAX 32
 #define RPC_BATCH_MAX 64 /* messages in one array */
 
+/* How messages are written: on one line, numbers as people write them. */
+#define RPC_DUMP (JSON_COMPACT | JSON_REAL_PRECISION(15))
+
 enum rpc_code {
 	RPC_PARSE_ERROR = -32700,
 	RPC_INVALID_REQUEST = -32600,

@@ -156,7 +156,7 @@ static json_t *do_ping(struct turn *t, struct rpc_error *e)
 static json_t *cap_answer(const struct offer *o, struct answer *a, json_t *result)
 {
 	size_t max = o->answer_bytes ? o->answer_bytes : RPC_BYTES_MAX;
-	size_t size = json_dumpb(result, NULL, 0, JSON_COMPACT);
+	size_t size = json_dumpb(result, NULL, 0, RPC_DUMP);
 
 	if (size <= max)
 		return result;

@@ -67,7 +67,7 @@ void talk_line(
 		answer = answer_batch(t, s, doc);
 	else
 		answer = answer_one(t, s, doc);
-	out = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
+	out = answer ? json_dumps(answer, RPC_DUMP) : NULL;
 	if (!out)
 		return;
 	buf_puts(reply, out);

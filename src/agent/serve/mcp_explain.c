@@ -14,6 +14,8 @@
 #define TOP_N         10
 #define WHERE_STACKS  4096
 #define INCIDENTS_MAX 1000
+#define CAUSES_SHOWN  3
+#define SHARE_SHOWN   0.05
 
 static const struct incident *find_id(const struct explanation *e, const char *id)
 {
@@ -78,6 +80,37 @@ static struct mcp_part explain_part(void)
 					 .stacks_max = WHERE_STACKS}};
 }
 
+/* In a compact list an incident says what a verdict needs; asked for by its id it says all. */
+static void trim_incident(json_t *incident)
+{
+	static const char *const details[] = {
+		"node", "source", "calls", "p50_us", "p99_us", "completeness", "period_confidence"};
+	static const char *const of_cause[] = {"layer", "excess_us", "calls"};
+	json_t *causes = json_object_get(incident, "causes"), *one;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(details); i++)
+		json_object_del(incident, details[i]);
+	for (i = json_array_size(causes); i-- > 0;)
+		if (i >= CAUSES_SHOWN || json_number_value(json_object_get(
+						 json_array_get(causes, i), "share")) < SHARE_SHOWN)
+			json_array_remove(causes, i);
+	json_array_foreach (causes, i, one)
+		for (size_t k = 0; k < ARRAY_SIZE(of_cause); k++)
+			json_object_del(one, of_cause[k]);
+	json_array_foreach (json_object_get(incident, "timeline"), i, one)
+		json_object_del(one, "operation");
+}
+
+static void trim_incidents(json_t *list)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach (list, i, one)
+		trim_incident(one);
+}
+
 static void reply_incidents(struct answer *a, const json_t *arguments,
 	const struct nodedb_content *c, const struct mcp_part *part, json_t *extra)
 {
@@ -94,6 +127,8 @@ static void reply_incidents(struct answer *a, const json_t *arguments,
 		return;
 	}
 	keep_top(list, mcp_arg_int(arguments, "top_n", TOP_N), &total);
+	if (compact && !id)
+		trim_incidents(list);
 	full = extra ? extra : json_object();
 	json_object_set_new(full, "incidents", list);
 	json_object_set_new(full, "total", json_integer((json_int_t)total));

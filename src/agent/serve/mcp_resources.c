@@ -24,7 +24,7 @@ static int put_contents(json_t *contents, const char *uri, json_t *value, struct
 	if (!value)
 		return rpc_fail(e, RPC_INTERNAL, "not enough memory");
 	json_object_set_new(value, "about", json_string(mcp_clean_warning));
-	text = json_dumps(value, JSON_COMPACT);
+	text = json_dumps(value, RPC_DUMP);
 	json_decref(value);
 	if (!text || strlen(text) > TEXT_BYTES)
 		return rpc_fail(

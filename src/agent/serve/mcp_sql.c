@@ -87,7 +87,7 @@ static void reply_table(
 		rows_json(t, columns, compact));
 	json_decref(columns);
 	if (compact)
-		json = json_dumps(a->structured, JSON_COMPACT);
+		json = json_dumps(a->structured, RPC_DUMP);
 	else
 		sql_output_write(&body, t, SQL_OUTPUT_TABLE, true);
 	mcp_clean_block(&text, json ? json : buf_str(&body));

@@ -145,7 +145,7 @@ void mcp_reply(struct answer *a, const json_t *arguments, json_t *full, const ch
 	if (mcp_arg_compact(arguments)) {
 		a->structured = mcp_tsc_pack(full);
 		json_decref(full);
-		json = json_dumps(a->structured, JSON_COMPACT);
+		json = json_dumps(a->structured, RPC_DUMP);
 	} else {
 		a->structured = full;
 		if (!prose)

@@ -189,6 +189,30 @@ static json_t *clock_only(const json_t *v)
 	return json_stringn(t ? t + 1 : "", t ? strlen(t) - 2 : 0);
 }
 
+/* What is almost all of it does not become all of it. */
+static double round_off(double v)
+{
+	char text[32];
+	double short_v;
+
+	snprintf(text, sizeof(text), "%.*g", DIGITS, v);
+	short_v = strtod(text, NULL);
+	return fabs(v) < 1 && fabs(short_v) == 1 ? v : short_v;
+}
+
+/* Members of which 0 says as much as nothing. */
+static bool is_idle(const char *key, const json_t *v)
+{
+	static const char *const keys[] = {"culprit_pid", "baseline_us", "p50_us", "p99_us",
+		"slow_p50_us", "duration_us", "anomaly_count", "return_code", "damaged_rows",
+		"pruned_rows", "more_events", "lost"};
+
+	for (size_t i = 0; json_is_number(v) && !json_number_value(v) && i < ARRAY_SIZE(keys); i++)
+		if (!strcmp(keys[i], key))
+			return true;
+	return false;
+}
+
 static json_t *pack_member(const char *key, const json_t *v)
 {
 	bool moment_text = !strcmp(key, "timestamp") || !strcmp(key, "first_seen") ||
@@ -201,7 +225,6 @@ json_t *mcp_tsc_pack(const json_t *full)
 {
 	const char *key;
 	json_t *out, *one;
-	char text[32];
 	size_t i;
 
 	switch (json_typeof(full)) {
@@ -209,7 +232,7 @@ json_t *mcp_tsc_pack(const json_t *full)
 		out = json_object();
 		json_object_foreach((json_t *)full, key, one)
 		{
-			if (!is_empty(one) && *compact_name(key))
+			if (!is_empty(one) && !is_idle(key, one) && *compact_name(key))
 				json_object_set_new(out, compact_name(key), pack_member(key, one));
 		}
 		return out;
@@ -218,9 +241,7 @@ json_t *mcp_tsc_pack(const json_t *full)
 		json_array_foreach (full, i, one)
 			json_array_append_new(out, mcp_tsc_pack(one));
 		return out;
-	case JSON_REAL:
-		snprintf(text, sizeof(text), "%.*g", DIGITS, json_real_value(full));
-		return json_real(strtod(text, NULL));
+	case JSON_REAL: return json_real(round_off(json_real_value(full)));
 	default: return json_deep_copy(full);
 	}
 }
