@@ -159,11 +159,11 @@ void mcp_explain(const struct call *c, const json_t *arguments, struct answer *a
 	reply_incidents(a, arguments, &content, &part, NULL);
 }
 
-/* Of what explain says, the members that published answers have. */
-static json_t *chain_of(const json_t *incident)
+/* The members that compact answers have, as published. */
+static json_t *compact_chain(const json_t *incident)
 {
-	static const char *const kept[] = {"id", "severity", "summary", "root_cause", "explanation",
-		"recommendations", "timeline", "timestamp", "process_name", "pid"};
+	static const char *const kept[] = {
+		"severity", "summary", "root_cause", "recommendations", "timeline"};
 	json_t *chain = json_object();
 
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
@@ -207,7 +207,8 @@ void mcp_causal_chains(const struct call *c, const json_t *arguments, struct ans
 	}
 	keep_top(found, mcp_arg_int(arguments, "top_n", TOP_N), &total);
 	json_array_foreach (found, i, one)
-		json_array_append_new(chains, chain_of(one));
+		json_array_append_new(
+			chains, mcp_arg_compact(arguments) ? compact_chain(one) : json_incref(one));
 	full = json_pack("{s:o, s:I, s:s, s:o}", "chains", chains, "total", (json_int_t)total,
 		"origin", stored ? "stored while tracing" : "explained now", "range",
 		mcp_range(&content, &part));

@@ -24,6 +24,17 @@ static const char *state_word(enum check_state s)
 	}
 }
 
+/* Details of what is as it should be are left out of compact answers. */
+static json_t *check_json(const struct check_row *row, bool compact)
+{
+	bool brief = compact && row->state == CHECK_PASS;
+
+	return json_pack("{s:s, s:s, s:o, s:o, s:o}", "name", row->name, "state",
+		state_word(row->state), "value", mcp_clean_string(row->value, MCP_CLEAN_NAME),
+		"detail", mcp_clean_string(brief ? "" : row->detail, MCP_CLEAN_TEXT),
+		"recommendation", mcp_clean_string(row->advice, MCP_CLEAN_TEXT));
+}
+
 void mcp_check(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_free_ struct check_report *r = calloc(1, sizeof(*r));
@@ -41,13 +52,9 @@ void mcp_check(const struct call *c, const json_t *arguments, struct answer *a)
 	for (size_t i = 0; i < r->count; i++) {
 		const struct check_row *row = &r->rows[i];
 
-		buf_printf(&prose, "[%s] %s: %s\n", state_word(row->state), row->name, row->value);
-		json_array_append_new(checks,
-			json_pack("{s:s, s:s, s:o, s:o, s:o}", "name", row->name, "state",
-				state_word(row->state), "value",
-				mcp_clean_string(row->value, MCP_CLEAN_NAME), "detail",
-				mcp_clean_string(row->detail, MCP_CLEAN_TEXT), "recommendation",
-				mcp_clean_string(row->advice, MCP_CLEAN_TEXT)));
+		buf_printf(&prose, "[%s] %s: %s\n%s%s", state_word(row->state), row->name,
+			row->value, row->advice, row->advice[0] ? "\n" : "");
+		json_array_append_new(checks, check_json(row, mcp_arg_compact(arguments)));
 	}
 	mcp_reply(a, arguments,
 		json_pack("{s:b, s:o}", "ready", check_exit_code(r) == EXIT_OK, "checks", checks),

@@ -75,20 +75,18 @@
 		"\"type\":[\"number\",\"null\"]",                                                  \
 		"0..1") "," ABOUT("completeness", "\"type\":[\"number\",\"null\"]",                \
 		"share of what happened that is in the data, 0..1")
-#define INCIDENT                                                                                   \
-	OBJECT(P("id", S) "," P("node", S) "," P("severity", S) "," P("problem", S) "," P(         \
-		"summary", S) "," P("root_cause", S) "," P("explanation", S) "," P("pid",          \
-		I) "," P("process_name", S) "," P("source", S) "," P("operation",                  \
-		S) "," INCIDENT_FIGURES "," P("count", I) "," P("unit", S) "," P("culprit_rank",   \
-		I) "," P("period_steps", I) "," P("period_confidence", N) "," P("since",           \
-		NULL_OR_S) "," P("causes", LIST(CAUSE)) "," P("timeline",                          \
-		LIST(STEP)) "," P("recommendations", LIST(S)) "," P("evidence",                    \
-		LIST(ANY)) "," P("evidence_sql", S) "," P("where", WHERE) "," P("annotations",     \
-		LIST(ANNOTATION)))
+#define INCIDENT_MEMBERS                                                                           \
+	P("id", S)                                                                                 \
+	"," P("node", S) "," P("severity", S) "," P("problem", S) "," P("summary", S) "," P(       \
+		"root_cause", S) "," P("explanation", S) "," P("pid", I) "," P("process_name",     \
+		S) "," P("source", S) "," P("operation", S) "," INCIDENT_FIGURES "," P("count",    \
+		I) "," P("unit", S) "," P("culprit_rank", I) "," P("period_steps",                 \
+		I) "," P("period_confidence", N) "," P("since", NULL_OR_S) "," P("causes",         \
+		LIST(CAUSE)) "," P("timeline", LIST(STEP)) "," P("recommendations",                \
+		LIST(S)) "," P("evidence", LIST(ANY)) "," P("evidence_sql", S) "," P("where",      \
+		WHERE) "," P("annotations", LIST(ANNOTATION))
+#define INCIDENT OBJECT(INCIDENT_MEMBERS)
 #define INCIDENTS                                                                                  \
 	P("incidents", LIST(INCIDENT))                                                             \
 	"," P("total", I) "," P("range", RANGE) "," P("completeness", S) "," P("verdict", S)
-#define CHAIN                                                                                      \
-	OBJECT(P("id", S) "," P("severity", S) "," P("summary", S) "," P("root_cause", S) "," P(   \
-		"explanation", S) "," P("recommendations", LIST(S)) "," P("timestamp",             \
-		NULL_OR_S) "," P("process_name", S) "," P("pid", I) "," P("timeline", LIST(STEP)))
+#define CHAIN OBJECT(INCIDENT_MEMBERS "," P("timestamp", NULL_OR_S))

@@ -117,16 +117,26 @@ static json_t *us(uint64_t ns)
 				   : json_integer((json_int_t)((ns + NS_PER_US / 2) / NS_PER_US));
 }
 
-static json_t *row_json(const struct op_row *r, double span_ns)
+static json_t *row_json(const struct op_row *r, double span_ns, bool compact)
 {
 	char scratch[32];
 
-	return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:f, s:I}", "operation",
-		wire_op_name(r->source, r->op, scratch), "source", wire_source_name(r->source),
-		"count", (json_int_t)r->calls, "p50_us", us(r->p50_ns), "p95_us", us(r->p95_ns),
-		"p99_us", us(r->p99_ns), "max_us", us(r->max_ns), "wall_percent",
+	json_t *row = json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:f, s:I}", "operation",
+		wire_op_name(r->source, r->op, scratch), "count", (json_int_t)r->calls, "p50_us",
+		us(r->p50_ns), "p95_us", us(r->p95_ns), "p99_us", us(r->p99_ns), "max_us",
+		us(r->max_ns), "wall_percent",
 		span_ns > 0 ? 100 * (double)r->sum_ns / span_ns : 0.0, "anomaly_count",
 		(json_int_t)r->spikes);
+
+	if (compact)
+		return row;
+	json_object_set_new(row, "source", json_string(wire_source_name(r->source)));
+	json_object_set_new(row, "avg_us", us(r->calls ? r->sum_ns / r->calls : 0));
+	json_object_set_new(row, "total_us", us(r->sum_ns));
+	if (wire_op_find(r->source, r->op))
+		json_object_set_new(
+			row, "meaning", json_string(wire_op_find(r->source, r->op)->description));
+	return row;
 }
 
 static json_t *host_json(const struct nodedb_content *c)
@@ -162,7 +172,8 @@ void mcp_trace_stats(const struct call *c, const json_t *arguments, struct answe
 	for (size_t i = 0; i < t->count; i++) {
 		calls += t->rows[i].calls;
 		json_array_append_new(
-			ops, row_json(&t->rows[i], (double)(content.last_ns - content.first_ns)));
+			ops, row_json(&t->rows[i], (double)(content.last_ns - content.first_ns),
+				     mcp_arg_compact(arguments)));
 	}
 	full = json_pack("{s:I, s:o, s:I, s:I, s:o}", "count", (json_int_t)calls, "ops", ops,
 		"total_events", (json_int_t)MAX(content.total_calls, (uint64_t)content.event_count),

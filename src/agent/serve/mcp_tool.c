@@ -29,7 +29,9 @@ const char *mcp_arg_text(const json_t *arguments, const char *key)
 
 bool mcp_arg_compact(const json_t *arguments)
 {
-	return !json_is_false(json_object_get(arguments, "tsc"));
+	const json_t *tsc = json_object_get(arguments, "tsc");
+
+	return tsc ? json_is_true(tsc) : !json_object_get(arguments, "id");
 }
 
 static int find_pids(const json_t *arguments, struct mcp_part *p, struct errinfo *reterr)

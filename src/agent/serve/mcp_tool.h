@@ -22,7 +22,8 @@ mcp_tool mcp_check, mcp_trace_stats, mcp_causal_chains, mcp_demo_run, mcp_test_r
 
 json_int_t mcp_arg_int(const json_t *arguments, const char *key, json_int_t otherwise);
 const char *mcp_arg_text(const json_t *arguments, const char *key); /* NULL: not there */
-bool mcp_arg_compact(const json_t *arguments);                      /* "tsc", true by default */
+/* mcp_arg_compact - "tsc"; without it true, unless one thing is looked into ("id"). */
+bool mcp_arg_compact(const json_t *arguments);
 
 struct mcp_part { /* of the recording */
 	struct nodedb_filter filter;

@@ -20,7 +20,7 @@ const struct offer_tool mcp_tools[] = {
 			"Start here. Finds what went wrong in the recording and proves it: "
 			"incidents, worst first, each with summary, root cause, culprit process, "
 			"share of the lost time it explains, confidence, timeline, source line and "
-			"fixes. With an id, everything about one incident.",
+			"fixes. With an id, all of one incident, complete unless tsc is true.",
 		.input = OBJECT(ARG_SINCE "," ARG_PID "," ARG_PIDS "," ARG_TOP_N
 					  "," ABOUT("id", "\"type\":\"string\",\"maxLength\":256",
 						  "Only the incident with this id.") "," ARG_TSC),
@@ -34,8 +34,9 @@ const struct offer_tool mcp_tools[] = {
 			"and the host's load.",
 		.input = OBJECT(ARG_SINCE "," ARG_PID "," ARG_PIDS "," ARG_TSC),
 		.output = OBJECT(P("count", I) "," P("ops",
-			LIST(OBJECT(P("operation", S) "," P("source", S) "," P("count", I) "," P(
-				"p50_us", N) "," P("p95_us", N) "," P("p99_us", N) "," P("max_us",
+			LIST(OBJECT(P("operation", S) "," P("source", S) "," P("avg_us", N) "," P(
+				"total_us", N) "," P("meaning", S) "," P("count", I) "," P("p50_us",
+				N) "," P("p95_us", N) "," P("p99_us", N) "," P("max_us",
 				N) "," P("wall_percent", N) "," P("anomaly_count",
 				I)))) "," P("total_events", I) "," P("stored_events",
 			I) "," P("range", RANGE) "," P("system",
