@@ -9,6 +9,7 @@ const struct command *const commands[] = {
 	&cmd_query,
 	&cmd_export,
 	&cmd_dashboard,
+	&cmd_mcp,
 	&cmd_annotate,
 	&cmd_demo,
 	&cmd_version,

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp_http.h - the protocol at one path of an HTTP server.
+ *
+ * mcp_http_answer() is all that a server with threads of its own needs; mcp_http_handler() is for
+ * one without: it answers each request on a thread and replies on the loop. */
+#pragma once
+
+#include "mcp/post.h"
+#include "net/server.h"
+
+#define MCP_HTTP_PATH    "/mcp"
+#define MCP_HTTP_AT_ONCE 8 /* requests being answered; more are told to come again (503) */
+
+/* mcp_http_answer - any thread, as long as the tool takes; done with buf_done(&ret->body). */
+void mcp_http_answer(const struct talk *t, const struct http_request *q, struct post_reply *ret);
+
+/* mcp_http_reply - sends it, on the loop's thread. */
+void mcp_http_reply(struct http_exchange *x, const struct post_reply *r);
+
+struct mcp_http; /* argument of the handler */
+
+int mcp_http_new(const struct talk *t, struct loop *l, struct mcp_http **ret);
+
+/* mcp_http_free - waits for what is being answered; the server must be gone, its loop not. */
+void mcp_http_free(struct mcp_http *h);
+DEFINE_CLEANUP(struct mcp_http *, mcp_http_free)
+
+http_handler mcp_http_handler;
+
+/* The routes of the path, for a server whose handlers' argument is a struct mcp_http. */
+#define MCP_HTTP_ROUTES                                                                            \
+	{"POST", MCP_HTTP_PATH, mcp_http_handler, false, RPC_BYTES_MAX},                           \
+		{"GET", MCP_HTTP_PATH, mcp_http_handler, false, 0},                                \
+	{                                                                                          \
+		"DELETE", MCP_HTTP_PATH, mcp_http_handler, false, 0                                \
+	}

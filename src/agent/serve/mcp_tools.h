@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp_tools.h - the tables of what the agent offers. */
+#pragma once
+
+#include "mcp/offer.h"
+
+extern const struct offer_tool mcp_tools[]; /* schemas in their full form only */
+extern const char mcp_tools_hints[];        /* annotations of those that have none */
+extern const struct offer_resource mcp_resources[];
+extern const struct offer_resource mcp_templates[];
+extern const struct offer_prompt mcp_prompts[];

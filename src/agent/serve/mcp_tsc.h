@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp_tsc.h - the two forms of every answer: full, and compact ("tsc") for models that pay by the
+ * word.
+ *
+ * What our own writers print as JSON becomes full by mcp_tsc_full(): times of the day as text,
+ * durations in microseconds, published names, every text cleaned. Compact has short names (the
+ * published ones, and a few of ours), no empty members, three digits, and leaves out what only
+ * matters when an incident is looked into. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/buf.h"
+
+/* mcp_tsc_full - a new value; @v stays. NULL without memory. */
+json_t *mcp_tsc_full(const json_t *v);
+
+/* mcp_tsc_pack - the compact form of a full value, likewise. */
+json_t *mcp_tsc_pack(const json_t *full);
+
+/* mcp_tsc_schema - the text of the schema @full, widened so that compact answers have its shape
+ * too; the caller's. */
+char *mcp_tsc_schema(const char *full);
+
+/* mcp_tsc_outline - a full value as indented lines "name: value". */
+void mcp_tsc_outline(struct buf *b, const json_t *full);

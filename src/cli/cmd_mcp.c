@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_mcp.c - `ingero mcp`: a recording's answers for assistants, by the Model Context Protocol on
+ * standard input and output, or over HTTPS.
+ *
+ * Over standard output goes the protocol and nothing else: the descriptor is moved away first, so
+ * that what anything prints by accident lands on stderr. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/serve/mcp_http.h"
+#include "agent/serve/mcp_offer.h"
+#include "agent/serve/mcp_stdio.h"
+#include "agent/store/owner.h"
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/demo_scenario.h"
+#include "cli/dispatch.h"
+#include "cli/mcp_log.h"
+#include "config.h"
+
+#define TOKEN_VARIABLE "INGERO_MCP_BEARER_TOKEN"
+#define TLS_FOLDER     "tls"
+#define DEMOS_MAX      16
+
+struct mcp_options {
+	const char *db, *http, *cert, *key, *client_ca, *token_file, *log;
+	const char *bearer, *pagerduty; /* refused */
+	bool no_tls;
+};
+
+#define OPTION(field) offsetof(struct mcp_options, field)
+static const struct option_row mcp_rows[] = {
+	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
+		"recording to answer from (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0,
+		false},
+	{"http", 0, OPTION_STRING, OPTION(http), "ADDR",
+		"serve https://ADDR/mcp instead of standard input and output: 127.0.0.1:8090, "
+		":8090",
+		0, 0, false},
+	{"tls-cert", 0, OPTION_STRING, OPTION(cert), "FILE",
+		"certificate of the server (default: a self-signed one that is kept)", 0, 0, false},
+	{"tls-key", 0, OPTION_STRING, OPTION(key), "FILE", "its private key", 0, 0, false},
+	{"client-ca", 0, OPTION_STRING, OPTION(client_ca), "FILE",
+		"clients must show a certificate of this authority", 0, 0, false},
+	{"token-file", 0, OPTION_STRING, OPTION(token_file), "FILE",
+		"bearer tokens, one a line (default: $" TOKEN_VARIABLE ")", 0, 0, false},
+	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL, "plain HTTP, on loopback only", 0, 0,
+		false},
+	{"log", 0, OPTION_STRING, OPTION(log), "FILE",
+		"append a line for every request that was answered", 0, 0, false},
+	{"mcp-bearer-token", 0, OPTION_STRING, OPTION(bearer), "TOKEN", "refused: see --token-file",
+		0, 0, true},
+	{"pagerduty-routing-key", 0, OPTION_STRING, OPTION(pagerduty), "KEY",
+		"refused: this server only reads", 0, 0, true},
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+static int check_options(const struct mcp_options *o, struct errinfo *reterr)
+{
+	bool web = o->cert || o->key || o->client_ca || o->token_file || o->no_tls;
+
+	if (o->bearer)
+		return errinfo_set(reterr, -EINVAL,
+			"--mcp-bearer-token: a token on a command line is seen by everybody; put "
+			"it "
+			"into a file (--token-file) or into $" TOKEN_VARIABLE);
+	if (o->pagerduty)
+		return errinfo_set(reterr, -EINVAL,
+			"--pagerduty-routing-key: this server only reads and pages nobody");
+	if (web && !o->http)
+		return errinfo_set(reterr, -EINVAL,
+			"--tls-cert, --tls-key, --client-ca, --token-file and --no-tls need "
+			"--http");
+	if (!o->cert != !o->key)
+		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
+	if (o->no_tls && (o->cert || o->client_ca))
+		return errinfo_set(reterr, -EINVAL,
+			"--no-tls does not go with --tls-cert, --tls-key or --client-ca");
+	if (o->no_tls && !http_is_loopback(o->http))
+		return errinfo_set(reterr, -EINVAL,
+			"--no-tls: others could read and change everything; it is for loopback "
+			"addresses such as 127.0.0.1:8090");
+	return 0;
+}
+
+/* Not as other commands: assistants start this server before anything has been recorded. */
+static int find_db(
+	const char *given, char **ret_default, const char **ret_path, struct errinfo *reterr)
+{
+	int r = given ? 0 : store_default_path(ret_default, reterr);
+
+	if (r == 0)
+		*ret_path = given ? given : *ret_default;
+	return r;
+}
+
+static void list_demos(struct mcp_demo out[DEMOS_MAX])
+{
+	for (int i = 0; i < DEMOS_MAX - 1 && demo_scenarios[i].name; i++)
+		out[i] = (struct mcp_demo){demo_scenarios[i].name, demo_scenarios[i].title,
+			demo_scenarios[i].recording};
+}
+
+static int run_stdio(const struct talk *t, struct errinfo *reterr)
+{
+	_cleanup_fd_ int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return errinfo_set(reterr, -errno, "standard output: %s", strerror(errno));
+	return mcp_stdio_run(t, STDIN_FILENO, out, reterr);
+}
+
+/* ---- HTTPS ---- */
+
+struct web { /* in the order in which they are made; let go of in the other */
+	struct loop *loop;
+	struct tls *tls;
+	struct token_set *tokens;
+	struct mcp_http *http;
+	struct http_server *server;
+};
+
+static void web_done(struct web *w)
+{
+	http_server_freep(&w->server);
+	mcp_http_freep(&w->http);
+	token_set_freep(&w->tokens);
+	tls_freep(&w->tls);
+	loop_freep(&w->loop);
+}
+
+static void stopped(void *arg)
+{
+	struct web *w = arg;
+
+	loop_stop(w->loop);
+}
+
+static void on_stop(void *arg)
+{
+	struct web *w = arg;
+
+	http_server_drain(w->server, stopped, w);
+}
+
+static void on_reload(void *arg)
+{
+	struct web *w = arg;
+	struct errinfo e = {0};
+
+	if (w->tls && tls_reload(w->tls, &e) < 0)
+		log_error("the certificate stays as it was: %s", e.text);
+	if (w->tokens && token_set_reload(w->tokens, &e) < 0)
+		log_error("the tokens stay as they were: %s", e.text);
+}
+
+/* The self-signed certificate is kept beside the default recording, so that it stays the same. */
+static int tls_folder(char **ret, struct errinfo *reterr)
+{
+	_cleanup_free_ char *db = NULL;
+	int r = store_default_path(&db, reterr);
+	const char *slash = r == 0 ? strrchr(db, '/') : NULL;
+
+	if (r < 0)
+		return r;
+	r = asprintf(ret, "%.*s" TLS_FOLDER, slash ? (int)(slash - db) + 1 : 0, db);
+	return r < 0 ? -ENOMEM : 0;
+}
+
+static int open_tls(const struct mcp_options *o, struct web *w, struct errinfo *reterr)
+{
+	struct tls_server_settings s = {.cert = o->cert, .key = o->key, .client_ca = o->client_ca};
+	_cleanup_free_ char *dir = NULL;
+	int r = o->no_tls || o->cert ? 0 : tls_folder(&dir, reterr);
+
+	if (r < 0 || o->no_tls)
+		return r;
+	s.state_dir = dir;
+	return tls_server_new(&s, &w->tls, reterr);
+}
+
+static void say_where(const struct web *w)
+{
+	fprintf(stderr, "ingero: MCP at %s://%s%s\n", w->tls ? "https" : "http",
+		http_server_address(w->server), MCP_HTTP_PATH);
+	if (w->tls && tls_is_self_signed(w->tls))
+		fprintf(stderr, "ingero: self-signed certificate %s, SHA-256 %s\n",
+			tls_cert_path(w->tls), tls_fingerprint(w->tls));
+	if (!w->tokens)
+		fprintf(stderr,
+			"ingero: no token is asked for: every process of this machine may ask\n");
+}
+
+static int run_web(const struct mcp_options *o, const struct talk *t, struct errinfo *reterr)
+{
+	static const struct http_route routes[] = {MCP_HTTP_ROUTES, {NULL, NULL, NULL, false, 0}};
+	_cleanup_(web_done) struct web w = {0};
+	struct http_server_settings s = {.address = o->http, .routes = routes};
+	int r = loop_new(&w.loop);
+
+	if (r == 0)
+		r = open_tls(o, &w, reterr);
+	if (r == 0)
+		r = token_set_new(o->token_file, TOKEN_VARIABLE, &w.tokens, reterr);
+	if (r == 0)
+		r = mcp_http_new(t, w.loop, &w.http);
+	s.tls = w.tls;
+	s.tokens = w.tokens;
+	s.arg = w.http;
+	if (r == 0)
+		r = http_server_new(w.loop, &s, &w.server, reterr);
+	if (r < 0)
+		return r;
+	loop_signal(w.loop, SIGINT, on_stop, &w);
+	loop_signal(w.loop, SIGTERM, on_stop, &w);
+	loop_signal(w.loop, SIGHUP, on_reload, &w);
+	say_where(&w);
+	return loop_run(w.loop);
+}
+
+static int mcp_run(const struct command *c, void *settings, int argc, char **argv)
+{
+	const struct mcp_options *o = settings;
+	struct mcp_demo demos[DEMOS_MAX] = {0};
+	struct mcp_settings s = {.version = INGERO_VERSION, .demos = demos};
+	_cleanup_(mcp_log_close) struct mcp_log log = MCP_LOG_NONE;
+	_cleanup_(mcp_server_freep) struct mcp_server *server = NULL;
+	_cleanup_free_ char *default_path = NULL;
+	struct errinfo e = {0};
+	int r = check_options(o, &e);
+
+	list_demos(demos);
+	if (r == 0)
+		r = find_db(o->db, &default_path, &s.db, &e);
+	if (r == 0 && o->log)
+		r = mcp_log_open(o->log, &log, &e);
+	if (r == 0 && o->log) {
+		s.answered = mcp_log_line;
+		s.answered_arg = &log;
+	}
+	if (r == 0)
+		r = mcp_server_new(&s, &server, &e);
+	if (r == 0)
+		r = o->http ? run_web(o, mcp_server_talk(server), &e)
+			    : run_stdio(mcp_server_talk(server), &e);
+	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
+}
+
+const struct command cmd_mcp = {
+	.name = "mcp",
+	.synopsis = "mcp [flags]",
+	.summary = "Answer assistants (Model Context Protocol) about a recording; read-only",
+	.details =
+		"  ingero mcp --db run.db                 for assistants that start their servers\n"
+		"  ingero mcp --http 127.0.0.1:8090       for those that ask over HTTPS, at /mcp\n"
+		"Tools, resources and the prompt `investigate` only read. Addresses beyond "
+		"loopback\nneed a token or --client-ca. SIGHUP reads certificate and tokens again.",
+	.options = mcp_rows,
+	.settings_size = sizeof(struct mcp_options),
+	.run = mcp_run,
+};

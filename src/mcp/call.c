@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* call.c - see call.h. */
+#include "mcp/call.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcp/rpc.h"
+
+#define SENTENCE_MAX 1024
+
+void call_progress(const struct call *c, double done, double total, const char *message)
+{
+	_cleanup_json_ json_t *note = NULL;
+	_cleanup_free_ char *text = NULL;
+
+	if (!c->notify || !c->progress_token)
+		return;
+	note = rpc_notification("notifications/progress",
+		json_pack("{s:O, s:f, s:f, s:s*}", "progressToken", (json_t *)c->progress_token,
+			"progress", done, "total", total, "message", message));
+	text = note ? json_dumps(note, RPC_DUMP) : NULL;
+	if (text)
+		c->notify(c->notify_arg, text, strlen(text));
+}
+
+int answer_init(struct answer *a)
+{
+	*a = (struct answer){.content = json_array()};
+	return a->content ? 0 : -ENOMEM;
+}
+
+void answer_done(struct answer *a)
+{
+	json_decref(a->content);
+	json_decref(a->structured);
+	*a = (struct answer){0};
+}
+
+void answer_text(struct answer *a, const char *text)
+{
+	json_t *block = json_pack("{s:s, s:s}", "type", "text", "text", text);
+
+	if (!block)
+		block = json_pack("{s:s, s:s}", "type", "text", "text", "(not UTF-8)");
+	json_array_append_new(a->content, block);
+}
+
+void answer_fail(struct answer *a, const char *fmt, ...)
+{
+	char text[SENTENCE_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	json_array_clear(a->content);
+	json_decref(a->structured);
+	a->structured = NULL;
+	a->failed = true;
+	answer_text(a, text);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* talk.h - from a message to its reply, whatever carries them.
+ *
+ * A talk holds nothing that changes, so that several threads may use one. What a transport knows of
+ * a request stands in its call. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/errinfo.h"
+#include "mcp/offer.h"
+
+#define TALK_HEADER_MISMATCH -32020 /* a field of HTTP says something else than the body */
+#define TALK_NO_CAPABILITY   -32021 /* the client lacks what the tool needs */
+#define TALK_NO_REVISION     -32022 /* the revision is not spoken */
+
+#define TALK_META_REVISION "io.modelcontextprotocol/protocolVersion"
+
+struct talk;
+
+/* talk_new - @o must outlive it. -EINVAL: a schema of the offer is not JSON. */
+int talk_new(const struct offer *o, struct talk **ret, struct errinfo *reterr);
+void talk_free(struct talk *t);
+DEFINE_CLEANUP(struct talk *, talk_free)
+
+/* talk_revision - the revision that the message itself names in its metadata; NULL: none, or not a
+ * text. */
+const char *talk_revision(const struct rpc_message *m);
+
+/* talk_meta - fills @c from the metadata that every request of a stateless revision brings.
+ * -EPROTO and @e: something is missing (RPC_INVALID_PARAMS), or TALK_NO_REVISION. */
+int talk_meta(const struct rpc_message *m, struct call *c, struct rpc_error *e);
+
+/* talk_no_revision - fills @e: @asked is not spoken. Returns -EPROTO. */
+int talk_no_revision(const char *asked, struct rpc_error *e);
+
+/* talk_answer - the result of a request, the caller's; NULL and @e: why not. @c says the revision.
+ * *ret_agreed, if not NULL, is what `initialize` agreed on. */
+json_t *talk_answer(const struct talk *t, const struct call *c, const struct rpc_message *m,
+	const struct revision **ret_agreed, struct rpc_error *e);
+
+/* ---- one message a line: stdio ---- */
+
+struct talk_lines {
+	const struct revision *agreed; /* by `initialize`; NULL: not yet */
+	call_notify *notify;           /* writes a line of a request that is under way */
+	void *notify_arg;
+};
+
+/* talk_line - answers the message or batch @text; appends the reply, a line with its end, or
+ * nothing. Whatever @text is, the next line may follow. */
+void talk_line(const struct talk *t, struct talk_lines *s, const char *text, size_t len,
+	struct buf *reply);
