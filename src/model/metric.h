@@ -16,15 +16,15 @@
 #include "stat/sketch.h"
 
 #define METRIC_KEYS_MAX   8
-#define METRIC_POINTS_MAX 10000       /* of a reading; more are cut, and counted */
-#define METRIC_SERIES_MAX 1000        /* of one metric, likewise */
-#define METRIC_BYTES_MAX  (8u << 20)  /* of the arena */
-#define METRIC_TEXT_MAX   256         /* bytes of an attribute's value; the rest is cut off */
+#define METRIC_POINTS_MAX 10000      /* of a reading; more are cut, and counted */
+#define METRIC_SERIES_MAX 1000       /* of one metric, likewise */
+#define METRIC_BYTES_MAX  (8u << 20) /* of the arena */
+#define METRIC_TEXT_MAX   256        /* bytes of an attribute's value; the rest is cut off */
 
 /* Histograms of times have these buckets: up to 2^(10+i) - 1 ns, i from 0, then the rest. Such
  * edges are edges of a sketch, so no call is on the wrong side of one. */
-#define METRIC_BOUNDS      25 /* 1.023 µs … 17.2 s */
-#define METRIC_FIRST_BITS  10
+#define METRIC_BOUNDS     25 /* 1.023 µs … 17.2 s */
+#define METRIC_FIRST_BITS 10
 
 enum metric_kind {
 	METRIC_GAUGE,

@@ -125,8 +125,8 @@ static void put_resource(struct buf *b, const struct otlp_resource *r)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].value && rows[i].value[0])
-			put_attribute(b, RESOURCE_ATTRIBUTES, rows[i].key,
-				&METRIC_TEXT(rows[i].value));
+			put_attribute(
+				b, RESOURCE_ATTRIBUTES, rows[i].key, &METRIC_TEXT(rows[i].value));
 	pb_end(b, resource);
 }
 

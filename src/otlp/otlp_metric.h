@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "model/metric.h"
 
-struct otlp_resource { /* whose metrics these are; a NULL or "" is left out */
+struct otlp_resource {       /* whose metrics these are; a NULL or "" is left out */
 	const char *version; /* service.version */
 	const char *node;    /* ingero.node.id */
 	const char *cluster; /* ingero.cluster.id */
@@ -20,7 +20,7 @@ size_t otlp_metric_json(struct buf *b, const struct metric_set *s, const struct 
 
 #define OTLP_MESSAGE_MAX 256
 
-struct otlp_answer { /* of an ExportMetricsServiceResponse */
+struct otlp_answer {                    /* of an ExportMetricsServiceResponse */
 	int64_t rejected;               /* data points that the receiver did not take */
 	char message[OTLP_MESSAGE_MAX]; /* why, in its words (cut, UTF-8): foreign text */
 };

@@ -25,8 +25,7 @@ static void put_long(struct json_writer *w, uint64_t v)
 	json_put_string(w, text);
 }
 
-static void put_attribute(
-	struct json_writer *w, const char *key, const struct metric_attribute *a)
+static void put_attribute(struct json_writer *w, const char *key, const struct metric_attribute *a)
 {
 	json_begin_object(w);
 	json_string_member(w, "key", key);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pb_reader.c - see pb_reader.h.
  *
- * Invariants: at <= end, both in the message that pb_reader_of() was given; after a fault at == end.
- * Each call of pb_next() that returns true has moved `at`, so every walk ends. */
+ * Invariants: at <= end, both in the message that pb_reader_of() was given; after a fault at ==
+ * end. Each call of pb_next() that returns true has moved `at`, so every walk ends. */
 #include "otlp/pb_reader.h"
 
 #include <endian.h>

@@ -2,7 +2,8 @@
 /* pb_writer.h - writes protobuf messages into a buffer.
  *
  * Fields come out in the order of the calls. A message inside another is begun and ended around its
- * fields; its length is put in front of it at its end. Failures stick in the buffer (base/buf.h). */
+ * fields; its length is put in front of it at its end. Failures stick in the buffer (base/buf.h).
+ */
 #pragma once
 
 #include <stdint.h>
