@@ -26,6 +26,7 @@ struct totals {
 	struct idmap by_key;
 	struct idmap gone; /* processes that ended since the last reading */
 	double weight;     /* of launches */
+	wall_time read;    /* when the last reading began */
 };
 
 static uint64_t key_id(const struct wire_agg_key *k)
@@ -65,6 +66,7 @@ int totals_new(struct probe *p, struct totals **ret)
 	t->by_key = IDMAP_INIT(TOTALS_MAX);
 	t->gone = IDMAP_INIT(GONE_MAX);
 	t->weight = 1;
+	t->read = wall_now();
 	t->map_fd = probe_map_aggregates(p);
 	t->cpus = libbpf_num_possible_cpus();
 	t->stride = (sizeof(struct wire_agg) + 7) & ~(size_t)7;
@@ -110,6 +112,7 @@ static struct total *total_of(struct totals *t, const struct wire_agg_key *key)
 	if (!v)
 		return NULL;
 	v->key = k;
+	v->since = t->read;
 	v->bucket =
 		(struct aggregate){.pid = k.pid, .source = k.source, .op = k.op, .flags = k.flags};
 	if (idmap_put(&t->by_key, key_id(&k), v) < 0) {
@@ -229,6 +232,7 @@ static void forget_gone(struct totals *t)
 
 int totals_read(struct totals *t)
 {
+	wall_time now = wall_now();
 	struct wire_agg_key key, next;
 	int r = bpf_map_get_next_key(t->map_fd, NULL, &next);
 
@@ -242,6 +246,7 @@ int totals_read(struct totals *t)
 	}
 	if (errno != ENOENT)
 		return -errno;
+	t->read = now;
 	forget_gone(t);
 	return 0;
 }

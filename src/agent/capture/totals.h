@@ -23,6 +23,7 @@ struct total_kind { /* copies of one kind (wire/record.h) */
 
 struct total {
 	struct wire_agg_key key; /* its flags without a kind */
+	wall_time since;         /* its first call came after this */
 	char comm[WIRE_COMM_LEN];
 	struct sketch all;                    /* since the start */
 	uint64_t bytes;                       /* likewise, where arg0 is a byte count */
