@@ -4,6 +4,7 @@
 #include "agent/telemetry/push.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/telemetry/verdict.h"

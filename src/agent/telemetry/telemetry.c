@@ -14,8 +14,8 @@
 struct telemetry {
 	pthread_t thread;
 	struct loop *loop;
-	struct listener *listener; /* NULL: nobody scrapes */
-	struct push *push;         /* NULL: nothing is sent */
+	struct scrape *scrape; /* NULL: nobody scrapes */
+	struct push *push;     /* NULL: nothing is sent */
 	struct loop_timer *tick, *end;
 	uint64_t interval_ns;
 	wall_time started;
@@ -62,8 +62,8 @@ static void complete(struct telemetry *t, struct metric_set *s)
 		f = push_figures(t->push);
 		export_metric_push(s, t->started, &f);
 	}
-	if (t->listener)
-		export_metric_scrapes(s, t->started, listener_scrapes(t->listener));
+	if (t->scrape)
+		export_metric_scrapes(s, t->started, scrape_count(t->scrape));
 }
 
 static void finish(struct telemetry *t)
@@ -84,8 +84,8 @@ static void take(void *arg)
 
 	if (h->set) {
 		complete(t, h->set);
-		if (t->listener)
-			listener_give(t->listener, h->set);
+		if (t->scrape)
+			scrape_give(t->scrape, h->set);
 		if (t->push && (t->push_due || h->is_last))
 			push_give(t->push, h->set);
 		t->push_due = false;
@@ -129,8 +129,8 @@ void telemetry_give(struct telemetry *t, struct metric_set *s)
 
 static void telemetry_free(struct telemetry *t)
 {
-	if (t->listener)
-		listener_free(t->listener);
+	if (t->scrape)
+		scrape_free(t->scrape);
 	if (t->push)
 		push_free(t->push);
 	if (t->tick)
@@ -155,13 +155,13 @@ static void *thread_main(void *arg)
 static int open_ends(
 	struct telemetry *t, const struct telemetry_settings *s, struct errinfo *reterr)
 {
-	struct listener_settings listener = s->listener;
+	struct scrape_settings scrape = s->scrape;
 	int r = 0;
 
-	listener.want = want;
-	listener.arg = t;
-	if (listener.address)
-		r = listener_new(t->loop, &listener, &t->listener, reterr);
+	scrape.want = want;
+	scrape.arg = t;
+	if (scrape.address)
+		r = scrape_new(t->loop, &scrape, &t->scrape, reterr);
 	if (r == 0 && s->push.endpoint)
 		r = push_new(t->loop, &s->push, &t->push, reterr);
 	if (r == 0)
@@ -198,7 +198,7 @@ int telemetry_start(
 
 const char *telemetry_address(const struct telemetry *t)
 {
-	return t->listener ? listener_address(t->listener) : NULL;
+	return t->scrape ? scrape_address(t->scrape) : NULL;
 }
 
 size_t telemetry_stop(struct telemetry *t, struct metric_set *last)

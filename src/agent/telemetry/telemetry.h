@@ -7,16 +7,16 @@
  * second. */
 #pragma once
 
-#include "agent/telemetry/listener.h"
+#include "agent/telemetry/scrape.h"
 #include "agent/telemetry/push.h"
 
 #define TELEMETRY_INTERVAL_NS (10 * NS_PER_S)
 #define TELEMETRY_FLUSH_NS    (2 * NS_PER_S) /* at the end, for what is not delivered yet */
 
 struct telemetry_settings {
-	struct listener_settings listener; /* address NULL: nobody scrapes; want and arg are ours */
-	struct push_settings push;         /* endpoint NULL: nothing is sent */
-	uint64_t interval_ns;              /* of sending; 0: TELEMETRY_INTERVAL_NS */
+	struct scrape_settings scrape; /* address NULL: nobody scrapes; want and arg are ours */
+	struct push_settings push;     /* endpoint NULL: nothing is sent */
+	uint64_t interval_ns;          /* of sending; 0: TELEMETRY_INTERVAL_NS */
 };
 
 struct telemetry;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listener.c - see listener.h. Invariant: an exchange is in `waiting` or has been replied to. */
-#include "agent/telemetry/listener.h"
+/* scrape.c - see scrape.h. Invariant: an exchange is in `waiting` or has been replied to. */
+#include "agent/telemetry/scrape.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,26 +12,26 @@
 
 #define TEXT_BYTES_MAX (32u << 20)
 
-struct listener {
-	struct listener_settings settings;
+struct scrape {
+	struct scrape_settings settings;
 	struct token_set *tokens;
 	struct http_server *server;
 	struct loop_timer *patience;
 	struct buf text; /* the last reading */
 	mono_time taken; /* when it came; 0: there is none */
-	struct http_exchange *waiting[LISTENER_WAITING_MAX];
+	struct http_exchange *waiting[SCRAPE_WAITING_MAX];
 	size_t waiting_count;
 	uint64_t scrapes;
 };
 
-static void refuse_waiting(struct listener *l)
+static void refuse_waiting(struct scrape *l)
 {
 	for (size_t i = 0; i < l->waiting_count; i++)
 		http_reply_error(l->waiting[i], 503, "there is no reading of the metrics");
 	l->waiting_count = 0;
 }
 
-void listener_free(struct listener *l)
+void scrape_free(struct scrape *l)
 {
 	refuse_waiting(l);
 	if (l->server)
@@ -44,7 +44,7 @@ void listener_free(struct listener *l)
 	free(l);
 }
 
-static void reply(struct listener *l, struct http_exchange *x)
+static void reply(struct scrape *l, struct http_exchange *x)
 {
 	if (l->text.err) {
 		http_reply_error(x, 500, "the metrics are too many for one reply");
@@ -54,20 +54,20 @@ static void reply(struct listener *l, struct http_exchange *x)
 	http_reply(x, 200, PROMETHEUS_TYPE, buf_str(&l->text), l->text.len);
 }
 
-static void scrape(void *arg, struct http_exchange *x, const struct http_request *q _unused_)
+static void on_scrape(void *arg, struct http_exchange *x, const struct http_request *q _unused_)
 {
-	struct listener *l = arg;
+	struct scrape *l = arg;
 
-	if (l->taken.ns && mono_now().ns - l->taken.ns < LISTENER_FRESH_NS) {
+	if (l->taken.ns && mono_now().ns - l->taken.ns < SCRAPE_FRESH_NS) {
 		reply(l, x);
 		return;
 	}
-	if (l->waiting_count == LISTENER_WAITING_MAX) {
+	if (l->waiting_count == SCRAPE_WAITING_MAX) {
 		http_reply_error(x, 503, "too many scrapes at once");
 		return;
 	}
 	if (!l->waiting_count)
-		loop_timer_set(l->patience, LISTENER_PATIENCE_NS);
+		loop_timer_set(l->patience, SCRAPE_PATIENCE_NS);
 	l->waiting[l->waiting_count++] = x;
 	l->settings.want(l->settings.arg);
 }
@@ -87,7 +87,7 @@ static void on_patience(void *arg)
 
 /* A port alone is this machine's; loopback addresses need no permission. */
 static int check_address(
-	const struct listener_settings *s, char out[256], bool *ret_is_far, struct errinfo *reterr)
+	const struct scrape_settings *s, char out[256], bool *ret_is_far, struct errinfo *reterr)
 {
 	bool is_port = s->address[0] && strspn(s->address, "0123456789") == strlen(s->address);
 
@@ -104,15 +104,15 @@ static int check_address(
 	return 0;
 }
 
-int listener_new(struct loop *loop, const struct listener_settings *s, struct listener **ret,
+int scrape_new(struct loop *loop, const struct scrape_settings *s, struct scrape **ret,
 	struct errinfo *reterr)
 {
 	static const struct http_route routes[] = {
-		{.method = "GET", .path = "/metrics", .handler = scrape},
+		{.method = "GET", .path = "/metrics", .handler = on_scrape},
 		{.method = "GET", .path = "/", .handler = greet},
 		{0},
 	};
-	_cleanup_(listener_freep) struct listener *l = calloc(1, sizeof(*l));
+	_cleanup_(scrape_freep) struct scrape *l = calloc(1, sizeof(*l));
 	struct http_server_settings server = {.routes = routes, .arg = l};
 	char address[256];
 	bool is_far;
@@ -140,7 +140,7 @@ int listener_new(struct loop *loop, const struct listener_settings *s, struct li
 	return 0;
 }
 
-void listener_give(struct listener *l, const struct metric_set *s)
+void scrape_give(struct scrape *l, const struct metric_set *s)
 {
 	buf_clear(&l->text);
 	prometheus_text(&l->text, s);
@@ -151,12 +151,12 @@ void listener_give(struct listener *l, const struct metric_set *s)
 	l->waiting_count = 0;
 }
 
-const char *listener_address(const struct listener *l)
+const char *scrape_address(const struct scrape *l)
 {
 	return http_server_address(l->server);
 }
 
-uint64_t listener_scrapes(const struct listener *l)
+uint64_t scrape_count(const struct scrape *l)
 {
 	return l->scrapes;
 }
