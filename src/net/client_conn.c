@@ -216,8 +216,8 @@ int client_conn_timeout(
 			place, time);
 	default:
 		return errinfo_set(reterr, -ETIMEDOUT,
-			c->got_bytes ? "%s did not finish its reply within %s"
-				     : "%s did not reply within %s",
+			call->response.first_ns ? "%s did not finish its reply within %s"
+						: "%s did not reply within %s",
 			place, time);
 	}
 }
@@ -244,13 +244,16 @@ static void want_open(struct client_conn *c)
 /* It is gone: @err 0, an orderly end, or a negative errno, with a sentence if TLS had one. */
 static void lost(struct client_conn *c, int err, const struct errinfo *e)
 {
+	const struct http_call *call;
+
 	if (!err)
 		c->protocol->ended(c, c->socket.is_ended_cleanly);
 	if (c->state == CLIENT_CLOSED)
 		return;
+	call = TAILQ_FIRST(&c->calls);
 	if (err && e->text[0])
 		end_calls(c, err, e);
-	else if (c->got_bytes)
+	else if (call && call->response.first_ns)
 		client_conn_fail(c, -ECONNRESET, "%s closed the connection within its reply",
 			c->socket.place);
 	else

@@ -25,6 +25,8 @@
 #define CLIENT_IDLE_NS    (30 * NS_PER_S)
 #define CLIENT_IDLE_PLACE 4 /* such connections to one place */
 #define CLIENT_PLACE_TEXT 272
+#define CLIENT_FIELDS     32   /* of a caller */
+#define CLIENT_FIELDS_MAX 8192 /* bytes of them, and of the bearer */
 
 struct event;
 struct event_base;
@@ -121,9 +123,10 @@ struct client_conn {
 	size_t call_count;
 	struct buf out;
 	size_t out_sent;
-	bool was_kept;  /* the call on it is not its first */
-	bool no_more;   /* takes no further call: it is closed when the last has ended */
-	bool got_bytes; /* since the call on it began */
+	bool was_kept;   /* the call on it is not its first */
+	bool no_more;    /* takes no further call: it is closed when the last has ended */
+	bool got_bytes;  /* since the call on it began */
+	bool is_greeted; /* HTTP/2: bytes have come at all */
 };
 
 /* ---- client.c ---- */
