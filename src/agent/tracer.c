@@ -25,6 +25,8 @@ static void follow_process(struct tracer *t, const struct event *e)
 	case HOST_PROCESS_EXIT:
 		idmap_remove(&t->targets, e->pid);
 		roster_leave(t->roster, e->pid);
+		if (t->figures)
+			figures_process_gone(t->figures, e->pid);
 		if (totals_process_gone(t->totals, e->pid) < 0)
 			log_warning("aggregates of process %u stay in the kernel", e->pid);
 		break;
@@ -37,6 +39,8 @@ static void store_collective(void *arg, const struct event *e, const struct coll
 	struct tracer *t = arg;
 
 	tracer_engine_collective(t, e, c);
+	if (t->figures)
+		figures_collective(t->figures, e, c);
 	if (t->store && !store_writer_push_collective(t->store, e, c))
 		log_warning("the store's queue is full: collectives are missing in their table");
 }
@@ -115,6 +119,7 @@ static void final_books(const struct store_writer *w, struct accounting *ret, vo
 	struct tracer *t = arg;
 
 	tracer_books(t, &t->final);
+	t->pruned_rows = store_writer_pruned(w);
 	*ret = t->final;
 }
 
@@ -161,6 +166,8 @@ void tracer_free(struct tracer *t)
 		roster_free(t->roster);
 	if (t->neighbours)
 		neighbours_free(t->neighbours);
+	if (t->figures)
+		figures_free(t->figures);
 	idmap_done(&t->targets);
 	free(t);
 }
@@ -252,6 +259,11 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 {
 	int r;
 
+	if (t->settings.metrics) {
+		t->figures = figures_new();
+		if (!t->figures)
+			return -ENOMEM;
+	}
 	r = roster_new("", t->settings.coverage_sink, t->settings.event_arg, &t->roster);
 	if (r < 0)
 		return r;

@@ -67,7 +67,10 @@ struct tracer_settings {
 	/* An incident that began, grew or was over; may be NULL. */
 	void (*incident_sink)(void *arg, const struct incident *i, enum case_change change);
 	void *event_arg; /* of all */
+	bool metrics;    /* keep what tracer_metrics() needs */
 };
+
+struct metric_set;
 
 struct tracer_op { /* one row of the live table: all processes together */
 	uint8_t source;
@@ -122,6 +125,10 @@ void tracer_view(struct tracer *t, struct tracer_view *ret);
 
 /* tracer_gpu_state - that part of the view alone. */
 enum gpu_state tracer_gpu_state(const struct tracer *t, char *text, size_t size);
+
+/* tracer_metrics - a reading of everything as metrics, the caller's; NULL: no memory, or the
+ * settings did not ask for it. Totals are those of the last second. */
+struct metric_set *tracer_metrics(struct tracer *t);
 
 /* tracer_stop - stop recording, read what is left, close the store. From then on tracer_view()
  * shows the final books, which balance. A failure is one of the store. */

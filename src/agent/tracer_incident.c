@@ -173,6 +173,8 @@ static void hand_on(struct tracer *t, const struct news *n)
 {
 	if (t->store && !store_writer_push_incident(t->store, &n->incident, n->detected))
 		log_warning("the store's queue is full: an incident is missing in it");
+	if (t->figures)
+		figures_incident(t->figures, &n->incident, n->change);
 	if (t->settings.incident_sink)
 		t->settings.incident_sink(t->settings.event_arg, &n->incident, n->change);
 }

@@ -2,7 +2,7 @@
 /* tracer_private.h - one run's state, shared by the files that make up the tracer: tracer.c (start,
  * step, stop), tracer_targets.c (processes and libraries), tracer_second.c (what is due each
  * second), tracer_stack.c (stacks), tracer_label.c (annotations), tracer_incident.c (explaining
- * while tracing) and tracer_view.c. Nobody else includes it. */
+ * while tracing), tracer_view.c and tracer_metric.c. Nobody else includes it. */
 #pragma once
 
 #include "agent/annotate/place.h"
@@ -18,6 +18,7 @@
 #include "agent/capture/waits.h"
 #include "agent/discover/discover.h"
 #include "agent/discover/family.h"
+#include "agent/figures.h"
 #include "agent/governor.h"
 #include "agent/neighbours.h"
 #include "agent/probe/probe.h"
@@ -70,6 +71,8 @@ struct tracer {
 	struct accounting own;      /* what this side dropped or folded */
 	struct cpu_losses cpu_losses;
 	struct accounting final; /* the books after tracer_stop() */
+	struct figures *figures; /* NULL: no metrics are wanted */
+	uint64_t pruned_rows;
 	uint64_t db_bytes;
 	char store_error[256];
 	bool stopped;

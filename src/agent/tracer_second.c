@@ -240,6 +240,8 @@ static void take_gpu_sample(void *arg, const struct gpu_sample *s)
 	if (t->settings.gpu_sink)
 		t->settings.gpu_sink(t->settings.event_arg, s);
 	tracer_engine_gpu(t, s);
+	if (t->figures)
+		figures_gpu(t->figures, s);
 	if (t->store && !store_writer_push_gpu_sample(t->store, s))
 		log_warning("the store has no room: readings of the GPUs are lost");
 }

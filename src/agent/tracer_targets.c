@@ -37,11 +37,15 @@ int tracer_scan(struct tracer *t)
 
 	if (r < 0)
 		return r;
+	if (t->figures)
+		figures_nccl_begin(t->figures);
 	for (size_t i = 0; i < found->count; i++) {
 		const struct target_process *p = &found->processes[i];
 
 		if (!is_wanted(t, p))
 			continue;
+		if (t->figures)
+			figures_nccl_process(t->figures, p);
 		judge_cover(t->coverage, "", p);
 		if (!idmap_get(&t->targets, p->pid) && probe_target_add(t->probe, p->pid) == 0)
 			tracer_target_note(t, p->pid, 0, now);

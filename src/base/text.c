@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -176,6 +177,20 @@ const char *text_format_percent(char out[TEXT_MAX], double share)
 const char *text_format_ratio(char out[TEXT_MAX], double ratio)
 {
 	snprintf(out, TEXT_MAX, "%.*f", ratio < 99.95 ? 1 : 0, MIN(ratio, 1e18));
+	return out;
+}
+
+const char *text_format_double(char out[TEXT_MAX], double v)
+{
+	if (isnan(v))
+		return memcpy(out, "NaN", sizeof("NaN"));
+	if (isinf(v))
+		return memcpy(out, v > 0 ? "+Inf" : "-Inf", sizeof("+Inf"));
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(out, TEXT_MAX, "%.*g", digits, v);
+		if (strtod(out, NULL) == v)
+			break;
+	}
 	return out;
 }
 

@@ -41,6 +41,9 @@ const char *text_format_percent(char out[TEXT_MAX], double share);
 /* text_format_ratio - "8.5" below 100, "340" above. */
 const char *text_format_ratio(char out[TEXT_MAX], double ratio);
 
+/* text_format_double - the shortest text that reads back equal; "NaN", "+Inf", "-Inf". */
+const char *text_format_double(char out[TEXT_MAX], double v);
+
 /* text_parse_duration - "30s", "500ms", "1h30m", "1w2d", "1.5h", "0"; units w d h m s ms us µs ns.
  * -EINVAL if it is not a duration (a bare number other than 0 has no unit); -ERANGE past 2^63 ns.
  */

@@ -196,20 +196,14 @@ void json_put_uint(struct json_writer *w, uint64_t v)
 
 void json_put_double(struct json_writer *w, double v)
 {
-	char text[32];
+	char text[TEXT_MAX];
 
 	if (!isfinite(v)) {
 		json_put_null(w);
 		return;
 	}
-	if (!begin_value(w))
-		return;
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(text, sizeof(text), "%.*g", digits, v);
-		if (strtod(text, NULL) == v)
-			break;
-	}
-	emit_str(w, text);
+	if (begin_value(w))
+		emit_str(w, text_format_double(text, v));
 }
 
 void json_put_bool(struct json_writer *w, bool v)

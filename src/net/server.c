@@ -27,7 +27,7 @@ static int check_exposure(const struct http_server_settings *s, struct errinfo *
 			"way "
 			"reads along: use TLS, or ask for plain HTTP explicitly",
 			s->address);
-	if (!s->tokens && !(s->tls && tls_demands_client(s->tls)))
+	if (!s->tokens && !s->anyone && !(s->tls && tls_demands_client(s->tls)))
 		return errinfo_set(reterr, -EPERM,
 			"%s can be reached from other machines: give a token or an authority for "
 			"client certificates, or listen on 127.0.0.1",

@@ -53,7 +53,8 @@ struct http_server_settings {
 					    NULL-terminated or NULL */
 	const struct http_route *routes; /* copied */
 	void *arg;                       /* of the handlers */
-	bool plain; /* without TLS beyond loopback: the user has asked for exactly that */
+	bool plain;  /* without TLS beyond loopback: the user has asked for exactly that */
+	bool anyone; /* likewise without tokens or client certificates */
 	const struct http_limits *limits; /* NULL: HTTP_LIMITS */
 };
 

@@ -118,9 +118,15 @@ struct wire_process { /* HOST: exec, exit, fork */
 struct wire_agg_key {
 	__u32 pid;
 	__u8 source;
-	__u8 flags; /* WIRE_NESTED or 0 */
+	__u8 flags; /* WIRE_NESTED or 0; from bit WIRE_AGG_KIND on the kind, 0: none */
 	__u16 op;
 };
+
+/* Copies whose direction is an argument have an aggregate for each kind: 1 + cudaMemcpyKind, or
+ * WIRE_KIND_OTHER for a value that is none. */
+#define WIRE_AGG_KIND   4
+#define WIRE_KIND_OTHER 6
+#define WIRE_KINDS      (WIRE_KIND_OTHER + 1)
 
 struct wire_agg {
 	__u64 count;
@@ -150,6 +156,7 @@ struct wire_tally {
 #define COOKIE_BYTES     (1 << 1) /* arg0 is a byte count and is summed */
 #define COOKIE_ARG1_OUT  (1 << 2) /* arg1 is what the pointer held on success at return */
 #define COOKIE_AREA      (1 << 3) /* arg0 is multiplied by the word after it: width x height */
+#define COOKIE_KIND      (1 << 4) /* arg1 is a cudaMemcpyKind: an aggregate for each */
 #define COOKIE_CONFIG    (1 << 5) /* the stream is in the launch configuration pointed to */
 #define COOKIE_CONFIG_AT 32       /* offset of the stream there, in both APIs */
 #define COOKIE_LAUNCH    (1 << 6) /* called so often that the governor may take the probe away */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* totals.c - see totals.h. Runs on the tracer's thread, once a second.
- * Invariant: for every key, all + what the kernel gained since `seen` = all calls ever counted. */
+ * Invariant: for every key, all + what the kernel gained since `seen` = all calls ever counted.
+ * Several keys of the kernel (the kinds of a copy) are one total; what was seen is kept for each.
+ */
 #include "agent/capture/totals.h"
 
 #include <errno.h>
@@ -10,6 +12,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/idmap.h"
+#include "model/copy.h"
 #include "wire/names.h"
 
 #define TOTALS_MAX 65536 /* (process, op) pairs at a time; ended processes fold into one */
@@ -23,6 +26,7 @@ struct totals {
 	struct idmap by_key;
 	struct idmap gone; /* processes that ended since the last reading */
 	double weight;     /* of launches */
+	wall_time read;    /* when the last reading began */
 };
 
 static uint64_t key_id(const struct wire_agg_key *k)
@@ -33,13 +37,20 @@ static uint64_t key_id(const struct wire_agg_key *k)
 	return id;
 }
 
+static void total_free(struct total *v)
+{
+	for (unsigned i = 0; i < WIRE_KINDS; i++)
+		free(v->kinds[i]);
+	free(v);
+}
+
 void totals_free(struct totals *t)
 {
 	size_t cursor = 0;
-	void *v;
+	struct total *v;
 
 	while ((v = idmap_next(&t->by_key, &cursor, NULL)))
-		free(v);
+		total_free(v);
 	idmap_done(&t->by_key);
 	idmap_done(&t->gone);
 	free(t->values);
@@ -55,6 +66,7 @@ int totals_new(struct probe *p, struct totals **ret)
 	t->by_key = IDMAP_INIT(TOTALS_MAX);
 	t->gone = IDMAP_INIT(GONE_MAX);
 	t->weight = 1;
+	t->read = wall_now();
 	t->map_fd = probe_map_aggregates(p);
 	t->cpus = libbpf_num_possible_cpus();
 	t->stride = (sizeof(struct wire_agg) + 7) & ~(size_t)7;
@@ -86,23 +98,43 @@ static void sum_cpus(const struct totals *t, struct wire_agg *sum)
 	}
 }
 
-static struct total *total_of(struct totals *t, const struct wire_agg_key *k)
+/* The total of @key, whatever the kind in it. */
+static struct total *total_of(struct totals *t, const struct wire_agg_key *key)
 {
-	struct total *v = idmap_get(&t->by_key, key_id(k));
+	struct wire_agg_key k = *key;
+	struct total *v;
 
+	k.flags &= WIRE_NESTED;
+	v = idmap_get(&t->by_key, key_id(&k));
 	if (v)
 		return v;
 	v = calloc(1, sizeof(*v));
 	if (!v)
 		return NULL;
-	v->key = *k;
-	v->bucket = (struct aggregate){
-		.pid = k->pid, .source = k->source, .op = k->op, .flags = k->flags};
-	if (idmap_put(&t->by_key, key_id(k), v) < 0) {
+	v->key = k;
+	v->since = t->read;
+	v->bucket =
+		(struct aggregate){.pid = k.pid, .source = k.source, .op = k.op, .flags = k.flags};
+	if (idmap_put(&t->by_key, key_id(&k), v) < 0) {
 		free(v);
 		return NULL;
 	}
 	return v;
+}
+
+/* The part of @v for the kind in @key's flags; NULL with *ret_err 0 if it has none. */
+static struct total_kind *kind_of(struct total *v, unsigned flags, int *ret_err)
+{
+	unsigned kind = flags >> WIRE_AGG_KIND;
+
+	*ret_err = 0;
+	if (!kind || kind >= WIRE_KINDS)
+		return NULL;
+	if (!v->kinds[kind])
+		v->kinds[kind] = calloc(1, sizeof(*v->kinds[kind]));
+	if (!v->kinds[kind])
+		*ret_err = -ENOMEM;
+	return v->kinds[kind];
 }
 
 bool totals_is_launch(unsigned source, unsigned op)
@@ -118,11 +150,27 @@ void totals_weigh(struct totals *t, double weight)
 	t->weight = weight;
 }
 
+/* What was gained goes to all who count it. */
+static void total_gain(
+	struct total *v, struct total_kind *kind, const struct sketch *gain, uint64_t bytes)
+{
+	sketch_merge(&v->all, gain);
+	sketch_merge(&v->bucket.sketch, gain);
+	v->bytes += bytes;
+	v->bucket.sum_arg0 += bytes;
+	if (!kind)
+		return;
+	sketch_merge(&kind->all, gain);
+	kind->bytes += bytes;
+}
+
 static int read_key(struct totals *t, const struct wire_agg_key *k)
 {
 	struct sketch gain = {0};
-	struct wire_agg now;
+	struct wire_agg now, *seen;
+	struct total_kind *kind;
 	struct total *v;
+	int r;
 
 	if (!wire_op_find(k->source, k->op))
 		return 0; /* not an event: the agent measuring itself */
@@ -131,20 +179,38 @@ static int read_key(struct totals *t, const struct wire_agg_key *k)
 	v = total_of(t, k);
 	if (!v)
 		return -ENOMEM;
+	kind = kind_of(v, k->flags, &r);
+	if (r < 0)
+		return r;
+	seen = kind ? &kind->seen : &v->seen;
 	sum_cpus(t, &now);
 	memcpy(v->comm, now.comm, sizeof(v->comm));
 	v->comm[sizeof(v->comm) - 1] = 0;
-	if (now.count == v->seen.count)
+	if (now.count == seen->count)
 		return 0;
-	sketch_add_delta(&gain, &now, &v->seen);
+	sketch_add_delta(&gain, &now, seen);
+	v->hits += gain.count;
 	if (totals_is_launch(k->source, k->op))
 		sketch_scale(&gain, t->weight);
-	sketch_merge(&v->all, &gain);
-	sketch_merge(&v->bucket.sketch, &gain);
-	v->bucket.stored += now.sent - v->seen.sent;
-	v->bucket.sum_arg0 += now.sum_arg0 - v->seen.sum_arg0;
-	v->seen = now;
+	total_gain(v, kind, &gain, now.sum_arg0 - seen->sum_arg0);
+	v->bucket.stored += now.sent - seen->sent;
+	*seen = now;
 	return 0;
+}
+
+static void forget_kernel(const struct totals *t, struct total *v)
+{
+	struct wire_agg_key k = v->key;
+
+	bpf_map_delete_elem(t->map_fd, &k);
+	memset(&v->seen, 0, sizeof(v->seen));
+	for (unsigned i = 1; i < WIRE_KINDS; i++) {
+		if (!v->kinds[i])
+			continue;
+		k.flags = (uint8_t)(v->key.flags | i << WIRE_AGG_KIND);
+		bpf_map_delete_elem(t->map_fd, &k);
+		memset(&v->kinds[i]->seen, 0, sizeof(v->kinds[i]->seen));
+	}
 }
 
 /* Entries of ended processes leave the kernel now that they were read for the last time; what they
@@ -158,8 +224,7 @@ static void forget_gone(struct totals *t)
 		return;
 	while ((v = idmap_next(&t->by_key, &cursor, NULL)))
 		if (idmap_get(&t->gone, v->key.pid)) {
-			bpf_map_delete_elem(t->map_fd, &v->key);
-			memset(&v->seen, 0, sizeof(v->seen));
+			forget_kernel(t, v);
 			v->gone = true;
 		}
 	idmap_done(&t->gone);
@@ -167,6 +232,7 @@ static void forget_gone(struct totals *t)
 
 int totals_read(struct totals *t)
 {
+	wall_time now = wall_now();
 	struct wire_agg_key key, next;
 	int r = bpf_map_get_next_key(t->map_fd, NULL, &next);
 
@@ -180,6 +246,7 @@ int totals_read(struct totals *t)
 	}
 	if (errno != ENOENT)
 		return -errno;
+	t->read = now;
 	forget_gone(t);
 	return 0;
 }
@@ -189,15 +256,39 @@ int totals_add(struct totals *t, const struct event *e)
 	struct wire_agg_key k = {
 		.pid = e->pid, .source = e->source, .op = e->op, .flags = e->flags & WIRE_NESTED};
 	struct total *v = total_of(t, &k);
+	struct total_kind *kind = NULL;
+	struct sketch one = {0};
+	int r = 0;
 
 	if (!v)
 		return -ENOMEM;
+	if (copy_has_kind(e->source, e->op))
+		kind = kind_of(
+			v, (MIN((uint32_t)e->arg1, WIRE_KIND_OTHER - 1u) + 1) << WIRE_AGG_KIND, &r);
 	memcpy(v->comm, e->comm, sizeof(v->comm));
-	sketch_add(&v->all, e->dur_ns, 1);
-	sketch_add(&v->bucket.sketch, e->dur_ns, 1);
+	sketch_add(&one, e->dur_ns, 1);
+	total_gain(v, kind, &one, e->flags & WIRE_BYTES ? e->arg0 : 0);
 	v->bucket.stored++;
-	if (e->flags & WIRE_BYTES)
-		v->bucket.sum_arg0 += e->arg0;
+	return r;
+}
+
+/* Room first, so that a failure leaves both as they were. */
+static int total_fold(struct total *to, const struct total *from)
+{
+	int r = 0;
+
+	for (unsigned i = 1; r == 0 && i < WIRE_KINDS; i++)
+		if (from->kinds[i])
+			kind_of(to, i << WIRE_AGG_KIND, &r);
+	if (r < 0)
+		return r;
+	sketch_merge(&to->all, &from->all);
+	to->bytes += from->bytes;
+	for (unsigned i = 1; i < WIRE_KINDS; i++)
+		if (from->kinds[i]) {
+			sketch_merge(&to->kinds[i]->all, &from->kinds[i]->all);
+			to->kinds[i]->bytes += from->kinds[i]->bytes;
+		}
 	return 0;
 }
 
@@ -207,6 +298,7 @@ static int fold_ended(struct totals *t)
 	struct total *v, *ended;
 	size_t cursor = 0;
 	uint64_t id;
+	int r;
 
 	while ((v = idmap_next(&t->by_key, &cursor, &id))) {
 		struct wire_agg_key k = v->key;
@@ -217,8 +309,10 @@ static int fold_ended(struct totals *t)
 		ended = total_of(t, &k);
 		if (!ended)
 			return -ENOMEM;
-		sketch_merge(&ended->all, &v->all);
-		free(idmap_remove(&t->by_key, id));
+		r = total_fold(ended, v);
+		if (r < 0)
+			return r;
+		total_free(idmap_remove(&t->by_key, id));
 		cursor = 0;
 	}
 	return 0;
@@ -261,9 +355,9 @@ void totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_othe
 	struct total *v;
 
 	while ((v = idmap_next(&t->by_key, &cursor, NULL))) {
-		uint64_t gain = v->seen.count - MIN(v->hits_taken, v->seen.count);
+		uint64_t gain = v->hits - v->hits_taken;
 
-		v->hits_taken = v->seen.count;
+		v->hits_taken = v->hits;
 		if (v->key.source != SOURCE_CUDA && v->key.source != SOURCE_DRIVER &&
 			v->key.source != SOURCE_GRAPH && v->key.source != SOURCE_NCCL)
 			continue;

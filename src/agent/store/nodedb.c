@@ -345,6 +345,7 @@ int nodedb_batch_begin(struct nodedb *db, struct errinfo *reterr)
 		db->next_seq = next;
 	}
 	db->batch_seq = db->next_seq;
+	db->batch_pruned = db->pruned_rows;
 	return sql_exec(db->sql, "BEGIN IMMEDIATE", reterr);
 }
 
@@ -363,8 +364,10 @@ void nodedb_batch_rollback(struct nodedb *db)
 	/* Some failures (disk full) have already ended the transaction. */
 	if (db->sql && sql_in_batch(db->sql))
 		(void)sql_exec(db->sql, "ROLLBACK", NULL);
-	if (db->batch_seq)
+	if (db->batch_seq) {
 		db->next_seq = db->batch_seq;
+		db->pruned_rows = db->batch_pruned;
+	}
 	db->batch_seq = 0;
 }
 

@@ -108,6 +108,9 @@ int nodedb_put_annotation(
 int nodedb_put_pruned(struct nodedb *db, int64_t session, const char *table, uint64_t rows,
 	int64_t oldest_ns, int64_t newest_ns, struct errinfo *reterr);
 
+/* nodedb_pruned - rows booked so since the store was opened. */
+uint64_t nodedb_pruned(const struct nodedb *db);
+
 /* nodedb_roll - move the file to @rolled (a name not in use in the same folder) and go on in a new
  * one under the old name, with seq going on; the lock is held throughout. Outside a batch, with the
  * session ended; the caller begins a new one, also after a failure, because the store then goes on

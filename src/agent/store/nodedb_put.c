@@ -346,8 +346,15 @@ int nodedb_put_pruned(struct nodedb *db, int64_t session, const char *table, uin
 	sql_stmt *stmt;
 	int r = nodedb_statement(db, STATEMENT_PRUNED, &stmt, reterr);
 
-	if (r < 0)
-		return r;
-	return SQL_PUT(stmt, reterr, SQL_I(session), SQL_S(table), COUNT_COLUMN(rows),
-		SQL_I(oldest_ns), SQL_I(newest_ns));
+	if (r == 0)
+		r = SQL_PUT(stmt, reterr, SQL_I(session), SQL_S(table), COUNT_COLUMN(rows),
+			SQL_I(oldest_ns), SQL_I(newest_ns));
+	if (r == 0)
+		db->pruned_rows += rows;
+	return r;
+}
+
+uint64_t nodedb_pruned(const struct nodedb *db)
+{
+	return db->pruned_rows;
 }

@@ -50,6 +50,11 @@ uint64_t store_writer_unaggregated(const struct store_writer *w, unsigned source
 	return atomic_load(&w->unaggregated[writer_slot(source)]);
 }
 
+uint64_t store_writer_pruned(const struct store_writer *w)
+{
+	return atomic_load(&w->pruned);
+}
+
 uint64_t store_writer_size(const struct store_writer *w)
 {
 	return nodedb_size(w->db);
@@ -263,6 +268,7 @@ static bool keep_up(struct store_writer *w)
 	if (r < 0)
 		keep_error(w, &err);
 	atomic_store(&w->generation, w->upkeep.generation);
+	atomic_store(&w->pruned, nodedb_pruned(w->db));
 	return r > 0;
 }
 

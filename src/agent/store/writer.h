@@ -80,6 +80,9 @@ bool store_writer_error(struct store_writer *w, struct errinfo *ret);
 
 uint64_t store_writer_size(const struct store_writer *w); /* bytes on disk, see nodedb_size() */
 
+/* store_writer_pruned - rows deleted to keep the store within its size. */
+uint64_t store_writer_pruned(const struct store_writer *w);
+
 /* Fills in the final books; called once nothing is under way, so that the counters are final. */
 typedef void store_writer_books(const struct store_writer *w, struct accounting *ret, void *arg);
 

@@ -103,6 +103,7 @@ struct store_writer {
 	_Atomic uint64_t stored[WIRE_SOURCE_MAX], failed[WIRE_SOURCE_MAX];
 	_Atomic uint64_t unaggregated[WIRE_SOURCE_MAX];
 	_Atomic uint64_t generation;
+	_Atomic uint64_t pruned;
 };
 static inline unsigned writer_slot(unsigned source)
 {

@@ -217,6 +217,16 @@ static __always_inline void nccl_finish(union wire_cookie k, struct thread_state
 	nccl_send(k, ts, &from, c->stack, ret, a);
 }
 
+/* The kind in an aggregate's key: see WIRE_AGG_KIND. The argument is an int. */
+static __always_inline __u8 aggregate_kind(union wire_cookie k, const struct pending_call *c)
+{
+	__u32 kind = (__u32)c->arg1;
+
+	if (!(k.flags & COOKIE_KIND))
+		return 0;
+	return (kind < WIRE_KIND_OTHER - 1 ? kind + 1 : WIRE_KIND_OTHER) << WIRE_AGG_KIND;
+}
+
 static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state *ts,
 	struct pending_call *c, bool nested, __u64 now)
 {
@@ -234,7 +244,7 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 		nccl_finish(k, ts, c, nested, dur_ns, ret);
 		return;
 	}
-	key.flags = nested ? WIRE_NESTED : 0;
+	key.flags = (nested ? WIRE_NESTED : 0) | aggregate_kind(k, c);
 	bytes = (k.flags & COOKIE_BYTES) && !ret ? WIRE_BYTES : 0;
 	count = aggregate_add(&key, dur_ns, bytes ? c->arg0 : 0, &a);
 	why = send_reason(k, count, nested, dur_ns, ret, ts->depth ? 0 : ts->after_gap);
@@ -251,7 +261,8 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 	r->h.op = k.op;
 	if (record_all && why == 1 && !(k.flags & COOKIE_ALWAYS) && !ret && count)
 		r->h.weight = sampling_rate;
-	r->h.flags = (why - 1) | key.flags | WIRE_TARGET | bytes | (count ? 0 : WIRE_UNCOUNTED);
+	r->h.flags = (why - 1) | (nested ? WIRE_NESTED : 0) | WIRE_TARGET | bytes |
+		     (count ? 0 : WIRE_UNCOUNTED);
 	r->h.start_ns = c->start_ns;
 	r->h.dur_ns = dur_ns;
 	r->h.pid = id >> 32;

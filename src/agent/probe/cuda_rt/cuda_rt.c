@@ -6,7 +6,8 @@
 
 #define ALWAYS COOKIE_ALWAYS
 #define ALLOC  (COOKIE_ALWAYS | COOKIE_BYTES | COOKIE_ARG1_OUT)
-#define COPY   COOKIE_BYTES
+#define COPY   (COOKIE_BYTES | COOKIE_KIND)
+#define BYTES  COOKIE_BYTES
 #define LAUNCH COOKIE_LAUNCH
 
 #define RT(op, arg0, arg1, stream, flags) CALL(SOURCE_CUDA, CUDA_##op, arg0, arg1, stream, flags)
@@ -39,13 +40,14 @@ static const struct probe_function functions[] = {
 	{{"cudaMemcpy3D", "cudaMemcpy3D_ptds"}, RT(MEMCPY_3D, 0, 0, 0, 0)},
 	{{"cudaMemcpy3DAsync", "cudaMemcpy3DAsync_ptsz"}, RT(MEMCPY_3D_ASYNC, 0, 0, 2, 0)},
 	{{"cudaMemcpyBatchAsync", "cudaMemcpyBatchAsync_ptsz"}, RT(MEMCPY_BATCH, 4, 0, 0, 0)},
-	{{"cudaMemcpyPeer", "cudaMemcpyPeer_ptds"}, RT(MEMCPY_PEER, 5, 0, 0, COPY)},
-	{{"cudaMemcpyPeerAsync", "cudaMemcpyPeerAsync_ptsz"}, RT(MEMCPY_PEER_ASYNC, 5, 0, 6, COPY)},
-	{{"cudaMemset", "cudaMemset_ptds"}, RT(MEMSET, 3, 1, 0, COPY)},
-	{{"cudaMemsetAsync", "cudaMemsetAsync_ptsz"}, RT(MEMSET_ASYNC, 3, 1, 4, COPY)},
-	{{"cudaMemset2D", "cudaMemset2D_ptds"}, RT(MEMSET, 4, 1, 0, COPY | COOKIE_AREA)},
+	{{"cudaMemcpyPeer", "cudaMemcpyPeer_ptds"}, RT(MEMCPY_PEER, 5, 0, 0, BYTES)},
+	{{"cudaMemcpyPeerAsync", "cudaMemcpyPeerAsync_ptsz"},
+		RT(MEMCPY_PEER_ASYNC, 5, 0, 6, BYTES)},
+	{{"cudaMemset", "cudaMemset_ptds"}, RT(MEMSET, 3, 1, 0, BYTES)},
+	{{"cudaMemsetAsync", "cudaMemsetAsync_ptsz"}, RT(MEMSET_ASYNC, 3, 1, 4, BYTES)},
+	{{"cudaMemset2D", "cudaMemset2D_ptds"}, RT(MEMSET, 4, 1, 0, BYTES | COOKIE_AREA)},
 	{{"cudaMemset2DAsync", "cudaMemset2DAsync_ptsz"},
-		RT(MEMSET_ASYNC, 4, 1, 6, COPY | COOKIE_AREA)},
+		RT(MEMSET_ASYNC, 4, 1, 6, BYTES | COOKIE_AREA)},
 	{{"cudaStreamSynchronize", "cudaStreamSynchronize_ptsz"}, RT(STREAM_SYNC, 1, 0, 1, ALWAYS)},
 	{{"cudaDeviceSynchronize"}, RT(DEVICE_SYNC, 0, 0, 0, ALWAYS)},
 	{{"cudaEventSynchronize"}, RT(EVENT_SYNC, 1, 0, 0, ALWAYS)},

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* endpoint.c - see endpoint.h. */
+#include "agent/telemetry/endpoint.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net/server.h"
+
+#define METRICS_PATH "/v1/metrics"
+#define GRPC_PATH    "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+#define HTTP_PORT    4318
+#define GRPC_PORT    4317
+
+static const char *const protocols[] = {[OTLP_HTTP_PROTOBUF] = "http/protobuf",
+	[OTLP_HTTP_JSON] = "http/json",
+	[OTLP_GRPC] = "grpc"};
+
+const char *otlp_protocol_name(enum otlp_protocol p)
+{
+	return protocols[p];
+}
+
+static const struct scheme {
+	const char *prefix;
+	bool tls, is_grpc;
+} schemes[] = {
+	{"http://", false, false},
+	{"https://", true, false},
+	{"grpc://", false, true},
+	{"grpcs://", true, true},
+};
+
+static int protocol_choose(const struct endpoint_options *o, const struct scheme *scheme,
+	enum otlp_protocol *ret, struct errinfo *reterr)
+{
+	*ret = scheme && scheme->is_grpc ? OTLP_GRPC : OTLP_HTTP_PROTOBUF;
+	if (!o->protocol)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++)
+		if (!strcmp(o->protocol, protocols[i])) {
+			if (scheme && scheme->is_grpc && i != OTLP_GRPC)
+				break;
+			*ret = (enum otlp_protocol)i;
+			return 0;
+		}
+	return errinfo_set(reterr, -EINVAL,
+		scheme && scheme->is_grpc
+			? "--otlp-protocol %s does not go with a grpc:// endpoint"
+			: "--otlp-protocol %s: it is http/protobuf, http/json or grpc",
+		o->protocol);
+}
+
+static int path_set(struct endpoint *e, const char *path, struct errinfo *reterr)
+{
+	size_t len = strlen(path), end = strlen(METRICS_PATH);
+
+	for (const char *c = path; *c; c++)
+		if (*c <= ' ' || *c > '~')
+			return errinfo_set(reterr, -EINVAL,
+				"--otlp: the path has characters that must be escaped as %%XX");
+	if (e->protocol == OTLP_GRPC) {
+		if (len > 1)
+			return errinfo_set(reterr, -EINVAL,
+				"--otlp: an endpoint for gRPC has no path, but here is %.200s",
+				path);
+		snprintf(e->path, sizeof(e->path), "%s", GRPC_PATH);
+		return 0;
+	}
+	while (len && path[len - 1] == '/')
+		len--;
+	if (len > sizeof(e->path) - end - 1)
+		return errinfo_set(reterr, -EINVAL, "--otlp: the path is too long");
+	if (len >= end && !strncmp(path + len - end, METRICS_PATH, end))
+		len -= end; /* it was there already */
+	snprintf(e->path, sizeof(e->path), "%.*s%s", (int)len, path, METRICS_PATH);
+	return 0;
+}
+
+static int plain_check(
+	const struct endpoint_options *o, const struct endpoint *e, struct errinfo *reterr)
+{
+	char address[300];
+
+	snprintf(address, sizeof(address), strchr(e->place.host, ':') ? "[%s]:%u" : "%s:%u",
+		e->place.host, e->place.port);
+	if (e->place.tls || o->insecure_far || http_is_loopback(address))
+		return 0;
+	return errinfo_set_exit(reterr, EXIT_USAGE, -EPERM,
+		"--otlp %s: in the clear everybody on the way reads along; use https, or add "
+		"--otlp-insecure-allow-non-loopback",
+		o->text);
+}
+
+int endpoint_parse(const struct endpoint_options *o, struct endpoint *ret, struct errinfo *reterr)
+{
+	const struct scheme *scheme = NULL;
+	const char *rest = o->text, *path;
+	struct endpoint e = {0};
+	char authority[300];
+	bool tls;
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(schemes) && !scheme; i++)
+		if (!strncasecmp(o->text, schemes[i].prefix, strlen(schemes[i].prefix))) {
+			scheme = &schemes[i];
+			rest += strlen(scheme->prefix);
+		}
+	tls = scheme ? scheme->tls : !o->insecure;
+	path = rest + strcspn(rest, "/");
+	if ((size_t)(path - rest) >= sizeof(authority))
+		return errinfo_set(reterr, -EINVAL, "--otlp: the host's name is too long");
+	snprintf(authority, sizeof(authority), "%.*s", (int)(path - rest), rest);
+	r = protocol_choose(o, scheme, &e.protocol, reterr);
+	if (r == 0)
+		r = http_place_parse(authority, tls,
+			e.protocol == OTLP_GRPC ? GRPC_PORT : HTTP_PORT, &e.place, reterr);
+	if (r == 0)
+		r = path_set(&e, path, reterr);
+	if (r == 0)
+		r = plain_check(o, &e, reterr);
+	if (r < 0)
+		return r;
+	snprintf(e.shown, sizeof(e.shown),
+		strchr(e.place.host, ':') ? "%s://[%s]:%u" : "%s://%s:%u", tls ? "https" : "http",
+		e.place.host, e.place.port);
+	*ret = e;
+	return 0;
+}
+
+/* ---- further fields ---- */
+
+void endpoint_fields_done(struct endpoint_fields *f)
+{
+	free(f->text);
+	*f = (struct endpoint_fields){0};
+}
+
+/* Removes blanks around @s, in place. */
+static char *trim(char *s)
+{
+	size_t len;
+
+	while (*s == ' ' || *s == '\t')
+		s++;
+	for (len = strlen(s); len && (s[len - 1] == ' ' || s[len - 1] == '\t'); len--)
+		s[len - 1] = 0;
+	return s;
+}
+
+static bool name_is_good(char *name)
+{
+	static const char others[] = "!#$%&'*+-.^_`|~";
+
+	for (char *c = name; *c; c++) {
+		if (!isalnum((unsigned char)*c) && !strchr(others, *c))
+			return false;
+		*c = (char)tolower((unsigned char)*c);
+	}
+	return *name;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)tolower((unsigned char)c);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Undoes %XX in place; false for a bad escape, or a byte that no field may hold. */
+static bool value_decode(char *value)
+{
+	char *to = value;
+
+	for (const char *c = value; *c; to++) {
+		int high = *c == '%' ? hex_digit(c[1]) : 0, low = 0;
+
+		if (*c == '%') {
+			low = high < 0 ? -1 : hex_digit(c[2]);
+			if (low < 0)
+				return false;
+			*to = (char)(high * 16 + low);
+			c += 3;
+		} else {
+			*to = *c++;
+		}
+		if ((unsigned char)*to < ' ' || *to == 0x7f)
+			return false;
+	}
+	*to = 0;
+	return true;
+}
+
+int endpoint_fields_parse(const char *text, struct endpoint_fields *ret, struct errinfo *reterr)
+{
+	struct endpoint_fields f = {0};
+	char *rest, *pair;
+	int r = 0;
+
+	f.text = text ? strdup(text) : NULL;
+	if (text && !f.text)
+		return -ENOMEM;
+	for (rest = f.text; r == 0 && rest && (pair = strsep(&rest, ","));) {
+		char *value = strchr(pair, '=');
+
+		if (!value && !*trim(pair))
+			continue; /* a comma at the end */
+		if (value)
+			*value++ = 0;
+		if (!value || !name_is_good(pair = trim(pair)) ||
+			!value_decode(value = trim(value)))
+			r = errinfo_set(reterr, -EINVAL,
+				"OTEL_EXPORTER_OTLP_HEADERS: pair %zu is not name=value with the "
+				"value escaped as in URLs",
+				f.count + 1);
+		else if (f.count == ENDPOINT_FIELDS_MAX)
+			r = errinfo_set(reterr, -EINVAL,
+				"OTEL_EXPORTER_OTLP_HEADERS: more than %d pairs",
+				ENDPOINT_FIELDS_MAX);
+		else
+			f.field[f.count++] = (struct http_field){pair, value};
+	}
+	if (r < 0) {
+		endpoint_fields_done(&f);
+		return r;
+	}
+	*ret = f;
+	return 0;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace_resolve.c - checks the options of `ingero trace` and turns them into what the agent wants.
+ * Nothing is opened or written here, so a wrong option leaves no trace. */
+#include "cli/config_file.h"
+#include "cli/trace_settings.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/discover/identity.h"
+#include "agent/probe/probe.h"
+#include "agent/store/owner.h"
+#include "agent/store/prune.h"
+#include "config.h"
+
+#define BUDGET_DEFAULT    0.01
+#define MAX_DB_DEFAULT    (10ULL << 30)
+#define INTERVAL_MIN_NS   NS_PER_S
+#define CLUSTER_BYTES_MAX 255
+
+static int resolve_method(const char *name, int *ret, struct errinfo *reterr)
+{
+	*ret = TRACER_METHOD_AUTO;
+	if (!name)
+		return 0;
+	for (int m = PROBE_SESSION; m <= PROBE_PERF; m++)
+		if (!strcmp(name, probe_method_name((enum probe_method)m))) {
+			*ret = m;
+			return 0;
+		}
+	return errinfo_set(
+		reterr, -EINVAL, "--attach-method %s: it is session, multi or perf", name);
+}
+
+static int resolve_py_walker(const char *name, enum tracer_py_walker *ret, struct errinfo *reterr)
+{
+	static const char *const names[] = {[TRACER_PY_AUTO] = "auto",
+		[TRACER_PY_EBPF] = "ebpf",
+		[TRACER_PY_USERSPACE] = "userspace"};
+
+	for (size_t i = 0; name && i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i])) {
+			*ret = (enum tracer_py_walker)i;
+			return 0;
+		}
+	return name ? errinfo_set(reterr, -EINVAL, "--py-walker %s: it is auto, ebpf or userspace",
+			      name)
+		    : 0;
+}
+
+static int resolve_filter(
+	const struct trace_settings *s, struct tracer_settings *t, struct errinfo *reterr)
+{
+	struct passwd *pw;
+
+	t->filter = FILTER_ALL;
+	if (s->pids.count && s->user)
+		return errinfo_set(reterr, -EINVAL, "give either --pid or --user, not both");
+	if (s->pids.count) {
+		t->filter = FILTER_PIDS;
+		t->pids = s->pids.pid;
+		t->pid_count = s->pids.count;
+	}
+	if (s->user) {
+		pw = getpwnam(s->user);
+		if (!pw)
+			return errinfo_set(reterr, -ENOENT, "there is no user '%s'", s->user);
+		t->filter = FILTER_USER;
+		t->uid = pw->pw_uid;
+	}
+	return 0;
+}
+
+/* --node, else agent.node of ingero.yaml, else the host's name. */
+static int resolve_node(
+	const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr)
+{
+	_cleanup_(config_freep) struct config *config = NULL;
+	const char *name = s->node;
+	int r = config_file_load(&config, reterr);
+
+	if (r < 0)
+		return r;
+	if (!name)
+		name = config->node;
+	if (name)
+		snprintf(p->node, sizeof(p->node), "%s", name);
+	else if (gethostname(p->node, sizeof(p->node) - 1) < 0)
+		return -errno;
+	return identity_node_check(name ? name : p->node, reterr);
+}
+
+static int resolve_ring(uint64_t bytes, uint32_t *ret, struct errinfo *reterr)
+{
+	if (bytes && (bytes < 4096 || bytes > (1u << 30) || (bytes & (bytes - 1))))
+		return errinfo_set(reterr, -EINVAL,
+			"--ringbuf-size: a power of two from 4096 bytes to 1 GiB is needed");
+	*ret = (uint32_t)bytes;
+	return 0;
+}
+
+static int resolve_budget(const char *text, double *ret, struct errinfo *reterr)
+{
+	char *end;
+
+	*ret = BUDGET_DEFAULT;
+	if (!text)
+		return 0;
+	*ret = strtod(text, &end);
+	if (*end == '%') {
+		*ret /= 100;
+		end++;
+	}
+	if (end == text || *end || !(*ret >= 0) || *ret > 1)
+		return errinfo_set(reterr, -EINVAL,
+			"--overhead-budget %s: a share like 1%% or 0.01 is needed, 0 for no limit",
+			text);
+	return 0;
+}
+
+static int resolve_size(
+	const struct trace_settings *s, struct tracer_settings *t, struct errinfo *reterr)
+{
+	if (s->max_db_bytes != TRACE_NOT_GIVEN && s->rollover_bytes)
+		return errinfo_set(
+			reterr, -EINVAL, "give either --max-db or --db-rollover-size, not both");
+	t->rollover_bytes = s->rollover_bytes;
+	t->rollover_keep = (unsigned)s->rollover_keep;
+	if (!s->rollover_bytes)
+		t->max_db_bytes =
+			s->max_db_bytes == TRACE_NOT_GIVEN ? MAX_DB_DEFAULT : s->max_db_bytes;
+	if ((t->max_db_bytes && t->max_db_bytes < PRUNE_LIMIT_MIN) ||
+		(t->rollover_bytes && t->rollover_bytes < PRUNE_LIMIT_MIN))
+		return errinfo_set(reterr, -EINVAL,
+			"--max-db and --db-rollover-size: at least 1m, or 0 for no limit");
+	return 0;
+}
+
+static int resolve_annotate(
+	const struct trace_settings *s, struct trace_plan *t, struct errinfo *reterr)
+{
+	struct tracer_settings *ts = &t->tracer;
+	int r = 0;
+
+	ts->annotate_gid = s->annotate_gid;
+	if (!s->annotate)
+		return 0;
+	if (!s->record)
+		return errinfo_set(reterr, -EINVAL,
+			"--annotate stores what it takes: it does not go with --record=false");
+	if (s->annotate_socket && strlen(s->annotate_socket) < sizeof(t->annotate_path))
+		snprintf(t->annotate_path, sizeof(t->annotate_path), "%s", s->annotate_socket);
+	else if (s->annotate_socket)
+		r = errinfo_set(reterr, -EINVAL, "--annotate-socket: the path is too long");
+	else
+		r = annotate_place_default(t->annotate_path, reterr);
+	ts->annotate_path = t->annotate_path;
+	return r;
+}
+
+static int resolve_otlp(
+	const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr)
+{
+	const struct endpoint_options o = {.text = s->otlp,
+		.protocol = s->otlp_protocol,
+		.insecure = s->otlp_insecure,
+		.insecure_far = s->otlp_insecure_far};
+	const char *headers = getenv("OTEL_EXPORTER_OTLP_METRICS_HEADERS");
+	int r;
+
+	if (!!s->otlp_client_cert != !!s->otlp_client_key)
+		return errinfo_set(
+			reterr, -EINVAL, "--otlp-client-cert and --otlp-client-key go together");
+	r = endpoint_parse(&o, &p->endpoint, reterr);
+	if (r == 0)
+		r = endpoint_fields_parse(headers ? headers : getenv("OTEL_EXPORTER_OTLP_HEADERS"),
+			&p->fields, reterr);
+	if (r < 0)
+		return r;
+	p->telemetry.push = (struct push_settings){.endpoint = &p->endpoint,
+		.fields = &p->fields,
+		.ca = s->otlp_ca_cert,
+		.cert = s->otlp_client_cert,
+		.key = s->otlp_client_key,
+		.insecure_far = s->otlp_insecure_far,
+		.resource = {.version = INGERO_VERSION, .node = p->node, .cluster = s->cluster}};
+	return 0;
+}
+
+/* An option that does nothing alone is a mistake of the user's, and often a costly one. */
+static int check_companions(const struct trace_settings *s, struct errinfo *reterr)
+{
+	if (!s->otlp && (s->otlp_protocol || s->otlp_insecure || s->otlp_insecure_far ||
+				s->otlp_interval_ns || s->otlp_ca_cert || s->otlp_client_cert ||
+				s->otlp_client_key))
+		return errinfo_set(reterr, -EINVAL, "options that begin with --otlp- need --otlp");
+	if (!s->prometheus && (s->prometheus_token_file || s->prometheus_allow_remote))
+		return errinfo_set(
+			reterr, -EINVAL, "options that begin with --prometheus- need --prometheus");
+	if (s->otlp_interval_ns && s->otlp_interval_ns < INTERVAL_MIN_NS)
+		return errinfo_set(reterr, -EINVAL,
+			"--otlp-interval: at least 1s, because figures are read once a second");
+	if (s->cluster && (!s->cluster[0] || strlen(s->cluster) > CLUSTER_BYTES_MAX))
+		return errinfo_set(
+			reterr, -EINVAL, "--cluster: a name of 1 to %d bytes", CLUSTER_BYTES_MAX);
+	return 0;
+}
+
+static int resolve_telemetry(
+	const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr)
+{
+	int r = check_companions(s, reterr);
+
+	if (r == 0 && s->otlp)
+		r = resolve_otlp(s, p, reterr);
+	p->telemetry.interval_ns = s->otlp_interval_ns;
+	p->telemetry.scrape = (struct scrape_settings){.address = s->prometheus,
+		.token_file = s->prometheus_token_file,
+		.allow_remote = s->prometheus_allow_remote};
+	p->has_telemetry = s->otlp || s->prometheus;
+	p->tracer.metrics = p->has_telemetry;
+	return r;
+}
+
+/* What needs no check. */
+static void resolve_rest(const struct trace_settings *s, struct trace_plan *p)
+{
+	struct tracer_settings *ts = &p->tracer;
+
+	if (s->record)
+		p->db_path = s->db ? s->db : p->default_path;
+	ts->cuda_lib = s->cuda_lib;
+	ts->record_all = s->record_all;
+	ts->no_block = s->no_io;
+	ts->no_net = s->no_net || s->no_tcp;
+	ts->sampling_rate = (uint32_t)s->sampling_rate;
+	ts->no_stacks = !s->stack;
+	ts->stack_samples = (uint32_t)s->stack_samples;
+	ts->no_memory = s->no_memory;
+	ts->old_kernel = s->old_kernel;
+	ts->deadband_points = (double)s->deadband;
+	ts->heartbeat_ns = s->heartbeat_ns;
+	ts->node = p->node;
+	ts->db_path = p->db_path;
+}
+
+int trace_resolve(const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr)
+{
+	struct tracer_settings *ts = &p->tracer;
+	int r = resolve_filter(s, ts, reterr);
+
+	if (r == 0)
+		r = resolve_node(s, p, reterr);
+	if (r == 0)
+		r = resolve_method(s->method, &ts->method, reterr);
+	if (r == 0)
+		r = resolve_py_walker(s->py_walker, &ts->py_walker, reterr);
+	if (r == 0)
+		r = resolve_ring(s->ring_bytes, &ts->ring_bytes, reterr);
+	if (r == 0)
+		r = resolve_budget(s->budget, &ts->overhead_budget, reterr);
+	if (r == 0)
+		r = resolve_size(s, ts, reterr);
+	if (r == 0)
+		r = resolve_annotate(s, p, reterr);
+	if (r == 0)
+		r = resolve_telemetry(s, p, reterr);
+	if (r == 0 && s->record && !s->db)
+		r = store_default_path(&p->default_path, reterr);
+	resolve_rest(s, p);
+	return r;
+}
+
+void trace_plan_done(struct trace_plan *p)
+{
+	endpoint_fields_done(&p->fields);
+	free(p->default_path);
+}

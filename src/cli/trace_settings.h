@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace_settings.h - the options of `ingero trace`: as the user wrote them (trace_options.c), and
+ * as the agent wants them (trace_resolve.c). */
+#pragma once
+
+#include "agent/annotate/place.h"
+#include "agent/telemetry/telemetry.h"
+#include "agent/tracer.h"
+#include "cli/option.h"
+
+#define TRACE_NOT_GIVEN UINT64_MAX
+
+struct trace_settings {
+	struct option_pids pids;
+	const char *user, *db, *node, *cuda_lib, *method, *budget;
+	uint64_t duration_ns, ring_bytes;
+	bool json, record, record_all, no_io, no_net, no_tcp, no_memory, old_kernel;
+	uint64_t max_db_bytes, rollover_bytes, heartbeat_ns;
+	int64_t rollover_keep, deadband, annotate_gid;
+	bool annotate;
+	const char *annotate_socket;
+	int64_t sampling_rate;
+	bool stack;
+	const char *py_walker;
+	int64_t stack_samples;
+	const char *prometheus, *prometheus_token_file;
+	bool prometheus_allow_remote;
+	const char *otlp, *otlp_protocol, *otlp_ca_cert, *otlp_client_cert, *otlp_client_key,
+		*cluster;
+	bool otlp_insecure, otlp_insecure_far;
+	uint64_t otlp_interval_ns;
+};
+
+extern const struct option_row trace_options[];
+extern const struct trace_settings trace_defaults;
+
+struct trace_plan { /* what the options come to; strings of the settings stay theirs */
+	struct tracer_settings tracer; /* but for the sinks */
+	const char *db_path;           /* NULL: nothing is recorded */
+	char *default_path;
+	char annotate_path[ANNOTATE_PATH_MAX];
+	char node[256];
+	bool has_telemetry;
+	struct telemetry_settings telemetry;
+	struct endpoint endpoint;
+	struct endpoint_fields fields;
+};
+
+/* trace_resolve - -EINVAL and the like with a sentence that names the option. @p points into
+ * itself: it must not be moved. */
+int trace_resolve(const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr);
+void trace_plan_done(struct trace_plan *p);

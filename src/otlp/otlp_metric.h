@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* otlp_metric.h - a reading of metrics as an ExportMetricsServiceRequest of OTLP 1.x, and what a
+ * receiver says to it. No I/O. */
+#pragma once
+
+#include "base/buf.h"
+#include "model/metric.h"
+
+struct otlp_resource {       /* whose metrics these are; a NULL or "" is left out */
+	const char *version; /* service.version */
+	const char *node;    /* ingero.node.id */
+	const char *cluster; /* ingero.cluster.id */
+};
+
+/* otlp_metric_protobuf/_json - append the request. Metrics without an OTLP name are left out. The
+ * number of data points is returned; failures stick in @b. */
+size_t otlp_metric_protobuf(
+	struct buf *b, const struct metric_set *s, const struct otlp_resource *r);
+size_t otlp_metric_json(struct buf *b, const struct metric_set *s, const struct otlp_resource *r);
+
+#define OTLP_MESSAGE_MAX 256
+
+struct otlp_answer {                    /* of an ExportMetricsServiceResponse */
+	int64_t rejected;               /* data points that the receiver did not take */
+	char message[OTLP_MESSAGE_MAX]; /* why, in its words (cut, UTF-8): foreign text */
+};
+
+/* otlp_answer_X - 0, or -EBADMSG if it is not such a response. An empty protobuf is one. */
+int otlp_answer_protobuf(const void *data, size_t len, struct otlp_answer *ret);
+int otlp_answer_json(const char *text, size_t len, struct otlp_answer *ret);

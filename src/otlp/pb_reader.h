@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pb_reader.h - reads foreign protobuf messages, field by field, without copying.
+ *
+ *	struct pb_reader r = pb_reader_of(data, len);
+ *	struct pb_field f;
+ *
+ *	while (pb_next(&r, &f))
+ *		switch (f.number) {
+ *		case 1: {
+ *			struct pb_reader inner = pb_enter(&r, &f);
+ *			… pb_next(&inner, …) …
+ *			pb_leave(&r, &inner);
+ *			break;
+ *		}
+ *		case 2: value = pb_int(&r, &f); break;
+ *		}
+ *	if (r.err)
+ *		return r.err;
+ *
+ * Nothing is read beyond the message. The first fault ends the walk and stays in err, so that a
+ * caller looks once at its end: -EBADMSG (cut off, bad varint, group, field 0, a type other than
+ * the one asked for), -E2BIG (messages nested deeper than PB_DEPTH_MAX). Unknown fields are
+ * skipped by whoever does not look at them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PB_DEPTH_MAX 16
+
+enum pb_type { PB_VARINT = 0, PB_FIXED64 = 1, PB_BYTES = 2, PB_FIXED32 = 5 };
+
+struct pb_reader {
+	const uint8_t *at, *end;
+	unsigned depth;
+	int err;
+};
+
+struct pb_field {
+	uint32_t number;
+	enum pb_type type;
+	uint64_t value;      /* all types but PB_BYTES */
+	const uint8_t *data; /* PB_BYTES: in the message */
+	size_t len;
+};
+
+struct pb_reader pb_reader_of(const void *data, size_t len);
+
+/* pb_next - the next field; false at the end and after a fault. */
+bool pb_next(struct pb_reader *r, struct pb_field *ret);
+
+/* pb_enter - a reader of the message in @f. A fault in it is @r's too once pb_leave() is called. */
+struct pb_reader pb_enter(struct pb_reader *r, const struct pb_field *f);
+void pb_leave(struct pb_reader *r, const struct pb_reader *inner);
+
+/* Values; 0 (and a fault of @r) if @f is of another type. */
+int64_t pb_int(struct pb_reader *r, const struct pb_field *f); /* int32, int64, enum, bool */
+uint64_t pb_fixed64(struct pb_reader *r, const struct pb_field *f);
+double pb_double(struct pb_reader *r, const struct pb_field *f);
+
+/* pb_string - *ret_len bytes that are valid UTF-8; NULL (and a fault) otherwise. */
+const char *pb_string(struct pb_reader *r, const struct pb_field *f, size_t *ret_len);
+
+/* pb_packed - how many eight-byte values @f holds: packed ones, or the one of an unpacked field.
+ * pb_packed_at() gives them. */
+size_t pb_packed(struct pb_reader *r, const struct pb_field *f);
+uint64_t pb_packed_at(const struct pb_field *f, size_t i);
