@@ -81,7 +81,7 @@ bool connection_is_slow(
 	const struct connection *c, uint64_t since_ns, uint64_t bytes, uint64_t now_ns)
 {
 	const struct http_limits *l = &c->server->limits;
-	uint64_t passed = now_ns - since_ns;
+	uint64_t passed = now_ns > since_ns ? now_ns - since_ns : 0;
 
 	return passed > l->head_ns &&
 	       (double)bytes < (double)l->body_rate * (double)(passed - l->head_ns) / NS_PER_S;

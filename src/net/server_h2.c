@@ -454,7 +454,7 @@ static bool h2_tick(struct connection *c, uint64_t now_ns)
 {
 	struct h2 *h = c->state;
 
-	if (h->head_since_ns && now_ns - h->head_since_ns > c->server->limits.head_ns)
+	if (h->head_since_ns && now_ns > h->head_since_ns + c->server->limits.head_ns)
 		connection_close(c);
 	else if (h->unsent_since_ns &&
 		 connection_is_slow(c, h->unsent_since_ns, h->sent_bytes, now_ns))
