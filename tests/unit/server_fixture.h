@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_fixture.h - a server on a thread of its own, and a client that speaks to it byte by byte. */
+/* server_fixture.h - a server on a thread of its own, and a client that speaks to it byte by byte.
+ */
 #pragma once
 
 #include <arpa/inet.h>
@@ -274,7 +275,8 @@ static inline struct answer *hear_to(int fd, const char *method)
 	while (e != HTTP1_END) {
 		char bytes[16384];
 		size_t at = 0, used,
-		       n = hear_some(fd, bytes, a.status && p.left > 1 ? MIN(p.left, sizeof(bytes)) : 1);
+		       n = hear_some(
+			       fd, bytes, a.status && p.left > 1 ? MIN(p.left, sizeof(bytes)) : 1);
 
 		if (!n) {
 			http1_done(&p);

@@ -96,8 +96,8 @@ static void test_hosts_and_origins(void **state)
 		{"GET /echo", "Host: localhost\r\nOrigin: http://evil.example\r\n", 403},
 		{"GET /echo", "Host: gpu1\r\n", 200},
 		{"GET /echo", "Host: localhost\r\nOrigin: https://gpu.example\r\n", 200},
-		{"GET /echo",
-			"Host: localhost\r\nOrigin: https://gpu.example\r\nOrigin: null\r\n", 400},
+		{"GET /echo", "Host: localhost\r\nOrigin: https://gpu.example\r\nOrigin: null\r\n",
+			400},
 		{"GET /echo", "Host: localhost\r\nAuthorization: a\r\nAuthorization: b\r\n", 400},
 		/* before the route is looked at, so that nothing is told about routes */
 		{"GET /none", "Host: evil.example\r\n", 403},
