@@ -57,7 +57,8 @@ struct http_response {
  * -EPERM (the bearer would travel in the clear), …
  *
  * @r is valid during the call. A connection that was kept from an earlier call and turns out to be
- * closed is replaced once, quietly, if the server cannot have begun with the request. */
+ * closed before a byte came back is replaced once, quietly, if the request is a GET or HEAD, or if
+ * nothing of it was sent. */
 typedef void http_done(void *arg, const struct http_response *r, int err, const struct errinfo *e);
 
 struct http_ask {
