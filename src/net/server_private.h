@@ -2,7 +2,7 @@
 /* server_private.h - the parts of the server as they see each other.
  *
  *	listener.c	accepts
- *	connection.c	one peer: TLS, which protocol, time limits, closing
+ *	connection.c	one peer: TLS, which protocol, closing; connection_time.c its time limits
  *	server_h1.c	requests of HTTP/1.1 out of a connection, replies into it
  *	server_h2.c	the same for HTTP/2
  *	exchange.c	one request: whether it is let in, its handler, its reply
@@ -110,6 +110,9 @@ void connection_enter(struct connection *c);
 bool connection_leave(struct connection *c); /* false: @c has been freed */
 void connection_phase(struct connection *c, enum phase phase);
 void connection_look_soon(struct connection *c); /* at its limits */
+/* connection_look_by - at the latest; a look that is due earlier sees to it anyway. */
+void connection_look_by(struct connection *c, uint64_t now_ns, uint64_t due_ns);
+void connection_on_timer(evutil_socket_t fd, short what, void *arg);
 /* connection_is_slow - whether @bytes since @since_ns are less than the limits ask for. */
 bool connection_is_slow(
 	const struct connection *c, uint64_t since_ns, uint64_t bytes, uint64_t now_ns);
