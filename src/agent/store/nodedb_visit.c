@@ -84,13 +84,17 @@ static int row_at(struct reader *r, const char *order, int64_t *ret_start, int64
 	return 0;
 }
 
-static int visit_range(struct reader *r, void *arg, struct errinfo *reterr)
+int reader_range(struct reader *r, struct nodedb_range *range, struct errinfo *reterr)
 {
-	struct nodedb_range *range = arg;
 	int64_t ignored;
 	int res = row_at(r, "ASC", &range->first_ns, &ignored, reterr);
 
 	return res < 0 ? res : row_at(r, "DESC", &ignored, &range->last_ns, reterr);
+}
+
+static int visit_range(struct reader *r, void *arg, struct errinfo *reterr)
+{
+	return reader_range(r, arg, reterr);
 }
 
 int nodedb_range(const char *path, struct nodedb_range *ret, struct errinfo *reterr)

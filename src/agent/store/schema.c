@@ -122,7 +122,8 @@ static const char *const tables[] = {
 	" bytes INTEGER NOT NULL, count INTEGER NOT NULL, datatype INTEGER, reduce_op INTEGER,"
 	" root INTEGER, peer INTEGER, stream INTEGER NOT NULL, duration INTEGER NOT NULL,"
 	" wait_ns INTEGER, ret_code INTEGER NOT NULL);"
-	"CREATE INDEX idx_collectives_comm ON collectives(comm, seq);",
+	"CREATE INDEX idx_collectives_comm ON collectives(comm, seq);"
+	"CREATE INDEX idx_collectives_timestamp ON collectives(timestamp);",
 
 	"CREATE TABLE losses (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
 	" source INTEGER NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL,"
