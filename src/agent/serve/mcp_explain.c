@@ -145,7 +145,7 @@ static void reply_incidents(struct answer *a, const json_t *arguments,
 void mcp_explain(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	struct mcp_part part = explain_part();
+	_cleanup_(mcp_part_done) struct mcp_part part = explain_part();
 	struct errinfo e = {0};
 	int r;
 
@@ -188,7 +188,7 @@ static json_t *stored_chains(const struct nodedb_content *c)
 void mcp_causal_chains(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	struct mcp_part part = explain_part();
+	_cleanup_(mcp_part_done) struct mcp_part part = explain_part();
 	_cleanup_json_ json_t *found = NULL;
 	json_t *chains = json_array(), *one, *full;
 	struct errinfo e = {0};

@@ -29,15 +29,22 @@ struct mcp_part { /* of the recording */
 	struct nodedb_filter filter;
 	uint32_t pids[MCP_PIDS_MAX];
 	pid_t writer; /* records it now: without `since` only the last 5 minutes are meant */
+	bool turn;    /* it is one of those that are being read */
 };
+
+/* A recording that is read takes up to a gigabyte: no more than so many at once in one process. */
+#define MCP_READS_MAX  2
+#define MCP_READS_WAIT (20 * NS_PER_S) /* for a turn; then -EBUSY */
 
 /* mcp_part_find - from since, pid, pids and op. -EINVAL with a sentence. */
 int mcp_part_find(
 	const char *db, const json_t *arguments, struct mcp_part *ret, struct errinfo *reterr);
 
-/* mcp_part_read - finds and loads it. @ret_part may be NULL. */
+/* mcp_part_read - waits for a turn, finds and loads it. The turn ends with mcp_part_done(). */
 int mcp_part_read(const char *db, const json_t *arguments, struct mcp_part *part,
 	struct nodedb_content *ret, struct errinfo *reterr);
+
+void mcp_part_done(struct mcp_part *part);
 
 /* ---- answers ---- */
 
