@@ -27,6 +27,10 @@ void confine_limits(const struct confine_limits *limits)
 	set_limit(RLIMIT_MEMLOCK, 0);
 	set_limit(RLIMIT_FSIZE, limits->file_bytes);
 	set_limit(RLIMIT_NOFILE, limits->open_files);
+	if (limits->cpu_seconds)
+		set_limit(RLIMIT_CPU, limits->cpu_seconds);
+	if (limits->no_processes)
+		set_limit(RLIMIT_NPROC, 0);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	set_limit(RLIMIT_AS, limits->address_bytes);
 #endif
@@ -39,12 +43,11 @@ void confine_bounding_set(void)
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
-int confine_user(gid_t gid)
+int confine_user(uid_t uid, gid_t gid)
 {
 	if (geteuid() != 0)
 		return 0;
-	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
-		setresuid(CONFINE_NOBODY, CONFINE_NOBODY, CONFINE_NOBODY) < 0)
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return -errno;
 	return 0;
 }

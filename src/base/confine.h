@@ -3,9 +3,12 @@
  *
  * For a process made by spawn_self(). The order matters: confine_bounding_set() needs a capability,
  * confine_user() takes it away, confine_capabilities() makes that final, and confine_life() comes
- * after them because a change of user clears what it sets. */
+ * after them because a change of user clears what it sets. Then confine_paths() and confine_calls().
+ */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -16,6 +19,8 @@ struct confine_limits {
 				   more */
 	uint64_t file_bytes;    /* of a file that it writes */
 	uint64_t open_files;
+	uint64_t cpu_seconds; /* 0: as many as it likes */
+	bool no_processes;    /* nor threads; root is not bound by it */
 };
 
 /* confine_limits - set them, and no core file and no locked memory. Lower ones that are in force
@@ -25,11 +30,28 @@ void confine_limits(const struct confine_limits *limits);
 /* confine_bounding_set - no capability can come back through an executable file. */
 void confine_bounding_set(void);
 
-/* confine_user - from root to nobody, with the one group @gid. Nothing if it is not root. */
-int confine_user(gid_t gid);
+/* confine_user - from root to @uid with the one group @gid. Nothing if it is not root. */
+int confine_user(uid_t uid, gid_t gid);
 
 /* confine_capabilities - have none, and none to be gained by any means. */
 int confine_capabilities(void);
 
 /* confine_life - die with the parent whose end of @socket is open. -ESRCH if it is gone already. */
 int confine_life(int socket);
+
+/* confine_paths - nothing can be opened by its path but the @count files behind @files (descriptors,
+ * O_PATH is enough), and these only to be read; no network, no signals to the outside, as far as the
+ * kernel's landlock goes: *ret_version is its version, 0 if there is none and nothing was forbidden. */
+int confine_paths(const int *files, size_t count, int *ret_version);
+
+struct confine_calls {
+	const uint16_t *calls; /* besides those that every process needs to live and to talk */
+	size_t call_count;
+	const uint16_t *fcntl_commands;
+	size_t fcntl_count;
+	bool opens; /* opens files by their path to read them, asks about paths */
+};
+
+/* confine_calls - every other system call fails with EPERM; no memory becomes executable, and signals
+ * go to this process alone. 1 if that is in force, 0 under sanitizers, which need more calls. */
+int confine_calls(const struct confine_calls *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_query.c - `ingero query`: a recording's events by filters, or the answer to an SQL statement,
  * here or of many nodes at once.
- * Never changes the file; a statement can only read (sql/sql_guard.h). */
+ * Never changes the file; a statement runs in a process of its own (sql/sql_worker.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -16,13 +16,11 @@
 #include "agent/answer/query.h"
 #include "cli/range.h"
 #include "agent/answer/sql_output.h"
-#include "sql/sql_guard.h"
+#include "sql/sql_worker.h"
 
 #define LIST_ROWS   10000 /* events printed one by one, unless --limit says otherwise */
 #define SQL_ROWS    1000
-#define SQL_MAX     10000
-#define SQL_BYTES   (64u << 20)
-#define SQL_MEMORY  (256u << 20)
+#define SQL_MAX     SQL_WORKER_ROWS_MAX
 #define SQL_TIMEOUT (10 * NS_PER_S)
 #define OUTPUT_MAX  (1u << 30)
 
@@ -165,9 +163,7 @@ static int run_sql(const struct query_settings *s, const char *path, const char 
 	struct buf *hint, struct errinfo *reterr)
 {
 	struct sql_guard_rules rules = {.timeout_ns = s->timeout_ns ? s->timeout_ns : SQL_TIMEOUT,
-		.memory_bytes = SQL_MEMORY,
-		.rows_max = s->limit ? (size_t)s->limit : SQL_ROWS,
-		.bytes_max = SQL_BYTES};
+		.rows_max = s->limit ? (size_t)s->limit : SQL_ROWS};
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
 	_cleanup_(sql_table_done) struct sql_table table = {0};
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);

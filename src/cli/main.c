@@ -2,8 +2,8 @@
 /* main.c - process set-up, then dispatch_run().
  *
  * SIGPIPE is ignored: a closed stdout shows as EPIPE, and dispatch_flush() ends quietly.
- * The agent starts this program anew, under other names, to ask the GPU driver
- * (agent/gpu/child.h) and to read foreign files (agent/symbol/child.h). File descriptors 0 to 2
+ * This program is started anew, under other names, to ask the GPU driver (agent/gpu/child.h), to
+ * read foreign files (agent/symbol/child.h) and to run a stranger's SQL (sql/sql_worker.h). File descriptors 0 to 2
  * always exist, so that a database opened later never becomes stdout. */
 #include <fcntl.h>
 #include <signal.h>
@@ -12,6 +12,7 @@
 #include "agent/symbol/child.h"
 #include "base/errinfo.h"
 #include "cli/dispatch.h"
+#include "sql/sql_worker.h"
 
 static int open_standard_fds(void)
 {
@@ -27,6 +28,8 @@ int main(int argc, char **argv)
 		return gpu_child_main(argc, argv);
 	if (symbol_child_is_meant(argc, argv))
 		return symbol_child_main(argc, argv);
+	if (sql_worker_is_meant(argc, argv))
+		return sql_worker_main();
 	if (open_standard_fds() != EXIT_OK)
 		return EXIT_FAILED;
 	signal(SIGPIPE, SIG_IGN);

@@ -4,7 +4,7 @@
 #include "published.h"
 
 #include "agent/answer/op_stat.h"
-#include "sql/sql_guard.h"
+#include "sql/sql_worker.h"
 #include "wire/names.h"
 
 #define EMPTY_CACHE "pytorch-173382-empty-cache.db"
@@ -316,7 +316,7 @@ static void test_chains(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_percentiles),
@@ -327,5 +327,7 @@ int main(void)
 		TEST(test_chains),
 	};
 
+	if (sql_worker_is_meant(argc, argv))
+		return sql_worker_main();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

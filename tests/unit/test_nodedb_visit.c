@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "published_fixture.h"
-#include "sql/sql_guard.h"
+#include "sql/sql_worker.h"
 
 #define S(n) ((int64_t)(n) * (int64_t)NS_PER_S)
 
@@ -117,7 +117,7 @@ static void test_ask(void **state)
 	assert_int_equal(hint.len, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_range),
@@ -126,5 +126,7 @@ int main(void)
 		TEST(test_ask),
 	};
 
+	if (sql_worker_is_meant(argc, argv))
+		return sql_worker_main();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

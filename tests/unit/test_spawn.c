@@ -48,7 +48,7 @@ static int confine_all(void)
 
 	confine_limits(&limits);
 	confine_bounding_set();
-	r = confine_user(CONFINE_NOBODY);
+	r = confine_user(CONFINE_NOBODY, CONFINE_NOBODY);
 	return r < 0 ? r : confine_capabilities();
 }
 

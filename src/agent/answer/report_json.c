@@ -142,7 +142,7 @@ static void put_course(struct json_writer *w, const struct incident *i)
 		json_int_member(w, "since_ns", i->since.ns);
 }
 
-static void put_incident(
+void report_json_incident(
 	struct json_writer *w, const struct incident *i, const struct report_scope *scope)
 {
 	char scratch[32];
@@ -199,7 +199,7 @@ void report_json(struct buf *b, const struct incident *incidents, size_t count,
 	}
 	json_begin_array(&w);
 	for (size_t i = 0; i < count; i++)
-		put_incident(&w, &incidents[i], scope);
+		report_json_incident(&w, &incidents[i], scope);
 	json_end_array(&w);
 	if (scope->with_stacks) {
 		json_key(&w, "stacks");

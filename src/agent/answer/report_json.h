@@ -5,10 +5,15 @@
 #include "agent/store/nodedb.h"
 #include "base/buf.h"
 #include "agent/answer/report.h"
+#include "json/writer.h"
 #include "model/incident.h"
 
 /* report_json - an array of incidents; with scope->with_stacks an object of that and of the stacks
  * with most time. */
 void report_json(struct buf *b, const struct incident *incidents, size_t count,
 	const struct report_scope *scope);
+
+/* report_json_incident - one of them, as an object. */
+void report_json_incident(
+	struct json_writer *w, const struct incident *i, const struct report_scope *scope);
 void report_json_chains(struct buf *b, const struct incident_row *rows, size_t count);

@@ -43,8 +43,7 @@ static int64_t arrival_ns(const struct match *m, const struct collective_row *r)
 	return m->one_node ? r->start.ns : -r->c.wait_ns;
 }
 
-/* False if it cannot be told who came last. */
-static bool last_of(const struct match_table *t, const struct match *m, struct lateness *ret)
+bool straggler_last(const struct match_table *t, const struct match *m, struct lateness *ret)
 {
 	int64_t last = INT64_MIN, second = INT64_MIN;
 	uint64_t gap, longest = 0;
@@ -93,7 +92,7 @@ static int crowd_collect(const struct match_table *t, const struct match_comm *c
 		const struct match *m = &t->matches[i];
 		struct lateness *l = &ret->items[ret->compared];
 
-		if (m->count < 2 || !last_of(t, m, l))
+		if (m->count < 2 || !straggler_last(t, m, l))
 			continue;
 		ret->compared++;
 		ret->ranks = MAX(ret->ranks, (int)MIN(m->count, (size_t)INT32_MAX));

@@ -64,7 +64,7 @@ static int drop_root(void)
 
 	if (group < 0)
 		return 0;
-	return confine_user(group > 0 ? (gid_t)group : CONFINE_NOBODY);
+	return confine_user(CONFINE_NOBODY, group > 0 ? (gid_t)group : CONFINE_NOBODY);
 }
 
 static int give_up_privileges(void)

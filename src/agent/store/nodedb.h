@@ -20,6 +20,7 @@
 #include "model/identity.h"
 #include "model/incident.h"
 #include "model/layer.h"
+#include "model/overhead.h"
 #include "model/sample.h"
 #include "model/session.h"
 
@@ -67,6 +68,7 @@ int nodedb_add_aggregate(
 	struct nodedb *db, bool coarse, const struct aggregate *a, struct errinfo *reterr);
 int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr);
 int nodedb_put_gpu_sample(struct nodedb *db, const struct gpu_sample *s, struct errinfo *reterr);
+int nodedb_put_overhead(struct nodedb *db, const struct overhead *o, struct errinfo *reterr);
 int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct collective *c,
 	struct errinfo *reterr);
 
@@ -242,7 +244,8 @@ struct nodedb_usage {
 int nodedb_usage(const char *path, const struct nodedb_filter *f, struct nodedb_usage **ret,
 	size_t *ret_count, struct errinfo *reterr);
 
-/* nodedb_ask - runs one SQL statement that a stranger wrote, read-only: see sql_guard.h. */
+/* nodedb_ask - runs one SQL statement that a stranger wrote, in a process of its own: see
+ * sql_worker.h, whose results these are. The program's main() must know that process. */
 int nodedb_ask(const char *path, const char *text, const struct sql_guard_rules *rules,
 	struct sql_table *ret, struct buf *hint, struct errinfo *reterr);
 

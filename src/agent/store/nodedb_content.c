@@ -22,7 +22,7 @@ static bool count_at(sql_stmt *stmt, int column, uint64_t *ret)
 	return true;
 }
 
-static bool read_aggregate(sql_stmt *stmt, struct aggregate *a)
+bool reader_aggregate_row(sql_stmt *stmt, struct aggregate *a)
 {
 	uint64_t bucket, source, op, pid, count, sum, min, max, nested;
 	const void *blob;
@@ -60,8 +60,7 @@ static int load_fine(struct reader *r, struct errinfo *reterr)
 	size_t capacity = 0;
 	int res;
 
-	buf_puts(&sql, "SELECT bucket, source, op, pid, nested, count, stored, sum_dur, min_dur,"
-		       " max_dur, sum_arg0, sketch FROM event_aggregates_5s");
+	buf_puts(&sql, "SELECT " READER_AGGREGATE " FROM event_aggregates_5s");
 	reader_where_bucket(r, FINE_NS, &sql);
 	reader_where_pids(r, &sql);
 	buf_puts(&sql, " ORDER BY bucket DESC, source DESC, op DESC, pid DESC, nested DESC");
@@ -77,7 +76,7 @@ static int load_fine(struct reader *r, struct errinfo *reterr)
 			sizeof(*c->aggregates));
 		if (res < 0)
 			return res;
-		if (read_aggregate(stmt, &c->aggregates[c->aggregate_count]))
+		if (reader_aggregate_row(stmt, &c->aggregates[c->aggregate_count]))
 			c->aggregate_count++;
 		else
 			c->skipped_rows++;

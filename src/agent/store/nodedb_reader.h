@@ -21,6 +21,10 @@ struct reader_column {
 	const char *otherwise; /* what to select if the table lacks it; NULL: it must be there */
 };
 
+/* reader_has_column - 1, 0 or an error. */
+int reader_has_column(
+	struct reader *r, const char *table, const char *name, struct errinfo *reterr);
+
 /* reader_select - appends "SELECT <columns> FROM <table>" to @sql. */
 int reader_select(struct reader *r, const char *table, const struct reader_column *columns,
 	size_t count, struct buf *sql, struct errinfo *reterr);
@@ -72,6 +76,20 @@ int reader_event_select(struct reader *r, struct buf *sql, struct errinfo *reter
 /* reader_event_row - the row that @stmt stands on: 1, or 0 if it makes no sense. */
 bool reader_event_row(
 	enum schema_kind kind, sql_stmt *stmt, const struct pid_names *names, struct event *ret);
+
+/* reader_aggregate_row - the row that @stmt stands on, of READER_AGGREGATE's columns: true, or false if
+ * it makes no sense. */
+#define READER_AGGREGATE                                                                           \
+	"bucket, source, op, pid, nested, count, stored, sum_dur, min_dur, max_dur, sum_arg0, "    \
+	"sketch"
+bool reader_aggregate_row(sql_stmt *stmt, struct aggregate *a);
+
+/* reader_stack_row - the stack in the row that @stmt stands on, of hash, ips, frames and stop; the
+ * caller frees it. -ENOMEM, or another error if it makes no sense. */
+int reader_stack_row(enum schema_kind kind, sql_stmt *stmt, struct stack **ret, size_t *ret_bytes);
+
+/* reader_range - see nodedb_range(). */
+int reader_range(struct reader *r, struct nodedb_range *ret, struct errinfo *reterr);
 
 /* reader_load_thinned - the rows that ordinary.h keeps into r->content, in any order. Ours only,
  * after the aggregates (nodedb_scan.c). */

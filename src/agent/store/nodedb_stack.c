@@ -104,6 +104,21 @@ static bool read_row(sql_stmt *stmt, struct stack_row *ret)
 	return true;
 }
 
+int reader_stack_row(enum schema_kind kind, sql_stmt *stmt, struct stack **ret, size_t *ret_bytes)
+{
+	struct stack_row row;
+	struct stack *s = NULL;
+	int res = read_row(stmt, &row) ? stack_json_read(&row, &s) : -EBADMSG;
+
+	if (res < 0)
+		return res;
+	if (kind == SCHEMA_PUBLISHED)
+		move_python_behind(s);
+	*ret_bytes = row.frames_len + s->count * sizeof(*s->frames) + sizeof(*s);
+	*ret = s;
+	return 0;
+}
+
 struct loader {
 	struct reader *reader;
 	size_t capacity, bytes;
@@ -113,9 +128,9 @@ struct loader {
 static int take_row(struct loader *l, sql_stmt *stmt)
 {
 	struct nodedb_content *c = l->reader->content;
-	struct stack_row row;
 	struct stack *s = NULL;
-	int res = read_row(stmt, &row) ? stack_json_read(&row, &s) : -EBADMSG;
+	size_t bytes = 0;
+	int res = reader_stack_row(l->reader->kind, stmt, &s, &bytes);
 
 	if (res == -ENOMEM)
 		return res;
@@ -123,7 +138,7 @@ static int take_row(struct loader *l, sql_stmt *stmt)
 		c->skipped_stacks++;
 		return 0;
 	}
-	l->bytes += row.frames_len + s->count * sizeof(*s->frames) + sizeof(*s);
+	l->bytes += bytes;
 	if (c->stacks.count == NODEDB_STACKS_MAX || l->bytes > NODEDB_STACKS_BYTES) {
 		c->other_stacks++;
 		free(s);
@@ -135,8 +150,6 @@ static int take_row(struct loader *l, sql_stmt *stmt)
 		free(s);
 		return res;
 	}
-	if (l->reader->kind == SCHEMA_PUBLISHED)
-		move_python_behind(s);
 	c->stacks.items[c->stacks.count++] = s;
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "agent/store/nodedb_reader.h"
-#include "sql/sql_guard.h"
+#include "sql/sql_worker.h"
 
 #define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S) /* the year 2200 */
 #define DURATION_MAX (366LL * 24 * 3600 * (int64_t)NS_PER_S)
@@ -84,13 +84,17 @@ static int row_at(struct reader *r, const char *order, int64_t *ret_start, int64
 	return 0;
 }
 
-static int visit_range(struct reader *r, void *arg, struct errinfo *reterr)
+int reader_range(struct reader *r, struct nodedb_range *range, struct errinfo *reterr)
 {
-	struct nodedb_range *range = arg;
 	int64_t ignored;
 	int res = row_at(r, "ASC", &range->first_ns, &ignored, reterr);
 
 	return res < 0 ? res : row_at(r, "DESC", &ignored, &range->last_ns, reterr);
+}
+
+static int visit_range(struct reader *r, void *arg, struct errinfo *reterr)
+{
+	return reader_range(r, arg, reterr);
 }
 
 int nodedb_range(const char *path, struct nodedb_range *ret, struct errinfo *reterr)
@@ -200,32 +204,20 @@ int nodedb_usage(const char *path, const struct nodedb_filter *f, struct nodedb_
 	return 0;
 }
 
-struct question {
-	const char *text;
-	const struct sql_guard_rules *rules;
-	struct sql_table table;
-	struct buf *hint;
-};
-
-static int visit_question(struct reader *r, void *arg, struct errinfo *reterr)
+/* That it is ours was found out before. SQLite has also made what it keeps beside a live file, which a
+ * worker may not. */
+static int visit_nothing(struct reader *r, void *arg, struct errinfo *reterr)
 {
-	struct question *q = arg;
-
-	sql_table_done(&q->table);
-	buf_clear(q->hint);
-	return sql_guard_select(r->sql, q->text, q->rules, &q->table, q->hint, reterr);
+	(void)r;
+	(void)arg;
+	(void)reterr;
+	return 0;
 }
 
 int nodedb_ask(const char *path, const char *text, const struct sql_guard_rules *rules,
 	struct sql_table *ret, struct buf *hint, struct errinfo *reterr)
 {
-	struct question q = {.text = text, .rules = rules, .hint = hint};
-	int r = reader_visit(path, NULL, visit_question, &q, reterr);
+	int r = reader_visit(path, NULL, visit_nothing, NULL, reterr);
 
-	if (r < 0) {
-		sql_table_done(&q.table);
-		return r;
-	}
-	*ret = q.table;
-	return 0;
+	return r < 0 ? r : sql_worker_ask(path, text, rules, ret, hint, reterr);
 }

@@ -122,7 +122,8 @@ static const char *const tables[] = {
 	" bytes INTEGER NOT NULL, count INTEGER NOT NULL, datatype INTEGER, reduce_op INTEGER,"
 	" root INTEGER, peer INTEGER, stream INTEGER NOT NULL, duration INTEGER NOT NULL,"
 	" wait_ns INTEGER, ret_code INTEGER NOT NULL);"
-	"CREATE INDEX idx_collectives_comm ON collectives(comm, seq);",
+	"CREATE INDEX idx_collectives_comm ON collectives(comm, seq);"
+	"CREATE INDEX idx_collectives_timestamp ON collectives(timestamp);",
 
 	"CREATE TABLE losses (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
 	" source INTEGER NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL,"
@@ -161,6 +162,12 @@ static const char *const tables[] = {
 	"CREATE INDEX idx_annotations_pid ON annotations(pid) WHERE pid != 0;",
 
 	GPU_SAMPLES,
+
+	"CREATE TABLE overhead (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"
+	" overhead REAL NOT NULL, budget REAL NOT NULL, hit_ns REAL NOT NULL,"
+	" launch_weight INTEGER NOT NULL, agent_cpu_pct REAL NOT NULL,"
+	" agent_rss_bytes INTEGER NOT NULL, db_bytes INTEGER NOT NULL,"
+	" PRIMARY KEY (timestamp, node)) WITHOUT ROWID;",
 
 	"CREATE TABLE sources (id INTEGER PRIMARY KEY, name TEXT NOT NULL,"
 	" description TEXT NOT NULL);"
@@ -242,6 +249,10 @@ static const struct {
 			     "Units are in the names. A gap: the driver did not answer. "
 			     "ecc_*: since the driver was loaded; last_xid: seen while recording"},
 	{"gpu_samples_throttle", "throttle_reasons is the sum of" GPU_THROTTLE_NOTE},
+	{"overhead_note",
+		"what tracing cost, every 5 s: overhead: share of the busiest process's time that "
+		"the probes took (budget: its limit, 0 none), hit_ns: of one hit, launch_weight: "
+		"one of so many launches was seen; agent_cpu_pct: of one CPU"},
 	{"sessions_note", "one row per `ingero trace`; stopped_at 0: running or killed"},
 	{"process_names_note", "the last name of each pid; `processes` tells reused pids apart"},
 	{"stack_traces_note", "events.stack_hash refers to stack_traces.hash; 0 = none"},

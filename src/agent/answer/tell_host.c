@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tell_host.c - samples of the host over a time. Where there are more than are wished for, the worst of
+ * each step stands for it: a peak must not vanish because the page is narrow. */
+#include "agent/answer/tell_private.h"
+
+#define POINTS     600
+#define POINTS_MAX 5000
+
+static void put_sample(struct json_writer *w, const struct sql_table *s, size_t row)
+{
+	for (int c = 0; c < s->column_count; c++) {
+		const char *key = sql_table_name(s, c);
+		enum sql_type type = sql_table_cell(s, row, c)->type;
+
+		if (type == SQL_NULL || (!strcmp(key, "node") && !tell_text(s, row, c)[0]))
+			continue;
+		json_key(w, key);
+		tell_cell(w, s, row, c);
+	}
+}
+
+int tell_system(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+{
+	struct nodedb_scope scope = {.to_ns = t->scope.to_ns, .node = t->scope.node, .limit = 1};
+	_cleanup_(sql_table_done) struct sql_table s = {0};
+	int r = nodedb_look_list(t->look, NODEDB_SNAPSHOTS, &scope, &s, reterr);
+
+	if (r < 0 || !s.row_count)
+		return r;
+	json_key(w, "system");
+	json_begin_object(w);
+	put_sample(w, &s, 0);
+	json_end_object(w);
+	return 0;
+}
+
+/* Row @from becomes part of what row @to stands for. */
+static void fold(struct sql_table *s, size_t to, size_t from)
+{
+	int lowest = tell_column(s, "mem_avail_mb");
+
+	for (int c = 2; c < s->column_count; c++) { /* after time and node */
+		double old = tell_real(s, to, c), new = tell_real(s, from, c);
+		struct sql_cell *cell = &s->cells[to * (size_t)s->column_count + (size_t)c];
+
+		if (sql_table_cell(s, from, c)->type == SQL_NULL)
+			continue;
+		if (cell->type == SQL_NULL || (c == lowest ? new < old : new > old))
+			*cell = *sql_table_cell(s, from, c);
+	}
+}
+
+/* Newest first in; what is left stands at the front, oldest first. */
+static void thin(struct sql_table *s, int64_t first_ns, int64_t step_ns)
+{
+	size_t columns = (size_t)s->column_count, kept = 0;
+
+	for (size_t i = 0; i < s->row_count / 2; i++)
+		for (size_t c = 0; c < columns; c++) {
+			struct sql_cell *a = &s->cells[i * columns + c];
+			struct sql_cell *b = &s->cells[(s->row_count - 1 - i) * columns + c];
+			struct sql_cell swap = *a;
+
+			*a = *b;
+			*b = swap;
+		}
+	for (size_t i = 0; i < s->row_count; i++) {
+		int64_t step = (tell_int(s, i, 0) - first_ns) / step_ns;
+		size_t k = kept;
+
+		while (k > 0 && (tell_int(s, k - 1, 0) - first_ns) / step_ns == step &&
+			strcmp(tell_text(s, k - 1, 1), tell_text(s, i, 1)) != 0)
+			k--;
+		if (k > 0 && (tell_int(s, k - 1, 0) - first_ns) / step_ns == step) {
+			fold(s, k - 1, i);
+			continue;
+		}
+		memmove(&s->cells[kept * columns], &s->cells[i * columns],
+			columns * sizeof(*s->cells));
+		kept++;
+	}
+	s->row_count = kept;
+}
+
+int64_t tell_step(const struct tell *t, size_t points)
+{
+	int64_t span = t->scope.to_ns - t->scope.from_ns, second = (int64_t)NS_PER_S;
+	int64_t step = span / (int64_t)points + 1;
+
+	return MAX((step + second - 1) / second, INT64_C(1)) * second;
+}
+
+int tell_snapshots(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+{
+	size_t points = tell_limit(t->wish->points, POINTS, POINTS_MAX);
+	int64_t step = tell_step(t, points);
+	_cleanup_(sql_table_done) struct sql_table s = {0};
+	int r = nodedb_look_list(t->look, NODEDB_SNAPSHOTS, &t->scope, &s, reterr);
+
+	if (r < 0)
+		return r;
+	if (s.row_count)
+		thin(&s, t->scope.from_ns, step);
+	json_begin_object(w);
+	json_int_member(w, "step_ns", step);
+	json_key(w, "snapshots");
+	json_begin_array(w);
+	for (size_t i = 0; i < s.row_count; i++) {
+		json_begin_object(w);
+		put_sample(w, &s, i);
+		json_end_object(w);
+	}
+	json_end_array(w);
+	tell_bool(w, "truncated", s.truncated);
+	tell_window(t, w);
+	json_end_object(w);
+	return 0;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tell_node.c - the recording at a glance: whose it is, how much is in it, how things stand. */
+#include <stdio.h>
+
+#include "agent/answer/tell_private.h"
+#include "base/text.h"
+
+#define NODES_MAX    1024
+#define SESSIONS     100
+#define SESSIONS_MAX 5000
+#define REASONS_MAX  8
+#define COMPLETE     0.99     /* below, conclusions may be wrong */
+#define STALE_NS     (30 * (int64_t)NS_PER_S) /* nothing new for so long while recording */
+
+static bool is_severity(const char *text, const char *name)
+{
+	return !strcmp(text, name);
+}
+
+static int64_t severity_count(const struct sql_table *t, const char *name)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < t->row_count; i++)
+		if (is_severity(tell_text(t, i, 0), name))
+			n += tell_int(t, i, 1);
+	return n;
+}
+
+static void put_severities(struct json_writer *w, const char *key, const struct sql_table *t)
+{
+	static const char *const names[] = {"CRITICAL", "HIGH", "MEDIUM", "LOW"};
+
+	json_key(w, key);
+	json_begin_object(w);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		json_int_member(w, names[i], severity_count(t, names[i]));
+	json_end_object(w);
+}
+
+static int put_top_chain(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+{
+	struct nodedb_scope scope = {.node = t->scope.node, .limit = 1};
+	_cleanup_(sql_table_done) struct sql_table c = {0};
+	int r = nodedb_look_list(t->look, NODEDB_WORST_CHAINS, &scope, &c, reterr);
+	static const char *const keys[] = {
+		"id", "severity", "summary", "root_cause", "detected_at", "node"};
+
+	if (r < 0 || !c.row_count)
+		return r;
+	json_key(w, "top_chain");
+	json_begin_object(w);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		json_key(w, keys[i]);
+		tell_cell(w, &c, 0, tell_column(&c, keys[i]));
+	}
+	tell_chain_texts(w, "recommendations", tell_text(&c, 0, tell_column(&c, "recommendations")));
+	json_end_object(w);
+	return 0;
+}
+
+static int put_gpu(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+{
+	struct nodedb_scope scope = {.node = t->scope.node, .limit = 100};
+	_cleanup_(sql_table_done) struct sql_table s = {0};
+	int r = nodedb_look_list(t->look, NODEDB_SESSIONS, &scope, &s, reterr);
+
+	for (size_t i = 0; r == 0 && i < s.row_count; i++) {
+		const char *model = tell_text(&s, i, tell_column(&s, "gpu_model"));
+
+		if (!model[0])
+			continue;
+		json_key(w, "gpu");
+		json_begin_object(w);
+		json_string_member(w, "model", model);
+		json_string_member(
+			w, "driver_version", tell_text(&s, i, tell_column(&s, "gpu_driver")));
+		json_string_member(
+			w, "cuda_version", tell_text(&s, i, tell_column(&s, "cuda_ver")));
+		json_end_object(w);
+		break;
+	}
+	return r;
+}
+
+/* ---- health ---- */
+
+struct health {
+	int state; /* of states[] */
+	char reasons[REASONS_MAX][160];
+	int reason_count;
+};
+static const char *const states[] = {"ok", "warning", "critical", "unknown"};
+enum { STATE_OK, STATE_WARNING, STATE_CRITICAL, STATE_UNKNOWN };
+
+static void because(struct health *h, int state, const char *reason)
+{
+	h->state = MAX(h->state, state);
+	if (h->reason_count < REASONS_MAX)
+		snprintf(h->reasons[h->reason_count++], sizeof(h->reasons[0]), "%s", reason);
+}
+
+static void judge_incidents(struct health *h, const struct sql_table *active, bool live)
+{
+	static const struct {
+		const char *severity;
+		int state;
+	} rules[] = {{"CRITICAL", STATE_CRITICAL}, {"HIGH", STATE_CRITICAL},
+		{"MEDIUM", STATE_WARNING}, {"LOW", STATE_OK}};
+	char text[128];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+		int64_t n = severity_count(active, rules[i].severity);
+
+		if (!n)
+			continue;
+		snprintf(text, sizeof(text), "%lld %s incident%s%s", (long long)n,
+			rules[i].severity, n == 1 ? "" : "s",
+			live ? " in the last 5m" : " in the recording");
+		because(h, rules[i].state, text);
+	}
+}
+
+static void judge_data(struct health *h, const struct tell *t, double completeness)
+{
+	char text[128], n[TEXT_MAX];
+	int64_t age = wall_now().ns - t->range.last_ns;
+
+	if (!t->range.last_ns) {
+		because(h, STATE_UNKNOWN, "nothing was recorded");
+		return;
+	}
+	if (completeness < COMPLETE) {
+		snprintf(text, sizeof(text), "only %s of what happened is recorded",
+			text_format_percent(n, completeness));
+		because(h, STATE_WARNING, text);
+	}
+	if (t->live && age > STALE_NS) {
+		snprintf(text, sizeof(text), "nothing new for %s",
+			text_format_duration(n, (uint64_t)age));
+		because(h, STATE_WARNING, text);
+	}
+}
+
+static int put_health(
+	const struct tell *t, struct json_writer *w, double completeness, struct errinfo *reterr)
+{
+	struct nodedb_scope scope = {.node = t->scope.node};
+	_cleanup_(sql_table_done) struct sql_table active = {0};
+	struct health h = {0};
+	bool ours = nodedb_look_is_ours(t->look);
+	int r;
+
+	if (t->live && t->range.last_ns)
+		scope.from_ns = wall_now().ns - (int64_t)TELL_DEFAULT_NS;
+	r = nodedb_look_list(
+		t->look, t->live && ours ? NODEDB_ACTIVE : NODEDB_SEVERITIES, &scope, &active, reterr);
+	if (r < 0)
+		return r;
+	judge_incidents(&h, &active, t->live);
+	if (!t->live && !active.row_count && t->range.last_ns)
+		because(&h, STATE_UNKNOWN,
+			"the recording holds no stored verdicts; its incidents are found on asking");
+	judge_data(&h, t, completeness);
+	json_key(w, "health");
+	json_begin_object(w);
+	json_string_member(w, "state", states[h.state]);
+	json_key(w, "reasons");
+	json_begin_array(w);
+	for (int i = 0; i < h.reason_count; i++)
+		json_put_string(w, h.reasons[i]);
+	json_end_array(w);
+	json_end_object(w);
+	return 0;
+}
+
+/* ---- answers ---- */
+
+static void put_node_names(struct json_writer *w, const struct sql_table *nodes)
+{
+	json_key(w, "nodes");
+	json_begin_array(w);
+	for (size_t i = 0; i < nodes->row_count; i++)
+		json_put_string(w, tell_text(nodes, i, 0));
+	json_end_array(w);
+}
+
+static int put_counts(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table severities = {0};
+	struct nodedb_scope scope = {.node = t->scope.node};
+	struct nodedb_totals totals = {0};
+	int r = nodedb_look_totals(t->look, &totals, reterr);
+
+	if (r == 0)
+		r = nodedb_look_list(t->look, NODEDB_SEVERITIES, &scope, &severities, reterr);
+	if (r < 0)
+		return r;
+	json_uint_member(w, "event_count", totals.events);
+	tell_bool(w, "event_count_exact", totals.events_exact);
+	json_uint_member(w, "chain_count", totals.chains);
+	json_uint_member(w, "session_count", totals.sessions);
+	put_severities(w, "chains_by_severity", &severities);
+	return 0;
+}
+
+int tell_overview(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+{
+	struct nodedb_scope scope = {.limit = NODES_MAX};
+	_cleanup_(sql_table_done) struct sql_table nodes = {0};
+	double completeness = 1;
+	int r = nodedb_look_list(t->look, NODEDB_NODES, &scope, &nodes, reterr);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	json_string_member(w, "node", t->scope.node ? t->scope.node : t->node);
+	put_node_names(w, &nodes);
+	if (t->wish->version)
+		json_string_member(w, "version", t->wish->version);
+	json_string_member(w, "schema", nodedb_look_schema(t->look));
+	tell_bool(w, "live", t->live);
+	json_int_member(w, "first_ns", t->range.first_ns);
+	json_int_member(w, "last_ns", t->range.last_ns);
+	r = put_counts(t, w, reterr);
+	if (r == 0)
+		r = tell_books(t, w, &completeness, reterr);
+	if (r == 0)
+		r = put_health(t, w, completeness, reterr);
+	if (r == 0)
+		r = tell_system(t, w, reterr);
+	if (r == 0)
+		r = put_top_chain(t, w, reterr);
+	if (r == 0)
+		r = put_gpu(t, w, reterr);
+	json_end_object(w);
+	return r;
+}
+
+int tell_nodes(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+{
+	struct nodedb_scope scope = {.limit = NODES_MAX};
+	_cleanup_(sql_table_done) struct sql_table nodes = {0};
+	int r = nodedb_look_list(t->look, NODEDB_NODES, &scope, &nodes, reterr);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	tell_rows(w, "nodes", &nodes);
+	json_string_member(w, "node", t->node);
+	tell_bool(w, "merged", nodes.row_count > 1);
+	tell_bool(w, "truncated", nodes.truncated);
+	json_end_object(w);
+	return 0;
+}
+
+int tell_sessions(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+{
+	struct nodedb_scope scope = {.node = t->scope.node,
+		.limit = tell_limit(t->wish->limit, SESSIONS, SESSIONS_MAX)};
+	_cleanup_(sql_table_done) struct sql_table s = {0};
+	int r = nodedb_look_list(t->look, NODEDB_SESSIONS, &scope, &s, reterr);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	tell_rows(w, "sessions", &s);
+	tell_bool(w, "live", t->live);
+	tell_bool(w, "truncated", s.truncated);
+	json_end_object(w);
+	return 0;
+}

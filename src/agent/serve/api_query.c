@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_query.c - POST /api/v1/query: one statement, run by a worker process (sql/sql_worker.h). */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+
+#include "agent/serve/serve_private.h"
+#include "agent/store/nodedb.h"
+#include "base/text.h"
+#include "sql/sql_worker.h"
+
+#define ROWS       1000
+#define TIMEOUT_MS 5000
+#define TIME_MAX   30000
+
+struct question {
+	const char *sql; /* belongs to the document */
+	json_int_t limit, timeout_ms;
+};
+
+static int get_int(const json_t *root, const char *key, json_int_t otherwise, json_int_t max,
+	json_int_t *ret, struct errinfo *reterr)
+{
+	const json_t *v = json_object_get(root, key);
+
+	*ret = otherwise;
+	if (!v || json_is_null(v))
+		return 0;
+	*ret = json_integer_value(v);
+	if (json_is_integer(v) && *ret >= 1 && *ret <= max)
+		return 0;
+	return errinfo_set(reterr, -EINVAL, "%s: give a whole number from 1 to %" JSON_INTEGER_FORMAT,
+		key, max);
+}
+
+static int read_question(const json_t *root, struct question *q, struct errinfo *reterr)
+{
+	const json_t *sql = json_object_get(root, "sql");
+	int r;
+
+	if (!json_is_string(sql) || strlen(json_string_value(sql)) != json_string_length(sql))
+		return errinfo_set(reterr, -EINVAL,
+			"the body is JSON with the statement as \"sql\": {\"sql\": \"SELECT …\"}");
+	q->sql = json_string_value(sql);
+	r = get_int(root, "limit", ROWS, SQL_WORKER_ROWS_MAX, &q->limit, reterr);
+	return r < 0 ? r : get_int(root, "timeout_ms", TIMEOUT_MS, TIME_MAX, &q->timeout_ms, reterr);
+}
+
+/* ---- the answer ---- */
+
+static void put_blob(struct json_writer *w, const unsigned char *data, size_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+	_cleanup_buf_ struct buf b = BUF_INIT(2 * len + 1);
+
+	for (size_t i = 0; i < len; i++) {
+		buf_putc(&b, digits[data[i] >> 4]);
+		buf_putc(&b, digits[data[i] & 15]);
+	}
+	json_put_string(w, buf_str(&b));
+}
+
+static void put_rows(struct json_writer *w, const struct sql_table *t)
+{
+	json_key(w, "rows");
+	json_begin_array(w);
+	for (size_t i = 0; i < t->row_count; i++) {
+		json_begin_array(w);
+		for (int c = 0; c < t->column_count; c++) {
+			const struct sql_cell *cell = sql_table_cell(t, i, c);
+
+			if (cell->type == SQL_BLOB)
+				put_blob(w, (const unsigned char *)sql_table_bytes(t, cell),
+					cell->len);
+			else
+				tell_cell(w, t, i, c);
+		}
+		json_end_array(w);
+	}
+	json_end_array(w);
+}
+
+static int put_answer(struct buf *out, const struct sql_table *t, uint64_t ns)
+{
+	struct json_writer w = json_writer_to_buf(out);
+
+	json_begin_object(&w);
+	json_key(&w, "columns");
+	json_begin_array(&w);
+	for (int i = 0; i < t->column_count; i++)
+		json_put_string(&w, sql_table_name(t, i));
+	json_end_array(&w);
+	put_rows(&w, t);
+	tell_bool(&w, "truncated", t->truncated);
+	json_double_member(&w, "duration_ms", (double)ns / (double)NS_PER_MS);
+	json_end_object(&w);
+	return json_finish(&w);
+}
+
+static int ask(struct serve_call *c, const struct question *q, struct buf *hint, struct errinfo *e)
+{
+	struct sql_guard_rules rules = {.timeout_ns = (uint64_t)q->timeout_ms * NS_PER_MS,
+		.rows_max = (size_t)q->limit};
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	uint64_t began = mono_now().ns;
+	char n[TEXT_MAX];
+	int r = nodedb_ask(serve_db(c->serve), q->sql, &rules, &t, hint, e);
+
+	if (r == -ETIMEDOUT)
+		return errinfo_set(e, r,
+			"the SQL took longer than %s: ask for less, or give it more with "
+			"timeout_ms (up to %d)",
+			text_format_duration(n, rules.timeout_ns), TIME_MAX);
+	if (r == -ENOMEM)
+		r = -EMSGSIZE; /* of the statement, not of this process */
+	if (r < 0)
+		return r;
+	r = put_answer(&c->out, &t, mono_now().ns - began);
+	return r == -ENOBUFS ? errinfo_set(e, -EMSGSIZE, "the answer is too large: ask for less") : r;
+}
+
+void api_query(struct serve_call *c)
+{
+	_cleanup_(json_decrefp) json_t *root =
+		json_loadb(c->body, c->body_len, JSON_REJECT_DUPLICATES, NULL);
+	_cleanup_buf_ struct buf hint = BUF_INIT(16 << 10);
+	struct question q = {0};
+	struct errinfo e = {0};
+	int r = read_question(root, &q, &e);
+
+	if (r == 0)
+		r = ask(c, &q, &hint, &e);
+	if (r < 0)
+		serve_error(c, r, &e, buf_str(&hint));
+}

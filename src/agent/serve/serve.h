@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve.h - the HTTP server of a recording: API, page, and what others add to it.
+ *
+ * The loop's thread parses and replies; what takes time runs on the threads of a lane (pool.h), so that
+ * slow questions do not hold up quick ones. */
+#pragma once
+
+#include "net/server.h"
+
+struct serve;
+
+/* Who runs an answer: threads and a queue of their own each. */
+enum serve_lane {
+	LANE_READ,  /* short looks into the recording */
+	LANE_HEAVY, /* explaining, stacks: up to seconds */
+	LANE_SQL,   /* waits for a worker process */
+	LANE_COUNT
+};
+
+struct serve_call { /* one request on its way through a lane; texts are copies */
+	struct serve *serve;
+	char *path, *query, *body;
+	size_t body_len;
+	const void *data; /* as given to serve_later() */
+	/* what to reply with, for the lane to fill in: */
+	int status;
+	const char *type; /* NULL: JSON */
+	struct buf out;
+	char retry_after[8], age[16]; /* fields of the reply; "": none */
+};
+
+#define SERVE_REPLY_MAX (12u << 20)
+
+typedef void serve_fn(struct serve_call *c);
+
+/* serve_later - @fn answers @x on a thread of @lane, with @data for it; 503 if the lane is full. */
+void serve_later(struct serve *s, enum serve_lane lane, struct http_exchange *x,
+	const struct http_request *q, serve_fn *fn, const void *data);
+
+/* serve_error - the call's reply becomes {"error": sentence, "hint"?}; the status follows from @err. */
+void serve_error(struct serve_call *c, int err, const struct errinfo *e, const char *hint);
+
+struct serve_settings {
+	const char *db;
+	const char *address;
+	struct tls *tls;                 /* NULL: plain */
+	struct token_set *tokens;        /* NULL: none */
+	const char *const *names;        /* allowed besides those that always are */
+	const char *version;             /* of this program */
+	const struct http_route *routes; /* besides the API and the page; may be NULL */
+	void *arg;                       /* of their handlers: see serve_arg() */
+};
+
+/* serve_new - listens on @l. The settings' texts stay the caller's and must outlive it. */
+int serve_new(struct loop *l, const struct serve_settings *s, struct serve **ret,
+	struct errinfo *reterr);
+
+/* serve_free - waits for the answers under way. */
+void serve_free(struct serve *s);
+DEFINE_CLEANUP(struct serve *, serve_free)
+
+const char *serve_address(const struct serve *s);
+const char *serve_db(const struct serve *s);
+void *serve_arg(const struct serve *s); /* every handler's own argument is the struct serve */
+bool serve_is_idle(struct serve *s);    /* nothing runs and nothing waits */
+
+/* serve_drain - see http_server_drain(). */
+void serve_drain(struct serve *s, loop_fn *done, void *arg);

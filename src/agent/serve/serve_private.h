@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_private.h - shared by serve.c and the files of the API. */
+#pragma once
+
+#include <pthread.h>
+
+#include "agent/answer/tell.h"
+#include "agent/serve/keep.h"
+#include "agent/serve/pool.h"
+#include "agent/serve/serve.h"
+#include "json/writer.h"
+
+struct serve {
+	struct serve_settings settings;
+	struct loop *loop;
+	struct http_server *http;
+	struct pool *lanes[LANE_COUNT];
+	struct keep *keep; /* answers that are costly to make */
+	char node[256];
+};
+
+/* Parameters that a route knows; the rest is refused, so that a slip of the pen is not silently nothing. */
+#define API_TIME   (1u << 0) /* since, from, to */
+#define API_PID    (1u << 1)
+#define API_NODE   (1u << 2)
+#define API_LIMIT  (1u << 3)
+#define API_POINTS (1u << 4)
+#define API_OP     (1u << 5) /* source, op */
+#define API_STACKS (1u << 6)
+#define API_NODES  (1u << 7) /* of a flame graph */
+
+struct api_row { /* one route */
+	const char *method, *path;
+	const char *summary;
+	unsigned params;
+	tell_fn *tell;       /* what the recording says; or */
+	serve_fn *make;      /* something else, on a lane; or */
+	http_handler *reply; /* at once, on the loop */
+	enum serve_lane lane;
+	uint64_t default_ns; /* of tell_run() */
+	bool open;
+	size_t body_max;
+};
+
+extern const struct api_row api_rows[]; /* ended by a method of NULL */
+
+/* api_wish - the parameters in @query that @row knows. -EINVAL with a sentence. */
+int api_wish(const struct api_row *row, const char *query, struct tell_wish *ret,
+	struct errinfo *reterr);
+
+/* What parameter @bit is called and means, for the description of the API; the first is i = 0, NULL ends
+ * them. */
+struct api_param {
+	unsigned bit;
+	const char *name, *type, *about;
+};
+extern const struct api_param api_params[]; /* ended by a name of NULL */
+
+serve_fn api_tell, api_query;
+http_handler api_time, api_health, api_describe, api_page;

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_look.c - see nodedb_look.h; the lists are in nodedb_list.c. */
+#include "agent/store/nodedb_look_private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define SQL_TEXT_MAX (64 << 10)
+#define COUNT_EXACT  1000000 /* rows that are counted one by one: some 10 ms */
+#define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S) /* the year 2200 */
+
+struct looking {
+	nodedb_looker *fn;
+	void *arg;
+};
+
+static int visit(struct reader *r, void *arg, struct errinfo *reterr)
+{
+	const struct looking *looking = arg;
+	struct nodedb_look l = {.reader = *r};
+	int res = looking->fn(&l, looking->arg, reterr);
+
+	sql_finalize(l.stack);
+	return res;
+}
+
+int nodedb_look(const char *path, nodedb_looker *fn, void *arg, struct errinfo *reterr)
+{
+	struct looking looking = {fn, arg};
+
+	return reader_visit(path, NULL, visit, &looking, reterr);
+}
+
+const char *nodedb_look_schema(const struct nodedb_look *l)
+{
+	return l->reader.content->schema;
+}
+
+bool nodedb_look_is_ours(const struct nodedb_look *l)
+{
+	return l->reader.kind == SCHEMA_OURS;
+}
+
+const char *nodedb_look_path(const struct nodedb_look *l)
+{
+	return l->reader.path;
+}
+
+/* ---- time ---- */
+
+static int widen(struct nodedb_look *l, const char *table, const char *column, int64_t width_ns,
+	struct nodedb_range *range, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int64_t first, last;
+	int r = schema_has_table(l->reader.sql, table, reterr);
+
+	if (r > 0)
+		r = reader_has_column(&l->reader, table, column, reterr);
+	if (r <= 0)
+		return r;
+	buf_printf(&sql,
+		"SELECT (SELECT min(%s) FROM %s WHERE %s BETWEEN 1 AND %lld),"
+		" (SELECT max(%s) FROM %s WHERE %s BETWEEN 1 AND %lld)",
+		column, table, column, TIME_MAX, column, table, column, TIME_MAX);
+	r = reader_prepare(&l->reader, &sql, &stmt, reterr);
+	if (r == 0)
+		r = sql_step(stmt, reterr);
+	if (r <= 0 || !sql_column_is_int(stmt, 0, &first) || !sql_column_is_int(stmt, 1, &last))
+		return MIN(r, 0);
+	last += width_ns;
+	range->first_ns = range->first_ns ? MIN(range->first_ns, first) : first;
+	range->last_ns = MAX(range->last_ns, last);
+	return 0;
+}
+
+int nodedb_look_range(struct nodedb_look *l, struct nodedb_range *ret, struct errinfo *reterr)
+{
+	static const struct {
+		const char *table, *column;
+		int64_t width_ns;
+	} timed[] = {{"system_snapshots", "timestamp", 0}, {"gpu_samples", "timestamp", 0},
+		{"event_aggregates_5s", "bucket", (int64_t)NODEDB_BUCKET_FINE - 1}};
+	int r = reader_range(&l->reader, ret, reterr);
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(timed); i++)
+		r = widen(l, timed[i].table, timed[i].column, timed[i].width_ns, ret, reterr);
+	return r;
+}
+
+/* ---- counts ---- */
+
+static int get_count(struct nodedb_look *l, const struct buf *sql, uint64_t *ret, struct errinfo *e)
+{
+	int64_t v = 0;
+	int r = sql->err ? sql->err : sql_get_int(l->reader.sql, buf_str(sql), &v, e);
+
+	if (r == 0)
+		*ret = (uint64_t)MAX(v, INT64_C(0));
+	return r;
+}
+
+int nodedb_look_count(struct nodedb_look *l, const struct nodedb_scope *s, uint64_t max,
+	uint64_t *ret, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+
+	buf_puts(&sql, "SELECT count(*) FROM (SELECT 1 FROM events");
+	look_where(l, s, &(struct look_columns){.time = "timestamp"}, &sql);
+	buf_printf(&sql, " LIMIT %" PRIu64 ")", max + 1);
+	return get_count(l, &sql, ret, reterr);
+}
+
+static int count_table(
+	struct nodedb_look *l, const char *table, uint64_t *ret, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+
+	buf_printf(&sql, "SELECT count(*) FROM %s", table);
+	return get_count(l, &sql, ret, reterr);
+}
+
+int nodedb_look_totals(struct nodedb_look *l, struct nodedb_totals *ret, struct errinfo *reterr)
+{
+	struct nodedb_totals t = {0};
+	int64_t span = 0;
+	int r = sql_get_int(l->reader.sql,
+		"SELECT coalesce(max(rowid), 0) - coalesce((SELECT min(rowid) FROM events), 0) +"
+		" (SELECT count(*) FROM (SELECT 1 FROM events LIMIT 1)) FROM events",
+		&span, reterr);
+
+	t.events = (uint64_t)MAX(span, INT64_C(0));
+	t.events_exact = t.events <= COUNT_EXACT;
+	if (r == 0 && t.events_exact)
+		r = count_table(l, "events", &t.events, reterr);
+	if (r == 0)
+		r = count_table(l, "causal_chains", &t.chains, reterr);
+	if (r == 0)
+		r = count_table(l, "sessions", &t.sessions, reterr);
+	if (r == 0)
+		*ret = t;
+	return r;
+}
+
+int nodedb_look_has(struct nodedb_look *l, const char *table, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	uint64_t n = 0;
+	int r = schema_has_table(l->reader.sql, table, reterr);
+
+	if (r <= 0)
+		return r;
+	buf_printf(&sql, "SELECT EXISTS (SELECT 1 FROM %s)", table);
+	r = get_count(l, &sql, &n, reterr);
+	return r < 0 ? r : n > 0;
+}
+
+/* ---- rows ---- */
+
+
+int nodedb_look_aggregates(struct nodedb_look *l, const struct nodedb_scope *s, bool coarse,
+	nodedb_aggregate_fn *fn, void *arg, bool *ret_truncated, struct errinfo *reterr)
+{
+	const char *table = coarse ? "event_aggregates" : "event_aggregates_5s";
+	int64_t width = (int64_t)(coarse ? NODEDB_BUCKET_COARSE : NODEDB_BUCKET_FINE);
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	struct nodedb_scope scope = *s;
+	static __thread struct aggregate a; /* 5 kB */
+	size_t n = 0;
+	int r;
+
+	*ret_truncated = false;
+	if (!nodedb_look_is_ours(l))
+		return 0;
+	/* Buckets that begin before the range and reach into it belong to it. */
+	scope.from_ns = s->from_ns ? MAX(s->from_ns - width + 1, INT64_C(1)) : 0;
+	buf_printf(&sql, "SELECT " READER_AGGREGATE " FROM %s", table);
+	look_where(l, &scope, &(struct look_columns){.time = "bucket", .pid = "pid", .op = true},
+		&sql);
+	r = look_where_node(l, table, s, &sql, reterr);
+	if (r < 0)
+		return r;
+	buf_printf(&sql, " ORDER BY bucket DESC, source, op, pid, nested LIMIT %u",
+		NODEDB_LIST_MAX + 1);
+	r = look_prepare(l, &sql, s, &stmt, reterr);
+	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
+		if (n++ == NODEDB_LIST_MAX) {
+			*ret_truncated = true;
+			return 0;
+		}
+		if (reader_aggregate_row(stmt, &a) && (r = fn(arg, &a)) < 0)
+			return r;
+	}
+	return r;
+}
+
+int nodedb_look_collectives(struct nodedb_look *l, const struct nodedb_scope *s,
+	struct collective_row **ret, size_t *ret_count, bool *ret_truncated, struct errinfo *reterr)
+{
+	struct nodedb_filter f = {.from_ns = s->from_ns, .to_ns = s->to_ns};
+	_cleanup_(nodedb_content_done) struct nodedb_content c = {0};
+	struct reader r = l->reader;
+	size_t n = 0;
+	int res;
+
+	r.filter = &f;
+	r.content = &c;
+	res = reader_load_collectives(&r, reterr);
+	if (res < 0)
+		return res;
+	for (size_t i = 0; i < c.collective_count; i++)
+		if (!s->node || !strcmp(s->node, c.collectives[i].node))
+			c.collectives[n++] = c.collectives[i];
+	*ret = TAKE(c.collectives);
+	*ret_count = n;
+	*ret_truncated = c.older_collectives > 0;
+	return 0;
+}
+
+int nodedb_look_stack(
+	struct nodedb_look *l, uint64_t hash, struct stack **ret, struct errinfo *reterr)
+{
+	static const struct reader_column columns[] = {
+		{"hash", NULL}, {"ips", "''"}, {"frames", "''"}, {"stop", "''"}};
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	size_t bytes;
+	int r;
+
+	*ret = NULL;
+	if (!l->stack) {
+		r = schema_has_table(l->reader.sql, "stack_traces", reterr);
+		if (r <= 0)
+			return r;
+		r = reader_select(
+			&l->reader, "stack_traces", columns, ARRAY_SIZE(columns), &sql, reterr);
+		if (r < 0)
+			return r;
+		buf_puts(&sql, " WHERE hash = ?1");
+		r = reader_prepare(&l->reader, &sql, &l->stack, reterr);
+		if (r < 0)
+			return r;
+	}
+	r = SQL_BIND(l->stack, reterr, SQL_I(hash));
+	if (r == 0)
+		r = sql_step(l->stack, reterr);
+	if (r <= 0)
+		return r;
+	r = reader_stack_row(l->reader.kind, l->stack, ret, &bytes);
+	sql_reset(l->stack);
+	return r == -ENOMEM ? r : 0;
+}

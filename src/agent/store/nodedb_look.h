@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_look.h - short questions to a store that need not load it, for those who answer while others
+ * wait. Read-only, as nodedb_read(); all that one looker asks is as of one moment.
+ *
+ * To add a list: a value here, its row in nodedb_list.c. */
+#pragma once
+
+#include "agent/store/nodedb.h"
+#include "sql/sql_table.h"
+
+struct nodedb_look;
+
+/* nodedb_look - opens @path and calls @fn. If a writer came in between, once more: @fn starts afresh
+ * at each call. Returns what @fn returned, or why it could not be opened. */
+typedef int nodedb_looker(struct nodedb_look *l, void *arg, struct errinfo *reterr);
+int nodedb_look(const char *path, nodedb_looker *fn, void *arg, struct errinfo *reterr);
+
+const char *nodedb_look_schema(const struct nodedb_look *l);  /* "0.11" */
+bool nodedb_look_is_ours(const struct nodedb_look *l);        /* else of the published agent */
+const char *nodedb_look_path(const struct nodedb_look *l);
+
+/* nodedb_look_range - of everything that has a time, not of events alone; 0, 0: nothing has. */
+int nodedb_look_range(struct nodedb_look *l, struct nodedb_range *ret, struct errinfo *reterr);
+
+struct nodedb_scope {
+	int64_t from_ns, to_ns; /* inclusive; 0: open */
+	const uint32_t *pids;   /* any of these, or all if pid_count is 0 */
+	size_t pid_count;
+	const char *node; /* NULL: any. Tables without nodes know nothing of it */
+	uint8_t source;   /* 0: any */
+	uint16_t op;      /* of that source; 0: any */
+	size_t limit;     /* rows; further ones set the table's truncated. 0: NODEDB_LIST_MAX */
+};
+
+/* nodedb_scope_is_short - buckets of 5 s are few enough for it. */
+#define NODEDB_SHORT_NS (30 * 60 * (int64_t)NS_PER_S)
+static inline bool nodedb_scope_is_short(const struct nodedb_scope *s)
+{
+	return s->from_ns && s->to_ns && s->to_ns - s->from_ns <= NODEDB_SHORT_NS;
+}
+
+#define NODEDB_LIST_MAX   100000u
+#define NODEDB_LIST_BYTES (32u << 20)
+#define NODEDB_STACK_ROWS 50000u /* events that NODEDB_STACK_TOTALS looks at, the newest */
+
+enum nodedb_list {       /* columns are named as the API's keys */
+	NODEDB_SESSIONS, /* newest first */
+	NODEDB_NODES,
+	NODEDB_PROCESSES,    /* seen in the range, newest first */
+	NODEDB_COVERAGE,     /* of the newest session of each process */
+	NODEDB_CALLS,        /* by pid, in the range: calls, ns of those not nested */
+	NODEDB_OP_SUMS,      /* by operation, in minutes of the range: calls, ns, min, max */
+	NODEDB_CHAINS,       /* newest first */
+	NODEDB_WORST_CHAINS, /* the same, worst first */
+	NODEDB_SEVERITIES,   /* of chains: how many */
+	NODEDB_ACTIVE,       /* of incidents seen in the range and not over: how many */
+	NODEDB_SNAPSHOTS,    /* newest first */
+	NODEDB_GPU_SAMPLES,  /* newest first; node, gpu, uuid, name, pci, timestamp, GPU_FIELDS */
+	NODEDB_OVERHEAD,     /* newest first */
+	NODEDB_GRAPH_EVENTS, /* newest first */
+	NODEDB_ACCOUNTING,
+	NODEDB_LOSSES,
+	NODEDB_CPU_LOSSES,
+	NODEDB_PRUNED,
+	NODEDB_STACK_TOTALS, /* source, op, hash, n, ns, min, max, comms; most time first */
+	NODEDB_LIST_COUNT
+};
+
+/* nodedb_look_list - the rows; a table that the file lacks has none (and no columns). On success *ret is
+ * the caller's (sql_table_done()). */
+int nodedb_look_list(struct nodedb_look *l, enum nodedb_list list, const struct nodedb_scope *s,
+	struct sql_table *ret, struct errinfo *reterr);
+
+/* nodedb_look_count - events in the scope (of which only times count), but no more than @max + 1. */
+int nodedb_look_count(struct nodedb_look *l, const struct nodedb_scope *s, uint64_t max,
+	uint64_t *ret, struct errinfo *reterr);
+
+struct nodedb_totals {
+	uint64_t events, chains, sessions;
+	bool events_exact; /* else by the numbers of the first and last row */
+};
+int nodedb_look_totals(struct nodedb_look *l, struct nodedb_totals *ret, struct errinfo *reterr);
+
+/* nodedb_look_has - whether the table is there and has a row. */
+int nodedb_look_has(struct nodedb_look *l, const char *table, struct errinfo *reterr);
+
+/* nodedb_look_aggregates - calls @fn for each bucket (of 5 s, or of a minute if @coarse) that overlaps
+ * the scope, the newest first. Ours only: a published file has none. No more than NODEDB_LIST_MAX, the
+ * newest; *ret_truncated says that there are more. @fn returns 0 or an error that ends it. */
+typedef int nodedb_aggregate_fn(void *arg, const struct aggregate *a);
+int nodedb_look_aggregates(struct nodedb_look *l, const struct nodedb_scope *s, bool coarse,
+	nodedb_aggregate_fn *fn, void *arg, bool *ret_truncated, struct errinfo *reterr);
+
+/* nodedb_look_collectives - rows of the scope by time; *ret is the caller's (free()). */
+int nodedb_look_collectives(struct nodedb_look *l, const struct nodedb_scope *s,
+	struct collective_row **ret, size_t *ret_count, bool *ret_truncated,
+	struct errinfo *reterr);
+
+/* nodedb_look_stack - the stack of @hash, the caller's (free()); NULL if it is not there or damaged. */
+int nodedb_look_stack(
+	struct nodedb_look *l, uint64_t hash, struct stack **ret, struct errinfo *reterr);

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_dashboard.c - `ingero dashboard`: a recording as page and API over HTTPS, until a signal ends it.
+ *
+ * SIGHUP reads certificates and tokens again, all or nothing; SIGTERM and SIGINT let replies under way end
+ * for DRAIN_NS, a second one does not. */
+#include <errno.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agent/serve/serve.h"
+#include "agent/store/nodedb.h"
+#include "agent/store/owner.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/db_option.h"
+#include "cli/dispatch.h"
+#include "config.h"
+#include "sql/sql_table.h"
+#include "sql/sql_worker.h"
+
+#define DRAIN_NS       (5 * NS_PER_S)
+#define DEFAULT_ADDR   "127.0.0.1:8080"
+#define TOKEN_VARIABLE "INGERO_TOKEN"
+
+struct dashboard_settings {
+	const char *addr, *db, *cert, *key, *client_ca, *token_file, *token;
+	struct option_strings names;
+	bool no_tls;
+};
+
+#define OPTION(field) offsetof(struct dashboard_settings, field)
+static const struct option_row dashboard_options[] = {
+	{"addr", 0, OPTION_STRING, OPTION(addr), "HOST:PORT",
+		"where to listen (default: " DEFAULT_ADDR
+		"); another address than loopback needs a token or --client-ca",
+		0, 0, false},
+	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
+		"recording to show (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
+	{"tls-cert", 0, OPTION_STRING, OPTION(cert), "PEM",
+		"certificate to show (default: a self-signed one, kept in ~/.ingero/tls)", 0, 0,
+		false},
+	{"tls-key", 0, OPTION_STRING, OPTION(key), "PEM", "its key, readable by the owner alone", 0,
+		0, false},
+	{"client-ca", 0, OPTION_STRING, OPTION(client_ca), "PEM",
+		"clients must show a certificate of this authority (mTLS)", 0, 0, false},
+	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL, "plain HTTP; on loopback only", 0, 0, false},
+	{"token-file", 0, OPTION_STRING, OPTION(token_file), "PATH",
+		"the API asks for one of these tokens, one a line (default: $" TOKEN_VARIABLE ")", 0,
+		0, false},
+	{"allow-host", 0, OPTION_STRINGS, OPTION(names), "NAME",
+		"a further name that this server is reached by; may be repeated", 0, 0, false},
+	{"token", 0, OPTION_STRING, OPTION(token), "TOKEN", "refused: see --token-file", 0, 0, true},
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+struct dashboard { /* a run */
+	const struct dashboard_settings *settings;
+	const char *db;
+	struct loop *loop;
+	struct tls *tls;
+	struct token_set *tokens;
+	struct serve *serve;
+	struct loop_timer *patience;
+	bool stopping;
+};
+
+static void dashboard_done(struct dashboard *d)
+{
+	/* Answers that outlast the patience end with the process. */
+	if (d->serve && serve_is_idle(d->serve))
+		serve_free(d->serve);
+	if (d->patience)
+		loop_timer_free(d->patience);
+	if (d->tokens)
+		token_set_free(d->tokens);
+	if (d->tls)
+		tls_free(d->tls);
+}
+
+/* ---- setting up ---- */
+
+static int check_settings(const struct dashboard_settings *s, struct errinfo *reterr)
+{
+	if (s->token)
+		return errinfo_set(reterr, -EINVAL,
+			"--token is not taken: everybody on this machine sees a command line; put it "
+			"into a file for --token-file, or into $" TOKEN_VARIABLE);
+	if (s->no_tls && (s->cert || s->key || s->client_ca))
+		return errinfo_set(
+			reterr, -EINVAL, "--no-tls does not go with --tls-cert, --tls-key or --client-ca");
+	if (!s->cert != !s->key)
+		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
+	if (s->no_tls && !http_is_loopback(s->addr))
+		return errinfo_set(reterr, -EINVAL,
+			"--no-tls: %s can be reached from other machines, and everybody on the way "
+			"would read along; listen on 127.0.0.1",
+			s->addr);
+	return 0;
+}
+
+/* Beside the default recording: the same home, also under sudo. */
+static int find_state_folder(char *out, size_t size, struct errinfo *reterr)
+{
+	_cleanup_free_ char *db = NULL;
+	bool made;
+	int r = store_default_path(&db, reterr);
+
+	if (r < 0)
+		return r;
+	r = owner_make_folder(db, &made, reterr);
+	if (r < 0)
+		return r;
+	if (snprintf(out, size, "%s/tls", dirname(db)) >= (int)size)
+		return errinfo_set(reterr, -ENAMETOOLONG, "the home's path is too long");
+	return 0;
+}
+
+static int open_tls(struct dashboard *d, const char *const *names, struct errinfo *reterr)
+{
+	const struct dashboard_settings *s = d->settings;
+	char folder[4096];
+	struct tls_server_settings t = {
+		.cert = s->cert, .key = s->key, .client_ca = s->client_ca, .names = names};
+	int r;
+
+	if (s->no_tls)
+		return 0;
+	if (!s->cert) {
+		r = find_state_folder(folder, sizeof(folder), reterr);
+		if (r < 0)
+			return r;
+		t.state_dir = folder;
+	}
+	return tls_server_new(&t, &d->tls, reterr);
+}
+
+/* A recording that is named must be there; the default one may come later. */
+static int find_db(
+	const struct dashboard_settings *s, char **ret_default, const char **ret, struct errinfo *reterr)
+{
+	struct nodedb_range range;
+	int r = 0;
+
+	*ret = s->db;
+	if (!s->db) {
+		r = store_default_path(ret_default, reterr);
+		*ret = *ret_default;
+		if (r == 0 && access(*ret, F_OK) < 0 && errno == ENOENT) {
+			fprintf(stderr,
+				"ingero: nothing has been recorded yet (%s does not exist): "
+				"`sudo ingero trace` records\n",
+				*ret);
+			return 0;
+		}
+	}
+	return r < 0 ? r : nodedb_range(*ret, &range, reterr);
+}
+
+/* ---- running ---- */
+
+static void told_to_stop(void *arg)
+{
+	struct dashboard *d = arg;
+
+	loop_stop(d->loop);
+}
+
+static void on_stop(void *arg)
+{
+	struct dashboard *d = arg;
+
+	if (d->stopping) {
+		loop_stop(d->loop);
+		return;
+	}
+	d->stopping = true;
+	loop_timer_set(d->patience, DRAIN_NS);
+	serve_drain(d->serve, told_to_stop, d);
+}
+
+/* All or nothing: tokens are tried on a set of their own before anything is replaced. */
+static void on_hangup(void *arg)
+{
+	struct dashboard *d = arg;
+	_cleanup_(token_set_freep) struct token_set *trial = NULL;
+	struct errinfo e = {0};
+	int r = 0;
+
+	if (d->settings->token_file)
+		r = token_set_new(d->settings->token_file, TOKEN_VARIABLE, &trial, &e);
+	if (r == 0 && d->tls)
+		r = tls_reload(d->tls, &e);
+	if (r == 0 && d->tokens && d->settings->token_file)
+		r = token_set_reload(d->tokens, &e);
+	if (r < 0)
+		fprintf(stderr, "ingero: nothing was reloaded, what was before stays in force: %s\n",
+			e.text);
+	else
+		fprintf(stderr, "ingero: certificates and tokens reloaded\n");
+}
+
+static int watch_signals(struct dashboard *d, struct errinfo *reterr)
+{
+	int r = loop_signal(d->loop, SIGTERM, on_stop, d);
+
+	if (r == 0)
+		r = loop_signal(d->loop, SIGINT, on_stop, d);
+	if (r == 0)
+		r = loop_signal(d->loop, SIGHUP, on_hangup, d);
+	if (r == 0)
+		r = loop_timer_new(d->loop, told_to_stop, d, &d->patience);
+	return r == 0 ? 0 : errinfo_set(reterr, r, "signals cannot be watched: %s", strerror(-r));
+}
+
+/* One statement, to see that a worker can be started and what walls it has. */
+static void try_worker(const struct dashboard *d)
+{
+	struct sql_guard_rules rules = {.rows_max = 1};
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	struct errinfo e = {0};
+	int r;
+
+	if (access(d->db, R_OK) < 0)
+		return;
+	r = nodedb_ask(d->db, "SELECT 1", &rules, &t, NULL, &e);
+	if (r < 0)
+		fprintf(stderr, "ingero: SQL does not work: %s\n", e.text);
+	else if (sql_worker_weakness())
+		fprintf(stderr, "ingero: %s\n", sql_worker_weakness());
+}
+
+static void announce(const struct dashboard *d)
+{
+	const char *scheme = d->tls ? "https" : "http";
+
+	printf("Dashboard: %s://%s/\n", scheme, serve_address(d->serve));
+	printf("Recording: %s\n", d->db);
+	if (d->tls)
+		printf("Certificate: SHA-256 %s\n", tls_fingerprint(d->tls));
+	if (d->tls && tls_is_self_signed(d->tls))
+		printf("  It is self-signed: compare this fingerprint with the one that the browser "
+		       "shows,\n  or name the file to clients: curl --cacert %s, ingero query "
+		       "--ca-cert %s\n",
+			tls_cert_path(d->tls), tls_cert_path(d->tls));
+	if (d->settings->client_ca)
+		printf("Clients must show a certificate of %s\n", d->settings->client_ca);
+	printf("Token: %s\n",
+		d->tokens ? "the API asks for one (Authorization: Bearer …); the page, too"
+			  : "none is asked for: whoever reaches this address may read the recording");
+	fflush(stdout);
+}
+
+static int run(struct dashboard *d, struct errinfo *reterr)
+{
+	const char *names[ARRAY_SIZE(d->settings->names.value) + 1] = {NULL};
+	struct serve_settings s = {.db = d->db,
+		.address = d->settings->addr,
+		.names = names,
+		.version = INGERO_VERSION};
+	int r;
+
+	for (size_t i = 0; i < d->settings->names.count; i++)
+		names[i] = d->settings->names.value[i];
+	r = token_set_new(d->settings->token_file, TOKEN_VARIABLE, &d->tokens, reterr);
+	if (r == 0)
+		r = open_tls(d, names, reterr);
+	if (r < 0)
+		return r;
+	s.tls = d->tls;
+	s.tokens = d->tokens;
+	r = serve_new(d->loop, &s, &d->serve, reterr);
+	if (r == 0)
+		r = watch_signals(d, reterr);
+	if (r < 0)
+		return r;
+	try_worker(d);
+	announce(d);
+	r = loop_run(d->loop);
+	return r == 0 ? 0 : errinfo_set(reterr, r, "the server's loop failed: %s", strerror(-r));
+}
+
+static int dashboard_run(const struct command *cmd, void *settings, int argc, char **argv)
+{
+	struct dashboard_settings *s = settings;
+	_cleanup_free_ char *default_path = NULL;
+	_cleanup_(loop_freep) struct loop *loop = NULL;
+	_cleanup_(dashboard_done) struct dashboard d = {.settings = s};
+	struct errinfo e = {0};
+	int r;
+
+	(void)cmd;
+	(void)argc;
+	(void)argv;
+	if (!s->addr)
+		s->addr = DEFAULT_ADDR;
+	r = check_settings(s, &e);
+	if (r == 0)
+		r = find_db(s, &default_path, &d.db, &e);
+	if (r == 0)
+		r = loop_new(&loop);
+	d.loop = loop;
+	if (r == 0)
+		r = run(&d, &e);
+	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
+}
+
+const struct command cmd_dashboard = {
+	.name = "dashboard",
+	.synopsis = "dashboard [flags]",
+	.summary = "Show a recording, live or saved, as a page and an API over HTTPS",
+	.details = "Reads the recording and never changes it; needs no root. Stops on Ctrl-C or "
+		   "SIGTERM; SIGHUP\nreads certificates and tokens again.\n"
+		   "  ingero dashboard                                   https://127.0.0.1:8080/\n"
+		   "  ingero dashboard --addr :8080 --token-file token   for other machines\n"
+		   "  curl --cacert ~/.ingero/tls/cert.pem https://localhost:8080/api/v1/overview",
+	.options = dashboard_options,
+	.settings_size = sizeof(struct dashboard_settings),
+	.run = dashboard_run,
+};

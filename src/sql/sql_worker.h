@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sql_worker.h - one statement that a stranger wrote, run by a process that is thrown away afterwards.
+ *
+ * SQLite cannot hold hostile SQL inside a process that has anything to lose (docs/adr/0007), so this
+ * program is started once more, under another name: with limits on memory and CPU time, without
+ * capabilities, able to open the one database to read it and nothing else, with few system calls; there
+ * it goes through sql_guard_select(). It is killed at the deadline, whatever it is doing. What it
+ * answers is checked as a stranger's word. */
+#pragma once
+
+#include "sql/sql_guard.h"
+
+#define SQL_WORKER_NAME       "ingero-sql"
+#define SQL_WORKER_AT_ONCE    4 /* of one process; more wait for their turn */
+#define SQL_WORKER_TIMEOUT_NS (5 * NS_PER_S)
+#define SQL_WORKER_MEMORY     (256u << 20) /* of SQLite, for an error instead of an end */
+#define SQL_WORKER_ADDRESS    (768u << 20) /* of the process, by the kernel */
+#define SQL_WORKER_ROWS_MAX   10000
+#define SQL_WORKER_BYTES_MAX  (8u << 20)
+
+/* sql_worker_ask - runs @text on the database at @path and waits for its rows. Safe from any thread.
+ * What of @rules is 0 or more than the ceilings above becomes these; its time counts from the call on
+ * and includes starting the process. Results as of sql_guard_select(), and -EBUSY (no turn came in
+ * time), -EAGAIN (the file changed hands again and again), -EPROTO (the process ended or answered what
+ * cannot be). */
+int sql_worker_ask(const char *path, const char *text, const struct sql_guard_rules *rules,
+	struct sql_table *ret, struct buf *hint, struct errinfo *reterr);
+
+struct sql_worker_figures {
+	unsigned running;
+	uint64_t started, killed; /* killed: at the deadline */
+	bool known;               /* one has answered, so that the next two are true */
+	int landlock;             /* version of the kernel's interface; 0: it has none */
+	bool seccomp;
+};
+struct sql_worker_figures sql_worker_figures(void);
+
+/* sql_worker_weakness - what the kernel lacks of the walls around a worker; NULL: nothing, or no worker
+ * has answered yet. */
+const char *sql_worker_weakness(void);
+
+/* The worker's own side, for main(). */
+bool sql_worker_is_meant(int argc, char **argv);
+int sql_worker_main(void);

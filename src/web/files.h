@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* files.h - the one list of the page's files: the assembler embeds them (files.S), web.c finds
+ * them. */
+#pragma once
+
+#define WEB_HTML "text/html; charset=utf-8"
+#define WEB_CSS  "text/css; charset=utf-8"
+#define WEB_JS   "text/javascript; charset=utf-8"
+#define WEB_SVG  "image/svg+xml"
+
+/* X(symbol, path, file, type) */
+/* clang-format off */
+#define WEB_FILES(X)                                                                               \
+	X(index, "/", "index.html", WEB_HTML)                                                      \
+	X(style, "/style.css", "style.css", WEB_CSS)                                               \
+	X(icon, "/icon.svg", "icon.svg", WEB_SVG)                                                  \
+	X(app, "/js/app.js", "js/app.js", WEB_JS)                                                  \
+	X(chart, "/js/chart.js", "js/chart.js", WEB_JS)                                            \
+	X(client, "/js/client.js", "js/client.js", WEB_JS)                                         \
+	X(dom, "/js/dom.js", "js/dom.js", WEB_JS)                                                  \
+	X(flame, "/js/flame.js", "js/flame.js", WEB_JS)                                            \
+	X(format, "/js/format.js", "js/format.js", WEB_JS)                                         \
+	X(graphs, "/js/graphs.js", "js/graphs.js", WEB_JS)                                         \
+	X(hardware, "/js/hardware.js", "js/hardware.js", WEB_JS)                                   \
+	X(health, "/js/health.js", "js/health.js", WEB_JS)                                         \
+	X(incidents, "/js/incidents.js", "js/incidents.js", WEB_JS)                                \
+	X(operations, "/js/operations.js", "js/operations.js", WEB_JS)                             \
+	X(parts, "/js/parts.js", "js/parts.js", WEB_JS)                                            \
+	X(ranks, "/js/ranks.js", "js/ranks.js", WEB_JS)                                            \
+	X(recording, "/js/recording.js", "js/recording.js", WEB_JS)                                \
+	X(sql, "/js/sql.js", "js/sql.js", WEB_JS)
+/* clang-format on */

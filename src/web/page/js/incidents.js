@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// incidents.js - what went wrong, worst first; each opens to its timeline, proof and fix.
+import {el, group, name} from "./dom.js";
+import {badge, bar, copier, figures, nothing, table} from "./parts.js";
+import * as f from "./format.js";
+
+const CAUSES = {cpu_preempted: "another thread took the CPU", cpu_run_queue: "woken, but no CPU was free",
+	block_io: "its own disk request", unexplained: "nothing recorded explains it", network_wait: "waited for the network",
+	memory_reclaim: "the kernel made it free memory", asleep: "asleep, for something no probe covers", host_code: "host code was running"};
+
+// main - the causes that matter, and one row for the crumbs.
+function main(list) {
+	const large = list.filter((c, n) => n < 6 && (n < 2 || c.share >= 0.01)), small = list.slice(large.length);
+	const sum = (key) => small.reduce((n, c) => n + c[key], 0);
+	return small.length < 2 ? list : [...large, {rest: small.length, culprit: "", share: sum("share"), ns: sum("ns"), calls: sum("calls")}];
+}
+
+function causes(i) {
+	if (!i.causes.length)
+		return null;
+	return group(el("h4", {}, "Where the time went"),
+		el("div", {class: "stacked", role: "img", "aria-label": i.causes.map((c) => `${CAUSES[c.cause] || c.cause} ${f.share(c.share)}`).join(", ")},
+			i.causes.map((c, n) => el("span", {class: `c${n % 6}${c.cause === "unexplained" ? " blank" : ""}`, title: `${CAUSES[c.cause] || c.cause}: ${f.share(c.share)}`,
+				style: {width: `${(c.share * 100).toFixed(2)}%`}}))),
+		table([{title: "Cause", cell: (c) => c.rest ? `${f.count(c.rest)} smaller ones` : CAUSES[c.cause] || c.cause},
+			{title: "Culprit", cell: (c) => c.culprit ? group(name(c.culprit), c.culprit_pid ? ` (${c.culprit_pid})` : "",
+				c.culprit_share > 0 && c.culprit_share < 0.995 ? `, ${f.share(c.culprit_share)} of it` : "") : "\u2013"},
+			{title: "Share", class: "n", cell: (c) => f.share(c.share)},
+			{title: "Time", class: "n", cell: (c) => f.duration(c.ns)},
+			{title: "Calls", class: "n wide", cell: (c) => f.count(c.calls)}], main(i.causes), null, "Causes and their shares"));
+}
+
+function timeline(i) {
+	if (!i.timeline.length)
+		return null;
+	const longest = Math.max(...i.timeline.map((s) => s.duration_ns), 1);
+	return group(el("h4", {}, "Timeline"), el("ol", {class: "timeline"}, i.timeline.map((s) => el("li", {},
+		el("time", {datetime: s.timestamp_ns ? f.iso(s.timestamp_ns) : null}, s.timestamp_ns ? f.clockMs(s.timestamp_ns) : ""),
+		el("span", {class: "layer"}, s.layer), el("span", {}, el("bdi", {}, s.detail)),
+		s.duration_ns ? el("span", {class: "took"}, bar(s.duration_ns / longest), f.duration(s.duration_ns)) : null))));
+}
+
+function proof(i) {
+	const few = i.slow_calls > 0;
+	return group(el("h4", {}, "Figures"), figures([
+		few && ["Ordinary", f.duration(i.baseline_ns), "median outside"],
+		few && ["While slow", f.duration(i.slow_p50_ns), `${f.plain(i.tail_ratio)} times as long`],
+		few && ["Slow calls", f.count(i.slow_calls), `of ${f.count(i.calls)}`],
+		!few && ["Count", f.count(i.count), i.unit],
+		i.excess_ns > 0 && ["Time lost", f.duration(i.excess_ns), i.explained > 0 ? `${f.share(i.explained)} of it explained` : null],
+		["Confidence", f.share(i.confidence), "that this is the reason"],
+		["Data", i.completeness === null ? "not known" : f.share(i.completeness), "of the calls recorded"],
+		i.culprit_rank !== undefined && ["Rank", String(i.culprit_rank), "is the one the others wait for"],
+		i.period_steps && ["Period", `${f.count(i.period_steps)} steps`, `${f.share(i.period_confidence)} sure`]]));
+}
+
+function place(w) {
+	return w.py_file ? group(name(w.py_func, 80), " at ", name(`${w.py_file}:${w.py_line}`)) :
+		group(name(w.symbol, 80), w.file ? [" at ", name(`${w.file}:${w.line}`)] : null);
+}
+
+function frame(x) {
+	const text = x.py_func || x.py_file ? `${x.py_func || "?"} (${x.py_file || "?"}:${x.py_line || 0})` :
+		(x.symbol || x.ip || "?") + (x.file ? ` (${x.file}${x.line ? ":" + x.line : ""})` : "");
+	return el("li", {class: x.py_file ? "python" : null}, name(text, 200));
+}
+
+function program(i) {
+	const stacks = i.stacks || [];
+	if (!i.where && !stacks.length)
+		return group(el("h4", {}, "In the program"), nothing("No call stack was recorded with these calls: trace with --stack to see the line."));
+	return group(el("h4", {}, "In the program"),
+		i.where ? el("p", {class: "where"}, el("code", {}, place(i.where)), ` ${f.share(i.where.share)} of the lost time`) : null,
+		stacks.slice(0, 5).map((s, n) => el("details", {class: "stack", key: `s${s.hash}`, "data-open": `${i.id}/${s.hash}`},
+			el("summary", {}, `Stack ${n + 1}: ${f.share(s.share)} of the lost time, ${f.counted(s.calls, "call")}`),
+			el("ol", {class: "frames"}, (s.frames || []).map(frame)))));
+}
+
+// What stands in backquotes is typed: it is set apart, and one click selects it.
+function commands(text) {
+	return text.split("`").map((part, n, all) => n % 2 && n < all.length - 1 ? el("code", {}, part) : el("bdi", {}, part));
+}
+
+function remedy(i) {
+	return group(el("h4", {}, "What to do"), i.fixes.length ? el("ul", {class: "fixes"}, i.fixes.map((x) =>
+		el("li", {}, el("span", {}, commands(x)), copier(x)))) : nothing("No remedy is known for this one."));
+}
+
+function evidence(i) {
+	return i.evidence_sql ? group(el("h4", {}, "Evidence"), el("p", {class: "dim"}, `${f.counted(i.evidence.length, "row")} of the recording, worst first. This finds them:`),
+		el("div", {class: "sql"}, el("code", {}, i.evidence_sql), el("div", {}, copier(i.evidence_sql),
+			el("button", {type: "button", class: "small", "data-act": "sql", "data-text": i.evidence_sql}, "Run")))) : null;
+}
+
+function labels(i) {
+	return i.annotations && i.annotations.length ? el("p", {class: "dim"}, "Labels: ", i.annotations.map((a) =>
+		group(name(a.key), "=", name(a.values.join(" \u2026 ")), " "))) : null;
+}
+
+function body(i) {
+	return el("div", {class: "proof"}, el("p", {class: "reason"}, el("bdi", {}, i.explanation || i.root_cause)), labels(i),
+		el("div", {class: "columns"}, el("div", {}, remedy(i), causes(i), proof(i)), el("div", {}, timeline(i), program(i), evidence(i))));
+}
+
+function meta(i) {
+	const same = i.last_seen_ns - i.first_seen_ns < 1e9;
+	return group(i.comm ? [name(i.comm), ` (${i.pid}) \u00b7 `] : null, i.node ? [name(i.node), " \u00b7 "] : null,
+		same ? f.moment(i.first_seen_ns) : f.span(i.first_seen_ns, i.last_seen_ns), ` \u00b7 ${f.share(i.confidence)} confident`);
+}
+
+export function view(ctx) {
+	const d = ctx.data.incidents, list = d.incidents;
+	const left = [d.truncated && "More were found than are listed.",
+		d.data.older_events > 0 && `${f.count(d.data.older_events)} older events were too many to look at.`,
+		d.data.pruned_rows > 0 && `${f.count(d.data.pruned_rows)} events were deleted to keep the file small.`,
+		d.data.skipped_rows > 0 && `${f.count(d.data.skipped_rows)} damaged rows were left out.`].filter(Boolean).join(" ");
+	return group(list.length ? list.map((i) => el("details", {class: `incident ${i.severity.toLowerCase()}`, key: i.id, "data-open": i.id},
+		el("summary", {}, badge(i.severity), el("span", {class: "what"}, el("b", {}, el("bdi", {}, i.summary)), el("small", {}, meta(i))),
+			i.excess_ns ? el("span", {class: "cost"}, f.duration(i.excess_ns), el("small", {}, "lost")) : el("span", {class: "cost"}, f.count(i.count), el("small", {}, i.unit))),
+		ctx.open.has(i.id) ? body(i) : null)) :
+		nothing(`No incident between ${f.span(d.window.from_ns, d.window.to_ns)}: ${f.count(d.data.calls || d.data.events)} calls were looked at.`),
+	left ? el("p", {class: "note"}, left) : null);
+}

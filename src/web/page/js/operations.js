@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// operations.js - what each kind of call took.
+import {el, group, name} from "./dom.js";
+import {bar, nothing} from "./parts.js";
+import {spark} from "./chart.js";
+import * as f from "./format.js";
+
+const GPU = new Set(["cuda", "driver", "cuda_graph", "nccl"]);
+const COLUMNS = [
+	{id: "operation", title: "Operation", text: true},
+	{id: "spark", title: "p99 over time", class: "wide", fixed: true},
+	{id: "count", title: "Calls", class: "n"},
+	{id: "p50_us", title: "p50", class: "n wide", hint: "half of the calls were faster"},
+	{id: "p95_us", title: "p95", class: "n wide", hint: "19 of 20 calls were faster"},
+	{id: "p99_us", title: "p99", class: "n", hint: "99 of 100 calls were faster"},
+	{id: "max_us", title: "Longest", class: "n wide"},
+	{id: "total_us", title: "Of wall", class: "n", hint: "time inside these calls, over all threads, by the time looked at"},
+];
+
+function head(sort) {
+	return el("tr", {}, COLUMNS.map((c) => el("th", {scope: "col", class: c.class, title: c.hint,
+		"aria-sort": sort.by === c.id ? sort.down ? "descending" : "ascending" : null},
+	c.fixed ? c.title : el("button", {type: "button", "data-act": "sort", "data-by": c.id}, c.title,
+		el("span", {"aria-hidden": "true", class: "arrow"}, sort.by === c.id ? sort.down ? " \u25be" : " \u25b4" : "")))));
+}
+
+function ordered(ops, sort) {
+	const sign = sort.down ? -1 : 1;
+	return [...ops].sort((a, b) => sort.by === "operation" ? sign * a.operation.localeCompare(b.operation) :
+		sign * ((a[sort.by] ?? -1) - (b[sort.by] ?? -1)));
+}
+
+function trend(o, series) {
+	const s = series && series.series.find((x) => x.operation === o.operation && x.source === o.source && x.nested === o.nested);
+	if (!s)
+		return el("span", {class: "dim"}, "\u2013");
+	const known = s.p99_us.filter((v) => v !== null);
+	return spark(s.p99_us, known.length ? `p99 of ${o.operation}: ${f.micros(Math.min(...known))} to ${f.micros(Math.max(...known))}, ` +
+		`steps of ${f.duration(series.bucket_ns)}` : "no calls");
+}
+
+function row(o, series, wall, most) {
+	const part = wall > 0 ? o.total_us * 1e3 / wall : null;
+	return el("tr", {key: `${o.source}/${o.operation}/${o.nested}`},
+		el("th", {scope: "row"}, name(o.operation, 60), el("small", {}, o.source + (o.nested ? ", inside runtime calls" : ""))),
+		el("td", {class: "wide trend"}, trend(o, series)), el("td", {class: "n"}, f.count(o.count)),
+		el("td", {class: "n wide"}, f.micros(o.p50_us ?? o.avg_us)), el("td", {class: "n wide"}, f.micros(o.p95_us)),
+		el("td", {class: "n"}, f.micros(o.p99_us)), el("td", {class: "n wide"}, f.micros(o.max_us)),
+		el("td", {class: "n"}, f.share(part), bar(o.total_us / most)));
+}
+
+function chips(ops, chosen) {
+	const sources = [...new Set(ops.map((o) => o.source))].sort();
+	return sources.length < 2 ? null : el("div", {class: "chips", role: "group", "aria-label": "Sources shown"},
+		["gpu", "all", ...sources].map((s) => el("button", {type: "button", key: `c${s}`, "data-act": "source", "data-source": s, "aria-pressed": String(chosen === s)},
+			s === "gpu" ? "GPU calls" : s)));
+}
+
+// "GPU calls" are those a program makes itself: what the runtime calls in the driver is part of them.
+function isShown(o, chosen) {
+	return chosen === "all" || (chosen === "gpu" ? GPU.has(o.source) && !o.nested : o.source === chosen);
+}
+
+export function view(ctx) {
+	const d = ctx.data.ops, series = ctx.data.series, wall = d.window.to_ns - d.window.from_ns;
+	const chosen = d.ops.some((o) => isShown(o, ctx.source)) ? ctx.source : "all";
+	const shown = ordered(d.ops.filter((o) => isShown(o, chosen)), ctx.sort), most = Math.max(...shown.map((o) => o.total_us), 1);
+	if (!d.ops.length)
+		return nothing("No call in this time: choose a longer one above, or check under \u201cRecording\u201d that the program is followed.");
+	return group(chips(d.ops, chosen), el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Operations"},
+		el("table", {class: "operations"}, el("caption", {class: "unseen"}, "Operations and what they took"),
+			el("thead", {}, head(ctx.sort)), el("tbody", {}, shown.map((o) => row(o, series, wall, most))))),
+	el("p", {class: "note"}, d.mode === "aggregate" ? "A file of an older agent: averages stand in the place of medians, percentiles are not known. " :
+		`${f.count(d.total_calls)} calls, every one counted; percentiles are within 3.2\u202f%. Beyond 100\u202f% of wall: several threads at once. `,
+	ctx.node ? "All nodes of the file together. " : "", d.truncated ? "Operations beyond the list's ceiling are left out." : ""));
+}
