@@ -22,6 +22,7 @@
 #include "cli/db_option.h"
 #include "cli/dispatch.h"
 #include "cli/mcp_demos.h"
+#include "cli/mcp_fleet_ask.h"
 #include "config.h"
 #include "sql/sql_table.h"
 #include "sql/sql_worker.h"
@@ -268,7 +269,7 @@ static void announce(const struct dashboard *d)
 /* The same recording for assistants, at /mcp. */
 static int open_mcp(struct dashboard *d, struct errinfo *reterr)
 {
-	struct mcp_settings s = {.db = d->db, .version = INGERO_VERSION, .demos = d->demos};
+	struct mcp_settings s = {.db = d->db, .version = INGERO_VERSION, .demos = d->demos, .ask_fleet = mcp_fleet_ask};
 	int r;
 
 	mcp_demos_list(d->demos);

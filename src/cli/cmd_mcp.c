@@ -20,6 +20,7 @@
 #include "cli/commands.h"
 #include "cli/dispatch.h"
 #include "cli/mcp_demos.h"
+#include "cli/mcp_fleet_ask.h"
 #include "cli/mcp_log.h"
 #include "config.h"
 
@@ -220,7 +221,8 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 {
 	const struct mcp_options *o = settings;
 	struct mcp_demo demos[MCP_DEMOS_MAX] = {0};
-	struct mcp_settings s = {.version = INGERO_VERSION, .demos = demos};
+	struct mcp_settings s = {
+		.version = INGERO_VERSION, .demos = demos, .ask_fleet = mcp_fleet_ask};
 	_cleanup_(mcp_log_close) struct mcp_log log = MCP_LOG_NONE;
 	_cleanup_(mcp_server_freep) struct mcp_server *server = NULL;
 	_cleanup_free_ char *default_path = NULL;

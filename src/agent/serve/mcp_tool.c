@@ -175,31 +175,41 @@ json_t *mcp_range(const struct nodedb_content *c, const struct mcp_part *part)
 	return range;
 }
 
-void mcp_reply(struct answer *a, const json_t *arguments, json_t *full, const char *prose)
+void mcp_reply_value(struct answer *a, json_t *value, const char *prose)
 {
-	_cleanup_buf_ struct buf body = BUF_INIT(TEXT_MAX_BYTES),
-				 text = BUF_INIT(2 * TEXT_MAX_BYTES);
+	_cleanup_buf_ struct buf text = BUF_INIT(2 * TEXT_MAX_BYTES);
 	_cleanup_free_ char *json = NULL;
 
-	if (!full) {
+	if (value && !prose)
+		json = json_dumps(value, RPC_DUMP);
+	if (!json && !prose) {
+		json_decref(value);
 		answer_fail(a, "not enough memory for the answer");
 		return;
 	}
-	if (mcp_arg_compact(arguments)) {
-		a->structured = mcp_tsc_pack(full);
-		json_decref(full);
-		json = json_dumps(a->structured, RPC_DUMP);
-	} else {
-		a->structured = full;
-		if (!prose)
-			mcp_tsc_outline(&body, full);
-	}
-	mcp_clean_block(&text, json ? json : prose ? prose : buf_str(&body));
-	if (text.err || body.err)
+	a->structured = value;
+	mcp_clean_block(&text, json ? json : prose);
+	if (text.err)
 		answer_fail(
 			a, "the answer is too large: give a shorter `since`, a `pid` or a `limit`");
 	else
 		answer_text(a, buf_str(&text));
+}
+
+void mcp_reply(struct answer *a, const json_t *arguments, json_t *full, const char *prose)
+{
+	_cleanup_buf_ struct buf body = BUF_INIT(2 * TEXT_MAX_BYTES);
+
+	if (full && mcp_arg_compact(arguments)) {
+		json_t *compact = mcp_tsc_pack(full);
+
+		json_decref(full);
+		mcp_reply_value(a, compact, NULL);
+		return;
+	}
+	if (full && !prose)
+		mcp_tsc_outline(&body, full);
+	mcp_reply_value(a, full, prose ? prose : buf_str(&body));
 }
 
 void mcp_reply_error(struct answer *a, int err, const struct errinfo *e)

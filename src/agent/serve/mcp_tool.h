@@ -9,6 +9,7 @@
 #include "agent/store/nodedb.h"
 #include "base/errinfo.h"
 #include "mcp/call.h"
+#include "sql/sql_table.h"
 
 #define MCP_PIDS_MAX 64
 
@@ -55,6 +56,10 @@ json_t *mcp_range(const struct nodedb_content *c, const struct mcp_part *part);
  * compact if the arguments say so. @prose is the text if not compact; NULL: an outline. */
 void mcp_reply(struct answer *a, const json_t *arguments, json_t *full, const char *prose);
 
+/* mcp_reply_value - the same with a value that is in its form already; without @prose the text is
+ * the value as JSON. */
+void mcp_reply_value(struct answer *a, json_t *value, const char *prose);
+
 /* mcp_reply_error - the sentence of a failed step. */
 void mcp_reply_error(struct answer *a, int err, const struct errinfo *e);
 
@@ -68,3 +73,7 @@ json_t *mcp_incidents(const struct nodedb_content *content, const char *id, stru
 /* mcp_stack_list - the array of the @limit stacks with most time. */
 json_t *mcp_stack_list(const struct nodedb_content *content, const json_t *arguments, size_t limit,
 	struct errinfo *reterr);
+
+/* mcp_sql_put - the rows of @t as members of @value, unchanged: columns, and rows as arrays
+ * ("data") or objects ("rows"). */
+void mcp_sql_put(json_t *value, const struct sql_table *t, bool compact);
