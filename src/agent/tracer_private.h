@@ -64,6 +64,8 @@ struct tracer {
 	bool admit_due;                    /* new targets: give their threads state */
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
 	struct governor governor;
+	mono_time overhead_at; /* when the cost was last written down */
+	uint64_t overhead_cpu_ns;
 	bool launches_on;           /* the probes that the governor may take away are there */
 	mono_time period_start;     /* when the governor last looked */
 	mono_time on_since, off_at; /* of the launch probes' last stay */
@@ -95,6 +97,7 @@ int tracer_read_totals(struct tracer *t);
 int tracer_flush_rest(struct tracer *t);
 void tracer_books(struct tracer *t, struct accounting *ret);
 void tracer_cpu_losses(struct tracer *t);
+void tracer_overhead(struct tracer *t, wall_time now);
 void tracer_poll_gpu(struct tracer *t);
 void tracer_renew_rows(struct tracer *t);
 

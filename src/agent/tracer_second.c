@@ -213,6 +213,7 @@ int tracer_second(struct tracer *t, wall_time now)
 			return r;
 		t->bucket = bucket;
 		tracer_engine_look(t);
+		tracer_overhead(t, now);
 	}
 	if (clock_map_refresh(&t->clock))
 		log_warning("the wall clock was stepped; times before and after do not compare");

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "agent/serve/mcp_http.h"
+#include "agent/serve/mcp_offer.h"
 #include "agent/serve/serve.h"
 #include "agent/store/nodedb.h"
 #include "agent/store/owner.h"
@@ -19,6 +21,8 @@
 #include "cli/commands.h"
 #include "cli/db_option.h"
 #include "cli/dispatch.h"
+#include "cli/mcp_demos.h"
+#include "cli/mcp_fleet_ask.h"
 #include "config.h"
 #include "sql/sql_table.h"
 #include "sql/sql_worker.h"
@@ -65,6 +69,9 @@ struct dashboard { /* a run */
 	struct tls *tls;
 	struct token_set *tokens;
 	struct serve *serve;
+	struct mcp_demo demos[MCP_DEMOS_MAX];
+	struct mcp_server *mcp;
+	struct mcp_http *mcp_http;
 	struct loop_timer *patience;
 	bool stopping;
 };
@@ -72,8 +79,11 @@ struct dashboard { /* a run */
 static void dashboard_done(struct dashboard *d)
 {
 	/* Answers that outlast the patience end with the process. */
-	if (d->serve && serve_is_idle(d->serve))
+	if (d->serve && serve_is_idle(d->serve) && mcp_http_is_idle(d->mcp_http)) {
 		serve_free(d->serve);
+		mcp_http_free(d->mcp_http);
+		mcp_server_free(d->mcp);
+	}
 	if (d->patience)
 		loop_timer_free(d->patience);
 	if (d->tokens)
@@ -239,6 +249,7 @@ static void announce(const struct dashboard *d)
 	const char *scheme = d->tls ? "https" : "http";
 
 	printf("Dashboard: %s://%s/\n", scheme, serve_address(d->serve));
+	printf("For assistants (MCP): %s://%s%s\n", scheme, serve_address(d->serve), MCP_HTTP_PATH);
 	printf("Recording: %s\n", d->db);
 	if (d->tls)
 		printf("Certificate: SHA-256 %s\n", tls_fingerprint(d->tls));
@@ -255,8 +266,21 @@ static void announce(const struct dashboard *d)
 	fflush(stdout);
 }
 
+/* The same recording for assistants, at /mcp. */
+static int open_mcp(struct dashboard *d, struct errinfo *reterr)
+{
+	struct mcp_settings s = {.db = d->db, .version = INGERO_VERSION, .demos = d->demos, .ask_fleet = mcp_fleet_ask};
+	int r;
+
+	mcp_demos_list(d->demos);
+	r = mcp_server_new(&s, &d->mcp, reterr);
+	return r < 0 ? r : mcp_http_new(mcp_server_talk(d->mcp), d->loop, &d->mcp_http);
+}
+
 static int run(struct dashboard *d, struct errinfo *reterr)
 {
+	static const struct http_route routes[] = {
+		MCP_HTTP_ROUTES(mcp_http_serve_handler), {NULL, NULL, NULL, false, 0}};
 	const char *names[ARRAY_SIZE(d->settings->names.value) + 1] = {NULL};
 	struct serve_settings s = {.db = d->db,
 		.address = d->settings->addr,
@@ -269,8 +293,12 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 	r = token_set_new(d->settings->token_file, TOKEN_VARIABLE, &d->tokens, reterr);
 	if (r == 0)
 		r = open_tls(d, names, reterr);
+	if (r == 0)
+		r = open_mcp(d, reterr);
 	if (r < 0)
 		return r;
+	s.routes = routes;
+	s.arg = d->mcp_http;
 	s.tls = d->tls;
 	s.tokens = d->tokens;
 	r = serve_new(d->loop, &s, &d->serve, reterr);

@@ -18,14 +18,14 @@
 #include "agent/store/owner.h"
 #include "base/log.h"
 #include "cli/commands.h"
-#include "cli/demo_scenario.h"
 #include "cli/dispatch.h"
+#include "cli/mcp_demos.h"
+#include "cli/mcp_fleet_ask.h"
 #include "cli/mcp_log.h"
 #include "config.h"
 
 #define TOKEN_VARIABLE "INGERO_MCP_BEARER_TOKEN"
 #define TLS_FOLDER     "tls"
-#define DEMOS_MAX      16
 
 struct mcp_options {
 	const char *db, *http, *cert, *key, *client_ca, *token_file, *log;
@@ -97,13 +97,6 @@ static int find_db(
 	if (r == 0)
 		*ret_path = given ? given : *ret_default;
 	return r;
-}
-
-static void list_demos(struct mcp_demo out[DEMOS_MAX])
-{
-	for (int i = 0; i < DEMOS_MAX - 1 && demo_scenarios[i].name; i++)
-		out[i] = (struct mcp_demo){demo_scenarios[i].name, demo_scenarios[i].title,
-			demo_scenarios[i].recording};
 }
 
 static int run_stdio(const struct talk *t, struct errinfo *reterr)
@@ -198,7 +191,8 @@ static void say_where(const struct web *w)
 
 static int run_web(const struct mcp_options *o, const struct talk *t, struct errinfo *reterr)
 {
-	static const struct http_route routes[] = {MCP_HTTP_ROUTES, {NULL, NULL, NULL, false, 0}};
+	static const struct http_route routes[] = {
+		MCP_HTTP_ROUTES(mcp_http_handler), {NULL, NULL, NULL, false, 0}};
 	_cleanup_(web_done) struct web w = {0};
 	struct http_server_settings s = {.address = o->http, .routes = routes};
 	int r = loop_new(&w.loop);
@@ -226,15 +220,16 @@ static int run_web(const struct mcp_options *o, const struct talk *t, struct err
 static int mcp_run(const struct command *c, void *settings, int argc, char **argv)
 {
 	const struct mcp_options *o = settings;
-	struct mcp_demo demos[DEMOS_MAX] = {0};
-	struct mcp_settings s = {.version = INGERO_VERSION, .demos = demos};
+	struct mcp_demo demos[MCP_DEMOS_MAX] = {0};
+	struct mcp_settings s = {
+		.version = INGERO_VERSION, .demos = demos, .ask_fleet = mcp_fleet_ask};
 	_cleanup_(mcp_log_close) struct mcp_log log = MCP_LOG_NONE;
 	_cleanup_(mcp_server_freep) struct mcp_server *server = NULL;
 	_cleanup_free_ char *default_path = NULL;
 	struct errinfo e = {0};
 	int r = check_options(o, &e);
 
-	list_demos(demos);
+	mcp_demos_list(demos);
 	if (r == 0)
 		r = find_db(o->db, &default_path, &s.db, &e);
 	if (r == 0 && o->log)

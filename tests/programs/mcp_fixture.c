@@ -239,7 +239,8 @@ static void stop(void *loop)
 
 int main(int argc, char **argv)
 {
-	static const struct http_route routes[] = {MCP_HTTP_ROUTES, {NULL, NULL, NULL, false, 0}};
+	static const struct http_route routes[] = {
+		MCP_HTTP_ROUTES(mcp_http_handler), {NULL, NULL, NULL, false, 0}};
 	struct offer offer = {.name = "mcp-fixture",
 		.title = "Fixture",
 		.version = "1.0",

@@ -3,6 +3,7 @@
  * prompt. */
 #pragma once
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include <errno.h>
 #include <sys/wait.h>
 
 #include "agent/serve/mcp_stdio.h"

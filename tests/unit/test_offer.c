@@ -6,8 +6,6 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include <errno.h>
-
 #include "mcp_fixture.h"
 
 static void templates_match_one_part(void **state)

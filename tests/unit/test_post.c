@@ -7,8 +7,6 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include <errno.h>
-
 #include "mcp/post.h"
 #include "mcp_fixture.h"
 

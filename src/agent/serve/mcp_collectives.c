@@ -130,7 +130,7 @@ static json_t *op_json(const struct op_row *o)
 void mcp_collectives(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
+	_cleanup_(mcp_part_done) struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
 	_cleanup_free_ struct tables *t = calloc(1, sizeof(*t));
 	json_t *ops = json_array(), *ranks = json_array(), *full;
 	struct errinfo e = {0};

@@ -145,7 +145,7 @@ static void reply_incidents(struct answer *a, const json_t *arguments,
 void mcp_explain(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	struct mcp_part part = explain_part();
+	_cleanup_(mcp_part_done) struct mcp_part part = explain_part();
 	struct errinfo e = {0};
 	int r;
 
@@ -185,10 +185,20 @@ static json_t *stored_chains(const struct nodedb_content *c)
 	return raw ? mcp_tsc_full(raw) : NULL;
 }
 
+static const char *origin_of(const struct nodedb_content *c, bool stored)
+{
+	if (!stored)
+		return "explained now";
+	return strcmp(c->schema, NODEDB_SCHEMA_TEXT) == 0
+		       ? "stored while tracing"
+		       : "stored by the published agent, which counts events but does not prove "
+			 "causes: explain judges the same rows anew";
+}
+
 void mcp_causal_chains(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	struct mcp_part part = explain_part();
+	_cleanup_(mcp_part_done) struct mcp_part part = explain_part();
 	_cleanup_json_ json_t *found = NULL;
 	json_t *chains = json_array(), *one, *full;
 	struct errinfo e = {0};
@@ -210,8 +220,7 @@ void mcp_causal_chains(const struct call *c, const json_t *arguments, struct ans
 		json_array_append_new(
 			chains, mcp_arg_compact(arguments) ? compact_chain(one) : json_incref(one));
 	full = json_pack("{s:o, s:I, s:s, s:o}", "chains", chains, "total", (json_int_t)total,
-		"origin", stored ? "stored while tracing" : "explained now", "range",
-		mcp_range(&content, &part));
+		"origin", origin_of(&content, stored), "range", mcp_range(&content, &part));
 	mcp_reply(a, arguments, full, NULL);
 }
 

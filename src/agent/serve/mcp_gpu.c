@@ -121,7 +121,7 @@ static json_t *gpu_json(const struct gpu *g)
 void mcp_gpu_state(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
+	_cleanup_(mcp_part_done) struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
 	struct gpu gpus[GPUS_MAX] = {0};
 	json_t *list = json_array(), *full;
 	struct errinfo e = {0};

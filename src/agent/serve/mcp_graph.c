@@ -79,7 +79,7 @@ static int read_graphs(const struct call *c, const json_t *arguments, struct mcp
 void mcp_graph_lifecycle(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
+	_cleanup_(mcp_part_done) struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
 	_cleanup_json_ json_t *rows = json_array();
 	struct graph_counts n;
 	size_t more = 0;
@@ -157,7 +157,7 @@ static void find_execs(const struct nodedb_content *c, struct execs *x)
 void mcp_graph_frequency(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
+	_cleanup_(mcp_part_done) struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
 	_cleanup_free_ struct execs *x = calloc(1, sizeof(*x));
 	json_t *list = json_array(), *full;
 	struct graph_counts n;

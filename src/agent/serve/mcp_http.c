@@ -137,3 +137,18 @@ void mcp_http_handler(void *arg, struct http_exchange *x, const struct http_requ
 	http_reply_error(
 		x, 503, "%d requests are being answered already: try again", MCP_HTTP_AT_ONCE);
 }
+
+void mcp_http_serve_handler(void *arg, struct http_exchange *x, const struct http_request *q)
+{
+	mcp_http_handler(serve_arg(arg), x, q);
+}
+
+bool mcp_http_is_idle(struct mcp_http *h)
+{
+	bool idle;
+
+	pthread_mutex_lock(&h->mutex);
+	idle = !h->running;
+	pthread_mutex_unlock(&h->mutex);
+	return idle;
+}

@@ -5,6 +5,7 @@
  * one without: it answers each request on a thread and replies on the loop. */
 #pragma once
 
+#include "agent/serve/serve.h"
 #include "mcp/post.h"
 #include "net/server.h"
 
@@ -25,12 +26,17 @@ int mcp_http_new(const struct talk *t, struct loop *l, struct mcp_http **ret);
 void mcp_http_free(struct mcp_http *h);
 DEFINE_CLEANUP(struct mcp_http *, mcp_http_free)
 
+bool mcp_http_is_idle(struct mcp_http *h); /* nothing is being answered */
+
 http_handler mcp_http_handler;
 
-/* The routes of the path, for a server whose handlers' argument is a struct mcp_http. */
-#define MCP_HTTP_ROUTES                                                                            \
-	{"POST", MCP_HTTP_PATH, mcp_http_handler, false, RPC_BYTES_MAX},                           \
-		{"GET", MCP_HTTP_PATH, mcp_http_handler, false, 0},                                \
+/* mcp_http_serve_handler - for a server of serve.h, whose serve_arg() is the struct mcp_http. */
+http_handler mcp_http_serve_handler;
+
+/* The routes of the path, for either handler. */
+#define MCP_HTTP_ROUTES(handler)                                                                   \
+	{"POST", MCP_HTTP_PATH, handler, false, RPC_BYTES_MAX},                                    \
+		{"GET", MCP_HTTP_PATH, handler, false, 0},                                         \
 	{                                                                                          \
-		"DELETE", MCP_HTTP_PATH, mcp_http_handler, false, 0                                \
+		"DELETE", MCP_HTTP_PATH, handler, false, 0                                         \
 	}

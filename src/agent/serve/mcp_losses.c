@@ -53,7 +53,7 @@ static json_t *books_json(const struct nodedb_content *c, json_t *full)
 void mcp_losses(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
+	_cleanup_(mcp_part_done) struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
 	struct errinfo e = {0};
 	json_t *full;
 	int r = mcp_part_read(mcp_settings_of(c)->db, arguments, &part, &content, &e);

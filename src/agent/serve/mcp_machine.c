@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_machine.c - about this machine rather than a recording: get_check, get_test_report; and the
- * other machines, query_fleet. */
+/* mcp_machine.c - about this machine rather than a recording: get_check, get_test_report. */
 #include "agent/serve/mcp_tool.h"
 
 #include <stdlib.h>
@@ -78,9 +77,4 @@ void mcp_test_report(const struct call *c, const json_t *arguments, struct answe
 		return;
 	}
 	mcp_reply(a, arguments, json_pack("{s:o}", "report", mcp_tsc_full(report)), NULL);
-}
-
-void mcp_fleet(const struct call *c, const json_t *arguments, struct answer *a)
-{
-	answer_fail(a, "no other nodes are known here: name them under fleet.nodes in ingero.yaml");
 }

@@ -9,6 +9,9 @@
 #include "mcp/post.h"
 #include "mcp/talk.h"
 
+struct fanout_question;
+struct fanout_result;
+
 struct mcp_demo {         /* a recorded run that run_demo explains */
 	const char *name; /* NULL ends the table */
 	const char *title;
@@ -19,6 +22,10 @@ struct mcp_settings {
 	const char *db;               /* the recording; need not be there yet */
 	const char *version;          /* of this program */
 	const struct mcp_demo *demos; /* NULL: none */
+	/* Asks the nodes of the configuration; on the thread that answers. -ENOENT with a sentence:
+	 * none are named. NULL: there is no fleet. */
+	int (*ask_fleet)(
+		const struct fanout_question *q, struct fanout_result *ret, struct errinfo *reterr);
 	/* Told of every request, on the thread that answered it; NULL: nobody. See mcp/offer.h. */
 	void (*answered)(void *arg, const char *method, const char *name, uint64_t ns, bool failed);
 	void *answered_arg;

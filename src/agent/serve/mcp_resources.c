@@ -43,14 +43,15 @@ static int fail(struct rpc_error *e, const struct errinfo *why)
 		e, RPC_INTERNAL, "%s", b.len ? buf_str(&b) : "the recording could not be read");
 }
 
-static int read_content(const struct call *c, enum nodedb_stacks stacks, struct nodedb_content *ret,
-	struct rpc_error *e)
+static int read_content(const struct call *c, enum nodedb_stacks stacks, struct mcp_part *part,
+	struct nodedb_content *ret, struct rpc_error *e)
 {
-	struct mcp_part part = {
-		.filter = {.thin = NODEDB_THIN_LARGE, .labels = true, .stacks = stacks}};
 	struct errinfo why = {0};
-	int r = mcp_part_read(mcp_settings_of(c)->db, NULL, &part, ret, &why);
+	int r;
 
+	part->filter =
+		(struct nodedb_filter){.thin = NODEDB_THIN_LARGE, .labels = true, .stacks = stacks};
+	r = mcp_part_read(mcp_settings_of(c)->db, NULL, part, ret, &why);
 	return r < 0 ? fail(e, &why) : 0;
 }
 
@@ -58,10 +59,11 @@ static int read_incidents(const struct call *c, const char *uri, const char *var
 	json_t *contents, struct rpc_error *e)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
+	_cleanup_(mcp_part_done) struct mcp_part part = {0};
 	_cleanup_json_ json_t *list = NULL, *full = NULL;
 	struct errinfo why = {0};
 
-	if (read_content(c, NODEDB_STACKS_USED, &content, e) < 0)
+	if (read_content(c, NODEDB_STACKS_USED, &part, &content, e) < 0)
 		return -EPROTO;
 	list = mcp_incidents(&content, NULL, NULL, &why);
 	if (!list)
@@ -74,10 +76,11 @@ static int read_incident(const struct call *c, const char *uri, const char *vari
 	json_t *contents, struct rpc_error *e)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
+	_cleanup_(mcp_part_done) struct mcp_part part = {0};
 	_cleanup_json_ json_t *list = NULL;
 	struct errinfo why = {0};
 
-	if (read_content(c, NODEDB_STACKS_USED, &content, e) < 0)
+	if (read_content(c, NODEDB_STACKS_USED, &part, &content, e) < 0)
 		return -EPROTO;
 	list = mcp_incidents(&content, variable, NULL, &why);
 	if (!list)
@@ -91,13 +94,14 @@ static void complete_incident(
 	const struct call *c, const char *argument, const char *value, json_t *values)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
+	_cleanup_(mcp_part_done) struct mcp_part part = {0};
 	_cleanup_(rpc_error_done) struct rpc_error e = {0};
 	_cleanup_json_ json_t *list = NULL;
 	struct errinfo why = {0};
 	json_t *one;
 	size_t i;
 
-	if (strcmp(argument, "id") || read_content(c, NODEDB_STACKS_NONE, &content, &e) < 0)
+	if (strcmp(argument, "id") || read_content(c, NODEDB_STACKS_NONE, &part, &content, &e) < 0)
 		return;
 	list = mcp_incidents(&content, NULL, NULL, &why);
 	json_array_foreach (list, i, one) {
@@ -112,10 +116,11 @@ static int read_stacks(const struct call *c, const char *uri, const char *variab
 	json_t *contents, struct rpc_error *e)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
+	_cleanup_(mcp_part_done) struct mcp_part part = {0};
 	struct errinfo why = {0};
 	json_t *list;
 
-	if (read_content(c, NODEDB_STACKS_USED, &content, e) < 0)
+	if (read_content(c, NODEDB_STACKS_USED, &part, &content, e) < 0)
 		return -EPROTO;
 	list = mcp_stack_list(&content, NULL, STACKS_SHOWN, &why);
 	if (!list)

@@ -73,28 +73,29 @@ static json_t *rows_json(const struct sql_table *t, const json_t *columns, bool 
 	return rows;
 }
 
+void mcp_sql_put(json_t *value, const struct sql_table *t, bool compact)
+{
+	json_t *columns = columns_json(t);
+
+	json_object_set_new(value, compact ? "data" : "rows", rows_json(t, columns, compact));
+	json_object_set_new(value, "columns", columns);
+}
+
 static void reply_table(
 	struct answer *a, const json_t *arguments, const struct sql_table *t, uint64_t ns)
 {
-	_cleanup_buf_ struct buf body = BUF_INIT(TABLE_BYTES), text = BUF_INIT(2 * TABLE_BYTES);
+	_cleanup_buf_ struct buf prose = BUF_INIT(TABLE_BYTES);
 	bool compact = mcp_arg_compact(arguments);
-	_cleanup_free_ char *json = NULL;
-	json_t *columns = columns_json(t);
+	json_t *value = json_pack("{s:{s:I, s:b, s:I}}", "meta", "rows", (json_int_t)t->row_count,
+		"truncated", (int)t->truncated, "duration_ms", (json_int_t)(ns / NS_PER_MS));
 
-	a->structured = json_pack("{s:{s:I, s:b, s:I}, s:O, s:o}", "meta", "rows",
-		(json_int_t)t->row_count, "truncated", (int)t->truncated, "duration_ms",
-		(json_int_t)(ns / NS_PER_MS), "columns", columns, compact ? "data" : "rows",
-		rows_json(t, columns, compact));
-	json_decref(columns);
-	if (compact)
-		json = json_dumps(a->structured, RPC_DUMP);
-	else
-		sql_output_write(&body, t, SQL_OUTPUT_TABLE, true);
-	mcp_clean_block(&text, json ? json : buf_str(&body));
+	mcp_sql_put(value, t, compact);
+	if (!compact)
+		sql_output_write(&prose, t, SQL_OUTPUT_TABLE, true);
+	mcp_reply_value(a, value, compact ? NULL : buf_str(&prose));
 	if (t->truncated)
-		buf_puts(&text,
-			"\nThere are more rows: raise `limit`, or let SQL count and group them.");
-	answer_text(a, buf_str(&text));
+		answer_text(
+			a, "There are more rows: raise `limit`, or let SQL count and group them.");
 }
 
 void mcp_sql(const struct call *c, const json_t *arguments, struct answer *a)

@@ -145,7 +145,7 @@ json_t *mcp_stack_list(const struct nodedb_content *content, const json_t *argum
 void mcp_stacks(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	struct mcp_part part = {.filter = {.stacks = NODEDB_STACKS_USED}};
+	_cleanup_(mcp_part_done) struct mcp_part part = {.filter = {.stacks = NODEDB_STACKS_USED}};
 	struct errinfo e = {0};
 	json_t *list = NULL, *full;
 	int r = mcp_part_read(mcp_settings_of(c)->db, arguments, &part, &content, &e);

@@ -150,7 +150,7 @@ static json_t *host_json(const struct nodedb_content *c)
 void mcp_trace_stats(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
+	_cleanup_(mcp_part_done) struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
 	_cleanup_free_ struct op_table *t = calloc(1, sizeof(*t));
 	json_t *ops = json_array(), *full;
 	uint64_t calls = 0;

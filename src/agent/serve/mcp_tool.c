@@ -3,7 +3,9 @@
 #include "agent/serve/mcp_tool.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #include "agent/serve/mcp_clean.h"
 #include "agent/serve/mcp_tsc.h"
@@ -14,6 +16,12 @@
 
 #define LIVE_NS        (300 * (int64_t)NS_PER_S)
 #define TEXT_MAX_BYTES (1u << 20)
+
+static struct {
+	pthread_mutex_t mutex;
+	pthread_cond_t freed;
+	unsigned running;
+} reads = {.mutex = PTHREAD_MUTEX_INITIALIZER, .freed = PTHREAD_COND_INITIALIZER};
 
 json_int_t mcp_arg_int(const json_t *arguments, const char *key, json_int_t otherwise)
 {
@@ -93,14 +101,42 @@ static int find_time(
 int mcp_part_find(
 	const char *db, const json_t *arguments, struct mcp_part *ret, struct errinfo *reterr)
 {
-	struct mcp_part wish = *ret;
-	int r;
+	int r = find_pids(arguments, ret, reterr);
 
-	*ret = wish;
-	r = find_pids(arguments, ret, reterr);
 	if (r == 0)
 		r = find_op(arguments, ret, reterr);
 	return r < 0 ? r : find_time(db, arguments, ret, reterr);
+}
+
+static int take_turn(struct errinfo *reterr)
+{
+	struct timespec end;
+	int r = 0;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += (time_t)(MCP_READS_WAIT / NS_PER_S);
+	pthread_mutex_lock(&reads.mutex);
+	while (reads.running == MCP_READS_MAX && r == 0)
+		r = pthread_cond_timedwait(&reads.freed, &reads.mutex, &end);
+	if (r == 0)
+		reads.running++;
+	pthread_mutex_unlock(&reads.mutex);
+	return r == 0 ? 0
+		      : errinfo_set(reterr, -EBUSY,
+				"%d answers are being worked out already: try "
+				"again, or ask for less at once",
+				MCP_READS_MAX);
+}
+
+void mcp_part_done(struct mcp_part *part)
+{
+	if (!part->turn)
+		return;
+	part->turn = false;
+	pthread_mutex_lock(&reads.mutex);
+	reads.running--;
+	pthread_cond_signal(&reads.freed);
+	pthread_mutex_unlock(&reads.mutex);
 }
 
 int mcp_part_read(const char *db, const json_t *arguments, struct mcp_part *part,
@@ -108,7 +144,12 @@ int mcp_part_read(const char *db, const json_t *arguments, struct mcp_part *part
 {
 	int r = mcp_part_find(db, arguments, part, reterr);
 
-	return r < 0 ? r : nodedb_read(db, &part->filter, ret, reterr);
+	if (r == 0)
+		r = take_turn(reterr);
+	if (r < 0)
+		return r;
+	part->turn = true;
+	return nodedb_read(db, &part->filter, ret, reterr);
 }
 
 json_t *mcp_range(const struct nodedb_content *c, const struct mcp_part *part)
@@ -134,31 +175,41 @@ json_t *mcp_range(const struct nodedb_content *c, const struct mcp_part *part)
 	return range;
 }
 
-void mcp_reply(struct answer *a, const json_t *arguments, json_t *full, const char *prose)
+void mcp_reply_value(struct answer *a, json_t *value, const char *prose)
 {
-	_cleanup_buf_ struct buf body = BUF_INIT(TEXT_MAX_BYTES),
-				 text = BUF_INIT(2 * TEXT_MAX_BYTES);
+	_cleanup_buf_ struct buf text = BUF_INIT(2 * TEXT_MAX_BYTES);
 	_cleanup_free_ char *json = NULL;
 
-	if (!full) {
+	if (value && !prose)
+		json = json_dumps(value, RPC_DUMP);
+	if (!json && !prose) {
+		json_decref(value);
 		answer_fail(a, "not enough memory for the answer");
 		return;
 	}
-	if (mcp_arg_compact(arguments)) {
-		a->structured = mcp_tsc_pack(full);
-		json_decref(full);
-		json = json_dumps(a->structured, RPC_DUMP);
-	} else {
-		a->structured = full;
-		if (!prose)
-			mcp_tsc_outline(&body, full);
-	}
-	mcp_clean_block(&text, json ? json : prose ? prose : buf_str(&body));
-	if (text.err || body.err)
+	a->structured = value;
+	mcp_clean_block(&text, json ? json : prose);
+	if (text.err)
 		answer_fail(
 			a, "the answer is too large: give a shorter `since`, a `pid` or a `limit`");
 	else
 		answer_text(a, buf_str(&text));
+}
+
+void mcp_reply(struct answer *a, const json_t *arguments, json_t *full, const char *prose)
+{
+	_cleanup_buf_ struct buf body = BUF_INIT(2 * TEXT_MAX_BYTES);
+
+	if (full && mcp_arg_compact(arguments)) {
+		json_t *compact = mcp_tsc_pack(full);
+
+		json_decref(full);
+		mcp_reply_value(a, compact, NULL);
+		return;
+	}
+	if (full && !prose)
+		mcp_tsc_outline(&body, full);
+	mcp_reply_value(a, full, prose ? prose : buf_str(&body));
 }
 
 void mcp_reply_error(struct answer *a, int err, const struct errinfo *e)

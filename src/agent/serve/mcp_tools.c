@@ -177,6 +177,14 @@ const struct offer_tool mcp_tools[] = {
 				"1000",
 				"Rows at most.") "," ARG_TSC,
 			"\"action\""),
+		.output = OBJECT(P("action", S) "," P(
+			"nodes", LIST(OBJECT(P("node", S) "," P("address", S) "," P(
+					 "answered", B) "," P("why", S) "," P("clock_offset_us",
+					 I) "," P("clock_error_us", I)))) "," P("warnings",
+			LIST(S)) "," P("chains", LIST("{\"type\":\"object\"}")) "," P("results",
+			LIST(OBJECT(P("node", S) "," P("result", ANY)))) "," P("columns",
+			LIST(S)) "," P("data", LIST("{\"type\":\"array\"}")) "," P("rows",
+			LIST("{\"type\":\"object\"}"))),
 		.annotations = READ_FLEET,
 		.run = mcp_fleet},
 	{.name = "get_check",

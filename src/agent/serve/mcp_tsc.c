@@ -203,9 +203,9 @@ static double round_off(double v)
 /* Members of which 0 says as much as nothing. */
 static bool is_idle(const char *key, const json_t *v)
 {
-	static const char *const keys[] = {"culprit_pid", "baseline_us", "p50_us", "p99_us",
-		"slow_p50_us", "duration_us", "anomaly_count", "return_code", "damaged_rows",
-		"pruned_rows", "more_events", "lost"};
+	static const char *const keys[] = {"culprit_pid", "baseline_us", "p50_us", "p95_us",
+		"p99_us", "max_us", "wall_percent", "slow_p50_us", "duration_us", "anomaly_count",
+		"return_code", "damaged_rows", "pruned_rows", "more_events", "lost"};
 
 	for (size_t i = 0; json_is_number(v) && !json_number_value(v) && i < ARRAY_SIZE(keys); i++)
 		if (!strcmp(keys[i], key))
@@ -213,15 +213,25 @@ static bool is_idle(const char *key, const json_t *v)
 	return false;
 }
 
+static json_t *pack(const json_t *full, bool top);
+
 static json_t *pack_member(const char *key, const json_t *v)
 {
 	bool moment_text = !strcmp(key, "timestamp") || !strcmp(key, "first_seen") ||
 			   !strcmp(key, "last_seen");
 
-	return moment_text && json_string_length(v) > 12 ? clock_only(v) : mcp_tsc_pack(v);
+	return moment_text && json_string_length(v) > 12 ? clock_only(v) : pack(v, false);
 }
 
-json_t *mcp_tsc_pack(const json_t *full)
+/* An answer that has nothing to list says so by an empty list. */
+static bool is_told(const char *key, const json_t *v, bool top)
+{
+	if (!*compact_name(key) || is_idle(key, v))
+		return false;
+	return !is_empty(v) || (top && json_is_array(v));
+}
+
+static json_t *pack(const json_t *full, bool top)
 {
 	const char *key;
 	json_t *out, *one;
@@ -232,18 +242,23 @@ json_t *mcp_tsc_pack(const json_t *full)
 		out = json_object();
 		json_object_foreach((json_t *)full, key, one)
 		{
-			if (!is_empty(one) && !is_idle(key, one) && *compact_name(key))
+			if (is_told(key, one, top))
 				json_object_set_new(out, compact_name(key), pack_member(key, one));
 		}
 		return out;
 	case JSON_ARRAY:
 		out = json_array();
 		json_array_foreach (full, i, one)
-			json_array_append_new(out, mcp_tsc_pack(one));
+			json_array_append_new(out, pack(one, false));
 		return out;
 	case JSON_REAL: return json_real(round_off(json_real_value(full)));
 	default: return json_deep_copy(full);
 	}
+}
+
+json_t *mcp_tsc_pack(const json_t *full)
+{
+	return pack(full, true);
 }
 
 /* ---- schemas ---- */

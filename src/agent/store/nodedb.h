@@ -20,6 +20,7 @@
 #include "model/identity.h"
 #include "model/incident.h"
 #include "model/layer.h"
+#include "model/overhead.h"
 #include "model/sample.h"
 #include "model/session.h"
 
@@ -67,6 +68,7 @@ int nodedb_add_aggregate(
 	struct nodedb *db, bool coarse, const struct aggregate *a, struct errinfo *reterr);
 int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr);
 int nodedb_put_gpu_sample(struct nodedb *db, const struct gpu_sample *s, struct errinfo *reterr);
+int nodedb_put_overhead(struct nodedb *db, const struct overhead *o, struct errinfo *reterr);
 int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct collective *c,
 	struct errinfo *reterr);
 

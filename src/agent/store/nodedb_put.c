@@ -122,6 +122,18 @@ int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct err
 		s->swap_total_mb < 0 ? SQL_NOTHING : SQL_I(s->swap_total_mb));
 }
 
+int nodedb_put_overhead(struct nodedb *db, const struct overhead *o, struct errinfo *reterr)
+{
+	sql_stmt *stmt;
+	int r = nodedb_statement(db, STATEMENT_OVERHEAD, &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	return SQL_PUT(stmt, reterr, SQL_S(db->node), SQL_I(o->time.ns), SQL_R(o->share),
+		SQL_R(o->budget), SQL_R(o->hit_ns), SQL_I(o->launch_weight), SQL_R(o->cpu_pct),
+		SQL_I(o->rss_bytes), SQL_I(o->db_bytes));
+}
+
 /* -1 stands for "the call has no such value". */
 static struct sql_value int_or_null(int64_t v)
 {

@@ -57,6 +57,10 @@ static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_GPU_SAMPLE] =
 		"INSERT OR REPLACE INTO gpu_samples (node, timestamp, gpu, uuid, name, "
 		"pci" GPU_FIELDS(COLUMN_NAME) ") VALUES (?,?,?,?,?,?" GPU_FIELDS(COLUMN_MARK) ")",
+	[STATEMENT_OVERHEAD] =
+		"INSERT OR REPLACE INTO overhead (node, timestamp, overhead, budget, hit_ns,"
+		" launch_weight, agent_cpu_pct, agent_rss_bytes, db_bytes)"
+		" VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
 	[STATEMENT_COLLECTIVE] =
 		"INSERT INTO collectives (node, timestamp, pid, tid, comm, seq, op, rank, nranks,"
 		" device, bytes, count, datatype, reduce_op, root, peer, stream, duration, wait_ns,"

@@ -163,6 +163,12 @@ static const char *const tables[] = {
 
 	GPU_SAMPLES,
 
+	"CREATE TABLE overhead (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"
+	" overhead REAL NOT NULL, budget REAL NOT NULL, hit_ns REAL NOT NULL,"
+	" launch_weight INTEGER NOT NULL, agent_cpu_pct REAL NOT NULL,"
+	" agent_rss_bytes INTEGER NOT NULL, db_bytes INTEGER NOT NULL,"
+	" PRIMARY KEY (timestamp, node)) WITHOUT ROWID;",
+
 	"CREATE TABLE sources (id INTEGER PRIMARY KEY, name TEXT NOT NULL,"
 	" description TEXT NOT NULL);"
 	"CREATE TABLE ops (source_id INTEGER NOT NULL, op_id INTEGER NOT NULL,"
@@ -243,6 +249,10 @@ static const struct {
 			     "Units are in the names. A gap: the driver did not answer. "
 			     "ecc_*: since the driver was loaded; last_xid: seen while recording"},
 	{"gpu_samples_throttle", "throttle_reasons is the sum of" GPU_THROTTLE_NOTE},
+	{"overhead_note",
+		"what tracing cost, every 5 s: overhead: share of the busiest process's time that "
+		"the probes took (budget: its limit, 0 none), hit_ns: of one hit, launch_weight: "
+		"one of so many launches was seen; agent_cpu_pct: of one CPU"},
 	{"sessions_note", "one row per `ingero trace`; stopped_at 0: running or killed"},
 	{"process_names_note", "the last name of each pid; `processes` tells reused pids apart"},
 	{"stack_traces_note", "events.stack_hash refers to stack_traces.hash; 0 = none"},

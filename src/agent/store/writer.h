@@ -30,6 +30,7 @@ bool store_writer_push(struct store_writer *w, const struct event *e);
 bool store_writer_push_aggregate(struct store_writer *w, const struct aggregate *a);
 bool store_writer_push_sample(struct store_writer *w, const struct host_sample *s);
 bool store_writer_push_gpu_sample(struct store_writer *w, const struct gpu_sample *s);
+bool store_writer_push_overhead(struct store_writer *w, const struct overhead *o);
 
 /* store_writer_push_gpu - what the driver says of itself, for the session's row. */
 bool store_writer_push_gpu(

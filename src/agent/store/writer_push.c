@@ -96,6 +96,11 @@ bool store_writer_push_gpu_sample(struct store_writer *w, const struct gpu_sampl
 	return push_message(w, message_new(MESSAGE_GPU_SAMPLE, s, sizeof(*s)));
 }
 
+bool store_writer_push_overhead(struct store_writer *w, const struct overhead *o)
+{
+	return push_message(w, message_new(MESSAGE_OVERHEAD, o, sizeof(*o)));
+}
+
 bool store_writer_push_gpu(
 	struct store_writer *w, const char *model, const char *driver, const char *cuda)
 {

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* overhead.h - what tracing costs, as the agent measures it itself, every few seconds. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/clock.h"
+
+struct overhead {
+	wall_time time;
+	double share;           /* of the busiest process's time that its probes took lately */
+	double budget;          /* of the same; 0: no limit */
+	double hit_ns;          /* cost of one hit */
+	uint32_t launch_weight; /* one of so many launches is probed */
+	double cpu_pct;         /* the agent's own process, of one CPU, since the last */
+	uint64_t rss_bytes;     /* its memory */
+	uint64_t db_bytes;      /* the store on disk */
+};
