@@ -61,14 +61,14 @@ static int turn_take(uint64_t until_ns, struct errinfo *reterr)
 
 	pthread_mutex_lock(&turns.mutex);
 	while (turns.figures.running == SQL_WORKER_AT_ONCE && r == 0) {
-		struct timespec end;
-		uint64_t now = mono_now().ns;
+		struct timespec end = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+			.tv_nsec = (long)(until_ns % NS_PER_S)};
 
-		clock_gettime(CLOCK_REALTIME, &end);
-		end.tv_sec += (time_t)((until_ns - MIN(now, until_ns)) / NS_PER_S) + 1;
-		if (now >= until_ns || pthread_cond_timedwait(&turns.freed, &turns.mutex, &end))
+		if (pthread_cond_clockwait(&turns.freed, &turns.mutex, CLOCK_MONOTONIC, &end))
 			r = -EBUSY;
 	}
+	if (mono_now().ns >= until_ns)
+		r = -EBUSY; /* its turn has come too late */
 	if (r == 0) {
 		turns.figures.running++;
 		turns.figures.started++;

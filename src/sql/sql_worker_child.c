@@ -177,9 +177,7 @@ int sql_worker_main(void)
 	if (r < 0)
 		return EXIT_FAILED;
 	now = mono_now().ns;
-	if (now >= q.head.deadline_ns)
-		return EXIT_FAILED;
-	r = shut_doors(&q, q.head.deadline_ns - now, &res.head);
+	r = shut_doors(&q, q.head.deadline_ns - MIN(now, q.head.deadline_ns), &res.head);
 	if (r < 0)
 		errinfo_set(&res.err, r, "the SQL process cannot give up its privileges: %s",
 			strerror(-r));
