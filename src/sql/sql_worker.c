@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_worker.c - the asker's side: waits for a turn, starts a worker, gives it the question, takes the
- * answer, ends it.
+/* sql_worker.c - the asker's side: waits for a turn, starts a worker, gives it the question, takes
+ * the answer, ends it.
  *
  * Invariants:
  *  1. A worker that was started is reaped before sql_worker_ask() returns, whatever happened.
@@ -136,8 +136,8 @@ static int ask_once(const char *path, const char *text, uint64_t deadline_ns,
 	r = spawn_self(SQL_WORKER_NAME, NULL, &pid, &socket);
 	if (r < 0) {
 		turn_give(&res->head, false);
-		return errinfo_set(reterr, r, "no process could be started for the SQL: %s",
-			strerror(-r));
+		return errinfo_set(
+			reterr, r, "no process could be started for the SQL: %s", strerror(-r));
 	}
 	r = send_question(socket, path, text, deadline_ns, rules);
 	if (r == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters of requests: what a route knows is taken, everything else is refused with a sentence. */
+/* Parameters of requests: what a route knows is taken, everything else is refused with a sentence.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,8 +22,9 @@ static void test_what_is_known(void **state)
 
 	assert_int_equal(api_wish(&all, "", &w, &e), 0);
 	assert_true(!w.since_ns && !w.all && !w.pid_count && !w.node[0]);
-	assert_int_equal(api_wish(&all, "since=1h30m&pid=1,2&pid=3&node=a%20b&limit=7&points=9&stacks=1",
-				 &w, &e),
+	assert_int_equal(
+		api_wish(&all, "since=1h30m&pid=1,2&pid=3&node=a%20b&limit=7&points=9&stacks=1", &w,
+			&e),
 		0);
 	assert_int_equal(w.since_ns, 5400 * NS_PER_S);
 	assert_int_equal(w.pid_count, 3);
@@ -45,9 +47,9 @@ static void test_what_is_not(void **state)
 {
 	static const char *const bad[] = {"sinc=5m", "since=soon", "since=", "since=-5m", "pid=x",
 		"pid=0", "pid=1;2", "pid=4294967296", "limit=0", "limit=-1", "limit=1,2", "limit=x",
-		"points=99999999999", "stacks=yes", "source=gpu", "op=nothing", "since=%zz", "since",
-		"source=cuda&op=ncclAllReduce", "op=ncclAllReduce&source=cuda", "nodes=3", "=5m",
-		NULL};
+		"points=99999999999", "stacks=yes", "source=gpu", "op=nothing", "since=%zz",
+		"since", "source=cuda&op=ncclAllReduce", "op=ncclAllReduce&source=cuda", "nodes=3",
+		"=5m", NULL};
 	struct tell_wish w = {.limit = 42};
 	struct errinfo e;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An answer is kept for the next who asks the same; who comes while it is being made waits for it. */
+/* An answer is kept for the next who asks the same; who comes while it is being made waits for it.
+ */
 #include <pthread.h>
 
 #include "agent/serve/keep.h"

@@ -34,7 +34,7 @@ static void test_threads_work_at_once_and_the_queue_ends(void **state)
 
 	ran = 0;
 	pthread_barrier_init(&barrier, NULL, 3);
-	assert_int_equal(pool_new(2, 4, &p), 0);
+	assert_int_equal(pool_new(2, 5, 4, &p), 0);
 	assert_int_equal(pool_push(p, meet, NULL), 0);
 	assert_int_equal(pool_push(p, meet, NULL), 0);
 	pthread_barrier_wait(&barrier); /* both are running */
@@ -52,7 +52,7 @@ static void test_an_idle_pool_ends(void **state)
 {
 	struct pool *p = NULL;
 
-	assert_int_equal(pool_new(3, 1, &p), 0);
+	assert_int_equal(pool_new(3, 0, 1, &p), 0);
 	assert_int_equal(pool_load(p), 0);
 	pool_free(p);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that runs a stranger's SQL, and the words between it and its asker: what a worker that was
- * taken over could send is refused. The worker is this program again (see main). */
+/* The process that runs a stranger's SQL, and the words between it and its asker: what a worker
+ * that was taken over could send is refused. The worker is this program again (see main). */
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -51,8 +51,9 @@ static void test_refusals(void **state)
 		const char *sql;
 		int err;
 	} cases[] = {{"DELETE FROM t", -EPERM}, {"SELECT nope FROM t", -EINVAL},
-		{"SELECT 1; SELECT 2", -EINVAL}, {"", -EINVAL}, {"ATTACH '/etc/passwd' AS x", -EPERM},
-		{"SELECT load_extension('x')", -EPERM}, {ENDLESS, -ETIMEDOUT}};
+		{"SELECT 1; SELECT 2", -EINVAL}, {"", -EINVAL},
+		{"ATTACH '/etc/passwd' AS x", -EPERM}, {"SELECT load_extension('x')", -EPERM},
+		{ENDLESS, -ETIMEDOUT}};
 	struct scratch *s = *state;
 	struct sql_guard_rules rules = {.timeout_ns = 200 * NS_PER_MS};
 	struct sql_table t;
@@ -65,9 +66,11 @@ static void test_refusals(void **state)
 		if (r != cases[i].err || !e.text[0])
 			fail_msg("%s: %d %s", cases[i].sql, r, e.text);
 	}
-	assert_int_equal(sql_worker_ask("/nowhere/x.db", "SELECT 1", &rules, &t, NULL, NULL), -ENOENT);
+	assert_int_equal(
+		sql_worker_ask("/nowhere/x.db", "SELECT 1", &rules, &t, NULL, NULL), -ENOENT);
 	scratch_write(s->path, "this is no database, whatever it says", 37);
-	assert_int_equal(sql_worker_ask(s->path, "SELECT 1 FROM t", &rules, &t, NULL, NULL), -EBADMSG);
+	assert_int_equal(
+		sql_worker_ask(s->path, "SELECT 1 FROM t", &rules, &t, NULL, NULL), -EBADMSG);
 	assert_int_equal(sql_worker_figures().running, 0);
 	assert_true(sql_worker_figures().started >= ARRAY_SIZE(cases));
 }

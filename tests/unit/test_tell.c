@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a recording says as JSON, of records made here: figures that can be worked out by hand, what is not
- * there, and times. */
+/* What a recording says as JSON, of records made here: figures that can be worked out by hand, what
+ * is not there, and times. */
 #include <jansson.h>
 
 #include "agent/answer/tell.h"
@@ -93,8 +93,8 @@ static void record(const char *path)
 	struct nodedb *db = scratch_open(path);
 	struct session session = {.started.ns = T0, .node = "n1", .gpu_model = "H200"};
 	struct host_sample host = {.time.ns = T0 + 1 * S, .cpu_pct = 10, .mem_avail_mb = 500};
-	struct stack_row stack = {.hash = 5, .ips = "", .frames = "[{\"s\":\"main\",\"f\":\"a.out\"}]",
-		.stop = ""};
+	struct stack_row stack = {
+		.hash = 5, .ips = "", .frames = "[{\"s\":\"main\",\"f\":\"a.out\"}]", .stop = ""};
 	struct accounting *books = calloc(1, sizeof(*books));
 	struct errinfo e = {0};
 
@@ -119,8 +119,8 @@ static void record(const char *path)
 	}
 	put_incident(db, "old-high", SEVERITY_HIGH, T0 + 2 * S);
 	put_incident(db, "new-low", SEVERITY_LOW, T0 + 9 * S);
-	books->source[SOURCE_CUDA] =
-		(struct account){.hits = 100, .stored = 60, .aggregated = 30, .lost = {[LOSS_RING_FULL] = 10}};
+	books->source[SOURCE_CUDA] = (struct account){
+		.hits = 100, .stored = 60, .aggregated = 30, .lost = {[LOSS_RING_FULL] = 10}};
 	assert_int_equal(nodedb_put_accounting(db, session.id, books, &e), 0);
 	free(books);
 	scratch_close(db);
@@ -173,8 +173,8 @@ static void test_ops(void **state)
 	assert_float_equal(real_at(op, "max_us"), 9, 1e-9);
 	assert_float_equal(real_at(op, "p50_us"), 1, 0.04);
 	assert_float_equal(real_at(op, "p99_us"), 9, 0.3);
-	assert_true(json_is_true(json_object_get(
-		json_array_get(json_object_get(root, "ops"), 1), "nested")));
+	assert_true(json_is_true(
+		json_object_get(json_array_get(json_object_get(root, "ops"), 1), "nested")));
 	assert_non_null(json_object_get(root, "system"));
 	one = tell_of(s, tell_ops, &(struct tell_wish){.all = true, .pids = {8}, .pid_count = 1});
 	assert_int_equal(int_at(json_array_get(json_object_get(one, "ops"), 0), "count"), 5);
@@ -218,12 +218,13 @@ static void test_overview_and_chains(void **state)
 	assert_int_equal(int_at(root, "chain_count"), 2);
 	top = json_object_get(root, "top_chain");
 	assert_string_equal(json_string_value(json_object_get(top, "severity")), "HIGH");
-	assert_string_equal(json_string_value(json_object_get(top, "summary")), "slow \"x\"\n\x1b[2J");
-	assert_string_equal(json_string_value(json_array_get(
-				    json_object_get(top, "recommendations"), 0)),
+	assert_string_equal(
+		json_string_value(json_object_get(top, "summary")), "slow \"x\"\n\x1b[2J");
+	assert_string_equal(
+		json_string_value(json_array_get(json_object_get(top, "recommendations"), 0)),
 		"do less");
-	assert_string_equal(json_string_value(json_object_get(
-				    json_object_get(root, "health"), "state")),
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(root, "health"), "state")),
 		"critical");
 	assert_float_equal(real_at(json_object_get(root, "books"), "completeness"), 0.9, 1e-9);
 	assert_string_equal(
@@ -307,8 +308,9 @@ static void test_times_and_nodes(void **state)
 	static const struct {
 		struct tell_wish wish;
 		int err;
-	} cases[] = {{{.from = "yesterday"}, -EINVAL}, {{.from = "2024-01-02", .to = "2024-01-01"}, -EINVAL},
-		{{.node = "other"}, -ESRCH}, {{.node = "n1"}, 0}, {{.to = "1700000003"}, 0}};
+	} cases[] = {{{.from = "yesterday"}, -EINVAL},
+		{{.from = "2024-01-02", .to = "2024-01-01"}, -EINVAL}, {{.node = "other"}, -ESRCH},
+		{{.node = "n1"}, 0}, {{.to = "1700000003"}, 0}};
 	_cleanup_(json_decrefp) json_t *root = NULL;
 	struct scratch *s = *state;
 	json_t *window;
@@ -318,12 +320,14 @@ static void test_times_and_nodes(void **state)
 		_cleanup_buf_ struct buf b = BUF_INIT(TELL_BYTES);
 		struct errinfo e = {0};
 
-		assert_int_equal(tell_run(s->path, &cases[i].wish, tell_ops, 0, &b, &e), cases[i].err);
+		assert_int_equal(
+			tell_run(s->path, &cases[i].wish, tell_ops, 0, &b, &e), cases[i].err);
 		assert_int_equal(b.len == 0, cases[i].err != 0);
 	}
 	root = tell_of(s, tell_ops, &(struct tell_wish){.since_ns = 3600 * NS_PER_S});
 	window = json_object_get(root, "window");
-	assert_int_equal(int_at(window, "from_ns"), T0 / (5 * S) * (5 * S)); /* no sooner than it began */
+	assert_int_equal(
+		int_at(window, "from_ns"), T0 / (5 * S) * (5 * S)); /* no sooner than it began */
 	assert_true(json_is_false(json_object_get(window, "live")));
 }
 
