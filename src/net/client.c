@@ -19,8 +19,8 @@
 #include "net/client_private.h"
 #include "net/loop_private.h"
 
-#define FIELDS_BYTES_MAX 8192
-#define PATH_MAX_BYTES   7168 /* with method and version within HTTP_LINE_MAX of servers */
+#define TIMEOUT_MAX_NS (24 * 3600 * NS_PER_S) /* longer than anybody waits, without overflow */
+#define PATH_MAX_BYTES 7168 /* with method and version within HTTP_LINE_MAX of servers */
 
 /* ---- the client ---- */
 
@@ -46,16 +46,18 @@ int http_client_new(struct loop *l, const struct http_client_settings *s, struct
 	TAILQ_INIT(&c->closed);
 	TAILQ_INIT(&c->waiting);
 	TAILQ_INIT(&c->ended);
-	if (s->bearer && (!*s->bearer || !is_value(s->bearer) || strpbrk(s->bearer, " \t")))
+	if (s->bearer && (!*s->bearer || strlen(s->bearer) > CLIENT_FIELDS_MAX / 2 ||
+				 !is_value(s->bearer) || strpbrk(s->bearer, " \t")))
 		return errinfo_set(reterr, -EINVAL,
-			"the token is empty or holds a blank or a control character: it cannot be "
-			"sent");
+			"the token is empty, too long, or holds a blank or a control character: it "
+			"cannot be sent");
 	c->base = loop_base(l);
 	c->tls = s->tls;
 	c->plain_ok = s->plain_ok;
 	c->bearer = s->bearer ? strdup(s->bearer) : NULL;
 	c->run_ended = event_new(c->base, -1, 0, run_ended, c);
-	if ((s->bearer && !c->bearer) || !c->run_ended || client_names_new(c->base, &c->names) < 0)
+	if ((s->bearer && !c->bearer) || !c->run_ended ||
+		client_names_new(c->base, "", &c->names) < 0)
 		return errinfo_set(reterr, -ENOMEM, "no memory for the HTTP client");
 	*ret = TAKE(c);
 	return 0;
@@ -72,6 +74,7 @@ static void call_free(struct http_call *call)
 	free(call->path);
 	free(call->type);
 	free(call->body);
+	free(call->grpc);
 	free(call);
 }
 
@@ -216,6 +219,7 @@ static void begin_call(struct http_call *call)
 void client_call_retry(struct http_call *call)
 {
 	call->retried = true;
+	call->response = (struct http_response){};
 	list_move(call, &call->client->waiting);
 	client_dispatch(call->client);
 }
@@ -253,14 +257,27 @@ static void run_ended(int fd, short what, void *arg)
 		;
 }
 
+static void set_deadline(struct http_call *call, uint64_t now_ns)
+{
+	uint64_t ns = call->deadline_ns > now_ns ? call->deadline_ns - now_ns : 0;
+
+	event_add(call->deadline, &(struct timeval){.tv_sec = (time_t)(ns / NS_PER_S),
+					  .tv_usec = (suseconds_t)(ns % NS_PER_S / 1000)});
+}
+
+/* The loop's clock is coarse, and within its functions late: a timer may run some milliseconds
+ * early. */
 static void on_deadline(int fd, short what, void *arg)
 {
 	struct http_call *call = arg;
+	uint64_t now_ns = mono_now().ns;
 	struct errinfo e;
-	int r = client_conn_timeout(call->conn, call, &e);
 
 	(void)fd, (void)what;
-	client_call_end(call, r, &e);
+	if (now_ns < call->deadline_ns)
+		set_deadline(call, now_ns);
+	else
+		client_call_end(call, client_open_timeout(call->conn, call, &e), &e);
 }
 
 void http_call_cancel(struct http_call *call)
@@ -311,7 +328,9 @@ static bool is_ours(const char *name)
 
 static int copy_fields(struct http_call *call, const struct http_ask *a)
 {
-	call->fields = BUF_INIT(FIELDS_BYTES_MAX);
+	call->fields = BUF_INIT(CLIENT_FIELDS_MAX);
+	if (a->field_count > CLIENT_FIELDS)
+		return -EINVAL;
 	for (size_t i = 0; i < a->field_count; i++) {
 		const struct http_field *f = &a->fields[i];
 
@@ -336,8 +355,8 @@ static int copy_request(struct http_call *call, const struct http_ask *a)
 	if (a->body_len > HTTP_CLIENT_REQUEST_MAX)
 		return -EMSGSIZE;
 	call->place = *a->place;
-	call->timeout_ns = a->timeout_ns;
-	call->deadline_ns = mono_now().ns + a->timeout_ns;
+	call->timeout_ns = MIN(a->timeout_ns, (uint64_t)TIMEOUT_MAX_NS);
+	call->deadline_ns = mono_now().ns + call->timeout_ns;
 	call->alone = a->alone;
 	call->body_max = a->body_max;
 	call->reply = BUF_INIT(a->body_max);
@@ -378,11 +397,8 @@ static int call_new(struct http_client *c, const struct http_ask *a, struct http
 
 static void call_begin(struct http_call *call)
 {
-	uint64_t ns = call->timeout_ns;
-
 	call->client->call_count++;
-	event_add(call->deadline, &(struct timeval){.tv_sec = (time_t)(ns / NS_PER_S),
-					  .tv_usec = (suseconds_t)(ns % NS_PER_S / 1000)});
+	set_deadline(call, mono_now().ns);
 	begin_call(call);
 }
 

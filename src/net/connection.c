@@ -76,12 +76,12 @@ size_t connection_pending(const struct connection *c)
 
 /* ---- time ---- */
 
-/* too_slow - whether @bytes in the time since @since_ns are less than the rate asks for. The first
- * head_ns are free. */
-static bool too_slow(
-	const struct http_limits *l, uint64_t since_ns, uint64_t bytes, uint64_t now_ns)
+/* The first head_ns are free. */
+bool connection_is_slow(
+	const struct connection *c, uint64_t since_ns, uint64_t bytes, uint64_t now_ns)
 {
-	uint64_t passed = now_ns - since_ns;
+	const struct http_limits *l = &c->server->limits;
+	uint64_t passed = now_ns > since_ns ? now_ns - since_ns : 0;
 
 	return passed > l->head_ns &&
 	       (double)bytes < (double)l->body_rate * (double)(passed - l->head_ns) / NS_PER_S;
@@ -119,7 +119,7 @@ static bool phase_is_late(const struct connection *c, uint64_t now_ns, uint64_t 
 	if (limit)
 		*due_ns = MIN(*due_ns, c->phase_ns + limit);
 	if (c->phase == PHASE_BODY) {
-		if (too_slow(l, c->phase_ns, c->body_bytes, now_ns))
+		if (connection_is_slow(c, c->phase_ns, c->body_bytes, now_ns))
 			return true;
 		free_ns = MAX(free_ns, now_ns) + tick_ns(l);
 		*due_ns = MIN(*due_ns, free_ns);
@@ -134,7 +134,7 @@ static bool output_is_stuck(struct connection *c, uint64_t now_ns, uint64_t *due
 
 	if (!c->out_since_ns)
 		return false;
-	if (too_slow(l, c->out_since_ns, c->out_bytes, now_ns))
+	if (connection_is_slow(c, c->out_since_ns, c->out_bytes, now_ns))
 		return true;
 	*due_ns = MIN(*due_ns, now_ns + tick_ns(l));
 	return false;
@@ -163,6 +163,20 @@ static void look_by(struct connection *c, uint64_t now_ns, uint64_t due_ns)
 		arm(c, now_ns, due_ns);
 }
 
+void connection_look_soon(struct connection *c)
+{
+	uint64_t now = server_now_ns();
+
+	if (!c->dead)
+		look_by(c, now, now + tick_ns(&c->server->limits));
+}
+
+/* The last word has been said and is being sent: its reader's rate is all that counts. */
+static bool is_leaving(const struct connection *c)
+{
+	return c->closing && c->phase != PHASE_LINGER;
+}
+
 /* look - ends what has taken too long, and sets the time of the next look. */
 static void look(struct connection *c)
 {
@@ -176,18 +190,17 @@ static void look(struct connection *c)
 	}
 	if (!c->dead && output_is_stuck(c, now, &due))
 		connection_close(c);
-	if (!c->dead && phase_is_late(c, now, &due)) {
+	if (c->phase == PHASE_IDLE && connection_pending(c))
+		c->phase_ns = now; /* it is not idle before it has its reply */
+	if (!c->dead && !is_leaving(c) && phase_is_late(c, now, &due)) {
 		if (c->phase == PHASE_LINGER || !c->protocol)
 			connection_close(c);
 		else
 			c->protocol->late(c);
 		due = now + NS_PER_MS; /* the phase may be another one now */
 	}
-	if (!c->dead && c->protocol && c->protocol->tick) {
-		uint64_t next = c->protocol->tick(c, now);
-
-		due = next ? MIN(due, next) : due;
-	}
+	if (!c->dead && c->protocol && c->protocol->tick && c->protocol->tick(c, now))
+		due = MIN(due, now + tick_ns(&c->server->limits));
 	c->look_ns = UINT64_MAX;
 	if (!c->dead)
 		look_by(c, now, due);
@@ -247,10 +260,10 @@ void connection_retire(struct connection *c)
 	if (c->retired || c->dead)
 		return;
 	c->retired = true;
-	if (c->protocol)
-		c->protocol->retire(c);
-	else
+	if (!c->protocol)
 		connection_close(c);
+	else if (!c->closing)
+		c->protocol->retire(c);
 }
 
 void connection_prove(struct connection *c)
