@@ -26,6 +26,7 @@ struct tell_wish { /* as asked; 0 and "" are not */
 	size_t limit;   /* of what the answer lists */
 	size_t points;  /* of a series; nodes of a flame graph */
 	bool stacks;
+	const char *version; /* of this program, for the overview; NULL: not said */
 };
 
 struct tell { /* an open recording and the time that is asked about */

@@ -216,6 +216,8 @@ int tell_overview(const struct tell *t, struct json_writer *w, struct errinfo *r
 	json_begin_object(w);
 	json_string_member(w, "node", t->scope.node ? t->scope.node : t->node);
 	put_node_names(w, &nodes);
+	if (t->wish->version)
+		json_string_member(w, "version", t->wish->version);
 	json_string_member(w, "schema", nodedb_look_schema(t->look));
 	tell_bool(w, "live", t->live);
 	json_int_member(w, "first_ns", t->range.first_ns);

@@ -40,7 +40,10 @@ void api_tell(struct serve_call *c)
 
 	if (r < 0)
 		serve_error(c, r, &e, NULL);
-	else if (row->lane == LANE_HEAVY)
+	wish.version = c->serve->settings.version;
+	if (r < 0)
+		return;
+	if (row->lane == LANE_HEAVY)
 		tell_kept(c, row, &wish);
 	else
 		tell(c, row, &wish);
