@@ -53,6 +53,8 @@ const struct web_file *web_find(const char *path)
 {
 	const struct web_file *f = NULL;
 
+	if (!strcmp(path, "/index.html"))
+		path = "/";
 	while ((f = web_next(f)))
 		if (!strcmp(f->path, path))
 			return f;

@@ -19,7 +19,8 @@ struct web_file {
 	size_t len;
 };
 
-/* web_find - the file at @path; NULL if there is none. It lives as long as the program. */
+/* web_find - the file at @path; "/" and "/index.html" are one. NULL if there is none. It lives as
+ * long as the program. */
 const struct web_file *web_find(const char *path);
 
 /* web_next - the file after @f, the first after NULL; NULL after the last. */

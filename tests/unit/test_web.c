@@ -42,6 +42,7 @@ static void files_are_found_and_whole(void **state)
 	assert_non_null(f);
 	assert_true(f->len > 20 && !memcmp(f->data, "<!doctype html>", 15));
 	assert_string_equal(f->type, "text/html; charset=utf-8");
+	assert_ptr_equal(web_find("/index.html"), f);
 	assert_null(web_find("/nothere"));
 	assert_null(web_find(""));
 	assert_null(web_find("/js/"));

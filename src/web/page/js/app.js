@@ -8,7 +8,7 @@ import {el, group, show} from "./dom.js";
 import * as client from "./client.js";
 import {chartsListen, readOutAgain} from "./chart.js";
 import {Flame} from "./flame.js";
-import {nothing} from "./parts.js";
+import {lacking, nothing} from "./parts.js";
 import {clock, duration, moment} from "./format.js";
 import * as health from "./health.js";
 import * as incidents from "./incidents.js";
@@ -54,9 +54,9 @@ const PANELS = [
 const ALWAYS = ["overview", "incidents", "gpus", "capabilities"];
 
 const ctx = {data: {}, failed: {}, open: new Set(), sort: {by: "total_us", down: true}, source: "gpu", node: "", since: ""};
-const asked = {}; // question to when it was last answered
+const asked = {}; // question to when it was last asked
 const sight = new Set(["health", "incidents"]);
-let paused = false, busy = false, again = false, answeredAt = 0, refusal = null, flame = null;
+let paused = false, busy = false, again = null, answeredAt = 0, refusal = null, flame = null;
 
 function flameView() {
 	const d = ctx.data.flame, some = d.nodes.length > 1;
@@ -65,7 +65,7 @@ function flameView() {
 	flame.update(some ? d : {nodes: [], total: 0});
 	$("flame-found").textContent = flame.wanted ? `${flame.search(flame.wanted)} matched` : "";
 	if (!some)
-		return nothing("No call stack was recorded in this time: trace with --stack, or choose a longer time.");
+		return lacking(ctx, "stacks", "call stacks", "trace with --stack, which is on unless --stack=false was given.");
 	return group(el("p", {class: "note"}, `${duration(d.total)} in calls of ${d.rows.toLocaleString("en-US")} rows looked at` +
 		(d.left_out ? `; ${duration(d.left_out)} in frames too small to list` : "") + (d.truncated ? "; older rows were left out" : "") + "."));
 }
@@ -143,13 +143,14 @@ function paramsOf(q) {
 
 async function answer(id) {
 	const q = QUESTIONS[id], since = ctx.since, node = ctx.node;
+	asked[id] = Date.now();
 	try {
 		const data = await client.get(id, paramsOf(q));
 		if (since !== ctx.since || node !== ctx.node)
 			return;
 		ctx.data[id] = data;
 		delete ctx.failed[id];
-		asked[id] = answeredAt = Date.now();
+		answeredAt = Date.now();
 		if (id === "overview")
 			refusal = null;
 	} catch (e) {
@@ -164,15 +165,17 @@ function due(all) {
 	for (const panel of PANELS)
 		if (sight.has(panel.id))
 			panel.needs.forEach((q) => wanted.add(q));
-	return [...wanted].filter((q) => all || !asked[q] || (ctx.data.overview.live && !paused && now - asked[q] >= QUESTIONS[q].every * 1000 - 300));
+	return [...wanted].filter((q) => all || !asked[q] || (ctx.data.overview.live && !paused && now - asked[q] >= QUESTIONS[q].every * 1000 - TICK_MS / 2));
 }
 
+// One at a time: what is wanted meanwhile (all anew, or what is due) has its turn afterwards.
 async function turn(all) {
 	if (busy) {
 		again = again || all;
 		return;
 	}
 	busy = true;
+	again = null;
 	try {
 		if (!ctx.data.overview || refusal)
 			await answer("overview");
@@ -184,10 +187,10 @@ async function turn(all) {
 		busy = false;
 		showAll();
 	}
-	if (again) {
-		again = false;
-		await turn(true);
-	}
+	if (again !== null)
+		await turn(again);
+	else
+		$("main").removeAttribute("aria-busy");
 }
 
 function tick() {
@@ -202,6 +205,7 @@ function choose(change) {
 	for (const id of Object.keys(asked))
 		if (QUESTIONS[id].time || QUESTIONS[id].node)
 			delete asked[id];
+	$("main").setAttribute("aria-busy", "true");
 	frameShow();
 	turn(false);
 }
@@ -217,6 +221,11 @@ async function copy(button) {
 		button.textContent = "Not allowed here";
 	}
 	setTimeout(() => { button.textContent = before; }, 1500);
+}
+
+function toggle(id) {
+	ctx.open[ctx.open.has(id) ? "delete" : "add"](id);
+	showAll();
 }
 
 function openIncident(id) {
@@ -258,17 +267,15 @@ const ACTS = {
 
 function listen() {
 	document.addEventListener("click", (e) => {
-		const b = e.target instanceof Element && e.target.closest("[data-act]");
-		if (b && ACTS[b.dataset.act])
-			ACTS[b.dataset.act](b);
+		const on = (selector) => e.target instanceof Element && e.target.closest(selector);
+		const act = on("[data-act]"), summary = on("details[data-open] > summary");
+		if (act && ACTS[act.dataset.act])
+			ACTS[act.dataset.act](act);
+		else if (summary) { // at once: a refresh in between would undo what the browser does later
+			e.preventDefault();
+			toggle(summary.parentElement.dataset.open);
+		}
 	});
-	document.addEventListener("toggle", (e) => {
-		const d = e.target, id = d.dataset && d.dataset.open;
-		if (!id || d.open === ctx.open.has(id))
-			return;
-		ctx.open[d.open ? "add" : "delete"](id);
-		showAll();
-	}, true);
 	document.addEventListener("visibilitychange", tick);
 	$("node").addEventListener("change", () => choose({node: $("node").value}));
 	$("token").addEventListener("submit", async (e) => {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // graphs.js - CUDA graphs: captured, instantiated, launched.
 import {el, group, name} from "./dom.js";
-import {figures, lacking, nothing, table} from "./parts.js";
+import {figures, nothing, table} from "./parts.js";
 import * as f from "./format.js";
 
 export function view(ctx) {
 	const m = ctx.data["graph-metrics"], events = ctx.data["graph-events"];
 	if (!m.total_events)
-		return nothing(lacking(ctx, "cuda_graphs", "No CUDA graph was captured or launched in this time: the program does not use them, or did so before the trace."));
+		return nothing("No CUDA graph was captured or launched in this time: the program does not use them, or a longer time must be chosen above.");
 	return group(figures([["Captures", f.count(m.captures), m.avg_capture_dur_us ? `${f.micros(m.avg_capture_dur_us)} each` : null],
 		["Instantiations", f.count(m.instantiations), m.avg_instantiate_dur_us ? `${f.micros(m.avg_instantiate_dur_us)} each` : null],
 		["Launches", f.count(m.launches), m.launch_rate_per_sec ? `${f.plain(m.launch_rate_per_sec)} a second` : null],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // hardware.js - GPUs and host over time.
 import {el, group, name} from "./dom.js";
-import {lacking, marks, nothing} from "./parts.js";
+import {lacking, marks} from "./parts.js";
 import {chart} from "./chart.js";
 import * as f from "./format.js";
 
@@ -35,9 +35,10 @@ function throttled(gpus, step) {
 }
 
 export function gpuView(ctx) {
-	const d = ctx.data.gpus, gpus = d.gpus.filter((g) => g.samples.length), {from_ns: from, to_ns: to} = d.window;
+	const d = ctx.data.gpus, {from_ns: from, to_ns: to} = d.window;
+	const gpus = d.gpus.filter((g) => g.samples.length).sort((a, b) => a.node.localeCompare(b.node) || a.gpu - b.gpu);
 	if (!gpus.length)
-		return nothing(lacking(ctx, "gpu_samples", "No GPU samples in this time: NVML (libnvidia-ml.so.1, part of the NVIDIA driver) was not found or did not answer on this node."));
+		return lacking(ctx, "gpu", "GPU samples", "NVML (libnvidia-ml.so.1, part of the NVIDIA driver) was not found or did not answer on this node; `ingero check` there tells which.");
 	const several = gpus.some((g) => g.node !== gpus[0].node);
 	const title = (g) => `GPU ${g.gpu}${several ? ` ${g.node}` : ""}`;
 	const series = (key) => gpus.map((g) => ({name: title(g), points: points(g.samples, key)}));
@@ -64,7 +65,7 @@ export function gpuView(ctx) {
 export function hostView(ctx) {
 	const d = ctx.data.snapshots, s = d.snapshots, {from_ns: from, to_ns: to} = d.window;
 	if (!s.length)
-		return nothing(lacking(ctx, "snapshots", "No readings of the host in this time: choose a longer one above; an agent that records takes one each second."));
+		return lacking(ctx, "host", "readings of the host", "`ingero trace` takes one each second; this file has none.");
 	const nodes = [...new Set(s.map((x) => x.node || ""))];
 	const series = (...keys) => nodes.flatMap((n) => keys.map(([key, title]) => ({name: nodes.length > 1 ? `${n} ${title}` : title,
 		points: points(s.filter((x) => (x.node || "") === n), key)}))).filter((x) => has([x]));
@@ -73,7 +74,7 @@ export function hostView(ctx) {
 		{key: "cpu", title: "CPU", format: f.percent, top: 100, series: series(["cpu_percent", "all CPUs"], ["busiest_cpu_pct", "busiest CPU"])},
 		{key: "mem", title: "Memory used", format: f.percent, top: 100, series: series(["mem_percent", "memory"])},
 		{key: "load", title: "Load", format: f.plain, series: series(["load_avg", "tasks, mean of 1 min"])},
-		{key: "psi", title: "Stalled for want of", format: f.percent, series: series(["psi_cpu_pct", "CPU"], ["psi_memory_pct", "memory"], ["psi_io_pct", "disk"])},
+		{key: "psi", title: "Stalled for want of", format: f.percent, most: 100, series: series(["psi_cpu_pct", "CPU"], ["psi_memory_pct", "memory"], ["psi_io_pct", "disk"])},
 		{key: "swap", title: "Swap used", format: f.megabytes, series: series(["swap_mb", "swap"])},
 		{key: "faults", title: "Pages read back from disk", format: f.perSecond, series: series(["major_faults", "major faults"])},
 	].filter((c) => c.series.length);

@@ -87,7 +87,7 @@ function remedy(i) {
 }
 
 function evidence(i) {
-	return i.evidence_sql ? group(el("h4", {}, "Evidence"), el("p", {class: "dim"}, `${f.counted(i.evidence.length, "row")} of the recording, worst first. This finds them:`),
+	return i.evidence_sql ? group(el("h4", {}, "Evidence"), el("p", {class: "dim"}, "The rows that prove it:"),
 		el("div", {class: "sql"}, el("code", {}, i.evidence_sql), el("div", {}, copier(i.evidence_sql),
 			el("button", {type: "button", class: "small", "data-act": "sql", "data-text": i.evidence_sql}, "Run")))) : null;
 }

@@ -32,10 +32,10 @@ export const nothing = (text) => el("p", {class: "nothing"}, text);
 // copier - a button that copies @text; what it did is said in its own label.
 export const copier = (text, label = "Copy") => el("button", {type: "button", class: "small", "data-act": "copy", "data-text": text}, label);
 
-// lacking - why @id is not in this recording, by its own word, else @otherwise.
-export function lacking(ctx, id, otherwise) {
+// lacking - what a panel without data says: that the recording has some at another time, or why it has none at all.
+export function lacking(ctx, id, what, why) {
 	const found = ctx.data.capabilities && ctx.data.capabilities.capabilities.find((c) => c.id === id);
-	return found && !found.available && found.tooltip ? found.tooltip : otherwise;
+	return nothing(found && found.available ? `No ${what} in this time, but the recording has some: choose a longer time above.` : `No ${what}: ${why}`);
 }
 
 // marks - where incidents were, for the charts.

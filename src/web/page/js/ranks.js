@@ -65,8 +65,8 @@ function worst(c) {
 export function view(ctx) {
 	const d = ctx.data.collectives;
 	if (!d.comms.length)
-		return nothing(d.calls_without_comm ? `${f.count(d.calls_without_comm)} NCCL calls belong to communicators made before the trace: start it before the job to see ranks.` :
-			lacking(ctx, "collectives", "No NCCL call in this time: a job of one process makes none; a longer time can be chosen above."));
+		return d.calls_without_comm ? nothing(`${f.count(d.calls_without_comm)} NCCL calls belong to communicators made before the trace: start it before the job to see ranks.`) :
+			lacking(ctx, "collectives", "NCCL calls", "a job of one process makes none; of several, `ingero trace` records them where libnccl is loaded.");
 	return group(d.comms.map((c) => el("article", {class: "comm", key: c.comm},
 		el("p", {class: "line"}, inWords(c)),
 		el("p", {class: "dim"}, `${c.ranks_seen} of ${c.nranks} ranks seen, ${f.count(c.collectives)} collectives (${f.count(c.complete)} with every rank), ` +

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// browser.mjs - a real browser with guards: what it complains about, what it asks of other servers, what
+// the page's policy forbade, are written down. A check is a line: "ok - NAME" or "not ok - NAME<TAB>DETAIL".
+import {createRequire} from "node:module";
+
+const settings = JSON.parse(process.env.PAGE_TEST);
+const {chromium} = createRequire(settings.peers + "/")("playwright-core");
+
+export const {url, shots, token} = settings;
+let failed = 0;
+
+export function check(name, good, detail = "") {
+	failed += good ? 0 : 1;
+	process.stdout.write(`${good ? "ok" : "not ok"} - ${name}${good ? "" : "\t" + String(typeof detail === "string" ? detail : JSON.stringify(detail)).slice(0, 3000).replaceAll("\n", "\\n")}\n`);
+}
+
+export const equal = (name, got, wanted) => check(name, JSON.stringify(got) === JSON.stringify(wanted), `got ${JSON.stringify(got)}, wanted ${JSON.stringify(wanted)}`);
+
+export async function withBrowser(act) {
+	const browser = await chromium.launch({executablePath: settings.chromium, args: ["--no-sandbox", "--disable-gpu", "--force-color-profile=srgb"]});
+	try {
+		await act(browser);
+	} finally {
+		await browser.close();
+	}
+	process.exitCode = failed ? 1 : 0;
+}
+
+// open - a page with @options of a browser context, and .complaints, .foreign, .violations, .asked of it.
+export async function open(browser, options = {}) {
+	const context = await browser.newContext({viewport: {width: 1280, height: 800}, ignoreHTTPSErrors: true, reducedMotion: "reduce",
+		timezoneId: "UTC", locale: "en-US", ...options});
+	const page = await context.newPage(), own = new URL(url).origin;
+	const log = {complaints: [], foreign: [], violations: [], asked: []};
+	// A reply with an error status is noted by the browser itself; tests that provoke one look at `asked`.
+	page.on("console", (m) => ["error", "warning"].includes(m.type()) && !/Failed to load resource/.test(m.text()) && log.complaints.push(m.text()));
+	page.on("pageerror", (e) => log.complaints.push(e.stack || e.message));
+	page.on("dialog", (d) => { log.complaints.push("dialog: " + d.message()); d.dismiss(); });
+	page.on("request", (r) => {
+		log.asked.push({url: r.url(), headers: r.headers()});
+		if (!r.url().startsWith(own + "/") && !r.url().startsWith("data:"))
+			log.foreign.push(r.url());
+	});
+	await context.exposeBinding("policyBroken", (_, what) => log.violations.push(what));
+	await context.addInitScript(() => document.addEventListener("securitypolicyviolation", (e) => window.policyBroken(`${e.violatedDirective} ${e.blockedURI} ${e.sample}`)));
+	return Object.assign(page, log);
+}
+
+export async function load(page) {
+	await page.goto(url);
+	await page.waitForSelector(".verdict");
+	await page.waitForFunction(() => !document.querySelector("#incidents .body").textContent.includes("Loading"));
+}
+
+// panel - brings a section into sight and waits until it has been filled.
+export async function panel(page, id) {
+	await page.evaluate((x) => document.getElementById(x).scrollIntoView(), id);
+	await page.waitForFunction((x) => {
+		const body = document.querySelector(`#${x} > .body`);
+		return body && body.childNodes.length && !body.textContent.startsWith("Loading");
+	}, id);
+	return page.locator(`#${id}`);
+}
+
+export async function api(page, path) {
+	const reply = await page.request.get(url + "/api/v1/" + path, {headers: token ? {Authorization: "Bearer " + token} : {}, ignoreHTTPSErrors: true});
+	if (!reply.ok())
+		throw new Error(`${path}: ${reply.status()} ${await reply.text()}`);
+	return reply.json();
+}
+
+export function quiet(name, page) {
+	equal(`${name}: nothing to complain about on the console`, page.complaints, []);
+	equal(`${name}: the policy forbade nothing`, page.violations, []);
+	equal(`${name}: no other server was asked`, page.foreign, []);
+}
