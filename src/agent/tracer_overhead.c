@@ -38,7 +38,8 @@ void tracer_overhead(struct tracer *t, wall_time now)
 		.hit_ns = t->governor.hit_ns,
 		.launch_weight = t->governor.weight,
 		.rss_bytes = rss_bytes(),
-		.cpu_pct = passed ? 100.0 * (double)(cpu - t->overhead_cpu_ns) / (double)passed : 0};
+		.cpu_pct =
+			passed ? 100.0 * (double)(cpu - t->overhead_cpu_ns) / (double)passed : 0};
 	bool first = !t->overhead_at.ns;
 
 	t->overhead_at = mono;

@@ -3,7 +3,8 @@
  *
  * For a process made by spawn_self(). The order matters: confine_bounding_set() needs a capability,
  * confine_user() takes it away, confine_capabilities() makes that final, and confine_life() comes
- * after them because a change of user clears what it sets. Then confine_paths() and confine_calls().
+ * after them because a change of user clears what it sets. Then confine_paths() and
+ * confine_calls().
  */
 #pragma once
 
@@ -39,9 +40,10 @@ int confine_capabilities(void);
 /* confine_life - die with the parent whose end of @socket is open. -ESRCH if it is gone already. */
 int confine_life(int socket);
 
-/* confine_paths - nothing can be opened by its path but the @count files behind @files (descriptors,
- * O_PATH is enough), and these only to be read; no network, no signals to the outside, as far as the
- * kernel's landlock goes: *ret_version is its version, 0 if there is none and nothing was forbidden. */
+/* confine_paths - nothing can be opened by its path but the @count files behind @files
+ * (descriptors, O_PATH is enough), and these only to be read; no network, no signals to the
+ * outside, as far as the kernel's landlock goes: *ret_version is its version, 0 if there is none
+ * and nothing was forbidden. */
 int confine_paths(const int *files, size_t count, int *ret_version);
 
 struct confine_calls {
@@ -52,6 +54,7 @@ struct confine_calls {
 	bool opens; /* opens files by their path to read them, asks about paths */
 };
 
-/* confine_calls - every other system call fails with EPERM; no memory becomes executable, and signals
- * go to this process alone. 1 if that is in force, 0 under sanitizers, which need more calls. */
+/* confine_calls - every other system call fails with EPERM; no memory becomes executable, and
+ * signals go to this process alone. 1 if that is in force, 0 under sanitizers, which need more
+ * calls. */
 int confine_calls(const struct confine_calls *c);

@@ -45,10 +45,19 @@ static const uint16_t common_calls[] = {
 	__NR_clock_gettime, __NR_getrandom, __NR_getpid, __NR_gettid, __NR_exit, __NR_exit_group};
 
 /* Questions about paths; landlock has no say in them. */
-static const uint16_t path_calls[] = {__NR_getcwd, __NR_readlinkat, __NR_faccessat,
-	__NR_faccessat2, __NR_geteuid, __NR_newfstatat, __NR_statx,
+static const uint16_t path_calls[] = {
+	__NR_getcwd,
+	__NR_readlinkat,
+	__NR_faccessat,
+	__NR_faccessat2,
+	__NR_geteuid,
+	__NR_newfstatat,
+	__NR_statx,
 #ifdef __NR_access
-	__NR_access, __NR_readlink, __NR_stat, __NR_lstat,
+	__NR_access,
+	__NR_readlink,
+	__NR_stat,
+	__NR_lstat,
 #endif
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* confine_paths.c - landlock: which files a process may still open. Its interface is declared here as
- * the kernel has it, because headers of distributions are older. */
+/* confine_paths.c - landlock: which files a process may still open. Its interface is declared here
+ * as the kernel has it, because headers of distributions are older. */
 #include <errno.h>
 #include <stddef.h>
 #include <sys/syscall.h>

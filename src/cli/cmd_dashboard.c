@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_dashboard.c - `ingero dashboard`: a recording as page and API over HTTPS, until a signal ends it.
+/* cmd_dashboard.c - `ingero dashboard`: a recording as page and API over HTTPS, until a signal ends
+ * it.
  *
- * SIGHUP reads certificates and tokens again, all or nothing; SIGTERM and SIGINT let replies under way end
- * for DRAIN_NS, a second one does not. */
+ * SIGHUP reads certificates and tokens again, all or nothing; SIGTERM and SIGINT let replies under
+ * way end for DRAIN_NS, a second one does not. */
 #include <errno.h>
 #include <libgen.h>
 #include <signal.h>
@@ -52,13 +53,15 @@ static const struct option_row dashboard_options[] = {
 		0, false},
 	{"client-ca", 0, OPTION_STRING, OPTION(client_ca), "PEM",
 		"clients must show a certificate of this authority (mTLS)", 0, 0, false},
-	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL, "plain HTTP; on loopback only", 0, 0, false},
+	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL, "plain HTTP; on loopback only", 0, 0,
+		false},
 	{"token-file", 0, OPTION_STRING, OPTION(token_file), "PATH",
-		"the API asks for one of these tokens, one a line (default: $" TOKEN_VARIABLE ")", 0,
-		0, false},
+		"the API asks for one of these tokens, one a line (default: $" TOKEN_VARIABLE ")",
+		0, 0, false},
 	{"allow-host", 0, OPTION_STRINGS, OPTION(names), "NAME",
 		"a further name that this server is reached by; may be repeated", 0, 0, false},
-	{"token", 0, OPTION_STRING, OPTION(token), "TOKEN", "refused: see --token-file", 0, 0, true},
+	{"token", 0, OPTION_STRING, OPTION(token), "TOKEN", "refused: see --token-file", 0, 0,
+		true},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -98,11 +101,12 @@ static int check_settings(const struct dashboard_settings *s, struct errinfo *re
 {
 	if (s->token)
 		return errinfo_set(reterr, -EINVAL,
-			"--token is not taken: everybody on this machine sees a command line; put it "
+			"--token is not taken: everybody on this machine sees a command line; put "
+			"it "
 			"into a file for --token-file, or into $" TOKEN_VARIABLE);
 	if (s->no_tls && (s->cert || s->key || s->client_ca))
-		return errinfo_set(
-			reterr, -EINVAL, "--no-tls does not go with --tls-cert, --tls-key or --client-ca");
+		return errinfo_set(reterr, -EINVAL,
+			"--no-tls does not go with --tls-cert, --tls-key or --client-ca");
 	if (!s->cert != !s->key)
 		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
 	if (s->no_tls && !http_is_loopback(s->addr))
@@ -150,8 +154,8 @@ static int open_tls(struct dashboard *d, const char *const *names, struct errinf
 }
 
 /* A recording that is named must be there; the default one may come later. */
-static int find_db(
-	const struct dashboard_settings *s, char **ret_default, const char **ret, struct errinfo *reterr)
+static int find_db(const struct dashboard_settings *s, char **ret_default, const char **ret,
+	struct errinfo *reterr)
 {
 	struct nodedb_range range;
 	int r = 0;
@@ -208,7 +212,8 @@ static void on_hangup(void *arg)
 	if (r == 0 && d->tokens && d->settings->token_file)
 		r = token_set_reload(d->tokens, &e);
 	if (r < 0)
-		fprintf(stderr, "ingero: nothing was reloaded, what was before stays in force: %s\n",
+		fprintf(stderr,
+			"ingero: nothing was reloaded, what was before stays in force: %s\n",
 			e.text);
 	else
 		fprintf(stderr, "ingero: certificates and tokens reloaded\n");
@@ -254,15 +259,17 @@ static void announce(const struct dashboard *d)
 	if (d->tls)
 		printf("Certificate: SHA-256 %s\n", tls_fingerprint(d->tls));
 	if (d->tls && tls_is_self_signed(d->tls))
-		printf("  It is self-signed: compare this fingerprint with the one that the browser "
+		printf("  It is self-signed: compare this fingerprint with the one that the "
+		       "browser "
 		       "shows,\n  or name the file to clients: curl --cacert %s, ingero query "
 		       "--ca-cert %s\n",
 			tls_cert_path(d->tls), tls_cert_path(d->tls));
 	if (d->settings->client_ca)
 		printf("Clients must show a certificate of %s\n", d->settings->client_ca);
 	printf("Token: %s\n",
-		d->tokens ? "the API asks for one (Authorization: Bearer …); the page, too"
-			  : "none is asked for: whoever reaches this address may read the recording");
+		d->tokens
+			? "the API asks for one (Authorization: Bearer …); the page, too"
+			: "none is asked for: whoever reaches this address may read the recording");
 	fflush(stdout);
 }
 

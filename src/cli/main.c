@@ -3,8 +3,8 @@
  *
  * SIGPIPE is ignored: a closed stdout shows as EPIPE, and dispatch_flush() ends quietly.
  * This program is started anew, under other names, to ask the GPU driver (agent/gpu/child.h), to
- * read foreign files (agent/symbol/child.h) and to run a stranger's SQL (sql/sql_worker.h). File descriptors 0 to 2
- * always exist, so that a database opened later never becomes stdout. */
+ * read foreign files (agent/symbol/child.h) and to run a stranger's SQL (sql/sql_worker.h). File
+ * descriptors 0 to 2 always exist, so that a database opened later never becomes stdout. */
 #include <fcntl.h>
 #include <signal.h>
 

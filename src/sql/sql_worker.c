@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_worker.c - the asker's side: waits for a turn, starts a worker, gives it the question, takes the
- * answer, ends it.
+/* sql_worker.c - the asker's side: waits for a turn, starts a worker, gives it the question, takes
+ * the answer, ends it.
  *
  * Invariants:
  *  1. A worker that was started is reaped before sql_worker_ask() returns, whatever happened.
@@ -61,14 +61,14 @@ static int turn_take(uint64_t until_ns, struct errinfo *reterr)
 
 	pthread_mutex_lock(&turns.mutex);
 	while (turns.figures.running == SQL_WORKER_AT_ONCE && r == 0) {
-		struct timespec end;
-		uint64_t now = mono_now().ns;
+		struct timespec end = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+			.tv_nsec = (long)(until_ns % NS_PER_S)};
 
-		clock_gettime(CLOCK_REALTIME, &end);
-		end.tv_sec += (time_t)((until_ns - MIN(now, until_ns)) / NS_PER_S) + 1;
-		if (now >= until_ns || pthread_cond_timedwait(&turns.freed, &turns.mutex, &end))
+		if (pthread_cond_clockwait(&turns.freed, &turns.mutex, CLOCK_MONOTONIC, &end))
 			r = -EBUSY;
 	}
+	if (mono_now().ns >= until_ns)
+		r = -EBUSY; /* its turn has come too late */
 	if (r == 0) {
 		turns.figures.running++;
 		turns.figures.started++;
@@ -136,8 +136,8 @@ static int ask_once(const char *path, const char *text, uint64_t deadline_ns,
 	r = spawn_self(SQL_WORKER_NAME, NULL, &pid, &socket);
 	if (r < 0) {
 		turn_give(&res->head, false);
-		return errinfo_set(reterr, r, "no process could be started for the SQL: %s",
-			strerror(-r));
+		return errinfo_set(
+			reterr, r, "no process could be started for the SQL: %s", strerror(-r));
 	}
 	r = send_question(socket, path, text, deadline_ns, rules);
 	if (r == 0)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_worker.h - one statement that a stranger wrote, run by a process that is thrown away afterwards.
+/* sql_worker.h - one statement that a stranger wrote, run by a process that is thrown away
+ * afterwards.
  *
- * SQLite cannot hold hostile SQL inside a process that has anything to lose (docs/adr/0007), so this
- * program is started once more, under another name: with limits on memory and CPU time, without
- * capabilities, able to open the one database to read it and nothing else, with few system calls; there
- * it goes through sql_guard_select(). It is killed at the deadline, whatever it is doing. What it
- * answers is checked as a stranger's word. */
+ * SQLite cannot hold hostile SQL inside a process that has anything to lose (docs/adr/0007), so
+ * this program is started once more, under another name: with limits on memory and CPU time,
+ * without capabilities, able to open the one database to read it and nothing else, with few system
+ * calls; there it goes through sql_guard_select(). It is killed at the deadline, whatever it is
+ * doing. What it answers is checked as a stranger's word. */
 #pragma once
 
 #include "sql/sql_guard.h"
@@ -18,11 +19,11 @@
 #define SQL_WORKER_ROWS_MAX   10000
 #define SQL_WORKER_BYTES_MAX  (8u << 20)
 
-/* sql_worker_ask - runs @text on the database at @path and waits for its rows. Safe from any thread.
- * What of @rules is 0 or more than the ceilings above becomes these; its time counts from the call on
- * and includes starting the process. Results as of sql_guard_select(), and -EBUSY (no turn came in
- * time), -EAGAIN (the file changed hands again and again), -EPROTO (the process ended or answered what
- * cannot be). */
+/* sql_worker_ask - runs @text on the database at @path and waits for its rows. Safe from any
+ * thread. What of @rules is 0 or more than the ceilings above becomes these; its time counts from
+ * the call on and includes starting the process. Results as of sql_guard_select(), and -EBUSY (no
+ * turn came in time), -EAGAIN (the file changed hands again and again), -EPROTO (the process ended
+ * or answered what cannot be). */
 int sql_worker_ask(const char *path, const char *text, const struct sql_guard_rules *rules,
 	struct sql_table *ret, struct buf *hint, struct errinfo *reterr);
 
@@ -35,8 +36,8 @@ struct sql_worker_figures {
 };
 struct sql_worker_figures sql_worker_figures(void);
 
-/* sql_worker_weakness - what the kernel lacks of the walls around a worker; NULL: nothing, or no worker
- * has answered yet. */
+/* sql_worker_weakness - what the kernel lacks of the walls around a worker; NULL: nothing, or no
+ * worker has answered yet. */
 const char *sql_worker_weakness(void);
 
 /* The worker's own side, for main(). */

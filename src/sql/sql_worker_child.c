@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_worker_child.c - the worker: takes one question from its socket, shuts the doors, answers, ends.
+/* sql_worker_child.c - the worker: takes one question from its socket, shuts the doors, answers,
+ * ends.
  *
  * Invariants:
  *  1. No byte of the database is looked at before the doors are shut.
- *  2. What the kernel does not have (landlock, seccomp) is told in the answer; what it has and refuses
- *     ends the worker. */
+ *  2. What the kernel does not have (landlock, seccomp) is told in the answer; what it has and
+ * refuses ends the worker. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -177,9 +178,7 @@ int sql_worker_main(void)
 	if (r < 0)
 		return EXIT_FAILED;
 	now = mono_now().ns;
-	if (now >= q.head.deadline_ns)
-		return EXIT_FAILED;
-	r = shut_doors(&q, q.head.deadline_ns - now, &res.head);
+	r = shut_doors(&q, q.head.deadline_ns - MIN(now, q.head.deadline_ns), &res.head);
 	if (r < 0)
 		errinfo_set(&res.err, r, "the SQL process cannot give up its privileges: %s",
 			strerror(-r));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sql_worker_wire.c - see sql_worker_wire.h.
  *
- * Invariant: whatever a worker sends, the table that comes out lies within the ceilings of the question,
- * and every offset in it within its text. */
+ * Invariant: whatever a worker sends, the table that comes out lies within the ceilings of the
+ * question, and every offset in it within its text. */
 #include "sql/sql_worker_wire.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sql_worker_wire.h - what asker and worker say to each other; private to sql/.
  *
- * The question is one message: head, path, text. The answer is a head and, in as many messages as it
- * takes, sentence, hint, offsets of names, cells, texts, one after the other. Both are one program, so
- * structs travel as they are. */
+ * The question is one message: head, path, text. The answer is a head and, in as many messages as
+ * it takes, sentence, hint, offsets of names, cells, texts, one after the other. Both are one
+ * program, so structs travel as they are. */
 #pragma once
 
 #include "sql/sql_guard.h"
@@ -40,8 +40,8 @@ struct sql_wire_result { /* what an answer is made from, and becomes */
 /* sql_wire_send - 0 or what sendmsg(2) gave. */
 int sql_wire_send(int socket, const struct sql_wire_result *r);
 
-/* sql_wire_receive - waits until @until_ns (monotonic). @rules is what was asked for: no more is taken.
- * 0; -ETIMEDOUT; -EPROTO the other end closed or said what cannot be; -ENOMEM. On success r->table is
- * the caller's. */
+/* sql_wire_receive - waits until @until_ns (monotonic). @rules is what was asked for: no more is
+ * taken. 0; -ETIMEDOUT; -EPROTO the other end closed or said what cannot be; -ENOMEM. On success
+ * r->table is the caller's. */
 int sql_wire_receive(int socket, uint64_t until_ns, const struct sql_guard_rules *rules,
 	struct sql_wire_result *r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tell.c - see tell.h: which time is meant, and what all answers share.
  *
- * Times are relative to the end of the recording, so that a saved file answers as it did then; while
- * somebody writes it, to now, so that a workload that has stopped shows as stopped. */
+ * Times are relative to the end of the recording, so that a saved file answers as it did then;
+ * while somebody writes it, to now, so that a workload that has stopped shows as stopped. */
 #include "agent/answer/tell.h"
 
 #include <errno.h>
@@ -53,8 +53,8 @@ static int find_time(struct tell *t, uint64_t default_ns, struct errinfo *reterr
 	t->scope.to_ns = to ? to : end;
 	t->scope.from_ns = from ? from : w->to[0] && !since ? t->range.first_ns : 0;
 	if (!from && since && end)
-		t->scope.from_ns = MAX(t->scope.to_ns - (int64_t)MIN(since, (uint64_t)INT64_MAX / 2),
-			INT64_C(1));
+		t->scope.from_ns = MAX(
+			t->scope.to_ns - (int64_t)MIN(since, (uint64_t)INT64_MAX / 2), INT64_C(1));
 	/* What is asked for and not there would only be empty space. */
 	if (!from)
 		t->scope.from_ns = MAX(t->scope.from_ns, MIN(t->range.first_ns, t->scope.to_ns));
@@ -72,7 +72,8 @@ static int find_node(struct tell *t, const struct sql_table *nodes, struct errin
 			t->scope.node = t->wish->node;
 			return 0;
 		}
-	return errinfo_set(reterr, -ESRCH, "the recording has no such node: /api/v1/nodes lists them");
+	return errinfo_set(
+		reterr, -ESRCH, "the recording has no such node: /api/v1/nodes lists them");
 }
 
 static int look(struct nodedb_look *l, void *arg, struct errinfo *reterr)
@@ -93,8 +94,8 @@ static int look(struct nodedb_look *l, void *arg, struct errinfo *reterr)
 	telling->made = BUF_INIT(TELL_BYTES);
 	w = json_writer_to_buf(&telling->made);
 	if (r == 0)
-		r = nodedb_look_list(l, NODEDB_NODES, &(struct nodedb_scope){.limit = 1024}, &nodes,
-			reterr);
+		r = nodedb_look_list(
+			l, NODEDB_NODES, &(struct nodedb_scope){.limit = 1024}, &nodes, reterr);
 	if (r == 0)
 		r = find_node(&t, &nodes, reterr);
 	if (r == 0)
@@ -106,7 +107,8 @@ static int look(struct nodedb_look *l, void *arg, struct errinfo *reterr)
 	r = json_finish(&w);
 	if (r == -ENOBUFS)
 		return errinfo_set(reterr, -EMSGSIZE,
-			"the answer is larger than %u MiB: ask for a shorter time or a smaller limit",
+			"the answer is larger than %u MiB: ask for a shorter time or a smaller "
+			"limit",
 			TELL_BYTES >> 20);
 	return r;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell.h - what a recording says about a time, as JSON: the data behind the HTTP API and MCP's tools.
+/* tell.h - what a recording says about a time, as JSON: the data behind the HTTP API and MCP's
+ * tools.
  *
  * Each tell_X() writes one object whose keys docs/api.md describes, by short questions to the store
- * (agent/store/nodedb_look.h); lists have ceilings and say when they cut. Names from traced processes
- * are written as they are: JSON's escapes are the writer's, other sinks' the reader's. */
+ * (agent/store/nodedb_look.h); lists have ceilings and say when they cut. Names from traced
+ * processes are written as they are: JSON's escapes are the writer's, other sinks' the reader's. */
 #pragma once
 
 #include "agent/store/nodedb_look.h"
@@ -39,14 +40,14 @@ struct tell { /* an open recording and the time that is asked about */
 	const char *node;          /* of the recording; the first if it has several */
 };
 
-/* A question: what to write, and which time it is about if none is asked for (0: all of a saved file, the
- * last five minutes of a live one). 0 or a negative errno with a sentence. */
+/* A question: what to write, and which time it is about if none is asked for (0: all of a saved
+ * file, the last five minutes of a live one). 0 or a negative errno with a sentence. */
 typedef int tell_fn(const struct tell *t, struct json_writer *w, struct errinfo *reterr);
 #define TELL_DEFAULT_NS (300 * NS_PER_S)
 
 /* tell_run - opens @path, finds the time and appends what @fn tells to @out, as one line.
- * -EINVAL a time that is none; -ESRCH no such node; else as nodedb_read(); -EMSGSIZE more than @out may
- * hold. */
+ * -EINVAL a time that is none; -ESRCH no such node; else as nodedb_read(); -EMSGSIZE more than @out
+ * may hold. */
 int tell_run(const char *path, const struct tell_wish *wish, tell_fn *fn, uint64_t default_ns,
 	struct buf *out, struct errinfo *reterr);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_books.c - what became of every hit, and what tracing itself cost, as the agent recorded it. */
+/* tell_books.c - what became of every hit, and what tracing itself cost, as the agent recorded it.
+ */
 #include "agent/answer/tell_private.h"
 
 #define POINTS     300
@@ -77,7 +78,8 @@ static void put_reasons(struct json_writer *w, const struct sql_table *books, si
 	for (size_t i = 0; i < losses->row_count; i++) {
 		if (tell_int(losses, i, COL_SESSION) != tell_int(books, row, COL_SESSION) ||
 			tell_int(losses, i, COL_SOURCE) != tell_int(books, row, COL_SOURCE) ||
-			strcmp(tell_text(losses, i, COL_NODE), tell_text(books, row, COL_NODE)) != 0)
+			strcmp(tell_text(losses, i, COL_NODE), tell_text(books, row, COL_NODE)) !=
+				0)
 			continue;
 		json_begin_object(w);
 		json_string_member(w, "reason", tell_text(losses, i, 3));
@@ -106,8 +108,8 @@ static void put_sources(
 		json_begin_object(w);
 		json_int_member(w, "session", tell_int(books, i, COL_SESSION));
 		json_string_member(w, "node", tell_text(books, i, COL_NODE));
-		json_string_member(w, "source",
-			wire_source_name((unsigned)tell_int(books, i, COL_SOURCE)));
+		json_string_member(
+			w, "source", wire_source_name((unsigned)tell_int(books, i, COL_SOURCE)));
 		for (int c = COL_HITS; c <= COL_LOST; c++)
 			json_int_member(w, sql_table_name(books, c), tell_int(books, i, c));
 		tell_bool(w, "balances", balances(books, i));
@@ -175,7 +177,8 @@ int tell_losses(const struct tell *t, struct json_writer *w, struct errinfo *ret
 
 /* ---- cost ---- */
 
-static void put_value(struct json_writer *w, const struct sql_table *t, size_t row, const char *name)
+static void put_value(
+	struct json_writer *w, const struct sql_table *t, size_t row, const char *name)
 {
 	json_key(w, name);
 	tell_cell(w, t, row, tell_column(t, name));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_chain.c - stored verdicts. Their lists are JSON that somebody wrote into the file: it is read
- * again, not passed on, and what it should not hold is left out. */
+/* tell_chain.c - stored verdicts. Their lists are JSON that somebody wrote into the file: it is
+ * read again, not passed on, and what it should not hold is left out. */
 #include <jansson.h>
 
 #include "agent/answer/tell_private.h"
@@ -28,8 +28,9 @@ void tell_chain_texts(struct json_writer *w, const char *key, const char *text)
 
 	json_key(w, key);
 	json_begin_array(w);
-	json_array_foreach(root, i, item) if (json_is_string(item))
-		json_put_string(w, json_string_value(item));
+	json_array_foreach (root, i, item)
+		if (json_is_string(item))
+			json_put_string(w, json_string_value(item));
 	json_end_array(w);
 }
 
@@ -41,8 +42,7 @@ static void put_timeline(struct json_writer *w, const char *text)
 
 	json_key(w, "timeline");
 	json_begin_array(w);
-	json_array_foreach(root, i, item)
-	{
+	json_array_foreach (root, i, item) {
 		const json_t *us = json_object_get(item, "dur_us");
 		const char *layer = json_string_value(json_object_get(item, "layer"));
 		const char *op = json_string_value(json_object_get(item, "op"));
@@ -63,7 +63,8 @@ static void put_timeline(struct json_writer *w, const char *text)
 }
 
 /* A column whose empty value means that it is not known. */
-static void put_known(struct json_writer *w, const struct sql_table *t, size_t row, const char *name)
+static void put_known(
+	struct json_writer *w, const struct sql_table *t, size_t row, const char *name)
 {
 	int c = tell_column(t, name);
 
@@ -85,7 +86,8 @@ static void put_chain(struct json_writer *w, const struct sql_table *t, size_t r
 		json_key(w, always[i]);
 		tell_cell(w, t, row, tell_column(t, always[i]));
 	}
-	tell_chain_texts(w, "recommendations", tell_text(t, row, tell_column(t, "recommendations")));
+	tell_chain_texts(
+		w, "recommendations", tell_text(t, row, tell_column(t, "recommendations")));
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		put_known(w, t, row, known[i]);
 	put_timeline(w, tell_text(t, row, tell_column(t, "timeline")));

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_collective.c - NCCL's communicators: their ranks, what they did together, who kept whom waiting.
+/* tell_collective.c - NCCL's communicators: their ranks, what they did together, who kept whom
+ * waiting.
  *
- * Who came last is judged as the engine does (straggler_find.h): by start times on one clock, else by who
- * waited least. The first collective of a communicator pays for its set-up and is not judged. */
+ * Who came last is judged as the engine does (straggler_find.h): by start times on one clock, else
+ * by who waited least. The first collective of a communicator pays for its set-up and is not
+ * judged. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -191,8 +193,8 @@ static int add_matches(struct comms *all, const struct match_table *t)
 	return r;
 }
 
-static int gather(const struct collective_row *rows, size_t count, struct comms *all,
-	struct match_table *t)
+static int gather(
+	const struct collective_row *rows, size_t count, struct comms *all, struct match_table *t)
 {
 	struct recording rec = {.collectives = rows, .collective_count = count};
 	int r = match_run(&rec, t);

@@ -19,8 +19,7 @@ static const struct {
 	{"temperature_c", FOLD_HIGHEST}, {"throttle_reasons", FOLD_ALL_BITS},
 	{"mem_used_bytes", FOLD_HIGHEST}, {"mem_total_bytes", FOLD_HIGHEST},
 	{"pcie_tx_kb_s", FOLD_MEAN}, {"pcie_rx_kb_s", FOLD_MEAN}, {"ecc_corrected", FOLD_HIGHEST},
-	{"ecc_uncorrected", FOLD_HIGHEST}, {"last_xid", FOLD_HIGHEST},
-	{"processes", FOLD_HIGHEST}};
+	{"ecc_uncorrected", FOLD_HIGHEST}, {"last_xid", FOLD_HIGHEST}, {"processes", FOLD_HIGHEST}};
 #define SHOWN ARRAY_SIZE(shown)
 
 struct step {
@@ -96,8 +95,8 @@ static bool same_gpu(const struct sql_table *t, size_t a, size_t b)
 }
 
 /* The GPU of row @newest; rows are newest first. */
-static void put_gpu(
-	struct json_writer *w, const struct sql_table *t, size_t newest, int64_t from, int64_t width)
+static void put_gpu(struct json_writer *w, const struct sql_table *t, size_t newest, int64_t from,
+	int64_t width)
 {
 	struct step step = {0};
 	int columns[SHOWN];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_graph.c - CUDA graphs: how often they were captured, made and launched, and the newest calls. */
+/* tell_graph.c - CUDA graphs: how often they were captured, made and launched, and the newest
+ * calls. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -95,7 +96,8 @@ static void put_handle(struct json_writer *w, const char *key, int64_t handle)
 }
 
 /* Which of an operation's arguments is what: see the descriptions in wire/ids.h. */
-static void put_handles(struct json_writer *w, int64_t op, int64_t arg0, int64_t arg1, int64_t stream)
+static void put_handles(
+	struct json_writer *w, int64_t op, int64_t arg0, int64_t arg1, int64_t stream)
 {
 	switch (op) {
 	case GRAPH_BEGIN_CAPTURE:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_host.c - samples of the host over a time. Where there are more than are wished for, the worst of
- * each step stands for it: a peak must not vanish because the page is narrow. */
+/* tell_host.c - samples of the host over a time. Where there are more than are wished for, the
+ * worst of each step stands for it: a peak must not vanish because the page is narrow. */
 #include "agent/answer/tell_private.h"
 
 #define POINTS     600

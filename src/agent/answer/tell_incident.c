@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_incident.c - the engine's explanation of a time, with how complete the data is that it rests on.
- * Loads what the time holds: the costliest of all answers, so whoever is asked often keeps it. */
+/* tell_incident.c - the engine's explanation of a time, with how complete the data is that it rests
+ * on. Loads what the time holds: the costliest of all answers, so whoever is asked often keeps it.
+ */
 #include "agent/answer/explain.h"
 #include "agent/answer/report_json.h"
 #include "agent/answer/tell_private.h"
@@ -86,8 +87,7 @@ int tell_incidents(const struct tell *t, struct json_writer *w, struct errinfo *
 		}
 	json_end_array(w);
 	put_data(w, &e.scope);
-	json_double_member(
-		w, "computed_ms", (double)(mono_now().ns - began) / (double)NS_PER_MS);
+	json_double_member(w, "computed_ms", (double)(mono_now().ns - began) / (double)NS_PER_MS);
 	tell_bool(w, "truncated", i < e.count || e.count == CORRELATE_INCIDENTS_MAX);
 	tell_window(t, w);
 	json_end_object(w);

@@ -9,7 +9,7 @@
 #define SESSIONS     100
 #define SESSIONS_MAX 5000
 #define REASONS_MAX  8
-#define COMPLETE     0.99     /* below, conclusions may be wrong */
+#define COMPLETE     0.99                     /* below, conclusions may be wrong */
 #define STALE_NS     (30 * (int64_t)NS_PER_S) /* nothing new for so long while recording */
 
 static bool is_severity(const char *text, const char *name)
@@ -54,7 +54,8 @@ static int put_top_chain(const struct tell *t, struct json_writer *w, struct err
 		json_key(w, keys[i]);
 		tell_cell(w, &c, 0, tell_column(&c, keys[i]));
 	}
-	tell_chain_texts(w, "recommendations", tell_text(&c, 0, tell_column(&c, "recommendations")));
+	tell_chain_texts(
+		w, "recommendations", tell_text(&c, 0, tell_column(&c, "recommendations")));
 	json_end_object(w);
 	return 0;
 }
@@ -153,14 +154,15 @@ static int put_health(
 
 	if (t->live && t->range.last_ns)
 		scope.from_ns = wall_now().ns - (int64_t)TELL_DEFAULT_NS;
-	r = nodedb_look_list(
-		t->look, t->live && ours ? NODEDB_ACTIVE : NODEDB_SEVERITIES, &scope, &active, reterr);
+	r = nodedb_look_list(t->look, t->live && ours ? NODEDB_ACTIVE : NODEDB_SEVERITIES, &scope,
+		&active, reterr);
 	if (r < 0)
 		return r;
 	judge_incidents(&h, &active, t->live);
 	if (!t->live && !active.row_count && t->range.last_ns)
 		because(&h, STATE_UNKNOWN,
-			"the recording holds no stored verdicts; its incidents are found on asking");
+			"the recording holds no stored verdicts; its incidents are found on "
+			"asking");
 	judge_data(&h, t, completeness);
 	json_key(w, "health");
 	json_begin_object(w);
@@ -256,8 +258,8 @@ int tell_nodes(const struct tell *t, struct json_writer *w, struct errinfo *rete
 
 int tell_sessions(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
 {
-	struct nodedb_scope scope = {.node = t->scope.node,
-		.limit = tell_limit(t->wish->limit, SESSIONS, SESSIONS_MAX)};
+	struct nodedb_scope scope = {
+		.node = t->scope.node, .limit = tell_limit(t->wish->limit, SESSIONS, SESSIONS_MAX)};
 	_cleanup_(sql_table_done) struct sql_table s = {0};
 	int r = nodedb_look_list(t->look, NODEDB_SESSIONS, &scope, &s, reterr);
 

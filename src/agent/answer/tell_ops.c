@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_ops.c - figures of each operation over a time, of all calls: by the aggregates' sketches, in files
- * of the published agent by rows, and if these are too many by its aggregates, which know no percentiles. */
+/* tell_ops.c - figures of each operation over a time, of all calls: by the aggregates' sketches, in
+ * files of the published agent by rows, and if these are too many by its aggregates, which know no
+ * percentiles. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -161,8 +162,8 @@ static int put_aggregates(
 	for (size_t i = 0; i < sums.row_count; i++) {
 		uint64_t calls = (uint64_t)tell_int(&sums, i, 2);
 
-		begin_op(w, (unsigned)tell_int(&sums, i, 0), (unsigned)tell_int(&sums, i, 1),
-			false);
+		begin_op(
+			w, (unsigned)tell_int(&sums, i, 0), (unsigned)tell_int(&sums, i, 1), false);
 		json_uint_member(w, "count", calls);
 		json_int_member(w, "stored", tell_int(&sums, i, 6));
 		put_sums(w, calls, tell_real(&sums, i, 3), tell_real(&sums, i, 4),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_process.c - the processes of a time: whom they work for, what of them is seen, how much they call;
- * and what a recording can tell at all. */
+/* tell_process.c - the processes of a time: whom they work for, what of them is seen, how much they
+ * call; and what a recording can tell at all. */
 #include "agent/answer/tell_private.h"
 
 #define PROCESSES     200
@@ -92,7 +92,8 @@ static const struct capability {
 		"of every call, stored or not"},
 	{"chains", "Causal chains", "causal_chains", "ingero trace",
 		"verdicts that were stored while tracing"},
-	{"incidents", "Incidents", "incidents", "ingero trace", "their life: first, last, resolved"},
+	{"incidents", "Incidents", "incidents", "ingero trace",
+		"their life: first, last, resolved"},
 	{"stacks", "Call stacks", "stack_traces", "ingero trace --stack",
 		"native and Python frames of calls"},
 	{"flame", "Flame graph", "stack_traces", "ingero trace --stack", "time by call stack"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_series.c - calls, median and 99th percentile of each operation, bucket by bucket: what a sparkline
- * draws. Only of our own files: others have no sketches.
+/* tell_series.c - calls, median and 99th percentile of each operation, bucket by bucket: what a
+ * sparkline draws. Only of our own files: others have no sketches.
  *
  * Buckets come newest first, so one set of sketches, emptied at each border, is enough. */
 #include <errno.h>
@@ -26,8 +26,8 @@ struct line { /* of one operation */
 };
 
 struct series {
-	struct tell_ops ops;  /* of the step that is being summed up */
-	struct line *lines;   /* in the order of ops.rows */
+	struct tell_ops ops; /* of the step that is being summed up */
+	struct line *lines;  /* in the order of ops.rows */
 	size_t line_count;
 	int64_t first_ns, step_ns; /* start of the first step */
 	size_t points, current;
@@ -96,8 +96,8 @@ static int by_time(const void *a, const void *b)
 	return x->sum_ns < y->sum_ns ? 1 : x->sum_ns > y->sum_ns ? -1 : 0;
 }
 
-static void put_quantiles(
-	struct json_writer *w, const char *key, const struct series *s, const struct line *l, bool p99)
+static void put_quantiles(struct json_writer *w, const char *key, const struct series *s,
+	const struct line *l, bool p99)
 {
 	json_key(w, key);
 	json_begin_array(w);

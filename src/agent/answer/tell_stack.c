@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_stack.c - where calls come from: the call stacks with most time, and all of them as one tree. */
+/* tell_stack.c - where calls come from: the call stacks with most time, and all of them as one
+ * tree. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,8 +127,8 @@ int tell_stacks(const struct tell *t, struct json_writer *w, struct errinfo *ret
 
 /* ---- the tree ---- */
 
-static int grow(const struct tell *t, const struct sql_table *s, struct flame *f,
-	struct errinfo *reterr)
+static int grow(
+	const struct tell *t, const struct sql_table *s, struct flame *f, struct errinfo *reterr)
 {
 	int r = 0;
 
@@ -153,7 +154,8 @@ static int by_total(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The value from which on nodes are few enough to be shown. A parent is never smaller than its child. */
+/* The value from which on nodes are few enough to be shown. A parent is never smaller than its
+ * child. */
 static int find_floor(const struct flame *f, size_t max, uint64_t *ret)
 {
 	_cleanup_free_ uint64_t *totals = NULL;

@@ -12,8 +12,8 @@ struct lateness { /* of the rank that came last to one collective */
 	uint64_t wait_ns; /* what the others waited in all */
 };
 
-/* straggler_last - who came last to @m, which has at least two ranks. False if it cannot be told: ranks
- * of several clocks, and not of all it is known how long they waited. */
+/* straggler_last - who came last to @m, which has at least two ranks. False if it cannot be told:
+ * ranks of several clocks, and not of all it is known how long they waited. */
 bool straggler_last(const struct match_table *t, const struct match *m, struct lateness *ret);
 
 struct straggler {

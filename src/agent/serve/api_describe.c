@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_describe.c - the routes as an OpenAPI 3.1 document, made from the table that the server uses. */
+/* api_describe.c - the routes as an OpenAPI 3.1 document, made from the table that the server uses.
+ */
 #include "agent/serve/serve_private.h"
 
 static bool is_described(const struct api_row *r)
@@ -86,8 +87,8 @@ static void put_route(struct json_writer *w, const struct api_row *r)
 	json_key(w, "responses");
 	json_begin_object(w);
 	put_response(w, "200", r->summary, NULL);
-	put_response(w, "default", "one sentence that says what to do",
-		"#/components/schemas/Error");
+	put_response(
+		w, "default", "one sentence that says what to do", "#/components/schemas/Error");
 	json_end_object(w);
 	json_end_object(w);
 	json_end_object(w);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_page.c - what is answered at once on the loop: the page's files, the clock, how things stand. */
+/* api_page.c - what is answered at once on the loop: the page's files, the clock, how things stand.
+ */
 #include "agent/serve/serve_private.h"
 #include "sql/sql_worker.h"
 #include "web/web.h"
@@ -87,7 +88,8 @@ void api_health(void *arg, struct http_exchange *x, const struct http_request *q
 	json_string_member(&w, "version", s->settings.version ? s->settings.version : "");
 	if (!readable)
 		json_string_member(&w, "reason",
-			"the recording is not there or cannot be read: `sudo ingero trace` makes one");
+			"the recording is not there or cannot be read: `sudo ingero trace` makes "
+			"one");
 	put_worker(&w);
 	json_uint_member(&w, "requests", f.requests);
 	json_uint_member(&w, "rejected", f.rejected);

@@ -29,8 +29,8 @@ static int get_int(const json_t *root, const char *key, json_int_t otherwise, js
 	*ret = json_integer_value(v);
 	if (json_is_integer(v) && *ret >= 1 && *ret <= max)
 		return 0;
-	return errinfo_set(reterr, -EINVAL, "%s: give a whole number from 1 to %" JSON_INTEGER_FORMAT,
-		key, max);
+	return errinfo_set(reterr, -EINVAL,
+		"%s: give a whole number from 1 to %" JSON_INTEGER_FORMAT, key, max);
 }
 
 static int read_question(const json_t *root, struct question *q, struct errinfo *reterr)
@@ -43,7 +43,8 @@ static int read_question(const json_t *root, struct question *q, struct errinfo 
 			"the body is JSON with the statement as \"sql\": {\"sql\": \"SELECT …\"}");
 	q->sql = json_string_value(sql);
 	r = get_int(root, "limit", ROWS, SQL_WORKER_ROWS_MAX, &q->limit, reterr);
-	return r < 0 ? r : get_int(root, "timeout_ms", TIMEOUT_MS, TIME_MAX, &q->timeout_ms, reterr);
+	return r < 0 ? r
+		     : get_int(root, "timeout_ms", TIMEOUT_MS, TIME_MAX, &q->timeout_ms, reterr);
 }
 
 /* ---- the answer ---- */
@@ -99,8 +100,8 @@ static int put_answer(struct buf *out, const struct sql_table *t, uint64_t ns)
 
 static int ask(struct serve_call *c, const struct question *q, struct buf *hint, struct errinfo *e)
 {
-	struct sql_guard_rules rules = {.timeout_ns = (uint64_t)q->timeout_ms * NS_PER_MS,
-		.rows_max = (size_t)q->limit};
+	struct sql_guard_rules rules = {
+		.timeout_ns = (uint64_t)q->timeout_ms * NS_PER_MS, .rows_max = (size_t)q->limit};
 	_cleanup_(sql_table_done) struct sql_table t = {0};
 	uint64_t began = mono_now().ns;
 	char n[TEXT_MAX];
@@ -116,7 +117,8 @@ static int ask(struct serve_call *c, const struct question *q, struct buf *hint,
 	if (r < 0)
 		return r;
 	r = put_answer(&c->out, &t, mono_now().ns - began);
-	return r == -ENOBUFS ? errinfo_set(e, -EMSGSIZE, "the answer is too large: ask for less") : r;
+	return r == -ENOBUFS ? errinfo_set(e, -EMSGSIZE, "the answer is too large: ask for less")
+			     : r;
 }
 
 void api_query(struct serve_call *c)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_tell.c - routes that say what the recording says. What is costly is kept for a while: a page that
- * many look at asks the same again and again. */
+/* api_tell.c - routes that say what the recording says. What is costly is kept for a while: a page
+ * that many look at asks the same again and again. */
 #include <stdio.h>
 
 #include "agent/serve/serve_private.h"

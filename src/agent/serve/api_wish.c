@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_wish.c - the parameters of a request. An unknown one is an error that names those that there are:
- * `sinc=5m` must not be answered as if nothing had been asked. */
+/* api_wish.c - the parameters of a request. An unknown one is an error that names those that there
+ * are: `sinc=5m` must not be answered as if nothing had been asked. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,8 +34,8 @@ static int set_since(const char *v, struct tell_wish *w, struct errinfo *reterr)
 		return 0;
 	}
 	if (text_parse_duration(v, &w->since_ns) < 0)
-		return errinfo_set(reterr, -EINVAL,
-			"since: not a duration: give 90s, 5m, 1h30m, 2d, or all");
+		return errinfo_set(
+			reterr, -EINVAL, "since: not a duration: give 90s, 5m, 1h30m, 2d, or all");
 	w->all = w->since_ns == 0; /* as the published agent took it */
 	return 0;
 }
@@ -84,10 +84,10 @@ static int set_pid(const char *v, struct tell_wish *w, struct errinfo *reterr)
 
 		v = take_number(v, 1, UINT32_MAX, &pid);
 		if (!v)
-			return errinfo_set(reterr, -EINVAL, "pid: give numbers, separated by commas");
-		if (w->pid_count == TELL_PIDS_MAX)
 			return errinfo_set(
-				reterr, -EINVAL, "pid: no more than %d", TELL_PIDS_MAX);
+				reterr, -EINVAL, "pid: give numbers, separated by commas");
+		if (w->pid_count == TELL_PIDS_MAX)
+			return errinfo_set(reterr, -EINVAL, "pid: no more than %d", TELL_PIDS_MAX);
 		w->pids[w->pid_count++] = (uint32_t)pid;
 	}
 	return 0;
@@ -124,8 +124,7 @@ static int set_source(const char *v, struct tell_wish *w, struct errinfo *reterr
 	for (const struct wire_source_row *s = wire_sources; s->json; s++)
 		if (!strcmp(s->json, v)) {
 			if (w->op && w->source != s->id)
-				return errinfo_set(
-					reterr, -EINVAL, "op is not one of that source");
+				return errinfo_set(reterr, -EINVAL, "op is not one of that source");
 			w->source = s->id;
 			return 0;
 		}
@@ -156,8 +155,8 @@ static int set_stacks(const char *v, struct tell_wish *w, struct errinfo *reterr
 }
 
 /* In the order of api_params. */
-static parser *const parsers[] = {set_since, set_from, set_to, set_pid, set_node, set_source, set_op,
-	set_limit, set_points, set_nodes, set_stacks};
+static parser *const parsers[] = {set_since, set_from, set_to, set_pid, set_node, set_source,
+	set_op, set_limit, set_points, set_nodes, set_stacks};
 STATIC_ASSERT(ARRAY_SIZE(parsers) + 1 == ARRAY_SIZE(api_params));
 
 static int refuse(const struct api_row *row, struct errinfo *reterr)
@@ -179,7 +178,8 @@ static int set_one(const struct api_row *row, const char *pair, size_t len, stru
 	bool found = false;
 
 	if (len >= sizeof(text))
-		return errinfo_set(reterr, -EINVAL, "a parameter is longer than %d bytes", VALUE_MAX);
+		return errinfo_set(
+			reterr, -EINVAL, "a parameter is longer than %d bytes", VALUE_MAX);
 	memcpy(text, pair, len);
 	text[len] = 0;
 	for (size_t i = 0; api_params[i].name; i++) {
@@ -197,8 +197,8 @@ static int set_one(const struct api_row *row, const char *pair, size_t len, stru
 	return refuse(row, reterr);
 }
 
-int api_wish(const struct api_row *row, const char *query, struct tell_wish *ret,
-	struct errinfo *reterr)
+int api_wish(
+	const struct api_row *row, const char *query, struct tell_wish *ret, struct errinfo *reterr)
 {
 	struct tell_wish w = {0};
 	int r = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keep.c - see keep.h.
  *
- * Invariant: a slot that somebody is making is neither given away nor taken for another key; it is made
- * by one caller, who calls keep_end(). */
+ * Invariant: a slot that somebody is making is neither given away nor taken for another key; it is
+ * made by one caller, who calls keep_end(). */
 #include "agent/serve/keep.h"
 
 #include <errno.h>
@@ -68,16 +68,15 @@ static struct mark look(const char *path)
 			continue;
 		m.value[3 * i] = (uint64_t)st.st_ino;
 		m.value[3 * i + 1] = (uint64_t)st.st_size;
-		m.value[3 * i + 2] = (uint64_t)st.st_mtim.tv_sec * NS_PER_S +
-				     (uint64_t)st.st_mtim.tv_nsec;
+		m.value[3 * i + 2] =
+			(uint64_t)st.st_mtim.tv_sec * NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;
 	}
 	return m;
 }
 
 static bool is_good(const struct keep_slot *s, const struct mark *now, uint64_t age_ns)
 {
-	return age_ns < KEEP_NS ||
-	       (age_ns < KEEP_SAME_NS && !memcmp(&s->mark, now, sizeof(*now)));
+	return age_ns < KEEP_NS || (age_ns < KEEP_SAME_NS && !memcmp(&s->mark, now, sizeof(*now)));
 }
 
 static struct keep_slot *find(struct keep *k, const char *key)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keep.h - answers that were costly, kept for the next who asks the same soon.
  *
- * An answer is good for KEEP_NS, and longer while the recording's files have not changed. Who asks while
- * another is making that very answer waits for it. Safe from any thread. */
+ * An answer is good for KEEP_NS, and longer while the recording's files have not changed. Who asks
+ * while another is making that very answer waits for it. Safe from any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,8 +22,8 @@ int keep_new(struct keep **ret);
 void keep_free(struct keep *k);
 DEFINE_CLEANUP(struct keep *, keep_free)
 
-/* keep_begin - true: the answer to @key about the recording @path was appended to @out, *ret_age_ns old.
- * False: the caller makes it and calls keep_end() with *ret_slot, which may be NULL. */
+/* keep_begin - true: the answer to @key about the recording @path was appended to @out, *ret_age_ns
+ * old. False: the caller makes it and calls keep_end() with *ret_slot, which may be NULL. */
 bool keep_begin(struct keep *k, const char *path, const char *key, struct buf *out,
 	uint64_t *ret_age_ns, struct keep_slot **ret_slot);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool.c - see pool.h. One mutex guards all of it: jobs take milliseconds, taking one nanoseconds. */
+/* pool.c - see pool.h. One mutex guards all of it: jobs take milliseconds, taking one nanoseconds.
+ */
 #include "agent/serve/pool.h"
 
 #include <errno.h>
@@ -7,6 +8,8 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 struct job {
 	pool_fn *fn;
@@ -19,6 +22,7 @@ struct pool {
 	struct job *queue; /* a ring of max */
 	size_t max, head, count, running;
 	bool stopping;
+	int nice;
 	unsigned thread_count;
 	pthread_t threads[];
 };
@@ -27,6 +31,8 @@ static void *work(void *arg)
 {
 	struct pool *p = arg;
 
+	if (p->nice) /* of this thread alone, as Linux has it */
+		(void)setpriority(PRIO_PROCESS, (id_t)gettid(), p->nice);
 	pthread_mutex_lock(&p->mutex);
 	for (;;) {
 		struct job job;
@@ -48,7 +54,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-int pool_new(unsigned threads, size_t queue_max, struct pool **ret)
+int pool_new(unsigned threads, int nice, size_t queue_max, struct pool **ret)
 {
 	struct pool *p = calloc(1, sizeof(*p) + threads * sizeof(p->threads[0]));
 	sigset_t all, before;
@@ -57,6 +63,7 @@ int pool_new(unsigned threads, size_t queue_max, struct pool **ret)
 	if (!p)
 		return -ENOMEM;
 	p->max = queue_max;
+	p->nice = nice;
 	p->queue = calloc(queue_max, sizeof(*p->queue));
 	pthread_mutex_init(&p->mutex, NULL);
 	pthread_cond_init(&p->wake, NULL);

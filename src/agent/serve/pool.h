@@ -9,8 +9,9 @@
 struct pool;
 typedef void pool_fn(void *arg);
 
-/* pool_new - @threads of them; no more than @queue_max wait. */
-int pool_new(unsigned threads, size_t queue_max, struct pool **ret);
+/* pool_new - @threads of them, @nice to others (0: as usual, up to 19); no more than @queue_max
+ * wait. */
+int pool_new(unsigned threads, int nice, size_t queue_max, struct pool **ret);
 
 /* pool_free - waits for what runs; what waits in the queue is run, too. */
 void pool_free(struct pool *p);

@@ -3,7 +3,8 @@
  *
  * Invariants:
  *  1. An exchange is touched on the loop's thread alone; a lane sees copies of what was asked.
- *  2. Each exchange gets one reply, also if its client has gone: the lane's answer is then for nobody. */
+ *  2. Each exchange gets one reply, also if its client has gone: the lane's answer is then for
+ * nobody. */
 #include "agent/serve/serve.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@
 
 #define READ_THREADS  4
 #define HEAVY_THREADS 2
+#define HEAVY_NICE    5 /* who traces and who asks for less comes first */
 #define SQL_THREADS   4 /* as many as may run at once: sql_worker.h */
 #define QUEUE_MAX     64
 
@@ -231,7 +233,12 @@ static void find_node(struct serve *s)
 int serve_new(struct loop *l, const struct serve_settings *settings, struct serve **ret,
 	struct errinfo *reterr)
 {
-	static const unsigned threads[LANE_COUNT] = {READ_THREADS, HEAVY_THREADS, SQL_THREADS};
+	static const struct {
+		unsigned threads;
+		int nice;
+	} lanes[LANE_COUNT] = {[LANE_READ] = {READ_THREADS, 0},
+		[LANE_HEAVY] = {HEAVY_THREADS, HEAVY_NICE},
+		[LANE_SQL] = {SQL_THREADS, 0}};
 	_cleanup_(serve_freep) struct serve *s = calloc(1, sizeof(*s));
 	_cleanup_free_ struct http_route *routes = make_routes(settings->routes);
 	struct http_server_settings http = {.address = settings->address,
@@ -248,7 +255,7 @@ int serve_new(struct loop *l, const struct serve_settings *settings, struct serv
 	s->loop = l;
 	find_node(s);
 	for (int i = 0; r == 0 && i < LANE_COUNT; i++)
-		r = pool_new(threads[i], QUEUE_MAX, &s->lanes[i]);
+		r = pool_new(lanes[i].threads, lanes[i].nice, QUEUE_MAX, &s->lanes[i]);
 	if (r == 0)
 		r = keep_new(&s->keep);
 	if (r < 0)

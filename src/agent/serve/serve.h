@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve.h - the HTTP server of a recording: API, page, and what others add to it.
  *
- * The loop's thread parses and replies; what takes time runs on the threads of a lane (pool.h), so that
- * slow questions do not hold up quick ones. */
+ * The loop's thread parses and replies; what takes time runs on the threads of a lane (pool.h), so
+ * that slow questions do not hold up quick ones. */
 #pragma once
 
 #include "net/server.h"
@@ -37,7 +37,8 @@ typedef void serve_fn(struct serve_call *c);
 void serve_later(struct serve *s, enum serve_lane lane, struct http_exchange *x,
 	const struct http_request *q, serve_fn *fn, const void *data);
 
-/* serve_error - the call's reply becomes {"error": sentence, "hint"?}; the status follows from @err. */
+/* serve_error - the call's reply becomes {"error": sentence, "hint"?}; the status follows from
+ * @err. */
 void serve_error(struct serve_call *c, int err, const struct errinfo *e, const char *hint);
 
 struct serve_settings {
@@ -52,8 +53,8 @@ struct serve_settings {
 };
 
 /* serve_new - listens on @l. The settings' texts stay the caller's and must outlive it. */
-int serve_new(struct loop *l, const struct serve_settings *s, struct serve **ret,
-	struct errinfo *reterr);
+int serve_new(
+	struct loop *l, const struct serve_settings *s, struct serve **ret, struct errinfo *reterr);
 
 /* serve_free - waits for the answers under way. */
 void serve_free(struct serve *s);

@@ -19,7 +19,8 @@ struct serve {
 	char node[256];
 };
 
-/* Parameters that a route knows; the rest is refused, so that a slip of the pen is not silently nothing. */
+/* Parameters that a route knows; the rest is refused, so that a slip of the pen is not silently
+ * nothing. */
 #define API_TIME   (1u << 0) /* since, from, to */
 #define API_PID    (1u << 1)
 #define API_NODE   (1u << 2)
@@ -48,8 +49,8 @@ extern const struct api_row api_rows[]; /* ended by a method of NULL */
 int api_wish(const struct api_row *row, const char *query, struct tell_wish *ret,
 	struct errinfo *reterr);
 
-/* What parameter @bit is called and means, for the description of the API; the first is i = 0, NULL ends
- * them. */
+/* What parameter @bit is called and means, for the description of the API; the first is i = 0, NULL
+ * ends them. */
 struct api_param {
 	unsigned bit;
 	const char *name, *type, *about;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_list.c - the lists of nodedb_look.h: one row of a table each. Columns that an older file lacks
- * are replaced by what stands beside them; a table that it lacks is empty. */
+/* nodedb_list.c - the lists of nodedb_look.h: one row of a table each. Columns that an older file
+ * lacks are replaced by what stands beside them; a table that it lacks is empty. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -20,16 +20,32 @@ struct list_row {
 	const char *table;
 	const struct list_column *columns; /* ended by a key of NULL */
 	struct look_columns scope;
-	const char *since; /* instead of scope.time's lower end: a column that has to reach the range */
-	const char *also;  /* a further condition */
+	const char *
+		since; /* instead of scope.time's lower end: a column that has to reach the range */
+	const char *also; /* a further condition */
 	const char *order;
 };
 
-#define SAME(name)             {name, name, NULL, NULL}
-#define TEXT(name)             {name, name, NULL, "''"}
-#define RENAMED(key, name)     {key, name, NULL, NULL}
-#define MADE(key, name, what)  {key, name, what, NULL}
-#define ROW_END                {NULL, NULL, NULL, NULL}
+#define SAME(name)                                                                                 \
+	{                                                                                          \
+		name, name, NULL, NULL                                                             \
+	}
+#define TEXT(name)                                                                                 \
+	{                                                                                          \
+		name, name, NULL, "''"                                                             \
+	}
+#define RENAMED(key, name)                                                                         \
+	{                                                                                          \
+		key, name, NULL, NULL                                                              \
+	}
+#define MADE(key, name, what)                                                                      \
+	{                                                                                          \
+		key, name, what, NULL                                                              \
+	}
+#define ROW_END                                                                                    \
+	{                                                                                          \
+		NULL, NULL, NULL, NULL                                                             \
+	}
 
 static const struct list_column sessions[] = {SAME("id"), TEXT("node"), SAME("started_at"),
 	SAME("stopped_at"), TEXT("gpu_model"), TEXT("gpu_driver"), TEXT("cuda_ver"),
@@ -90,8 +106,8 @@ static const struct list_column overhead[] = {SAME("timestamp"), SAME("node"), S
 	SAME("agent_rss_bytes"), SAME("db_bytes"), ROW_END};
 
 static const struct list_column graph_events[] = {SAME("timestamp"), SAME("pid"), TEXT("comm"),
-	SAME("op"), SAME("duration"), SAME("arg0"), SAME("arg1"),
-	{"stream", "stream", NULL, "0"}, SAME("ret_code"), ROW_END};
+	SAME("op"), SAME("duration"), SAME("arg0"), SAME("arg1"), {"stream", "stream", NULL, "0"},
+	SAME("ret_code"), ROW_END};
 
 static const struct list_column accounting[] = {RENAMED("session", "session_id"), SAME("node"),
 	SAME("source"), SAME("hits"), SAME("stored"), SAME("aggregated"), SAME("lost"), ROW_END};
@@ -107,51 +123,81 @@ static const struct list_column pruned[] = {RENAMED("session", "session_id"),
 	ROW_END};
 
 static const struct list_row rows[NODEDB_LIST_COUNT] = {
-	[NODEDB_SESSIONS] = {.table = "sessions", .columns = sessions,
+	[NODEDB_SESSIONS] = {.table = "sessions",
+		.columns = sessions,
 		.order = "ORDER BY started_at DESC, id DESC"},
-	[NODEDB_NODES] = {.table = "sessions", .columns = nodes,
+	[NODEDB_NODES] = {.table = "sessions",
+		.columns = nodes,
 		.order = "GROUP BY 1 ORDER BY min(rowid)"},
-	[NODEDB_PROCESSES] = {.table = "processes", .columns = processes,
-		.scope = {.time = "first_seen", .pid = "pid"}, .since = "last_seen",
+	[NODEDB_PROCESSES] = {.table = "processes",
+		.columns = processes,
+		.scope = {.time = "first_seen", .pid = "pid"},
+		.since = "last_seen",
 		.order = "ORDER BY last_seen DESC, pid"},
-	[NODEDB_COVERAGE] = {.table = "coverage", .columns = coverage, .scope = {.pid = "pid"},
+	[NODEDB_COVERAGE] = {.table = "coverage",
+		.columns = coverage,
+		.scope = {.pid = "pid"},
 		.also = "session_id = (SELECT max(session_id) FROM coverage c WHERE"
 			" c.node = coverage.node AND c.pid = coverage.pid AND"
 			" c.start_time = coverage.start_time)",
 		.order = "ORDER BY node, pid, start_time, layer"},
-	[NODEDB_CALLS] = {.table = "event_aggregates", .columns = calls,
-		.scope = {.time = "bucket", .pid = "pid"}, .also = "source IN (1, 4, 8, 9)",
+	[NODEDB_CALLS] = {.table = "event_aggregates",
+		.columns = calls,
+		.scope = {.time = "bucket", .pid = "pid"},
+		.also = "source IN (1, 4, 8, 9)",
 		.order = "GROUP BY pid ORDER BY 2 DESC"},
-	[NODEDB_OP_SUMS] = {.table = "event_aggregates", .columns = op_sums,
+	[NODEDB_OP_SUMS] = {.table = "event_aggregates",
+		.columns = op_sums,
 		.scope = {.time = "bucket", .pid = "pid", .op = true},
 		.order = "GROUP BY source, op HAVING calls > 0 ORDER BY ns DESC"},
-	[NODEDB_CHAINS] = {.table = "causal_chains", .columns = chains,
-		.scope = {.time = "detected_at"}, .order = "ORDER BY detected_at DESC, id DESC"},
-	[NODEDB_WORST_CHAINS] = {.table = "causal_chains", .columns = chains,
+	[NODEDB_CHAINS] = {.table = "causal_chains",
+		.columns = chains,
+		.scope = {.time = "detected_at"},
+		.order = "ORDER BY detected_at DESC, id DESC"},
+	[NODEDB_WORST_CHAINS] = {.table = "causal_chains",
+		.columns = chains,
 		.scope = {.time = "detected_at"},
 		.order = "ORDER BY CASE severity WHEN 'CRITICAL' THEN 0 WHEN 'HIGH' THEN 1 WHEN"
 			 " 'MEDIUM' THEN 2 WHEN 'LOW' THEN 3 ELSE 4 END, detected_at DESC, id"},
-	[NODEDB_SEVERITIES] = {.table = "causal_chains", .columns = severities,
-		.scope = {.time = "detected_at"}, .order = "GROUP BY 1 ORDER BY 2 DESC"},
-	[NODEDB_ACTIVE] = {.table = "incidents", .columns = severities,
-		.scope = {.time = "last_seen"}, .also = "resolved_at = 0",
+	[NODEDB_SEVERITIES] = {.table = "causal_chains",
+		.columns = severities,
+		.scope = {.time = "detected_at"},
 		.order = "GROUP BY 1 ORDER BY 2 DESC"},
-	[NODEDB_SNAPSHOTS] = {.table = "system_snapshots", .columns = snapshots,
-		.scope = {.time = "timestamp"}, .order = "ORDER BY timestamp DESC"},
-	[NODEDB_GPU_SAMPLES] = {.table = "gpu_samples", .columns = gpu_samples,
-		.scope = {.time = "timestamp"}, .order = "ORDER BY timestamp DESC, node, gpu"},
-	[NODEDB_OVERHEAD] = {.table = "overhead", .columns = overhead,
-		.scope = {.time = "timestamp"}, .order = "ORDER BY timestamp DESC"},
-	[NODEDB_GRAPH_EVENTS] = {.table = "events", .columns = graph_events,
-		.scope = {.time = "timestamp", .pid = "pid"}, .also = "source = 8",
+	[NODEDB_ACTIVE] = {.table = "incidents",
+		.columns = severities,
+		.scope = {.time = "last_seen"},
+		.also = "resolved_at = 0",
+		.order = "GROUP BY 1 ORDER BY 2 DESC"},
+	[NODEDB_SNAPSHOTS] = {.table = "system_snapshots",
+		.columns = snapshots,
+		.scope = {.time = "timestamp"},
 		.order = "ORDER BY timestamp DESC"},
-	[NODEDB_ACCOUNTING] = {.table = "accounting", .columns = accounting,
+	[NODEDB_GPU_SAMPLES] = {.table = "gpu_samples",
+		.columns = gpu_samples,
+		.scope = {.time = "timestamp"},
+		.order = "ORDER BY timestamp DESC, node, gpu"},
+	[NODEDB_OVERHEAD] = {.table = "overhead",
+		.columns = overhead,
+		.scope = {.time = "timestamp"},
+		.order = "ORDER BY timestamp DESC"},
+	[NODEDB_GRAPH_EVENTS] = {.table = "events",
+		.columns = graph_events,
+		.scope = {.time = "timestamp", .pid = "pid"},
+		.also = "source = 8",
+		.order = "ORDER BY timestamp DESC"},
+	[NODEDB_ACCOUNTING] = {.table = "accounting",
+		.columns = accounting,
 		.order = "ORDER BY session_id DESC, node, source"},
-	[NODEDB_LOSSES] = {.table = "losses", .columns = losses, .also = "count > 0",
+	[NODEDB_LOSSES] = {.table = "losses",
+		.columns = losses,
+		.also = "count > 0",
 		.order = "ORDER BY session_id DESC, node, source, count DESC"},
-	[NODEDB_CPU_LOSSES] = {.table = "losses_by_cpu", .columns = cpu_losses,
-		.also = "count > 0", .order = "ORDER BY session_id DESC, count DESC"},
-	[NODEDB_PRUNED] = {.table = "pruned", .columns = pruned,
+	[NODEDB_CPU_LOSSES] = {.table = "losses_by_cpu",
+		.columns = cpu_losses,
+		.also = "count > 0",
+		.order = "ORDER BY session_id DESC, count DESC"},
+	[NODEDB_PRUNED] = {.table = "pruned",
+		.columns = pruned,
 		.order = "ORDER BY session_id DESC, table_name"},
 };
 
@@ -200,8 +246,8 @@ int look_prepare(struct nodedb_look *l, const struct buf *sql, const struct node
 
 /* ---- lists ---- */
 
-static int put_columns(struct nodedb_look *l, const struct list_row *row, struct buf *sql,
-	struct errinfo *reterr)
+static int put_columns(
+	struct nodedb_look *l, const struct list_row *row, struct buf *sql, struct errinfo *reterr)
 {
 	buf_puts(sql, "SELECT ");
 	for (const struct list_column *c = row->columns; c->key; c++) {
@@ -210,16 +256,17 @@ static int put_columns(struct nodedb_look *l, const struct list_row *row, struct
 		if (found < 0)
 			return found;
 		buf_printf(sql, "%s%s AS \"%s\"", c == row->columns ? "" : ", ",
-			!found		? c->otherwise ? c->otherwise : "NULL"
-			: c->what	? c->what
-					: c->column,
+			!found    ? c->otherwise ? c->otherwise : "NULL"
+			: c->what ? c->what
+				  : c->column,
 			c->key);
 	}
 	buf_printf(sql, " FROM %s", row->table);
 	return 0;
 }
 
-/* Time by call stack, of calls that are not part of others; a question for one op is for that one. */
+/* Time by call stack, of calls that are not part of others; a question for one op is for that one.
+ */
 static int put_stack_totals(struct nodedb_look *l, const struct nodedb_scope *s, struct buf *sql,
 	struct errinfo *reterr)
 {
@@ -235,8 +282,8 @@ static int put_stack_totals(struct nodedb_look *l, const struct nodedb_scope *s,
 		" group_concat(DISTINCT comm) AS comms, count(*) AS rows FROM (SELECT source, op,"
 		" stack_hash, duration, %s AS weight, %s AS comm FROM events",
 		weighs ? "weight" : "1", named ? "comm" : "''");
-	look_where(l, s, &(struct look_columns){.time = "timestamp", .pid = "pid", .op = true},
-		sql);
+	look_where(
+		l, s, &(struct look_columns){.time = "timestamp", .pid = "pid", .op = true}, sql);
 	if (!s->source)
 		buf_puts(sql, " AND source IN (1, 4, 8, 9)");
 	if (weighs && !s->op)
@@ -249,8 +296,8 @@ static int put_stack_totals(struct nodedb_look *l, const struct nodedb_scope *s,
 	return r;
 }
 
-static int put_list(struct nodedb_look *l, const struct list_row *row,
-	const struct nodedb_scope *s, struct buf *sql, struct errinfo *reterr)
+static int put_list(struct nodedb_look *l, const struct list_row *row, const struct nodedb_scope *s,
+	struct buf *sql, struct errinfo *reterr)
 {
 	struct nodedb_scope scope = *s;
 	int r = put_columns(l, row, sql, reterr);
@@ -286,7 +333,8 @@ static int collect(sql_stmt *stmt, size_t limit, struct sql_table *t, struct err
 	return r;
 }
 
-/* What of a process a published file knows stands elsewhere; of a short time the finer buckets tell. */
+/* What of a process a published file knows stands elsewhere; of a short time the finer buckets
+ * tell. */
 static const struct list_row *find_row(
 	struct nodedb_look *l, enum nodedb_list list, const struct nodedb_scope *s)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define SQL_TEXT_MAX (64 << 10)
-#define COUNT_EXACT  1000000 /* rows that are counted one by one: some 10 ms */
+#define COUNT_EXACT  100000 /* rows that are counted one by one: some milliseconds */
 #define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S) /* the year 2200 */
 
 struct looking {
@@ -158,7 +158,6 @@ int nodedb_look_has(struct nodedb_look *l, const char *table, struct errinfo *re
 }
 
 /* ---- rows ---- */
-
 
 int nodedb_look_aggregates(struct nodedb_look *l, const struct nodedb_scope *s, bool coarse,
 	nodedb_aggregate_fn *fn, void *arg, bool *ret_truncated, struct errinfo *reterr)

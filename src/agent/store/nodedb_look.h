@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_look.h - short questions to a store that need not load it, for those who answer while others
- * wait. Read-only, as nodedb_read(); all that one looker asks is as of one moment.
+/* nodedb_look.h - short questions to a store that need not load it, for those who answer while
+ * others wait. Read-only, as nodedb_read(); all that one looker asks is as of one moment.
  *
  * To add a list: a value here, its row in nodedb_list.c. */
 #pragma once
@@ -10,13 +10,13 @@
 
 struct nodedb_look;
 
-/* nodedb_look - opens @path and calls @fn. If a writer came in between, once more: @fn starts afresh
- * at each call. Returns what @fn returned, or why it could not be opened. */
+/* nodedb_look - opens @path and calls @fn. If a writer came in between, once more: @fn starts
+ * afresh at each call. Returns what @fn returned, or why it could not be opened. */
 typedef int nodedb_looker(struct nodedb_look *l, void *arg, struct errinfo *reterr);
 int nodedb_look(const char *path, nodedb_looker *fn, void *arg, struct errinfo *reterr);
 
-const char *nodedb_look_schema(const struct nodedb_look *l);  /* "0.11" */
-bool nodedb_look_is_ours(const struct nodedb_look *l);        /* else of the published agent */
+const char *nodedb_look_schema(const struct nodedb_look *l); /* "0.11" */
+bool nodedb_look_is_ours(const struct nodedb_look *l);       /* else of the published agent */
 const char *nodedb_look_path(const struct nodedb_look *l);
 
 /* nodedb_look_range - of everything that has a time, not of events alone; 0, 0: nothing has. */
@@ -41,7 +41,7 @@ static inline bool nodedb_scope_is_short(const struct nodedb_scope *s)
 
 #define NODEDB_LIST_MAX   100000u
 #define NODEDB_LIST_BYTES (32u << 20)
-#define NODEDB_STACK_ROWS 50000u /* events that NODEDB_STACK_TOTALS looks at, the newest */
+#define NODEDB_STACK_ROWS 20000u /* events that NODEDB_STACK_TOTALS looks at, the newest */
 
 enum nodedb_list {       /* columns are named as the API's keys */
 	NODEDB_SESSIONS, /* newest first */
@@ -66,12 +66,13 @@ enum nodedb_list {       /* columns are named as the API's keys */
 	NODEDB_LIST_COUNT
 };
 
-/* nodedb_look_list - the rows; a table that the file lacks has none (and no columns). On success *ret is
- * the caller's (sql_table_done()). */
+/* nodedb_look_list - the rows; a table that the file lacks has none (and no columns). On success
+ * *ret is the caller's (sql_table_done()). */
 int nodedb_look_list(struct nodedb_look *l, enum nodedb_list list, const struct nodedb_scope *s,
 	struct sql_table *ret, struct errinfo *reterr);
 
-/* nodedb_look_count - events in the scope (of which only times count), but no more than @max + 1. */
+/* nodedb_look_count - events in the scope (of which only times count), but no more than @max + 1.
+ */
 int nodedb_look_count(struct nodedb_look *l, const struct nodedb_scope *s, uint64_t max,
 	uint64_t *ret, struct errinfo *reterr);
 
@@ -84,9 +85,10 @@ int nodedb_look_totals(struct nodedb_look *l, struct nodedb_totals *ret, struct 
 /* nodedb_look_has - whether the table is there and has a row. */
 int nodedb_look_has(struct nodedb_look *l, const char *table, struct errinfo *reterr);
 
-/* nodedb_look_aggregates - calls @fn for each bucket (of 5 s, or of a minute if @coarse) that overlaps
- * the scope, the newest first. Ours only: a published file has none. No more than NODEDB_LIST_MAX, the
- * newest; *ret_truncated says that there are more. @fn returns 0 or an error that ends it. */
+/* nodedb_look_aggregates - calls @fn for each bucket (of 5 s, or of a minute if @coarse) that
+ * overlaps the scope, the newest first. Ours only: a published file has none. No more than
+ * NODEDB_LIST_MAX, the newest; *ret_truncated says that there are more. @fn returns 0 or an error
+ * that ends it. */
 typedef int nodedb_aggregate_fn(void *arg, const struct aggregate *a);
 int nodedb_look_aggregates(struct nodedb_look *l, const struct nodedb_scope *s, bool coarse,
 	nodedb_aggregate_fn *fn, void *arg, bool *ret_truncated, struct errinfo *reterr);
@@ -96,6 +98,7 @@ int nodedb_look_collectives(struct nodedb_look *l, const struct nodedb_scope *s,
 	struct collective_row **ret, size_t *ret_count, bool *ret_truncated,
 	struct errinfo *reterr);
 
-/* nodedb_look_stack - the stack of @hash, the caller's (free()); NULL if it is not there or damaged. */
+/* nodedb_look_stack - the stack of @hash, the caller's (free()); NULL if it is not there or
+ * damaged. */
 int nodedb_look_stack(
 	struct nodedb_look *l, uint64_t hash, struct stack **ret, struct errinfo *reterr);

@@ -10,13 +10,13 @@ struct nodedb_look {
 	sql_stmt *stack; /* compiled at first use */
 };
 
-struct look_columns { /* which of a table's columns a scope applies to */
+struct look_columns {           /* which of a table's columns a scope applies to */
 	const char *time, *pid; /* NULL: none */
 	bool op;                /* it has source and op */
 };
 
-/* look_where - appends a WHERE that is complete; look_where_node() adds the node as ?1 if the table has
- * such a column; look_prepare() compiles and binds it. */
+/* look_where - appends a WHERE that is complete; look_where_node() adds the node as ?1 if the table
+ * has such a column; look_prepare() compiles and binds it. */
 void look_where(const struct nodedb_look *l, const struct nodedb_scope *s,
 	const struct look_columns *c, struct buf *sql);
 int look_where_node(struct nodedb_look *l, const char *table, const struct nodedb_scope *s,

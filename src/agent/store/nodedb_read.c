@@ -14,8 +14,7 @@
 #define SQL_TEXT_MAX (64 << 10)
 #define TEXT_MAX     (1 << 20)
 
-int reader_has_column(
-	struct reader *r, const char *table, const char *name, struct errinfo *reterr)
+int reader_has_column(struct reader *r, const char *table, const char *name, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	int res = sql_prepare(r->sql,

@@ -77,8 +77,8 @@ int reader_event_select(struct reader *r, struct buf *sql, struct errinfo *reter
 bool reader_event_row(
 	enum schema_kind kind, sql_stmt *stmt, const struct pid_names *names, struct event *ret);
 
-/* reader_aggregate_row - the row that @stmt stands on, of READER_AGGREGATE's columns: true, or false if
- * it makes no sense. */
+/* reader_aggregate_row - the row that @stmt stands on, of READER_AGGREGATE's columns: true, or
+ * false if it makes no sense. */
 #define READER_AGGREGATE                                                                           \
 	"bucket, source, op, pid, nested, count, stored, sum_dur, min_dur, max_dur, sum_arg0, "    \
 	"sketch"

@@ -204,8 +204,8 @@ int nodedb_usage(const char *path, const struct nodedb_filter *f, struct nodedb_
 	return 0;
 }
 
-/* That it is ours was found out before. SQLite has also made what it keeps beside a live file, which a
- * worker may not. */
+/* That it is ours was found out before. SQLite has also made what it keeps beside a live file,
+ * which a worker may not. */
 static int visit_nothing(struct reader *r, void *arg, struct errinfo *reterr)
 {
 	(void)r;

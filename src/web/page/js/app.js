@@ -54,9 +54,9 @@ const PANELS = [
 const ALWAYS = ["overview", "incidents", "gpus", "capabilities"];
 
 const ctx = {data: {}, failed: {}, open: new Set(), sort: {by: "total_us", down: true}, source: "gpu", node: "", since: ""};
-const asked = {}; // question to when it was last answered
+const asked = {}; // question to when it was last asked
 const sight = new Set(["health", "incidents"]);
-let paused = false, busy = false, again = false, answeredAt = 0, refusal = null, flame = null;
+let paused = false, busy = false, again = null, answeredAt = 0, refusal = null, flame = null;
 
 function flameView() {
 	const d = ctx.data.flame, some = d.nodes.length > 1;
@@ -143,13 +143,14 @@ function paramsOf(q) {
 
 async function answer(id) {
 	const q = QUESTIONS[id], since = ctx.since, node = ctx.node;
+	asked[id] = Date.now();
 	try {
 		const data = await client.get(id, paramsOf(q));
 		if (since !== ctx.since || node !== ctx.node)
 			return;
 		ctx.data[id] = data;
 		delete ctx.failed[id];
-		asked[id] = answeredAt = Date.now();
+		answeredAt = Date.now();
 		if (id === "overview")
 			refusal = null;
 	} catch (e) {
@@ -164,15 +165,17 @@ function due(all) {
 	for (const panel of PANELS)
 		if (sight.has(panel.id))
 			panel.needs.forEach((q) => wanted.add(q));
-	return [...wanted].filter((q) => all || !asked[q] || (ctx.data.overview.live && !paused && now - asked[q] >= QUESTIONS[q].every * 1000 - 300));
+	return [...wanted].filter((q) => all || !asked[q] || (ctx.data.overview.live && !paused && now - asked[q] >= QUESTIONS[q].every * 1000 - TICK_MS / 2));
 }
 
+// One at a time: what is wanted meanwhile (all anew, or what is due) has its turn afterwards.
 async function turn(all) {
 	if (busy) {
 		again = again || all;
 		return;
 	}
 	busy = true;
+	again = null;
 	try {
 		if (!ctx.data.overview || refusal)
 			await answer("overview");
@@ -184,10 +187,10 @@ async function turn(all) {
 		busy = false;
 		showAll();
 	}
-	if (again) {
-		again = false;
-		await turn(true);
-	}
+	if (again !== null)
+		await turn(again);
+	else
+		$("main").removeAttribute("aria-busy");
 }
 
 function tick() {
@@ -202,6 +205,7 @@ function choose(change) {
 	for (const id of Object.keys(asked))
 		if (QUESTIONS[id].time || QUESTIONS[id].node)
 			delete asked[id];
+	$("main").setAttribute("aria-busy", "true");
 	frameShow();
 	turn(false);
 }

@@ -12,7 +12,7 @@ const within = (v, low, high) => Math.min(high, Math.max(low, v));
 
 function niceTop(v) {
 	const base = 10 ** Math.floor(Math.log10(v));
-	return [1, 1.5, 2, 3, 4, 5, 8, 10].map((n) => n * base).find((n) => n >= v * 1.02) || v;
+	return [1, 1.5, 2, 3, 4, 5, 8, 10, 15].map((n) => n * base).find((n) => n >= v * 1.02) || v;
 }
 
 // Of more points than can be seen, the lowest and the highest of each stretch.
@@ -100,13 +100,13 @@ function summary(model) {
 }
 
 // chart - @spec: key, title, note, format(v), series [{name, points [[ns, v|null]]}], from, to, step (ns),
-// top (of the axis; else found), limit {value, label}, marks [{from, to, severity, label}],
+// top (of the axis; else found, at most `most`), limit {value, label}, marks [{from, to, severity, label}],
 // strip {label, runs [{from, to, text}]}.
 export function chart(spec) {
 	const model = {marks: [], ...spec};
 	const values = model.series.flatMap((s) => s.points.map((p) => p[1])).filter((v) => v !== null);
 	const highest = Math.max(0, ...values, model.limit ? model.limit.value : 0);
-	const top = model.top || (highest > 0 ? niceTop(highest) : 1);
+	const top = model.top || Math.min(highest > 0 ? niceTop(highest) : 1, model.most || Infinity);
 	const x = (t) => (t - model.from) / (model.to - model.from || 1) * WIDTH;
 	const y = (v) => HEIGHT - v / top * (HEIGHT - 3) - 1;
 

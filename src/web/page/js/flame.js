@@ -4,7 +4,7 @@
 import {el, show} from "./dom.js";
 import {duration, share, count} from "./format.js";
 
-const NARROWEST = 0.0012, MOST_BLOCKS = 1500;
+const NARROWEST = 0.0012, MOST_BLOCKS = 1500, LETTERED = 2.5; // percent of the width that holds a few letters
 const WHAT = {python: "Python", native: "native", call: "CUDA or NCCL call", root: "everything"};
 
 export class Flame {
@@ -86,10 +86,10 @@ export class Flame {
 	block(i, above) {
 		const n = this.nodes[i], z = this.nodes[this.zoomed], scale = 100 / (z.total || 1);
 		const left = above ? 0 : (n.x - z.x) * scale, width = above ? 100 : n.total * scale;
-		return el("div", {class: `frame ${n.kind}${above ? " above" : ""}${this.isHit(n) ? " hit" : ""}`, key: i, "data-node": i,
+		return el("div", {class: `frame ${n.kind}${above ? " above" : ""}${this.isHit(n) ? " hit" : ""}${width < LETTERED ? " thin" : ""}`, key: i, "data-node": i,
 			role: "treeitem", "aria-level": n.depth + 1, "aria-label": this.describe(i), "aria-selected": i === this.focused,
 			"aria-expanded": n.children.length ? "true" : null, tabindex: i === this.focused ? 0 : -1,
-			style: {left: `${left}%`, width: `calc(${width}% - 1px)`, top: `${n.depth * 1.375}rem`}}, n.name);
+			style: {left: `${left}%`, width: `calc(${width}% - 1px)`, top: `${n.depth * 1.375}rem`}}, width < LETTERED ? null : n.name);
 	}
 
 	draw() {

@@ -74,7 +74,7 @@ export function hostView(ctx) {
 		{key: "cpu", title: "CPU", format: f.percent, top: 100, series: series(["cpu_percent", "all CPUs"], ["busiest_cpu_pct", "busiest CPU"])},
 		{key: "mem", title: "Memory used", format: f.percent, top: 100, series: series(["mem_percent", "memory"])},
 		{key: "load", title: "Load", format: f.plain, series: series(["load_avg", "tasks, mean of 1 min"])},
-		{key: "psi", title: "Stalled for want of", format: f.percent, series: series(["psi_cpu_pct", "CPU"], ["psi_memory_pct", "memory"], ["psi_io_pct", "disk"])},
+		{key: "psi", title: "Stalled for want of", format: f.percent, most: 100, series: series(["psi_cpu_pct", "CPU"], ["psi_memory_pct", "memory"], ["psi_io_pct", "disk"])},
 		{key: "swap", title: "Swap used", format: f.megabytes, series: series(["swap_mb", "swap"])},
 		{key: "faults", title: "Pages read back from disk", format: f.perSecond, series: series(["major_faults", "major faults"])},
 	].filter((c) => c.series.length);

@@ -31,17 +31,14 @@ function verdict(ctx) {
 			(list.length ? `; ${f.counted(list.length, "remark")} below` : "")};
 }
 
-function complete(books, data) {
-	const c = books ? books.completeness : data.completeness;
-	if (c === null || c === undefined)
-		return "not known: this file says nothing about losses";
-	return c >= 1 ? "nothing lost" : `${f.share(1 - c)} of the calls lost`;
+function complete(books) {
+	return books.lost ? `${f.share(books.lost / books.hits)} of the calls lost` : "nothing lost";
 }
 
 function lossTile(books) {
 	if (!books)
 		return ["Losses", "not known", "this file does not say"];
-	return ["Losses", books.lost ? `\u25b2 ${f.share(1 - books.completeness)}` : "none", books.lost ? `${f.count(books.lost)} calls` : "every call is accounted for"];
+	return ["Losses", books.lost ? `\u25b2 ${f.share(books.lost / books.hits)}` : "none", books.lost ? `${f.count(books.lost)} calls` : "every call is accounted for"];
 }
 
 export function recordingLine(ctx) {

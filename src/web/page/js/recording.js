@@ -9,7 +9,7 @@ function losses(d) {
 	if (!d.recorded)
 		return nothing("This file says nothing about losses: it was written by an agent that does not keep books.");
 	const lost = (r) => r.lost ? `\u25b2 ${f.count(r.lost)}` : "0";
-	return group(el("p", {class: "line"}, d.total.lost ? `${f.count(d.total.lost)} of ${f.count(d.total.hits)} calls were lost: ${f.share(1 - d.total.completeness)}.` :
+	return group(el("p", {class: "line"}, d.total.lost ? `${f.count(d.total.lost)} of ${f.count(d.total.hits)} calls were lost: ${f.share(d.total.lost / d.total.hits)}.` :
 		`Nothing was lost: all ${f.count(d.total.hits)} calls are in the file, ${f.count(d.total.stored)} as rows, ${f.count(d.total.aggregated)} counted.`),
 	table([{title: "Source", cell: (r) => group(el("b", {}, r.source), el("small", {}, name(r.node)))},
 		{title: "Seen", class: "n", cell: (r) => f.count(r.hits)}, {title: "Rows", class: "n", cell: (r) => f.count(r.stored)},

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An answer is kept for the next who asks the same; who comes while it is being made waits for it.
+ */
+#include <pthread.h>
+
+#include "agent/serve/keep.h"
+#include "store_fixture.h"
+
+static void test_the_same_question_again(void **state)
+{
+	struct scratch *s = *state;
+	_cleanup_(keep_freep) struct keep *k = NULL;
+	_cleanup_buf_ struct buf made = BUF_INIT(100), out = BUF_INIT(100);
+	struct keep_slot *slot = NULL;
+	uint64_t age = UINT64_MAX;
+
+	scratch_write(s->path, "x", 1);
+	assert_int_equal(keep_new(&k), 0);
+	assert_false(keep_begin(k, s->path, "a", &out, &age, &slot));
+	assert_non_null(slot);
+	buf_puts(&made, "answer");
+	keep_end(k, slot, &made);
+	assert_true(keep_begin(k, s->path, "a", &out, &age, &slot));
+	assert_string_equal(buf_str(&out), "answer");
+	assert_true(age < 60 * NS_PER_S);
+	assert_false(keep_begin(k, s->path, "b", &out, &age, &slot));
+	keep_end(k, slot, NULL); /* it failed: the next tries again */
+	assert_false(keep_begin(k, s->path, "b", &out, &age, &slot));
+	keep_end(k, slot, NULL);
+	assert_string_equal(buf_str(&out), "answer");
+}
+
+static void test_more_questions_than_slots(void **state)
+{
+	struct scratch *s = *state;
+	_cleanup_(keep_freep) struct keep *k = NULL;
+	_cleanup_buf_ struct buf out = BUF_INIT(100);
+	struct keep_slot *slots[KEEP_SLOTS + 1];
+	uint64_t age;
+	char key[16], longest[1000];
+
+	assert_int_equal(keep_new(&k), 0);
+	for (int i = 0; i <= KEEP_SLOTS; i++) {
+		snprintf(key, sizeof(key), "q%d", i);
+		assert_false(keep_begin(k, s->path, key, &out, &age, &slots[i]));
+	}
+	assert_null(slots[KEEP_SLOTS]); /* all are being made: this one is not kept */
+	for (int i = 0; i <= KEEP_SLOTS; i++)
+		keep_end(k, slots[i], &out);
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = 0;
+	assert_false(keep_begin(k, s->path, longest, &out, &age, &slots[0]));
+	assert_null(slots[0]);
+}
+
+struct other {
+	struct keep *keep;
+	const char *path;
+	bool hit;
+	char text[32];
+};
+
+static void *ask(void *arg)
+{
+	struct other *o = arg;
+	_cleanup_buf_ struct buf out = BUF_INIT(100);
+	struct keep_slot *slot;
+	uint64_t age;
+
+	o->hit = keep_begin(o->keep, o->path, "a", &out, &age, &slot);
+	snprintf(o->text, sizeof(o->text), "%s", buf_str(&out));
+	return NULL;
+}
+
+static void test_others_wait_for_the_first(void **state)
+{
+	struct scratch *s = *state;
+	_cleanup_(keep_freep) struct keep *k = NULL;
+	_cleanup_buf_ struct buf made = BUF_INIT(100), out = BUF_INIT(100);
+	struct other others[3];
+	struct keep_slot *slot;
+	pthread_t threads[3];
+	uint64_t age;
+
+	assert_int_equal(keep_new(&k), 0);
+	assert_false(keep_begin(k, s->path, "a", &out, &age, &slot));
+	for (int i = 0; i < 3; i++) {
+		others[i] = (struct other){.keep = k, .path = s->path};
+		assert_int_equal(pthread_create(&threads[i], NULL, ask, &others[i]), 0);
+	}
+	buf_puts(&made, "first");
+	keep_end(k, slot, &made);
+	for (int i = 0; i < 3; i++) {
+		pthread_join(threads[i], NULL);
+		assert_true(others[i].hit);
+		assert_string_equal(others[i].text, "first");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_the_same_question_again),
+		TEST(test_more_questions_than_slots),
+		TEST(test_others_wait_for_the_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
