@@ -27,7 +27,7 @@ function verdict(ctx) {
 		return {state: "UNKNOWN", line: "Not one CUDA or NCCL call in this time.",
 			more: "Choose a longer time, or see under \u201cRecording\u201d which processes are followed."};
 	return {state: "OK", line: "Nothing is wrong that this recording can show.",
-		more: `${f.count(d.calls || d.events)} calls looked at, ${f.span(d.first_ns, d.last_ns)}` +
+		more: `${f.looked(d)} looked at, ${f.span(d.first_ns, d.last_ns)}` +
 			(list.length ? `; ${f.counted(list.length, "remark")} below` : "")};
 }
 
@@ -44,7 +44,7 @@ function lossTile(books) {
 export function recordingLine(ctx) {
 	const o = ctx.data.overview, live = o.live;
 	return group(el("span", {class: live ? "pill live" : "pill"}, live ? "\u25cf Live" : "\u25a0 Saved file"), " ",
-		name(ctx.node || o.node || "unnamed node"), o.gpu && o.gpu.model ? [" \u00b7 ", name(o.gpu.model)] : null,
+		!ctx.node && o.nodes.length > 1 ? `${o.nodes.length} nodes` : name(ctx.node || o.node || "unnamed node"), o.gpu && o.gpu.model ? [" \u00b7 ", name(o.gpu.model)] : null,
 		o.last_ns ? ` \u00b7 recorded ${f.span(o.first_ns, o.last_ns)}` : "", o.books ? ` \u00b7 ${complete(o.books)}` : "");
 }
 
