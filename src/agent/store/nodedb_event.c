@@ -75,12 +75,12 @@ static const struct reader_column columns[COL_COUNT] = {
 	[COL_WORLD_SIZE] = {"world_size", "NULL"},
 };
 
-static void names_done(struct pid_names *n)
+void reader_names_done(struct pid_names *n)
 {
 	free(n->rows);
 }
 
-static int load_names(struct reader *r, struct pid_names *ret, struct errinfo *reterr)
+int reader_load_names(struct reader *r, struct pid_names *ret, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	size_t capacity = 0;
@@ -214,14 +214,21 @@ static bool read_row(enum schema_kind kind, sql_stmt *stmt, struct event *e)
 	return e->start.ns > 0;
 }
 
+const char *reader_name_of(const struct pid_names *names, uint32_t pid)
+{
+	struct pid_name key = {.pid = pid}, *found = NULL;
+
+	if (names->count)
+		found = bsearch(&key, names->rows, names->count, sizeof(key), by_pid);
+	return found ? found->name : NULL;
+}
+
 static void fill_comm(const struct pid_names *names, struct event *e)
 {
-	struct pid_name key = {.pid = e->pid}, *found = NULL;
+	const char *name = e->comm[0] ? NULL : reader_name_of(names, e->pid);
 
-	if (!e->comm[0] && names->count)
-		found = bsearch(&key, names->rows, names->count, sizeof(key), by_pid);
-	if (found)
-		memcpy(e->comm, found->name, sizeof(e->comm));
+	if (name)
+		memcpy(e->comm, name, sizeof(e->comm));
 }
 
 int reader_event_select(struct reader *r, struct buf *sql, struct errinfo *reterr)
@@ -419,9 +426,9 @@ static int is_thinned(struct reader *r, struct errinfo *reterr)
 
 int reader_load_events(struct reader *r, struct errinfo *reterr)
 {
-	_cleanup_(names_done) struct pid_names names = {0};
+	_cleanup_(reader_names_done) struct pid_names names = {0};
 	struct nodedb_content *c = r->content;
-	int res = load_names(r, &names, reterr);
+	int res = reader_load_names(r, &names, reterr);
 
 	if (res < 0)
 		return res;

@@ -66,6 +66,12 @@ struct pid_names {             /* for rows without a name of their own */
 	size_t count;
 };
 
+int reader_load_names(struct reader *r, struct pid_names *ret, struct errinfo *reterr);
+void reader_names_done(struct pid_names *n);
+
+/* reader_name_of - the pid's name, COMM_LEN bytes; NULL if it has none. */
+const char *reader_name_of(const struct pid_names *names, uint32_t pid);
+
 /* reader_event_select - appends "SELECT … FROM events", the columns reader_event_row() expects. */
 int reader_event_select(struct reader *r, struct buf *sql, struct errinfo *reterr);
 
@@ -76,6 +82,9 @@ bool reader_event_row(
 /* reader_load_thinned - the rows that ordinary.h keeps into r->content, in any order. Ours only,
  * after the aggregates (nodedb_scan.c). */
 int reader_load_thinned(struct reader *r, const struct pid_names *names, struct errinfo *reterr);
+
+/* reader_stack_order - the published agent's order of frames to ours: see nodedb_stack.c. */
+void reader_stack_order(struct stack *s);
 
 /* Each loads one kind of thing into r->content. */
 int reader_load_events(struct reader *r, struct errinfo *reterr);

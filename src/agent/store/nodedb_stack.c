@@ -72,7 +72,7 @@ static bool is_interpreter(const struct stack_frame *f)
 	return f->file && (strstr(f->file, "libpython") || strstr(f->file, "python3."));
 }
 
-static void move_python_behind(struct stack *s)
+void reader_stack_order(struct stack *s)
 {
 	struct stack_frame *frames = (struct stack_frame *)s->frames;
 	size_t python = 0;
@@ -136,7 +136,7 @@ static int take_row(struct loader *l, sql_stmt *stmt)
 		return res;
 	}
 	if (l->reader->kind == SCHEMA_PUBLISHED)
-		move_python_behind(s);
+		reader_stack_order(s);
 	c->stacks.items[c->stacks.count++] = s;
 	return 0;
 }
