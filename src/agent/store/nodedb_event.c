@@ -83,13 +83,18 @@ void reader_names_done(struct pid_names *n)
 int reader_load_names(struct reader *r, struct pid_names *ret, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	size_t capacity = 0;
 	int res = schema_has_table(r->sql, "process_names", reterr);
 
 	if (res <= 0)
 		return res;
-	res = sql_prepare(
-		r->sql, "SELECT pid, name FROM process_names ORDER BY pid", &stmt, reterr);
+	buf_puts(&sql, "SELECT pid, name FROM process_names WHERE 1");
+	res = reader_where_node(r, "process_names", &sql, reterr);
+	if (res == 0) {
+		buf_puts(&sql, " ORDER BY pid");
+		res = reader_prepare(r, &sql, &stmt, reterr);
+	}
 	if (res < 0)
 		return res;
 	while (ret->count < NAMES_MAX && (res = sql_step(stmt, reterr)) > 0) {
@@ -247,7 +252,7 @@ bool reader_event_row(
 
 /* WHERE … for events. Of a published file a row stamped at its end may start before `to` and be
  * stamped after it: read_row() and accept() decide by the start. */
-static void add_where(const struct reader *r, struct buf *sql)
+static int add_where(struct reader *r, struct buf *sql, struct errinfo *reterr)
 {
 	struct nodedb_filter f = *r->filter;
 	struct reader wide = *r;
@@ -264,6 +269,7 @@ static void add_where(const struct reader *r, struct buf *sql)
 	reader_where_pids(r, sql);
 	if (r->filter->source)
 		buf_printf(sql, " AND source = %u AND op = %u", r->filter->source, r->filter->op);
+	return reader_where_node(r, "events", sql, reterr);
 }
 
 static bool accept(const struct nodedb_filter *f, const struct event *e)
@@ -278,7 +284,9 @@ static int count_older(struct reader *r, struct errinfo *reterr)
 	int res;
 
 	buf_puts(&sql, "SELECT count(*) FROM events");
-	add_where(r, &sql);
+	res = add_where(r, &sql, reterr);
+	if (res < 0)
+		return res;
 	res = sql_get_int(r->sql, buf_str(&sql), &total, reterr);
 	if (res >= 0)
 		r->content->older_events = (uint64_t)total - NODEDB_EVENTS_MAX;
@@ -392,7 +400,9 @@ static int load_newest(struct reader *r, const struct pid_names *names, struct e
 
 	if (res < 0)
 		return res;
-	add_where(r, &sql);
+	res = add_where(r, &sql, reterr);
+	if (res < 0)
+		return res;
 	buf_printf(&sql, " ORDER BY timestamp DESC, rowid DESC LIMIT %zu", limit + 1);
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
@@ -413,7 +423,7 @@ static int is_thinned(struct reader *r, struct errinfo *reterr)
 	int res;
 
 	if (r->filter->thin == NODEDB_THIN_NEVER || r->filter->last || r->kind != SCHEMA_OURS ||
-		!r->content->aggregate_count)
+		r->merged || !r->content->aggregate_count)
 		return 0;
 	if (r->filter->thin == NODEDB_THIN_ALWAYS)
 		return 1;

@@ -12,6 +12,7 @@ struct reader {
 	const char *path;
 	bool frozen; /* nobody changes the file: another connection sees the same */
 	enum schema_kind kind;
+	bool merged; /* of several nodes: each row says whose it is */
 	const struct nodedb_filter *filter;
 	struct nodedb_content *content;
 };
@@ -33,10 +34,15 @@ void reader_where_time(
  * because what part of another does is not known. */
 void reader_where_bucket(const struct reader *r, int64_t width_ns, struct buf *sql);
 void reader_where_pids(const struct reader *r, struct buf *sql);
+/* reader_where_node - appends a condition by the filter's node if @table has the column. */
+int reader_where_node(struct reader *r, const char *table, struct buf *sql, struct errinfo *reterr);
 
 /* reader_prepare - compiles @sql; a text over its ceiling (too many pids) is -E2BIG. */
 int reader_prepare(
 	struct reader *r, const struct buf *sql, sql_stmt **ret_stmt, struct errinfo *reterr);
+
+/* reader_identify - schema_identify(), and whether it is merged, into @r. */
+int reader_identify(struct reader *r, struct errinfo *reterr);
 
 /* reader_room - makes room for one more element in *array. -ENOMEM. */
 int reader_room(void **array, size_t count, size_t *capacity, size_t element_bytes);
