@@ -44,6 +44,7 @@ enum column {
 	COL_RANK,
 	COL_LOCAL_RANK,
 	COL_WORLD_SIZE,
+	COL_NODE, /* only where it is asked for */
 	COL_COUNT
 };
 
@@ -73,6 +74,7 @@ static const struct reader_column columns[COL_COUNT] = {
 	[COL_RANK] = {"rank", "NULL"},
 	[COL_LOCAL_RANK] = {"local_rank", "NULL"},
 	[COL_WORLD_SIZE] = {"world_size", "NULL"},
+	[COL_NODE] = {"node", "''"},
 };
 
 void reader_names_done(struct pid_names *n)
@@ -236,9 +238,18 @@ static void fill_comm(const struct pid_names *names, struct event *e)
 		memcpy(e->comm, name, sizeof(e->comm));
 }
 
-int reader_event_select(struct reader *r, struct buf *sql, struct errinfo *reterr)
+int reader_event_select(struct reader *r, bool node, struct buf *sql, struct errinfo *reterr)
 {
-	return reader_select(r, "events", columns, COL_COUNT, sql, reterr);
+	return reader_select(r, "events", columns, node ? COL_COUNT : COL_NODE, sql, reterr);
+}
+
+const char *reader_event_node(sql_stmt *stmt, size_t *ret_len)
+{
+	if (sql_column_type(stmt, COL_NODE) != SQL_TEXT) {
+		*ret_len = 0;
+		return "";
+	}
+	return sql_column_text(stmt, COL_NODE, ret_len);
 }
 
 bool reader_event_row(
@@ -251,8 +262,8 @@ bool reader_event_row(
 }
 
 /* WHERE … for events. Of a published file a row stamped at its end may start before `to` and be
- * stamped after it: read_row() and accept() decide by the start. */
-static int add_where(struct reader *r, struct buf *sql, struct errinfo *reterr)
+ * stamped after it: read_row() and reader_event_accept() decide by the start. */
+int reader_event_where(struct reader *r, struct buf *sql, struct errinfo *reterr)
 {
 	struct nodedb_filter f = *r->filter;
 	struct reader wide = *r;
@@ -272,7 +283,7 @@ static int add_where(struct reader *r, struct buf *sql, struct errinfo *reterr)
 	return reader_where_node(r, "events", sql, reterr);
 }
 
-static bool accept(const struct nodedb_filter *f, const struct event *e)
+bool reader_event_accept(const struct nodedb_filter *f, const struct event *e)
 {
 	return (!f->from_ns || e->start.ns >= f->from_ns) && (!f->to_ns || e->start.ns <= f->to_ns);
 }
@@ -284,7 +295,7 @@ static int count_older(struct reader *r, struct errinfo *reterr)
 	int res;
 
 	buf_puts(&sql, "SELECT count(*) FROM events");
-	res = add_where(r, &sql, reterr);
+	res = reader_event_where(r, &sql, reterr);
 	if (res < 0)
 		return res;
 	res = sql_get_int(r->sql, buf_str(&sql), &total, reterr);
@@ -375,7 +386,7 @@ static int read_rows(struct reader *r, sql_stmt *stmt, size_t limit, const struc
 			c->skipped_rows++;
 			continue;
 		}
-		if (!accept(r->filter, &e))
+		if (!reader_event_accept(r->filter, &e))
 			continue;
 		res = reader_room(
 			(void **)&c->events, c->event_count, &capacity, sizeof(*c->events));
@@ -396,11 +407,11 @@ static int load_newest(struct reader *r, const struct pid_names *names, struct e
 	size_t limit = r->filter->last ? MIN(r->filter->last, (size_t)NODEDB_EVENTS_MAX)
 				       : (size_t)NODEDB_EVENTS_MAX;
 	bool more;
-	int res = reader_event_select(r, &sql, reterr);
+	int res = reader_event_select(r, false, &sql, reterr);
 
 	if (res < 0)
 		return res;
-	res = add_where(r, &sql, reterr);
+	res = reader_event_where(r, &sql, reterr);
 	if (res < 0)
 		return res;
 	buf_printf(&sql, " ORDER BY timestamp DESC, rowid DESC LIMIT %zu", limit + 1);

@@ -14,7 +14,7 @@
 #define SQL_TEXT_MAX (64 << 10)
 #define TEXT_MAX     (1 << 20)
 
-static int has_column(struct reader *r, const char *table, const char *name, struct errinfo *reterr)
+int reader_has_column(struct reader *r, const char *table, const char *name, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	int res = sql_prepare(r->sql,
@@ -33,7 +33,7 @@ int reader_select(struct reader *r, const char *table, const struct reader_colum
 {
 	buf_puts(sql, "SELECT ");
 	for (size_t i = 0; i < count; i++) {
-		int found = has_column(r, table, columns[i].name, reterr);
+		int found = reader_has_column(r, table, columns[i].name, reterr);
 
 		if (found < 0)
 			return found;
@@ -79,7 +79,7 @@ void reader_where_pids(const struct reader *r, struct buf *sql)
 
 int reader_where_node(struct reader *r, const char *table, struct buf *sql, struct errinfo *reterr)
 {
-	int res = r->filter->node ? has_column(r, table, "node", reterr) : 0;
+	int res = r->filter->node ? reader_has_column(r, table, "node", reterr) : 0;
 
 	if (res <= 0)
 		return res;

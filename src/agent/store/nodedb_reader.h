@@ -22,6 +22,9 @@ struct reader_column {
 	const char *otherwise; /* what to select if the table lacks it; NULL: it must be there */
 };
 
+int reader_has_column(
+	struct reader *r, const char *table, const char *name, struct errinfo *reterr);
+
 /* reader_select - appends "SELECT <columns> FROM <table>" to @sql. */
 int reader_select(struct reader *r, const char *table, const struct reader_column *columns,
 	size_t count, struct buf *sql, struct errinfo *reterr);
@@ -78,8 +81,15 @@ void reader_names_done(struct pid_names *n);
 /* reader_name_of - the pid's name, COMM_LEN bytes; NULL if it has none. */
 const char *reader_name_of(const struct pid_names *names, uint32_t pid);
 
-/* reader_event_select - appends "SELECT … FROM events", the columns reader_event_row() expects. */
-int reader_event_select(struct reader *r, struct buf *sql, struct errinfo *reterr);
+/* reader_event_select - appends "SELECT … FROM events", the columns reader_event_row() expects, and
+ * with @node what reader_event_node() gives. */
+int reader_event_select(struct reader *r, bool node, struct buf *sql, struct errinfo *reterr);
+const char *reader_event_node(sql_stmt *stmt, size_t *ret_len);
+
+/* reader_event_where - appends the filter; a few rows too many may come, of which
+ * reader_event_accept() decides. */
+int reader_event_where(struct reader *r, struct buf *sql, struct errinfo *reterr);
+bool reader_event_accept(const struct nodedb_filter *f, const struct event *e);
 
 /* reader_event_row - the row that @stmt stands on: 1, or 0 if it makes no sense. */
 bool reader_event_row(
@@ -88,6 +98,13 @@ bool reader_event_row(
 /* reader_load_thinned - the rows that ordinary.h keeps into r->content, in any order. Ours only,
  * after the aggregates (nodedb_scan.c). */
 int reader_load_thinned(struct reader *r, const struct pid_names *names, struct errinfo *reterr);
+
+/* reader_stack_prepare - the statement that reader_stack_read() needs; *ret stays NULL if stacks
+ * cannot be found by their hash here. */
+int reader_stack_prepare(struct reader *r, sql_stmt **ret, struct errinfo *reterr);
+/* reader_stack_read - 1 and *ret is the caller's (free()); 0: none that makes sense. */
+int reader_stack_read(struct reader *r, sql_stmt *stmt, uint64_t hash, struct stack **ret,
+	struct errinfo *reterr);
 
 /* reader_stack_order - the published agent's order of frames to ours: see nodedb_stack.c. */
 void reader_stack_order(struct stack *s);
