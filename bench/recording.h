@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "agent/store/nodedb.h"
 
@@ -63,6 +64,16 @@ static inline void recording_make(const char *path, const char *node, uint64_t r
 	}
 	recording_check(nodedb_batch_commit(db, &err), &err);
 	recording_check(nodedb_close(db, &err), &err);
+}
+
+/* Time of this process on a CPU: what other programs take from it does not count. Everything that
+ * is measured with it runs on one thread. */
+static inline double recording_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static inline void recording_remove(const char *path)

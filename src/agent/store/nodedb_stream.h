@@ -16,7 +16,7 @@ struct nodedb_sink {
 	int (*content)(void *arg, const char *node, const struct nodedb_content *c);
 	/* Of all nodes, in order of time; may be put into another order. */
 	int (*collectives)(void *arg, struct collective_row *rows, size_t count);
-	/* Events, in order of their stored time. @node is not NUL-terminated. */
+	/* Events, roughly in order of time. @node is not NUL-terminated. */
 	int (*event)(void *arg, const char *node, size_t node_len, const struct event *e,
 		struct nodedb_stream *s);
 };
