@@ -8,6 +8,7 @@ const struct command *const commands[] = {
 	&cmd_explain,
 	&cmd_query,
 	&cmd_export,
+	&cmd_merge,
 	&cmd_annotate,
 	&cmd_demo,
 	&cmd_version,

@@ -14,7 +14,7 @@
 #define SQL_TEXT_MAX (64 << 10)
 #define TEXT_MAX     (1 << 20)
 
-static int has_column(struct reader *r, const char *table, const char *name, struct errinfo *reterr)
+int reader_has_column(struct reader *r, const char *table, const char *name, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	int res = sql_prepare(r->sql,
@@ -33,7 +33,7 @@ int reader_select(struct reader *r, const char *table, const struct reader_colum
 {
 	buf_puts(sql, "SELECT ");
 	for (size_t i = 0; i < count; i++) {
-		int found = has_column(r, table, columns[i].name, reterr);
+		int found = reader_has_column(r, table, columns[i].name, reterr);
 
 		if (found < 0)
 			return found;
@@ -75,6 +75,19 @@ void reader_where_pids(const struct reader *r, struct buf *sql)
 	for (size_t i = 0; i < r->filter->pid_count; i++)
 		buf_printf(sql, "%s%" PRIu32, i ? "," : "", r->filter->pids[i]);
 	buf_putc(sql, ')');
+}
+
+int reader_where_node(struct reader *r, const char *table, struct buf *sql, struct errinfo *reterr)
+{
+	int res = r->filter->node ? reader_has_column(r, table, "node", reterr) : 0;
+
+	if (res <= 0)
+		return res;
+	buf_puts(sql, " AND node = '");
+	for (const char *p = r->filter->node; *p; p++)
+		buf_printf(sql, *p == '\'' ? "''" : "%c", *p);
+	buf_putc(sql, '\'');
+	return 0;
 }
 
 int reader_prepare(
@@ -140,6 +153,22 @@ bool reader_text(sql_stmt *stmt, int column, char *out, size_t size)
 	return true;
 }
 
+int reader_identify(struct reader *r, struct errinfo *reterr)
+{
+	int res = schema_identify(r->sql, r->path, &r->kind, r->content->schema, reterr);
+
+	if (res < 0)
+		return res;
+	if (r->kind == SCHEMA_EMPTY)
+		return errinfo_set(reterr, -EBADMSG,
+			"%s is empty: record into it with `ingero trace`, or give another with "
+			"--db",
+			r->path);
+	res = r->kind == SCHEMA_OURS ? schema_is_merged(r->sql, reterr) : 0;
+	r->merged = res > 0;
+	return MIN(res, 0);
+}
+
 static int load(sql_db *sql, const char *path, bool frozen, const struct nodedb_filter *f,
 	struct nodedb_content *ret, struct errinfo *reterr)
 {
@@ -155,15 +184,10 @@ static int load(sql_db *sql, const char *path, bool frozen, const struct nodedb_
 		.frozen = frozen,
 		.filter = f ? f : &all,
 		.content = &content};
-	int res = schema_identify(sql, path, &r.kind, content.schema, reterr);
+	int res = reader_identify(&r, reterr);
 
 	if (res < 0)
 		return res;
-	if (r.kind == SCHEMA_EMPTY)
-		return errinfo_set(reterr, -EBADMSG,
-			"%s is empty: record into it with `ingero trace`, or give another with "
-			"--db",
-			path);
 	/* One transaction: all tables as of one moment, also while a writer is at work. */
 	res = sql_exec(sql, "BEGIN", reterr);
 	if (res < 0)

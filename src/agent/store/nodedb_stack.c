@@ -72,7 +72,7 @@ static bool is_interpreter(const struct stack_frame *f)
 	return f->file && (strstr(f->file, "libpython") || strstr(f->file, "python3."));
 }
 
-static void move_python_behind(struct stack *s)
+void reader_stack_order(struct stack *s)
 {
 	struct stack_frame *frames = (struct stack_frame *)s->frames;
 	size_t python = 0;
@@ -136,7 +136,7 @@ static int take_row(struct loader *l, sql_stmt *stmt)
 		return res;
 	}
 	if (l->reader->kind == SCHEMA_PUBLISHED)
-		move_python_behind(s);
+		reader_stack_order(s);
 	c->stacks.items[c->stacks.count++] = s;
 	return 0;
 }
@@ -225,4 +225,39 @@ int reader_load_stacks(struct reader *r, struct errinfo *reterr)
 		qsort(r->content->stacks.items, r->content->stacks.count,
 			sizeof(*r->content->stacks.items), by_stack_hash);
 	return res;
+}
+
+int reader_stack_prepare(struct reader *r, sql_stmt **ret, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int res = schema_has_table(r->sql, "stack_traces", reterr);
+
+	if (res > 0)
+		res = has_key(r, reterr);
+	if (res <= 0)
+		return res;
+	res = reader_select(r, "stack_traces", columns, COL_COUNT, &sql, reterr);
+	buf_puts(&sql, " WHERE hash = ?1");
+	return res < 0 ? res : reader_prepare(r, &sql, ret, reterr);
+}
+
+int reader_stack_read(
+	struct reader *r, sql_stmt *stmt, uint64_t hash, struct stack **ret, struct errinfo *reterr)
+{
+	struct stack_row row;
+	struct stack *s = NULL;
+	int res = SQL_BIND(stmt, reterr, SQL_I(hash));
+
+	if (res == 0)
+		res = sql_step(stmt, reterr);
+	if (res <= 0)
+		return res;
+	res = read_row(stmt, &row) ? stack_json_read(&row, &s) : -EBADMSG;
+	sql_reset(stmt);
+	if (res < 0)
+		return res == -ENOMEM ? res : 0;
+	if (r->kind == SCHEMA_PUBLISHED)
+		reader_stack_order(s);
+	*ret = s;
+	return 1;
 }
