@@ -14,6 +14,8 @@
 #include "cli/explain.h"
 #include "cli/explain_fleet.h"
 #include "cli/fleet.h"
+#include "cli/node_option.h"
+#include "json/writer.h"
 #include "cli/progress.h"
 #include "cli/range.h"
 #include "agent/answer/usage.h"
@@ -27,6 +29,7 @@ struct explain_settings {
 	int64_t last;
 	bool json, chains, per_process, annotations, stacks;
 	struct fleet_wish fleet;
+	const char *node;
 };
 
 #define OPTION(field) offsetof(struct explain_settings, field)
@@ -34,6 +37,8 @@ static const struct option_row explain_options[] = {
 	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
 		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
 	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these processes", 0, 0, false},
+	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
+		"only this node of a merged recording (default: each by itself)", 0, 0, false},
 	RANGE_OPTIONS(struct explain_settings, range),
 	{"last", 0, OPTION_INT, OPTION(last), "N", "only the newest N events", 0, INT32_MAX, false},
 	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print a JSON array", 0, 0, false},
@@ -71,8 +76,8 @@ static int print_usage(
 	return 0;
 }
 
-static int explain_file(const struct explain_settings *s, const char *path,
-	const struct nodedb_filter *f, struct errinfo *reterr)
+static int explain_node(const struct explain_settings *s, const char *path,
+	const struct nodedb_filter *f, struct json_writer *into, struct errinfo *reterr)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
@@ -83,6 +88,7 @@ static int explain_file(const struct explain_settings *s, const char *path,
 	style.labels = s->annotations;
 	style.stacks = s->stacks;
 	style.progress = &progress;
+	style.into = into;
 	progress_begin(&progress, STDERR_FILENO, "explaining the recording");
 	r = nodedb_read(path, f, &content, reterr);
 	if (r < 0)
@@ -105,6 +111,10 @@ static void put_parameters(struct buf *b, const struct explain_settings *s)
 	if (s->range.to) {
 		buf_puts(b, "&to=");
 		http_escape(b, s->range.to);
+	}
+	if (s->node) {
+		buf_puts(b, "&node=");
+		http_escape(b, s->node);
 	}
 	for (size_t i = 0; i < s->pids.count; i++)
 		buf_printf(b, "&pid=%u", s->pids.pid[i]);
@@ -152,6 +162,36 @@ static int explain_nodes(const struct explain_settings *s, struct fleet *f, stru
 	return fleet_tell(&result);
 }
 
+/* Process ids of different nodes have nothing in common, so that each is explained by itself. */
+static int explain_file(const struct explain_settings *s, const char *path,
+	const struct nodedb_filter *f, struct errinfo *reterr)
+{
+	_cleanup_free_ struct nodedb_node *nodes = NULL;
+	_cleanup_buf_ struct buf b = BUF_INIT(64 << 20);
+	struct json_writer w = json_writer_to_buf(&b);
+	struct nodedb_filter one = *f;
+	size_t count = 0;
+	int r = node_option_list(path, s->node, &nodes, &count, reterr);
+
+	if (r < 0 || count < 2) {
+		one.node = s->node;
+		return r < 0 ? r : explain_node(s, path, &one, NULL, reterr);
+	}
+	w.indent = true;
+	json_begin_array(&w);
+	for (size_t i = 0; r >= 0 && i < count; i++) {
+		one.node = nodes[i].name;
+		r = explain_node(s, path, &one, s->json ? &w : NULL, reterr);
+	}
+	json_end_array(&w);
+	if (r < 0 || !s->json)
+		return r;
+	if (json_finish(&w) < 0)
+		return errinfo_set(reterr, w.err, "the report is too large to print");
+	fputs(buf_str(&b), stdout);
+	return 0;
+}
+
 static int explain_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	const struct explain_settings *s = settings;
@@ -182,6 +222,7 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 		r = db_option_path(s->db, &default_path, &path, &e);
 	if (r == 0)
 		r = range_resolve(path, &s->range, &f, &live, &e);
+	f.node = s->node;
 	if (r == 0) {
 		range_tell(live);
 		r = s->per_process ? print_usage(path, &f, s->json, &e)

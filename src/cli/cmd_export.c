@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_export.c - `ingero export`: a recording's call stacks as a flame graph or as folded lines. */
+/* cmd_export.c - `ingero export`: a recording as a trace for viewers (export_trace.c), or its call
+ * stacks as a flame graph or as folded lines. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,47 +13,66 @@
 #include "cli/db_option.h"
 #include "cli/dispatch.h"
 #include "cli/export.h"
+#include "cli/export_fleet.h"
+#include "cli/export_trace.h"
+#include "cli/fleet.h"
+#include "cli/node_option.h"
 #include "cli/op_option.h"
 #include "cli/progress.h"
 #include "cli/range.h"
 
-#define OUTPUT_MAX (512u << 20)
+#define OUTPUT_MAX    (512u << 20)
+#define NODES_TIMEOUT (10 * NS_PER_S) /* many rows */
+#define FORMATS       "perfetto, perfetto-proto, flamegraph or folded"
 
 struct export_settings {
-	const char *format, *db, *output, *op, *value;
+	const char *format, *db, *output, *op, *value, *node;
 	struct option_pids pids;
 	struct range_wish range;
+	int64_t limit;
+	bool stacks;
+	struct fleet_wish fleet;
 };
 
 #define OPTION(field) offsetof(struct export_settings, field)
 static const struct option_row export_options[] = {
 	{"format", 'f', OPTION_STRING, OPTION(format), "NAME",
-		"flamegraph (a picture, SVG) or folded (lines that flame graph tools read)", 0, 0,
-		false},
+		"perfetto (JSON for trace viewers), perfetto-proto (the same, smaller), flamegraph "
+		"(a picture, SVG) or folded (lines that flame graph tools read)",
+		0, 0, false},
 	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
 		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
 	{"output", 'o', OPTION_STRING, OPTION(output), "FILE",
-		"write here (default: -, the standard output)", 0, 0, false},
+		"write here, - is the standard output (default for stacks; a trace needs it)", 0, 0,
+		false},
+	{"limit", 0, OPTION_INT, OPTION(limit), "N",
+		"perfetto: only the newest N events, -1: all (default: 1000000; of each node "
+		"10000)",
+		-1, INT32_MAX, false},
+	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
+		"perfetto: with the call stack of each call", 0, 0, false},
+	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
+		"only this node of a merged recording (default: all)", 0, 0, false},
 	{"value", 0, OPTION_STRING, OPTION(value), "NAME",
 		"what is added up: time or count, of calls (default: time)", 0, 0, false},
 	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these processes", 0, 0, false},
 	{"op", 0, OPTION_STRING, OPTION(op), "NAME", "only this operation, like cudaMemcpyAsync", 0,
 		0, false},
 	RANGE_OPTIONS(struct export_settings, range),
+	{"timeout", 0, OPTION_DURATION, OPTION(fleet.timeout_ns), "TIME",
+		"nodes: wait so long for each (default: 10s)", 0, 0, false},
+	FLEET_OPTIONS(struct export_settings, fleet),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
 static int resolve(const struct export_settings *s, struct export_wish *ret, struct errinfo *reterr)
 {
-	if (!s->format)
-		return errinfo_set(reterr, -EINVAL, "--format is needed: flamegraph or folded");
 	if (!strcmp(s->format, "flamegraph"))
 		ret->format = EXPORT_FLAMEGRAPH;
 	else if (!strcmp(s->format, "folded"))
 		ret->format = EXPORT_FOLDED;
 	else
-		return errinfo_set(
-			reterr, -EINVAL, "--format %.100s: it is flamegraph or folded", s->format);
+		return errinfo_set(reterr, -EINVAL, "--format %.100s: it is " FORMATS, s->format);
 	if (s->value && strcmp(s->value, "time") != 0 && strcmp(s->value, "count") != 0)
 		return errinfo_set(
 			reterr, -EINVAL, "--value %.100s: it is time or count", s->value);
@@ -125,8 +145,10 @@ static void print_notes(const struct export_settings *s, const struct nodedb_con
 static int export_file(const struct export_settings *s, struct export_wish *wish, const char *path,
 	struct errinfo *reterr)
 {
-	struct nodedb_filter f = {
-		.pids = s->pids.pid, .pid_count = s->pids.count, .stacks = NODEDB_STACKS_USED};
+	struct nodedb_filter f = {.pids = s->pids.pid,
+		.pid_count = s->pids.count,
+		.node = s->node,
+		.stacks = NODEDB_STACKS_USED};
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
@@ -154,6 +176,83 @@ static int export_file(const struct export_settings *s, struct export_wish *wish
 	return r;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), n = strlen(end);
+
+	return len >= n && !strcmp(text + len - n, end);
+}
+
+/* 1 if the wish is a trace for a viewer, of which *ret_proto says the form. */
+static int is_trace(const struct export_settings *s, bool *ret_proto, struct errinfo *reterr)
+{
+	bool named = s->output && ends_with(s->output, ".pftrace");
+
+	if (!s->format && !named)
+		return errinfo_set(reterr, -EINVAL, "--format is needed: " FORMATS);
+	*ret_proto = named || !strcmp(s->format, "perfetto-proto");
+	return !s->format || !strcmp(s->format, "perfetto") || *ret_proto;
+}
+
+static int write_trace(
+	const struct export_settings *s, const char *path, bool proto, struct errinfo *reterr)
+{
+	struct export_trace_wish wish = {.output = s->output,
+		.range = &s->range,
+		.filter = {.pids = s->pids.pid, .pid_count = s->pids.count, .node = s->node},
+		.limit = s->limit,
+		.form = {.proto = proto, .stacks = s->stacks}};
+	const struct wire_op_row *op = NULL;
+	int r = op_option_find(s->op, &op, reterr);
+
+	if (r < 0)
+		return r;
+	if (s->value)
+		return errinfo_set(reterr, -EINVAL, "--value goes with flamegraph and folded");
+	if (s->output && is_same_file(s->output, path))
+		return errinfo_set(reterr, -EINVAL, "--output is the recording itself");
+	if (op) {
+		wish.filter.source = op->source;
+		wish.filter.op = op->op;
+	}
+	return export_trace(path, &wish, reterr);
+}
+
+static int check_nodes_flags(const struct export_settings *s, int trace, struct errinfo *reterr)
+{
+	if (!trace)
+		return errinfo_set(reterr, -EINVAL, "--nodes goes with --format perfetto");
+	if (s->op || s->node || s->stacks || s->value || s->range.from || s->range.to)
+		return errinfo_set(reterr, -EINVAL,
+			"--op, --node, --stacks, --value, --from and --to do not go with --nodes");
+	if (s->limit > FANOUT_ROWS_MAX)
+		return errinfo_set(reterr, -EINVAL, "--limit: a node gives at most %d events",
+			FANOUT_ROWS_MAX);
+	return 0;
+}
+
+/* The trace of many nodes; the exit code, or a negative errno. */
+static int export_nodes(const struct export_settings *s, struct fleet *f, int trace, bool proto,
+	struct errinfo *reterr)
+{
+	struct export_trace_wish wish = {.output = s->output,
+		.range = &s->range,
+		.filter = {.pids = s->pids.pid, .pid_count = s->pids.count},
+		.limit = s->limit,
+		.form = {.proto = proto}};
+	int r = check_nodes_flags(s, trace, reterr);
+
+	return r < 0 ? r : export_fleet(f, &wish, reterr);
+}
+
+static int check_node(const char *path, const char *name, struct errinfo *reterr)
+{
+	_cleanup_free_ struct nodedb_node *nodes = NULL;
+	size_t count;
+
+	return node_option_list(path, name, &nodes, &count, reterr);
+}
+
 static int export_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	const struct export_settings *s = settings;
@@ -161,22 +260,39 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 	const char *path = NULL;
 	struct errinfo e = {0};
 	struct export_wish wish = {0};
-	int r = resolve(s, &wish, &e);
+	bool proto = false;
+	int trace = is_trace(s, &proto, &e);
+	_cleanup_(fleet_done) struct fleet fleet = {0};
+	int r = trace ? MIN(trace, 0) : resolve(s, &wish, &e);
 
+	if (r == 0 && (trace || s->fleet.nodes.count)) /* stacks are of recordings alone */
+		r = fleet_open(&s->fleet, s->db, &fleet, &e);
+	if (r == 0 && fleet.fanout) {
+		r = export_nodes(s, &fleet, trace, proto, &e);
+		return r < 0 ? dispatch_fail(&e, r) : r;
+	}
 	if (r == 0)
 		r = db_option_path(s->db, &default_path, &path, &e);
+	if (r == 0 && s->node)
+		r = check_node(path, s->node, &e);
 	if (r == 0)
-		r = export_file(s, &wish, path, &e);
+		r = trace ? write_trace(s, path, proto, &e) : export_file(s, &wish, path, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 
 const struct command cmd_export = {
 	.name = "export",
 	.synopsis = "export --format NAME [flags]",
-	.summary = "Draw where GPU calls come from: a flame graph of their call stacks",
-	.details = "  ingero export --format flamegraph -o calls.svg   then open it in a browser\n"
+	.summary = "Write a trace for Perfetto, or a flame graph of the call stacks",
+	.details = "  ingero export --format perfetto -o trace.json    open it in ui.perfetto.dev\n"
+		   "  ingero export -o trace.pftrace                   the same, smaller\n"
+		   "  ingero export --nodes gpu-1,gpu-2 -o trace.pftrace   of many nodes\n"
+		   "  ingero export --format flamegraph -o calls.svg   open it in a browser\n"
 		   "  ingero export --format folded --op cudaMalloc    one line a stack",
 	.options = export_options,
 	.settings_size = sizeof(struct export_settings),
+	.defaults = &(const struct export_settings){.fleet = {.skew_ns = CONFIG_UNSET,
+							    .require_tls = true,
+							    .usual_ns = NODES_TIMEOUT}},
 	.run = export_run,
 };

@@ -11,6 +11,7 @@
 #include "cli/db_option.h"
 #include "cli/dispatch.h"
 #include "cli/fleet.h"
+#include "cli/node_option.h"
 #include "cli/op_option.h"
 #include "cli/progress.h"
 #include "agent/answer/query.h"
@@ -25,7 +26,7 @@
 #define OUTPUT_MAX  (1u << 30)
 
 struct query_settings {
-	const char *db, *op;
+	const char *db, *op, *node;
 	struct option_pids pids;
 	struct range_wish range;
 	int64_t limit;
@@ -41,6 +42,8 @@ static const struct option_row query_options[] = {
 	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these processes", 0, 0, false},
 	{"op", 0, OPTION_STRING, OPTION(op), "NAME",
 		"only this operation: cudaMemcpyAsync, or driver:cuMemAlloc", 0, 0, false},
+	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
+		"only this node of a merged recording (default: all)", 0, 0, false},
 	RANGE_OPTIONS(struct query_settings, range),
 	{"limit", 0, OPTION_INT, OPTION(limit), "N",
 		"only the newest N events, -1: all (default: all in tables, 10000 in lists); of "
@@ -104,6 +107,42 @@ static void tell_rest(const struct query_settings *s, const struct nodedb_conten
 			text_format_count(n, c->older_events));
 }
 
+static int print_node(const struct query_settings *s, const char *path,
+	const struct nodedb_filter *f, struct errinfo *reterr)
+{
+	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
+	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
+	int r;
+
+	progress_begin(&progress, STDERR_FILENO, "reading the recording");
+	r = nodedb_read(path, f, &content, reterr);
+	progress_done(&progress);
+	if (r < 0)
+		return r;
+	r = print_events(s, &content, f->source || f->from_ns || f->to_ns, reterr);
+	if (r == 0 && (s->json || s->annotations))
+		tell_rest(s, &content, f->last);
+	return r;
+}
+
+/* Lists say whose events they are, so that they come node by node; figures are of all together. */
+static int print_nodes(const struct query_settings *s, const char *path, struct nodedb_filter *f,
+	struct errinfo *reterr)
+{
+	_cleanup_free_ struct nodedb_node *nodes = NULL;
+	size_t count = 0;
+	int r = node_option_list(path, s->node, &nodes, &count, reterr);
+
+	f->node = s->node;
+	if (r == 0 && (count < 2 || !(s->json || s->annotations)))
+		return print_node(s, path, f, reterr);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		f->node = nodes[i].name;
+		r = print_node(s, path, f, reterr);
+	}
+	return r;
+}
+
 static int run_filters(const struct query_settings *s, const char *path, struct errinfo *reterr)
 {
 	bool lists = s->json || s->annotations;
@@ -111,8 +150,6 @@ static int run_filters(const struct query_settings *s, const char *path, struct 
 		.pid_count = s->pids.count,
 		.labels = s->annotations,
 		.stacks = s->json ? NODEDB_STACKS_USED : NODEDB_STACKS_NONE};
-	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
-	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	const struct wire_op_row *op;
 	pid_t live = 0;
 	int r = op_option_find(s->op, &op, reterr);
@@ -127,15 +164,8 @@ static int run_filters(const struct query_settings *s, const char *path, struct 
 	if (r < 0)
 		return r;
 	f.last = s->limit > 0 ? (size_t)s->limit : s->limit == 0 && lists ? LIST_ROWS : 0;
-	progress_begin(&progress, STDERR_FILENO, "reading the recording");
-	r = nodedb_read(path, &f, &content, reterr);
-	progress_done(&progress);
-	if (r < 0)
-		return r;
-	range_tell(live);
-	r = print_events(s, &content, op || f.from_ns || f.to_ns, reterr);
-	if (r == 0 && lists)
-		tell_rest(s, &content, f.last);
+	r = print_nodes(s, path, &f, reterr);
+	range_tell(r == 0 ? live : 0);
 	return r;
 }
 
@@ -146,10 +176,11 @@ static int check_sql_flags(const struct query_settings *s, struct errinfo *reter
 	if (s->limit < 0 || s->limit > SQL_MAX)
 		return errinfo_set(
 			reterr, -EINVAL, "--limit: SQL gives from 1 to %d rows", SQL_MAX);
-	if (s->op || s->pids.count || s->annotations || s->range.from || s->range.to ||
+	if (s->op || s->node || s->pids.count || s->annotations || s->range.from || s->range.to ||
 		s->range.since_ns)
 		return errinfo_set(reterr, -EINVAL,
-			"--op, --pid, --from, --to, --since and --annotations do not go with SQL: "
+			"--op, --node, --pid, --from, --to, --since and --annotations do not go "
+			"with SQL: "
 			"write them as a WHERE clause");
 	return 0;
 }

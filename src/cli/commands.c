@@ -10,6 +10,7 @@ const struct command *const commands[] = {
 	&cmd_export,
 	&cmd_dashboard,
 	&cmd_mcp,
+	&cmd_merge,
 	&cmd_annotate,
 	&cmd_demo,
 	&cmd_version,

@@ -14,6 +14,7 @@ extern const struct command cmd_demo;
 extern const struct command cmd_explain;
 extern const struct command cmd_export;
 extern const struct command cmd_mcp;
+extern const struct command cmd_merge;
 extern const struct command cmd_query;
 extern const struct command cmd_trace;
 extern const struct command cmd_version;

@@ -44,6 +44,10 @@ int explain_content(
 		return r;
 	e.scope.columns = style.columns;
 	e.scope.with_labels = style.labels;
+	if (style.into) {
+		report_json_add(style.into, e.incidents, e.count, &e.scope);
+		return 0;
+	}
 	if (style.json)
 		report_json(&b, e.incidents, e.count, &e.scope);
 	else
@@ -56,6 +60,10 @@ int explain_chains(
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);
 
+	if (style.into) {
+		report_json_add_chains(style.into, c->chains, c->chain_count);
+		return 0;
+	}
 	if (style.json)
 		report_json_chains(&b, c->chains, c->chain_count);
 	else

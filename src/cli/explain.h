@@ -14,11 +14,14 @@ struct explain_style {
 	int columns;               /* of the terminal; 0: none */
 	bool labels;               /* say which held during each incident */
 	bool stacks;               /* print the stacks that matter */
+	struct json_writer *into;  /* with json: an open array to add to, instead of printing */
 	struct progress *progress; /* ended before anything is printed; may be NULL */
 };
 
 /* explain_style_detect - colour on a terminal behind @fd unless NO_COLOR is set, and its width. */
 struct explain_style explain_style_detect(int fd);
+
+struct json_writer;
 
 /* explain_content - find the incidents of @c and print them to stdout. */
 int explain_content(

@@ -77,6 +77,8 @@ static int connect_nodes(const struct fleet_wish *w, struct fleet *f,
 		s.timeout_ns = w->timeout_ns;
 	else if (c->fleet_timeout_ns != CONFIG_UNSET)
 		s.timeout_ns = c->fleet_timeout_ns;
+	else
+		s.timeout_ns = w->usual_ns;
 	if (w->skew_ns != CONFIG_UNSET)
 		s.skew_ns = w->skew_ns;
 	else if (c->fleet_clock_skew_ns != CONFIG_UNSET)

@@ -12,6 +12,7 @@
 struct fleet_wish {
 	struct option_strings nodes;
 	uint64_t timeout_ns; /* 0: not given */
+	uint64_t usual_ns;   /* if ingero.yaml has none either; 0: FANOUT_TIMEOUT_NS */
 	uint64_t skew_ns;    /* CONFIG_UNSET: not given */
 	const char *ca_cert, *client_cert, *client_key, *token_file, *fingerprint;
 	bool no_tls, require_tls;

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/macros.h"
+#include "base/text.h"
 
 #define ERASE "\r\033[K"
 
@@ -23,7 +23,7 @@ static void show(const struct progress *p, const char *text)
 static void *run(void *arg)
 {
 	struct progress *p = arg;
-	char line[160];
+	char line[192];
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -34,7 +34,8 @@ static void *run(void *arg)
 			;
 		if (p->stop)
 			break;
-		snprintf(line, sizeof(line), ERASE "  %.100s, %ds", p->what, seconds);
+		snprintf(line, sizeof(line), ERASE "  %.*s, %ds", text_clip(p->what, 100), p->what,
+			seconds);
 		show(p, line);
 	}
 	pthread_mutex_unlock(&p->mutex);
@@ -47,7 +48,8 @@ void progress_begin(struct progress *p, int fd, const char *what)
 	pthread_condattr_t attr;
 	sigset_t all, before;
 
-	*p = (struct progress){.what = what, .fd = fd};
+	*p = (struct progress){.fd = fd};
+	snprintf(p->what, sizeof(p->what), "%s", what);
 	if (!isatty(fd))
 		return;
 	pthread_mutex_init(&p->mutex, NULL);
@@ -59,6 +61,15 @@ void progress_begin(struct progress *p, int fd, const char *what)
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	p->running = pthread_create(&p->thread, NULL, run, p) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void progress_say(struct progress *p, const char *what)
+{
+	if (!p->running)
+		return;
+	pthread_mutex_lock(&p->mutex);
+	snprintf(p->what, sizeof(p->what), "%s", what);
+	pthread_mutex_unlock(&p->mutex);
 }
 
 void progress_done(struct progress *p)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 struct progress {
-	const char *what;
+	char what[160];
 	int fd;
 	bool running, stop;
 	pthread_t thread;
@@ -16,9 +16,12 @@ struct progress {
 
 #define PROGRESS_INIT ((struct progress){.fd = -1})
 
-/* progress_begin - from a second on, shows @what (which must stay) on @fd, if that is a terminal.
- * A line less is no failure, so there is none. */
+/* progress_begin - from a second on, shows @what on @fd, if that is a terminal. A line less is no
+ * failure, so there is none. */
 void progress_begin(struct progress *p, int fd, const char *what);
+
+/* progress_say - what it is now; may be called often. */
+void progress_say(struct progress *p, const char *what);
 
 /* progress_done - takes the line away again; may be called twice. */
 void progress_done(struct progress *p);

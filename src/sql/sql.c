@@ -114,15 +114,25 @@ static int bind_one(sql_stmt *stmt, int i, const struct sql_value *v)
 	return sqlite3_bind_null(stmt, i);
 }
 
+int sql_bind_at(sql_stmt *stmt, int parameter, const struct sql_value *v, struct errinfo *reterr)
+{
+	int code = bind_one(stmt, parameter, v);
+
+	return code == SQLITE_OK ? 0 : fail(sqlite3_db_handle(stmt), code, reterr);
+}
+
 int sql_bind(sql_stmt *stmt, const struct sql_value *values, size_t count, struct errinfo *reterr)
 {
-	for (size_t i = 0; i < count; i++) {
-		int code = bind_one(stmt, (int)i + 1, &values[i]);
+	int r = 0;
 
-		if (code != SQLITE_OK)
-			return fail(sqlite3_db_handle(stmt), code, reterr);
-	}
-	return 0;
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = sql_bind_at(stmt, (int)i + 1, &values[i], reterr);
+	return r;
+}
+
+int sql_parameters(sql_stmt *stmt)
+{
+	return sqlite3_bind_parameter_count(stmt);
 }
 
 int sql_step(sql_stmt *stmt, struct errinfo *reterr)
@@ -261,6 +271,11 @@ int sql_add_filter(
 int64_t sql_last_id(sql_db *db)
 {
 	return sqlite3_last_insert_rowid(db);
+}
+
+int64_t sql_changes(sql_db *db)
+{
+	return sqlite3_changes64(db);
 }
 
 bool sql_in_batch(sql_db *db)

@@ -48,6 +48,11 @@ struct sql_value {
  * A file that is only readable is refused, not opened read-only. */
 int sql_open_write(const char *path, sql_db **ret_db, struct errinfo *reterr);
 
+/* sql_open_fresh - open an empty file that nobody else looks at until it is complete: without a
+ * journal and without waiting for the disk, so that rows go in as fast as they can. After a failure
+ * the file is worth nothing. Sorting may use temporary files. */
+int sql_open_fresh(const char *path, sql_db **ret_db, struct errinfo *reterr);
+
 struct sql_stamp {   /* how a file looked when it was opened */
 	bool frozen; /* opened without locks, as a file that nobody changes */
 	dev_t dev;
@@ -95,6 +100,9 @@ int sql_bind(sql_stmt *stmt, const struct sql_value *values, size_t count, struc
 		sizeof((const struct sql_value[]){__VA_ARGS__}) / sizeof(struct sql_value),        \
 		reterr)
 
+int sql_bind_at(sql_stmt *stmt, int parameter, const struct sql_value *v, struct errinfo *reterr);
+int sql_parameters(sql_stmt *stmt); /* how many it has */
+
 /* sql_step - 1: a row is there, 0: done (and reset), negative: failed (and reset). */
 int sql_step(sql_stmt *stmt, struct errinfo *reterr);
 void sql_reset(sql_stmt *stmt);
@@ -127,4 +135,5 @@ int sql_add_filter(
 	sql_db *db, const char *name, int count, sql_filter *fn, void *arg, struct errinfo *reterr);
 
 int64_t sql_last_id(sql_db *db); /* of the last insert */
+int64_t sql_changes(sql_db *db); /* rows that the last INSERT, UPDATE or DELETE changed */
 bool sql_in_batch(sql_db *db);   /* a transaction is open */

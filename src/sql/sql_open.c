@@ -140,6 +140,34 @@ int sql_open_write(const char *path, sql_db **ret_db, struct errinfo *reterr)
 	return 0;
 }
 
+int sql_open_fresh(const char *path, sql_db **ret_db, struct errinfo *reterr)
+{
+	_cleanup_(sql_closep) sqlite3 *db = NULL;
+	struct stat st;
+	int r = stat_file(path, &st, reterr);
+
+	if (r < 0)
+		return r;
+	r = open_uri(path, "", SQLITE_OPEN_READWRITE, &db, reterr);
+	if (r < 0)
+		return r;
+	r = harden(db, path, reterr);
+	if (r < 0)
+		return r;
+	/* 64 MiB of cache are also what a sort holds before it goes to temporary files. */
+	r = sql_exec(db,
+		"PRAGMA journal_mode=OFF;"
+		"PRAGMA synchronous=OFF;"
+		"PRAGMA locking_mode=EXCLUSIVE;"
+		"PRAGMA cache_size=-65536;"
+		"PRAGMA temp_store=FILE;",
+		reterr);
+	if (r < 0)
+		return r;
+	*ret_db = TAKE(db);
+	return 0;
+}
+
 static bool has_content(const char *path, const char *suffix)
 {
 	_cleanup_buf_ struct buf name = BUF_INIT(PATH_BYTES + 16);

@@ -16,15 +16,12 @@
 
 static struct sql_table table(const char *body)
 {
-	static const char *const names[] = {"gpu1"};
-	struct fanout_rows rows[1] = {{.there = false}};
-	struct sql_table t = {0};
+	struct fanout_rows rows = {.there = false};
 	struct errinfo e = {0};
 
-	if (fanout_table_read(body, strlen(body), 1000, 1 << 20, &rows[0], &e) < 0)
+	if (fanout_table_read(body, strlen(body), 1000, 1 << 20, &rows, &e) < 0)
 		fail_msg("%s", e.text);
-	assert_int_equal(fanout_table_merge(rows, names, 1, &t), 0);
-	return t;
+	return rows.table;
 }
 
 /* Columns stand anywhere, and unknown ones are passed over: nothing is read from a neighbour. */
@@ -38,7 +35,8 @@ static void columns_are_found_by_name(void **state)
 		      "[\"python3-with-a-long-name\",null,1,3,0,11,10,0,1000,1000,0,41]]}");
 	struct fanout_events l = {0};
 
-	assert_int_equal(fanout_event_read(&t, &l), 0);
+	assert_int_equal(fanout_event_read(&t, "gpu1", &l), 0);
+	fanout_event_sort(&l);
 	assert_int_equal(l.count, 2);
 	assert_int_equal(l.name_count, 1);
 	assert_string_equal(l.names[0], "gpu1");
@@ -69,17 +67,40 @@ static void rows_that_cannot_be_are_counted(void **state)
 		      "\"rows\":[[\"a\",5,1,1,1,1,1],[\"b\",6,1,1,1,1,1],[\"a\",0,1,1,1,1,1],"
 		      "[\"a\",5,-1,1,1,1,1],[\"a\",5,1,-1,1,1,1],[\"a\",5,1,1,1,99,1],[\"a\",5,1,1,"
 		      "1,1,64],"
-		      "[\"a\",5.5,1,1,1,1,1],[7,5,1,1,1,1,1],[\"a\",\"5\",1,1,1,1,1],"
+		      "[\"a\",5.5,1,1,1,1,1],[\"a\",\"5\",1,1,1,1,1],"
 		      "[\"a\",9223372036854775807,1,1,1,1,1]]}");
 	struct fanout_events l = {0};
 
-	assert_int_equal(fanout_event_read(&t, &l), 0);
+	assert_int_equal(fanout_event_read(&t, "gpu1", &l), 0);
 	assert_int_equal(l.count, 2);
-	assert_int_equal(l.skipped, 9);
+	assert_int_equal(l.skipped, 8);
 	assert_int_equal(l.name_count, 2);
 	assert_string_equal(l.names[l.items[1].node], "b");
 	fanout_events_done(&l);
 	sql_table_done(&t);
+}
+
+/* Recordings of different versions together. */
+static void nodes_are_added_up(void **state)
+{
+	struct sql_table one = table("{\"columns\":[\"start_ns\",\"duration\",\"pid\",\"tid\","
+				     "\"source\",\"op\"],\"rows\":[[7,1,1,1,1,1]]}"),
+			 two = table("{\"columns\":[\"node\",\"op\",\"start_ns\",\"duration\","
+				     "\"pid\",\"tid\",\"source\"],\"rows\":[[\"\",2,5,1,1,1,1],"
+				     "[\"own\",3,9,1,1,1,1]]}");
+	struct fanout_events l = {0};
+
+	assert_int_equal(fanout_event_read(&one, "gpu1", &l), 0);
+	assert_int_equal(fanout_event_read(&two, "gpu2", &l), 0);
+	fanout_event_sort(&l);
+	assert_int_equal(l.count, 3);
+	assert_string_equal(l.names[l.items[0].node], "gpu2");
+	assert_int_equal(l.items[0].event.op, 2);
+	assert_string_equal(l.names[l.items[1].node], "gpu1");
+	assert_string_equal(l.names[l.items[2].node], "own");
+	fanout_events_done(&l);
+	sql_table_done(&one);
+	sql_table_done(&two);
 }
 
 static void other_tables_are_refused(void **state)
@@ -87,7 +108,7 @@ static void other_tables_are_refused(void **state)
 	struct sql_table t = table("{\"columns\":[\"n\"],\"rows\":[[1]]}");
 	struct fanout_events l = {0};
 
-	assert_int_equal(fanout_event_read(&t, &l), -EPROTO);
+	assert_int_equal(fanout_event_read(&t, "gpu1", &l), -EPROTO);
 	sql_table_done(&t);
 }
 
@@ -138,6 +159,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(columns_are_found_by_name),
 		cmocka_unit_test(rows_that_cannot_be_are_counted),
+		cmocka_unit_test(nodes_are_added_up),
 		cmocka_unit_test(other_tables_are_refused),
 		cmocka_unit_test(the_statement_gives_starts),
 	};

@@ -183,28 +183,54 @@ void report_json_incident(
 	json_end_object(w);
 }
 
+static void put_incidents(struct json_writer *w, const struct incident *incidents, size_t count,
+	const struct report_scope *scope)
+{
+	for (size_t i = 0; i < count; i++)
+		report_json_incident(w, &incidents[i], scope);
+}
+
+/* An object of incidents and stacks. */
+static void put_both(struct json_writer *w, const struct incident *incidents, size_t count,
+	const struct report_scope *scope, bool node)
+{
+	struct stack_report stacks = {.stacks = &scope->stacks,
+		.totals = scope->totals,
+		.total_count = scope->total_count};
+
+	json_begin_object(w);
+	if (node)
+		json_string_member(w, "node", scope->node);
+	json_key(w, "incidents");
+	json_begin_array(w);
+	put_incidents(w, incidents, count, scope);
+	json_end_array(w);
+	json_key(w, "stacks");
+	stack_report_totals(w, &stacks);
+	json_end_object(w);
+}
+
+void report_json_add(struct json_writer *w, const struct incident *incidents, size_t count,
+	const struct report_scope *scope)
+{
+	if (scope->with_stacks)
+		put_both(w, incidents, count, scope, true);
+	else
+		put_incidents(w, incidents, count, scope);
+}
+
 void report_json(struct buf *b, const struct incident *incidents, size_t count,
 	const struct report_scope *scope)
 {
 	struct json_writer w = json_writer_to_buf(b);
 
-	struct stack_report stacks = {.stacks = &scope->stacks,
-		.totals = scope->totals,
-		.total_count = scope->total_count};
-
 	w.indent = true;
 	if (scope->with_stacks) {
-		json_begin_object(&w);
-		json_key(&w, "incidents");
-	}
-	json_begin_array(&w);
-	for (size_t i = 0; i < count; i++)
-		report_json_incident(&w, &incidents[i], scope);
-	json_end_array(&w);
-	if (scope->with_stacks) {
-		json_key(&w, "stacks");
-		stack_report_totals(&w, &stacks);
-		json_end_object(&w);
+		put_both(&w, incidents, count, scope, false);
+	} else {
+		json_begin_array(&w);
+		put_incidents(&w, incidents, count, scope);
+		json_end_array(&w);
 	}
 	json_finish(&w);
 }
@@ -241,26 +267,31 @@ static void put_lines(struct json_writer *w, const char *key, const char *lines)
 	json_end_array(w);
 }
 
+void report_json_add_chains(struct json_writer *w, const struct incident_row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		json_begin_object(w);
+		json_string_member(w, "id", rows[i].id);
+		json_string_member(w, "severity", rows[i].severity);
+		json_string_member(w, "summary", rows[i].summary);
+		json_string_member(w, "root_cause", rows[i].root_cause);
+		json_int_member(w, "detected_at", rows[i].detected_ns);
+		json_string_member(w, "explanation", rows[i].explanation);
+		json_string_member(w, "op", rows[i].op);
+		json_double_member(w, "tail_ratio", rows[i].tail_ratio);
+		put_chain_timeline(w, rows[i].timeline);
+		put_lines(w, "fixes", rows[i].fixes);
+		json_end_object(w);
+	}
+}
+
 void report_json_chains(struct buf *b, const struct incident_row *rows, size_t count)
 {
 	struct json_writer w = json_writer_to_buf(b);
 
 	w.indent = true;
 	json_begin_array(&w);
-	for (size_t i = 0; i < count; i++) {
-		json_begin_object(&w);
-		json_string_member(&w, "id", rows[i].id);
-		json_string_member(&w, "severity", rows[i].severity);
-		json_string_member(&w, "summary", rows[i].summary);
-		json_string_member(&w, "root_cause", rows[i].root_cause);
-		json_int_member(&w, "detected_at", rows[i].detected_ns);
-		json_string_member(&w, "explanation", rows[i].explanation);
-		json_string_member(&w, "op", rows[i].op);
-		json_double_member(&w, "tail_ratio", rows[i].tail_ratio);
-		put_chain_timeline(&w, rows[i].timeline);
-		put_lines(&w, "fixes", rows[i].fixes);
-		json_end_object(&w);
-	}
+	report_json_add_chains(&w, rows, count);
 	json_end_array(&w);
 	json_finish(&w);
 }

@@ -16,4 +16,10 @@ void report_json(struct buf *b, const struct incident *incidents, size_t count,
 /* report_json_incident - one of them, as an object. */
 void report_json_incident(
 	struct json_writer *w, const struct incident *i, const struct report_scope *scope);
+
+/* report_json_add - the incidents as elements of an open array; with scope->with_stacks one
+ * element, an object of the node, its incidents and stacks. */
+void report_json_add(struct json_writer *w, const struct incident *incidents, size_t count,
+	const struct report_scope *scope);
+void report_json_add_chains(struct json_writer *w, const struct incident_row *rows, size_t count);
 void report_json_chains(struct buf *b, const struct incident_row *rows, size_t count);

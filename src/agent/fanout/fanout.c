@@ -302,6 +302,7 @@ static int run_new(struct fanout *f, const struct fanout_question *q, struct fan
 	run->f = f;
 	run->kind = q->kind;
 	run->limit = MIN(q->limit ? q->limit : FANOUT_ROWS, (size_t)FANOUT_ROWS_MAX);
+	run->apart = q->apart;
 	run->clocks = !q->no_clocks;
 	run->clocks_after = n > CLOCKS_AT_ONCE;
 	run->path = strdup(path_of(q));

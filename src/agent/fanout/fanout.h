@@ -61,6 +61,7 @@ struct fanout_question {
 	size_t limit;      /* SQL: rows of each node, 0: FANOUT_ROWS */
 	const char *path;  /* GET: with its query, escaped: "/api/v1/ops?since=5m" */
 	const char *query; /* CHAINS, INCIDENTS: parameters, escaped: "since=5m&pid=42"; or NULL */
+	bool apart;        /* SQL: leave each node's rows in its answer, whatever their columns */
 	bool no_clocks;    /* do not ask for the time */
 };
 
@@ -71,8 +72,9 @@ struct fanout_answer { /* of one node */
 	bool ok;        /* it answered, and the answer is part of the result */
 	char why[300];  /* if not ok: a sentence without the node's name */
 	size_t rows;    /* SQL: that are part of the result */
-	bool truncated; /* there are or may be more */
-	char *json;     /* GET: the answer as compact JSON, valid whatever came */
+	struct sql_table table;      /* SQL, apart: they themselves */
+	bool truncated;              /* there are or may be more */
+	char *json;                  /* GET: the answer as compact JSON, valid whatever came */
 	struct fanout_extent extent; /* INCIDENTS */
 	struct fanout_clock clock;
 };

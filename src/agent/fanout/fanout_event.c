@@ -116,7 +116,7 @@ static int find_columns(const struct sql_table *t, int at[COLUMNS])
 		for (int i = 0; i < t->column_count && at[c] < 0; i++)
 			if (!strcmp(sql_table_name(t, i), columns[c].name))
 				at[c] = i;
-		if (at[c] < 0 && (c < NEEDED || c == NODE))
+		if (at[c] < 0 && c < NEEDED)
 			return -EPROTO;
 	}
 	return 0;
@@ -244,34 +244,44 @@ static int by_start(const void *a, const void *b)
 	return (x->event.seq > y->event.seq) - (x->event.seq < y->event.seq);
 }
 
-int fanout_event_read(const struct sql_table *t, struct fanout_events *ret)
+static const char *name_of(
+	const struct sql_table *t, size_t row, const int at[COLUMNS], const char *other)
 {
-	_cleanup_(fanout_events_done) struct fanout_events l = {0};
+	const struct sql_cell *c = at[NODE] < 0 ? NULL : sql_table_cell(t, row, at[NODE]);
+
+	return c && c->type == SQL_TEXT && c->len ? sql_table_bytes(t, c) : other;
+}
+
+int fanout_event_read(const struct sql_table *t, const char *name, struct fanout_events *l)
+{
 	int at[COLUMNS], r = find_columns(t, at);
+	struct fanout_event *p;
 	size_t node = 0;
 
 	if (r < 0)
 		return r;
-	l.items = calloc(MAX(t->row_count, (size_t)1), sizeof(*l.items));
-	if (!l.items)
+	p = realloc(l->items, (l->count + t->row_count + 1) * sizeof(*p));
+	if (!p)
 		return -ENOMEM;
+	l->items = p;
 	for (size_t row = 0; row < t->row_count; row++) {
-		const struct sql_cell *name = sql_table_cell(t, row, at[NODE]);
-		struct fanout_event *e = &l.items[l.count];
+		struct fanout_event *e = &l->items[l->count];
 
-		if (name->type != SQL_TEXT || !read_row(t, row, at, &e->event)) {
-			l.skipped++;
+		if (!read_row(t, row, at, &e->event)) {
+			l->skipped++;
 			continue;
 		}
-		r = find_name(&l, sql_table_bytes(t, name), &node);
+		r = find_name(l, name_of(t, row, at, name), &node);
 		if (r < 0)
 			return r;
 		e->node = node;
-		l.count++;
+		l->count++;
 	}
-	if (l.count)
-		qsort(l.items, l.count, sizeof(*l.items), by_start);
-	*ret = l;
-	l = (struct fanout_events){0};
 	return 0;
+}
+
+void fanout_event_sort(struct fanout_events *l)
+{
+	if (l->count)
+		qsort(l->items, l->count, sizeof(*l->items), by_start);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fanout_event.h - events of many nodes as the structs that everything else works with.
  *
- * Asked for by SQL (fanout_event_sql() with FANOUT_SQL), because nodes of every version know that.
- * Columns are found by their names, so that recordings of any schema will do. */
+ * Asked for by SQL (fanout_event_sql() with FANOUT_SQL, apart), because nodes of every version know
+ * that. Columns are found by their names, so that recordings of any schema will do. */
 #pragma once
 
 #include <stddef.h>
@@ -27,7 +27,7 @@ struct fanout_event {
 	struct event event;
 };
 
-struct fanout_events { /* in order of their start */
+struct fanout_events { /* in order of their start, once sorted */
 	struct fanout_event *items;
 	size_t count;
 	char **names; /* of nodes */
@@ -36,6 +36,10 @@ struct fanout_events { /* in order of their start */
 };
 void fanout_events_done(struct fanout_events *l);
 
-/* fanout_event_read - the rows of @t (fanout_result.table) as events. -EPROTO if it has not the
- * columns of the statement; -ENOMEM. */
-int fanout_event_read(const struct sql_table *t, struct fanout_events *ret);
+/* fanout_event_read - appends the rows of @t, one node's answer, to @l; rows that do not say of
+ * which node they are belong to @name. -EPROTO if @t has not the columns of the statement; -ENOMEM.
+ */
+int fanout_event_read(const struct sql_table *t, const char *name, struct fanout_events *l);
+
+/* fanout_event_sort - puts them in order. */
+void fanout_event_sort(struct fanout_events *l);

@@ -33,7 +33,7 @@ struct fanout_run {
 	struct fanout_run *next;
 	enum fanout_kind kind;
 	size_t limit;
-	bool clocks, clocks_after;
+	bool apart, clocks, clocks_after;
 	char *path, *body; /* of the request */
 	char *query;       /* parameters, for a second path */
 	fanout_done *done;

@@ -12,8 +12,10 @@
 
 void fanout_result_done(struct fanout_result *r)
 {
-	for (size_t i = 0; i < r->count && r->answers; i++)
+	for (size_t i = 0; i < r->count && r->answers; i++) {
 		free(r->answers[i].json);
+		sql_table_done(&r->answers[i].table);
+	}
 	free(r->answers);
 	free(r->warnings);
 	sql_table_done(&r->table);
@@ -146,6 +148,19 @@ static int merge_rows(struct fanout_run *run)
 	return err;
 }
 
+static void finish_apart(struct fanout_run *run)
+{
+	for (size_t i = 0; i < run->result.count; i++) {
+		struct fanout_answer *a = &run->result.answers[i];
+		struct fanout_rows *rows = &run->legs[i].rows;
+
+		a->table = rows->table;
+		rows->table = (struct sql_table){0};
+		a->rows = a->table.row_count;
+		a->truncated = rows->truncated || rows->maybe_more;
+	}
+}
+
 static void finish_table(struct fanout_run *run)
 {
 	struct fanout_result *r = &run->result;
@@ -244,7 +259,9 @@ void fanout_result_finish(struct fanout_run *run)
 	struct fanout_result *r = &run->result;
 
 	set_names(run);
-	if (run->kind == FANOUT_SQL)
+	if (run->kind == FANOUT_SQL && run->apart)
+		finish_apart(run);
+	else if (run->kind == FANOUT_SQL)
 		finish_table(run);
 	fanout_incident_sort(&r->incidents);
 	for (size_t i = 0; i < r->count; i++)

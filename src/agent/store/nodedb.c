@@ -63,6 +63,15 @@ static int examine(const char *path, enum found *ret, struct errinfo *reterr)
 			"%s was recorded by the published agent and is kept as it is: record into "
 			"another file with --db",
 			path);
+	r = schema_is_merged(sql, reterr);
+	if (r < 0)
+		return r;
+	if (r)
+		return errinfo_set(reterr, -EBADMSG,
+			"%s was made by `ingero merge` and holds several nodes: record into "
+			"another "
+			"file with --db",
+			path);
 	*ret = kind == SCHEMA_OURS ? FOUND_OURS : FOUND_EMPTY;
 	return 0;
 }

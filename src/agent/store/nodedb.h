@@ -160,8 +160,10 @@ struct nodedb_filter {
 	size_t last;    /* only the newest n events; 0: all */
 	uint8_t source; /* only this op of this source; 0: all */
 	uint16_t op;
-	enum nodedb_thin thin;     /* not with `last`, nor for files without aggregates */
-	bool labels;               /* load annotations too */
+	const char *node;      /* only this node's, where the file says whose rows are; NULL: all.
+				  Collectives come of all nodes, whatever it says */
+	enum nodedb_thin thin; /* not with `last`, nor for files without aggregates */
+	bool labels;           /* load annotations too */
 	enum nodedb_stacks stacks; /* USED: those of the selected events, most time first */
 	size_t stacks_max;         /* USED: no more than so many; 0: NODEDB_STACKS_MAX */
 };
@@ -229,6 +231,15 @@ struct nodedb_range {
 	int64_t first_ns, last_ns; /* start of the oldest row, end of the newest */
 };
 int nodedb_range(const char *path, struct nodedb_range *ret, struct errinfo *reterr);
+
+/* nodedb_nodes - the nodes that the recording's sessions name, in their order: none for an old file
+ * of one node, several for a merged one. The caller frees *ret. */
+#define NODEDB_NODES_MAX 4096
+struct nodedb_node {
+	char name[256];
+};
+int nodedb_nodes(
+	const char *path, struct nodedb_node **ret, size_t *ret_count, struct errinfo *reterr);
 
 /* One process and op over the selected time, by the aggregates: every call, stored or not. Calls of
  * the driver made inside runtime calls are rows of their own. */

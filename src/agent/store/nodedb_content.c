@@ -63,6 +63,11 @@ static int load_fine(struct reader *r, struct errinfo *reterr)
 	buf_puts(&sql, "SELECT " READER_AGGREGATE " FROM event_aggregates_5s");
 	reader_where_bucket(r, FINE_NS, &sql);
 	reader_where_pids(r, &sql);
+	res = reader_where_node(r, "event_aggregates_5s", &sql, reterr);
+	if (res < 0)
+		return res;
+	if (r->merged) /* those of published files have no distribution */
+		buf_puts(&sql, " AND sketch IS NOT NULL");
 	buf_puts(&sql, " ORDER BY bucket DESC, source DESC, op DESC, pid DESC, nested DESC");
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
@@ -101,7 +106,9 @@ int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
 	buf_printf(&sql, "SELECT total(count) FROM %s", table);
 	reader_where_bucket(r, width, &sql);
 	reader_where_pids(r, &sql);
-	res = reader_prepare(r, &sql, &stmt, reterr);
+	res = reader_where_node(r, table, &sql, reterr);
+	if (res == 0)
+		res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
 		return res;
 	res = sql_step(stmt, reterr);
@@ -147,6 +154,9 @@ int reader_load_samples(struct reader *r, struct errinfo *reterr)
 	if (res < 0)
 		return res;
 	reader_where_time(r, "timestamp", 0, &sql);
+	res = reader_where_node(r, "system_snapshots", &sql, reterr);
+	if (res < 0)
+		return res;
 	buf_printf(&sql, " ORDER BY timestamp DESC LIMIT %u", NODEDB_SAMPLES_MAX);
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
@@ -236,6 +246,9 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr)
 	if (res < 0)
 		return res;
 	reader_where_time(r, "detected_at", 0, &sql);
+	res = reader_where_node(r, "causal_chains", &sql, reterr);
+	if (res < 0)
+		return res;
 	buf_printf(&sql, " ORDER BY detected_at DESC, id DESC LIMIT %u)", NODEDB_CHAINS_MAX);
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
@@ -257,7 +270,13 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr)
 static int add_losses(struct reader *r, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int res = sql_prepare(r->sql, "SELECT source, count, reason FROM losses", &stmt, reterr);
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int res;
+
+	buf_puts(&sql, "SELECT source, count, reason FROM losses WHERE 1");
+	res = reader_where_node(r, "losses", &sql, reterr);
+	if (res == 0)
+		res = reader_prepare(r, &sql, &stmt, reterr);
 
 	if (res < 0)
 		return res;
@@ -278,16 +297,38 @@ static int add_losses(struct reader *r, struct errinfo *reterr)
 	return res;
 }
 
+/* A session that was killed has events and no books: then the sum proves nothing. */
+static int judge_books(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int64_t sessions, without;
+	int res;
+
+	buf_puts(&sql, "SELECT count(*) FROM sessions WHERE 1");
+	res = reader_where_node(r, "sessions", &sql, reterr);
+	if (res == 0)
+		res = sql_get_int(r->sql, buf_str(&sql), &sessions, reterr);
+	if (res < 0)
+		return res;
+	buf_puts(&sql, " AND id NOT IN (SELECT session_id FROM accounting)");
+	res = sql_get_int(r->sql, buf_str(&sql), &without, reterr);
+	if (res == 0)
+		r->content->has_books = sessions > 0 && without == 0;
+	return res;
+}
+
 int reader_load_books(struct reader *r, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int64_t sessions, without;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	int res;
 
 	if (r->kind != SCHEMA_OURS)
 		return 0;
-	res = sql_prepare(
-		r->sql, "SELECT source, hits, stored, aggregated FROM accounting", &stmt, reterr);
+	buf_puts(&sql, "SELECT source, hits, stored, aggregated FROM accounting WHERE 1");
+	res = reader_where_node(r, "accounting", &sql, reterr);
+	if (res == 0)
+		res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
 		return res;
 	while ((res = sql_step(stmt, reterr)) > 0) {
@@ -310,17 +351,7 @@ int reader_load_books(struct reader *r, struct errinfo *reterr)
 	res = add_losses(r, reterr);
 	if (res < 0)
 		return res;
-	/* A session that was killed has events and no books: then the sum proves nothing. */
-	res = sql_get_int(r->sql, "SELECT count(*) FROM sessions", &sessions, reterr);
-	if (res < 0)
-		return res;
-	res = sql_get_int(r->sql,
-		"SELECT count(*) FROM sessions WHERE id NOT IN (SELECT session_id FROM accounting)",
-		&without, reterr);
-	if (res < 0)
-		return res;
-	r->content->has_books = sessions > 0 && without == 0;
-	return 0;
+	return judge_books(r, reterr);
 }
 
 int reader_load_node(struct reader *r, struct errinfo *reterr)
@@ -332,6 +363,10 @@ int reader_load_node(struct reader *r, struct errinfo *reterr)
 	size_t room = sizeof(r->content->node), len = 0;
 	int res = reader_select(r, "sessions", columns, 1, &sql, reterr);
 
+	if (res < 0)
+		return res;
+	buf_puts(&sql, " WHERE 1");
+	res = reader_where_node(r, "sessions", &sql, reterr);
 	if (res < 0)
 		return res;
 	buf_puts(&sql, " GROUP BY 1 ORDER BY min(rowid)");

@@ -44,6 +44,7 @@ enum column {
 	COL_RANK,
 	COL_LOCAL_RANK,
 	COL_WORLD_SIZE,
+	COL_NODE, /* only where it is asked for */
 	COL_COUNT
 };
 
@@ -73,23 +74,29 @@ static const struct reader_column columns[COL_COUNT] = {
 	[COL_RANK] = {"rank", "NULL"},
 	[COL_LOCAL_RANK] = {"local_rank", "NULL"},
 	[COL_WORLD_SIZE] = {"world_size", "NULL"},
+	[COL_NODE] = {"node", "''"},
 };
 
-static void names_done(struct pid_names *n)
+void reader_names_done(struct pid_names *n)
 {
 	free(n->rows);
 }
 
-static int load_names(struct reader *r, struct pid_names *ret, struct errinfo *reterr)
+int reader_load_names(struct reader *r, struct pid_names *ret, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	size_t capacity = 0;
 	int res = schema_has_table(r->sql, "process_names", reterr);
 
 	if (res <= 0)
 		return res;
-	res = sql_prepare(
-		r->sql, "SELECT pid, name FROM process_names ORDER BY pid", &stmt, reterr);
+	buf_puts(&sql, "SELECT pid, name FROM process_names WHERE 1");
+	res = reader_where_node(r, "process_names", &sql, reterr);
+	if (res == 0) {
+		buf_puts(&sql, " ORDER BY pid");
+		res = reader_prepare(r, &sql, &stmt, reterr);
+	}
 	if (res < 0)
 		return res;
 	while (ret->count < NAMES_MAX && (res = sql_step(stmt, reterr)) > 0) {
@@ -214,19 +221,35 @@ static bool read_row(enum schema_kind kind, sql_stmt *stmt, struct event *e)
 	return e->start.ns > 0;
 }
 
-static void fill_comm(const struct pid_names *names, struct event *e)
+const char *reader_name_of(const struct pid_names *names, uint32_t pid)
 {
-	struct pid_name key = {.pid = e->pid}, *found = NULL;
+	struct pid_name key = {.pid = pid}, *found = NULL;
 
-	if (!e->comm[0] && names->count)
+	if (names->count)
 		found = bsearch(&key, names->rows, names->count, sizeof(key), by_pid);
-	if (found)
-		memcpy(e->comm, found->name, sizeof(e->comm));
+	return found ? found->name : NULL;
 }
 
-int reader_event_select(struct reader *r, struct buf *sql, struct errinfo *reterr)
+static void fill_comm(const struct pid_names *names, struct event *e)
 {
-	return reader_select(r, "events", columns, COL_COUNT, sql, reterr);
+	const char *name = e->comm[0] ? NULL : reader_name_of(names, e->pid);
+
+	if (name)
+		memcpy(e->comm, name, sizeof(e->comm));
+}
+
+int reader_event_select(struct reader *r, bool node, struct buf *sql, struct errinfo *reterr)
+{
+	return reader_select(r, "events", columns, node ? COL_COUNT : COL_NODE, sql, reterr);
+}
+
+const char *reader_event_node(sql_stmt *stmt, size_t *ret_len)
+{
+	if (sql_column_type(stmt, COL_NODE) != SQL_TEXT) {
+		*ret_len = 0;
+		return "";
+	}
+	return sql_column_text(stmt, COL_NODE, ret_len);
 }
 
 bool reader_event_row(
@@ -239,8 +262,8 @@ bool reader_event_row(
 }
 
 /* WHERE … for events. Of a published file a row stamped at its end may start before `to` and be
- * stamped after it: read_row() and accept() decide by the start. */
-static void add_where(const struct reader *r, struct buf *sql)
+ * stamped after it: read_row() and reader_event_accept() decide by the start. */
+int reader_event_where(struct reader *r, struct buf *sql, struct errinfo *reterr)
 {
 	struct nodedb_filter f = *r->filter;
 	struct reader wide = *r;
@@ -257,9 +280,10 @@ static void add_where(const struct reader *r, struct buf *sql)
 	reader_where_pids(r, sql);
 	if (r->filter->source)
 		buf_printf(sql, " AND source = %u AND op = %u", r->filter->source, r->filter->op);
+	return reader_where_node(r, "events", sql, reterr);
 }
 
-static bool accept(const struct nodedb_filter *f, const struct event *e)
+bool reader_event_accept(const struct nodedb_filter *f, const struct event *e)
 {
 	return (!f->from_ns || e->start.ns >= f->from_ns) && (!f->to_ns || e->start.ns <= f->to_ns);
 }
@@ -271,7 +295,9 @@ static int count_older(struct reader *r, struct errinfo *reterr)
 	int res;
 
 	buf_puts(&sql, "SELECT count(*) FROM events");
-	add_where(r, &sql);
+	res = reader_event_where(r, &sql, reterr);
+	if (res < 0)
+		return res;
 	res = sql_get_int(r->sql, buf_str(&sql), &total, reterr);
 	if (res >= 0)
 		r->content->older_events = (uint64_t)total - NODEDB_EVENTS_MAX;
@@ -360,7 +386,7 @@ static int read_rows(struct reader *r, sql_stmt *stmt, size_t limit, const struc
 			c->skipped_rows++;
 			continue;
 		}
-		if (!accept(r->filter, &e))
+		if (!reader_event_accept(r->filter, &e))
 			continue;
 		res = reader_room(
 			(void **)&c->events, c->event_count, &capacity, sizeof(*c->events));
@@ -381,11 +407,13 @@ static int load_newest(struct reader *r, const struct pid_names *names, struct e
 	size_t limit = r->filter->last ? MIN(r->filter->last, (size_t)NODEDB_EVENTS_MAX)
 				       : (size_t)NODEDB_EVENTS_MAX;
 	bool more;
-	int res = reader_event_select(r, &sql, reterr);
+	int res = reader_event_select(r, false, &sql, reterr);
 
 	if (res < 0)
 		return res;
-	add_where(r, &sql);
+	res = reader_event_where(r, &sql, reterr);
+	if (res < 0)
+		return res;
 	buf_printf(&sql, " ORDER BY timestamp DESC, rowid DESC LIMIT %zu", limit + 1);
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
@@ -406,7 +434,7 @@ static int is_thinned(struct reader *r, struct errinfo *reterr)
 	int res;
 
 	if (r->filter->thin == NODEDB_THIN_NEVER || r->filter->last || r->kind != SCHEMA_OURS ||
-		!r->content->aggregate_count)
+		r->merged || !r->content->aggregate_count)
 		return 0;
 	if (r->filter->thin == NODEDB_THIN_ALWAYS)
 		return 1;
@@ -419,9 +447,9 @@ static int is_thinned(struct reader *r, struct errinfo *reterr)
 
 int reader_load_events(struct reader *r, struct errinfo *reterr)
 {
-	_cleanup_(names_done) struct pid_names names = {0};
+	_cleanup_(reader_names_done) struct pid_names names = {0};
 	struct nodedb_content *c = r->content;
-	int res = load_names(r, &names, reterr);
+	int res = reader_load_names(r, &names, reterr);
 
 	if (res < 0)
 		return res;

@@ -39,13 +39,16 @@ int reader_load_labels(struct reader *r, struct errinfo *reterr)
 	if (res <= 0)
 		return res;
 	/* No lower bound: a label holds until it is set again. */
-	buf_puts(&sql, "SELECT a.timestamp, a.span_start, a.span_end, a.pid, a.start_time, j.key,"
-		       " CAST(j.value AS TEXT) FROM annotations a, json_each(CASE WHEN"
-		       " json_valid(a.labels) AND json_type(a.labels) = 'object' THEN a.labels"
-		       " ELSE '{}' END) j");
+	buf_puts(&sql, "SELECT timestamp, span_start, span_end, pid, start_time, j.key,"
+		       " CAST(j.value AS TEXT) FROM annotations, json_each(CASE WHEN"
+		       " json_valid(labels) AND json_type(labels) = 'object' THEN labels"
+		       " ELSE '{}' END) j WHERE 1");
 	if (r->filter->to_ns)
-		buf_printf(&sql, " WHERE a.timestamp <= %" PRId64, r->filter->to_ns);
-	buf_puts(&sql, " ORDER BY a.timestamp DESC, a.rowid DESC");
+		buf_printf(&sql, " AND timestamp <= %" PRId64, r->filter->to_ns);
+	res = reader_where_node(r, "annotations", &sql, reterr);
+	if (res < 0)
+		return res;
+	buf_puts(&sql, " ORDER BY timestamp DESC, annotations.rowid DESC");
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
 		return res;

@@ -77,6 +77,19 @@ void reader_where_pids(const struct reader *r, struct buf *sql)
 	buf_putc(sql, ')');
 }
 
+int reader_where_node(struct reader *r, const char *table, struct buf *sql, struct errinfo *reterr)
+{
+	int res = r->filter->node ? reader_has_column(r, table, "node", reterr) : 0;
+
+	if (res <= 0)
+		return res;
+	buf_puts(sql, " AND node = '");
+	for (const char *p = r->filter->node; *p; p++)
+		buf_printf(sql, *p == '\'' ? "''" : "%c", *p);
+	buf_putc(sql, '\'');
+	return 0;
+}
+
 int reader_prepare(
 	struct reader *r, const struct buf *sql, sql_stmt **ret_stmt, struct errinfo *reterr)
 {
@@ -140,6 +153,22 @@ bool reader_text(sql_stmt *stmt, int column, char *out, size_t size)
 	return true;
 }
 
+int reader_identify(struct reader *r, struct errinfo *reterr)
+{
+	int res = schema_identify(r->sql, r->path, &r->kind, r->content->schema, reterr);
+
+	if (res < 0)
+		return res;
+	if (r->kind == SCHEMA_EMPTY)
+		return errinfo_set(reterr, -EBADMSG,
+			"%s is empty: record into it with `ingero trace`, or give another with "
+			"--db",
+			r->path);
+	res = r->kind == SCHEMA_OURS ? schema_is_merged(r->sql, reterr) : 0;
+	r->merged = res > 0;
+	return MIN(res, 0);
+}
+
 static int load(sql_db *sql, const char *path, bool frozen, const struct nodedb_filter *f,
 	struct nodedb_content *ret, struct errinfo *reterr)
 {
@@ -155,15 +184,10 @@ static int load(sql_db *sql, const char *path, bool frozen, const struct nodedb_
 		.frozen = frozen,
 		.filter = f ? f : &all,
 		.content = &content};
-	int res = schema_identify(sql, path, &r.kind, content.schema, reterr);
+	int res = reader_identify(&r, reterr);
 
 	if (res < 0)
 		return res;
-	if (r.kind == SCHEMA_EMPTY)
-		return errinfo_set(reterr, -EBADMSG,
-			"%s is empty: record into it with `ingero trace`, or give another with "
-			"--db",
-			path);
 	/* One transaction: all tables as of one moment, also while a writer is at work. */
 	res = sql_exec(sql, "BEGIN", reterr);
 	if (res < 0)

@@ -12,6 +12,7 @@ struct reader {
 	const char *path;
 	bool frozen; /* nobody changes the file: another connection sees the same */
 	enum schema_kind kind;
+	bool merged; /* of several nodes: each row says whose it is */
 	const struct nodedb_filter *filter;
 	struct nodedb_content *content;
 };
@@ -37,10 +38,15 @@ void reader_where_time(
  * because what part of another does is not known. */
 void reader_where_bucket(const struct reader *r, int64_t width_ns, struct buf *sql);
 void reader_where_pids(const struct reader *r, struct buf *sql);
+/* reader_where_node - appends a condition by the filter's node if @table has the column. */
+int reader_where_node(struct reader *r, const char *table, struct buf *sql, struct errinfo *reterr);
 
 /* reader_prepare - compiles @sql; a text over its ceiling (too many pids) is -E2BIG. */
 int reader_prepare(
 	struct reader *r, const struct buf *sql, sql_stmt **ret_stmt, struct errinfo *reterr);
+
+/* reader_identify - schema_identify(), and whether it is merged, into @r. */
+int reader_identify(struct reader *r, struct errinfo *reterr);
 
 /* reader_room - makes room for one more element in *array. -ENOMEM. */
 int reader_room(void **array, size_t count, size_t *capacity, size_t element_bytes);
@@ -70,8 +76,21 @@ struct pid_names {             /* for rows without a name of their own */
 	size_t count;
 };
 
-/* reader_event_select - appends "SELECT … FROM events", the columns reader_event_row() expects. */
-int reader_event_select(struct reader *r, struct buf *sql, struct errinfo *reterr);
+int reader_load_names(struct reader *r, struct pid_names *ret, struct errinfo *reterr);
+void reader_names_done(struct pid_names *n);
+
+/* reader_name_of - the pid's name, COMM_LEN bytes; NULL if it has none. */
+const char *reader_name_of(const struct pid_names *names, uint32_t pid);
+
+/* reader_event_select - appends "SELECT … FROM events", the columns reader_event_row() expects, and
+ * with @node what reader_event_node() gives. */
+int reader_event_select(struct reader *r, bool node, struct buf *sql, struct errinfo *reterr);
+const char *reader_event_node(sql_stmt *stmt, size_t *ret_len);
+
+/* reader_event_where - appends the filter; a few rows too many may come, of which
+ * reader_event_accept() decides. */
+int reader_event_where(struct reader *r, struct buf *sql, struct errinfo *reterr);
+bool reader_event_accept(const struct nodedb_filter *f, const struct event *e);
 
 /* reader_event_row - the row that @stmt stands on: 1, or 0 if it makes no sense. */
 bool reader_event_row(
@@ -94,6 +113,16 @@ int reader_range(struct reader *r, struct nodedb_range *ret, struct errinfo *ret
 /* reader_load_thinned - the rows that ordinary.h keeps into r->content, in any order. Ours only,
  * after the aggregates (nodedb_scan.c). */
 int reader_load_thinned(struct reader *r, const struct pid_names *names, struct errinfo *reterr);
+
+/* reader_stack_prepare - the statement that reader_stack_read() needs; *ret stays NULL if stacks
+ * cannot be found by their hash here. */
+int reader_stack_prepare(struct reader *r, sql_stmt **ret, struct errinfo *reterr);
+/* reader_stack_read - 1 and *ret is the caller's (free()); 0: none that makes sense. */
+int reader_stack_read(struct reader *r, sql_stmt *stmt, uint64_t hash, struct stack **ret,
+	struct errinfo *reterr);
+
+/* reader_stack_order - the published agent's order of frames to ours: see nodedb_stack.c. */
+void reader_stack_order(struct stack *s);
 
 /* Each loads one kind of thing into r->content. */
 int reader_load_events(struct reader *r, struct errinfo *reterr);

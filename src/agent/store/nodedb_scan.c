@@ -153,7 +153,7 @@ static int add_edges(struct reader *r, const struct half *h, struct errinfo *ret
 	if (!p)
 		return -ENOMEM;
 	c->events = p;
-	res = reader_event_select(r, &sql, reterr);
+	res = reader_event_select(r, false, &sql, reterr);
 	if (res < 0)
 		return res;
 	buf_puts(&sql, " WHERE seq = ?1");
@@ -176,7 +176,7 @@ static int add_edges(struct reader *r, const struct half *h, struct errinfo *ret
 
 static int write_statement(struct reader *r, struct buf *sql, struct errinfo *reterr)
 {
-	int res = reader_event_select(r, sql, reterr);
+	int res = reader_event_select(r, false, sql, reterr);
 
 	if (res < 0)
 		return res;

@@ -72,7 +72,7 @@ static bool is_interpreter(const struct stack_frame *f)
 	return f->file && (strstr(f->file, "libpython") || strstr(f->file, "python3."));
 }
 
-static void move_python_behind(struct stack *s)
+void reader_stack_order(struct stack *s)
 {
 	struct stack_frame *frames = (struct stack_frame *)s->frames;
 	size_t python = 0;
@@ -113,7 +113,7 @@ int reader_stack_row(enum schema_kind kind, sql_stmt *stmt, struct stack **ret, 
 	if (res < 0)
 		return res;
 	if (kind == SCHEMA_PUBLISHED)
-		move_python_behind(s);
+		reader_stack_order(s);
 	*ret_bytes = row.frames_len + s->count * sizeof(*s->frames) + sizeof(*s);
 	*ret = s;
 	return 0;
@@ -238,4 +238,37 @@ int reader_load_stacks(struct reader *r, struct errinfo *reterr)
 		qsort(r->content->stacks.items, r->content->stacks.count,
 			sizeof(*r->content->stacks.items), by_stack_hash);
 	return res;
+}
+
+int reader_stack_prepare(struct reader *r, sql_stmt **ret, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int res = schema_has_table(r->sql, "stack_traces", reterr);
+
+	if (res > 0)
+		res = has_key(r, reterr);
+	if (res <= 0)
+		return res;
+	res = reader_select(r, "stack_traces", columns, COL_COUNT, &sql, reterr);
+	buf_puts(&sql, " WHERE hash = ?1");
+	return res < 0 ? res : reader_prepare(r, &sql, ret, reterr);
+}
+
+int reader_stack_read(
+	struct reader *r, sql_stmt *stmt, uint64_t hash, struct stack **ret, struct errinfo *reterr)
+{
+	struct stack *s = NULL;
+	size_t bytes = 0;
+	int res = SQL_BIND(stmt, reterr, SQL_I(hash));
+
+	if (res == 0)
+		res = sql_step(stmt, reterr);
+	if (res <= 0)
+		return res;
+	res = reader_stack_row(r->kind, stmt, &s, &bytes);
+	sql_reset(stmt);
+	if (res < 0)
+		return res == -ENOMEM ? res : 0;
+	*ret = s;
+	return 1;
 }

@@ -19,15 +19,10 @@ static int visit_open(sql_db *sql, const char *path, const struct nodedb_filter 
 	static const struct nodedb_filter all;
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	struct reader r = {.sql = sql, .path = path, .filter = f ? f : &all, .content = &content};
-	int res = schema_identify(sql, path, &r.kind, content.schema, reterr);
+	int res = reader_identify(&r, reterr);
 
 	if (res < 0)
 		return res;
-	if (r.kind == SCHEMA_EMPTY)
-		return errinfo_set(reterr, -EBADMSG,
-			"%s is empty: record into it with `ingero trace`, or give another with "
-			"--db",
-			path);
 	res = sql_exec(sql, "BEGIN", reterr);
 	return res < 0 ? res : visit(&r, arg, reterr);
 }
@@ -152,10 +147,16 @@ static int usage_sql(struct reader *r, struct buf *sql, struct errinfo *reterr)
 		" max(max_dur), %s AS nested, %s, total(total(count)) OVER"
 		" (PARTITION BY pid) AS all_calls FROM %s a",
 		ours ? "nested" : "NULL", /* no 0: GROUP BY would take it for a place */
-		names ? "(SELECT max(name) FROM process_names p WHERE p.pid = a.pid)" : "NULL",
+		!names      ? "NULL"
+		: r->merged ? "(SELECT max(name) FROM process_names p WHERE p.pid = a.pid AND"
+			      " p.node = a.node)"
+			    : "(SELECT max(name) FROM process_names p WHERE p.pid = a.pid)",
 		table);
 	reader_where_bucket(r, width, sql);
 	reader_where_pids(r, sql);
+	res = reader_where_node(r, table, sql, reterr);
+	if (res < 0)
+		return res;
 	buf_printf(sql,
 		" GROUP BY pid, source, op, nested HAVING calls > 0"
 		" ORDER BY all_calls DESC, pid, calls DESC, source, op LIMIT %u",
@@ -194,6 +195,53 @@ int nodedb_usage(const char *path, const struct nodedb_filter *f, struct nodedb_
 {
 	struct usage_list list = {0};
 	int r = reader_visit(path, f, visit_usage, &list, reterr);
+
+	if (r < 0) {
+		free(list.rows);
+		return r;
+	}
+	*ret = list.rows;
+	*ret_count = list.count;
+	return 0;
+}
+
+struct node_list {
+	struct nodedb_node *rows;
+	size_t count;
+};
+
+static int visit_nodes(struct reader *r, void *arg, struct errinfo *reterr)
+{
+	static const struct reader_column columns[] = {{"node", "''"}};
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	struct node_list *list = arg;
+	size_t capacity = 0;
+	int res = reader_select(r, "sessions", columns, 1, &sql, reterr);
+
+	free(list->rows);
+	*list = (struct node_list){0};
+	if (res < 0)
+		return res;
+	buf_printf(&sql, " GROUP BY 1 ORDER BY min(rowid) LIMIT %d", NODEDB_NODES_MAX);
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	while (res >= 0 && (res = sql_step(stmt, reterr)) > 0) {
+		struct nodedb_node node;
+
+		if (!reader_text(stmt, 0, node.name, sizeof(node.name)) || !node.name[0])
+			continue;
+		res = reader_room((void **)&list->rows, list->count, &capacity, sizeof(node));
+		if (res == 0)
+			list->rows[list->count++] = node;
+	}
+	return res;
+}
+
+int nodedb_nodes(
+	const char *path, struct nodedb_node **ret, size_t *ret_count, struct errinfo *reterr)
+{
+	struct node_list list = {0};
+	int r = reader_visit(path, NULL, visit_nodes, &list, reterr);
 
 	if (r < 0) {
 		free(list.rows);

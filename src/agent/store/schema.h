@@ -28,3 +28,12 @@ int schema_identify(sql_db *db, const char *path, enum schema_kind *ret_kind, ch
 
 /* schema_has_table - a real table (no view, no virtual table) called @name: 1, 0 or an error. */
 int schema_has_table(sql_db *db, const char *name, struct errinfo *reterr);
+
+/* schema_create_merged - the tables of a file that holds several nodes, without the indexes of
+ * `events`, which schema_finish_merged() makes when its rows are in. Call inside a batch. */
+#define MERGED_SEQ_BITS 44
+int schema_create_merged(sql_db *db, struct errinfo *reterr);
+int schema_finish_merged(sql_db *db, struct errinfo *reterr);
+
+/* schema_is_merged - whether `ingero merge` made the file: 1, 0 or an error. */
+int schema_is_merged(sql_db *db, struct errinfo *reterr);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* protobuf.h - writing messages of protocol buffers, without knowing any of them.
+ *
+ * Fields are appended to a struct buf in the order of the calls; numbers of fields and their types
+ * are the caller's to know. The buffer's first failure sticks, so look at buf.err once at the end.
+ * A nested message is written into the same buffer between protobuf_begin() and protobuf_end(),
+ * which puts its length in front. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/* protobuf_varint - uint32, uint64, enum, bool; int32 and int64 as uint64_t of the same value. */
+void protobuf_varint(struct buf *b, uint32_t field, uint64_t v);
+void protobuf_sint(struct buf *b, uint32_t field, int64_t v);     /* sint32, sint64 */
+void protobuf_fixed64(struct buf *b, uint32_t field, uint64_t v); /* fixed64, sfixed64 */
+void protobuf_fixed32(struct buf *b, uint32_t field, uint32_t v);
+void protobuf_double(struct buf *b, uint32_t field, double v);
+void protobuf_bytes(struct buf *b, uint32_t field, const void *data, size_t len);
+
+/* protobuf_string - as a string field must be UTF-8, each bad byte of @s becomes U+FFFD. */
+void protobuf_string(struct buf *b, uint32_t field, const char *s);
+void protobuf_string_len(struct buf *b, uint32_t field, const char *s, size_t len);
+
+/* Elements of packed repeated fields: no field number, inside protobuf_begin() of the field. */
+void protobuf_put_varint(struct buf *b, uint64_t v);
+void protobuf_put_fixed64(struct buf *b, uint64_t v);
+void protobuf_put_double(struct buf *b, double v);
+
+/* protobuf_begin - the message (or packed field) @field begins; give what it returns to
+ * protobuf_end(). Several may be open, ended in reverse order. */
+size_t protobuf_begin(struct buf *b, uint32_t field);
+void protobuf_end(struct buf *b, size_t mark);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_merge.c - `ingero merge`: recordings of several nodes, or of one in parts, as one file. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent/store/nodedb_merge.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/dispatch.h"
+#include "cli/progress.h"
+
+struct merge_settings {
+	const char *output, *force_node;
+	uint64_t threshold_ns;
+	bool align, force;
+};
+
+static const struct merge_settings defaults = {.threshold_ns = 100 * NS_PER_MS};
+
+#define OPTION(field) offsetof(struct merge_settings, field)
+static const struct option_row merge_options[] = {
+	{"output", 'o', OPTION_STRING, OPTION(output), "PATH", "write the merged file here", 0, 0,
+		false},
+	{"force", 'f', OPTION_FLAG, OPTION(force), NULL, "replace the output if it exists", 0, 0,
+		false},
+	{"force-node", 0, OPTION_STRING, OPTION(force_node), "NAME",
+		"the node that the one file was recorded on (older files do not say it)", 0, 0,
+		false},
+	{"align", 0, OPTION_FLAG, OPTION(align), NULL,
+		"move the times of each node by what its clock was found to be ahead", 0, 0, false},
+	{"clock-skew-threshold", 0, OPTION_DURATION, OPTION(threshold_ns), "TIME",
+		"warn if clocks are further apart (default: 100ms)", 0, 0, false},
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+	stopped = number;
+}
+
+struct talk { /* what is shown while it goes on */
+	struct progress progress;
+	char **sources;
+	bool is_terminal;
+};
+
+static bool tell(void *arg, size_t source, uint64_t events)
+{
+	struct talk *t = arg;
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	char n[TEXT_MAX];
+
+	buf_printf(&b, "%s events of ", text_format_count(n, events));
+	text_escape_terminal(&b, t->sources[source]);
+	progress_say(&t->progress, buf_str(&b));
+	return !stopped;
+}
+
+static void put_extras(struct buf *b, const struct merge_report *r)
+{
+	const struct {
+		uint64_t n;
+		const char *text;
+	} rows[] = {
+		{r->renumbered, "events got new numbers: another recording of the node has them"},
+		{r->differing_stacks, "stacks differ from those there: the better-named are kept"},
+		{r->unplaced, "rows do not say their node"},
+		{r->skipped, "damaged rows left out"},
+	};
+	char n[TEXT_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].n)
+			buf_printf(b, "    %s %s\n", text_format_count(n, rows[i].n), rows[i].text);
+}
+
+/* "200 events, 4 chains, 8 stacks"; what was there already stands behind. */
+static void put_report(struct buf *b, const struct merge_report *r)
+{
+	char e[TEXT_MAX], c[TEXT_MAX], s[TEXT_MAX];
+
+	buf_printf(b, "%s events, %s chains, %s stacks", text_format_count(e, r->events.copied),
+		text_format_count(c, r->chains.copied), text_format_count(s, r->stacks.copied));
+	if (r->events.duplicates || r->chains.duplicates)
+		buf_printf(b, " (already there: %s events, %s chains, %s stacks)",
+			text_format_count(e, r->events.duplicates),
+			text_format_count(c, r->chains.duplicates),
+			text_format_count(s, r->stacks.duplicates));
+	buf_putc(b, '\n');
+	put_extras(b, r);
+}
+
+static void done(void *arg, size_t source, const struct merge_report *r)
+{
+	struct talk *t = arg;
+	_cleanup_buf_ struct buf b = BUF_INIT(16 << 10);
+
+	progress_done(&t->progress); /* the line makes room */
+	buf_puts(&b, "  ");
+	text_escape_terminal(&b, t->sources[source]);
+	buf_puts(&b, ": ");
+	if (r->is_again)
+		buf_puts(&b, "the same file again, left out\n");
+	else
+		put_report(&b, r);
+	fputs(buf_str(&b), stderr);
+	progress_begin(&t->progress, STDERR_FILENO, "merging");
+}
+
+static void put_clock(struct buf *b, const struct merge_clock *c, uint64_t threshold_ns)
+{
+	uint64_t off = (uint64_t)(c->offset_ns < 0 ? -c->offset_ns : c->offset_ns);
+	char by[TEXT_MAX], error[TEXT_MAX], n[TEXT_MAX];
+
+	if (!c->collectives)
+		return;
+	buf_puts(b, off > threshold_ns ? "WARNING: the clock of " : "  the clock of ");
+	text_escape_terminal(b, c->node);
+	buf_printf(b, " is %s (± %s) %s that of ", text_format_duration(by, off),
+		text_format_duration(error, c->error_ns), c->offset_ns < 0 ? "behind" : "ahead of");
+	text_escape_terminal(b, c->reference);
+	buf_printf(b, ", by %s collectives%s\n", text_format_count(n, c->collectives),
+		c->applied           ? ": taken from its times"
+		: off > threshold_ns ? ": --align takes it from its times"
+				     : "");
+}
+
+static void put_clocks(struct buf *b, const struct merge_result *r, uint64_t threshold_ns)
+{
+	size_t unknown = 0;
+
+	for (size_t i = 0; i < r->clock_count; i++) {
+		put_clock(b, &r->clocks[i], threshold_ns);
+		unknown += r->clocks[i].collectives == 0;
+	}
+	if (unknown)
+		buf_printf(b,
+			"  how far the clocks of %zu nodes are apart from the first's is not "
+			"known: they share no collectives\n",
+			unknown);
+}
+
+static void print_result(const struct merge_settings *s, const struct merge_result *r)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4 << 20);
+
+	put_clocks(&b, r, s->threshold_ns);
+	buf_puts(&b, "Merged into ");
+	text_escape_terminal(&b, s->output);
+	buf_printf(&b, ", %zu node%s: ", r->nodes, r->nodes == 1 ? "" : "s");
+	put_report(&b, &r->total);
+	fputs(buf_str(&b), stderr);
+}
+
+static int merge_run(const struct command *cmd, void *settings, int argc, char **argv)
+{
+	const struct merge_settings *s = settings;
+	_cleanup_(merge_result_done) struct merge_result result = {0};
+	struct talk talk = {.progress = PROGRESS_INIT, .sources = argv};
+	struct merge_wish wish = {.sources = (const char *const *)argv,
+		.source_count = (size_t)argc,
+		.output = s->output,
+		.force_node = s->force_node,
+		.align = s->align,
+		.replace = s->force,
+		.tell = tell,
+		.done = done,
+		.arg = &talk};
+	struct sigaction act = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+	struct errinfo e = {0};
+	int r = 0;
+
+	if (!argc)
+		r = errinfo_set(&e, -EINVAL,
+			"name the recordings to merge: ingero merge A.db B.db "
+			"-o ALL.db");
+	else if (!s->output)
+		r = errinfo_set(&e, -EINVAL, "--output is needed: where to write the merged file");
+	if (r == 0) {
+		sigaction(SIGINT, &act, NULL); /* nothing half-made stays behind */
+		sigaction(SIGTERM, &act, NULL);
+		progress_begin(&talk.progress, STDERR_FILENO, "merging");
+		r = nodedb_merge(&wish, &result, &e);
+		progress_done(&talk.progress);
+	}
+	if (r < 0)
+		return dispatch_fail(&e, r);
+	print_result(s, &result);
+	return EXIT_OK;
+}
+
+const struct command cmd_merge = {
+	.name = "merge",
+	.synopsis = "merge FILE... -o PATH [flags]",
+	.summary = "Put recordings of several nodes into one file",
+	.details = "  ingero merge node1.db node2.db -o cluster.db\n"
+		   "  ingero explain --db cluster.db             each node by itself\n"
+		   "  ingero export --format perfetto -d cluster.db -o cluster.json",
+	.options = merge_options,
+	.settings_size = sizeof(struct merge_settings),
+	.defaults = &defaults,
+	.max_args = MERGE_SOURCES_MAX,
+	.run = merge_run,
+};

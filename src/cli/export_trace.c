@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export_trace.c - see export_trace.h. */
+#include "cli/export_trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/progress.h"
+
+#define TRACE_EVENTS 1000000 /* unless --limit says otherwise: viewers hold them in memory */
+
+void export_trace_tell(const struct export_trace_wish *w, const struct perfetto_figures *f)
+{
+	const struct {
+		uint64_t n;
+		const char *text;
+	} rows[] = {
+		{f->stream.skipped_rows, "damaged rows left out"},
+		{f->stream.unplaced, "readings of the host do not say of which node: left out"},
+		{f->stream.older_collectives, "older collectives left out"},
+	};
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 14);
+	char n[TEXT_MAX], c[TEXT_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].n)
+			buf_printf(&b, "ingero: %s %s\n", text_format_count(n, rows[i].n),
+				rows[i].text);
+	if (f->stream.is_limited && !w->limit)
+		buf_printf(&b, "ingero: these are the newest %s events; --limit -1 gives all\n",
+			text_format_count(n, TRACE_EVENTS));
+	buf_printf(&b, "Exported %s events + %s chains to ", text_format_count(n, f->stream.events),
+		text_format_count(c, f->chains));
+	text_escape_terminal(&b, strcmp(w->output, "-") != 0 ? w->output : "the standard output");
+	buf_printf(&b, " (%s)\n", text_format_bytes(n, f->bytes));
+	fputs(buf_str(&b), stderr);
+}
+
+int export_trace(const char *path, const struct export_trace_wish *wish, struct errinfo *reterr)
+{
+	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
+	_cleanup_(output_done) struct output output = OUTPUT_INIT;
+	struct nodedb_filter f = wish->filter;
+	struct perfetto_figures figures;
+	pid_t live = 0;
+	int r;
+
+	if (!wish->output)
+		return errinfo_set(reterr, -EINVAL,
+			"--output is needed: a file for the trace, or - for the standard output");
+	r = range_resolve(path, wish->range, &f, &live, reterr);
+	if (r == 0)
+		r = output_open(&output, wish->output, reterr);
+	if (r < 0)
+		return r;
+	f.last = wish->limit < 0 ? 0 : wish->limit ? (size_t)wish->limit : TRACE_EVENTS;
+	progress_begin(&progress, STDERR_FILENO, "exporting");
+	r = perfetto_export(path, &f, &wish->form, &output, &figures, reterr);
+	if (r == 0)
+		r = output_commit(&output, reterr);
+	progress_done(&progress);
+	if (r == -EPIPE && output.is_stdout)
+		return 0; /* the reader has seen enough */
+	if (r < 0)
+		return r;
+	range_tell(live);
+	export_trace_tell(wish, &figures);
+	return 0;
+}

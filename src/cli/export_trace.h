@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export_trace.h - `ingero export --format perfetto`: what is asked for, and saying what was done.
+ */
+#pragma once
+
+#include "cli/perfetto.h"
+#include "cli/range.h"
+
+struct export_trace_wish {
+	const char *output; /* NULL is an error with a sentence */
+	const struct range_wish *range;
+	struct nodedb_filter filter;
+	int64_t limit; /* newest events; 0: as many as viewers bear, -1: all */
+	struct perfetto_wish form;
+};
+
+/* export_trace_tell - on stderr: how much was written, and what was left out. */
+void export_trace_tell(const struct export_trace_wish *w, const struct perfetto_figures *f);
+
+int export_trace(const char *path, const struct export_trace_wish *wish, struct errinfo *reterr);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* output.h - where a command writes what may be large: the standard output, a pipe, or a file that
+ * is there whole or not at all. */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errinfo.h"
+
+struct output {
+	const char *path; /* for sentences */
+	int fd;
+	bool is_stdout;
+	char temporary[PATH_MAX]; /* "": written directly */
+	uint64_t bytes;
+};
+
+#define OUTPUT_INIT ((struct output){.fd = -1})
+
+/* output_open - "-" is the standard output. A regular or new file is written under another name in
+ * its folder until output_commit(). */
+int output_open(struct output *o, const char *path, struct errinfo *reterr);
+
+/* output_write - all of it. -EPIPE without a sentence if the reader went away. */
+int output_write(struct output *o, const void *data, size_t len, struct errinfo *reterr);
+int output_commit(struct output *o, struct errinfo *reterr);
+
+/* output_done - closes; without output_commit() nothing of a file stays. */
+void output_done(struct output *o);
