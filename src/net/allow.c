@@ -63,10 +63,12 @@ static int add_name(struct allow *a, const char *name, struct errinfo *reterr)
 {
 	const char *host = strstr(name, "://");
 	struct authority parsed;
+	union address number;
 
 	if (a->count == NAMES_MAX)
 		return errinfo_set(reterr, -E2BIG, "more than %d names are allowed", NAMES_MAX);
-	if (authority_parse(host ? host + 3 : name, &parsed) < 0)
+	if (authority_parse(host ? host + 3 : name, &parsed) < 0 &&
+		address_parse_host(name, &number) < 0)
 		return errinfo_set(reterr, -EINVAL,
 			"'%.64s' is not a name that a browser could send: give gpu1, gpu1:9443 or "
 			"https://gpu.example",

@@ -76,12 +76,12 @@ size_t connection_pending(const struct connection *c)
 
 /* ---- time ---- */
 
-/* too_slow - whether @bytes in the time since @since_ns are less than the rate asks for. The first
- * head_ns are free. */
-static bool too_slow(
-	const struct http_limits *l, uint64_t since_ns, uint64_t bytes, uint64_t now_ns)
+/* The first head_ns are free. */
+bool connection_is_slow(
+	const struct connection *c, uint64_t since_ns, uint64_t bytes, uint64_t now_ns)
 {
-	uint64_t passed = now_ns - since_ns;
+	const struct http_limits *l = &c->server->limits;
+	uint64_t passed = now_ns > since_ns ? now_ns - since_ns : 0;
 
 	return passed > l->head_ns &&
 	       (double)bytes < (double)l->body_rate * (double)(passed - l->head_ns) / NS_PER_S;
@@ -119,7 +119,7 @@ static bool phase_is_late(const struct connection *c, uint64_t now_ns, uint64_t 
 	if (limit)
 		*due_ns = MIN(*due_ns, c->phase_ns + limit);
 	if (c->phase == PHASE_BODY) {
-		if (too_slow(l, c->phase_ns, c->body_bytes, now_ns))
+		if (connection_is_slow(c, c->phase_ns, c->body_bytes, now_ns))
 			return true;
 		free_ns = MAX(free_ns, now_ns) + tick_ns(l);
 		*due_ns = MIN(*due_ns, free_ns);
@@ -134,7 +134,7 @@ static bool output_is_stuck(struct connection *c, uint64_t now_ns, uint64_t *due
 
 	if (!c->out_since_ns)
 		return false;
-	if (too_slow(l, c->out_since_ns, c->out_bytes, now_ns))
+	if (connection_is_slow(c, c->out_since_ns, c->out_bytes, now_ns))
 		return true;
 	*due_ns = MIN(*due_ns, now_ns + tick_ns(l));
 	return false;
@@ -163,6 +163,14 @@ static void look_by(struct connection *c, uint64_t now_ns, uint64_t due_ns)
 		arm(c, now_ns, due_ns);
 }
 
+void connection_look_soon(struct connection *c)
+{
+	uint64_t now = server_now_ns();
+
+	if (!c->dead)
+		look_by(c, now, now + tick_ns(&c->server->limits));
+}
+
 /* look - ends what has taken too long, and sets the time of the next look. */
 static void look(struct connection *c)
 {
@@ -183,11 +191,8 @@ static void look(struct connection *c)
 			c->protocol->late(c);
 		due = now + NS_PER_MS; /* the phase may be another one now */
 	}
-	if (!c->dead && c->protocol && c->protocol->tick) {
-		uint64_t next = c->protocol->tick(c, now);
-
-		due = next ? MIN(due, next) : due;
-	}
+	if (!c->dead && c->protocol && c->protocol->tick && c->protocol->tick(c, now))
+		due = MIN(due, now + tick_ns(&c->server->limits));
 	c->look_ns = UINT64_MAX;
 	if (!c->dead)
 		look_by(c, now, due);

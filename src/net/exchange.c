@@ -255,7 +255,7 @@ void exchange_dispatch(struct http_exchange *x)
 void exchange_gone(struct http_exchange *x)
 {
 	loop_fn *gone = x->gone;
-	bool waits = x->dispatched && !x->reply;
+	bool waits = x->dispatched && !x->replied;
 
 	TAILQ_REMOVE(&x->conn->exchanges, x, link);
 	x->conn = NULL;

@@ -125,8 +125,11 @@ void loop_free(struct loop *l)
 	}
 	if (l->wake)
 		event_free(l->wake);
-	if (l->base)
+	if (l->base) {
+		/* Buffers that were freed are given back by one more turn of the loop. */
+		event_base_loop(l->base, EVLOOP_NONBLOCK);
 		event_base_free(l->base);
+	}
 	pthread_mutex_destroy(&l->lock);
 	free(l);
 }

@@ -75,8 +75,8 @@ struct protocol { /* how requests and replies look */
 	void (*reply)(struct http_exchange *x, int status, const void *body, size_t len);
 	void (*late)(struct connection *c);   /* the phase has taken longer than it may */
 	void (*retire)(struct connection *c); /* answer what has been asked, then close */
-	/* what is not the connection's own limit: the next time to look, 0: never */
-	uint64_t (*tick)(struct connection *c, uint64_t now_ns);
+	/* limits that are not the connection's own; NULL: none. True: look again soon */
+	bool (*tick)(struct connection *c, uint64_t now_ns);
 };
 extern const struct protocol server_h1, server_h2;
 
@@ -109,6 +109,10 @@ void connection_retire(struct connection *c); /* when what has been asked is ans
 void connection_enter(struct connection *c);
 bool connection_leave(struct connection *c); /* false: @c has been freed */
 void connection_phase(struct connection *c, enum phase phase);
+void connection_look_soon(struct connection *c); /* at its limits */
+/* connection_is_slow - whether @bytes since @since_ns are less than the limits ask for. */
+bool connection_is_slow(
+	const struct connection *c, uint64_t since_ns, uint64_t bytes, uint64_t now_ns);
 void connection_prove(struct connection *c); /* it has shown who it is */
 /* connection_evict - closes the oldest one of @a that has asked nothing; false: there is none. */
 bool connection_evict(struct http_server *s, const union address *a);
@@ -136,11 +140,11 @@ struct http_exchange {
 	size_t field_count;
 	loop_fn *gone;
 	void *gone_arg;
-	bool dispatched;
+	bool dispatched, replied;
 
 	int32_t stream; /* HTTP/2 */
 	char *reply;
-	size_t reply_len, reply_at, head_bytes;
+	size_t reply_len, reply_at;
 	uint64_t body_since_ns;
 };
 

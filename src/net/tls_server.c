@@ -93,7 +93,7 @@ static int demand_client(SSL_CTX *ctx, const char *ca, struct errinfo *reterr)
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 	const unsigned char *in, unsigned in_len, void *arg)
 {
-	static const unsigned char spoken[] = "\x08http/1.1";
+	static const unsigned char spoken[] = "\x02h2\x08http/1.1";
 	unsigned char *chosen;
 
 	if (SSL_select_next_proto(&chosen, out_len, spoken, sizeof(spoken) - 1, in, in_len) !=

@@ -106,9 +106,11 @@ static const struct sample requests[] = {
 	 "GET /3 HTTP/1.1\r\n" HOST "\r\n",
 		"GET /1 1.1 host=x;||.\nPOST /2 1.1 host=x;content-length=2;|ok|.\n"
 		"GET /3 1.1 host=x;||.\n"},
-	{"GET / HTTP/1.1\r\n" HOST "Empty:\r\nBlank:  \t \r\nInner:  a \t b  \r\n\xc3\xa4: x\r\n\r\n",
+	{"GET / HTTP/1.1\r\n" HOST
+	 "Empty:\r\nBlank:  \t \r\nInner:  a \t b  \r\n\xc3\xa4: x\r\n\r\n",
 		"!400"},
-	{"GET / HTTP/1.1\r\n" HOST "Empty:\r\nBlank:  \t \r\nInner:  a \t b  \r\nU: \xc3\xa4\r\n\r\n",
+	{"GET / HTTP/1.1\r\n" HOST
+	 "Empty:\r\nBlank:  \t \r\nInner:  a \t b  \r\nU: \xc3\xa4\r\n\r\n",
 		"GET / 1.1 host=x;empty=;blank=;inner=a \t b;u=\xc3\xa4;||.\n"},
 	/* refused */
 	{"GET / HTTP/1.1\r\n\r\n", "!400"},
@@ -466,9 +468,8 @@ static void test_mutations_do_not_depend_on_splits(void **state)
 
 	for (int i = 0; i < 20000; i++) {
 		bool response = i % 3 == 0;
-		const struct sample *s =
-			response ? &responses[draw(&seed) % ARRAY_SIZE(responses)]
-				 : &requests[draw(&seed) % ARRAY_SIZE(requests)];
+		const struct sample *s = response ? &responses[draw(&seed) % ARRAY_SIZE(responses)]
+						  : &requests[draw(&seed) % ARRAY_SIZE(requests)];
 		enum http1_kind kind = response ? HTTP1_RESPONSE : HTTP1_REQUEST;
 		struct heard whole, cut;
 		char bytes[512];
