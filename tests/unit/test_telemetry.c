@@ -127,8 +127,7 @@ static void test_the_end_has_a_limit(void **state)
 	assert_null(telemetry_address(t));
 	began = mono_now().ns;
 	assert_int_equal(telemetry_stop(t, reading(1)), 1); /* not delivered, and told */
-	assert_in_range(
-		mono_now().ns - began, TELEMETRY_FLUSH_NS / 2, 8 * TELEMETRY_FLUSH_NS);
+	assert_in_range(mono_now().ns - began, TELEMETRY_FLUSH_NS / 2, 8 * TELEMETRY_FLUSH_NS);
 }
 
 static void test_without_a_reading(void **state)
