@@ -68,6 +68,26 @@ static int add_name(char **names, const char *name)
 	return names[n] ? 0 : -ENOMEM;
 }
 
+/* bare_name - of "gpu1:9443" and "https://gpu1" what a certificate holds: "gpu1". */
+static int bare_name(const char *text, char *out, size_t size)
+{
+	const char *host = strstr(text, "://");
+	size_t len;
+
+	host = host ? host + 3 : text;
+	len = is_address(host) ? strlen(host) : strcspn(host, ":");
+	if (host[0] == '[') {
+		len = strcspn(++host, "]");
+		if (!host[len])
+			return -EINVAL;
+	}
+	if (len >= size)
+		return -EINVAL;
+	memcpy(out, host, len);
+	out[len] = 0;
+	return is_address(out) || is_name(out) ? 0 : -EINVAL;
+}
+
 int cert_names(const char *const *more, char ***ret, struct errinfo *reterr)
 {
 	_cleanup_(cert_names_freep) char **names = calloc(CERT_NAMES_MAX + 1, sizeof(*names));
@@ -80,12 +100,13 @@ int cert_names(const char *const *more, char ***ret, struct errinfo *reterr)
 	if (is_name(host) && add_name(names, host) < 0)
 		return -ENOMEM;
 	for (; more && *more; more++) {
-		int r;
+		char name[256];
+		int r = bare_name(*more, name, sizeof(name));
 
-		if (!is_address(*more) && !is_name(*more))
+		if (r < 0)
 			return errinfo_set(reterr, -EINVAL,
 				"'%.64s' is not a name that a certificate can hold", *more);
-		r = add_name(names, *more);
+		r = add_name(names, name);
 		if (r < 0)
 			return errinfo_set(
 				reterr, r, "a certificate holds at most %d names", CERT_NAMES_MAX);

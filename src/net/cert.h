@@ -15,8 +15,8 @@
 #define CERT_RENEW_DAYS 60
 #define CERT_NAMES_MAX  64
 
-/* cert_names - localhost, 127.0.0.1, ::1, the machine's name and @more, each once; NULL-terminated.
- * The caller frees it with cert_names_free(). */
+/* cert_names - localhost, 127.0.0.1, ::1, the machine's name and @more (in the forms of allow.h),
+ * each once; NULL-terminated. The caller frees it with cert_names_free(). */
 int cert_names(const char *const *more, char ***ret, struct errinfo *reterr);
 void cert_names_free(char **names);
 DEFINE_CLEANUP(char **, cert_names_free)

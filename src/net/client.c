@@ -56,7 +56,8 @@ int http_client_new(struct loop *l, const struct http_client_settings *s, struct
 	c->plain_ok = s->plain_ok;
 	c->bearer = s->bearer ? strdup(s->bearer) : NULL;
 	c->run_ended = event_new(c->base, -1, 0, run_ended, c);
-	if ((s->bearer && !c->bearer) || !c->run_ended || client_names_new(c->base, &c->names) < 0)
+	if ((s->bearer && !c->bearer) || !c->run_ended ||
+		client_names_new(c->base, "", &c->names) < 0)
 		return errinfo_set(reterr, -ENOMEM, "no memory for the HTTP client");
 	*ret = TAKE(c);
 	return 0;
@@ -276,7 +277,7 @@ static void on_deadline(int fd, short what, void *arg)
 	if (now_ns < call->deadline_ns)
 		set_deadline(call, now_ns);
 	else
-		client_call_end(call, client_conn_timeout(call->conn, call, &e), &e);
+		client_call_end(call, client_open_timeout(call->conn, call, &e), &e);
 }
 
 void http_call_cancel(struct http_call *call)

@@ -25,7 +25,8 @@ struct http_client_settings {
 
 int http_client_new(struct loop *l, const struct http_client_settings *s, struct http_client **ret,
 	struct errinfo *reterr);
-void http_client_free(struct http_client *c); /* ends its calls without telling */
+/* http_client_free - ends its calls without telling. May be called where a call is told. */
+void http_client_free(struct http_client *c);
 DEFINE_CLEANUP(struct http_client *, http_client_free)
 
 struct http_place { /* where to */
@@ -56,7 +57,8 @@ struct http_response {
  * -EPERM (the bearer would travel in the clear), …
  *
  * @r is valid during the call. A connection that was kept from an earlier call and turns out to be
- * closed is replaced once, quietly, if the server cannot have begun with the request. */
+ * closed before a byte came back is replaced once, quietly, if the request is a GET or HEAD, or if
+ * nothing of it was sent. */
 typedef void http_done(void *arg, const struct http_response *r, int err, const struct errinfo *e);
 
 struct http_ask {
@@ -81,8 +83,9 @@ void http_call_cancel(struct http_call *call); /* @done will not run */
 
 /* ---- gRPC ---- */
 
-/* @status is gRPC's (0 is OK), @message decoded; @err as above if there was none. A reply without
- * gRPC's status but with one of HTTP is given the status that gRPC's rules make of it. */
+/* @status is gRPC's (0 is OK), @message decoded and the server's words: escape it where it is
+ * shown; @err as above if there was none. A reply without gRPC's status but with one of HTTP is
+ * given the status that gRPC's rules make of it. */
 typedef void grpc_done(void *arg, int status, const char *message, const void *reply, size_t len,
 	int err, const struct errinfo *e);
 

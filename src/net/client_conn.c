@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client_conn.c - one connection: name, addresses in turn, TLS, then bytes for its protocol.
+/* client_conn.c - one connection: its calls, and bytes to and from its protocol. How it is opened
+ * is in client_open.c.
  *
  * Invariants:
  *   1. A connection in client->conns is not CLIENT_CLOSED; one in client->closed is, has no call
@@ -14,14 +15,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "net/client_private.h"
-#include "net/tls_client.h"
 
 #define READ_BYTES  16384 /* a record of TLS at most: nothing stays behind inside OpenSSL */
 #define READ_ROUNDS 16    /* then others have their turn */
 
-static void next_address(struct client_conn *c, int why);
 static void on_event(int fd, short what, void *arg);
 
 /* ---- closing ---- */
@@ -69,7 +67,7 @@ static bool may_retry(const struct client_conn *c, const struct http_call *call)
 	return c->was_kept && !c->got_bytes && !call->retried && (harmless || !call->sent);
 }
 
-static void end_calls(struct client_conn *c, int err, const struct errinfo *e)
+void client_conn_end_calls(struct client_conn *c, int err, const struct errinfo *e)
 {
 	struct http_call *call;
 
@@ -94,7 +92,7 @@ void client_conn_fail(struct client_conn *c, int err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(e.text, sizeof(e.text), fmt, ap);
 	va_end(ap);
-	end_calls(c, err, &e);
+	client_conn_end_calls(c, err, &e);
 }
 
 /* ---- calls ---- */
@@ -105,7 +103,7 @@ bool client_conn_has_room(const struct client_conn *c)
 }
 
 /* A token that others could read on the way is not sent. */
-static bool is_private(const struct client_conn *c, const struct http_call *call)
+bool client_conn_is_private(const struct client_conn *c, const struct http_call *call)
 {
 	const struct http_client *client = c->client;
 
@@ -114,7 +112,7 @@ static bool is_private(const struct client_conn *c, const struct http_call *call
 	return c->address_next && client_address_is_loopback(&c->addresses.at[c->address_next - 1]);
 }
 
-static void refuse_clear(struct client_conn *c, struct http_call *call)
+void client_conn_refuse_clear(struct client_conn *c, struct http_call *call)
 {
 	struct errinfo e;
 	int r = errinfo_set(&e, -EPERM,
@@ -127,8 +125,8 @@ static void refuse_clear(struct client_conn *c, struct http_call *call)
 
 static void begin(struct client_conn *c, struct http_call *call)
 {
-	if (!is_private(c, call)) {
-		refuse_clear(c, call);
+	if (!client_conn_is_private(c, call)) {
+		client_conn_refuse_clear(c, call);
 		return;
 	}
 	event_del(c->timer);
@@ -188,43 +186,9 @@ void client_conn_leave(struct client_conn *c, struct http_call *call, bool finis
 	client_dispatch(c->client);
 }
 
-int client_conn_timeout(
-	const struct client_conn *c, const struct http_call *call, struct errinfo *reterr)
-{
-	char place[CLIENT_PLACE_TEXT], time[TEXT_MAX];
-
-	client_place_text(place, &call->place);
-	text_format_duration(time, call->timeout_ns);
-	if (!c)
-		return errinfo_set(reterr, -ETIMEDOUT,
-			"%s was not asked within %s: too many calls were under way", place, time);
-	switch (c->state) {
-	case CLIENT_NAMING:
-		return errinfo_set(reterr, -ETIMEDOUT,
-			"%s: no name server answered within %s. Check /etc/resolv.conf, or give an "
-			"address",
-			place, time);
-	case CLIENT_CONNECTING:
-		return errinfo_set(reterr, -ETIMEDOUT,
-			"%s cannot be reached: no answer within %s. Check that the machine is up "
-			"and that no firewall is between",
-			place, time);
-	case CLIENT_HANDSHAKING:
-		return errinfo_set(reterr, -ETIMEDOUT,
-			"%s accepted the connection but no TLS handshake within %s. Perhaps it "
-			"speaks no TLS: then give --no-tls or http://",
-			place, time);
-	default:
-		return errinfo_set(reterr, -ETIMEDOUT,
-			call->response.first_ns ? "%s did not finish its reply within %s"
-						: "%s did not reply within %s",
-			place, time);
-	}
-}
-
 /* ---- bytes ---- */
 
-static void want(struct client_conn *c, short events)
+void client_conn_want(struct client_conn *c, short events)
 {
 	if (c->events == events)
 		return;
@@ -238,7 +202,7 @@ static void want_open(struct client_conn *c)
 {
 	bool write = c->out_sent < c->out.len || c->socket.wants_write;
 
-	want(c, write ? EV_READ | EV_WRITE : EV_READ);
+	client_conn_want(c, write ? EV_READ | EV_WRITE : EV_READ);
 }
 
 /* It is gone: @err 0, an orderly end, or a negative errno, with a sentence if TLS had one. */
@@ -252,14 +216,18 @@ static void lost(struct client_conn *c, int err, const struct errinfo *e)
 		return;
 	call = TAILQ_FIRST(&c->calls);
 	if (err && e->text[0])
-		end_calls(c, err, e);
+		client_conn_end_calls(c, err, e);
 	else if (call && call->response.first_ns)
 		client_conn_fail(c, -ECONNRESET, "%s closed the connection within its reply",
 			c->socket.place);
 	else
 		client_conn_fail(c, -ECONNRESET, "%s closed the connection without a reply%s",
 			c->socket.place,
-			c->place.tls ? "" : ". Perhaps it expects TLS: then give https://");
+			c->place.tls                ? ""
+			: c->protocol == &client_h2 ? ". Perhaps it speaks no HTTP/2, which gRPC "
+						      "needs, or expects TLS: then give https://"
+						    : ". Perhaps it expects TLS: then give "
+						      "https://");
 }
 
 static void readable(struct client_conn *c)
@@ -339,7 +307,7 @@ bool client_conn_is_alive(struct client_conn *c)
 
 /* ---- opening ---- */
 
-static void opened(struct client_conn *c)
+void client_conn_opened(struct client_conn *c)
 {
 	struct http_call *call, *next;
 	int r;
@@ -367,70 +335,14 @@ static void opened(struct client_conn *c)
 	client_conn_flush(c);
 }
 
-static void shake_hands(struct client_conn *c)
-{
-	struct errinfo e = {};
-	int r = client_socket_handshake(&c->socket, &e);
-
-	if (r == 0)
-		opened(c);
-	else if (r == -EAGAIN)
-		want(c, c->socket.wants_write ? EV_READ | EV_WRITE : EV_READ);
-	else if (e.text[0])
-		end_calls(c, r, &e);
-	else
-		client_conn_fail(c, -EPROTO,
-			"%s closed the connection during the TLS handshake. Perhaps it speaks no "
-			"TLS: then give --no-tls or http://",
-			c->socket.place);
-}
-
-static int start_tls(struct client_conn *c, struct errinfo *reterr)
-{
-	struct http_client *client = c->client;
-	struct tls_client_settings system = {};
-	int r;
-
-	if (!client->tls && !client->own_tls) {
-		r = tls_client_new(&system, &client->own_tls, reterr);
-		if (r < 0)
-			return r;
-	}
-	return client_socket_start_tls(
-		&c->socket, client->tls ? client->tls : client->own_tls, c->protocol->alpn, reterr);
-}
-
-static void connected(struct client_conn *c)
-{
-	struct errinfo e = {};
-	int r = client_socket_connected(&c->socket);
-
-	event_del(c->timer);
-	if (r < 0) {
-		next_address(c, r);
-		return;
-	}
-	if (!c->place.tls) {
-		opened(c);
-		return;
-	}
-	r = start_tls(c, &e);
-	if (r < 0) {
-		end_calls(c, r, &e);
-		return;
-	}
-	c->state = CLIENT_HANDSHAKING;
-	shake_hands(c);
-}
-
 static void on_event(int fd, short what, void *arg)
 {
 	struct client_conn *c = arg;
 
 	(void)fd;
 	switch (c->state) {
-	case CLIENT_CONNECTING: connected(c); break;
-	case CLIENT_HANDSHAKING: shake_hands(c); break;
+	case CLIENT_CONNECTING:
+	case CLIENT_HANDSHAKING: client_open_step(c); break;
 	case CLIENT_OPEN:
 		if (what & EV_READ || c->socket.wants_write)
 			readable(c);
@@ -447,115 +359,15 @@ static void on_timer(int fd, short what, void *arg)
 
 	(void)fd, (void)what;
 	if (c->state == CLIENT_CONNECTING)
-		next_address(c, -ETIMEDOUT);
+		client_open_next(c, -ETIMEDOUT);
 	else if (!c->call_count)
 		client_conn_close(c);
-}
-
-/* The addresses of a name share the time that is left; the last has all of it. */
-static void limit_attempt(struct client_conn *c)
-{
-	size_t left = c->addresses.count - c->address_next + 1;
-	uint64_t end_ns = 0, now_ns = mono_now().ns, share_ns;
-	struct http_call *call;
-
-	TAILQ_FOREACH(call, &c->calls, link)
-	end_ns = MAX(end_ns, call->deadline_ns);
-	if (left < 2 || end_ns <= now_ns)
-		return;
-	share_ns = (end_ns - now_ns) / left;
-	event_add(c->timer, &(struct timeval){.tv_sec = (time_t)(share_ns / NS_PER_S),
-				    .tv_usec = (suseconds_t)(share_ns % NS_PER_S / 1000)});
-}
-
-static void unreachable(struct client_conn *c, int why)
-{
-	const char *place = c->socket.place;
-
-	switch (why) {
-	case -ECONNREFUSED:
-		client_conn_fail(c, why,
-			"%s refused the connection: nothing listens there. Check the port, and "
-			"that the server runs",
-			place);
-		break;
-	case -ENETUNREACH:
-	case -EHOSTUNREACH:
-		client_conn_fail(c, -EHOSTUNREACH,
-			"%s cannot be reached: there is no route to it. Check the address and the "
-			"network",
-			place);
-		break;
-	case -EMFILE:
-	case -ENFILE:
-		client_conn_fail(c, why,
-			"%s was not asked: too many files are open. Raise the limit (ulimit -n)",
-			place);
-		break;
-	case -ETIMEDOUT:
-		client_conn_fail(c, why,
-			"%s cannot be reached: no answer. Check that the machine is up and that no "
-			"firewall is between",
-			place);
-		break;
-	default: client_conn_fail(c, why, "%s cannot be reached: %s", place, strerror(-why));
-	}
-}
-
-/* Tries the next address; @why the last one failed. */
-static void next_address(struct client_conn *c, int why)
-{
-	struct http_call *call;
-
-	while (c->address_next < c->addresses.count) {
-		int r;
-
-		event_del(c->event);
-		c->events = 0;
-		client_socket_close(&c->socket);
-		c->address_next++;
-		while ((call = TAILQ_FIRST(&c->calls)) && !is_private(c, call))
-			refuse_clear(c, call); /* closes @c with the last */
-		if (c->state == CLIENT_CLOSED)
-			return;
-		r = client_socket_open(&c->socket, &c->addresses.at[c->address_next - 1]);
-		if (r == 0) {
-			c->state = CLIENT_CONNECTING;
-			limit_attempt(c);
-			want(c, EV_WRITE);
-			return;
-		}
-		why = r;
-	}
-	unreachable(c, why);
-}
-
-static void on_names(void *arg, int err, const struct client_addresses *a)
-{
-	struct client_conn *c = arg;
-
-	c->lookup = NULL;
-	if (err == -ENOENT) {
-		client_conn_fail(c, err,
-			"there is no host named '%s': check the spelling, /etc/hosts and DNS",
-			c->place.host);
-	} else if (err < 0) {
-		client_conn_fail(c, err,
-			"the name '%s' cannot be looked up: no name server answers. Check "
-			"/etc/resolv.conf, or give an address",
-			c->place.host);
-	} else {
-		c->addresses = *a;
-		next_address(c, -EHOSTUNREACH);
-	}
 }
 
 int client_conn_new(struct http_call *call, const struct client_protocol *protocol)
 {
 	struct http_client *client = call->client;
 	struct client_conn *c = calloc(1, sizeof(*c));
-	struct client_lookup *lookup;
-	int r;
 
 	if (!c)
 		return -ENOMEM;
@@ -578,10 +390,6 @@ int client_conn_new(struct http_call *call, const struct client_protocol *protoc
 	TAILQ_INSERT_TAIL(&client->conns, c, link);
 	client->conn_count++;
 	attach(c, call);
-	r = client_names_lookup(client->names, c->place.host, c->place.port, on_names, c, &lookup);
-	if (r < 0)
-		client_conn_fail(c, r, "%s: %s", c->socket.place, strerror(-r));
-	else if (c->state == CLIENT_NAMING)
-		c->lookup = lookup;
+	client_open_begin(c);
 	return 0;
 }

@@ -14,17 +14,21 @@
 #include <event2/dns.h>
 #include <event2/event.h>
 #include <event2/util.h>
+#include <limits.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 
 #define REREAD_NS (30 * NS_PER_S)
 
 struct client_names {
 	struct event_base *base;
+	const char *root;
 	struct evdns_base *dns;
 	uint64_t read_ns;
 	size_t under_way;
@@ -37,13 +41,14 @@ struct client_lookup {
 	void *arg;
 };
 
-int client_names_new(struct event_base *base, struct client_names **ret)
+int client_names_new(struct event_base *base, const char *root, struct client_names **ret)
 {
 	struct client_names *n = calloc(1, sizeof(*n));
 
 	if (!n)
 		return -ENOMEM;
 	n->base = base;
+	n->root = root;
 	*ret = n;
 	return 0;
 }
@@ -59,6 +64,7 @@ void client_names_free(struct client_names *n)
 static int servers_read(struct client_names *n)
 {
 	uint64_t now_ns = mono_now().ns;
+	char path[PATH_MAX];
 
 	if (n->dns && (n->under_way || now_ns - n->read_ns < REREAD_NS))
 		return 0;
@@ -69,7 +75,10 @@ static int servers_read(struct client_names *n)
 		return -ENOMEM;
 	n->read_ns = now_ns;
 	evdns_base_set_option(n->dns, "timeout:", "2");
-	evdns_base_resolv_conf_parse(n->dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
+	if (file_join(path, sizeof(path), n->root, "/etc/resolv.conf") == 0)
+		evdns_base_resolv_conf_parse(n->dns, DNS_OPTIONS_ALL & ~DNS_OPTION_HOSTSFILE, path);
+	if (file_join(path, sizeof(path), n->root, "/etc/hosts") == 0)
+		evdns_base_load_hosts(n->dns, path);
 	return 0;
 }
 

@@ -24,7 +24,9 @@ struct client_addresses {
 /* @err 0, or -ENOENT: there is no such host; -EHOSTUNREACH: no name server answered; -ENOMEM. */
 typedef void client_names_done(void *arg, int err, const struct client_addresses *a);
 
-int client_names_new(struct event_base *base, struct client_names **ret);
+/* client_names_new - @root is what /etc/hosts and /etc/resolv.conf lie below: "" but for tests; it
+ * must live as long as this. */
+int client_names_new(struct event_base *base, const char *root, struct client_names **ret);
 void client_names_free(struct client_names *n);
 DEFINE_CLEANUP(struct client_names *, client_names_free)
 

@@ -2,7 +2,8 @@
 /* client_private.h - the client's parts, as they see each other.
  *
  *	client.c         calls: begun, given a connection, ended, told
- *	client_conn.c    a connection: name, connect, TLS, bytes to and from its protocol
+ *	client_conn.c    a connection: its calls, bytes to and from its protocol
+ *	client_open.c    how it comes about: name, addresses, TLS
  *	client_socket.c  bytes in and out, with or without TLS, and when they came
  *	client_names.c   names to addresses
  *	client_h1.c      HTTP/1.1;  client_h2.c  HTTP/2, for gRPC
@@ -154,9 +155,24 @@ void client_conn_flush(struct client_conn *c);
 void client_conn_close(struct client_conn *c);
 /* client_conn_fail - closes it; its calls end with this. */
 void client_conn_fail(struct client_conn *c, int err, const char *fmt, ...) _printf_(3, 4);
+void client_conn_end_calls(struct client_conn *c, int err, const struct errinfo *e);
 void client_conn_free(struct client_conn *c);
-/* client_conn_timeout - the sentence for a call whose time is over. */
-int client_conn_timeout(
+
+/* for client_open.c */
+void client_conn_want(struct client_conn *c, short events);
+void client_conn_opened(struct client_conn *c);
+/* client_conn_is_private - whether @call holds nothing that others could read on the way. */
+bool client_conn_is_private(const struct client_conn *c, const struct http_call *call);
+void client_conn_refuse_clear(struct client_conn *c, struct http_call *call); /* ends it */
+
+/* ---- client_open.c ---- */
+
+void client_open_begin(struct client_conn *c);
+void client_open_step(struct client_conn *c); /* its socket is ready */
+/* client_open_next - tries the next address; @why the last one failed. */
+void client_open_next(struct client_conn *c, int why);
+/* client_open_timeout - the sentence for a call whose time is over. */
+int client_open_timeout(
 	const struct client_conn *c, const struct http_call *call, struct errinfo *reterr);
 
 /* ---- client_h2.c ---- */

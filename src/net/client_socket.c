@@ -63,9 +63,12 @@ void client_socket_close(struct client_socket *s)
 	*s = (struct client_socket){.fd = -1, .host = s->host, .place = s->place};
 }
 
-/* When the kernel took in what came with @m, in monotonic time. */
+/* When the kernel took in what came with @m, in monotonic time. The wall clock is read first: if we
+ * are preempted between the two, the result is late, as it would be without the kernel's help, and
+ * never before the truth. */
 static uint64_t arrival_ns(struct msghdr *m)
 {
+	int64_t wall_ns = wall_now().ns;
 	uint64_t now_ns = mono_now().ns;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -75,7 +78,7 @@ static uint64_t arrival_ns(struct msghdr *m)
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TIMESTAMPNS)
 			continue;
 		memcpy(&t, CMSG_DATA(c), sizeof(t));
-		age_ns = wall_now().ns - ((int64_t)t.tv_sec * (int64_t)NS_PER_S + t.tv_nsec);
+		age_ns = wall_ns - ((int64_t)t.tv_sec * (int64_t)NS_PER_S + t.tv_nsec);
 		if (age_ns > 0 && age_ns < (int64_t)ARRIVAL_AGE_MAX)
 			return now_ns - (uint64_t)age_ns;
 	}

@@ -171,6 +171,12 @@ void connection_look_soon(struct connection *c)
 		look_by(c, now, now + tick_ns(&c->server->limits));
 }
 
+/* The last word has been said and is being sent: its reader's rate is all that counts. */
+static bool is_leaving(const struct connection *c)
+{
+	return c->closing && c->phase != PHASE_LINGER;
+}
+
 /* look - ends what has taken too long, and sets the time of the next look. */
 static void look(struct connection *c)
 {
@@ -184,7 +190,9 @@ static void look(struct connection *c)
 	}
 	if (!c->dead && output_is_stuck(c, now, &due))
 		connection_close(c);
-	if (!c->dead && phase_is_late(c, now, &due)) {
+	if (c->phase == PHASE_IDLE && connection_pending(c))
+		c->phase_ns = now; /* it is not idle before it has its reply */
+	if (!c->dead && !is_leaving(c) && phase_is_late(c, now, &due)) {
 		if (c->phase == PHASE_LINGER || !c->protocol)
 			connection_close(c);
 		else
@@ -252,10 +260,10 @@ void connection_retire(struct connection *c)
 	if (c->retired || c->dead)
 		return;
 	c->retired = true;
-	if (c->protocol)
-		c->protocol->retire(c);
-	else
+	if (!c->protocol)
 		connection_close(c);
+	else if (!c->closing)
+		c->protocol->retire(c);
 }
 
 void connection_prove(struct connection *c)

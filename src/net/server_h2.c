@@ -46,8 +46,11 @@ static ssize_t read_reply(nghttp2_session *session, int32_t stream, uint8_t *out
 {
 	struct http_exchange *x = source->ptr;
 	struct h2 *h = arg;
-	size_t n = MIN(len, x->reply_len - x->reply_at);
+	size_t n;
 
+	if (h->conn->dead)
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	n = MIN(len, x->reply_len - x->reply_at);
 	memcpy(out, x->reply + x->reply_at, n);
 	x->reply_at += n;
 	h->unsent -= n;

@@ -78,4 +78,5 @@ void server_tls_say_goodbye(struct connection *c)
 		return;
 	ERR_clear_error();
 	SSL_shutdown(bufferevent_openssl_get_ssl(c->bev));
+	ERR_clear_error(); /* which the next connection would take for its own */
 }

@@ -333,6 +333,33 @@ static void test_localhost(void **state)
 	rig_free(&r);
 }
 
+/* The second address of a name is tried when the first refuses. */
+static void test_next_address(void **state)
+{
+	struct rig r = rig_new(say_text, OK_TEXT, NULL);
+	struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	struct http_place p;
+
+	(void)state;
+	rig_start(&r);
+	p = r.stub.place;
+	snprintf(p.host, sizeof(p.host), "localhost");
+	stub_stop(&r.stub);
+	a.sin6_port = htons(p.port);
+	r.stub.listener = evconnlistener_new_bind(loop_base(r.loop), stub_accept, &r.stub,
+		LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE, 8, (struct sockaddr *)&a, sizeof(a));
+	if (!r.stub.listener) {
+		print_message("# skip: there is no IPv6 here\n");
+		rig_free(&r);
+		skip();
+	}
+	assert_int_equal(ask_place(r.loop, r.client, &p).status, 200);
+	snprintf(p.host, sizeof(p.host), "::1");
+	assert_int_equal(ask_place(r.loop, r.client, &p).status, 200);
+	assert_non_null(strstr(r.stub.last, "\r\nHost: [::1]:"));
+	rig_free(&r);
+}
+
 static void test_no_such_host(void **state)
 {
 	struct rig r = rig_new(NULL, NULL, NULL);
@@ -544,6 +571,7 @@ int main(void)
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_refused_connection),
 		cmocka_unit_test(test_localhost),
+		cmocka_unit_test(test_next_address),
 		cmocka_unit_test(test_no_such_host),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_free_within),

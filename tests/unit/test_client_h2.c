@@ -545,6 +545,51 @@ static void test_other_servers(void **state)
 	}
 }
 
+#define NOISE_ROUNDS 300
+
+static uint64_t noise_seed = 20261115;
+
+static uint8_t noise(void)
+{
+	noise_seed ^= noise_seed << 13;
+	noise_seed ^= noise_seed >> 7;
+	noise_seed ^= noise_seed << 17;
+	return (uint8_t)(noise_seed >> 8);
+}
+
+/* Settings, then frames of any type with anything in them, then the end. */
+static void say_noise(struct stub_conn *c, const char *head)
+{
+	bufferevent_write(c->bev, "\0\0\0\4\0\0\0\0\0", 9);
+	(void)head;
+	for (int i = 0; i < 8; i++) {
+		uint8_t frame[9 + 64] = {
+			0, 0, noise() % 64, noise() % 10, noise(), 0, 0, 0, noise() % 4};
+
+		for (int k = 0; k < frame[2]; k++)
+			frame[9 + k] = noise();
+		bufferevent_write(c->bev, frame, 9u + frame[2]);
+	}
+	stub_close_after(c);
+}
+
+static void test_noise(void **state)
+{
+	struct rig r = {};
+
+	(void)state;
+	rig_open(&r, &(struct http_client_settings){}, say_noise);
+	for (int i = 0; i < NOISE_ROUNDS; i++) {
+		struct outcome o = call_path(&r, "/test.Service/Ok");
+
+		assert_true(o.err < 0 && o.err != -ETIMEDOUT);
+		assert_non_null(strstr(o.text, "127.0.0.1:"));
+	}
+	r.stub.fn = peer_begin;
+	assert_int_equal(call_path(&r, "/test.Service/Ok").grpc_status, 0);
+	rig_close(&r);
+}
+
 static void test_tls(void **state)
 {
 	struct made_dir dir;
@@ -591,6 +636,7 @@ int main(void)
 		cmocka_unit_test(test_refused_stream),
 		cmocka_unit_test(test_go_away),
 		cmocka_unit_test(test_other_servers),
+		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_tls),
 	};
 

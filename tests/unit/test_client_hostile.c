@@ -216,6 +216,64 @@ static void test_redirect(void **state)
 	rig_close(&r);
 }
 
+/* ---- noise ---- */
+
+#define NOISE_ROUNDS 400
+
+static uint64_t noise(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+/* A proper reply with some bytes changed, left out or doubled; then the end. */
+static void say_noise(struct stub_conn *c, const char *head)
+{
+	static const char *const bases[] = {
+		"HTTP/1.1 200 OK\r\nContent-Length: 11\r\nX: y\r\n\r\nhello world",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 404 No\r\nConnection: close\r\n\r\nno",
+	};
+	uint64_t *seed = c->stub->data;
+	const char *base = bases[noise(seed) % ARRAY_SIZE(bases)];
+
+	(void)head;
+	for (size_t i = 0; base[i]; i++) {
+		char byte = base[i];
+
+		switch (noise(seed) % 60) {
+		case 0: byte = (char)noise(seed); break;
+		case 1: continue;
+		case 2: bufferevent_write(c->bev, &byte, 1); break;
+		default: break;
+		}
+		bufferevent_write(c->bev, &byte, 1);
+	}
+	stub_close_after(c);
+}
+
+static void test_noise(void **state)
+{
+	uint64_t seed = 20261115;
+	struct rig r = {.stub.data = &seed};
+	int replies = 0;
+
+	(void)state;
+	rig_open(&r, say_noise);
+	for (int i = 0; i < NOISE_ROUNDS; i++) {
+		struct outcome o = ask_rig(&r, 20 * NS_PER_S);
+
+		assert_true(o.err == 0 ? o.status >= 200 && o.status < 1000 : o.err < 0);
+		assert_true(o.err != -ETIMEDOUT);
+		replies += !o.err;
+	}
+	/* both happen, so the noise is neither too loud nor too soft */
+	assert_in_range(replies, 1, NOISE_ROUNDS - 1);
+	rig_close(&r);
+}
+
 /* ---- without end ---- */
 
 static void keep_saying(struct bufferevent *bev, void *arg)
@@ -458,6 +516,7 @@ int main(void)
 		cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_proper),
 		cmocka_unit_test(test_redirect),
+		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_endless),
 		cmocka_unit_test(test_slow),
 		cmocka_unit_test(test_never_reads),

@@ -126,6 +126,54 @@ static void test_idle_connections(void **state)
 	bench_stop(&b);
 }
 
+/* Nor is one that is still reading its reply. */
+static void test_long_replies_are_not_idle(void **state)
+{
+	struct bench b;
+	size_t total = 0, n;
+	int fd;
+
+	bench_init(&b);
+	b.limits.idle_ns = 100 * NS_PER_MS;
+	bench_start(&b);
+	fd = dial(&b);
+	say(fd, "GET /large HTTP/1.1\r\n" HOST "\r\n");
+	for (int i = 0; i < 8; i++) { /* several times as long as one may be idle */
+		char bytes[4096];
+
+		poll(NULL, 0, 60);
+		total += hear_some(fd, bytes, sizeof(bytes));
+	}
+	do {
+		char bytes[65536];
+
+		n = hear_some(fd, bytes, sizeof(bytes));
+		total += n;
+	} while (n);
+	assert_true(total > 4 << 20); /* all of it, then the end: now it was idle */
+	close(fd);
+	bench_stop(&b);
+}
+
+/* A body that is refused while it is slow is refused once. */
+static void test_one_refusal(void **state)
+{
+	struct bench b;
+	int fd;
+
+	bench_init(&b);
+	b.limits.head_ns = 100 * NS_PER_MS;
+	b.limits.linger_ns = 400 * NS_PER_MS;
+	bench_start(&b);
+	fd = dial(&b);
+	say(fd, "POST /small HTTP/1.1\r\n" HOST "Content-Length: 100000\r\n\r\nx");
+	assert_int_equal(hear(fd)->status, 413);
+	assert_int_equal(hear(fd)->status, 0);
+	close(fd);
+	assert_int_equal(bench_figures(&b).rejected, 1);
+	bench_stop(&b);
+}
+
 static void test_old_connections(void **state)
 {
 	struct bench b;
@@ -276,6 +324,8 @@ int main(void)
 		cmocka_unit_test(test_slow_bodies),
 		cmocka_unit_test(test_slow_readers),
 		cmocka_unit_test(test_idle_connections),
+		cmocka_unit_test(test_long_replies_are_not_idle),
+		cmocka_unit_test(test_one_refusal),
 		cmocka_unit_test(test_old_connections),
 		cmocka_unit_test(test_connections_of_one_address),
 		cmocka_unit_test(test_connections_with_a_token_do_not_count),
