@@ -46,6 +46,7 @@ check: ## Run all tests; the last line is "N passed, N failed, N skipped"
 	$(call deps,build check)
 	$(call configure,$(BUILD))
 	@[ "$(DEPS)" = skip ] || tools/peers --build $(BUILD)
+	@[ "$(DEPS)" = skip ] || tools/prometheus --build $(BUILD)
 	@tools/check --build $(BUILD)
 
 .PHONY: check-full

@@ -226,6 +226,8 @@ static void h1_retire(struct connection *c)
 {
 	struct h1 *h = c->state;
 
+	if (c->closing)
+		return; /* its last reply is on the way */
 	if (!h->answering && http1_is_between(&h->parser))
 		connection_finish(c);
 	else if (!h->answering && c->server->draining)

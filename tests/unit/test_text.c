@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <math.h>
 #include <setjmp.h>
 #include <cmocka.h>
 
@@ -187,6 +188,24 @@ static void size_parses(void **state)
 	}
 }
 
+static void doubles_read_back(void **state)
+{
+	static const struct {
+		double v;
+		const char *text;
+	} cases[] = {{0, "0"}, {0.1, "0.1"}, {1e300, "1e+300"}, {1.023e-6, "1.023e-06"},
+		{1.0 / 3, "0.3333333333333333"}, {NAN, "NaN"}, {INFINITY, "+Inf"},
+		{-INFINITY, "-Inf"}, {-2.5, "-2.5"}, {9007199254740993.0, "9007199254740992"}};
+	char text[TEXT_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		text_format_double(text, cases[i].v);
+		if (!isnan(cases[i].v))
+			assert_true(strtod(text, NULL) == cases[i].v);
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -197,6 +216,7 @@ int main(void)
 		cmocka_unit_test(counts_and_bytes),
 		cmocka_unit_test(duration_parses),
 		cmocka_unit_test(size_parses),
+		cmocka_unit_test(doubles_read_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

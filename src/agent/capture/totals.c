@@ -94,7 +94,8 @@ static void sum_cpus(const struct totals *t, struct wire_agg *sum)
 		sum->sum_arg0 += a->sum_arg0;
 		for (int i = 0; i < BUCKET_COUNT; i++)
 			sum->hist[i] += a->hist[i];
-		memcpy(sum->comm, a->comm, sizeof(sum->comm));
+		if (a->comm[0]) /* only the CPU that made the entry has it */
+			memcpy(sum->comm, a->comm, sizeof(sum->comm));
 	}
 }
 

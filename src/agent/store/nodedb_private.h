@@ -39,7 +39,7 @@ struct nodedb {
 	size_t node_len;
 	struct store_lock lock;
 	uint64_t next_seq;
-	uint64_t batch_seq; /* next_seq when the open batch began */
+	uint64_t batch_seq;                 /* next_seq when the open batch began */
 	uint64_t pruned_rows, batch_pruned; /* by this process; when the open batch began */
 	sql_stmt *statements[STATEMENT_COUNT];
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/telemetry/prometheus.h"
+#include "net/address.h"
 #include "net/server.h"
 
 #define TEXT_BYTES_MAX (32u << 20)
@@ -90,11 +91,16 @@ static int check_address(
 	const struct scrape_settings *s, char out[256], bool *ret_is_far, struct errinfo *reterr)
 {
 	bool is_port = s->address[0] && strspn(s->address, "0123456789") == strlen(s->address);
+	union address a;
+	int r;
 
 	if (strlen(s->address) >= 200)
 		return errinfo_set(reterr, -EINVAL, "--prometheus: the address is too long");
 	snprintf(out, 256, "%s%s", is_port ? "127.0.0.1:" : "", s->address);
-	*ret_is_far = !http_is_loopback(out);
+	r = address_parse(out, &a, reterr);
+	if (r < 0)
+		return r;
+	*ret_is_far = !address_is_loopback(&a);
 	if (*ret_is_far && !s->token_file && !s->allow_remote)
 		return errinfo_set_exit(reterr, EXIT_USAGE, -EPERM,
 			"--prometheus %s can be reached from other machines: give "
@@ -149,6 +155,11 @@ void scrape_give(struct scrape *l, const struct metric_set *s)
 	for (size_t i = 0; i < l->waiting_count; i++)
 		reply(l, l->waiting[i]);
 	l->waiting_count = 0;
+}
+
+void scrape_drain(struct scrape *l, loop_fn *fn, void *arg)
+{
+	http_server_drain(l->server, fn, arg);
 }
 
 const char *scrape_address(const struct scrape *l)

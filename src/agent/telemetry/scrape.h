@@ -33,5 +33,8 @@ DEFINE_CLEANUP(struct scrape *, scrape_free)
 /* scrape_give - a reading, which stays the caller's. */
 void scrape_give(struct scrape *l, const struct metric_set *s);
 
+/* scrape_drain - no more scrapes; @fn runs when the replies under way have gone out. */
+void scrape_drain(struct scrape *l, loop_fn *fn, void *arg);
+
 const char *scrape_address(const struct scrape *l); /* with the port that was chosen */
 uint64_t scrape_count(const struct scrape *l);      /* answered with metrics */

@@ -16,10 +16,11 @@ struct telemetry {
 	struct loop *loop;
 	struct scrape *scrape; /* NULL: nobody scrapes */
 	struct push *push;     /* NULL: nothing is sent */
-	struct loop_timer *tick, *end;
+	struct loop_timer *tick, *patience;
 	uint64_t interval_ns;
 	wall_time started;
 	bool push_due;
+	unsigned ends; /* that have not been reached yet, once it is over */
 	atomic_bool wanted;
 };
 
@@ -45,11 +46,19 @@ static void on_tick(void *arg)
 	loop_timer_set(t->tick, t->interval_ns);
 }
 
-static void on_end(void *arg)
+static void on_patience(void *arg)
 {
 	struct telemetry *t = arg;
 
 	loop_stop(t->loop);
+}
+
+static void on_end(void *arg)
+{
+	struct telemetry *t = arg;
+
+	if (!--t->ends)
+		loop_stop(t->loop);
 }
 
 /* ---- readings ---- */
@@ -69,12 +78,17 @@ static void complete(struct telemetry *t, struct metric_set *s)
 static void finish(struct telemetry *t)
 {
 	loop_timer_clear(t->tick);
-	if (!t->push) {
-		loop_stop(t->loop);
-		return;
+	loop_timer_set(t->patience, TELEMETRY_FLUSH_NS);
+	t->ends = 1; /* this one, so that the others may come at once */
+	if (t->scrape) {
+		t->ends++;
+		scrape_drain(t->scrape, on_end, t);
 	}
-	loop_timer_set(t->end, TELEMETRY_FLUSH_NS);
-	push_finish(t->push, on_end, t);
+	if (t->push) {
+		t->ends++;
+		push_finish(t->push, on_end, t);
+	}
+	on_end(t);
 }
 
 static void take(void *arg)
@@ -135,8 +149,8 @@ static void telemetry_free(struct telemetry *t)
 		push_free(t->push);
 	if (t->tick)
 		loop_timer_free(t->tick);
-	if (t->end)
-		loop_timer_free(t->end);
+	if (t->patience)
+		loop_timer_free(t->patience);
 	if (t->loop)
 		loop_free(t->loop);
 	free(t);
@@ -167,7 +181,7 @@ static int open_ends(
 	if (r == 0)
 		r = loop_timer_new(t->loop, on_tick, t, &t->tick);
 	if (r == 0)
-		r = loop_timer_new(t->loop, on_end, t, &t->end);
+		r = loop_timer_new(t->loop, on_patience, t, &t->patience);
 	return r;
 }
 
