@@ -45,6 +45,7 @@ demo: all ## Explain an incident: a real one as root, else a recorded one (no GP
 check: ## Run all tests; the last line is "N passed, N failed, N skipped"
 	$(call deps,build check)
 	$(call configure,$(BUILD))
+	@[ "$(DEPS)" = skip ] || tools/peers --build $(BUILD)
 	@tools/check --build $(BUILD)
 
 .PHONY: check-full

@@ -7,6 +7,7 @@ docs/accuracy.md.
   bench/diagnose.py                       all kinds, six minutes
   bench/diagnose.py --seed 7 --write      the same again; writes docs/accuracy.md
   bench/diagnose.py straggler pcie        these files as they are, with every incident
+  bench/diagnose.py --healthy             healthy controls alone, each for a minute
 
 Needs root and a build. Everything runs one after the other: the machine is part of the experiment.
 """
@@ -146,6 +147,21 @@ def one_round(rng, files):
     return sorted(cases, key=lambda c: c.kind == "look-alike")  # what may not fit into the time
 
 
+def healthy_round(rng):
+    """Controls that last a minute: what is judged is how seldom a long run without a fault alarms."""
+    cases = []
+    for kind, workload in HEALTHY.items():
+        s = {"name": kind, "problem": "", "workload": vary(rng, workload), "env": {}, "seconds": 70}
+        for i, a in enumerate(s["workload"][:-1]):
+            if a == "--duration":
+                s["workload"][i + 1] = "60"
+            elif a == "--steps" and s["workload"][0] == "sim-nccl":
+                s["workload"][i + 1] = "15000"
+        cases.append(Case(kind, s, [], disturb(rng, s)))
+    rng.shuffle(cases)
+    return cases
+
+
 def progress(case, took_s):
     j = case.judged
     said = ", ".join(j.loud) or "nothing"
@@ -156,10 +172,10 @@ def progress(case, took_s):
         print("    " + j.words().replace("\n", "\n    "), flush=True)
 
 
-def play_all(rng, files, budget_s):
+def play_all(rng, make_round, budget_s):
     done, begin = [], time.monotonic()
     while time.monotonic() - begin < budget_s:
-        for case in one_round(rng, files):
+        for case in make_round(rng):
             left = budget_s - (time.monotonic() - begin)
             if case.scenario["seconds"] + case.scenario.get("linger", 0) > left:
                 continue
@@ -316,6 +332,7 @@ def main():
     p.add_argument("names", nargs="*", help="scenario files to play as they are")
     p.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     p.add_argument("--budget", type=float, default=360, help="seconds of runs (360)")
+    p.add_argument("--healthy", action="store_true", help="healthy controls alone")
     p.add_argument("--nice", type=int, default=0, help="of everything; below 0 on a machine that others use")
     p.add_argument("--write", action="store_true", help="write docs/accuracy.md")
     args = p.parse_args()
@@ -333,7 +350,12 @@ def main():
         return bad > 0
     files = {n: scenario.load(n) for n in scenario.names()}
     print(f"seed {args.seed}, {len(files)} scenario files, {args.budget:.0f} s", flush=True)
-    cases = play_all(random.Random(args.seed), files, args.budget)
+    make_round = healthy_round if args.healthy else lambda rng: one_round(rng, files)
+    cases = play_all(random.Random(args.seed), make_round, args.budget)
+    if args.healthy:
+        steps = sum(c.steps for c in cases)
+        print(f"\n{steps} steps; {load(cases, args)}", *summary(cases), sep="\n")
+        return not cases
     text = page(cases, args, "make bench-diagnose")
     print("\n" + text)
     if args.write:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_explain.c - `ingero explain`: reads a recording, read-only, and says why the GPU waited.
+/* cmd_explain.c - `ingero explain`: reads a recording, read-only, and says why the GPU waited; or
+ * asks nodes, which say it of theirs.
  *
  * Which part of it: cli/range.h. */
 #include <errno.h>
@@ -11,6 +12,8 @@
 #include "cli/db_option.h"
 #include "cli/dispatch.h"
 #include "cli/explain.h"
+#include "cli/explain_fleet.h"
+#include "cli/fleet.h"
 #include "cli/node_option.h"
 #include "json/writer.h"
 #include "cli/progress.h"
@@ -25,6 +28,7 @@ struct explain_settings {
 	struct range_wish range;
 	int64_t last;
 	bool json, chains, per_process, annotations, stacks;
+	struct fleet_wish fleet;
 	const char *node;
 };
 
@@ -46,6 +50,9 @@ static const struct option_row explain_options[] = {
 		"say which labels (`ingero annotate`) held during each incident", 0, 0, false},
 	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
 		"print the call stacks of the slow calls, or those with most time", 0, 0, false},
+	{"timeout", 0, OPTION_DURATION, OPTION(fleet.timeout_ns), "TIME",
+		"nodes: wait so long for each (default: 5s)", 0, 0, false},
+	FLEET_OPTIONS(struct explain_settings, fleet),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -88,6 +95,71 @@ static int explain_node(const struct explain_settings *s, const char *path,
 		return r;
 	return s->chains ? explain_chains(&content, style, reterr)
 			 : explain_content(&content, style, reterr);
+}
+
+/* The time and processes as parameters of a node's API. */
+static void put_parameters(struct buf *b, const struct explain_settings *s)
+{
+	if (s->range.all)
+		buf_puts(b, "&since=all");
+	if (s->range.since_ns)
+		buf_printf(b, "&since=%lluns", (unsigned long long)s->range.since_ns);
+	if (s->range.from) {
+		buf_puts(b, "&from=");
+		http_escape(b, s->range.from);
+	}
+	if (s->range.to) {
+		buf_puts(b, "&to=");
+		http_escape(b, s->range.to);
+	}
+	if (s->node) {
+		buf_puts(b, "&node=");
+		http_escape(b, s->node);
+	}
+	for (size_t i = 0; i < s->pids.count; i++)
+		buf_printf(b, "&pid=%u", s->pids.pid[i]);
+	if (s->stacks)
+		buf_puts(b, "&stacks=1");
+}
+
+static int check_fleet_flags(const struct explain_settings *s, struct errinfo *reterr)
+{
+	if (s->last || s->per_process || s->annotations)
+		return errinfo_set(reterr, -EINVAL,
+			"--last, --per-process and --annotations do not go with --nodes: use "
+			"`ingero query --nodes` with SQL");
+	if (s->stacks && !s->json)
+		return errinfo_set(reterr, -EINVAL, "with --nodes, --stacks also needs --json");
+	if (s->chains && s->pids.count)
+		return errinfo_set(
+			reterr, -EINVAL, "stored verdicts have no --pid: leave out --chains");
+	return 0;
+}
+
+/* What the nodes found; the exit code, or a negative errno. */
+static int explain_nodes(const struct explain_settings *s, struct fleet *f, struct errinfo *reterr)
+{
+	_cleanup_(fanout_result_done) struct fanout_result result = {0};
+	_cleanup_buf_ struct buf parameters = BUF_INIT(1 << 14), b = BUF_INIT(64 << 20);
+	struct fanout_question q = {.kind = s->chains ? FANOUT_CHAINS : FANOUT_INCIDENTS};
+	int r = check_fleet_flags(s, reterr);
+
+	if (r < 0)
+		return r;
+	put_parameters(&parameters, s);
+	q.query = parameters.len ? buf_str(&parameters) + 1 : NULL;
+	r = fleet_ask(f, &q, &result, reterr);
+	if (r < 0)
+		return r;
+	if (result.ok_count && s->json)
+		explain_fleet_json(&result);
+	else if (result.ok_count)
+		explain_fleet_text(&b, &result, explain_style_detect(STDOUT_FILENO));
+	if (b.err)
+		return errinfo_set(reterr, b.err, "the report is too large to print");
+	fputs(buf_str(&b), stdout);
+	fflush(stdout); /* the report first, then what is said about it */
+	return fleet_tell(&result);
 }
 
 /* Process ids of different nodes have nothing in common, so that each is explained by itself. */
@@ -134,11 +206,18 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	_cleanup_free_ char *default_path = NULL;
 	const char *path = NULL;
 	struct errinfo e = {0};
+	_cleanup_(fleet_done) struct fleet fleet = {0};
 	pid_t live = 0;
 	int r = 0;
 
 	if (s->chains && s->per_process)
 		r = errinfo_set(&e, -EINVAL, "give either --chains or --per-process");
+	if (r == 0)
+		r = fleet_open(&s->fleet, s->db, &fleet, &e);
+	if (r == 0 && fleet.fanout) {
+		r = explain_nodes(s, &fleet, &e);
+		return r < 0 ? dispatch_fail(&e, r) : r;
+	}
 	if (r == 0)
 		r = db_option_path(s->db, &default_path, &path, &e);
 	if (r == 0)
@@ -162,5 +241,6 @@ const struct command cmd_explain = {
 		   "explains.",
 	.options = explain_options,
 	.settings_size = sizeof(struct explain_settings),
+	.defaults = &(const struct explain_settings){.fleet = FLEET_WISH_INIT},
 	.run = explain_run,
 };

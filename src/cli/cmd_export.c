@@ -13,14 +13,17 @@
 #include "cli/db_option.h"
 #include "cli/dispatch.h"
 #include "cli/export.h"
+#include "cli/export_fleet.h"
 #include "cli/export_trace.h"
+#include "cli/fleet.h"
 #include "cli/node_option.h"
 #include "cli/op_option.h"
 #include "cli/progress.h"
 #include "cli/range.h"
 
-#define OUTPUT_MAX (512u << 20)
-#define FORMATS    "perfetto, perfetto-proto, flamegraph or folded"
+#define OUTPUT_MAX    (512u << 20)
+#define NODES_TIMEOUT (10 * NS_PER_S) /* many rows */
+#define FORMATS       "perfetto, perfetto-proto, flamegraph or folded"
 
 struct export_settings {
 	const char *format, *db, *output, *op, *value, *node;
@@ -28,6 +31,7 @@ struct export_settings {
 	struct range_wish range;
 	int64_t limit;
 	bool stacks;
+	struct fleet_wish fleet;
 };
 
 #define OPTION(field) offsetof(struct export_settings, field)
@@ -42,8 +46,9 @@ static const struct option_row export_options[] = {
 		"write here, - is the standard output (default for stacks; a trace needs it)", 0, 0,
 		false},
 	{"limit", 0, OPTION_INT, OPTION(limit), "N",
-		"perfetto: only the newest N events, -1: all (default: 1000000)", -1, INT32_MAX,
-		false},
+		"perfetto: only the newest N events, -1: all (default: 1000000; of each node "
+		"10000)",
+		-1, INT32_MAX, false},
 	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
 		"perfetto: with the call stack of each call", 0, 0, false},
 	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
@@ -54,6 +59,9 @@ static const struct option_row export_options[] = {
 	{"op", 0, OPTION_STRING, OPTION(op), "NAME", "only this operation, like cudaMemcpyAsync", 0,
 		0, false},
 	RANGE_OPTIONS(struct export_settings, range),
+	{"timeout", 0, OPTION_DURATION, OPTION(fleet.timeout_ns), "TIME",
+		"nodes: wait so long for each (default: 10s)", 0, 0, false},
+	FLEET_OPTIONS(struct export_settings, fleet),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -210,6 +218,33 @@ static int write_trace(
 	return export_trace(path, &wish, reterr);
 }
 
+static int check_nodes_flags(const struct export_settings *s, int trace, struct errinfo *reterr)
+{
+	if (!trace)
+		return errinfo_set(reterr, -EINVAL, "--nodes goes with --format perfetto");
+	if (s->op || s->node || s->stacks || s->value || s->range.from || s->range.to)
+		return errinfo_set(reterr, -EINVAL,
+			"--op, --node, --stacks, --value, --from and --to do not go with --nodes");
+	if (s->limit > FANOUT_ROWS_MAX)
+		return errinfo_set(reterr, -EINVAL, "--limit: a node gives at most %d events",
+			FANOUT_ROWS_MAX);
+	return 0;
+}
+
+/* The trace of many nodes; the exit code, or a negative errno. */
+static int export_nodes(const struct export_settings *s, struct fleet *f, int trace, bool proto,
+	struct errinfo *reterr)
+{
+	struct export_trace_wish wish = {.output = s->output,
+		.range = &s->range,
+		.filter = {.pids = s->pids.pid, .pid_count = s->pids.count},
+		.limit = s->limit,
+		.form = {.proto = proto}};
+	int r = check_nodes_flags(s, trace, reterr);
+
+	return r < 0 ? r : export_fleet(f, &wish, reterr);
+}
+
 static int check_node(const char *path, const char *name, struct errinfo *reterr)
 {
 	_cleanup_free_ struct nodedb_node *nodes = NULL;
@@ -227,8 +262,15 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 	struct export_wish wish = {0};
 	bool proto = false;
 	int trace = is_trace(s, &proto, &e);
+	_cleanup_(fleet_done) struct fleet fleet = {0};
 	int r = trace ? MIN(trace, 0) : resolve(s, &wish, &e);
 
+	if (r == 0 && (trace || s->fleet.nodes.count)) /* stacks are of recordings alone */
+		r = fleet_open(&s->fleet, s->db, &fleet, &e);
+	if (r == 0 && fleet.fanout) {
+		r = export_nodes(s, &fleet, trace, proto, &e);
+		return r < 0 ? dispatch_fail(&e, r) : r;
+	}
 	if (r == 0)
 		r = db_option_path(s->db, &default_path, &path, &e);
 	if (r == 0 && s->node)
@@ -244,9 +286,13 @@ const struct command cmd_export = {
 	.summary = "Write a trace for Perfetto, or a flame graph of the call stacks",
 	.details = "  ingero export --format perfetto -o trace.json    open it in ui.perfetto.dev\n"
 		   "  ingero export -o trace.pftrace                   the same, smaller\n"
+		   "  ingero export --nodes gpu-1,gpu-2 -o trace.pftrace   of many nodes\n"
 		   "  ingero export --format flamegraph -o calls.svg   open it in a browser\n"
 		   "  ingero export --format folded --op cudaMalloc    one line a stack",
 	.options = export_options,
 	.settings_size = sizeof(struct export_settings),
+	.defaults = &(const struct export_settings){.fleet = {.skew_ns = CONFIG_UNSET,
+							    .require_tls = true,
+							    .usual_ns = NODES_TIMEOUT}},
 	.run = export_run,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_query.c - `ingero query`: a recording's events by filters, or the answer to an SQL statement.
+/* cmd_query.c - `ingero query`: a recording's events by filters, or the answer to an SQL statement,
+ * here or of many nodes at once.
  * Never changes the file; a statement can only read (sql/sql_guard.h). */
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/db_option.h"
 #include "cli/dispatch.h"
+#include "cli/fleet.h"
 #include "cli/node_option.h"
 #include "cli/op_option.h"
 #include "cli/progress.h"
@@ -32,6 +34,7 @@ struct query_settings {
 	int64_t limit;
 	uint64_t timeout_ns;
 	bool json, csv, annotations;
+	struct fleet_wish fleet;
 };
 
 #define OPTION(field) offsetof(struct query_settings, field)
@@ -54,7 +57,8 @@ static const struct option_row query_options[] = {
 	{"annotations", 0, OPTION_FLAG, OPTION(annotations), NULL,
 		"list events with the labels (`ingero annotate`) that held", 0, 0, false},
 	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
-		"SQL only: stop after this time (default: 10s)", 0, 0, false},
+		"SQL only: stop after this time (default: 10s; of each node 5s)", 0, 0, false},
+	FLEET_OPTIONS(struct query_settings, fleet),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -184,6 +188,11 @@ static int check_sql_flags(const struct query_settings *s, struct errinfo *reter
 	return 0;
 }
 
+static enum sql_output sql_form(const struct query_settings *s)
+{
+	return s->json ? SQL_OUTPUT_JSON : s->csv ? SQL_OUTPUT_CSV : SQL_OUTPUT_TABLE;
+}
+
 static int run_sql(const struct query_settings *s, const char *path, const char *text,
 	struct buf *hint, struct errinfo *reterr)
 {
@@ -203,11 +212,7 @@ static int run_sql(const struct query_settings *s, const char *path, const char 
 	progress_done(&progress);
 	if (r < 0)
 		return r;
-	sql_output_write(&b, &table,
-		s->json  ? SQL_OUTPUT_JSON
-		: s->csv ? SQL_OUTPUT_CSV
-			 : SQL_OUTPUT_TABLE,
-		isatty(STDOUT_FILENO));
+	sql_output_write(&b, &table, sql_form(s), isatty(STDOUT_FILENO));
 	r = print(&b, reterr);
 	if (r < 0)
 		return r;
@@ -218,15 +223,73 @@ static int run_sql(const struct query_settings *s, const char *path, const char 
 	return 0;
 }
 
+/* The statement's rows of all nodes; the exit code, or a negative errno. */
+static int run_fleet(
+	const struct query_settings *s, struct fleet *f, const char *text, struct errinfo *reterr)
+{
+	struct fanout_question q = {.kind = FANOUT_SQL, .sql = text, .limit = (size_t)s->limit};
+	_cleanup_(fanout_result_done) struct fanout_result result = {0};
+	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
+	int r = check_sql_flags(s, reterr);
+
+	if (r == 0)
+		r = fleet_ask(f, &q, &result, reterr);
+	if (r < 0)
+		return r;
+	if (result.ok_count) {
+		sql_output_write(&b, &result.table, sql_form(s), isatty(STDOUT_FILENO));
+		r = print(&b, reterr);
+		fflush(stdout); /* rows first, then what is said about them */
+	}
+	if (r < 0)
+		return r;
+	r = fleet_tell(&result);
+	if (result.ok_count)
+		fprintf(stderr, "%s%zu rows from %zu node(s)\n", s->json || s->csv ? "" : "\n  ",
+			result.table.row_count, result.ok_count);
+	return r;
+}
+
+/* Whether the question goes to other nodes; then *ret_code is the exit code. */
+static int try_fleet(const struct query_settings *s, const char *text, bool *ret_asked,
+	int *ret_code, struct errinfo *reterr)
+{
+	_cleanup_(fleet_done) struct fleet f = {0};
+	struct fleet_wish wish = s->fleet;
+	int r;
+
+	wish.timeout_ns = s->timeout_ns;
+	if (!text && !wish.nodes.count)
+		return 0; /* filters look at a recording */
+	r = fleet_open(&wish, s->db, &f, reterr);
+	if (r < 0 || !f.fanout)
+		return r;
+	if (!text)
+		return errinfo_set(reterr, -EINVAL,
+			"--nodes needs an SQL statement: ingero query --nodes … \"SELECT …\"");
+	r = run_fleet(s, &f, text, reterr);
+	if (r < 0)
+		return r;
+	*ret_asked = true;
+	*ret_code = r;
+	return 0;
+}
+
 static int query_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	const struct query_settings *s = settings;
 	_cleanup_buf_ struct buf hint = BUF_INIT(1 << 14);
+	bool asked = false;
+	int code = EXIT_OK;
 	_cleanup_free_ char *default_path = NULL;
 	const char *path = NULL;
 	struct errinfo e = {0};
-	int r = db_option_path(s->db, &default_path, &path, &e);
+	int r = try_fleet(s, argc ? argv[0] : NULL, &asked, &code, &e);
 
+	if (r == 0 && asked)
+		return code;
+	if (r == 0)
+		r = db_option_path(s->db, &default_path, &path, &e);
 	if (r == 0 && argc)
 		r = run_sql(s, path, argv[0], &hint, &e);
 	else if (r == 0 && (s->csv || s->timeout_ns))
@@ -248,10 +311,12 @@ const struct command cmd_query = {
 	.details = "  ingero query --since 10m --op cudaMemcpyAsync   figures of one operation\n"
 		   "  ingero query --pid 4242 --json                  every event, with its stack\n"
 		   "  ingero query \"SELECT op, count(*) FROM events GROUP BY op\" --csv\n"
+		   "  ingero query --nodes gpu-1:8080,gpu-2:8080 \"SELECT …\"   of many nodes\n"
 		   "One statement that only reads; tables and columns describe themselves in the "
 		   "tables\nsources, ops and schema_info.",
 	.options = query_options,
 	.settings_size = sizeof(struct query_settings),
+	.defaults = &(const struct query_settings){.fleet = FLEET_WISH_INIT},
 	.max_args = 1,
 	.run = query_run,
 };

@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/config_file.h"
 #include "cli/dispatch.h"
 #include "agent/answer/event_json.h"
 #include "cli/live.h"
@@ -105,7 +106,8 @@ static const struct option_row trace_options[] = {
 		"store one at least this often; alone: only so often (default: every second)", 0, 0,
 		false},
 	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
-		"name of this node (default: the host name)", 0, 0, false},
+		"name of this node (default: agent.node of ingero.yaml, else the host name)", 0, 0,
+		false},
 	{"cuda-lib", 0, OPTION_STRING, OPTION(cuda_lib), "PATH",
 		"probe only this libcudart or libcuda", 0, 0, false},
 	{"ringbuf-size", 0, OPTION_SIZE, OPTION(ring_bytes), "SIZE",
@@ -197,13 +199,22 @@ static int resolve_filter(
 	return 0;
 }
 
+/* --node, else agent.node of ingero.yaml, else the host's name. */
 static int resolve_node(struct trace *t, struct errinfo *reterr)
 {
-	if (t->settings->node)
-		snprintf(t->node, sizeof(t->node), "%s", t->settings->node);
+	_cleanup_(config_freep) struct config *config = NULL;
+	const char *name = t->settings->node;
+	int r = config_file_load(&config, reterr);
+
+	if (r < 0)
+		return r;
+	if (!name)
+		name = config->node;
+	if (name)
+		snprintf(t->node, sizeof(t->node), "%s", name);
 	else if (gethostname(t->node, sizeof(t->node) - 1) < 0)
 		return -errno;
-	return identity_node_check(t->settings->node ? t->settings->node : t->node, reterr);
+	return identity_node_check(name ? name : t->node, reterr);
 }
 
 static int resolve_ring(uint64_t bytes, uint32_t *ret, struct errinfo *reterr)

@@ -7,12 +7,14 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/config_file.h"
 #include "cli/option.h"
 #include "cli/suggest.h"
 
@@ -121,15 +123,33 @@ static int run_help(int argc, char **argv)
 	return EXIT_OK;
 }
 
+/* Flags before the command: --debug, --config PATH, --config=PATH. */
+static void take_global(int *argc, char ***argv)
+{
+	static const char config[] = "--config";
+
+	for (;;) {
+		const char *flag = *argc > 1 ? (*argv)[1] : "";
+		bool apart = strcmp(flag, config) == 0 && *argc > 2;
+
+		if (strcmp(flag, "--debug") == 0)
+			log_set_level(LOG_LEVEL_DEBUG);
+		else if (apart)
+			config_file_choose((*argv)[2]);
+		else if (strncmp(flag, config, strlen(config)) == 0 && flag[strlen(config)] == '=')
+			config_file_choose(flag + strlen(config) + 1);
+		else
+			return;
+		*argv += 1 + apart;
+		*argc -= 1 + apart;
+	}
+}
+
 int dispatch_run(int argc, char **argv)
 {
 	const struct command *c;
 
-	if (argc > 1 && strcmp(argv[1], "--debug") == 0) {
-		log_set_level(LOG_LEVEL_DEBUG);
-		argv++;
-		argc--;
-	}
+	take_global(&argc, &argv);
 	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return print_commands();
 	if (strcmp(argv[1], "help") == 0)

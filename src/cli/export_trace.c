@@ -12,7 +12,7 @@
 
 #define TRACE_EVENTS 1000000 /* unless --limit says otherwise: viewers hold them in memory */
 
-static void print_notes(const struct export_trace_wish *w, const struct perfetto_figures *f)
+void export_trace_tell(const struct export_trace_wish *w, const struct perfetto_figures *f)
 {
 	const struct {
 		uint64_t n;
@@ -67,6 +67,6 @@ int export_trace(const char *path, const struct export_trace_wish *wish, struct 
 	if (r < 0)
 		return r;
 	range_tell(live);
-	print_notes(wish, &figures);
+	export_trace_tell(wish, &figures);
 	return 0;
 }

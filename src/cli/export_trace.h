@@ -14,4 +14,7 @@ struct export_trace_wish {
 	struct perfetto_wish form;
 };
 
+/* export_trace_tell - on stderr: how much was written, and what was left out. */
+void export_trace_tell(const struct export_trace_wish *w, const struct perfetto_figures *f);
+
 int export_trace(const char *path, const struct export_trace_wish *wish, struct errinfo *reterr);

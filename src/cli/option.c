@@ -4,7 +4,7 @@
  * Forms: --name VALUE, --name=VALUE, --flag, --flag=false, -d VALUE, -dVALUE, -vj (flags together),
  * "--" ends the flags. Names are never abbreviated, so that a new flag cannot break a script.
  * Positional arguments may stand anywhere; they are moved behind the flags, in their order.
- * Every command also knows --help (-h) and --debug. */
+ * Every command also knows --help (-h), --debug and --config. */
 #include "cli/option.h"
 
 #include <errno.h>
@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/config_file.h"
 #include "cli/suggest.h"
 
 #define PID_LIMIT 4194304 /* the kernel's PID_MAX_LIMIT on 64-bit machines */
@@ -163,6 +164,17 @@ static int unknown_flag(
 	return errinfo_set(reterr, -EINVAL, "unknown flag --%s", buf_str(&b));
 }
 
+/* --config, which every command knows: it says where config_file_load() looks. */
+static int parse_config(const char *value, int argc, char **argv, int *i, struct errinfo *reterr)
+{
+	if (!value && *i + 1 < argc)
+		value = argv[++*i];
+	if (!value)
+		return errinfo_set(reterr, -EINVAL, "--config needs a value: PATH");
+	config_file_choose(value);
+	return 0;
+}
+
 /* One long option at argv[*i]; 1 for --help. */
 static int parse_long(const struct command *c, int argc, char **argv, int *i, void *settings,
 	struct errinfo *reterr)
@@ -178,6 +190,8 @@ static int parse_long(const struct command *c, int argc, char **argv, int *i, vo
 		log_set_level(LOG_LEVEL_DEBUG);
 		return 0;
 	}
+	if (!o && len == strlen("config") && strncmp(name, "config", len) == 0)
+		return parse_config(value, argc, argv, i, reterr);
 	if (!o)
 		return unknown_flag(c, name, len, reterr);
 	if (!value && o->kind == OPTION_FLAG)
@@ -286,6 +300,9 @@ static void format_names(const struct option_row *o, char *out, size_t size)
 void option_print_help(const struct command *c)
 {
 	static const struct option_row builtin[] = {
+		{.name = "config",
+			.value_name = "PATH",
+			.help = "read this ingero.yaml (default: $INGERO_CONFIG, or where one is)"},
 		{.name = "debug", .help = "say on stderr what is being done"},
 		{.name = "help", .letter = 'h', .help = "show this text"},
 		{0},

@@ -333,7 +333,7 @@ static void perfetto_done(struct perfetto *p)
 	buf_done(&p->out);
 }
 
-int perfetto_export(const char *path, const struct nodedb_filter *f,
+int perfetto_write(perfetto_source *source, void *arg, int64_t last_ns,
 	const struct perfetto_wish *wish, struct output *o, struct perfetto_figures *ret,
 	struct errinfo *reterr)
 {
@@ -344,19 +344,15 @@ int perfetto_export(const char *path, const struct nodedb_filter *f,
 		.reterr = reterr,
 		.out = BUF_INIT(OUT_MAX),
 		.tracks = IDMAP_INIT(TRACKS_MAX),
-		.threads = IDMAP_INIT(THREADS_MAX)};
+		.threads = IDMAP_INIT(THREADS_MAX),
+		.last_ns = last_ns};
 	const struct nodedb_sink sink = {
 		&p, take_track, take_content, take_collectives, take_event};
-	struct nodedb_range range;
-	int r = nodedb_range(path, &range, reterr);
+	int r = p.format->begin(&p);
 
 	if (r < 0)
 		return r;
-	p.last_ns = f->to_ns ? f->to_ns : range.last_ns;
-	r = p.format->begin(&p);
-	if (r < 0)
-		return r;
-	r = nodedb_stream(path, f, &sink, &p.figures.stream, reterr);
+	r = source(arg, &sink, &p.figures.stream, reterr);
 	if (r < 0)
 		return r;
 	p.format->end(&p);
@@ -366,4 +362,31 @@ int perfetto_export(const char *path, const struct nodedb_filter *f,
 	p.figures.bytes = o->bytes;
 	*ret = p.figures;
 	return 0;
+}
+
+struct recording_source {
+	const char *path;
+	const struct nodedb_filter *filter;
+};
+
+static int give_recording(void *arg, const struct nodedb_sink *sink,
+	struct nodedb_stream_figures *ret, struct errinfo *reterr)
+{
+	const struct recording_source *s = arg;
+
+	return nodedb_stream(s->path, s->filter, sink, ret, reterr);
+}
+
+int perfetto_export(const char *path, const struct nodedb_filter *f,
+	const struct perfetto_wish *wish, struct output *o, struct perfetto_figures *ret,
+	struct errinfo *reterr)
+{
+	struct recording_source s = {path, f};
+	struct nodedb_range range;
+	int r = nodedb_range(path, &range, reterr);
+
+	if (r < 0)
+		return r;
+	return perfetto_write(
+		give_recording, &s, f->to_ns ? f->to_ns : range.last_ns, wish, o, ret, reterr);
 }

@@ -21,7 +21,16 @@ struct perfetto_figures {
 	uint64_t bytes;
 };
 
-/* perfetto_export - what @f selects, to @o. */
+/* perfetto_write - what @source gives, to @o. @source calls the functions of @sink in their order
+ * and says how much it was; from elsewhere than a recording its events come without a stream, so
+ * that wish->stacks must not be set. @last_ns: the latest moment, where labels end. */
+typedef int perfetto_source(void *arg, const struct nodedb_sink *sink,
+	struct nodedb_stream_figures *ret, struct errinfo *reterr);
+int perfetto_write(perfetto_source *source, void *arg, int64_t last_ns,
+	const struct perfetto_wish *wish, struct output *o, struct perfetto_figures *ret,
+	struct errinfo *reterr);
+
+/* perfetto_export - what @f selects of the recording at @path, to @o. */
 int perfetto_export(const char *path, const struct nodedb_filter *f,
 	const struct perfetto_wish *wish, struct output *o, struct perfetto_figures *ret,
 	struct errinfo *reterr);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 
 /* Ceilings (docs/adr/0006): a peer that exceeds one is answered with a status, if possible, and
  * disconnected. */
@@ -49,6 +50,10 @@ struct http_request {       /* valid until the exchange has been replied to */
 /* http_query_get - decodes the value of @name in @query into @out; *ret_found says if it is there.
  * -EINVAL: badly written, -ENOBUFS: longer than @size allows. */
 int http_query_get(const char *query, const char *name, char *out, size_t size, bool *ret_found);
+
+/* http_unescape - decodes %XX (and '+' as a blank if @form) of @s into @out. Its length, -EINVAL
+ * (badly written, or a NUL in it), or -ENOBUFS. */
+int http_unescape(const char *s, size_t len, bool form, char *out, size_t size);
 
 /* http_escape - appends @s with what has a meaning in URLs escaped. */
 void http_escape(struct buf *b, const char *s);

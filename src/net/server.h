@@ -26,18 +26,40 @@ struct http_route {
 	size_t body_max; /* 0: HTTP_BODY_MAX */
 };
 
+/* Time and number limits. A server without any has those of http.h; tests have shorter ones. */
+struct http_limits {
+	uint64_t handshake_ns, head_ns, idle_ns, age_ns, linger_ns;
+	unsigned body_rate; /* bytes a second, both ways */
+	unsigned per_peer, total;
+};
+#define HTTP_LIMITS                                                                                \
+	((struct http_limits){                                                                     \
+		.handshake_ns = 5 * NS_PER_S,                                                      \
+		.head_ns = HTTP_HEAD_NS,                                                           \
+		.idle_ns = HTTP_IDLE_NS,                                                           \
+		.age_ns = HTTP_AGE_NS,                                                             \
+		.linger_ns = NS_PER_S,                                                             \
+		.body_rate = HTTP_BODY_RATE,                                                       \
+		.per_peer = HTTP_PER_PEER,                                                         \
+		.total = HTTP_TOTAL,                                                               \
+	})
+
 struct http_server_settings {
 	const char *address; /* "127.0.0.1:8080", "[::1]:8080", ":8080" (every address), "host:0" */
 	struct tls *tls;     /* NULL: plain. The caller's, as everything here */
 	struct token_set *tokens;        /* NULL: none is asked for */
 	const char *const *names;        /* allowed in Host and Origin besides loopback's names and
-					    the address listened on; NULL-terminated or NULL */
+					    the address listened on (allow.h says in which forms);
+					    NULL-terminated or NULL */
 	const struct http_route *routes; /* copied */
 	void *arg;                       /* of the handlers */
+	bool plain; /* without TLS beyond loopback: the user has asked for exactly that */
+	const struct http_limits *limits; /* NULL: HTTP_LIMITS */
 };
 
-/* http_server_new - listens. An address that is not loopback needs tokens or client certificates:
- * -EPERM with a sentence otherwise. */
+/* http_server_new - listens. An address that is not loopback needs tokens or client certificates,
+ * and TLS unless @plain is set: -EPERM with a sentence otherwise. -EADDRINUSE: somebody else has
+ * the port. */
 int http_server_new(struct loop *l, const struct http_server_settings *s, struct http_server **ret,
 	struct errinfo *reterr);
 void http_server_free(struct http_server *s); /* closes all connections */
@@ -63,8 +85,8 @@ void http_reply(
 	struct http_exchange *x, int status, const char *type, const void *body, size_t len);
 void http_reply_error(struct http_exchange *x, int status, const char *fmt, ...) _printf_(3, 4);
 
-/* http_on_gone - @fn runs if the client goes away before the reply: then @x must still be replied
- * to (nothing is sent). */
+/* http_on_gone - @fn runs if the client goes away before the reply, or the server is freed: then
+ * @x must still be replied to, within @fn or later (nobody may be there to read it). */
 void http_on_gone(struct http_exchange *x, loop_fn *fn, void *arg);
 
 /* http_is_loopback - whether only this machine can reach @address ("host:port"). */

@@ -160,6 +160,28 @@ static void test_random_slow_steps(void **state)
 		assert_int_equal(a.list[i].period_steps, 0);
 }
 
+/* A hog makes every call slow and every second step slower still: that is one story. */
+static void test_covered_slow_steps(void **state)
+{
+	SCENE;
+	int64_t at = 0;
+
+	for (int k = 0; k < 800; k++) {
+		bool hogged = k >= 300 && k < 500;
+		int64_t us = !hogged ? 25000 : k % 2 ? 45000 : 34000;
+		int64_t begin = step(&s, &at, us);
+
+		if (hogged)
+			scene_stay(&s, VICTIM, begin + 5000, us - 25000, us - 25000, WIRE_PREEMPTED,
+				HOG, "hog");
+	}
+	ANSWER a = explain(&s);
+	assert_true(a.count >= 1);
+	assert_contains(a.list[0].summary, "hog");
+	for (size_t i = 0; i < a.count; i++)
+		assert_null(strstr(a.list[i].summary, "every 2 steps one"));
+}
+
 static void test_hostile(void **state)
 {
 	SCENE;
@@ -186,6 +208,7 @@ int main(void)
 		cmocka_unit_test(test_no_shift),
 		cmocka_unit_test(test_every_14_steps),
 		cmocka_unit_test(test_random_slow_steps),
+		cmocka_unit_test(test_covered_slow_steps),
 		cmocka_unit_test(test_hostile),
 	};
 

@@ -18,11 +18,12 @@
 #define BOLD  "\033[1m"
 #define RESET "\033[0m"
 
-#define INCIDENTS_SHOWN 10 /* worst first; a page or two */
-#define EVIDENCE_SHOWN  6
-#define TEXT_WIDTH      100 /* columns of a paragraph */
-#define TEXT_WIDTH_MIN  60  /* narrower terminals break lines themselves */
-#define STEP_INDENT     28  /* "    [SYSTEM]  12:34:56.789  " */
+#define INCIDENTS_SHOWN  10 /* worst first; a page or two */
+#define EVIDENCE_SHOWN   6
+#define TEXT_WIDTH       100 /* columns of a paragraph */
+#define TEXT_WIDTH_MIN   60  /* narrower terminals break lines themselves */
+#define STEP_INDENT      28  /* "    [SYSTEM]  12:34:56.789  " */
+#define STEP_INDENT_BARE 14  /* "    [SYSTEM]  " */
 
 static const char *severity_color(enum severity s)
 {
@@ -213,12 +214,14 @@ static void put_timeline(struct buf *b, const struct incident *inc, size_t width
 		_cleanup_buf_ struct buf text = BUF_INIT(1024);
 
 		buf_printf(b, "    [%s]%*s", s->layer, 8 - (int)strnlen(s->layer, 6), "");
-		put_clock(b, s->time.ns);
-		buf_puts(b, "  ");
+		if (s->time.ns) {
+			put_clock(b, s->time.ns);
+			buf_puts(b, "  ");
+		}
 		buf_puts(&text, s->detail);
 		if (s->dur_ns)
 			buf_printf(&text, " (%s)", text_format_duration(dur, s->dur_ns));
-		put_wrapped(b, STEP_INDENT, width, buf_str(&text));
+		put_wrapped(b, s->time.ns ? STEP_INDENT : STEP_INDENT_BARE, width, buf_str(&text));
 	}
 }
 
@@ -247,17 +250,24 @@ static void put_figures(struct buf *b, const struct incident *inc, size_t width)
 
 /* called from forward() at train.py:142, 87 % of the excess */
 static void put_where(
-	struct buf *b, const struct incident *inc, const struct report_scope *scope, size_t width)
+	struct buf *b, const struct report_entry *e, const struct report_scope *scope, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1 << 14);
+	const struct incident *inc = e->incident;
+	double part = e->where_share;
 	char share[TEXT_MAX];
 	struct where w;
 
-	if (!where_find(inc, &scope->stacks, &w))
-		return;
 	buf_puts(&text, "called from ");
-	stack_text_frame(&text, w.frame);
-	buf_printf(&text, ", %s of the %s", text_format_percent(share, w.share),
+	if (e->where && e->where[0]) {
+		buf_puts(&text, e->where);
+	} else if (where_find(inc, &scope->stacks, &w)) {
+		stack_text_frame(&text, w.frame);
+		part = w.share;
+	} else {
+		return;
+	}
+	buf_printf(&text, ", %s of the %s", text_format_percent(share, part),
 		inc->excess_ns || !inc->unit ? "excess" : inc->unit);
 	put_paragraph(b, width, "  Where: ", buf_str(&text));
 }
@@ -305,26 +315,56 @@ static void put_labels(
 	put_paragraph(b, width, "  Annotations: ", n ? buf_str(&line) : "none");
 }
 
-static void put_incident(
-	struct buf *b, const struct incident *inc, const struct report_scope *scope, bool color)
+/* Of a stored verdict in one line, as published; else a line each. */
+static void put_fixes(struct buf *b, const struct report_entry *e, size_t width)
 {
+	_cleanup_buf_ struct buf text = BUF_INIT(1 << 12);
+	const struct incident *inc = e->incident;
+
+	for (int i = 0; i < inc->fix_count; i++) {
+		if (!e->stored)
+			put_paragraph(b, width, i ? "       " : "  Fix: ", inc->fixes[i]);
+		else
+			buf_printf(&text, "%s%s", i ? "; " : "", inc->fixes[i]);
+	}
+	if (text.len)
+		put_paragraph(b, width, "  Fix: ", buf_str(&text));
+}
+
+static void put_incident(
+	struct buf *b, const struct report_entry *e, const struct report_scope *scope, bool color)
+{
+	const struct incident *inc = e->incident;
 	const char *severity = severity_name(inc->severity);
 	size_t width = paragraph_width(scope);
+	_cleanup_buf_ struct buf title = BUF_INIT(1 << 12);
 
 	if (color)
 		buf_printf(b, "\n%s[%s]%s ", severity_color(inc->severity), severity, RESET);
 	else
 		buf_printf(b, "\n[%s] ", severity);
-	put_wrapped(b, strlen(severity) + 3, line_width(scope), inc->summary);
-	put_timeline(b, inc, line_width(scope));
+	if (e->node)
+		buf_printf(&title, "[%s] ", e->node);
+	buf_puts(&title, inc->summary);
+	put_wrapped(b, strlen(severity) + 3, line_width(scope), buf_str(&title));
+	if (inc->step_count || !e->stored)
+		put_timeline(b, inc, line_width(scope));
 	put_paragraph(b, width, "  Root cause: ", inc->root_cause);
-	put_paragraph(b, width, "  Why: ", inc->explanation);
-	put_figures(b, inc, width);
-	put_where(b, inc, scope, width);
+	if (inc->explanation[0] || !e->stored)
+		put_paragraph(b, width, "  Why: ", inc->explanation);
+	if (!e->stored)
+		put_figures(b, inc, width);
+	put_where(b, e, scope, width);
 	put_labels(b, inc, scope, width);
-	for (int i = 0; i < inc->fix_count; i++)
-		put_paragraph(b, width, i ? "       " : "  Fix: ", inc->fixes[i]);
+	put_fixes(b, e, width);
 	put_evidence(b, inc, width);
+}
+
+void report_incident(struct buf *b, const struct report_entry *e, int columns, bool color)
+{
+	struct report_scope scope = {.columns = columns};
+
+	put_incident(b, e, &scope, color);
 }
 
 static const char *nothing_text(const struct report_scope *s)
@@ -347,7 +387,7 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	if (!count)
 		buf_puts(b, nothing_text(scope));
 	for (size_t i = 0; i < MIN(count, (size_t)INCIDENTS_SHOWN); i++)
-		put_incident(b, &incidents[i], scope, color);
+		put_incident(b, &(struct report_entry){.incident = &incidents[i]}, scope, color);
 	if (count > INCIDENTS_SHOWN)
 		buf_printf(b, "\n%zu smaller incidents are not shown; --json has them all\n",
 			count - INCIDENTS_SHOWN);

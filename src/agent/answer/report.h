@@ -41,6 +41,17 @@ struct report_scope {                   /* what was looked at */
 	size_t total_count;
 };
 
+struct report_entry { /* an incident beside a recording: of another node */
+	const struct incident *incident;
+	const char *node;   /* whose; printed in front of the summary; NULL: not said */
+	const char *where;  /* from where its slow calls were made; "": not known */
+	double where_share; /* of the excess */
+	bool stored;        /* a stored verdict: no figures are known of it */
+};
+
+/* report_incident - appends one incident as report_text() does. @columns and @color likewise. */
+void report_incident(struct buf *b, const struct report_entry *e, int columns, bool color);
+
 /* report_text - appends the report of @count incidents. With @color, severities and headings carry
  * terminal colours; without, the text holds no escape sequence at all. Check b->err. */
 void report_text(struct buf *b, const struct incident *incidents, size_t count,

@@ -231,6 +231,19 @@ static int mark_period(const struct scene *s, const struct step_list *l, struct 
 	return 1;
 }
 
+/* A step in the time of slow calls that are told of has its reason there. */
+static bool is_covered(const struct incident_list *out, uint32_t pid, int64_t start_ns)
+{
+	for (size_t i = 0; i < out->count; i++) {
+		const struct incident *inc = &out->items[i];
+
+		if (inc->pid == pid && is_of_slow_calls(inc) && inc->severity >= SEVERITY_MEDIUM &&
+			start_ns >= inc->first.ns && start_ns <= inc->last.ns)
+			return true;
+	}
+	return false;
+}
+
 static int slow_steps_report(
 	const struct scene *s, const struct step_list *l, struct incident_list *out)
 {
@@ -247,7 +260,7 @@ static int slow_steps_report(
 	if (!at)
 		return -ENOMEM;
 	for (size_t i = 0; i < l->count; i++)
-		if (duration(l, i) > limit) {
+		if (duration(l, i) > limit && !is_covered(out, l->pid, l->items[i].start_ns)) {
 			at[n++] = i;
 			excess += duration(l, i) - l->ordinary_ns;
 		}

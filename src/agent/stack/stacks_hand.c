@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GENERATED_PATIENCE_NS (2 * NS_PER_S) /* until the map of a JIT has been read again */
+#define YOUNG_PATIENCE_NS (2 * NS_PER_S) /* until mappings and maps of JITs were read again */
+#define YOUNG_AGAIN_NS    (50 * NS_PER_MS)
 
 /* Of a thread that is not Python's, its frames are not missed. */
 static const char *python_stop_text(const struct stack_record_stack *r)
@@ -118,30 +119,46 @@ static void hand_on(struct stacks *s, const struct waiting *w)
 	keep(s, k);
 }
 
-/* The map of a JIT is read again from time to time: a function younger than that may yet be in it.
- */
-static bool may_be_named_yet(struct stacks *s, const struct waiting *w, mono_time now)
+/* An address in code that a JIT made, which its map does not have (yet). */
+static bool has_unlisted(const struct waiting *w)
+{
+	for (unsigned i = 0; i < w->record.native_count; i++) {
+		const struct native_frame *f = &w->native[i];
+
+		if (f->name && !f->name->count && f->file->is_generated)
+			return true;
+	}
+	return false;
+}
+
+/* Mappings and the map of a JIT are read again from time to time: code younger than that may yet be
+ * found. */
+static bool may_be_named_yet(struct stacks *s, struct waiting *w, mono_time now)
 {
 	struct stack_space *p = idmap_get(&s->spaces, w->record.h.pid);
 
-	if (!p || p->ended.ns || now.ns - w->since.ns > GENERATED_PATIENCE_NS)
+	if (!p || p->ended.ns || now.ns - w->since.ns > YOUNG_PATIENCE_NS)
 		return false;
-	space_generated(p, s->files, now);
+	if (now.ns - w->placed.ns >= YOUNG_AGAIN_NS) {
+		w->placed = now;
+		space_generated(p, s->files, now);
+		stacks_place(s, p, w, now);
+	}
 	return true;
 }
 
-static bool is_named(struct stacks *s, const struct waiting *w, mono_time now)
+static bool is_named(struct stacks *s, struct waiting *w, mono_time now)
 {
-	bool is_unlisted = false;
+	bool is_placed = true;
 
 	for (unsigned i = 0; i < w->record.native_count; i++) {
 		const struct native_frame *f = &w->native[i];
 
 		if (f->name && !f->name->is_known)
 			return false;
-		is_unlisted |= f->name && !f->name->count && f->file->is_generated;
+		is_placed &= f->file || f->is_mapped;
 	}
-	return !is_unlisted || !may_be_named_yet(s, w, now);
+	return (is_placed && !has_unlisted(w)) || !may_be_named_yet(s, w, now);
 }
 
 void stacks_hand_on(struct stacks *s, mono_time now, bool all)

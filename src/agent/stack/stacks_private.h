@@ -17,12 +17,13 @@ struct native_frame { /* an address, placed */
 	struct stack_file *file;
 	const struct stack_name *name; /* NULL: nobody to ask */
 	bool is_return;
+	bool is_mapped;
 };
 
 struct waiting { /* a stack without all its names */
 	struct stack_record_stack record;
-	mono_time since;
-	bool python_is_late; /* its frames were read after the event */
+	mono_time since, placed; /* when it came; when its addresses were last looked for */
+	bool python_is_late;     /* its frames were read after the event */
 	unsigned python_count;
 	struct merge_python *python; /* behind the native frames */
 	struct native_frame native[];
@@ -67,6 +68,10 @@ void stacks_look_after(struct stacks *s, mono_time now);
 
 /* stacks_take.c: one record of the ring; and Python's frames read from outside. */
 int stacks_take_record(void *arg, void *data, size_t len);
+
+/* stacks_place - tries again to find the files of @w's addresses, which may be younger than the
+ * last look at its process @p (NULL: gone). */
+void stacks_place(struct stacks *s, struct stack_space *p, struct waiting *w, mono_time now);
 
 /* stacks_hand.c: those whose names have come, or @all. */
 void stacks_hand_on(struct stacks *s, mono_time now, bool all);

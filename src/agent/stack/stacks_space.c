@@ -11,7 +11,7 @@
 
 #define LINGER_NS       (10 * NS_PER_S) /* an ended process's mappings are kept */
 #define RESCAN_FIRST_NS (20 * NS_PER_MS)
-#define RESCAN_LAST_NS  (5 * NS_PER_S)
+#define RESCAN_LAST_NS  NS_PER_S
 #define ROUTINE_RATIO   16 /* without a reason mappings are read again at this part of their age */
 #define TELL_LATEST_NS  (300 * NS_PER_MS)
 

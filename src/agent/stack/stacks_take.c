@@ -15,7 +15,7 @@ static void place_frame(struct stacks *s, struct stack_space *p, uint64_t ip, bo
 	struct native_frame *out)
 {
 	const struct space_mapping *m = p ? space_find(p, ip - is_return) : NULL;
-	struct native_frame f = {.ip = ip, .is_return = is_return};
+	struct native_frame f = {.ip = ip, .is_return = is_return, .is_mapped = m};
 
 	if (m) {
 		f.file = m->file;
@@ -121,23 +121,23 @@ static struct waiting *waiting_new(struct stacks *s, const struct stack_record_s
 	return w;
 }
 
-static bool is_mapped(const struct stack_space *p, const uint64_t *words, unsigned count)
+/* Code that has come since the last look is looked for now: the stack does not come again. */
+static void look_for_code(struct stacks *s, struct stack_space *p, uint64_t ip, mono_time now)
 {
-	for (unsigned i = 0; i < count; i++)
-		if (!space_find(p, words[i] - (i > 0)))
-			return false;
-	return true;
+	if (!space_find(p, ip) && now.ns - p->scanned.ns >= p->patience_ns)
+		stacks_rescan(s, p, now);
 }
 
-/* Code that has come since the last look is looked for now: the stack does not come again. */
-static void look_for_code(
-	struct stacks *s, struct stack_space *p, const uint64_t *words, unsigned count)
+void stacks_place(struct stacks *s, struct stack_space *p, struct waiting *w, mono_time now)
 {
-	mono_time now = mono_now();
+	for (unsigned i = 0; i < w->record.native_count; i++) {
+		struct native_frame *f = &w->native[i];
 
-	if (p && !p->ended.ns && now.ns - p->scanned.ns >= p->patience_ns &&
-		!is_mapped(p, words, count))
-		stacks_rescan(s, p, now);
+		if (f->file || !p || p->ended.ns)
+			continue;
+		look_for_code(s, p, f->ip - f->is_return, now);
+		place_frame(s, p, f->ip, f->is_return, f);
+	}
 }
 
 static void take_stack(struct stacks *s, const struct stack_record_stack *r, const uint64_t *words)
@@ -149,9 +149,9 @@ static void take_stack(struct stacks *s, const struct stack_record_stack *r, con
 	/* two threads that make the same call at the same time both send its stack */
 	if (is_waiting(s, r->hash) || !(w = waiting_new(s, r)))
 		return;
-	look_for_code(s, p, words, r->native_count);
 	for (unsigned i = 0; i < r->native_count; i++)
 		place_frame(s, p, words[i], i > 0, &w->native[i]);
+	stacks_place(s, p, w, w->since);
 	for (unsigned i = 0; i < r->python_count; i++) {
 		place_python(s, p, &python[i], r->h.pid, &w->python[w->python_count]);
 		w->python_count += !is_artificial(&w->python[w->python_count]);

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fanout_incident.c - see fanout_incident.h.
+ *
+ * An incident is first copied as JSON of our own making, which is what --json prints, and then read
+ * from that copy into the struct that text is printed from. What the struct has no room for is cut
+ * there, never in the JSON. Keys nobody knows yet are only in the JSON. */
+#include "agent/fanout/fanout_incident.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/when.h"
+#include "json/copy.h"
+
+#define TEXT_BYTES_MAX (128 << 10)
+
+void fanout_incident_free(struct fanout_incident *i)
+{
+	free(i->json);
+	free(i);
+}
+
+void fanout_incidents_done(struct fanout_incidents *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		fanout_incident_free(l->items[i]);
+	free(l->items);
+	*l = (struct fanout_incidents){0};
+}
+
+/* ---- one incident: values ---- */
+
+enum kind { TEXT, UINT, TIME, REAL, SEVERITY, TIMELINE, FIXES, EVIDENCE, WHERE, INT32 };
+
+struct key {
+	const char *name;
+	enum kind kind;
+	size_t offset; /* in struct fanout_incident */
+	size_t size;   /* TEXT */
+};
+
+#define AT(field)                                                                                  \
+	offsetof(struct fanout_incident, field), sizeof(((struct fanout_incident *)0)->field)
+
+static const struct key keys[] = {
+	{"id", TEXT, AT(incident.id)},
+	{"node", TEXT, AT(node)},
+	{"severity", SEVERITY, AT(incident.severity)},
+	{"summary", TEXT, AT(incident.summary)},
+	{"root_cause", TEXT, AT(incident.root_cause)},
+	{"explanation", TEXT, AT(incident.explanation)},
+	{"comm", TEXT, AT(incident.comm)},
+	{"op", TEXT, AT(op)},
+	{"cuda_op", TEXT, AT(op)},
+	{"unit", TEXT, AT(unit)},
+	{"evidence_sql", TEXT, AT(incident.evidence_sql)},
+	{"detected_at", TIME, AT(detected_ns)},
+	{"first_seen_ns", TIME, AT(incident.first.ns)},
+	{"last_seen_ns", TIME, AT(incident.last.ns)},
+	{"calls", UINT, AT(incident.calls)},
+	{"slow_calls", UINT, AT(incident.slow_calls)},
+	{"baseline_ns", UINT, AT(incident.baseline_ns)},
+	{"p50_ns", UINT, AT(incident.p50_ns)},
+	{"p99_ns", UINT, AT(incident.p99_ns)},
+	{"slow_p50_ns", UINT, AT(incident.slow_p50_ns)},
+	{"excess_ns", UINT, AT(incident.excess_ns)},
+	{"count", UINT, AT(incident.count)},
+	{"tail_ratio", REAL, AT(incident.tail_ratio)},
+	{"explained", REAL, AT(incident.explained)},
+	{"confidence", REAL, AT(incident.confidence)},
+	{"completeness", REAL, AT(incident.completeness)},
+	{"culprit_rank", INT32, AT(incident.culprit_rank)},
+	{"timeline", TIMELINE, 0, 0},
+	{"fixes", FIXES, 0, 0},
+	{"recommendations", FIXES, 0, 0},
+	{"evidence", EVIDENCE, 0, 0},
+	{"where", WHERE, 0, 0},
+};
+
+static const struct key *find_key(const struct json_reader *r)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (json_read_is(r, keys[i].name))
+			return &keys[i];
+	return NULL;
+}
+
+/* Cut at a whole character. */
+static void set_text(const struct json_reader *r, char *out, size_t size)
+{
+	size_t len = MIN(r->text.len, size - 1);
+	const char *s = buf_str(&r->text);
+
+	while (len && len < r->text.len && ((unsigned char)s[len] & 0xc0) == 0x80)
+		len--;
+	memcpy(out, s, len);
+	out[len] = 0;
+}
+
+static double finite_or(double v, double other)
+{
+	return isfinite(v) ? v : other;
+}
+
+/* Published agents write their times as text. */
+static int64_t time_of(const struct json_reader *r, enum json_read t)
+{
+	static const struct when_span none;
+	int64_t ns = 0;
+
+	if (t == JSON_READ_INT)
+		return r->i;
+	if (t != JSON_READ_STRING || when_parse(buf_str(&r->text), &none, false, &ns) < 0)
+		return 0;
+	return ns;
+}
+
+static enum severity severity_of(const struct json_reader *r)
+{
+	for (int s = SEVERITY_COUNT - 1; s > SEVERITY_LOW; s--)
+		if (json_read_is(r, severity_name((enum severity)s)))
+			return (enum severity)s;
+	return SEVERITY_LOW;
+}
+
+static void set_scalar(const struct json_reader *r, enum json_read t, const struct key *k,
+	struct fanout_incident *i)
+{
+	char *field = (char *)i + k->offset;
+	bool number = t == JSON_READ_INT || t == JSON_READ_REAL;
+
+	if (k->kind == TEXT && t == JSON_READ_STRING)
+		set_text(r, field, k->size);
+	else if (k->kind == UINT && t == JSON_READ_INT && r->i >= 0)
+		*(uint64_t *)field = (uint64_t)r->i;
+	else if (k->kind == REAL && number)
+		*(double *)field = finite_or(r->d, 0);
+	else if (k->kind == TIME)
+		*(int64_t *)field = time_of(r, t);
+	else if (k->kind == SEVERITY && t == JSON_READ_STRING)
+		*(enum severity *)field = severity_of(r);
+	else if (k->kind == INT32 && t == JSON_READ_INT && r->i >= -1 && r->i <= INT32_MAX)
+		*(int32_t *)field = (int32_t)r->i;
+}
+
+/* ---- one incident: lists ---- */
+
+static void read_step(struct json_reader *r, struct incident_step *s)
+{
+	while (json_read(r) == JSON_READ_KEY) {
+		bool layer = json_read_is(r, "layer"), op = json_read_is(r, "op"),
+		     detail = json_read_is(r, "detail"), dur = json_read_is(r, "duration_ns"),
+		     us = json_read_is(r, "dur_us"),
+		     when = json_read_is(r, "timestamp_ns") || json_read_is(r, "timestamp");
+		enum json_read t = json_read(r);
+
+		if (t == JSON_READ_STRING && layer)
+			set_text(r, s->layer, sizeof(s->layer));
+		else if (t == JSON_READ_STRING && op)
+			set_text(r, s->op, sizeof(s->op));
+		else if (t == JSON_READ_STRING && detail)
+			set_text(r, s->detail, sizeof(s->detail));
+		else if (t == JSON_READ_INT && dur && r->i > 0)
+			s->dur_ns = (uint64_t)r->i;
+		else if (t == JSON_READ_INT && us && r->i > 0 &&
+			 r->i < INT64_MAX / (int64_t)NS_PER_US)
+			s->dur_ns = (uint64_t)r->i * NS_PER_US;
+		else if (when)
+			s->time.ns = time_of(r, t);
+		json_skip(r, t);
+	}
+}
+
+static void read_timeline(struct json_reader *r, struct incident *i)
+{
+	struct incident_step step;
+
+	for (enum json_read t; (t = json_read(r)) != JSON_READ_ARRAY_END && t != JSON_READ_BAD;) {
+		if (t != JSON_READ_OBJECT) {
+			json_skip(r, t);
+			continue;
+		}
+		step = (struct incident_step){0};
+		read_step(r, &step);
+		if (i->step_count < INCIDENT_TIMELINE)
+			i->timeline[i->step_count++] = step;
+	}
+}
+
+static void read_fixes(struct json_reader *r, struct incident *i)
+{
+	for (enum json_read t; (t = json_read(r)) != JSON_READ_ARRAY_END && t != JSON_READ_BAD;) {
+		if (t == JSON_READ_STRING && i->fix_count < INCIDENT_FIXES)
+			set_text(r, i->fixes[i->fix_count++], sizeof(i->fixes[0]));
+		json_skip(r, t);
+	}
+}
+
+static void read_evidence(struct json_reader *r, struct incident *i)
+{
+	for (enum json_read t; (t = json_read(r)) != JSON_READ_ARRAY_END && t != JSON_READ_BAD;) {
+		if (t == JSON_READ_INT && r->i >= 0 && i->evidence_count < INCIDENT_EVIDENCE)
+			i->evidence[i->evidence_count++] = (uint64_t)r->i;
+		json_skip(r, t);
+	}
+}
+
+struct place {
+	char function[200], file[200];
+	int64_t line;
+};
+
+static void read_where(struct json_reader *r, struct fanout_incident *i)
+{
+	struct place p = {0};
+
+	while (json_read(r) == JSON_READ_KEY) {
+		bool function = json_read_is(r, "py_func") || json_read_is(r, "symbol"),
+		     file = json_read_is(r, "py_file") || json_read_is(r, "file"),
+		     line = json_read_is(r, "py_line") || json_read_is(r, "line"),
+		     share = json_read_is(r, "share");
+		enum json_read t = json_read(r);
+
+		if (t == JSON_READ_STRING && function)
+			set_text(r, p.function, sizeof(p.function));
+		else if (t == JSON_READ_STRING && file)
+			set_text(r, p.file, sizeof(p.file));
+		else if (t == JSON_READ_INT && line)
+			p.line = r->i;
+		else if ((t == JSON_READ_INT || t == JSON_READ_REAL) && share)
+			i->where_share = finite_or(r->d, 0);
+		json_skip(r, t);
+	}
+	if (p.function[0] && p.file[0] && p.line > 0)
+		snprintf(i->where, sizeof(i->where), "%s() at %s:%lld", p.function, p.file,
+			(long long)p.line);
+	else if (p.function[0])
+		snprintf(i->where, sizeof(i->where), "%s()%s%s", p.function,
+			p.file[0] ? " in " : "", p.file);
+}
+
+/* Reads the copy, which is known to be an object without a fault. */
+static void read_fields(struct fanout_incident *i, const char *json, size_t len)
+{
+	_cleanup_(json_reader_done) struct json_reader r;
+
+	json_reader_init(&r, json, len, TEXT_BYTES_MAX);
+	json_read(&r);
+	while (json_read(&r) == JSON_READ_KEY) {
+		const struct key *k = find_key(&r);
+		enum json_read t = json_read(&r);
+		bool list = t == JSON_READ_ARRAY;
+
+		if (k && k->kind == TIMELINE && list)
+			read_timeline(&r, &i->incident);
+		else if (k && k->kind == FIXES && list)
+			read_fixes(&r, &i->incident);
+		else if (k && k->kind == EVIDENCE && list)
+			read_evidence(&r, &i->incident);
+		else if (k && k->kind == WHERE && t == JSON_READ_OBJECT)
+			read_where(&r, i);
+		else if (!json_skip(&r, t))
+			return;
+		else if (k)
+			set_scalar(&r, t, k, i);
+	}
+}
+
+/* ---- the list ---- */
+
+/* The object that has begun, copied; "node" is left to the caller. */
+static int copy_object(struct json_reader *r, struct buf *out, struct buf *node)
+{
+	struct json_writer w = json_writer_to_buf(out);
+
+	json_begin_object(&w);
+	while (json_read(r) == JSON_READ_KEY) {
+		bool own = json_read_is(r, "node"), drop = own || json_read_is(r, "address");
+		enum json_read t;
+
+		if (!drop)
+			json_key(&w, buf_str(&r->text));
+		t = json_read(r);
+		if (own && t == JSON_READ_STRING)
+			buf_append(node, buf_str(&r->text), MIN(r->text.len, (size_t)255));
+		if (drop ? !json_skip(r, t) : !json_copy_value(r, t, &w))
+			break;
+	}
+	json_end_object(&w);
+	if (r->err)
+		return -EPROTO;
+	return json_finish(&w);
+}
+
+/* {"node":…,"address":…, then the rest of @rest, an object of at least its braces */
+static char *put_front(const char *rest, const struct fanout_incident *i)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(FANOUT_INCIDENT_JSON + 8192);
+	struct json_writer w = json_writer_to_buf(&b);
+
+	json_begin_object(&w);
+	json_string_member(&w, "node", i->node);
+	json_string_member(&w, "address", i->address);
+	json_end_object(&w);
+	json_finish(&w);
+	if (b.err || b.len < 2)
+		return NULL;
+	while (b.len && b.data[b.len - 1] != '}')
+		b.len--;
+	b.len--;
+	b.data[b.len] = 0;
+	if (rest[1] != '}')
+		buf_putc(&b, ',');
+	buf_puts(&b, rest + 1);
+	if (b.len && b.data[b.len - 1] == '\n')
+		b.data[--b.len] = 0;
+	return buf_take(&b);
+}
+
+static int read_one(struct json_reader *r, const struct fanout_source *who, bool stored,
+	struct fanout_incident **ret)
+{
+	_cleanup_(fanout_incident_freep) struct fanout_incident *i = calloc(1, sizeof(*i));
+	_cleanup_buf_ struct buf copy = BUF_INIT(FANOUT_INCIDENT_JSON), node = BUF_INIT(256);
+	int err;
+
+	if (!i)
+		return -ENOMEM;
+	err = copy_object(r, &copy, &node);
+	if (err < 0)
+		return err;
+	i->incident.culprit_rank = -1;
+	i->incident.completeness = -1;
+	i->index = who->index;
+	i->stored = stored;
+	read_fields(i, buf_str(&copy), copy.len);
+	snprintf(i->node, sizeof(i->node), "%s", node.len ? buf_str(&node) : who->name);
+	snprintf(i->address, sizeof(i->address), "%s", who->address);
+	/* What counts slow calls says so by having no unit. */
+	if (i->unit[0] && strcmp(i->unit, "slow calls") != 0)
+		i->incident.unit = i->unit;
+	i->json = put_front(buf_str(&copy), i);
+	if (!i->json)
+		return -ENOMEM;
+	*ret = TAKE(i);
+	return 0;
+}
+
+static int keep(struct fanout_incidents *list, struct fanout_incident *i)
+{
+	struct fanout_incident **p;
+
+	p = realloc(list->items, (list->count + 1) * sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	list->items = p;
+	p[list->count++] = i;
+	return 0;
+}
+
+/* The array of them. */
+static int read_list(struct json_reader *r, const struct fanout_source *who, bool stored,
+	struct fanout_incidents *list)
+{
+	enum json_read t = json_read(r);
+	size_t n = 0;
+	int err;
+
+	if (t == JSON_READ_NULL)
+		return 0;
+	if (t != JSON_READ_ARRAY)
+		return -EPROTO;
+	while ((t = json_read(r)) == JSON_READ_OBJECT) {
+		_cleanup_(fanout_incident_freep) struct fanout_incident *i = NULL;
+
+		if (n++ >= FANOUT_INCIDENTS_MAX) {
+			list->left_out++;
+			if (!json_skip(r, t))
+				return -EPROTO;
+			continue;
+		}
+		err = read_one(r, who, stored, &i);
+		if (err == 0)
+			err = keep(list, i);
+		if (err < 0)
+			return err;
+		i = NULL;
+	}
+	return t == JSON_READ_ARRAY_END ? 0 : -EPROTO;
+}
+
+static void read_extent(struct json_reader *r, struct fanout_extent *e)
+{
+	*e = (struct fanout_extent){.completeness = -1};
+	while (json_read(r) == JSON_READ_KEY) {
+		bool events = json_read_is(r, "events"),
+		     completeness = json_read_is(r, "completeness");
+		enum json_read t = json_read(r);
+
+		if (events && t == JSON_READ_INT && r->i >= 0) {
+			e->events = (uint64_t)r->i;
+			e->known = true;
+		}
+		if (completeness && (t == JSON_READ_INT || t == JSON_READ_REAL))
+			e->completeness = MIN(MAX(finite_or(r->d, -1), -1.0), 1.0);
+		json_skip(r, t);
+	}
+}
+
+static int read_reply(struct json_reader *r, const struct fanout_source *who,
+	struct fanout_incidents *list, struct fanout_extent *extent)
+{
+	bool there = false;
+	int err = 0;
+
+	if (json_read(r) != JSON_READ_OBJECT)
+		return -EPROTO;
+	while (err == 0 && json_read(r) == JSON_READ_KEY) {
+		bool chains = json_read_is(r, "chains"), data = json_read_is(r, "data");
+
+		if (chains || json_read_is(r, "incidents")) {
+			err = there ? -EPROTO : read_list(r, who, chains, list);
+			there = true;
+			continue;
+		}
+		enum json_read t = json_read(r);
+
+		if (data && t == JSON_READ_OBJECT)
+			read_extent(r, extent);
+		else if (!json_skip(r, t))
+			return -EPROTO;
+	}
+	if (err < 0)
+		return err;
+	return !r->err && json_read(r) == JSON_READ_END && there ? 0 : -EPROTO;
+}
+
+int fanout_incident_read(const char *body, size_t len, const struct fanout_source *who,
+	struct fanout_incidents *list, struct fanout_extent *ret_extent, struct errinfo *reterr)
+{
+	_cleanup_(json_reader_done) struct json_reader r;
+	struct fanout_extent extent = {.completeness = -1};
+	size_t before = list->count, left = list->left_out;
+	int err;
+
+	json_reader_init(&r, body, len, TEXT_BYTES_MAX);
+	err = read_reply(&r, who, list, &extent);
+	if (err == 0) {
+		*ret_extent = extent;
+		return 0;
+	}
+	while (list->count > before)
+		fanout_incident_free(list->items[--list->count]);
+	list->left_out = left;
+	if (r.err == -E2BIG || err == -E2BIG)
+		return errinfo_set(reterr, -EPROTO, "its answer is nested too deeply");
+	if (err == -ENOBUFS || r.err == -ENOBUFS)
+		return errinfo_set(reterr, -EPROTO, "it tells of an incident over %d KiB",
+			FANOUT_INCIDENT_JSON >> 10);
+	if (err == -ENOMEM)
+		return errinfo_set(reterr, -ENOMEM, "not enough memory for its answer");
+	if (r.err)
+		return errinfo_set(reterr, -EPROTO, "its answer is not valid JSON (byte %zu)",
+			(size_t)(r.p - r.start));
+	return errinfo_set(reterr, -EPROTO, "its answer is not a list of incidents or chains");
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct fanout_incident *x = *(struct fanout_incident *const *)a,
+				     *y = *(struct fanout_incident *const *)b;
+
+	if (x->incident.severity != y->incident.severity)
+		return x->incident.severity < y->incident.severity ? 1 : -1;
+	if (x->incident.excess_ns != y->incident.excess_ns)
+		return x->incident.excess_ns < y->incident.excess_ns ? 1 : -1;
+	if (x->incident.tail_ratio != y->incident.tail_ratio)
+		return x->incident.tail_ratio < y->incident.tail_ratio ? 1 : -1;
+	if (x->index != y->index)
+		return x->index > y->index ? 1 : -1;
+	return strcmp(x->incident.id, y->incident.id);
+}
+
+void fanout_incident_sort(struct fanout_incidents *l)
+{
+	if (l->count)
+		qsort(l->items, l->count, sizeof(*l->items), by_weight);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fanout_reply.c - see fanout_reply.h. */
+#include "agent/fanout/fanout_reply.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "json/copy.h"
+#include "json/reader.h"
+
+#define ERROR_MAX      220 /* bytes of a node's own words */
+#define TEXT_MAX_BYTES (4 << 20)
+
+static bool is_json(const struct http_response *r)
+{
+	static const char json[] = "application/json";
+	const char *type = http_head_get(&r->head, "content-type");
+
+	if (!type || strncasecmp(type, json, strlen(json)) != 0)
+		return false;
+	return !type[strlen(json)] || strchr("; \t", type[strlen(json)]);
+}
+
+/* The node's own sentence, {"error": "…"}; "" if it gave none. */
+static void read_error(const struct http_response *r, char *out, size_t size)
+{
+	_cleanup_(json_reader_done) struct json_reader j;
+
+	out[0] = 0;
+	json_reader_init(&j, r->body, r->body_len, 1 << 16);
+	if (!is_json(r) || json_read(&j) != JSON_READ_OBJECT)
+		return;
+	while (json_read(&j) == JSON_READ_KEY) {
+		bool error = json_read_is(&j, "error");
+		enum json_read t = json_read(&j);
+
+		if (error && t == JSON_READ_STRING)
+			snprintf(out, size, "%s", buf_str(&j.text));
+		if (!json_skip(&j, t))
+			return;
+	}
+}
+
+static int refuse(const struct http_response *r, bool with_token, struct errinfo *reterr)
+{
+	char said[ERROR_MAX];
+
+	read_error(r, said, sizeof(said));
+	if (r->status >= 300 && r->status < 400)
+		return errinfo_set(reterr, -EPROTO,
+			"it redirects to another place (HTTP %d), which is not followed",
+			r->status);
+	if (r->status == 401)
+		return errinfo_set(reterr, -EPROTO,
+			with_token ? "it does not accept the token (HTTP 401)"
+				   : "it wants a token, and none was given (HTTP 401)");
+	if (r->status == 404 && !said[0])
+		return errinfo_set(reterr, -ENOENT,
+			"it does not know this question (HTTP 404): is it an `ingero dashboard`?");
+	return errinfo_set(reterr, r->status == 404 ? -ENOENT : -EPROTO, "%s%s(HTTP %d)", said,
+		said[0] ? " " : "it refused ", r->status);
+}
+
+int fanout_reply_check(const struct http_response *r, bool with_token, struct errinfo *reterr)
+{
+	const char *type = http_head_get(&r->head, "content-type");
+
+	if (r->status != 200)
+		return refuse(r, with_token, reterr);
+	if (!is_json(r))
+		return errinfo_set(reterr, -EPROTO,
+			"it answered with %.60s instead of JSON: is it an `ingero dashboard`?",
+			type && type[0] ? type : "something");
+	return 0;
+}
+
+int fanout_reply_time(const struct http_response *r, int64_t *ret_ns)
+{
+	_cleanup_(json_reader_done) struct json_reader j;
+	bool found = false;
+
+	json_reader_init(&j, r->body, r->body_len, 4096);
+	if (json_read(&j) != JSON_READ_OBJECT)
+		return -EPROTO;
+	while (json_read(&j) == JSON_READ_KEY) {
+		bool time = json_read_is(&j, "timestamp_ns");
+		enum json_read t = json_read(&j);
+
+		if (time && t == JSON_READ_INT) {
+			*ret_ns = j.i;
+			found = true;
+		}
+		if (!json_skip(&j, t))
+			return -EPROTO;
+	}
+	return found && !j.err ? 0 : -EPROTO;
+}
+
+int fanout_reply_copy(const struct http_response *r, struct buf *b, struct errinfo *reterr)
+{
+	_cleanup_(json_reader_done) struct json_reader j;
+	struct json_writer w = json_writer_to_buf(b);
+
+	json_reader_init(&j, r->body, r->body_len, TEXT_MAX_BYTES);
+	if (!json_copy_value(&j, json_read(&j), &w) || json_read(&j) != JSON_READ_END)
+		return errinfo_set(reterr, -EPROTO,
+			j.err == -E2BIG ? "its answer is nested too deeply"
+					: "its answer is not valid JSON");
+	return json_finish(&w);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export_fleet.c - see export_fleet.h. Two questions, one after the other on the same connections:
+ * the newest events of each node, and the verdicts it has stored. */
+#include "cli/export_fleet.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/fanout/fanout_event.h"
+
+struct haul { /* what came back */
+	struct fanout_events events;
+	const struct fanout_incidents *chains;
+};
+
+static void haul_done(struct haul *h)
+{
+	fanout_events_done(&h->events);
+}
+
+static void put_fixes(const struct incident *i, char *out, size_t size)
+{
+	size_t len = 0;
+
+	for (int k = 0; k < i->fix_count && len < size; k++)
+		len += (size_t)snprintf(out + len, size - len, "%s%s", k ? "\n" : "", i->fixes[k]);
+}
+
+static void row_of(const struct fanout_incident *i, struct incident_row *ret)
+{
+	*ret = (struct incident_row){
+		.detected_ns = i->detected_ns, .tail_ratio = i->incident.tail_ratio};
+	snprintf(ret->id, sizeof(ret->id), "%s", i->incident.id);
+	snprintf(ret->severity, sizeof(ret->severity), "%s", severity_name(i->incident.severity));
+	snprintf(ret->summary, sizeof(ret->summary), "%s", i->incident.summary);
+	snprintf(ret->root_cause, sizeof(ret->root_cause), "%s", i->incident.root_cause);
+	snprintf(ret->explanation, sizeof(ret->explanation), "%s", i->incident.explanation);
+	snprintf(ret->op, sizeof(ret->op), "%s", i->op);
+	put_fixes(&i->incident, ret->fixes, sizeof(ret->fixes));
+}
+
+/* ---- as nodedb_stream() would give it ---- */
+
+struct track {
+	const char *node;
+	int32_t rank;
+};
+
+static int by_track(const void *a, const void *b)
+{
+	const struct track *x = a, *y = b;
+	int order = strcmp(x->node, y->node);
+
+	return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static int32_t rank_of(const struct event *e)
+{
+	return e->place.known & PLACEMENT_RANK ? e->place.rank : -1;
+}
+
+static int give_tracks(const struct haul *h, const struct nodedb_sink *sink)
+{
+	size_t n = h->events.count + h->chains->count, count = 0;
+	_cleanup_free_ struct track *list = calloc(n + 1, sizeof(*list));
+	int r = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < h->events.count; i++) {
+		const struct fanout_event *e = &h->events.items[i];
+
+		list[count++] = (struct track){h->events.names[e->node], rank_of(&e->event)};
+	}
+	for (size_t i = 0; i < h->chains->count; i++)
+		list[count++] = (struct track){h->chains->items[i]->node, -1};
+	qsort(list, count, sizeof(*list), by_track);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (!i || by_track(&list[i - 1], &list[i]) != 0)
+			r = sink->track(sink->arg, list[i].node, list[i].rank);
+	return r;
+}
+
+static int give(void *arg, const struct nodedb_sink *sink, struct nodedb_stream_figures *ret,
+	struct errinfo *reterr)
+{
+	const struct haul *h = arg;
+	int r = give_tracks(h, sink);
+
+	for (size_t i = 0; r == 0 && i < h->chains->count; i++) {
+		struct incident_row row;
+		struct nodedb_content c = {.chains = &row, .chain_count = 1};
+
+		row_of(h->chains->items[i], &row);
+		r = sink->content(sink->arg, h->chains->items[i]->node, &c);
+	}
+	for (size_t i = 0; r == 0 && i < h->events.count; i++) {
+		const struct fanout_event *e = &h->events.items[i];
+		const char *node = h->events.names[e->node];
+
+		r = sink->event(sink->arg, node, strlen(node), &e->event, NULL);
+	}
+	ret->events = h->events.count;
+	ret->skipped_rows = h->events.skipped;
+	return r;
+}
+
+/* ---- asking ---- */
+
+static int ask_events(struct fleet *f, const struct export_trace_wish *w,
+	struct fanout_result *result, struct haul *h, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(1 << 14);
+	struct fanout_event_wish wish = {.since_ns = w->range->since_ns,
+		.pids = w->filter.pids,
+		.pid_count = w->filter.pid_count};
+	struct fanout_question q = {.kind = FANOUT_SQL,
+		.apart = true, /* recordings of different versions have different columns */
+		.limit = w->limit > 0 ? (size_t)w->limit : FANOUT_ROWS_MAX};
+	int r;
+
+	fanout_event_sql(&sql, &wish);
+	if (sql.err)
+		return sql.err;
+	q.sql = buf_str(&sql);
+	r = fleet_ask(f, &q, result, reterr);
+	if (r < 0 || !result->ok_count)
+		return r;
+	for (size_t i = 0; r == 0 && i < result->count; i++) {
+		struct fanout_answer *a = &result->answers[i];
+
+		if (a->ok)
+			r = fanout_event_read(&a->table, a->name, &h->events);
+		sql_table_done(&a->table);
+		if (r < 0)
+			return errinfo_set_exit(reterr, EXIT_BAD_DATA, r,
+				"the events of node %.200s cannot be understood", a->address);
+	}
+	fanout_event_sort(&h->events);
+	return r;
+}
+
+static int ask_chains(struct fleet *f, const struct export_trace_wish *w,
+	struct fanout_result *result, struct errinfo *reterr)
+{
+	struct fanout_question q = {.kind = FANOUT_CHAINS, .no_clocks = true};
+	char since[64];
+
+	snprintf(since, sizeof(since), "since=%lluns", (unsigned long long)w->range->since_ns);
+	q.query = w->range->since_ns ? since : "since=all";
+	return fleet_ask(f, &q, result, reterr);
+}
+
+static int64_t last_moment(const struct haul *h)
+{
+	int64_t last = 0;
+
+	for (size_t i = 0; i < h->events.count; i++)
+		last = MAX(last, event_end_ns(&h->events.items[i].event));
+	return last;
+}
+
+static int write_trace(struct haul *h, const struct export_trace_wish *w, struct errinfo *reterr)
+{
+	_cleanup_(output_done) struct output output = OUTPUT_INIT;
+	struct perfetto_figures figures;
+	int r = output_open(&output, w->output, reterr);
+
+	if (r == 0)
+		r = perfetto_write(give, h, last_moment(h), &w->form, &output, &figures, reterr);
+	if (r == 0)
+		r = output_commit(&output, reterr);
+	if (r == -EPIPE && output.is_stdout)
+		return 0;
+	if (r == 0)
+		export_trace_tell(w, &figures);
+	return r;
+}
+
+int export_fleet(struct fleet *f, const struct export_trace_wish *wish, struct errinfo *reterr)
+{
+	_cleanup_(fanout_result_done) struct fanout_result events = {0}, chains = {0};
+	_cleanup_(haul_done) struct haul h = {0};
+	int r, code, second;
+
+	if (!wish->output)
+		return errinfo_set(reterr, -EINVAL,
+			"--output is needed: a file for the trace, or - for the standard output");
+	r = ask_events(f, wish, &events, &h, reterr);
+	if (r == 0 && !events.ok_count)
+		return fleet_tell(&events);
+	if (r == 0)
+		r = ask_chains(f, wish, &chains, reterr);
+	if (r < 0)
+		return r;
+	h.chains = &chains.incidents;
+	r = write_trace(&h, wish, reterr);
+	if (r < 0)
+		return r;
+	code = fleet_tell(&events);
+	second = (int)fanout_verdict(&chains);
+	if (code == EXIT_OK && second != EXIT_OK) {
+		fleet_tell(&chains);
+		code = EXIT_PARTIAL; /* the events are there */
+	}
+	return code;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet.c - see fleet.h. */
+#include "cli/fleet.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/dispatch.h"
+#include "cli/progress.h"
+#include "net/token.h"
+
+void fleet_done(struct fleet *f)
+{
+	fanout_freep(&f->fanout);
+	loop_freep(&f->loop);
+	config_freep(&f->config);
+	if (f->bearer)
+		explicit_bzero(f->bearer, strlen(f->bearer));
+	free(f->bearer);
+	*f = (struct fleet){0};
+}
+
+static bool has_other_flags(const struct fleet_wish *w)
+{
+	return w->ca_cert || w->client_cert || w->client_key || w->token_file || w->fingerprint ||
+	       w->skew_ns != CONFIG_UNSET || w->no_tls || !w->require_tls;
+}
+
+static int list_nodes(const struct fleet_wish *w, bool tls, struct fleet *f,
+	struct fanout_nodes *nodes, struct errinfo *reterr)
+{
+	struct errinfo e = {0};
+	int r = 0;
+
+	if (!f->from_config) {
+		for (size_t i = 0; r == 0 && i < w->nodes.count; i++)
+			r = fanout_nodes_add(nodes, w->nodes.value[i], tls, &e);
+		return r < 0 ? errinfo_set(reterr, r, "--nodes: %s", e.text) : 0;
+	}
+	for (size_t i = 0; r == 0 && i < f->config->fleet_nodes.count; i++)
+		r = fanout_nodes_add(nodes, f->config->fleet_nodes.items[i], tls, &e);
+	return r < 0 ? errinfo_set_exit(reterr, EXIT_CONFIG, r, "%s: fleet.nodes: %s",
+			       f->config->path, e.text)
+		     : 0;
+}
+
+static const char *either(const char *given, const char *configured)
+{
+	return given ? given : configured;
+}
+
+static int connect_nodes(const struct fleet_wish *w, struct fleet *f,
+	const struct fanout_nodes *nodes, struct errinfo *reterr)
+{
+	const struct config *c = f->config;
+	struct fanout_settings s = {.nodes = nodes,
+		.ca = either(w->ca_cert, c->fleet_ca_cert),
+		.cert = either(w->client_cert, c->fleet_client_cert),
+		.key = either(w->client_key, c->fleet_client_key),
+		.fingerprint = either(w->fingerprint, c->fleet_fingerprint),
+		.allow_plain = !w->require_tls,
+		.skew_ns = FANOUT_SKEW_NS};
+	int r = token_read(either(w->token_file, c->fleet_token_file), FANOUT_TOKEN_VARIABLE,
+		&f->bearer, reterr);
+
+	if (r < 0)
+		return r;
+	if (!s.cert != !s.key)
+		return errinfo_set(reterr, -EINVAL,
+			"a client certificate needs its key: give --client-cert and --client-key");
+	s.bearer = f->bearer;
+	if (w->timeout_ns)
+		s.timeout_ns = w->timeout_ns;
+	else if (c->fleet_timeout_ns != CONFIG_UNSET)
+		s.timeout_ns = c->fleet_timeout_ns;
+	else
+		s.timeout_ns = w->usual_ns;
+	if (w->skew_ns != CONFIG_UNSET)
+		s.skew_ns = w->skew_ns;
+	else if (c->fleet_clock_skew_ns != CONFIG_UNSET)
+		s.skew_ns = c->fleet_clock_skew_ns;
+	r = loop_new(&f->loop);
+	if (r < 0)
+		return errinfo_set(reterr, r, "no event loop: %s", strerror(-r));
+	return fanout_new(f->loop, &s, &f->fanout, reterr);
+}
+
+/* Whoever did not name nodes is told whose these are. */
+static void tell_origin(const struct fleet *f)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(8192);
+
+	text_escape_terminal(&b, f->config->path);
+	fprintf(stderr,
+		"ingero: asking the %zu node%s of %s; --db reads a recording here instead\n",
+		f->node_count, f->node_count == 1 ? "" : "s", buf_str(&b));
+}
+
+int fleet_open(
+	const struct fleet_wish *w, const char *db, struct fleet *ret, struct errinfo *reterr)
+{
+	_cleanup_(fanout_nodes_done) struct fanout_nodes nodes = {0};
+	_cleanup_(fleet_done) struct fleet f = {0};
+	int r;
+
+	if (w->nodes.count && db)
+		return errinfo_set(reterr, -EINVAL, "give either --db or --nodes");
+	r = config_file_load(&f.config, reterr);
+	if (r < 0)
+		return r;
+	f.from_config = !w->nodes.count && !db && f.config->fleet_nodes.count;
+	r = list_nodes(w, !w->no_tls && !f.config->fleet_no_tls, &f, &nodes, reterr);
+	if (r < 0)
+		return r;
+	f.node_count = nodes.count;
+	if (!nodes.count && has_other_flags(w))
+		return errinfo_set(reterr, -EINVAL,
+			"flags about nodes were given, but no nodes: use --nodes, or fleet.nodes "
+			"of ingero.yaml");
+	if (nodes.count)
+		r = connect_nodes(w, &f, &nodes, reterr);
+	if (r < 0)
+		return r;
+	if (f.from_config)
+		tell_origin(&f);
+	*ret = f;
+	f = (struct fleet){0};
+	return 0;
+}
+
+static void log_clocks(const struct fanout_result *r)
+{
+	char off[TEXT_MAX], error[TEXT_MAX];
+
+	for (size_t i = 0; i < r->count; i++) {
+		const struct fanout_answer *a = &r->answers[i];
+
+		if (a->clock.known)
+			log_debug("node %s: its clock is %s%s ± %s against ours", a->address,
+				a->clock.offset_ns < 0 ? "-" : "+",
+				text_format_duration(off, (uint64_t)llabs(a->clock.offset_ns)),
+				text_format_duration(error, a->clock.error_ns));
+	}
+}
+
+int fleet_ask(struct fleet *f, const struct fanout_question *q, struct fanout_result *ret,
+	struct errinfo *reterr)
+{
+	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
+	int r;
+
+	progress_begin(&progress, STDERR_FILENO, "asking the nodes");
+	r = fanout_wait(f->fanout, q, ret, reterr);
+	progress_done(&progress);
+	if (r == 0)
+		log_clocks(ret);
+	return r;
+}
+
+static bool is_alike(const struct fanout_result *r)
+{
+	for (size_t i = 1; i < r->count; i++)
+		if (strcmp(r->answers[i].why, r->answers[0].why) != 0)
+			return false;
+	return true;
+}
+
+int fleet_tell(const struct fanout_result *r)
+{
+	bool none = r->ok_count == 0, alike = none && is_alike(r);
+	struct errinfo e = {0};
+
+	for (size_t i = 0; i < r->warning_count; i++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(8192);
+
+		if (alike && r->warnings[i].note == FANOUT_NOTE_FAILED)
+			continue; /* one sentence says it for all */
+		text_escape_terminal(&b, r->warnings[i].text);
+		fprintf(stderr, "WARNING: %s\n", buf_str(&b));
+	}
+	if (!none)
+		return (int)fanout_verdict(r);
+	fanout_why(r, &e);
+	return dispatch_fail(&e, -EIO);
+}

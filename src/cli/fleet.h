@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet.h - the flags by which commands ask other nodes, and what such commands have in common.
+ *
+ * Nodes come from --nodes, or if neither it nor --db is given from fleet.nodes of ingero.yaml.
+ * `--nodes ''` asks nobody. */
+#pragma once
+
+#include "agent/fanout/fanout.h"
+#include "cli/config_file.h"
+#include "cli/option.h"
+
+struct fleet_wish {
+	struct option_strings nodes;
+	uint64_t timeout_ns; /* 0: not given */
+	uint64_t usual_ns;   /* if ingero.yaml has none either; 0: FANOUT_TIMEOUT_NS */
+	uint64_t skew_ns;    /* CONFIG_UNSET: not given */
+	const char *ca_cert, *client_cert, *client_key, *token_file, *fingerprint;
+	bool no_tls, require_tls;
+};
+
+#define FLEET_WISH_INIT                                                                            \
+	{                                                                                          \
+		.skew_ns = CONFIG_UNSET, .require_tls = true                                       \
+	}
+
+/* The rows of a command's option table for the field @wish of its struct @settings. --timeout is
+ * the command's own. */
+#define FLEET_OPTIONS(settings, wish)                                                              \
+	{"nodes", 0, OPTION_STRINGS, offsetof(settings, wish.nodes), "LIST",                       \
+		"ask these nodes instead: gpu-1:8080,gpu-2:8080; may be repeated (default: "       \
+		"fleet.nodes of ingero.yaml)",                                                     \
+		0, 0, false},                                                                      \
+		{"ca-cert", 0, OPTION_STRING, offsetof(settings, wish.ca_cert), "FILE",            \
+			"nodes: trust these authorities (default: the system's)", 0, 0, false},    \
+		{"client-cert", 0, OPTION_STRING, offsetof(settings, wish.client_cert), "FILE",    \
+			"nodes: certificate to show (mTLS)", 0, 0, false},                         \
+		{"client-key", 0, OPTION_STRING, offsetof(settings, wish.client_key), "FILE",      \
+			"nodes: its key", 0, 0, false},                                            \
+		{"fingerprint", 0, OPTION_STRING, offsetof(settings, wish.fingerprint), "HEX",     \
+			"nodes: trust only the certificate with this SHA-256", 0, 0, false},       \
+		{"token-file", 0, OPTION_STRING, offsetof(settings, wish.token_file), "FILE",      \
+			"nodes: file with the token to send (default: $INGERO_FLEET_TOKEN)", 0, 0, \
+			false},                                                                    \
+		{"clock-skew-threshold", 0, OPTION_DURATION, offsetof(settings, wish.skew_ns),     \
+			"TIME", "nodes: tell of clocks further apart (default: 10ms)", 0, 0,       \
+			false},                                                                    \
+		{"no-tls", 0, OPTION_FLAG, offsetof(settings, wish.no_tls), NULL,                  \
+			"nodes: plain HTTP", 0, 0, false},                                         \
+	{                                                                                          \
+		"fleet-require-tls", 0, OPTION_FLAG, offsetof(settings, wish.require_tls), NULL,   \
+			"nodes: refuse plain HTTP to other machines (default: true)", 0, 0, false  \
+	}
+
+struct fleet {
+	struct config *config;
+	struct loop *loop;
+	struct fanout *fanout; /* NULL: no nodes are meant, read a recording */
+	char *bearer;
+	size_t node_count;
+	bool from_config; /* the nodes are those of ingero.yaml */
+};
+void fleet_done(struct fleet *f);
+
+/* fleet_open - reads ingero.yaml and gets ready to ask. @db is --db: with it, only --nodes counts,
+ * and both together are an error. */
+int fleet_open(
+	const struct fleet_wish *w, const char *db, struct fleet *ret, struct errinfo *reterr);
+
+/* fleet_ask - asks, with a line on a terminal while it takes long. */
+int fleet_ask(struct fleet *f, const struct fanout_question *q, struct fanout_result *ret,
+	struct errinfo *reterr);
+
+/* fleet_tell - prints the warnings of @r on stderr; if no node answered, also why. The exit code:
+ * see fanout_verdict(). */
+int fleet_tell(const struct fanout_result *r);

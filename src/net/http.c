@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* http.c - see http.h. */
+#include "net/http.h"
+
+#include <errno.h>
+#include <string.h>
+
+const char *http_head_get(const struct http_head *h, const char *name)
+{
+	for (size_t i = 0; i < h->count; i++)
+		if (strcmp(h->field[i].name, name) == 0)
+			return h->field[i].value;
+	return NULL;
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+int http_unescape(const char *s, size_t len, bool form, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		int c = (unsigned char)s[i];
+
+		if (c == '%') {
+			int high = len - i > 2 ? hex_value(s[i + 1]) : -1;
+			int low = high >= 0 ? hex_value(s[i + 2]) : -1;
+
+			if (low < 0)
+				return -EINVAL;
+			c = high * 16 + low;
+			i += 2;
+		} else if (c == '+' && form) {
+			c = ' ';
+		}
+		if (c == 0)
+			return -EINVAL;
+		if (n + 1 >= size)
+			return -ENOBUFS;
+		out[n++] = (char)c;
+	}
+	if (size == 0)
+		return -ENOBUFS;
+	out[n] = 0;
+	return (int)n;
+}
+
+/* Whether the escaped @s (@len bytes) means @name. A name that is badly written means nothing. */
+static bool names_equal(const char *s, size_t len, const char *name)
+{
+	char decoded[128];
+	int n = http_unescape(s, len, true, decoded, sizeof(decoded));
+
+	return n >= 0 && strcmp(decoded, name) == 0;
+}
+
+int http_query_get(const char *query, const char *name, char *out, size_t size, bool *ret_found)
+{
+	while (*query) {
+		size_t len = strcspn(query, "&"), eq = strcspn(query, "=&");
+
+		if (names_equal(query, eq, name)) {
+			const char *value = query + (eq < len ? eq + 1 : len);
+			size_t value_len = len - (size_t)(value - query);
+			int r = http_unescape(value, value_len, true, out, size);
+
+			if (r < 0)
+				return r;
+			*ret_found = true;
+			return 0;
+		}
+		query += len;
+		query += *query == '&';
+	}
+	*ret_found = false;
+	return 0;
+}
+
+void http_escape(struct buf *b, const char *s)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789-._~";
+
+	for (; *s; s++) {
+		if (strchr(plain, *s))
+			buf_putc(b, *s);
+		else
+			buf_printf(b, "%%%02X", (unsigned char)*s);
+	}
+}
+
+const char *http_status_text(int status)
+{
+	static const struct {
+		int status;
+		const char *text;
+	} texts[] = {
+		{100, "Continue"},
+		{200, "OK"},
+		{201, "Created"},
+		{202, "Accepted"},
+		{204, "No Content"},
+		{206, "Partial Content"},
+		{301, "Moved Permanently"},
+		{302, "Found"},
+		{304, "Not Modified"},
+		{307, "Temporary Redirect"},
+		{308, "Permanent Redirect"},
+		{400, "Bad Request"},
+		{401, "Unauthorized"},
+		{403, "Forbidden"},
+		{404, "Not Found"},
+		{405, "Method Not Allowed"},
+		{406, "Not Acceptable"},
+		{408, "Request Timeout"},
+		{409, "Conflict"},
+		{410, "Gone"},
+		{411, "Length Required"},
+		{412, "Precondition Failed"},
+		{413, "Content Too Large"},
+		{414, "URI Too Long"},
+		{415, "Unsupported Media Type"},
+		{417, "Expectation Failed"},
+		{421, "Misdirected Request"},
+		{422, "Unprocessable Content"},
+		{429, "Too Many Requests"},
+		{431, "Request Header Fields Too Large"},
+		{500, "Internal Server Error"},
+		{501, "Not Implemented"},
+		{502, "Bad Gateway"},
+		{503, "Service Unavailable"},
+		{504, "Gateway Timeout"},
+		{505, "HTTP Version Not Supported"},
+		{507, "Insufficient Storage"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (texts[i].status == status)
+			return texts[i].text;
+	return "Unknown";
+}

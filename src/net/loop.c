@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loop.c - see loop.h. Over libevent, with its locks on, because loop_call() comes from other
+ * threads.
+ *
+ * Calls of other threads wait in a list of our own and wake the loop by one event. loop_stop()
+ * holds even if loop_run() has not begun: the next run ends at once. */
+#include "net/loop_private.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/thread.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+
+struct call {
+	struct call *next;
+	loop_fn *fn;
+	void *arg;
+};
+
+struct watch { /* of a signal or a descriptor */
+	struct watch *next;
+	struct event *event;
+	int fd; /* -1: a signal's */
+	loop_fn *fn;
+	void *arg;
+};
+
+struct loop {
+	struct event_base *base;
+	struct event *wake;
+	pthread_mutex_t lock; /* of first, last and stopping */
+	struct call *first, **last;
+	bool stopping;
+	struct watch *watches;
+};
+
+struct loop_timer {
+	struct event *event;
+	loop_fn *fn;
+	void *arg;
+};
+
+static pthread_once_t threads_once = PTHREAD_ONCE_INIT;
+static int threads_err;
+
+static void threads_on(void)
+{
+	threads_err = evthread_use_pthreads();
+	/* A peer that has gone away is an error of write(2), not the end of the program. */
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* Runs what other threads have asked for, in their order. */
+static void run_calls(evutil_socket_t fd _unused_, short what _unused_, void *arg)
+{
+	struct loop *l = arg;
+	struct call *c;
+	bool stop;
+
+	pthread_mutex_lock(&l->lock);
+	c = l->first;
+	l->first = NULL;
+	l->last = &l->first;
+	stop = l->stopping;
+	pthread_mutex_unlock(&l->lock);
+	while (c) {
+		struct call *next = c->next;
+
+		c->fn(c->arg);
+		free(c);
+		c = next;
+	}
+	if (stop)
+		event_base_loopbreak(l->base);
+}
+
+int loop_new(struct loop **ret)
+{
+	_cleanup_(loop_freep) struct loop *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	pthread_mutex_init(&l->lock, NULL);
+	l->last = &l->first;
+	pthread_once(&threads_once, threads_on);
+	if (threads_err)
+		return -ENOMEM;
+	l->base = event_base_new();
+	if (!l->base)
+		return -ENOMEM;
+	l->wake = event_new(l->base, -1, EV_PERSIST, run_calls, l);
+	if (!l->wake)
+		return -ENOMEM;
+	*ret = TAKE(l);
+	return 0;
+}
+
+static void watch_free(struct watch *w)
+{
+	if (w->event)
+		event_free(w->event);
+	free(w);
+}
+DEFINE_CLEANUP(struct watch *, watch_free)
+
+void loop_free(struct loop *l)
+{
+	struct call *c = l->first;
+
+	while (l->watches) {
+		struct watch *w = l->watches;
+
+		l->watches = w->next;
+		watch_free(w);
+	}
+	while (c) {
+		struct call *next = c->next;
+
+		free(c);
+		c = next;
+	}
+	if (l->wake)
+		event_free(l->wake);
+	if (l->base) {
+		/* Buffers that were freed are given back by one more turn of the loop. */
+		event_base_loop(l->base, EVLOOP_NONBLOCK);
+		event_base_free(l->base);
+	}
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+struct event_base *loop_base(struct loop *l)
+{
+	return l->base;
+}
+
+int loop_run(struct loop *l)
+{
+	/* Without an event of its own libevent would return; the wake-up keeps it. */
+	int r = event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
+
+	pthread_mutex_lock(&l->lock);
+	l->stopping = false;
+	pthread_mutex_unlock(&l->lock);
+	return r < 0 ? -EIO : 0;
+}
+
+void loop_stop(struct loop *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->stopping = true;
+	pthread_mutex_unlock(&l->lock);
+	event_active(l->wake, EV_READ, 0);
+}
+
+int loop_call(struct loop *l, loop_fn *fn, void *arg)
+{
+	struct call *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->fn = fn;
+	c->arg = arg;
+	pthread_mutex_lock(&l->lock);
+	*l->last = c;
+	l->last = &c->next;
+	pthread_mutex_unlock(&l->lock);
+	event_active(l->wake, EV_READ, 0);
+	return 0;
+}
+
+static void on_watch(evutil_socket_t fd _unused_, short what _unused_, void *arg)
+{
+	struct watch *w = arg;
+
+	w->fn(w->arg);
+}
+
+static int watch_add(struct loop *l, int fd, short what, loop_fn *fn, void *arg, int number)
+{
+	_cleanup_(watch_freep) struct watch *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->fd = fd;
+	w->fn = fn;
+	w->arg = arg;
+	w->event = event_new(l->base, number, (short)(what | EV_PERSIST), on_watch, w);
+	if (!w->event || event_add(w->event, NULL) < 0)
+		return -ENOMEM;
+	w->next = l->watches;
+	l->watches = w;
+	TAKE(w);
+	return 0;
+}
+
+int loop_signal(struct loop *l, int signal, loop_fn *fn, void *arg)
+{
+	return watch_add(l, -1, EV_SIGNAL, fn, arg, signal);
+}
+
+int loop_watch(struct loop *l, int fd, loop_fn *fn, void *arg)
+{
+	for (struct watch **p = &l->watches; *p; p = &(*p)->next) {
+		struct watch *w = *p;
+
+		if (w->fd == fd) {
+			*p = w->next;
+			watch_free(w);
+			break;
+		}
+	}
+	return fn ? watch_add(l, fd, EV_READ, fn, arg, fd) : 0;
+}
+
+static void on_timer(evutil_socket_t fd _unused_, short what _unused_, void *arg)
+{
+	struct loop_timer *t = arg;
+
+	t->fn(t->arg);
+}
+
+int loop_timer_new(struct loop *l, loop_fn *fn, void *arg, struct loop_timer **ret)
+{
+	_cleanup_(loop_timer_freep) struct loop_timer *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->fn = fn;
+	t->arg = arg;
+	t->event = event_new(l->base, -1, 0, on_timer, t);
+	if (!t->event)
+		return -ENOMEM;
+	*ret = TAKE(t);
+	return 0;
+}
+
+void loop_timer_set(struct loop_timer *t, uint64_t after_ns)
+{
+	struct timeval tv = {
+		.tv_sec = (time_t)(after_ns / NS_PER_S),
+		.tv_usec = (suseconds_t)(after_ns % NS_PER_S / NS_PER_US),
+	};
+
+	event_add(t->event, &tv);
+}
+
+void loop_timer_clear(struct loop_timer *t)
+{
+	event_del(t->event);
+}
+
+void loop_timer_free(struct loop_timer *t)
+{
+	if (t->event)
+		event_free(t->event);
+	free(t);
+}

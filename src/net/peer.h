@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer.h - what is remembered of an address: connections that have not shown a token, and wrong
+ * tokens. IPv6 addresses are taken by their first 64 bits, since one machine has all of them.
+ *
+ * A table of fixed size: an address without connections is forgotten when its place is needed. */
+#pragma once
+
+#include "net/address.h"
+
+#define PEER_FAILURES_MAX  10
+#define PEER_FAILURES_SPAN (60 * NS_PER_S)
+
+struct peers;
+
+int peers_new(struct peers **ret);
+void peers_free(struct peers *p);
+DEFINE_CLEANUP(struct peers *, peers_free)
+
+/* peers_enter - one connection more; -EAGAIN if @max are there already or the table is full. */
+int peers_enter(struct peers *p, const union address *a, unsigned max);
+void peers_leave(struct peers *p, const union address *a);
+
+/* peers_fail - a wrong token came. peers_is_blocked - too many have: how long yet, in seconds; 0 if
+ * not. */
+void peers_fail(struct peers *p, const union address *a, uint64_t now_ns);
+unsigned peers_is_blocked(struct peers *p, const union address *a, uint64_t now_ns);

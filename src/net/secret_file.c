@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* secret_file.c - see secret_file.h. The file that was looked at is the file that is read: by its
+ * descriptor, not again by its name. */
+#include "net/secret_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+
+static int check_mode(const char *path, const char *what, int fd, struct errinfo *reterr)
+{
+	const char *loose = getenv(SECRET_FILE_LOOSE);
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return errinfo_set_exit(
+			reterr, EXIT_CONFIG, -EINVAL, "the %s %s is not a file", what, path);
+	if (loose && strcmp(loose, "1") == 0)
+		return 0;
+	if (st.st_mode & 077)
+		return errinfo_set_exit(reterr, EXIT_CONFIG, -EPERM,
+			"others can read the %s %s: run `chmod 600 %s`", what, path, path);
+	if (st.st_uid != geteuid() && st.st_uid != 0)
+		return errinfo_set_exit(reterr, EXIT_CONFIG, -EPERM,
+			"the %s %s belongs to another user: run `chown %u %s`", what, path,
+			(unsigned)geteuid(), path);
+	return 0;
+}
+
+int secret_file_read(
+	const char *path, const char *what, size_t max, struct buf *b, struct errinfo *reterr)
+{
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	char again[40];
+	int r;
+
+	if (fd < 0)
+		return errinfo_set_exit(reterr, errno == ENOENT ? EXIT_NO_INPUT : EXIT_CONFIG,
+			-errno, "cannot read the %s %s: %s", what, path, strerror(errno));
+	r = check_mode(path, what, fd, reterr);
+	if (r < 0)
+		return r;
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
+	r = file_read(again, max, b);
+	if (r < 0)
+		return errinfo_set_exit(reterr, EXIT_CONFIG, r, "cannot read the %s %s: %s", what,
+			path, strerror(-r));
+	return 0;
+}

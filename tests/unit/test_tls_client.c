@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whom a client trusts: calls to servers that show one certificate or another. */
+#include "client_fixture.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+#include "net/tls.h"
+#include "tls_fixture.h"
+
+#define DAY 86400L
+
+static struct scene {
+	struct made_dir dir;
+	struct made_cert ca, other_ca, good, named, expired, future, self, client, stranger;
+} scene;
+
+static int scene_make(void **state)
+{
+	struct scene *s = &scene;
+
+	(void)state;
+	made_dir_init(&s->dir);
+	made_cert(&s->ca, &s->dir, "authority", NULL, NULL, 0, DAY);
+	made_cert(&s->other_ca, &s->dir, "other-authority", NULL, NULL, 0, DAY);
+	made_cert(&s->good, &s->dir, "good", "DNS:localhost,IP:127.0.0.1", &s->ca, 0, DAY);
+	made_cert(&s->named, &s->dir, "named", "DNS:gpu1.example", &s->ca, 0, DAY);
+	made_cert(&s->expired, &s->dir, "expired", "IP:127.0.0.1", &s->ca, -2 * DAY, -DAY);
+	made_cert(&s->future, &s->dir, "future", "IP:127.0.0.1", &s->ca, DAY, 2 * DAY);
+	made_cert(&s->self, &s->dir, "self", "IP:127.0.0.1", NULL, 0, DAY);
+	made_cert(&s->client, &s->dir, "client", "DNS:client", &s->ca, 0, DAY);
+	made_cert(&s->stranger, &s->dir, "stranger", "DNS:client", &s->other_ca, 0, DAY);
+	return 0;
+}
+
+static int scene_done(void **state)
+{
+	struct made_cert *all = &scene.ca;
+
+	(void)state;
+	for (size_t i = 0; i < 9; i++)
+		made_cert_done(&all[i]);
+	made_dir_done(&scene.dir);
+	return 0;
+}
+
+static void say_hello(struct stub_conn *c, const char *head)
+{
+	(void)head;
+	stub_say(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+}
+
+/* Asks a server that shows @shown, twice, as a client with @s. */
+static struct outcome ask_server(const struct made_cert *shown, const struct made_cert *client_ca,
+	const struct tls_client_settings *s, const char *host)
+{
+	struct http_client *client;
+	struct stub stub = {.tls = made_server(shown, client_ca, NULL)};
+	struct outcome o;
+	struct errinfo e;
+	struct loop *l;
+	struct tls *tls;
+
+	assert_int_equal(tls_client_new(s, &tls, &e), 0);
+	assert_int_equal(loop_new(&l), 0);
+	assert_int_equal(
+		http_client_new(l, &(struct http_client_settings){.tls = tls, .bearer = "secret"},
+			&client, &e),
+		0);
+	stub_start(&stub, l, say_hello, NULL);
+	snprintf(stub.place.host, sizeof(stub.place.host), "%s", host);
+	o = ask_place(l, client, &stub.place);
+	if (!o.err) {
+		o = ask_place(l, client, &stub.place);
+		assert_int_equal(stub.connections, 1);
+		assert_int_equal(stub.requests, 2);
+		assert_true(o.sent_ns < o.first_ns && o.first_ns < o.told_ns);
+	} else {
+		char place[300];
+
+		assert_int_equal(stub.requests, 0); /* nothing was told to a stranger */
+		snprintf(place, sizeof(place), "%s:%u", host, stub.place.port);
+		assert_non_null(strstr(o.text, place));
+		print_message("    %s\n", o.text);
+	}
+	http_client_free(client);
+	while (stub.open)
+		event_base_loop(loop_base(l), EVLOOP_ONCE);
+	stub_stop(&stub);
+	loop_free(l);
+	tls_free(tls);
+	SSL_CTX_free(stub.tls);
+	return o;
+}
+
+static void expect_refused(struct outcome o, const char *says)
+{
+	assert_int_equal(o.err, -EKEYREJECTED);
+	assert_non_null(strstr(o.text, says));
+}
+
+static void test_authority(void **state)
+{
+	struct tls_client_settings s = {.ca = scene.ca.cert_path};
+	struct tls_client_settings other = {.ca = scene.other_ca.cert_path}, system = {};
+
+	(void)state;
+	assert_int_equal(ask_server(&scene.good, NULL, &s, "127.0.0.1").status, 200);
+	assert_int_equal(ask_server(&scene.good, NULL, &s, "localhost").status, 200);
+	expect_refused(ask_server(&scene.good, NULL, &other, "127.0.0.1"), "--ca-cert");
+	expect_refused(ask_server(&scene.good, NULL, &system, "127.0.0.1"), "--ca-cert");
+	expect_refused(ask_server(&scene.self, NULL, &s, "127.0.0.1"), "--ca-cert");
+}
+
+static void test_name(void **state)
+{
+	struct tls_client_settings s = {.ca = scene.ca.cert_path};
+
+	(void)state;
+	expect_refused(ask_server(&scene.named, NULL, &s, "127.0.0.1"), "another name");
+	expect_refused(ask_server(&scene.named, NULL, &s, "localhost"), "another name");
+	expect_refused(
+		ask_server(&scene.self, NULL,
+			&(struct tls_client_settings){.ca = scene.self.cert_path}, "localhost"),
+		"another name");
+}
+
+static void test_dates(void **state)
+{
+	struct tls_client_settings s = {.ca = scene.ca.cert_path};
+
+	(void)state;
+	expect_refused(ask_server(&scene.expired, NULL, &s, "127.0.0.1"), "expired");
+	expect_refused(ask_server(&scene.future, NULL, &s, "127.0.0.1"), "not valid yet");
+}
+
+/* A server's own certificate as the authority: itself and nobody else is trusted. */
+static void test_own_certificate(void **state)
+{
+	struct tls_client_settings self = {.ca = scene.self.cert_path};
+	struct tls_client_settings leaf = {.ca = scene.good.cert_path};
+
+	(void)state;
+	assert_int_equal(ask_server(&scene.self, NULL, &self, "127.0.0.1").status, 200);
+	assert_int_equal(ask_server(&scene.good, NULL, &leaf, "127.0.0.1").status, 200);
+	expect_refused(ask_server(&scene.good, NULL, &self, "127.0.0.1"), "--ca-cert");
+}
+
+static void test_fingerprint(void **state)
+{
+	struct tls_client_settings s = {.fingerprint = scene.self.fingerprint};
+	struct tls_client_settings expired = {.fingerprint = scene.expired.fingerprint};
+	char upper[96] = "";
+	const char *from = scene.self.fingerprint;
+
+	(void)state;
+	assert_int_equal(ask_server(&scene.self, NULL, &s, "127.0.0.1").status, 200);
+	/* neither name nor dates matter */
+	assert_int_equal(ask_server(&scene.self, NULL, &s, "localhost").status, 200);
+	assert_int_equal(ask_server(&scene.expired, NULL, &expired, "localhost").status, 200);
+	expect_refused(ask_server(&scene.good, NULL, &s, "127.0.0.1"), "fingerprint");
+	for (int i = 0; i < 32; i++)
+		snprintf(upper + 3 * i, 4, "%c%c%s", toupper(from[2 * i]), toupper(from[2 * i + 1]),
+			i < 31 ? ":" : "");
+	s.fingerprint = upper;
+	assert_int_equal(ask_server(&scene.self, NULL, &s, "127.0.0.1").status, 200);
+}
+
+static void test_client_certificate(void **state)
+{
+	struct tls_client_settings s = {.ca = scene.ca.cert_path};
+
+	(void)state;
+	expect_refused(ask_server(&scene.good, &scene.ca, &s, "127.0.0.1"), "--client-cert");
+	s.cert = scene.client.cert_path;
+	s.key = scene.client.key_path;
+	assert_int_equal(ask_server(&scene.good, &scene.ca, &s, "127.0.0.1").status, 200);
+	s.cert = scene.stranger.cert_path;
+	s.key = scene.stranger.key_path;
+	expect_refused(ask_server(&scene.good, &scene.ca, &s, "127.0.0.1"), "does not accept our");
+}
+
+static void refused_settings(const struct tls_client_settings *s, const char *says)
+{
+	struct errinfo e = {};
+	struct tls *t = NULL;
+
+	assert_true(tls_client_new(s, &t, &e) < 0);
+	print_message("    %s\n", e.text);
+	assert_null(t);
+	assert_non_null(strstr(e.text, says));
+}
+
+static void test_settings(void **state)
+{
+	struct tls_client_settings s = {.cert = scene.client.cert_path};
+	char missing[128], longer[80];
+
+	(void)state;
+	refused_settings(&s, "belong together");
+	s.key = scene.good.key_path;
+	refused_settings(&s, "not the key");
+	s.key = scene.client.cert_path;
+	refused_settings(&s, "cannot be read");
+	s.key = scene.client.key_path;
+	assert_int_equal(chmod(s.key, 0640), 0);
+	refused_settings(&s, s.key);
+	assert_int_equal(chmod(s.key, 0600), 0);
+	snprintf(missing, sizeof(missing), "%s/missing", scene.dir.path);
+	refused_settings(&(struct tls_client_settings){.ca = missing}, missing);
+	refused_settings(&(struct tls_client_settings){.ca = scene.client.key_path}, "authorities");
+	refused_settings(&(struct tls_client_settings){.fingerprint = "abc"}, "64 hexadecimal");
+	refused_settings(&(struct tls_client_settings){.fingerprint = ""}, "64 hexadecimal");
+	snprintf(longer, sizeof(longer), "%s00", scene.self.fingerprint);
+	refused_settings(&(struct tls_client_settings){.fingerprint = longer}, "64 hexadecimal");
+}
+
+/* A server without TLS, one that closes at once, one with TLS 1.2 at most; and TLS asked in the
+ * clear. */
+static void say_http(struct stub_conn *c, const char *head)
+{
+	(void)head;
+	stub_say(c, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+	stub_close_after(c);
+}
+
+static void close_at_once(struct stub_conn *c, const char *head)
+{
+	(void)head;
+	stub_conn_close(c);
+}
+
+static struct outcome ask_odd(struct stub *stub, bool tls)
+{
+	struct http_client *client;
+	struct outcome o;
+	struct loop *l;
+
+	assert_int_equal(loop_new(&l), 0);
+	assert_int_equal(http_client_new(l, &(struct http_client_settings){}, &client, NULL), 0);
+	stub_start(stub, l, stub->fn, NULL);
+	stub->place.tls = tls;
+	o = ask_place(l, client, &stub->place);
+	print_message("    %s\n", o.text);
+	http_client_free(client);
+	while (stub->open)
+		event_base_loop(loop_base(l), EVLOOP_ONCE);
+	stub_stop(stub);
+	loop_free(l);
+	return o;
+}
+
+static void test_one_sided(void **state)
+{
+	struct stub plain = {.raw = true, .fn = say_http},
+		    closes = {.raw = true, .fn = close_at_once};
+	struct stub old = {.fn = say_hello, .tls = made_server(&scene.good, NULL, NULL)};
+	struct stub tls = {.fn = say_hello, .tls = old.tls};
+	struct outcome o;
+
+	(void)state;
+	o = ask_odd(&plain, true);
+	assert_int_equal(o.err, -EPROTO);
+	assert_non_null(strstr(o.text, "speaks no TLS: give --no-tls or http://"));
+	o = ask_odd(&closes, true);
+	assert_int_equal(o.err, -EPROTO);
+	assert_non_null(strstr(o.text, "http://"));
+	o = ask_odd(&tls, false);
+	assert_true(o.err < 0);
+	assert_non_null(strstr(o.text, "expects TLS"));
+	SSL_CTX_set_max_proto_version(old.tls, TLS1_2_VERSION);
+	o = ask_odd(&old, true);
+	assert_int_equal(o.err, -EPROTO);
+	assert_non_null(strstr(o.text, "TLS 1.3"));
+	SSL_CTX_free(old.tls);
+}
+
+/* A reply without a length ends with the connection; over TLS only if that was said. */
+static void say_until_end(struct stub_conn *c, const char *head)
+{
+	(void)head;
+	stub_say(c, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it");
+	stub_close_after(c);
+}
+
+static void test_cut_short(void **state)
+{
+	struct tls_client_settings s = {.ca = scene.ca.cert_path};
+	struct stub stub = {.tls = made_server(&scene.good, NULL, NULL)};
+	struct http_client *client;
+	struct outcome o;
+	struct loop *l;
+	struct tls *tls;
+
+	(void)state;
+	assert_int_equal(tls_client_new(&s, &tls, NULL), 0);
+	assert_int_equal(loop_new(&l), 0);
+	assert_int_equal(
+		http_client_new(l, &(struct http_client_settings){.tls = tls}, &client, NULL), 0);
+	stub_start(&stub, l, say_until_end, NULL);
+	/* bufferevent_openssl closes without close_notify: what a cut connection looks like */
+	o = ask_place(l, client, &stub.place);
+	print_message("    %s\n", o.text);
+	assert_int_equal(o.err, -ECONNRESET);
+	http_client_free(client);
+	stub_stop(&stub);
+	loop_free(l);
+	tls_free(tls);
+	SSL_CTX_free(stub.tls);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_authority),
+		cmocka_unit_test(test_name),
+		cmocka_unit_test(test_dates),
+		cmocka_unit_test(test_own_certificate),
+		cmocka_unit_test(test_fingerprint),
+		cmocka_unit_test(test_client_certificate),
+		cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_one_sided),
+		cmocka_unit_test(test_cut_short),
+	};
+
+	return cmocka_run_group_tests(tests, scene_make, scene_done);
+}
