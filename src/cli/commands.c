@@ -11,6 +11,7 @@ const struct command *const commands[] = {
 	&cmd_merge,
 	&cmd_annotate,
 	&cmd_demo,
+	&cmd_completion,
 	&cmd_version,
 	NULL,
 };
