@@ -102,9 +102,19 @@ format-check: ## Say which C files are not in the project's style
 	$(call deps,check)
 	@clang-format --dry-run -Werror $(C_FILES)
 
+.PHONY: docs
+docs: all ## Write the tables of flags in docs/commands.md from the option tables
+	@BUILD=$(BUILD) tools/commands-page
+
+SHARE = $(DESTDIR)$(PREFIX)/share
 .PHONY: install
-install: all ## Copy the program to PREFIX/bin (default /usr/local); DESTDIR is honoured
+install: all ## Copy program, manual pages and completions below PREFIX (default /usr/local); DESTDIR is honoured
 	@install -D -m 0755 $(BUILD)/ingero "$(DESTDIR)$(PREFIX)/bin/ingero"
+	@install -d "$(SHARE)/man/man1" && install -m 0644 $(BUILD)/man/*.1 "$(SHARE)/man/man1/"
+	@install -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
+	@$(BUILD)/ingero completion bash >"$(SHARE)/bash-completion/completions/ingero"
+	@$(BUILD)/ingero completion zsh >"$(SHARE)/zsh/site-functions/_ingero"
+	@$(BUILD)/ingero completion fish >"$(SHARE)/fish/vendor_completions.d/ingero.fish"
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/ingero"
 
 .PHONY: clean

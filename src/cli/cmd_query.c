@@ -70,7 +70,7 @@ static int print(const struct buf *b, struct errinfo *reterr)
 }
 
 static int print_events(const struct query_settings *s, const struct nodedb_content *c,
-	bool partial, struct errinfo *reterr)
+	const char *node, bool partial, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
 	struct query_view v = {.content = c,
@@ -79,6 +79,7 @@ static int print_events(const struct query_settings *s, const struct nodedb_cont
 		.pid_count = s->pids.count,
 		.labels = s->annotations,
 		.limit = s->limit > 0 ? (size_t)s->limit : 0,
+		.node = node,
 		.partial = partial};
 	int r = 0;
 
@@ -119,7 +120,7 @@ static int print_node(const struct query_settings *s, const char *path,
 	progress_done(&progress);
 	if (r < 0)
 		return r;
-	r = print_events(s, &content, f->source || f->from_ns || f->to_ns, reterr);
+	r = print_events(s, &content, f->node, f->source || f->from_ns || f->to_ns, reterr);
 	if (r == 0 && (s->json || s->annotations))
 		tell_rest(s, &content, f->last);
 	return r;

@@ -13,6 +13,7 @@ const struct command *const commands[] = {
 	&cmd_merge,
 	&cmd_annotate,
 	&cmd_demo,
+	&cmd_completion,
 	&cmd_version,
 	NULL,
 };

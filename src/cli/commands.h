@@ -10,6 +10,7 @@
 extern const struct command cmd_annotate;
 extern const struct command cmd_check;
 extern const struct command cmd_dashboard;
+extern const struct command cmd_completion;
 extern const struct command cmd_demo;
 extern const struct command cmd_explain;
 extern const struct command cmd_export;

@@ -297,17 +297,18 @@ static void format_names(const struct option_row *o, char *out, size_t size)
 		o->value_name ? o->value_name : "");
 }
 
+const struct option_row option_builtin[] = {
+	{.name = "config",
+		.value_name = "PATH",
+		.help = "read this ingero.yaml (default: $INGERO_CONFIG, or where one is)"},
+	{.name = "debug", .help = "say on stderr what is being done"},
+	{.name = "help", .letter = 'h', .help = "show this text"},
+	{0},
+};
+
 void option_print_help(const struct command *c)
 {
-	static const struct option_row builtin[] = {
-		{.name = "config",
-			.value_name = "PATH",
-			.help = "read this ingero.yaml (default: $INGERO_CONFIG, or where one is)"},
-		{.name = "debug", .help = "say on stderr what is being done"},
-		{.name = "help", .letter = 'h', .help = "show this text"},
-		{0},
-	};
-	const struct option_row *const tables[] = {c->options, builtin};
+	const struct option_row *const tables[] = {c->options, option_builtin};
 	size_t width = 0;
 	char names[96];
 

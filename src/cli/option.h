@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* option.h - described options: parsing, --help and (later) man pages and completion derive from
- * one table per command.
+/* option.h - described options: parsing, --help, man pages (manual.h), completion (completion.h)
+ * and the tables of docs/commands.md derive from one table per command.
  *
  * To add an option: one row in the command's table and one field in its settings struct. */
 #pragma once
@@ -60,5 +60,7 @@ extern const struct command *const commands[]; /* NULL-terminated, in the order 
  * of the first positional argument. -EINVAL with a sentence on any error; 1 if --help was asked. */
 int option_parse(const struct command *c, int argc, char **argv, void *settings, int *ret_first,
 	struct errinfo *reterr);
+
+extern const struct option_row option_builtin[]; /* that every command knows */
 
 void option_print_help(const struct command *c);

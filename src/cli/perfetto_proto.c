@@ -58,7 +58,7 @@ enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6 };
 #define SEQUENCE         1
 #define STATE_CLEARED    1
 #define NEEDS_STATE      2
-#define LANES_MAX        64
+#define LANES_MAX        1024
 #define TRACKS_KNOWN_MAX (2u << 20)
 #define OPS              (WIRE_SOURCE_MAX * WIRE_OP_MAX)
 

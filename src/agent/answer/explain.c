@@ -69,6 +69,36 @@ struct recording explain_recording(const struct nodedb_content *c)
 	};
 }
 
+/* Collectives of all nodes are looked at with the events of one: a rank that others wait for is
+ * told where it runs, because only there is seen what it did. */
+static bool is_of_another_node(const struct nodedb_content *c, const struct incident *i)
+{
+	bool elsewhere = false;
+
+	if (i->source != SOURCE_NCCL || i->culprit_rank < 0)
+		return false;
+	for (size_t k = 0; k < c->collective_count; k++) {
+		const struct collective_row *row = &c->collectives[k];
+
+		if (row->c.rank != i->culprit_rank || row->pid != i->pid)
+			continue;
+		if (!strcmp(row->node, c->node))
+			return false;
+		elsewhere = true;
+	}
+	return elsewhere;
+}
+
+static void keep_own(const struct nodedb_content *c, struct explanation *e)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < e->count; i++)
+		if (!is_of_another_node(c, &e->incidents[i]))
+			e->incidents[kept++] = e->incidents[i];
+	e->count = kept;
+}
+
 int explain_find(const struct nodedb_content *c, bool stacks, struct explanation *ret,
 	struct errinfo *reterr)
 {
@@ -77,6 +107,8 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 
 	*ret = (struct explanation){.scope = scope_of(c)};
 	r = correlate_run(&rec, &ret->incidents, &ret->count);
+	if (r == 0 && !strchr(c->node, ',')) /* one node, of a file that may hold several */
+		keep_own(c, ret);
 	if (r == 0 && stacks) {
 		ret->scope.with_stacks = true;
 		ret->scope.other_stacks = c->other_stacks;

@@ -11,8 +11,9 @@ struct query_view {
 	uint64_t since_ns;    /* as asked; 0: not */
 	const uint32_t *pids; /* as asked */
 	size_t pid_count;
-	bool labels;  /* with the labels that held during each event */
-	size_t limit; /* only the newest so many were asked for; 0: all */
+	bool labels;      /* with the labels that held during each event */
+	size_t limit;     /* only the newest so many were asked for; 0: all */
+	const char *node; /* of a merged recording: JSON says whose; NULL: not */
 	bool partial; /* one operation or part of the time: the count of all calls says nothing */
 };
 

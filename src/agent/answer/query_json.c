@@ -55,6 +55,8 @@ static void put_event(struct json_writer *w, const struct query_view *v, const s
 
 	json_begin_object(w);
 	put_call(w, e);
+	if (v->node)
+		json_string_member(w, "node", v->node);
 	json_uint_member(w, "seq", e->seq);
 	if (e->weight > 1)
 		json_uint_member(w, "weight", e->weight);

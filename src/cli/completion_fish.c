@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* completion_fish.c - a list of `complete` commands for fish, with descriptions. */
+#include "cli/completion.h"
+
+static const char head[] =
+	"# fish completion of ingero, as `ingero completion fish` writes it. To use it now:\n"
+	"#   ingero completion fish | source\n"
+	"function __ingero_is\n"
+	"\tset -l words (commandline -opc)\n"
+	"\tset -l command ''\n"
+	"\tset -e words[1]\n"
+	"\twhile set -q words[1]\n"
+	"\t\tswitch $words[1]\n"
+	"\t\t\tcase --config\n"
+	"\t\t\t\tset -e words[1]\n"
+	"\t\t\tcase '-*'\n"
+	"\t\t\tcase '*'\n"
+	"\t\t\t\tset command $words[1]\n"
+	"\t\t\t\tbreak\n"
+	"\t\tend\n"
+	"\t\tset -e words[1]\n"
+	"\tend\n"
+	"\ttest \"$command\" = \"$argv[1]\"\n"
+	"end\n"
+	"complete -c ingero -f\n";
+
+static void put_quoted(struct buf *b, const char *text)
+{
+	buf_putc(b, '\'');
+	for (; *text; text++) {
+		if (*text == '\'' || *text == '\\')
+			buf_putc(b, '\\');
+		buf_putc(b, *text);
+	}
+	buf_putc(b, '\'');
+}
+
+static void put_option(struct buf *b, const char *command, const struct option_row *o)
+{
+	_cleanup_buf_ struct buf words = BUF_INIT(1 << 16);
+	enum completion_kind kind = completion_value(command ? command : "", o, &words);
+
+	if (o->hidden)
+		return;
+	buf_puts(b, "complete -c ingero");
+	if (command)
+		buf_printf(b, " -n '__ingero_is %s'", command);
+	buf_printf(b, " -l %s", o->name);
+	if (o->letter)
+		buf_printf(b, " -s %c", o->letter);
+	if (o->value_name)
+		buf_puts(b, kind == COMPLETION_FILES ? " -r -F" : " -x");
+	if (kind == COMPLETION_WORDS)
+		buf_printf(b, " -a '%s'", buf_str(&words));
+	buf_puts(b, " -d ");
+	put_quoted(b, o->help);
+	buf_putc(b, '\n');
+}
+
+static void put_argument(struct buf *b, const char *command)
+{
+	_cleanup_buf_ struct buf words = BUF_INIT(1 << 16);
+	enum completion_kind kind = completion_argument(command, &words);
+
+	if (kind == COMPLETION_NOTHING)
+		return;
+	buf_printf(b, "complete -c ingero -n '__ingero_is %s'", command);
+	if (kind == COMPLETION_FILES)
+		buf_puts(b, " -F\n");
+	else
+		buf_printf(b, " -a '%s'\n", buf_str(&words));
+}
+
+static void put_name(struct buf *b, const char *name, const char *summary)
+{
+	buf_printf(b, "complete -c ingero -n '__ingero_is \"\"' -a %s -d ", name);
+	put_quoted(b, summary);
+	buf_putc(b, '\n');
+}
+
+void completion_fish(struct buf *b)
+{
+	buf_puts(b, head);
+	for (const struct command *const *c = commands; *c; c++)
+		put_name(b, (*c)->name, (*c)->summary);
+	put_name(b, "help", "show the list of commands, or the help of one");
+	buf_puts(b, "complete -c ingero -n '__ingero_is \"\"' -l version -d 'show the version'\n");
+	for (const struct option_row *o = option_builtin; o->name; o++)
+		put_option(b, NULL, o);
+	for (const struct command *const *c = commands; *c; c++) {
+		for (const struct option_row *o = (*c)->options; o && o->name; o++)
+			put_option(b, (*c)->name, o);
+		put_argument(b, (*c)->name);
+	}
+	put_argument(b, "help");
+}

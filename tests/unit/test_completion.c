@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_completion.c - what values can be; the scripts themselves are tried in their shells by
+ * tests/integration/92-completion. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "cli/completion.h"
+
+static enum completion_kind value(const char *command, const struct option_row *o, const char *want)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	enum completion_kind kind = completion_value(command, o, &b);
+
+	if (want && !strstr(buf_str(&b), want))
+		fail_msg("%s is not in: %.200s", want, buf_str(&b));
+	return kind;
+}
+
+static void test_values(void **state)
+{
+	struct option_row path = {.name = "db", .value_name = "PATH"},
+			  op = {.name = "op", .value_name = "NAME"},
+			  format = {.name = "format", .value_name = "NAME"},
+			  flag = {.name = "json"}, number = {.name = "limit", .value_name = "N"};
+
+	assert_int_equal(value("trace", &path, NULL), COMPLETION_FILES);
+	assert_int_equal(value("query", &op, "cudaMemcpyAsync"), COMPLETION_WORDS);
+	assert_int_equal(value("export", &format, "perfetto-proto"), COMPLETION_WORDS);
+	assert_int_equal(value("trace", &format, NULL), COMPLETION_NOTHING);
+	assert_int_equal(value("trace", &flag, NULL), COMPLETION_NOTHING);
+	assert_int_equal(value("query", &number, NULL), COMPLETION_NOTHING);
+}
+
+static void test_arguments(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+
+	assert_int_equal(completion_argument("merge", &b), COMPLETION_FILES);
+	assert_int_equal(completion_argument("trace", &b), COMPLETION_NOTHING);
+	assert_int_equal(b.len, 0);
+	assert_int_equal(completion_argument("demo", &b), COMPLETION_WORDS);
+	assert_non_null(strstr(buf_str(&b), "cold-start"));
+}
+
+/* Names go into shells' scripts without quotes: they must be plain. */
+static void test_plain_names(void **state)
+{
+	size_t flags = 0;
+
+	for (const struct command *const *c = commands; *c; c++) {
+		assert_int_equal(
+			strspn((*c)->name, "abcdefghijklmnopqrstuvwxyz-"), strlen((*c)->name));
+		for (const struct option_row *o = (*c)->options; o && o->name; o++, flags++) {
+			assert_int_equal(strspn(o->name, "abcdefghijklmnopqrstuvwxyz0123456789-"),
+				strlen(o->name));
+			assert_true(!o->letter || isalpha((unsigned char)o->letter));
+			assert_non_null(o->help);
+			assert_null(strpbrk(o->help, "\t\n"));
+		}
+	}
+	assert_true(flags > 50);
+}
+
+static void test_scripts(void **state)
+{
+	static const char *const shells[] = {"bash", "zsh", "fish"};
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+
+	for (size_t i = 0; i < ARRAY_SIZE(shells); i++) {
+		buf_clear(&b);
+		assert_int_equal(completion_script(&b, shells[i]), 0);
+		assert_int_equal(b.err, 0);
+		for (const struct command *const *c = commands; *c; c++)
+			assert_non_null(strstr(buf_str(&b), (*c)->name));
+	}
+	assert_int_equal(completion_script(&b, "sh"), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_plain_names),
+		cmocka_unit_test(test_scripts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

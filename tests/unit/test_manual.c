@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_manual.c - roff from tables: what is escaped, paragraphs, and that nothing is missing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/manual.h"
+
+static const struct option_row options[] = {
+	{.name = "some-path",
+		.letter = 'x',
+		.kind = OPTION_STRING,
+		.value_name = "PATH",
+		.help = ".a 'quote' \\ and `µ`"},
+	{.name = "secret", .help = "hidden", .hidden = true},
+	{.name = "flag", .help = "'tis"},
+	{0},
+};
+
+static const struct command made = {
+	.name = "made",
+	.synopsis = "made [flags]",
+	.summary = "Do it",
+	.details =
+		"First line\nsecond line.\n\n.Next paragraph\n  ingero made   as it is\n  again\n"
+		"After it",
+	.options = options,
+};
+
+static void test_page(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	const char *text;
+
+	manual_page(&b, &made);
+	assert_int_equal(b.err, 0);
+	text = buf_str(&b);
+	assert_non_null(strstr(text, ".TH INGERO-MADE 1 "));
+	assert_non_null(strstr(text, ".SH NAME\ningero\\-made \\- Do it\n"));
+	assert_non_null(strstr(text, "\\fB\\-x\\fR, \\fB\\-\\-some\\-path\\fR \\fIPATH\\fR\n"));
+	assert_non_null(strstr(text, "\n\\&.a \\(aqquote\\(aq \\e and \\(ga\\[u00B5]\\(ga\n"));
+	assert_non_null(strstr(text, "\n\\&\\(aqtis\n"));
+	assert_null(strstr(text, "secret"));
+	assert_non_null(strstr(text, ".PP\nFirst line\nsecond line.\n.PP\n\\&.Next paragraph\n"
+				     ".PP\n.nf\n.RS 2\ningero made   as it is\nagain\n.RE\n.fi\n"
+				     ".PP\nAfter it\n"));
+	assert_non_null(strstr(text, "\\-\\-debug"));
+	for (const char *line = text; (line = strchr(line, '\n')); line++)
+		assert_true(line[1] != '\''); /* would be a request */
+}
+
+static void test_index(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+
+	manual_index(&b);
+	assert_int_equal(b.err, 0);
+	for (const struct command *const *c = commands; *c; c++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), ".BR ingero\\-%s (1)\n", (*c)->name);
+		assert_non_null(strstr(buf_str(&b), name));
+	}
+	assert_non_null(strstr(buf_str(&b), ".B 77\nno permission\n"));
+	assert_non_null(strstr(buf_str(&b), ".B INGERO_DB\n"));
+}
+
+static void test_rows(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+
+	manual_rows(&b);
+	assert_int_equal(b.err, 0);
+	assert_non_null(strstr(buf_str(&b), "merge\t`--output PATH`, `-o`\twrite the merged"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_index),
+		cmocka_unit_test(test_rows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_nodedb_stream.c - a recording piece by piece: order, tracks, filters, stacks, early ends. */
+#include "store_fixture.h"
+
+#include "agent/store/nodedb_stream.h"
+
+#define T0 INT64_C(1700000000000000000)
+
+struct seen {
+	char order[64]; /* t, c, k, e: one letter for each call, runs once */
+	char tracks[256];
+	size_t events, collectives, samples, chains, labels, stacks;
+	int64_t first_ns, last_ns;
+	int stop_at; /* event after which it is ended */
+	bool wants_stacks;
+};
+
+static void note(struct seen *s, char letter)
+{
+	size_t len = strlen(s->order);
+
+	if (len + 1 < sizeof(s->order) && (!len || s->order[len - 1] != letter))
+		s->order[len] = letter;
+}
+
+static int on_track(void *arg, const char *node, int32_t rank)
+{
+	struct seen *s = arg;
+	size_t len = strlen(s->tracks);
+
+	note(s, 't');
+	snprintf(s->tracks + len, sizeof(s->tracks) - len, "%s/%d ", node, rank);
+	return 0;
+}
+
+static int on_content(void *arg, const char *node, const struct nodedb_content *c)
+{
+	struct seen *s = arg;
+
+	note(s, 'c');
+	s->samples += c->sample_count;
+	s->chains += c->chain_count;
+	s->labels += c->label_count;
+	return 0;
+}
+
+static int on_collectives(void *arg, struct collective_row *rows, size_t count)
+{
+	struct seen *s = arg;
+
+	note(s, 'k');
+	s->collectives = count;
+	return 0;
+}
+
+static int on_event(void *arg, const char *node, size_t len, const struct event *e,
+	struct nodedb_stream *stream)
+{
+	struct seen *s = arg;
+	struct stack *stack = NULL;
+
+	note(s, 'e');
+	assert_true(len == 2 && !memcmp(node, "n1", 2));
+	s->first_ns = s->events ? MIN(s->first_ns, e->start.ns) : e->start.ns;
+	s->last_ns = MAX(s->last_ns, e->start.ns);
+	s->events++;
+	if (s->wants_stacks && nodedb_stream_stack(stream, e->stack_hash, &stack, NULL) > 0) {
+		assert_int_equal(stack->hash, e->stack_hash);
+		assert_string_equal(stack->frames[0].symbol, "f");
+		s->stacks++;
+		free(stack);
+	}
+	return s->stop_at && s->events == (size_t)s->stop_at ? -ECANCELED : 0;
+}
+
+static void make(const char *path, int events)
+{
+	struct nodedb *db = scratch_open(path);
+	struct session session = {.started.ns = T0};
+	struct host_sample sample = {.time.ns = T0};
+	struct process process = {
+		.pid = 7, .seen.ns = T0, .identity.place = {.rank = 3, .known = PLACEMENT_RANK}};
+	struct annotation label = {.time.ns = T0, .labels = "{\"phase\":\"a\",\"step\":\"1\"}"};
+	struct collective c = {.comm_hash = 1, .seq = 1, .rank = 4};
+	struct event nccl = {.start.ns = T0, .source = SOURCE_NCCL, .op = NCCL_ALL_REDUCE};
+	struct stack_row stack = {
+		.hash = 9, .ips = "", .frames = "[{\"s\":\"f\"}]", .frames_len = 11, .stop = ""};
+	int64_t id;
+
+	assert_int_equal(nodedb_session_begin(db, &session, NULL), 0);
+	for (int i = 0; i < events; i++) {
+		struct event e = {.start.ns = T0 + i * 1000000,
+			.dur_ns = 10,
+			.pid = 7 + (uint32_t)(i & 1),
+			.tid = 7,
+			.source = SOURCE_CUDA,
+			.op = CUDA_LAUNCH,
+			.stack_hash = i & 2 ? 9 : 8};
+
+		assert_int_equal(nodedb_put_event(db, &e, NULL), 0);
+	}
+	assert_int_equal(nodedb_put_sample(db, &sample, NULL), 0);
+	assert_int_equal(nodedb_put_process(db, &process, "", NULL), 0);
+	assert_int_equal(nodedb_put_annotation(db, &label, &id, NULL), 0);
+	assert_int_equal(nodedb_put_collective(db, &nccl, &c, NULL), 0);
+	assert_int_equal(nodedb_put_stack(db, &stack, NULL), 0);
+	scratch_close(db);
+}
+
+static int stream(const char *path, const struct nodedb_filter *f, struct seen *s,
+	struct nodedb_stream_figures *figures)
+{
+	struct nodedb_sink sink = {s, on_track, on_content, on_collectives, on_event};
+	struct errinfo err = {0};
+
+	return nodedb_stream(path, f, &sink, figures, &err);
+}
+
+static void test_pieces(void **state)
+{
+	struct scratch *sc = *state;
+	struct nodedb_stream_figures figures;
+	struct seen s = {.wants_stacks = true};
+
+	make(sc->path, 20);
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){0}, &s, &figures), 0);
+	assert_string_equal(s.order, "tcke");
+	assert_string_equal(s.tracks, "n1/-1 n1/3 n1/4 ");
+	assert_int_equal(s.events, 20);
+	assert_int_equal(figures.events, 20);
+	assert_int_equal(s.samples, 1);
+	assert_int_equal(s.labels, 2);
+	assert_int_equal(s.collectives, 1);
+	assert_int_equal(s.stacks, 10);
+	assert_false(figures.is_limited);
+	assert_int_equal(figures.skipped_rows, 0);
+}
+
+static void test_filters(void **state)
+{
+	struct scratch *sc = *state;
+	struct nodedb_stream_figures figures;
+	struct seen s = {0};
+	uint32_t pid = 8;
+
+	make(sc->path, 20);
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){.last = 5}, &s, &figures), 0);
+	assert_int_equal(s.events, 5);
+	assert_true(figures.is_limited);
+	assert_int_equal(s.first_ns, T0 + 15 * 1000000);
+	s = (struct seen){0};
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){.last = 20}, &s, &figures), 0);
+	assert_int_equal(s.events, 20);
+	assert_false(figures.is_limited);
+	s = (struct seen){0};
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){.pids = &pid, .pid_count = 1}, &s,
+				 &figures),
+		0);
+	assert_int_equal(s.events, 10);
+	s = (struct seen){0};
+	assert_int_equal(stream(sc->path,
+				 &(struct nodedb_filter){
+					 .from_ns = T0 + 3 * 1000000, .to_ns = T0 + 7 * 1000000},
+				 &s, &figures),
+		0);
+	assert_int_equal(s.events, 5);
+	assert_int_equal(s.last_ns, T0 + 7 * 1000000);
+	s = (struct seen){0};
+	assert_int_equal(
+		stream(sc->path, &(struct nodedb_filter){.node = "other"}, &s, &figures), 0);
+	assert_int_equal(s.events, 0);
+	assert_string_equal(s.tracks, "");
+}
+
+static void test_ends(void **state)
+{
+	struct scratch *sc = *state;
+	struct nodedb_stream_figures figures = {.events = 77};
+	struct seen s = {.stop_at = 3};
+	struct errinfo err = {0};
+
+	make(sc->path, 20);
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){0}, &s, &figures), -ECANCELED);
+	assert_int_equal(s.events, 3);
+	assert_int_equal(figures.events, 77); /* untouched */
+	scratch_sql(sc->path, "UPDATE events SET timestamp = 'x' WHERE seq = 4;"
+			      "UPDATE events SET duration = -1 WHERE seq = 5");
+	s = (struct seen){0};
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){0}, &s, &figures), 0);
+	assert_int_equal(s.events, 18);
+	assert_int_equal(figures.skipped_rows, 2);
+	assert_int_equal(nodedb_stream("/nonexistent/x.db", &(struct nodedb_filter){0}, NULL,
+				 &figures, &err),
+		-ENOENT);
+	assert_true(err.text[0] != 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_pieces),
+		TEST(test_filters),
+		TEST(test_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

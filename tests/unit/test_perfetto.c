@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_perfetto.c - a small recording as JSON, byte for byte, and as protobuf, by a reader of its
+ * own. The rest of the formats is tested from outside: tests/integration/46-perfetto. */
+#include "store_fixture.h"
+
+#include "cli/perfetto.h"
+
+#define T0 INT64_C(1700000000000000000)
+#define US INT64_C(1000)
+
+static void put(struct nodedb *db, struct event e)
+{
+	assert_int_equal(nodedb_put_event(db, &e, NULL), 0);
+}
+
+static void make(const char *path)
+{
+	struct nodedb *db = scratch_open(path);
+	struct session session = {.started.ns = T0};
+
+	assert_int_equal(nodedb_session_begin(db, &session, NULL), 0);
+	put(db, (struct event){.start.ns = T0 + 999,
+			.dur_ns = 2500,
+			.pid = 7,
+			.tid = 7,
+			.source = SOURCE_CUDA,
+			.op = CUDA_MALLOC,
+			.ret = 2,
+			.device = 1,
+			.weight = 1,
+			.comm = "a\"b\x1b"});
+	put(db, (struct event){.start.ns = T0 + 2 * US,
+			.dur_ns = 999,
+			.pid = 7,
+			.tid = 8,
+			.source = SOURCE_DRIVER,
+			.op = 63,
+			.weight = 5,
+			.comm = "loader"});
+	put(db, (struct event){.start.ns = T0 + 3 * US,
+			.dur_ns = 9 * US,
+			.pid = 7,
+			.tid = 7,
+			.source = SOURCE_IO,
+			.op = 1,
+			.weight = 1});
+	put(db, (struct event){.start.ns = T0 + 4 * US,
+			.dur_ns = 9 * US,
+			.pid = 7,
+			.tid = 7,
+			.source = SOURCE_IO,
+			.op = 1,
+			.weight = 1});
+	scratch_close(db);
+}
+
+/* The whole trace; the caller frees it. */
+static char *export(struct scratch *s, bool proto, size_t *ret_len)
+{
+	struct perfetto_wish wish = {.proto = proto};
+	struct nodedb_filter all = {0};
+	struct perfetto_figures figures;
+	struct output o = OUTPUT_INIT;
+	struct errinfo err = {0};
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/out", s->folder);
+	assert_int_equal(output_open(&o, path, &err), 0);
+	if (perfetto_export(s->path, &all, &wish, &o, &figures, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(output_commit(&o, &err), 0);
+	output_done(&o);
+	assert_int_equal(figures.stream.events, 4);
+	return scratch_bytes(path, ret_len);
+}
+
+static void test_json(void **state)
+{
+	struct scratch *s = *state;
+	size_t len;
+	char *text;
+
+	make(s->path);
+	text = export(s, false, &len);
+	text[len] = 0;
+	assert_string_equal(text,
+		"[{\"name\":\"process_name\",\"ph\":\"M\",\"ts\":0,\"pid\":1,\"args\":{\"name\":"
+		"\"n1\"}},"
+		"{\"name\":\"thread_name\",\"ph\":\"M\",\"ts\":0,\"pid\":1,\"tid\":7,"
+		"\"args\":{\"name\":\"a\\\"b\\u001b\"}},"
+		"{\"name\":\"cudaMalloc\",\"cat\":\"cuda\",\"ph\":\"X\",\"ts\":1700000000000000,"
+		"\"dur\":2,\"pid\":1,\"tid\":7,\"args\":{\"gpu_id\":1,\"ret_code\":2}},"
+		"{\"name\":\"thread_name\",\"ph\":\"M\",\"ts\":0,\"pid\":1,\"tid\":8,"
+		"\"args\":{\"name\":\"loader (of process 7)\"}},"
+		"{\"name\":\"unknown(63)\",\"cat\":\"driver\",\"ph\":\"i\",\"ts\":1700000000000002,"
+		"\"pid\":1,\"tid\":8,\"s\":\"t\",\"args\":{\"stands_for_calls\":5}},"
+		"{\"name\":\"block_read\",\"cat\":\"io\",\"ph\":\"X\",\"ts\":1700000000000003,"
+		"\"dur\":9,\"pid\":1,\"tid\":7},"
+		"{\"name\":\"block_read\",\"cat\":\"io\",\"ph\":\"X\",\"ts\":1700000000000004,"
+		"\"dur\":9,\"pid\":1,\"tid\":7}]\n");
+	free(text);
+}
+
+/* ---- a reader of protobuf ---- */
+
+struct cursor {
+	const unsigned char *p, *end;
+};
+
+static uint64_t varint(struct cursor *c)
+{
+	uint64_t v = 0;
+
+	for (int shift = 0; shift < 64; shift += 7) {
+		assert_true(c->p < c->end);
+		v |= (uint64_t)(*c->p & 0x7f) << shift;
+		if (!(*c->p++ & 0x80))
+			return v;
+	}
+	fail_msg("a number without end");
+	return 0;
+}
+
+/* The next field: its number; a message or text in *ret_part, a number in *ret_value. */
+static uint32_t field(struct cursor *c, struct cursor *ret_part, uint64_t *ret_value)
+{
+	uint64_t key = varint(c);
+
+	*ret_value = 0;
+	switch (key & 7) {
+	case 0: *ret_value = varint(c); break;
+	case 1:
+		assert_true(c->end - c->p >= 8);
+		c->p += 8;
+		break;
+	case 2:
+		*ret_value = varint(c);
+		assert_true((uint64_t)(c->end - c->p) >= *ret_value);
+		*ret_part = (struct cursor){c->p, c->p + *ret_value};
+		c->p += *ret_value;
+		break;
+	default: fail_msg("no such kind of field");
+	}
+	return (uint32_t)(key >> 3);
+}
+
+struct slices {
+	uint64_t tracks[8]; /* of begins, in their order */
+	uint64_t begins[8], ends[8];
+	int begin_count, end_count, instants, descriptors;
+};
+
+static void read_event(struct cursor event, uint64_t ns, struct slices *s)
+{
+	uint64_t value, type = 0, track = 0;
+	struct cursor part;
+
+	while (event.p < event.end) {
+		uint32_t number = field(&event, &part, &value);
+
+		type = number == 9 ? value : type;
+		track = number == 11 ? value : track;
+	}
+	if (type == 1) {
+		s->tracks[s->begin_count] = track;
+		s->begins[s->begin_count++] = ns;
+	} else if (type == 2) {
+		s->ends[s->end_count++] = ns;
+	} else {
+		s->instants++;
+	}
+}
+
+static void read_packet(struct cursor packet, struct slices *s)
+{
+	uint64_t value, ns = 0;
+	struct cursor part, event = {0};
+
+	while (packet.p < packet.end) {
+		uint32_t number = field(&packet, &part, &value);
+
+		ns = number == 8 ? value : ns;
+		event = number == 11 ? part : event;
+		s->descriptors += number == 60;
+	}
+	if (event.p)
+		read_event(event, ns, s);
+}
+
+static void test_proto(void **state)
+{
+	struct scratch *s = *state;
+	struct cursor all, part;
+	struct slices found = {0};
+	uint64_t value;
+	size_t len;
+	char *data;
+
+	make(s->path);
+	data = export(s, true, &len);
+	all = (struct cursor){(unsigned char *)data, (unsigned char *)data + len};
+	while (all.p < all.end) {
+		assert_int_equal(field(&all, &part, &value), 1);
+		read_packet(part, &found);
+	}
+	/* process, two threads, two lanes of I/O: the requests overlap */
+	assert_int_equal(found.descriptors, 5);
+	assert_int_equal(found.begin_count, 4);
+	assert_int_equal(found.end_count, 4);
+	assert_int_equal(found.begins[0], T0 + 999);
+	assert_int_equal(found.ends[0], T0 + 999 + 2500);
+	assert_int_equal(found.ends[1] - found.begins[1], 999); /* nanoseconds */
+	assert_true(found.tracks[2] != found.tracks[3]);
+	assert_true(found.tracks[2] != found.tracks[0]);
+	assert_int_equal(found.instants, 0);
+	free(data);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_json),
+		TEST(test_proto),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
