@@ -193,6 +193,19 @@ static void on_write(struct bufferevent *bev _unused_, void *arg)
 	connection_leave(c);
 }
 
+/* on_end - the peer sends no more. It may have closed its sending half only and still read, but not
+ * within TLS: libevent stops writing too when it has seen TLS's end. */
+static void on_end(struct connection *c)
+{
+	c->eof = true;
+	if (c->tls || c->phase == PHASE_LINGER || (c->closing && !connection_pending(c)))
+		connection_close(c);
+	else if (!c->closing && (c->protocol || choose_protocol(c)))
+		c->protocol->readable(c);
+}
+
+/* What has happened since the last turn comes together: a peer that has asked, closed and reset is
+ * one call. */
 static void on_event(struct bufferevent *bev _unused_, short what, void *arg)
 {
 	struct connection *c = arg;
@@ -200,21 +213,16 @@ static void on_event(struct bufferevent *bev _unused_, short what, void *arg)
 	if (c->dead)
 		return;
 	connection_enter(c);
-	if (what & BEV_EVENT_CONNECTED) { /* the handshake is complete */
-		if (server_tls_accepted(c) < 0)
+	if (what & (BEV_EVENT_ERROR | BEV_EVENT_WRITING) && !(what & BEV_EVENT_CONNECTED))
+		connection_close(c);
+	if (what & BEV_EVENT_CONNECTED && !c->dead) { /* the handshake is complete */
+		if (what & BEV_EVENT_ERROR || server_tls_accepted(c) < 0)
 			connection_close(c);
 		else
 			connection_phase(c, PHASE_HEAD);
-	} else if (what & BEV_EVENT_EOF && c->phase != PHASE_LINGER &&
-		   c->phase != PHASE_HANDSHAKE) {
-		c->eof = true;
-		if (c->closing && !connection_pending(c))
-			connection_close(c);
-		else if (!c->closing && (c->protocol || choose_protocol(c)))
-			c->protocol->readable(c);
-	} else if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) {
-		connection_close(c);
 	}
+	if (what & BEV_EVENT_EOF && !c->dead)
+		on_end(c);
 	connection_leave(c);
 }
 
@@ -222,13 +230,12 @@ static void on_output(struct evbuffer *out _unused_, const struct evbuffer_cb_in
 {
 	struct connection *c = arg;
 
-	c->out_bytes += info->n_deleted;
+	c->out.bytes += info->n_deleted;
 	if (info->orig_size + info->n_added == info->n_deleted) {
-		c->out_since_ns = 0;
-	} else if (!c->out_since_ns) {
-		c->out_since_ns = server_now_ns();
-		c->out_bytes = 0;
-		connection_look_by(c, c->out_since_ns, c->out_since_ns + c->server->limits.head_ns);
+		c->out.since_ns = 0;
+	} else if (!c->out.since_ns) {
+		pace_start(&c->out, server_now_ns());
+		connection_look_by(c, c->out.since_ns, c->out.since_ns + c->server->limits.head_ns);
 	}
 }
 

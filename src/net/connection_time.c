@@ -7,15 +7,19 @@
 
 #include <event2/event.h>
 
-/* The first head_ns are free. */
-bool connection_is_slow(
-	const struct connection *c, uint64_t since_ns, uint64_t bytes, uint64_t now_ns)
+/* The first head_ns are free; after twice that it is counted anew. */
+bool connection_is_slow(const struct connection *c, struct pace *p, uint64_t now_ns)
 {
 	const struct http_limits *l = &c->server->limits;
-	uint64_t passed = now_ns > since_ns ? now_ns - since_ns : 0;
+	uint64_t passed = p->since_ns && now_ns > p->since_ns ? now_ns - p->since_ns : 0;
 
-	return passed > l->head_ns &&
-	       (double)bytes < (double)l->body_rate * (double)(passed - l->head_ns) / NS_PER_S;
+	if (passed <= l->head_ns)
+		return false;
+	if ((double)p->bytes < (double)l->body_rate * (double)(passed - l->head_ns) / NS_PER_S)
+		return true;
+	if (passed > 2 * l->head_ns)
+		pace_start(p, now_ns);
+	return false;
 }
 
 /* How often something that must not be too slow is looked at. */
@@ -40,7 +44,7 @@ static uint64_t phase_limit_ns(const struct connection *c)
 }
 
 /* phase_is_late - and if not, when to look again. */
-static bool phase_is_late(const struct connection *c, uint64_t now_ns, uint64_t *due_ns)
+static bool phase_is_late(struct connection *c, uint64_t now_ns, uint64_t *due_ns)
 {
 	const struct http_limits *l = &c->server->limits;
 	uint64_t limit = phase_limit_ns(c), free_ns = c->phase_ns + l->head_ns;
@@ -50,7 +54,7 @@ static bool phase_is_late(const struct connection *c, uint64_t now_ns, uint64_t 
 	if (limit)
 		*due_ns = MIN(*due_ns, c->phase_ns + limit);
 	if (c->phase == PHASE_BODY) {
-		if (connection_is_slow(c, c->phase_ns, c->body_bytes, now_ns))
+		if (connection_is_slow(c, &c->body, now_ns))
 			return true;
 		free_ns = MAX(free_ns, now_ns) + tick_ns(l);
 		*due_ns = MIN(*due_ns, free_ns);
@@ -63,9 +67,9 @@ static bool output_is_stuck(struct connection *c, uint64_t now_ns, uint64_t *due
 {
 	const struct http_limits *l = &c->server->limits;
 
-	if (!c->out_since_ns)
+	if (!c->out.since_ns)
 		return false;
-	if (connection_is_slow(c, c->out_since_ns, c->out_bytes, now_ns))
+	if (connection_is_slow(c, &c->out, now_ns))
 		return true;
 	*due_ns = MIN(*due_ns, now_ns + tick_ns(l));
 	return false;
@@ -153,7 +157,7 @@ void connection_phase(struct connection *c, enum phase phase)
 		return;
 	c->phase = phase;
 	c->phase_ns = server_now_ns();
-	c->body_bytes = 0;
+	pace_start(&c->body, c->phase_ns);
 	limit = phase == PHASE_BODY ? c->server->limits.head_ns : phase_limit_ns(c);
 	if (limit)
 		connection_look_by(c, c->phase_ns, c->phase_ns + limit);

@@ -100,7 +100,7 @@ static void begin_request(struct h2 *h, struct http_exchange *x, bool complete)
 	const char *expect;
 
 	h2_head_end(h);
-	x->body_since_ns = server_now_ns();
+	pace_start(&x->pace, server_now_ns());
 	if (complete) {
 		dispatch(x);
 		return;
@@ -127,6 +127,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 	x = exchange_of(h, stream);
 	if (!x || x->dispatched)
 		return 0;
+	x->pace.bytes += len;
 	if (x->body.len + len > exchange_body_max(x)) {
 		h->bodies -= x->body.len;
 		exchange_refuse(x, 413, "the body is longer than is accepted here");
@@ -201,7 +202,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t co
 	h->bodies -= x->body.len;
 	h->unsent -= x->reply_len - x->reply_at;
 	if (!h->unsent)
-		h->unsent_since_ns = 0;
+		h->pace.since_ns = 0;
 	exchange_gone(x);
 	return 0;
 }
@@ -356,8 +357,7 @@ static void refuse_slow(struct connection *c, uint64_t now_ns)
 
 	for (x = TAILQ_FIRST(&c->exchanges); x; x = next) {
 		next = TAILQ_NEXT(x, link);
-		if (x->dispatched || !x->body_since_ns ||
-			!connection_is_slow(c, x->body_since_ns, x->body.len, now_ns))
+		if (x->dispatched || !connection_is_slow(c, &x->pace, now_ns))
 			continue;
 		h->bodies -= x->body.len;
 		exchange_refuse(x, 408, "the body came too slowly");
@@ -372,8 +372,7 @@ static bool h2_tick(struct connection *c, uint64_t now_ns)
 
 	if (h->head_since_ns && now_ns > h->head_since_ns + c->server->limits.head_ns)
 		connection_close(c);
-	else if (h->unsent_since_ns &&
-		 connection_is_slow(c, h->unsent_since_ns, h->sent_bytes, now_ns))
+	else if (connection_is_slow(c, &h->pace, now_ns))
 		connection_close(c); /* it keeps its window shut */
 	if (c->dead)
 		return false;

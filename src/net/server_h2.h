@@ -25,7 +25,7 @@ struct h2 {
 	int32_t reset_by_peer;  /* the stream that the peer has reset just now */
 	size_t bodies, unsent;  /* bytes of requests that are kept; of replies not sent yet */
 	uint64_t head_since_ns; /* a block of fields is incomplete since; 0: none is */
-	uint64_t unsent_since_ns, sent_bytes;
+	struct pace pace;       /* of what is not sent yet */
 	bool started, busy, ended;
 };
 

@@ -20,9 +20,9 @@ static ssize_t read_reply(nghttp2_session *session, int32_t stream, uint8_t *out
 	memcpy(out, x->reply + x->reply_at, n);
 	x->reply_at += n;
 	h->unsent -= n;
-	h->sent_bytes += n;
+	h->pace.bytes += n;
 	if (!h->unsent)
-		h->unsent_since_ns = 0;
+		h->pace.since_ns = 0;
 	if (x->reply_at == x->reply_len)
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
 	return (ssize_t)n;
@@ -40,10 +40,8 @@ static int keep_reply(struct h2 *h, struct http_exchange *x, const void *body, s
 		return -ENOMEM;
 	memcpy(x->reply, body, len);
 	x->reply_len = len;
-	if (!h->unsent) {
-		h->unsent_since_ns = server_now_ns();
-		h->sent_bytes = 0;
-	}
+	if (!h->unsent)
+		pace_start(&h->pace, server_now_ns());
 	h->unsent += len;
 	return 0;
 }
