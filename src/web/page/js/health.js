@@ -57,10 +57,11 @@ function gpuTiles(ctx) {
 		return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
 	};
 	const slowed = gpus.filter((g) => (g.last.throttle || []).some((t) => t !== "gpu_idle"));
+	const before = gpus.filter((g) => (g.samples || []).some((s) => (s.throttle_reasons || 0) & ~1)).map((g) => g.gpu);
 	const reasons = [...new Set(slowed.flatMap((g) => g.last.throttle))].filter((t) => t !== "gpu_idle");
 	return [["GPU busy", f.percent(mean("util_gpu_pct")), gpus.length > 1 ? `mean of ${gpus.length}` : null],
 		["GPU memory", f.bytes(mean("mem_used_bytes")), `of ${f.bytes(mean("mem_total_bytes"))}`],
-		["GPU clocks", slowed.length ? `${slowed.length} of ${gpus.length} lowered` : "not lowered", reasons.join(", ").replaceAll("_", " ") || null]];
+		["GPU clocks", slowed.length ? `${slowed.length} of ${gpus.length} lowered` : "not lowered", reasons.join(", ").replaceAll("_", " ") || (before.length ? `earlier they were: GPU ${before.join(", ")}` : null)]];
 }
 
 export function view(ctx) {
