@@ -63,8 +63,8 @@ enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6 };
 #define OPS              (WIRE_SOURCE_MAX * WIRE_OP_MAX)
 
 struct lanes { /* of one process: until when each is taken */
-	int64_t end_ns[LANES_MAX];
-	int used;
+	int64_t *end_ns;
+	int used, room;
 };
 
 struct state {
@@ -99,12 +99,14 @@ static void done(struct perfetto *p)
 {
 	struct state *s = state_of(p);
 	size_t cursor = 0;
-	void *lanes;
+	struct lanes *lanes;
 
 	if (!s)
 		return;
-	while ((lanes = idmap_next(&s->lanes, &cursor, NULL)))
+	while ((lanes = idmap_next(&s->lanes, &cursor, NULL))) {
+		free(lanes->end_ns);
 		free(lanes);
+	}
 	idmap_done(&s->lanes);
 	idmap_done(&s->described);
 	free(s);
@@ -327,6 +329,19 @@ static void put_slice_end(struct perfetto *p, uint64_t uuid, int64_t ns)
 
 /* ---- what goes where ---- */
 
+static bool grow(struct lanes *l)
+{
+	int room = l->room ? 2 * l->room : 8;
+	void *p = room <= LANES_MAX ? reallocarray(l->end_ns, (size_t)room, sizeof(*l->end_ns))
+				    : NULL;
+
+	if (!p)
+		return false;
+	l->end_ns = p;
+	l->room = room;
+	return true;
+}
+
 /* A lane that is free from @start on; -1 if there is none. */
 static int find_lane(struct lanes *l, int64_t start_ns, int64_t end_ns)
 {
@@ -335,7 +350,7 @@ static int find_lane(struct lanes *l, int64_t start_ns, int64_t end_ns)
 			l->end_ns[i] = end_ns;
 			return i;
 		}
-	if (l->used == LANES_MAX)
+	if (l->used == l->room && !grow(l))
 		return -1;
 	l->end_ns[l->used] = end_ns;
 	return l->used++;

@@ -32,6 +32,32 @@ static void test_values_round_trip(void **state)
 	assert_int_equal(sql_close(db), 0);
 }
 
+/* What is bound stays bound; how many rows changed tells a duplicate from a new one. */
+static void test_parameters(void **state)
+{
+	struct errinfo err = {0};
+	sql_db *db = NULL;
+	sql_stmt *put = NULL;
+	int64_t v;
+
+	assert_int_equal(sql_open_memory(&db, &err), 0);
+	assert_int_equal(sql_exec(db, "CREATE TABLE t(a INTEGER PRIMARY KEY, b)", &err), 0);
+	assert_int_equal(sql_prepare(db, "INSERT OR IGNORE INTO t VALUES (?1, ?2)", &put, &err), 0);
+	assert_int_equal(sql_parameters(put), 2);
+	assert_int_equal(SQL_PUT(put, &err, SQL_I(1), SQL_I(5)), 0);
+	assert_int_equal(sql_changes(db), 1);
+	assert_int_equal(sql_bind_at(put, 1, &SQL_I(2), &err), 0);
+	assert_int_equal(sql_step(put, &err), 0);
+	assert_int_equal(sql_changes(db), 1);
+	assert_int_equal(sql_step(put, &err), 0); /* the same row again */
+	assert_int_equal(sql_changes(db), 0);
+	assert_int_equal(sql_get_int(db, "SELECT sum(b) FROM t", &v, &err), 0);
+	assert_int_equal(v, 10);
+	assert_true(sql_bind_at(put, 3, &SQL_I(2), &err) < 0);
+	sql_finalize(put);
+	assert_int_equal(sql_close(db), 0);
+}
+
 static void test_errors_are_mapped(void **state)
 {
 	struct errinfo err = {0};
@@ -105,6 +131,7 @@ int main(void)
 		cmocka_unit_test(test_values_round_trip),
 		cmocka_unit_test(test_errors_are_mapped),
 		cmocka_unit_test(test_filter),
+		cmocka_unit_test(test_parameters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

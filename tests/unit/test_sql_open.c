@@ -29,6 +29,26 @@ static void test_write_settings(void **state)
 	assert_int_equal(scratch_files(s->folder, false), 1); /* no -wal, no -shm left */
 }
 
+static void test_fresh(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	sql_db *db = NULL;
+	int64_t v;
+
+	assert_int_equal(sql_open_fresh(s->path, &db, &err), -ENOENT);
+	scratch_write(s->path, "", 0);
+	assert_int_equal(sql_open_fresh(s->path, &db, &err), 0);
+	assert_int_equal(
+		sql_exec(db, "BEGIN; CREATE TABLE t(a); INSERT INTO t VALUES (1)", &err), 0);
+	assert_int_equal(scratch_files(s->folder, false), 1); /* no journal */
+	assert_int_equal(sql_exec(db, "COMMIT", &err), 0);
+	assert_int_equal(sql_get_int(db, "PRAGMA trusted_schema", &v, &err), 0);
+	assert_int_equal(v, 0);
+	assert_int_equal(sql_close(db), 0);
+	assert_int_equal(scratch_int(s->path, "SELECT a FROM t"), 1);
+}
+
 static void test_read_is_read_only_and_leaves_nothing(void **state)
 {
 	struct scratch *s = *state;
@@ -155,6 +175,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_write_settings),
+		TEST(test_fresh),
 		TEST(test_read_is_read_only_and_leaves_nothing),
 		TEST(test_live_writer_is_seen),
 		TEST(test_foreign_triggers_and_views_do_not_run),
