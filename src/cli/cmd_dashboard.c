@@ -276,7 +276,10 @@ static void announce(const struct dashboard *d)
 /* The same recording for assistants, at /mcp. */
 static int open_mcp(struct dashboard *d, struct errinfo *reterr)
 {
-	struct mcp_settings s = {.db = d->db, .version = INGERO_VERSION, .demos = d->demos, .ask_fleet = mcp_fleet_ask};
+	struct mcp_settings s = {.db = d->db,
+		.version = INGERO_VERSION,
+		.demos = d->demos,
+		.ask_fleet = mcp_fleet_ask};
 	int r;
 
 	mcp_demos_list(d->demos);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock_shift.c - preloaded, it makes the wall clock of a program wrong: by CLOCK_SHIFT_MS. A network
- * namespace has the machine's clock, and a time namespace does not shift this one. */
+/* clock_shift.c - preloaded, it makes the wall clock of a program wrong: by CLOCK_SHIFT_MS. A
+ * network namespace has the machine's clock, and a time namespace does not shift this one. */
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
