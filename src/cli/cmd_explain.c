@@ -34,7 +34,7 @@ struct explain_settings {
 
 #define OPTION(field) offsetof(struct explain_settings, field)
 static const struct option_row explain_options[] = {
-	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
+	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
 		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
 	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these processes", 0, 0, false},
 	{"node", 0, OPTION_STRING, OPTION(node), "NAME",

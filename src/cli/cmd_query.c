@@ -37,7 +37,7 @@ struct query_settings {
 
 #define OPTION(field) offsetof(struct query_settings, field)
 static const struct option_row query_options[] = {
-	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
+	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
 		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
 	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these processes", 0, 0, false},
 	{"op", 0, OPTION_STRING, OPTION(op), "NAME",

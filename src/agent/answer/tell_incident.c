@@ -11,18 +11,19 @@
 
 static void put_completeness(struct json_writer *w, const struct report_scope *s)
 {
-	double hits = 0, kept = 0;
+	double hits = 0, lost = 0;
 
 	json_key(w, "completeness"); /* null: the recording does not say what it lost */
 	if (!s->books) {
 		json_put_null(w);
 		return;
 	}
+	/* While tracing goes on, hits that are neither stored nor lost are on their way. */
 	for (unsigned i = 0; i < WIRE_SOURCE_MAX; i++) {
 		hits += (double)s->books->source[i].hits;
-		kept += (double)s->books->source[i].stored + (double)s->books->source[i].aggregated;
+		lost += (double)account_lost(&s->books->source[i]);
 	}
-	json_put_double(w, hits > 0 ? MIN(kept / hits, 1.0) : 1.0);
+	json_put_double(w, hits > 0 ? MAX(1 - lost / hits, 0.0) : 1.0);
 }
 
 static void put_data(struct json_writer *w, const struct report_scope *s)
