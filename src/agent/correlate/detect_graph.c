@@ -9,7 +9,8 @@
  *   fewer than 50 launches come on one instantiation, or
  *   capturing and instantiating took 1 % of the process's time.
  * The cost is that of late captures (begin to end, on one thread) and instantiations. HIGH: 10 % of
- * the time. Else MEDIUM. Confidence = n/(n+3) x completeness, n the late instantiations.
+ * the time. LOW: less than 0.05 %. Else MEDIUM. Confidence = n/(n+3) x completeness, n the late
+ * instantiations.
  *
  * Of the five published rules: a failed capture is MEDIUM, HIGH if it failed for want of GPU memory
  * (how full the host's memory was proves nothing and is not used); a capture open for 5 s or more
@@ -33,6 +34,7 @@
 #define LAUNCHES_TO_PAY 50
 #define COST_SHARE      0.01
 #define HIGH_SHARE      0.10
+#define TRIFLE_SHARE    0.0005
 #define LATE_HALF       3.0
 #define CAPTURE_LONG_NS ((int64_t)(5 * NS_PER_S))
 #define CAPTURE_MAX_NS  ((int64_t)(600 * NS_PER_S)) /* longer: its end was lost */
@@ -236,7 +238,9 @@ static int report_recapture(
 	if (!inc)
 		return 0;
 	incident_process(inc, p->first_late, p->first_late->start.ns, p->last_late->start.ns);
-	inc->severity = share >= HIGH_SHARE ? SEVERITY_HIGH : SEVERITY_MEDIUM;
+	inc->severity = share >= HIGH_SHARE    ? SEVERITY_HIGH
+			: share < TRIFLE_SHARE ? SEVERITY_LOW
+					       : SEVERITY_MEDIUM;
 	inc->count = p->late;
 	inc->unit = "instantiations after warm-up";
 	inc->excess_ns = p->cost_ns;
