@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <time.h>
 
 #include "agent/serve/serve.h"
 #include "agent/store/nodedb.h"
@@ -25,6 +25,7 @@
 #include "sql/sql_worker.h"
 
 #define DRAIN_NS       (5 * NS_PER_S)
+#define IDLE_NAPS      50
 #define DEFAULT_ADDR   "127.0.0.1:8080"
 #define TOKEN_VARIABLE "INGERO_TOKEN"
 
@@ -72,11 +73,22 @@ struct dashboard { /* a run */
 	bool stopping;
 };
 
+/* A lane is idle a moment after its last reply; answers that outlast the patience end with the
+ * process. */
+static void free_serve(struct serve *s)
+{
+	const struct timespec nap = {.tv_nsec = 2 * (long)NS_PER_MS};
+
+	for (int i = 0; i < IDLE_NAPS && !serve_is_idle(s); i++)
+		nanosleep(&nap, NULL);
+	if (serve_is_idle(s))
+		serve_free(s);
+}
+
 static void dashboard_done(struct dashboard *d)
 {
-	/* Answers that outlast the patience end with the process. */
-	if (d->serve && serve_is_idle(d->serve))
-		serve_free(d->serve);
+	if (d->serve)
+		free_serve(d->serve);
 	if (d->patience)
 		loop_timer_free(d->patience);
 	if (d->tokens)
