@@ -74,161 +74,6 @@ size_t connection_pending(const struct connection *c)
 	return evbuffer_get_length(bufferevent_get_output(c->bev));
 }
 
-/* ---- time ---- */
-
-/* The first head_ns are free. */
-bool connection_is_slow(
-	const struct connection *c, uint64_t since_ns, uint64_t bytes, uint64_t now_ns)
-{
-	const struct http_limits *l = &c->server->limits;
-	uint64_t passed = now_ns > since_ns ? now_ns - since_ns : 0;
-
-	return passed > l->head_ns &&
-	       (double)bytes < (double)l->body_rate * (double)(passed - l->head_ns) / NS_PER_S;
-}
-
-/* How often something that must not be too slow is looked at. */
-static uint64_t tick_ns(const struct http_limits *l)
-{
-	uint64_t quarter = MAX(l->head_ns / 4, NS_PER_MS);
-
-	return MIN(NS_PER_S, quarter);
-}
-
-static uint64_t phase_limit_ns(const struct connection *c)
-{
-	const struct http_limits *l = &c->server->limits;
-
-	switch (c->phase) {
-	case PHASE_HANDSHAKE: return l->handshake_ns;
-	case PHASE_HEAD: return l->head_ns;
-	case PHASE_IDLE: return l->idle_ns;
-	case PHASE_LINGER: return l->linger_ns;
-	default: return 0;
-	}
-}
-
-/* phase_is_late - and if not, when to look again. */
-static bool phase_is_late(const struct connection *c, uint64_t now_ns, uint64_t *due_ns)
-{
-	const struct http_limits *l = &c->server->limits;
-	uint64_t limit = phase_limit_ns(c), free_ns = c->phase_ns + l->head_ns;
-
-	if (limit && now_ns >= c->phase_ns + limit)
-		return true;
-	if (limit)
-		*due_ns = MIN(*due_ns, c->phase_ns + limit);
-	if (c->phase == PHASE_BODY) {
-		if (connection_is_slow(c, c->phase_ns, c->body_bytes, now_ns))
-			return true;
-		free_ns = MAX(free_ns, now_ns) + tick_ns(l);
-		*due_ns = MIN(*due_ns, free_ns);
-	}
-	return false;
-}
-
-/* output_is_stuck - the peer does not read what it has asked for. */
-static bool output_is_stuck(struct connection *c, uint64_t now_ns, uint64_t *due_ns)
-{
-	const struct http_limits *l = &c->server->limits;
-
-	if (!c->out_since_ns)
-		return false;
-	if (connection_is_slow(c, c->out_since_ns, c->out_bytes, now_ns))
-		return true;
-	*due_ns = MIN(*due_ns, now_ns + tick_ns(l));
-	return false;
-}
-
-static void arm(struct connection *c, uint64_t now_ns, uint64_t due_ns)
-{
-	uint64_t after = due_ns > now_ns ? due_ns - now_ns : 1;
-	struct timeval tv = {
-		.tv_sec = (time_t)(after / NS_PER_S),
-		.tv_usec = (suseconds_t)(after % NS_PER_S / NS_PER_US) + 1,
-	};
-
-	if (tv.tv_usec > 999999) {
-		tv.tv_sec++;
-		tv.tv_usec = 0;
-	}
-	event_add(c->timer, &tv);
-	c->look_ns = now_ns + after;
-}
-
-/* look_by - at the latest; a look that is due earlier sees to it anyway. */
-static void look_by(struct connection *c, uint64_t now_ns, uint64_t due_ns)
-{
-	if (due_ns < c->look_ns)
-		arm(c, now_ns, due_ns);
-}
-
-void connection_look_soon(struct connection *c)
-{
-	uint64_t now = server_now_ns();
-
-	if (!c->dead)
-		look_by(c, now, now + tick_ns(&c->server->limits));
-}
-
-/* The last word has been said and is being sent: its reader's rate is all that counts. */
-static bool is_leaving(const struct connection *c)
-{
-	return c->closing && c->phase != PHASE_LINGER;
-}
-
-/* look - ends what has taken too long, and sets the time of the next look. */
-static void look(struct connection *c)
-{
-	uint64_t now = server_now_ns(), due = UINT64_MAX;
-
-	if (c->phase != PHASE_LINGER && !c->retired) {
-		if (now >= c->age_end_ns)
-			connection_retire(c);
-		else
-			due = c->age_end_ns;
-	}
-	if (!c->dead && output_is_stuck(c, now, &due))
-		connection_close(c);
-	if (c->phase == PHASE_IDLE && connection_pending(c))
-		c->phase_ns = now; /* it is not idle before it has its reply */
-	if (!c->dead && !is_leaving(c) && phase_is_late(c, now, &due)) {
-		if (c->phase == PHASE_LINGER || !c->protocol)
-			connection_close(c);
-		else
-			c->protocol->late(c);
-		due = now + NS_PER_MS; /* the phase may be another one now */
-	}
-	if (!c->dead && c->protocol && c->protocol->tick && c->protocol->tick(c, now))
-		due = MIN(due, now + tick_ns(&c->server->limits));
-	c->look_ns = UINT64_MAX;
-	if (!c->dead)
-		look_by(c, now, due);
-}
-
-static void on_timer(evutil_socket_t fd _unused_, short what _unused_, void *arg)
-{
-	struct connection *c = arg;
-
-	connection_enter(c);
-	look(c);
-	connection_leave(c);
-}
-
-void connection_phase(struct connection *c, enum phase phase)
-{
-	uint64_t limit;
-
-	if (c->dead)
-		return;
-	c->phase = phase;
-	c->phase_ns = server_now_ns();
-	c->body_bytes = 0;
-	limit = phase == PHASE_BODY ? c->server->limits.head_ns : phase_limit_ns(c);
-	if (limit)
-		look_by(c, c->phase_ns, c->phase_ns + limit);
-}
-
 /* ---- closing ---- */
 
 /* begin_linger - all is sent: say that nothing follows, and wait until the peer closes too. */
@@ -348,6 +193,19 @@ static void on_write(struct bufferevent *bev _unused_, void *arg)
 	connection_leave(c);
 }
 
+/* on_end - the peer sends no more. It may have closed its sending half only and still read, but not
+ * within TLS: libevent stops writing too when it has seen TLS's end. */
+static void on_end(struct connection *c)
+{
+	c->eof = true;
+	if (c->tls || c->phase == PHASE_LINGER || (c->closing && !connection_pending(c)))
+		connection_close(c);
+	else if (!c->closing && (c->protocol || choose_protocol(c)))
+		c->protocol->readable(c);
+}
+
+/* What has happened since the last turn comes together: a peer that has asked, closed and reset is
+ * one call. */
 static void on_event(struct bufferevent *bev _unused_, short what, void *arg)
 {
 	struct connection *c = arg;
@@ -355,21 +213,16 @@ static void on_event(struct bufferevent *bev _unused_, short what, void *arg)
 	if (c->dead)
 		return;
 	connection_enter(c);
-	if (what & BEV_EVENT_CONNECTED) { /* the handshake is complete */
-		if (server_tls_accepted(c) < 0)
+	if (what & (BEV_EVENT_ERROR | BEV_EVENT_WRITING) && !(what & BEV_EVENT_CONNECTED))
+		connection_close(c);
+	if (what & BEV_EVENT_CONNECTED && !c->dead) { /* the handshake is complete */
+		if (what & BEV_EVENT_ERROR || server_tls_accepted(c) < 0)
 			connection_close(c);
 		else
 			connection_phase(c, PHASE_HEAD);
-	} else if (what & BEV_EVENT_EOF && c->phase != PHASE_LINGER &&
-		   c->phase != PHASE_HANDSHAKE) {
-		c->eof = true;
-		if (c->closing && !connection_pending(c))
-			connection_close(c);
-		else if (!c->closing && (c->protocol || choose_protocol(c)))
-			c->protocol->readable(c);
-	} else if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) {
-		connection_close(c);
 	}
+	if (what & BEV_EVENT_EOF && !c->dead)
+		on_end(c);
 	connection_leave(c);
 }
 
@@ -377,13 +230,12 @@ static void on_output(struct evbuffer *out _unused_, const struct evbuffer_cb_in
 {
 	struct connection *c = arg;
 
-	c->out_bytes += info->n_deleted;
+	c->out.bytes += info->n_deleted;
 	if (info->orig_size + info->n_added == info->n_deleted) {
-		c->out_since_ns = 0;
-	} else if (!c->out_since_ns) {
-		c->out_since_ns = server_now_ns();
-		c->out_bytes = 0;
-		look_by(c, c->out_since_ns, c->out_since_ns + c->server->limits.head_ns);
+		c->out.since_ns = 0;
+	} else if (!c->out.since_ns) {
+		pace_start(&c->out, server_now_ns());
+		connection_look_by(c, c->out.since_ns, c->out.since_ns + c->server->limits.head_ns);
 	}
 }
 
@@ -404,7 +256,7 @@ static int open_buffers(struct connection *c, int fd)
 {
 	struct event_base *base = loop_base(c->server->loop);
 
-	c->timer = event_new(base, -1, 0, on_timer, c);
+	c->timer = event_new(base, -1, 0, connection_on_timer, c);
 	if (!c->timer)
 		return -ENOMEM;
 	c->bev = c->tls ? server_tls_bufferevent(c, base, fd)
@@ -451,7 +303,7 @@ int connection_new(struct http_server *s, int fd, const union address *remote)
 	}
 	c->age_end_ns = server_now_ns() + life_ns(s->limits.age_ns);
 	c->look_ns = UINT64_MAX;
-	look_by(c, server_now_ns(), c->age_end_ns);
+	connection_look_by(c, server_now_ns(), c->age_end_ns);
 	connection_phase(c, c->tls ? PHASE_HANDSHAKE : PHASE_HEAD);
 	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 	return 0;

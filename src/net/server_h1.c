@@ -139,7 +139,7 @@ static void take_event(struct connection *c, enum http1_event e)
 	switch (e) {
 	case HTTP1_HEAD: begin_request(c); break;
 	case HTTP1_DATA:
-		c->body_bytes += p->data_len;
+		c->body.bytes += p->data_len;
 		if (exchange_add_body(h->x, p->data, p->data_len) < 0)
 			fail(c, 503, "there is no memory for this request");
 		break;

@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <event2/buffer.h>
-#include <stdio.h>
 #include <string.h>
 
 #define RESETS_BURST   100
@@ -37,92 +36,6 @@ static void calm(struct h2 *h)
 static struct http_exchange *exchange_of(struct h2 *h, int32_t stream)
 {
 	return nghttp2_session_get_stream_user_data(h->session, stream);
-}
-
-/* ---- replies ---- */
-
-static ssize_t read_reply(nghttp2_session *session, int32_t stream, uint8_t *out, size_t len,
-	uint32_t *flags, nghttp2_data_source *source, void *arg)
-{
-	struct http_exchange *x = source->ptr;
-	struct h2 *h = arg;
-	size_t n;
-
-	if (h->conn->dead)
-		return NGHTTP2_ERR_CALLBACK_FAILURE;
-	n = MIN(len, x->reply_len - x->reply_at);
-	memcpy(out, x->reply + x->reply_at, n);
-	x->reply_at += n;
-	h->unsent -= n;
-	h->sent_bytes += n;
-	if (!h->unsent)
-		h->unsent_since_ns = 0;
-	if (x->reply_at == x->reply_len)
-		*flags |= NGHTTP2_DATA_FLAG_EOF;
-	return (ssize_t)n;
-}
-
-static nghttp2_nv make_nv(const char *name, const char *value)
-{
-	return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), 0};
-}
-
-static int keep_reply(struct h2 *h, struct http_exchange *x, const void *body, size_t len)
-{
-	x->reply = malloc(len);
-	if (!x->reply)
-		return -ENOMEM;
-	memcpy(x->reply, body, len);
-	x->reply_len = len;
-	if (!h->unsent) {
-		h->unsent_since_ns = server_now_ns();
-		h->sent_bytes = 0;
-	}
-	h->unsent += len;
-	return 0;
-}
-
-static void flush(struct connection *c);
-
-static void h2_reply(struct http_exchange *x, int status, const void *body, size_t len)
-{
-	struct connection *c = x->conn;
-	struct h2 *h = c->state;
-	bool bare = exchange_is_head(x) || status == 204 || status == 304 || !len;
-	nghttp2_data_provider data = {.source.ptr = x, .read_callback = read_reply};
-	char status_text[8], len_text[24];
-	nghttp2_nv nv[REPLY_FIELDS + 2];
-	size_t n = 0;
-
-	x->replied = true;
-	h->bodies -= x->body.len;
-	buf_done(&x->body);
-	snprintf(status_text, sizeof(status_text), "%d", status);
-	snprintf(len_text, sizeof(len_text), "%zu", len);
-	nv[n++] = make_nv(":status", status_text);
-	for (size_t i = 0; i < x->field_count; i++)
-		nv[n++] = make_nv(x->fields[i].name, x->fields[i].value);
-	if (status != 204 && status != 304)
-		nv[n++] = make_nv("content-length", len_text);
-	if ((!bare && keep_reply(h, x, body, len) < 0) ||
-		nghttp2_submit_response(h->session, x->stream, nv, n, bare ? NULL : &data) < 0)
-		nghttp2_submit_rst_stream(
-			h->session, NGHTTP2_FLAG_NONE, x->stream, NGHTTP2_INTERNAL_ERROR);
-	connection_look_soon(c);
-	if (!h->busy)
-		flush(c);
-}
-
-/* After a reply to a request that is still being sent: the rest is not wanted. */
-static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
-{
-	bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
-
-	if (ends && (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
-		nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0)
-		nghttp2_submit_rst_stream(
-			session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
-	return 0;
 }
 
 /* ---- requests ---- */
@@ -187,7 +100,7 @@ static void begin_request(struct h2 *h, struct http_exchange *x, bool complete)
 	const char *expect;
 
 	h2_head_end(h);
-	x->body_since_ns = server_now_ns();
+	pace_start(&x->pace, server_now_ns());
 	if (complete) {
 		dispatch(x);
 		return;
@@ -196,7 +109,7 @@ static void begin_request(struct h2 *h, struct http_exchange *x, bool complete)
 	if (x->refused) {
 		dispatch(x);
 	} else if (expect && strcasecmp(expect, "100-continue") == 0) {
-		nghttp2_nv nv = make_nv(":status", "100");
+		nghttp2_nv nv = h2_nv(":status", "100");
 
 		nghttp2_submit_headers(
 			h->session, NGHTTP2_FLAG_NONE, x->stream, NULL, &nv, 1, NULL);
@@ -214,6 +127,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 	x = exchange_of(h, stream);
 	if (!x || x->dispatched)
 		return 0;
+	x->pace.bytes += len;
 	if (x->body.len + len > exchange_body_max(x)) {
 		h->bodies -= x->body.len;
 		exchange_refuse(x, 413, "the body is longer than is accepted here");
@@ -288,7 +202,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t co
 	h->bodies -= x->body.len;
 	h->unsent -= x->reply_len - x->reply_at;
 	if (!h->unsent)
-		h->unsent_since_ns = 0;
+		h->pace.since_ns = 0;
 	exchange_gone(x);
 	return 0;
 }
@@ -315,7 +229,7 @@ static void settle(struct connection *c)
 		connection_look_soon(c);
 }
 
-static void flush(struct connection *c)
+void h2_flush(struct connection *c)
 {
 	struct h2 *h = c->state;
 
@@ -350,12 +264,12 @@ static void h2_readable(struct connection *c)
 		h->busy = false;
 		if (n < 0) {
 			/* What nghttp2 has to say about it is sent first. */
-			flush(c);
+			h2_flush(c);
 			connection_finish(c);
 			return;
 		}
 		evbuffer_drain(in, (size_t)n);
-		flush(c);
+		h2_flush(c);
 	}
 	if (c->eof && !c->dead)
 		connection_close(c); /* nobody reads half-closed HTTP/2 */
@@ -363,7 +277,7 @@ static void h2_readable(struct connection *c)
 
 static void h2_writable(struct connection *c)
 {
-	flush(c);
+	h2_flush(c);
 	h2_readable(c); /* which may have waited for room */
 }
 
@@ -375,7 +289,7 @@ static void set_callbacks(nghttp2_session_callbacks *cb)
 	nghttp2_session_callbacks_set_on_invalid_header_callback(cb, on_invalid_header);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
-	nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
+	nghttp2_session_callbacks_set_on_frame_send_callback(cb, h2_on_frame_send);
 	nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
 }
 
@@ -421,7 +335,7 @@ static void h2_late(struct connection *c)
 	struct h2 *h = c->state;
 
 	nghttp2_session_terminate_session(h->session, NGHTTP2_NO_ERROR);
-	flush(c);
+	h2_flush(c);
 	connection_finish(c);
 }
 
@@ -432,7 +346,7 @@ static void h2_retire(struct connection *c)
 	nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE,
 		nghttp2_session_get_last_proc_stream_id(h->session), NGHTTP2_NO_ERROR, NULL, 0);
 	if (!h->busy)
-		flush(c);
+		h2_flush(c);
 }
 
 /* refuse_slow - requests whose body comes too slowly. */
@@ -443,8 +357,7 @@ static void refuse_slow(struct connection *c, uint64_t now_ns)
 
 	for (x = TAILQ_FIRST(&c->exchanges); x; x = next) {
 		next = TAILQ_NEXT(x, link);
-		if (x->dispatched || !x->body_since_ns ||
-			!connection_is_slow(c, x->body_since_ns, x->body.len, now_ns))
+		if (x->dispatched || !connection_is_slow(c, &x->pace, now_ns))
 			continue;
 		h->bodies -= x->body.len;
 		exchange_refuse(x, 408, "the body came too slowly");
@@ -459,8 +372,7 @@ static bool h2_tick(struct connection *c, uint64_t now_ns)
 
 	if (h->head_since_ns && now_ns > h->head_since_ns + c->server->limits.head_ns)
 		connection_close(c);
-	else if (h->unsent_since_ns &&
-		 connection_is_slow(c, h->unsent_since_ns, h->sent_bytes, now_ns))
+	else if (connection_is_slow(c, &h->pace, now_ns))
 		connection_close(c); /* it keeps its window shut */
 	if (c->dead)
 		return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_h2.h - the two parts of HTTP/2: server_h2.c has the session, server_h2_head.c what a
- * request's fields become. */
+/* server_h2.h - the parts of HTTP/2: server_h2.c has the session, server_h2_head.c what a request's
+ * fields become, server_h2_reply.c the way back. */
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -25,7 +25,7 @@ struct h2 {
 	int32_t reset_by_peer;  /* the stream that the peer has reset just now */
 	size_t bodies, unsent;  /* bytes of requests that are kept; of replies not sent yet */
 	uint64_t head_since_ns; /* a block of fields is incomplete since; 0: none is */
-	uint64_t unsent_since_ns, sent_bytes;
+	struct pace pace;       /* of what is not sent yet */
 	bool started, busy, ended;
 };
 
@@ -35,3 +35,9 @@ void h2_head_add(
 void h2_head_spoil(struct h2 *h); /* a field of it cannot be accepted */
 /* h2_head_end - the block is complete: @x has its method and fields, and is admitted or refused. */
 void h2_head_end(struct h2 *h);
+
+nghttp2_nv h2_nv(const char *name, const char *value);
+void h2_reply(struct http_exchange *x, int status, const void *body, size_t len);
+int h2_on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *arg);
+/* h2_flush - sends what may be sent. Not from within nghttp2's callbacks. */
+void h2_flush(struct connection *c);

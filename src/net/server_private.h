@@ -2,7 +2,7 @@
 /* server_private.h - the parts of the server as they see each other.
  *
  *	listener.c	accepts
- *	connection.c	one peer: TLS, which protocol, time limits, closing
+ *	connection.c	one peer: TLS, which protocol, closing; connection_time.c its time limits
  *	server_h1.c	requests of HTTP/1.1 out of a connection, replies into it
  *	server_h2.c	the same for HTTP/2
  *	exchange.c	one request: whether it is let in, its handler, its reply
@@ -80,6 +80,18 @@ struct protocol { /* how requests and replies look */
 };
 extern const struct protocol server_h1, server_h2;
 
+/* How much of something has gone through, and since when it should. Counted anew every now and
+ * then: a peer that was fast once must not rest on that. */
+struct pace {
+	uint64_t since_ns; /* 0: there is nothing to go through */
+	uint64_t bytes;
+};
+
+static inline void pace_start(struct pace *p, uint64_t now_ns)
+{
+	*p = (struct pace){.since_ns = now_ns};
+}
+
 struct connection {
 	TAILQ_ENTRY(connection) link;
 	struct http_server *server;
@@ -93,10 +105,8 @@ struct connection {
 	struct event *timer;
 	enum phase phase;
 	uint64_t phase_ns, age_end_ns, look_ns; /* CLOCK_MONOTONIC; look_ns: of the next look */
-	uint64_t body_bytes;                    /* that came in this phase */
-	uint64_t out_since_ns,
-		out_bytes; /* since there is something to send: when, how much left */
-	unsigned depth;    /* of our functions that are running on it */
+	struct pace body, out; /* of the body that is coming; of output that is not sent yet */
+	unsigned depth;        /* of our functions that are running on it */
 	bool tls, eof, dead, retired, closing;
 	bool counted; /* among its address's connections without a token */
 };
@@ -110,9 +120,11 @@ void connection_enter(struct connection *c);
 bool connection_leave(struct connection *c); /* false: @c has been freed */
 void connection_phase(struct connection *c, enum phase phase);
 void connection_look_soon(struct connection *c); /* at its limits */
-/* connection_is_slow - whether @bytes since @since_ns are less than the limits ask for. */
-bool connection_is_slow(
-	const struct connection *c, uint64_t since_ns, uint64_t bytes, uint64_t now_ns);
+/* connection_look_by - at the latest; a look that is due earlier sees to it anyway. */
+void connection_look_by(struct connection *c, uint64_t now_ns, uint64_t due_ns);
+void connection_on_timer(evutil_socket_t fd, short what, void *arg);
+/* connection_is_slow - whether less has gone through than the limits ask for. */
+bool connection_is_slow(const struct connection *c, struct pace *p, uint64_t now_ns);
 void connection_prove(struct connection *c); /* it has shown who it is */
 /* connection_evict - closes the oldest one of @a that has asked nothing; false: there is none. */
 bool connection_evict(struct http_server *s, const union address *a);
@@ -145,7 +157,7 @@ struct http_exchange {
 	int32_t stream; /* HTTP/2 */
 	char *reply;
 	size_t reply_len, reply_at;
-	uint64_t body_since_ns;
+	struct pace pace; /* of its body */
 };
 
 int exchange_new(struct connection *c, struct http_exchange **ret);

@@ -102,6 +102,56 @@ static void test_slow_readers(void **state)
 	bench_stop(&b);
 }
 
+/* Nor is somebody who was fast once waited for: what counts is counted anew. */
+static void test_readers_that_stop(void **state)
+{
+	static char bytes[1 << 20];
+	struct bench b;
+	size_t total = 0;
+	int fd, small = 4096;
+
+	bench_init(&b);
+	b.limits.head_ns = 200 * NS_PER_MS;
+	bench_start(&b);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	assert_int_equal(connect(fd, &b.address.any, address_len(&b.address)), 0);
+	for (int i = 0; i < 8; i++)
+		say(fd, "GET /large HTTP/1.1\r\n" HOST "\r\n");
+	while (total < 4 << 20) /* at a kilobyte a second this would last for an hour */
+		total += hear_some(fd, bytes, sizeof(bytes));
+	while (bench_figures(&b).open_connections)
+		poll(NULL, 0, 5);
+	close(fd);
+	bench_stop(&b);
+}
+
+/* A peer that asks, closes and is gone leaves nothing behind. */
+static void test_peers_that_vanish(void **state)
+{
+	static const struct linger reset = {.l_onoff = 1};
+	struct bench b;
+
+	bench_init(&b);
+	bench_start(&b);
+	for (int i = 0; i < 200; i++) {
+		int fd = dial(&b);
+
+		say(fd, "GET /large HTTP/1.1\r\n" HOST "\r\nGET /large HTTP/1.1\r\n" HOST "\r\n");
+		if (i % 2)
+			hear_some(fd, &(char){0}, 1);
+		if (i % 3)
+			shutdown(fd, SHUT_WR);
+		if (i % 5)
+			setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+		close(fd);
+	}
+	while (bench_figures(&b).open_connections)
+		poll(NULL, 0, 5);
+	assert_int_equal(bench_figures(&b).connections, 200);
+	bench_stop(&b);
+}
+
 static void test_idle_connections(void **state)
 {
 	struct bench b;
@@ -323,6 +373,8 @@ int main(void)
 		cmocka_unit_test(test_trickled_heads),
 		cmocka_unit_test(test_slow_bodies),
 		cmocka_unit_test(test_slow_readers),
+		cmocka_unit_test(test_readers_that_stop),
+		cmocka_unit_test(test_peers_that_vanish),
 		cmocka_unit_test(test_idle_connections),
 		cmocka_unit_test(test_long_replies_are_not_idle),
 		cmocka_unit_test(test_one_refusal),
