@@ -57,7 +57,7 @@ export async function panel(page, id) {
 	await page.evaluate((x) => document.getElementById(x).scrollIntoView(), id);
 	await page.waitForFunction((x) => {
 		const body = document.querySelector(`#${x} > .body`);
-		return body && body.childNodes.length && !body.textContent.startsWith("Loading");
+		return body && body.childNodes.length && !/^(Loading|This could not be loaded)/.test(body.textContent);
 	}, id);
 	return page.locator(`#${id}`);
 }

@@ -43,6 +43,8 @@ async function incidents(page, said) {
 		check(`incident ${i.problem}: the line in the program, or that none is known`, w && w.py_file ? t.includes(`${w.py_file}:${w.py_line}`) : w ? t.includes(w.symbol) : t.includes("No call stack was recorded"), [t, w]);
 		check(`incident ${i.problem}: its evidence as SQL`, t.includes(plain(i.evidence_sql)), t);
 	}
+	const chains = await api(page, "chains?since=all&limit=200");
+	check("incidents: verdicts that were stored", !chains.chains.length || (await text(page.locator("#incidents details.more > summary"))).startsWith(`${chains.chains.length} verdict`), chains.chains.length);
 	await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
 	await cards.first().locator(".fixes button").first().click();
 	equal("incident: the fix is copied", await page.evaluate(() => navigator.clipboard.readText()), said.incidents[0].fixes[0]);
@@ -148,7 +150,10 @@ async function agent(page) {
 	check("recording: books by source", l.sources.filter((s) => s.hits).every((s) => t.includes(s.source) && t.includes(thousands(s.hits))), [t, l.sources]);
 	check("recording: nothing lost, said in words", l.total.lost ? t.includes("were lost") : t.includes("Nothing was lost"), t);
 	check("recording: what tracing cost, or that it is not known", o.recorded ? t.includes("of a budget of") || t.includes("no budget") || t.includes("over a budget") : t.includes("not in this file"), [t, o]);
-	equal("recording: processes", await place.getByRole("region", {name: "Processes"}).locator("tbody tr").count(), p.processes.length);
+	const used = p.processes.filter((x) => x.calls > 0 || x.coverage.length);
+	check("recording: there are processes to show", used.length >= 6, p.processes);
+	equal("recording: processes, most calls first", await place.getByRole("region", {name: "Processes"}).locator("tbody tr td:nth-child(4)").allInnerTexts(),
+		used.sort((a, b) => b.calls - a.calls).map((x) => thousands(x.calls)));
 	check("recording: ranks of processes", t.includes("2 of 4"), t);
 }
 

@@ -26,6 +26,7 @@ const $ = (id) => document.getElementById(id);
 const QUESTIONS = {
 	overview: {every: 2},
 	incidents: {every: 6, time: true, node: true, params: {stacks: 1}},
+	chains: {every: 10, time: true, node: true, params: {limit: 200}},
 	capabilities: {every: 60},
 	ops: {every: 2, time: true},
 	series: {every: 4, time: true, params: {limit: 100}},
@@ -42,7 +43,7 @@ const QUESTIONS = {
 
 const PANELS = [
 	{id: "health", needs: ["overview", "incidents", "gpus"], view: health.view, optional: ["gpus"]},
-	{id: "incidents", needs: ["incidents"], view: incidents.view},
+	{id: "incidents", needs: ["incidents", "chains"], view: incidents.view, optional: ["chains"]},
 	{id: "operations", needs: ["ops", "series"], view: operations.view, optional: ["series"]},
 	{id: "gpu", needs: ["gpus"], view: hardware.gpuView},
 	{id: "host", needs: ["snapshots"], view: hardware.hostView},
@@ -120,7 +121,7 @@ function panelShow(panel) {
 	const missing = panel.needs.find((q) => !ctx.data[q] && !(panel.optional || []).includes(q));
 	const failed = panel.needs.map((q) => ctx.failed[q]).find(Boolean);
 	if (missing)
-		return show(place, failed ? nothing(`This could not be loaded: ${failed.message}.`) : el("p", {class: "dim"}, "Loading\u2026"));
+		return show(place, failed ? nothing(`This could not be loaded: ${failed.message}.${passes(failed) ? " Trying again." : ""}`) : el("p", {class: "dim"}, "Loading\u2026"));
 	show(place, panel.view(ctx), failed ? el("p", {class: "alarm"}, `\u25b2 Not up to date: ${failed.message}.`) : null);
 	return null;
 }
@@ -128,7 +129,7 @@ function panelShow(panel) {
 function showAll() {
 	frameShow();
 	for (const panel of PANELS)
-		if (sight.has(panel.id) || panel.needs.every((q) => ctx.data[q]))
+		if (sight.has(panel.id) || panel.needs.every((q) => ctx.data[q] || (panel.optional || []).includes(q)))
 			panelShow(panel);
 	for (const d of document.querySelectorAll("details[data-open]"))
 		d.open = ctx.open.has(d.dataset.open);
@@ -160,12 +161,15 @@ async function answer(id) {
 	}
 }
 
+// What may be better the next time: no connection, or a server that has too much to do.
+const passes = (e) => e.status === 0 || e.status === 503;
+
 function due(all) {
 	const wanted = new Set(ALWAYS), now = Date.now();
 	for (const panel of PANELS)
 		if (sight.has(panel.id))
 			panel.needs.forEach((q) => wanted.add(q));
-	return [...wanted].filter((q) => all || !asked[q] || (ctx.data.overview.live && !paused && now - asked[q] >= QUESTIONS[q].every * 1000 - TICK_MS / 2));
+	return [...wanted].filter((q) => all || !asked[q] || (ctx.failed[q] && passes(ctx.failed[q])) || (ctx.data.overview.live && !paused && now - asked[q] >= QUESTIONS[q].every * 1000 - TICK_MS / 2));
 }
 
 // One at a time: what is wanted meanwhile (all anew, or what is due) has its turn afterwards.
@@ -194,8 +198,8 @@ async function turn(all) {
 }
 
 function tick() {
-	const o = ctx.data.overview;
-	if (!document.hidden && !(refusal && refusal.status === 401) && (!o || refusal || (o.live && !paused)))
+	const o = ctx.data.overview, amiss = !o || refusal || Object.values(ctx.failed).some(passes);
+	if (!document.hidden && !(refusal && refusal.status === 401) && (amiss || (o.live && !paused)))
 		turn(false);
 }
 

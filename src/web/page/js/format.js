@@ -36,7 +36,10 @@ export function count(n) {
 		Math.round(n).toLocaleString("en-US");
 }
 
-export const counted = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
+export const counted = (n, noun, ending = "s") => `${count(n)} ${noun}${n === 1 ? "" : ending}`;
+
+// looked - what an explanation is made of.
+export const looked = (data) => data.calls ? counted(data.calls, "call") : counted(data.events, "event");
 
 export function share(x) {
 	if (!isNumber(x))

@@ -27,7 +27,7 @@ function verdict(ctx) {
 		return {state: "UNKNOWN", line: "Not one CUDA or NCCL call in this time.",
 			more: "Choose a longer time, or see under \u201cRecording\u201d which processes are followed."};
 	return {state: "OK", line: "Nothing is wrong that this recording can show.",
-		more: `${f.count(d.calls || d.events)} calls looked at, ${f.span(d.first_ns, d.last_ns)}` +
+		more: `${f.looked(d)} looked at, ${f.span(d.first_ns, d.last_ns)}` +
 			(list.length ? `; ${f.counted(list.length, "remark")} below` : "")};
 }
 
@@ -44,7 +44,7 @@ function lossTile(books) {
 export function recordingLine(ctx) {
 	const o = ctx.data.overview, live = o.live;
 	return group(el("span", {class: live ? "pill live" : "pill"}, live ? "\u25cf Live" : "\u25a0 Saved file"), " ",
-		name(ctx.node || o.node || "unnamed node"), o.gpu && o.gpu.model ? [" \u00b7 ", name(o.gpu.model)] : null,
+		!ctx.node && o.nodes.length > 1 ? `${o.nodes.length} nodes` : name(ctx.node || o.node || "unnamed node"), o.gpu && o.gpu.model ? [" \u00b7 ", name(o.gpu.model)] : null,
 		o.last_ns ? ` \u00b7 recorded ${f.span(o.first_ns, o.last_ns)}` : "", o.books ? ` \u00b7 ${complete(o.books)}` : "");
 }
 
@@ -57,10 +57,11 @@ function gpuTiles(ctx) {
 		return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
 	};
 	const slowed = gpus.filter((g) => (g.last.throttle || []).some((t) => t !== "gpu_idle"));
+	const before = gpus.filter((g) => (g.samples || []).some((s) => (s.throttle_reasons || 0) & ~1)).map((g) => g.gpu);
 	const reasons = [...new Set(slowed.flatMap((g) => g.last.throttle))].filter((t) => t !== "gpu_idle");
 	return [["GPU busy", f.percent(mean("util_gpu_pct")), gpus.length > 1 ? `mean of ${gpus.length}` : null],
 		["GPU memory", f.bytes(mean("mem_used_bytes")), `of ${f.bytes(mean("mem_total_bytes"))}`],
-		["GPU clocks", slowed.length ? `${slowed.length} of ${gpus.length} lowered` : "not lowered", reasons.join(", ").replaceAll("_", " ") || null]];
+		["GPU clocks", slowed.length ? `${slowed.length} of ${gpus.length} lowered` : "not lowered", reasons.join(", ").replaceAll("_", " ") || (before.length ? `earlier they were: GPU ${before.join(", ")}` : null)]];
 }
 
 export function view(ctx) {

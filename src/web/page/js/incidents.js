@@ -108,6 +108,13 @@ function meta(i) {
 		same ? f.moment(i.first_seen_ns) : f.span(i.first_seen_ns, i.last_seen_ns), ` \u00b7 ${f.share(i.confidence)} confident`);
 }
 
+// What was found while the file was recorded, by whatever agent did; the list above is this program's own look.
+function stored(d) {
+	return d && d.chains.length ? el("details", {class: "more", "data-open": "chains"}, el("summary", {}, `${f.counted(d.chains.length, "verdict")} stored while recording`),
+		table([{title: "When", cell: (c) => f.clock(c.detected_at)}, {title: "Severity", cell: (c) => badge(c.severity)},
+			{title: "Verdict", cell: (c) => el("bdi", {}, c.summary)}], d.chains.slice(0, 200), (c) => c.id, "Stored verdicts")) : null;
+}
+
 export function view(ctx) {
 	const d = ctx.data.incidents, list = d.incidents;
 	const left = [d.truncated && "More were found than are listed.",
@@ -118,6 +125,6 @@ export function view(ctx) {
 		el("summary", {}, badge(i.severity), el("span", {class: "what"}, el("b", {}, el("bdi", {}, i.summary)), el("small", {}, meta(i))),
 			i.excess_ns ? el("span", {class: "cost"}, f.duration(i.excess_ns), el("small", {}, "lost")) : el("span", {class: "cost"}, f.count(i.count), el("small", {}, i.unit))),
 		ctx.open.has(i.id) ? body(i) : null)) :
-		nothing(`No incident between ${f.span(d.window.from_ns, d.window.to_ns)}: ${f.count(d.data.calls || d.data.events)} calls were looked at.`),
-	left ? el("p", {class: "note"}, left) : null);
+		nothing(`No incident between ${f.span(d.window.from_ns, d.window.to_ns)}: ${f.looked(d.data)} were looked at.`),
+	left ? el("p", {class: "note"}, left) : null, stored(ctx.data.chains));
 }

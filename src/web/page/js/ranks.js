@@ -44,7 +44,7 @@ function rankTable(c) {
 	const latest = Math.max(...c.ranks.map((r) => r.late_ns || 0), 1), longest = Math.max(...c.ranks.map((r) => r.wait_ns || 0), 1);
 	const rows = c.ranks.length <= FEW ? c.ranks : [...c.ranks].sort((a, b) => (b.late_ns || 0) - (a.late_ns || 0)).slice(0, FEW);
 	return group(table([
-		{title: "Rank", cell: (r) => group(el("b", {}, String(r.rank)), el("small", {}, name(r.comm_name || ""), ` ${r.pid}`))},
+		{title: "Rank", cell: (r) => group(el("b", {}, String(r.rank)), el("small", {}, name(r.comm_name || "pid"), ` ${r.pid}`))},
 		{title: "Node", class: "wide", cell: (r) => group(name(r.node), r.device >= 0 ? ` GPU ${r.device}` : "")},
 		{title: "Calls", class: "n wide", cell: (r) => f.count(r.calls)},
 		{title: "Last", class: "n", hint: "times it was the last to come", cell: (r) => f.count(r.last)},

@@ -40,13 +40,16 @@ function overhead(ctx, d) {
 function processes(d) {
 	if (!d.processes.length)
 		return nothing("No process used CUDA while this was recorded.");
-	const gaps = (p) => (p.coverage || []).filter((c) => c.state !== "covered");
+	const used = d.processes.filter((p) => p.calls > 0 || (p.coverage || []).length).sort((a, b) => b.calls - a.calls);
+	const others = d.processes.length - used.length;
+	const gaps = (p) => (p.coverage || []).filter((c) => c.state !== "covered" && c.state !== "absent"); // absent: not used
 	const seen = (p) => gaps(p).length ? gaps(p).map((c) => `${c.layer}: ${c.state}${c.detail ? ` (${c.detail})` : ""}`).join("; ") : "everything";
-	return table([{title: "Process", cell: (p) => group(el("b", {}, name(p.comm, 40)), el("small", {title: p.cmdline}, `${p.pid} `, name(p.cmdline || "", 60)))},
+	return group(table([{title: "Process", cell: (p) => group(el("b", {}, name(p.comm, 40)), el("small", {title: p.cmdline}, `${p.pid} `, name(p.cmdline || "", 60)))},
 		{title: "Rank", class: "n", cell: (p) => p.rank === null || p.rank === undefined ? "\u2013" : `${p.rank} of ${p.world_size ?? "?"}`},
 		{title: "Node", class: "wide", cell: (p) => name(p.node)}, {title: "Calls", class: "n", cell: (p) => f.count(p.calls)},
 		{title: "In calls", class: "n wide", cell: (p) => f.micros(p.gpu_us)}, {title: "Seen of it", class: "wide text", cell: seen}],
-	d.processes, (p) => `${p.node}/${p.pid}/${p.start_time}`, "Processes");
+	used, (p) => `${p.node}/${p.pid}/${p.start_time}`, "Processes"),
+	others ? el("p", {class: "note"}, `${f.counted(others, "further process", "es")} without a call: ${d.processes.filter((p) => !used.includes(p)).slice(0, 8).map((p) => p.comm).join(", ")}${others > 8 ? " \u2026" : ""}.`) : null);
 }
 
 export function view(ctx) {
