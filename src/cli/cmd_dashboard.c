@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <time.h>
 
 #include "agent/serve/mcp_http.h"
 #include "agent/serve/mcp_offer.h"
@@ -29,6 +29,7 @@
 #include "sql/sql_worker.h"
 
 #define DRAIN_NS       (5 * NS_PER_S)
+#define IDLE_NAPS      50
 #define DEFAULT_ADDR   "127.0.0.1:8080"
 #define TOKEN_VARIABLE "INGERO_TOKEN"
 
@@ -79,14 +80,30 @@ struct dashboard { /* a run */
 	bool stopping;
 };
 
+static bool is_idle(const struct dashboard *d)
+{
+	return serve_is_idle(d->serve) && mcp_http_is_idle(d->mcp_http);
+}
+
+/* A lane is idle a moment after its last reply; answers that outlast the patience end with the
+ * process. */
+static void free_answers(struct dashboard *d)
+{
+	const struct timespec nap = {.tv_nsec = 2 * (long)NS_PER_MS};
+
+	for (int i = 0; i < IDLE_NAPS && !is_idle(d); i++)
+		nanosleep(&nap, NULL);
+	if (!is_idle(d))
+		return;
+	serve_free(d->serve);
+	mcp_http_free(d->mcp_http);
+	mcp_server_free(d->mcp);
+}
+
 static void dashboard_done(struct dashboard *d)
 {
-	/* Answers that outlast the patience end with the process. */
-	if (d->serve && serve_is_idle(d->serve) && mcp_http_is_idle(d->mcp_http)) {
-		serve_free(d->serve);
-		mcp_http_free(d->mcp_http);
-		mcp_server_free(d->mcp);
-	}
+	if (d->serve)
+		free_answers(d);
 	if (d->patience)
 		loop_timer_free(d->patience);
 	if (d->tokens)

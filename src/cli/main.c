@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 	if (symbol_child_is_meant(argc, argv))
 		return symbol_child_main(argc, argv);
 	if (sql_worker_is_meant(argc, argv))
-		return sql_worker_main();
+		sql_worker_main();
 	if (open_standard_fds() != EXIT_OK)
 		return EXIT_FAILED;
 	signal(SIGPIPE, SIG_IGN);

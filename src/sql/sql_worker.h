@@ -42,4 +42,4 @@ const char *sql_worker_weakness(void);
 
 /* The worker's own side, for main(). */
 bool sql_worker_is_meant(int argc, char **argv);
-int sql_worker_main(void);
+_noreturn_ void sql_worker_main(void);

@@ -127,6 +127,6 @@ int main(int argc, char **argv)
 	};
 
 	if (sql_worker_is_meant(argc, argv))
-		return sql_worker_main();
+		sql_worker_main();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,17 +29,40 @@ static void put_coverage(struct json_writer *w, const struct sql_table *p, size_
 	json_end_array(w);
 }
 
-static void put_calls(
-	struct json_writer *w, const struct sql_table *p, size_t row, const struct sql_table *calls)
+/* The row of its calls; -1: it made none. */
+static int find_calls(const struct sql_table *p, size_t row, const struct sql_table *calls)
 {
 	for (size_t i = 0; i < calls->row_count; i++)
-		if (tell_int(calls, i, 0) == tell_int(p, row, 1)) {
-			json_int_member(w, "calls", tell_int(calls, i, 1));
-			tell_us(w, "gpu_us", tell_real(calls, i, 2));
-			return;
-		}
-	json_int_member(w, "calls", 0);
-	tell_us(w, "gpu_us", 0);
+		if (tell_int(calls, i, 0) == tell_int(p, row, 1))
+			return (int)i;
+	return -1;
+}
+
+static void put_calls(struct json_writer *w, const struct sql_table *calls, int row)
+{
+	json_int_member(w, "calls", row < 0 ? 0 : tell_int(calls, (size_t)row, 1));
+	tell_us(w, "gpu_us", row < 0 ? 0 : tell_real(calls, (size_t)row, 2));
+}
+
+static void put_process(struct json_writer *w, const struct sql_table *p, size_t row,
+	const struct sql_table *calls, const struct sql_table *coverage)
+{
+	json_begin_object(w);
+	for (int c = 0; c < p->column_count; c++) {
+		json_key(w, sql_table_name(p, c));
+		tell_cell(w, p, row, c);
+	}
+	put_calls(w, calls, find_calls(p, row, calls));
+	put_coverage(w, p, row, coverage);
+	json_end_object(w);
+}
+
+/* Seen in the time, or calling in it: a row is written when a process is found and not again. */
+static bool is_there(
+	const struct tell *t, const struct sql_table *p, size_t row, const struct sql_table *calls)
+{
+	return t->scope.from_ns <= t->range.first_ns || find_calls(p, row, calls) >= 0 ||
+	       tell_int(p, row, tell_column(p, "last_seen")) >= t->scope.from_ns;
 }
 
 int tell_processes(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
@@ -47,33 +70,28 @@ int tell_processes(const struct tell *t, struct json_writer *w, struct errinfo *
 	_cleanup_(sql_table_done) struct sql_table p = {0};
 	_cleanup_(sql_table_done) struct sql_table coverage = {0};
 	_cleanup_(sql_table_done) struct sql_table calls = {0};
+	size_t limit = tell_limit(t->wish->limit, PROCESSES, PROCESSES_MAX), shown = 0, i;
 	struct nodedb_scope scope = t->scope;
 	int r;
 
-	scope.limit = tell_limit(t->wish->limit, PROCESSES, PROCESSES_MAX);
+	scope.from_ns = 0;
 	r = nodedb_look_list(t->look, NODEDB_PROCESSES, &scope, &p, reterr);
-	scope.limit = 0;
 	if (r == 0)
 		r = nodedb_look_list(t->look, NODEDB_COVERAGE, &scope, &coverage, reterr);
 	if (r == 0)
-		r = nodedb_look_list(t->look, NODEDB_CALLS, &scope, &calls, reterr);
+		r = nodedb_look_list(t->look, NODEDB_CALLS, &t->scope, &calls, reterr);
 	if (r < 0)
 		return r;
 	json_begin_object(w);
 	json_key(w, "processes");
 	json_begin_array(w);
-	for (size_t i = 0; i < p.row_count; i++) {
-		json_begin_object(w);
-		for (int c = 0; c < p.column_count; c++) {
-			json_key(w, sql_table_name(&p, c));
-			tell_cell(w, &p, i, c);
+	for (i = 0; i < p.row_count && shown < limit; i++)
+		if (is_there(t, &p, i, &calls)) {
+			put_process(w, &p, i, &calls, &coverage);
+			shown++;
 		}
-		put_calls(w, &p, i, &calls);
-		put_coverage(w, &p, i, &coverage);
-		json_end_object(w);
-	}
 	json_end_array(w);
-	tell_bool(w, "truncated", p.truncated);
+	tell_bool(w, "truncated", p.truncated || i < p.row_count);
 	tell_window(t, w);
 	json_end_object(w);
 	return 0;

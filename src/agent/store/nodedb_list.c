@@ -132,7 +132,6 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 	[NODEDB_PROCESSES] = {.table = "processes",
 		.columns = processes,
 		.scope = {.time = "first_seen", .pid = "pid"},
-		.since = "last_seen",
 		.order = "ORDER BY last_seen DESC, pid"},
 	[NODEDB_COVERAGE] = {.table = "coverage",
 		.columns = coverage,
@@ -299,16 +298,11 @@ static int put_stack_totals(struct nodedb_look *l, const struct nodedb_scope *s,
 static int put_list(struct nodedb_look *l, const struct list_row *row, const struct nodedb_scope *s,
 	struct buf *sql, struct errinfo *reterr)
 {
-	struct nodedb_scope scope = *s;
 	int r = put_columns(l, row, sql, reterr);
 
 	if (r < 0)
 		return r;
-	if (row->since)
-		scope.from_ns = 0;
-	look_where(l, &scope, &row->scope, sql);
-	if (row->since && s->from_ns)
-		buf_printf(sql, " AND %s >= %" PRId64, row->since, s->from_ns);
+	look_where(l, s, &row->scope, sql);
 	if (row->also)
 		buf_printf(sql, " AND %s", row->also);
 	r = look_where_node(l, row->table, s, sql, reterr);

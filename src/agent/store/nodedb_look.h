@@ -46,7 +46,7 @@ static inline bool nodedb_scope_is_short(const struct nodedb_scope *s)
 enum nodedb_list {       /* columns are named as the API's keys */
 	NODEDB_SESSIONS, /* newest first */
 	NODEDB_NODES,
-	NODEDB_PROCESSES,    /* seen in the range, newest first */
+	NODEDB_PROCESSES,    /* first seen in the range, newest first */
 	NODEDB_COVERAGE,     /* of the newest session of each process */
 	NODEDB_CALLS,        /* by pid, in the range: calls, ns of those not nested */
 	NODEDB_OP_SUMS,      /* by operation, in minutes of the range: calls, ns, min, max */
