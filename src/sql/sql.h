@@ -49,8 +49,8 @@ struct sql_value {
 int sql_open_write(const char *path, sql_db **ret_db, struct errinfo *reterr);
 
 /* sql_open_fresh - open an empty file that nobody else looks at until it is complete: without a
- * journal and without waiting for the disk, so that rows go in as fast as they can. After a failure
- * the file is worth nothing. Sorting may use temporary files. */
+ * journal beside it and without waiting for the disk, so that rows go in as fast as they can. After
+ * a failure the file is worth nothing. Sorting may use temporary files. */
 int sql_open_fresh(const char *path, sql_db **ret_db, struct errinfo *reterr);
 
 struct sql_stamp {   /* how a file looked when it was opened */

@@ -156,7 +156,7 @@ int sql_open_fresh(const char *path, sql_db **ret_db, struct errinfo *reterr)
 		return r;
 	/* 64 MiB of cache are also what a sort holds before it goes to temporary files. */
 	r = sql_exec(db,
-		"PRAGMA journal_mode=OFF;"
+		"PRAGMA journal_mode=MEMORY;" /* it holds pages that were there: none */
 		"PRAGMA synchronous=OFF;"
 		"PRAGMA locking_mode=EXCLUSIVE;"
 		"PRAGMA cache_size=-65536;"

@@ -108,8 +108,8 @@ static void test_rows(void **state)
 	static const char *const names[] = {
 		"sample-gpu-node-01.db", "sample-gpu-node-02.db", "sample-gpu-node-03.db"};
 	struct samples s = {0}, published = {0};
-	_cleanup_(sql_finalizep) sql_stmt *theirs = NULL, *ours = NULL;
 	_cleanup_(sql_closep) sql_db *a = NULL, *b = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *theirs = NULL, *ours = NULL;
 	static const char *const cluster[] = {"sample-cluster.db"};
 	struct merge_result res;
 	int rows = 0;

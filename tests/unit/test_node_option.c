@@ -35,7 +35,7 @@ static void test_nodes(void **state)
 	free(nodes);
 	nodes = NULL;
 	assert_int_equal(node_option_list(s->path, "n3", &nodes, &count, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "n1, n\\x1b2"));
+	assert_non_null(strstr(err.text, "n1, n\\x1b_2"));
 	assert_null(nodes);
 }
 
