@@ -82,6 +82,9 @@ static void make(const char *path, const char *node, int64_t start, int events)
 	struct cgroup_row group = {.id = 9, .path = "/x"};
 	struct process process = {.pid = 77, .start_ticks = 5, .seen.ns = start};
 	struct annotation label = {.time.ns = T0, .labels = "{\"phase\":\"a\"}"};
+	struct overhead overhead = {.time.ns = T0, .share = 0.01, .launch_weight = 1};
+	static const struct cpu_losses losses = {
+		.count = 1, .rows = {{.source = SOURCE_CUDA, .cpu = 3, .count = 2}}};
 	struct accounting books = {0};
 	struct gpu_sample gpu;
 	int64_t id;
@@ -96,10 +99,12 @@ static void make(const char *path, const char *node, int64_t start, int events)
 	put_bucket(db, T0, 10, 1000);
 	assert_int_equal(nodedb_put_sample(db, &sample, NULL), 0);
 	assert_int_equal(nodedb_put_gpu_sample(db, &gpu, NULL), 0);
+	assert_int_equal(nodedb_put_overhead(db, &overhead, NULL), 0);
 	assert_int_equal(nodedb_put_cgroup(db, &group, NULL), 0);
 	assert_int_equal(nodedb_put_process(db, &process, "train.py", NULL), 0);
 	assert_int_equal(nodedb_put_annotation(db, &label, &id, NULL), 0);
 	assert_int_equal(nodedb_put_accounting(db, session.id, &books, NULL), 0);
+	assert_int_equal(nodedb_put_cpu_losses(db, session.id, &losses, NULL), 0);
 	assert_int_equal(nodedb_put_pruned(db, session.id, "events", 3, T0, T0 + 1, NULL), 0);
 	assert_int_equal(nodedb_session_end(db, session.id, (wall_time){start + MS}, NULL), 0);
 	scratch_close(db);
@@ -137,7 +142,7 @@ static void test_nodes_stay_apart(void **state)
 	struct merge_result res = {0};
 	const char *const counted[] = {"process_names", "processes", "system_snapshots",
 		"gpu_samples", "cgroup_metadata", "annotations", "sessions", "event_aggregates",
-		"event_aggregates_5s", "pruned"};
+		"event_aggregates_5s", "pruned", "overhead", "losses_by_cpu"};
 
 	make(f.a, "a", T0, 5);
 	make(f.b, "b", T0, 7);
@@ -167,6 +172,41 @@ static void test_nodes_stay_apart(void **state)
 		scratch_int(f.out, "SELECT count(*) FROM accounting"));
 	assert_int_equal(scratch_int(f.out, "SELECT count(*) FROM node_clocks"), 0);
 	assert_int_equal(scratch_int(f.out, "PRAGMA user_version"), NODEDB_SCHEMA);
+}
+
+/* A table that nobody thought of when it was added to the schema would be lost. */
+static void test_no_table_is_forgotten(void **state)
+{
+	struct scratch *s = *state;
+	struct files f = files_of(s);
+	_cleanup_(sql_finalizep) sql_stmt *names = NULL;
+	_cleanup_(sql_closep) sql_db *db = NULL;
+	const char *const elsewhere_filled[] = {"stack_traces", "causal_chains", "incidents",
+		"coverage", "cgroup_schedstat", "collectives", "losses"};
+	int tables = 0;
+
+	make(f.a, "a", T0, 5);
+	must_merge(&(struct merge_wish){SOURCES(f.a), .output = f.out}, NULL);
+	assert_int_equal(sql_open_read(f.a, false, &db, NULL, NULL), 0);
+	assert_int_equal(sql_prepare(db,
+				 "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT"
+				 " LIKE 'sqlite_%'",
+				 &names, NULL),
+		0);
+	while (sql_step(names, NULL) == 1) {
+		const char *name = sql_column_text(names, 0, &(size_t){0});
+		bool elsewhere = false; /* filled, and looked at, by another test */
+		char sql[96];
+
+		for (size_t i = 0; i < ARRAY_SIZE(elsewhere_filled); i++)
+			elsewhere |= !strcmp(name, elsewhere_filled[i]);
+		snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", name);
+		if (scratch_int(f.a, sql) == 0 && !elsewhere)
+			fail_msg("%s: no test puts a row into it and merges that", name);
+		assert_true(scratch_int(f.out, sql) >= scratch_int(f.a, sql));
+		tables++;
+	}
+	assert_true(tables > 15);
 }
 
 /* Readers look at one node, or at all. */
@@ -634,6 +674,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_nodes_stay_apart),
+		TEST(test_no_table_is_forgotten),
 		TEST(test_reading),
 		TEST(test_copies),
 		TEST(test_parts),

@@ -64,6 +64,10 @@ static const struct merge_column gpu_samples[] = {MERGE_NODE_COLUMN, TIME("times
 	{"name", "''", MERGE_TEXT, GPU_NAME_LEN - 1, false},
 	{"pci", "''", MERGE_TEXT, GPU_PCI_LEN - 1, false}, GPU_FIELDS(GPU_FIELD)};
 
+static const struct merge_column overhead[] = {MERGE_NODE_COLUMN, TIME("timestamp"),
+	REAL("overhead"), REAL("budget"), REAL("hit_ns"), COUNT("launch_weight"),
+	REAL("agent_cpu_pct"), COUNT("agent_rss_bytes"), COUNT("db_bytes")};
+
 static const struct merge_column names[] = {
 	MERGE_NODE_COLUMN, PID("pid"), {"name", NULL, MERGE_TEXT, 255, false}, TIME_0("seen_at")};
 
@@ -119,6 +123,7 @@ static const struct merge_table collective_table = TABLE("collectives", collecti
 static const struct merge_table tables[] = {
 	TABLE("system_snapshots", snapshots, NULL),
 	TABLE("gpu_samples", gpu_samples, NULL),
+	TABLE("overhead", overhead, NULL),
 	TABLE("process_names", names,
 		"UPDATE process_names SET name = ?3, seen_at = ?4 WHERE node = ?1 AND pid = ?2"
 		" AND seen_at < ?4"),
