@@ -27,7 +27,7 @@ static size_t varint_encode(unsigned char out[VARINT_MAX], uint64_t v)
 	return n;
 }
 
-void protobuf_put_varint(struct buf *b, uint64_t v)
+static void put_varint(struct buf *b, uint64_t v)
 {
 	unsigned char bytes[VARINT_MAX];
 
@@ -36,7 +36,7 @@ void protobuf_put_varint(struct buf *b, uint64_t v)
 
 static void put_key(struct buf *b, uint32_t field, enum wire_type type)
 {
-	protobuf_put_varint(b, (uint64_t)field << 3 | type);
+	put_varint(b, (uint64_t)field << 3 | type);
 }
 
 void protobuf_varint(struct buf *b, uint32_t field, uint64_t v)
@@ -61,12 +61,12 @@ static void put_little(struct buf *b, uint64_t v, size_t size)
 	buf_append(b, bytes, size);
 }
 
-void protobuf_put_fixed64(struct buf *b, uint64_t v)
+static void put_fixed64(struct buf *b, uint64_t v)
 {
 	put_little(b, v, 8);
 }
 
-void protobuf_put_double(struct buf *b, double v)
+static void put_double(struct buf *b, double v)
 {
 	uint64_t bits;
 
@@ -89,13 +89,13 @@ void protobuf_fixed32(struct buf *b, uint32_t field, uint32_t v)
 void protobuf_double(struct buf *b, uint32_t field, double v)
 {
 	put_key(b, field, TYPE_FIXED64);
-	protobuf_put_double(b, v);
+	put_double(b, v);
 }
 
 void protobuf_bytes(struct buf *b, uint32_t field, const void *data, size_t len)
 {
 	put_key(b, field, TYPE_LENGTH);
-	protobuf_put_varint(b, len);
+	put_varint(b, len);
 	buf_append(b, data, len);
 }
 
@@ -156,4 +156,24 @@ void protobuf_end(struct buf *b, size_t mark)
 		memmove(b->data + mark + n - 1, b->data + mark, len);
 	}
 	memcpy(b->data + mark - 1, bytes, n);
+}
+
+void protobuf_packed_fixed64(struct buf *b, uint32_t field, const uint64_t *v, size_t count)
+{
+	if (!count)
+		return;
+	put_key(b, field, TYPE_LENGTH);
+	put_varint(b, count * sizeof(*v));
+	for (size_t i = 0; i < count; i++)
+		put_fixed64(b, v[i]);
+}
+
+void protobuf_packed_double(struct buf *b, uint32_t field, const double *v, size_t count)
+{
+	if (!count)
+		return;
+	put_key(b, field, TYPE_LENGTH);
+	put_varint(b, count * sizeof(*v));
+	for (size_t i = 0; i < count; i++)
+		put_double(b, v[i]);
 }

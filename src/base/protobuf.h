@@ -24,10 +24,9 @@ void protobuf_bytes(struct buf *b, uint32_t field, const void *data, size_t len)
 void protobuf_string(struct buf *b, uint32_t field, const char *s);
 void protobuf_string_len(struct buf *b, uint32_t field, const char *s, size_t len);
 
-/* Elements of packed repeated fields: no field number, inside protobuf_begin() of the field. */
-void protobuf_put_varint(struct buf *b, uint64_t v);
-void protobuf_put_fixed64(struct buf *b, uint64_t v);
-void protobuf_put_double(struct buf *b, double v);
+/* Packed repeated fields; nothing if @count is 0. */
+void protobuf_packed_fixed64(struct buf *b, uint32_t field, const uint64_t *v, size_t count);
+void protobuf_packed_double(struct buf *b, uint32_t field, const double *v, size_t count);
 
 /* protobuf_begin - the message (or packed field) @field begins; give what it returns to
  * protobuf_end(). Several may be open, ended in reverse order. */

@@ -96,12 +96,11 @@ static void test_nesting(void **state)
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
 	size_t outer = protobuf_begin(&b, 1), inner = protobuf_begin(&b, 2);
 
-	protobuf_put_varint(&b, 3);
-	protobuf_put_varint(&b, 270);
+	protobuf_varint(&b, 1, 270);
 	protobuf_end(&b, inner);
 	protobuf_end(&b, protobuf_begin(&b, 3));
 	protobuf_end(&b, outer);
-	CHECK(&b, "\x0a\x07\x12\x03\x03\x8e\x02\x1a\x00");
+	CHECK(&b, "\x0a\x07\x12\x03\x08\x8e\x02\x1a\x00");
 
 	/* A long message inside another: both lengths grow by a byte. */
 	buf_clear(&b);
@@ -115,6 +114,20 @@ static void test_nesting(void **state)
 	assert_memory_equal(b.data, "\x0a\x80\x01\x0a\x7exx", 7);
 }
 
+static void test_packed(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+
+	protobuf_packed_fixed64(&b, 6, (const uint64_t[]){1, 258}, 2);
+	CHECK(&b, "\x32\x10\x01\0\0\0\0\0\0\0\x02\x01\0\0\0\0\0\0");
+	buf_clear(&b);
+	protobuf_packed_double(&b, 7, (const double[]){1.0}, 1);
+	CHECK(&b, "\x3a\x08\0\0\0\0\0\0\xf0\x3f");
+	buf_clear(&b);
+	protobuf_packed_fixed64(&b, 6, NULL, 0);
+	assert_int_equal(b.len, 0);
+}
+
 static void test_ceiling(void **state)
 {
 	for (size_t max = 0; max < 160; max++) {
@@ -122,7 +135,7 @@ static void test_ceiling(void **state)
 		size_t outer = protobuf_begin(&b, 1), inner = protobuf_begin(&b, 2);
 
 		for (int i = 0; i < 130; i++)
-			protobuf_put_varint(&b, 1);
+			buf_putc(&b, 1);
 		protobuf_string(&b, 3, "end");
 		protobuf_end(&b, inner);
 		protobuf_end(&b, outer);
@@ -138,6 +151,7 @@ int main(void)
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_nesting),
+		cmocka_unit_test(test_packed),
 		cmocka_unit_test(test_ceiling),
 	};
 
