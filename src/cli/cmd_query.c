@@ -4,6 +4,7 @@
  * (sql/sql_worker.h). */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -70,7 +71,7 @@ static int print(const struct buf *b, struct errinfo *reterr)
 }
 
 static int print_events(const struct query_settings *s, const struct nodedb_content *c,
-	const char *node, bool partial, struct errinfo *reterr)
+	const struct nodedb_filter *f, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
 	struct query_view v = {.content = c,
@@ -79,8 +80,10 @@ static int print_events(const struct query_settings *s, const struct nodedb_cont
 		.pid_count = s->pids.count,
 		.labels = s->annotations,
 		.limit = s->limit > 0 ? (size_t)s->limit : 0,
-		.node = node,
-		.partial = partial};
+		.node = f->node,
+		.source = f->source,
+		.op = f->op,
+		.partial = f->source || f->from_ns || f->to_ns};
 	int r = 0;
 
 	if (s->json)
@@ -120,7 +123,7 @@ static int print_node(const struct query_settings *s, const char *path,
 	progress_done(&progress);
 	if (r < 0)
 		return r;
-	r = print_events(s, &content, f->node, f->source || f->from_ns || f->to_ns, reterr);
+	r = print_events(s, &content, f, reterr);
 	if (r == 0 && (s->json || s->annotations))
 		tell_rest(s, &content, f->last);
 	return r;
@@ -170,6 +173,20 @@ static int run_filters(const struct query_settings *s, const char *path, struct 
 	return r;
 }
 
+/* Whoever counts or averages over rows must know that they are a selection. */
+static void tell_selection(const char *text)
+{
+	static const char *const figures[] = {"count", "avg", "sum", "total"};
+	bool has_figures = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(figures); i++)
+		has_figures = has_figures || strcasestr(text, figures[i]);
+	if (has_figures && strcasestr(text, "events") && !strcasestr(text, "event_aggregates"))
+		fprintf(stderr,
+			"ingero: events holds the calls worth a row, not all; counts and times of "
+			"all calls are in event_aggregates (count, sum_dur)\n");
+}
+
 static int check_sql_flags(const struct query_settings *s, struct errinfo *reterr)
 {
 	if (s->json && s->csv)
@@ -216,6 +233,7 @@ static int run_sql(const struct query_settings *s, const char *path, const char 
 		fprintf(stderr,
 			"ingero: truncated: only the first %zu rows; --limit allows up to %d\n",
 			table.row_count, SQL_MAX);
+	tell_selection(text);
 	return 0;
 }
 
@@ -236,6 +254,7 @@ static int run_fleet(
 		sql_output_write(&b, &result.table, sql_form(s), isatty(STDOUT_FILENO));
 		r = print(&b, reterr);
 		fflush(stdout); /* rows first, then what is said about them */
+		tell_selection(text);
 	}
 	if (r < 0)
 		return r;

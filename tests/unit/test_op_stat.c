@@ -92,11 +92,43 @@ static void test_order_and_extremes(void **state)
 	assert_int_equal(count, 0);
 }
 
+/* Rows are the slow calls; aggregates know them all. What only rows know stays. */
+static void test_all_calls(void **state)
+{
+	static const struct event rows[] = {
+		{.source = SOURCE_CUDA, .op = CUDA_MALLOC, .dur_ns = 90000, .weight = 1},
+		{.source = SOURCE_HOST, .op = HOST_PROCESS_EXIT, .weight = 1},
+	};
+	struct aggregate calls[2] = {{.source = SOURCE_CUDA, .op = CUDA_MALLOC, .stored = 1},
+		{.source = SOURCE_CUDA, .op = CUDA_MALLOC, .flags = WIRE_NESTED}};
+	_cleanup_free_ struct op_stat *stats = NULL;
+	size_t count = 0;
+
+	sketch_add(&calls[0].sketch, 1000, 98);
+	sketch_add(&calls[0].sketch, 90000, 1);
+	sketch_add(&calls[1].sketch, 1000, 1);
+	assert_int_equal(op_stat_all(rows, 2, calls, 2, &stats, &count), 0);
+	assert_int_equal(count, 2);
+	assert_int_equal(stats[0].calls, 100);
+	assert_int_equal(stats[0].rows, 1);
+	assert_int_equal(stats[0].sum_ns, 99 * 1000 + 90000);
+	assert_in_range(stats[0].p50_ns, 968, 1032);
+	assert_int_equal(stats[0].max_ns, 90000);
+	assert_int_equal(stats[0].spikes, 1);
+	assert_int_equal(stats[1].source, SOURCE_HOST);
+	assert_int_equal(stats[1].calls, 1);
+	free(TAKE(stats));
+	assert_int_equal(
+		op_stat_all(rows, 2, NULL, 0, &stats, &count), 0); /* control: rows alone */
+	assert_int_equal(stats[0].calls, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nearest_rank),
 		cmocka_unit_test(test_a_row_counts_by_its_weight),
+		cmocka_unit_test(test_all_calls),
 		cmocka_unit_test(test_order_and_extremes),
 	};
 

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "model/aggregate.h"
 #include "model/event.h"
 
 #define OP_STAT_SPIKE 3 /* times the median */
@@ -22,3 +23,8 @@ struct op_stat {
  * Percentiles are by nearest rank over calls: the duration of the call at rank ceil(p * calls), a
  * row counting as many times as its weight says. -ENOMEM. */
 int op_stat_run(const struct event *events, size_t count, struct op_stat **ret, size_t *ret_count);
+
+/* op_stat_all - the same, but of all calls wherever @aggregates know them: rows are a selection.
+ * Percentiles are then those of sketches (stat/sketch.h). */
+int op_stat_all(const struct event *events, size_t count, const struct aggregate *aggregates,
+	size_t aggregate_count, struct op_stat **ret, size_t *ret_count);

@@ -32,8 +32,8 @@ static uint64_t span_of(const struct nodedb_content *c)
 	return c->last_ns > c->first_ns ? (uint64_t)(c->last_ns - c->first_ns) : 0;
 }
 
-/* last 5m | PID 7, 8 | 3,486 events (64,410 total, selective storage) */
-static void put_header(struct buf *b, const struct query_view *v)
+/* last 5m | PID 7, 8 | 3,486 events (64,410 total, selective storage); @calls 0: not known */
+static void put_header(struct buf *b, const struct query_view *v, uint64_t calls)
 {
 	const struct nodedb_content *c = v->content;
 	char text[TEXT_MAX];
@@ -43,9 +43,10 @@ static void put_header(struct buf *b, const struct query_view *v)
 	for (size_t i = 0; i < v->pid_count; i++)
 		buf_printf(b, "%s%u", i ? ", " : " | PID ", v->pids[i]);
 	buf_printf(b, " | %s events", text_format_count(text, c->event_count));
-	if (c->total_calls > c->event_count && !v->limit && !v->partial)
-		buf_printf(b, " (%s total, selective storage)",
-			text_format_count(text, c->total_calls));
+	if (!calls && !v->partial)
+		calls = c->total_calls;
+	if (calls > c->event_count && !v->limit)
+		buf_printf(b, " (%s total, selective storage)", text_format_count(text, calls));
 	if (v->limit && c->event_count == v->limit)
 		buf_puts(b, ", the newest");
 	if (c->skipped_rows)
@@ -82,7 +83,7 @@ static void put_row(struct buf *b, const struct op_stat *s, uint64_t span_ns)
 	char scratch[32], text[TEXT_MAX];
 
 	buf_printf(b, "    %-27s %11s", wire_op_name(s->source, s->op, scratch),
-		text_format_count(text, s->rows));
+		text_format_count(text, s->calls));
 	if (!s->max_ns) { /* an event without a duration */
 		buf_putc(b, '\n');
 		return;
@@ -111,6 +112,17 @@ static enum section section_of(const struct op_stat *s)
 	}
 }
 
+/* Aggregates are of all operations, whatever was asked for. */
+static size_t keep_wanted(const struct query_view *v, struct op_stat *stats, size_t count)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (!v->source || (stats[i].source == v->source && stats[i].op == v->op))
+			stats[n++] = stats[i];
+	return n;
+}
+
 int query_text(struct buf *b, const struct query_view *v)
 {
 	static const char *const titles[] = {[SECTION_RUNTIME] = "CUDA Runtime",
@@ -118,12 +130,19 @@ int query_text(struct buf *b, const struct query_view *v)
 		[SECTION_HOST] = "Host, I/O and network"};
 	const struct nodedb_content *c = v->content;
 	_cleanup_free_ struct op_stat *stats = NULL;
+	uint64_t calls = 0;
 	size_t count;
-	int r = op_stat_run(c->events, c->event_count, &stats, &count);
+	int r = v->limit || c->older_aggregates
+			? op_stat_run(c->events, c->event_count, &stats, &count)
+			: op_stat_all(c->events, c->event_count, c->aggregates, c->aggregate_count,
+				  &stats, &count);
 
 	if (r < 0)
 		return r;
-	put_header(b, v);
+	count = keep_wanted(v, stats, count);
+	for (size_t i = 0; i < count; i++)
+		calls += stats[i].calls;
+	put_header(b, v, c->aggregate_count ? calls : 0);
 	for (int section = 0; section < SECTION_COUNT; section++) {
 		size_t shown = 0;
 
@@ -161,7 +180,7 @@ void query_list(struct buf *b, const struct query_view *v)
 {
 	const struct nodedb_content *c = v->content;
 
-	put_header(b, v);
+	put_header(b, v, 0);
 	buf_printf(b, "\n  %-26s %8s  %-27s %9s  %s\n", "TIME", "PID", "OPERATION", "DURATION",
 		"LABELS");
 	for (size_t i = 0; i < c->event_count; i++) {

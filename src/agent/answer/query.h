@@ -14,10 +14,13 @@ struct query_view {
 	bool labels;      /* with the labels that held during each event */
 	size_t limit;     /* only the newest so many were asked for; 0: all */
 	const char *node; /* of a merged recording: JSON says whose; NULL: not */
+	uint8_t source;   /* of the one operation asked for; 0: all */
+	uint16_t op;
 	bool partial; /* one operation or part of the time: the count of all calls says nothing */
 };
 
-/* query_text - the header and a table for each group of sources. -ENOMEM. */
+/* query_text - the header and a table for each group of sources, of all calls where aggregates
+ * know them, else of the rows. -ENOMEM. */
 int query_text(struct buf *b, const struct query_view *v);
 
 /* query_list - one line an event: time, pid, operation, labels. */
