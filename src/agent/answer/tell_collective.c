@@ -205,6 +205,9 @@ static int gather(
 		else
 			all->without++;
 	}
+	for (size_t i = 0; r == 0 && i < t->adopted_count; i++)
+		r = add_row(all, &t->adopted[i]);
+	all->without -= MIN(all->without, (uint64_t)t->adopted_count);
 	return r == 0 ? add_matches(all, t) : r;
 }
 

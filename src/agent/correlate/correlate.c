@@ -73,15 +73,14 @@ static void engine_done(struct engine *g)
 /* Lost are also rows that could not be used, so that they are never dropped in silence. */
 static void read_books(struct engine *g)
 {
-	static const int sources[] = {SOURCE_CUDA, SOURCE_DRIVER, SOURCE_HOST, SOURCE_IO};
 	const struct accounting *books = g->rec->books;
 
 	g->completeness = -1;
 	if (!books)
 		return;
-	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-		g->hits += books->source[sources[i]].hits;
-		g->lost += account_lost(&books->source[sources[i]]);
+	for (size_t i = 0; i < ARRAY_SIZE(books->source); i++) {
+		g->hits += books->source[i].hits;
+		g->lost += account_lost(&books->source[i]);
 	}
 	g->lost += g->found.ignored;
 	g->hits = MAX(g->hits, g->lost);

@@ -80,17 +80,16 @@ static void find_borders(struct match_table *t)
 
 int match_run(const struct recording *rec, struct match_table *ret)
 {
-	size_t adopted;
 	int r;
 
 	*ret = (struct match_table){0};
-	r = adopt_run(rec, &ret->adopted, &adopted);
+	r = adopt_run(rec, &ret->adopted, &ret->adopted_count);
 	if (r < 0)
 		return r;
-	ret->rows = calloc(rec->collective_count + adopted + 1, sizeof(*ret->rows));
+	ret->rows = calloc(rec->collective_count + ret->adopted_count + 1, sizeof(*ret->rows));
 	if (!ret->rows)
 		return -ENOMEM;
-	for (size_t i = 0; i < adopted; i++)
+	for (size_t i = 0; i < ret->adopted_count; i++)
 		if (is_eligible(&ret->adopted[i]))
 			ret->rows[ret->row_count++] = &ret->adopted[i];
 	for (size_t i = 0; i < rec->collective_count; i++)

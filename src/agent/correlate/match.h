@@ -26,6 +26,7 @@ struct match_table {
 	struct match_comm *comms;
 	size_t comm_count;
 	struct collective_row *adopted; /* rows of communicators made before the trace */
+	size_t adopted_count;
 };
 
 /* match_run - fills @ret (released with match_done(), also after a failure). Left out: sends and

@@ -47,7 +47,7 @@ static void write_words(const struct straggler *s, const struct window_use *u, s
 		"%s of the time",
 		r->c.rank, r->pid, s->ranks - 1, s->ranks == 2 ? "" : "s", late, regular,
 		text_format_duration(lost, s->job_ns),
-		text_format_percent(part, (double)s->job_ns / (double)s->span_ns));
+		text_format_percent(part, MIN((double)s->job_ns / (double)s->span_ns, 1.0)));
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"rank %d (pid %u) came last in %s of %zu collectives that somebody was late for, "
 		"%s late: %s",

@@ -8,7 +8,8 @@
 #include "agent/serve/serve_private.h"
 #include "base/text.h"
 
-#define VALUE_MAX 512
+#define VALUE_MAX  512
+#define NAME_SHOWN 64
 
 const struct api_param api_params[] = {
 	{API_TIME, "since", "string", "the last so long: 90s, 5m, 1h30m, 2d, or all"},
@@ -159,15 +160,17 @@ static parser *const parsers[] = {set_since, set_from, set_to, set_pid, set_node
 	set_op, set_limit, set_points, set_nodes, set_stacks};
 STATIC_ASSERT(ARRAY_SIZE(parsers) + 1 == ARRAY_SIZE(api_params));
 
-static int refuse(const struct api_row *row, struct errinfo *reterr)
+static int refuse(const struct api_row *row, const char *text, struct errinfo *reterr)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(400);
+	_cleanup_buf_ struct buf b = BUF_INIT(400), name = BUF_INIT(400);
+
+	text_escape_terminal_len(&name, text, MIN(strcspn(text, "="), (size_t)NAME_SHOWN));
 
 	for (const struct api_param *p = api_params; p->name; p++)
 		if (row->params & p->bit)
 			buf_printf(&b, "%s%s", b.len ? ", " : "", p->name);
-	return errinfo_set(reterr, -EINVAL, "there is a parameter that %s does not know: it has %s",
-		row->path, b.len ? buf_str(&b) : "none");
+	return errinfo_set(reterr, -EINVAL, "%s has no parameter '%s': it has %s", row->path,
+		buf_str(&name), b.len ? buf_str(&b) : "none");
 }
 
 /* One "name=value" of @len bytes. */
@@ -194,7 +197,7 @@ static int set_one(const struct api_row *row, const char *pair, size_t len, stru
 		if (found)
 			return parsers[i](value, w, reterr);
 	}
-	return refuse(row, reterr);
+	return refuse(row, text, reterr);
 }
 
 int api_wish(

@@ -126,6 +126,15 @@ static void reply_incidents(struct answer *a, const json_t *arguments,
 		mcp_reply_error(a, -ENOMEM, &e);
 		return;
 	}
+	if (id && !json_array_size(list)) {
+		json_decref(list);
+		json_decref(extra);
+		errinfo_set(&e, -ENOENT,
+			"there is no incident with this id: explain without id lists "
+			"those that there are");
+		mcp_reply_error(a, -ENOENT, &e);
+		return;
+	}
 	keep_top(list, mcp_arg_int(arguments, "top_n", TOP_N), &total);
 	if (compact && !id)
 		trim_incidents(list);
@@ -136,8 +145,7 @@ static void reply_incidents(struct answer *a, const json_t *arguments,
 	json_object_set_new(full, "completeness", completeness_of(c));
 	if (!total)
 		json_object_set_new(full, "verdict",
-			json_string(id ? "there is no incident with this id"
-				       : "nothing abnormal was found in what was recorded"));
+			json_string("nothing abnormal was found in what was recorded"));
 	/* The report of one incident among others would be of all of them. */
 	mcp_reply(a, arguments, full, prose.len ? buf_str(&prose) : NULL);
 }

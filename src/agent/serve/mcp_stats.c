@@ -113,7 +113,7 @@ static int from_rows(const struct nodedb_content *c, struct op_table *t)
 
 static json_t *us(uint64_t ns)
 {
-	return ns < 10 * NS_PER_US ? json_real((double)(ns / 100) / 10)
+	return ns < 10 * NS_PER_US ? json_real((double)((ns + 50) / 100) / 10)
 				   : json_integer((json_int_t)((ns + NS_PER_US / 2) / NS_PER_US));
 }
 

@@ -85,7 +85,9 @@ int nodedb_look_range(struct nodedb_look *l, struct nodedb_range *ret, struct er
 		{"event_aggregates_5s", "bucket", (int64_t)NODEDB_BUCKET_FINE - 1}};
 	int r = reader_range(&l->reader, ret, reterr);
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(timed); i++)
+	/* A bucket begins before what is in it and ends after: only if nothing else says when. */
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(timed) && !(timed[i].width_ns && ret->last_ns);
+		i++)
 		r = widen(l, timed[i].table, timed[i].column, timed[i].width_ns, ret, reterr);
 	return r;
 }

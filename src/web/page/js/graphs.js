@@ -11,7 +11,7 @@ export function view(ctx) {
 	return group(figures([["Captures", f.count(m.captures), m.avg_capture_dur_us ? `${f.micros(m.avg_capture_dur_us)} each` : null],
 		["Instantiations", f.count(m.instantiations), m.avg_instantiate_dur_us ? `${f.micros(m.avg_instantiate_dur_us)} each` : null],
 		["Launches", f.count(m.launches), m.launch_rate_per_sec ? `${f.plain(m.launch_rate_per_sec)} a second` : null],
-		["Launches a capture", m.captures ? f.plain(m.launches / m.captures) : "\u2013", "few: captured too often"],
+		["Launches a capture", m.captures ? f.plain(m.launches / m.captures) : "\u2013", m.captures ? "few: captured too often" : "captured before"],
 		["Errors", f.count(m.errors || 0)]]),
 	el("details", {class: "more", "data-open": "graph-events"}, el("summary", {}, `The newest ${f.count(events.length)} calls kept one by one`),
 		table([{title: "When", cell: (e) => f.clockMs(e.timestamp)}, {title: "Call", cell: (e) => e.op},

@@ -71,7 +71,7 @@ export function view(ctx) {
 		el("table", {class: "operations"}, el("caption", {class: "unseen"}, "Operations and what they took"),
 			el("thead", {}, head(ctx.sort)), el("tbody", {}, shown.map((o) => row(o, series, wall, most))))),
 	el("p", {class: "note"}, d.mode === "aggregate" ? "A file of an older agent: averages stand in the place of medians, percentiles are not known. " :
-		ctx.data.overview.books ? `${f.count(d.total_calls)} calls, every one counted; percentiles are within 3.2\u202f%. Beyond 100\u202f% of wall: several threads at once. ` :
+		ctx.data.overview.books ? `${f.count(d.total_calls)} calls of all sources, stored or not; percentiles are within 3.2\u202f%. Beyond 100\u202f% of wall: several threads at once. ` :
 			`${f.count(d.total_calls)} rows of the file, whose agent did not say what it left out. Beyond 100\u202f% of wall: several threads at once. `,
 	ctx.node ? "All nodes of the file together. " : "", d.truncated ? "Operations beyond the list's ceiling are left out." : ""));
 }

@@ -59,7 +59,7 @@ function worst(c) {
 	return c.worst.length && c.one_clock ? el("details", {class: "more", "data-open": `worst/${c.comm}`}, el("summary", {}, `The ${c.worst.length} latest arrivals`),
 		table([{title: "When", cell: (w) => f.clockMs(w.timestamp)}, {title: "Collective", cell: (w) => `${w.op} ${w.seq}`},
 			{title: "Last rank", class: "n", cell: (w) => String(w.last_rank)}, {title: "Late", class: "n", cell: (w) => f.duration(w.late_ns)},
-			{title: "First to last", class: "n wide", cell: (w) => f.duration(w.spread_ns)}], c.worst, (w) => w.seq, "Latest arrivals")) : null;
+			{title: "Job stood still", class: "n wide", cell: (w) => f.duration(w.lost_ns)}], c.worst, (w) => w.seq, "Latest arrivals")) : null;
 }
 
 export function view(ctx) {
@@ -69,7 +69,7 @@ export function view(ctx) {
 			lacking(ctx, "collectives", "NCCL calls", "a job of one process makes none; of several, `ingero trace` records them where libnccl is loaded.");
 	return group(d.comms.map((c) => el("article", {class: "comm", key: c.comm},
 		el("p", {class: "line"}, inWords(c)),
-		el("p", {class: "dim"}, `${c.ranks_seen} of ${c.nranks} ranks seen, ${f.count(c.collectives)} collectives (${f.count(c.complete)} with every rank), ` +
+		el("p", {class: "dim"}, `${c.ranks_seen} of ${c.nranks ?? "?"} ranks seen, ${f.count(c.collectives)} collectives (${f.count(c.complete)} with every rank), ` +
 			`${f.bytes(c.bytes)}: ${c.ops.map((o) => `${o.op} \u00d7\u202f${f.count(o.calls)}`).join(", ")}. Communicator ${f.hex(c.comm)}.`),
 		heat(c), rankTable(c), worst(c))),
 	d.truncated ? el("p", {class: "note"}, "More communicators than are listed.") : null);
