@@ -169,15 +169,31 @@ static bool is_alike(const struct fanout_result *r)
 	return true;
 }
 
+/* A stranger's words, line by line. */
+static void print_hint(const char *hint)
+{
+	while (*hint) {
+		_cleanup_buf_ struct buf line = BUF_INIT(8192), b = BUF_INIT(32768);
+		size_t len = strcspn(hint, "\n");
+
+		buf_append(&line, hint, len);
+		text_escape_terminal(&b, buf_str(&line));
+		fprintf(stderr, "%s\n", buf_str(&b));
+		hint += len + (hint[len] == '\n');
+	}
+}
+
 int fleet_tell(const struct fanout_result *r)
 {
 	bool none = r->ok_count == 0, alike = none && is_alike(r);
 	struct errinfo e = {0};
+	int code;
 
 	for (size_t i = 0; i < r->warning_count; i++) {
 		_cleanup_buf_ struct buf b = BUF_INIT(8192);
 
-		if (alike && r->warnings[i].note == FANOUT_NOTE_FAILED)
+		if (alike && (r->warnings[i].note == FANOUT_NOTE_FAILED ||
+				     r->warnings[i].note == FANOUT_NOTE_COLUMNS))
 			continue; /* one sentence says it for all */
 		text_escape_terminal(&b, r->warnings[i].text);
 		fprintf(stderr, "WARNING: %s\n", buf_str(&b));
@@ -185,5 +201,8 @@ int fleet_tell(const struct fanout_result *r)
 	if (!none)
 		return (int)fanout_verdict(r);
 	fanout_why(r, &e);
-	return dispatch_fail(&e, -EIO);
+	code = dispatch_fail(&e, -EIO);
+	if (alike && r->answers[0].hint)
+		print_hint(r->answers[0].hint);
+	return code;
 }
