@@ -60,7 +60,9 @@ static const struct option_row dashboard_options[] = {
 		"the API asks for one of these tokens, one a line (default: $" TOKEN_VARIABLE ")",
 		0, 0, false},
 	{"allow-host", 0, OPTION_STRINGS, OPTION(names), "NAME",
-		"a further name that this server is reached by; may be repeated", 0, 0, false},
+		"a further name that this server is reached by, besides those of --tls-cert; may "
+		"be repeated",
+		0, 0, false},
 	{"token", 0, OPTION_STRING, OPTION(token), "TOKEN", "refused: see --token-file", 0, 0,
 		true},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
@@ -130,6 +132,12 @@ static int check_settings(const struct dashboard_settings *s, struct errinfo *re
 		return errinfo_set(reterr, -EINVAL,
 			"--no-tls: %s can be reached from other machines, and everybody on the way "
 			"would read along; listen on 127.0.0.1",
+			s->addr);
+	if (!s->token_file && !getenv(TOKEN_VARIABLE) && !s->client_ca &&
+		!http_is_loopback(s->addr))
+		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
+			"%s can be reached from other machines: say who may ask with --token-file "
+			"(or $" TOKEN_VARIABLE ") or --client-ca, or listen on 127.0.0.1",
 			s->addr);
 	return 0;
 }

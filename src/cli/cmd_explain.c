@@ -51,7 +51,7 @@ static const struct option_row explain_options[] = {
 	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
 		"print the call stacks of the slow calls, or those with most time", 0, 0, false},
 	{"timeout", 0, OPTION_DURATION, OPTION(fleet.timeout_ns), "TIME",
-		"nodes: wait so long for each (default: 5s)", 0, 0, false},
+		"nodes: wait so long for each (default: 5s)", 1, 0, false},
 	FLEET_OPTIONS(struct explain_settings, fleet),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };

@@ -60,7 +60,7 @@ static const struct option_row export_options[] = {
 		0, false},
 	RANGE_OPTIONS(struct export_settings, range),
 	{"timeout", 0, OPTION_DURATION, OPTION(fleet.timeout_ns), "TIME",
-		"nodes: wait so long for each (default: 10s)", 0, 0, false},
+		"nodes: wait so long for each (default: 10s)", 1, 0, false},
 	FLEET_OPTIONS(struct export_settings, fleet),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };

@@ -65,32 +65,42 @@ static void put_extras(struct buf *b, const struct merge_report *r)
 {
 	const struct {
 		uint64_t n;
-		const char *text;
+		const char *one, *many;
 	} rows[] = {
-		{r->renumbered, "events got new numbers: another recording of the node has them"},
-		{r->differing_stacks, "stacks differ from those there: the better-named are kept"},
-		{r->unplaced, "rows do not say their node"},
-		{r->skipped, "damaged rows left out"},
+		{r->renumbered, "event got a new number: another recording of the node has it",
+			"events got new numbers: another recording of the node has them"},
+		{r->differing_stacks, "stack differs from the one there: the better-named is kept",
+			"stacks differ from those there: the better-named are kept"},
+		{r->unplaced, "row does not say its node", "rows do not say their node"},
+		{r->skipped, "damaged row left out", "damaged rows left out"},
 	};
 	char n[TEXT_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].n)
-			buf_printf(b, "    %s %s\n", text_format_count(n, rows[i].n), rows[i].text);
+			buf_printf(b, "    %s %s\n", text_format_count(n, rows[i].n),
+				rows[i].n == 1 ? rows[i].one : rows[i].many);
 }
 
-/* "200 events, 4 chains, 8 stacks"; what was there already stands behind. */
-static void put_report(struct buf *b, const struct merge_report *r)
+/* "200 events, 1 chain, 8 stacks". */
+static void put_counts(struct buf *b, uint64_t events, uint64_t chains, uint64_t stacks)
 {
 	char e[TEXT_MAX], c[TEXT_MAX], s[TEXT_MAX];
 
-	buf_printf(b, "%s events, %s chains, %s stacks", text_format_count(e, r->events.copied),
-		text_format_count(c, r->chains.copied), text_format_count(s, r->stacks.copied));
-	if (r->events.duplicates || r->chains.duplicates)
-		buf_printf(b, " (already there: %s events, %s chains, %s stacks)",
-			text_format_count(e, r->events.duplicates),
-			text_format_count(c, r->chains.duplicates),
-			text_format_count(s, r->stacks.duplicates));
+	buf_printf(b, "%s event%s, %s chain%s, %s stack%s", text_format_count(e, events),
+		events == 1 ? "" : "s", text_format_count(c, chains), chains == 1 ? "" : "s",
+		text_format_count(s, stacks), stacks == 1 ? "" : "s");
+}
+
+/* What was there already stands behind. */
+static void put_report(struct buf *b, const struct merge_report *r)
+{
+	put_counts(b, r->events.copied, r->chains.copied, r->stacks.copied);
+	if (r->events.duplicates || r->chains.duplicates) {
+		buf_puts(b, " (already there: ");
+		put_counts(b, r->events.duplicates, r->chains.duplicates, r->stacks.duplicates);
+		buf_putc(b, ')');
+	}
 	buf_putc(b, '\n');
 	put_extras(b, r);
 }
@@ -140,9 +150,10 @@ static void put_clocks(struct buf *b, const struct merge_result *r, uint64_t thr
 	}
 	if (unknown)
 		buf_printf(b,
-			"  how far the clocks of %zu nodes are apart from the first's is not "
+			"  how far the clock%s of %zu node%s %s apart from the first's is not "
 			"known: they share no collectives\n",
-			unknown);
+			unknown == 1 ? "" : "s", unknown, unknown == 1 ? "" : "s",
+			unknown == 1 ? "is" : "are");
 }
 
 static void print_result(const struct merge_settings *s, const struct merge_result *r)

@@ -56,7 +56,7 @@ static const struct option_row query_options[] = {
 	{"annotations", 0, OPTION_FLAG, OPTION(annotations), NULL,
 		"list events with the labels (`ingero annotate`) that held", 0, 0, false},
 	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
-		"SQL only: stop after this time (default: 10s; of each node 5s)", 0, 0, false},
+		"SQL only: stop after this time (default: 10s; of each node 5s)", 1, 0, false},
 	FLEET_OPTIONS(struct query_settings, fleet),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };

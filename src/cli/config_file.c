@@ -47,11 +47,13 @@ static const struct row {
 #undef AT
 };
 
+_Static_assert(ARRAY_SIZE(rows) <= CONFIG_KEYS_MAX, "each key has a line");
+
 struct walk {
 	yaml_parser_t parser;
 	yaml_event_t event; /* the last one; freed before the next */
 	bool has_event;
-	const char *path;
+	const char *path, *text;
 	struct config *config;
 	bool seen[ARRAY_SIZE(rows)];
 	struct errinfo *reterr;
@@ -78,6 +80,18 @@ static int fail(struct walk *w, yaml_mark_t at, const char *fmt, ...)
 		w->path, at.line + 1, at.column + 1, what);
 }
 
+/* YAML takes tabs for no indentation and says so in words about tokens. */
+static bool is_tabbed(const struct walk *w, size_t line)
+{
+	const char *p = w->text;
+
+	while (p && line--) {
+		p = strchr(p, '\n');
+		p += p != NULL;
+	}
+	return p && memchr(p, '\t', strspn(p, " \t"));
+}
+
 static int next(struct walk *w)
 {
 	yaml_char_t *anchor = NULL;
@@ -88,6 +102,8 @@ static int next(struct walk *w)
 	if (!yaml_parser_parse(&w->parser, &w->event)) {
 		if (w->parser.error == YAML_MEMORY_ERROR)
 			return -ENOMEM;
+		if (is_tabbed(w, w->parser.problem_mark.line))
+			return fail(w, w->parser.problem_mark, "indent with spaces, not tabs");
 		return fail(w, w->parser.problem_mark, "not valid YAML: %s",
 			w->parser.problem ? w->parser.problem : "unreadable");
 	}
@@ -260,6 +276,7 @@ static int walk_key(struct walk *w, const char *section)
 		if (w->seen[i])
 			return fail(w, w->event.start_mark, "%s.%s is given twice", section, name);
 		w->seen[i] = true;
+		w->config->lines[i] = w->event.start_mark.line + 1;
 		r = next(w);
 		if (r < 0)
 			return r;
@@ -332,6 +349,22 @@ static void free_list(struct config_list *l)
 	free(l->items);
 }
 
+int config_file_blame(
+	const struct config *c, const char *key, int err, const char *what, struct errinfo *reterr)
+{
+	size_t line = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		size_t len = strlen(rows[i].section);
+
+		if (!strncmp(key, rows[i].section, len) && key[len] == '.' &&
+			!strcmp(key + len + 1, rows[i].key))
+			line = c->lines[i];
+	}
+	return errinfo_set_exit(
+		reterr, EXIT_CONFIG, err, "%s: line %zu: %s: %s", c->path, line, key, what);
+}
+
 void config_free(struct config *c)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -358,7 +391,8 @@ static struct config *config_new(void)
 static int parse(
 	const char *path, const char *text, size_t len, struct config *c, struct errinfo *reterr)
 {
-	_cleanup_(walk_done) struct walk w = {.path = path, .config = c, .reterr = reterr};
+	_cleanup_(walk_done) struct walk w = {
+		.path = path, .text = text, .config = c, .reterr = reterr};
 
 	if (!yaml_parser_initialize(&w.parser))
 		return -ENOMEM;

@@ -19,6 +19,7 @@
 #define CONFIG_UNSET     UINT64_MAX /* a duration that the file does not have */
 #define CONFIG_BYTES_MAX (256 << 10)
 #define CONFIG_LIST_MAX  1024
+#define CONFIG_KEYS_MAX  32
 
 struct config_list {
 	char **items;
@@ -28,7 +29,8 @@ struct config_list {
 /* What the file does not have is NULL, false, empty or CONFIG_UNSET. Relative paths of files have
  * become relative to the folder of ingero.yaml. */
 struct config {
-	char *path; /* of the file; NULL: there is none */
+	char *path;                    /* of the file; NULL: there is none */
+	size_t lines[CONFIG_KEYS_MAX]; /* see config_file_blame() */
 
 	char *node; /* agent.node */
 
@@ -54,6 +56,11 @@ int config_file_load(struct config **ret, struct errinfo *reterr);
 /* config_file_read - reads @path, or if @text is not NULL that as its content. */
 int config_file_read(const char *path, const char *text, size_t len, struct config **ret,
 	struct errinfo *reterr);
+
+/* config_file_blame - for a value that turned out to be wrong only when it was used: the sentence
+ * with the file, the line and @key ("fleet.ca_cert") in front, exit code 78. Returns @err. */
+int config_file_blame(
+	const struct config *c, const char *key, int err, const char *what, struct errinfo *reterr);
 
 void config_free(struct config *c);
 DEFINE_CLEANUP(struct config *, config_free)

@@ -174,8 +174,12 @@ static int write_trace(struct haul *h, const struct export_trace_wish *w, struct
 		r = output_commit(&output, reterr);
 	if (r == -EPIPE && output.is_stdout)
 		return 0;
-	if (r == 0)
+	if (r == 0) {
 		export_trace_tell(w, &figures);
+		fputs("ingero: there are no arrows, counters and stacks from nodes: merge their "
+		      "recordings for these\n",
+			stderr);
+	}
 	return r;
 }
 

@@ -43,14 +43,35 @@ static int list_nodes(const struct fleet_wish *w, bool tls, struct fleet *f,
 	}
 	for (size_t i = 0; r == 0 && i < f->config->fleet_nodes.count; i++)
 		r = fanout_nodes_add(nodes, f->config->fleet_nodes.items[i], tls, &e);
-	return r < 0 ? errinfo_set_exit(reterr, EXIT_CONFIG, r, "%s: fleet.nodes: %s",
-			       f->config->path, e.text)
-		     : 0;
+	return r < 0 ? config_file_blame(f->config, "fleet.nodes", r, e.text, reterr) : 0;
 }
 
 static const char *either(const char *given, const char *configured)
 {
 	return given ? given : configured;
+}
+
+/* Whether @e is about a value of ingero.yaml: then that is said. Whose file others can read is told
+ * by its name alone: the value is right. */
+static int blame(const struct fleet_wish *w, const struct config *c, int err,
+	const struct errinfo *e, struct errinfo *reterr)
+{
+	const struct {
+		const char *key, *given, *configured, *word;
+	} rows[] = {
+		{"fleet.fingerprint", w->fingerprint, c->fleet_fingerprint, "fingerprint"},
+		{"fleet.ca_cert", w->ca_cert, c->fleet_ca_cert, c->fleet_ca_cert},
+		{"fleet.client_key", w->client_key, c->fleet_client_key, c->fleet_client_key},
+		{"fleet.client_cert", w->client_cert, c->fleet_client_cert, c->fleet_client_cert},
+		{"fleet.token_file", w->token_file, c->fleet_token_file, c->fleet_token_file},
+	};
+
+	if (reterr)
+		*reterr = *e;
+	for (size_t i = 0; e->exit_code != EXIT_NO_PERMISSION && i < ARRAY_SIZE(rows); i++)
+		if (!rows[i].given && rows[i].configured && strstr(e->text, rows[i].word))
+			return config_file_blame(c, rows[i].key, err, e->text, reterr);
+	return err;
 }
 
 static int connect_nodes(const struct fleet_wish *w, struct fleet *f,
@@ -64,11 +85,12 @@ static int connect_nodes(const struct fleet_wish *w, struct fleet *f,
 		.fingerprint = either(w->fingerprint, c->fleet_fingerprint),
 		.allow_plain = !w->require_tls,
 		.skew_ns = FANOUT_SKEW_NS};
-	int r = token_read(either(w->token_file, c->fleet_token_file), FANOUT_TOKEN_VARIABLE,
-		&f->bearer, reterr);
+	struct errinfo e = {0};
+	int r = token_read(
+		either(w->token_file, c->fleet_token_file), FANOUT_TOKEN_VARIABLE, &f->bearer, &e);
 
 	if (r < 0)
-		return r;
+		return blame(w, c, r, &e, reterr);
 	if (!s.cert != !s.key)
 		return errinfo_set(reterr, -EINVAL,
 			"a client certificate needs its key: give --client-cert and --client-key");
@@ -86,7 +108,8 @@ static int connect_nodes(const struct fleet_wish *w, struct fleet *f,
 	r = loop_new(&f->loop);
 	if (r < 0)
 		return errinfo_set(reterr, r, "no event loop: %s", strerror(-r));
-	return fanout_new(f->loop, &s, &f->fanout, reterr);
+	r = fanout_new(f->loop, &s, &f->fanout, &e);
+	return r < 0 ? blame(w, c, r, &e, reterr) : 0;
 }
 
 /* Whoever did not name nodes is told whose these are. */
@@ -169,15 +192,31 @@ static bool is_alike(const struct fanout_result *r)
 	return true;
 }
 
+/* A stranger's words, line by line. */
+static void print_hint(const char *hint)
+{
+	while (*hint) {
+		_cleanup_buf_ struct buf line = BUF_INIT(8192), b = BUF_INIT(32768);
+		size_t len = strcspn(hint, "\n");
+
+		buf_append(&line, hint, len);
+		text_escape_terminal(&b, buf_str(&line));
+		fprintf(stderr, "%s\n", buf_str(&b));
+		hint += len + (hint[len] == '\n');
+	}
+}
+
 int fleet_tell(const struct fanout_result *r)
 {
 	bool none = r->ok_count == 0, alike = none && is_alike(r);
 	struct errinfo e = {0};
+	int code;
 
 	for (size_t i = 0; i < r->warning_count; i++) {
 		_cleanup_buf_ struct buf b = BUF_INIT(8192);
 
-		if (alike && r->warnings[i].note == FANOUT_NOTE_FAILED)
+		if (alike && (r->warnings[i].note == FANOUT_NOTE_FAILED ||
+				     r->warnings[i].note == FANOUT_NOTE_COLUMNS))
 			continue; /* one sentence says it for all */
 		text_escape_terminal(&b, r->warnings[i].text);
 		fprintf(stderr, "WARNING: %s\n", buf_str(&b));
@@ -185,5 +224,8 @@ int fleet_tell(const struct fanout_result *r)
 	if (!none)
 		return (int)fanout_verdict(r);
 	fanout_why(r, &e);
-	return dispatch_fail(&e, -EIO);
+	code = dispatch_fail(&e, -EIO);
+	if (alike && r->answers[0].hint)
+		print_hint(r->answers[0].hint);
+	return code;
 }

@@ -141,6 +141,14 @@ static void put_codes(struct buf *b)
 	}
 }
 
+static bool asks_nodes(const struct command *c)
+{
+	for (const struct option_row *o = c->options; o && o->name; o++)
+		if (!strcmp(o->name, "nodes"))
+			return true;
+	return false;
+}
+
 void manual_page(struct buf *b, const struct command *c)
 {
 	char name[64] = "ingero-";
@@ -160,8 +168,10 @@ void manual_page(struct buf *b, const struct command *c)
 	buf_puts(b,
 		".PP\nTimes are written 30s, 500ms, 1h30m; sizes 500m, 10g. A flag that is on by"
 		" default is turned off with \\-\\-flag=false.\n"
-		".SH EXIT STATUS\n0 if it is done; the others are in\n.BR ingero (1).\n"
-		".SH SEE ALSO\n.BR ingero (1)");
+		".SH EXIT STATUS\n0 if it is done");
+	if (asks_nodes(c))
+		buf_puts(b, "; 1 if no node answered, 2 if some nodes did and some did not");
+	buf_puts(b, "; the others are in\n.BR ingero (1).\n.SH SEE ALSO\n.BR ingero (1)");
 	for (const struct command *const *o = commands; *o; o++)
 		if (*o != c) {
 			buf_puts(b, ",\n.BR ingero\\-");

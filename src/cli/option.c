@@ -132,6 +132,8 @@ static int parse_value(
 	case OPTION_INT: return parse_int(o, v, field, reterr);
 	case OPTION_DURATION:
 		r = text_parse_duration(v, field);
+		if (r == 0 && *(uint64_t *)field < (uint64_t)o->min)
+			return bad_value(o, v, "longer than nothing", reterr);
 		return r == 0 ? 0 : bad_value(o, v, "a duration like 30s, 500ms or 1h30m", reterr);
 	case OPTION_SIZE:
 		r = text_parse_size(v, field);

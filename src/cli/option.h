@@ -38,7 +38,7 @@ struct option_row {
 	size_t offset;          /* of the field in the settings struct */
 	const char *value_name; /* "N", "PATH", …; NULL for flags */
 	const char *help;       /* one line; says the default */
-	int64_t min, max;       /* OPTION_INT */
+	int64_t min, max;       /* OPTION_INT; of OPTION_DURATION min is 1 where 0 makes no sense */
 	bool hidden;            /* parsed, not in --help */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* allow.c - see allow.h. Comparisons are exact but for the case of letters: no suffixes, no
- * patterns, no trailing dot. */
+ * patterns (but those of a certificate), no trailing dot. */
 #include "net/allow.h"
 
 #include <errno.h>
@@ -139,6 +139,8 @@ static bool knows(const struct allow *a, const char *name, const union address *
 	for (size_t i = 0; i < a->count; i++)
 		if (strcasecmp(name, a->names[i]) == 0)
 			return true;
+	if (a->settings.named_by && tls_has_name(a->settings.named_by, name))
+		return true;
 	/* A number cannot be made to mean another machine, unlike a name. */
 	return local && address_parse_host(name, &number) == 0 &&
 	       address_host_equal(&number, local);

@@ -3,7 +3,9 @@
  * its name resolved to this machine and read what the browser's user may read.
  *
  * Allowed are loopback's names, the address that the connection came to, the machine's own name if
- * it listens beyond loopback, and what the settings name:
+ * it listens beyond loopback, the names of a certificate that was given (somebody vouched for them,
+ * and a browser that was led here by another name refuses the certificate), and what the settings
+ * name:
  *	gpu1                  with the port listened on, or without one in Host
  *	gpu1:9443             exactly that, for a forwarded port
  *	https://gpu.example   exactly that origin and its host, for a proxy in front
@@ -11,12 +13,14 @@
 #pragma once
 
 #include "net/address.h"
+#include "net/tls.h"
 
 struct allow;
 
 struct allow_settings {
 	const char *const *names; /* NULL-terminated or NULL */
 	bool tls;
+	const struct tls *named_by; /* whose certificate's names are allowed; NULL: none */
 	bool beyond_loopback;
 	uint16_t port;
 };

@@ -100,7 +100,8 @@ static bool admit_host(struct http_exchange *x, const char *authority)
 	}
 	if (!allow_host(allow, host, &x->conn->local)) {
 		exchange_refuse(x, 403,
-			"the name in Host is not one of this server: add it to the allowed names");
+			"the name in Host is not one of this server: ask by an address or a name "
+			"in its certificate, or start it with --allow-host NAME");
 		return false;
 	}
 	if (origin && !allow_origin(allow, origin, &x->conn->local)) {

@@ -58,6 +58,9 @@ static int open_listener(
 		return r;
 	address_format(&bound, h->address);
 	allow.port = address_port(&bound);
+	/* The self-signed one has its names from the settings, without their ports. */
+	if (s->tls && !tls_is_self_signed(s->tls))
+		allow.named_by = s->tls;
 	allow.beyond_loopback = !address_is_loopback(&bound);
 	return allow_new(&allow, &h->allow, reterr);
 }

@@ -4,6 +4,7 @@
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <string.h>
 
 #include "net/cert.h"
 #include "net/secret_file.h"
@@ -48,7 +49,11 @@ int tls_key_check(const char *path, struct errinfo *reterr)
 const char *tls_reason(void)
 {
 	const char *text = ERR_reason_error_string(ERR_peek_last_error());
+	unsigned long first = ERR_peek_error();
 
+	/* Of a file that cannot be read the last words are "system lib"; the errno came before. */
+	if (ERR_SYSTEM_ERROR(first))
+		return strerror(ERR_GET_REASON(first));
 	return text ? text : "unknown reason";
 }
 

@@ -40,3 +40,7 @@ int tls_reload(struct tls *t, struct errinfo *reterr);
 const char *tls_fingerprint(const struct tls *t); /* of the server's own certificate */
 const char *tls_cert_path(const struct tls *t);   /* its file: what a client may name as its CA */
 bool tls_is_self_signed(const struct tls *t);
+
+/* tls_has_name - whether the certificate that the server shows now, after a reload the new one, is
+ * for the DNS name or address @name. */
+bool tls_has_name(const struct tls *t, const char *name);

@@ -9,6 +9,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -173,6 +174,19 @@ int tls_server_new(const struct tls_server_settings *s, struct tls **ret, struct
 		return r;
 	*ret = TAKE(t);
 	return 0;
+}
+
+bool tls_has_name(const struct tls *t, const char *name)
+{
+	X509 *cert = SSL_CTX_get0_certificate(t->ctx);
+
+	/* OpenSSL takes ".example" for every name below it. */
+	if (!cert || name[0] == '.' || strchr(name, '*'))
+		return false;
+	return X509_check_ip_asc(cert, name, 0) == 1 ||
+	       X509_check_host(cert, name, strlen(name),
+		       X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS,
+		       NULL) == 1;
 }
 
 bool tls_demands_client(const struct tls *t)

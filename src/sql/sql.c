@@ -41,7 +41,7 @@ int sql_code_error(
 	case SQLITE_DONE: return 0;
 	case SQLITE_NOTADB:
 		return errinfo_set(reterr, -EBADMSG,
-			"%s is not a SQLite database: give an ingero database with --db", path);
+			"%s is not a SQLite database: a recording of ingero is needed", path);
 	case SQLITE_CORRUPT:
 		return errinfo_set(reterr, -EBADMSG,
 			"%s is damaged (%s): move it away, or recover it with sqlite3's .recover",

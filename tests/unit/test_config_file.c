@@ -92,7 +92,7 @@ static void faults_are_told_with_their_place(void **state)
 		{"fleet:\n  timeout: 1s\n  timeout: 2s\n", "line 3, column 3", "twice"},
 		{"fleet: &a\n  nodes: []\n", "line 1, column 8", "anchors"},
 		{"agent: *a\n", "line 1, column 8", "anchors"},
-		{"fleet:\n\tnodes: []\n", "line 2, column 1", "not valid YAML"},
+		{"fleet:\n\tnodes: []\n", "line 2, column 1", "indent with spaces, not tabs"},
 		{"fleet: {\n", "line 2, column 1", "not valid YAML"},
 		{"agent: {node: a}\n---\nagent: {node: b}\n", "line 2, column 1",
 			"second document"},

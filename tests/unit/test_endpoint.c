@@ -74,6 +74,7 @@ static void test_refusals(void **state)
 		-EINVAL, "does not go");
 	refuses(&(struct endpoint_options){.text = "grpcs://gpu1/path"}, -EINVAL, "no path");
 	refuses(&(struct endpoint_options){.text = "https://gpu1/a b"}, -EINVAL, "escaped");
+	refuses(&(struct endpoint_options){.text = "ftp://gpu1"}, -EINVAL, "grpcs://");
 	refuses(&(struct endpoint_options){.text = ""}, -EINVAL, "");
 	refuses(&(struct endpoint_options){.text = "https://:4318"}, -EINVAL, "");
 	refuses(&(struct endpoint_options){.text = "https://gpu1:99999"}, -EINVAL, "");

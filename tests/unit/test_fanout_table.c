@@ -171,6 +171,7 @@ static void most_columns_win(void **state)
 
 	assert_int_equal(fanout_table_merge(nodes, names, 3, &t), 0);
 	assert_true(nodes[0].odd);
+	assert_string_equal(nodes[0].difference, "it has other; it lacks a, b");
 	assert_false(nodes[1].odd || nodes[2].odd);
 	assert_int_equal(t.row_count, 1);
 	assert_string_equal(text_at(&t, 0, 0), "g1");
@@ -179,14 +180,31 @@ static void most_columns_win(void **state)
 
 static void of_equals_the_first(void **state)
 {
+	static const char *const names[] = {"g1", "g2", "g3", "g4"};
+	struct fanout_rows nodes[4] = {good("{\"columns\":[\"a\"],\"rows\":[[1]]}"),
+		good("{\"columns\":[\"a\",\"b\"],\"rows\":[[2,3]]}"),
+		good("{\"columns\":[\"a\"],\"rows\":[[4]]}"),
+		good("{\"columns\":[\"a\",\"b\"],\"rows\":[]}")};
+	struct sql_table t = {0};
+
+	assert_int_equal(fanout_table_merge(nodes, names, 4, &t), 0);
+	assert_true(nodes[1].odd && nodes[3].odd && !nodes[0].odd && !nodes[2].odd);
+	assert_string_equal(nodes[1].difference, "it has b");
+	assert_int_equal(t.row_count, 2);
+	sql_table_done(&t);
+}
+
+static void each_its_own_is_nobody(void **state)
+{
 	static const char *const names[] = {"g1", "g2"};
 	struct fanout_rows nodes[2] = {good("{\"columns\":[\"a\"],\"rows\":[[1]]}"),
 		good("{\"columns\":[\"b\"],\"rows\":[[2]]}")};
 	struct sql_table t = {0};
 
 	assert_int_equal(fanout_table_merge(nodes, names, 2, &t), 0);
-	assert_true(nodes[1].odd && !nodes[0].odd);
-	assert_int_equal(t.row_count, 1);
+	assert_true(nodes[0].odd && nodes[1].odd);
+	assert_string_equal(nodes[0].difference, "");
+	assert_int_equal(t.column_count, 0);
 	sql_table_done(&t);
 }
 
@@ -212,6 +230,7 @@ int main(void)
 		cmocka_unit_test(an_own_node_column_serves),
 		cmocka_unit_test(most_columns_win),
 		cmocka_unit_test(of_equals_the_first),
+		cmocka_unit_test(each_its_own_is_nobody),
 		cmocka_unit_test(nobody_is_an_empty_table),
 	};
 

@@ -70,6 +70,25 @@ static void test_index(void **state)
 	assert_non_null(strstr(buf_str(&b), ".B INGERO_DB\n"));
 }
 
+static const struct command *find(const char *name)
+{
+	const struct command *const *c = commands;
+
+	while (strcmp((*c)->name, name))
+		c++;
+	return *c;
+}
+
+static void test_partial_answers(void **state)
+{
+	_cleanup_buf_ struct buf with = BUF_INIT(1 << 20), without = BUF_INIT(1 << 20);
+
+	manual_page(&with, find("query"));
+	manual_page(&without, find("trace"));
+	assert_non_null(strstr(buf_str(&with), "2 if some nodes did and some did not"));
+	assert_null(strstr(buf_str(&without), "some nodes"));
+}
+
 static void test_rows(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
@@ -84,6 +103,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_page),
 		cmocka_unit_test(test_index),
+		cmocka_unit_test(test_partial_answers),
 		cmocka_unit_test(test_rows),
 	};
 

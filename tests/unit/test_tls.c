@@ -282,6 +282,12 @@ static void test_reload(void **state)
 	made_new(&live, dir, "live", &ca, "serverAuth", -3600, 86400);
 	start(&b, &s);
 	assert_string_equal(call(&b, &c).subject, "/CN=live");
+	assert_true(tls_has_name(b.settings.tls, "LocalHost"));
+	assert_true(tls_has_name(b.settings.tls, "127.0.0.1"));
+	assert_false(tls_has_name(b.settings.tls, "live")); /* a subject is no name */
+	assert_false(tls_has_name(b.settings.tls, "127.0.0.2"));
+	assert_false(tls_has_name(b.settings.tls, ""));
+	assert_false(tls_has_name(b.settings.tls, "."));
 	copy_file(server2.cert_path, live.cert_path);
 	assert_string_equal(call(&b, &c).subject, "/CN=live"); /* not before it is asked for */
 	/* all or nothing: the key does not fit yet */

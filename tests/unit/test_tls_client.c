@@ -208,6 +208,7 @@ static void test_settings(void **state)
 	assert_int_equal(chmod(s.key, 0600), 0);
 	snprintf(missing, sizeof(missing), "%s/missing", scene.dir.path);
 	refused_settings(&(struct tls_client_settings){.ca = missing}, missing);
+	refused_settings(&(struct tls_client_settings){.ca = missing}, "No such file or directory");
 	refused_settings(&(struct tls_client_settings){.ca = scene.client.key_path}, "authorities");
 	refused_settings(&(struct tls_client_settings){.fingerprint = "abc"}, "64 hexadecimal");
 	refused_settings(&(struct tls_client_settings){.fingerprint = ""}, "64 hexadecimal");

@@ -115,7 +115,7 @@ static void test_loose_files(void **state)
 	write_tokens(A "\n", 0644);
 	assert_int_equal(token_set_new(path, NULL, &t, &e), -EPERM);
 	assert_non_null(strstr(e.text, "chmod 600"));
-	assert_int_equal(e.exit_code, EXIT_CONFIG);
+	assert_int_equal(e.exit_code, EXIT_NO_PERMISSION);
 	setenv("INGERO_TLS_ALLOW_LOOSE_KEY_PERMS", "1", 1);
 	assert_int_equal(token_set_new(path, NULL, &t, &e), 0);
 	token_set_free(t);

@@ -70,7 +70,9 @@ struct fanout_answer { /* of one node */
 	char name[256]; /* as the node calls itself; if it does not tell, its address. Two nodes
 			   that claim one name are "name (address)" */
 	bool ok;        /* it answered, and the answer is part of the result */
+	int status;     /* of its reply in HTTP; 0: there was none */
 	char why[300];  /* if not ok: a sentence without the node's name */
+	char *hint;     /* what the node adds to its refusal (columns that exist); NULL: nothing */
 	size_t rows;    /* SQL: that are part of the result */
 	struct sql_table table;      /* SQL, apart: they themselves */
 	bool truncated;              /* there are or may be more */
@@ -95,6 +97,7 @@ struct fanout_warning {
 struct fanout_result {
 	struct fanout_answer *answers; /* in the order of the nodes */
 	size_t count, ok_count;
+	bool no_columns_alike; /* SQL: of those that answered no two have the same columns */
 	struct fanout_warning *warnings;
 	size_t warning_count;
 	struct sql_table table;            /* SQL: all rows, "node" first: see fanout_table.h */
@@ -118,9 +121,11 @@ void fanout_cancel(struct fanout_run *run); /* @done will not run */
 int fanout_wait(struct fanout *f, const struct fanout_question *q, struct fanout_result *ret,
 	struct errinfo *reterr);
 
-/* fanout_verdict - EXIT_OK if all nodes answered, EXIT_PARTIAL if some did, EXIT_FAILED if none. */
+/* fanout_verdict - EXIT_OK if all nodes answered, EXIT_PARTIAL if some did, EXIT_FAILED if none;
+ * see fanout_why(). */
 enum exit_code fanout_verdict(const struct fanout_result *r);
 
 /* fanout_why - for a result without an answer: the reason in a sentence; what all nodes say alike
- * is said once. */
+ * is said once. The exit code is EXIT_USAGE if every node found the question itself wrong, else
+ * EXIT_FAILED. */
 void fanout_why(const struct fanout_result *r, struct errinfo *ret);

@@ -52,6 +52,10 @@ int fanout_nodes_add(struct fanout_nodes *n, const char *list, bool tls, struct 
 		p += len;
 		while (len && (text[len - 1] == ' ' || text[len - 1] == '\t'))
 			text[--len] = 0;
+		if (strpbrk(text, " \t\n"))
+			return errinfo_set(reterr, -EINVAL,
+				"'%.100s': separate nodes with commas: gpu-1:8080,gpu-2:8080",
+				text);
 		r = http_place_parse(text, tls, FANOUT_PORT, &place, reterr);
 		if (r == 0)
 			r = add(n, &place, reterr);

@@ -11,6 +11,7 @@
 #include "json/reader.h"
 
 #define ERROR_MAX      220 /* bytes of a node's own words */
+#define HINT_MAX       4096
 #define TEXT_MAX_BYTES (4 << 20)
 
 static bool is_json(const struct http_response *r)
@@ -23,8 +24,8 @@ static bool is_json(const struct http_response *r)
 	return !type[strlen(json)] || strchr("; \t", type[strlen(json)]);
 }
 
-/* The node's own sentence, {"error": "…"}; "" if it gave none. */
-static void read_error(const struct http_response *r, char *out, size_t size)
+/* The node's own sentence, {"error": "…"} or another @member; "" if it gave none. */
+static void read_said(const struct http_response *r, const char *member, char *out, size_t size)
 {
 	_cleanup_(json_reader_done) struct json_reader j;
 
@@ -33,32 +34,45 @@ static void read_error(const struct http_response *r, char *out, size_t size)
 	if (!is_json(r) || json_read(&j) != JSON_READ_OBJECT)
 		return;
 	while (json_read(&j) == JSON_READ_KEY) {
-		bool error = json_read_is(&j, "error");
+		bool wanted = json_read_is(&j, member);
 		enum json_read t = json_read(&j);
 
-		if (error && t == JSON_READ_STRING)
+		if (wanted && t == JSON_READ_STRING)
 			snprintf(out, size, "%s", buf_str(&j.text));
 		if (!json_skip(&j, t))
 			return;
 	}
 }
 
+/* What a server of another kind says to a path that it does not have. */
+static bool is_strange(int status)
+{
+	return status == 404 || status == 405 || status == 501;
+}
+
 static int refuse(const struct http_response *r, bool with_token, struct errinfo *reterr)
 {
 	char said[ERROR_MAX];
 
-	read_error(r, said, sizeof(said));
+	read_said(r, "error", said, sizeof(said));
 	if (r->status >= 300 && r->status < 400)
 		return errinfo_set(reterr, -EPROTO,
 			"it redirects to another place (HTTP %d), which is not followed",
 			r->status);
 	if (r->status == 401)
 		return errinfo_set(reterr, -EPROTO,
-			with_token ? "it does not accept the token (HTTP 401)"
-				   : "it wants a token, and none was given (HTTP 401)");
-	if (r->status == 404 && !said[0])
-		return errinfo_set(reterr, -ENOENT,
-			"it does not know this question (HTTP 404): is it an `ingero dashboard`?");
+			with_token ? "it does not accept the token (HTTP 401): --token-file or "
+				     "INGERO_FLEET_TOKEN gives another"
+				   : "it wants a token, and none was given (HTTP 401): "
+				     "--token-file or INGERO_FLEET_TOKEN gives one");
+	if (r->status == 408) /* its own words are about the API, which nobody here speaks */
+		return errinfo_set(reterr, -EPROTO,
+			"its time for the SQL was over (HTTP 408): ask for less, or give it more "
+			"with --timeout (fleet.timeout of ingero.yaml)");
+	if (!said[0] && is_strange(r->status))
+		return errinfo_set(reterr, r->status == 404 ? -ENOENT : -EPROTO,
+			"it does not know this question (HTTP %d): is it an `ingero dashboard`?",
+			r->status);
 	return errinfo_set(reterr, r->status == 404 ? -ENOENT : -EPROTO, "%s%s(HTTP %d)", said,
 		said[0] ? " " : "it refused ", r->status);
 }
@@ -74,6 +88,14 @@ int fanout_reply_check(const struct http_response *r, bool with_token, struct er
 			"it answered with %.60s instead of JSON: is it an `ingero dashboard`?",
 			type && type[0] ? type : "something");
 	return 0;
+}
+
+char *fanout_reply_hint(const struct http_response *r)
+{
+	char hint[HINT_MAX];
+
+	read_said(r, "hint", hint, sizeof(hint));
+	return hint[0] ? strdup(hint) : NULL;
 }
 
 int fanout_reply_time(const struct http_response *r, int64_t *ret_ns)

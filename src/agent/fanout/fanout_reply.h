@@ -13,6 +13,10 @@
  * status 404, with a sentence about the node. @with_token: one was sent. */
 int fanout_reply_check(const struct http_response *r, bool with_token, struct errinfo *reterr);
 
+/* fanout_reply_hint - what a refusal says beyond its reason, bounded; NULL: nothing. The caller
+ * frees it. */
+char *fanout_reply_hint(const struct http_response *r);
+
 /* fanout_reply_time - reads {"timestamp_ns": N}. -EPROTO if it is not that. */
 int fanout_reply_time(const struct http_response *r, int64_t *ret_ns);
 

@@ -14,6 +14,7 @@ void fanout_result_done(struct fanout_result *r)
 {
 	for (size_t i = 0; i < r->count && r->answers; i++) {
 		free(r->answers[i].json);
+		free(r->answers[i].hint);
 		sql_table_done(&r->answers[i].table);
 	}
 	free(r->answers);
@@ -106,13 +107,9 @@ static void set_names(struct fanout_run *run)
 
 /* ---- the table ---- */
 
-static void put_columns(struct buf *b, const struct sql_table *t)
-{
-	for (int i = 0; i < t->column_count; i++)
-		buf_printf(b, "%s%s", i ? ", " : "", sql_table_name(t, i));
-}
+#define NONE_ALIKE "no two nodes have the same columns: name the columns instead of *"
 
-static void judge_rows(struct fanout_run *run, size_t i, const char *columns)
+static void judge_rows(struct fanout_run *run, size_t i)
 {
 	struct fanout_answer *a = &run->result.answers[i];
 	const struct fanout_rows *rows = &run->legs[i].rows;
@@ -123,9 +120,14 @@ static void judge_rows(struct fanout_run *run, size_t i, const char *columns)
 	}
 	a->ok = false;
 	a->rows = 0;
-	snprintf(a->why, sizeof(a->why),
-		"its columns are not those of the other nodes, so its rows are left out: %s",
-		columns);
+	run->result.no_columns_alike |= !rows->difference[0];
+	if (rows->difference[0])
+		snprintf(a->why, sizeof(a->why),
+			"its columns are not those of the other nodes, so its rows are left out: "
+			"%s",
+			rows->difference);
+	else
+		snprintf(a->why, sizeof(a->why), NONE_ALIKE);
 }
 
 static int merge_rows(struct fanout_run *run)
@@ -164,14 +166,7 @@ static void finish_apart(struct fanout_run *run)
 static void finish_table(struct fanout_run *run)
 {
 	struct fanout_result *r = &run->result;
-	_cleanup_free_ char **columns = calloc(r->count, sizeof(*columns));
 
-	for (size_t i = 0; columns && i < r->count; i++) {
-		_cleanup_buf_ struct buf b = BUF_INIT(4096);
-
-		put_columns(&b, &run->legs[i].rows.table);
-		columns[i] = b.err ? NULL : buf_take(&b);
-	}
 	if (merge_rows(run) < 0) {
 		for (size_t i = 0; i < r->count; i++) {
 			r->answers[i].ok = false;
@@ -181,10 +176,8 @@ static void finish_table(struct fanout_run *run)
 	} else {
 		for (size_t i = 0; i < r->count; i++)
 			if (r->answers[i].ok)
-				judge_rows(run, i, columns && columns[i] ? columns[i] : "many");
+				judge_rows(run, i);
 	}
-	for (size_t i = 0; columns && i < r->count; i++)
-		free(columns[i]);
 }
 
 static void warn_rows(struct fanout_run *run)
@@ -281,18 +274,38 @@ enum exit_code fanout_verdict(const struct fanout_result *r)
 	return r->ok_count ? EXIT_PARTIAL : EXIT_FAILED;
 }
 
+/* Whether every node replied, but not with an answer: then it is the question, or who asks. */
+static bool is_refused(const struct fanout_result *r, int status)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		int s = r->answers[i].status;
+
+		if (s == 0 || s == 200 || (status && s != status))
+			return false;
+	}
+	return true;
+}
+
 void fanout_why(const struct fanout_result *r, struct errinfo *ret)
 {
-	bool alike = true;
+	bool wrong = is_refused(r, 400), refused = is_refused(r, 0), alike = true;
+	enum exit_code code = wrong ? EXIT_USAGE : EXIT_FAILED;
+	int err = wrong ? -EINVAL : -EIO;
 
 	for (size_t i = 1; i < r->count; i++)
 		alike &= strcmp(r->answers[i].why, r->answers[0].why) == 0;
-	if (r->count == 1)
-		errinfo_set_exit(ret, EXIT_FAILED, -EIO, "node %s: %s", r->answers[0].address,
-			r->answers[0].why);
+	if (r->no_columns_alike)
+		errinfo_set_exit(ret, code, err, NONE_ALIKE);
+	else if (r->count == 1)
+		errinfo_set_exit(
+			ret, code, err, "node %s: %s", r->answers[0].address, r->answers[0].why);
+	else if (alike && refused)
+		errinfo_set_exit(ret, code, err, "every node refused: %s", r->answers[0].why);
 	else if (alike)
-		errinfo_set_exit(ret, EXIT_FAILED, -EIO, "none of %zu nodes answered: %s", r->count,
-			r->answers[0].why);
+		errinfo_set_exit(ret, code, err, "none of %zu nodes answered; of each: %s",
+			r->count, r->answers[0].why);
+	else if (refused)
+		errinfo_set_exit(ret, code, err, "every one of %zu nodes refused", r->count);
 	else
-		errinfo_set_exit(ret, EXIT_FAILED, -EIO, "none of %zu nodes answered", r->count);
+		errinfo_set_exit(ret, code, err, "none of %zu nodes answered", r->count);
 }

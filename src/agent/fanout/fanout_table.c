@@ -14,8 +14,10 @@
 #include "json/reader.h"
 #include "sql/sql_build.h"
 
-#define COLUMNS_MAX 2000      /* SQLite's own limit */
-#define VALUE_MAX   (4 << 20) /* bytes of a text; the guard of a node allows 1 MB, twice in hex */
+#define COLUMNS_MAX      2000      /* SQLite's own limit */
+#define COLUMNS_NAMED    5         /* of a difference, each way */
+#define COLUMNS_COMPARED 200       /* with each other; of more it is only said that they differ */
+#define VALUE_MAX        (4 << 20) /* bytes of a text; the guard of a node allows 1 MB, twice in hex */
 
 void fanout_rows_done(struct fanout_rows *r)
 {
@@ -265,14 +267,16 @@ static bool has_same_columns(const struct sql_table *a, const struct sql_table *
 	return true;
 }
 
-/* The node whose columns most have; of equals the first. @count if there is none. */
+/* The node whose columns most have; of equals the first. @count if there is none, or if there are
+ * several and each has its own. */
 static size_t find_model(const struct fanout_rows *nodes, size_t count)
 {
-	size_t best = count, most = 0;
+	size_t best = count, most = 0, there = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		size_t same = 0;
 
+		there += nodes[i].there;
 		for (size_t k = 0; nodes[i].there && k < count; k++)
 			same += nodes[k].there &&
 				has_same_columns(&nodes[i].table, &nodes[k].table);
@@ -281,7 +285,51 @@ static size_t find_model(const struct fanout_rows *nodes, size_t count)
 			best = i;
 		}
 	}
-	return best;
+	return there > 1 && most == 1 ? count : best;
+}
+
+static bool has_column(const struct sql_table *t, const char *name)
+{
+	for (int i = 0; i < t->column_count; i++)
+		if (strcmp(sql_table_name(t, i), name) == 0)
+			return true;
+	return false;
+}
+
+/* "it has a, b, c and 4 more"; nothing if @other has all of @t's. */
+static void put_more(
+	struct buf *b, const char *verb, const struct sql_table *t, const struct sql_table *other)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < t->column_count; i++) {
+		const char *name = sql_table_name(t, i);
+
+		if (has_column(other, name))
+			continue;
+		if (n == 0)
+			buf_printf(b, "%sit %s ", b->len ? "; " : "", verb);
+		if (n < COLUMNS_NAMED)
+			buf_printf(b, "%s%.24s", n ? ", " : "", name);
+		n++;
+	}
+	if (n > COLUMNS_NAMED)
+		buf_printf(b, " and %zu more", n - COLUMNS_NAMED);
+}
+
+static void tell_difference(struct fanout_rows *rows, const struct sql_table *model)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1024);
+
+	if (MAX(rows->table.column_count, model->column_count) > COLUMNS_COMPARED) {
+		buf_printf(&b, "it has %d of them, they have %d", rows->table.column_count,
+			model->column_count);
+	} else {
+		put_more(&b, "has", &rows->table, model);
+		put_more(&b, "lacks", model, &rows->table);
+	}
+	snprintf(rows->difference, sizeof(rows->difference), "%s",
+		b.len && !b.err ? buf_str(&b) : "the same in another order");
 }
 
 static int find_node_column(const struct sql_table *t)
@@ -349,12 +397,19 @@ int fanout_table_merge(
 	int own, r;
 
 	if (first == count) {
+		for (size_t i = 0; i < count; i++) {
+			nodes[i].odd = nodes[i].there;
+			sql_table_done(&nodes[i].table);
+		}
 		*ret = (struct sql_table){0};
 		return 0;
 	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		nodes[i].odd =
 			nodes[i].there && !has_same_columns(&nodes[i].table, &nodes[first].table);
+		if (nodes[i].odd)
+			tell_difference(&nodes[i], &nodes[first].table);
+	}
 	own = find_node_column(&nodes[first].table);
 	r = begin_merged(&merged, &nodes[first].table, own < 0);
 	for (size_t i = 0; r == 0 && i < count; i++) {

@@ -179,7 +179,7 @@ void api_describe(void *arg, struct http_exchange *x, const struct http_request 
 
 	(void)q;
 	put_document(&w, s->settings.version ? s->settings.version : "");
-	http_reply_field(x, "x-ingero-node", s->node);
+	serve_put_node(s, x);
 	if (json_finish(&w) < 0)
 		http_reply_error(x, 500, "the description could not be written");
 	else

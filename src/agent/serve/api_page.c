@@ -5,17 +5,12 @@
 #include "sql/sql_worker.h"
 #include "web/web.h"
 
-static void put_node(struct serve *s, struct http_exchange *x)
-{
-	http_reply_field(x, "x-ingero-node", s->node);
-}
-
 void api_page(void *arg, struct http_exchange *x, const struct http_request *q)
 {
 	const struct web_file *f = web_find(q->path);
 	const char *have = http_head_get(&q->head, "if-none-match");
 
-	put_node(arg, x);
+	serve_put_node(arg, x);
 	if (!f) {
 		http_reply_error(x, 404, "there is nothing here");
 		return;
@@ -32,7 +27,7 @@ void api_page(void *arg, struct http_exchange *x, const struct http_request *q)
 static void reply_json(
 	struct serve *s, struct http_exchange *x, int status, struct json_writer *w, struct buf *b)
 {
-	put_node(s, x);
+	serve_put_node(s, x);
 	if (json_finish(w) < 0)
 		http_reply_error(x, 500, "the answer could not be written");
 	else

@@ -24,6 +24,8 @@ struct pending { /* a call and whom it answers */
 	struct serve_call call;
 	struct http_exchange *x;
 	serve_fn *fn;
+	char node[NODE_MAX]; /* found on the way */
+	bool is_named;
 };
 
 static void pending_free(struct pending *p)
@@ -35,10 +37,40 @@ static void pending_free(struct pending *p)
 	free(p);
 }
 
-static void put_fields(struct serve *s, struct http_exchange *x)
+void serve_put_node(const struct serve *s, struct http_exchange *x)
 {
-	http_reply_field(x, "x-ingero-node", s->node);
+	if (s->node[0])
+		http_reply_field(x, "x-ingero-node", s->node);
 }
+
+/* ---- whose recording it is ---- */
+
+static int take_node(struct nodedb_look *l, void *arg, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table nodes = {0};
+	char *out = arg;
+	int r = nodedb_look_list(
+		l, NODEDB_NODES, &(struct nodedb_scope){.limit = 1}, &nodes, reterr);
+
+	if (r == 0 && nodes.row_count)
+		snprintf(out, NODE_MAX, "%s", tell_text(&nodes, 0, 0));
+	return r;
+}
+
+/* Only what the recording says: it may have been made on another machine than this one. */
+static bool find_node(const char *db, char out[NODE_MAX])
+{
+	out[0] = 0;
+	if (nodedb_look(db, take_node, out, NULL) < 0)
+		return false;
+	/* It becomes a field of replies: nothing that would end one. */
+	for (char *p = out; *p; p++)
+		if (*p <= ' ' || *p > '~')
+			*p = '?';
+	return true;
+}
+
+/* ---- calls ---- */
 
 /* On the loop. */
 static void finish(void *arg)
@@ -46,7 +78,11 @@ static void finish(void *arg)
 	struct pending *p = arg;
 	struct serve_call *c = &p->call;
 
-	put_fields(c->serve, p->x);
+	if (p->is_named && c->serve->is_nameless) {
+		memcpy(c->serve->node, p->node, sizeof(p->node));
+		c->serve->is_nameless = false;
+	}
+	serve_put_node(c->serve, p->x);
 	if (c->retry_after[0])
 		http_reply_field(p->x, "retry-after", c->retry_after);
 	if (c->age[0])
@@ -63,6 +99,8 @@ static void work(void *arg)
 {
 	struct pending *p = arg;
 
+	if (p->call.serve->is_nameless)
+		p->is_named = find_node(p->call.serve->settings.db, p->node);
 	p->fn(&p->call);
 	while (loop_call(p->call.serve->loop, finish, p) < 0)
 		; /* no memory for a list's entry: there will be */
@@ -105,7 +143,7 @@ void serve_later(struct serve *s, enum serve_lane lane, struct http_exchange *x,
 			return;
 		pending_free(p);
 	}
-	put_fields(s, x);
+	serve_put_node(s, x);
 	http_reply_field(x, "retry-after", "1");
 	http_reply_error(x, 503, "too many requests are waiting: try again in a moment");
 }
@@ -206,30 +244,6 @@ static struct http_route *make_routes(const struct http_route *more)
 
 /* ---- life ---- */
 
-static int take_node(struct nodedb_look *l, void *arg, struct errinfo *reterr)
-{
-	_cleanup_(sql_table_done) struct sql_table nodes = {0};
-	struct serve *s = arg;
-	int r = nodedb_look_list(
-		l, NODEDB_NODES, &(struct nodedb_scope){.limit = 1}, &nodes, reterr);
-
-	if (r == 0 && nodes.row_count && tell_text(&nodes, 0, 0)[0])
-		snprintf(s->node, sizeof(s->node), "%s", tell_text(&nodes, 0, 0));
-	return r;
-}
-
-/* Whose recording it is; the host's name if there is none yet. */
-static void find_node(struct serve *s)
-{
-	if (gethostname(s->node, sizeof(s->node) - 1) < 0)
-		s->node[0] = 0;
-	(void)nodedb_look(s->settings.db, take_node, s, NULL);
-	/* It becomes a field of replies: nothing that would end one. */
-	for (char *p = s->node; *p; p++)
-		if (*p <= ' ' || *p > '~')
-			*p = '?';
-}
-
 int serve_new(struct loop *l, const struct serve_settings *settings, struct serve **ret,
 	struct errinfo *reterr)
 {
@@ -253,7 +267,7 @@ int serve_new(struct loop *l, const struct serve_settings *settings, struct serv
 		return r;
 	s->settings = *settings;
 	s->loop = l;
-	find_node(s);
+	s->is_nameless = !find_node(settings->db, s->node);
 	for (int i = 0; r == 0 && i < LANE_COUNT; i++)
 		r = pool_new(lanes[i].threads, lanes[i].nice, QUEUE_MAX, &s->lanes[i]);
 	if (r == 0)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "agent/answer/tell.h"
 #include "agent/serve/keep.h"
@@ -10,13 +11,16 @@
 #include "agent/serve/serve.h"
 #include "json/writer.h"
 
+#define NODE_MAX 256
+
 struct serve {
 	struct serve_settings settings;
 	struct loop *loop;
 	struct http_server *http;
 	struct pool *lanes[LANE_COUNT];
-	struct keep *keep; /* answers that are costly to make */
-	char node[256];
+	struct keep *keep;       /* answers that are costly to make */
+	char node[NODE_MAX];     /* whose recording it is; "": it does not say. The loop's */
+	atomic_bool is_nameless; /* there was no recording to ask yet */
 };
 
 /* Parameters that a route knows; the rest is refused, so that a slip of the pen is not silently
@@ -56,6 +60,9 @@ struct api_param {
 	const char *name, *type, *about;
 };
 extern const struct api_param api_params[]; /* ended by a name of NULL */
+
+/* serve_put_node - whose recording it is as a field of the reply, if that is known. */
+void serve_put_node(const struct serve *s, struct http_exchange *x);
 
 serve_fn api_tell, api_query;
 http_handler api_time, api_health, api_describe, api_page;

@@ -108,6 +108,12 @@ int endpoint_parse(const struct endpoint_options *o, struct endpoint *ret, struc
 			scheme = &schemes[i];
 			rest += strlen(scheme->prefix);
 		}
+	if (!scheme && strstr(o->text, "://"))
+		return errinfo_set(reterr, -EINVAL,
+			"--otlp %.100s: an endpoint begins with http://, https://, grpc://, "
+			"grpcs:// "
+			"or the host's name",
+			o->text);
 	tls = scheme ? scheme->tls : !o->insecure;
 	path = rest + strcspn(rest, "/");
 	if ((size_t)(path - rest) >= sizeof(authority))
