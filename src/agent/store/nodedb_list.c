@@ -132,7 +132,10 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 	[NODEDB_PROCESSES] = {.table = "processes",
 		.columns = processes,
 		.scope = {.time = "first_seen", .pid = "pid"},
-		.order = "ORDER BY last_seen DESC, pid"},
+		/* those that are followed first */
+		.order = "ORDER BY EXISTS (SELECT 1 FROM coverage c WHERE c.pid = processes.pid"
+			 " AND c.start_time = processes.start_time AND c.node ="
+			 " processes.node) DESC, last_seen DESC, pid"},
 	[NODEDB_COVERAGE] = {.table = "coverage",
 		.columns = coverage,
 		.scope = {.pid = "pid"},
@@ -142,12 +145,15 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 		.order = "ORDER BY node, pid, start_time, layer"},
 	[NODEDB_CALLS] = {.table = "event_aggregates",
 		.columns = calls,
-		.scope = {.time = "bucket", .pid = "pid"},
+		.scope = {.time = "bucket", .pid = "pid", .width_ns = NODEDB_BUCKET_COARSE},
 		.also = "source IN (1, 4, 8, 9)",
 		.order = "GROUP BY pid ORDER BY 2 DESC"},
 	[NODEDB_OP_SUMS] = {.table = "event_aggregates",
 		.columns = op_sums,
-		.scope = {.time = "bucket", .pid = "pid", .op = true},
+		.scope = {.time = "bucket",
+			.pid = "pid",
+			.op = true,
+			.width_ns = NODEDB_BUCKET_COARSE},
 		.order = "GROUP BY source, op HAVING calls > 0 ORDER BY ns DESC"},
 	[NODEDB_CHAINS] = {.table = "causal_chains",
 		.columns = chains,
@@ -208,7 +214,8 @@ void look_where(const struct nodedb_look *l, const struct nodedb_scope *s,
 	(void)l;
 	buf_puts(sql, " WHERE 1");
 	if (c->time && s->from_ns)
-		buf_printf(sql, " AND %s >= %" PRId64, c->time, s->from_ns);
+		buf_printf(sql, " AND %s > %" PRId64, c->time,
+			s->from_ns - MAX(c->width_ns, INT64_C(1)));
 	if (c->time && s->to_ns)
 		buf_printf(sql, " AND %s <= %" PRId64, c->time, s->to_ns);
 	if (c->op && s->source)
@@ -334,7 +341,7 @@ static const struct list_row *find_row(
 {
 	static const struct list_row fine_calls = {.table = "event_aggregates_5s",
 		.columns = calls,
-		.scope = {.time = "bucket", .pid = "pid"},
+		.scope = {.time = "bucket", .pid = "pid", .width_ns = NODEDB_BUCKET_FINE},
 		.also = "source IN (1, 4, 8, 9)",
 		.order = "GROUP BY pid ORDER BY 2 DESC"};
 	static const struct list_row names = {.table = "process_names",

@@ -168,7 +168,6 @@ int nodedb_look_aggregates(struct nodedb_look *l, const struct nodedb_scope *s, 
 	int64_t width = (int64_t)(coarse ? NODEDB_BUCKET_COARSE : NODEDB_BUCKET_FINE);
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	struct nodedb_scope scope = *s;
 	static __thread struct aggregate a; /* 5 kB */
 	size_t n = 0;
 	int r;
@@ -176,10 +175,10 @@ int nodedb_look_aggregates(struct nodedb_look *l, const struct nodedb_scope *s, 
 	*ret_truncated = false;
 	if (!nodedb_look_is_ours(l))
 		return 0;
-	/* Buckets that begin before the range and reach into it belong to it. */
-	scope.from_ns = s->from_ns ? MAX(s->from_ns - width + 1, INT64_C(1)) : 0;
 	buf_printf(&sql, "SELECT " READER_AGGREGATE " FROM %s", table);
-	look_where(l, &scope, &(struct look_columns){.time = "bucket", .pid = "pid", .op = true},
+	look_where(l, s,
+		&(struct look_columns){
+			.time = "bucket", .pid = "pid", .op = true, .width_ns = width},
 		&sql);
 	r = look_where_node(l, table, s, &sql, reterr);
 	if (r < 0)

@@ -12,6 +12,7 @@ struct nodedb_look {
 
 struct look_columns {           /* which of a table's columns a scope applies to */
 	const char *time, *pid; /* NULL: none */
+	int64_t width_ns;       /* a row is about the time up to so much later; 0: a moment */
 	bool op;                /* it has source and op */
 };
 
