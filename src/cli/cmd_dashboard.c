@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/config_file.h"
 #include "cli/db_option.h"
 #include "cli/dispatch.h"
 #include "cli/mcp_demos.h"
@@ -347,9 +348,31 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 	return r == 0 ? 0 : errinfo_set(reterr, r, "the server's loop failed: %s", strerror(-r));
 }
 
+/* What no flag says comes from the `dashboard` part of ingero.yaml. Certificate and key belong
+ * together, and plain HTTP needs none of them. */
+static void take_config(struct dashboard_settings *s, const struct config *c)
+{
+	if (!s->addr)
+		s->addr = c->dashboard_addr;
+	if (!s->no_tls && !s->cert && !s->key) {
+		s->cert = c->dashboard_tls_cert;
+		s->key = c->dashboard_tls_key;
+	}
+	if (!s->no_tls && !s->client_ca)
+		s->client_ca = c->dashboard_client_ca;
+	if (!s->token_file)
+		s->token_file = c->dashboard_token_file;
+	if (s->names.count)
+		return;
+	s->names.count = MIN(c->dashboard_names.count, ARRAY_SIZE(s->names.value));
+	for (size_t i = 0; i < s->names.count; i++)
+		s->names.value[i] = c->dashboard_names.items[i];
+}
+
 static int dashboard_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	struct dashboard_settings *s = settings;
+	_cleanup_(config_freep) struct config *config = NULL;
 	_cleanup_free_ char *default_path = NULL;
 	_cleanup_(loop_freep) struct loop *loop = NULL;
 	_cleanup_(dashboard_done) struct dashboard d = {.settings = s};
@@ -359,6 +382,10 @@ static int dashboard_run(const struct command *cmd, void *settings, int argc, ch
 	(void)cmd;
 	(void)argc;
 	(void)argv;
+	r = config_file_load(&config, &e);
+	if (r < 0)
+		return dispatch_fail(&e, r);
+	take_config(s, config);
 	if (!s->addr)
 		s->addr = DEFAULT_ADDR;
 	r = check_settings(s, &e);
