@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "agent/answer/explain.h"
+#include "agent/answer/usage.h"
 #include "agent/store/nodedb.h"
 #include "cli/commands.h"
 #include "cli/db_option.h"
@@ -18,7 +20,6 @@
 #include "json/writer.h"
 #include "cli/progress.h"
 #include "cli/range.h"
-#include "agent/answer/usage.h"
 
 #define WHERE_STACKS 4096 /* the heaviest are enough to say where; 0.1 ms each to read */
 
@@ -93,6 +94,7 @@ static int explain_node(const struct explain_settings *s, const char *path,
 	r = nodedb_read(path, f, &content, reterr);
 	if (r < 0)
 		return r;
+	explain_sort_chains(&content);
 	return s->chains ? explain_chains(&content, style, reterr)
 			 : explain_content(&content, style, reterr);
 }

@@ -44,6 +44,7 @@ int explain_content(
 		return r;
 	e.scope.columns = style.columns;
 	e.scope.with_labels = style.labels;
+	e.scope.stored_verdicts = c->chain_count;
 	if (style.into) {
 		report_json_add(style.into, e.incidents, e.count, &e.scope);
 		return 0;

@@ -87,8 +87,8 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		{"Log the scaler: `ingero annotate --label amp_scale=…` in the training loop"},
 		"ask for annotations with the label amp_scale or loss"},
 	[PROBLEM_GOODPUT] = {
-		"duration of steps, found from the stream of calls, before and after it changed",
-		"what a step computes is not seen: a larger batch is a slower step too; a program without regular waits, or of whose waits only a selection is stored, has no steps",
+		"duration of steps, found from the stream of calls, before and after it changed, and how much longer they wait for collectives since",
+		"what a step computes is not seen: a larger batch is a slower step too; a wait for a rank of another node looks like one for a slower GPU until the recordings are merged; a program without regular waits, or of whose waits only a selection is stored, has no steps",
 		{"Look at the incidents that began at the same time"},
 		"ask for step durations around the change and for what else changed then"},
 	[PROBLEM_ORCHESTRATION] = {

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 
+#include "agent/answer/explain.h"
 #include "cli/explain.h"
 #include "scene.h"
 #include "stack_fixture.h"
@@ -165,6 +166,118 @@ static void stored_verdicts(void **state)
 	assert_caught("1 stored verdict (1 HIGH)\n");
 }
 
+/* The file's order is that of time. */
+static void worst_verdicts_first(void **state)
+{
+	struct incident_row rows[] = {{.id = "a", .detected_ns = 1, .severity = "odd"},
+		{.id = "b", .detected_ns = 2, .severity = "MEDIUM"},
+		{.id = "c", .detected_ns = 4, .severity = "HIGH"},
+		{.id = "d", .detected_ns = 3, .severity = "HIGH"}};
+	struct nodedb_content c = {.chains = rows, .chain_count = 4, .node = "gpu-7\x1b"};
+	char order[5] = "";
+
+	explain_sort_chains(&c);
+	for (int i = 0; i < 4; i++)
+		order[i] = rows[i].id[0];
+	assert_string_equal(order, "dcba");
+	catch_output(explain_chains, &c, (struct explain_style){0});
+	assert_caught("4 stored verdicts of node gpu-7\\x1b (2 HIGH, 1 MEDIUM)\n");
+}
+
+static void stored_verdicts_where_nothing_is_found(void **state)
+{
+	_cleanup_(scene_done) struct scene s = {.seed = 1};
+	struct incident_row rows[2] = {{.id = "a", .severity = "HIGH"}};
+	struct nodedb_content c;
+
+	scene_calm(&s, CUDA_STREAM_SYNC, 0, 400, 50000, 1000);
+	c = (struct nodedb_content){.events = s.events,
+		.event_count = s.event_count,
+		.total_calls = s.event_count,
+		.chains = rows};
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("No incidents\n");
+	assert_null(strstr(caught, "--chains"));
+	c.chain_count = 1;
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("\n  1 verdict was stored while recording: --chains prints it\n");
+	c.chain_count = 2;
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("\n  2 verdicts were stored while recording: --chains prints them\n");
+}
+
+/* Rank 1 runs on node b and comes 5 ms late each time; rank 0 waits for it on node a. */
+static void a_rank_of_another_node(void **state)
+{
+	_cleanup_(scene_done) struct scene s = {.seed = 1};
+	static struct collective_row rows[800];
+	struct nodedb_content c;
+
+	scene_calm(&s, CUDA_STREAM_SYNC, 0, 400, 10000, 1000);
+	for (int i = 0; i < 800; i++) {
+		int rank = i % 2;
+
+		rows[i] = (struct collective_row){.node = "a",
+			.start.ns = SCENE_T0_NS + (i / 2 * 10 + rank * 5) * (int64_t)NS_PER_MS,
+			.dur_ns = 20000,
+			.pid = 1000 + (uint32_t)rank,
+			.tid = 1000 + (uint32_t)rank,
+			.op = NCCL_ALL_REDUCE,
+			.c = {.comm_hash = 0xabc,
+				.seq = (uint64_t)i / 2,
+				.rank = rank,
+				.nranks = 2,
+				.root = -1,
+				.peer = -1,
+				.wait_ns = (rank ? 100 : 5100) * (int64_t)NS_PER_US}};
+		rows[i].node[0] += (char)rank;
+	}
+	c = (struct nodedb_content){.events = s.events,
+		.event_count = s.event_count,
+		.collectives = rows,
+		.collective_count = ARRAY_SIZE(rows),
+		.node = "a"};
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("No incidents of its own\n");
+	assert_caught("\n  Waited for rank 1 of node b, ");
+	assert_null(strstr(caught, "No call was"));
+	c.node[0] = 'b';
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("rank 1 (pid 1001) keeps 1 rank waiting");
+	assert_null(strstr(caught, "Waited for"));
+	c.node[0] = 'c'; /* has no rank in it */
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("No call was far above");
+	assert_null(strstr(caught, "Waited for"));
+}
+
+static void calls_and_host_events(void **state)
+{
+	_cleanup_(scene_done) struct scene s = {.seed = 1};
+	struct nodedb_content c;
+
+	scene_calm(&s, CUDA_STREAM_SYNC, 0, 30, 50000, 1000);
+	for (int i = 0; i < 7; i++)
+		scene_stay(&s, VICTIM, 2000000 + i * 1000, 10, 10, 0, 0, "");
+	c = (struct nodedb_content){
+		.events = s.events, .event_count = s.event_count, .total_calls = s.event_count};
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("37 events analysed, 30 calls and 7 host events;");
+	c.events += 30;
+	c.event_count = c.total_calls = 7;
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("7 events analysed, no calls, 7 host events;");
+	c.total_calls = 5000; /* by sums that are not loaded */
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("7 events analysed, 5,000 calls and host events;");
+	scene_aggregate(&s);
+	s.aggregates[0].source = SOURCE_HOST;
+	c.aggregates = s.aggregates;
+	c.aggregate_count = s.aggregate_count;
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("7 events analysed, 4,970 calls and 30 host events;");
+}
+
 static void a_file_is_no_terminal(void **state)
 {
 	struct explain_style style;
@@ -185,6 +298,10 @@ int main(void)
 		cmocka_unit_test(incidents_as_json),
 		cmocka_unit_test(stacks_if_asked_for),
 		cmocka_unit_test(stored_verdicts),
+		cmocka_unit_test(worst_verdicts_first),
+		cmocka_unit_test(stored_verdicts_where_nothing_is_found),
+		cmocka_unit_test(a_rank_of_another_node),
+		cmocka_unit_test(calls_and_host_events),
 		cmocka_unit_test(a_file_is_no_terminal),
 	};
 

@@ -105,6 +105,81 @@ static void test_candidates(void **state)
 	assert_int_equal(i->severity, SEVERITY_LOW); /* the other tells why */
 }
 
+/* One rank of @nranks: its steps become 16 ms longer at the 500th, and @wait_us of each of its
+ * collectives before and after are waits. */
+static struct answer explain_rank(
+	struct scene *s, int nranks, const int64_t wait_us[2], const char *node)
+{
+	static struct collective_row rows[800];
+	struct recording rec;
+	struct answer a = {0};
+	int64_t at = 0;
+
+	for (int k = 0; k < 800; k++) {
+		int64_t begin = step(s, &at, k < 500 ? 25000 : 41000);
+
+		rows[k] = (struct collective_row){.start.ns = SCENE_T0_NS + (begin + 100) * 1000,
+			.dur_ns = 20000,
+			.pid = VICTIM,
+			.tid = VICTIM,
+			.op = NCCL_ALL_REDUCE,
+			.c = {.comm_hash = 0xabc,
+				.seq = (uint64_t)k,
+				.rank = 0,
+				.nranks = nranks,
+				.root = -1,
+				.peer = -1,
+				.wait_ns = wait_us[k >= 500] * 1000}};
+		snprintf(rows[k].node, sizeof(rows[k].node), "%s", node);
+	}
+	scene_aggregate(s);
+	rec = scene_recording(s);
+	rec.collectives = rows;
+	rec.collective_count = ARRAY_SIZE(rows);
+	assert_int_equal(correlate_run(&rec, &a.list, &a.count), 0);
+	return a;
+}
+
+static void test_waits_for_a_rank_elsewhere(void **state)
+{
+	SCENE;
+	const struct incident *i;
+
+	ANSWER a = explain_rank(&s, 4, (const int64_t[]){1000, 17000}, "gpu-1");
+	i = find(&a, PROBLEM_GOODPUT);
+	assert_non_null(i);
+	assert_int_equal(i->severity, SEVERITY_HIGH);
+	assert_contains(i->root_cause, "waits for other ranks: 16ms more of each step after ");
+	assert_contains(i->root_cause, "AllReduce (communicator 0000000000000abc), which is ");
+	assert_contains(i->root_cause, "the late rank is not in this recording");
+	assert_true(i->explained > 0.9);
+	assert_true(i->confidence > 0.4 && i->confidence < 0.75);
+	assert_contains(i->fixes[0], "ingero merge");
+	assert_contains(i->explanation, "own GPU");
+}
+
+/* The late rank itself waits no longer; all ranks here; rows of another node with the same pid. */
+static void test_waits_for_nobody_elsewhere(void **state)
+{
+	const struct {
+		int nranks;
+		int64_t wait_us[2];
+		const char *node;
+	} rows[] = {{4, {1000, 1100}, "gpu-1"}, {4, {1000, 7000}, "gpu-1"},
+		{4, {17000, 1000}, "gpu-1"}, {1, {1000, 17000}, "gpu-1"},
+		{4, {1000, 17000}, "gpu-2"}, {4, {-1, -1}, "gpu-1"}};
+
+	for (size_t k = 0; k < ARRAY_SIZE(rows); k++) {
+		SCENE;
+		ANSWER a = explain_rank(&s, rows[k].nranks, rows[k].wait_us, rows[k].node);
+		const struct incident *i = find(&a, PROBLEM_GOODPUT);
+
+		assert_non_null(i);
+		assert_contains(i->root_cause, "not known");
+		assert_true(i->explained < 0.1);
+	}
+}
+
 static void test_no_shift(void **state)
 {
 	SCENE;
@@ -205,6 +280,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slower_since),
 		cmocka_unit_test(test_candidates),
+		cmocka_unit_test(test_waits_for_a_rank_elsewhere),
+		cmocka_unit_test(test_waits_for_nobody_elsewhere),
 		cmocka_unit_test(test_no_shift),
 		cmocka_unit_test(test_every_14_steps),
 		cmocka_unit_test(test_random_slow_steps),

@@ -73,6 +73,25 @@ static void test_named(void **state)
 	assert_int_equal(inc.fix_count, 3);
 }
 
+static void test_tracer(void **state)
+{
+	struct incident inc = example();
+	struct verdict v = {.lead = &inc.causes[0], .lead_share = 0.71, .layer_share = 0.8};
+
+	tell(&inc, &v);
+	assert_null(strstr(inc.root_cause, "tracer")); /* control: another culprit */
+	assert_non_null(strstr(inc.fixes[1], "renice"));
+	snprintf(inc.causes[0].culprit, COMM_LEN, "ingero");
+	inc.causes[0].culprit_share = 0.5;
+	tell(&inc, &v);
+	assert_non_null(strstr(inc.summary, "ingero, the tracer itself (pid 8821 and others) had"));
+	assert_non_null(strstr(inc.root_cause, "ingero, the tracer itself (pid 8821 and others)"));
+	assert_int_equal(inc.fix_count, 2);
+	assert_non_null(strstr(inc.fixes[0], "different CPUs"));
+	assert_non_null(strstr(inc.fixes[1], "--stack=false"));
+	assert_non_null(strstr(inc.fixes[1], "--overhead-budget"));
+}
+
 static void test_unexplained(void **state)
 {
 	struct incident inc = example();
@@ -115,6 +134,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_named),
+		cmocka_unit_test(test_tracer),
 		cmocka_unit_test(test_unexplained),
 		cmocka_unit_test(test_longest_names_fit),
 	};

@@ -24,15 +24,39 @@ static bool has_gpu_calls(const struct nodedb_content *c)
 	return false;
 }
 
+/* How many of total_calls are host events; false where only a part of them is loaded. */
+static bool count_host_events(const struct nodedb_content *c, uint64_t *ret)
+{
+	uint64_t n = 0;
+
+	if (c->aggregate_count && !c->older_aggregates) {
+		for (size_t i = 0; i < c->aggregate_count; i++)
+			if (!is_gpu_source(c->aggregates[i].source))
+				n += c->aggregates[i].sketch.count;
+	} else if (c->total_calls == c->event_count) {
+		for (size_t i = 0; i < c->event_count; i++)
+			n += !is_gpu_source(c->events[i].source);
+	} else {
+		return false;
+	}
+	*ret = MIN(n, c->total_calls);
+	return true;
+}
+
 static struct report_scope scope_of(const struct nodedb_content *c)
 {
+	uint64_t host_events = 0;
+	bool is_known = count_host_events(c, &host_events);
+
 	return (struct report_scope){
 		.node = c->node,
 		.first_ns = c->first_ns,
 		.last_ns = c->last_ns,
 		.events = c->event_count,
 		.no_gpu_calls = !has_gpu_calls(c),
-		.calls = c->total_calls,
+		.calls = c->total_calls - host_events,
+		.host_events = host_events,
+		.mixed = !is_known,
 		.skipped_rows = c->skipped_rows,
 		.older_events = c->older_events,
 		.thinned_rows = c->thinned_rows,
@@ -70,32 +94,54 @@ struct recording explain_recording(const struct nodedb_content *c)
 }
 
 /* Collectives of all nodes are looked at with the events of one: a rank that others wait for is
- * told where it runs, because only there is seen what it did. */
-static bool is_of_another_node(const struct nodedb_content *c, const struct incident *i)
+ * told where it runs, because only there is seen what it did. Returns a row of that rank, or NULL:
+ * it runs here. */
+static const struct collective_row *find_elsewhere(
+	const struct nodedb_content *c, const struct incident *i)
 {
-	bool elsewhere = false;
+	const struct collective_row *elsewhere = NULL;
 
 	if (i->source != SOURCE_NCCL || i->culprit_rank < 0)
-		return false;
+		return NULL;
 	for (size_t k = 0; k < c->collective_count; k++) {
 		const struct collective_row *row = &c->collectives[k];
 
 		if (row->c.rank != i->culprit_rank || row->pid != i->pid)
 			continue;
 		if (!strcmp(row->node, c->node))
-			return false;
-		elsewhere = true;
+			return NULL;
+		if (!elsewhere || (row->op == i->op && row->start.ns <= i->last.ns))
+			elsewhere = row;
 	}
 	return elsewhere;
+}
+
+/* Whether a rank of this node is in the communicator; one without a name is of its node alone. */
+static bool takes_part(const struct nodedb_content *c, uint64_t comm_hash)
+{
+	for (size_t k = 0; comm_hash && k < c->collective_count; k++)
+		if (c->collectives[k].c.comm_hash == comm_hash &&
+			!strcmp(c->collectives[k].node, c->node))
+			return true;
+	return false;
 }
 
 static void keep_own(const struct nodedb_content *c, struct explanation *e)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < e->count; i++)
-		if (!is_of_another_node(c, &e->incidents[i]))
-			e->incidents[kept++] = e->incidents[i];
+	for (size_t i = 0; i < e->count; i++) {
+		const struct incident *inc = &e->incidents[i];
+		const struct collective_row *row = find_elsewhere(c, inc);
+
+		if (!row) {
+			e->incidents[kept++] = *inc;
+		} else if (!e->scope.late_node && takes_part(c, row->c.comm_hash)) {
+			e->scope.late_node = row->node;
+			e->scope.late_rank = row->c.rank;
+			e->scope.late_ns = inc->excess_ns;
+		}
+	}
 	e->count = kept;
 }
 
@@ -169,12 +215,44 @@ static void put_chain(struct buf *b, const struct incident_row *row)
 	buf_puts(b, row->fixes[0] ? "\n" : "");
 }
 
-/* "4 stored verdicts (2 HIGH, 2 MEDIUM)"; severities as the file names them. */
+/* Severities as the file names them; one that is not known comes last. */
+static int severity_rank(const char *name)
+{
+	int s = SEVERITY_COUNT - 1;
+
+	while (s >= 0 && strcmp(name, severity_name((enum severity)s)) != 0)
+		s--;
+	return s;
+}
+
+static int worst_first(const void *a, const void *b)
+{
+	const struct incident_row *x = a, *y = b;
+	int by_severity = severity_rank(y->severity) - severity_rank(x->severity);
+
+	if (by_severity)
+		return by_severity;
+	if (x->detected_ns != y->detected_ns)
+		return x->detected_ns < y->detected_ns ? -1 : 1;
+	return strcmp(x->id, y->id);
+}
+
+void explain_sort_chains(struct nodedb_content *c)
+{
+	if (c->chain_count)
+		qsort(c->chains, c->chain_count, sizeof(*c->chains), worst_first);
+}
+
+/* "4 stored verdicts of node a (2 HIGH, 2 MEDIUM)"; severities as the file names them. */
 static void put_chains_title(struct buf *b, const struct nodedb_content *c)
 {
 	const char *comma = " (";
 
 	buf_printf(b, "\n  %zu stored verdict%s", c->chain_count, c->chain_count == 1 ? "" : "s");
+	if (c->node[0]) {
+		buf_puts(b, " of node ");
+		text_escape_terminal(b, c->node);
+	}
 	for (int s = SEVERITY_COUNT - 1; s >= SEVERITY_LOW; s--) {
 		size_t n = 0;
 

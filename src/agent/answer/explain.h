@@ -25,5 +25,8 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 	struct errinfo *reterr);
 void explanation_done(struct explanation *e);
 
+/* explain_sort_chains - the worst first, then by time. */
+void explain_sort_chains(struct nodedb_content *c);
+
 /* explain_chains_text - the verdicts that are stored in the file. Check b->err. */
 void explain_chains_text(struct buf *b, const struct nodedb_content *c);

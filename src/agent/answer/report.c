@@ -66,7 +66,8 @@ static void put_clock(struct buf *b, int64_t ns)
 		buf_printf(b, "(time %lld)", (long long)ns);
 }
 
-static void put_title(struct buf *b, const struct incident *list, size_t n, bool color)
+static void put_title(struct buf *b, const struct incident *list, size_t n,
+	const struct report_scope *s, bool color)
 {
 	size_t per[SEVERITY_COUNT] = {0};
 	const char *comma = " (";
@@ -74,15 +75,15 @@ static void put_title(struct buf *b, const struct incident *list, size_t n, bool
 	if (color)
 		buf_puts(b, BOLD);
 	if (!n)
-		buf_puts(b, "No incidents");
+		buf_puts(b, s->late_node ? "No incidents of its own" : "No incidents");
 	else
 		buf_printf(b, "INCIDENTS - %zu incident%s", n, n == 1 ? "" : "s");
 	for (size_t i = 0; i < n; i++)
 		per[list[i].severity]++;
-	for (int s = SEVERITY_COUNT - 1; s >= SEVERITY_LOW; s--) {
-		if (!per[s])
+	for (int k = SEVERITY_COUNT - 1; k >= SEVERITY_LOW; k--) {
+		if (!per[k])
 			continue;
-		buf_printf(b, "%s%zu %s", comma, per[s], severity_name((enum severity)s));
+		buf_printf(b, "%s%zu %s", comma, per[k], severity_name((enum severity)k));
 		comma = ", ";
 	}
 	buf_puts(b, n ? ")" : "");
@@ -106,6 +107,18 @@ static void put_books(struct buf *b, const struct accounting *books)
 		text_format_count(of, hits));
 }
 
+static void put_counts(struct buf *b, const struct report_scope *s)
+{
+	char text[TEXT_MAX];
+
+	if (s->calls)
+		buf_printf(b, ", %s calls%s", text_format_count(text, s->calls),
+			s->mixed ? " and host events" : "");
+	if (s->host_events)
+		buf_printf(b, "%s%s host events", s->calls ? " and " : ", no calls, ",
+			text_format_count(text, s->host_events));
+}
+
 static void put_scope(struct buf *b, const struct report_scope *s)
 {
 	char text[TEXT_MAX];
@@ -117,8 +130,7 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 		buf_puts(b, ": ");
 	}
 	buf_printf(b, "%s events analysed", text_format_count(text, s->events));
-	if (s->calls)
-		buf_printf(b, ", %s calls", text_format_count(text, s->calls));
+	put_counts(b, s);
 	if (s->thinned_rows)
 		buf_printf(b, "; %s rows of ordinary calls summed up",
 			text_format_count(text, s->thinned_rows));
@@ -367,6 +379,26 @@ void report_incident(struct buf *b, const struct report_entry *e, int columns, b
 	put_incident(b, e, &scope, color);
 }
 
+/* "Waited for rank 1 of node b, 17s in all: see there" */
+static void put_late(struct buf *b, const struct report_scope *s)
+{
+	char text[TEXT_MAX];
+
+	buf_printf(b, "  Waited for rank %d of node ", s->late_rank);
+	text_escape_terminal(b, s->late_node);
+	if (s->late_ns)
+		buf_printf(b, ", %s in all", text_format_duration(text, s->late_ns));
+	buf_puts(b, ": see there\n");
+}
+
+static void put_stored(struct buf *b, size_t n)
+{
+	char text[TEXT_MAX];
+
+	buf_printf(b, "  %s verdict%s stored while recording: --chains prints %s\n",
+		text_format_count(text, n), n == 1 ? " was" : "s were", n == 1 ? "it" : "them");
+}
+
 static const char *nothing_text(const struct report_scope *s)
 {
 	if (!s->events)
@@ -382,10 +414,14 @@ static const char *nothing_text(const struct report_scope *s)
 void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	const struct report_scope *scope, bool color)
 {
-	put_title(b, incidents, count, color);
+	put_title(b, incidents, count, scope, color);
 	put_scope(b, scope);
-	if (!count)
+	if (scope->late_node)
+		put_late(b, scope);
+	else if (!count)
 		buf_puts(b, nothing_text(scope));
+	if (!count && scope->stored_verdicts)
+		put_stored(b, scope->stored_verdicts);
 	for (size_t i = 0; i < MIN(count, (size_t)INCIDENTS_SHOWN); i++)
 		put_incident(b, &(struct report_entry){.incident = &incidents[i]}, scope, color);
 	if (count > INCIDENTS_SHOWN)

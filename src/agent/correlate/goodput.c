@@ -8,6 +8,10 @@
  * MEDIUM; LOW if candidates explain 60 % of it, because then they tell the story. Slow calls
  * without a cause that began then are the same story and left out.
  *
+ * Where candidates explain less than half and longer waits for collectives explain at least half,
+ * the process waits for a rank that is not in the recording (rank_wait.h). From one side that
+ * cannot be told from a GPU that is slower itself, so confidence is x 0.7.
+ *
  * Slow calls of an incident that come back every so many steps give it period_steps. Where slow
  * steps (1.5 times the ordinary, 1 ms) are periodic and no incident of the process has a period,
  * that is an incident of its own: MEDIUM if it costs 5 % of the time, else LOW; the cause is not
@@ -15,6 +19,7 @@
  *
  * Confidence = that of the shift (or period) x that of the steps. */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +28,7 @@
 
 #include "agent/correlate/detector.h"
 #include "agent/correlate/period.h"
+#include "agent/correlate/rank_wait.h"
 #include "agent/correlate/step.h"
 #include "agent/correlate/witness.h"
 #include "base/buf.h"
@@ -36,6 +42,8 @@
 #define SAME_TIME_NS    ((int64_t)(2 * NS_PER_S))
 #define SAME_TIME_STEPS 5
 #define TOLD_SHARE      0.6
+#define WAITED_SHARE    0.5
+#define WAITED_SURE     0.7 /* what its own GPU had to do first counts as waiting too */
 #define SLOW_STEP_RATIO 1.5
 #define SLOW_STEP_NS    NS_PER_MS
 #define PERIOD_SHARE    0.05
@@ -147,6 +155,35 @@ static void write_shift(const struct step_list *l, const struct changepoint *c, 
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&t));
 }
 
+/* Says that the steps of @inc, of which others explain too little, wait for ranks elsewhere. */
+static void tell_rank_wait(const struct rank_wait *w, struct incident *inc)
+{
+	uint64_t waited = MIN(w->excess_ns, inc->excess_ns);
+	double share = (double)waited / (double)MAX(inc->excess_ns, UINT64_C(1));
+	char each[TEXT_MAX], percent[TEXT_MAX], op[32], comm[48] = "";
+	size_t n = strlen(inc->explanation);
+
+	if (share < WAITED_SHARE || inc->explained >= WAITED_SHARE)
+		return;
+	if (w->row->c.comm_hash)
+		snprintf(comm, sizeof(comm), " (communicator %016" PRIx64 ")", w->row->c.comm_hash);
+	inc->explained = share;
+	inc->confidence *= WAITED_SURE;
+	snprintf(inc->root_cause, sizeof(inc->root_cause),
+		"waits for other ranks: %s more of each step after %s%s, which is %s of the "
+		"excess; the late rank is not in this recording",
+		text_format_duration(each, w->step_ns), wire_op_name(SOURCE_NCCL, w->row->op, op),
+		comm, text_format_percent(percent, share));
+	snprintf(inc->explanation + n, sizeof(inc->explanation) - n,
+		" Waits are those of the synchronisations that follow its collectives: what its "
+		"own GPU still had to do then is in them too.");
+	inc->fix_count = 0;
+	incident_fix(inc, "Look whether this GPU itself became slower: `nvidia-smi -q -d "
+			  "PERFORMANCE`");
+	incident_fix(inc, "Find the late rank: `ingero merge` the nodes' recordings and explain "
+			  "the result, or ask the other nodes: `ingero explain --nodes`");
+}
+
 static int shift_report(const struct scene *s, const struct step_list *l,
 	const struct changepoint *c, struct incident_list *out)
 {
@@ -155,6 +192,7 @@ static int shift_report(const struct scene *s, const struct step_list *l,
 		MAX(SAME_TIME_NS, (int64_t)MIN(c->after, UINT64_C(1) << 50) * SAME_TIME_STEPS);
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
 	size_t shown[] = {c->index - 1, c->index, l->count - 1};
+	struct rank_wait waits;
 	struct incident *inc;
 	uint64_t told;
 	int r;
@@ -178,7 +216,11 @@ static int shift_report(const struct scene *s, const struct step_list *l,
 							: SEVERITY_MEDIUM;
 	inc->confidence = c->confidence * l->confidence;
 	write_shift(l, c, told, &b, inc);
-	r = put_steps(s, l, shown, ARRAY_SIZE(shown), inc);
+	r = rank_wait_find(s->rec, l, c->index, &waits);
+	if (r > 0)
+		tell_rank_wait(&waits, inc);
+	if (r >= 0)
+		r = put_steps(s, l, shown, ARRAY_SIZE(shown), inc);
 	if (r == 0)
 		incident_keep(out, inc);
 	return b.err ? b.err : r;

@@ -24,31 +24,42 @@ static void copy_text(char *out, size_t size, const char *text)
 	snprintf(out, size, "%s", text);
 }
 
-static void who_text(char *out, size_t size, const char *comm, uint32_t pid)
+/* By the names of its threads: a recording does not say which pid recorded it. */
+static bool is_tracer(const char *comm)
 {
-	if (!strcmp(comm, "ingero") || !strcmp(comm, "ingero-symbol"))
-		snprintf(out, size, "%s, the tracer itself (pid %u)", comm, pid);
-	else if (comm[0])
-		snprintf(out, size, "%s (pid %u)", comm, pid);
+	return !strcmp(comm, "ingero") || !strcmp(comm, "ingero-symbol");
+}
+
+static void put_who(char *out, size_t size, const char *comm, uint32_t pid, const char *more)
+{
+	if (comm[0])
+		snprintf(out, size, "%s%s (pid %u%s)", comm,
+			is_tracer(comm) ? ", the tracer itself" : "", pid, more);
 	else
 		snprintf(out, size, "pid %u", pid);
+}
+
+static void who_text(char *out, size_t size, const char *comm, uint32_t pid)
+{
+	put_who(out, size, comm, pid, "");
 }
 
 /* Processes of one name are one culprit; the pid is that of the largest. For a disk culprit_share
  * says something else: its part of the traffic. */
 static void culprit_text(char *out, size_t size, const struct incident_cause *c)
 {
-	if (c->cause != CAUSE_BLOCK_IO && c->culprit[0] && c->culprit_share < 0.999)
-		snprintf(out, size, "%s (pid %u and others)", c->culprit, c->culprit_pid);
-	else
-		who_text(out, size, c->culprit, c->culprit_pid);
+	bool is_several = c->cause != CAUSE_BLOCK_IO && c->culprit_share < 0.999;
+
+	put_who(out, size, c->culprit, c->culprit_pid, is_several ? " and others" : "");
 }
 
 static enum blame blame_of(const struct verdict *v, const struct incident *inc)
 {
 	if (v->is_crowd || !v->lead->culprit_pid)
 		return BLAME_NOBODY;
-	return v->lead->culprit_pid == inc->pid ? BLAME_OWN : BLAME_OTHER;
+	if (v->lead->culprit_pid == inc->pid)
+		return BLAME_OWN;
+	return is_tracer(v->lead->culprit) ? BLAME_TRACER : BLAME_OTHER;
 }
 
 static const char *confidence_word(double c)

@@ -18,6 +18,11 @@
 #define FIX_ISOLATE                                                                                \
 	"Give pid {victim_pid} CPUs of its own: `taskset -cp CPUS {victim_pid}`, or a cpuset "     \
 	"cgroup"
+#define FIX_TRACER_PIN                                                                             \
+	"Keep tracer and workload on different CPUs: `taskset -cp CPUS {culprit_pid}`, or start "  \
+	"`ingero trace` under `taskset -c CPUS`"
+#define FIX_TRACER_COST                                                                            \
+	"Record at less cost: `ingero trace --stack=false`, or a smaller `--overhead-budget`"
 
 static const struct rule rules[] = {
 	{CAUSE_PREEMPTED, BLAME_OTHER, "{culprit} had the CPU for {share} of the excess",
@@ -28,6 +33,10 @@ static const struct rule rules[] = {
 		"CPU contention: {victim} has more threads ready to run than CPUs to run them",
 		{FIX_THREADS,
 			"Widen its CPU set if it is limited: `taskset -cp {victim_pid}` shows it"}},
+	{CAUSE_PREEMPTED, BLAME_TRACER, "{culprit} had the CPU for {share} of the excess",
+		"CPU contention: {culprit} ran while the calling thread of {victim} was ready to "
+		"run",
+		{FIX_TRACER_PIN, FIX_TRACER_COST}},
 	{CAUSE_PREEMPTED, BLAME_NOBODY, "preempted by many processes for {share} of the excess",
 		"CPU contention: many processes ran while the calling thread of {victim} was ready",
 		{FIX_ISOLATE, "Move background work elsewhere: `pidstat -u 1` lists who runs"}},
@@ -41,6 +50,11 @@ static const struct rule rules[] = {
 		"CPU contention: {victim} has more threads ready to run than CPUs to run them",
 		{FIX_THREADS,
 			"Widen its CPU set if it is limited: `taskset -cp {victim_pid}` shows it"}},
+	{CAUSE_RUN_QUEUE, BLAME_TRACER,
+		"woken but kept waiting for a CPU by {culprit} for {share} of the excess",
+		"CPU contention: {culprit} held the CPU when the calling thread of {victim} was "
+		"woken",
+		{FIX_TRACER_PIN, FIX_TRACER_COST}},
 	{CAUSE_RUN_QUEUE, BLAME_NOBODY, "woken but not run for {share} of the excess",
 		"run-queue latency: the calling thread of {victim} was woken and ran late, behind "
 		"nobody in particular",
@@ -69,6 +83,12 @@ static const struct rule rules[] = {
 		 "in page cache or /dev/shm",
 			"Keep checkpoints off the training thread: write them asynchronously",
 			"Use a faster device for the data set"}},
+	{CAUSE_BLOCK_IO, BLAME_TRACER,
+		"blocked on the disk for {share} of the excess while {culprit} kept it busy",
+		"disk contention: {victim} waited for its own requests while {culprit} had "
+		"{traffic} "
+		"of the traffic on that device in flight",
+		{"Record to another device: `ingero trace --db PATH`", FIX_TRACER_COST}},
 	{CAUSE_BLOCK_IO, BLAME_NOBODY, "blocked on the disk for {share} of the excess",
 		"disk contention: {victim} waited for its own requests while many others were in "
 		"flight",

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "model/incident.h"
 
-enum blame { BLAME_OTHER, BLAME_OWN, BLAME_NOBODY, BLAME_COUNT };
+enum blame { BLAME_OTHER, BLAME_OWN, BLAME_TRACER, BLAME_NOBODY, BLAME_COUNT };
 
 struct rule {
 	enum cause cause;
