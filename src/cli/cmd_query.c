@@ -254,14 +254,15 @@ static int run_fleet(
 		sql_output_write(&b, &result.table, sql_form(s), isatty(STDOUT_FILENO));
 		r = print(&b, reterr);
 		fflush(stdout); /* rows first, then what is said about them */
-		tell_selection(text);
 	}
 	if (r < 0)
 		return r;
 	r = fleet_tell(&result);
-	if (result.ok_count)
+	if (result.ok_count) {
 		fprintf(stderr, "%s%zu rows from %zu node(s)\n", s->json || s->csv ? "" : "\n  ",
 			result.table.row_count, result.ok_count);
+		tell_selection(text);
+	}
 	return r;
 }
 
