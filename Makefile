@@ -109,7 +109,7 @@ docs: all ## Write the tables of flags in docs/commands.md from the option table
 SHARE = $(DESTDIR)$(PREFIX)/share
 .PHONY: install
 install: all ## Copy program, manual pages and completions below PREFIX (default /usr/local); DESTDIR is honoured
-	@install -D -m 0755 $(BUILD)/ingero "$(DESTDIR)$(PREFIX)/bin/ingero"
+	@install -D -s -m 0755 $(BUILD)/ingero "$(DESTDIR)$(PREFIX)/bin/ingero"
 	@install -d "$(SHARE)/man/man1" && install -m 0644 $(BUILD)/man/*.1 "$(SHARE)/man/man1/"
 	@install -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
 	@$(BUILD)/ingero completion bash >"$(SHARE)/bash-completion/completions/ingero"
