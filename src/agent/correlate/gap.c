@@ -162,7 +162,7 @@ static void count_bytes(
 			g->read += MIN(e->arg0, UINT64_C(1) << 40) * SECTOR_BYTES;
 		else if (e->op == IO_WRITE)
 			g->written += MIN(e->arg0, UINT64_C(1) << 40) * SECTOR_BYTES;
-		else if (e->op == IO_FLUSH)
+		else if (e->op == IO_FLUSH || e->op == IO_DISCARD)
 			g->written += SECTOR_BYTES; /* moves nothing, but is waited for */
 	}
 }
@@ -172,7 +172,8 @@ static enum idle idle_of_cause(enum cause c, const struct gap *g)
 	switch (c) {
 	case CAUSE_PREEMPTED:
 	case CAUSE_RUN_QUEUE: return IDLE_CPU;
-	case CAUSE_BLOCK_IO: return g->written > g->read ? IDLE_WRITE : IDLE_READ;
+	/* Reads are asked for in the reader's own name; writes often in others'. */
+	case CAUSE_BLOCK_IO: return g->read && g->read >= g->written ? IDLE_READ : IDLE_WRITE;
 	case CAUSE_NETWORK: return IDLE_NETWORK;
 	case CAUSE_RECLAIM: return IDLE_RECLAIM;
 	case CAUSE_ASLEEP: return IDLE_ASLEEP;
