@@ -155,6 +155,31 @@ static void test_checkpoint(void **state)
 	assert_contains(i->summary, "16 MiB");
 }
 
+/* Of every second one only the discarding of the old file is in the process's own name: the writes
+ * are others'. They are checkpoints all the same, and told once. */
+static void test_checkpoint_written_by_others(void **state)
+{
+	SCENE;
+	const struct incident *i;
+	int64_t at = 0;
+
+	for (int k = 0; k < STEPS; k++) {
+		int64_t p = step(&s, &at, k % 14 == 13 ? 40000 : 300);
+
+		if (k % 28 == 13)
+			checkpoint(&s, p);
+		if (k % 28 != 27)
+			continue;
+		scene_stay(&s, VICTIM, p + 5000, 34000, 100, WIRE_UNINTERRUPTIBLE, 0, "");
+		scene_io(&s, IO_DISCARD, VICTIM, "python3", p + 5000, 20000, 8);
+	}
+	ANSWER a = explain(&s);
+	i = find(&a, PROBLEM_CHECKPOINT);
+	assert_non_null(i);
+	assert_null(find(&a, PROBLEM_STARVATION));
+	assert_int_equal(i->period_steps, 14);
+}
+
 /* The same writes, now and then: starvation, not a checkpoint. */
 static void test_writes_at_random(void **state)
 {
@@ -395,6 +420,7 @@ int main(void)
 		cmocka_unit_test(test_loader),
 		cmocka_unit_test(test_idle_server),
 		cmocka_unit_test(test_checkpoint),
+		cmocka_unit_test(test_checkpoint_written_by_others),
 		cmocka_unit_test(test_writes_at_random),
 		cmocka_unit_test(test_a_neighbours_disk_is_not_blamed),
 		cmocka_unit_test(test_network),
