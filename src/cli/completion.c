@@ -107,3 +107,19 @@ int completion_script(struct buf *b, const char *shell)
 		}
 	return -EINVAL;
 }
+
+void completion_case(
+	struct buf *b, const char *command, const struct option_row *o, completion_put *put)
+{
+	_cleanup_buf_ struct buf words = BUF_INIT(1 << 16);
+	enum completion_kind kind = completion_value(command, o, &words);
+
+	if (!o->value_name || o->hidden)
+		return;
+	buf_printf(b, "\t'%s --%s'", command, o->name);
+	if (o->letter)
+		buf_printf(b, " | '%s -%c'", command, o->letter);
+	buf_puts(b, ")\n\t\t");
+	put(b, kind, &words);
+	buf_puts(b, "\n\t\treturn\n\t\t;;\n");
+}

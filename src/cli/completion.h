@@ -17,6 +17,12 @@ enum completion_kind { COMPLETION_NOTHING, COMPLETION_FILES, COMPLETION_WORDS };
 enum completion_kind completion_value(
 	const char *command, const struct option_row *o, struct buf *words);
 
+/* completion_case - a branch of a shell's `case` for the value of @o: 'trace --db' | 'trace -d') …
+ * What it does there is @put's to write; nothing for flags without a value. */
+typedef void completion_put(struct buf *b, enum completion_kind kind, const struct buf *words);
+void completion_case(
+	struct buf *b, const char *command, const struct option_row *o, completion_put *put);
+
 /* completion_argument - likewise what stands behind the command. */
 enum completion_kind completion_argument(const char *command, struct buf *words);
 

@@ -45,22 +45,6 @@ static void put_answer(struct buf *b, enum completion_kind kind, const struct bu
 	}
 }
 
-/* "trace --db" | "trace -d") … */
-static void put_value(struct buf *b, const char *command, const struct option_row *o)
-{
-	_cleanup_buf_ struct buf words = BUF_INIT(1 << 16);
-	enum completion_kind kind = completion_value(command, o, &words);
-
-	if (!o->value_name || o->hidden)
-		return;
-	buf_printf(b, "\t'%s --%s'", command, o->name);
-	if (o->letter)
-		buf_printf(b, " | '%s -%c'", command, o->letter);
-	buf_puts(b, ")\n\t\t");
-	put_answer(b, kind, &words);
-	buf_puts(b, "\n\t\treturn\n\t\t;;\n");
-}
-
 static void put_flags(struct buf *b, const struct option_row *rows)
 {
 	for (const struct option_row *o = rows; o && o->name; o++) {
@@ -91,7 +75,7 @@ void completion_bash(struct buf *b)
 	buf_puts(b, "\tcase \"$command $prev\" in\n");
 	for (const struct command *const *c = commands; *c; c++)
 		for (const struct option_row *o = (*c)->options; o && o->name; o++)
-			put_value(b, (*c)->name, o);
+			completion_case(b, (*c)->name, o, put_answer);
 	buf_puts(b, "\t*' --config')\n\t\t_ingero_files \"$cur\"\n\t\treturn\n\t\t;;\n\tesac\n");
 	buf_puts(b, "\tcase \"$command $cur\" in\n\t' '*) _ingero_words \"$cur\" 'help");
 	for (const struct command *const *c = commands; *c; c++)
