@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "agent/store/writer.h"
+#include "recording.h"
 
 #define BATCH      5000
 #define ROUNDS_MAX 32
@@ -46,37 +47,6 @@
 	"PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"      \
 	"PRAGMA secure_delete=OFF; PRAGMA wal_autocheckpoint=4096; PRAGMA cache_size=-8192;"
 
-static void check(int r, const struct errinfo *err)
-{
-	if (r >= 0)
-		return;
-	fprintf(stderr, "bench_store: %s\n", err->text[0] ? err->text : strerror(-r));
-	exit(1);
-}
-
-/* A stream like a training job's: eight processes, starts a little out of order. */
-static struct event event_at(uint64_t n)
-{
-	uint64_t mix = n * 0x9e3779b97f4a7c15;
-
-	return (struct event){
-		.start.ns = (int64_t)(1700000000000000000 + n * 3000 + (mix >> 50)),
-		.dur_ns = 5000 + (mix >> 48),
-		.pid = 4000 + (uint32_t)(n & 7),
-		.tid = 4100 + (uint32_t)(n & 31),
-		.source = n & 1 ? SOURCE_DRIVER : SOURCE_CUDA,
-		.op = 1 + (uint16_t)(n % 7),
-		.flags = n & 1 ? WIRE_NESTED : 0,
-		.cpu = (uint32_t)(n & 63),
-		.weight = 1,
-		.arg0 = 0x7f0000000000 + (mix >> 40),
-		.arg1 = mix >> 44,
-		.stream = 0x55550000 + (n & 3),
-		.cgroup_id = 7261,
-		.comm = "python3",
-	};
-}
-
 static void remove_db(const char *path)
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
@@ -102,17 +72,17 @@ static double run_ours(const char *path, uint64_t rows)
 	struct nodedb *db = NULL;
 	mono_time begin;
 
-	check(nodedb_open(path, "gpu-node-01", &db, &err), &err);
-	check(nodedb_session_begin(db, &session, &err), &err);
+	recording_check(nodedb_open(path, "gpu-node-01", &db, &err), &err);
+	recording_check(nodedb_session_begin(db, &session, &err), &err);
 	begin = mono_now();
-	check(store_writer_start(db, session.id, NULL, &w, &err), &err);
+	recording_check(store_writer_start(db, session.id, NULL, &w, &err), &err);
 	for (uint64_t n = 0; n < rows; n++) {
-		struct event e = event_at(n);
+		struct event e = recording_event(n);
 
 		while (!store_writer_push(w, &e)) /* a tracer would count a loss; here all count */
 			sched_yield();
 	}
-	check(store_writer_stop(w, NULL, NULL, wall_now(), &err), &err);
+	recording_check(store_writer_stop(w, NULL, NULL, wall_now(), &err), &err);
 	return rate_since(begin, rows);
 }
 
@@ -154,7 +124,7 @@ static double run_bare(const char *path, const char *schema, bool text_id, uint6
 			-1, &put, NULL));
 	begin = mono_now();
 	for (uint64_t n = 0; n < rows; n++) {
-		struct event e = event_at(n);
+		struct event e = recording_event(n);
 		char id[48];
 
 		if (n % BATCH == 0)
@@ -185,20 +155,20 @@ static double push_ns(const char *path)
 	struct store_writer *w = NULL;
 	struct errinfo err = {0};
 	struct nodedb *db = NULL;
-	const struct event e = event_at(1);
+	const struct event e = recording_event(1);
 	const uint64_t count = 30000; /* fewer than the queue holds */
 	mono_time begin;
 	double ns;
 
-	check(nodedb_open(path, "gpu-node-01", &db, &err), &err);
-	check(nodedb_session_begin(db, &session, &err), &err);
-	check(store_writer_start(db, session.id, NULL, &w, &err), &err);
+	recording_check(nodedb_open(path, "gpu-node-01", &db, &err), &err);
+	recording_check(nodedb_session_begin(db, &session, &err), &err);
+	recording_check(store_writer_start(db, session.id, NULL, &w, &err), &err);
 	begin = mono_now();
 	for (uint64_t n = 0; n < count; n++)
 		if (!store_writer_push(w, &e))
-			check(-ENOBUFS, &err);
+			recording_check(-ENOBUFS, &err);
 	ns = (double)(mono_now().ns - begin.ns) / (double)count;
-	check(store_writer_stop(w, NULL, NULL, wall_now(), &err), &err);
+	recording_check(store_writer_stop(w, NULL, NULL, wall_now(), &err), &err);
 	return ns;
 }
 
