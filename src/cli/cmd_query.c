@@ -48,8 +48,7 @@ static const struct option_row query_options[] = {
 	RANGE_OPTIONS(struct query_settings, range),
 	{"limit", 0, OPTION_INT, OPTION(limit), "N",
 		"only the newest N events, -1: all (default: all in tables, 10000 in lists); of "
-		"SQL "
-		"at most N rows (default 1000, at most 10000)",
+		"SQL at most N rows (default 1000, at most 10000)",
 		-1, INT32_MAX, false},
 	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "one JSON object a line", 0, 0, false},
 	{"csv", 0, OPTION_FLAG, OPTION(csv), NULL, "SQL only: comma-separated values", 0, 0, false},
@@ -198,8 +197,7 @@ static int check_sql_flags(const struct query_settings *s, struct errinfo *reter
 		s->range.since_ns)
 		return errinfo_set(reterr, -EINVAL,
 			"--op, --node, --pid, --from, --to, --since and --annotations do not go "
-			"with SQL: "
-			"write them as a WHERE clause");
+			"with SQL: write them as a WHERE clause");
 	return 0;
 }
 

@@ -53,8 +53,7 @@ const struct option_row trace_options[] = {
 		0, false},
 	{"sampling-rate", 0, OPTION_INT, OPTION(sampling_rate), "N",
 		"of ordinary launches and copies, make every Nth a row (default: 0, adaptive); "
-		"counts stay "
-		"exact",
+		"counts stay exact",
 		0, 1 << 20, false},
 	{"stack", 0, OPTION_FLAG, OPTION(stack), NULL,
 		"record from where each call was made; --stack=false does not", 0, 0, false},

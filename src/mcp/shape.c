@@ -171,8 +171,7 @@ static int fail_unknown(
 	const char *comma = "; there are ";
 
 	buf_printf(why, "%s: there is no \"%.*s\"", place_name(at), VALUE_SHOWN, key);
-	json_object_foreach((json_t *)properties, known, one)
-	{
+	json_object_foreach ((json_t *)properties, known, one) {
 		buf_printf(why, "%s%s", comma, known);
 		comma = ", ";
 	}
@@ -193,8 +192,7 @@ static int check_members(
 	r = check_required(schema, v, at, why);
 	if (r < 0)
 		return r;
-	json_object_foreach((json_t *)v, key, one)
-	{
+	json_object_foreach ((json_t *)v, key, one) {
 		const json_t *inner = json_object_get(properties, key);
 
 		if (!inner && closed)

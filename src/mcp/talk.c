@@ -239,9 +239,10 @@ static bool arguments_fit(
 	const json_t *one;
 	const char *key;
 
-	json_object_foreach(
-		(json_t *)arguments, key, one) if (!json_is_string(one)) return rpc_fail(e,
-		RPC_INVALID_PARAMS, "\"%.60s\" must be a string", key) == 0;
+	json_object_foreach ((json_t *)arguments, key, one)
+		if (!json_is_string(one))
+			return rpc_fail(e, RPC_INVALID_PARAMS, "\"%.60s\" must be a string", key) ==
+			       0;
 	for (const struct offer_argument *a = p->arguments; a && a->name; a++)
 		if (a->required && !json_object_get(arguments, a->name))
 			return rpc_fail(e, RPC_INVALID_PARAMS, "\"%s\" is required", a->name) == 0;

@@ -318,8 +318,7 @@ static int make_folder(const char *dir, struct errinfo *reterr)
 	if ((st.st_mode & 022) || (st.st_uid != geteuid() && st.st_uid != 0))
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EPERM,
 			"others can write to the folder %s, where the certificate's key is kept: "
-			"run "
-			"`chmod 700 %s` as its owner",
+			"run `chmod 700 %s` as its owner",
 			dir, dir);
 	return 0;
 }

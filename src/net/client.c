@@ -180,11 +180,11 @@ static bool make_room(struct http_client *client)
 
 	if (client->conn_count < HTTP_CLIENT_CONNECTIONS)
 		return true;
-	TAILQ_FOREACH(c, &client->conns, link)
-	if (!c->call_count) {
-		client_conn_close(c);
-		return true;
-	}
+	TAILQ_FOREACH (c, &client->conns, link)
+		if (!c->call_count) {
+			client_conn_close(c);
+			return true;
+		}
 	return false;
 }
 

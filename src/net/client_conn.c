@@ -159,8 +159,9 @@ static bool is_worth_keeping(const struct client_conn *c)
 	const struct client_conn *other;
 	size_t idle = 0;
 
-	TAILQ_FOREACH(other, &c->client->conns, link)
-	idle += other != c && !other->call_count && client_place_equal(&other->place, &c->place);
+	TAILQ_FOREACH (other, &c->client->conns, link)
+		idle += other != c && !other->call_count &&
+			client_place_equal(&other->place, &c->place);
 	return c->state == CLIENT_OPEN && !c->no_more &&
 	       (idle < CLIENT_IDLE_PLACE || !TAILQ_EMPTY(&c->client->waiting));
 }
@@ -286,8 +287,7 @@ void client_conn_flush(struct client_conn *c)
 			return;
 		}
 		c->out_sent += (size_t)n;
-		TAILQ_FOREACH(call, &c->calls, link)
-		{
+		TAILQ_FOREACH (call, &c->calls, link) {
 			call->sent += (size_t)n;
 			call->response.sent_ns = c->socket.sent_ns;
 		}

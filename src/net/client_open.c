@@ -114,8 +114,8 @@ static void limit_attempt(struct client_conn *c)
 	uint64_t end_ns = 0, now_ns = mono_now().ns, share_ns;
 	struct http_call *call;
 
-	TAILQ_FOREACH(call, &c->calls, link)
-	end_ns = MAX(end_ns, call->deadline_ns);
+	TAILQ_FOREACH (call, &c->calls, link)
+		end_ns = MAX(end_ns, call->deadline_ns);
 	if (left < 2 || end_ns <= now_ns)
 		return;
 	share_ns = (end_ns - now_ns) / left;

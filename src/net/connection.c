@@ -122,8 +122,7 @@ bool connection_evict(struct http_server *s, const union address *a)
 {
 	struct connection *c;
 
-	TAILQ_FOREACH(c, &s->connections, link)
-	{
+	TAILQ_FOREACH (c, &s->connections, link) {
 		if (!c->counted || c->dead || !address_host_equal(&c->remote, a) ||
 			!TAILQ_EMPTY(&c->exchanges))
 			continue;

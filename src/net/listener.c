@@ -124,8 +124,7 @@ static int explain_failure(int err, const char *address, uint16_t port, struct e
 	case EADDRINUSE:
 		return errinfo_set(reterr, err,
 			"another program listens on %s: `ss -ltnp sport = :%u` names it; stop it "
-			"or "
-			"choose another port",
+			"or choose another port",
 			address, (unsigned)port);
 	case EADDRNOTAVAIL:
 		return errinfo_set(reterr, err,

@@ -24,8 +24,7 @@ static int check_exposure(const struct http_server_settings *s, struct errinfo *
 	if (!s->tls && !s->plain)
 		return errinfo_set(reterr, -EPERM,
 			"%s can be reached from other machines, and without TLS everybody on the "
-			"way "
-			"reads along: use TLS, or ask for plain HTTP explicitly",
+			"way reads along: use TLS, or ask for plain HTTP explicitly",
 			s->address);
 	if (!s->tokens && !s->anyone && !(s->tls && tls_demands_client(s->tls)))
 		return errinfo_set(reterr, -EPERM,
@@ -115,8 +114,8 @@ static void disown(struct connection *c)
 {
 	struct http_exchange *x;
 
-	TAILQ_FOREACH(x, &c->exchanges, link)
-	x->server = NULL;
+	TAILQ_FOREACH (x, &c->exchanges, link)
+		x->server = NULL;
 	connection_close(c);
 }
 

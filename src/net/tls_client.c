@@ -222,8 +222,7 @@ static int explain_verify(long why, const char *place, struct errinfo *reterr)
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
 		return errinfo_set(reterr, -EKEYREJECTED,
 			"the certificate of %s is for another name: ask by a name that it holds, "
-			"or "
-			"give the server one that holds this name",
+			"or give the server one that holds this name",
 			place);
 	case X509_V_ERR_CERT_HAS_EXPIRED:
 		return errinfo_set(reterr, -EKEYREJECTED,
@@ -242,8 +241,7 @@ static int explain_verify(long why, const char *place, struct errinfo *reterr)
 		return errinfo_set(reterr, -EKEYREJECTED,
 			"the certificate of %s is of no authority that is trusted here: give "
 			"--ca-cert with its authority's certificate, or with the server's own if "
-			"it "
-			"is self-signed",
+			"it is self-signed",
 			place);
 	case X509_V_ERR_APPLICATION_VERIFICATION:
 		return errinfo_set(reterr, -EKEYREJECTED,

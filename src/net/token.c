@@ -44,8 +44,7 @@ static int check_token(
 	if (len < TOKEN_BYTES_MIN)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
 			"a token in %s has fewer than %d characters and can be guessed: make one "
-			"with "
-			"`openssl rand -hex 32`",
+			"with `openssl rand -hex 32`",
 			l->from, TOKEN_BYTES_MIN);
 	if (len > TOKEN_BYTES)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,

@@ -125,14 +125,9 @@ int sql_open_write(const char *path, sql_db **ret_db, struct errinfo *reterr)
 	 * A checkpoint every 4096 pages (16 MiB) instead of 1000 writes hot index pages less often;
 	 * 8 MiB of cache hold the inner pages of both indexes of some ten million events. */
 	r = sql_exec(db,
-		"PRAGMA auto_vacuum=INCREMENTAL;"
-		"PRAGMA journal_mode=WAL;"
-		"PRAGMA synchronous=NORMAL;"
-		"PRAGMA secure_delete=OFF;"
-		"PRAGMA wal_autocheckpoint=4096;"
-		"PRAGMA journal_size_limit=67108864;"
-		"PRAGMA cache_size=-8192;"
-		"PRAGMA temp_store=MEMORY;",
+		"PRAGMA auto_vacuum=INCREMENTAL;PRAGMA journal_mode=WAL;PRAGMA "
+		"synchronous=NORMAL;PRAGMA secure_delete=OFF;PRAGMA wal_autocheckpoint=4096;PRAGMA "
+		"journal_size_limit=67108864;PRAGMA cache_size=-8192;PRAGMA temp_store=MEMORY;",
 		reterr);
 	if (r < 0)
 		return r;

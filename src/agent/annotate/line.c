@@ -90,8 +90,7 @@ static int read_labels(const json_t *root, struct annotation *a, struct errinfo 
 	if (json_object_size(labels) > ANNOTATION_LABELS_MAX)
 		return errinfo_set(reterr, -EINVAL, "labels: more than %d", ANNOTATION_LABELS_MAX);
 	json_begin_object(&w);
-	json_object_foreach(labels, key, value)
-	{
+	json_object_foreach (labels, key, value) {
 		r = put_label(&w, key, value, reterr);
 		if (r < 0)
 			return r;
@@ -165,8 +164,7 @@ static int check_keys(const json_t *root, struct errinfo *reterr)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)root, key, value)
-	{
+	json_object_foreach ((json_t *)root, key, value) {
 		size_t i = 0;
 
 		while (i < ARRAY_SIZE(known) && strcmp(known[i], key) != 0)

@@ -145,8 +145,7 @@ static void tell(const struct error_group *g, const struct event *e, struct inci
 		incident_step(inc, g->last_ns, 0, "CUDA", "last", "the last call that returned it");
 	incident_sql(inc,
 		"SELECT id, timestamp, source, op, tid, ret_code, stack_hash FROM events WHERE pid "
-		"= "
-		"%u AND ret_code = %d AND source %s 9 ORDER BY timestamp",
+		"= %u AND ret_code = %d AND source %s 9 ORDER BY timestamp",
 		g->pid, g->code, g->nccl ? "=" : "<>");
 }
 

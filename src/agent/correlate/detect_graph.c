@@ -218,8 +218,7 @@ static void sql_of(const struct graph_process *p, struct incident *inc)
 {
 	incident_sql(inc,
 		"SELECT id, timestamp, duration, op, arg0, arg1, ret_code FROM events WHERE pid = "
-		"%u "
-		"AND source = 8 AND op <> 4 ORDER BY timestamp",
+		"%u AND source = 8 AND op <> 4 ORDER BY timestamp",
 		p->pid);
 }
 
@@ -255,19 +254,16 @@ static int report_recapture(
 	text_format_duration(one, p->cost_ns / p->late);
 	snprintf(inc->summary, sizeof(inc->summary),
 		"%s captures CUDA graphs anew every %.0f launches: %llu times after warm-up, %s "
-		"each, "
-		"%s in all (%s of its time)",
+		"each, %s in all (%s of its time)",
 		p->first_late->comm, each, (unsigned long long)p->late, one, cost, percent);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"graph re-capture: %llu graphs were instantiated for %llu launches, %llu updated "
-		"in "
-		"place",
+		"in place",
 		(unsigned long long)p->instantiated, (unsigned long long)p->launches,
 		(unsigned long long)p->updated);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"Graphs made during the first %.1f s count as warm-up. The cost is the time "
-		"between the "
-		"begin and the end of each later capture and that of its instantiation.",
+		"between the begin and the end of each later capture and that of its instantiation.",
 		(double)(p->warm_ns - p->first_ns) / 1e9);
 	incident_step(inc, p->first_late->start.ns, p->first_late->dur_ns, "GRAPH",
 		"graphInstantiate", "first after warm-up, by thread %u", p->first_late->tid);
@@ -345,8 +341,7 @@ static void report_long(
 		"something was initialised or waited for inside a capture");
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"Recording launches takes microseconds each; what else happened in between is not "
-		"known "
-		"from the capture alone.");
+		"known from the capture alone.");
 	incident_step(inc, p->longest->start.ns, (uint64_t)p->longest_ns, "GRAPH", "capture",
 		"by thread %u", p->longest->tid);
 	incident_evidence(inc, p->longest);

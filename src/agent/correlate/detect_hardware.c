@@ -133,8 +133,7 @@ static struct incident *begin(const struct gpu_history *h, const char *sign, enu
 	incident_sql(inc,
 		"SELECT timestamp, gpu, ecc_corrected, ecc_uncorrected, last_xid, last_xid_ns, "
 		"pcie_gen, pcie_width, util_gpu_pct FROM gpu_samples WHERE gpu = %lld AND "
-		"timestamp "
-		"BETWEEN %lld AND %lld ORDER BY timestamp",
+		"timestamp BETWEEN %lld AND %lld ORDER BY timestamp",
 		(long long)h->index, (long long)h->first_ns, (long long)h->last_ns);
 	return inc;
 }

@@ -163,13 +163,11 @@ static struct incident *begin(const struct series *s, enum problem problem, enum
 	incident_step(inc, at->time_ns, 0, "LABEL", "annotation", "%s=%.100s", s->key, at->value);
 	incident_sql(inc,
 		"SELECT timestamp, pid, json_extract(labels, '$.\"%s\"') AS value FROM annotations "
-		"WHERE "
-		"value IS NOT NULL ORDER BY timestamp",
+		"WHERE value IS NOT NULL ORDER BY timestamp",
 		s->key);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"From the values that the program itself sent as annotations; what is inside the "
-		"tensors "
-		"is not seen.");
+		"tensors is not seen.");
 	return inc;
 }
 
@@ -184,8 +182,7 @@ static void report_spikes(const struct series *s, struct incident_list *out)
 		return;
 	snprintf(inc->summary, sizeof(inc->summary),
 		"%s rose to %.60s, %.1f times the median of the 16 values before (%.4g); %llu such "
-		"values "
-		"of %zu",
+		"values of %zu",
 		s->key, s->worst->value, s->worst_ratio, s->worst_median,
 		(unsigned long long)s->spikes, s->values);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
@@ -211,8 +208,7 @@ static void report_unstable(const struct series *s, struct incident_list *out)
 			(unsigned long long)(s->values + s->nans), (unsigned long long)s->longest);
 		snprintf(inc->root_cause, sizeof(inc->root_cause),
 			"numbers overflowed or became undefined, with mixed precision mostly in "
-			"half "
-			"precision");
+			"half precision");
 		incident_keep(out, inc);
 	}
 	if (!drops)

@@ -202,14 +202,10 @@ static int report(const struct scene *s, const struct ledger *l, const struct gr
 	add_steps(g, inc);
 	incident_sql(inc,
 		"SELECT id, timestamp, arg0 AS bytes, arg1 AS pointer, stack_hash FROM events a "
-		"WHERE "
-		"pid = %u AND source = %u AND op = %u AND ret_code = 0 AND timestamp BETWEEN %lld "
-		"AND "
-		"%lld AND NOT EXISTS (SELECT 1 FROM events f WHERE f.pid = a.pid AND f.arg0 = "
-		"a.arg1 "
-		"AND f.source = a.source AND f.op IN (2, 8, 20, 21) AND f.timestamp >= "
-		"a.timestamp) "
-		"ORDER BY timestamp",
+		"WHERE pid = %u AND source = %u AND op = %u AND ret_code = 0 AND timestamp BETWEEN "
+		"%lld AND %lld AND NOT EXISTS (SELECT 1 FROM events f WHERE f.pid = a.pid AND "
+		"f.arg0 = a.arg1 AND f.source = a.source AND f.op IN (2, 8, 20, 21) AND "
+		"f.timestamp >= a.timestamp) ORDER BY timestamp",
 		row->pid, row->source, row->op, (long long)g->warm_ns, (long long)g->last_ns);
 	if (add_stacks(s->rec, l, g, inc) < 0)
 		return -ENOMEM;

@@ -239,8 +239,7 @@ static void report(const struct scene *s, const struct job *j, const struct job_
 		incident_evidence(inc, p->oom);
 	incident_sql(inc,
 		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND "
-		"op IN "
-		"(4, 5, 6, 10, 11, 12) AND (pid = %u OR arg1 = %u) ORDER BY timestamp",
+		"op IN (4, 5, 6, 10, 11, 12) AND (pid = %u OR arg1 = %u) ORDER BY timestamp",
 		p->pid, p->pid);
 	incident_keep(out, inc);
 }
@@ -268,8 +267,7 @@ static void report_pod(const struct scene *s, const struct event *e, struct inci
 	incident_evidence(inc, e);
 	incident_sql(inc,
 		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND "
-		"op = %u "
-		"ORDER BY timestamp",
+		"op = %u ORDER BY timestamp",
 		e->op);
 	incident_keep(out, inc);
 }
@@ -304,8 +302,7 @@ static void report_foreign(const struct scene *s, const struct job *j, struct in
 	incident_evidence(inc, e);
 	incident_sql(inc,
 		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND "
-		"op = %u "
-		"ORDER BY timestamp",
+		"op = %u ORDER BY timestamp",
 		e->op);
 	incident_keep(out, inc);
 }

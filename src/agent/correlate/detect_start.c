@@ -192,8 +192,7 @@ static void tell(const struct start *p, bool seen, struct incident *inc)
 		"calls");
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"The first call of each function was compared with the ordinary duration of all "
-		"calls of "
-		"it. %s",
+		"calls of it. %s",
 		seen ? "The start of the process is in the recording."
 		     : "The start of the process itself was not seen; its first recorded call is "
 		       "one of "
@@ -210,8 +209,7 @@ static void tell(const struct start *p, bool seen, struct incident *inc)
 	}
 	incident_sql(inc,
 		"SELECT id, timestamp, duration, source, op FROM events WHERE pid = %u AND source "
-		"IN (1, "
-		"4) AND timestamp <= %lld ORDER BY duration DESC LIMIT 20",
+		"IN (1, 4) AND timestamp <= %lld ORDER BY duration DESC LIMIT 20",
 		p->pid, (long long)(p->first->start.ns + START_NS));
 }
 

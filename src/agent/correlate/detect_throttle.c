@@ -253,8 +253,7 @@ static void tell(const struct gpu_spells *g, const char *effect, struct incident
 		g->count, g->readings);
 	incident_sql(inc,
 		"SELECT timestamp, gpu, throttle_reasons, sm_clock_mhz, power_mw, temperature_c "
-		"FROM "
-		"gpu_samples WHERE gpu = %lld AND timestamp BETWEEN %lld AND %lld ORDER BY "
+		"FROM gpu_samples WHERE gpu = %lld AND timestamp BETWEEN %lld AND %lld ORDER BY "
 		"timestamp",
 		(long long)g->index, (long long)g->first_ns, (long long)g->last_ns);
 }
@@ -302,8 +301,7 @@ static bool report_slower(const struct scene *s, const struct gpu_spells *g, con
 			  (s->completeness < 0 ? 1 : s->completeness);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%zu waits of pid %u for the GPU began while its clocks were lowered and took %s "
-		"on "
-		"average; %zu others of the same time took %s.",
+		"on average; %zu others of the same time took %s.",
 		w->in_count, pid, is, w->out_count, was);
 	incident_step(inc, w->example->start.ns, w->example->dur_ns, "CUDA", "wait",
 		"the longest wait meanwhile");

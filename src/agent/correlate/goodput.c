@@ -145,10 +145,8 @@ static void write_shift(const struct step_list *l, const struct changepoint *c, 
 	buf_clear(&t);
 	buf_printf(&t,
 		"%zu steps of %s (pid %u), found from its waits (confidence %.2f): the median of "
-		"the "
-		"first %zu is %s, of the %zu since then %s. That cost %s. A larger batch or a "
-		"longer "
-		"sequence looks the same.",
+		"the first %zu is %s, of the %zu since then %s. That cost %s. A larger batch or a "
+		"longer sequence looks the same.",
 		l->count, inc->comm, inc->pid, l->confidence, c->index, before, l->count - c->index,
 		after, text_format_duration(excess, inc->excess_ns));
 	buf_puts(&t, buf_str(b));
@@ -329,9 +327,8 @@ static int slow_steps_report(
 		"not known: nothing that was found covers these steps");
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%zu of %zu steps of %s (pid %u) take more than 1.5 times the ordinary %s, and "
-		"they "
-		"come at regular distances (confidence %.2f). No incident of the process comes as "
-		"regularly.",
+		"they come at regular distances (confidence %.2f). No incident of the process "
+		"comes as regularly.",
 		n, l->count, inc->comm, inc->pid, usual, period.confidence);
 	r = put_steps(s, l, at, n, inc);
 	if (r == 0)

@@ -65,19 +65,16 @@ static const struct rule rules[] = {
 	{CAUSE_BLOCK_IO, BLAME_OTHER,
 		"blocked on the disk for {share} of the excess while {culprit} kept it busy",
 		"disk contention: {victim} waited for its own requests while {culprit} had "
-		"{traffic} "
-		"of the traffic on that device in flight",
+		"{traffic} of the traffic on that device in flight",
 		{"Move the writes of {name} or the data set to another device",
 			"Lower its claim: `ionice -c 3 -p {culprit_pid}`, or a smaller `io.weight` "
-			"for "
-			"its cgroup",
+			"for its cgroup",
 			"Read ahead of the GPU: more DataLoader workers with prefetch_factor, or "
 			"the data "
 			"set in page cache or /dev/shm"}},
 	{CAUSE_BLOCK_IO, BLAME_OWN, "blocked on its own disk requests for {share} of the excess",
 		"disk: {victim} waited for its own requests; nobody else had as much in flight on "
-		"that "
-		"device",
+		"that device",
 		{"Read ahead of the GPU: more DataLoader workers with prefetch_factor, or the data "
 		 "set "
 		 "in page cache or /dev/shm",
@@ -86,8 +83,7 @@ static const struct rule rules[] = {
 	{CAUSE_BLOCK_IO, BLAME_TRACER,
 		"blocked on the disk for {share} of the excess while {culprit} kept it busy",
 		"disk contention: {victim} waited for its own requests while {culprit} had "
-		"{traffic} "
-		"of the traffic on that device in flight",
+		"{traffic} of the traffic on that device in flight",
 		{"Record to another device: `ingero trace --db PATH`", FIX_TRACER_COST}},
 	{CAUSE_BLOCK_IO, BLAME_NOBODY, "blocked on the disk for {share} of the excess",
 		"disk contention: {victim} waited for its own requests while many others were in "

@@ -54,8 +54,7 @@ static void write_words(const struct straggler *s, const struct window_use *u, s
 		r->c.rank, r->pid, share, s->material, late, doing);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%zu collectives were compared on %d ranks by (communicator, sequence number)%s; "
-		"in "
-		"%zu of them the last rank came late enough to matter, and in %zu that was rank "
+		"in %zu of them the last rank came late enough to matter, and in %zu that was rank "
 		"%d, %s after the one before it (median). The job stood still for %s in all, %s at "
 		"each such collective. The other ranks waited %s for these in their "
 		"synchronisations, %s of it is this rank's lateness. Before its calls %s.",

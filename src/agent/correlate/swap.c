@@ -168,14 +168,12 @@ static void write_words(const struct step_list *steps, const struct swaps *w, ui
 		w->count, each, usual, copied, share);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"model loaded in the middle of the work: %s copied to the GPU and %s read from "
-		"disk "
-		"each time",
+		"disk each time",
 		copied, read);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"Of %zu steps of %s (pid %u), %zu copy at least 8 times as much to the GPU as the "
 		"median step: %s each, and read %s from disk. Copies and the pauses before them "
-		"take %.0f "
-		"%% of the time by which these steps are longer.",
+		"take %.0f %% of the time by which these steps are longer.",
 		steps->count, inc->comm, inc->pid, w->count, copied, read,
 		100 * (double)w->found_ns / (double)MAX(w->excess_ns, UINT64_C(1)));
 }

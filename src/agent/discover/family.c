@@ -98,7 +98,6 @@ int family_uses_cuda(const char *root, uint32_t pid, struct errinfo *reterr)
 	discover_process_stat(root, pid, &p);
 	return errinfo_set(reterr, -EBADMSG,
 		"process %u (%s) is not a CUDA process: neither it nor a child has libcudart or "
-		"libcuda "
-		"loaded; without --pid, ingero waits for processes that load them later",
+		"libcuda loaded; without --pid, ingero waits for processes that load them later",
 		pid, p.comm);
 }

@@ -185,13 +185,12 @@ static int load_failed(int r, struct errinfo *reterr)
 	if (r == -EPERM || r == -EACCES)
 		return errinfo_set(reterr, -EPERM,
 			"tracing needs the capabilities CAP_BPF and CAP_PERFMON: run it with sudo, "
-			"or grant "
-			"them (setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep)");
+			"or grant them (setcap "
+			"cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep)");
 	if (r == -ESRCH || r == -ENOENT || r == -EINVAL)
 		return errinfo_set(reterr, -EOPNOTSUPP,
 			"this kernel cannot run the probes (%s): ingero needs Linux 5.15 or later "
-			"with BTF; "
-			"'ingero check' says what is missing",
+			"with BTF; 'ingero check' says what is missing",
 			libbpf_message);
 	return errinfo_set(
 		reterr, r, "the probes could not be loaded: %s (%s)", strerror(-r), libbpf_message);

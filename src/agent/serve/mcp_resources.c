@@ -164,8 +164,7 @@ static int read_schema(const struct call *c, const char *uri, const char *variab
 	int r = sql_worker_ask(mcp_settings_of(c)->db,
 		"SELECT CAST(m.name AS TEXT), CAST(p.name AS TEXT), CAST(p.type AS TEXT) FROM "
 		"sqlite_schema m, pragma_table_info(m.name) p WHERE m.type = 'table' AND m.name "
-		"NOT "
-		"LIKE 'sqlite%' ORDER BY m.name, p.cid",
+		"NOT LIKE 'sqlite%' ORDER BY m.name, p.cid",
 		&rules, &t, NULL, &why);
 
 	if (r < 0)

@@ -64,16 +64,15 @@
 		"symbol", NULL_OR_S) "," P("file", NULL_OR_S) "," P("line", I) "," P("excess_us",  \
 		N) "," P("share", N))
 #define ANNOTATION OBJECT(P("key", S) "," P("values", LIST(S)) "," P("total", I))
-#define INCIDENT_FIGURES                                                                           \
-	P("first_seen", NULL_OR_S)                                                                 \
-	"," P("last_seen", NULL_OR_S) "," P("calls", I) "," P("slow_calls", I) "," P(              \
-		"baseline_us", N) "," P("p50_us", N) "," P("p99_us", N) "," P("slow_p50_us",       \
-		N) "," P("tail_ratio", NULL_OR_N) "," P("excess_us", N) "," ABOUT("explained",     \
-		"\"type\":[\"number\",\"null\"]",                                                  \
-		"share of the lost time that the causes account for, 0..1") "," ABOUT("confidenc"  \
-										      "e",         \
-		"\"type\":[\"number\",\"null\"]",                                                  \
-		"0..1") "," ABOUT("completeness", "\"type\":[\"number\",\"null\"]",                \
+#define INCIDENT_FIGURES                                                                            \
+	P("first_seen", NULL_OR_S)                                                                  \
+	"," P("last_seen", NULL_OR_S) "," P("calls", I) "," P("slow_calls", I) "," P(               \
+		"baseline_us", N) "," P("p50_us", N) "," P("p99_us", N) "," P("slow_p50_us",        \
+		N) "," P("tail_ratio", NULL_OR_N) "," P("excess_us", N) "," ABOUT("explained",      \
+		"\"type\":[\"number\",\"null\"]",                                                   \
+		"share of the lost time that the causes account for, 0..1") "," ABOUT("confidence", \
+		"\"type\":[\"number\",\"null\"]",                                                   \
+		"0..1") "," ABOUT("completeness", "\"type\":[\"number\",\"null\"]",                 \
 		"share of what happened that is in the data, 0..1")
 #define INCIDENT_MEMBERS                                                                           \
 	P("id", S)                                                                                 \

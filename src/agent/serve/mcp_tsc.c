@@ -153,8 +153,7 @@ json_t *mcp_tsc_full(const json_t *v)
 	switch (json_typeof(v)) {
 	case JSON_OBJECT:
 		out = json_object();
-		json_object_foreach((json_t *)v, key, one)
-		{
+		json_object_foreach ((json_t *)v, key, one) {
 			full_name(key, name);
 			json_object_set_new(out, name, full_member(key, one));
 		}
@@ -240,8 +239,7 @@ static json_t *pack(const json_t *full, bool top)
 	switch (json_typeof(full)) {
 	case JSON_OBJECT:
 		out = json_object();
-		json_object_foreach((json_t *)full, key, one)
-		{
+		json_object_foreach ((json_t *)full, key, one) {
 			if (is_told(key, one, top))
 				json_object_set_new(out, compact_name(key), pack_member(key, one));
 		}
@@ -284,8 +282,7 @@ static void widen(json_t *schema)
 	_cleanup_(json_decrefp) json_t *more = json_object();
 	const char *key;
 
-	json_object_foreach(properties, key, one)
-	{
+	json_object_foreach (properties, key, one) {
 		const char *compact = compact_name(key);
 		char text[64];
 
@@ -328,7 +325,7 @@ static void outline(struct buf *b, const char *key, const json_t *v, int depth)
 	case JSON_OBJECT:
 		if (key)
 			buf_printf(b, "%*s%s:\n", 2 * depth, "", key);
-		json_object_foreach((json_t *)v, name, one)
+		json_object_foreach ((json_t *)v, name, one)
 			outline(b, name, one, depth + (key ? 1 : 0));
 		return;
 	case JSON_ARRAY:

@@ -69,8 +69,7 @@ static int examine(const char *path, enum found *ret, struct errinfo *reterr)
 	if (r)
 		return errinfo_set(reterr, -EBADMSG,
 			"%s was made by `ingero merge` and holds several nodes: record into "
-			"another "
-			"file with --db",
+			"another file with --db",
 			path);
 	*ret = kind == SCHEMA_OURS ? FOUND_OURS : FOUND_EMPTY;
 	return 0;

@@ -31,12 +31,11 @@
 
 static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_EVENT] =
-		"INSERT INTO events (seq, timestamp, pid, tid, source, op, duration, gpu_id, arg0,"
-		" arg1, ret_code, stack_hash, node, cgroup_id, comm, flags, weight, stream, "
-		"wait_ns,"
-		" peer_pid, peer_comm, dev, cpu, detail, rank, local_rank, world_size) VALUES "
-		"(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,"
-		"?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27)",
+		"INSERT INTO events (seq, timestamp, pid, tid, source, op, duration, gpu_id, arg0, "
+		"arg1, ret_code, stack_hash, node, cgroup_id, comm, flags, weight, stream, "
+		"wait_ns, peer_pid, peer_comm, dev, cpu, detail, rank, local_rank, world_size) "
+		"VALUES "
+		"(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27)",
 	[STATEMENT_FINE_GET] = AGGREGATE_GET("event_aggregates_5s"),
 	[STATEMENT_FINE_PUT] = AGGREGATE_PUT("event_aggregates_5s"),
 	[STATEMENT_COARSE_GET] = AGGREGATE_GET("event_aggregates"),
@@ -62,27 +61,23 @@ static const char *const texts[STATEMENT_COUNT] = {
 		" launch_weight, agent_cpu_pct, agent_rss_bytes, db_bytes)"
 		" VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
 	[STATEMENT_COLLECTIVE] =
-		"INSERT INTO collectives (node, timestamp, pid, tid, comm, seq, op, rank, nranks,"
-		" device, bytes, count, datatype, reduce_op, root, peer, stream, duration, wait_ns,"
-		" ret_code) VALUES"
-		" (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)",
+		"INSERT INTO collectives (node, timestamp, pid, tid, comm, seq, op, rank, nranks, "
+		"device, bytes, count, datatype, reduce_op, root, peer, stream, duration, wait_ns, "
+		"ret_code) VALUES "
+		"(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)",
 	[STATEMENT_PROCESS] =
 		"INSERT INTO processes (node, pid, start_time, comm, cmdline, first_seen, "
-		"last_seen,"
-		" rank, local_rank, world_size, launcher, job, container_id, pod, namespace, "
-		"pod_uid,"
-		" cgroup_path, exe)"
-		" VALUES (?1,?2,?3,?4,?5,?6,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)"
-		" ON CONFLICT (node, pid, start_time) DO UPDATE SET"
-		" comm = excluded.comm,"
-		" cmdline = CASE WHEN excluded.cmdline = '' THEN cmdline ELSE excluded.cmdline END,"
-		" first_seen = min(first_seen, excluded.first_seen),"
-		" last_seen = max(last_seen, excluded.last_seen),"
-		" rank = excluded.rank, local_rank = excluded.local_rank,"
-		" world_size = excluded.world_size, launcher = excluded.launcher,"
-		" job = excluded.job, container_id = excluded.container_id, pod = excluded.pod,"
-		" namespace = excluded.namespace, pod_uid = excluded.pod_uid,"
-		" cgroup_path = excluded.cgroup_path, exe = excluded.exe",
+		"last_seen, rank, local_rank, world_size, launcher, job, container_id, pod, "
+		"namespace, pod_uid, cgroup_path, exe) VALUES "
+		"(?1,?2,?3,?4,?5,?6,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17) ON CONFLICT "
+		"(node, pid, start_time) DO UPDATE SET comm = excluded.comm, cmdline = CASE WHEN "
+		"excluded.cmdline = '' THEN cmdline ELSE excluded.cmdline END, first_seen = "
+		"min(first_seen, excluded.first_seen), last_seen = max(last_seen, "
+		"excluded.last_seen), rank = excluded.rank, local_rank = excluded.local_rank, "
+		"world_size = excluded.world_size, launcher = excluded.launcher, job = "
+		"excluded.job, container_id = excluded.container_id, pod = excluded.pod, namespace "
+		"= excluded.namespace, pod_uid = excluded.pod_uid, cgroup_path = "
+		"excluded.cgroup_path, exe = excluded.exe",
 	[STATEMENT_CGROUP] =
 		"INSERT INTO cgroup_metadata (cgroup_id, container_id, cgroup_path, pod_name,"
 		" namespace) VALUES (?1,?2,?3,?4,?5) ON CONFLICT (cgroup_id) DO UPDATE SET"
@@ -113,25 +108,22 @@ static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_LOSS] = "INSERT INTO losses (session_id, node, source, reason, count)"
 			   " VALUES (?1,?2,?3,?4,?5)",
 	[STATEMENT_INCIDENT] =
-		"INSERT INTO incidents (id, node, first_seen, last_seen, detected_at, count, calls,"
-		" severity, pid, comm, source, op, baseline_ns, p50_ns, p99_ns, slow_p50_ns,"
-		" tail_ratio, excess_ns, explained, confidence, completeness, summary, root_cause,"
-		" causes, evidence, evidence_sql, resolved_at) VALUES "
-		"(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,"
-		"?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27)"
-		" ON CONFLICT (id) DO UPDATE SET first_seen = min(first_seen, excluded.first_seen),"
-		" last_seen = max(last_seen, excluded.last_seen), count = max(count, "
-		"excluded.count),"
-		" calls = max(calls, excluded.calls), severity = excluded.severity,"
-		" comm = excluded.comm, baseline_ns = excluded.baseline_ns, p50_ns = "
-		"excluded.p50_ns,"
-		" p99_ns = excluded.p99_ns, slow_p50_ns = excluded.slow_p50_ns,"
-		" tail_ratio = excluded.tail_ratio, excess_ns = max(excess_ns, excluded.excess_ns),"
-		" explained = excluded.explained, confidence = excluded.confidence,"
-		" completeness = excluded.completeness, summary = excluded.summary,"
-		" root_cause = excluded.root_cause, causes = excluded.causes,"
-		" evidence = excluded.evidence, evidence_sql = excluded.evidence_sql,"
-		" resolved_at = excluded.resolved_at",
+		"INSERT INTO incidents (id, node, first_seen, last_seen, detected_at, count, "
+		"calls, severity, pid, comm, source, op, baseline_ns, p50_ns, p99_ns, slow_p50_ns, "
+		"tail_ratio, excess_ns, explained, confidence, completeness, summary, root_cause, "
+		"causes, evidence, evidence_sql, resolved_at) VALUES "
+		"(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27) "
+		"ON CONFLICT (id) DO UPDATE SET first_seen = min(first_seen, excluded.first_seen), "
+		"last_seen = max(last_seen, excluded.last_seen), count = max(count, "
+		"excluded.count), calls = max(calls, excluded.calls), severity = "
+		"excluded.severity, comm = excluded.comm, baseline_ns = excluded.baseline_ns, "
+		"p50_ns = excluded.p50_ns, p99_ns = excluded.p99_ns, slow_p50_ns = "
+		"excluded.slow_p50_ns, tail_ratio = excluded.tail_ratio, excess_ns = "
+		"max(excess_ns, excluded.excess_ns), explained = excluded.explained, confidence = "
+		"excluded.confidence, completeness = excluded.completeness, summary = "
+		"excluded.summary, root_cause = excluded.root_cause, causes = excluded.causes, "
+		"evidence = excluded.evidence, evidence_sql = excluded.evidence_sql, resolved_at = "
+		"excluded.resolved_at",
 	[STATEMENT_CHAIN] =
 		"INSERT INTO causal_chains (id, detected_at, severity, summary, root_cause,"
 		" explanation, recommendations, cuda_op, cuda_p99_us, cuda_p50_us, tail_ratio,"

@@ -4,13 +4,13 @@
  * Invariants:
  *  1. Three quarters of the limit (or all but 32 MiB) are the database's, the rest is the log's.
  *     Only the size of the database decides about deleting: rows are no cure for a log that a
- * reader holds. The log is checkpointed so often that it stays within its part; more often would
- * cost two waits for the disk each time.
+ *     reader holds. The log is checkpointed so often that it stays within its part; more often
+ *     would cost two waits for the disk each time.
  *  2. Deleting starts above the database's part and goes to 90 % of it; what was deleted is free
  *     space in the file, which new rows use, and only an excess over the part is given back to the
  *     file system.
  *  3. One time line for all tables: a portion deletes everything up to one moment, chosen so that
- * no table loses more than the portion allows. A bucket of aggregates counts as old as its end,
+ *     no table loses more than the portion allows. A bucket of aggregates counts as old as its end,
  *     since calls are still added to it until then.
  *  4. Every deleted row is counted in `pruned`, in the same transaction. */
 #include "agent/store/prune.h"

@@ -125,17 +125,14 @@ static const char *const tables[] = {
 	"CREATE INDEX idx_collectives_comm ON collectives(comm, seq);"
 	"CREATE INDEX idx_collectives_timestamp ON collectives(timestamp);",
 
-	"CREATE TABLE losses (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
-	" source INTEGER NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL,"
-	" PRIMARY KEY (session_id, node, source, reason)) WITHOUT ROWID;"
-	"CREATE TABLE losses_by_cpu (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
-	" source INTEGER NOT NULL, reason TEXT NOT NULL, cpu INTEGER NOT NULL,"
-	" count INTEGER NOT NULL,"
-	" PRIMARY KEY (session_id, node, source, reason, cpu)) WITHOUT ROWID;"
-	"CREATE TABLE accounting (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
-	" source INTEGER NOT NULL, hits INTEGER NOT NULL, stored INTEGER NOT NULL,"
-	" aggregated INTEGER NOT NULL, lost INTEGER NOT NULL,"
-	" PRIMARY KEY (session_id, node, source)) WITHOUT ROWID;",
+	"CREATE TABLE losses (session_id INTEGER NOT NULL, node TEXT NOT NULL, source INTEGER NOT "
+	"NULL, reason TEXT NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (session_id, node, "
+	"source, reason)) WITHOUT ROWID;CREATE TABLE losses_by_cpu (session_id INTEGER NOT NULL, "
+	"node TEXT NOT NULL, source INTEGER NOT NULL, reason TEXT NOT NULL, cpu INTEGER NOT NULL, "
+	"count INTEGER NOT NULL, PRIMARY KEY (session_id, node, source, reason, cpu)) WITHOUT "
+	"ROWID;CREATE TABLE accounting (session_id INTEGER NOT NULL, node TEXT NOT NULL, source "
+	"INTEGER NOT NULL, hits INTEGER NOT NULL, stored INTEGER NOT NULL, aggregated INTEGER NOT "
+	"NULL, lost INTEGER NOT NULL, PRIMARY KEY (session_id, node, source)) WITHOUT ROWID;",
 
 	"CREATE TABLE pruned (session_id INTEGER NOT NULL, table_name TEXT NOT NULL,"
 	" rows INTEGER NOT NULL, oldest_ns INTEGER NOT NULL, newest_ns INTEGER NOT NULL,"
@@ -404,8 +401,7 @@ int schema_identify(sql_db *db, const char *path, enum schema_kind *ret_kind, ch
 	if (number > NODEDB_SCHEMA)
 		return errinfo_set(reterr, -EBADMSG,
 			"%s was written by a newer ingero (schema %s, this one knows up to %s): "
-			"use "
-			"that version",
+			"use that version",
 			path, text, NODEDB_SCHEMA_TEXT);
 	/* A dump of one of our files run again has the tables and no user_version. */
 	if (number < 8 || (user_version == NODEDB_SCHEMA && number != NODEDB_SCHEMA))

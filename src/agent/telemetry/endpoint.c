@@ -111,8 +111,7 @@ int endpoint_parse(const struct endpoint_options *o, struct endpoint *ret, struc
 	if (!scheme && strstr(o->text, "://"))
 		return errinfo_set(reterr, -EINVAL,
 			"--otlp %.100s: an endpoint begins with http://, https://, grpc://, "
-			"grpcs:// "
-			"or the host's name",
+			"grpcs:// or the host's name",
 			o->text);
 	tls = scheme ? scheme->tls : !o->insecure;
 	path = rest + strcspn(rest, "/");
