@@ -4,6 +4,7 @@ marker, and stacks as they were recorded.
 
 A program of tests/programs follows gate.h: it is held back until go(), makes its calls in rounds, and
 stops soon after end(). So a test waits until what it looks for has been recorded, not for a time."""
+import glob
 import json
 import os
 import pathlib
@@ -33,6 +34,12 @@ def compile_program(source, name, *flags, libraries=SIM_FLAGS):
     return out
 
 
+def bare_runtime():
+    """A libcudart that needs no C library, for interpreters with a C library of their own."""
+    return compile_program("bare_runtime.c", "bare/libcudart.so.12", "-O2", "-shared", "-fPIC", "-nostdlib",
+                           "-fno-omit-frame-pointer", "-Wl,-soname,libcudart.so.12", libraries=[])
+
+
 def lines_of(source):
     """marker -> number of the line that carries it as a comment: /* @marker */ or # @marker."""
     found = {}
@@ -49,6 +56,40 @@ def sizes_of(source):
     names = re.findall(r"SIZE_(\w+)", body)
     first = int(re.search(r"= (\d+)", body)[1])
     return {name: first + k for k, name in enumerate(names)}
+
+
+def ask_python(program):
+    """(minor, real path of the interpreter) or None."""
+    code = "import sys, ctypes; print(sys.version_info[1], sys.executable)"
+    try:
+        out = subprocess.run([program, "-c", code], text=True, capture_output=True, timeout=20)
+        minor, path = out.stdout.split(maxsplit=1)
+        return int(minor), os.path.realpath(path.strip())
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+
+
+def interpreters():
+    """label -> (minor, program), of every CPython of this machine."""
+    found, seen = {}, set()
+    programs = [shutil.which("python3"), "/usr/bin/python3",
+                *glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3.*")),
+                *glob.glob(str(rig.BUILD / "pythons/3.*/python3.*"))]
+    for program in programs:
+        if not program or not re.search(r"python3(\.\d+)?$", program):
+            continue
+        answer = ask_python(program)
+        if not answer or answer[1] in seen:
+            continue
+        seen.add(answer[1])
+        minor, path = answer
+        # one that is started through its own loader is asked for by its own script
+        fetched = program.startswith(str(rig.BUILD))
+        label = f"3.{minor}"
+        while label in found:
+            label += "'"
+        found[label] = (minor, program if fetched else path)
+    return dict(sorted(found.items(), key=lambda item: item[1][0]))
 
 
 class Program:

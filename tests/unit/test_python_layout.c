@@ -168,8 +168,7 @@ static void test_spoilt_memory_does_no_harm(void **state)
 				struct stack_record_code *c = NULL;
 
 				if (python_code_fetch(&m, &l, frames[j].code, &c) == 0)
-					python_line(l.minor, c->first_line, c->line_table,
-						c->lines_bytes, frames[j].lasti);
+					code_line(c, frames[j].lasti);
 				free(c);
 			}
 		}

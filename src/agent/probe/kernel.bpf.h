@@ -59,7 +59,10 @@ struct task_struct {
 	int exit_code;
 	char comm[16];
 	struct signal_struct *signal;
+	__u64 start_boottime;
+	__u64 self_exec_id; /* another with each program it executes */
 	struct task_struct *real_parent;
+	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct bpf_local_storage *bpf_storage; /* NULL: no BPF map knows this thread */
 };

@@ -208,7 +208,6 @@ void space_inherit(struct stack_space *s, const struct stack_space *parent)
 		return;
 	memcpy(s->mappings, parent->mappings, parent->count * sizeof(*s->mappings));
 	s->count = parent->count;
-	s->python = parent->python; /* how its line tables are written */
 }
 
 const struct space_mapping *space_find(const struct stack_space *s, uint64_t address)

@@ -24,6 +24,7 @@
 struct stack_walk {     /* of one thread, in its storage */
 	__u64 function; /* that was called */
 	__u64 ip, sp, fp;
+	__u64 life;       /* of the process: until it executes another program */
 	__u32 generation; /* of the mappings: names them for ever */
 	__u32 set;        /* the process's mappings; 0: not known */
 	__u32 returns;    /* calls under way further out whose return address was replaced */
