@@ -21,6 +21,7 @@
 #include "agent/discover/discover.h"
 #include "agent/discover/maps.h"
 #include "agent/python/python.h"
+#include "agent/stack/foreign.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -313,18 +314,16 @@ bool space_python(struct stack_space *s, mono_time now)
 struct stack_file *space_generated(struct stack_space *s, struct stack_files *fs, mono_time now)
 {
 	struct stat st;
-	char path[64];
 	int fd;
 
 	if (s->ended.ns || now.ns - s->generated_tried.ns < GENERATED_AGAIN_NS)
 		return s->generated;
 	s->generated_tried = now;
-	snprintf(path, sizeof(path), "/proc/%u/root/tmp/perf-%u.map", s->pid,
-		s->main_tid ? s->main_tid : own_tid(s->pid, s->pid));
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	fd = foreign_open_perf_map(
+		"", s->pid, s->main_tid ? s->main_tid : own_tid(s->pid, s->pid), &st);
 	if (fd < 0)
 		return s->generated;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == s->generated_size) {
+	if (st.st_size == s->generated_size) {
 		close(fd);
 		return s->generated;
 	}
