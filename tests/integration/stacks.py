@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import rig
 
 PROGRAMS = rig.SOURCE / "tests" / "programs"
@@ -182,18 +181,9 @@ def last(found, name, size):
 
 
 def wait_until(trace, what, seconds=20):
-    """Polls what() until it is true; False after @seconds."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if trace.process.poll() is not None:
-            return False
-        try:
-            if what():
-                return True
-        except rig.sqlite3.Error:  # not yet written
-            pass
-        time.sleep(0.1)
-    return False
+    """Polls what() until it is true; False after @seconds, or when the tracer has ended."""
+    found = rig.wait_until(lambda: trace.process.poll() is not None or what(), seconds, 0.1)
+    return bool(found) and trace.process.poll() is None
 
 
 def wait_complete(trace, wheres, seconds=20):
