@@ -108,6 +108,7 @@ struct stack_python {
 	__u32 text_kind_shift; /* of the three bits of the kind in the state; ascii is 4 bits above
 				* it, compact 3 */
 	__u32 bytes_length, bytes_data;
+	__u32 pad;
 };
 
 /* ---- records ---- */
@@ -225,6 +226,7 @@ struct stack_tally {
 _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");
 _Static_assert(sizeof(struct unwind_chunk) == 3072, "unwind_chunk");
 _Static_assert(sizeof(struct stack_mapping) == 32, "stack_mapping");
+_Static_assert(sizeof(struct stack_python) == 128, "stack_python");
 _Static_assert(sizeof(struct stack_header) == 24, "stack_header");
 _Static_assert(sizeof(struct stack_python_frame) == 24, "stack_python_frame");
 _Static_assert(sizeof(struct stack_record_stack) == 48, "stack_record_stack");
