@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/path_user.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/db_option.h"
@@ -90,16 +91,20 @@ static bool is_same_file(const char *a, const char *b)
 /* A regular file is replaced whole; into anything else (a pipe, a device) it is written. */
 static int write_output(const char *path, const struct buf *b, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	struct stat st;
 	FILE *f;
-	int r = 0;
+	int r;
 
 	if (!path || !strcmp(path, "-")) {
 		fwrite(buf_str(b), 1, b->len, stdout); /* dispatch_flush() sees what failed */
 		return 0;
 	}
+	r = path_user_enter(path, &before, reterr);
+	if (r < 0)
+		return r;
 	if (lstat(path, &st) < 0 || S_ISREG(st.st_mode)) {
-		r = file_write_atomic(path, buf_str(b), b->len, 0644);
+		r = file_write_atomic(path, buf_str(b), b->len, 0600);
 	} else {
 		f = fopen(path, "we");
 		if (!f || fwrite(buf_str(b), 1, b->len, f) != b->len)
