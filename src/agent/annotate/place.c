@@ -47,6 +47,8 @@ static int check_way(const char *path, const char *folder, struct errinfo *reter
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	int r = path_user_enter(path, &before, reterr);
 
+	if (r == -EPERM)
+		return unsafe(folder, "can be written by others", reterr);
 	if (r == 0 && before.changed)
 		return unsafe(folder, "can be replaced by another user", reterr);
 	return r;
