@@ -32,6 +32,7 @@ struct walk {
 	char rest[2 * PATH_MAX]; /* names still to be walked */
 	int folder;              /* O_PATH */
 	int links;
+	bool ended, shared; /* the last name was met; everybody may make names in its folder */
 	bool under_sudo;
 	uid_t sudo_uid, uid; /* uid: found */
 	gid_t sudo_gid, gid;
@@ -84,6 +85,10 @@ static int judge(struct walk *w, const char *name, const struct stat *entry, str
 
 	if (fstat(w->folder, &folder) < 0)
 		return -errno;
+	if (!w->ended && !w->rest[strspn(w->rest, "/")]) {
+		w->ended = true; /* a link here has more names to come: of those nothing is said */
+		w->shared = folder.st_mode & S_IWOTH;
+	}
 	if (folder.st_uid != 0)
 		return found(w, folder.st_uid, folder.st_gid);
 	if (!(folder.st_mode & S_IWOTH))
@@ -248,6 +253,7 @@ int path_user_enter(const char *path, struct path_user *ret_before, struct errin
 		return !reterr || reterr->text[0]
 			       ? r
 			       : errinfo_set(reterr, r, "%s: %s", path, strerror(-r));
+	ret_before->shared = w.shared;
 	if (r == 0 || w.uid == path_user_now())
 		return 0;
 	groups = calloc(GROUPS_MAX, sizeof(*groups));
@@ -261,9 +267,21 @@ int path_user_enter(const char *path, struct path_user *ret_before, struct errin
 	if (r < 0)
 		return errinfo_set(reterr, r, "%s cannot be used with the rights of user %u: %s",
 			path, (unsigned)w.uid, strerror(-r));
+	before.shared = w.shared;
 	*ret_before = before;
 	before = PATH_USER_INIT;
 	return 0;
+}
+
+int path_user_check(const char *path, struct errinfo *reterr)
+{
+	struct walk w = {.folder = -1};
+	int r = geteuid() == 0 ? find_user(path, &w, reterr) : 0;
+
+	if (geteuid() != 0 || (r >= 0 && (r ? w.uid : 0) == path_user_now()))
+		return 0;
+	return errinfo_set(reterr, -EPERM,
+		"%s was made by somebody else just now: remove it, or choose another", path);
 }
 
 void path_user_leave(struct path_user *before)

@@ -18,6 +18,7 @@
 
 struct path_user { /* what this thread was before */
 	bool changed;
+	bool shared; /* everybody may make names in the last folder: follow no link there */
 	uid_t uid;
 	gid_t gid;
 	gid_t *groups;
@@ -34,6 +35,10 @@ int path_user_enter(const char *path, struct path_user *ret_before, struct errin
 /* path_user_leave - no-op if nothing was changed. */
 void path_user_leave(struct path_user *before);
 #define _cleanup_path_user_ _cleanup_(path_user_leave)
+
+/* path_user_check - whether the rights that this thread has are still those for @path, now that
+ * names on it were made which others could have laid there first. -EPERM: they are not. */
+int path_user_check(const char *path, struct errinfo *reterr);
 
 /* path_user_now - whose rights to files this thread has, and who owns the files it makes. */
 uid_t path_user_now(void);

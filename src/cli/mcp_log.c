@@ -21,7 +21,10 @@ int mcp_log_open(const char *path, struct mcp_log *ret, struct errinfo *reterr)
 
 	if (r < 0)
 		return r;
-	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+	fd = open(path,
+		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY |
+			(before.shared ? O_NOFOLLOW : 0),
+		0600);
 	if (fd < 0)
 		return errinfo_set_exit(
 			reterr, EXIT_NO_CREATE, -errno, "--log %s: %s", path, strerror(errno));

@@ -37,7 +37,8 @@ int output_open(struct output *o, const char *path, struct errinfo *reterr)
 	if (n < 0)
 		return n;
 	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		o->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		o->fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY |
+					   (before.shared ? O_NOFOLLOW : 0));
 		return o->fd < 0 ? fail(o, -errno, reterr) : 0;
 	}
 	n = snprintf(o->temporary, sizeof(o->temporary), "%s.XXXXXX", path);

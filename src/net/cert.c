@@ -349,6 +349,8 @@ int cert_keep(const char *dir, char *const *names, struct errinfo *reterr)
 	_cleanup_fd_ int lock = -1;
 	int r = make_folder(dir, reterr);
 
+	if (r == 0)
+		r = path_user_check(dir, reterr);
 	if (r < 0)
 		return r;
 	if (file_join(cert_path, sizeof(cert_path), dir, "/cert.pem") < 0 ||

@@ -297,6 +297,30 @@ static int write_output(const char *path)
 	return r;
 }
 
+/* Where everybody may lay names, a link is not followed, whoever laid it after the path was judged;
+ * elsewhere root's own are. */
+static void test_links_in_a_shared_folder(void **state)
+{
+	struct world w = make_world(state);
+	struct path_user before;
+
+	scratch_write(in(w.secret, "victim"), "root's\n", 7);
+	assert_int_equal(symlink(in(w.secret, "victim"), in(w.own, "x")), 0);
+	assert_int_equal(chmod(w.own, 01777), 0);
+	assert_int_equal(write_output(in(w.own, "x")), -ELOOP);
+	assert_int_equal(size_of(in(w.secret, "victim")), 7);
+	assert_int_equal(chmod(w.own, 0755), 0);
+	assert_int_equal(write_output(in(w.own, "x")), 0);
+	assert_int_equal(size_of(in(w.secret, "victim")), 1);
+	/* a name that was not there when the path was judged, and then was somebody's */
+	assert_int_equal(chmod(w.own, 01777), 0);
+	assert_int_equal(path_user_enter(in(w.own, "tls"), &before, NULL), 0);
+	assert_int_equal(path_user_check(in(w.own, "tls"), NULL), 0);
+	link_at(w.secret, in(w.own, "tls"));
+	assert_int_equal(path_user_check(in(w.own, "tls"), NULL), -EPERM);
+	path_user_leave(&before);
+}
+
 static int merge_to(const char *source, const char *path)
 {
 	const char *sources[] = {source};
@@ -355,6 +379,7 @@ int main(void)
 		TEST(test_a_link_swapped_in_meanwhile),
 		TEST(test_the_writer_makes_files_of_the_folders_owner),
 		TEST(test_a_linked_certificate_folder),
+		TEST(test_links_in_a_shared_folder),
 		TEST(test_outputs_through_a_linked_folder),
 		TEST(test_the_annotation_socket_is_not_laid_where_others_can_replace_it),
 	};
