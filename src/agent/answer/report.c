@@ -99,6 +99,10 @@ static void put_books(struct buf *b, const struct accounting *books)
 		buf_puts(b, "; losses not known");
 		return;
 	}
+	if (books->unclean)
+		buf_puts(b, "; ");
+	if (accounting_put_unclean(books, b))
+		return;
 	for (int i = 0; i < WIRE_SOURCE_MAX; i++) {
 		hits += books->source[i].hits;
 		lost += account_lost(&books->source[i]);

@@ -76,7 +76,7 @@ static void read_books(struct engine *g)
 	const struct accounting *books = g->rec->books;
 
 	g->completeness = -1;
-	if (!books)
+	if (!books || books->unclean)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(books->source); i++) {
 		g->hits += books->source[i].hits;
@@ -149,7 +149,7 @@ static void judge(const struct engine *g, const struct op_group *op, struct inci
 
 	*ret = (struct verdict){.span_ns = detect_span_ns(&g->found, op),
 		.from_aggregates = op->from_aggregates,
-		.has_books = g->rec->books,
+		.has_books = g->rec->books && !g->rec->books->unclean,
 		.lost = g->lost,
 		.hits = g->hits};
 	if (MAX(host, io) < NAMED_SHARE) {

@@ -98,6 +98,9 @@ int nodedb_look_collectives(struct nodedb_look *l, const struct nodedb_scope *s,
 	struct collective_row **ret, size_t *ret_count, bool *ret_truncated,
 	struct errinfo *reterr);
 
+/* nodedb_look_unclean - fills in unclean and unclean_ns of @books, the rest stays. */
+int nodedb_look_unclean(struct nodedb_look *l, struct accounting *books, struct errinfo *reterr);
+
 /* nodedb_look_stack - the stack of @hash, the caller's (free()); NULL if it is not there or
  * damaged. */
 int nodedb_look_stack(

@@ -37,6 +37,7 @@ struct nodedb {
 	sql_db *sql;
 	char *path, *node;
 	size_t node_len;
+	bool durable; /* the open batch outlasts a power cut */
 	struct store_lock lock;
 	uint64_t next_seq;
 	uint64_t batch_seq;                 /* next_seq when the open batch began */

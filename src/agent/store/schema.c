@@ -212,8 +212,10 @@ static const struct {
 	{"losses_by_cpu_note",
 		"what of `losses` happened in the kernel, by CPU, since the trace began "
 		"(also in a file that follows a rolled one)"},
-	{"accounting_note", "per session and source: hits = stored + aggregated + lost; losses has "
-			    "lost by reason"},
+	{"accounting_note",
+		"per session and source: hits = stored + aggregated + lost; losses has lost by "
+		"reason. While sessions.stopped_at is 0, hits may be more: the rest was on its way "
+		"when the last row was written"},
 	{"pruned_note",
 		"rows deleted to keep --max-db, by the session that deleted them: stored in "
 		"accounting counts rows ever stored; oldest_ns and newest_ns are the times of "

@@ -35,6 +35,7 @@ struct message {
 	struct message *next;
 	size_t size;
 	enum message_kind kind;
+	bool refused; /* by the store, for itself, in the present transaction */
 	union {
 		struct {
 			wall_time bucket;
@@ -100,6 +101,14 @@ struct store_writer {
 	size_t written; /* events of the last transaction */
 	struct upkeep upkeep;
 	struct accounting books; /* the run's, as last pushed */
+	bool has_books;
+	uint64_t aggregated[WIRE_SOURCE_MAX]; /* calls in the file by aggregates alone */
+
+	store_writer_books *final_books; /* from here: of store_writer_stop() and for it */
+	void *final_arg;
+	wall_time stopped;
+	int result;
+	struct errinfo result_error;
 
 	_Atomic uint64_t stored[WIRE_SOURCE_MAX], failed[WIRE_SOURCE_MAX];
 	_Atomic uint64_t unaggregated[WIRE_SOURCE_MAX];
@@ -114,5 +123,5 @@ static inline unsigned writer_slot(unsigned source)
 /* writer_message.c: writes @m inside the open batch. */
 int writer_message_write(struct store_writer *w, struct message *m, struct errinfo *reterr);
 
-/* writer_message_lost - books what is lost with it. */
-void writer_message_lost(struct store_writer *w, const struct message *m);
+/* writer_message_calls - the calls that only this aggregate stands for. */
+uint64_t writer_message_calls(const struct message *m);
