@@ -404,11 +404,13 @@ const struct command cmd_dashboard = {
 	.name = "dashboard",
 	.synopsis = "dashboard [flags]",
 	.summary = "Show a recording, live or saved, as a page and an API over HTTPS",
-	.details = "Reads the recording and never changes it; needs no root. Stops on Ctrl-C or "
-		   "SIGTERM; SIGHUP\nreads certificates and tokens again.\n"
-		   "  ingero dashboard                                   https://127.0.0.1:8080/\n"
-		   "  ingero dashboard --addr :8080 --token-file token   for other machines\n"
-		   "  curl --cacert ~/.ingero/tls/cert.pem https://localhost:8080/api/v1/overview",
+	.details =
+		"Reads the recording and never changes it; needs no root. Stops on Ctrl-C or "
+		"SIGTERM; SIGHUP\nreads certificates and tokens again. On loopback other users of this "
+		"machine need the token in\n~/.ingero/token, you do not.\n"
+		"  ingero dashboard                                   https://127.0.0.1:8080/\n"
+		"  ingero dashboard --addr :8080 --token-file token   for other machines\n"
+		"  curl --cacert ~/.ingero/tls/cert.pem https://localhost:8080/api/v1/overview",
 	.options = dashboard_options,
 	.settings_size = sizeof(struct dashboard_settings),
 	.run = dashboard_run,

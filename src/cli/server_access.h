@@ -4,7 +4,7 @@
  * Tokens that the user gave are asked of everybody. Without them, on loopback, a token is made at
  * the first start and kept beside the default recording; the user who started the server (also
  * through sudo) and root need not show it, since the kernel says whose a connection within this
- * machine is. See docs/adr/0011. */
+ * machine is. See docs/adr/0012. */
 #pragma once
 
 #include <stdio.h>
