@@ -272,11 +272,56 @@ static bool keep_up(struct store_writer *w)
 	return r > 0;
 }
 
+static int finish(struct store_writer *w, const struct writer_end *e)
+{
+	int64_t session = upkeep_session(&w->upkeep);
+	struct accounting part;
+	int r;
+
+	if (!session)
+		return errinfo_set(
+			e->reterr, -EIO, "%s has no session for the books", nodedb_path(w->db));
+	if (e->books) {
+		upkeep_books(&w->upkeep, e->books, &part);
+		r = nodedb_put_accounting(w->db, session, &part, e->reterr);
+		if (r < 0)
+			return r;
+	}
+	return nodedb_session_end(w->db, session, e->stopped, e->reterr);
+}
+
+/* The final books are made by whoever stops the writer, once everything is stored or has failed. */
+static struct writer_end *wait_for_books(struct store_writer *w)
+{
+	pthread_mutex_lock(&w->mutex);
+	w->drained = true;
+	pthread_cond_signal(&w->is_drained);
+	while (!w->end_due)
+		pthread_cond_wait(&w->wake, &w->mutex);
+	pthread_mutex_unlock(&w->mutex);
+	return w->end_due;
+}
+
+static void close_store(struct store_writer *w)
+{
+	struct writer_end *e = wait_for_books(w);
+	int closed;
+
+	e->result = finish(w, e);
+	upkeep_done(&w->upkeep);
+	closed = nodedb_close(w->db, e->result < 0 ? NULL : e->reterr);
+	if (e->result == 0)
+		e->result = closed;
+}
+
 static void *run(void *arg)
 {
 	struct store_writer *w = arg;
 	uint64_t end;
 
+	(void)pthread_setname_np(pthread_self(), "ingero-store");
+	if (w->begin)
+		w->begin(w->begin_arg);
 	while (take_work(w)) {
 		flush_events(w);
 		flush_messages(w);
@@ -287,6 +332,7 @@ static void *run(void *arg)
 	if (w->upkeep.prune)
 		while (keep_up(w) && mono_now().ns < end)
 			continue;
+	close_store(w);
 	return NULL;
 }
 
@@ -314,6 +360,8 @@ static int start_thread(struct store_writer *w)
 	if (!r)
 		r = pthread_cond_init(&w->wake, &attr);
 	pthread_condattr_destroy(&attr);
+	if (!r)
+		r = pthread_cond_init(&w->is_drained, NULL);
 	if (r)
 		return -r;
 	r = pthread_mutex_init(&w->mutex, NULL);
@@ -341,6 +389,8 @@ int store_writer_start(struct nodedb *db, int64_t session, const struct store_wr
 	if (!w->ring || !w->batch)
 		return -ENOMEM;
 	w->db = db;
+	w->begin = c.begin;
+	w->begin_arg = c.begin_arg;
 	w->end = &w->first;
 	w->pending_end = &w->pending;
 	r = upkeep_init(&w->upkeep, db, session, &c.upkeep, reterr);
@@ -353,43 +403,29 @@ int store_writer_start(struct nodedb *db, int64_t session, const struct store_wr
 	return 0;
 }
 
-static int finish(struct store_writer *w, store_writer_books *books, void *arg, wall_time stopped,
-	struct errinfo *reterr)
-{
-	struct accounting final = {0}, part;
-	int64_t session = upkeep_session(&w->upkeep);
-	int r;
-
-	if (books)
-		books(w, &final, arg);
-	if (!session)
-		return errinfo_set(
-			reterr, -EIO, "%s has no session for the books", nodedb_path(w->db));
-	if (books) {
-		upkeep_books(&w->upkeep, &final, &part);
-		r = nodedb_put_accounting(w->db, session, &part, reterr);
-		if (r < 0)
-			return r;
-	}
-	return nodedb_session_end(w->db, session, stopped, reterr);
-}
-
 int store_writer_stop(struct store_writer *w, store_writer_books *books, void *arg,
 	wall_time stopped, struct errinfo *reterr)
 {
-	int r, closed;
+	struct accounting final = {0};
+	struct writer_end end = {
+		.books = books ? &final : NULL, .stopped = stopped, .reterr = reterr};
 
 	pthread_mutex_lock(&w->mutex);
 	w->stopping = true;
-	pthread_mutex_unlock(&w->mutex);
 	pthread_cond_signal(&w->wake);
+	while (!w->drained)
+		pthread_cond_wait(&w->is_drained, &w->mutex);
+	pthread_mutex_unlock(&w->mutex);
+	if (books)
+		books(w, &final, arg);
+	pthread_mutex_lock(&w->mutex);
+	w->end_due = &end;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->mutex);
 	pthread_join(w->thread, NULL);
-
-	r = finish(w, books, arg, stopped, reterr);
-	upkeep_done(&w->upkeep);
-	closed = nodedb_close(w->db, r < 0 ? NULL : reterr);
 	pthread_cond_destroy(&w->wake);
+	pthread_cond_destroy(&w->is_drained);
 	pthread_mutex_destroy(&w->mutex);
 	writer_free(w);
-	return r < 0 ? r : closed;
+	return end.result;
 }

@@ -71,14 +71,23 @@ struct gpu_names {
 	char model[128], driver[64], cuda[32];
 };
 
+struct writer_end {                     /* what is left to do when everything is written */
+	const struct accounting *books; /* the final ones; NULL: none */
+	wall_time stopped;
+	struct errinfo *reterr;
+	int result;
+};
+
 struct store_writer {
 	struct nodedb *db;
 	size_t batch_max;
 	unsigned batch_ms;
+	void (*begin)(void *arg);
+	void *begin_arg;
 
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards the queues, stopping and error */
-	pthread_cond_t wake;
+	pthread_cond_t wake, is_drained;
 	struct event *ring;
 	size_t ring_size, head, count; /* head: oldest */
 	size_t wake_at;                /* the thread is woken when count reaches this */
@@ -87,7 +96,8 @@ struct store_writer {
 	bool urgent;          /* somebody waits for a message to be stored */
 	struct store_ack *acks;
 	size_t ack_count, acks_due; /* told and not yet taken; promised */
-	bool stopping;
+	bool stopping, drained;
+	struct writer_end *end_due; /* NULL: not yet */
 	bool has_error;
 	struct errinfo error;
 

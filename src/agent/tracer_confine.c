@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer_confine.c - what each thread of `ingero trace` keeps once everything is open: the table in
+ * docs/adr/0011-confined-tracer.md, with what was measured.
+ *
+ * The main thread looks into processes, which landlock forbids to whoever is under it. So it is not;
+ * instead it can write no file: it opens files as nobody, with a capability that only reads, and
+ * has no call that changes a path. The store's thread writes, below the recording's folder. */
+#include "agent/tracer_private.h"
+
+#include <asm/termbits.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/bpf.h>
+#include <linux/capability.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "agent/gpu/child.h"
+#include "agent/symbol/child.h"
+#include "base/confine_thread.h"
+#include "base/spawn.h"
+
+static const uint16_t fcntl_commands[] = {
+	F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_GETLK, F_SETLK};
+static const uint16_t ioctl_commands[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO};
+
+/* No program is loaded any more: probes are put in place with those that are there. */
+static const uint16_t bpf_commands[] = {BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM,
+	BPF_MAP_DELETE_ELEM, BPF_MAP_GET_NEXT_KEY, BPF_MAP_LOOKUP_AND_DELETE_ELEM,
+	BPF_MAP_LOOKUP_BATCH, BPF_MAP_LOOKUP_AND_DELETE_BATCH, BPF_MAP_UPDATE_BATCH,
+	BPF_MAP_DELETE_BATCH, BPF_OBJ_GET_INFO_BY_FD, BPF_LINK_CREATE, BPF_LINK_DETACH,
+	BPF_ITER_CREATE};
+static const uint16_t families[] = {AF_INET, AF_INET6};
+
+static const struct confine_choice main_choices[] = {
+	{.call = __NR_bpf, .arg = 0, .values = bpf_commands, .count = ARRAY_SIZE(bpf_commands)},
+	{.call = __NR_ioctl,
+		.arg = 1,
+		.values = ioctl_commands,
+		.count = ARRAY_SIZE(ioctl_commands)},
+};
+static const struct confine_choice metrics_choices[] = {
+	{.call = __NR_socket, .arg = 0, .values = families, .count = ARRAY_SIZE(families)},
+	{.call = __NR_ioctl,
+		.arg = 1,
+		.values = ioctl_commands,
+		.count = ARRAY_SIZE(ioctl_commands)},
+};
+
+static const uint16_t main_calls[] = {
+	/* probes, processes, their memory */
+	__NR_perf_event_open,
+	__NR_process_vm_readv,
+	__NR_openat2,
+	__NR_getdents64,
+	__NR_memfd_create,
+	__NR_ftruncate,
+	__NR_pwrite64,
+	__NR_statfs,
+	__NR_fstatfs,
+	/* what is printed, pipes to other threads and processes */
+	__NR_write,
+	__NR_writev,
+	__NR_pipe2,
+	__NR_socketpair,
+	__NR_sendto,
+	__NR_recvfrom,
+	__NR_accept4,
+	__NR_getsockopt,
+	__NR_setsockopt,
+	__NR_shutdown,
+	__NR_epoll_create1,
+	__NR_epoll_ctl,
+	__NR_epoll_pwait,
+	__NR_dup,
+	__NR_kill,
+	__NR_wait4,
+	/* the clock, the machine, itself */
+	__NR_nanosleep,
+	__NR_clock_nanosleep,
+	__NR_getrusage,
+	__NR_uname,
+	__NR_sched_getaffinity,
+	__NR_getuid,
+	__NR_getgid,
+	__NR_getegid,
+	__NR_umask,
+	__NR_prlimit64,
+#ifdef __NR_epoll_wait
+	__NR_epoll_wait,
+#endif
+};
+
+static const uint16_t store_calls[] = {
+	__NR_write,
+	__NR_pwrite64,
+	__NR_pwritev,
+	__NR_fsync,
+	__NR_fdatasync,
+	__NR_ftruncate,
+	__NR_fallocate,
+	__NR_flock,
+	__NR_getdents64,
+	__NR_openat2,
+	__NR_statfs,
+	__NR_fstatfs,
+	__NR_unlinkat,
+	__NR_renameat,
+	__NR_renameat2,
+	__NR_linkat,
+	__NR_mkdirat,
+	__NR_fchown,
+	__NR_fchownat,
+	__NR_fchmod,
+	__NR_fchmodat,
+	__NR_utimensat,
+	__NR_umask,
+	__NR_setfsuid,
+	__NR_setfsgid,
+	__NR_nanosleep,
+	__NR_clock_nanosleep,
+	__NR_uname,
+	__NR_sched_getaffinity,
+	__NR_getuid,
+	__NR_getgid,
+	__NR_getegid,
+	__NR_getrusage,
+	__NR_dup,
+#ifdef __NR_unlink
+	__NR_unlink,
+	__NR_rename,
+	__NR_link,
+	__NR_mkdir,
+	__NR_rmdir,
+	__NR_chown,
+	__NR_chmod,
+#endif
+};
+
+static const uint16_t engine_calls[] = {
+	__NR_write, __NR_nanosleep, __NR_clock_nanosleep, __NR_uname, __NR_sched_getaffinity};
+
+static const uint16_t metrics_calls[] = {
+	__NR_connect,
+	__NR_accept4,
+	__NR_sendto,
+	__NR_recvfrom,
+	__NR_getsockopt,
+	__NR_setsockopt,
+	__NR_getsockname,
+	__NR_getpeername,
+	__NR_shutdown,
+	__NR_write,
+	__NR_writev,
+	__NR_epoll_create1,
+	__NR_epoll_ctl,
+	__NR_epoll_pwait,
+	__NR_eventfd2,
+	__NR_pipe2,
+	__NR_nanosleep,
+	__NR_clock_nanosleep,
+	__NR_uname,
+	__NR_sched_getaffinity,
+	__NR_getuid,
+	__NR_getgid,
+	__NR_getegid,
+#ifdef __NR_epoll_wait
+	__NR_epoll_wait,
+#endif
+};
+
+/* A part that this machine does not have is told once, by whichever thread misses it first. */
+static void enter(const struct confine_thread *plan)
+{
+	static atomic_flag told[CONFINE_PARTS];
+	struct confine_report report;
+
+	confine_thread_enter(plan, &report);
+	for (enum confine_part p = 0; p < CONFINE_PARTS; p++)
+		if (report.parts[p] < 0 && !atomic_flag_test_and_set(&told[p]))
+			log_warning("tracing goes on with more rights than it needs: no %s (%s)",
+				confine_part_name(p), confine_part_reason(p, report.parts[p]));
+}
+
+/* CAP_SYS_ADMIN is needed for the old kind of uprobes; it and CAP_DAC_OVERRIDE also stand for finer
+ * ones where a container was given only those. */
+static uint64_t main_capabilities(enum probe_method method)
+{
+	const uint64_t fine = CONFINE_CAP(CAP_BPF) | CONFINE_CAP(CAP_PERFMON) |
+			      CONFINE_CAP(CAP_CHECKPOINT_RESTORE);
+	const uint64_t read = CONFINE_CAP(CAP_DAC_READ_SEARCH);
+	uint64_t has = confine_thread_permitted();
+	uint64_t keep = fine | read | CONFINE_CAP(CAP_SYS_PTRACE) | CONFINE_CAP(CAP_KILL);
+
+	if (method == PROBE_PERF || (has & fine) != fine)
+		keep |= CONFINE_CAP(CAP_SYS_ADMIN);
+	if (!(has & read))
+		keep |= CONFINE_CAP(CAP_DAC_OVERRIDE);
+	return keep;
+}
+
+void tracer_confine_main(const struct tracer *t)
+{
+	const struct confine_thread plan = {
+		.capabilities = main_capabilities(probe_method(t->probe)),
+		.files_as_nobody = true,
+		.calls = {.calls = main_calls,
+			.call_count = ARRAY_SIZE(main_calls),
+			.fcntl_commands = fcntl_commands,
+			.fcntl_count = ARRAY_SIZE(fcntl_commands),
+			.choices = main_choices,
+			.choice_count = ARRAY_SIZE(main_choices),
+			.opens = true,
+			.forks = true, /* uprobe_detach_all() */
+			.strict = true},
+	};
+
+	if (t->settings.confine)
+		enter(&plan);
+}
+
+/* The recording may lie in the folder of the user who called sudo: files that are begun there when
+ * one is full are given to that user. */
+void tracer_confine_store(void *arg)
+{
+	const struct tracer_settings *s = arg;
+	char folder[PATH_MAX];
+	const char *slash = strrchr(s->db_path, '/'), *const folders[] = {folder};
+	const struct confine_thread plan = {
+		.capabilities = CONFINE_CAP(CAP_CHOWN) | CONFINE_CAP(CAP_DAC_OVERRIDE) |
+				CONFINE_CAP(CAP_FOWNER),
+		.paths = true,
+		.folders = folders,
+		.folder_count = 1,
+		.calls = {.calls = store_calls,
+			.call_count = ARRAY_SIZE(store_calls),
+			.fcntl_commands = fcntl_commands,
+			.fcntl_count = ARRAY_SIZE(fcntl_commands),
+			.opens = true,
+			.writes = true,
+			.strict = true},
+	};
+
+	if (!s->confine)
+		return;
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", (int)MAX(slash - s->db_path, 1),
+			s->db_path);
+	else
+		snprintf(folder, sizeof(folder), ".");
+	enter(&plan);
+}
+
+void tracer_confine_engine(const struct tracer_settings *s)
+{
+	static const struct confine_thread plan = {
+		.paths = true,
+		.calls = {.calls = engine_calls,
+			.call_count = ARRAY_SIZE(engine_calls),
+			.opens = true,
+			.strict = true},
+	};
+
+	if (s->confine)
+		enter(&plan);
+}
+
+void tracer_confine_metrics(void)
+{
+	static const struct confine_thread plan = {
+		.paths = true,
+		.connects = true,
+		.calls = {.calls = metrics_calls,
+			.call_count = ARRAY_SIZE(metrics_calls),
+			.fcntl_commands = fcntl_commands,
+			.fcntl_count = ARRAY_SIZE(fcntl_commands),
+			.choices = metrics_choices,
+			.choice_count = ARRAY_SIZE(metrics_choices),
+			.opens = true,
+			.strict = true},
+	};
+
+	enter(&plan);
+}
+
+int tracer_confine_begin(struct tracer_settings *s)
+{
+	const struct spawn_program programs[] = {
+		{GPU_CHILD_NAME, gpu_sampler_library()},
+		{SYMBOL_CHILD_NAME, NULL},
+	};
+	int r = spawn_server_start(programs, ARRAY_SIZE(programs), s->annotate_path);
+
+	if (r == 0)
+		s->confine = true;
+	return r;
+}
