@@ -345,7 +345,8 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	if (r == 0)
 		r = open_stages(t, reterr);
 	if (r == 0) {
-		tracer_confine_main(t); /* before a file of a stranger is read */
+		/* before a file of a stranger is read */
+		tracer_confine_main(&t->settings, probe_method(t->probe));
 		r = cover_all(t, reterr);
 	}
 	if (r < 0) {

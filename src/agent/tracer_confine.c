@@ -7,7 +7,6 @@
  * has no call that changes a path. The store's thread writes, below the recording's folder. */
 #include "agent/tracer_private.h"
 
-#include <asm/termbits.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,12 +24,12 @@
 #include "base/confine_thread.h"
 #include "base/spawn.h"
 
-static const uint16_t fcntl_commands[] = {
-	F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_GETLK, F_SETLK};
+static const uint16_t fcntl_commands[] = {F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC,
+	F_GETLK, F_SETLK, F_ADD_SEALS, F_GET_SEALS};
 static const uint16_t ioctl_commands[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO};
 
 /* No program is loaded any more: probes are put in place with those that are there. */
-static const uint16_t bpf_commands[] = {BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM,
+static const uint16_t bpf_commands[] = {BPF_MAP_CREATE, BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM,
 	BPF_MAP_DELETE_ELEM, BPF_MAP_GET_NEXT_KEY, BPF_MAP_LOOKUP_AND_DELETE_ELEM,
 	BPF_MAP_LOOKUP_BATCH, BPF_MAP_LOOKUP_AND_DELETE_BATCH, BPF_MAP_UPDATE_BATCH,
 	BPF_MAP_DELETE_BATCH, BPF_OBJ_GET_INFO_BY_FD, BPF_LINK_CREATE, BPF_LINK_DETACH,
@@ -204,10 +203,10 @@ static uint64_t main_capabilities(enum probe_method method)
 	return keep;
 }
 
-void tracer_confine_main(const struct tracer *t)
+void tracer_confine_main(const struct tracer_settings *s, enum probe_method method)
 {
 	const struct confine_thread plan = {
-		.capabilities = main_capabilities(probe_method(t->probe)),
+		.capabilities = main_capabilities(method),
 		.files_as_nobody = true,
 		.calls = {.calls = main_calls,
 			.call_count = ARRAY_SIZE(main_calls),
@@ -220,23 +219,34 @@ void tracer_confine_main(const struct tracer *t)
 			.strict = true},
 	};
 
-	if (t->settings.confine)
+	if (s->confine)
 		enter(&plan);
 }
 
+static void folder_of(const char *path, char folder[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+
+	if (slash)
+		snprintf(folder, PATH_MAX, "%.*s", (int)MAX(slash - path, 1), path);
+	else
+		snprintf(folder, PATH_MAX, ".");
+}
+
 /* The recording may lie in the folder of the user who called sudo: files that are begun there when
- * one is full are given to that user. */
+ * one is full are given to that user. Its name may be a link: SQLite puts its own files beside what
+ * the link leads to. */
 void tracer_confine_store(void *arg)
 {
 	const struct tracer_settings *s = arg;
-	char folder[PATH_MAX];
-	const char *slash = strrchr(s->db_path, '/'), *const folders[] = {folder};
+	char named[PATH_MAX], real[PATH_MAX], path[PATH_MAX];
+	const char *const folders[] = {named, real};
 	const struct confine_thread plan = {
 		.capabilities = CONFINE_CAP(CAP_CHOWN) | CONFINE_CAP(CAP_DAC_OVERRIDE) |
 				CONFINE_CAP(CAP_FOWNER),
 		.paths = true,
 		.folders = folders,
-		.folder_count = 1,
+		.folder_count = ARRAY_SIZE(folders),
 		.calls = {.calls = store_calls,
 			.call_count = ARRAY_SIZE(store_calls),
 			.fcntl_commands = fcntl_commands,
@@ -248,11 +258,8 @@ void tracer_confine_store(void *arg)
 
 	if (!s->confine)
 		return;
-	if (slash)
-		snprintf(folder, sizeof(folder), "%.*s", (int)MAX(slash - s->db_path, 1),
-			s->db_path);
-	else
-		snprintf(folder, sizeof(folder), ".");
+	folder_of(s->db_path, named);
+	folder_of(realpath(s->db_path, path) ? path : s->db_path, real);
 	enter(&plan);
 }
 

@@ -31,7 +31,7 @@ static struct {
 	struct spawn_program programs[PROGRAMS_MAX];
 	size_t count;
 	const char *socket_path;
-	int fd; /* valid if count */
+	int fd; /* valid if count; -1: it did not answer once, and answers no more */
 	pthread_mutex_t mutex;
 } server = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -167,17 +167,21 @@ static int send_request(uint32_t number, int sock)
 
 static int request(uint32_t number, int sock)
 {
-	int32_t answer = -EPIPE;
+	int32_t answer;
 	ssize_t n;
 	int r;
 
 	pthread_mutex_lock(&server.mutex);
-	r = send_request(number, sock);
+	r = server.fd < 0 ? -EPIPE : send_request(number, sock);
 	if (r == 0) {
 		do
 			n = recv(server.fd, &answer, sizeof(answer), 0);
 		while (n < 0 && errno == EINTR);
 		r = n == sizeof(answer) ? answer : -EPIPE;
+		if (n != sizeof(answer)) { /* a late answer would be taken for another's */
+			close(server.fd);
+			server.fd = -1;
+		}
 	}
 	pthread_mutex_unlock(&server.mutex);
 	return r;

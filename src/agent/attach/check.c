@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 
 #include "agent/attach/feature.h"
@@ -84,6 +85,18 @@ static bool has_cap(const struct context *c, unsigned bit)
 	return c->caps >> bit & 1;
 }
 
+static int try_confinement(struct confine_report *ret)
+{
+	static const uint16_t calls[] = {__NR_write};
+	static const struct confine_thread plan = {.paths = true,
+		.calls = {.calls = calls,
+			.call_count = ARRAY_SIZE(calls),
+			.opens = true,
+			.strict = true}};
+
+	return confine_thread_try(&plan, ret);
+}
+
 void check_probe(struct check_probes *ret)
 {
 	const char *names[CHECK_TRACEPOINTS];
@@ -98,6 +111,7 @@ void check_probe(struct check_probes *ret)
 	ret->perf = feature_uprobe_perf();
 	for (size_t i = 0; i < CHECK_TRACEPOINTS; i++)
 		names[i] = tracepoints[i].name;
+	ret->confine_tried = try_confinement(&ret->confine);
 	ret->btf = feature_tracepoints(names, CHECK_TRACEPOINTS, ret->tracepoints);
 }
 
@@ -271,6 +285,34 @@ static void check_ptrace_scope(const struct context *c, struct check_row *row)
 			: "give CAP_SYS_PTRACE to read Python lines from other processes");
 }
 
+/* What a running trace gives up, so that a fault in it is worth little to an attacker. */
+static void check_confinement(const struct context *c, struct check_row *row)
+{
+	const struct check_probes *p = c->probes;
+	const char *separator = "";
+
+	if (p->confine_tried < 0) {
+		row->state = CHECK_OPTIONAL;
+		VALUE(row, "not known: %s", strerror(-p->confine_tried));
+		ADVICE(row, "nothing to do: a trace warns if it keeps more rights than it needs");
+		return;
+	}
+	for (enum confine_part i = 0; i < CONFINE_PARTS; i++) {
+		bool is_there = p->confine.parts[i] == 0;
+
+		VALUE(row, "%s%s%s", separator, confine_part_name(i),
+			is_there ? "" : " unavailable");
+		separator = ", ";
+		if (is_there)
+			continue;
+		row->state = CHECK_OPTIONAL;
+		ADVICE(row, "%s%s: %s", row->advice[0] ? "; " : "", confine_part_name(i),
+			confine_part_reason(i, p->confine.parts[i]));
+	}
+	if (row->state == CHECK_OPTIONAL)
+		ADVICE(row, "; tracing works, with more rights than it needs");
+}
+
 /* The first word of @s that looks like a version (535.104.05). */
 static void copy_version(const char *s, char *out, size_t size)
 {
@@ -435,6 +477,7 @@ static const struct {
 	{"capabilities", false, check_capabilities},
 	{"perf_event_paranoid", true, check_paranoid},
 	{"ptrace_scope", true, check_ptrace_scope},
+	{"confinement", true, check_confinement},
 	{"NVIDIA driver", true, check_driver},
 	{"GPU", true, check_gpu},
 	{"CUDA libraries", true, check_libraries},
