@@ -12,7 +12,6 @@
 #include <limits.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -43,6 +42,12 @@ static const struct confine_choice main_choices[] = {
 		.values = ioctl_commands,
 		.count = ARRAY_SIZE(ioctl_commands)},
 };
+static const struct confine_choice store_choices[] = {
+	{.call = __NR_ioctl,
+		.arg = 1,
+		.values = ioctl_commands,
+		.count = ARRAY_SIZE(ioctl_commands)},
+};
 static const struct confine_choice metrics_choices[] = {
 	{.call = __NR_socket, .arg = 0, .values = families, .count = ARRAY_SIZE(families)},
 	{.call = __NR_ioctl,
@@ -53,137 +58,53 @@ static const struct confine_choice metrics_choices[] = {
 
 static const uint16_t main_calls[] = {
 	/* probes, processes, their memory */
-	__NR_perf_event_open,
-	__NR_process_vm_readv,
-	__NR_openat2,
-	__NR_getdents64,
-	__NR_memfd_create,
-	__NR_ftruncate,
-	__NR_pwrite64,
-	__NR_statfs,
-	__NR_fstatfs,
+	__NR_perf_event_open, __NR_process_vm_readv, __NR_openat2, __NR_getdents64,
+	__NR_memfd_create, __NR_ftruncate, __NR_pwrite64, __NR_statfs, __NR_fstatfs,
 	/* what is printed, pipes to other threads and processes */
-	__NR_write,
-	__NR_writev,
-	__NR_pipe2,
-	__NR_socketpair,
-	__NR_sendto,
-	__NR_recvfrom,
-	__NR_accept4,
-	__NR_getsockopt,
-	__NR_setsockopt,
-	__NR_shutdown,
-	__NR_epoll_create1,
-	__NR_epoll_ctl,
-	__NR_epoll_pwait,
-	__NR_dup,
-	__NR_kill,
-	__NR_wait4,
-	/* the clock, the machine, itself */
-	__NR_nanosleep,
-	__NR_clock_nanosleep,
-	__NR_getrusage,
-	__NR_uname,
-	__NR_sched_getaffinity,
-	__NR_getuid,
-	__NR_getgid,
-	__NR_getegid,
-	__NR_umask,
-	__NR_prlimit64,
+	__NR_write, __NR_writev, __NR_pipe2, __NR_socketpair, __NR_sendto, __NR_recvfrom,
+	__NR_accept4, __NR_getsockopt, __NR_setsockopt, __NR_shutdown, __NR_epoll_create1,
+	__NR_epoll_ctl, __NR_epoll_pwait, __NR_dup, __NR_kill,
 #ifdef __NR_epoll_wait
 	__NR_epoll_wait,
 #endif
-};
+	/* the clock, the machine, itself */
+	__NR_nanosleep, __NR_clock_nanosleep, __NR_getrusage, __NR_uname, __NR_sched_getaffinity,
+	__NR_getuid, __NR_getgid, __NR_getegid};
 
 static const uint16_t store_calls[] = {
-	__NR_write,
-	__NR_pwrite64,
-	__NR_pwritev,
-	__NR_fsync,
-	__NR_fdatasync,
-	__NR_ftruncate,
-	__NR_fallocate,
-	__NR_flock,
-	__NR_getdents64,
-	__NR_openat2,
-	__NR_statfs,
-	__NR_fstatfs,
-	__NR_unlinkat,
-	__NR_renameat,
-	__NR_renameat2,
-	__NR_linkat,
-	__NR_mkdirat,
-	__NR_fchown,
-	__NR_fchownat,
-	__NR_fchmod,
-	__NR_fchmodat,
-	__NR_utimensat,
-	__NR_umask,
-	__NR_setfsuid,
+	/* contents */
+	__NR_write, __NR_pwrite64, __NR_pwritev, __NR_fsync, __NR_fdatasync, __NR_ftruncate,
+	__NR_fallocate, __NR_flock, __NR_getdents64, __NR_openat2, __NR_statfs, __NR_fstatfs,
+	/* names and owners */
+	__NR_unlinkat, __NR_renameat, __NR_renameat2, __NR_linkat, __NR_mkdirat, __NR_fchown,
+	__NR_fchownat, __NR_fchmod, __NR_fchmodat, __NR_utimensat, __NR_umask, __NR_setfsuid,
 	__NR_setfsgid,
-	__NR_nanosleep,
-	__NR_clock_nanosleep,
-	__NR_uname,
-	__NR_sched_getaffinity,
-	__NR_getuid,
-	__NR_getgid,
-	__NR_getegid,
-	__NR_getrusage,
-	__NR_dup,
 #ifdef __NR_unlink
-	__NR_unlink,
-	__NR_rename,
-	__NR_link,
-	__NR_mkdir,
-	__NR_rmdir,
-	__NR_chown,
-	__NR_chmod,
+	__NR_unlink, __NR_rename, __NR_link, __NR_mkdir, __NR_rmdir, __NR_chown, __NR_chmod,
 #endif
-};
+	/* the clock, the machine, itself */
+	__NR_nanosleep, __NR_clock_nanosleep, __NR_uname, __NR_sched_getaffinity, __NR_getuid,
+	__NR_getgid, __NR_getegid, __NR_getrusage, __NR_dup};
 
 static const uint16_t engine_calls[] = {
 	__NR_write, __NR_nanosleep, __NR_clock_nanosleep, __NR_uname, __NR_sched_getaffinity};
 
-static const uint16_t metrics_calls[] = {
-	__NR_connect,
-	__NR_accept4,
-	__NR_sendto,
-	__NR_recvfrom,
-	__NR_getsockopt,
-	__NR_setsockopt,
-	__NR_getsockname,
-	__NR_getpeername,
-	__NR_shutdown,
-	__NR_write,
-	__NR_writev,
-	__NR_epoll_create1,
-	__NR_epoll_ctl,
-	__NR_epoll_pwait,
-	__NR_eventfd2,
-	__NR_pipe2,
-	__NR_nanosleep,
-	__NR_clock_nanosleep,
-	__NR_uname,
-	__NR_sched_getaffinity,
-	__NR_getuid,
-	__NR_getgid,
-	__NR_getegid,
+static const uint16_t metrics_calls[] = {__NR_connect, __NR_accept4, __NR_sendto, __NR_recvfrom,
+	__NR_getsockopt, __NR_setsockopt, __NR_getsockname, __NR_getpeername, __NR_shutdown,
+	__NR_write, __NR_writev, __NR_epoll_create1, __NR_epoll_ctl, __NR_epoll_pwait,
+	__NR_eventfd2, __NR_pipe2,
 #ifdef __NR_epoll_wait
 	__NR_epoll_wait,
 #endif
-};
+	__NR_getdents64, __NR_nanosleep, __NR_clock_nanosleep, __NR_uname, __NR_sched_getaffinity,
+	__NR_getuid, __NR_getgid, __NR_getegid};
 
-/* A part that this machine does not have is told once, by whichever thread misses it first. */
 static void enter(const struct confine_thread *plan)
 {
-	static atomic_flag told[CONFINE_PARTS];
 	struct confine_report report;
 
 	confine_thread_enter(plan, &report);
-	for (enum confine_part p = 0; p < CONFINE_PARTS; p++)
-		if (report.parts[p] < 0 && !atomic_flag_test_and_set(&told[p]))
-			log_warning("tracing goes on with more rights than it needs: no %s (%s)",
-				confine_part_name(p), confine_part_reason(p, report.parts[p]));
+	confine_report_warn(&report);
 }
 
 /* CAP_SYS_ADMIN is needed for the old kind of uprobes; it and CAP_DAC_OVERRIDE also stand for finer
@@ -216,7 +137,8 @@ void tracer_confine_main(const struct tracer_settings *s, enum probe_method meth
 			.choice_count = ARRAY_SIZE(main_choices),
 			.opens = true,
 			.forks = true, /* uprobe_detach_all() */
-			.strict = true},
+			.strict = true,
+			.logged = true},
 	};
 
 	if (s->confine)
@@ -251,9 +173,12 @@ void tracer_confine_store(void *arg)
 			.call_count = ARRAY_SIZE(store_calls),
 			.fcntl_commands = fcntl_commands,
 			.fcntl_count = ARRAY_SIZE(fcntl_commands),
+			.choices = store_choices,
+			.choice_count = ARRAY_SIZE(store_choices),
 			.opens = true,
 			.writes = true,
-			.strict = true},
+			.strict = true,
+			.logged = true},
 	};
 
 	if (!s->confine)
@@ -270,7 +195,8 @@ void tracer_confine_engine(const struct tracer_settings *s)
 		.calls = {.calls = engine_calls,
 			.call_count = ARRAY_SIZE(engine_calls),
 			.opens = true,
-			.strict = true},
+			.strict = true,
+			.logged = true},
 	};
 
 	if (s->confine)
@@ -281,7 +207,7 @@ void tracer_confine_metrics(void)
 {
 	static const struct confine_thread plan = {
 		.paths = true,
-		.connects = true,
+		.freedoms = CONFINE_CONNECTS,
 		.calls = {.calls = metrics_calls,
 			.call_count = ARRAY_SIZE(metrics_calls),
 			.fcntl_commands = fcntl_commands,
@@ -289,7 +215,8 @@ void tracer_confine_metrics(void)
 			.choices = metrics_choices,
 			.choice_count = ARRAY_SIZE(metrics_choices),
 			.opens = true,
-			.strict = true},
+			.strict = true,
+			.logged = true},
 	};
 
 	enter(&plan);

@@ -47,13 +47,19 @@ int confine_life(int socket);
  * and nothing was forbidden. */
 int confine_paths(const int *files, size_t count, int *ret_version);
 
+enum confine_freedom {        /* besides files: what landlock could forbid and shall not */
+	CONFINE_CONNECTS = 1, /* TCP, to any port */
+	CONFINE_LISTENS = 2,  /* TCP, on any port */
+	CONFINE_SIGNALS = 4,  /* signals to processes outside */
+};
+
 /* confine_writes - the calling thread changes files only below the @count @folders, executes none
- * and makes no device; reading stays free. It opens no TCP port, connects none unless @connects,
- * and sends no signal to other processes. *ret_version is as above.
+ * and makes no device; reading stays free. Of the network and signals it has @freedoms. *ret_version
+ * is as above.
  *
  * Landlock also forbids to look into processes outside (mem, root, exe of /proc/PID): not for a
  * thread that has to. */
-int confine_writes(const char *const *folders, size_t count, bool connects, int *ret_version);
+int confine_writes(const char *const *folders, size_t count, unsigned freedoms, int *ret_version);
 
 struct confine_choice { /* a call that is free for some values of one argument */
 	uint16_t call;
@@ -73,8 +79,9 @@ struct confine_calls {
 	bool writes; /* and to write them */
 	bool forks;  /* begins processes, in the namespaces that it is in */
 	/* A call that such a thread never makes, but whoever has taken it over would (execve,
-	 * ptrace, mount, …), ends the process; what else is refused goes to the audit log. */
+	 * ptrace, mount, …), ends the process. */
 	bool strict;
+	bool logged; /* what is refused goes to the kernel's audit log */
 };
 
 /* confine_calls - every other system call of the calling thread, and of what it begins, fails with

@@ -70,41 +70,16 @@ static const uint16_t path_calls[] = {
 };
 
 /* Other programs, other processes' memory, the view of the file system, the kernel itself. */
-static const uint16_t hostile_calls[] = {
-	__NR_execve,
-	__NR_execveat,
-	__NR_ptrace,
-	__NR_process_vm_writev,
-	__NR_mount,
-	__NR_umount2,
-	__NR_pivot_root,
-	__NR_chroot,
-	__NR_open_tree,
-	__NR_move_mount,
-	__NR_fsopen,
-	__NR_fsmount,
-	__NR_setns,
-	__NR_unshare,
-	__NR_init_module,
-	__NR_finit_module,
-	__NR_delete_module,
-	__NR_kexec_load,
-	__NR_kexec_file_load,
-	__NR_reboot,
-	__NR_swapon,
-	__NR_swapoff,
-	__NR_acct,
-	__NR_settimeofday,
-	__NR_clock_settime,
-	__NR_keyctl,
-	__NR_add_key,
-	__NR_request_key,
-	__NR_userfaultfd,
+static const uint16_t hostile_calls[] = {__NR_execve, __NR_execveat, __NR_ptrace,
+	__NR_process_vm_writev, __NR_mount, __NR_umount2, __NR_pivot_root, __NR_chroot,
+	__NR_open_tree, __NR_move_mount, __NR_fsopen, __NR_fsmount, __NR_setns, __NR_unshare,
+	__NR_init_module, __NR_finit_module, __NR_delete_module, __NR_kexec_load,
+	__NR_kexec_file_load, __NR_reboot, __NR_swapon, __NR_swapoff, __NR_acct,
 #ifdef __NR_iopl
-	__NR_iopl,
-	__NR_ioperm,
+	__NR_iopl, __NR_ioperm,
 #endif
-};
+	__NR_settimeofday, __NR_clock_settime, __NR_keyctl, __NR_add_key, __NR_request_key,
+	__NR_userfaultfd};
 
 #define NAMESPACES                                                                                 \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
@@ -230,7 +205,7 @@ int confine_calls(const struct confine_calls *c)
 	if (f.count > ARRAY_SIZE(f.code))
 		return -E2BIG;
 	program = (struct sock_fprog){.len = f.count, .filter = f.code};
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, c->strict ? SECCOMP_FILTER_FLAG_LOG : 0,
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, c->logged ? SECCOMP_FILTER_FLAG_LOG : 0,
 		    &program) < 0)
 		return -errno;
 	return 1;

@@ -30,7 +30,9 @@ struct landlock_rule {
 #define LANDLOCK_WRITES                                                                            \
 	(1ULL << 1 | 1ULL << 4 | 1ULL << 5 | 1ULL << 7 | 1ULL << 8 | 1ULL << 13 | 1ULL << 14)
 
-#define LANDLOCK_BIND 1ULL
+#define LANDLOCK_BIND    1ULL
+#define LANDLOCK_CONNECT 2ULL
+#define LANDLOCK_SIGNAL  2ULL
 
 /* All that versions 1 to 6 can forbid; 7 brought no right. */
 static size_t rights_of(int version, struct landlock_rights *r)
@@ -86,7 +88,7 @@ int confine_paths(const int *files, size_t count, int *ret_version)
 	return 0;
 }
 
-int confine_writes(const char *const *folders, size_t count, bool connects, int *ret_version)
+int confine_writes(const char *const *folders, size_t count, unsigned freedoms, int *ret_version)
 {
 	int r = 0, version = ask_version();
 	struct landlock_rights rights;
@@ -99,8 +101,9 @@ int confine_writes(const char *const *folders, size_t count, bool connects, int 
 	}
 	size = rights_of(version, &rights);
 	rights.files &= ~LANDLOCK_READS;
-	if (connects)
-		rights.network = LANDLOCK_BIND;
+	rights.network &= ~((freedoms & CONFINE_LISTENS ? LANDLOCK_BIND : 0) |
+			    (freedoms & CONFINE_CONNECTS ? LANDLOCK_CONNECT : 0));
+	rights.scope &= ~(freedoms & CONFINE_SIGNALS ? LANDLOCK_SIGNAL : 0);
 	fd = (int)syscall(SYS_landlock_create_ruleset, &rights, size, 0);
 	if (fd < 0)
 		return -errno;

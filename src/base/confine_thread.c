@@ -8,12 +8,14 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/macros.h"
 
 #define CAPABILITY_LAST 63
@@ -58,7 +60,7 @@ static int forbid_writes(const struct confine_thread *plan)
 	int version = 0, r = 0;
 
 	if (plan->paths)
-		r = confine_writes(plan->folders, plan->folder_count, plan->connects, &version);
+		r = confine_writes(plan->folders, plan->folder_count, plan->freedoms, &version);
 	return r == 0 && plan->paths && !version ? -EOPNOTSUPP : r;
 }
 
@@ -106,6 +108,16 @@ int confine_thread_try(const struct confine_thread *plan, struct confine_report 
 		return n < 0 ? (int)n : -EPROTO;
 	*ret = report;
 	return 0;
+}
+
+void confine_report_warn(const struct confine_report *r)
+{
+	static atomic_flag told[CONFINE_PARTS];
+
+	for (enum confine_part p = 0; p < CONFINE_PARTS; p++)
+		if (r->parts[p] < 0 && !atomic_flag_test_and_set(&told[p]))
+			log_warning("more rights are kept than needed: no %s (%s)",
+				confine_part_name(p), confine_part_reason(p, r->parts[p]));
 }
 
 const char *confine_part_name(enum confine_part part)

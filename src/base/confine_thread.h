@@ -18,8 +18,8 @@ struct confine_thread {
 	/* Files are opened as nobody, so that root's own cannot be written; CAP_DAC_READ_SEARCH
 	 * must be among @capabilities, and nothing changes without it. */
 	bool files_as_nobody;
-	bool paths; /* changes files below @folders alone: see confine_writes() */
-	bool connects;
+	bool paths;        /* changes files below @folders alone: see confine_writes() */
+	unsigned freedoms; /* of enum confine_freedom */
 	const char *const *folders;
 	size_t folder_count;
 	struct confine_calls calls;
@@ -50,6 +50,10 @@ int confine_thread_keep(const struct confine_thread *plan);
 /* confine_thread_try - the same in a process of its own that then ends, to learn what this machine
  * allows. Returns 0, or what fork(2) or pipe(2) gave. */
 int confine_thread_try(const struct confine_thread *plan, struct confine_report *ret);
+
+/* confine_report_warn - log every part that is not in force; of a program's threads the first that
+ * misses it. */
+void confine_report_warn(const struct confine_report *r);
 
 /* confine_part_name - "capabilities", "no_new_privs", "landlock", "seccomp". */
 const char *confine_part_name(enum confine_part part);

@@ -287,7 +287,7 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 
 	r = tracer_confine_begin(&t->plan.tracer);
 	if (r < 0)
-		log_warning("tracing goes on with more rights than it needs: %s", strerror(-r));
+		log_warning("more rights are kept than needed: %s", strerror(-r));
 	else
 		t->plan.telemetry.begin = tracer_confine_metrics;
 	if (t->plan.has_telemetry) {

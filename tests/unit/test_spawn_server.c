@@ -63,7 +63,8 @@ static int one_life(const char *arg)
 	return r.parent == getpid() && !strcmp(r.arg, arg ? arg : "") ? 0 : -EPROTO;
 }
 
-static const uint16_t calls[] = {__NR_socketpair, __NR_recvfrom, __NR_write, __NR_getppid, __NR_wait4};
+static const uint16_t calls[] = {
+	__NR_socketpair, __NR_recvfrom, __NR_write, __NR_getppid, __NR_wait4};
 static const struct confine_thread plan = {
 	.calls = {.calls = calls, .call_count = ARRAY_SIZE(calls), .forks = true, .strict = true},
 };

@@ -111,6 +111,7 @@ void check_probe(struct check_probes *ret)
 	ret->perf = feature_uprobe_perf();
 	for (size_t i = 0; i < CHECK_TRACEPOINTS; i++)
 		names[i] = tracepoints[i].name;
+	ret->caps = confine_thread_permitted();
 	ret->confine_tried = try_confinement(&ret->confine);
 	ret->btf = feature_tracepoints(names, CHECK_TRACEPOINTS, ret->tracepoints);
 }
@@ -442,8 +443,15 @@ static void check_processes(const struct context *c, struct check_row *row)
 {
 	_cleanup_(discover_scanner_freep) struct discover_scanner *s = NULL;
 	const struct discover_result *found;
-	int r = discover_scanner_new(c->root, &s);
+	int r;
 
+	if (c->probes->is_old) {
+		row->state = CHECK_OPTIONAL;
+		VALUE(row, "not looked for: a server may not look into processes");
+		ADVICE(row, "run `ingero check` for what it would see of them");
+		return;
+	}
+	r = discover_scanner_new(c->root, &s);
 	if (r == 0)
 		r = discover_scan(s, &found);
 	if (r < 0) {
@@ -494,9 +502,11 @@ static void read_status(struct context *c)
 		return;
 	caps = strstr(buf_str(&b), "\nCapEff:\t");
 	seccomp = strstr(buf_str(&b), "\nSeccomp:\t");
-	if (caps)
+	if (c->probes->is_old)
+		c->caps = c->probes->caps;
+	else if (caps)
 		c->caps = strtoull(caps + strlen("\nCapEff:\t"), NULL, 16);
-	c->has_seccomp = seccomp && seccomp[strlen("\nSeccomp:\t")] == '2';
+	c->has_seccomp = !c->probes->is_old && seccomp && seccomp[strlen("\nSeccomp:\t")] == '2';
 }
 
 void check_run(const char *root, const struct check_probes *p, struct check_report *ret)

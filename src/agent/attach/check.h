@@ -43,6 +43,8 @@ struct check_probes { /* results of agent/attach/feature.h */
 	int bpf_load, session, multi, perf;
 	int btf; /* whether the kernel's types could be read */
 	bool tracepoints[CHECK_TRACEPOINTS];
+	uint64_t caps; /* that were effective then */
+	bool is_old; /* this process has given up rights since: caps counts, not what it has now */
 	int confine_tried; /* 0, or why @confine is not known */
 	struct confine_report confine;
 };
