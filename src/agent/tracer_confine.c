@@ -78,7 +78,7 @@ static const uint16_t store_calls[] = {
 	/* names and owners */
 	__NR_unlinkat, __NR_renameat, __NR_renameat2, __NR_linkat, __NR_mkdirat, __NR_fchown,
 	__NR_fchownat, __NR_fchmod, __NR_fchmodat, __NR_utimensat, __NR_umask, __NR_setfsuid,
-	__NR_setfsgid,
+	__NR_getgroups, __NR_setgroups, __NR_setfsgid,
 #ifdef __NR_unlink
 	__NR_unlink, __NR_rename, __NR_link, __NR_mkdir, __NR_rmdir, __NR_chown, __NR_chmod,
 #endif
@@ -156,7 +156,8 @@ static void folder_of(const char *path, char folder[PATH_MAX])
 }
 
 /* The recording may lie in the folder of the user who called sudo: files that are begun there when
- * one is full are given to that user. Its name may be a link: SQLite puts its own files beside what
+ * one is full are that user's, by giving them away or by opening them with that user's rights
+ * (setfsuid). Its name may be a link: SQLite puts its own files beside what
  * the link leads to. */
 void tracer_confine_store(void *arg)
 {
@@ -165,7 +166,8 @@ void tracer_confine_store(void *arg)
 	const char *const folders[] = {named, real};
 	const struct confine_thread plan = {
 		.capabilities = CONFINE_CAP(CAP_CHOWN) | CONFINE_CAP(CAP_DAC_OVERRIDE) |
-				CONFINE_CAP(CAP_FOWNER),
+				CONFINE_CAP(CAP_FOWNER) | CONFINE_CAP(CAP_SETUID) |
+				CONFINE_CAP(CAP_SETGID),
 		.paths = true,
 		.folders = folders,
 		.folder_count = ARRAY_SIZE(folders),

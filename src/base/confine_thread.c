@@ -20,39 +20,56 @@
 
 #define CAPABILITY_LAST 63
 
-uint64_t confine_thread_permitted(void)
+struct capabilities {
+	uint64_t effective, permitted;
+};
+
+static struct capabilities get_capabilities(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {{0}, {0}};
 
 	(void)syscall(SYS_capget, &header, data); /* of oneself it does not fail */
-	return (uint64_t)data[1].permitted << 32 | data[0].permitted;
+	return (struct capabilities){
+		.effective = (uint64_t)data[1].effective << 32 | data[0].effective,
+		.permitted = (uint64_t)data[1].permitted << 32 | data[0].permitted,
+	};
 }
 
-static int set_capabilities(uint64_t keep)
+static int set_capabilities(struct capabilities c)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {
-		{.effective = (uint32_t)keep, .permitted = (uint32_t)keep},
-		{.effective = (uint32_t)(keep >> 32), .permitted = (uint32_t)(keep >> 32)},
+		{.effective = (uint32_t)c.effective, .permitted = (uint32_t)c.permitted},
+		{.effective = (uint32_t)(c.effective >> 32),
+			.permitted = (uint32_t)(c.permitted >> 32)},
 	};
 
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
+uint64_t confine_thread_permitted(void)
+{
+	return get_capabilities().permitted;
+}
+
 int confine_thread_keep(const struct confine_thread *plan)
 {
-	uint64_t permitted = confine_thread_permitted() & plan->capabilities;
+	struct capabilities c = get_capabilities();
 
-	for (unsigned long c = 0; c <= CAPABILITY_LAST; c++)
-		if (!(plan->capabilities >> c & 1)) /* fails for those the kernel lacks */
-			(void)prctl(PR_CAPBSET_DROP, c, 0, 0, 0);
+	c.permitted &= plan->capabilities;
+	/* What is not in force stays so: a thread that works with another user's rights to files
+	 * has put those of root's aside. */
+	c.effective &= plan->capabilities;
+	for (unsigned long n = 0; n <= CAPABILITY_LAST; n++)
+		if (!(plan->capabilities >> n & 1)) /* fails for those the kernel lacks */
+			(void)prctl(PR_CAPBSET_DROP, n, 0, 0, 0);
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	if (plan->files_as_nobody && permitted & CONFINE_CAP(CAP_DAC_READ_SEARCH)) {
+	if (plan->files_as_nobody && c.effective & CONFINE_CAP(CAP_DAC_READ_SEARCH)) {
 		(void)syscall(SYS_setfsgid, CONFINE_NOBODY);
 		(void)syscall(SYS_setfsuid, CONFINE_NOBODY);
 	}
-	return set_capabilities(permitted);
+	return set_capabilities(c);
 }
 
 static int forbid_writes(const struct confine_thread *plan)

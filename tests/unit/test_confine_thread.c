@@ -103,6 +103,36 @@ static void test_a_trial_changes_nothing_here(void **state)
 		sizeof(before) - offsetof(struct seen, effective));
 }
 
+/* A thread with another user's rights to files does not get root's back. */
+static void *as_another_user(void *arg)
+{
+	struct confine_thread p = plan;
+	struct seen *s = arg;
+
+	p.capabilities |= CONFINE_CAP(CAP_DAC_OVERRIDE);
+	p.paths = false;
+	(void)syscall(SYS_setfsuid, CONFINE_NOBODY);
+	confine_thread_enter(&p, &s->report);
+	look(s);
+	return NULL;
+}
+
+static void test_rights_put_aside_stay_so(void **state)
+{
+	struct seen inside;
+	pthread_t thread;
+
+	if (geteuid() != 0) {
+		printf("# skip: it needs root\n");
+		skip();
+	}
+	assert_int_equal(pthread_create(&thread, NULL, as_another_user, &inside), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(inside.report.parts[CONFINE_CAPABILITIES], 0);
+	assert_int_equal(inside.effective, CONFINE_CAP(CAP_KILL));
+	assert_int_equal(inside.permitted, CONFINE_CAP(CAP_KILL) | CONFINE_CAP(CAP_DAC_OVERRIDE));
+}
+
 /* A folder that is not there: everything else is still given up, and the reason is told. */
 static void test_a_part_that_fails(void **state)
 {
@@ -132,6 +162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_thread_and_no_other),
 		cmocka_unit_test(test_a_trial_changes_nothing_here),
+		cmocka_unit_test(test_rights_put_aside_stay_so),
 		cmocka_unit_test(test_a_part_that_fails),
 		cmocka_unit_test(test_words),
 	};

@@ -3,7 +3,8 @@
  *
  * One plan for all threads: they are made afterwards and inherit it. A recording may be another
  * user's (that of the one who called sudo): CAP_DAC_OVERRIDE reads it and lets SQLite make the file
- * that a live one needs beside it, which landlock allows in that folder alone. */
+ * that a live one needs beside it, which landlock allows in that folder alone; with CAP_SETUID a
+ * thread takes that user's rights to files (setfsuid; setuid is no call of a server's). */
 #include "agent/serve/serve_confine.h"
 
 #include <fcntl.h>
@@ -50,7 +51,8 @@ static const uint16_t calls[] = {
 	__NR_pwrite64, __NR_pwritev, __NR_fsync, __NR_fdatasync, __NR_ftruncate, __NR_fallocate,
 	__NR_flock, __NR_getdents64, __NR_openat2, __NR_statfs, __NR_fstatfs, __NR_unlinkat,
 	__NR_renameat, __NR_renameat2, __NR_linkat, __NR_mkdirat, __NR_fchown, __NR_fchownat,
-	__NR_fchmod, __NR_fchmodat, __NR_utimensat, __NR_umask,
+	__NR_fchmod, __NR_fchmodat, __NR_utimensat, __NR_umask, __NR_setfsuid, __NR_setfsgid,
+	__NR_getgroups, __NR_setgroups,
 #ifdef __NR_epoll_wait
 	__NR_epoll_wait, __NR_dup2, __NR_select, __NR_unlink, __NR_rename, __NR_link, __NR_mkdir,
 	__NR_rmdir, __NR_chown, __NR_chmod,
@@ -77,7 +79,8 @@ static void enter(const char *db)
 {
 	struct confine_thread plan = {
 		.capabilities = CONFINE_CAP(CAP_CHOWN) | CONFINE_CAP(CAP_DAC_OVERRIDE) |
-				CONFINE_CAP(CAP_KILL) | CONFINE_CAP(CAP_NET_BIND_SERVICE),
+				CONFINE_CAP(CAP_KILL) | CONFINE_CAP(CAP_SETUID) |
+				CONFINE_CAP(CAP_SETGID) | CONFINE_CAP(CAP_NET_BIND_SERVICE),
 		.paths = true,
 		.freedoms = CONFINE_CONNECTS | CONFINE_LISTENS | CONFINE_SIGNALS,
 		.calls = {.calls = calls,
