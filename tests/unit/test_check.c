@@ -92,6 +92,19 @@ static void confinement_is_a_row(void **state)
 	assert_non_null(strstr(row("confinement")->value, "not known"));
 }
 
+/* As a server has it that gave up its rights: what counts is what it had. */
+static void an_old_reading_is_told_as_it_was(void **state)
+{
+	probes.is_old = true;
+	assert_int_equal(run(), EXIT_NO_PERMISSION); /* it had nothing, whatever it has now */
+	assert_int_equal(row("capabilities")->state, CHECK_NO_PRIVILEGE);
+	probes.caps = UINT64_MAX;
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("capabilities")->state, CHECK_PASS);
+	assert_int_equal(row("CUDA processes")->state, CHECK_OPTIONAL);
+	assert_non_null(strstr(row("CUDA processes")->value, "not looked for"));
+}
+
 static void old_or_bare_kernels_lack_a_feature(void **state)
 {
 	char path[512];
@@ -196,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_good_machine_passes, setup, teardown),
 		cmocka_unit_test_setup_teardown(confinement_is_a_row, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_old_reading_is_told_as_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			old_or_bare_kernels_lack_a_feature, setup, teardown),
 		cmocka_unit_test_setup_teardown(missing_privileges_are_told_apart, setup, teardown),

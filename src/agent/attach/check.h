@@ -43,7 +43,7 @@ struct check_probes { /* results of agent/attach/feature.h */
 	int bpf_load, session, multi, perf;
 	int btf; /* whether the kernel's types could be read */
 	bool tracepoints[CHECK_TRACEPOINTS];
-	uint64_t caps; /* that were effective then */
+	uint64_t caps; /* that this process had */
 	bool is_old; /* this process has given up rights since: caps counts, not what it has now */
 	int confine_tried; /* 0, or why @confine is not known */
 	struct confine_report confine;
