@@ -231,7 +231,9 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 	struct store_writer_config config = {.upkeep = {.max_bytes = s->max_db_bytes,
 						     .rollover_bytes = s->rollover_bytes,
 						     .rollover_keep = s->rollover_keep,
-						     .session = &session}};
+						     .session = &session},
+		.begin = tracer_confine_store,
+		.begin_arg = &t->settings};
 	struct nodedb *db;
 	int r;
 
@@ -342,8 +344,11 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	r = gpu_sampler_start(&t->gpu, NULL);
 	if (r == 0)
 		r = open_stages(t, reterr);
-	if (r == 0)
+	if (r == 0) {
+		/* before a file of a stranger is read */
+		tracer_confine_main(&t->settings, probe_method(t->probe));
 		r = cover_all(t, reterr);
+	}
 	if (r < 0) {
 		tracer_free(t);
 		return r;

@@ -124,6 +124,11 @@ void tracer_engine_look(struct tracer *t); /* a bucket is complete */
 void tracer_poll_engine(struct tracer *t); /* hands on what was found */
 void tracer_finish_engine(struct tracer *t);
 
+/* tracer_confine.c: what the calling thread gives up; nothing if the settings do not ask for it. */
+void tracer_confine_main(const struct tracer_settings *s, enum probe_method method);
+void tracer_confine_engine(const struct tracer_settings *s);
+void tracer_confine_store(void *arg); /* struct tracer_settings */
+
 /* tracer_label.c */
 void tracer_serve_annotations(struct tracer *t);
 int tracer_open_annotations(struct tracer *t, struct errinfo *reterr);

@@ -13,6 +13,7 @@
 #include "agent/serve/mcp_http.h"
 #include "agent/serve/mcp_offer.h"
 #include "agent/serve/serve.h"
+#include "agent/serve/serve_confine.h"
 #include "agent/store/nodedb.h"
 #include "agent/store/owner.h"
 #include "base/buf.h"
@@ -82,6 +83,7 @@ struct dashboard { /* a run */
 	struct mcp_demo demos[MCP_DEMOS_MAX];
 	struct mcp_server *mcp;
 	struct mcp_http *mcp_http;
+	struct serve_confine confine;
 	struct loop_timer *patience;
 	bool stopping;
 };
@@ -303,6 +305,7 @@ static int open_mcp(struct dashboard *d, struct errinfo *reterr)
 	struct mcp_settings s = {.db = d->db,
 		.version = INGERO_VERSION,
 		.demos = d->demos,
+		.probes = &d->confine.probes,
 		.ask_fleet = mcp_fleet_ask};
 	int r;
 
@@ -328,8 +331,11 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 	r = server_access_open(&access, &d->access, reterr);
 	if (r == 0)
 		r = open_tls(d, names, reterr);
-	if (r == 0)
-		r = open_mcp(d, reterr);
+	if (r < 0)
+		return r;
+	d->confine.db = d->db;
+	serve_confine(&d->confine); /* before threads are made and strangers heard */
+	r = open_mcp(d, reterr);
 	if (r < 0)
 		return r;
 	s.routes = routes;

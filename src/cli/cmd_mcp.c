@@ -15,6 +15,7 @@
 #include "agent/serve/mcp_http.h"
 #include "agent/serve/mcp_offer.h"
 #include "agent/serve/mcp_stdio.h"
+#include "agent/serve/serve_confine.h"
 #include "agent/store/owner.h"
 #include "base/log.h"
 #include "cli/commands.h"
@@ -114,12 +115,13 @@ static int find_db(
 	return r;
 }
 
-static int run_stdio(const struct talk *t, struct errinfo *reterr)
+static int run_stdio(const struct talk *t, struct serve_confine *confine, struct errinfo *reterr)
 {
 	_cleanup_fd_ int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 
 	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		return errinfo_set(reterr, -errno, "standard output: %s", strerror(errno));
+	serve_confine(confine);
 	return mcp_stdio_run(t, STDIN_FILENO, out, reterr);
 }
 
@@ -196,7 +198,8 @@ static void say_where(const struct web *w)
 	server_access_say(&w->access, stderr, NULL);
 }
 
-static int run_web(const struct mcp_options *o, const struct talk *t, struct errinfo *reterr)
+static int run_web(const struct mcp_options *o, const struct talk *t, struct serve_confine *confine,
+	struct errinfo *reterr)
 {
 	static const struct http_route routes[] = {
 		MCP_HTTP_ROUTES(mcp_http_handler), {NULL, NULL, NULL, false, 0}};
@@ -209,6 +212,8 @@ static int run_web(const struct mcp_options *o, const struct talk *t, struct err
 		r = open_tls(o, &w, reterr);
 	if (r == 0)
 		r = server_access_open(&access, &w.access, reterr);
+	if (r == 0)
+		serve_confine(confine);
 	if (r == 0)
 		r = mcp_http_new(t, w.loop, &w.http);
 	s.tls = w.tls;
@@ -231,8 +236,11 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 {
 	const struct mcp_options *o = settings;
 	struct mcp_demo demos[MCP_DEMOS_MAX] = {0};
-	struct mcp_settings s = {
-		.version = INGERO_VERSION, .demos = demos, .ask_fleet = mcp_fleet_ask};
+	struct serve_confine confine = {0};
+	struct mcp_settings s = {.version = INGERO_VERSION,
+		.demos = demos,
+		.probes = &confine.probes,
+		.ask_fleet = mcp_fleet_ask};
 	_cleanup_(mcp_log_close) struct mcp_log log = MCP_LOG_NONE;
 	_cleanup_(mcp_server_freep) struct mcp_server *server = NULL;
 	_cleanup_free_ char *default_path = NULL;
@@ -242,6 +250,7 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 	mcp_demos_list(demos);
 	if (r == 0)
 		r = find_db(o->db, &default_path, &s.db, &e);
+	confine.db = s.db;
 	if (r == 0 && o->log)
 		r = mcp_log_open(o->log, &log, &e);
 	if (r == 0 && o->log) {
@@ -251,8 +260,8 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 	if (r == 0)
 		r = mcp_server_new(&s, &server, &e);
 	if (r == 0)
-		r = o->http ? run_web(o, mcp_server_talk(server), &e)
-			    : run_stdio(mcp_server_talk(server), &e);
+		r = o->http ? run_web(o, mcp_server_talk(server), &confine, &e)
+			    : run_stdio(mcp_server_talk(server), &confine, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 

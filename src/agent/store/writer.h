@@ -16,6 +16,8 @@ struct store_writer_config { /* 0: the default */
 	size_t batch_events; /* per transaction; default 5000 */
 	unsigned batch_ms;   /* longest time an event waits for its transaction; default 100 */
 	struct upkeep_config upkeep; /* 0: the store grows without limit */
+	void (*begin)(void *arg);    /* the thread calls it before anything else */
+	void *begin_arg;
 };
 
 /* store_writer_start - takes over @db, whose session @session has begun, and starts the thread.
