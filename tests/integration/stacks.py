@@ -4,6 +4,7 @@ marker, and stacks as they were recorded.
 
 A program of tests/programs follows gate.h: it is held back until go(), makes its calls in rounds, and
 stops soon after end(). So a test waits until what it looks for has been recorded, not for a time."""
+import functools
 import glob
 import json
 import os
@@ -20,6 +21,9 @@ SIM_FLAGS = ["-I", str(rig.SOURCE / "sim"), "-I", str(PROGRAMS), "-L", str(rig.S
 # How release builds of programs and libraries are compiled: no frame pointers.
 RELEASE = ["-O2", "-fomit-frame-pointer", "-fasynchronous-unwind-tables"]
 
+PROMISED = [int(n) for n in re.findall(r"PYTHON_MINOR_(?:MIN|MAX) +(\d+)", (
+    rig.SOURCE / "src/agent/python/python.h").read_text())]
+
 
 def compile_program(source, name, *flags, libraries=SIM_FLAGS):
     """tests/programs/@source as a file of the scratch folder; C or C++ by its name."""
@@ -33,6 +37,7 @@ def compile_program(source, name, *flags, libraries=SIM_FLAGS):
     return out
 
 
+@functools.cache
 def bare_runtime():
     """A libcudart that needs no C library, for interpreters with a C library of their own."""
     return compile_program("bare_runtime.c", "bare/libcudart.so.12", "-O2", "-shared", "-fPIC", "-nostdlib",
@@ -69,7 +74,7 @@ def ask_python(program):
 
 
 def interpreters():
-    """label -> (minor, program), of every CPython of this machine."""
+    """label -> (minor, program), of every CPython of this machine whose frames are promised."""
     found, seen = {}, set()
     programs = [shutil.which("python3"), "/usr/bin/python3",
                 *glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3.*")),
@@ -82,6 +87,9 @@ def interpreters():
             continue
         seen.add(answer[1])
         minor, path = answer
+        if not PROMISED[0] <= minor <= PROMISED[1]:
+            rig.skip(f"Python 3.{minor} at {path}", "frames are promised for 3.{} to 3.{}".format(*PROMISED))
+            continue
         # one that is started through its own loader is asked for by its own script
         fetched = program.startswith(str(rig.BUILD))
         label = f"3.{minor}"

@@ -17,9 +17,8 @@
 #include "agent/probe/function.h"
 #include "base/log.h"
 
-#define COVERAGE_MAX   WIRE_LIBRARY_MAX /* library files on one node */
-#define NEIGHBOURS     64               /* bytes between fields that belong together */
-#define ACCESSOR_BYTES 1024             /* of code that are looked at */
+#define COVERAGE_MAX WIRE_LIBRARY_MAX /* library files on one node */
+#define NEIGHBOURS   64               /* bytes between fields that belong together */
 
 struct probed {                      /* what belongs to one file */
 	struct uprobe *steady;       /* probes that are always there */
@@ -204,9 +203,9 @@ static void tell_nccl_layout(struct coverage *c, struct elfsym *elf, unsigned li
 	if (l.device_at < l.rank_at || l.device_at - l.rank_at > NEIGHBOURS)
 		l.device_at = 0;
 	if (!l.valid)
-		log_warning("libnccl does not tell where it keeps rank and size: communicators "
-			    "that were "
-			    "made before the trace, or by splitting, have none");
+		log_warning("cannot locate the rank and size fields in %s: communicators made "
+			    "before the trace, or by ncclCommSplit(), will have no rank",
+			c->files[library].library.path);
 	if (c->probe) /* `check` only looks */
 		probe_nccl_layout(c->probe, library, &l);
 }

@@ -48,7 +48,9 @@ extern const char *const python_symbol_names[4];
  * libpython3.11.so.1.0. */
 bool python_is_file(const char *basename);
 
-/* python_layout - fill *ret for the process and check it by a walk. -EAGAIN: the interpreter has
+/* python_layout - fill *ret for the process and check it by a walk. Returns 0; 1 if it serves for the
+ * threads there are, but the list of threads was searched for and is only one of the places it may
+ * be at: ask again when there are more. -EAGAIN: the interpreter has
  * not come up yet (no thread with a frame): try again. -EOPNOTSUPP: a version or build that is not
  * known (free-threaded ones too); the reason is in reterr and *ret is untouched. @tid is the
  * kernel's id of a thread in the process's own namespace (its main thread). */
