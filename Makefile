@@ -19,10 +19,10 @@ C_FILES = $$(git ls-files -co --exclude-standard '*.c' '*.h')
 # deps GROUP…: see tools/deps for the packages and their reasons.
 deps = @[ "$(DEPS)" = skip ] || tools/deps $(1)
 
-# configure DIR FLAGS: meson's talk goes to a log that is shown only when it fails.
+# configure DIR FLAGS VARIABLES: meson's talk goes to a log that is shown only when it fails.
 define configure
 @[ -f $(1)/build.ninja ] || { mkdir -p $(1) && echo "configuring $(1)/" && \
-	{ meson setup $(1) $(2) >$(1)/setup.log 2>&1 || { cat $(1)/setup.log; exit 1; }; }; }
+	{ $(3) meson setup $(1) $(2) >$(1)/setup.log 2>&1 || { cat $(1)/setup.log; exit 1; }; }; }
 endef
 
 # compile DIR: silent when there is nothing to do, and when a changed meson.build is read again.
@@ -77,6 +77,15 @@ debug: ## Build in build-debug/ with ASan and UBSan
 	$(call deps,build)
 	$(call configure,build-debug,-Dbuildtype=debug -Db_sanitize=address$(,)undefined -Db_lundef=false)
 	$(call compile,build-debug)
+
+SECONDS ?= 60
+TARGET  ?=
+.PHONY: fuzz
+fuzz: ## Look for inputs that break a parser: SECONDS=60 for each target, or TARGET=name for one
+	$(call deps,build fuzz)
+	$(call configure,build-fuzz,-Dfuzz=true -Dwerror=false -Db_sanitize=address$(,)undefined -Db_lundef=false,CC=clang)
+	@$(NINJA) -C build-fuzz fuzz-programs
+	@tools/fuzz --build build-fuzz --seconds $(SECONDS) $(TARGET)
 
 .PHONY: bench
 bench: ## Run the benchmarks (root); each prints its figures against their budgets
