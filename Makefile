@@ -50,8 +50,36 @@ check: ## Run all tests; the last line is "N passed, N failed, N skipped"
 	@tools/check --build $(BUILD)
 
 .PHONY: check-full
-check-full: ## As check, with every scenario of sim/scenarios (ten minutes more)
+check-full: ## As check, with every scenario (ten minutes more), then check-asan and check-tsan
 	@SCENARIOS=all $(MAKE) check
+	@$(MAKE) check-asan check-tsan
+
+# Sanitizers see what our own assertions do not; the first report ends a test. LeakSanitizer is a part of
+# AddressSanitizer. They need no root and no kernel: programs that load BPF are left to `make check`.
+.PHONY: check-asan
+check-asan: debug ## Unit, golden, fault and fuzz tests in build-debug/ under ASan, UBSan and LeakSanitizer
+	@ASAN_OPTIONS=$(ASAN) UBSAN_OPTIONS=$(UBSAN) tools/check --build build-debug --suite unit
+
+.PHONY: check-tsan
+check-tsan: ## Tests that start threads in build-tsan/ under ThreadSanitizer
+	$(call deps,build)
+	$(call configure,build-tsan,-Dbuildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false)
+	@$(NINJA) -C build-tsan threaded-tests
+	@TSAN_OPTIONS=$(TSAN) tools/check --build build-tsan --suite threads
+
+STOP  = halt_on_error=1:abort_on_error=1
+ASAN  = $(STOP):detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1
+UBSAN = $(STOP):print_stacktrace=1
+TSAN  = $(STOP):second_deadlock_stack=1
+
+COVERAGE = build-coverage
+.PHONY: coverage
+coverage: ## Run the tests of check-asan with gcov, and print how much of each folder they ran
+	$(call deps,build)
+	$(call configure,$(COVERAGE),-Dbuildtype=debug -Db_coverage=true)
+	$(call compile,$(COVERAGE))
+	@tools/check --build $(COVERAGE) --suite unit | tail -n 1
+	@tools/coverage --build $(COVERAGE)
 
 # A folder that runs on a machine with an NVIDIA GPU, PyTorch and root, and nothing else of ours:
 # `make check-gpu` there after copying it, or here if there is a GPU. ARCH=x86_64 builds it on arm64.
@@ -128,7 +156,7 @@ install: all ## Copy program, manual pages and completions below PREFIX (default
 
 .PHONY: clean
 clean: ## Remove everything that was built
-	@rm -rf $(BUILD) build-debug
+	@rm -rf $(BUILD) build-debug build-tsan build-fuzz build-coverage
 
 .PHONY: help
 help: ## List the targets

@@ -87,8 +87,9 @@ static bool is_tabbed(const struct walk *w, size_t line)
 	const char *p = w->text, *end = p + w->text_len;
 
 	while (p && line--) {
-		p = memchr(p, '\n', (size_t)(end - p));
-		p += p != NULL;
+		const char *newline = memchr(p, '\n', (size_t)(end - p));
+
+		p = newline ? newline + 1 : NULL;
 	}
 	while (p && p < end && *p == ' ')
 		p++;

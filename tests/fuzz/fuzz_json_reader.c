@@ -27,7 +27,7 @@ static bool copy(const char *s, size_t len, struct buf *out, int *ret_err)
 		else if (t == JSON_READ_INT)
 			json_put_int(&w, r.i);
 		else if (t == JSON_READ_REAL)
-			json_put_double(&w, r.d);
+			json_put_double(&w, r.d == 0 ? 0 : r.d); /* "-0" reads as the number 0 */
 		else if (t == JSON_READ_STRING)
 			json_put_string_len(&w, buf_str(&r.text), r.text.len);
 		else if (t == JSON_READ_OBJECT)

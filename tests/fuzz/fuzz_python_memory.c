@@ -59,10 +59,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MUST(count <= (int)ARRAY_SIZE(frames));
 	for (int i = 0; i < count; i++)
 		check_code(&process.p, frames[i].code, frames[i].lasti);
+	/* The proof may be of another thread than the one that was named. */
 	if (python_layout(&process.memory, &symbols, FAKE_TID, &found, &e) < 0)
 		MUST(found.minor == 99); /* untouched */
 	else
-		MUST(python_walk(&process.memory, &found, FAKE_TID, frames, ARRAY_SIZE(frames)) >
-			0);
+		MUST(found.runtime == FAKE_RUNTIME && found.minor >= PYTHON_MINOR_MIN &&
+			found.minor <= PYTHON_MINOR_MAX);
 	return 0;
 }
