@@ -73,7 +73,16 @@ static size_t say(int fd, const uint8_t *data, size_t size, size_t len)
 	return turn(fd, len);
 }
 
-static void check_frames(size_t len)
+/* came_from - the bytes of an echo stand in what was sent, in this order. */
+static bool came_from(const uint8_t *p, size_t len, const uint8_t *sent, size_t size)
+{
+	for (size_t i = 0; len && i < size; i++)
+		if (*p == sent[i])
+			p++, len--;
+	return len == 0;
+}
+
+static void check_frames(size_t len, const uint8_t *sent, size_t sent_len)
 {
 	size_t at = 0;
 
@@ -81,6 +90,9 @@ static void check_frames(size_t len)
 		size_t size = (size_t)reply[at] << 16 | (size_t)reply[at + 1] << 8 | reply[at + 2];
 
 		MUST(size <= 16384 && reply[at + 3] <= 9);
+		if (reply[at + 3] == 0 && size && at + FRAME_HEAD + size <= len)
+			MUST(reply[at + FRAME_HEAD] == '{' || /* an error's text */
+				came_from(reply + at + FRAME_HEAD, size, sent, sent_len));
 		at += FRAME_HEAD + size;
 	}
 }
@@ -109,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		event_base_loop(loop_base(loop), EVLOOP_NONBLOCK);
 	MUST(http_server_figures(server).open_connections == 0);
 	if (size - 1 >= strlen(PREFACE) && memcmp(data + 1, PREFACE, strlen(PREFACE)) == 0)
-		check_frames(len);
+		check_frames(len, data + 1, size - 1);
 	else
 		MUST(!len || (len > 9 && memcmp(reply, "HTTP/1.1 ", 9) == 0));
 	return 0;

@@ -21,7 +21,7 @@
 
 #define COLUMNS_MAX 512
 #define CHANGES_MAX 16
-#define TELLS       4
+#define TELLS       8
 
 static struct buf base = {.max = 16 << 20};
 static char columns[COLUMNS_MAX][2][64]; /* table, column */
