@@ -68,7 +68,7 @@ check-tsan: ## Tests that start threads in build-tsan/ under ThreadSanitizer
 	@TSAN_OPTIONS=$(TSAN) tools/check --build build-tsan --suite threads
 
 STOP  = halt_on_error=1:abort_on_error=1
-ASAN  = $(STOP):detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1
+ASAN  = $(STOP):detect_leaks=1:detect_stack_use_after_return=1
 UBSAN = $(STOP):print_stacktrace=1
 TSAN  = $(STOP):second_deadlock_stack=1
 
