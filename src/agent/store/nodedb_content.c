@@ -358,11 +358,11 @@ static int judge_books(struct reader *r, struct errinfo *reterr)
 	buf_puts(&sql, "SELECT count(*) FROM sessions WHERE 1");
 	res = reader_where_node(r, "sessions", &sql, reterr);
 	if (res == 0)
-		res = sql_get_int(r->sql, buf_str(&sql), &sessions, reterr);
+		res = sql_get_int_buf(r->sql, &sql, &sessions, reterr);
 	if (res < 0)
 		return res;
 	buf_puts(&sql, " AND id NOT IN (SELECT session_id FROM accounting)");
-	res = sql_get_int(r->sql, buf_str(&sql), &without, reterr);
+	res = sql_get_int_buf(r->sql, &sql, &without, reterr);
 	if (res == 0)
 		r->content->has_books = sessions > 0 && without == 0;
 	return res;
