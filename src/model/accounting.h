@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/call_gap.h"
 #include "wire/ids.h"
 
 struct account {
@@ -21,6 +22,7 @@ struct account {
 
 struct accounting {
 	struct account source[WIRE_SOURCE_MAX];
+	struct call_gap_sum unseen; /* calls that no probe could hit: in no number above */
 };
 
 /* What the kernel's side lost, by the CPU where it happened: a single full ring shows itself so. */
