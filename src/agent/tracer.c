@@ -19,7 +19,10 @@
 static void follow_process(struct tracer *t, const struct event *e)
 {
 	switch (e->op) {
-	case HOST_TARGET_FOUND: tracer_target_note(t, e->pid, 0, e->start); break;
+	case HOST_TARGET_FOUND:
+		tracer_target_note(t, e->pid, 0, e->start);
+		roster_found(t->roster, e);
+		break;
 	case HOST_PROCESS_FORK: tracer_target_note(t, e->peer_pid, e->pid, e->start); break;
 	case HOST_PROCESS_EXEC: roster_enter(t->roster, e->pid, 0, e->start); break;
 	case HOST_PROCESS_EXIT: tracer_target_gone(t, e->pid); break;
@@ -293,6 +296,11 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 	tracer_open_maps(t); /* before the first scan, so that nothing falls between the two */
 	if (t->settings.cuda_lib) {
 		r = tracer_cover_named(t, t->settings.cuda_lib, reterr);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < t->settings.library_count; i++) {
+		r = tracer_cover_named(t, t->settings.libraries[i], reterr);
 		if (r < 0)
 			return r;
 	}

@@ -154,15 +154,15 @@ static bool is_alive(uint32_t pid)
 
 static bool enter(struct tracer *t, const struct map_watch_mapping *m)
 {
-	if (idmap_get(&t->targets, m->pid))
+	if (idmap_get(&t->targets, m->pid) || !is_alive(m->pid))
 		return false;
+	tracer_target_enter(t, m->pid, 0, clock_map_wall(&t->clock, m->at));
 	if (probe_target_add(t->probe, m->pid) < 0)
-		return false; /* its first call tries again and counts */
+		return true; /* its first call tries again and counts */
 	if (!is_alive(m->pid)) {
 		probe_target_remove(t->probe, m->pid);
-		return false;
+		tracer_target_gone(t, m->pid);
 	}
-	tracer_target_enter(t, m->pid, 0, clock_map_wall(&t->clock, m->at));
 	return true;
 }
 

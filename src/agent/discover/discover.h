@@ -91,8 +91,9 @@ int discover_scan(struct discover_scanner *s, const struct discover_result **ret
 
 /* ---- on disk ---- */
 
-/* discover_library_files - copies of the libraries on disk: the usual directories, Python and conda
- * environments, the loader's cache; and the same under /proc/1/root when that is another file
+/* discover_library_files - copies of the libraries on disk: LD_LIBRARY_PATH, the usual directories,
+ * Python and conda environments, Pythons on PATH and running ones, the loader's cache (which holds
+ * what ld.so.conf names); and the same under /proc/1/root when that is another file
  * system (an agent in a container). One row per file, map_start 0. *ret is the caller's (free()).
  * Returns the number of rows, or -ENOMEM. */
 int discover_library_files(const char *root, struct target_library **ret);

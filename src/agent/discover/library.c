@@ -228,7 +228,7 @@ static int open_by_name(const char *root_path, const struct target_library *lib)
 int discover_library_open(const char *root, uint32_t pid, const struct target_library *lib)
 {
 	char path[PATH_MAX];
-	int fd, first;
+	int fd, first, own;
 
 	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, root,
 		    pid, lib->map_start, lib->map_end) >= (int)sizeof(path))
@@ -238,9 +238,12 @@ int discover_library_open(const char *root, uint32_t pid, const struct target_li
 		return first;
 	snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/root", root, pid);
 	fd = open_by_name(path, lib);
-	if (fd < 0 && file_join(path, sizeof(path), root, "/") == 0)
-		fd = open_by_name(path, lib); /* a process that is gone had the same name for it */
-	return fd < 0 && (first == -EPERM || first == -EACCES) ? first : fd;
+	if (fd >= 0 || file_join(path, sizeof(path), root, "/") < 0)
+		return fd;
+	own = open_by_name(path, lib); /* a process that is gone had the same name for it */
+	if (own >= 0)
+		return own;
+	return first == -EPERM || first == -EACCES ? first : fd;
 }
 
 static void copy_name(const char *link, struct target_library *l)

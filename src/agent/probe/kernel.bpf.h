@@ -68,6 +68,8 @@ struct task_struct {
 	int exit_code;
 	char comm[16];
 	struct signal_struct *signal;
+	struct task_struct *group_leader;
+	__u64 start_boottime;
 	struct task_struct *real_parent;
 	struct pid *thread_pid;
 	struct mm_struct *mm; /* NULL: a kernel thread, or one that has given its memory back */

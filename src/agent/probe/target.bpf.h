@@ -110,6 +110,7 @@ static __always_inline void process_record_send(
 	p->peer_tid = 0;
 	p->exit_code = exit_code;
 	p->uid = (__u32)bpf_get_current_uid_gid();
+	p->born_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 	/* A program that has just begun may be gone in a moment, and what is known of it with it.
 	 */
 	if (op == HOST_PROCESS_EXEC || op == HOST_TARGET_FOUND)
