@@ -14,9 +14,9 @@
 
 #include "base/hash.h"
 
-#define WAKES_MAX   600 /* a second; more mappings than that are looked at with the records */
-#define LOOKS_MAX   16  /* at the rings, before the records have their turn */
-#define RESCAN_NS   (100 * NS_PER_MS) /* between scans for want of room */
+#define WAKES_MAX 600 /* a second; more mappings than that are looked at with the records */
+#define LOOKS_MAX 16  /* at the rings, before the records have their turn */
+#define RESCAN_NS (100 * NS_PER_MS) /* between scans for want of room */
 
 void tracer_open_maps(struct tracer *t)
 {
@@ -66,10 +66,8 @@ static bool is_told(const struct tracer *t, const struct call_gap *g, bool *ret_
 static void note_gap(struct tracer *t, uint32_t pid, const char *path, wall_time from, wall_time to,
 	enum call_gap_reason reason)
 {
-	struct call_gap g = {.pid = pid,
-		.from = {MAX(from.ns, t->enabled.ns)},
-		.to = to,
-		.reason = reason};
+	struct call_gap g = {
+		.pid = pid, .from = {MAX(from.ns, t->enabled.ns)}, .to = to, .reason = reason};
 	struct discover_process p;
 	bool is_new_process;
 
@@ -137,8 +135,7 @@ static bool is_wanted(struct tracer *t, uint32_t pid)
 		return false;
 	switch (t->settings.filter) {
 	case FILTER_PIDS: return idmap_get(&t->targets, pid) != NULL;
-	case FILTER_USER:
-		return discover_process("", pid, &p) == 0 && p.uid == t->settings.uid;
+	case FILTER_USER: return discover_process("", pid, &p) == 0 && p.uid == t->settings.uid;
 	default: return true;
 	}
 }

@@ -31,8 +31,8 @@
 #include "config.h"
 #include "agent/tracer.h"
 
-#define TARGETS_MAX 16384 /* as in the kernel half */
-#define OPS_MAX     256
+#define TARGETS_MAX  16384 /* as in the kernel half */
+#define OPS_MAX      256
 #define MAPPINGS_MAX 64 /* new mappings that are looked at together */
 #define GAPS_TOLD    256
 

@@ -78,7 +78,8 @@ const char *call_gap_sentence(const struct call_gap_sum *s, char *out, size_t si
 	if (s->processes == 1)
 		snprintf(of, sizeof(of), "calls of");
 	else
-		snprintf(of, sizeof(of), "first calls of %" PRIu64 " processes were not seen; longest:",
+		snprintf(of, sizeof(of),
+			"first calls of %" PRIu64 " processes were not seen; longest:",
 			s->processes);
 	snprintf(out, size, "%s PID %" PRIu32 "%s before %s%s (%s; %s %s)", of, g->pid, comm,
 		clock_text(g->to, at), s->processes == 1 ? " were not seen" : "",

@@ -167,11 +167,12 @@ static void opens(const char *root, const struct target_library *l)
 
 static void the_mapped_file_is_opened_by_its_name(void **state)
 {
-	struct target_library l = mapped(
-		*state, "/proc/12/root/opt/libcudart.so.12", "/opt/libcudart.so.12");
+	struct target_library l =
+		mapped(*state, "/proc/12/root/opt/libcudart.so.12", "/opt/libcudart.so.12");
 
 	opens(*state, &l);
-	l = mapped(*state, "/proc/12/root/opt/a\nb/libcudart.so.12", "/opt/a\\012b/libcudart.so.12");
+	l = mapped(
+		*state, "/proc/12/root/opt/a\nb/libcudart.so.12", "/opt/a\\012b/libcudart.so.12");
 	opens(*state, &l);
 }
 
@@ -186,8 +187,8 @@ static void map_files_leads_to_it_under_any_name(void **state)
 /* The process has exchanged the file for another, or for a link that leaves its root. */
 static void another_file_under_the_name_is_refused(void **state)
 {
-	struct target_library l = mapped(
-		*state, "/proc/12/root/opt/libcudart.so.12", "/opt/libcudart.so.12");
+	struct target_library l =
+		mapped(*state, "/proc/12/root/opt/libcudart.so.12", "/opt/libcudart.so.12");
 	char from[4096], to[4096];
 
 	tree_write(*state, "/foreign.so", "somebody else's");

@@ -247,8 +247,7 @@ static int free_place(const struct coverage *c)
 	int best = -1;
 
 	for (int i = 0; i < COVERAGE_MAX; i++)
-		if (!c->probed[i].used &&
-			(best < 0 || c->probed[i].freed < c->probed[best].freed))
+		if (!c->probed[i].used && (best < 0 || c->probed[i].freed < c->probed[best].freed))
 			best = i;
 	return best;
 }
@@ -375,8 +374,8 @@ static int resolve(struct coverage *c, unsigned number, int fd, const char *name
 		uint64_t at = offsets[i] ? cheapest_place(elf, offsets[i]) : 0;
 
 		if (at && !has_offset(points, found, at))
-			points[found++] = (struct uprobe_point){
-				at, probe_cookie(lib, rows[i], number).word};
+			points[found++] =
+				(struct uprobe_point){at, probe_cookie(lib, rows[i], number).word};
 	}
 	if (!found)
 		return errinfo_set(

@@ -140,8 +140,8 @@ bool map_watch_parse(const void *record, size_t len, struct map_watch_mapping *r
 	name_len = strnlen(m->name, room);
 	base = memrchr(m->name, '/', name_len);
 	if (name_len == room || !base ||
-		discover_library_kind(base + 1, (size_t)(m->name + name_len - base - 1),
-			&v.library.kind) < 0)
+		discover_library_kind(
+			base + 1, (size_t)(m->name + name_len - base - 1), &v.library.kind) < 0)
 		return false;
 	if (name_len < sizeof(v.library.path))
 		memcpy(v.library.path, m->name, name_len);

@@ -26,7 +26,7 @@ const volatile __u64 wait_limit_ns = 50000; /* stays off the CPU below this only
 const volatile __u64 gap_limit_ns = 1000000; /* pauses between calls from this on are kept */
 const volatile __u64 block_limit_ns = 10000000;
 
-bool enabled;                                  /* false: probes leave at once */
+bool enabled;        /* false: probes leave at once */
 __u64 agent_program; /* inode of the agent's own file, which it holds: who runs it is no target */
 __u64 limit_ns[WIRE_SOURCE_MAX * WIRE_OP_MAX]; /* slower calls are sent; 0: not known yet */
 bool recording;        /* false: nothing but calls is looked at (the agent measuring itself) */

@@ -131,7 +131,8 @@ static __always_inline __u64 program_of(struct task_struct *task)
 /* Is it one of ours: the agent, its helper processes, another ingero? */
 static __always_inline bool is_own_program(struct task_struct *task)
 {
-	return (__u32)task->tgid == agent_pid || (agent_program && program_of(task) == agent_program);
+	return (__u32)task->tgid == agent_pid ||
+	       (agent_program && program_of(task) == agent_program);
 }
 
 /* target_admit - is the current process traced? One that is not yet, but that the filter wants, is
