@@ -35,8 +35,10 @@ struct tracer_settings {
 	uint32_t uid;         /* FILTER_USER */
 	const uint32_t *pids; /* FILTER_PIDS */
 	size_t pid_count;
-	const char *cuda_lib; /* probe only this file; NULL: find them */
-	int method;           /* enum probe_method or TRACER_METHOD_AUTO */
+	const char *cuda_lib;         /* probe only this file; NULL: find them */
+	const char *const *libraries; /* probe these from the start */
+	size_t library_count;
+	int method; /* enum probe_method or TRACER_METHOD_AUTO */
 	bool record_all;
 	bool no_block, no_net, no_memory;
 	bool old_kernel; /* for tests */

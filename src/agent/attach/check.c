@@ -397,8 +397,8 @@ static void check_libraries(const struct context *c, struct check_row *row)
 	}
 	row->state = CHECK_OPTIONAL;
 	VALUE(row, "none in the usual places");
-	ADVICE(row, "nothing to do if they lie elsewhere: libraries are found when a process maps "
-		    "them");
+	ADVICE(row, "nothing to do if they lie elsewhere: a library is probed as soon as a process "
+		    "maps it; `trace --library` names one in advance");
 }
 
 /* What a trace would see of @p; nothing is probed for that. */

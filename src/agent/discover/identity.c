@@ -293,8 +293,14 @@ int identity_read(const char *root, uint32_t pid, struct process *ret)
 	memcpy(p->identity.pod_uid, c.pod_uid, sizeof(c.pod_uid));
 	memcpy(p->identity.cgroup_path, c.path, sizeof(c.path));
 	r = discover_process_stat(root, pid, &after);
-	if (r < 0 || after.start_ticks != before.start_ticks || after.vsize_bytes == 0)
-		return -ESRCH; /* without an address space it has ended, and its environment too */
+	if (r < 0 || after.vsize_bytes == 0) {
+		/* It has ended. A short process may have told all that matters before. */
+		if (!v->whole)
+			return -ESRCH;
+		after = before;
+	}
+	if (after.start_ticks != before.start_ticks)
+		return -ESRCH;
 	p->pid = pid;
 	p->start_ticks = after.start_ticks;
 	memcpy(p->comm, after.comm, sizeof(p->comm));

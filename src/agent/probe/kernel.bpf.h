@@ -50,6 +50,15 @@ struct pid {
 };
 
 struct bpf_local_storage;
+struct inode;
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct mm_struct {
+	struct file *exe_file;
+};
 
 struct task_struct {
 	int pid;  /* thread */
@@ -64,6 +73,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	struct mm_struct *mm; /* NULL: a kernel thread, or one that has given its memory back */
 	struct bpf_local_storage *bpf_storage; /* NULL: no BPF map knows this thread */
 };
 

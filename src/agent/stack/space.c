@@ -67,13 +67,10 @@ static int open_mapped(uint32_t pid, const struct maps_entry *e)
 		.inode = e->inode,
 		.map_start = e->start,
 		.map_end = e->end};
-	char path[PATH_MAX];
 
 	if (!e->deleted && e->path_len < sizeof(l.path))
 		memcpy(l.path, e->path, e->path_len);
-	if (discover_library_path("", pid, &l, path, sizeof(path)) < 0)
-		return -1;
-	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	return discover_library_open("", pid, &l);
 }
 
 static struct stack_file *file_of(struct scan *s, const struct maps_entry *e)

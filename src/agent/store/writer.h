@@ -49,6 +49,7 @@ bool store_writer_push_stack(struct store_writer *w, const struct stack *s);
 bool store_writer_push_layers(
 	struct store_writer *w, uint32_t pid, uint64_t start_ticks, const struct process_layers *l);
 bool store_writer_push_place(struct store_writer *w, struct placement place); /* of the session */
+bool store_writer_push_call_gap(struct store_writer *w, const struct call_gap *g);
 bool store_writer_push_cpu_losses(struct store_writer *w, const struct cpu_losses *l);
 bool store_writer_push_incident(
 	struct store_writer *w, const struct incident *i, wall_time detected);
