@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/call_gap.h"
 #include "wire/ids.h"
 
 struct account {
@@ -26,6 +27,7 @@ struct accounting {
 	struct account source[WIRE_SOURCE_MAX];
 	uint32_t unclean;   /* sessions that ended without a clean stop: killed, or a power cut */
 	int64_t unclean_ns; /* of the last event of the last of them; 0: not known */
+	struct call_gap_sum unseen; /* calls that no probe could hit: in no number above */
 };
 
 /* What the kernel's side lost, by the CPU where it happened: a single full ring shows itself so. */

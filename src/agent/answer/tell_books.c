@@ -162,6 +162,7 @@ int tell_losses(const struct tell *t, struct json_writer *w, struct errinfo *ret
 	_cleanup_(sql_table_done) struct sql_table books = {0};
 	_cleanup_(sql_table_done) struct sql_table losses = {0};
 	_cleanup_(sql_table_done) struct sql_table cpus = {0};
+	_cleanup_(sql_table_done) struct sql_table gaps = {0};
 	_cleanup_(sql_table_done) struct sql_table pruned = {0};
 	struct nodedb_scope scope = all_of_node(t);
 	struct sums s;
@@ -172,6 +173,8 @@ int tell_losses(const struct tell *t, struct json_writer *w, struct errinfo *ret
 		r = nodedb_look_list(t->look, NODEDB_LOSSES, &scope, &losses, reterr);
 	if (r == 0)
 		r = nodedb_look_list(t->look, NODEDB_CPU_LOSSES, &scope, &cpus, reterr);
+	if (r == 0)
+		r = nodedb_look_list(t->look, NODEDB_CALL_GAPS, &scope, &gaps, reterr);
 	if (r == 0)
 		r = nodedb_look_list(t->look, NODEDB_PRUNED, &scope, &pruned, reterr);
 	if (r == 0)
@@ -188,11 +191,13 @@ int tell_losses(const struct tell *t, struct json_writer *w, struct errinfo *ret
 	json_end_object(w);
 	put_sources(w, &books, &losses);
 	put_cpus(w, &cpus);
+	tell_rows(w, "unseen", &gaps);
 	tell_rows(w, "pruned", &pruned);
 	tell_bool(w, "recorded", books.row_count > 0);
 	tell_bool(w, "live", t->live);
 	tell_bool(w, "truncated",
-		books.truncated || losses.truncated || cpus.truncated || pruned.truncated);
+		books.truncated || losses.truncated || cpus.truncated || gaps.truncated ||
+			pruned.truncated);
 	json_end_object(w);
 	return 0;
 }

@@ -151,7 +151,8 @@ static void judge(const struct engine *g, const struct op_group *op, struct inci
 		.from_aggregates = op->from_aggregates,
 		.has_books = g->rec->books && !g->rec->books->unclean,
 		.lost = g->lost,
-		.hits = g->hits};
+		.hits = g->hits,
+		.unseen = g->rec->books ? g->rec->books->unseen.processes : 0};
 	if (MAX(host, io) < NAMED_SHARE) {
 		ret->lead = unexplained_row(inc);
 		ret->lead_share = ret->layer_share = 1 - inc->explained;

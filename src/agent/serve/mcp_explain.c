@@ -59,6 +59,7 @@ static void keep_top(json_t *list, json_int_t n, size_t *ret_total)
 static json_t *completeness_of(const struct nodedb_content *c)
 {
 	_cleanup_buf_ struct buf why = BUF_INIT(512);
+	char text[CALL_GAP_SENTENCE_MAX];
 	uint64_t hits = 0, lost = 0;
 
 	if (!c->has_books)
@@ -69,6 +70,10 @@ static json_t *completeness_of(const struct nodedb_content *c)
 		hits += c->books.source[i].hits;
 		lost += account_lost(&c->books.source[i]);
 	}
+	if (c->books.unseen.processes)
+		return json_sprintf("%llu of %llu events were lost while recording; %s",
+			(unsigned long long)lost, (unsigned long long)hits,
+			call_gap_sentence(&c->books.unseen, text, sizeof(text)));
 	if (!lost)
 		return json_string("nothing was lost while recording");
 	return json_sprintf("%llu of %llu events were lost while recording: see get_losses",

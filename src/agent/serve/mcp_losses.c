@@ -58,6 +58,7 @@ void mcp_losses(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	_cleanup_(mcp_part_done) struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
+	char text[CALL_GAP_SENTENCE_MAX];
 	struct errinfo e = {0};
 	json_t *full;
 	int r = mcp_part_read(mcp_settings_of(c)->db, arguments, &part, &content, &e);
@@ -70,5 +71,8 @@ void mcp_losses(const struct call *c, const json_t *arguments, struct answer *a)
 		"damaged_rows", (json_int_t)content.skipped_rows, "range",
 		mcp_range(&content, &part));
 	json_object_set_new(full, "sources", books_json(&content, full));
+	if (content.books.unseen.processes)
+		json_object_set_new(full, "unseen",
+			json_string(call_gap_sentence(&content.books.unseen, text, sizeof(text))));
 	mcp_reply(a, arguments, full, NULL);
 }

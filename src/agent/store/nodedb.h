@@ -98,6 +98,10 @@ int nodedb_put_layers(struct nodedb *db, int64_t session, uint32_t pid, uint64_t
 int nodedb_session_place(
 	struct nodedb *db, int64_t session, struct placement place, struct errinfo *reterr);
 
+/* nodedb_put_call_gap - a row of `call_gaps` in this session. */
+int nodedb_put_call_gap(
+	struct nodedb *db, int64_t session, const struct call_gap *g, struct errinfo *reterr);
+
 /* nodedb_put_cpu_losses - this session's rows of `losses_by_cpu`, as they stand. */
 int nodedb_put_cpu_losses(
 	struct nodedb *db, int64_t session, const struct cpu_losses *l, struct errinfo *reterr);

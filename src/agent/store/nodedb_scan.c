@@ -201,7 +201,7 @@ static int count_older(struct reader *r, struct errinfo *reterr)
 	buf_puts(&sql, "SELECT count(*) FROM events");
 	reader_where_time(r, "timestamp", 0, &sql);
 	reader_where_pids(r, &sql);
-	res = sql_get_int(r->sql, buf_str(&sql), &total, reterr);
+	res = sql_get_int_buf(r->sql, &sql, &total, reterr);
 	if (res >= 0)
 		c->older_events = (uint64_t)total > known ? (uint64_t)total - known : 0;
 	return res;

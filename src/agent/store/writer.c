@@ -340,29 +340,51 @@ static bool keep_up(struct store_writer *w)
 
 /* The final books and the session's end, in one transaction. A full disk may have room once the
  * log is in the file; without it the session stays open, and its books are those of the last rows. */
-static int finish(struct store_writer *w, struct errinfo *reterr)
+static int finish(struct store_writer *w, const struct writer_end *e)
 {
-	struct accounting final = {0};
 	int r;
 
-	if (w->final_books)
-		w->final_books(w, &final, w->final_arg);
 	if (!upkeep_session(&w->upkeep))
 		return errinfo_set(
-			reterr, -EIO, "%s has no session for the books", nodedb_path(w->db));
-	r = upkeep_end(&w->upkeep, w->final_books ? &final : NULL, w->stopped, reterr);
+			e->reterr, -EIO, "%s has no session for the books", nodedb_path(w->db));
+	r = upkeep_end(&w->upkeep, e->books, e->stopped, e->reterr);
 	if (r < 0 && may_pass(r) && nodedb_checkpoint(w->db, NULL) == 0)
-		r = upkeep_end(&w->upkeep, w->final_books ? &final : NULL, w->stopped, reterr);
+		r = upkeep_end(&w->upkeep, e->books, e->stopped, e->reterr);
 	return r;
+}
+
+/* The final books are made by whoever stops the writer, once everything is stored or has failed. */
+static struct writer_end *wait_for_books(struct store_writer *w)
+{
+	pthread_mutex_lock(&w->mutex);
+	w->drained = true;
+	pthread_cond_signal(&w->is_drained);
+	while (!w->end_due)
+		pthread_cond_wait(&w->wake, &w->mutex);
+	pthread_mutex_unlock(&w->mutex);
+	return w->end_due;
+}
+
+static void close_store(struct store_writer *w)
+{
+	struct writer_end *e = wait_for_books(w);
+	int closed;
+
+	e->result = finish(w, e);
+	upkeep_done(&w->upkeep);
+	closed = nodedb_close(TAKE(w->db), e->result < 0 ? NULL : e->reterr);
+	if (e->result == 0)
+		e->result = closed;
 }
 
 static void *run(void *arg)
 {
 	struct store_writer *w = arg;
-	struct errinfo err = {0};
 	uint64_t end;
-	int r;
 
+	(void)pthread_setname_np(pthread_self(), "ingero-store");
+	if (w->begin)
+		w->begin(w->begin_arg);
 	while (take_work(w)) {
 		flush_events(w);
 		flush_messages(w);
@@ -373,13 +395,7 @@ static void *run(void *arg)
 	if (w->upkeep.prune)
 		while (keep_up(w) && mono_now().ns < end)
 			continue;
-	w->result = finish(w, &w->result_error);
-	upkeep_done(&w->upkeep);
-	r = nodedb_close(TAKE(w->db), &err);
-	if (w->result == 0 && r < 0) {
-		w->result = r;
-		w->result_error = err;
-	}
+	close_store(w);
 	return NULL;
 }
 
@@ -407,6 +423,8 @@ static int start_thread(struct store_writer *w)
 	if (!r)
 		r = pthread_cond_init(&w->wake, &attr);
 	pthread_condattr_destroy(&attr);
+	if (!r)
+		r = pthread_cond_init(&w->is_drained, NULL);
 	if (r)
 		return -r;
 	r = pthread_mutex_init(&w->mutex, NULL);
@@ -447,6 +465,8 @@ int store_writer_start(struct nodedb *db, int64_t session, const struct store_wr
 	if (!w->ring || !w->batch)
 		return -ENOMEM;
 	w->db = db;
+	w->begin = c.begin;
+	w->begin_arg = c.begin_arg;
 	w->end = &w->first;
 	w->pending_end = &w->pending;
 	r = upkeep_init(&w->upkeep, db, session, &c.upkeep, reterr);
@@ -462,22 +482,26 @@ int store_writer_start(struct nodedb *db, int64_t session, const struct store_wr
 int store_writer_stop(struct store_writer *w, store_writer_books *books, void *arg,
 	wall_time stopped, struct errinfo *reterr)
 {
-	int r;
+	struct accounting final = {0};
+	struct writer_end end = {
+		.books = books ? &final : NULL, .stopped = stopped, .reterr = reterr};
 
 	pthread_mutex_lock(&w->mutex);
-	w->final_books = books;
-	w->final_arg = arg;
-	w->stopped = stopped;
 	w->stopping = true;
-	pthread_mutex_unlock(&w->mutex);
 	pthread_cond_signal(&w->wake);
+	while (!w->drained)
+		pthread_cond_wait(&w->is_drained, &w->mutex);
+	pthread_mutex_unlock(&w->mutex);
+	if (books)
+		books(w, &final, arg);
+	pthread_mutex_lock(&w->mutex);
+	w->end_due = &end;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->mutex);
 	pthread_join(w->thread, NULL);
-
-	r = w->result;
-	if (r < 0 && reterr)
-		*reterr = w->result_error;
 	pthread_cond_destroy(&w->wake);
+	pthread_cond_destroy(&w->is_drained);
 	pthread_mutex_destroy(&w->mutex);
 	writer_free(w);
-	return r;
+	return end.result;
 }

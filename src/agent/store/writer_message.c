@@ -55,6 +55,8 @@ static int write_of_session(struct store_writer *w, const struct message *m, str
 		return nodedb_session_gpu(w->db, session, g->model, g->driver, g->cuda, reterr);
 	if (m->kind == MESSAGE_CPU_LOSSES)
 		return nodedb_put_cpu_losses(w->db, session, (const void *)m->data, reterr);
+	if (m->kind == MESSAGE_CALL_GAP)
+		return nodedb_put_call_gap(w->db, session, (const void *)m->data, reterr);
 	if (m->kind == MESSAGE_PLACE)
 		return nodedb_session_place(w->db, session, m->place, reterr);
 	return nodedb_put_layers(
@@ -98,6 +100,7 @@ int writer_message_write(struct store_writer *w, struct message *m, struct errin
 	case MESSAGE_STACK: return write_stack(w, m, reterr);
 	case MESSAGE_GPU:
 	case MESSAGE_LAYERS:
+	case MESSAGE_CALL_GAP:
 	case MESSAGE_CPU_LOSSES:
 	case MESSAGE_PLACE: return write_of_session(w, m, reterr);
 	case MESSAGE_ACCOUNTING: return take_books(w, m);
