@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "agent/store/owner.h"
+#include "base/path_user.h"
 #include "cli/server_access.h"
 
 int state_folder(char **ret, struct errinfo *reterr)
@@ -47,7 +48,7 @@ static int open_folder(const char *path, struct errinfo *reterr)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
-	owner_invoking(&uid, &gid);
+	path_user_invoking(&uid, &gid);
 	if ((st.st_mode & 022) || (st.st_uid != uid && st.st_uid != 0))
 		return errinfo_set(reterr, -EPERM, "the folder %s belongs to others, too", path);
 	r = fd;
@@ -82,7 +83,7 @@ static void find_owners(struct server_access *a)
 	a->owners[a->owner_count++] = geteuid();
 	if (geteuid() != 0)
 		a->owners[a->owner_count++] = 0;
-	if (owner_invoking(&uid, &gid))
+	if (path_user_invoking(&uid, &gid))
 		a->owners[a->owner_count++] = uid;
 }
 
