@@ -24,6 +24,7 @@
 #include "agent/stack/foreign.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/search.h"
 
 #define VDSO_INODE         1 /* of device 0: where no file can be */
 #define VDSO_BYTES         65536
@@ -217,17 +218,9 @@ void space_inherit(struct stack_space *s, const struct stack_space *parent)
 
 const struct space_mapping *space_find(const struct stack_space *s, uint64_t address)
 {
-	size_t low = 0, high = s->count;
+	size_t at = LOWER_BOUND(i, s->count, s->mappings[i].end <= address);
 
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-
-		if (s->mappings[mid].end <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < s->count && s->mappings[low].start <= address ? &s->mappings[low] : NULL;
+	return at < s->count && s->mappings[at].start <= address ? &s->mappings[at] : NULL;
 }
 
 bool space_is_known(const struct stack_space *s)

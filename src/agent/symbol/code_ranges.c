@@ -9,6 +9,8 @@
 #include <dwarf.h>
 #include <errno.h>
 
+#include "base/search.h"
+
 #define UNITS_MAX   (1u << 20)
 #define DIES_MAX    (16u << 20) /* looked at for one unit's functions */
 #define DEPTH_MAX   64
@@ -73,19 +75,11 @@ void code_ranges_settle(struct code_ranges *c)
 
 const struct code_range *code_ranges_at(const struct code_ranges *c, uint64_t vaddr)
 {
-	size_t low = 0, high = c->count;
+	size_t behind = LOWER_BOUND(i, c->count, c->ranges[i].start <= vaddr);
 
-	while (low < high) { /* to the first behind @vaddr */
-		size_t middle = low + (high - low) / 2;
-
-		if (c->ranges[middle].start <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t back = 1; back <= ENCLOSE_MAX && back <= low; back++)
-		if (vaddr < c->ranges[low - back].end)
-			return &c->ranges[low - back];
+	for (size_t back = 1; back <= ENCLOSE_MAX && back <= behind; back++)
+		if (vaddr < c->ranges[behind - back].end)
+			return &c->ranges[behind - back];
 	return NULL;
 }
 

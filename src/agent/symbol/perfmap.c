@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/search.h"
 
 #define ENTRIES_MAX                                                                                \
 	(2u << 20) /* lines of 32 bytes and more fill the file's ceiling before that               \
@@ -155,17 +156,7 @@ static int compare_edges(const void *a, const void *b)
 /* The last edge at or before @address; the first one is. */
 static size_t edge_at(const struct perfmap *p, uint64_t address)
 {
-	size_t low = 0, high = p->edges;
-
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (p->edge[middle] <= address)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	return LOWER_BOUND(i, p->edges, p->edge[i] <= address) - 1;
 }
 
 static int edges_set(struct perfmap *p)

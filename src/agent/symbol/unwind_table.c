@@ -13,6 +13,7 @@
 
 #include "agent/symbol/call_site.h"
 #include "agent/symbol/cfi.h"
+#include "base/search.h"
 
 #define TEXTS_MAX            16 /* executable segments; linkers make one or two */
 #define SLOTS                (4 * UNWIND_TABLE_RULES_MAX) /* a power of two */
@@ -387,15 +388,7 @@ void unwind_table_done(struct unwind_table *t)
 
 const struct unwind_rule *unwind_table_find(const struct unwind_table *t, uint64_t offset)
 {
-	uint32_t low = 0, high = t->count; /* the row is before high, and low is not behind it */
+	size_t behind = LOWER_BOUND(i, t->count, t->address[i] <= offset);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (t->address[middle] <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 ? &t->rules[t->rule[low - 1]] : NULL;
+	return behind > 0 ? &t->rules[t->rule[behind - 1]] : NULL;
 }
