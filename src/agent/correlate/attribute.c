@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "agent/correlate/part.h"
+#include "base/search.h"
 
 struct wanted { /* threads and processes that have slow calls, ascending */
 	uint32_t *tids, *pids;
@@ -268,18 +269,9 @@ void attribute_index_done(struct attribution_index *x)
 
 size_t interval_seek(const struct interval_list *l, uint32_t key, int64_t ns)
 {
-	size_t low = 0, high = l->count;
+	const struct interval *v = l->items;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct interval *v = &l->items[middle];
-
-		if (v->key < key || (v->key == key && v->end_ns <= ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return LOWER_BOUND(i, l->count, v[i].key < key || (v[i].key == key && v[i].end_ns <= ns));
 }
 
 bool interval_has(const struct interval_list *l, uint32_t key)

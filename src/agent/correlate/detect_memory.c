@@ -21,6 +21,7 @@
 #include "agent/correlate/detector.h"
 #include "agent/correlate/ledger.h"
 #include "agent/correlate/origin.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "wire/names.h"
 
@@ -56,17 +57,9 @@ struct failures {
 static const struct gpu_sample *sample_near(
 	const struct recording *rec, int32_t device, int64_t ns, bool after)
 {
-	size_t low = 0, high = rec->gpu_count;
+	size_t next = LOWER_BOUND(i, rec->gpu_count, rec->gpus[i].time.ns <= ns);
 
-	while (low < high) { /* the first after ns */
-		size_t middle = low + (high - low) / 2;
-
-		if (rec->gpus[middle].time.ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t i = after ? low : low - 1; i < rec->gpu_count; i += after ? 1 : SIZE_MAX) {
+	for (size_t i = after ? next : next - 1; i < rec->gpu_count; i += after ? 1 : SIZE_MAX) {
 		const struct gpu_sample *s = &rec->gpus[i];
 		int64_t d;
 

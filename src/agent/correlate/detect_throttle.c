@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #include "agent/correlate/detector.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "stat/robust.h"
 
@@ -112,17 +113,9 @@ static int find_spells(const struct recording *rec, int64_t index, struct gpu_sp
 
 static bool is_throttled_at(const struct gpu_spells *g, int64_t ns)
 {
-	size_t low = 0, high = g->count;
+	size_t at = LOWER_BOUND(i, g->count, g->spells[i].end_ns <= ns);
 
-	while (low < high) { /* first spell that ends after ns */
-		size_t middle = low + (high - low) / 2;
-
-		if (g->spells[middle].end_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < g->count && g->spells[low].start_ns <= ns;
+	return at < g->count && g->spells[at].start_ns <= ns;
 }
 
 static bool is_wait(const struct event *e)

@@ -14,6 +14,7 @@
 
 #include "agent/correlate/baseline.h"
 #include "base/idmap.h"
+#include "base/search.h"
 #include "stat/robust.h"
 
 #define CALLS_MIN      10
@@ -79,20 +80,12 @@ static int unite_others(const struct recording *rec, struct sharing_case *f)
 static uint64_t overlap_ns(const struct sharing_case *f, const struct event *e)
 {
 	int64_t end = event_end_ns(e);
-	size_t low = 0, high = f->other_count;
+	size_t at = LOWER_BOUND(i, f->other_count, f->others[i].end_ns <= e->start.ns);
 	uint64_t sum = 0;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (f->others[middle].end_ns <= e->start.ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < f->other_count && f->others[low].start_ns < end; low++)
-		sum += (uint64_t)(MIN(end, f->others[low].end_ns) -
-				  MAX(e->start.ns, f->others[low].start_ns));
+	for (; at < f->other_count && f->others[at].start_ns < end; at++)
+		sum += (uint64_t)(MIN(end, f->others[at].end_ns) -
+				  MAX(e->start.ns, f->others[at].start_ns));
 	return sum;
 }
 

@@ -12,6 +12,7 @@
 
 #include "agent/correlate/attribute.h"
 #include "agent/correlate/culprit.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "wire/names.h"
 
@@ -62,21 +63,13 @@ static void sum_causes(const struct incident *inc, struct window_use *u)
 static uint64_t overlap_ns(const struct window *w, size_t n, const struct event *e)
 {
 	int64_t end = event_end_ns(e);
-	size_t low = 0, high = n;
+	size_t at = LOWER_BOUND(i, n, w[i].end_ns <= e->start.ns);
 	uint64_t sum = 0;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (w[middle].end_ns <= e->start.ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < n && w[low].start_ns < end; low++)
-		if (w[low].tid == e->tid)
-			sum += (uint64_t)(MIN(end, w[low].end_ns) -
-					  MAX(e->start.ns, w[low].start_ns));
+	for (; at < n && w[at].start_ns < end; at++)
+		if (w[at].tid == e->tid)
+			sum += (uint64_t)(MIN(end, w[at].end_ns) -
+					  MAX(e->start.ns, w[at].start_ns));
 	return sum;
 }
 
