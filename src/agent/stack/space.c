@@ -22,6 +22,7 @@
 #include "agent/discover/maps.h"
 #include "agent/python/python.h"
 #include "agent/stack/foreign.h"
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/search.h"
@@ -37,7 +38,7 @@ struct scan {
 	struct stack_space *space;
 	struct stack_files *files;
 	struct space_mapping *mappings;
-	size_t count, capacity;
+	size_t count, room;
 	int err;
 	uint64_t base, base_dev, base_inode; /* the file whose start was seen last, and where */
 	struct stack_file *python_file;      /* that may hold an interpreter */
@@ -109,16 +110,9 @@ static bool take_mapping(void *arg, const struct maps_entry *e)
 	}
 	if (!space_is_code(e))
 		return true;
-	if (s->count == s->capacity) {
-		size_t more = s->capacity ? 2 * s->capacity : 64;
-		struct space_mapping *grown = realloc(s->mappings, more * sizeof(*grown));
-
-		if (!grown || more > 64 * STACK_MAPPINGS_MAX) {
-			s->err = -ENOMEM;
-			return false;
-		}
-		s->mappings = grown;
-		s->capacity = more;
+	if (ARRAY_RESERVE(s->mappings, s->room, s->count + 1, 64 * STACK_MAPPINGS_MAX) < 0) {
+		s->err = -ENOMEM;
+		return false;
 	}
 	m.file = file_of(s, e);
 	s->mappings[s->count++] = m;

@@ -9,6 +9,7 @@
 #include <dwarf.h>
 #include <errno.h>
 
+#include "base/array.h"
 #include "base/search.h"
 
 #define UNITS_MAX   (1u << 20)
@@ -25,17 +26,10 @@ void code_ranges_done(struct code_ranges *c)
 
 static int range_add(struct code_ranges *c, uint64_t start, uint64_t end, Dwarf_Off die)
 {
-	if (c->count == CODE_RANGES_MAX)
-		return -ENOBUFS;
-	if (c->count == c->cap) {
-		size_t cap = MAX((size_t)64, c->cap * 2);
-		struct code_range *grown = realloc(c->ranges, cap * sizeof(*grown));
+	int r = ARRAY_RESERVE(c->ranges, c->room, c->count + 1, CODE_RANGES_MAX);
 
-		if (!grown)
-			return -ENOMEM;
-		c->ranges = grown;
-		c->cap = cap;
-	}
+	if (r < 0)
+		return r;
 	c->ranges[c->count++] = (struct code_range){.start = start, .end = end, .die = die};
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/search.h"
 
@@ -29,7 +30,7 @@ struct entry {
 struct perfmap {
 	struct buf text; /* the file, each name ended by a NUL */
 	struct entry *entries;
-	size_t count, cap, bad_lines;
+	size_t count, room, bad_lines;
 	uint64_t *edge;
 	uint32_t *owner; /* of cell i: an entry or NO_ENTRY */
 	size_t edges;
@@ -93,15 +94,10 @@ static const char *read_hex(const char *s, uint64_t *ret)
 
 static int entry_add(struct perfmap *p, const struct entry *e)
 {
-	if (p->count == p->cap) {
-		size_t cap = MAX((size_t)1024, p->cap * 2);
-		struct entry *grown = realloc(p->entries, cap * sizeof(*grown));
+	int r = ARRAY_RESERVE(p->entries, p->room, p->count + 1, ENTRIES_MAX);
 
-		if (!grown)
-			return -ENOMEM;
-		p->entries = grown;
-		p->cap = cap;
-	}
+	if (r < 0)
+		return r;
 	p->entries[p->count++] = *e;
 	return 0;
 }
