@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "agent/correlate/baseline.h"
+#include "base/array.h"
 #include "base/idmap.h"
 
 #define JOIN_NS     ((int64_t)(50 * NS_PER_MS))
@@ -17,15 +18,8 @@
 
 static int burst_append(struct bursts *b, struct burst burst)
 {
-	if (b->count == b->cap) {
-		size_t cap = MAX(b->cap * 2, (size_t)64);
-		struct burst *p = reallocarray(b->items, cap, sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		b->items = p;
-		b->cap = cap;
-	}
+	if (ARRAY_RESERVE(b->items, b->room, b->count + 1, CORRELATE_ROWS_MAX) < 0)
+		return -ENOMEM;
 	b->items[b->count++] = burst;
 	return 0;
 }

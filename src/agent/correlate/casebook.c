@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/macros.h"
 
 const char *case_change_name(enum case_change c)
@@ -61,9 +62,6 @@ static void entry_remove(struct casebook *b, size_t k)
 /* Makes room for one more. 1, 0 if all CASEBOOK_MAX are open, or -ENOMEM. */
 static int make_room(struct casebook *b)
 {
-	struct case_entry *p;
-	size_t cap;
-
 	if (b->count == CASEBOOK_MAX) {
 		size_t oldest = CASEBOOK_MAX;
 
@@ -77,15 +75,7 @@ static int make_room(struct casebook *b)
 			return 0;
 		entry_remove(b, oldest);
 	}
-	if (b->count < b->capacity)
-		return 1;
-	cap = MAX(b->capacity * 2, (size_t)4);
-	p = reallocarray(b->entries, cap, sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	b->entries = p;
-	b->capacity = cap;
-	return 1;
+	return ARRAY_RESERVE(b->entries, b->room, b->count + 1, CASEBOOK_MAX) < 0 ? -ENOMEM : 1;
 }
 
 /* @e becomes what @i says, but never less than it was. Returns whether there is something new. */

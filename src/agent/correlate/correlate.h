@@ -40,6 +40,8 @@ struct recording {
 };
 
 #define CORRELATE_INCIDENTS_MAX 256 /* the worst are kept */
+/* What is made of events: two of each of the 4 M that a reader holds, and as many to spare. */
+#define CORRELATE_ROWS_MAX (16u << 20)
 
 /* correlate_run - finds and explains the incidents of @rec, the most severe and then those
  * with most excess first.

@@ -21,6 +21,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 #define SLOW_RATIO          1.2
 #define SLOW_RATIO_ROWS     3 /* for a baseline from stored rows */
 #define SLOW_EXCESS_NS      (200 * NS_PER_US)
@@ -66,15 +68,8 @@ static int collect_slow(struct detection *d, const struct recording *rec)
 			return -ENOMEM;
 		if (is_counted_elsewhere(d, &d->ops.groups[at]) || !is_slow(&d->ops.groups[at], e))
 			continue;
-		if (d->slow_count == d->slow_cap) {
-			size_t cap = MAX(d->slow_cap * 2, (size_t)256);
-			struct slow_call *p = reallocarray(d->slow, cap, sizeof(*p));
-
-			if (!p)
-				return -ENOMEM;
-			d->slow = p;
-			d->slow_cap = cap;
-		}
+		if (ARRAY_RESERVE(d->slow, d->slow_room, d->slow_count + 1, rec->event_count) < 0)
+			return -ENOMEM;
 		d->slow[d->slow_count++] = (struct slow_call){.start_ns = e->start.ns,
 			.end_ns = event_end_ns(e),
 			.event = i,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/macros.h"
 #include "model/op_kind.h"
 
@@ -35,22 +36,6 @@ static void drop_oldest(struct recent_list *l, size_t n, size_t size)
 	l->count -= n;
 }
 
-static int make_room(struct recent_list *l, size_t size, size_t max)
-{
-	size_t cap;
-	void *p;
-
-	if (l->count < l->capacity)
-		return 0;
-	cap = MIN(MAX(l->capacity * 2, (size_t)64), max);
-	p = reallocarray(l->items, cap, size);
-	if (!p)
-		return -ENOMEM;
-	l->items = p;
-	l->capacity = cap;
-	return 0;
-}
-
 static int list_add(
 	struct recent_list *l, const void *item, size_t size, size_t max, uint64_t *dropped)
 {
@@ -61,7 +46,7 @@ static int list_add(
 		drop_oldest(l, max / 8, size);
 		*dropped += max / 8;
 	}
-	if (make_room(l, size, max) < 0)
+	if (l->count == l->room && array_grow(&l->items, &l->room, l->count + 1, size, max) < 0)
 		return -ENOMEM;
 	memcpy(&t, item, sizeof(t));
 	for (at = l->count; at > 0 && time_at(l, at - 1, size) > t.ns;)

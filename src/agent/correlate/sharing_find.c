@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "agent/correlate/baseline.h"
+#include "base/array.h"
 #include "base/idmap.h"
 #include "base/search.h"
 #include "stat/robust.h"
@@ -102,15 +103,10 @@ static struct comparison *comparison_of(struct comparison *list, const struct ev
 	return NULL;
 }
 
-static int row_add(const struct event ***rows, size_t *count, const struct event *e)
+static int row_add(const struct event ***rows, size_t *count, size_t *room, const struct event *e)
 {
-	if (!(*count & (*count - 1))) { /* 0 and powers of two: full */
-		const struct event **p = reallocarray(*rows, *count ? *count * 2 : 1, sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		*rows = p;
-	}
+	if (ARRAY_RESERVE(*rows, *room, *count + 1, CORRELATE_ROWS_MAX) < 0)
+		return -ENOMEM;
 	(*rows)[(*count)++] = e;
 	return 0;
 }
@@ -130,9 +126,9 @@ static int compare_calls(const struct recording *rec, struct sharing_case *f)
 		c = comparison_of(f->ops, e);
 		ns = overlap_ns(f, e);
 		if (c && ns >= e->dur_ns / 2 + 1)
-			r = row_add(&c->with, &c->with_count, e);
+			r = row_add(&c->with, &c->with_count, &c->with_room, e);
 		else if (c && !ns)
-			r = row_add(&c->without, &c->without_count, e);
+			r = row_add(&c->without, &c->without_count, &c->without_room, e);
 	}
 	return r;
 }

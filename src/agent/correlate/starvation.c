@@ -216,7 +216,7 @@ static int put_causes(const struct idle_group *g, struct incident *inc)
 				p->parts * sizeof(*own.items));
 		own.count += p->parts;
 	}
-	own.cap = n + 1;
+	own.room = n + 1;
 	r = culprit_blame_disk(g->s->rec, &g->gaps->index, &own, g->pid);
 	if (r == 0)
 		r = culprit_sum(&own, inc);
