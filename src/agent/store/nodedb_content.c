@@ -9,6 +9,7 @@
 
 #include "agent/store/lock.h"
 #include "agent/store/nodedb_reader.h"
+#include "base/array.h"
 #include "wire/names.h"
 
 #define SQL_TEXT_MAX (64 << 10)
@@ -78,8 +79,8 @@ static int load_fine(struct reader *r, struct errinfo *reterr)
 			c->older_aggregates++;
 			continue;
 		}
-		res = reader_room((void **)&c->aggregates, c->aggregate_count, &capacity,
-			sizeof(*c->aggregates));
+		res = ARRAY_RESERVE(
+			c->aggregates, capacity, c->aggregate_count + 1, NODEDB_AGGREGATES_MAX);
 		if (res < 0)
 			return res;
 		if (reader_aggregate_row(stmt, &c->aggregates[c->aggregate_count]))
@@ -182,8 +183,7 @@ int reader_load_samples(struct reader *r, struct errinfo *reterr)
 		s.busiest_cpu_pct = known_at(stmt, 12);
 		s.busiest_cpu = count_at(stmt, 13, &time) ? (int64_t)time : -1;
 		s.swap_total_mb = count_at(stmt, 14, &time) ? (int64_t)time : -1;
-		res = reader_room(
-			(void **)&c->samples, c->sample_count, &capacity, sizeof(*c->samples));
+		res = ARRAY_RESERVE(c->samples, capacity, c->sample_count + 1, NODEDB_SAMPLES_MAX);
 		if (res < 0)
 			return res;
 		c->samples[c->sample_count++] = s;
@@ -255,8 +255,7 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr)
 	if (res < 0)
 		return res;
 	while ((res = sql_step(stmt, reterr)) > 0) {
-		res = reader_room(
-			(void **)&c->chains, c->chain_count, &capacity, sizeof(*c->chains));
+		res = ARRAY_RESERVE(c->chains, capacity, c->chain_count + 1, NODEDB_CHAINS_MAX);
 		if (res < 0)
 			return res;
 		if (read_chain(stmt, &c->chains[c->chain_count]))

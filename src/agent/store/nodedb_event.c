@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 #include "agent/store/nodedb_reader.h"
 
 #define SQL_TEXT_MAX (64 << 10)
@@ -108,7 +110,7 @@ int reader_load_names(struct reader *r, struct pid_names *ret, struct errinfo *r
 			continue;
 		}
 		row.pid = sql_column_int(stmt, 0);
-		res = reader_room((void **)&ret->rows, ret->count, &capacity, sizeof(*ret->rows));
+		res = ARRAY_RESERVE(ret->rows, capacity, ret->count + 1, NAMES_MAX);
 		if (res < 0)
 			return res;
 		ret->rows[ret->count++] = row;
@@ -388,8 +390,7 @@ static int read_rows(struct reader *r, sql_stmt *stmt, size_t limit, const struc
 		}
 		if (!reader_event_accept(r->filter, &e))
 			continue;
-		res = reader_room(
-			(void **)&c->events, c->event_count, &capacity, sizeof(*c->events));
+		res = ARRAY_RESERVE(c->events, capacity, c->event_count + 1, NODEDB_EVENTS_MAX);
 		if (res < 0)
 			return errinfo_set(reterr, res,
 				"not enough memory for the events of %s: select fewer with --last "

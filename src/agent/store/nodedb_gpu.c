@@ -6,6 +6,7 @@
 
 #include "agent/store/nodedb_private.h"
 #include "agent/store/nodedb_reader.h"
+#include "base/array.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 
@@ -103,8 +104,8 @@ int reader_load_gpu_samples(struct reader *r, struct errinfo *reterr)
 			c->older_gpu_samples++;
 			continue;
 		}
-		res = reader_room((void **)&c->gpu_samples, c->gpu_sample_count, &capacity,
-			sizeof(*c->gpu_samples));
+		res = ARRAY_RESERVE(
+			c->gpu_samples, capacity, c->gpu_sample_count + 1, NODEDB_GPU_MAX);
 		if (res < 0)
 			return res;
 		if (read_row(stmt, &c->gpu_samples[c->gpu_sample_count]))

@@ -3,6 +3,8 @@
  * other files may lack; then nothing is loaded. */
 #include <inttypes.h>
 
+#include "base/array.h"
+
 #include "agent/store/nodedb_reader.h"
 
 #define SQL_TEXT_MAX 4096
@@ -57,8 +59,7 @@ int reader_load_labels(struct reader *r, struct errinfo *reterr)
 			c->older_labels++;
 			continue;
 		}
-		res = reader_room(
-			(void **)&c->labels, c->label_count, &capacity, sizeof(*c->labels));
+		res = ARRAY_RESERVE(c->labels, capacity, c->label_count + 1, NODEDB_LABELS_MAX);
 		if (res < 0)
 			return res;
 		if (read_label(stmt, &c->labels[c->label_count]))

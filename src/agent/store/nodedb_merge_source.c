@@ -6,6 +6,7 @@
 
 #include "agent/store/lock.h"
 #include "agent/store/nodedb_merge_private.h"
+#include "base/array.h"
 #include "base/search.h"
 
 #define SESSIONS_MAX 65536
@@ -187,8 +188,7 @@ static int add_session(struct merge *m, int64_t from, int64_t to, struct errinfo
 	if (s->session_count == SESSIONS_MAX)
 		return errinfo_set(reterr, -EBADMSG, "%s has more than %d sessions", s->reader.path,
 			SESSIONS_MAX);
-	r = reader_room(
-		(void **)&s->sessions, s->session_count, &s->session_room, sizeof(*s->sessions));
+	r = ARRAY_RESERVE(s->sessions, s->session_room, s->session_count + 1, SESSIONS_MAX);
 	if (r < 0)
 		return r;
 	s->sessions[s->session_count++] = (struct merge_session){from, to};

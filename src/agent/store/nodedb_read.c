@@ -100,22 +100,6 @@ int reader_prepare(
 	return sql_prepare(r->sql, buf_str(sql), ret_stmt, reterr);
 }
 
-int reader_room(void **array, size_t count, size_t *capacity, size_t element_bytes)
-{
-	size_t more;
-	void *p;
-
-	if (count < *capacity)
-		return 0;
-	more = *capacity ? *capacity * 2 : 64;
-	p = realloc(*array, more * element_bytes);
-	if (!p)
-		return -ENOMEM;
-	*array = p;
-	*capacity = more;
-	return 0;
-}
-
 void reader_reverse(void *array, size_t count, size_t element_bytes)
 {
 	char *low = array, *high;

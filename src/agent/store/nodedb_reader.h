@@ -48,9 +48,6 @@ int reader_prepare(
 /* reader_identify - schema_identify(), and whether it is merged, into @r. */
 int reader_identify(struct reader *r, struct errinfo *reterr);
 
-/* reader_room - makes room for one more element in *array. -ENOMEM. */
-int reader_room(void **array, size_t count, size_t *capacity, size_t element_bytes);
-
 /* reader_reverse - newest first becomes oldest first. */
 void reader_reverse(void *array, size_t count, size_t element_bytes);
 

@@ -16,6 +16,7 @@
 
 #include "agent/store/nodedb_reader.h"
 #include "agent/store/ordinary.h"
+#include "base/array.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 
@@ -46,7 +47,7 @@ static bool keeps(void *arg, const int64_t *values)
 
 static int half_room(struct half *h)
 {
-	int res = reader_room((void **)&h->events, h->count, &h->capacity, sizeof(*h->events));
+	int res = ARRAY_RESERVE(h->events, h->capacity, h->count + 1, NODEDB_THINNED_MAX);
 
 	return res == 0 ? 0
 			: errinfo_set(&h->err, res,

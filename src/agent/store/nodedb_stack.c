@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 #include "agent/store/nodedb_reader.h"
 
 #define SQL_TEXT_MAX 4096
@@ -144,8 +146,7 @@ static int take_row(struct loader *l, sql_stmt *stmt)
 		free(s);
 		return 0;
 	}
-	res = reader_room(
-		(void **)&c->stacks.items, c->stacks.count, &l->capacity, sizeof(*c->stacks.items));
+	res = ARRAY_RESERVE(c->stacks.items, l->capacity, c->stacks.count + 1, NODEDB_STACKS_MAX);
 	if (res < 0) {
 		free(s);
 		return res;

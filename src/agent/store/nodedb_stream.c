@@ -12,6 +12,7 @@
 
 #include "agent/store/lock.h"
 #include "agent/store/nodedb_reader.h"
+#include "base/array.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 #define TRACKS_MAX   65536
@@ -70,7 +71,7 @@ static int add_tracks(struct nodedb_stream *s, const char *table, struct errinfo
 			s->figures.skipped_rows++;
 			continue;
 		}
-		r = reader_room((void **)&s->tracks, s->track_count, &s->track_room, sizeof(t));
+		r = ARRAY_RESERVE(s->tracks, s->track_room, s->track_count + 1, TRACKS_MAX);
 		if (r == 0)
 			s->tracks[s->track_count++] = t;
 	}

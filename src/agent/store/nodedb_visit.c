@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "agent/store/nodedb_reader.h"
+#include "base/array.h"
 #include "sql/sql_worker.h"
 
 #define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S) /* the year 2200 */
@@ -182,7 +183,7 @@ static int visit_usage(struct reader *r, void *arg, struct errinfo *reterr)
 
 		if (!read_usage(stmt, &u))
 			continue;
-		res = reader_room((void **)&list->rows, list->count, &capacity, sizeof(u));
+		res = ARRAY_RESERVE(list->rows, capacity, list->count + 1, NODEDB_USAGE_MAX);
 		if (res < 0)
 			return res;
 		list->rows[list->count++] = u;
@@ -230,7 +231,7 @@ static int visit_nodes(struct reader *r, void *arg, struct errinfo *reterr)
 
 		if (!reader_text(stmt, 0, node.name, sizeof(node.name)) || !node.name[0])
 			continue;
-		res = reader_room((void **)&list->rows, list->count, &capacity, sizeof(node));
+		res = ARRAY_RESERVE(list->rows, capacity, list->count + 1, NODEDB_NODES_MAX);
 		if (res == 0)
 			list->rows[list->count++] = node;
 	}
