@@ -22,7 +22,6 @@
 #define PERF_DETACH_HERE 4 /* so few are closed on the spot */
 
 struct uprobe {
-	size_t points;
 	int link_fds[2]; /* session, or return and entry */
 	int *perf_fds;
 	size_t perf_count;
@@ -125,11 +124,6 @@ static int attach_perf(struct uprobe *u, struct probe *p, const char *path,
 	return 0;
 }
 
-size_t uprobe_count(const struct uprobe *u)
-{
-	return u->points;
-}
-
 /* Closing a perf probe waits some 0.1 s in the kernel, one after the other whatever the number of
  * threads: a hundred of them take ten seconds. Nobody should wait for that: the descriptors are
  * left to a process of their own, which holds them until ours are closed (the end of the pipe
@@ -196,7 +190,6 @@ int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return -ENOMEM;
-	u->points = count;
 	u->link_fds[0] = u->link_fds[1] = -1;
 	if (probe_method(p) == PROBE_PERF)
 		r = attach_perf(u, p, path, points, count);

@@ -25,8 +25,6 @@ struct uprobe;
 int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *points,
 	size_t count, struct uprobe **ret, struct errinfo *reterr);
 
-size_t uprobe_count(const struct uprobe *u);
-
 /* uprobe_detach_all - release several at once. Session and multi probes are gone on return; perf
  * probes go in the background, because the kernel takes about 0.1 s for each. A process is forked
  * for that: close what it should not hold open (locks, databases) before. */
