@@ -105,6 +105,14 @@ check-gpu: gpu-kit ## Try the agent on this machine's GPU with PyTorch: coverage
 		"sudo python3 check_gpu.py there"; exit 69; }
 	@python3 $(KIT)/check_gpu.py
 
+CHECK_KIT ?= build-check-kit
+.PHONY: check-kit
+check-kit: ## Make build-check-kit/: all tests, for a machine without compilers (ARCH=x86_64 for another one)
+	$(call deps,build)
+	$(call configure,build-check-$(ARCH),-Dkit=true $(if $(filter-out $(shell uname -m),$(ARCH)),--cross-file tools/cross/$(ARCH).ini))
+	$(call compile,build-check-$(ARCH))
+	@tools/check-kit --build build-check-$(ARCH) --out $(CHECK_KIT) --arch $(ARCH)
+
 .PHONY: debug
 debug: ## Build in build-debug/ with ASan and UBSan
 	$(call deps,build)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Line tables and texts of code objects. */
+#include <errno.h>
+
 #include "agent/python/python.h"
 #include "base/text.h"
 #include "fuzz.h"
@@ -23,14 +25,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fuzz_input in = {data, size};
 	unsigned minor =
 		PYTHON_MINOR_MIN + fuzz_u8(&in) % (PYTHON_MINOR_MAX - PYTHON_MINOR_MIN + 1);
-	uint32_t first = fuzz_u32(&in) & 0x3fffffff, lasti = fuzz_u32(&in);
-	uint32_t line = python_line(minor, first, in.data, in.size, lasti);
+	struct python_lines whole = {.minor = minor}, cut;
+	uint32_t lasti;
+	int line;
 
-	/* The same question has the same answer, and an empty table says the first line. */
-	MUST(line == python_line(minor, first, in.data, in.size, lasti));
-	MUST(python_line(minor, first, in.data, 0, lasti) == first);
+	whole.first_line = fuzz_u32(&in) & 0x3fffffff;
+	lasti = fuzz_u32(&in);
+	whole.table = in.data;
+	whole.size = in.size;
+	line = python_line(&whole, lasti);
+	MUST(line >= 0);
+	/* What is there of a table that is cut says the same as the whole, or that it does not know. */
+	cut = whole;
+	cut.is_cut = true;
+	for (cut.size = 0; cut.size <= whole.size; cut.size += 1 + cut.size / 4) {
+		int known = python_line(&cut, lasti);
+
+		MUST(known == line || known == -ENODATA);
+	}
 	for (uint32_t i = 0; i < 64; i += 2)
-		python_line(minor, first, in.data, in.size, i);
+		MUST(python_line(&whole, i) >= 0);
 	for (unsigned kind = 0; kind <= 4; kind++)
 		check_text(in.data, in.size, kind);
 	return 0;

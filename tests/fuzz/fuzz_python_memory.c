@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A made-up interpreter whose memory is partly the input's: words at addresses, two at a time. The
  * first byte is the version, the second how the layout is learned. */
+#include <errno.h>
+
 #include "../unit/python_fake.h"
 #include "fuzz.h"
 
@@ -25,6 +27,7 @@ static void check_code(const struct stack_python *p, uint64_t code, uint32_t las
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(4 * STACK_TEXT_BYTES);
 	_cleanup_free_ struct stack_record_code *c = NULL;
+	struct python_lines lines = {.minor = p->minor};
 
 	if (python_code_fetch(&process.memory, p, code, &c) < 0) {
 		MUST(!c);
@@ -34,7 +37,11 @@ static void check_code(const struct stack_python *p, uint64_t code, uint32_t las
 	MUST(c->file_bytes <= STACK_TEXT_BYTES && c->name_bytes <= STACK_TEXT_BYTES);
 	MUST(c->h.size == sizeof(*c) + c->lines_bytes);
 	MUST(python_text(c->file, c->file_bytes, c->file_kind, &text) == 0);
-	python_line(p->minor, c->first_line, c->line_table, c->lines_bytes, lasti);
+	lines.first_line = c->first_line;
+	lines.table = c->line_table;
+	lines.size = c->lines_bytes;
+	lines.is_cut = c->lines_bytes < c->lines_size;
+	MUST(python_line(&lines, lasti) >= (lines.is_cut ? -ENODATA : 0));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -3,46 +3,65 @@
  */
 #include "agent/answer/tell_private.h"
 
-#define POINTS     300
-#define POINTS_MAX 5000
-#define ROWS_MAX   5000
+#define POINTS         300
+#define POINTS_MAX     5000
+#define ROWS_MAX       5000
+#define SENTENCE_BYTES 512
 
 enum { COL_SESSION, COL_NODE, COL_SOURCE, COL_HITS, COL_STORED, COL_AGGREGATED, COL_LOST };
 
 struct sums {
 	double hits, stored, aggregated, lost; /* absurd numbers must not overflow */
+	struct accounting unclean;             /* what is not known, if anything */
 };
 
-static struct sums add_up(const struct sql_table *t)
+static uint64_t to_count(double v)
+{
+	return v > 0 && v < 9e18 ? (uint64_t)v : 0;
+}
+
+static int add_up(const struct tell *t, const struct sql_table *books, struct sums *ret,
+	struct errinfo *reterr)
 {
 	struct sums s = {0};
 
-	for (size_t i = 0; i < t->row_count; i++) {
-		s.hits += tell_real(t, i, COL_HITS);
-		s.stored += tell_real(t, i, COL_STORED);
-		s.aggregated += tell_real(t, i, COL_AGGREGATED);
-		s.lost += tell_real(t, i, COL_LOST);
+	for (size_t i = 0; i < books->row_count; i++) {
+		s.hits += tell_real(books, i, COL_HITS);
+		s.stored += tell_real(books, i, COL_STORED);
+		s.aggregated += tell_real(books, i, COL_AGGREGATED);
+		s.lost += tell_real(books, i, COL_LOST);
 	}
-	return s;
+	s.unclean.source[0] = (struct account){
+		.hits = to_count(s.hits), .stored = to_count(s.stored + s.aggregated + s.lost)};
+	*ret = s;
+	return nodedb_look_unclean(t->look, &ret->unclean, reterr);
 }
 
+/* Hits that are in no column are on their way while tracing goes on. Negative: not known. */
 static double completeness(const struct sums *s)
 {
-	return s->hits > 0 ? MIN((s->stored + s->aggregated) / s->hits, 1.0) : 1.0;
-}
+	double seen = s->stored + s->aggregated, known = seen + s->lost;
 
-static void put_count(struct json_writer *w, const char *key, double v)
-{
-	json_uint_member(w, key, v > 0 && v < 9e18 ? (uint64_t)v : 0);
+	if (s->unclean.unclean)
+		return -1;
+	return known > 0 ? seen / known : 1.0;
 }
 
 static void put_sums(struct json_writer *w, const struct sums *s)
 {
-	put_count(w, "hits", s->hits);
-	put_count(w, "stored", s->stored);
-	put_count(w, "aggregated", s->aggregated);
-	put_count(w, "lost", s->lost);
-	json_double_member(w, "completeness", completeness(s));
+	_cleanup_buf_ struct buf why = BUF_INIT(SENTENCE_BYTES);
+
+	json_uint_member(w, "hits", to_count(s->hits));
+	json_uint_member(w, "stored", to_count(s->stored));
+	json_uint_member(w, "aggregated", to_count(s->aggregated));
+	json_uint_member(w, "lost", to_count(s->lost));
+	if (accounting_put_unclean(&s->unclean, &why))
+		json_string_member(w, "unclean", buf_str(&why));
+	json_key(w, "completeness"); /* null: not known */
+	if (completeness(s) < 0)
+		json_put_null(w);
+	else
+		json_put_double(w, completeness(s));
 }
 
 static struct nodedb_scope all_of_node(const struct tell *t)
@@ -60,7 +79,9 @@ int tell_books(const struct tell *t, struct json_writer *w, double *ret_complete
 
 	if (r < 0 || !books.row_count)
 		return r;
-	s = add_up(&books);
+	r = add_up(t, &books, &s, reterr);
+	if (r < 0)
+		return r;
 	*ret_completeness = completeness(&s);
 	json_key(w, "books");
 	json_begin_object(w);
@@ -141,6 +162,7 @@ int tell_losses(const struct tell *t, struct json_writer *w, struct errinfo *ret
 	_cleanup_(sql_table_done) struct sql_table books = {0};
 	_cleanup_(sql_table_done) struct sql_table losses = {0};
 	_cleanup_(sql_table_done) struct sql_table cpus = {0};
+	_cleanup_(sql_table_done) struct sql_table gaps = {0};
 	_cleanup_(sql_table_done) struct sql_table pruned = {0};
 	struct nodedb_scope scope = all_of_node(t);
 	struct sums s;
@@ -152,10 +174,13 @@ int tell_losses(const struct tell *t, struct json_writer *w, struct errinfo *ret
 	if (r == 0)
 		r = nodedb_look_list(t->look, NODEDB_CPU_LOSSES, &scope, &cpus, reterr);
 	if (r == 0)
+		r = nodedb_look_list(t->look, NODEDB_CALL_GAPS, &scope, &gaps, reterr);
+	if (r == 0)
 		r = nodedb_look_list(t->look, NODEDB_PRUNED, &scope, &pruned, reterr);
+	if (r == 0)
+		r = add_up(t, &books, &s, reterr);
 	if (r < 0)
 		return r;
-	s = add_up(&books);
 	for (size_t i = 0; i < books.row_count; i++)
 		balanced = balanced && balances(&books, i);
 	json_begin_object(w);
@@ -166,11 +191,13 @@ int tell_losses(const struct tell *t, struct json_writer *w, struct errinfo *ret
 	json_end_object(w);
 	put_sources(w, &books, &losses);
 	put_cpus(w, &cpus);
+	tell_rows(w, "unseen", &gaps);
 	tell_rows(w, "pruned", &pruned);
 	tell_bool(w, "recorded", books.row_count > 0);
 	tell_bool(w, "live", t->live);
 	tell_bool(w, "truncated",
-		books.truncated || losses.truncated || cpus.truncated || pruned.truncated);
+		books.truncated || losses.truncated || cpus.truncated || gaps.truncated ||
+			pruned.truncated);
 	json_end_object(w);
 	return 0;
 }

@@ -6,15 +6,19 @@
 #include "agent/answer/report_json.h"
 #include "agent/answer/tell_private.h"
 
-#define INCIDENTS    100
-#define WHERE_STACKS 4096 /* the heaviest are enough to say where */
+#define SENTENCE_BYTES 512
+#define INCIDENTS      100
+#define WHERE_STACKS   4096 /* the heaviest are enough to say where */
 
 static void put_completeness(struct json_writer *w, const struct report_scope *s)
 {
+	_cleanup_buf_ struct buf why = BUF_INIT(SENTENCE_BYTES);
 	double hits = 0, lost = 0;
 
+	if (s->books && accounting_put_unclean(s->books, &why))
+		json_string_member(w, "unclean", buf_str(&why));
 	json_key(w, "completeness"); /* null: the recording does not say what it lost */
-	if (!s->books) {
+	if (!s->books || s->books->unclean) {
 		json_put_null(w);
 		return;
 	}

@@ -58,14 +58,22 @@ static void keep_top(json_t *list, json_int_t n, size_t *ret_total)
 
 static json_t *completeness_of(const struct nodedb_content *c)
 {
+	_cleanup_buf_ struct buf why = BUF_INIT(512);
+	char text[CALL_GAP_SENTENCE_MAX];
 	uint64_t hits = 0, lost = 0;
 
 	if (!c->has_books)
 		return json_string("the recording does not say what it lost");
+	if (accounting_put_unclean(&c->books, &why))
+		return json_string(buf_str(&why));
 	for (int i = 0; i < WIRE_SOURCE_MAX; i++) {
 		hits += c->books.source[i].hits;
 		lost += account_lost(&c->books.source[i]);
 	}
+	if (c->books.unseen.processes)
+		return json_sprintf("%llu of %llu events were lost while recording; %s",
+			(unsigned long long)lost, (unsigned long long)hits,
+			call_gap_sentence(&c->books.unseen, text, sizeof(text)));
 	if (!lost)
 		return json_string("nothing was lost while recording");
 	return json_sprintf("%llu of %llu events were lost while recording: see get_losses",

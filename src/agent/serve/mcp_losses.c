@@ -2,6 +2,7 @@
 /* mcp_losses.c - get_losses: how complete the recording is. hits = stored + aggregated + lost. */
 #include "agent/serve/mcp_tool.h"
 
+#include "base/buf.h"
 #include "mcp/rpc.h"
 #include "wire/names.h"
 
@@ -28,6 +29,7 @@ static json_t *source_json(unsigned source, const struct account *a)
 
 static json_t *books_json(const struct nodedb_content *c, json_t *full)
 {
+	_cleanup_buf_ struct buf why = BUF_INIT(512);
 	json_t *sources = json_array();
 	uint64_t hits = 0, lost = 0;
 
@@ -40,7 +42,9 @@ static json_t *books_json(const struct nodedb_content *c, json_t *full)
 		lost += account_lost(a);
 		json_array_append_new(sources, source_json(i, a));
 	}
-	if (c->has_books)
+	if (accounting_put_unclean(&c->books, &why))
+		json_object_set_new(full, "note", json_string(buf_str(&why)));
+	else if (c->has_books)
 		json_object_set_new(full, "completeness",
 			json_real(hits ? 1.0 - (double)lost / (double)hits : 1.0));
 	else
@@ -54,6 +58,7 @@ void mcp_losses(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	_cleanup_(mcp_part_done) struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
+	char text[CALL_GAP_SENTENCE_MAX];
 	struct errinfo e = {0};
 	json_t *full;
 	int r = mcp_part_read(mcp_settings_of(c)->db, arguments, &part, &content, &e);
@@ -66,5 +71,8 @@ void mcp_losses(const struct call *c, const json_t *arguments, struct answer *a)
 		"damaged_rows", (json_int_t)content.skipped_rows, "range",
 		mcp_range(&content, &part));
 	json_object_set_new(full, "sources", books_json(&content, full));
+	if (content.books.unseen.processes)
+		json_object_set_new(full, "unseen",
+			json_string(call_gap_sentence(&content.books.unseen, text, sizeof(text))));
 	mcp_reply(a, arguments, full, NULL);
 }

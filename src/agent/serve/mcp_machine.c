@@ -39,6 +39,7 @@ void mcp_check(const struct call *c, const json_t *arguments, struct answer *a)
 	_cleanup_free_ struct check_report *r = calloc(1, sizeof(*r));
 	_cleanup_buf_ struct buf prose = BUF_INIT(1 << 18);
 	json_t *checks = json_array();
+	const struct check_probes *known = mcp_settings_of(c)->probes;
 	struct check_probes probes;
 
 	if (!r) {
@@ -46,8 +47,9 @@ void mcp_check(const struct call *c, const json_t *arguments, struct answer *a)
 		answer_fail(a, "not enough memory");
 		return;
 	}
-	check_probe(&probes);
-	check_run("", &probes, r);
+	if (!known)
+		check_probe(&probes);
+	check_run("", known ? known : &probes, r);
 	for (size_t i = 0; i < r->count; i++) {
 		const struct check_row *row = &r->rows[i];
 

@@ -105,12 +105,13 @@ const struct offer_tool mcp_tools[] = {
 		.run = mcp_gpu_state},
 	{.name = "get_losses",
 		.title = "How complete the recording is",
-		.description = "The books: hits = stored + aggregated + lost for every source of "
-			       "events, with the reasons of losses, and what was deleted to keep "
-			       "the file small. Look here before you trust an absence.",
+		.description =
+			"The books: hits = stored + aggregated + lost for every source of "
+			"events, with the reasons of losses, calls that no probe could see "
+			"(unseen), and what was deleted to keep the file small. Look here before you trust an absence.",
 		.input = OBJECT(ARG_TSC),
-		.output = OBJECT(P("completeness", N) "," P("pruned_rows", I) "," P(
-			"damaged_rows", I) "," P("sources",
+		.output = OBJECT(P("completeness", N) "," P("unseen", S) "," P(
+			"pruned_rows", I) "," P("damaged_rows", I) "," P("sources",
 			LIST(OBJECT(P("source", S) "," P("hits", I) "," P("stored", I) "," P(
 				"aggregated", I) "," P("lost", I) "," P("balanced",
 				B) "," P("reasons",

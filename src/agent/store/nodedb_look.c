@@ -47,6 +47,11 @@ const char *nodedb_look_path(const struct nodedb_look *l)
 	return l->reader.path;
 }
 
+int nodedb_look_unclean(struct nodedb_look *l, struct accounting *books, struct errinfo *reterr)
+{
+	return nodedb_look_is_ours(l) ? reader_load_unclean(&l->reader, books, reterr) : 0;
+}
+
 /* ---- time ---- */
 
 static int widen(struct nodedb_look *l, const char *table, const char *column, int64_t width_ns,

@@ -61,6 +61,7 @@ enum nodedb_list {       /* columns are named as the API's keys */
 	NODEDB_ACCOUNTING,
 	NODEDB_LOSSES,
 	NODEDB_CPU_LOSSES,
+	NODEDB_CALL_GAPS, /* longest first */
 	NODEDB_PRUNED,
 	NODEDB_STACK_TOTALS, /* source, op, hash, n, ns, min, max, comms; most time first */
 	NODEDB_LIST_COUNT
@@ -97,6 +98,9 @@ int nodedb_look_aggregates(struct nodedb_look *l, const struct nodedb_scope *s, 
 int nodedb_look_collectives(struct nodedb_look *l, const struct nodedb_scope *s,
 	struct collective_row **ret, size_t *ret_count, bool *ret_truncated,
 	struct errinfo *reterr);
+
+/* nodedb_look_unclean - fills in unclean and unclean_ns of @books, the rest stays. */
+int nodedb_look_unclean(struct nodedb_look *l, struct accounting *books, struct errinfo *reterr);
 
 /* nodedb_look_stack - the stack of @hash, the caller's (free()); NULL if it is not there or
  * damaged. */
