@@ -6,20 +6,15 @@
 
 #include "agent/answer/chain_step.h"
 #include "base/text.h"
-
-static bool is_gpu_source(unsigned source)
-{
-	return source == SOURCE_CUDA || source == SOURCE_DRIVER || source == SOURCE_GRAPH ||
-	       source == SOURCE_NCCL;
-}
+#include "wire/op_kind.h"
 
 static bool has_gpu_calls(const struct nodedb_content *c)
 {
 	for (size_t i = 0; i < c->aggregate_count; i++)
-		if (is_gpu_source(c->aggregates[i].source))
+		if (op_kind_is_gpu(c->aggregates[i].source))
 			return true;
 	for (size_t i = 0; i < c->event_count; i++)
-		if (is_gpu_source(c->events[i].source))
+		if (op_kind_is_gpu(c->events[i].source))
 			return true;
 	return false;
 }
@@ -31,11 +26,11 @@ static bool count_host_events(const struct nodedb_content *c, uint64_t *ret)
 
 	if (c->aggregate_count && !c->older_aggregates) {
 		for (size_t i = 0; i < c->aggregate_count; i++)
-			if (!is_gpu_source(c->aggregates[i].source))
+			if (!op_kind_is_gpu(c->aggregates[i].source))
 				n += c->aggregates[i].sketch.count;
 	} else if (c->total_calls == c->event_count) {
 		for (size_t i = 0; i < c->event_count; i++)
-			n += !is_gpu_source(c->events[i].source);
+			n += !op_kind_is_gpu(c->events[i].source);
 	} else {
 		return false;
 	}

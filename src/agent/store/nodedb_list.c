@@ -6,6 +6,7 @@
 
 #include "agent/store/nodedb_look_private.h"
 #include "model/gpu_sample.h"
+#include "wire/op_kind.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 
@@ -146,7 +147,7 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 	[NODEDB_CALLS] = {.table = "event_aggregates",
 		.columns = calls,
 		.scope = {.time = "bucket", .pid = "pid", .width_ns = NODEDB_BUCKET_COARSE},
-		.also = "source IN (1, 4, 8, 9)",
+		.also = OP_KIND_GPU_SQL,
 		.order = "GROUP BY pid ORDER BY 2 DESC"},
 	[NODEDB_OP_SUMS] = {.table = "event_aggregates",
 		.columns = op_sums,
@@ -291,7 +292,7 @@ static int put_stack_totals(struct nodedb_look *l, const struct nodedb_scope *s,
 	look_where(
 		l, s, &(struct look_columns){.time = "timestamp", .pid = "pid", .op = true}, sql);
 	if (!s->source)
-		buf_puts(sql, " AND source IN (1, 4, 8, 9)");
+		buf_puts(sql, " AND " OP_KIND_GPU_SQL);
 	if (weighs && !s->op)
 		buf_puts(sql, " AND flags & 1 = 0");
 	r = look_where_node(l, "events", s, sql, reterr);
@@ -342,7 +343,7 @@ static const struct list_row *find_row(
 	static const struct list_row fine_calls = {.table = "event_aggregates_5s",
 		.columns = calls,
 		.scope = {.time = "bucket", .pid = "pid", .width_ns = NODEDB_BUCKET_FINE},
-		.also = "source IN (1, 4, 8, 9)",
+		.also = OP_KIND_GPU_SQL,
 		.order = "GROUP BY pid ORDER BY 2 DESC"};
 	static const struct list_row names = {.table = "process_names",
 		.columns = process_names,
