@@ -13,7 +13,7 @@
 #define TIMEOUT_MS 5000
 #define TIME_MAX   30000
 
-struct question {
+struct statement {
 	const char *sql; /* belongs to the document */
 	json_int_t limit, timeout_ms;
 };
@@ -33,7 +33,7 @@ static int get_int(const json_t *root, const char *key, json_int_t otherwise, js
 		"%s: give a whole number from 1 to %" JSON_INTEGER_FORMAT, key, max);
 }
 
-static int read_question(const json_t *root, struct question *q, struct errinfo *reterr)
+static int read_question(const json_t *root, struct statement *q, struct errinfo *reterr)
 {
 	const json_t *sql = json_object_get(root, "sql");
 	int r;
@@ -74,7 +74,7 @@ static void put_rows(struct json_writer *w, const struct sql_table *t)
 				put_blob(w, (const unsigned char *)sql_table_bytes(t, cell),
 					cell->len);
 			else
-				tell_cell(w, t, i, c);
+				table_cell(w, t, i, c);
 		}
 		json_end_array(w);
 	}
@@ -92,13 +92,13 @@ static int put_answer(struct buf *out, const struct sql_table *t, uint64_t ns)
 		json_put_string(&w, sql_table_name(t, i));
 	json_end_array(&w);
 	put_rows(&w, t);
-	tell_bool(&w, "truncated", t->truncated);
+	put_bool(&w, "truncated", t->truncated);
 	json_double_member(&w, "duration_ms", (double)ns / (double)NS_PER_MS);
 	json_end_object(&w);
 	return json_finish(&w);
 }
 
-static int ask(struct serve_call *c, const struct question *q, struct buf *hint, struct errinfo *e)
+static int ask(struct serve_call *c, const struct statement *q, struct buf *hint, struct errinfo *e)
 {
 	struct sql_guard_rules rules = {
 		.timeout_ns = (uint64_t)q->timeout_ms * NS_PER_MS, .rows_max = (size_t)q->limit};
@@ -126,7 +126,7 @@ void api_query(struct serve_call *c)
 	_cleanup_(json_decrefp) json_t *root =
 		json_loadb(c->body, c->body_len, JSON_REJECT_DUPLICATES, NULL);
 	_cleanup_buf_ struct buf hint = BUF_INIT(16 << 10);
-	struct question q = {0};
+	struct statement q = {0};
 	struct errinfo e = {0};
 	int r = read_question(root, &q, &e);
 

@@ -123,7 +123,7 @@ static void reply(struct answer *a, const json_t *arguments, const struct fanout
 }
 
 /* What each node had to say, if none answered. */
-static void tell_warnings(struct answer *a, const struct fanout_result *r)
+static void answer_warnings(struct answer *a, const struct fanout_result *r)
 {
 	_cleanup_buf_ struct buf lines = BUF_INIT(WARNINGS_BYTES),
 				 text = BUF_INIT(2 * WARNINGS_BYTES);
@@ -172,5 +172,5 @@ void mcp_fleet(const struct call *c, const json_t *arguments, struct answer *a)
 		return;
 	}
 	mcp_reply_error(a, r, &e);
-	tell_warnings(a, &result);
+	answer_warnings(a, &result);
 }

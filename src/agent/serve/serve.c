@@ -45,15 +45,15 @@ void serve_put_node(const struct serve *s, struct http_exchange *x)
 
 /* ---- whose recording it is ---- */
 
-static int take_node(struct nodedb_look *l, void *arg, struct errinfo *reterr)
+static int take_node(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table nodes = {0};
 	char *out = arg;
-	int r = nodedb_look_list(
+	int r = nodedb_snapshot_list(
 		l, NODEDB_NODES, &(struct nodedb_scope){.limit = 1}, &nodes, reterr);
 
 	if (r == 0 && nodes.row_count)
-		snprintf(out, NODE_MAX, "%s", tell_text(&nodes, 0, 0));
+		snprintf(out, NODE_MAX, "%s", table_text(&nodes, 0, 0));
 	return r;
 }
 
@@ -61,7 +61,7 @@ static int take_node(struct nodedb_look *l, void *arg, struct errinfo *reterr)
 static bool find_node(const char *db, char out[NODE_MAX])
 {
 	out[0] = 0;
-	if (nodedb_look(db, take_node, out, NULL) < 0)
+	if (nodedb_snapshot_read(db, take_node, out, NULL) < 0)
 		return false;
 	/* It becomes a field of replies: nothing that would end one. */
 	for (char *p = out; *p; p++)
@@ -204,7 +204,7 @@ static void handle(void *arg, struct http_exchange *x, const struct http_request
 	const struct api_row *row = find_row(q);
 
 	if (row)
-		serve_later(arg, row->lane, x, q, row->tell ? api_tell : row->make, row);
+		serve_later(arg, row->lane, x, q, row->answer ? api_answer : row->make, row);
 	else
 		http_reply_error(x, 404, "there is nothing here");
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_list.c - the lists of nodedb_look.h: one row of a table each. Columns that an older file
+/* nodedb_list.c - the lists of nodedb_snapshot.h: one row of a table each. Columns that an older file
  * lacks are replaced by what stands beside them; a table that it lacks is empty. */
 #include <errno.h>
 #include <inttypes.h>
 
-#include "agent/store/nodedb_look_private.h"
+#include "agent/store/nodedb_snapshot_private.h"
 #include "model/gpu_sample.h"
 #include "wire/op_kind.h"
 
@@ -209,7 +209,7 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 
 /* ---- conditions ---- */
 
-void look_where(const struct nodedb_look *l, const struct nodedb_scope *s,
+void look_where(const struct nodedb_snapshot *l, const struct nodedb_scope *s,
 	const struct look_columns *c, struct buf *sql)
 {
 	(void)l;
@@ -231,7 +231,7 @@ void look_where(const struct nodedb_look *l, const struct nodedb_scope *s,
 	buf_putc(sql, ')');
 }
 
-int look_where_node(struct nodedb_look *l, const char *table, const struct nodedb_scope *s,
+int look_where_node(struct nodedb_snapshot *l, const char *table, const struct nodedb_scope *s,
 	struct buf *sql, struct errinfo *reterr)
 {
 	int r = s->node ? reader_has_column(&l->reader, table, "node", reterr) : 0;
@@ -241,7 +241,7 @@ int look_where_node(struct nodedb_look *l, const char *table, const struct noded
 	return MIN(r, 0);
 }
 
-int look_prepare(struct nodedb_look *l, const struct buf *sql, const struct nodedb_scope *s,
+int look_prepare(struct nodedb_snapshot *l, const struct buf *sql, const struct nodedb_scope *s,
 	sql_stmt **ret, struct errinfo *reterr)
 {
 	int r = reader_prepare(&l->reader, sql, ret, reterr);
@@ -253,8 +253,8 @@ int look_prepare(struct nodedb_look *l, const struct buf *sql, const struct node
 
 /* ---- lists ---- */
 
-static int put_columns(
-	struct nodedb_look *l, const struct list_row *row, struct buf *sql, struct errinfo *reterr)
+static int put_columns(struct nodedb_snapshot *l, const struct list_row *row, struct buf *sql,
+	struct errinfo *reterr)
 {
 	buf_puts(sql, "SELECT ");
 	for (const struct list_column *c = row->columns; c->key; c++) {
@@ -274,10 +274,10 @@ static int put_columns(
 
 /* Time by call stack, of calls that are not part of others; a question for one op is for that one.
  */
-static int put_stack_totals(struct nodedb_look *l, const struct nodedb_scope *s, struct buf *sql,
-	struct errinfo *reterr)
+static int put_stack_totals(struct nodedb_snapshot *l, const struct nodedb_scope *s,
+	struct buf *sql, struct errinfo *reterr)
 {
-	bool weighs = nodedb_look_is_ours(l);
+	bool weighs = nodedb_snapshot_is_ours(l);
 	int named = reader_has_column(&l->reader, "events", "comm", reterr);
 	int r = MIN(named, 0);
 
@@ -303,8 +303,8 @@ static int put_stack_totals(struct nodedb_look *l, const struct nodedb_scope *s,
 	return r;
 }
 
-static int put_list(struct nodedb_look *l, const struct list_row *row, const struct nodedb_scope *s,
-	struct buf *sql, struct errinfo *reterr)
+static int put_list(struct nodedb_snapshot *l, const struct list_row *row,
+	const struct nodedb_scope *s, struct buf *sql, struct errinfo *reterr)
 {
 	int r = put_columns(l, row, sql, reterr);
 
@@ -338,7 +338,7 @@ static int collect(sql_stmt *stmt, size_t limit, struct sql_table *t, struct err
 /* What of a process a published file knows stands elsewhere; of a short time the finer buckets
  * tell. */
 static const struct list_row *find_row(
-	struct nodedb_look *l, enum nodedb_list list, const struct nodedb_scope *s)
+	struct nodedb_snapshot *l, enum nodedb_list list, const struct nodedb_scope *s)
 {
 	static const struct list_row fine_calls = {.table = "event_aggregates_5s",
 		.columns = calls,
@@ -350,13 +350,13 @@ static const struct list_row *find_row(
 		.scope = {.pid = "pid"},
 		.order = "ORDER BY seen_at DESC, pid"};
 
-	if (!nodedb_look_is_ours(l))
+	if (!nodedb_snapshot_is_ours(l))
 		return list == NODEDB_PROCESSES ? &names : &rows[list];
 	return list == NODEDB_CALLS && nodedb_scope_is_short(s) ? &fine_calls : &rows[list];
 }
 
-int nodedb_look_list(struct nodedb_look *l, enum nodedb_list list, const struct nodedb_scope *s,
-	struct sql_table *ret, struct errinfo *reterr)
+int nodedb_snapshot_list(struct nodedb_snapshot *l, enum nodedb_list list,
+	const struct nodedb_scope *s, struct sql_table *ret, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_(sql_table_done) struct sql_table t = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_wish.c - the parameters of a request. An unknown one is an error that names those that there
+/* api_request.c - the parameters of a request. An unknown one is an error that names those that there
  * are: `sinc=5m` must not be answered as if nothing had been asked. */
 #include <errno.h>
 #include <stdio.h>
@@ -26,9 +26,9 @@ const struct api_param api_params[] = {
 	{0, NULL, NULL, NULL},
 };
 
-typedef int parser(const char *value, struct tell_wish *w, struct errinfo *reterr);
+typedef int parser(const char *value, struct answer_request *w, struct errinfo *reterr);
 
-static int set_since(const char *v, struct tell_wish *w, struct errinfo *reterr)
+static int set_since(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	if (!strcmp(v, "all")) {
 		w->all = true;
@@ -49,17 +49,17 @@ static int set_text(const char *v, char *out, size_t size, const char *name, str
 	return 0;
 }
 
-static int set_from(const char *v, struct tell_wish *w, struct errinfo *reterr)
+static int set_from(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	return set_text(v, w->from, sizeof(w->from), "from", reterr);
 }
 
-static int set_to(const char *v, struct tell_wish *w, struct errinfo *reterr)
+static int set_to(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	return set_text(v, w->to, sizeof(w->to), "to", reterr);
 }
 
-static int set_node(const char *v, struct tell_wish *w, struct errinfo *reterr)
+static int set_node(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	return set_text(v, w->node, sizeof(w->node), "node", reterr);
 }
@@ -78,7 +78,7 @@ static const char *take_number(const char *v, uint64_t low, uint64_t high, uint6
 	return *end ? end + 1 : end;
 }
 
-static int set_pid(const char *v, struct tell_wish *w, struct errinfo *reterr)
+static int set_pid(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	while (*v) {
 		uint64_t pid;
@@ -87,8 +87,9 @@ static int set_pid(const char *v, struct tell_wish *w, struct errinfo *reterr)
 		if (!v)
 			return errinfo_set(
 				reterr, -EINVAL, "pid: give numbers, separated by commas");
-		if (w->pid_count == TELL_PIDS_MAX)
-			return errinfo_set(reterr, -EINVAL, "pid: no more than %d", TELL_PIDS_MAX);
+		if (w->pid_count == ANSWER_PIDS_MAX)
+			return errinfo_set(
+				reterr, -EINVAL, "pid: no more than %d", ANSWER_PIDS_MAX);
 		w->pids[w->pid_count++] = (uint32_t)pid;
 	}
 	return 0;
@@ -105,22 +106,22 @@ static int set_size(const char *v, const char *name, size_t *ret, struct errinfo
 	return 0;
 }
 
-static int set_limit(const char *v, struct tell_wish *w, struct errinfo *reterr)
+static int set_limit(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	return set_size(v, "limit", &w->limit, reterr);
 }
 
-static int set_points(const char *v, struct tell_wish *w, struct errinfo *reterr)
+static int set_points(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	return set_size(v, "points", &w->points, reterr);
 }
 
-static int set_nodes(const char *v, struct tell_wish *w, struct errinfo *reterr)
+static int set_nodes(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	return set_size(v, "nodes", &w->points, reterr);
 }
 
-static int set_source(const char *v, struct tell_wish *w, struct errinfo *reterr)
+static int set_source(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	for (const struct wire_source_row *s = wire_sources; s->json; s++)
 		if (!strcmp(s->json, v)) {
@@ -133,7 +134,7 @@ static int set_source(const char *v, struct tell_wish *w, struct errinfo *reterr
 		"source: there are cuda, driver, cuda_graph, nccl, host, io, tcp and net");
 }
 
-static int set_op(const char *v, struct tell_wish *w, struct errinfo *reterr)
+static int set_op(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	const struct wire_op_row *row = wire_op_by_name(v);
 
@@ -147,7 +148,7 @@ static int set_op(const char *v, struct tell_wish *w, struct errinfo *reterr)
 	return 0;
 }
 
-static int set_stacks(const char *v, struct tell_wish *w, struct errinfo *reterr)
+static int set_stacks(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	w->stacks = !strcmp(v, "1") || !strcmp(v, "true");
 	if (!w->stacks && strcmp(v, "0") != 0 && strcmp(v, "false") != 0)
@@ -174,8 +175,8 @@ static int refuse(const struct api_row *row, const char *text, struct errinfo *r
 }
 
 /* One "name=value" of @len bytes. */
-static int set_one(const struct api_row *row, const char *pair, size_t len, struct tell_wish *w,
-	struct errinfo *reterr)
+static int set_one(const struct api_row *row, const char *pair, size_t len,
+	struct answer_request *w, struct errinfo *reterr)
 {
 	char text[VALUE_MAX * 3 + 32], value[VALUE_MAX];
 	bool found = false;
@@ -200,10 +201,10 @@ static int set_one(const struct api_row *row, const char *pair, size_t len, stru
 	return refuse(row, text, reterr);
 }
 
-int api_wish(
-	const struct api_row *row, const char *query, struct tell_wish *ret, struct errinfo *reterr)
+int api_request(const struct api_row *row, const char *query, struct answer_request *ret,
+	struct errinfo *reterr)
 {
-	struct tell_wish w = {0};
+	struct answer_request w = {0};
 	int r = 0;
 
 	while (r == 0 && *query) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_collective.c - NCCL's communicators: their ranks, what they did together, who kept whom
+/* collectives.c - NCCL's communicators: their ranks, what they did together, who kept whom
  * waiting.
  *
  * Who came last is judged as the engine does (straggler_find.h): by start times on one clock, else
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/answer/tell_private.h"
+#include "agent/answer/answer_private.h"
 #include "agent/correlate/straggler_find.h"
 
 #define COMMS     32
@@ -228,8 +228,8 @@ static void put_ops(struct json_writer *w, const struct comm *c)
 		json_string_member(w, "op", wire_op_name(SOURCE_NCCL, op, scratch) + 4);
 		json_uint_member(w, "calls", o->calls);
 		json_uint_member(w, "bytes", o->bytes);
-		tell_us(w, "avg_us", o->ns / (double)o->calls);
-		tell_us(w, "max_us", (double)o->max_ns);
+		put_us(w, "avg_us", o->ns / (double)o->calls);
+		put_us(w, "max_us", (double)o->max_ns);
 		json_end_object(w);
 	}
 	json_end_array(w);
@@ -308,7 +308,7 @@ static void put_comm(struct json_writer *w, const struct comm *c)
 	json_string_member(w, "comm", text);
 	put_number(w, "nranks", c->nranks, c->nranks >= 0);
 	json_uint_member(w, "ranks_seen", c->rank_count);
-	tell_bool(w, "one_clock", c->one_clock);
+	put_bool(w, "one_clock", c->one_clock);
 	json_uint_member(w, "calls", c->calls);
 	json_uint_member(w, "collectives", c->collectives);
 	json_uint_member(w, "complete", c->complete);
@@ -329,14 +329,15 @@ static int by_calls(const void *a, const void *b)
 	return x->calls < y->calls ? 1 : x->calls > y->calls ? -1 : 0;
 }
 
-int tell_collectives(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_collectives(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	size_t limit = tell_limit(t->wish->limit, COMMS, COMMS_MAX), count = 0;
+	size_t limit = answer_limit(t->request->limit, COMMS, COMMS_MAX), count = 0;
 	_cleanup_free_ struct collective_row *rows = NULL;
 	_cleanup_(match_done) struct match_table matches = {0};
 	_cleanup_(comms_done) struct comms all = {0};
 	bool truncated = false;
-	int r = nodedb_look_collectives(t->look, &t->scope, &rows, &count, &truncated, reterr);
+	int r = nodedb_snapshot_collectives(
+		t->snapshot, &t->scope, &rows, &count, &truncated, reterr);
 
 	if (r == 0)
 		r = gather(rows, count, &all, &matches);
@@ -353,8 +354,8 @@ int tell_collectives(const struct tell *t, struct json_writer *w, struct errinfo
 	}
 	json_end_array(w);
 	json_uint_member(w, "calls_without_comm", all.without);
-	tell_bool(w, "truncated", truncated || all.count > limit);
-	tell_window(t, w);
+	put_bool(w, "truncated", truncated || all.count > limit);
+	put_window(t, w);
 	json_end_object(w);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_look.c - see nodedb_look.h; the lists are in nodedb_list.c. */
-#include "agent/store/nodedb_look_private.h"
+/* nodedb_snapshot.c - see nodedb_snapshot.h; the lists are in nodedb_list.c. */
+#include "agent/store/nodedb_snapshot_private.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,46 +10,47 @@
 #define COUNT_EXACT  100000 /* rows that are counted one by one: some milliseconds */
 #define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S) /* the year 2200 */
 
-struct looking {
-	nodedb_looker *fn;
+struct visiting {
+	nodedb_snapshot_fn *fn;
 	void *arg;
 };
 
 static int visit(struct reader *r, void *arg, struct errinfo *reterr)
 {
-	const struct looking *looking = arg;
-	struct nodedb_look l = {.reader = *r};
-	int res = looking->fn(&l, looking->arg, reterr);
+	const struct visiting *visiting = arg;
+	struct nodedb_snapshot l = {.reader = *r};
+	int res = visiting->fn(&l, visiting->arg, reterr);
 
 	sql_finalize(l.stack);
 	return res;
 }
 
-int nodedb_look(const char *path, nodedb_looker *fn, void *arg, struct errinfo *reterr)
+int nodedb_snapshot_read(
+	const char *path, nodedb_snapshot_fn *fn, void *arg, struct errinfo *reterr)
 {
-	struct looking looking = {fn, arg};
+	struct visiting visiting = {fn, arg};
 
-	return reader_visit(path, NULL, visit, &looking, reterr);
+	return reader_visit(path, NULL, visit, &visiting, reterr);
 }
 
-const char *nodedb_look_schema(const struct nodedb_look *l)
+const char *nodedb_snapshot_schema(const struct nodedb_snapshot *l)
 {
 	return l->reader.content->schema;
 }
 
-bool nodedb_look_is_ours(const struct nodedb_look *l)
+bool nodedb_snapshot_is_ours(const struct nodedb_snapshot *l)
 {
 	return l->reader.kind == SCHEMA_OURS;
 }
 
-const char *nodedb_look_path(const struct nodedb_look *l)
+const char *nodedb_snapshot_path(const struct nodedb_snapshot *l)
 {
 	return l->reader.path;
 }
 
 /* ---- time ---- */
 
-static int widen(struct nodedb_look *l, const char *table, const char *column, int64_t width_ns,
+static int widen(struct nodedb_snapshot *l, const char *table, const char *column, int64_t width_ns,
 	struct nodedb_range *range, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
@@ -76,7 +77,8 @@ static int widen(struct nodedb_look *l, const char *table, const char *column, i
 	return 0;
 }
 
-int nodedb_look_range(struct nodedb_look *l, struct nodedb_range *ret, struct errinfo *reterr)
+int nodedb_snapshot_range(
+	struct nodedb_snapshot *l, struct nodedb_range *ret, struct errinfo *reterr)
 {
 	static const struct {
 		const char *table, *column;
@@ -94,7 +96,8 @@ int nodedb_look_range(struct nodedb_look *l, struct nodedb_range *ret, struct er
 
 /* ---- counts ---- */
 
-static int get_count(struct nodedb_look *l, const struct buf *sql, uint64_t *ret, struct errinfo *e)
+static int get_count(
+	struct nodedb_snapshot *l, const struct buf *sql, uint64_t *ret, struct errinfo *e)
 {
 	int64_t v = 0;
 	int r = sql->err ? sql->err : sql_get_int(l->reader.sql, buf_str(sql), &v, e);
@@ -104,7 +107,7 @@ static int get_count(struct nodedb_look *l, const struct buf *sql, uint64_t *ret
 	return r;
 }
 
-int nodedb_look_count(struct nodedb_look *l, const struct nodedb_scope *s, uint64_t max,
+int nodedb_snapshot_count(struct nodedb_snapshot *l, const struct nodedb_scope *s, uint64_t max,
 	uint64_t *ret, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
@@ -116,7 +119,7 @@ int nodedb_look_count(struct nodedb_look *l, const struct nodedb_scope *s, uint6
 }
 
 static int count_table(
-	struct nodedb_look *l, const char *table, uint64_t *ret, struct errinfo *reterr)
+	struct nodedb_snapshot *l, const char *table, uint64_t *ret, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 
@@ -124,7 +127,8 @@ static int count_table(
 	return get_count(l, &sql, ret, reterr);
 }
 
-int nodedb_look_totals(struct nodedb_look *l, struct nodedb_totals *ret, struct errinfo *reterr)
+int nodedb_snapshot_totals(
+	struct nodedb_snapshot *l, struct nodedb_totals *ret, struct errinfo *reterr)
 {
 	struct nodedb_totals t = {0};
 	int64_t span = 0;
@@ -146,7 +150,7 @@ int nodedb_look_totals(struct nodedb_look *l, struct nodedb_totals *ret, struct 
 	return r;
 }
 
-int nodedb_look_has(struct nodedb_look *l, const char *table, struct errinfo *reterr)
+int nodedb_snapshot_has(struct nodedb_snapshot *l, const char *table, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	uint64_t n = 0;
@@ -161,7 +165,7 @@ int nodedb_look_has(struct nodedb_look *l, const char *table, struct errinfo *re
 
 /* ---- rows ---- */
 
-int nodedb_look_aggregates(struct nodedb_look *l, const struct nodedb_scope *s, bool coarse,
+int nodedb_snapshot_aggregates(struct nodedb_snapshot *l, const struct nodedb_scope *s, bool coarse,
 	nodedb_aggregate_fn *fn, void *arg, bool *ret_truncated, struct errinfo *reterr)
 {
 	const char *table = coarse ? "event_aggregates" : "event_aggregates_5s";
@@ -173,7 +177,7 @@ int nodedb_look_aggregates(struct nodedb_look *l, const struct nodedb_scope *s, 
 	int r;
 
 	*ret_truncated = false;
-	if (!nodedb_look_is_ours(l))
+	if (!nodedb_snapshot_is_ours(l))
 		return 0;
 	buf_printf(&sql, "SELECT " READER_AGGREGATE " FROM %s", table);
 	look_where(l, s,
@@ -197,7 +201,7 @@ int nodedb_look_aggregates(struct nodedb_look *l, const struct nodedb_scope *s, 
 	return r;
 }
 
-int nodedb_look_collectives(struct nodedb_look *l, const struct nodedb_scope *s,
+int nodedb_snapshot_collectives(struct nodedb_snapshot *l, const struct nodedb_scope *s,
 	struct collective_row **ret, size_t *ret_count, bool *ret_truncated, struct errinfo *reterr)
 {
 	struct nodedb_filter f = {.from_ns = s->from_ns, .to_ns = s->to_ns};
@@ -220,8 +224,8 @@ int nodedb_look_collectives(struct nodedb_look *l, const struct nodedb_scope *s,
 	return 0;
 }
 
-int nodedb_look_stack(
-	struct nodedb_look *l, uint64_t hash, struct stack **ret, struct errinfo *reterr)
+int nodedb_snapshot_stack(
+	struct nodedb_snapshot *l, uint64_t hash, struct stack **ret, struct errinfo *reterr)
 {
 	static const struct reader_column columns[] = {
 		{"hash", NULL}, {"ips", "''"}, {"frames", "''"}, {"stop", "''"}};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_look_private.h - shared by the two files that answer short questions. */
+/* nodedb_snapshot_private.h - shared by the two files that answer short questions. */
 #pragma once
 
-#include "agent/store/nodedb_look.h"
+#include "agent/store/nodedb_snapshot.h"
 #include "agent/store/nodedb_reader.h"
 
-struct nodedb_look {
+struct nodedb_snapshot {
 	struct reader reader;
 	sql_stmt *stack; /* compiled at first use */
 };
@@ -18,9 +18,9 @@ struct look_columns {           /* which of a table's columns a scope applies to
 
 /* look_where - appends a WHERE that is complete; look_where_node() adds the node as ?1 if the table
  * has such a column; look_prepare() compiles and binds it. */
-void look_where(const struct nodedb_look *l, const struct nodedb_scope *s,
+void look_where(const struct nodedb_snapshot *l, const struct nodedb_scope *s,
 	const struct look_columns *c, struct buf *sql);
-int look_where_node(struct nodedb_look *l, const char *table, const struct nodedb_scope *s,
+int look_where_node(struct nodedb_snapshot *l, const char *table, const struct nodedb_scope *s,
 	struct buf *sql, struct errinfo *reterr);
-int look_prepare(struct nodedb_look *l, const struct buf *sql, const struct nodedb_scope *s,
+int look_prepare(struct nodedb_snapshot *l, const struct buf *sql, const struct nodedb_scope *s,
 	sql_stmt **ret, struct errinfo *reterr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_books.c - what became of every hit, and what tracing itself cost, as the agent recorded it.
+/* losses.c - what became of every hit, and what tracing itself cost, as the agent recorded it.
  */
-#include "agent/answer/tell_private.h"
+#include "agent/answer/answer_private.h"
 
 #define POINTS     300
 #define POINTS_MAX 5000
@@ -18,10 +18,10 @@ static struct sums add_up(const struct sql_table *t)
 	struct sums s = {0};
 
 	for (size_t i = 0; i < t->row_count; i++) {
-		s.hits += tell_real(t, i, COL_HITS);
-		s.stored += tell_real(t, i, COL_STORED);
-		s.aggregated += tell_real(t, i, COL_AGGREGATED);
-		s.lost += tell_real(t, i, COL_LOST);
+		s.hits += table_real(t, i, COL_HITS);
+		s.stored += table_real(t, i, COL_STORED);
+		s.aggregated += table_real(t, i, COL_AGGREGATED);
+		s.lost += table_real(t, i, COL_LOST);
 	}
 	return s;
 }
@@ -45,17 +45,17 @@ static void put_sums(struct json_writer *w, const struct sums *s)
 	json_double_member(w, "completeness", completeness(s));
 }
 
-static struct nodedb_scope all_of_node(const struct tell *t)
+static struct nodedb_scope all_of_node(const struct question *t)
 {
 	return (struct nodedb_scope){.node = t->scope.node, .limit = ROWS_MAX};
 }
 
-int tell_books(const struct tell *t, struct json_writer *w, double *ret_completeness,
+int put_books(const struct question *t, struct json_writer *w, double *ret_completeness,
 	struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table books = {0};
 	struct nodedb_scope scope = all_of_node(t);
-	int r = nodedb_look_list(t->look, NODEDB_ACCOUNTING, &scope, &books, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_ACCOUNTING, &scope, &books, reterr);
 	struct sums s;
 
 	if (r < 0 || !books.row_count)
@@ -76,14 +76,14 @@ static void put_reasons(struct json_writer *w, const struct sql_table *books, si
 	json_key(w, "reasons");
 	json_begin_array(w);
 	for (size_t i = 0; i < losses->row_count; i++) {
-		if (tell_int(losses, i, COL_SESSION) != tell_int(books, row, COL_SESSION) ||
-			tell_int(losses, i, COL_SOURCE) != tell_int(books, row, COL_SOURCE) ||
-			strcmp(tell_text(losses, i, COL_NODE), tell_text(books, row, COL_NODE)) !=
+		if (table_int(losses, i, COL_SESSION) != table_int(books, row, COL_SESSION) ||
+			table_int(losses, i, COL_SOURCE) != table_int(books, row, COL_SOURCE) ||
+			strcmp(table_text(losses, i, COL_NODE), table_text(books, row, COL_NODE)) !=
 				0)
 			continue;
 		json_begin_object(w);
-		json_string_member(w, "reason", tell_text(losses, i, 3));
-		json_int_member(w, "count", tell_int(losses, i, 4));
+		json_string_member(w, "reason", table_text(losses, i, 3));
+		json_int_member(w, "count", table_int(losses, i, 4));
 		json_end_object(w);
 	}
 	json_end_array(w);
@@ -91,9 +91,9 @@ static void put_reasons(struct json_writer *w, const struct sql_table *books, si
 
 static bool balances(const struct sql_table *t, size_t row)
 {
-	return tell_real(t, row, COL_HITS) == tell_real(t, row, COL_STORED) +
-						      tell_real(t, row, COL_AGGREGATED) +
-						      tell_real(t, row, COL_LOST);
+	return table_real(t, row, COL_HITS) == table_real(t, row, COL_STORED) +
+						       table_real(t, row, COL_AGGREGATED) +
+						       table_real(t, row, COL_LOST);
 }
 
 static void put_sources(
@@ -102,17 +102,17 @@ static void put_sources(
 	json_key(w, "sources");
 	json_begin_array(w);
 	for (size_t i = 0; i < books->row_count; i++) {
-		if (!tell_int(books, i, COL_HITS) && !tell_int(books, i, COL_STORED) &&
-			!tell_int(books, i, COL_AGGREGATED) && !tell_int(books, i, COL_LOST))
+		if (!table_int(books, i, COL_HITS) && !table_int(books, i, COL_STORED) &&
+			!table_int(books, i, COL_AGGREGATED) && !table_int(books, i, COL_LOST))
 			continue; /* a source that was not there */
 		json_begin_object(w);
-		json_int_member(w, "session", tell_int(books, i, COL_SESSION));
-		json_string_member(w, "node", tell_text(books, i, COL_NODE));
+		json_int_member(w, "session", table_int(books, i, COL_SESSION));
+		json_string_member(w, "node", table_text(books, i, COL_NODE));
 		json_string_member(
-			w, "source", wire_source_name((unsigned)tell_int(books, i, COL_SOURCE)));
+			w, "source", wire_source_name((unsigned)table_int(books, i, COL_SOURCE)));
 		for (int c = COL_HITS; c <= COL_LOST; c++)
-			json_int_member(w, sql_table_name(books, c), tell_int(books, i, c));
-		tell_bool(w, "balances", balances(books, i));
+			json_int_member(w, sql_table_name(books, c), table_int(books, i, c));
+		put_bool(w, "balances", balances(books, i));
 		put_reasons(w, books, i, losses);
 		json_end_object(w);
 	}
@@ -125,18 +125,18 @@ static void put_cpus(struct json_writer *w, const struct sql_table *t)
 	json_begin_array(w);
 	for (size_t i = 0; i < t->row_count; i++) {
 		json_begin_object(w);
-		json_int_member(w, "session", tell_int(t, i, COL_SESSION));
+		json_int_member(w, "session", table_int(t, i, COL_SESSION));
 		json_string_member(
-			w, "source", wire_source_name((unsigned)tell_int(t, i, COL_SOURCE)));
-		json_string_member(w, "reason", tell_text(t, i, 3));
-		json_int_member(w, "cpu", tell_int(t, i, 4));
-		json_int_member(w, "count", tell_int(t, i, 5));
+			w, "source", wire_source_name((unsigned)table_int(t, i, COL_SOURCE)));
+		json_string_member(w, "reason", table_text(t, i, 3));
+		json_int_member(w, "cpu", table_int(t, i, 4));
+		json_int_member(w, "count", table_int(t, i, 5));
 		json_end_object(w);
 	}
 	json_end_array(w);
 }
 
-int tell_losses(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_losses(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table books = {0};
 	_cleanup_(sql_table_done) struct sql_table losses = {0};
@@ -145,14 +145,14 @@ int tell_losses(const struct tell *t, struct json_writer *w, struct errinfo *ret
 	struct nodedb_scope scope = all_of_node(t);
 	struct sums s;
 	bool balanced = true;
-	int r = nodedb_look_list(t->look, NODEDB_ACCOUNTING, &scope, &books, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_ACCOUNTING, &scope, &books, reterr);
 
 	if (r == 0)
-		r = nodedb_look_list(t->look, NODEDB_LOSSES, &scope, &losses, reterr);
+		r = nodedb_snapshot_list(t->snapshot, NODEDB_LOSSES, &scope, &losses, reterr);
 	if (r == 0)
-		r = nodedb_look_list(t->look, NODEDB_CPU_LOSSES, &scope, &cpus, reterr);
+		r = nodedb_snapshot_list(t->snapshot, NODEDB_CPU_LOSSES, &scope, &cpus, reterr);
 	if (r == 0)
-		r = nodedb_look_list(t->look, NODEDB_PRUNED, &scope, &pruned, reterr);
+		r = nodedb_snapshot_list(t->snapshot, NODEDB_PRUNED, &scope, &pruned, reterr);
 	if (r < 0)
 		return r;
 	s = add_up(&books);
@@ -162,14 +162,14 @@ int tell_losses(const struct tell *t, struct json_writer *w, struct errinfo *ret
 	json_key(w, "total");
 	json_begin_object(w);
 	put_sums(w, &s);
-	tell_bool(w, "balances", balanced);
+	put_bool(w, "balances", balanced);
 	json_end_object(w);
 	put_sources(w, &books, &losses);
 	put_cpus(w, &cpus);
-	tell_rows(w, "pruned", &pruned);
-	tell_bool(w, "recorded", books.row_count > 0);
-	tell_bool(w, "live", t->live);
-	tell_bool(w, "truncated",
+	table_put(w, "pruned", &pruned);
+	put_bool(w, "recorded", books.row_count > 0);
+	put_bool(w, "live", t->live);
+	put_bool(w, "truncated",
 		books.truncated || losses.truncated || cpus.truncated || pruned.truncated);
 	json_end_object(w);
 	return 0;
@@ -181,24 +181,24 @@ static void put_value(
 	struct json_writer *w, const struct sql_table *t, size_t row, const char *name)
 {
 	json_key(w, name);
-	tell_cell(w, t, row, tell_column(t, name));
+	table_cell(w, t, row, table_column(t, name));
 }
 
-int tell_overhead(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_overhead(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	static const char *const series[] = {"timestamp", "overhead", "launch_weight",
 		"agent_cpu_pct", "agent_rss_bytes", "db_bytes"};
 	static const char *const newest[] = {"budget", "overhead", "hit_ns", "launch_weight",
 		"agent_cpu_pct", "agent_rss_bytes", "db_bytes"};
-	size_t points = tell_limit(t->wish->points, POINTS, POINTS_MAX), every;
+	size_t points = answer_limit(t->request->points, POINTS, POINTS_MAX), every;
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_look_list(t->look, NODEDB_OVERHEAD, &t->scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_OVERHEAD, &t->scope, &s, reterr);
 
 	if (r < 0)
 		return r;
 	every = s.row_count / points + 1;
 	json_begin_object(w);
-	tell_bool(w, "recorded", s.row_count > 0);
+	put_bool(w, "recorded", s.row_count > 0);
 	for (size_t i = 0; s.row_count && i < ARRAY_SIZE(newest); i++)
 		put_value(w, &s, 0, newest[i]);
 	json_key(w, "samples");
@@ -212,8 +212,8 @@ int tell_overhead(const struct tell *t, struct json_writer *w, struct errinfo *r
 		json_end_object(w);
 	}
 	json_end_array(w);
-	tell_bool(w, "truncated", s.truncated);
-	tell_window(t, w);
+	put_bool(w, "truncated", s.truncated);
+	put_window(t, w);
 	json_end_object(w);
 	return 0;
 }

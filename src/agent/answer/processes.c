@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_process.c - the processes of a time: whom they work for, what of them is seen, how much they
+/* processes.c - the processes of a time: whom they work for, what of them is seen, how much they
  * call; and what a recording can tell at all. */
-#include "agent/answer/tell_private.h"
+#include "agent/answer/answer_private.h"
 
 #define PROCESSES     200
 #define PROCESSES_MAX 5000
@@ -9,20 +9,20 @@
 static void put_coverage(struct json_writer *w, const struct sql_table *p, size_t row,
 	const struct sql_table *coverage)
 {
-	int pid = tell_column(coverage, "pid"), start = tell_column(coverage, "start_time");
-	int layer = tell_column(coverage, "layer");
+	int pid = table_column(coverage, "pid"), start = table_column(coverage, "start_time");
+	int layer = table_column(coverage, "layer");
 
 	json_key(w, "coverage");
 	json_begin_array(w);
 	for (size_t i = 0; i < coverage->row_count; i++) {
-		if (tell_int(coverage, i, pid) != tell_int(p, row, 1) ||
-			tell_int(coverage, i, start) != tell_int(p, row, 2) ||
-			strcmp(tell_text(coverage, i, 1), tell_text(p, row, 0)) != 0)
+		if (table_int(coverage, i, pid) != table_int(p, row, 1) ||
+			table_int(coverage, i, start) != table_int(p, row, 2) ||
+			strcmp(table_text(coverage, i, 1), table_text(p, row, 0)) != 0)
 			continue;
 		json_begin_object(w);
 		for (int c = layer; c < coverage->column_count; c++) {
 			json_key(w, sql_table_name(coverage, c));
-			tell_cell(w, coverage, i, c);
+			table_cell(w, coverage, i, c);
 		}
 		json_end_object(w);
 	}
@@ -33,15 +33,15 @@ static void put_coverage(struct json_writer *w, const struct sql_table *p, size_
 static int find_calls(const struct sql_table *p, size_t row, const struct sql_table *calls)
 {
 	for (size_t i = 0; i < calls->row_count; i++)
-		if (tell_int(calls, i, 0) == tell_int(p, row, 1))
+		if (table_int(calls, i, 0) == table_int(p, row, 1))
 			return (int)i;
 	return -1;
 }
 
 static void put_calls(struct json_writer *w, const struct sql_table *calls, int row)
 {
-	json_int_member(w, "calls", row < 0 ? 0 : tell_int(calls, (size_t)row, 1));
-	tell_us(w, "gpu_us", row < 0 ? 0 : tell_real(calls, (size_t)row, 2));
+	json_int_member(w, "calls", row < 0 ? 0 : table_int(calls, (size_t)row, 1));
+	put_us(w, "gpu_us", row < 0 ? 0 : table_real(calls, (size_t)row, 2));
 }
 
 static void put_process(struct json_writer *w, const struct sql_table *p, size_t row,
@@ -50,7 +50,7 @@ static void put_process(struct json_writer *w, const struct sql_table *p, size_t
 	json_begin_object(w);
 	for (int c = 0; c < p->column_count; c++) {
 		json_key(w, sql_table_name(p, c));
-		tell_cell(w, p, row, c);
+		table_cell(w, p, row, c);
 	}
 	put_calls(w, calls, find_calls(p, row, calls));
 	put_coverage(w, p, row, coverage);
@@ -58,28 +58,28 @@ static void put_process(struct json_writer *w, const struct sql_table *p, size_t
 }
 
 /* Seen in the time, or calling in it: a row is written when a process is found and not again. */
-static bool is_there(
-	const struct tell *t, const struct sql_table *p, size_t row, const struct sql_table *calls)
+static bool is_there(const struct question *t, const struct sql_table *p, size_t row,
+	const struct sql_table *calls)
 {
 	return t->scope.from_ns <= t->range.first_ns || find_calls(p, row, calls) >= 0 ||
-	       tell_int(p, row, tell_column(p, "last_seen")) >= t->scope.from_ns;
+	       table_int(p, row, table_column(p, "last_seen")) >= t->scope.from_ns;
 }
 
-int tell_processes(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_processes(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table p = {0};
 	_cleanup_(sql_table_done) struct sql_table coverage = {0};
 	_cleanup_(sql_table_done) struct sql_table calls = {0};
-	size_t limit = tell_limit(t->wish->limit, PROCESSES, PROCESSES_MAX), shown = 0, i;
+	size_t limit = answer_limit(t->request->limit, PROCESSES, PROCESSES_MAX), shown = 0, i;
 	struct nodedb_scope scope = t->scope;
 	int r;
 
 	scope.from_ns = 0;
-	r = nodedb_look_list(t->look, NODEDB_PROCESSES, &scope, &p, reterr);
+	r = nodedb_snapshot_list(t->snapshot, NODEDB_PROCESSES, &scope, &p, reterr);
 	if (r == 0)
-		r = nodedb_look_list(t->look, NODEDB_COVERAGE, &scope, &coverage, reterr);
+		r = nodedb_snapshot_list(t->snapshot, NODEDB_COVERAGE, &scope, &coverage, reterr);
 	if (r == 0)
-		r = nodedb_look_list(t->look, NODEDB_CALLS, &t->scope, &calls, reterr);
+		r = nodedb_snapshot_list(t->snapshot, NODEDB_CALLS, &t->scope, &calls, reterr);
 	if (r < 0)
 		return r;
 	json_begin_object(w);
@@ -91,8 +91,8 @@ int tell_processes(const struct tell *t, struct json_writer *w, struct errinfo *
 			shown++;
 		}
 	json_end_array(w);
-	tell_bool(w, "truncated", p.truncated || i < p.row_count);
-	tell_window(t, w);
+	put_bool(w, "truncated", p.truncated || i < p.row_count);
+	put_window(t, w);
 	json_end_object(w);
 	return 0;
 }
@@ -131,7 +131,7 @@ static const struct capability {
 		"calls are seen where the host makes them; what runs on the GPU is not"},
 };
 
-int tell_capabilities(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_capabilities(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	int r = 0;
 
@@ -141,13 +141,13 @@ int tell_capabilities(const struct tell *t, struct json_writer *w, struct errinf
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(capabilities); i++) {
 		const struct capability *c = &capabilities[i];
 
-		r = c->table ? nodedb_look_has(t->look, c->table, reterr) : 0;
+		r = c->table ? nodedb_snapshot_has(t->snapshot, c->table, reterr) : 0;
 		if (r < 0)
 			break;
 		json_begin_object(w);
 		json_string_member(w, "id", c->id);
 		json_string_member(w, "label", c->label);
-		tell_bool(w, "available", r > 0);
+		put_bool(w, "available", r > 0);
 		if (c->table)
 			json_string_member(w, "source", c->table);
 		if (r == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_node.c - the recording at a glance: whose it is, how much is in it, how things stand. */
+/* overview.c - the recording at a glance: whose it is, how much is in it, how things stand. */
 #include <stdio.h>
 
-#include "agent/answer/tell_private.h"
+#include "agent/answer/answer_private.h"
 #include "base/text.h"
 
 #define NODES_MAX    1024
@@ -22,8 +22,8 @@ static int64_t severity_count(const struct sql_table *t, const char *name)
 	int64_t n = 0;
 
 	for (size_t i = 0; i < t->row_count; i++)
-		if (is_severity(tell_text(t, i, 0), name))
-			n += tell_int(t, i, 1);
+		if (is_severity(table_text(t, i, 0), name))
+			n += table_int(t, i, 1);
 	return n;
 }
 
@@ -38,11 +38,11 @@ static void put_severities(struct json_writer *w, const char *key, const struct 
 	json_end_object(w);
 }
 
-static int put_top_chain(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+static int put_top_chain(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	struct nodedb_scope scope = {.node = t->scope.node, .limit = 1};
 	_cleanup_(sql_table_done) struct sql_table c = {0};
-	int r = nodedb_look_list(t->look, NODEDB_WORST_CHAINS, &scope, &c, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_WORST_CHAINS, &scope, &c, reterr);
 	static const char *const keys[] = {
 		"id", "severity", "summary", "root_cause", "detected_at", "node"};
 
@@ -52,22 +52,22 @@ static int put_top_chain(const struct tell *t, struct json_writer *w, struct err
 	json_begin_object(w);
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		json_key(w, keys[i]);
-		tell_cell(w, &c, 0, tell_column(&c, keys[i]));
+		table_cell(w, &c, 0, table_column(&c, keys[i]));
 	}
-	tell_chain_texts(
-		w, "recommendations", tell_text(&c, 0, tell_column(&c, "recommendations")));
+	put_chain_texts(
+		w, "recommendations", table_text(&c, 0, table_column(&c, "recommendations")));
 	json_end_object(w);
 	return 0;
 }
 
-static int put_gpu(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+static int put_gpu(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	struct nodedb_scope scope = {.node = t->scope.node, .limit = 100};
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_look_list(t->look, NODEDB_SESSIONS, &scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SESSIONS, &scope, &s, reterr);
 
 	for (size_t i = 0; r == 0 && i < s.row_count; i++) {
-		const char *model = tell_text(&s, i, tell_column(&s, "gpu_model"));
+		const char *model = table_text(&s, i, table_column(&s, "gpu_model"));
 
 		if (!model[0])
 			continue;
@@ -75,9 +75,9 @@ static int put_gpu(const struct tell *t, struct json_writer *w, struct errinfo *
 		json_begin_object(w);
 		json_string_member(w, "model", model);
 		json_string_member(
-			w, "driver_version", tell_text(&s, i, tell_column(&s, "gpu_driver")));
+			w, "driver_version", table_text(&s, i, table_column(&s, "gpu_driver")));
 		json_string_member(
-			w, "cuda_version", tell_text(&s, i, tell_column(&s, "cuda_ver")));
+			w, "cuda_version", table_text(&s, i, table_column(&s, "cuda_ver")));
 		json_end_object(w);
 		break;
 	}
@@ -122,7 +122,7 @@ static void judge_incidents(struct health *h, const struct sql_table *active, bo
 	}
 }
 
-static void judge_data(struct health *h, const struct tell *t, double completeness)
+static void judge_data(struct health *h, const struct question *t, double completeness)
 {
 	char text[128], n[TEXT_MAX];
 	int64_t age = wall_now().ns - t->range.last_ns;
@@ -143,19 +143,19 @@ static void judge_data(struct health *h, const struct tell *t, double completene
 	}
 }
 
-static int put_health(
-	const struct tell *t, struct json_writer *w, double completeness, struct errinfo *reterr)
+static int put_health(const struct question *t, struct json_writer *w, double completeness,
+	struct errinfo *reterr)
 {
 	struct nodedb_scope scope = {.node = t->scope.node};
 	_cleanup_(sql_table_done) struct sql_table active = {0};
 	struct health h = {0};
-	bool ours = nodedb_look_is_ours(t->look);
+	bool ours = nodedb_snapshot_is_ours(t->snapshot);
 	int r;
 
 	if (t->live && t->range.last_ns)
-		scope.from_ns = wall_now().ns - (int64_t)TELL_DEFAULT_NS;
-	r = nodedb_look_list(t->look, t->live && ours ? NODEDB_ACTIVE : NODEDB_SEVERITIES, &scope,
-		&active, reterr);
+		scope.from_ns = wall_now().ns - (int64_t)ANSWER_DEFAULT_NS;
+	r = nodedb_snapshot_list(t->snapshot, t->live && ours ? NODEDB_ACTIVE : NODEDB_SEVERITIES,
+		&scope, &active, reterr);
 	if (r < 0)
 		return r;
 	judge_incidents(&h, &active, t->live);
@@ -183,54 +183,55 @@ static void put_node_names(struct json_writer *w, const struct sql_table *nodes)
 	json_key(w, "nodes");
 	json_begin_array(w);
 	for (size_t i = 0; i < nodes->row_count; i++)
-		json_put_string(w, tell_text(nodes, i, 0));
+		json_put_string(w, table_text(nodes, i, 0));
 	json_end_array(w);
 }
 
-static int put_counts(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+static int put_counts(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table severities = {0};
 	struct nodedb_scope scope = {.node = t->scope.node};
 	struct nodedb_totals totals = {0};
-	int r = nodedb_look_totals(t->look, &totals, reterr);
+	int r = nodedb_snapshot_totals(t->snapshot, &totals, reterr);
 
 	if (r == 0)
-		r = nodedb_look_list(t->look, NODEDB_SEVERITIES, &scope, &severities, reterr);
+		r = nodedb_snapshot_list(
+			t->snapshot, NODEDB_SEVERITIES, &scope, &severities, reterr);
 	if (r < 0)
 		return r;
 	json_uint_member(w, "event_count", totals.events);
-	tell_bool(w, "event_count_exact", totals.events_exact);
+	put_bool(w, "event_count_exact", totals.events_exact);
 	json_uint_member(w, "chain_count", totals.chains);
 	json_uint_member(w, "session_count", totals.sessions);
 	put_severities(w, "chains_by_severity", &severities);
 	return 0;
 }
 
-int tell_overview(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_overview(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	struct nodedb_scope scope = {.limit = NODES_MAX};
 	_cleanup_(sql_table_done) struct sql_table nodes = {0};
 	double completeness = 1;
-	int r = nodedb_look_list(t->look, NODEDB_NODES, &scope, &nodes, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_NODES, &scope, &nodes, reterr);
 
 	if (r < 0)
 		return r;
 	json_begin_object(w);
 	json_string_member(w, "node", t->scope.node ? t->scope.node : t->node);
 	put_node_names(w, &nodes);
-	if (t->wish->version)
-		json_string_member(w, "version", t->wish->version);
-	json_string_member(w, "schema", nodedb_look_schema(t->look));
-	tell_bool(w, "live", t->live);
+	if (t->request->version)
+		json_string_member(w, "version", t->request->version);
+	json_string_member(w, "schema", nodedb_snapshot_schema(t->snapshot));
+	put_bool(w, "live", t->live);
 	json_int_member(w, "first_ns", t->range.first_ns);
 	json_int_member(w, "last_ns", t->range.last_ns);
 	r = put_counts(t, w, reterr);
 	if (r == 0)
-		r = tell_books(t, w, &completeness, reterr);
+		r = put_books(t, w, &completeness, reterr);
 	if (r == 0)
 		r = put_health(t, w, completeness, reterr);
 	if (r == 0)
-		r = tell_system(t, w, reterr);
+		r = put_system(t, w, reterr);
 	if (r == 0)
 		r = put_top_chain(t, w, reterr);
 	if (r == 0)
@@ -239,36 +240,36 @@ int tell_overview(const struct tell *t, struct json_writer *w, struct errinfo *r
 	return r;
 }
 
-int tell_nodes(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_nodes(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	struct nodedb_scope scope = {.limit = NODES_MAX};
 	_cleanup_(sql_table_done) struct sql_table nodes = {0};
-	int r = nodedb_look_list(t->look, NODEDB_NODES, &scope, &nodes, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_NODES, &scope, &nodes, reterr);
 
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	tell_rows(w, "nodes", &nodes);
+	table_put(w, "nodes", &nodes);
 	json_string_member(w, "node", t->node);
-	tell_bool(w, "merged", nodes.row_count > 1);
-	tell_bool(w, "truncated", nodes.truncated);
+	put_bool(w, "merged", nodes.row_count > 1);
+	put_bool(w, "truncated", nodes.truncated);
 	json_end_object(w);
 	return 0;
 }
 
-int tell_sessions(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_sessions(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	struct nodedb_scope scope = {
-		.node = t->scope.node, .limit = tell_limit(t->wish->limit, SESSIONS, SESSIONS_MAX)};
+	struct nodedb_scope scope = {.node = t->scope.node,
+		.limit = answer_limit(t->request->limit, SESSIONS, SESSIONS_MAX)};
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_look_list(t->look, NODEDB_SESSIONS, &scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SESSIONS, &scope, &s, reterr);
 
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	tell_rows(w, "sessions", &s);
-	tell_bool(w, "live", t->live);
-	tell_bool(w, "truncated", s.truncated);
+	table_put(w, "sessions", &s);
+	put_bool(w, "live", t->live);
+	put_bool(w, "truncated", s.truncated);
 	json_end_object(w);
 	return 0;
 }

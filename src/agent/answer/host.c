@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_host.c - samples of the host over a time. Where there are more than are wished for, the
+/* host.c - samples of the host over a time. Where there are more than are asked for, the
  * worst of each step stands for it: a peak must not vanish because the page is narrow. */
-#include "agent/answer/tell_private.h"
+#include "agent/answer/answer_private.h"
 
 #define POINTS     600
 #define POINTS_MAX 5000
@@ -12,18 +12,18 @@ static void put_sample(struct json_writer *w, const struct sql_table *s, size_t 
 		const char *key = sql_table_name(s, c);
 		enum sql_type type = sql_table_cell(s, row, c)->type;
 
-		if (type == SQL_NULL || (!strcmp(key, "node") && !tell_text(s, row, c)[0]))
+		if (type == SQL_NULL || (!strcmp(key, "node") && !table_text(s, row, c)[0]))
 			continue;
 		json_key(w, key);
-		tell_cell(w, s, row, c);
+		table_cell(w, s, row, c);
 	}
 }
 
-int tell_system(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int put_system(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	struct nodedb_scope scope = {.to_ns = t->scope.to_ns, .node = t->scope.node, .limit = 1};
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_look_list(t->look, NODEDB_SNAPSHOTS, &scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SNAPSHOTS, &scope, &s, reterr);
 
 	if (r < 0 || !s.row_count)
 		return r;
@@ -37,10 +37,10 @@ int tell_system(const struct tell *t, struct json_writer *w, struct errinfo *ret
 /* Row @from becomes part of what row @to stands for. */
 static void fold(struct sql_table *s, size_t to, size_t from)
 {
-	int lowest = tell_column(s, "mem_avail_mb");
+	int lowest = table_column(s, "mem_avail_mb");
 
 	for (int c = 2; c < s->column_count; c++) { /* after time and node */
-		double old = tell_real(s, to, c), new = tell_real(s, from, c);
+		double old = table_real(s, to, c), new = table_real(s, from, c);
 		struct sql_cell *cell = &s->cells[to * (size_t)s->column_count + (size_t)c];
 
 		if (sql_table_cell(s, from, c)->type == SQL_NULL)
@@ -65,13 +65,13 @@ static void thin(struct sql_table *s, int64_t first_ns, int64_t step_ns)
 			*b = swap;
 		}
 	for (size_t i = 0; i < s->row_count; i++) {
-		int64_t step = (tell_int(s, i, 0) - first_ns) / step_ns;
+		int64_t step = (table_int(s, i, 0) - first_ns) / step_ns;
 		size_t k = kept;
 
-		while (k > 0 && (tell_int(s, k - 1, 0) - first_ns) / step_ns == step &&
-			strcmp(tell_text(s, k - 1, 1), tell_text(s, i, 1)) != 0)
+		while (k > 0 && (table_int(s, k - 1, 0) - first_ns) / step_ns == step &&
+			strcmp(table_text(s, k - 1, 1), table_text(s, i, 1)) != 0)
 			k--;
-		if (k > 0 && (tell_int(s, k - 1, 0) - first_ns) / step_ns == step) {
+		if (k > 0 && (table_int(s, k - 1, 0) - first_ns) / step_ns == step) {
 			fold(s, k - 1, i);
 			continue;
 		}
@@ -82,7 +82,7 @@ static void thin(struct sql_table *s, int64_t first_ns, int64_t step_ns)
 	s->row_count = kept;
 }
 
-int64_t tell_step(const struct tell *t, size_t points)
+int64_t answer_step(const struct question *t, size_t points)
 {
 	int64_t span = t->scope.to_ns - t->scope.from_ns, second = (int64_t)NS_PER_S;
 	int64_t step = span / (int64_t)points + 1;
@@ -90,12 +90,12 @@ int64_t tell_step(const struct tell *t, size_t points)
 	return MAX((step + second - 1) / second, INT64_C(1)) * second;
 }
 
-int tell_snapshots(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_snapshots(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	size_t points = tell_limit(t->wish->points, POINTS, POINTS_MAX);
-	int64_t step = tell_step(t, points);
+	size_t points = answer_limit(t->request->points, POINTS, POINTS_MAX);
+	int64_t step = answer_step(t, points);
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_look_list(t->look, NODEDB_SNAPSHOTS, &t->scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SNAPSHOTS, &t->scope, &s, reterr);
 
 	if (r < 0)
 		return r;
@@ -111,8 +111,8 @@ int tell_snapshots(const struct tell *t, struct json_writer *w, struct errinfo *
 		json_end_object(w);
 	}
 	json_end_array(w);
-	tell_bool(w, "truncated", s.truncated);
-	tell_window(t, w);
+	put_bool(w, "truncated", s.truncated);
+	put_window(t, w);
 	json_end_object(w);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_stack.c - where calls come from: the call stacks with most time, and all of them as one
+/* stacks.c - where calls come from: the call stacks with most time, and all of them as one
  * tree. */
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "agent/answer/event_json.h"
 #include "agent/answer/flame.h"
-#include "agent/answer/tell_private.h"
+#include "agent/answer/answer_private.h"
 
 #define STACKS     10
 #define STACKS_MAX 100
@@ -26,10 +26,10 @@ static struct sums add_up(const struct sql_table *s)
 	struct sums sums = {0};
 
 	for (size_t i = 0; i < s->row_count; i++) {
-		sums.ns += tell_real(s, i, COL_NS);
-		sums.rows += tell_int(s, i, COL_ROWS);
-		if (!tell_int(s, i, COL_HASH))
-			sums.without += tell_int(s, i, COL_ROWS);
+		sums.ns += table_real(s, i, COL_NS);
+		sums.rows += table_int(s, i, COL_ROWS);
+		if (!table_int(s, i, COL_HASH))
+			sums.without += table_int(s, i, COL_ROWS);
 	}
 	return sums;
 }
@@ -49,10 +49,10 @@ static void put_processes(struct json_writer *w, const char *names)
 }
 
 static int put_frames(
-	const struct tell *t, struct json_writer *w, int64_t hash, struct errinfo *reterr)
+	const struct question *t, struct json_writer *w, int64_t hash, struct errinfo *reterr)
 {
 	_cleanup_free_ struct stack *stack = NULL;
-	int r = nodedb_look_stack(t->look, (uint64_t)hash, &stack, reterr);
+	int r = nodedb_snapshot_stack(t->snapshot, (uint64_t)hash, &stack, reterr);
 
 	if (r < 0)
 		return r;
@@ -67,12 +67,12 @@ static int put_frames(
 	return 0;
 }
 
-static int put_stack(const struct tell *t, struct json_writer *w, const struct sql_table *s,
+static int put_stack(const struct question *t, struct json_writer *w, const struct sql_table *s,
 	size_t i, double all_ns, struct errinfo *reterr)
 {
-	int64_t hash = tell_int(s, i, COL_HASH), n = tell_int(s, i, COL_N);
-	unsigned source = (unsigned)tell_int(s, i, COL_SOURCE);
-	double ns = tell_real(s, i, COL_NS);
+	int64_t hash = table_int(s, i, COL_HASH), n = table_int(s, i, COL_N);
+	unsigned source = (unsigned)table_int(s, i, COL_SOURCE);
+	double ns = table_real(s, i, COL_NS);
 	char scratch[32], text[24];
 	int r;
 
@@ -81,25 +81,25 @@ static int put_stack(const struct tell *t, struct json_writer *w, const struct s
 	json_string_member(w, "hash", text);
 	json_string_member(w, "source", wire_source_name(source));
 	json_string_member(
-		w, "op", wire_op_name(source, (unsigned)tell_int(s, i, COL_OP), scratch));
+		w, "op", wire_op_name(source, (unsigned)table_int(s, i, COL_OP), scratch));
 	json_int_member(w, "n", n);
-	tell_us(w, "avg_us", n > 0 ? ns / (double)n : 0);
-	tell_us(w, "min_us", tell_real(s, i, COL_MIN));
-	tell_us(w, "max_us", tell_real(s, i, COL_MAX));
-	tell_us(w, "total_us", ns);
+	put_us(w, "avg_us", n > 0 ? ns / (double)n : 0);
+	put_us(w, "min_us", table_real(s, i, COL_MIN));
+	put_us(w, "max_us", table_real(s, i, COL_MAX));
+	put_us(w, "total_us", ns);
 	json_double_member(w, "share", all_ns > 0 ? ns / all_ns : 0);
-	put_processes(w, tell_text(s, i, COL_COMMS));
+	put_processes(w, table_text(s, i, COL_COMMS));
 	r = put_frames(t, w, hash, reterr);
 	json_end_object(w);
 	return r;
 }
 
-int tell_stacks(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_stacks(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	size_t limit = tell_limit(t->wish->limit, STACKS, STACKS_MAX), shown = 0, i;
+	size_t limit = answer_limit(t->request->limit, STACKS, STACKS_MAX), shown = 0, i;
 	_cleanup_(sql_table_done) struct sql_table s = {0};
 	struct sums sums;
-	int r = nodedb_look_list(t->look, NODEDB_STACK_TOTALS, &t->scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_STACK_TOTALS, &t->scope, &s, reterr);
 
 	if (r < 0)
 		return r;
@@ -108,40 +108,40 @@ int tell_stacks(const struct tell *t, struct json_writer *w, struct errinfo *ret
 	json_key(w, "stacks");
 	json_begin_array(w);
 	for (i = 0; r == 0 && i < s.row_count && shown < limit; i++)
-		if (tell_int(&s, i, COL_HASH)) {
+		if (table_int(&s, i, COL_HASH)) {
 			r = put_stack(t, w, &s, i, sums.ns, reterr);
 			shown++;
 		}
 	json_end_array(w);
 	json_int_member(w, "rows", sums.rows);
 	json_int_member(w, "without_stack", sums.without);
-	tell_bool(w, "truncated", i < s.row_count || sums.rows >= NODEDB_STACK_ROWS);
+	put_bool(w, "truncated", i < s.row_count || sums.rows >= NODEDB_STACK_ROWS);
 	if (!shown)
 		json_string_member(w, "note",
 			sums.rows ? "no call of this time was recorded with a stack"
 				  : "no call was recorded in this time");
-	tell_window(t, w);
+	put_window(t, w);
 	json_end_object(w);
 	return r;
 }
 
 /* ---- the tree ---- */
 
-static int grow(
-	const struct tell *t, const struct sql_table *s, struct flame *f, struct errinfo *reterr)
+static int grow(const struct question *t, const struct sql_table *s, struct flame *f,
+	struct errinfo *reterr)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < s->row_count; i++) {
-		double ns = tell_real(s, i, COL_NS);
+		double ns = table_real(s, i, COL_NS);
 		_cleanup_free_ struct stack *stack = NULL;
 
-		if (tell_int(s, i, COL_HASH))
-			r = nodedb_look_stack(
-				t->look, (uint64_t)tell_int(s, i, COL_HASH), &stack, reterr);
+		if (table_int(s, i, COL_HASH))
+			r = nodedb_snapshot_stack(
+				t->snapshot, (uint64_t)table_int(s, i, COL_HASH), &stack, reterr);
 		if (r == 0)
-			r = flame_add(f, stack, (unsigned)tell_int(s, i, COL_SOURCE),
-				(unsigned)tell_int(s, i, COL_OP),
+			r = flame_add(f, stack, (unsigned)table_int(s, i, COL_SOURCE),
+				(unsigned)table_int(s, i, COL_OP),
 				ns > 0 && ns < 9e18 ? (uint64_t)ns : 0);
 	}
 	return r == 0 ? flame_finish(f) : r;
@@ -210,15 +210,15 @@ static uint64_t put_tree(
 	return left_out;
 }
 
-int tell_flame(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_flame(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	size_t max = tell_limit(t->wish->points, NODES, NODES_MAX);
+	size_t max = answer_limit(t->request->points, NODES, NODES_MAX);
 	_cleanup_(sql_table_done) struct sql_table s = {0};
 	_cleanup_(flame_done) struct flame f = FLAME_INIT;
 	_cleanup_free_ uint32_t *places = NULL;
 	uint64_t floor = 0, left_out;
 	struct sums sums;
-	int r = nodedb_look_list(t->look, NODEDB_STACK_TOTALS, &t->scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_STACK_TOTALS, &t->scope, &s, reterr);
 
 	if (r == 0)
 		r = grow(t, &s, &f, reterr);
@@ -237,8 +237,8 @@ int tell_flame(const struct tell *t, struct json_writer *w, struct errinfo *rete
 	json_end_array(w);
 	json_uint_member(w, "left_out", left_out);
 	json_int_member(w, "rows", sums.rows);
-	tell_bool(w, "truncated", floor > 0 || s.truncated || sums.rows >= NODEDB_STACK_ROWS);
-	tell_window(t, w);
+	put_bool(w, "truncated", floor > 0 || s.truncated || sums.rows >= NODEDB_STACK_ROWS);
+	put_window(t, w);
 	json_end_object(w);
 	return 0;
 }

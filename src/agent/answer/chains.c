@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_chain.c - stored verdicts. Their lists are JSON that somebody wrote into the file: it is
+/* chains.c - stored verdicts. Their lists are JSON that somebody wrote into the file: it is
  * read again, not passed on, and what it should not hold is left out. */
 #include <jansson.h>
 
-#include "agent/answer/tell_private.h"
+#include "agent/answer/answer_private.h"
 
 #define CHAINS     1000
 #define CHAINS_MAX 10000
@@ -20,7 +20,7 @@ static json_t *load_array(const char *text)
 	return NULL;
 }
 
-void tell_chain_texts(struct json_writer *w, const char *key, const char *text)
+void put_chain_texts(struct json_writer *w, const char *key, const char *text)
 {
 	_cleanup_(json_decrefp) json_t *root = load_array(text);
 	json_t *item;
@@ -66,12 +66,12 @@ static void put_timeline(struct json_writer *w, const char *text)
 static void put_known(
 	struct json_writer *w, const struct sql_table *t, size_t row, const char *name)
 {
-	int c = tell_column(t, name);
+	int c = table_column(t, name);
 
-	if (!tell_text(t, row, c)[0] && tell_real(t, row, c) <= 0)
+	if (!table_text(t, row, c)[0] && table_real(t, row, c) <= 0)
 		return;
 	json_key(w, name);
-	tell_cell(w, t, row, c);
+	table_cell(w, t, row, c);
 }
 
 static void put_chain(struct json_writer *w, const struct sql_table *t, size_t row)
@@ -84,29 +84,29 @@ static void put_chain(struct json_writer *w, const struct sql_table *t, size_t r
 	json_begin_object(w);
 	for (size_t i = 0; i < ARRAY_SIZE(always); i++) {
 		json_key(w, always[i]);
-		tell_cell(w, t, row, tell_column(t, always[i]));
+		table_cell(w, t, row, table_column(t, always[i]));
 	}
-	tell_chain_texts(
-		w, "recommendations", tell_text(t, row, tell_column(t, "recommendations")));
+	put_chain_texts(
+		w, "recommendations", table_text(t, row, table_column(t, "recommendations")));
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		put_known(w, t, row, known[i]);
-	put_timeline(w, tell_text(t, row, tell_column(t, "timeline")));
+	put_timeline(w, table_text(t, row, table_column(t, "timeline")));
 	json_end_object(w);
 }
 
-int tell_chains(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_chains(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table s = {0};
 	struct nodedb_scope scope = t->scope;
 	int r;
 
-	scope.limit = tell_limit(t->wish->limit, CHAINS, CHAINS_MAX);
+	scope.limit = answer_limit(t->request->limit, CHAINS, CHAINS_MAX);
 	/* A verdict may be found after the last event that it is about. */
-	if (!t->wish->to[0])
+	if (!t->request->to[0])
 		scope.to_ns = 0;
 	if (t->by_default && !t->live)
 		scope.from_ns = 0;
-	r = nodedb_look_list(t->look, NODEDB_CHAINS, &scope, &s, reterr);
+	r = nodedb_snapshot_list(t->snapshot, NODEDB_CHAINS, &scope, &s, reterr);
 	if (r < 0)
 		return r;
 	json_begin_object(w);
@@ -115,8 +115,8 @@ int tell_chains(const struct tell *t, struct json_writer *w, struct errinfo *ret
 	for (size_t i = 0; i < s.row_count; i++)
 		put_chain(w, &s, i);
 	json_end_array(w);
-	tell_bool(w, "truncated", s.truncated);
-	tell_window(t, w);
+	put_bool(w, "truncated", s.truncated);
+	put_window(t, w);
 	json_end_object(w);
 	return 0;
 }

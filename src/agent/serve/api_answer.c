@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_tell.c - routes that say what the recording says. What is costly is kept for a while: a page
+/* api_answer.c - routes that say what the recording says. What is costly is kept for a while: a page
  * that many look at asks the same again and again. */
 #include <stdio.h>
 
 #include "agent/serve/serve_private.h"
 
-static void tell(struct serve_call *c, const struct api_row *row, const struct tell_wish *wish)
+static void reply(
+	struct serve_call *c, const struct api_row *row, const struct answer_request *request)
 {
 	struct errinfo e = {0};
-	int r = tell_run(serve_db(c->serve), wish, row->tell, row->default_ns, &c->out, &e);
+	int r = answer_run(serve_db(c->serve), request, row->answer, row->default_ns, &c->out, &e);
 
 	if (r < 0)
 		serve_error(c, r, &e, NULL);
 }
 
-static void tell_kept(struct serve_call *c, const struct api_row *row, const struct tell_wish *wish)
+static void reply_kept(
+	struct serve_call *c, const struct api_row *row, const struct answer_request *request)
 {
 	_cleanup_buf_ struct buf key = BUF_INIT(4096);
 	struct keep_slot *slot;
@@ -26,25 +28,25 @@ static void tell_kept(struct serve_call *c, const struct api_row *row, const str
 		snprintf(c->age, sizeof(c->age), "%llu", (unsigned long long)(age / NS_PER_S));
 		return;
 	}
-	tell(c, row, wish);
+	reply(c, row, request);
 	if (!key.err)
 		keep_end(c->serve->keep, slot, c->status == 200 && !c->out.err ? &c->out : NULL);
 }
 
-void api_tell(struct serve_call *c)
+void api_answer(struct serve_call *c)
 {
 	const struct api_row *row = c->data;
-	struct tell_wish wish;
+	struct answer_request request;
 	struct errinfo e = {0};
-	int r = api_wish(row, c->query, &wish, &e);
+	int r = api_request(row, c->query, &request, &e);
 
 	if (r < 0)
 		serve_error(c, r, &e, NULL);
-	wish.version = c->serve->settings.version;
+	request.version = c->serve->settings.version;
 	if (r < 0)
 		return;
 	if (row->lane == LANE_HEAVY)
-		tell_kept(c, row, &wish);
+		reply_kept(c, row, &request);
 	else
-		tell(c, row, &wish);
+		reply(c, row, &request);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_incident.c - the engine's explanation of a time, with how complete the data is that it rests
+/* incidents.c - the engine's explanation of a time, with how complete the data is that it rests
  * on. Loads what the time holds: the costliest of all answers, so whoever is asked often keeps it.
  */
 #include "agent/answer/explain.h"
 #include "agent/answer/report_json.h"
-#include "agent/answer/tell_private.h"
+#include "agent/answer/answer_private.h"
 
 #define INCIDENTS    100
 #define WHERE_STACKS 4096 /* the heaviest are enough to say where */
@@ -40,20 +40,20 @@ static void put_data(struct json_writer *w, const struct report_scope *s)
 	json_uint_member(w, "pruned_rows", s->pruned_rows);
 	if (s->pruned_before)
 		json_int_member(w, "pruned_before_ns", s->pruned_before);
-	tell_bool(w, "no_gpu_calls", s->no_gpu_calls);
+	put_bool(w, "no_gpu_calls", s->no_gpu_calls);
 	put_completeness(w, s);
 	json_end_object(w);
 }
 
-static bool is_of_pid(const struct incident *i, const struct tell_wish *wish)
+static bool is_of_pid(const struct incident *i, const struct answer_request *request)
 {
-	for (size_t k = 0; k < wish->pid_count; k++)
-		if (i->pid == wish->pids[k])
+	for (size_t k = 0; k < request->pid_count; k++)
+		if (i->pid == request->pids[k])
 			return true;
-	return !wish->pid_count;
+	return !request->pid_count;
 }
 
-int tell_incidents(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_incidents(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	struct nodedb_filter f = {.from_ns = t->scope.from_ns,
 		.to_ns = t->scope.to_ns,
@@ -63,7 +63,8 @@ int tell_incidents(const struct tell *t, struct json_writer *w, struct errinfo *
 		.labels = true,
 		.stacks = NODEDB_STACKS_USED,
 		.stacks_max = WHERE_STACKS};
-	size_t limit = tell_limit(t->wish->limit, INCIDENTS, CORRELATE_INCIDENTS_MAX), shown = 0, i;
+	size_t limit = answer_limit(t->request->limit, INCIDENTS, CORRELATE_INCIDENTS_MAX),
+	       shown = 0, i;
 	uint64_t began = mono_now().ns;
 	_cleanup_(nodedb_content_done) struct nodedb_content c = {0};
 	_cleanup_(explanation_done) struct explanation e = {0};
@@ -71,26 +72,26 @@ int tell_incidents(const struct tell *t, struct json_writer *w, struct errinfo *
 
 	if (t->by_default && !t->live)
 		f.from_ns = f.to_ns = 0;
-	r = nodedb_read(nodedb_look_path(t->look), &f, &c, reterr);
+	r = nodedb_read(nodedb_snapshot_path(t->snapshot), &f, &c, reterr);
 	if (r == 0)
 		r = explain_find(&c, false, &e, reterr);
 	if (r < 0)
 		return r;
 	e.scope.with_labels = c.label_count > 0;
-	e.scope.with_stacks = t->wish->stacks;
+	e.scope.with_stacks = t->request->stacks;
 	json_begin_object(w);
 	json_key(w, "incidents");
 	json_begin_array(w);
 	for (i = 0; i < e.count && shown < limit; i++)
-		if (is_of_pid(&e.incidents[i], t->wish)) {
+		if (is_of_pid(&e.incidents[i], t->request)) {
 			report_json_incident(w, &e.incidents[i], &e.scope);
 			shown++;
 		}
 	json_end_array(w);
 	put_data(w, &e.scope);
 	json_double_member(w, "computed_ms", (double)(mono_now().ns - began) / (double)NS_PER_MS);
-	tell_bool(w, "truncated", i < e.count || e.count == CORRELATE_INCIDENTS_MAX);
-	tell_window(t, w);
+	put_bool(w, "truncated", i < e.count || e.count == CORRELATE_INCIDENTS_MAX);
+	put_window(t, w);
 	json_end_object(w);
 	return 0;
 }

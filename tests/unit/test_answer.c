@@ -3,7 +3,7 @@
  * is not there, and times. */
 #include <jansson.h>
 
-#include "agent/answer/tell.h"
+#include "agent/answer/answer.h"
 #include "base/buf.h"
 #include "store_fixture.h"
 
@@ -126,20 +126,20 @@ static void record(const char *path)
 	scratch_close(db);
 }
 
-static json_t *tell_of(struct scratch *s, tell_fn *fn, const struct tell_wish *wish)
+static json_t *answer_of(struct scratch *s, answer_fn *fn, const struct answer_request *request)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(TELL_BYTES);
+	_cleanup_buf_ struct buf b = BUF_INIT(ANSWER_BYTES);
 	struct errinfo e = {0};
 	json_t *root;
 
-	if (tell_run(s->path, wish, fn, 0, &b, &e) < 0)
+	if (answer_run(s->path, request, fn, 0, &b, &e) < 0)
 		fail_msg("%s", e.text);
 	root = json_loads(buf_str(&b), 0, NULL);
 	assert_non_null(root);
 	return root;
 }
 
-static const struct tell_wish everything = {.all = true};
+static const struct answer_request everything = {.all = true};
 
 static json_int_t int_at(const json_t *o, const char *key)
 {
@@ -160,7 +160,7 @@ static void test_ops(void **state)
 	json_t *op;
 
 	record(s->path);
-	root = tell_of(s, tell_ops, &everything);
+	root = answer_of(s, answer_ops, &everything);
 	assert_string_equal(json_string_value(json_object_get(root, "mode")), "percentile");
 	assert_int_equal(int_at(root, "total_calls"), 45);
 	assert_int_equal(json_array_size(json_object_get(root, "ops")), 2);
@@ -176,9 +176,10 @@ static void test_ops(void **state)
 	assert_true(json_is_true(
 		json_object_get(json_array_get(json_object_get(root, "ops"), 1), "nested")));
 	assert_non_null(json_object_get(root, "system"));
-	one = tell_of(s, tell_ops, &(struct tell_wish){.all = true, .pids = {8}, .pid_count = 1});
+	one = answer_of(
+		s, answer_ops, &(struct answer_request){.all = true, .pids = {8}, .pid_count = 1});
 	assert_int_equal(int_at(json_array_get(json_object_get(one, "ops"), 0), "count"), 5);
-	late = tell_of(s, tell_ops, &(struct tell_wish){.since_ns = 4 * NS_PER_S});
+	late = answer_of(s, answer_ops, &(struct answer_request){.since_ns = 4 * NS_PER_S});
 	assert_int_equal(int_at(json_array_get(json_object_get(late, "ops"), 0), "count"), 10);
 }
 
@@ -190,14 +191,15 @@ static void test_series(void **state)
 	json_int_t sum = 0;
 
 	record(s->path);
-	root = tell_of(s, tell_series, &everything);
+	root = answer_of(s, answer_series, &everything);
 	assert_int_equal(int_at(root, "bucket_ns"), 5 * S);
 	line = json_array_get(json_object_get(root, "series"), 0);
 	counts = json_object_get(line, "count");
 	assert_int_equal(json_array_size(counts), int_at(root, "points"));
 	assert_int_equal(json_integer_value(json_array_get(counts, 0)), 15);
 	assert_int_equal(json_integer_value(json_array_get(counts, 3)), 10);
-	few = tell_of(s, tell_series, &(struct tell_wish){.all = true, .points = 2, .limit = 1});
+	few = answer_of(
+		s, answer_series, &(struct answer_request){.all = true, .points = 2, .limit = 1});
 	counts = json_object_get(json_array_get(json_object_get(few, "series"), 0), "count");
 	assert_true(json_array_size(counts) <= 2);
 	for (size_t i = 0; i < json_array_size(counts); i++)
@@ -213,7 +215,7 @@ static void test_overview_and_chains(void **state)
 	json_t *top, *list;
 
 	record(s->path);
-	root = tell_of(s, tell_overview, &(struct tell_wish){.version = "1"});
+	root = answer_of(s, answer_overview, &(struct answer_request){.version = "1"});
 	assert_int_equal(int_at(root, "event_count"), 6);
 	assert_int_equal(int_at(root, "chain_count"), 2);
 	top = json_object_get(root, "top_chain");
@@ -229,13 +231,13 @@ static void test_overview_and_chains(void **state)
 	assert_float_equal(real_at(json_object_get(root, "books"), "completeness"), 0.9, 1e-9);
 	assert_string_equal(
 		json_string_value(json_object_get(json_object_get(root, "gpu"), "model")), "H200");
-	chains = tell_of(s, tell_chains, &(struct tell_wish){.limit = 1});
+	chains = answer_of(s, answer_chains, &(struct answer_request){.limit = 1});
 	list = json_object_get(chains, "chains");
 	assert_int_equal(json_array_size(list), 1);
 	assert_true(json_is_true(json_object_get(chains, "truncated")));
 	assert_string_equal(
 		json_string_value(json_object_get(json_array_get(list, 0), "severity")), "LOW");
-	losses = tell_of(s, tell_losses, &everything);
+	losses = answer_of(s, answer_losses, &everything);
 	list = json_object_get(losses, "sources");
 	assert_int_equal(json_array_size(list), 1);
 	assert_int_equal(int_at(json_array_get(list, 0), "lost"), 10);
@@ -249,7 +251,7 @@ static void test_collectives(void **state)
 	json_t *comm, *rank, *worst;
 
 	record(s->path);
-	root = tell_of(s, tell_collectives, &everything);
+	root = answer_of(s, answer_collectives, &everything);
 	comm = json_array_get(json_object_get(root, "comms"), 0);
 	assert_string_equal(json_string_value(json_object_get(comm, "comm")), "-5");
 	assert_int_equal(int_at(comm, "collectives"), 5);
@@ -274,14 +276,14 @@ static void test_stacks_and_flame(void **state)
 	json_t *stack;
 
 	record(s->path);
-	root = tell_of(s, tell_stacks, &everything);
+	root = answer_of(s, answer_stacks, &everything);
 	assert_int_equal(json_array_size(json_object_get(root, "stacks")), 1);
 	stack = json_array_get(json_object_get(root, "stacks"), 0);
 	assert_string_equal(json_string_value(json_object_get(stack, "hash")), "5");
 	assert_int_equal(int_at(stack, "n"), 4);
 	assert_float_equal(real_at(stack, "share"), 4.0 / 6, 1e-9);
 	assert_int_equal(int_at(root, "without_stack"), 2);
-	flame = tell_of(s, tell_flame, &everything);
+	flame = answer_of(s, answer_flame, &everything);
 	assert_int_equal(int_at(flame, "total"), 6000);
 	assert_int_equal(json_array_size(json_object_get(flame, "nodes")), 5);
 }
@@ -293,9 +295,9 @@ static void test_snapshots(void **state)
 	json_t *list;
 
 	record(s->path);
-	root = tell_of(s, tell_snapshots, &everything);
+	root = answer_of(s, answer_snapshots, &everything);
 	assert_int_equal(json_array_size(json_object_get(root, "snapshots")), 20);
-	few = tell_of(s, tell_snapshots, &(struct tell_wish){.all = true, .points = 2});
+	few = answer_of(s, answer_snapshots, &(struct answer_request){.all = true, .points = 2});
 	list = json_object_get(few, "snapshots");
 	assert_int_equal(json_array_size(list), 2);
 	assert_float_equal(real_at(json_array_get(list, 1), "cpu_percent"), 99, 1e-9);
@@ -306,7 +308,7 @@ static void test_snapshots(void **state)
 static void test_times_and_nodes(void **state)
 {
 	static const struct {
-		struct tell_wish wish;
+		struct answer_request request;
 		int err;
 	} cases[] = {{{.from = "yesterday"}, -EINVAL},
 		{{.from = "2024-01-02", .to = "2024-01-01"}, -EINVAL}, {{.node = "other"}, -ESRCH},
@@ -317,14 +319,14 @@ static void test_times_and_nodes(void **state)
 
 	record(s->path);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		_cleanup_buf_ struct buf b = BUF_INIT(TELL_BYTES);
+		_cleanup_buf_ struct buf b = BUF_INIT(ANSWER_BYTES);
 		struct errinfo e = {0};
 
-		assert_int_equal(
-			tell_run(s->path, &cases[i].wish, tell_ops, 0, &b, &e), cases[i].err);
+		assert_int_equal(answer_run(s->path, &cases[i].request, answer_ops, 0, &b, &e),
+			cases[i].err);
 		assert_int_equal(b.len == 0, cases[i].err != 0);
 	}
-	root = tell_of(s, tell_ops, &(struct tell_wish){.since_ns = 3600 * NS_PER_S});
+	root = answer_of(s, answer_ops, &(struct answer_request){.since_ns = 3600 * NS_PER_S});
 	window = json_object_get(root, "window");
 	assert_int_equal(
 		int_at(window, "from_ns"), T0 / (5 * S) * (5 * S)); /* no sooner than it began */
@@ -334,17 +336,18 @@ static void test_times_and_nodes(void **state)
 /* Every question to a recording with nothing in it is answered. */
 static void test_nothing(void **state)
 {
-	static tell_fn *const all[] = {tell_overview, tell_nodes, tell_sessions, tell_processes,
-		tell_capabilities, tell_ops, tell_series, tell_graph_metrics, tell_graph_events,
-		tell_chains, tell_incidents, tell_collectives, tell_stacks, tell_flame,
-		tell_snapshots, tell_gpus, tell_losses, tell_overhead};
+	static answer_fn *const all[] = {answer_overview, answer_nodes, answer_sessions,
+		answer_processes, answer_capabilities, answer_ops, answer_series,
+		answer_graph_metrics, answer_graph_events, answer_chains, answer_incidents,
+		answer_collectives, answer_stacks, answer_flame, answer_snapshots, answer_gpus,
+		answer_losses, answer_overhead};
 	struct scratch *s = *state;
 
 	scratch_close(scratch_open(s->path));
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		json_decref(tell_of(s, all[i], &everything));
+		json_decref(answer_of(s, all[i], &everything));
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		json_decref(tell_of(s, all[i], &(struct tell_wish){0}));
+		json_decref(answer_of(s, all[i], &(struct answer_request){0}));
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_look.h - short questions to a store that need not load it, for those who answer while
- * others wait. Read-only, as nodedb_read(); all that one looker asks is as of one moment.
+/* nodedb_snapshot.h - short questions to a store that need not load it, for those who answer while
+ * others wait. Read-only, as nodedb_read(); all that is asked of one is as of one moment.
  *
  * To add a list: a value here, its row in nodedb_list.c. */
 #pragma once
@@ -8,19 +8,21 @@
 #include "agent/store/nodedb.h"
 #include "sql/sql_table.h"
 
-struct nodedb_look;
+struct nodedb_snapshot;
 
-/* nodedb_look - opens @path and calls @fn. If a writer came in between, once more: @fn starts
+/* nodedb_snapshot - opens @path and calls @fn. If a writer came in between, once more: @fn starts
  * afresh at each call. Returns what @fn returned, or why it could not be opened. */
-typedef int nodedb_looker(struct nodedb_look *l, void *arg, struct errinfo *reterr);
-int nodedb_look(const char *path, nodedb_looker *fn, void *arg, struct errinfo *reterr);
+typedef int nodedb_snapshot_fn(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr);
+int nodedb_snapshot_read(
+	const char *path, nodedb_snapshot_fn *fn, void *arg, struct errinfo *reterr);
 
-const char *nodedb_look_schema(const struct nodedb_look *l); /* "0.11" */
-bool nodedb_look_is_ours(const struct nodedb_look *l);       /* else of the published agent */
-const char *nodedb_look_path(const struct nodedb_look *l);
+const char *nodedb_snapshot_schema(const struct nodedb_snapshot *l); /* "0.11" */
+bool nodedb_snapshot_is_ours(const struct nodedb_snapshot *l); /* else of the published agent */
+const char *nodedb_snapshot_path(const struct nodedb_snapshot *l);
 
-/* nodedb_look_range - of everything that has a time, not of events alone; 0, 0: nothing has. */
-int nodedb_look_range(struct nodedb_look *l, struct nodedb_range *ret, struct errinfo *reterr);
+/* nodedb_snapshot_range - of everything that has a time, not of events alone; 0, 0: nothing has. */
+int nodedb_snapshot_range(
+	struct nodedb_snapshot *l, struct nodedb_range *ret, struct errinfo *reterr);
 
 struct nodedb_scope {
 	int64_t from_ns, to_ns; /* inclusive; 0: open */
@@ -66,39 +68,40 @@ enum nodedb_list {       /* columns are named as the API's keys */
 	NODEDB_LIST_COUNT
 };
 
-/* nodedb_look_list - the rows; a table that the file lacks has none (and no columns). On success
+/* nodedb_snapshot_list - the rows; a table that the file lacks has none (and no columns). On success
  * *ret is the caller's (sql_table_done()). */
-int nodedb_look_list(struct nodedb_look *l, enum nodedb_list list, const struct nodedb_scope *s,
-	struct sql_table *ret, struct errinfo *reterr);
+int nodedb_snapshot_list(struct nodedb_snapshot *l, enum nodedb_list list,
+	const struct nodedb_scope *s, struct sql_table *ret, struct errinfo *reterr);
 
-/* nodedb_look_count - events in the scope (of which only times count), but no more than @max + 1.
+/* nodedb_snapshot_count - events in the scope (of which only times count), but no more than @max + 1.
  */
-int nodedb_look_count(struct nodedb_look *l, const struct nodedb_scope *s, uint64_t max,
+int nodedb_snapshot_count(struct nodedb_snapshot *l, const struct nodedb_scope *s, uint64_t max,
 	uint64_t *ret, struct errinfo *reterr);
 
 struct nodedb_totals {
 	uint64_t events, chains, sessions;
 	bool events_exact; /* else by the numbers of the first and last row */
 };
-int nodedb_look_totals(struct nodedb_look *l, struct nodedb_totals *ret, struct errinfo *reterr);
+int nodedb_snapshot_totals(
+	struct nodedb_snapshot *l, struct nodedb_totals *ret, struct errinfo *reterr);
 
-/* nodedb_look_has - whether the table is there and has a row. */
-int nodedb_look_has(struct nodedb_look *l, const char *table, struct errinfo *reterr);
+/* nodedb_snapshot_has - whether the table is there and has a row. */
+int nodedb_snapshot_has(struct nodedb_snapshot *l, const char *table, struct errinfo *reterr);
 
-/* nodedb_look_aggregates - calls @fn for each bucket (of 5 s, or of a minute if @coarse) that
+/* nodedb_snapshot_aggregates - calls @fn for each bucket (of 5 s, or of a minute if @coarse) that
  * overlaps the scope, the newest first. Ours only: a published file has none. No more than
  * NODEDB_LIST_MAX, the newest; *ret_truncated says that there are more. @fn returns 0 or an error
  * that ends it. */
 typedef int nodedb_aggregate_fn(void *arg, const struct aggregate *a);
-int nodedb_look_aggregates(struct nodedb_look *l, const struct nodedb_scope *s, bool coarse,
+int nodedb_snapshot_aggregates(struct nodedb_snapshot *l, const struct nodedb_scope *s, bool coarse,
 	nodedb_aggregate_fn *fn, void *arg, bool *ret_truncated, struct errinfo *reterr);
 
-/* nodedb_look_collectives - rows of the scope by time; *ret is the caller's (free()). */
-int nodedb_look_collectives(struct nodedb_look *l, const struct nodedb_scope *s,
+/* nodedb_snapshot_collectives - rows of the scope by time; *ret is the caller's (free()). */
+int nodedb_snapshot_collectives(struct nodedb_snapshot *l, const struct nodedb_scope *s,
 	struct collective_row **ret, size_t *ret_count, bool *ret_truncated,
 	struct errinfo *reterr);
 
-/* nodedb_look_stack - the stack of @hash, the caller's (free()); NULL if it is not there or
+/* nodedb_snapshot_stack - the stack of @hash, the caller's (free()); NULL if it is not there or
  * damaged. */
-int nodedb_look_stack(
-	struct nodedb_look *l, uint64_t hash, struct stack **ret, struct errinfo *reterr);
+int nodedb_snapshot_stack(
+	struct nodedb_snapshot *l, uint64_t hash, struct stack **ret, struct errinfo *reterr);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_series.c - calls, median and 99th percentile of each operation, bucket by bucket: what a
+/* series.c - calls, median and 99th percentile of each operation, bucket by bucket: what a
  * sparkline draws. Only of our own files: others have no sketches.
  *
  * Buckets come newest first, so one set of sketches, emptied at each border, is enough. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "agent/answer/tell_private.h"
+#include "agent/answer/answer_private.h"
 
 #define POINTS     60
 #define POINTS_MAX 1000
@@ -26,8 +26,8 @@ struct line { /* of one operation */
 };
 
 struct series {
-	struct tell_ops ops; /* of the step that is being summed up */
-	struct line *lines;  /* in the order of ops.rows */
+	struct op_sums ops; /* of the step that is being summed up */
+	struct line *lines; /* in the order of ops.rows */
 	size_t line_count;
 	int64_t first_ns, step_ns; /* start of the first step */
 	size_t points, current;
@@ -44,7 +44,7 @@ static void series_done(struct series *s)
 static void close_step(struct series *s)
 {
 	for (size_t i = 0; i < s->ops.count; i++) {
-		struct tell_op *op = &s->ops.rows[i];
+		struct op_sum *op = &s->ops.rows[i];
 
 		if (!op->sketch.count)
 			continue;
@@ -55,7 +55,7 @@ static void close_step(struct series *s)
 	}
 }
 
-static int add_line(struct series *s, const struct tell_op *op)
+static int add_line(struct series *s, const struct op_sum *op)
 {
 	struct line *p = reallocarray(s->lines, s->line_count + 1, sizeof(*p));
 
@@ -73,7 +73,7 @@ static int add(void *arg, const struct aggregate *a)
 {
 	struct series *s = arg;
 	int64_t step = (a->bucket.ns - s->first_ns) / s->step_ns;
-	struct tell_op *op;
+	struct op_sum *op;
 	int r;
 
 	if (a->bucket.ns < s->first_ns || step >= (int64_t)s->points)
@@ -81,7 +81,7 @@ static int add(void *arg, const struct aggregate *a)
 	if ((size_t)step != s->current)
 		close_step(s);
 	s->current = (size_t)step;
-	r = tell_op_find(&s->ops, a, &op);
+	r = op_sums_find(&s->ops, a, &op);
 	if (r == 0 && s->ops.count > s->line_count)
 		r = add_line(s, op);
 	if (r == 0)
@@ -117,7 +117,7 @@ static void put_line(struct json_writer *w, const struct series *s, const struct
 	json_begin_object(w);
 	json_string_member(w, "operation", wire_op_name(l->source, l->op, scratch));
 	json_string_member(w, "source", wire_source_name(l->source));
-	tell_bool(w, "nested", l->nested);
+	put_bool(w, "nested", l->nested);
 	json_key(w, "count");
 	json_begin_array(w);
 	for (size_t i = 0; i < s->points; i++)
@@ -128,15 +128,15 @@ static void put_line(struct json_writer *w, const struct series *s, const struct
 	json_end_object(w);
 }
 
-/* The steps are whole buckets, as many as it takes to have no more than the wished points. */
-static bool plan(const struct tell *t, struct series *s)
+/* The steps are whole buckets, as many as it takes to have no more than the points asked for. */
+static bool plan(const struct question *t, struct series *s)
 {
-	size_t wish = tell_limit(t->wish->points, POINTS, POINTS_MAX);
+	size_t request = answer_limit(t->request->points, POINTS, POINTS_MAX);
 	bool coarse = !nodedb_scope_is_short(&t->scope);
 	int64_t width = (int64_t)(coarse ? NODEDB_BUCKET_COARSE : NODEDB_BUCKET_FINE);
 	int64_t first = t->scope.from_ns / width * width, span = t->scope.to_ns - first;
 	int64_t buckets = span < 0 ? 1 : span / width + 1;
-	int64_t each = (buckets + (int64_t)wish - 1) / (int64_t)wish;
+	int64_t each = (buckets + (int64_t)request - 1) / (int64_t)request;
 
 	s->first_ns = first;
 	s->step_ns = MAX(each, INT64_C(1)) * width;
@@ -144,12 +144,13 @@ static bool plan(const struct tell *t, struct series *s)
 	return coarse;
 }
 
-int tell_series(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_series(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	size_t limit = tell_limit(t->wish->limit, SERIES, SERIES_MAX);
+	size_t limit = answer_limit(t->request->limit, SERIES, SERIES_MAX);
 	_cleanup_(series_done) struct series s = {0};
 	bool coarse = plan(t, &s), truncated;
-	int r = nodedb_look_aggregates(t->look, &t->scope, coarse, add, &s, &truncated, reterr);
+	int r = nodedb_snapshot_aggregates(
+		t->snapshot, &t->scope, coarse, add, &s, &truncated, reterr);
 
 	if (r < 0)
 		return r;
@@ -165,8 +166,8 @@ int tell_series(const struct tell *t, struct json_writer *w, struct errinfo *ret
 	for (size_t i = 0; i < MIN(s.line_count, limit); i++)
 		put_line(w, &s, &s.lines[i]);
 	json_end_array(w);
-	tell_bool(w, "truncated", truncated || s.line_count > limit);
-	tell_window(t, w);
+	put_bool(w, "truncated", truncated || s.line_count > limit);
+	put_window(t, w);
 	json_end_object(w);
 	return 0;
 }

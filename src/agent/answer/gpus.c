@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_gpu.c - samples of the GPUs over a time, each GPU with its newest state. */
-#include "agent/answer/tell_private.h"
+/* gpus.c - samples of the GPUs over a time, each GPU with its newest state. */
+#include "agent/answer/answer_private.h"
 #include "model/gpu_sample.h"
 
 #define POINTS     300
@@ -33,7 +33,7 @@ static void step_add(struct step *s, const struct sql_table *t, size_t row, cons
 {
 	s->samples++;
 	for (size_t i = 0; i < SHOWN; i++) {
-		int64_t v = tell_int(t, row, columns[i]);
+		int64_t v = table_int(t, row, columns[i]);
 
 		if (columns[i] < 0 || sql_table_cell(t, row, columns[i])->type != SQL_INT)
 			continue;
@@ -82,16 +82,16 @@ static void put_last(struct json_writer *w, const struct sql_table *t, size_t ro
 	json_begin_object(w);
 	for (int c = COL_TIME; c < t->column_count; c++) {
 		json_key(w, sql_table_name(t, c));
-		tell_cell(w, t, row, c);
+		table_cell(w, t, row, c);
 	}
-	put_throttle(w, (uint64_t)tell_int(t, row, tell_column(t, "throttle_reasons")));
+	put_throttle(w, (uint64_t)table_int(t, row, table_column(t, "throttle_reasons")));
 	json_end_object(w);
 }
 
 static bool same_gpu(const struct sql_table *t, size_t a, size_t b)
 {
-	return tell_int(t, a, COL_GPU) == tell_int(t, b, COL_GPU) &&
-	       !strcmp(tell_text(t, a, COL_NODE), tell_text(t, b, COL_NODE));
+	return table_int(t, a, COL_GPU) == table_int(t, b, COL_GPU) &&
+	       !strcmp(table_text(t, a, COL_NODE), table_text(t, b, COL_NODE));
 }
 
 /* The GPU of row @newest; rows are newest first. */
@@ -102,17 +102,17 @@ static void put_gpu(struct json_writer *w, const struct sql_table *t, size_t new
 	int columns[SHOWN];
 
 	for (size_t i = 0; i < SHOWN; i++)
-		columns[i] = tell_column(t, shown[i].name);
+		columns[i] = table_column(t, shown[i].name);
 	json_begin_object(w);
 	for (int c = COL_NODE; c < COL_TIME; c++) {
 		json_key(w, sql_table_name(t, c));
-		tell_cell(w, t, newest, c);
+		table_cell(w, t, newest, c);
 	}
 	put_last(w, t, newest);
 	json_key(w, "samples");
 	json_begin_array(w);
 	for (size_t i = t->row_count; i-- > newest;) {
-		int64_t time = tell_int(t, i, COL_TIME);
+		int64_t time = table_int(t, i, COL_TIME);
 
 		if (!same_gpu(t, i, newest))
 			continue;
@@ -127,13 +127,13 @@ static void put_gpu(struct json_writer *w, const struct sql_table *t, size_t new
 	json_end_object(w);
 }
 
-int tell_gpus(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_gpus(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	int64_t step = tell_step(t, tell_limit(t->wish->points, POINTS, POINTS_MAX));
+	int64_t step = answer_step(t, answer_limit(t->request->points, POINTS, POINTS_MAX));
 	_cleanup_(sql_table_done) struct sql_table s = {0};
 	size_t first[GPUS_MAX], count = 0;
 	bool truncated;
-	int r = nodedb_look_list(t->look, NODEDB_GPU_SAMPLES, &t->scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_GPU_SAMPLES, &t->scope, &s, reterr);
 
 	if (r < 0)
 		return r;
@@ -155,8 +155,8 @@ int tell_gpus(const struct tell *t, struct json_writer *w, struct errinfo *reter
 	for (size_t i = 0; i < count; i++)
 		put_gpu(w, &s, first[i], t->scope.from_ns, step);
 	json_end_array(w);
-	tell_bool(w, "truncated", truncated);
-	tell_window(t, w);
+	put_bool(w, "truncated", truncated);
+	put_window(t, w);
 	json_end_object(w);
 	return 0;
 }

@@ -17,29 +17,29 @@ static const struct api_row all = {.path = "/x",
 
 static void test_what_is_known(void **state)
 {
-	struct tell_wish w;
+	struct answer_request w;
 	struct errinfo e = {0};
 
-	assert_int_equal(api_wish(&all, "", &w, &e), 0);
+	assert_int_equal(api_request(&all, "", &w, &e), 0);
 	assert_true(!w.since_ns && !w.all && !w.pid_count && !w.node[0]);
 	assert_int_equal(
-		api_wish(&all, "since=1h30m&pid=1,2&pid=3&node=a%20b&limit=7&points=9&stacks=1", &w,
-			&e),
+		api_request(&all, "since=1h30m&pid=1,2&pid=3&node=a%20b&limit=7&points=9&stacks=1",
+			&w, &e),
 		0);
 	assert_int_equal(w.since_ns, 5400 * NS_PER_S);
 	assert_int_equal(w.pid_count, 3);
 	assert_int_equal(w.pids[2], 3);
 	assert_string_equal(w.node, "a b");
 	assert_true(w.limit == 7 && w.points == 9 && w.stacks);
-	assert_int_equal(api_wish(&all, "since=all", &w, &e), 0);
+	assert_int_equal(api_request(&all, "since=all", &w, &e), 0);
 	assert_true(w.all);
-	assert_int_equal(api_wish(&all, "since=0s", &w, &e), 0);
+	assert_int_equal(api_request(&all, "since=0s", &w, &e), 0);
 	assert_true(w.all);
-	assert_int_equal(api_wish(&all, "since=1w2d", &w, &e), 0);
+	assert_int_equal(api_request(&all, "since=1w2d", &w, &e), 0);
 	assert_int_equal(w.since_ns, 9ull * 24 * 3600 * NS_PER_S);
-	assert_int_equal(api_wish(&all, "op=cudamallocasync", &w, &e), 0);
+	assert_int_equal(api_request(&all, "op=cudamallocasync", &w, &e), 0);
 	assert_true(w.source == SOURCE_CUDA && w.op == CUDA_MALLOC_ASYNC);
-	assert_int_equal(api_wish(&all, "source=nccl&op=ncclAllReduce&&", &w, &e), 0);
+	assert_int_equal(api_request(&all, "source=nccl&op=ncclAllReduce&&", &w, &e), 0);
 	assert_true(w.source == SOURCE_NCCL && w.op == NCCL_ALL_REDUCE);
 }
 
@@ -50,41 +50,41 @@ static void test_what_is_not(void **state)
 		"points=99999999999", "stacks=yes", "source=gpu", "op=nothing", "since=%zz",
 		"since", "source=cuda&op=ncclAllReduce", "op=ncclAllReduce&source=cuda", "nodes=3",
 		"=5m", NULL};
-	struct tell_wish w = {.limit = 42};
+	struct answer_request w = {.limit = 42};
 	struct errinfo e;
 
 	for (const char *const *q = bad; *q; q++) {
 		e = (struct errinfo){0};
-		if (api_wish(&all, *q, &w, &e) != -EINVAL || !e.text[0])
+		if (api_request(&all, *q, &w, &e) != -EINVAL || !e.text[0])
 			fail_msg("%s", *q);
 		assert_int_equal(w.limit, 42);
 	}
-	assert_int_equal(api_wish(&(struct api_row){.path = "/y"}, "since=5m", &w, &e), -EINVAL);
+	assert_int_equal(api_request(&(struct api_row){.path = "/y"}, "since=5m", &w, &e), -EINVAL);
 	assert_non_null(strstr(e.text, "it has none"));
 }
 
 static void test_ceilings(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
-	struct tell_wish w;
+	struct answer_request w;
 	struct errinfo e = {0};
 
-	for (int i = 1; i <= TELL_PIDS_MAX; i++)
+	for (int i = 1; i <= ANSWER_PIDS_MAX; i++)
 		buf_printf(&b, "%spid=%d", b.len ? "&" : "", i);
-	assert_int_equal(api_wish(&all, buf_str(&b), &w, &e), 0);
+	assert_int_equal(api_request(&all, buf_str(&b), &w, &e), 0);
 	buf_puts(&b, "&pid=9");
-	assert_int_equal(api_wish(&all, buf_str(&b), &w, &e), -EINVAL);
+	assert_int_equal(api_request(&all, buf_str(&b), &w, &e), -EINVAL);
 	buf_clear(&b);
 	buf_puts(&b, "node=");
 	for (int i = 0; i < 5000; i++)
 		buf_putc(&b, 'x');
-	assert_int_equal(api_wish(&all, buf_str(&b), &w, &e), -EINVAL);
+	assert_int_equal(api_request(&all, buf_str(&b), &w, &e), -EINVAL);
 }
 
 static void test_rows_are_whole(void **state)
 {
 	for (const struct api_row *r = api_rows; r->method; r++) {
-		assert_int_equal(!!r->tell + !!r->make + !!r->reply, 1);
+		assert_int_equal(!!r->answer + !!r->make + !!r->reply, 1);
 		assert_true(r->summary && r->path[0] == '/');
 		for (const struct api_row *o = r + 1; o->method; o++)
 			assert_string_not_equal(r->path, o->path);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tell_graph.c - CUDA graphs: how often they were captured, made and launched, and the newest
+/* graphs.c - CUDA graphs: how often they were captured, made and launched, and the newest
  * calls. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/answer/tell_private.h"
+#include "agent/answer/answer_private.h"
 
 #define EVENTS     100
 #define EVENTS_MAX 1000
@@ -27,37 +27,37 @@ static int add(void *arg, const struct aggregate *a)
 	return 0;
 }
 
-static int count_rows(const struct tell *t, struct counts *c, struct errinfo *reterr)
+static int count_rows(const struct question *t, struct counts *c, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table e = {0};
-	int r = nodedb_look_list(t->look, NODEDB_GRAPH_EVENTS, &t->scope, &e, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_GRAPH_EVENTS, &t->scope, &e, reterr);
 
 	for (size_t i = 0; r == 0 && i < e.row_count; i++) {
-		int64_t op = tell_int(&e, i, tell_column(&e, "op"));
+		int64_t op = table_int(&e, i, table_column(&e, "op"));
 
 		if (op < 0 || op >= WIRE_OP_MAX)
 			continue;
 		c->calls[op]++;
-		c->ns[op] += tell_real(&e, i, tell_column(&e, "duration"));
+		c->ns[op] += table_real(&e, i, table_column(&e, "duration"));
 		c->total++;
 	}
 	return r;
 }
 
-static int count_calls(const struct tell *t, struct counts *c, struct errinfo *reterr)
+static int count_calls(const struct question *t, struct counts *c, struct errinfo *reterr)
 {
 	struct nodedb_scope scope = t->scope;
 	bool truncated;
 
-	if (!nodedb_look_is_ours(t->look))
+	if (!nodedb_snapshot_is_ours(t->snapshot))
 		return count_rows(t, c, reterr);
 	scope.source = SOURCE_GRAPH;
 	scope.op = 0;
-	return nodedb_look_aggregates(
-		t->look, &scope, !nodedb_scope_is_short(&scope), add, c, &truncated, reterr);
+	return nodedb_snapshot_aggregates(
+		t->snapshot, &scope, !nodedb_scope_is_short(&scope), add, c, &truncated, reterr);
 }
 
-int tell_graph_metrics(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_graph_metrics(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	double seconds = (double)(t->scope.to_ns - t->scope.from_ns) / (double)NS_PER_S;
 	uint64_t captures, made, launches;
@@ -75,12 +75,12 @@ int tell_graph_metrics(const struct tell *t, struct json_writer *w, struct errin
 	json_uint_member(w, "launches", launches);
 	json_uint_member(w, "total_events", c.total);
 	if (captures)
-		tell_us(w, "avg_capture_dur_us", c.ns[GRAPH_END_CAPTURE] / (double)captures);
+		put_us(w, "avg_capture_dur_us", c.ns[GRAPH_END_CAPTURE] / (double)captures);
 	if (made)
-		tell_us(w, "avg_instantiate_dur_us", c.ns[GRAPH_INSTANTIATE] / (double)made);
+		put_us(w, "avg_instantiate_dur_us", c.ns[GRAPH_INSTANTIATE] / (double)made);
 	if (launches && seconds > 0)
 		json_double_member(w, "launch_rate_per_sec", (double)launches / seconds);
-	tell_window(t, w);
+	put_window(t, w);
 	json_end_object(w);
 	return 0;
 }
@@ -124,36 +124,37 @@ static void put_handles(
 
 static void put_event(struct json_writer *w, const struct sql_table *e, size_t i)
 {
-	int64_t op = tell_int(e, i, tell_column(e, "op"));
-	const char *comm = tell_text(e, i, tell_column(e, "comm"));
+	int64_t op = table_int(e, i, table_column(e, "op"));
+	const char *comm = table_text(e, i, table_column(e, "comm"));
 	char scratch[32];
 
 	json_begin_object(w);
-	json_int_member(w, "timestamp", tell_int(e, i, tell_column(e, "timestamp")));
-	json_int_member(w, "pid", tell_int(e, i, tell_column(e, "pid")));
+	json_int_member(w, "timestamp", table_int(e, i, table_column(e, "timestamp")));
+	json_int_member(w, "pid", table_int(e, i, table_column(e, "pid")));
 	if (comm[0])
 		json_string_member(w, "comm", comm);
 	json_string_member(w, "op", wire_op_name(SOURCE_GRAPH, (unsigned)op, scratch));
-	tell_us(w, "duration_us", tell_real(e, i, tell_column(e, "duration")));
-	put_handles(w, op, tell_int(e, i, tell_column(e, "arg0")),
-		tell_int(e, i, tell_column(e, "arg1")), tell_int(e, i, tell_column(e, "stream")));
-	json_int_member(w, "ret_code", tell_int(e, i, tell_column(e, "ret_code")));
+	put_us(w, "duration_us", table_real(e, i, table_column(e, "duration")));
+	put_handles(w, op, table_int(e, i, table_column(e, "arg0")),
+		table_int(e, i, table_column(e, "arg1")),
+		table_int(e, i, table_column(e, "stream")));
+	json_int_member(w, "ret_code", table_int(e, i, table_column(e, "ret_code")));
 	json_end_object(w);
 }
 
-int tell_graph_events(const struct tell *t, struct json_writer *w, struct errinfo *reterr)
+int answer_graph_events(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table e = {0};
 	struct nodedb_scope scope = t->scope;
 	struct counts c = {0};
 	int r = 0;
 
-	scope.limit = tell_limit(t->wish->limit, EVENTS, EVENTS_MAX);
+	scope.limit = answer_limit(t->request->limit, EVENTS, EVENTS_MAX);
 	/* Rows have no index by source: where the aggregates know of none, none is looked for. */
-	if (nodedb_look_is_ours(t->look))
+	if (nodedb_snapshot_is_ours(t->snapshot))
 		r = count_calls(t, &c, reterr);
-	if (r == 0 && (c.total || !nodedb_look_is_ours(t->look)))
-		r = nodedb_look_list(t->look, NODEDB_GRAPH_EVENTS, &scope, &e, reterr);
+	if (r == 0 && (c.total || !nodedb_snapshot_is_ours(t->snapshot)))
+		r = nodedb_snapshot_list(t->snapshot, NODEDB_GRAPH_EVENTS, &scope, &e, reterr);
 	if (r < 0)
 		return r;
 	json_begin_array(w);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.h - what a recording says about a time, as JSON: the data behind the HTTP API and MCP's
+ * tools.
+ *
+ * Each answer_X() writes one object whose keys docs/api.md describes, by short questions to the store
+ * (agent/store/nodedb_snapshot.h); lists have ceilings and say when they cut. Names from traced
+ * processes are written as they are: JSON's escapes are the writer's, other sinks' the reader's. */
+#pragma once
+
+#include "agent/store/nodedb_snapshot.h"
+#include "json/writer.h"
+#include "wire/names.h"
+
+#define ANSWER_PIDS_MAX 64
+#define ANSWER_TEXT_MAX 128
+#define ANSWER_BYTES    (8u << 20) /* of an answer */
+
+struct answer_request { /* as asked; 0 and "" are not */
+	uint64_t since_ns;
+	bool all;
+	char from[ANSWER_TEXT_MAX], to[ANSWER_TEXT_MAX]; /* as --from and --to */
+	uint32_t pids[ANSWER_PIDS_MAX];
+	size_t pid_count;
+	char node[256];
+	uint8_t source; /* only this source, */
+	uint16_t op;    /* and of it this op */
+	size_t limit;   /* of what the answer lists */
+	size_t points;  /* of a series; nodes of a flame graph */
+	bool stacks;
+	const char *version; /* of this program, for the overview; NULL: not said */
+};
+
+struct question { /* an open recording and the time that is asked about */
+	struct nodedb_snapshot *snapshot;
+	const struct answer_request *request;
+	struct nodedb_scope scope; /* its time, pids, node, source and op; no limit */
+	struct nodedb_range range; /* of the whole recording */
+	bool live;                 /* somebody is writing it */
+	bool by_default;           /* no time was asked for */
+	const char *node;          /* of the recording; the first if it has several */
+};
+
+/* A question: what to write, and which time it is about if none is asked for (0: all of a saved
+ * file, the last five minutes of a live one). 0 or a negative errno with a sentence. */
+typedef int answer_fn(const struct question *t, struct json_writer *w, struct errinfo *reterr);
+#define ANSWER_DEFAULT_NS (300 * NS_PER_S)
+
+/* answer_run - opens @path, finds the time and appends what @fn tells to @out, as one line.
+ * -EINVAL a time that is none; -ESRCH no such node; else as nodedb_read(); -EMSGSIZE more than @out
+ * may hold. */
+int answer_run(const char *path, const struct answer_request *request, answer_fn *fn,
+	uint64_t default_ns, struct buf *out, struct errinfo *reterr);
+
+/* answer_limit - the number that was asked for, or @otherwise; no more than @max. */
+size_t answer_limit(size_t request, size_t otherwise, size_t max);
+
+/* put_window - the member "window" that every answer about a time has. */
+void put_window(const struct question *t, struct json_writer *w);
+
+/* table_put - member @key: an array of the rows of @t as objects, each column a member. */
+void table_put(struct json_writer *w, const char *key, const struct sql_table *t);
+void table_cell(struct json_writer *w, const struct sql_table *t, size_t row, int column);
+
+/* Values of a list by their column's name; what is not there or no number reads as 0, "". */
+int table_column(const struct sql_table *t, const char *name); /* -1: none */
+int64_t table_int(const struct sql_table *t, size_t row, int column);
+double table_real(const struct sql_table *t, size_t row, int column);
+const char *table_text(const struct sql_table *t, size_t row, int column);
+
+void put_bool(struct json_writer *w, const char *key, bool v);
+void put_us(struct json_writer *w, const char *key, double ns); /* ns as microseconds */
+
+answer_fn answer_overview, answer_nodes, answer_sessions, answer_processes, answer_capabilities;
+answer_fn answer_ops, answer_series, answer_graph_metrics, answer_graph_events;
+answer_fn answer_chains, answer_incidents, answer_collectives, answer_stacks, answer_flame;
+answer_fn answer_snapshots, answer_gpus, answer_losses, answer_overhead;

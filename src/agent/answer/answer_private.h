@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer_private.h - what the files that answer share. */
+#pragma once
+
+#include "agent/answer/answer.h"
+
+struct op_sum {
+	uint8_t source;
+	uint16_t op;
+	bool nested;
+	uint64_t stored;
+	struct sketch sketch;
+};
+
+struct op_sums {
+	struct op_sum *rows; /* in any order */
+	size_t count;
+};
+
+/* op_sums_find - the row of the aggregate's operation, new if need be; valid until the next call.
+ * -ENOBUFS, -ENOMEM. */
+int op_sums_find(struct op_sums *o, const struct aggregate *a, struct op_sum **ret);
+
+/* put_system - the member "system": the newest sample of the host up to the end of the time, if
+ * there is one. */
+int put_system(const struct question *t, struct json_writer *w, struct errinfo *reterr);
+
+/* put_books - the member "books": hits and what became of them, if the recording says. */
+int put_books(const struct question *t, struct json_writer *w, double *ret_completeness,
+	struct errinfo *reterr);
+
+/* answer_step - whole seconds, so that the time has no more than @points of them. */
+int64_t answer_step(const struct question *t, size_t points);
+
+/* put_chain_texts - member @key: the strings of the JSON array in @text; what is none is left out.
+ */
+void put_chain_texts(struct json_writer *w, const char *key, const char *text);
