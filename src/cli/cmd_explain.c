@@ -26,7 +26,7 @@
 struct explain_settings {
 	const char *db;
 	struct option_pids pids;
-	struct range_wish range;
+	struct time_request range;
 	int64_t last;
 	bool json, chains, per_process, annotations, stacks;
 	struct fleet_wish fleet;
@@ -176,13 +176,13 @@ static int explain_file(const struct explain_settings *s, const char *path,
 	int r = node_option_list(path, s->node, &nodes, &count, reterr);
 
 	if (r < 0 || count < 2) {
-		one.node = s->node;
+		one.scope.node = s->node;
 		return r < 0 ? r : explain_node(s, path, &one, NULL, reterr);
 	}
 	w.indent = true;
 	json_begin_array(&w);
 	for (size_t i = 0; r >= 0 && i < count; i++) {
-		one.node = nodes[i].name;
+		one.scope.node = nodes[i].name;
 		r = explain_node(s, path, &one, s->json ? &w : NULL, reterr);
 	}
 	json_end_array(&w);
@@ -197,8 +197,8 @@ static int explain_file(const struct explain_settings *s, const char *path,
 static int explain_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	const struct explain_settings *s = settings;
-	struct nodedb_filter f = {.pids = s->pids.pid,
-		.pid_count = s->pids.count,
+	struct nodedb_filter f = {.scope.pids = s->pids.pid,
+		.scope.pid_count = s->pids.count,
 		.last = (size_t)s->last,
 		/* Stacks with most time are summed over all rows. */
 		.thin = s->stacks ? NODEDB_THIN_NEVER : NODEDB_THIN_LARGE,
@@ -224,7 +224,7 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 		r = db_option_path(s->db, &default_path, &path, &e);
 	if (r == 0)
 		r = range_resolve(path, &s->range, &f, &live, &e);
-	f.node = s->node;
+	f.scope.node = s->node;
 	if (r == 0) {
 		range_tell(live);
 		r = s->per_process ? print_usage(path, &f, s->json, &e)

@@ -29,7 +29,7 @@
 struct query_settings {
 	const char *db, *op, *node;
 	struct option_pids pids;
-	struct range_wish range;
+	struct time_request range;
 	int64_t limit;
 	uint64_t timeout_ns;
 	bool json, csv, annotations;
@@ -79,10 +79,10 @@ static int print_events(const struct query_settings *s, const struct nodedb_cont
 		.pid_count = s->pids.count,
 		.labels = s->annotations,
 		.limit = s->limit > 0 ? (size_t)s->limit : 0,
-		.node = f->node,
-		.source = f->source,
-		.op = f->op,
-		.partial = f->source || f->from_ns || f->to_ns};
+		.node = f->scope.node,
+		.source = f->scope.source,
+		.op = f->scope.op,
+		.partial = f->scope.source || f->scope.from_ns || f->scope.to_ns};
 	int r = 0;
 
 	if (s->json)
@@ -136,11 +136,11 @@ static int print_nodes(const struct query_settings *s, const char *path, struct 
 	size_t count = 0;
 	int r = node_option_list(path, s->node, &nodes, &count, reterr);
 
-	f->node = s->node;
+	f->scope.node = s->node;
 	if (r == 0 && (count < 2 || !(s->json || s->annotations)))
 		return print_node(s, path, f, reterr);
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		f->node = nodes[i].name;
+		f->scope.node = nodes[i].name;
 		r = print_node(s, path, f, reterr);
 	}
 	return r;
@@ -149,8 +149,8 @@ static int print_nodes(const struct query_settings *s, const char *path, struct 
 static int run_filters(const struct query_settings *s, const char *path, struct errinfo *reterr)
 {
 	bool lists = s->json || s->annotations;
-	struct nodedb_filter f = {.pids = s->pids.pid,
-		.pid_count = s->pids.count,
+	struct nodedb_filter f = {.scope.pids = s->pids.pid,
+		.scope.pid_count = s->pids.count,
 		.labels = s->annotations,
 		.stacks = s->json ? NODEDB_STACKS_USED : NODEDB_STACKS_NONE};
 	const struct wire_op_row *op;
@@ -160,8 +160,8 @@ static int run_filters(const struct query_settings *s, const char *path, struct 
 	if (r < 0)
 		return r;
 	if (op) {
-		f.source = op->source;
-		f.op = op->op;
+		f.scope.source = op->source;
+		f.scope.op = op->op;
 	}
 	r = range_resolve(path, &s->range, &f, &live, reterr);
 	if (r < 0)

@@ -8,8 +8,9 @@
 #include <errno.h>
 
 #include "agent/store/lock.h"
-#include "base/text.h"
-#include "base/when.h"
+#include "agent/answer/time_request.h"
+
+#define NODES_MAX 1024
 
 struct asking {
 	const struct answer_request *request;
@@ -18,47 +19,14 @@ struct asking {
 	struct buf made;
 };
 
-static int parse_time(const char *name, const char *text, const struct nodedb_range *range,
-	bool end, int64_t *ret_ns, struct errinfo *reterr)
-{
-	struct when_span span = {range->first_ns, range->last_ns};
-	_cleanup_buf_ struct buf b = BUF_INIT(1024);
-
-	if (!text[0] || when_parse(text, &span, end, ret_ns) == 0)
-		return 0;
-	text_escape_terminal(&b, text);
-	return errinfo_set(reterr, -EINVAL,
-		"%s: '%.100s' is not a time: give 2026-03-24T13:48:44Z, a time of day, or seconds, "
-		"ms or ns since 1970",
-		name, buf_str(&b));
-}
-
 static int find_time(struct question *t, uint64_t default_ns, struct errinfo *reterr)
 {
-	const struct answer_request *w = t->request;
-	int64_t from = 0, to = 0, end = t->live ? wall_now().ns : t->range.last_ns;
-	uint64_t since = w->since_ns;
-	int r = parse_time("from", w->from, &t->range, false, &from, reterr);
+	const struct answer_request *q = t->request;
+	struct time_request time = {q->from, q->to, q->since_ns, q->all};
+	struct time_end end = {t->range, t->live, wall_now().ns, ""};
 
-	if (r == 0)
-		r = parse_time("to", w->to, &t->range, true, &to, reterr);
-	if (r < 0)
-		return r;
-	if (to && from > to)
-		return errinfo_set(reterr, -EINVAL, "from is after to");
-	t->by_default = !w->from[0] && !w->to[0] && !w->since_ns && !w->all;
-	if (t->by_default)
-		since = default_ns ? default_ns : t->live ? ANSWER_DEFAULT_NS : 0;
-	end = MAX(end, t->range.last_ns);
-	t->scope.to_ns = to ? to : end;
-	t->scope.from_ns = from ? from : w->to[0] && !since ? t->range.first_ns : 0;
-	if (!from && since && end)
-		t->scope.from_ns = MAX(
-			t->scope.to_ns - (int64_t)MIN(since, (uint64_t)INT64_MAX / 2), INT64_C(1));
-	/* What is asked for and not there would only be empty space. */
-	if (!from)
-		t->scope.from_ns = MAX(t->scope.from_ns, MIN(t->range.first_ns, t->scope.to_ns));
-	return 0;
+	t->by_default = time_request_is_empty(&time);
+	return time_request_resolve(&time, &end, default_ns, &t->scope, reterr);
 }
 
 /* The node that is asked for must be there; without one the first one gives the recording its name. */
@@ -95,7 +63,7 @@ static int ask(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 	w = json_writer_to_buf(&asking->made);
 	if (r == 0)
 		r = nodedb_snapshot_list(
-			l, NODEDB_NODES, &(struct nodedb_scope){.limit = 1024}, &nodes, reterr);
+			l, NODEDB_NODES, &(struct scope){0}, NODES_MAX, &nodes, reterr);
 	if (r == 0)
 		r = find_node(&t, &nodes, reterr);
 	if (r == 0)

@@ -7,6 +7,7 @@
  * processes are written as they are: JSON's escapes are the writer's, other sinks' the reader's. */
 #pragma once
 
+#include "agent/answer/time_request.h"
 #include "agent/store/nodedb_snapshot.h"
 #include "json/writer.h"
 #include "wire/names.h"
@@ -33,7 +34,7 @@ struct answer_request { /* as asked; 0 and "" are not */
 struct question { /* an open recording and the time that is asked about */
 	struct nodedb_snapshot *snapshot;
 	const struct answer_request *request;
-	struct nodedb_scope scope; /* its time, pids, node, source and op; no limit */
+	struct scope scope;
 	struct nodedb_range range; /* of the whole recording */
 	bool live;                 /* somebody is writing it */
 	bool by_default;           /* no time was asked for */
@@ -43,7 +44,7 @@ struct question { /* an open recording and the time that is asked about */
 /* A question: what to write, and which time it is about if none is asked for (0: all of a saved
  * file, the last five minutes of a live one). 0 or a negative errno with a sentence. */
 typedef int answer_fn(const struct question *t, struct json_writer *w, struct errinfo *reterr);
-#define ANSWER_DEFAULT_NS (300 * NS_PER_S)
+#define ANSWER_DEFAULT_NS TIME_REQUEST_LIVE_NS
 
 /* answer_run - opens @path, finds the time and appends what @fn tells to @out, as one line.
  * -EINVAL a time that is none; -ESRCH no such node; else as nodedb_read(); -EMSGSIZE more than @out

@@ -97,16 +97,16 @@ static void put_chain(struct json_writer *w, const struct sql_table *t, size_t r
 int answer_chains(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	struct nodedb_scope scope = t->scope;
+	struct scope scope = t->scope;
 	int r;
 
-	scope.limit = answer_limit(t->request->limit, CHAINS, CHAINS_MAX);
 	/* A verdict may be found after the last event that it is about. */
 	if (!t->request->to[0])
 		scope.to_ns = 0;
 	if (t->by_default && !t->live)
 		scope.from_ns = 0;
-	r = nodedb_snapshot_list(t->snapshot, NODEDB_CHAINS, &scope, &s, reterr);
+	r = nodedb_snapshot_list(t->snapshot, NODEDB_CHAINS, &scope,
+		answer_limit(t->request->limit, CHAINS, CHAINS_MAX), &s, reterr);
 	if (r < 0)
 		return r;
 	json_begin_object(w);

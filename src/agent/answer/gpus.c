@@ -133,7 +133,7 @@ int answer_gpus(const struct question *t, struct json_writer *w, struct errinfo 
 	_cleanup_(sql_table_done) struct sql_table s = {0};
 	size_t first[GPUS_MAX], count = 0;
 	bool truncated;
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_GPU_SAMPLES, &t->scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_GPU_SAMPLES, &t->scope, 0, &s, reterr);
 
 	if (r < 0)
 		return r;

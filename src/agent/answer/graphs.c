@@ -30,7 +30,7 @@ static int add(void *arg, const struct aggregate *a)
 static int count_rows(const struct question *t, struct counts *c, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table e = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_GRAPH_EVENTS, &t->scope, &e, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_GRAPH_EVENTS, &t->scope, 0, &e, reterr);
 
 	for (size_t i = 0; r == 0 && i < e.row_count; i++) {
 		int64_t op = table_int(&e, i, table_column(&e, "op"));
@@ -46,15 +46,14 @@ static int count_rows(const struct question *t, struct counts *c, struct errinfo
 
 static int count_calls(const struct question *t, struct counts *c, struct errinfo *reterr)
 {
-	struct nodedb_scope scope = t->scope;
+	struct scope scope = t->scope;
 	bool truncated;
 
 	if (!nodedb_snapshot_is_ours(t->snapshot))
 		return count_rows(t, c, reterr);
 	scope.source = SOURCE_GRAPH;
 	scope.op = 0;
-	return nodedb_snapshot_aggregates(
-		t->snapshot, &scope, !nodedb_scope_is_short(&scope), add, c, &truncated, reterr);
+	return nodedb_snapshot_aggregates(t->snapshot, &scope, add, c, &truncated, reterr);
 }
 
 int answer_graph_metrics(const struct question *t, struct json_writer *w, struct errinfo *reterr)
@@ -145,16 +144,15 @@ static void put_event(struct json_writer *w, const struct sql_table *e, size_t i
 int answer_graph_events(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table e = {0};
-	struct nodedb_scope scope = t->scope;
 	struct counts c = {0};
 	int r = 0;
 
-	scope.limit = answer_limit(t->request->limit, EVENTS, EVENTS_MAX);
 	/* Rows have no index by source: where the aggregates know of none, none is looked for. */
 	if (nodedb_snapshot_is_ours(t->snapshot))
 		r = count_calls(t, &c, reterr);
 	if (r == 0 && (c.total || !nodedb_snapshot_is_ours(t->snapshot)))
-		r = nodedb_snapshot_list(t->snapshot, NODEDB_GRAPH_EVENTS, &scope, &e, reterr);
+		r = nodedb_snapshot_list(t->snapshot, NODEDB_GRAPH_EVENTS, &t->scope,
+			answer_limit(t->request->limit, EVENTS, EVENTS_MAX), &e, reterr);
 	if (r < 0)
 		return r;
 	json_begin_array(w);

@@ -21,9 +21,9 @@ static void put_sample(struct json_writer *w, const struct sql_table *s, size_t 
 
 int put_system(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	struct nodedb_scope scope = {.to_ns = t->scope.to_ns, .node = t->scope.node, .limit = 1};
+	struct scope scope = {.to_ns = t->scope.to_ns, .node = t->scope.node};
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SNAPSHOTS, &scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SNAPSHOTS, &scope, 1, &s, reterr);
 
 	if (r < 0 || !s.row_count)
 		return r;
@@ -95,7 +95,7 @@ int answer_snapshots(const struct question *t, struct json_writer *w, struct err
 	size_t points = answer_limit(t->request->points, POINTS, POINTS_MAX);
 	int64_t step = answer_step(t, points);
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SNAPSHOTS, &t->scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SNAPSHOTS, &t->scope, 0, &s, reterr);
 
 	if (r < 0)
 		return r;

@@ -55,10 +55,7 @@ static bool is_of_pid(const struct incident *i, const struct answer_request *req
 
 int answer_incidents(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	struct nodedb_filter f = {.from_ns = t->scope.from_ns,
-		.to_ns = t->scope.to_ns,
-		.pids = t->scope.pids,
-		.pid_count = t->scope.pid_count,
+	struct nodedb_filter f = {.scope = t->scope,
 		.thin = NODEDB_THIN_LARGE,
 		.labels = true,
 		.stacks = NODEDB_STACKS_USED,
@@ -70,8 +67,6 @@ int answer_incidents(const struct question *t, struct json_writer *w, struct err
 	_cleanup_(explanation_done) struct explanation e = {0};
 	int r;
 
-	if (t->by_default && !t->live)
-		f.from_ns = f.to_ns = 0;
 	r = nodedb_read(nodedb_snapshot_path(t->snapshot), &f, &c, reterr);
 	if (r == 0)
 		r = explain_find(&c, false, &e, reterr);

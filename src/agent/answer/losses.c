@@ -45,17 +45,18 @@ static void put_sums(struct json_writer *w, const struct sums *s)
 	json_double_member(w, "completeness", completeness(s));
 }
 
-static struct nodedb_scope all_of_node(const struct question *t)
+static struct scope all_of_node(const struct question *t)
 {
-	return (struct nodedb_scope){.node = t->scope.node, .limit = ROWS_MAX};
+	return (struct scope){.node = t->scope.node};
 }
 
 int put_books(const struct question *t, struct json_writer *w, double *ret_completeness,
 	struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table books = {0};
-	struct nodedb_scope scope = all_of_node(t);
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_ACCOUNTING, &scope, &books, reterr);
+	struct scope scope = all_of_node(t);
+	int r = nodedb_snapshot_list(
+		t->snapshot, NODEDB_ACCOUNTING, &scope, ROWS_MAX, &books, reterr);
 	struct sums s;
 
 	if (r < 0 || !books.row_count)
@@ -142,17 +143,21 @@ int answer_losses(const struct question *t, struct json_writer *w, struct errinf
 	_cleanup_(sql_table_done) struct sql_table losses = {0};
 	_cleanup_(sql_table_done) struct sql_table cpus = {0};
 	_cleanup_(sql_table_done) struct sql_table pruned = {0};
-	struct nodedb_scope scope = all_of_node(t);
+	struct scope scope = all_of_node(t);
 	struct sums s;
 	bool balanced = true;
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_ACCOUNTING, &scope, &books, reterr);
+	int r = nodedb_snapshot_list(
+		t->snapshot, NODEDB_ACCOUNTING, &scope, ROWS_MAX, &books, reterr);
 
 	if (r == 0)
-		r = nodedb_snapshot_list(t->snapshot, NODEDB_LOSSES, &scope, &losses, reterr);
+		r = nodedb_snapshot_list(
+			t->snapshot, NODEDB_LOSSES, &scope, ROWS_MAX, &losses, reterr);
 	if (r == 0)
-		r = nodedb_snapshot_list(t->snapshot, NODEDB_CPU_LOSSES, &scope, &cpus, reterr);
+		r = nodedb_snapshot_list(
+			t->snapshot, NODEDB_CPU_LOSSES, &scope, ROWS_MAX, &cpus, reterr);
 	if (r == 0)
-		r = nodedb_snapshot_list(t->snapshot, NODEDB_PRUNED, &scope, &pruned, reterr);
+		r = nodedb_snapshot_list(
+			t->snapshot, NODEDB_PRUNED, &scope, ROWS_MAX, &pruned, reterr);
 	if (r < 0)
 		return r;
 	s = add_up(&books);
@@ -192,7 +197,7 @@ int answer_overhead(const struct question *t, struct json_writer *w, struct erri
 		"agent_cpu_pct", "agent_rss_bytes", "db_bytes"};
 	size_t points = answer_limit(t->request->points, POINTS, POINTS_MAX), every;
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_OVERHEAD, &t->scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_OVERHEAD, &t->scope, 0, &s, reterr);
 
 	if (r < 0)
 		return r;

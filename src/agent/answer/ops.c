@@ -105,8 +105,7 @@ static int put_ours(
 	const struct question *t, struct json_writer *w, struct figures *f, struct errinfo *reterr)
 {
 	struct op_sums o = {0};
-	int r = nodedb_snapshot_aggregates(t->snapshot, &t->scope,
-		!nodedb_scope_is_short(&t->scope), add, &o, &f->truncated, reterr);
+	int r = nodedb_snapshot_aggregates(t->snapshot, &t->scope, add, &o, &f->truncated, reterr);
 
 	if (r == 0) {
 		f->calls = put_sketches(&o, w);
@@ -119,12 +118,7 @@ static int put_ours(
 static int put_rows(
 	const struct question *t, struct json_writer *w, struct figures *f, struct errinfo *reterr)
 {
-	struct nodedb_filter filter = {.from_ns = t->scope.from_ns,
-		.to_ns = t->scope.to_ns,
-		.pids = t->scope.pids,
-		.pid_count = t->scope.pid_count,
-		.source = t->scope.op ? t->scope.source : 0,
-		.op = t->scope.op};
+	struct nodedb_filter filter = {.scope = t->scope};
 	_cleanup_(nodedb_content_done) struct nodedb_content c = {0};
 	_cleanup_free_ struct op_stat *stats = NULL;
 	size_t count = 0;
@@ -155,7 +149,7 @@ static int put_aggregates(
 	const struct question *t, struct json_writer *w, struct figures *f, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table sums = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_OP_SUMS, &t->scope, &sums, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_OP_SUMS, &t->scope, 0, &sums, reterr);
 
 	if (r < 0)
 		return r;

@@ -40,9 +40,9 @@ static void put_severities(struct json_writer *w, const char *key, const struct 
 
 static int put_top_chain(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	struct nodedb_scope scope = {.node = t->scope.node, .limit = 1};
+	struct scope scope = {.node = t->scope.node};
 	_cleanup_(sql_table_done) struct sql_table c = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_WORST_CHAINS, &scope, &c, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_WORST_CHAINS, &scope, 1, &c, reterr);
 	static const char *const keys[] = {
 		"id", "severity", "summary", "root_cause", "detected_at", "node"};
 
@@ -62,9 +62,9 @@ static int put_top_chain(const struct question *t, struct json_writer *w, struct
 
 static int put_gpu(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	struct nodedb_scope scope = {.node = t->scope.node, .limit = 100};
+	struct scope scope = {.node = t->scope.node};
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SESSIONS, &scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SESSIONS, &scope, 100, &s, reterr);
 
 	for (size_t i = 0; r == 0 && i < s.row_count; i++) {
 		const char *model = table_text(&s, i, table_column(&s, "gpu_model"));
@@ -146,7 +146,7 @@ static void judge_data(struct health *h, const struct question *t, double comple
 static int put_health(const struct question *t, struct json_writer *w, double completeness,
 	struct errinfo *reterr)
 {
-	struct nodedb_scope scope = {.node = t->scope.node};
+	struct scope scope = {.node = t->scope.node};
 	_cleanup_(sql_table_done) struct sql_table active = {0};
 	struct health h = {0};
 	bool ours = nodedb_snapshot_is_ours(t->snapshot);
@@ -155,7 +155,7 @@ static int put_health(const struct question *t, struct json_writer *w, double co
 	if (t->live && t->range.last_ns)
 		scope.from_ns = wall_now().ns - (int64_t)ANSWER_DEFAULT_NS;
 	r = nodedb_snapshot_list(t->snapshot, t->live && ours ? NODEDB_ACTIVE : NODEDB_SEVERITIES,
-		&scope, &active, reterr);
+		&scope, 0, &active, reterr);
 	if (r < 0)
 		return r;
 	judge_incidents(&h, &active, t->live);
@@ -190,13 +190,13 @@ static void put_node_names(struct json_writer *w, const struct sql_table *nodes)
 static int put_counts(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table severities = {0};
-	struct nodedb_scope scope = {.node = t->scope.node};
+	struct scope scope = {.node = t->scope.node};
 	struct nodedb_totals totals = {0};
 	int r = nodedb_snapshot_totals(t->snapshot, &totals, reterr);
 
 	if (r == 0)
 		r = nodedb_snapshot_list(
-			t->snapshot, NODEDB_SEVERITIES, &scope, &severities, reterr);
+			t->snapshot, NODEDB_SEVERITIES, &scope, 0, &severities, reterr);
 	if (r < 0)
 		return r;
 	json_uint_member(w, "event_count", totals.events);
@@ -209,10 +209,10 @@ static int put_counts(const struct question *t, struct json_writer *w, struct er
 
 int answer_overview(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	struct nodedb_scope scope = {.limit = NODES_MAX};
+	struct scope all = {0};
 	_cleanup_(sql_table_done) struct sql_table nodes = {0};
 	double completeness = 1;
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_NODES, &scope, &nodes, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_NODES, &all, NODES_MAX, &nodes, reterr);
 
 	if (r < 0)
 		return r;
@@ -242,9 +242,9 @@ int answer_overview(const struct question *t, struct json_writer *w, struct erri
 
 int answer_nodes(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	struct nodedb_scope scope = {.limit = NODES_MAX};
+	struct scope all = {0};
 	_cleanup_(sql_table_done) struct sql_table nodes = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_NODES, &scope, &nodes, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_NODES, &all, NODES_MAX, &nodes, reterr);
 
 	if (r < 0)
 		return r;
@@ -259,10 +259,10 @@ int answer_nodes(const struct question *t, struct json_writer *w, struct errinfo
 
 int answer_sessions(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	struct nodedb_scope scope = {.node = t->scope.node,
-		.limit = answer_limit(t->request->limit, SESSIONS, SESSIONS_MAX)};
+	struct scope scope = {.node = t->scope.node};
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SESSIONS, &scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SESSIONS, &scope,
+		answer_limit(t->request->limit, SESSIONS, SESSIONS_MAX), &s, reterr);
 
 	if (r < 0)
 		return r;

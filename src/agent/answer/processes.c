@@ -71,15 +71,16 @@ int answer_processes(const struct question *t, struct json_writer *w, struct err
 	_cleanup_(sql_table_done) struct sql_table coverage = {0};
 	_cleanup_(sql_table_done) struct sql_table calls = {0};
 	size_t limit = answer_limit(t->request->limit, PROCESSES, PROCESSES_MAX), shown = 0, i;
-	struct nodedb_scope scope = t->scope;
+	struct scope scope = t->scope;
 	int r;
 
 	scope.from_ns = 0;
-	r = nodedb_snapshot_list(t->snapshot, NODEDB_PROCESSES, &scope, &p, reterr);
+	r = nodedb_snapshot_list(t->snapshot, NODEDB_PROCESSES, &scope, 0, &p, reterr);
 	if (r == 0)
-		r = nodedb_snapshot_list(t->snapshot, NODEDB_COVERAGE, &scope, &coverage, reterr);
+		r = nodedb_snapshot_list(
+			t->snapshot, NODEDB_COVERAGE, &scope, 0, &coverage, reterr);
 	if (r == 0)
-		r = nodedb_snapshot_list(t->snapshot, NODEDB_CALLS, &t->scope, &calls, reterr);
+		r = nodedb_snapshot_list(t->snapshot, NODEDB_CALLS, &t->scope, 0, &calls, reterr);
 	if (r < 0)
 		return r;
 	json_begin_object(w);

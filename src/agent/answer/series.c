@@ -129,11 +129,10 @@ static void put_line(struct json_writer *w, const struct series *s, const struct
 }
 
 /* The steps are whole buckets, as many as it takes to have no more than the points asked for. */
-static bool plan(const struct question *t, struct series *s)
+static void plan(const struct question *t, struct series *s)
 {
 	size_t request = answer_limit(t->request->points, POINTS, POINTS_MAX);
-	bool coarse = !nodedb_scope_is_short(&t->scope);
-	int64_t width = (int64_t)(coarse ? NODEDB_BUCKET_COARSE : NODEDB_BUCKET_FINE);
+	int64_t width = scope_bucket_ns(&t->scope);
 	int64_t first = t->scope.from_ns / width * width, span = t->scope.to_ns - first;
 	int64_t buckets = span < 0 ? 1 : span / width + 1;
 	int64_t each = (buckets + (int64_t)request - 1) / (int64_t)request;
@@ -141,16 +140,17 @@ static bool plan(const struct question *t, struct series *s)
 	s->first_ns = first;
 	s->step_ns = MAX(each, INT64_C(1)) * width;
 	s->points = (size_t)((buckets + each - 1) / MAX(each, INT64_C(1)));
-	return coarse;
 }
 
 int answer_series(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	size_t limit = answer_limit(t->request->limit, SERIES, SERIES_MAX);
 	_cleanup_(series_done) struct series s = {0};
-	bool coarse = plan(t, &s), truncated;
-	int r = nodedb_snapshot_aggregates(
-		t->snapshot, &t->scope, coarse, add, &s, &truncated, reterr);
+	bool truncated;
+	int r;
+
+	plan(t, &s);
+	r = nodedb_snapshot_aggregates(t->snapshot, &t->scope, add, &s, &truncated, reterr);
 
 	if (r < 0)
 		return r;

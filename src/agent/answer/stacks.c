@@ -99,7 +99,7 @@ int answer_stacks(const struct question *t, struct json_writer *w, struct errinf
 	size_t limit = answer_limit(t->request->limit, STACKS, STACKS_MAX), shown = 0, i;
 	_cleanup_(sql_table_done) struct sql_table s = {0};
 	struct sums sums;
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_STACK_TOTALS, &t->scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_STACK_TOTALS, &t->scope, 0, &s, reterr);
 
 	if (r < 0)
 		return r;
@@ -218,7 +218,7 @@ int answer_flame(const struct question *t, struct json_writer *w, struct errinfo
 	_cleanup_free_ uint32_t *places = NULL;
 	uint64_t floor = 0, left_out;
 	struct sums sums;
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_STACK_TOTALS, &t->scope, &s, reterr);
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_STACK_TOTALS, &t->scope, 0, &s, reterr);
 
 	if (r == 0)
 		r = grow(t, &s, &f, reterr);

@@ -214,7 +214,7 @@ void mcp_causal_chains(const struct call *c, const json_t *arguments, struct ans
 	size_t i, total;
 	int r = mcp_part_read(mcp_settings_of(c)->db, arguments, &part, &content, &e);
 
-	found = r < 0 || part.filter.pid_count ? NULL : stored_chains(&content);
+	found = r < 0 || part.filter.scope.pid_count ? NULL : stored_chains(&content);
 	stored = found != NULL;
 	if (r == 0 && !found)
 		found = mcp_incidents(&content, NULL, NULL, &e);

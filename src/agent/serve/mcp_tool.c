@@ -49,14 +49,14 @@ static int find_pids(const json_t *arguments, struct mcp_part *p, struct errinfo
 	size_t i;
 
 	if (pid)
-		p->pids[p->filter.pid_count++] = (uint32_t)pid;
+		p->pids[p->filter.scope.pid_count++] = (uint32_t)pid;
 	json_array_foreach (list, i, one) {
-		if (p->filter.pid_count == MCP_PIDS_MAX)
+		if (p->filter.scope.pid_count == MCP_PIDS_MAX)
 			return errinfo_set(
 				reterr, -EINVAL, "no more than %d processes", MCP_PIDS_MAX);
-		p->pids[p->filter.pid_count++] = (uint32_t)json_number_value(one);
+		p->pids[p->filter.scope.pid_count++] = (uint32_t)json_number_value(one);
 	}
-	p->filter.pids = p->pids;
+	p->filter.scope.pids = p->pids;
 	return 0;
 }
 
@@ -71,8 +71,8 @@ static int find_op(const json_t *arguments, struct mcp_part *p, struct errinfo *
 		return errinfo_set(reterr, -EINVAL,
 			"op: there is no such operation; there are for example cudaLaunchKernel, "
 			"cudaMemcpyAsync, cudaStreamSync, cuMemAlloc, ncclAllReduce");
-	p->filter.source = op->source;
-	p->filter.op = op->op;
+	p->filter.scope.source = op->source;
+	p->filter.scope.op = op->op;
 	return 0;
 }
 
@@ -93,7 +93,7 @@ static int find_time(
 		return 0;
 	r = nodedb_range(db, &range, reterr);
 	if (r == 0 && range.last_ns)
-		p->filter.from_ns =
+		p->filter.scope.from_ns =
 			MAX(range.last_ns - (int64_t)MIN(since, (uint64_t)INT64_MAX), INT64_C(1));
 	return r;
 }

@@ -49,8 +49,7 @@ static int take_node(struct nodedb_snapshot *l, void *arg, struct errinfo *reter
 {
 	_cleanup_(sql_table_done) struct sql_table nodes = {0};
 	char *out = arg;
-	int r = nodedb_snapshot_list(
-		l, NODEDB_NODES, &(struct nodedb_scope){.limit = 1}, &nodes, reterr);
+	int r = nodedb_snapshot_list(l, NODEDB_NODES, &(struct scope){0}, 1, &nodes, reterr);
 
 	if (r == 0 && nodes.row_count)
 		snprintf(out, NODE_MAX, "%s", table_text(&nodes, 0, 0));

@@ -107,13 +107,13 @@ static int get_count(
 	return r;
 }
 
-int nodedb_snapshot_count(struct nodedb_snapshot *l, const struct nodedb_scope *s, uint64_t max,
+int nodedb_snapshot_count(struct nodedb_snapshot *l, const struct scope *s, uint64_t max,
 	uint64_t *ret, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 
 	buf_puts(&sql, "SELECT count(*) FROM (SELECT 1 FROM events");
-	look_where(l, s, &(struct look_columns){.time = "timestamp"}, &sql);
+	scope_where(s, &(struct scope_columns){.time = "timestamp"}, &sql);
 	buf_printf(&sql, " LIMIT %" PRIu64 ")", max + 1);
 	return get_count(l, &sql, ret, reterr);
 }
@@ -165,11 +165,11 @@ int nodedb_snapshot_has(struct nodedb_snapshot *l, const char *table, struct err
 
 /* ---- rows ---- */
 
-int nodedb_snapshot_aggregates(struct nodedb_snapshot *l, const struct nodedb_scope *s, bool coarse,
+int nodedb_snapshot_aggregates(struct nodedb_snapshot *l, const struct scope *s,
 	nodedb_aggregate_fn *fn, void *arg, bool *ret_truncated, struct errinfo *reterr)
 {
-	const char *table = coarse ? "event_aggregates" : "event_aggregates_5s";
-	int64_t width = (int64_t)(coarse ? NODEDB_BUCKET_COARSE : NODEDB_BUCKET_FINE);
+	int64_t width = scope_bucket_ns(s);
+	const char *table = scope_bucket_table(width);
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	static __thread struct aggregate a; /* 5 kB */
@@ -180,16 +180,15 @@ int nodedb_snapshot_aggregates(struct nodedb_snapshot *l, const struct nodedb_sc
 	if (!nodedb_snapshot_is_ours(l))
 		return 0;
 	buf_printf(&sql, "SELECT " READER_AGGREGATE " FROM %s", table);
-	look_where(l, s,
-		&(struct look_columns){
+	r = reader_where_of(&l->reader, s, table,
+		(struct scope_columns){
 			.time = "bucket", .pid = "pid", .op = true, .width_ns = width},
-		&sql);
-	r = look_where_node(l, table, s, &sql, reterr);
+		&sql, reterr);
 	if (r < 0)
 		return r;
 	buf_printf(&sql, " ORDER BY bucket DESC, source, op, pid, nested LIMIT %u",
 		NODEDB_LIST_MAX + 1);
-	r = look_prepare(l, &sql, s, &stmt, reterr);
+	r = reader_prepare(&l->reader, &sql, &stmt, reterr);
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
 		if (n++ == NODEDB_LIST_MAX) {
 			*ret_truncated = true;
@@ -201,10 +200,10 @@ int nodedb_snapshot_aggregates(struct nodedb_snapshot *l, const struct nodedb_sc
 	return r;
 }
 
-int nodedb_snapshot_collectives(struct nodedb_snapshot *l, const struct nodedb_scope *s,
+int nodedb_snapshot_collectives(struct nodedb_snapshot *l, const struct scope *s,
 	struct collective_row **ret, size_t *ret_count, bool *ret_truncated, struct errinfo *reterr)
 {
-	struct nodedb_filter f = {.from_ns = s->from_ns, .to_ns = s->to_ns};
+	struct nodedb_filter f = {.scope = {.from_ns = s->from_ns, .to_ns = s->to_ns}};
 	_cleanup_(nodedb_content_done) struct nodedb_content c = {0};
 	struct reader r = l->reader;
 	size_t n = 0;

@@ -24,23 +24,6 @@ const char *nodedb_snapshot_path(const struct nodedb_snapshot *l);
 int nodedb_snapshot_range(
 	struct nodedb_snapshot *l, struct nodedb_range *ret, struct errinfo *reterr);
 
-struct nodedb_scope {
-	int64_t from_ns, to_ns; /* inclusive; 0: open */
-	const uint32_t *pids;   /* any of these, or all if pid_count is 0 */
-	size_t pid_count;
-	const char *node; /* NULL: any. Tables without nodes know nothing of it */
-	uint8_t source;   /* 0: any */
-	uint16_t op;      /* of that source; 0: any */
-	size_t limit;     /* rows; further ones set the table's truncated. 0: NODEDB_LIST_MAX */
-};
-
-/* nodedb_scope_is_short - buckets of 5 s are few enough for it. */
-#define NODEDB_SHORT_NS (30 * 60 * (int64_t)NS_PER_S)
-static inline bool nodedb_scope_is_short(const struct nodedb_scope *s)
-{
-	return s->from_ns && s->to_ns && s->to_ns - s->from_ns <= NODEDB_SHORT_NS;
-}
-
 #define NODEDB_LIST_MAX   100000u
 #define NODEDB_LIST_BYTES (32u << 20)
 #define NODEDB_STACK_ROWS 20000u /* events that NODEDB_STACK_TOTALS looks at, the newest */
@@ -68,14 +51,15 @@ enum nodedb_list {       /* columns are named as the API's keys */
 	NODEDB_LIST_COUNT
 };
 
-/* nodedb_snapshot_list - the rows; a table that the file lacks has none (and no columns). On success
- * *ret is the caller's (sql_table_done()). */
-int nodedb_snapshot_list(struct nodedb_snapshot *l, enum nodedb_list list,
-	const struct nodedb_scope *s, struct sql_table *ret, struct errinfo *reterr);
+/* nodedb_snapshot_list - up to @limit rows (0: NODEDB_LIST_MAX); further ones set the table's
+ * truncated. A table that the file lacks has none (and no columns). On success *ret is the caller's
+ * (sql_table_done()). */
+int nodedb_snapshot_list(struct nodedb_snapshot *l, enum nodedb_list list, const struct scope *s,
+	size_t limit, struct sql_table *ret, struct errinfo *reterr);
 
 /* nodedb_snapshot_count - events in the scope (of which only times count), but no more than @max + 1.
  */
-int nodedb_snapshot_count(struct nodedb_snapshot *l, const struct nodedb_scope *s, uint64_t max,
+int nodedb_snapshot_count(struct nodedb_snapshot *l, const struct scope *s, uint64_t max,
 	uint64_t *ret, struct errinfo *reterr);
 
 struct nodedb_totals {
@@ -88,16 +72,16 @@ int nodedb_snapshot_totals(
 /* nodedb_snapshot_has - whether the table is there and has a row. */
 int nodedb_snapshot_has(struct nodedb_snapshot *l, const char *table, struct errinfo *reterr);
 
-/* nodedb_snapshot_aggregates - calls @fn for each bucket (of 5 s, or of a minute if @coarse) that
- * overlaps the scope, the newest first. Ours only: a published file has none. No more than
- * NODEDB_LIST_MAX, the newest; *ret_truncated says that there are more. @fn returns 0 or an error
- * that ends it. */
+/* nodedb_snapshot_aggregates - calls @fn for each bucket of the scope (scope.c says which belong to
+ * it, scope_bucket_ns() of which width they are), the newest first. Ours only: a published file has
+ * none. No more than NODEDB_LIST_MAX, the newest; *ret_truncated says that there are more. @fn
+ * returns 0 or an error that ends it. */
 typedef int nodedb_aggregate_fn(void *arg, const struct aggregate *a);
-int nodedb_snapshot_aggregates(struct nodedb_snapshot *l, const struct nodedb_scope *s, bool coarse,
+int nodedb_snapshot_aggregates(struct nodedb_snapshot *l, const struct scope *s,
 	nodedb_aggregate_fn *fn, void *arg, bool *ret_truncated, struct errinfo *reterr);
 
 /* nodedb_snapshot_collectives - rows of the scope by time; *ret is the caller's (free()). */
-int nodedb_snapshot_collectives(struct nodedb_snapshot *l, const struct nodedb_scope *s,
+int nodedb_snapshot_collectives(struct nodedb_snapshot *l, const struct scope *s,
 	struct collective_row **ret, size_t *ret_count, bool *ret_truncated,
 	struct errinfo *reterr);
 
