@@ -13,6 +13,14 @@ static int find_range(struct nodedb_snapshot *s, void *arg, struct errinfo *rete
 	return nodedb_snapshot_range(s, arg, reterr);
 }
 
+int range_check(const struct time_request *asked, struct errinfo *reterr)
+{
+	if (asked->all && (asked->from || asked->to || asked->since_ns))
+		return errinfo_set(
+			reterr, -EINVAL, "give either --all or a time (--from, --to, --since)");
+	return 0;
+}
+
 int range_resolve(const char *path, const struct time_request *asked, struct nodedb_filter *f,
 	pid_t *ret_note, struct errinfo *reterr)
 {
@@ -20,9 +28,9 @@ int range_resolve(const char *path, const struct time_request *asked, struct nod
 	bool given = !time_request_is_empty(asked);
 	int r;
 
-	if (asked->all && (asked->from || asked->to || asked->since_ns))
-		return errinfo_set(
-			reterr, -EINVAL, "give either --all or a time (--from, --to, --since)");
+	r = range_check(asked, reterr);
+	if (r < 0)
+		return r;
 	*ret_note = given || f->last ? 0 : store_lock_holder(path);
 	if (asked->all || (!given && !*ret_note))
 		return 0;

@@ -23,6 +23,9 @@
 			"the whole recording, also while it is being written", 0, 0, false         \
 	}
 
+/* range_check - -EINVAL if the flags contradict each other. */
+int range_check(const struct time_request *asked, struct errinfo *reterr);
+
 /* range_resolve - sets the times of @f, and f->last is looked at: with it there is no default of
  * five minutes. *ret_note is 0, or the process that writes the file and made that default hold.
  * -EINVAL with a sentence for a bad or contradictory time; what nodedb_range() returned. */

@@ -160,7 +160,7 @@ static void test_ops(void **state)
 	json_t *op;
 
 	record(s->path);
-	root = answer_of(s, answer_ops, &everything);
+	root = answer_of(s, ops_json, &everything);
 	assert_string_equal(json_string_value(json_object_get(root, "mode")), "percentile");
 	assert_int_equal(int_at(root, "total_calls"), 45);
 	assert_int_equal(json_array_size(json_object_get(root, "ops")), 2);
@@ -177,9 +177,9 @@ static void test_ops(void **state)
 		json_object_get(json_array_get(json_object_get(root, "ops"), 1), "nested")));
 	assert_non_null(json_object_get(root, "system"));
 	one = answer_of(
-		s, answer_ops, &(struct answer_request){.all = true, .pids = {8}, .pid_count = 1});
+		s, ops_json, &(struct answer_request){.all = true, .pids = {8}, .pid_count = 1});
 	assert_int_equal(int_at(json_array_get(json_object_get(one, "ops"), 0), "count"), 5);
-	late = answer_of(s, answer_ops, &(struct answer_request){.since_ns = 4 * NS_PER_S});
+	late = answer_of(s, ops_json, &(struct answer_request){.since_ns = 4 * NS_PER_S});
 	assert_int_equal(int_at(json_array_get(json_object_get(late, "ops"), 0), "count"), 10);
 }
 
@@ -191,7 +191,7 @@ static void test_series(void **state)
 	json_int_t sum = 0;
 
 	record(s->path);
-	root = answer_of(s, answer_series, &everything);
+	root = answer_of(s, series_json, &everything);
 	assert_int_equal(int_at(root, "bucket_ns"), 5 * S);
 	line = json_array_get(json_object_get(root, "series"), 0);
 	counts = json_object_get(line, "count");
@@ -199,7 +199,7 @@ static void test_series(void **state)
 	assert_int_equal(json_integer_value(json_array_get(counts, 0)), 15);
 	assert_int_equal(json_integer_value(json_array_get(counts, 3)), 10);
 	few = answer_of(
-		s, answer_series, &(struct answer_request){.all = true, .points = 2, .limit = 1});
+		s, series_json, &(struct answer_request){.all = true, .points = 2, .limit = 1});
 	counts = json_object_get(json_array_get(json_object_get(few, "series"), 0), "count");
 	assert_true(json_array_size(counts) <= 2);
 	for (size_t i = 0; i < json_array_size(counts); i++)
@@ -215,7 +215,7 @@ static void test_overview_and_chains(void **state)
 	json_t *top, *list;
 
 	record(s->path);
-	root = answer_of(s, answer_overview, &(struct answer_request){.version = "1"});
+	root = answer_of(s, overview_json, &(struct answer_request){.version = "1"});
 	assert_int_equal(int_at(root, "event_count"), 6);
 	assert_int_equal(int_at(root, "chain_count"), 2);
 	top = json_object_get(root, "top_chain");
@@ -231,13 +231,13 @@ static void test_overview_and_chains(void **state)
 	assert_float_equal(real_at(json_object_get(root, "books"), "completeness"), 0.9, 1e-9);
 	assert_string_equal(
 		json_string_value(json_object_get(json_object_get(root, "gpu"), "model")), "H200");
-	chains = answer_of(s, answer_chains, &(struct answer_request){.limit = 1});
+	chains = answer_of(s, chains_json, &(struct answer_request){.limit = 1});
 	list = json_object_get(chains, "chains");
 	assert_int_equal(json_array_size(list), 1);
 	assert_true(json_is_true(json_object_get(chains, "truncated")));
 	assert_string_equal(
 		json_string_value(json_object_get(json_array_get(list, 0), "severity")), "LOW");
-	losses = answer_of(s, answer_losses, &everything);
+	losses = answer_of(s, losses_json, &everything);
 	list = json_object_get(losses, "sources");
 	assert_int_equal(json_array_size(list), 1);
 	assert_int_equal(int_at(json_array_get(list, 0), "lost"), 10);
@@ -251,7 +251,7 @@ static void test_collectives(void **state)
 	json_t *comm, *rank, *worst;
 
 	record(s->path);
-	root = answer_of(s, answer_collectives, &everything);
+	root = answer_of(s, collectives_json, &everything);
 	comm = json_array_get(json_object_get(root, "comms"), 0);
 	assert_string_equal(json_string_value(json_object_get(comm, "comm")), "-5");
 	assert_int_equal(int_at(comm, "collectives"), 5);
@@ -276,14 +276,14 @@ static void test_stacks_and_flame(void **state)
 	json_t *stack;
 
 	record(s->path);
-	root = answer_of(s, answer_stacks, &everything);
+	root = answer_of(s, stacks_json, &everything);
 	assert_int_equal(json_array_size(json_object_get(root, "stacks")), 1);
 	stack = json_array_get(json_object_get(root, "stacks"), 0);
 	assert_string_equal(json_string_value(json_object_get(stack, "hash")), "5");
 	assert_int_equal(int_at(stack, "n"), 4);
 	assert_float_equal(real_at(stack, "share"), 4.0 / 6, 1e-9);
 	assert_int_equal(int_at(root, "without_stack"), 2);
-	flame = answer_of(s, answer_flame, &everything);
+	flame = answer_of(s, flame_json, &everything);
 	assert_int_equal(int_at(flame, "total"), 6000);
 	assert_int_equal(json_array_size(json_object_get(flame, "nodes")), 5);
 }
@@ -295,9 +295,9 @@ static void test_snapshots(void **state)
 	json_t *list;
 
 	record(s->path);
-	root = answer_of(s, answer_snapshots, &everything);
+	root = answer_of(s, snapshots_json, &everything);
 	assert_int_equal(json_array_size(json_object_get(root, "snapshots")), 20);
-	few = answer_of(s, answer_snapshots, &(struct answer_request){.all = true, .points = 2});
+	few = answer_of(s, snapshots_json, &(struct answer_request){.all = true, .points = 2});
 	list = json_object_get(few, "snapshots");
 	assert_int_equal(json_array_size(list), 2);
 	assert_float_equal(real_at(json_array_get(list, 1), "cpu_percent"), 99, 1e-9);
@@ -322,11 +322,11 @@ static void test_times_and_nodes(void **state)
 		_cleanup_buf_ struct buf b = BUF_INIT(ANSWER_BYTES);
 		struct errinfo e = {0};
 
-		assert_int_equal(answer_run(s->path, &cases[i].request, answer_ops, 0, &b, &e),
+		assert_int_equal(answer_run(s->path, &cases[i].request, ops_json, 0, &b, &e),
 			cases[i].err);
 		assert_int_equal(b.len == 0, cases[i].err != 0);
 	}
-	root = answer_of(s, answer_ops, &(struct answer_request){.since_ns = 3600 * NS_PER_S});
+	root = answer_of(s, ops_json, &(struct answer_request){.since_ns = 3600 * NS_PER_S});
 	window = json_object_get(root, "window");
 	assert_int_equal(
 		int_at(window, "from_ns"), T0 / (5 * S) * (5 * S)); /* no sooner than it began */
@@ -336,11 +336,11 @@ static void test_times_and_nodes(void **state)
 /* Every question to a recording with nothing in it is answered. */
 static void test_nothing(void **state)
 {
-	static answer_fn *const all[] = {answer_overview, answer_nodes, answer_sessions,
-		answer_processes, answer_capabilities, answer_ops, answer_series,
-		answer_graph_metrics, answer_graph_events, answer_chains, answer_incidents,
-		answer_collectives, answer_stacks, answer_flame, answer_snapshots, answer_gpus,
-		answer_losses, answer_overhead};
+	static answer_fn *const all[] = {overview_json, nodes_json, sessions_json,
+		processes_json, capabilities_json, ops_json, series_json,
+		graph_metrics_json, graph_events_json, chains_json, incidents_json,
+		collectives_json, stacks_json, flame_json, snapshots_json, gpus_json,
+		losses_json, overhead_json};
 	struct scratch *s = *state;
 
 	scratch_close(scratch_open(s->path));

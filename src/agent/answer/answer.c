@@ -14,16 +14,17 @@
 
 struct asking {
 	const struct answer_request *request;
-	answer_fn *fn;
 	uint64_t default_ns;
-	struct buf made;
+	question_fn *fn;
+	void *arg;
 };
 
 static int find_time(struct question *t, uint64_t default_ns, struct errinfo *reterr)
 {
 	const struct answer_request *q = t->request;
 	struct time_request time = {q->from, q->to, q->since_ns, q->all};
-	struct time_end end = {t->range, t->live, wall_now().ns, ""};
+	struct time_end end = {
+		t->range, t->live, q->until_now ? wall_now().ns : 0, q->flag ? q->flag : ""};
 
 	t->by_default = time_request_is_empty(&time);
 	return time_request_resolve(&time, &end, default_ns, &t->scope, reterr);
@@ -46,9 +47,8 @@ static int find_node(struct question *t, const struct sql_table *nodes, struct e
 
 static int ask(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 {
-	struct asking *asking = arg;
+	const struct asking *asking = arg;
 	_cleanup_(sql_table_done) struct sql_table nodes = {0};
-	struct json_writer w;
 	struct question t = {.snapshot = l,
 		.request = asking->request,
 		.scope = {.pids = asking->request->pids,
@@ -58,9 +58,6 @@ static int ask(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 		.live = store_lock_holder(nodedb_snapshot_path(l)) != 0};
 	int r = nodedb_snapshot_range(l, &t.range, reterr);
 
-	buf_done(&asking->made); /* of a first try */
-	asking->made = BUF_INIT(ANSWER_BYTES);
-	w = json_writer_to_buf(&asking->made);
 	if (r == 0)
 		r = nodedb_snapshot_list(
 			l, NODEDB_NODES, &(struct scope){0}, NODES_MAX, &nodes, reterr);
@@ -68,8 +65,34 @@ static int ask(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 		r = find_node(&t, &nodes, reterr);
 	if (r == 0)
 		r = find_time(&t, asking->default_ns, reterr);
-	if (r == 0)
-		r = asking->fn(&t, &w, reterr);
+	return r == 0 ? asking->fn(&t, asking->arg, reterr) : r;
+}
+
+int answer_ask(const char *path, const struct answer_request *request, uint64_t default_ns,
+	question_fn *fn, void *arg, struct errinfo *reterr)
+{
+	struct asking asking = {request, default_ns, fn, arg};
+
+	return nodedb_snapshot_read(path, ask, &asking, reterr);
+}
+
+/* ---- as JSON ---- */
+
+struct writing {
+	answer_fn *fn;
+	struct buf made;
+};
+
+static int write_json(const struct question *q, void *arg, struct errinfo *reterr)
+{
+	struct writing *writing = arg;
+	struct json_writer w;
+	int r;
+
+	buf_done(&writing->made); /* of a first try */
+	writing->made = BUF_INIT(ANSWER_BYTES);
+	w = json_writer_to_buf(&writing->made);
+	r = writing->fn(q, &w, reterr);
 	if (r < 0)
 		return r;
 	r = json_finish(&w);
@@ -84,12 +107,12 @@ static int ask(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 int answer_run(const char *path, const struct answer_request *request, answer_fn *fn,
 	uint64_t default_ns, struct buf *out, struct errinfo *reterr)
 {
-	struct asking asking = {.request = request, .fn = fn, .default_ns = default_ns};
-	int r = nodedb_snapshot_read(path, ask, &asking, reterr);
+	struct writing writing = {.fn = fn};
+	int r = answer_ask(path, request, default_ns, write_json, &writing, reterr);
 
 	if (r == 0)
-		buf_append(out, buf_str(&asking.made), asking.made.len);
-	buf_done(&asking.made);
+		buf_append(out, buf_str(&writing.made), writing.made.len);
+	buf_done(&writing.made);
 	return r == 0 ? out->err : r;
 }
 

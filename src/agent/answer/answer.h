@@ -19,6 +19,7 @@
 struct answer_request { /* as asked; 0 and "" are not */
 	uint64_t since_ns;
 	bool all;
+	bool until_now; /* a live recording ends now, not with its last event */
 	char from[ANSWER_TEXT_MAX], to[ANSWER_TEXT_MAX]; /* as --from and --to */
 	uint32_t pids[ANSWER_PIDS_MAX];
 	size_t pid_count;
@@ -26,8 +27,10 @@ struct answer_request { /* as asked; 0 and "" are not */
 	uint8_t source; /* only this source, */
 	uint16_t op;    /* and of it this op */
 	size_t limit;   /* of what the answer lists */
+	size_t last;    /* figures of the newest so many rows alone */
 	size_t points;  /* of a series; nodes of a flame graph */
 	bool stacks;
+	const char *flag;    /* how parameters are called in errors: "--"; NULL: by their name */
 	const char *version; /* of this program, for the overview; NULL: not said */
 };
 
@@ -40,6 +43,20 @@ struct question { /* an open recording and the time that is asked about */
 	bool by_default;           /* no time was asked for */
 	const char *node;          /* of the recording; the first if it has several */
 };
+
+/* answer_ask - opens @path, finds the time that @request and @default_ns mean and calls @fn, which
+ * starts afresh if it is called again. -EINVAL a time that is none; -ESRCH no such node; else what
+ * @fn or nodedb_read() returned. */
+typedef int question_fn(const struct question *q, void *arg, struct errinfo *reterr);
+int answer_ask(const char *path, const struct answer_request *request, uint64_t default_ns,
+	question_fn *fn, void *arg, struct errinfo *reterr);
+
+struct host_answer { /* the newest sample up to the end of the time */
+	bool known;
+	double cpu_pct, mem_pct, load1;
+	int64_t swap_mb;
+};
+int answer_host(const struct question *q, struct host_answer *ret, struct errinfo *reterr);
 
 /* A question: what to write, and which time it is about if none is asked for (0: all of a saved
  * file, the last five minutes of a live one). 0 or a negative errno with a sentence. */
@@ -71,7 +88,7 @@ const char *table_text(const struct sql_table *t, size_t row, int column);
 void put_bool(struct json_writer *w, const char *key, bool v);
 void put_us(struct json_writer *w, const char *key, double ns); /* ns as microseconds */
 
-answer_fn answer_overview, answer_nodes, answer_sessions, answer_processes, answer_capabilities;
-answer_fn answer_ops, answer_series, answer_graph_metrics, answer_graph_events;
-answer_fn answer_chains, answer_incidents, answer_collectives, answer_stacks, answer_flame;
-answer_fn answer_snapshots, answer_gpus, answer_losses, answer_overhead;
+answer_fn overview_json, nodes_json, sessions_json, processes_json, capabilities_json;
+answer_fn ops_json, series_json, graph_metrics_json, graph_events_json;
+answer_fn chains_json, incidents_json, collectives_json, stacks_json, flame_json;
+answer_fn snapshots_json, gpus_json, losses_json, overhead_json;

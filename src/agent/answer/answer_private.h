@@ -4,23 +4,6 @@
 
 #include "agent/answer/answer.h"
 
-struct op_sum {
-	uint8_t source;
-	uint16_t op;
-	bool nested;
-	uint64_t stored;
-	struct sketch sketch;
-};
-
-struct op_sums {
-	struct op_sum *rows; /* in any order */
-	size_t count;
-};
-
-/* op_sums_find - the row of the aggregate's operation, new if need be; valid until the next call.
- * -ENOBUFS, -ENOMEM. */
-int op_sums_find(struct op_sums *o, const struct aggregate *a, struct op_sum **ret);
-
 /* put_system - the member "system": the newest sample of the host up to the end of the time, if
  * there is one. */
 int put_system(const struct question *t, struct json_writer *w, struct errinfo *reterr);

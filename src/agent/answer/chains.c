@@ -94,7 +94,7 @@ static void put_chain(struct json_writer *w, const struct sql_table *t, size_t r
 	json_end_object(w);
 }
 
-int answer_chains(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int chains_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table s = {0};
 	struct scope scope = t->scope;

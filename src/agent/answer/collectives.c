@@ -329,7 +329,7 @@ static int by_calls(const void *a, const void *b)
 	return x->calls < y->calls ? 1 : x->calls > y->calls ? -1 : 0;
 }
 
-int answer_collectives(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int collectives_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	size_t limit = answer_limit(t->request->limit, COMMS, COMMS_MAX), count = 0;
 	_cleanup_free_ struct collective_row *rows = NULL;

@@ -127,7 +127,7 @@ static void put_gpu(struct json_writer *w, const struct sql_table *t, size_t new
 	json_end_object(w);
 }
 
-int answer_gpus(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int gpus_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	int64_t step = answer_step(t, answer_limit(t->request->points, POINTS, POINTS_MAX));
 	_cleanup_(sql_table_done) struct sql_table s = {0};

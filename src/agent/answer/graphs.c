@@ -56,7 +56,7 @@ static int count_calls(const struct question *t, struct counts *c, struct errinf
 	return nodedb_snapshot_aggregates(t->snapshot, &scope, add, c, &truncated, reterr);
 }
 
-int answer_graph_metrics(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int graph_metrics_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	double seconds = (double)(t->scope.to_ns - t->scope.from_ns) / (double)NS_PER_S;
 	uint64_t captures, made, launches;
@@ -141,7 +141,7 @@ static void put_event(struct json_writer *w, const struct sql_table *e, size_t i
 	json_end_object(w);
 }
 
-int answer_graph_events(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int graph_events_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table e = {0};
 	struct counts c = {0};

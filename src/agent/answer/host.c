@@ -19,6 +19,24 @@ static void put_sample(struct json_writer *w, const struct sql_table *s, size_t 
 	}
 }
 
+int answer_host(const struct question *q, struct host_answer *ret, struct errinfo *reterr)
+{
+	struct scope scope = {.to_ns = q->scope.to_ns, .node = q->scope.node};
+	_cleanup_(sql_table_done) struct sql_table s = {0};
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_SNAPSHOTS, &scope, 1, &s, reterr);
+
+	if (r < 0)
+		return r;
+	*ret = (struct host_answer){.known = s.row_count > 0};
+	if (!s.row_count)
+		return 0;
+	ret->cpu_pct = table_real(&s, 0, table_column(&s, "cpu_percent"));
+	ret->mem_pct = table_real(&s, 0, table_column(&s, "mem_percent"));
+	ret->load1 = table_real(&s, 0, table_column(&s, "load_avg"));
+	ret->swap_mb = table_int(&s, 0, table_column(&s, "swap_mb"));
+	return 0;
+}
+
 int put_system(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	struct scope scope = {.to_ns = t->scope.to_ns, .node = t->scope.node};
@@ -90,7 +108,7 @@ int64_t answer_step(const struct question *t, size_t points)
 	return MAX((step + second - 1) / second, INT64_C(1)) * second;
 }
 
-int answer_snapshots(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int snapshots_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	size_t points = answer_limit(t->request->points, POINTS, POINTS_MAX);
 	int64_t step = answer_step(t, points);

@@ -53,7 +53,7 @@ static bool is_of_pid(const struct incident *i, const struct answer_request *req
 	return !request->pid_count;
 }
 
-int answer_incidents(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int incidents_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	struct nodedb_filter f = {.scope = t->scope,
 		.thin = NODEDB_THIN_LARGE,

@@ -137,7 +137,7 @@ static void put_cpus(struct json_writer *w, const struct sql_table *t)
 	json_end_array(w);
 }
 
-int answer_losses(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int losses_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table books = {0};
 	_cleanup_(sql_table_done) struct sql_table losses = {0};
@@ -189,7 +189,7 @@ static void put_value(
 	table_cell(w, t, row, table_column(t, name));
 }
 
-int answer_overhead(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int overhead_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	static const char *const series[] = {"timestamp", "overhead", "launch_weight",
 		"agent_cpu_pct", "agent_rss_bytes", "db_bytes"};

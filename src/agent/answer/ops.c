@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops.c - figures of each operation over a time, of all calls: by the aggregates' sketches, in
- * files of the published agent by rows, and if these are too many by its aggregates, which know no
- * percentiles. */
+/* ops.c - see ops.h.
+ *
+ * Where the file has aggregates they speak for all calls: rows are a selection, and an operation
+ * that has no aggregate has no duration either. Files of the published agent have none with a
+ * distribution: their rows are taken, and if these are too many the sums of their minutes.
+ *
+ * A call inside another (a driver call in a runtime call) is part of it. It has a row of its own,
+ * marked nested, and is in no total: its time would count twice. */
+#include "agent/answer/ops.h"
+
 #include <errno.h>
 #include <stdlib.h>
-
-#include "agent/answer/op_stat.h"
-#include "agent/answer/answer.h"
-#include "agent/answer/answer_private.h"
 
 #define ROWS_MAX 200000 /* of a published file: 40 MB */
 #define OPS_MAX  512
@@ -47,157 +50,135 @@ static int add(void *arg, const struct aggregate *a)
 	return 0;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct op_sum *x = a, *y = b;
-
-	return x->sketch.sum < y->sketch.sum ? 1 : x->sketch.sum > y->sketch.sum ? -1 : 0;
-}
-
-static void begin_op(struct json_writer *w, unsigned source, unsigned op, bool nested)
-{
-	char scratch[32];
-
-	json_begin_object(w);
-	json_string_member(w, "operation", wire_op_name(source, op, scratch));
-	json_string_member(w, "source", wire_source_name(source));
-	put_bool(w, "nested", nested);
-}
-
-static void put_sums(struct json_writer *w, uint64_t calls, double sum, double min, double max)
-{
-	put_us(w, "avg_us", calls ? sum / (double)calls : 0);
-	put_us(w, "min_us", min);
-	put_us(w, "max_us", max);
-	put_us(w, "total_us", sum);
-}
-
-static uint64_t put_sketches(struct op_sums *o, struct json_writer *w)
-{
-	uint64_t calls = 0;
-
-	if (o->count)
-		qsort(o->rows, o->count, sizeof(*o->rows), by_time);
-	for (size_t i = 0; i < o->count; i++) {
-		const struct op_sum *p = &o->rows[i];
-		const struct sketch *s = &p->sketch;
-
-		begin_op(w, p->source, p->op, p->nested);
-		json_uint_member(w, "count", s->count);
-		json_uint_member(w, "stored", p->stored);
-		put_us(w, "p50_us", (double)sketch_quantile(s, 0.5));
-		put_us(w, "p95_us", (double)sketch_quantile(s, 0.95));
-		put_us(w, "p99_us", (double)sketch_quantile(s, 0.99));
-		put_sums(w, s->count, (double)s->sum, (double)s->min, (double)s->max);
-		json_end_object(w);
-		calls += p->nested ? 0 : s->count;
-	}
-	return calls;
-}
-
-struct figures {
-	const char *mode;
-	uint64_t calls;
-	bool truncated;
-};
-
-static int put_ours(
-	const struct question *t, struct json_writer *w, struct figures *f, struct errinfo *reterr)
+static int from_sketches(const struct question *q, struct ops_answer *a, struct errinfo *reterr)
 {
 	struct op_sums o = {0};
-	int r = nodedb_snapshot_aggregates(t->snapshot, &t->scope, add, &o, &f->truncated, reterr);
+	int r = nodedb_snapshot_aggregates(q->snapshot, &q->scope, add, &o, &a->truncated, reterr);
 
-	if (r == 0) {
-		f->calls = put_sketches(&o, w);
-		f->mode = o.count ? "percentile" : "empty";
+	if (r == 0 && o.count) {
+		a->rows = calloc(o.count, sizeof(*a->rows));
+		r = a->rows ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; r == 0 && i < o.count; i++) {
+		const struct op_sum *s = &o.rows[i];
+
+		if (s->sketch.count)
+			a->rows[a->count++] = op_stat_of_sketch(
+				s->source, s->op, s->nested, s->stored, &s->sketch);
 	}
 	free(o.rows);
+	a->origin = a->count ? OPS_SKETCHES : OPS_NOTHING;
 	return r;
 }
 
-static int put_rows(
-	const struct question *t, struct json_writer *w, struct figures *f, struct errinfo *reterr)
+static int from_rows(const struct question *q, struct ops_answer *a, struct errinfo *reterr)
 {
-	struct nodedb_filter filter = {.scope = t->scope};
+	struct nodedb_filter filter = {.scope = q->scope, .last = q->request->last};
 	_cleanup_(nodedb_content_done) struct nodedb_content c = {0};
-	_cleanup_free_ struct op_stat *stats = NULL;
-	size_t count = 0;
-	int r = nodedb_read(nodedb_snapshot_path(t->snapshot), &filter, &c, reterr);
-
-	if (r == 0)
-		r = op_stat_run(c.events, c.event_count, &stats, &count);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < count; i++) {
-		const struct op_stat *s = &stats[i];
-
-		begin_op(w, s->source, s->op, false);
-		json_uint_member(w, "count", s->calls);
-		json_uint_member(w, "stored", s->rows);
-		put_us(w, "p50_us", (double)s->p50_ns);
-		put_us(w, "p95_us", (double)s->p95_ns);
-		put_us(w, "p99_us", (double)s->p99_ns);
-		put_sums(w, s->calls, (double)s->sum_ns, (double)s->min_ns, (double)s->max_ns);
-		json_end_object(w);
-	}
-	f->mode = count ? "percentile" : "empty";
-	f->calls = c.event_count;
-	return 0;
-}
-
-static int put_aggregates(
-	const struct question *t, struct json_writer *w, struct figures *f, struct errinfo *reterr)
-{
-	_cleanup_(sql_table_done) struct sql_table sums = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_OP_SUMS, &t->scope, 0, &sums, reterr);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < sums.row_count; i++) {
-		uint64_t calls = (uint64_t)table_int(&sums, i, 2);
-
-		begin_op(w, (unsigned)table_int(&sums, i, 0), (unsigned)table_int(&sums, i, 1),
-			false);
-		json_uint_member(w, "count", calls);
-		json_int_member(w, "stored", table_int(&sums, i, 6));
-		put_sums(w, calls, table_real(&sums, i, 3), table_real(&sums, i, 4),
-			table_real(&sums, i, 5));
-		json_end_object(w);
-		f->calls += calls;
-	}
-	f->mode = sums.row_count ? "aggregate" : "empty";
-	f->truncated = sums.truncated;
-	return 0;
-}
-
-static int put_published(
-	const struct question *t, struct json_writer *w, struct figures *f, struct errinfo *reterr)
-{
-	uint64_t rows = 0;
-	int r = nodedb_snapshot_count(t->snapshot, &t->scope, ROWS_MAX, &rows, reterr);
-
-	if (r < 0)
-		return r;
-	return rows <= ROWS_MAX ? put_rows(t, w, f, reterr) : put_aggregates(t, w, f, reterr);
-}
-
-int answer_ops(const struct question *t, struct json_writer *w, struct errinfo *reterr)
-{
-	struct figures f = {.mode = "empty"};
 	int r;
 
-	json_begin_object(w);
-	json_key(w, "ops");
-	json_begin_array(w);
-	r = nodedb_snapshot_is_ours(t->snapshot) ? put_ours(t, w, &f, reterr)
-						 : put_published(t, w, &f, reterr);
-	json_end_array(w);
+	if (!filter.scope.op)
+		filter.scope.source = 0; /* rows are selected by an operation or not at all */
+	r = nodedb_read(nodedb_snapshot_path(q->snapshot), &filter, &c, reterr);
 	if (r == 0)
-		r = put_system(t, w, reterr);
-	json_string_member(w, "mode", f.mode);
-	json_uint_member(w, "total_calls", f.calls);
-	put_bool(w, "truncated", f.truncated);
-	put_window(t, w);
-	json_end_object(w);
+		r = op_stat_run(c.events, c.event_count, &a->rows, &a->count);
+	if (r < 0)
+		return r;
+	a->damaged_rows = c.skipped_rows;
+	a->older_rows = c.older_events;
+	a->origin = a->count ? OPS_ROWS : OPS_NOTHING;
+	return 0;
+}
+
+static int from_minutes(const struct question *q, struct ops_answer *a, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table sums = {0};
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_OP_SUMS, &q->scope, 0, &sums, reterr);
+
+	if (r < 0 || !sums.row_count)
+		return r;
+	a->rows = calloc(sums.row_count, sizeof(*a->rows));
+	if (!a->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < sums.row_count; i++)
+		a->rows[a->count++] = (struct op_stat){.source = (uint8_t)table_int(&sums, i, 0),
+			.op = (uint16_t)table_int(&sums, i, 1),
+			.calls = (uint64_t)table_int(&sums, i, 2),
+			.sum_ns = (uint64_t)table_real(&sums, i, 3),
+			.min_ns = (uint64_t)table_real(&sums, i, 4),
+			.max_ns = (uint64_t)table_real(&sums, i, 5),
+			.rows = (uint64_t)table_int(&sums, i, 6)};
+	a->origin = OPS_MINUTES;
+	a->truncated = sums.truncated;
+	return 0;
+}
+
+/* A source without an op is met by what comes of aggregates already. */
+static void keep_source(const struct question *q, struct ops_answer *a)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->count; i++)
+		if (!q->scope.source || a->rows[i].source == q->scope.source)
+			a->rows[n++] = a->rows[i];
+	a->count = n;
+}
+
+static int find_rows(const struct question *q, struct ops_answer *a, struct errinfo *reterr)
+{
+	uint64_t rows = 0;
+	int r = 0;
+
+	if (q->request->last)
+		return from_rows(q, a, reterr);
+	if (nodedb_snapshot_is_ours(q->snapshot))
+		r = from_sketches(q, a, reterr);
+	if (r < 0 || a->count)
+		return r;
+	r = nodedb_snapshot_count(q->snapshot, &q->scope, ROWS_MAX, &rows, reterr);
+	if (r < 0)
+		return r;
+	return rows <= ROWS_MAX ? from_rows(q, a, reterr) : from_minutes(q, a, reterr);
+}
+
+/* Published files lose counts of late calls: there are at least as many as rows. */
+static int count_minutes(const struct question *q, uint64_t *calls, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table sums = {0};
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_OP_SUMS, &q->scope, 0, &sums, reterr);
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < sums.row_count; i++)
+		n += (uint64_t)table_int(&sums, i, 2);
+	*calls = MAX(*calls, n);
 	return r;
+}
+
+int answer_ops(const struct question *q, struct ops_answer *ret, struct errinfo *reterr)
+{
+	_cleanup_(ops_answer_done) struct ops_answer a = {
+		.wall_ns = (uint64_t)MAX(q->scope.to_ns - q->scope.from_ns, INT64_C(0))};
+	int r = find_rows(q, &a, reterr);
+
+	if (r < 0)
+		return r;
+	keep_source(q, &a);
+	op_stat_sort(a.rows, a.count);
+	for (size_t i = 0; i < a.count; i++) {
+		a.calls += a.rows[i].nested ? 0 : a.rows[i].calls;
+	}
+	a.all_calls = a.calls;
+	if (a.origin == OPS_ROWS && !q->request->last)
+		r = count_minutes(q, &a.all_calls, reterr);
+	if (r < 0)
+		return r;
+	*ret = a;
+	a = (struct ops_answer){0};
+	return 0;
+}
+
+void ops_answer_done(struct ops_answer *a)
+{
+	free(a->rows);
+	a->rows = NULL;
 }

@@ -207,7 +207,7 @@ static int put_counts(const struct question *t, struct json_writer *w, struct er
 	return 0;
 }
 
-int answer_overview(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int overview_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	struct scope all = {0};
 	_cleanup_(sql_table_done) struct sql_table nodes = {0};
@@ -240,7 +240,7 @@ int answer_overview(const struct question *t, struct json_writer *w, struct erri
 	return r;
 }
 
-int answer_nodes(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int nodes_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	struct scope all = {0};
 	_cleanup_(sql_table_done) struct sql_table nodes = {0};
@@ -257,7 +257,7 @@ int answer_nodes(const struct question *t, struct json_writer *w, struct errinfo
 	return 0;
 }
 
-int answer_sessions(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int sessions_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	struct scope scope = {.node = t->scope.node};
 	_cleanup_(sql_table_done) struct sql_table s = {0};

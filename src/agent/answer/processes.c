@@ -65,7 +65,7 @@ static bool is_there(const struct question *t, const struct sql_table *p, size_t
 	       table_int(p, row, table_column(p, "last_seen")) >= t->scope.from_ns;
 }
 
-int answer_processes(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int processes_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table p = {0};
 	_cleanup_(sql_table_done) struct sql_table coverage = {0};
@@ -132,7 +132,7 @@ static const struct capability {
 		"calls are seen where the host makes them; what runs on the GPU is not"},
 };
 
-int answer_capabilities(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int capabilities_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	int r = 0;
 

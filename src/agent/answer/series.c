@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "agent/answer/answer_private.h"
+#include "agent/answer/ops.h"
 
 #define POINTS     60
 #define POINTS_MAX 1000
@@ -142,7 +143,7 @@ static void plan(const struct question *t, struct series *s)
 	s->points = (size_t)((buckets + each - 1) / MAX(each, INT64_C(1)));
 }
 
-int answer_series(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int series_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	size_t limit = answer_limit(t->request->limit, SERIES, SERIES_MAX);
 	_cleanup_(series_done) struct series s = {0};

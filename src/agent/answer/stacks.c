@@ -94,7 +94,7 @@ static int put_stack(const struct question *t, struct json_writer *w, const stru
 	return r;
 }
 
-int answer_stacks(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int stacks_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	size_t limit = answer_limit(t->request->limit, STACKS, STACKS_MAX), shown = 0, i;
 	_cleanup_(sql_table_done) struct sql_table s = {0};
@@ -210,7 +210,7 @@ static uint64_t put_tree(
 	return left_out;
 }
 
-int answer_flame(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int flame_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
 	size_t max = answer_limit(t->request->points, NODES, NODES_MAX);
 	_cleanup_(sql_table_done) struct sql_table s = {0};

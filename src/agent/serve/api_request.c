@@ -204,7 +204,7 @@ static int set_one(const struct api_row *row, const char *pair, size_t len,
 int api_request(const struct api_row *row, const char *query, struct answer_request *ret,
 	struct errinfo *reterr)
 {
-	struct answer_request w = {0};
+	struct answer_request w = {.until_now = true};
 	int r = 0;
 
 	while (r == 0 && *query) {

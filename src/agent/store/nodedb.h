@@ -189,8 +189,8 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	uint64_t pruned_rows;      /* events deleted to keep the file small: not in it any more */
 	int64_t pruned_before;     /* they started before this; 0: none were pruned */
 	int64_t first_ns, last_ns; /* range of the events: first start, last end */
-	uint64_t total_calls;      /* by aggregates; events are a selection of these. Without
-				      aggregates: the selected events */
+	uint64_t total_calls;      /* by aggregates, without calls inside others; events are a
+				      selection of these. Without aggregates: the selected events */
 	uint64_t skipped_rows;     /* damaged rows that were left out: say so */
 	uint64_t older_events;     /* selected, but older than the newest that are kept: say so */
 	uint64_t thinned_rows; /* of ordinary calls, left out: say so. They are in the aggregates */

@@ -107,6 +107,8 @@ int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
 	res = reader_where(r, table,
 		(struct scope_columns){.time = "bucket", .pid = "pid", .width_ns = width}, &sql,
 		reterr);
+	if (r->kind == SCHEMA_OURS) /* calls inside others are part of them */
+		buf_puts(&sql, " AND NOT nested");
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)

@@ -111,10 +111,15 @@ int nodedb_snapshot_count(struct nodedb_snapshot *l, const struct scope *s, uint
 	uint64_t *ret, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int r;
 
 	buf_puts(&sql, "SELECT count(*) FROM (SELECT 1 FROM events");
-	scope_where(s, &(struct scope_columns){.time = "timestamp"}, &sql);
-	buf_printf(&sql, " LIMIT %" PRIu64 ")", max + 1);
+	r = reader_where_of(&l->reader, s, "events",
+		(struct scope_columns){.time = "timestamp", .pid = "pid", .op = true}, &sql,
+		reterr);
+	if (r < 0)
+		return r;
+	buf_printf(&sql, " LIMIT %" PRIu64 ")", MIN(max, (uint64_t)INT64_MAX - 1) + 1);
 	return get_count(l, &sql, ret, reterr);
 }
 

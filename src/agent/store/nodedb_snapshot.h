@@ -57,8 +57,7 @@ enum nodedb_list {       /* columns are named as the API's keys */
 int nodedb_snapshot_list(struct nodedb_snapshot *l, enum nodedb_list list, const struct scope *s,
 	size_t limit, struct sql_table *ret, struct errinfo *reterr);
 
-/* nodedb_snapshot_count - events in the scope (of which only times count), but no more than @max + 1.
- */
+/* nodedb_snapshot_count - events in the scope, but no more than @max + 1. */
 int nodedb_snapshot_count(struct nodedb_snapshot *l, const struct scope *s, uint64_t max,
 	uint64_t *ret, struct errinfo *reterr);
 
