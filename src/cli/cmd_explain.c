@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "agent/answer/explain.h"
+#include "agent/answer/incidents.h"
 #include "agent/answer/usage.h"
 #include "agent/store/nodedb.h"
 #include "cli/commands.h"
@@ -20,8 +20,6 @@
 #include "json/writer.h"
 #include "cli/progress.h"
 #include "cli/range.h"
-
-#define WHERE_STACKS 4096 /* the heaviest are enough to say where; 0.1 ms each to read */
 
 struct explain_settings {
 	const char *db;
@@ -90,6 +88,7 @@ static int explain_node(const struct explain_settings *s, const char *path,
 	style.stacks = s->stacks;
 	style.progress = &progress;
 	style.into = into;
+	style.asked = &f->scope;
 	progress_begin(&progress, STDERR_FILENO, "explaining the recording");
 	r = nodedb_read(path, f, &content, reterr);
 	if (r < 0)
@@ -197,14 +196,8 @@ static int explain_file(const struct explain_settings *s, const char *path,
 static int explain_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	const struct explain_settings *s = settings;
-	struct nodedb_filter f = {.scope.pids = s->pids.pid,
-		.scope.pid_count = s->pids.count,
-		.last = (size_t)s->last,
-		/* Stacks with most time are summed over all rows. */
-		.thin = s->stacks ? NODEDB_THIN_NEVER : NODEDB_THIN_LARGE,
-		.labels = true, /* numbers among them are judged */
-		.stacks = NODEDB_STACKS_USED,
-		.stacks_max = s->stacks ? 0 : WHERE_STACKS};
+	struct scope asked = {.pids = s->pids.pid, .pid_count = s->pids.count, .node = s->node};
+	struct nodedb_filter f = incidents_filter(&asked, s->stacks);
 	_cleanup_free_ char *default_path = NULL;
 	const char *path = NULL;
 	struct errinfo e = {0};
@@ -222,9 +215,9 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	}
 	if (r == 0)
 		r = db_option_path(s->db, &default_path, &path, &e);
+	f.last = (size_t)s->last;
 	if (r == 0)
 		r = range_resolve(path, &s->range, &f, &live, &e);
-	f.scope.node = s->node;
 	if (r == 0) {
 		range_tell(live);
 		r = s->per_process ? print_usage(path, &f, s->json, &e)

@@ -36,7 +36,12 @@ int range_resolve(const char *path, const struct time_request *asked, struct nod
 		return 0;
 	end.live = *ret_note != 0;
 	r = nodedb_snapshot_read(path, find_range, &end.range, reterr);
-	return r < 0 ? r : time_request_resolve(asked, &end, 0, &f->scope, reterr);
+	if (r == 0)
+		r = time_request_resolve(asked, &end, 0, &f->scope, reterr);
+	if (!asked->to || !asked->to[0])
+		f->scope.to_ns =
+			0; /* a verdict may be found after the last event that it is about */
+	return r;
 }
 
 void range_tell(pid_t note)

@@ -55,7 +55,7 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 		.skipped_rows = c->skipped_rows,
 		.older_events = c->older_events,
 		.thinned_rows = c->thinned_rows,
-		.books = c->has_books ? &c->books : NULL,
+		.completeness = completeness_of(c->has_books ? &c->books : NULL),
 		.pruned_rows = c->pruned_rows,
 		.pruned_before = c->pruned_before,
 		.labels = c->labels,
@@ -210,8 +210,7 @@ static void put_chain(struct buf *b, const struct incident_row *row)
 	buf_puts(b, row->fixes[0] ? "\n" : "");
 }
 
-/* Severities as the file names them; one that is not known comes last. */
-static int severity_rank(const char *name)
+int explain_severity(const char *name)
 {
 	int s = SEVERITY_COUNT - 1;
 
@@ -223,7 +222,7 @@ static int severity_rank(const char *name)
 static int worst_first(const void *a, const void *b)
 {
 	const struct incident_row *x = a, *y = b;
-	int by_severity = severity_rank(y->severity) - severity_rank(x->severity);
+	int by_severity = explain_severity(y->severity) - explain_severity(x->severity);
 
 	if (by_severity)
 		return by_severity;

@@ -1,162 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpus.c - samples of the GPUs over a time, each GPU with its newest state. */
-#include "agent/answer/answer_private.h"
+/* gpus.c - see gpus.h. */
+#include "agent/answer/gpus.h"
+
 #include "model/gpu_sample.h"
 
-#define POINTS     300
-#define POINTS_MAX 2000
-#define GPUS_MAX   256
-
-enum column { COL_NODE, COL_GPU, COL_UUID, COL_NAME, COL_PCI, COL_TIME, COL_FIRST };
-
-/* What a step with several samples shows. */
-enum fold { FOLD_MEAN, FOLD_HIGHEST, FOLD_ALL_BITS };
-static const struct {
-	const char *name;
-	enum fold fold;
-} shown[] = {{"util_gpu_pct", FOLD_MEAN}, {"util_mem_pct", FOLD_MEAN}, {"sm_clock_mhz", FOLD_MEAN},
-	{"mem_clock_mhz", FOLD_MEAN}, {"power_mw", FOLD_MEAN}, {"power_limit_mw", FOLD_HIGHEST},
-	{"temperature_c", FOLD_HIGHEST}, {"throttle_reasons", FOLD_ALL_BITS},
-	{"mem_used_bytes", FOLD_HIGHEST}, {"mem_total_bytes", FOLD_HIGHEST},
-	{"pcie_tx_kb_s", FOLD_MEAN}, {"pcie_rx_kb_s", FOLD_MEAN}, {"ecc_corrected", FOLD_HIGHEST},
-	{"ecc_uncorrected", FOLD_HIGHEST}, {"last_xid", FOLD_HIGHEST}, {"processes", FOLD_HIGHEST}};
-#define SHOWN ARRAY_SIZE(shown)
-
-struct step {
-	int64_t time_ns;
-	size_t samples;
-	int64_t value[SHOWN];
-	size_t known[SHOWN];
-};
-
-static void step_add(struct step *s, const struct sql_table *t, size_t row, const int *columns)
+bool gpus_same(const struct gpus_answer *a, size_t x, size_t y)
 {
-	s->samples++;
-	for (size_t i = 0; i < SHOWN; i++) {
-		int64_t v = table_int(t, row, columns[i]);
+	const struct sql_table *t = &a->samples;
 
-		if (columns[i] < 0 || sql_table_cell(t, row, columns[i])->type != SQL_INT)
-			continue;
-		if (!s->known[i]++)
-			s->value[i] = v;
-		else if (shown[i].fold == FOLD_HIGHEST)
-			s->value[i] = MAX(s->value[i], v);
-		else if (shown[i].fold == FOLD_ALL_BITS)
-			s->value[i] |= v;
-		else if (__builtin_add_overflow(s->value[i], v, &s->value[i]))
-			s->value[i] = INT64_MAX;
-	}
+	return table_int(t, x, GPUS_GPU) == table_int(t, y, GPUS_GPU) &&
+	       !strcmp(table_text(t, x, GPUS_NODE), table_text(t, y, GPUS_NODE));
 }
 
-static void step_put(struct json_writer *w, const struct step *s)
+uint64_t gpus_slowing(int64_t reasons)
 {
-	if (!s->samples)
-		return;
-	json_begin_object(w);
-	json_int_member(w, "timestamp", s->time_ns);
-	for (size_t i = 0; i < SHOWN; i++) {
-		bool mean = shown[i].fold == FOLD_MEAN;
+	uint64_t bits = 0;
 
-		json_key(w, shown[i].name);
-		if (s->known[i])
-			json_put_int(w, mean ? s->value[i] / (int64_t)s->known[i] : s->value[i]);
-		else
-			json_put_null(w);
-	}
-	json_end_object(w);
+	for (const struct gpu_throttle *t = gpu_throttles; reasons > 0 && t->bit; t++)
+		if (t->slows)
+			bits |= (uint64_t)reasons & t->bit;
+	return bits;
 }
 
-static void put_throttle(struct json_writer *w, uint64_t bits)
+int answer_gpus(const struct question *q, struct gpus_answer *ret, struct errinfo *reterr)
 {
-	json_key(w, "throttle");
-	json_begin_array(w);
-	for (const struct gpu_throttle *g = gpu_throttles; g->bit; g++)
-		if (g->slows && (bits & g->bit))
-			json_put_string(w, g->name);
-	json_end_array(w);
-}
-
-static void put_last(struct json_writer *w, const struct sql_table *t, size_t row)
-{
-	json_key(w, "last");
-	json_begin_object(w);
-	for (int c = COL_TIME; c < t->column_count; c++) {
-		json_key(w, sql_table_name(t, c));
-		table_cell(w, t, row, c);
-	}
-	put_throttle(w, (uint64_t)table_int(t, row, table_column(t, "throttle_reasons")));
-	json_end_object(w);
-}
-
-static bool same_gpu(const struct sql_table *t, size_t a, size_t b)
-{
-	return table_int(t, a, COL_GPU) == table_int(t, b, COL_GPU) &&
-	       !strcmp(table_text(t, a, COL_NODE), table_text(t, b, COL_NODE));
-}
-
-/* The GPU of row @newest; rows are newest first. */
-static void put_gpu(struct json_writer *w, const struct sql_table *t, size_t newest, int64_t from,
-	int64_t width)
-{
-	struct step step = {0};
-	int columns[SHOWN];
-
-	for (size_t i = 0; i < SHOWN; i++)
-		columns[i] = table_column(t, shown[i].name);
-	json_begin_object(w);
-	for (int c = COL_NODE; c < COL_TIME; c++) {
-		json_key(w, sql_table_name(t, c));
-		table_cell(w, t, newest, c);
-	}
-	put_last(w, t, newest);
-	json_key(w, "samples");
-	json_begin_array(w);
-	for (size_t i = t->row_count; i-- > newest;) {
-		int64_t time = table_int(t, i, COL_TIME);
-
-		if (!same_gpu(t, i, newest))
-			continue;
-		if (!step.samples || (time - from) / width != (step.time_ns - from) / width) {
-			step_put(w, &step);
-			step = (struct step){.time_ns = time};
-		}
-		step_add(&step, t, i, columns);
-	}
-	step_put(w, &step);
-	json_end_array(w);
-	json_end_object(w);
-}
-
-int gpus_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
-{
-	int64_t step = answer_step(t, answer_limit(t->request->points, POINTS, POINTS_MAX));
-	_cleanup_(sql_table_done) struct sql_table s = {0};
-	size_t first[GPUS_MAX], count = 0;
-	bool truncated;
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_GPU_SAMPLES, &t->scope, 0, &s, reterr);
+	struct gpus_answer a = {.count = 0};
+	int r = nodedb_snapshot_list(
+		q->snapshot, NODEDB_GPU_SAMPLES, &q->scope, 0, &a.samples, reterr);
 
 	if (r < 0)
 		return r;
-	truncated = s.truncated;
-	for (size_t i = 0; i < s.row_count; i++) {
+	a.truncated = a.samples.truncated;
+	for (size_t i = 0; i < a.samples.row_count; i++) {
 		size_t k = 0;
 
-		while (k < count && !same_gpu(&s, first[k], i))
+		while (k < a.count && !gpus_same(&a, a.newest[k], i))
 			k++;
 		if (k == GPUS_MAX)
-			truncated = true;
-		else if (k == count)
-			first[count++] = i;
+			a.truncated = true;
+		else if (k == a.count)
+			a.newest[a.count++] = i;
 	}
-	json_begin_object(w);
-	json_int_member(w, "step_ns", step);
-	json_key(w, "gpus");
-	json_begin_array(w);
-	for (size_t i = 0; i < count; i++)
-		put_gpu(w, &s, first[i], t->scope.from_ns, step);
-	json_end_array(w);
-	put_bool(w, "truncated", truncated);
-	put_window(t, w);
-	json_end_object(w);
+	*ret = a;
 	return 0;
+}
+
+void gpus_answer_done(struct gpus_answer *a)
+{
+	sql_table_done(&a->samples);
+}
+
+struct gpu_gauge gpus_gauge(const struct gpus_answer *a, size_t gpu, const char *column)
+{
+	const struct sql_table *t = &a->samples;
+	int c = table_column(t, column);
+	struct gpu_gauge g = {0};
+	double sum = 0;
+
+	for (size_t i = a->newest[gpu]; c >= 0 && i < t->row_count; i++) {
+		int64_t v = table_int(t, i, c);
+
+		if (!gpus_same(a, i, a->newest[gpu]) || sql_table_cell(t, i, c)->type != SQL_INT ||
+			v < 0)
+			continue;
+		g.min = g.samples ? MIN(g.min, v) : v;
+		g.max = g.samples ? MAX(g.max, v) : v;
+		sum += (double)v;
+		g.samples++;
+	}
+	g.mean = g.samples ? sum / (double)g.samples : 0;
+	return g;
 }

@@ -1,92 +1,163 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* incidents.c - the engine's explanation of a time, with how complete the data is that it rests
- * on. Loads what the time holds: the costliest of all answers, so whoever is asked often keeps it.
- */
-#include "agent/answer/explain.h"
-#include "agent/answer/report_json.h"
-#include "agent/answer/answer_private.h"
+/* incidents.c - see incidents.h. */
+#include "agent/answer/incidents.h"
 
-#define INCIDENTS    100
-#define WHERE_STACKS 4096 /* the heaviest are enough to say where */
+#include <errno.h>
+#include <stdlib.h>
 
-static void put_completeness(struct json_writer *w, const struct report_scope *s)
+#define WHERE_STACKS 4096 /* the heaviest are enough to say where; 0.1 ms each to read */
+
+struct nodedb_filter incidents_filter(const struct scope *s, bool stacks)
 {
-	double hits = 0, lost = 0;
-
-	json_key(w, "completeness"); /* null: the recording does not say what it lost */
-	if (!s->books) {
-		json_put_null(w);
-		return;
-	}
-	/* While tracing goes on, hits that are neither stored nor lost are on their way. */
-	for (unsigned i = 0; i < WIRE_SOURCE_MAX; i++) {
-		hits += (double)s->books->source[i].hits;
-		lost += (double)account_lost(&s->books->source[i]);
-	}
-	json_put_double(w, hits > 0 ? MAX(1 - lost / hits, 0.0) : 1.0);
-}
-
-static void put_data(struct json_writer *w, const struct report_scope *s)
-{
-	json_key(w, "data");
-	json_begin_object(w);
-	json_int_member(w, "first_ns", s->first_ns);
-	json_int_member(w, "last_ns", s->last_ns);
-	json_uint_member(w, "events", s->events);
-	json_uint_member(w, "calls", s->calls);
-	json_uint_member(w, "skipped_rows", s->skipped_rows);
-	json_uint_member(w, "older_events", s->older_events);
-	json_uint_member(w, "thinned_rows", s->thinned_rows);
-	json_uint_member(w, "pruned_rows", s->pruned_rows);
-	if (s->pruned_before)
-		json_int_member(w, "pruned_before_ns", s->pruned_before);
-	put_bool(w, "no_gpu_calls", s->no_gpu_calls);
-	put_completeness(w, s);
-	json_end_object(w);
-}
-
-static bool is_of_pid(const struct incident *i, const struct answer_request *request)
-{
-	for (size_t k = 0; k < request->pid_count; k++)
-		if (i->pid == request->pids[k])
-			return true;
-	return !request->pid_count;
-}
-
-int incidents_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
-{
-	struct nodedb_filter f = {.scope = t->scope,
-		.thin = NODEDB_THIN_LARGE,
-		.labels = true,
+	return (struct nodedb_filter){.scope = *s,
+		.thin = stacks ? NODEDB_THIN_NEVER : NODEDB_THIN_LARGE,
+		.labels = true, /* numbers among them are judged */
 		.stacks = NODEDB_STACKS_USED,
-		.stacks_max = WHERE_STACKS};
-	size_t limit = answer_limit(t->request->limit, INCIDENTS, CORRELATE_INCIDENTS_MAX),
-	       shown = 0, i;
-	uint64_t began = mono_now().ns;
-	_cleanup_(nodedb_content_done) struct nodedb_content c = {0};
-	_cleanup_(explanation_done) struct explanation e = {0};
-	int r;
+		.stacks_max = stacks ? 0 : WHERE_STACKS};
+}
 
-	r = nodedb_read(nodedb_snapshot_path(t->snapshot), &f, &c, reterr);
+static bool is_asked(const struct incident *i, const struct scope *s)
+{
+	for (size_t k = 0; k < s->pid_count; k++)
+		if (i->pid == s->pids[k])
+			return true;
+	return !s->pid_count || !i->pid;
+}
+
+void incidents_keep_asked(struct explanation *e, const struct scope *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < e->count; i++)
+		if (is_asked(&e->incidents[i], s))
+			e->incidents[n++] = e->incidents[i];
+	e->count = n;
+}
+
+static int worst_first(const void *a, const void *b)
+{
+	const struct incident *x = ((const struct incidents_row *)a)->incident;
+	const struct incident *y = ((const struct incidents_row *)b)->incident;
+
+	if (x->severity != y->severity)
+		return x->severity > y->severity ? -1 : 1;
+	if (x->excess_ns != y->excess_ns)
+		return x->excess_ns > y->excess_ns ? -1 : 1;
+	return strcmp(x->id, y->id);
+}
+
+/* The engine's own order stands where there is one node. */
+static int list_rows(struct incidents_answer *a)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < a->node_count; i++)
+		total += a->nodes[i].e.count;
+	a->rows = calloc(total + 1, sizeof(*a->rows));
+	if (!a->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->node_count; i++)
+		for (size_t k = 0; k < a->nodes[i].e.count; k++)
+			a->rows[a->count++] = (struct incidents_row){
+				&a->nodes[i].e.incidents[k], &a->nodes[i].e.scope};
+	if (a->node_count > 1)
+		qsort(a->rows, a->count, sizeof(*a->rows), worst_first);
+	return 0;
+}
+
+static int load_node(struct incidents_node *n, const char *path, const struct nodedb_filter *f,
+	bool stacks, struct errinfo *reterr)
+{
+	int r = nodedb_read(path, f, &n->content, reterr);
+
 	if (r == 0)
-		r = explain_find(&c, false, &e, reterr);
+		r = explain_find(&n->content, stacks, &n->e, reterr);
+	if (r == 0)
+		incidents_keep_asked(&n->e, &f->scope);
+	return r;
+}
+
+int incidents_load(const char *path, const struct nodedb_filter *f, bool stacks,
+	struct incidents_answer *ret, struct errinfo *reterr)
+{
+	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
+	_cleanup_free_ struct nodedb_node *nodes = NULL;
+	struct nodedb_filter one = *f;
+	size_t count = 0;
+	int r = f->scope.node ? 0 : nodedb_nodes(path, &nodes, &count, reterr);
+
 	if (r < 0)
 		return r;
-	e.scope.with_labels = c.label_count > 0;
-	e.scope.with_stacks = t->request->stacks;
-	json_begin_object(w);
-	json_key(w, "incidents");
-	json_begin_array(w);
-	for (i = 0; i < e.count && shown < limit; i++)
-		if (is_of_pid(&e.incidents[i], t->request)) {
-			report_json_incident(w, &e.incidents[i], &e.scope);
-			shown++;
-		}
-	json_end_array(w);
-	put_data(w, &e.scope);
-	json_double_member(w, "computed_ms", (double)(mono_now().ns - began) / (double)NS_PER_MS);
-	put_bool(w, "truncated", i < e.count || e.count == CORRELATE_INCIDENTS_MAX);
-	put_window(t, w);
-	json_end_object(w);
+	a.nodes = calloc(MAX(count, (size_t)1), sizeof(*a.nodes));
+	if (!a.nodes)
+		return -ENOMEM;
+	do {
+		if (count > 1)
+			one.scope.node = nodes[a.node_count].name;
+		r = load_node(&a.nodes[a.node_count++], path, &one, stacks, reterr);
+	} while (r == 0 && a.node_count < count);
+	if (r == 0)
+		r = list_rows(&a);
+	if (r < 0)
+		return r;
+	*ret = a;
+	a = (struct incidents_answer){0};
 	return 0;
+}
+
+int incidents_explain(
+	struct nodedb_content *c, struct incidents_answer *ret, struct errinfo *reterr)
+{
+	_cleanup_(incidents_answer_done) struct incidents_answer a = {
+		.nodes = calloc(1, sizeof(*a.nodes)), .node_count = 1};
+	int r;
+
+	if (!a.nodes)
+		return -ENOMEM;
+	a.nodes[0].content = *c;
+	*c = (struct nodedb_content){0};
+	r = explain_find(&a.nodes[0].content, false, &a.nodes[0].e, reterr);
+	if (r == 0)
+		r = list_rows(&a);
+	if (r < 0)
+		return r;
+	*ret = a;
+	a = (struct incidents_answer){0};
+	return 0;
+}
+
+struct report_scope incidents_scope(const struct incidents_answer *a)
+{
+	struct report_scope sum = a->nodes[0].e.scope;
+
+	for (size_t i = 1; i < a->node_count; i++) {
+		const struct report_scope *s = &a->nodes[i].e.scope;
+
+		if (s->first_ns && (!sum.first_ns || s->first_ns < sum.first_ns))
+			sum.first_ns = s->first_ns;
+		sum.last_ns = MAX(sum.last_ns, s->last_ns);
+		sum.events += s->events;
+		sum.calls += s->calls;
+		sum.skipped_rows += s->skipped_rows;
+		sum.older_events += s->older_events;
+		sum.thinned_rows += s->thinned_rows;
+		sum.pruned_rows = MAX(sum.pruned_rows, s->pruned_rows);
+		sum.pruned_before = MAX(sum.pruned_before, s->pruned_before);
+		sum.no_gpu_calls = sum.no_gpu_calls && s->no_gpu_calls;
+		sum.completeness.known = sum.completeness.known && s->completeness.known;
+		sum.completeness.hits += s->completeness.hits;
+		sum.completeness.lost += s->completeness.lost;
+	}
+	return sum;
+}
+
+void incidents_answer_done(struct incidents_answer *a)
+{
+	for (size_t i = 0; a->nodes && i < a->node_count; i++) {
+		explanation_done(&a->nodes[i].e);
+		nodedb_content_done(&a->nodes[i].content);
+	}
+	free(a->nodes);
+	free(a->rows);
+	*a = (struct incidents_answer){0};
 }

@@ -106,7 +106,7 @@ static const struct list_column overhead[] = {SAME("timestamp"), SAME("node"), S
 
 static const struct list_column graph_events[] = {SAME("timestamp"), SAME("pid"), TEXT("comm"),
 	SAME("op"), SAME("duration"), SAME("arg0"), SAME("arg1"), {"stream", "stream", NULL, "0"},
-	SAME("ret_code"), ROW_END};
+	SAME("ret_code"), {"weight", "weight", NULL, "1"}, ROW_END};
 
 static const struct list_column accounting[] = {RENAMED("session", "session_id"), SAME("node"),
 	SAME("source"), SAME("hits"), SAME("stored"), SAME("aggregated"), SAME("lost"), ROW_END};
@@ -240,8 +240,8 @@ static int put_stack_totals(
 	buf_printf(sql,
 		"SELECT source, op, stack_hash AS hash, CAST(total(weight) AS INTEGER) AS n,"
 		" total(duration * 1.0 * weight) AS ns, min(duration) AS min, max(duration) AS max,"
-		" group_concat(DISTINCT comm) AS comms, count(*) AS rows FROM (SELECT source, op,"
-		" stack_hash, duration, %s AS weight, %s AS comm FROM events",
+		" group_concat(DISTINCT pid || ' ' || comm) AS processes, count(*) AS rows FROM (SELECT source, op,"
+		" stack_hash, duration, pid, %s AS weight, %s AS comm FROM events",
 		weighs ? "weight" : "1", named ? "comm" : "''");
 	r = reader_where_of(&l->reader, s, "events",
 		(struct scope_columns){.time = "timestamp", .pid = "pid", .op = true}, sql, reterr);

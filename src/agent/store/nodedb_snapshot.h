@@ -47,7 +47,7 @@ enum nodedb_list {       /* columns are named as the API's keys */
 	NODEDB_LOSSES,
 	NODEDB_CPU_LOSSES,
 	NODEDB_PRUNED,
-	NODEDB_STACK_TOTALS, /* source, op, hash, n, ns, min, max, comms; most time first */
+	NODEDB_STACK_TOTALS, /* source, op, hash, n, ns, min, max, "pid name", rows; most time first */
 	NODEDB_LIST_COUNT
 };
 
