@@ -72,7 +72,8 @@ static const struct list_column coverage[] = {SAME("session_id"), SAME("node"), 
 	SAME("start_time"), SAME("layer"), SAME("state"), SAME("detail"), SAME("since"), ROW_END};
 
 static const struct list_column calls[] = {SAME("pid"),
-	MADE("calls", "count", "CAST(total(count) AS INTEGER)"),
+	{"calls", "nested", "CAST(total(CASE WHEN nested THEN 0 ELSE count END) AS INTEGER)",
+		"CAST(total(count) AS INTEGER)"},
 	{"ns", "nested", "total(CASE WHEN nested THEN 0 ELSE sum_dur END)", "total(sum_dur)"},
 	ROW_END};
 
@@ -302,8 +303,15 @@ static const struct list_row *find_row(
 		.scope = {.pid = "pid"},
 		.order = "ORDER BY seen_at DESC, pid"};
 
+	static const struct list_row uncovered = {.table = "processes",
+		.columns = processes,
+		.scope = {.time = "first_seen", .pid = "pid"},
+		.order = "ORDER BY last_seen DESC, pid"};
+
 	if (!nodedb_snapshot_is_ours(l))
 		return list == NODEDB_PROCESSES ? &names : &rows[list];
+	if (list == NODEDB_PROCESSES && schema_has_table(l->reader.sql, "coverage", NULL) <= 0)
+		return &uncovered;
 	return list == NODEDB_CALLS && scope_bucket_ns(s) == (int64_t)NODEDB_BUCKET_FINE
 		       ? &fine_calls
 		       : &rows[list];
