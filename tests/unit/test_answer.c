@@ -322,8 +322,8 @@ static void test_times_and_nodes(void **state)
 		_cleanup_buf_ struct buf b = BUF_INIT(ANSWER_BYTES);
 		struct errinfo e = {0};
 
-		assert_int_equal(answer_run(s->path, &cases[i].request, ops_json, 0, &b, &e),
-			cases[i].err);
+		assert_int_equal(
+			answer_run(s->path, &cases[i].request, ops_json, 0, &b, &e), cases[i].err);
 		assert_int_equal(b.len == 0, cases[i].err != 0);
 	}
 	root = answer_of(s, ops_json, &(struct answer_request){.since_ns = 3600 * NS_PER_S});
@@ -336,11 +336,10 @@ static void test_times_and_nodes(void **state)
 /* Every question to a recording with nothing in it is answered. */
 static void test_nothing(void **state)
 {
-	static answer_fn *const all[] = {overview_json, nodes_json, sessions_json,
-		processes_json, capabilities_json, ops_json, series_json,
-		graph_metrics_json, graph_events_json, chains_json, incidents_json,
-		collectives_json, stacks_json, flame_json, snapshots_json, gpus_json,
-		losses_json, overhead_json};
+	static answer_fn *const all[] = {overview_json, nodes_json, sessions_json, processes_json,
+		capabilities_json, ops_json, series_json, graph_metrics_json, graph_events_json,
+		chains_json, incidents_json, collectives_json, stacks_json, flame_json,
+		snapshots_json, gpus_json, losses_json, overhead_json};
 	struct scratch *s = *state;
 
 	scratch_close(scratch_open(s->path));
