@@ -33,8 +33,7 @@ static void put_data(struct json_writer *w, const struct report_scope *s)
 
 int incidents_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
 {
-	bool stacks = t->request->stacks;
-	struct nodedb_filter f = incidents_filter(&t->scope, stacks);
+	struct nodedb_filter f = incidents_filter(&t->scope, false);
 	size_t limit = answer_limit(t->request->limit, INCIDENTS, CORRELATE_INCIDENTS_MAX);
 	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
 	uint64_t began = mono_now().ns;
@@ -50,7 +49,7 @@ int incidents_json(const struct question *t, struct json_writer *w, struct errin
 		struct report_scope s = *a.rows[i].scope;
 
 		s.with_labels = s.label_count > 0;
-		s.with_stacks = stacks;
+		s.with_stacks = t->request->stacks;
 		report_json_incident(w, a.rows[i].incident, &s);
 	}
 	json_end_array(w);

@@ -18,6 +18,7 @@
 
 #define TEXT_MAX_BYTES (1u << 20)
 #define PIDS_NAMED     10
+#define NODES_BYTES    4096
 
 static struct {
 	pthread_mutex_t mutex;
@@ -276,24 +277,19 @@ json_t *mcp_range(const struct question *q, struct errinfo *reterr)
 
 json_t *mcp_range_of(const struct incidents_answer *a, bool live)
 {
-	const struct nodedb_content *c = &a->nodes[0].content;
-	int64_t from = c->first_ns, to = c->last_ns;
-	uint64_t events = 0, damaged = 0, older = 0;
+	struct report_scope s = incidents_scope(a);
+	_cleanup_buf_ struct buf names = BUF_INIT(NODES_BYTES);
 	json_t *range;
 
-	for (size_t i = 0; i < a->node_count; i++) {
-		c = &a->nodes[i].content;
-		from = c->first_ns && (!from || c->first_ns < from) ? c->first_ns : from;
-		to = MAX(to, c->last_ns);
-		events += c->event_count;
-		damaged += c->skipped_rows;
-		older += c->older_events;
-	}
-	range = range_json(a->nodes[0].content.node, from, to, events, live);
-	if (damaged)
-		json_object_set_new(range, "damaged_rows", json_integer((json_int_t)damaged));
-	if (older)
-		json_object_set_new(range, "older_events", json_integer((json_int_t)older));
+	for (size_t i = 0; i < a->node_count && !names.err; i++)
+		buf_printf(&names, "%s%s", i ? ", " : "", a->nodes[i].content.node);
+	range = range_json(buf_str(&names), s.first_ns, s.last_ns, s.events, live);
+	if (s.skipped_rows)
+		json_object_set_new(
+			range, "damaged_rows", json_integer((json_int_t)s.skipped_rows));
+	if (s.older_events)
+		json_object_set_new(
+			range, "older_events", json_integer((json_int_t)s.older_events));
 	return range;
 }
 
