@@ -25,6 +25,7 @@ int range_resolve(const char *path, const struct time_request *asked, struct nod
 	pid_t *ret_note, struct errinfo *reterr)
 {
 	struct time_end end = {.flag = "--"};
+	struct nodedb_range events = {0};
 	bool given = !time_request_is_empty(asked);
 	int r;
 
@@ -36,6 +37,9 @@ int range_resolve(const char *path, const struct time_request *asked, struct nod
 		return 0;
 	end.live = *ret_note != 0;
 	r = nodedb_snapshot_read(path, find_range, &end.range, reterr);
+	if (r == 0 && end.live)
+		r = nodedb_range(path, &events, reterr);
+	end.live_ns = events.last_ns;
 	if (r == 0)
 		r = time_request_resolve(asked, &end, 0, &f->scope, reterr);
 	if (!asked->to || !asked->to[0])

@@ -17,7 +17,8 @@
 		{"to", 0, OPTION_STRING, offsetof(settings, asked.to), "TIME",                     \
 			"only up to then; times without a zone are local", 0, 0, false},           \
 		{"since", 0, OPTION_DURATION, offsetof(settings, asked.since_ns), "TIME",          \
-			"only this long before the newest event (default: all)", 0, 0, false},     \
+			"only this long before the end of the recording (default: all)", 0, 0,     \
+			false},                                                                    \
 	{                                                                                          \
 		"all", 0, OPTION_FLAG, offsetof(settings, asked.all), NULL,                        \
 			"the whole recording, also while it is being written", 0, 0, false         \

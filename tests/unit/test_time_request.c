@@ -44,7 +44,7 @@ static void test_relative_to_the_end(void **state)
 {
 	struct time_end now = live;
 
-	now.now_ns = S(2100);
+	now.live_ns = S(2100);
 	assert_time(resolved((struct time_request){.since_ns = 10 * NS_PER_S}, &live, 0), S(1990),
 		S(2000));
 	assert_time(resolved((struct time_request){.since_ns = 10 * NS_PER_S}, &now, 0), S(2090),
@@ -55,6 +55,17 @@ static void test_relative_to_the_end(void **state)
 	/* no sooner than it began */
 	assert_time(resolved((struct time_request){.since_ns = UINT64_MAX}, &saved, 0), S(1000),
 		S(2000));
+}
+
+/* Samples go on while a workload hangs. */
+static void test_a_live_one_ends_with_its_last_event(void **state)
+{
+	struct time_end hung = live;
+
+	hung.live_ns = S(1500);
+	assert_time(resolved((struct time_request){0}, &hung, 0), S(1200), S(1500));
+	assert_time(resolved((struct time_request){.since_ns = 10 * NS_PER_S}, &hung, 0), S(1990),
+		S(2000)); /* control: asked for, it is the end */
 }
 
 static void test_from_and_to(void **state)
@@ -80,6 +91,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_relative_to_the_end),
+		cmocka_unit_test(test_a_live_one_ends_with_its_last_event),
 		cmocka_unit_test(test_from_and_to),
 	};
 

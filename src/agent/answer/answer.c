@@ -23,11 +23,16 @@ static int find_time(struct question *t, uint64_t default_ns, struct errinfo *re
 {
 	const struct answer_request *q = t->request;
 	struct time_request time = {q->from, q->to, q->since_ns, q->all};
-	struct time_end end = {
-		t->range, t->live, q->until_now ? wall_now().ns : 0, q->flag ? q->flag : ""};
+	struct time_end end = {t->range, t->live, wall_now().ns, q->flag ? q->flag : ""};
+	struct nodedb_range events = {0};
+	int r = 0;
 
 	t->by_default = time_request_is_empty(&time);
-	return time_request_resolve(&time, &end, default_ns, &t->scope, reterr);
+	if (!q->until_now && t->live)
+		r = nodedb_range(nodedb_snapshot_path(t->snapshot), &events, reterr);
+	if (!q->until_now)
+		end.live_ns = events.last_ns;
+	return r < 0 ? r : time_request_resolve(&time, &end, default_ns, &t->scope, reterr);
 }
 
 /* The node that is asked for must be there; without one the first one gives the recording its name. */

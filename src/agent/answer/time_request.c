@@ -26,7 +26,8 @@ static int parse(const char *name, const char *text, const struct time_end *end,
 int time_request_resolve(const struct time_request *t, const struct time_end *end,
 	uint64_t default_ns, struct scope *ret, struct errinfo *reterr)
 {
-	int64_t from = 0, to = 0, last = MAX(end->range.last_ns, end->live ? end->now_ns : 0);
+	bool is_live = end->live && end->live_ns;
+	int64_t from = 0, to = 0, last = MAX(end->range.last_ns, is_live ? end->live_ns : 0);
 	uint64_t since = t->since_ns;
 	int r = parse("from", t->from, end, false, &from, reterr);
 
@@ -36,8 +37,10 @@ int time_request_resolve(const struct time_request *t, const struct time_end *en
 		return r;
 	if (to && from > to)
 		return errinfo_set(reterr, -EINVAL, "%sfrom is after %sto", end->flag, end->flag);
-	if (time_request_is_empty(t))
+	if (time_request_is_empty(t)) {
 		since = default_ns ? default_ns : end->live ? TIME_REQUEST_LIVE_NS : 0;
+		last = is_live ? end->live_ns : last;
+	}
 	ret->to_ns = to ? to : last;
 	ret->from_ns = from ? from : to && !since ? end->range.first_ns : 0;
 	if (!from && since && last)

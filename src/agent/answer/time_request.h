@@ -13,11 +13,12 @@ struct time_request {          /* as asked */
 	bool all;
 };
 
-struct time_end { /* what times are relative to */
-	struct nodedb_range range;
-	bool live;        /* somebody is writing it: without a request the last five minutes */
-	int64_t now_ns;   /* the end of a live one where a standstill is to be seen; 0: its last
-			   moment, so that a workload that hangs is still looked at */
+struct time_end {                  /* what times are relative to */
+	struct nodedb_range range; /* of everything that has a time */
+	bool live; /* somebody is writing it: without a request the last five minutes */
+	/* Where these end: now, for a page on which a standstill is to be seen; or with the last
+	 * event, for a verdict, because a workload that hangs makes none. 0: with the range. */
+	int64_t live_ns;
 	const char *flag; /* how parameters are called in errors: "" or "--" */
 };
 

@@ -25,7 +25,7 @@
 /* Arguments that many tools have. */
 #define ARG_SINCE                                                                                  \
 	TEXT("since", 64,                                                                          \
-		"Only this long before the newest event: 30s, 5m, 1h30m, 2d. 0s: all. Default: "   \
+		"Only this long before the end: 30s, 5m, 1h30m, 2d. 0s: all. Default: "            \
 		"all, of a recording that is being written the last 5m.")
 #define ARG_PID "\"pid\":{" PID_RULE ",\"description\":\"Only this process.\"},"
 #define ARG_PIDS                                                                                   \
