@@ -137,14 +137,14 @@ void put_us(struct json_writer *w, const char *key, double ns)
 	json_double_member(w, key, ns / (double)NS_PER_US);
 }
 
-void put_window(const struct question *t, struct json_writer *w)
+void put_window(const struct question *q, struct json_writer *w)
 {
 	json_key(w, "window");
 	json_begin_object(w);
-	json_int_member(w, "from_ns", t->scope.from_ns);
-	json_int_member(w, "to_ns", t->scope.to_ns);
-	put_bool(w, "live", t->live);
-	put_bool(w, "default", t->by_default);
+	json_int_member(w, "from_ns", q->scope.from_ns);
+	json_int_member(w, "to_ns", q->scope.to_ns);
+	put_bool(w, "live", q->live);
+	put_bool(w, "default", q->by_default);
 	json_end_object(w);
 }
 

@@ -60,7 +60,7 @@ int answer_host(const struct question *q, struct host_answer *ret, struct errinf
 
 /* A question: what to write, and which time it is about if none is asked for (0: all of a saved
  * file, the last five minutes of a live one). 0 or a negative errno with a sentence. */
-typedef int answer_fn(const struct question *t, struct json_writer *w, struct errinfo *reterr);
+typedef int answer_fn(const struct question *q, struct json_writer *w, struct errinfo *reterr);
 #define ANSWER_DEFAULT_NS TIME_REQUEST_LIVE_NS
 
 /* answer_run - opens @path, finds the time and appends what @fn tells to @out, as one line.
@@ -73,7 +73,7 @@ int answer_run(const char *path, const struct answer_request *request, answer_fn
 size_t answer_limit(size_t request, size_t otherwise, size_t max);
 
 /* put_window - the member "window" that every answer about a time has. */
-void put_window(const struct question *t, struct json_writer *w);
+void put_window(const struct question *q, struct json_writer *w);
 
 /* table_put - member @key: an array of the rows of @t as objects, each column a member. */
 void table_put(struct json_writer *w, const char *key, const struct sql_table *t);

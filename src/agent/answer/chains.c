@@ -94,19 +94,19 @@ static void put_chain(struct json_writer *w, const struct sql_table *t, size_t r
 	json_end_object(w);
 }
 
-int chains_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int chains_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	struct scope scope = t->scope;
+	struct scope scope = q->scope;
 	int r;
 
 	/* A verdict may be found after the last event that it is about. */
-	if (!t->request->to[0])
+	if (!q->request->to[0])
 		scope.to_ns = 0;
-	if (t->by_default && !t->live)
+	if (q->by_default && !q->live)
 		scope.from_ns = 0;
-	r = nodedb_snapshot_list(t->snapshot, NODEDB_CHAINS, &scope,
-		answer_limit(t->request->limit, CHAINS, CHAINS_MAX), &s, reterr);
+	r = nodedb_snapshot_list(q->snapshot, NODEDB_CHAINS, &scope,
+		answer_limit(q->request->limit, CHAINS, CHAINS_MAX), &s, reterr);
 	if (r < 0)
 		return r;
 	json_begin_object(w);
@@ -116,7 +116,7 @@ int chains_json(const struct question *t, struct json_writer *w, struct errinfo 
 		put_chain(w, &s, i);
 	json_end_array(w);
 	put_bool(w, "truncated", s.truncated);
-	put_window(t, w);
+	put_window(q, w);
 	json_end_object(w);
 	return 0;
 }

@@ -110,11 +110,11 @@ static void put_comm(struct json_writer *w, const struct collective_comm *c)
 	json_end_object(w);
 }
 
-int collectives_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int collectives_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	size_t limit = answer_limit(t->request->limit, COMMS, COMMS_MAX);
+	size_t limit = answer_limit(q->request->limit, COMMS, COMMS_MAX);
 	_cleanup_(collectives_answer_done) struct collectives_answer a = {0};
-	int r = answer_collectives(t, &a, reterr);
+	int r = answer_collectives(q, &a, reterr);
 
 	if (r < 0)
 		return r;
@@ -126,7 +126,7 @@ int collectives_json(const struct question *t, struct json_writer *w, struct err
 	json_end_array(w);
 	json_uint_member(w, "calls_without_comm", a.without);
 	put_bool(w, "truncated", a.truncated || a.count > limit);
-	put_window(t, w);
+	put_window(q, w);
 	json_end_object(w);
 	return 0;
 }

@@ -122,11 +122,11 @@ static void put_gpu(struct json_writer *w, const struct gpus_answer *a, size_t n
 	json_end_object(w);
 }
 
-int gpus_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int gpus_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	int64_t step = answer_step(t, answer_limit(t->request->points, POINTS, POINTS_MAX));
+	int64_t step = answer_step(q, answer_limit(q->request->points, POINTS, POINTS_MAX));
 	_cleanup_(gpus_answer_done) struct gpus_answer a = {0};
-	int r = answer_gpus(t, &a, reterr);
+	int r = answer_gpus(q, &a, reterr);
 
 	if (r < 0)
 		return r;
@@ -135,10 +135,10 @@ int gpus_json(const struct question *t, struct json_writer *w, struct errinfo *r
 	json_key(w, "gpus");
 	json_begin_array(w);
 	for (size_t i = 0; i < a.count; i++)
-		put_gpu(w, &a, a.newest[i], t->scope.from_ns, step);
+		put_gpu(w, &a, a.newest[i], q->scope.from_ns, step);
 	json_end_array(w);
 	put_bool(w, "truncated", a.truncated);
-	put_window(t, w);
+	put_window(q, w);
 	json_end_object(w);
 	return 0;
 }

@@ -14,10 +14,10 @@ static int add(void *arg, const struct aggregate *a)
 	return 0;
 }
 
-static int count_rows(const struct question *t, struct graphs_answer *c, struct errinfo *reterr)
+static int count_rows(const struct question *q, struct graphs_answer *c, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table e = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_GRAPH_EVENTS, &t->scope, 0, &e, reterr);
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_GRAPH_EVENTS, &q->scope, 0, &e, reterr);
 
 	for (size_t i = 0; r == 0 && i < e.row_count; i++) {
 		int64_t op = table_int(&e, i, table_column(&e, "op"));
@@ -31,18 +31,18 @@ static int count_rows(const struct question *t, struct graphs_answer *c, struct 
 	return r;
 }
 
-int answer_graphs(const struct question *t, struct graphs_answer *c, struct errinfo *reterr)
+int answer_graphs(const struct question *q, struct graphs_answer *c, struct errinfo *reterr)
 {
-	struct scope scope = t->scope;
+	struct scope scope = q->scope;
 	bool truncated;
 
 	*c = (struct graphs_answer){
 		.seconds = (double)(scope.to_ns - scope.from_ns) / (double)NS_PER_S};
-	if (!nodedb_snapshot_is_ours(t->snapshot))
-		return count_rows(t, c, reterr);
+	if (!nodedb_snapshot_is_ours(q->snapshot))
+		return count_rows(q, c, reterr);
 	scope.source = SOURCE_GRAPH;
 	scope.op = 0;
-	return nodedb_snapshot_aggregates(t->snapshot, &scope, add, c, &truncated, reterr);
+	return nodedb_snapshot_aggregates(q->snapshot, &scope, add, c, &truncated, reterr);
 }
 
 int answer_graph_events(

@@ -8,11 +8,11 @@
 #define EVENTS     100
 #define EVENTS_MAX 1000
 
-int graph_metrics_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int graph_metrics_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	struct graphs_answer a;
 	uint64_t captures, made, launches;
-	int r = answer_graphs(t, &a, reterr);
+	int r = answer_graphs(q, &a, reterr);
 
 	if (r < 0)
 		return r;
@@ -30,7 +30,7 @@ int graph_metrics_json(const struct question *t, struct json_writer *w, struct e
 		put_us(w, "avg_instantiate_dur_us", a.ns[GRAPH_INSTANTIATE] / (double)made);
 	if (launches && a.seconds > 0)
 		json_double_member(w, "launch_rate_per_sec", (double)launches / a.seconds);
-	put_window(t, w);
+	put_window(q, w);
 	json_end_object(w);
 	return 0;
 }
@@ -68,11 +68,11 @@ static void put_event(struct json_writer *w, const struct sql_table *e, size_t i
 	json_end_object(w);
 }
 
-int graph_events_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int graph_events_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table e = {0};
-	size_t limit = answer_limit(t->request->limit, EVENTS, EVENTS_MAX);
-	int r = answer_graph_events(t, limit, &e, reterr);
+	size_t limit = answer_limit(q->request->limit, EVENTS, EVENTS_MAX);
+	int r = answer_graph_events(q, limit, &e, reterr);
 
 	if (r < 0)
 		return r;

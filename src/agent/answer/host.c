@@ -37,11 +37,11 @@ int answer_host(const struct question *q, struct host_answer *ret, struct errinf
 	return 0;
 }
 
-int put_system(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int put_system(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	struct scope scope = {.to_ns = t->scope.to_ns, .node = t->scope.node};
+	struct scope scope = {.to_ns = q->scope.to_ns, .node = q->scope.node};
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SNAPSHOTS, &scope, 1, &s, reterr);
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_SNAPSHOTS, &scope, 1, &s, reterr);
 
 	if (r < 0 || !s.row_count)
 		return r;
@@ -100,25 +100,25 @@ static void thin(struct sql_table *s, int64_t first_ns, int64_t step_ns)
 	s->row_count = kept;
 }
 
-int64_t answer_step(const struct question *t, size_t points)
+int64_t answer_step(const struct question *q, size_t points)
 {
-	int64_t span = t->scope.to_ns - t->scope.from_ns, second = (int64_t)NS_PER_S;
+	int64_t span = q->scope.to_ns - q->scope.from_ns, second = (int64_t)NS_PER_S;
 	int64_t step = span / (int64_t)points + 1;
 
 	return MAX((step + second - 1) / second, INT64_C(1)) * second;
 }
 
-int snapshots_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int snapshots_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	size_t points = answer_limit(t->request->points, POINTS, POINTS_MAX);
-	int64_t step = answer_step(t, points);
+	size_t points = answer_limit(q->request->points, POINTS, POINTS_MAX);
+	int64_t step = answer_step(q, points);
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SNAPSHOTS, &t->scope, 0, &s, reterr);
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_SNAPSHOTS, &q->scope, 0, &s, reterr);
 
 	if (r < 0)
 		return r;
 	if (s.row_count)
-		thin(&s, t->scope.from_ns, step);
+		thin(&s, q->scope.from_ns, step);
 	json_begin_object(w);
 	json_int_member(w, "step_ns", step);
 	json_key(w, "snapshots");
@@ -130,7 +130,7 @@ int snapshots_json(const struct question *t, struct json_writer *w, struct errin
 	}
 	json_end_array(w);
 	put_bool(w, "truncated", s.truncated);
-	put_window(t, w);
+	put_window(q, w);
 	json_end_object(w);
 	return 0;
 }

@@ -31,14 +31,14 @@ static void put_data(struct json_writer *w, const struct report_scope *s)
 	json_end_object(w);
 }
 
-int incidents_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int incidents_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	struct nodedb_filter f = incidents_filter(&t->scope, false);
-	size_t limit = answer_limit(t->request->limit, INCIDENTS, CORRELATE_INCIDENTS_MAX);
+	struct nodedb_filter f = incidents_filter(&q->scope, false);
+	size_t limit = answer_limit(q->request->limit, INCIDENTS, CORRELATE_INCIDENTS_MAX);
 	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
 	uint64_t began = mono_now().ns;
 	struct report_scope sum;
-	int r = incidents_load(nodedb_snapshot_path(t->snapshot), &f, false, &a, reterr);
+	int r = incidents_load(nodedb_snapshot_path(q->snapshot), &f, false, &a, reterr);
 
 	if (r < 0)
 		return r;
@@ -49,7 +49,7 @@ int incidents_json(const struct question *t, struct json_writer *w, struct errin
 		struct report_scope s = *a.rows[i].scope;
 
 		s.with_labels = s.label_count > 0;
-		s.with_stacks = t->request->stacks;
+		s.with_stacks = q->request->stacks;
 		report_json_incident(w, a.rows[i].incident, &s);
 	}
 	json_end_array(w);
@@ -57,7 +57,7 @@ int incidents_json(const struct question *t, struct json_writer *w, struct errin
 	put_data(w, &sum);
 	json_double_member(w, "computed_ms", (double)(mono_now().ns - began) / (double)NS_PER_MS);
 	put_bool(w, "truncated", a.count > limit || a.count >= CORRELATE_INCIDENTS_MAX);
-	put_window(t, w);
+	put_window(q, w);
 	json_end_object(w);
 	return 0;
 }

@@ -13,11 +13,11 @@ static void put_completeness(struct json_writer *w, const struct completeness *c
 	json_double_member(w, "completeness", completeness_share(c));
 }
 
-int put_books(const struct question *t, struct json_writer *w, double *ret_completeness,
+int put_books(const struct question *q, struct json_writer *w, double *ret_completeness,
 	struct errinfo *reterr)
 {
 	_cleanup_(losses_answer_done) struct losses_answer a = {0};
-	int r = answer_losses(t, &a, reterr);
+	int r = answer_losses(q, &a, reterr);
 
 	if (r < 0 || !a.total.known)
 		return r;
@@ -99,10 +99,10 @@ static void put_cpus(struct json_writer *w, const struct sql_table *t)
 	json_end_array(w);
 }
 
-int losses_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int losses_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(losses_answer_done) struct losses_answer a = {0};
-	int r = answer_losses(t, &a, reterr);
+	int r = answer_losses(q, &a, reterr);
 
 	if (r < 0)
 		return r;
@@ -116,7 +116,7 @@ int losses_json(const struct question *t, struct json_writer *w, struct errinfo 
 	put_cpus(w, &a.cpus);
 	table_put(w, "pruned", &a.pruned);
 	put_bool(w, "recorded", a.total.known);
-	put_bool(w, "live", t->live);
+	put_bool(w, "live", q->live);
 	put_bool(w, "truncated", a.truncated);
 	json_end_object(w);
 	return 0;

@@ -12,15 +12,15 @@ static void put_value(
 	table_cell(w, t, row, table_column(t, name));
 }
 
-int overhead_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int overhead_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	static const char *const series[] = {"timestamp", "overhead", "launch_weight",
 		"agent_cpu_pct", "agent_rss_bytes", "db_bytes"};
 	static const char *const newest[] = {"budget", "overhead", "hit_ns", "launch_weight",
 		"agent_cpu_pct", "agent_rss_bytes", "db_bytes"};
-	size_t points = answer_limit(t->request->points, POINTS, POINTS_MAX), every;
+	size_t points = answer_limit(q->request->points, POINTS, POINTS_MAX), every;
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_OVERHEAD, &t->scope, 0, &s, reterr);
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_OVERHEAD, &q->scope, 0, &s, reterr);
 
 	if (r < 0)
 		return r;
@@ -41,7 +41,7 @@ int overhead_json(const struct question *t, struct json_writer *w, struct errinf
 	}
 	json_end_array(w);
 	put_bool(w, "truncated", s.truncated);
-	put_window(t, w);
+	put_window(q, w);
 	json_end_object(w);
 	return 0;
 }

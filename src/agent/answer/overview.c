@@ -38,11 +38,11 @@ static void put_severities(struct json_writer *w, const char *key, const struct 
 	json_end_object(w);
 }
 
-static int put_top_chain(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+static int put_top_chain(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	struct scope scope = {.node = t->scope.node};
+	struct scope scope = {.node = q->scope.node};
 	_cleanup_(sql_table_done) struct sql_table c = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_WORST_CHAINS, &scope, 1, &c, reterr);
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_WORST_CHAINS, &scope, 1, &c, reterr);
 	static const char *const keys[] = {
 		"id", "severity", "summary", "root_cause", "detected_at", "node"};
 
@@ -60,11 +60,11 @@ static int put_top_chain(const struct question *t, struct json_writer *w, struct
 	return 0;
 }
 
-static int put_gpu(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+static int put_gpu(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	struct scope scope = {.node = t->scope.node};
+	struct scope scope = {.node = q->scope.node};
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SESSIONS, &scope, 100, &s, reterr);
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_SESSIONS, &scope, 100, &s, reterr);
 
 	for (size_t i = 0; r == 0 && i < s.row_count; i++) {
 		const char *model = table_text(&s, i, table_column(&s, "gpu_model"));
@@ -122,12 +122,12 @@ static void judge_incidents(struct health *h, const struct sql_table *active, bo
 	}
 }
 
-static void judge_data(struct health *h, const struct question *t, double completeness)
+static void judge_data(struct health *h, const struct question *q, double completeness)
 {
 	char text[128], n[TEXT_MAX];
-	int64_t age = wall_now().ns - t->range.last_ns;
+	int64_t age = wall_now().ns - q->range.last_ns;
 
-	if (!t->range.last_ns) {
+	if (!q->range.last_ns) {
 		because(h, STATE_UNKNOWN, "nothing was recorded");
 		return;
 	}
@@ -136,34 +136,34 @@ static void judge_data(struct health *h, const struct question *t, double comple
 			text_format_percent(n, completeness));
 		because(h, STATE_WARNING, text);
 	}
-	if (t->live && age > STALE_NS) {
+	if (q->live && age > STALE_NS) {
 		snprintf(text, sizeof(text), "nothing new for %s",
 			text_format_duration(n, (uint64_t)age));
 		because(h, STATE_WARNING, text);
 	}
 }
 
-static int put_health(const struct question *t, struct json_writer *w, double completeness,
+static int put_health(const struct question *q, struct json_writer *w, double completeness,
 	struct errinfo *reterr)
 {
-	struct scope scope = {.node = t->scope.node};
+	struct scope scope = {.node = q->scope.node};
 	_cleanup_(sql_table_done) struct sql_table active = {0};
 	struct health h = {0};
-	bool ours = nodedb_snapshot_is_ours(t->snapshot);
+	bool ours = nodedb_snapshot_is_ours(q->snapshot);
 	int r;
 
-	if (t->live && t->range.last_ns)
+	if (q->live && q->range.last_ns)
 		scope.from_ns = wall_now().ns - (int64_t)ANSWER_DEFAULT_NS;
-	r = nodedb_snapshot_list(t->snapshot, t->live && ours ? NODEDB_ACTIVE : NODEDB_SEVERITIES,
+	r = nodedb_snapshot_list(q->snapshot, q->live && ours ? NODEDB_ACTIVE : NODEDB_SEVERITIES,
 		&scope, 0, &active, reterr);
 	if (r < 0)
 		return r;
-	judge_incidents(&h, &active, t->live);
-	if (!t->live && !active.row_count && t->range.last_ns)
+	judge_incidents(&h, &active, q->live);
+	if (!q->live && !active.row_count && q->range.last_ns)
 		because(&h, STATE_UNKNOWN,
 			"the recording holds no stored verdicts; its incidents are found on "
 			"asking");
-	judge_data(&h, t, completeness);
+	judge_data(&h, q, completeness);
 	json_key(w, "health");
 	json_begin_object(w);
 	json_string_member(w, "state", states[h.state]);
@@ -187,16 +187,16 @@ static void put_node_names(struct json_writer *w, const struct sql_table *nodes)
 	json_end_array(w);
 }
 
-static int put_counts(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+static int put_counts(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table severities = {0};
-	struct scope scope = {.node = t->scope.node};
+	struct scope scope = {.node = q->scope.node};
 	struct nodedb_totals totals = {0};
-	int r = nodedb_snapshot_totals(t->snapshot, &totals, reterr);
+	int r = nodedb_snapshot_totals(q->snapshot, &totals, reterr);
 
 	if (r == 0)
 		r = nodedb_snapshot_list(
-			t->snapshot, NODEDB_SEVERITIES, &scope, 0, &severities, reterr);
+			q->snapshot, NODEDB_SEVERITIES, &scope, 0, &severities, reterr);
 	if (r < 0)
 		return r;
 	json_uint_member(w, "event_count", totals.events);
@@ -207,68 +207,68 @@ static int put_counts(const struct question *t, struct json_writer *w, struct er
 	return 0;
 }
 
-int overview_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int overview_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	struct scope all = {0};
 	_cleanup_(sql_table_done) struct sql_table nodes = {0};
 	double completeness = 1;
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_NODES, &all, NODES_MAX, &nodes, reterr);
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_NODES, &all, NODES_MAX, &nodes, reterr);
 
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	json_string_member(w, "node", t->scope.node ? t->scope.node : t->node);
+	json_string_member(w, "node", q->scope.node ? q->scope.node : q->node);
 	put_node_names(w, &nodes);
-	if (t->request->version)
-		json_string_member(w, "version", t->request->version);
-	json_string_member(w, "schema", nodedb_snapshot_schema(t->snapshot));
-	put_bool(w, "live", t->live);
-	json_int_member(w, "first_ns", t->range.first_ns);
-	json_int_member(w, "last_ns", t->range.last_ns);
-	r = put_counts(t, w, reterr);
+	if (q->request->version)
+		json_string_member(w, "version", q->request->version);
+	json_string_member(w, "schema", nodedb_snapshot_schema(q->snapshot));
+	put_bool(w, "live", q->live);
+	json_int_member(w, "first_ns", q->range.first_ns);
+	json_int_member(w, "last_ns", q->range.last_ns);
+	r = put_counts(q, w, reterr);
 	if (r == 0)
-		r = put_books(t, w, &completeness, reterr);
+		r = put_books(q, w, &completeness, reterr);
 	if (r == 0)
-		r = put_health(t, w, completeness, reterr);
+		r = put_health(q, w, completeness, reterr);
 	if (r == 0)
-		r = put_system(t, w, reterr);
+		r = put_system(q, w, reterr);
 	if (r == 0)
-		r = put_top_chain(t, w, reterr);
+		r = put_top_chain(q, w, reterr);
 	if (r == 0)
-		r = put_gpu(t, w, reterr);
+		r = put_gpu(q, w, reterr);
 	json_end_object(w);
 	return r;
 }
 
-int nodes_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int nodes_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	struct scope all = {0};
 	_cleanup_(sql_table_done) struct sql_table nodes = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_NODES, &all, NODES_MAX, &nodes, reterr);
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_NODES, &all, NODES_MAX, &nodes, reterr);
 
 	if (r < 0)
 		return r;
 	json_begin_object(w);
 	table_put(w, "nodes", &nodes);
-	json_string_member(w, "node", t->node);
+	json_string_member(w, "node", q->node);
 	put_bool(w, "merged", nodes.row_count > 1);
 	put_bool(w, "truncated", nodes.truncated);
 	json_end_object(w);
 	return 0;
 }
 
-int sessions_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int sessions_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	struct scope scope = {.node = t->scope.node};
+	struct scope scope = {.node = q->scope.node};
 	_cleanup_(sql_table_done) struct sql_table s = {0};
-	int r = nodedb_snapshot_list(t->snapshot, NODEDB_SESSIONS, &scope,
-		answer_limit(t->request->limit, SESSIONS, SESSIONS_MAX), &s, reterr);
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_SESSIONS, &scope,
+		answer_limit(q->request->limit, SESSIONS, SESSIONS_MAX), &s, reterr);
 
 	if (r < 0)
 		return r;
 	json_begin_object(w);
 	table_put(w, "sessions", &s);
-	put_bool(w, "live", t->live);
+	put_bool(w, "live", q->live);
 	put_bool(w, "truncated", s.truncated);
 	json_end_object(w);
 	return 0;

@@ -58,42 +58,42 @@ static void put_process(struct json_writer *w, const struct sql_table *p, size_t
 }
 
 /* Seen in the time, or calling in it: a row is written when a process is found and not again. */
-static bool is_there(const struct question *t, const struct sql_table *p, size_t row,
+static bool is_there(const struct question *q, const struct sql_table *p, size_t row,
 	const struct sql_table *calls)
 {
-	return t->scope.from_ns <= t->range.first_ns || find_calls(p, row, calls) >= 0 ||
-	       table_int(p, row, table_column(p, "last_seen")) >= t->scope.from_ns;
+	return q->scope.from_ns <= q->range.first_ns || find_calls(p, row, calls) >= 0 ||
+	       table_int(p, row, table_column(p, "last_seen")) >= q->scope.from_ns;
 }
 
-int processes_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int processes_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table p = {0};
 	_cleanup_(sql_table_done) struct sql_table coverage = {0};
 	_cleanup_(sql_table_done) struct sql_table calls = {0};
-	size_t limit = answer_limit(t->request->limit, PROCESSES, PROCESSES_MAX), shown = 0, i;
-	struct scope scope = t->scope;
+	size_t limit = answer_limit(q->request->limit, PROCESSES, PROCESSES_MAX), shown = 0, i;
+	struct scope scope = q->scope;
 	int r;
 
 	scope.from_ns = 0;
-	r = nodedb_snapshot_list(t->snapshot, NODEDB_PROCESSES, &scope, 0, &p, reterr);
+	r = nodedb_snapshot_list(q->snapshot, NODEDB_PROCESSES, &scope, 0, &p, reterr);
 	if (r == 0)
 		r = nodedb_snapshot_list(
-			t->snapshot, NODEDB_COVERAGE, &scope, 0, &coverage, reterr);
+			q->snapshot, NODEDB_COVERAGE, &scope, 0, &coverage, reterr);
 	if (r == 0)
-		r = nodedb_snapshot_list(t->snapshot, NODEDB_CALLS, &t->scope, 0, &calls, reterr);
+		r = nodedb_snapshot_list(q->snapshot, NODEDB_CALLS, &q->scope, 0, &calls, reterr);
 	if (r < 0)
 		return r;
 	json_begin_object(w);
 	json_key(w, "processes");
 	json_begin_array(w);
 	for (i = 0; i < p.row_count && shown < limit; i++)
-		if (is_there(t, &p, i, &calls)) {
+		if (is_there(q, &p, i, &calls)) {
 			put_process(w, &p, i, &calls, &coverage);
 			shown++;
 		}
 	json_end_array(w);
 	put_bool(w, "truncated", p.truncated || i < p.row_count);
-	put_window(t, w);
+	put_window(q, w);
 	json_end_object(w);
 	return 0;
 }
@@ -132,7 +132,7 @@ static const struct capability {
 		"calls are seen where the host makes them; what runs on the GPU is not"},
 };
 
-int capabilities_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int capabilities_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	int r = 0;
 
@@ -142,7 +142,7 @@ int capabilities_json(const struct question *t, struct json_writer *w, struct er
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(capabilities); i++) {
 		const struct capability *c = &capabilities[i];
 
-		r = c->table ? nodedb_snapshot_has(t->snapshot, c->table, reterr) : 0;
+		r = c->table ? nodedb_snapshot_has(q->snapshot, c->table, reterr) : 0;
 		if (r < 0)
 			break;
 		json_begin_object(w);

@@ -130,11 +130,11 @@ static void put_line(struct json_writer *w, const struct series *s, const struct
 }
 
 /* The steps are whole buckets, as many as it takes to have no more than the points asked for. */
-static void plan(const struct question *t, struct series *s)
+static void plan(const struct question *q, struct series *s)
 {
-	size_t request = answer_limit(t->request->points, POINTS, POINTS_MAX);
-	int64_t width = scope_bucket_ns(&t->scope);
-	int64_t first = t->scope.from_ns / width * width, span = t->scope.to_ns - first;
+	size_t request = answer_limit(q->request->points, POINTS, POINTS_MAX);
+	int64_t width = scope_bucket_ns(&q->scope);
+	int64_t first = q->scope.from_ns / width * width, span = q->scope.to_ns - first;
 	int64_t buckets = span < 0 ? 1 : span / width + 1;
 	int64_t each = (buckets + (int64_t)request - 1) / (int64_t)request;
 
@@ -143,15 +143,15 @@ static void plan(const struct question *t, struct series *s)
 	s->points = (size_t)((buckets + each - 1) / MAX(each, INT64_C(1)));
 }
 
-int series_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int series_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	size_t limit = answer_limit(t->request->limit, SERIES, SERIES_MAX);
+	size_t limit = answer_limit(q->request->limit, SERIES, SERIES_MAX);
 	_cleanup_(series_done) struct series s = {0};
 	bool truncated;
 	int r;
 
-	plan(t, &s);
-	r = nodedb_snapshot_aggregates(t->snapshot, &t->scope, add, &s, &truncated, reterr);
+	plan(q, &s);
+	r = nodedb_snapshot_aggregates(q->snapshot, &q->scope, add, &s, &truncated, reterr);
 
 	if (r < 0)
 		return r;
@@ -168,7 +168,7 @@ int series_json(const struct question *t, struct json_writer *w, struct errinfo 
 		put_line(w, &s, &s.lines[i]);
 	json_end_array(w);
 	put_bool(w, "truncated", truncated || s.line_count > limit);
-	put_window(t, w);
+	put_window(q, w);
 	json_end_object(w);
 	return 0;
 }

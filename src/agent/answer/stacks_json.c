@@ -38,10 +38,10 @@ static void put_processes(struct json_writer *w, const char *processes)
 }
 
 static int put_frames(
-	const struct question *t, struct json_writer *w, int64_t hash, struct errinfo *reterr)
+	const struct question *q, struct json_writer *w, int64_t hash, struct errinfo *reterr)
 {
 	_cleanup_free_ struct stack *stack = NULL;
-	int r = nodedb_snapshot_stack(t->snapshot, (uint64_t)hash, &stack, reterr);
+	int r = nodedb_snapshot_stack(q->snapshot, (uint64_t)hash, &stack, reterr);
 
 	if (r < 0)
 		return r;
@@ -56,7 +56,7 @@ static int put_frames(
 	return 0;
 }
 
-static int put_stack(const struct question *t, struct json_writer *w, const struct sql_table *s,
+static int put_stack(const struct question *q, struct json_writer *w, const struct sql_table *s,
 	size_t i, double all_ns, struct errinfo *reterr)
 {
 	int64_t hash = table_int(s, i, STACKS_HASH), n = table_int(s, i, STACKS_CALLS);
@@ -78,17 +78,17 @@ static int put_stack(const struct question *t, struct json_writer *w, const stru
 	put_us(w, "total_us", ns);
 	json_double_member(w, "share", all_ns > 0 ? ns / all_ns : 0);
 	put_processes(w, table_text(s, i, STACKS_PROCESSES));
-	r = put_frames(t, w, hash, reterr);
+	r = put_frames(q, w, hash, reterr);
 	json_end_object(w);
 	return r;
 }
 
-int stacks_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int stacks_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	size_t limit = answer_limit(t->request->limit, SHOWN, SHOWN_MAX), shown = 0, i;
+	size_t limit = answer_limit(q->request->limit, SHOWN, SHOWN_MAX), shown = 0, i;
 	_cleanup_(stacks_answer_done) struct stacks_answer a = {0};
 	const struct sql_table *s = &a.totals;
-	int r = answer_stacks(t, &a, reterr);
+	int r = answer_stacks(q, &a, reterr);
 
 	if (r < 0)
 		return r;
@@ -97,7 +97,7 @@ int stacks_json(const struct question *t, struct json_writer *w, struct errinfo 
 	json_begin_array(w);
 	for (i = 0; r == 0 && i < s->row_count && shown < limit; i++)
 		if (table_int(s, i, STACKS_HASH)) {
-			r = put_stack(t, w, s, i, a.ns, reterr);
+			r = put_stack(q, w, s, i, a.ns, reterr);
 			shown++;
 		}
 	json_end_array(w);
@@ -108,14 +108,14 @@ int stacks_json(const struct question *t, struct json_writer *w, struct errinfo 
 		json_string_member(w, "note",
 			a.rows ? "no call of this time was recorded with a stack"
 			       : "no call was recorded in this time");
-	put_window(t, w);
+	put_window(q, w);
 	json_end_object(w);
 	return r;
 }
 
 /* ---- the tree ---- */
 
-static int grow(const struct question *t, const struct sql_table *s, struct flame *f,
+static int grow(const struct question *q, const struct sql_table *s, struct flame *f,
 	struct errinfo *reterr)
 {
 	int r = 0;
@@ -125,7 +125,7 @@ static int grow(const struct question *t, const struct sql_table *s, struct flam
 		_cleanup_free_ struct stack *stack = NULL;
 
 		if (table_int(s, i, STACKS_HASH))
-			r = nodedb_snapshot_stack(t->snapshot,
+			r = nodedb_snapshot_stack(q->snapshot,
 				(uint64_t)table_int(s, i, STACKS_HASH), &stack, reterr);
 		if (r == 0)
 			r = flame_add(f, stack, (unsigned)table_int(s, i, STACKS_SOURCE),
@@ -198,17 +198,17 @@ static uint64_t put_tree(
 	return left_out;
 }
 
-int flame_json(const struct question *t, struct json_writer *w, struct errinfo *reterr)
+int flame_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	size_t max = answer_limit(t->request->points, NODES, NODES_MAX);
+	size_t max = answer_limit(q->request->points, NODES, NODES_MAX);
 	_cleanup_(stacks_answer_done) struct stacks_answer a = {0};
 	_cleanup_(flame_done) struct flame f = FLAME_INIT;
 	_cleanup_free_ uint32_t *places = NULL;
 	uint64_t floor = 0, left_out;
-	int r = answer_stacks(t, &a, reterr);
+	int r = answer_stacks(q, &a, reterr);
 
 	if (r == 0)
-		r = grow(t, &a.totals, &f, reterr);
+		r = grow(q, &a.totals, &f, reterr);
 	if (r == 0)
 		r = find_floor(&f, max, &floor);
 	places = r == 0 ? calloc(f.count + 1, sizeof(*places)) : NULL;
@@ -224,7 +224,7 @@ int flame_json(const struct question *t, struct json_writer *w, struct errinfo *
 	json_uint_member(w, "left_out", left_out);
 	json_int_member(w, "rows", a.rows);
 	put_bool(w, "truncated", floor > 0 || a.totals.truncated || a.truncated);
-	put_window(t, w);
+	put_window(q, w);
 	json_end_object(w);
 	return 0;
 }
