@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mcp_collectives.c - get_collectives: NCCL calls by operation and by rank, and the rank that the
  * others wait for (agent/answer/collectives.h). Of many ranks the compact answer lists those that
- * came last or are behind: the others tell nothing that the sums do not. */
+ * are furthest behind or came latest: the others tell nothing that the sums do not. */
 #include "agent/serve/mcp_tool.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "agent/answer/collectives.h"
 #include "agent/serve/mcp_clean.h"
@@ -90,23 +91,40 @@ static json_t *ops_list(const struct collectives_answer *a)
 	return list;
 }
 
+struct listed {
+	const struct collective_comm *comm;
+	const struct collective_rank *rank;
+};
+
+static int worst_first(const void *a, const void *b)
+{
+	const struct listed *x = a, *y = b;
+	uint64_t bx = behind(x->comm, x->rank), by = behind(y->comm, y->rank);
+
+	if (bx != by)
+		return bx > by ? -1 : 1;
+	return x->rank->late_ns > y->rank->late_ns ? -1 : x->rank->late_ns < y->rank->late_ns;
+}
+
 static json_t *ranks_list(const struct collectives_answer *a, bool compact, size_t *ret_left_out)
 {
+	_cleanup_free_ struct listed *ranks = NULL;
+	size_t all = 0, n = 0;
 	json_t *list = json_array();
-	size_t all = 0;
 
 	for (size_t i = 0; i < a->count; i++)
 		all += a->comms[i].rank_count;
-	for (size_t i = 0; i < a->count; i++)
-		for (size_t k = 0; k < a->comms[i].rank_count; k++) {
-			const struct collective_rank *r = &a->comms[i].ranks[k];
-			bool tells = r->last || behind(&a->comms[i], r);
-
-			if (!compact || all <= RANKS_SHOWN ||
-				(tells && json_array_size(list) < RANKS_SHOWN))
-				json_array_append_new(list, rank_json(&a->comms[i], r));
-		}
-	*ret_left_out = all - json_array_size(list);
+	ranks = calloc(all + 1, sizeof(*ranks));
+	for (size_t i = 0; ranks && i < a->count; i++)
+		for (size_t k = 0; k < a->comms[i].rank_count; k++)
+			ranks[n++] = (struct listed){&a->comms[i], &a->comms[i].ranks[k]};
+	if (compact && n > RANKS_SHOWN) {
+		qsort(ranks, n, sizeof(*ranks), worst_first);
+		n = RANKS_SHOWN;
+	}
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, rank_json(ranks[i].comm, ranks[i].rank));
+	*ret_left_out = all - n;
 	return list;
 }
 
