@@ -19,10 +19,10 @@ C_FILES = $$(git ls-files -co --exclude-standard '*.c' '*.h')
 # deps GROUP…: see tools/deps for the packages and their reasons.
 deps = @[ "$(DEPS)" = skip ] || tools/deps $(1)
 
-# configure DIR FLAGS: meson's talk goes to a log that is shown only when it fails.
+# configure DIR FLAGS VARIABLES: meson's talk goes to a log that is shown only when it fails.
 define configure
 @[ -f $(1)/build.ninja ] || { mkdir -p $(1) && echo "configuring $(1)/" && \
-	{ meson setup $(1) $(2) >$(1)/setup.log 2>&1 || { cat $(1)/setup.log; exit 1; }; }; }
+	{ $(3) meson setup $(1) $(2) >$(1)/setup.log 2>&1 || { cat $(1)/setup.log; exit 1; }; }; }
 endef
 
 # compile DIR: silent when there is nothing to do, and when a changed meson.build is read again.
@@ -50,8 +50,36 @@ check: ## Run all tests; the last line is "N passed, N failed, N skipped"
 	@tools/check --build $(BUILD)
 
 .PHONY: check-full
-check-full: ## As check, with every scenario of sim/scenarios (ten minutes more)
+check-full: ## As check, with every scenario (ten minutes more), then check-asan and check-tsan
 	@SCENARIOS=all $(MAKE) check
+	@$(MAKE) check-asan check-tsan
+
+# Sanitizers see what our own assertions do not; the first report ends a test. LeakSanitizer is a part of
+# AddressSanitizer. They need no root and no kernel: programs that load BPF are left to `make check`.
+.PHONY: check-asan
+check-asan: debug ## Unit, golden, fault and fuzz tests in build-debug/ under ASan, UBSan and LeakSanitizer
+	@ASAN_OPTIONS=$(ASAN) UBSAN_OPTIONS=$(UBSAN) tools/check --build build-debug --suite unit
+
+.PHONY: check-tsan
+check-tsan: ## Tests that start threads in build-tsan/ under ThreadSanitizer
+	$(call deps,build)
+	$(call configure,build-tsan,-Dbuildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false)
+	@$(NINJA) -C build-tsan threaded-tests
+	@TSAN_OPTIONS=$(TSAN) tools/check --build build-tsan --suite threads
+
+STOP  = halt_on_error=1:abort_on_error=1
+ASAN  = $(STOP):detect_leaks=1:detect_stack_use_after_return=1
+UBSAN = $(STOP):print_stacktrace=1
+TSAN  = $(STOP):second_deadlock_stack=1
+
+COVERAGE = build-coverage
+.PHONY: coverage
+coverage: ## Run the tests of check-asan with gcov, and print how much of each folder they ran
+	$(call deps,build)
+	$(call configure,$(COVERAGE),-Dbuildtype=debug -Db_coverage=true)
+	$(call compile,$(COVERAGE))
+	@tools/check --build $(COVERAGE) --suite unit | tail -n 1
+	@tools/coverage --build $(COVERAGE)
 
 # A folder that runs on a machine with an NVIDIA GPU, PyTorch and root, and nothing else of ours:
 # `make check-gpu` there after copying it, or here if there is a GPU. ARCH=x86_64 builds it on arm64.
@@ -72,11 +100,28 @@ check-gpu: gpu-kit ## Try the agent on this machine's GPU with PyTorch: coverage
 		"sudo python3 check_gpu.py there"; exit 69; }
 	@python3 $(KIT)/check_gpu.py
 
+CHECK_KIT ?= build-check-kit
+.PHONY: check-kit
+check-kit: ## Make build-check-kit/: all tests, for a machine without compilers (ARCH=x86_64 for another one)
+	$(call deps,build)
+	$(call configure,build-check-$(ARCH),-Dkit=true $(if $(filter-out $(shell uname -m),$(ARCH)),--cross-file tools/cross/$(ARCH).ini))
+	$(call compile,build-check-$(ARCH))
+	@tools/check-kit --build build-check-$(ARCH) --out $(CHECK_KIT) --arch $(ARCH)
+
 .PHONY: debug
 debug: ## Build in build-debug/ with ASan and UBSan
 	$(call deps,build)
 	$(call configure,build-debug,-Dbuildtype=debug -Db_sanitize=address$(,)undefined -Db_lundef=false)
 	$(call compile,build-debug)
+
+SECONDS ?= 60
+TARGET  ?=
+.PHONY: fuzz
+fuzz: ## Look for inputs that break a parser: SECONDS=60 for each target, or TARGET=name for one
+	$(call deps,build fuzz)
+	$(call configure,build-fuzz,-Dfuzz=true -Dwerror=false -Db_sanitize=address$(,)undefined -Db_lundef=false,CC=clang)
+	@$(NINJA) -C build-fuzz fuzz-programs
+	@tools/fuzz --build build-fuzz --seconds $(SECONDS) $(TARGET)
 
 .PHONY: bench
 bench: ## Run the benchmarks (root); each prints its figures against their budgets
@@ -119,7 +164,7 @@ install: all ## Copy program, manual pages and completions below PREFIX (default
 
 .PHONY: clean
 clean: ## Remove everything that was built
-	@rm -rf $(BUILD) build-debug
+	@rm -rf $(BUILD) build-debug build-tsan build-fuzz build-coverage
 
 .PHONY: help
 help: ## List the targets

@@ -215,7 +215,7 @@ static void *ours_read(void *arg)
 	uint64_t due = 0;
 
 	while (!atomic_load(&o->stop)) {
-		reader_wait(o->reader, POLL_MS);
+		reader_wait(o->reader, -1, POLL_MS);
 		reader_consume(o->reader);
 		if (mono_now().ns < due)
 			continue;

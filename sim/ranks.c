@@ -178,7 +178,7 @@ static bool is_the_one(const struct rank *r, uint64_t rank, uint64_t step)
 /* Late because of the disk, past the page cache: as long as that takes. */
 static void write_file(const char *path)
 {
-	static _Alignas(4096) const char zeros[DELAY_FILE_BYTES];
+	static _Alignas(4096) char zeros[DELAY_FILE_BYTES]; /* not const: no bytes of the program */
 	int fd = open(path, O_WRONLY | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
 
 	if (fd < 0)

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/discover/discover.h"
 #include "agent/discover/identity.h"
@@ -265,6 +266,26 @@ void roster_enter(struct roster *r, uint32_t pid, uint32_t parent, wall_time now
 		entry_read(r, e, parent, now);
 }
 
+void roster_found(struct roster *r, const struct event *e)
+{
+	struct entry *x = idmap_get(&r->entries, e->pid);
+	_cleanup_free_ struct process *p = calloc(1, sizeof(*p));
+	struct process_layers none = {0};
+
+	if (!x || !p || x->start_ticks)
+		return;
+	p->pid = e->pid;
+	p->start_ticks = e->arg0 / (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+	p->seen = e->start;
+	p->identity.launcher = "";
+	p->identity.place = x->place; /* its parent's, if that is known */
+	p->identity.environ_unreadable = true;
+	memcpy(p->comm, e->comm, sizeof(p->comm));
+	entry_take(r, x, p);
+	save(r, x, p);
+	roster_judged(r, e->pid, &none);
+}
+
 static void entry_end(struct roster *r, struct entry *e)
 {
 	if (!e->ended)
@@ -357,7 +378,8 @@ static void judge_identity(const struct entry *e, struct layer_row *row)
 	*row = (struct layer_row){.state = LAYER_COVERED};
 	if (e->environ_unreadable)
 		*row = (struct layer_row){.state = LAYER_FAILED,
-			.detail = "the process's environment cannot be read"};
+			.detail = "the process's environment cannot be read, or it had ended "
+				  "before that"};
 	else if (e->environ_cut)
 		*row = (struct layer_row){.state = LAYER_UNCOVERED,
 			.detail = "the process's environment is longer than 1 MiB and was not read "

@@ -45,6 +45,11 @@ void roster_store(struct roster *r, struct store_writer *w);
  * that forked it, 0 if unknown. */
 void roster_enter(struct roster *r, uint32_t pid, uint32_t parent, wall_time now);
 
+/* roster_found - @e is the kernel's word that a process made its first call (HOST_TARGET_FOUND). If
+ * it ended before it could be read, what the kernel knows of it is kept, and that the rest is not
+ * known is told. After roster_enter(). */
+void roster_found(struct roster *r, const struct event *e);
+
 /* roster_leave - @pid has ended. */
 void roster_leave(struct roster *r, uint32_t pid);
 

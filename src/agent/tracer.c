@@ -19,17 +19,13 @@
 static void follow_process(struct tracer *t, const struct event *e)
 {
 	switch (e->op) {
-	case HOST_TARGET_FOUND: tracer_target_note(t, e->pid, 0, e->start); break;
+	case HOST_TARGET_FOUND:
+		tracer_target_note(t, e->pid, 0, e->start);
+		roster_found(t->roster, e);
+		break;
 	case HOST_PROCESS_FORK: tracer_target_note(t, e->peer_pid, e->pid, e->start); break;
 	case HOST_PROCESS_EXEC: roster_enter(t->roster, e->pid, 0, e->start); break;
-	case HOST_PROCESS_EXIT:
-		idmap_remove(&t->targets, e->pid);
-		roster_leave(t->roster, e->pid);
-		if (t->figures)
-			figures_process_gone(t->figures, e->pid);
-		if (totals_process_gone(t->totals, e->pid) < 0)
-			log_warning("aggregates of process %u stay in the kernel", e->pid);
-		break;
+	case HOST_PROCESS_EXIT: tracer_target_gone(t, e->pid); break;
 	}
 	tracer_follow_stacks(t, e); /* last: it takes longer than a short-lived process may live */
 }
@@ -82,7 +78,10 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 	wall_time now;
 	int r, fresh = 0;
 
-	reader_wait(t->reader, timeout_ms);
+	reader_wait(t->reader, tracer_maps_fd(t), timeout_ms);
+	r = tracer_poll_maps(t); /* first: a program that begins waits for nobody */
+	if (r < 0)
+		return errinfo_set(reterr, r, "processes cannot be found: %s", strerror(-r));
 	reader_consume(t->reader);
 	tracer_poll_stacks(t);
 	tracer_serve_annotations(t);
@@ -159,6 +158,8 @@ void tracer_free(struct tracer *t)
 		waits_free(t->waits);
 	if (t->scanner)
 		discover_scanner_free(t->scanner);
+	if (t->maps)
+		map_watch_close(t->maps);
 	if (t->gpu)
 		gpu_sampler_free(t->gpu);
 	probe_close(t->probe);
@@ -231,7 +232,9 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 	struct store_writer_config config = {.upkeep = {.max_bytes = s->max_db_bytes,
 						     .rollover_bytes = s->rollover_bytes,
 						     .rollover_keep = s->rollover_keep,
-						     .session = &session}};
+						     .session = &session},
+		.begin = tracer_confine_store,
+		.begin_arg = &t->settings};
 	struct nodedb *db;
 	int r;
 
@@ -292,8 +295,14 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 	r = discover_scanner_new("", &t->scanner);
 	if (r < 0)
 		return r;
+	tracer_open_maps(t); /* before the first scan, so that nothing falls between the two */
 	if (t->settings.cuda_lib) {
 		r = tracer_cover_named(t, t->settings.cuda_lib, reterr);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < t->settings.library_count; i++) {
+		r = tracer_cover_named(t, t->settings.libraries[i], reterr);
 		if (r < 0)
 			return r;
 	}
@@ -322,6 +331,7 @@ static int cover_all(struct tracer *t, struct errinfo *reterr)
 
 int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct errinfo *reterr)
 {
+	struct stat own;
 	struct tracer *t;
 	int r = tracer_check_pids(s, reterr);
 
@@ -332,6 +342,10 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 		return -ENOMEM;
 	t->settings = *s;
 	t->targets = IDMAP_INIT(TARGETS_MAX);
+	if (stat("/proc/self/exe", &own) == 0) {
+		t->own_dev = own.st_dev;
+		t->own_inode = own.st_ino;
+	}
 	t->deadband = (struct deadband){.points = s->deadband_points, .beat_ns = s->heartbeat_ns};
 	t->started = wall_now();
 	t->bucket = t->started.ns / (int64_t)NODEDB_BUCKET_FINE;
@@ -342,14 +356,18 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	r = gpu_sampler_start(&t->gpu, NULL);
 	if (r == 0)
 		r = open_stages(t, reterr);
-	if (r == 0)
+	if (r == 0) {
+		/* before a file of a stranger is read */
+		tracer_confine_main(&t->settings, probe_method(t->probe));
 		r = cover_all(t, reterr);
+	}
 	if (r < 0) {
 		tracer_free(t);
 		return r;
 	}
 	probe_enable(t->probe);
 	probe_launches_enable(t->probe, true);
+	t->enabled = t->scanned = wall_now();
 	t->period_start = t->on_since = t->counted_to = mono_now();
 	*ret = t;
 	return 0;

@@ -35,8 +35,10 @@ struct tracer_settings {
 	uint32_t uid;         /* FILTER_USER */
 	const uint32_t *pids; /* FILTER_PIDS */
 	size_t pid_count;
-	const char *cuda_lib; /* probe only this file; NULL: find them */
-	int method;           /* enum probe_method or TRACER_METHOD_AUTO */
+	const char *cuda_lib;         /* probe only this file; NULL: find them */
+	const char *const *libraries; /* probe these from the start */
+	size_t library_count;
+	int method; /* enum probe_method or TRACER_METHOD_AUTO */
 	bool record_all;
 	bool no_block, no_net, no_memory;
 	bool old_kernel; /* for tests */
@@ -68,6 +70,7 @@ struct tracer_settings {
 	void (*incident_sink)(void *arg, const struct incident *i, enum case_change change);
 	void *event_arg; /* of all */
 	bool metrics;    /* keep what tracer_metrics() needs */
+	bool confine;    /* see tracer_confine_begin() */
 };
 
 struct metric_set;
@@ -114,6 +117,14 @@ struct tracer_view {
 };
 
 struct tracer;
+
+/* tracer_confine_begin - tracer_start() with @s shall have every thread give up what it does not
+ * need (tracer_confine.c). To be called while there is one thread; the process begins no other
+ * program afterwards. On failure @s is as before. */
+int tracer_confine_begin(struct tracer_settings *s);
+
+/* tracer_confine_metrics - the same for the thread that gives metrics away, called on it. */
+void tracer_confine_metrics(void);
 
 int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct errinfo *reterr);
 

@@ -49,6 +49,7 @@ struct news {
 };
 
 struct live_engine {
+	const struct tracer_settings *settings;
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t wake;
@@ -267,6 +268,7 @@ static void *engine_main(void *arg)
 
 	(void)pthread_setname_np(pthread_self(), "ingero-explain");
 	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
+	tracer_confine_engine(g->settings);
 	while (!is_last) {
 		struct accounting books;
 		struct tray full;
@@ -303,6 +305,7 @@ int tracer_open_engine(struct tracer *t)
 
 	if (!g)
 		return -ENOMEM;
+	g->settings = &t->settings;
 	snprintf(g->node, sizeof(g->node), "%s", t->settings.node ? t->settings.node : "");
 	pthread_mutex_init(&g->mutex, NULL);
 	pthread_condattr_init(&monotonic);

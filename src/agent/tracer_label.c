@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/spawn.h"
+
 #define ACK_TRIES    50 /* of 10 ms */
 #define ACKS_AT_ONCE 64
 
@@ -57,7 +59,8 @@ void tracer_close_annotations(struct tracer *t)
 
 	if (!t->annotate)
 		return;
-	unlink(t->settings.annotate_path);
+	if (spawn_server_remove() == -ENOTCONN)
+		unlink(t->settings.annotate_path);
 	annotate_server_refuse(t->annotate);
 	for (int i = 0; t->store && i < ACK_TRIES && annotate_server_waiting(t->annotate); i++) {
 		tracer_serve_annotations(t);

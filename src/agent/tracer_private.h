@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracer_private.h - one run's state, shared by the files that make up the tracer: tracer.c (start,
- * step, stop), tracer_targets.c (processes and libraries), tracer_second.c (what is due each
+ * step, stop), tracer_targets.c (processes and libraries), tracer_maps.c (new mappings), tracer_second.c (what is due each
  * second), tracer_stack.c (stacks), tracer_label.c (annotations), tracer_incident.c (explaining
  * while tracing), tracer_view.c and tracer_metric.c. Nobody else includes it. */
 #pragma once
@@ -18,6 +18,7 @@
 #include "agent/capture/waits.h"
 #include "agent/discover/discover.h"
 #include "agent/discover/family.h"
+#include "agent/discover/map_watch.h"
 #include "agent/figures.h"
 #include "agent/governor.h"
 #include "agent/neighbours.h"
@@ -30,8 +31,15 @@
 #include "config.h"
 #include "agent/tracer.h"
 
-#define TARGETS_MAX 16384 /* as in the kernel half */
-#define OPS_MAX     256
+#define TARGETS_MAX  16384 /* as in the kernel half */
+#define OPS_MAX      256
+#define MAPPINGS_MAX 64 /* new mappings that are looked at together */
+#define GAPS_TOLD    256
+
+struct told_gap {
+	uint32_t pid;
+	uint64_t start_ticks, file; /* the file's name as a hash */
+};
 
 struct tracer {
 	struct tracer_settings settings;
@@ -40,6 +48,17 @@ struct tracer {
 	struct probe *probe;
 	struct coverage *coverage;
 	struct discover_scanner *scanner;
+	wall_time enabled;      /* since when calls are recorded */
+	wall_time scanned;      /* when the last scan began */
+	mono_time rescanned;    /* when one was last made for want of room */
+	struct map_watch *maps; /* NULL: new mappings are found by scans only */
+	bool maps_lost;         /* records of mappings are missing: a scan must do */
+	unsigned map_wakes;     /* in this second */
+	struct map_watch_mapping mappings[MAPPINGS_MAX];
+	size_t mapping_count;
+	struct told_gap gaps[GAPS_TOLD]; /* the latest; a ring */
+	size_t gap_count;
+	uint64_t own_dev, own_inode; /* of this program: its processes are never targets */
 	struct reader *reader;
 	struct totals *totals;
 	struct waits *waits;
@@ -84,11 +103,23 @@ struct tracer {
 
 /* tracer_targets.c */
 void tracer_target_note(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen);
+/* tracer_target_enter - as tracer_target_note(), but for its stacks. */
+void tracer_target_enter(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen);
+void tracer_target_gone(struct tracer *t, uint32_t pid);
 int tracer_scan(struct tracer *t);
 int tracer_cover_disk(struct tracer *t);
 int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr);
 int tracer_enter_pids(struct tracer *t, struct errinfo *reterr);
 int tracer_check_pids(const struct tracer_settings *s, struct errinfo *reterr);
+
+/* tracer_maps.c */
+void tracer_open_maps(struct tracer *t);
+int tracer_maps_fd(struct tracer *t); /* readable when a library was mapped; -1: do not wait */
+int tracer_poll_maps(struct tracer *t);
+/* tracer_scan_gaps - what of @p was not seen, found by a scan: mapped at @from at the earliest. */
+void tracer_scan_gaps(struct tracer *t, const struct target_process *p, wall_time from);
+wall_time tracer_process_start(uint64_t start_ticks);
+bool tracer_is_own_program(const struct tracer *t, uint32_t pid);
 
 /* tracer_second.c */
 int tracer_second(struct tracer *t, wall_time now);
@@ -123,6 +154,11 @@ void tracer_engine_collective(struct tracer *t, const struct event *e, const str
 void tracer_engine_look(struct tracer *t); /* a bucket is complete */
 void tracer_poll_engine(struct tracer *t); /* hands on what was found */
 void tracer_finish_engine(struct tracer *t);
+
+/* tracer_confine.c: what the calling thread gives up; nothing if the settings do not ask for it. */
+void tracer_confine_main(const struct tracer_settings *s, enum probe_method method);
+void tracer_confine_engine(const struct tracer_settings *s);
+void tracer_confine_store(void *arg); /* struct tracer_settings */
 
 /* tracer_label.c */
 void tracer_serve_annotations(struct tracer *t);

@@ -230,6 +230,7 @@ int tracer_second(struct tracer *t, wall_time now)
 	}
 	waits_expire(t->waits, (wall_time){now.ns - WAIT_SECONDS * (int64_t)NS_PER_S});
 	set_limits(t);
+	t->map_wakes = 0;
 	roster_tick(t->roster);
 	neighbours_tick(t->neighbours);
 	return t->settings.cuda_lib ? 0 : tracer_scan(t);

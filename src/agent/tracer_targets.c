@@ -4,26 +4,62 @@
 #include "agent/tracer_private.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-void tracer_target_note(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen)
+void tracer_target_enter(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen)
 {
 	if (idmap_put(&t->targets, pid, t) < 0)
 		log_warning("more than %d traced processes: some will not be shown", TARGETS_MAX);
 	t->admit_due = true;
 	roster_enter(t->roster, pid, parent, seen);
+}
+
+void tracer_target_note(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen)
+{
+	tracer_target_enter(t, pid, parent, seen);
 	if (t->stacks && !parent)
 		stacks_process(t->stacks, pid);
 }
 
+void tracer_target_gone(struct tracer *t, uint32_t pid)
+{
+	idmap_remove(&t->targets, pid);
+	roster_leave(t->roster, pid);
+	if (t->figures)
+		figures_process_gone(t->figures, pid);
+	if (totals_process_gone(t->totals, pid) < 0)
+		log_warning("aggregates of process %u stay in the kernel", pid);
+}
+
+/* Entered just as it ended: nobody told of its end. */
+static void forget_dead(struct tracer *t)
+{
+	uint32_t dead[64];
+	size_t n = 0, cursor = 0;
+	uint64_t pid;
+
+	while (n < ARRAY_SIZE(dead) && idmap_next(&t->targets, &cursor, &pid))
+		if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
+			dead[n++] = (uint32_t)pid;
+	for (size_t i = 0; i < n; i++) {
+		probe_target_remove(t->probe, dead[i]);
+		tracer_target_gone(t, dead[i]);
+		if (t->stacks)
+			stacks_gone(t->stacks, dead[i]);
+	}
+}
+
 static bool is_wanted(const struct tracer *t, const struct target_process *p)
 {
+	if (tracer_is_own_program(t, p->pid))
+		return false;
 	switch (t->settings.filter) {
 	case FILTER_PIDS: return idmap_get(&t->targets, p->pid) != NULL;
 	case FILTER_USER: return p->uid == t->settings.uid;
-	default: return p->pid != (uint32_t)getpid();
+	default: return true;
 	}
 }
 
@@ -32,11 +68,13 @@ int tracer_scan(struct tracer *t)
 {
 	const struct discover_result *found;
 	struct process_layers layers;
-	wall_time now = wall_now();
+	wall_time now = wall_now(), before = t->scanned;
 	int r = discover_scan(t->scanner, &found);
 
 	if (r < 0)
 		return r;
+	t->scanned = now;
+	coverage_scan_begin(t->coverage);
 	if (t->figures)
 		figures_nccl_begin(t->figures);
 	for (size_t i = 0; i < found->count; i++) {
@@ -47,12 +85,27 @@ int tracer_scan(struct tracer *t)
 		if (t->figures)
 			figures_nccl_process(t->figures, p);
 		judge_cover(t->coverage, "", p);
+		tracer_scan_gaps(t, p, before);
 		if (!idmap_get(&t->targets, p->pid) && probe_target_add(t->probe, p->pid) == 0)
 			tracer_target_note(t, p->pid, 0, now);
 		judge_process(t->coverage, "", p, &layers);
 		roster_judged(t->roster, p->pid, &layers);
 	}
+	coverage_scan_end(t->coverage);
+	forget_dead(t);
 	return 0;
+}
+
+/* Probe the file at @lib's path, whoever maps it. */
+static int cover_known(struct tracer *t, struct target_library *lib, struct errinfo *reterr)
+{
+	int fd = discover_file_open(lib->path, lib), r;
+
+	if (fd < 0)
+		return errinfo_set(reterr, fd, "%s: %s", lib->path, strerror(-fd));
+	r = coverage_add(t->coverage, lib, fd, reterr);
+	coverage_keep(t->coverage, lib);
+	return MIN(r, 0);
 }
 
 /* Copies on disk that nobody maps yet: a process that starts later is then seen from its first
@@ -66,7 +119,7 @@ int tracer_cover_disk(struct tracer *t)
 	if (n < 0)
 		return n;
 	for (int i = 0; i < n; i++)
-		if (coverage_add(t->coverage, &files[i], files[i].path, &e) < 0)
+		if (cover_known(t, &files[i], &e) < 0)
 			log_info("%s", e.text);
 	return 0;
 }
@@ -78,8 +131,7 @@ int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reter
 
 	if (r < 0)
 		return r;
-	r = coverage_add(t->coverage, &lib, path, reterr);
-	return r < 0 ? r : 0;
+	return cover_known(t, &lib, reterr);
 }
 
 /* The processes of --pid with all their descendants; at least one of each family uses CUDA. */

@@ -37,5 +37,6 @@ bool clock_map_refresh(struct clock_map *m);
 
 static inline wall_time clock_map_wall(const struct clock_map *m, mono_time t)
 {
-	return (wall_time){(int64_t)t.ns + m->offset_ns};
+	/* Unsigned: a time of a damaged record may be any number. */
+	return (wall_time){(int64_t)(t.ns + (uint64_t)m->offset_ns)};
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* confine.h - what a process gives up before it touches code or data that it does not trust.
  *
- * For a process made by spawn_self(). The order matters: confine_bounding_set() needs a capability,
+ * For a process made by spawn_self(); a thread of a program that goes on working has
+ * base/confine_thread.h. The order matters: confine_bounding_set() needs a capability,
  * confine_user() takes it away, confine_capabilities() makes that final, and confine_life() comes
  * after them because a change of user clears what it sets. Then confine_paths() and
  * confine_calls().
@@ -46,15 +47,44 @@ int confine_life(int socket);
  * and nothing was forbidden. */
 int confine_paths(const int *files, size_t count, int *ret_version);
 
+enum confine_freedom {        /* besides files: what landlock could forbid and shall not */
+	CONFINE_CONNECTS = 1, /* TCP, to any port */
+	CONFINE_LISTENS = 2,  /* TCP, on any port */
+	CONFINE_SIGNALS = 4,  /* signals to processes outside */
+};
+
+/* confine_writes - the calling thread changes files only below the @count @folders, executes none
+ * and makes no device; reading stays free. Of the network and signals it has @freedoms. *ret_version
+ * is as above.
+ *
+ * Landlock also forbids to look into processes outside (mem, root, exe of /proc/PID): not for a
+ * thread that has to. */
+int confine_writes(const char *const *folders, size_t count, unsigned freedoms, int *ret_version);
+
+struct confine_choice { /* a call that is free for some values of one argument */
+	uint16_t call;
+	uint8_t arg;
+	uint8_t count;
+	const uint16_t *values;
+};
+
 struct confine_calls {
 	const uint16_t *calls; /* besides those that every process needs to live and to talk */
 	size_t call_count;
 	const uint16_t *fcntl_commands;
 	size_t fcntl_count;
-	bool opens; /* opens files by their path to read them, asks about paths */
+	const struct confine_choice *choices;
+	size_t choice_count;
+	bool opens;  /* opens files by their path to read them, asks about paths */
+	bool writes; /* and to write them */
+	bool forks;  /* begins processes, in the namespaces that it is in */
+	/* A call that such a thread never makes, but whoever has taken it over would (execve,
+	 * ptrace, mount, …), ends the process. */
+	bool strict;
+	bool logged; /* what is refused goes to the kernel's audit log */
 };
 
-/* confine_calls - every other system call fails with EPERM; no memory becomes executable, and
- * signals go to this process alone. 1 if that is in force, 0 under sanitizers, which need more
- * calls. */
+/* confine_calls - every other system call of the calling thread, and of what it begins, fails with
+ * EPERM; no memory becomes executable, and signals go to this process alone unless kill(2) is
+ * listed. 1 if that is in force, 0 under sanitizers, which need more calls. */
 int confine_calls(const struct confine_calls *c);

@@ -3,7 +3,8 @@
  *
  * Invariants:
  *  1. A call that is not listed fails with EPERM, so that a library that tries to do something else
- *     goes on without it. Only a foreign architecture's calls end the process.
+ *     goes on without it. Only a foreign architecture's calls, and of a strict one the hostile
+ *     calls, end the process.
  *  2. No memory becomes executable, and signals go to this process alone. */
 #include "base/confine.h"
 
@@ -12,6 +13,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -23,15 +25,21 @@
 
 #if defined(__x86_64__)
 #define OWN_ARCH AUDIT_ARCH_X86_64
+/* What the kernel itself has a thread call that somebody has put a uprobe into; headers of
+ * distributions are older. */
+#define PROBE_CALLS 335, 336,
+#define X32_CALLS   0x40000000u
 #elif defined(__aarch64__)
 #define OWN_ARCH AUDIT_ARCH_AARCH64
+#define PROBE_CALLS
 #else
 #error "the calls of this architecture are not known"
 #endif
 
-static const uint16_t common_calls[] = {
-	/* what it has open */
-	__NR_read, __NR_pread64, __NR_readv, __NR_lseek, __NR_close, __NR_fstat,
+static const uint16_t common_calls[] = {PROBE_CALLS
+						/* what it has open */
+						__NR_read,
+	__NR_pread64, __NR_readv, __NR_lseek, __NR_close, __NR_fstat,
 	/* the socket */
 	__NR_recvmsg, __NR_sendmsg, __NR_ppoll,
 #ifdef __NR_poll
@@ -61,8 +69,24 @@ static const uint16_t path_calls[] = {
 #endif
 };
 
+/* Other programs, other processes' memory, the view of the file system, the kernel itself. */
+static const uint16_t hostile_calls[] = {__NR_execve, __NR_execveat, __NR_ptrace,
+	__NR_process_vm_writev, __NR_mount, __NR_umount2, __NR_pivot_root, __NR_chroot,
+	__NR_open_tree, __NR_move_mount, __NR_fsopen, __NR_fsmount, __NR_setns, __NR_unshare,
+	__NR_init_module, __NR_finit_module, __NR_delete_module, __NR_kexec_load,
+	__NR_kexec_file_load, __NR_reboot, __NR_swapon, __NR_swapoff, __NR_acct,
+#ifdef __NR_iopl
+	__NR_iopl, __NR_ioperm,
+#endif
+	__NR_settimeofday, __NR_clock_settime, __NR_keyctl, __NR_add_key, __NR_request_key,
+	__NR_userfaultfd};
+
+#define NAMESPACES                                                                                 \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
+		CLONE_NEWPID | CLONE_NEWNET)
+
 struct filter {
-	struct sock_filter code[256];
+	struct sock_filter code[512];
 	uint16_t count;
 };
 
@@ -85,12 +109,17 @@ static void emit_return(struct filter *f, uint32_t action)
 
 #define REFUSED (SECCOMP_RET_ERRNO | EPERM)
 
-static void emit_free(struct filter *f, const uint16_t *calls, size_t count)
+static void emit_calls(struct filter *f, const uint16_t *calls, size_t count, uint32_t action)
 {
 	for (size_t i = 0; i < count; i++) {
 		emit(f, BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0, 1);
-		emit_return(f, SECCOMP_RET_ALLOW);
+		emit_return(f, action);
 	}
+}
+
+static void emit_free(struct filter *f, const uint16_t *calls, size_t count)
+{
+	emit_calls(f, calls, count, SECCOMP_RET_ALLOW);
 }
 
 /* Call @number with the low half of argument @arg compared with @k by @compare: allowed on @yes. */
@@ -104,31 +133,52 @@ static void emit_checked(
 	emit_return(f, yes ? REFUSED : SECCOMP_RET_ALLOW);
 }
 
-static void emit_fcntl(struct filter *f, const struct confine_calls *c)
+/* Call @number with the low half of argument @arg one of @values: at most 126. */
+static void emit_choice(
+	struct filter *f, uint32_t number, size_t arg, const uint16_t *values, size_t count)
 {
-	emit(f, BPF_JMP | BPF_JEQ | BPF_K, __NR_fcntl, 0, (uint8_t)(2 * c->fcntl_count + 2));
-	emit_load(f, offsetof(struct seccomp_data, args) + sizeof(uint64_t));
-	for (size_t i = 0; i < c->fcntl_count; i++) {
-		emit(f, BPF_JMP | BPF_JEQ | BPF_K, c->fcntl_commands[i], 0, 1);
-		emit_return(f, SECCOMP_RET_ALLOW);
-	}
+	emit(f, BPF_JMP | BPF_JEQ | BPF_K, number, 0, (uint8_t)(2 * count + 2));
+	emit_load(f, offsetof(struct seccomp_data, args) + arg * sizeof(uint64_t));
+	emit_calls(f, values, count, SECCOMP_RET_ALLOW);
 	emit_return(f, REFUSED);
 }
 
-static void emit_paths(struct filter *f, bool opens)
+static void emit_paths(struct filter *f, const struct confine_calls *c)
 {
 	static const uint32_t writes = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
 
-	if (!opens) { /* of a descriptor alone */
+	if (!c->opens) { /* of a descriptor alone */
 		emit_checked(f, __NR_newfstatat, 3, BPF_JSET, AT_EMPTY_PATH, true);
 		emit_checked(f, __NR_statx, 2, BPF_JSET, AT_EMPTY_PATH, true);
 		return;
 	}
 	emit_free(f, path_calls, ARRAY_SIZE(path_calls));
-	emit_checked(f, __NR_openat, 2, BPF_JSET, writes, false);
+	emit_checked(f, __NR_openat, 2, BPF_JSET, c->writes ? 0 : writes, false);
 #ifdef __NR_open
-	emit_checked(f, __NR_open, 1, BPF_JSET, writes, false);
+	emit_checked(f, __NR_open, 1, BPF_JSET, c->writes ? 0 : writes, false);
 #endif
+}
+
+static void emit_architecture(struct filter *f)
+{
+	emit_load(f, offsetof(struct seccomp_data, arch));
+	emit(f, BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 1, 0);
+	emit_return(f, SECCOMP_RET_KILL_PROCESS);
+	emit_load(f, offsetof(struct seccomp_data, nr));
+#ifdef X32_CALLS
+	emit(f, BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1);
+	emit_return(f, SECCOMP_RET_KILL_PROCESS);
+#endif
+}
+
+/* The flags of clone3() are in memory, out of a filter's sight: libc then takes clone(). */
+static void emit_fork(struct filter *f)
+{
+	static const uint16_t hidden[] = {__NR_clone3}, waiting[] = {__NR_wait4};
+
+	emit_checked(f, __NR_clone, 0, BPF_JSET, NAMESPACES, false);
+	emit_calls(f, hidden, ARRAY_SIZE(hidden), SECCOMP_RET_ERRNO | ENOSYS);
+	emit_free(f, waiting, ARRAY_SIZE(waiting));
 }
 
 int confine_calls(const struct confine_calls *c)
@@ -136,22 +186,27 @@ int confine_calls(const struct confine_calls *c)
 	struct filter f = {.count = 0};
 	struct sock_fprog program;
 
-	emit_load(&f, offsetof(struct seccomp_data, arch));
-	emit(&f, BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 1, 0);
-	emit_return(&f, SECCOMP_RET_KILL_PROCESS);
-	emit_load(&f, offsetof(struct seccomp_data, nr));
+	emit_architecture(&f);
+	if (c->strict)
+		emit_calls(&f, hostile_calls, ARRAY_SIZE(hostile_calls), SECCOMP_RET_KILL_PROCESS);
 	emit_free(&f, common_calls, ARRAY_SIZE(common_calls));
 	emit_free(&f, c->calls, c->call_count);
-	emit_paths(&f, c->opens);
+	for (size_t i = 0; i < c->choice_count; i++)
+		emit_choice(&f, c->choices[i].call, c->choices[i].arg, c->choices[i].values,
+			c->choices[i].count);
+	emit_paths(&f, c);
+	if (c->forks)
+		emit_fork(&f);
 	emit_checked(&f, __NR_mmap, 2, BPF_JSET, PROT_EXEC, false);
 	emit_checked(&f, __NR_mprotect, 2, BPF_JSET, PROT_EXEC, false);
 	emit_checked(&f, __NR_tgkill, 0, BPF_JEQ, (uint32_t)getpid(), true); /* abort() */
-	emit_fcntl(&f, c);
+	emit_choice(&f, __NR_fcntl, 1, c->fcntl_commands, c->fcntl_count);
 	emit_return(&f, REFUSED);
 	if (f.count > ARRAY_SIZE(f.code))
 		return -E2BIG;
 	program = (struct sock_fprog){.len = f.count, .filter = f.code};
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, c->logged ? SECCOMP_FILTER_FLAG_LOG : 0,
+		    &program) < 0)
 		return -errno;
 	return 1;
 }

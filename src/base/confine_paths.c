@@ -2,6 +2,7 @@
 /* confine_paths.c - landlock: which files a process may still open. Its interface is declared here
  * as the kernel has it, because headers of distributions are older. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,6 +23,17 @@ struct landlock_rule {
 #define LANDLOCK_PATH        1u
 #define LANDLOCK_READ_FILE   (1ULL << 2)
 
+/* Reading a file or a folder, and ioctl() on a device: what confine_writes() leaves alone. */
+#define LANDLOCK_READS (LANDLOCK_READ_FILE | 1ULL << 3 | 1ULL << 15)
+
+/* Writing, removing and making files and folders, moving them between folders, truncating. */
+#define LANDLOCK_WRITES                                                                            \
+	(1ULL << 1 | 1ULL << 4 | 1ULL << 5 | 1ULL << 7 | 1ULL << 8 | 1ULL << 13 | 1ULL << 14)
+
+#define LANDLOCK_BIND    1ULL
+#define LANDLOCK_CONNECT 2ULL
+#define LANDLOCK_SIGNAL  2ULL
+
 /* All that versions 1 to 6 can forbid; 7 brought no right. */
 static size_t rights_of(int version, struct landlock_rights *r)
 {
@@ -38,28 +50,72 @@ static size_t rights_of(int version, struct landlock_rights *r)
 			     : sizeof(*r);
 }
 
-int confine_paths(const int *files, size_t count, int *ret_version)
+/* The kernel's version, 0 if it has no landlock or it is not switched on. */
+static int ask_version(void)
 {
 	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_ASK_VERSION);
+
+	return version > 0 ? (int)version : 0;
+}
+
+static int add_rule(int rules, int file, uint64_t allowed)
+{
+	struct landlock_rule rule = {.allowed = allowed, .fd = file};
+
+	return syscall(SYS_landlock_add_rule, rules, LANDLOCK_PATH, &rule, 0) < 0 ? -errno : 0;
+}
+
+int confine_paths(const int *files, size_t count, int *ret_version)
+{
+	int r = 0, version = ask_version();
 	struct landlock_rights rights;
 	_cleanup_fd_ int fd = -1;
 
-	if (version <= 0) { /* not built in, or not switched on */
+	if (!version) {
 		*ret_version = 0;
 		return 0;
 	}
-	fd = (int)syscall(
-		SYS_landlock_create_ruleset, &rights, rights_of((int)version, &rights), 0);
+	fd = (int)syscall(SYS_landlock_create_ruleset, &rights, rights_of(version, &rights), 0);
 	if (fd < 0)
 		return -errno;
-	for (size_t i = 0; i < count; i++) {
-		struct landlock_rule rule = {.allowed = LANDLOCK_READ_FILE, .fd = files[i]};
-
-		if (syscall(SYS_landlock_add_rule, fd, LANDLOCK_PATH, &rule, 0) < 0)
-			return -errno;
-	}
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = add_rule(fd, files[i], LANDLOCK_READ_FILE);
+	if (r < 0)
+		return r;
 	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
 		return -errno;
-	*ret_version = (int)version;
+	*ret_version = version;
+	return 0;
+}
+
+int confine_writes(const char *const *folders, size_t count, unsigned freedoms, int *ret_version)
+{
+	int r = 0, version = ask_version();
+	struct landlock_rights rights;
+	_cleanup_fd_ int fd = -1;
+	size_t size;
+
+	if (!version) {
+		*ret_version = 0;
+		return 0;
+	}
+	size = rights_of(version, &rights);
+	rights.files &= ~LANDLOCK_READS;
+	rights.network &= ~((freedoms & CONFINE_LISTENS ? LANDLOCK_BIND : 0) |
+			    (freedoms & CONFINE_CONNECTS ? LANDLOCK_CONNECT : 0));
+	rights.scope &= ~(freedoms & CONFINE_SIGNALS ? LANDLOCK_SIGNAL : 0);
+	fd = (int)syscall(SYS_landlock_create_ruleset, &rights, size, 0);
+	if (fd < 0)
+		return -errno;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		_cleanup_fd_ int folder = open(folders[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		r = folder < 0 ? -errno : add_rule(fd, folder, rights.files & LANDLOCK_WRITES);
+	}
+	if (r < 0)
+		return r;
+	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
+		return -errno;
+	*ret_version = version;
 	return 0;
 }

@@ -6,9 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 int file_join(char *out, size_t size, const char *root, const char *path)
 {
@@ -63,6 +66,33 @@ int file_read_at(const char *root, const char *path, size_t max, struct buf *b)
 	int r = file_join(full, sizeof(full), root, path);
 
 	return r < 0 ? r : file_read(full, max, b);
+}
+
+int file_open_inside(const char *root, const char *path, int flags, struct stat *ret_st)
+{
+	struct open_how how = {.flags = (uint64_t)(O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW)),
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	_cleanup_fd_ int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_fd_ int found = -1;
+	char again[32];
+	struct stat st;
+	int fd;
+
+	if (dir < 0)
+		return -errno;
+	found = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	if (found < 0 || fstat(found, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	/* What was looked at is what is opened, whatever its name leads to by now. */
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", found);
+	fd = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	if (ret_st)
+		*ret_st = st;
+	return fd;
 }
 
 int file_read_line(const char *root, const char *path, char *out, size_t size)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -19,6 +20,14 @@ int file_join(char *out, size_t size, const char *root, const char *path);
  * a pipe. */
 int file_read(const char *path, size_t max, struct buf *b);
 int file_read_at(const char *root, const char *path, size_t max, struct buf *b);
+
+/* file_open_inside - open the regular file @path, for reading, as a process finds it whose / is the
+ * folder @root ("/proc/7/root"). That file system is a stranger's: links, absolute ones too, do not
+ * lead out of it, and what is no regular file is not opened (a pipe would block, a device might do
+ * something). @flags: 0, or O_NOFOLLOW where others may write to the folder. @ret_st may be NULL.
+ * Returns a descriptor; -EINVAL if it is not a regular file (a link, with O_NOFOLLOW); else what
+ * openat2(2) gave. */
+int file_open_inside(const char *root, const char *path, int flags, struct stat *ret_st);
 
 /* file_read_line - the first line of a file without its newline, cut to @size - 1 bytes. */
 int file_read_line(const char *root, const char *path, char *out, size_t size);

@@ -16,10 +16,11 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
+#include "base/spawn_server.h"
 
 #define NAP_NS (2 * (long)NS_PER_MS)
 
-static _noreturn_ void become_child(int sock, const char *name, const char *arg)
+void spawn_become(int sock, const char *name, const char *arg)
 {
 	char *argv[] = {(char *)name, (char *)arg, NULL};
 	sigset_t none;
@@ -47,17 +48,18 @@ int spawn_self(const char *name, const char *arg, pid_t *ret_pid, int *ret_socke
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	pid = fork();
-	if (pid < 0) {
-		int err = -errno;
-
-		close(pair[0]);
-		close(pair[1]);
-		return err;
+	pid = spawn_server_ask(pair[1], name, arg);
+	if (pid == -ENOTCONN) {
+		pid = fork();
+		if (pid == 0)
+			spawn_become(pair[1], name, arg);
+		pid = pid < 0 ? -errno : pid;
 	}
-	if (pid == 0)
-		become_child(pair[1], name, arg);
 	close(pair[1]);
+	if (pid < 0) {
+		close(pair[0]);
+		return pid;
+	}
 	*ret_pid = pid;
 	*ret_socket = pair[0];
 	return 0;

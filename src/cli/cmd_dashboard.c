@@ -5,7 +5,6 @@
  * SIGHUP reads certificates and tokens again, all or nothing; SIGTERM and SIGINT let replies under
  * way end for DRAIN_NS, a second one does not. */
 #include <errno.h>
-#include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "agent/serve/mcp_http.h"
 #include "agent/serve/mcp_offer.h"
 #include "agent/serve/serve.h"
+#include "agent/serve/serve_confine.h"
 #include "agent/store/nodedb.h"
 #include "agent/store/owner.h"
 #include "base/buf.h"
@@ -25,6 +25,7 @@
 #include "cli/dispatch.h"
 #include "cli/mcp_demos.h"
 #include "cli/mcp_fleet_ask.h"
+#include "cli/server_access.h"
 #include "config.h"
 #include "sql/sql_table.h"
 #include "sql/sql_worker.h"
@@ -37,7 +38,7 @@
 struct dashboard_settings {
 	const char *addr, *db, *cert, *key, *client_ca, *token_file, *token;
 	struct option_strings names;
-	bool no_tls;
+	bool no_tls, no_token;
 };
 
 #define OPTION(field) offsetof(struct dashboard_settings, field)
@@ -58,8 +59,11 @@ static const struct option_row dashboard_options[] = {
 	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL, "plain HTTP; on loopback only", 0, 0,
 		false},
 	{"token-file", 0, OPTION_STRING, OPTION(token_file), "PATH",
-		"the API asks for one of these tokens, one a line (default: $" TOKEN_VARIABLE ")",
+		"the API asks everybody for one of these tokens, one a line (default: "
+		"$" TOKEN_VARIABLE "; else one is made that your own programs need not show)",
 		0, 0, false},
+	{"no-token", 0, OPTION_FLAG, OPTION(no_token), NULL,
+		"every user of this machine may read the recording; on loopback only", 0, 0, false},
 	{"allow-host", 0, OPTION_STRINGS, OPTION(names), "NAME",
 		"a further name that this server is reached by, besides those of --tls-cert; may "
 		"be repeated",
@@ -74,11 +78,12 @@ struct dashboard { /* a run */
 	const char *db;
 	struct loop *loop;
 	struct tls *tls;
-	struct token_set *tokens;
+	struct server_access access;
 	struct serve *serve;
 	struct mcp_demo demos[MCP_DEMOS_MAX];
 	struct mcp_server *mcp;
 	struct mcp_http *mcp_http;
+	struct serve_confine confine;
 	struct loop_timer *patience;
 	bool stopping;
 };
@@ -109,16 +114,26 @@ static void dashboard_done(struct dashboard *d)
 		free_answers(d);
 	if (d->patience)
 		loop_timer_free(d->patience);
-	if (d->tokens)
-		token_set_free(d->tokens);
+	server_access_done(&d->access);
 	if (d->tls)
 		tls_free(d->tls);
 }
 
 /* ---- setting up ---- */
 
+static struct server_access_options access_options(const struct dashboard_settings *s)
+{
+	return (struct server_access_options){.address = s->addr,
+		.token_file = s->token_file,
+		.variable = TOKEN_VARIABLE,
+		.client_ca = s->client_ca,
+		.no_token = s->no_token};
+}
+
 static int check_settings(const struct dashboard_settings *s, struct errinfo *reterr)
 {
+	struct server_access_options access = access_options(s);
+
 	if (s->token)
 		return errinfo_set(reterr, -EINVAL,
 			"--token is not taken: everybody on this machine sees a command line; put "
@@ -140,30 +155,13 @@ static int check_settings(const struct dashboard_settings *s, struct errinfo *re
 			"%s can be reached from other machines: say who may ask with --token-file "
 			"(or $" TOKEN_VARIABLE ") or --client-ca, or listen on 127.0.0.1",
 			s->addr);
-	return 0;
-}
-
-/* Beside the default recording: the same home, also under sudo. */
-static int find_state_folder(char *out, size_t size, struct errinfo *reterr)
-{
-	_cleanup_free_ char *db = NULL;
-	bool made;
-	int r = store_default_path(&db, reterr);
-
-	if (r < 0)
-		return r;
-	r = owner_make_folder(db, &made, reterr);
-	if (r < 0)
-		return r;
-	if (snprintf(out, size, "%s/tls", dirname(db)) >= (int)size)
-		return errinfo_set(reterr, -ENAMETOOLONG, "the home's path is too long");
-	return 0;
+	return server_access_check(&access, reterr);
 }
 
 static int open_tls(struct dashboard *d, const char *const *names, struct errinfo *reterr)
 {
 	const struct dashboard_settings *s = d->settings;
-	char folder[4096];
+	_cleanup_free_ char *home = NULL, *folder = NULL;
 	struct tls_server_settings t = {
 		.cert = s->cert, .key = s->key, .client_ca = s->client_ca, .names = names};
 	int r;
@@ -171,9 +169,13 @@ static int open_tls(struct dashboard *d, const char *const *names, struct errinf
 	if (s->no_tls)
 		return 0;
 	if (!s->cert) {
-		r = find_state_folder(folder, sizeof(folder), reterr);
+		r = state_folder(&home, reterr);
 		if (r < 0)
 			return r;
+		if (asprintf(&folder, "%s/tls", home) < 0) {
+			folder = NULL;
+			return -ENOMEM;
+		}
 		t.state_dir = folder;
 	}
 	return tls_server_new(&t, &d->tls, reterr);
@@ -235,8 +237,8 @@ static void on_hangup(void *arg)
 		r = token_set_new(d->settings->token_file, TOKEN_VARIABLE, &trial, &e);
 	if (r == 0 && d->tls)
 		r = tls_reload(d->tls, &e);
-	if (r == 0 && d->tokens && d->settings->token_file)
-		r = token_set_reload(d->tokens, &e);
+	if (r == 0 && d->access.tokens)
+		r = token_set_reload(d->access.tokens, &e);
 	if (r < 0)
 		fprintf(stderr,
 			"ingero: nothing was reloaded, what was before stays in force: %s\n",
@@ -277,10 +279,11 @@ static void try_worker(const struct dashboard *d)
 
 static void announce(const struct dashboard *d)
 {
-	const char *scheme = d->tls ? "https" : "http";
+	char url[128];
 
-	printf("Dashboard: %s://%s/\n", scheme, serve_address(d->serve));
-	printf("For assistants (MCP): %s://%s%s\n", scheme, serve_address(d->serve), MCP_HTTP_PATH);
+	snprintf(url, sizeof(url), "%s://%s/", d->tls ? "https" : "http", serve_address(d->serve));
+	printf("Dashboard: %s\n", url);
+	printf("For assistants (MCP): %.*s%s\n", (int)strlen(url) - 1, url, MCP_HTTP_PATH);
 	printf("Recording: %s\n", d->db);
 	if (d->tls)
 		printf("Certificate: SHA-256 %s\n", tls_fingerprint(d->tls));
@@ -292,10 +295,7 @@ static void announce(const struct dashboard *d)
 			tls_cert_path(d->tls), tls_cert_path(d->tls));
 	if (d->settings->client_ca)
 		printf("Clients must show a certificate of %s\n", d->settings->client_ca);
-	printf("Token: %s\n",
-		d->tokens
-			? "the API asks for one (Authorization: Bearer …); the page, too"
-			: "none is asked for: whoever reaches this address may read the recording");
+	server_access_say(&d->access, stdout, url);
 	fflush(stdout);
 }
 
@@ -305,6 +305,7 @@ static int open_mcp(struct dashboard *d, struct errinfo *reterr)
 	struct mcp_settings s = {.db = d->db,
 		.version = INGERO_VERSION,
 		.demos = d->demos,
+		.probes = &d->confine.probes,
 		.ask_fleet = mcp_fleet_ask};
 	int r;
 
@@ -322,21 +323,27 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 		.address = d->settings->addr,
 		.names = names,
 		.version = INGERO_VERSION};
+	struct server_access_options access = access_options(d->settings);
 	int r;
 
 	for (size_t i = 0; i < d->settings->names.count; i++)
 		names[i] = d->settings->names.value[i];
-	r = token_set_new(d->settings->token_file, TOKEN_VARIABLE, &d->tokens, reterr);
+	r = server_access_open(&access, &d->access, reterr);
 	if (r == 0)
 		r = open_tls(d, names, reterr);
-	if (r == 0)
-		r = open_mcp(d, reterr);
+	if (r < 0)
+		return r;
+	d->confine.db = d->db;
+	serve_confine(&d->confine); /* before threads are made and strangers heard */
+	r = open_mcp(d, reterr);
 	if (r < 0)
 		return r;
 	s.routes = routes;
 	s.arg = d->mcp_http;
 	s.tls = d->tls;
-	s.tokens = d->tokens;
+	s.tokens = d->access.tokens;
+	s.owners = d->access.owners;
+	s.owner_count = d->access.owner_count;
 	r = serve_new(d->loop, &s, &d->serve, reterr);
 	if (r == 0)
 		r = watch_signals(d, reterr);
@@ -360,7 +367,7 @@ static void take_config(struct dashboard_settings *s, const struct config *c)
 	}
 	if (!s->no_tls && !s->client_ca)
 		s->client_ca = c->dashboard_client_ca;
-	if (!s->token_file)
+	if (!s->token_file && !s->no_token)
 		s->token_file = c->dashboard_token_file;
 	if (s->names.count)
 		return;
@@ -403,11 +410,13 @@ const struct command cmd_dashboard = {
 	.name = "dashboard",
 	.synopsis = "dashboard [flags]",
 	.summary = "Show a recording, live or saved, as a page and an API over HTTPS",
-	.details = "Reads the recording and never changes it; needs no root. Stops on Ctrl-C or "
-		   "SIGTERM; SIGHUP\nreads certificates and tokens again.\n"
-		   "  ingero dashboard                                   https://127.0.0.1:8080/\n"
-		   "  ingero dashboard --addr :8080 --token-file token   for other machines\n"
-		   "  curl --cacert ~/.ingero/tls/cert.pem https://localhost:8080/api/v1/overview",
+	.details =
+		"Reads the recording and never changes it; needs no root. Stops on Ctrl-C or "
+		"SIGTERM; SIGHUP\nreads certificates and tokens again. On loopback other users of this "
+		"machine need the token in\n~/.ingero/token, you do not.\n"
+		"  ingero dashboard                                   https://127.0.0.1:8080/\n"
+		"  ingero dashboard --addr :8080 --token-file token   for other machines\n"
+		"  curl --cacert ~/.ingero/tls/cert.pem https://localhost:8080/api/v1/overview",
 	.options = dashboard_options,
 	.settings_size = sizeof(struct dashboard_settings),
 	.run = dashboard_run,

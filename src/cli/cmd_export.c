@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/db_option.h"
@@ -18,6 +17,7 @@
 #include "cli/fleet.h"
 #include "cli/node_option.h"
 #include "cli/op_option.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/range.h"
 
@@ -87,30 +87,19 @@ static bool is_same_file(const char *a, const char *b)
 	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* A regular file is replaced whole; into anything else (a pipe, a device) it is written. */
 static int write_output(const char *path, const struct buf *b, struct errinfo *reterr)
 {
-	struct stat st;
-	FILE *f;
-	int r = 0;
+	_cleanup_(output_done) struct output o = OUTPUT_INIT;
+	int r;
 
 	if (!path || !strcmp(path, "-")) {
 		fwrite(buf_str(b), 1, b->len, stdout); /* dispatch_flush() sees what failed */
 		return 0;
 	}
-	if (lstat(path, &st) < 0 || S_ISREG(st.st_mode)) {
-		r = file_write_atomic(path, buf_str(b), b->len, 0644);
-	} else {
-		f = fopen(path, "we");
-		if (!f || fwrite(buf_str(b), 1, b->len, f) != b->len)
-			r = errno ? -errno : -EIO;
-		if (f && fclose(f) != 0 && r == 0)
-			r = -errno;
-	}
-	if (r < 0)
-		return errinfo_set_exit(reterr, EXIT_NO_CREATE, r, "%s could not be written: %s",
-			path, strerror(-r));
-	return 0;
+	r = output_open(&o, path, reterr);
+	if (r == 0)
+		r = output_write(&o, buf_str(b), b->len, reterr);
+	return r < 0 ? r : output_commit(&o, reterr);
 }
 
 /* What the output cannot say of itself. */

@@ -15,6 +15,7 @@
 #include "agent/serve/mcp_http.h"
 #include "agent/serve/mcp_offer.h"
 #include "agent/serve/mcp_stdio.h"
+#include "agent/serve/serve_confine.h"
 #include "agent/store/owner.h"
 #include "base/log.h"
 #include "cli/commands.h"
@@ -22,6 +23,7 @@
 #include "cli/mcp_demos.h"
 #include "cli/mcp_fleet_ask.h"
 #include "cli/mcp_log.h"
+#include "cli/server_access.h"
 #include "config.h"
 
 #define TOKEN_VARIABLE "INGERO_MCP_BEARER_TOKEN"
@@ -30,7 +32,7 @@
 struct mcp_options {
 	const char *db, *http, *cert, *key, *client_ca, *token_file, *log;
 	const char *bearer, *pagerduty; /* refused */
-	bool no_tls;
+	bool no_tls, no_token;
 };
 
 #define OPTION(field) offsetof(struct mcp_options, field)
@@ -48,7 +50,11 @@ static const struct option_row mcp_rows[] = {
 	{"client-ca", 0, OPTION_STRING, OPTION(client_ca), "FILE",
 		"clients must show a certificate of this authority", 0, 0, false},
 	{"token-file", 0, OPTION_STRING, OPTION(token_file), "FILE",
-		"bearer tokens, one a line (default: $" TOKEN_VARIABLE ")", 0, 0, false},
+		"bearer tokens that everybody must show, one a line (default: $" TOKEN_VARIABLE
+		"; else one is made that your own programs need not show)",
+		0, 0, false},
+	{"no-token", 0, OPTION_FLAG, OPTION(no_token), NULL,
+		"every user of this machine may ask; on loopback only", 0, 0, false},
 	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL, "plain HTTP, on loopback only", 0, 0,
 		false},
 	{"log", 0, OPTION_STRING, OPTION(log), "FILE",
@@ -60,9 +66,19 @@ static const struct option_row mcp_rows[] = {
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
+static struct server_access_options access_options(const struct mcp_options *o)
+{
+	return (struct server_access_options){.address = o->http,
+		.token_file = o->token_file,
+		.variable = TOKEN_VARIABLE,
+		.client_ca = o->client_ca,
+		.no_token = o->no_token};
+}
+
 static int check_options(const struct mcp_options *o, struct errinfo *reterr)
 {
-	bool web = o->cert || o->key || o->client_ca || o->token_file || o->no_tls;
+	bool web = o->cert || o->key || o->client_ca || o->token_file || o->no_tls || o->no_token;
+	struct server_access_options access = access_options(o);
 
 	if (o->bearer)
 		return errinfo_set(reterr, -EINVAL,
@@ -74,8 +90,8 @@ static int check_options(const struct mcp_options *o, struct errinfo *reterr)
 			"--pagerduty-routing-key: this server only reads and pages nobody");
 	if (web && !o->http)
 		return errinfo_set(reterr, -EINVAL,
-			"--tls-cert, --tls-key, --client-ca, --token-file and --no-tls need "
-			"--http");
+			"--tls-cert, --tls-key, --client-ca, --token-file, --no-token and --no-tls "
+			"need --http");
 	if (!o->cert != !o->key)
 		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
 	if (o->no_tls && (o->cert || o->client_ca))
@@ -85,7 +101,7 @@ static int check_options(const struct mcp_options *o, struct errinfo *reterr)
 		return errinfo_set(reterr, -EINVAL,
 			"--no-tls: others could read and change everything; it is for loopback "
 			"addresses such as 127.0.0.1:8090");
-	return 0;
+	return o->http ? server_access_check(&access, reterr) : 0;
 }
 
 /* Not as other commands: assistants start this server before anything has been recorded. */
@@ -99,12 +115,13 @@ static int find_db(
 	return r;
 }
 
-static int run_stdio(const struct talk *t, struct errinfo *reterr)
+static int run_stdio(const struct talk *t, struct serve_confine *confine, struct errinfo *reterr)
 {
 	_cleanup_fd_ int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 
 	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		return errinfo_set(reterr, -errno, "standard output: %s", strerror(errno));
+	serve_confine(confine);
 	return mcp_stdio_run(t, STDIN_FILENO, out, reterr);
 }
 
@@ -113,7 +130,7 @@ static int run_stdio(const struct talk *t, struct errinfo *reterr)
 struct web { /* in the order in which they are made; let go of in the other */
 	struct loop *loop;
 	struct tls *tls;
-	struct token_set *tokens;
+	struct server_access access;
 	struct mcp_http *http;
 	struct http_server *server;
 };
@@ -122,7 +139,7 @@ static void web_done(struct web *w)
 {
 	http_server_freep(&w->server);
 	mcp_http_freep(&w->http);
-	token_set_freep(&w->tokens);
+	server_access_done(&w->access);
 	tls_freep(&w->tls);
 	loop_freep(&w->loop);
 }
@@ -148,63 +165,61 @@ static void on_reload(void *arg)
 
 	if (w->tls && tls_reload(w->tls, &e) < 0)
 		log_error("the certificate stays as it was: %s", e.text);
-	if (w->tokens && token_set_reload(w->tokens, &e) < 0)
+	if (w->access.tokens && token_set_reload(w->access.tokens, &e) < 0)
 		log_error("the tokens stay as they were: %s", e.text);
-}
-
-/* The self-signed certificate is kept beside the default recording, so that it stays the same. */
-static int tls_folder(char **ret, struct errinfo *reterr)
-{
-	_cleanup_free_ char *db = NULL;
-	int r = store_default_path(&db, reterr);
-	const char *slash = r == 0 ? strrchr(db, '/') : NULL;
-
-	if (r < 0)
-		return r;
-	r = asprintf(ret, "%.*s" TLS_FOLDER, slash ? (int)(slash - db) + 1 : 0, db);
-	return r < 0 ? -ENOMEM : 0;
 }
 
 static int open_tls(const struct mcp_options *o, struct web *w, struct errinfo *reterr)
 {
 	struct tls_server_settings s = {.cert = o->cert, .key = o->key, .client_ca = o->client_ca};
-	_cleanup_free_ char *dir = NULL;
-	int r = o->no_tls || o->cert ? 0 : tls_folder(&dir, reterr);
+	_cleanup_free_ char *home = NULL, *dir = NULL;
+	int r = o->no_tls || o->cert ? 0 : state_folder(&home, reterr);
 
 	if (r < 0 || o->no_tls)
 		return r;
+	if (home && asprintf(&dir, "%s/" TLS_FOLDER, home) < 0) {
+		dir = NULL;
+		return -ENOMEM;
+	}
 	s.state_dir = dir;
 	return tls_server_new(&s, &w->tls, reterr);
 }
 
 static void say_where(const struct web *w)
 {
-	fprintf(stderr, "ingero: MCP at %s://%s%s\n", w->tls ? "https" : "http",
+	char url[128];
+
+	snprintf(url, sizeof(url), "%s://%s%s", w->tls ? "https" : "http",
 		http_server_address(w->server), MCP_HTTP_PATH);
+	fprintf(stderr, "ingero: MCP at %s\n", url);
 	if (w->tls && tls_is_self_signed(w->tls))
 		fprintf(stderr, "ingero: self-signed certificate %s, SHA-256 %s\n",
 			tls_cert_path(w->tls), tls_fingerprint(w->tls));
-	if (!w->tokens)
-		fprintf(stderr,
-			"ingero: no token is asked for: every process of this machine may ask\n");
+	server_access_say(&w->access, stderr, NULL);
 }
 
-static int run_web(const struct mcp_options *o, const struct talk *t, struct errinfo *reterr)
+static int run_web(const struct mcp_options *o, const struct talk *t, struct serve_confine *confine,
+	struct errinfo *reterr)
 {
 	static const struct http_route routes[] = {
 		MCP_HTTP_ROUTES(mcp_http_handler), {NULL, NULL, NULL, false, 0}};
 	_cleanup_(web_done) struct web w = {0};
 	struct http_server_settings s = {.address = o->http, .routes = routes};
+	struct server_access_options access = access_options(o);
 	int r = loop_new(&w.loop);
 
 	if (r == 0)
 		r = open_tls(o, &w, reterr);
 	if (r == 0)
-		r = token_set_new(o->token_file, TOKEN_VARIABLE, &w.tokens, reterr);
+		r = server_access_open(&access, &w.access, reterr);
+	if (r == 0)
+		serve_confine(confine);
 	if (r == 0)
 		r = mcp_http_new(t, w.loop, &w.http);
 	s.tls = w.tls;
-	s.tokens = w.tokens;
+	s.tokens = w.access.tokens;
+	s.owners = w.access.owners;
+	s.owner_count = w.access.owner_count;
 	s.arg = w.http;
 	if (r == 0)
 		r = http_server_new(w.loop, &s, &w.server, reterr);
@@ -221,8 +236,11 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 {
 	const struct mcp_options *o = settings;
 	struct mcp_demo demos[MCP_DEMOS_MAX] = {0};
-	struct mcp_settings s = {
-		.version = INGERO_VERSION, .demos = demos, .ask_fleet = mcp_fleet_ask};
+	struct serve_confine confine = {0};
+	struct mcp_settings s = {.version = INGERO_VERSION,
+		.demos = demos,
+		.probes = &confine.probes,
+		.ask_fleet = mcp_fleet_ask};
 	_cleanup_(mcp_log_close) struct mcp_log log = MCP_LOG_NONE;
 	_cleanup_(mcp_server_freep) struct mcp_server *server = NULL;
 	_cleanup_free_ char *default_path = NULL;
@@ -232,6 +250,7 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 	mcp_demos_list(demos);
 	if (r == 0)
 		r = find_db(o->db, &default_path, &s.db, &e);
+	confine.db = s.db;
 	if (r == 0 && o->log)
 		r = mcp_log_open(o->log, &log, &e);
 	if (r == 0 && o->log) {
@@ -241,8 +260,8 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 	if (r == 0)
 		r = mcp_server_new(&s, &server, &e);
 	if (r == 0)
-		r = o->http ? run_web(o, mcp_server_talk(server), &e)
-			    : run_stdio(mcp_server_talk(server), &e);
+		r = o->http ? run_web(o, mcp_server_talk(server), &confine, &e)
+			    : run_stdio(mcp_server_talk(server), &confine, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 

@@ -15,6 +15,7 @@
 
 #include "agent/answer/event_json.h"
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/dispatch.h"
@@ -284,6 +285,11 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 	bool balanced;
 	int r, q;
 
+	r = tracer_confine_begin(&t->plan.tracer);
+	if (r < 0)
+		log_warning("more rights are kept than needed: %s", strerror(-r));
+	else
+		t->plan.telemetry.begin = tracer_confine_metrics;
 	if (t->plan.has_telemetry) {
 		r = telemetry_start(&t->plan.telemetry, &t->telemetry, reterr);
 		if (r < 0)

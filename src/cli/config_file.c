@@ -54,6 +54,7 @@ struct walk {
 	yaml_event_t event; /* the last one; freed before the next */
 	bool has_event;
 	const char *path, *text;
+	size_t text_len;
 	struct config *config;
 	bool seen[ARRAY_SIZE(rows)];
 	struct errinfo *reterr;
@@ -83,13 +84,16 @@ static int fail(struct walk *w, yaml_mark_t at, const char *fmt, ...)
 /* YAML takes tabs for no indentation and says so in words about tokens. */
 static bool is_tabbed(const struct walk *w, size_t line)
 {
-	const char *p = w->text;
+	const char *p = w->text, *end = p + w->text_len;
 
 	while (p && line--) {
-		p = strchr(p, '\n');
-		p += p != NULL;
+		const char *newline = memchr(p, '\n', (size_t)(end - p));
+
+		p = newline ? newline + 1 : NULL;
 	}
-	return p && memchr(p, '\t', strspn(p, " \t"));
+	while (p && p < end && *p == ' ')
+		p++;
+	return p && p < end && *p == '\t';
 }
 
 static int next(struct walk *w)
@@ -392,7 +396,7 @@ static int parse(
 	const char *path, const char *text, size_t len, struct config *c, struct errinfo *reterr)
 {
 	_cleanup_(walk_done) struct walk w = {
-		.path = path, .text = text, .config = c, .reterr = reterr};
+		.path = path, .text = text, .text_len = len, .config = c, .reterr = reterr};
 
 	if (!yaml_parser_initialize(&w.parser))
 		return -ENOMEM;

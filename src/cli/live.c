@@ -385,6 +385,18 @@ static void stack_lines(struct buf *b, const struct tracer_view *v)
 			s->symbols.deaths, s->symbols.last_end);
 }
 
+/* What no probe could hit is in no count, so it stands beside them. */
+static void unseen_line(struct buf *b, const struct call_gap_sum *s)
+{
+	char text[CALL_GAP_SENTENCE_MAX];
+
+	if (!s->processes)
+		return;
+	buf_puts(b, "  Not seen: ");
+	text_escape_terminal(b, call_gap_sentence(s, text, sizeof(text)));
+	buf_puts(b, "\n");
+}
+
 /* @brief: where lines are scarce. */
 static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 {
@@ -404,6 +416,7 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 	buf_printf(b, "  Wall: %s | Events: %s | ", t, text_format_count(u, hits));
 	text_format_count(t, lost);
 	buf_printf(b, "Lost: %s (%.2f%%)\n", t, hits ? 100.0 * (double)lost / (double)hits : 0.0);
+	unseen_line(b, &v->books.unseen);
 	if (v->db_bytes) {
 		buf_printf(b, "  Stored: %s one by one, ", text_format_count(t, stored));
 		buf_printf(b, "%s as counts | Database: %s\n", text_format_count(t, counted),

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/path_user.h"
 #include "base/text.h"
 
 #define LINE_MAX_BYTES 1024
@@ -15,8 +16,15 @@
 
 int mcp_log_open(const char *path, struct mcp_log *ret, struct errinfo *reterr)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	int fd, r = path_user_enter(path, &before, reterr);
 
+	if (r < 0)
+		return r;
+	fd = open(path,
+		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY |
+			(before.shared ? O_NOFOLLOW : 0),
+		0600);
 	if (fd < 0)
 		return errinfo_set_exit(
 			reterr, EXIT_NO_CREATE, -errno, "--log %s: %s", path, strerror(errno));

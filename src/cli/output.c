@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output.c - see output.h. */
+/* output.c - see output.h. What is written holds data of a recording, so it is for its owner alone,
+ * and root writes it with the rights of whoever may change the path. */
 #include "cli/output.h"
 
 #include <errno.h>
@@ -10,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/path_user.h"
+
 static int fail(const struct output *o, int r, struct errinfo *reterr)
 {
 	return errinfo_set_exit(
@@ -18,6 +21,7 @@ static int fail(const struct output *o, int r, struct errinfo *reterr)
 
 int output_open(struct output *o, const char *path, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	struct stat st;
 	int n;
 
@@ -29,8 +33,12 @@ int output_open(struct output *o, const char *path, struct errinfo *reterr)
 		o->fd = STDOUT_FILENO;
 		return 0;
 	}
+	n = path_user_enter(path, &before, reterr);
+	if (n < 0)
+		return n;
 	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		o->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		o->fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY |
+					   (before.shared ? O_NOFOLLOW : 0));
 		return o->fd < 0 ? fail(o, -errno, reterr) : 0;
 	}
 	n = snprintf(o->temporary, sizeof(o->temporary), "%s.XXXXXX", path);
@@ -44,7 +52,7 @@ int output_open(struct output *o, const char *path, struct errinfo *reterr)
 		o->temporary[0] = 0;
 		return fail(o, n, reterr);
 	}
-	return fchmod(o->fd, 0644) < 0 ? fail(o, -errno, reterr) : 0;
+	return 0;
 }
 
 int output_write(struct output *o, const void *data, size_t len, struct errinfo *reterr)
@@ -67,10 +75,14 @@ int output_write(struct output *o, const void *data, size_t len, struct errinfo 
 
 int output_commit(struct output *o, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	int r = 0;
 
 	if (!o->temporary[0])
 		return 0;
+	r = path_user_enter(o->path, &before, reterr);
+	if (r < 0)
+		return r;
 	if (fsync(o->fd) < 0 || rename(o->temporary, o->path) < 0)
 		r = fail(o, -errno, reterr);
 	else
@@ -80,9 +92,11 @@ int output_commit(struct output *o, struct errinfo *reterr)
 
 void output_done(struct output *o)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+
 	if (o->fd >= 0 && !o->is_stdout)
 		close(o->fd);
-	if (o->temporary[0])
+	if (o->temporary[0] && path_user_enter(o->path, &before, NULL) == 0)
 		unlink(o->temporary);
 	*o = OUTPUT_INIT;
 }

@@ -233,6 +233,8 @@ static void resolve_rest(const struct trace_settings *s, struct trace_plan *p)
 	if (s->record)
 		p->db_path = s->db ? s->db : p->default_path;
 	ts->cuda_lib = s->cuda_lib;
+	ts->libraries = s->libraries.value;
+	ts->library_count = s->libraries.count;
 	ts->record_all = s->record_all;
 	ts->no_block = s->no_io;
 	ts->no_net = s->no_net || s->no_tcp;

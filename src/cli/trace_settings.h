@@ -13,6 +13,7 @@
 struct trace_settings {
 	struct option_pids pids;
 	const char *user, *db, *node, *cuda_lib, *method, *budget;
+	struct option_strings libraries;
 	uint64_t duration_ns, ring_bytes;
 	bool json, record, record_all, no_io, no_net, no_tcp, no_memory, old_kernel;
 	uint64_t max_db_bytes, rollover_bytes, heartbeat_ns;

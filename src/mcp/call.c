@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "json/tree.h"
 #include "mcp/rpc.h"
 
 #define SENTENCE_MAX 1024
@@ -15,16 +17,15 @@
 void call_progress(const struct call *c, double done, double total, const char *message)
 {
 	_cleanup_json_ json_t *note = NULL;
-	_cleanup_free_ char *text = NULL;
+	_cleanup_buf_ struct buf text = BUF_INIT(RPC_BYTES_MAX);
 
 	if (!c->notify || !c->progress_token)
 		return;
 	note = rpc_notification("notifications/progress",
 		json_pack("{s:O, s:f, s:f, s:s*}", "progressToken", (json_t *)c->progress_token,
 			"progress", done, "total", total, "message", message));
-	text = note ? json_dumps(note, RPC_DUMP) : NULL;
-	if (text)
-		c->notify(c->notify_arg, text, strlen(text));
+	if (note && json_tree_write(note, RPC_DUMP, &text) == 0)
+		c->notify(c->notify_arg, text.data, text.len);
 }
 
 int answer_init(struct answer *a)

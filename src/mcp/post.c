@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "json/tree.h"
+
 #define FIELD_REVISION "mcp-protocol-version"
 #define JSON_TYPE      "application/json"
 #define EVENTS_TYPE    "text/event-stream"
@@ -43,19 +45,24 @@ static void note(void *arg, const char *text, size_t len)
 
 static void send(struct exchange *x, int status, json_t *message)
 {
-	_cleanup_free_ char *text = message ? json_dumps(message, RPC_DUMP) : NULL;
-	bool stream = text && x->events && (x->notes.len || !x->json);
+	bool stream = x->events && (x->notes.len || !x->json);
 	struct buf *b = &x->reply->body;
 
-	x->reply->status = message && !text ? 500 : status;
-	if (!text)
+	/* A request's answer that could not be made. */
+	x->reply->status = !message && status == 200 ? 500 : status;
+	if (!message)
 		return;
 	x->reply->type = stream ? EVENTS_TYPE : JSON_TYPE;
 	if (stream)
 		buf_append(b, buf_str(&x->notes), x->notes.len);
 	buf_puts(b, stream ? EVENT : "");
-	buf_puts(b, text);
+	json_tree_write(message, RPC_DUMP, b);
 	buf_puts(b, stream ? "\n\n" : "");
+	if (b->err) { /* no part of an answer */
+		x->reply->status = 500;
+		x->reply->type = NULL;
+		buf_clear(b);
+	}
 }
 
 static void refuse(struct exchange *x, int status, json_t *id)

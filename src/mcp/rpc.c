@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json/tree.h"
+
 int rpc_fail(struct rpc_error *e, int code, const char *fmt, ...)
 {
 	va_list ap;
@@ -47,6 +49,7 @@ int rpc_parse(const char *text, size_t len, json_t **ret, struct rpc_error *e)
 {
 	json_error_t why;
 	json_t *doc;
+	int r;
 
 	if (len > RPC_BYTES_MAX)
 		return rpc_fail(
@@ -54,8 +57,10 @@ int rpc_parse(const char *text, size_t len, json_t **ret, struct rpc_error *e)
 	if (is_too_deep(text, len))
 		return rpc_fail(
 			e, RPC_PARSE_ERROR, "the message is nested deeper than %d", RPC_DEPTH_MAX);
-	doc = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
-	if (!doc)
+	r = json_tree_read(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &doc, &why);
+	if (r == -ENOMEM)
+		return rpc_fail(e, RPC_INTERNAL, "out of memory");
+	if (r < 0)
 		return rpc_fail(
 			e, RPC_PARSE_ERROR, "this is not JSON (near byte %d)", why.position);
 	*ret = doc;

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "json/tree.h"
 #include "mcp/shape.h"
 
 #define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
@@ -32,6 +33,11 @@ typedef json_t *method_fn(struct turn *t, struct rpc_error *e);
 
 enum eras { ERA_HANDSHAKE = 1, ERA_STATELESS = 2, ERA_BOTH = 3 };
 
+static int schema_load(const char *text, json_t **ret)
+{
+	return json_tree_read(text, strlen(text), 0, ret, NULL);
+}
+
 int talk_new(const struct offer *o, struct talk **ret, struct errinfo *reterr)
 {
 	_cleanup_(talk_freep) struct talk *t = calloc(1, sizeof(*t));
@@ -47,13 +53,16 @@ int talk_new(const struct offer *o, struct talk **ret, struct errinfo *reterr)
 		return -ENOMEM;
 	for (t->count = 0; t->count < n; t->count++) {
 		const struct offer_tool *tool = &o->tools[t->count];
-		json_t *output = tool->output ? json_loads(tool->output, 0, NULL) : json_true();
+		int r = schema_load(tool->input, &t->inputs[t->count]);
+		json_t *output = NULL;
 
-		t->inputs[t->count] = json_loads(tool->input, 0, NULL);
+		if (r == 0 && tool->output)
+			r = schema_load(tool->output, &output);
 		json_decref(output);
-		if (!t->inputs[t->count] || !output)
-			return errinfo_set(
-				reterr, -EINVAL, "the schema of %s is not JSON", tool->name);
+		if (r == -EINVAL)
+			return errinfo_set(reterr, r, "the schema of %s is not JSON", tool->name);
+		if (r < 0)
+			return r;
 	}
 	*ret = TAKE(t);
 	return 0;

@@ -47,6 +47,7 @@ struct talk_lines {
 };
 
 /* talk_line - answers the message or batch @text; appends the reply, a line with its end, or
- * nothing. Whatever @text is, the next line may follow. */
+ * nothing: never a part of it, also when @reply fails. Whatever @text is, the next line may follow.
+ */
 void talk_line(const struct talk *t, struct talk_lines *s, const char *text, size_t len,
 	struct buf *reply);

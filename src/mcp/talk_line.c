@@ -7,8 +7,14 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "json/tree.h"
 
-static json_t *answer_one(const struct talk *t, struct talk_lines *s, json_t *doc)
+/* A client waits for every request's answer, also when there is no memory to make it. */
+#define NO_MEMORY                                                                                  \
+	"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32603,\"message\":\"out of memory\"}}"
+
+/* answer_one - NULL: none is due, or there is no memory for it. */
+static json_t *answer_one(const struct talk *t, struct talk_lines *s, json_t *doc, bool *ret_due)
 {
 	struct call call = {.revision = s->agreed ? s->agreed : revision_agree(NULL),
 		.notify = s->notify,
@@ -20,6 +26,7 @@ static json_t *answer_one(const struct talk *t, struct talk_lines *s, json_t *do
 
 	if (r == 0 && m.kind != RPC_REQUEST)
 		return NULL;
+	*ret_due = true;
 	if (r == 0 && json_object_get(json_object_get(m.params, "_meta"), TALK_META_REVISION))
 		r = talk_meta(&m, &call, &e);
 	if (r == 0)
@@ -28,7 +35,8 @@ static json_t *answer_one(const struct talk *t, struct talk_lines *s, json_t *do
 		      : rpc_failure(m.id, call.revision && call.revision->stateless, &e);
 }
 
-static json_t *answer_batch(const struct talk *t, struct talk_lines *s, json_t *batch)
+static json_t *answer_batch(
+	const struct talk *t, struct talk_lines *s, json_t *batch, bool *ret_due)
 {
 	_cleanup_(rpc_error_done) struct rpc_error e = {0};
 	json_t *replies, *one;
@@ -39,11 +47,13 @@ static json_t *answer_batch(const struct talk *t, struct talk_lines *s, json_t *
 	else if (!json_array_size(batch) || json_array_size(batch) > RPC_BATCH_MAX)
 		rpc_fail(&e, RPC_INVALID_REQUEST, "a batch has from 1 to %d messages",
 			RPC_BATCH_MAX);
-	if (e.code)
+	if (e.code) {
+		*ret_due = true;
 		return rpc_failure(NULL, false, &e);
+	}
 	replies = json_array();
 	json_array_foreach (batch, i, one) {
-		json_t *reply = answer_one(t, s, one);
+		json_t *reply = answer_one(t, s, one, ret_due);
 
 		if (reply)
 			json_array_append_new(replies, reply);
@@ -59,17 +69,26 @@ void talk_line(
 {
 	_cleanup_(rpc_error_done) struct rpc_error e = {0};
 	_cleanup_json_ json_t *doc = NULL, *answer = NULL;
-	_cleanup_free_ char *out = NULL;
+	const size_t before = reply->len;
+	bool due = false;
 
-	if (rpc_parse(text, len, &doc, &e) < 0)
+	if (rpc_parse(text, len, &doc, &e) < 0) {
+		due = true;
 		answer = rpc_failure(NULL, false, &e);
-	else if (json_is_array(doc))
-		answer = answer_batch(t, s, doc);
+	} else if (json_is_array(doc)) {
+		answer = answer_batch(t, s, doc, &due);
+	} else {
+		answer = answer_one(t, s, doc, &due);
+	}
+	if (answer)
+		json_tree_write(answer, RPC_DUMP, reply);
+	else if (due)
+		buf_puts(reply, NO_MEMORY);
 	else
-		answer = answer_one(t, s, doc);
-	out = answer ? json_dumps(answer, RPC_DUMP) : NULL;
-	if (!out)
 		return;
-	buf_puts(reply, out);
 	buf_putc(reply, '\n');
+	if (reply->err && reply->data) { /* half a line would spoil the next one too */
+		reply->len = before;
+		reply->data[before] = 0;
+	}
 }

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/path_user.h"
 #include "net/secret_file.h"
 
 #define PEM_MAX      (64u << 10)
@@ -315,7 +316,7 @@ static int make_folder(const char *dir, struct errinfo *reterr)
 	if (stat(path, &st) < 0)
 		return errinfo_set(
 			reterr, -errno, "cannot use the folder %s: %s", dir, strerror(errno));
-	if ((st.st_mode & 022) || (st.st_uid != geteuid() && st.st_uid != 0))
+	if ((st.st_mode & 022) || (st.st_uid != path_user_now() && st.st_uid != 0))
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EPERM,
 			"others can write to the folder %s, where the certificate's key is kept: "
 			"run `chmod 700 %s` as its owner",
@@ -348,6 +349,8 @@ int cert_keep(const char *dir, char *const *names, struct errinfo *reterr)
 	_cleanup_fd_ int lock = -1;
 	int r = make_folder(dir, reterr);
 
+	if (r == 0)
+		r = path_user_check(dir, reterr);
 	if (r < 0)
 		return r;
 	if (file_join(cert_path, sizeof(cert_path), dir, "/cert.pem") < 0 ||

@@ -118,13 +118,24 @@ void connection_prove(struct connection *c)
 	c->counted = false;
 }
 
+/* has_asked - whether a request of it is complete. One whose body is still coming is not: it would
+ * be a way to hold a place by sending slowly. */
+static bool has_asked(const struct connection *c)
+{
+	const struct http_exchange *x;
+
+	TAILQ_FOREACH (x, &c->exchanges, link)
+		if (x->dispatched)
+			return true;
+	return false;
+}
+
 bool connection_evict(struct http_server *s, const union address *a)
 {
 	struct connection *c;
 
 	TAILQ_FOREACH (c, &s->connections, link) {
-		if (!c->counted || c->dead || !address_host_equal(&c->remote, a) ||
-			!TAILQ_EMPTY(&c->exchanges))
+		if (!c->counted || c->dead || !address_host_equal(&c->remote, a) || has_asked(c))
 			continue;
 		connection_close(c);
 		return true;

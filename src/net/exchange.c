@@ -169,39 +169,6 @@ static bool admit_route(struct http_exchange *x)
 	return true;
 }
 
-static bool admit_token(struct http_exchange *x)
-{
-	const char *shown = http_head_get(&x->q.head, "authorization");
-	struct http_server *s = x->server;
-	struct connection *c = x->conn;
-	unsigned wait_s;
-	char text[16];
-
-	if (!s->tokens) {
-		connection_prove(c);
-		return true;
-	}
-	if (x->route->open)
-		return true;
-	/* A connection that has shown a token before is not held up by others of its address. */
-	wait_s = c->counted ? peers_is_blocked(s->peers, &c->remote, server_now_ns()) : 0;
-	if (wait_s) {
-		exchange_refuse(x, 429, "too many wrong tokens came from this address");
-		snprintf(text, sizeof(text), "%u", wait_s);
-		http_reply_field(x, "retry-after", text);
-		return false;
-	}
-	if (token_set_admits(s->tokens, shown)) {
-		connection_prove(c);
-		return true;
-	}
-	if (shown)
-		peers_fail(s->peers, &c->remote, server_now_ns());
-	exchange_refuse(x, 401, shown ? "the token is not valid" : "a token is needed");
-	http_reply_field(x, "www-authenticate", "Bearer");
-	return false;
-}
-
 void exchange_admit(struct http_exchange *x, const char *target, const char *authority)
 {
 	struct target t;
@@ -222,7 +189,7 @@ void exchange_admit(struct http_exchange *x, const char *target, const char *aut
 	x->q.query = t.query;
 	/* The host in a whole URL goes before the field (RFC 9112, 3.2.2). */
 	if (!admit_host(x, t.authority ? t.authority : authority) || !admit_route(x) ||
-		!admit_token(x))
+		!exchange_admit_asker(x))
 		return;
 	x->body = BUF_INIT(exchange_body_max(x));
 }

@@ -45,6 +45,7 @@ struct http_request {       /* valid until the exchange has been replied to */
 	size_t body_len;
 	const char *peer;    /* address of the other end, as text */
 	const char *subject; /* of the certificate that it has shown; NULL: none */
+	uint64_t asker;      /* the same for all requests of one address, token and certificate */
 };
 
 /* http_query_get - decodes the value of @name in @query into @out; *ret_found says if it is there.

@@ -10,6 +10,7 @@
 #include "net/http1_private.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <string.h>
 
 #define TEXT_KEPT      4096 /* a longer buffer is given back between messages */
@@ -153,6 +154,8 @@ static int take_line(struct http1 *p, const char *data, size_t len, size_t *ret_
 	if (r != GO_ON)
 		return r;
 	buf_append(b, data, n);
+	if (b->err == -ENOMEM)
+		return http1_fail(p, 503, "there is not enough memory for it now");
 	if (b->err)
 		return http1_fail(p, 431, "the fields are longer than is accepted here");
 	*ret_used = n;

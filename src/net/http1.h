@@ -60,7 +60,7 @@ struct http1 {
 	size_t data_len;
 
 	/* at HTTP1_ERROR */
-	int error_status;  /* what a server answers: 400, 413, 414, 431, 501 or 505 */
+	int error_status;  /* what a server answers: 400, 413, 414, 431, 501, 503 or 505 */
 	const char *error; /* a sentence without the peer's bytes in it */
 
 	/* private */

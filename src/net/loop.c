@@ -15,12 +15,6 @@
 
 #include "base/clock.h"
 
-struct call {
-	struct call *next;
-	loop_fn *fn;
-	void *arg;
-};
-
 struct watch { /* of a signal or a descriptor */
 	struct watch *next;
 	struct event *event;
@@ -33,7 +27,7 @@ struct loop {
 	struct event_base *base;
 	struct event *wake;
 	pthread_mutex_t lock; /* of first, last and stopping */
-	struct call *first, **last;
+	struct loop_task *first, **last;
 	bool stopping;
 	struct watch *watches;
 };
@@ -58,21 +52,21 @@ static void threads_on(void)
 static void run_calls(evutil_socket_t fd _unused_, short what _unused_, void *arg)
 {
 	struct loop *l = arg;
-	struct call *c;
+	struct loop_task *t;
 	bool stop;
 
 	pthread_mutex_lock(&l->lock);
-	c = l->first;
+	t = l->first;
 	l->first = NULL;
 	l->last = &l->first;
 	stop = l->stopping;
 	pthread_mutex_unlock(&l->lock);
-	while (c) {
-		struct call *next = c->next;
+	while (t) {
+		struct loop_task *next = t->next, *own = t->is_own ? t : NULL;
 
-		c->fn(c->arg);
-		free(c);
-		c = next;
+		t->fn(t->arg);
+		free(own);
+		t = next;
 	}
 	if (stop)
 		event_base_loopbreak(l->base);
@@ -109,7 +103,7 @@ DEFINE_CLEANUP(struct watch *, watch_free)
 
 void loop_free(struct loop *l)
 {
-	struct call *c = l->first;
+	struct loop_task *t = l->first;
 
 	while (l->watches) {
 		struct watch *w = l->watches;
@@ -117,11 +111,12 @@ void loop_free(struct loop *l)
 		l->watches = w->next;
 		watch_free(w);
 	}
-	while (c) {
-		struct call *next = c->next;
+	while (t) {
+		struct loop_task *next = t->next;
 
-		free(c);
-		c = next;
+		if (t->is_own)
+			free(t);
+		t = next;
 	}
 	if (l->wake)
 		event_free(l->wake);
@@ -158,19 +153,29 @@ void loop_stop(struct loop *l)
 	event_active(l->wake, EV_READ, 0);
 }
 
-int loop_call(struct loop *l, loop_fn *fn, void *arg)
+static void add_task(struct loop *l, struct loop_task *t)
 {
-	struct call *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return -ENOMEM;
-	c->fn = fn;
-	c->arg = arg;
 	pthread_mutex_lock(&l->lock);
-	*l->last = c;
-	l->last = &c->next;
+	*l->last = t;
+	l->last = &t->next;
 	pthread_mutex_unlock(&l->lock);
 	event_active(l->wake, EV_READ, 0);
+}
+
+void loop_post(struct loop *l, struct loop_task *t, loop_fn *fn, void *arg)
+{
+	*t = (struct loop_task){.fn = fn, .arg = arg};
+	add_task(l, t);
+}
+
+int loop_call(struct loop *l, loop_fn *fn, void *arg)
+{
+	struct loop_task *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	*t = (struct loop_task){.fn = fn, .arg = arg, .is_own = true};
+	add_task(l, t);
 	return 0;
 }
 

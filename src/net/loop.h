@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* loop.h - one thread that waits for sockets, timers and signals.
  *
- * Everything in net/ belongs to the thread that runs its loop; loop_call() and loop_stop() alone
- * may be used from others. Nobody outside net/ includes libevent's headers. */
+ * Everything in net/ belongs to the thread that runs its loop; loop_call(), loop_post() and
+ * loop_stop() alone may be used from others. Nobody outside net/ includes libevent's headers. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/macros.h"
@@ -23,6 +24,17 @@ void loop_stop(struct loop *l); /* from any thread */
 
 /* loop_call - @fn runs once on the loop's thread, soon; from any thread. 0 or -ENOMEM. */
 int loop_call(struct loop *l, loop_fn *fn, void *arg);
+
+struct loop_task { /* the loop's from loop_post() until its function runs */
+	struct loop_task *next;
+	loop_fn *fn;
+	void *arg;
+	bool is_own; /* the loop's memory */
+};
+
+/* loop_post - as loop_call(), in the caller's memory @t, which @fn may free: this cannot fail, and
+ * is for what must reach the loop. */
+void loop_post(struct loop *l, struct loop_task *t, loop_fn *fn, void *arg);
 
 /* loop_signal - @fn runs whenever @signal has come. Until loop_free(). */
 int loop_signal(struct loop *l, int signal, loop_fn *fn, void *arg);

@@ -42,7 +42,7 @@ void peers_free(struct peers *p)
 	free(p);
 }
 
-static uint64_t key_of(const union address *a)
+uint64_t peer_key(const union address *a)
 {
 	uint64_t key = 0;
 
@@ -62,7 +62,7 @@ static struct peer *set_of(struct peers *p, uint64_t key)
 
 static struct peer *find(struct peers *p, const union address *a)
 {
-	uint64_t key = key_of(a);
+	uint64_t key = peer_key(a);
 	struct peer *set = set_of(p, key);
 
 	for (int i = 0; i < WAYS; i++)
@@ -78,13 +78,13 @@ static struct peer *obtain(struct peers *p, const union address *a)
 
 	if (found)
 		return found;
-	set = set_of(p, key_of(a));
+	set = set_of(p, peer_key(a));
 	for (int i = 0; i < WAYS; i++)
 		if (!set[i].connections &&
 			(!found || set[i].failures.last_ns < found->failures.last_ns))
 			found = &set[i];
 	if (found)
-		*found = (struct peer){.key = key_of(a)};
+		*found = (struct peer){.key = peer_key(a)};
 	return found;
 }
 

@@ -16,6 +16,9 @@ int peers_new(struct peers **ret);
 void peers_free(struct peers *p);
 DEFINE_CLEANUP(struct peers *, peers_free)
 
+/* peer_key - the same for what counts as one address; never 0. */
+uint64_t peer_key(const union address *a);
+
 /* peers_enter - one connection more; -EAGAIN if @max are there already or the table is full. */
 int peers_enter(struct peers *p, const union address *a, unsigned max);
 void peers_leave(struct peers *p, const union address *a);

@@ -76,6 +76,8 @@ int http_server_new(struct loop *l, const struct http_server_settings *s, struct
 	h->loop = l;
 	h->tls = s->tls;
 	h->tokens = s->tokens;
+	h->owners = s->owners;
+	h->owner_count = s->owner_count;
 	h->arg = s->arg;
 	h->limits = s->limits ? *s->limits : HTTP_LIMITS;
 	r = check_exposure(s, reterr);

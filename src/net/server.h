@@ -3,9 +3,12 @@
  *
  * A request goes through these in order, each with a JSON body {"error": "…"} when it fails: the
  * ceilings of http.h; Host (and Origin, if there is one) must be an allowed name (403); the route
- * (404, 405); the token unless the route is open (401); then the route's handler, which replies at
- * once or later. */
+ * (404, 405); the token unless the route is open or an owner asks on loopback (401); then the
+ * route's handler, which replies at once or later. A refused request is answered without waiting
+ * for its body. */
 #pragma once
+
+#include <sys/types.h>
 
 #include "base/errinfo.h"
 #include "net/http.h"
@@ -47,7 +50,9 @@ struct http_limits {
 struct http_server_settings {
 	const char *address; /* "127.0.0.1:8080", "[::1]:8080", ":8080" (every address), "host:0" */
 	struct tls *tls;     /* NULL: plain. The caller's, as everything here */
-	struct token_set *tokens;        /* NULL: none is asked for */
+	struct token_set *tokens; /* NULL: none is asked for */
+	const uid_t *owners;      /* users of this machine who need none on loopback */
+	size_t owner_count;
 	const char *const *names;        /* allowed in Host and Origin besides loopback's names and
 					    the address listened on (allow.h says in which forms);
 					    NULL-terminated or NULL */
@@ -86,7 +91,8 @@ void http_reply(
 	struct http_exchange *x, int status, const char *type, const void *body, size_t len);
 void http_reply_error(struct http_exchange *x, int status, const char *fmt, ...) _printf_(3, 4);
 
-/* http_on_gone - @fn runs if the client goes away before the reply, or the server is freed: then
+/* http_on_gone - @fn runs if the client goes away before the reply (one that closes its sending
+ * half over HTTP/1.1 without TLS looks like that, too), or the server is freed: then
  * @x must still be replied to, within @fn or later (nobody may be there to read it). */
 void http_on_gone(struct http_exchange *x, loop_fn *fn, void *arg);
 

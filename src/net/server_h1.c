@@ -100,6 +100,17 @@ static void fail(struct connection *c, int status, const char *why)
 	exchange_dispatch(h->x);
 }
 
+/* body_is_missing - whether that of a request that was refused would have to be waited for. It is
+ * answered instead and the connection closed: whoever dribbles a body that nobody wants would hold one of
+ * its address's connections for as long as it likes. */
+static bool body_is_missing(struct connection *c)
+{
+	const struct http1 *p = &((struct h1 *)c->state)->parser;
+	size_t here = evbuffer_get_length(bufferevent_get_input(c->bev));
+
+	return p->chunked || (p->content_length > 0 && (uint64_t)p->content_length > here);
+}
+
 static void begin_request(struct connection *c)
 {
 	struct h1 *h = c->state;
@@ -117,18 +128,19 @@ static void begin_request(struct connection *c)
 	x->q.head = p->head;
 	exchange_admit(x, p->target, NULL);
 	p->body_max = exchange_body_max(x);
-	if (has_body)
-		connection_phase(c, PHASE_BODY);
-	if (!p->expects_continue || p->minor == 0 || !has_body)
+	if (!has_body)
 		return;
-	if (x->refused) { /* the body is not worth waiting for */
+	if (x->refused && (p->expects_continue || body_is_missing(c))) {
 		h->last = true;
 		h->answering = true;
 		exchange_dispatch(x);
-	} else if ((uint64_t)MAX(p->content_length, (int64_t)0) <= p->body_max) {
+		return;
+	}
+	connection_phase(c, PHASE_BODY);
+	if (p->expects_continue && p->minor > 0 &&
+		(uint64_t)MAX(p->content_length, (int64_t)0) <= p->body_max)
 		evbuffer_add_printf(
 			bufferevent_get_output(c->bev), "HTTP/1.1 100 Continue\r\n\r\n");
-	}
 }
 
 static void take_event(struct connection *c, enum http1_event e)

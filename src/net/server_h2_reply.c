@@ -57,8 +57,6 @@ void h2_reply(struct http_exchange *x, int status, const void *body, size_t len)
 	size_t n = 0;
 
 	x->replied = true;
-	h->bodies -= x->body.len;
-	buf_done(&x->body);
 	snprintf(status_text, sizeof(status_text), "%d", status);
 	snprintf(len_text, sizeof(len_text), "%zu", len);
 	nv[n++] = h2_nv(":status", status_text);
@@ -70,6 +68,9 @@ void h2_reply(struct http_exchange *x, int status, const void *body, size_t len)
 		nghttp2_submit_response(h->session, x->stream, nv, n, bare ? NULL : &data) < 0)
 		nghttp2_submit_rst_stream(
 			h->session, NGHTTP2_FLAG_NONE, x->stream, NGHTTP2_INTERNAL_ERROR);
+	/* Only now: the reply may have been made of the request's body. */
+	h->bodies -= x->body.len;
+	buf_done(&x->body);
 	connection_look_soon(c);
 	if (!h->busy)
 		h2_flush(c);

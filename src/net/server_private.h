@@ -5,7 +5,8 @@
  *	connection.c	one peer: TLS, which protocol, closing; connection_time.c its time limits
  *	server_h1.c	requests of HTTP/1.1 out of a connection, replies into it
  *	server_h2.c	the same for HTTP/2
- *	exchange.c	one request: whether it is let in, its handler, its reply
+ *	exchange.c	one request: whether it is let in, its handler, its reply;
+ *			exchange_asker.c who asks
  *	server.c	settings, life and death of all of these */
 #pragma once
 
@@ -33,6 +34,8 @@ struct http_server {
 	struct loop *loop;
 	struct tls *tls;
 	struct token_set *tokens;
+	const uid_t *owners;
+	size_t owner_count;
 	struct http_route *routes;
 	size_t route_count;
 	void *arg;
@@ -109,6 +112,7 @@ struct connection {
 	unsigned depth;        /* of our functions that are running on it */
 	bool tls, eof, dead, retired, closing;
 	bool counted; /* among its address's connections without a token */
+	bool owner_known, is_owner;
 };
 
 int connection_new(struct http_server *s, int fd, const union address *remote);
@@ -126,7 +130,7 @@ void connection_on_timer(evutil_socket_t fd, short what, void *arg);
 /* connection_is_slow - whether less has gone through than the limits ask for. */
 bool connection_is_slow(const struct connection *c, struct pace *p, uint64_t now_ns);
 void connection_prove(struct connection *c); /* it has shown who it is */
-/* connection_evict - closes the oldest one of @a that has asked nothing; false: there is none. */
+/* connection_evict - closes the oldest one of @a without a complete request; false: there is none. */
 bool connection_evict(struct http_server *s, const union address *a);
 size_t connection_pending(const struct connection *c); /* unsent bytes */
 
@@ -167,6 +171,9 @@ DEFINE_CLEANUP(struct http_exchange *, exchange_free)
 /* exchange_admit - looks at the head (q.method, q.head): @target as sent, @authority as HTTP/2 has
  * it, or NULL. Sets route, or refused and why. */
 void exchange_admit(struct http_exchange *x, const char *target, const char *authority);
+/* exchange_admit_asker - false: refused, since neither a token nor the peer's user was good. Sets
+ * q.asker. */
+bool exchange_admit_asker(struct http_exchange *x);
 size_t exchange_body_max(const struct http_exchange *x);
 void exchange_refuse(struct http_exchange *x, int status, const char *fmt, ...) _printf_(3, 4);
 int exchange_add_body(struct http_exchange *x, const void *data, size_t len);

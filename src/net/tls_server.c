@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/path_user.h"
 #include "net/cert.h"
 #include "net/secret_file.h"
 #include "net/tls_private.h"
@@ -104,6 +105,18 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
 	return SSL_TLSEXT_ERR_OK;
 }
 
+/* Made if need be, and read, with the rights of whoever may change the folder. */
+static int use_kept_certificate(
+	struct tls *t, SSL_CTX *ctx, char fingerprint[TLS_FINGERPRINT_LEN], struct errinfo *reterr)
+{
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	int r = path_user_enter(t->state_dir, &before, reterr);
+
+	if (r == 0)
+		r = cert_keep(t->state_dir, t->names, reterr);
+	return r < 0 ? r : use_certificate(t, ctx, fingerprint, reterr);
+}
+
 static int load(struct tls *t, SSL_CTX **ret, struct errinfo *reterr)
 {
 	_cleanup_(SSL_CTX_freep) SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
@@ -118,12 +131,8 @@ static int load(struct tls *t, SSL_CTX **ret, struct errinfo *reterr)
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_num_tickets(ctx, 0);
 	SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
-	if (t->state_dir) {
-		r = cert_keep(t->state_dir, t->names, reterr);
-		if (r < 0)
-			return r;
-	}
-	r = use_certificate(t, ctx, fingerprint, reterr);
+	r = t->state_dir ? use_kept_certificate(t, ctx, fingerprint, reterr)
+			 : use_certificate(t, ctx, fingerprint, reterr);
 	if (r == 0 && t->ca)
 		r = demand_client(ctx, t->ca, reterr);
 	if (r < 0)

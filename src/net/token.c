@@ -144,6 +144,17 @@ int token_set_new(
 	return 0;
 }
 
+int token_set_of(const char *text, struct token_set **ret, struct errinfo *reterr)
+{
+	_cleanup_(token_set_freep) struct token_set *t = calloc(1, sizeof(*t));
+	struct token_list list = {.from = "memory", .set = t};
+	int r = t ? add_token(&list, text, strlen(text), reterr) : -ENOMEM;
+
+	if (r == 0)
+		*ret = TAKE(t);
+	return r;
+}
+
 void token_set_free(struct token_set *t)
 {
 	OPENSSL_cleanse(t->hash, sizeof(t->hash));

@@ -19,6 +19,9 @@ struct token_set;
  * *ret is NULL and 0 is returned. */
 int token_set_new(
 	const char *path, const char *variable, struct token_set **ret, struct errinfo *reterr);
+
+/* token_set_of - the one token @text. */
+int token_set_of(const char *text, struct token_set **ret, struct errinfo *reterr);
 void token_set_free(struct token_set *t);
 DEFINE_CLEANUP(struct token_set *, token_set_free)
 
@@ -31,3 +34,12 @@ bool token_set_admits(const struct token_set *t, const char *authorization);
 /* token_read - the one token that a client sends: of @path, else of @variable, else NULL. The
  * caller frees it. */
 int token_read(const char *path, const char *variable, char **ret, struct errinfo *reterr);
+
+/* token_make - a new one that cannot be guessed; the caller frees it. */
+int token_make(char **ret);
+
+/* token_keep - the token in the file @name of the folder @dir, a descriptor. Made, for its owner
+ * alone, if there is none: then @give, unless NULL, may hand the file to another user. Links are not
+ * followed, and a file that others can read, or that is neither this user's, root's nor the folder's
+ * owner's, is refused with a sentence. The caller frees *ret. */
+int token_keep(int dir, const char *name, int (*give)(int fd), char **ret, struct errinfo *reterr);

@@ -91,8 +91,18 @@ int sql_prepare(sql_db *db, const char *sql, sql_stmt **ret_stmt, struct errinfo
 
 	if (code != SQLITE_OK)
 		return fail(db, code, reterr);
+	if (!s)
+		return errinfo_set(reterr, -EINVAL, "there is no statement to run");
 	*ret_stmt = s;
 	return 0;
+}
+
+int sql_prepare_buf(sql_db *db, const struct buf *sql, sql_stmt **ret_stmt, struct errinfo *reterr)
+{
+	if (sql->err)
+		return errinfo_set(reterr, sql->err,
+			sql->err == -ENOMEM ? "out of memory" : "the statement is too long");
+	return sql_prepare(db, buf_str(sql), ret_stmt, reterr);
 }
 
 void sql_finalize(sql_stmt *stmt)
@@ -166,20 +176,32 @@ int sql_put(sql_stmt *stmt, const struct sql_value *values, size_t count, struct
 	return MIN(r, 0);
 }
 
-int sql_get_int(sql_db *db, const char *sql, int64_t *ret, struct errinfo *reterr)
+static int first_int(sql_stmt *stmt, const char *sql, int64_t *ret, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int r = sql_prepare(db, sql, &stmt, reterr);
+	int r = sql_step(stmt, reterr);
 
-	if (r < 0)
-		return r;
-	r = sql_step(stmt, reterr);
 	if (r < 0)
 		return r;
 	if (r == 0)
 		return errinfo_set(reterr, -ENODATA, "no row for: %.200s", sql);
 	*ret = sqlite3_column_int64(stmt, 0);
 	return 0;
+}
+
+int sql_get_int(sql_db *db, const char *sql, int64_t *ret, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	int r = sql_prepare(db, sql, &stmt, reterr);
+
+	return r < 0 ? r : first_int(stmt, sql, ret, reterr);
+}
+
+int sql_get_int_buf(sql_db *db, const struct buf *sql, int64_t *ret, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	int r = sql_prepare_buf(db, sql, &stmt, reterr);
+
+	return r < 0 ? r : first_int(stmt, buf_str(sql), ret, reterr);
 }
 
 enum sql_type sql_column_type(sql_stmt *stmt, int column)

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/errinfo.h"
 #include "base/macros.h"
 
@@ -90,6 +91,10 @@ int sql_exec(sql_db *db, const char *sql, struct errinfo *reterr); /* statements
 
 /* sql_prepare - compile one statement; freed with sql_finalize(). */
 int sql_prepare(sql_db *db, const char *sql, sql_stmt **ret_stmt, struct errinfo *reterr);
+
+/* sql_prepare_buf - of a text that was put together. One that did not find its room is not run cut
+ * short, without its last conditions: what @sql says. */
+int sql_prepare_buf(sql_db *db, const struct buf *sql, sql_stmt **ret_stmt, struct errinfo *reterr);
 void sql_finalize(sql_stmt *stmt);
 DEFINE_CLEANUP(sql_stmt *, sql_finalize)
 
@@ -116,6 +121,7 @@ int sql_put(sql_stmt *stmt, const struct sql_value *values, size_t count, struct
 
 /* sql_get_int - the first column of the first row; -ENODATA if there is none. */
 int sql_get_int(sql_db *db, const char *sql, int64_t *ret, struct errinfo *reterr);
+int sql_get_int_buf(sql_db *db, const struct buf *sql, int64_t *ret, struct errinfo *reterr);
 
 /* Columns of the current row, from 0. Text and blob are valid until the next step; text ends with
  * a NUL but may hold others: *ret_len is the truth. NULL reads as 0 or "". */

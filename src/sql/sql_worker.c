@@ -29,6 +29,13 @@ static struct {
 	struct sql_worker_figures figures;
 } turns = {.mutex = PTHREAD_MUTEX_INITIALIZER, .freed = PTHREAD_COND_INITIALIZER};
 
+static _Thread_local int gone_fd = -1;
+
+void sql_worker_watch(int fd)
+{
+	gone_fd = fd;
+}
+
 struct sql_worker_figures sql_worker_figures(void)
 {
 	struct sql_worker_figures f;
@@ -141,12 +148,17 @@ static int ask_once(const char *path, const char *text, uint64_t deadline_ns,
 	}
 	r = send_question(socket, path, text, deadline_ns, rules);
 	if (r == 0)
-		r = sql_wire_receive(socket, deadline_ns + GRACE_NS, rules, res);
+		r = sql_wire_receive(
+			&(struct sql_wire_wait){socket, gone_fd, deadline_ns + GRACE_NS}, rules,
+			res);
 	if (r < 0)
 		kill(pid, SIGKILL); /* one that has ended already keeps its reason */
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	turn_give(&res->head, r == -ETIMEDOUT);
+	if (r == -ECANCELED)
+		return errinfo_set_exit(
+			reterr, EXIT_FAILED, r, "the SQL was ended: nobody waits for it any more");
 	return r == -EPROTO ? judge_end(status, reterr) : r;
 }
 

@@ -12,7 +12,7 @@
 #include "sql/sql_guard.h"
 
 #define SQL_WORKER_NAME       "ingero-sql"
-#define SQL_WORKER_AT_ONCE    4 /* of one process; more wait for their turn */
+#define SQL_WORKER_AT_ONCE    8 /* of one process; more wait for their turn */
 #define SQL_WORKER_TIMEOUT_NS (5 * NS_PER_S)
 #define SQL_WORKER_MEMORY     (256u << 20) /* of SQLite, for an error instead of an end */
 #define SQL_WORKER_ADDRESS    (768u << 20) /* of the process, by the kernel */
@@ -26,6 +26,10 @@
  * or answered what cannot be). */
 int sql_worker_ask(const char *path, const char *text, const struct sql_guard_rules *rules,
 	struct sql_table *ret, struct buf *hint, struct errinfo *reterr);
+
+/* sql_worker_watch - from now on a statement that this thread waits for is ended, with -ECANCELED,
+ * as soon as @fd is readable: whoever asked has gone. -1: no more. */
+void sql_worker_watch(int fd);
 
 struct sql_worker_figures {
 	unsigned running;

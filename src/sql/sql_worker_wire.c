@@ -69,30 +69,33 @@ int sql_wire_send(int socket, const struct sql_wire_result *res)
 /* ---- the other end ---- */
 
 /* One message of at most @size bytes into @out; its length. */
-static ssize_t receive_piece(int socket, uint64_t until_ns, void *out, size_t size)
+static ssize_t receive_piece(const struct sql_wire_wait *w, void *out, size_t size)
 {
-	struct pollfd p = {.fd = socket, .events = POLLIN};
+	struct pollfd p[] = {
+		{.fd = w->socket, .events = POLLIN}, {.fd = w->gone, .events = POLLIN}};
 	uint64_t now = mono_now().ns;
 	ssize_t n;
 
-	if (now >= until_ns)
+	if (now >= w->until_ns)
 		return -ETIMEDOUT;
 	/* Rounded up, so that a wait that ended has reached its end. */
-	n = poll(&p, 1, (int)MIN((until_ns - now + NS_PER_MS - 1) / NS_PER_MS, (uint64_t)600000));
+	n = poll(p, 2, (int)MIN((w->until_ns - now + NS_PER_MS - 1) / NS_PER_MS, (uint64_t)600000));
 	if (n == 0 || (n < 0 && errno == EINTR))
 		return -EAGAIN;
 	if (n < 0)
 		return -errno;
-	n = recv(socket, out, size, MSG_TRUNC);
+	if (p[1].revents)
+		return -ECANCELED;
+	n = recv(w->socket, out, size, MSG_TRUNC);
 	if (n < 0)
 		return errno == EINTR ? -EAGAIN : -EPROTO;
 	return n == 0 || (size_t)n > size ? -EPROTO : n;
 }
 
-static int receive_all(int socket, uint64_t until_ns, void *out, size_t size)
+static int receive_all(const struct sql_wire_wait *w, void *out, size_t size)
 {
 	for (size_t done = 0; done < size;) {
-		ssize_t n = receive_piece(socket, until_ns, (char *)out + done, size - done);
+		ssize_t n = receive_piece(w, (char *)out + done, size - done);
 
 		if (n == -EAGAIN)
 			continue;
@@ -136,7 +139,7 @@ static bool table_fits(const struct sql_table *t)
 	return !t->text.len || !text[t->text.len - 1];
 }
 
-static int receive_table(int socket, uint64_t until_ns, const struct sql_wire_answer *h,
+static int receive_table(const struct sql_wire_wait *w, const struct sql_wire_answer *h,
 	const struct sql_guard_rules *rules, struct sql_table *t)
 {
 	size_t names = h->column_count * sizeof(*t->names);
@@ -154,33 +157,33 @@ static int receive_table(int socket, uint64_t until_ns, const struct sql_wire_an
 		.text = BUF_INIT(h->text_len)};
 	if (!t->names || !t->cells || !text)
 		return -ENOMEM;
-	r = receive_all(socket, until_ns, t->names, names);
+	r = receive_all(w, t->names, names);
 	if (r == 0)
-		r = receive_all(socket, until_ns, t->cells, cells);
+		r = receive_all(w, t->cells, cells);
 	if (r == 0)
-		r = receive_all(socket, until_ns, text, h->text_len);
+		r = receive_all(w, text, h->text_len);
 	if (r < 0)
 		return r;
 	buf_append(&t->text, text, h->text_len);
 	return t->text.err ? t->text.err : table_fits(t) ? 0 : -EPROTO;
 }
 
-int sql_wire_receive(int socket, uint64_t until_ns, const struct sql_guard_rules *rules,
+int sql_wire_receive(const struct sql_wire_wait *w, const struct sql_guard_rules *rules,
 	struct sql_wire_result *res)
 {
 	char hint[SQL_WIRE_HINT_MAX];
 	struct sql_table t = {0};
 	struct sql_wire_answer h;
-	int r = receive_all(socket, until_ns, &h, sizeof(h));
+	int r = receive_all(w, &h, sizeof(h));
 
 	if (r == 0 && !head_fits(&h, rules))
 		r = -EPROTO;
 	if (r == 0)
-		r = receive_all(socket, until_ns, res->err.text, h.sentence_len);
+		r = receive_all(w, res->err.text, h.sentence_len);
 	if (r == 0)
-		r = receive_all(socket, until_ns, hint, h.hint_len);
+		r = receive_all(w, hint, h.hint_len);
 	if (r == 0)
-		r = receive_table(socket, until_ns, &h, rules, &t);
+		r = receive_table(w, &h, rules, &t);
 	if (r < 0) {
 		sql_table_done(&t);
 		return r;

@@ -40,8 +40,14 @@ struct sql_wire_result { /* what an answer is made from, and becomes */
 /* sql_wire_send - 0 or what sendmsg(2) gave. */
 int sql_wire_send(int socket, const struct sql_wire_result *r);
 
-/* sql_wire_receive - waits until @until_ns (monotonic). @rules is what was asked for: no more is
- * taken. 0; -ETIMEDOUT; -EPROTO the other end closed or said what cannot be; -ENOMEM. On success
- * r->table is the caller's. */
-int sql_wire_receive(int socket, uint64_t until_ns, const struct sql_guard_rules *rules,
+struct sql_wire_wait { /* for an answer */
+	int socket;
+	int gone;          /* readable when nobody wants it any more; -1: somebody always does */
+	uint64_t until_ns; /* monotonic */
+};
+
+/* sql_wire_receive - @rules is what was asked for: no more is taken. 0; -ETIMEDOUT; -ECANCELED;
+ * -EPROTO the other end closed or said what cannot be; -ENOMEM. On success r->table is the caller's.
+ */
+int sql_wire_receive(const struct sql_wire_wait *w, const struct sql_guard_rules *rules,
 	struct sql_wire_result *r);

@@ -69,7 +69,8 @@
 	X(12, POD_OOM_KILL, "pod_oom_kill", "Kubernetes pod out of memory")                        \
 	X(20, PAGE_ALLOC_SUMMARY, "mm_page_alloc_summary", "arg0 count, arg1 bytes")               \
 	X(21, SCHED_SWITCH_SUMMARY, "sched_switch_summary", "arg0 count, arg1 off-CPU ns")         \
-	X(30, TARGET_FOUND, "target_found", "process came under trace at its first CUDA call")     \
+	X(30, TARGET_FOUND, "target_found",                                                        \
+		"process came under trace at its first CUDA call; arg0 its start, ns since boot")  \
 	X(31, DIRECT_RECLAIM, "mm_direct_reclaim", "thread freed memory itself; arg0 pages")       \
 	X(32, COMPACTION, "mm_compaction", "thread moved pages together itself")                   \
 	X(33, FILE_FAULT, "mm_filemap_fault",                                                      \

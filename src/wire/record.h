@@ -11,7 +11,7 @@
 #include "wire/bucket.h"
 #include "wire/ids.h"
 
-#define WIRE_VERSION  2
+#define WIRE_VERSION  3
 #define WIRE_COMM_LEN 16
 
 /* Flags of a record; stored in events.flags. */
@@ -112,6 +112,7 @@ struct wire_process { /* HOST: exec, exit, fork */
 	__u32 peer_tid;
 	__s32 exit_code;
 	__u32 uid;
+	__u64 born_ns; /* when the process began, since boot */
 };
 
 /* Aggregates: one per process, source, op and flags; per CPU; only ever growing while it exists. */
@@ -209,7 +210,7 @@ _Static_assert(sizeof(struct wire_header) == 64, "wire_header");
 _Static_assert(sizeof(struct wire_call) == 104, "wire_call");
 _Static_assert(sizeof(struct wire_sched) == 104, "wire_sched");
 _Static_assert(sizeof(struct wire_block) == 88, "wire_block");
-_Static_assert(sizeof(struct wire_process) == 80, "wire_process");
+_Static_assert(sizeof(struct wire_process) == 88, "wire_process");
 _Static_assert(sizeof(struct wire_nccl) == 152, "wire_nccl");
 _Static_assert(sizeof(struct wire_net) == 88, "wire_net");
 _Static_assert(sizeof(struct wire_tcp) == 104, "wire_tcp");

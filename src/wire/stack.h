@@ -108,6 +108,7 @@ struct stack_python {
 	__u32 text_kind_shift; /* of the three bits of the kind in the state; ascii is 4 bits above
 				* it, compact 3 */
 	__u32 bytes_length, bytes_data;
+	__u32 pad;
 };
 
 /* ---- records ---- */
@@ -180,19 +181,23 @@ struct stack_record_stack {
 
 /* Sent once per code object, before the stacks that need it. Texts are as Python keeps them: 1, 2
  * or 4 bytes a character (kind); kind 1 is Latin-1. */
-#define STACK_TEXT_BYTES  256
-#define STACK_LINES_BYTES 4096
+#define STACK_TEXT_BYTES   256
+#define STACK_LINES_BYTES  4096
+#define STACK_LINES_UNREAD 0xffffffff
 
 struct stack_record_code {
 	struct stack_header h;
 	__u64 code, lines;
 	__u32 first_line;
-	__u32 lines_size;  /* of the whole line table; what is beyond lines_bytes was left out */
+	__u32 lines_size;  /* of the whole line table; what is beyond lines_bytes was left out;
+			    * STACK_LINES_UNREAD: it could not be read */
 	__u16 lines_bytes; /* at the end of this record */
 	__u16 file_bytes, name_bytes;
 	__u8 file_kind, name_kind;
 	__u8 file_cut, name_cut; /* 1: it was longer */
-	__u8 pad[6];
+	__u8 minor;    /* of the Python, which says how the line table is written: 9: 3.9 */
+	__u8 lines_at; /* where it begins behind @lines */
+	__u8 pad[4];
 	__u8 file[STACK_TEXT_BYTES], name[STACK_TEXT_BYTES];
 	__u8 line_table[];
 };
@@ -221,6 +226,7 @@ struct stack_tally {
 _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");
 _Static_assert(sizeof(struct unwind_chunk) == 3072, "unwind_chunk");
 _Static_assert(sizeof(struct stack_mapping) == 32, "stack_mapping");
+_Static_assert(sizeof(struct stack_python) == 128, "stack_python");
 _Static_assert(sizeof(struct stack_header) == 24, "stack_header");
 _Static_assert(sizeof(struct stack_python_frame) == 24, "stack_python_frame");
 _Static_assert(sizeof(struct stack_record_stack) == 48, "stack_record_stack");

@@ -33,6 +33,12 @@ await withBrowser(async (browser) => {
 	await page.unroute("**/api/**");
 	await page.waitForFunction(() => document.querySelector("#banner").hidden, null, {timeout: 15000});
 	check("away: it finds back by itself", await page.isVisible(".verdict"));
+	const linked = await open(browser);
+	await linked.goto(url + "#token=" + token);
+	await linked.waitForSelector(".verdict");
+	check("token: a link that holds it opens the page", await linked.isHidden("#token"));
+	check("token: and is cleaned", !(await linked.evaluate(() => location.href)).includes(token) && linked.asked.every((a) => !a.url.includes(token)),
+		linked.asked.map((a) => a.url));
 	const other = await open(browser);
 	await other.goto(url);
 	await other.waitForSelector("#token:not([hidden])");

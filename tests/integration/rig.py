@@ -5,6 +5,7 @@ the tracer is ready, the tracer itself, the tally of the stand-in libraries and 
 A test is a file NN-name that imports this, calls check(name, condition, detail) and ends with done().
 """
 import atexit
+import contextlib
 import json
 import os
 import pathlib
@@ -86,6 +87,20 @@ def wait_for(path, seconds=10):
         time.sleep(0.005)
 
 
+def wait_until(what, seconds=20, pause=0.05):
+    """Polls what() until it is true and returns that; what it is after @seconds otherwise. What is not
+    written yet counts as not true."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            found = what()
+        except sqlite3.Error:
+            found = None
+        if found or time.monotonic() > end:
+            return found
+        time.sleep(pause)
+
+
 class Workload:
     """A program of the stand-in GPU, held back until go()."""
 
@@ -165,7 +180,7 @@ class Trace:
         return time.monotonic() - begin
 
     def sql(self, query, *args):
-        with sqlite3.connect(f"file:{self.db}?mode=ro", uri=True) as c:
+        with contextlib.closing(sqlite3.connect(f"file:{self.db}?mode=ro", uri=True)) as c:
             return c.execute(query, args).fetchall()
 
     def books(self):

@@ -4,6 +4,8 @@ marker, and stacks as they were recorded.
 
 A program of tests/programs follows gate.h: it is held back until go(), makes its calls in rounds, and
 stops soon after end(). So a test waits until what it looks for has been recorded, not for a time."""
+import functools
+import glob
 import json
 import os
 import pathlib
@@ -11,7 +13,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import rig
 
 PROGRAMS = rig.SOURCE / "tests" / "programs"
@@ -19,6 +20,9 @@ SIM_FLAGS = ["-I", str(rig.SOURCE / "sim"), "-I", str(PROGRAMS), "-L", str(rig.S
              f"-Wl,-rpath,{rig.SIM}", "-lcudart", "-lcuda"]
 # How release builds of programs and libraries are compiled: no frame pointers.
 RELEASE = ["-O2", "-fomit-frame-pointer", "-fasynchronous-unwind-tables"]
+
+PROMISED = [int(n) for n in re.findall(r"PYTHON_MINOR_(?:MIN|MAX) +(\d+)", (
+    rig.SOURCE / "src/agent/python/python.h").read_text())]
 
 
 def compile_program(source, name, *flags, libraries=SIM_FLAGS):
@@ -31,6 +35,13 @@ def compile_program(source, name, *flags, libraries=SIM_FLAGS):
                           text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     return out
+
+
+@functools.cache
+def bare_runtime():
+    """A libcudart that needs no C library, for interpreters with a C library of their own."""
+    return compile_program("bare_runtime.c", "bare/libcudart.so.12", "-O2", "-shared", "-fPIC", "-nostdlib",
+                           "-fno-omit-frame-pointer", "-Wl,-soname,libcudart.so.12", libraries=[])
 
 
 def lines_of(source):
@@ -49,6 +60,43 @@ def sizes_of(source):
     names = re.findall(r"SIZE_(\w+)", body)
     first = int(re.search(r"= (\d+)", body)[1])
     return {name: first + k for k, name in enumerate(names)}
+
+
+def ask_python(program):
+    """(minor, real path of the interpreter) or None."""
+    code = "import sys, ctypes; print(sys.version_info[1], sys.executable)"
+    try:
+        out = subprocess.run([program, "-c", code], text=True, capture_output=True, timeout=20)
+        minor, path = out.stdout.split(maxsplit=1)
+        return int(minor), os.path.realpath(path.strip())
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+
+
+def interpreters():
+    """label -> (minor, program), of every CPython of this machine whose frames are promised."""
+    found, seen = {}, set()
+    programs = [shutil.which("python3"), "/usr/bin/python3",
+                *glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3.*")),
+                *glob.glob(str(rig.BUILD / "pythons/3.*/python3.*"))]
+    for program in programs:
+        if not program or not re.search(r"python3(\.\d+)?$", program):
+            continue
+        answer = ask_python(program)
+        if not answer or answer[1] in seen:
+            continue
+        seen.add(answer[1])
+        minor, path = answer
+        if not PROMISED[0] <= minor <= PROMISED[1]:
+            rig.skip(f"Python 3.{minor} at {path}", "frames are promised for 3.{} to 3.{}".format(*PROMISED))
+            continue
+        # one that is started through its own loader is asked for by its own script
+        fetched = program.startswith(str(rig.BUILD))
+        label = f"3.{minor}"
+        while label in found:
+            label += "'"
+        found[label] = (minor, program if fetched else path)
+    return dict(sorted(found.items(), key=lambda item: item[1][0]))
 
 
 class Program:
@@ -141,18 +189,9 @@ def last(found, name, size):
 
 
 def wait_until(trace, what, seconds=20):
-    """Polls what() until it is true; False after @seconds."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if trace.process.poll() is not None:
-            return False
-        try:
-            if what():
-                return True
-        except rig.sqlite3.Error:  # not yet written
-            pass
-        time.sleep(0.1)
-    return False
+    """Polls what() until it is true; False after @seconds, or when the tracer has ended."""
+    found = rig.wait_until(lambda: trace.process.poll() is not None or what(), seconds, 0.1)
+    return bool(found) and trace.process.poll() is None
 
 
 def wait_complete(trace, wheres, seconds=20):

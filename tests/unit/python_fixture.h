@@ -41,12 +41,19 @@ struct interpreters {
 	size_t count;
 };
 
+static inline int code_line(const struct stack_record_code *c, uint32_t lasti)
+{
+	return python_line(&(struct python_lines){c->minor, c->first_line, c->line_table,
+				   c->lines_bytes, c->lines_size > c->lines_bytes},
+		lasti);
+}
+
 /* From 3.13 on the interpreter puts a frame between the call of a class and its __init__() that is
  * no function of the program: it has no line, and its own name for a file. */
-static inline bool is_artificial(unsigned minor, const struct stack_record_code *c, uint32_t lasti)
+static inline bool is_artificial(const struct stack_record_code *c, uint32_t lasti)
 {
 	return c->file_bytes == c->name_bytes && memcmp(c->file, c->name, c->name_bytes) == 0 &&
-	       python_line(minor, c->first_line, c->line_table, c->lines_bytes, lasti) == 0;
+	       code_line(c, lasti) == 0;
 }
 
 static inline void interpreter_add(struct interpreters *all, const char *path)

@@ -12,6 +12,7 @@
 
 #include "agent/attach/accessor.h"
 #include "agent/discover/elfsym.h"
+#include "base/macros.h"
 
 #define REAL_NCCL "/usr/local/cuda/lib64/libnccl.so.2"
 
@@ -33,6 +34,83 @@ static void test_x86(void **state)
 	assert_int_equal(accessor_field(EM_X86_64, wide, sizeof(wide), &at), -ENOENT);
 	assert_int_equal(at, 0x1044d4);
 	assert_int_equal(accessor_field(EM_X86_64, plain, 5, &at), -ENOENT);
+}
+
+static uint32_t x86_field(const uint8_t *code, size_t len)
+{
+	uint32_t at = 0;
+
+	assert_int_equal(accessor_field(EM_X86_64, code, len, &at), 0);
+	return at;
+}
+
+/* r12 as a base needs a SIB byte; (%r13) and (%rbp) can be written only with an offset of 0. */
+static void test_x86_awkward_registers(void **state)
+{
+	/* mov 0x1044d0(%r12),%eax; mov %eax,(%rbx) */
+	static const uint8_t from_r12[] = {
+		0x41, 0x8b, 0x84, 0x24, 0xd0, 0x44, 0x10, 0x00, 0x89, 0x03};
+	/* mov 0x1044d4(%r12),%r9d; xor %ebp,%ebp; mov %r9d,(%r12) */
+	static const uint8_t both_r12[] = {
+		0x45, 0x8b, 0x8c, 0x24, 0xd4, 0x44, 0x10, 0x00, 0x31, 0xed, 0x45, 0x89, 0x0c, 0x24};
+	/* mov 0x1044d8(%rbx),%eax; mov %eax,(%r12) */
+	static const uint8_t to_r12[] = {
+		0x8b, 0x83, 0xd8, 0x44, 0x10, 0x00, 0x41, 0x89, 0x04, 0x24};
+	/* mov 0x1044dc(%rbx),%eax; mov %eax,0x0(%r13) */
+	static const uint8_t to_r13[] = {
+		0x8b, 0x83, 0xdc, 0x44, 0x10, 0x00, 0x41, 0x89, 0x45, 0x00};
+	/* mov 0x1044e0(%rbx),%edx; mov %edx,0x0(%rbp) */
+	static const uint8_t to_rbp[] = {0x8b, 0x93, 0xe0, 0x44, 0x10, 0x00, 0x89, 0x55, 0x00};
+
+	assert_int_equal(x86_field(from_r12, sizeof(from_r12)), 0x1044d0);
+	assert_int_equal(x86_field(both_r12, sizeof(both_r12)), 0x1044d4);
+	assert_int_equal(x86_field(to_r12, sizeof(to_r12)), 0x1044d8);
+	assert_int_equal(x86_field(to_r13, sizeof(to_r13)), 0x1044dc);
+	assert_int_equal(x86_field(to_rbp, sizeof(to_rbp)), 0x1044e0);
+}
+
+/* What looks alike and is something else, or is cut off. */
+static void test_x86_refused(void **state)
+{
+	static const struct {
+		size_t len;
+		uint8_t code[16];
+	} wrong[] = {
+		/* mov 0x1044d0(%rsp),%eax: the stack */
+		{9, {0x8b, 0x84, 0x24, 0xd0, 0x44, 0x10, 0x00, 0x89, 0x03}},
+		/* mov 0x1044d0(%r12,%rcx,1),%eax */
+		{10, {0x41, 0x8b, 0x84, 0x0c, 0xd0, 0x44, 0x10, 0x00, 0x89, 0x03}},
+		/* … mov %eax,(%rsp): spilled */
+		{9, {0x8b, 0x83, 0xd0, 0x44, 0x10, 0x00, 0x89, 0x04, 0x24}},
+		/* … mov %eax,0x8(%r13): a structure's second member */
+		{10, {0x8b, 0x83, 0xd0, 0x44, 0x10, 0x00, 0x41, 0x89, 0x45, 0x08}},
+		/* … mov %rax,(%r14): 64 bits */
+		{9, {0x8b, 0x83, 0xd0, 0x44, 0x10, 0x00, 0x49, 0x89, 0x06}},
+		/* … mov %eax,(%r12) and mov %eax,0x0(%r13) without their last bytes */
+		{9, {0x8b, 0x83, 0xd0, 0x44, 0x10, 0x00, 0x41, 0x89, 0x04}},
+		{9, {0x8b, 0x83, 0xd0, 0x44, 0x10, 0x00, 0x41, 0x89, 0x45}},
+		/* mov 0x1044d0(%r12),%eax without its last byte */
+		{7, {0x41, 0x8b, 0x84, 0x24, 0xd0, 0x44, 0x10}},
+	};
+	uint32_t at = 1;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_int_equal(
+			accessor_field(EM_X86_64, wrong[i].code, wrong[i].len, &at), -ENOENT);
+	assert_int_equal(at, 1);
+}
+
+/* Builds of NCCL with more checks have the access behind the first kilobyte. */
+static void test_far_into_the_function(void **state)
+{
+	/* mov 0x1044d0(%r13),%eax; xor %ebp,%ebp; mov %eax,(%r14) */
+	static const uint8_t access[] = {
+		0x41, 0x8b, 0x85, 0xd0, 0x44, 0x10, 0x00, 0x31, 0xed, 0x41, 0x89, 0x06};
+	uint8_t code[ACCESSOR_BYTES];
+
+	memset(code, 0x90, sizeof(code));
+	memcpy(code + 1072, access, sizeof(access));
+	assert_int_equal(x86_field(code, sizeof(code)), 0x1044d0);
 }
 
 static void test_arm64(void **state)
@@ -67,7 +145,7 @@ static void test_real_library(void **state)
 		skip();
 	}
 	for (int i = 0; i < 3; i++) {
-		uint8_t code[1024];
+		uint8_t code[ACCESSOR_BYTES];
 		uint64_t offset;
 
 		assert_int_equal(elfsym_offset(e, names[i], &offset), 0);
@@ -83,6 +161,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_x86),
+		cmocka_unit_test(test_x86_awkward_registers),
+		cmocka_unit_test(test_x86_refused),
+		cmocka_unit_test(test_far_into_the_function),
 		cmocka_unit_test(test_arm64),
 		cmocka_unit_test(test_real_library),
 	};

@@ -122,6 +122,7 @@ static void record(const char *path)
 	books->source[SOURCE_CUDA] = (struct account){
 		.hits = 100, .stored = 60, .aggregated = 30, .lost = {[LOSS_RING_FULL] = 10}};
 	assert_int_equal(nodedb_put_accounting(db, session.id, books, &e), 0);
+	assert_int_equal(nodedb_session_end(db, session.id, (wall_time){T0 + 60 * S}, &e), 0);
 	free(books);
 	scratch_close(db);
 }
@@ -244,6 +245,30 @@ static void test_overview_and_chains(void **state)
 	assert_true(json_is_true(json_object_get(json_array_get(list, 0), "balances")));
 }
 
+/* A killed tracer's file does not claim to be complete, whatever its books add up to. */
+static void test_an_unclean_end(void **state)
+{
+	static const struct {
+		answer_fn *fn;
+		const char *key;
+	} rows[] = {{overview_json, "books"}, {losses_json, "total"}, {incidents_json, "data"}};
+	struct scratch *s = *state;
+
+	record(s->path);
+	for (int killed = 0; killed < 2; killed++) {
+		for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+			_cleanup_(json_decrefp) json_t *root =
+				answer_of(s, rows[i].fn, &everything);
+			json_t *o = json_object_get(root, rows[i].key);
+			const char *why = json_string_value(json_object_get(o, "unclean"));
+
+			assert_int_equal(json_is_null(json_object_get(o, "completeness")), killed);
+			assert_int_equal(why && strstr(why, "without a clean stop at"), killed);
+		}
+		scratch_sql(s->path, "UPDATE sessions SET stopped_at = 0");
+	}
+}
+
 static void test_collectives(void **state)
 {
 	struct scratch *s = *state;
@@ -355,6 +380,7 @@ int main(void)
 		TEST(test_ops),
 		TEST(test_series),
 		TEST(test_overview_and_chains),
+		TEST(test_an_unclean_end),
 		TEST(test_collectives),
 		TEST(test_stacks_and_flame),
 		TEST(test_snapshots),

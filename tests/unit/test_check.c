@@ -74,6 +74,37 @@ static void a_good_machine_passes(void **state)
 		"\n  runtime calls are not covered: /opt/libcudart.so.12 cannot be opened"));
 }
 
+static void confinement_is_a_row(void **state)
+{
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("confinement")->state, CHECK_PASS);
+	assert_string_equal(
+		row("confinement")->value, "capabilities, no_new_privs, landlock, seccomp");
+	probes.confine.parts[CONFINE_PATHS] = -EOPNOTSUPP;
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("confinement")->state, CHECK_OPTIONAL);
+	assert_string_equal(row("confinement")->value,
+		"capabilities, no_new_privs, landlock unavailable, seccomp");
+	assert_non_null(strstr(row("confinement")->advice, "landlock: the kernel has none"));
+	probes.confine_tried = -EAGAIN;
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("confinement")->state, CHECK_OPTIONAL);
+	assert_non_null(strstr(row("confinement")->value, "not known"));
+}
+
+/* As a server has it that gave up its rights: what counts is what it had. */
+static void an_old_reading_is_told_as_it_was(void **state)
+{
+	probes.is_old = true;
+	assert_int_equal(run(), EXIT_NO_PERMISSION); /* it had nothing, whatever it has now */
+	assert_int_equal(row("capabilities")->state, CHECK_NO_PRIVILEGE);
+	probes.caps = UINT64_MAX;
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("capabilities")->state, CHECK_PASS);
+	assert_int_equal(row("CUDA processes")->state, CHECK_OPTIONAL);
+	assert_non_null(strstr(row("CUDA processes")->value, "not looked for"));
+}
+
 static void old_or_bare_kernels_lack_a_feature(void **state)
 {
 	char path[512];
@@ -177,6 +208,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_good_machine_passes, setup, teardown),
+		cmocka_unit_test_setup_teardown(confinement_is_a_row, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_old_reading_is_told_as_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			old_or_bare_kernels_lack_a_feature, setup, teardown),
 		cmocka_unit_test_setup_teardown(missing_privileges_are_told_apart, setup, teardown),

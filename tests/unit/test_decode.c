@@ -112,6 +112,10 @@ static void test_process(void **state)
 	r.exit_code = 9;
 	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
 	assert_int_equal(e.arg0, 9);
+	r.h.op = HOST_TARGET_FOUND;
+	r.born_ns = 123456789;
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
+	assert_int_equal(e.arg0, 123456789);
 }
 
 static void test_nccl(void **state)

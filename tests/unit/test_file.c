@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "base/file.h"
 #include "tree.h"
@@ -50,6 +51,85 @@ static void read_refuses_what_is_no_file(void **state)
 	memset(longest, 'x', sizeof(longest));
 	longest[sizeof(longest) - 1] = 0;
 	assert_int_equal(file_read_at(*state, longest, 10, &b), -ENAMETOOLONG);
+}
+
+/* What a reader gets of @path below the folder "/inside": the first bytes, or "" and an error. */
+static int read_inside(const char *tree, const char *path, int flags, char out[16])
+{
+	_cleanup_fd_ int fd = -1;
+	char root[512];
+	ssize_t n;
+
+	snprintf(root, sizeof(root), "%s/inside", tree);
+	out[0] = 0;
+	fd = file_open_inside(root, path, flags, NULL);
+	if (fd < 0)
+		return fd;
+	n = read(fd, out, 15);
+	assert_true(n >= 0);
+	out[n] = 0;
+	return 0;
+}
+
+static void link_in(const char *tree, const char *to, const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/inside/%s", tree, name);
+	assert_int_equal(symlink(to, path), 0);
+}
+
+/* Links that lead out of the root; each leads there if it is followed by an ordinary open(2). */
+static void inside_no_link_leads_out(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(100);
+	static const char *const names[] = {"absolute", "up", "folder/secret", "magic/secret"};
+	char secret[512], magic[64], out[16];
+	_cleanup_fd_ int dir = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	tree_write(*state, "/secret", "stolen");
+	tree_write(*state, "/inside/etc/a", "own");
+	snprintf(secret, sizeof(secret), "%s/secret", (char *)*state);
+	snprintf(magic, sizeof(magic), "/proc/self/fd/%d", dir);
+	link_in(*state, secret, "absolute");
+	link_in(*state, "../secret", "up");
+	link_in(*state, *state, "folder");
+	link_in(*state, magic, "magic");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char path[512], plain[600];
+
+		snprintf(path, sizeof(path), "/%s", names[i]);
+		snprintf(plain, sizeof(plain), "/inside/%s", names[i]);
+		buf_clear(&b);
+		assert_int_equal(file_read_at(*state, plain, 100, &b), 0); /* the control */
+		assert_string_equal(buf_str(&b), "stolen");
+		assert_true(read_inside(*state, path, 0, out) < 0);
+	}
+	assert_true(read_inside(*state, "/../secret", 0, out) < 0);
+
+	/* Absolute links of the inside lead to where its processes find them. */
+	link_in(*state, "/etc/a", "good");
+	link_in(*state, "../../../etc", "etc2");
+	assert_int_equal(read_inside(*state, "/good", 0, out), 0);
+	assert_string_equal(out, "own");
+	assert_int_equal(read_inside(*state, "/etc2/a", 0, out), 0);
+	assert_string_equal(out, "own");
+	assert_int_equal(read_inside(*state, "/good", O_NOFOLLOW, out), -EINVAL);
+	assert_int_equal(read_inside(*state, "/etc2/a", O_NOFOLLOW, out), 0);
+}
+
+static void inside_only_regular_files_are_opened(void **state)
+{
+	char path[512], out[16];
+
+	tree_write(*state, "/inside/a", "own");
+	snprintf(path, sizeof(path), "%s/inside/pipe", (char *)*state);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(read_inside(*state, "/pipe", 0, out), -EINVAL); /* does not wait */
+	assert_int_equal(read_inside(*state, "/", 0, out), -EINVAL);
+	assert_int_equal(read_inside(*state, "/none", 0, out), -ENOENT);
+	assert_int_equal(read_inside(*state, "/a", 0, out), 0); /* the control */
+	assert_int_equal(file_open_inside("/none/at/all", "/a", 0, NULL), -ENOENT);
 }
 
 static void line_is_the_first(void **state)
@@ -101,6 +181,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(read_keeps_to_its_ceiling, setup, teardown),
 		cmocka_unit_test_setup_teardown(read_refuses_what_is_no_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(inside_no_link_leads_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inside_only_regular_files_are_opened, setup, teardown),
 		cmocka_unit_test_setup_teardown(line_is_the_first, setup, teardown),
 		cmocka_unit_test(proc_files_have_no_size),
 		cmocka_unit_test_setup_teardown(write_replaces_and_leaves_nothing, setup, teardown),

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An answer is kept for the next who asks the same; who comes while it is being made waits for it.
  */
+#include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
 
 #include "agent/serve/keep.h"
 #include "store_fixture.h"
@@ -56,9 +60,30 @@ static void test_more_questions_than_slots(void **state)
 struct other {
 	struct keep *keep;
 	const char *path;
+	atomic_int tid;
+	atomic_bool is_answered;
 	bool hit;
 	char text[32];
 };
+
+/* other_waits - until its thread waits for a condition: it is in the system call for that. */
+static void other_waits(const struct other *o)
+{
+	uint64_t deadline_ns = mono_now().ns + 10 * NS_PER_S;
+	char path[64], call[16] = "";
+
+	while (mono_now().ns < deadline_ns) {
+		_cleanup_fd_ int fd = -1;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)o->tid);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (o->tid && fd >= 0 && read(fd, call, sizeof(call) - 1) > 0 &&
+			strtol(call, NULL, 10) == SYS_futex)
+			return;
+		sched_yield();
+	}
+	fail_msg("a thread that asks for what another makes does not wait");
+}
 
 static void *ask(void *arg)
 {
@@ -67,8 +92,10 @@ static void *ask(void *arg)
 	struct keep_slot *slot;
 	uint64_t age;
 
+	o->tid = gettid();
 	o->hit = keep_begin(o->keep, o->path, "a", &out, &age, &slot);
 	snprintf(o->text, sizeof(o->text), "%s", buf_str(&out));
+	o->is_answered = true;
 	return NULL;
 }
 
@@ -87,6 +114,10 @@ static void test_others_wait_for_the_first(void **state)
 	for (int i = 0; i < 3; i++) {
 		others[i] = (struct other){.keep = k, .path = s->path};
 		assert_int_equal(pthread_create(&threads[i], NULL, ask, &others[i]), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		other_waits(&others[i]);
+		assert_false(others[i].is_answered);
 	}
 	buf_puts(&made, "first");
 	keep_end(k, slot, &made);

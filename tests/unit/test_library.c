@@ -138,36 +138,87 @@ static void too_many_are_counted(void **state)
 	assert_int_equal(discover_libraries(*state, 13, found, 1, &dropped), -ESRCH);
 }
 
-static void path_leads_to_the_same_file(void **state)
+/* Writes a file below the tree and describes it as mapped under @name. */
+static struct target_library mapped(const char *root, const char *file, const char *name)
 {
 	struct target_library l = {.kind = TARGET_CUDART, .map_start = 0x7f00, .map_end = 0x7f10};
-	char path[4096], want[4096];
+	char path[4096];
 	struct stat st;
 
-	tree_write(*state, "/proc/12/root/opt/libcudart.so.12", "the mapped one");
-	tree_write(*state, "/proc/12/root/opt/a\nb/libcudart.so.12", "odd");
-	snprintf(want, sizeof(want), "%s/proc/12/root/opt/libcudart.so.12", (char *)*state);
-	stat(want, &st);
+	tree_write(root, file, "the mapped one");
+	snprintf(path, sizeof(path), "%s%s", root, file);
+	assert_int_equal(stat(path, &st), 0);
 	l.dev = st.st_dev;
 	l.inode = st.st_ino;
-	strcpy(l.path, "/opt/libcudart.so.12");
-	assert_int_equal(discover_library_path(*state, 12, &l, path, sizeof(path)), 0);
-	assert_string_equal(path, want);
+	snprintf(l.path, sizeof(l.path), "%s", name);
+	return l;
+}
 
-	/* another file has taken the name: only map_files will do, and it is not there yet */
-	l.inode++;
-	assert_int_equal(discover_library_path(*state, 12, &l, path, sizeof(path)), -ENOENT);
-	tree_write(*state, "/proc/12/map_files/7f00-7f10", "the mapped one");
-	assert_int_equal(discover_library_path(*state, 12, &l, path, sizeof(path)), 0);
-	assert_non_null(strstr(path, "/map_files/7f00-7f10"));
+static void opens(const char *root, const struct target_library *l)
+{
+	int fd = discover_library_open(root, 12, l);
+	struct stat st;
 
-	snprintf(want, sizeof(want), "%s/proc/12/root/opt/a\nb/libcudart.so.12", (char *)*state);
-	stat(want, &st);
-	l.inode = st.st_ino;
-	strcpy(l.path, "/opt/a\\012b/libcudart.so.12");
-	assert_int_equal(discover_library_path(*state, 12, &l, path, sizeof(path)), 0);
-	assert_string_equal(path, want);
-	assert_int_equal(discover_library_path(*state, 12, &l, path, 5), -ENAMETOOLONG);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_ino, l->inode);
+	close(fd);
+}
+
+static void the_mapped_file_is_opened_by_its_name(void **state)
+{
+	struct target_library l =
+		mapped(*state, "/proc/12/root/opt/libcudart.so.12", "/opt/libcudart.so.12");
+
+	opens(*state, &l);
+	l = mapped(
+		*state, "/proc/12/root/opt/a\nb/libcudart.so.12", "/opt/a\\012b/libcudart.so.12");
+	opens(*state, &l);
+}
+
+static void map_files_leads_to_it_under_any_name(void **state)
+{
+	struct target_library l =
+		mapped(*state, "/proc/12/map_files/7f00-7f10", "/gone/libcudart.so.12");
+
+	opens(*state, &l);
+}
+
+/* The process has exchanged the file for another, or for a link that leaves its root. */
+static void another_file_under_the_name_is_refused(void **state)
+{
+	struct target_library l =
+		mapped(*state, "/proc/12/root/opt/libcudart.so.12", "/opt/libcudart.so.12");
+	char from[4096], to[4096];
+
+	tree_write(*state, "/foreign.so", "somebody else's");
+	tree_write(*state, "/proc/12/map_files/7f00-7f10", "somebody else's");
+	snprintf(from, sizeof(from), "%s/proc/12/root/opt/libcudart.so.12", (char *)*state);
+	snprintf(to, sizeof(to), "%s/foreign.so", (char *)*state);
+	opens(*state, &l);
+	assert_int_equal(unlink(from), 0);
+	assert_int_equal(symlink(to, from), 0);
+	assert_true(discover_library_open(*state, 12, &l) < 0);
+	assert_int_equal(unlink(from), 0);
+	assert_int_equal(mkfifo(from, 0600), 0); /* would block whoever opens it */
+	assert_true(discover_library_open(*state, 12, &l) < 0);
+}
+
+/* Where stat(2) and maps disagree, the file is the one that maps would show. */
+static void a_file_has_the_identity_that_maps_show(void **state)
+{
+	struct target_library l =
+		mapped(*state, "/proc/12/root/libcudart.so.12", "/libcudart.so.12");
+	uint64_t dev, inode;
+	int fd = discover_library_open(*state, 12, &l);
+
+	assert_int_equal(discover_file_identity(fd, &dev, &inode), 0);
+	assert_int_equal(inode, l.inode);
+	close(fd);
+	l.dev = dev;
+	opens(*state, &l);
+	l.dev = dev + 1;
+	assert_int_equal(discover_library_open(*state, 12, &l), -ESTALE);
 }
 
 int main(void)
@@ -177,7 +228,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(executable_mappings_count, setup, teardown),
 		cmocka_unit_test_setup_teardown(hostile_lines_are_survived, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_many_are_counted, setup, teardown),
-		cmocka_unit_test_setup_teardown(path_leads_to_the_same_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_mapped_file_is_opened_by_its_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			map_files_leads_to_it_under_any_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			another_file_under_the_name_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_file_has_the_identity_that_maps_show, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,9 +101,15 @@ static const struct recorded {
 #undef TABLE
 };
 
-static uint32_t line(const struct recorded *r, uint32_t lasti)
+static int line_by(
+	unsigned minor, uint32_t first_line, const void *table, size_t size, uint32_t lasti)
 {
-	return python_line(r->minor, 41, (const uint8_t *)r->table, r->size, lasti);
+	return python_line(&(struct python_lines){minor, first_line, table, size, false}, lasti);
+}
+
+static int line(const struct recorded *r, uint32_t lasti)
+{
+	return line_by(r->minor, 41, r->table, r->size, lasti);
 }
 
 static void test_recorded_tables(void **state)
@@ -117,22 +123,48 @@ static void test_recorded_tables(void **state)
 			for (; at < run->end; at++)
 				assert_int_equal(line(r, at), run->line);
 		assert_true(at > 90);
-		/* behind the table: the last line in 3.9, which cannot know; else the first */
-		assert_int_equal(line(r, at + 1000), r->minor == 9 ? 353 : 41);
+		/* behind the table: the last line in 3.9, which cannot know; else none */
+		assert_int_equal(line(r, at + 1000), r->minor == 9 ? 353 : 0);
+	}
+}
+
+/* Of a table that is cut anywhere, a line is the right one or not known; the more is there, the more
+ * is known. */
+static void test_cut_tables(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(recorded); i++) {
+		const struct recorded *r = &recorded[i];
+		size_t known = 0, before;
+
+		for (size_t size = 0; size < r->size; size++) {
+			struct python_lines l = {
+				r->minor, 41, (const uint8_t *)r->table, size, true};
+
+			before = known;
+			known = 0;
+			for (uint32_t at = 0; at < 90; at += 2) {
+				int got = python_line(&l, at);
+
+				assert_true(got == -ENODATA || got == line(r, at));
+				known += got != -ENODATA;
+			}
+			assert_true(size == 0 ? known == 0 : known >= before);
+		}
+		assert_true(known > 40);
 	}
 }
 
 /* ---- made up ---- */
 
-static uint32_t line_of(unsigned minor, const char *table, size_t size, uint32_t lasti)
+static int line_of(unsigned minor, const char *table, size_t size, uint32_t lasti)
 {
-	return python_line(minor, 100, (const uint8_t *)table, size, lasti);
+	return line_by(minor, 100, table, size, lasti);
 }
 
 static void test_empty_tables(void **state)
 {
 	for (unsigned minor = PYTHON_MINOR_MIN; minor <= PYTHON_MINOR_MAX; minor++)
-		assert_int_equal(python_line(minor, 7, NULL, 0, 4), 7);
+		assert_int_equal(line_by(minor, 7, NULL, 0, 4), minor == 9 ? 7 : 0);
 }
 
 static void test_no_line_in_3_10(void **state)
@@ -163,8 +195,7 @@ static void test_codes_of_3_11(void **state)
 		assert_int_equal(
 			line_of(11, table, sizeof(table) - 1, (uint32_t)i * 2 + 1), lines[i]);
 	}
-	assert_int_equal(
-		line_of(11, table, sizeof(table) - 1, (uint32_t)ARRAY_SIZE(lines) * 2), 100);
+	assert_int_equal(line_of(11, table, sizeof(table) - 1, (uint32_t)ARRAY_SIZE(lines) * 2), 0);
 }
 
 static void test_lines_that_cannot_be(void **state)
@@ -172,7 +203,7 @@ static void test_lines_that_cannot_be(void **state)
 	assert_int_equal(line_of(9, "\x00\x81", 2, 0), 0);      /* 100 - 127 */
 	assert_int_equal(line_of(10, "\x02\x81", 2, 0), 0);     /* 100 - 127 */
 	assert_int_equal(line_of(11, "\xe8\x59\x03", 3, 0), 0); /* 100 - 108 */
-	assert_int_equal(python_line(11, INT32_MAX, (const uint8_t *)"\xd8\x00\x00", 3, 0), 0);
+	assert_int_equal(line_by(11, INT32_MAX, "\xd8\x00\x00", 3, 0), 0);
 	/* a number without an end */
 	assert_int_equal(line_of(11, "\xe8\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f", 11, 0), 0);
 }
@@ -189,7 +220,7 @@ static void test_tables_that_are_none(void **state)
 
 			memcpy(cut, recorded[i].table, size);
 			for (uint32_t at = 0; at < 300; at += 2)
-				python_line(recorded[i].minor, 41, cut, size, at);
+				line_by(recorded[i].minor, 41, cut, size, at);
 		}
 	for (unsigned round = 0; round < 20000; round++) {
 		_cleanup_free_ uint8_t *table = malloc(37);
@@ -198,7 +229,7 @@ static void test_tables_that_are_none(void **state)
 			random = random * 6364136223846793005 + 1442695040888963407;
 			table[i] = (uint8_t)(random >> 56);
 		}
-		lines += python_line(9 + round % 7, 1000, table, 37, random % 256) != 0;
+		lines += line_by(9 + round % 7, 1000, table, 37, random % 256) != 0;
 	}
 	assert_true(lines > 1000);
 }
@@ -247,8 +278,7 @@ static void range_compare(
 	struct dumped *d, unsigned minor, unsigned start, unsigned end, unsigned expected)
 {
 	for (unsigned at = start; at < end; at += 2) {
-		assert_int_equal(
-			python_line(minor, d->first_line, d->table, d->size, at), expected);
+		assert_int_equal(line_by(minor, d->first_line, d->table, d->size, at), expected);
 		d->instructions++;
 		d->without += expected == 0;
 	}
@@ -292,6 +322,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_recorded_tables),
+		cmocka_unit_test(test_cut_tables),
 		cmocka_unit_test(test_empty_tables),
 		cmocka_unit_test(test_no_line_in_3_10),
 		cmocka_unit_test(test_codes_of_3_11),

@@ -73,6 +73,39 @@ static void test_calls_are_in_order(void **state)
 	loop_free(h.loop);
 }
 
+/* Posts stand in the caller's memory, in one order with calls; a task may free what it is in. */
+struct posted {
+	struct loop_task task;
+	struct heard *heard;
+};
+
+static void say_and_free(void *arg)
+{
+	struct posted *p = arg;
+
+	note(p->heard, 'p');
+	free(p);
+}
+
+static void test_posts(void **state)
+{
+	struct posted *own = malloc(sizeof(*own));
+	struct loop_task tasks[3], never;
+	struct heard h;
+
+	begin(&h);
+	own->heard = &h;
+	loop_post(h.loop, &tasks[0], say_a, &h);
+	loop_call(h.loop, say_b, &h);
+	loop_post(h.loop, &own->task, say_and_free, own);
+	loop_post(h.loop, &tasks[1], say_b, &h);
+	loop_post(h.loop, &tasks[2], say_stop, &h);
+	assert_int_equal(loop_run(h.loop), 0);
+	assert_string_equal(h.text, "abpb.");
+	loop_post(h.loop, &never, say_a, &h); /* never run, and not freed */
+	loop_free(h.loop);
+}
+
 static void *call_often(void *arg)
 {
 	struct heard *h = arg;
@@ -187,6 +220,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calls_are_in_order),
+		cmocka_unit_test(test_posts),
 		cmocka_unit_test(test_calls_from_another_thread),
 		cmocka_unit_test(test_timers),
 		cmocka_unit_test(test_watches),

@@ -280,7 +280,7 @@ static void test_full_disk_leaves_nothing_partial(void **state)
 {
 	struct scratch *s = *state;
 
-	assert_int_equal(chmod(s->folder, 0777), 0);
+	assert_int_equal(chmod(s->folder, 01777), 0);
 	assert_true(as_somebody(s, new_on_full_disk));
 	assert_int_equal(scratch_files(s->folder, false), 0);
 	scratch_write(s->path, "", 0);

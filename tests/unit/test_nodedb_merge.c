@@ -179,8 +179,8 @@ static void test_no_table_is_forgotten(void **state)
 {
 	struct scratch *s = *state;
 	struct files f = files_of(s);
+	_cleanup_(sql_closep) sql_db *db = NULL; /* closed last, when no statement is left */
 	_cleanup_(sql_finalizep) sql_stmt *names = NULL;
-	_cleanup_(sql_closep) sql_db *db = NULL;
 	const char *const elsewhere_filled[] = {"stack_traces", "causal_chains", "incidents",
 		"coverage", "cgroup_schedstat", "collectives", "losses"};
 	int tables = 0;

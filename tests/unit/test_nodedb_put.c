@@ -119,6 +119,7 @@ static void test_books_are_replaced_not_added(void **state)
 	books.source[SOURCE_CUDA].lost[LOSS_RING_FULL] = 2;
 	books.source[SOURCE_CUDA].lost[LOSS_AT_STOP] = 1;
 	assert_int_equal(nodedb_put_accounting(db, session.id, &books, &err), 0);
+	assert_int_equal(nodedb_session_end(db, session.id, (wall_time){2}, &err), 0);
 	scratch_close(db);
 	assert_int_equal(nodedb_read(s->path, NULL, &c, &err), 0);
 	assert_true(c.has_books);

@@ -31,7 +31,7 @@ static void test_whole_or_not(void **state)
 	free(data);
 	assert_int_equal(scratch_files(s->folder, false), 1);
 	assert_int_equal(stat(s->path, &st), 0);
-	assert_int_equal(st.st_mode & 0777, 0644);
+	assert_int_equal(st.st_mode & 0777, 0600);
 }
 
 static void test_others(void **state)

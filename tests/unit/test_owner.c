@@ -2,6 +2,7 @@
 #include "store_fixture.h"
 
 #include "agent/store/owner.h"
+#include "base/path_user.h"
 
 static void test_default_path(void **state)
 {
@@ -31,7 +32,7 @@ static void test_under_sudo(void **state)
 	setenv("HOME", "/home/someone", 1);
 	setenv("SUDO_UID", "0", 1);
 	setenv("SUDO_GID", "0", 1);
-	assert_int_equal(owner_invoking(&uid, &gid), geteuid() == 0);
+	assert_int_equal(path_user_invoking(&uid, &gid), geteuid() == 0);
 	if (geteuid() == 0) {
 		assert_int_equal(store_default_path(&path, &err), 0);
 		assert_string_equal(path, "/root/.ingero/ingero.db"); /* that user's, not $HOME */
@@ -41,7 +42,7 @@ static void test_under_sudo(void **state)
 		     "99999999999999999999", NULL};
 		*bad; bad++) {
 		setenv("SUDO_UID", *bad, 1);
-		assert_false(owner_invoking(&uid, &gid));
+		assert_false(path_user_invoking(&uid, &gid));
 	}
 	unsetenv("SUDO_UID");
 	unsetenv("SUDO_GID");

@@ -143,6 +143,23 @@ static void test_the_list_is_searched_for(void **state)
 	}
 }
 
+/* Nothing tells a pointer to an only thread from the list: the first is taken, and said to be a guess.
+ */
+static void test_places_that_tie(void **state)
+{
+	uint32_t offset;
+
+	three_threads(11);
+	fake_u64(&f, fake_interpreter(0) + f.p.interpreter_threads, 0);
+	fake_u64(&f, fake_interpreter(0) + 504, fake_thread(1));
+	fake_u64(&f, fake_interpreter(0) + 4000, fake_thread(1));
+	assert_int_equal(python_thread_search(&f.memory, &f.p, 102, &offset), 1);
+	assert_int_equal(offset, 504);
+	fake_u64(&f, fake_interpreter(0) + 4000, fake_thread(0));
+	assert_int_equal(python_thread_search(&f.memory, &f.p, 102, &offset), 0);
+	assert_int_equal(offset, 4000);
+}
+
 static void test_the_search_stops_at_the_end_of_memory(void **state)
 {
 	uint32_t offset;
@@ -180,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_rings_end),
 		cmocka_unit_test(test_strangers_and_faults),
 		cmocka_unit_test(test_the_list_is_searched_for),
+		cmocka_unit_test(test_places_that_tie),
 		cmocka_unit_test(test_the_search_stops_at_the_end_of_memory),
 		cmocka_unit_test(test_the_c_librarys_id_is_searched_for),
 	};

@@ -32,12 +32,10 @@ static void frame_compare(const struct python_process *p, const struct stack_pyt
 	assert_int_equal(python_text(c->file, c->file_bytes, c->file_kind, &file), 0);
 	assert_string_equal(buf_str(&name), l->minor < 11 && e->old_name ? e->old_name : e->name);
 	assert_true(c->file_bytes > 0 && c->file[0] == '<');
-	assert_int_equal(
-		python_line(l->minor, c->first_line, c->line_table, c->lines_bytes, f->lasti),
-		e->line);
+	assert_int_equal(code_line(c, f->lasti), e->line);
 	assert_int_equal(f->entry, l->minor < 11 ? 1 : e->entry);
 	assert_int_equal(f->lines, c->lines);
-	assert_false(is_artificial(l->minor, c, f->lasti));
+	assert_false(is_artificial(c, f->lasti));
 }
 
 static struct stack_python layout_of(const struct python_process *p, uint32_t tid)
@@ -274,7 +272,7 @@ static void test_artificial_frames_are_told(void **state)
 			_cleanup_free_ struct stack_record_code *c = NULL;
 
 			assert_int_equal(python_code_fetch(&p.memory, &l, frames[j].code, &c), 0);
-			if (is_artificial(l.minor, c, frames[j].lasti))
+			if (is_artificial(c, frames[j].lasti))
 				assert_int_equal(frames[j].entry, 0);
 			else
 				frame_compare(&p, &l, &frames[j], &shown[count++]);

@@ -126,6 +126,13 @@ static int stat_a_path(void)
 	return failed(stat("/etc/passwd", &st));
 }
 
+static int read_a_link(void)
+{
+	char path[64];
+
+	return failed(readlink("/proc/self/exe", path, sizeof(path)));
+}
+
 static int execute(void)
 {
 	execl("/bin/true", "true", NULL);
@@ -153,6 +160,7 @@ static const struct deed {
 	{"raise a limit", raise_a_limit, LIMITS},
 	{"have signals sent", own_signals, SECCOMP},
 	{"stat a path", stat_a_path, SECCOMP},
+	{"read a link", read_a_link, SECCOMP},
 	{"execute", execute, LANDLOCK | SECCOMP},
 };
 

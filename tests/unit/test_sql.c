@@ -125,6 +125,28 @@ static void test_filter(void **state)
 	assert_int_equal(sql_close(db), 0);
 }
 
+static void test_a_statement_that_found_no_room_is_not_run(void **state)
+{
+	_cleanup_buf_ struct buf fits = BUF_INIT(100), cut = BUF_INIT(8);
+	_cleanup_(sql_closep) sql_db *db = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	struct errinfo err = {0};
+	int64_t v = 7;
+
+	assert_int_equal(sql_open_memory(&db, &err), 0);
+	buf_puts(&fits, "SELECT 1");
+	buf_puts(&fits, " WHERE 0");
+	assert_int_equal(sql_get_int_buf(db, &fits, &v, &err), -ENODATA);
+	buf_puts(&cut, "SELECT 1");
+	assert_int_equal(sql_get_int_buf(db, &cut, &v, &err), 0); /* control: so far it is one */
+	assert_int_equal(v, 1);
+	buf_puts(&cut, " WHERE 0");
+	assert_int_equal(sql_get_int_buf(db, &cut, &v, &err), -ENOBUFS);
+	assert_int_equal(sql_prepare_buf(db, &cut, &stmt, &err), -ENOBUFS);
+	assert_int_equal(sql_prepare(db, "-- nothing", &stmt, &err), -EINVAL);
+	assert_null(stmt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -132,6 +154,7 @@ int main(void)
 		cmocka_unit_test(test_errors_are_mapped),
 		cmocka_unit_test(test_filter),
 		cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_a_statement_that_found_no_room_is_not_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,11 @@
 /* The process that runs a stranger's SQL, and the words between it and its asker: what a worker
  * that was taken over could send is refused. The worker is this program again (see main). */
 #include <pthread.h>
+#include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "sql/sql_worker.h"
 #include "sql/sql_worker_wire.h"
@@ -135,6 +138,54 @@ static void test_no_more_than_so_many_at_once(void **state)
 	assert_int_equal(sql_worker_figures().running, 0);
 }
 
+struct patient { /* somebody who would wait for an hour, were he not gone */
+	const char *path;
+	int gone;
+};
+
+static void *ask_for_an_hour(void *arg)
+{
+	struct sql_guard_rules rules = {.timeout_ns = 3600 * NS_PER_S};
+	const struct patient *p = arg;
+	struct errinfo e = {0};
+	struct sql_table t;
+	int r;
+
+	sql_worker_watch(p->gone);
+	r = sql_worker_ask(p->path, ENDLESS, &rules, &t, NULL, &e);
+	sql_worker_watch(-1);
+	if (r == -ECANCELED)
+		assert_non_null(strstr(e.text, "nobody waits"));
+	return (void *)(intptr_t)r;
+}
+
+/* The control is the thread's next statement, which is not watched any more. */
+static void test_nobody_waits_any_more(void **state)
+{
+	struct scratch *s = *state;
+	struct patient p = {.path = s->path, .gone = eventfd(0, EFD_CLOEXEC)};
+	uint64_t started = sql_worker_figures().started;
+	struct sql_guard_rules rules = {0};
+	struct sql_table t;
+	pthread_t thread;
+	void *result;
+
+	make(s->path);
+	assert_true(p.gone >= 0);
+	assert_int_equal(pthread_create(&thread, NULL, ask_for_an_hour, &p), 0);
+	while (sql_worker_figures().started == started)
+		sched_yield();
+	assert_int_equal(sql_worker_figures().running, 1);
+	assert_int_equal(eventfd_write(p.gone, 1), 0);
+	pthread_join(thread, &result);
+	assert_int_equal((intptr_t)result, -ECANCELED);
+	assert_int_equal(sql_worker_figures().running, 0);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* reaped */
+	assert_int_equal(sql_worker_ask(s->path, "SELECT 1", &rules, &t, NULL, NULL), 0);
+	sql_table_done(&t);
+	close(p.gone);
+}
+
 /* ---- what a worker could say ---- */
 
 struct lie {
@@ -211,7 +262,8 @@ static int tell(const struct lie *lie, struct sql_wire_result *res)
 	assert_int_equal(send(pair[1], cells, sizeof(cells), 0), sizeof(cells));
 	assert_int_equal(send(pair[1], text, sizeof(text), 0), sizeof(text));
 	close(pair[1]);
-	r = sql_wire_receive(pair[0], mono_now().ns + 10 * NS_PER_S, &rules, res);
+	r = sql_wire_receive(
+		&(struct sql_wire_wait){pair[0], -1, mono_now().ns + 10 * NS_PER_S}, &rules, res);
 	close(pair[0]);
 	return r;
 }
@@ -242,6 +294,7 @@ int main(int argc, char **argv)
 		TEST(test_a_hint),
 		TEST(test_a_file_that_is_written),
 		TEST(test_no_more_than_so_many_at_once),
+		TEST(test_nobody_waits_any_more),
 		cmocka_unit_test(test_lies),
 	};
 

@@ -160,8 +160,8 @@ static void test_fingerprint(void **state)
 	assert_int_equal(ask_server(&scene.expired, NULL, &expired, "localhost").status, 200);
 	expect_refused(ask_server(&scene.good, NULL, &s, "127.0.0.1"), "fingerprint");
 	for (int i = 0; i < 32; i++)
-		snprintf(upper + 3 * i, 4, "%c%c%s", toupper(from[2 * i]), toupper(from[2 * i + 1]),
-			i < 31 ? ":" : "");
+		snprintf(upper + 3 * i, sizeof(upper) - 3 * (size_t)i, "%c%c%s",
+			toupper(from[2 * i]), toupper(from[2 * i + 1]), i < 31 ? ":" : "");
 	s.fingerprint = upper;
 	assert_int_equal(ask_server(&scene.self, NULL, &s, "127.0.0.1").status, 200);
 }

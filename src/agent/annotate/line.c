@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "json/tree.h"
 #include "json/writer.h"
 
 #define KEY_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
@@ -96,6 +97,8 @@ static int read_labels(const json_t *root, struct annotation *a, struct errinfo 
 			return r;
 	}
 	json_end_object(&w);
+	if (b.err == -ENOMEM)
+		return errinfo_set(reterr, -ENOMEM, "out of memory");
 	if (json_finish(&w) < 0 || b.err)
 		return errinfo_set(reterr, -EINVAL, "labels: too long together");
 	while (b.len && b.data[b.len - 1] == '\n')
@@ -189,7 +192,9 @@ int annotate_line_parse(
 	if (len >= ANNOTATION_LINE_MAX)
 		return errinfo_set(reterr, -EINVAL, "the line is longer than %d bytes",
 			ANNOTATION_LINE_MAX - 1);
-	root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
+	r = json_tree_read(line, len, JSON_REJECT_DUPLICATES, &root, &error);
+	if (r == -ENOMEM)
+		return errinfo_set(reterr, r, "out of memory");
 	if (!json_is_object(root)) {
 		_cleanup_buf_ struct buf why = BUF_INIT(1024);
 
@@ -266,7 +271,7 @@ int annotate_line_parse_answer(
 		*ret_id = json_integer_value(id);
 		return 0;
 	}
-	if (json_is_false(ok) && error) {
+	if (json_is_false(ok) && error && *error) {
 		_cleanup_buf_ struct buf b = BUF_INIT(4096);
 
 		text_escape_terminal(&b, error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* place.c - see place.h. The folder is judged by descriptor, without following a link; since only
- * its owner can write to it, what is in it cannot change hands afterwards. */
+ * its owner can write to it, what is in it cannot change hands afterwards. Root listens only where
+ * nobody else can change a name on the way either. */
 #include "agent/annotate/place.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <sys/un.h>
 
 #include "base/macros.h"
+#include "base/path_user.h"
 
 #define BACKLOG 64
 
@@ -39,15 +41,50 @@ static int unsafe(const char *folder, const char *why, struct errinfo *reterr)
 		"folder %s of the annotation socket %s: remove it, or choose another", folder, why);
 }
 
-/* Makes the folder if it is missing, and leaves it with the right mode. */
+/* Whether nobody but this user can make @path lead elsewhere. */
+static int check_way(const char *path, const char *folder, struct errinfo *reterr)
+{
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	int r = path_user_enter(path, &before, reterr);
+
+	if (r == -EPERM)
+		return unsafe(folder, "can be written by others", reterr);
+	if (r == 0 && before.changed)
+		return unsafe(folder, "can be replaced by another user", reterr);
+	return r;
+}
+
+/* The folder is made if it is missing. */
+static int make_folder(const char *folder, const char *path, struct errinfo *reterr)
+{
+	char parent[ANNOTATE_PATH_MAX];
+	char *slash;
+	bool made;
+	int r;
+
+	snprintf(parent, sizeof(parent), "%s", folder);
+	slash = strrchr(parent, '/');
+	if (slash)
+		*slash = 0;
+	r = check_way(slash ? parent : ".", folder, reterr);
+	if (r < 0)
+		return r;
+	made = mkdir(folder, 0700) == 0;
+	if (!made && errno != EEXIST)
+		return errinfo_set(
+			reterr, -errno, "folder %s cannot be made: %s", folder, strerror(errno));
+	r = check_way(path, folder, reterr);
+	if (r < 0 && made)
+		rmdir(folder);
+	return r;
+}
+
+/* Leaves the folder with the right mode. */
 static int prepare_folder(const char *folder, gid_t group, struct errinfo *reterr)
 {
 	_cleanup_fd_ int fd = -1;
 	struct stat st;
 
-	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
-		return errinfo_set(
-			reterr, -errno, "folder %s cannot be made: %s", folder, strerror(errno));
 	fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
 		return unsafe(folder, "is a link or a file", reterr);
@@ -139,7 +176,9 @@ int annotate_place_bind(const char *path, gid_t group, int *ret_fd, struct errin
 			"%s: the annotation socket needs a folder of its own; give a full path",
 			path);
 	*slash = 0;
-	r = prepare_folder(folder, group, reterr);
+	r = make_folder(folder, path, reterr);
+	if (r == 0)
+		r = prepare_folder(folder, group, reterr);
 	if (r == 0)
 		r = clear_place(&address, reterr);
 	return r < 0 ? r : bind_here(&address, group, ret_fd, reterr);

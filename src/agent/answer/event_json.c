@@ -217,6 +217,8 @@ static void put_cpu_losses(struct json_writer *w, const struct cpu_losses *l)
 void event_json_books(struct json_writer *w, const struct accounting *books,
 	const struct cpu_losses *cpu_losses, wall_time now, const char *node, bool final)
 {
+	char unseen[CALL_GAP_SENTENCE_MAX];
+
 	json_begin_object(w);
 	event_json_time(w, now);
 	json_string_member(w, "node", node);
@@ -234,6 +236,10 @@ void event_json_books(struct json_writer *w, const struct accounting *books,
 	}
 	json_end_object(w);
 	put_cpu_losses(w, cpu_losses);
+	json_uint_member(w, "unseen_processes", books->unseen.processes);
+	if (books->unseen.processes)
+		json_string_member(
+			w, "unseen", call_gap_sentence(&books->unseen, unseen, sizeof(unseen)));
 	json_end_object(w);
 	json_finish(w);
 }

@@ -146,7 +146,10 @@ struct report_scope incidents_scope(const struct incidents_answer *a)
 		sum.no_gpu_calls = sum.no_gpu_calls && s->no_gpu_calls;
 		sum.completeness.known = sum.completeness.known && s->completeness.known;
 		sum.completeness.hits += s->completeness.hits;
+		sum.completeness.stored += s->completeness.stored;
+		sum.completeness.aggregated += s->completeness.aggregated;
 		sum.completeness.lost += s->completeness.lost;
+		sum.completeness.books.unclean += s->completeness.books.unclean;
 	}
 	return sum;
 }

@@ -23,11 +23,7 @@ static void put_data(struct json_writer *w, const struct report_scope *s)
 	if (s->pruned_before)
 		json_int_member(w, "pruned_before_ns", s->pruned_before);
 	put_bool(w, "no_gpu_calls", s->no_gpu_calls);
-	json_key(w, "completeness"); /* null: the recording does not say what it lost */
-	if (s->completeness.known)
-		json_put_double(w, completeness_share(&s->completeness));
-	else
-		json_put_null(w);
+	put_completeness(w, &s->completeness);
 	json_end_object(w);
 }
 

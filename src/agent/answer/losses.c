@@ -10,7 +10,10 @@ struct completeness completeness_of(const struct accounting *books)
 {
 	struct completeness c = {.known = books != NULL};
 
-	for (unsigned i = 0; books && i < WIRE_SOURCE_MAX; i++) {
+	if (!books)
+		return c;
+	c.books = *books;
+	for (unsigned i = 0; i < WIRE_SOURCE_MAX; i++) {
 		c.hits += books->source[i].hits;
 		c.stored += books->source[i].stored;
 		c.aggregated += books->source[i].aggregated;
@@ -21,19 +24,29 @@ struct completeness completeness_of(const struct accounting *books)
 
 double completeness_share(const struct completeness *c)
 {
-	return c->hits ? MAX(1 - (double)c->lost / (double)c->hits, 0.0) : 1;
+	double seen = (double)c->stored + (double)c->aggregated, all = seen + (double)c->lost;
+
+	if (!c->known || c->books.unclean)
+		return -1;
+	return all > 0 ? seen / all : 1;
 }
 
 void completeness_text(struct buf *b, const struct completeness *c)
 {
-	char text[TEXT_MAX], of[TEXT_MAX];
+	char text[TEXT_MAX], of[TEXT_MAX], unseen[CALL_GAP_SENTENCE_MAX];
 
-	if (c->known)
-		buf_printf(b, "%s of %s events lost",
-			c->lost ? text_format_count(text, c->lost) : "none",
-			text_format_count(of, c->hits));
-	else
+	if (!c->known) {
 		buf_puts(b, "losses not known");
+		return;
+	}
+	if (accounting_put_unclean(&c->books, b))
+		return;
+	buf_printf(b, "%s of %s events lost", c->lost ? text_format_count(text, c->lost) : "none",
+		text_format_count(of, c->hits));
+	if (!c->books.unseen.processes)
+		return;
+	buf_puts(b, "; ");
+	text_escape_terminal(b, call_gap_sentence(&c->books.unseen, unseen, sizeof(unseen)));
 }
 
 /* Absurd numbers of a damaged file must not overflow a sum. */
@@ -61,7 +74,8 @@ int answer_losses(const struct question *q, struct losses_answer *ret, struct er
 		enum nodedb_list list;
 		struct sql_table *table;
 	} tables[] = {{NODEDB_ACCOUNTING, &a.books}, {NODEDB_LOSSES, &a.losses},
-		{NODEDB_CPU_LOSSES, &a.cpus}, {NODEDB_PRUNED, &a.pruned}};
+		{NODEDB_CPU_LOSSES, &a.cpus}, {NODEDB_CALL_GAPS, &a.unseen},
+		{NODEDB_PRUNED, &a.pruned}};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(tables); i++) {
@@ -78,6 +92,11 @@ int answer_losses(const struct question *q, struct losses_answer *ret, struct er
 		.stored = sum_of(&a.books, LOSSES_STORED),
 		.aggregated = sum_of(&a.books, LOSSES_AGGREGATED),
 		.lost = sum_of(&a.books, LOSSES_LOST)};
+	a.total.books.source[0] = (struct account){
+		.hits = a.total.hits, .stored = a.total.stored + a.total.aggregated + a.total.lost};
+	r = nodedb_snapshot_unclean(q->snapshot, &a.total.books, reterr);
+	if (r < 0)
+		return r;
 	*ret = a;
 	a = (struct losses_answer){0};
 	return 0;
@@ -88,5 +107,6 @@ void losses_answer_done(struct losses_answer *a)
 	sql_table_done(&a->books);
 	sql_table_done(&a->losses);
 	sql_table_done(&a->cpus);
+	sql_table_done(&a->unseen);
 	sql_table_done(&a->pruned);
 }

@@ -4,13 +4,28 @@
 
 #include "agent/answer/answer_private.h"
 
-static void put_completeness(struct json_writer *w, const struct completeness *c)
+#define SENTENCE_BYTES 512
+
+void put_completeness(struct json_writer *w, const struct completeness *c)
+{
+	_cleanup_buf_ struct buf why = BUF_INIT(SENTENCE_BYTES);
+
+	if (accounting_put_unclean(&c->books, &why))
+		json_string_member(w, "unclean", buf_str(&why));
+	json_key(w, "completeness"); /* null: not known */
+	if (completeness_share(c) < 0)
+		json_put_null(w);
+	else
+		json_put_double(w, completeness_share(c));
+}
+
+static void put_sums(struct json_writer *w, const struct completeness *c)
 {
 	json_uint_member(w, "hits", c->hits);
 	json_uint_member(w, "stored", c->stored);
 	json_uint_member(w, "aggregated", c->aggregated);
 	json_uint_member(w, "lost", c->lost);
-	json_double_member(w, "completeness", completeness_share(c));
+	put_completeness(w, c);
 }
 
 int put_books(const struct question *q, struct json_writer *w, double *ret_completeness,
@@ -24,7 +39,7 @@ int put_books(const struct question *q, struct json_writer *w, double *ret_compl
 	*ret_completeness = completeness_share(&a.total);
 	json_key(w, "books");
 	json_begin_object(w);
-	put_completeness(w, &a.total);
+	put_sums(w, &a.total);
 	json_end_object(w);
 	return 0;
 }
@@ -109,11 +124,12 @@ int losses_json(const struct question *q, struct json_writer *w, struct errinfo 
 	json_begin_object(w);
 	json_key(w, "total");
 	json_begin_object(w);
-	put_completeness(w, &a.total);
+	put_sums(w, &a.total);
 	put_bool(w, "balances", a.balances);
 	json_end_object(w);
 	put_sources(w, &a);
 	put_cpus(w, &a.cpus);
+	table_put(w, "unseen", &a.unseen);
 	table_put(w, "pruned", &a.pruned);
 	put_bool(w, "recorded", a.total.known);
 	put_bool(w, "live", q->live);

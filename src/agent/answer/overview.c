@@ -131,7 +131,11 @@ static void judge_data(struct health *h, const struct question *q, double comple
 		because(h, STATE_UNKNOWN, "nothing was recorded");
 		return;
 	}
-	if (completeness < COMPLETE) {
+	if (completeness < 0)
+		because(h, STATE_WARNING,
+			"the recording ended without a clean stop: how complete it is is not "
+			"known");
+	else if (completeness < COMPLETE) {
 		snprintf(text, sizeof(text), "only %s of what happened is recorded",
 			text_format_percent(n, completeness));
 		because(h, STATE_WARNING, text);

@@ -3,6 +3,7 @@
  * instructions, to [another register].
  *
  * x86-64:  8B /r mod 10      mov  r32, [r64 + disp32]      then  89 /r mod 00   mov [r64], r32
+ *          where r12 takes a SIB byte, and r13 and rbp are stored to by mod 01 with an offset of 0
  * arm64:   add xN, xM, #imm, lsl 12 (for offsets past 16 KiB)
  *          ldr wT, [xN, #imm]                              then  str wT, [xK]
  *
@@ -15,10 +16,17 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/macros.h"
+
 #define MIN_OFFSET 64
 #define MAX_OFFSET (64 << 20)
 #define X86_WINDOW 16 /* bytes between load and store */
 #define ARM_WINDOW 4  /* instructions likewise */
+#define X86_LOAD   6  /* bytes of a load without prefix and SIB: opcode, ModRM, offset of four */
+#define REX_W      8  /* 64 bits */
+#define REX_R      4  /* the upper half for the value's register */
+#define REX_X      2  /* for the index */
+#define REX_B      1  /* for the base */
 
 struct search { /* the first match counts: the bytes may reach into the next function */
 	uint32_t offset;
@@ -33,36 +41,70 @@ static void found_at(struct search *s, uint32_t offset)
 	s->offset = offset;
 }
 
-/* A REX prefix in front of an instruction says which half of the registers is meant. */
-static unsigned rex_before(const uint8_t *code, size_t at, unsigned bit)
+/* The REX prefix in front of an instruction says which half of the registers is meant; 0: none. */
+static unsigned rex_before(const uint8_t *code, size_t at)
 {
-	return at && (code[at - 1] & 0xf0) == 0x40 ? (code[at - 1] >> bit & 1) << 3 : 0;
+	return at && (code[at - 1] & 0xf0) == 0x40 ? code[at - 1] & 0xf : 0;
+}
+
+/* What follows the ModRM byte of the instruction at @at; behind the end, no byte that means anything
+ * here. */
+static unsigned after_modrm(const uint8_t *code, size_t at, size_t len)
+{
+	return at + 2 < len ? code[at + 2] : 0xff;
+}
+
+/* Does the address of the instruction at @at need a SIB byte? 0: the ModRM byte names the register;
+ * 1: it takes one to say r12; -1: it is the stack pointer, or registers are added up. */
+static int x86_sib(const uint8_t *code, size_t at, size_t len)
+{
+	if ((code[at + 1] & 7) != 4)
+		return 0;
+	return after_modrm(code, at, len) == 0x24 &&
+			       (rex_before(code, at) & (REX_X | REX_B)) == REX_B
+		       ? 1
+		       : -1;
+}
+
+static unsigned x86_value(const uint8_t *code, size_t at)
+{
+	return (code[at + 1] >> 3 & 7) | (rex_before(code, at) & REX_R ? 8 : 0);
+}
+
+static bool x86_is_store(const uint8_t *code, size_t at, size_t len)
+{
+	unsigned mod = code[at + 1] >> 6, rm = code[at + 1] & 7;
+
+	if (code[at] != 0x89 || rex_before(code, at) & REX_W)
+		return false;
+	if (rm == 5)
+		return mod == 1 && after_modrm(code, at, len) == 0;
+	return mod == 0 && x86_sib(code, at, len) >= 0;
 }
 
 static bool x86_stores(const uint8_t *code, size_t from, size_t to, unsigned reg)
 {
-	for (size_t i = from; i + 1 < to; i++)
-		if (code[i] == 0x89 && code[i + 1] >> 6 == 0 && (code[i + 1] & 7) != 4 &&
-			(code[i + 1] & 7) != 5 &&
-			((code[i + 1] >> 3 & 7) | rex_before(code, i, 2)) == reg)
+	for (size_t i = from; i + 2 <= to; i++)
+		if (x86_is_store(code, i, to) && x86_value(code, i) == reg)
 			return true;
 	return false;
 }
 
 static void search_x86(struct search *s, const uint8_t *code, size_t len)
 {
-	for (size_t i = 0; i + 6 <= len; i++) {
-		unsigned modrm = code[i + 1], reg;
+	for (size_t i = 0; i + X86_LOAD <= len; i++) {
 		uint32_t disp;
+		size_t end;
+		int sib;
 
-		if (code[i] != 0x8b || modrm >> 6 != 2 || (modrm & 7) == 4)
+		if (code[i] != 0x8b || code[i + 1] >> 6 != 2 || rex_before(code, i) & REX_W)
 			continue;
-		if (i && (code[i - 1] & 0xf8) == 0x48)
-			continue; /* REX.W: a 64-bit load */
-		reg = (modrm >> 3 & 7) | rex_before(code, i, 2);
-		memcpy(&disp, code + i + 2, sizeof(disp));
-		if (x86_stores(
-			    code, i + 6, i + 6 + X86_WINDOW < len ? i + 6 + X86_WINDOW : len, reg))
+		sib = x86_sib(code, i, len);
+		if (sib < 0 || i + X86_LOAD + (size_t)sib > len)
+			continue;
+		end = i + X86_LOAD + (size_t)sib;
+		memcpy(&disp, code + end - sizeof(disp), sizeof(disp));
+		if (x86_stores(code, end, MIN(end + X86_WINDOW, len), x86_value(code, i)))
 			found_at(s, disp);
 	}
 }

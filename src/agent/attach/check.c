@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 
 #include "agent/attach/feature.h"
@@ -84,6 +85,18 @@ static bool has_cap(const struct context *c, unsigned bit)
 	return c->caps >> bit & 1;
 }
 
+static int try_confinement(struct confine_report *ret)
+{
+	static const uint16_t calls[] = {__NR_write};
+	static const struct confine_thread plan = {.paths = true,
+		.calls = {.calls = calls,
+			.call_count = ARRAY_SIZE(calls),
+			.opens = true,
+			.strict = true}};
+
+	return confine_thread_try(&plan, ret);
+}
+
 void check_probe(struct check_probes *ret)
 {
 	const char *names[CHECK_TRACEPOINTS];
@@ -98,6 +111,8 @@ void check_probe(struct check_probes *ret)
 	ret->perf = feature_uprobe_perf();
 	for (size_t i = 0; i < CHECK_TRACEPOINTS; i++)
 		names[i] = tracepoints[i].name;
+	ret->caps = confine_thread_permitted();
+	ret->confine_tried = try_confinement(&ret->confine);
 	ret->btf = feature_tracepoints(names, CHECK_TRACEPOINTS, ret->tracepoints);
 }
 
@@ -271,6 +286,34 @@ static void check_ptrace_scope(const struct context *c, struct check_row *row)
 			: "give CAP_SYS_PTRACE to read Python lines from other processes");
 }
 
+/* What a running trace gives up, so that a fault in it is worth little to an attacker. */
+static void check_confinement(const struct context *c, struct check_row *row)
+{
+	const struct check_probes *p = c->probes;
+	const char *separator = "";
+
+	if (p->confine_tried < 0) {
+		row->state = CHECK_OPTIONAL;
+		VALUE(row, "not known: %s", strerror(-p->confine_tried));
+		ADVICE(row, "nothing to do: a trace warns if it keeps more rights than it needs");
+		return;
+	}
+	for (enum confine_part i = 0; i < CONFINE_PARTS; i++) {
+		bool is_there = p->confine.parts[i] == 0;
+
+		VALUE(row, "%s%s%s", separator, confine_part_name(i),
+			is_there ? "" : " unavailable");
+		separator = ", ";
+		if (is_there)
+			continue;
+		row->state = CHECK_OPTIONAL;
+		ADVICE(row, "%s%s: %s", row->advice[0] ? "; " : "", confine_part_name(i),
+			confine_part_reason(i, p->confine.parts[i]));
+	}
+	if (row->state == CHECK_OPTIONAL)
+		ADVICE(row, "; tracing works, with more rights than it needs");
+}
+
 /* The first word of @s that looks like a version (535.104.05). */
 static void copy_version(const char *s, char *out, size_t size)
 {
@@ -354,8 +397,8 @@ static void check_libraries(const struct context *c, struct check_row *row)
 	}
 	row->state = CHECK_OPTIONAL;
 	VALUE(row, "none in the usual places");
-	ADVICE(row, "nothing to do if they lie elsewhere: libraries are found when a process maps "
-		    "them");
+	ADVICE(row, "nothing to do if they lie elsewhere: a library is probed as soon as a process "
+		    "maps it; `trace --library` names one in advance");
 }
 
 /* What a trace would see of @p; nothing is probed for that. */
@@ -400,8 +443,15 @@ static void check_processes(const struct context *c, struct check_row *row)
 {
 	_cleanup_(discover_scanner_freep) struct discover_scanner *s = NULL;
 	const struct discover_result *found;
-	int r = discover_scanner_new(c->root, &s);
+	int r;
 
+	if (c->probes->is_old) {
+		row->state = CHECK_OPTIONAL;
+		VALUE(row, "not looked for: a server may not look into processes");
+		ADVICE(row, "run `ingero check` for what it would see of them");
+		return;
+	}
+	r = discover_scanner_new(c->root, &s);
 	if (r == 0)
 		r = discover_scan(s, &found);
 	if (r < 0) {
@@ -435,6 +485,7 @@ static const struct {
 	{"capabilities", false, check_capabilities},
 	{"perf_event_paranoid", true, check_paranoid},
 	{"ptrace_scope", true, check_ptrace_scope},
+	{"confinement", true, check_confinement},
 	{"NVIDIA driver", true, check_driver},
 	{"GPU", true, check_gpu},
 	{"CUDA libraries", true, check_libraries},
@@ -451,9 +502,11 @@ static void read_status(struct context *c)
 		return;
 	caps = strstr(buf_str(&b), "\nCapEff:\t");
 	seccomp = strstr(buf_str(&b), "\nSeccomp:\t");
-	if (caps)
+	if (c->probes->is_old)
+		c->caps = c->probes->caps;
+	else if (caps)
 		c->caps = strtoull(caps + strlen("\nCapEff:\t"), NULL, 16);
-	c->has_seccomp = seccomp && seccomp[strlen("\nSeccomp:\t")] == '2';
+	c->has_seccomp = !c->probes->is_old && seccomp && seccomp[strlen("\nSeccomp:\t")] == '2';
 }
 
 void check_run(const char *root, const struct check_probes *p, struct check_report *ret)

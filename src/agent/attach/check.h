@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/confine_thread.h"
 #include "base/errinfo.h"
 
 #define CHECK_ROWS_MAX    16
@@ -42,6 +43,10 @@ struct check_probes { /* results of agent/attach/feature.h */
 	int bpf_load, session, multi, perf;
 	int btf; /* whether the kernel's types could be read */
 	bool tracepoints[CHECK_TRACEPOINTS];
+	uint64_t caps; /* that this process had */
+	bool is_old; /* this process has given up rights since: caps counts, not what it has now */
+	int confine_tried; /* 0, or why @confine is not known */
+	struct confine_report confine;
 };
 
 void check_probe(struct check_probes *ret);

@@ -2,7 +2,17 @@
 /* coverage.c - from a library file to probes on its functions.
  *
  * The function tables name symbols; elfsym gives their file offsets; aliases that share an offset
- * are probed once. Files are never detached while tracing: an unused probe costs nothing. */
+ * are probed once.
+ *
+ * Invariants:
+ *  1. A file is opened by the caller, once: symbols are read from that descriptor and probes go
+ *     onto it (/proc/self/fd/N), so that no name can be exchanged between the two.
+ *  2. A file stays probed when nobody maps it (an unused probe costs nothing, and the next program
+ *     is then seen from its first call) until its place is needed for another.
+ *  3. A file's place in the list is its number in the cookies. The number of a file that was given
+ *     back is free when its probes are gone, and the number free for longest is taken first: perf
+ *     probes go in the background, of files that nobody maps. Records carry no such number; in the
+ *     kernel it only leads to nccl_layouts, which is emptied before the number is given on. */
 #include "agent/attach/coverage.h"
 
 #include <errno.h>
@@ -17,11 +27,15 @@
 #include "agent/probe/function.h"
 #include "base/log.h"
 
-#define COVERAGE_MAX   WIRE_LIBRARY_MAX /* library files on one node */
-#define NEIGHBOURS     64               /* bytes between fields that belong together */
-#define ACCESSOR_BYTES 1024             /* of code that are looked at */
+#define COVERAGE_MAX WIRE_LIBRARY_MAX /* library files on one node */
+#define GIVE_BACK    8                /* at a time: detaching takes some 10 ms each */
+#define NEIGHBOURS   64               /* bytes between fields that belong together */
 
 struct probed {                      /* what belongs to one file */
+	bool used;                   /* the place is taken */
+	bool kept;                   /* known by name or from disk: given back last */
+	uint64_t mapped;             /* the last scan in which a process mapped it */
+	uint64_t freed;              /* when the place was last given back, in order; 0: never */
 	struct uprobe *steady;       /* probes that are always there */
 	struct uprobe *launches;     /* those the governor may take away; NULL while away */
 	struct uprobe_point *points; /* to bring them back */
@@ -33,7 +47,9 @@ struct coverage {
 	struct probe *probe;
 	struct coverage_file *files;
 	struct probed *probed; /* parallel to files */
-	size_t count;
+	uint64_t scan;         /* number of the latest scan of all processes */
+	bool scanning;         /* it is still under way */
+	uint64_t given_back;   /* files so far */
 	bool launches_off;
 };
 
@@ -74,21 +90,35 @@ void coverage_detach(struct coverage *c)
 	struct uprobe *list[2 * COVERAGE_MAX];
 	size_t n = 0;
 
-	for (size_t i = 0; i < c->count; i++) {
+	for (size_t i = 0; i < COVERAGE_MAX; i++) {
 		take(&c->probed[i].steady, list, &n);
 		take(&c->probed[i].launches, list, &n);
 	}
 	uprobe_detach_all(list, n);
 }
 
-static int attach_launches(struct coverage *c, struct probed *p, struct errinfo *reterr)
+/* @name is for the sentence; the probes go onto the open file. */
+static int attach(struct coverage *c, int fd, const char *name, const struct uprobe_point *points,
+	size_t count, struct uprobe **ret, struct errinfo *reterr)
 {
-	char path[64];
+	char path[32];
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	r = uprobe_attach(c->probe, path, points, count, ret, NULL);
+	return r < 0 ? errinfo_set(reterr, r, "%s could not be probed (%s): %s", name,
+			       probe_method_name(probe_method(c->probe)), strerror(-r))
+		     : 0;
+}
+
+static int attach_launches(struct coverage *c, size_t i, struct errinfo *reterr)
+{
+	struct probed *p = &c->probed[i];
 
 	if (!p->point_count || p->launches)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->fd);
-	return uprobe_attach(c->probe, path, p->points, p->point_count, &p->launches, reterr);
+	return attach(c, p->fd, c->files[i].library.path, p->points, p->point_count, &p->launches,
+		reterr);
 }
 
 int coverage_launches(struct coverage *c, bool on)
@@ -98,9 +128,9 @@ int coverage_launches(struct coverage *c, bool on)
 	int r = 0;
 
 	c->launches_off = !on;
-	for (size_t i = 0; i < c->count; i++) {
+	for (size_t i = 0; i < COVERAGE_MAX; i++) {
 		if (on) {
-			int q = attach_launches(c, &c->probed[i], NULL);
+			int q = attach_launches(c, i, NULL);
 
 			r = r ? r : q;
 		} else {
@@ -111,26 +141,122 @@ int coverage_launches(struct coverage *c, bool on)
 	return r;
 }
 
+static void release_place(struct probed *p)
+{
+	free(p->points);
+	if (p->used && p->fd >= 0)
+		close(p->fd);
+	*p = (struct probed){.freed = p->freed};
+}
+
 void coverage_free(struct coverage *c)
 {
-	if (c->files && c->probed)
+	if (c->files && c->probed) {
 		coverage_detach(c);
-	for (size_t i = 0; c->probed && i < c->count; i++) {
-		free(c->probed[i].points);
-		if (c->probed[i].point_count)
-			close(c->probed[i].fd);
+		for (size_t i = 0; i < COVERAGE_MAX; i++)
+			release_place(&c->probed[i]);
 	}
 	free(c->files);
 	free(c->probed);
 	free(c);
 }
 
+/* ---- places ---- */
+
+void coverage_scan_begin(struct coverage *c)
+{
+	c->scan++;
+	c->scanning = true;
+}
+
+void coverage_scan_end(struct coverage *c)
+{
+	c->scanning = false;
+}
+
+static struct probed *find(const struct coverage *c, const struct target_library *lib)
+{
+	for (size_t i = 0; i < COVERAGE_MAX; i++)
+		if (c->probed[i].used && c->files[i].library.inode == lib->inode &&
+			c->files[i].library.dev == lib->dev)
+			return &c->probed[i];
+	return NULL;
+}
+
+void coverage_mapped(struct coverage *c, const struct target_library *lib)
+{
+	struct probed *p = find(c, lib);
+
+	if (p)
+		p->mapped = c->scan;
+}
+
+void coverage_keep(struct coverage *c, const struct target_library *lib)
+{
+	struct probed *p = find(c, lib);
+
+	if (p)
+		p->kept = true;
+}
+
+/* Did no process map it in the last complete scan, nor since? */
+static bool is_idle(const struct coverage *c, const struct probed *p)
+{
+	return p->used && p->mapped < c->scan - (c->scanning ? 1 : 0);
+}
+
+static bool goes_before(const struct probed *a, const struct probed *b)
+{
+	return a->kept != b->kept ? b->kept : a->mapped < b->mapped;
+}
+
+/* Detach the files that were not mapped for longest, so that there are places again. */
+static void give_back(struct coverage *c)
+{
+	const struct wire_nccl_layout none = {0};
+	struct uprobe *list[2 * GIVE_BACK];
+	struct probed *leaving[GIVE_BACK];
+	size_t n = 0, count = 0;
+
+	while (count < GIVE_BACK) {
+		struct probed *p = NULL;
+
+		for (size_t i = 0; i < COVERAGE_MAX; i++)
+			if (is_idle(c, &c->probed[i]) && !c->probed[i].freed &&
+				(!p || goes_before(&c->probed[i], p)))
+				p = &c->probed[i];
+		if (!p)
+			break;
+		p->freed = ++c->given_back;
+		take(&p->steady, list, &n);
+		take(&p->launches, list, &n);
+		leaving[count++] = p;
+	}
+	uprobe_detach_all(list, n);
+	for (size_t i = 0; i < count; i++) {
+		if (c->probe)
+			probe_nccl_layout(c->probe, (unsigned)(leaving[i] - c->probed), &none);
+		release_place(leaving[i]);
+	}
+}
+
+/* The place that has been free for longest, or -1. */
+static int free_place(const struct coverage *c)
+{
+	int best = -1;
+
+	for (int i = 0; i < COVERAGE_MAX; i++)
+		if (!c->probed[i].used && (best < 0 || c->probed[i].freed < c->probed[best].freed))
+			best = i;
+	return best;
+}
+
 /* The points of a file fall into launches, which are kept to be attached again, and the rest. */
-static int attach_points(struct coverage *c, const char *path, const struct uprobe_point *points,
+static int attach_points(struct coverage *c, size_t at, const struct uprobe_point *points,
 	size_t count, struct errinfo *reterr)
 {
 	struct uprobe_point rest[UPROBE_POINTS_MAX];
-	struct probed *p = &c->probed[c->count];
+	struct probed *p = &c->probed[at];
 	size_t n = 0;
 	int r;
 
@@ -145,16 +271,9 @@ static int attach_points(struct coverage *c, const char *path, const struct upro
 		else
 			rest[n++] = points[i];
 	}
-	if (p->point_count) {
-		p->fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (p->fd < 0) {
-			p->point_count = 0;
-			return errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
-		}
-	}
-	r = n ? uprobe_attach(c->probe, path, rest, n, &p->steady, reterr) : 0;
+	r = n ? attach(c, p->fd, c->files[at].library.path, rest, n, &p->steady, reterr) : 0;
 	if (r == 0 && !c->launches_off)
-		r = attach_launches(c, p, reterr);
+		r = attach_launches(c, at, reterr);
 	return r;
 }
 
@@ -204,16 +323,32 @@ static void tell_nccl_layout(struct coverage *c, struct elfsym *elf, unsigned li
 	if (l.device_at < l.rank_at || l.device_at - l.rank_at > NEIGHBOURS)
 		l.device_at = 0;
 	if (!l.valid)
-		log_warning("libnccl does not tell where it keeps rank and size: communicators "
-			    "that were "
-			    "made before the trace, or by splitting, have none");
+		log_warning("cannot locate the rank and size fields in %s: communicators made "
+			    "before the trace, or by ncclCommSplit(), will have no rank",
+			c->files[library].library.path);
 	if (c->probe) /* `check` only looks */
 		probe_nccl_layout(c->probe, library, &l);
 }
 
+/* A reader of the symbols of @fd, which stays ours. */
+static int open_symbols(int fd, const char *name, struct elfsym **ret, struct errinfo *reterr)
+{
+	struct errinfo why = {0};
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0), r;
+
+	if (own < 0)
+		return errinfo_set(reterr, -errno, "%s: %s", name, strerror(errno));
+	r = elfsym_open_fd(own, ret, &why);
+	if (r == 0)
+		return 0;
+	close(own);
+	return errinfo_set(reterr, r, "%s: %.150s", name, why.text);
+}
+
 /* Offsets of all symbols of the table that the file has. */
-static int resolve(struct coverage *c, const char *path, const struct probe_library *lib,
-	struct uprobe_point *points, size_t *ret_count, struct errinfo *reterr)
+static int resolve(struct coverage *c, unsigned number, int fd, const char *name,
+	const struct probe_library *lib, struct uprobe_point *points, size_t *ret_count,
+	struct errinfo *reterr)
 {
 	const char *names[UPROBE_POINTS_MAX];
 	int rows[UPROBE_POINTS_MAX];
@@ -227,25 +362,25 @@ static int resolve(struct coverage *c, const char *path, const struct probe_libr
 			names[n] = lib->functions[row].symbols[v];
 			rows[n++] = row;
 		}
-	r = elfsym_open(path, &elf, reterr);
+	r = open_symbols(fd, name, &elf, reterr);
 	if (r < 0)
 		return r;
 	r = elfsym_offsets(elf, names, n, offsets);
 	if (r < 0)
 		return errinfo_set(
-			reterr, r, "the symbols of %s cannot be read: %s", path, strerror(-r));
+			reterr, r, "the symbols of %s cannot be read: %s", name, strerror(-r));
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at = offsets[i] ? cheapest_place(elf, offsets[i]) : 0;
 
 		if (at && !has_offset(points, found, at))
-			points[found++] = (struct uprobe_point){
-				at, probe_cookie(lib, rows[i], (unsigned)c->count).word};
+			points[found++] =
+				(struct uprobe_point){at, probe_cookie(lib, rows[i], number).word};
 	}
 	if (!found)
 		return errinfo_set(
-			reterr, -ENOENT, "%s has none of the functions of %s", path, lib->name);
+			reterr, -ENOENT, "%s has none of the functions of %s", name, lib->name);
 	if (lib == &probe_nccl)
-		tell_nccl_layout(c, elf, (unsigned)c->count);
+		tell_nccl_layout(c, elf, number);
 	*ret_count = found;
 	return 0;
 }
@@ -258,43 +393,48 @@ bool coverage_knows(enum target_library_kind kind)
 const struct coverage_file *coverage_find(
 	const struct coverage *c, const struct target_library *lib)
 {
-	for (size_t i = 0; i < c->count; i++)
-		if (c->files[i].library.inode == lib->inode && c->files[i].library.dev == lib->dev)
-			return &c->files[i];
-	return NULL;
+	const struct probed *p = find(c, lib);
+
+	return p ? &c->files[p - c->probed] : NULL;
 }
 
 bool coverage_has(const struct coverage *c, const struct target_library *lib)
 {
-	return coverage_find(c, lib) != NULL;
+	return find(c, lib) != NULL;
 }
 
-int coverage_add(struct coverage *c, const struct target_library *lib, const char *path,
+/* A file that failed keeps its place, so that it is not tried again, and nothing else. */
+static void leave_unprobed(struct probed *p)
+{
+	struct uprobe *list[1];
+	size_t n = 0;
+
+	take(&p->steady, list, &n);
+	uprobe_detach_all(list, n);
+	p->point_count = 0;
+	close(p->fd);
+	p->fd = -1;
+}
+
+/* Probe the file of @lib, open as @fd, in place @at; what became of it stands there afterwards. */
+static int fill_place(struct coverage *c, size_t at, const struct target_library *lib, int fd,
 	struct errinfo *reterr)
 {
-	const struct probe_library *functions = functions_of(lib->kind);
+	const char *name = lib->path[0] ? lib->path : "a file with too long a path";
 	struct uprobe_point points[UPROBE_POINTS_MAX];
-	struct errinfo why = {0};
-	struct coverage_file *f;
+	struct coverage_file *f = &c->files[at];
 	size_t count = 0;
 	int r;
 
-	if (!functions || coverage_has(c, lib))
-		return 0;
-	if (c->count >= COVERAGE_MAX)
-		return errinfo_set(reterr, -ENOBUFS, "more than %d CUDA library files on this node",
-			COVERAGE_MAX);
-	f = &c->files[c->count];
 	*f = (struct coverage_file){.library = *lib};
-	r = resolve(c, path, functions, points, &count, &why);
+	c->probed[at] = (struct probed){.used = true, .mapped = c->scan, .fd = fd};
+	r = resolve(c, (unsigned)at, fd, name, functions_of(lib->kind), points, &count, reterr);
 	if (r == 0 && c->probe)
-		r = attach_points(c, path, points, count, &why);
-	c->count++;
+		r = attach_points(c, at, points, count, reterr);
 	if (r < 0) {
-		memcpy(f->why, why.text, sizeof(f->why) - 1);
+		memcpy(f->why, reterr->text, sizeof(f->why) - 1);
 		f->error = r;
-		if (reterr)
-			*reterr = why;
+		leave_unprobed(&c->probed[at]);
 		return r;
 	}
 	f->probes = count;
@@ -302,13 +442,39 @@ int coverage_add(struct coverage *c, const struct target_library *lib, const cha
 	return 1;
 }
 
+int coverage_add(
+	struct coverage *c, const struct target_library *lib, int fd, struct errinfo *reterr)
+{
+	struct errinfo why = {0};
+	int at, r;
+
+	if (!functions_of(lib->kind) || coverage_has(c, lib)) {
+		close(fd);
+		return 0;
+	}
+	at = free_place(c);
+	if (at < 0) {
+		give_back(c);
+		at = free_place(c);
+	}
+	if (at < 0) {
+		close(fd);
+		return errinfo_set(reterr, -ENOBUFS,
+			"more than %d CUDA library files are in use on this node", COVERAGE_MAX);
+	}
+	r = fill_place(c, (size_t)at, lib, fd, &why);
+	if (r < 0 && reterr)
+		*reterr = why;
+	return r;
+}
+
 size_t coverage_probed(const struct coverage *c, const char **ret_first)
 {
 	size_t n = 0;
 
 	*ret_first = "";
-	for (size_t i = 0; i < c->count; i++) {
-		if (!c->files[i].probes)
+	for (size_t i = 0; i < COVERAGE_MAX; i++) {
+		if (!c->probed[i].used || !c->files[i].probes)
 			continue;
 		if (n++ == 0)
 			*ret_first = c->files[i].library.path;
@@ -320,8 +486,8 @@ size_t coverage_probes(const struct coverage *c, enum target_library_kind kind)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < c->count; i++)
-		if (c->files[i].library.kind == kind)
+	for (size_t i = 0; i < COVERAGE_MAX; i++)
+		if (c->probed[i].used && c->files[i].library.kind == kind)
 			n += c->files[i].probes;
 	return n;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coverage.h - the library files that are probed, each (dev, inode) once. */
+/* coverage.h - the library files that are probed, each (dev, inode) as maps shows it, once. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,11 +27,24 @@ int coverage_new(struct probe *p, struct coverage **ret);
 void coverage_free(struct coverage *c); /* detaches everything */
 DEFINE_CLEANUP(struct coverage *, coverage_free)
 
-/* coverage_add - probe the file behind @path (any path that opens it) unless it is known already.
- * Returns 1 if it is newly probed, 0 if it was known, or a negative errno with the reason, which is
- * also kept for coverage_find(): a file that failed once is not tried again. */
-int coverage_add(struct coverage *c, const struct target_library *lib, const char *path,
-	struct errinfo *reterr);
+/* coverage_add - probe the file @lib, open for reading as @fd (see discover_library_open()), unless
+ * it is known already. @fd is taken in any case. If there is no place left, files that nobody maps
+ * give theirs up.
+ * Returns 1 if it is newly probed, 0 if it was known; -ENOBUFS if all places are in use; or another
+ * negative errno with the reason, which is also kept for coverage_find(): a file that failed once
+ * is not tried again. */
+int coverage_add(
+	struct coverage *c, const struct target_library *lib, int fd, struct errinfo *reterr);
+
+/* coverage_scan_begin - all processes are being looked at: coverage_mapped() follows for every file
+ * that one of them maps, then coverage_scan_end(). What no process mapped in the last complete scan
+ * may be given back. */
+void coverage_scan_begin(struct coverage *c);
+void coverage_mapped(struct coverage *c, const struct target_library *lib);
+void coverage_scan_end(struct coverage *c);
+
+/* coverage_keep - the file is given back after those that were only met in processes. */
+void coverage_keep(struct coverage *c, const struct target_library *lib);
 
 bool coverage_has(const struct coverage *c, const struct target_library *lib);
 

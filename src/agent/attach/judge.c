@@ -5,7 +5,6 @@
 #include "agent/attach/judge.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,11 +25,10 @@ static bool may_hold_runtime(const struct target_process *p)
 	return maps_kind(p, TARGET_CUDA) && !maps_kind(p, TARGET_CUDART);
 }
 
-static void cover_file(
-	struct coverage *c, uint32_t pid, const struct target_library *lib, const char *path)
+static void cover_file(struct coverage *c, uint32_t pid, const struct target_library *lib, int fd)
 {
 	struct errinfo e = {0};
-	int r = coverage_add(c, lib, path, &e);
+	int r = coverage_add(c, lib, fd, &e);
 
 	if (r == -ENOENT && lib->kind == TARGET_EXECUTABLE)
 		return; /* an ordinary program */
@@ -40,22 +38,25 @@ static void cover_file(
 
 void judge_cover(struct coverage *c, const char *root, const struct target_process *p)
 {
-	char path[PATH_MAX];
 	struct target_library exe;
+	int fd;
 
 	for (size_t i = 0; i < p->library_count; i++) {
 		const struct target_library *lib = &p->libraries[i];
 
+		coverage_mapped(c, lib);
 		if (!coverage_knows(lib->kind) || coverage_has(c, lib))
 			continue;
 		/* On failure the process is going away, or is asked again at the next scan. */
-		if (discover_library_path(root, p->pid, lib, path, sizeof(path)) == 0)
-			cover_file(c, p->pid, lib, path);
+		fd = discover_library_open(root, p->pid, lib);
+		if (fd >= 0)
+			cover_file(c, p->pid, lib, fd);
 	}
-	if (may_hold_runtime(p) &&
-		discover_executable(root, p->pid, &exe, path, sizeof(path)) == 0 &&
-		!coverage_has(c, &exe))
-		cover_file(c, p->pid, &exe, path);
+	fd = may_hold_runtime(p) ? discover_executable_open(root, p->pid, &exe) : -1;
+	if (fd < 0)
+		return;
+	coverage_mapped(c, &exe);
+	cover_file(c, p->pid, &exe, fd);
 }
 
 static void set_row(struct layer_row *row, enum layer_state state, const struct coverage_file *f,
@@ -79,9 +80,8 @@ static void judge_library(const struct coverage *c, const char *root, uint32_t p
 	const struct target_library *lib, struct layer_row *row)
 {
 	const struct coverage_file *f = coverage_find(c, lib);
-	char text[TARGET_PATH_MAX + 512], path[PATH_MAX];
+	char text[TARGET_PATH_MAX + 512];
 	const char *name = lib->path[0] ? lib->path : "(a path that is too long)";
-	int r;
 
 	if (!coverage_knows(lib->kind)) {
 		snprintf(text, sizeof(text), "%.300s is mapped and its functions are not probed",
@@ -95,11 +95,22 @@ static void judge_library(const struct coverage *c, const char *root, uint32_t p
 	} else if (f) {
 		set_row(row, LAYER_FAILED, f, f->why);
 	} else {
-		r = discover_library_path(root, pid, lib, path, sizeof(path));
+		_cleanup_fd_ int fd = discover_library_open(root, pid, lib);
+
 		snprintf(text, sizeof(text), "%.300s cannot be opened: %s", name,
-			r < 0 ? strerror(-r) : "the list of probed files is full");
+			fd < 0 ? strerror(-fd) : "the list of probed files is full");
 		set_row(row, LAYER_FAILED, NULL, text);
 	}
+}
+
+const struct coverage_file *judge_runtime_in_program(
+	const struct coverage *c, const char *root, const struct target_process *p)
+{
+	struct target_library exe;
+	_cleanup_fd_ int fd =
+		may_hold_runtime(p) ? discover_executable_open(root, p->pid, &exe) : -1;
+
+	return fd < 0 ? NULL : coverage_find(c, &exe);
 }
 
 static void judge_program(const struct coverage *c, const char *root,
@@ -107,10 +118,10 @@ static void judge_program(const struct coverage *c, const char *root,
 {
 	const struct coverage_file *f = NULL;
 	struct target_library exe;
-	char path[PATH_MAX], text[TARGET_PATH_MAX + 512];
-	int r = discover_executable(root, p->pid, &exe, path, sizeof(path));
+	char text[TARGET_PATH_MAX + 512];
+	_cleanup_fd_ int fd = discover_executable_open(root, p->pid, &exe);
 
-	if (r == 0)
+	if (fd >= 0)
 		f = coverage_find(c, &exe);
 	if (f && f->probes) {
 		snprintf(text, sizeof(text), "static in %.300s, %zu functions by its symbols%s",
@@ -122,10 +133,10 @@ static void judge_program(const struct coverage *c, const char *root,
 		set_row(row, LAYER_FAILED, f, f->why);
 		return;
 	}
-	if (r < 0)
+	if (fd < 0)
 		snprintf(text, sizeof(text),
 			"no libcudart is mapped, and the program cannot be looked at: %s",
-			strerror(-r));
+			strerror(-fd));
 	else
 		snprintf(text, sizeof(text),
 			"no libcudart is mapped and %.300s has no symbols of one: the runtime is "

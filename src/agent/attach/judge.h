@@ -16,6 +16,11 @@
  * @root as in discover.h. Sentences about files that could not be probed go to the log. */
 void judge_cover(struct coverage *c, const char *root, const struct target_process *p);
 
+/* judge_runtime_in_program - the program of @p if the runtime is in it and it was looked at; else
+ * NULL. */
+const struct coverage_file *judge_runtime_in_program(
+	const struct coverage *c, const char *root, const struct target_process *p);
+
 /* judge_process - rows of @p; LAYER_IDENTITY is left alone. No probes change. */
 void judge_process(const struct coverage *c, const char *root, const struct target_process *p,
 	struct process_layers *ret);

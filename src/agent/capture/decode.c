@@ -73,6 +73,8 @@ static void decode_process(const struct wire_process *r, struct event *e)
 	e->arg1 = r->peer_pid;
 	if (e->op == HOST_PROCESS_EXIT)
 		e->arg0 = (uint32_t)r->exit_code;
+	if (e->op == HOST_TARGET_FOUND)
+		e->arg0 = r->born_ns;
 }
 
 static void decode_net(const struct wire_net *r, struct event *e)

@@ -62,10 +62,11 @@ int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink
 	return 0;
 }
 
-void reader_wait(struct reader *r, int timeout_ms)
+void reader_wait(struct reader *r, int other_fd, int timeout_ms)
 {
 	struct pollfd rings[] = {{.fd = ring_buffer__epoll_fd(r->life), .events = POLLIN},
-		{.fd = ring_buffer__epoll_fd(r->events), .events = POLLIN}};
+		{.fd = ring_buffer__epoll_fd(r->events), .events = POLLIN},
+		{.fd = other_fd, .events = POLLIN}};
 
 	poll(rings, ARRAY_SIZE(rings), timeout_ms);
 }

@@ -19,9 +19,10 @@ int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink
 void reader_free(struct reader *r);
 DEFINE_CLEANUP(struct reader *, reader_free)
 
-/* reader_wait - sleep until a ring asks for attention, at most @timeout_ms. The probes wake the
+/* reader_wait - sleep until a ring asks for attention or @other_fd (-1: none) is readable, at most
+ * @timeout_ms. The probes wake the
  * reader only when much is waiting; otherwise they rely on the timeout. */
-void reader_wait(struct reader *r, int timeout_ms);
+void reader_wait(struct reader *r, int other_fd, int timeout_ms);
 
 /* reader_consume - hand on what is there now. Returns the number of records. */
 int reader_consume(struct reader *r);

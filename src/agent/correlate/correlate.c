@@ -75,7 +75,7 @@ static void read_books(struct engine *g)
 	const struct accounting *books = g->rec->books;
 
 	g->completeness = -1;
-	if (!books)
+	if (!books || books->unclean)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(books->source); i++) {
 		g->hits += books->source[i].hits;
@@ -148,9 +148,10 @@ static void judge(const struct engine *g, const struct op_group *op, struct inci
 
 	*ret = (struct verdict){.span_ns = detect_span_ns(&g->found, op),
 		.from_aggregates = op->from_aggregates,
-		.has_books = g->rec->books,
+		.has_books = g->rec->books && !g->rec->books->unclean,
 		.lost = g->lost,
-		.hits = g->hits};
+		.hits = g->hits,
+		.unseen = g->rec->books ? g->rec->books->unseen.processes : 0};
 	if (MAX(host, io) < NAMED_SHARE) {
 		ret->lead = unexplained_row(inc);
 		ret->lead_share = ret->layer_share = 1 - inc->explained;

@@ -7,6 +7,7 @@
 #include "agent/correlate/narrate.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,9 @@ static void put_completeness(struct buf *b, const struct verdict *v, const struc
 			text_format_count(hits, v->hits));
 	else
 		buf_printf(b, " None of %s events lost.", text_format_count(hits, v->hits));
+	if (v->unseen)
+		buf_printf(b, " First calls of %" PRIu64 " process%s were not seen.", v->unseen,
+			v->unseen == 1 ? "" : "es");
 	if (!v->from_aggregates)
 		buf_puts(b, " The baseline is the median of stored rows only, so it may be high.");
 }

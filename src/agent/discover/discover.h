@@ -50,17 +50,21 @@ const char *discover_library_stem(enum target_library_kind kind);
 int discover_libraries(const char *root, uint32_t pid, struct target_library *ret, size_t max,
 	size_t *ret_dropped);
 
-/* discover_library_path - a path by which this process can open the very file @lib: through
- * /proc/PID/root if that is the same (dev, inode), else through /proc/PID/map_files.
- * -ENOENT if neither leads to it; -EACCES or -EPERM if the latter needs CAP_CHECKPOINT_RESTORE. */
-int discover_library_path(
-	const char *root, uint32_t pid, const struct target_library *lib, char *out, size_t size);
+/* discover_library_open - the very file that @pid has mapped as @lib, open for reading: through
+ * /proc/PID/map_files, else by its name in the process's root or, if the process is gone, in ours.
+ * A regular file with the mapping's (dev, inode), however names are exchanged meanwhile.
+ * Returns a descriptor; -ESTALE if only other files are found; -EACCES or -EPERM if map_files needs
+ * CAP_CHECKPOINT_RESTORE; else of open(2). */
+int discover_library_open(const char *root, uint32_t pid, const struct target_library *lib);
 
-/* discover_executable - the program file of @pid, kind TARGET_EXECUTABLE, map_start 0; and a path
- * by which this process can open it, whatever became of its name (PATH_MAX is enough for @out).
- * -ESRCH if the process is gone; -EACCES; -ENAMETOOLONG. */
-int discover_executable(
-	const char *root, uint32_t pid, struct target_library *ret, char *out, size_t size);
+/* discover_executable_open - the program file of @pid, open for reading, whatever became of its
+ * name; *ret describes it (kind TARGET_EXECUTABLE, map_start 0).
+ * Returns a descriptor; -ESRCH if the process is gone; -EACCES; -ENAMETOOLONG. */
+int discover_executable_open(const char *root, uint32_t pid, struct target_library *ret);
+
+/* discover_file_identity - (dev, inode) of an open file as /proc/PID/maps shows it for whoever maps
+ * it, which on some file systems is not what stat(2) says. */
+int discover_file_identity(int fd, uint64_t *ret_dev, uint64_t *ret_inode);
 
 /* ---- all processes ---- */
 
@@ -87,11 +91,16 @@ int discover_scan(struct discover_scanner *s, const struct discover_result **ret
 
 /* ---- on disk ---- */
 
-/* discover_library_files - copies of the libraries on disk: the usual directories, Python and conda
- * environments, the loader's cache; and the same under /proc/1/root when that is another file
+/* discover_library_files - copies of the libraries on disk: LD_LIBRARY_PATH, the usual directories,
+ * Python and conda environments, Pythons on PATH and running ones, the loader's cache (which holds
+ * what ld.so.conf names); and the same under /proc/1/root when that is another file
  * system (an agent in a container). One row per file, map_start 0. *ret is the caller's (free()).
  * Returns the number of rows, or -ENOMEM. */
 int discover_library_files(const char *root, struct target_library **ret);
+
+/* discover_file_open - the regular file at @path, open for reading; its (dev, inode) in @lib become
+ * those that maps would show. Returns a descriptor, or of open(2). */
+int discover_file_open(const char *path, struct target_library *lib);
 
 /* discover_library_file - the library at @path, which the user named. -ENOENT no such file;
  * -EBADMSG if its name is none of the libraries we know. */

@@ -2,7 +2,11 @@
 /* disk.c - copies of the CUDA libraries on disk that no process needs to have mapped.
  *
  * Looked for by name only; nothing is opened or run. A file is one row, whatever its links are
- * called; among several names the one that is no symbolic link is kept. */
+ * called; among several names the one that is no symbolic link is kept.
+ *
+ * The search is bounded: fixed patterns (no tree is walked), DISCOVER_FILES_MAX files,
+ * ENTRIES_MAX directory entries, INTERPRETERS_MAX Pythons and SEARCH_NS in all; a file system that
+ * hangs can hold it up for one pattern only. */
 #include "agent/discover/discover.h"
 
 #include <dirent.h>
@@ -12,10 +16,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 
-#define CACHE_MAX (16 << 20)
+#define CACHE_MAX        (16 << 20)
+#define ENTRIES_MAX      200000
+#define INTERPRETERS_MAX 32
+#define SEARCH_NS        (3 * NS_PER_S)
 
 static const char *const directories[] = {
 	"/usr/local/cuda/lib64",
@@ -67,7 +76,15 @@ struct files {
 	size_t count;
 	bool is_link[DISCOVER_FILES_MAX];
 	size_t prefix_len; /* of the root, cut from stored paths */
+	size_t entries;    /* of directories, looked at so far */
+	mono_time begun;
 };
+
+static bool is_over(const struct files *f)
+{
+	return f->count == DISCOVER_FILES_MAX || f->entries >= ENTRIES_MAX ||
+	       mono_now().ns - f->begun.ns > SEARCH_NS;
+}
 
 static void add_file(struct files *f, const char *path)
 {
@@ -100,7 +117,7 @@ static void add_directory(struct files *f, const char *dir)
 
 	if (!d)
 		return;
-	while ((e = readdir(d)))
+	while (f->entries++ < ENTRIES_MAX && (e = readdir(d)))
 		if (strncmp(e->d_name, "lib", 3) == 0 &&
 			snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) < (int)sizeof(path))
 			add_file(f, path);
@@ -112,8 +129,8 @@ static void add_pattern(struct files *f, const char *root, const char *first, co
 	char pattern[PATH_MAX];
 	glob_t g = {0};
 
-	if (snprintf(pattern, sizeof(pattern), "%s%s%s", root, first, second) >=
-		(int)sizeof(pattern))
+	if (is_over(f) || snprintf(pattern, sizeof(pattern), "%s%s%s", root, first, second) >=
+				  (int)sizeof(pattern))
 		return;
 	if (glob(pattern, GLOB_NOSORT, NULL, &g) == 0)
 		for (size_t i = 0; i < g.gl_pathc; i++)
@@ -141,6 +158,71 @@ static void add_loader_cache(struct files *f, const char *root)
 	}
 }
 
+/* ---- what the tracer's own environment and running programs say ---- */
+
+/* The packages of the Python whose program lies at @path: PREFIX/bin/python3.11. */
+static void add_python(struct files *f, const char *root, const char *path)
+{
+	char prefix[PATH_MAX];
+	char *slash;
+
+	snprintf(prefix, sizeof(prefix), "%s", path);
+	for (int i = 0; i < 2; i++) {
+		slash = strrchr(prefix, '/');
+		if (!slash || slash == prefix || strpbrk(prefix, "*?[\\"))
+			return;
+		*slash = 0;
+	}
+	for (size_t j = 0; j < ARRAY_SIZE(python_places); j++)
+		add_pattern(f, root, prefix, python_places[j]);
+}
+
+/* Each part of the list @text that is an absolute path: a folder of libraries, or with
+ * @of_programs one that may hold a Python. */
+static void add_list(struct files *f, const char *root, const char *text, bool of_programs)
+{
+	char path[PATH_MAX], program[PATH_MAX];
+
+	for (int n = 0; text && *text && n < INTERPRETERS_MAX; n++) {
+		size_t len = strcspn(text, ":");
+
+		if (*text == '/' && snprintf(path, sizeof(path), "%s%.*s", root, (int)len, text) <
+					    (int)sizeof(path)) {
+			if (!of_programs && !is_over(f))
+				add_directory(f, path);
+			else if (snprintf(program, sizeof(program), "%s/python3", path) <
+					 (int)sizeof(program) &&
+				 access(program, X_OK) == 0)
+				add_python(f, root, program + strlen(root));
+		}
+		text += len + (text[len] == ':');
+	}
+}
+
+/* Pythons that are running, by their program's file. What they were called with is their own word
+ * and leads nowhere here. */
+static void add_running(struct files *f, const char *root)
+{
+	char pattern[PATH_MAX], name[PATH_MAX];
+	size_t found = 0;
+	glob_t g = {0};
+
+	if (file_join(pattern, sizeof(pattern), root, "/proc/[1-9]*/exe") < 0)
+		return;
+	if (glob(pattern, GLOB_NOSORT, NULL, &g) != 0)
+		g.gl_pathc = 0;
+	for (size_t i = 0; i < g.gl_pathc && found < INTERPRETERS_MAX && !is_over(f); i++) {
+		ssize_t len = readlink(g.gl_pathv[i], name, sizeof(name) - 1);
+
+		name[MAX(len, (ssize_t)0)] = 0;
+		if (!strstr(name, "/bin/python"))
+			continue;
+		found++;
+		add_python(f, root, name);
+	}
+	globfree(&g);
+}
+
 static void add_root(struct files *f, const char *root)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(directories); i++)
@@ -163,12 +245,15 @@ static bool is_other_root(const char *root, const char *init_root)
 int discover_library_files(const char *root, struct target_library **ret)
 {
 	_cleanup_free_ struct target_library *rows = calloc(DISCOVER_FILES_MAX, sizeof(*rows));
-	struct files f = {.rows = rows, .prefix_len = strlen(root)};
+	struct files f = {.rows = rows, .prefix_len = strlen(root), .begun = mono_now()};
 	char init_root[PATH_MAX];
 
 	if (!rows)
 		return -ENOMEM;
+	add_list(&f, root, getenv("LD_LIBRARY_PATH"), false);
 	add_root(&f, root);
+	add_list(&f, root, getenv("PATH"), true);
+	add_running(&f, root);
 	if (file_join(init_root, sizeof(init_root), root, "/proc/1/root") == 0 &&
 		is_other_root(root, init_root))
 		add_root(&f, init_root);
@@ -187,7 +272,7 @@ int discover_library_file(const char *path, struct target_library *ret, struct e
 		return errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode) || discover_library_kind(name, strlen(name), &lib.kind) < 0)
 		return errinfo_set(reterr, -EBADMSG,
-			"%s is not a CUDA library (libcudart.so…, libcuda.so…)", path);
+			"%s is not a CUDA library (libcudart.so…, libcuda.so…, libnccl.so…)", path);
 	lib.dev = st.st_dev;
 	lib.inode = st.st_ino;
 	snprintf(lib.path, sizeof(lib.path), "%s", path);

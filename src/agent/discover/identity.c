@@ -10,14 +10,10 @@
 #include "agent/discover/identity.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "agent/discover/cgroup.h"
 #include "agent/discover/discover.h"
@@ -207,26 +203,18 @@ static bool is_dns_name(const char *s)
 	       strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len;
 }
 
-/* The first line of a file as the process sees it. Its file system is not ours: links must not lead
- * out of it, and a pipe must not hold us up. */
+/* The first line of a file as the process sees it. */
 static bool read_inside(const char *root, uint32_t pid, const char *file, char *out, size_t size)
 {
-	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-	_cleanup_fd_ int dir = -1;
 	_cleanup_fd_ int fd = -1;
 	char path[PATH_MAX];
-	struct stat st;
 	ssize_t n;
 
 	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/root", root, pid) >=
 		(int)sizeof(path))
 		return false;
-	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return false;
-	fd = (int)syscall(SYS_openat2, dir, file, &how, sizeof(how));
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	fd = file_open_inside(path, file, 0, NULL);
+	if (fd < 0)
 		return false;
 	n = read(fd, out, size - 1);
 	if (n < 0)
@@ -305,8 +293,14 @@ int identity_read(const char *root, uint32_t pid, struct process *ret)
 	memcpy(p->identity.pod_uid, c.pod_uid, sizeof(c.pod_uid));
 	memcpy(p->identity.cgroup_path, c.path, sizeof(c.path));
 	r = discover_process_stat(root, pid, &after);
-	if (r < 0 || after.start_ticks != before.start_ticks || after.vsize_bytes == 0)
-		return -ESRCH; /* without an address space it has ended, and its environment too */
+	if (r < 0 || after.vsize_bytes == 0) {
+		/* It has ended. A short process may have told all that matters before. */
+		if (!v->whole)
+			return -ESRCH;
+		after = before;
+	}
+	if (after.start_ticks != before.start_ticks)
+		return -ESRCH;
 	p->pid = pid;
 	p->start_ticks = after.start_ticks;
 	memcpy(p->comm, after.comm, sizeof(p->comm));

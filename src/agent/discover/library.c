@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* library.c - CUDA libraries in a process's maps, and a path that opens the same file. A path is
- * believed only after stat(2) has shown the mapped (dev, inode): see maps.h. */
+/* library.c - CUDA libraries in a process's maps, and the file behind each, opened once.
+ *
+ * A process may exchange names under our hands, so no name is believed and none is looked up
+ * twice: whatever opens is compared with the mapping, and the descriptor is what everybody after
+ * us works with. On overlay and btrfs stat(2) gives another device than maps shows; there the file
+ * is mapped here for a moment, because the kernel then shows it the same way. */
 #include "agent/discover/discover.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "agent/discover/maps.h"
 #include "base/file.h"
@@ -106,12 +114,73 @@ int discover_libraries(
 	return (int)list.count;
 }
 
-static bool is_same_file(const char *path, const struct target_library *lib)
+/* ---- the file itself ---- */
+
+/* The file that @path leads to from @dir, if it is a regular one. Looked at before it is opened:
+ * opening a device or a pipe would do something. */
+static int open_regular(int dir, const char *path, uint64_t resolve)
 {
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = resolve};
+	_cleanup_fd_ int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	char again[32];
+	struct stat st;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOENT;
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
+	r = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	return r < 0 ? -errno : r;
+}
+
+struct own_mapping {
+	uint64_t start;
+	bool found;
+	uint64_t dev, inode;
+};
+
+static bool take_own(void *arg, const struct maps_entry *e)
+{
+	struct own_mapping *m = arg;
+
+	if (e->start != m->start)
+		return true;
+	m->found = true;
+	m->dev = e->dev;
+	m->inode = e->inode;
+	return false;
+}
+
+int discover_file_identity(int fd, uint64_t *ret_dev, uint64_t *ret_inode)
+{
+	void *page = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
+	struct own_mapping m = {.start = (uint64_t)(uintptr_t)page};
+	int r;
+
+	if (page == MAP_FAILED)
+		return -errno;
+	r = maps_read("", (uint32_t)getpid(), take_own, &m);
+	munmap(page, 1);
+	if (r < 0)
+		return r;
+	if (!m.found)
+		return -ENOENT;
+	*ret_dev = m.dev;
+	*ret_inode = m.inode;
+	return 0;
+}
+
+static bool is_mapped_file(int fd, const struct target_library *lib)
+{
+	uint64_t dev, inode;
 	struct stat st;
 
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_dev == lib->dev &&
-	       st.st_ino == lib->inode;
+	if (fstat(fd, &st) == 0 && st.st_dev == lib->dev && st.st_ino == lib->inode)
+		return true;
+	return discover_file_identity(fd, &dev, &inode) == 0 && dev == lib->dev &&
+	       inode == lib->inode;
 }
 
 /* \012 back to a newline; the result is never longer. */
@@ -130,64 +199,100 @@ static void unescape_newlines(char *s)
 	*to = 0;
 }
 
-int discover_library_path(
-	const char *root, uint32_t pid, const struct target_library *lib, char *out, size_t size)
+/* The descriptor @fd if it is @lib's file, else -ESTALE; an error stays what it is. */
+static int keep_if_mapped(int fd, const struct target_library *lib)
 {
-	char path[PATH_MAX];
-	struct stat st;
-	int n;
-
-	if (lib->path[0]) {
-		n = snprintf(
-			path, sizeof(path), "%s/proc/%" PRIu32 "/root%s", root, pid, lib->path);
-		if (n < (int)sizeof(path) && is_same_file(path, lib))
-			return file_join(out, size, path, "");
-		unescape_newlines(path);
-		if (n < (int)sizeof(path) && is_same_file(path, lib))
-			return file_join(out, size, path, "");
-	}
-	/* Not compared: on overlay and btrfs maps and stat(2) give different devices for one file.
-	 */
-	n = snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, root,
-		pid, lib->map_start, lib->map_end);
-	if (n >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	if (stat(path, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ENOENT;
-	return file_join(out, size, path, "");
+	if (fd < 0 || is_mapped_file(fd, lib))
+		return fd;
+	close(fd);
+	return -ESTALE;
 }
 
-int discover_executable(
-	const char *root, uint32_t pid, struct target_library *ret, char *out, size_t size)
+/* By the name that the mapping shows, from the root @root_path. */
+static int open_by_name(const char *root_path, const struct target_library *lib)
+{
+	_cleanup_fd_ int dir = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char name[TARGET_PATH_MAX];
+	int fd;
+
+	if (dir < 0)
+		return -errno;
+	memcpy(name, lib->path, sizeof(name));
+	fd = keep_if_mapped(open_regular(dir, name, RESOLVE_IN_ROOT), lib);
+	if (fd >= 0)
+		return fd;
+	unescape_newlines(name);
+	return keep_if_mapped(open_regular(dir, name, RESOLVE_IN_ROOT), lib);
+}
+
+int discover_library_open(const char *root, uint32_t pid, const struct target_library *lib)
+{
+	char path[PATH_MAX];
+	int fd, first, own;
+
+	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, root,
+		    pid, lib->map_start, lib->map_end) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	first = keep_if_mapped(open_regular(AT_FDCWD, path, 0), lib);
+	if (first >= 0 || !lib->path[0])
+		return first;
+	snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/root", root, pid);
+	fd = open_by_name(path, lib);
+	if (fd >= 0 || file_join(path, sizeof(path), root, "/") < 0)
+		return fd;
+	own = open_by_name(path, lib); /* a process that is gone had the same name for it */
+	if (own >= 0)
+		return own;
+	return first == -EPERM || first == -EACCES ? first : fd;
+}
+
+static void copy_name(const char *link, struct target_library *l)
+{
+	char name[TARGET_PATH_MAX];
+	ssize_t n = readlink(link, name, sizeof(name));
+	size_t tail = strlen(DELETED);
+
+	if (n <= 0 || n >= (ssize_t)sizeof(name))
+		return;
+	name[n] = 0;
+	if ((size_t)n > tail && !strcmp(name + (size_t)n - tail, DELETED)) {
+		l->deleted = true;
+		name[(size_t)n - tail] = 0;
+	}
+	memcpy(l->path, name, strlen(name) + 1);
+}
+
+int discover_executable_open(const char *root, uint32_t pid, struct target_library *ret)
 {
 	struct target_library l = {.kind = TARGET_EXECUTABLE};
-	char path[PATH_MAX], name[TARGET_PATH_MAX];
-	struct stat st;
-	ssize_t n;
+	_cleanup_fd_ int fd = -1;
+	char path[PATH_MAX];
 	int r;
 
 	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/exe", root, pid) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	if (stat(path, &st) < 0)
-		return errno == ENOENT ? -ESRCH : errno == EPERM ? -EACCES : -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ESRCH;
-	l.dev = st.st_dev;
-	l.inode = st.st_ino;
-	n = readlink(path, name, sizeof(name));
-	if (n > 0 && n < (ssize_t)sizeof(name)) {
-		name[n] = 0;
-		if (n > (ssize_t)strlen(DELETED) && !strcmp(name + n - strlen(DELETED), DELETED)) {
-			l.deleted = true;
-			name[n - (ssize_t)strlen(DELETED)] = 0;
-		}
-		memcpy(l.path, name, strlen(name) + 1);
-	}
-	r = file_join(out, size, path, "");
+	fd = open_regular(AT_FDCWD, path, 0);
+	if (fd < 0)
+		return fd == -ENOENT ? -ESRCH : fd == -EPERM ? -EACCES : fd;
+	r = discover_file_identity(fd, &l.dev, &l.inode);
 	if (r < 0)
 		return r;
+	copy_name(path, &l);
 	*ret = l;
-	return 0;
+	r = fd;
+	fd = -1;
+	return r;
+}
+
+int discover_file_open(const char *path, struct target_library *lib)
+{
+	int fd = open_regular(AT_FDCWD, path, 0), r;
+
+	if (fd < 0)
+		return fd;
+	r = discover_file_identity(fd, &lib->dev, &lib->inode);
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
 }

@@ -98,6 +98,7 @@ int variables_read(const char *root, uint32_t pid, const char *const *keys, size
 		v->cut = total + (size_t)got > VARIABLES_BYTES_MAX;
 		take_piece(piece, MIN((size_t)got, VARIABLES_BYTES_MAX - total), &line, v);
 		total += (size_t)got;
+		v->whole = (size_t)got < sizeof(piece);
 		if (v->cut)
 			break;
 	}

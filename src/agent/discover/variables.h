@@ -15,7 +15,8 @@ struct variables {
 	size_t count;
 	bool found[VARIABLES_MAX];
 	char values[VARIABLES_MAX][VARIABLE_VALUE_MAX];
-	bool cut; /* the environment is longer than VARIABLES_BYTES_MAX */
+	bool cut;   /* the environment is longer than VARIABLES_BYTES_MAX */
+	bool whole; /* it was read to its end, and not until the process ended */
 };
 
 /* variables_read - look for @keys (at most VARIABLES_MAX, which must outlive *ret) in the

@@ -33,7 +33,7 @@ void fanout_incidents_done(struct fanout_incidents *l)
 
 /* ---- one incident: values ---- */
 
-enum kind { TEXT, UINT, TIME, REAL, SEVERITY, TIMELINE, FIXES, EVIDENCE, WHERE, INT32 };
+enum kind { TEXT, UINT, TIME, REAL, SHARE, SEVERITY, TIMELINE, FIXES, EVIDENCE, WHERE, INT32 };
 
 struct key {
 	const char *name;
@@ -69,9 +69,9 @@ static const struct key keys[] = {
 	{"excess_ns", UINT, AT(incident.excess_ns)},
 	{"count", UINT, AT(incident.count)},
 	{"tail_ratio", REAL, AT(incident.tail_ratio)},
-	{"explained", REAL, AT(incident.explained)},
-	{"confidence", REAL, AT(incident.confidence)},
-	{"completeness", REAL, AT(incident.completeness)},
+	{"explained", SHARE, AT(incident.explained)},
+	{"confidence", SHARE, AT(incident.confidence)},
+	{"completeness", SHARE, AT(incident.completeness)},
 	{"culprit_rank", INT32, AT(incident.culprit_rank)},
 	{"timeline", TIMELINE, 0, 0},
 	{"fixes", FIXES, 0, 0},
@@ -103,6 +103,12 @@ static void set_text(const struct json_reader *r, char *out, size_t size)
 static double finite_or(double v, double other)
 {
 	return isfinite(v) ? v : other;
+}
+
+/* A share of something, or -1: not known. */
+static double share_of(double v)
+{
+	return MIN(MAX(finite_or(v, 0), -1.0), 1.0);
 }
 
 /* Published agents write their times as text. */
@@ -138,6 +144,8 @@ static void set_scalar(const struct json_reader *r, enum json_read t, const stru
 		*(uint64_t *)field = (uint64_t)r->i;
 	else if (k->kind == REAL && number)
 		*(double *)field = finite_or(r->d, 0);
+	else if (k->kind == SHARE && number)
+		*(double *)field = share_of(r->d);
 	else if (k->kind == TIME)
 		*(int64_t *)field = time_of(r, t);
 	else if (k->kind == SEVERITY && t == JSON_READ_STRING)
@@ -231,7 +239,7 @@ static void read_where(struct json_reader *r, struct fanout_incident *i)
 		else if (t == JSON_READ_INT && line)
 			p.line = r->i;
 		else if ((t == JSON_READ_INT || t == JSON_READ_REAL) && share)
-			i->where_share = finite_or(r->d, 0);
+			i->where_share = MAX(share_of(r->d), 0.0);
 		json_skip(r, t);
 	}
 	if (p.function[0] && p.file[0] && p.line > 0)

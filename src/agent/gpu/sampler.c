@@ -286,15 +286,21 @@ const struct gpu_identity *gpu_sampler_identity(const struct gpu_sampler *s)
 
 /* ---- life ---- */
 
+const char *gpu_sampler_library(void)
+{
+	const char *named = getenv("INGERO_NVML_LIB");
+
+	return named && named[0] ? named : NULL;
+}
+
 int gpu_sampler_start(struct gpu_sampler **ret, const char *path)
 {
 	struct gpu_sampler *s = calloc(1, sizeof(*s));
-	const char *named = getenv("INGERO_NVML_LIB");
 
 	if (!s)
 		return -ENOMEM;
-	if (!path && named && named[0])
-		path = named;
+	if (!path)
+		path = gpu_sampler_library();
 	s->path = path ? strdup(path) : NULL;
 	if (path && !s->path) {
 		free(s);

@@ -33,6 +33,9 @@ struct gpu_row {
 struct gpu_sampler;
 typedef void gpu_sampler_sink(void *arg, const struct gpu_sample *s);
 
+/* gpu_sampler_library - $INGERO_NVML_LIB; NULL: not set. */
+const char *gpu_sampler_library(void);
+
 /* gpu_sampler_start - begin sampling. @path: this library and no other; NULL: $INGERO_NVML_LIB,
  * else where drivers put it. *ret is the caller's, released with gpu_sampler_free(). Fails only for
  * want of memory: everything else is a state. */

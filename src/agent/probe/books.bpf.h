@@ -16,7 +16,7 @@
  */
 const volatile __u32 filter_mode; /* enum probe_filter */
 const volatile __u32 filter_uid;
-const volatile __u32 agent_pid; /* never traced */
+const volatile __u32 agent_pid;
 const volatile bool record_all;
 const volatile __u32 sample_every = 256;    /* one ordinary call in so many is sent as an example */
 const volatile __u32 sampling_rate = 1;     /* with record_all: ordinary calls, one in so many */
@@ -26,7 +26,8 @@ const volatile __u64 wait_limit_ns = 50000; /* stays off the CPU below this only
 const volatile __u64 gap_limit_ns = 1000000; /* pauses between calls from this on are kept */
 const volatile __u64 block_limit_ns = 10000000;
 
-bool enabled;                                  /* false: probes leave at once */
+bool enabled;        /* false: probes leave at once */
+__u64 agent_program; /* inode of the agent's own file, which it holds: who runs it is no target */
 __u64 limit_ns[WIRE_SOURCE_MAX * WIRE_OP_MAX]; /* slower calls are sent; 0: not known yet */
 bool recording;        /* false: nothing but calls is looked at (the agent measuring itself) */
 bool launches_enabled; /* false: calls of launches are not begun */

@@ -50,6 +50,15 @@ struct pid {
 };
 
 struct bpf_local_storage;
+struct inode;
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct mm_struct {
+	struct file *exe_file;
+};
 
 struct task_struct {
 	int pid;  /* thread */
@@ -59,8 +68,12 @@ struct task_struct {
 	int exit_code;
 	char comm[16];
 	struct signal_struct *signal;
+	__u64 start_boottime;
+	__u64 self_exec_id; /* another with each program it executes */
 	struct task_struct *real_parent;
+	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	struct mm_struct *mm; /* NULL: a kernel thread, or one that has given its memory back */
 	struct bpf_local_storage *bpf_storage; /* NULL: no BPF map knows this thread */
 };
 

@@ -110,12 +110,29 @@ static __always_inline void process_record_send(
 	p->peer_tid = 0;
 	p->exit_code = exit_code;
 	p->uid = (__u32)bpf_get_current_uid_gid();
+	p->born_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 	/* A program that has just begun may be gone in a moment, and what is known of it with it.
 	 */
 	if (op == HOST_PROCESS_EXEC || op == HOST_TARGET_FOUND)
 		record_send_now(&p->h);
 	else
 		record_send(&life, &p->h);
+}
+
+/* The inode of the file that @task runs; 0 for a kernel thread. */
+static __always_inline __u64 program_of(struct task_struct *task)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	struct file *file = mm ? BPF_CORE_READ(mm, exe_file) : NULL;
+
+	return file ? (__u64)BPF_CORE_READ(file, f_inode) : 0;
+}
+
+/* Is it one of ours: the agent, its helper processes, another ingero? */
+static __always_inline bool is_own_program(struct task_struct *task)
+{
+	return (__u32)task->tgid == agent_pid ||
+	       (agent_program && program_of(task) == agent_program);
 }
 
 /* target_admit - is the current process traced? One that is not yet, but that the filter wants, is
@@ -126,7 +143,7 @@ static __always_inline bool target_admit(struct task_struct *task, __u32 source)
 
 	if (target_is(pid))
 		return true;
-	if (filter_mode == FILTER_PIDS || pid == agent_pid)
+	if (filter_mode == FILTER_PIDS || is_own_program(task))
 		return false;
 	if (filter_mode == FILTER_USER && (__u32)bpf_get_current_uid_gid() != filter_uid)
 		return false;

@@ -13,31 +13,43 @@
  * The table is foreign: it is read to its end at most, and differences may lead anywhere. */
 #include "agent/python/python.h"
 
+#include <errno.h>
+
 #define LINES_OF_3_10_NONE (-128)
 
 /* Line numbers are ints in Python; others come from a table that is none. */
-static uint32_t line_number(int64_t line)
+static int line_number(int64_t line)
 {
-	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
+	return line > 0 && line <= INT32_MAX ? (int)line : 0;
 }
 
-static uint32_t line_3_9(uint32_t first_line, const uint8_t *table, size_t size, uint32_t lasti)
+/* Behind the last range that is there. */
+static int behind(const struct python_lines *l)
 {
-	int64_t line = first_line;
+	return l->is_cut ? -ENODATA : 0;
+}
+
+static int line_3_9(const struct python_lines *l, uint32_t lasti)
+{
+	const uint8_t *table = l->table;
+	size_t size = l->size;
+	int64_t line = l->first_line;
 	uint64_t address = 0;
 
 	for (size_t i = 0; i + 2 <= size; i += 2) {
 		address += table[i];
 		if (address > lasti)
-			break;
+			return line_number(line);
 		line += (int8_t)table[i + 1];
 	}
-	return line_number(line);
+	return l->is_cut ? -ENODATA : line_number(line); /* the last range has no end */
 }
 
-static uint32_t line_3_10(uint32_t first_line, const uint8_t *table, size_t size, uint32_t lasti)
+static int line_3_10(const struct python_lines *l, uint32_t lasti)
 {
-	int64_t line = first_line;
+	const uint8_t *table = l->table;
+	size_t size = l->size;
+	int64_t line = l->first_line;
 	uint64_t end = 0;
 
 	for (size_t i = 0; i + 2 <= size; i += 2) {
@@ -49,7 +61,7 @@ static uint32_t line_3_10(uint32_t first_line, const uint8_t *table, size_t size
 		if (end > lasti)
 			return delta == LINES_OF_3_10_NONE ? 0 : line_number(line);
 	}
-	return first_line;
+	return behind(l);
 }
 
 /* varint_signed - the lowest bit is the sign. More bytes than an int needs are left out. */
@@ -65,34 +77,36 @@ static int64_t varint_signed(const uint8_t *table, size_t size, size_t i)
 	return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
 }
 
-static uint32_t line_3_11(uint32_t first_line, const uint8_t *table, size_t size, uint32_t lasti)
+static int line_3_11(const struct python_lines *l, uint32_t lasti)
 {
-	int64_t line = first_line;
+	const uint8_t *table = l->table;
+	int64_t line = l->first_line;
 	uint64_t end = 0;
+	size_t next;
 
-	for (size_t i = 0; i < size;) {
+	for (size_t i = 0; i < l->size; i = next) {
 		unsigned code = table[i] >> 3 & 15;
 
+		for (next = i + 1; next < l->size && !(table[next] & 0x80);)
+			next++;
+		if (l->is_cut && next == l->size)
+			break; /* more of this range may be missing */
 		end += ((table[i] & 7) + 1) * 2;
-		i++;
 		if (code == 13 || code == 14)
-			line += varint_signed(table, size, i);
+			line += varint_signed(table, l->size, i + 1);
 		else if (code >= 10 && code <= 12)
 			line += code - 10;
 		if (end > lasti)
 			return code == 15 ? 0 : line_number(line);
-		while (i < size && !(table[i] & 0x80))
-			i++;
 	}
-	return first_line;
+	return behind(l);
 }
 
-uint32_t python_line(
-	unsigned minor, uint32_t first_line, const uint8_t *table, size_t size, uint32_t lasti)
+int python_line(const struct python_lines *l, uint32_t lasti)
 {
-	if (minor < 10)
-		return line_3_9(first_line, table, size, lasti);
-	if (minor == 10)
-		return line_3_10(first_line, table, size, lasti);
-	return line_3_11(first_line, table, size, lasti);
+	if (l->minor < 10)
+		return line_3_9(l, lasti);
+	if (l->minor == 10)
+		return line_3_10(l, lasti);
+	return line_3_11(l, lasti);
 }

@@ -48,7 +48,9 @@ extern const char *const python_symbol_names[4];
  * libpython3.11.so.1.0. */
 bool python_is_file(const char *basename);
 
-/* python_layout - fill *ret for the process and check it by a walk. -EAGAIN: the interpreter has
+/* python_layout - fill *ret for the process and check it by a walk. Returns 0; 1 if it serves for the
+ * threads there are, but the list of threads was searched for and is only one of the places it may
+ * be at: ask again when there are more. -EAGAIN: the interpreter has
  * not come up yet (no thread with a frame): try again. -EOPNOTSUPP: a version or build that is not
  * known (free-threaded ones too); the reason is in reterr and *ret is untouched. @tid is the
  * kernel's id of a thread in the process's own namespace (its main thread). */
@@ -71,11 +73,20 @@ int python_walk(const struct python_memory *m, const struct stack_python *p, uin
 int python_code_fetch(const struct python_memory *m, const struct stack_python *p, uint64_t code,
 	struct stack_record_code **ret);
 
-/* python_line - the line of instruction @lasti (bytes) by a code object's line table; the first
- * line if the table says nothing of it; 0 if it is in no line (artificial code). Formats: 3.9
- * co_lnotab, 3.10 co_linetable, 3.11 and later the location table. */
-uint32_t python_line(
-	unsigned minor, uint32_t first_line, const uint8_t *table, size_t size, uint32_t lasti);
+/* A code object's line table. Formats: 3.9 co_lnotab, 3.10 co_linetable, 3.11 and later the location
+ * table. */
+struct python_lines {
+	unsigned minor;
+	uint32_t first_line;
+	const uint8_t *table;
+	size_t size;
+	bool is_cut; /* these are its first bytes only */
+};
+
+/* python_line - the line of instruction @lasti (bytes); 0 if it is in none (artificial code, or the
+ * table says nothing of it). -ENODATA if it lies behind what is there of a table that is cut: its
+ * line is not known. */
+int python_line(const struct python_lines *l, uint32_t lasti);
 
 /* python_text - append a str's characters (kind 1, 2 or 4 bytes each) to @out as UTF-8; surrogates
  * and what is no character become U+FFFD. 0, or what @out says: -ENOBUFS, -ENOMEM. */

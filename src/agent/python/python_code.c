@@ -94,6 +94,8 @@ int python_code_fetch(const struct python_memory *m, const struct stack_python *
 	c->code = code;
 	c->lines = lines;
 	c->lines_size = (uint32_t)size;
+	c->minor = (uint8_t)p->minor;
+	c->lines_at = (uint8_t)p->bytes_data;
 	c->lines_bytes = kept;
 	r = kept ? python_bytes(m, lines + p->bytes_data, c->line_table, kept) : 0;
 	if (r < 0)

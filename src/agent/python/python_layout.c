@@ -27,6 +27,7 @@ struct trial {
 	const struct python_symbols *s;
 	uint32_t tid;
 	struct stack_python p;
+	bool is_guess; /* where p says that the threads are, another pointer to one may be */
 };
 
 static int type_check(const struct trial *t, uint64_t object, uint64_t type)
@@ -120,12 +121,14 @@ static void thread_settle(struct trial *t)
 static bool list_settle(struct trial *t)
 {
 	uint32_t offset;
+	int r;
 
 	t->p.pthread_tid = PTHREAD_TID;
-	if (python_thread_search(t->m, &t->p, t->tid, &offset) < 0 ||
-		offset == t->p.interpreter_threads)
+	r = python_thread_search(t->m, &t->p, t->tid, &offset);
+	if (r < 0 || offset == t->p.interpreter_threads)
 		return false;
 	t->p.interpreter_threads = offset;
+	t->is_guess = r > 0;
 	return true;
 }
 
@@ -141,6 +144,7 @@ static int attempt(struct trial *t)
 		return r;
 	if (!interpreter)
 		return -ENOENT;
+	t->is_guess = false;
 	thread_settle(t);
 	r = walk_check(t);
 	if (r == 0)
@@ -203,7 +207,7 @@ int python_layout(const struct python_memory *m, const struct python_symbols *s,
 		r = attempt(&t);
 		if (r == 0) {
 			*ret = t.p;
-			return 0;
+			return t.is_guess;
 		}
 		empty |= r == -ENOENT;
 	}

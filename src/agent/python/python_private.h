@@ -55,7 +55,8 @@ int python_thread_find(const struct python_memory *m, const struct stack_python 
 	uint64_t *ret_thread, uint64_t *ret_frame);
 
 /* python_thread_search - where an interpreter keeps its list of threads, if the table is wrong: the
- * offset behind which the longest list lies that has @tid in it. -ENOENT. */
+ * offset behind which the longest list lies that has @tid in it. Returns 0; 1 if there are several
+ * as long, and this is the first; -ENOENT. */
 int python_thread_search(const struct python_memory *m, const struct stack_python *p, uint32_t tid,
 	uint32_t *ret_offset);
 

@@ -154,18 +154,21 @@ int python_thread_search(const struct python_memory *m, const struct stack_pytho
 	uint64_t interpreter, part[64];
 	unsigned longest = 0;
 	uint32_t found = 0;
+	bool tied = false;
 	int r;
 
 	r = python_first_interpreter(m, p, &interpreter);
 	if (r < 0)
 		return r;
-	/* pointers to single threads exist too, so the longest list is the one */
+	/* Pointers to single threads exist too, so the longest list is the one. Of an only thread
+	 * nothing tells them apart; those that CPython has come after the list. */
 	for (uint32_t at = 0; at < INTERPRETER_BYTES; at += sizeof(part)) {
 		if (python_bytes(m, interpreter + at, part, sizeof(part)) < 0)
 			break;
 		for (uint32_t i = 0; i < ARRAY_SIZE(part); i++) {
 			unsigned length = part[i] % 8 ? 0 : list_length(&w, interpreter, part[i]);
 
+			tied = length > longest ? false : tied || (length && length == longest);
 			if (length > longest) {
 				longest = length;
 				found = at + i * 8;
@@ -175,7 +178,7 @@ int python_thread_search(const struct python_memory *m, const struct stack_pytho
 	if (!longest)
 		return -ENOENT;
 	*ret_offset = found;
-	return 0;
+	return tied;
 }
 
 struct pthread_wanted {

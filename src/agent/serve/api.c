@@ -56,6 +56,6 @@ const struct api_row api_rows[] = {
 	{"GET", "/api/v1/capabilities", "What this recording can tell, and what not", 0,
 		.answer = capabilities_json},
 	{"POST", "/api/v1/query", "One SQL statement that only reads", 0, .make = api_query,
-		.lane = LANE_SQL, .body_max = QUERY_BODY},
+		.begin = api_query_begin, .lane = LANE_SQL, .body_max = QUERY_BODY},
 	{.method = NULL},
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_query.c - POST /api/v1/query: one statement, run by a worker process (sql/sql_worker.h). */
+/* api_query.c - POST /api/v1/query: one statement, run by a worker process (sql/sql_worker.h).
+ *
+ * Its time counts from the request on, waiting for a turn included. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -14,8 +16,8 @@
 #define TIME_MAX   30000
 
 struct statement {
-	const char *sql; /* belongs to the document */
 	json_int_t limit, timeout_ms;
+	char sql[];
 };
 
 static int get_int(const json_t *root, const char *key, json_int_t otherwise, json_int_t max,
@@ -33,18 +35,39 @@ static int get_int(const json_t *root, const char *key, json_int_t otherwise, js
 		"%s: give a whole number from 1 to %" JSON_INTEGER_FORMAT, key, max);
 }
 
-static int read_question(const json_t *root, struct statement *q, struct errinfo *reterr)
+static int read_question(const json_t *root, struct statement **ret, struct errinfo *reterr)
 {
 	const json_t *sql = json_object_get(root, "sql");
+	_cleanup_free_ struct statement *q = NULL;
 	int r;
 
 	if (!json_is_string(sql) || strlen(json_string_value(sql)) != json_string_length(sql))
 		return errinfo_set(reterr, -EINVAL,
 			"the body is JSON with the statement as \"sql\": {\"sql\": \"SELECT …\"}");
-	q->sql = json_string_value(sql);
+	q = malloc(sizeof(*q) + json_string_length(sql) + 1);
+	if (!q)
+		return -ENOMEM;
+	memcpy(q->sql, json_string_value(sql), json_string_length(sql) + 1);
 	r = get_int(root, "limit", ROWS, SQL_WORKER_ROWS_MAX, &q->limit, reterr);
-	return r < 0 ? r
-		     : get_int(root, "timeout_ms", TIMEOUT_MS, TIME_MAX, &q->timeout_ms, reterr);
+	if (r == 0)
+		r = get_int(root, "timeout_ms", TIMEOUT_MS, TIME_MAX, &q->timeout_ms, reterr);
+	if (r == 0)
+		*ret = TAKE(q);
+	return r;
+}
+
+int api_query_begin(struct serve_call *c, struct errinfo *reterr)
+{
+	_cleanup_(json_decrefp) json_t *root =
+		json_loadb(c->body, c->body_len, JSON_REJECT_DUPLICATES, NULL);
+	struct statement *q = NULL;
+	int r = read_question(root, &q, reterr);
+
+	if (r < 0)
+		return r;
+	c->state = q;
+	c->deadline_ns = mono_now().ns + (uint64_t)q->timeout_ms * NS_PER_MS;
+	return 0;
 }
 
 /* ---- the answer ---- */
@@ -100,18 +123,24 @@ static int put_answer(struct buf *out, const struct sql_table *t, uint64_t ns)
 
 static int ask(struct serve_call *c, const struct statement *q, struct buf *hint, struct errinfo *e)
 {
-	struct sql_guard_rules rules = {
-		.timeout_ns = (uint64_t)q->timeout_ms * NS_PER_MS, .rows_max = (size_t)q->limit};
-	_cleanup_(sql_table_done) struct sql_table t = {0};
 	uint64_t began = mono_now().ns;
+	uint64_t left_ns = c->deadline_ns > began ? c->deadline_ns - began : 1;
+	bool is_cut = c->is_brief && left_ns > SERVE_BRIEF_NS;
+	struct sql_guard_rules rules = {
+		.timeout_ns = is_cut ? SERVE_BRIEF_NS : left_ns, .rows_max = (size_t)q->limit};
+	_cleanup_(sql_table_done) struct sql_table t = {0};
 	char n[TEXT_MAX];
 	int r = nodedb_ask(serve_db(c->serve), q->sql, &rules, &t, hint, e);
 
+	if (r == -ETIMEDOUT && is_cut) {
+		c->needs_longer = true;
+		return 0;
+	}
 	if (r == -ETIMEDOUT)
 		return errinfo_set(e, r,
 			"the SQL took longer than %s: ask for less, or give it more with "
 			"timeout_ms (up to %d)",
-			text_format_duration(n, rules.timeout_ns), TIME_MAX);
+			text_format_duration(n, (uint64_t)q->timeout_ms * NS_PER_MS), TIME_MAX);
 	if (r == -ENOMEM)
 		r = -EMSGSIZE; /* of the statement, not of this process */
 	if (r < 0)
@@ -123,15 +152,10 @@ static int ask(struct serve_call *c, const struct statement *q, struct buf *hint
 
 void api_query(struct serve_call *c)
 {
-	_cleanup_(json_decrefp) json_t *root =
-		json_loadb(c->body, c->body_len, JSON_REJECT_DUPLICATES, NULL);
 	_cleanup_buf_ struct buf hint = BUF_INIT(16 << 10);
-	struct statement q = {0};
 	struct errinfo e = {0};
-	int r = read_question(root, &q, &e);
+	int r = ask(c, c->state, &hint, &e);
 
-	if (r == 0)
-		r = ask(c, &q, &hint, &e);
 	if (r < 0)
 		serve_error(c, r, &e, buf_str(&hint));
 }

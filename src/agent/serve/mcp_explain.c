@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/answer/report_json.h"
+#include "agent/serve/mcp_clean.h"
 #include "agent/serve/mcp_tsc.h"
 #include "mcp/rpc.h"
 
@@ -47,10 +48,10 @@ static void keep_top(json_t *list, json_int_t n, size_t *ret_total)
 static json_t *completeness_json(const struct incidents_answer *a)
 {
 	struct report_scope s = incidents_scope(a);
-	_cleanup_buf_ struct buf b = BUF_INIT(256);
+	_cleanup_buf_ struct buf b = BUF_INIT(1024);
 
 	completeness_text(&b, &s.completeness);
-	return json_string(buf_str(&b));
+	return mcp_clean_string(buf_str(&b), MCP_CLEAN_TEXT);
 }
 
 /* In a compact list an incident says what a verdict needs; asked for by its id it says all. */

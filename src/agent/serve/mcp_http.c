@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_http.c - see mcp_http.h.
- *
- * A request belongs to its thread until loop_call() has handed it back; its strings stay until it
- * is replied to. `running` counts what is between the handler and the reply. */
+/* mcp_http.c - see mcp_http.h. A request's strings stay until it is replied to, so that the thread
+ * that answers reads them where they are. */
 #include "agent/serve/mcp_http.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "agent/serve/job.h"
 
 struct mcp_http {
 	const struct talk *talk;
 	struct loop *loop;
-	pthread_mutex_t mutex;
-	pthread_cond_t ended;
-	unsigned running; /* threads */
+	struct pool *pool;
 };
 
 struct work {
+	struct job job; /* the first, so that a job is its work */
 	struct mcp_http *http;
-	struct http_exchange *exchange;
 	const struct http_request *request;
 	struct post_reply reply;
 };
@@ -50,14 +47,20 @@ void mcp_http_reply(struct http_exchange *x, const struct post_reply *r)
 
 int mcp_http_new(const struct talk *t, struct loop *l, struct mcp_http **ret)
 {
+	const struct pool_settings pool = {
+		.threads = MCP_HTTP_AT_ONCE, .queue_max = MCP_HTTP_QUEUE, .leaves_room = true};
 	struct mcp_http *h = calloc(1, sizeof(*h));
+	int r;
 
 	if (!h)
 		return -ENOMEM;
 	h->talk = t;
 	h->loop = l;
-	pthread_mutex_init(&h->mutex, NULL);
-	pthread_cond_init(&h->ended, NULL);
+	r = pool_new(&pool, &h->pool);
+	if (r < 0) {
+		free(h);
+		return r;
+	}
 	*ret = h;
 	return 0;
 }
@@ -66,76 +69,46 @@ void mcp_http_free(struct mcp_http *h)
 {
 	if (!h)
 		return;
-	pthread_mutex_lock(&h->mutex);
-	while (h->running)
-		pthread_cond_wait(&h->ended, &h->mutex);
-	pthread_mutex_unlock(&h->mutex);
-	pthread_cond_destroy(&h->ended);
-	pthread_mutex_destroy(&h->mutex);
+	pool_free(h->pool);
 	free(h);
 }
 
-static bool take_turn(struct mcp_http *h)
+static bool answer(struct job *j, bool brief _unused_)
 {
-	bool free_turn;
+	struct work *w = (struct work *)j;
 
-	pthread_mutex_lock(&h->mutex);
-	free_turn = h->running < MCP_HTTP_AT_ONCE;
-	h->running += free_turn;
-	pthread_mutex_unlock(&h->mutex);
-	return free_turn;
+	mcp_http_answer(w->http->talk, w->request, &w->reply);
+	return true;
 }
 
-static void end_turn(struct mcp_http *h)
+static void finish(struct job *j, int err)
 {
-	pthread_mutex_lock(&h->mutex);
-	h->running--;
-	pthread_cond_broadcast(&h->ended);
-	pthread_mutex_unlock(&h->mutex);
-}
+	struct work *w = (struct work *)j;
 
-static void hand_back(void *arg)
-{
-	struct work *w = arg;
-
-	mcp_http_reply(w->exchange, &w->reply);
+	if (err < 0)
+		http_reply_error(j->x, 408, "the connection was closed before the answer");
+	else
+		mcp_http_reply(j->x, &w->reply);
 	buf_done(&w->reply.body);
 	free(w);
-}
-
-static void *answer(void *arg)
-{
-	struct work *w = arg;
-	struct mcp_http *h = w->http;
-
-	mcp_http_answer(h->talk, w->request, &w->reply);
-	/* Without memory for the call nobody would ever be answered: try until there is some. */
-	while (loop_call(h->loop, hand_back, w) == -ENOMEM)
-		sched_yield();
-	end_turn(h);
-	return NULL;
 }
 
 void mcp_http_handler(void *arg, struct http_exchange *x, const struct http_request *q)
 {
 	struct mcp_http *h = arg;
-	struct work *w = NULL;
-	pthread_t thread;
+	struct work *w = calloc(1, sizeof(*w));
 
-	if (take_turn(h)) {
-		w = calloc(1, sizeof(*w));
-		if (w)
-			*w = (struct work){.http = h, .exchange = x, .request = q};
-		if (w && pthread_create(&thread, NULL, answer, w) == 0) {
-			pthread_detach(thread);
+	if (w) {
+		*w = (struct work){
+			.job = {.x = x, .ends_with_asker = true, .run = answer, .finish = finish},
+			.http = h,
+			.request = q};
+		if (job_start(&w->job, h->loop, h->pool, q, 0) == 0)
 			return;
-		}
 		free(w);
-		end_turn(h);
 	}
 	http_reply_field(x, "retry-after", "1");
-	http_reply_error(
-		x, 503, "%d requests are being answered already: try again", MCP_HTTP_AT_ONCE);
+	http_reply_error(x, 503, "too many requests are waiting: try again in a moment");
 }
 
 void mcp_http_serve_handler(void *arg, struct http_exchange *x, const struct http_request *q)
@@ -145,10 +118,5 @@ void mcp_http_serve_handler(void *arg, struct http_exchange *x, const struct htt
 
 bool mcp_http_is_idle(struct mcp_http *h)
 {
-	bool idle;
-
-	pthread_mutex_lock(&h->mutex);
-	idle = !h->running;
-	pthread_mutex_unlock(&h->mutex);
-	return idle;
+	return pool_load(h->pool) == 0;
 }

@@ -2,7 +2,8 @@
 /* mcp_http.h - the protocol at one path of an HTTP server.
  *
  * mcp_http_answer() is all that a server with threads of its own needs; mcp_http_handler() is for
- * one without: it answers each request on a thread and replies on the loop. */
+ * one without: requests are answered on the threads of a pool, in turn between those who
+ * ask, and replied to on the loop. */
 #pragma once
 
 #include "agent/serve/serve.h"
@@ -10,7 +11,8 @@
 #include "net/server.h"
 
 #define MCP_HTTP_PATH    "/mcp"
-#define MCP_HTTP_AT_ONCE 8 /* requests being answered; more are told to come again (503) */
+#define MCP_HTTP_AT_ONCE 4  /* requests being answered */
+#define MCP_HTTP_QUEUE   64 /* waiting; more are told to come again (503) */
 
 /* mcp_http_answer - any thread, as long as the tool takes; done with buf_done(&ret->body). */
 void mcp_http_answer(const struct talk *t, const struct http_request *q, struct post_reply *ret);

@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "agent/answer/losses.h"
+#include "agent/serve/mcp_clean.h"
 #include "wire/names.h"
+
+#define UNSEEN_SHOWN 16
 
 static json_t *reasons_json(const struct sql_table *losses, int64_t source)
 {
@@ -54,12 +57,32 @@ static json_t *sources_json(const struct losses_answer *a)
 	return list;
 }
 
+/* Calls before the probes were there, the longest time first. */
+static json_t *unseen_json(const struct sql_table *t)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < t->row_count && i < UNSEEN_SHOWN; i++)
+		json_array_append_new(list,
+			json_pack("{s:I, s:o, s:o, s:o, s:s}", "pid",
+				(json_int_t)table_int(t, i, table_column(t, "pid")), "process_name",
+				mcp_clean_string(
+					table_text(t, i, table_column(t, "comm")), MCP_CLEAN_NAME),
+				"duration_us",
+				mcp_us(table_real(t, i, table_column(t, "duration_ns"))), "file",
+				mcp_clean_string(
+					table_text(t, i, table_column(t, "file")), MCP_CLEAN_NAME),
+				"reason", table_text(t, i, table_column(t, "reason"))));
+	return list;
+}
+
 static json_t *losses_value(
 	const struct question *q, const json_t *arguments, struct errinfo *reterr)
 {
 	_cleanup_(losses_answer_done) struct losses_answer a = {0};
 	int r = answer_losses(q, &a, reterr);
 	json_t *full, *range = r < 0 ? NULL : mcp_range(q, reterr);
+	_cleanup_buf_ struct buf why = BUF_INIT(512);
 	json_int_t pruned = 0;
 
 	if (!range)
@@ -69,12 +92,16 @@ static json_t *losses_value(
 			pruned += table_int(&a.pruned, i, table_column(&a.pruned, "rows"));
 	full = json_pack("{s:I, s:o, s:o}", "pruned_rows", pruned, "range", range, "sources",
 		sources_json(&a));
-	if (a.total.known)
+	if (completeness_share(&a.total) >= 0)
 		json_object_set_new(full, "completeness", json_real(completeness_share(&a.total)));
+	else if (accounting_put_unclean(&a.total.books, &why))
+		json_object_set_new(full, "note", json_string(buf_str(&why)));
 	else
 		json_object_set_new(full, "note",
 			json_string("the recording does not say what it lost (the published agent "
 				    "did not count)"));
+	if (a.unseen.row_count) /* of which no number can be known */
+		json_object_set_new(full, "unseen", unseen_json(&a.unseen));
 	return full;
 }
 

@@ -38,6 +38,7 @@ void mcp_check(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_free_ struct check_report *r = calloc(1, sizeof(*r));
 	json_t *checks = json_array();
+	const struct check_probes *known = mcp_settings_of(c)->probes;
 	struct check_probes probes;
 
 	if (!r) {
@@ -45,8 +46,9 @@ void mcp_check(const struct call *c, const json_t *arguments, struct answer *a)
 		answer_fail(a, "not enough memory");
 		return;
 	}
-	check_probe(&probes);
-	check_run("", &probes, r);
+	if (!known)
+		check_probe(&probes);
+	check_run("", known ? known : &probes, r);
 	for (size_t i = 0; i < r->count; i++)
 		json_array_append_new(checks, check_json(&r->rows[i], mcp_arg_compact(arguments)));
 	mcp_reply(a, arguments,

@@ -22,6 +22,8 @@ struct mcp_settings {
 	const char *db;               /* the recording; need not be there yet */
 	const char *version;          /* of this program */
 	const struct mcp_demo *demos; /* NULL: none */
+	/* What get_check tells of the kernel; NULL: it looks when it is asked. */
+	const struct check_probes *probes;
 	/* Asks the nodes of the configuration; on the thread that answers. -ENOENT with a sentence:
 	 * none are named. NULL: there is no fleet. */
 	int (*ask_fleet)(

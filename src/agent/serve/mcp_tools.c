@@ -74,8 +74,8 @@ const struct offer_tool mcp_tools[] = {
 	{.name = "get_losses",
 	 .title = "How complete the recording is",
 	 .description = "hits = stored + aggregated + lost for every source of events, the reasons "
-			"of losses, and what was deleted to keep the file small. Look here before "
-			"you trust an absence.",
+			"of losses, calls that no probe could see (unseen), and what was deleted to "
+			"keep the file small. Look here before you trust an absence.",
 	 .input = ARGUMENTS(""),
 	 .annotations = READ_ONLY,
 	 .run = mcp_losses},

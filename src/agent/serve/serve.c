@@ -17,12 +17,13 @@
 #define READ_THREADS  4
 #define HEAVY_THREADS 2
 #define HEAVY_NICE    5 /* who traces and who asks for less comes first */
-#define SQL_THREADS   4 /* as many as may run at once: sql_worker.h */
+#define SQL_THREADS   3 /* and the brief one, and those of MCP: SQL_WORKER_AT_ONCE of sql_worker.h */
+#define BRIEF_THREADS 1
 #define QUEUE_MAX     64
 
-struct pending { /* a call and whom it answers */
+struct pending {        /* a call and whom it answers */
+	struct job job; /* the first, so that a job is its call */
 	struct serve_call call;
-	struct http_exchange *x;
 	serve_fn *fn;
 	char node[NODE_MAX]; /* found on the way */
 	bool is_named;
@@ -33,6 +34,7 @@ static void pending_free(struct pending *p)
 	free(p->call.path);
 	free(p->call.query);
 	free(p->call.body);
+	free(p->call.state);
 	buf_done(&p->call.out);
 	free(p);
 }
@@ -71,38 +73,51 @@ static bool find_node(const char *db, char out[NODE_MAX])
 
 /* ---- calls ---- */
 
-/* On the loop. */
-static void finish(void *arg)
+static void reply(struct serve_call *c, struct http_exchange *x)
 {
-	struct pending *p = arg;
+	serve_put_node(c->serve, x);
+	if (c->retry_after[0])
+		http_reply_field(x, "retry-after", c->retry_after);
+	if (c->age[0])
+		http_reply_field(x, "age", c->age);
+	if (c->out.err)
+		http_reply_error(x, 500, "the answer found no room in memory");
+	else
+		http_reply(x, c->status, c->type, buf_str(&c->out), c->out.len);
+}
+
+/* On the loop. */
+static void finish(struct job *j, int err)
+{
+	struct pending *p = (struct pending *)j;
 	struct serve_call *c = &p->call;
+	struct errinfo e = {0};
 
 	if (p->is_named && c->serve->is_nameless) {
 		memcpy(c->serve->node, p->node, sizeof(p->node));
 		c->serve->is_nameless = false;
 	}
-	serve_put_node(c->serve, p->x);
-	if (c->retry_after[0])
-		http_reply_field(p->x, "retry-after", c->retry_after);
-	if (c->age[0])
-		http_reply_field(p->x, "age", c->age);
-	if (c->out.err)
-		http_reply_error(p->x, 500, "the answer found no room in memory");
-	else
-		http_reply(p->x, c->status, c->type, buf_str(&c->out), c->out.len);
+	if (err == -EBUSY)
+		errinfo_set(&e, err, "others were asking, and no turn came in time: try again");
+	else if (err < 0)
+		errinfo_set(&e, err, "the connection was closed before the answer");
+	if (err < 0)
+		serve_error(c, err, &e, NULL);
+	reply(c, j->x);
 	pending_free(p);
 }
 
 /* On a lane's thread. */
-static void work(void *arg)
+static bool work(struct job *j, bool brief)
 {
-	struct pending *p = arg;
+	struct pending *p = (struct pending *)j;
 
 	if (p->call.serve->is_nameless)
 		p->is_named = find_node(p->call.serve->settings.db, p->node);
+	p->call.is_brief = brief;
+	p->call.needs_longer = false;
 	p->fn(&p->call);
-	while (loop_call(p->call.serve->loop, finish, p) < 0)
-		; /* no memory for a list's entry: there will be */
+	return !p->call.needs_longer;
 }
 
 static struct pending *pending_new(
@@ -112,7 +127,7 @@ static struct pending *pending_new(
 
 	if (!p)
 		return NULL;
-	p->x = x;
+	p->job = (struct job){.x = x, .run = work, .finish = finish};
 	p->fn = fn;
 	p->call = (struct serve_call){.serve = s,
 		.path = strdup(q->path),
@@ -131,17 +146,29 @@ static struct pending *pending_new(
 	return p;
 }
 
-void serve_later(struct serve *s, enum serve_lane lane, struct http_exchange *x,
-	const struct http_request *q, serve_fn *fn, const void *data)
+void serve_later(struct serve *s, const struct serve_plan *plan, struct http_exchange *x,
+	const struct http_request *q)
 {
-	struct pending *p = pending_new(s, x, q, fn);
+	struct pending *p = pending_new(s, x, q, plan->fn);
+	struct errinfo e = {0};
+	int r = p ? 0 : -ENOMEM;
 
-	if (p) {
-		p->call.data = data;
-		if (pool_push(s->lanes[lane], work, p) == 0)
+	if (r == 0) {
+		p->call.data = plan->data;
+		r = plan->begin ? plan->begin(&p->call, &e) : 0;
+		if (r < 0) {
+			serve_error(&p->call, r, &e, NULL);
+			reply(&p->call, x);
+			pending_free(p);
 			return;
-		pending_free(p);
+		}
+		p->job.ends_with_asker = plan->lane == LANE_SQL;
+		r = job_start(&p->job, s->loop, s->lanes[plan->lane], q, p->call.deadline_ns);
 	}
+	if (r == 0)
+		return;
+	if (p)
+		pending_free(p);
 	serve_put_node(s, x);
 	http_reply_field(x, "retry-after", "1");
 	http_reply_error(x, 503, "too many requests are waiting: try again in a moment");
@@ -156,6 +183,7 @@ static int status_of(int err)
 	case -EPERM:
 	case -E2BIG: return 400;
 	case -ESRCH: return 404;
+	case -ECANCELED:
 	case -ETIMEDOUT: return 408;
 	case -EMSGSIZE: return 413;
 	case -EBUSY:
@@ -203,7 +231,12 @@ static void handle(void *arg, struct http_exchange *x, const struct http_request
 	const struct api_row *row = find_row(q);
 
 	if (row)
-		serve_later(arg, row->lane, x, q, row->answer ? api_answer : row->make, row);
+		serve_later(arg,
+			&(struct serve_plan){.lane = row->lane,
+				.begin = row->begin,
+				.fn = row->answer ? api_answer : row->make,
+				.data = row},
+			x, q);
 	else
 		http_reply_error(x, 404, "there is nothing here");
 }
@@ -246,17 +279,22 @@ static struct http_route *make_routes(const struct http_route *more)
 int serve_new(struct loop *l, const struct serve_settings *settings, struct serve **ret,
 	struct errinfo *reterr)
 {
-	static const struct {
-		unsigned threads;
-		int nice;
-	} lanes[LANE_COUNT] = {[LANE_READ] = {READ_THREADS, 0},
-		[LANE_HEAVY] = {HEAVY_THREADS, HEAVY_NICE},
-		[LANE_SQL] = {SQL_THREADS, 0}};
+	static const struct pool_settings lanes[LANE_COUNT] = {
+		[LANE_READ] = {.threads = READ_THREADS, .queue_max = QUEUE_MAX},
+		[LANE_HEAVY] = {.threads = HEAVY_THREADS,
+			.nice = HEAVY_NICE,
+			.queue_max = QUEUE_MAX},
+		[LANE_SQL] = {.threads = SQL_THREADS,
+			.brief_threads = BRIEF_THREADS,
+			.queue_max = QUEUE_MAX,
+			.leaves_room = true}};
 	_cleanup_(serve_freep) struct serve *s = calloc(1, sizeof(*s));
 	_cleanup_free_ struct http_route *routes = make_routes(settings->routes);
 	struct http_server_settings http = {.address = settings->address,
 		.tls = settings->tls,
 		.tokens = settings->tokens,
+		.owners = settings->owners,
+		.owner_count = settings->owner_count,
 		.names = settings->names,
 		.routes = routes,
 		.arg = s};
@@ -268,7 +306,7 @@ int serve_new(struct loop *l, const struct serve_settings *settings, struct serv
 	s->loop = l;
 	s->is_nameless = !find_node(settings->db, s->node);
 	for (int i = 0; r == 0 && i < LANE_COUNT; i++)
-		r = pool_new(lanes[i].threads, lanes[i].nice, QUEUE_MAX, &s->lanes[i]);
+		r = pool_new(&lanes[i], &s->lanes[i]);
 	if (r == 0)
 		r = keep_new(&s->keep);
 	if (r < 0)
@@ -282,11 +320,11 @@ int serve_new(struct loop *l, const struct serve_settings *settings, struct serv
 
 void serve_free(struct serve *s)
 {
+	if (s->http)
+		http_server_free(s->http); /* who has gone withdraws his jobs from the lanes */
 	for (int i = 0; i < LANE_COUNT; i++)
 		if (s->lanes[i])
 			pool_free(s->lanes[i]);
-	if (s->http)
-		http_server_free(s->http);
 	if (s->keep)
 		keep_free(s->keep);
 	free(s);

@@ -13,7 +13,7 @@ struct serve;
 enum serve_lane {
 	LANE_READ,  /* short looks into the recording */
 	LANE_HEAVY, /* explaining, stacks: up to seconds */
-	LANE_SQL,   /* waits for a worker process */
+	LANE_SQL,   /* waits for a worker process; each has a deadline */
 	LANE_COUNT
 };
 
@@ -21,7 +21,11 @@ struct serve_call { /* one request on its way through a lane; texts are copies *
 	struct serve *serve;
 	char *path, *query, *body;
 	size_t body_len;
-	const void *data; /* as given to serve_later() */
+	const void *data;     /* as given to serve_later() */
+	void *state;          /* what begin() made of the body; malloc()'s */
+	uint64_t deadline_ns; /* monotonic, from begin(): no thread by then is a 503; 0: none */
+	bool is_brief;        /* no more than SERVE_BRIEF_NS; then set needs_longer and return */
+	bool needs_longer;
 	/* what to reply with, for the lane to fill in: */
 	int status;
 	const char *type; /* NULL: JSON */
@@ -30,12 +34,21 @@ struct serve_call { /* one request on its way through a lane; texts are copies *
 };
 
 #define SERVE_REPLY_MAX (12u << 20)
+#define SERVE_BRIEF_NS  (500 * NS_PER_MS)
 
 typedef void serve_fn(struct serve_call *c);
 
-/* serve_later - @fn answers @x on a thread of @lane, with @data for it; 503 if the lane is full. */
-void serve_later(struct serve *s, enum serve_lane lane, struct http_exchange *x,
-	const struct http_request *q, serve_fn *fn, const void *data);
+struct serve_plan {
+	enum serve_lane lane;
+	/* On the loop, before it waits; NULL: nothing. A failure is the reply. */
+	int (*begin)(struct serve_call *c, struct errinfo *reterr);
+	serve_fn *fn; /* on a thread of the lane */
+	const void *data;
+};
+
+/* serve_later - @x is answered as planned; 503 if the lane is full. */
+void serve_later(struct serve *s, const struct serve_plan *plan, struct http_exchange *x,
+	const struct http_request *q);
 
 /* serve_error - the call's reply becomes {"error": sentence, "hint"?}; the status follows from
  * @err. */
@@ -44,8 +57,10 @@ void serve_error(struct serve_call *c, int err, const struct errinfo *e, const c
 struct serve_settings {
 	const char *db;
 	const char *address;
-	struct tls *tls;                 /* NULL: plain */
-	struct token_set *tokens;        /* NULL: none */
+	struct tls *tls;          /* NULL: plain */
+	struct token_set *tokens; /* NULL: none */
+	const uid_t *owners;      /* who needs none on loopback: see net/server.h */
+	size_t owner_count;
 	const char *const *names;        /* allowed besides those that always are */
 	const char *version;             /* of this program */
 	const struct http_route *routes; /* besides the API and the page; may be NULL */

@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 
 #include "agent/answer/answer.h"
+#include "agent/serve/job.h"
 #include "agent/serve/keep.h"
-#include "agent/serve/pool.h"
 #include "agent/serve/serve.h"
 #include "json/writer.h"
 
@@ -38,9 +38,10 @@ struct api_row { /* one route */
 	const char *method, *path;
 	const char *summary;
 	unsigned params;
-	answer_fn *answer;   /* what the recording says; or */
-	serve_fn *make;      /* something else, on a lane; or */
-	http_handler *reply; /* at once, on the loop */
+	answer_fn *answer; /* what the recording says; or */
+	serve_fn *make;    /* something else, on a lane; or */
+	int (*begin)(struct serve_call *c, struct errinfo *reterr); /* before that: serve_plan */
+	http_handler *reply;                                        /* at once, on the loop */
 	enum serve_lane lane;
 	uint64_t default_ns; /* of answer_run() */
 	bool open;
@@ -65,4 +66,5 @@ extern const struct api_param api_params[]; /* ended by a name of NULL */
 void serve_put_node(const struct serve *s, struct http_exchange *x);
 
 serve_fn api_answer, api_query;
+int api_query_begin(struct serve_call *c, struct errinfo *reterr);
 http_handler api_time, api_health, api_describe, api_page;

@@ -6,17 +6,16 @@
 #include "agent/stack/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/python/python.h"
+#include "agent/stack/foreign.h"
 #include "base/hash.h"
 #include "base/log.h"
 
-#define EAGER_BYTES  (128u << 20) /* of .eh_frame */
-#define BATCHES_MAX  512          /* questions for names under way */
-#define DEBUG_FOLDER "/usr/lib/debug/.build-id"
+#define EAGER_BYTES (128u << 20) /* of .eh_frame */
+#define BATCHES_MAX 512          /* questions for names under way */
 
 struct batch { /* a question for names under way */
 	struct stack_file *file;
@@ -72,22 +71,10 @@ static void ask_table(struct stack_files *fs, struct stack_file *f)
 		f->table_state = TABLE_ASKED;
 }
 
-/* Debug information that a distribution keeps apart is found by the build id: in the file system of
- * the process that the file came from, or in ours. */
 static void open_debug_file(struct stack_files *fs, const struct stack_file *f)
 {
-	char id[2 * IMAGE_BUILD_ID_MAX + 1], path[sizeof(f->root) + sizeof(id) + 64];
-	int fd = -1;
+	int fd = foreign_open_debug(f->root, f->build_id, f->build_id_len);
 
-	if (f->build_id_len < 2)
-		return;
-	for (unsigned i = 0; i < f->build_id_len; i++)
-		snprintf(id + 2 * i, 3, "%02x", f->build_id[i]);
-	for (int own = 0; own < 2 && fd < 0; own++) {
-		snprintf(path, sizeof(path), "%s" DEBUG_FOLDER "/%.2s/%s.debug", own ? "" : f->root,
-			id, id + 2);
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	}
 	if (fd >= 0)
 		symbol_add_debug(fs->symbols, f->number, fd);
 }

@@ -21,12 +21,15 @@
 #include "agent/discover/discover.h"
 #include "agent/discover/maps.h"
 #include "agent/python/python.h"
+#include "agent/stack/foreign.h"
 #include "base/file.h"
 #include "base/log.h"
 
 #define VDSO_INODE         1 /* of device 0: where no file can be */
 #define VDSO_BYTES         65536
+#define KERNEL_HALF        (1ULL << 63)     /* addresses from here on are the kernel's */
 #define PYTHON_AGAIN_NS    (50 * NS_PER_MS) /* until the interpreter has come up */
+#define GUESS_AGAIN_NS     NS_PER_S         /* until its layout is certain */
 #define GENERATED_AGAIN_NS NS_PER_S
 
 struct scan {
@@ -64,13 +67,10 @@ static int open_mapped(uint32_t pid, const struct maps_entry *e)
 		.inode = e->inode,
 		.map_start = e->start,
 		.map_end = e->end};
-	char path[PATH_MAX];
 
 	if (!e->deleted && e->path_len < sizeof(l.path))
 		memcpy(l.path, e->path, e->path_len);
-	if (discover_library_path("", pid, &l, path, sizeof(path)) < 0)
-		return -1;
-	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	return discover_library_open("", pid, &l);
 }
 
 static struct stack_file *file_of(struct scan *s, const struct maps_entry *e)
@@ -91,6 +91,11 @@ static struct stack_file *file_of(struct scan *s, const struct maps_entry *e)
 		s->files, e->dev, e->inode, root, name, open_mapped(s->space->pid, e));
 }
 
+bool space_is_code(const struct maps_entry *e)
+{
+	return e->executable && e->start < KERNEL_HALF;
+}
+
 static bool take_mapping(void *arg, const struct maps_entry *e)
 {
 	struct scan *s = arg;
@@ -101,7 +106,7 @@ static bool take_mapping(void *arg, const struct maps_entry *e)
 		s->base_dev = e->dev;
 		s->base_inode = e->inode;
 	}
-	if (!e->executable)
+	if (!space_is_code(e))
 		return true;
 	if (s->count == s->capacity) {
 		size_t more = s->capacity ? 2 * s->capacity : 64;
@@ -208,7 +213,6 @@ void space_inherit(struct stack_space *s, const struct stack_space *parent)
 		return;
 	memcpy(s->mappings, parent->mappings, parent->count * sizeof(*s->mappings));
 	s->count = parent->count;
-	s->python = parent->python; /* how its line tables are written */
 }
 
 const struct space_mapping *space_find(const struct stack_space *s, uint64_t address)
@@ -276,16 +280,39 @@ static uint64_t place_address(const struct stack_space *s, const struct symbol_p
 	return p->found ? s->python_base + p->vaddr - s->python_file->load_base : 0;
 }
 
+static bool python_is_due(const struct stack_space *s, mono_time now)
+{
+	uint64_t since_ns = (uint64_t)(now.ns - s->python_tried.ns);
+
+	if (s->ended.ns)
+		return false;
+	if (s->python_state == SPACE_PYTHON_READY)
+		return s->python_is_guess && since_ns >= GUESS_AGAIN_NS;
+	return s->python_state == SPACE_PYTHON_WAITS && since_ns >= PYTHON_AGAIN_NS;
+}
+
+/* A layout that was found is kept until there is a better one. */
+static bool take_layout(struct stack_space *s, const struct stack_python *found, bool is_guess)
+{
+	bool is_new = s->python_state != SPACE_PYTHON_READY ||
+		      memcmp(&s->python, found, sizeof(*found)) != 0;
+
+	s->python = *found;
+	s->python_is_guess = is_guess;
+	s->python_state = SPACE_PYTHON_READY;
+	return is_new;
+}
+
 bool space_python(struct stack_space *s, mono_time now)
 {
 	struct python_memory memory = {space_read, s};
 	struct python_symbols symbols = {0};
+	struct stack_python found;
 	const struct stack_file *f = s->python_file;
 	struct errinfo e = {0};
 	int r;
 
-	if (s->python_state != SPACE_PYTHON_WAITS || !f->places_known || !f->has_load_base ||
-		s->ended.ns || now.ns - s->python_tried.ns < PYTHON_AGAIN_NS)
+	if (!python_is_due(s, now) || !f->places_known || !f->has_load_base)
 		return false;
 	s->python_tried = now;
 	symbols.runtime = place_address(s, &f->places[0]);
@@ -298,12 +325,10 @@ bool space_python(struct stack_space *s, mono_time now)
 		s->python_state = SPACE_NO_PYTHON; /* a front of the library, or something else */
 		return false;
 	}
-	r = python_layout(&memory, &symbols, s->main_tid, &s->python, &e);
-	if (r == 0) {
-		s->python_state = SPACE_PYTHON_READY;
-		return true;
-	}
-	if (r != -EAGAIN) {
+	r = python_layout(&memory, &symbols, s->main_tid, &found, &e);
+	if (r >= 0)
+		return take_layout(s, &found, r > 0);
+	if (r != -EAGAIN && s->python_state != SPACE_PYTHON_READY) {
 		s->python_state = SPACE_PYTHON_REFUSED;
 		snprintf(s->python_reason, sizeof(s->python_reason), "%s", e.text);
 		log_info("process %u: no Python frames: %s", s->pid, e.text);
@@ -314,18 +339,16 @@ bool space_python(struct stack_space *s, mono_time now)
 struct stack_file *space_generated(struct stack_space *s, struct stack_files *fs, mono_time now)
 {
 	struct stat st;
-	char path[64];
 	int fd;
 
 	if (s->ended.ns || now.ns - s->generated_tried.ns < GENERATED_AGAIN_NS)
 		return s->generated;
 	s->generated_tried = now;
-	snprintf(path, sizeof(path), "/proc/%u/root/tmp/perf-%u.map", s->pid,
-		s->main_tid ? s->main_tid : own_tid(s->pid, s->pid));
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	fd = foreign_open_perf_map(
+		"", s->pid, s->main_tid ? s->main_tid : own_tid(s->pid, s->pid), &st);
 	if (fd < 0)
 		return s->generated;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == s->generated_size) {
+	if (st.st_size == s->generated_size) {
 		close(fd);
 		return s->generated;
 	}

@@ -5,6 +5,7 @@
  * mapping. The kernel half gets the mappings as a set that it searches by itself. */
 #pragma once
 
+#include "agent/discover/maps.h"
 #include "agent/stack/file.h"
 #include "base/clock.h"
 
@@ -35,6 +36,7 @@ struct stack_space {
 	mono_time scanned;
 	uint64_t patience_ns; /* between scans: grows while they bring nothing new */
 	enum space_python_state python_state;
+	bool python_is_guess;    /* its layout may yet turn out to be another */
 	char python_reason[128]; /* why it was refused */
 	struct stack_python python;
 	uint64_t python_base; /* where the interpreter's file is loaded */
@@ -48,6 +50,11 @@ struct stack_space {
 /* space_scan - read the mappings of @s->pid; new files are opened and entered. Returns 1 if
  * anything changed, 0 if not; -ESRCH if the process is gone (or is another one), -EACCES. */
 int space_scan(struct stack_space *s, struct stack_files *fs);
+
+/* space_is_code - may a stack lead through this mapping? Not through [vsyscall], the page of x86-64
+ * that lies in the kernel's half of the addresses: it calls nothing, and a process cannot have
+ * anything else there. */
+bool space_is_code(const struct maps_entry *e);
 
 /* space_inherit - @s, of which nothing is known and which has ended, was as @parent is (NULL:
  * nothing happens). */

@@ -61,6 +61,9 @@ struct stacks {
 
 /* stacks_space.c */
 struct stack_space *stacks_space_of(struct stacks *s, const struct stack_record_stack *r);
+
+/* stacks_space_of_set - the process whose mappings @set is; NULL: none that is known. */
+struct stack_space *stacks_space_of_set(struct stacks *s, uint32_t set);
 void stacks_file_changed(void *arg, struct stack_file *f);
 void stacks_rescan(struct stacks *s, struct stack_space *p, mono_time now);
 void stacks_make_room(struct stacks *s);

@@ -144,7 +144,7 @@ void stacks_gone(struct stacks *s, uint32_t pid)
 		p->ended = mono_now();
 }
 
-static const struct stack_space *space_of_set(struct stacks *s, uint32_t set)
+struct stack_space *stacks_space_of_set(struct stacks *s, uint32_t set)
 {
 	struct stack_space *p;
 	size_t cursor = 0;
@@ -164,7 +164,7 @@ struct stack_space *stacks_space_of(struct stacks *s, const struct stack_record_
 	if (!p)
 		p = space_new(s, r->h.pid);
 	if (p && !p->count)
-		space_inherit(p, space_of_set(s, r->set));
+		space_inherit(p, stacks_space_of_set(s, r->set));
 	return p;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define RESCAN_ROUTINE_NS (2 * NS_PER_S) /* of processes whose stacks come */
+#define LINES_BYTES_MAX   (1u << 20)     /* of a line table that is read from a process */
 
 static void place_frame(struct stacks *s, struct stack_space *p, uint64_t ip, bool is_return,
 	struct native_frame *out)
@@ -30,26 +31,41 @@ static void place_frame(struct stacks *s, struct stack_space *p, uint64_t ip, bo
 	*out = f;
 }
 
-/* A line table that was too long for the record is fetched, if it is still the same. */
-static uint32_t line_of(const struct stack_space *p, const struct stack_code *code,
-	const struct stack_python_frame *f)
+/* Reads the whole table from @p (NULL: nobody), whose memory may have changed since: what was sent of
+ * the table must still be there. */
+static bool table_read(
+	struct stack_space *p, const struct stack_code *code, uint64_t lines, uint8_t *out)
+{
+	return p && space_read(p, lines + code->lines_at, out, code->lines_size) == 0 &&
+	       memcmp(out, code->lines, code->lines_bytes) == 0;
+}
+
+static int line_by(const struct stack_code *code, uint32_t lasti)
+{
+	struct python_lines l = {code->minor, code->first_line, code->lines, code->lines_bytes,
+		.is_cut = code->lines_size > code->lines_bytes};
+
+	return python_line(&l, lasti);
+}
+
+/* 0: not known. A line behind what was sent of a long table is looked up in the process's memory; if
+ * it has ended, in that of the process it was forked from, which has the same there. */
+static uint32_t line_of(struct stacks *s, const struct stack_record_stack *r,
+	const struct stack_code *code, const struct stack_python_frame *f)
 {
 	_cleanup_free_ uint8_t *table = NULL;
-	unsigned minor = p ? p->python.minor : 0;
-	uint64_t size;
+	int line = line_by(code, f->lasti);
 
-	if (!minor)
-		return code->first_line;
-	if (code->lines_size <= code->lines_bytes || code->lines_size > (1u << 20))
-		return python_line(
-			minor, code->first_line, code->lines, code->lines_bytes, f->lasti);
-	table = malloc(code->lines_size);
-	if (!table || space_read((void *)p, f->lines + p->python.bytes_length, &size, 8) < 0 ||
-		size != code->lines_size ||
-		space_read((void *)p, f->lines + p->python.bytes_data, table, size) < 0 ||
-		memcmp(table, code->lines, code->lines_bytes) != 0)
-		return code->first_line;
-	return python_line(minor, code->first_line, table, size, f->lasti);
+	if (line >= 0)
+		return (uint32_t)line;
+	if (code->lines_size > LINES_BYTES_MAX || !(table = malloc(code->lines_size)))
+		return 0;
+	if (!table_read(idmap_get(&s->spaces, r->h.pid), code, f->lines, table) &&
+		!table_read(stacks_space_of_set(s, r->set), code, f->lines, table))
+		return 0;
+	code = stack_codes_fill(s->codes, r->h.pid, f->code, f->lines, table);
+	line = code ? line_by(code, f->lasti) : 0;
+	return line > 0 ? (uint32_t)line : 0;
 }
 
 /* From 3.13 on the interpreter puts a frame between the call of a class and its __init__() that is
@@ -60,15 +76,15 @@ static bool is_artificial(const struct merge_python *m)
 	       !strcmp(m->frame.py_file, m->frame.py_func);
 }
 
-static void place_python(struct stacks *s, struct stack_space *p,
-	const struct stack_python_frame *f, uint32_t pid, struct merge_python *out)
+static void place_python(struct stacks *s, const struct stack_record_stack *r,
+	const struct stack_python_frame *f, struct merge_python *out)
 {
-	const struct stack_code *code = stack_codes_find(s->codes, pid, f->code, f->lines);
+	const struct stack_code *code = stack_codes_find(s->codes, r->h.pid, f->code, f->lines);
 	struct merge_python m = {.is_entry = f->entry};
 
 	m.frame.py_func = code && code->name ? code->name : "(unknown Python function)";
 	m.frame.py_file = code && code->file ? code->file : "";
-	m.frame.py_line = code ? line_of(p, code, f) : 0;
+	m.frame.py_line = code ? line_of(s, r, code, f) : 0; /* last: @code may be gone then */
 	*out = m;
 }
 
@@ -153,7 +169,7 @@ static void take_stack(struct stacks *s, const struct stack_record_stack *r, con
 		place_frame(s, p, words[i], i > 0, &w->native[i]);
 	stacks_place(s, p, w, w->since);
 	for (unsigned i = 0; i < r->python_count; i++) {
-		place_python(s, p, &python[i], r->h.pid, &w->python[w->python_count]);
+		place_python(s, r, &python[i], &w->python[w->python_count]);
 		w->python_count += !is_artificial(&w->python[w->python_count]);
 	}
 	ask_for_more(s, p, w);
@@ -217,7 +233,7 @@ uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t
 			code->h.pid = pid;
 			stack_codes_take(s->codes, code, sizeof(*code) + code->lines_bytes);
 		}
-		place_python(s, p, &frames[i], pid, &w->python[w->python_count]);
+		place_python(s, &r, &frames[i], &w->python[w->python_count]);
 		w->python_count += !is_artificial(&w->python[w->python_count]);
 	}
 	return r.hash;

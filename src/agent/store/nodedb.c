@@ -6,7 +6,11 @@
  *  1. A file is examined read-only before anything is written beside or into it; a file that is
  *     refused, and its folder, stay as they were.
  *  2. A file made here is complete or gone: the tables are one transaction.
- *  3. seq grows by one per stored row; rows of a batch that failed give theirs back. */
+ *  3. seq grows by one per stored row; rows of a batch that failed give theirs back.
+ *  4. Root makes, opens, renames and removes files with the rights of whoever may change the path
+ *     (base/path_user.h): here for opening and closing, by the writer for its thread's life. Where
+ *     that is root in a folder like /tmp, names that others can lay there first are made with
+ *     O_EXCL, and the log's owner is looked at. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,6 +20,7 @@
 #include "agent/store/nodedb_private.h"
 #include "agent/store/owner.h"
 #include "agent/store/schema.h"
+#include "base/path_user.h"
 
 static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
 
@@ -77,7 +82,7 @@ static int examine(const char *path, enum found *ret, struct errinfo *reterr)
 
 static int create_file(const char *path, struct errinfo *reterr)
 {
-	_cleanup_fd_ int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	_cleanup_fd_ int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int r = fd < 0 ? -errno : owner_give(fd);
 
 	if (r < 0) {
@@ -141,15 +146,42 @@ static int complete(struct nodedb *db, struct errinfo *reterr)
 	return r < 0 ? r : sql_exec(db->sql, "COMMIT", reterr);
 }
 
+/* Log and index are ours, not laid here by somebody who could then read and change the recording. */
+static int check_log(const struct nodedb *db, struct errinfo *reterr)
+{
+	struct stat own, st;
+	char name[PATH_MAX];
+
+	if (stat(db->path, &own) < 0)
+		return errinfo_set(reterr, -errno, "%s: %s", db->path, strerror(errno));
+	for (size_t i = 1; i < ARRAY_SIZE(suffixes); i++) {
+		snprintf(name, sizeof(name), "%s%s", db->path, suffixes[i]);
+		if (lstat(name, &st) < 0)
+			continue;
+		if (!S_ISREG(st.st_mode) ||
+			(st.st_uid != own.st_uid && st.st_uid != 0 && st.st_uid != path_user_now()))
+			return errinfo_set(reterr, -EPERM,
+				"%s is not a file of ours: remove it, or choose another place with "
+				"--db",
+				name);
+	}
+	return 0;
+}
+
 static int open_found(struct nodedb *db, enum found found, struct errinfo *reterr)
 {
 	int64_t last;
 	int r;
 
+	r = check_log(db, reterr);
+	if (r < 0)
+		return r;
 	r = sql_open_write(db->path, &db->sql, reterr);
 	if (r < 0)
 		return r;
 	r = found == FOUND_OURS ? complete(db, reterr) : fill(db, reterr);
+	if (r == 0)
+		r = check_log(db, reterr); /* again: made by us, or by somebody in between */
 	if (r < 0)
 		return r;
 	/* The note is in files that follow a rolled one: ids go on, also if it has no event yet. */
@@ -178,27 +210,46 @@ static struct nodedb *nodedb_new(const char *path, const char *node)
 	return TAKE(db);
 }
 
+static int explain_rights(const char *path, struct errinfo *reterr)
+{
+	unsigned uid = path_user_now();
+
+	return errinfo_set(reterr, -EACCES,
+		"%s cannot be written by user %u, who can change that path and with whose rights "
+		"root therefore writes there: give file and folder to that user (chown %u), or "
+		"choose another place with --db",
+		path, uid, uid);
+}
+
 int nodedb_open(const char *path, const char *node, struct nodedb **ret_db, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	_cleanup_(nodedb_freep) struct nodedb *db = NULL;
 	bool made_folder = false, touched = false;
-	enum found found;
+	enum found found, first;
 	int r;
 
 	if (strlen(path) + 16 > PATH_MAX)
 		return errinfo_set(reterr, -ENAMETOOLONG, "%.100s…: the path is too long", path);
+	r = path_user_enter(path, &before, reterr);
+	if (r < 0)
+		return r;
 	db = nodedb_new(path, node);
 	if (!db)
 		return -ENOMEM;
-	r = examine(path, &found, reterr);
+	r = examine(path, &first, reterr);
 	if (r < 0)
-		return r;
+		return r == -EACCES && before.changed ? explain_rights(path, reterr) : r;
 	r = owner_make_folder(path, &made_folder, reterr);
 	if (r < 0)
 		return r;
 	r = store_lock_take(path, &db->lock, reterr);
+	found = first;
 	if (r >= 0)
-		r = examine(path, &found, reterr); /* again: it may have been made meanwhile */
+		r = examine(path, &found, reterr);
+	if (r >= 0 && first == FOUND_NOTHING && found != first)
+		r = errinfo_set(
+			reterr, -EAGAIN, "%s was made by somebody else just now: try again", path);
 	if (r >= 0 && found == FOUND_NOTHING)
 		r = create_file(path, reterr);
 	if (r >= 0) {
@@ -213,13 +264,15 @@ int nodedb_open(const char *path, const char *node, struct nodedb **ret_db, stru
 		sql_close(TAKE(db->sql));
 	store_lock_done(&db->lock);
 	undo(path, found, touched, made_folder);
-	return r;
+	return r == -EACCES && before.changed ? explain_rights(path, reterr) : r;
 }
 
 int nodedb_close(struct nodedb *db, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	int r;
 
+	(void)path_user_enter(db->path, &before, NULL);
 	nodedb_batch_rollback(db);
 	r = db->sql ? sql_checkpoint(db->sql, reterr)
 		    : errinfo_set(reterr, -EIO, "%s could not be opened again", db->path);
@@ -340,12 +393,26 @@ int nodedb_session_end(struct nodedb *db, int64_t id, wall_time stopped, struct 
 	return SQL_PUT(stmt, reterr, SQL_I(id), SQL_I(stopped.ns));
 }
 
-int nodedb_batch_begin(struct nodedb *db, struct errinfo *reterr)
+int nodedb_checkpoint(struct nodedb *db, struct errinfo *reterr)
 {
+	return db->sql ? sql_checkpoint(db->sql, reterr) : -EIO;
+}
+
+static int set_durable(struct nodedb *db, bool durable, struct errinfo *reterr)
+{
+	db->durable = durable;
+	return sql_exec(
+		db->sql, durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", reterr);
+}
+
+static int begin_batch(struct nodedb *db, bool durable, struct errinfo *reterr)
+{
+	int r;
+
 	if (!db->sql) { /* lost when it rolled over: the disk may have room again */
 		uint64_t next = db->next_seq;
-		int r = open_found(db, FOUND_OURS, reterr);
 
+		r = open_found(db, FOUND_OURS, reterr);
 		if (r < 0) {
 			close_sql(db);
 			return r;
@@ -354,7 +421,18 @@ int nodedb_batch_begin(struct nodedb *db, struct errinfo *reterr)
 	}
 	db->batch_seq = db->next_seq;
 	db->batch_pruned = db->pruned_rows;
-	return sql_exec(db->sql, "BEGIN IMMEDIATE", reterr);
+	r = durable ? set_durable(db, true, reterr) : 0;
+	return r < 0 ? r : sql_exec(db->sql, "BEGIN IMMEDIATE", reterr);
+}
+
+int nodedb_batch_begin(struct nodedb *db, struct errinfo *reterr)
+{
+	return begin_batch(db, false, reterr);
+}
+
+int nodedb_batch_begin_durable(struct nodedb *db, struct errinfo *reterr)
+{
+	return begin_batch(db, true, reterr);
 }
 
 int nodedb_batch_commit(struct nodedb *db, struct errinfo *reterr)
@@ -363,6 +441,8 @@ int nodedb_batch_commit(struct nodedb *db, struct errinfo *reterr)
 
 	if (r < 0)
 		nodedb_batch_rollback(db);
+	if (db->durable)
+		(void)set_durable(db, false, NULL); /* else the next ones are durable too */
 	db->batch_seq = 0;
 	return r;
 }
@@ -372,6 +452,8 @@ void nodedb_batch_rollback(struct nodedb *db)
 	/* Some failures (disk full) have already ended the transaction. */
 	if (db->sql && sql_in_batch(db->sql))
 		(void)sql_exec(db->sql, "ROLLBACK", NULL);
+	if (db->sql && db->durable)
+		(void)set_durable(db, false, NULL);
 	if (db->batch_seq) {
 		db->next_seq = db->batch_seq;
 		db->pruned_rows = db->batch_pruned;

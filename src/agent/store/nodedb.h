@@ -39,9 +39,13 @@ struct sql_table;
  * Refuses, leaving the file alone: not a database or damaged (-EBADMSG), a newer schema (-EBADMSG),
  * a published agent's file (-EBADMSG: evidence is never migrated in place), a folder (-EISDIR),
  * another writer (-EBUSY), no permission (-EACCES), read-only media (-EROFS), no space (-ENOSPC).
- * Under sudo the file, its -wal and -shm and a directory made for it belong to the invoking user.
+ * The file, its -wal and -shm are for their owner alone (0600): under sudo the invoking user, in a
+ * folder of somebody else's that user, with whose rights root makes and opens them.
  */
 int nodedb_open(const char *path, const char *node, struct nodedb **ret_db, struct errinfo *reterr);
+
+/* nodedb_checkpoint - moves the log into the file as far as readers let it, and frees its space. */
+int nodedb_checkpoint(struct nodedb *db, struct errinfo *reterr);
 
 /* nodedb_close - checkpoint and close; the -wal and -shm files are gone afterwards. */
 int nodedb_close(struct nodedb *db, struct errinfo *reterr);
@@ -58,6 +62,9 @@ int nodedb_session_gpu(struct nodedb *db, int64_t id, const char *model, const c
 /* nodedb_batch_begin/_commit - writes in between are one transaction; after a failed commit
  * nothing of the batch is stored. */
 int nodedb_batch_begin(struct nodedb *db, struct errinfo *reterr);
+/* nodedb_batch_begin_durable - once such a batch is committed, it and all before it outlast a power
+ * cut. Others outlast the end of this process; a power cut may take the last of them. */
+int nodedb_batch_begin_durable(struct nodedb *db, struct errinfo *reterr);
 int nodedb_batch_commit(struct nodedb *db, struct errinfo *reterr);
 void nodedb_batch_rollback(struct nodedb *db);
 
@@ -91,6 +98,10 @@ int nodedb_put_layers(struct nodedb *db, int64_t session, uint32_t pid, uint64_t
 /* nodedb_session_place - the place in a distributed job that all traced processes share. */
 int nodedb_session_place(
 	struct nodedb *db, int64_t session, struct placement place, struct errinfo *reterr);
+
+/* nodedb_put_call_gap - a row of `call_gaps` in this session. */
+int nodedb_put_call_gap(
+	struct nodedb *db, int64_t session, const struct call_gap *g, struct errinfo *reterr);
 
 /* nodedb_put_cpu_losses - this session's rows of `losses_by_cpu`, as they stand. */
 int nodedb_put_cpu_losses(

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent/store/lock.h"
 #include "agent/store/nodedb_reader.h"
 #include "wire/names.h"
 
@@ -299,7 +300,99 @@ static int add_losses(struct reader *r, struct errinfo *reterr)
 	return res;
 }
 
-/* A session that was killed has events and no books: then the sum proves nothing. */
+static int read_unclean(struct reader *r, int64_t before_id, int64_t *ret_count, int64_t *ret_last,
+	struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int res;
+
+	buf_puts(&sql, "SELECT count(*), coalesce(max(id), 0) FROM sessions");
+	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
+	buf_printf(&sql, " AND stopped_at = 0 AND id < %" PRId64, before_id);
+	if (res == 0)
+		res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res == 0)
+		res = sql_step(stmt, reterr);
+	if (res <= 0)
+		return MIN(res, 0);
+	*ret_count = sql_column_int(stmt, 0);
+	*ret_last = sql_column_int(stmt, 1);
+	return 0;
+}
+
+int reader_load_unclean(struct reader *r, struct accounting *books, struct errinfo *reterr)
+{
+	int64_t before = INT64_MAX, count = 0, last = 0, at = 0;
+	char sql[256];
+	int res = 0;
+
+	/* The newest session of a file that is being written is not over. */
+	if (store_lock_holder(r->path))
+		res = sql_get_int(
+			r->sql, "SELECT coalesce(max(id), 0) FROM sessions", &before, reterr);
+	if (res == 0)
+		res = read_unclean(r, before, &count, &last, reterr);
+	if (res < 0 || count <= 0)
+		return res;
+	snprintf(sql, sizeof(sql),
+		"SELECT coalesce(max(timestamp), 0) FROM events WHERE timestamp < coalesce((SELECT"
+		" min(started_at) FROM sessions WHERE id > %" PRId64 "), %" PRId64 ")",
+		last, INT64_MAX);
+	if (!r->merged) /* there the sessions of other nodes follow */
+		res = sql_get_int(r->sql, sql, &at, reterr);
+	if (res < 0)
+		return res;
+	books->unclean = (uint32_t)MIN(count, (int64_t)UINT32_MAX);
+	books->unclean_ns = at;
+	return 0;
+}
+
+static int add_call_gaps(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	uint64_t pid = 0, start = 0, last_pid = 0, last_start = 0;
+	int res = schema_has_table(r->sql, "call_gaps", reterr);
+
+	if (res <= 0)
+		return res; /* an early file of ours */
+	buf_puts(&sql, "SELECT pid, start_time, timestamp, duration, comm, file, reason"
+		       " FROM call_gaps");
+	res = reader_where(r, "call_gaps", (struct scope_columns){0}, &sql, reterr);
+	buf_puts(&sql, " ORDER BY node, pid, start_time");
+	if (res == 0)
+		res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		struct call_gap g = {.start_ticks = 0};
+		char reason[32];
+		uint64_t from, ns;
+
+		if (!count_at(stmt, 0, &pid) || pid > UINT32_MAX || !count_at(stmt, 1, &start) ||
+			!count_at(stmt, 2, &from) || !count_at(stmt, 3, &ns) ||
+			ns > (uint64_t)INT64_MAX - from ||
+			!reader_text(stmt, 4, g.comm, sizeof(g.comm)) ||
+			!reader_text(stmt, 5, g.file, sizeof(g.file)) ||
+			!reader_text(stmt, 6, reason, sizeof(reason))) {
+			r->content->skipped_rows++;
+			continue;
+		}
+		g.pid = (uint32_t)pid;
+		g.start_ticks = start;
+		g.from.ns = (int64_t)from;
+		g.to.ns = (int64_t)(from + ns);
+		g.reason = call_gap_reason_find(reason);
+		call_gap_sum_add(&r->content->books.unseen, &g,
+			!last_pid || pid != last_pid || start != last_start);
+		last_pid = pid;
+		last_start = start;
+	}
+	return res;
+}
+
+/* A session that was killed at once has events and no books: then the sum proves nothing. */
 static int judge_books(struct reader *r, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
@@ -309,11 +402,11 @@ static int judge_books(struct reader *r, struct errinfo *reterr)
 	buf_puts(&sql, "SELECT count(*) FROM sessions");
 	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
 	if (res == 0)
-		res = sql_get_int(r->sql, buf_str(&sql), &sessions, reterr);
+		res = sql_get_int_buf(r->sql, &sql, &sessions, reterr);
 	if (res < 0)
 		return res;
 	buf_puts(&sql, " AND id NOT IN (SELECT session_id FROM accounting)");
-	res = sql_get_int(r->sql, buf_str(&sql), &without, reterr);
+	res = sql_get_int_buf(r->sql, &sql, &without, reterr);
 	if (res == 0)
 		r->content->has_books = sessions > 0 && without == 0;
 	return res;
@@ -351,6 +444,10 @@ int reader_load_books(struct reader *r, struct errinfo *reterr)
 	if (res < 0)
 		return res;
 	res = add_losses(r, reterr);
+	if (res == 0)
+		res = reader_load_unclean(r, &r->content->books, reterr);
+	if (res == 0)
+		res = add_call_gaps(r, reterr);
 	if (res < 0)
 		return res;
 	return judge_books(r, reterr);

@@ -298,7 +298,7 @@ static int count_older(struct reader *r, struct errinfo *reterr)
 	res = reader_event_where(r, &sql, reterr);
 	if (res < 0)
 		return res;
-	res = sql_get_int(r->sql, buf_str(&sql), &total, reterr);
+	res = sql_get_int_buf(r->sql, &sql, &total, reterr);
 	if (res >= 0)
 		r->content->older_events = (uint64_t)total - NODEDB_EVENTS_MAX;
 	return res;
@@ -441,7 +441,7 @@ static int is_thinned(struct reader *r, struct errinfo *reterr)
 	buf_puts(&sql, "SELECT count(*) FROM (SELECT 1 FROM events"); /* the index tells */
 	scope_where(&r->filter->scope, &(struct scope_columns){.time = "timestamp"}, &sql);
 	buf_printf(&sql, " LIMIT %u)", NODEDB_WHOLE_MAX + 1);
-	res = sql_get_int(r->sql, buf_str(&sql), &rows, reterr);
+	res = sql_get_int_buf(r->sql, &sql, &rows, reterr);
 	return res < 0 ? res : rows > NODEDB_WHOLE_MAX;
 }
 

@@ -118,6 +118,10 @@ static const struct list_column losses[] = {RENAMED("session", "session_id"), SA
 static const struct list_column cpu_losses[] = {RENAMED("session", "session_id"), SAME("node"),
 	SAME("source"), SAME("reason"), SAME("cpu"), SAME("count"), ROW_END};
 
+static const struct list_column call_gaps[] = {RENAMED("session", "session_id"), SAME("node"),
+	SAME("pid"), TEXT("comm"), SAME("timestamp"), RENAMED("duration_ns", "duration"),
+	TEXT("file"), TEXT("reason"), ROW_END};
+
 static const struct list_column pruned[] = {RENAMED("session", "session_id"),
 	RENAMED("table", "table_name"), SAME("rows"), SAME("oldest_ns"), SAME("newest_ns"),
 	ROW_END};
@@ -201,6 +205,9 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 		.columns = cpu_losses,
 		.also = "count > 0",
 		.order = "ORDER BY session_id DESC, count DESC"},
+	[NODEDB_CALL_GAPS] = {.table = "call_gaps",
+		.columns = call_gaps,
+		.order = "ORDER BY duration DESC, timestamp"},
 	[NODEDB_PRUNED] = {.table = "pruned",
 		.columns = pruned,
 		.order = "ORDER BY session_id DESC, table_name"},

@@ -16,6 +16,7 @@
 #include "agent/store/lock.h"
 #include "agent/store/nodedb_merge_private.h"
 #include "agent/store/owner.h"
+#include "base/path_user.h"
 
 struct identity_of_file {
 	dev_t dev;
@@ -29,12 +30,20 @@ struct run {
 	bool made;
 };
 
+static void remove_temporary(struct run *r)
+{
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+
+	if (path_user_enter(r->temporary, &before, NULL) == 0)
+		unlink(r->temporary);
+}
+
 static void run_done(struct run *r)
 {
 	if (r->merge.out)
 		sql_close(r->merge.out);
 	if (r->made)
-		unlink(r->temporary);
+		remove_temporary(r);
 	for (size_t i = 0; i < r->merge.node_count; i++)
 		free(r->merge.nodes[i]);
 	merge_result_done(&r->merge.result);
@@ -102,19 +111,23 @@ static int check_sources(struct run *run, struct errinfo *reterr)
 	return 0;
 }
 
+/* The output is made, opened and named with the rights of whoever may change its path; the sources
+ * are read with those of the caller. */
 static int make_temporary(struct run *run, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	int fd, r,
 		n = snprintf(run->temporary, sizeof(run->temporary), "%s.XXXXXX",
 			run->merge.wish->output);
 
 	if (n < 0 || (size_t)n >= sizeof(run->temporary))
 		return errinfo_set(reterr, -ENAMETOOLONG, "--output: the path is too long");
+	r = path_user_enter(run->temporary, &before, reterr);
+	if (r < 0)
+		return r;
 	fd = mkostemp(run->temporary, O_CLOEXEC);
 	r = fd < 0 ? -errno : 0;
 	run->made = fd >= 0;
-	if (r == 0 && fchmod(fd, 0644) < 0)
-		r = -errno;
 	if (r == 0)
 		r = owner_give(fd);
 	if (fd >= 0)
@@ -123,6 +136,14 @@ static int make_temporary(struct run *run, struct errinfo *reterr)
 		return errinfo_set_exit(reterr, EXIT_NO_CREATE, r, "%s cannot be made: %s",
 			run->merge.wish->output, strerror(-r));
 	return 0;
+}
+
+static int open_temporary(struct run *run, struct errinfo *reterr)
+{
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	int r = path_user_enter(run->temporary, &before, reterr);
+
+	return r < 0 ? r : sql_open_fresh(run->temporary, &run->merge.out, reterr);
 }
 
 static void add_tally(struct merge_tally *t, const struct merge_tally *more)
@@ -228,7 +249,7 @@ static int copy_sources(struct run *run, struct errinfo *reterr)
 static int fill(struct run *run, struct errinfo *reterr)
 {
 	struct merge *m = &run->merge;
-	int r = sql_open_fresh(run->temporary, &m->out, reterr);
+	int r = open_temporary(run, reterr);
 
 	if (r >= 0)
 		r = sql_exec(m->out, "BEGIN EXCLUSIVE", reterr);
@@ -256,11 +277,15 @@ static int sync_path(const char *path, int flags)
 
 static int give_name(struct run *run, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	const struct merge_wish *w = run->merge.wish;
 	char folder[PATH_MAX], log[PATH_MAX];
 	char *slash;
-	int r = sync_path(run->temporary, O_RDONLY);
+	int r = path_user_enter(w->output, &before, reterr);
 
+	if (r < 0)
+		return r;
+	r = sync_path(run->temporary, O_RDONLY);
 	/* The log of a file that is replaced must not be taken for the new one's. */
 	for (int i = 0; r == 0 && w->replace && i < 2; i++) {
 		snprintf(log, sizeof(log), "%s%s", w->output, i ? "-shm" : "-wal");

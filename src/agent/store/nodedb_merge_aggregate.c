@@ -149,14 +149,14 @@ static int merge_table(struct copier *c, const char *table, struct errinfo *rete
 		"SELECT count, stored, sum_dur, min_dur, max_dur, sum_arg0, sketch FROM %s" KEY,
 		table);
 	if (r == 0)
-		r = sql_prepare(c->m->out, buf_str(&sql), &find, reterr);
+		r = sql_prepare_buf(c->m->out, &sql, &find, reterr);
 	buf_clear(&sql);
 	buf_printf(&sql,
 		"UPDATE %s SET count = ?7, stored = ?8, sum_dur = ?9, min_dur = ?10, max_dur = ?11,"
 		" sum_arg0 = ?12, sketch = ?13" KEY,
 		table);
 	if (r == 0)
-		r = sql_prepare(c->m->out, buf_str(&sql), &replace, reterr);
+		r = sql_prepare_buf(c->m->out, &sql, &replace, reterr);
 	c->put = put;
 	c->find = find;
 	c->replace = replace;

@@ -80,6 +80,10 @@ static const struct merge_column coverage[] = {MERGE_NODE_COLUMN, SESSION_("sess
 	PID("pid"), COUNT("start_time"), TEXT("layer"), TEXT("state"), TEXT("detail"),
 	TIME_0("since")};
 
+static const struct merge_column call_gaps[] = {MERGE_NODE_COLUMN, SESSION_("session_id"),
+	TIME("timestamp"), COUNT("duration"), PID("pid"), COUNT("start_time"), TEXT("comm"),
+	TEXT("file"), TEXT("reason")};
+
 static const struct merge_column groups[] = {MERGE_NODE_COLUMN, INT("cgroup_id"),
 	TEXT("container_id"), TEXT("cgroup_path"), TEXT("pod_name"), TEXT("namespace")};
 
@@ -131,6 +135,7 @@ static const struct merge_table tables[] = {
 		"UPDATE processes SET first_seen = min(first_seen, ?6), last_seen = max(last_seen,"
 		" ?7) WHERE node = ?1 AND pid = ?2 AND start_time = ?3"),
 	TABLE("coverage", coverage, NULL),
+	TABLE("call_gaps", call_gaps, NULL),
 	TABLE("cgroup_metadata", groups,
 		"UPDATE cgroup_metadata SET container_id = coalesce(nullif(container_id, ''), ?3),"
 		" pod_name = coalesce(nullif(pod_name, ''), ?5), namespace ="

@@ -22,6 +22,7 @@ enum nodedb_statement {
 	STATEMENT_CGROUP,
 	STATEMENT_STACK,
 	STATEMENT_COVERAGE,
+	STATEMENT_CALL_GAP,
 	STATEMENT_SESSION_PLACE,
 	STATEMENT_ACCOUNTING,
 	STATEMENT_LOSS,
@@ -37,6 +38,7 @@ struct nodedb {
 	sql_db *sql;
 	char *path, *node;
 	size_t node_len;
+	bool durable; /* the open batch outlasts a power cut */
 	struct store_lock lock;
 	uint64_t next_seq;
 	uint64_t batch_seq;                 /* next_seq when the open batch began */

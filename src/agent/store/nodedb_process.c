@@ -99,6 +99,19 @@ int nodedb_put_layers(struct nodedb *db, int64_t session, uint32_t pid, uint64_t
 	return nodedb_atomically(db, write_layers, &args, reterr);
 }
 
+int nodedb_put_call_gap(
+	struct nodedb *db, int64_t session, const struct call_gap *g, struct errinfo *reterr)
+{
+	sql_stmt *stmt;
+	int r = nodedb_statement(db, STATEMENT_CALL_GAP, &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	return SQL_PUT(stmt, reterr, SQL_I(session), SQL_S(db->node), SQL_I(g->from.ns),
+		SQL_I(call_gap_ns(g)), SQL_I(g->pid), SQL_I(g->start_ticks), SQL_S(g->comm),
+		SQL_S(g->file), SQL_S(call_gap_reason_name(g->reason)));
+}
+
 int nodedb_session_place(
 	struct nodedb *db, int64_t session, struct placement place, struct errinfo *reterr)
 {

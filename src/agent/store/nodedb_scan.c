@@ -201,7 +201,7 @@ static int count_older(struct reader *r, struct errinfo *reterr)
 
 	buf_puts(&sql, "SELECT count(*) FROM events");
 	scope_where(&r->filter->scope, &columns, &sql);
-	res = sql_get_int(r->sql, buf_str(&sql), &total, reterr);
+	res = sql_get_int_buf(r->sql, &sql, &total, reterr);
 	if (res >= 0)
 		c->older_events = (uint64_t)total > known ? (uint64_t)total - known : 0;
 	return res;

@@ -48,6 +48,12 @@ const char *nodedb_snapshot_path(const struct nodedb_snapshot *l)
 	return l->reader.path;
 }
 
+int nodedb_snapshot_unclean(
+	struct nodedb_snapshot *l, struct accounting *books, struct errinfo *reterr)
+{
+	return nodedb_snapshot_is_ours(l) ? reader_load_unclean(&l->reader, books, reterr) : 0;
+}
+
 /* ---- time ---- */
 
 static int widen(struct nodedb_snapshot *l, const char *table, const char *column, int64_t width_ns,

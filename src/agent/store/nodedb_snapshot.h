@@ -46,6 +46,7 @@ enum nodedb_list {       /* columns are named as the API's keys */
 	NODEDB_ACCOUNTING,
 	NODEDB_LOSSES,
 	NODEDB_CPU_LOSSES,
+	NODEDB_CALL_GAPS, /* longest first */
 	NODEDB_PRUNED,
 	NODEDB_STACK_TOTALS, /* source, op, hash, n, ns, min, max, "pid name", rows; most time first */
 	NODEDB_LIST_COUNT
@@ -67,6 +68,10 @@ struct nodedb_totals {
 };
 int nodedb_snapshot_totals(
 	struct nodedb_snapshot *l, struct nodedb_totals *ret, struct errinfo *reterr);
+
+/* nodedb_snapshot_unclean - fills in unclean and unclean_ns of @books, the rest stays. */
+int nodedb_snapshot_unclean(
+	struct nodedb_snapshot *l, struct accounting *books, struct errinfo *reterr);
 
 /* nodedb_snapshot_has - whether the table is there and has a row. */
 int nodedb_snapshot_has(struct nodedb_snapshot *l, const char *table, struct errinfo *reterr);

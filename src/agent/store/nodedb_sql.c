@@ -93,6 +93,9 @@ static const char *const texts[STATEMENT_COUNT] = {
 		" since) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)"
 		" ON CONFLICT (session_id, node, pid, start_time, layer) DO UPDATE SET"
 		" state = excluded.state, detail = excluded.detail, since = excluded.since",
+	[STATEMENT_CALL_GAP] =
+		"INSERT OR REPLACE INTO call_gaps (session_id, node, timestamp, duration, pid,"
+		" start_time, comm, file, reason) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
 	[STATEMENT_SESSION_PLACE] = "UPDATE sessions SET rank = ?2, local_rank = ?3,"
 				    " world_size = ?4 WHERE id = ?1",
 	[STATEMENT_PROCESS_NAME] =

@@ -206,10 +206,10 @@ static int limit(struct nodedb_stream *s, struct errinfo *reterr)
 		" AND typeof(timestamp) = 'integer' ORDER BY timestamp DESC LIMIT 1 OFFSET %zu),"
 		" 0)",
 		s->filter.last);
-	if (r == 0 && sql.err)
+	if (r == 0 && sql.err == -ENOBUFS)
 		r = errinfo_set(reterr, -E2BIG, "too many process ids: give fewer");
 	if (r == 0)
-		r = sql_get_int(s->reader.sql, buf_str(&sql), &edge, reterr);
+		r = sql_get_int_buf(s->reader.sql, &sql, &edge, reterr);
 	if (r == 0 && edge > 0 && edge < INT64_MAX) {
 		s->filter.scope.from_ns = MAX(s->filter.scope.from_ns, edge + 1);
 		s->figures.is_limited = true;

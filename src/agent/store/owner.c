@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* owner.c - the store's place, and its owner under sudo.
  *
- * Root writes here into a folder that another user controls, so: only what this process has just
- * created is ever given away, by descriptor and never by name, and a folder that is a symbolic link
- * is not followed when running for somebody else. SQLite gives -wal and -shm the owner of the
- * database file by itself. */
+ * In a folder that another user controls, files are made with that user's rights (base/path_user.h,
+ * by the callers). In one of root's, only what this process has just created is ever given away, by
+ * descriptor and never by name. SQLite gives -wal and -shm the owner of the database file. */
 #include "agent/store/owner.h"
 
 #include <errno.h>
@@ -16,34 +15,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path_user.h"
+
 #define HOME_FILE ".ingero/ingero.db"
-
-static bool parse_id(const char *name, unsigned *ret)
-{
-	const char *text = getenv(name);
-	unsigned long v;
-	char *end;
-
-	if (!text || text[0] < '0' || text[0] > '9')
-		return false;
-	errno = 0;
-	v = strtoul(text, &end, 10);
-	if (errno || *end || v >= UINT_MAX) /* (uid_t)-1 means "leave as it is" */
-		return false;
-	*ret = (unsigned)v;
-	return true;
-}
-
-bool owner_invoking(uid_t *ret_uid, gid_t *ret_gid)
-{
-	unsigned uid, gid;
-
-	if (geteuid() != 0 || !parse_id("SUDO_UID", &uid) || !parse_id("SUDO_GID", &gid))
-		return false;
-	*ret_uid = uid;
-	*ret_gid = gid;
-	return true;
-}
 
 /* The home folder of @uid; "" if unknown. */
 static void home_of(uid_t uid, char *out, size_t size)
@@ -72,7 +46,7 @@ int store_default_path(char **ret_path, struct errinfo *reterr)
 		*ret_path = path;
 		return 0;
 	}
-	if (owner_invoking(&uid, &gid))
+	if (path_user_invoking(&uid, &gid))
 		home_of(uid, home, sizeof(home));
 	else if (getenv("HOME"))
 		snprintf(home, sizeof(home), "%s", getenv("HOME"));
@@ -93,7 +67,8 @@ int owner_give(int fd)
 	uid_t uid;
 	gid_t gid;
 
-	if (!owner_invoking(&uid, &gid))
+	/* With the rights of another, what was made is that one's already. */
+	if (!path_user_invoking(&uid, &gid) || path_user_now() != 0)
 		return 0;
 	return fchown(fd, uid, gid) < 0 ? -errno : 0;
 }
@@ -120,6 +95,7 @@ static int make_and_give(const char *folder, struct errinfo *reterr)
 
 int owner_make_folder(const char *path, bool *ret_made, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	_cleanup_free_ char *folder = strdup(path);
 	struct stat st;
 	char *slash;
@@ -134,8 +110,11 @@ int owner_make_folder(const char *path, bool *ret_made, struct errinfo *reterr)
 	if (!slash || slash == folder)
 		return 0; /* the working folder, or the root: both are there */
 	*slash = 0;
+	r = path_user_enter(folder, &before, reterr);
+	if (r < 0)
+		return r;
 	if (lstat(folder, &st) == 0) {
-		if (S_ISLNK(st.st_mode) && owner_invoking(&uid, &gid) && st.st_uid != 0)
+		if (S_ISLNK(st.st_mode) && path_user_invoking(&uid, &gid) && st.st_uid != 0)
 			return errinfo_set(reterr, -EACCES,
 				"folder %s is a symbolic link, which is not followed under sudo: "
 				"give the real path with --db",

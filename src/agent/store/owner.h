@@ -11,11 +11,8 @@
  * else in one's own. On success *ret_path is the caller's (free()). -ENOENT: no home is known. */
 int store_default_path(char **ret_path, struct errinfo *reterr);
 
-/* owner_invoking - the user who called sudo. False when not root or not under sudo. */
-bool owner_invoking(uid_t *ret_uid, gid_t *ret_gid);
-
-/* owner_give - hand what @fd refers to, just created by us, to the invoking user; no-op without
- * sudo. -errno on failure. */
+/* owner_give - hand what @fd refers to, just created by root, to the invoking user; no-op without
+ * sudo, and where path_user_enter() has made this thread somebody else. -errno on failure. */
 int owner_give(int fd);
 
 /* owner_make_folder - the folder of @path, made (0755) and given away if it is missing.

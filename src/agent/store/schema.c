@@ -111,7 +111,12 @@ static const char *const tables[] = {
 	" pid INTEGER NOT NULL, start_time INTEGER NOT NULL, layer TEXT NOT NULL,"
 	" state TEXT NOT NULL, detail TEXT NOT NULL DEFAULT '',"
 	" since INTEGER NOT NULL DEFAULT 0,"
-	" PRIMARY KEY (session_id, node, pid, start_time, layer)) WITHOUT ROWID;",
+	" PRIMARY KEY (session_id, node, pid, start_time, layer)) WITHOUT ROWID;"
+	"CREATE TABLE call_gaps (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
+	" timestamp INTEGER NOT NULL, duration INTEGER NOT NULL, pid INTEGER NOT NULL,"
+	" start_time INTEGER NOT NULL, comm TEXT NOT NULL, file TEXT NOT NULL,"
+	" reason TEXT NOT NULL, PRIMARY KEY (session_id, node, pid, timestamp, file))"
+	" WITHOUT ROWID;",
 
 	"CREATE TABLE event_aggregates " AGGREGATE_COLUMNS
 	"CREATE TABLE event_aggregates_5s " AGGREGATE_COLUMNS,
@@ -212,8 +217,10 @@ static const struct {
 	{"losses_by_cpu_note",
 		"what of `losses` happened in the kernel, by CPU, since the trace began "
 		"(also in a file that follows a rolled one)"},
-	{"accounting_note", "per session and source: hits = stored + aggregated + lost; losses has "
-			    "lost by reason"},
+	{"accounting_note",
+		"per session and source: hits = stored + aggregated + lost; losses has lost by "
+		"reason. While sessions.stopped_at is 0, hits may be more: the rest was on its way "
+		"when the last row was written"},
 	{"pruned_note",
 		"rows deleted to keep --max-db, by the session that deleted them: stored in "
 		"accounting counts rows ever stored; oldest_ns and newest_ns are the times of "
@@ -232,6 +239,10 @@ static const struct {
 		"what of a process was seen: layer runtime, driver, nccl, identity; state covered "
 		"(from the time `since` on), absent (not used), not_covered or failed (calls are "
 		"missing from events and aggregates: detail says why)"},
+	{"call_gaps_note",
+		"calls of a process that no probe could see: it had mapped `file` at `timestamp`, "
+		"and the probes were there `duration` later (reason first_seen), or the process "
+		"had ended by then (ended; start_time 0: it was gone). They are in no count"},
 	{"collectives_note",
 		"NCCL collectives and point-to-point calls; (comm, seq) names one "
 		"collective on all ranks; wait_ns is the time the host waited for it in "

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json/tree.h"
 #include "json/writer.h"
 
 #define IP_TEXT    20   /* 0x and 16 digits */
@@ -244,7 +245,7 @@ int stack_json_read(const struct stack_row *row, struct stack **ret)
 	bool bare = row->frames_len == 0;
 	const char *text = bare ? row->ips : row->frames;
 	size_t len = bare ? row->ips_len : row->frames_len;
-	json_t *list;
+	json_t *list = NULL;
 	int r = -EBADMSG;
 
 	if (len > STACK_JSON_MAX || row->stop_len > STACK_JSON_MAX)
@@ -257,7 +258,8 @@ int stack_json_read(const struct stack_row *row, struct stack **ret)
 			*ret = b.stack;
 		return r;
 	}
-	list = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	if (json_tree_read(text, len, JSON_REJECT_DUPLICATES, &list, NULL) == -ENOMEM)
+		return -ENOMEM;
 	if (json_is_array(list) && json_array_size(list) > STACK_FRAMES_MAX)
 		r = -EFBIG;
 	else if (json_is_array(list))

@@ -288,6 +288,7 @@ static int remove_sessions(struct sweep *s, struct portion *p, struct errinfo *r
 		"DELETE FROM accounting WHERE session_id IN (SELECT id FROM gone_sessions);"
 		"DELETE FROM losses WHERE session_id IN (SELECT id FROM gone_sessions);"
 		"DELETE FROM losses_by_cpu WHERE session_id IN (SELECT id FROM gone_sessions);"
+		"DELETE FROM call_gaps WHERE session_id IN (SELECT id FROM gone_sessions);"
 		"INSERT INTO pruned SELECT %" PRId64
 		", table_name, sum(rows), min(oldest_ns), max(newest_ns)"
 		" FROM pruned WHERE session_id IN (SELECT id FROM gone_sessions) GROUP BY 2"

@@ -102,8 +102,7 @@ static int begin_session(struct upkeep *u, wall_time now, struct errinfo *reterr
 	return 0;
 }
 
-/* The session ends with this file. */
-static int end_session(
+int upkeep_end(
 	struct upkeep *u, const struct accounting *run, wall_time now, struct errinfo *reterr)
 {
 	struct accounting part = {0};
@@ -111,18 +110,17 @@ static int end_session(
 
 	if (r < 0)
 		return r;
-	upkeep_books(u, run, &part);
-	r = nodedb_put_accounting(u->db, u->session.id, &part, reterr);
+	if (run) {
+		upkeep_books(u, run, &part);
+		r = nodedb_put_accounting(u->db, u->session.id, &part, reterr);
+	}
 	if (r == 0)
 		r = nodedb_session_end(u->db, u->session.id, now, reterr);
 	if (r < 0) {
 		nodedb_batch_rollback(u->db);
 		return r;
 	}
-	r = nodedb_batch_commit(u->db, reterr);
-	if (r == 0)
-		u->rolled = *run;
-	return r;
+	return nodedb_batch_commit(u->db, reterr);
 }
 
 static int roll(struct upkeep *u, const struct accounting *books, struct errinfo *reterr)
@@ -139,9 +137,10 @@ static int roll(struct upkeep *u, const struct accounting *books, struct errinfo
 	if (r < 0)
 		return r;
 	close_books(books, &run);
-	r = end_session(u, &run, now, reterr);
+	r = upkeep_end(u, &run, now, reterr);
 	if (r < 0)
 		return r;
+	u->rolled = run;
 	r = nodedb_roll(u->db, rolled, reterr);
 	q = begin_session(u, now, r < 0 ? NULL : reterr);
 	if (r < 0 || q < 0)

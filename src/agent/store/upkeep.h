@@ -36,6 +36,11 @@ void upkeep_done(struct upkeep *u);
 int upkeep_step(
 	struct upkeep *u, size_t rows_max, const struct accounting *books, struct errinfo *reterr);
 
+/* upkeep_end - ends the session of the present file at @now, with its part of @run as its books
+ * (NULL: it keeps those it has), in one transaction. */
+int upkeep_end(
+	struct upkeep *u, const struct accounting *run, wall_time now, struct errinfo *reterr);
+
 /* upkeep_books - the part of the run's books that belongs to the present file. */
 void upkeep_books(const struct upkeep *u, const struct accounting *run, struct accounting *ret);
 

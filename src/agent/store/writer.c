@@ -6,12 +6,16 @@
  * messages in a list with a ceiling in bytes, aggregates with their histogram already encoded.
  *
  * Invariants:
- *  1. An accepted event ends in exactly one of stored[] and failed[], counted after its commit.
+ *  1. An accepted event ends in exactly one of stored[] and failed[], counted after its commit. The
+ *     books are written in the transaction of the rows they count, so that also those of a killed
+ *     process hold for its file; what they cannot say is what was on its way.
  *  2. A transaction that failed for want of space or by a disk error is tried again every batch_ms
  *     as long as the queue has room for what comes meanwhile (at most half full); then its events
  *     are counted as failed. Messages are kept until they are written or the writer stops.
- *  3. A row the store refuses for itself is dropped and counted alone; the others go on.
- *  4. The store is touched by the thread only, from start to its end.
+ *  3. A row the store refuses for itself is dropped and counted alone, once its transaction is
+ *     over; the others go on.
+ *  4. The store is touched by the thread only, from start to its end, with the rights of whoever
+ *     may change its path (base/path_user.h).
  *  5. Upkeep (upkeep.h) comes between transactions, in portions; while another batch waits already,
  *     a portion is no more than twice what was just written, so that it keeps up and no more. */
 #include "agent/store/writer.h"
@@ -22,6 +26,7 @@
 #include <time.h>
 
 #include "agent/store/writer_private.h"
+#include "base/path_user.h"
 
 #define QUEUE_EVENTS  32768
 #define BATCH_EVENTS  5000
@@ -94,24 +99,69 @@ static void count_row(_Atomic uint64_t *counters, unsigned source)
 	atomic_fetch_add_explicit(&counters[writer_slot(source)], 1, memory_order_relaxed);
 }
 
+/* What the file holds, with the hits known by now: those that are in neither column are on their
+ * way. */
+static void file_books(const struct store_writer *w, struct accounting *ret)
+{
+	*ret = w->books;
+	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++) {
+		ret->source[s].stored = atomic_load(&w->stored[s]);
+		ret->source[s].aggregated = w->aggregated[s];
+	}
+}
+
+/* Writes @books, those of the whole run, inside the open transaction. */
+static int put_books(struct store_writer *w, struct accounting *books, struct errinfo *reterr)
+{
+	struct accounting part = {0};
+
+	if (!w->has_books || !upkeep_session(&w->upkeep))
+		return 0; /* the next ones will find a session */
+	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++) {
+		struct account *a = &books->source[s];
+
+		/* Rows may be here before the tracer's next reading of the hits. */
+		a->hits = MAX(a->hits, a->stored + a->aggregated + account_lost(a));
+	}
+	upkeep_books(&w->upkeep, books, &part);
+	return nodedb_put_accounting(w->db, upkeep_session(&w->upkeep), &part, reterr);
+}
+
+/* Ends the transaction: with @r as it is, or by commit. */
+static int end_batch(
+	struct store_writer *w, struct accounting *books, int r, struct errinfo *reterr)
+{
+	if (r >= 0)
+		r = put_books(w, books, reterr);
+	if (r < 0) {
+		nodedb_batch_rollback(w->db);
+		return r;
+	}
+	return nodedb_batch_commit(w->db, reterr);
+}
+
 /* One transaction for the batch. Rows the store refused have seq 0 afterwards. */
 static int write_batch(struct store_writer *w, struct errinfo *reterr)
 {
+	struct accounting books;
 	int r = nodedb_batch_begin(w->db, reterr);
 
 	if (r < 0)
 		return r;
+	file_books(w, &books);
 	for (size_t i = 0; i < w->batch_count; i++) {
-		w->batch[i].seq = 0;
-		r = nodedb_put_event(w->db, &w->batch[i], reterr);
-		if (r < 0 && may_pass(r)) {
-			nodedb_batch_rollback(w->db);
-			return r;
-		}
+		struct event *e = &w->batch[i];
+
+		e->seq = 0;
+		r = nodedb_put_event(w->db, e, reterr);
+		if (r < 0 && may_pass(r))
+			return end_batch(w, &books, r, reterr);
 		if (r < 0)
 			keep_error(w, reterr);
+		else
+			books.source[writer_slot(e->source)].stored++;
 	}
-	return nodedb_batch_commit(w->db, reterr);
+	return end_batch(w, &books, 0, reterr);
 }
 
 static bool should_retry(struct store_writer *w)
@@ -160,8 +210,11 @@ static void drop_pending(struct store_writer *w, bool lost)
 
 		w->pending = m->next;
 		bytes += m->size;
-		if (lost)
-			writer_message_lost(w, m);
+		if (m->kind == MESSAGE_AGGREGATE && (lost || m->refused))
+			atomic_fetch_add(&w->unaggregated[writer_slot(m->aggregate.source)],
+				writer_message_calls(m));
+		else if (m->kind == MESSAGE_AGGREGATE)
+			w->aggregated[writer_slot(m->aggregate.source)] += writer_message_calls(m);
 		if (m->kind == MESSAGE_ANNOTATION)
 			acknowledge(w, m->annotation.ticket, lost ? -EIO : m->annotation.id);
 		free(m);
@@ -172,24 +225,38 @@ static void drop_pending(struct store_writer *w, bool lost)
 	pthread_mutex_unlock(&w->mutex);
 }
 
+/* Whether somebody is told that what he sent is stored: then it must outlast a power cut. All that
+ * waits by then shares one sync of the disk. */
+static bool must_last(const struct store_writer *w)
+{
+	for (const struct message *m = w->pending; m; m = m->next)
+		if (m->kind == MESSAGE_ANNOTATION)
+			return true;
+	return false;
+}
+
 static int write_pending(struct store_writer *w, struct errinfo *reterr)
 {
-	int r = nodedb_batch_begin(w->db, reterr);
+	struct accounting books;
+	int r = must_last(w) ? nodedb_batch_begin_durable(w->db, reterr)
+			     : nodedb_batch_begin(w->db, reterr);
 
 	if (r < 0)
 		return r;
 	for (struct message *m = w->pending; m; m = m->next) {
 		r = writer_message_write(w, m, reterr);
-		if (r < 0 && may_pass(r)) {
-			nodedb_batch_rollback(w->db);
-			return r;
-		}
-		if (r < 0) {
+		if (r < 0 && may_pass(r))
+			return end_batch(w, &w->books, r, reterr);
+		m->refused = r < 0;
+		if (r < 0)
 			keep_error(w, reterr);
-			writer_message_lost(w, m);
-		}
 	}
-	return nodedb_batch_commit(w->db, reterr);
+	file_books(w, &books);
+	for (const struct message *m = w->pending; m; m = m->next)
+		if (m->kind == MESSAGE_AGGREGATE && !m->refused)
+			books.source[writer_slot(m->aggregate.source)].aggregated +=
+				writer_message_calls(m);
+	return end_batch(w, &books, 0, reterr);
 }
 
 static void flush_messages(struct store_writer *w)
@@ -256,14 +323,13 @@ static bool take_work(struct store_writer *w)
 static bool keep_up(struct store_writer *w)
 {
 	size_t rows = w->busy ? MAX(2 * w->written, (size_t)UPKEEP_ROWS) : SIZE_MAX;
-	struct accounting books = w->books;
+	struct accounting books;
 	struct errinfo err = {0};
 	int r;
 
 	if (w->retrying)
 		return false;
-	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
-		books.source[s].stored = atomic_load(&w->stored[s]);
+	file_books(w, &books);
 	r = upkeep_step(&w->upkeep, rows, &books, &err);
 	if (r < 0)
 		keep_error(w, &err);
@@ -272,11 +338,53 @@ static bool keep_up(struct store_writer *w)
 	return r > 0;
 }
 
+/* The final books and the session's end, in one transaction. A full disk may have room once the
+ * log is in the file; without it the session stays open, and its books are those of the last rows. */
+static int finish(struct store_writer *w, const struct writer_end *e)
+{
+	int r;
+
+	if (!upkeep_session(&w->upkeep))
+		return errinfo_set(
+			e->reterr, -EIO, "%s has no session for the books", nodedb_path(w->db));
+	r = upkeep_end(&w->upkeep, e->books, e->stopped, e->reterr);
+	if (r < 0 && may_pass(r) && nodedb_checkpoint(w->db, NULL) == 0)
+		r = upkeep_end(&w->upkeep, e->books, e->stopped, e->reterr);
+	return r;
+}
+
+/* The final books are made by whoever stops the writer, once everything is stored or has failed. */
+static struct writer_end *wait_for_books(struct store_writer *w)
+{
+	pthread_mutex_lock(&w->mutex);
+	w->drained = true;
+	pthread_cond_signal(&w->is_drained);
+	while (!w->end_due)
+		pthread_cond_wait(&w->wake, &w->mutex);
+	pthread_mutex_unlock(&w->mutex);
+	return w->end_due;
+}
+
+static void close_store(struct store_writer *w)
+{
+	struct writer_end *e = wait_for_books(w);
+	int closed;
+
+	e->result = finish(w, e);
+	upkeep_done(&w->upkeep);
+	closed = nodedb_close(TAKE(w->db), e->result < 0 ? NULL : e->reterr);
+	if (e->result == 0)
+		e->result = closed;
+}
+
 static void *run(void *arg)
 {
 	struct store_writer *w = arg;
 	uint64_t end;
 
+	(void)pthread_setname_np(pthread_self(), "ingero-store");
+	if (w->begin)
+		w->begin(w->begin_arg);
 	while (take_work(w)) {
 		flush_events(w);
 		flush_messages(w);
@@ -287,6 +395,7 @@ static void *run(void *arg)
 	if (w->upkeep.prune)
 		while (keep_up(w) && mono_now().ns < end)
 			continue;
+	close_store(w);
 	return NULL;
 }
 
@@ -314,12 +423,27 @@ static int start_thread(struct store_writer *w)
 	if (!r)
 		r = pthread_cond_init(&w->wake, &attr);
 	pthread_condattr_destroy(&attr);
+	if (!r)
+		r = pthread_cond_init(&w->is_drained, NULL);
 	if (r)
 		return -r;
 	r = pthread_mutex_init(&w->mutex, NULL);
 	if (!r)
 		r = pthread_create(&w->thread, NULL, run, w);
 	return -r;
+}
+
+/* The thread has the rights that this one has when it starts it. */
+static int start_as_path_user(struct store_writer *w, struct errinfo *reterr)
+{
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	int r = path_user_enter(nodedb_path(w->db), &before, reterr);
+
+	if (r < 0)
+		return r;
+	r = start_thread(w);
+	return r < 0 ? errinfo_set(reterr, r, "the store's thread cannot start: %s", strerror(-r))
+		     : 0;
 }
 
 int store_writer_start(struct nodedb *db, int64_t session, const struct store_writer_config *config,
@@ -341,55 +465,43 @@ int store_writer_start(struct nodedb *db, int64_t session, const struct store_wr
 	if (!w->ring || !w->batch)
 		return -ENOMEM;
 	w->db = db;
+	w->begin = c.begin;
+	w->begin_arg = c.begin_arg;
 	w->end = &w->first;
 	w->pending_end = &w->pending;
 	r = upkeep_init(&w->upkeep, db, session, &c.upkeep, reterr);
 	if (r < 0)
 		return r;
-	r = start_thread(w);
+	r = start_as_path_user(w, reterr);
 	if (r < 0)
-		return errinfo_set(reterr, r, "the store's thread cannot start: %s", strerror(-r));
+		return r;
 	*ret_writer = TAKE(w);
 	return 0;
-}
-
-static int finish(struct store_writer *w, store_writer_books *books, void *arg, wall_time stopped,
-	struct errinfo *reterr)
-{
-	struct accounting final = {0}, part;
-	int64_t session = upkeep_session(&w->upkeep);
-	int r;
-
-	if (books)
-		books(w, &final, arg);
-	if (!session)
-		return errinfo_set(
-			reterr, -EIO, "%s has no session for the books", nodedb_path(w->db));
-	if (books) {
-		upkeep_books(&w->upkeep, &final, &part);
-		r = nodedb_put_accounting(w->db, session, &part, reterr);
-		if (r < 0)
-			return r;
-	}
-	return nodedb_session_end(w->db, session, stopped, reterr);
 }
 
 int store_writer_stop(struct store_writer *w, store_writer_books *books, void *arg,
 	wall_time stopped, struct errinfo *reterr)
 {
-	int r, closed;
+	struct accounting final = {0};
+	struct writer_end end = {
+		.books = books ? &final : NULL, .stopped = stopped, .reterr = reterr};
 
 	pthread_mutex_lock(&w->mutex);
 	w->stopping = true;
-	pthread_mutex_unlock(&w->mutex);
 	pthread_cond_signal(&w->wake);
+	while (!w->drained)
+		pthread_cond_wait(&w->is_drained, &w->mutex);
+	pthread_mutex_unlock(&w->mutex);
+	if (books)
+		books(w, &final, arg);
+	pthread_mutex_lock(&w->mutex);
+	w->end_due = &end;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->mutex);
 	pthread_join(w->thread, NULL);
-
-	r = finish(w, books, arg, stopped, reterr);
-	upkeep_done(&w->upkeep);
-	closed = nodedb_close(w->db, r < 0 ? NULL : reterr);
 	pthread_cond_destroy(&w->wake);
+	pthread_cond_destroy(&w->is_drained);
 	pthread_mutex_destroy(&w->mutex);
 	writer_free(w);
-	return r < 0 ? r : closed;
+	return end.result;
 }

@@ -16,6 +16,8 @@ struct store_writer_config { /* 0: the default */
 	size_t batch_events; /* per transaction; default 5000 */
 	unsigned batch_ms;   /* longest time an event waits for its transaction; default 100 */
 	struct upkeep_config upkeep; /* 0: the store grows without limit */
+	void (*begin)(void *arg);    /* the thread calls it before anything else */
+	void *begin_arg;
 };
 
 /* store_writer_start - takes over @db, whose session @session has begun, and starts the thread.
@@ -47,6 +49,7 @@ bool store_writer_push_stack(struct store_writer *w, const struct stack *s);
 bool store_writer_push_layers(
 	struct store_writer *w, uint32_t pid, uint64_t start_ticks, const struct process_layers *l);
 bool store_writer_push_place(struct store_writer *w, struct placement place); /* of the session */
+bool store_writer_push_call_gap(struct store_writer *w, const struct call_gap *g);
 bool store_writer_push_cpu_losses(struct store_writer *w, const struct cpu_losses *l);
 bool store_writer_push_incident(
 	struct store_writer *w, const struct incident *i, wall_time detected);

@@ -55,21 +55,20 @@ static int write_of_session(struct store_writer *w, const struct message *m, str
 		return nodedb_session_gpu(w->db, session, g->model, g->driver, g->cuda, reterr);
 	if (m->kind == MESSAGE_CPU_LOSSES)
 		return nodedb_put_cpu_losses(w->db, session, (const void *)m->data, reterr);
+	if (m->kind == MESSAGE_CALL_GAP)
+		return nodedb_put_call_gap(w->db, session, (const void *)m->data, reterr);
 	if (m->kind == MESSAGE_PLACE)
 		return nodedb_session_place(w->db, session, m->place, reterr);
 	return nodedb_put_layers(
 		w->db, session, m->owner.pid, m->owner.start_ticks, (const void *)m->data, reterr);
 }
 
-static int write_books(struct store_writer *w, const struct message *m, struct errinfo *reterr)
+/* Written with the rows of their transaction, by writer.c. */
+static int take_books(struct store_writer *w, const struct message *m)
 {
-	struct accounting part;
-
 	memcpy(&w->books, m->data, sizeof(w->books));
-	if (!upkeep_session(&w->upkeep))
-		return 0; /* the next ones will find a session */
-	upkeep_books(&w->upkeep, &w->books, &part);
-	return nodedb_put_accounting(w->db, upkeep_session(&w->upkeep), &part, reterr);
+	w->has_books = true;
+	return 0;
 }
 
 static int write_annotation(struct store_writer *w, struct message *m, struct errinfo *reterr)
@@ -101,9 +100,10 @@ int writer_message_write(struct store_writer *w, struct message *m, struct errin
 	case MESSAGE_STACK: return write_stack(w, m, reterr);
 	case MESSAGE_GPU:
 	case MESSAGE_LAYERS:
+	case MESSAGE_CALL_GAP:
 	case MESSAGE_CPU_LOSSES:
 	case MESSAGE_PLACE: return write_of_session(w, m, reterr);
-	case MESSAGE_ACCOUNTING: return write_books(w, m, reterr);
+	case MESSAGE_ACCOUNTING: return take_books(w, m);
 	case MESSAGE_INCIDENT:
 		return nodedb_put_incident(w->db, (const void *)m->data, m->detected, reterr);
 	case MESSAGE_ANNOTATION: return write_annotation(w, m, reterr);
@@ -111,9 +111,7 @@ int writer_message_write(struct store_writer *w, struct message *m, struct errin
 	return 0;
 }
 
-void writer_message_lost(struct store_writer *w, const struct message *m)
+uint64_t writer_message_calls(const struct message *m)
 {
-	if (m->kind == MESSAGE_AGGREGATE)
-		atomic_fetch_add(&w->unaggregated[writer_slot(m->aggregate.source)],
-			m->aggregate.count - MIN(m->aggregate.stored, m->aggregate.count));
+	return m->aggregate.count - MIN(m->aggregate.stored, m->aggregate.count);
 }

@@ -24,6 +24,7 @@ enum message_kind {
 	MESSAGE_CGROUP,
 	MESSAGE_STACK,
 	MESSAGE_LAYERS,
+	MESSAGE_CALL_GAP,
 	MESSAGE_PLACE,
 	MESSAGE_CPU_LOSSES,
 	MESSAGE_ACCOUNTING,
@@ -35,6 +36,7 @@ struct message {
 	struct message *next;
 	size_t size;
 	enum message_kind kind;
+	bool refused; /* by the store, for itself, in the present transaction */
 	union {
 		struct {
 			wall_time bucket;
@@ -71,14 +73,23 @@ struct gpu_names {
 	char model[128], driver[64], cuda[32];
 };
 
+struct writer_end {                     /* what is left to do when everything is written */
+	const struct accounting *books; /* the final ones; NULL: none */
+	wall_time stopped;
+	struct errinfo *reterr;
+	int result;
+};
+
 struct store_writer {
 	struct nodedb *db;
 	size_t batch_max;
 	unsigned batch_ms;
+	void (*begin)(void *arg);
+	void *begin_arg;
 
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards the queues, stopping and error */
-	pthread_cond_t wake;
+	pthread_cond_t wake, is_drained;
 	struct event *ring;
 	size_t ring_size, head, count; /* head: oldest */
 	size_t wake_at;                /* the thread is woken when count reaches this */
@@ -87,7 +98,8 @@ struct store_writer {
 	bool urgent;          /* somebody waits for a message to be stored */
 	struct store_ack *acks;
 	size_t ack_count, acks_due; /* told and not yet taken; promised */
-	bool stopping;
+	bool stopping, drained;
+	struct writer_end *end_due; /* NULL: not yet */
 	bool has_error;
 	struct errinfo error;
 
@@ -100,6 +112,8 @@ struct store_writer {
 	size_t written; /* events of the last transaction */
 	struct upkeep upkeep;
 	struct accounting books; /* the run's, as last pushed */
+	bool has_books;
+	uint64_t aggregated[WIRE_SOURCE_MAX]; /* calls in the file by aggregates alone */
 
 	_Atomic uint64_t stored[WIRE_SOURCE_MAX], failed[WIRE_SOURCE_MAX];
 	_Atomic uint64_t unaggregated[WIRE_SOURCE_MAX];
@@ -114,5 +128,5 @@ static inline unsigned writer_slot(unsigned source)
 /* writer_message.c: writes @m inside the open batch. */
 int writer_message_write(struct store_writer *w, struct message *m, struct errinfo *reterr);
 
-/* writer_message_lost - books what is lost with it. */
-void writer_message_lost(struct store_writer *w, const struct message *m);
+/* writer_message_calls - the calls that only this aggregate stands for. */
+uint64_t writer_message_calls(const struct message *m);

@@ -186,6 +186,11 @@ bool store_writer_push_place(struct store_writer *w, struct placement place)
 	return push_message(w, m);
 }
 
+bool store_writer_push_call_gap(struct store_writer *w, const struct call_gap *g)
+{
+	return push_message(w, message_new(MESSAGE_CALL_GAP, g, sizeof(*g)));
+}
+
 bool store_writer_push_cpu_losses(struct store_writer *w, const struct cpu_losses *l)
 {
 	return push_message(w, message_new(MESSAGE_CPU_LOSSES, l, sizeof(*l)));

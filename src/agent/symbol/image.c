@@ -385,8 +385,11 @@ static uint64_t round_up(uint64_t n, uint64_t to)
 /* Notes: sizes of name and content, type; name and content, each padded to @align. */
 static int build_id_in(const struct image_range *notes, uint64_t align, uint8_t *out)
 {
-	struct cursor c = cursor_of(notes->data, notes->data ? notes->size : 0);
+	struct cursor c;
 
+	if (!notes->data)
+		return -ENOENT;
+	c = cursor_of(notes->data, notes->size);
 	while (cursor_left(&c) >= sizeof(Elf64_Nhdr)) {
 		uint32_t name_size = cursor_u32(&c), size = cursor_u32(&c), type = cursor_u32(&c);
 		struct cursor name, content;

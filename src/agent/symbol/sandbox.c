@@ -42,6 +42,10 @@ static int give_up_privileges(int socket)
 	return r;
 }
 
+/* libdw asks for the path of each file that it is given (readlink, by realpath()), to find from there
+ * the other half of debug information that dwz has split. That half could not be opened here, and
+ * seccomp cannot tell one path from another: so the question is refused with the rest, and libdw
+ * goes on without an answer. */
 static int forbid_calls(void)
 {
 	static const uint16_t calls[] = {/* the table it hands back */

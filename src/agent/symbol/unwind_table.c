@@ -315,6 +315,7 @@ static int collect_entries(struct builder *b, uint64_t first_function, struct er
 	if (r == -EBADMSG) {
 		if (b->table.entries == 0)
 			return errinfo_set(reterr, r, "its unwind information leads nowhere");
+		b->table.entries++;
 		b->table.skipped++;
 	}
 	r = add_first_function(b, first_function);

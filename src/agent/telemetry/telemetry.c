@@ -18,6 +18,7 @@ struct telemetry {
 	struct push *push;     /* NULL: nothing is sent */
 	struct loop_timer *tick, *patience;
 	uint64_t interval_ns;
+	void (*begin)(void);
 	wall_time started;
 	bool push_due;
 	unsigned ends; /* that have not been reached yet, once it is over */
@@ -162,6 +163,8 @@ static void *thread_main(void *arg)
 	struct telemetry *t = arg;
 
 	(void)pthread_setname_np(pthread_self(), "ingero-metrics");
+	if (t->begin)
+		t->begin();
 	loop_run(t->loop);
 	return NULL;
 }
@@ -194,6 +197,7 @@ int telemetry_start(
 	if (!t)
 		return -ENOMEM;
 	t->started = wall_now();
+	t->begin = s->begin;
 	t->interval_ns = s->interval_ns ? s->interval_ns : TELEMETRY_INTERVAL_NS;
 	r = loop_new(&t->loop);
 	if (r == 0)

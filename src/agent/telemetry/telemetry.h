@@ -17,6 +17,7 @@ struct telemetry_settings {
 	struct scrape_settings scrape; /* address NULL: nobody scrapes; want and arg are ours */
 	struct push_settings push;     /* endpoint NULL: nothing is sent */
 	uint64_t interval_ns;          /* of sending; 0: TELEMETRY_INTERVAL_NS */
+	void (*begin)(void);           /* the thread calls it before anything else */
 };
 
 struct telemetry;

@@ -61,6 +61,8 @@ static __always_inline void take_arguments(
 	c->arg0 = argument_word(args, k.arg0);
 	c->arg1 = argument_word(args, k.arg1);
 	c->stream = argument_word(args, k.stream);
+	if (k.flags & COOKIE_KIND)
+		c->arg1 = (__u32)c->arg1; /* an int: the rest of its word is anything */
 	if (k.flags & COOKIE_AREA)
 		c->arg0 *= argument_word(args, k.arg0 + 1);
 	if (k.flags & COOKIE_CONFIG)
@@ -209,10 +211,10 @@ static __always_inline void nccl_finish(union wire_cookie k, struct thread_state
 	nccl_send(k, ts, &from, c->stack, ret, a);
 }
 
-/* The kind in an aggregate's key: see WIRE_AGG_KIND. The argument is an int. */
+/* The kind in an aggregate's key: see WIRE_AGG_KIND. */
 static __always_inline __u8 aggregate_kind(union wire_cookie k, const struct pending_call *c)
 {
-	__u32 kind = (__u32)c->arg1;
+	__u64 kind = c->arg1;
 
 	if (!(k.flags & COOKIE_KIND))
 		return 0;

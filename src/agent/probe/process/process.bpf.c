@@ -63,6 +63,8 @@ int threads_admit(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
+	if (task && (__u32)task->tgid == agent_pid)
+		agent_program = program_of(task);
 	if (task && target_is(task->tgid))
 		thread_make(task);
 	return 0;

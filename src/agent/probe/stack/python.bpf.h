@@ -13,8 +13,10 @@
 #define SEARCH_AGAIN_NS 50000000 /* after a search without result */
 #define LOWEST_TAG      ~7ULL
 
+/* Addresses mean something in one life of a process only: the next program that it executes, or the
+ * next process of its number, may have another function at the same place. */
 struct code_key {
-	__u64 code, lines;
+	__u64 code, lines, life;
 	__u32 pid, first_line;
 };
 
@@ -166,6 +168,9 @@ static __always_inline __u64 code_send(
 	r->code = code;
 	r->lines = f->lines;
 	r->first_line = f->first_line;
+	r->minor = w->python.minor;
+	r->lines_at = w->python.bytes_data;
+	r->lines_size = STACK_LINES_UNREAD;
 	r->file_bytes = text_copy(w, f->file, r->file, &r->file_kind, &r->file_cut);
 	r->name_bytes = text_copy(w, f->name, r->name, &r->name_kind, &r->name_cut);
 	if (stack_read(&length, 8, f->lines + w->python.bytes_length)) {
@@ -185,7 +190,7 @@ static __always_inline __u64 code_send(
 static __always_inline __u64 code_note(struct stack_walk *w, __u64 code, __u64 *ret_lines)
 {
 	const struct stack_python *p = &w->python;
-	struct code_key key = {.code = code, .pid = w->pid};
+	struct code_key key = {.code = code, .life = w->life, .pid = w->pid};
 	struct code_fields f;
 	__u64 *known, hash;
 

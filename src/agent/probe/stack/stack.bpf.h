@@ -114,6 +114,7 @@ static __always_inline void walk_begin(
 	w->guessed = 0;
 	w->pid = pid;
 	w->tid = task->pid;
+	w->life = task->group_leader->start_boottime + task->self_exec_id;
 	w->set = p ? p->set : 0;
 	w->generation = p ? p->generation : 0;
 	w->python.runtime = 0;

@@ -7,10 +7,10 @@
  *
  * unwind_step() is a global function, which the verifier checks once and not once a frame. So it
  * is given nothing but the walk, and looks its maps up itself: pools are an array of maps, whose
- * look-up is a few instructions. Searches have no branches, because the verifier would follow
- * every one of them both ways. */
+ * look-up is a few instructions. */
 #pragma once
 
+#include "agent/probe/stack/search.bpf.h"
 #include "agent/probe/target.bpf.h"
 #include "wire/stack.h"
 
@@ -24,6 +24,7 @@
 struct stack_walk {     /* of one thread, in its storage */
 	__u64 function; /* that was called */
 	__u64 ip, sp, fp;
+	__u64 life;       /* of the process: until it executes another program */
 	__u32 generation; /* of the mappings: names them for ever */
 	__u32 set;        /* the process's mappings; 0: not known */
 	__u32 returns;    /* calls under way further out whose return address was replaced */
@@ -103,38 +104,6 @@ struct {
 static __always_inline bool stack_read(void *out, __u32 size, __u64 address)
 {
 	return bpf_probe_read_user(out, size, (void *)address) == 0;
-}
-
-/* @step if @value <= @sought, else 0. The barrier keeps the compiler from making it a branch. */
-static __always_inline __u32 step_if_reached(__u64 value, __u64 sought, __u32 step)
-{
-	__u64 beyond = sought - value;
-
-	asm volatile("" : "+r"(beyond));
-	return step & (__u32)((beyond >> 63) - 1);
-}
-
-/* The last row that begins at or before @sought; row 0 even if it does not. */
-static __always_inline __u32 chunk_search(const struct unwind_chunk *c, __u32 sought)
-{
-	__u32 low = 0;
-
-#pragma unroll
-	for (__u32 step = UNWIND_CHUNK_ROWS / 2; step; step >>= 1)
-		low += step_if_reached(
-			c->address[(low + step) & (UNWIND_CHUNK_ROWS - 1)], sought, step);
-	return low & (UNWIND_CHUNK_ROWS - 1);
-}
-
-static __always_inline __u32 mapping_search(const struct stack_mappings *m, __u64 sought)
-{
-	__u32 low = 0;
-
-#pragma unroll
-	for (__u32 step = STACK_MAPPINGS_MAX / 2; step; step >>= 1)
-		low += step_if_reached(
-			m->start[(low + step) & (STACK_MAPPINGS_MAX - 1)], sought, step);
-	return low & (STACK_MAPPINGS_MAX - 1);
 }
 
 /* Find the mapping of @address; false if it is in none. */

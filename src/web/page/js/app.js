@@ -326,6 +326,7 @@ new ResizeObserver(() => document.documentElement.style.setProperty("--fold", `$
 themeApply(["auto", "dark", "light"].includes(localStorage.getItem("ingero-theme")) ? localStorage.getItem("ingero-theme") : "auto");
 flame = new Flame($("flame-tree"), $("flame-about"));
 show($("sql-examples"), el("option", {value: ""}, "Examples\u2026"), sql.EXAMPLES.map(([title], i) => el("option", {value: i}, title)));
+client.tokenFromLink();
 listen();
 sightWatch();
 setInterval(tick, TICK_MS);

@@ -14,6 +14,16 @@ export class Refusal extends Error {
 export const tokenGet = () => sessionStorage.getItem(KEY) || "";
 export const tokenSet = (t) => t ? sessionStorage.setItem(KEY, t) : sessionStorage.removeItem(KEY);
 
+// A link that holds the token (`ingero dashboard` prints one) gives it in the fragment, which browsers do
+// not send; it is taken out of the address at once, so that it is neither shown nor kept in the history.
+export function tokenFromLink() {
+	const given = new URLSearchParams(location.hash.slice(1)).get("token");
+	if (!given)
+		return;
+	tokenSet(given);
+	history.replaceState(null, "", location.pathname + location.search);
+}
+
 // Integers beyond 53 bits (hashes, times) as text: a double would change their last digits.
 export function parseExact(text) {
 	return JSON.parse(text.replace(/"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g, (m) => m[0] === '"' ? m : `"${m}"`));

@@ -54,14 +54,19 @@ function proof(i) {
 		i.period_steps && ["Period", `${f.count(i.period_steps)} steps`, `${f.share(i.period_confidence)} sure`]]));
 }
 
+/* A line that is not known is 0 or missing. */
+function at(file, line) {
+	return line ? `${file}:${line}` : file;
+}
+
 function place(w) {
-	return w.py_file ? group(name(w.py_func, 80), " at ", name(`${w.py_file}:${w.py_line}`)) :
-		group(name(w.symbol, 80), w.file ? [" at ", name(`${w.file}:${w.line}`)] : null);
+	return w.py_file ? group(name(w.py_func, 80), " at ", name(at(w.py_file, w.py_line))) :
+		group(name(w.symbol, 80), w.file ? [" at ", name(at(w.file, w.line))] : null);
 }
 
 function frame(x) {
-	const text = x.py_func || x.py_file ? `${x.py_func || "?"} (${x.py_file || "?"}:${x.py_line || 0})` :
-		(x.symbol || x.ip || "?") + (x.file ? ` (${x.file}${x.line ? ":" + x.line : ""})` : "");
+	const text = x.py_func || x.py_file ? `${x.py_func || "?"} (${at(x.py_file || "?", x.py_line)})` :
+		(x.symbol || x.ip || "?") + (x.file ? ` (${at(x.file, x.line)})` : "");
 	return el("li", {class: x.py_file ? "python" : null}, name(text, 200));
 }
 

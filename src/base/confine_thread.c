@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* confine_thread.c - see confine_thread.h.
+ *
+ * The order: the bounding set needs a capability that then goes; landlock and seccomp need
+ * no_new_privs where there is no CAP_SYS_ADMIN; a change of the file user takes capabilities out of
+ * the effective set, which are put back from the permitted one; system calls come last. */
+#include "base/confine_thread.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/macros.h"
+
+#define CAPABILITY_LAST 63
+
+struct capabilities {
+	uint64_t effective, permitted;
+};
+
+static struct capabilities get_capabilities(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {{0}, {0}};
+
+	(void)syscall(SYS_capget, &header, data); /* of oneself it does not fail */
+	return (struct capabilities){
+		.effective = (uint64_t)data[1].effective << 32 | data[0].effective,
+		.permitted = (uint64_t)data[1].permitted << 32 | data[0].permitted,
+	};
+}
+
+static int set_capabilities(struct capabilities c)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {
+		{.effective = (uint32_t)c.effective, .permitted = (uint32_t)c.permitted},
+		{.effective = (uint32_t)(c.effective >> 32),
+			.permitted = (uint32_t)(c.permitted >> 32)},
+	};
+
+	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
+
+uint64_t confine_thread_permitted(void)
+{
+	return get_capabilities().permitted;
+}
+
+int confine_thread_keep(const struct confine_thread *plan)
+{
+	struct capabilities c = get_capabilities();
+
+	c.permitted &= plan->capabilities;
+	/* What is not in force stays so: a thread that works with another user's rights to files
+	 * has put those of root's aside. */
+	c.effective &= plan->capabilities;
+	for (unsigned long n = 0; n <= CAPABILITY_LAST; n++)
+		if (!(plan->capabilities >> n & 1)) /* fails for those the kernel lacks */
+			(void)prctl(PR_CAPBSET_DROP, n, 0, 0, 0);
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	if (plan->files_as_nobody && c.effective & CONFINE_CAP(CAP_DAC_READ_SEARCH)) {
+		(void)syscall(SYS_setfsgid, CONFINE_NOBODY);
+		(void)syscall(SYS_setfsuid, CONFINE_NOBODY);
+	}
+	return set_capabilities(c);
+}
+
+static int forbid_writes(const struct confine_thread *plan)
+{
+	int version = 0, r = 0;
+
+	if (plan->paths)
+		r = confine_writes(plan->folders, plan->folder_count, plan->freedoms, &version);
+	return r == 0 && plan->paths && !version ? -EOPNOTSUPP : r;
+}
+
+static int forbid_calls(const struct confine_thread *plan)
+{
+	int r = confine_calls(&plan->calls);
+
+	return r == 0 ? -EOPNOTSUPP : MIN(r, 0);
+}
+
+void confine_thread_enter(const struct confine_thread *plan, struct confine_report *ret)
+{
+	int *parts = ret->parts;
+
+	parts[CONFINE_NO_NEW_PRIVILEGES] = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+	parts[CONFINE_PATHS] = forbid_writes(plan);
+	parts[CONFINE_CAPABILITIES] = confine_thread_keep(plan);
+	parts[CONFINE_CALLS] = forbid_calls(plan);
+}
+
+int confine_thread_try(const struct confine_thread *plan, struct confine_report *ret)
+{
+	struct confine_report report;
+	int ends[2];
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe(ends) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		confine_thread_enter(plan, &report);
+		n = write(ends[1], &report, sizeof(report));
+		_exit(n == sizeof(report) ? 0 : 1);
+	}
+	n = pid < 0 ? -errno : 0;
+	close(ends[1]);
+	if (pid > 0) {
+		n = read(ends[0], &report, sizeof(report));
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			continue;
+	}
+	close(ends[0]);
+	if (n != sizeof(report))
+		return n < 0 ? (int)n : -EPROTO;
+	*ret = report;
+	return 0;
+}
+
+void confine_report_warn(const struct confine_report *r)
+{
+	static atomic_flag told[CONFINE_PARTS];
+
+	for (enum confine_part p = 0; p < CONFINE_PARTS; p++)
+		if (r->parts[p] < 0 && !atomic_flag_test_and_set(&told[p]))
+			log_warning("more rights are kept than needed: no %s (%s)",
+				confine_part_name(p), confine_part_reason(p, r->parts[p]));
+}
+
+const char *confine_part_name(enum confine_part part)
+{
+	static const char *const names[] = {[CONFINE_CAPABILITIES] = "capabilities",
+		[CONFINE_NO_NEW_PRIVILEGES] = "no_new_privs",
+		[CONFINE_PATHS] = "landlock",
+		[CONFINE_CALLS] = "seccomp"};
+
+	return names[part];
+}
+
+const char *confine_part_reason(enum confine_part part, int err)
+{
+	if (part == CONFINE_PATHS && err == -EOPNOTSUPP)
+		return "the kernel has none, or it is not switched on (lsm=…,landlock)";
+	if (part == CONFINE_CALLS && err == -EOPNOTSUPP)
+		return "not in a build with sanitizers";
+	if (part == CONFINE_CALLS && (err == -EINVAL || err == -ENOSYS))
+		return "the kernel has none (CONFIG_SECCOMP_FILTER)";
+	return strerror(-err);
+}

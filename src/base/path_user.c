@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path_user.c - see path_user.h.
+ *
+ * The path is walked name by name, by descriptor. Who may change a name in a folder:
+ *  1. its owner, if that is not root;
+ *  2. in a folder that everybody writes to, with the sticky bit (/tmp): the owner of what has the
+ *     name. If nothing has it yet, whoever makes it first: the caller makes it with O_EXCL, under
+ *     sudo as the invoking user, to whom it is to belong;
+ *  3. in such a folder without the sticky bit: everybody.
+ * Calls to the kernel are made directly where the C library would change all threads. */
+#include "base/path_user.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+
+#define LINKS_MAX  40 /* as the kernel */
+#define GROUPS_MAX 1024
+
+struct walk {
+	char rest[2 * PATH_MAX]; /* names still to be walked */
+	int folder;              /* O_PATH */
+	int links;
+	bool ended, shared; /* the last name was met; everybody may make names in its folder */
+	bool under_sudo;
+	uid_t sudo_uid, uid; /* uid: found */
+	gid_t sudo_gid, gid;
+};
+
+static bool parse_id(const char *name, unsigned *ret)
+{
+	const char *text = getenv(name);
+	unsigned long v;
+	char *end;
+
+	if (!text || text[0] < '0' || text[0] > '9')
+		return false;
+	errno = 0;
+	v = strtoul(text, &end, 10);
+	if (errno || *end || v >= UINT_MAX) /* (uid_t)-1 means "leave as it is" */
+		return false;
+	*ret = (unsigned)v;
+	return true;
+}
+
+bool path_user_invoking(uid_t *ret_uid, gid_t *ret_gid)
+{
+	unsigned uid, gid;
+
+	if (geteuid() != 0 || !parse_id("SUDO_UID", &uid) || !parse_id("SUDO_GID", &gid))
+		return false;
+	*ret_uid = uid;
+	*ret_gid = gid;
+	return true;
+}
+
+uid_t path_user_now(void)
+{
+	return (uid_t)setfsuid((uid_t)-1); /* an id that is refused tells the present one */
+}
+
+static int found(struct walk *w, uid_t uid, gid_t gid)
+{
+	w->uid = uid;
+	w->gid = gid;
+	return 1;
+}
+
+/* 1: somebody other than root may change @name, and w->uid is who. @entry is what has the name;
+ * NULL: nothing. */
+static int judge(struct walk *w, const char *name, const struct stat *entry, struct errinfo *reterr)
+{
+	struct stat folder;
+
+	if (fstat(w->folder, &folder) < 0)
+		return -errno;
+	if (!w->ended && !w->rest[strspn(w->rest, "/")]) {
+		w->ended = true; /* a link here has more names to come: of those nothing is said */
+		w->shared = folder.st_mode & S_IWOTH;
+	}
+	if (folder.st_uid != 0)
+		return found(w, folder.st_uid, folder.st_gid);
+	if (!(folder.st_mode & S_IWOTH))
+		return 0;
+	if (folder.st_mode & S_ISVTX) {
+		if (entry && entry->st_uid != 0)
+			return found(w, entry->st_uid, entry->st_gid);
+		if (entry || !w->under_sudo)
+			return 0;
+	}
+	if (w->under_sudo)
+		return found(w, w->sudo_uid, w->sudo_gid);
+	return errinfo_set(reterr, -EPERM,
+		"everybody can replace %.100s in its folder, so root does not write there: run "
+		"`chmod +t` or `chmod o-w` on the folder, or choose another",
+		name);
+}
+
+static void go_to(struct walk *w, int folder)
+{
+	if (w->folder >= 0)
+		close(w->folder);
+	w->folder = folder;
+}
+
+/* The names that the link @name stands for come first. */
+static int follow(struct walk *w, const char *name)
+{
+	char target[PATH_MAX], rest[sizeof(w->rest)];
+	ssize_t len = readlinkat(w->folder, name, target, sizeof(target) - 1);
+	int n;
+
+	if (len < 0)
+		return -errno;
+	if (++w->links > LINKS_MAX)
+		return -ELOOP;
+	target[len] = 0;
+	n = snprintf(rest, sizeof(rest), "%s/%s", target, w->rest);
+	if (n < 0 || (size_t)n >= sizeof(rest))
+		return -ENAMETOOLONG;
+	memcpy(w->rest, rest, (size_t)n + 1);
+	if (target[0] == '/')
+		go_to(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+	return w->folder < 0 ? -errno : 0;
+}
+
+/* Takes the next name off w->rest. 0: none is left. */
+static int next_name(struct walk *w, char name[NAME_MAX + 1])
+{
+	const char *start = w->rest + strspn(w->rest, "/");
+	size_t len = strcspn(start, "/");
+
+	if (len > NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(name, start, len);
+	name[len] = 0;
+	memmove(w->rest, start + len, strlen(start + len) + 1);
+	return len > 0;
+}
+
+/* 1: w->uid may change the path; 0: only root may. */
+static int walk_path(struct walk *w, struct errinfo *reterr)
+{
+	char name[NAME_MAX + 1];
+	int r;
+
+	while ((r = next_name(w, name)) > 0) {
+		struct stat entry;
+		bool there = fstatat(w->folder, name, &entry, AT_SYMLINK_NOFOLLOW) == 0;
+
+		if (!there && errno != ENOENT)
+			return -errno;
+		r = judge(w, name, there ? &entry : NULL, reterr);
+		if (r != 0 || !there)
+			return r;
+		if (S_ISLNK(entry.st_mode)) {
+			r = follow(w, name);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		if (!S_ISDIR(entry.st_mode))
+			return 0;
+		r = openat(w->folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (r < 0)
+			return -errno;
+		go_to(w, r);
+	}
+	return r;
+}
+
+static int find_user(const char *path, struct walk *w, struct errinfo *reterr)
+{
+	char here[PATH_MAX] = "";
+	int n, r;
+
+	/* A relative path too is made absolute by those who open it. */
+	if (path[0] != '/' && !getcwd(here, sizeof(here)))
+		return -errno;
+	n = snprintf(w->rest, sizeof(w->rest), "%s/%s", here, path);
+	if (n < 0 || n >= PATH_MAX)
+		return errinfo_set(reterr, -ENAMETOOLONG, "%.100s…: the path is too long", path);
+	w->under_sudo = path_user_invoking(&w->sudo_uid, &w->sudo_gid);
+	w->folder = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	r = w->folder < 0 ? -errno : walk_path(w, reterr);
+	if (w->folder >= 0)
+		close(w->folder);
+	return r;
+}
+
+/* The groups of @w->uid as at login; of a user whom the machine does not know, the folder's. */
+static int find_groups(struct walk *w, gid_t *groups)
+{
+	struct passwd pw, *entry = NULL;
+	char space[4096];
+	int count = GROUPS_MAX;
+
+	if (getpwuid_r(w->uid, &pw, space, sizeof(space), &entry) != 0 || !entry)
+		return 0;
+	w->gid = pw.pw_gid;
+	return getgrouplist(pw.pw_name, pw.pw_gid, groups, &count) < 0 ? 0 : count;
+}
+
+static int set_ids(uid_t uid, gid_t gid, const gid_t *groups, int count)
+{
+	/* Not by the C library's setgroups(), which changes all threads. Groups first: afterwards
+	 * the rights to do so are still there, for only those to files go with the uid. */
+	if (syscall(SYS_setgroups, count, groups) < 0)
+		return -errno;
+	setfsgid(gid);
+	setfsuid(uid);
+	return path_user_now() == uid && (gid_t)setfsgid((gid_t)-1) == gid ? 0 : -EPERM;
+}
+
+static int remember(struct path_user *before)
+{
+	int n = getgroups(0, NULL);
+
+	before->groups = n < 0 ? NULL : calloc((size_t)n + 1, sizeof(gid_t));
+	if (!before->groups)
+		return n < 0 ? -errno : -ENOMEM;
+	before->group_count = getgroups(n, before->groups);
+	before->uid = path_user_now();
+	before->gid = (gid_t)setfsgid((gid_t)-1);
+	before->changed = true;
+	return before->group_count < 0 ? -errno : 0;
+}
+
+int path_user_enter(const char *path, struct path_user *ret_before, struct errinfo *reterr)
+{
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	_cleanup_free_ gid_t *groups = NULL;
+	struct walk w = {.folder = -1};
+	int r;
+
+	*ret_before = PATH_USER_INIT;
+	if (geteuid() != 0)
+		return 0;
+	errinfo_set(reterr, 0, "%s", "");
+	r = find_user(path, &w, reterr);
+	if (r < 0)
+		return !reterr || reterr->text[0]
+			       ? r
+			       : errinfo_set(reterr, r, "%s: %s", path, strerror(-r));
+	ret_before->shared = w.shared;
+	if (r == 0 || w.uid == path_user_now())
+		return 0;
+	groups = calloc(GROUPS_MAX, sizeof(*groups));
+	if (!groups)
+		return -ENOMEM;
+	r = remember(&before);
+	if (r < 0)
+		return r;
+	r = find_groups(&w, groups);
+	r = set_ids(w.uid, w.gid, groups, r);
+	if (r < 0)
+		return errinfo_set(reterr, r, "%s cannot be used with the rights of user %u: %s",
+			path, (unsigned)w.uid, strerror(-r));
+	before.shared = w.shared;
+	*ret_before = before;
+	before = PATH_USER_INIT;
+	return 0;
+}
+
+int path_user_check(const char *path, struct errinfo *reterr)
+{
+	struct walk w = {.folder = -1};
+	int r = geteuid() == 0 ? find_user(path, &w, reterr) : 0;
+
+	if (geteuid() != 0 || (r >= 0 && (r ? w.uid : 0) == path_user_now()))
+		return 0;
+	return errinfo_set(reterr, -EPERM,
+		"%s was made by somebody else just now: remove it, or choose another", path);
+}
+
+void path_user_leave(struct path_user *before)
+{
+	if (before->changed && before->group_count >= 0)
+		(void)set_ids(before->uid, before->gid, before->groups, before->group_count);
+	free(before->groups);
+	*before = PATH_USER_INIT;
+}

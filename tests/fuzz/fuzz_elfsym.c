@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A library as a file: where its functions are. */
+#include <elf.h>
+
+#include "agent/discover/elfsym.h"
+#include "fuzz.h"
+
+static const char *const names[] = {
+	"cudaFree", "cudaMalloc", "plain", "aliased", "f", "main", "_init", "cudaFree"};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char build_id[2 * ELFSYM_BUILD_ID_MAX + 1], soname[ELFSYM_NAME_MAX + 1];
+	uint64_t offsets[ARRAY_SIZE(names)], one;
+	struct errinfo e = {0};
+	struct elfsym *elf = NULL;
+	int fd = fuzz_file(data, size), found, count = 0;
+	uint8_t byte;
+
+	if (elfsym_open_fd(fd, &elf, &e) < 0) {
+		MUST(!elf && e.text[0]);
+		close(fd);
+		return 0;
+	}
+	found = elfsym_offsets(elf, names, ARRAY_SIZE(names), offsets);
+	for (size_t i = 0; found >= 0 && i < ARRAY_SIZE(names); i++) {
+		count += offsets[i] != 0;
+		if (offsets[i])
+			MUST(elfsym_read(elf, offsets[i], &byte, 1) == 0 &&
+				byte == data[offsets[i]]);
+	}
+	MUST(found < 0 || found == count);
+	MUST(found < 0 || offsets[0] == offsets[ARRAY_SIZE(names) - 1]);
+	/* One name at a time: the answer is the same. */
+	if (found >= 0 && offsets[2])
+		MUST(elfsym_offset(elf, names[2], &one) == 0 && one == offsets[2]);
+	MUST(elfsym_read(elf, size, &byte, 1) < 0);
+	if (elfsym_build_id(elf, build_id) >= 0)
+		MUST(strlen(build_id) % 2 == 0 &&
+			strspn(build_id, "0123456789abcdef") == strlen(build_id));
+	if (elfsym_soname(elf, soname) >= 0)
+		MUST(strlen(soname) <= ELFSYM_NAME_MAX);
+	elfsym_close(elf);
+	return 0;
+}
