@@ -53,8 +53,9 @@ static bool is_told(const struct tracer *t, const struct call_gap *g, bool *ret_
 	for (size_t i = 0; i < MIN(t->gap_count, ARRAY_SIZE(t->gaps)); i++) {
 		const struct told_gap *old = &t->gaps[i];
 
-		if (old->pid != g->pid || old->start_ticks != g->start_ticks)
-			continue;
+		if (old->pid != g->pid ||
+			(old->start_ticks && g->start_ticks && old->start_ticks != g->start_ticks))
+			continue; /* a start of 0: the process has ended since */
 		*ret_is_new_process = false;
 		if (old->file == hash_bytes(g->file, strlen(g->file)))
 			return true;

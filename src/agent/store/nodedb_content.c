@@ -352,30 +352,32 @@ static int add_call_gaps(struct reader *r, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	uint64_t pid = 0, start = 0, last_pid = 0, last_start = 0;
+	char who[320], last[320] = "";
 	int res = schema_has_table(r->sql, "call_gaps", reterr);
 
 	if (res <= 0)
 		return res; /* an early file of ours */
-	buf_puts(&sql, "SELECT pid, start_time, timestamp, duration, comm, file, reason"
+	buf_puts(&sql, "SELECT pid, start_time, timestamp, duration, comm, file, reason,"
+		       " pid || ' ' || start_time || ' ' || node AS who"
 		       " FROM call_gaps");
 	res = reader_where(r, "call_gaps", (struct scope_columns){0}, &sql, reterr);
-	buf_puts(&sql, " ORDER BY node, pid, start_time");
+	buf_puts(&sql, " ORDER BY who");
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
 		return res;
 	while ((res = sql_step(stmt, reterr)) > 0) {
-		struct call_gap g = {.start_ticks = 0};
+		struct call_gap g = {0};
 		char reason[32];
-		uint64_t from, ns;
+		uint64_t pid, start, from, ns;
 
 		if (!count_at(stmt, 0, &pid) || pid > UINT32_MAX || !count_at(stmt, 1, &start) ||
 			!count_at(stmt, 2, &from) || !count_at(stmt, 3, &ns) ||
 			ns > (uint64_t)INT64_MAX - from ||
 			!reader_text(stmt, 4, g.comm, sizeof(g.comm)) ||
 			!reader_text(stmt, 5, g.file, sizeof(g.file)) ||
-			!reader_text(stmt, 6, reason, sizeof(reason))) {
+			!reader_text(stmt, 6, reason, sizeof(reason)) ||
+			!reader_text(stmt, 7, who, sizeof(who))) {
 			r->content->skipped_rows++;
 			continue;
 		}
@@ -384,10 +386,8 @@ static int add_call_gaps(struct reader *r, struct errinfo *reterr)
 		g.from.ns = (int64_t)from;
 		g.to.ns = (int64_t)(from + ns);
 		g.reason = call_gap_reason_find(reason);
-		call_gap_sum_add(&r->content->books.unseen, &g,
-			!last_pid || pid != last_pid || start != last_start);
-		last_pid = pid;
-		last_start = start;
+		call_gap_sum_add(&r->content->books.unseen, &g, strcmp(who, last) != 0);
+		memcpy(last, who, sizeof(last));
 	}
 	return res;
 }
