@@ -14,6 +14,7 @@
 #include "agent/correlate/culprit.h"
 #include "base/text.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define TOLD_SHARE 0.25 /* less than that of the time is not the reason for it */
 
@@ -89,7 +90,7 @@ static void sum_calls(const struct recording *rec, uint32_t pid, const struct wi
 		const struct event *e = &rec->events[i];
 		uint64_t ns;
 
-		if (e->pid != pid || !baseline_is_call(e->source) || e->flags & WIRE_NESTED ||
+		if (e->pid != pid || !op_kind_is_cuda(e->source) || e->flags & WIRE_NESTED ||
 			e->op >= WIRE_OP_MAX || !baseline_is_sane(e))
 			continue;
 		ns = overlap_ns(w, n, e);
