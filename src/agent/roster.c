@@ -19,6 +19,7 @@
 #include "agent/discover/identity.h"
 #include "base/idmap.h"
 #include "base/log.h"
+#include "wire/op_kind.h"
 
 #define GROUPS_MAX 16384
 #define GRACE      2 /* ticks an ended process is remembered */
@@ -292,12 +293,6 @@ static void entry_end(struct roster *r, struct entry *e)
 	e->ended = 1;
 }
 
-static bool is_call(const struct event *e)
-{
-	return e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER ||
-	       e->source == SOURCE_GRAPH || e->source == SOURCE_NCCL;
-}
-
 /* The first call, or the process was moved: then its group has to be read again, and if it has
  * ended nobody knows it. */
 static void group_change(struct roster *r, struct entry *x, const struct event *e)
@@ -316,7 +311,8 @@ const char *roster_place(struct roster *r, struct event *e)
 	struct entry *x = idmap_get(&r->entries, e->pid);
 
 	if (!x) {
-		if (!is_call(e)) /* only calls are made by nobody but traced processes */
+		if (!op_kind_is_gpu(
+			    e->source)) /* only calls are made by nobody but traced processes */
 			return "";
 		x = entry_get(r, e->pid);
 		if (!x)
@@ -326,7 +322,7 @@ const char *roster_place(struct roster *r, struct event *e)
 			entry_end(r, x); /* its end may have been told before */
 	}
 	e->place = e->start.ns < x->since.ns ? x->before : x->place;
-	if (is_call(e) && e->cgroup_id && e->cgroup_id != x->cgroup_id)
+	if (op_kind_is_gpu(e->source) && e->cgroup_id && e->cgroup_id != x->cgroup_id)
 		group_change(r, x, e);
 	else if (!e->cgroup_id)
 		e->cgroup_id = x->cgroup_id;

@@ -379,9 +379,9 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	int r, q;
 
 	probe_disable(t->probe);
-	/* Perf probes are slow to remove: that is left to tracer_free(), after the store is closed;
-	 * a moment is enough for those that were past the switch when it was turned. */
-	if (probe_method(t->probe) == PROBE_PERF)
+	/* What is slow to remove is left to tracer_free(), after the store is closed; a moment is
+	 * enough for those that were past the switch when it was turned. */
+	if (coverage_detach_is_slow(t->coverage))
 		nanosleep(&settle, NULL);
 	else
 		coverage_detach(t->coverage);

@@ -3,6 +3,7 @@
  * buckets to the store, set limits, hold the overhead budget, take samples, look for new processes.
  */
 #include "agent/tracer_private.h"
+#include "wire/op_kind.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ static void set_limits(struct tracer *t)
 	while ((v = totals_next(t->totals, &cursor))) {
 		uint64_t limit, *slot;
 
-		if (v->key.source != SOURCE_CUDA && v->key.source != SOURCE_DRIVER)
+		if (!op_kind_is_cuda(v->key.source))
 			continue;
 		if (v->all.count < LIMIT_CALLS || v->key.op >= WIRE_OP_MAX)
 			continue;

@@ -28,7 +28,7 @@
 struct export_settings {
 	const char *format, *db, *output, *op, *value, *node;
 	struct option_pids pids;
-	struct range_wish range;
+	struct time_request range;
 	int64_t limit;
 	bool stacks;
 	struct fleet_wish fleet;
@@ -134,9 +134,9 @@ static void print_notes(const struct export_settings *s, const struct nodedb_con
 static int export_file(const struct export_settings *s, struct export_wish *wish, const char *path,
 	struct errinfo *reterr)
 {
-	struct nodedb_filter f = {.pids = s->pids.pid,
-		.pid_count = s->pids.count,
-		.node = s->node,
+	struct nodedb_filter f = {.scope.pids = s->pids.pid,
+		.scope.pid_count = s->pids.count,
+		.scope.node = s->node,
 		.stacks = NODEDB_STACKS_USED};
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
@@ -188,7 +188,9 @@ static int write_trace(
 {
 	struct export_trace_wish wish = {.output = s->output,
 		.range = &s->range,
-		.filter = {.pids = s->pids.pid, .pid_count = s->pids.count, .node = s->node},
+		.filter = {.scope.pids = s->pids.pid,
+			.scope.pid_count = s->pids.count,
+			.scope.node = s->node},
 		.limit = s->limit,
 		.form = {.proto = proto, .stacks = s->stacks}};
 	const struct wire_op_row *op = NULL;
@@ -201,8 +203,8 @@ static int write_trace(
 	if (s->output && is_same_file(s->output, path))
 		return errinfo_set(reterr, -EINVAL, "--output is the recording itself");
 	if (op) {
-		wish.filter.source = op->source;
-		wish.filter.op = op->op;
+		wish.filter.scope.source = op->source;
+		wish.filter.scope.op = op->op;
 	}
 	return export_trace(path, &wish, reterr);
 }
@@ -226,7 +228,7 @@ static int export_nodes(const struct export_settings *s, struct fleet *f, int tr
 {
 	struct export_trace_wish wish = {.output = s->output,
 		.range = &s->range,
-		.filter = {.pids = s->pids.pid, .pid_count = s->pids.count},
+		.filter = {.scope.pids = s->pids.pid, .scope.pid_count = s->pids.count},
 		.limit = s->limit,
 		.form = {.proto = proto}};
 	int r = check_nodes_flags(s, trace, reterr);

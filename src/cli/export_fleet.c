@@ -114,8 +114,8 @@ static int ask_events(struct fleet *f, const struct export_trace_wish *w,
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(1 << 14);
 	struct fanout_event_wish wish = {.since_ns = w->range->since_ns,
-		.pids = w->filter.pids,
-		.pid_count = w->filter.pid_count};
+		.pids = w->filter.scope.pids,
+		.pid_count = w->filter.scope.pid_count};
 	struct fanout_question q = {.kind = FANOUT_SQL,
 		.apart = true, /* recordings of different versions have different columns */
 		.limit = w->limit > 0 ? (size_t)w->limit : FANOUT_ROWS_MAX};

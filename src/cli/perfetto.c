@@ -387,6 +387,6 @@ int perfetto_export(const char *path, const struct nodedb_filter *f,
 
 	if (r < 0)
 		return r;
-	return perfetto_write(
-		give_recording, &s, f->to_ns ? f->to_ns : range.last_ns, wish, o, ret, reterr);
+	return perfetto_write(give_recording, &s, f->scope.to_ns ? f->scope.to_ns : range.last_ns,
+		wish, o, ret, reterr);
 }

@@ -234,8 +234,8 @@ static void test_reading(void **state)
 	assert_string_equal(nodes[1].name, "it's b");
 	free(nodes);
 	assert_int_equal(
-		nodedb_read(
-			f.out, &(struct nodedb_filter){.node = "it's b", .labels = true}, &c, &err),
+		nodedb_read(f.out, &(struct nodedb_filter){.scope.node = "it's b", .labels = true},
+			&c, &err),
 		0);
 	assert_int_equal(c.event_count, 7);
 	assert_int_equal(c.sample_count, 1);

@@ -153,21 +153,22 @@ static void test_filters(void **state)
 	assert_int_equal(s.events, 20);
 	assert_false(figures.is_limited);
 	s = (struct seen){0};
-	assert_int_equal(stream(sc->path, &(struct nodedb_filter){.pids = &pid, .pid_count = 1}, &s,
-				 &figures),
+	assert_int_equal(
+		stream(sc->path, &(struct nodedb_filter){.scope.pids = &pid, .scope.pid_count = 1},
+			&s, &figures),
 		0);
 	assert_int_equal(s.events, 10);
 	s = (struct seen){0};
 	assert_int_equal(stream(sc->path,
-				 &(struct nodedb_filter){
-					 .from_ns = T0 + 3 * 1000000, .to_ns = T0 + 7 * 1000000},
+				 &(struct nodedb_filter){.scope.from_ns = T0 + 3 * 1000000,
+					 .scope.to_ns = T0 + 7 * 1000000},
 				 &s, &figures),
 		0);
 	assert_int_equal(s.events, 5);
 	assert_int_equal(s.last_ns, T0 + 7 * 1000000);
 	s = (struct seen){0};
 	assert_int_equal(
-		stream(sc->path, &(struct nodedb_filter){.node = "other"}, &s, &figures), 0);
+		stream(sc->path, &(struct nodedb_filter){.scope.node = "other"}, &s, &figures), 0);
 	assert_int_equal(s.events, 0);
 	assert_string_equal(s.tracks, "");
 }

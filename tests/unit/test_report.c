@@ -40,18 +40,17 @@ static void test_layout(void **state)
 {
 	_cleanup_(scene_done) struct scene s = {.seed = 1};
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
-	struct accounting books = {0};
+	struct accounting books = {
+		.source[SOURCE_CUDA] = {.hits = 10000, .lost[LOSS_RING_FULL] = 1}};
 	struct report_scope scope = {.node = "gpu-1",
 		.first_ns = SCENE_T0_NS,
 		.last_ns = SCENE_T0_NS + 40000000000,
 		.events = 1200,
 		.calls = 64410,
-		.books = &books,
+		.completeness = completeness_of(&books),
 		.skipped_rows = 2};
 	struct incident inc;
 
-	books.source[SOURCE_CUDA].hits = 10000;
-	books.source[SOURCE_CUDA].lost[LOSS_RING_FULL] = 1;
 	scene_hog(&s);
 	scene_sample(&s, 20000000, 97);
 	scene_aggregate(&s);

@@ -6,20 +6,15 @@
 
 #include "agent/answer/chain_step.h"
 #include "base/text.h"
-
-static bool is_gpu_source(unsigned source)
-{
-	return source == SOURCE_CUDA || source == SOURCE_DRIVER || source == SOURCE_GRAPH ||
-	       source == SOURCE_NCCL;
-}
+#include "wire/op_kind.h"
 
 static bool has_gpu_calls(const struct nodedb_content *c)
 {
 	for (size_t i = 0; i < c->aggregate_count; i++)
-		if (is_gpu_source(c->aggregates[i].source))
+		if (op_kind_is_gpu(c->aggregates[i].source))
 			return true;
 	for (size_t i = 0; i < c->event_count; i++)
-		if (is_gpu_source(c->events[i].source))
+		if (op_kind_is_gpu(c->events[i].source))
 			return true;
 	return false;
 }
@@ -31,11 +26,11 @@ static bool count_host_events(const struct nodedb_content *c, uint64_t *ret)
 
 	if (c->aggregate_count && !c->older_aggregates) {
 		for (size_t i = 0; i < c->aggregate_count; i++)
-			if (!is_gpu_source(c->aggregates[i].source))
+			if (!op_kind_is_gpu(c->aggregates[i].source))
 				n += c->aggregates[i].sketch.count;
 	} else if (c->total_calls == c->event_count) {
 		for (size_t i = 0; i < c->event_count; i++)
-			n += !is_gpu_source(c->events[i].source);
+			n += !op_kind_is_gpu(c->events[i].source);
 	} else {
 		return false;
 	}
@@ -60,7 +55,7 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 		.skipped_rows = c->skipped_rows,
 		.older_events = c->older_events,
 		.thinned_rows = c->thinned_rows,
-		.books = c->has_books ? &c->books : NULL,
+		.completeness = completeness_of(c->has_books ? &c->books : NULL),
 		.pruned_rows = c->pruned_rows,
 		.pruned_before = c->pruned_before,
 		.labels = c->labels,
@@ -215,8 +210,7 @@ static void put_chain(struct buf *b, const struct incident_row *row)
 	buf_puts(b, row->fixes[0] ? "\n" : "");
 }
 
-/* Severities as the file names them; one that is not known comes last. */
-static int severity_rank(const char *name)
+int explain_severity(const char *name)
 {
 	int s = SEVERITY_COUNT - 1;
 
@@ -228,7 +222,7 @@ static int severity_rank(const char *name)
 static int worst_first(const void *a, const void *b)
 {
 	const struct incident_row *x = a, *y = b;
-	int by_severity = severity_rank(y->severity) - severity_rank(x->severity);
+	int by_severity = explain_severity(y->severity) - explain_severity(x->severity);
 
 	if (by_severity)
 		return by_severity;

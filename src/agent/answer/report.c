@@ -90,31 +90,6 @@ static void put_title(struct buf *b, const struct incident *list, size_t n,
 	buf_puts(b, color ? RESET "\n" : "\n");
 }
 
-static void put_books(struct buf *b, const struct accounting *books)
-{
-	uint64_t hits = 0, lost = 0;
-	char text[TEXT_MAX], of[TEXT_MAX], unseen[CALL_GAP_SENTENCE_MAX];
-
-	if (!books) {
-		buf_puts(b, "; losses not known");
-		return;
-	}
-	if (books->unclean)
-		buf_puts(b, "; ");
-	if (accounting_put_unclean(books, b))
-		return;
-	for (int i = 0; i < WIRE_SOURCE_MAX; i++) {
-		hits += books->source[i].hits;
-		lost += account_lost(&books->source[i]);
-	}
-	buf_printf(b, "; %s of %s events lost", lost ? text_format_count(text, lost) : "none",
-		text_format_count(of, hits));
-	if (!books->unseen.processes)
-		return;
-	buf_puts(b, "; ");
-	text_escape_terminal(b, call_gap_sentence(&books->unseen, unseen, sizeof(unseen)));
-}
-
 static void put_counts(struct buf *b, const struct report_scope *s)
 {
 	char text[TEXT_MAX];
@@ -142,7 +117,8 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 	if (s->thinned_rows)
 		buf_printf(b, "; %s rows of ordinary calls summed up",
 			text_format_count(text, s->thinned_rows));
-	put_books(b, s->books);
+	buf_puts(b, "; ");
+	completeness_text(b, &s->completeness);
 	if (s->skipped_rows)
 		buf_printf(
 			b, "; %s damaged rows left out", text_format_count(text, s->skipped_rows));

@@ -6,13 +6,9 @@
 #include "base/text.h"
 #include "json/writer.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define PIDS_NAMED 8
-
-static bool uses_gpu(const struct nodedb_usage *u)
-{
-	return u->source == SOURCE_CUDA || u->source == SOURCE_DRIVER;
-}
 
 static uint64_t average(const struct nodedb_usage *u)
 {
@@ -72,7 +68,7 @@ void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count)
 		bool on_gpu = false;
 
 		for (n = 0; i + n < count && rows[i + n].pid == rows[i].pid; n++)
-			on_gpu |= uses_gpu(&rows[i + n]);
+			on_gpu |= op_kind_is_gpu(rows[i + n].source);
 		put_process(&list, &rows[i], n);
 		if (on_gpu && gpu < PIDS_NAMED)
 			gpu_pids[gpu] = rows[i].pid;

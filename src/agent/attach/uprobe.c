@@ -158,25 +158,51 @@ static int leave_behind(void)
 	return ends[1];
 }
 
-void uprobe_detach_all(struct uprobe **u, size_t count)
+static void close_links(struct uprobe **u, size_t count)
 {
-	_cleanup_fd_ int keeper = -1;
-	size_t perf = 0;
-
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++)
 		for (int k = 1; k >= 0; k--)
 			if (u[i]->link_fds[k] >= 0)
 				close(u[i]->link_fds[k]);
-		perf += u[i]->perf_count;
-	}
-	if (perf > PERF_DETACH_HERE)
-		keeper = leave_behind();
+}
+
+static void close_perf(struct uprobe **u, size_t count)
+{
 	for (size_t i = 0; i < count; i++) {
 		for (size_t k = 0; k < u[i]->perf_count; k++)
 			close(u[i]->perf_fds[k]);
 		free(u[i]->perf_fds);
 		free(u[i]);
 	}
+}
+
+static size_t perf_probes(struct uprobe **u, size_t count)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		n += u[i]->perf_count;
+	return n;
+}
+
+void uprobe_detach_all(struct uprobe **u, size_t count)
+{
+	_cleanup_fd_ int keeper = -1;
+
+	close_links(u, count);
+	if (perf_probes(u, count) > PERF_DETACH_HERE)
+		keeper = leave_behind();
+	close_perf(u, count);
+}
+
+void uprobe_detach_last(struct uprobe **u, size_t count)
+{
+	_cleanup_fd_ int keeper = -1;
+
+	if (count > UPROBE_DETACH_HERE || perf_probes(u, count) > PERF_DETACH_HERE)
+		keeper = leave_behind();
+	close_links(u, count);
+	close_perf(u, count);
 }
 
 int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *points,

@@ -11,6 +11,7 @@
 #include "agent/correlate/baseline.h"
 #include "base/array.h"
 #include "base/idmap.h"
+#include "wire/op_kind.h"
 
 #define JOIN_NS     ((int64_t)(50 * NS_PER_MS))
 #define OPEN_MAX    4096 /* processes x devices */
@@ -75,7 +76,7 @@ int bursts_run(const struct recording *rec, struct bursts *ret)
 	for (size_t i = 0; r == 0 && i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (baseline_is_call(e->source) && !(e->flags & WIRE_NESTED) &&
+		if (op_kind_is_cuda(e->source) && !(e->flags & WIRE_NESTED) &&
 			e->device < DEVICES_MAX && baseline_is_sane(e))
 			r = take(ret, &open, e);
 	}

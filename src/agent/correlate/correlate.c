@@ -50,7 +50,6 @@
 #define HIGH_RATIO         5
 #define HIGH_CALLS         20
 #define CALLS_HALF         3.0
-#define UNKNOWN_BOOKS      0.9
 #define ROWS_ORIGIN        0.8
 #define STRETCHES_EXAMINED (4 * CORRELATE_INCIDENTS_MAX)
 
@@ -162,7 +161,7 @@ static void judge(const struct engine *g, const struct op_group *op, struct inci
 	inc->completeness = g->completeness;
 	inc->confidence = ret->layer_share * (double)inc->slow_calls /
 			  ((double)inc->slow_calls + CALLS_HALF) *
-			  (g->completeness < 0 ? UNKNOWN_BOOKS : g->completeness) *
+			  completeness_weight(g->completeness) *
 			  (op->from_aggregates ? 1 : ROWS_ORIGIN);
 }
 

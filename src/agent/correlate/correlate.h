@@ -18,7 +18,7 @@
 #include "model/sample.h"
 
 /* Rows are a selection: what was ordinary may be there as a sample or, of a large file and while
- * tracing, not at all (model/op_kind.h says what always is). How often and how long is in the
+ * tracing, not at all (wire/op_kind.h says what always is). How often and how long is in the
  * aggregates, never to be counted from rows. */
 struct recording {
 	const struct event *events; /* in order of start */

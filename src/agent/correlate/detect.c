@@ -17,6 +17,7 @@
  *
  * Order of the input does not matter. O(n + slow log slow); memory is that of the slow calls. */
 #include "agent/correlate/detect.h"
+#include "wire/op_kind.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,7 +62,7 @@ static int collect_slow(struct detection *d, const struct recording *rec)
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (!baseline_is_call(e->source) || !baseline_is_sane(e) ||
+		if (!op_kind_is_cuda(e->source) || !baseline_is_sane(e) ||
 			e->dur_ns <= SLOW_EXCESS_NS)
 			continue;
 		if (baseline_find(&d->ops, e->pid, e->source, e->flags, e->op, &at) < 0)

@@ -20,6 +20,7 @@
 #include "agent/correlate/origin.h"
 #include "base/text.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define GROUPS_MAX 256 /* (process, source, error) that are told apart */
 
@@ -40,11 +41,8 @@ struct error_list {
 
 static bool is_error(const struct event *e)
 {
-	bool call = e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER ||
-		    e->source == SOURCE_GRAPH || e->source == SOURCE_NCCL;
-
-	return call && e->ret > 0 && !(e->flags & WIRE_NESTED) && baseline_is_sane(e) &&
-	       error_find(e->source, e->ret)->class != ERROR_EXPECTED;
+	return op_kind_is_gpu(e->source) && e->ret > 0 && !(e->flags & WIRE_NESTED) &&
+	       baseline_is_sane(e) && error_find(e->source, e->ret)->class != ERROR_EXPECTED;
 }
 
 static bool is_earlier(const struct recording *rec, size_t a, size_t b)
@@ -180,8 +178,7 @@ static int report(const struct scene *s, const struct error_group *g, struct inc
 	inc->count = g->count;
 	inc->unit = "failed calls";
 	inc->completeness = s->completeness;
-	inc->confidence =
-		(g->row->sticky ? 0.7 : 0.95) * (s->completeness < 0 ? 1 : s->completeness);
+	inc->confidence = (g->row->sticky ? 0.7 : 0.95) * completeness_weight(s->completeness);
 	tell(g, e, inc);
 	if (add_stacks(s, g, inc) < 0)
 		return -ENOMEM;

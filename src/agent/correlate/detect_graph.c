@@ -246,7 +246,7 @@ static int report_recapture(
 	inc->explained = 1;
 	inc->completeness = s->completeness;
 	inc->confidence = (double)p->late / ((double)p->late + LATE_HALF) *
-			  (s->completeness < 0 ? 1 : s->completeness);
+			  completeness_weight(s->completeness);
 	inc->period_steps = each >= 1 && each < 1e6 ? (uint32_t)(each + 0.5) : 0;
 	inc->period_confidence = inc->period_steps ? 0.5 : 0;
 	text_format_duration(cost, p->cost_ns);
@@ -295,7 +295,7 @@ static void report_failed(
 	inc->severity = row->class == ERROR_MEMORY ? SEVERITY_HIGH : SEVERITY_MEDIUM;
 	inc->count = p->failed;
 	inc->unit = "failed captures";
-	inc->confidence = 0.95 * (s->completeness < 0 ? 1 : s->completeness);
+	inc->confidence = 0.95 * completeness_weight(s->completeness);
 	inc->completeness = s->completeness;
 	snprintf(inc->summary, sizeof(inc->summary),
 		"%llu graph captures or instantiations of %s failed; the first with error %d (%s)",
@@ -395,7 +395,7 @@ static void report_unused(
 	inc->severity = SEVERITY_LOW;
 	inc->count = n;
 	inc->unit = "graphs never launched";
-	inc->confidence = 0.9 * (s->completeness < 0 ? 1 : s->completeness);
+	inc->confidence = 0.9 * completeness_weight(s->completeness);
 	inc->completeness = s->completeness;
 	snprintf(inc->summary, sizeof(inc->summary),
 		"%llu graphs of %s were made and not launched within 30 s", (unsigned long long)n,

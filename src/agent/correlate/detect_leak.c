@@ -34,7 +34,6 @@
 #define FAST_BYTES_S  (10.0 * (1 << 20))
 #define SOON_S        3600.0
 #define LOSSY         0.9
-#define UNKNOWN_BOOKS 0.9
 #define ALLOCS_HALF   8.0
 #define PROCESSES_MAX 256 /* looked at */
 
@@ -173,7 +172,7 @@ static void tell(
 	if (s->completeness >= 0 && s->completeness < LOSSY)
 		inc->severity = SEVERITY_LOW;
 	inc->confidence = g->growing * (double)g->left / ((double)g->left + ALLOCS_HALF) *
-			  (s->completeness < 0 ? UNKNOWN_BOOKS : s->completeness);
+			  completeness_weight(s->completeness);
 }
 
 static void add_steps(const struct growth *g, struct incident *inc)

@@ -24,6 +24,7 @@
 #include "base/search.h"
 #include "base/text.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define SAMPLE_REACH_NS  ((int64_t)(2 * NS_PER_S))
 #define RETRY_NS         ((int64_t)(5 * NS_PER_S))
@@ -226,7 +227,7 @@ static void tell_failures(const struct recording *rec, const struct ledger *l, s
 			incident_evidence(inc, &rec->events[l->entries[i].event]);
 	incident_sql(inc,
 		"SELECT id, timestamp, duration, op, arg0, ret_code FROM events WHERE pid = %u AND "
-		"ret_code = 2 AND source IN (1, 4) ORDER BY timestamp",
+		"ret_code = 2 AND " OP_KIND_CUDA_SQL " ORDER BY timestamp",
 		row->pid);
 }
 
@@ -278,7 +279,7 @@ static int report(const struct scene *s, const struct ledger *l, size_t from, si
 			"had %llu allocations refused and asked again",
 			(unsigned long long)all->count);
 	}
-	inc->confidence *= s->completeness < 0 ? 1 : s->completeness;
+	inc->confidence *= completeness_weight(s->completeness);
 	if (add_stacks(s->rec, l, from, end, inc) < 0)
 		return -ENOMEM;
 	incident_keep(out, inc);
@@ -330,7 +331,7 @@ static void report_churn(const struct scene *s, const struct ledger *l, size_t f
 	inc->severity = SEVERITY_MEDIUM;
 	inc->count = n;
 	inc->unit = "allocations while full";
-	inc->confidence = 0.5 * (s->completeness < 0 ? 1 : s->completeness);
+	inc->confidence = 0.5 * completeness_weight(s->completeness);
 	inc->completeness = s->completeness;
 	snprintf(inc->summary, sizeof(inc->summary),
 		"%s made and freed %zu allocations in %.1f s while the GPU's memory was over 95 %% "

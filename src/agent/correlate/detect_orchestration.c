@@ -20,6 +20,7 @@
 
 #include "agent/correlate/detector.h"
 #include "base/text.h"
+#include "wire/op_kind.h"
 
 #define PROCESSES_MAX 1024
 #define RESTART_NS    ((int64_t)(120 * NS_PER_S))
@@ -39,12 +40,6 @@ struct job {
 	uint64_t foreign_ooms;
 };
 
-static bool is_call(const struct event *e)
-{
-	return e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER ||
-	       e->source == SOURCE_GRAPH || e->source == SOURCE_NCCL;
-}
-
 static struct job_process *process_of(struct job *j, uint32_t pid)
 {
 	for (int i = 0; i < j->count; i++)
@@ -60,7 +55,7 @@ static void read_calls(const struct recording *rec, struct job *j)
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (!is_call(e) || !baseline_is_sane(e))
+		if (!op_kind_is_gpu(e->source) || !baseline_is_sane(e))
 			continue;
 		if (!p || p->pid != e->pid)
 			p = process_of(j, e->pid);

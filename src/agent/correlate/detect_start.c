@@ -21,6 +21,7 @@
 #include "agent/correlate/detector.h"
 #include "base/text.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define PROCESSES_MAX 256
 #define OPS_MAX       16
@@ -127,7 +128,7 @@ static void find_first(const struct scene *s, struct starts *l)
 			for (int k = 0; k < l->count; k++)
 				if (shows_start(e, l->list[k].pid))
 					l->list[k].seen = e;
-		if (!baseline_is_call(e->source) ||
+		if (!op_kind_is_cuda(e->source) ||
 			!baseline_lookup(ops, e->pid, e->source, e->flags, e->op, &at))
 			continue;
 		if (is_first(e, l->first_of_op[at]))
@@ -208,8 +209,8 @@ static void tell(const struct start *p, bool seen, struct incident *inc)
 		incident_evidence(inc, e);
 	}
 	incident_sql(inc,
-		"SELECT id, timestamp, duration, source, op FROM events WHERE pid = %u AND source "
-		"IN (1, 4) AND timestamp <= %lld ORDER BY duration DESC LIMIT 20",
+		"SELECT id, timestamp, duration, source, op FROM events WHERE pid = %u AND " OP_KIND_CUDA_SQL
+		" AND timestamp <= %lld ORDER BY duration DESC LIMIT 20",
 		p->pid, (long long)(p->first->start.ns + START_NS));
 }
 
@@ -231,7 +232,7 @@ static void report(const struct scene *s, const struct start *p, struct incident
 	inc->excess_ns = p->ns;
 	inc->explained = 1;
 	inc->completeness = s->completeness;
-	inc->confidence = (seen ? 0.9 : 0.6) * (s->completeness < 0 ? 1 : s->completeness);
+	inc->confidence = (seen ? 0.9 : 0.6) * completeness_weight(s->completeness);
 	tell(p, seen, inc);
 	incident_keep(out, inc);
 }

@@ -18,6 +18,8 @@
 #include <stdio.h>
 
 #include "agent/correlate/detector.h"
+#include "agent/correlate/baseline.h"
+#include "agent/correlate/step.h"
 #include "base/search.h"
 #include "base/text.h"
 #include "stat/robust.h"
@@ -118,16 +120,9 @@ static bool is_throttled_at(const struct gpu_spells *g, int64_t ns)
 	return at < g->count && g->spells[at].start_ns <= ns;
 }
 
-static bool is_wait(const struct event *e)
+static bool is_good_wait(const struct event *e)
 {
-	if (e->flags & WIRE_NESTED || !baseline_is_sane(e) || e->ret)
-		return false;
-	if (e->source == SOURCE_CUDA)
-		return e->op == CUDA_STREAM_SYNC || e->op == CUDA_DEVICE_SYNC ||
-		       e->op == CUDA_EVENT_SYNC;
-	return e->source == SOURCE_DRIVER &&
-	       (e->op == DRIVER_CTX_SYNC || e->op == DRIVER_STREAM_SYNC ||
-		       e->op == DRIVER_EVENT_SYNC);
+	return step_is_wait(e) && baseline_is_sane(e) && !e->ret;
 }
 
 static int by_process(const void *a, const void *b)
@@ -157,12 +152,12 @@ static int wait_list_init(struct wait_list *l, const struct recording *rec)
 	size_t n = 0;
 
 	for (size_t i = 0; i < rec->event_count; i++)
-		n += is_wait(&rec->events[i]);
+		n += is_good_wait(&rec->events[i]);
 	l->events = calloc(n + 1, sizeof(*l->events));
 	if (!l->events)
 		return -ENOMEM;
 	for (size_t i = 0; i < rec->event_count; i++)
-		if (is_wait(&rec->events[i]))
+		if (is_good_wait(&rec->events[i]))
 			l->events[l->count++] = &rec->events[i];
 	qsort(l->events, l->count, sizeof(*l->events), by_process);
 	return 0;
@@ -209,8 +204,8 @@ static double contended_ns(const struct incident_list *l, const struct gpu_spell
 			    x->problem == PROBLEM_CPU_CONTENTION ||
 			    x->problem == PROBLEM_NOISY_NEIGHBOUR;
 
-		if (slow && x->pid == pid && is_wait(&like) && x->severity >= SEVERITY_MEDIUM &&
-			x->last.ns >= g->spells[0].start_ns &&
+		if (slow && x->pid == pid && is_good_wait(&like) &&
+			x->severity >= SEVERITY_MEDIUM && x->last.ns >= g->spells[0].start_ns &&
 			x->first.ns <= g->spells[g->count - 1].end_ns)
 			sum += x->explained * (double)x->excess_ns;
 	}
@@ -290,8 +285,7 @@ static bool report_slower(const struct scene *s, const struct gpu_spells *g, con
 	inc->explained /= inc->explained + above(w->out, w->out_count, outside);
 	inc->completeness = s->completeness;
 	inc->confidence = inc->explained * (double)w->in_count /
-			  ((double)w->in_count + WAITS_HALF) *
-			  (s->completeness < 0 ? 1 : s->completeness);
+			  ((double)w->in_count + WAITS_HALF) * completeness_weight(s->completeness);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%zu waits of pid %u for the GPU began while its clocks were lowered and took %s "
 		"on average; %zu others of the same time took %s.",

@@ -21,6 +21,7 @@
 
 #include "agent/correlate/part.h"
 #include "base/search.h"
+#include "wire/op_kind.h"
 
 #define NEED_NS      (1 * (int64_t)NS_PER_MS)
 #define NEED_PARTS   20 /* 5 % of a step */
@@ -38,9 +39,7 @@ struct call {
 
 static bool is_call(const struct event *e)
 {
-	return (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER ||
-		       e->source == SOURCE_GRAPH || e->source == SOURCE_NCCL) &&
-	       !(e->flags & WIRE_NESTED) && baseline_is_sane(e);
+	return op_kind_is_gpu(e->source) && !(e->flags & WIRE_NESTED) && baseline_is_sane(e);
 }
 
 static int by_process_and_time(const void *a, const void *b)

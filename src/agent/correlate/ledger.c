@@ -17,6 +17,7 @@
 #include "agent/correlate/baseline.h"
 #include "base/idmap.h"
 #include "base/search.h"
+#include "wire/op_kind.h"
 
 #define OUT_OF_MEMORY  2                   /* in both APIs */
 #define BYTES_MAX      (UINT64_C(1) << 41) /* 2 TiB: more at once is nonsense */
@@ -70,8 +71,7 @@ static bool entry_read(const struct event *e, size_t event, struct ledger_entry 
 {
 	const struct memory_op *op;
 
-	if ((e->source != SOURCE_CUDA && e->source != SOURCE_DRIVER) || e->flags & WIRE_NESTED ||
-		!baseline_is_sane(e))
+	if (!op_kind_is_cuda(e->source) || e->flags & WIRE_NESTED || !baseline_is_sane(e))
 		return false;
 	op = op_find(e);
 	if (!op && e->ret == OUT_OF_MEMORY && !is_host_memory(e)) {

@@ -34,7 +34,6 @@
 #define NARROW_LINK    8e9
 #define SLOW_COPY      4e9
 #define HALF           0.5
-#define UNKNOWN_BOOKS  0.9
 #define UNKNOWN_LINK   0.8
 
 enum why { WHY_LINK, WHY_PAGEABLE, WHY_LINK_OR_PAGEABLE, WHY_WAITS, WHY_BYTES };
@@ -255,7 +254,7 @@ static void report(const struct scene *s, const struct burden *b, double best_of
 	inc->excess_ns = b->is_queued ? 0 : c->ns;
 	inc->explained = b->certain / b->share;
 	inc->completeness = s->completeness;
-	inc->confidence = (s->completeness < 0 ? UNKNOWN_BOOKS : s->completeness) * inc->explained *
+	inc->confidence = completeness_weight(s->completeness) * inc->explained *
 			  (b->link.rate > 0 ? 1 : UNKNOWN_LINK);
 	write_words(b, best_of_all, inc);
 	write_proof(b, inc);

@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/macros.h"
-#include "model/op_kind.h"
+#include "wire/op_kind.h"
 
 #define NEVER_SLOW_NS (200 * NS_PER_US) /* excess that makes a call slow: detect.c */
 #define SHORT_STAY_NS (20 * NS_PER_US)  /* ten of them together are not more than that */
@@ -62,7 +62,7 @@ bool recent_wants(const struct event *e)
 {
 	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH)
 		return e->dur_ns >= SHORT_STAY_NS;
-	if (e->source != SOURCE_CUDA && e->source != SOURCE_DRIVER)
+	if (!op_kind_is_cuda(e->source))
 		return true;
 	if (e->dur_ns > NEVER_SLOW_NS || e->ret)
 		return true;

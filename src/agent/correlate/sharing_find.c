@@ -17,6 +17,7 @@
 #include "base/idmap.h"
 #include "base/search.h"
 #include "stat/robust.h"
+#include "wire/op_kind.h"
 
 #define CALLS_MIN      10
 #define RATIO_MIN      1.25
@@ -24,14 +25,12 @@
 #define NET_SHARE      0.5
 #define OTHERS_MAX     4096
 
-static bool is_wait(const struct event *e)
+/* What another process's use of the GPU makes longer: waits for it, and copies that return when they
+ * are done. */
+static bool is_held_up(const struct event *e)
 {
-	if (e->source == SOURCE_CUDA)
-		return e->op == CUDA_STREAM_SYNC || e->op == CUDA_DEVICE_SYNC ||
-		       e->op == CUDA_EVENT_SYNC || e->op == CUDA_MEMCPY;
-	return e->source == SOURCE_DRIVER &&
-	       (e->op == DRIVER_STREAM_SYNC || e->op == DRIVER_CTX_SYNC ||
-		       e->op == DRIVER_EVENT_SYNC);
+	return op_kind_is_gpu_wait(e->source, e->op) ||
+	       (e->source == SOURCE_CUDA && e->op == CUDA_MEMCPY);
 }
 
 static uint64_t comm_of(const struct recording *rec, uint32_t pid)
@@ -120,7 +119,7 @@ static int compare_calls(const struct recording *rec, struct sharing_case *f)
 		struct comparison *c;
 		uint64_t ns;
 
-		if (e->pid != f->pid || MAX(e->device, 0) != f->device || !is_wait(e) ||
+		if (e->pid != f->pid || MAX(e->device, 0) != f->device || !is_held_up(e) ||
 			e->flags & WIRE_NESTED || !e->dur_ns || !baseline_is_sane(e))
 			continue;
 		c = comparison_of(f->ops, e);

@@ -29,6 +29,7 @@
 #include "agent/correlate/baseline.h"
 #include "base/search.h"
 #include "stat/robust.h"
+#include "wire/op_kind.h"
 
 #define KINDS_MAX     64
 #define REGULAR_SHARE 0.7
@@ -57,14 +58,7 @@ struct kind { /* of one thread's waits */
 
 bool step_is_wait(const struct event *e)
 {
-	if (e->flags & WIRE_NESTED)
-		return false;
-	if (e->source == SOURCE_CUDA)
-		return e->op == CUDA_STREAM_SYNC || e->op == CUDA_DEVICE_SYNC ||
-		       e->op == CUDA_EVENT_SYNC;
-	return e->source == SOURCE_DRIVER &&
-	       (e->op == DRIVER_CTX_SYNC || e->op == DRIVER_STREAM_SYNC ||
-		       e->op == DRIVER_EVENT_SYNC);
+	return !(e->flags & WIRE_NESTED) && op_kind_is_gpu_wait(e->source, e->op);
 }
 
 static uint64_t mix(uint64_t h, uint64_t v)

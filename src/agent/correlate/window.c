@@ -15,6 +15,7 @@
 #include "base/search.h"
 #include "base/text.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define TOLD_SHARE 0.25 /* less than that of the time is not the reason for it */
 
@@ -82,7 +83,7 @@ static void sum_calls(const struct recording *rec, uint32_t pid, const struct wi
 		const struct event *e = &rec->events[i];
 		uint64_t ns;
 
-		if (e->pid != pid || !baseline_is_call(e->source) || e->flags & WIRE_NESTED ||
+		if (e->pid != pid || !op_kind_is_cuda(e->source) || e->flags & WIRE_NESTED ||
 			e->op >= WIRE_OP_MAX || !baseline_is_sane(e))
 			continue;
 		ns = overlap_ns(w, n, e);

@@ -154,7 +154,7 @@ int reader_load_collectives(struct reader *r, struct errinfo *reterr)
 	res = reader_select(r, "collectives", columns, ARRAY_SIZE(columns), &sql, reterr);
 	if (res < 0)
 		return res;
-	reader_where_time(r, "timestamp", 0, &sql);
+	scope_where(&r->filter->scope, &(struct scope_columns){.time = "timestamp"}, &sql);
 	buf_puts(&sql, " ORDER BY timestamp DESC, rowid DESC");
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)

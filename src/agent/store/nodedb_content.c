@@ -63,9 +63,9 @@ static int load_fine(struct reader *r, struct errinfo *reterr)
 	int res;
 
 	buf_puts(&sql, "SELECT " READER_AGGREGATE " FROM event_aggregates_5s");
-	reader_where_bucket(r, FINE_NS, &sql);
-	reader_where_pids(r, &sql);
-	res = reader_where_node(r, "event_aggregates_5s", &sql, reterr);
+	res = reader_where(r, "event_aggregates_5s",
+		(struct scope_columns){.time = "bucket", .pid = "pid", .width_ns = FINE_NS}, &sql,
+		reterr);
 	if (res < 0)
 		return res;
 	if (r->merged) /* those of published files have no distribution */
@@ -106,9 +106,11 @@ int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
 		return res;
 	/* total() and not sum(): absurd numbers must not end in an overflow error. */
 	buf_printf(&sql, "SELECT total(count) FROM %s", table);
-	reader_where_bucket(r, width, &sql);
-	reader_where_pids(r, &sql);
-	res = reader_where_node(r, table, &sql, reterr);
+	res = reader_where(r, table,
+		(struct scope_columns){.time = "bucket", .pid = "pid", .width_ns = width}, &sql,
+		reterr);
+	if (r->kind == SCHEMA_OURS) /* calls inside others are part of them */
+		buf_puts(&sql, " AND NOT nested");
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
@@ -155,8 +157,8 @@ int reader_load_samples(struct reader *r, struct errinfo *reterr)
 	res = reader_select(r, "system_snapshots", columns, ARRAY_SIZE(columns), &sql, reterr);
 	if (res < 0)
 		return res;
-	reader_where_time(r, "timestamp", 0, &sql);
-	res = reader_where_node(r, "system_snapshots", &sql, reterr);
+	res = reader_where(
+		r, "system_snapshots", (struct scope_columns){.time = "timestamp"}, &sql, reterr);
 	if (res < 0)
 		return res;
 	buf_printf(&sql, " ORDER BY timestamp DESC LIMIT %u", NODEDB_SAMPLES_MAX);
@@ -246,8 +248,8 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr)
 	res = reader_select(r, "causal_chains", columns, ARRAY_SIZE(columns), &sql, reterr);
 	if (res < 0)
 		return res;
-	reader_where_time(r, "detected_at", 0, &sql);
-	res = reader_where_node(r, "causal_chains", &sql, reterr);
+	res = reader_where(
+		r, "causal_chains", (struct scope_columns){.time = "detected_at"}, &sql, reterr);
 	if (res < 0)
 		return res;
 	buf_printf(&sql, " ORDER BY detected_at DESC, id DESC LIMIT %u)", NODEDB_CHAINS_MAX);
@@ -273,8 +275,8 @@ static int add_losses(struct reader *r, struct errinfo *reterr)
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	int res;
 
-	buf_puts(&sql, "SELECT source, count, reason FROM losses WHERE 1");
-	res = reader_where_node(r, "losses", &sql, reterr);
+	buf_puts(&sql, "SELECT source, count, reason FROM losses");
+	res = reader_where(r, "losses", (struct scope_columns){0}, &sql, reterr);
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
 
@@ -304,11 +306,9 @@ static int read_unclean(struct reader *r, int64_t before_id, int64_t *ret_count,
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	int res;
 
-	buf_printf(&sql,
-		"SELECT count(*), coalesce(max(id), 0) FROM sessions WHERE stopped_at = 0 AND id <"
-		" %" PRId64,
-		before_id);
-	res = reader_where_node(r, "sessions", &sql, reterr);
+	buf_puts(&sql, "SELECT count(*), coalesce(max(id), 0) FROM sessions");
+	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
+	buf_printf(&sql, " AND stopped_at = 0 AND id < %" PRId64, before_id);
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res == 0)
@@ -358,8 +358,8 @@ static int add_call_gaps(struct reader *r, struct errinfo *reterr)
 		return res; /* an early file of ours */
 	buf_puts(&sql, "SELECT pid, start_time, timestamp, duration, comm, file, reason,"
 		       " pid || ' ' || start_time || ' ' || node AS who"
-		       " FROM call_gaps WHERE 1");
-	res = reader_where_node(r, "call_gaps", &sql, reterr);
+		       " FROM call_gaps");
+	res = reader_where(r, "call_gaps", (struct scope_columns){0}, &sql, reterr);
 	buf_puts(&sql, " ORDER BY who");
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
@@ -398,8 +398,8 @@ static int judge_books(struct reader *r, struct errinfo *reterr)
 	int64_t sessions, without;
 	int res;
 
-	buf_puts(&sql, "SELECT count(*) FROM sessions WHERE 1");
-	res = reader_where_node(r, "sessions", &sql, reterr);
+	buf_puts(&sql, "SELECT count(*) FROM sessions");
+	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
 	if (res == 0)
 		res = sql_get_int_buf(r->sql, &sql, &sessions, reterr);
 	if (res < 0)
@@ -419,8 +419,8 @@ int reader_load_books(struct reader *r, struct errinfo *reterr)
 
 	if (r->kind != SCHEMA_OURS)
 		return 0;
-	buf_puts(&sql, "SELECT source, hits, stored, aggregated FROM accounting WHERE 1");
-	res = reader_where_node(r, "accounting", &sql, reterr);
+	buf_puts(&sql, "SELECT source, hits, stored, aggregated FROM accounting");
+	res = reader_where(r, "accounting", (struct scope_columns){0}, &sql, reterr);
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
@@ -463,8 +463,7 @@ int reader_load_node(struct reader *r, struct errinfo *reterr)
 
 	if (res < 0)
 		return res;
-	buf_puts(&sql, " WHERE 1");
-	res = reader_where_node(r, "sessions", &sql, reterr);
+	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
 	if (res < 0)
 		return res;
 	buf_puts(&sql, " GROUP BY 1 ORDER BY min(rowid)");

@@ -93,8 +93,8 @@ int reader_load_names(struct reader *r, struct pid_names *ret, struct errinfo *r
 
 	if (res <= 0)
 		return res;
-	buf_puts(&sql, "SELECT pid, name FROM process_names WHERE 1");
-	res = reader_where_node(r, "process_names", &sql, reterr);
+	buf_puts(&sql, "SELECT pid, name FROM process_names");
+	res = reader_where(r, "process_names", (struct scope_columns){0}, &sql, reterr);
 	if (res == 0) {
 		buf_puts(&sql, " ORDER BY pid");
 		res = reader_prepare(r, &sql, &stmt, reterr);
@@ -267,27 +267,27 @@ bool reader_event_row(
  * stamped after it: read_row() and reader_event_accept() decide by the start. */
 int reader_event_where(struct reader *r, struct buf *sql, struct errinfo *reterr)
 {
-	struct nodedb_filter f = *r->filter;
-	struct reader wide = *r;
+	struct scope s = r->filter->scope;
+	long long to = s.to_ns;
+	int res;
 
-	wide.filter = &f;
 	if (r->kind == SCHEMA_PUBLISHED)
-		f.to_ns = 0;
-	reader_where_time(&wide, "timestamp", 0, sql);
-	if (r->kind == SCHEMA_PUBLISHED && r->filter->to_ns)
+		s.to_ns = 0;
+	res = reader_where_of(r, &s, "events",
+		(struct scope_columns){.time = "timestamp", .pid = "pid", .op = true}, sql, reterr);
+	if (r->kind == SCHEMA_PUBLISHED && to)
 		buf_printf(sql,
 			" AND (timestamp <= %lld OR (" STAMPED_AT_END
 			" AND timestamp - duration <= %lld))",
-			(long long)r->filter->to_ns, (long long)r->filter->to_ns);
-	reader_where_pids(r, sql);
-	if (r->filter->source)
-		buf_printf(sql, " AND source = %u AND op = %u", r->filter->source, r->filter->op);
-	return reader_where_node(r, "events", sql, reterr);
+			to, to);
+	return res;
 }
 
 bool reader_event_accept(const struct nodedb_filter *f, const struct event *e)
 {
-	return (!f->from_ns || e->start.ns >= f->from_ns) && (!f->to_ns || e->start.ns <= f->to_ns);
+	const struct scope *s = &f->scope;
+
+	return (!s->from_ns || e->start.ns >= s->from_ns) && (!s->to_ns || e->start.ns <= s->to_ns);
 }
 
 static int count_older(struct reader *r, struct errinfo *reterr)
@@ -440,7 +440,7 @@ static int is_thinned(struct reader *r, struct errinfo *reterr)
 	if (r->filter->thin == NODEDB_THIN_ALWAYS)
 		return 1;
 	buf_puts(&sql, "SELECT count(*) FROM (SELECT 1 FROM events"); /* the index tells */
-	reader_where_time(r, "timestamp", 0, &sql);
+	scope_where(&r->filter->scope, &(struct scope_columns){.time = "timestamp"}, &sql);
 	buf_printf(&sql, " LIMIT %u)", NODEDB_WHOLE_MAX + 1);
 	res = sql_get_int_buf(r->sql, &sql, &rows, reterr);
 	return res < 0 ? res : rows > NODEDB_WHOLE_MAX;

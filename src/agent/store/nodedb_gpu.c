@@ -79,8 +79,8 @@ static int select_rows(struct reader *r, sql_stmt **ret, struct errinfo *reterr)
 
 	if (res < 0)
 		return res;
-	reader_where_time(r, "timestamp", 0, &sql);
-	res = reader_where_node(r, "gpu_samples", &sql, reterr);
+	res = reader_where(
+		r, "gpu_samples", (struct scope_columns){.time = "timestamp"}, &sql, reterr);
 	if (res < 0)
 		return res;
 	buf_puts(&sql, " ORDER BY timestamp DESC, gpu DESC");

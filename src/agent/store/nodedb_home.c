@@ -44,8 +44,7 @@ int reader_load_homes(struct reader *r, struct errinfo *reterr)
 	res = reader_select(r, "processes", columns, ARRAY_SIZE(columns), &sql, reterr);
 	if (res < 0)
 		return res;
-	buf_puts(&sql, " WHERE 1");
-	res = reader_where_node(r, "processes", &sql, reterr);
+	res = reader_where(r, "processes", (struct scope_columns){0}, &sql, reterr);
 	if (res < 0)
 		return res;
 	buf_printf(&sql, " ORDER BY pid, last_seen LIMIT %u", NODEDB_HOMES_MAX);

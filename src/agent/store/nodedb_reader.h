@@ -30,16 +30,14 @@ int reader_has_column(
 int reader_select(struct reader *r, const char *table, const struct reader_column *columns,
 	size_t count, struct buf *sql, struct errinfo *reterr);
 
-/* reader_where_time - appends a WHERE on @column by the filter's range, @before_ns earlier too;
- * always ends in a complete condition to which " AND …" may be added. */
-void reader_where_time(
-	const struct reader *r, const char *column, int64_t before_ns, struct buf *sql);
-/* reader_where_bucket - likewise for aggregates of @width_ns: those that lie wholly in the range,
- * because what part of another does is not known. */
-void reader_where_bucket(const struct reader *r, int64_t width_ns, struct buf *sql);
-void reader_where_pids(const struct reader *r, struct buf *sql);
-/* reader_where_node - appends a condition by the filter's node if @table has the column. */
-int reader_where_node(struct reader *r, const char *table, struct buf *sql, struct errinfo *reterr);
+/* reader_where - scope_where() of the filter's scope on @table; its node counts if the table has the
+ * column. */
+int reader_where(struct reader *r, const char *table, struct scope_columns c, struct buf *sql,
+	struct errinfo *reterr);
+
+/* reader_where_of - the same of another scope. */
+int reader_where_of(struct reader *r, const struct scope *s, const char *table,
+	struct scope_columns c, struct buf *sql, struct errinfo *reterr);
 
 /* reader_prepare - compiles @sql; a text over its ceiling (too many pids) is -E2BIG. */
 int reader_prepare(

@@ -56,8 +56,7 @@ static int add_tracks(struct nodedb_stream *s, const char *table, struct errinfo
 	r = reader_select(&s->reader, table, columns, ARRAY_SIZE(columns), &sql, reterr);
 	if (r < 0)
 		return r;
-	buf_puts(&sql, " WHERE 1");
-	r = reader_where_node(&s->reader, table, &sql, reterr);
+	r = reader_where(&s->reader, table, (struct scope_columns){0}, &sql, reterr);
 	buf_printf(&sql, " GROUP BY 1, 2 LIMIT %d", TRACKS_MAX);
 	if (r == 0)
 		r = reader_prepare(&s->reader, &sql, &stmt, reterr);
@@ -158,7 +157,7 @@ static int count_unplaced(struct nodedb_stream *s, size_t nodes, struct errinfo 
 
 static int give_content(struct nodedb_stream *s, struct errinfo *reterr)
 {
-	const char *node = s->filter.node;
+	const char *node = s->filter.scope.node;
 	size_t nodes = 0;
 	int r = 0;
 
@@ -167,14 +166,14 @@ static int give_content(struct nodedb_stream *s, struct errinfo *reterr)
 	for (size_t i = 0; r >= 0 && i < s->track_count; i++) {
 		if (i && !strcmp(s->tracks[i].node, s->tracks[i - 1].node))
 			continue;
-		s->filter.node = s->tracks[i].node;
+		s->filter.scope.node = s->tracks[i].node;
 		r = load_node(s, nodes, reterr);
 		if (r >= 0)
 			r = s->sink->content(s->sink->arg, s->tracks[i].node, &s->content);
 		s->figures.skipped_rows += s->content.skipped_rows;
 		nodedb_content_done(&s->content);
 	}
-	s->filter.node = node;
+	s->filter.scope.node = node;
 	return r < 0 ? r : count_unplaced(s, nodes, reterr);
 }
 
@@ -213,7 +212,7 @@ static int limit(struct nodedb_stream *s, struct errinfo *reterr)
 	if (r == 0)
 		r = sql_get_int_buf(s->reader.sql, &sql, &edge, reterr);
 	if (r == 0 && edge > 0 && edge < INT64_MAX) {
-		s->filter.from_ns = MAX(s->filter.from_ns, edge + 1);
+		s->filter.scope.from_ns = MAX(s->filter.scope.from_ns, edge + 1);
 		s->figures.is_limited = true;
 	}
 	return r;
