@@ -218,8 +218,8 @@ static void sql_of(const struct graph_process *p, struct incident *inc)
 {
 	incident_sql(inc,
 		"SELECT id, timestamp, duration, op, arg0, arg1, ret_code FROM events WHERE pid = "
-		"%u AND source = 8 AND op <> 4 ORDER BY timestamp",
-		p->pid);
+		"%u AND source = %d AND op <> %d ORDER BY timestamp",
+		p->pid, SOURCE_GRAPH, GRAPH_LAUNCH);
 }
 
 static int report_recapture(

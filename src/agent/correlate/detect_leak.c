@@ -185,6 +185,20 @@ static void add_steps(const struct growth *g, struct incident *inc)
 			"%s allocated and not freed", text_format_bytes(bytes, g->floor[w]));
 }
 
+static void sql_of(const struct event *row, const struct growth *g, struct incident *inc)
+{
+	_cleanup_buf_ struct buf freed = BUF_INIT(sizeof(inc->evidence_sql));
+
+	ledger_freed_sql(row->source, &freed);
+	incident_sql(inc,
+		"SELECT id, timestamp, arg0 AS bytes, arg1 AS pointer, stack_hash FROM events a "
+		"WHERE pid = %u AND source = %u AND op = %u AND ret_code = 0 AND timestamp BETWEEN "
+		"%lld AND %lld AND NOT EXISTS (SELECT 1 FROM events f WHERE f.pid = a.pid AND "
+		"f.source = a.source AND %s AND f.timestamp >= a.timestamp) ORDER BY timestamp",
+		row->pid, row->source, row->op, (long long)g->warm_ns, (long long)g->last_ns,
+		buf_str(&freed));
+}
+
 static int report(const struct scene *s, const struct ledger *l, const struct growth *g,
 	struct incident_list *out)
 {
@@ -199,13 +213,7 @@ static int report(const struct scene *s, const struct ledger *l, const struct gr
 	inc->completeness = s->completeness;
 	tell(s, l, g, inc);
 	add_steps(g, inc);
-	incident_sql(inc,
-		"SELECT id, timestamp, arg0 AS bytes, arg1 AS pointer, stack_hash FROM events a "
-		"WHERE pid = %u AND source = %u AND op = %u AND ret_code = 0 AND timestamp BETWEEN "
-		"%lld AND %lld AND NOT EXISTS (SELECT 1 FROM events f WHERE f.pid = a.pid AND "
-		"f.arg0 = a.arg1 AND f.source = a.source AND f.op IN (2, 8, 20, 21) AND "
-		"f.timestamp >= a.timestamp) ORDER BY timestamp",
-		row->pid, row->source, row->op, (long long)g->warm_ns, (long long)g->last_ns);
+	sql_of(row, g, inc);
 	if (add_stacks(s->rec, l, g, inc) < 0)
 		return -ENOMEM;
 	incident_keep(out, inc);

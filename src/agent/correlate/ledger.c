@@ -52,6 +52,20 @@ static const struct memory_op ops[] = {
 	{SOURCE_DRIVER, DRIVER_FREE_ASYNC, LEDGER_FREE, false},
 };
 
+void ledger_freed_sql(unsigned source, struct buf *b)
+{
+	const char *between = "(";
+
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+		if (ops[i].source != source || ops[i].kind != LEDGER_FREE)
+			continue;
+		buf_printf(b, "%s(f.op = %u AND f.arg%d = a.arg1)", between, ops[i].op,
+			ops[i].pointer_in_arg1);
+		between = " OR ";
+	}
+	buf_puts(b, ")");
+}
+
 static const struct memory_op *op_find(const struct event *e)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)

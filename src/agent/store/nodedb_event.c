@@ -19,6 +19,7 @@
 #define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S)      /* the year 2200 */
 /* Rows that published files stamp with their end: io, net, sched_switch. */
 #define STAMPED_AT_END "(source IN (5, 7) OR (source = 3 AND op = 1))"
+STATIC_ASSERT(SOURCE_IO == 5 && SOURCE_NET == 7 && SOURCE_HOST == 3 && HOST_SCHED_SWITCH == 1);
 
 enum column {
 	COL_TIMESTAMP,

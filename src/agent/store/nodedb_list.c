@@ -126,6 +126,7 @@ static const struct list_column pruned[] = {RENAMED("session", "session_id"),
 	RENAMED("table", "table_name"), SAME("rows"), SAME("oldest_ns"), SAME("newest_ns"),
 	ROW_END};
 
+STATIC_ASSERT(SOURCE_GRAPH == 8); /* in the SQL below */
 static const struct list_row rows[NODEDB_LIST_COUNT] = {
 	[NODEDB_SESSIONS] = {.table = "sessions",
 		.columns = sessions,
