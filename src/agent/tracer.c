@@ -16,20 +16,6 @@
 
 /* ---- records ---- */
 
-static void follow_process(struct tracer *t, const struct event *e)
-{
-	switch (e->op) {
-	case HOST_TARGET_FOUND:
-		tracer_target_note(t, e->pid, 0, e->start);
-		roster_found(t->roster, e);
-		break;
-	case HOST_PROCESS_FORK: tracer_target_note(t, e->peer_pid, e->pid, e->start); break;
-	case HOST_PROCESS_EXEC: roster_enter(t->roster, e->pid, 0, e->start); break;
-	case HOST_PROCESS_EXIT: tracer_target_gone(t, e->pid); break;
-	}
-	tracer_follow_stacks(t, e); /* last: it takes longer than a short-lived process may live */
-}
-
 static void store_collective(void *arg, const struct event *e, const struct collective *c)
 {
 	struct tracer *t = arg;
@@ -56,10 +42,10 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 	if (e->flags & WIRE_UNCOUNTED && totals_add(t->totals, e) < 0)
 		log_warning("no memory to count calls: aggregates are too low");
 	if (e->source == SOURCE_HOST && e->op != HOST_SCHED_SWITCH)
-		follow_process(t, e);
+		tracer_follow(t, e);
 	is_row = tracer_take_stack(t, e, &stack);
 	container_id = roster_place(t->roster, e);
-	neighbours_see(t->neighbours, e, &t->targets, t->store);
+	neighbours_see(t->neighbours, e, t->processes, t->store);
 	if (c && collective_is_one(e) && !(e->flags & WIRE_NESTED))
 		waits_collective(t->waits, e, c);
 	else if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER)
@@ -163,13 +149,11 @@ void tracer_free(struct tracer *t)
 	if (t->gpu)
 		gpu_sampler_free(t->gpu);
 	probe_close(t->probe);
-	if (t->roster)
-		roster_free(t->roster);
+	tracer_close_processes(t);
 	if (t->neighbours)
 		neighbours_free(t->neighbours);
 	if (t->figures)
 		figures_free(t->figures);
-	idmap_done(&t->targets);
 	free(t);
 }
 
@@ -267,7 +251,7 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 		if (!t->figures)
 			return -ENOMEM;
 	}
-	r = roster_new("", t->settings.coverage_sink, t->settings.event_arg, &t->roster);
+	r = tracer_open_processes(t);
 	if (r < 0)
 		return r;
 	r = neighbours_new("", &t->neighbours);
@@ -341,7 +325,6 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	if (!t)
 		return -ENOMEM;
 	t->settings = *s;
-	t->targets = IDMAP_INIT(TARGETS_MAX);
 	if (stat("/proc/self/exe", &own) == 0) {
 		t->own_dev = own.st_dev;
 		t->own_inode = own.st_ino;

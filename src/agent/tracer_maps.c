@@ -135,7 +135,7 @@ static bool is_wanted(struct tracer *t, uint32_t pid)
 	if (tracer_is_own_program(t, pid))
 		return false;
 	switch (t->settings.filter) {
-	case FILTER_PIDS: return idmap_get(&t->targets, pid) != NULL;
+	case FILTER_PIDS: return process_table_has(t->processes, pid, 0);
 	case FILTER_USER: return discover_process("", pid, &p) == 0 && p.uid == t->settings.uid;
 	default: return true;
 	}
@@ -152,14 +152,14 @@ static bool is_alive(uint32_t pid)
 
 static bool enter(struct tracer *t, const struct map_watch_mapping *m)
 {
-	if (idmap_get(&t->targets, m->pid) || !is_alive(m->pid))
+	if (process_table_has(t->processes, m->pid, 0) || !is_alive(m->pid))
 		return false;
-	tracer_target_enter(t, m->pid, 0, clock_map_wall(&t->clock, m->at));
+	process_table_enter(t->processes, m->pid, clock_map_wall(&t->clock, m->at));
 	if (probe_target_add(t->probe, m->pid) < 0)
 		return true; /* its first call tries again and counts */
 	if (!is_alive(m->pid)) {
 		probe_target_remove(t->probe, m->pid);
-		tracer_target_gone(t, m->pid);
+		process_table_exit(t->processes, m->pid, wall_now());
 	}
 	return true;
 }
@@ -243,8 +243,9 @@ static void take_mappings(struct tracer *t)
 	for (size_t i = 0; i < t->mapping_count; i++) {
 		if (wanted[i])
 			judge(t, &t->mappings[i]);
-		if (entered[i] && t->stacks)
-			stacks_process(t->stacks, t->mappings[i].pid);
+		if (entered[i])
+			process_table_complete(t->processes, t->mappings[i].pid,
+				clock_map_wall(&t->clock, t->mappings[i].at));
 	}
 }
 

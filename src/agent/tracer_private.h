@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracer_private.h - one run's state, shared by the files that make up the tracer: tracer.c (start,
- * step, stop), tracer_targets.c (processes and libraries), tracer_maps.c (new mappings), tracer_second.c (what is due each
- * second), tracer_stack.c (stacks), tracer_label.c (annotations), tracer_incident.c (explaining
- * while tracing), tracer_view.c and tracer_metric.c. Nobody else includes it. */
+ * step, stop), tracer_processes.c (their lives), tracer_targets.c (which of them, and libraries),
+ * tracer_maps.c (new mappings), tracer_second.c (what is due each second), tracer_stack.c (stacks),
+ * tracer_label.c (annotations), tracer_incident.c (explaining while tracing), tracer_view.c and
+ * tracer_metric.c. Nobody else includes it. */
 #pragma once
 
 #include "agent/annotate/place.h"
@@ -22,6 +23,7 @@
 #include "agent/figures.h"
 #include "agent/governor.h"
 #include "agent/neighbours.h"
+#include "agent/process_table.h"
 #include "agent/probe/probe.h"
 #include "agent/stack/stacks.h"
 #include "agent/store/nodedb.h"
@@ -72,7 +74,7 @@ struct tracer {
 	uint64_t store_generation; /* the store's when rows told once were last pushed */
 	struct annotate_server *annotate;
 	struct live_engine *engine; /* NULL: not explaining */
-	struct idmap targets;       /* pid -> itself: processes under trace */
+	struct process_table *processes;
 	struct roster *roster;
 	struct neighbours *neighbours;
 	struct stacks *stacks;             /* NULL: not taken */
@@ -101,11 +103,13 @@ struct tracer {
 	struct tracer_op ops[OPS_MAX];
 };
 
+/* tracer_processes.c */
+int tracer_open_processes(struct tracer *t);
+void tracer_close_processes(struct tracer *t);
+void tracer_follow(struct tracer *t, const struct event *e); /* a fork, exec, exit or find */
+void tracer_forget_dead(struct tracer *t);
+
 /* tracer_targets.c */
-void tracer_target_note(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen);
-/* tracer_target_enter - as tracer_target_note(), but for its stacks. */
-void tracer_target_enter(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen);
-void tracer_target_gone(struct tracer *t, uint32_t pid);
 int tracer_scan(struct tracer *t);
 int tracer_cover_disk(struct tracer *t);
 int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr);
@@ -135,7 +139,6 @@ void tracer_renew_rows(struct tracer *t);
 /* tracer_stack.c */
 int tracer_open_stacks(struct tracer *t);
 void tracer_close_stacks(struct tracer *t);
-void tracer_follow_stacks(struct tracer *t, const struct event *e);
 void tracer_poll_stacks(struct tracer *t);
 void tracer_finish_stacks(struct tracer *t);
 uint64_t tracer_stacks_ns(const struct tracer *t);

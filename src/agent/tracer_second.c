@@ -231,6 +231,7 @@ int tracer_second(struct tracer *t, wall_time now)
 	set_limits(t);
 	t->map_wakes = 0;
 	roster_tick(t->roster);
+	process_table_tick(t->processes);
 	neighbours_tick(t->neighbours);
 	return t->settings.cuda_lib ? 0 : tracer_scan(t);
 }

@@ -60,17 +60,25 @@ static size_t fill_ops(struct tracer *t)
 	return count;
 }
 
+static const struct process_entry *first_alive(const struct process_table *table)
+{
+	struct process_entry *p = process_table_next(table, NULL);
+
+	while (p && p->ended)
+		p = process_table_next(table, p);
+	return p;
+}
+
 void tracer_view(struct tracer *t, struct tracer_view *ret)
 {
 	const char *first_library;
-	size_t cursor = 0;
-	uint64_t pid;
+	const struct process_entry *first;
 
 	*ret = (struct tracer_view){
 		.started = t->started,
 		.now = wall_now(),
 		.method = probe_method_name(probe_method(t->probe)),
-		.processes = t->targets.used,
+		.processes = process_table_alive(t->processes),
 		.libraries = coverage_probed(t->coverage, &first_library),
 		.runtime_probes = coverage_probes(t->coverage, TARGET_CUDART) +
 				  coverage_probes(t->coverage, TARGET_EXECUTABLE),
@@ -84,10 +92,11 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 		.hit_ns = t->governor.hit_ns,
 		.launch_weight = t->governor.weight,
 	};
-	if (idmap_next(&t->targets, &cursor, &pid)) {
+	first = first_alive(t->processes);
+	if (first) {
 		struct discover_process p;
 
-		ret->first_pid = (uint32_t)pid;
+		ret->first_pid = first->pid;
 		if (discover_process_stat("", ret->first_pid, &p) == 0)
 			memcpy(ret->first_comm, p.comm, sizeof(ret->first_comm));
 	}
