@@ -20,7 +20,7 @@ static void store_collective(void *arg, const struct event *e, const struct coll
 {
 	struct tracer *t = arg;
 
-	tracer_engine_collective(t, e, c);
+	explainer_collective(t->explainer, e, c);
 	if (t->figures)
 		figures_collective(t->figures, e, c);
 	if (t->store && !store_writer_push_collective(t->store, e, c))
@@ -52,7 +52,7 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 		waits_sync(t->waits, e);
 	if (t->settings.event_sink)
 		t->settings.event_sink(t->settings.event_arg, e, c, container_id, stack);
-	tracer_engine_event(t, e);
+	explainer_event(t->explainer, e);
 	if (!t->store || !is_row)
 		own->aggregated++; /* the kernel's aggregates hold it already */
 	else if (!store_writer_push(t->store, e))
@@ -80,7 +80,7 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 				reterr, r, "threads cannot be followed: %s", strerror(-r));
 	}
 	tracer_poll_gpu(t);
-	tracer_poll_engine(t);
+	tracer_poll_explainer(t);
 	now = wall_now();
 	if (now.ns / (int64_t)NS_PER_S != t->second) {
 		t->second = now.ns / (int64_t)NS_PER_S;
@@ -129,7 +129,7 @@ static int store_close(struct tracer *t, struct errinfo *reterr)
 
 void tracer_free(struct tracer *t)
 {
-	tracer_finish_engine(t);
+	tracer_close_explainer(t);
 	tracer_close_annotations(t);
 	tracer_close_stacks(t);
 	if (t->store)
@@ -294,7 +294,7 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	roster_store(t->roster, t->store);
-	r = tracer_open_engine(t);
+	r = tracer_open_explainer(t);
 	if (r < 0)
 		return r;
 	return tracer_open_annotations(t, reterr);
@@ -379,7 +379,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	r = tracer_read_totals(t);
 	if (r == 0)
 		r = tracer_flush_rest(t);
-	tracer_finish_engine(t);
+	tracer_close_explainer(t);
 	tracer_close_annotations(t);
 	q = store_close(t, reterr);
 	return r < 0 ? r : q;

@@ -4,7 +4,7 @@
  *   discover -> attach -> probes -> reader -> (sink, store)        totals -> (view, store)
  *
  * All of it runs on the caller's thread except the store's writer and the engine, which explains
- * the last minutes every five seconds (tracer_incident.c). Life: tracer_start(), then tracer_step()
+ * the last minutes every five seconds (explainer.h). Life: tracer_start(), then tracer_step()
  * in a loop, tracer_view() whenever something is to be shown, tracer_stop(), tracer_free(). */
 #pragma once
 

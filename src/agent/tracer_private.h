@@ -2,7 +2,7 @@
 /* tracer_private.h - one run's state, shared by the files that make up the tracer: tracer.c (start,
  * step, stop), tracer_processes.c (their lives), tracer_targets.c (which of them, and libraries),
  * tracer_maps.c (new mappings), tracer_second.c (what is due each second), tracer_stack.c (stacks),
- * tracer_label.c (annotations), tracer_incident.c (explaining while tracing), tracer_view.c and
+ * tracer_label.c (annotations), tracer_explain.c (explaining while tracing), tracer_view.c and
  * tracer_metric.c. Nobody else includes it. */
 #pragma once
 
@@ -20,6 +20,7 @@
 #include "agent/discover/discover.h"
 #include "agent/discover/family.h"
 #include "agent/discover/map_watch.h"
+#include "agent/explainer.h"
 #include "agent/figures.h"
 #include "agent/governor.h"
 #include "agent/neighbours.h"
@@ -73,7 +74,7 @@ struct tracer {
 	struct store_writer *store;
 	uint64_t store_generation; /* the store's when rows told once were last pushed */
 	struct annotate_server *annotate;
-	struct live_engine *engine; /* NULL: not explaining */
+	struct explainer *explainer;
 	struct process_table *processes;
 	struct roster *roster;
 	struct neighbours *neighbours;
@@ -147,21 +148,16 @@ void tracer_view_stacks(const struct tracer *t, struct tracer_view *v);
  * of its own, because its stack has enough of them. */
 bool tracer_take_stack(struct tracer *t, struct event *e, const struct stack **ret);
 
-/* tracer_incident.c: none of these waits for the engine's thread, except the last. */
-int tracer_open_engine(struct tracer *t);
-void tracer_engine_event(struct tracer *t, const struct event *e);
-void tracer_engine_aggregate(struct tracer *t, const struct aggregate *a);
-void tracer_engine_sample(struct tracer *t, const struct host_sample *s);
-void tracer_engine_gpu(struct tracer *t, const struct gpu_sample *s);
-void tracer_engine_collective(struct tracer *t, const struct event *e, const struct collective *c);
-void tracer_engine_look(struct tracer *t); /* a bucket is complete */
-void tracer_poll_engine(struct tracer *t); /* hands on what was found */
-void tracer_finish_engine(struct tracer *t);
+/* tracer_explain.c */
+int tracer_open_explainer(struct tracer *t);
+void tracer_explain_look(struct tracer *t);    /* a bucket is complete */
+void tracer_poll_explainer(struct tracer *t);  /* hands on what was found */
+void tracer_close_explainer(struct tracer *t); /* waits for its last look */
 
 /* tracer_confine.c: what the calling thread gives up; nothing if the settings do not ask for it. */
 void tracer_confine_main(const struct tracer_settings *s, enum probe_method method);
-void tracer_confine_engine(const struct tracer_settings *s);
-void tracer_confine_store(void *arg); /* struct tracer_settings */
+void tracer_confine_explainer(void *arg); /* struct tracer_settings */
+void tracer_confine_store(void *arg);     /* likewise */
 
 /* tracer_label.c */
 void tracer_serve_annotations(struct tracer *t);

@@ -37,7 +37,7 @@ static bool push_aggregate(void *arg, const struct aggregate *a)
 
 	if (t->store && !store_writer_push_aggregate(t->store, a))
 		return false; /* it comes again with the next bucket */
-	tracer_engine_aggregate(t, a);
+	explainer_aggregate(t->explainer, a);
 	return true;
 }
 
@@ -212,14 +212,14 @@ int tracer_second(struct tracer *t, wall_time now)
 		if (r < 0)
 			return r;
 		t->bucket = bucket;
-		tracer_engine_look(t);
+		tracer_explain_look(t);
 		tracer_overhead(t, now);
 	}
 	if (clock_map_refresh(&t->clock))
 		log_warning("the wall clock was stepped; times before and after do not compare");
 	t->has_host = host_read(&t->host, now, &t->host_now) == 0;
 	if (t->has_host)
-		tracer_engine_sample(t, &t->host_now);
+		explainer_sample(t->explainer, &t->host_now);
 	if (t->store && t->has_host && deadband_admits(&t->deadband, &t->host_now))
 		store_writer_push_sample(t->store, &t->host_now);
 	tracer_cpu_losses(t);
@@ -242,7 +242,7 @@ static void take_gpu_sample(void *arg, const struct gpu_sample *s)
 
 	if (t->settings.gpu_sink)
 		t->settings.gpu_sink(t->settings.event_arg, s);
-	tracer_engine_gpu(t, s);
+	explainer_gpu(t->explainer, s);
 	if (t->figures)
 		figures_gpu(t->figures, s);
 	if (t->store && !store_writer_push_gpu_sample(t->store, s))
