@@ -32,6 +32,8 @@ struct entry {
 	char comm[COMM_LEN];
 	char container_id[IDENTITY_CONTAINER_MAX];
 	char *cgroup_path, *pod, *namespace; /* NULL: unknown; for the group's row */
+	char *pod_uid, *job, *exe;           /* likewise; for its own */
+	const char *launcher;
 	bool environ_unreadable, environ_cut;
 	bool unsaved;                  /* the store had no room */
 	bool told;                     /* layers were told as they stand */
@@ -96,6 +98,9 @@ static void drop(void *arg, struct process_entry *p)
 	free(e->cgroup_path);
 	free(e->pod);
 	free(e->namespace);
+	free(e->pod_uid);
+	free(e->job);
+	free(e->exe);
 	free(e->layers);
 	free(e);
 }
@@ -199,6 +204,10 @@ static void entry_take(struct entry *e, const struct process *p)
 	set_text(&e->cgroup_path, p->identity.cgroup_path);
 	set_text(&e->pod, p->identity.pod);
 	set_text(&e->namespace, p->identity.namespace);
+	set_text(&e->pod_uid, p->identity.pod_uid);
+	set_text(&e->job, p->identity.job);
+	set_text(&e->exe, p->identity.exe);
+	e->launcher = p->identity.launcher;
 }
 
 /* A child that ended before it could be read was what its parent was. */
@@ -220,20 +229,22 @@ static bool read_process(const struct roster *r, const struct process_entry *e, 
 	       (!e->start_ticks || e->start_ticks == ret->start_ticks);
 }
 
-static void entry_read(struct roster *r, struct entry *e, uint32_t parent, wall_time now)
+/* False: there is nobody to be read any more. */
+static bool entry_read(struct roster *r, struct entry *e, uint32_t parent, wall_time now)
 {
 	_cleanup_free_ struct process *p = malloc(sizeof(*p));
 
 	if (!p || !read_process(r, e->process, p)) {
 		entry_inherit(r, e, parent);
 		e->unsaved = false; /* there is nobody left to ask */
-		return;
+		return false;
 	}
 	p->seen = now;
 	entry_take(e, p);
 	save(r, e, p);
 	session_add(r, &e->place);
 	session_save(r);
+	return true;
 }
 
 static void enter(void *arg, struct process_entry *p, uint32_t parent, wall_time at)
@@ -426,7 +437,33 @@ void roster_tick(struct roster *r)
 	session_save(r);
 }
 
-/* Those that ended have no row any more where their records may still come; their group has. */
+/* Of those that have ended, records may still come: their row is made of what is kept, which is all
+ * but the command line. */
+static void save_ended(struct roster *r, struct entry *e)
+{
+	_cleanup_free_ struct process *p = calloc(1, sizeof(*p));
+	struct identity *i;
+
+	if (!p || !e->is_known || !r->store)
+		return;
+	i = &p->identity;
+	p->pid = e->process->pid;
+	p->start_ticks = e->process->start_ticks;
+	p->seen = e->seen;
+	memcpy(p->comm, e->comm, sizeof(p->comm));
+	i->place = e->place;
+	i->launcher = e->launcher;
+	copy_text(i->job, sizeof(i->job), e->job);
+	copy_text(i->container_id, sizeof(i->container_id), e->container_id);
+	copy_text(i->pod_uid, sizeof(i->pod_uid), e->pod_uid);
+	copy_text(i->pod, sizeof(i->pod), e->pod);
+	copy_text(i->namespace, sizeof(i->namespace), e->namespace);
+	copy_text(i->cgroup_path, sizeof(i->cgroup_path), e->cgroup_path);
+	copy_text(i->exe, sizeof(i->exe), e->exe);
+	(void)store_writer_push_process(r->store, p, NULL); /* no room: nobody can be asked again */
+	save_group(r, e);
+}
+
 void roster_renew(struct roster *r, wall_time now)
 {
 	struct process_entry *p = NULL;
@@ -439,10 +476,8 @@ void roster_renew(struct roster *r, wall_time now)
 
 		if (!e)
 			continue;
-		if (p->ended)
-			save_group(r, e);
-		else
-			entry_read(r, e, 0, now);
+		if (p->ended || !entry_read(r, e, 0, now))
+			save_ended(r, e);
 		if (e->told && e->layers)
 			e->told = store_layers(r, e);
 	}

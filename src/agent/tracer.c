@@ -217,6 +217,7 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 						     .rollover_bytes = s->rollover_bytes,
 						     .rollover_keep = s->rollover_keep,
 						     .session = &session},
+		.renews = true,
 		.begin = tracer_confine_store,
 		.begin_arg = &t->settings};
 	struct nodedb *db;
@@ -370,7 +371,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 		coverage_detach(t->coverage);
 	probe_sweep(t->probe, LOSS_AT_STOP, false);
 	while (reader_consume(t->reader) > 0)
-		continue;
+		tracer_renew_rows(t);
 	tracer_finish_stacks(t);
 	waits_expire(t->waits, (wall_time){INT64_MAX});
 	tracer_poll_gpu(t);

@@ -73,6 +73,7 @@ struct tracer {
 	struct deadband deadband;
 	struct store_writer *store;
 	uint64_t store_generation; /* the store's when rows told once were last pushed */
+	bool renewed_due;          /* it does not know that they were */
 	struct annotate_server *annotate;
 	struct explainer *explainer;
 	struct process_table *processes;

@@ -21,14 +21,17 @@ void tracer_renew_rows(struct tracer *t)
 {
 	uint64_t generation = t->store ? store_writer_generation(t->store) : 0;
 
-	if (generation == t->store_generation)
-		return;
-	t->store_generation = generation;
-	t->gpu_named = false;
-	roster_renew(t->roster, wall_now());
-	neighbours_renew(t->neighbours);
-	if (t->stacks)
-		stacks_renew(t->stacks);
+	if (generation != t->store_generation) {
+		t->store_generation = generation;
+		t->gpu_named = false;
+		roster_renew(t->roster, wall_now());
+		neighbours_renew(t->neighbours);
+		if (t->stacks)
+			stacks_renew(t->stacks);
+		t->renewed_due = true;
+	}
+	if (t->renewed_due)
+		t->renewed_due = !store_writer_push_renewed(t->store, generation);
 }
 
 static bool push_aggregate(void *arg, const struct aggregate *a)

@@ -210,7 +210,7 @@ static void what_is_known_is_stored(void **state)
 		1);
 }
 
-/* In a second store everything is there again, except of whom nobody can be asked any more. */
+/* In a second store everything is there again. */
 static void a_new_store_is_told_again(void **state)
 {
 	struct process_layers l = {.rows[LAYER_RUNTIME].state = LAYER_COVERED};
@@ -237,6 +237,40 @@ static void a_new_store_is_told_again(void **state)
 	assert_int_equal(scratch_int(second, "SELECT count(*) FROM coverage WHERE session_id = 2"
 					     " AND layer = 'runtime' AND state = 'covered'"),
 		1);
+}
+
+/* Whose records may still come gets its row in the second store from what is kept of it: told of its
+ * end or not. */
+static void the_dead_are_in_a_new_store_too(void **state)
+{
+	struct process_layers l = {.rows[LAYER_RUNTIME].state = LAYER_COVERED};
+	struct scratch *s = *state;
+	struct store_writer *w;
+	char second[sizeof(s->path) + 8];
+
+	snprintf(second, sizeof(second), "%s.2", s->path);
+	w = open_store(s->path);
+	for (uint32_t pid = 7; pid <= 9; pid++) {
+		put(pid, 100, "RANK=0");
+		enter(pid, 0, 1000);
+		at(pid, 1000);
+		roster_judged(r, pid, &l);
+		gone(pid);
+	}
+	leave(7, 2000);
+	leave(9, 2000);
+	close_store(w);
+	w = open_store(second);
+	roster_renew(r, (wall_time){3000});
+	close_store(w);
+	assert_int_equal(scratch_int(second, "SELECT count(*) FROM processes WHERE rank = 0 AND"
+					     " start_time = 100 AND comm = 'train' AND"
+					     " launcher = 'torchrun' AND container_id = '" ID "'"),
+		3);
+	assert_int_equal(scratch_int(second, "SELECT count(*) FROM cgroup_metadata"), 1);
+	assert_int_equal(scratch_int(second, "SELECT count(DISTINCT pid) FROM coverage WHERE"
+					     " layer = 'runtime' AND state = 'covered'"),
+		3);
 }
 
 static void two_ranks_are_none_of_the_session(void **state)
@@ -336,6 +370,7 @@ int main(void)
 		TEST(calls_bring_in_who_was_missed),
 		TEST(what_is_known_is_stored),
 		TEST(a_new_store_is_told_again),
+		TEST(the_dead_are_in_a_new_store_too),
 		TEST(two_ranks_are_none_of_the_session),
 		TEST(gaps_are_told_when_they_last),
 		TEST(an_unreadable_environment_is_a_gap),
