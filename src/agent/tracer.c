@@ -206,7 +206,6 @@ static void start_governor(struct tracer *t)
 			strerror(-r), HIT_NS_GUESS);
 	governor_init(&t->governor, t->settings.overhead_budget, hit_ns,
 		probe_method(t->probe) != PROBE_PERF);
-	t->launches_on = true;
 }
 
 static int open_store(struct tracer *t, struct errinfo *reterr)
@@ -352,7 +351,8 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	probe_enable(t->probe);
 	probe_launches_enable(t->probe, true);
 	t->enabled = t->scanned = wall_now();
-	t->period_start = t->on_since = t->counted_to = mono_now();
+	t->period_start = mono_now();
+	launch_window_init(&t->launches, t->period_start);
 	*ret = t;
 	return 0;
 }

@@ -14,6 +14,7 @@
 
 #include "agent/correlate/casebook.h"
 #include "agent/gpu/sampler.h"
+#include "agent/live_ops.h"
 #include "agent/probe/filter.h"
 #include "agent/roster.h"
 #include "agent/stack/stacks.h"
@@ -74,14 +75,6 @@ struct tracer_settings {
 };
 
 struct metric_set;
-
-struct tracer_op { /* one row of the live table: all processes together */
-	uint8_t source;
-	uint16_t op;
-	bool nested;
-	uint64_t count;
-	struct sketch sketch;
-};
 
 struct tracer_view {
 	wall_time started, now;

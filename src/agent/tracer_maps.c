@@ -12,8 +12,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/hash.h"
-
 #define WAKES_MAX 600 /* a second; more mappings than that are looked at with the records */
 #define LOOKS_MAX 16  /* at the rings, before the records have their turn */
 #define RESCAN_NS (100 * NS_PER_MS) /* between scans for want of room */
@@ -47,22 +45,6 @@ static void take_mapping(void *arg, const struct map_watch_mapping *m)
 
 /* ---- gaps ---- */
 
-static bool is_told(const struct tracer *t, const struct call_gap *g, bool *ret_is_new_process)
-{
-	*ret_is_new_process = true;
-	for (size_t i = 0; i < MIN(t->gap_count, ARRAY_SIZE(t->gaps)); i++) {
-		const struct told_gap *old = &t->gaps[i];
-
-		if (old->pid != g->pid ||
-			(old->start_ticks && g->start_ticks && old->start_ticks != g->start_ticks))
-			continue; /* a start of 0: the process has ended since */
-		*ret_is_new_process = false;
-		if (old->file == hash_bytes(g->file, strlen(g->file)))
-			return true;
-	}
-	return false;
-}
-
 /* Calls of @pid through the file at @path were not seen from @from until @to. */
 static void note_gap(struct tracer *t, uint32_t pid, const char *path, wall_time from, wall_time to,
 	enum call_gap_reason reason)
@@ -79,10 +61,8 @@ static void note_gap(struct tracer *t, uint32_t pid, const char *path, wall_time
 		g.start_ticks = p.start_ticks;
 		memcpy(g.comm, p.comm, sizeof(g.comm));
 	}
-	if (is_told(t, &g, &is_new_process))
+	if (!gap_log_add(&t->gaps, &g, &is_new_process))
 		return;
-	t->gaps[t->gap_count++ % ARRAY_SIZE(t->gaps)] =
-		(struct told_gap){g.pid, g.start_ticks, hash_bytes(g.file, strlen(g.file))};
 	call_gap_sum_add(&t->own.unseen, &g, is_new_process);
 	if (t->store && !store_writer_push_call_gap(t->store, &g))
 		log_warning("the store's queue is full: its table of unseen calls lacks a row");

@@ -22,7 +22,9 @@
 #include "agent/discover/map_watch.h"
 #include "agent/explainer.h"
 #include "agent/figures.h"
+#include "agent/gap_log.h"
 #include "agent/governor.h"
+#include "agent/launch_window.h"
 #include "agent/neighbours.h"
 #include "agent/process_table.h"
 #include "agent/probe/probe.h"
@@ -35,14 +37,7 @@
 #include "agent/tracer.h"
 
 #define TARGETS_MAX  16384 /* as in the kernel half */
-#define OPS_MAX      256
-#define MAPPINGS_MAX 64 /* new mappings that are looked at together */
-#define GAPS_TOLD    256
-
-struct told_gap {
-	uint32_t pid;
-	uint64_t start_ticks, file; /* the file's name as a hash */
-};
+#define MAPPINGS_MAX 64    /* new mappings that are looked at together */
 
 struct tracer {
 	struct tracer_settings settings;
@@ -59,8 +54,7 @@ struct tracer {
 	unsigned map_wakes;     /* in this second */
 	struct map_watch_mapping mappings[MAPPINGS_MAX];
 	size_t mapping_count;
-	struct told_gap gaps[GAPS_TOLD]; /* the latest; a ring */
-	size_t gap_count;
+	struct gap_log gaps;         /* told */
 	uint64_t own_dev, own_inode; /* of this program: its processes are never targets */
 	struct reader *reader;
 	struct totals *totals;
@@ -89,11 +83,9 @@ struct tracer {
 	struct governor governor;
 	mono_time overhead_at; /* when the cost was last written down */
 	uint64_t overhead_cpu_ns;
-	bool launches_on;           /* the probes that the governor may take away are there */
-	mono_time period_start;     /* when the governor last looked */
-	mono_time on_since, off_at; /* of the launch probes' last stay */
-	mono_time counted_to;       /* launches are accounted for up to here */
-	struct accounting own;      /* what this side dropped or folded */
+	struct launch_window launches;
+	mono_time period_start; /* when the governor last looked */
+	struct accounting own;  /* what this side dropped or folded */
 	struct cpu_losses cpu_losses;
 	struct accounting final; /* the books after tracer_stop() */
 	struct figures *figures; /* NULL: no metrics are wanted */
@@ -102,7 +94,7 @@ struct tracer {
 	char store_error[256];
 	bool stopped;
 	int64_t second, bucket; /* wall second and 5 s bucket being filled */
-	struct tracer_op ops[OPS_MAX];
+	struct live_ops ops;
 };
 
 /* tracer_processes.c */

@@ -13,8 +13,7 @@
 #define LIMIT_RATIO    3    /* slower than this times the median is an exception */
 #define LIMIT_FLOOR_NS 2000 /* never treat ordinary jitter of tiny calls as an exception */
 #define FLUSH_TRIES    100  /* of 10 ms */
-#define SEEN_MIN_NS    (20 * NS_PER_MS)
-#define WAIT_SECONDS   5 /* a collective waits this long for its synchronisation */
+#define WAIT_SECONDS   5    /* a collective waits this long for its synchronisation */
 
 /* A new file, or one whose old rows were pruned, has to be told again what is told only once. */
 void tracer_renew_rows(struct tracer *t)
@@ -125,44 +124,24 @@ int tracer_flush_rest(struct tracer *t)
 	return r < 0 ? r : 0;
 }
 
-/* Bring launch probes on or take them off, as the governor wants them now. What counts is the time
- * in which launches were really begun: attaching and detaching take tens of milliseconds
- * themselves. */
+/* Bring launch probes on or take them off, as the governor wants them now. */
 int tracer_switch_launches(struct tracer *t, wall_time now)
 {
 	bool on = governor_wants_on(&t->governor, now);
 	int r;
 
-	if (on == t->launches_on)
+	if (on == t->launches.is_open)
 		return 0;
-	t->launches_on = on;
 	if (on) {
 		r = coverage_launches(t->coverage, true);
 		probe_launches_enable(t->probe, true);
-		t->on_since = mono_now();
+		launch_window_open(&t->launches, mono_now());
 		return r;
 	}
 	probe_launches_enable(t->probe, false);
-	t->off_at = mono_now();
+	launch_window_close(&t->launches, mono_now());
 	r = coverage_launches(t->coverage, false);
 	return r < 0 ? r : probe_sweep(t->probe, LOSS_GOVERNOR, true);
-}
-
-/* How many launches one that was seen since the last reading stands for: the probes' stay stands
- * for all the time since launches were last seen. */
-static double launch_weight(struct tracer *t, mono_time now)
-{
-	mono_time to = t->launches_on ? now : t->off_at;
-	uint64_t seen_ns = to.ns - MIN(t->on_since.ns, to.ns);
-	double weight;
-
-	if (!t->launches_on && t->off_at.ns <= t->counted_to.ns)
-		return 1; /* nothing came since */
-	if (seen_ns < SEEN_MIN_NS)
-		return t->governor.weight; /* too short to speak for more than was meant */
-	weight = (double)(to.ns - t->counted_to.ns) / (double)seen_ns;
-	t->counted_to = t->on_since = to;
-	return MAX(weight, 1.0);
 }
 
 /* The governor looks at whole periods; while everything is probed, at every second. */
@@ -186,7 +165,7 @@ int tracer_read_totals(struct tracer *t)
 	mono_time now = mono_now();
 	int r;
 
-	totals_weigh(t->totals, launch_weight(t, now));
+	totals_weigh(t->totals, launch_window_weight(&t->launches, t->governor.weight, now));
 	r = totals_read(t->totals);
 	if (r == 0)
 		govern(t, now);
