@@ -69,6 +69,14 @@ static void play_bucket(struct explainer *x, const struct scene *s, int64_t to_u
 	explainer_look(x, &books);
 }
 
+static void put_all(struct explainer *x, const struct scene *s)
+{
+	for (size_t i = 0; i < s->event_count; i++)
+		explainer_event(x, &s->events[i]);
+	for (size_t i = 0; i < s->aggregate_count; i++)
+		explainer_aggregate(x, &s->aggregates[i]);
+}
+
 static void an_incident_is_found_as_it_happens_and_ends(void **state)
 {
 	struct explainer *x = *state;
@@ -116,10 +124,7 @@ static void the_last_look_is_made_when_it_stops(void **state)
 
 	scene_hog(&s);
 	scene_aggregate(&s);
-	for (size_t i = 0; i < s.event_count; i++)
-		explainer_event(x, &s.events[i]);
-	for (size_t i = 0; i < s.aggregate_count; i++)
-		explainer_aggregate(x, &s.aggregates[i]);
+	put_all(x, &s);
 	now_us = 40000000;
 	assert_int_equal(explainer_step(x), 0);
 	explainer_poll(x, find, &found);
@@ -138,10 +143,7 @@ static void nothing_is_unusual_before_there_are_some_buckets(void **state)
 
 	scene_hog(&s);
 	scene_aggregate(&s);
-	for (size_t i = 0; i < s.aggregate_count; i++)
-		explainer_aggregate(x, &s.aggregates[i]);
-	for (size_t i = 0; i < s.event_count; i++)
-		explainer_event(x, &s.events[i]);
+	put_all(x, &s);
 	now_us = 40000000;
 	for (int i = 1; i <= EXPLAINER_BUCKETS_MIN; i++) {
 		explainer_look(x, &books);
@@ -205,10 +207,7 @@ static void findings_nobody_fetches_are_counted(void **state)
 			e->ret = k >= 20 ? 700 : 0;
 		}
 	scene_aggregate(&s);
-	for (size_t i = 0; i < s.aggregate_count; i++)
-		explainer_aggregate(x, &s.aggregates[i]);
-	for (size_t i = 0; i < s.event_count; i++)
-		explainer_event(x, &s.events[i]);
+	put_all(x, &s);
 	now_us = 10000000;
 	explainer_stop(x, &books);
 	assert_int_equal(explainer_dropped(x).inputs, 0);
@@ -228,10 +227,7 @@ static void a_thread_explains(void **state)
 	scene_hog(&s);
 	scene_aggregate(&s);
 	now_us = 40000000;
-	for (size_t i = 0; i < s.event_count; i++)
-		explainer_event(x, &s.events[i]);
-	for (size_t i = 0; i < s.aggregate_count; i++)
-		explainer_aggregate(x, &s.aggregates[i]);
+	put_all(x, &s);
 	assert_int_equal(explainer_start(x), 0);
 	for (int i = 0; i < EXPLAINER_BUCKETS_MIN; i++)
 		explainer_look(x, &books);

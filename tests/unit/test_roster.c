@@ -210,20 +210,20 @@ static void what_is_known_is_stored(void **state)
 		1);
 }
 
+static const struct process_layers covered = {.rows[LAYER_RUNTIME].state = LAYER_COVERED};
+
 /* In a second store everything is there again. */
 static void a_new_store_is_told_again(void **state)
 {
-	struct process_layers l = {.rows[LAYER_RUNTIME].state = LAYER_COVERED};
 	struct scratch *s = *state;
-	struct store_writer *w;
+	struct store_writer *w = open_store(s->path);
 	char second[sizeof(s->path) + 8];
 
 	snprintf(second, sizeof(second), "%s.2", s->path);
-	w = open_store(s->path);
 	put(7, 100, "RANK=0");
 	enter(7, 0, 1000);
 	at(7, 1000);
-	roster_judged(r, 7, &l);
+	roster_judged(r, 7, &covered);
 	close_store(w);
 	w = open_store(second);
 	close_store(w);
@@ -243,18 +243,16 @@ static void a_new_store_is_told_again(void **state)
  * end or not. */
 static void the_dead_are_in_a_new_store_too(void **state)
 {
-	struct process_layers l = {.rows[LAYER_RUNTIME].state = LAYER_COVERED};
 	struct scratch *s = *state;
-	struct store_writer *w;
+	struct store_writer *w = open_store(s->path);
 	char second[sizeof(s->path) + 8];
 
 	snprintf(second, sizeof(second), "%s.2", s->path);
-	w = open_store(s->path);
 	for (uint32_t pid = 7; pid <= 9; pid++) {
 		put(pid, 100, "RANK=0");
 		enter(pid, 0, 1000);
 		at(pid, 1000);
-		roster_judged(r, pid, &l);
+		roster_judged(r, pid, &covered);
 		gone(pid);
 	}
 	leave(7, 2000);
