@@ -195,6 +195,11 @@ static void put_chain(struct buf *b, const struct incident_row *row)
 	buf_puts(b, "] ");
 	text_escape_terminal(b, row->summary);
 	buf_putc(b, '\n');
+	if (row->detected_ns > 0) {
+		buf_puts(b, "    Detected: ");
+		report_date(b, row->detected_ns);
+		buf_putc(b, '\n');
+	}
 	if (row->timeline[0])
 		put_timeline(b, row->timeline);
 	buf_puts(b, "    Root cause: ");

@@ -44,7 +44,7 @@ static bool local_time(int64_t ns, struct tm *ret)
 	return ns >= 0 && localtime_r(&s, ret);
 }
 
-static void put_date(struct buf *b, int64_t ns)
+void report_date(struct buf *b, int64_t ns)
 {
 	struct tm tm;
 	char text[64];
@@ -137,13 +137,13 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 			text_format_plural(text, s->other_stacks, "call stacks"));
 	if (s->last_ns) {
 		buf_puts(b, "\n  From ");
-		put_date(b, s->first_ns);
+		report_date(b, s->first_ns);
 		buf_puts(b, " to ");
-		put_date(b, s->last_ns);
+		report_date(b, s->last_ns);
 	}
 	if (s->pruned_before) {
 		buf_puts(b, "\n  Events before ");
-		put_date(b, s->pruned_before);
+		report_date(b, s->pruned_before);
 		buf_printf(
 			b, " were pruned (%s)", text_format_plural(text, s->pruned_rows, "rows"));
 	}
@@ -352,10 +352,10 @@ static void put_subject(struct buf *b, const struct incident *inc, size_t width)
 
 		buf_puts(&text, inc->pid ? ", " : "");
 		buf_puts(&text, is_moment ? "at " : "from ");
-		put_date(&text, inc->first.ns);
+		report_date(&text, inc->first.ns);
 		if (!is_moment) {
 			buf_puts(&text, " to ");
-			put_date(&text, inc->last.ns);
+			report_date(&text, inc->last.ns);
 		}
 	}
 	if (text.len)
