@@ -107,24 +107,26 @@ static void print_notes(const struct export_settings *s, const struct nodedb_con
 	const struct export_figures *figures, size_t bytes)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 14);
-	char n[TEXT_MAX], of[TEXT_MAX];
+	char n[TEXT_PLURAL_MAX], of[TEXT_PLURAL_MAX];
 
 	if (c->skipped_stacks)
-		buf_printf(&b, "ingero: %s call stacks left out, damaged or over 64 KiB\n",
-			text_format_count(n, c->skipped_stacks));
+		buf_printf(&b, "ingero: %s left out, damaged or over 64 KiB\n",
+			text_format_plural(n, c->skipped_stacks, "call stacks"));
 	if (c->other_stacks || figures->left_out)
 		buf_puts(
 			&b, "ingero: the stacks are too many: those of little time are left out\n");
 	if (c->older_events)
-		buf_printf(&b, "ingero: %s older events left out\n",
-			text_format_count(n, c->older_events));
+		buf_printf(&b, "ingero: %s left out\n",
+			text_format_plural(n, c->older_events, "older events"));
 	if (figures->without_stack)
-		buf_printf(&b, "ingero: %s of %s calls have no stack\n",
+		buf_printf(&b, "ingero: %s of %s %s no stack\n",
 			text_format_count(n, figures->without_stack),
-			text_format_count(of, figures->calls));
+			text_format_plural(of, figures->calls, "calls"),
+			figures->without_stack == 1 ? "has" : "have");
 	if (s->output && strcmp(s->output, "-") != 0) {
-		buf_printf(&b, "Exported %zu stack%s of %s calls to ", figures->stacks,
-			figures->stacks == 1 ? "" : "s", text_format_count(n, figures->calls));
+		buf_printf(&b, "Exported %s of %s to ",
+			text_format_plural(n, figures->stacks, "stacks"),
+			text_format_plural(of, figures->calls, "calls"));
 		text_escape_terminal(&b, s->output);
 		buf_printf(&b, " (%s)\n", text_format_bytes(n, bytes));
 	}

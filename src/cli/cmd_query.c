@@ -92,17 +92,17 @@ static int print_events(const struct query_settings *s, const struct nodedb_cont
 /* What lines of events do not say of themselves. */
 static void tell_rest(const struct query_settings *s, const struct nodedb_content *c, size_t last)
 {
-	char n[TEXT_MAX];
+	char n[TEXT_PLURAL_MAX];
 
 	if (last && !s->limit && c->event_count == last)
 		fprintf(stderr, "ingero: these are the newest %s events; --limit -1 gives all\n",
 			text_format_count(n, last));
 	if (s->json && c->skipped_rows)
-		fprintf(stderr, "ingero: %s damaged rows left out\n",
-			text_format_count(n, c->skipped_rows));
+		fprintf(stderr, "ingero: %s left out\n",
+			text_format_plural(n, c->skipped_rows, "damaged rows"));
 	if (s->json && c->older_events)
-		fprintf(stderr, "ingero: %s older events left out\n",
-			text_format_count(n, c->older_events));
+		fprintf(stderr, "ingero: %s left out\n",
+			text_format_plural(n, c->older_events, "older events"));
 }
 
 static int print_node(const struct query_settings *s, const char *path,
@@ -286,6 +286,7 @@ static int run_fleet(
 	struct fanout_question q = {.kind = FANOUT_SQL, .sql = text, .limit = (size_t)s->limit};
 	_cleanup_(fanout_result_done) struct fanout_result result = {0};
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
+	char rows[TEXT_PLURAL_MAX], nodes[TEXT_PLURAL_MAX];
 	int r = check_sql_flags(s, reterr);
 
 	if (r == 0)
@@ -301,8 +302,9 @@ static int run_fleet(
 		return r;
 	r = fleet_tell(&result);
 	if (result.ok_count) {
-		fprintf(stderr, "%s%zu rows from %zu node(s)\n", s->json || s->csv ? "" : "\n  ",
-			result.table.row_count, result.ok_count);
+		fprintf(stderr, "%s%s from %s\n", s->json || s->csv ? "" : "\n  ",
+			text_format_plural(rows, result.table.row_count, "rows"),
+			text_format_plural(nodes, result.ok_count, "nodes"));
 		tell_selection(text);
 	}
 	return r;

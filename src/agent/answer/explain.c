@@ -195,6 +195,11 @@ static void put_chain(struct buf *b, const struct incident_row *row)
 	buf_puts(b, "] ");
 	text_escape_terminal(b, row->summary);
 	buf_putc(b, '\n');
+	if (row->detected_ns > 0) {
+		buf_puts(b, "    Detected: ");
+		report_date(b, row->detected_ns);
+		buf_putc(b, '\n');
+	}
 	if (row->timeline[0])
 		put_timeline(b, row->timeline);
 	buf_puts(b, "    Root cause: ");
@@ -240,9 +245,10 @@ void explain_sort_chains(struct nodedb_content *c)
 /* "4 stored verdicts of node a (2 HIGH, 2 MEDIUM)"; severities as the file names them. */
 static void put_chains_title(struct buf *b, const struct nodedb_content *c)
 {
+	char text[TEXT_PLURAL_MAX];
 	const char *comma = " (";
 
-	buf_printf(b, "\n  %zu stored verdict%s", c->chain_count, c->chain_count == 1 ? "" : "s");
+	buf_printf(b, "\n  %s", text_format_plural(text, c->chain_count, "stored verdicts"));
 	if (c->node[0]) {
 		buf_puts(b, " of node ");
 		text_escape_terminal(b, c->node);
@@ -259,8 +265,8 @@ static void put_chains_title(struct buf *b, const struct nodedb_content *c)
 	}
 	buf_puts(b, comma[0] == ',' ? ")\n" : "\n");
 	if (c->skipped_rows)
-		buf_printf(
-			b, "  %llu damaged rows left out\n", (unsigned long long)c->skipped_rows);
+		buf_printf(b, "  %s left out\n",
+			text_format_plural(text, c->skipped_rows, "damaged rows"));
 }
 
 void explain_chains_text(struct buf *b, const struct nodedb_content *c)

@@ -33,7 +33,7 @@ double completeness_share(const struct completeness *c)
 
 void completeness_text(struct buf *b, const struct completeness *c)
 {
-	char text[TEXT_MAX], of[TEXT_MAX], unseen[CALL_GAP_SENTENCE_MAX];
+	char text[TEXT_MAX], of[TEXT_PLURAL_MAX], unseen[CALL_GAP_SENTENCE_MAX];
 
 	if (!c->known) {
 		buf_puts(b, "losses not known");
@@ -41,8 +41,8 @@ void completeness_text(struct buf *b, const struct completeness *c)
 	}
 	if (accounting_put_unclean(&c->books, b))
 		return;
-	buf_printf(b, "%s of %s events lost", c->lost ? text_format_count(text, c->lost) : "none",
-		text_format_count(of, c->hits));
+	buf_printf(b, "%s of %s lost", c->lost ? text_format_count(text, c->lost) : "none",
+		text_format_plural(of, c->hits, "events"));
 	if (!c->books.unseen.processes)
 		return;
 	buf_puts(b, "; ");

@@ -29,23 +29,23 @@ static void put_date(struct buf *b, int64_t ns)
 static void put_header(struct buf *b, const struct query_head *h)
 {
 	uint64_t span_ns = h->last_ns > h->first_ns ? (uint64_t)(h->last_ns - h->first_ns) : 0;
-	char text[TEXT_MAX];
+	char text[TEXT_PLURAL_MAX];
 
 	buf_printf(b, "  %s%s", h->since_ns ? "last " : "",
 		text_format_duration(text, h->since_ns ? h->since_ns : span_ns));
 	for (size_t i = 0; i < h->pid_count; i++)
 		buf_printf(b, "%s%u", i ? ", " : " | PID ", h->pids[i]);
-	buf_printf(b, " | %s events", text_format_count(text, h->events));
+	buf_printf(b, " | %s", text_format_plural(text, h->events, "events"));
 	if (h->calls > h->events && !h->limit)
 		buf_printf(b, " (%s total, selective storage)", text_format_count(text, h->calls));
 	if (h->limit && h->events == h->limit)
 		buf_puts(b, ", the newest");
 	if (h->skipped_rows)
-		buf_printf(
-			b, "; %s damaged rows left out", text_format_count(text, h->skipped_rows));
+		buf_printf(b, "; %s left out",
+			text_format_plural(text, h->skipped_rows, "damaged rows"));
 	if (h->older_events)
-		buf_printf(
-			b, "; %s older events left out", text_format_count(text, h->older_events));
+		buf_printf(b, "; %s left out",
+			text_format_plural(text, h->older_events, "older events"));
 	buf_putc(b, '\n');
 	if (!h->events && !h->calls) {
 		buf_puts(b, "  Nothing that was asked for is in the recording.\n");

@@ -55,6 +55,9 @@ struct report_entry { /* an incident beside a recording: of another node */
 	bool stored;        /* a stored verdict: no figures are known of it */
 };
 
+/* report_date - appends "2026-03-21 13:24:50 UTC", in the local zone. */
+void report_date(struct buf *b, int64_t ns);
+
 /* report_incident - appends one incident as report_text() does. @columns and @color likewise. */
 void report_incident(struct buf *b, const struct report_entry *e, int columns, bool color);
 

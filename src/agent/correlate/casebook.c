@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* casebook.c - see casebook.h.
  *
- * Two findings are one case if problem, process and op are the same and their times overlap or
+ * Two findings are one case if problem, a process and op are the same and their times overlap or
  * leave a pause of at most CASEBOOK_QUIET_NS: a stretch whose beginning has left the memory, or
  * that was joined to a later one, stays one case. If several cases fit, the one with most time in
  * common is meant, then the older. */
@@ -21,9 +21,26 @@ const char *case_change_name(enum case_change c)
 	return names[c];
 }
 
+static bool has_pid(const struct incident *i, uint32_t pid)
+{
+	for (int k = 0; k < i->pid_count; k++)
+		if (i->pids[k] == pid)
+			return true;
+	return i->pid == pid;
+}
+
+/* Of several processes the first one may have left the memory. */
+static bool share_process(const struct incident *a, const struct incident *b)
+{
+	for (int k = 0; k < a->pid_count; k++)
+		if (has_pid(b, a->pids[k]))
+			return true;
+	return has_pid(b, a->pid);
+}
+
 static bool is_same_kind(const struct incident *a, const struct incident *b)
 {
-	return a->problem == b->problem && a->pid == b->pid && a->source == b->source &&
+	return a->problem == b->problem && share_process(a, b) && a->source == b->source &&
 	       a->op == b->op;
 }
 

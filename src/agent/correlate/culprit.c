@@ -280,6 +280,7 @@ static size_t rows_fold(struct incident_cause *rows, size_t n)
 		struct incident_cause *r = &rest[rows[i].cause];
 
 		r->cause = rows[i].cause;
+		r->is_many = true;
 		r->ns += rows[i].ns;
 		r->calls = MAX(r->calls, rows[i].calls);
 	}

@@ -142,7 +142,7 @@ static void tell(
 	const struct event *row = &s->rec->events[l->entries[g->biggest].event];
 	int64_t room = free_at(s->rec, row->device, g->last_ns);
 	double until_s = room < 0 ? -1 : (double)room / g->bytes_per_s;
-	char bytes[TEXT_MAX], rate[TEXT_MAX], each[TEXT_MAX], n[TEXT_MAX], until[TEXT_MAX];
+	char bytes[TEXT_MAX], rate[TEXT_MAX], each[TEXT_MAX], n[TEXT_PLURAL_MAX], until[TEXT_MAX];
 	char full[64] = "";
 
 	text_format_bytes(rate, (uint64_t)g->bytes_per_s);
@@ -152,10 +152,9 @@ static void tell(
 		snprintf(full, sizeof(full), "; full in %s",
 			text_format_duration(until, (uint64_t)(until_s * 1e9)));
 	snprintf(inc->summary, sizeof(inc->summary),
-		"GPU memory of %s grows by %s/s: %s more after warm-up in %s allocations that were "
-		"never freed%s",
-		row->comm, rate, text_format_bytes(bytes, g->bytes), text_format_count(n, g->left),
-		full);
+		"GPU memory of %s grows by %s/s: %s more after warm-up in %s never freed%s",
+		row->comm, rate, text_format_bytes(bytes, g->bytes),
+		text_format_plural(n, g->left, "allocations"), full);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"memory leak: %s (pid %u) allocates %s at a time and does not free it", row->comm,
 		row->pid, text_format_bytes(each, g->left_bytes / g->left));

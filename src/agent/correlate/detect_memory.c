@@ -209,14 +209,14 @@ static void tell_failures(const struct recording *rec, const struct ledger *l, s
 {
 	const struct ledger_entry *e = &l->entries[all->lead.entry];
 	const struct event *row = &rec->events[e->event];
-	char need[TEXT_MAX], n[TEXT_MAX], op[32];
+	char need[TEXT_MAX], n[TEXT_PLURAL_MAX], op[32];
 
 	snprintf(inc->summary, sizeof(inc->summary),
-		"%s%s%s failed in %s: out of GPU memory (%s failed allocation%s, %llu of them "
+		"%s%s%s failed in %s: out of GPU memory (%s, %llu of them "
 		"by fragmentation, %llu recovered by a retry)",
 		wire_op_name(row->source, row->op, op), e->bytes ? " of " : "",
 		e->bytes ? text_format_bytes(need, e->bytes) : "", row->comm,
-		text_format_count(n, all->count), all->count == 1 ? "" : "s",
+		text_format_plural(n, all->count, "failed allocations"),
 		(unsigned long long)all->fragmented, (unsigned long long)all->recovered);
 	incident_step(inc, e->ns - (int64_t)row->dur_ns, row->dur_ns, "CUDA",
 		wire_op_name(row->source, row->op, op), "request of %s failed: out of memory",
@@ -273,11 +273,13 @@ static int report(const struct scene *s, const struct ledger *l, size_t from, si
 	tell_reason(f, &l->entries[f->entry], inc);
 	tell_failures(s->rec, l, from, end, all, inc);
 	if (cache) {
+		char refused[TEXT_PLURAL_MAX];
+
 		inc->confidence = 0.5;
 		snprintf(inc->root_cause, sizeof(inc->root_cause),
 			"pressure on the KV cache, by its signs: a process that serves the network "
-			"had %llu allocations refused and asked again",
-			(unsigned long long)all->count);
+			"had %s refused and asked again",
+			text_format_plural(refused, all->count, "allocations"));
 	}
 	inc->confidence *= completeness_weight(s->completeness);
 	if (add_stacks(s->rec, l, from, end, inc) < 0)

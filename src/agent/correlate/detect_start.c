@@ -178,6 +178,7 @@ static void tell(const struct start *p, bool seen, struct incident *inc)
 {
 	const struct cold_call *c = dearest(p);
 	char room[32], was[TEXT_MAX], later[TEXT_MAX], ratio[TEXT_MAX], all[TEXT_MAX];
+	char n[TEXT_PLURAL_MAX];
 	const char *op = wire_op_name(c->event->source, c->event->op, room);
 
 	text_format_duration(was, c->event->dur_ns);
@@ -185,8 +186,9 @@ static void tell(const struct start *p, bool seen, struct incident *inc)
 	text_format_ratio(
 		ratio, (double)c->event->dur_ns / (double)MAX(c->op->baseline_ns, UINT64_C(1)));
 	snprintf(inc->summary, sizeof(inc->summary),
-		"first %s of %s took %s, later ones %s (%sx); %d first call%s cost %s: one-off", op,
-		c->event->comm, was, later, ratio, p->count, p->count == 1 ? "" : "s",
+		"first %s of %s took %s, later ones %s (%sx); %s cost %s: one-off", op,
+		c->event->comm, was, later, ratio,
+		text_format_plural(n, (uint64_t)p->count, "first calls"),
 		text_format_duration(all, p->ns));
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"cold start: the context, modules and libraries are initialised by the first "

@@ -223,7 +223,7 @@ static double above(const uint64_t *v, size_t n, double mean)
 
 static void tell(const struct gpu_spells *g, const char *effect, struct incident *inc)
 {
-	char names[96], dur[TEXT_MAX], clocks[96] = "";
+	char names[96], dur[TEXT_MAX], readings[TEXT_PLURAL_MAX], clocks[96] = "";
 
 	gpu_throttle_text(g->bits, names, sizeof(names));
 	if (g->clock_inside > 0 && g->clock_outside > 0)
@@ -237,8 +237,8 @@ static void tell(const struct gpu_spells *g, const char *effect, struct incident
 	inc->count = g->count;
 	inc->unit = "throttled readings";
 	incident_step(inc, g->spells[0].start_ns, (uint64_t)g->ns, "GPU", "throttle",
-		"GPU %lld: %s%s, in %zu of %zu readings", (long long)g->index, names, clocks,
-		g->count, g->readings);
+		"GPU %lld: %s%s, in %zu of %s", (long long)g->index, names, clocks, g->count,
+		text_format_plural(readings, g->readings, "readings"));
 	incident_sql(inc,
 		"SELECT timestamp, gpu, throttle_reasons, sm_clock_mhz, power_mw, temperature_c "
 		"FROM gpu_samples WHERE gpu = %lld AND timestamp BETWEEN %lld AND %lld ORDER BY "
@@ -252,6 +252,7 @@ static bool report_slower(const struct scene *s, const struct gpu_spells *g, con
 {
 	double in, outside, excess, contended;
 	char was[TEXT_MAX], is[TEXT_MAX], effect[128];
+	char n[TEXT_PLURAL_MAX], others[TEXT_PLURAL_MAX];
 	struct incident *inc;
 	uint32_t pid;
 
@@ -287,9 +288,10 @@ static bool report_slower(const struct scene *s, const struct gpu_spells *g, con
 	inc->confidence = inc->explained * (double)w->in_count /
 			  ((double)w->in_count + WAITS_HALF) * completeness_weight(s->completeness);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu waits of pid %u for the GPU began while its clocks were lowered and took %s "
-		"on average; %zu others of the same time took %s.",
-		w->in_count, pid, is, w->out_count, was);
+		"%s of pid %u for the GPU began while its clocks were lowered and took %s "
+		"on average; %s of the same time took %s.",
+		text_format_plural(n, w->in_count, "waits"), pid, is,
+		text_format_plural(others, w->out_count, "others"), was);
 	incident_step(inc, w->example->start.ns, w->example->dur_ns, "CUDA", "wait",
 		"the longest wait meanwhile");
 	incident_evidence(inc, w->example);

@@ -92,7 +92,7 @@ static void put_last_doing(struct buf *b, const struct recording *rec, const str
 static void write_missing(
 	struct buf *b, const struct recording *rec, const struct hang *h, struct incident *inc)
 {
-	char waited[TEXT_MAX], op[32];
+	char waited[TEXT_MAX], away[TEXT_PLURAL_MAX], op[32];
 	const struct hang_rank *here = first_rank(h, false);
 	const char *name = wire_op_name(SOURCE_NCCL, here->stuck->op, op);
 
@@ -100,7 +100,9 @@ static void write_missing(
 	if (h->kind == HANG_MISSING)
 		put_ranks(b, h, true);
 	else
-		buf_printf(b, "%d ranks outside this recording", h->nranks - (int)h->rank_count);
+		buf_printf(b, "%s outside this recording",
+			text_format_plural(
+				away, (uint64_t)MAX(h->nranks - (int)h->rank_count, 0), "ranks"));
 	snprintf(inc->summary, sizeof(inc->summary),
 		"%s (collective %" PRIu64 ") does not end: %s never came, the others waited %s",
 		name, h->seq, buf_str(b), waited);

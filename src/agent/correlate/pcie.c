@@ -181,7 +181,7 @@ static void write_root_cause(const struct burden *b, double best_of_all, struct 
 static void write_words(const struct burden *b, double best_of_all, struct incident *inc)
 {
 	char share[TEXT_MAX], bytes[TEXT_MAX], rate[TEXT_MAX], sure[TEXT_MAX], span[TEXT_MAX];
-	char in[TEXT_MAX], out[TEXT_MAX], n[TEXT_MAX], link[64];
+	char in[TEXT_MAX], out[TEXT_MAX], n[TEXT_PLURAL_MAX], link[64];
 	const struct copies *c = b->c;
 
 	text_format_percent(share, b->share);
@@ -199,11 +199,11 @@ static void write_words(const struct burden *b, double best_of_all, struct incid
 	rate_text(out, (double)c->to_host.bytes * 1e9 / (double)MAX(c->to_host.ns, UINT64_C(1)));
 	link_text(link, &b->link);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%s synchronous copies moved %s, %s of the %s observed were spent in them; at the "
+		"%s moved %s, %s of the %s observed were spent in them; at the "
 		"rate of the fastest large one these bytes take %s of the time, the rest may be "
 		"waiting for work queued before. Of the stored large copies %" PRIu64
 		" went to the device at %s and %" PRIu64 " to the host at %s, over %s.",
-		text_format_count(n, c->calls), bytes, share,
+		text_format_plural(n, c->calls, "synchronous copies"), bytes, share,
 		text_format_duration(span, b->span_ns), text_format_percent(sure, b->certain),
 		c->to_device.count, c->to_device.count ? in : "-", c->to_host.count,
 		c->to_host.count ? out : "-", link);

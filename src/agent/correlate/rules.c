@@ -18,6 +18,7 @@
 #define FIX_ISOLATE                                                                                \
 	"Give pid {victim_pid} CPUs of its own: `taskset -cp CPUS {victim_pid}`, or a cpuset "     \
 	"cgroup"
+#define FIX_ELSEWHERE "Move background work elsewhere: `pidstat -u 1` lists who runs"
 #define FIX_TRACER_PIN                                                                             \
 	"Keep tracer and workload on different CPUs: `taskset -cp CPUS {culprit_pid}`, or start "  \
 	"`ingero trace` under `taskset -c CPUS`"
@@ -39,7 +40,7 @@ static const struct rule rules[] = {
 		{FIX_TRACER_PIN, FIX_TRACER_COST}},
 	{CAUSE_PREEMPTED, BLAME_NOBODY, "preempted by many processes for {share} of the excess",
 		"CPU contention: many processes ran while the calling thread of {victim} was ready",
-		{FIX_ISOLATE, "Move background work elsewhere: `pidstat -u 1` lists who runs"}},
+		{FIX_ISOLATE, FIX_ELSEWHERE}},
 	{CAUSE_RUN_QUEUE, BLAME_OTHER,
 		"woken but kept waiting for a CPU by {culprit} for {share} of the excess",
 		"CPU contention: {culprit} held the CPU when the calling thread of {victim} was "
@@ -55,6 +56,11 @@ static const struct rule rules[] = {
 		"CPU contention: {culprit} held the CPU when the calling thread of {victim} was "
 		"woken",
 		{FIX_TRACER_PIN, FIX_TRACER_COST}},
+	{CAUSE_RUN_QUEUE, BLAME_MANY,
+		"woken but kept waiting for a CPU by many processes for {share} of the excess",
+		"CPU contention: many processes held the CPU when the calling thread of {victim} "
+		"was woken",
+		{FIX_ISOLATE, FIX_ELSEWHERE}},
 	{CAUSE_RUN_QUEUE, BLAME_NOBODY, "woken but not run for {share} of the excess",
 		"run-queue latency: the calling thread of {victim} was woken and ran late, behind "
 		"nobody in particular",
@@ -107,7 +113,7 @@ const struct rule *rule_find(enum cause cause, enum blame blame)
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
 		if (rules[i].cause == cause && rules[i].blame == blame)
 			return &rules[i];
-	return NULL;
+	return blame == BLAME_MANY ? rule_find(cause, BLAME_NOBODY) : NULL;
 }
 
 void rule_text(struct buf *b, const char *text, const struct rule_words *w)

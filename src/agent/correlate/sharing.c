@@ -64,7 +64,7 @@ static void write_words(const struct recording *rec, const struct sharing_case *
 	struct incident *inc)
 {
 	char with[TEXT_MAX], without[TEXT_MAX], op[32], other[64], share[TEXT_MAX];
-	char ratio[TEXT_MAX], lost[TEXT_MAX];
+	char ratio[TEXT_MAX], lost[TEXT_MAX], calls[TEXT_PLURAL_MAX];
 	const struct comparison *c = f->c;
 
 	other_text(rec, f->culprit, other);
@@ -77,12 +77,13 @@ static void write_words(const struct recording *rec, const struct sharing_case *
 		"GPU %d is shared: %s (pid %u) and %s work on it at the same time", f->device,
 		inc->comm, f->pid, other);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu calls of %s by pid %u lay within bursts of work of other processes on device "
+		"%s of %s by pid %u lay within bursts of work of other processes on device "
 		"%d and took %s (median), %zu outside of them %s. %s were lost that way, %s of all "
 		"that its calls took beyond the latter; time that the CPU or the disk took is not "
 		"in it. %s",
-		c->with_count, wire_op_name(c->source, c->op, op), f->pid, f->device, with,
-		c->without_count, without, text_format_duration(lost, f->net_ns),
+		text_format_plural(calls, c->with_count, "calls"),
+		wire_op_name(c->source, c->op, op), f->pid, f->device, with, c->without_count,
+		without, text_format_duration(lost, f->net_ns),
 		text_format_percent(share, inc->explained),
 		counted > 1 ? "The driver counted several processes on a GPU."
 			    : "That it is the same GPU follows from its number only: the driver's "
