@@ -284,6 +284,15 @@ int reader_event_where(struct reader *r, struct buf *sql, struct errinfo *reterr
 	return res;
 }
 
+void reader_event_order(const struct reader *r, struct buf *sql)
+{
+	if (r->kind == SCHEMA_PUBLISHED)
+		buf_puts(sql, " ORDER BY timestamp - iif(" STAMPED_AT_END
+			      ", duration, 0), duration DESC");
+	else
+		buf_puts(sql, " ORDER BY timestamp, duration DESC");
+}
+
 bool reader_event_accept(const struct nodedb_filter *f, const struct event *e)
 {
 	const struct scope *s = &f->scope;

@@ -85,6 +85,8 @@ const char *reader_event_node(sql_stmt *stmt, size_t *ret_len);
 /* reader_event_where - appends the filter; a few rows too many may come, of which
  * reader_event_accept() decides. */
 int reader_event_where(struct reader *r, struct buf *sql, struct errinfo *reterr);
+/* reader_event_order - appends ORDER BY start; of equal ones the longer first. */
+void reader_event_order(const struct reader *r, struct buf *sql);
 bool reader_event_accept(const struct nodedb_filter *f, const struct event *e);
 
 /* reader_event_row - the row that @stmt stands on: 1, or 0 if it makes no sense. */

@@ -3,7 +3,7 @@
  * without crate hashes, as `{:#}` of the usual demangler does. */
 #pragma once
 
-#include "agent/symbol/cut_text.h"
+#include "demangle/cut_text.h"
 
 /* Both append to @out and return how many bytes of @s (@len of them) make up the name: what follows
  * is a suffix of the compiler. -EINVAL if it is no such name; @out may then hold a part of it. A

@@ -9,13 +9,13 @@
  * The library refuses names beyond 1 KiB, lest they exhaust the stack. Templates do make such
  * names, so for those the scope in front of the first template argument is read here: "a::b::f<…>".
  */
-#include "agent/symbol/demangle.h"
+#include "demangle/demangle.h"
 
 #include <setjmp.h>
 #include <string.h>
 
-#include "agent/symbol/cut_text.h"
-#include "agent/symbol/rust_demangle.h"
+#include "demangle/cut_text.h"
+#include "demangle/rust_demangle.h"
 #include "base/macros.h"
 
 #define MANGLED_MAX  (8u << 10) /* longer names stay as they are */

@@ -3,7 +3,7 @@
  * rust_const.c only. Each reads from the reader and writes what it means. */
 #pragma once
 
-#include "agent/symbol/rust_reader.h"
+#include "demangle/rust_reader.h"
 
 typedef void rust_production(struct rust_reader *r, bool is_value);
 

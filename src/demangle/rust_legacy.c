@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rust_legacy.c - Rust's older mangling: a C++ nested name whose last part is a hash, with what C++
  * cannot hold written as $escapes$. */
-#include "agent/symbol/rust_demangle.h"
+#include "demangle/rust_demangle.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rust_reader.c - see rust_reader.h. Every number is checked for overflow and every length against
  * what is left, so that nothing outside [s, s + len) is read. */
-#include "agent/symbol/rust_reader.h"
+#include "demangle/rust_reader.h"
 
 #include <string.h>
 

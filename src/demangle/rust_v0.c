@@ -4,12 +4,12 @@
  * The name is foreign: every production that can hold itself goes through rust_enter(), which
  * bounds depth and number; a back reference leads backwards only, and output has the size of its
  * buffer. */
-#include "agent/symbol/rust_v0.h"
+#include "demangle/rust_v0.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "agent/symbol/rust_demangle.h"
+#include "demangle/rust_demangle.h"
 #include "base/macros.h"
 
 #define BINDER_MAX 64 /* lifetimes that one "for<…>" may bring */

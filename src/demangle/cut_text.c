@@ -2,7 +2,7 @@
 /* cut_text.c - see cut_text.h. Invariants: len < size; data[len] == 0; is_full never goes back to
  * false but by cut_text_clear(). UTF-8 that came in whole goes out whole: a cut never leaves the
  * first bytes of a character behind. */
-#include "agent/symbol/cut_text.h"
+#include "demangle/cut_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
