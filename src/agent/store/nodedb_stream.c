@@ -127,15 +127,14 @@ static int add_claims(struct nodedb_stream *s, const char *table,
 	r = reader_select(&s->reader, table, columns, 5, &sql, reterr);
 	if (r < 0)
 		return r;
-	buf_puts(&sql, " WHERE 1");
-	r = reader_where_node(&s->reader, table, &sql, reterr);
+	r = reader_where(&s->reader, table, (struct scope_columns){0}, &sql, reterr);
 	buf_printf(&sql, " GROUP BY 1, 2, 3, 4, 5 LIMIT %d", TRACKS_MAX);
 	if (r == 0)
 		r = reader_prepare(&s->reader, &sql, &stmt, reterr);
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
 		if (!read_claim(stmt, &c))
 			continue;
-		r = reader_room((void **)&s->claims, s->claim_count, &s->claim_room, sizeof(c));
+		r = ARRAY_RESERVE(s->claims, s->claim_room, s->claim_count + 1, 2 * TRACKS_MAX);
 		if (r == 0)
 			s->claims[s->claim_count++] = c;
 	}
@@ -173,8 +172,7 @@ static size_t valid_claims(const struct claim *c, size_t count)
 static int add_track(struct nodedb_stream *s, const struct claim *c)
 {
 	struct track *t;
-	int r = reader_room(
-		(void **)&s->tracks, s->track_count, &s->track_room, sizeof(*s->tracks));
+	int r = ARRAY_RESERVE(s->tracks, s->track_room, s->track_count + 1, TRACKS_MAX);
 
 	if (r < 0)
 		return r;
