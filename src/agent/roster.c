@@ -267,26 +267,6 @@ static void exec(void *arg, struct process_entry *p, wall_time at)
 		entry_read(arg, e, 0, at);
 }
 
-void roster_found(struct roster *r, const struct event *e)
-{
-	struct entry *x = entry_of(process_table_at(r->table, e->pid, e->start));
-	_cleanup_free_ struct process *p = calloc(1, sizeof(*p));
-	struct process_layers none = {0};
-
-	if (!x || !p || x->is_known)
-		return;
-	p->pid = e->pid;
-	p->start_ticks = roster_found_start(e);
-	p->seen = e->start;
-	p->identity.launcher = "";
-	p->identity.place = x->place; /* its parent's, if that is known */
-	p->identity.environ_unreadable = true;
-	memcpy(p->comm, e->comm, sizeof(p->comm));
-	entry_take(x, p);
-	save(r, x, p);
-	roster_judged(r, e->pid, &none);
-}
-
 uint64_t roster_found_start(const struct event *e)
 {
 	return e->arg0 / (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
@@ -303,22 +283,6 @@ static void group_change(struct roster *r, struct entry *x, const struct event *
 		save_group(r, x);
 	else if (!x->process->ended)
 		entry_read(r, x, 0, e->start);
-}
-
-const char *roster_place(struct roster *r, struct event *e)
-{
-	struct entry *x = entry_of(op_kind_is_gpu(e->source)
-					   ? process_table_called(r->table, e->pid, e->start)
-					   : process_table_at(r->table, e->pid, e->start));
-
-	if (!x)
-		return ""; /* only calls are made by nobody but traced processes */
-	e->place = e->start.ns < x->since.ns ? x->before : x->place;
-	if (op_kind_is_gpu(e->source) && e->cgroup_id && e->cgroup_id != x->cgroup_id)
-		group_change(r, x, e);
-	else if (!e->cgroup_id)
-		e->cgroup_id = x->cgroup_id;
-	return x->container_id;
 }
 
 /* ---- what is seen of them ---- */
@@ -383,13 +347,10 @@ static void judge_identity(const struct entry *e, struct layer_row *row)
 				  "to its end"};
 }
 
-void roster_judged(struct roster *r, uint32_t pid, const struct process_layers *l)
+static void judge(struct roster *r, struct entry *e, const struct process_layers *l)
 {
-	struct entry *e = entry_of(process_table_get(r->table, pid));
 	struct process_layers now = *l;
 
-	if (!e || e->process->ended)
-		return;
 	judge_identity(e, &now.rows[LAYER_IDENTITY]);
 	if (!e->layers) {
 		e->layers = calloc(1, sizeof(*e->layers));
@@ -403,6 +364,64 @@ void roster_judged(struct roster *r, uint32_t pid, const struct process_layers *
 	e->told = false;
 	if (!layer_has_gap(&now))
 		tell(r, e);
+}
+
+void roster_judged(struct roster *r, uint32_t pid, const struct process_layers *l)
+{
+	struct entry *e = entry_of(process_table_get(r->table, pid));
+
+	if (e && !e->process->ended)
+		judge(r, e, l);
+}
+
+/* It ended before it could be read: what the kernel says of it in @e is kept, and that the rest is
+ * not known is told. */
+static void take_word(
+	struct roster *r, struct entry *x, const struct event *e, uint64_t start_ticks)
+{
+	_cleanup_free_ struct process *p = calloc(1, sizeof(*p));
+	struct process_layers none = {0};
+
+	if (!p)
+		return;
+	p->pid = e->pid;
+	p->start_ticks = start_ticks;
+	p->seen = e->start;
+	p->identity.launcher = "";
+	p->identity.place = x->place; /* its parent's, if that is known */
+	p->identity.environ_unreadable = true;
+	memcpy(p->comm, e->comm, sizeof(p->comm));
+	entry_take(x, p);
+	save(r, x, p);
+	judge(r, x, &none);
+	if (x->process->ended)
+		tell(r, x); /* its end, at which that is done, came before */
+}
+
+void roster_found(struct roster *r, const struct event *e)
+{
+	struct entry *x = entry_of(process_table_at(r->table, e->pid, e->start));
+
+	if (x && !x->is_known)
+		take_word(r, x, e, roster_found_start(e));
+}
+
+const char *roster_place(struct roster *r, struct event *e)
+{
+	struct entry *x = entry_of(op_kind_is_gpu(e->source)
+					   ? process_table_called(r->table, e->pid, e->start)
+					   : process_table_at(r->table, e->pid, e->start));
+
+	if (!x)
+		return ""; /* only calls are made by nobody but traced processes */
+	if (op_kind_is_gpu(e->source) && !x->is_known && x->process->start_ticks)
+		take_word(r, x, e, x->process->start_ticks);
+	e->place = e->start.ns < x->since.ns ? x->before : x->place;
+	if (op_kind_is_gpu(e->source) && e->cgroup_id && e->cgroup_id != x->cgroup_id)
+		group_change(r, x, e);
+	else if (!e->cgroup_id)
+		e->cgroup_id = x->cgroup_id;
+	return x->container_id;
 }
 
 static void leave(void *arg, struct process_entry *p)

@@ -2,19 +2,16 @@
 /* tracer_second.c - what the tracer does once a second: read the kernel's aggregates, hand full
  * buckets to the store, set limits, hold the overhead budget, take samples, look for new processes.
  */
+#include "agent/slow_limits.h"
 #include "agent/tracer_private.h"
-#include "wire/op_kind.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#define LIMIT_CALLS    100  /* calls before an op has a limit of its own */
-#define LIMIT_RATIO    3    /* slower than this times the median is an exception */
-#define LIMIT_FLOOR_NS 2000 /* never treat ordinary jitter of tiny calls as an exception */
-#define FLUSH_TRIES    100  /* of 10 ms */
-#define WAIT_SECONDS   5    /* a collective waits this long for its synchronisation */
+#define FLUSH_TRIES  100 /* of 10 ms */
+#define WAIT_SECONDS 5   /* a collective waits this long for its synchronisation */
 
 /* A new file, or one whose old rows were pruned, has to be told again what is told only once. */
 void tracer_renew_rows(struct tracer *t)
@@ -44,30 +41,18 @@ static bool push_aggregate(void *arg, const struct aggregate *a)
 	return true;
 }
 
-/* Exceptions are relative to the fastest process of an op: a slower one sends more than it need,
- * never less. */
 static void set_limits(struct tracer *t)
 {
-	uint64_t limits[WIRE_SOURCE_MAX][WIRE_OP_MAX] = {{0}};
+	struct slow_limits limits = {0};
 	const struct total *v;
 	size_t cursor = 0;
 
-	while ((v = totals_next(t->totals, &cursor))) {
-		uint64_t limit, *slot;
-
-		if (!op_kind_is_cuda(v->key.source))
-			continue;
-		if (v->all.count < LIMIT_CALLS || v->key.op >= WIRE_OP_MAX)
-			continue;
-		limit = MAX(LIMIT_RATIO * sketch_quantile(&v->all, 0.5), (uint64_t)LIMIT_FLOOR_NS);
-		slot = &limits[v->key.source][v->key.op];
-		if (!*slot || limit < *slot)
-			*slot = limit;
-	}
+	while ((v = totals_next(t->totals, &cursor)))
+		slow_limits_add(&limits, v->key.source, v->key.op, &v->all);
 	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
 		for (unsigned op = 0; op < WIRE_OP_MAX; op++)
-			if (limits[s][op])
-				probe_limit_set(t->probe, s, op, limits[s][op]);
+			if (limits.ns[s][op])
+				probe_limit_set(t->probe, s, op, limits.ns[s][op]);
 }
 
 void tracer_books(struct tracer *t, struct accounting *ret)

@@ -22,12 +22,26 @@ static void sink(void *arg, uint32_t pid, const char *comm, const struct process
 	told.layers = *l;
 }
 
+/* A stage before the roster: whoever is entered ends before it can be read. */
+static bool ends_at_once;
+static void gone(uint32_t pid);
+
+static void end_at_once(void *arg, struct process_entry *p, uint32_t parent, wall_time at)
+{
+	if (ends_at_once)
+		gone(p->pid);
+}
+
+static const struct process_stage ending = {.on_enter = end_at_once};
+
 static int setup(void **state)
 {
+	ends_at_once = false;
 	tree_init(root);
 	memset(&told, 0, sizeof(told));
 	assert_int_equal(process_table_new(root, &table), 0);
 	assert_int_equal(roster_new(root, table, sink, NULL, &r), 0);
+	process_table_add(table, &ending, NULL);
 	process_table_add(table, &roster_stage, r);
 	return scratch_setup(state);
 }
@@ -344,6 +358,55 @@ static void an_unreadable_environment_is_a_gap(void **state)
 	assert_int_equal(told.layers.rows[LAYER_IDENTITY].state, LAYER_FAILED);
 }
 
+/* The library is mapped, the process read too late, its end noticed: then comes the kernel's word
+ * that it has made a call. */
+static void what_the_kernel_says_of_the_dead_is_told(void **state)
+{
+	struct scratch *s = *state;
+	struct store_writer *w = open_store(s->path);
+	struct event e = {.pid = 7,
+		.start.ns = 1500,
+		.source = SOURCE_HOST,
+		.op = HOST_TARGET_FOUND,
+		.arg0 = 100 * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK)),
+		.comm = "short"};
+
+	put(7, 100, "RANK=3");
+	ends_at_once = true;
+	process_table_enter(table, 7, (wall_time){1000});
+	leave(7, 2000);
+	assert_int_equal(told.count, 0);
+	process_table_found(table, 7, roster_found_start(&e), e.start);
+	roster_found(r, &e);
+	assert_int_equal(process_table_alive(table), 0);
+	assert_int_equal(told.count, 1);
+	assert_int_equal(told.layers.rows[LAYER_IDENTITY].state, LAYER_FAILED);
+	roster_found(r, &e);
+	assert_int_equal(told.count, 1); /* once */
+	close_store(w);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes WHERE pid = 7 AND"
+					      " start_time = 100 AND comm = 'short'"),
+		1);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM coverage WHERE pid = 7 AND"
+					      " layer = 'identity' AND state = 'failed'"),
+		1);
+}
+
+/* Likewise if its first call was not news to the kernel, because it was entered before it. */
+static void a_call_of_one_that_was_never_read_tells_of_it(void **state)
+{
+	put(7, 100, "RANK=3");
+	ends_at_once = true;
+	process_table_enter(table, 7, (wall_time){1000});
+	leave(7, 2000);
+	assert_int_equal(told.count, 0); /* who makes no call is not missed */
+	assert_int_equal(at(7, 1500).place.known, 0);
+	assert_int_equal(told.count, 1);
+	assert_int_equal(told.layers.rows[LAYER_IDENTITY].state, LAYER_FAILED);
+	at(7, 1600);
+	assert_int_equal(told.count, 1);
+}
+
 static void many_processes_come_and_go(void **state)
 {
 	for (uint32_t pid = 1000; pid < 2000; pid++)
@@ -372,6 +435,8 @@ int main(void)
 		TEST(two_ranks_are_none_of_the_session),
 		TEST(gaps_are_told_when_they_last),
 		TEST(an_unreadable_environment_is_a_gap),
+		TEST(what_the_kernel_says_of_the_dead_is_told),
+		TEST(a_call_of_one_that_was_never_read_tells_of_it),
 		TEST(many_processes_come_and_go),
 	};
 
