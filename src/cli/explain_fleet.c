@@ -32,7 +32,7 @@ static void put_extent(struct buf *b, const struct fanout_result *r)
 		return;
 	buf_printf(b, "  %s events analysed", text_format_count(n, events));
 	if (silent)
-		buf_printf(b, "; losses of %zu node(s) not known", silent);
+		buf_printf(b, "; losses unknown on %zu node(s)", silent);
 	else if (!lossy)
 		buf_puts(b, "; nothing lost");
 	for (size_t i = 0, told = 0; lossy && i < r->count; i++) {
@@ -60,7 +60,7 @@ void explain_fleet_text(struct buf *b, const struct fanout_result *r, struct exp
 		b, "FLEET CAUSAL CHAINS - %zu chain(s) from %zu node(s)\n", l->count, r->ok_count);
 	put_extent(b, r);
 	if (!l->count)
-		buf_puts(b, "  None of them has anything to tell.\n");
+		buf_puts(b, "  No incidents on any node.\n");
 	for (size_t i = 0; i < shown; i++) {
 		const struct fanout_incident *in = l->items[i];
 		struct report_entry e = {.incident = &in->incident,
@@ -72,7 +72,7 @@ void explain_fleet_text(struct buf *b, const struct fanout_result *r, struct exp
 		report_incident(b, &e, style.columns, style.colour);
 	}
 	if (l->count > shown)
-		buf_printf(b, "\n%zu smaller ones are not shown; --json has them all\n",
+		buf_printf(b, "\n%zu smaller incidents are not shown; --json has them all\n",
 			l->count - shown);
 }
 

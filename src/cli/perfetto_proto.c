@@ -3,7 +3,7 @@
  * track events, in nanoseconds. Names are interned: written once, then by number.
  *
  * Slices of a track must lie within each other, so that what does not nest gets tracks of its own:
- * a thread's calls on the thread, its stays off the CPU beside it, block requests (many at once) on
+ * a thread's calls on the thread, its stays off CPU beside it, block requests (many at once) on
  * as many lanes as are needed at a time, LANES_MAX at most. A request beyond is drawn as a moment.
  *
  * Packets need not be in order of time: the reader sorts them. One sequence writes all; its first
@@ -389,7 +389,7 @@ static uint64_t io_uuid(
 static uint64_t switch_uuid(
 	struct perfetto *p, const struct perfetto_track *t, const struct event *e)
 {
-	struct descriptor d = {.parent = thread_uuid(t, e->tid), .name = "off the CPU"};
+	struct descriptor d = {.parent = thread_uuid(t, e->tid), .name = "off CPU"};
 
 	d.uuid = mix(d.parent, 0x5c);
 	if (is_new(p, d.uuid))
