@@ -74,13 +74,13 @@ static void incidents_as_text(void **state)
 	catch_output(explain_content, &c, (struct explain_style){0});
 	assert_caught("INCIDENTS - 1 incident (1 HIGH)\n");
 	assert_caught("  Node gpu-7: ");
-	assert_caught("800 calls; losses not known; 3 damaged rows left out; 4,000 older events "
-		      "left out\n");
+	assert_caught("800 calls; losses unknown; 3 damaged rows omitted; 4,000 older events "
+		      "omitted\n");
 	assert_caught("sim-cpu-hog (pid 8821)");
 	assert_null(strchr(caught, '\033'));
 	c.thinned_rows = 7000;
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("800 calls; 7,000 rows of ordinary calls summed up; losses not known;");
+	assert_caught("800 calls; 7,000 rows of ordinary calls summed up; losses unknown;");
 	catch_output(explain_content, &c, (struct explain_style){.colour = true});
 	assert_caught("\033[1;31m[HIGH]");
 	c.has_books = true;
@@ -131,12 +131,13 @@ static void stacks_if_asked_for(void **state)
 	c.stacks = three_stacks;
 	c.other_stacks = 9;
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("  Where: called from forward() at train.py:142, 100 % of the excess\n");
+	assert_caught("  Where: called from forward() at train.py:142, 100 % of the extra time\n");
 	assert_null(strstr(caught, "STACKS"));
 	assert_null(strstr(caught, "of little time")); /* of no matter for the one line */
 	catch_output(explain_content, &c, (struct explain_style){.stacks = true});
-	assert_caught("; 9 call stacks of little time left out");
-	assert_caught("  100 % of 7.6s excess, 400 of 400 slow calls, stack 10\n    cudaStream");
+	assert_caught("; 9 call stacks with little time omitted");
+	assert_caught(
+		"  100 % of 7.6s extra time, 400 of 400 slow calls, stack 10\n    cudaStream");
 	catch_output(explain_content, &c, (struct explain_style){.stacks = true, .json = true});
 	assert_int_equal(caught[0], '{');
 	assert_caught("\"py_func\": \"forward\"");
@@ -238,7 +239,7 @@ static void a_rank_of_another_node(void **state)
 		.collective_count = ARRAY_SIZE(rows),
 		.node = "a"};
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("No incidents of its own\n");
+	assert_caught("No incidents on this node\n");
 	assert_caught("\n  Waited for rank 1 of node b, ");
 	assert_null(strstr(caught, "No call was"));
 	c.node[0] = 'b';

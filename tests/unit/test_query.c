@@ -70,7 +70,7 @@ static void test_text(void **state)
 
 	assert_int_equal(query_text(&b, &v), 0);
 	contains(buf_str(&b), "  1.0s | PID 7, 9 | 3 events (1,000 total, selective storage); 2 "
-			      "damaged rows left out\n"
+			      "damaged rows omitted\n"
 			      "  From 2026-03-24 13:48:44 UTC to 2026-03-24 13:48:45 UTC\n");
 	contains(buf_str(&b), "\n  CUDA Runtime\n");
 	contains(buf_str(&b), "\n  CUDA Driver\n");
@@ -92,7 +92,7 @@ static void test_nothing(void **state)
 
 	assert_int_equal(query_text(&b, &v), 0);
 	assert_string_equal(
-		buf_str(&b), "  0 | 0 events\n  Nothing that was asked for is in the recording.\n");
+		buf_str(&b), "  0 | 0 events\n  No matching events in the recording.\n");
 	buf_clear(&b);
 	query_json(&b, &v);
 	assert_string_equal(buf_str(&b), "");

@@ -60,7 +60,7 @@ static void test_layout(void **state)
 	assert_int_equal(b.err, 0);
 	assert_contains(b.data, "INCIDENTS - 1 incident (1 HIGH)\n");
 	assert_contains(b.data, "  Node gpu-1: 1,200 events analysed, 64,410 calls; 1 of 10,000 "
-				"events lost; 2 damaged rows left out\n");
+				"events lost; 2 damaged rows omitted\n");
 	assert_contains(b.data, "  From 2026-03-21 13:24:50 UTC to 2026-03-21 13:25:30 UTC\n");
 	assert_contains(b.data, "\n[HIGH] cudaStreamSync 2");
 	assert_contains(b.data, "    [SYSTEM]  13:25:10.000  CPU 97 %");
@@ -68,8 +68,8 @@ static void test_layout(void **state)
 				"(pid 8821) ran instead (19ms)\n");
 	assert_contains(b.data, "    [CUDA]    13:25:10.000  cudaStreamSync by thread 4821");
 	assert_contains(b.data, "  Root cause: CPU contention: sim-cpu-hog (pid 8821)");
-	assert_contains(
-		b.data, "  Explained: 100 % of 7.6s excess in 400 slow of 800 calls; confidence ");
+	assert_contains(b.data,
+		"  Explained: 100 % of 7.6s extra time in 400 slow of 800 calls; confidence ");
 	assert_contains(b.data, "  Fix: Keep them on different CPUs");
 	assert_contains(b.data, "  Evidence: rows 401, 402,");
 	assert_null(strchr(b.data, '\033'));
@@ -85,12 +85,13 @@ static void test_no_incidents(void **state)
 	struct report_scope scope = {.events = 3284};
 
 	report_text(&b, NULL, 0, &scope, false);
-	assert_string_equal(buf_str(&b), "No incidents\n  3,284 events analysed; losses not known\n"
-					 "  No call was far above its own ordinary duration.\n");
+	assert_string_equal(buf_str(&b),
+		"No incidents\n  3,284 events analysed; losses unknown\n"
+		"  No problems found: no call was far above its usual duration.\n");
 	buf_clear(&b);
 	scope.events = 0;
 	report_text(&b, NULL, 0, &scope, false);
-	assert_contains(buf_str(&b), "There are no events to explain");
+	assert_contains(buf_str(&b), "No events to explain");
 }
 
 static void test_labels_and_pruned_rows(void **state)
@@ -170,9 +171,9 @@ static void test_where_and_stacks(void **state)
 		.stack_ns = 970};
 
 	report_text(&b, &inc, 1, &scope, false);
-	assert_contains(
-		b.data, "\n  Where: called from forward() at train.py:142, 87 % of the excess\n");
-	assert_contains(b.data, "; 2 call stacks left out, damaged or over 64 KiB");
+	assert_contains(b.data,
+		"\n  Where: called from forward() at train.py:142, 87 % of the extra time\n");
+	assert_contains(b.data, "; 2 call stacks omitted: damaged or over 64 KiB");
 	assert_null(strstr(b.data, "STACKS"));
 	buf_clear(&b);
 	report_json(&b, &inc, 1, &scope);
@@ -183,7 +184,7 @@ static void test_where_and_stacks(void **state)
 	scope.other_stacks = 5;
 	buf_clear(&b);
 	report_text(&b, &inc, 1, &scope, false);
-	assert_contains(b.data, "; 5 call stacks of little time left out");
+	assert_contains(b.data, "; 5 call stacks with little time omitted");
 	assert_contains(b.data, "\nSTACKS of the slow calls");
 	buf_clear(&b);
 	report_json(&b, &inc, 1, &scope);

@@ -248,7 +248,7 @@ static void put_chains_title(struct buf *b, const struct nodedb_content *c)
 {
 	const char *comma = " (";
 
-	buf_printf(b, "\n  %zu stored verdict%s", c->chain_count, c->chain_count == 1 ? "" : "s");
+	buf_printf(b, "\n  %zu stored incident%s", c->chain_count, c->chain_count == 1 ? "" : "s");
 	if (c->node[0]) {
 		buf_puts(b, " of node ");
 		text_escape_terminal(b, c->node);
@@ -265,8 +265,7 @@ static void put_chains_title(struct buf *b, const struct nodedb_content *c)
 	}
 	buf_puts(b, comma[0] == ',' ? ")\n" : "\n");
 	if (c->skipped_rows)
-		buf_printf(
-			b, "  %llu damaged rows left out\n", (unsigned long long)c->skipped_rows);
+		buf_printf(b, "  %llu damaged rows omitted\n", (unsigned long long)c->skipped_rows);
 }
 
 void explain_chains_text(struct buf *b, const struct nodedb_content *c)

@@ -51,13 +51,13 @@ static void put_header(struct buf *b, const struct query_view *v, uint64_t calls
 		buf_puts(b, ", the newest");
 	if (c->skipped_rows)
 		buf_printf(
-			b, "; %s damaged rows left out", text_format_count(text, c->skipped_rows));
+			b, "; %s damaged rows omitted", text_format_count(text, c->skipped_rows));
 	if (c->older_events)
 		buf_printf(
-			b, "; %s older events left out", text_format_count(text, c->older_events));
+			b, "; %s older events omitted", text_format_count(text, c->older_events));
 	buf_putc(b, '\n');
 	if (!c->event_count) {
-		buf_puts(b, "  Nothing that was asked for is in the recording.\n");
+		buf_puts(b, "  No matching events in the recording.\n");
 		return;
 	}
 	buf_puts(b, "  From ");

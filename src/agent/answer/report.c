@@ -75,7 +75,7 @@ static void put_title(struct buf *b, const struct incident *list, size_t n,
 	if (color)
 		buf_puts(b, BOLD);
 	if (!n)
-		buf_puts(b, s->late_node ? "No incidents of its own" : "No incidents");
+		buf_puts(b, s->late_node ? "No incidents on this node" : "No incidents");
 	else
 		buf_printf(b, "INCIDENTS - %zu incident%s", n, n == 1 ? "" : "s");
 	for (size_t i = 0; i < n; i++)
@@ -96,7 +96,7 @@ static void put_books(struct buf *b, const struct accounting *books)
 	char text[TEXT_MAX], of[TEXT_MAX], unseen[CALL_GAP_SENTENCE_MAX];
 
 	if (!books) {
-		buf_puts(b, "; losses not known");
+		buf_puts(b, "; losses unknown");
 		return;
 	}
 	if (books->unclean)
@@ -140,23 +140,23 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 	buf_printf(b, "%s events analysed", text_format_count(text, s->events));
 	put_counts(b, s);
 	if (s->thinned_rows)
-		buf_printf(b, "; %s rows of ordinary calls summed up",
+		buf_printf(b, "; %s rows of ordinary calls aggregated",
 			text_format_count(text, s->thinned_rows));
 	put_books(b, s->books);
 	if (s->skipped_rows)
 		buf_printf(
-			b, "; %s damaged rows left out", text_format_count(text, s->skipped_rows));
+			b, "; %s damaged rows omitted", text_format_count(text, s->skipped_rows));
 	if (s->older_events)
 		buf_printf(
-			b, "; %s older events left out", text_format_count(text, s->older_events));
+			b, "; %s older events omitted", text_format_count(text, s->older_events));
 	if (s->older_labels)
-		buf_printf(b, "; the oldest %s labels left out",
+		buf_printf(b, "; the oldest %s labels omitted",
 			text_format_count(text, s->older_labels));
 	if (s->skipped_stacks)
-		buf_printf(b, "; %s call stacks left out, damaged or over 64 KiB",
+		buf_printf(b, "; %s call stacks omitted: damaged or over 64 KiB",
 			text_format_count(text, s->skipped_stacks));
 	if (s->other_stacks)
-		buf_printf(b, "; %s call stacks of little time left out",
+		buf_printf(b, "; %s call stacks with little time omitted",
 			text_format_count(text, s->other_stacks));
 	if (s->last_ns) {
 		buf_puts(b, "\n  From ");
@@ -260,7 +260,7 @@ static void put_figures(struct buf *b, const struct incident *inc, size_t width)
 		put_paragraph(b, width, "  Measured: ", buf_str(&text));
 		return;
 	}
-	buf_printf(&text, "%s of %s excess in %s slow of %s calls; confidence %s",
+	buf_printf(&text, "%s of %s extra time in %s slow of %s calls; confidence %s",
 		text_format_percent(share, inc->explained),
 		text_format_duration(excess, inc->excess_ns),
 		text_format_count(slow, inc->slow_calls), text_format_count(calls, inc->calls),
@@ -288,7 +288,7 @@ static void put_where(
 		return;
 	}
 	buf_printf(&text, ", %s of the %s", text_format_percent(share, part),
-		inc->excess_ns || !inc->unit ? "excess" : inc->unit);
+		inc->excess_ns || !inc->unit ? "extra time" : inc->unit);
 	put_paragraph(b, width, "  Where: ", buf_str(&text));
 }
 
@@ -403,20 +403,17 @@ static void put_stored(struct buf *b, size_t n)
 {
 	char text[TEXT_MAX];
 
-	buf_printf(b, "  %s verdict%s stored while recording: --chains prints %s\n",
+	buf_printf(b, "  %s incident%s stored while recording: --chains prints %s\n",
 		text_format_count(text, n), n == 1 ? " was" : "s were", n == 1 ? "it" : "them");
 }
 
 static const char *nothing_text(const struct report_scope *s)
 {
 	if (!s->events)
-		return "  There are no events to explain: record while a CUDA program runs, and "
-		       "look at a range and processes that were recorded.\n";
+		return "  No events to explain: record while a CUDA program runs, and select a time range and processes that were recorded.\n";
 	if (s->no_gpu_calls)
-		return "  No CUDA call ended in this recording: the traced processes did other "
-		       "things, or hang in\n  a call that began before it (`py-spy dump --pid "
-		       "PID` or `gdb -p PID` shows where).\n";
-	return "  No call was far above its own ordinary duration.\n";
+		return "  No CUDA call ended in this recording: the traced processes made none, or hang in a call\n  that began before it (`py-spy dump --pid PID` or `gdb -p PID` shows where).\n";
+	return "  No problems found: no call was far above its usual duration.\n";
 }
 
 void report_text(struct buf *b, const struct incident *incidents, size_t count,

@@ -118,8 +118,8 @@ int tell_stacks(const struct tell *t, struct json_writer *w, struct errinfo *ret
 	tell_bool(w, "truncated", i < s.row_count || sums.rows >= NODEDB_STACK_ROWS);
 	if (!shown)
 		json_string_member(w, "note",
-			sums.rows ? "no call of this time was recorded with a stack"
-				  : "no call was recorded in this time");
+			sums.rows ? "no call in this time range was recorded with a stack"
+				  : "no calls were recorded in this time range");
 	tell_window(t, w);
 	json_end_object(w);
 	return r;

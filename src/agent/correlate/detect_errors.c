@@ -129,16 +129,15 @@ static void tell(const struct error_group *g, const struct event *e, struct inci
 	if (g->count > 1 && g->row->sticky)
 		snprintf(later, sizeof(later), "; %s later calls returned it too", n);
 	else if (g->count > 1)
-		snprintf(later, sizeof(later), "; %s more calls failed so", n);
+		snprintf(later, sizeof(later), "; %s more calls failed the same way", n);
 	snprintf(inc->summary, sizeof(inc->summary), "%s of %s returned %s error %d (%s)%s", op,
 		e->comm, g->nccl ? "NCCL" : "CUDA", g->code, g->row->name, later);
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s: %s", g->row->name, g->row->meaning);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%s was the first call of the process to return it. %s", op,
 		g->row->sticky
-			? "Such an error is told by whichever call comes next: the kernel that "
-			  "failed was launched before. It stays until the process ends."
-			: "Nothing of the call was done.");
+			? "CUDA reports such an error from a later call: the failed kernel was launched earlier. The error persists until the process ends."
+			: "The call had no effect.");
 	incident_step(inc, e->start.ns, e->dur_ns, e->source == SOURCE_DRIVER ? "DRIVER" : "CUDA",
 		op, "thread %u: error %d, %s", e->tid, g->code, g->row->name);
 	if (g->count > 1)

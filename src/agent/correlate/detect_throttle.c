@@ -300,8 +300,7 @@ static bool report_slower(const struct scene *s, const struct gpu_spells *g, con
 			  ((double)w->in_count + WAITS_HALF) *
 			  (s->completeness < 0 ? 1 : s->completeness);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu waits of pid %u for the GPU began while its clocks were lowered and took %s "
-		"on average; %zu others of the same time took %s.",
+		"%zu waits of pid %u for the GPU began while clocks were lowered and took %s on average; %zu other waits in the same period took %s.",
 		w->in_count, pid, is, w->out_count, was);
 	incident_step(inc, w->example->start.ns, w->example->dur_ns, "CUDA", "wait",
 		"the longest wait meanwhile");
@@ -320,15 +319,15 @@ static void report_note(
 	incident_id(inc, 0, g->spells[0].start_ns);
 	inc->last.ns = g->spells[g->count - 1].end_ns;
 	tell(g,
-		compared ? "no traced process became slower by it alone"
-			 : "nothing to compare with, its effect is not known",
+		compared ? "no traced process became slower because of it"
+			 : "nothing to compare with, so the effect is unknown",
 		inc);
-	snprintf(inc->explanation, sizeof(inc->explanation), "%s Readings are taken once a second.",
-		compared ? "The waits of each process during the throttled time were compared with "
-			   "its "
-			   "other waits."
-			 : "There are not enough waits of one process both during and outside the "
-			   "throttled time.");
+	snprintf(inc->explanation, sizeof(inc->explanation), "%s The GPU is sampled once a second.",
+		compared
+			? "The waits of each process during the throttled time were compared with "
+			  "its "
+			  "other waits."
+			: "No process has enough waits both during and outside the throttled time.");
 	inc->severity = SEVERITY_LOW;
 	inc->confidence = 0.9;
 	inc->completeness = s->completeness;

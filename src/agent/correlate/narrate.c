@@ -103,17 +103,17 @@ static void put_completeness(struct buf *b, const struct verdict *v, const struc
 	char lost[TEXT_MAX], hits[TEXT_MAX];
 
 	if (!v->has_books)
-		buf_puts(b, " Whether events were lost is not known for this recording.");
+		buf_puts(b, " Event losses are unknown for this recording.");
 	else if (v->lost)
 		buf_printf(b, " %s of %s events lost.", text_format_count(lost, v->lost),
 			text_format_count(hits, v->hits));
 	else
 		buf_printf(b, " None of %s events lost.", text_format_count(hits, v->hits));
 	if (v->unseen)
-		buf_printf(b, " First calls of %" PRIu64 " process%s were not seen.", v->unseen,
+		buf_printf(b, " First calls of %" PRIu64 " process%s were not traced.", v->unseen,
 			v->unseen == 1 ? "" : "es");
 	if (!v->from_aggregates)
-		buf_puts(b, " The baseline is the median of stored rows only, so it may be high.");
+		buf_puts(b, " The baseline is the median of stored rows only and may be too high.");
 }
 
 static void put_unexplained(struct buf *b, const struct part_list *l, const struct stretch *s,
@@ -126,14 +126,13 @@ static void put_unexplained(struct buf *b, const struct part_list *l, const stru
 		in_calls += (uint64_t)(d->slow[i].end_ns - d->slow[i].start_ns);
 	if (!l->has_switches)
 		buf_puts(b,
-			" No switches of these threads were recorded: record with host probes on.");
+			" No context switches of these threads were recorded: record with host probes enabled.");
 	else if (in_calls && l->asleep_ns > in_calls / 2)
 		buf_printf(b,
-			" The threads were asleep for %s of the slow calls, as they are while "
-			"they wait for the GPU or a lock.",
+			" The threads slept for %s of the slow calls, as in a wait for the GPU or a lock.",
 			text_format_percent(share, (double)l->asleep_ns / (double)in_calls));
 	else
-		buf_puts(b, " The threads were mostly on a CPU or in waits that no probe covers.");
+		buf_puts(b, " The threads were mostly on a CPU or in waits that are not traced.");
 }
 
 static void write_explanation(struct buf *b, const struct detection *d, const struct stretch *s,
@@ -144,8 +143,7 @@ static void write_explanation(struct buf *b, const struct detection *d, const st
 
 	who_text(who, sizeof(who), inc->comm, inc->pid);
 	buf_printf(b,
-		"%s of %s calls of %s by %s took %s (median) instead of %s: %s in excess, %s of "
-		"the %s observed.",
+		"%s of %s calls of %s by %s took %s (median) instead of %s: %s of extra time, %s of the %s observed.",
 		text_format_count(n, inc->slow_calls), text_format_count(of, inc->calls),
 		wire_op_name(inc->source, inc->op, op), who,
 		text_format_duration(slow, inc->slow_p50_ns),
@@ -154,13 +152,14 @@ static void write_explanation(struct buf *b, const struct detection *d, const st
 		text_format_percent(part, (double)inc->excess_ns / (double)v->span_ns),
 		text_format_duration(span, v->span_ns));
 	if (inc->explained > 0) {
-		buf_printf(b, " %s of the excess overlaps recorded delays of the calling threads (",
+		buf_printf(b,
+			" %s of the extra time overlaps recorded delays of the calling threads (",
 			text_format_percent(part, inc->explained));
 		put_causes(b, inc);
 		buf_puts(b,
 			inc->explained < 0.995 ? "); the rest overlaps nothing recorded." : ").");
 	} else {
-		buf_puts(b, " Nothing recorded overlaps the excess.");
+		buf_puts(b, " No recorded delay overlaps the extra time.");
 	}
 	if (v->lead->cause == CAUSE_UNEXPLAINED)
 		put_unexplained(b, l, s, d, inc);
