@@ -189,8 +189,8 @@ static struct entry *entry_get(struct roster *r, uint32_t pid)
 	e = calloc(1, sizeof(*e));
 	if (!e || idmap_put(&r->entries, pid, e) < 0) {
 		if (!r->is_full)
-			log_warning("more than %d traced processes: of some neither rank nor "
-				    "coverage is known",
+			log_warning(
+				"more than %d traced processes: rank and coverage of some are unknown",
 				ROSTER_MAX);
 		r->is_full = true;
 		free(e);
@@ -382,12 +382,11 @@ static void judge_identity(const struct entry *e, struct layer_row *row)
 	*row = (struct layer_row){.state = LAYER_COVERED};
 	if (e->environ_unreadable)
 		*row = (struct layer_row){.state = LAYER_FAILED,
-			.detail = "the process's environment cannot be read, or it had ended "
-				  "before that"};
+			.detail = "cannot read the environment of the process, or it had exited"};
 	else if (e->environ_cut)
 		*row = (struct layer_row){.state = LAYER_UNCOVERED,
-			.detail = "the process's environment is longer than 1 MiB and was not read "
-				  "to its end"};
+			.detail =
+				"the environment of the process is longer than 1 MiB and was read only in part"};
 }
 
 void roster_judged(struct roster *r, uint32_t pid, const struct process_layers *l)

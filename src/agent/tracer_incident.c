@@ -173,7 +173,7 @@ void tracer_engine_look(struct tracer *t)
 static void hand_on(struct tracer *t, const struct news *n)
 {
 	if (t->store && !store_writer_push_incident(t->store, &n->incident, n->detected))
-		log_warning("the store's queue is full: an incident is missing in it");
+		log_warning("the store's queue is full: an incident is lost");
 	if (t->figures)
 		figures_incident(t->figures, &n->incident, n->change);
 	if (t->settings.incident_sink)
@@ -344,8 +344,8 @@ void tracer_finish_engine(struct tracer *t)
 	pthread_join(g->thread, NULL);
 	tracer_poll_engine(t);
 	if (g->missed || g->unheard)
-		log_info("%llu events and %llu incidents were too many to be looked at live; "
-			 "`ingero explain` sees all that was stored",
+		log_info(
+			"%llu events and %llu incidents were not analysed live; `ingero explain` analyses all that was stored",
 			(unsigned long long)g->missed, (unsigned long long)g->unheard);
 	t->engine = NULL;
 	casebook_done(&g->book);

@@ -41,7 +41,7 @@ int sql_code_error(
 	case SQLITE_DONE: return 0;
 	case SQLITE_NOTADB:
 		return errinfo_set(reterr, -EBADMSG,
-			"%s is not a SQLite database: a recording of ingero is needed", path);
+			"%s is not a SQLite database: give an ingero recording", path);
 	case SQLITE_CORRUPT:
 		return errinfo_set(reterr, -EBADMSG,
 			"%s is damaged (%s): move it away, or recover it with sqlite3's .recover",
@@ -92,7 +92,7 @@ int sql_prepare(sql_db *db, const char *sql, sql_stmt **ret_stmt, struct errinfo
 	if (code != SQLITE_OK)
 		return fail(db, code, reterr);
 	if (!s)
-		return errinfo_set(reterr, -EINVAL, "there is no statement to run");
+		return errinfo_set(reterr, -EINVAL, "no statement to run");
 	*ret_stmt = s;
 	return 0;
 }

@@ -271,14 +271,14 @@ static void test_a_line_for_each_gpu(void **state)
 static void test_silence_has_a_line(void **state)
 {
 	struct tracer_view v = {.gpu_state = GPU_NO_ANSWER,
-		.gpu_text = "unknown since 12:01:33 (NVML does not answer)"};
+		.gpu_text = "unknown since 12:01:33 (NVML does not respond)"};
 
-	assert_shown(&v, "  gpu state unknown since 12:01:33 (NVML does not answer)\n");
+	assert_shown(&v, "  gpu state unknown since 12:01:33 (NVML does not respond)\n");
 	v.gpu_state = GPU_ABSENT;
-	snprintf(v.gpu_text, sizeof(v.gpu_text), "absent: there is no libnvidia-ml.so.1");
+	snprintf(v.gpu_text, sizeof(v.gpu_text), "absent: libnvidia-ml.so.1 not found");
 	assert_shown(&v, ""); /* a machine without a GPU */
 	v.has_driver = true;
-	assert_shown(&v, "  gpu state absent: there is no libnvidia-ml.so.1\n");
+	assert_shown(&v, "  gpu state absent: libnvidia-ml.so.1 not found\n");
 	v.gpu_state = GPU_STARTING;
 	assert_shown(&v, "");
 }

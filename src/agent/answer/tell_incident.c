@@ -17,7 +17,7 @@ static void put_completeness(struct json_writer *w, const struct report_scope *s
 
 	if (s->books && accounting_put_unclean(s->books, &why))
 		json_string_member(w, "unclean", buf_str(&why));
-	json_key(w, "completeness"); /* null: the recording does not say what it lost */
+	json_key(w, "completeness"); /* null: losses of this recording are unknown */
 	if (!s->books || s->books->unclean) {
 		json_put_null(w);
 		return;

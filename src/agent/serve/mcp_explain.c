@@ -63,7 +63,7 @@ static json_t *completeness_of(const struct nodedb_content *c)
 	uint64_t hits = 0, lost = 0;
 
 	if (!c->has_books)
-		return json_string("the recording does not say what it lost");
+		return json_string("losses of this recording are unknown");
 	if (accounting_put_unclean(&c->books, &why))
 		return json_string(buf_str(&why));
 	for (int i = 0; i < WIRE_SOURCE_MAX; i++) {
@@ -138,8 +138,7 @@ static void reply_incidents(struct answer *a, const json_t *arguments,
 		json_decref(list);
 		json_decref(extra);
 		errinfo_set(&e, -ENOENT,
-			"there is no incident with this id: explain without id lists "
-			"those that there are");
+			"unknown incident id: call explain without id to list the incidents");
 		mcp_reply_error(a, -ENOENT, &e);
 		return;
 	}
@@ -152,8 +151,8 @@ static void reply_incidents(struct answer *a, const json_t *arguments,
 	json_object_set_new(full, "range", mcp_range(c, part));
 	json_object_set_new(full, "completeness", completeness_of(c));
 	if (!total)
-		json_object_set_new(full, "verdict",
-			json_string("nothing abnormal was found in what was recorded"));
+		json_object_set_new(
+			full, "verdict", json_string("no problems found in the recording"));
 	/* The report of one incident among others would be of all of them. */
 	mcp_reply(a, arguments, full, prose.len ? buf_str(&prose) : NULL);
 }

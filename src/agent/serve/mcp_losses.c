@@ -49,7 +49,7 @@ static json_t *books_json(const struct nodedb_content *c, json_t *full)
 			json_real(hits ? 1.0 - (double)lost / (double)hits : 1.0));
 	else
 		json_object_set_new(full, "note",
-			json_string("the recording does not say what it lost (the published agent "
+			json_string("losses of this recording are unknown (the published agent "
 				    "did not count)"));
 	return sources;
 }

@@ -69,7 +69,7 @@ static int find_op(const json_t *arguments, struct mcp_part *p, struct errinfo *
 		return 0;
 	if (!op)
 		return errinfo_set(reterr, -EINVAL,
-			"op: there is no such operation; there are for example cudaLaunchKernel, "
+			"unknown op: use for example cudaLaunchKernel, "
 			"cudaMemcpyAsync, cudaStreamSync, cuMemAlloc, ncclAllReduce");
 	p->filter.source = op->source;
 	p->filter.op = op->op;
@@ -123,8 +123,7 @@ static int take_turn(struct errinfo *reterr)
 	pthread_mutex_unlock(&reads.mutex);
 	return r == 0 ? 0
 		      : errinfo_set(reterr, -EBUSY,
-				"%d answers are being worked out already: try "
-				"again, or ask for less at once",
+				"%d requests are in progress: try again, or send fewer at once",
 				MCP_READS_MAX);
 }
 
