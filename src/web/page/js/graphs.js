@@ -7,7 +7,7 @@ import * as f from "./format.js";
 export function view(ctx) {
 	const m = ctx.data["graph-metrics"], events = ctx.data["graph-events"];
 	if (!m.total_events)
-		return nothing("No CUDA graph was captured or launched in this time: the program does not use them, or the time range above is too short.");
+		return nothing("No CUDA graph was captured or launched in this time: the program does not use them, or choose a longer time range above.");
 	return group(figures([["Captures", f.count(m.captures), m.avg_capture_dur_us ? `${f.micros(m.avg_capture_dur_us)} each` : null],
 		["Instantiations", f.count(m.instantiations), m.avg_instantiate_dur_us ? `${f.micros(m.avg_instantiate_dur_us)} each` : null],
 		["Launches", f.count(m.launches), m.launch_rate_per_sec ? `${f.plain(m.launch_rate_per_sec)} a second` : null],
