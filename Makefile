@@ -64,8 +64,13 @@ check-asan: debug ## Unit, golden, fault and fuzz tests in build-debug/ under AS
 check-tsan: ## Tests that start threads in build-tsan/ under ThreadSanitizer
 	$(call deps,build)
 	$(call configure,build-tsan,-Dbuildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false)
-	@$(NINJA) -C build-tsan threaded-tests
+	@$(NINJA) -C build-tsan threaded-tests sim/sim-train sim/sim-nccl sim/sim-calls
 	@TSAN_OPTIONS=$(TSAN) tools/check --build build-tsan --suite threads
+	@for program in "train --steps 20" nccl "calls --op launch --count 500 --threads 4" \
+		"calls --op memcpy-async --count 500 --threads 4"; do \
+		TSAN_OPTIONS=$(TSAN) build-tsan/sim/sim-$$program >build-tsan/sim.log 2>&1 || \
+			{ cat build-tsan/sim.log; echo "failed: sim-$$program"; exit 1; }; \
+	done; echo "sim-train, sim-nccl and sim-calls: no data race"
 
 STOP  = halt_on_error=1:abort_on_error=1
 ASAN  = $(STOP):detect_leaks=1:detect_stack_use_after_return=1

@@ -256,7 +256,7 @@ struct watch {
 	pthread_t thread;
 	struct rank *ranks;
 	int count;
-	volatile bool over;
+	_Atomic bool over;
 	bool aborted;
 };
 

@@ -13,6 +13,7 @@
 
 #include "agent/discover/cgroup.h"
 #include "agent/discover/discover.h"
+#include "base/idmap.h"
 
 #define NEIGHBOURS_MAX 4096
 #define READS_A_SECOND 32
@@ -66,14 +67,14 @@ static bool read_home(const struct neighbours *n, uint32_t pid, struct process *
 	return true;
 }
 
-void neighbours_see(struct neighbours *n, const struct event *e, const struct idmap *traced,
+void neighbours_see(struct neighbours *n, const struct event *e, const struct process_table *traced,
 	struct store_writer *w)
 {
 	uint32_t pid = w ? pid_of(e) : 0;
 	_cleanup_free_ struct process *p = NULL;
 
 	if (!pid || n->reads >= READS_A_SECOND || idmap_get(&n->known, pid) ||
-		idmap_get(traced, pid))
+		process_table_has(traced, pid, 0))
 		return;
 	n->reads++;
 	p = malloc(sizeof(*p));

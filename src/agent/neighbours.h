@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
+#include "agent/process_table.h"
 #include "agent/store/writer.h"
-#include "base/idmap.h"
 #include "model/event.h"
 
 struct neighbours;
@@ -17,8 +17,8 @@ int neighbours_new(const char *root, struct neighbours **ret);
 void neighbours_free(struct neighbours *n);
 
 /* neighbours_see - look whether @e names one, and write to @w what is new of it; NULL: nowhere.
- * Processes in @traced (by pid) are known better already. */
-void neighbours_see(struct neighbours *n, const struct event *e, const struct idmap *traced,
+ * Processes in @traced are known better already. */
+void neighbours_see(struct neighbours *n, const struct event *e, const struct process_table *traced,
 	struct store_writer *w);
 
 /* neighbours_renew - the store has a new file: all that are met go there again. */

@@ -2,11 +2,11 @@
 /* roster.c - see roster.h.
  *
  * Invariants:
- *  1. An entry per pid; of what was read only what events need is kept, the rest went to the store.
+ *  1. What is known of a process hangs on its entry in the table; of what was read only what events
+ *     need is kept, the rest went to the store.
  *  2. An event gets the placement that held at its start: `before` up to `since`, then `place`.
- *  3. An entry leaves the map two ticks after its process ended, when its records have been read.
- *  4. What the store had no room for is marked and read again at the next tick.
- *  5. The session has a place as long as all processes with a rank have the same one. */
+ *  3. What the store had no room for is marked and read again at the next tick.
+ *  4. The session has a place as long as all processes with a rank have the same one. */
 #include "agent/roster.h"
 
 #include <errno.h>
@@ -19,13 +19,13 @@
 #include "agent/discover/identity.h"
 #include "base/idmap.h"
 #include "base/log.h"
+#include "wire/op_kind.h"
 
 #define GROUPS_MAX 16384
-#define GRACE      2 /* ticks an ended process is remembered */
 
 struct entry {
-	uint32_t pid;
-	uint64_t start_ticks;
+	struct process_entry *process;
+	bool is_known;      /* from /proc, or by the kernel's word */
 	uint64_t cgroup_id; /* by its records; 0 until the first */
 	wall_time seen;     /* when it was last read */
 	wall_time since;
@@ -33,10 +33,11 @@ struct entry {
 	char comm[COMM_LEN];
 	char container_id[IDENTITY_CONTAINER_MAX];
 	char *cgroup_path, *pod, *namespace; /* NULL: unknown; for the group's row */
+	char *pod_uid, *job, *exe;           /* likewise; for its own */
+	const char *launcher;
 	bool environ_unreadable, environ_cut;
 	bool unsaved;                  /* the store had no room */
 	bool told;                     /* layers were told as they stand */
-	unsigned ended;                /* ticks since it ended, counted from 1; 0: alive */
 	struct process_layers *layers; /* NULL until judged */
 };
 
@@ -47,10 +48,8 @@ struct roster {
 	roster_coverage_sink *sink;
 	void *sink_arg;
 	struct store_writer *store;
-	struct idmap entries; /* pid -> struct entry, owned */
-	struct idmap groups;  /* cgroup id -> what of it is stored, GROUP_* */
-	size_t ended;         /* entries that wait for removal */
-	bool is_full;
+	struct process_table *table;
+	struct idmap groups; /* cgroup id -> what of it is stored, GROUP_* */
 	enum session_place session;
 	struct placement place;
 	bool place_unsaved;
@@ -64,41 +63,47 @@ struct roster {
 #define GROUP_POD       4
 #define GROUP_NAMESPACE 8
 
-int roster_new(const char *root, roster_coverage_sink *sink, void *arg, struct roster **ret)
+int roster_new(const char *root, struct process_table *table, roster_coverage_sink *sink, void *arg,
+	struct roster **ret)
 {
 	struct roster *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return -ENOMEM;
 	r->root = root;
+	r->table = table;
 	r->sink = sink;
 	r->sink_arg = arg;
-	r->entries = IDMAP_INIT(ROSTER_MAX);
 	r->groups = IDMAP_INIT(GROUPS_MAX);
 	*ret = r;
 	return 0;
 }
 
-static void entry_free(struct entry *e)
+void roster_free(struct roster *r)
 {
+	idmap_done(&r->groups);
+	free(r);
+}
+
+static struct entry *entry_of(const struct process_entry *p)
+{
+	return p ? p->slots[PROCESS_ROSTER] : NULL;
+}
+
+static void drop(void *arg, struct process_entry *p)
+{
+	struct entry *e = TAKE(p->slots[PROCESS_ROSTER]);
+
+	if (!e)
+		return;
 	free(e->cgroup_path);
 	free(e->pod);
 	free(e->namespace);
+	free(e->pod_uid);
+	free(e->job);
+	free(e->exe);
 	free(e->layers);
 	free(e);
-}
-
-void roster_free(struct roster *r)
-{
-	struct entry *e;
-	size_t cursor = 0;
-	uint64_t pid;
-
-	while ((e = idmap_next(&r->entries, &cursor, &pid)))
-		entry_free(e);
-	idmap_done(&r->entries);
-	idmap_done(&r->groups);
-	free(r);
 }
 
 void roster_store(struct roster *r, struct store_writer *w)
@@ -150,7 +155,7 @@ static void save(struct roster *r, struct entry *e, const struct process *p)
 	e->unsaved = false;
 	if (!r->store)
 		return;
-	has_facts = discover_process(r->root, e->pid, &facts) == 0;
+	has_facts = discover_process(r->root, e->process->pid, &facts) == 0;
 	if (!store_writer_push_process(r->store, p, has_facts ? facts.cmdline : NULL))
 		e->unsaved = true;
 	save_group(r, e);
@@ -180,44 +185,19 @@ static void session_save(struct roster *r)
 		r->place_unsaved = !store_writer_push_place(r->store, r->place);
 }
 
-static struct entry *entry_get(struct roster *r, uint32_t pid)
+/* The process has passed to another program, or is read for the first time. */
+static void entry_take(struct entry *e, const struct process *p)
 {
-	struct entry *e = idmap_get(&r->entries, pid);
-
-	if (e)
-		return e;
-	e = calloc(1, sizeof(*e));
-	if (!e || idmap_put(&r->entries, pid, e) < 0) {
-		if (!r->is_full)
-			log_warning(
-				"more than %d traced processes: rank and coverage of some are unknown",
-				ROSTER_MAX);
-		r->is_full = true;
-		free(e);
-		return NULL;
-	}
-	e->pid = pid;
-	return e;
-}
-
-/* The pid has passed to another process, or its process to another program. */
-static void entry_take(struct roster *r, struct entry *e, const struct process *p)
-{
-	if (e->start_ticks != p->start_ticks) {
-		free(e->layers);
-		e->layers = NULL;
-		e->told = false;
-		e->cgroup_id = 0;
-		r->ended -= e->ended != 0;
-		e->ended = 0;
-	}
+	if (!e->is_known) /* what it did before it was read, it did as the same */
+		e->place = p->identity.place;
 	if (!same_place(&e->place, &p->identity.place)) {
 		e->before = e->place;
 		e->since = p->seen;
 		e->place = p->identity.place;
 	}
 	e->seen = p->seen;
-	e->start_ticks = p->start_ticks;
+	e->is_known = true;
+	e->process->start_ticks = p->start_ticks;
 	e->environ_unreadable = p->identity.environ_unreadable;
 	e->environ_cut = p->identity.environ_cut;
 	memcpy(e->comm, p->comm, sizeof(e->comm));
@@ -225,77 +205,91 @@ static void entry_take(struct roster *r, struct entry *e, const struct process *
 	set_text(&e->cgroup_path, p->identity.cgroup_path);
 	set_text(&e->pod, p->identity.pod);
 	set_text(&e->namespace, p->identity.namespace);
+	set_text(&e->pod_uid, p->identity.pod_uid);
+	set_text(&e->job, p->identity.job);
+	set_text(&e->exe, p->identity.exe);
+	e->launcher = p->identity.launcher;
 }
 
 /* A child that ended before it could be read was what its parent was. */
-static void entry_inherit(struct roster *r, struct entry *e, uint32_t parent)
+static void entry_inherit(const struct roster *r, struct entry *e, uint32_t parent)
 {
-	const struct entry *p = parent ? idmap_get(&r->entries, parent) : NULL;
+	const struct entry *p = parent ? entry_of(process_table_get(r->table, parent)) : NULL;
 
-	if (!p || e->start_ticks)
+	if (!p || e->is_known)
 		return;
 	e->place = p->place;
 	memcpy(e->container_id, p->container_id, sizeof(e->container_id));
 	memcpy(e->comm, p->comm, sizeof(e->comm));
 }
 
-static void entry_read(struct roster *r, struct entry *e, uint32_t parent, wall_time now)
+/* Reads who has the pid now, unless that is another process already. */
+static bool read_process(const struct roster *r, const struct process_entry *e, struct process *ret)
+{
+	return identity_read(r->root, e->pid, ret) == 0 &&
+	       (!e->start_ticks || e->start_ticks == ret->start_ticks);
+}
+
+/* False: there is nobody to be read any more. */
+static bool entry_read(struct roster *r, struct entry *e, uint32_t parent, wall_time now)
 {
 	_cleanup_free_ struct process *p = malloc(sizeof(*p));
 
-	if (!p || identity_read(r->root, e->pid, p) < 0) {
+	if (!p || !read_process(r, e->process, p)) {
 		entry_inherit(r, e, parent);
 		e->unsaved = false; /* there is nobody left to ask */
-		return;
+		return false;
 	}
 	p->seen = now;
-	if (!e->start_ticks) /* what it did before it was read, it did as the same */
-		e->place = p->identity.place;
-	entry_take(r, e, p);
+	entry_take(e, p);
 	save(r, e, p);
 	session_add(r, &e->place);
 	session_save(r);
+	return true;
 }
 
-void roster_enter(struct roster *r, uint32_t pid, uint32_t parent, wall_time now)
+static void enter(void *arg, struct process_entry *p, uint32_t parent, wall_time at)
 {
-	struct entry *e = entry_get(r, pid);
+	struct entry *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return; /* as if nothing could be read of it */
+	e->process = p;
+	p->slots[PROCESS_ROSTER] = e;
+	entry_read(arg, e, parent, at);
+}
+
+static void exec(void *arg, struct process_entry *p, wall_time at)
+{
+	struct entry *e = entry_of(p);
 
 	if (e)
-		entry_read(r, e, parent, now);
+		entry_read(arg, e, 0, at);
 }
 
 void roster_found(struct roster *r, const struct event *e)
 {
-	struct entry *x = idmap_get(&r->entries, e->pid);
+	struct entry *x = entry_of(process_table_at(r->table, e->pid, e->start));
 	_cleanup_free_ struct process *p = calloc(1, sizeof(*p));
 	struct process_layers none = {0};
 
-	if (!x || !p || x->start_ticks)
+	if (!x || !p || x->is_known)
 		return;
 	p->pid = e->pid;
-	p->start_ticks = e->arg0 / (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+	p->start_ticks = roster_found_start(e);
 	p->seen = e->start;
 	p->identity.launcher = "";
 	p->identity.place = x->place; /* its parent's, if that is known */
 	p->identity.environ_unreadable = true;
 	memcpy(p->comm, e->comm, sizeof(p->comm));
-	entry_take(r, x, p);
+	entry_take(x, p);
 	save(r, x, p);
 	roster_judged(r, e->pid, &none);
 }
 
-static void entry_end(struct roster *r, struct entry *e)
+uint64_t roster_found_start(const struct event *e)
 {
-	if (!e->ended)
-		r->ended++;
-	e->ended = 1;
-}
-
-static bool is_call(const struct event *e)
-{
-	return e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER ||
-	       e->source == SOURCE_GRAPH || e->source == SOURCE_NCCL;
+	return e->arg0 / (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
 /* The first call, or the process was moved: then its group has to be read again, and if it has
@@ -307,26 +301,20 @@ static void group_change(struct roster *r, struct entry *x, const struct event *
 	x->cgroup_id = e->cgroup_id;
 	if (!moved)
 		save_group(r, x);
-	else if (!x->ended)
+	else if (!x->process->ended)
 		entry_read(r, x, 0, e->start);
 }
 
 const char *roster_place(struct roster *r, struct event *e)
 {
-	struct entry *x = idmap_get(&r->entries, e->pid);
+	struct entry *x = entry_of(op_kind_is_gpu(e->source)
+					   ? process_table_called(r->table, e->pid, e->start)
+					   : process_table_at(r->table, e->pid, e->start));
 
-	if (!x) {
-		if (!is_call(e)) /* only calls are made by nobody but traced processes */
-			return "";
-		x = entry_get(r, e->pid);
-		if (!x)
-			return "";
-		entry_read(r, x, 0, e->start);
-		if (!x->start_ticks)
-			entry_end(r, x); /* its end may have been told before */
-	}
+	if (!x)
+		return ""; /* only calls are made by nobody but traced processes */
 	e->place = e->start.ns < x->since.ns ? x->before : x->place;
-	if (is_call(e) && e->cgroup_id && e->cgroup_id != x->cgroup_id)
+	if (op_kind_is_gpu(e->source) && e->cgroup_id && e->cgroup_id != x->cgroup_id)
 		group_change(r, x, e);
 	else if (!e->cgroup_id)
 		e->cgroup_id = x->cgroup_id;
@@ -337,7 +325,7 @@ const char *roster_place(struct roster *r, struct event *e)
 
 static bool is_gap_of(const struct roster_gap *g, const struct entry *e)
 {
-	return g->pid == e->pid && g->start_ticks == e->start_ticks;
+	return g->pid == e->process->pid && g->start_ticks == e->process->start_ticks;
 }
 
 static void gap_set(struct roster *r, const struct entry *e)
@@ -357,24 +345,29 @@ static void gap_set(struct roster *r, const struct entry *e)
 		return;
 	}
 	r->gap_count = MAX(r->gap_count, i + 1);
-	r->gaps[i] = (struct roster_gap){.pid = e->pid,
-		.start_ticks = e->start_ticks,
-		.ended = e->ended != 0,
+	r->gaps[i] = (struct roster_gap){.pid = e->process->pid,
+		.start_ticks = e->process->start_ticks,
+		.ended = e->process->ended != 0,
 		.layers = *e->layers};
 	memcpy(r->gaps[i].comm, e->comm, sizeof(e->comm));
+}
+
+static bool store_layers(const struct roster *r, const struct entry *e)
+{
+	return !r->store || store_writer_push_layers(
+				    r->store, e->process->pid, e->process->start_ticks, e->layers);
 }
 
 static void tell(struct roster *r, struct entry *e)
 {
 	if (e->told || !e->layers)
 		return;
-	e->told =
-		!r->store || store_writer_push_layers(r->store, e->pid, e->start_ticks, e->layers);
+	e->told = store_layers(r, e);
 	if (!e->told)
 		return; /* again at the next judgement */
 	gap_set(r, e);
 	if (r->sink)
-		r->sink(r->sink_arg, e->pid, e->comm, e->layers);
+		r->sink(r->sink_arg, e->process->pid, e->comm, e->layers);
 }
 
 static void judge_identity(const struct entry *e, struct layer_row *row)
@@ -391,10 +384,10 @@ static void judge_identity(const struct entry *e, struct layer_row *row)
 
 void roster_judged(struct roster *r, uint32_t pid, const struct process_layers *l)
 {
-	struct entry *e = idmap_get(&r->entries, pid);
+	struct entry *e = entry_of(process_table_get(r->table, pid));
 	struct process_layers now = *l;
 
-	if (!e || e->ended)
+	if (!e || e->process->ended)
 		return;
 	judge_identity(e, &now.rows[LAYER_IDENTITY]);
 	if (!e->layers) {
@@ -411,86 +404,91 @@ void roster_judged(struct roster *r, uint32_t pid, const struct process_layers *
 		tell(r, e);
 }
 
-void roster_leave(struct roster *r, uint32_t pid)
+static void leave(void *arg, struct process_entry *p)
 {
-	struct entry *e = idmap_get(&r->entries, pid);
+	struct entry *e = entry_of(p);
+	struct roster *r = arg;
 
-	if (!e || e->ended)
+	if (!e)
 		return;
-	entry_end(r, e);
 	tell(r, e);
 	for (size_t i = 0; i < r->gap_count; i++)
 		r->gaps[i].ended |= is_gap_of(&r->gaps[i], e);
 }
 
-/* In portions, because a map must not change while it is walked. */
-static void forget_ended(struct roster *r)
-{
-	struct entry *dead[256], *e;
-	size_t n, cursor;
-	uint64_t pid;
-
-	do {
-		n = cursor = 0;
-		while (r->ended && n < ARRAY_SIZE(dead) &&
-			(e = idmap_next(&r->entries, &cursor, &pid)))
-			if (e->ended > GRACE)
-				dead[n++] = e;
-		for (size_t i = 0; i < n; i++) {
-			idmap_remove(&r->entries, dead[i]->pid);
-			entry_free(dead[i]);
-			r->ended--;
-			r->is_full = false;
-		}
-	} while (n == ARRAY_SIZE(dead));
-}
+const struct process_stage roster_stage = {
+	.on_enter = enter, .on_exec = exec, .on_exit = leave, .on_drop = drop};
 
 void roster_tick(struct roster *r)
 {
-	struct entry *e;
-	size_t cursor = 0;
-	uint64_t pid;
+	struct process_entry *p = NULL;
 
-	while ((e = idmap_next(&r->entries, &cursor, &pid))) {
-		if (e->ended)
-			e->ended++;
-		else if (e->unsaved)
+	while ((p = process_table_next(r->table, p))) {
+		struct entry *e = entry_of(p);
+
+		if (e && e->unsaved && !p->ended)
 			entry_read(r, e, 0, e->seen);
 	}
-	forget_ended(r);
 	session_save(r);
 }
 
-/* Those that ended have no row any more where their records may still come; their group has. */
+/* Of those that have ended, records may still come: their row is made of what is kept, which is all
+ * but the command line. */
+static void save_ended(struct roster *r, struct entry *e)
+{
+	_cleanup_free_ struct process *p = calloc(1, sizeof(*p));
+	struct identity *i;
+
+	if (!p || !e->is_known || !r->store)
+		return;
+	i = &p->identity;
+	p->pid = e->process->pid;
+	p->start_ticks = e->process->start_ticks;
+	p->seen = e->seen;
+	memcpy(p->comm, e->comm, sizeof(p->comm));
+	i->place = e->place;
+	i->launcher = e->launcher;
+	copy_text(i->job, sizeof(i->job), e->job);
+	copy_text(i->container_id, sizeof(i->container_id), e->container_id);
+	copy_text(i->pod_uid, sizeof(i->pod_uid), e->pod_uid);
+	copy_text(i->pod, sizeof(i->pod), e->pod);
+	copy_text(i->namespace, sizeof(i->namespace), e->namespace);
+	copy_text(i->cgroup_path, sizeof(i->cgroup_path), e->cgroup_path);
+	copy_text(i->exe, sizeof(i->exe), e->exe);
+	(void)store_writer_push_process(r->store, p, NULL); /* no room: nobody can be asked again */
+	save_group(r, e);
+}
+
 void roster_renew(struct roster *r, wall_time now)
 {
-	struct entry *e;
-	size_t cursor = 0;
-	uint64_t pid;
+	struct process_entry *p = NULL;
 
 	idmap_done(&r->groups);
 	r->groups = IDMAP_INIT(GROUPS_MAX);
 	r->place_unsaved = r->session != SESSION_NOBODY;
-	while ((e = idmap_next(&r->entries, &cursor, &pid))) {
-		if (e->ended)
-			save_group(r, e);
-		else
-			entry_read(r, e, 0, now);
-		if (e->told && e->layers && r->store)
-			e->told = store_writer_push_layers(
-				r->store, e->pid, e->start_ticks, e->layers);
+	while ((p = process_table_next(r->table, p))) {
+		struct entry *e = entry_of(p);
+
+		if (!e)
+			continue;
+		if (p->ended || !entry_read(r, e, 0, now))
+			save_ended(r, e);
+		if (e->told && e->layers)
+			e->told = store_layers(r, e);
 	}
 	session_save(r);
 }
 
 void roster_finish(struct roster *r)
 {
-	struct entry *e;
-	size_t cursor = 0;
-	uint64_t pid;
+	struct process_entry *p = NULL;
 
-	while ((e = idmap_next(&r->entries, &cursor, &pid))) {
-		if (e->unsaved && !e->ended)
+	while ((p = process_table_next(r->table, p))) {
+		struct entry *e = entry_of(p);
+
+		if (!e)
+			continue;
+		if (e->unsaved && !p->ended)
 			entry_read(r, e, 0, e->seen);
 		tell(r, e);
 	}

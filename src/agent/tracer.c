@@ -16,25 +16,11 @@
 
 /* ---- records ---- */
 
-static void follow_process(struct tracer *t, const struct event *e)
-{
-	switch (e->op) {
-	case HOST_TARGET_FOUND:
-		tracer_target_note(t, e->pid, 0, e->start);
-		roster_found(t->roster, e);
-		break;
-	case HOST_PROCESS_FORK: tracer_target_note(t, e->peer_pid, e->pid, e->start); break;
-	case HOST_PROCESS_EXEC: roster_enter(t->roster, e->pid, 0, e->start); break;
-	case HOST_PROCESS_EXIT: tracer_target_gone(t, e->pid); break;
-	}
-	tracer_follow_stacks(t, e); /* last: it takes longer than a short-lived process may live */
-}
-
 static void store_collective(void *arg, const struct event *e, const struct collective *c)
 {
 	struct tracer *t = arg;
 
-	tracer_engine_collective(t, e, c);
+	explainer_collective(t->explainer, e, c);
 	if (t->figures)
 		figures_collective(t->figures, e, c);
 	if (t->store && !store_writer_push_collective(t->store, e, c))
@@ -56,17 +42,17 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 	if (e->flags & WIRE_UNCOUNTED && totals_add(t->totals, e) < 0)
 		log_warning("out of memory for aggregates: counts are too low");
 	if (e->source == SOURCE_HOST && e->op != HOST_SCHED_SWITCH)
-		follow_process(t, e);
+		tracer_follow(t, e);
 	is_row = tracer_take_stack(t, e, &stack);
 	container_id = roster_place(t->roster, e);
-	neighbours_see(t->neighbours, e, &t->targets, t->store);
+	neighbours_see(t->neighbours, e, t->processes, t->store);
 	if (c && collective_is_one(e) && !(e->flags & WIRE_NESTED))
 		waits_collective(t->waits, e, c);
 	else if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER)
 		waits_sync(t->waits, e);
 	if (t->settings.event_sink)
 		t->settings.event_sink(t->settings.event_arg, e, c, container_id, stack);
-	tracer_engine_event(t, e);
+	explainer_event(t->explainer, e);
 	if (!t->store || !is_row)
 		own->aggregated++; /* the kernel's aggregates hold it already */
 	else if (!store_writer_push(t->store, e))
@@ -93,7 +79,7 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 			return errinfo_set(reterr, r, "cannot trace threads: %s", strerror(-r));
 	}
 	tracer_poll_gpu(t);
-	tracer_poll_engine(t);
+	tracer_poll_explainer(t);
 	now = wall_now();
 	if (now.ns / (int64_t)NS_PER_S != t->second) {
 		t->second = now.ns / (int64_t)NS_PER_S;
@@ -142,7 +128,7 @@ static int store_close(struct tracer *t, struct errinfo *reterr)
 
 void tracer_free(struct tracer *t)
 {
-	tracer_finish_engine(t);
+	tracer_close_explainer(t);
 	tracer_close_annotations(t);
 	tracer_close_stacks(t);
 	if (t->store)
@@ -162,13 +148,11 @@ void tracer_free(struct tracer *t)
 	if (t->gpu)
 		gpu_sampler_free(t->gpu);
 	probe_close(t->probe);
-	if (t->roster)
-		roster_free(t->roster);
+	tracer_close_processes(t);
 	if (t->neighbours)
 		neighbours_free(t->neighbours);
 	if (t->figures)
 		figures_free(t->figures);
-	idmap_done(&t->targets);
 	free(t);
 }
 
@@ -221,7 +205,6 @@ static void start_governor(struct tracer *t)
 			HIT_NS_GUESS);
 	governor_init(&t->governor, t->settings.overhead_budget, hit_ns,
 		probe_method(t->probe) != PROBE_PERF);
-	t->launches_on = true;
 }
 
 static int open_store(struct tracer *t, struct errinfo *reterr)
@@ -232,6 +215,7 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 						     .rollover_bytes = s->rollover_bytes,
 						     .rollover_keep = s->rollover_keep,
 						     .session = &session},
+		.renews = true,
 		.begin = tracer_confine_store,
 		.begin_arg = &t->settings};
 	struct nodedb *db;
@@ -266,7 +250,7 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 		if (!t->figures)
 			return -ENOMEM;
 	}
-	r = roster_new("", t->settings.coverage_sink, t->settings.event_arg, &t->roster);
+	r = tracer_open_processes(t);
 	if (r < 0)
 		return r;
 	r = neighbours_new("", &t->neighbours);
@@ -309,7 +293,7 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	roster_store(t->roster, t->store);
-	r = tracer_open_engine(t);
+	r = tracer_open_explainer(t);
 	if (r < 0)
 		return r;
 	return tracer_open_annotations(t, reterr);
@@ -340,7 +324,6 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	if (!t)
 		return -ENOMEM;
 	t->settings = *s;
-	t->targets = IDMAP_INIT(TARGETS_MAX);
 	if (stat("/proc/self/exe", &own) == 0) {
 		t->own_dev = own.st_dev;
 		t->own_inode = own.st_ino;
@@ -367,7 +350,8 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	probe_enable(t->probe);
 	probe_launches_enable(t->probe, true);
 	t->enabled = t->scanned = wall_now();
-	t->period_start = t->on_since = t->counted_to = mono_now();
+	t->period_start = mono_now();
+	launch_window_init(&t->launches, t->period_start);
 	*ret = t;
 	return 0;
 }
@@ -378,15 +362,15 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	int r, q;
 
 	probe_disable(t->probe);
-	/* Perf probes are slow to remove: that is left to tracer_free(), after the store is closed;
-	 * a moment is enough for those that were past the switch when it was turned. */
-	if (probe_method(t->probe) == PROBE_PERF)
+	/* What is slow to remove is left to tracer_free(), after the store is closed; a moment is
+	 * enough for those that were past the switch when it was turned. */
+	if (coverage_detach_is_slow(t->coverage))
 		nanosleep(&settle, NULL);
 	else
 		coverage_detach(t->coverage);
 	probe_sweep(t->probe, LOSS_AT_STOP, false);
 	while (reader_consume(t->reader) > 0)
-		continue;
+		tracer_renew_rows(t);
 	tracer_finish_stacks(t);
 	waits_expire(t->waits, (wall_time){INT64_MAX});
 	tracer_poll_gpu(t);
@@ -395,7 +379,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	r = tracer_read_totals(t);
 	if (r == 0)
 		r = tracer_flush_rest(t);
-	tracer_finish_engine(t);
+	tracer_close_explainer(t);
 	tracer_close_annotations(t);
 	q = store_close(t, reterr);
 	return r < 0 ? r : q;

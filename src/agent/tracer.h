@@ -4,7 +4,7 @@
  *   discover -> attach -> probes -> reader -> (sink, store)        totals -> (view, store)
  *
  * All of it runs on the caller's thread except the store's writer and the engine, which explains
- * the last minutes every five seconds (tracer_incident.c). Life: tracer_start(), then tracer_step()
+ * the last minutes every five seconds (explainer.h). Life: tracer_start(), then tracer_step()
  * in a loop, tracer_view() whenever something is to be shown, tracer_stop(), tracer_free(). */
 #pragma once
 
@@ -14,6 +14,7 @@
 
 #include "agent/correlate/casebook.h"
 #include "agent/gpu/sampler.h"
+#include "agent/live_ops.h"
 #include "agent/probe/filter.h"
 #include "agent/roster.h"
 #include "agent/stack/stacks.h"
@@ -74,14 +75,6 @@ struct tracer_settings {
 };
 
 struct metric_set;
-
-struct tracer_op { /* one row of the live table: all processes together */
-	uint8_t source;
-	uint16_t op;
-	bool nested;
-	uint64_t count;
-	struct sketch sketch;
-};
 
 struct tracer_view {
 	wall_time started, now;

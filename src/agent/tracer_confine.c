@@ -190,8 +190,9 @@ void tracer_confine_store(void *arg)
 	enter(&plan);
 }
 
-void tracer_confine_engine(const struct tracer_settings *s)
+void tracer_confine_explainer(void *arg)
 {
+	const struct tracer_settings *s = arg;
 	static const struct confine_thread plan = {
 		.paths = true,
 		.calls = {.calls = engine_calls,

@@ -12,8 +12,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/hash.h"
-
 #define WAKES_MAX 600 /* a second; more mappings than that are looked at with the records */
 #define LOOKS_MAX 16  /* at the rings, before the records have their turn */
 #define RESCAN_NS (100 * NS_PER_MS) /* between scans for want of room */
@@ -45,21 +43,6 @@ static void take_mapping(void *arg, const struct map_watch_mapping *m)
 
 /* ---- gaps ---- */
 
-static bool is_told(const struct tracer *t, const struct call_gap *g, bool *ret_is_new_process)
-{
-	*ret_is_new_process = true;
-	for (size_t i = 0; i < MIN(t->gap_count, ARRAY_SIZE(t->gaps)); i++) {
-		const struct told_gap *old = &t->gaps[i];
-
-		if (old->pid != g->pid || old->start_ticks != g->start_ticks)
-			continue;
-		*ret_is_new_process = false;
-		if (old->file == hash_bytes(g->file, strlen(g->file)))
-			return true;
-	}
-	return false;
-}
-
 /* Calls of @pid through the file at @path were not seen from @from until @to. */
 static void note_gap(struct tracer *t, uint32_t pid, const char *path, wall_time from, wall_time to,
 	enum call_gap_reason reason)
@@ -76,10 +59,8 @@ static void note_gap(struct tracer *t, uint32_t pid, const char *path, wall_time
 		g.start_ticks = p.start_ticks;
 		memcpy(g.comm, p.comm, sizeof(g.comm));
 	}
-	if (is_told(t, &g, &is_new_process))
+	if (!gap_log_add(&t->gaps, &g, &is_new_process))
 		return;
-	t->gaps[t->gap_count++ % ARRAY_SIZE(t->gaps)] =
-		(struct told_gap){g.pid, g.start_ticks, hash_bytes(g.file, strlen(g.file))};
 	call_gap_sum_add(&t->own.unseen, &g, is_new_process);
 	if (t->store && !store_writer_push_call_gap(t->store, &g))
 		log_warning("the store's queue is full: a row about untraced calls is lost");
@@ -132,7 +113,7 @@ static bool is_wanted(struct tracer *t, uint32_t pid)
 	if (tracer_is_own_program(t, pid))
 		return false;
 	switch (t->settings.filter) {
-	case FILTER_PIDS: return idmap_get(&t->targets, pid) != NULL;
+	case FILTER_PIDS: return process_table_has(t->processes, pid, 0);
 	case FILTER_USER: return discover_process("", pid, &p) == 0 && p.uid == t->settings.uid;
 	default: return true;
 	}
@@ -149,14 +130,14 @@ static bool is_alive(uint32_t pid)
 
 static bool enter(struct tracer *t, const struct map_watch_mapping *m)
 {
-	if (idmap_get(&t->targets, m->pid) || !is_alive(m->pid))
+	if (process_table_has(t->processes, m->pid, 0) || !is_alive(m->pid))
 		return false;
-	tracer_target_enter(t, m->pid, 0, clock_map_wall(&t->clock, m->at));
+	process_table_enter(t->processes, m->pid, clock_map_wall(&t->clock, m->at));
 	if (probe_target_add(t->probe, m->pid) < 0)
 		return true; /* its first call tries again and counts */
 	if (!is_alive(m->pid)) {
 		probe_target_remove(t->probe, m->pid);
-		tracer_target_gone(t, m->pid);
+		process_table_exit(t->processes, m->pid, wall_now());
 	}
 	return true;
 }
@@ -240,8 +221,9 @@ static void take_mappings(struct tracer *t)
 	for (size_t i = 0; i < t->mapping_count; i++) {
 		if (wanted[i])
 			judge(t, &t->mappings[i]);
-		if (entered[i] && t->stacks)
-			stacks_process(t->stacks, t->mappings[i].pid);
+		if (entered[i])
+			process_table_complete(t->processes, t->mappings[i].pid,
+				clock_map_wall(&t->clock, t->mappings[i].at));
 	}
 }
 

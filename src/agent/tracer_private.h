@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracer_private.h - one run's state, shared by the files that make up the tracer: tracer.c (start,
- * step, stop), tracer_targets.c (processes and libraries), tracer_maps.c (new mappings), tracer_second.c (what is due each
- * second), tracer_stack.c (stacks), tracer_label.c (annotations), tracer_incident.c (explaining
- * while tracing), tracer_view.c and tracer_metric.c. Nobody else includes it. */
+ * step, stop), tracer_processes.c (their lives), tracer_targets.c (which of them, and libraries),
+ * tracer_maps.c (new mappings), tracer_second.c (what is due each second), tracer_stack.c (stacks),
+ * tracer_label.c (annotations), tracer_explain.c (explaining while tracing), tracer_view.c and
+ * tracer_metric.c. Nobody else includes it. */
 #pragma once
 
 #include "agent/annotate/place.h"
@@ -19,9 +20,13 @@
 #include "agent/discover/discover.h"
 #include "agent/discover/family.h"
 #include "agent/discover/map_watch.h"
+#include "agent/explainer.h"
 #include "agent/figures.h"
+#include "agent/gap_log.h"
 #include "agent/governor.h"
+#include "agent/launch_window.h"
 #include "agent/neighbours.h"
+#include "agent/process_table.h"
 #include "agent/probe/probe.h"
 #include "agent/stack/stacks.h"
 #include "agent/store/nodedb.h"
@@ -32,14 +37,7 @@
 #include "agent/tracer.h"
 
 #define TARGETS_MAX  16384 /* as in the kernel half */
-#define OPS_MAX      256
-#define MAPPINGS_MAX 64 /* new mappings that are looked at together */
-#define GAPS_TOLD    256
-
-struct told_gap {
-	uint32_t pid;
-	uint64_t start_ticks, file; /* the file's name as a hash */
-};
+#define MAPPINGS_MAX 64    /* new mappings that are looked at together */
 
 struct tracer {
 	struct tracer_settings settings;
@@ -56,8 +54,7 @@ struct tracer {
 	unsigned map_wakes;     /* in this second */
 	struct map_watch_mapping mappings[MAPPINGS_MAX];
 	size_t mapping_count;
-	struct told_gap gaps[GAPS_TOLD]; /* the latest; a ring */
-	size_t gap_count;
+	struct gap_log gaps;         /* told */
 	uint64_t own_dev, own_inode; /* of this program: its processes are never targets */
 	struct reader *reader;
 	struct totals *totals;
@@ -70,9 +67,10 @@ struct tracer {
 	struct deadband deadband;
 	struct store_writer *store;
 	uint64_t store_generation; /* the store's when rows told once were last pushed */
+	bool renewed_due;          /* it does not know that they were */
 	struct annotate_server *annotate;
-	struct live_engine *engine; /* NULL: not explaining */
-	struct idmap targets;       /* pid -> itself: processes under trace */
+	struct explainer *explainer;
+	struct process_table *processes;
 	struct roster *roster;
 	struct neighbours *neighbours;
 	struct stacks *stacks;             /* NULL: not taken */
@@ -85,11 +83,9 @@ struct tracer {
 	struct governor governor;
 	mono_time overhead_at; /* when the cost was last written down */
 	uint64_t overhead_cpu_ns;
-	bool launches_on;           /* the probes that the governor may take away are there */
-	mono_time period_start;     /* when the governor last looked */
-	mono_time on_since, off_at; /* of the launch probes' last stay */
-	mono_time counted_to;       /* launches are accounted for up to here */
-	struct accounting own;      /* what this side dropped or folded */
+	struct launch_window launches;
+	mono_time period_start; /* when the governor last looked */
+	struct accounting own;  /* what this side dropped or folded */
 	struct cpu_losses cpu_losses;
 	struct accounting final; /* the books after tracer_stop() */
 	struct figures *figures; /* NULL: no metrics are wanted */
@@ -98,14 +94,16 @@ struct tracer {
 	char store_error[256];
 	bool stopped;
 	int64_t second, bucket; /* wall second and 5 s bucket being filled */
-	struct tracer_op ops[OPS_MAX];
+	struct live_ops ops;
 };
 
+/* tracer_processes.c */
+int tracer_open_processes(struct tracer *t);
+void tracer_close_processes(struct tracer *t);
+void tracer_follow(struct tracer *t, const struct event *e); /* a fork, exec, exit or find */
+void tracer_forget_dead(struct tracer *t);
+
 /* tracer_targets.c */
-void tracer_target_note(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen);
-/* tracer_target_enter - as tracer_target_note(), but for its stacks. */
-void tracer_target_enter(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen);
-void tracer_target_gone(struct tracer *t, uint32_t pid);
 int tracer_scan(struct tracer *t);
 int tracer_cover_disk(struct tracer *t);
 int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr);
@@ -135,7 +133,6 @@ void tracer_renew_rows(struct tracer *t);
 /* tracer_stack.c */
 int tracer_open_stacks(struct tracer *t);
 void tracer_close_stacks(struct tracer *t);
-void tracer_follow_stacks(struct tracer *t, const struct event *e);
 void tracer_poll_stacks(struct tracer *t);
 void tracer_finish_stacks(struct tracer *t);
 uint64_t tracer_stacks_ns(const struct tracer *t);
@@ -144,21 +141,16 @@ void tracer_view_stacks(const struct tracer *t, struct tracer_view *v);
  * of its own, because its stack has enough of them. */
 bool tracer_take_stack(struct tracer *t, struct event *e, const struct stack **ret);
 
-/* tracer_incident.c: none of these waits for the engine's thread, except the last. */
-int tracer_open_engine(struct tracer *t);
-void tracer_engine_event(struct tracer *t, const struct event *e);
-void tracer_engine_aggregate(struct tracer *t, const struct aggregate *a);
-void tracer_engine_sample(struct tracer *t, const struct host_sample *s);
-void tracer_engine_gpu(struct tracer *t, const struct gpu_sample *s);
-void tracer_engine_collective(struct tracer *t, const struct event *e, const struct collective *c);
-void tracer_engine_look(struct tracer *t); /* a bucket is complete */
-void tracer_poll_engine(struct tracer *t); /* hands on what was found */
-void tracer_finish_engine(struct tracer *t);
+/* tracer_explain.c */
+int tracer_open_explainer(struct tracer *t);
+void tracer_explain_look(struct tracer *t);    /* a bucket is complete */
+void tracer_poll_explainer(struct tracer *t);  /* hands on what was found */
+void tracer_close_explainer(struct tracer *t); /* waits for its last look */
 
 /* tracer_confine.c: what the calling thread gives up; nothing if the settings do not ask for it. */
 void tracer_confine_main(const struct tracer_settings *s, enum probe_method method);
-void tracer_confine_engine(const struct tracer_settings *s);
-void tracer_confine_store(void *arg); /* struct tracer_settings */
+void tracer_confine_explainer(void *arg); /* struct tracer_settings */
+void tracer_confine_store(void *arg);     /* likewise */
 
 /* tracer_label.c */
 void tracer_serve_annotations(struct tracer *t);

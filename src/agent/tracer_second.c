@@ -3,6 +3,7 @@
  * buckets to the store, set limits, hold the overhead budget, take samples, look for new processes.
  */
 #include "agent/tracer_private.h"
+#include "wire/op_kind.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,22 +14,24 @@
 #define LIMIT_RATIO    3    /* slower than this times the median is an exception */
 #define LIMIT_FLOOR_NS 2000 /* never treat ordinary jitter of tiny calls as an exception */
 #define FLUSH_TRIES    100  /* of 10 ms */
-#define SEEN_MIN_NS    (20 * NS_PER_MS)
-#define WAIT_SECONDS   5 /* a collective waits this long for its synchronisation */
+#define WAIT_SECONDS   5    /* a collective waits this long for its synchronisation */
 
 /* A new file, or one whose old rows were pruned, has to be told again what is told only once. */
 void tracer_renew_rows(struct tracer *t)
 {
 	uint64_t generation = t->store ? store_writer_generation(t->store) : 0;
 
-	if (generation == t->store_generation)
-		return;
-	t->store_generation = generation;
-	t->gpu_named = false;
-	roster_renew(t->roster, wall_now());
-	neighbours_renew(t->neighbours);
-	if (t->stacks)
-		stacks_renew(t->stacks);
+	if (generation != t->store_generation) {
+		t->store_generation = generation;
+		t->gpu_named = false;
+		roster_renew(t->roster, wall_now());
+		neighbours_renew(t->neighbours);
+		if (t->stacks)
+			stacks_renew(t->stacks);
+		t->renewed_due = true;
+	}
+	if (t->renewed_due)
+		t->renewed_due = !store_writer_push_renewed(t->store, generation);
 }
 
 static bool push_aggregate(void *arg, const struct aggregate *a)
@@ -37,7 +40,7 @@ static bool push_aggregate(void *arg, const struct aggregate *a)
 
 	if (t->store && !store_writer_push_aggregate(t->store, a))
 		return false; /* it comes again with the next bucket */
-	tracer_engine_aggregate(t, a);
+	explainer_aggregate(t->explainer, a);
 	return true;
 }
 
@@ -52,7 +55,7 @@ static void set_limits(struct tracer *t)
 	while ((v = totals_next(t->totals, &cursor))) {
 		uint64_t limit, *slot;
 
-		if (v->key.source != SOURCE_CUDA && v->key.source != SOURCE_DRIVER)
+		if (!op_kind_is_cuda(v->key.source))
 			continue;
 		if (v->all.count < LIMIT_CALLS || v->key.op >= WIRE_OP_MAX)
 			continue;
@@ -122,44 +125,24 @@ int tracer_flush_rest(struct tracer *t)
 	return r < 0 ? r : 0;
 }
 
-/* Bring launch probes on or take them off, as the governor wants them now. What counts is the time
- * in which launches were really begun: attaching and detaching take tens of milliseconds
- * themselves. */
+/* Bring launch probes on or take them off, as the governor wants them now. */
 int tracer_switch_launches(struct tracer *t, wall_time now)
 {
 	bool on = governor_wants_on(&t->governor, now);
 	int r;
 
-	if (on == t->launches_on)
+	if (on == t->launches.is_open)
 		return 0;
-	t->launches_on = on;
 	if (on) {
 		r = coverage_launches(t->coverage, true);
 		probe_launches_enable(t->probe, true);
-		t->on_since = mono_now();
+		launch_window_open(&t->launches, mono_now());
 		return r;
 	}
 	probe_launches_enable(t->probe, false);
-	t->off_at = mono_now();
+	launch_window_close(&t->launches, mono_now());
 	r = coverage_launches(t->coverage, false);
 	return r < 0 ? r : probe_sweep(t->probe, LOSS_GOVERNOR, true);
-}
-
-/* How many launches one that was seen since the last reading stands for: the probes' stay stands
- * for all the time since launches were last seen. */
-static double launch_weight(struct tracer *t, mono_time now)
-{
-	mono_time to = t->launches_on ? now : t->off_at;
-	uint64_t seen_ns = to.ns - MIN(t->on_since.ns, to.ns);
-	double weight;
-
-	if (!t->launches_on && t->off_at.ns <= t->counted_to.ns)
-		return 1; /* nothing came since */
-	if (seen_ns < SEEN_MIN_NS)
-		return t->governor.weight; /* too short to speak for more than was meant */
-	weight = (double)(to.ns - t->counted_to.ns) / (double)seen_ns;
-	t->counted_to = t->on_since = to;
-	return MAX(weight, 1.0);
 }
 
 /* The governor looks at whole periods; while everything is probed, at every second. */
@@ -183,7 +166,7 @@ int tracer_read_totals(struct tracer *t)
 	mono_time now = mono_now();
 	int r;
 
-	totals_weigh(t->totals, launch_weight(t, now));
+	totals_weigh(t->totals, launch_window_weight(&t->launches, t->governor.weight, now));
 	r = totals_read(t->totals);
 	if (r == 0)
 		govern(t, now);
@@ -212,7 +195,7 @@ int tracer_second(struct tracer *t, wall_time now)
 		if (r < 0)
 			return r;
 		t->bucket = bucket;
-		tracer_engine_look(t);
+		tracer_explain_look(t);
 		tracer_overhead(t, now);
 	}
 	if (clock_map_refresh(&t->clock))
@@ -220,7 +203,7 @@ int tracer_second(struct tracer *t, wall_time now)
 			"the wall clock was stepped; times before and after are not comparable");
 	t->has_host = host_read(&t->host, now, &t->host_now) == 0;
 	if (t->has_host)
-		tracer_engine_sample(t, &t->host_now);
+		explainer_sample(t->explainer, &t->host_now);
 	if (t->store && t->has_host && deadband_admits(&t->deadband, &t->host_now))
 		store_writer_push_sample(t->store, &t->host_now);
 	tracer_cpu_losses(t);
@@ -232,6 +215,7 @@ int tracer_second(struct tracer *t, wall_time now)
 	set_limits(t);
 	t->map_wakes = 0;
 	roster_tick(t->roster);
+	process_table_tick(t->processes);
 	neighbours_tick(t->neighbours);
 	return t->settings.cuda_lib ? 0 : tracer_scan(t);
 }
@@ -242,7 +226,7 @@ static void take_gpu_sample(void *arg, const struct gpu_sample *s)
 
 	if (t->settings.gpu_sink)
 		t->settings.gpu_sink(t->settings.event_arg, s);
-	tracer_engine_gpu(t, s);
+	explainer_gpu(t->explainer, s);
 	if (t->figures)
 		figures_gpu(t->figures, s);
 	if (t->store && !store_writer_push_gpu_sample(t->store, s))

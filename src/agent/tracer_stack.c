@@ -38,17 +38,6 @@ void tracer_close_stacks(struct tracer *t)
 	idmap_done(&t->stack_rows);
 }
 
-void tracer_follow_stacks(struct tracer *t, const struct event *e)
-{
-	if (!t->stacks)
-		return;
-	switch (e->op) {
-	case HOST_PROCESS_EXEC: stacks_process(t->stacks, e->pid); break;
-	case HOST_PROCESS_FORK: stacks_fork(t->stacks, e->peer_pid); break;
-	case HOST_PROCESS_EXIT: stacks_gone(t->stacks, e->pid); break;
-	}
-}
-
 void tracer_poll_stacks(struct tracer *t)
 {
 	if (t->stacks)

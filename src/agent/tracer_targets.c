@@ -4,60 +4,16 @@
 #include "agent/tracer_private.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-void tracer_target_enter(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen)
-{
-	if (idmap_put(&t->targets, pid, t) < 0)
-		log_warning("more than %d traced processes: some will not be shown", TARGETS_MAX);
-	t->admit_due = true;
-	roster_enter(t->roster, pid, parent, seen);
-}
-
-void tracer_target_note(struct tracer *t, uint32_t pid, uint32_t parent, wall_time seen)
-{
-	tracer_target_enter(t, pid, parent, seen);
-	if (t->stacks && !parent)
-		stacks_process(t->stacks, pid);
-}
-
-void tracer_target_gone(struct tracer *t, uint32_t pid)
-{
-	idmap_remove(&t->targets, pid);
-	roster_leave(t->roster, pid);
-	if (t->figures)
-		figures_process_gone(t->figures, pid);
-	if (totals_process_gone(t->totals, pid) < 0)
-		log_warning("aggregates of process %u stay in the kernel", pid);
-}
-
-/* Entered just as it ended: nobody told of its end. */
-static void forget_dead(struct tracer *t)
-{
-	uint32_t dead[64];
-	size_t n = 0, cursor = 0;
-	uint64_t pid;
-
-	while (n < ARRAY_SIZE(dead) && idmap_next(&t->targets, &cursor, &pid))
-		if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
-			dead[n++] = (uint32_t)pid;
-	for (size_t i = 0; i < n; i++) {
-		probe_target_remove(t->probe, dead[i]);
-		tracer_target_gone(t, dead[i]);
-		if (t->stacks)
-			stacks_gone(t->stacks, dead[i]);
-	}
-}
 
 static bool is_wanted(const struct tracer *t, const struct target_process *p)
 {
 	if (tracer_is_own_program(t, p->pid))
 		return false;
 	switch (t->settings.filter) {
-	case FILTER_PIDS: return idmap_get(&t->targets, p->pid) != NULL;
+	case FILTER_PIDS: return process_table_has(t->processes, p->pid, 0);
 	case FILTER_USER: return p->uid == t->settings.uid;
 	default: return true;
 	}
@@ -86,13 +42,14 @@ int tracer_scan(struct tracer *t)
 			figures_nccl_process(t->figures, p);
 		judge_cover(t->coverage, "", p);
 		tracer_scan_gaps(t, p, before);
-		if (!idmap_get(&t->targets, p->pid) && probe_target_add(t->probe, p->pid) == 0)
-			tracer_target_note(t, p->pid, 0, now);
+		if (!process_table_has(t->processes, p->pid, p->start_ticks) &&
+			probe_target_add(t->probe, p->pid) == 0)
+			process_table_found(t->processes, p->pid, p->start_ticks, now);
 		judge_process(t->coverage, "", p, &layers);
 		roster_judged(t->roster, p->pid, &layers);
 	}
 	coverage_scan_end(t->coverage);
-	forget_dead(t);
+	tracer_forget_dead(t);
 	return 0;
 }
 
@@ -153,7 +110,7 @@ int tracer_enter_pids(struct tracer *t, struct errinfo *reterr)
 			if (r < 0)
 				return errinfo_set(reterr, r, "cannot trace process %u: %s",
 					family[k], strerror(-r));
-			tracer_target_note(t, family[k], 0, now);
+			process_table_found(t->processes, family[k], 0, now);
 		}
 	}
 	return 0;

@@ -14,63 +14,40 @@ static void view_gpu(const struct tracer *t, struct tracer_view *v)
 	v->has_driver = access("/proc/driver/nvidia/version", F_OK) == 0;
 }
 
-static struct tracer_op *op_row(
-	struct tracer *t, size_t *count, unsigned source, unsigned op, bool nested)
-{
-	for (size_t i = 0; i < *count; i++)
-		if (t->ops[i].source == source && t->ops[i].op == op && t->ops[i].nested == nested)
-			return &t->ops[i];
-	if (*count == OPS_MAX)
-		return NULL;
-	t->ops[*count] =
-		(struct tracer_op){.source = (uint8_t)source, .op = (uint16_t)op, .nested = nested};
-	return &t->ops[(*count)++];
-}
-
-static int compare_ops(const void *a, const void *b)
-{
-	const struct tracer_op *x = a, *y = b;
-
-	if (x->nested != y->nested)
-		return x->nested - y->nested;
-	return x->sketch.sum < y->sketch.sum ? 1 : x->sketch.sum > y->sketch.sum ? -1 : 0;
-}
-
-static size_t fill_ops(struct tracer *t)
+static void fill_ops(struct tracer *t)
 {
 	const struct total *v;
-	size_t cursor = 0, count = 0;
-	struct tracer_op *row;
+	size_t cursor = 0;
 
-	while ((v = totals_next(t->totals, &cursor))) {
-		row = op_row(t, &count, v->key.source, v->key.op, v->key.flags & WIRE_NESTED);
-		if (row) {
-			sketch_merge(&row->sketch, &v->all);
-			row->count = row->sketch.count;
-		}
-	}
-	for (unsigned op = 0; op < WIRE_OP_MAX; op++) { /* events that only ever are records */
-		if (!t->op_counts[SOURCE_HOST][op] || op == HOST_SCHED_SWITCH)
-			continue;
-		row = op_row(t, &count, SOURCE_HOST, op, false);
-		if (row)
-			row->count = t->op_counts[SOURCE_HOST][op];
-	}
-	qsort(t->ops, count, sizeof(t->ops[0]), compare_ops);
-	return count;
+	live_ops_clear(&t->ops);
+	while ((v = totals_next(t->totals, &cursor)))
+		live_ops_add(
+			&t->ops, v->key.source, v->key.op, v->key.flags & WIRE_NESTED, &v->all);
+	for (unsigned op = 0; op < WIRE_OP_MAX; op++) /* events that only ever are records */
+		if (t->op_counts[SOURCE_HOST][op] && op != HOST_SCHED_SWITCH)
+			live_ops_count(&t->ops, SOURCE_HOST, op, t->op_counts[SOURCE_HOST][op]);
+	live_ops_sort(&t->ops);
+}
+
+static const struct process_entry *first_alive(const struct process_table *table)
+{
+	struct process_entry *p = process_table_next(table, NULL);
+
+	while (p && p->ended)
+		p = process_table_next(table, p);
+	return p;
 }
 
 void tracer_view(struct tracer *t, struct tracer_view *ret)
 {
 	const char *first_library;
-	size_t cursor = 0;
-	uint64_t pid;
+	const struct process_entry *first;
 
 	*ret = (struct tracer_view){
 		.started = t->started,
 		.now = wall_now(),
 		.method = probe_method_name(probe_method(t->probe)),
-		.processes = t->targets.used,
+		.processes = process_table_alive(t->processes),
 		.libraries = coverage_probed(t->coverage, &first_library),
 		.runtime_probes = coverage_probes(t->coverage, TARGET_CUDART) +
 				  coverage_probes(t->coverage, TARGET_EXECUTABLE),
@@ -84,10 +61,11 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 		.hit_ns = t->governor.hit_ns,
 		.launch_weight = t->governor.weight,
 	};
-	if (idmap_next(&t->targets, &cursor, &pid)) {
+	first = first_alive(t->processes);
+	if (first) {
 		struct discover_process p;
 
-		ret->first_pid = (uint32_t)pid;
+		ret->first_pid = first->pid;
 		if (discover_process_stat("", ret->first_pid, &p) == 0)
 			memcpy(ret->first_comm, p.comm, sizeof(ret->first_comm));
 	}
@@ -96,8 +74,9 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 	view_gpu(t, ret);
 	tracer_view_stacks(t, ret);
 	tracer_books(t, &ret->books);
-	ret->ops = t->ops;
-	ret->op_count = fill_ops(t);
+	fill_ops(t);
+	ret->ops = t->ops.rows;
+	ret->op_count = t->ops.count;
 	if (t->store) {
 		struct errinfo e = {0};
 

@@ -159,6 +159,53 @@ const char *text_format_count(char out[TEXT_MAX], uint64_t n)
 	return out;
 }
 
+/* The length of the first word of @s that ends in s, and where it is; 0 if there is none. */
+static size_t plural_word(const char *s, size_t *ret_at)
+{
+	for (size_t at = 0; s[at]; at += strspn(s + at, " ")) {
+		size_t len = strcspn(s + at, " ");
+
+		if (len > 1 && s[at + len - 1] == 's') {
+			*ret_at = at;
+			return len;
+		}
+		at += len;
+	}
+	*ret_at = strlen(s);
+	return 0;
+}
+
+static bool ends_in(const char *s, size_t len, const char *end)
+{
+	size_t n = strlen(end);
+
+	return len > n && !memcmp(s + len - n, end, n);
+}
+
+const char *text_format_plural(char out[TEXT_PLURAL_MAX], uint64_t n, const char *plural)
+{
+	char count[TEXT_MAX];
+	size_t at, len, cut;
+	const char *y = "";
+
+	if (n != 1) {
+		snprintf(out, TEXT_PLURAL_MAX, "%s %s", text_format_count(count, n), plural);
+		return out;
+	}
+	len = plural_word(plural, &at);
+	cut = len > 0;
+	if (ends_in(plural + at, len, "ies")) {
+		cut = 3;
+		y = "y";
+	} else if (ends_in(plural + at, len, "sses") || ends_in(plural + at, len, "xes") ||
+		   ends_in(plural + at, len, "ches") || ends_in(plural + at, len, "shes")) {
+		cut = 2;
+	}
+	snprintf(out, TEXT_PLURAL_MAX, "1 %.*s%s%s", (int)(at + len - cut), plural, y,
+		plural + at + len);
+	return out;
+}
+
 const char *text_format_percent(char out[TEXT_MAX], double share)
 {
 	double pct = share * 100;

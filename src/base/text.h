@@ -13,6 +13,8 @@
 
 #define TEXT_MAX 32 /* room for any formatted duration, count or size */
 
+#define TEXT_PLURAL_MAX 96 /* room for a count and what is counted; longer ones are cut */
+
 /* text_utf8_next - decodes one code point of @s (@len bytes, at least 1).
  * Returns its length in bytes, or -EILSEQ (overlong, surrogate, truncated, stray byte). */
 int text_utf8_next(const char *s, size_t len, uint32_t *ret_cp);
@@ -31,6 +33,10 @@ const char *text_format_duration(char out[TEXT_MAX], uint64_t ns);
 
 /* text_format_count - "12,345". */
 const char *text_format_count(char out[TEXT_MAX], uint64_t n);
+
+/* text_format_plural - how many of what, which is given in the plural: "12 failed calls", "1 failed
+ * call", "1 process on the GPU". The first word with an s at its end is the one that changes. */
+const char *text_format_plural(char out[TEXT_PLURAL_MAX], uint64_t n, const char *plural);
 
 /* text_format_bytes - binary units: "512 B", "1.5 KiB", "10 GiB". */
 const char *text_format_bytes(char out[TEXT_MAX], uint64_t bytes);

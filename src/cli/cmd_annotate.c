@@ -12,6 +12,7 @@
 #include "agent/annotate/client.h"
 #include "agent/annotate/line.h"
 #include "agent/annotate/place.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/dispatch.h"
 
@@ -107,15 +108,16 @@ static int resolve_socket(
 static int report(const struct annotate_result *result, bool by_label, struct errinfo *reterr)
 {
 	const char *why = result->first_error.text;
+	char lines[TEXT_PLURAL_MAX];
 
 	if (!result->refused)
 		return 0;
 	if (by_label)
 		return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EINVAL, "refused: %s", why);
 	return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EINVAL,
-		"lines rejected: %llu, stored: %llu; line %llu: %.350s",
-		(unsigned long long)result->refused, (unsigned long long)result->stored,
-		(unsigned long long)result->first_line, why);
+		"%s rejected, %llu stored; line %llu: %.350s",
+		text_format_plural(lines, result->refused, "lines"),
+		(unsigned long long)result->stored, (unsigned long long)result->first_line, why);
 }
 
 static int annotate_run(const struct command *c, void *settings, int argc, char **argv)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "agent/answer/explain.h"
+#include "agent/answer/incidents.h"
 #include "agent/answer/usage.h"
 #include "agent/store/nodedb.h"
 #include "cli/commands.h"
@@ -21,12 +21,10 @@
 #include "cli/progress.h"
 #include "cli/range.h"
 
-#define WHERE_STACKS 4096 /* the heaviest are enough to say where; 0.1 ms each to read */
-
 struct explain_settings {
 	const char *db;
 	struct option_pids pids;
-	struct range_wish range;
+	struct time_request range;
 	int64_t last;
 	bool json, chains, per_process, annotations, stacks;
 	struct fleet_wish fleet;
@@ -91,6 +89,7 @@ static int explain_node(const struct explain_settings *s, const char *path,
 	style.stacks = s->stacks;
 	style.progress = &progress;
 	style.into = into;
+	style.asked = &f->scope;
 	progress_begin(&progress, STDERR_FILENO, "explaining the recording");
 	r = nodedb_read(path, f, &content, reterr);
 	if (r < 0)
@@ -175,13 +174,13 @@ static int explain_file(const struct explain_settings *s, const char *path,
 	int r = node_option_list(path, s->node, &nodes, &count, reterr);
 
 	if (r < 0 || count < 2) {
-		one.node = s->node;
+		one.scope.node = s->node;
 		return r < 0 ? r : explain_node(s, path, &one, NULL, reterr);
 	}
 	w.indent = true;
 	json_begin_array(&w);
 	for (size_t i = 0; r >= 0 && i < count; i++) {
-		one.node = nodes[i].name;
+		one.scope.node = nodes[i].name;
 		r = explain_node(s, path, &one, s->json ? &w : NULL, reterr);
 	}
 	json_end_array(&w);
@@ -196,14 +195,8 @@ static int explain_file(const struct explain_settings *s, const char *path,
 static int explain_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	const struct explain_settings *s = settings;
-	struct nodedb_filter f = {.pids = s->pids.pid,
-		.pid_count = s->pids.count,
-		.last = (size_t)s->last,
-		/* Stacks with most time are summed over all rows. */
-		.thin = s->stacks ? NODEDB_THIN_NEVER : NODEDB_THIN_LARGE,
-		.labels = true, /* numbers among them are judged */
-		.stacks = NODEDB_STACKS_USED,
-		.stacks_max = s->stacks ? 0 : WHERE_STACKS};
+	struct scope asked = {.pids = s->pids.pid, .pid_count = s->pids.count, .node = s->node};
+	struct nodedb_filter f = incidents_filter(&asked, s->stacks);
 	_cleanup_free_ char *default_path = NULL;
 	const char *path = NULL;
 	struct errinfo e = {0};
@@ -221,9 +214,9 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	}
 	if (r == 0)
 		r = db_option_path(s->db, &default_path, &path, &e);
+	f.last = (size_t)s->last;
 	if (r == 0)
 		r = range_resolve(path, &s->range, &f, &live, &e);
-	f.node = s->node;
 	if (r == 0) {
 		range_tell(live);
 		r = s->per_process ? print_usage(path, &f, s->json, &e)

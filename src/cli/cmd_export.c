@@ -28,7 +28,7 @@
 struct export_settings {
 	const char *format, *db, *output, *op, *value, *node;
 	struct option_pids pids;
-	struct range_wish range;
+	struct time_request range;
 	int64_t limit;
 	bool stacks;
 	struct fleet_wish fleet;
@@ -106,23 +106,25 @@ static void print_notes(const struct export_settings *s, const struct nodedb_con
 	const struct export_figures *figures, size_t bytes)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 14);
-	char n[TEXT_MAX], of[TEXT_MAX];
+	char n[TEXT_PLURAL_MAX], of[TEXT_PLURAL_MAX];
 
 	if (c->skipped_stacks)
-		buf_printf(&b, "ingero: %s call stacks omitted: damaged or over 64 KiB\n",
-			text_format_count(n, c->skipped_stacks));
+		buf_printf(&b, "ingero: %s omitted: damaged or over 64 KiB\n",
+			text_format_plural(n, c->skipped_stacks, "call stacks"));
 	if (c->other_stacks || figures->left_out)
 		buf_puts(&b, "ingero: too many stacks: those with the least time are omitted\n");
 	if (c->older_events)
-		buf_printf(&b, "ingero: %s older events omitted\n",
-			text_format_count(n, c->older_events));
+		buf_printf(&b, "ingero: %s omitted\n",
+			text_format_plural(n, c->older_events, "older events"));
 	if (figures->without_stack)
-		buf_printf(&b, "ingero: %s of %s calls have no stack\n",
+		buf_printf(&b, "ingero: %s of %s %s no stack\n",
 			text_format_count(n, figures->without_stack),
-			text_format_count(of, figures->calls));
+			text_format_plural(of, figures->calls, "calls"),
+			figures->without_stack == 1 ? "has" : "have");
 	if (s->output && strcmp(s->output, "-") != 0) {
-		buf_printf(&b, "Exported %zu stack%s of %s calls to ", figures->stacks,
-			figures->stacks == 1 ? "" : "s", text_format_count(n, figures->calls));
+		buf_printf(&b, "Exported %s of %s to ",
+			text_format_plural(n, figures->stacks, "stacks"),
+			text_format_plural(of, figures->calls, "calls"));
 		text_escape_terminal(&b, s->output);
 		buf_printf(&b, " (%s)\n", text_format_bytes(n, bytes));
 	}
@@ -132,9 +134,9 @@ static void print_notes(const struct export_settings *s, const struct nodedb_con
 static int export_file(const struct export_settings *s, struct export_wish *wish, const char *path,
 	struct errinfo *reterr)
 {
-	struct nodedb_filter f = {.pids = s->pids.pid,
-		.pid_count = s->pids.count,
-		.node = s->node,
+	struct nodedb_filter f = {.scope.pids = s->pids.pid,
+		.scope.pid_count = s->pids.count,
+		.scope.node = s->node,
 		.stacks = NODEDB_STACKS_USED};
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
@@ -186,7 +188,9 @@ static int write_trace(
 {
 	struct export_trace_wish wish = {.output = s->output,
 		.range = &s->range,
-		.filter = {.pids = s->pids.pid, .pid_count = s->pids.count, .node = s->node},
+		.filter = {.scope.pids = s->pids.pid,
+			.scope.pid_count = s->pids.count,
+			.scope.node = s->node},
 		.limit = s->limit,
 		.form = {.proto = proto, .stacks = s->stacks}};
 	const struct wire_op_row *op = NULL;
@@ -200,8 +204,8 @@ static int write_trace(
 	if (s->output && is_same_file(s->output, path))
 		return errinfo_set(reterr, -EINVAL, "--output is the recording itself");
 	if (op) {
-		wish.filter.source = op->source;
-		wish.filter.op = op->op;
+		wish.filter.scope.source = op->source;
+		wish.filter.scope.op = op->op;
 	}
 	return export_trace(path, &wish, reterr);
 }
@@ -225,7 +229,7 @@ static int export_nodes(const struct export_settings *s, struct fleet *f, int tr
 {
 	struct export_trace_wish wish = {.output = s->output,
 		.range = &s->range,
-		.filter = {.pids = s->pids.pid, .pid_count = s->pids.count},
+		.filter = {.scope.pids = s->pids.pid, .scope.pid_count = s->pids.count},
 		.limit = s->limit,
 		.form = {.proto = proto}};
 	int r = check_nodes_flags(s, trace, reterr);

@@ -52,9 +52,9 @@ static bool tell(void *arg, size_t source, uint64_t events)
 {
 	struct talk *t = arg;
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-	char n[TEXT_MAX];
+	char n[TEXT_PLURAL_MAX];
 
-	buf_printf(&b, "%s events of ", text_format_count(n, events));
+	buf_printf(&b, "%s of ", text_format_plural(n, events, "events"));
 	text_escape_terminal(&b, t->sources[source]);
 	progress_say(&t->progress, buf_str(&b));
 	return !stopped;
@@ -85,11 +85,10 @@ static void put_extras(struct buf *b, const struct merge_report *r)
 /* "200 events, 1 chain, 8 stacks". */
 static void put_counts(struct buf *b, uint64_t events, uint64_t chains, uint64_t stacks)
 {
-	char e[TEXT_MAX], c[TEXT_MAX], s[TEXT_MAX];
+	char e[TEXT_PLURAL_MAX], c[TEXT_PLURAL_MAX], s[TEXT_PLURAL_MAX];
 
-	buf_printf(b, "%s event%s, %s chain%s, %s stack%s", text_format_count(e, events),
-		events == 1 ? "" : "s", text_format_count(c, chains), chains == 1 ? "" : "s",
-		text_format_count(s, stacks), stacks == 1 ? "" : "s");
+	buf_printf(b, "%s, %s, %s", text_format_plural(e, events, "events"),
+		text_format_plural(c, chains, "chains"), text_format_plural(s, stacks, "stacks"));
 }
 
 /* What was there already stands behind. */
@@ -125,7 +124,7 @@ static void done(void *arg, size_t source, const struct merge_report *r)
 static void put_clock(struct buf *b, const struct merge_clock *c, uint64_t threshold_ns)
 {
 	uint64_t off = (uint64_t)(c->offset_ns < 0 ? -c->offset_ns : c->offset_ns);
-	char by[TEXT_MAX], error[TEXT_MAX], n[TEXT_MAX];
+	char by[TEXT_MAX], error[TEXT_MAX], n[TEXT_PLURAL_MAX];
 
 	if (!c->collectives)
 		return;
@@ -134,7 +133,7 @@ static void put_clock(struct buf *b, const struct merge_clock *c, uint64_t thres
 	buf_printf(b, " is %s (± %s) %s that of ", text_format_duration(by, off),
 		text_format_duration(error, c->error_ns), c->offset_ns < 0 ? "behind" : "ahead of");
 	text_escape_terminal(b, c->reference);
-	buf_printf(b, ", by %s collectives%s\n", text_format_count(n, c->collectives),
+	buf_printf(b, ", by %s%s\n", text_format_plural(n, c->collectives, "collectives"),
 		c->applied           ? ": corrected"
 		: off > threshold_ns ? ": --align corrects it"
 				     : "");
@@ -159,11 +158,12 @@ static void put_clocks(struct buf *b, const struct merge_result *r, uint64_t thr
 static void print_result(const struct merge_settings *s, const struct merge_result *r)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(4 << 20);
+	char n[TEXT_PLURAL_MAX];
 
 	put_clocks(&b, r, s->threshold_ns);
 	buf_puts(&b, "Merged into ");
 	text_escape_terminal(&b, s->output);
-	buf_printf(&b, ", %zu node%s: ", r->nodes, r->nodes == 1 ? "" : "s");
+	buf_printf(&b, ", %s: ", text_format_plural(n, r->nodes, "nodes"));
 	put_report(&b, &r->total);
 	fputs(buf_str(&b), stderr);
 }

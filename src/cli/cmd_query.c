@@ -16,6 +16,7 @@
 #include "cli/op_option.h"
 #include "cli/progress.h"
 #include "agent/answer/query.h"
+#include "agent/store/lock.h"
 #include "cli/range.h"
 #include "agent/answer/sql_output.h"
 #include "sql/sql_worker.h"
@@ -29,7 +30,7 @@
 struct query_settings {
 	const char *db, *op, *node;
 	struct option_pids pids;
-	struct range_wish range;
+	struct time_request range;
 	int64_t limit;
 	uint64_t timeout_ns;
 	bool json, csv, annotations;
@@ -79,36 +80,30 @@ static int print_events(const struct query_settings *s, const struct nodedb_cont
 		.pid_count = s->pids.count,
 		.labels = s->annotations,
 		.limit = s->limit > 0 ? (size_t)s->limit : 0,
-		.node = f->node,
-		.source = f->source,
-		.op = f->op,
-		.partial = f->source || f->from_ns || f->to_ns};
-	int r = 0;
+		.node = f->scope.node};
 
 	if (s->json)
 		query_json(&b, &v);
-	else if (s->annotations)
-		query_list(&b, &v);
 	else
-		r = query_text(&b, &v);
-	return r < 0 ? r : print(&b, reterr);
+		query_list(&b, &v);
+	return print(&b, reterr);
 }
 
 /* What lines of events do not say of themselves. */
 static void tell_rest(const struct query_settings *s, const struct nodedb_content *c, size_t last)
 {
-	char n[TEXT_MAX];
+	char n[TEXT_PLURAL_MAX];
 
 	if (last && !s->limit && c->event_count == last)
 		fprintf(stderr,
 			"ingero: only the newest %s events are shown; --limit -1 shows all\n",
 			text_format_count(n, last));
 	if (s->json && c->skipped_rows)
-		fprintf(stderr, "ingero: %s damaged rows omitted\n",
-			text_format_count(n, c->skipped_rows));
+		fprintf(stderr, "ingero: %s omitted\n",
+			text_format_plural(n, c->skipped_rows, "damaged rows"));
 	if (s->json && c->older_events)
-		fprintf(stderr, "ingero: %s older events omitted\n",
-			text_format_count(n, c->older_events));
+		fprintf(stderr, "ingero: %s omitted\n",
+			text_format_plural(n, c->older_events, "older events"));
 }
 
 static int print_node(const struct query_settings *s, const char *path,
@@ -124,53 +119,102 @@ static int print_node(const struct query_settings *s, const char *path,
 	if (r < 0)
 		return r;
 	r = print_events(s, &content, f, reterr);
-	if (r == 0 && (s->json || s->annotations))
+	if (r == 0)
 		tell_rest(s, &content, f->last);
 	return r;
 }
 
-/* Lists say whose events they are, so that they come node by node; figures are of all together. */
-static int print_nodes(const struct query_settings *s, const char *path, struct nodedb_filter *f,
+/* Lists say whose events they are, so that they come node by node. */
+static int print_lists(const struct query_settings *s, const char *path,
+	const struct wire_op_row *op, const struct nodedb_node *nodes, size_t node_count,
 	struct errinfo *reterr)
 {
-	_cleanup_free_ struct nodedb_node *nodes = NULL;
-	size_t count = 0;
-	int r = node_option_list(path, s->node, &nodes, &count, reterr);
+	struct nodedb_filter f = {.scope.pids = s->pids.pid,
+		.scope.pid_count = s->pids.count,
+		.scope.source = op ? op->source : 0,
+		.scope.op = op ? op->op : 0,
+		.scope.node = s->node,
+		.last = s->limit > 0    ? (size_t)s->limit
+			: s->limit == 0 ? LIST_ROWS
+					: 0,
+		.labels = s->annotations,
+		.stacks = s->json ? NODEDB_STACKS_USED : NODEDB_STACKS_NONE};
+	pid_t live = 0;
+	int r = range_resolve(path, &s->range, &f, &live, reterr);
 
-	f->node = s->node;
-	if (r == 0 && (count < 2 || !(s->json || s->annotations)))
-		return print_node(s, path, f, reterr);
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		f->node = nodes[i].name;
-		r = print_node(s, path, f, reterr);
+	if (r == 0 && node_count < 2)
+		r = print_node(s, path, &f, reterr);
+	for (size_t i = 0; r == 0 && node_count > 1 && i < node_count; i++) {
+		f.scope.node = nodes[i].name;
+		r = print_node(s, path, &f, reterr);
 	}
+	range_tell(r == 0 ? live : 0);
+	return r;
+}
+
+static int print_table(const struct question *q, void *arg, struct errinfo *reterr)
+{
+	const struct query_settings *s = arg;
+	_cleanup_(ops_answer_done) struct ops_answer a = {0};
+	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
+	struct query_head head = {.since_ns = s->range.since_ns,
+		.pids = s->pids.pid,
+		.pid_count = s->pids.count,
+		.limit = q->request->last,
+		.first_ns = q->scope.from_ns,
+		.last_ns = q->scope.to_ns};
+	struct host_answer host = {0};
+	int r = answer_ops(q, &a, reterr);
+
+	if (r == 0)
+		r = answer_host(q, &host, reterr);
+	if (r == 0)
+		r = nodedb_snapshot_count(q->snapshot, &q->scope, UINT64_MAX, &head.events, reterr);
+	if (r < 0)
+		return r;
+	if (head.limit)
+		head.events = MIN(head.events, (uint64_t)head.limit);
+	head.calls = a.all_calls;
+	head.skipped_rows = a.damaged_rows;
+	head.older_events = a.older_rows;
+	query_table(&b, &head, &a, &host);
+	r = print(&b, reterr);
+	range_tell(r == 0 && q->by_default && q->live
+			   ? store_lock_holder(nodedb_snapshot_path(q->snapshot))
+			   : 0);
 	return r;
 }
 
 static int run_filters(const struct query_settings *s, const char *path, struct errinfo *reterr)
 {
-	bool lists = s->json || s->annotations;
-	struct nodedb_filter f = {.pids = s->pids.pid,
-		.pid_count = s->pids.count,
-		.labels = s->annotations,
-		.stacks = s->json ? NODEDB_STACKS_USED : NODEDB_STACKS_NONE};
-	const struct wire_op_row *op;
-	pid_t live = 0;
+	_cleanup_free_ struct nodedb_node *nodes = NULL;
+	_cleanup_free_ struct answer_request *request = calloc(1, sizeof(*request));
+	const struct wire_op_row *op = NULL;
+	size_t count = 0;
 	int r = op_option_find(s->op, &op, reterr);
 
+	if (!request)
+		return -ENOMEM;
+	if (r == 0)
+		r = node_option_list(path, s->node, &nodes, &count, reterr);
+	if (r == 0)
+		r = range_check(&s->range, reterr);
+	if (r == 0 && (s->json || s->annotations))
+		return print_lists(s, path, op, nodes, count, reterr);
 	if (r < 0)
 		return r;
-	if (op) {
-		f.source = op->source;
-		f.op = op->op;
-	}
-	r = range_resolve(path, &s->range, &f, &live, reterr);
-	if (r < 0)
-		return r;
-	f.last = s->limit > 0 ? (size_t)s->limit : s->limit == 0 && lists ? LIST_ROWS : 0;
-	r = print_nodes(s, path, &f, reterr);
-	range_tell(r == 0 ? live : 0);
-	return r;
+	request->last = s->limit > 0 ? (size_t)s->limit : 0;
+	request->source = op ? op->source : 0;
+	request->op = op ? op->op : 0;
+	memcpy(request->pids, s->pids.pid, sizeof(s->pids.pid));
+	request->pid_count = s->pids.count;
+	request->flag = "--";
+	request->since_ns = s->range.since_ns;
+	request->all = s->range.all;
+	snprintf(request->from, sizeof(request->from), "%s", s->range.from ? s->range.from : "");
+	snprintf(request->to, sizeof(request->to), "%s", s->range.to ? s->range.to : "");
+	snprintf(request->node, sizeof(request->node), "%s", s->node ? s->node : "");
+	return answer_ask(path, request, 0, print_table, (void *)s, reterr);
 }
 
 /* Whoever counts or averages over rows must know that they are a selection. */
@@ -242,6 +286,7 @@ static int run_fleet(
 	struct fanout_question q = {.kind = FANOUT_SQL, .sql = text, .limit = (size_t)s->limit};
 	_cleanup_(fanout_result_done) struct fanout_result result = {0};
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
+	char rows[TEXT_PLURAL_MAX], nodes[TEXT_PLURAL_MAX];
 	int r = check_sql_flags(s, reterr);
 
 	if (r == 0)
@@ -257,8 +302,9 @@ static int run_fleet(
 		return r;
 	r = fleet_tell(&result);
 	if (result.ok_count) {
-		fprintf(stderr, "%s%zu rows from %zu node(s)\n", s->json || s->csv ? "" : "\n  ",
-			result.table.row_count, result.ok_count);
+		fprintf(stderr, "%s%s from %s\n", s->json || s->csv ? "" : "\n  ",
+			text_format_plural(rows, result.table.row_count, "rows"),
+			text_format_plural(nodes, result.ok_count, "nodes"));
 		tell_selection(text);
 	}
 	return r;

@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "agent/answer/explain.h"
+#include "agent/answer/incidents.h"
 #include "agent/answer/report_json.h"
 #include "base/buf.h"
 
@@ -42,6 +42,8 @@ int explain_content(
 
 	if (r < 0)
 		return r;
+	if (style.asked)
+		incidents_keep_asked(&e, style.asked);
 	e.scope.columns = style.columns;
 	e.scope.with_labels = style.labels;
 	e.scope.stored_verdicts = c->chain_count;

@@ -15,6 +15,7 @@ struct explain_style {
 	bool labels;               /* say which held during each incident */
 	bool stacks;               /* print the stacks that matter */
 	struct json_writer *into;  /* with json: an open array to add to, instead of printing */
+	const struct scope *asked; /* incidents of other processes are left out; NULL: none are */
 	struct progress *progress; /* ended before anything is printed; may be NULL */
 };
 

@@ -15,7 +15,7 @@
 static void put_extent(struct buf *b, const struct fanout_result *r)
 {
 	size_t known = 0, lossy = 0, silent = 0;
-	char n[TEXT_MAX], share[TEXT_MAX];
+	char n[TEXT_PLURAL_MAX], share[TEXT_MAX];
 	uint64_t events = 0;
 
 	for (size_t i = 0; i < r->count; i++) {
@@ -30,9 +30,9 @@ static void put_extent(struct buf *b, const struct fanout_result *r)
 	}
 	if (!known)
 		return;
-	buf_printf(b, "  %s events analysed", text_format_count(n, events));
+	buf_printf(b, "  %s analysed", text_format_plural(n, events, "events"));
 	if (silent)
-		buf_printf(b, "; losses unknown on %zu node(s)", silent);
+		buf_printf(b, "; losses unknown on %s", text_format_plural(n, silent, "nodes"));
 	else if (!lossy)
 		buf_puts(b, "; nothing lost");
 	for (size_t i = 0, told = 0; lossy && i < r->count; i++) {
@@ -55,9 +55,11 @@ void explain_fleet_text(struct buf *b, const struct fanout_result *r, struct exp
 {
 	const struct fanout_incidents *l = &r->incidents;
 	size_t shown = MIN(l->count, (size_t)SHOWN);
+	char chains[TEXT_PLURAL_MAX], nodes[TEXT_PLURAL_MAX];
 
-	buf_printf(
-		b, "FLEET CAUSAL CHAINS - %zu chain(s) from %zu node(s)\n", l->count, r->ok_count);
+	buf_printf(b, "FLEET CAUSAL CHAINS - %s from %s\n",
+		text_format_plural(chains, l->count, "chains"),
+		text_format_plural(nodes, r->ok_count, "nodes"));
 	put_extent(b, r);
 	if (!l->count)
 		buf_puts(b, "  No incidents on any node.\n");
@@ -72,8 +74,8 @@ void explain_fleet_text(struct buf *b, const struct fanout_result *r, struct exp
 		report_incident(b, &e, style.columns, style.colour);
 	}
 	if (l->count > shown)
-		buf_printf(b, "\n%zu smaller incidents are not shown; --json has them all\n",
-			l->count - shown);
+		buf_printf(b, "\n%s not shown; --json has them all\n",
+			text_format_plural(chains, l->count - shown, "smaller incidents"));
 }
 
 void explain_fleet_json(const struct fanout_result *r)

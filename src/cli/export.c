@@ -46,19 +46,21 @@ static int draw(struct buf *b, const struct flame *f, const struct export_wish *
 {
 	_cleanup_buf_ struct buf title = BUF_INIT(1 << 14), sub = BUF_INIT(1 << 14);
 	struct flamegraph g = {.is_count = wish->count};
-	char calls[TEXT_MAX], time[TEXT_MAX];
+	char calls[TEXT_PLURAL_MAX], time[TEXT_MAX];
 
 	buf_printf(&title, "%s calls by call stack", wish->op ? wish->op->name : "GPU");
 	if (wish->name) {
 		buf_puts(&title, ": ");
 		text_escape_terminal(&title, wish->name);
 	}
-	buf_printf(&sub, "%s recorded calls, %s on the host. Width is %s; callers are above.",
-		text_format_count(calls, figures->calls), text_format_duration(time, figures->ns),
+	buf_printf(&sub, "%s, %s on the host. Width is %s; callers are above.",
+		text_format_plural(calls, figures->calls, "recorded calls"),
+		text_format_duration(time, figures->ns),
 		wish->count ? "the number of calls" : "their time");
 	if (figures->without_stack)
-		buf_printf(&sub, " %s calls have no stack.",
-			text_format_count(calls, figures->without_stack));
+		buf_printf(&sub, " %s %s no stack.",
+			text_format_plural(calls, figures->without_stack, "calls"),
+			figures->without_stack == 1 ? "has" : "have");
 	g.title = buf_str(&title);
 	g.subtitle = buf_str(&sub);
 	return flamegraph_svg(b, f, &g);

@@ -87,8 +87,10 @@ static int give(void *arg, const struct nodedb_sink *sink, struct nodedb_stream_
 	struct errinfo *reterr)
 {
 	const struct haul *h = arg;
-	int r = give_tracks(h, sink);
+	int r;
 
+	sink->origin(sink->arg, false);
+	r = give_tracks(h, sink);
 	for (size_t i = 0; r == 0 && i < h->chains->count; i++) {
 		struct incident_row row;
 		struct nodedb_content c = {.chains = &row, .chain_count = 1};
@@ -104,7 +106,7 @@ static int give(void *arg, const struct nodedb_sink *sink, struct nodedb_stream_
 	}
 	ret->events = h->events.count;
 	ret->skipped_rows = h->events.skipped;
-	return r;
+	return r < 0 ? r : sink->end(sink->arg);
 }
 
 /* ---- asking ---- */
@@ -114,8 +116,8 @@ static int ask_events(struct fleet *f, const struct export_trace_wish *w,
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(1 << 14);
 	struct fanout_event_wish wish = {.since_ns = w->range->since_ns,
-		.pids = w->filter.pids,
-		.pid_count = w->filter.pid_count};
+		.pids = w->filter.scope.pids,
+		.pid_count = w->filter.scope.pid_count};
 	struct fanout_question q = {.kind = FANOUT_SQL,
 		.apart = true, /* recordings of different versions have different columns */
 		.limit = w->limit > 0 ? (size_t)w->limit : FANOUT_ROWS_MAX};

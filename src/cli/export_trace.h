@@ -8,7 +8,7 @@
 
 struct export_trace_wish {
 	const char *output; /* NULL is an error with a sentence */
-	const struct range_wish *range;
+	const struct time_request *range;
 	struct nodedb_filter filter;
 	int64_t limit; /* newest events; 0: as many as viewers bear, -1: all */
 	struct perfetto_wish form;

@@ -102,10 +102,10 @@ static void put_cut(struct buf *b, const char *s, size_t letters)
 /* "203µs, < 0.1 %" */
 static void put_value(struct buf *b, const struct flamegraph *g, uint64_t value, double share)
 {
-	char text[TEXT_MAX];
+	char text[TEXT_PLURAL_MAX];
 
 	if (g->is_count)
-		buf_printf(b, "%s call%s", text_format_count(text, value), value == 1 ? "" : "s");
+		buf_puts(b, text_format_plural(text, value, "calls"));
 	else
 		buf_puts(b, text_format_duration(text, value));
 	buf_puts(b, ", ");

@@ -116,11 +116,11 @@ static int connect_nodes(const struct fleet_wish *w, struct fleet *f,
 static void tell_origin(const struct fleet *f)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(8192);
+	char nodes[TEXT_PLURAL_MAX];
 
 	text_escape_terminal(&b, f->config->path);
-	fprintf(stderr,
-		"ingero: querying the %zu node%s in %s; use --db to read a local recording\n",
-		f->node_count, f->node_count == 1 ? "" : "s", buf_str(&b));
+	fprintf(stderr, "ingero: querying the %s in %s; use --db to read a local recording\n",
+		text_format_plural(nodes, f->node_count, "nodes"), buf_str(&b));
 }
 
 int fleet_open(

@@ -167,6 +167,24 @@ static void gpu_line(struct buf *b, const struct gpu_row *row)
 	buf_putc(b, '\n');
 }
 
+/* (PID 4821 and 3 more, since 13:25:10) */
+static void incident_subject(struct buf *b, const struct incident *i)
+{
+	time_t s = (time_t)(i->first.ns / (int64_t)NS_PER_S);
+	char clock[16] = "";
+	struct tm tm;
+
+	if (!i->pid)
+		return;
+	buf_printf(b, " (PID %u", i->pid);
+	if (i->pid_total > 1)
+		buf_printf(b, " and %u more", i->pid_total - 1);
+	if (i->first.ns > 0 && localtime_r(&s, &tm) &&
+		strftime(clock, sizeof(clock), "%H:%M:%S", &tm))
+		buf_printf(b, ", since %s", clock);
+	buf_putc(b, ')');
+}
+
 void live_incident(struct buf *b, const struct incident *i)
 {
 	char text[TEXT_MAX];
@@ -179,6 +197,7 @@ void live_incident(struct buf *b, const struct incident *i)
 		buf_printf(b, "  [%s] ", severity_name(i->severity));
 	}
 	text_escape_terminal(b, i->summary);
+	incident_subject(b, i);
 	buf_puts(b, "\n");
 }
 
@@ -357,7 +376,7 @@ static void stack_lines(struct buf *b, const struct tracer_view *v)
 {
 	const struct stacks_report *s = &v->stacks;
 	uint64_t lost = s->dropped;
-	char t[TEXT_MAX];
+	char t[TEXT_PLURAL_MAX];
 
 	for (int i = 0; i < STACK_LOSS_COUNT; i++)
 		lost += s->tally.lost[i];
@@ -379,8 +398,8 @@ static void stack_lines(struct buf *b, const struct tracer_view *v)
 		buf_puts(b, "\n");
 	}
 	if (s->symbols.deaths)
-		buf_printf(b, "  symbol reader restarts: %u (%s)\n", s->symbols.deaths,
-			s->symbols.last_end);
+		buf_printf(b, "  symbol reader restarted %s: %s\n",
+			text_format_plural(t, s->symbols.deaths, "times"), s->symbols.last_end);
 }
 
 /* What no probe could hit is in no count, so it stands beside them. */
@@ -399,7 +418,7 @@ static void unseen_line(struct buf *b, const struct call_gap_sum *s)
 static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 {
 	uint64_t hits = 0, stored = 0, counted = 0, lost = 0;
-	char t[TEXT_MAX], u[TEXT_MAX];
+	char t[TEXT_PLURAL_MAX], u[TEXT_MAX];
 
 	for (unsigned i = 0; i < WIRE_SOURCE_MAX; i++) {
 		hits += v->books.source[i].hits;
@@ -430,7 +449,8 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 		buf_puts(b, "\n");
 	}
 	if (v->clock_steps)
-		buf_printf(b, "  wall clock steps during this trace: %u\n", v->clock_steps);
+		buf_printf(b, "  wall clock stepped %s during this trace\n",
+			text_format_plural(t, v->clock_steps, "times"));
 }
 
 void live_table(struct buf *b, const struct tracer_view *v, struct live_style style)
@@ -470,6 +490,7 @@ static int shown_ops(const struct tracer_view *v, int most)
 static void live_list(struct buf *b, const struct tracer_view *v, struct live_style style, int most)
 {
 	int hidden = shown_ops(v, INT_MAX) - shown_ops(v, most);
+	char text[TEXT_PLURAL_MAX];
 
 	buf_puts(b, "\n");
 	if (v->has_host)
@@ -489,8 +510,8 @@ static void live_list(struct buf *b, const struct tracer_view *v, struct live_st
 			}
 	}
 	if (hidden)
-		buf_printf(b, "  and %d more operation%s, shown at the end\n", hidden,
-			hidden == 1 ? "" : "s");
+		buf_printf(b, "  and %s, shown at the end\n",
+			text_format_plural(text, (uint64_t)hidden, "more operations"));
 	footer(b, v, true);
 }
 

@@ -94,7 +94,7 @@ static bool put_slowdown(
 {
 	const struct incident *worst = NULL;
 	const char *culprit = NULL;
-	char text[TEXT_MAX];
+	char text[TEXT_PLURAL_MAX];
 
 	for (size_t i = 0; i < count; i++) {
 		const struct incident *k = &list[i];
@@ -110,8 +110,8 @@ static bool put_slowdown(
 		if (worst->causes[i].culprit[0])
 			culprit = worst->causes[i].culprit;
 	if (culprit)
-		buf_printf(out, " beside %s, %s context switches", culprit,
-			text_format_count(text, switches_of(rec, worst->pid)));
+		buf_printf(out, " beside %s, %s", culprit,
+			text_format_plural(text, switches_of(rec, worst->pid), "context switches"));
 	return true;
 }
 
@@ -168,7 +168,7 @@ static bool is_copy(uint16_t op)
 static bool put_copies(struct buf *out, const struct recording *rec)
 {
 	uint64_t ns = 0, bytes = 0, calls = 0;
-	char share[TEXT_MAX], size[TEXT_MAX], count[TEXT_MAX], wall[TEXT_MAX];
+	char share[TEXT_MAX], size[TEXT_MAX], count[TEXT_PLURAL_MAX], wall[TEXT_MAX];
 	int64_t first, last;
 
 	for (size_t i = 0; i < rec->aggregate_count; i++) {
@@ -182,10 +182,10 @@ static bool put_copies(struct buf *out, const struct recording *rec)
 	}
 	if (!calls || !calls_span(rec, &first, &last))
 		return false;
-	buf_printf(out, "%s of wall time (%s) in %s copies of %s together",
+	buf_printf(out, "%s of wall time (%s) in %s of %s together",
 		text_format_percent(share, fmin(1, (double)ns / (double)(last - first))),
 		text_format_duration(wall, (uint64_t)(last - first)),
-		text_format_count(count, calls), text_format_bytes(size, bytes));
+		text_format_plural(count, calls, "copies"), text_format_bytes(size, bytes));
 	return true;
 }
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* perfetto_json.c - Chrome's trace events, one array, as published: microseconds, `X` for calls of
- * a microsecond or more and `i` for shorter ones. Ours besides: names of threads (M), flows (s, f),
- * counters (C), labels (b, e). */
+/* perfetto_json.c - Chrome's trace events, one array, as published: microseconds, `X` for slices and
+ * `i` for moments. Ours besides: names of threads (M), flows (s, f), counters (C), labels (b, e).
+ *
+ * Of a published file times are whole microseconds and what took less than one is a moment. Ours
+ * are told in quarters of a microsecond, rounded down, start and end alike: that is what the double
+ * into which viewers read them holds of the time since 1970 (up to 2^51 us, the year 2041), so that
+ * slices which nest still do in the viewer. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -9,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "cli/perfetto_private.h"
 #include "json/writer.h"
 
-#define US(ns) ((int64_t)(ns) / 1000)
+#define US(ns)     ((int64_t)(ns) / 1000)
+#define QUARTER_NS 250
 
 static struct json_writer *writer(struct perfetto *p)
 {
@@ -75,10 +79,22 @@ static void track(struct perfetto *p, const struct perfetto_track *t)
 	put_name(p, "process_name", t, -1, name);
 }
 
-static void thread(
-	struct perfetto *p, const struct perfetto_track *t, uint32_t tid, const char *name)
+static void line(struct perfetto *p, const struct perfetto_line *l, const char *name, unsigned lane)
 {
-	put_name(p, "thread_name", t, tid, name);
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+
+	if (!*name || l->kind == LINE_LABEL) /* labels lie on no thread */
+		return;
+	buf_puts(&b, name);
+	if (lane)
+		buf_printf(&b, " (%u)", lane + 1);
+	put_name(p, "thread_name", l->track, l->tid, buf_str(&b));
+}
+
+/* The nanoseconds of @ns that are told. */
+static int64_t told(const struct perfetto *p, int64_t ns)
+{
+	return ns - ns % (p->is_published ? 1000 : QUARTER_NS);
 }
 
 /* {"name": …, "cat": …, "ph": …, "ts": …; the object stays open. */
@@ -91,7 +107,7 @@ static void open_event(
 	json_string_member(w, "name", name);
 	json_string_member(w, "cat", cat);
 	json_string_member(w, "ph", ph);
-	json_int_member(w, "ts", US(ns));
+	json_thousandths_member(w, "ts", told(p, ns));
 }
 
 static void put_place(struct perfetto *p, const struct perfetto_track *t, uint32_t tid)
@@ -114,84 +130,60 @@ static void put_stack(struct json_writer *w, const struct stack *s)
 	json_end_array(w);
 }
 
-static void put_call_args(struct json_writer *w, const struct event *e, const struct stack *s)
+static void put_args(struct json_writer *w, const struct perfetto_slice *s)
 {
-	if (e->device <= 0 && !e->ret && e->weight <= 1 && !s)
+	if (!s->args->count && !s->stack)
 		return;
 	json_key(w, "args");
 	json_begin_object(w);
-	if (e->device > 0)
-		json_int_member(w, "gpu_id", e->device);
-	if (e->ret)
-		json_int_member(w, "ret_code", e->ret);
-	if (e->weight > 1)
-		json_int_member(w, "stands_for_calls", e->weight);
-	if (s)
-		put_stack(w, s);
-	json_end_object(w);
-}
+	for (size_t i = 0; i < s->args->count; i++) {
+		const struct perfetto_arg *a = &s->args->list[i];
 
-static void call(struct perfetto *p, const struct perfetto_track *t, const struct event *e,
-	const struct stack *s)
-{
-	struct json_writer *w = writer(p);
-	bool is_short = e->dur_ns < NS_PER_US;
-	char scratch[32];
-
-	open_event(p, wire_op_name(e->source, e->op, scratch), perfetto_category(e->source),
-		is_short ? "i" : "X", e->start.ns);
-	if (!is_short)
-		json_int_member(w, "dur", US(e->dur_ns));
-	put_place(p, t, e->tid);
-	if (is_short)
-		json_string_member(w, "s", "t");
-	put_call_args(w, e, s);
+		if (a->text[0])
+			json_string_member(w, a->name, a->text);
+		else
+			json_int_member(w, a->name, a->number);
+	}
+	if (s->stack)
+		put_stack(w, s->stack);
 	json_end_object(w);
 }
 
 /* One end of a flow: it belongs to the slice that lies there. */
-static void put_flow(struct perfetto *p, const struct perfetto_track *t, const char *ph,
-	uint64_t id, const struct collective_row *row)
+static void put_flow(
+	struct perfetto *p, const struct perfetto_line *l, const char *ph, uint64_t id, int64_t ns)
 {
 	struct json_writer *w = writer(p);
 
-	open_event(p, "collective", "nccl", ph, row->start.ns);
-	put_place(p, t, row->tid);
+	open_event(p, "collective", "nccl", ph, ns);
+	put_place(p, l->track, l->tid);
 	json_uint_member(w, "id", id);
 	if (ph[0] == 'f')
 		json_string_member(w, "bp", "e");
 	json_end_object(w);
 }
 
-static void collective(
-	struct perfetto *p, const struct perfetto_track *t, const struct perfetto_collective *c)
+static void slice(struct perfetto *p, const struct perfetto_line *l, const struct perfetto_slice *s)
 {
 	struct json_writer *w = writer(p);
-	const struct collective_row *row = c->row;
-	char scratch[32], comm[32];
+	/* a published duration is rounded by itself, not as the difference of two moments */
+	int64_t dur_ns = p->is_published ? told(p, s->end_ns - s->start_ns)
+					 : told(p, s->end_ns) - told(p, s->start_ns);
+	char scratch[32];
 
-	open_event(p, wire_op_name(SOURCE_NCCL, row->op, scratch), "nccl", "X", row->start.ns);
-	json_int_member(w, "dur", MAX(US(row->dur_ns), INT64_C(1))); /* flows need a slice */
-	put_place(p, t, row->tid);
-	json_key(w, "args");
-	json_begin_object(w);
-	snprintf(comm, sizeof(comm), "%016" PRIx64, row->c.comm_hash);
-	json_string_member(w, "comm", comm);
-	if (row->c.seq)
-		json_uint_member(w, "seq", row->c.seq);
-	if (row->c.rank >= 0)
-		json_int_member(w, "rank", row->c.rank);
-	json_uint_member(w, "bytes", row->c.bytes);
-	if (row->c.wait_ns >= 0)
-		json_int_member(w, "wait_us", US(row->c.wait_ns));
-	if (row->ret)
-		json_int_member(w, "ret_code", row->ret);
+	open_event(p, s->name ? s->name : wire_op_name(s->source, s->op, scratch),
+		perfetto_category(s->source), dur_ns ? "X" : "i", s->start_ns);
+	if (dur_ns)
+		json_thousandths_member(w, "dur", dur_ns);
+	put_place(p, l->track, l->tid);
+	if (!dur_ns)
+		json_string_member(w, "s", "t");
+	put_args(w, s);
 	json_end_object(w);
-	json_end_object(w);
-	if (c->from)
-		put_flow(p, t, "f", c->from, row);
-	if (c->to)
-		put_flow(p, t, "s", c->to, row);
+	if (s->from)
+		put_flow(p, l, "f", s->from, s->start_ns);
+	if (s->to)
+		put_flow(p, l, "s", s->to, s->start_ns);
 }
 
 static const char *colour(const char *severity)
@@ -255,23 +247,21 @@ static void counter(
 	json_end_object(w);
 }
 
-/* Spans of one key and process lie on a track of their own. */
-static void label(
-	struct perfetto *p, const struct perfetto_track *t, const struct perfetto_label *l)
+static void label(struct perfetto *p, const struct perfetto_line *l, const struct perfetto_label *b)
 {
 	struct json_writer *w = writer(p);
 	char name[600], id[32];
 
-	snprintf(name, sizeof(name), "%s=%s", l->key, l->value);
-	snprintf(id, sizeof(id), "0x%" PRIx64,
-		hash_number(hash_bytes(l->key, strlen(l->key)) + l->pid + t->uuid));
+	snprintf(name, sizeof(name), "%s=%s", b->key, b->value);
+	snprintf(id, sizeof(id), "0x%" PRIx64, l->uuid);
 	for (int i = 0; i < 2; i++) {
-		open_event(p, name, "annotation", i ? "e" : "b", i ? l->end_ns : l->start_ns);
-		put_place(p, t, l->pid);
+		open_event(p, name, "annotation", i ? "e" : "b", i ? b->end_ns : b->start_ns);
+		put_place(p, l->track, b->pid);
 		json_string_member(w, "id", id);
 		json_end_object(w);
 	}
 }
 
+/* Two quarters of a microsecond: one is left, wherever it begins. */
 const struct perfetto_format perfetto_json = {
-	begin, track, thread, call, collective, chain, counter, label, end, done};
+	2 * QUARTER_NS, begin, track, line, slice, chain, counter, label, end, done};

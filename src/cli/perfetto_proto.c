@@ -2,9 +2,8 @@
 /* perfetto_proto.c - Perfetto's own format: a Trace of TracePackets with track descriptors and
  * track events, in nanoseconds. Names are interned: written once, then by number.
  *
- * Slices of a track must lie within each other, so that what does not nest gets tracks of its own:
- * a thread's calls on the thread, its stays off CPU beside it, block requests (many at once) on
- * as many lanes as are needed at a time, LANES_MAX at most. A request beyond is drawn as a moment.
+ * A line is a track. Lanes of one owner have the same name and parent, by which viewers put them
+ * together.
  *
  * Packets need not be in order of time: the reader sorts them. One sequence writes all; its first
  * packet clears what a reader knows. The clock is told to be the wall clock. */
@@ -58,18 +57,11 @@ enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6 };
 #define SEQUENCE         1
 #define STATE_CLEARED    1
 #define NEEDS_STATE      2
-#define LANES_MAX        1024
-#define TRACKS_KNOWN_MAX (2u << 20)
+#define TRACKS_KNOWN_MAX (1u << 20)
 #define OPS              (WIRE_SOURCE_MAX * WIRE_OP_MAX)
 
-struct lanes { /* of one process: until when each is taken */
-	int64_t *end_ns;
-	int used, room;
-};
-
 struct state {
-	struct idmap described; /* tracks whose descriptor is written */
-	struct idmap lanes;     /* struct lanes, by process */
+	struct idmap described; /* tracks of counters and incidents whose descriptor is written */
 	bool named[OPS], grouped[WIRE_SOURCE_MAX];
 	bool has_begun;
 };
@@ -87,7 +79,6 @@ static int begin(struct perfetto *p)
 	if (!s)
 		return -ENOMEM;
 	s->described = IDMAP_INIT(TRACKS_KNOWN_MAX);
-	s->lanes = IDMAP_INIT(65536);
 	return 0;
 }
 
@@ -98,16 +89,9 @@ static void end(struct perfetto *p)
 static void done(struct perfetto *p)
 {
 	struct state *s = state_of(p);
-	size_t cursor = 0;
-	struct lanes *lanes;
 
 	if (!s)
 		return;
-	while ((lanes = idmap_next(&s->lanes, &cursor, NULL))) {
-		free(lanes->end_ns);
-		free(lanes);
-	}
-	idmap_done(&s->lanes);
 	idmap_done(&s->described);
 	free(s);
 }
@@ -182,32 +166,29 @@ static void track(struct perfetto *p, const struct perfetto_track *t)
 	protobuf_end(&p->out, packet);
 }
 
-static uint64_t thread_uuid(const struct perfetto_track *t, uint32_t tid)
+static void describe_thread(struct perfetto *p, const struct perfetto_line *l, const char *name)
 {
-	return mix(t->uuid, tid);
-}
-
-static void describe_thread(
-	struct perfetto *p, const struct perfetto_track *t, uint32_t tid, const char *name)
-{
-	struct descriptor d = {.uuid = thread_uuid(t, tid), .parent = t->uuid};
+	struct descriptor d = {.uuid = l->uuid, .parent = l->parent};
 	size_t packet = open_packet(p), mark = open_descriptor(p, &d), thread;
 
 	thread = protobuf_begin(&p->out, TRACK_THREAD);
-	protobuf_varint(&p->out, THREAD_PID, t->number);
-	protobuf_varint(&p->out, THREAD_TID, tid);
-	if (name)
+	protobuf_varint(&p->out, THREAD_PID, l->track->number);
+	protobuf_varint(&p->out, THREAD_TID, l->tid);
+	if (*name)
 		protobuf_string(&p->out, THREAD_NAME, name);
 	protobuf_end(&p->out, thread);
 	protobuf_end(&p->out, mark);
 	protobuf_end(&p->out, packet);
 }
 
-static void thread(
-	struct perfetto *p, const struct perfetto_track *t, uint32_t tid, const char *name)
+static void line(struct perfetto *p, const struct perfetto_line *l, const char *name, unsigned lane)
 {
-	(void)is_new(p, thread_uuid(t, tid)); /* a second descriptor would only add the name */
-	describe_thread(p, t, tid, name);
+	struct descriptor d = {.uuid = l->uuid, .parent = l->parent, .name = name};
+
+	if (l->is_thread)
+		describe_thread(p, l, name);
+	else
+		describe(p, &d, NULL);
 }
 
 /* The first event says which clock it all is by, and that what follows stands alone. */
@@ -327,147 +308,39 @@ static void put_slice_end(struct perfetto *p, uint64_t uuid, int64_t ns)
 	protobuf_end(&p->out, packet);
 }
 
-/* ---- what goes where ---- */
-
-static bool grow(struct lanes *l)
+static void put_args(struct perfetto *p, const struct perfetto_args *args)
 {
-	int room = l->room ? 2 * l->room : 8;
-	void *p = room <= LANES_MAX ? reallocarray(l->end_ns, (size_t)room, sizeof(*l->end_ns))
-				    : NULL;
+	for (size_t i = 0; i < args->count; i++) {
+		const struct perfetto_arg *a = &args->list[i];
 
-	if (!p)
-		return false;
-	l->end_ns = p;
-	l->room = room;
-	return true;
-}
-
-/* A lane that is free from @start on; -1 if there is none. */
-static int find_lane(struct lanes *l, int64_t start_ns, int64_t end_ns)
-{
-	for (int i = 0; i < l->used; i++)
-		if (l->end_ns[i] <= start_ns) {
-			l->end_ns[i] = end_ns;
-			return i;
-		}
-	if (l->used == l->room && !grow(l))
-		return -1;
-	l->end_ns[l->used] = end_ns;
-	return l->used++;
-}
-
-static struct lanes *lanes_of(struct perfetto *p, const struct perfetto_track *t)
-{
-	struct state *s = state_of(p);
-	struct lanes *l = idmap_get(&s->lanes, t->uuid);
-
-	if (l)
-		return l;
-	l = calloc(1, sizeof(*l));
-	if (!l || idmap_put(&s->lanes, t->uuid, l) < 0) {
-		free(l);
-		p->out.err = p->out.err ? p->out.err : -ENOMEM;
-		return NULL;
+		if (a->text[0])
+			put_text(p, a->name, a->text);
+		else
+			put_int(p, a->name, a->number);
 	}
-	return l;
 }
 
-static uint64_t io_uuid(
-	struct perfetto *p, const struct perfetto_track *t, const struct event *e, bool *ret_room)
+static void slice(struct perfetto *p, const struct perfetto_line *l, const struct perfetto_slice *s)
 {
-	struct lanes *l = lanes_of(p, t);
-	int lane = l ? find_lane(l, e->start.ns, event_end_ns(e)) : -1;
-	struct descriptor d = {.parent = t->uuid, .name = "block I/O"};
+	bool is_slice = s->end_ns > s->start_ns;
+	size_t packet = open_event_packet(p, s->start_ns), mark;
 
-	*ret_room = lane >= 0;
-	d.uuid = mix(mix(t->uuid, 0x10), (uint64_t)MAX(lane, 0));
-	if (is_new(p, d.uuid))
-		describe(p, &d, NULL);
-	return d.uuid;
-}
-
-static uint64_t switch_uuid(
-	struct perfetto *p, const struct perfetto_track *t, const struct event *e)
-{
-	struct descriptor d = {.parent = thread_uuid(t, e->tid), .name = "off CPU"};
-
-	d.uuid = mix(d.parent, 0x5c);
-	if (is_new(p, d.uuid))
-		describe(p, &d, NULL);
-	return d.uuid;
-}
-
-static uint64_t call_uuid(
-	struct perfetto *p, const struct perfetto_track *t, const struct event *e, bool *ret_room)
-{
-	uint64_t uuid = thread_uuid(t, e->tid);
-
-	*ret_room = true;
-	if (e->source == SOURCE_IO)
-		return io_uuid(p, t, e, ret_room);
-	if (is_new(p, uuid)) /* a thread that nothing has named */
-		describe_thread(p, t, e->tid, NULL);
-	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH)
-		return switch_uuid(p, t, e);
-	return uuid;
-}
-
-static void call(struct perfetto *p, const struct perfetto_track *t, const struct event *e,
-	const struct stack *s)
-{
-	bool room, is_slice;
-	uint64_t uuid = call_uuid(p, t, e, &room);
-	size_t packet = open_event_packet(p, e->start.ns), mark;
-
-	is_slice = e->dur_ns > 0 && room;
-	intern_op(p, e->source, e->op);
-	mark = open_event(p, is_slice ? TYPE_SLICE_BEGIN : TYPE_INSTANT, uuid);
-	protobuf_varint(&p->out, EVENT_CATEGORY_IIDS, e->source + 1u);
-	protobuf_varint(&p->out, EVENT_NAME_IID, op_iid(e->source, e->op));
-	if (!room)
-		put_int(p, "duration_ns", (int64_t)e->dur_ns);
-	if (e->device > 0)
-		put_int(p, "gpu_id", e->device);
-	if (e->ret)
-		put_int(p, "ret_code", e->ret);
-	if (e->weight > 1)
-		put_int(p, "stands_for_calls", e->weight);
-	if (s)
-		put_stack(p, s);
+	intern_op(p, s->source, s->op);
+	mark = open_event(p, is_slice ? TYPE_SLICE_BEGIN : TYPE_INSTANT, l->uuid);
+	protobuf_varint(&p->out, EVENT_CATEGORY_IIDS, s->source + 1u);
+	if (s->name)
+		protobuf_string(&p->out, EVENT_NAME, s->name);
+	else
+		protobuf_varint(&p->out, EVENT_NAME_IID, op_iid(s->source, s->op));
+	if (s->group)
+		protobuf_fixed64(&p->out, EVENT_FLOW_IDS, s->group);
+	put_args(p, s->args);
+	if (s->stack)
+		put_stack(p, s->stack);
 	protobuf_end(&p->out, mark);
 	protobuf_end(&p->out, packet);
 	if (is_slice)
-		put_slice_end(p, uuid, event_end_ns(e));
-}
-
-static void collective(
-	struct perfetto *p, const struct perfetto_track *t, const struct perfetto_collective *c)
-{
-	const struct collective_row *row = c->row;
-	uint64_t uuid = thread_uuid(t, row->tid);
-	size_t packet, mark;
-
-	if (is_new(p, uuid))
-		describe_thread(p, t, row->tid, NULL);
-	packet = open_event_packet(p, row->start.ns);
-	intern_op(p, SOURCE_NCCL, row->op);
-	mark = open_event(p, TYPE_SLICE_BEGIN, uuid);
-	protobuf_varint(&p->out, EVENT_CATEGORY_IIDS, SOURCE_NCCL + 1);
-	protobuf_varint(&p->out, EVENT_NAME_IID, op_iid(SOURCE_NCCL, row->op));
-	if (c->from || c->to)
-		protobuf_fixed64(&p->out, EVENT_FLOW_IDS, c->group);
-	put_int(p, "comm", (int64_t)row->c.comm_hash);
-	put_int(p, "seq", (int64_t)row->c.seq);
-	if (row->c.rank >= 0)
-		put_int(p, "rank", row->c.rank);
-	put_int(p, "bytes", (int64_t)row->c.bytes);
-	if (row->c.wait_ns >= 0)
-		put_int(p, "wait_ns", row->c.wait_ns);
-	if (row->ret)
-		put_int(p, "ret_code", row->ret);
-	protobuf_end(&p->out, mark);
-	protobuf_end(&p->out, packet);
-	put_slice_end(p, uuid, row->start.ns + (int64_t)MAX(row->dur_ns, UINT64_C(1)));
+		put_slice_end(p, l->uuid, s->end_ns);
 }
 
 static void chain(struct perfetto *p, const struct perfetto_track *t, const struct incident_row *c)
@@ -505,26 +378,20 @@ static void counter(
 	protobuf_end(&p->out, packet);
 }
 
-static void label(
-	struct perfetto *p, const struct perfetto_track *t, const struct perfetto_label *l)
+static void label(struct perfetto *p, const struct perfetto_line *l, const struct perfetto_label *b)
 {
-	struct descriptor d = {.parent = t->uuid, .name = l->key};
-	size_t packet, mark;
+	size_t packet = open_event_packet(p, b->start_ns);
+	size_t mark = open_event(p, TYPE_SLICE_BEGIN, l->uuid);
 	char name[600];
 
-	d.uuid = mix(mix(t->uuid, hash_bytes(l->key, strlen(l->key))), l->pid + 0x1abe1ull);
-	if (is_new(p, d.uuid))
-		describe(p, &d, NULL);
-	snprintf(name, sizeof(name), "%s=%s", l->key, l->value);
-	packet = open_event_packet(p, l->start_ns);
-	mark = open_event(p, TYPE_SLICE_BEGIN, d.uuid);
+	snprintf(name, sizeof(name), "%s=%s", b->key, b->value);
 	protobuf_string(&p->out, EVENT_NAME, name);
-	if (l->pid)
-		put_int(p, "pid", l->pid);
+	if (b->pid)
+		put_int(p, "pid", b->pid);
 	protobuf_end(&p->out, mark);
 	protobuf_end(&p->out, packet);
-	put_slice_end(p, d.uuid, l->end_ns);
+	put_slice_end(p, l->uuid, b->end_ns);
 }
 
 const struct perfetto_format perfetto_proto = {
-	begin, track, thread, call, collective, chain, counter, label, end, done};
+	1, begin, track, line, slice, chain, counter, label, end, done};

@@ -6,70 +6,46 @@
 #include <stdio.h>
 
 #include "agent/store/lock.h"
-#include "base/text.h"
-#include "base/when.h"
+#include "agent/store/nodedb_snapshot.h"
 
-#define LIVE_NS (300 * (int64_t)NS_PER_S)
-
-static int parse(const char *name, const char *text, const struct nodedb_range *range, bool end,
-	int64_t *ret_ns, struct errinfo *reterr)
+static int find_range(struct nodedb_snapshot *s, void *arg, struct errinfo *reterr)
 {
-	struct when_span span = {range->first_ns, range->last_ns};
-	_cleanup_buf_ struct buf b = BUF_INIT(1024);
-	int r;
-
-	if (!text)
-		return 0;
-	r = when_parse(text, &span, end, ret_ns);
-	if (r == 0)
-		return 0;
-	text_escape_terminal(&b, text);
-	return errinfo_set(reterr, -EINVAL,
-		"--%s: '%.100s' is not a time: give 2026-03-24T13:48:44Z, '2026-03-24 13:48:44' or "
-		"13:48:44 (local), or seconds, ms or ns since 1970",
-		name, buf_str(&b));
+	return nodedb_snapshot_range(s, arg, reterr);
 }
 
-static int set_times(const struct range_wish *wish, const struct nodedb_range *range,
-	struct nodedb_filter *f, struct errinfo *reterr)
+int range_check(const struct time_request *asked, struct errinfo *reterr)
 {
-	int r = parse("from", wish->from, range, false, &f->from_ns, reterr);
-
-	if (r == 0)
-		r = parse("to", wish->to, range, true, &f->to_ns, reterr);
-	if (r < 0)
-		return r;
-	if (wish->since_ns && !wish->from && range->last_ns)
-		f->from_ns = MAX(range->last_ns - (int64_t)wish->since_ns, INT64_C(1));
-	if (f->to_ns && f->from_ns > f->to_ns)
-		return errinfo_set(reterr, -EINVAL, "--from is after --to");
+	if (asked->all && (asked->from || asked->to || asked->since_ns))
+		return errinfo_set(
+			reterr, -EINVAL, "give either --all or a time (--from, --to, --since)");
 	return 0;
 }
 
-int range_resolve(const char *path, const struct range_wish *wish, struct nodedb_filter *f,
+int range_resolve(const char *path, const struct time_request *asked, struct nodedb_filter *f,
 	pid_t *ret_note, struct errinfo *reterr)
 {
-	bool given = wish->from || wish->to || wish->since_ns;
-	struct nodedb_range range = {0};
-	pid_t writer = 0;
+	struct time_end end = {.flag = "--"};
+	struct nodedb_range events = {0};
+	bool given = !time_request_is_empty(asked);
 	int r;
 
-	if (wish->all && given)
-		return errinfo_set(
-			reterr, -EINVAL, "give either --all or a time (--from, --to, --since)");
-	if (!given && !wish->all && !f->last)
-		writer = store_lock_holder(path);
-	*ret_note = writer;
-	if (!given && !writer)
-		return 0;
-	r = nodedb_range(path, &range, reterr);
+	r = range_check(asked, reterr);
 	if (r < 0)
 		return r;
-	if (writer) {
-		f->from_ns = range.last_ns ? MAX(range.last_ns - LIVE_NS, INT64_C(1)) : 0;
+	*ret_note = given || f->last ? 0 : store_lock_holder(path);
+	if (asked->all || (!given && !*ret_note))
 		return 0;
-	}
-	return set_times(wish, &range, f, reterr);
+	end.live = *ret_note != 0;
+	r = nodedb_snapshot_read(path, find_range, &end.range, reterr);
+	if (r == 0 && end.live)
+		r = nodedb_range(path, &events, reterr);
+	end.live_ns = events.last_ns;
+	if (r == 0)
+		r = time_request_resolve(asked, &end, 0, &f->scope, reterr);
+	if (!asked->to || !asked->to[0])
+		f->scope.to_ns =
+			0; /* a verdict may be found after the last event that it is about */
+	return r;
 }
 
 void range_tell(pid_t note)

@@ -6,33 +6,31 @@
  * answers as it did then. */
 #pragma once
 
-#include "agent/store/nodedb.h"
+#include "agent/answer/time_request.h"
 #include "cli/option.h"
 
-struct range_wish {
-	const char *from, *to;
-	uint64_t since_ns;
-	bool all;
-};
-
-/* The rows of a command's option table for the field @wish of its struct @settings. */
-#define RANGE_OPTIONS(settings, wish)                                                                \
-	{"from", 0, OPTION_STRING, offsetof(settings, wish.from), "TIME",                            \
+/* The rows of a command's option table for the field @asked of its struct @settings. */
+#define RANGE_OPTIONS(settings, asked)                                                               \
+	{"from", 0, OPTION_STRING, offsetof(settings, asked.from), "TIME",                           \
 		"only from this time on: 2026-03-24T13:48:44Z, '2026-03-24 13:48:44', 13:48, epoch", \
 		0, 0, false},                                                                        \
-		{"to", 0, OPTION_STRING, offsetof(settings, wish.to), "TIME",                        \
+		{"to", 0, OPTION_STRING, offsetof(settings, asked.to), "TIME",                       \
 			"only up to this time; times without a zone are local", 0, 0, false},        \
-		{"since", 0, OPTION_DURATION, offsetof(settings, wish.since_ns), "TIME",             \
-			"only this long before the newest event (default: all)", 0, 0, false},       \
+		{"since", 0, OPTION_DURATION, offsetof(settings, asked.since_ns), "TIME",            \
+			"only this long before the end of the recording (default: all)", 0, 0,       \
+			false},                                                                      \
 	{                                                                                            \
-		"all", 0, OPTION_FLAG, offsetof(settings, wish.all), NULL,                           \
+		"all", 0, OPTION_FLAG, offsetof(settings, asked.all), NULL,                          \
 			"the whole recording, even while it is being written", 0, 0, false           \
 	}
+
+/* range_check - -EINVAL if the flags contradict each other. */
+int range_check(const struct time_request *asked, struct errinfo *reterr);
 
 /* range_resolve - sets the times of @f, and f->last is looked at: with it there is no default of
  * five minutes. *ret_note is 0, or the process that writes the file and made that default hold.
  * -EINVAL with a sentence for a bad or contradictory time; what nodedb_range() returned. */
-int range_resolve(const char *path, const struct range_wish *wish, struct nodedb_filter *f,
+int range_resolve(const char *path, const struct time_request *asked, struct nodedb_filter *f,
 	pid_t *ret_note, struct errinfo *reterr);
 
 /* range_tell - what *ret_note means, on stderr; nothing for 0. */

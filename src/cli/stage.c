@@ -92,6 +92,8 @@ static void run_actor(const struct stage *s, char *path, char **argv)
 	dup2(null, STDIN_FILENO);
 	dup2(out >= 0 ? out : null, STDOUT_FILENO);
 	dup2(out >= 0 ? out : null, STDERR_FILENO);
+	/* where a driver is installed, its folder may be named there */
+	setenv("LD_LIBRARY_PATH", s->sim_dir, true);
 	while (argv[1] && argv[1][0] != '-' && strchr(argv[1], '='))
 		putenv(*++argv);
 	argv[0] = path;

@@ -239,6 +239,21 @@ void json_put_double(struct json_writer *w, double v)
 		emit_str(w, text_format_double(text, v));
 }
 
+void json_put_thousandths(struct json_writer *w, int64_t v)
+{
+	uint64_t size = v < 0 ? -(uint64_t)v : (uint64_t)v;
+	char text[32];
+	int len = snprintf(text, sizeof(text), "%s%" PRIu64 ".%03u", v < 0 ? "-" : "", size / 1000,
+		(unsigned)(size % 1000));
+
+	while (text[len - 1] == '0')
+		len--;
+	if (text[len - 1] == '.')
+		len--;
+	if (begin_value(w))
+		emit(w, text, (size_t)len);
+}
+
 void json_put_bool(struct json_writer *w, bool v)
 {
 	if (begin_value(w))
@@ -267,6 +282,12 @@ void json_uint_member(struct json_writer *w, const char *key, uint64_t v)
 {
 	json_key(w, key);
 	json_put_uint(w, v);
+}
+
+void json_thousandths_member(struct json_writer *w, const char *key, int64_t v)
+{
+	json_key(w, key);
+	json_put_thousandths(w, v);
 }
 
 void json_double_member(struct json_writer *w, const char *key, double v)

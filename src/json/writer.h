@@ -43,6 +43,8 @@ void json_put_int(struct json_writer *w, int64_t v);
 void json_put_uint(struct json_writer *w, uint64_t v);
 /* json_put_double - the shortest text that reads back equal; NaN and infinities are null. */
 void json_put_double(struct json_writer *w, double v);
+/* json_put_thousandths - @v / 1000, exactly, with as many decimals as it needs. */
+void json_put_thousandths(struct json_writer *w, int64_t v);
 void json_put_bool(struct json_writer *w, bool v);
 void json_put_null(struct json_writer *w);
 
@@ -50,6 +52,7 @@ void json_put_null(struct json_writer *w);
 void json_string_member(struct json_writer *w, const char *key, const char *v);
 void json_int_member(struct json_writer *w, const char *key, int64_t v);
 void json_uint_member(struct json_writer *w, const char *key, uint64_t v);
+void json_thousandths_member(struct json_writer *w, const char *key, int64_t v);
 void json_double_member(struct json_writer *w, const char *key, double v);
 
 /* json_finish - ends the document with a newline. Returns 0, or the first error; -EINVAL too if

@@ -38,6 +38,7 @@ enum cause {
 #define INCIDENT_EVIDENCE 16
 #define INCIDENT_FIXES    4
 #define INCIDENT_STACKS   16
+#define INCIDENT_PIDS     16
 
 struct incident_cause {
 	enum cause cause;
@@ -46,6 +47,7 @@ struct incident_cause {
 	double culprit_share;   /* of ns: the part this culprit had, 0..1 */
 	uint64_t ns;            /* excess it accounts for */
 	uint32_t calls;         /* slow calls it touched */
+	bool is_many;           /* of several culprits, too many to list; culprit_pid is 0 */
 };
 
 struct incident_stack { /* from where slow calls were made */
@@ -84,6 +86,11 @@ struct incident {
 	/* What has no slow calls of one op (an idle gap, a hang, a leak) has slow_calls 0,
 	 * excess_ns the time it cost (0: not a matter of time) and `unit`, what count counts. */
 	uint64_t count;
+	/* Of several processes: the first ones that had it, `pid` first, and how many had it. 0: only
+	 * `pid`. */
+	uint32_t pids[INCIDENT_PIDS];
+	int pid_count;
+	uint32_t pid_total;
 	const char *unit;         /* "gaps", "failed calls"; NULL: slow calls */
 	int32_t culprit_rank;     /* of a job; -1: none */
 	uint32_t period_steps;    /* it comes every so many steps; 0: not periodic */

@@ -6,22 +6,14 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/search.h"
 
 const struct stack *stack_find(const struct stack_list *l, uint64_t hash)
 {
-	size_t low = 0, high = l ? l->count : 0;
+	size_t count = l ? l->count : 0;
+	size_t at = LOWER_BOUND(i, count, l->items[i]->hash < hash);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (l->items[middle]->hash == hash)
-			return l->items[middle];
-		if (l->items[middle]->hash < hash)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return at < count && l->items[at]->hash == hash ? l->items[at] : NULL;
 }
 
 bool stack_has_names(const struct stack *s)

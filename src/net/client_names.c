@@ -6,7 +6,7 @@
  * lookup is under way, since agents run for months.
  *
  * Invariant: a lookup whose answer has not come is evdns's until its function has run, even after
- * it was cancelled; owner is NULL from then on. */
+ * it was cancelled, and evdns uses its base until then: that is freed with the last of them. */
 #include "net/client_names.h"
 
 #include <arpa/inet.h>
@@ -32,10 +32,13 @@ struct client_names {
 	struct evdns_base *dns;
 	uint64_t read_ns;
 	size_t under_way;
+	size_t cancelled; /* their functions have not run yet */
+	bool abandoned;   /* freed when there are no such */
 };
 
 struct client_lookup {
-	struct client_names *owner; /* NULL: cancelled */
+	struct client_names *names;
+	bool cancelled;
 	struct evdns_getaddrinfo_request *request;
 	client_names_done *done;
 	void *arg;
@@ -55,6 +58,9 @@ int client_names_new(struct event_base *base, const char *root, struct client_na
 
 void client_names_free(struct client_names *n)
 {
+	n->abandoned = true;
+	if (n->cancelled)
+		return;
 	if (n->dns)
 		evdns_base_free(n->dns, 1);
 	free(n);
@@ -66,7 +72,7 @@ static int servers_read(struct client_names *n)
 	uint64_t now_ns = mono_now().ns;
 	char path[PATH_MAX];
 
-	if (n->dns && (n->under_way || now_ns - n->read_ns < REREAD_NS))
+	if (n->dns && (n->under_way || n->cancelled || now_ns - n->read_ns < REREAD_NS))
 		return 0;
 	if (n->dns)
 		evdns_base_free(n->dns, 1);
@@ -123,8 +129,11 @@ static void on_answer(int eai, struct evutil_addrinfo *found, void *arg)
 			add_address(&a, i->ai_addr, i->ai_addrlen);
 	if (found)
 		evutil_freeaddrinfo(found);
-	if (l->owner) {
-		l->owner->under_way--;
+	if (l->cancelled) {
+		if (--l->names->cancelled == 0 && l->names->abandoned)
+			client_names_free(l->names);
+	} else {
+		l->names->under_way--;
 		if (a.count)
 			l->done(l->arg, 0, &a);
 		else
@@ -155,7 +164,7 @@ int client_names_lookup(struct client_names *n, const char *host, uint16_t port,
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
-	*l = (struct client_lookup){.owner = n, .done = done, .arg = arg};
+	*l = (struct client_lookup){.names = n, .done = done, .arg = arg};
 	n->under_way++;
 	snprintf(service, sizeof(service), "%u", port);
 	/* NULL: on_answer() has run, and @l is gone. */
@@ -169,8 +178,9 @@ int client_names_lookup(struct client_names *n, const char *host, uint16_t port,
 
 void client_names_cancel(struct client_lookup *l)
 {
-	l->owner->under_way--;
-	l->owner = NULL;
+	l->names->under_way--;
+	l->names->cancelled++;
+	l->cancelled = true;
 	evdns_getaddrinfo_cancel(l->request);
 }
 

@@ -27,6 +27,8 @@ typedef void client_names_done(void *arg, int err, const struct client_addresses
 /* client_names_new - @root is what /etc/hosts and /etc/resolv.conf lie below: "" but for tests; it
  * must live as long as this. */
 int client_names_new(struct event_base *base, const char *root, struct client_names **ret);
+/* client_names_free - lookups that are under way are cancelled by their owners before. What evdns
+ * still holds of these is given back by a later turn of the loop. */
 void client_names_free(struct client_names *n);
 DEFINE_CLEANUP(struct client_names *, client_names_free)
 

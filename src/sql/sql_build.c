@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 int sql_build_begin(struct sql_table *t, const char *const *names, int count, size_t bytes_max)
 {
 	*t = (struct sql_table){
@@ -36,22 +38,13 @@ static size_t row_bytes(const struct sql_table *t, const struct sql_value *value
 
 static int make_room(struct sql_table *t, const struct sql_value *values)
 {
-	size_t columns = (size_t)t->column_count, need = (t->row_count + 1) * columns, more;
+	size_t columns = (size_t)t->column_count, need = (t->row_count + 1) * columns;
 	size_t used = t->row_count * columns * sizeof(*t->cells) + t->text.len;
 	size_t row = row_bytes(t, values);
-	struct sql_cell *p;
 
 	if (used > t->bytes_max || row > t->bytes_max - used)
 		return -ENOBUFS;
-	if (need <= t->capacity)
-		return 0;
-	more = MAX(need, MIN(t->capacity * 2, t->bytes_max / sizeof(*p)));
-	p = realloc(t->cells, MAX(more, (size_t)1) * sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	t->cells = p;
-	t->capacity = more;
-	return 0;
+	return ARRAY_RESERVE(t->cells, t->capacity, need, t->bytes_max / sizeof(*t->cells));
 }
 
 int sql_build_row(struct sql_table *t, const struct sql_value *values)

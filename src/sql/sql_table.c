@@ -7,6 +7,8 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 int sql_table_begin(struct sql_table *t, sql_stmt *stmt, size_t bytes_max)
 {
 	*t = (struct sql_table){
@@ -28,20 +30,11 @@ int sql_table_begin(struct sql_table *t, sql_stmt *stmt, size_t bytes_max)
 
 static int make_room(struct sql_table *t)
 {
-	size_t need = (t->row_count + 1) * (size_t)t->column_count, more;
-	struct sql_cell *p;
+	size_t need = (t->row_count + 1) * (size_t)t->column_count;
 
 	if (need * sizeof(*t->cells) + t->text.len > t->bytes_max)
 		return -ENOBUFS;
-	if (need <= t->capacity)
-		return 0;
-	more = MAX(need, t->capacity * 2);
-	p = realloc(t->cells, more * sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	t->cells = p;
-	t->capacity = more;
-	return 0;
+	return ARRAY_RESERVE(t->cells, t->capacity, need, t->bytes_max / sizeof(*t->cells));
 }
 
 static int add_bytes(struct sql_table *t, struct sql_cell *c, const void *data, size_t len)

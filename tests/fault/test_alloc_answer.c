@@ -90,10 +90,14 @@ static int use_query(void *arg)
 	const struct nodedb_content c = content();
 	const struct query_view v = {.content = &c};
 	_cleanup_buf_ struct buf text = BUF_INIT(16 << 20), json = BUF_INIT(16 << 20);
-	int r = query_text(&text, &v);
+	struct ops_answer a = {.origin = OPS_ROWS};
+	int r = op_stat_run(c.events, c.event_count, &a.rows, &a.count);
 
 	if (r < 0)
 		return r;
+	query_table(
+		&text, &(struct query_head){.events = c.event_count}, &a, &(struct host_answer){0});
+	ops_answer_done(&a);
 	query_json(&json, &v);
 	return text.err ? text.err : json.err;
 }

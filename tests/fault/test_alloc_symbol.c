@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "agent/discover/elfsym.h"
-#include "agent/symbol/demangle.h"
+#include "demangle/demangle.h"
 #include "agent/symbol/image.h"
 #include "agent/symbol/perfmap.h"
 #include "agent/symbol/symtab.h"

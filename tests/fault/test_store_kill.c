@@ -41,7 +41,7 @@ static void report_of(const char *path, struct buf *b, struct accounting *ret_bo
 	assert_int_equal(nodedb_read(path, NULL, &c, NULL), 0);
 	assert_true(c.has_books);
 	*ret_books = c.books;
-	scope.books = ret_books;
+	scope.completeness = completeness_of(ret_books);
 	report_text(b, NULL, 0, &scope, false);
 	nodedb_content_done(&c);
 }

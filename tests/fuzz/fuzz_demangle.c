@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of linkers: the result is a string that fits, and a shorter room keeps its beginning. */
-#include "agent/symbol/demangle.h"
-#include "agent/symbol/rust_demangle.h"
+#include "demangle/demangle.h"
+#include "demangle/rust_demangle.h"
 #include "agent/symbol/texts.h"
 #include "fuzz.h"
 

@@ -13,7 +13,7 @@
 #include "agent/answer/explain.h"
 #include "agent/answer/query.h"
 #include "agent/answer/report_json.h"
-#include "agent/answer/tell.h"
+#include "agent/answer/answer.h"
 #include "agent/answer/usage.h"
 #include "agent/store/nodedb.h"
 #include "base/file.h"
@@ -21,7 +21,7 @@
 
 #define COLUMNS_MAX 512
 #define CHANGES_MAX 16
-#define TELLS       8
+#define ANSWERS     8
 
 static struct buf base = {.max = 16 << 20};
 static char columns[COLUMNS_MAX][2][64]; /* table, column */
@@ -197,7 +197,6 @@ static int explain(const char *path, struct buf *json)
 		report_text(&text, found.incidents, found.count, &found.scope, false);
 		explanation_done(&found);
 	}
-	query_text(&text, &view);
 	query_list(&text, &view);
 	explain_chains_text(&text, &c);
 	/* Names in a recording are foreign: none of them may act on a terminal. */
@@ -205,20 +204,20 @@ static int explain(const char *path, struct buf *json)
 	return 0;
 }
 
-/* tell_some - every TELLS-th answer of the API, from @which on: all of them take too long. */
-static void tell_some(const char *path, size_t which)
+/* answer_some - every ANSWERS-th answer of the API, from @which on: all of them take too long. */
+static void answer_some(const char *path, size_t which)
 {
-	static tell_fn *const fns[] = {tell_overview, tell_nodes, tell_sessions, tell_processes,
-		tell_ops, tell_series, tell_graph_metrics, tell_graph_events, tell_chains,
-		tell_collectives, tell_stacks, tell_flame, tell_snapshots, tell_gpus, tell_losses,
-		tell_overhead};
+	static answer_fn *const fns[] = {overview_json, nodes_json, sessions_json, processes_json,
+		ops_json, series_json, graph_metrics_json, graph_events_json, chains_json,
+		collectives_json, stacks_json, flame_json, snapshots_json, gpus_json, losses_json,
+		overhead_json};
 
-	for (size_t i = which % TELLS; i < ARRAY_SIZE(fns); i += TELLS) {
+	for (size_t i = which % ANSWERS; i < ARRAY_SIZE(fns); i += ANSWERS) {
 		_cleanup_buf_ struct buf b = BUF_INIT(16 << 20);
-		const struct tell_wish wish = {.all = true, .stacks = true};
+		const struct answer_request request = {.all = true, .stacks = true};
 		struct errinfo e = {0};
 
-		if (tell_run(path, &wish, fns[i], 0, &b, &e) == 0)
+		if (answer_run(path, &request, fns[i], 0, &b, &e) == 0)
 			must_be_json(&b);
 		else
 			MUST(e.text[0]);
@@ -247,7 +246,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MUST(file_read(path, 16 << 20, &before) == 0);
 	MUST(explain(path, &first) == explain(path, &second));
 	MUST(first.len == second.len && strcmp(buf_str(&first), buf_str(&second)) == 0);
-	tell_some(path, size ? data[size - 1] : 0);
+	answer_some(path, size ? data[size - 1] : 0);
 	MUST(file_read(path, 16 << 20, &after) == 0);
 	MUST(before.len == after.len && memcmp(before.data, after.data, before.len) == 0);
 	return 0;

@@ -124,7 +124,7 @@ static void test_newest(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(trials); i++) {
 		const struct wire_op_row *op = wire_op_by_name(trials[i].op);
 		struct nodedb_filter f = {
-			.source = op->source, .op = op->op, .last = trials[i].last};
+			.scope.source = op->source, .scope.op = op->op, .last = trials[i].last};
 		_cleanup_free_ struct op_stat *stats = NULL;
 		struct nodedb_content c;
 		struct errinfo err = {0};

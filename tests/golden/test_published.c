@@ -277,8 +277,8 @@ static void test_stacks_empty_cache(void **state)
 static void test_stacks_vllm(void **state)
 {
 	static const struct stack_expectation top[] = {
-		{44624653125126877, 455, 24678320, "_ZN2at6nativeL16copy_kernel_cuda"},
-		{-8213101811863002446, 276, 7481912, "_ZN2at6native21copy_device_to_device"},
+		{44624653125126877, 455, 24678320, "at::native::copy_kernel_cuda("},
+		{-8213101811863002446, 276, 7481912, "at::native::copy_device_to_device("},
 		{5624963848208966849, 276, 6224527, ""}};
 
 	check_stacks(*state, files[1].name, 110, 3000, top, ARRAY_SIZE(top));
@@ -317,7 +317,7 @@ static void test_export(void **state)
 	/* Python calls native code, which calls CUDA */
 	assert_non_null(strstr(folded.data, "cuda_empty_cache_leak.py:1 <module>;"
 					    "cuda_empty_cache_leak.py:23 main;"));
-	assert_non_null(strstr(folded.data, "modeling_qwen2.py:218 forward;_ZN"));
+	assert_non_null(strstr(folded.data, "modeling_qwen2.py:218 forward;at::"));
 	wish.format = EXPORT_FLAMEGRAPH;
 	assert_int_equal(export_stacks(&c, &wish, &svg, &figures, &err), 0);
 	assert_non_null(strstr(svg.data, "<title>main (cuda_empty_cache_leak.py:23)\n"));

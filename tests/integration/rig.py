@@ -21,6 +21,9 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("BUILD", SOURCE / "build")).resolve()
 INGERO = str(BUILD / "ingero")
 SIM = BUILD / "sim"
+# Where a driver is installed, this may name its folder, which goes before what is written into our programs:
+# the stand-in GPU would not stand in.
+os.environ.pop("LD_LIBRARY_PATH", None)
 
 _points = []
 _children = []

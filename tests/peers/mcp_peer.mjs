@@ -34,6 +34,8 @@ async function makeTransport() {
 
 const client = await makeClient();
 const transport = await makeTransport();
+// What a tool said: JSON in text between marks.
+const value = (r) => JSON.parse(r.content[0].text.split("[traced-data]")[1].split("[/traced-data]")[0]);
 const seen = { progress: 0, answers: {}, failed: {} };
 await client.connect(transport);
 seen.revision = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion ?? null;
@@ -45,10 +47,10 @@ const call = (name, args, options) =>
 for (const name of ["explain", "get_trace_stats", "get_causal_chains", "get_stacks", "get_collectives", "get_gpu_state", "get_losses"])
   for (const tsc of [true, false]) {
     const r = await call(name, { tsc });
-    seen.answers[name + (tsc ? "" : " full")] = !r.isError && r.structuredContent !== undefined && r.content[0].type === "text";
+    seen.answers[name + (tsc ? "" : " full")] = !r.isError && typeof value(r) === "object";
   }
 const sql = await call("run_sql", { query: "SELECT count(*) AS n FROM events" });
-seen.rows = sql.structuredContent.data[0][0];
+seen.rows = value(sql).data[0][0];
 seen.failed.arguments = (await call("run_sql", { query: 5 })).isError;
 await call("explain", {}, { onprogress: () => seen.progress++ });
 try {

@@ -17,6 +17,7 @@
 #define SCENE_T0_NS ((int64_t)1774099490 * 1000000000)
 #define VICTIM      4821U
 #define HOG         8821U
+#define PARENT      100U
 
 struct scene {
 	struct event *events;
@@ -168,5 +169,48 @@ static inline _unused_ void scene_hog(struct scene *s)
 
 		scene_call(s, CUDA_STREAM_SYNC, at, 20000);
 		scene_stay(s, VICTIM, at + 500, 19000, 19000, WIRE_PREEMPTED, HOG, "sim-cpu-hog");
+	}
+}
+
+/* Of each 10 ms of excess the writer had 4.7 ms by the disk and 1.6 ms by the CPU, and for 3.7 ms
+ * nobody ran instead: CPU delays together are more than the disk's, but no culprit has as much. */
+static inline _unused_ void scene_writer(struct scene *s)
+{
+	scene_calm(s, CUDA_MEMCPY, 0, 200, 50000, 500);
+	for (int i = 0; i < 100; i++) {
+		int64_t at = 10000000 + i * 50000;
+
+		scene_call(s, CUDA_MEMCPY, at, 10500);
+		scene_stay(s, VICTIM, at + 50, 1600, 1600, WIRE_PREEMPTED, HOG, "writer");
+		scene_stay(s, VICTIM, at + 1700, 3700, 3700, 0, 0, "swapper/0");
+		scene_stay(s, VICTIM, at + 5500, 4700, 0, WIRE_UNINTERRUPTIBLE, 0, "swapper/0");
+		scene_io(s, IO_READ, VICTIM, "python3", at + 5490, 4720, 64);
+		scene_io(s, IO_WRITE, HOG, "writer", at + 5000, 5500, 4096);
+	}
+}
+
+static inline _unused_ void scene_fork(
+	struct scene *s, uint32_t parent, uint32_t child, int64_t at_us)
+{
+	scene_add(s, SOURCE_HOST, HOST_PROCESS_FORK, parent, parent, at_us, 0)->peer_pid = child;
+}
+
+static inline _unused_ void scene_fail(
+	struct scene *s, uint32_t pid, uint16_t op, int64_t at_us, int code)
+{
+	scene_add(s, SOURCE_CUDA, op, pid, pid, at_us, 10)->ret = code;
+}
+
+/* A parent that has used CUDA, and @children forked ones of which every call fails. */
+static inline _unused_ void scene_forks(struct scene *s, int children)
+{
+	scene_add(s, SOURCE_CUDA, CUDA_MALLOC, PARENT, PARENT, 0, 100);
+	for (int i = 0; i < children; i++) {
+		uint32_t pid = PARENT + 1 + (uint32_t)i;
+		int64_t at = 1000000 + i * 1000;
+
+		scene_fork(s, PARENT, pid, at);
+		for (int k = 0; k < 8; k++)
+			scene_fail(s, pid, k % 2 ? CUDA_LAUNCH : CUDA_MALLOC, at + 100 + k, 3);
 	}
 }

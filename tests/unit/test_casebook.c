@@ -216,10 +216,37 @@ static void test_hostile_times(void **state)
 	casebook_done(&b);
 }
 
+/* Of one mistake in several processes, those that began it leave the memory first. */
+static void test_several_processes(void **state)
+{
+	struct casebook b = {0};
+	struct heard h = {0};
+	struct incident i = slow(7, 1000, 1004, SEVERITY_MEDIUM);
+
+	i.pids[0] = 7;
+	i.pids[1] = 8;
+	i.pid_count = 2;
+	i.pid_total = 2;
+	look(&b, &i, 1, 1005, &h);
+	i = slow(8, 1002, 1009, SEVERITY_MEDIUM);
+	i.pids[0] = 8;
+	i.pids[1] = 9;
+	i.pid_count = 2;
+	i.pid_total = 2;
+	look(&b, &i, 1, 1010, &h);
+	assert_int_equal(h.news, 1);
+	assert_int_equal(h.grown, 1);
+	i = slow(10, 1002, 1014, SEVERITY_MEDIUM); /* control: none in common */
+	look(&b, &i, 1, 1015, &h);
+	assert_int_equal(h.news, 2);
+	casebook_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_life),
+		cmocka_unit_test(test_several_processes),
 		cmocka_unit_test(test_growing_stays_one),
 		cmocka_unit_test(test_not_found_any_more),
 		cmocka_unit_test(test_what_is_another),

@@ -369,6 +369,23 @@ static void test_two_causes_at_once(void **state)
 	assert_int_equal(a.list->causes[0].culprit_pid, HOG);
 }
 
+static void test_one_culprit_of_disk_and_cpu(void **state)
+{
+	SCENE;
+	scene_writer(&s);
+	scene_aggregate(&s);
+	ANSWER a = explain(&s);
+
+	assert_int_equal(a.count, 1);
+	assert_true(share(a.list, CAUSE_RUN_QUEUE) + share(a.list, CAUSE_PREEMPTED) >
+		    share(a.list, CAUSE_BLOCK_IO)); /* control: by layer the CPU has more */
+	assert_contains(a.list->summary,
+		"while writer (pid 8821) kept the disk busy, plus 16 % while "
+		"writer used the CPU");
+	assert_contains(a.list->root_cause, "disk contention");
+	assert_int_equal(a.list->problem, PROBLEM_SLOW_CALL); /* not the CPU's */
+}
+
 /* The stay covers the call, its baseline and time around it: the excess is the ceiling. */
 static void test_overlap_is_clipped(void **state)
 {
@@ -670,6 +687,7 @@ int main(void)
 		cmocka_unit_test(test_contention_from_the_start),
 		cmocka_unit_test(test_first_call_only),
 		cmocka_unit_test(test_two_causes_at_once),
+		cmocka_unit_test(test_one_culprit_of_disk_and_cpu),
 		cmocka_unit_test(test_overlap_is_clipped),
 		cmocka_unit_test(test_many_culprits_of_one_name_and_of_many),
 		cmocka_unit_test(test_own_threads),

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "agent/symbol/cut_text.h"
+#include "demangle/cut_text.h"
 
 static void pieces(void **state)
 {

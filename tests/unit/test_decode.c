@@ -167,6 +167,9 @@ static void test_tcp(void **state)
 	r.daddr[15] = 1;
 	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
 	assert_string_equal(e.detail, "[::1]:443");
+	r.family = 99;
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
+	assert_string_equal(e.detail, "family 99:443");
 }
 
 static void test_net(void **state)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/symbol/demangle.h"
+#include "demangle/demangle.h"
 #include "base/macros.h"
 
 struct pair {

@@ -49,7 +49,7 @@ static void test_recapture(void **state)
 	assert_has(i->summary, "graphs every 5 launches: 180 times after warm-up, 1.0ms each");
 	assert_in_range(i->excess_ns, 179 * NS_PER_MS, 181 * NS_PER_MS);
 	assert_int_equal(i->stacks[0].hash, 9);
-	assert_true(i->confidence > 0.9);
+	assert_true(i->confidence > 0.85); /* 0.95, of a recording that does not say what it lost */
 }
 
 static void test_dear_recapture_is_high(void **state)

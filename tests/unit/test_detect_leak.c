@@ -59,6 +59,48 @@ static void test_leak(void **state)
 	assert_true(i->evidence_count > 0);
 }
 
+static bool sql_has(const struct incident *i, unsigned op, int arg)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "(f.op = %u AND f.arg%d = a.arg1)", op, arg);
+	return strstr(i->evidence_sql, text);
+}
+
+/* A row that frees is one by which the ledger frees: of the API in question, where it has the
+ * address. cudaMallocManaged has the number of cuMemFree. */
+static void test_query_knows_what_frees(void **state)
+{
+	SCENE;
+	train(&s, MIB, 200);
+	struct recording rec = scene_recording(&s);
+	VERDICTS v = verdicts_of(&rec);
+	const struct incident *i = verdict(&v, PROBLEM_MEMORY_LEAK);
+
+	assert_non_null(i);
+	assert_true(sql_has(i, CUDA_FREE, 0) && sql_has(i, CUDA_FREE_ASYNC, 0));
+	assert_int_equal(CUDA_MALLOC_MANAGED, DRIVER_FREE);
+	assert_false(sql_has(i, CUDA_MALLOC_MANAGED, 0));
+	for (size_t k = 0; k < rec.event_count; k++) {
+		struct event *e = &s.events[k];
+
+		e->source = SOURCE_DRIVER;
+		if (e->op == CUDA_FREE) {
+			e->op = DRIVER_MEM_UNMAP;
+			e->arg1 = e->arg0;
+			e->arg0 = MIB;
+		} else {
+			e->op = e->op == CUDA_MALLOC ? DRIVER_MEM_MAP : DRIVER_STREAM_SYNC;
+		}
+	}
+	VERDICTS driver = verdicts_of(&rec);
+
+	i = verdict(&driver, PROBLEM_MEMORY_LEAK);
+	assert_non_null(i);
+	assert_true(sql_has(i, DRIVER_FREE, 0) && sql_has(i, DRIVER_MEM_UNMAP, 1));
+	assert_false(sql_has(i, CUDA_FREE, 0));
+}
+
 static void test_slow_leak_is_medium(void **state)
 {
 	SCENE;
@@ -175,6 +217,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leak),
+		cmocka_unit_test(test_query_knows_what_frees),
 		cmocka_unit_test(test_slow_leak_is_medium),
 		cmocka_unit_test(test_pool_that_reaches_its_level),
 		cmocka_unit_test(test_churn_without_growth),

@@ -54,7 +54,7 @@ static void test_fragmented_by_its_own_peak(void **state)
 	assert_has(i->root_cause, "fragmentation");
 	assert_has(i->root_cause, "at least 2.0 GiB");
 	assert_has(i->summary, "128 MiB");
-	assert_true(i->confidence > 0.8);
+	assert_true(i->confidence > 0.75); /* 0.85, of a recording that does not say what it lost */
 	assert_int_equal(i->stacks[0].hash, 77);
 	assert_int_equal(i->evidence[0], s.event_count);
 }

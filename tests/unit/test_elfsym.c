@@ -57,10 +57,9 @@ static void local_functions_come_from_symtab(void **state)
 	assert_int_equal(offset, 1);
 }
 
-static void identity(void **state)
+static void machine(void **state)
 {
 	_cleanup_(elfsym_closep) struct elfsym *e = NULL;
-	char text[256];
 
 	assert_int_equal(elfsym_open(FIXTURE_LIBRARY, &e, NULL), 0);
 #ifdef __x86_64__
@@ -68,10 +67,6 @@ static void identity(void **state)
 #else
 	assert_int_equal(elfsym_machine(e), EM_AARCH64);
 #endif
-	assert_int_equal(elfsym_soname(e, text), 0);
-	assert_string_equal(text, "libfixture.so");
-	assert_int_equal(elfsym_build_id(e, text), 0);
-	assert_string_equal(text, "0123456789abcdef0123456789abcdef01234567");
 }
 
 /* Everything a caller may do with a file; the results must only be sane. */
@@ -80,7 +75,6 @@ static int use_all(const char *path)
 	static const char *const names[] = {"fixture_add", "fixture_local", "prefix_fixture_add"};
 	_cleanup_(elfsym_closep) struct elfsym *e = NULL;
 	uint64_t offsets[3] = {0};
-	char text[256];
 	struct stat st;
 	int r = elfsym_open(path, &e, NULL);
 
@@ -88,8 +82,6 @@ static int use_all(const char *path)
 		assert_int_equal(r, -EBADMSG);
 		return 0;
 	}
-	elfsym_soname(e, text);
-	elfsym_build_id(e, text);
 	r = elfsym_offsets(e, names, 3, offsets);
 	assert_true(r >= 0 || r == -EBADMSG);
 	stat(path, &st);
@@ -174,7 +166,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(offsets_lead_to_the_code),
 		cmocka_unit_test(local_functions_come_from_symtab),
-		cmocka_unit_test(identity),
+		cmocka_unit_test(machine),
 		cmocka_unit_test(damaged_files_are_survived),
 		cmocka_unit_test(foreign_files_are_refused),
 	};

@@ -107,7 +107,13 @@ static void the_books(void **state)
 		"\"ingero\",\"op\":\"accounting\",\"final\":true,\"sources\":{\"cuda\":{\"hits\":"
 		"10,"
 		"\"stored\":3,\"aggregated\":5,\"lost\":{\"ring_full\":2}}},\"lost_by_cpu\":[{"
-		"\"source\":\"cuda\",\"reason\":\"ring_full\",\"cpu\":3,\"count\":7}]}\n");
+		"\"source\":\"cuda\",\"reason\":\"ring_full\",\"cpu\":3,\"count\":7}],"
+		"\"unseen_processes\":0}\n");
+	books.unseen = (struct call_gap_sum){
+		.processes = 1, .longest = {.pid = 12, .to = {5000000}, .file = "/x/libcuda.so.1"}};
+	event_json_books(&w, &books, &by_cpu, (wall_time){1774099485000000000}, "n", true);
+	assert_non_null(
+		strstr(buf_str(&b), "\"unseen_processes\":1,\"unseen\":\"calls of PID 12 "));
 }
 
 static char *text;

@@ -146,6 +146,7 @@ static void stacks_if_asked_for(void **state)
 static void stored_verdicts(void **state)
 {
 	struct incident_row rows[] = {{.id = "a",
+					      .detected_ns = (int64_t)1774099490 * 1000000000,
 					      .severity = "HIGH",
 					      .summary = "slow \x1b[2J",
 					      .root_cause = "the disk",
@@ -157,6 +158,7 @@ static void stored_verdicts(void **state)
 	catch_output(explain_chains, &c, (struct explain_style){0});
 	assert_caught("2 stored incidents (1 HIGH, 1 LOW)\n");
 	assert_caught("  [HIGH] slow ");
+	assert_caught("\n    Detected: 2026-03-2");
 	assert_caught("    Root cause: the disk\n    Fix: buy one; or two\n");
 	assert_caught("    Timeline:\n      [IO]  waits\\x1b[2J (1.5ms)\n      [CUDA]  slow\n");
 	assert_null(strchr(caught, '\x1b'));

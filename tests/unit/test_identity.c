@@ -229,8 +229,16 @@ static void a_zombie_is_gone(void **state)
  * whose writer changes stat before it writes. */
 static void a_change_of_process_is_noticed(void **state)
 {
-	static const char *const later[] = {STAT, /* the control */
-		"12 (other) S 7 1 1 0 -1 0 1 0 0 0 3 4 0 0 20 0 5 0 98766 4096 42 1 2 3\n", ""};
+	static const struct {
+		const char *stat, *environ;
+		int result;
+	} later[] = {
+		{STAT, "RANK=1", 0}, /* the control */
+		{"12 (other) S 7 1 1 0 -1 0 1 0 0 0 3 4 0 0 20 0 5 0 98766 4096 42 1 2 3\n",
+			"RANK=1", -ESRCH},
+		{"", "RANK=1", 0}, /* it has ended, after it had told all */
+		{"", "", -ESRCH},  /* it has ended, and its environment with it */
+	};
 	char path[512];
 	int status;
 
@@ -245,14 +253,15 @@ static void a_change_of_process_is_noticed(void **state)
 		if (child == 0) {
 			FILE *f = fopen(path, "w"); /* waits for the reader */
 
-			tree_write(root, "/proc/12/stat", later[i]);
-			fputs("RANK=1", f);
+			tree_write(root, "/proc/12/stat", later[i].stat);
+			fputs(later[i].environ, f);
 			fclose(f);
 			_exit(0);
 		}
 		p.identity.place.rank = 77;
-		assert_int_equal(identity_read(root, 12, &p), i ? -ESRCH : 0);
-		assert_int_equal(p.identity.place.rank, i ? 77 : 1); /* untouched if it fails */
+		assert_int_equal(identity_read(root, 12, &p), later[i].result);
+		assert_int_equal(p.identity.place.rank,
+			later[i].result ? 77 : 1); /* untouched if it fails */
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, 0);
 		if (i == 0)

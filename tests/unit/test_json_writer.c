@@ -42,6 +42,21 @@ static void writes_all_kinds(void **state)
 		"{}]}\n");
 }
 
+static void thousandths_are_exact(void **state)
+{
+	static const int64_t values[] = {0, 1, 250, 1000, -1500, 1700000000000000750, INT64_MIN};
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	struct json_writer w = json_writer_to_buf(&b);
+
+	json_begin_array(&w);
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+		json_put_thousandths(&w, values[i]);
+	json_end_array(&w);
+	assert_int_equal(json_finish(&w), 0);
+	assert_string_equal(
+		buf_str(&b), "[0,0.001,0.25,1,-1.5,1700000000000000.75,-9223372036854775.808]\n");
+}
+
 static void bad_bytes_become_replacement(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
@@ -162,6 +177,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(writes_all_kinds),
+		cmocka_unit_test(thousandths_are_exact),
 		cmocka_unit_test(bad_bytes_become_replacement),
 		cmocka_unit_test(indents),
 		cmocka_unit_test(documents_follow_each_other),

@@ -167,7 +167,7 @@ static void troubles_are_told(void **state)
 	live_table(&b, &v, (struct live_style){0});
 	assert_contains(buf_str(&b), "cannot write to the database: disk ");
 	assert_contains(buf_str(&b), "full\n");
-	assert_contains(buf_str(&b), "wall clock steps during this trace: 2");
+	assert_contains(buf_str(&b), "stepped 2 times");
 	assert_null(strchr(buf_str(&b), '\x1b'));
 }
 
@@ -316,6 +316,13 @@ static void an_incident_has_a_line(void **state)
 	assert_non_null(strstr(buf_str(&b), "  [MEDIUM] hog "));
 	assert_non_null(strstr(buf_str(&b), "\n  [RESOLVED, 35s ago] hog "));
 	assert_null(strchr(buf_str(&b), '\033')); /* names are data */
+	assert_null(strstr(buf_str(&b), "PID"));
+	buf_clear(&b);
+	i.pid = 4821;
+	i.pid_total = 4;
+	i.first.ns = (int64_t)NS_PER_S;
+	live_incident(&b, &i);
+	assert_non_null(strstr(buf_str(&b), "had the CPU (PID 4821 and 3 more, since "));
 }
 
 int main(void)

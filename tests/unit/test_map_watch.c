@@ -76,6 +76,9 @@ static void what_is_no_library_is_left_out(void **state)
 	record.h.type = PERF_RECORD_COMM;
 	assert_false(map_watch_parse(&record, len, &m));
 	record.h.type = PERF_RECORD_MMAP2;
+	record.pid = UINT32_MAX; /* in no namespace of ours */
+	assert_false(map_watch_parse(&record, len, &m));
+	record.pid = 42;
 	assert_true(map_watch_parse(&record, len, &m)); /* the same one, as it was */
 }
 

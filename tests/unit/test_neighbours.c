@@ -10,12 +10,12 @@
 
 static char root[TREE_MAX];
 static struct neighbours *n;
-static struct idmap traced;
+static struct process_table *traced;
 
 static int setup(void **state)
 {
 	tree_init(root);
-	traced = IDMAP_INIT(8);
+	assert_int_equal(process_table_new(root, &traced), 0);
 	assert_int_equal(neighbours_new(root, &n), 0);
 	return scratch_setup(state);
 }
@@ -23,7 +23,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	neighbours_free(n);
-	idmap_done(&traced);
+	process_table_free(traced);
 	tree_done(root);
 	return scratch_teardown(state);
 }
@@ -49,7 +49,7 @@ static void see(struct store_writer *w, uint32_t peer, uint64_t wait_ns)
 		.wait_ns = wait_ns,
 		.start.ns = 5};
 
-	neighbours_see(n, &e, &traced, w);
+	neighbours_see(n, &e, traced, w);
 }
 
 static void rows_of_those_who_matter(void **state)
@@ -65,17 +65,17 @@ static void rows_of_those_who_matter(void **state)
 	assert_int_equal(store_writer_start(db, session.id, NULL, &w, &err), 0);
 	for (uint32_t pid = 10; pid <= 15; pid++)
 		put(pid, pid == 13 ? 0 : 4096);
-	assert_int_equal(idmap_put(&traced, 12, &traced), 0);
+	assert_non_null(process_table_enter(traced, 12, (wall_time){1}));
 	see(w, 10, 2000000);
 	see(w, 10, 3000000); /* again */
 	see(w, 11, 900000);  /* short */
 	see(w, 12, 2000000); /* traced */
 	see(w, 13, 2000000); /* kernel thread */
 	see(w, 99, 2000000); /* gone */
-	neighbours_see(n, &io, &traced, w);
+	neighbours_see(n, &io, traced, w);
 	io.pid = 15;
 	io.flags = WIRE_TARGET;
-	neighbours_see(n, &io, &traced, w);
+	neighbours_see(n, &io, traced, w);
 	see(NULL, 15, 2000000); /* nowhere to write to */
 	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, &err), 0);
 	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes"), 2);

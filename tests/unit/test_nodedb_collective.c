@@ -54,8 +54,9 @@ static void collectives_come_back(void **state)
 	assert_string_equal(got.collectives[1].node, "n1");
 	nodedb_content_done(&got);
 	assert_int_equal(nodedb_read(s->path,
-				 &(struct nodedb_filter){
-					 .from_ns = 15, .pids = (uint32_t[]){1}, .pid_count = 1},
+				 &(struct nodedb_filter){.scope.from_ns = 15,
+					 .scope.pids = (uint32_t[]){1},
+					 .scope.pid_count = 1},
 				 &got, &err),
 		0);
 	assert_int_equal(got.collective_count, 1); /* by time, not by process */

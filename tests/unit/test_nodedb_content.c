@@ -7,7 +7,7 @@ static void test_published_samples_and_chains(void **state)
 	struct scratch *s = *state;
 	struct nodedb_content c;
 	struct errinfo err = {0};
-	struct nodedb_filter f = {.from_ns = 15, .to_ns = 25};
+	struct nodedb_filter f = {.scope.from_ns = 15, .scope.to_ns = 25};
 
 	scratch_sql(s->path, PUBLISHED_10
 		"INSERT INTO system_snapshots(timestamp,cpu_pct,mem_pct,mem_avail,swap_mb,load_avg)"
@@ -96,17 +96,24 @@ static void test_aggregates_by_range(void **state)
 		assert_int_equal(nodedb_add_aggregate(db, false, &a, &err), 0);
 	}
 	scratch_close(db);
-	/* From the middle of bucket 2 to the middle of bucket 4: only bucket 3 is known to lie in
-	 * it.
-	 */
-	assert_int_equal(
-		nodedb_read(s->path,
-			&(struct nodedb_filter){.from_ns = 12000000000, .to_ns = 22000000000}, &c,
-			&err),
+	/* From the middle of bucket 2 to the middle of bucket 4: all three have calls of it. */
+	assert_int_equal(nodedb_read(s->path,
+				 &(struct nodedb_filter){
+					 .scope.from_ns = 12000000000, .scope.to_ns = 22000000000},
+				 &c, &err),
+		0);
+	assert_int_equal(c.aggregate_count, 3);
+	assert_int_equal(c.aggregates[0].bucket.ns, 10000000000);
+	assert_int_equal(c.total_calls, 3);
+	nodedb_content_done(&c);
+	/* A time that begins with a bucket has no moment in common with the one before it. */
+	assert_int_equal(nodedb_read(s->path,
+				 &(struct nodedb_filter){
+					 .scope.from_ns = 15000000000, .scope.to_ns = 19999999999},
+				 &c, &err),
 		0);
 	assert_int_equal(c.aggregate_count, 1);
 	assert_int_equal(c.aggregates[0].bucket.ns, 15000000000);
-	assert_int_equal(c.total_calls, 1);
 	nodedb_content_done(&c);
 }
 

@@ -46,12 +46,12 @@ static void test_published_starts(void **state)
 	nodedb_content_done(&c);
 
 	/* a range is one of starts: the request that was stamped after it is in */
-	c = read_all(s->path, &(struct nodedb_filter){.from_ns = 900, .to_ns = 1050});
+	c = read_all(s->path, &(struct nodedb_filter){.scope.from_ns = 900, .scope.to_ns = 1050});
 	assert_int_equal(c.event_count, 3);
 	assert_int_equal(c.events[0].start.ns, 900);
 	assert_int_equal(c.events[2].start.ns, 1050);
 	nodedb_content_done(&c);
-	c = read_all(s->path, &(struct nodedb_filter){.from_ns = 901, .to_ns = 1049});
+	c = read_all(s->path, &(struct nodedb_filter){.scope.from_ns = 901, .scope.to_ns = 1049});
 	assert_int_equal(c.event_count, 1);
 	nodedb_content_done(&c);
 }
@@ -112,10 +112,11 @@ static void test_filters(void **state)
 	assert_int_equal(c.events[0].start.ns, 1997);
 	assert_int_equal(c.older_events, 0); /* asked for, not cut off */
 	nodedb_content_done(&c);
-	c = read_all(s->path, &(struct nodedb_filter){.from_ns = 1100, .to_ns = 1199});
+	c = read_all(s->path, &(struct nodedb_filter){.scope.from_ns = 1100, .scope.to_ns = 1199});
 	assert_int_equal(c.event_count, 100);
 	nodedb_content_done(&c);
-	c = read_all(s->path, &(struct nodedb_filter){.pids = pids, .pid_count = 3, .last = 7});
+	c = read_all(s->path,
+		&(struct nodedb_filter){.scope.pids = pids, .scope.pid_count = 3, .last = 7});
 	assert_int_equal(c.event_count, 7);
 	assert_int_equal(c.events[6].start.ns, 1995);
 	for (size_t i = 0; i < c.event_count; i++)
@@ -133,7 +134,8 @@ static void test_too_many_pids(void **state)
 	assert_non_null(pids);
 	scratch_close(scratch_open(s->path));
 	assert_int_equal(
-		nodedb_read(s->path, &(struct nodedb_filter){.pids = pids, .pid_count = 100000}, &c,
+		nodedb_read(s->path,
+			&(struct nodedb_filter){.scope.pids = pids, .scope.pid_count = 100000}, &c,
 			&err),
 		-E2BIG);
 	free(pids);

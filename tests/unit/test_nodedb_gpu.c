@@ -44,7 +44,8 @@ static void test_samples_come_back_as_they_were(void **state)
 		scratch_int(s->path, "SELECT count(*) FROM gpu_samples WHERE node = 'n1' AND"
 				     " throttle_reasons & 64 AND sm_clock_mhz IS NULL"),
 		3);
-	assert_int_equal(nodedb_read(s->path, &(struct nodedb_filter){.from_ns = 15}, &c, &err), 0);
+	assert_int_equal(
+		nodedb_read(s->path, &(struct nodedb_filter){.scope.from_ns = 15}, &c, &err), 0);
 	assert_int_equal(c.gpu_sample_count, 2);
 	nodedb_content_done(&c);
 }

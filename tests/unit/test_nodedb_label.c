@@ -26,10 +26,10 @@ static void test_labels_come_back(void **state)
 	assert_int_equal(nodedb_read(s->path, NULL, &c, NULL), 0);
 	assert_int_equal(c.label_count, 0); /* not asked for */
 	nodedb_content_done(&c);
-	assert_int_equal(
-		nodedb_read(s->path,
-			&(struct nodedb_filter){.labels = true, .from_ns = 25, .to_ns = 40}, &c,
-			NULL),
+	assert_int_equal(nodedb_read(s->path,
+				 &(struct nodedb_filter){
+					 .labels = true, .scope.from_ns = 25, .scope.to_ns = 40},
+				 &c, NULL),
 		0);
 	assert_int_equal(c.label_count, 3); /* also from before the range */
 	assert_int_equal(c.labels[0].time_ns, 10);

@@ -85,6 +85,8 @@ static void make(const char *path, const char *node, int64_t start, int events)
 	struct overhead overhead = {.time.ns = T0, .share = 0.01, .launch_weight = 1};
 	static const struct cpu_losses losses = {
 		.count = 1, .rows = {{.source = SOURCE_CUDA, .cpu = 3, .count = 2}}};
+	struct call_gap gap = {
+		.pid = 7, .from = {T0}, .to = {T0 + 9 * MS}, .file = "/x/libcuda.so"};
 	struct accounting books = {0};
 	struct gpu_sample gpu;
 	int64_t id;
@@ -105,6 +107,10 @@ static void make(const char *path, const char *node, int64_t start, int events)
 	assert_int_equal(nodedb_put_annotation(db, &label, &id, NULL), 0);
 	assert_int_equal(nodedb_put_accounting(db, session.id, &books, NULL), 0);
 	assert_int_equal(nodedb_put_cpu_losses(db, session.id, &losses, NULL), 0);
+	for (int i = 0; i < 2; i++) { /* two libraries of one process */
+		gap.from.ns += MS;
+		assert_int_equal(nodedb_put_call_gap(db, session.id, &gap, NULL), 0);
+	}
 	assert_int_equal(nodedb_put_pruned(db, session.id, "events", 3, T0, T0 + 1, NULL), 0);
 	assert_int_equal(nodedb_session_end(db, session.id, (wall_time){start + MS}, NULL), 0);
 	scratch_close(db);
@@ -228,8 +234,8 @@ static void test_reading(void **state)
 	assert_string_equal(nodes[1].name, "it's b");
 	free(nodes);
 	assert_int_equal(
-		nodedb_read(
-			f.out, &(struct nodedb_filter){.node = "it's b", .labels = true}, &c, &err),
+		nodedb_read(f.out, &(struct nodedb_filter){.scope.node = "it's b", .labels = true},
+			&c, &err),
 		0);
 	assert_int_equal(c.event_count, 7);
 	assert_int_equal(c.sample_count, 1);
@@ -239,15 +245,18 @@ static void test_reading(void **state)
 	assert_int_equal(c.home_count, 1);
 	assert_true(c.has_books);
 	assert_int_equal(c.books.source[SOURCE_CUDA].hits, 10);
+	assert_int_equal(c.books.unseen.processes, 1);
+	assert_int_equal(call_gap_ns(&c.books.unseen.longest), 8 * MS);
 	assert_string_equal(c.node, "it's b");
 	assert_int_equal(c.skipped_rows, 0);
 	nodedb_content_done(&c);
 	assert_int_equal(nodedb_read(f.out, NULL, &c, &err), 0);
 	assert_int_equal(c.event_count, 12);
+	assert_int_equal(c.books.unseen.processes, 2); /* the same number on two nodes */
 	nodedb_content_done(&c);
 	/* and nobody records into it */
 	assert_int_equal(nodedb_open(f.out, "a", &db, &err), -EBADMSG);
-	assert_non_null(strstr(err.text, "ingero merge"));
+	assert_non_null(strstr(err.text, "merged recording"));
 }
 
 static void copy_file(const char *from, const char *to)
@@ -612,7 +621,7 @@ static void test_force_node(void **state)
 	assert_int_equal(
 		scratch_int(f.out, "SELECT count(*) FROM events WHERE id = 'x:' || seq"), 5);
 	must_refuse(&(struct merge_wish){SOURCES(f.out), .output = f.again, .force_node = "y"},
-		-EINVAL, "several nodes");
+		-EINVAL, "several named nodes");
 	unlink(f.out);
 	must_merge(
 		&(struct merge_wish){SOURCES(f.b), .output = f.out, .force_node = "renamed"}, NULL);

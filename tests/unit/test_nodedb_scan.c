@@ -36,7 +36,7 @@ static void store_scene(const char *path, struct scene *sc, bool with_aggregates
 }
 
 /* The incidents as `explain --json` prints them; freed by the caller. */
-static char *incidents_json(const struct nodedb_content *c, size_t *ret_count)
+static char *incidents_text(const struct nodedb_content *c, size_t *ret_count)
 {
 	struct recording rec = {.events = c->events,
 		.event_count = c->event_count,
@@ -59,7 +59,7 @@ static uint64_t compare(const char *path, size_t expected_incidents)
 	struct nodedb_content whole = read_thin(path, NODEDB_THIN_NEVER);
 	struct nodedb_content thin = read_thin(path, NODEDB_THIN_ALWAYS);
 	size_t n, m;
-	char *a = incidents_json(&whole, &n), *b = incidents_json(&thin, &m);
+	char *a = incidents_text(&whole, &n), *b = incidents_text(&thin, &m);
 	uint64_t left_out = thin.thinned_rows;
 
 	assert_int_equal(n, expected_incidents);

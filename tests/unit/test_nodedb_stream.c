@@ -7,10 +7,11 @@
 #define T0 INT64_C(1700000000000000000)
 
 struct seen {
-	char order[64]; /* t, c, k, e: one letter for each call, runs once */
-	char tracks[256];
+	char order[64]; /* o, t, r, c, k, e, z: one letter for each call, runs once */
+	char tracks[256], ranks[256];
 	size_t events, collectives, samples, chains, labels, stacks;
 	int64_t first_ns, last_ns;
+	uint64_t last_dur_ns;
 	int stop_at; /* event after which it is ended */
 	bool wants_stacks;
 };
@@ -30,6 +31,27 @@ static int on_track(void *arg, const char *node, int32_t rank)
 
 	note(s, 't');
 	snprintf(s->tracks + len, sizeof(s->tracks) - len, "%s/%d ", node, rank);
+	return 0;
+}
+
+static void on_origin(void *arg, bool is_published)
+{
+	note(arg, is_published ? 'p' : 'o');
+}
+
+static int on_rank(void *arg, const char *node, uint32_t pid, int32_t rank)
+{
+	struct seen *s = arg;
+	size_t len = strlen(s->ranks);
+
+	note(s, 'r');
+	snprintf(s->ranks + len, sizeof(s->ranks) - len, "%s/%u=%d ", node, pid, rank);
+	return 0;
+}
+
+static int on_end(void *arg)
+{
+	note(arg, 'z');
 	return 0;
 }
 
@@ -61,6 +83,9 @@ static int on_event(void *arg, const char *node, size_t len, const struct event 
 
 	note(s, 'e');
 	assert_true(len == 2 && !memcmp(node, "n1", 2));
+	assert_true(e->start.ns > s->last_ns ||
+		    (e->start.ns == s->last_ns && e->dur_ns <= s->last_dur_ns));
+	s->last_dur_ns = e->dur_ns;
 	s->first_ns = s->events ? MIN(s->first_ns, e->start.ns) : e->start.ns;
 	s->last_ns = MAX(s->last_ns, e->start.ns);
 	s->events++;
@@ -110,7 +135,8 @@ static void make(const char *path, int events)
 static int stream(const char *path, const struct nodedb_filter *f, struct seen *s,
 	struct nodedb_stream_figures *figures)
 {
-	struct nodedb_sink sink = {s, on_track, on_content, on_collectives, on_event};
+	struct nodedb_sink sink = {
+		s, on_origin, on_track, on_rank, on_content, on_collectives, on_event, on_end};
 	struct errinfo err = {0};
 
 	return nodedb_stream(path, f, &sink, figures, &err);
@@ -124,8 +150,9 @@ static void test_pieces(void **state)
 
 	make(sc->path, 20);
 	assert_int_equal(stream(sc->path, &(struct nodedb_filter){0}, &s, &figures), 0);
-	assert_string_equal(s.order, "tcke");
+	assert_string_equal(s.order, "otrckez");
 	assert_string_equal(s.tracks, "n1/-1 n1/3 n1/4 ");
+	assert_string_equal(s.ranks, "n1/0=4 n1/7=3 ");
 	assert_int_equal(s.events, 20);
 	assert_int_equal(figures.events, 20);
 	assert_int_equal(s.samples, 1);
@@ -134,6 +161,37 @@ static void test_pieces(void **state)
 	assert_int_equal(s.stacks, 10);
 	assert_false(figures.is_limited);
 	assert_int_equal(figures.skipped_rows, 0);
+}
+
+static void put_collective(struct nodedb *db, uint32_t pid, struct collective c)
+{
+	struct event e = {.start.ns = T0, .pid = pid, .source = SOURCE_NCCL, .op = NCCL_ALL_REDUCE};
+
+	assert_int_equal(nodedb_put_collective(db, &e, &c, NULL), 0);
+}
+
+/* The environment's word is first, then the largest communicator's; a process that is several ranks
+ * of one has none. */
+static void test_ranks(void **state)
+{
+	struct scratch *sc = *state;
+	struct nodedb *db = scratch_open(sc->path);
+	struct process process = {
+		.pid = 5, .seen.ns = T0, .identity.place = {.rank = 9, .known = PLACEMENT_RANK}};
+	struct nodedb_stream_figures figures;
+	struct seen s = {0};
+
+	assert_int_equal(nodedb_put_process(db, &process, "", NULL), 0);
+	put_collective(db, 5, (struct collective){.comm_hash = 1, .rank = 2, .nranks = 16});
+	put_collective(db, 6, (struct collective){.comm_hash = 3, .rank = 0, .nranks = 2});
+	put_collective(db, 6, (struct collective){.comm_hash = 1, .rank = 7, .nranks = 16});
+	put_collective(db, 8, (struct collective){.comm_hash = 1, .rank = 3, .nranks = 16});
+	put_collective(db, 8, (struct collective){.comm_hash = 1, .rank = 4, .nranks = 16});
+	put_collective(db, 9, (struct collective){.comm_hash = 1, .rank = -1, .nranks = -1});
+	scratch_close(db);
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){0}, &s, &figures), 0);
+	assert_string_equal(s.ranks, "n1/5=9 n1/6=7 ");
+	assert_string_equal(s.tracks, "n1/3 n1/4 n1/7 n1/9 ");
 }
 
 static void test_filters(void **state)
@@ -153,21 +211,22 @@ static void test_filters(void **state)
 	assert_int_equal(s.events, 20);
 	assert_false(figures.is_limited);
 	s = (struct seen){0};
-	assert_int_equal(stream(sc->path, &(struct nodedb_filter){.pids = &pid, .pid_count = 1}, &s,
-				 &figures),
+	assert_int_equal(
+		stream(sc->path, &(struct nodedb_filter){.scope.pids = &pid, .scope.pid_count = 1},
+			&s, &figures),
 		0);
 	assert_int_equal(s.events, 10);
 	s = (struct seen){0};
 	assert_int_equal(stream(sc->path,
-				 &(struct nodedb_filter){
-					 .from_ns = T0 + 3 * 1000000, .to_ns = T0 + 7 * 1000000},
+				 &(struct nodedb_filter){.scope.from_ns = T0 + 3 * 1000000,
+					 .scope.to_ns = T0 + 7 * 1000000},
 				 &s, &figures),
 		0);
 	assert_int_equal(s.events, 5);
 	assert_int_equal(s.last_ns, T0 + 7 * 1000000);
 	s = (struct seen){0};
 	assert_int_equal(
-		stream(sc->path, &(struct nodedb_filter){.node = "other"}, &s, &figures), 0);
+		stream(sc->path, &(struct nodedb_filter){.scope.node = "other"}, &s, &figures), 0);
 	assert_int_equal(s.events, 0);
 	assert_string_equal(s.tracks, "");
 }
@@ -199,6 +258,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_pieces),
+		TEST(test_ranks),
 		TEST(test_filters),
 		TEST(test_ends),
 	};

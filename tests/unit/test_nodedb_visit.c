@@ -49,8 +49,8 @@ static void test_range_of_what_is_none(void **state)
 static void test_usage(void **state)
 {
 	static const uint32_t pids[] = {8};
-	struct nodedb_filter of_8 = {.pids = pids, .pid_count = 1}, early = {.to_ns = S(60)},
-			     late = {.from_ns = S(60)};
+	struct nodedb_filter of_8 = {.scope.pids = pids, .scope.pid_count = 1},
+			     early = {.scope.to_ns = S(60) - 1}, late = {.scope.from_ns = S(60)};
 	_cleanup_free_ struct nodedb_usage *rows = NULL;
 	struct scratch *s = *state;
 	struct errinfo err = {0};

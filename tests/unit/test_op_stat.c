@@ -92,35 +92,40 @@ static void test_order_and_extremes(void **state)
 	assert_int_equal(count, 0);
 }
 
-/* Rows are the slow calls; aggregates know them all. What only rows know stays. */
-static void test_all_calls(void **state)
+static void test_calls_inside_others_are_rows_of_their_own(void **state)
 {
 	static const struct event rows[] = {
-		{.source = SOURCE_CUDA, .op = CUDA_MALLOC, .dur_ns = 90000, .weight = 1},
-		{.source = SOURCE_HOST, .op = HOST_PROCESS_EXIT, .weight = 1},
+		{.source = SOURCE_DRIVER, .op = DRIVER_LAUNCH, .dur_ns = 5, .weight = 1},
+		{.source = SOURCE_DRIVER,
+			.op = DRIVER_LAUNCH,
+			.dur_ns = 7,
+			.weight = 1,
+			.flags = WIRE_NESTED},
 	};
-	struct aggregate calls[2] = {{.source = SOURCE_CUDA, .op = CUDA_MALLOC, .stored = 1},
-		{.source = SOURCE_CUDA, .op = CUDA_MALLOC, .flags = WIRE_NESTED}};
 	_cleanup_free_ struct op_stat *stats = NULL;
 	size_t count = 0;
 
-	sketch_add(&calls[0].sketch, 1000, 98);
-	sketch_add(&calls[0].sketch, 90000, 1);
-	sketch_add(&calls[1].sketch, 1000, 1);
-	assert_int_equal(op_stat_all(rows, 2, calls, 2, &stats, &count), 0);
+	assert_int_equal(op_stat_run(rows, 2, &stats, &count), 0);
 	assert_int_equal(count, 2);
-	assert_int_equal(stats[0].calls, 100);
-	assert_int_equal(stats[0].rows, 1);
-	assert_int_equal(stats[0].sum_ns, 99 * 1000 + 90000);
-	assert_in_range(stats[0].p50_ns, 968, 1032);
-	assert_int_equal(stats[0].max_ns, 90000);
-	assert_int_equal(stats[0].spikes, 1);
-	assert_int_equal(stats[1].source, SOURCE_HOST);
-	assert_int_equal(stats[1].calls, 1);
-	free(TAKE(stats));
-	assert_int_equal(
-		op_stat_all(rows, 2, NULL, 0, &stats, &count), 0); /* control: rows alone */
-	assert_int_equal(stats[0].calls, 1);
+	assert_true(stats[0].nested && stats[0].sum_ns == 7);
+	assert_true(!stats[1].nested && stats[1].sum_ns == 5 && stats[1].op == DRIVER_LAUNCH);
+}
+
+static void test_sketch(void **state)
+{
+	struct sketch calls = {0};
+	struct op_stat s;
+
+	sketch_add(&calls, 1000, 98);
+	sketch_add(&calls, 90000, 1);
+	s = op_stat_of_sketch(SOURCE_CUDA, CUDA_MALLOC, true, 1, &calls);
+	assert_true(s.source == SOURCE_CUDA && s.op == CUDA_MALLOC && s.nested);
+	assert_int_equal(s.calls, 99);
+	assert_int_equal(s.rows, 1);
+	assert_int_equal(s.sum_ns, 98 * 1000 + 90000);
+	assert_in_range(s.p50_ns, 968, 1032);
+	assert_int_equal(s.max_ns, 90000);
+	assert_int_equal(s.spikes, 1);
 }
 
 int main(void)
@@ -128,7 +133,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nearest_rank),
 		cmocka_unit_test(test_a_row_counts_by_its_weight),
-		cmocka_unit_test(test_all_calls),
+		cmocka_unit_test(test_calls_inside_others_are_rows_of_their_own),
+		cmocka_unit_test(test_sketch),
 		cmocka_unit_test(test_order_and_extremes),
 	};
 

@@ -5,11 +5,13 @@
 
 #include "cli/perfetto.h"
 
-#define T0 INT64_C(1700000000000000000)
-#define US INT64_C(1000)
+#define T0   INT64_C(1700000000000000000)
+#define MANY 4000
+#define US   INT64_C(1000)
 
 static void put(struct nodedb *db, struct event e)
 {
+	e.weight = e.weight ? e.weight : 1;
 	assert_int_equal(nodedb_put_event(db, &e, NULL), 0);
 }
 
@@ -25,9 +27,10 @@ static void make(const char *path)
 			.tid = 7,
 			.source = SOURCE_CUDA,
 			.op = CUDA_MALLOC,
+			.arg0 = 4096,
+			.arg1 = 0xbeef,
 			.ret = 2,
 			.device = 1,
-			.weight = 1,
 			.comm = "a\"b\x1b"});
 	put(db, (struct event){.start.ns = T0 + 2 * US,
 			.dur_ns = 999,
@@ -42,20 +45,20 @@ static void make(const char *path)
 			.pid = 7,
 			.tid = 7,
 			.source = SOURCE_IO,
-			.op = 1,
-			.weight = 1});
+			.op = IO_READ,
+			.arg0 = 8});
 	put(db, (struct event){.start.ns = T0 + 4 * US,
 			.dur_ns = 9 * US,
 			.pid = 7,
 			.tid = 7,
 			.source = SOURCE_IO,
-			.op = 1,
-			.weight = 1});
+			.op = IO_READ,
+			.arg0 = 1});
 	scratch_close(db);
 }
 
 /* The whole trace; the caller frees it. */
-static char *export(struct scratch *s, bool proto, size_t *ret_len)
+static char *export(struct scratch *s, bool proto, size_t events, size_t *ret_len)
 {
 	struct perfetto_wish wish = {.proto = proto};
 	struct nodedb_filter all = {0};
@@ -70,7 +73,7 @@ static char *export(struct scratch *s, bool proto, size_t *ret_len)
 		fail_msg("%s", err.text);
 	assert_int_equal(output_commit(&o, &err), 0);
 	output_done(&o);
-	assert_int_equal(figures.stream.events, 4);
+	assert_int_equal(figures.stream.events, events);
 	return scratch_bytes(path, ret_len);
 }
 
@@ -81,23 +84,28 @@ static void test_json(void **state)
 	char *text;
 
 	make(s->path);
-	text = export(s, false, &len);
+	text = export(s, false, 4, &len);
 	text[len] = 0;
 	assert_string_equal(text,
 		"[{\"name\":\"process_name\",\"ph\":\"M\",\"ts\":0,\"pid\":1,\"args\":{\"name\":"
 		"\"n1\"}},"
 		"{\"name\":\"thread_name\",\"ph\":\"M\",\"ts\":0,\"pid\":1,\"tid\":7,"
 		"\"args\":{\"name\":\"a\\\"b\\u001b\"}},"
-		"{\"name\":\"cudaMalloc\",\"cat\":\"cuda\",\"ph\":\"X\",\"ts\":1700000000000000,"
-		"\"dur\":2,\"pid\":1,\"tid\":7,\"args\":{\"gpu_id\":1,\"ret_code\":2}},"
+		"{\"name\":\"cudaMalloc\",\"cat\":\"cuda\",\"ph\":\"X\",\"ts\":1700000000000000.75,"
+		"\"dur\":2.5,\"pid\":1,\"tid\":7,\"args\":{\"bytes\":4096,\"pointer\":\"0xbeef\","
+		"\"gpu_id\":1,\"ret_code\":2}},"
 		"{\"name\":\"thread_name\",\"ph\":\"M\",\"ts\":0,\"pid\":1,\"tid\":8,"
 		"\"args\":{\"name\":\"loader (of process 7)\"}},"
-		"{\"name\":\"unknown(63)\",\"cat\":\"driver\",\"ph\":\"i\",\"ts\":1700000000000002,"
-		"\"pid\":1,\"tid\":8,\"s\":\"t\",\"args\":{\"stands_for_calls\":5}},"
+		"{\"name\":\"unknown(63)\",\"cat\":\"driver\",\"ph\":\"X\",\"ts\":1700000000000002,"
+		"\"dur\":0.75,\"pid\":1,\"tid\":8,\"args\":{\"stands_for_calls\":5}},"
+		"{\"name\":\"thread_name\",\"ph\":\"M\",\"ts\":0,\"pid\":1,\"tid\":8388608,"
+		"\"args\":{\"name\":\"block I/O\"}},"
 		"{\"name\":\"block_read\",\"cat\":\"io\",\"ph\":\"X\",\"ts\":1700000000000003,"
-		"\"dur\":9,\"pid\":1,\"tid\":7},"
+		"\"dur\":9,\"pid\":1,\"tid\":8388608,\"args\":{\"bytes\":4096}},"
+		"{\"name\":\"thread_name\",\"ph\":\"M\",\"ts\":0,\"pid\":1,\"tid\":8388609,"
+		"\"args\":{\"name\":\"block I/O (2)\"}},"
 		"{\"name\":\"block_read\",\"cat\":\"io\",\"ph\":\"X\",\"ts\":1700000000000004,"
-		"\"dur\":9,\"pid\":1,\"tid\":7}]\n");
+		"\"dur\":9,\"pid\":1,\"tid\":8388609,\"args\":{\"bytes\":512}}]\n");
 	free(text);
 }
 
@@ -145,8 +153,8 @@ static uint32_t field(struct cursor *c, struct cursor *ret_part, uint64_t *ret_v
 }
 
 struct slices {
-	uint64_t tracks[8]; /* of begins, in their order */
-	uint64_t begins[8], ends[8];
+	uint64_t tracks[MANY]; /* of begins, in their order; an end follows its begin */
+	uint64_t begins[MANY], ends[MANY];
 	int begin_count, end_count, instants, descriptors;
 };
 
@@ -187,22 +195,29 @@ static void read_packet(struct cursor packet, struct slices *s)
 		read_event(event, ns, s);
 }
 
-static void test_proto(void **state)
+static struct slices read_trace(const char *data, size_t len)
 {
-	struct scratch *s = *state;
-	struct cursor all, part;
+	struct cursor all = {(unsigned char *)data, (unsigned char *)data + len}, part;
 	struct slices found = {0};
 	uint64_t value;
-	size_t len;
-	char *data;
 
-	make(s->path);
-	data = export(s, true, &len);
-	all = (struct cursor){(unsigned char *)data, (unsigned char *)data + len};
 	while (all.p < all.end) {
 		assert_int_equal(field(&all, &part, &value), 1);
 		read_packet(part, &found);
 	}
+	return found;
+}
+
+static void test_proto(void **state)
+{
+	struct scratch *s = *state;
+	struct slices found;
+	size_t len;
+	char *data;
+
+	make(s->path);
+	data = export(s, true, 4, &len);
+	found = read_trace(data, len);
 	/* process, two threads, two lanes of I/O: the requests overlap */
 	assert_int_equal(found.descriptors, 5);
 	assert_int_equal(found.begin_count, 4);
@@ -216,11 +231,69 @@ static void test_proto(void **state)
 	free(data);
 }
 
+/* ---- slices that overlap in every way ---- */
+
+static uint32_t next(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return *state >> 8;
+}
+
+static void make_many(const char *path)
+{
+	static const struct {
+		uint8_t source;
+		uint16_t op;
+	} ops[] = {{SOURCE_CUDA, CUDA_LAUNCH}, {SOURCE_DRIVER, DRIVER_MEMCPY},
+		{SOURCE_HOST, HOST_SCHED_SWITCH}, {SOURCE_HOST, HOST_DIRECT_RECLAIM},
+		{SOURCE_IO, IO_READ}, {SOURCE_NET, NET_SEND}, {SOURCE_NCCL, NCCL_GROUP_START}};
+	struct nodedb *db = scratch_open(path);
+	uint32_t random = 4711;
+
+	for (int i = 0; i < MANY; i++) {
+		uint32_t k = next(&random) % ARRAY_SIZE(ops);
+
+		put(db, (struct event){.start.ns = T0 + next(&random) % 2000000,
+				.dur_ns = 1 + next(&random) % (i % 3 ? 3000 : 200000),
+				.pid = 7,
+				.tid = 7 + next(&random) % 3,
+				.source = ops[k].source,
+				.op = ops[k].op});
+	}
+	scratch_close(db);
+}
+
+static void test_nesting(void **state)
+{
+	struct scratch *s = *state;
+	struct slices found;
+	size_t len, cut = 0;
+	char *data;
+
+	make_many(s->path);
+	data = export(s, true, MANY, &len);
+	found = read_trace(data, len);
+	assert_int_equal(found.begin_count, MANY);
+	assert_int_equal(found.end_count, MANY);
+	for (int i = 0; i < MANY; i++)
+		for (int k = i + 1; k < MANY; k++) {
+			if (found.tracks[i] != found.tracks[k])
+				continue;
+			assert_true(found.begins[i] <= found.begins[k]);
+			cut += found.ends[i] == found.ends[k];
+			if (found.begins[k] < found.ends[i] && found.ends[k] > found.ends[i])
+				fail_msg("%d and %d overlap in part", i, k);
+		}
+	assert_true(cut > 0); /* or rounding was not tried */
+	free(data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_json),
 		TEST(test_proto),
+		TEST(test_nesting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,12 +63,21 @@ static void contains(const char *text, const char *part)
 		fail_msg("\"%s\" is not in:\n%s", part, text);
 }
 
-static void test_text(void **state)
+static void test_table(void **state)
 {
-	struct query_view v = {.content = &content, .pids = pids, .pid_count = 2};
+	struct query_head head = {.pids = pids,
+		.pid_count = 2,
+		.events = 3,
+		.calls = 1000,
+		.skipped_rows = 2,
+		.first_ns = T0,
+		.last_ns = T0 + 1000000000};
+	struct ops_answer a = {.origin = OPS_ROWS, .wall_ns = 1000000000};
+	struct host_answer host = {true, 12, 34, 1.5, 7};
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
 
-	assert_int_equal(query_text(&b, &v), 0);
+	assert_int_equal(op_stat_run(events, ARRAY_SIZE(events), &a.rows, &a.count), 0);
+	query_table(&b, &head, &a, &host);
 	contains(buf_str(&b), "  1.0s | PID 7, 9 | 3 events (1,000 total, selective storage); 2 "
 			      "damaged rows omitted\n"
 			      "  From 2026-03-24 13:48:44 UTC to 2026-03-24 13:48:45 UTC\n");
@@ -76,12 +85,16 @@ static void test_text(void **state)
 	contains(buf_str(&b), "\n  CUDA Driver\n");
 	contains(buf_str(&b), "    sched_switch                          1     500ms     500ms     "
 			      "500ms     500ms   50.0%       0\n"); /* of the recording's second */
+	contains(buf_str(&b), "Host at the end: CPU 12 %, memory 34 %, load 1.5, swap 7 MB\n");
 	assert_null(strchr(buf_str(&b), '\x1b'));
 	buf_clear(&b);
-	v.since_ns = 5000000000;
-	v.partial = true;
-	assert_int_equal(query_text(&b, &v), 0);
+	head.since_ns = 5000000000;
+	head.calls = 3;
+	a.rows[0].nested = true;
+	query_table(&b, &head, &a, &host);
 	contains(buf_str(&b), "  last 5.0s | PID 7, 9 | 3 events; 2");
+	contains(buf_str(&b), "       0   inside runtime calls\n");
+	ops_answer_done(&a);
 }
 
 static void test_nothing(void **state)
@@ -90,7 +103,7 @@ static void test_nothing(void **state)
 	struct query_view v = {.content = &none};
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
 
-	assert_int_equal(query_text(&b, &v), 0);
+	query_table(&b, &(struct query_head){0}, &(struct ops_answer){0}, &(struct host_answer){0});
 	assert_string_equal(
 		buf_str(&b), "  0 | 0 events\n  No matching events in the recording.\n");
 	buf_clear(&b);
@@ -188,7 +201,7 @@ static void test_op_option(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(test_json),

@@ -18,13 +18,13 @@ static void make(struct scratch *s)
 		" (1774360000000000000, 1, 1, 1, 3, 0), (1774361000000000000, 1, 1, 1, 3, 0)");
 }
 
-static struct nodedb_filter resolved(struct scratch *s, struct range_wish wish)
+static struct nodedb_filter resolved(struct scratch *s, struct time_request asked)
 {
 	struct nodedb_filter f = {0};
 	struct errinfo err = {0};
 	pid_t note = 7;
 
-	if (range_resolve(s->path, &wish, &f, &note, &err) < 0)
+	if (range_resolve(s->path, &asked, &f, &note, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(note, 0);
 	return f;
@@ -36,21 +36,21 @@ static void test_times_are_the_recordings(void **state)
 	struct nodedb_filter f;
 
 	make(s);
-	f = resolved(s, (struct range_wish){0});
-	assert_true(f.from_ns == 0 && f.to_ns == 0);
-	f = resolved(s, (struct range_wish){.since_ns = 60 * NS_PER_S});
-	assert_true(f.from_ns == S(1774360940) && f.to_ns == 0);
-	f = resolved(s, (struct range_wish){.from = "13:50", .to = "2026-03-24 14:00"});
-	assert_true(f.from_ns == S(1774360200) && f.to_ns == S(1774360800));
-	f = resolved(s, (struct range_wish){.from = "1774360500", .since_ns = 1});
-	assert_int_equal(f.from_ns, S(1774360500));
-	f = resolved(s, (struct range_wish){.since_ns = UINT64_MAX / 4});
-	assert_int_equal(f.from_ns, 1);
+	f = resolved(s, (struct time_request){0});
+	assert_true(f.scope.from_ns == 0 && f.scope.to_ns == 0);
+	f = resolved(s, (struct time_request){.since_ns = 60 * NS_PER_S});
+	assert_true(f.scope.from_ns == S(1774360940) && f.scope.to_ns == 0);
+	f = resolved(s, (struct time_request){.from = "13:50", .to = "2026-03-24 14:00"});
+	assert_true(f.scope.from_ns == S(1774360200) && f.scope.to_ns == S(1774360800));
+	f = resolved(s, (struct time_request){.from = "1774360500", .since_ns = 1});
+	assert_int_equal(f.scope.from_ns, S(1774360500));
+	f = resolved(s, (struct time_request){.since_ns = UINT64_MAX / 4});
+	assert_int_equal(f.scope.from_ns, S(1774360000)); /* no sooner than it began */
 }
 
 static void test_contradictions(void **state)
 {
-	static const struct range_wish bad[] = {{.all = true, .since_ns = 1},
+	static const struct time_request bad[] = {{.all = true, .since_ns = 1},
 		{.all = true, .to = "13:50"}, {.from = "14:00", .to = "13:50"},
 		{.from = "x\x1b[2J"}};
 	struct scratch *s = *state;
@@ -70,7 +70,7 @@ static void test_while_it_is_written(void **state)
 {
 	struct store_lock lock = STORE_LOCK_INIT;
 	struct scratch *s = *state;
-	struct range_wish none = {0}, all = {.all = true};
+	struct time_request none = {0}, all = {.all = true};
 	struct nodedb_filter f = {0}, last = {.last = 5}, whole = {0};
 	struct errinfo err = {0};
 	pid_t note;
@@ -79,11 +79,11 @@ static void test_while_it_is_written(void **state)
 	assert_int_equal(store_lock_take(s->path, &lock, &err), 0);
 	assert_int_equal(range_resolve(s->path, &none, &f, &note, &err), 0);
 	assert_int_equal(note, getpid());
-	assert_int_equal(f.from_ns, S(1774361000 - 300));
+	assert_int_equal(f.scope.from_ns, S(1774361000 - 300));
 	assert_int_equal(range_resolve(s->path, &all, &whole, &note, &err), 0);
-	assert_true(note == 0 && whole.from_ns == 0);
+	assert_true(note == 0 && whole.scope.from_ns == 0);
 	assert_int_equal(range_resolve(s->path, &none, &last, &note, &err), 0);
-	assert_true(note == 0 && last.from_ns == 0);
+	assert_true(note == 0 && last.scope.from_ns == 0);
 	store_lock_done(&lock);
 }
 

@@ -40,18 +40,17 @@ static void test_layout(void **state)
 {
 	_cleanup_(scene_done) struct scene s = {.seed = 1};
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
-	struct accounting books = {0};
+	struct accounting books = {
+		.source[SOURCE_CUDA] = {.hits = 10000, .lost[LOSS_RING_FULL] = 1}};
 	struct report_scope scope = {.node = "gpu-1",
 		.first_ns = SCENE_T0_NS,
 		.last_ns = SCENE_T0_NS + 40000000000,
 		.events = 1200,
 		.calls = 64410,
-		.books = &books,
+		.completeness = completeness_of(&books),
 		.skipped_rows = 2};
 	struct incident inc;
 
-	books.source[SOURCE_CUDA].hits = 10000;
-	books.source[SOURCE_CUDA].lost[LOSS_RING_FULL] = 1;
 	scene_hog(&s);
 	scene_sample(&s, 20000000, 97);
 	scene_aggregate(&s);
@@ -63,6 +62,8 @@ static void test_layout(void **state)
 				"events lost; 2 damaged rows omitted\n");
 	assert_contains(b.data, "  From 2026-03-21 13:24:50 UTC to 2026-03-21 13:25:30 UTC\n");
 	assert_contains(b.data, "\n[HIGH] cudaStreamSync 2");
+	assert_contains(b.data, "\n  Process: python3 (PID 4821), from 2026-03-21 13:25:10 UTC to "
+				"2026-03-21 13:25:29 UTC\n  Timeline:");
 	assert_contains(b.data, "    [SYSTEM]  13:25:10.000  CPU 97 %");
 	assert_contains(b.data, "    [HOST]    13:25:10.000  thread 4821 preempted, sim-cpu-hog "
 				"(pid 8821) ran instead (19ms)\n");
@@ -77,6 +78,56 @@ static void test_layout(void **state)
 	buf_clear(&b);
 	report_text(&b, &inc, 1, &scope, true);
 	assert_contains(b.data, "\033[1;31m[HIGH]\033[0m");
+}
+
+/* One thing is one thing, and of several processes the first are named. */
+static void test_one_and_several(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct accounting books = {.source[SOURCE_CUDA].hits = 1};
+	struct report_scope scope = {.events = 1,
+		.calls = 1,
+		.host_events = 1,
+		.thinned_rows = 1,
+		.skipped_rows = 1,
+		.older_events = 1,
+		.older_labels = 1,
+		.skipped_stacks = 1,
+		.other_stacks = 1,
+		.pruned_rows = 1,
+		.pruned_before = SCENE_T0_NS,
+		.completeness = completeness_of(&books)};
+	struct incident inc = {.pid = 7,
+		.comm = "worker",
+		.first.ns = SCENE_T0_NS,
+		.last.ns = SCENE_T0_NS + 1000,
+		.count = 1,
+		.unit = "failed calls"};
+
+	report_text(&b, &inc, 1, &scope, false);
+	assert_contains(b.data,
+		"\n  1 event analysed, 1 call and 1 host event; 1 row of ordinary calls aggregated; "
+		"none of 1 event lost; 1 damaged row omitted; 1 older event omitted; the oldest "
+		"1 label omitted; 1 call stack omitted: damaged or over 64 KiB; 1 call stack with "
+		"little time omitted\n");
+	assert_contains(b.data, " were pruned (1 row)\n");
+	assert_contains(b.data, "\n  Process: worker (PID 7), at 2026-03-21 13:24:50 UTC\n");
+	assert_contains(b.data, "\n  Measured: 1 failed call; confidence ");
+	inc.pids[0] = 7;
+	inc.pids[1] = 8;
+	inc.pids[2] = 9;
+	inc.pid_count = 3;
+	inc.pid_total = 40;
+	buf_clear(&b);
+	report_text(&b, &inc, 1, &scope, false);
+	assert_contains(b.data, "\n  Process: worker (PID 7, 8, 9 and 37 more), at 2026-");
+	buf_clear(&b);
+	report_json(&b, &inc, 1, &scope);
+	assert_contains(b.data, "\"processes\": 40");
+	inc.pid = 0; /* of no process: of a GPU, say */
+	buf_clear(&b);
+	report_text(&b, &inc, 1, &scope, false);
+	assert_contains(b.data, "\n  Time: at 2026-03-21 13:24:50 UTC\n");
 }
 
 static void test_no_incidents(void **state)
@@ -221,6 +272,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_one_and_several),
 		cmocka_unit_test(test_no_incidents),
 		cmocka_unit_test(test_labels_and_pruned_rows),
 		cmocka_unit_test(test_names_are_escaped),

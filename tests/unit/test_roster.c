@@ -7,6 +7,7 @@
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 static char root[TREE_MAX];
+static struct process_table *table;
 static struct roster *r;
 static struct {
 	int count;
@@ -25,12 +26,15 @@ static int setup(void **state)
 {
 	tree_init(root);
 	memset(&told, 0, sizeof(told));
-	assert_int_equal(roster_new(root, sink, NULL, &r), 0);
+	assert_int_equal(process_table_new(root, &table), 0);
+	assert_int_equal(roster_new(root, table, sink, NULL, &r), 0);
+	process_table_add(table, &roster_stage, r);
 	return scratch_setup(state);
 }
 
 static int teardown(void **state)
 {
+	process_table_free(table);
 	roster_free(r);
 	tree_done(root);
 	return scratch_teardown(state);
@@ -60,6 +64,25 @@ static void gone(uint32_t pid)
 	unlink(path);
 }
 
+static void enter(uint32_t pid, uint32_t parent, int64_t at)
+{
+	if (parent)
+		process_table_fork(table, parent, pid, (wall_time){at});
+	else
+		process_table_found(table, pid, 0, (wall_time){at});
+}
+
+static void leave(uint32_t pid, int64_t at)
+{
+	process_table_exit(table, pid, (wall_time){at});
+}
+
+static void tick(void)
+{
+	roster_tick(r);
+	process_table_tick(table);
+}
+
 static struct event at(uint32_t pid, int64_t ns)
 {
 	struct event e = {.pid = pid, .start.ns = ns, .source = SOURCE_CUDA, .cgroup_id = 50};
@@ -73,34 +96,34 @@ static void exec_and_end_hold_from_their_time_on(void **state)
 	struct event e;
 
 	put(7, 100, "RANK=3");
-	roster_enter(r, 7, 0, (wall_time){1000});
+	enter(7, 0, 1000);
 	e = at(7, 900); /* before it was read: the same process */
 	assert_int_equal(e.place.known, PLACEMENT_RANK);
 	assert_int_equal(e.place.rank, 3);
 	put(7, 100, "RANK=4");
-	roster_enter(r, 7, 0, (wall_time){2000});
+	process_table_exec(table, 7, (wall_time){2000});
 	assert_int_equal(at(7, 1999).place.rank, 3); /* read from another ring, later */
 	assert_int_equal(at(7, 2000).place.rank, 4);
 	gone(7);
-	roster_leave(r, 7);
+	leave(7, 2400);
 	assert_int_equal(at(7, 2500).place.rank, 4);
-	roster_tick(r);
+	tick();
 	assert_int_equal(at(7, 2500).place.rank, 4);
-	roster_tick(r);
+	tick();
 	assert_int_equal(at(7, 2500).place.known, 0); /* forgotten */
 }
 
 static void a_reused_pid_is_another(void **state)
 {
 	put(7, 100, "RANK=3");
-	roster_enter(r, 7, 0, (wall_time){1000});
-	roster_leave(r, 7);
+	enter(7, 0, 1000);
+	leave(7, 1600);
 	put(7, 200, "A=1");
-	roster_enter(r, 7, 0, (wall_time){2000});
+	enter(7, 0, 2000);
 	assert_int_equal(at(7, 1500).place.rank, 3);
 	assert_int_equal(at(7, 2500).place.known, 0);
 	for (int i = 0; i < 5; i++)
-		roster_tick(r); /* the end of the first does not end the second */
+		tick(); /* the end of the first does not end the second */
 	put(7, 200, "RANK=9");
 	assert_int_equal(at(7, 2500).place.known, 0);
 }
@@ -110,13 +133,13 @@ static void a_child_is_what_its_parent_was(void **state)
 	struct event e;
 
 	put(7, 100, "RANK=0");
-	roster_enter(r, 7, 0, (wall_time){1000});
-	roster_enter(r, 8, 7, (wall_time){2000}); /* ended before it could be read */
+	enter(7, 0, 1000);
+	enter(8, 7, 2000); /* ended before it could be read */
 	e = at(8, 2000);
 	assert_int_equal(e.place.known, PLACEMENT_RANK);
 	assert_int_equal(e.place.rank, 0);
 	put(9, 300, "RANK=5"); /* and one that could be */
-	roster_enter(r, 9, 7, (wall_time){2000});
+	enter(9, 7, 2000);
 	assert_int_equal(at(9, 2000).place.rank, 5);
 }
 
@@ -169,8 +192,8 @@ static void what_is_known_is_stored(void **state)
 
 	put(7, 100, "RANK=0");
 	put(8, 100, "RANK=0");
-	roster_enter(r, 7, 0, (wall_time){1000});
-	roster_enter(r, 8, 7, (wall_time){1000});
+	enter(7, 0, 1000);
+	enter(8, 7, 1000);
 	at(7, 1000);
 	at(8, 1000);
 	roster_judged(r, 7, &l); /* once: told at the end */
@@ -187,20 +210,20 @@ static void what_is_known_is_stored(void **state)
 		1);
 }
 
-/* In a second store everything is there again, except of whom nobody can be asked any more. */
+static const struct process_layers covered = {.rows[LAYER_RUNTIME].state = LAYER_COVERED};
+
+/* In a second store everything is there again. */
 static void a_new_store_is_told_again(void **state)
 {
-	struct process_layers l = {.rows[LAYER_RUNTIME].state = LAYER_COVERED};
 	struct scratch *s = *state;
-	struct store_writer *w;
+	struct store_writer *w = open_store(s->path);
 	char second[sizeof(s->path) + 8];
 
 	snprintf(second, sizeof(second), "%s.2", s->path);
-	w = open_store(s->path);
 	put(7, 100, "RANK=0");
-	roster_enter(r, 7, 0, (wall_time){1000});
+	enter(7, 0, 1000);
 	at(7, 1000);
-	roster_judged(r, 7, &l);
+	roster_judged(r, 7, &covered);
 	close_store(w);
 	w = open_store(second);
 	close_store(w);
@@ -216,6 +239,38 @@ static void a_new_store_is_told_again(void **state)
 		1);
 }
 
+/* Whose records may still come gets its row in the second store from what is kept of it: told of its
+ * end or not. */
+static void the_dead_are_in_a_new_store_too(void **state)
+{
+	struct scratch *s = *state;
+	struct store_writer *w = open_store(s->path);
+	char second[sizeof(s->path) + 8];
+
+	snprintf(second, sizeof(second), "%s.2", s->path);
+	for (uint32_t pid = 7; pid <= 9; pid++) {
+		put(pid, 100, "RANK=0");
+		enter(pid, 0, 1000);
+		at(pid, 1000);
+		roster_judged(r, pid, &covered);
+		gone(pid);
+	}
+	leave(7, 2000);
+	leave(9, 2000);
+	close_store(w);
+	w = open_store(second);
+	roster_renew(r, (wall_time){3000});
+	close_store(w);
+	assert_int_equal(scratch_int(second, "SELECT count(*) FROM processes WHERE rank = 0 AND"
+					     " start_time = 100 AND comm = 'train' AND"
+					     " launcher = 'torchrun' AND container_id = '" ID "'"),
+		3);
+	assert_int_equal(scratch_int(second, "SELECT count(*) FROM cgroup_metadata"), 1);
+	assert_int_equal(scratch_int(second, "SELECT count(DISTINCT pid) FROM coverage WHERE"
+					     " layer = 'runtime' AND state = 'covered'"),
+		3);
+}
+
 static void two_ranks_are_none_of_the_session(void **state)
 {
 	struct scratch *s = *state;
@@ -223,8 +278,8 @@ static void two_ranks_are_none_of_the_session(void **state)
 
 	put(7, 100, "RANK=0");
 	put(8, 100, "RANK=1");
-	roster_enter(r, 7, 0, (wall_time){1000});
-	roster_enter(r, 8, 0, (wall_time){1000});
+	enter(7, 0, 1000);
+	enter(8, 0, 1000);
 	close_store(w);
 	assert_int_equal(
 		scratch_int(s->path, "SELECT count(*) FROM sessions WHERE rank IS NULL"), 1);
@@ -241,7 +296,7 @@ static void gaps_are_told_when_they_last(void **state)
 	full.rows[LAYER_RUNTIME].state = LAYER_COVERED;
 	put(7, 100, "A=1");
 	roster_judged(r, 7, &gap); /* not under trace */
-	roster_enter(r, 7, 0, (wall_time){1});
+	enter(7, 0, 1);
 	roster_judged(r, 7, &gap);
 	assert_int_equal(told.count, 0);
 	roster_judged(r, 7, &gap);
@@ -259,14 +314,14 @@ static void gaps_are_told_when_they_last(void **state)
 	roster_gaps(r, &n, &more);
 	assert_int_equal(n, 0);
 	roster_judged(r, 7, &gap);
-	roster_leave(r, 7); /* it will not be judged again */
+	leave(7, 5); /* it will not be judged again */
 	assert_int_equal(told.count, 3);
 	g = roster_gaps(r, &n, &more);
 	assert_int_equal(n, 1);
 	assert_true(g[0].ended);
 	for (uint32_t pid = 100; pid < 100 + ROSTER_GAPS_MAX + 5; pid++) {
 		put(pid, 100, "A=1");
-		roster_enter(r, pid, 0, (wall_time){1});
+		enter(pid, 0, 1);
 		roster_judged(r, pid, &gap);
 		roster_judged(r, pid, &gap);
 	}
@@ -283,7 +338,7 @@ static void an_unreadable_environment_is_a_gap(void **state)
 	put(7, 100, "RANK=1");
 	snprintf(path, sizeof(path), "%s/proc/7/environ", root);
 	unlink(path);
-	roster_enter(r, 7, 0, (wall_time){1});
+	enter(7, 0, 1);
 	roster_judged(r, 7, &full);
 	roster_judged(r, 7, &full);
 	assert_int_equal(told.layers.rows[LAYER_IDENTITY].state, LAYER_FAILED);
@@ -292,11 +347,11 @@ static void an_unreadable_environment_is_a_gap(void **state)
 static void many_processes_come_and_go(void **state)
 {
 	for (uint32_t pid = 1000; pid < 2000; pid++)
-		roster_enter(r, pid, 0, (wall_time){1});
+		enter(pid, 0, 1);
 	for (uint32_t pid = 1000; pid < 2000; pid++)
-		roster_leave(r, pid);
+		leave(pid, 5);
 	for (int i = 0; i < 3; i++)
-		roster_tick(r);
+		tick();
 	put(1500, 9, "RANK=2");
 	assert_int_equal(at(1500, 5).place.rank, 2); /* read anew: all were forgotten */
 }
@@ -313,6 +368,7 @@ int main(void)
 		TEST(calls_bring_in_who_was_missed),
 		TEST(what_is_known_is_stored),
 		TEST(a_new_store_is_told_again),
+		TEST(the_dead_are_in_a_new_store_too),
 		TEST(two_ranks_are_none_of_the_session),
 		TEST(gaps_are_told_when_they_last),
 		TEST(an_unreadable_environment_is_a_gap),

@@ -55,6 +55,33 @@ static void test_long_cells_are_cut_in_tables_only(void **state)
 		SQL_OUTPUT_CSV, false, want);
 }
 
+/* Tables are read by people: six significant digits, and whole numbers whole. */
+static void test_digits(void **state)
+{
+	static const char sql[] =
+		"SELECT 759.007898989899 AS v UNION ALL SELECT 1.0/3 UNION ALL SELECT 2.0 UNION ALL "
+		"SELECT 12345678.9 UNION ALL SELECT -0.00012345678 UNION ALL SELECT 1e-9/3 UNION "
+		"ALL SELECT 99999.96 UNION ALL SELECT 0.9999999 UNION ALL SELECT 1e300 UNION ALL "
+		"SELECT 1e999";
+
+	expect(sql, SQL_OUTPUT_TABLE, false,
+		"           v\n"
+		"------------\n"
+		"     759.008\n"
+		"    0.333333\n"
+		"         2.0\n"
+		"    12345679\n"
+		"-0.000123457\n"
+		" 3.33333e-10\n"
+		"    100000.0\n"
+		"         1.0\n"
+		"      1e+300\n"
+		"         inf\n");
+	expect("SELECT 759.007898989899 AS v", SQL_OUTPUT_CSV, false, "v\r\n759.007898989899\r\n");
+	expect("SELECT 759.007898989899 AS v", SQL_OUTPUT_JSON, false,
+		"{\"v\":759.007898989899}\n");
+}
+
 static void test_json(void **state)
 {
 	expect("SELECT 1 AS a, 2 AS a, 'x' || char(0, 27) AS a, x'0aff' AS b, NULL AS c, 1e999 AS "
@@ -81,6 +108,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_long_cells_are_cut_in_tables_only),
+		cmocka_unit_test(test_digits),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_csv),
 	};

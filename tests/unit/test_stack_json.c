@@ -193,6 +193,24 @@ static void odd_input_is_taken(void **state)
 	assert_int_equal(s->frames[3].ip, 0xab);
 }
 
+/* The published agent stores functions as the linker has them. */
+static void names_are_demangled(void **state)
+{
+	_cleanup_free_ struct stack *s = NULL;
+
+	assert_int_equal(read_texts("[{\"s\":\"_ZN2at6native5emptyEl+0x6a\",\"f\":\"libtorch.so\"},"
+				    "{\"s\":\"_RNvCs1234_7mycrate3foo\"},{\"s\":\"_Z?bad\"},"
+				    "{\"s\":\"cudaMalloc\"},{\"pf\":\"a.py\",\"pfn\":\"_ZN1aE\"}]",
+				 "", "", &s),
+		0);
+	assert_string_equal(s->frames[0].symbol, "at::native::empty(long)+0x6a");
+	assert_string_equal(s->frames[0].file, "libtorch.so");
+	assert_string_equal(s->frames[1].symbol, "mycrate::foo");
+	assert_string_equal(s->frames[2].symbol, "_Z?bad");
+	assert_string_equal(s->frames[3].symbol, "cudaMalloc");
+	assert_string_equal(s->frames[4].py_func, "_ZN1aE"); /* Python names are as written */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +220,7 @@ int main(void)
 		cmocka_unit_test(a_cut_name_stays_text),
 		cmocka_unit_test(bad_input_is_refused),
 		cmocka_unit_test(odd_input_is_taken),
+		cmocka_unit_test(names_are_demangled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,6 +206,38 @@ static void doubles_read_back(void **state)
 	}
 }
 
+static void plurals(void **state)
+{
+	static const char *const rows[][2] = {
+		{"calls", "1 call"},
+		{"failed calls", "1 failed call"},
+		{"first calls", "1 first call"},
+		{"processes on the GPU", "1 process on the GPU"},
+		{"allocations never freed", "1 allocation never freed"},
+		{"calls beside others", "1 call beside others"},
+		{"copies", "1 copy"},
+		{"entries", "1 entry"},
+		{"pauses", "1 pause"},
+		{"losses", "1 loss"},
+		{"switches", "1 switch"},
+		{"boxes", "1 box"},
+		{"nodes", "1 node"},
+		{"more", "1 more"},
+		{"", "1 "},
+	};
+	char out[TEXT_PLURAL_MAX], longest[300];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_string_equal(text_format_plural(out, 1, rows[i][0]), rows[i][1]);
+	assert_string_equal(text_format_plural(out, 0, "rows"), "0 rows");
+	assert_string_equal(text_format_plural(out, 2, "copies"), "2 copies");
+	assert_string_equal(text_format_plural(out, 12345, "failed calls"), "12,345 failed calls");
+	memset(longest, 's', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = 0;
+	assert_int_equal(strlen(text_format_plural(out, 1, longest)), sizeof(out) - 1);
+	assert_int_equal(strlen(text_format_plural(out, 2, longest)), sizeof(out) - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +246,7 @@ int main(void)
 		cmocka_unit_test(escape_keeps_printable),
 		cmocka_unit_test(duration_reads_as_published),
 		cmocka_unit_test(counts_and_bytes),
+		cmocka_unit_test(plurals),
 		cmocka_unit_test(duration_parses),
 		cmocka_unit_test(size_parses),
 		cmocka_unit_test(doubles_read_back),

@@ -18,7 +18,7 @@ static void enter_store(void)
 
 static void enter_engine(void)
 {
-	tracer_confine_engine(&settings);
+	tracer_confine_explainer(&settings);
 }
 
 static void test_main_thread(void **state)

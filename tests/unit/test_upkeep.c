@@ -5,6 +5,7 @@
 
 #include "agent/store/rollover.h"
 #include "agent/store/upkeep.h"
+#include "agent/store/writer.h"
 
 static void put(struct nodedb *db, int n)
 {
@@ -224,6 +225,78 @@ static void test_prunes(void **state)
 	assert_true(scratch_int(s->path, "PRAGMA page_count") * 4096 <= PRUNE_LIMIT_MIN);
 }
 
+static int64_t processes_of(const char *path)
+{
+	return scratch_int(path, "SELECT count(*) FROM processes WHERE pid = 7");
+}
+
+static const struct event call = {.start.ns = 1000, .pid = 7, .source = 1};
+static const struct process caller = {.pid = 7, .start_ticks = 1, .identity.launcher = ""};
+
+static struct store_writer *start_writer(struct scratch *s, bool renews)
+{
+	struct session session = {.started.ns = 1};
+	struct store_writer_config config = {.queue_events = 30000,
+		.batch_events = 500,
+		.upkeep = {.rollover_bytes = 400000, .rollover_keep = 100, .session = &session},
+		.renews = renews};
+	struct nodedb *db = scratch_open(s->path);
+	struct store_writer *w;
+
+	assert_int_equal(nodedb_session_begin(db, &session, NULL), 0);
+	assert_int_equal(store_writer_start(db, session.id, &config, &w, NULL), 0);
+	assert_true(store_writer_push_process(w, &caller, NULL));
+	return w;
+}
+
+/* The queue has many files' rows, and nobody says that a file has what is told once. */
+static int rolled_of_a_full_queue(struct scratch *s, bool renews)
+{
+	struct store_writer *w = start_writer(s, renews);
+	int64_t sum = 0;
+	int n;
+
+	for (int i = 0; i < 30000; i++)
+		store_writer_push(w, &call);
+	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, NULL), 0);
+	n = for_rolled(s, processes_of, &sum);
+	assert_int_equal(sum, 1); /* in the first */
+	return n;
+}
+
+static void test_a_file_is_not_rolled_before_it_is_complete(void **state)
+{
+	assert_int_equal(rolled_of_a_full_queue(*state, true), 1);
+}
+
+static void test_without_such_a_promise_it_is(void **state)
+{
+	assert_true(rolled_of_a_full_queue(*state, false) > 2);
+}
+
+static void test_rolled_files_have_what_is_told_once(void **state)
+{
+	struct store_writer *w = start_writer(*state, true);
+	uint64_t told = 0;
+	int64_t sum = 0;
+	int n;
+
+	while (told < 4) {
+		uint64_t now = store_writer_generation(w);
+
+		store_writer_push(w, &call); /* faster than it is written: then there is no room */
+		if (now == told)
+			continue;
+		told = now;
+		assert_true(store_writer_push_process(w, &caller, NULL));
+		assert_true(store_writer_push_renewed(w, told));
+	}
+	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, NULL), 0);
+	n = for_rolled(*state, processes_of, &sum);
+	assert_true(n >= 4);
+	assert_int_equal(sum, n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +306,9 @@ int main(void)
 		TEST(test_waits_for_a_reader),
 		TEST(test_a_failed_rename),
 		TEST(test_prunes),
+		TEST(test_a_file_is_not_rolled_before_it_is_complete),
+		TEST(test_without_such_a_promise_it_is),
+		TEST(test_rolled_files_have_what_is_told_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,20 +6,15 @@
 
 #include "agent/answer/chain_step.h"
 #include "base/text.h"
-
-static bool is_gpu_source(unsigned source)
-{
-	return source == SOURCE_CUDA || source == SOURCE_DRIVER || source == SOURCE_GRAPH ||
-	       source == SOURCE_NCCL;
-}
+#include "wire/op_kind.h"
 
 static bool has_gpu_calls(const struct nodedb_content *c)
 {
 	for (size_t i = 0; i < c->aggregate_count; i++)
-		if (is_gpu_source(c->aggregates[i].source))
+		if (op_kind_is_gpu(c->aggregates[i].source))
 			return true;
 	for (size_t i = 0; i < c->event_count; i++)
-		if (is_gpu_source(c->events[i].source))
+		if (op_kind_is_gpu(c->events[i].source))
 			return true;
 	return false;
 }
@@ -31,11 +26,11 @@ static bool count_host_events(const struct nodedb_content *c, uint64_t *ret)
 
 	if (c->aggregate_count && !c->older_aggregates) {
 		for (size_t i = 0; i < c->aggregate_count; i++)
-			if (!is_gpu_source(c->aggregates[i].source))
+			if (!op_kind_is_gpu(c->aggregates[i].source))
 				n += c->aggregates[i].sketch.count;
 	} else if (c->total_calls == c->event_count) {
 		for (size_t i = 0; i < c->event_count; i++)
-			n += !is_gpu_source(c->events[i].source);
+			n += !op_kind_is_gpu(c->events[i].source);
 	} else {
 		return false;
 	}
@@ -60,7 +55,7 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 		.skipped_rows = c->skipped_rows,
 		.older_events = c->older_events,
 		.thinned_rows = c->thinned_rows,
-		.books = c->has_books ? &c->books : NULL,
+		.completeness = completeness_of(c->has_books ? &c->books : NULL),
 		.pruned_rows = c->pruned_rows,
 		.pruned_before = c->pruned_before,
 		.labels = c->labels,
@@ -200,6 +195,11 @@ static void put_chain(struct buf *b, const struct incident_row *row)
 	buf_puts(b, "] ");
 	text_escape_terminal(b, row->summary);
 	buf_putc(b, '\n');
+	if (row->detected_ns > 0) {
+		buf_puts(b, "    Detected: ");
+		report_date(b, row->detected_ns);
+		buf_putc(b, '\n');
+	}
 	if (row->timeline[0])
 		put_timeline(b, row->timeline);
 	buf_puts(b, "    Root cause: ");
@@ -215,8 +215,7 @@ static void put_chain(struct buf *b, const struct incident_row *row)
 	buf_puts(b, row->fixes[0] ? "\n" : "");
 }
 
-/* Severities as the file names them; one that is not known comes last. */
-static int severity_rank(const char *name)
+int explain_severity(const char *name)
 {
 	int s = SEVERITY_COUNT - 1;
 
@@ -228,7 +227,7 @@ static int severity_rank(const char *name)
 static int worst_first(const void *a, const void *b)
 {
 	const struct incident_row *x = a, *y = b;
-	int by_severity = severity_rank(y->severity) - severity_rank(x->severity);
+	int by_severity = explain_severity(y->severity) - explain_severity(x->severity);
 
 	if (by_severity)
 		return by_severity;
@@ -246,9 +245,10 @@ void explain_sort_chains(struct nodedb_content *c)
 /* "4 stored verdicts of node a (2 HIGH, 2 MEDIUM)"; severities as the file names them. */
 static void put_chains_title(struct buf *b, const struct nodedb_content *c)
 {
+	char text[TEXT_PLURAL_MAX];
 	const char *comma = " (";
 
-	buf_printf(b, "\n  %zu stored incident%s", c->chain_count, c->chain_count == 1 ? "" : "s");
+	buf_printf(b, "\n  %s", text_format_plural(text, c->chain_count, "stored incidents"));
 	if (c->node[0]) {
 		buf_puts(b, " of node ");
 		text_escape_terminal(b, c->node);
@@ -265,7 +265,8 @@ static void put_chains_title(struct buf *b, const struct nodedb_content *c)
 	}
 	buf_puts(b, comma[0] == ',' ? ")\n" : "\n");
 	if (c->skipped_rows)
-		buf_printf(b, "  %llu damaged rows omitted\n", (unsigned long long)c->skipped_rows);
+		buf_printf(b, "  %s omitted\n",
+			text_format_plural(text, c->skipped_rows, "damaged rows"));
 }
 
 void explain_chains_text(struct buf *b, const struct nodedb_content *c)

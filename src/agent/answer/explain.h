@@ -25,6 +25,9 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 	struct errinfo *reterr);
 void explanation_done(struct explanation *e);
 
+/* explain_severity - of a stored verdict, by its name; -1: not known. */
+int explain_severity(const char *name);
+
 /* explain_sort_chains - the worst first, then by time. */
 void explain_sort_chains(struct nodedb_content *c);
 

@@ -11,7 +11,7 @@
 
 struct sample {
 	uint64_t dur_ns;
-	uint32_t op; /* source and op */
+	uint32_t op; /* source, op and nested */
 	uint32_t weight;
 };
 
@@ -32,7 +32,15 @@ static int by_time(const void *a, const void *b)
 		return x->sum_ns > y->sum_ns ? -1 : 1;
 	if (x->source != y->source)
 		return x->source < y->source ? -1 : 1;
-	return x->op < y->op ? -1 : x->op > y->op;
+	if (x->op != y->op)
+		return x->op < y->op ? -1 : 1;
+	return (int)x->nested - (int)y->nested;
+}
+
+void op_stat_sort(struct op_stat *stats, size_t count)
+{
+	if (count)
+		qsort(stats, count, sizeof(*stats), by_time);
 }
 
 static uint64_t time_of(const struct sample *s)
@@ -51,8 +59,9 @@ static uint64_t rank_of(uint64_t calls, unsigned percent)
 /* @n samples of one op, by duration. */
 static struct op_stat figures_of(const struct sample *s, size_t n)
 {
-	struct op_stat t = {.source = (uint8_t)(s->op >> 16),
-		.op = (uint16_t)s->op,
+	struct op_stat t = {.source = (uint8_t)(s->op >> 24),
+		.op = (uint16_t)(s->op >> 8),
+		.nested = s->op & 1,
 		.rows = n,
 		.min_ns = s[0].dur_ns,
 		.max_ns = s[n - 1].dur_ns};
@@ -88,7 +97,8 @@ int op_stat_run(const struct event *events, size_t count, struct op_stat **ret, 
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		samples[i] = (struct sample){.dur_ns = events[i].dur_ns,
-			.op = (uint32_t)events[i].source << 16 | events[i].op,
+			.op = (uint32_t)events[i].source << 24 | (uint32_t)events[i].op << 8 |
+			      !!(events[i].flags & WIRE_NESTED),
 			.weight = MAX(events[i].weight, 1u)};
 	qsort(samples, count, sizeof(*samples), by_op_and_duration);
 	for (size_t i = 0; i < count; i++)
@@ -102,23 +112,10 @@ int op_stat_run(const struct event *events, size_t count, struct op_stat **ret, 
 			n++;
 		stats[ops++] = figures_of(&samples[i], n);
 	}
-	qsort(stats, ops, sizeof(*stats), by_time);
+	op_stat_sort(stats, ops);
 	*ret = TAKE(stats);
 	*ret_count = ops;
 	return 0;
-}
-
-static uint32_t op_of(const struct aggregate *a)
-{
-	return (uint32_t)a->source << 16 | a->op;
-}
-
-static int by_op(const void *a, const void *b)
-{
-	uint32_t x = op_of(*(const struct aggregate *const *)a);
-	uint32_t y = op_of(*(const struct aggregate *const *)b);
-
-	return (x > y) - (x < y);
 }
 
 static uint64_t slower_than(const struct sketch *s, uint64_t ns)
@@ -130,61 +127,22 @@ static uint64_t slower_than(const struct sketch *s, uint64_t ns)
 	return n;
 }
 
-/* @n aggregates of one op. */
-static struct op_stat figures_of_calls(const struct aggregate *const *a, size_t n)
+struct op_stat op_stat_of_sketch(
+	uint8_t source, uint16_t op, bool nested, uint64_t rows, const struct sketch *s)
 {
-	struct op_stat t = {.source = a[0]->source, .op = a[0]->op};
-	struct sketch all = {0};
+	struct op_stat t = {.source = source,
+		.op = op,
+		.nested = nested,
+		.rows = rows,
+		.calls = MIN(s->count, CALLS_MAX),
+		.sum_ns = s->sum,
+		.min_ns = s->min,
+		.max_ns = s->max,
+		.p50_ns = sketch_quantile(s, 0.50),
+		.p95_ns = sketch_quantile(s, 0.95),
+		.p99_ns = sketch_quantile(s, 0.99)};
 
-	for (size_t i = 0; i < n; i++) {
-		sketch_merge(&all, &a[i]->sketch);
-		t.rows += a[i]->stored;
-	}
-	t.calls = MIN(all.count, CALLS_MAX);
-	t.sum_ns = all.sum;
-	t.min_ns = all.min;
-	t.max_ns = all.max;
-	t.p50_ns = sketch_quantile(&all, 0.50);
-	t.p95_ns = sketch_quantile(&all, 0.95);
-	t.p99_ns = sketch_quantile(&all, 0.99);
 	if (t.p50_ns && t.p50_ns < UINT64_MAX / OP_STAT_SPIKE)
-		t.spikes = slower_than(&all, OP_STAT_SPIKE * t.p50_ns);
+		t.spikes = slower_than(s, OP_STAT_SPIKE * t.p50_ns);
 	return t;
-}
-
-int op_stat_all(const struct event *events, size_t count, const struct aggregate *aggregates,
-	size_t aggregate_count, struct op_stat **ret, size_t *ret_count)
-{
-	_cleanup_free_ const struct aggregate **sorted =
-		calloc(MAX(aggregate_count, (size_t)1), sizeof(*sorted));
-	_cleanup_free_ struct op_stat *rows = NULL, *all = NULL;
-	size_t row_count = 0, n = 0;
-	int r = op_stat_run(events, count, &rows, &row_count);
-
-	if (r < 0 || !sorted)
-		return -ENOMEM;
-	for (size_t i = 0; i < aggregate_count; i++)
-		sorted[i] = &aggregates[i];
-	qsort(sorted, aggregate_count, sizeof(*sorted), by_op);
-	all = calloc(row_count + aggregate_count + 1, sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	for (size_t i = 0, same; i < aggregate_count; i += same) {
-		for (same = 1;
-			i + same < aggregate_count && op_of(sorted[i + same]) == op_of(sorted[i]);)
-			same++;
-		all[n++] = figures_of_calls(&sorted[i], same);
-	}
-	for (size_t i = 0, known = n; i < row_count; i++) {
-		size_t k = 0;
-
-		while (k < known && (all[k].source != rows[i].source || all[k].op != rows[i].op))
-			k++;
-		if (k == known)
-			all[n++] = rows[i];
-	}
-	qsort(all, n, sizeof(*all), by_time);
-	*ret = TAKE(all);
-	*ret_count = n;
-	return 0;
 }

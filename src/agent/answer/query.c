@@ -3,12 +3,10 @@
  * range, whenever it is looked at. */
 #include "agent/answer/query.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/text.h"
 #include "agent/answer/labels.h"
-#include "agent/answer/op_stat.h"
 #include "wire/names.h"
 
 static bool local_time(int64_t ns, struct tm *ret)
@@ -27,43 +25,36 @@ static void put_date(struct buf *b, int64_t ns)
 		buf_puts(b, text);
 }
 
-static uint64_t span_of(const struct nodedb_content *c)
+/* last 5m | PID 7, 8 | 3,486 events (64,410 total, selective storage) */
+static void put_header(struct buf *b, const struct query_head *h)
 {
-	return c->last_ns > c->first_ns ? (uint64_t)(c->last_ns - c->first_ns) : 0;
-}
+	uint64_t span_ns = h->last_ns > h->first_ns ? (uint64_t)(h->last_ns - h->first_ns) : 0;
+	char text[TEXT_PLURAL_MAX];
 
-/* last 5m | PID 7, 8 | 3,486 events (64,410 total, selective storage); @calls 0: not known */
-static void put_header(struct buf *b, const struct query_view *v, uint64_t calls)
-{
-	const struct nodedb_content *c = v->content;
-	char text[TEXT_MAX];
-
-	buf_printf(b, "  %s%s", v->since_ns ? "last " : "",
-		text_format_duration(text, v->since_ns ? v->since_ns : span_of(c)));
-	for (size_t i = 0; i < v->pid_count; i++)
-		buf_printf(b, "%s%u", i ? ", " : " | PID ", v->pids[i]);
-	buf_printf(b, " | %s events", text_format_count(text, c->event_count));
-	if (!calls && !v->partial)
-		calls = c->total_calls;
-	if (calls > c->event_count && !v->limit)
-		buf_printf(b, " (%s total, selective storage)", text_format_count(text, calls));
-	if (v->limit && c->event_count == v->limit)
+	buf_printf(b, "  %s%s", h->since_ns ? "last " : "",
+		text_format_duration(text, h->since_ns ? h->since_ns : span_ns));
+	for (size_t i = 0; i < h->pid_count; i++)
+		buf_printf(b, "%s%u", i ? ", " : " | PID ", h->pids[i]);
+	buf_printf(b, " | %s", text_format_plural(text, h->events, "events"));
+	if (h->calls > h->events && !h->limit)
+		buf_printf(b, " (%s total, selective storage)", text_format_count(text, h->calls));
+	if (h->limit && h->events == h->limit)
 		buf_puts(b, ", the newest");
-	if (c->skipped_rows)
-		buf_printf(
-			b, "; %s damaged rows omitted", text_format_count(text, c->skipped_rows));
-	if (c->older_events)
-		buf_printf(
-			b, "; %s older events omitted", text_format_count(text, c->older_events));
+	if (h->skipped_rows)
+		buf_printf(b, "; %s omitted",
+			text_format_plural(text, h->skipped_rows, "damaged rows"));
+	if (h->older_events)
+		buf_printf(b, "; %s omitted",
+			text_format_plural(text, h->older_events, "older events"));
 	buf_putc(b, '\n');
-	if (!c->event_count) {
+	if (!h->events && !h->calls) {
 		buf_puts(b, "  No matching events in the recording.\n");
 		return;
 	}
 	buf_puts(b, "  From ");
-	put_date(b, c->first_ns);
+	put_date(b, h->first_ns);
 	buf_puts(b, " to ");
-	put_date(b, c->last_ns);
+	put_date(b, h->last_ns);
 	buf_putc(b, '\n');
 }
 
@@ -78,8 +69,9 @@ static void put_duration(struct buf *b, uint64_t ns)
 	buf_printf(b, " %*s", 9 + extra, text);
 }
 
-static void put_row(struct buf *b, const struct op_stat *s, uint64_t span_ns)
+static void put_row(struct buf *b, const struct ops_answer *a, const struct op_stat *s)
 {
+	const uint64_t percentiles[] = {s->p50_ns, s->p95_ns, s->p99_ns};
 	char scratch[32], text[TEXT_MAX];
 
 	buf_printf(b, "    %-27s %11s", wire_op_name(s->source, s->op, scratch),
@@ -88,15 +80,18 @@ static void put_row(struct buf *b, const struct op_stat *s, uint64_t span_ns)
 		buf_putc(b, '\n');
 		return;
 	}
-	put_duration(b, s->p50_ns);
-	put_duration(b, s->p95_ns);
-	put_duration(b, s->p99_ns);
+	for (size_t i = 0; i < ARRAY_SIZE(percentiles); i++)
+		if (a->origin == OPS_MINUTES)
+			buf_printf(b, " %9s", "-");
+		else
+			put_duration(b, percentiles[i]);
 	put_duration(b, s->max_ns);
-	if (span_ns)
-		buf_printf(b, " %6.1f%%", 100.0 * (double)s->sum_ns / (double)span_ns);
+	if (a->wall_ns)
+		buf_printf(b, " %6.1f%%", 100 * ops_share(a, s));
 	else
 		buf_printf(b, " %7s", "");
-	buf_printf(b, " %7s\n", text_format_count(text, s->spikes));
+	buf_printf(b, " %7s%s\n", text_format_count(text, s->spikes),
+		s->nested ? "   inside runtime calls" : "");
 }
 
 enum section { SECTION_RUNTIME, SECTION_DRIVER, SECTION_HOST, SECTION_COUNT };
@@ -112,59 +107,32 @@ static enum section section_of(const struct op_stat *s)
 	}
 }
 
-/* Aggregates are of all operations, whatever was asked for. */
-static size_t keep_wanted(const struct query_view *v, struct op_stat *stats, size_t count)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (!v->source || (stats[i].source == v->source && stats[i].op == v->op))
-			stats[n++] = stats[i];
-	return n;
-}
-
-int query_text(struct buf *b, const struct query_view *v)
+void query_table(struct buf *b, const struct query_head *h, const struct ops_answer *a,
+	const struct host_answer *host)
 {
 	static const char *const titles[] = {[SECTION_RUNTIME] = "CUDA Runtime",
 		[SECTION_DRIVER] = "CUDA Driver",
 		[SECTION_HOST] = "Host, I/O and network"};
-	const struct nodedb_content *c = v->content;
-	_cleanup_free_ struct op_stat *stats = NULL;
-	uint64_t calls = 0;
-	size_t count;
-	int r = v->limit || c->older_aggregates
-			? op_stat_run(c->events, c->event_count, &stats, &count)
-			: op_stat_all(c->events, c->event_count, c->aggregates, c->aggregate_count,
-				  &stats, &count);
 
-	if (r < 0)
-		return r;
-	count = keep_wanted(v, stats, count);
-	for (size_t i = 0; i < count; i++)
-		calls += stats[i].calls;
-	put_header(b, v, c->aggregate_count ? calls : 0);
+	put_header(b, h);
 	for (int section = 0; section < SECTION_COUNT; section++) {
 		size_t shown = 0;
 
-		for (size_t i = 0; i < count; i++) {
-			if (section_of(&stats[i]) != (enum section)section)
+		for (size_t i = 0; i < a->count; i++) {
+			if (section_of(&a->rows[i]) != (enum section)section)
 				continue;
 			if (!shown++)
 				buf_printf(b, "\n  %s\n    %-27s %11s %9s %9s %9s %9s %7s %7s\n",
 					titles[section], "OPERATION", "COUNT", "P50", "P95", "P99",
 					"MAX", "WALL%", "SPIKES");
-			put_row(b, &stats[i], span_of(c));
+			put_row(b, a, &a->rows[i]);
 		}
 	}
-	if (c->sample_count && c->event_count) {
-		const struct host_sample *s = &c->samples[c->sample_count - 1];
-
+	if (host->known && a->count)
 		buf_printf(b,
-			"\n  Host at the end: CPU %.0f %%, memory %.0f %%, load %.1f, swap %llu "
+			"\n  Host at the end: CPU %.0f %%, memory %.0f %%, load %.1f, swap %lld "
 			"MB\n",
-			s->cpu_pct, s->mem_pct, s->load1, (unsigned long long)s->swap_mb);
-	}
-	return 0;
+			host->cpu_pct, host->mem_pct, host->load1, (long long)host->swap_mb);
 }
 
 static int labels_of(
@@ -179,8 +147,18 @@ static int labels_of(
 void query_list(struct buf *b, const struct query_view *v)
 {
 	const struct nodedb_content *c = v->content;
+	struct query_head head = {.since_ns = v->since_ns,
+		.pids = v->pids,
+		.pid_count = v->pid_count,
+		.limit = v->limit,
+		.events = c->event_count,
+		.calls = c->total_calls,
+		.first_ns = c->first_ns,
+		.last_ns = c->last_ns,
+		.skipped_rows = c->skipped_rows,
+		.older_events = c->older_events};
 
-	put_header(b, v, 0);
+	put_header(b, &head);
 	buf_printf(b, "\n  %-26s %8s  %-27s %9s  %s\n", "TIME", "PID", "OPERATION", "DURATION",
 		"LABELS");
 	for (size_t i = 0; i < c->event_count; i++) {

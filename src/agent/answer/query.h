@@ -3,25 +3,34 @@
  */
 #pragma once
 
+#include "agent/answer/ops.h"
 #include "agent/store/nodedb.h"
 #include "base/buf.h"
 
-struct query_view {
-	const struct nodedb_content *content;
-	uint64_t since_ns;    /* as asked; 0: not */
+struct query_head {           /* what was asked for, and how much of it there is */
+	uint64_t since_ns;    /* 0: not */
 	const uint32_t *pids; /* as asked */
+	size_t pid_count;
+	size_t limit;              /* only the newest so many were asked for; 0: all */
+	uint64_t events;           /* in the file */
+	uint64_t calls;            /* that they are a selection of; 0: not known */
+	int64_t first_ns, last_ns; /* of the time */
+	uint64_t skipped_rows, older_events;
+};
+
+/* query_table - the header and a table for each group of sources. */
+void query_table(struct buf *b, const struct query_head *h, const struct ops_answer *a,
+	const struct host_answer *host);
+
+struct query_view { /* a list */
+	const struct nodedb_content *content;
+	uint64_t since_ns;
+	const uint32_t *pids;
 	size_t pid_count;
 	bool labels;      /* with the labels that held during each event */
 	size_t limit;     /* only the newest so many were asked for; 0: all */
 	const char *node; /* of a merged recording: JSON says whose; NULL: not */
-	uint8_t source;   /* of the one operation asked for; 0: all */
-	uint16_t op;
-	bool partial; /* one operation or part of the time: the count of all calls says nothing */
 };
-
-/* query_text - the header and a table for each group of sources, of all calls where aggregates
- * know them, else of the rows. -ENOMEM. */
-int query_text(struct buf *b, const struct query_view *v);
 
 /* query_list - one line an event: time, pid, operation, labels. */
 void query_list(struct buf *b, const struct query_view *v);

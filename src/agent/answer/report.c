@@ -44,7 +44,7 @@ static bool local_time(int64_t ns, struct tm *ret)
 	return ns >= 0 && localtime_r(&s, ret);
 }
 
-static void put_date(struct buf *b, int64_t ns)
+void report_date(struct buf *b, int64_t ns)
 {
 	struct tm tm;
 	char text[64];
@@ -70,6 +70,7 @@ static void put_title(struct buf *b, const struct incident *list, size_t n,
 	const struct report_scope *s, bool color)
 {
 	size_t per[SEVERITY_COUNT] = {0};
+	char text[TEXT_PLURAL_MAX];
 	const char *comma = " (";
 
 	if (color)
@@ -77,7 +78,7 @@ static void put_title(struct buf *b, const struct incident *list, size_t n,
 	if (!n)
 		buf_puts(b, s->late_node ? "No incidents on this node" : "No incidents");
 	else
-		buf_printf(b, "INCIDENTS - %zu incident%s", n, n == 1 ? "" : "s");
+		buf_printf(b, "INCIDENTS - %s", text_format_plural(text, n, "incidents"));
 	for (size_t i = 0; i < n; i++)
 		per[list[i].severity]++;
 	for (int k = SEVERITY_COUNT - 1; k >= SEVERITY_LOW; k--) {
@@ -90,46 +91,21 @@ static void put_title(struct buf *b, const struct incident *list, size_t n,
 	buf_puts(b, color ? RESET "\n" : "\n");
 }
 
-static void put_books(struct buf *b, const struct accounting *books)
-{
-	uint64_t hits = 0, lost = 0;
-	char text[TEXT_MAX], of[TEXT_MAX], unseen[CALL_GAP_SENTENCE_MAX];
-
-	if (!books) {
-		buf_puts(b, "; losses unknown");
-		return;
-	}
-	if (books->unclean)
-		buf_puts(b, "; ");
-	if (accounting_put_unclean(books, b))
-		return;
-	for (int i = 0; i < WIRE_SOURCE_MAX; i++) {
-		hits += books->source[i].hits;
-		lost += account_lost(&books->source[i]);
-	}
-	buf_printf(b, "; %s of %s events lost", lost ? text_format_count(text, lost) : "none",
-		text_format_count(of, hits));
-	if (!books->unseen.processes)
-		return;
-	buf_puts(b, "; ");
-	text_escape_terminal(b, call_gap_sentence(&books->unseen, unseen, sizeof(unseen)));
-}
-
 static void put_counts(struct buf *b, const struct report_scope *s)
 {
-	char text[TEXT_MAX];
+	char text[TEXT_PLURAL_MAX];
 
 	if (s->calls)
-		buf_printf(b, ", %s calls%s", text_format_count(text, s->calls),
+		buf_printf(b, ", %s%s", text_format_plural(text, s->calls, "calls"),
 			s->mixed ? " and host events" : "");
 	if (s->host_events)
-		buf_printf(b, "%s%s host events", s->calls ? " and " : ", no calls, ",
-			text_format_count(text, s->host_events));
+		buf_printf(b, "%s%s", s->calls ? " and " : ", no calls, ",
+			text_format_plural(text, s->host_events, "host events"));
 }
 
 static void put_scope(struct buf *b, const struct report_scope *s)
 {
-	char text[TEXT_MAX];
+	char text[TEXT_PLURAL_MAX];
 
 	buf_puts(b, "  ");
 	if (s->node && s->node[0]) {
@@ -137,37 +113,39 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 		text_escape_terminal(b, s->node);
 		buf_puts(b, ": ");
 	}
-	buf_printf(b, "%s events analysed", text_format_count(text, s->events));
+	buf_printf(b, "%s analysed", text_format_plural(text, s->events, "events"));
 	put_counts(b, s);
 	if (s->thinned_rows)
-		buf_printf(b, "; %s rows of ordinary calls aggregated",
-			text_format_count(text, s->thinned_rows));
-	put_books(b, s->books);
+		buf_printf(b, "; %s of ordinary calls aggregated",
+			text_format_plural(text, s->thinned_rows, "rows"));
+	buf_puts(b, "; ");
+	completeness_text(b, &s->completeness);
 	if (s->skipped_rows)
-		buf_printf(
-			b, "; %s damaged rows omitted", text_format_count(text, s->skipped_rows));
+		buf_printf(b, "; %s omitted",
+			text_format_plural(text, s->skipped_rows, "damaged rows"));
 	if (s->older_events)
-		buf_printf(
-			b, "; %s older events omitted", text_format_count(text, s->older_events));
+		buf_printf(b, "; %s omitted",
+			text_format_plural(text, s->older_events, "older events"));
 	if (s->older_labels)
-		buf_printf(b, "; the oldest %s labels omitted",
-			text_format_count(text, s->older_labels));
+		buf_printf(b, "; the oldest %s omitted",
+			text_format_plural(text, s->older_labels, "labels"));
 	if (s->skipped_stacks)
-		buf_printf(b, "; %s call stacks omitted: damaged or over 64 KiB",
-			text_format_count(text, s->skipped_stacks));
+		buf_printf(b, "; %s omitted: damaged or over 64 KiB",
+			text_format_plural(text, s->skipped_stacks, "call stacks"));
 	if (s->other_stacks)
-		buf_printf(b, "; %s call stacks with little time omitted",
-			text_format_count(text, s->other_stacks));
+		buf_printf(b, "; %s with little time omitted",
+			text_format_plural(text, s->other_stacks, "call stacks"));
 	if (s->last_ns) {
 		buf_puts(b, "\n  From ");
-		put_date(b, s->first_ns);
+		report_date(b, s->first_ns);
 		buf_puts(b, " to ");
-		put_date(b, s->last_ns);
+		report_date(b, s->last_ns);
 	}
 	if (s->pruned_before) {
 		buf_puts(b, "\n  Events before ");
-		put_date(b, s->pruned_before);
-		buf_printf(b, " were pruned (%s rows)", text_format_count(text, s->pruned_rows));
+		report_date(b, s->pruned_before);
+		buf_printf(
+			b, " were pruned (%s)", text_format_plural(text, s->pruned_rows, "rows"));
 	}
 	buf_putc(b, '\n');
 }
@@ -247,11 +225,12 @@ static void put_timeline(struct buf *b, const struct incident *inc, size_t width
 
 static void put_figures(struct buf *b, const struct incident *inc, size_t width)
 {
-	char share[TEXT_MAX], excess[TEXT_MAX], slow[TEXT_MAX], calls[TEXT_MAX], sure[TEXT_MAX];
+	char share[TEXT_MAX], excess[TEXT_MAX], slow[TEXT_MAX], calls[TEXT_PLURAL_MAX];
+	char sure[TEXT_MAX];
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
 
 	if (inc->unit) {
-		buf_printf(&text, "%s %s", text_format_count(calls, inc->count), inc->unit);
+		buf_puts(&text, text_format_plural(calls, inc->count, inc->unit));
 		if (inc->excess_ns)
 			buf_printf(&text, ", %s lost, %s of it explained",
 				text_format_duration(excess, inc->excess_ns),
@@ -260,10 +239,11 @@ static void put_figures(struct buf *b, const struct incident *inc, size_t width)
 		put_paragraph(b, width, "  Measured: ", buf_str(&text));
 		return;
 	}
-	buf_printf(&text, "%s of %s extra time in %s slow of %s calls; confidence %s",
+	buf_printf(&text, "%s of %s extra time in %s slow of %s; confidence %s",
 		text_format_percent(share, inc->explained),
 		text_format_duration(excess, inc->excess_ns),
-		text_format_count(slow, inc->slow_calls), text_format_count(calls, inc->calls),
+		text_format_count(slow, inc->slow_calls),
+		text_format_plural(calls, inc->calls, "calls"),
 		text_format_percent(sure, inc->confidence));
 	put_paragraph(b, width, "  Explained: ", buf_str(&text));
 }
@@ -302,11 +282,12 @@ static void put_evidence(struct buf *b, const struct incident *inc, size_t width
 		put_paragraph(b, width, "  Evidence: ", "the SQL in --json finds it");
 		return;
 	}
-	buf_puts(&text, "rows");
+	buf_puts(&text, inc->evidence_count == 1 ? "row" : "rows");
 	for (int i = 0; i < MIN(inc->evidence_count, EVIDENCE_SHOWN); i++)
 		buf_printf(&text, "%s %llu", i ? "," : "", (unsigned long long)inc->evidence[i]);
-	buf_printf(&text, "%s (--json has them all, and the SQL that finds them)",
-		inc->evidence_count > EVIDENCE_SHOWN ? ", …" : "");
+	buf_printf(&text, "%s (--json has %s)", inc->evidence_count > EVIDENCE_SHOWN ? ", …" : "",
+		inc->evidence_count == 1 ? "the SQL that finds it"
+					 : "them all, and the SQL that finds them");
 	put_paragraph(b, width, "  Evidence: ", buf_str(&text));
 }
 
@@ -351,6 +332,36 @@ static void put_fixes(struct buf *b, const struct report_entry *e, size_t width)
 		put_paragraph(b, width, "  Fix: ", buf_str(&text));
 }
 
+/* python3 (PID 101, 102 and 3 more), from 2026-03-21 13:25:10 UTC to 2026-03-21 13:25:30 UTC */
+static void put_subject(struct buf *b, const struct incident *inc, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(1024);
+	uint32_t named = (uint32_t)MAX(inc->pid_count, 1);
+	int64_t second = (int64_t)NS_PER_S;
+
+	if (inc->pid) {
+		buf_printf(&text, "%s%sPID %u", inc->comm, inc->comm[0] ? " (" : "", inc->pid);
+		for (int i = 1; i < inc->pid_count; i++)
+			buf_printf(&text, ", %u", inc->pids[i]);
+		if (inc->pid_total > named)
+			buf_printf(&text, " and %u more", inc->pid_total - named);
+		buf_puts(&text, inc->comm[0] ? ")" : "");
+	}
+	if (inc->first.ns > 0) {
+		bool is_moment = inc->last.ns / second <= inc->first.ns / second;
+
+		buf_puts(&text, inc->pid ? ", " : "");
+		buf_puts(&text, is_moment ? "at " : "from ");
+		report_date(&text, inc->first.ns);
+		if (!is_moment) {
+			buf_puts(&text, " to ");
+			report_date(&text, inc->last.ns);
+		}
+	}
+	if (text.len)
+		put_paragraph(b, width, inc->pid ? "  Process: " : "  Time: ", buf_str(&text));
+}
+
 static void put_incident(
 	struct buf *b, const struct report_entry *e, const struct report_scope *scope, bool color)
 {
@@ -367,6 +378,7 @@ static void put_incident(
 		buf_printf(&title, "[%s] ", e->node);
 	buf_puts(&title, inc->summary);
 	put_wrapped(b, strlen(severity) + 3, line_width(scope), buf_str(&title));
+	put_subject(b, inc, line_width(scope));
 	if (inc->step_count || !e->stored)
 		put_timeline(b, inc, line_width(scope));
 	put_paragraph(b, width, "  Root cause: ", inc->root_cause);
@@ -401,10 +413,11 @@ static void put_late(struct buf *b, const struct report_scope *s)
 
 static void put_stored(struct buf *b, size_t n)
 {
-	char text[TEXT_MAX];
+	char text[TEXT_PLURAL_MAX];
 
-	buf_printf(b, "  %s incident%s stored while recording: --chains prints %s\n",
-		text_format_count(text, n), n == 1 ? " was" : "s were", n == 1 ? "it" : "them");
+	buf_printf(b, "  %s %s stored while recording: --chains prints %s\n",
+		text_format_plural(text, n, "incidents"), n == 1 ? "was" : "were",
+		n == 1 ? "it" : "them");
 }
 
 static const char *nothing_text(const struct report_scope *s)
@@ -414,6 +427,14 @@ static const char *nothing_text(const struct report_scope *s)
 	if (s->no_gpu_calls)
 		return "  No CUDA call ended in this recording: the traced processes made none, or hang in a call\n  that began before it (`py-spy dump --pid PID` or `gdb -p PID` shows where).\n";
 	return "  No problems found: no call was far above its usual duration.\n";
+}
+
+static void put_hidden(struct buf *b, size_t n)
+{
+	char text[TEXT_PLURAL_MAX];
+
+	buf_printf(b, "\n%s %s not shown; --json has them all\n",
+		text_format_plural(text, n, "smaller incidents"), n == 1 ? "is" : "are");
 }
 
 void report_text(struct buf *b, const struct incident *incidents, size_t count,
@@ -430,8 +451,7 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	for (size_t i = 0; i < MIN(count, (size_t)INCIDENTS_SHOWN); i++)
 		put_incident(b, &(struct report_entry){.incident = &incidents[i]}, scope, color);
 	if (count > INCIDENTS_SHOWN)
-		buf_printf(b, "\n%zu smaller incidents are not shown; --json has them all\n",
-			count - INCIDENTS_SHOWN);
+		put_hidden(b, count - INCIDENTS_SHOWN);
 	if (scope->with_stacks) {
 		struct stack_report stacks = {.stacks = &scope->stacks,
 			.totals = scope->totals,

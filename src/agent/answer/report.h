@@ -10,25 +10,25 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "model/accounting.h"
 #include "model/annotation.h"
 #include "model/incident.h"
 #include "model/stack.h"
+#include "agent/answer/losses.h"
 #include "agent/answer/stack_total.h"
 
-struct report_scope {                   /* what was looked at */
-	const char *node;               /* NULL or "": not said */
-	int64_t first_ns, last_ns;      /* of the events; 0, 0: none */
-	uint64_t events;                /* rows analysed */
-	bool no_gpu_calls;              /* not one CUDA or NCCL call is in it */
-	uint64_t calls;                 /* behind them by the aggregates; 0: none known */
-	uint64_t host_events;           /* likewise, what is no call of CUDA or NCCL */
-	bool mixed;                     /* calls holds both: they cannot be told apart */
-	uint64_t skipped_rows;          /* damaged rows left out */
-	uint64_t older_events;          /* events too many to look at, the oldest */
-	uint64_t thinned_rows;          /* rows of ordinary calls, known from aggregates alone */
-	const struct accounting *books; /* NULL: not known */
-	int columns;                    /* of the terminal to print for; 0: none, long lines stay */
+struct report_scope {                     /* what was looked at */
+	const char *node;                 /* NULL or "": not said */
+	int64_t first_ns, last_ns;        /* of the events; 0, 0: none */
+	uint64_t events;                  /* rows analysed */
+	bool no_gpu_calls;                /* not one CUDA or NCCL call is in it */
+	uint64_t calls;                   /* behind them by the aggregates; 0: none known */
+	uint64_t host_events;             /* likewise, what is no call of CUDA or NCCL */
+	bool mixed;                       /* calls holds both: they cannot be told apart */
+	uint64_t skipped_rows;            /* damaged rows left out */
+	uint64_t older_events;            /* events too many to look at, the oldest */
+	uint64_t thinned_rows;            /* rows of ordinary calls, known from aggregates alone */
+	struct completeness completeness; /* of what was recorded */
+	int columns;            /* of the terminal to print for; 0: none, long lines stay */
 	const char *late_node;  /* of a rank elsewhere that this node waited for; NULL: none */
 	int32_t late_rank;      /* which one */
 	uint64_t late_ns;       /* that cost the job so much; 0: not known */
@@ -54,6 +54,9 @@ struct report_entry { /* an incident beside a recording: of another node */
 	double where_share; /* of the excess */
 	bool stored;        /* a stored verdict: no figures are known of it */
 };
+
+/* report_date - appends "2026-03-21 13:24:50 UTC", in the local zone. */
+void report_date(struct buf *b, int64_t ns);
 
 /* report_incident - appends one incident as report_text() does. @columns and @color likewise. */
 void report_incident(struct buf *b, const struct report_entry *e, int columns, bool color);

@@ -127,6 +127,20 @@ static void put_where(
 	json_end_object(w);
 }
 
+/* Of several processes: the first ones, and how many they are. */
+static void put_pids(struct json_writer *w, const struct incident *i)
+{
+	json_uint_member(w, "pid", i->pid);
+	if (!i->pid_total)
+		return;
+	json_key(w, "pids");
+	json_begin_array(w);
+	for (int k = 0; k < i->pid_count; k++)
+		json_put_uint(w, i->pids[k]);
+	json_end_array(w);
+	json_uint_member(w, "processes", i->pid_total);
+}
+
 /* What is not slow calls of one op: how often, whose rank, how regular, since when. */
 static void put_course(struct json_writer *w, const struct incident *i)
 {
@@ -155,7 +169,7 @@ void report_json_incident(
 	json_string_member(w, "summary", i->summary);
 	json_string_member(w, "root_cause", i->root_cause);
 	json_string_member(w, "explanation", i->explanation);
-	json_uint_member(w, "pid", i->pid);
+	put_pids(w, i);
 	json_string_member(w, "comm", i->comm);
 	json_string_member(w, "source", wire_source_name(i->source));
 	json_string_member(w, "op", wire_op_name(i->source, i->op, scratch));

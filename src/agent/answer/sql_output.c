@@ -12,7 +12,8 @@
 #include "base/text.h"
 #include "json/writer.h"
 
-#define CELL_BYTES (64 << 10)
+#define CELL_BYTES  (64 << 10)
+#define REAL_DIGITS 6
 
 static void put_hex(struct buf *b, const char *data, size_t len)
 {
@@ -34,14 +35,40 @@ static void put_real(struct buf *b, double v)
 		buf_puts(b, ".0");
 }
 
-/* A value as bytes; of a long one only its beginning if @cut. */
+/* For people: six significant digits, but never a digit less than the whole number has. What a value
+ * is to the last digit, --json and --csv say. */
+static void put_real_short(struct buf *b, double v)
+{
+	double size = fabs(v);
+	char text[40];
+
+	if (!isfinite(v) || size >= 1e15 || v == trunc(v)) {
+		put_real(b, v);
+		return;
+	}
+	if (size < 1e-4) {
+		buf_printf(b, "%.*g", REAL_DIGITS, v);
+		return;
+	}
+	snprintf(text, sizeof(text), "%.*f", MAX(REAL_DIGITS - 1 - (int)floor(log10(size)), 0), v);
+	for (size_t len = strlen(text); strchr(text, '.') && text[len - 1] == '0';)
+		text[--len] = 0;
+	buf_printf(b, "%s%s", text, text[strlen(text) - 1] == '.' ? "0" : "");
+}
+
+/* A value as bytes; of a long one only its beginning if @cut, of a number what people read. */
 static void put_value(struct buf *b, const struct sql_table *t, const struct sql_cell *c, bool cut)
 {
 	size_t len = cut ? MIN(c->len, (size_t)4 * SQL_OUTPUT_CELL + 4) : c->len;
 
 	switch (c->type) {
 	case SQL_INT: buf_printf(b, "%" PRId64, c->i); break;
-	case SQL_REAL: put_real(b, c->d); break;
+	case SQL_REAL:
+		if (cut)
+			put_real_short(b, c->d);
+		else
+			put_real(b, c->d);
+		break;
 	case SQL_TEXT: buf_append(b, sql_table_bytes(t, c), len); break;
 	case SQL_BLOB:
 		buf_puts(b, "x'");

@@ -53,7 +53,7 @@ static void put_rest(struct buf *b, const struct incident *inc, int shown, uint6
 
 static void put_incident(struct buf *b, const struct incident *inc, const struct stack_report *r)
 {
-	char name[32], share[TEXT_MAX], excess[TEXT_MAX], calls[TEXT_MAX], of[TEXT_MAX];
+	char name[32], share[TEXT_MAX], excess[TEXT_MAX], calls[TEXT_MAX], of[TEXT_PLURAL_MAX];
 	uint64_t shown_ns = 0;
 	int shown = MIN(inc->stack_count, INCIDENT_SHOWN);
 
@@ -64,11 +64,11 @@ static void put_incident(struct buf *b, const struct incident *inc, const struct
 	for (int i = 0; i < shown; i++) {
 		const struct incident_stack *s = &inc->stacks[i];
 
-		buf_printf(b, "  %s of %s extra time, %s of %s slow calls, stack %" PRId64 "\n",
+		buf_printf(b, "  %s of %s extra time, %s of %s, stack %" PRId64 "\n",
 			text_format_percent(share, share_of(s->ns, inc->excess_ns)),
 			text_format_duration(excess, inc->excess_ns),
-			text_format_count(calls, s->calls), text_format_count(of, inc->slow_calls),
-			(int64_t)s->hash);
+			text_format_count(calls, s->calls),
+			text_format_plural(of, inc->slow_calls, "slow calls"), (int64_t)s->hash);
 		put_stack(b, r, s->hash);
 		shown_ns += s->ns;
 	}

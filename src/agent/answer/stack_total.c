@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/macros.h"
+#include "wire/op_kind.h"
 
 #define ROWS_MIN 4096
 
@@ -93,9 +94,7 @@ static bool is_wanted(const struct event *e, const struct wire_op_row *op)
 {
 	if (op)
 		return e->source == op->source && e->op == op->op;
-	return (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER ||
-		       e->source == SOURCE_GRAPH || e->source == SOURCE_NCCL) &&
-	       !(e->flags & WIRE_NESTED);
+	return op_kind_is_gpu(e->source) && !(e->flags & WIRE_NESTED);
 }
 
 int stack_total_run(const struct event *events, size_t count, const struct wire_op_row *op,

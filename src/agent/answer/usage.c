@@ -6,13 +6,9 @@
 #include "base/text.h"
 #include "json/writer.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define PIDS_NAMED 8
-
-static bool uses_gpu(const struct nodedb_usage *u)
-{
-	return u->source == SOURCE_CUDA || u->source == SOURCE_DRIVER;
-}
 
 static uint64_t average(const struct nodedb_usage *u)
 {
@@ -21,7 +17,7 @@ static uint64_t average(const struct nodedb_usage *u)
 
 static void put_process(struct buf *b, const struct nodedb_usage *rows, size_t n)
 {
-	char text[TEXT_MAX], avg[TEXT_MAX], max[TEXT_MAX], scratch[32];
+	char text[TEXT_PLURAL_MAX], avg[TEXT_MAX], max[TEXT_MAX], scratch[32];
 	uint64_t total = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -32,11 +28,11 @@ static void put_process(struct buf *b, const struct nodedb_usage *rows, size_t n
 		text_escape_terminal(b, rows->comm);
 		buf_puts(b, ")");
 	}
-	buf_printf(b, ": %s calls\n", text_format_count(text, total));
+	buf_printf(b, ": %s\n", text_format_plural(text, total, "calls"));
 	for (size_t i = 0; i < n; i++) {
-		buf_printf(b, "    %-27s %13s calls",
+		buf_printf(b, "    %-27s %13s call%s",
 			wire_op_name(rows[i].source, rows[i].op, scratch),
-			text_format_count(text, rows[i].count));
+			text_format_count(text, rows[i].count), rows[i].count == 1 ? " " : "s");
 		if (rows[i].max_ns)
 			buf_printf(b, "   avg %s   max %s",
 				text_format_duration(avg, average(&rows[i])),
@@ -57,6 +53,7 @@ static void put_contention(struct buf *b, const uint32_t pids[PIDS_NAMED], size_
 
 void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count)
 {
+	char text[TEXT_PLURAL_MAX];
 	uint32_t gpu_pids[PIDS_NAMED];
 	size_t processes = 0, gpu = 0;
 	_cleanup_buf_ struct buf list = BUF_INIT(b->max);
@@ -70,15 +67,15 @@ void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count)
 		bool on_gpu = false;
 
 		for (n = 0; i + n < count && rows[i + n].pid == rows[i].pid; n++)
-			on_gpu |= uses_gpu(&rows[i + n]);
+			on_gpu |= op_kind_is_gpu(rows[i + n].source);
 		put_process(&list, &rows[i], n);
 		if (on_gpu && gpu < PIDS_NAMED)
 			gpu_pids[gpu] = rows[i].pid;
 		gpu += on_gpu;
 		processes++;
 	}
-	buf_printf(b, "PER PROCESS - %zu process%s, %zu with CUDA calls\n", processes,
-		processes == 1 ? "" : "es", gpu);
+	buf_printf(b, "PER PROCESS - %s, %zu with CUDA calls\n",
+		text_format_plural(text, processes, "processes"), gpu);
 	buf_append(b, buf_str(&list), list.len);
 	put_contention(b, gpu_pids, gpu);
 }

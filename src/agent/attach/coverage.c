@@ -94,7 +94,16 @@ void coverage_detach(struct coverage *c)
 		take(&c->probed[i].steady, list, &n);
 		take(&c->probed[i].launches, list, &n);
 	}
-	uprobe_detach_all(list, n);
+	uprobe_detach_last(list, n);
+}
+
+bool coverage_detach_is_slow(const struct coverage *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < COVERAGE_MAX; i++)
+		n += (c->probed[i].steady != NULL) + (c->probed[i].launches != NULL);
+	return n > UPROBE_DETACH_HERE || probe_method(c->probe) == PROBE_PERF;
 }
 
 /* @name is for the sentence; the probes go onto the open file. */

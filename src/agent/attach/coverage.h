@@ -67,3 +67,6 @@ int coverage_launches(struct coverage *c, bool on);
 
 /* coverage_detach - remove every probe; the list of files stays. */
 void coverage_detach(struct coverage *c);
+
+/* coverage_detach_is_slow - whether that forks a process which detaches in the background. */
+bool coverage_detach_is_slow(const struct coverage *c);

@@ -22,7 +22,6 @@
 #define PERF_DETACH_HERE 4 /* so few are closed on the spot */
 
 struct uprobe {
-	size_t points;
 	int link_fds[2]; /* session, or return and entry */
 	int *perf_fds;
 	size_t perf_count;
@@ -125,11 +124,6 @@ static int attach_perf(struct uprobe *u, struct probe *p, const char *path,
 	return 0;
 }
 
-size_t uprobe_count(const struct uprobe *u)
-{
-	return u->points;
-}
-
 /* Closing a perf probe waits some 0.1 s in the kernel, one after the other whatever the number of
  * threads: a hundred of them take ten seconds. Nobody should wait for that: the descriptors are
  * left to a process of their own, which holds them until ours are closed (the end of the pipe
@@ -164,25 +158,51 @@ static int leave_behind(void)
 	return ends[1];
 }
 
-void uprobe_detach_all(struct uprobe **u, size_t count)
+static void close_links(struct uprobe **u, size_t count)
 {
-	_cleanup_fd_ int keeper = -1;
-	size_t perf = 0;
-
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++)
 		for (int k = 1; k >= 0; k--)
 			if (u[i]->link_fds[k] >= 0)
 				close(u[i]->link_fds[k]);
-		perf += u[i]->perf_count;
-	}
-	if (perf > PERF_DETACH_HERE)
-		keeper = leave_behind();
+}
+
+static void close_perf(struct uprobe **u, size_t count)
+{
 	for (size_t i = 0; i < count; i++) {
 		for (size_t k = 0; k < u[i]->perf_count; k++)
 			close(u[i]->perf_fds[k]);
 		free(u[i]->perf_fds);
 		free(u[i]);
 	}
+}
+
+static size_t perf_probes(struct uprobe **u, size_t count)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		n += u[i]->perf_count;
+	return n;
+}
+
+void uprobe_detach_all(struct uprobe **u, size_t count)
+{
+	_cleanup_fd_ int keeper = -1;
+
+	close_links(u, count);
+	if (perf_probes(u, count) > PERF_DETACH_HERE)
+		keeper = leave_behind();
+	close_perf(u, count);
+}
+
+void uprobe_detach_last(struct uprobe **u, size_t count)
+{
+	_cleanup_fd_ int keeper = -1;
+
+	if (count > UPROBE_DETACH_HERE || perf_probes(u, count) > PERF_DETACH_HERE)
+		keeper = leave_behind();
+	close_links(u, count);
+	close_perf(u, count);
 }
 
 int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *points,
@@ -196,7 +216,6 @@ int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return -ENOMEM;
-	u->points = count;
 	u->link_fds[0] = u->link_fds[1] = -1;
 	if (probe_method(p) == PROBE_PERF)
 		r = attach_perf(u, p, path, points, count);

@@ -25,9 +25,14 @@ struct uprobe;
 int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *points,
 	size_t count, struct uprobe **ret, struct errinfo *reterr);
 
-size_t uprobe_count(const struct uprobe *u);
-
 /* uprobe_detach_all - release several at once. Session and multi probes are gone on return; perf
  * probes go in the background, because the kernel takes about 0.1 s for each. A process is forked
  * for that: close what it should not hold open (locks, databases) before. */
 void uprobe_detach_all(struct uprobe **u, size_t count);
+
+#define UPROBE_DETACH_HERE 16 /* so few are detached on the spot: 10 to 60 ms each */
+
+/* uprobe_detach_last - the same at the end of a trace, when nobody needs them to be gone on return:
+ * session and multi probes of many files, each of which the kernel takes 10 to 60 ms for, go in the
+ * background too. They must be silent already. */
+void uprobe_detach_last(struct uprobe **u, size_t count);

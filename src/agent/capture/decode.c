@@ -91,7 +91,8 @@ static void decode_tcp(const struct wire_tcp *r, struct event *e)
 	char text[INET6_ADDRSTRLEN];
 	uint32_t from, to;
 
-	inet_ntop(r->family, r->daddr, text, sizeof(text));
+	if (!inet_ntop(r->family, r->daddr, text, sizeof(text)))
+		snprintf(text, sizeof(text), "family %u", r->family);
 	snprintf(e->detail, sizeof(e->detail), r->family == AF_INET6 ? "[%s]:%u" : "%s:%u", text,
 		r->dport);
 	e->arg1 = (uint64_t)r->sport << 16 | r->dport;

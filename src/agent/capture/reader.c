@@ -16,7 +16,6 @@ struct reader {
 	const struct clock_map *clock;
 	reader_sink *sink;
 	void *arg;
-	uint64_t received[WIRE_SOURCE_MAX];
 	uint64_t bad[WIRE_SOURCE_MAX];
 };
 
@@ -32,7 +31,6 @@ static int take_record(void *arg, void *data, size_t len)
 		r->bad[len >= sizeof(*h) ? h->source & (WIRE_SOURCE_MAX - 1) : 0]++;
 		return 0;
 	}
-	r->received[e.source & (WIRE_SOURCE_MAX - 1)]++;
 	r->sink(r->arg, &e, e.source == SOURCE_NCCL ? &c : NULL);
 	return 0;
 }
@@ -77,11 +75,6 @@ int reader_consume(struct reader *r)
 	int events = ring_buffer__consume(r->events);
 
 	return MAX(life, 0) + MAX(events, 0);
-}
-
-uint64_t reader_received(const struct reader *r, unsigned source)
-{
-	return r->received[source & (WIRE_SOURCE_MAX - 1)];
 }
 
 uint64_t reader_bad(const struct reader *r, unsigned source)

@@ -27,5 +27,4 @@ void reader_wait(struct reader *r, int other_fd, int timeout_ms);
 /* reader_consume - hand on what is there now. Returns the number of records. */
 int reader_consume(struct reader *r);
 
-uint64_t reader_received(const struct reader *r, unsigned source);
 uint64_t reader_bad(const struct reader *r, unsigned source); /* could not be decoded */

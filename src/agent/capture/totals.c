@@ -14,6 +14,7 @@
 #include "base/idmap.h"
 #include "model/copy.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define TOTALS_MAX 65536 /* (process, op) pairs at a time; ended processes fold into one */
 #define GONE_MAX   65536
@@ -359,8 +360,7 @@ void totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_othe
 		uint64_t gain = v->hits - v->hits_taken;
 
 		v->hits_taken = v->hits;
-		if (v->key.source != SOURCE_CUDA && v->key.source != SOURCE_DRIVER &&
-			v->key.source != SOURCE_GRAPH && v->key.source != SOURCE_NCCL)
+		if (!op_kind_is_gpu(v->key.source))
 			continue;
 		h = idmap_get(&sums, v->key.pid);
 		if (!h) {

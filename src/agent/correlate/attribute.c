@@ -17,6 +17,8 @@
 #include <string.h>
 
 #include "agent/correlate/part.h"
+#include "base/array.h"
+#include "base/search.h"
 
 struct wanted { /* threads and processes that have slow calls, ascending */
 	uint32_t *tids, *pids;
@@ -94,15 +96,8 @@ static int interval_add(struct interval_list *l, uint32_t key, enum interval_kin
 {
 	if (start_ns >= end_ns)
 		return 0;
-	if (l->count == l->cap) {
-		size_t cap = MAX(l->cap * 2, (size_t)256);
-		struct interval *p = reallocarray(l->items, cap, sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		l->items = p;
-		l->cap = cap;
-	}
+	if (ARRAY_RESERVE(l->items, l->room, l->count + 1, CORRELATE_ROWS_MAX) < 0)
+		return -ENOMEM;
 	l->items[l->count++] = (struct interval){start_ns, end_ns, event, key, kind};
 	return 0;
 }
@@ -133,15 +128,9 @@ static int add_request(
 	if (is_wanted(w->pids, w->pid_count, e->pid) &&
 		interval_add(&x->by_process, e->pid, INTERVAL_REQUEST, event, e->start.ns, end) < 0)
 		return -ENOMEM;
-	if (x->request_count == x->request_cap) {
-		size_t cap = MAX(x->request_cap * 2, (size_t)256);
-		size_t *p = reallocarray(x->requests, cap, sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		x->requests = p;
-		x->request_cap = cap;
-	}
+	if (ARRAY_RESERVE(x->requests, x->request_room, x->request_count + 1, CORRELATE_ROWS_MAX) <
+		0)
+		return -ENOMEM;
 	x->requests[x->request_count++] = event;
 	return 0;
 }
@@ -268,18 +257,9 @@ void attribute_index_done(struct attribution_index *x)
 
 size_t interval_seek(const struct interval_list *l, uint32_t key, int64_t ns)
 {
-	size_t low = 0, high = l->count;
+	const struct interval *v = l->items;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct interval *v = &l->items[middle];
-
-		if (v->key < key || (v->key == key && v->end_ns <= ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return LOWER_BOUND(i, l->count, v[i].key < key || (v[i].key == key && v[i].end_ns <= ns));
 }
 
 bool interval_has(const struct interval_list *l, uint32_t key)
@@ -291,15 +271,8 @@ bool interval_has(const struct interval_list *l, uint32_t key)
 
 int part_add(struct part_list *l, const struct part *p)
 {
-	if (l->count == l->cap) {
-		size_t cap = MAX(l->cap * 2, (size_t)256);
-		struct part *items = reallocarray(l->items, cap, sizeof(*items));
-
-		if (!items)
-			return -ENOMEM;
-		l->items = items;
-		l->cap = cap;
-	}
+	if (ARRAY_RESERVE(l->items, l->room, l->count + 1, CORRELATE_ROWS_MAX) < 0)
+		return -ENOMEM;
 	l->items[l->count++] = *p;
 	return 0;
 }

@@ -30,7 +30,7 @@ struct interval {
 
 struct interval_list {
 	struct interval *items;
-	size_t count, cap;
+	size_t count, room;
 };
 
 struct attribution_index {
@@ -40,7 +40,7 @@ struct attribution_index {
 	struct interval_list sockets;    /* by thread */
 	struct interval_list reclaims;   /* by thread */
 	size_t *requests;                /* rows of all block requests, by device */
-	size_t request_count, request_cap;
+	size_t request_count, request_room;
 };
 
 struct span { /* an interval of a thread, of which excess_ns want an explanation */
@@ -62,7 +62,7 @@ struct part {        /* a piece of one slow call and what it was spent on */
 
 struct part_list {
 	struct part *items;
-	size_t count, cap;
+	size_t count, room;
 	uint64_t asleep_ns; /* time in S state inside the calls; blamed on nobody */
 	bool has_switches;  /* the recording has switches of these threads at all */
 };

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "stat/robust.h"
+#include "wire/op_kind.h"
 
 #define CALM_QUANTILE 0.25
 #define BUCKET_CALLS  4 /* a bucket with fewer calls has no median worth the name */
@@ -154,7 +155,7 @@ static int scan_events(struct op_table *t, const struct recording *rec)
 			t->ignored++;
 			continue;
 		}
-		if (!baseline_is_call(e->source))
+		if (!op_kind_is_cuda(e->source))
 			continue;
 		if (baseline_find(t, e->pid, e->source, e->flags, e->op, &at) < 0)
 			return -ENOMEM;
@@ -184,7 +185,7 @@ static int scan_aggregates(struct op_table *t, const struct recording *rec,
 		struct op_group *g;
 		uint32_t at;
 
-		if (!baseline_is_call(a->source) || !a->sketch.count || a->bucket.ns < 0 ||
+		if (!op_kind_is_cuda(a->source) || !a->sketch.count || a->bucket.ns < 0 ||
 			a->bucket.ns > INT64_C(1) << 62)
 			continue;
 		if (baseline_find(t, a->pid, a->source, a->flags, a->op, &at) < 0)
@@ -282,7 +283,7 @@ static int baselines_from_rows(struct op_table *t, const struct recording *rec)
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (!baseline_is_call(e->source) || !baseline_is_sane(e))
+		if (!op_kind_is_cuda(e->source) || !baseline_is_sane(e))
 			continue;
 		if (baseline_find(t, e->pid, e->source, e->flags, e->op, &at) < 0)
 			return -ENOMEM;

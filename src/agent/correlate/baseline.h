@@ -47,12 +47,6 @@ int baseline_find(struct op_table *t, uint32_t pid, uint8_t source, uint16_t fla
 bool baseline_lookup(const struct op_table *t, uint32_t pid, uint8_t source, uint16_t flags,
 	uint16_t op, uint32_t *ret);
 
-/* baseline_is_call - whether rows of @source are calls that can be slow. */
-static inline bool baseline_is_call(unsigned source)
-{
-	return source == SOURCE_CUDA || source == SOURCE_DRIVER;
-}
-
 /* baseline_is_sane - whether the row's times can be reckoned with: start and end are in 1970..2116
  * and it lasted at most 13 days (2^50 ns), so that sums of int64 cannot overflow. */
 static inline bool baseline_is_sane(const struct event *e)

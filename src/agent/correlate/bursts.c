@@ -9,7 +9,9 @@
 #include <stdlib.h>
 
 #include "agent/correlate/baseline.h"
+#include "base/array.h"
 #include "base/idmap.h"
+#include "wire/op_kind.h"
 
 #define JOIN_NS     ((int64_t)(50 * NS_PER_MS))
 #define OPEN_MAX    4096 /* processes x devices */
@@ -17,15 +19,8 @@
 
 static int burst_append(struct bursts *b, struct burst burst)
 {
-	if (b->count == b->cap) {
-		size_t cap = MAX(b->cap * 2, (size_t)64);
-		struct burst *p = reallocarray(b->items, cap, sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		b->items = p;
-		b->cap = cap;
-	}
+	if (ARRAY_RESERVE(b->items, b->room, b->count + 1, CORRELATE_ROWS_MAX) < 0)
+		return -ENOMEM;
 	b->items[b->count++] = burst;
 	return 0;
 }
@@ -81,7 +76,7 @@ int bursts_run(const struct recording *rec, struct bursts *ret)
 	for (size_t i = 0; r == 0 && i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (baseline_is_call(e->source) && !(e->flags & WIRE_NESTED) &&
+		if (op_kind_is_cuda(e->source) && !(e->flags & WIRE_NESTED) &&
 			e->device < DEVICES_MAX && baseline_is_sane(e))
 			r = take(ret, &open, e);
 	}

@@ -12,7 +12,7 @@ struct burst {
 
 struct bursts {
 	struct burst *items; /* by device, then by start */
-	size_t count, cap;
+	size_t count, room;
 };
 
 /* bursts_run - fills @ret (released with bursts_done(), also after a failure). 0 or -ENOMEM. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* casebook.c - see casebook.h.
  *
- * Two findings are one case if problem, process and op are the same and their times overlap or
+ * Two findings are one case if problem, a process and op are the same and their times overlap or
  * leave a pause of at most CASEBOOK_QUIET_NS: a stretch whose beginning has left the memory, or
  * that was joined to a later one, stays one case. If several cases fit, the one with most time in
  * common is meant, then the older. */
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/macros.h"
 
 const char *case_change_name(enum case_change c)
@@ -20,9 +21,26 @@ const char *case_change_name(enum case_change c)
 	return names[c];
 }
 
+static bool has_pid(const struct incident *i, uint32_t pid)
+{
+	for (int k = 0; k < i->pid_count; k++)
+		if (i->pids[k] == pid)
+			return true;
+	return i->pid == pid;
+}
+
+/* Of several processes the first one may have left the memory. */
+static bool share_process(const struct incident *a, const struct incident *b)
+{
+	for (int k = 0; k < a->pid_count; k++)
+		if (has_pid(b, a->pids[k]))
+			return true;
+	return has_pid(b, a->pid);
+}
+
 static bool is_same_kind(const struct incident *a, const struct incident *b)
 {
-	return a->problem == b->problem && a->pid == b->pid && a->source == b->source &&
+	return a->problem == b->problem && share_process(a, b) && a->source == b->source &&
 	       a->op == b->op;
 }
 
@@ -61,9 +79,6 @@ static void entry_remove(struct casebook *b, size_t k)
 /* Makes room for one more. 1, 0 if all CASEBOOK_MAX are open, or -ENOMEM. */
 static int make_room(struct casebook *b)
 {
-	struct case_entry *p;
-	size_t cap;
-
 	if (b->count == CASEBOOK_MAX) {
 		size_t oldest = CASEBOOK_MAX;
 
@@ -77,15 +92,7 @@ static int make_room(struct casebook *b)
 			return 0;
 		entry_remove(b, oldest);
 	}
-	if (b->count < b->capacity)
-		return 1;
-	cap = MAX(b->capacity * 2, (size_t)4);
-	p = reallocarray(b->entries, cap, sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	b->entries = p;
-	b->capacity = cap;
-	return 1;
+	return ARRAY_RESERVE(b->entries, b->room, b->count + 1, CASEBOOK_MAX) < 0 ? -ENOMEM : 1;
 }
 
 /* @e becomes what @i says, but never less than it was. Returns whether there is something new. */

@@ -27,7 +27,7 @@ struct case_entry {
 
 struct casebook {
 	struct case_entry *entries; /* in the order in which they were found */
-	size_t count, capacity;
+	size_t count, room;
 	uint64_t left_out; /* new ones for which there was no room */
 };
 

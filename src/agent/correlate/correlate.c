@@ -7,11 +7,8 @@
  * separate incidents. Order: the most severe first, then most
  * excess, then earliest, then pid and op.
  *
- * Verdict. Causes are weighed by layer, because preemption and run-queue delay are two faces of the
- * same contention: the layer (HOST or IO) with the most time names the incident if it explains at
- * least 25 % of the excess. Its culprit is the largest one; if that one has less than 25 % of the
- * excess itself and others share the layer, nobody is named. Otherwise the incident is
- * "unexplained", and kept only if the calls are slow by any standard (slow_p50 at least 3 x the
+ * Verdict. lead.c chooses the culprit, or the layer of many, that explains at least 25 % of the
+ * excess. Where there is none the incident is "unexplained", and kept only if the calls are slow by any standard (slow_p50 at least 3 x the
  * baseline) and by the op's own: slow_p50 above 1.5 x the p95 of calm buckets. An op whose calls
  * are long now and then every day (a sync at the end of a step, copies of different sizes) is no
  * incident; without aggregates that cannot be told.
@@ -21,8 +18,8 @@
  * Calls less than 3 x slower count only if the explained excess is 3 % of the observed time.
  *
  * Confidence = share x n/(n+3) x completeness x origin, in 0..1, where share is the part of the
- * excess the named layer explains (unexplained: the part nothing explains), n the slow calls (3
- * give 0.5, 27 give 0.9), completeness the share of hits that are in the data (0.9 when not known)
+ * excess that the named layer or the named culprit explains, the larger of the two (unexplained: the
+ * part nothing explains), n the slow calls (3 give 0.5, 27 give 0.9), completeness the share of hits that are in the data (0.9 when not known)
  * and origin 1 for a baseline from aggregates, 0.8 for one from stored rows. */
 #include "agent/correlate/correlate.h"
 
@@ -35,6 +32,7 @@
 #include "agent/correlate/culprit.h"
 #include "agent/correlate/detector.h"
 #include "agent/correlate/detect.h"
+#include "agent/correlate/lead.h"
 #include "agent/correlate/narrate.h"
 #include "agent/correlate/origin.h"
 #include "agent/correlate/witness.h"
@@ -42,7 +40,6 @@
 #include "stat/robust.h"
 #include "wire/names.h"
 
-#define NAMED_SHARE        0.25
 #define ORDINARY_TAIL      1.5
 #define PLAIN_RATIO        3
 #define MILD_SPAN_SHARE    0.03
@@ -50,7 +47,6 @@
 #define HIGH_RATIO         5
 #define HIGH_CALLS         20
 #define CALLS_HALF         3.0
-#define UNKNOWN_BOOKS      0.9
 #define ROWS_ORIGIN        0.8
 #define STRETCHES_EXAMINED (4 * CORRELATE_INCIDENTS_MAX)
 
@@ -87,82 +83,20 @@ static void read_books(struct engine *g)
 	g->completeness = g->hits ? 1 - (double)g->lost / (double)g->hits : 1;
 }
 
-static bool is_in_layer(enum cause c, const char *layer)
-{
-	return c != CAUSE_UNEXPLAINED && !strcmp(cause_layer(c), layer);
-}
-
-static double layer_share(
-	const struct incident *inc, const char *layer, const struct incident_cause *culprit)
-{
-	uint64_t ns = 0;
-
-	for (int i = 0; i < inc->cause_count; i++) {
-		const struct incident_cause *c = &inc->causes[i];
-
-		if (!is_in_layer(c->cause, layer))
-			continue;
-		if (!culprit ||
-			(!strcmp(c->culprit, culprit->culprit) &&
-				(c->culprit[0] || c->culprit_pid == culprit->culprit_pid) &&
-				(c->culprit_pid == inc->pid) == (culprit->culprit_pid == inc->pid)))
-			ns += c->ns;
-	}
-	return inc->excess_ns ? (double)ns / (double)inc->excess_ns : 0;
-}
-
-static const struct incident_cause *unexplained_row(const struct incident *inc)
-{
-	static const struct incident_cause none = {.cause = CAUSE_UNEXPLAINED};
-
-	for (int i = 0; i < inc->cause_count; i++)
-		if (inc->causes[i].cause == CAUSE_UNEXPLAINED)
-			return &inc->causes[i];
-	return &none;
-}
-
-/* The largest culprit of the layer: its rows of several causes count together. */
-static void choose_lead(const struct incident *inc, const char *layer, struct verdict *v)
-{
-	v->lead_share = -1;
-	for (int i = 0; i < inc->cause_count; i++) {
-		const struct incident_cause *c = &inc->causes[i];
-		double share;
-
-		if (!is_in_layer(c->cause, layer))
-			continue;
-		share = layer_share(inc, layer, c);
-		if (share > v->lead_share) {
-			v->lead = c;
-			v->lead_share = share;
-		}
-	}
-	v->layer_share = layer_share(inc, layer, NULL);
-	v->is_crowd = v->lead->culprit_pid && v->lead_share < NAMED_SHARE &&
-		      v->lead_share < v->layer_share;
-}
-
 static void judge(const struct engine *g, const struct op_group *op, struct incident *inc,
 	struct verdict *ret)
 {
-	double host = layer_share(inc, "HOST", NULL), io = layer_share(inc, "IO", NULL);
-
 	*ret = (struct verdict){.span_ns = detect_span_ns(&g->found, op),
 		.from_aggregates = op->from_aggregates,
 		.has_books = g->rec->books && !g->rec->books->unclean,
 		.lost = g->lost,
 		.hits = g->hits,
 		.unseen = g->rec->books ? g->rec->books->unseen.processes : 0};
-	if (MAX(host, io) < NAMED_SHARE) {
-		ret->lead = unexplained_row(inc);
-		ret->lead_share = ret->layer_share = 1 - inc->explained;
-	} else {
-		choose_lead(inc, host >= io ? "HOST" : "IO", ret);
-	}
+	lead_choose(inc, ret);
 	inc->completeness = g->completeness;
-	inc->confidence = ret->layer_share * (double)inc->slow_calls /
-			  ((double)inc->slow_calls + CALLS_HALF) *
-			  (g->completeness < 0 ? UNKNOWN_BOOKS : g->completeness) *
+	inc->confidence = MAX(ret->layer_share, ret->lead_share + ret->other_share) *
+			  (double)inc->slow_calls / ((double)inc->slow_calls + CALLS_HALF) *
+			  completeness_weight(g->completeness) *
 			  (op->from_aggregates ? 1 : ROWS_ORIGIN);
 }
 

@@ -18,7 +18,7 @@
 #include "model/sample.h"
 
 /* Rows are a selection: what was ordinary may be there as a sample or, of a large file and while
- * tracing, not at all (model/op_kind.h says what always is). How often and how long is in the
+ * tracing, not at all (wire/op_kind.h says what always is). How often and how long is in the
  * aggregates, never to be counted from rows. */
 struct recording {
 	const struct event *events; /* in order of start */
@@ -40,6 +40,8 @@ struct recording {
 };
 
 #define CORRELATE_INCIDENTS_MAX 256 /* the worst are kept */
+/* What is made of events: two of each of the 4 M that a reader holds, and as many to spare. */
+#define CORRELATE_ROWS_MAX (16u << 20)
 
 /* correlate_run - finds and explains the incidents of @rec, the most severe and then those
  * with most excess first.

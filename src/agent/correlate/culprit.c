@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
+
 #define SECTOR_BYTES      512
 #define FLUSH_BYTES       4096 /* a flush moves nothing and still occupies the device */
 #define ROWS_WHEN_FOLDING (INCIDENT_CAUSES - CAUSE_COUNT) /* leaves one row per cause */
@@ -85,19 +87,11 @@ struct cover { /* disjoint stretches of time, ascending */
 
 static int64_t covered_until(const struct cover *c, size_t n, int64_t ns)
 {
-	size_t low = 0, high = n;
+	size_t after = LOWER_BOUND(i, n, c[i].start_ns <= ns);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (c[middle].start_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
+	if (!after)
 		return 0;
-	return c[low - 1].before_ns + MIN(ns, c[low - 1].end_ns) - c[low - 1].start_ns;
+	return c[after - 1].before_ns + MIN(ns, c[after - 1].end_ns) - c[after - 1].start_ns;
 }
 
 static int parts_by_device(const void *a, const void *b, void *events)
@@ -137,17 +131,7 @@ static size_t cover_build(struct part *const *parts, size_t n, struct cover *ret
 static size_t device_seek(
 	const struct recording *rec, const struct attribution_index *x, uint64_t dev)
 {
-	size_t low = 0, high = x->request_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (rec->events[x->requests[middle]].dev < dev)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return LOWER_BOUND(i, x->request_count, rec->events[x->requests[i]].dev < dev);
 }
 
 static size_t claims_collect(const struct recording *rec, const struct attribution_index *x,
@@ -296,6 +280,7 @@ static size_t rows_fold(struct incident_cause *rows, size_t n)
 		struct incident_cause *r = &rest[rows[i].cause];
 
 		r->cause = rows[i].cause;
+		r->is_many = true;
 		r->ns += rows[i].ns;
 		r->calls = MAX(r->calls, rows[i].calls);
 	}

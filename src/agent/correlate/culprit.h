@@ -12,5 +12,5 @@ int culprit_blame_disk(const struct recording *rec, const struct attribution_ind
 
 /* culprit_sum - fills the incident's causes from @l: one row per cause and culprit, processes of
  * the same name together, largest first, UNEXPLAINED being what is left of excess_ns; also sets
- * explained. Rows beyond the ceiling are folded into one of nobody in particular per cause. */
+ * explained. Rows beyond the ceiling are folded into one per cause, of many. */
 int culprit_sum(const struct part_list *l, struct incident *inc);

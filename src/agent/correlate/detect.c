@@ -17,9 +17,12 @@
  *
  * Order of the input does not matter. O(n + slow log slow); memory is that of the slow calls. */
 #include "agent/correlate/detect.h"
+#include "wire/op_kind.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#include "base/array.h"
 
 #define SLOW_RATIO          1.2
 #define SLOW_RATIO_ROWS     3 /* for a baseline from stored rows */
@@ -59,22 +62,15 @@ static int collect_slow(struct detection *d, const struct recording *rec)
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (!baseline_is_call(e->source) || !baseline_is_sane(e) ||
+		if (!op_kind_is_cuda(e->source) || !baseline_is_sane(e) ||
 			e->dur_ns <= SLOW_EXCESS_NS)
 			continue;
 		if (baseline_find(&d->ops, e->pid, e->source, e->flags, e->op, &at) < 0)
 			return -ENOMEM;
 		if (is_counted_elsewhere(d, &d->ops.groups[at]) || !is_slow(&d->ops.groups[at], e))
 			continue;
-		if (d->slow_count == d->slow_cap) {
-			size_t cap = MAX(d->slow_cap * 2, (size_t)256);
-			struct slow_call *p = reallocarray(d->slow, cap, sizeof(*p));
-
-			if (!p)
-				return -ENOMEM;
-			d->slow = p;
-			d->slow_cap = cap;
-		}
+		if (ARRAY_RESERVE(d->slow, d->slow_room, d->slow_count + 1, rec->event_count) < 0)
+			return -ENOMEM;
 		d->slow[d->slow_count++] = (struct slow_call){.start_ns = e->start.ns,
 			.end_ns = event_end_ns(e),
 			.event = i,

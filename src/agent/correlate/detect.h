@@ -25,7 +25,7 @@ struct stretch { /* slow calls of one op without a long pause: slow[first .. fir
 struct detection {
 	struct op_table ops;
 	struct slow_call *slow; /* by group, then by start */
-	size_t slow_count, slow_cap;
+	size_t slow_count, slow_room;
 	struct stretch *stretches; /* material ones, most excess first */
 	size_t stretch_count;
 	uint64_t ignored; /* rows whose times make no sense */

@@ -2,163 +2,157 @@
 /* detect_errors.c - calls that returned an error: on the device, of a kernel that cannot run as
  * asked, of versions that do not fit, or refused.
  *
- * One incident for each (process, problem, error). device_error.c says what a number means; answers
- * that are no failures (not ready, already enabled, in progress) are left out, and so are errors
- * that other detectors report (memory, graph captures). A sticky error is returned by every call
- * after it: the first one counts, the rest are told as a number; other errors of the process after
- * it are its consequences and are not reported.
+ * One mistake is one incident, with the processes that made it: failures.c says what belongs together
+ * and what is only a consequence, device_error.c what a number means.
  *
  * Severity: device errors MEDIUM, the catalogue's worst; versions MEDIUM; launches and refused
  * calls LOW. Confidence 0.95 (the code was returned), 0.7 for the place if the error is
  * asynchronous (sticky errors come from an earlier call); times completeness. */
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "agent/correlate/detector.h"
-#include "agent/correlate/device_error.h"
+#include "agent/correlate/failures.h"
 #include "agent/correlate/origin.h"
+#include "base/buf.h"
 #include "base/text.h"
 #include "wire/names.h"
 
-#define GROUPS_MAX 256 /* (process, source, error) that are told apart */
-
-struct error_group {
-	uint32_t pid;
-	int code;
-	bool nccl;
-	const struct error_row *row;
-	size_t first; /* event */
-	int64_t first_ns, last_ns;
-	uint64_t count;
-};
-
-struct error_list {
-	struct error_group groups[GROUPS_MAX];
-	int count;
-};
-
-static bool is_error(const struct event *e)
+static bool is_first_of_process(const struct error_group *g, size_t i)
 {
-	bool call = e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER ||
-		    e->source == SOURCE_GRAPH || e->source == SOURCE_NCCL;
-
-	return call && e->ret > 0 && !(e->flags & WIRE_NESTED) && baseline_is_sane(e) &&
-	       error_find(e->source, e->ret)->class != ERROR_EXPECTED;
+	return i == 0 || g->items[i].event->pid != g->items[i - 1].event->pid;
 }
 
-static bool is_earlier(const struct recording *rec, size_t a, size_t b)
+static void add_processes(const struct error_group *g, struct incident *inc)
 {
-	const struct event *x = &rec->events[a], *y = &rec->events[b];
-
-	if (x->start.ns != y->start.ns)
-		return x->start.ns < y->start.ns;
-	return x->seq < y->seq;
+	if (g->processes < 2)
+		return;
+	inc->pid_total = g->processes;
+	inc->pids[inc->pid_count++] = g->first->pid;
+	for (size_t i = 0; i < g->count && inc->pid_count < INCIDENT_PIDS; i++)
+		if (is_first_of_process(g, i) && g->items[i].event->pid != g->first->pid)
+			inc->pids[inc->pid_count++] = g->items[i].event->pid;
 }
 
-static void collect(const struct scene *s, struct error_list *l)
+/* The first row of all, then the first of each process, then the rest. */
+static void add_evidence(const struct error_group *g, struct incident *inc)
 {
-	for (size_t i = 0; i < s->rec->event_count; i++) {
-		const struct event *e = &s->rec->events[i];
-		bool nccl = e->source == SOURCE_NCCL;
-		int k = 0;
-
-		if (!is_error(e))
-			continue;
-		while (k < l->count && (l->groups[k].pid != e->pid || l->groups[k].code != e->ret ||
-					       l->groups[k].nccl != nccl))
-			k++;
-		if (k == GROUPS_MAX)
-			continue;
-		if (k == l->count)
-			l->groups[l->count++] = (struct error_group){.pid = e->pid,
-				.code = e->ret,
-				.nccl = nccl,
-				.row = error_find(e->source, e->ret),
-				.first = i,
-				.first_ns = e->start.ns,
-				.last_ns = e->start.ns};
-		l->groups[k].count += MAX(e->weight, 1U);
-		l->groups[k].first_ns = MIN(l->groups[k].first_ns, e->start.ns);
-		l->groups[k].last_ns = MAX(l->groups[k].last_ns, e->start.ns);
-		if (is_earlier(s->rec, i, l->groups[k].first))
-			l->groups[k].first = i;
-	}
+	incident_evidence(inc, g->first);
+	for (int rest = 0; rest < 2; rest++)
+		for (size_t i = 0; i < g->count; i++)
+			if (g->items[i].event != g->first && is_first_of_process(g, i) == !rest)
+				incident_evidence(inc, g->items[i].event);
 }
 
-static int by_process_and_time(const void *a, const void *b)
-{
-	const struct error_group *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	if (x->first_ns != y->first_ns)
-		return x->first_ns < y->first_ns ? -1 : 1;
-	return (x->code > y->code) - (x->code < y->code);
-}
-
-static int add_stacks(const struct scene *s, const struct error_group *g, struct incident *inc)
+static void add_stacks(const struct error_group *g, struct incident *inc)
 {
 	struct incident_stack list[INCIDENT_STACKS];
 	size_t n = 0;
 
-	incident_evidence(inc, &s->rec->events[g->first]);
-	for (size_t i = 0; i < s->rec->event_count; i++) {
-		const struct event *e = &s->rec->events[i];
+	for (size_t i = 0; i < g->count && n < ARRAY_SIZE(list); i++) {
+		const struct event *e = g->items[i].event;
 
-		if (e->pid != g->pid || e->ret != g->code || !is_error(e) ||
-			(e->source == SOURCE_NCCL) != g->nccl)
-			continue;
-		if (i != g->first)
-			incident_evidence(inc, e);
-		if (g->row->sticky && i != g->first)
+		if (g->row->sticky && e != g->first)
 			continue; /* where it is told again is not where it came from */
-		if (e->stack_hash && n < ARRAY_SIZE(list))
+		if (e->stack_hash)
 			list[n++] = (struct incident_stack){e->stack_hash, 1, 1};
 	}
 	origin_merge(list, n, inc);
-	return 0;
 }
 
-static void tell(const struct error_group *g, const struct event *e, struct incident *inc)
+static void add_sql(const struct error_group *g, struct incident *inc)
 {
-	char room[32], n[TEXT_MAX], later[96] = "";
-	const char *op = wire_op_name(e->source, e->op, room);
+	_cleanup_buf_ struct buf who = BUF_INIT(1024);
 
-	text_format_count(n, g->count - 1);
-	if (g->count > 1 && g->row->sticky)
-		snprintf(later, sizeof(later), "; %s later calls returned it too", n);
-	else if (g->count > 1)
-		snprintf(later, sizeof(later), "; %s more calls failed the same way", n);
-	snprintf(inc->summary, sizeof(inc->summary), "%s of %s returned %s error %d (%s)%s", op,
-		e->comm, g->nccl ? "NCCL" : "CUDA", g->code, g->row->name, later);
+	if (g->processes > INCIDENT_PIDS) {
+		buf_printf(&who, "timestamp BETWEEN %lld AND %lld", (long long)g->first->start.ns,
+			(long long)g->last_ns);
+	} else {
+		buf_printf(&who, "pid IN (%u", g->first->pid);
+		for (int i = 1; i < inc->pid_count; i++)
+			buf_printf(&who, ", %u", inc->pids[i]);
+		buf_putc(&who, ')');
+	}
+	incident_sql(inc,
+		"SELECT id, timestamp, pid, source, op, tid, ret_code, stack_hash FROM events "
+		"WHERE %s AND ret_code = %d AND source %s 9 ORDER BY timestamp",
+		buf_str(&who), g->first->ret, failure_is_nccl(g->first) ? "=" : "<>");
+}
+
+static void set_fixes(struct incident *inc, const char *const *fixes, int count)
+{
+	inc->fix_count = 0;
+	while (count-- > 0)
+		incident_fix(inc, "%s", fixes[count]);
+}
+
+static void advise(const struct error_group *g, struct incident *inc)
+{
+	static const char *const spawn[] = {
+		"Use the spawn start method: `multiprocessing.set_start_method(\"spawn\")`, "
+		"`DataLoader(multiprocessing_context=\"spawn\")`",
+		"Or fork before the parent's first CUDA call, and let only the children use CUDA"};
+	static const char *const refused[] = {
+		"Check the arguments of that call: `ingero explain --stacks` shows where it is "
+		"made"};
+
+	const char *own = error_advice(g->first->source, g->first->ret);
+
+	if (g->items->forked_from)
+		set_fixes(inc, spawn, ARRAY_SIZE(spawn));
+	else if (own)
+		set_fixes(inc, &own, 1);
+	else if (g->row->class == ERROR_REFUSED)
+		set_fixes(inc, refused, ARRAY_SIZE(refused));
+}
+
+static void put_causes(const struct error_group *g, const char *op, struct incident *inc)
+{
+	uint32_t parent = g->items->forked_from;
+
+	if (parent) {
+		snprintf(inc->root_cause, sizeof(inc->root_cause),
+			"CUDA used after fork: pid %u had used CUDA before it forked, so the forked "
+			"child cannot use it",
+			parent);
+		snprintf(inc->explanation, sizeof(inc->explanation),
+			"%s was the first call to return it, in pid %u. A context does not survive "
+			"fork: every CUDA call of such a process fails.",
+			op, g->first->pid);
+		return;
+	}
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s: %s", g->row->name, g->row->meaning);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%s was the first call of the process to return it. %s", op,
 		g->row->sticky
 			? "CUDA reports such an error from a later call: the failed kernel was launched earlier. The error persists until the process ends."
 			: "The call had no effect.");
-	incident_step(inc, e->start.ns, e->dur_ns, e->source == SOURCE_DRIVER ? "DRIVER" : "CUDA",
-		op, "thread %u: error %d, %s", e->tid, g->code, g->row->name);
-	if (g->count > 1)
-		incident_step(inc, g->last_ns, 0, "CUDA", "last", "the last call that returned it");
-	incident_sql(inc,
-		"SELECT id, timestamp, source, op, tid, ret_code, stack_hash FROM events WHERE pid "
-		"= %u AND ret_code = %d AND source %s 9 ORDER BY timestamp",
-		g->pid, g->code, g->nccl ? "=" : "<>");
 }
 
-/* Pinned host memory is the host's: the rest of "out of memory" is told by detect_memory.c. */
-static bool is_told_elsewhere(const struct scene *s, const struct error_group *g)
+static void tell(const struct error_group *g, struct incident *inc)
 {
-	const struct event *e = &s->rec->events[g->first];
-	bool host = (e->source == SOURCE_CUDA && e->op == CUDA_HOST_ALLOC) ||
-		    (e->source == SOURCE_DRIVER && e->op == DRIVER_HOST_ALLOC);
+	const struct event *e = g->first;
+	char room[32], n[TEXT_PLURAL_MAX], later[TEXT_PLURAL_MAX + 32] = "", in[64] = "";
+	const char *op = wire_op_name(e->source, e->op, room);
 
-	return (g->row->class == ERROR_MEMORY && !host) || g->row->class == ERROR_CAPTURE;
+	if (g->calls > 1 && g->row->sticky)
+		snprintf(later, sizeof(later), "; %s returned it too",
+			text_format_plural(n, g->calls - 1, "later calls"));
+	else if (g->calls > 1)
+		snprintf(later, sizeof(later), "; %s failed the same way",
+			text_format_plural(n, g->calls - 1, "more calls"));
+	if (g->processes > 1)
+		snprintf(in, sizeof(in), ", in %s",
+			text_format_plural(n, g->processes,
+				g->items->forked_from ? "forked processes" : "processes"));
+	snprintf(inc->summary, sizeof(inc->summary), "%s of %s returned %s error %d (%s)%s%s", op,
+		e->comm, failure_is_nccl(e) ? "NCCL" : "CUDA", e->ret, g->row->name, later, in);
+	put_causes(g, op, inc);
+	incident_step(inc, e->start.ns, e->dur_ns, e->source == SOURCE_DRIVER ? "DRIVER" : "CUDA",
+		op, "pid %u, thread %u: error %d, %s", e->pid, e->tid, e->ret, g->row->name);
+	if (g->calls > 1)
+		incident_step(inc, g->last_ns, 0, "CUDA", "last", "the last call that returned it");
 }
 
-static int report(const struct scene *s, const struct error_group *g, struct incident_list *out)
+static void report(const struct scene *s, const struct error_group *g, struct incident_list *out)
 {
 	static const enum problem problems[] = {
 		[ERROR_MEMORY] = PROBLEM_DEVICE_ASSERT,
@@ -167,48 +161,37 @@ static int report(const struct scene *s, const struct error_group *g, struct inc
 		[ERROR_VERSION] = PROBLEM_VERSION_MISMATCH,
 		[ERROR_DEVICE] = PROBLEM_DEVICE_ASSERT,
 	};
-	const struct event *e = &s->rec->events[g->first];
 	struct incident *inc = incident_begin(out, problems[g->row->class]);
 
 	if (!inc)
-		return 0;
-	incident_process(inc, e, g->first_ns, g->last_ns);
+		return;
+	incident_process(inc, g->first, g->first->start.ns, g->last_ns);
 	inc->severity = g->row->class == ERROR_DEVICE || g->row->class == ERROR_VERSION
 				? SEVERITY_MEDIUM
 				: SEVERITY_LOW;
-	inc->count = g->count;
+	inc->count = g->calls;
 	inc->unit = "failed calls";
 	inc->completeness = s->completeness;
-	inc->confidence =
-		(g->row->sticky ? 0.7 : 0.95) * (s->completeness < 0 ? 1 : s->completeness);
-	tell(g, e, inc);
-	if (add_stacks(s, g, inc) < 0)
-		return -ENOMEM;
+	inc->confidence = (g->row->sticky ? 0.7 : 0.95) * completeness_weight(s->completeness);
+	tell(g, inc);
+	advise(g, inc);
+	add_processes(g, inc);
+	add_evidence(g, inc);
+	add_stacks(g, inc);
+	add_sql(g, inc);
 	incident_keep(out, inc);
-	return 0;
 }
 
 int detect_errors(const struct scene *s, struct incident_list *out)
 {
-	_cleanup_free_ struct error_list *l = calloc(1, sizeof(*l));
-	uint32_t broken_pid = 0;
-	bool broken = false;
-	int r = 0;
+	_cleanup_(failures_done) struct failure_list l = {0};
+	int r = failures_find(s, &l);
 
-	if (!l)
-		return -ENOMEM;
-	collect(s, l);
-	qsort(l->groups, (size_t)l->count, sizeof(l->groups[0]), by_process_and_time);
-	for (int i = 0; r == 0 && i < l->count; i++) {
-		const struct error_group *g = &l->groups[i];
+	for (const struct failure *f = l.items, *end = f + l.count; r == 0 && f < end;) {
+		struct error_group g = failures_group(f, end);
 
-		if (is_told_elsewhere(s, g) || (broken && g->pid == broken_pid))
-			continue;
-		r = report(s, g, out);
-		if (g->row->sticky) {
-			broken = true;
-			broken_pid = g->pid;
-		}
+		report(s, &g, out);
+		f += g.count;
 	}
 	return r;
 }

@@ -218,8 +218,8 @@ static void sql_of(const struct graph_process *p, struct incident *inc)
 {
 	incident_sql(inc,
 		"SELECT id, timestamp, duration, op, arg0, arg1, ret_code FROM events WHERE pid = "
-		"%u AND source = 8 AND op <> 4 ORDER BY timestamp",
-		p->pid);
+		"%u AND source = %d AND op <> %d ORDER BY timestamp",
+		p->pid, SOURCE_GRAPH, GRAPH_LAUNCH);
 }
 
 static int report_recapture(
@@ -229,6 +229,7 @@ static int report_recapture(
 	double share = (double)p->cost_ns / span;
 	double each = (double)p->launches / (double)MAX(p->instantiated, UINT64_C(1));
 	char cost[TEXT_MAX], percent[TEXT_MAX], one[TEXT_MAX];
+	char launches[TEXT_PLURAL_MAX], times[TEXT_PLURAL_MAX];
 	struct incident *inc;
 
 	if (p->late < LATE_LEAST || (each >= LAUNCHES_TO_PAY && share < COST_SHARE))
@@ -246,20 +247,22 @@ static int report_recapture(
 	inc->explained = 1;
 	inc->completeness = s->completeness;
 	inc->confidence = (double)p->late / ((double)p->late + LATE_HALF) *
-			  (s->completeness < 0 ? 1 : s->completeness);
+			  completeness_weight(s->completeness);
 	inc->period_steps = each >= 1 && each < 1e6 ? (uint32_t)(each + 0.5) : 0;
 	inc->period_confidence = inc->period_steps ? 0.5 : 0;
 	text_format_duration(cost, p->cost_ns);
 	text_format_percent(percent, share);
 	text_format_duration(one, p->cost_ns / p->late);
 	snprintf(inc->summary, sizeof(inc->summary),
-		"%s re-captures CUDA graphs every %.0f launches: %llu times after warm-up, %s "
-		"each, %s in all (%s of its time)",
-		p->first_late->comm, each, (unsigned long long)p->late, one, cost, percent);
+		"%s re-captures CUDA graphs every %s: %s after warm-up, %s each, %s in all (%s "
+		"of its time)",
+		p->first_late->comm,
+		text_format_plural(launches, (uint64_t)(each + 0.5), "launches"),
+		text_format_plural(times, p->late, "times"), one, cost, percent);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"graph re-capture: %llu graphs were instantiated for %llu launches, %llu updated "
-		"in place",
-		(unsigned long long)p->instantiated, (unsigned long long)p->launches,
+		"graph re-capture: %s instantiated for %s, %llu updated in place",
+		text_format_plural(times, p->instantiated, "graphs"),
+		text_format_plural(launches, p->launches, "launches"),
 		(unsigned long long)p->updated);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"Graphs created in the first %.1f s count as warm-up. The cost is the duration of each later capture and its instantiation.",
@@ -281,6 +284,7 @@ static void report_failed(
 	const struct event *e = p->first_failed;
 	const struct error_row *row;
 	struct incident *inc;
+	char n[TEXT_PLURAL_MAX];
 
 	if (!p->failed)
 		return;
@@ -294,11 +298,13 @@ static void report_failed(
 	inc->severity = row->class == ERROR_MEMORY ? SEVERITY_HIGH : SEVERITY_MEDIUM;
 	inc->count = p->failed;
 	inc->unit = "failed captures";
-	inc->confidence = 0.95 * (s->completeness < 0 ? 1 : s->completeness);
+	inc->confidence = 0.95 * completeness_weight(s->completeness);
 	inc->completeness = s->completeness;
-	snprintf(inc->summary, sizeof(inc->summary),
-		"%llu graph captures or instantiations of %s failed; the first with error %d (%s)",
-		(unsigned long long)p->failed, e->comm, e->ret, row->name);
+	snprintf(inc->summary, sizeof(inc->summary), "%s of %s failed%s error %d (%s)",
+		text_format_plural(n, p->failed,
+			p->failed == 1 ? "graph captures or instantiation"
+				       : "graph captures or instantiations"),
+		e->comm, p->failed == 1 ? " with" : "; the first with", e->ret, row->name);
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "capture failed: %s", row->meaning);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"The work of a failed capture did not run and is in no graph.");
@@ -372,6 +378,7 @@ static void report_unused(
 {
 	const struct event *first = NULL;
 	struct incident *inc;
+	char text[TEXT_PLURAL_MAX];
 	uint64_t n = 0;
 
 	if (p->launches != p->launches_stored || p->instantiated > 1024)
@@ -393,16 +400,16 @@ static void report_unused(
 	inc->severity = SEVERITY_LOW;
 	inc->count = n;
 	inc->unit = "graphs never launched";
-	inc->confidence = 0.9 * (s->completeness < 0 ? 1 : s->completeness);
+	inc->confidence = 0.9 * completeness_weight(s->completeness);
 	inc->completeness = s->completeness;
 	snprintf(inc->summary, sizeof(inc->summary),
-		"%llu graphs of %s were created and not launched within 30 s",
-		(unsigned long long)n, first->comm);
+		"%s of %s %s created and not launched within 30 s",
+		text_format_plural(text, n, "graphs"), first->comm, n == 1 ? "was" : "were");
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"graphs for shapes that do not occur: they cost start-up time and memory");
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"All %llu launches of the process are stored rows, and none names these graphs.",
-		(unsigned long long)p->launches);
+		"All launches of the process (%llu) are stored rows, and none names %s.",
+		(unsigned long long)p->launches, n == 1 ? "this graph" : "these graphs");
 	incident_step(inc, first->start.ns, first->dur_ns, "GRAPH", "graphInstantiate",
 		"executable graph 0x%llx", (unsigned long long)first->arg1);
 	incident_evidence(inc, first);

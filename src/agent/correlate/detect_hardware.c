@@ -183,6 +183,7 @@ static void report_xid(
 		"uncommon: see NVIDIA's list of XID errors"};
 	const struct xid_row *row = xid_find(x->number);
 	struct incident *inc;
+	char times[TEXT_PLURAL_MAX];
 	char sign[32];
 
 	row = row ? row : &unknown;
@@ -197,8 +198,8 @@ static void report_xid(
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "GPU %lld: %s", (long long)h->index,
 		row->meaning);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"The driver reported it %llu time%s while sampling%s", (unsigned long long)x->count,
-		x->count == 1 ? "" : "s",
+		"The driver reported it %s while sampling%s",
+		text_format_plural(times, x->count, "times"),
 		row->problem == PROBLEM_CORRUPTION
 			? ". The host cannot see which results are affected."
 			: "; the kernel's log (`dmesg`) has the details.");

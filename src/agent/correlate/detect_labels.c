@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "agent/correlate/detector.h"
+#include "base/text.h"
 #include "stat/robust.h"
 
 #define SERIES_MAX  64
@@ -193,6 +194,7 @@ static void report_unstable(const struct series *s, struct incident_list *out)
 {
 	bool drops = s->drops >= SCALE_DROPS && s->drops * SCALE_PART >= s->values;
 	struct incident *inc;
+	char n[TEXT_PLURAL_MAX];
 
 	if (s->nans) {
 		inc = begin(s, PROBLEM_AMP,
@@ -201,9 +203,10 @@ static void report_unstable(const struct series *s, struct incident_list *out)
 		if (!inc)
 			return;
 		snprintf(inc->summary, sizeof(inc->summary),
-			"%s is %.60s: %llu of %llu values are not numbers, %llu in a row", s->key,
+			"%s is %.60s: %llu of %s %s not numbers, %llu in a row", s->key,
 			s->first_nan->value, (unsigned long long)s->nans,
-			(unsigned long long)(s->values + s->nans), (unsigned long long)s->longest);
+			text_format_plural(n, s->values + s->nans, "values"),
+			s->nans == 1 ? "is" : "are", (unsigned long long)s->longest);
 		snprintf(inc->root_cause, sizeof(inc->root_cause),
 			"numeric overflow or NaN, usually in half precision");
 		incident_keep(out, inc);
@@ -214,9 +217,8 @@ static void report_unstable(const struct series *s, struct incident_list *out)
 		s->drops, "reductions", out);
 	if (!inc)
 		return;
-	snprintf(inc->summary, sizeof(inc->summary),
-		"%s was lowered %llu times in %zu values, to %.60s", s->key,
-		(unsigned long long)s->drops, s->values, s->last_drop->value);
+	snprintf(inc->summary, sizeof(inc->summary), "%s was lowered %s in %zu values, to %.60s",
+		s->key, text_format_plural(n, s->drops, "times"), s->values, s->last_drop->value);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"unstable mixed precision: gradients overflow at every loss scale");
 	incident_keep(out, inc);

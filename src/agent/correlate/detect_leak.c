@@ -34,7 +34,6 @@
 #define FAST_BYTES_S  (10.0 * (1 << 20))
 #define SOON_S        3600.0
 #define LOSSY         0.9
-#define UNKNOWN_BOOKS 0.9
 #define ALLOCS_HALF   8.0
 #define PROCESSES_MAX 256 /* looked at */
 
@@ -143,7 +142,7 @@ static void tell(
 	const struct event *row = &s->rec->events[l->entries[g->biggest].event];
 	int64_t room = free_at(s->rec, row->device, g->last_ns);
 	double until_s = room < 0 ? -1 : (double)room / g->bytes_per_s;
-	char bytes[TEXT_MAX], rate[TEXT_MAX], each[TEXT_MAX], n[TEXT_MAX], until[TEXT_MAX];
+	char bytes[TEXT_MAX], rate[TEXT_MAX], each[TEXT_MAX], n[TEXT_PLURAL_MAX], until[TEXT_MAX];
 	char full[64] = "";
 
 	text_format_bytes(rate, (uint64_t)g->bytes_per_s);
@@ -153,9 +152,9 @@ static void tell(
 		snprintf(full, sizeof(full), "; full in %s",
 			text_format_duration(until, (uint64_t)(until_s * 1e9)));
 	snprintf(inc->summary, sizeof(inc->summary),
-		"GPU memory of %s grows by %s/s: %s more after warm-up in %s allocations never freed%s",
-		row->comm, rate, text_format_bytes(bytes, g->bytes), text_format_count(n, g->left),
-		full);
+		"GPU memory of %s grows by %s/s: %s more after warm-up in %s never freed%s",
+		row->comm, rate, text_format_bytes(bytes, g->bytes),
+		text_format_plural(n, g->left, "allocations"), full);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"memory leak: %s (pid %u) allocates %s at a time and does not free it", row->comm,
 		row->pid, text_format_bytes(each, g->left_bytes / g->left));
@@ -169,7 +168,7 @@ static void tell(
 	if (s->completeness >= 0 && s->completeness < LOSSY)
 		inc->severity = SEVERITY_LOW;
 	inc->confidence = g->growing * (double)g->left / ((double)g->left + ALLOCS_HALF) *
-			  (s->completeness < 0 ? UNKNOWN_BOOKS : s->completeness);
+			  completeness_weight(s->completeness);
 }
 
 static void add_steps(const struct growth *g, struct incident *inc)
@@ -180,6 +179,20 @@ static void add_steps(const struct growth *g, struct incident *inc)
 	for (int w = WARM_WINDOWS; w < WINDOWS; w += w == 12 ? 3 : 4)
 		incident_step(inc, g->first_ns + w * width, 0, "CUDA", "balance",
 			"%s allocated and not freed", text_format_bytes(bytes, g->floor[w]));
+}
+
+static void sql_of(const struct event *row, const struct growth *g, struct incident *inc)
+{
+	_cleanup_buf_ struct buf freed = BUF_INIT(sizeof(inc->evidence_sql));
+
+	ledger_freed_sql(row->source, &freed);
+	incident_sql(inc,
+		"SELECT id, timestamp, arg0 AS bytes, arg1 AS pointer, stack_hash FROM events a "
+		"WHERE pid = %u AND source = %u AND op = %u AND ret_code = 0 AND timestamp BETWEEN "
+		"%lld AND %lld AND NOT EXISTS (SELECT 1 FROM events f WHERE f.pid = a.pid AND "
+		"f.source = a.source AND %s AND f.timestamp >= a.timestamp) ORDER BY timestamp",
+		row->pid, row->source, row->op, (long long)g->warm_ns, (long long)g->last_ns,
+		buf_str(&freed));
 }
 
 static int report(const struct scene *s, const struct ledger *l, const struct growth *g,
@@ -196,13 +209,7 @@ static int report(const struct scene *s, const struct ledger *l, const struct gr
 	inc->completeness = s->completeness;
 	tell(s, l, g, inc);
 	add_steps(g, inc);
-	incident_sql(inc,
-		"SELECT id, timestamp, arg0 AS bytes, arg1 AS pointer, stack_hash FROM events a "
-		"WHERE pid = %u AND source = %u AND op = %u AND ret_code = 0 AND timestamp BETWEEN "
-		"%lld AND %lld AND NOT EXISTS (SELECT 1 FROM events f WHERE f.pid = a.pid AND "
-		"f.arg0 = a.arg1 AND f.source = a.source AND f.op IN (2, 8, 20, 21) AND "
-		"f.timestamp >= a.timestamp) ORDER BY timestamp",
-		row->pid, row->source, row->op, (long long)g->warm_ns, (long long)g->last_ns);
+	sql_of(row, g, inc);
 	if (add_stacks(s->rec, l, g, inc) < 0)
 		return -ENOMEM;
 	incident_keep(out, inc);

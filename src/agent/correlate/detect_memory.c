@@ -21,8 +21,10 @@
 #include "agent/correlate/detector.h"
 #include "agent/correlate/ledger.h"
 #include "agent/correlate/origin.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define SAMPLE_REACH_NS  ((int64_t)(2 * NS_PER_S))
 #define RETRY_NS         ((int64_t)(5 * NS_PER_S))
@@ -56,17 +58,9 @@ struct failures {
 static const struct gpu_sample *sample_near(
 	const struct recording *rec, int32_t device, int64_t ns, bool after)
 {
-	size_t low = 0, high = rec->gpu_count;
+	size_t next = LOWER_BOUND(i, rec->gpu_count, rec->gpus[i].time.ns <= ns);
 
-	while (low < high) { /* the first after ns */
-		size_t middle = low + (high - low) / 2;
-
-		if (rec->gpus[middle].time.ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t i = after ? low : low - 1; i < rec->gpu_count; i += after ? 1 : SIZE_MAX) {
+	for (size_t i = after ? next : next - 1; i < rec->gpu_count; i += after ? 1 : SIZE_MAX) {
 		const struct gpu_sample *s = &rec->gpus[i];
 		int64_t d;
 
@@ -213,14 +207,14 @@ static void tell_failures(const struct recording *rec, const struct ledger *l, s
 {
 	const struct ledger_entry *e = &l->entries[all->lead.entry];
 	const struct event *row = &rec->events[e->event];
-	char need[TEXT_MAX], n[TEXT_MAX], op[32];
+	char need[TEXT_MAX], n[TEXT_PLURAL_MAX], op[32];
 
 	snprintf(inc->summary, sizeof(inc->summary),
-		"%s%s%s failed in %s: out of GPU memory (%s failed allocation%s, %llu of them "
+		"%s%s%s failed in %s: out of GPU memory (%s, %llu of them "
 		"by fragmentation, %llu recovered by a retry)",
 		wire_op_name(row->source, row->op, op), e->bytes ? " of " : "",
 		e->bytes ? text_format_bytes(need, e->bytes) : "", row->comm,
-		text_format_count(n, all->count), all->count == 1 ? "" : "s",
+		text_format_plural(n, all->count, "failed allocations"),
 		(unsigned long long)all->fragmented, (unsigned long long)all->recovered);
 	incident_step(inc, e->ns - (int64_t)row->dur_ns, row->dur_ns, "CUDA",
 		wire_op_name(row->source, row->op, op), "request of %s failed: out of memory",
@@ -231,7 +225,7 @@ static void tell_failures(const struct recording *rec, const struct ledger *l, s
 			incident_evidence(inc, &rec->events[l->entries[i].event]);
 	incident_sql(inc,
 		"SELECT id, timestamp, duration, op, arg0, ret_code FROM events WHERE pid = %u AND "
-		"ret_code = 2 AND source IN (1, 4) ORDER BY timestamp",
+		"ret_code = 2 AND " OP_KIND_CUDA_SQL " ORDER BY timestamp",
 		row->pid);
 }
 
@@ -277,12 +271,16 @@ static int report(const struct scene *s, const struct ledger *l, size_t from, si
 	tell_reason(f, &l->entries[f->entry], inc);
 	tell_failures(s->rec, l, from, end, all, inc);
 	if (cache) {
+		char refused[TEXT_PLURAL_MAX];
+
 		inc->confidence = 0.5;
 		snprintf(inc->root_cause, sizeof(inc->root_cause),
-			"probable KV cache pressure: %llu allocations of a process that serves the network failed and were retried",
-			(unsigned long long)all->count);
+			"probable KV cache pressure: %s of a process that serves the network failed and "
+			"%s retried",
+			text_format_plural(refused, all->count, "allocations"),
+			all->count == 1 ? "was" : "were");
 	}
-	inc->confidence *= s->completeness < 0 ? 1 : s->completeness;
+	inc->confidence *= completeness_weight(s->completeness);
 	if (add_stacks(s->rec, l, from, end, inc) < 0)
 		return -ENOMEM;
 	incident_keep(out, inc);
@@ -334,7 +332,7 @@ static void report_churn(const struct scene *s, const struct ledger *l, size_t f
 	inc->severity = SEVERITY_MEDIUM;
 	inc->count = n;
 	inc->unit = "allocations while full";
-	inc->confidence = 0.5 * (s->completeness < 0 ? 1 : s->completeness);
+	inc->confidence = 0.5 * completeness_weight(s->completeness);
 	inc->completeness = s->completeness;
 	snprintf(inc->summary, sizeof(inc->summary),
 		"%s allocated and freed %zu times in %.1f s while GPU memory was over 95 %% full",

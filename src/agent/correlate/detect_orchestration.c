@@ -20,10 +20,12 @@
 
 #include "agent/correlate/detector.h"
 #include "base/text.h"
+#include "wire/op_kind.h"
 
 #define PROCESSES_MAX 1024
 #define RESTART_NS    ((int64_t)(120 * NS_PER_S))
 #define OOM_NS        ((int64_t)(10 * NS_PER_S)) /* between the kill and the exit */
+#define ROWS          "SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = %d AND "
 
 struct job_process {
 	uint32_t pid;
@@ -38,12 +40,6 @@ struct job {
 	const struct event *foreign_oom;
 	uint64_t foreign_ooms;
 };
-
-static bool is_call(const struct event *e)
-{
-	return e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER ||
-	       e->source == SOURCE_GRAPH || e->source == SOURCE_NCCL;
-}
 
 static struct job_process *process_of(struct job *j, uint32_t pid)
 {
@@ -60,7 +56,7 @@ static void read_calls(const struct recording *rec, struct job *j)
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (!is_call(e) || !baseline_is_sane(e))
+		if (!op_kind_is_gpu(e->source) || !baseline_is_sane(e))
 			continue;
 		if (!p || p->pid != e->pid)
 			p = process_of(j, e->pid);
@@ -236,9 +232,10 @@ static void report(const struct scene *s, const struct job *j, const struct job_
 	if (p->oom)
 		incident_evidence(inc, p->oom);
 	incident_sql(inc,
-		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND "
-		"op IN (4, 5, 6, 10, 11, 12) AND (pid = %u OR arg1 = %u) ORDER BY timestamp",
-		p->pid, p->pid);
+		ROWS
+		"op IN (%d, %d, %d, %d, %d, %d) AND (pid = %u OR arg1 = %u) ORDER BY timestamp",
+		SOURCE_HOST, HOST_OOM_KILL, HOST_PROCESS_EXEC, HOST_PROCESS_EXIT, HOST_POD_RESTART,
+		HOST_POD_EVICTION, HOST_POD_OOM_KILL, p->pid, p->pid);
 	incident_keep(out, inc);
 }
 
@@ -263,10 +260,7 @@ static void report_pod(const struct scene *s, const struct event *e, struct inci
 	incident_step(inc, e->start.ns, 0, "HOST", evicted ? "pod_eviction" : "pod_restart",
 		"pod %s", evicted ? "evicted" : "restarted");
 	incident_evidence(inc, e);
-	incident_sql(inc,
-		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND "
-		"op = %u ORDER BY timestamp",
-		e->op);
+	incident_sql(inc, ROWS "op = %u ORDER BY timestamp", SOURCE_HOST, e->op);
 	incident_keep(out, inc);
 }
 
@@ -298,10 +292,7 @@ static void report_foreign(const struct scene *s, const struct job *j, struct in
 	incident_step(inc, e->start.ns, 0, "HOST", "oom_kill", "OOM killer chose pid %u",
 		(uint32_t)e->arg1);
 	incident_evidence(inc, e);
-	incident_sql(inc,
-		"SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = 3 AND "
-		"op = %u ORDER BY timestamp",
-		e->op);
+	incident_sql(inc, ROWS "op = %u ORDER BY timestamp", SOURCE_HOST, e->op);
 	incident_keep(out, inc);
 }
 

@@ -21,6 +21,7 @@
 #include "agent/correlate/detector.h"
 #include "base/text.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define PROCESSES_MAX 256
 #define OPS_MAX       16
@@ -127,7 +128,7 @@ static void find_first(const struct scene *s, struct starts *l)
 			for (int k = 0; k < l->count; k++)
 				if (shows_start(e, l->list[k].pid))
 					l->list[k].seen = e;
-		if (!baseline_is_call(e->source) ||
+		if (!op_kind_is_cuda(e->source) ||
 			!baseline_lookup(ops, e->pid, e->source, e->flags, e->op, &at))
 			continue;
 		if (is_first(e, l->first_of_op[at]))
@@ -177,6 +178,7 @@ static void tell(const struct start *p, bool seen, struct incident *inc)
 {
 	const struct cold_call *c = dearest(p);
 	char room[32], was[TEXT_MAX], later[TEXT_MAX], ratio[TEXT_MAX], all[TEXT_MAX];
+	char n[TEXT_PLURAL_MAX];
 	const char *op = wire_op_name(c->event->source, c->event->op, room);
 
 	text_format_duration(was, c->event->dur_ns);
@@ -184,8 +186,9 @@ static void tell(const struct start *p, bool seen, struct incident *inc)
 	text_format_ratio(
 		ratio, (double)c->event->dur_ns / (double)MAX(c->op->baseline_ns, UINT64_C(1)));
 	snprintf(inc->summary, sizeof(inc->summary),
-		"first %s of %s took %s, later ones %s (%sx); %d first call%s cost %s: one-off", op,
-		c->event->comm, was, later, ratio, p->count, p->count == 1 ? "" : "s",
+		"first %s of %s took %s, later ones %s (%sx); %s cost %s: one-off", op,
+		c->event->comm, was, later, ratio,
+		text_format_plural(n, (uint64_t)p->count, "first calls"),
 		text_format_duration(all, p->ns));
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"cold start: the context, modules and libraries are initialised by the first "
@@ -204,8 +207,8 @@ static void tell(const struct start *p, bool seen, struct incident *inc)
 		incident_evidence(inc, e);
 	}
 	incident_sql(inc,
-		"SELECT id, timestamp, duration, source, op FROM events WHERE pid = %u AND source "
-		"IN (1, 4) AND timestamp <= %lld ORDER BY duration DESC LIMIT 20",
+		"SELECT id, timestamp, duration, source, op FROM events WHERE pid = %u AND " OP_KIND_CUDA_SQL
+		" AND timestamp <= %lld ORDER BY duration DESC LIMIT 20",
 		p->pid, (long long)(p->first->start.ns + START_NS));
 }
 
@@ -227,7 +230,7 @@ static void report(const struct scene *s, const struct start *p, struct incident
 	inc->excess_ns = p->ns;
 	inc->explained = 1;
 	inc->completeness = s->completeness;
-	inc->confidence = (seen ? 0.9 : 0.6) * (s->completeness < 0 ? 1 : s->completeness);
+	inc->confidence = (seen ? 0.9 : 0.6) * completeness_weight(s->completeness);
 	tell(p, seen, inc);
 	incident_keep(out, inc);
 }

@@ -18,6 +18,9 @@
 #include <stdio.h>
 
 #include "agent/correlate/detector.h"
+#include "agent/correlate/baseline.h"
+#include "agent/correlate/step.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "stat/robust.h"
 
@@ -112,29 +115,14 @@ static int find_spells(const struct recording *rec, int64_t index, struct gpu_sp
 
 static bool is_throttled_at(const struct gpu_spells *g, int64_t ns)
 {
-	size_t low = 0, high = g->count;
+	size_t at = LOWER_BOUND(i, g->count, g->spells[i].end_ns <= ns);
 
-	while (low < high) { /* first spell that ends after ns */
-		size_t middle = low + (high - low) / 2;
-
-		if (g->spells[middle].end_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < g->count && g->spells[low].start_ns <= ns;
+	return at < g->count && g->spells[at].start_ns <= ns;
 }
 
-static bool is_wait(const struct event *e)
+static bool is_good_wait(const struct event *e)
 {
-	if (e->flags & WIRE_NESTED || !baseline_is_sane(e) || e->ret)
-		return false;
-	if (e->source == SOURCE_CUDA)
-		return e->op == CUDA_STREAM_SYNC || e->op == CUDA_DEVICE_SYNC ||
-		       e->op == CUDA_EVENT_SYNC;
-	return e->source == SOURCE_DRIVER &&
-	       (e->op == DRIVER_CTX_SYNC || e->op == DRIVER_STREAM_SYNC ||
-		       e->op == DRIVER_EVENT_SYNC);
+	return step_is_wait(e) && baseline_is_sane(e) && !e->ret;
 }
 
 static int by_process(const void *a, const void *b)
@@ -164,12 +152,12 @@ static int wait_list_init(struct wait_list *l, const struct recording *rec)
 	size_t n = 0;
 
 	for (size_t i = 0; i < rec->event_count; i++)
-		n += is_wait(&rec->events[i]);
+		n += is_good_wait(&rec->events[i]);
 	l->events = calloc(n + 1, sizeof(*l->events));
 	if (!l->events)
 		return -ENOMEM;
 	for (size_t i = 0; i < rec->event_count; i++)
-		if (is_wait(&rec->events[i]))
+		if (is_good_wait(&rec->events[i]))
 			l->events[l->count++] = &rec->events[i];
 	qsort(l->events, l->count, sizeof(*l->events), by_process);
 	return 0;
@@ -216,8 +204,8 @@ static double contended_ns(const struct incident_list *l, const struct gpu_spell
 			    x->problem == PROBLEM_CPU_CONTENTION ||
 			    x->problem == PROBLEM_NOISY_NEIGHBOUR;
 
-		if (slow && x->pid == pid && is_wait(&like) && x->severity >= SEVERITY_MEDIUM &&
-			x->last.ns >= g->spells[0].start_ns &&
+		if (slow && x->pid == pid && is_good_wait(&like) &&
+			x->severity >= SEVERITY_MEDIUM && x->last.ns >= g->spells[0].start_ns &&
 			x->first.ns <= g->spells[g->count - 1].end_ns)
 			sum += x->explained * (double)x->excess_ns;
 	}
@@ -235,7 +223,7 @@ static double above(const uint64_t *v, size_t n, double mean)
 
 static void tell(const struct gpu_spells *g, const char *effect, struct incident *inc)
 {
-	char names[96], dur[TEXT_MAX], clocks[96] = "";
+	char names[96], dur[TEXT_MAX], readings[TEXT_PLURAL_MAX], clocks[96] = "";
 
 	gpu_throttle_text(g->bits, names, sizeof(names));
 	if (g->clock_inside > 0 && g->clock_outside > 0)
@@ -249,8 +237,8 @@ static void tell(const struct gpu_spells *g, const char *effect, struct incident
 	inc->count = g->count;
 	inc->unit = "throttled readings";
 	incident_step(inc, g->spells[0].start_ns, (uint64_t)g->ns, "GPU", "throttle",
-		"GPU %lld: %s%s, in %zu of %zu readings", (long long)g->index, names, clocks,
-		g->count, g->readings);
+		"GPU %lld: %s%s, in %zu of %s", (long long)g->index, names, clocks, g->count,
+		text_format_plural(readings, g->readings, "readings"));
 	incident_sql(inc,
 		"SELECT timestamp, gpu, throttle_reasons, sm_clock_mhz, power_mw, temperature_c "
 		"FROM gpu_samples WHERE gpu = %lld AND timestamp BETWEEN %lld AND %lld ORDER BY "
@@ -264,6 +252,7 @@ static bool report_slower(const struct scene *s, const struct gpu_spells *g, con
 {
 	double in, outside, excess, contended;
 	char was[TEXT_MAX], is[TEXT_MAX], effect[128];
+	char n[TEXT_PLURAL_MAX], others[TEXT_PLURAL_MAX];
 	struct incident *inc;
 	uint32_t pid;
 
@@ -297,11 +286,12 @@ static bool report_slower(const struct scene *s, const struct gpu_spells *g, con
 	inc->explained /= inc->explained + above(w->out, w->out_count, outside);
 	inc->completeness = s->completeness;
 	inc->confidence = inc->explained * (double)w->in_count /
-			  ((double)w->in_count + WAITS_HALF) *
-			  (s->completeness < 0 ? 1 : s->completeness);
+			  ((double)w->in_count + WAITS_HALF) * completeness_weight(s->completeness);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu waits of pid %u for the GPU began while clocks were lowered and took %s on average; %zu other waits in the same period took %s.",
-		w->in_count, pid, is, w->out_count, was);
+		"%s of pid %u for the GPU began while clocks were lowered and took %s "
+		"on average; %s in the same period took %s.",
+		text_format_plural(n, w->in_count, "waits"), pid, is,
+		text_format_plural(others, w->out_count, "other waits"), was);
 	incident_step(inc, w->example->start.ns, w->example->dur_ns, "CUDA", "wait",
 		"the longest wait meanwhile");
 	incident_evidence(inc, w->example);

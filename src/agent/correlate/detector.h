@@ -19,6 +19,13 @@ struct scene { /* what detectors look at */
 	double completeness;          /* share of hits that are in the data; -1: not known */
 };
 
+/* completeness_weight - what the completeness counts in a confidence. A recording that does not say
+ * what it lost is believed a little less than one that says that it lost nothing. */
+static inline double completeness_weight(double completeness)
+{
+	return completeness < 0 ? 0.9 : completeness;
+}
+
 struct incident_list {
 	struct incident *items;
 	size_t count, max;

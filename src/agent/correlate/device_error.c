@@ -144,6 +144,49 @@ const struct error_row *error_find(unsigned source, int code)
 	return &unknown;
 }
 
+/* clang-format off: a sentence a line */
+static const struct advice_row {
+	int code;
+	bool nccl;
+	const char *text;
+} advice[] = {
+	{3, false,
+		"Check that CUDA works for this user: `nvidia-smi`, and access to /dev/nvidia*. If the process is a forked child, use the spawn start method"},
+	{46, false,
+		"See who has the GPU and its compute mode: `nvidia-smi -q -d COMPUTE`; `nvidia-smi -c DEFAULT` lets several processes use it"},
+	{100, false,
+		"Make a GPU visible to the process: CUDA_VISIBLE_DEVICES, `--gpus` of the container, access to /dev/nvidia*"},
+	{101, false,
+		"Compare the number with `nvidia-smi -L` and CUDA_VISIBLE_DEVICES, which renumbers GPUs"},
+	{209, false,
+		"Build for this GPU's generation (TORCH_CUDA_ARCH_LIST, `nvcc -gencode`), or use a newer build of the framework"},
+	{214, false,
+		"Look at the GPU's memory errors: `nvidia-smi -q -d ECC,ROW_REMAPPER`; drain the node if they go on"},
+	{220, false, "Look at the links: `nvidia-smi nvlink -e`; drain the node if errors go on"},
+	{226, false,
+		"Look at the GPU's memory errors: `nvidia-smi -q -d ECC,ROW_REMAPPER`; drain the node if they go on"},
+	{304, false,
+		"Look at the kernel's log (`dmesg`) and at limits of the process: open files, locked memory (`ulimit -a`)"},
+	{802, false, "Start the fabric manager: `systemctl start nvidia-fabricmanager`"},
+	{803, false, "Reboot, or reload the kernel module, after an update of the driver"},
+	{999, false, "Look for XID errors in the kernel's log: `dmesg | grep -i xid`"},
+	{1, true, "Find the call inside NCCL: run once with NCCL_DEBUG=WARN"},
+	{2, true,
+		"Run once with NCCL_DEBUG=WARN, and check network interfaces (NCCL_SOCKET_IFNAME) and shared memory (/dev/shm)"},
+	{3, true,
+		"Run once with NCCL_DEBUG=WARN, and check that all ranks have the same version of NCCL"},
+	{6, true, "Look at the other ranks: one of them failed or ended first"},
+};
+/* clang-format on */
+
+const char *error_advice(unsigned source, int code)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(advice); i++)
+		if (advice[i].code == code && advice[i].nccl == (source == SOURCE_NCCL))
+			return advice[i].text;
+	return NULL;
+}
+
 const struct xid_row *xid_find(int64_t number)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(xids); i++)

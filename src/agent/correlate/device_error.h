@@ -29,6 +29,9 @@ struct error_row {
 /* error_find - never NULL: an unknown number has a row without a name ("error"). */
 const struct error_row *error_find(unsigned source, int code);
 
+/* error_advice - what to do about this very error; NULL: what helps against its class does. */
+const char *error_advice(unsigned source, int code);
+
 struct xid_row {
 	int number;
 	enum problem problem;

@@ -20,6 +20,8 @@
 #include <stdlib.h>
 
 #include "agent/correlate/part.h"
+#include "base/search.h"
+#include "wire/op_kind.h"
 
 #define NEED_NS      (1 * (int64_t)NS_PER_MS)
 #define NEED_PARTS   20 /* 5 % of a step */
@@ -37,9 +39,7 @@ struct call {
 
 static bool is_call(const struct event *e)
 {
-	return (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER ||
-		       e->source == SOURCE_GRAPH || e->source == SOURCE_NCCL) &&
-	       !(e->flags & WIRE_NESTED) && baseline_is_sane(e);
+	return op_kind_is_gpu(e->source) && !(e->flags & WIRE_NESTED) && baseline_is_sane(e);
 }
 
 static int by_process_and_time(const void *a, const void *b)
@@ -99,18 +99,10 @@ static void calls_order(struct call *calls, size_t n)
 /* Whether a call of the process is under way at some time in the pause. */
 static bool is_busy(const struct call *calls, size_t n, const struct span *s)
 {
-	size_t low = 0, high = n;
+	size_t after = LOWER_BOUND(i, n,
+		calls[i].pid < s->pid || (calls[i].pid == s->pid && calls[i].start_ns < s->end_ns));
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct call *c = &calls[middle];
-
-		if (c->pid < s->pid || (c->pid == s->pid && c->start_ns < s->end_ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && calls[low - 1].pid == s->pid && calls[low - 1].latest_ns > s->start_ns;
+	return after && calls[after - 1].pid == s->pid && calls[after - 1].latest_ns > s->start_ns;
 }
 
 static uint64_t excess_of(const struct step_list *steps, int64_t length_ns)

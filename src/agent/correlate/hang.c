@@ -19,13 +19,12 @@
 #include "base/text.h"
 #include "wire/names.h"
 
-#define UNKNOWN_BOOKS 0.9
-#define UNSEEN_WAIT   0.8
-#define UNSEEN_RANKS  0.7
-#define NAMED_RANKS   4
-#define REPORTED_MAX  16
-#define LOOKS_MAX     32 /* suspects whose processes are looked at */
-#define SENTENCE_MAX  4096
+#define UNSEEN_WAIT  0.8
+#define UNSEEN_RANKS 0.7
+#define NAMED_RANKS  4
+#define REPORTED_MAX 16
+#define LOOKS_MAX    32 /* suspects whose processes are looked at */
+#define SENTENCE_MAX 4096
 
 /* "ranks 2 and 5 (pids 812, 815)" of those that are odd, or that are not. */
 static void put_ranks(struct buf *b, const struct hang *h, bool odd)
@@ -93,7 +92,7 @@ static void put_last_doing(struct buf *b, const struct recording *rec, const str
 static void write_missing(
 	struct buf *b, const struct recording *rec, const struct hang *h, struct incident *inc)
 {
-	char waited[TEXT_MAX], op[32];
+	char waited[TEXT_MAX], away[TEXT_PLURAL_MAX], op[32];
 	const struct hang_rank *here = first_rank(h, false);
 	const char *name = wire_op_name(SOURCE_NCCL, here->stuck->op, op);
 
@@ -101,7 +100,9 @@ static void write_missing(
 	if (h->kind == HANG_MISSING)
 		put_ranks(b, h, true);
 	else
-		buf_printf(b, "%d ranks outside this recording", h->nranks - (int)h->rank_count);
+		buf_printf(b, "%s outside this recording",
+			text_format_plural(
+				away, (uint64_t)MAX(h->nranks - (int)h->rank_count, 0), "ranks"));
 	snprintf(inc->summary, sizeof(inc->summary),
 		"%s (collective %" PRIu64 ") hangs: %s never arrived, the others waited %s", name,
 		h->seq, buf_str(b), waited);
@@ -222,7 +223,7 @@ static void set_figures(const struct scene *s, const struct hang *h, struct inci
 	inc->explained = h->is_stuck ? 1 : 0;
 	inc->culprit_rank = h->odd_count ? lead->last->c.rank : -1;
 	inc->completeness = s->completeness;
-	inc->confidence = (s->completeness < 0 ? UNKNOWN_BOOKS : s->completeness) *
+	inc->confidence = completeness_weight(s->completeness) *
 			  (h->is_stuck && !h->is_seen ? UNSEEN_WAIT : 1) *
 			  (h->kind == HANG_OUTSIDE ? UNSEEN_RANKS : 1);
 	for (size_t i = 0; i < s->rec->event_count; i++)

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "agent/correlate/baseline.h"
+#include "wire/op_kind.h"
 
 #define HANG_NS        ((int64_t)(5 * NS_PER_S))
 #define HANG_LEAST_NS  ((int64_t)NS_PER_S)
@@ -146,16 +147,6 @@ static int index_pids(struct hang *h)
 	return 0;
 }
 
-static bool is_sync(const struct event *e)
-{
-	if (e->source == SOURCE_CUDA)
-		return e->op == CUDA_STREAM_SYNC || e->op == CUDA_DEVICE_SYNC ||
-		       e->op == CUDA_EVENT_SYNC;
-	return e->source == SOURCE_DRIVER &&
-	       (e->op == DRIVER_STREAM_SYNC || e->op == DRIVER_CTX_SYNC ||
-		       e->op == DRIVER_EVENT_SYNC);
-}
-
 static bool is_for_all(const struct event *e)
 {
 	return e->source == SOURCE_CUDA ? e->op == CUDA_DEVICE_SYNC : e->op == DRIVER_CTX_SYNC;
@@ -202,8 +193,9 @@ static bool has_gone_through(const struct recording *rec, struct hang *h)
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (!is_sync(e) || !baseline_is_sane(e) || e->start.ns < h->since_ns ||
-			e->flags & WIRE_NESTED || event_end_ns(e) >= enough)
+		if (!op_kind_is_gpu_wait(e->source, e->op) || !baseline_is_sane(e) ||
+			e->start.ns < h->since_ns || e->flags & WIRE_NESTED ||
+			event_end_ns(e) >= enough)
 			continue;
 		for (const struct hang_rank *r = idmap_get(&h->by_pid, e->pid); r; r = r->next)
 			if (r->stuck && (is_for_all(e) || e->stream == r->stuck->stream))

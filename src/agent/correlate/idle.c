@@ -145,12 +145,15 @@ static void put_shares(const struct incident *inc, struct buf *b)
 static int write_explanation(const struct idle_group *g, struct incident *inc)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-	char n[TEXT_MAX], excess[TEXT_MAX], span[TEXT_MAX], step[TEXT_MAX];
+	char n[TEXT_PLURAL_MAX], excess[TEXT_MAX], span[TEXT_MAX], step[TEXT_MAX];
 
 	buf_printf(&b,
-		"%s pauses of %s (pid %u) between the end of a wait for the GPU and the thread's next call are longer than in a healthy loop (1 ms or 5 %% of a step), by %s in total, of %s observed.",
-		text_format_count(n, g->count), inc->comm, g->pid,
-		text_format_duration(excess, g->excess_ns), text_format_duration(span, g->span_ns));
+		"%s of %s (pid %u) between the end of a wait for the GPU and the "
+		"thread's next call %s longer than in a healthy loop (1 ms or 5 %% of a step), "
+		"by %s in total, of %s observed.",
+		text_format_plural(n, g->count, "pauses"), inc->comm, g->pid,
+		g->count == 1 ? "is" : "are", text_format_duration(excess, g->excess_ns),
+		text_format_duration(span, g->span_ns));
 	if (g->steps)
 		buf_printf(&b, " A step usually takes %s (%zu steps).",
 			text_format_duration(step, g->steps->ordinary_ns), g->steps->count);

@@ -16,6 +16,8 @@
 
 #include "agent/correlate/baseline.h"
 #include "base/idmap.h"
+#include "base/search.h"
+#include "wire/op_kind.h"
 
 #define OUT_OF_MEMORY  2                   /* in both APIs */
 #define BYTES_MAX      (UINT64_C(1) << 41) /* 2 TiB: more at once is nonsense */
@@ -50,6 +52,20 @@ static const struct memory_op ops[] = {
 	{SOURCE_DRIVER, DRIVER_FREE_ASYNC, LEDGER_FREE, false},
 };
 
+void ledger_freed_sql(unsigned source, struct buf *b)
+{
+	const char *between = "(";
+
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+		if (ops[i].source != source || ops[i].kind != LEDGER_FREE)
+			continue;
+		buf_printf(b, "%s(f.op = %u AND f.arg%d = a.arg1)", between, ops[i].op,
+			ops[i].pointer_in_arg1);
+		between = " OR ";
+	}
+	buf_puts(b, ")");
+}
+
 static const struct memory_op *op_find(const struct event *e)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
@@ -69,8 +85,7 @@ static bool entry_read(const struct event *e, size_t event, struct ledger_entry 
 {
 	const struct memory_op *op;
 
-	if ((e->source != SOURCE_CUDA && e->source != SOURCE_DRIVER) || e->flags & WIRE_NESTED ||
-		!baseline_is_sane(e))
+	if (!op_kind_is_cuda(e->source) || e->flags & WIRE_NESTED || !baseline_is_sane(e))
 		return false;
 	op = op_find(e);
 	if (!op && e->ret == OUT_OF_MEMORY && !is_host_memory(e)) {
@@ -168,33 +183,18 @@ void ledger_done(struct ledger *l)
 
 size_t ledger_end(const struct ledger *l, size_t from)
 {
-	size_t low = from, high = l->count;
+	const struct ledger_entry *e = l->entries + from;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (l->entries[middle].pid == l->entries[from].pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return from + LOWER_BOUND(i, l->count - from, e[i].pid == e[0].pid);
 }
 
 uint64_t ledger_balance(const struct ledger *l, uint32_t pid, int64_t ns)
 {
-	size_t low = 0, high = l->count;
+	const struct ledger_entry *e = l->entries;
+	size_t after =
+		LOWER_BOUND(i, l->count, e[i].pid < pid || (e[i].pid == pid && e[i].ns <= ns));
 
-	while (low < high) { /* first entry after (pid, ns) */
-		size_t middle = low + (high - low) / 2;
-		const struct ledger_entry *e = &l->entries[middle];
-
-		if (e->pid < pid || (e->pid == pid && e->ns <= ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && l->entries[low - 1].pid == pid ? l->entries[low - 1].balance : 0;
+	return after && e[after - 1].pid == pid ? e[after - 1].balance : 0;
 }
 
 bool ledger_is_usable(const struct ledger *l, size_t from, size_t end)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "agent/correlate/correlate.h"
+#include "base/buf.h"
 #include "base/macros.h"
 
 enum ledger_kind {
@@ -37,6 +38,10 @@ size_t ledger_end(const struct ledger *l, size_t from);
 
 /* ledger_balance - what @pid had at @ns, as far as the recording knows. */
 uint64_t ledger_balance(const struct ledger *l, uint32_t pid, int64_t ns);
+
+/* ledger_freed_sql - appends the condition that row f of `events` frees what row a of it, a call of
+ * @source, allocated. */
+void ledger_freed_sql(unsigned source, struct buf *b);
 
 /* ledger_is_usable - whether the addresses of [from, end) can be trusted: published files may hold
  * other things there, and then frees match nothing. */

@@ -18,6 +18,8 @@
 
 #define CAUSES_TOLD 4 /* of an incident, in its sentence; --json has them all */
 
+#define OTHER_TOLD 0.05 /* of the excess */
+
 #define SENTENCE_MAX 4096 /* of one sentence before it is cut to its field */
 
 static void copy_text(char *out, size_t size, const char *text)
@@ -56,11 +58,31 @@ static void culprit_text(char *out, size_t size, const struct incident_cause *c)
 
 static enum blame blame_of(const struct verdict *v, const struct incident *inc)
 {
-	if (v->is_crowd || !v->lead->culprit_pid)
+	if (v->is_crowd)
+		return BLAME_MANY;
+	if (!v->lead->culprit_pid)
 		return BLAME_NOBODY;
 	if (v->lead->culprit_pid == inc->pid)
 		return BLAME_OWN;
 	return is_tracer(v->lead->culprit) ? BLAME_TRACER : BLAME_OTHER;
+}
+
+/* What the culprit took of the other layer, if it is worth a word: ", plus 16 % while hog had the
+ * CPU". */
+static void put_other_layer(struct buf *b, const struct verdict *v, const struct incident *inc)
+{
+	bool is_cpu = v->lead->cause == CAUSE_BLOCK_IO;
+	char share[TEXT_MAX];
+
+	if (v->other_share < OTHER_TOLD)
+		return;
+	buf_printf(b, ", plus %s while ", text_format_percent(share, v->other_share));
+	if (v->lead->culprit_pid == inc->pid)
+		buf_puts(b, is_cpu ? "its own threads used the CPU"
+				   : "it waited for its own disk requests");
+	else
+		buf_printf(b, "%s %s", v->lead->culprit[0] ? v->lead->culprit : "it",
+			is_cpu ? "used the CPU" : "kept the disk busy");
 }
 
 static const char *confidence_word(double c)
@@ -70,7 +92,7 @@ static const char *confidence_word(double c)
 
 static void put_causes(struct buf *b, const struct incident *inc)
 {
-	char dur[TEXT_MAX], who[64];
+	char dur[TEXT_MAX], who[64], n[TEXT_PLURAL_MAX];
 	const char *comma = "";
 	uint64_t others_ns = 0;
 	int told = 0, others = 0;
@@ -94,24 +116,24 @@ static void put_causes(struct buf *b, const struct incident *inc)
 		comma = ", ";
 	}
 	if (others)
-		buf_printf(b, ", %s by %d other%s", text_format_duration(dur, others_ns), others,
-			others == 1 ? "" : "s");
+		buf_printf(b, ", %s by %s", text_format_duration(dur, others_ns),
+			text_format_plural(n, (uint64_t)others, "others"));
 }
 
 static void put_completeness(struct buf *b, const struct verdict *v, const struct incident *inc)
 {
-	char lost[TEXT_MAX], hits[TEXT_MAX];
+	char lost[TEXT_MAX], hits[TEXT_PLURAL_MAX];
 
 	if (!v->has_books)
 		buf_puts(b, " Event losses are unknown for this recording.");
 	else if (v->lost)
-		buf_printf(b, " %s of %s events lost.", text_format_count(lost, v->lost),
-			text_format_count(hits, v->hits));
+		buf_printf(b, " %s of %s lost.", text_format_count(lost, v->lost),
+			text_format_plural(hits, v->hits, "events"));
 	else
-		buf_printf(b, " None of %s events lost.", text_format_count(hits, v->hits));
+		buf_printf(b, " None of %s lost.", text_format_plural(hits, v->hits, "events"));
 	if (v->unseen)
-		buf_printf(b, " First calls of %" PRIu64 " process%s were not traced.", v->unseen,
-			v->unseen == 1 ? "" : "es");
+		buf_printf(b, " First calls of %s were not traced.",
+			text_format_plural(hits, v->unseen, "processes"));
 	if (!v->from_aggregates)
 		buf_puts(b, " The baseline is the median of stored rows only and may be too high.");
 }
@@ -138,13 +160,14 @@ static void put_unexplained(struct buf *b, const struct part_list *l, const stru
 static void write_explanation(struct buf *b, const struct detection *d, const struct stretch *s,
 	const struct part_list *l, const struct verdict *v, struct incident *inc)
 {
-	char n[TEXT_MAX], of[TEXT_MAX], slow[TEXT_MAX], base[TEXT_MAX], excess[TEXT_MAX];
+	char n[TEXT_MAX], of[TEXT_PLURAL_MAX], slow[TEXT_MAX], base[TEXT_MAX], excess[TEXT_MAX];
 	char part[TEXT_MAX], span[TEXT_MAX], op[32], who[64];
 
 	who_text(who, sizeof(who), inc->comm, inc->pid);
 	buf_printf(b,
-		"%s of %s calls of %s by %s took %s (median) instead of %s: %s of extra time, %s of the %s observed.",
-		text_format_count(n, inc->slow_calls), text_format_count(of, inc->calls),
+		"%s of %s of %s by %s took %s (median) instead of %s: %s of extra time, %s of "
+		"the %s observed.",
+		text_format_count(n, inc->slow_calls), text_format_plural(of, inc->calls, "calls"),
 		wire_op_name(inc->source, inc->op, op), who,
 		text_format_duration(slow, inc->slow_p50_ns),
 		text_format_duration(base, inc->baseline_ns),
@@ -188,6 +211,7 @@ static void write_words(struct buf *b, const struct verdict *v, struct incident 
 		text_format_duration(base, inc->baseline_ns),
 		text_format_duration(slow, inc->slow_p50_ns));
 	rule_text(b, rule->summary, &w);
+	put_other_layer(b, v, inc);
 	copy_text(inc->summary, sizeof(inc->summary), buf_str(b));
 	buf_clear(b);
 	rule_text(b, rule->root_cause, &w);

@@ -7,6 +7,7 @@
 struct verdict { /* what was concluded; correlate.c decides, narrate.c says it */
 	const struct incident_cause *lead; /* the row it is named after */
 	double lead_share;                 /* of the excess: this culprit, this layer */
+	double other_share;                /* of the excess: this culprit, the other layer */
 	double layer_share;                /* of the excess: all causes of the lead's layer */
 	bool is_crowd;                     /* no culprit stands out */
 	uint64_t span_ns;                  /* how long the process was observed */

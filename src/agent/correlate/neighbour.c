@@ -11,9 +11,10 @@
 #include <string.h>
 
 #include "agent/correlate/detector.h"
+#include "agent/correlate/lead.h"
 
 #define APART_SHARE 0.5  /* of what the CPU or the disk explains */
-#define NAMED_SHARE 0.25 /* of the excess, as in correlate.c */
+#define NAMED_SHARE 0.25 /* of the excess, as in lead.c */
 
 static int by_pid(const void *key, const void *row)
 {
@@ -56,51 +57,38 @@ static bool is_cpu_cause(enum cause c)
 	return c == CAUSE_PREEMPTED || c == CAUSE_RUN_QUEUE;
 }
 
-/* Whether the CPU explains more than the disk, and how much the larger of the two does. */
-static bool is_cpu_led(const struct incident *inc, uint64_t *ret_ns)
+static bool is_of_layer(const struct incident_cause *c, bool is_cpu)
 {
-	uint64_t cpu = 0, disk = 0;
-
-	for (int i = 0; i < inc->cause_count; i++) {
-		const struct incident_cause *c = &inc->causes[i];
-
-		if (c->cause == CAUSE_BLOCK_IO)
-			disk += c->ns;
-		else if (is_cpu_cause(c->cause))
-			cpu += c->ns;
-	}
-	*ret_ns = MAX(cpu, disk);
-	return cpu >= disk && cpu > 0;
+	return is_cpu ? is_cpu_cause(c->cause) : c->cause == CAUSE_BLOCK_IO;
 }
 
-/* The largest culprit, if it lives apart and such ones have most of @layer_ns; NULL: none. The
- * incident was told with that one as its culprit. */
-static const struct incident_cause *largest_apart(const struct recording *rec,
-	const struct incident *inc, const struct process_home *victim, bool is_cpu,
-	uint64_t layer_ns)
+/* The culprit that the incident was told with (of many, the largest), if it lives apart and such
+ * ones have most of what the layer explains; NULL: none. */
+static const struct incident_cause *culprit_apart(const struct recording *rec,
+	const struct incident *inc, const struct process_home *victim, const struct verdict *v)
 {
-	const struct incident_cause *largest = NULL;
-	uint64_t apart_ns = 0;
-	bool is_first = true;
+	bool is_cpu = is_cpu_cause(v->lead->cause), is_told_apart = false;
+	uint64_t apart_ns = 0, layer_ns = 0;
 
 	for (int i = 0; i < inc->cause_count; i++) {
 		const struct incident_cause *c = &inc->causes[i];
 		const struct process_home *home;
 
-		if (!(is_cpu ? is_cpu_cause(c->cause) : c->cause == CAUSE_BLOCK_IO) ||
-			!c->culprit_pid || c->culprit_pid == inc->pid)
+		if (!is_of_layer(c, is_cpu))
+			continue;
+		layer_ns += c->ns;
+		if (!c->culprit_pid || c->culprit_pid == inc->pid)
 			continue;
 		home = home_of(rec, c->culprit_pid);
 		if (home && live_apart(victim, home)) {
 			apart_ns += c->ns;
-			largest = is_first ? c : largest;
+			is_told_apart |= c == v->lead;
 		}
-		is_first = false;
 	}
-	if (!largest || (double)apart_ns < APART_SHARE * (double)layer_ns ||
+	if (!is_told_apart || (double)apart_ns < APART_SHARE * (double)layer_ns ||
 		(double)apart_ns < NAMED_SHARE * (double)inc->excess_ns)
 		return NULL;
-	return largest;
+	return v->lead;
 }
 
 static void name_neighbour(const struct process_home *victim, const struct process_home *culprit,
@@ -129,21 +117,22 @@ int detect_neighbour(const struct scene *s, struct incident_list *out)
 	for (size_t i = 0; i < out->count; i++) {
 		struct incident *inc = &out->items[i];
 		const struct process_home *victim;
-		const struct incident_cause *lead = NULL;
-		uint64_t layer_ns;
+		const struct incident_cause *culprit = NULL;
+		struct verdict v;
 		bool is_cpu;
 
 		if (inc->problem != PROBLEM_SLOW_CALL || inc->severity == SEVERITY_LOW)
 			continue;
-		is_cpu = is_cpu_led(inc, &layer_ns);
+		lead_choose(inc, &v);
+		is_cpu = is_cpu_cause(v.lead->cause);
 		if (is_cpu)
 			inc->problem = PROBLEM_CPU_CONTENTION;
 		victim = home_of(s->rec, inc->pid);
 		if (victim)
-			lead = largest_apart(s->rec, inc, victim, is_cpu, layer_ns);
-		if (lead)
-			name_neighbour(
-				victim, home_of(s->rec, lead->culprit_pid), lead, is_cpu, inc);
+			culprit = culprit_apart(s->rec, inc, victim, &v);
+		if (culprit)
+			name_neighbour(victim, home_of(s->rec, culprit->culprit_pid), culprit,
+				is_cpu, inc);
 	}
 	return 0;
 }

@@ -34,7 +34,6 @@
 #define NARROW_LINK    8e9
 #define SLOW_COPY      4e9
 #define HALF           0.5
-#define UNKNOWN_BOOKS  0.9
 #define UNKNOWN_LINK   0.8
 
 enum why { WHY_LINK, WHY_PAGEABLE, WHY_LINK_OR_PAGEABLE, WHY_WAITS, WHY_BYTES };
@@ -179,7 +178,7 @@ static void write_root_cause(const struct burden *b, double best_of_all, struct 
 static void write_words(const struct burden *b, double best_of_all, struct incident *inc)
 {
 	char share[TEXT_MAX], bytes[TEXT_MAX], rate[TEXT_MAX], sure[TEXT_MAX], span[TEXT_MAX];
-	char in[TEXT_MAX], out[TEXT_MAX], n[TEXT_MAX], link[64];
+	char in[TEXT_MAX], out[TEXT_MAX], n[TEXT_PLURAL_MAX], link[64];
 	const struct copies *c = b->c;
 
 	text_format_percent(share, b->share);
@@ -197,9 +196,11 @@ static void write_words(const struct burden *b, double best_of_all, struct incid
 	rate_text(out, (double)c->to_host.bytes * 1e9 / (double)MAX(c->to_host.ns, UINT64_C(1)));
 	link_text(link, &b->link);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%s synchronous copies moved %s and took %s of the %s observed; at the rate of the fastest large copy these bytes need %s of the time, the rest may be waiting for work queued before. Of the stored large copies %" PRIu64
+		"%s moved %s and took %s of the %s observed; at the "
+		"rate of the fastest large copy these bytes need %s of the time, the rest may be "
+		"waiting for work queued before. Of the stored large copies %" PRIu64
 		" went to the device at %s and %" PRIu64 " to the host at %s, over %s.",
-		text_format_count(n, c->calls), bytes, share,
+		text_format_plural(n, c->calls, "synchronous copies"), bytes, share,
 		text_format_duration(span, b->span_ns), text_format_percent(sure, b->certain),
 		c->to_device.count, c->to_device.count ? in : "-", c->to_host.count,
 		c->to_host.count ? out : "-", link);
@@ -250,7 +251,7 @@ static void report(const struct scene *s, const struct burden *b, double best_of
 	inc->excess_ns = b->is_queued ? 0 : c->ns;
 	inc->explained = b->certain / b->share;
 	inc->completeness = s->completeness;
-	inc->confidence = (s->completeness < 0 ? UNKNOWN_BOOKS : s->completeness) * inc->explained *
+	inc->confidence = completeness_weight(s->completeness) * inc->explained *
 			  (b->link.rate > 0 ? 1 : UNKNOWN_LINK);
 	write_words(b, best_of_all, inc);
 	write_proof(b, inc);

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/macros.h"
-#include "model/op_kind.h"
+#include "wire/op_kind.h"
 
 #define NEVER_SLOW_NS (200 * NS_PER_US) /* excess that makes a call slow: detect.c */
 #define SHORT_STAY_NS (20 * NS_PER_US)  /* ten of them together are not more than that */
@@ -35,22 +36,6 @@ static void drop_oldest(struct recent_list *l, size_t n, size_t size)
 	l->count -= n;
 }
 
-static int make_room(struct recent_list *l, size_t size, size_t max)
-{
-	size_t cap;
-	void *p;
-
-	if (l->count < l->capacity)
-		return 0;
-	cap = MIN(MAX(l->capacity * 2, (size_t)64), max);
-	p = reallocarray(l->items, cap, size);
-	if (!p)
-		return -ENOMEM;
-	l->items = p;
-	l->capacity = cap;
-	return 0;
-}
-
 static int list_add(
 	struct recent_list *l, const void *item, size_t size, size_t max, uint64_t *dropped)
 {
@@ -61,7 +46,7 @@ static int list_add(
 		drop_oldest(l, max / 8, size);
 		*dropped += max / 8;
 	}
-	if (make_room(l, size, max) < 0)
+	if (l->count == l->room && array_grow(&l->items, &l->room, l->count + 1, size, max) < 0)
 		return -ENOMEM;
 	memcpy(&t, item, sizeof(t));
 	for (at = l->count; at > 0 && time_at(l, at - 1, size) > t.ns;)
@@ -77,7 +62,7 @@ bool recent_wants(const struct event *e)
 {
 	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH)
 		return e->dur_ns >= SHORT_STAY_NS;
-	if (e->source != SOURCE_CUDA && e->source != SOURCE_DRIVER)
+	if (!op_kind_is_cuda(e->source))
 		return true;
 	if (e->dur_ns > NEVER_SLOW_NS || e->ret)
 		return true;

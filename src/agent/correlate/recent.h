@@ -17,7 +17,7 @@
 
 struct recent_list {
 	void *items; /* in order of time */
-	size_t count, capacity;
+	size_t count, room;
 };
 
 struct recent {

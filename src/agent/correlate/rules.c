@@ -18,6 +18,7 @@
 #define FIX_ISOLATE                                                                                \
 	"Reserve CPUs for pid {victim_pid}: `taskset -cp CPUS {victim_pid}`, or a cpuset "         \
 	"cgroup"
+#define FIX_ELSEWHERE "Move background work elsewhere: `pidstat -u 1` lists what is running"
 #define FIX_TRACER_PIN                                                                             \
 	"Keep tracer and workload on different CPUs: `taskset -cp CPUS {culprit_pid}`, or start "  \
 	"`ingero trace` under `taskset -c CPUS`"
@@ -39,8 +40,7 @@ static const struct rule rules[] = {
 		{FIX_TRACER_PIN, FIX_TRACER_COST}},
 	{CAUSE_PREEMPTED, BLAME_NOBODY, "preempted by many processes for {share} of the extra time",
 		"CPU contention: many processes ran while the calling thread of {victim} was ready",
-		{FIX_ISOLATE,
-			"Move background work elsewhere: `pidstat -u 1` lists what is running"}},
+		{FIX_ISOLATE, FIX_ELSEWHERE}},
 	{CAUSE_RUN_QUEUE, BLAME_OTHER,
 		"waiting for a CPU used by {culprit} for {share} of the extra time",
 		"CPU contention: {culprit} held the CPU when the calling thread of {victim} was "
@@ -56,8 +56,14 @@ static const struct rule rules[] = {
 		"CPU contention: {culprit} held the CPU when the calling thread of {victim} was "
 		"woken",
 		{FIX_TRACER_PIN, FIX_TRACER_COST}},
+	{CAUSE_RUN_QUEUE, BLAME_MANY,
+		"waiting for a CPU behind many processes for {share} of the extra time",
+		"CPU contention: many processes used the CPU while the calling thread of {victim} "
+		"was ready to run",
+		{FIX_ISOLATE, FIX_ELSEWHERE}},
 	{CAUSE_RUN_QUEUE, BLAME_NOBODY, "waiting for a CPU for {share} of the extra time",
-		"run-queue latency: the calling thread of {victim} was ready but ran late; no single process used its CPU",
+		"run-queue latency: the calling thread of {victim} was ready but ran late; no "
+		"single process used its CPU",
 		{"Check for CPU limits: a `cpu.max` quota (`nr_throttled` in "
 		 "cpu.stat), "
 		 "deep idle states, a busy hypervisor",
@@ -105,7 +111,7 @@ const struct rule *rule_find(enum cause cause, enum blame blame)
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
 		if (rules[i].cause == cause && rules[i].blame == blame)
 			return &rules[i];
-	return NULL;
+	return blame == BLAME_MANY ? rule_find(cause, BLAME_NOBODY) : NULL;
 }
 
 void rule_text(struct buf *b, const char *text, const struct rule_words *w)

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "model/incident.h"
 
-enum blame { BLAME_OTHER, BLAME_OWN, BLAME_TRACER, BLAME_NOBODY, BLAME_COUNT };
+enum blame { BLAME_OTHER, BLAME_OWN, BLAME_TRACER, BLAME_MANY, BLAME_NOBODY, BLAME_COUNT };
 
 struct rule {
 	enum cause cause;
@@ -25,7 +25,8 @@ struct rule_words {
 	const char *culprit, *name, *culprit_pid, *victim, *victim_pid, *share, *traffic;
 };
 
-/* rule_find - the row for @cause and @blame; NULL if there is none. */
+/* rule_find - the row for @cause and @blame, for many that of nobody in particular if they have none
+ * of their own; NULL if there is none. */
 const struct rule *rule_find(enum cause cause, enum blame blame);
 
 /* rule_text - appends @text with its words filled in. */

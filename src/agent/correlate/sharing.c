@@ -20,9 +20,9 @@
 #include "agent/correlate/sharing_find.h"
 #include "base/text.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define SPAN_SHARE    0.03
-#define UNKNOWN_BOOKS 0.9
 #define UNKNOWN_COUNT 0.6
 #define CALLS_HALF    10.0
 #define VICTIMS_MAX   16 /* of a device: each takes a look at all events */
@@ -42,7 +42,7 @@ static void name_of(const struct recording *rec, uint32_t pid, char out[COMM_LEN
 {
 	out[0] = 0;
 	for (size_t i = 0; i < rec->event_count; i++)
-		if (rec->events[i].pid == pid && baseline_is_call(rec->events[i].source)) {
+		if (rec->events[i].pid == pid && op_kind_is_cuda(rec->events[i].source)) {
 			memcpy(out, rec->events[i].comm, COMM_LEN);
 			out[COMM_LEN - 1] = 0;
 			return;
@@ -64,7 +64,7 @@ static void write_words(const struct recording *rec, const struct sharing_case *
 	struct incident *inc)
 {
 	char with[TEXT_MAX], without[TEXT_MAX], op[32], other[64], share[TEXT_MAX];
-	char ratio[TEXT_MAX], lost[TEXT_MAX];
+	char ratio[TEXT_MAX], lost[TEXT_MAX], calls[TEXT_PLURAL_MAX];
 	const struct comparison *c = f->c;
 
 	other_text(rec, f->culprit, other);
@@ -77,9 +77,12 @@ static void write_words(const struct recording *rec, const struct sharing_case *
 		"GPU %d is shared: %s (pid %u) and %s work on it at the same time", f->device,
 		inc->comm, f->pid, other);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu calls of %s by pid %u overlapped work of other processes on device %d and took %s (median); %zu other calls took %s. Lost that way: %s, %s of the extra time of its calls; delays by CPU and disk are not included. %s",
-		c->with_count, wire_op_name(c->source, c->op, op), f->pid, f->device, with,
-		c->without_count, without, text_format_duration(lost, f->net_ns),
+		"%s of %s by pid %u overlapped work of other processes on device %d and took "
+		"%s (median); %zu other calls took %s. Lost that way: %s, %s of the extra time of "
+		"its calls; delays by CPU and disk are not included. %s",
+		text_format_plural(calls, c->with_count, "calls"),
+		wire_op_name(c->source, c->op, op), f->pid, f->device, with, c->without_count,
+		without, text_format_duration(lost, f->net_ns),
 		text_format_percent(share, inc->explained),
 		counted > 1
 			? "The driver counted several processes on a GPU."
@@ -90,7 +93,7 @@ static void write_sql(uint32_t pid, uint32_t other, struct incident *inc)
 {
 	snprintf(inc->evidence_sql, sizeof(inc->evidence_sql),
 		"SELECT pid, gpu_id, count(*) AS calls, min(timestamp), max(timestamp + duration) "
-		"FROM events WHERE source IN (1, 4) AND pid IN (%u, %u) GROUP BY 1, 2",
+		"FROM events WHERE " OP_KIND_CUDA_SQL " AND pid IN (%u, %u) GROUP BY 1, 2",
 		pid, other);
 }
 
@@ -145,8 +148,8 @@ static void report(const struct scene *s, const struct sharing_case *f, int64_t 
 	inc->excess_ns = f->net_ns;
 	inc->explained = f->all_excess_ns ? (double)f->net_ns / (double)f->all_excess_ns : 0;
 	inc->completeness = s->completeness;
-	inc->confidence = (s->completeness < 0 ? UNKNOWN_BOOKS : s->completeness) * n /
-			  (n + CALLS_HALF) * (counted > 1 ? 1 : UNKNOWN_COUNT);
+	inc->confidence = completeness_weight(s->completeness) * n / (n + CALLS_HALF) *
+			  (counted > 1 ? 1 : UNKNOWN_COUNT);
 	write_words(s->rec, f, counted, inc);
 	write_proof(s->rec, f, inc);
 	incident_keep(out, inc);
@@ -166,7 +169,7 @@ static void note(const struct scene *s, const struct sharing_case *f, int64_t co
 	inc->last.ns = f->others[f->other_count - 1].end_ns;
 	inc->severity = SEVERITY_LOW;
 	inc->completeness = s->completeness;
-	inc->confidence = s->completeness < 0 ? UNKNOWN_BOOKS : s->completeness;
+	inc->confidence = completeness_weight(s->completeness);
 	inc->count = (uint64_t)counted;
 	inc->unit = "processes on the GPU";
 	snprintf(inc->summary, sizeof(inc->summary),

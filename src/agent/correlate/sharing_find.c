@@ -13,8 +13,11 @@
 #include <stdlib.h>
 
 #include "agent/correlate/baseline.h"
+#include "base/array.h"
 #include "base/idmap.h"
+#include "base/search.h"
 #include "stat/robust.h"
+#include "wire/op_kind.h"
 
 #define CALLS_MIN      10
 #define RATIO_MIN      1.25
@@ -22,14 +25,12 @@
 #define NET_SHARE      0.5
 #define OTHERS_MAX     4096
 
-static bool is_wait(const struct event *e)
+/* What another process's use of the GPU makes longer: waits for it, and copies that return when they
+ * are done. */
+static bool is_held_up(const struct event *e)
 {
-	if (e->source == SOURCE_CUDA)
-		return e->op == CUDA_STREAM_SYNC || e->op == CUDA_DEVICE_SYNC ||
-		       e->op == CUDA_EVENT_SYNC || e->op == CUDA_MEMCPY;
-	return e->source == SOURCE_DRIVER &&
-	       (e->op == DRIVER_STREAM_SYNC || e->op == DRIVER_CTX_SYNC ||
-		       e->op == DRIVER_EVENT_SYNC);
+	return op_kind_is_gpu_wait(e->source, e->op) ||
+	       (e->source == SOURCE_CUDA && e->op == CUDA_MEMCPY);
 }
 
 static uint64_t comm_of(const struct recording *rec, uint32_t pid)
@@ -79,20 +80,12 @@ static int unite_others(const struct recording *rec, struct sharing_case *f)
 static uint64_t overlap_ns(const struct sharing_case *f, const struct event *e)
 {
 	int64_t end = event_end_ns(e);
-	size_t low = 0, high = f->other_count;
+	size_t at = LOWER_BOUND(i, f->other_count, f->others[i].end_ns <= e->start.ns);
 	uint64_t sum = 0;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (f->others[middle].end_ns <= e->start.ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < f->other_count && f->others[low].start_ns < end; low++)
-		sum += (uint64_t)(MIN(end, f->others[low].end_ns) -
-				  MAX(e->start.ns, f->others[low].start_ns));
+	for (; at < f->other_count && f->others[at].start_ns < end; at++)
+		sum += (uint64_t)(MIN(end, f->others[at].end_ns) -
+				  MAX(e->start.ns, f->others[at].start_ns));
 	return sum;
 }
 
@@ -109,15 +102,10 @@ static struct comparison *comparison_of(struct comparison *list, const struct ev
 	return NULL;
 }
 
-static int row_add(const struct event ***rows, size_t *count, const struct event *e)
+static int row_add(const struct event ***rows, size_t *count, size_t *room, const struct event *e)
 {
-	if (!(*count & (*count - 1))) { /* 0 and powers of two: full */
-		const struct event **p = reallocarray(*rows, *count ? *count * 2 : 1, sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		*rows = p;
-	}
+	if (ARRAY_RESERVE(*rows, *room, *count + 1, CORRELATE_ROWS_MAX) < 0)
+		return -ENOMEM;
 	(*rows)[(*count)++] = e;
 	return 0;
 }
@@ -131,15 +119,15 @@ static int compare_calls(const struct recording *rec, struct sharing_case *f)
 		struct comparison *c;
 		uint64_t ns;
 
-		if (e->pid != f->pid || MAX(e->device, 0) != f->device || !is_wait(e) ||
+		if (e->pid != f->pid || MAX(e->device, 0) != f->device || !is_held_up(e) ||
 			e->flags & WIRE_NESTED || !e->dur_ns || !baseline_is_sane(e))
 			continue;
 		c = comparison_of(f->ops, e);
 		ns = overlap_ns(f, e);
 		if (c && ns >= e->dur_ns / 2 + 1)
-			r = row_add(&c->with, &c->with_count, e);
+			r = row_add(&c->with, &c->with_count, &c->with_room, e);
 		else if (c && !ns)
-			r = row_add(&c->without, &c->without_count, e);
+			r = row_add(&c->without, &c->without_count, &c->without_room, e);
 	}
 	return r;
 }

@@ -11,7 +11,7 @@ struct comparison { /* one op of the process */
 	uint8_t source;
 	uint16_t op;
 	const struct event **with, **without; /* beside others, and not; in order of the events */
-	size_t with_count, without_count;
+	size_t with_count, with_room, without_count, without_room;
 };
 
 struct sharing_case { /* a process and the others on its device */

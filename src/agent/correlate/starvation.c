@@ -41,7 +41,6 @@
 #define STEPS_WITH_GAPS 0.5 /* of the steps have a pause: the loop itself is starved */
 #define EVEN_MAD        0.3 /* of the median; of a uniform distribution it is 0.5 */
 #define GAPS_HALF       3.0
-#define UNKNOWN_BOOKS   0.9
 #define GAPS_SHOWN      5
 
 static uint64_t process_span_ns(const struct detection *d, uint32_t pid)
@@ -215,7 +214,7 @@ static int put_causes(const struct idle_group *g, struct incident *inc)
 				p->parts * sizeof(*own.items));
 		own.count += p->parts;
 	}
-	own.cap = n + 1;
+	own.room = n + 1;
 	r = culprit_blame_disk(g->s->rec, &g->gaps->index, &own, g->pid);
 	if (r == 0)
 		r = culprit_sum(&own, inc);
@@ -258,8 +257,7 @@ static int group_report(struct idle_group *g, struct incident_list *out)
 		return r;
 	inc->completeness = g->s->completeness;
 	inc->confidence = idle_share(inc, g->idle) * idle_rows[g->idle].seen * (double)g->count /
-			  ((double)g->count + GAPS_HALF) *
-			  (g->s->completeness < 0 ? UNKNOWN_BOOKS : g->s->completeness);
+			  ((double)g->count + GAPS_HALF) * completeness_weight(g->s->completeness);
 	r = put_stacks(g, inc);
 	if (r == 0)
 		r = put_evidence(g, inc);

@@ -27,7 +27,9 @@
 #include <stdlib.h>
 
 #include "agent/correlate/baseline.h"
+#include "base/search.h"
 #include "stat/robust.h"
+#include "wire/op_kind.h"
 
 #define KINDS_MAX     64
 #define REGULAR_SHARE 0.7
@@ -56,14 +58,7 @@ struct kind { /* of one thread's waits */
 
 bool step_is_wait(const struct event *e)
 {
-	if (e->flags & WIRE_NESTED)
-		return false;
-	if (e->source == SOURCE_CUDA)
-		return e->op == CUDA_STREAM_SYNC || e->op == CUDA_DEVICE_SYNC ||
-		       e->op == CUDA_EVENT_SYNC;
-	return e->source == SOURCE_DRIVER &&
-	       (e->op == DRIVER_CTX_SYNC || e->op == DRIVER_STREAM_SYNC ||
-		       e->op == DRIVER_EVENT_SYNC);
+	return !(e->flags & WIRE_NESTED) && op_kind_is_gpu_wait(e->source, e->op);
 }
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -340,30 +335,14 @@ void steps_done(struct step_table *t)
 
 const struct step_list *steps_of(const struct step_table *t, uint32_t pid)
 {
-	size_t low = 0, high = t->count;
+	size_t at = LOWER_BOUND(i, t->count, t->lists[i].pid < pid);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (t->lists[middle].pid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < t->count && t->lists[low].pid == pid ? &t->lists[low] : NULL;
+	return at < t->count && t->lists[at].pid == pid ? &t->lists[at] : NULL;
 }
 
 size_t step_at(const struct step_list *l, int64_t ns)
 {
-	size_t low = 0, high = l->count;
+	size_t at = LOWER_BOUND(i, l->count, l->items[i].end_ns <= ns);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (l->items[middle].end_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < l->count && l->items[low].start_ns <= ns ? low : SIZE_MAX;
+	return at < l->count && l->items[at].start_ns <= ns ? at : SIZE_MAX;
 }

@@ -23,13 +23,12 @@
 #include "base/text.h"
 #include "wire/names.h"
 
-#define HIGH_SHARE    0.10
-#define MEDIUM_SHARE  0.03
-#define LOW_SHARE     0.01
-#define CALLS_HALF    3.0
-#define UNKNOWN_BOOKS 0.9
-#define CULPRITS_MAX  16
-#define SHOWN         4 /* worst collectives in the timeline */
+#define HIGH_SHARE   0.10
+#define MEDIUM_SHARE 0.03
+#define LOW_SHARE    0.01
+#define CALLS_HALF   3.0
+#define CULPRITS_MAX 16
+#define SHOWN        4 /* worst collectives in the timeline */
 
 static void write_words(const struct straggler *s, const struct window_use *u, struct incident *inc)
 {
@@ -143,7 +142,7 @@ static int report(const struct scene *scene, const struct straggler *s, struct i
 	inc->explained = s->wait_ns ? (double)s->lost_ns / (double)s->wait_ns : 0;
 	inc->completeness = scene->completeness;
 	inc->confidence = (double)s->last / n * n / (n + CALLS_HALF) *
-			  (scene->completeness < 0 ? UNKNOWN_BOOKS : scene->completeness) *
+			  completeness_weight(scene->completeness) *
 			  (s->nranks >= s->ranks ? (double)s->ranks / s->nranks : 1);
 	write_words(s, &use, inc);
 	write_timeline(s, inc);

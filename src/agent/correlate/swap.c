@@ -156,6 +156,7 @@ static void write_words(const struct step_list *steps, const struct swaps *w, ui
 	struct incident *inc)
 {
 	char each[TEXT_MAX], copied[TEXT_MAX], read[TEXT_MAX], usual[TEXT_MAX], share[TEXT_MAX];
+	char n[TEXT_PLURAL_MAX];
 
 	text_format_duration(each, w->excess_ns / w->count);
 	text_format_duration(usual, steps->ordinary_ns);
@@ -163,9 +164,10 @@ static void write_words(const struct step_list *steps, const struct swaps *w, ui
 	text_format_bytes(read, w->read / w->count);
 	text_format_percent(share, (double)w->excess_ns / (double)span_ns);
 	snprintf(inc->summary, sizeof(inc->summary),
-		"%zu steps take %s longer (usually %s) because %s are loaded to the GPU, %s of "
+		"%s %s %s longer (usually %s) because %s are loaded to the GPU, %s of "
 		"the time",
-		w->count, each, usual, copied, share);
+		text_format_plural(n, w->count, "steps"), w->count == 1 ? "takes" : "take", each,
+		usual, copied, share);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"model loaded between steps: %s copied to the GPU and %s read from "
 		"disk each time",

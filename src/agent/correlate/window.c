@@ -12,8 +12,10 @@
 
 #include "agent/correlate/attribute.h"
 #include "agent/correlate/culprit.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define TOLD_SHARE 0.25 /* less than that of the time is not the reason for it */
 
@@ -62,21 +64,13 @@ static void sum_causes(const struct incident *inc, struct window_use *u)
 static uint64_t overlap_ns(const struct window *w, size_t n, const struct event *e)
 {
 	int64_t end = event_end_ns(e);
-	size_t low = 0, high = n;
+	size_t at = LOWER_BOUND(i, n, w[i].end_ns <= e->start.ns);
 	uint64_t sum = 0;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (w[middle].end_ns <= e->start.ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < n && w[low].start_ns < end; low++)
-		if (w[low].tid == e->tid)
-			sum += (uint64_t)(MIN(end, w[low].end_ns) -
-					  MAX(e->start.ns, w[low].start_ns));
+	for (; at < n && w[at].start_ns < end; at++)
+		if (w[at].tid == e->tid)
+			sum += (uint64_t)(MIN(end, w[at].end_ns) -
+					  MAX(e->start.ns, w[at].start_ns));
 	return sum;
 }
 
@@ -89,7 +83,7 @@ static void sum_calls(const struct recording *rec, uint32_t pid, const struct wi
 		const struct event *e = &rec->events[i];
 		uint64_t ns;
 
-		if (e->pid != pid || !baseline_is_call(e->source) || e->flags & WIRE_NESTED ||
+		if (e->pid != pid || !op_kind_is_cuda(e->source) || e->flags & WIRE_NESTED ||
 			e->op >= WIRE_OP_MAX || !baseline_is_sane(e))
 			continue;
 		ns = overlap_ns(w, n, e);

@@ -41,7 +41,6 @@ int discover_process_stat(const char *root, uint32_t pid, struct discover_proces
 
 /* discover_library_kind - what a file of this base name is; -ENOENT if it is none of ours. */
 int discover_library_kind(const char *basename, size_t len, enum target_library_kind *ret);
-const char *discover_library_stem(enum target_library_kind kind);
 
 /* discover_libraries - the CUDA libraries @pid has mapped executable, one row per file.
  * Returns their number, at most @max; *ret_dropped counts the mappings that did not fit and is at

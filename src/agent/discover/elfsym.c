@@ -23,9 +23,7 @@
 #define SEGMENTS_MAX  256
 #define SECTIONS_MAX  65536
 #define TABLE_MAX     (1ULL << 30) /* bytes of one symbol or string table */
-#define NOTE_MAX      16384
-#define DYNAMIC_MAX   4096 /* entries */
-#define HITS_PER_NAME 16   /* places in the string table one name may have on average */
+#define HITS_PER_NAME 16           /* places in the string table one name may have on average */
 #define PIECE         (64 << 10)
 
 struct table {
@@ -391,110 +389,5 @@ int elfsym_offset(struct elfsym *e, const char *name, uint64_t *ret_offset)
 	if (r == 0)
 		return -ENOENT;
 	*ret_offset = offset;
-	return 0;
-}
-
-/* ---- build id and SONAME ---- */
-
-static const Elf64_Phdr *find_segment(const struct elfsym *e, uint32_t type, size_t *i)
-{
-	for (; *i < e->segment_count; (*i)++)
-		if (e->segments[*i].p_type == type)
-			return &e->segments[(*i)++];
-	return NULL;
-}
-
-static int parse_notes(const char *p, size_t len, char out[2 * ELFSYM_BUILD_ID_MAX + 1])
-{
-	while (len >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr n;
-		uint64_t name_len, whole;
-
-		memcpy(&n, p, sizeof(n));
-		name_len = ((uint64_t)n.n_namesz + 3) & ~3ULL;
-		whole = sizeof(n) + name_len + (((uint64_t)n.n_descsz + 3) & ~3ULL);
-		if (whole > len)
-			return -ENOENT;
-		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && n.n_descsz > 0 &&
-			n.n_descsz <= ELFSYM_BUILD_ID_MAX && memcmp(p + sizeof(n), "GNU", 4) == 0) {
-			for (uint32_t i = 0; i < n.n_descsz; i++)
-				snprintf(out + 2 * i, 3, "%02x",
-					(unsigned char)p[sizeof(n) + name_len + i]);
-			return 0;
-		}
-		p += whole;
-		len -= whole;
-	}
-	return -ENOENT;
-}
-
-int elfsym_build_id(struct elfsym *e, char out[2 * ELFSYM_BUILD_ID_MAX + 1])
-{
-	_cleanup_free_ char *notes = malloc(NOTE_MAX);
-	const Elf64_Phdr *p;
-	size_t i = 0;
-
-	if (!notes)
-		return -ENOMEM;
-	while ((p = find_segment(e, PT_NOTE, &i))) {
-		size_t len = (size_t)MIN(p->p_filesz, (uint64_t)NOTE_MAX);
-
-		if (elfsym_read(e, p->p_offset, notes, len) == 0 &&
-			parse_notes(notes, len, out) == 0)
-			return 0;
-	}
-	return -ENOENT;
-}
-
-/* Any loaded address to its offset in the file. */
-static int data_offset(const struct elfsym *e, uint64_t address, uint64_t *ret)
-{
-	const Elf64_Phdr *p;
-	size_t i = 0;
-
-	while ((p = find_segment(e, PT_LOAD, &i))) {
-		if (address >= p->p_vaddr && address - p->p_vaddr < p->p_filesz &&
-			is_inside(p->p_offset, p->p_filesz, e->size)) {
-			*ret = p->p_offset + (address - p->p_vaddr);
-			return 0;
-		}
-	}
-	return -EBADMSG;
-}
-
-int elfsym_soname(struct elfsym *e, char out[ELFSYM_NAME_MAX + 1])
-{
-	uint64_t strings = 0, soname = 0, at;
-	char text[ELFSYM_NAME_MAX + 1] = "";
-	const Elf64_Phdr *p;
-	Elf64_Dyn d;
-	size_t i = 0;
-	int r;
-
-	p = find_segment(e, PT_DYNAMIC, &i);
-	for (uint64_t k = 0; p && k < MIN(p->p_filesz / sizeof(d), (uint64_t)DYNAMIC_MAX); k++) {
-		if (!is_inside(p->p_offset, p->p_filesz, e->size))
-			return -EBADMSG;
-		r = elfsym_read(e, p->p_offset + k * sizeof(d), &d, sizeof(d));
-		if (r < 0)
-			return r;
-		if (d.d_tag == DT_NULL)
-			break;
-		if (d.d_tag == DT_STRTAB)
-			strings = d.d_un.d_ptr;
-		if (d.d_tag == DT_SONAME)
-			soname = d.d_un.d_val;
-	}
-	if (!strings || !soname)
-		return -ENOENT;
-	if (__builtin_add_overflow(strings, soname, &strings))
-		return -EBADMSG;
-	r = data_offset(e, strings, &at);
-	if (r < 0)
-		return r;
-	r = elfsym_read(e, at, text, (size_t)MIN((uint64_t)ELFSYM_NAME_MAX, e->size - at));
-	if (r < 0)
-		return r;
-	memcpy(out, text, strlen(text) + 1);
 	return 0;
 }

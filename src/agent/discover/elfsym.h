@@ -13,8 +13,7 @@
 #include "base/errinfo.h"
 #include "base/macros.h"
 
-#define ELFSYM_NAME_MAX     255 /* longest name that can be looked up */
-#define ELFSYM_BUILD_ID_MAX 64  /* bytes */
+#define ELFSYM_NAME_MAX 255 /* longest name that can be looked up */
 
 struct elfsym;
 
@@ -40,9 +39,3 @@ int elfsym_offset(struct elfsym *e, const char *name, uint64_t *ret_offset);
 int elfsym_read(struct elfsym *e, uint64_t offset, void *out, size_t len);
 
 unsigned elfsym_machine(const struct elfsym *e); /* EM_X86_64, EM_AARCH64, … */
-
-/* elfsym_build_id - in hexadecimal; -ENOENT if it has none. */
-int elfsym_build_id(struct elfsym *e, char out[2 * ELFSYM_BUILD_ID_MAX + 1]);
-
-/* elfsym_soname - -ENOENT if it has none. */
-int elfsym_soname(struct elfsym *e, char out[ELFSYM_NAME_MAX + 1]);

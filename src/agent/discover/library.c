@@ -29,11 +29,6 @@ static const char *const stems[] = {
 #undef X
 };
 
-const char *discover_library_stem(enum target_library_kind kind)
-{
-	return stems[kind];
-}
-
 /* Behind the stem: ".so" and a version, or "-HASH.so" and a version. */
 static bool is_library_suffix(const char *p, const char *end)
 {

@@ -134,7 +134,8 @@ bool map_watch_parse(const void *record, size_t len, struct map_watch_mapping *r
 	const char *base;
 
 	if (len < sizeof(*m) + sizeof(v.at.ns) || m->h.type != PERF_RECORD_MMAP2 ||
-		m->h.misc & PERF_RECORD_MISC_MMAP_BUILD_ID || !(m->prot & PROT_EXEC) || !m->inode)
+		m->h.misc & PERF_RECORD_MISC_MMAP_BUILD_ID || !(m->prot & PROT_EXEC) || !m->inode ||
+		!m->pid || m->pid > INT32_MAX) /* of a process outside our namespace */
 		return false;
 	room = len - sizeof(*m) - sizeof(v.at.ns);
 	name_len = strnlen(m->name, room);

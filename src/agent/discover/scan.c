@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file.h"
 
 #define SCAN_PROCESSES_MAX 65536
@@ -35,7 +36,7 @@ struct entry {
 
 struct list {
 	struct entry *entries;
-	size_t count, cap;
+	size_t count, room;
 };
 
 struct discover_scanner {
@@ -55,15 +56,10 @@ static void list_done(struct list *l)
 
 static int list_add(struct list *l, const struct entry *e)
 {
-	if (l->count == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : 256;
-		struct entry *p = reallocarray(l->entries, cap, sizeof(*p));
+	int r = ARRAY_RESERVE(l->entries, l->room, l->count + 1, SCAN_PROCESSES_MAX);
 
-		if (!p)
-			return -ENOMEM;
-		l->entries = p;
-		l->cap = cap;
-	}
+	if (r < 0)
+		return r;
 	l->entries[l->count++] = *e;
 	return 0;
 }

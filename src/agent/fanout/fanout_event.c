@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/ids.h"
+
 #define TIME_MAX_NS     (7258118400LL * (int64_t)NS_PER_S)      /* the year 2200 */
 #define DURATION_MAX_NS (366LL * 24 * 3600 * (int64_t)NS_PER_S) /* a year */
 #define NAMES_MAX       4096
@@ -18,9 +20,11 @@ void fanout_event_sql(struct buf *b, const struct fanout_event_wish *w)
 {
 	const char *word = "WHERE";
 
-	buf_puts(b, "SELECT CASE WHEN (SELECT CAST(substr(value, 3) AS INTEGER) FROM schema_info "
-		    "WHERE key = 'version') < 11 AND (source IN (5, 7) OR (source = 3 AND op = 1)) "
-		    "THEN timestamp - duration ELSE timestamp END AS start_ns, * FROM events");
+	buf_printf(b,
+		"SELECT CASE WHEN (SELECT CAST(substr(value, 3) AS INTEGER) FROM schema_info "
+		"WHERE key = 'version') < 11 AND (source IN (%d, %d) OR (source = %d AND op = %d)) "
+		"THEN timestamp - duration ELSE timestamp END AS start_ns, * FROM events",
+		SOURCE_IO, SOURCE_NET, SOURCE_HOST, HOST_SCHED_SWITCH);
 	if (w->since_ns) {
 		buf_printf(b, " %s timestamp >= (SELECT max(timestamp) FROM events) - %llu", word,
 			(unsigned long long)w->since_ns);

@@ -33,7 +33,7 @@ void fanout_incidents_done(struct fanout_incidents *l)
 
 /* ---- one incident: values ---- */
 
-enum kind { TEXT, UINT, TIME, REAL, SHARE, SEVERITY, TIMELINE, FIXES, EVIDENCE, WHERE, INT32 };
+enum kind { TEXT, UINT, TIME, REAL, SHARE, SEVERITY, TIMELINE, FIXES, EVIDENCE, WHERE, INT32, PID };
 
 struct key {
 	const char *name;
@@ -52,6 +52,7 @@ static const struct key keys[] = {
 	{"summary", TEXT, AT(incident.summary)},
 	{"root_cause", TEXT, AT(incident.root_cause)},
 	{"explanation", TEXT, AT(incident.explanation)},
+	{"pid", PID, AT(incident.pid)},
 	{"comm", TEXT, AT(incident.comm)},
 	{"op", TEXT, AT(op)},
 	{"cuda_op", TEXT, AT(op)},
@@ -152,6 +153,8 @@ static void set_scalar(const struct json_reader *r, enum json_read t, const stru
 		*(enum severity *)field = severity_of(r);
 	else if (k->kind == INT32 && t == JSON_READ_INT && r->i >= -1 && r->i <= INT32_MAX)
 		*(int32_t *)field = (int32_t)r->i;
+	else if (k->kind == PID && t == JSON_READ_INT && r->i >= 0 && r->i <= UINT32_MAX)
+		*(uint32_t *)field = (uint32_t)r->i;
 }
 
 /* ---- one incident: lists ---- */

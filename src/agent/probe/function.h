@@ -38,5 +38,9 @@ extern const struct probe_library probe_cuda_rt;
 extern const struct probe_library probe_cuda_drv;
 extern const struct probe_library probe_nccl;
 
+/* probe_function_find - a row that is recorded as (@source, @op) of CUDA, DRIVER or GRAPH: what the
+ * arguments of its events are. NULL if there is none. */
+const struct probe_function *probe_function_find(unsigned source, unsigned op);
+
 /* probe_cookie - the cookie of row @row in the probed file number @library. */
 union wire_cookie probe_cookie(const struct probe_library *lib, int row, unsigned library);

@@ -50,7 +50,7 @@ static void put_body(struct json_writer *w)
 {
 	json_key(w, "requestBody");
 	json_begin_object(w);
-	tell_bool(w, "required", true);
+	put_bool(w, "required", true);
 	put_content(w, "#/components/schemas/Query");
 	json_end_object(w);
 }

@@ -54,8 +54,8 @@ static void put_worker(struct json_writer *w)
 	json_key(w, "sql_worker");
 	json_begin_object(w);
 	if (f.known) {
-		tell_bool(w, "landlock", f.landlock > 0);
-		tell_bool(w, "seccomp", f.seccomp);
+		put_bool(w, "landlock", f.landlock > 0);
+		put_bool(w, "seccomp", f.seccomp);
 	}
 	json_uint_member(w, "running", f.running);
 	json_uint_member(w, "started", f.started);

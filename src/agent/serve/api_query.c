@@ -15,7 +15,7 @@
 #define TIMEOUT_MS 5000
 #define TIME_MAX   30000
 
-struct question {
+struct statement {
 	json_int_t limit, timeout_ms;
 	char sql[];
 };
@@ -35,10 +35,10 @@ static int get_int(const json_t *root, const char *key, json_int_t otherwise, js
 		"%s: give a whole number from 1 to %" JSON_INTEGER_FORMAT, key, max);
 }
 
-static int read_question(const json_t *root, struct question **ret, struct errinfo *reterr)
+static int read_question(const json_t *root, struct statement **ret, struct errinfo *reterr)
 {
 	const json_t *sql = json_object_get(root, "sql");
-	_cleanup_free_ struct question *q = NULL;
+	_cleanup_free_ struct statement *q = NULL;
 	int r;
 
 	if (!json_is_string(sql) || strlen(json_string_value(sql)) != json_string_length(sql))
@@ -60,7 +60,7 @@ int api_query_begin(struct serve_call *c, struct errinfo *reterr)
 {
 	_cleanup_(json_decrefp) json_t *root =
 		json_loadb(c->body, c->body_len, JSON_REJECT_DUPLICATES, NULL);
-	struct question *q = NULL;
+	struct statement *q = NULL;
 	int r = read_question(root, &q, reterr);
 
 	if (r < 0)
@@ -97,7 +97,7 @@ static void put_rows(struct json_writer *w, const struct sql_table *t)
 				put_blob(w, (const unsigned char *)sql_table_bytes(t, cell),
 					cell->len);
 			else
-				tell_cell(w, t, i, c);
+				table_cell(w, t, i, c);
 		}
 		json_end_array(w);
 	}
@@ -115,13 +115,13 @@ static int put_answer(struct buf *out, const struct sql_table *t, uint64_t ns)
 		json_put_string(&w, sql_table_name(t, i));
 	json_end_array(&w);
 	put_rows(&w, t);
-	tell_bool(&w, "truncated", t->truncated);
+	put_bool(&w, "truncated", t->truncated);
 	json_double_member(&w, "duration_ms", (double)ns / (double)NS_PER_MS);
 	json_end_object(&w);
 	return json_finish(&w);
 }
 
-static int ask(struct serve_call *c, const struct question *q, struct buf *hint, struct errinfo *e)
+static int ask(struct serve_call *c, const struct statement *q, struct buf *hint, struct errinfo *e)
 {
 	uint64_t began = mono_now().ns;
 	uint64_t left_ns = c->deadline_ns > began ? c->deadline_ns - began : 1;

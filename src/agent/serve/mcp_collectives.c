@@ -1,161 +1,160 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_collectives.c - get_collectives: NCCL calls by operation and by rank. The last sequence
- * number of each rank of a communicator tells who is behind, the wait who waits for whom: the rank
- * that waits least is the one the others wait for. */
+/* mcp_collectives.c - get_collectives: NCCL calls by operation and by rank, and the rank that the
+ * others wait for (agent/answer/collectives.h). Of many ranks the compact answer lists those that
+ * are furthest behind or came latest: the others tell nothing that the sums do not. */
 #include "agent/serve/mcp_tool.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "agent/answer/collectives.h"
 #include "agent/serve/mcp_clean.h"
-#include "mcp/rpc.h"
 #include "wire/names.h"
 
-#define RANKS_MAX 1024
-#define OPS_MAX   32
+#define RANKS_SHOWN 16 /* of all communicators */
 
-struct rank_row {
-	const struct collective_row *last;
-	uint64_t calls, waits, wait_ns, wait_max_ns;
-};
-
-struct op_row {
-	unsigned op;
-	uint64_t calls, bytes, dur_ns, max_ns, waits, wait_ns;
-};
-
-struct tables {
-	struct rank_row ranks[RANKS_MAX];
-	struct op_row ops[OPS_MAX];
-	size_t rank_count, op_count;
-	uint64_t left_out;
-};
-
-static struct rank_row *rank_of(struct tables *t, const struct collective_row *c)
+static json_t *mean_us(const struct collective_waits *w)
 {
-	for (size_t i = 0; i < t->rank_count; i++) {
-		const struct collective_row *o = t->ranks[i].last;
-
-		if (o->c.comm_hash == c->c.comm_hash && o->c.rank == c->c.rank &&
-			(c->c.comm_hash || (o->c.comm == c->c.comm && o->pid == c->pid)))
-			return &t->ranks[i];
-	}
-	if (t->rank_count == RANKS_MAX)
-		return NULL;
-	return &t->ranks[t->rank_count++];
+	return w->calls ? mcp_us((double)w->ns / (double)w->calls) : json_null();
 }
 
-static struct op_row *op_of(struct tables *t, unsigned op)
+static json_t *comm_name(const struct collective_comm *c)
 {
-	for (size_t i = 0; i < t->op_count; i++)
-		if (t->ops[i].op == op)
-			return &t->ops[i];
-	if (t->op_count == OPS_MAX)
-		return NULL;
-	t->ops[t->op_count] = (struct op_row){.op = op};
-	return &t->ops[t->op_count++];
+	return json_sprintf("%016" PRIx64, c->hash);
 }
 
-static void add(struct tables *t, const struct collective_row *c)
+static uint64_t behind(const struct collective_comm *c, const struct collective_rank *r)
 {
-	struct rank_row *r = rank_of(t, c);
-	struct op_row *o = op_of(t, c->op);
-	bool waited = c->c.wait_ns >= 0;
-
-	if (r) {
-		r->last = !r->last || c->start.ns >= r->last->start.ns ? c : r->last;
-		r->calls++;
-		r->waits += waited;
-		r->wait_ns += waited ? (uint64_t)c->c.wait_ns : 0;
-		r->wait_max_ns = MAX(r->wait_max_ns, waited ? (uint64_t)c->c.wait_ns : 0);
-	}
-	if (o) {
-		o->calls++;
-		o->bytes += c->c.bytes;
-		o->dur_ns += c->dur_ns;
-		o->max_ns = MAX(o->max_ns, c->dur_ns);
-		o->waits += waited;
-		o->wait_ns += waited ? (uint64_t)c->c.wait_ns : 0;
-	}
-	t->left_out += !r || !o;
+	return c->last_seq - MIN(r->row->c.seq, c->last_seq);
 }
 
-static uint64_t last_of_all(const struct tables *t, uint64_t comm_hash)
+static json_t *rank_json(const struct collective_comm *c, const struct collective_rank *r)
 {
-	uint64_t seq = 0;
-
-	for (size_t i = 0; i < t->rank_count; i++)
-		if (t->ranks[i].last->c.comm_hash == comm_hash)
-			seq = MAX(seq, t->ranks[i].last->c.seq);
-	return seq;
-}
-
-static double us(uint64_t ns)
-{
-	return (double)(ns / 100) / 10;
-}
-
-static json_t *mean_us(uint64_t ns, uint64_t n)
-{
-	return n ? json_real(us(ns / n)) : json_null();
-}
-
-static json_t *rank_json(const struct tables *t, const struct rank_row *r)
-{
-	const struct collective_row *l = r->last;
+	const struct collective_row *l = r->row;
 	json_t *row = json_pack("{s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:o, s:o}", "communicator",
-		json_sprintf("%016" PRIx64, l->c.comm_hash), "node",
-		mcp_clean_string(l->node, MCP_CLEAN_NAME), "rank", (int)l->c.rank, "nranks",
-		(int)l->c.nranks, "pid", (json_int_t)l->pid, "count", (json_int_t)r->calls,
-		"last_seq", (json_int_t)l->c.seq, "avg_wait_us", mean_us(r->wait_ns, r->waits),
-		"max_wait_us", r->waits ? json_real(us(r->wait_max_ns)) : json_null());
-	uint64_t behind = l->c.comm_hash ? last_of_all(t, l->c.comm_hash) - l->c.seq : 0;
+		comm_name(c), "node", mcp_clean_string(l->node, MCP_CLEAN_NAME), "rank",
+		(int)l->c.rank, "nranks", (int)c->nranks, "pid", (json_int_t)l->pid, "count",
+		(json_int_t)r->calls, "last_seq", (json_int_t)l->c.seq, "avg_wait_us",
+		mean_us(&r->waits), "max_wait_us",
+		r->waits.calls ? mcp_us((double)r->waits.max_ns) : json_null());
 
-	if (behind)
-		json_object_set_new(row, "behind", json_integer((json_int_t)behind));
+	if (behind(c, r))
+		json_object_set_new(row, "behind", json_integer((json_int_t)behind(c, r)));
+	if (r->last) {
+		json_object_set_new(row, "came_last", json_integer((json_int_t)r->last));
+		json_object_set_new(row, "late_us", mcp_us((double)r->late_ns));
+	}
 	return row;
 }
 
-static json_t *op_json(const struct op_row *o)
+/* Of the communicator that lost most by it. */
+static json_t *straggler_json(const struct collectives_answer *a)
 {
+	const struct collective_rank *worst = NULL;
+	const struct collective_comm *comm = NULL;
+
+	for (size_t i = 0; i < a->count; i++) {
+		const struct collective_rank *r = collectives_straggler(&a->comms[i]);
+
+		if (r && (!worst || r->late_ns > worst->late_ns)) {
+			worst = r;
+			comm = &a->comms[i];
+		}
+	}
+	if (!worst)
+		return json_null();
+	return json_pack("{s:o, s:i, s:o, s:I, s:I, s:I, s:o, s:o}", "communicator",
+		comm_name(comm), "rank", (int)worst->row->c.rank, "node",
+		mcp_clean_string(worst->row->node, MCP_CLEAN_NAME), "pid",
+		(json_int_t)worst->row->pid, "came_last", (json_int_t)worst->last, "of",
+		(json_int_t)comm->judged, "late_us", mcp_us((double)worst->late_ns), "max_late_us",
+		mcp_us((double)worst->late_max_ns));
+}
+
+static json_t *ops_list(const struct collectives_answer *a)
+{
+	json_t *list = json_array();
 	char scratch[32];
 
-	return json_pack("{s:s, s:I, s:I, s:o, s:f, s:o}", "operation",
-		wire_op_name(SOURCE_NCCL, o->op, scratch), "count", (json_int_t)o->calls, "bytes",
-		(json_int_t)o->bytes, "avg_us", mean_us(o->dur_ns, o->calls), "max_us",
-		us(o->max_ns), "avg_wait_us", mean_us(o->wait_ns, o->waits));
+	for (unsigned op = 0; op < WIRE_OP_MAX; op++) {
+		const struct collective_op *o = &a->ops[op];
+
+		if (o->calls)
+			json_array_append_new(
+				list, json_pack("{s:s, s:I, s:I, s:o, s:o, s:o}", "operation",
+					      wire_op_name(SOURCE_NCCL, op, scratch), "count",
+					      (json_int_t)o->calls, "bytes", (json_int_t)o->bytes,
+					      "avg_us", mcp_us(o->ns / (double)o->calls), "max_us",
+					      mcp_us((double)o->max_ns), "avg_wait_us",
+					      mean_us(&o->waits)));
+	}
+	return list;
+}
+
+struct listed {
+	const struct collective_comm *comm;
+	const struct collective_rank *rank;
+};
+
+static int worst_first(const void *a, const void *b)
+{
+	const struct listed *x = a, *y = b;
+	uint64_t bx = behind(x->comm, x->rank), by = behind(y->comm, y->rank);
+
+	if (bx != by)
+		return bx > by ? -1 : 1;
+	return x->rank->late_ns > y->rank->late_ns ? -1 : x->rank->late_ns < y->rank->late_ns;
+}
+
+static json_t *ranks_list(const struct collectives_answer *a, bool compact, size_t *ret_left_out)
+{
+	_cleanup_free_ struct listed *ranks = NULL;
+	size_t all = 0, n = 0;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < a->count; i++)
+		all += a->comms[i].rank_count;
+	ranks = calloc(all + 1, sizeof(*ranks));
+	for (size_t i = 0; ranks && i < a->count; i++)
+		for (size_t k = 0; k < a->comms[i].rank_count; k++)
+			ranks[n++] = (struct listed){&a->comms[i], &a->comms[i].ranks[k]};
+	if (compact && n > RANKS_SHOWN) {
+		qsort(ranks, n, sizeof(*ranks), worst_first);
+		n = RANKS_SHOWN;
+	}
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, rank_json(ranks[i].comm, ranks[i].rank));
+	*ret_left_out = all - n;
+	return list;
+}
+
+static json_t *collectives_value(
+	const struct question *q, const json_t *arguments, struct errinfo *reterr)
+{
+	_cleanup_(collectives_answer_done) struct collectives_answer a = {0};
+	int r = answer_collectives(q, &a, reterr);
+	json_t *full, *range = r < 0 ? NULL : mcp_range(q, reterr);
+	size_t left_out;
+
+	if (!range)
+		return NULL;
+	full = json_pack("{s:I, s:o, s:o, s:o, s:o}", "count", (json_int_t)a.calls, "straggler",
+		straggler_json(&a), "operations", ops_list(&a), "ranks",
+		ranks_list(&a, mcp_arg_compact(arguments), &left_out), "range", range);
+	if (left_out)
+		json_object_set_new(full, "more_ranks", json_integer((json_int_t)left_out));
+	if (a.without)
+		json_object_set_new(
+			full, "without_communicator", json_integer((json_int_t)a.without));
+	json_object_set_new(full, "note",
+		json_string(!a.calls ? "no NCCL call is in the recording"
+				     : "a wait is the synchronisation after the call, a bound seen "
+				       "from the host; came_last of `of` collectives is by start "
+				       "times on one clock, else by who waited least"));
+	return full;
 }
 
 void mcp_collectives(const struct call *c, const json_t *arguments, struct answer *a)
 {
-	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	_cleanup_(mcp_part_done) struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
-	_cleanup_free_ struct tables *t = calloc(1, sizeof(*t));
-	json_t *ops = json_array(), *ranks = json_array(), *full;
-	struct errinfo e = {0};
-	int r = mcp_part_read(mcp_settings_of(c)->db, arguments, &part, &content, &e);
-
-	if (r < 0 || !t) {
-		json_decref(ops);
-		json_decref(ranks);
-		mcp_reply_error(a, r, &e);
-		return;
-	}
-	for (size_t i = 0; i < content.collective_count; i++)
-		add(t, &content.collectives[i]);
-	for (size_t i = 0; i < t->op_count; i++)
-		json_array_append_new(ops, op_json(&t->ops[i]));
-	for (size_t i = 0; i < t->rank_count; i++)
-		json_array_append_new(ranks, rank_json(t, &t->ranks[i]));
-	full = json_pack("{s:I, s:o, s:o, s:o}", "count", (json_int_t)content.collective_count,
-		"operations", ops, "ranks", ranks, "range", mcp_range(&content, &part));
-	if (t->left_out)
-		json_object_set_new(full, "left_out", json_integer((json_int_t)t->left_out));
-	json_object_set_new(full, "note",
-		json_string(content.collective_count
-				    ? "a wait is the synchronisation after the call, a bound seen "
-				      "from the host; the rank that waits least is late"
-				    : "no NCCL call is in the recording"));
-	mcp_reply(a, arguments, full, NULL);
+	mcp_answer(c, arguments, collectives_value, a);
 }

@@ -67,7 +67,7 @@ static json_t *parsed(const char *text)
 	return raw ? mcp_tsc_full(raw) : json_null();
 }
 
-static json_t *chains_json(const struct fanout_incidents *l, json_int_t limit)
+static json_t *incidents_list(const struct fanout_incidents *l, json_int_t limit)
 {
 	json_t *list = json_array();
 
@@ -109,21 +109,21 @@ static void reply(struct answer *a, const json_t *arguments, const struct fanout
 
 	if (kind == FANOUT_INCIDENTS)
 		json_object_set_new(full, "chains",
-			chains_json(&r->incidents, mcp_arg_int(arguments, "limit", ROWS)));
+			incidents_list(&r->incidents, mcp_arg_int(arguments, "limit", ROWS)));
 	else if (kind == FANOUT_GET)
 		json_object_set_new(full, "results", results_json(r));
 	if (kind != FANOUT_SQL) {
-		mcp_reply(a, arguments, full, NULL);
+		mcp_reply(a, arguments, full);
 		return;
 	}
 	value = compact ? mcp_tsc_pack(full) : json_incref(full);
 	mcp_sql_put(value, &r->table, compact);
 	json_decref(full);
-	mcp_reply_value(a, value, NULL);
+	mcp_reply_value(a, value);
 }
 
 /* What each node had to say, if none answered. */
-static void tell_warnings(struct answer *a, const struct fanout_result *r)
+static void answer_warnings(struct answer *a, const struct fanout_result *r)
 {
 	_cleanup_buf_ struct buf lines = BUF_INIT(WARNINGS_BYTES),
 				 text = BUF_INIT(2 * WARNINGS_BYTES);
@@ -172,5 +172,5 @@ void mcp_fleet(const struct call *c, const json_t *arguments, struct answer *a)
 		return;
 	}
 	mcp_reply_error(a, r, &e);
-	tell_warnings(a, &result);
+	answer_warnings(a, &result);
 }

@@ -1,145 +1,91 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_gpu.c - get_gpu_state: for each GPU its last reading and what the range of them was. */
+/* mcp_gpu.c - get_gpu_state: for each GPU its last reading and what the range of them was
+ * (agent/answer/gpus.h). */
 #include "agent/serve/mcp_tool.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "agent/answer/gpus.h"
 #include "agent/serve/mcp_clean.h"
 #include "agent/serve/mcp_tsc.h"
-#include "mcp/rpc.h"
+#include "model/gpu_sample.h"
 
-#define GPUS_MAX 64
-
-struct gauge {
-	int64_t min, max;
-	double sum;
-	uint64_t n;
-};
-
-struct gpu {
-	const struct gpu_sample *last;
-	uint64_t samples, throttled;
-	uint64_t reasons; /* all that were ever seen */
-	struct gauge util, power, temperature, clock;
-};
-
-static void gauge_add(struct gauge *g, int64_t v)
+static json_t *gauge_json(const struct gpus_answer *a, size_t gpu, const char *column)
 {
-	if (v < 0)
-		return;
-	g->min = g->n ? MIN(g->min, v) : v;
-	g->max = g->n ? MAX(g->max, v) : v;
-	g->sum += (double)v;
-	g->n++;
-}
+	struct gpu_gauge g = gpus_gauge(a, gpu, column);
 
-static uint64_t slowing_bits(int64_t reasons)
-{
-	uint64_t bits = 0;
-
-	for (const struct gpu_throttle *t = gpu_throttles; reasons > 0 && t->bit; t++)
-		if (t->slows)
-			bits |= (uint64_t)reasons & t->bit;
-	return bits;
-}
-
-static void gpu_add(struct gpu *g, const struct gpu_sample *s)
-{
-	uint64_t bits = slowing_bits(s->throttle_reasons);
-
-	g->last = s;
-	g->samples++;
-	g->throttled += bits != 0;
-	g->reasons |= bits;
-	gauge_add(&g->util, s->util_gpu_pct);
-	gauge_add(&g->power, s->power_mw);
-	gauge_add(&g->temperature, s->temperature_c);
-	gauge_add(&g->clock, s->sm_clock_mhz);
-}
-
-static size_t collect(const struct nodedb_content *c, struct gpu gpus[GPUS_MAX])
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < c->gpu_sample_count; i++) {
-		const struct gpu_sample *s = &c->gpu_samples[i];
-		size_t k = 0;
-
-		while (k < n &&
-			(gpus[k].last->index != s->index || strcmp(gpus[k].last->uuid, s->uuid)))
-			k++;
-		if (k == GPUS_MAX)
-			continue;
-		n = MAX(n, k + 1);
-		gpu_add(&gpus[k], s);
-	}
-	return n;
-}
-
-static json_t *gauge_json(const struct gauge *g)
-{
-	if (!g->n)
+	if (!g.samples)
 		return json_null();
-	return json_pack("{s:I, s:I, s:f}", "min", (json_int_t)g->min, "max", (json_int_t)g->max,
-		"avg", g->sum / (double)g->n);
+	return json_pack("{s:I, s:I, s:f}", "min", (json_int_t)g.min, "max", (json_int_t)g.max,
+		"avg", g.mean);
 }
 
-static json_t *reading_json(const struct gpu_sample *s)
+static json_t *reading_json(const struct sql_table *t, size_t row)
 {
+	static const char *const elsewhere[] = {"throttle_reasons", "nvml_error", "last_xid_ns"};
 	json_t *o = json_object();
 
-#define X(field, meaning)                                                                          \
-	if (s->field != GPU_UNKNOWN)                                                               \
-		json_object_set_new(o, #field, json_integer((json_int_t)s->field));
-	GPU_FIELDS(X)
-#undef X
-	json_object_del(o, "throttle_reasons"); /* said by name */
-	json_object_del(o, "nvml_error");
-	json_object_del(o, "last_xid_ns");
+	for (int c = GPUS_TIME + 1; c < t->column_count; c++)
+		if (sql_table_cell(t, row, c)->type == SQL_INT)
+			json_object_set_new(
+				o, sql_table_name(t, c), json_integer(table_int(t, row, c)));
+	for (size_t i = 0; i < ARRAY_SIZE(elsewhere); i++)
+		json_object_del(o, elsewhere[i]);
 	return o;
 }
 
-static json_t *gpu_json(const struct gpu *g)
+static json_t *gpu_json(const struct gpus_answer *a, size_t gpu)
 {
+	const struct sql_table *t = &a->samples;
+	size_t row = a->newest[gpu];
+	int throttle = table_column(t, "throttle_reasons");
 	_cleanup_json_ json_t *raw =
-		json_pack("{s:I}", "timestamp_ns", (json_int_t)g->last->time.ns);
+		json_pack("{s:I}", "timestamp_ns", (json_int_t)table_int(t, row, GPUS_TIME));
 	_cleanup_json_ json_t *time = mcp_tsc_full(raw);
-	char reasons[256];
+	uint64_t samples = 0, throttled = 0, reasons = 0;
+	char text[256];
 
+	for (size_t i = row; i < t->row_count; i++) {
+		uint64_t bits = gpus_slowing(table_int(t, i, throttle));
+
+		if (!gpus_same(a, i, row))
+			continue;
+		samples++;
+		throttled += bits != 0;
+		reasons |= bits;
+	}
 	return json_pack("{s:I, s:o, s:o, s:I, s:O, s:f, s:s, s:o, s:o, s:o, s:o, s:o}", "gpu",
-		(json_int_t)g->last->index, "name", mcp_clean_string(g->last->name, MCP_CLEAN_NAME),
-		"uuid", mcp_clean_string(g->last->uuid, MCP_CLEAN_NAME), "samples",
-		(json_int_t)g->samples, "last_at", json_object_get(time, "timestamp"),
-		"throttled_percent", 100.0 * (double)g->throttled / (double)g->samples,
-		"throttled_by", gpu_throttle_text(g->reasons, reasons, sizeof(reasons)),
-		"util_percent", gauge_json(&g->util), "power_mw", gauge_json(&g->power),
-		"temperature_c", gauge_json(&g->temperature), "sm_clock_mhz", gauge_json(&g->clock),
-		"last", reading_json(g->last));
+		(json_int_t)table_int(t, row, GPUS_GPU), "name",
+		mcp_clean_string(table_text(t, row, GPUS_NAME), MCP_CLEAN_NAME), "uuid",
+		mcp_clean_string(table_text(t, row, GPUS_UUID), MCP_CLEAN_NAME), "samples",
+		(json_int_t)samples, "last_at", json_object_get(time, "timestamp"),
+		"throttled_percent", 100.0 * (double)throttled / (double)samples, "throttled_by",
+		gpu_throttle_text(reasons, text, sizeof(text)), "util_percent",
+		gauge_json(a, gpu, "util_gpu_pct"), "power_mw", gauge_json(a, gpu, "power_mw"),
+		"temperature_c", gauge_json(a, gpu, "temperature_c"), "sm_clock_mhz",
+		gauge_json(a, gpu, "sm_clock_mhz"), "last", reading_json(t, row));
+}
+
+static json_t *gpus_value(const struct question *q, const json_t *arguments, struct errinfo *reterr)
+{
+	_cleanup_(gpus_answer_done) struct gpus_answer a = {0};
+	int r = answer_gpus(q, &a, reterr);
+	json_t *list, *full, *range = r < 0 ? NULL : mcp_range(q, reterr);
+
+	if (!range)
+		return NULL;
+	list = json_array();
+	for (size_t i = 0; i < a.count; i++)
+		json_array_append_new(list, gpu_json(&a, i));
+	full = json_pack("{s:o, s:o}", "gpus", list, "range", range);
+	if (!a.count)
+		json_object_set_new(full, "note",
+			json_string("the recording holds no readings of GPUs: no driver was there, "
+				    "or it is of the published agent"));
+	return full;
 }
 
 void mcp_gpu_state(const struct call *c, const json_t *arguments, struct answer *a)
 {
-	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	_cleanup_(mcp_part_done) struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
-	struct gpu gpus[GPUS_MAX] = {0};
-	json_t *list = json_array(), *full;
-	struct errinfo e = {0};
-	size_t n;
-	int r = mcp_part_read(mcp_settings_of(c)->db, arguments, &part, &content, &e);
-
-	if (r < 0) {
-		json_decref(list);
-		mcp_reply_error(a, r, &e);
-		return;
-	}
-	n = collect(&content, gpus);
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list, gpu_json(&gpus[i]));
-	full = json_pack("{s:o, s:o}", "gpus", list, "range", mcp_range(&content, &part));
-	if (!n)
-		json_object_set_new(full, "note",
-			json_string("the recording holds no readings of GPUs: no driver was there, "
-				    "or it is of the published agent"));
-	mcp_reply(a, arguments, full, NULL);
+	mcp_answer(c, arguments, gpus_value, a);
 }

@@ -1,78 +1,111 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_losses.c - get_losses: how complete the recording is. hits = stored + aggregated + lost. */
+/* mcp_losses.c - get_losses: how complete the recording is (agent/answer/losses.h), the sessions of
+ * each source together. */
 #include "agent/serve/mcp_tool.h"
 
-#include "base/buf.h"
-#include "mcp/rpc.h"
+#include <string.h>
+
+#include "agent/answer/losses.h"
+#include "agent/serve/mcp_clean.h"
 #include "wire/names.h"
 
-static json_t *reasons_json(const struct account *a)
+#define UNSEEN_SHOWN 16
+
+static json_t *reasons_json(const struct sql_table *losses, int64_t source)
 {
 	json_t *list = json_array();
 
-	for (int i = 0; i < LOSS_COUNT; i++)
-		if (a->lost[i])
+	for (int k = 0; k < LOSS_COUNT; k++) {
+		json_int_t n = 0;
+
+		for (size_t i = 0; i < losses->row_count; i++)
+			if (table_int(losses, i, LOSSES_SOURCE) == source &&
+				!strcmp(table_text(losses, i, LOSSES_REASON), wire_losses[k].name))
+				n += table_int(losses, i, LOSSES_COUNT);
+		if (n)
 			json_array_append_new(
-				list, json_pack("{s:s, s:I, s:s}", "reason", wire_losses[i].name,
-					      "count", (json_int_t)a->lost[i], "meaning",
-					      wire_losses[i].description));
+				list, json_pack("{s:s, s:I, s:s}", "reason", wire_losses[k].name,
+					      "count", n, "meaning", wire_losses[k].description));
+	}
 	return list;
 }
 
-static json_t *source_json(unsigned source, const struct account *a)
+static json_t *sources_json(const struct losses_answer *a)
 {
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:o}", "source", wire_source_name(source),
-		"hits", (json_int_t)a->hits, "stored", (json_int_t)a->stored, "aggregated",
-		(json_int_t)a->aggregated, "lost", (json_int_t)account_lost(a), "balanced",
-		account_balances(a), "reasons", reasons_json(a));
+	json_t *list = json_array();
+
+	for (unsigned source = 0; source < WIRE_SOURCE_MAX; source++) {
+		json_int_t sums[LOSSES_LOST + 1] = {0};
+		bool balances = true;
+
+		for (size_t i = 0; i < a->books.row_count; i++) {
+			if (table_int(&a->books, i, LOSSES_SOURCE) != source)
+				continue;
+			for (int c = LOSSES_HITS; c <= LOSSES_LOST; c++)
+				sums[c] += table_int(&a->books, i, c);
+			balances = balances && losses_balance(&a->books, i);
+		}
+		if (!sums[LOSSES_HITS])
+			continue;
+		json_array_append_new(
+			list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:o}", "source",
+				      wire_source_name(source), "hits", sums[LOSSES_HITS], "stored",
+				      sums[LOSSES_STORED], "aggregated", sums[LOSSES_AGGREGATED],
+				      "lost", sums[LOSSES_LOST], "balanced", balances, "reasons",
+				      reasons_json(&a->losses, source)));
+	}
+	return list;
 }
 
-static json_t *books_json(const struct nodedb_content *c, json_t *full)
+/* Calls before the probes were there, the longest time first. */
+static json_t *unseen_json(const struct sql_table *t)
 {
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < t->row_count && i < UNSEEN_SHOWN; i++)
+		json_array_append_new(list,
+			json_pack("{s:I, s:o, s:o, s:o, s:s}", "pid",
+				(json_int_t)table_int(t, i, table_column(t, "pid")), "process_name",
+				mcp_clean_string(
+					table_text(t, i, table_column(t, "comm")), MCP_CLEAN_NAME),
+				"duration_us",
+				mcp_us(table_real(t, i, table_column(t, "duration_ns"))), "file",
+				mcp_clean_string(
+					table_text(t, i, table_column(t, "file")), MCP_CLEAN_NAME),
+				"reason", table_text(t, i, table_column(t, "reason"))));
+	return list;
+}
+
+static json_t *losses_value(
+	const struct question *q, const json_t *arguments, struct errinfo *reterr)
+{
+	_cleanup_(losses_answer_done) struct losses_answer a = {0};
+	int r = answer_losses(q, &a, reterr);
+	json_t *full, *range = r < 0 ? NULL : mcp_range(q, reterr);
 	_cleanup_buf_ struct buf why = BUF_INIT(512);
-	json_t *sources = json_array();
-	uint64_t hits = 0, lost = 0;
+	json_int_t pruned = 0;
 
-	for (unsigned i = 0; c->has_books && i < WIRE_SOURCE_MAX; i++) {
-		const struct account *a = &c->books.source[i];
-
-		if (!a->hits)
-			continue;
-		hits += a->hits;
-		lost += account_lost(a);
-		json_array_append_new(sources, source_json(i, a));
-	}
-	if (accounting_put_unclean(&c->books, &why))
+	if (!range)
+		return NULL;
+	for (size_t i = 0; i < a.pruned.row_count; i++)
+		if (!strcmp(table_text(&a.pruned, i, table_column(&a.pruned, "table")), "events"))
+			pruned += table_int(&a.pruned, i, table_column(&a.pruned, "rows"));
+	full = json_pack("{s:I, s:o, s:o}", "pruned_rows", pruned, "range", range, "sources",
+		sources_json(&a));
+	if (completeness_share(&a.total) >= 0)
+		json_object_set_new(full, "completeness", json_real(completeness_share(&a.total)));
+	else if (accounting_put_unclean(&a.total.books, &why))
 		json_object_set_new(full, "note", json_string(buf_str(&why)));
-	else if (c->has_books)
-		json_object_set_new(full, "completeness",
-			json_real(hits ? 1.0 - (double)lost / (double)hits : 1.0));
 	else
 		json_object_set_new(full, "note",
 			json_string("losses of this recording are unknown (the published agent "
 				    "did not count)"));
-	return sources;
+	if (a.unseen.row_count) /* of which no number can be known */
+		json_object_set_new(full, "unseen", unseen_json(&a.unseen));
+	return full;
 }
 
 void mcp_losses(const struct call *c, const json_t *arguments, struct answer *a)
 {
-	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	_cleanup_(mcp_part_done) struct mcp_part part = {.filter = {.thin = NODEDB_THIN_LARGE}};
-	char text[CALL_GAP_SENTENCE_MAX];
-	struct errinfo e = {0};
-	json_t *full;
-	int r = mcp_part_read(mcp_settings_of(c)->db, arguments, &part, &content, &e);
-
-	if (r < 0) {
-		mcp_reply_error(a, r, &e);
-		return;
-	}
-	full = json_pack("{s:I, s:I, s:o}", "pruned_rows", (json_int_t)content.pruned_rows,
-		"damaged_rows", (json_int_t)content.skipped_rows, "range",
-		mcp_range(&content, &part));
-	json_object_set_new(full, "sources", books_json(&content, full));
-	if (content.books.unseen.processes)
-		json_object_set_new(full, "unseen",
-			json_string(call_gap_sentence(&content.books.unseen, text, sizeof(text))));
-	mcp_reply(a, arguments, full, NULL);
+	mcp_answer(c, arguments, losses_value, a);
 }

@@ -37,7 +37,6 @@ static json_t *check_json(const struct check_row *row, bool compact)
 void mcp_check(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_free_ struct check_report *r = calloc(1, sizeof(*r));
-	_cleanup_buf_ struct buf prose = BUF_INIT(1 << 18);
 	json_t *checks = json_array();
 	const struct check_probes *known = mcp_settings_of(c)->probes;
 	struct check_probes probes;
@@ -50,16 +49,10 @@ void mcp_check(const struct call *c, const json_t *arguments, struct answer *a)
 	if (!known)
 		check_probe(&probes);
 	check_run("", known ? known : &probes, r);
-	for (size_t i = 0; i < r->count; i++) {
-		const struct check_row *row = &r->rows[i];
-
-		buf_printf(&prose, "[%s] %s: %s\n%s%s", state_word(row->state), row->name,
-			row->value, row->advice, row->advice[0] ? "\n" : "");
-		json_array_append_new(checks, check_json(row, mcp_arg_compact(arguments)));
-	}
+	for (size_t i = 0; i < r->count; i++)
+		json_array_append_new(checks, check_json(&r->rows[i], mcp_arg_compact(arguments)));
 	mcp_reply(a, arguments,
-		json_pack("{s:b, s:o}", "ready", check_exit_code(r) == EXIT_OK, "checks", checks),
-		buf_str(&prose));
+		json_pack("{s:b, s:o}", "ready", check_exit_code(r) == EXIT_OK, "checks", checks));
 }
 
 void mcp_test_report(const struct call *c, const json_t *arguments, struct answer *a)
@@ -78,5 +71,5 @@ void mcp_test_report(const struct call *c, const json_t *arguments, struct answe
 		answer_fail(a, "%s: %s", REPORT_PATH, e.message);
 		return;
 	}
-	mcp_reply(a, arguments, json_pack("{s:o}", "report", mcp_tsc_full(report)), NULL);
+	mcp_reply(a, arguments, json_pack("{s:o}", "report", mcp_tsc_full(report)));
 }

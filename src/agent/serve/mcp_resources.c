@@ -43,46 +43,31 @@ static int fail(struct rpc_error *e, const struct errinfo *why)
 		e, RPC_INTERNAL, "%s", b.len ? buf_str(&b) : "the recording could not be read");
 }
 
-static int read_content(const struct call *c, enum nodedb_stacks stacks, struct mcp_part *part,
-	struct nodedb_content *ret, struct rpc_error *e)
-{
-	struct errinfo why = {0};
-	int r;
-
-	part->filter =
-		(struct nodedb_filter){.thin = NODEDB_THIN_LARGE, .labels = true, .stacks = stacks};
-	r = mcp_part_read(mcp_settings_of(c)->db, NULL, part, ret, &why);
-	return r < 0 ? fail(e, &why) : 0;
-}
-
 static int read_incidents(const struct call *c, const char *uri, const char *variable,
 	json_t *contents, struct rpc_error *e)
 {
-	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	_cleanup_(mcp_part_done) struct mcp_part part = {0};
+	_cleanup_(mcp_loaded_done) struct mcp_loaded l = {0};
 	_cleanup_json_ json_t *list = NULL, *full = NULL;
 	struct errinfo why = {0};
+	int r = mcp_load(mcp_settings_of(c)->db, NULL, &l, &why);
 
-	if (read_content(c, NODEDB_STACKS_USED, &part, &content, e) < 0)
-		return -EPROTO;
-	list = mcp_incidents(&content, NULL, NULL, &why);
+	list = r < 0 ? NULL : mcp_incidents(&l.incidents, NULL, &why);
 	if (!list)
 		return fail(e, &why);
-	full = json_pack("{s:O, s:o}", "incidents", list, "range", mcp_range(&content, NULL));
+	full = json_pack(
+		"{s:O, s:o}", "incidents", list, "range", mcp_range_of(&l.incidents, l.live));
 	return put_contents(contents, uri, mcp_tsc_pack(full), e);
 }
 
 static int read_incident(const struct call *c, const char *uri, const char *variable,
 	json_t *contents, struct rpc_error *e)
 {
-	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	_cleanup_(mcp_part_done) struct mcp_part part = {0};
+	_cleanup_(mcp_loaded_done) struct mcp_loaded l = {0};
 	_cleanup_json_ json_t *list = NULL;
 	struct errinfo why = {0};
+	int r = mcp_load(mcp_settings_of(c)->db, NULL, &l, &why);
 
-	if (read_content(c, NODEDB_STACKS_USED, &part, &content, e) < 0)
-		return -EPROTO;
-	list = mcp_incidents(&content, variable, NULL, &why);
+	list = r < 0 ? NULL : mcp_incidents(&l.incidents, variable, &why);
 	if (!list)
 		return fail(e, &why);
 	if (!json_array_size(list))
@@ -93,38 +78,39 @@ static int read_incident(const struct call *c, const char *uri, const char *vari
 static void complete_incident(
 	const struct call *c, const char *argument, const char *value, json_t *values)
 {
-	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	_cleanup_(mcp_part_done) struct mcp_part part = {0};
-	_cleanup_(rpc_error_done) struct rpc_error e = {0};
-	_cleanup_json_ json_t *list = NULL;
+	_cleanup_(mcp_loaded_done) struct mcp_loaded l = {0};
 	struct errinfo why = {0};
-	json_t *one;
-	size_t i;
 
-	if (strcmp(argument, "id") || read_content(c, NODEDB_STACKS_NONE, &part, &content, &e) < 0)
+	if (strcmp(argument, "id") || mcp_load(mcp_settings_of(c)->db, NULL, &l, &why) < 0)
 		return;
-	list = mcp_incidents(&content, NULL, NULL, &why);
-	json_array_foreach (list, i, one) {
-		json_t *id = json_object_get(one, "id");
+	for (size_t i = 0; i < l.incidents.count; i++) {
+		const char *id = l.incidents.rows[i].incident->id;
 
-		if (!strncmp(json_string_value(id), value, strlen(value)))
-			json_array_append(values, id);
+		if (!strncmp(id, value, strlen(value)))
+			json_array_append_new(values, mcp_clean_string(id, MCP_CLEAN_NAME));
 	}
+}
+
+static int list_stacks(const struct question *q, void *arg, struct errinfo *reterr)
+{
+	json_t **list = arg;
+
+	json_decref(*list); /* of a first try */
+	*list = mcp_stack_list(q, STACKS_SHOWN, reterr);
+	return *list ? 0 : -ENOMEM;
 }
 
 static int read_stacks(const struct call *c, const char *uri, const char *variable,
 	json_t *contents, struct rpc_error *e)
 {
-	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
-	_cleanup_(mcp_part_done) struct mcp_part part = {0};
+	static const struct answer_request all;
 	struct errinfo why = {0};
-	json_t *list;
+	json_t *list = NULL;
 
-	if (read_content(c, NODEDB_STACKS_USED, &part, &content, e) < 0)
-		return -EPROTO;
-	list = mcp_stack_list(&content, NULL, STACKS_SHOWN, &why);
-	if (!list)
+	if (answer_ask(mcp_settings_of(c)->db, &all, 0, list_stacks, &list, &why) < 0) {
+		json_decref(list);
 		return fail(e, &why);
+	}
 	return put_contents(contents, uri, json_pack("{s:o}", "stacks", list), e);
 }
 

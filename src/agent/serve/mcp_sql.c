@@ -8,17 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/answer/sql_output.h"
 #include "agent/serve/mcp_clean.h"
 #include "base/clock.h"
 #include "mcp/rpc.h"
 #include "sql/sql_worker.h"
 
-#define ROWS        1000
-#define TIMEOUT_NS  (5 * NS_PER_S)
-#define BYTES_MAX   (256u << 10) /* it is sent twice, as text and as values */
-#define TABLE_BYTES (1u << 20)
-#define BLOB_SHOWN  128
+#define ROWS       1000
+#define TIMEOUT_NS (5 * NS_PER_S)
+#define BYTES_MAX  (256u << 10) /* it is sent twice, as text and as values */
+#define BLOB_SHOWN 128
 
 static json_t *blob_json(const struct sql_table *t, const struct sql_cell *cell)
 {
@@ -84,15 +82,12 @@ void mcp_sql_put(json_t *value, const struct sql_table *t, bool compact)
 static void reply_table(
 	struct answer *a, const json_t *arguments, const struct sql_table *t, uint64_t ns)
 {
-	_cleanup_buf_ struct buf prose = BUF_INIT(TABLE_BYTES);
 	bool compact = mcp_arg_compact(arguments);
 	json_t *value = json_pack("{s:{s:I, s:b, s:I}}", "meta", "rows", (json_int_t)t->row_count,
 		"truncated", (int)t->truncated, "duration_ms", (json_int_t)(ns / NS_PER_MS));
 
 	mcp_sql_put(value, t, compact);
-	if (!compact)
-		sql_output_write(&prose, t, SQL_OUTPUT_TABLE, true);
-	mcp_reply_value(a, value, compact ? NULL : buf_str(&prose));
+	mcp_reply_value(a, value);
 	if (t->truncated)
 		answer_text(
 			a, "There are more rows: raise `limit`, or let SQL count and group them.");

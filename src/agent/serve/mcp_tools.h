@@ -4,8 +4,7 @@
 
 #include "mcp/offer.h"
 
-extern const struct offer_tool mcp_tools[]; /* schemas in their full form only */
-extern const char mcp_tools_hints[];        /* annotations of those that have none */
+extern const struct offer_tool mcp_tools[];
 extern const struct offer_resource mcp_resources[];
 extern const struct offer_resource mcp_templates[];
 extern const struct offer_prompt mcp_prompts[];

@@ -10,17 +10,8 @@
 
 #include <jansson.h>
 
-#include "base/buf.h"
-
 /* mcp_tsc_full - a new value; @v stays. NULL without memory. */
 json_t *mcp_tsc_full(const json_t *v);
 
 /* mcp_tsc_pack - the compact form of a full value, likewise. */
 json_t *mcp_tsc_pack(const json_t *full);
-
-/* mcp_tsc_schema - the text of the schema @full, widened so that compact answers have its shape
- * too; the caller's. */
-char *mcp_tsc_schema(const char *full);
-
-/* mcp_tsc_outline - a full value as indented lines "name: value". */
-void mcp_tsc_outline(struct buf *b, const json_t *full);

@@ -47,15 +47,14 @@ void serve_put_node(const struct serve *s, struct http_exchange *x)
 
 /* ---- whose recording it is ---- */
 
-static int take_node(struct nodedb_look *l, void *arg, struct errinfo *reterr)
+static int take_node(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table nodes = {0};
 	char *out = arg;
-	int r = nodedb_look_list(
-		l, NODEDB_NODES, &(struct nodedb_scope){.limit = 1}, &nodes, reterr);
+	int r = nodedb_snapshot_list(l, NODEDB_NODES, &(struct scope){0}, 1, &nodes, reterr);
 
 	if (r == 0 && nodes.row_count)
-		snprintf(out, NODE_MAX, "%s", tell_text(&nodes, 0, 0));
+		snprintf(out, NODE_MAX, "%s", table_text(&nodes, 0, 0));
 	return r;
 }
 
@@ -63,7 +62,7 @@ static int take_node(struct nodedb_look *l, void *arg, struct errinfo *reterr)
 static bool find_node(const char *db, char out[NODE_MAX])
 {
 	out[0] = 0;
-	if (nodedb_look(db, take_node, out, NULL) < 0)
+	if (nodedb_snapshot_read(db, take_node, out, NULL) < 0)
 		return false;
 	/* It becomes a field of replies: nothing that would end one. */
 	for (char *p = out; *p; p++)
@@ -235,7 +234,7 @@ static void handle(void *arg, struct http_exchange *x, const struct http_request
 		serve_later(arg,
 			&(struct serve_plan){.lane = row->lane,
 				.begin = row->begin,
-				.fn = row->tell ? api_tell : row->make,
+				.fn = row->answer ? api_answer : row->make,
 				.data = row},
 			x, q);
 	else

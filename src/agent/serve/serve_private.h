@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "agent/answer/tell.h"
+#include "agent/answer/answer.h"
 #include "agent/serve/job.h"
 #include "agent/serve/keep.h"
 #include "agent/serve/serve.h"
@@ -38,20 +38,20 @@ struct api_row { /* one route */
 	const char *method, *path;
 	const char *summary;
 	unsigned params;
-	tell_fn *tell;  /* what the recording says; or */
-	serve_fn *make; /* something else, on a lane; or */
+	answer_fn *answer; /* what the recording says; or */
+	serve_fn *make;    /* something else, on a lane; or */
 	int (*begin)(struct serve_call *c, struct errinfo *reterr); /* before that: serve_plan */
 	http_handler *reply;                                        /* at once, on the loop */
 	enum serve_lane lane;
-	uint64_t default_ns; /* of tell_run() */
+	uint64_t default_ns; /* of answer_run() */
 	bool open;
 	size_t body_max;
 };
 
 extern const struct api_row api_rows[]; /* ended by a method of NULL */
 
-/* api_wish - the parameters in @query that @row knows. -EINVAL with a sentence. */
-int api_wish(const struct api_row *row, const char *query, struct tell_wish *ret,
+/* api_request - the parameters in @query that @row knows. -EINVAL with a sentence. */
+int api_request(const struct api_row *row, const char *query, struct answer_request *ret,
 	struct errinfo *reterr);
 
 /* What parameter @bit is called and means, for the description of the API; the first is i = 0, NULL
@@ -65,6 +65,6 @@ extern const struct api_param api_params[]; /* ended by a name of NULL */
 /* serve_put_node - whose recording it is as a field of the reply, if that is known. */
 void serve_put_node(const struct serve *s, struct http_exchange *x);
 
-serve_fn api_tell, api_query;
+serve_fn api_answer, api_query;
 int api_query_begin(struct serve_call *c, struct errinfo *reterr);
 http_handler api_time, api_health, api_describe, api_page;

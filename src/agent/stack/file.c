@@ -515,19 +515,6 @@ uint64_t stack_files_poll(struct stack_files *fs)
 	return fs->answers;
 }
 
-bool stack_files_idle(const struct stack_files *fs)
-{
-	struct symbol_health h;
-
-	symbol_health(fs->symbols, &h);
-	if (h.waiting)
-		return false;
-	for (size_t i = 0; i < fs->count; i++)
-		if (fs->all[i]->ask_count)
-			return false;
-	return true;
-}
-
 uint64_t stack_files_table_bytes(const struct stack_files *fs)
 {
 	return stack_tables_bytes(fs->tables);

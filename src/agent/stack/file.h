@@ -95,7 +95,5 @@ void stack_files_sweep(struct stack_files *fs);
 /* stack_files_poll - send questions, take answers. Returns how many names have come in all. */
 uint64_t stack_files_poll(struct stack_files *fs);
 
-/* stack_files_idle - nothing is asked. */
-bool stack_files_idle(const struct stack_files *fs);
 uint64_t stack_files_table_bytes(const struct stack_files *fs);
 void stack_files_health(const struct stack_files *fs, struct symbol_health *ret);

@@ -22,8 +22,10 @@
 #include "agent/discover/maps.h"
 #include "agent/python/python.h"
 #include "agent/stack/foreign.h"
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/search.h"
 
 #define VDSO_INODE         1 /* of device 0: where no file can be */
 #define VDSO_BYTES         65536
@@ -36,7 +38,7 @@ struct scan {
 	struct stack_space *space;
 	struct stack_files *files;
 	struct space_mapping *mappings;
-	size_t count, capacity;
+	size_t count, room;
 	int err;
 	uint64_t base, base_dev, base_inode; /* the file whose start was seen last, and where */
 	struct stack_file *python_file;      /* that may hold an interpreter */
@@ -108,16 +110,9 @@ static bool take_mapping(void *arg, const struct maps_entry *e)
 	}
 	if (!space_is_code(e))
 		return true;
-	if (s->count == s->capacity) {
-		size_t more = s->capacity ? 2 * s->capacity : 64;
-		struct space_mapping *grown = realloc(s->mappings, more * sizeof(*grown));
-
-		if (!grown || more > 64 * STACK_MAPPINGS_MAX) {
-			s->err = -ENOMEM;
-			return false;
-		}
-		s->mappings = grown;
-		s->capacity = more;
+	if (ARRAY_RESERVE(s->mappings, s->room, s->count + 1, 64 * STACK_MAPPINGS_MAX) < 0) {
+		s->err = -ENOMEM;
+		return false;
 	}
 	m.file = file_of(s, e);
 	s->mappings[s->count++] = m;
@@ -217,17 +212,9 @@ void space_inherit(struct stack_space *s, const struct stack_space *parent)
 
 const struct space_mapping *space_find(const struct stack_space *s, uint64_t address)
 {
-	size_t low = 0, high = s->count;
+	size_t at = LOWER_BOUND(i, s->count, s->mappings[i].end <= address);
 
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-
-		if (s->mappings[mid].end <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < s->count && s->mappings[low].start <= address ? &s->mappings[low] : NULL;
+	return at < s->count && s->mappings[at].start <= address ? &s->mappings[at] : NULL;
 }
 
 bool space_is_known(const struct stack_space *s)

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/store/scope.h"
 #include "agent/store/stack_json.h"
 #include "base/errinfo.h"
 #include "model/accounting.h"
@@ -164,15 +165,9 @@ enum nodedb_stacks { NODEDB_STACKS_NONE, NODEDB_STACKS_USED, NODEDB_STACKS_ALL }
 enum nodedb_thin { NODEDB_THIN_NEVER, NODEDB_THIN_LARGE, NODEDB_THIN_ALWAYS };
 
 struct nodedb_filter {
-	int64_t from_ns, to_ns; /* inclusive, of the start; 0: open */
-	const uint32_t *pids;   /* any of these, or all if pid_count is 0. sched_switch rows of
-				   published files carry a thread's id here */
-	size_t pid_count;
-	size_t last;    /* only the newest n events; 0: all */
-	uint8_t source; /* only this op of this source; 0: all */
-	uint16_t op;
-	const char *node;      /* only this node's, where the file says whose rows are; NULL: all.
-				  Collectives come of all nodes, whatever it says */
+	struct scope scope;    /* collectives come of all nodes and processes, whatever it says; of
+			       source and op both or none */
+	size_t last;           /* only the newest n events; 0: all */
 	enum nodedb_thin thin; /* not with `last`, nor for files without aggregates */
 	bool labels;           /* load annotations too */
 	enum nodedb_stacks stacks; /* USED: those of the selected events, most time first */
@@ -205,8 +200,8 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	uint64_t pruned_rows;      /* events deleted to keep the file small: not in it any more */
 	int64_t pruned_before;     /* they started before this; 0: none were pruned */
 	int64_t first_ns, last_ns; /* range of the events: first start, last end */
-	uint64_t total_calls;      /* by aggregates; events are a selection of these. Without
-				      aggregates: the selected events */
+	uint64_t total_calls;      /* by aggregates, without calls inside others; events are a
+				      selection of these. Without aggregates: the selected events */
 	uint64_t skipped_rows;     /* damaged rows that were left out: say so */
 	uint64_t older_events;     /* selected, but older than the newest that are kept: say so */
 	uint64_t thinned_rows; /* of ordinary calls, left out: say so. They are in the aggregates */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "agent/store/nodedb_reader.h"
+#include "base/array.h"
 #include "wire/names.h"
 
 #define SQL_TEXT_MAX (64 << 10)
@@ -153,7 +154,7 @@ int reader_load_collectives(struct reader *r, struct errinfo *reterr)
 	res = reader_select(r, "collectives", columns, ARRAY_SIZE(columns), &sql, reterr);
 	if (res < 0)
 		return res;
-	reader_where_time(r, "timestamp", 0, &sql);
+	scope_where(&r->filter->scope, &(struct scope_columns){.time = "timestamp"}, &sql);
 	buf_puts(&sql, " ORDER BY timestamp DESC, rowid DESC");
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
@@ -163,8 +164,8 @@ int reader_load_collectives(struct reader *r, struct errinfo *reterr)
 			c->older_collectives++;
 			continue;
 		}
-		res = reader_room((void **)&c->collectives, c->collective_count, &capacity,
-			sizeof(*c->collectives));
+		res = ARRAY_RESERVE(
+			c->collectives, capacity, c->collective_count + 1, NODEDB_COLLECTIVES_MAX);
 		if (res < 0)
 			return res;
 		if (read_row(stmt, &c->collectives[c->collective_count]))

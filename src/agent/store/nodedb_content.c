@@ -9,6 +9,7 @@
 
 #include "agent/store/lock.h"
 #include "agent/store/nodedb_reader.h"
+#include "base/array.h"
 #include "wire/names.h"
 
 #define SQL_TEXT_MAX (64 << 10)
@@ -62,9 +63,9 @@ static int load_fine(struct reader *r, struct errinfo *reterr)
 	int res;
 
 	buf_puts(&sql, "SELECT " READER_AGGREGATE " FROM event_aggregates_5s");
-	reader_where_bucket(r, FINE_NS, &sql);
-	reader_where_pids(r, &sql);
-	res = reader_where_node(r, "event_aggregates_5s", &sql, reterr);
+	res = reader_where(r, "event_aggregates_5s",
+		(struct scope_columns){.time = "bucket", .pid = "pid", .width_ns = FINE_NS}, &sql,
+		reterr);
 	if (res < 0)
 		return res;
 	if (r->merged) /* those of published files have no distribution */
@@ -78,8 +79,8 @@ static int load_fine(struct reader *r, struct errinfo *reterr)
 			c->older_aggregates++;
 			continue;
 		}
-		res = reader_room((void **)&c->aggregates, c->aggregate_count, &capacity,
-			sizeof(*c->aggregates));
+		res = ARRAY_RESERVE(
+			c->aggregates, capacity, c->aggregate_count + 1, NODEDB_AGGREGATES_MAX);
 		if (res < 0)
 			return res;
 		if (reader_aggregate_row(stmt, &c->aggregates[c->aggregate_count]))
@@ -105,9 +106,11 @@ int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
 		return res;
 	/* total() and not sum(): absurd numbers must not end in an overflow error. */
 	buf_printf(&sql, "SELECT total(count) FROM %s", table);
-	reader_where_bucket(r, width, &sql);
-	reader_where_pids(r, &sql);
-	res = reader_where_node(r, table, &sql, reterr);
+	res = reader_where(r, table,
+		(struct scope_columns){.time = "bucket", .pid = "pid", .width_ns = width}, &sql,
+		reterr);
+	if (r->kind == SCHEMA_OURS) /* calls inside others are part of them */
+		buf_puts(&sql, " AND NOT nested");
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
@@ -154,8 +157,8 @@ int reader_load_samples(struct reader *r, struct errinfo *reterr)
 	res = reader_select(r, "system_snapshots", columns, ARRAY_SIZE(columns), &sql, reterr);
 	if (res < 0)
 		return res;
-	reader_where_time(r, "timestamp", 0, &sql);
-	res = reader_where_node(r, "system_snapshots", &sql, reterr);
+	res = reader_where(
+		r, "system_snapshots", (struct scope_columns){.time = "timestamp"}, &sql, reterr);
 	if (res < 0)
 		return res;
 	buf_printf(&sql, " ORDER BY timestamp DESC LIMIT %u", NODEDB_SAMPLES_MAX);
@@ -182,8 +185,7 @@ int reader_load_samples(struct reader *r, struct errinfo *reterr)
 		s.busiest_cpu_pct = known_at(stmt, 12);
 		s.busiest_cpu = count_at(stmt, 13, &time) ? (int64_t)time : -1;
 		s.swap_total_mb = count_at(stmt, 14, &time) ? (int64_t)time : -1;
-		res = reader_room(
-			(void **)&c->samples, c->sample_count, &capacity, sizeof(*c->samples));
+		res = ARRAY_RESERVE(c->samples, capacity, c->sample_count + 1, NODEDB_SAMPLES_MAX);
 		if (res < 0)
 			return res;
 		c->samples[c->sample_count++] = s;
@@ -246,8 +248,8 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr)
 	res = reader_select(r, "causal_chains", columns, ARRAY_SIZE(columns), &sql, reterr);
 	if (res < 0)
 		return res;
-	reader_where_time(r, "detected_at", 0, &sql);
-	res = reader_where_node(r, "causal_chains", &sql, reterr);
+	res = reader_where(
+		r, "causal_chains", (struct scope_columns){.time = "detected_at"}, &sql, reterr);
 	if (res < 0)
 		return res;
 	buf_printf(&sql, " ORDER BY detected_at DESC, id DESC LIMIT %u)", NODEDB_CHAINS_MAX);
@@ -255,8 +257,7 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr)
 	if (res < 0)
 		return res;
 	while ((res = sql_step(stmt, reterr)) > 0) {
-		res = reader_room(
-			(void **)&c->chains, c->chain_count, &capacity, sizeof(*c->chains));
+		res = ARRAY_RESERVE(c->chains, capacity, c->chain_count + 1, NODEDB_CHAINS_MAX);
 		if (res < 0)
 			return res;
 		if (read_chain(stmt, &c->chains[c->chain_count]))
@@ -274,8 +275,8 @@ static int add_losses(struct reader *r, struct errinfo *reterr)
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	int res;
 
-	buf_puts(&sql, "SELECT source, count, reason FROM losses WHERE 1");
-	res = reader_where_node(r, "losses", &sql, reterr);
+	buf_puts(&sql, "SELECT source, count, reason FROM losses");
+	res = reader_where(r, "losses", (struct scope_columns){0}, &sql, reterr);
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
 
@@ -305,11 +306,9 @@ static int read_unclean(struct reader *r, int64_t before_id, int64_t *ret_count,
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	int res;
 
-	buf_printf(&sql,
-		"SELECT count(*), coalesce(max(id), 0) FROM sessions WHERE stopped_at = 0 AND id <"
-		" %" PRId64,
-		before_id);
-	res = reader_where_node(r, "sessions", &sql, reterr);
+	buf_puts(&sql, "SELECT count(*), coalesce(max(id), 0) FROM sessions");
+	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
+	buf_printf(&sql, " AND stopped_at = 0 AND id < %" PRId64, before_id);
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res == 0)
@@ -352,30 +351,32 @@ static int add_call_gaps(struct reader *r, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	uint64_t pid = 0, start = 0, last_pid = 0, last_start = 0;
+	char who[320], last[320] = "";
 	int res = schema_has_table(r->sql, "call_gaps", reterr);
 
 	if (res <= 0)
 		return res; /* an early file of ours */
-	buf_puts(&sql, "SELECT pid, start_time, timestamp, duration, comm, file, reason"
-		       " FROM call_gaps WHERE 1");
-	res = reader_where_node(r, "call_gaps", &sql, reterr);
-	buf_puts(&sql, " ORDER BY node, pid, start_time");
+	buf_puts(&sql, "SELECT pid, start_time, timestamp, duration, comm, file, reason,"
+		       " pid || ' ' || start_time || ' ' || node AS who"
+		       " FROM call_gaps");
+	res = reader_where(r, "call_gaps", (struct scope_columns){0}, &sql, reterr);
+	buf_puts(&sql, " ORDER BY who");
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
 		return res;
 	while ((res = sql_step(stmt, reterr)) > 0) {
-		struct call_gap g = {.start_ticks = 0};
+		struct call_gap g = {0};
 		char reason[32];
-		uint64_t from, ns;
+		uint64_t pid, start, from, ns;
 
 		if (!count_at(stmt, 0, &pid) || pid > UINT32_MAX || !count_at(stmt, 1, &start) ||
 			!count_at(stmt, 2, &from) || !count_at(stmt, 3, &ns) ||
 			ns > (uint64_t)INT64_MAX - from ||
 			!reader_text(stmt, 4, g.comm, sizeof(g.comm)) ||
 			!reader_text(stmt, 5, g.file, sizeof(g.file)) ||
-			!reader_text(stmt, 6, reason, sizeof(reason))) {
+			!reader_text(stmt, 6, reason, sizeof(reason)) ||
+			!reader_text(stmt, 7, who, sizeof(who))) {
 			r->content->skipped_rows++;
 			continue;
 		}
@@ -384,10 +385,8 @@ static int add_call_gaps(struct reader *r, struct errinfo *reterr)
 		g.from.ns = (int64_t)from;
 		g.to.ns = (int64_t)(from + ns);
 		g.reason = call_gap_reason_find(reason);
-		call_gap_sum_add(&r->content->books.unseen, &g,
-			!last_pid || pid != last_pid || start != last_start);
-		last_pid = pid;
-		last_start = start;
+		call_gap_sum_add(&r->content->books.unseen, &g, strcmp(who, last) != 0);
+		memcpy(last, who, sizeof(last));
 	}
 	return res;
 }
@@ -399,8 +398,8 @@ static int judge_books(struct reader *r, struct errinfo *reterr)
 	int64_t sessions, without;
 	int res;
 
-	buf_puts(&sql, "SELECT count(*) FROM sessions WHERE 1");
-	res = reader_where_node(r, "sessions", &sql, reterr);
+	buf_puts(&sql, "SELECT count(*) FROM sessions");
+	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
 	if (res == 0)
 		res = sql_get_int_buf(r->sql, &sql, &sessions, reterr);
 	if (res < 0)
@@ -420,8 +419,8 @@ int reader_load_books(struct reader *r, struct errinfo *reterr)
 
 	if (r->kind != SCHEMA_OURS)
 		return 0;
-	buf_puts(&sql, "SELECT source, hits, stored, aggregated FROM accounting WHERE 1");
-	res = reader_where_node(r, "accounting", &sql, reterr);
+	buf_puts(&sql, "SELECT source, hits, stored, aggregated FROM accounting");
+	res = reader_where(r, "accounting", (struct scope_columns){0}, &sql, reterr);
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
@@ -464,8 +463,7 @@ int reader_load_node(struct reader *r, struct errinfo *reterr)
 
 	if (res < 0)
 		return res;
-	buf_puts(&sql, " WHERE 1");
-	res = reader_where_node(r, "sessions", &sql, reterr);
+	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
 	if (res < 0)
 		return res;
 	buf_puts(&sql, " GROUP BY 1 ORDER BY min(rowid)");

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 #include "agent/store/nodedb_reader.h"
 
 #define SQL_TEXT_MAX (64 << 10)
@@ -17,6 +19,7 @@
 #define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S)      /* the year 2200 */
 /* Rows that published files stamp with their end: io, net, sched_switch. */
 #define STAMPED_AT_END "(source IN (5, 7) OR (source = 3 AND op = 1))"
+STATIC_ASSERT(SOURCE_IO == 5 && SOURCE_NET == 7 && SOURCE_HOST == 3 && HOST_SCHED_SWITCH == 1);
 
 enum column {
 	COL_TIMESTAMP,
@@ -91,8 +94,8 @@ int reader_load_names(struct reader *r, struct pid_names *ret, struct errinfo *r
 
 	if (res <= 0)
 		return res;
-	buf_puts(&sql, "SELECT pid, name FROM process_names WHERE 1");
-	res = reader_where_node(r, "process_names", &sql, reterr);
+	buf_puts(&sql, "SELECT pid, name FROM process_names");
+	res = reader_where(r, "process_names", (struct scope_columns){0}, &sql, reterr);
 	if (res == 0) {
 		buf_puts(&sql, " ORDER BY pid");
 		res = reader_prepare(r, &sql, &stmt, reterr);
@@ -108,7 +111,7 @@ int reader_load_names(struct reader *r, struct pid_names *ret, struct errinfo *r
 			continue;
 		}
 		row.pid = sql_column_int(stmt, 0);
-		res = reader_room((void **)&ret->rows, ret->count, &capacity, sizeof(*ret->rows));
+		res = ARRAY_RESERVE(ret->rows, capacity, ret->count + 1, NAMES_MAX);
 		if (res < 0)
 			return res;
 		ret->rows[ret->count++] = row;
@@ -265,27 +268,36 @@ bool reader_event_row(
  * stamped after it: read_row() and reader_event_accept() decide by the start. */
 int reader_event_where(struct reader *r, struct buf *sql, struct errinfo *reterr)
 {
-	struct nodedb_filter f = *r->filter;
-	struct reader wide = *r;
+	struct scope s = r->filter->scope;
+	long long to = s.to_ns;
+	int res;
 
-	wide.filter = &f;
 	if (r->kind == SCHEMA_PUBLISHED)
-		f.to_ns = 0;
-	reader_where_time(&wide, "timestamp", 0, sql);
-	if (r->kind == SCHEMA_PUBLISHED && r->filter->to_ns)
+		s.to_ns = 0;
+	res = reader_where_of(r, &s, "events",
+		(struct scope_columns){.time = "timestamp", .pid = "pid", .op = true}, sql, reterr);
+	if (r->kind == SCHEMA_PUBLISHED && to)
 		buf_printf(sql,
 			" AND (timestamp <= %lld OR (" STAMPED_AT_END
 			" AND timestamp - duration <= %lld))",
-			(long long)r->filter->to_ns, (long long)r->filter->to_ns);
-	reader_where_pids(r, sql);
-	if (r->filter->source)
-		buf_printf(sql, " AND source = %u AND op = %u", r->filter->source, r->filter->op);
-	return reader_where_node(r, "events", sql, reterr);
+			to, to);
+	return res;
+}
+
+void reader_event_order(const struct reader *r, struct buf *sql)
+{
+	if (r->kind == SCHEMA_PUBLISHED)
+		buf_puts(sql, " ORDER BY timestamp - iif(" STAMPED_AT_END
+			      ", duration, 0), duration DESC");
+	else
+		buf_puts(sql, " ORDER BY timestamp, duration DESC");
 }
 
 bool reader_event_accept(const struct nodedb_filter *f, const struct event *e)
 {
-	return (!f->from_ns || e->start.ns >= f->from_ns) && (!f->to_ns || e->start.ns <= f->to_ns);
+	const struct scope *s = &f->scope;
+
+	return (!s->from_ns || e->start.ns >= s->from_ns) && (!s->to_ns || e->start.ns <= s->to_ns);
 }
 
 static int count_older(struct reader *r, struct errinfo *reterr)
@@ -388,8 +400,7 @@ static int read_rows(struct reader *r, sql_stmt *stmt, size_t limit, const struc
 		}
 		if (!reader_event_accept(r->filter, &e))
 			continue;
-		res = reader_room(
-			(void **)&c->events, c->event_count, &capacity, sizeof(*c->events));
+		res = ARRAY_RESERVE(c->events, capacity, c->event_count + 1, NODEDB_EVENTS_MAX);
 		if (res < 0)
 			return errinfo_set(reterr, res,
 				"not enough memory for the events of %s: select fewer with --last "
@@ -439,7 +450,7 @@ static int is_thinned(struct reader *r, struct errinfo *reterr)
 	if (r->filter->thin == NODEDB_THIN_ALWAYS)
 		return 1;
 	buf_puts(&sql, "SELECT count(*) FROM (SELECT 1 FROM events"); /* the index tells */
-	reader_where_time(r, "timestamp", 0, &sql);
+	scope_where(&r->filter->scope, &(struct scope_columns){.time = "timestamp"}, &sql);
 	buf_printf(&sql, " LIMIT %u)", NODEDB_WHOLE_MAX + 1);
 	res = sql_get_int_buf(r->sql, &sql, &rows, reterr);
 	return res < 0 ? res : rows > NODEDB_WHOLE_MAX;

@@ -6,6 +6,7 @@
 
 #include "agent/store/nodedb_private.h"
 #include "agent/store/nodedb_reader.h"
+#include "base/array.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 
@@ -78,8 +79,8 @@ static int select_rows(struct reader *r, sql_stmt **ret, struct errinfo *reterr)
 
 	if (res < 0)
 		return res;
-	reader_where_time(r, "timestamp", 0, &sql);
-	res = reader_where_node(r, "gpu_samples", &sql, reterr);
+	res = reader_where(
+		r, "gpu_samples", (struct scope_columns){.time = "timestamp"}, &sql, reterr);
 	if (res < 0)
 		return res;
 	buf_puts(&sql, " ORDER BY timestamp DESC, gpu DESC");
@@ -103,8 +104,8 @@ int reader_load_gpu_samples(struct reader *r, struct errinfo *reterr)
 			c->older_gpu_samples++;
 			continue;
 		}
-		res = reader_room((void **)&c->gpu_samples, c->gpu_sample_count, &capacity,
-			sizeof(*c->gpu_samples));
+		res = ARRAY_RESERVE(
+			c->gpu_samples, capacity, c->gpu_sample_count + 1, NODEDB_GPU_MAX);
 		if (res < 0)
 			return res;
 		if (read_row(stmt, &c->gpu_samples[c->gpu_sample_count]))

@@ -3,6 +3,8 @@
  * that two processes had in turn the later one counts. */
 #include <string.h>
 
+#include "base/array.h"
+
 #include "agent/store/nodedb_reader.h"
 
 #define SQL_TEXT_MAX (64 << 10)
@@ -42,8 +44,7 @@ int reader_load_homes(struct reader *r, struct errinfo *reterr)
 	res = reader_select(r, "processes", columns, ARRAY_SIZE(columns), &sql, reterr);
 	if (res < 0)
 		return res;
-	buf_puts(&sql, " WHERE 1");
-	res = reader_where_node(r, "processes", &sql, reterr);
+	res = reader_where(r, "processes", (struct scope_columns){0}, &sql, reterr);
 	if (res < 0)
 		return res;
 	buf_printf(&sql, " ORDER BY pid, last_seen LIMIT %u", NODEDB_HOMES_MAX);
@@ -61,7 +62,7 @@ int reader_load_homes(struct reader *r, struct errinfo *reterr)
 			c->homes[c->home_count - 1] = h;
 			continue;
 		}
-		res = reader_room((void **)&c->homes, c->home_count, &capacity, sizeof(*c->homes));
+		res = ARRAY_RESERVE(c->homes, capacity, c->home_count + 1, NODEDB_HOMES_MAX);
 		if (res < 0)
 			return res;
 		c->homes[c->home_count++] = h;

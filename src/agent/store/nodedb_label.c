@@ -3,6 +3,8 @@
  * other files may lack; then nothing is loaded. */
 #include <inttypes.h>
 
+#include "base/array.h"
+
 #include "agent/store/nodedb_reader.h"
 
 #define SQL_TEXT_MAX 4096
@@ -30,6 +32,8 @@ int reader_load_labels(struct reader *r, struct errinfo *reterr)
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
+	/* No lower bound: a label holds until it is set again. */
+	struct scope until = {.to_ns = r->filter->scope.to_ns, .node = r->filter->scope.node};
 	size_t capacity = 0;
 	int res;
 
@@ -38,14 +42,12 @@ int reader_load_labels(struct reader *r, struct errinfo *reterr)
 	res = schema_has_table(r->sql, "annotations", reterr);
 	if (res <= 0)
 		return res;
-	/* No lower bound: a label holds until it is set again. */
 	buf_puts(&sql, "SELECT timestamp, span_start, span_end, pid, start_time, j.key,"
 		       " CAST(j.value AS TEXT) FROM annotations, json_each(CASE WHEN"
 		       " json_valid(labels) AND json_type(labels) = 'object' THEN labels"
-		       " ELSE '{}' END) j WHERE 1");
-	if (r->filter->to_ns)
-		buf_printf(&sql, " AND timestamp <= %" PRId64, r->filter->to_ns);
-	res = reader_where_node(r, "annotations", &sql, reterr);
+		       " ELSE '{}' END) j");
+	res = reader_where_of(r, &until, "annotations", (struct scope_columns){.time = "timestamp"},
+		&sql, reterr);
 	if (res < 0)
 		return res;
 	buf_puts(&sql, " ORDER BY timestamp DESC, annotations.rowid DESC");
@@ -57,8 +59,7 @@ int reader_load_labels(struct reader *r, struct errinfo *reterr)
 			c->older_labels++;
 			continue;
 		}
-		res = reader_room(
-			(void **)&c->labels, c->label_count, &capacity, sizeof(*c->labels));
+		res = ARRAY_RESERVE(c->labels, capacity, c->label_count + 1, NODEDB_LABELS_MAX);
 		if (res < 0)
 			return res;
 		if (read_label(stmt, &c->labels[c->label_count]))

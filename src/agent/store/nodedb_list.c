@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_list.c - the lists of nodedb_look.h: one row of a table each. Columns that an older file
+/* nodedb_list.c - the lists of nodedb_snapshot.h: one row of a table each. Columns that an older file
  * lacks are replaced by what stands beside them; a table that it lacks is empty. */
 #include <errno.h>
 #include <inttypes.h>
 
-#include "agent/store/nodedb_look_private.h"
+#include "agent/store/nodedb_snapshot_private.h"
 #include "model/gpu_sample.h"
+#include "wire/op_kind.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 
@@ -19,9 +20,7 @@ struct list_column {
 struct list_row {
 	const char *table;
 	const struct list_column *columns; /* ended by a key of NULL */
-	struct look_columns scope;
-	const char *
-		since; /* instead of scope.time's lower end: a column that has to reach the range */
+	struct scope_columns scope;
 	const char *also; /* a further condition */
 	const char *order;
 };
@@ -73,7 +72,8 @@ static const struct list_column coverage[] = {SAME("session_id"), SAME("node"), 
 	SAME("start_time"), SAME("layer"), SAME("state"), SAME("detail"), SAME("since"), ROW_END};
 
 static const struct list_column calls[] = {SAME("pid"),
-	MADE("calls", "count", "CAST(total(count) AS INTEGER)"),
+	{"calls", "nested", "CAST(total(CASE WHEN nested THEN 0 ELSE count END) AS INTEGER)",
+		"CAST(total(count) AS INTEGER)"},
 	{"ns", "nested", "total(CASE WHEN nested THEN 0 ELSE sum_dur END)", "total(sum_dur)"},
 	ROW_END};
 
@@ -107,7 +107,7 @@ static const struct list_column overhead[] = {SAME("timestamp"), SAME("node"), S
 
 static const struct list_column graph_events[] = {SAME("timestamp"), SAME("pid"), TEXT("comm"),
 	SAME("op"), SAME("duration"), SAME("arg0"), SAME("arg1"), {"stream", "stream", NULL, "0"},
-	SAME("ret_code"), ROW_END};
+	SAME("ret_code"), {"weight", "weight", NULL, "1"}, ROW_END};
 
 static const struct list_column accounting[] = {RENAMED("session", "session_id"), SAME("node"),
 	SAME("source"), SAME("hits"), SAME("stored"), SAME("aggregated"), SAME("lost"), ROW_END};
@@ -126,6 +126,7 @@ static const struct list_column pruned[] = {RENAMED("session", "session_id"),
 	RENAMED("table", "table_name"), SAME("rows"), SAME("oldest_ns"), SAME("newest_ns"),
 	ROW_END};
 
+STATIC_ASSERT(SOURCE_GRAPH == 8); /* in the SQL below */
 static const struct list_row rows[NODEDB_LIST_COUNT] = {
 	[NODEDB_SESSIONS] = {.table = "sessions",
 		.columns = sessions,
@@ -150,7 +151,7 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 	[NODEDB_CALLS] = {.table = "event_aggregates",
 		.columns = calls,
 		.scope = {.time = "bucket", .pid = "pid", .width_ns = NODEDB_BUCKET_COARSE},
-		.also = "source IN (1, 4, 8, 9)",
+		.also = OP_KIND_GPU_SQL,
 		.order = "GROUP BY pid ORDER BY 2 DESC"},
 	[NODEDB_OP_SUMS] = {.table = "event_aggregates",
 		.columns = op_sums,
@@ -213,54 +214,10 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 		.order = "ORDER BY session_id DESC, table_name"},
 };
 
-/* ---- conditions ---- */
-
-void look_where(const struct nodedb_look *l, const struct nodedb_scope *s,
-	const struct look_columns *c, struct buf *sql)
-{
-	(void)l;
-	buf_puts(sql, " WHERE 1");
-	if (c->time && s->from_ns)
-		buf_printf(sql, " AND %s > %" PRId64, c->time,
-			s->from_ns - MAX(c->width_ns, INT64_C(1)));
-	if (c->time && s->to_ns)
-		buf_printf(sql, " AND %s <= %" PRId64, c->time, s->to_ns);
-	if (c->op && s->source)
-		buf_printf(sql, " AND source = %u", s->source);
-	if (c->op && s->op)
-		buf_printf(sql, " AND op = %u", s->op);
-	if (!c->pid || !s->pid_count)
-		return;
-	buf_printf(sql, " AND %s IN (", c->pid);
-	for (size_t i = 0; i < s->pid_count; i++)
-		buf_printf(sql, "%s%" PRIu32, i ? "," : "", s->pids[i]);
-	buf_putc(sql, ')');
-}
-
-int look_where_node(struct nodedb_look *l, const char *table, const struct nodedb_scope *s,
-	struct buf *sql, struct errinfo *reterr)
-{
-	int r = s->node ? reader_has_column(&l->reader, table, "node", reterr) : 0;
-
-	if (r > 0)
-		buf_puts(sql, " AND node = ?1");
-	return MIN(r, 0);
-}
-
-int look_prepare(struct nodedb_look *l, const struct buf *sql, const struct nodedb_scope *s,
-	sql_stmt **ret, struct errinfo *reterr)
-{
-	int r = reader_prepare(&l->reader, sql, ret, reterr);
-
-	if (r == 0 && s->node && strstr(buf_str(sql), "?1"))
-		r = SQL_BIND(*ret, reterr, SQL_S(s->node));
-	return r;
-}
-
 /* ---- lists ---- */
 
-static int put_columns(
-	struct nodedb_look *l, const struct list_row *row, struct buf *sql, struct errinfo *reterr)
+static int put_columns(struct nodedb_snapshot *l, const struct list_row *row, struct buf *sql,
+	struct errinfo *reterr)
 {
 	buf_puts(sql, "SELECT ");
 	for (const struct list_column *c = row->columns; c->key; c++) {
@@ -280,10 +237,10 @@ static int put_columns(
 
 /* Time by call stack, of calls that are not part of others; a question for one op is for that one.
  */
-static int put_stack_totals(struct nodedb_look *l, const struct nodedb_scope *s, struct buf *sql,
-	struct errinfo *reterr)
+static int put_stack_totals(
+	struct nodedb_snapshot *l, const struct scope *s, struct buf *sql, struct errinfo *reterr)
 {
-	bool weighs = nodedb_look_is_ours(l);
+	bool weighs = nodedb_snapshot_is_ours(l);
 	int named = reader_has_column(&l->reader, "events", "comm", reterr);
 	int r = MIN(named, 0);
 
@@ -292,16 +249,15 @@ static int put_stack_totals(struct nodedb_look *l, const struct nodedb_scope *s,
 	buf_printf(sql,
 		"SELECT source, op, stack_hash AS hash, CAST(total(weight) AS INTEGER) AS n,"
 		" total(duration * 1.0 * weight) AS ns, min(duration) AS min, max(duration) AS max,"
-		" group_concat(DISTINCT comm) AS comms, count(*) AS rows FROM (SELECT source, op,"
-		" stack_hash, duration, %s AS weight, %s AS comm FROM events",
+		" group_concat(DISTINCT pid || ' ' || comm) AS processes, count(*) AS rows FROM (SELECT source, op,"
+		" stack_hash, duration, pid, %s AS weight, %s AS comm FROM events",
 		weighs ? "weight" : "1", named ? "comm" : "''");
-	look_where(
-		l, s, &(struct look_columns){.time = "timestamp", .pid = "pid", .op = true}, sql);
+	r = reader_where_of(&l->reader, s, "events",
+		(struct scope_columns){.time = "timestamp", .pid = "pid", .op = true}, sql, reterr);
 	if (!s->source)
-		buf_puts(sql, " AND source IN (1, 4, 8, 9)");
+		buf_puts(sql, " AND " OP_KIND_GPU_SQL);
 	if (weighs && !s->op)
 		buf_puts(sql, " AND flags & 1 = 0");
-	r = look_where_node(l, "events", s, sql, reterr);
 	buf_printf(sql,
 		" AND typeof(duration) = 'integer' AND duration >= 0 ORDER BY timestamp DESC"
 		" LIMIT %u) GROUP BY source, op, stack_hash ORDER BY ns DESC",
@@ -309,17 +265,16 @@ static int put_stack_totals(struct nodedb_look *l, const struct nodedb_scope *s,
 	return r;
 }
 
-static int put_list(struct nodedb_look *l, const struct list_row *row, const struct nodedb_scope *s,
+static int put_list(struct nodedb_snapshot *l, const struct list_row *row, const struct scope *s,
 	struct buf *sql, struct errinfo *reterr)
 {
 	int r = put_columns(l, row, sql, reterr);
 
 	if (r < 0)
 		return r;
-	look_where(l, s, &row->scope, sql);
+	r = reader_where_of(&l->reader, s, row->table, row->scope, sql, reterr);
 	if (row->also)
 		buf_printf(sql, " AND %s", row->also);
-	r = look_where_node(l, row->table, s, sql, reterr);
 	buf_printf(sql, " %s", row->order);
 	return r;
 }
@@ -344,25 +299,34 @@ static int collect(sql_stmt *stmt, size_t limit, struct sql_table *t, struct err
 /* What of a process a published file knows stands elsewhere; of a short time the finer buckets
  * tell. */
 static const struct list_row *find_row(
-	struct nodedb_look *l, enum nodedb_list list, const struct nodedb_scope *s)
+	struct nodedb_snapshot *l, enum nodedb_list list, const struct scope *s)
 {
 	static const struct list_row fine_calls = {.table = "event_aggregates_5s",
 		.columns = calls,
 		.scope = {.time = "bucket", .pid = "pid", .width_ns = NODEDB_BUCKET_FINE},
-		.also = "source IN (1, 4, 8, 9)",
+		.also = OP_KIND_GPU_SQL,
 		.order = "GROUP BY pid ORDER BY 2 DESC"};
 	static const struct list_row names = {.table = "process_names",
 		.columns = process_names,
 		.scope = {.pid = "pid"},
 		.order = "ORDER BY seen_at DESC, pid"};
 
-	if (!nodedb_look_is_ours(l))
+	static const struct list_row uncovered = {.table = "processes",
+		.columns = processes,
+		.scope = {.time = "first_seen", .pid = "pid"},
+		.order = "ORDER BY last_seen DESC, pid"};
+
+	if (!nodedb_snapshot_is_ours(l))
 		return list == NODEDB_PROCESSES ? &names : &rows[list];
-	return list == NODEDB_CALLS && nodedb_scope_is_short(s) ? &fine_calls : &rows[list];
+	if (list == NODEDB_PROCESSES && schema_has_table(l->reader.sql, "coverage", NULL) <= 0)
+		return &uncovered;
+	return list == NODEDB_CALLS && scope_bucket_ns(s) == (int64_t)NODEDB_BUCKET_FINE
+		       ? &fine_calls
+		       : &rows[list];
 }
 
-int nodedb_look_list(struct nodedb_look *l, enum nodedb_list list, const struct nodedb_scope *s,
-	struct sql_table *ret, struct errinfo *reterr)
+int nodedb_snapshot_list(struct nodedb_snapshot *l, enum nodedb_list list, const struct scope *s,
+	size_t limit, struct sql_table *ret, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_(sql_table_done) struct sql_table t = {0};
@@ -379,9 +343,9 @@ int nodedb_look_list(struct nodedb_look *l, enum nodedb_list list, const struct 
 	}
 	r = totals ? put_stack_totals(l, s, &sql, reterr) : put_list(l, row, s, &sql, reterr);
 	if (r == 0)
-		r = look_prepare(l, &sql, s, &stmt, reterr);
+		r = reader_prepare(&l->reader, &sql, &stmt, reterr);
 	if (r == 0)
-		r = collect(stmt, s->limit ? s->limit : NODEDB_LIST_MAX, &t, reterr);
+		r = collect(stmt, limit ? limit : NODEDB_LIST_MAX, &t, reterr);
 	if (r < 0)
 		return r;
 	*ret = t;

@@ -6,6 +6,8 @@
 
 #include "agent/store/lock.h"
 #include "agent/store/nodedb_merge_private.h"
+#include "base/array.h"
+#include "base/search.h"
 
 #define SESSIONS_MAX 65536
 #define SHIFT_MAX    (366LL * 24 * 3600 * (int64_t)NS_PER_S)
@@ -184,8 +186,7 @@ static int add_session(struct merge *m, int64_t from, int64_t to, struct errinfo
 	if (s->session_count == SESSIONS_MAX)
 		return errinfo_set(reterr, -EBADMSG, "%s has more than %d sessions", s->reader.path,
 			SESSIONS_MAX);
-	r = reader_room(
-		(void **)&s->sessions, s->session_count, &s->session_room, sizeof(*s->sessions));
+	r = ARRAY_RESERVE(s->sessions, s->session_room, s->session_count + 1, SESSIONS_MAX);
 	if (r < 0)
 		return r;
 	s->sessions[s->session_count++] = (struct merge_session){from, to};
@@ -195,27 +196,19 @@ static int add_session(struct merge *m, int64_t from, int64_t to, struct errinfo
 int merge_session_id(struct merge *m, int64_t from, int64_t *ret)
 {
 	struct merge_source *s = &m->source;
-	size_t low = 0, high = s->session_count;
+	size_t at = LOWER_BOUND(i, s->session_count, s->sessions[i].from < from);
 	int r;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (s->sessions[middle].from < from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == s->session_count || s->sessions[low].from != from) {
+	if (at == s->session_count || s->sessions[at].from != from) {
 		/* Rows of a session that has none itself stay together, apart from others'. */
 		r = add_session(m, from, --m->orphans, NULL);
 		if (r < 0)
 			return r;
-		memmove(&s->sessions[low + 1], &s->sessions[low],
-			(s->session_count - 1 - low) * sizeof(*s->sessions));
-		s->sessions[low] = (struct merge_session){from, m->orphans};
+		memmove(&s->sessions[at + 1], &s->sessions[at],
+			(s->session_count - 1 - at) * sizeof(*s->sessions));
+		s->sessions[at] = (struct merge_session){from, m->orphans};
 	}
-	*ret = s->sessions[low].to;
+	*ret = s->sessions[at].to;
 	return 0;
 }
 

@@ -48,46 +48,20 @@ int reader_select(struct reader *r, const char *table, const struct reader_colum
 	return 0;
 }
 
-void reader_where_time(
-	const struct reader *r, const char *column, int64_t before_ns, struct buf *sql)
+int reader_where_of(struct reader *r, const struct scope *s, const char *table,
+	struct scope_columns c, struct buf *sql, struct errinfo *reterr)
 {
-	buf_puts(sql, " WHERE 1");
-	if (r->filter->from_ns)
-		buf_printf(sql, " AND %s >= %" PRId64, column, r->filter->from_ns - before_ns);
-	if (r->filter->to_ns)
-		buf_printf(sql, " AND %s <= %" PRId64, column, r->filter->to_ns);
+	int res = s->node ? reader_has_column(r, table, "node", reterr) : 0;
+
+	c.node = res > 0;
+	scope_where(s, &c, sql);
+	return MIN(res, 0);
 }
 
-void reader_where_bucket(const struct reader *r, int64_t width_ns, struct buf *sql)
+int reader_where(struct reader *r, const char *table, struct scope_columns c, struct buf *sql,
+	struct errinfo *reterr)
 {
-	buf_puts(sql, " WHERE 1");
-	if (r->filter->from_ns)
-		buf_printf(sql, " AND bucket >= %" PRId64, r->filter->from_ns);
-	if (r->filter->to_ns)
-		buf_printf(sql, " AND bucket <= %" PRId64, r->filter->to_ns - width_ns + 1);
-}
-
-void reader_where_pids(const struct reader *r, struct buf *sql)
-{
-	if (!r->filter->pid_count)
-		return;
-	buf_puts(sql, " AND pid IN (");
-	for (size_t i = 0; i < r->filter->pid_count; i++)
-		buf_printf(sql, "%s%" PRIu32, i ? "," : "", r->filter->pids[i]);
-	buf_putc(sql, ')');
-}
-
-int reader_where_node(struct reader *r, const char *table, struct buf *sql, struct errinfo *reterr)
-{
-	int res = r->filter->node ? reader_has_column(r, table, "node", reterr) : 0;
-
-	if (res <= 0)
-		return res;
-	buf_puts(sql, " AND node = '");
-	for (const char *p = r->filter->node; *p; p++)
-		buf_printf(sql, *p == '\'' ? "''" : "%c", *p);
-	buf_putc(sql, '\'');
-	return 0;
+	return reader_where_of(r, &r->filter->scope, table, c, sql, reterr);
 }
 
 int reader_prepare(
@@ -98,22 +72,6 @@ int reader_prepare(
 	if (sql->err)
 		return sql->err;
 	return sql_prepare(r->sql, buf_str(sql), ret_stmt, reterr);
-}
-
-int reader_room(void **array, size_t count, size_t *capacity, size_t element_bytes)
-{
-	size_t more;
-	void *p;
-
-	if (count < *capacity)
-		return 0;
-	more = *capacity ? *capacity * 2 : 64;
-	p = realloc(*array, more * element_bytes);
-	if (!p)
-		return -ENOMEM;
-	*array = p;
-	*capacity = more;
-	return 0;
 }
 
 void reader_reverse(void *array, size_t count, size_t element_bytes)

@@ -30,16 +30,14 @@ int reader_has_column(
 int reader_select(struct reader *r, const char *table, const struct reader_column *columns,
 	size_t count, struct buf *sql, struct errinfo *reterr);
 
-/* reader_where_time - appends a WHERE on @column by the filter's range, @before_ns earlier too;
- * always ends in a complete condition to which " AND …" may be added. */
-void reader_where_time(
-	const struct reader *r, const char *column, int64_t before_ns, struct buf *sql);
-/* reader_where_bucket - likewise for aggregates of @width_ns: those that lie wholly in the range,
- * because what part of another does is not known. */
-void reader_where_bucket(const struct reader *r, int64_t width_ns, struct buf *sql);
-void reader_where_pids(const struct reader *r, struct buf *sql);
-/* reader_where_node - appends a condition by the filter's node if @table has the column. */
-int reader_where_node(struct reader *r, const char *table, struct buf *sql, struct errinfo *reterr);
+/* reader_where - scope_where() of the filter's scope on @table; its node counts if the table has the
+ * column. */
+int reader_where(struct reader *r, const char *table, struct scope_columns c, struct buf *sql,
+	struct errinfo *reterr);
+
+/* reader_where_of - the same of another scope. */
+int reader_where_of(struct reader *r, const struct scope *s, const char *table,
+	struct scope_columns c, struct buf *sql, struct errinfo *reterr);
 
 /* reader_prepare - compiles @sql; a text over its ceiling (too many pids) is -E2BIG. */
 int reader_prepare(
@@ -47,9 +45,6 @@ int reader_prepare(
 
 /* reader_identify - schema_identify(), and whether it is merged, into @r. */
 int reader_identify(struct reader *r, struct errinfo *reterr);
-
-/* reader_room - makes room for one more element in *array. -ENOMEM. */
-int reader_room(void **array, size_t count, size_t *capacity, size_t element_bytes);
 
 /* reader_reverse - newest first becomes oldest first. */
 void reader_reverse(void *array, size_t count, size_t element_bytes);
@@ -90,6 +85,8 @@ const char *reader_event_node(sql_stmt *stmt, size_t *ret_len);
 /* reader_event_where - appends the filter; a few rows too many may come, of which
  * reader_event_accept() decides. */
 int reader_event_where(struct reader *r, struct buf *sql, struct errinfo *reterr);
+/* reader_event_order - appends ORDER BY start; of equal ones the longer first. */
+void reader_event_order(const struct reader *r, struct buf *sql);
 bool reader_event_accept(const struct nodedb_filter *f, const struct event *e);
 
 /* reader_event_row - the row that @stmt stands on: 1, or 0 if it makes no sense. */

@@ -16,6 +16,7 @@
 
 #include "agent/store/nodedb_reader.h"
 #include "agent/store/ordinary.h"
+#include "base/array.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 
@@ -46,7 +47,7 @@ static bool keeps(void *arg, const int64_t *values)
 
 static int half_room(struct half *h)
 {
-	int res = reader_room((void **)&h->events, h->count, &h->capacity, sizeof(*h->events));
+	int res = ARRAY_RESERVE(h->events, h->capacity, h->count + 1, NODEDB_THINNED_MAX);
 
 	return res == 0 ? 0
 			: errinfo_set(&h->err, res,
@@ -174,6 +175,8 @@ static int add_edges(struct reader *r, const struct half *h, struct errinfo *ret
 	return MIN(res, 0);
 }
 
+static const struct scope_columns columns = {.time = "timestamp", .pid = "pid"};
+
 static int write_statement(struct reader *r, struct buf *sql, struct errinfo *reterr)
 {
 	int res = reader_event_select(r, false, sql, reterr);
@@ -181,8 +184,7 @@ static int write_statement(struct reader *r, struct buf *sql, struct errinfo *re
 	if (res < 0)
 		return res;
 	buf_puts(sql, " NOT INDEXED"); /* the table itself is in order of seq */
-	reader_where_time(r, "timestamp", 0, sql);
-	reader_where_pids(r, sql);
+	scope_where(&r->filter->scope, &columns, sql);
 	buf_puts(sql, " AND seq BETWEEN ?1 AND ?2 AND ingero_keeps(" ORDINARY_COLUMNS
 		      ") ORDER BY seq DESC");
 	if (sql->err == -ENOBUFS)
@@ -199,8 +201,7 @@ static int count_older(struct reader *r, struct errinfo *reterr)
 	int res;
 
 	buf_puts(&sql, "SELECT count(*) FROM events");
-	reader_where_time(r, "timestamp", 0, &sql);
-	reader_where_pids(r, &sql);
+	scope_where(&r->filter->scope, &columns, &sql);
 	res = sql_get_int_buf(r->sql, &sql, &total, reterr);
 	if (res >= 0)
 		c->older_events = (uint64_t)total > known ? (uint64_t)total - known : 0;
@@ -249,8 +250,8 @@ int reader_load_thinned(struct reader *r, const struct pid_names *names, struct 
 		res = ordinary_init(&halves[0].ordinary, c->aggregates, c->aggregate_count);
 	if (res < 0)
 		return res;
-	halves[0].ordinary.from_ns = r->filter->from_ns;
-	halves[0].ordinary.to_ns = r->filter->to_ns;
+	halves[0].ordinary.from_ns = r->filter->scope.from_ns;
+	halves[0].ordinary.to_ns = r->filter->scope.to_ns;
 	if (count > 1)
 		res = ordinary_clone(&halves[1].ordinary, &halves[0].ordinary);
 	for (int i = 0; i < count; i++) {

@@ -9,6 +9,9 @@
  * Where it did know (a native frame of the interpreter follows), they stay. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
 
 #include "agent/store/nodedb_reader.h"
 
@@ -104,6 +107,16 @@ static bool read_row(sql_stmt *stmt, struct stack_row *ret)
 	return true;
 }
 
+/* What it takes in memory: demangled names may be longer than the row. */
+static size_t stack_bytes(const struct stack *s, const struct stack_row *row)
+{
+	size_t bytes = sizeof(*s) + s->count * sizeof(*s->frames) + row->frames_len;
+
+	for (size_t i = 0; i < s->count; i++)
+		bytes += s->frames[i].symbol ? strlen(s->frames[i].symbol) : 0;
+	return bytes;
+}
+
 int reader_stack_row(enum schema_kind kind, sql_stmt *stmt, struct stack **ret, size_t *ret_bytes)
 {
 	struct stack_row row;
@@ -114,7 +127,7 @@ int reader_stack_row(enum schema_kind kind, sql_stmt *stmt, struct stack **ret, 
 		return res;
 	if (kind == SCHEMA_PUBLISHED)
 		reader_stack_order(s);
-	*ret_bytes = row.frames_len + s->count * sizeof(*s->frames) + sizeof(*s);
+	*ret_bytes = stack_bytes(s, &row);
 	*ret = s;
 	return 0;
 }
@@ -144,8 +157,7 @@ static int take_row(struct loader *l, sql_stmt *stmt)
 		free(s);
 		return 0;
 	}
-	res = reader_room(
-		(void **)&c->stacks.items, c->stacks.count, &l->capacity, sizeof(*c->stacks.items));
+	res = ARRAY_RESERVE(c->stacks.items, l->capacity, c->stacks.count + 1, NODEDB_STACKS_MAX);
 	if (res < 0) {
 		free(s);
 		return res;

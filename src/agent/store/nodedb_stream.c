@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodedb_stream.c - see nodedb_stream.h.
  *
- * Events come one row at a time, as they lie in the file: in the order in which they were stored,
- * which is roughly that of time. Sorting would need memory for all, and going by the index on time
- * halves the rate. What is loaded at once is bounded by the ceilings of nodedb.h. A file that a
- * trace is writing is read as of one moment. */
+ * Events come one row at a time, in the order of their start, which is what a reader needs to see
+ * which call lies within which. The index on time gives it, so that nothing is sorted; published
+ * files, which stamp some rows with their end, are. What is loaded at once is bounded by the
+ * ceilings of nodedb.h. A file that a trace is writing is read as of one moment. */
 #include "agent/store/nodedb_stream.h"
 
 #include <errno.h>
@@ -12,13 +12,23 @@
 
 #include "agent/store/lock.h"
 #include "agent/store/nodedb_reader.h"
+#include "base/array.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 #define TRACKS_MAX   65536
 
+#define RANKS_ENVIRONMENT      INT32_MAX /* above every communicator */
+#define RANKS_ENVIRONMENT_TEXT "2147483647"
+
 struct track {
 	char node[256];
 	int32_t rank;
+};
+
+struct claim { /* that a process has a rank */
+	char node[256];
+	int64_t pid, comm;
+	int32_t rank, ranks; /* of so many; RANKS_ENVIRONMENT: its environment says it */
 };
 
 struct nodedb_stream {
@@ -28,6 +38,8 @@ struct nodedb_stream {
 	const struct nodedb_sink *sink;
 	struct track *tracks;
 	size_t track_count, track_room;
+	struct claim *claims; /* by node, pid, the largest communicator first */
+	size_t claim_count, claim_room;
 	sql_stmt *stack;
 	struct pid_names names;
 	struct nodedb_stream_figures figures;
@@ -36,6 +48,7 @@ struct nodedb_stream {
 static void stream_done(struct nodedb_stream *s)
 {
 	free(s->tracks);
+	free(s->claims);
 	reader_names_done(&s->names);
 	sql_finalize(s->stack);
 	nodedb_content_done(&s->content);
@@ -55,8 +68,7 @@ static int add_tracks(struct nodedb_stream *s, const char *table, struct errinfo
 	r = reader_select(&s->reader, table, columns, ARRAY_SIZE(columns), &sql, reterr);
 	if (r < 0)
 		return r;
-	buf_puts(&sql, " WHERE 1");
-	r = reader_where_node(&s->reader, table, &sql, reterr);
+	r = reader_where(&s->reader, table, (struct scope_columns){0}, &sql, reterr);
 	buf_printf(&sql, " GROUP BY 1, 2 LIMIT %d", TRACKS_MAX);
 	if (r == 0)
 		r = reader_prepare(&s->reader, &sql, &stmt, reterr);
@@ -70,7 +82,7 @@ static int add_tracks(struct nodedb_stream *s, const char *table, struct errinfo
 			s->figures.skipped_rows++;
 			continue;
 		}
-		r = reader_room((void **)&s->tracks, s->track_count, &s->track_room, sizeof(t));
+		r = ARRAY_RESERVE(s->tracks, s->track_room, s->track_count + 1, TRACKS_MAX);
 		if (r == 0)
 			s->tracks[s->track_count++] = t;
 	}
@@ -85,7 +97,131 @@ static int by_node(const void *a, const void *b)
 	return r ? r : (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Each node as such, and its ranks: ours are in `processes`, those of others only in events. */
+/* ---- which process has which rank ---- */
+
+static bool read_claim(sql_stmt *stmt, struct claim *c)
+{
+	int64_t rank, ranks;
+
+	*c = (struct claim){0};
+	if (!sql_column_is_int(stmt, 2, &rank) || rank < 0 || rank > INT32_MAX)
+		return false;
+	c->rank = (int32_t)rank;
+	if (sql_column_is_int(stmt, 3, &ranks))
+		c->ranks = (int32_t)MAX(MIN(ranks, (int64_t)INT32_MAX), INT64_C(0));
+	return sql_column_is_int(stmt, 1, &c->pid) && c->pid >= 0 && c->pid <= UINT32_MAX &&
+	       sql_column_is_int(stmt, 4, &c->comm) &&
+	       reader_text(stmt, 0, c->node, sizeof(c->node));
+}
+
+static int add_claims(struct nodedb_stream *s, const char *table,
+	const struct reader_column columns[5], struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	struct claim c;
+	int r = schema_has_table(s->reader.sql, table, reterr);
+
+	if (r <= 0)
+		return r;
+	r = reader_select(&s->reader, table, columns, 5, &sql, reterr);
+	if (r < 0)
+		return r;
+	r = reader_where(&s->reader, table, (struct scope_columns){0}, &sql, reterr);
+	buf_printf(&sql, " GROUP BY 1, 2, 3, 4, 5 LIMIT %d", TRACKS_MAX);
+	if (r == 0)
+		r = reader_prepare(&s->reader, &sql, &stmt, reterr);
+	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
+		if (!read_claim(stmt, &c))
+			continue;
+		r = ARRAY_RESERVE(s->claims, s->claim_room, s->claim_count + 1, 2 * TRACKS_MAX);
+		if (r == 0)
+			s->claims[s->claim_count++] = c;
+	}
+	return r;
+}
+
+static int by_process(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+	int r = strcmp(x->node, y->node);
+
+	if (r)
+		return r;
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->ranks != y->ranks)
+		return x->ranks > y->ranks ? -1 : 1;
+	if (x->comm != y->comm)
+		return x->comm < y->comm ? -1 : 1;
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* What of @count claims of one process holds: the number of leading ones. The first is of its
+ * environment or of its largest communicator, and a rank within a part of the job is not the
+ * process's. If it has several ranks of one communicator, each is its own. */
+static size_t valid_claims(const struct claim *c, size_t count)
+{
+	size_t n = 1;
+
+	while (n < count && c[n].comm == c[0].comm && c[n].ranks == c[0].ranks)
+		n++;
+	return c[0].ranks == RANKS_ENVIRONMENT ? 1 : n;
+}
+
+static int add_track(struct nodedb_stream *s, const struct claim *c)
+{
+	struct track *t;
+	int r = ARRAY_RESERVE(s->tracks, s->track_room, s->track_count + 1, TRACKS_MAX);
+
+	if (r < 0)
+		return r;
+	t = &s->tracks[s->track_count++];
+	t->rank = c->rank;
+	memcpy(t->node, c->node, sizeof(t->node));
+	return 0;
+}
+
+/* Keeps the claims that say which one rank a process has; the tracks of all that hold are added. */
+static int settle_claims(struct nodedb_stream *s)
+{
+	size_t kept = 0, end;
+	int r = 0;
+
+	if (s->claim_count)
+		qsort(s->claims, s->claim_count, sizeof(*s->claims), by_process);
+	for (size_t i = 0; r == 0 && i < s->claim_count; i = end) {
+		const struct claim *c = &s->claims[i];
+		size_t valid;
+
+		for (end = i + 1; end < s->claim_count; end++)
+			if (s->claims[end].pid != c->pid || strcmp(s->claims[end].node, c->node))
+				break;
+		valid = valid_claims(c, end - i);
+		for (size_t k = 0; r == 0 && k < valid; k++)
+			r = add_track(s, &c[k]);
+		if (valid == 1)
+			s->claims[kept++] = *c;
+	}
+	s->claim_count = kept;
+	return r;
+}
+
+/* Ranks of our files are said by `processes` (environment) and `collectives`. */
+static int find_ranks(struct nodedb_stream *s, struct errinfo *reterr)
+{
+	static const struct reader_column by_environment[] = {{"node", "''"}, {"pid", NULL},
+		{"rank", "NULL"}, {"", RANKS_ENVIRONMENT_TEXT}, {"", "0"}};
+	static const struct reader_column by_collectives[] = {
+		{"node", "''"}, {"pid", NULL}, {"rank", "NULL"}, {"nranks", "0"}, {"comm", NULL}};
+	int r = add_claims(s, "processes", by_environment, reterr);
+
+	if (r == 0)
+		r = add_claims(s, "collectives", by_collectives, reterr);
+	return r < 0 ? r : settle_claims(s);
+}
+
+/* Each node as such, and its ranks: those of published files are only in events. */
 static int find_tracks(struct nodedb_stream *s, struct errinfo *reterr)
 {
 	bool ours = s->reader.kind == SCHEMA_OURS;
@@ -97,7 +233,7 @@ static int find_tracks(struct nodedb_stream *s, struct errinfo *reterr)
 	if (r == 0)
 		r = add_tracks(s, ours ? "processes" : "events", reterr);
 	if (r == 0 && ours)
-		r = add_tracks(s, "collectives", reterr);
+		r = find_ranks(s, reterr);
 	if (r < 0)
 		return r;
 	if (s->track_count)
@@ -106,8 +242,20 @@ static int find_tracks(struct nodedb_stream *s, struct errinfo *reterr)
 		if (!kept || by_node(&s->tracks[kept - 1], &s->tracks[i]) != 0)
 			s->tracks[kept++] = s->tracks[i];
 	s->track_count = kept;
-	for (size_t i = 0; r == 0 && i < kept; i++)
-		r = s->sink->track(s->sink->arg, s->tracks[i].node, s->tracks[i].rank);
+	return 0;
+}
+
+static int give_tracks(struct nodedb_stream *s)
+{
+	const struct nodedb_sink *sink = s->sink;
+	int r = 0;
+
+	sink->origin(sink->arg, s->reader.kind == SCHEMA_PUBLISHED);
+	for (size_t i = 0; r == 0 && i < s->track_count; i++)
+		r = sink->track(sink->arg, s->tracks[i].node, s->tracks[i].rank);
+	for (size_t i = 0; r == 0 && i < s->claim_count; i++)
+		r = sink->rank(sink->arg, s->claims[i].node, (uint32_t)s->claims[i].pid,
+			s->claims[i].rank);
 	return r;
 }
 
@@ -157,7 +305,7 @@ static int count_unplaced(struct nodedb_stream *s, size_t nodes, struct errinfo 
 
 static int give_content(struct nodedb_stream *s, struct errinfo *reterr)
 {
-	const char *node = s->filter.node;
+	const char *node = s->filter.scope.node;
 	size_t nodes = 0;
 	int r = 0;
 
@@ -166,14 +314,14 @@ static int give_content(struct nodedb_stream *s, struct errinfo *reterr)
 	for (size_t i = 0; r >= 0 && i < s->track_count; i++) {
 		if (i && !strcmp(s->tracks[i].node, s->tracks[i - 1].node))
 			continue;
-		s->filter.node = s->tracks[i].node;
+		s->filter.scope.node = s->tracks[i].node;
 		r = load_node(s, nodes, reterr);
 		if (r >= 0)
 			r = s->sink->content(s->sink->arg, s->tracks[i].node, &s->content);
 		s->figures.skipped_rows += s->content.skipped_rows;
 		nodedb_content_done(&s->content);
 	}
-	s->filter.node = node;
+	s->filter.scope.node = node;
 	return r < 0 ? r : count_unplaced(s, nodes, reterr);
 }
 
@@ -186,7 +334,6 @@ static int give_collectives(struct nodedb_stream *s, struct errinfo *reterr)
 			s->sink->arg, s->content.collectives, s->content.collective_count);
 	s->figures.skipped_rows += s->content.skipped_rows;
 	s->figures.older_collectives = s->content.older_collectives;
-	nodedb_content_done(&s->content);
 	return r;
 }
 
@@ -212,7 +359,7 @@ static int limit(struct nodedb_stream *s, struct errinfo *reterr)
 	if (r == 0)
 		r = sql_get_int_buf(s->reader.sql, &sql, &edge, reterr);
 	if (r == 0 && edge > 0 && edge < INT64_MAX) {
-		s->filter.from_ns = MAX(s->filter.from_ns, edge + 1);
+		s->filter.scope.from_ns = MAX(s->filter.scope.from_ns, edge + 1);
 		s->figures.is_limited = true;
 	}
 	return r;
@@ -225,6 +372,7 @@ static int prepare_events(struct nodedb_stream *s, sql_stmt **ret, struct errinf
 
 	if (r == 0)
 		r = reader_event_where(&s->reader, &sql, reterr);
+	reader_event_order(&s->reader, &sql);
 	return r < 0 ? r : reader_prepare(&s->reader, &sql, ret, reterr);
 }
 
@@ -270,12 +418,16 @@ static int run(struct nodedb_stream *s, struct errinfo *reterr)
 	if (r == 0)
 		r = find_tracks(s, reterr);
 	if (r == 0)
+		r = give_tracks(s);
+	if (r == 0)
 		r = limit(s, reterr);
 	if (r == 0)
 		r = give_content(s, reterr);
 	if (r == 0)
 		r = give_collectives(s, reterr);
-	return r < 0 ? r : give_events(s, reterr);
+	if (r == 0)
+		r = give_events(s, reterr);
+	return r < 0 ? r : s->sink->end(s->sink->arg);
 }
 
 int nodedb_stream(const char *path, const struct nodedb_filter *f, const struct nodedb_sink *sink,

@@ -10,15 +10,23 @@ struct nodedb_stream;
 /* A callback that returns negative ends it. They come in this order. */
 struct nodedb_sink {
 	void *arg;
+	/* Whether the published agent, or one of its schema, has made the file. */
+	void (*origin)(void *arg, bool is_published);
 	/* Every node and rank that the recording names, by node, then rank; rank -1: none. */
 	int (*track)(void *arg, const char *node, int32_t rank);
+	/* The rank of a process, for events that do not say it: its environment's, else that in its
+	 * largest communicator. Not called for a process that is several ranks. */
+	int (*rank)(void *arg, const char *node, uint32_t pid, int32_t rank);
 	/* Samples, GPU samples, stored verdicts and labels of one node; gone afterwards. */
 	int (*content)(void *arg, const char *node, const struct nodedb_content *c);
-	/* Of all nodes, in order of time; may be put into another order. */
+	/* Of all nodes, in order of time; may be put into another order. They stay until the end. */
 	int (*collectives)(void *arg, struct collective_row *rows, size_t count);
-	/* Events, roughly in order of time. @node is not NUL-terminated. */
+	/* Events, in order of their start, of equal ones the longer first. @node is not
+	 * NUL-terminated. */
 	int (*event)(void *arg, const char *node, size_t node_len, const struct event *e,
 		struct nodedb_stream *s);
+	/* After the last event, while the collectives are still there. */
+	int (*end)(void *arg);
 };
 
 struct nodedb_stream_figures {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "agent/store/nodedb_reader.h"
+#include "base/array.h"
 #include "sql/sql_worker.h"
 
 #define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S) /* the year 2200 */
@@ -130,13 +131,11 @@ static bool read_usage(sql_stmt *stmt, struct nodedb_usage *u)
 	return true;
 }
 
-/* Of 5 second buckets where a range was asked for, so that it is met better; else of minutes. */
 static int usage_sql(struct reader *r, struct buf *sql, struct errinfo *reterr)
 {
-	bool ours = r->kind == SCHEMA_OURS, ranged = r->filter->from_ns || r->filter->to_ns;
-	const char *table = ours && ranged ? "event_aggregates_5s" : "event_aggregates";
-	int64_t width =
-		ours && ranged ? (int64_t)NODEDB_BUCKET_FINE : (int64_t)NODEDB_BUCKET_COARSE;
+	bool ours = r->kind == SCHEMA_OURS;
+	int64_t width = ours ? scope_bucket_ns(&r->filter->scope) : (int64_t)NODEDB_BUCKET_COARSE;
+	const char *table = scope_bucket_table(width);
 	int res = schema_has_table(r->sql, table, reterr);
 	int names = schema_has_table(r->sql, "process_names", reterr);
 
@@ -152,9 +151,9 @@ static int usage_sql(struct reader *r, struct buf *sql, struct errinfo *reterr)
 			      " p.node = a.node)"
 			    : "(SELECT max(name) FROM process_names p WHERE p.pid = a.pid)",
 		table);
-	reader_where_bucket(r, width, sql);
-	reader_where_pids(r, sql);
-	res = reader_where_node(r, table, sql, reterr);
+	res = reader_where(r, table,
+		(struct scope_columns){.time = "bucket", .pid = "pid", .width_ns = width}, sql,
+		reterr);
 	if (res < 0)
 		return res;
 	buf_printf(sql,
@@ -182,7 +181,7 @@ static int visit_usage(struct reader *r, void *arg, struct errinfo *reterr)
 
 		if (!read_usage(stmt, &u))
 			continue;
-		res = reader_room((void **)&list->rows, list->count, &capacity, sizeof(u));
+		res = ARRAY_RESERVE(list->rows, capacity, list->count + 1, NODEDB_USAGE_MAX);
 		if (res < 0)
 			return res;
 		list->rows[list->count++] = u;
@@ -230,7 +229,7 @@ static int visit_nodes(struct reader *r, void *arg, struct errinfo *reterr)
 
 		if (!reader_text(stmt, 0, node.name, sizeof(node.name)) || !node.name[0])
 			continue;
-		res = reader_room((void **)&list->rows, list->count, &capacity, sizeof(node));
+		res = ARRAY_RESERVE(list->rows, capacity, list->count + 1, NODEDB_NODES_MAX);
 		if (res == 0)
 			list->rows[list->count++] = node;
 	}

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "model/op_kind.h"
+#include "wire/op_kind.h"
 #include "stat/robust.h"
 
 #define CALM_QUANTILE  0.25
@@ -89,7 +89,7 @@ static size_t medians_of(
 	for (size_t i = 0; i < n; i++) {
 		const struct aggregate *a = &aggregates[i];
 
-		if ((a->source != SOURCE_CUDA && a->source != SOURCE_DRIVER) || !a->sketch.count)
+		if (!op_kind_is_cuda(a->source) || !a->sketch.count)
 			continue;
 		ret[used++] = (struct bucket_median){
 			.key = key_of(a->pid, a->source,
@@ -175,7 +175,7 @@ bool ordinary_keeps(struct ordinary *o, const int64_t row[ORDINARY_COUNT])
 	bool nested = source == SOURCE_DRIVER && (row[ORDINARY_FLAGS] & WIRE_NESTED);
 	struct ordinary_op *op;
 
-	if ((source != SOURCE_CUDA && source != SOURCE_DRIVER) || row[ORDINARY_RET] != 0)
+	if (!op_kind_is_cuda((unsigned)source) || row[ORDINARY_RET] != 0)
 		return true;
 	/* What makes no sense is kept, so that the reader sees and counts it. */
 	if (row[ORDINARY_OP] < 0 || row[ORDINARY_OP] >= WIRE_OP_MAX || row[ORDINARY_PID] < 0 ||

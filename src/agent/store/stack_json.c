@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stack_json.c - see stack_json.h. What is read came from a file that anybody may have made: a
  * value of another type, a number out of range or a text that is not JSON refuses the whole stack,
- * so that a stack is never shown with holes. Unknown keys are passed over. */
+ * so that a stack is never shown with holes. Unknown keys are passed over.
+ *
+ * The published agent stores functions by their linker's names ("_ZN…"). They are made readable
+ * here, where every stack of a file comes through; those of our files are so already. */
 #include "agent/store/stack_json.h"
 
 #include <errno.h>
@@ -10,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "demangle/demangle.h"
 #include "json/tree.h"
 #include "json/writer.h"
 
@@ -217,12 +221,49 @@ static int read_frame(struct block *b, const json_t *frame, struct stack_frame *
 	return 0;
 }
 
-static int read_frames(const struct stack_row *row, const json_t *list, struct stack **ret)
+static bool is_mangled(const char *name)
+{
+	return name && name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+}
+
+/* @name as people wrote it; "+0x…", where in the function, is no part of it and stays behind. */
+static void put_readable(const char *name, struct buf *out)
+{
+	size_t len = strcspn(name, "+");
+	_cleanup_free_ char *mangled = strndup(name, len);
+	char text[NAME_MAX_1];
+
+	buf_puts(out, mangled ? demangle(mangled, text, sizeof(text)) : name);
+	if (mangled)
+		buf_puts(out, name + len);
+}
+
+/* A name that cannot be replaced stays as it is. */
+static void demangle_names(json_t *list)
+{
+	_cleanup_buf_ struct buf readable = BUF_INIT(STACK_JSON_MAX + NAME_MAX_1);
+	json_t *frame;
+	size_t i;
+
+	json_array_foreach (list, i, frame) {
+		const char *name = json_string_value(json_object_get(frame, "s"));
+
+		if (!is_mangled(name))
+			continue;
+		buf_clear(&readable);
+		put_readable(name, &readable);
+		if (!readable.err)
+			json_object_set_new(frame, "s", json_string(buf_str(&readable)));
+	}
+}
+
+static int read_frames(const struct stack_row *row, json_t *list, struct stack **ret)
 {
 	size_t count = json_array_size(list), bytes = 0;
 	struct block b;
 	int r;
 
+	demangle_names(list);
 	for (size_t i = 0; i < count; i++)
 		bytes += frame_bytes(json_array_get(list, i));
 	r = block_new(row, count, bytes, &b);

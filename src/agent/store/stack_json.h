@@ -23,6 +23,7 @@ struct stack_row { /* texts end with a NUL, but their length is what counts */
 void stack_json_frames(const struct stack *s, struct buf *out, struct buf *stop);
 void stack_json_ips(const struct stack *s, struct buf *out);
 
-/* stack_json_read - the stack in @row, one block that the caller frees with free().
+/* stack_json_read - the stack in @row, one block that the caller frees with free(). Names of C++ and
+ * Rust are demangled.
  * -EFBIG over STACK_JSON_MAX or STACK_FRAMES_MAX; -EBADMSG not such JSON; -ENOMEM. */
 int stack_json_read(const struct stack_row *row, struct stack **ret);

@@ -154,7 +154,7 @@ static int roll_if_due(struct upkeep *u, const struct accounting *books, struct 
 	uint64_t now = mono_now().ns;
 	int r;
 
-	if (now < u->retry_ns || nodedb_size(u->db) < u->config.rollover_bytes)
+	if (u->hold || now < u->retry_ns || nodedb_size(u->db) < u->config.rollover_bytes)
 		return 0;
 	r = nodedb_roll_ready(u->db, reterr);
 	if (r > 0)

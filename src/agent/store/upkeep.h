@@ -25,6 +25,7 @@ struct upkeep {
 	struct accounting rolled; /* what the files before this one account for */
 	uint64_t retry_ns;        /* monotonic: not before */
 	uint64_t generation;
+	bool hold; /* do not roll over now: the file lacks rows that are on their way */
 };
 
 int upkeep_init(struct upkeep *u, struct nodedb *db, int64_t session,

@@ -17,7 +17,9 @@
  *  4. The store is touched by the thread only, from start to its end, with the rights of whoever
  *     may change its path (base/path_user.h).
  *  5. Upkeep (upkeep.h) comes between transactions, in portions; while another batch waits already,
- *     a portion is no more than twice what was just written, so that it keeps up and no more. */
+ *     a portion is no more than twice what was just written, so that it keeps up and no more.
+ *  6. A rolled file has the rows that are pushed once for each file: it is not rolled before they
+ *     have come, however fast the queue fills it. */
 #include "agent/store/writer.h"
 
 #include <errno.h>
@@ -217,6 +219,8 @@ static void drop_pending(struct store_writer *w, bool lost)
 			w->aggregated[writer_slot(m->aggregate.source)] += writer_message_calls(m);
 		if (m->kind == MESSAGE_ANNOTATION)
 			acknowledge(w, m->annotation.ticket, lost ? -EIO : m->annotation.id);
+		if (m->kind == MESSAGE_RENEWED)
+			w->renewed = m->generation;
 		free(m);
 	}
 	w->pending_end = &w->pending;
@@ -330,6 +334,7 @@ static bool keep_up(struct store_writer *w)
 	if (w->retrying)
 		return false;
 	file_books(w, &books);
+	w->upkeep.hold = w->renews && w->renewed != w->upkeep.generation;
 	r = upkeep_step(&w->upkeep, rows, &books, &err);
 	if (r < 0)
 		keep_error(w, &err);
@@ -467,6 +472,7 @@ int store_writer_start(struct nodedb *db, int64_t session, const struct store_wr
 	w->db = db;
 	w->begin = c.begin;
 	w->begin_arg = c.begin_arg;
+	w->renews = c.renews;
 	w->end = &w->first;
 	w->pending_end = &w->pending;
 	r = upkeep_init(&w->upkeep, db, session, &c.upkeep, reterr);

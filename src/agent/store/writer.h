@@ -16,7 +16,8 @@ struct store_writer_config { /* 0: the default */
 	size_t batch_events; /* per transaction; default 5000 */
 	unsigned batch_ms;   /* longest time an event waits for its transaction; default 100 */
 	struct upkeep_config upkeep; /* 0: the store grows without limit */
-	void (*begin)(void *arg);    /* the thread calls it before anything else */
+	bool renews;              /* a new generation is answered by store_writer_push_renewed() */
+	void (*begin)(void *arg); /* the thread calls it before anything else */
 	void *begin_arg;
 };
 
@@ -71,6 +72,10 @@ size_t store_writer_take_acks(struct store_writer *w, struct store_ack *out, siz
 /* store_writer_generation - changes whenever rows that are pushed only once (processes, stacks) may
  * not be in the file any more, because it is a new one or they were pruned: push them again. */
 uint64_t store_writer_generation(const struct store_writer *w);
+
+/* store_writer_push_renewed - all of them have been pushed again for @generation. Where that was
+ * promised (config.renews), a file is not rolled over before: it would lack them. */
+bool store_writer_push_renewed(struct store_writer *w, uint64_t generation);
 
 uint64_t store_writer_stored(const struct store_writer *w, unsigned source); /* committed */
 uint64_t store_writer_failed(const struct store_writer *w, unsigned source); /* LOSS_WRITE_FAILED */

@@ -104,6 +104,7 @@ int writer_message_write(struct store_writer *w, struct message *m, struct errin
 	case MESSAGE_CPU_LOSSES:
 	case MESSAGE_PLACE: return write_of_session(w, m, reterr);
 	case MESSAGE_ACCOUNTING: return take_books(w, m);
+	case MESSAGE_RENEWED: return 0; /* counts once the rows before it are committed */
 	case MESSAGE_INCIDENT:
 		return nodedb_put_incident(w->db, (const void *)m->data, m->detected, reterr);
 	case MESSAGE_ANNOTATION: return write_annotation(w, m, reterr);

@@ -30,6 +30,7 @@ enum message_kind {
 	MESSAGE_ACCOUNTING,
 	MESSAGE_INCIDENT,
 	MESSAGE_ANNOTATION,
+	MESSAGE_RENEWED,
 };
 
 struct message {
@@ -60,6 +61,7 @@ struct message {
 		} stack;
 		struct placement place;
 		wall_time detected;
+		uint64_t generation;
 		struct {
 			uint64_t ticket;
 			int64_t id; /* of its row, or why there is none */
@@ -111,6 +113,8 @@ struct store_writer {
 	bool busy;      /* another batch was waiting already when this one was taken */
 	size_t written; /* events of the last transaction */
 	struct upkeep upkeep;
+	bool renews;
+	uint64_t renewed;        /* the generation whose rows are all in the file */
 	struct accounting books; /* the run's, as last pushed */
 	bool has_books;
 	uint64_t aggregated[WIRE_SOURCE_MAX]; /* calls in the file by aggregates alone */

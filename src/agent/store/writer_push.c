@@ -177,6 +177,15 @@ bool store_writer_push_layers(
 	return push_message(w, m);
 }
 
+bool store_writer_push_renewed(struct store_writer *w, uint64_t generation)
+{
+	struct message *m = message_new(MESSAGE_RENEWED, NULL, 0);
+
+	if (m)
+		m->generation = generation;
+	return push_message(w, m);
+}
+
 bool store_writer_push_place(struct store_writer *w, struct placement place)
 {
 	struct message *m = message_new(MESSAGE_PLACE, NULL, 0);

@@ -9,6 +9,9 @@
 #include <dwarf.h>
 #include <errno.h>
 
+#include "base/array.h"
+#include "base/search.h"
+
 #define UNITS_MAX   (1u << 20)
 #define DIES_MAX    (16u << 20) /* looked at for one unit's functions */
 #define DEPTH_MAX   64
@@ -23,17 +26,10 @@ void code_ranges_done(struct code_ranges *c)
 
 static int range_add(struct code_ranges *c, uint64_t start, uint64_t end, Dwarf_Off die)
 {
-	if (c->count == CODE_RANGES_MAX)
-		return -ENOBUFS;
-	if (c->count == c->cap) {
-		size_t cap = MAX((size_t)64, c->cap * 2);
-		struct code_range *grown = realloc(c->ranges, cap * sizeof(*grown));
+	int r = ARRAY_RESERVE(c->ranges, c->room, c->count + 1, CODE_RANGES_MAX);
 
-		if (!grown)
-			return -ENOMEM;
-		c->ranges = grown;
-		c->cap = cap;
-	}
+	if (r < 0)
+		return r;
 	c->ranges[c->count++] = (struct code_range){.start = start, .end = end, .die = die};
 	return 0;
 }
@@ -73,19 +69,11 @@ void code_ranges_settle(struct code_ranges *c)
 
 const struct code_range *code_ranges_at(const struct code_ranges *c, uint64_t vaddr)
 {
-	size_t low = 0, high = c->count;
+	size_t behind = LOWER_BOUND(i, c->count, c->ranges[i].start <= vaddr);
 
-	while (low < high) { /* to the first behind @vaddr */
-		size_t middle = low + (high - low) / 2;
-
-		if (c->ranges[middle].start <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t back = 1; back <= ENCLOSE_MAX && back <= low; back++)
-		if (vaddr < c->ranges[low - back].end)
-			return &c->ranges[low - back];
+	for (size_t back = 1; back <= ENCLOSE_MAX && back <= behind; back++)
+		if (vaddr < c->ranges[behind - back].end)
+			return &c->ranges[behind - back];
 	return NULL;
 }
 

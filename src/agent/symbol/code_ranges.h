@@ -20,7 +20,7 @@ struct code_range {
 
 struct code_ranges {
 	struct code_range *ranges; /* ascending by start once they are settled */
-	size_t count, cap;
+	size_t count, room;
 };
 
 void code_ranges_done(struct code_ranges *c);

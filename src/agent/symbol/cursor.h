@@ -37,7 +37,8 @@ struct cursor {
 
 static inline struct cursor cursor_of(const uint8_t *data, uint64_t size)
 {
-	return (struct cursor){.at = data, .end = data + size};
+	/* no bytes may be nowhere: nothing is added to NULL */
+	return (struct cursor){.at = data, .end = size ? data + size : data};
 }
 
 static inline uint64_t cursor_left(const struct cursor *c)

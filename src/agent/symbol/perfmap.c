@@ -13,7 +13,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
+#include "base/search.h"
 
 #define ENTRIES_MAX                                                                                \
 	(2u << 20) /* lines of 32 bytes and more fill the file's ceiling before that               \
@@ -28,7 +30,7 @@ struct entry {
 struct perfmap {
 	struct buf text; /* the file, each name ended by a NUL */
 	struct entry *entries;
-	size_t count, cap, bad_lines;
+	size_t count, room, bad_lines;
 	uint64_t *edge;
 	uint32_t *owner; /* of cell i: an entry or NO_ENTRY */
 	size_t edges;
@@ -92,15 +94,10 @@ static const char *read_hex(const char *s, uint64_t *ret)
 
 static int entry_add(struct perfmap *p, const struct entry *e)
 {
-	if (p->count == p->cap) {
-		size_t cap = MAX((size_t)1024, p->cap * 2);
-		struct entry *grown = realloc(p->entries, cap * sizeof(*grown));
+	int r = ARRAY_RESERVE(p->entries, p->room, p->count + 1, ENTRIES_MAX);
 
-		if (!grown)
-			return -ENOMEM;
-		p->entries = grown;
-		p->cap = cap;
-	}
+	if (r < 0)
+		return r;
 	p->entries[p->count++] = *e;
 	return 0;
 }
@@ -155,17 +152,7 @@ static int compare_edges(const void *a, const void *b)
 /* The last edge at or before @address; the first one is. */
 static size_t edge_at(const struct perfmap *p, uint64_t address)
 {
-	size_t low = 0, high = p->edges;
-
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (p->edge[middle] <= address)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	return LOWER_BOUND(i, p->edges, p->edge[i] <= address) - 1;
 }
 
 static int edges_set(struct perfmap *p)

@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/search.h"
+
 #define TEXTS_MAX   16 /* executable segments that are looked at */
 #define ENCLOSE_MAX 16 /* functions before an address that may be one around it */
 #define VADDR_BITS  56 /* of the sort key; the rest is the name's rank. No process has more. */
@@ -257,19 +259,11 @@ static bool function_fill(
 
 bool symtab_at(const struct symtab *t, uint64_t vaddr, struct symtab_function *ret)
 {
-	size_t low = 0, high = t->count;
+	size_t behind = LOWER_BOUND(i, t->count, t->functions[i].vaddr <= vaddr);
 
-	while (low < high) { /* to the first behind @vaddr */
-		size_t middle = low + (high - low) / 2;
-
-		if (t->functions[middle].vaddr <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t back = 1; back <= ENCLOSE_MAX && back <= low; back++)
-		if (holds(t, low - back, vaddr, back == 1))
-			return function_fill(t, &t->functions[low - back], ret);
+	for (size_t back = 1; back <= ENCLOSE_MAX && back <= behind; back++)
+		if (holds(t, behind - back, vaddr, back == 1))
+			return function_fill(t, &t->functions[behind - back], ret);
 	return false;
 }
 

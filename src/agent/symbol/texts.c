@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "agent/symbol/cut_text.h"
-#include "agent/symbol/demangle.h"
+#include "demangle/cut_text.h"
+#include "demangle/demangle.h"
 #include "agent/symbol/names.h"
 
 #define BLOCK_BYTES (64u << 10)

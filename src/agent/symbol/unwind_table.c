@@ -13,6 +13,8 @@
 
 #include "agent/symbol/call_site.h"
 #include "agent/symbol/cfi.h"
+#include "base/array.h"
+#include "base/search.h"
 
 #define TEXTS_MAX            16 /* executable segments; linkers make one or two */
 #define SLOTS                (4 * UNWIND_TABLE_RULES_MAX) /* a power of two */
@@ -31,10 +33,10 @@ struct builder {
 	unsigned text_count, text_last;
 	struct eh_frame frame;
 	struct entry *entries;
-	uint32_t entry_count, entry_max;
+	uint32_t entry_count;
 	bool sorted;
 	struct unwind_table table;
-	uint32_t row_max, rule_max;
+	size_t entry_room, address_room, row_room, rule_room;
 	uint32_t covered;
 	uint16_t *slots; /* rules by hash: index, 0 if free */
 };
@@ -44,23 +46,6 @@ static void builder_done(struct builder *b)
 	free(b->entries);
 	free(b->slots);
 	unwind_table_done(&b->table);
-}
-
-/* Room for one more element of @size bytes in *@array; doubles, up to @ceiling. */
-static int grow(void *array, uint32_t count, uint32_t max, uint32_t ceiling, size_t size)
-{
-	void *larger, **at = array;
-
-	if (count < max)
-		return 0;
-	if (max >= ceiling)
-		return -ENOSPC;
-	max = MIN(MAX(max * 2, 64u), ceiling);
-	larger = reallocarray(*at, max, size);
-	if (!larger)
-		return -ENOMEM;
-	*at = larger;
-	return (int)max;
 }
 
 /* ---- rules ---- */
@@ -77,12 +62,10 @@ static uint32_t rule_hash(const struct unwind_rule *rule)
 static int rule_append(struct builder *b, const struct unwind_rule *rule)
 {
 	struct unwind_table *t = &b->table;
-	int r = grow(&t->rules, t->rule_count, b->rule_max, UNWIND_TABLE_RULES_MAX, sizeof(*rule));
+	int r = ARRAY_RESERVE(t->rules, b->rule_room, t->rule_count + 1, UNWIND_TABLE_RULES_MAX);
 
 	if (r < 0)
 		return r;
-	if (r > 0)
-		b->rule_max = (uint32_t)r;
 	t->rules[t->rule_count] = *rule;
 	return (int)t->rule_count++;
 }
@@ -100,33 +83,30 @@ static int rule_index(struct builder *b, const struct unwind_rule *rule)
 	r = rule_append(b, rule);
 	if (r > 0)
 		b->slots[slot] = (uint16_t)r;
-	return r == -ENOSPC ? 0 : r;
+	return r == -ENOBUFS ? 0 : r;
 }
 
 /* ---- rows ---- */
 
-/* -ENOSPC if there is no room for a further row; the last one then says that nothing is known. */
+/* -ENOBUFS if there is no room for a further row; the last one then says that nothing is known. */
 static int row_append(struct builder *b, uint32_t address, uint16_t rule)
 {
 	struct unwind_table *t = &b->table;
-	uint32_t max = b->row_max;
 	bool is_last;
 	int r;
 
 	if (t->count > 0 && t->rule[t->count - 1] == rule)
 		return 0;
-	r = grow(&t->address, t->count, max, UNWIND_TABLE_ROWS_MAX, sizeof(*t->address));
-	if (r > 0) {
-		b->row_max = (uint32_t)r;
-		r = grow(&t->rule, t->count, max, UNWIND_TABLE_ROWS_MAX, sizeof(*t->rule));
-	}
+	r = ARRAY_RESERVE(t->address, b->address_room, t->count + 1, UNWIND_TABLE_ROWS_MAX);
+	if (r == 0)
+		r = ARRAY_RESERVE(t->rule, b->row_room, t->count + 1, UNWIND_TABLE_ROWS_MAX);
 	if (r < 0)
 		return r;
 	is_last = t->count + 1 == UNWIND_TABLE_ROWS_MAX;
 	t->address[t->count] = address;
 	t->rule[t->count++] = is_last ? 0 : rule;
 	t->cut |= is_last;
-	return is_last ? -ENOSPC : 0;
+	return is_last ? -ENOBUFS : 0;
 }
 
 static bool may_call(const struct builder *b, uint32_t start, uint32_t end)
@@ -248,11 +228,9 @@ static int entry_add(struct builder *b, uint64_t record)
 		b->table.skipped++;
 		return 0;
 	}
-	r = grow(&b->entries, b->entry_count, b->entry_max, UNWIND_TABLE_ENTRIES_MAX, sizeof(at));
+	r = ARRAY_RESERVE(b->entries, b->entry_room, b->entry_count + 1, UNWIND_TABLE_ENTRIES_MAX);
 	if (r < 0)
 		return r;
-	if (r > 0)
-		b->entry_max = (uint32_t)r;
 	if (b->entry_count > 0 && at.start < b->entries[b->entry_count - 1].start)
 		b->sorted = false;
 	b->entries[b->entry_count++] = at;
@@ -286,11 +264,9 @@ static int add_first_function(struct builder *b, uint64_t vaddr)
 		if (e->start > at.start)
 			at.end = MIN(at.end, e->start);
 	}
-	r = grow(&b->entries, b->entry_count, b->entry_max, UNWIND_TABLE_ENTRIES_MAX, sizeof(at));
+	r = ARRAY_RESERVE(b->entries, b->entry_room, b->entry_count + 1, UNWIND_TABLE_ENTRIES_MAX);
 	if (r < 0)
-		return r == -ENOSPC ? 0 : r;
-	if (r > 0)
-		b->entry_max = (uint32_t)r;
+		return r == -ENOBUFS ? 0 : r;
 	b->entries[b->entry_count++] = at;
 	b->sorted = false;
 	return 0;
@@ -305,7 +281,7 @@ static int collect_entries(struct builder *b, uint64_t first_function, struct er
 	b->sorted = true;
 	while ((r = eh_frame_next(&b->frame, &record)) > 0) {
 		r = entry_add(b, record);
-		if (r == -ENOSPC) {
+		if (r == -ENOBUFS) {
 			b->table.cut = true;
 			break;
 		}
@@ -335,7 +311,7 @@ static int append_entries(struct builder *b)
 		r = append_entry(b, &b->entries[k]);
 	if (r == 0 && b->table.count > 0)
 		r = row_append(b, b->covered, 0);
-	return r == -ENOSPC ? 0 : r;
+	return r == -ENOBUFS ? 0 : r;
 }
 
 /* ---- the table ---- */
@@ -387,15 +363,7 @@ void unwind_table_done(struct unwind_table *t)
 
 const struct unwind_rule *unwind_table_find(const struct unwind_table *t, uint64_t offset)
 {
-	uint32_t low = 0, high = t->count; /* the row is before high, and low is not behind it */
+	size_t behind = LOWER_BOUND(i, t->count, t->address[i] <= offset);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (t->address[middle] <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 ? &t->rules[t->rule[low - 1]] : NULL;
+	return behind > 0 ? &t->rules[t->rule[behind - 1]] : NULL;
 }

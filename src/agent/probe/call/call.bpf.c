@@ -7,6 +7,7 @@
  * an exception are found (their stack pointer lies below the present one) and counted as losses. */
 #include "agent/probe/nccl/nccl.bpf.h"
 #include "agent/probe/stack/stack.bpf.h"
+#include "wire/op_kind.h"
 
 /* Forget calls that can no longer return: deeper on the stack than @sp, or (@entry of the same
  * function at the same depth) left and called again. A tail call shares its caller's sp, is another
@@ -91,21 +92,12 @@ static __always_inline bool is_sent_always(union wire_cookie k, bool nested)
 	return !nested && (k.source == SOURCE_NCCL || (k.flags & COOKIE_ALWAYS));
 }
 
-static __always_inline bool is_wait(union wire_cookie k)
-{
-	if (k.source == SOURCE_CUDA)
-		return k.op == CUDA_STREAM_SYNC || k.op == CUDA_DEVICE_SYNC ||
-		       k.op == CUDA_EVENT_SYNC;
-	return k.source == SOURCE_DRIVER &&
-	       (k.op == DRIVER_CTX_SYNC || k.op == DRIVER_STREAM_SYNC || k.op == DRIVER_EVENT_SYNC);
-}
-
 /* A pause: from the return of a wait to the thread's next call of another kind. What ends a long
  * one is sent, so that its length is known. Without the launches nothing can be said of pauses. */
 static __always_inline void gap_end(struct thread_state *ts, union wire_cookie k, __u64 now)
 {
 	ts->after_gap = 0;
-	if (is_wait(k))
+	if (op_kind_is_gpu_wait(k.source, k.op))
 		return;
 	if (launches_enabled && ts->idle_ns && now - ts->idle_ns >= gap_limit_ns)
 		ts->after_gap = WIRE_AFTER_GAP;
@@ -311,7 +303,7 @@ static __always_inline int call_end(struct pt_regs *ctx)
 		return 0;
 	ts->depth--;
 	call_finish(ctx, ts, c, is_nested(ts, k.source, top), now);
-	if (!ts->depth && is_wait(k))
+	if (!ts->depth && op_kind_is_gpu_wait(k.source, k.op))
 		ts->idle_ns = now;
 	return 0;
 }

@@ -68,7 +68,7 @@ function flameView() {
 	if (!some)
 		return lacking(ctx, "stacks", "call stacks", "record without --stack=false.");
 	return group(el("p", {class: "note"}, `${duration(d.total)} in calls of ${d.rows.toLocaleString("en-US")} rows examined` +
-		(d.left_out ? `; ${duration(d.left_out)} in frames too small to list` : "") + (d.truncated ? "; older rows were left out" : "") + "."));
+		(d.left_out ? `; ${duration(d.left_out)} in frames too small to list` : "") + (d.truncated ? "; older rows were omitted" : "") + "."));
 }
 
 // ---- showing ----

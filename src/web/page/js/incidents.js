@@ -125,7 +125,7 @@ export function view(ctx) {
 	const left = [d.truncated && "The list is truncated.",
 		d.data.older_events > 0 && `${f.count(d.data.older_events)} older events were too many to look at.`,
 		d.data.pruned_rows > 0 && `${f.count(d.data.pruned_rows)} events were deleted to keep the file small.`,
-		d.data.skipped_rows > 0 && `${f.count(d.data.skipped_rows)} damaged rows were left out.`].filter(Boolean).join(" ");
+		d.data.skipped_rows > 0 && `${f.count(d.data.skipped_rows)} damaged rows were omitted.`].filter(Boolean).join(" ");
 	return group(list.length ? list.map((i) => el("details", {class: `incident ${i.severity.toLowerCase()}`, key: i.id, "data-open": i.id},
 		el("summary", {}, badge(i.severity), el("span", {class: "what"}, el("b", {}, el("bdi", {}, i.summary)), el("small", {}, meta(i))),
 			i.excess_ns ? el("span", {class: "cost"}, f.duration(i.excess_ns), el("small", {}, "lost")) : el("span", {class: "cost"}, f.count(i.count), el("small", {}, i.unit))),

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* losses_json.c - /api/v1/losses, and the books in the overview. */
+#include "agent/answer/losses.h"
+
+#include "agent/answer/answer_private.h"
+
+#define SENTENCE_BYTES 512
+
+void put_completeness(struct json_writer *w, const struct completeness *c)
+{
+	_cleanup_buf_ struct buf why = BUF_INIT(SENTENCE_BYTES);
+
+	if (accounting_put_unclean(&c->books, &why))
+		json_string_member(w, "unclean", buf_str(&why));
+	json_key(w, "completeness"); /* null: unknown */
+	if (completeness_share(c) < 0)
+		json_put_null(w);
+	else
+		json_put_double(w, completeness_share(c));
+}
+
+static void put_sums(struct json_writer *w, const struct completeness *c)
+{
+	json_uint_member(w, "hits", c->hits);
+	json_uint_member(w, "stored", c->stored);
+	json_uint_member(w, "aggregated", c->aggregated);
+	json_uint_member(w, "lost", c->lost);
+	put_completeness(w, c);
+}
+
+int put_books(const struct question *q, struct json_writer *w, double *ret_completeness,
+	struct errinfo *reterr)
+{
+	_cleanup_(losses_answer_done) struct losses_answer a = {0};
+	int r = answer_losses(q, &a, reterr);
+
+	if (r < 0 || !a.total.known)
+		return r;
+	*ret_completeness = completeness_share(&a.total);
+	json_key(w, "books");
+	json_begin_object(w);
+	put_sums(w, &a.total);
+	json_end_object(w);
+	return 0;
+}
+
+/* The reasons of one session, node and source. */
+static void put_reasons(struct json_writer *w, const struct losses_answer *a, size_t row)
+{
+	const struct sql_table *books = &a->books, *losses = &a->losses;
+
+	json_key(w, "reasons");
+	json_begin_array(w);
+	for (size_t i = 0; i < losses->row_count; i++) {
+		if (table_int(losses, i, LOSSES_SESSION) != table_int(books, row, LOSSES_SESSION) ||
+			table_int(losses, i, LOSSES_SOURCE) !=
+				table_int(books, row, LOSSES_SOURCE) ||
+			strcmp(table_text(losses, i, LOSSES_NODE),
+				table_text(books, row, LOSSES_NODE)) != 0)
+			continue;
+		json_begin_object(w);
+		json_string_member(w, "reason", table_text(losses, i, LOSSES_REASON));
+		json_int_member(w, "count", table_int(losses, i, LOSSES_COUNT));
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static bool is_used(const struct sql_table *books, size_t row)
+{
+	for (int c = LOSSES_HITS; c <= LOSSES_LOST; c++)
+		if (table_int(books, row, c))
+			return true;
+	return false; /* a source that was not there */
+}
+
+static void put_sources(struct json_writer *w, const struct losses_answer *a)
+{
+	const struct sql_table *books = &a->books;
+
+	json_key(w, "sources");
+	json_begin_array(w);
+	for (size_t i = 0; i < books->row_count; i++) {
+		if (!is_used(books, i))
+			continue;
+		json_begin_object(w);
+		json_int_member(w, "session", table_int(books, i, LOSSES_SESSION));
+		json_string_member(w, "node", table_text(books, i, LOSSES_NODE));
+		json_string_member(w, "source",
+			wire_source_name((unsigned)table_int(books, i, LOSSES_SOURCE)));
+		for (int c = LOSSES_HITS; c <= LOSSES_LOST; c++)
+			json_int_member(w, sql_table_name(books, c), table_int(books, i, c));
+		put_bool(w, "balances", losses_balance(books, i));
+		put_reasons(w, a, i);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void put_cpus(struct json_writer *w, const struct sql_table *t)
+{
+	json_key(w, "by_cpu");
+	json_begin_array(w);
+	for (size_t i = 0; i < t->row_count; i++) {
+		json_begin_object(w);
+		json_int_member(w, "session", table_int(t, i, LOSSES_SESSION));
+		json_string_member(
+			w, "source", wire_source_name((unsigned)table_int(t, i, LOSSES_SOURCE)));
+		json_string_member(w, "reason", table_text(t, i, LOSSES_REASON));
+		json_int_member(w, "cpu", table_int(t, i, LOSSES_CPU));
+		json_int_member(w, "count", table_int(t, i, LOSSES_CPU_COUNT));
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+int losses_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	_cleanup_(losses_answer_done) struct losses_answer a = {0};
+	int r = answer_losses(q, &a, reterr);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	json_key(w, "total");
+	json_begin_object(w);
+	put_sums(w, &a.total);
+	put_bool(w, "balances", a.balances);
+	json_end_object(w);
+	put_sources(w, &a);
+	put_cpus(w, &a.cpus);
+	table_put(w, "unseen", &a.unseen);
+	table_put(w, "pruned", &a.pruned);
+	put_bool(w, "recorded", a.total.known);
+	put_bool(w, "live", q->live);
+	put_bool(w, "truncated", a.truncated);
+	json_end_object(w);
+	return 0;
+}

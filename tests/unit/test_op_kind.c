@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_op_kind.c - the kinds of operations, and that their SQL says the same. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/names.h"
+#include "wire/op_kind.h"
+
+/* "source IN (1, 4)" of the sources that the predicate accepts. */
+static const char *sql_of(_Bool (*is)(unsigned source), char out[64])
+{
+	size_t len = (size_t)snprintf(out, 64, "source IN (");
+	const char *comma = "";
+
+	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++) {
+		if (!is(s))
+			continue;
+		len += (size_t)snprintf(out + len, 64 - len, "%s%u", comma, s);
+		comma = ", ";
+	}
+	snprintf(out + len, 64 - len, ")");
+	return out;
+}
+
+static _Bool is_gpu(unsigned source)
+{
+	return op_kind_is_gpu(source);
+}
+
+static _Bool is_cuda(unsigned source)
+{
+	return op_kind_is_cuda(source);
+}
+
+static void test_sql_has_the_same_sources(void **state)
+{
+	char text[64];
+
+	assert_string_equal(sql_of(is_gpu, text), OP_KIND_GPU_SQL);
+	assert_string_equal(sql_of(is_cuda, text), OP_KIND_CUDA_SQL);
+}
+
+static void test_waits_are_the_synchronisations(void **state)
+{
+	size_t waits = 0;
+
+	for (const struct wire_op_row *o = wire_ops; o->name; o++) {
+		bool is_sync = op_kind_is_cuda(o->source) && strstr(o->name, "Sync") != NULL &&
+			       !strstr(o->name, "Async");
+
+		assert_int_equal(op_kind_is_gpu_wait(o->source, o->op), is_sync);
+		assert_true(!is_sync || op_kind_marks(o->source, o->op));
+		waits += is_sync;
+	}
+	assert_int_equal(waits, 6);
+	assert_false(op_kind_is_gpu_wait(SOURCE_CUDA, CUDA_MEMCPY));
+	assert_false(op_kind_marks(SOURCE_CUDA, CUDA_LAUNCH));
+	assert_false(op_kind_marks(SOURCE_CUDA, WIRE_OP_MAX));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sql_has_the_same_sources),
+		cmocka_unit_test(test_waits_are_the_synchronisations),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
