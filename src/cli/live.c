@@ -398,8 +398,8 @@ static void stack_lines(struct buf *b, const struct tracer_view *v)
 		buf_puts(b, "\n");
 	}
 	if (s->symbols.deaths)
-		buf_printf(b, "  symbol reader restarted %s: %s\n",
-			text_format_plural(t, s->symbols.deaths, "times"), s->symbols.last_end);
+		buf_printf(b, "  symbol reader restarts: %u (%s)\n", s->symbols.deaths,
+			s->symbols.last_end);
 }
 
 /* What no probe could hit is in no count, so it stands beside them. */
@@ -409,7 +409,7 @@ static void unseen_line(struct buf *b, const struct call_gap_sum *s)
 
 	if (!s->processes)
 		return;
-	buf_puts(b, "  Not seen: ");
+	buf_puts(b, "  Not traced: ");
 	text_escape_terminal(b, call_gap_sentence(s, text, sizeof(text)));
 	buf_puts(b, "\n");
 }
