@@ -143,7 +143,7 @@ static struct process_entry *entry_new(struct process_table *t, struct process_e
 	if (!p || idmap_put(&t->by_pid, pid, p) < 0) {
 		if (!t->is_full)
 			log_warning(
-				"more than %d traced processes: some will not be shown, and neither their rank nor their coverage is known",
+				"more than %d traced processes: some are not shown, their rank and coverage are unknown",
 				PROCESS_TABLE_MAX);
 		t->is_full = true;
 		free(p);

@@ -339,12 +339,11 @@ static void judge_identity(const struct entry *e, struct layer_row *row)
 	*row = (struct layer_row){.state = LAYER_COVERED};
 	if (e->environ_unreadable)
 		*row = (struct layer_row){.state = LAYER_FAILED,
-			.detail = "the process's environment cannot be read, or it had ended "
-				  "before that"};
+			.detail = "cannot read the environment of the process, or it had exited"};
 	else if (e->environ_cut)
 		*row = (struct layer_row){.state = LAYER_UNCOVERED,
-			.detail = "the process's environment is longer than 1 MiB and was not read "
-				  "to its end"};
+			.detail =
+				"the environment of the process is longer than 1 MiB and was read only in part"};
 }
 
 static void judge(struct roster *r, struct entry *e, const struct process_layers *l)

@@ -24,7 +24,7 @@ static void store_collective(void *arg, const struct event *e, const struct coll
 	if (t->figures)
 		figures_collective(t->figures, e, c);
 	if (t->store && !store_writer_push_collective(t->store, e, c))
-		log_warning("the store's queue is full: collectives are missing in their table");
+		log_warning("the store's queue is full: rows of collectives are lost");
 }
 
 static void take_event(void *arg, struct event *e, const struct collective *c)
@@ -40,7 +40,7 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 	if (totals_is_launch(e->source, e->op))
 		e->weight *= t->governor.weight;
 	if (e->flags & WIRE_UNCOUNTED && totals_add(t->totals, e) < 0)
-		log_warning("no memory to count calls: aggregates are too low");
+		log_warning("out of memory for aggregates: counts are too low");
 	if (e->source == SOURCE_HOST && e->op != HOST_SCHED_SWITCH)
 		tracer_follow(t, e);
 	is_row = tracer_take_stack(t, e, &stack);
@@ -67,7 +67,7 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 	reader_wait(t->reader, tracer_maps_fd(t), timeout_ms);
 	r = tracer_poll_maps(t); /* first: a program that begins waits for nobody */
 	if (r < 0)
-		return errinfo_set(reterr, r, "processes cannot be found: %s", strerror(-r));
+		return errinfo_set(reterr, r, "cannot find processes: %s", strerror(-r));
 	reader_consume(t->reader);
 	tracer_poll_stacks(t);
 	tracer_serve_annotations(t);
@@ -76,8 +76,7 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 		t->admit_due = false;
 		r = probe_admit(t->probe);
 		if (r < 0)
-			return errinfo_set(
-				reterr, r, "threads cannot be followed: %s", strerror(-r));
+			return errinfo_set(reterr, r, "cannot trace threads: %s", strerror(-r));
 	}
 	tracer_poll_gpu(t);
 	tracer_poll_explainer(t);
@@ -86,13 +85,13 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 		t->second = now.ns / (int64_t)NS_PER_S;
 		r = tracer_second(t, now);
 		if (r < 0)
-			return errinfo_set(reterr, r, "tracing cannot go on: %s", strerror(-r));
+			return errinfo_set(reterr, r, "cannot continue tracing: %s", strerror(-r));
 		fresh = 1;
 	}
 	r = tracer_switch_launches(
 		t, now); /* after the reading, which then never sees a stay just begun */
 	if (r < 0)
-		return errinfo_set(reterr, r, "launch probes cannot be switched: %s", strerror(-r));
+		return errinfo_set(reterr, r, "cannot switch the launch probes: %s", strerror(-r));
 	return fresh;
 }
 
@@ -202,8 +201,8 @@ static void start_governor(struct tracer *t)
 	r = calibrate_hit_ns(t->probe, &hit_ns);
 	probe_disable(t->probe);
 	if (r < 0)
-		log_warning("the cost of a probe could not be measured (%s): %d ns are assumed",
-			strerror(-r), HIT_NS_GUESS);
+		log_warning("cannot measure the cost of a probe (%s): assuming %d ns", strerror(-r),
+			HIT_NS_GUESS);
 	governor_init(&t->governor, t->settings.overhead_budget, hit_ns,
 		probe_method(t->probe) != PROBE_PERF);
 }

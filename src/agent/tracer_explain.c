@@ -18,7 +18,7 @@ static void hand_on(void *arg, const struct explainer_finding *f)
 	struct tracer *t = arg;
 
 	if (t->store && !store_writer_push_incident(t->store, &f->incident, f->detected))
-		log_warning("the store's queue is full: an incident is missing in it");
+		log_warning("the store's queue is full: an incident is lost");
 	if (t->figures)
 		figures_incident(t->figures, &f->incident, f->change);
 	if (t->settings.incident_sink)
@@ -52,7 +52,7 @@ void tracer_close_explainer(struct tracer *t)
 	dropped = explainer_dropped(x);
 	if (dropped.inputs || dropped.findings)
 		log_info(
-			"%llu events and %llu incidents were too many to be looked at live; `ingero explain` sees all that was stored",
+			"%llu events and %llu incidents were not analysed live; `ingero explain` analyses all that was stored",
 			(unsigned long long)dropped.inputs, (unsigned long long)dropped.findings);
 	explainer_free(x);
 }

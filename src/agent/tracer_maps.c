@@ -23,9 +23,7 @@ void tracer_open_maps(struct tracer *t)
 	if (t->settings.cuda_lib)
 		return; /* one file, probed from the start */
 	if (map_watch_open(&t->maps, &e) < 0)
-		log_warning("%s: a library that is met for the first time is probed up to a second "
-			    "late",
-			e.text);
+		log_warning("%s: new libraries are probed up to a second late", e.text);
 }
 
 int tracer_maps_fd(struct tracer *t)
@@ -65,7 +63,7 @@ static void note_gap(struct tracer *t, uint32_t pid, const char *path, wall_time
 		return;
 	call_gap_sum_add(&t->own.unseen, &g, is_new_process);
 	if (t->store && !store_writer_push_call_gap(t->store, &g))
-		log_warning("the store's queue is full: its table of unseen calls lacks a row");
+		log_warning("the store's queue is full: a row about untraced calls is lost");
 }
 
 static void note_if_late(

@@ -48,5 +48,5 @@ void tracer_overhead(struct tracer *t, wall_time now)
 		return;
 	o.db_bytes = store_writer_size(t->store);
 	if (!store_writer_push_overhead(t->store, &o))
-		log_warning("the store has no room: what tracing costs is not written down");
+		log_warning("the store's queue is full: a row about tracing overhead is lost");
 }

@@ -22,7 +22,7 @@ static void end_aggregates(void *arg, struct process_entry *p)
 	if (t->figures)
 		figures_process_gone(t->figures, p->pid);
 	if (totals_process_gone(t->totals, p->pid) < 0)
-		log_warning("aggregates of process %u stay in the kernel", p->pid);
+		log_warning("cannot read the aggregates of process %u from the kernel", p->pid);
 }
 
 static void enter_stacks(void *arg, struct process_entry *p, uint32_t parent, wall_time at)

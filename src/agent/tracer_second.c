@@ -164,7 +164,7 @@ void tracer_cpu_losses(struct tracer *t)
 	probe_cpu_losses(t->probe, &t->cpu_losses);
 	if (t->store && t->cpu_losses.count &&
 		!store_writer_push_cpu_losses(t->store, &t->cpu_losses))
-		log_warning("the store's queue is full: losses by CPU are out of date in it");
+		log_warning("the store's queue is full: its losses by CPU are out of date");
 }
 
 int tracer_second(struct tracer *t, wall_time now)
@@ -184,7 +184,8 @@ int tracer_second(struct tracer *t, wall_time now)
 		tracer_overhead(t, now);
 	}
 	if (clock_map_refresh(&t->clock))
-		log_warning("the wall clock was stepped; times before and after do not compare");
+		log_warning(
+			"the wall clock was stepped; times before and after are not comparable");
 	t->has_host = host_read(&t->host, now, &t->host_now) == 0;
 	if (t->has_host)
 		explainer_sample(t->explainer, &t->host_now);
@@ -214,7 +215,7 @@ static void take_gpu_sample(void *arg, const struct gpu_sample *s)
 	if (t->figures)
 		figures_gpu(t->figures, s);
 	if (t->store && !store_writer_push_gpu_sample(t->store, s))
-		log_warning("the store has no room: readings of the GPUs are lost");
+		log_warning("the store's queue is full: GPU samples are lost");
 }
 
 void tracer_poll_gpu(struct tracer *t)

@@ -108,7 +108,7 @@ int tracer_enter_pids(struct tracer *t, struct errinfo *reterr)
 			int r = probe_target_add(t->probe, family[k]);
 
 			if (r < 0)
-				return errinfo_set(reterr, r, "process %u cannot be traced: %s",
+				return errinfo_set(reterr, r, "cannot trace process %u: %s",
 					family[k], strerror(-r));
 			process_table_found(t->processes, family[k], 0, now);
 		}

@@ -33,7 +33,7 @@
 #define OWN_ARCH AUDIT_ARCH_AARCH64
 #define PROBE_CALLS
 #else
-#error "the calls of this architecture are not known"
+#error "unsupported architecture"
 #endif
 
 static const uint16_t common_calls[] = {PROBE_CALLS

@@ -133,8 +133,8 @@ void confine_report_warn(const struct confine_report *r)
 
 	for (enum confine_part p = 0; p < CONFINE_PARTS; p++)
 		if (r->parts[p] < 0 && !atomic_flag_test_and_set(&told[p]))
-			log_warning("more rights are kept than needed: no %s (%s)",
-				confine_part_name(p), confine_part_reason(p, r->parts[p]));
+			log_warning("cannot drop all privileges: no %s (%s)", confine_part_name(p),
+				confine_part_reason(p, r->parts[p]));
 }
 
 const char *confine_part_name(enum confine_part part)
@@ -150,10 +150,10 @@ const char *confine_part_name(enum confine_part part)
 const char *confine_part_reason(enum confine_part part, int err)
 {
 	if (part == CONFINE_PATHS && err == -EOPNOTSUPP)
-		return "the kernel has none, or it is not switched on (lsm=…,landlock)";
+		return "not supported by the kernel, or not enabled (lsm=…,landlock)";
 	if (part == CONFINE_CALLS && err == -EOPNOTSUPP)
-		return "not in a build with sanitizers";
+		return "not available in a build with sanitizers";
 	if (part == CONFINE_CALLS && (err == -EINVAL || err == -ENOSYS))
-		return "the kernel has none (CONFIG_SECCOMP_FILTER)";
+		return "not supported by the kernel (CONFIG_SECCOMP_FILTER)";
 	return strerror(-err);
 }

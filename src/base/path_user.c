@@ -102,7 +102,7 @@ static int judge(struct walk *w, const char *name, const struct stat *entry, str
 	if (w->under_sudo)
 		return found(w, w->sudo_uid, w->sudo_gid);
 	return errinfo_set(reterr, -EPERM,
-		"everybody can replace %.100s in its folder, so root does not write there: run "
+		"any user can replace %.100s in its folder, so root does not write there: run "
 		"`chmod +t` or `chmod o-w` on the folder, or choose another",
 		name);
 }
@@ -265,8 +265,8 @@ int path_user_enter(const char *path, struct path_user *ret_before, struct errin
 	r = find_groups(&w, groups);
 	r = set_ids(w.uid, w.gid, groups, r);
 	if (r < 0)
-		return errinfo_set(reterr, r, "%s cannot be used with the rights of user %u: %s",
-			path, (unsigned)w.uid, strerror(-r));
+		return errinfo_set(reterr, r, "cannot use %s as user %u: %s", path, (unsigned)w.uid,
+			strerror(-r));
 	before.shared = w.shared;
 	*ret_before = before;
 	before = PATH_USER_INIT;
@@ -281,7 +281,7 @@ int path_user_check(const char *path, struct errinfo *reterr)
 	if (geteuid() != 0 || (r >= 0 && (r ? w.uid : 0) == path_user_now()))
 		return 0;
 	return errinfo_set(reterr, -EPERM,
-		"%s was made by somebody else just now: remove it, or choose another", path);
+		"another program just created %s: remove it, or choose another", path);
 }
 
 void path_user_leave(struct path_user *before)

@@ -25,14 +25,13 @@ struct annotate_settings {
 #define OPTION(field) offsetof(struct annotate_settings, field)
 static const struct option_row annotate_options[] = {
 	{"label", 'l', OPTION_STRINGS, OPTION(labels), "KEY=VALUE",
-		"a label, such as phase=eval or step=1200; may be repeated", 0, 0, false},
+		"label to add, such as phase=eval or step=1200; may be repeated", 0, 0, false},
 	{"pid", 'p', OPTION_INT, OPTION(pid), "N",
-		"the labels are about this process (default: the whole trace)", 0, 4194304, false},
+		"process that the labels apply to (default: the whole trace)", 0, 4194304, false},
 	{"from-file", 0, OPTION_STRING, OPTION(file), "PATH",
-		"send the lines of JSON in this file, - for the standard input (default)", 0, 0,
-		false},
+		"read lines of JSON from this file; - is standard input (default)", 0, 0, false},
 	{"socket", 0, OPTION_STRING, OPTION(socket), "PATH",
-		"the tracer's socket (default: /run/ingero/annotate.sock, or below "
+		"socket of `ingero trace` (default: /run/ingero/annotate.sock, or below "
 		"$XDG_RUNTIME_DIR)",
 		0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
@@ -76,7 +75,7 @@ static int open_input(const struct annotate_settings *s, int *ret_fd, struct err
 		return open_labels(s, ret_fd, reterr);
 	if (s->pid)
 		return errinfo_set_exit(reterr, EXIT_USAGE, -EINVAL,
-			"--pid goes with --label: a line of JSON says its own");
+			"--pid requires --label: each line of JSON has its own pid");
 	fd = s->file && strcmp(s->file, "-") != 0 ? open(s->file, O_RDONLY | O_CLOEXEC)
 						  : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
@@ -116,7 +115,7 @@ static int report(const struct annotate_result *result, bool by_label, struct er
 	if (by_label)
 		return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EINVAL, "refused: %s", why);
 	return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EINVAL,
-		"%s refused, %llu stored; line %llu: %.350s",
+		"%s rejected, %llu stored; line %llu: %.350s",
 		text_format_plural(lines, result->refused, "lines"),
 		(unsigned long long)result->stored, (unsigned long long)result->first_line, why);
 }
@@ -145,12 +144,12 @@ const struct command cmd_annotate = {
 	.name = "annotate",
 	.synopsis = "annotate --label KEY=VALUE … | --from-file PATH",
 	.summary = "Label what a workload is doing, for a running `ingero trace --annotate`",
-	.details = "Lines of JSON: {\"labels\":{\"phase\":\"eval\",\"step\":\"1200\"},\"pid\":N,"
-		   "\"ts\":N,\n"
-		   "\"span_start\":N,\"span_end\":N}, times in Unix nanoseconds; only labels must "
-		   "be there.\n"
-		   "Ends with 0 only when every line was stored. `ingero explain --annotations` "
-		   "shows them.",
+	.details =
+		"Lines of JSON: {\"labels\":{\"phase\":\"eval\",\"step\":\"1200\"},\"pid\":N,"
+		"\"ts\":N,\n"
+		"\"span_start\":N,\"span_end\":N}, times in Unix nanoseconds; only labels are required.\n"
+		"Exits with 0 only if every line was stored. `ingero explain --annotations` "
+		"shows them.",
 	.options = annotate_options,
 	.settings_size = sizeof(struct annotate_settings),
 	.run = annotate_run,

@@ -160,9 +160,9 @@ static int check_command(const struct command *c, void *settings, int argc, char
 const struct command cmd_check = {
 	.name = "check",
 	.synopsis = "check [--json]",
-	.summary = "Show whether this machine can be traced, and what to do if not",
+	.summary = "Check whether this machine can be traced, and how to fix it if not",
 	.details =
-		"Exit codes: 0 tracing can work; 69 the kernel lacks something that is needed;\n"
+		"Exit codes: 0 tracing can work; 69 the kernel lacks a required feature;\n"
 		"77 only privileges are missing. A missing GPU, driver, library or process does\n"
 		"not count.",
 	.options = check_options,

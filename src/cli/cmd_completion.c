@@ -14,10 +14,8 @@ static int completion_run(const struct command *cmd, void *settings, int argc, c
 	int r = argc ? completion_script(&b, argv[0]) : -EINVAL;
 
 	if (r < 0)
-		return dispatch_fail(
-			&e, errinfo_set(&e, r,
-				    "say for which shell: ingero completion bash, zsh or "
-				    "fish"));
+		return dispatch_fail(&e,
+			errinfo_set(&e, r, "name the shell: ingero completion bash, zsh or fish"));
 	if (b.err)
 		return dispatch_fail(&e, b.err);
 	fputs(buf_str(&b), stdout);
@@ -27,11 +25,11 @@ static int completion_run(const struct command *cmd, void *settings, int argc, c
 const struct command cmd_completion = {
 	.name = "completion",
 	.synopsis = "completion bash|zsh|fish",
-	.summary = "Print what a shell needs to complete commands and flags",
+	.summary = "Print the completion script for a shell",
 	.details = "  source <(ingero completion bash)      in ~/.bashrc\n"
 		   "  source <(ingero completion zsh)       in ~/.zshrc, after compinit\n"
 		   "  ingero completion fish | source       in ~/.config/fish/config.fish\n"
-		   "`make install` puts them where the shells look by themselves.",
+		   "`make install` installs them where the shells find them.",
 	.max_args = 1,
 	.run = completion_run,
 };

@@ -44,31 +44,30 @@ struct dashboard_settings {
 #define OPTION(field) offsetof(struct dashboard_settings, field)
 static const struct option_row dashboard_options[] = {
 	{"addr", 0, OPTION_STRING, OPTION(addr), "HOST:PORT",
-		"where to listen (default: " DEFAULT_ADDR
-		"); another address than loopback needs a token or --client-ca",
+		"address to listen on (default: " DEFAULT_ADDR
+		"); any other than loopback needs a token or --client-ca",
 		0, 0, false},
 	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
 		"recording to show (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
 	{"tls-cert", 0, OPTION_STRING, OPTION(cert), "PEM",
-		"certificate to show (default: a self-signed one, kept in ~/.ingero/tls)", 0, 0,
+		"server certificate (default: a self-signed one, kept in ~/.ingero/tls)", 0, 0,
 		false},
-	{"tls-key", 0, OPTION_STRING, OPTION(key), "PEM", "its key, readable by the owner alone", 0,
-		0, false},
+	{"tls-key", 0, OPTION_STRING, OPTION(key), "PEM",
+		"private key of the certificate, readable only by its owner", 0, 0, false},
 	{"client-ca", 0, OPTION_STRING, OPTION(client_ca), "PEM",
-		"clients must show a certificate of this authority (mTLS)", 0, 0, false},
-	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL, "plain HTTP; on loopback only", 0, 0,
-		false},
+		"require client certificates signed by this CA (mTLS)", 0, 0, false},
+	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL, "plain HTTP; loopback only", 0, 0, false},
 	{"token-file", 0, OPTION_STRING, OPTION(token_file), "PATH",
-		"the API asks everybody for one of these tokens, one a line (default: "
-		"$" TOKEN_VARIABLE "; else one is made that your own programs need not show)",
+		"require one of the tokens in this file, one per line (default: $" TOKEN_VARIABLE
+		"; else one is generated, which you and root do not need)",
 		0, 0, false},
 	{"no-token", 0, OPTION_FLAG, OPTION(no_token), NULL,
-		"every user of this machine may read the recording; on loopback only", 0, 0, false},
+		"require no token: any local user can read the recording; loopback only", 0, 0,
+		false},
 	{"allow-host", 0, OPTION_STRINGS, OPTION(names), "NAME",
-		"a further name that this server is reached by, besides those of --tls-cert; may "
-		"be repeated",
-		0, 0, false},
-	{"token", 0, OPTION_STRING, OPTION(token), "TOKEN", "refused: see --token-file", 0, 0,
+		"accept this host name too, besides those in --tls-cert; may be repeated", 0, 0,
+		false},
+	{"token", 0, OPTION_STRING, OPTION(token), "TOKEN", "not accepted: use --token-file", 0, 0,
 		true},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
@@ -136,24 +135,21 @@ static int check_settings(const struct dashboard_settings *s, struct errinfo *re
 
 	if (s->token)
 		return errinfo_set(reterr, -EINVAL,
-			"--token is not taken: everybody on this machine sees a command line; put "
-			"it "
-			"into a file for --token-file, or into $" TOKEN_VARIABLE);
+			"--token is not accepted: other users can see a command line; use --token-file or $" TOKEN_VARIABLE);
 	if (s->no_tls && (s->cert || s->key || s->client_ca))
 		return errinfo_set(reterr, -EINVAL,
-			"--no-tls does not go with --tls-cert, --tls-key or --client-ca");
+			"--no-tls cannot be combined with --tls-cert, --tls-key or --client-ca");
 	if (!s->cert != !s->key)
 		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
 	if (s->no_tls && !http_is_loopback(s->addr))
 		return errinfo_set(reterr, -EINVAL,
-			"--no-tls: %s can be reached from other machines, and everybody on the way "
-			"would read along; listen on 127.0.0.1",
+			"--no-tls: %s is reachable from other machines, and traffic would not be encrypted; listen on 127.0.0.1",
 			s->addr);
 	if (!s->token_file && !getenv(TOKEN_VARIABLE) && !s->client_ca &&
 		!http_is_loopback(s->addr))
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
-			"%s can be reached from other machines: say who may ask with --token-file "
-			"(or $" TOKEN_VARIABLE ") or --client-ca, or listen on 127.0.0.1",
+			"%s is reachable from other machines: require authentication with --token-file (or $" TOKEN_VARIABLE
+			") or --client-ca, or listen on 127.0.0.1",
 			s->addr);
 	return server_access_check(&access, reterr);
 }
@@ -194,8 +190,7 @@ static int find_db(const struct dashboard_settings *s, char **ret_default, const
 		*ret = *ret_default;
 		if (r == 0 && access(*ret, F_OK) < 0 && errno == ENOENT) {
 			fprintf(stderr,
-				"ingero: nothing has been recorded yet (%s does not exist): "
-				"`sudo ingero trace` records\n",
+				"ingero: no recording yet (%s does not exist): start one with `sudo ingero trace`\n",
 				*ret);
 			return 0;
 		}
@@ -241,7 +236,7 @@ static void on_hangup(void *arg)
 		r = token_set_reload(d->access.tokens, &e);
 	if (r < 0)
 		fprintf(stderr,
-			"ingero: nothing was reloaded, what was before stays in force: %s\n",
+			"ingero: reload failed, the previous certificates and tokens stay in use: %s\n",
 			e.text);
 	else
 		fprintf(stderr, "ingero: certificates and tokens reloaded\n");
@@ -257,7 +252,7 @@ static int watch_signals(struct dashboard *d, struct errinfo *reterr)
 		r = loop_signal(d->loop, SIGHUP, on_hangup, d);
 	if (r == 0)
 		r = loop_timer_new(d->loop, told_to_stop, d, &d->patience);
-	return r == 0 ? 0 : errinfo_set(reterr, r, "signals cannot be watched: %s", strerror(-r));
+	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot handle signals: %s", strerror(-r));
 }
 
 /* One statement, to see that a worker can be started and what walls it has. */
@@ -283,18 +278,16 @@ static void announce(const struct dashboard *d)
 
 	snprintf(url, sizeof(url), "%s://%s/", d->tls ? "https" : "http", serve_address(d->serve));
 	printf("Dashboard: %s\n", url);
-	printf("For assistants (MCP): %.*s%s\n", (int)strlen(url) - 1, url, MCP_HTTP_PATH);
+	printf("MCP endpoint: %.*s%s\n", (int)strlen(url) - 1, url, MCP_HTTP_PATH);
 	printf("Recording: %s\n", d->db);
 	if (d->tls)
 		printf("Certificate: SHA-256 %s\n", tls_fingerprint(d->tls));
 	if (d->tls && tls_is_self_signed(d->tls))
-		printf("  It is self-signed: compare this fingerprint with the one that the "
-		       "browser "
-		       "shows,\n  or name the file to clients: curl --cacert %s, ingero query "
+		printf("  It is self-signed: compare this fingerprint with the one in the browser,\n  or pass the file to clients: curl --cacert %s, ingero query "
 		       "--ca-cert %s\n",
 			tls_cert_path(d->tls), tls_cert_path(d->tls));
 	if (d->settings->client_ca)
-		printf("Clients must show a certificate of %s\n", d->settings->client_ca);
+		printf("Clients need a certificate signed by %s\n", d->settings->client_ca);
 	server_access_say(&d->access, stdout, url);
 	fflush(stdout);
 }
@@ -352,7 +345,7 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 	try_worker(d);
 	announce(d);
 	r = loop_run(d->loop);
-	return r == 0 ? 0 : errinfo_set(reterr, r, "the server's loop failed: %s", strerror(-r));
+	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
 }
 
 /* What no flag says comes from the `dashboard` part of ingero.yaml. Certificate and key belong
@@ -409,11 +402,9 @@ static int dashboard_run(const struct command *cmd, void *settings, int argc, ch
 const struct command cmd_dashboard = {
 	.name = "dashboard",
 	.synopsis = "dashboard [flags]",
-	.summary = "Show a recording, live or saved, as a page and an API over HTTPS",
+	.summary = "Serve a recording, live or saved, as a web page and an API over HTTPS",
 	.details =
-		"Reads the recording and never changes it; needs no root. Stops on Ctrl-C or "
-		"SIGTERM; SIGHUP\nreads certificates and tokens again. On loopback other users of this "
-		"machine need the token in\n~/.ingero/token, you do not.\n"
+		"Only reads the recording; does not need root. Stops on Ctrl-C or SIGTERM; SIGHUP reloads\ncertificates and tokens. On loopback, other users of this machine need the token in\n~/.ingero/token; you do not.\n"
 		"  ingero dashboard                                   https://127.0.0.1:8080/\n"
 		"  ingero dashboard --addr :8080 --token-file token   for other machines\n"
 		"  curl --cacert ~/.ingero/tls/cert.pem https://localhost:8080/api/v1/overview",

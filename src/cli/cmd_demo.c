@@ -30,7 +30,7 @@
 #define DATASET_MB   64
 #define MEASURED     "measured here: "
 #define REPLAYED     "measured in the recorded run: "
-#define NOT_MEASURED "nothing of the kind was measured"
+#define NOT_MEASURED "no such effect was measured"
 
 struct demo_settings {
 	bool json, no_gpu, gpu, stack;
@@ -41,19 +41,19 @@ struct demo_settings {
 #define OPTION(field) offsetof(struct demo_settings, field)
 static const struct option_row demo_options[] = {
 	{"no-gpu", 0, OPTION_FLAG, OPTION(no_gpu), NULL,
-		"explain recordings; needs neither root nor a GPU", 0, 0, false},
+		"explain recorded runs; needs neither root nor a GPU", 0, 0, false},
 	{"gpu", 0, OPTION_FLAG, OPTION(gpu), NULL,
-		"make it here or fail: never explain a recording instead", 0, 0, false},
+		"run the scenario on this machine; fail instead of using a recording", 0, 0, false},
 	{"speed", 0, OPTION_STRING, OPTION(speed), "N",
-		"acts are N times as short, 0.1 to 10 (default: 1)", 0, 0, false},
+		"run N times as fast, 0.1 to 10 (default: 1)", 0, 0, false},
 	{"duration", 'd', OPTION_DURATION, OPTION(duration_ns), "TIME",
-		"acts are shortened or stretched to this together", 0, 0, false},
+		"total duration of the scenario", 0, 0, false},
 	{"json", 0, OPTION_FLAG, OPTION(json), NULL,
-		"print a JSON array: scenario, what was measured, its incidents", 0, 0, false},
+		"print a JSON array: scenario, measured effect, incidents", 0, 0, false},
 	{"stack", 0, OPTION_FLAG, OPTION(stack), NULL,
-		"record from where each call was made; --stack=false does not", 0, 0, false},
-	{"db", 0, OPTION_STRING, OPTION(db), "PATH", "keep what is recorded here (of one scenario)",
-		0, 0, false},
+		"record the call stack of each call (default: true)", 0, 0, false},
+	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
+		"keep the recording in this file (one scenario only)", 0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -82,8 +82,8 @@ static int make_dataset(const char *dir, struct errinfo *reterr)
 		bad |= fwrite(block, sizeof(block), 1, f) != 1;
 	}
 	if (!f || fsync(fileno(f)) < 0 || (fclose(f) | bad))
-		return errinfo_set(reterr, -EIO, "the data set could not be written to %s: %s",
-			path, strerror(errno));
+		return errinfo_set(
+			reterr, -EIO, "cannot write the data set to %s: %s", path, strerror(errno));
 	return 0;
 }
 
@@ -292,8 +292,8 @@ static int demo_one(struct demo *d, const struct demo_scenario *sc, struct errin
 			"computed now.\n",
 			d->replay_why);
 	else
-		fprintf(talk, "  What follows is made, traced and explained on this machine, on a "
-			      "stand-in GPU.\n");
+		fprintf(talk,
+			"  The scenario runs, is traced and is explained on this machine, on a stand-in GPU.\n");
 	fflush(talk);
 	r = d->replay_why ? nodedb_read_sql(sc->recording, &all, &content, reterr)
 			  : make_content(d, sc, &content, reterr);
@@ -330,15 +330,16 @@ static int demo_prepare(
 			*names ? ", " : "", sc->name);
 	if (name && !*ret)
 		return errinfo_set(
-			reterr, -EINVAL, "there is no demo '%s'; there are: %s", name, names);
+			reterr, -EINVAL, "unknown demo '%s': choose one of %s", name, names);
 	if (s->gpu && s->no_gpu)
 		return errinfo_set(reterr, -EINVAL, "give either --gpu or --no-gpu");
 	if (s->db && !name)
-		return errinfo_set(reterr, -EINVAL, "--db keeps one scenario: name it");
+		return errinfo_set(reterr, -EINVAL,
+			"--db keeps the recording of one scenario: name the scenario");
 	d->speed = s->speed ? strtod(s->speed, &end) : 1;
 	if (end && (end == s->speed || *end || !(d->speed >= SPEED_MIN && d->speed <= SPEED_MAX)))
 		return errinfo_set(
-			reterr, -EINVAL, "--speed %s: a number from 0.1 to 10 is needed", s->speed);
+			reterr, -EINVAL, "--speed %s: must be a number from 0.1 to 10", s->speed);
 	r = s->no_gpu ? 0 : stage_find_sim(sim, sizeof(sim), reterr);
 	d->replay_why = s->no_gpu   ? "--no-gpu"
 			: geteuid() ? "tracing needs root"
@@ -371,13 +372,13 @@ static int demo_run(const struct command *c, void *settings, int argc, char **ar
 const struct command cmd_demo = {
 	.name = "demo",
 	.synopsis = "demo [scenario] [flags]",
-	.summary = "Make a problem on the stand-in GPU, trace it, explain it",
+	.summary = "Cause a known problem on the stand-in GPU, trace it and explain it",
 	.details =
 		"Scenarios: incident, cold-start, memcpy-bottleneck, periodic-spike, "
-		"cpu-contention, gpu-steal\n(also gpu-contention, contention); all six without a "
-		"name. Each is made for real and takes 5 to 27\nseconds as root, beside the "
-		"programs of the stand-in GPU (build/sim). Elsewhere, and with --no-gpu,\n"
-		"recordings of such runs are explained instead. Each ends with what was measured.",
+		"cpu-contention, gpu-steal\n(also gpu-contention, contention); without a name, all "
+		"six. As root and with the programs of the\nstand-in GPU (build/sim), each runs on "
+		"this machine for 5 to 27 seconds. Otherwise, and with\n--no-gpu, a recorded run "
+		"is explained. Each ends with the measured effect.",
 	.options = demo_options,
 	.settings_size = sizeof(struct demo_settings),
 	.defaults = &demo_defaults,

@@ -35,22 +35,23 @@ struct explain_settings {
 static const struct option_row explain_options[] = {
 	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
 		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
-	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these processes", 0, 0, false},
+	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these process ids", 0, 0, false},
 	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
-		"only this node of a merged recording (default: each by itself)", 0, 0, false},
+		"only this node of a merged recording (default: each separately)", 0, 0, false},
 	RANGE_OPTIONS(struct explain_settings, range),
 	{"last", 0, OPTION_INT, OPTION(last), "N", "only the newest N events", 0, INT32_MAX, false},
 	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print a JSON array", 0, 0, false},
 	{"chains", 0, OPTION_FLAG, OPTION(chains), NULL,
-		"print the verdicts stored in the file instead", 0, 0, false},
+		"print the incidents stored in the file instead", 0, 0, false},
 	{"per-process", 0, OPTION_FLAG, OPTION(per_process), NULL,
-		"print instead how often each process called what", 0, 0, false},
+		"print the call counts of each process instead", 0, 0, false},
 	{"annotations", 0, OPTION_FLAG, OPTION(annotations), NULL,
-		"say which labels (`ingero annotate`) held during each incident", 0, 0, false},
+		"show the labels (`ingero annotate`) in effect during each incident", 0, 0, false},
 	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
-		"print the call stacks of the slow calls, or those with most time", 0, 0, false},
+		"print the call stacks of the slow calls, or those with the most time", 0, 0,
+		false},
 	{"timeout", 0, OPTION_DURATION, OPTION(fleet.timeout_ns), "TIME",
-		"nodes: wait so long for each (default: 5s)", 1, 0, false},
+		"nodes: timeout for each (default: 5s)", 1, 0, false},
 	FLEET_OPTIONS(struct explain_settings, fleet),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
@@ -127,13 +128,11 @@ static int check_fleet_flags(const struct explain_settings *s, struct errinfo *r
 {
 	if (s->last || s->per_process || s->annotations)
 		return errinfo_set(reterr, -EINVAL,
-			"--last, --per-process and --annotations do not go with --nodes: use "
-			"`ingero query --nodes` with SQL");
+			"--last, --per-process and --annotations cannot be combined with --nodes: use `ingero query --nodes` with SQL");
 	if (s->stacks && !s->json)
-		return errinfo_set(reterr, -EINVAL, "with --nodes, --stacks also needs --json");
+		return errinfo_set(reterr, -EINVAL, "--stacks with --nodes requires --json");
 	if (s->chains && s->pids.count)
-		return errinfo_set(
-			reterr, -EINVAL, "stored verdicts have no --pid: leave out --chains");
+		return errinfo_set(reterr, -EINVAL, "--chains cannot be combined with --pid");
 	return 0;
 }
 
@@ -229,11 +228,9 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 const struct command cmd_explain = {
 	.name = "explain",
 	.synopsis = "explain [flags]",
-	.summary = "Say why the GPU waited: incidents with cause, culprit, proof and fix",
-	.details = "Reads a recording made by `ingero trace`, or one of the published agent, and "
-		   "never "
-		   "changes it.\nNeeds no root. Every incident says what share of the lost time it "
-		   "explains.",
+	.summary = "Explain why the GPU waited: incidents with cause, culprit, evidence and fix",
+	.details =
+		"Only reads a recording made by `ingero trace` or by the published agent; does not need root.\nEvery incident states the share of the lost time that it explains.",
 	.options = explain_options,
 	.settings_size = sizeof(struct explain_settings),
 	.defaults = &(const struct explain_settings){.fleet = FLEET_WISH_INIT},

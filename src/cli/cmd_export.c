@@ -37,30 +37,28 @@ struct export_settings {
 #define OPTION(field) offsetof(struct export_settings, field)
 static const struct option_row export_options[] = {
 	{"format", 'f', OPTION_STRING, OPTION(format), "NAME",
-		"perfetto (JSON for trace viewers), perfetto-proto (the same, smaller), flamegraph "
-		"(a picture, SVG) or folded (lines that flame graph tools read)",
+		"perfetto (JSON), perfetto-proto (the same, smaller), flamegraph (SVG) or folded (input of flame graph tools)",
 		0, 0, false},
 	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
 		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
 	{"output", 'o', OPTION_STRING, OPTION(output), "FILE",
-		"write here, - is the standard output (default for stacks; a trace needs it)", 0, 0,
+		"output file; - is standard output (default for flamegraph and folded)", 0, 0,
 		false},
 	{"limit", 0, OPTION_INT, OPTION(limit), "N",
-		"perfetto: only the newest N events, -1: all (default: 1000000; of each node "
-		"10000)",
+		"perfetto: only the newest N events, -1: all (default: 1000000; 10000 per node)",
 		-1, INT32_MAX, false},
 	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
-		"perfetto: with the call stack of each call", 0, 0, false},
+		"perfetto: include the call stack of each call", 0, 0, false},
 	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
 		"only this node of a merged recording (default: all)", 0, 0, false},
 	{"value", 0, OPTION_STRING, OPTION(value), "NAME",
-		"what is added up: time or count, of calls (default: time)", 0, 0, false},
-	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these processes", 0, 0, false},
+		"width of a frame: time or count of calls (default: time)", 0, 0, false},
+	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these process ids", 0, 0, false},
 	{"op", 0, OPTION_STRING, OPTION(op), "NAME", "only this operation, like cudaMemcpyAsync", 0,
 		0, false},
 	RANGE_OPTIONS(struct export_settings, range),
 	{"timeout", 0, OPTION_DURATION, OPTION(fleet.timeout_ns), "TIME",
-		"nodes: wait so long for each (default: 10s)", 1, 0, false},
+		"nodes: timeout for each (default: 10s)", 1, 0, false},
 	FLEET_OPTIONS(struct export_settings, fleet),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
@@ -72,10 +70,11 @@ static int resolve(const struct export_settings *s, struct export_wish *ret, str
 	else if (!strcmp(s->format, "folded"))
 		ret->format = EXPORT_FOLDED;
 	else
-		return errinfo_set(reterr, -EINVAL, "--format %.100s: it is " FORMATS, s->format);
+		return errinfo_set(
+			reterr, -EINVAL, "--format %.100s: choose one of " FORMATS, s->format);
 	if (s->value && strcmp(s->value, "time") != 0 && strcmp(s->value, "count") != 0)
 		return errinfo_set(
-			reterr, -EINVAL, "--value %.100s: it is time or count", s->value);
+			reterr, -EINVAL, "--value %.100s: choose time or count", s->value);
 	ret->count = s->value && !strcmp(s->value, "count");
 	return op_option_find(s->op, &ret->op, reterr);
 }
@@ -110,13 +109,12 @@ static void print_notes(const struct export_settings *s, const struct nodedb_con
 	char n[TEXT_PLURAL_MAX], of[TEXT_PLURAL_MAX];
 
 	if (c->skipped_stacks)
-		buf_printf(&b, "ingero: %s left out, damaged or over 64 KiB\n",
+		buf_printf(&b, "ingero: %s omitted: damaged or over 64 KiB\n",
 			text_format_plural(n, c->skipped_stacks, "call stacks"));
 	if (c->other_stacks || figures->left_out)
-		buf_puts(
-			&b, "ingero: the stacks are too many: those of little time are left out\n");
+		buf_puts(&b, "ingero: too many stacks: those with the least time are omitted\n");
 	if (c->older_events)
-		buf_printf(&b, "ingero: %s left out\n",
+		buf_printf(&b, "ingero: %s omitted\n",
 			text_format_plural(n, c->older_events, "older events"));
 	if (figures->without_stack)
 		buf_printf(&b, "ingero: %s of %s %s no stack\n",
@@ -180,7 +178,7 @@ static int is_trace(const struct export_settings *s, bool *ret_proto, struct err
 	bool named = s->output && ends_with(s->output, ".pftrace");
 
 	if (!s->format && !named)
-		return errinfo_set(reterr, -EINVAL, "--format is needed: " FORMATS);
+		return errinfo_set(reterr, -EINVAL, "--format is required: " FORMATS);
 	*ret_proto = named || !strcmp(s->format, "perfetto-proto");
 	return !s->format || !strcmp(s->format, "perfetto") || *ret_proto;
 }
@@ -201,7 +199,8 @@ static int write_trace(
 	if (r < 0)
 		return r;
 	if (s->value)
-		return errinfo_set(reterr, -EINVAL, "--value goes with flamegraph and folded");
+		return errinfo_set(
+			reterr, -EINVAL, "--value requires --format flamegraph or folded");
 	if (s->output && is_same_file(s->output, path))
 		return errinfo_set(reterr, -EINVAL, "--output is the recording itself");
 	if (op) {
@@ -214,13 +213,13 @@ static int write_trace(
 static int check_nodes_flags(const struct export_settings *s, int trace, struct errinfo *reterr)
 {
 	if (!trace)
-		return errinfo_set(reterr, -EINVAL, "--nodes goes with --format perfetto");
+		return errinfo_set(reterr, -EINVAL, "--nodes requires --format perfetto");
 	if (s->op || s->node || s->stacks || s->value || s->range.from || s->range.to)
 		return errinfo_set(reterr, -EINVAL,
-			"--op, --node, --stacks, --value, --from and --to do not go with --nodes");
+			"--op, --node, --stacks, --value, --from and --to cannot be combined with --nodes");
 	if (s->limit > FANOUT_ROWS_MAX)
-		return errinfo_set(reterr, -EINVAL, "--limit: a node gives at most %d events",
-			FANOUT_ROWS_MAX);
+		return errinfo_set(
+			reterr, -EINVAL, "--limit: at most %d events per node", FANOUT_ROWS_MAX);
 	return 0;
 }
 

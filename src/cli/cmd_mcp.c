@@ -38,31 +38,29 @@ struct mcp_options {
 #define OPTION(field) offsetof(struct mcp_options, field)
 static const struct option_row mcp_rows[] = {
 	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
-		"recording to answer from (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0,
-		false},
+		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
 	{"http", 0, OPTION_STRING, OPTION(http), "ADDR",
-		"serve https://ADDR/mcp instead of standard input and output: 127.0.0.1:8090, "
-		":8090",
-		0, 0, false},
+		"serve https://ADDR/mcp instead of stdin and stdout: 127.0.0.1:8090, :8090", 0, 0,
+		false},
 	{"tls-cert", 0, OPTION_STRING, OPTION(cert), "FILE",
-		"certificate of the server (default: a self-signed one that is kept)", 0, 0, false},
-	{"tls-key", 0, OPTION_STRING, OPTION(key), "FILE", "its private key", 0, 0, false},
+		"server certificate (default: a self-signed one that is kept)", 0, 0, false},
+	{"tls-key", 0, OPTION_STRING, OPTION(key), "FILE", "private key of the certificate", 0, 0,
+		false},
 	{"client-ca", 0, OPTION_STRING, OPTION(client_ca), "FILE",
-		"clients must show a certificate of this authority", 0, 0, false},
+		"require client certificates signed by this CA", 0, 0, false},
 	{"token-file", 0, OPTION_STRING, OPTION(token_file), "FILE",
-		"bearer tokens that everybody must show, one a line (default: $" TOKEN_VARIABLE
-		"; else one is made that your own programs need not show)",
+		"require one of the tokens in this file, one per line (default: $" TOKEN_VARIABLE
+		"; else one is generated, which you and root do not need)",
 		0, 0, false},
 	{"no-token", 0, OPTION_FLAG, OPTION(no_token), NULL,
-		"every user of this machine may ask; on loopback only", 0, 0, false},
-	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL, "plain HTTP, on loopback only", 0, 0,
-		false},
+		"require no token: any local user can connect; loopback only", 0, 0, false},
+	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL, "plain HTTP; loopback only", 0, 0, false},
 	{"log", 0, OPTION_STRING, OPTION(log), "FILE",
-		"append a line for every request that was answered", 0, 0, false},
-	{"mcp-bearer-token", 0, OPTION_STRING, OPTION(bearer), "TOKEN", "refused: see --token-file",
-		0, 0, true},
+		"append a line for every request to this file", 0, 0, false},
+	{"mcp-bearer-token", 0, OPTION_STRING, OPTION(bearer), "TOKEN",
+		"not accepted: use --token-file", 0, 0, true},
 	{"pagerduty-routing-key", 0, OPTION_STRING, OPTION(pagerduty), "KEY",
-		"refused: this server only reads", 0, 0, true},
+		"not accepted: this server is read-only", 0, 0, true},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -82,25 +80,21 @@ static int check_options(const struct mcp_options *o, struct errinfo *reterr)
 
 	if (o->bearer)
 		return errinfo_set(reterr, -EINVAL,
-			"--mcp-bearer-token: a token on a command line is seen by everybody; put "
-			"it "
-			"into a file (--token-file) or into $" TOKEN_VARIABLE);
+			"--mcp-bearer-token is not accepted: other users can see a command line; use --token-file or $" TOKEN_VARIABLE);
 	if (o->pagerduty)
 		return errinfo_set(reterr, -EINVAL,
-			"--pagerduty-routing-key: this server only reads and pages nobody");
+			"--pagerduty-routing-key is not accepted: this server is read-only and sends no pages");
 	if (web && !o->http)
 		return errinfo_set(reterr, -EINVAL,
-			"--tls-cert, --tls-key, --client-ca, --token-file, --no-token and --no-tls "
-			"need --http");
+			"--tls-cert, --tls-key, --client-ca, --token-file, --no-token and --no-tls require --http");
 	if (!o->cert != !o->key)
 		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
 	if (o->no_tls && (o->cert || o->client_ca))
 		return errinfo_set(reterr, -EINVAL,
-			"--no-tls does not go with --tls-cert, --tls-key or --client-ca");
+			"--no-tls cannot be combined with --tls-cert, --tls-key or --client-ca");
 	if (o->no_tls && !http_is_loopback(o->http))
 		return errinfo_set(reterr, -EINVAL,
-			"--no-tls: others could read and change everything; it is for loopback "
-			"addresses such as 127.0.0.1:8090");
+			"--no-tls: traffic would not be encrypted; use a loopback address such as 127.0.0.1:8090");
 	return o->http ? server_access_check(&access, reterr) : 0;
 }
 
@@ -164,9 +158,10 @@ static void on_reload(void *arg)
 	struct errinfo e = {0};
 
 	if (w->tls && tls_reload(w->tls, &e) < 0)
-		log_error("the certificate stays as it was: %s", e.text);
+		log_error(
+			"cannot reload the certificate, the previous one stays in use: %s", e.text);
 	if (w->access.tokens && token_set_reload(w->access.tokens, &e) < 0)
-		log_error("the tokens stay as they were: %s", e.text);
+		log_error("cannot reload the tokens, the previous ones stay in use: %s", e.text);
 }
 
 static int open_tls(const struct mcp_options *o, struct web *w, struct errinfo *reterr)
@@ -268,12 +263,11 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 const struct command cmd_mcp = {
 	.name = "mcp",
 	.synopsis = "mcp [flags]",
-	.summary = "Answer assistants (Model Context Protocol) about a recording; read-only",
+	.summary = "Serve a recording to AI assistants (Model Context Protocol); read-only",
 	.details =
-		"  ingero mcp --db run.db                 for assistants that start their servers\n"
-		"  ingero mcp --http 127.0.0.1:8090       for those that ask over HTTPS, at /mcp\n"
-		"Tools, resources and the prompt `investigate` only read. Addresses beyond "
-		"loopback\nneed a token or --client-ca. SIGHUP reads certificate and tokens again.",
+		"  ingero mcp --db run.db                 over stdin and stdout\n"
+		"  ingero mcp --http 127.0.0.1:8090       over HTTPS, at /mcp\n"
+		"Tools, resources and the prompt `investigate` are read-only. Addresses other than\nloopback need a token or --client-ca. SIGHUP reloads certificate and tokens.",
 	.options = mcp_rows,
 	.settings_size = sizeof(struct mcp_options),
 	.run = mcp_run,

@@ -22,17 +22,16 @@ static const struct merge_settings defaults = {.threshold_ns = 100 * NS_PER_MS};
 
 #define OPTION(field) offsetof(struct merge_settings, field)
 static const struct option_row merge_options[] = {
-	{"output", 'o', OPTION_STRING, OPTION(output), "PATH", "write the merged file here", 0, 0,
+	{"output", 'o', OPTION_STRING, OPTION(output), "PATH", "path of the merged file", 0, 0,
 		false},
-	{"force", 'f', OPTION_FLAG, OPTION(force), NULL, "replace the output if it exists", 0, 0,
+	{"force", 'f', OPTION_FLAG, OPTION(force), NULL, "overwrite the output if it exists", 0, 0,
 		false},
 	{"force-node", 0, OPTION_STRING, OPTION(force_node), "NAME",
-		"the node that the one file was recorded on (older files do not say it)", 0, 0,
-		false},
+		"node that the file was recorded on (older files do not contain it)", 0, 0, false},
 	{"align", 0, OPTION_FLAG, OPTION(align), NULL,
-		"move the times of each node by what its clock was found to be ahead", 0, 0, false},
+		"correct the times of each node by its measured clock offset", 0, 0, false},
 	{"clock-skew-threshold", 0, OPTION_DURATION, OPTION(threshold_ns), "TIME",
-		"warn if clocks are further apart (default: 100ms)", 0, 0, false},
+		"warn if clocks differ by more (default: 100ms)", 0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -67,12 +66,13 @@ static void put_extras(struct buf *b, const struct merge_report *r)
 		uint64_t n;
 		const char *one, *many;
 	} rows[] = {
-		{r->renumbered, "event got a new number: another recording of the node has it",
-			"events got new numbers: another recording of the node has them"},
-		{r->differing_stacks, "stack differs from the one there: the better-named is kept",
-			"stacks differ from those there: the better-named are kept"},
-		{r->unplaced, "row does not say its node", "rows do not say their node"},
-		{r->skipped, "damaged row left out", "damaged rows left out"},
+		{r->renumbered, "event renumbered: another recording of the node uses its number",
+			"events renumbered: another recording of the node uses their numbers"},
+		{r->differing_stacks,
+			"stack differs between recordings: the one with more symbols is kept",
+			"stacks differ between recordings: those with more symbols are kept"},
+		{r->unplaced, "row without a node name", "rows without a node name"},
+		{r->skipped, "damaged row omitted", "damaged rows omitted"},
 	};
 	char n[TEXT_MAX];
 
@@ -114,7 +114,7 @@ static void done(void *arg, size_t source, const struct merge_report *r)
 	text_escape_terminal(&b, t->sources[source]);
 	buf_puts(&b, ": ");
 	if (r->is_again)
-		buf_puts(&b, "the same file again, left out\n");
+		buf_puts(&b, "same file again, skipped\n");
 	else
 		put_report(&b, r);
 	fputs(buf_str(&b), stderr);
@@ -134,8 +134,8 @@ static void put_clock(struct buf *b, const struct merge_clock *c, uint64_t thres
 		text_format_duration(error, c->error_ns), c->offset_ns < 0 ? "behind" : "ahead of");
 	text_escape_terminal(b, c->reference);
 	buf_printf(b, ", by %s%s\n", text_format_plural(n, c->collectives, "collectives"),
-		c->applied           ? ": taken from its times"
-		: off > threshold_ns ? ": --align takes it from its times"
+		c->applied           ? ": corrected"
+		: off > threshold_ns ? ": --align corrects it"
 				     : "");
 }
 
@@ -191,7 +191,7 @@ static int merge_run(const struct command *cmd, void *settings, int argc, char *
 			"name the recordings to merge: ingero merge A.db B.db "
 			"-o ALL.db");
 	else if (!s->output)
-		r = errinfo_set(&e, -EINVAL, "--output is needed: where to write the merged file");
+		r = errinfo_set(&e, -EINVAL, "--output is required: the path of the merged file");
 	if (r == 0) {
 		sigaction(SIGINT, &act, NULL); /* nothing half-made stays behind */
 		sigaction(SIGTERM, &act, NULL);
@@ -208,9 +208,9 @@ static int merge_run(const struct command *cmd, void *settings, int argc, char *
 const struct command cmd_merge = {
 	.name = "merge",
 	.synopsis = "merge FILE... -o PATH [flags]",
-	.summary = "Put recordings of several nodes into one file",
+	.summary = "Merge recordings of several nodes into one file",
 	.details = "  ingero merge node1.db node2.db -o cluster.db\n"
-		   "  ingero explain --db cluster.db             each node by itself\n"
+		   "  ingero explain --db cluster.db             each node separately\n"
 		   "  ingero export --format perfetto -d cluster.db -o cluster.json",
 	.options = merge_options,
 	.settings_size = sizeof(struct merge_settings),

@@ -41,22 +41,22 @@ struct query_settings {
 static const struct option_row query_options[] = {
 	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
 		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
-	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these processes", 0, 0, false},
+	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these process ids", 0, 0, false},
 	{"op", 0, OPTION_STRING, OPTION(op), "NAME",
 		"only this operation: cudaMemcpyAsync, or driver:cuMemAlloc", 0, 0, false},
 	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
 		"only this node of a merged recording (default: all)", 0, 0, false},
 	RANGE_OPTIONS(struct query_settings, range),
 	{"limit", 0, OPTION_INT, OPTION(limit), "N",
-		"only the newest N events, -1: all (default: all in tables, 10000 in lists); of "
-		"SQL at most N rows (default 1000, at most 10000)",
+		"only the newest N events, -1: all (default: all in tables, 10000 in lists); SQL: at most N rows (default: 1000, maximum: 10000)",
 		-1, INT32_MAX, false},
-	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "one JSON object a line", 0, 0, false},
-	{"csv", 0, OPTION_FLAG, OPTION(csv), NULL, "SQL only: comma-separated values", 0, 0, false},
+	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print one JSON object per line", 0, 0, false},
+	{"csv", 0, OPTION_FLAG, OPTION(csv), NULL, "SQL only: print comma-separated values", 0, 0,
+		false},
 	{"annotations", 0, OPTION_FLAG, OPTION(annotations), NULL,
-		"list events with the labels (`ingero annotate`) that held", 0, 0, false},
+		"list events with the labels (`ingero annotate`) in effect", 0, 0, false},
 	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
-		"SQL only: stop after this time (default: 10s; of each node 5s)", 1, 0, false},
+		"SQL only: timeout (default: 10s; 5s per node)", 1, 0, false},
 	FLEET_OPTIONS(struct query_settings, fleet),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
@@ -95,13 +95,14 @@ static void tell_rest(const struct query_settings *s, const struct nodedb_conten
 	char n[TEXT_PLURAL_MAX];
 
 	if (last && !s->limit && c->event_count == last)
-		fprintf(stderr, "ingero: these are the newest %s events; --limit -1 gives all\n",
+		fprintf(stderr,
+			"ingero: only the newest %s events are shown; --limit -1 shows all\n",
 			text_format_count(n, last));
 	if (s->json && c->skipped_rows)
-		fprintf(stderr, "ingero: %s left out\n",
+		fprintf(stderr, "ingero: %s omitted\n",
 			text_format_plural(n, c->skipped_rows, "damaged rows"));
 	if (s->json && c->older_events)
-		fprintf(stderr, "ingero: %s left out\n",
+		fprintf(stderr, "ingero: %s omitted\n",
 			text_format_plural(n, c->older_events, "older events"));
 }
 
@@ -226,8 +227,7 @@ static void tell_selection(const char *text)
 		has_figures = has_figures || strcasestr(text, figures[i]);
 	if (has_figures && strcasestr(text, "events") && !strcasestr(text, "event_aggregates"))
 		fprintf(stderr,
-			"ingero: events holds the calls worth a row, not all; counts and times of "
-			"all calls are in event_aggregates (count, sum_dur)\n");
+			"ingero: `events` is sampled; totals are in event_aggregates (count, sum_dur)\n");
 }
 
 static int check_sql_flags(const struct query_settings *s, struct errinfo *reterr)
@@ -236,7 +236,7 @@ static int check_sql_flags(const struct query_settings *s, struct errinfo *reter
 		return errinfo_set(reterr, -EINVAL, "give either --json or --csv");
 	if (s->limit < 0 || s->limit > SQL_MAX)
 		return errinfo_set(
-			reterr, -EINVAL, "--limit: SQL gives from 1 to %d rows", SQL_MAX);
+			reterr, -EINVAL, "--limit: with SQL, from 1 to %d rows", SQL_MAX);
 	if (s->op || s->node || s->pids.count || s->annotations || s->range.from || s->range.to ||
 		s->range.since_ns)
 		return errinfo_set(reterr, -EINVAL,
@@ -273,7 +273,7 @@ static int run_sql(const struct query_settings *s, const char *path, const char 
 		return r;
 	if (table.truncated)
 		fprintf(stderr,
-			"ingero: truncated: only the first %zu rows; --limit allows up to %d\n",
+			"ingero: truncated to the first %zu rows; --limit allows up to %d\n",
 			table.row_count, SQL_MAX);
 	tell_selection(text);
 	return 0;
@@ -353,7 +353,7 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 	if (r == 0 && argc)
 		r = run_sql(s, path, argv[0], &hint, &e);
 	else if (r == 0 && (s->csv || s->timeout_ns))
-		r = errinfo_set(&e, -EINVAL, "--csv and --timeout need an SQL statement");
+		r = errinfo_set(&e, -EINVAL, "--csv and --timeout require an SQL statement");
 	else if (r == 0)
 		r = run_filters(s, path, &e);
 	if (r >= 0)
@@ -367,13 +367,13 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 const struct command cmd_query = {
 	.name = "query",
 	.synopsis = "query [SQL] [flags]",
-	.summary = "Show recorded events by filters, or ask with SQL; read-only",
-	.details = "  ingero query --since 10m --op cudaMemcpyAsync   figures of one operation\n"
-		   "  ingero query --pid 4242 --json                  every event, with its stack\n"
-		   "  ingero query \"SELECT op, count(*) FROM events GROUP BY op\" --csv\n"
-		   "  ingero query --nodes gpu-1:8080,gpu-2:8080 \"SELECT …\"   of many nodes\n"
-		   "One statement that only reads; tables and columns describe themselves in the "
-		   "tables\nsources, ops and schema_info.",
+	.summary = "Show recorded events by filters or by SQL; read-only",
+	.details =
+		"  ingero query --since 10m --op cudaMemcpyAsync   statistics of one operation\n"
+		"  ingero query --pid 4242 --json                  every event, with its stack\n"
+		"  ingero query \"SELECT op, count(*) FROM events GROUP BY op\" --csv\n"
+		"  ingero query --nodes gpu-1:8080,gpu-2:8080 \"SELECT …\"   on many nodes\n"
+		"One read-only statement. The tables sources, ops and schema_info describe all tables and\ncolumns.",
 	.options = query_options,
 	.settings_size = sizeof(struct query_settings),
 	.defaults = &(const struct query_settings){.fleet = FLEET_WISH_INIT},

@@ -209,8 +209,8 @@ static void print_next(struct trace *t, const struct tracer_view *v, struct buf 
 		return;
 	if (!live_has_calls(v)) {
 		buf_puts(b,
-			"  No CUDA call was made while this ran, so there is nothing to explain.\n"
-			"  `ingero check` shows the CUDA processes and libraries seen here.\n");
+			"  No CUDA calls were recorded, so there is nothing to explain.\n"
+			"  `ingero check` lists the CUDA processes and libraries on this machine.\n");
 		return;
 	}
 	buf_puts(b, "  Recorded to ");
@@ -240,8 +240,7 @@ static bool print_end(struct trace *t)
 	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
 		if (!account_balances(&v.books.source[s])) {
 			fprintf(stderr,
-				"ingero: the books of source %s do not balance; please report "
-				"this\n",
+				"ingero: event accounting of source %s does not balance; please report this\n",
 				wire_source_name(s));
 			balanced = false;
 		}
@@ -258,8 +257,7 @@ static void print_telemetry(const struct trace *t)
 
 	if (telemetry_address(t->telemetry))
 		fprintf(out, "  Metrics: http://%s/metrics%s\n", telemetry_address(t->telemetry),
-			p->telemetry.scrape.allow_remote ? " (anyone who reaches it may read them)"
-							 : "");
+			p->telemetry.scrape.allow_remote ? " (no authentication)" : "");
 	if (p->telemetry.push.endpoint)
 		fprintf(out, "  Metrics: to %s by OTLP (%s)\n", p->endpoint.shown,
 			otlp_protocol_name(p->endpoint.protocol));
@@ -275,8 +273,8 @@ static void stop_telemetry(struct trace *t)
 		return;
 	left = telemetry_stop(t->telemetry, tracer_metrics(t->tracer));
 	if (left)
-		fprintf(stderr, "ingero: %zu readings of the metrics were not delivered to %s\n",
-			left, t->plan.endpoint.shown);
+		fprintf(stderr, "ingero: %zu metric readings were not delivered to %s\n", left,
+			t->plan.endpoint.shown);
 }
 
 static int run_tracer(struct trace *t, struct errinfo *reterr)
@@ -287,7 +285,7 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 
 	r = tracer_confine_begin(&t->plan.tracer);
 	if (r < 0)
-		log_warning("more rights are kept than needed: %s", strerror(-r));
+		log_warning("cannot drop all privileges: %s", strerror(-r));
 	else
 		t->plan.telemetry.begin = tracer_confine_metrics;
 	if (t->plan.has_telemetry) {
@@ -355,9 +353,10 @@ const struct command cmd_trace = {
 	.name = "trace",
 	.synopsis = "trace [flags]",
 	.summary = "Trace CUDA processes live and record them (needs root)",
-	.details = "Follows every process that uses CUDA, now or later, unless --pid or --user "
-		   "says which.\n"
-		   "Ctrl-C stops it; `ingero explain` then says why the GPU waited.",
+	.details =
+		"Traces every process that uses CUDA, running or started later; --pid and --user "
+		"select some.\n"
+		"Stop it with Ctrl-C; `ingero explain` then shows why the GPU waited.",
 	.options = trace_options,
 	.settings_size = sizeof(struct trace_settings),
 	.defaults = &trace_defaults,

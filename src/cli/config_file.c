@@ -47,7 +47,7 @@ static const struct row {
 #undef AT
 };
 
-_Static_assert(ARRAY_SIZE(rows) <= CONFIG_KEYS_MAX, "each key has a line");
+_Static_assert(ARRAY_SIZE(rows) <= CONFIG_KEYS_MAX, "write each key on its own line");
 
 struct walk {
 	yaml_parser_t parser;
@@ -119,9 +119,8 @@ static int next(struct walk *w)
 	else if (w->event.type == YAML_MAPPING_START_EVENT)
 		anchor = w->event.data.mapping_start.anchor;
 	if (anchor || w->event.type == YAML_ALIAS_EVENT)
-		return fail(w, w->event.start_mark,
-			"anchors and aliases (& and *) are not used "
-			"here: write it out");
+		return fail(
+			w, w->event.start_mark, "anchors and aliases (& and *) are not supported");
 	return 0;
 }
 
@@ -172,8 +171,8 @@ static int set_bool(struct walk *w, const struct row *row, bool *field, const ch
 
 	if (!yes && strcmp(value, "false") != 0 && strcmp(value, "no") != 0 &&
 		strcmp(value, "off") != 0)
-		return fail(
-			w, w->event.start_mark, "%s.%s is true or false", row->section, row->key);
+		return fail(w, w->event.start_mark, "%s.%s must be true or false", row->section,
+			row->key);
 	*field = yes;
 	return 0;
 }
@@ -184,10 +183,11 @@ static int set_scalar(struct walk *w, const struct row *row)
 	const char *value = scalar(w);
 
 	if (!value)
-		return fail(
-			w, w->event.start_mark, "%s.%s is a single value", row->section, row->key);
+		return fail(w, w->event.start_mark, "%s.%s must be a single value", row->section,
+			row->key);
 	if (strlen(value) != w->event.data.scalar.length)
-		return fail(w, w->event.start_mark, "%s.%s holds a NUL", row->section, row->key);
+		return fail(w, w->event.start_mark, "%s.%s contains a NUL byte", row->section,
+			row->key);
 	if (is_nothing(w))
 		return 0;
 	switch (row->kind) {
@@ -197,7 +197,7 @@ static int set_scalar(struct walk *w, const struct row *row)
 	case DURATION:
 		if (text_parse_duration(value, (uint64_t *)field) < 0)
 			return fail(w, w->event.start_mark,
-				"%s.%s is a duration like 5s, 500ms or 1m30s", row->section,
+				"%s.%s must be a duration like 5s, 500ms or 1m30s", row->section,
 				row->key);
 		return 0;
 	case LIST: break;
@@ -230,10 +230,10 @@ static int set_list(struct walk *w, const struct row *row)
 	if (scalar(w))
 		return list_add(w, l, scalar(w));
 	if (w->event.type != YAML_SEQUENCE_START_EVENT)
-		return fail(w, w->event.start_mark, "%s.%s is a list", row->section, row->key);
+		return fail(w, w->event.start_mark, "%s.%s must be a list", row->section, row->key);
 	while ((r = next(w)) == 0 && w->event.type != YAML_SEQUENCE_END_EVENT) {
 		if (!scalar(w) || is_nothing(w) || strlen(scalar(w)) != w->event.data.scalar.length)
-			return fail(w, w->event.start_mark, "%s.%s is a list of texts",
+			return fail(w, w->event.start_mark, "%s.%s must be a list of strings",
 				row->section, row->key);
 		if (l->count == CONFIG_LIST_MAX)
 			return fail(w, w->event.start_mark, "%s.%s has more than %d entries",
@@ -273,12 +273,12 @@ static int walk_key(struct walk *w, const char *section)
 	int r;
 
 	if (!name)
-		return fail(w, w->event.start_mark, "a key of %s is expected here", section);
+		return fail(w, w->event.start_mark, "expected a key of %s here", section);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		if (strcmp(rows[i].section, section) != 0 || strcmp(rows[i].key, name) != 0)
 			continue;
 		if (w->seen[i])
-			return fail(w, w->event.start_mark, "%s.%s is given twice", section, name);
+			return fail(w, w->event.start_mark, "duplicate key %s.%s", section, name);
 		w->seen[i] = true;
 		w->config->lines[i] = w->event.start_mark.line + 1;
 		r = next(w);
@@ -308,7 +308,7 @@ static int walk_section(struct walk *w)
 	if (r < 0 || is_nothing(w))
 		return r;
 	if (w->event.type != YAML_MAPPING_START_EVENT)
-		return fail(w, w->event.start_mark, "%s holds keys with values", section);
+		return fail(w, w->event.start_mark, "%s must contain keys with values", section);
 	while ((r = next(w)) == 0 && w->event.type != YAML_MAPPING_END_EVENT) {
 		r = walk_key(w, section);
 		if (r < 0)
@@ -329,7 +329,7 @@ static int walk_file(struct walk *w)
 	if (r < 0 || is_nothing(w))
 		return r;
 	if (w->event.type != YAML_MAPPING_START_EVENT)
-		return fail(w, w->event.start_mark, "sections such as `fleet:` are expected here");
+		return fail(w, w->event.start_mark, "expected a section such as `fleet:` here");
 	while ((r = next(w)) == 0 && w->event.type != YAML_MAPPING_END_EVENT) {
 		r = walk_section(w);
 		if (r < 0)
@@ -340,7 +340,7 @@ static int walk_file(struct walk *w)
 	if (r == 0)
 		r = next(w);
 	if (r == 0 && w->event.type != YAML_STREAM_END_EVENT)
-		return fail(w, w->event.start_mark, "a second document: only one is read");
+		return fail(w, w->event.start_mark, "only one YAML document is allowed");
 	return r;
 }
 
@@ -457,15 +457,15 @@ static bool is_owner(uid_t owner)
 static bool is_trusted(const char *path, const struct stat *st)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-	const char *why = !is_owner(st->st_uid)   ? "it belongs to another user"
-			  : st->st_mode & S_IWOTH ? "everybody may write it"
+	const char *why = !is_owner(st->st_uid)   ? "another user owns it"
+			  : st->st_mode & S_IWOTH ? "it is world-writable"
 						  : NULL;
 
 	if (!why)
 		return true;
 	text_escape_terminal(&b, path);
-	fprintf(stderr, "ingero: %s is left alone: %s; --config uses it all the same\n",
-		buf_str(&b), why);
+	fprintf(stderr, "ingero: %s is ignored: %s; use --config to read it anyway\n", buf_str(&b),
+		why);
 	return false;
 }
 

@@ -22,8 +22,7 @@ int db_option_path(
 	*ret_path = *ret_default;
 	if (access(*ret_path, F_OK) < 0 && errno == ENOENT)
 		return errinfo_set(reterr, -ENOENT,
-			"nothing has been recorded yet (%s does not exist): `sudo ingero trace` "
-			"records, --db names another file, `ingero demo` shows an example",
+			"no recording yet (%s does not exist): start one with `sudo ingero trace`, choose another file with --db, or see an example with `ingero demo`",
 			*ret_path);
 	return 0;
 }

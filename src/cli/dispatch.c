@@ -37,8 +37,7 @@ int dispatch_flush(int code)
 	/* The write that failed may lie far back; whether the reader left can still be seen. */
 	if (errno == EPIPE || (poll(&p, 1, 0) == 1 && p.revents & POLLERR))
 		return code;
-	fprintf(stderr, "ingero: the output could not be written: %s\n",
-		strerror(errno ? errno : EIO));
+	fprintf(stderr, "ingero: cannot write the output: %s\n", strerror(errno ? errno : EIO));
 	return code == EXIT_OK ? EXIT_IO : code;
 }
 

@@ -32,7 +32,7 @@ static void put_extent(struct buf *b, const struct fanout_result *r)
 		return;
 	buf_printf(b, "  %s analysed", text_format_plural(n, events, "events"));
 	if (silent)
-		buf_printf(b, "; losses of %s not known", text_format_plural(n, silent, "nodes"));
+		buf_printf(b, "; losses unknown on %s", text_format_plural(n, silent, "nodes"));
 	else if (!lossy)
 		buf_puts(b, "; nothing lost");
 	for (size_t i = 0, told = 0; lossy && i < r->count; i++) {
@@ -62,7 +62,7 @@ void explain_fleet_text(struct buf *b, const struct fanout_result *r, struct exp
 		text_format_plural(nodes, r->ok_count, "nodes"));
 	put_extent(b, r);
 	if (!l->count)
-		buf_puts(b, "  None of them has anything to tell.\n");
+		buf_puts(b, "  No incidents on any node.\n");
 	for (size_t i = 0; i < shown; i++) {
 		const struct fanout_incident *in = l->items[i];
 		struct report_entry e = {.incident = &in->incident,
@@ -75,7 +75,7 @@ void explain_fleet_text(struct buf *b, const struct fanout_result *r, struct exp
 	}
 	if (l->count > shown)
 		buf_printf(b, "\n%s not shown; --json has them all\n",
-			text_format_plural(chains, l->count - shown, "smaller chains"));
+			text_format_plural(chains, l->count - shown, "smaller incidents"));
 }
 
 void explain_fleet_json(const struct fanout_result *r)

@@ -80,8 +80,7 @@ int export_stacks(const struct nodedb_content *c, const struct export_wish *wish
 			c->event_count);
 	if (!figures.stacks)
 		return errinfo_set_exit(reterr, EXIT_NO_INPUT, -ENODATA,
-			"none of %llu calls has a call stack: `ingero trace` records them unless "
-			"--stack=false",
+			"no call stacks in %llu calls: record without --stack=false",
 			(unsigned long long)figures.calls);
 	if (wish->format == EXPORT_FLAMEGRAPH)
 		r = draw(b, &f, wish, &figures);
@@ -90,7 +89,7 @@ int export_stacks(const struct nodedb_content *c, const struct export_wish *wish
 	if (r == 0 && b->err)
 		r = b->err == -ENOBUFS ? -E2BIG : b->err;
 	if (r < 0)
-		return errinfo_set(reterr, r, "the stacks are too many: give --since or --op");
+		return errinfo_set(reterr, r, "too many stacks: select fewer with --since or --op");
 	*ret = figures;
 	return 0;
 }

@@ -138,7 +138,7 @@ static int ask_events(struct fleet *f, const struct export_trace_wish *w,
 		sql_table_done(&a->table);
 		if (r < 0)
 			return errinfo_set_exit(reterr, EXIT_BAD_DATA, r,
-				"the events of node %.200s cannot be understood", a->address);
+				"cannot parse the events of node %.200s", a->address);
 	}
 	fanout_event_sort(&h->events);
 	return r;
@@ -178,8 +178,7 @@ static int write_trace(struct haul *h, const struct export_trace_wish *w, struct
 		return 0;
 	if (r == 0) {
 		export_trace_tell(w, &figures);
-		fputs("ingero: there are no arrows, counters and stacks from nodes: merge their "
-		      "recordings for these\n",
+		fputs("ingero: a trace of --nodes has no arrows, counters or stacks: merge the recordings to get them\n",
 			stderr);
 	}
 	return r;
@@ -193,7 +192,7 @@ int export_fleet(struct fleet *f, const struct export_trace_wish *wish, struct e
 
 	if (!wish->output)
 		return errinfo_set(reterr, -EINVAL,
-			"--output is needed: a file for the trace, or - for the standard output");
+			"--output is required: a file for the trace, or - for standard output");
 	r = ask_events(f, wish, &events, &h, reterr);
 	if (r == 0 && !events.ok_count)
 		return fleet_tell(&events);

@@ -18,9 +18,9 @@ void export_trace_tell(const struct export_trace_wish *w, const struct perfetto_
 		uint64_t n;
 		const char *text;
 	} rows[] = {
-		{f->stream.skipped_rows, "damaged rows left out"},
-		{f->stream.unplaced, "readings of the host do not say of which node: left out"},
-		{f->stream.older_collectives, "older collectives left out"},
+		{f->stream.skipped_rows, "damaged rows omitted"},
+		{f->stream.unplaced, "host samples omitted: their node is unknown"},
+		{f->stream.older_collectives, "older collectives omitted"},
 	};
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 14);
 	char n[TEXT_PLURAL_MAX], c[TEXT_PLURAL_MAX];
@@ -30,7 +30,8 @@ void export_trace_tell(const struct export_trace_wish *w, const struct perfetto_
 			buf_printf(&b, "ingero: %s %s\n", text_format_count(n, rows[i].n),
 				rows[i].text);
 	if (f->stream.is_limited && !w->limit)
-		buf_printf(&b, "ingero: these are the newest %s events; --limit -1 gives all\n",
+		buf_printf(&b,
+			"ingero: only the newest %s events are shown; --limit -1 shows all\n",
 			text_format_count(n, TRACE_EVENTS));
 	buf_printf(&b, "Exported %s + %s to ", text_format_plural(n, f->stream.events, "events"),
 		text_format_plural(c, f->chains, "chains"));
@@ -50,7 +51,7 @@ int export_trace(const char *path, const struct export_trace_wish *wish, struct 
 
 	if (!wish->output)
 		return errinfo_set(reterr, -EINVAL,
-			"--output is needed: a file for the trace, or - for the standard output");
+			"--output is required: a file for the trace, or - for standard output");
 	r = range_resolve(path, wish->range, &f, &live, reterr);
 	if (r == 0)
 		r = output_open(&output, wish->output, reterr);

@@ -308,8 +308,7 @@ int flamegraph_svg(struct buf *b, const struct flame *f, const struct flamegraph
 	left_out = put_frames(b, f, g, least, x);
 	if (left_out)
 		buf_printf(b,
-			"<text class=\"plain\" x=\"%d\" y=\"%d\">%s frames narrower than %.1f of"
-			" these pixels are not drawn</text>\n",
+			"<text class=\"plain\" x=\"%d\" y=\"%d\">%s frames narrower than %.1f pixels are not drawn</text>\n",
 			MARGIN, height - 12, text_format_count(count, left_out), narrowest);
 	buf_puts(b, "<script><![CDATA[\n");
 	buf_puts(b, flamegraph_js);

@@ -92,8 +92,8 @@ static int connect_nodes(const struct fleet_wish *w, struct fleet *f,
 	if (r < 0)
 		return blame(w, c, r, &e, reterr);
 	if (!s.cert != !s.key)
-		return errinfo_set(reterr, -EINVAL,
-			"a client certificate needs its key: give --client-cert and --client-key");
+		return errinfo_set(
+			reterr, -EINVAL, "--client-cert and --client-key must be given together");
 	s.bearer = f->bearer;
 	if (w->timeout_ns)
 		s.timeout_ns = w->timeout_ns;
@@ -107,7 +107,7 @@ static int connect_nodes(const struct fleet_wish *w, struct fleet *f,
 		s.skew_ns = c->fleet_clock_skew_ns;
 	r = loop_new(&f->loop);
 	if (r < 0)
-		return errinfo_set(reterr, r, "no event loop: %s", strerror(-r));
+		return errinfo_set(reterr, r, "cannot create an event loop: %s", strerror(-r));
 	r = fanout_new(f->loop, &s, &f->fanout, &e);
 	return r < 0 ? blame(w, c, r, &e, reterr) : 0;
 }
@@ -119,7 +119,7 @@ static void tell_origin(const struct fleet *f)
 	char nodes[TEXT_PLURAL_MAX];
 
 	text_escape_terminal(&b, f->config->path);
-	fprintf(stderr, "ingero: asking the %s of %s; --db reads a recording here instead\n",
+	fprintf(stderr, "ingero: querying the %s in %s; use --db to read a local recording\n",
 		text_format_plural(nodes, f->node_count, "nodes"), buf_str(&b));
 }
 
@@ -142,8 +142,7 @@ int fleet_open(
 	f.node_count = nodes.count;
 	if (!nodes.count && has_other_flags(w))
 		return errinfo_set(reterr, -EINVAL,
-			"flags about nodes were given, but no nodes: use --nodes, or fleet.nodes "
-			"of ingero.yaml");
+			"fleet flags require nodes: use --nodes, or fleet.nodes in ingero.yaml");
 	if (nodes.count)
 		r = connect_nodes(w, &f, &nodes, reterr);
 	if (r < 0)
@@ -163,7 +162,7 @@ static void log_clocks(const struct fanout_result *r)
 		const struct fanout_answer *a = &r->answers[i];
 
 		if (a->clock.known)
-			log_debug("node %s: its clock is %s%s ± %s against ours", a->address,
+			log_debug("node %s: clock offset %s%s ± %s", a->address,
 				a->clock.offset_ns < 0 ? "-" : "+",
 				text_format_duration(off, (uint64_t)llabs(a->clock.offset_ns)),
 				text_format_duration(error, a->clock.error_ns));
@@ -176,7 +175,7 @@ int fleet_ask(struct fleet *f, const struct fanout_question *q, struct fanout_re
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
 	int r;
 
-	progress_begin(&progress, STDERR_FILENO, "asking the nodes");
+	progress_begin(&progress, STDERR_FILENO, "querying the nodes");
 	r = fanout_wait(f->fanout, q, ret, reterr);
 	progress_done(&progress);
 	if (r == 0)

@@ -27,25 +27,26 @@ struct fleet_wish {
  * the command's own. */
 #define FLEET_OPTIONS(settings, wish)                                                              \
 	{"nodes", 0, OPTION_STRINGS, offsetof(settings, wish.nodes), "LIST",                       \
-		"ask these nodes instead: gpu-1:8080,gpu-2:8080; may be repeated (default: "       \
-		"fleet.nodes of ingero.yaml)",                                                     \
+		"query these nodes instead: gpu-1:8080,gpu-2:8080; may be repeated (default: "     \
+		"fleet.nodes in ingero.yaml)",                                                     \
 		0, 0, false},                                                                      \
 		{"ca-cert", 0, OPTION_STRING, offsetof(settings, wish.ca_cert), "FILE",            \
-			"nodes: trust these authorities (default: the system's)", 0, 0, false},    \
+			"nodes: CA certificates to trust (default: the system's)", 0, 0, false},   \
 		{"client-cert", 0, OPTION_STRING, offsetof(settings, wish.client_cert), "FILE",    \
-			"nodes: certificate to show (mTLS)", 0, 0, false},                         \
+			"nodes: client certificate (mTLS)", 0, 0, false},                          \
 		{"client-key", 0, OPTION_STRING, offsetof(settings, wish.client_key), "FILE",      \
-			"nodes: its key", 0, 0, false},                                            \
+			"nodes: private key of the client certificate", 0, 0, false},              \
 		{"fingerprint", 0, OPTION_STRING, offsetof(settings, wish.fingerprint), "HEX",     \
-			"nodes: trust only the certificate with this SHA-256", 0, 0, false},       \
+			"nodes: trust only the certificate with this SHA-256 fingerprint", 0, 0,   \
+			false},                                                                    \
 		{"token-file", 0, OPTION_STRING, offsetof(settings, wish.token_file), "FILE",      \
-			"nodes: file with the token to send (default: $INGERO_FLEET_TOKEN)", 0, 0, \
+			"nodes: file with the bearer token (default: $INGERO_FLEET_TOKEN)", 0, 0,  \
 			false},                                                                    \
 		{"clock-skew-threshold", 0, OPTION_DURATION, offsetof(settings, wish.skew_ns),     \
-			"TIME", "nodes: tell of clocks further apart (default: 10ms)", 0, 0,       \
+			"TIME", "nodes: warn if clocks differ by more (default: 10ms)", 0, 0,      \
 			false},                                                                    \
 		{"no-tls", 0, OPTION_FLAG, offsetof(settings, wish.no_tls), NULL,                  \
-			"nodes: plain HTTP", 0, 0, false},                                         \
+			"nodes: use plain HTTP", 0, 0, false},                                     \
 	{                                                                                          \
 		"fleet-require-tls", 0, OPTION_FLAG, offsetof(settings, wish.require_tls), NULL,   \
 			"nodes: refuse plain HTTP to other machines (default: true)", 0, 0, false  \

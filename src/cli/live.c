@@ -57,7 +57,7 @@ void live_header(struct buf *b, const struct tracer_view *v, const char *db_path
 		text_escape_terminal(b, v->first_comm);
 		buf_puts(b, ") and others\n");
 	} else {
-		buf_puts(b, "  Target: CUDA processes as they start (none is running)\n");
+		buf_puts(b, "  Target: CUDA processes (none running yet)\n");
 	}
 	if (v->libraries) {
 		buf_puts(b, "  Library: ");
@@ -66,7 +66,7 @@ void live_header(struct buf *b, const struct tracer_view *v, const char *db_path
 			buf_printf(b, " and %zu more", v->libraries - 1);
 		buf_puts(b, "\n");
 	} else {
-		buf_puts(b, "  Library: none found yet; looking once a second\n");
+		buf_puts(b, "  Library: none found yet; checking once a second\n");
 	}
 	buf_printf(b, "  CUDA probes: %zu attached (%s)\n", v->runtime_probes, v->method);
 	buf_printf(b, "  Driver probes: %zu attached\n", v->driver_probes);
@@ -190,10 +190,9 @@ void live_incident(struct buf *b, const struct incident *i)
 	char text[TEXT_MAX];
 
 	if (i->resolved.ns) {
-		buf_puts(b, "  over since ");
-		buf_puts(b, text_format_duration(
-				    text, (uint64_t)MAX(i->resolved.ns - i->last.ns, INT64_C(0))));
-		buf_puts(b, ": ");
+		buf_printf(b, "  [RESOLVED, %s ago] ",
+			text_format_duration(
+				text, (uint64_t)MAX(i->resolved.ns - i->last.ns, INT64_C(0))));
 	} else {
 		buf_printf(b, "  [%s] ", severity_name(i->severity));
 	}
@@ -342,7 +341,7 @@ static void gaps(struct buf *b, const struct tracer_view *v)
 		}
 	}
 	if (v->gap_count > GAPS_SHOWN || v->gaps_more)
-		buf_printf(b, "  and %llu more processes that are not covered completely\n",
+		buf_printf(b, "  and %llu more processes with incomplete coverage\n",
 			(unsigned long long)(v->gap_count - MIN(v->gap_count, (size_t)GAPS_SHOWN) +
 					     v->gaps_more));
 }
@@ -350,7 +349,7 @@ static void gaps(struct buf *b, const struct tracer_view *v)
 static void nested_note(struct buf *b, const struct tracer_view *v)
 {
 	if (has_nested(v))
-		buf_puts(b, "  nested: made inside a runtime call, and not counted again\n");
+		buf_puts(b, "  nested: made inside a runtime call; not added to the totals\n");
 }
 
 bool live_has_calls(const struct tracer_view *v)
@@ -362,15 +361,14 @@ static void overhead_lines(struct buf *b, const struct tracer_view *v)
 {
 	char t[TEXT_MAX];
 
-	buf_printf(b, "  Overhead: %s of the busiest process so far (%.1fµs a hit",
+	buf_printf(b, "  Overhead: %s of the busiest process so far (%.1fµs per call",
 		text_format_percent(t, v->overhead), v->hit_ns / 1000);
 	if (v->overhead_budget > 0)
 		buf_printf(b, "; budget %s", text_format_percent(t, v->overhead_budget));
 	buf_puts(b, ")\n");
 	if (v->launch_weight > 1)
 		buf_printf(b,
-			"  launches are probed 1/%u of the time to keep it; their counts are "
-			"scaled up\n",
+			"  launches are sampled 1/%u of the time to stay within it; their counts are scaled up\n",
 			v->launch_weight);
 }
 
@@ -385,7 +383,7 @@ static void stack_lines(struct buf *b, const struct tracer_view *v)
 	if (!v->has_stacks || !s->tally.taken)
 		return;
 	buf_printf(b, "  Stacks: %s distinct", text_format_count(t, s->handed_on));
-	buf_printf(b, ", %.0f%% of %s calls' to the outermost frame",
+	buf_printf(b, ", %.0f%% of %s stacks complete",
 		100.0 * (double)s->tally.complete / (double)s->tally.taken,
 		text_format_count(t, s->tally.taken));
 	buf_printf(b, " | %.1fµs each | unwind tables %s",
@@ -395,13 +393,13 @@ static void stack_lines(struct buf *b, const struct tracer_view *v)
 		buf_printf(b, " | Lost: %s", text_format_count(t, lost));
 	buf_puts(b, "\n");
 	if (s->python_refused[0]) {
-		buf_puts(b, "  Python frames are missing: ");
+		buf_puts(b, "  No Python frames: ");
 		text_escape_terminal(b, s->python_refused);
 		buf_puts(b, "\n");
 	}
 	if (s->symbols.deaths)
-		buf_printf(b, "  the process that reads names ended %s: %s\n",
-			text_format_plural(t, s->symbols.deaths, "times"), s->symbols.last_end);
+		buf_printf(b, "  symbol reader restarts: %u (%s)\n", s->symbols.deaths,
+			s->symbols.last_end);
 }
 
 /* What no probe could hit is in no count, so it stands beside them. */
@@ -411,7 +409,7 @@ static void unseen_line(struct buf *b, const struct call_gap_sum *s)
 
 	if (!s->processes)
 		return;
-	buf_puts(b, "  Not seen: ");
+	buf_puts(b, "  Not traced: ");
 	text_escape_terminal(b, call_gap_sentence(s, text, sizeof(text)));
 	buf_puts(b, "\n");
 }
@@ -429,16 +427,15 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 		lost += account_lost(&v->books.source[i]);
 	}
 	if (!live_has_calls(v))
-		buf_puts(b, "  No CUDA call yet: calls are seen as soon as a CUDA program makes "
-			    "them.\n");
+		buf_puts(b, "  No CUDA calls yet: waiting for a CUDA program.\n");
 	text_format_duration(t, (uint64_t)(v->now.ns - v->started.ns) / NS_PER_S * NS_PER_S);
 	buf_printf(b, "  Wall: %s | Events: %s | ", t, text_format_count(u, hits));
 	text_format_count(t, lost);
 	buf_printf(b, "Lost: %s (%.2f%%)\n", t, hits ? 100.0 * (double)lost / (double)hits : 0.0);
 	unseen_line(b, &v->books.unseen);
 	if (v->db_bytes) {
-		buf_printf(b, "  Stored: %s one by one, ", text_format_count(t, stored));
-		buf_printf(b, "%s as counts | Database: %s\n", text_format_count(t, counted),
+		buf_printf(b, "  Stored: %s events, ", text_format_count(t, stored));
+		buf_printf(b, "%s more as counts | Database: %s\n", text_format_count(t, counted),
 			text_format_bytes(u, v->db_bytes));
 	}
 	overhead_lines(b, v);
@@ -447,12 +444,12 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 	live_losses(b, &v->books, v->cpu_losses);
 	gaps(b, v);
 	if (v->store_error[0]) {
-		buf_puts(b, "  the store refuses rows: ");
+		buf_puts(b, "  cannot write to the database: ");
 		text_escape_terminal(b, v->store_error);
 		buf_puts(b, "\n");
 	}
 	if (v->clock_steps)
-		buf_printf(b, "  the wall clock was stepped %s during this trace\n",
+		buf_printf(b, "  wall clock stepped %s during this trace\n",
 			text_format_plural(t, v->clock_steps, "times"));
 }
 
@@ -513,7 +510,7 @@ static void live_list(struct buf *b, const struct tracer_view *v, struct live_st
 			}
 	}
 	if (hidden)
-		buf_printf(b, "  and %s: no room here, shown at the end\n",
+		buf_printf(b, "  and %s, shown at the end\n",
 			text_format_plural(text, (uint64_t)hidden, "more operations"));
 	footer(b, v, true);
 }

@@ -14,14 +14,14 @@ static const struct {
 	const char *meaning;
 } codes[] = {
 	{EXIT_OK, "done"},
-	{EXIT_FAILED, "failed for a reason without a code of its own"},
+	{EXIT_FAILED, "failed for another reason"},
 	{EXIT_PARTIAL, "some nodes answered, some did not"},
 	{EXIT_USAGE, "unknown command, flag or value"},
-	{EXIT_BAD_DATA, "bad data: not a database, damaged, a newer schema"},
+	{EXIT_BAD_DATA, "invalid data: not a database, damaged, or a newer schema"},
 	{EXIT_NO_INPUT, "no such file, process, user or library"},
-	{EXIT_NO_FEATURE, "the kernel lacks something that is needed"},
-	{EXIT_BUG, "an internal rule was broken: please report it"},
-	{EXIT_NO_CREATE, "an output file could not be created"},
+	{EXIT_NO_FEATURE, "the kernel lacks a required feature"},
+	{EXIT_BUG, "internal error: please report it"},
+	{EXIT_NO_CREATE, "cannot create an output file"},
 	{EXIT_IO, "reading or writing failed, or the disk is full"},
 	{EXIT_TRY_AGAIN, "locked or busy: try again"},
 	{EXIT_NO_PERMISSION, "no permission"},
@@ -31,9 +31,9 @@ static const struct {
 static const struct {
 	const char *name, *meaning;
 } environment[] = {
-	{"INGERO_DB", "the recording, where --db does not say"},
-	{"INGERO_CONFIG", "the configuration file, where --config does not say"},
-	{"NO_COLOR", "if set, no colours"},
+	{"INGERO_DB", "recording to use without --db"},
+	{"INGERO_CONFIG", "configuration file to use without --config"},
+	{"NO_COLOR", "if set, print no colours"},
 };
 
 /* One line of text, without a newline. */
@@ -186,14 +186,14 @@ void manual_index(struct buf *b)
 	put_head(b, "ingero");
 	put_text(b, "why the GPU waited: CUDA calls and the Linux kernel under them, explained");
 	buf_puts(b, ".SH SYNOPSIS\n.B ingero\n.I COMMAND\n[flags]\n.SH DESCRIPTION\n"
-		    "Each command has a page of its own.\n");
+		    "Each command has its own page.\n");
 	for (const struct command *const *c = commands; *c; c++) {
 		buf_puts(b, ".TP\n.BR ingero\\-");
 		put_line(b, (*c)->name, strlen((*c)->name));
 		buf_puts(b, " (1)\n");
 		put_text(b, (*c)->summary);
 	}
-	buf_puts(b, ".SH OPTIONS\nThese stand before the command or among its flags.\n");
+	buf_puts(b, ".SH OPTIONS\nThese can be given before the command or among its flags.\n");
 	put_options(b, option_builtin);
 	put_codes(b);
 	buf_puts(b, ".SH ENVIRONMENT\n");
@@ -201,8 +201,8 @@ void manual_index(struct buf *b)
 		buf_printf(b, ".TP\n.B %s\n", environment[i].name);
 		put_text(b, environment[i].meaning);
 	}
-	buf_puts(b, ".SH FILES\n.TP\n.I \\(ti/.ingero/ingero.db\nthe recording; under sudo in the"
-		    " home of the user who called it\n");
+	buf_puts(b,
+		".SH FILES\n.TP\n.I \\(ti/.ingero/ingero.db\nthe recording; under sudo, in the home of the invoking user\n");
 }
 
 void manual_rows(struct buf *b)

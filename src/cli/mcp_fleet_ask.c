@@ -17,7 +17,6 @@ int mcp_fleet_ask(
 		return r;
 	if (!fleet.fanout)
 		return errinfo_set(reterr, -ENOENT,
-			"no other nodes are known here: name them under fleet.nodes in "
-			"ingero.yaml");
+			"no other nodes are configured: list them under fleet.nodes in ingero.yaml");
 	return fanout_wait(fleet.fanout, q, ret, reterr);
 }

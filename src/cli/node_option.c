@@ -16,10 +16,9 @@ static int unknown(const struct nodedb_node *nodes, size_t count, struct errinfo
 		text_escape_terminal(&b, nodes[i].name);
 	}
 	if (!count)
-		return errinfo_set(
-			reterr, -EINVAL, "--node: the recording does not say which nodes it is of");
+		return errinfo_set(reterr, -EINVAL, "--node: the recording has no node names");
 	return errinfo_set(
-		reterr, -EINVAL, "--node: the recording is of %s%s", buf_str(&b), b.err ? "…" : "");
+		reterr, -EINVAL, "--node: the recording has %s%s", buf_str(&b), b.err ? "…" : "");
 }
 
 int node_option_list(const char *path, const char *name, struct nodedb_node **ret,

@@ -34,7 +34,6 @@ int op_option_find(const char *text, const struct wire_op_row **ret_op, struct e
 	}
 	text_escape_terminal(&b, text);
 	return errinfo_set(reterr, -EINVAL,
-		"--op %.100s: there is no such operation; there are for example cudaLaunchKernel, "
-		"cudaMemcpyAsync, driver:cuMemAlloc, host:sched_switch, ncclAllReduce",
+		"--op %.100s: unknown operation: use for example cudaLaunchKernel, cudaMemcpyAsync, driver:cuMemAlloc, host:sched_switch or ncclAllReduce",
 		buf_str(&b));
 }

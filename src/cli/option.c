@@ -133,7 +133,7 @@ static int parse_value(
 	case OPTION_DURATION:
 		r = text_parse_duration(v, field);
 		if (r == 0 && *(uint64_t *)field < (uint64_t)o->min)
-			return bad_value(o, v, "longer than nothing", reterr);
+			return bad_value(o, v, "longer than 0", reterr);
 		return r == 0 ? 0 : bad_value(o, v, "a duration like 30s, 500ms or 1h30m", reterr);
 	case OPTION_SIZE:
 		r = text_parse_size(v, field);
@@ -302,9 +302,9 @@ static void format_names(const struct option_row *o, char *out, size_t size)
 const struct option_row option_builtin[] = {
 	{.name = "config",
 		.value_name = "PATH",
-		.help = "read this ingero.yaml (default: $INGERO_CONFIG, or where one is)"},
-	{.name = "debug", .help = "say on stderr what is being done"},
-	{.name = "help", .letter = 'h', .help = "show this text"},
+		.help = "configuration file (default: $INGERO_CONFIG, else the first ingero.yaml found)"},
+	{.name = "debug", .help = "log progress to stderr"},
+	{.name = "help", .letter = 'h', .help = "show this help"},
 	{0},
 };
 

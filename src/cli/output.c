@@ -16,7 +16,7 @@
 static int fail(const struct output *o, int r, struct errinfo *reterr)
 {
 	return errinfo_set_exit(
-		reterr, EXIT_NO_CREATE, r, "%s could not be written: %s", o->path, strerror(-r));
+		reterr, EXIT_NO_CREATE, r, "cannot write %s: %s", o->path, strerror(-r));
 }
 
 int output_open(struct output *o, const char *path, struct errinfo *reterr)

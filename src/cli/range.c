@@ -52,7 +52,6 @@ void range_tell(pid_t note)
 {
 	if (note)
 		fprintf(stderr,
-			"ingero: process %ld is recording to this file: this is its last 5m; --all "
-			"is all of it\n",
+			"ingero: process %ld is recording to this file: showing the last 5m; use --all for all of it\n",
 			(long)note);
 }

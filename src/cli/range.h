@@ -10,18 +10,18 @@
 #include "cli/option.h"
 
 /* The rows of a command's option table for the field @asked of its struct @settings. */
-#define RANGE_OPTIONS(settings, asked)                                                             \
-	{"from", 0, OPTION_STRING, offsetof(settings, asked.from), "TIME",                         \
-		"only from then on: 2026-03-24T13:48:44Z, '2026-03-24 13:48:44', 13:48, epoch", 0, \
-		0, false},                                                                         \
-		{"to", 0, OPTION_STRING, offsetof(settings, asked.to), "TIME",                     \
-			"only up to then; times without a zone are local", 0, 0, false},           \
-		{"since", 0, OPTION_DURATION, offsetof(settings, asked.since_ns), "TIME",          \
-			"only this long before the end of the recording (default: all)", 0, 0,     \
-			false},                                                                    \
-	{                                                                                          \
-		"all", 0, OPTION_FLAG, offsetof(settings, asked.all), NULL,                        \
-			"the whole recording, also while it is being written", 0, 0, false         \
+#define RANGE_OPTIONS(settings, asked)                                                               \
+	{"from", 0, OPTION_STRING, offsetof(settings, asked.from), "TIME",                           \
+		"only from this time on: 2026-03-24T13:48:44Z, '2026-03-24 13:48:44', 13:48, epoch", \
+		0, 0, false},                                                                        \
+		{"to", 0, OPTION_STRING, offsetof(settings, asked.to), "TIME",                       \
+			"only up to this time; times without a zone are local", 0, 0, false},        \
+		{"since", 0, OPTION_DURATION, offsetof(settings, asked.since_ns), "TIME",            \
+			"only this long before the end of the recording (default: all)", 0, 0,       \
+			false},                                                                      \
+	{                                                                                            \
+		"all", 0, OPTION_FLAG, offsetof(settings, asked.all), NULL,                          \
+			"the whole recording, even while it is being written", 0, 0, false           \
 	}
 
 /* range_check - -EINVAL if the flags contradict each other. */

@@ -28,11 +28,11 @@ int state_folder(char **ret, struct errinfo *reterr)
 int server_access_check(const struct server_access_options *o, struct errinfo *reterr)
 {
 	if (o->no_token && o->token_file)
-		return errinfo_set(reterr, -EINVAL, "--no-token does not go with --token-file");
+		return errinfo_set(
+			reterr, -EINVAL, "--no-token cannot be combined with --token-file");
 	if (o->no_token && !http_is_loopback(o->address) && !o->client_ca)
 		return errinfo_set(reterr, -EINVAL,
-			"--no-token: %s can be reached from other machines; it is for loopback "
-			"addresses such as 127.0.0.1:8080",
+			"--no-token: %s is reachable from other machines; use a loopback address such as 127.0.0.1:8080",
 			o->address);
 	return 0;
 }
@@ -50,7 +50,7 @@ static int open_folder(const char *path, struct errinfo *reterr)
 		return errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
 	path_user_invoking(&uid, &gid);
 	if ((st.st_mode & 022) || (st.st_uid != uid && st.st_uid != 0))
-		return errinfo_set(reterr, -EPERM, "the folder %s belongs to others, too", path);
+		return errinfo_set(reterr, -EPERM, "other users can write to the folder %s", path);
 	r = fd;
 	fd = -1;
 	return r;
@@ -100,7 +100,8 @@ int server_access_open(
 		return r;
 	r = keep_token(ret, &e);
 	if (r < 0) {
-		fprintf(stderr, "ingero: the token of this server ends with it: %s\n",
+		fprintf(stderr,
+			"ingero: cannot store the token, it is valid until this server stops: %s\n",
 			e.text[0] ? e.text : strerror(-r));
 		if (!ret->made)
 			r = token_make(&ret->made);
@@ -121,17 +122,17 @@ void server_access_done(struct server_access *a)
 void server_access_say(const struct server_access *a, FILE *out, const char *url)
 {
 	if (!a->tokens) {
-		fprintf(out, "Token: none is asked for: whoever reaches this address may ask\n");
+		fprintf(out, "Token: not required: anyone who can reach this address can read\n");
 		return;
 	}
 	if (!a->made) {
-		fprintf(out, "Token: everybody must show one (Authorization: Bearer …)\n");
+		fprintf(out, "Token: required (Authorization: Bearer …)\n");
 		return;
 	}
-	fprintf(out, "Token: other users of this machine must show one; you and root need none\n");
+	fprintf(out, "Token: required for other users of this machine; not for you and root\n");
 	if (a->path)
-		fprintf(out, "  It is kept in %s\n", a->path);
+		fprintf(out, "  Stored in %s\n", a->path);
 	/* What is not a terminal may be a log that others read. */
 	if (url && isatty(fileno(out)))
-		fprintf(out, "  A link that holds it: %s#token=%s\n", url, a->made);
+		fprintf(out, "  Link with the token: %s#token=%s\n", url, a->made);
 }

@@ -53,8 +53,7 @@ int stage_find_sim(char *out, size_t size, struct errinfo *reterr)
 	if (has_sim(out))
 		return 0;
 	return errinfo_set(reterr, -ENOENT,
-		"the stand-in GPU is not here (sim-train beside the program, in %s, or in "
-		"$INGERO_SIM_DIR)",
+		"stand-in GPU not found (sim-train beside ingero, in %s, or in $INGERO_SIM_DIR)",
 		INSTALLED_DIR);
 }
 
@@ -71,7 +70,8 @@ int stage_open(struct stage *s, struct errinfo *reterr)
 	if (!mkdtemp(s->work_dir)) {
 		r = -errno;
 		s->work_dir[0] = 0;
-		return errinfo_set(reterr, r, "no working folder in /var/tmp: %s", strerror(-r));
+		return errinfo_set(
+			reterr, r, "cannot create a working folder in /var/tmp: %s", strerror(-r));
 	}
 	return 0;
 }
@@ -123,8 +123,7 @@ int stage_start(
 	}
 	pid = fork();
 	if (pid < 0)
-		return errinfo_set(
-			reterr, -errno, "%s could not be started: %s", program, strerror(errno));
+		return errinfo_set(reterr, -errno, "cannot start %s: %s", program, strerror(errno));
 	if (pid == 0)
 		run_actor(s, path, argv);
 	s->actors[s->count] = pid;
@@ -143,7 +142,7 @@ int stage_wait_file(const struct stage *s, const char *name, struct errinfo *ret
 		nanosleep(&nap, NULL);
 	}
 	return errinfo_set(
-		reterr, -ETIMEDOUT, "a program of the stand-in GPU did not start (%s)", path);
+		reterr, -ETIMEDOUT, "the stand-in GPU's program did not start (%s)", path);
 }
 
 void stage_touch(const struct stage *s, const char *name)

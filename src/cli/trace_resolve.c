@@ -32,7 +32,7 @@ static int resolve_method(const char *name, int *ret, struct errinfo *reterr)
 			return 0;
 		}
 	return errinfo_set(
-		reterr, -EINVAL, "--attach-method %s: it is session, multi or perf", name);
+		reterr, -EINVAL, "--attach-method %s: choose session, multi or perf", name);
 }
 
 static int resolve_py_walker(const char *name, enum tracer_py_walker *ret, struct errinfo *reterr)
@@ -46,7 +46,7 @@ static int resolve_py_walker(const char *name, enum tracer_py_walker *ret, struc
 			*ret = (enum tracer_py_walker)i;
 			return 0;
 		}
-	return name ? errinfo_set(reterr, -EINVAL, "--py-walker %s: it is auto, ebpf or userspace",
+	return name ? errinfo_set(reterr, -EINVAL, "--py-walker %s: choose auto, ebpf or userspace",
 			      name)
 		    : 0;
 }
@@ -67,7 +67,7 @@ static int resolve_filter(
 	if (s->user) {
 		pw = getpwnam(s->user);
 		if (!pw)
-			return errinfo_set(reterr, -ENOENT, "there is no user '%s'", s->user);
+			return errinfo_set(reterr, -ENOENT, "unknown user '%s'", s->user);
 		t->filter = FILTER_USER;
 		t->uid = pw->pw_uid;
 	}
@@ -97,7 +97,7 @@ static int resolve_ring(uint64_t bytes, uint32_t *ret, struct errinfo *reterr)
 {
 	if (bytes && (bytes < 4096 || bytes > (1u << 30) || (bytes & (bytes - 1))))
 		return errinfo_set(reterr, -EINVAL,
-			"--ringbuf-size: a power of two from 4096 bytes to 1 GiB is needed");
+			"--ringbuf-size: must be a power of two from 4096 bytes to 1 GiB");
 	*ret = (uint32_t)bytes;
 	return 0;
 }
@@ -116,7 +116,7 @@ static int resolve_budget(const char *text, double *ret, struct errinfo *reterr)
 	}
 	if (end == text || *end || !(*ret >= 0) || *ret > 1)
 		return errinfo_set(reterr, -EINVAL,
-			"--overhead-budget %s: a share like 1%% or 0.01 is needed, 0 for no limit",
+			"--overhead-budget %s: must be a share like 1%% or 0.01, or 0 for no limit",
 			text);
 	return 0;
 }
@@ -135,7 +135,7 @@ static int resolve_size(
 	if ((t->max_db_bytes && t->max_db_bytes < PRUNE_LIMIT_MIN) ||
 		(t->rollover_bytes && t->rollover_bytes < PRUNE_LIMIT_MIN))
 		return errinfo_set(reterr, -EINVAL,
-			"--max-db and --db-rollover-size: at least 1m, or 0 for no limit");
+			"--max-db and --db-rollover-size: must be at least 1m, or 0 for no limit");
 	return 0;
 }
 
@@ -149,8 +149,8 @@ static int resolve_annotate(
 	if (!s->annotate)
 		return 0;
 	if (!s->record)
-		return errinfo_set(reterr, -EINVAL,
-			"--annotate stores what it takes: it does not go with --record=false");
+		return errinfo_set(
+			reterr, -EINVAL, "--annotate cannot be combined with --record=false");
 	if (s->annotate_socket && strlen(s->annotate_socket) < sizeof(t->annotate_path))
 		snprintf(t->annotate_path, sizeof(t->annotate_path), "%s", s->annotate_socket);
 	else if (s->annotate_socket)
@@ -172,8 +172,8 @@ static int resolve_otlp(
 	int r;
 
 	if (!!s->otlp_client_cert != !!s->otlp_client_key)
-		return errinfo_set(
-			reterr, -EINVAL, "--otlp-client-cert and --otlp-client-key go together");
+		return errinfo_set(reterr, -EINVAL,
+			"--otlp-client-cert and --otlp-client-key must be given together");
 	r = endpoint_parse(&o, &p->endpoint, reterr);
 	if (r == 0)
 		r = endpoint_fields_parse(headers ? headers : getenv("OTEL_EXPORTER_OTLP_HEADERS"),
@@ -196,16 +196,15 @@ static int check_companions(const struct trace_settings *s, struct errinfo *rete
 	if (!s->otlp && (s->otlp_protocol || s->otlp_insecure || s->otlp_insecure_far ||
 				s->otlp_interval_ns || s->otlp_ca_cert || s->otlp_client_cert ||
 				s->otlp_client_key))
-		return errinfo_set(reterr, -EINVAL, "options that begin with --otlp- need --otlp");
+		return errinfo_set(reterr, -EINVAL, "--otlp-* options require --otlp");
 	if (!s->prometheus && (s->prometheus_token_file || s->prometheus_allow_remote))
-		return errinfo_set(
-			reterr, -EINVAL, "options that begin with --prometheus- need --prometheus");
+		return errinfo_set(reterr, -EINVAL, "--prometheus-* options require --prometheus");
 	if (s->otlp_interval_ns && s->otlp_interval_ns < INTERVAL_MIN_NS)
 		return errinfo_set(reterr, -EINVAL,
-			"--otlp-interval: at least 1s, because figures are read once a second");
+			"--otlp-interval: must be at least 1s: metrics are updated once a second");
 	if (s->cluster && (!s->cluster[0] || strlen(s->cluster) > CLUSTER_BYTES_MAX))
-		return errinfo_set(
-			reterr, -EINVAL, "--cluster: a name of 1 to %d bytes", CLUSTER_BYTES_MAX);
+		return errinfo_set(reterr, -EINVAL, "--cluster: must be a name of 1 to %d bytes",
+			CLUSTER_BYTES_MAX);
 	return 0;
 }
 

@@ -149,7 +149,7 @@ static json_t *page(const struct offer *o, const char *key, size_t count,
 	char next[32];
 
 	if (!read_cursor(cursor, count, &first)) {
-		rpc_fail(e, RPC_INVALID_PARAMS, "the cursor is not one that this server gave");
+		rpc_fail(e, RPC_INVALID_PARAMS, "invalid cursor");
 		return NULL;
 	}
 	list = json_array();

@@ -33,7 +33,7 @@ typedef void offer_complete(
 	const struct call *c, const char *argument, const char *value, json_t *values);
 
 /* Appends {uri, mimeType, text or blob} to @contents. @variable is what a template's part stands
- * for, "" without one. -ENOENT: there is no such resource; -EPROTO with @e. */
+ * for, "" without one. -ENOENT: unknown resource; -EPROTO with @e. */
 typedef int offer_read(const struct call *c, const char *uri, const char *variable,
 	json_t *contents, struct rpc_error *e);
 

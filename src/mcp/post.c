@@ -155,7 +155,7 @@ static int check_field(struct exchange *x, const char *name, const char *wanted)
 	if (value && wanted && equals_field(value, wanted))
 		return 0;
 	return rpc_fail(&x->error, TALK_HEADER_MISMATCH, "the field %s %s", name,
-		value ? "does not say what the body says" : "is missing");
+		value ? "does not match the body" : "is missing");
 }
 
 /* The fields that a stateless request must have, against its body. */
@@ -222,7 +222,7 @@ static void answer_message(struct exchange *x, json_t *doc)
 		r = choose_revision(x, &m);
 	call.revision = x->revision;
 	if (r == 0 && m.kind == RPC_RESPONSE && x->revision->stateless)
-		r = rpc_fail(&x->error, RPC_INVALID_REQUEST, "nothing was asked");
+		r = rpc_fail(&x->error, RPC_INVALID_REQUEST, "no request");
 	if (r == 0 && m.kind != RPC_REQUEST) {
 		send(x, 202, NULL);
 		return;

@@ -61,8 +61,7 @@ int rpc_parse(const char *text, size_t len, json_t **ret, struct rpc_error *e)
 	if (r == -ENOMEM)
 		return rpc_fail(e, RPC_INTERNAL, "out of memory");
 	if (r < 0)
-		return rpc_fail(
-			e, RPC_PARSE_ERROR, "this is not JSON (near byte %d)", why.position);
+		return rpc_fail(e, RPC_PARSE_ERROR, "invalid JSON (near byte %d)", why.position);
 	*ret = doc;
 	return 0;
 }
@@ -80,7 +79,7 @@ int rpc_read(json_t *doc, struct rpc_message *ret, struct rpc_error *e)
 
 	*ret = (struct rpc_message){.id = is_id(id) ? id : NULL, .params = params};
 	if (!json_is_object(doc))
-		return rpc_fail(e, RPC_INVALID_REQUEST, "a message is a JSON object");
+		return rpc_fail(e, RPC_INVALID_REQUEST, "a message must be a JSON object");
 	if (!version || strcmp(version, "2.0"))
 		return rpc_fail(e, RPC_INVALID_REQUEST, "\"jsonrpc\" must be \"2.0\"");
 	if (id && !ret->id)

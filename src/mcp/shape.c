@@ -64,7 +64,7 @@ static int check_type(const json_t *type, const json_t *v, const struct place *a
 	json_array_foreach (type, i, one)
 		if (has_type(v, json_string_value(one)))
 			return 0;
-	buf_printf(why, "%s is of type %s, which is not allowed", place_name(at), type_name(v));
+	buf_printf(why, "%s: type %s is not allowed", place_name(at), type_name(v));
 	return -EINVAL;
 }
 
@@ -168,9 +168,9 @@ static int fail_unknown(
 {
 	const char *known;
 	const json_t *one;
-	const char *comma = "; there are ";
+	const char *comma = "; valid names: ";
 
-	buf_printf(why, "%s: there is no \"%.*s\"", place_name(at), VALUE_SHOWN, key);
+	buf_printf(why, "%s: unknown name \"%.*s\"", place_name(at), VALUE_SHOWN, key);
 	json_object_foreach ((json_t *)properties, known, one) {
 		buf_printf(why, "%s%s", comma, known);
 		comma = ", ";

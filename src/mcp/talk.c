@@ -89,7 +89,7 @@ const char *talk_revision(const struct rpc_message *m)
 int talk_no_revision(const char *asked, struct rpc_error *e)
 {
 	e->data = json_pack("{s:o, s:s}", "supported", revision_names(), "requested", asked);
-	return rpc_fail(e, TALK_NO_REVISION, "this protocol version is not spoken here");
+	return rpc_fail(e, TALK_NO_REVISION, "unsupported protocol version");
 }
 
 int talk_meta(const struct rpc_message *m, struct call *c, struct rpc_error *e)
@@ -170,7 +170,7 @@ static json_t *cap_answer(const struct offer *o, struct answer *a, json_t *resul
 	if (size <= max)
 		return result;
 	json_decref(result);
-	answer_fail(a, "the answer has %zu bytes, more than the %zu that are sent. %s", size, max,
+	answer_fail(a, "the answer has %zu bytes, more than the limit of %zu. %s", size, max,
 		o->too_large ? o->too_large : "Ask for less.");
 	return json_pack("{s:O, s:b}", "content", a->content, "isError", true);
 }
@@ -186,13 +186,13 @@ static json_t *do_call(struct turn *t, struct rpc_error *e)
 	json_t *result;
 
 	if (!tool) {
-		rpc_fail(e, RPC_INVALID_PARAMS, "there is no tool \"%.100s\"", name ? name : "");
+		rpc_fail(e, RPC_INVALID_PARAMS, "unknown tool \"%.100s\"", name ? name : "");
 		return NULL;
 	}
 	if (tool->needs && t->call->revision->stateless &&
 		!json_object_get(t->call->capabilities, tool->needs)) {
 		e->data = json_pack("{s:{s:{}}}", "requiredCapabilities", tool->needs);
-		rpc_fail(e, TALK_NO_CAPABILITY, "the client must be capable of %s", tool->needs);
+		rpc_fail(e, TALK_NO_CAPABILITY, "the client must support %s", tool->needs);
 		return NULL;
 	}
 	if (answer_init(&a) < 0)
@@ -236,7 +236,7 @@ static json_t *do_read(struct turn *t, struct rpc_error *e)
 		return json_pack("{s:O}", "contents", contents);
 	if (r == -ENOENT) {
 		e->data = json_pack("{s:s}", "uri", uri);
-		rpc_fail(e, t->call->revision->no_resource, "there is no such resource");
+		rpc_fail(e, t->call->revision->no_resource, "unknown resource");
 	}
 	return NULL;
 }
@@ -266,7 +266,7 @@ static json_t *do_prompt(struct turn *t, struct rpc_error *e)
 	json_t *messages;
 
 	if (!p) {
-		rpc_fail(e, RPC_INVALID_PARAMS, "there is no prompt \"%.100s\"", name ? name : "");
+		rpc_fail(e, RPC_INVALID_PARAMS, "unknown prompt \"%.100s\"", name ? name : "");
 		return NULL;
 	}
 	if (!arguments_fit(p, arguments, e))
@@ -374,7 +374,7 @@ json_t *talk_answer(const struct talk *t, const struct call *c, const struct rpc
 	json_t *result;
 
 	if (!method) {
-		rpc_fail(e, RPC_NO_METHOD, "there is no method \"%.100s\" in %s", m->method,
+		rpc_fail(e, RPC_NO_METHOD, "unknown method \"%.100s\" in %s", m->method,
 			c->revision->name);
 		return NULL;
 	}

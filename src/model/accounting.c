@@ -35,10 +35,10 @@ bool accounting_put_unclean(const struct accounting *books, struct buf *b)
 			(unsigned)books->unclean);
 	buf_puts(b, " without a clean stop");
 	put_moment(b, books->unclean_ns);
-	buf_puts(b, ": what happened after the last commit is not in it");
+	buf_puts(b, ": events after the last commit are missing");
 	if (in_flight)
-		buf_printf(b, ", nor %s events that were on their way to it",
-			text_format_count(text, in_flight));
+		buf_printf(
+			b, ", and so are %s events in flight", text_format_count(text, in_flight));
 	buf_puts(b, "; completeness unknown");
 	return true;
 }

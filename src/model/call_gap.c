@@ -79,10 +79,10 @@ const char *call_gap_sentence(const struct call_gap_sum *s, char *out, size_t si
 		snprintf(of, sizeof(of), "calls of");
 	else
 		snprintf(of, sizeof(of),
-			"first calls of %" PRIu64 " processes were not seen; longest:",
+			"first calls of %" PRIu64 " processes were not traced; longest:",
 			s->processes);
 	snprintf(out, size, "%s PID %" PRIu32 "%s before %s%s (%s; %s %s)", of, g->pid, comm,
-		clock_text(g->to, at), s->processes == 1 ? " were not seen" : "",
+		clock_text(g->to, at), s->processes == 1 ? " were not traced" : "",
 		text_format_duration(dur, call_gap_ns(g)), slash ? slash + 1 : g->file,
 		reasons[g->reason]);
 	return out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call_gap.h - calls that were not seen because the library was mapped before it was probed.
+/* call_gap.h - calls that were not traced because the library was mapped before it was probed.
  *
  * How many calls there were nobody knows; how long it took is known. Found by the tracer, stored as
  * `call_gaps`, and part of the books: whoever says that nothing was lost says this too. */
@@ -15,8 +15,8 @@
 
 /* X(NAME, name, because): the name is stored; because follows the file's name in a sentence. */
 #define CALL_GAP_REASONS(X)                                                                        \
-	X(FIRST_SEEN, "first_seen", "was first seen then")                                         \
-	X(ENDED, "ended", "could not be probed before the process ended")
+	X(FIRST_SEEN, "first_seen", "found only then")                                             \
+	X(ENDED, "ended", "the process exited before it could be probed")
 
 enum call_gap_reason {
 #define X(NAME, ...) CALL_GAP_##NAME,
@@ -55,8 +55,8 @@ void call_gap_set_file(struct call_gap *g, const char *path);
 /* call_gap_sum_add - one more; @is_new_process: the first of its process. */
 void call_gap_sum_add(struct call_gap_sum *s, const struct call_gap *g, bool is_new_process);
 
-/* call_gap_sentence - "calls of PID 123 (train) before 12:00:01.003 were not seen (37.0ms;
- * libcudart.so.12 was first seen then)", of several processes the longest; "" if there is none. No
+/* call_gap_sentence - "calls of PID 123 (train) before 12:00:01.003 were not traced (37.0ms;
+ * libcudart.so.12 found only then)", of several processes the longest; "" if there is none. No
  * full stop. Names in it are raw: printing escapes. Returns @out. */
 const char *call_gap_sentence(const struct call_gap_sum *s, char *out, size_t size);
 #define CALL_GAP_SENTENCE_MAX 512

@@ -12,32 +12,32 @@
 /* X(NAME, number, id, worst severity, title): the numbers are those of the published catalogue. */
 #define PROBLEMS(X)                                                                                \
 	X(SLOW_CALL, "", "slow-call", HIGH, "calls slower than usual")                             \
-	X(NCCL_HANG, "1", "nccl-hang", CRITICAL, "collective that does not end")                   \
-	X(STARVATION, "2", "starvation", CRITICAL, "GPU without work")                             \
+	X(NCCL_HANG, "1", "nccl-hang", CRITICAL, "collective that hangs")                          \
+	X(STARVATION, "2", "starvation", CRITICAL, "idle GPU")                                     \
 	X(GPU_MEMORY, "3", "gpu-memory", CRITICAL, "out of GPU memory, fragmentation")             \
 	X(CORRUPTION, "4", "silent-corruption", CRITICAL, "silent data corruption")                \
-	X(AGENT_COST, "5", "agent-cost", CRITICAL, "inference for agents that costs too much")     \
-	X(KV_CACHE, "6", "kv-cache", CRITICAL, "pressure on the KV cache")                         \
-	X(GRAPH_RECAPTURE, "6b", "graph-recapture", HIGH, "CUDA graphs captured again and again")  \
-	X(HARDWARE_DRIFT, "7", "hardware-drift", HIGH, "hardware that is failing")                 \
-	X(CPU_CONTENTION, "8", "cpu-contention", HIGH, "the CPU keeps the GPU waiting")            \
+	X(AGENT_COST, "5", "agent-cost", CRITICAL, "inefficient inference for agents")             \
+	X(KV_CACHE, "6", "kv-cache", CRITICAL, "KV cache pressure")                                \
+	X(GRAPH_RECAPTURE, "6b", "graph-recapture", HIGH, "CUDA graphs captured repeatedly")       \
+	X(HARDWARE_DRIFT, "7", "hardware-drift", HIGH, "failing hardware")                         \
+	X(CPU_CONTENTION, "8", "cpu-contention", HIGH, "the GPU waits for the CPU")                \
 	X(TOOL_CALLS, "9", "tool-calls", HIGH, "idle while waiting for the network")               \
-	X(MEMORY_LEAK, "10", "memory-leak", HIGH, "GPU memory that is never freed")                \
+	X(MEMORY_LEAK, "10", "memory-leak", HIGH, "GPU memory leak")                               \
 	X(AMP, "11", "amp-instability", HIGH, "unstable mixed precision")                          \
 	X(GOODPUT, "12", "goodput", HIGH, "steps slower than they were")                           \
 	X(ORCHESTRATION, "13", "orchestration", HIGH, "killed, restarted, evicted")                \
 	X(MODEL_SWAP, "14", "model-swap", HIGH, "model loaded while others wait")                  \
 	X(DEVICE_ASSERT, "15", "device-error", MEDIUM, "errors on the device")                     \
-	X(VERSION_MISMATCH, "16", "version-mismatch", MEDIUM, "driver and CUDA do not fit")        \
+	X(VERSION_MISMATCH, "16", "version-mismatch", MEDIUM, "driver and CUDA mismatch")          \
 	X(THROTTLE, "17", "throttle", MEDIUM, "clocks lowered")                                    \
 	X(NOISY_NEIGHBOUR, "18", "noisy-neighbour", HIGH, "another container takes the CPU")       \
-	X(COLD_START, "19", "cold-start", MEDIUM, "first calls that pay for initialisation")       \
+	X(COLD_START, "19", "cold-start", MEDIUM, "slow first calls")                              \
 	X(STRAGGLER, "20", "straggler", HIGH, "ranks that wait for one of them")                   \
 	X(GPU_SHARING, "21", "gpu-sharing", MEDIUM, "another process on the GPU")                  \
 	X(CHECKPOINT, "22", "checkpoint", MEDIUM, "training stops to write a checkpoint")          \
 	X(PCIE, "23", "pcie", MEDIUM, "copies to and from the GPU")                                \
 	X(LOSS_SPIKE, "24", "loss-spike", LOW, "loss spikes")                                      \
-	X(KERNEL_COMPILER, "25", "kernel-compiler", LOW, "kernels that fail or are built anew")
+	X(KERNEL_COMPILER, "25", "kernel-compiler", LOW, "kernels that fail or are rebuilt")
 
 enum problem {
 #define X(NAME, ...) PROBLEM_##NAME,

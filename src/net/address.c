@@ -93,7 +93,7 @@ int address_parse(const char *text, union address *ret, struct errinfo *reterr)
 		snprintf(host, sizeof(host), "127.0.0.1");
 	if (address_parse_host(host, &a) < 0)
 		return errinfo_set(reterr, -EINVAL,
-			"'%.64s' is a name: give the address to listen on in numbers", text);
+			"'%.64s' is a host name: give a numeric address to listen on", text);
 	if (a.any.sa_family == AF_INET)
 		a.v4.sin_port = port;
 	else

@@ -66,12 +66,11 @@ static int add_name(struct allow *a, const char *name, struct errinfo *reterr)
 	union address number;
 
 	if (a->count == NAMES_MAX)
-		return errinfo_set(reterr, -E2BIG, "more than %d names are allowed", NAMES_MAX);
+		return errinfo_set(reterr, -E2BIG, "too many allowed names: at most %d", NAMES_MAX);
 	if (authority_parse(host ? host + 3 : name, &parsed) < 0 &&
 		address_parse_host(name, &number) < 0)
 		return errinfo_set(reterr, -EINVAL,
-			"'%.64s' is not a name that a browser could send: give gpu1, gpu1:9443 or "
-			"https://gpu.example",
+			"'%.64s' is not a valid host name: give gpu1, gpu1:9443 or https://gpu.example",
 			name);
 	a->names[a->count] = strdup(name);
 	if (!a->names[a->count])

@@ -105,12 +105,12 @@ int cert_names(const char *const *more, char ***ret, struct errinfo *reterr)
 		int r = bare_name(*more, name, sizeof(name));
 
 		if (r < 0)
-			return errinfo_set(reterr, -EINVAL,
-				"'%.64s' is not a name that a certificate can hold", *more);
+			return errinfo_set(
+				reterr, -EINVAL, "'%.64s' is not a valid certificate name", *more);
 		r = add_name(names, name);
 		if (r < 0)
-			return errinfo_set(
-				reterr, r, "a certificate holds at most %d names", CERT_NAMES_MAX);
+			return errinfo_set(reterr, r, "a certificate can have at most %d names",
+				CERT_NAMES_MAX);
 	}
 	*ret = TAKE(names);
 	return 0;
@@ -235,7 +235,7 @@ int cert_make(
 		!PEM_write_bio_X509(cert_bio, made) ||
 		!PEM_write_bio_PrivateKey(key_bio, pair, NULL, NULL, 0, NULL, NULL) ||
 		take_pem(cert_bio, cert) < 0 || take_pem(key_bio, key) < 0)
-		return errinfo_set(reterr, -EIO, "a certificate could not be made");
+		return errinfo_set(reterr, -EIO, "cannot create a certificate");
 	return 0;
 }
 
@@ -302,7 +302,7 @@ static int make_folder(const char *dir, struct errinfo *reterr)
 	struct stat st;
 
 	if (snprintf(path, sizeof(path), "%s", dir) >= (int)sizeof(path))
-		return errinfo_set(reterr, -ENAMETOOLONG, "the name of the folder is too long");
+		return errinfo_set(reterr, -ENAMETOOLONG, "the folder's path is too long");
 	for (char *p = path + 1; *p; p++) {
 		if (*p != '/')
 			continue;
@@ -312,14 +312,14 @@ static int make_folder(const char *dir, struct errinfo *reterr)
 	}
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -errno,
-			"cannot make the folder %s for the certificate: %s", dir, strerror(errno));
+			"cannot create the folder %s for the certificate: %s", dir,
+			strerror(errno));
 	if (stat(path, &st) < 0)
 		return errinfo_set(
 			reterr, -errno, "cannot use the folder %s: %s", dir, strerror(errno));
 	if ((st.st_mode & 022) || (st.st_uid != path_user_now() && st.st_uid != 0))
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EPERM,
-			"others can write to the folder %s, where the certificate's key is kept: "
-			"run `chmod 700 %s` as its owner",
+			"other users can write to the folder %s of the certificate's key: run `chmod 700 %s` as its owner",
 			dir, dir);
 	return 0;
 }
@@ -355,7 +355,7 @@ int cert_keep(const char *dir, char *const *names, struct errinfo *reterr)
 		return r;
 	if (file_join(cert_path, sizeof(cert_path), dir, "/cert.pem") < 0 ||
 		file_join(key_path, sizeof(key_path), dir, "/key.pem") < 0)
-		return errinfo_set(reterr, -ENAMETOOLONG, "the name of the folder is too long");
+		return errinfo_set(reterr, -ENAMETOOLONG, "the folder's path is too long");
 	lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (lock < 0 || flock(lock, LOCK_EX) < 0)
 		return errinfo_set(

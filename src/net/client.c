@@ -41,7 +41,7 @@ int http_client_new(struct loop *l, const struct http_client_settings *s, struct
 	_cleanup_(http_client_freep) struct http_client *c = calloc(1, sizeof(*c));
 
 	if (!c)
-		return errinfo_set(reterr, -ENOMEM, "no memory for the HTTP client");
+		return errinfo_set(reterr, -ENOMEM, "out of memory for the HTTP client");
 	TAILQ_INIT(&c->conns);
 	TAILQ_INIT(&c->closed);
 	TAILQ_INIT(&c->waiting);
@@ -49,8 +49,7 @@ int http_client_new(struct loop *l, const struct http_client_settings *s, struct
 	if (s->bearer && (!*s->bearer || strlen(s->bearer) > CLIENT_FIELDS_MAX / 2 ||
 				 !is_value(s->bearer) || strpbrk(s->bearer, " \t")))
 		return errinfo_set(reterr, -EINVAL,
-			"the token is empty, too long, or holds a blank or a control character: it "
-			"cannot be sent");
+			"invalid token: it is empty, too long, or contains a blank or a control character");
 	c->base = loop_base(l);
 	c->tls = s->tls;
 	c->plain_ok = s->plain_ok;
@@ -58,7 +57,7 @@ int http_client_new(struct loop *l, const struct http_client_settings *s, struct
 	c->run_ended = event_new(c->base, -1, 0, run_ended, c);
 	if ((s->bearer && !c->bearer) || !c->run_ended ||
 		client_names_new(c->base, "", &c->names) < 0)
-		return errinfo_set(reterr, -ENOMEM, "no memory for the HTTP client");
+		return errinfo_set(reterr, -ENOMEM, "out of memory for the HTTP client");
 	*ret = TAKE(c);
 	return 0;
 }
@@ -151,8 +150,8 @@ void client_call_end(struct http_call *call, int err, const struct errinfo *e)
 	if (e)
 		call->errinfo = *e;
 	else if (call->err)
-		errinfo_set(
-			&call->errinfo, call->err, "%s: no memory for the reply", call->place.host);
+		errinfo_set(&call->errinfo, call->err, "%s: out of memory for the reply",
+			call->place.host);
 	call->response.body = buf_str(&call->reply);
 	call->response.body_len = call->reply.len;
 	list_move(call, &call->client->ended);
@@ -206,7 +205,8 @@ static bool place_call(struct http_call *call)
 	r = client_conn_new(call, protocol);
 	if (r < 0)
 		client_call_end(call,
-			errinfo_set(&e, r, "%s: no memory for a connection", call->place.host), &e);
+			errinfo_set(&e, r, "%s: out of memory for a connection", call->place.host),
+			&e);
 	return true;
 }
 

@@ -116,8 +116,7 @@ void client_conn_refuse_clear(struct client_conn *c, struct http_call *call)
 {
 	struct errinfo e;
 	int r = errinfo_set(&e, -EPERM,
-		"%s is another machine, and without TLS the token could be read on the way: ask "
-		"https://%s, or give no token",
+		"%s is another machine: the token is not sent without TLS; use https://%s, or no token",
 		c->socket.place, c->socket.place);
 
 	client_call_end(call, r, &e);
@@ -219,16 +218,15 @@ static void lost(struct client_conn *c, int err, const struct errinfo *e)
 	if (err && e->text[0])
 		client_conn_end_calls(c, err, e);
 	else if (call && call->response.first_ns)
-		client_conn_fail(c, -ECONNRESET, "%s closed the connection within its reply",
-			c->socket.place);
+		client_conn_fail(c, -ECONNRESET,
+			"%s closed the connection in the middle of its reply", c->socket.place);
 	else
 		client_conn_fail(c, -ECONNRESET, "%s closed the connection without a reply%s",
 			c->socket.place,
-			c->place.tls                ? ""
-			: c->protocol == &client_h2 ? ". Perhaps it speaks no HTTP/2, which gRPC "
-						      "needs, or expects TLS: then give https://"
-						    : ". Perhaps it expects TLS: then give "
-						      "https://");
+			c->place.tls ? ""
+			: c->protocol == &client_h2
+				? ". It may not support HTTP/2, which gRPC needs, or may expect TLS: then use https://"
+				: ". If it expects TLS, use https://");
 }
 
 static void readable(struct client_conn *c)
@@ -315,8 +313,7 @@ void client_conn_opened(struct client_conn *c)
 	if (c->place.tls && c->protocol == &client_h2 &&
 		!client_socket_speaks(&c->socket, c->protocol->alpn)) {
 		client_conn_fail(c, -EPROTO,
-			"%s speaks no HTTP/2, which gRPC needs: check the port, or use HTTP "
-			"instead of gRPC",
+			"%s does not support HTTP/2, which gRPC needs: check the port, or use HTTP instead of gRPC",
 			c->socket.place);
 		return;
 	}

@@ -26,17 +26,17 @@ int grpc_unframe(
 	size_t told;
 
 	if (len < GRPC_FRAME) {
-		*ret_fault = len ? "the message is cut short" : "there is no message";
+		*ret_fault = len ? "the message is truncated" : "no message";
 		return -EPROTO;
 	}
 	told = (size_t)u[1] << 24 | (size_t)u[2] << 16 | (size_t)u[3] << 8 | u[4];
 	if (u[0]) {
-		*ret_fault = "the message is compressed, which was not asked for";
+		*ret_fault = "unexpected compressed message";
 		return -EPROTO;
 	}
 	if (told != len - GRPC_FRAME) {
-		*ret_fault = told > len - GRPC_FRAME ? "the message is cut short"
-						     : "there is more than one message";
+		*ret_fault = told > len - GRPC_FRAME ? "the message is truncated"
+						     : "more than one message";
 		return -EPROTO;
 	}
 	*ret = data + GRPC_FRAME;

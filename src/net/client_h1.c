@@ -43,8 +43,7 @@ static void begin(struct client_conn *c, struct http_call *call)
 	buf_puts(b, "\r\n");
 	buf_append(b, call->body, call->body_len);
 	if (b->err)
-		client_conn_fail(
-			c, b->err, "%s: the request is too large to be sent", c->place_text);
+		client_conn_fail(c, b->err, "%s: the request is too large", c->place_text);
 }
 
 static void finish(struct client_conn *c, struct http_call *call, bool more_came)
@@ -64,13 +63,11 @@ static void fail(struct client_conn *c, struct http_call *call)
 	const struct http1 *p = &call->parser;
 
 	if (p->error_status == 413)
-		client_conn_fail(c, -EMSGSIZE,
-			"%s sends a reply of more than %zu bytes, which is not accepted: ask for "
-			"less",
+		client_conn_fail(c, -EMSGSIZE, "%s: the reply exceeds %zu bytes: request less data",
 			c->place_text, call->body_max);
 	else
 		client_conn_fail(
-			c, -EPROTO, "%s does not speak HTTP properly: %s", c->place_text, p->error);
+			c, -EPROTO, "invalid HTTP reply from %s: %s", c->place_text, p->error);
 }
 
 /* A response below 200 announces another one. */
@@ -79,9 +76,9 @@ static bool is_interim(struct client_conn *c, struct http_call *call)
 	if (call->parser.status >= 200)
 		return false;
 	if (call->parser.status == 101 || ++call->interim > INTERIM_MAX)
-		client_conn_fail(c, -EPROTO, "%s does not speak HTTP properly: %s", c->place_text,
-			call->parser.status == 101 ? "it changes to another protocol unasked"
-						   : "it announces its reply over and over");
+		client_conn_fail(c, -EPROTO, "invalid HTTP reply from %s: %s", c->place_text,
+			call->parser.status == 101 ? "unexpected change of protocol"
+						   : "too many interim replies");
 	return true;
 }
 
@@ -103,7 +100,7 @@ static void input(struct client_conn *c, const char *data, size_t len)
 	if (!call->response.first_ns)
 		call->response.first_ns = c->socket.received_ns;
 	if (is_tls(call, data)) {
-		client_conn_fail(c, -EPROTO, "%s expects TLS: give https://, or leave out --no-tls",
+		client_conn_fail(c, -EPROTO, "%s expects TLS: use https://, or remove --no-tls",
 			c->place_text);
 		return;
 	}

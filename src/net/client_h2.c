@@ -81,11 +81,11 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 		call->response.first_ns = c->socket.received_ns;
 	g->head_bytes += name_len + value_len;
 	if (g->head_bytes > HTTP_HEAD_MAX)
-		return give_up(call, -EPROTO, "its fields are too long");
+		return give_up(call, -EPROTO, "header fields too long");
 	if (name_len == 7 && !memcmp(name, ":status", 7)) {
 		g->http_status = parse_http_status(v, value_len);
 		if (g->http_status < 200 && ++g->interim > INTERIM_MAX)
-			return give_up(call, -EPROTO, "it announces its reply over and over");
+			return give_up(call, -EPROTO, "too many interim replies");
 	} else if (name_len == 12 && !memcmp(name, "content-type", 12)) {
 		g->is_grpc = value_len >= 16 && !memcmp(v, "application/grpc", 16);
 	} else if (name_len == 11 && !memcmp(name, "grpc-status", 11)) {
@@ -110,7 +110,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 	buf_append(&call->reply, data, len);
 	if (call->reply.err) {
 		give_up(call, call->reply.err == -ENOBUFS ? -EMSGSIZE : -ENOMEM,
-			"it sends more than is accepted: ask for less");
+			"reply too large: request less data");
 		buf_clear(&call->reply);
 		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
 	}
@@ -146,7 +146,7 @@ static void end_with(struct http_call *call, int err, const char *fault)
 	char place[CLIENT_PLACE_TEXT];
 	struct errinfo e;
 
-	errinfo_set(&e, err, "%s does not answer a gRPC call properly: %s",
+	errinfo_set(&e, err, "invalid gRPC reply from %s: %s",
 		client_place_text(place, &call->place), fault);
 	client_call_end(call, err, &e);
 }
@@ -157,7 +157,7 @@ static void end_with_http(struct http_call *call)
 	struct grpc_call *g = call->grpc;
 
 	g->status = grpc_status_of_http(g->http_status);
-	snprintf(g->message, sizeof(g->message), "HTTP status %d, without one of gRPC",
+	snprintf(g->message, sizeof(g->message), "HTTP status %d without a gRPC status",
 		g->http_status);
 	client_call_end(call, 0, NULL);
 }
@@ -179,9 +179,9 @@ static void end_call(struct client_conn *c, struct http_call *call)
 	} else if (g->status < 0) {
 		end_with(call, g->closed_by ? -ECONNRESET : -EPROTO,
 			g->closed_by ? nghttp2_http2_strerror(g->closed_by)
-				     : "there is no status in its reply");
+				     : "no status in the reply");
 	} else if (g->status == GRPC_OK && !g->is_grpc) {
-		end_with(call, -EPROTO, "its reply is no gRPC: check the port");
+		end_with(call, -EPROTO, "not a gRPC reply: check the port");
 	} else if (g->status == GRPC_OK) {
 		r = grpc_unframe(
 			buf_str(&call->reply), call->reply.len, &g->reply, &g->reply_len, &fault);
@@ -207,7 +207,7 @@ static void settle(struct client_conn *c)
 		nghttp2_session_want_write(c->session))
 		return;
 	if (c->call_count)
-		client_conn_fail(c, -EPROTO, "%s does not speak HTTP/2 properly", c->place_text);
+		client_conn_fail(c, -EPROTO, "HTTP/2 protocol error of %s", c->place_text);
 	else
 		client_conn_close(c);
 }
@@ -307,7 +307,7 @@ static void begin(struct client_conn *c, struct http_call *call)
 		call->grpc->stream = submit(c, call);
 	}
 	if (!call->grpc || call->grpc->stream < 0)
-		end_with(call, -ENOMEM, "there is no memory for it");
+		end_with(call, -ENOMEM, "out of memory");
 }
 
 static void refill(struct client_conn *c)
@@ -321,7 +321,7 @@ static void refill(struct client_conn *c)
 			buf_append(&c->out, data, (size_t)n);
 	}
 	if (n < 0 || c->out.err)
-		client_conn_fail(c, -ENOMEM, "%s: no memory for the request", c->place_text);
+		client_conn_fail(c, -ENOMEM, "%s: out of memory for the request", c->place_text);
 	else
 		settle(c);
 }
@@ -330,10 +330,9 @@ static void refill(struct client_conn *c)
 static const char *other_protocol(const char *data, size_t len)
 {
 	if (len >= 5 && !memcmp(data, "HTTP/", 5))
-		return "speaks HTTP/1.1, and gRPC needs HTTP/2: check the port (gRPC's is mostly "
-		       "4317)";
+		return "uses HTTP/1.1, but gRPC needs HTTP/2: check the port (usually 4317)";
 	if (len && (data[0] == 0x15 || data[0] == 0x16))
-		return "expects TLS: give https://";
+		return "expects TLS: use https://";
 	return NULL;
 }
 
@@ -350,8 +349,7 @@ static void input(struct client_conn *c, const char *data, size_t len)
 	n = nghttp2_session_mem_recv(c->session, (const uint8_t *)data, len);
 	if (n < 0)
 		client_conn_fail(c, n == NGHTTP2_ERR_NOMEM ? -ENOMEM : -EPROTO,
-			"%s does not speak HTTP/2 properly: %s", c->place_text,
-			nghttp2_strerror((int)n));
+			"HTTP/2 protocol error of %s: %s", c->place_text, nghttp2_strerror((int)n));
 	else
 		settle(c);
 }

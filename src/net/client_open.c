@@ -18,22 +18,20 @@ int client_open_timeout(
 	text_format_duration(time, call->timeout_ns);
 	if (!c)
 		return errinfo_set(reterr, -ETIMEDOUT,
-			"%s was not asked within %s: too many calls were under way", place, time);
+			"%s: no request was sent within %s: too many requests in flight", place,
+			time);
 	switch (c->state) {
 	case CLIENT_NAMING:
 		return errinfo_set(reterr, -ETIMEDOUT,
-			"%s: no name server answered within %s. Check /etc/resolv.conf, or give an "
-			"address",
+			"%s: no DNS server answered within %s. Check /etc/resolv.conf, or give an address",
 			place, time);
 	case CLIENT_CONNECTING:
 		return errinfo_set(reterr, -ETIMEDOUT,
-			"%s cannot be reached: no answer within %s. Check that the machine is up "
-			"and that no firewall is between",
+			"%s cannot be reached: no answer within %s. Check that the machine is up and that no firewall blocks it",
 			place, time);
 	case CLIENT_HANDSHAKING:
 		return errinfo_set(reterr, -ETIMEDOUT,
-			"%s accepted the connection but no TLS handshake within %s. Perhaps it "
-			"speaks no TLS: then give --no-tls or http://",
+			"%s accepted the connection but did not complete a TLS handshake within %s. If it does not use TLS, give --no-tls or http://",
 			place, time);
 	default:
 		return errinfo_set(reterr, -ETIMEDOUT,
@@ -56,8 +54,7 @@ static void shake_hands(struct client_conn *c)
 		client_conn_end_calls(c, r, &e);
 	else
 		client_conn_fail(c, -EPROTO,
-			"%s closed the connection during the TLS handshake. Perhaps it speaks no "
-			"TLS: then give --no-tls or http://",
+			"%s closed the connection during the TLS handshake. If it does not use TLS, give --no-tls or http://",
 			c->socket.place);
 }
 
@@ -130,8 +127,7 @@ static void unreachable(struct client_conn *c, int why)
 	switch (why) {
 	case -ECONNREFUSED:
 		client_conn_fail(c, why,
-			"%s refused the connection: nothing listens there. Check the port, and "
-			"that the server runs",
+			"%s refused the connection: nothing is listening. Check the port, and that the server is running",
 			place);
 		break;
 	case -ENETUNREACH:
@@ -144,13 +140,12 @@ static void unreachable(struct client_conn *c, int why)
 	case -EMFILE:
 	case -ENFILE:
 		client_conn_fail(c, why,
-			"%s was not asked: too many files are open. Raise the limit (ulimit -n)",
+			"cannot connect to %s: too many open files. Raise the limit (ulimit -n)",
 			place);
 		break;
 	case -ETIMEDOUT:
 		client_conn_fail(c, why,
-			"%s cannot be reached: no answer. Check that the machine is up and that no "
-			"firewall is between",
+			"%s cannot be reached: no answer. Check that the machine is up and that no firewall blocks it",
 			place);
 		break;
 	default: client_conn_fail(c, why, "%s cannot be reached: %s", place, strerror(-why));
@@ -191,11 +186,10 @@ static void on_names(void *arg, int err, const struct client_addresses *a)
 	c->lookup = NULL;
 	if (err == -ENOENT) {
 		client_conn_fail(c, err,
-			"there is no host named '%s': check the spelling, /etc/hosts and DNS",
-			c->place.host);
+			"unknown host '%s': check the spelling, /etc/hosts and DNS", c->place.host);
 	} else if (err < 0) {
 		client_conn_fail(c, err,
-			"the name '%s' cannot be looked up: no name server answers. Check "
+			"cannot resolve '%s': no DNS server answers. Check "
 			"/etc/resolv.conf, or give an address",
 			c->place.host);
 	} else {

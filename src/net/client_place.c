@@ -19,8 +19,8 @@ static int refuse(const char *text, struct errinfo *reterr, const char *why)
 
 	text_escape_terminal_len(&shown, text, strnlen(text, 200));
 	return errinfo_set(reterr, -EINVAL,
-		"'%s' names no place to ask: %s. Write host:port, or https://host:port",
-		buf_str(&shown), why);
+		"invalid address '%s': %s. Write host:port, or https://host:port", buf_str(&shown),
+		why);
 }
 
 /* What is wrong with the name, or NULL. */
@@ -32,15 +32,15 @@ static const char *name_fault(const char *host)
 	for (p = host; *p; p++) {
 		label = *p == '.' ? 0 : label + 1;
 		if (*p == '.' && (p == host || p[-1] == '.'))
-			return "a part of its name is empty";
+			return "empty label in the host name";
 		if (*p != '.' && *p != '-' && *p != '_' && !isalnum((unsigned char)*p))
-			return "its name holds a character that names cannot hold";
+			return "invalid character in the host name";
 		if (label > 63)
-			return "a part of its name is longer than 63 characters";
+			return "a label of the host name is longer than 63 characters";
 	}
 	if (p == host)
-		return "it has no host";
-	return p - host > 253 ? "its name is longer than 253 characters" : NULL;
+		return "no host";
+	return p - host > 253 ? "the host name is longer than 253 characters" : NULL;
 }
 
 static const char *parse_port(const char *s, uint16_t *ret)
@@ -48,11 +48,11 @@ static const char *parse_port(const char *s, uint16_t *ret)
 	unsigned int port = 0;
 
 	if (!*s || strspn(s, "0123456789") != strlen(s) || strlen(s) > 5)
-		return "its port is no number";
+		return "the port is not a number";
 	for (; *s; s++)
 		port = port * 10 + (unsigned int)(*s - '0');
 	if (!port || port > 65535)
-		return "its port is not between 1 and 65535";
+		return "the port is not between 1 and 65535";
 	*ret = (uint16_t)port;
 	return NULL;
 }
@@ -65,12 +65,12 @@ static const char *parse_v6(char *s, struct http_place *p, const char **ret_rest
 	struct in6_addr a;
 
 	if (!end)
-		return "its ']' is missing";
+		return "missing ']'";
 	*ret_rest = in_brackets ? end + 1 : end;
 	*end = 0;
 	if (inet_pton(AF_INET6, s + in_brackets, &a) != 1)
-		return in_brackets ? "what is in brackets is no IPv6 address"
-				   : "it has more than one ':' (an IPv6 address with a port is "
+		return in_brackets ? "the brackets do not contain an IPv6 address"
+				   : "more than one ':' (an IPv6 address with a port is "
 				     "written [::1]:8080)";
 	snprintf(p->host, sizeof(p->host), "%s", s + in_brackets);
 	return NULL;
@@ -82,9 +82,9 @@ static const char *parse(char *s, struct http_place *p)
 	char *colon;
 
 	if (strchr(s, '@'))
-		return "a user name does not belong there";
+		return "a user name is not allowed";
 	if (strpbrk(s, "/?#"))
-		return "a path does not belong there";
+		return "a path is not allowed";
 	if (*s == '[' || (strchr(s, ':') && strchr(s, ':') != strrchr(s, ':'))) {
 		fault = parse_v6(s, p, &rest);
 		if (fault)
@@ -114,19 +114,19 @@ int http_place_parse(
 	if (scheme) {
 		p.tls = scheme - text == 5 && !strncasecmp(text, "https", 5);
 		if (!p.tls && (scheme - text != 4 || strncasecmp(text, "http", 4)))
-			return refuse(text, reterr, "only http:// and https:// are known");
+			return refuse(text, reterr, "only http:// and https:// are supported");
 		s = scheme + 3;
 	}
 	len = strlen(s);
 	if (len && s[len - 1] == '/') /* the root, as browsers write it */
 		len--;
 	if (len >= sizeof(copy))
-		return refuse(text, reterr, "it is too long");
+		return refuse(text, reterr, "too long");
 	memcpy(copy, s, len);
 	copy[len] = 0;
 	fault = parse(copy, &p);
 	if (!fault && !p.port)
-		fault = "it has no port";
+		fault = "no port";
 	if (fault)
 		return refuse(text, reterr, fault);
 	*ret = p;

@@ -200,7 +200,7 @@ int client_socket_start_tls(
 	if (!b || SSL_set_alpn_protos(
 			  s->ssl, (const unsigned char *)alpn, (unsigned int)strlen(alpn))) {
 		BIO_free(b);
-		return errinfo_set(reterr, -ENOMEM, "%s: no memory for TLS", s->place);
+		return errinfo_set(reterr, -ENOMEM, "%s: out of memory for TLS", s->place);
 	}
 	SSL_set_bio(s->ssl, b, b);
 	return 0;

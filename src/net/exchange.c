@@ -91,21 +91,20 @@ static bool admit_host(struct http_exchange *x, const char *authority)
 
 	if (has_twice(&x->q.head, "host") || has_twice(&x->q.head, "origin") ||
 		has_twice(&x->q.head, "authorization")) {
-		exchange_refuse(x, 400, "Host, Origin or Authorization is told twice");
+		exchange_refuse(x, 400, "duplicate Host, Origin or Authorization");
 		return false;
 	}
 	if (!host) {
-		exchange_refuse(x, 400, "the request names no host");
+		exchange_refuse(x, 400, "missing Host");
 		return false;
 	}
 	if (!allow_host(allow, host, &x->conn->local)) {
 		exchange_refuse(x, 403,
-			"the name in Host is not one of this server: ask by an address or a name "
-			"in its certificate, or start it with --allow-host NAME");
+			"unknown name in Host: use an address or a name in the certificate, or start the server with --allow-host NAME");
 		return false;
 	}
 	if (origin && !allow_origin(allow, origin, &x->conn->local)) {
-		exchange_refuse(x, 403, "pages of that origin may not ask this server");
+		exchange_refuse(x, 403, "requests from that Origin are not allowed");
 		return false;
 	}
 	return true;
@@ -158,11 +157,11 @@ static bool admit_route(struct http_exchange *x)
 	char methods[128];
 
 	if (!list_methods(x, methods, sizeof(methods))) {
-		exchange_refuse(x, 404, "there is nothing at this path");
+		exchange_refuse(x, 404, "no such path");
 		return false;
 	}
 	if (!x->route) {
-		exchange_refuse(x, 405, "this path is asked with %s", methods);
+		exchange_refuse(x, 405, "method not allowed: use %s", methods);
 		http_reply_field(x, "allow", methods);
 		return false;
 	}
@@ -176,13 +175,13 @@ void exchange_admit(struct http_exchange *x, const char *target, const char *aut
 	x->server->figures.requests++;
 	x->target = strdup(target);
 	if (!x->target) {
-		exchange_refuse(x, 503, "there is no memory for this request");
+		exchange_refuse(x, 503, "out of memory for this request");
 		return;
 	}
 	x->q.path = "/";
 	x->q.query = "";
 	if (target_parse(x->target, &t) < 0) {
-		exchange_refuse(x, 400, "the path is not properly escaped");
+		exchange_refuse(x, 400, "invalid escape in the path");
 		return;
 	}
 	x->q.path = t.path;

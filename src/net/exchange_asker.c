@@ -52,14 +52,14 @@ static bool refuse(struct http_exchange *x, const char *shown)
 	char text[16];
 
 	if (wait_s) {
-		exchange_refuse(x, 429, "too many wrong tokens came from this address");
+		exchange_refuse(x, 429, "too many invalid tokens from this address");
 		snprintf(text, sizeof(text), "%u", wait_s);
 		http_reply_field(x, "retry-after", text);
 		return false;
 	}
 	if (shown)
 		peers_fail(peers, remote, server_now_ns());
-	exchange_refuse(x, 401, shown ? "the token is not valid" : "a token is needed");
+	exchange_refuse(x, 401, shown ? "invalid token" : "a token is required");
 	http_reply_field(x, "www-authenticate", "Bearer");
 	return false;
 }

@@ -72,14 +72,14 @@ static int parse_chunk_size(struct http1 *p, const char *s, size_t len)
 		int c = tolower((unsigned char)s[digits]);
 
 		if (digits == LENGTH_DIGITS)
-			return http1_fail(p, 400, "the size of a chunk is not one");
+			return http1_fail(p, 400, "invalid chunk size");
 		p->left = p->left * 16 + (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
 	}
 	/* What stands behind a semicolon is an extension, which nobody uses. */
 	if (digits == 0 || (digits < len && s[digits] != ';') || !http1_is_text(s, len))
-		return http1_fail(p, 400, "the size of a chunk is not one");
+		return http1_fail(p, 400, "invalid chunk size");
 	if (p->left > p->body_max - p->body_bytes)
-		return http1_fail(p, 413, "the body is longer than is accepted here");
+		return http1_fail(p, 413, "the body is too long");
 	p->state = p->left ? ST_CHUNK : ST_TRAILERS;
 	p->fields_bytes = 0;
 	return GO_ON;
@@ -105,7 +105,7 @@ static int parse_line(struct http1 *p, char *s, size_t len)
 	case ST_TRAILERS: return parse_trailer(p, s, len);
 	default: /* ST_CHUNK_END */
 		if (len)
-			return http1_fail(p, 400, "a chunk is longer than its size");
+			return http1_fail(p, 400, "the chunk is longer than its size");
 		p->state = ST_CHUNK_SIZE;
 		return GO_ON;
 	}
@@ -117,21 +117,20 @@ static int check_ceiling(struct http1 *p, size_t len, size_t added)
 	switch (p->state) {
 	case ST_START:
 		if (len > HTTP_LINE_MAX + 2)
-			return http1_fail(
-				p, 414, "the request line is longer than is accepted here");
+			return http1_fail(p, 414, "the request line is too long");
 		break;
 	case ST_CHUNK_SIZE:
 		if (len > CHUNK_LINE_MAX)
-			return http1_fail(p, 400, "the size of a chunk is not one");
+			return http1_fail(p, 400, "invalid chunk size");
 		break;
 	case ST_CHUNK_END:
 		if (len > 2)
-			return http1_fail(p, 400, "a chunk is longer than its size");
+			return http1_fail(p, 400, "the chunk is longer than its size");
 		break;
 	default:
 		p->fields_bytes += added;
 		if (p->fields_bytes > HTTP_HEAD_MAX)
-			return http1_fail(p, 431, "the fields are longer than is accepted here");
+			return http1_fail(p, 431, "the header fields are too long");
 	}
 	return GO_ON;
 }
@@ -149,21 +148,21 @@ static int take_line(struct http1 *p, const char *data, size_t len, size_t *ret_
 	/* Whoever speaks TLS or something else need not be listened to until a newline comes. */
 	if (p->state == ST_START && b->len == 0 && data[0] != '\r' &&
 		!http1_is_token_char((unsigned char)data[0]))
-		return http1_fail(p, 400, "this is not HTTP");
+		return http1_fail(p, 400, "not an HTTP message");
 	r = check_ceiling(p, b->len - start + n, n);
 	if (r != GO_ON)
 		return r;
 	buf_append(b, data, n);
 	if (b->err == -ENOMEM)
-		return http1_fail(p, 503, "there is not enough memory for it now");
+		return http1_fail(p, 503, "out of memory");
 	if (b->err)
-		return http1_fail(p, 431, "the fields are longer than is accepted here");
+		return http1_fail(p, 431, "the header fields are too long");
 	*ret_used = n;
 	if (!end)
 		return HTTP1_MORE;
 	n = b->len - start;
 	if (n < 2 || b->data[b->len - 2] != '\r')
-		return http1_fail(p, 400, "a line does not end in CR and LF");
+		return http1_fail(p, 400, "a line does not end in CRLF");
 	b->data[b->len - 2] = 0;
 	if (in_head)
 		b->len--; /* the next line begins behind this one's NUL */
@@ -182,7 +181,7 @@ static int begin_body(struct http1 *p)
 		return HTTP1_END;
 	}
 	if (p->content_length > 0 && (uint64_t)p->content_length > p->body_max)
-		return http1_fail(p, 413, "the body is longer than is accepted here");
+		return http1_fail(p, 413, "the body is too long");
 	if (p->chunked) {
 		p->state = ST_CHUNK_SIZE;
 	} else if (p->content_length > 0) {
@@ -204,7 +203,7 @@ static int take_body(struct http1 *p, const char *data, size_t len, size_t *ret_
 
 	if (p->state == ST_UNTIL_EOF) {
 		if (n > p->body_max - p->body_bytes)
-			return http1_fail(p, 413, "the body is longer than is accepted here");
+			return http1_fail(p, 413, "the body is too long");
 	} else {
 		n = p->left < len ? (size_t)p->left : len;
 		p->left -= n;
@@ -256,6 +255,6 @@ enum http1_event http1_eof(struct http1 *p)
 		return HTTP1_END;
 	}
 	if (p->state != ST_FAILED)
-		http1_fail(p, 400, "the connection ended in the middle of a message");
+		http1_fail(p, 400, "the connection was closed in the middle of a message");
 	return HTTP1_ERROR;
 }

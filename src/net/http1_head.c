@@ -63,9 +63,9 @@ static int parse_version(struct http1 *p, const char *s, size_t len)
 {
 	if (len != 8 || memcmp(s, "HTTP/", 5) != 0 || !isdigit((unsigned char)s[5]) ||
 		s[6] != '.' || !isdigit((unsigned char)s[7]))
-		return http1_fail(p, 400, "the first line names no version of HTTP");
+		return http1_fail(p, 400, "the first line has no HTTP version");
 	if (s[5] != '1')
-		return http1_fail(p, 505, "this version of HTTP is not spoken here");
+		return http1_fail(p, 505, "unsupported HTTP version");
 	p->minor = s[7] - '0';
 	return GO_ON;
 }
@@ -78,16 +78,16 @@ static int parse_request_line(struct http1 *p, char *s, size_t len)
 
 	target = memchr(s, ' ', len);
 	if (!target)
-		return http1_fail(p, 400, "the request line is not one");
+		return http1_fail(p, 400, "invalid request line");
 	method_len = (size_t)(target - s);
 	target++;
 	version = memchr(target, ' ', len - method_len - 1);
 	if (!version || !is_token(s, method_len) || version == target)
-		return http1_fail(p, 400, "the request line is not one");
+		return http1_fail(p, 400, "invalid request line");
 	for (const char *c = target; c < version; c++)
 		if ((unsigned char)*c <= 0x20 || (unsigned char)*c >= 0x7f)
 			return http1_fail(
-				p, 400, "the path holds a character that must be escaped");
+				p, 400, "the path contains a character that must be escaped");
 	s[method_len] = 0;
 	*version++ = 0;
 	return parse_version(p, version, len - (size_t)(version - s));
@@ -101,13 +101,13 @@ static int parse_status_line(struct http1 *p, char *s, size_t len)
 	if (r != GO_ON)
 		return r;
 	if (len < 12 || s[8] != ' ' || (len > 12 && s[12] != ' ') || !http1_is_text(s, len))
-		return http1_fail(p, 400, "the status line is not one");
+		return http1_fail(p, 400, "invalid status line");
 	for (int i = 9; i < 12; i++) {
 		if (!isdigit((unsigned char)s[i]))
-			return http1_fail(p, 400, "the status line is not one");
+			return http1_fail(p, 400, "invalid status line");
 		p->status = p->status * 10 + (s[i] - '0');
 	}
-	return p->status < 100 ? http1_fail(p, 400, "the status line is not one") : GO_ON;
+	return p->status < 100 ? http1_fail(p, 400, "invalid status line") : GO_ON;
 }
 
 int http1_parse_start(struct http1 *p, char *s, size_t len)
@@ -138,11 +138,11 @@ int http1_parse_field(struct http1 *p, char *s, size_t len, size_t *ret_value)
 	size_t begin, end = len;
 
 	if (s[0] == ' ' || s[0] == '\t')
-		return http1_fail(p, 400, "a field goes on in the next line, which is obsolete");
+		return http1_fail(p, 400, "obsolete line folding in a header field");
 	if (!colon || !is_token(s, (size_t)(colon - s)))
-		return http1_fail(p, 400, "a field has no proper name");
+		return http1_fail(p, 400, "invalid header field name");
 	if (!http1_is_text(colon, len - (size_t)(colon - s)))
-		return http1_fail(p, 400, "a field holds a control character");
+		return http1_fail(p, 400, "control character in a header field");
 	for (char *c = s; c < colon; c++)
 		*c = (char)tolower((unsigned char)*c);
 	*colon = 0;
@@ -159,13 +159,13 @@ int http1_parse_field(struct http1 *p, char *s, size_t len, size_t *ret_value)
 static int parse_length(struct http1 *p, const char *value)
 {
 	if (p->content_length >= 0)
-		return http1_fail(p, 400, "Content-Length is told twice");
+		return http1_fail(p, 400, "duplicate Content-Length");
 	if (!*value || strspn(value, "0123456789") != strlen(value))
 		return http1_fail(p, 400, "Content-Length is not a number");
 	p->content_length = 0;
 	for (value += strspn(value, "0"); *value; value++) {
 		if (p->content_length >= INT64_MAX / 10 - 1)
-			return http1_fail(p, 413, "the body is longer than is accepted here");
+			return http1_fail(p, 413, "the body is too long");
 		p->content_length = p->content_length * 10 + (*value - '0');
 	}
 	return GO_ON;
@@ -174,11 +174,12 @@ static int parse_length(struct http1 *p, const char *value)
 static int parse_encoding(struct http1 *p, const char *value)
 {
 	if (p->chunked)
-		return http1_fail(p, 400, "Transfer-Encoding is told twice");
+		return http1_fail(p, 400, "duplicate Transfer-Encoding");
 	if (p->minor < 1)
 		return http1_fail(p, 400, "HTTP/1.0 has no Transfer-Encoding");
 	if (strcasecmp(value, "chunked") != 0)
-		return http1_fail(p, 501, "chunked is the only Transfer-Encoding known here");
+		return http1_fail(
+			p, 501, "unsupported Transfer-Encoding: only chunked is supported");
 	p->chunked = true;
 	return GO_ON;
 }
@@ -203,17 +204,16 @@ static int read_fields(struct http1 *p)
 			p->expects_continue = strcasecmp(f->value, "100-continue") == 0;
 		} else if (strcmp(f->name, "host") == 0) {
 			if (has_host)
-				return http1_fail(p, 400, "Host is told twice");
+				return http1_fail(p, 400, "duplicate Host");
 			has_host = true;
 		}
 		if (r != GO_ON)
 			return r;
 	}
 	if (p->chunked && p->content_length >= 0)
-		return http1_fail(
-			p, 400, "Content-Length and Transfer-Encoding exclude each other");
+		return http1_fail(p, 400, "both Content-Length and Transfer-Encoding are given");
 	if (p->kind == HTTP1_REQUEST && p->minor >= 1 && !has_host)
-		return http1_fail(p, 400, "HTTP/1.1 needs a Host field");
+		return http1_fail(p, 400, "missing Host");
 	p->keep_alive = !asks_close && (p->minor >= 1 || asks_keep);
 	return GO_ON;
 }
@@ -245,7 +245,7 @@ int http1_parse_head_field(struct http1 *p, char *s, size_t len)
 	if (len == 0)
 		return finish_head(p);
 	if (n == HTTP_FIELDS_MAX)
-		return http1_fail(p, 431, "there are more fields than are accepted here");
+		return http1_fail(p, 431, "too many header fields");
 	r = http1_parse_field(p, s, len, &value);
 	if (r != GO_ON)
 		return r;

@@ -123,13 +123,11 @@ static int explain_failure(int err, const char *address, uint16_t port, struct e
 	switch (-err) {
 	case EADDRINUSE:
 		return errinfo_set(reterr, err,
-			"another program listens on %s: `ss -ltnp sport = :%u` names it; stop it "
-			"or choose another port",
+			"%s is already in use: find the program with `ss -ltnp sport = :%u`, stop it or choose another port",
 			address, (unsigned)port);
 	case EADDRNOTAVAIL:
 		return errinfo_set(reterr, err,
-			"this machine does not have the address of %s: `ip address` lists those it "
-			"has",
+			"%s is not an address of this machine: `ip address` lists its addresses",
 			address);
 	case EACCES:
 		return errinfo_set(reterr, err,

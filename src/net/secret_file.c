@@ -26,10 +26,10 @@ static int check_mode(const char *path, const char *what, int fd, struct errinfo
 		return 0;
 	if (st.st_mode & 077)
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
-			"others can read the %s %s: run `chmod 600 %s`", what, path, path);
+			"other users can read the %s %s: run `chmod 600 %s`", what, path, path);
 	if (st.st_uid != geteuid() && st.st_uid != path_user_now() && st.st_uid != 0)
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
-			"the %s %s belongs to another user: run `chown %u %s`", what, path,
+			"another user owns the %s %s: run `chown %u %s`", what, path,
 			(unsigned)geteuid(), path);
 	return 0;
 }

@@ -23,13 +23,11 @@ static int check_exposure(const struct http_server_settings *s, struct errinfo *
 		return r;
 	if (!s->tls && !s->plain)
 		return errinfo_set(reterr, -EPERM,
-			"%s can be reached from other machines, and without TLS everybody on the "
-			"way reads along: use TLS, or ask for plain HTTP explicitly",
+			"%s is reachable from other machines, and traffic without TLS is not encrypted: use TLS, or request plain HTTP explicitly",
 			s->address);
 	if (!s->tokens && !s->anyone && !(s->tls && tls_demands_client(s->tls)))
 		return errinfo_set(reterr, -EPERM,
-			"%s can be reached from other machines: give a token or an authority for "
-			"client certificates, or listen on 127.0.0.1",
+			"%s is reachable from other machines: require a token or client certificates, or listen on 127.0.0.1",
 			s->address);
 	return 0;
 }

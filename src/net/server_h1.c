@@ -153,7 +153,7 @@ static void take_event(struct connection *c, enum http1_event e)
 	case HTTP1_DATA:
 		c->body.bytes += p->data_len;
 		if (exchange_add_body(h->x, p->data, p->data_len) < 0)
-			fail(c, 503, "there is no memory for this request");
+			fail(c, 503, "out of memory for this request");
 		break;
 	case HTTP1_END:
 		h->answering = true;
@@ -205,7 +205,7 @@ static void read_end(struct connection *c)
 		connection_finish(c);
 	} else {
 		http1_eof(&h->parser);
-		fail(c, 400, "the connection ended in the middle of a request");
+		fail(c, 400, "the connection was closed in the middle of a request");
 	}
 }
 
@@ -230,8 +230,8 @@ static void h1_late(struct connection *c)
 		connection_close(c); /* idle, or nothing has ever come: nobody waits for a word */
 	else
 		fail(c, 408,
-			c->phase == PHASE_BODY ? "the body came too slowly"
-					       : "the head came too slowly");
+			c->phase == PHASE_BODY ? "timeout while reading the body"
+					       : "timeout while reading the header");
 }
 
 static void h1_retire(struct connection *c)

@@ -130,11 +130,11 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 	x->pace.bytes += len;
 	if (x->body.len + len > exchange_body_max(x)) {
 		h->bodies -= x->body.len;
-		exchange_refuse(x, 413, "the body is longer than is accepted here");
+		exchange_refuse(x, 413, "the body is too long");
 	} else if (h->bodies + len > MAX((size_t)BODIES_MAX, exchange_body_max(x)) ||
 		   exchange_add_body(x, data, len) < 0) {
 		h->bodies -= x->body.len;
-		exchange_refuse(x, 503, "too much is being sent at once on this connection");
+		exchange_refuse(x, 503, "too many requests in flight on this connection");
 	}
 	if (x->refused)
 		dispatch(x);
@@ -360,7 +360,7 @@ static void refuse_slow(struct connection *c, uint64_t now_ns)
 		if (x->dispatched || !connection_is_slow(c, &x->pace, now_ns))
 			continue;
 		h->bodies -= x->body.len;
-		exchange_refuse(x, 408, "the body came too slowly");
+		exchange_refuse(x, 408, "timeout while reading the body");
 		dispatch(x);
 		return; /* the list may be another one now; the next look goes on */
 	}

@@ -38,14 +38,14 @@ static bool over_ceiling(struct h2 *h, const uint8_t *name, size_t name_len, siz
 
 	if (is_pseudo(name, name_len, ":path")) {
 		if (value_len > HTTP_LINE_MAX)
-			exchange_refuse(d->x, 414, "the path is longer than is accepted here");
+			exchange_refuse(d->x, 414, "the path is too long");
 		return value_len > HTTP_LINE_MAX;
 	}
 	d->bytes += name_len + value_len + FIELD_OVERHEAD;
 	if (d->bytes > HTTP_HEAD_MAX)
-		exchange_refuse(d->x, 431, "the fields are longer than is accepted here");
+		exchange_refuse(d->x, 431, "the header fields are too long");
 	else if (d->count == HTTP_FIELDS_MAX)
-		exchange_refuse(d->x, 431, "there are more fields than are accepted here");
+		exchange_refuse(d->x, 431, "too many header fields");
 	return d->x->refused;
 }
 
@@ -72,7 +72,7 @@ void h2_head_add(
 void h2_head_spoil(struct h2 *h)
 {
 	if (h->head.x && !h->head.x->refused)
-		exchange_refuse(h->head.x, 400, "a field holds a character that is not allowed");
+		exchange_refuse(h->head.x, 400, "invalid character in a header field");
 }
 
 static const char *text_at(const struct http_exchange *x, uint32_t at)
@@ -88,7 +88,7 @@ void h2_head_end(struct h2 *h)
 
 	d->x = NULL;
 	if (x->text.err)
-		exchange_refuse(x, 503, "there is no memory for this request");
+		exchange_refuse(x, 503, "out of memory for this request");
 	if (x->refused)
 		return;
 	for (size_t i = 0; i < d->count; i++)
@@ -102,9 +102,9 @@ void h2_head_end(struct h2 *h)
 	if (!x->q.method || !path)
 		exchange_refuse(x, 400, "the request has no method or path");
 	else if (authority && host && strcmp(authority, host) != 0)
-		exchange_refuse(x, 400, "the request names two hosts");
+		exchange_refuse(x, 400, "the request has two different hosts");
 	else
 		exchange_admit(x, path, authority);
 	if (!x->refused && h->unsent > REPLIES_MAX)
-		exchange_refuse(x, 503, "read the replies that are waiting first");
+		exchange_refuse(x, 503, "too many unread replies on this connection");
 }

@@ -47,8 +47,7 @@ static int trust_file(SSL_CTX *ctx, const char *path, struct errinfo *reterr)
 	ERR_clear_error();
 	if (SSL_CTX_load_verify_file(ctx, path) != 1)
 		return errinfo_set(reterr, access(path, R_OK) < 0 ? -errno : -EINVAL,
-			"the authorities' certificates cannot be read from %s: %s", path,
-			tls_reason());
+			"cannot read the CA certificates from %s: %s", path, tls_reason());
 	/* What the file holds is trusted as it is: a server's own certificate too. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
 	return 0;
@@ -90,8 +89,7 @@ static int parse_fingerprint(const char *s, struct tls_pin *ret, struct errinfo 
 	}
 	if (*s || digits != 2 * sizeof(f.bytes))
 		return errinfo_set(reterr, -EINVAL,
-			"a certificate's fingerprint is 64 hexadecimal digits (SHA-256), as the "
-			"server prints it when it starts");
+			"a fingerprint has 64 hexadecimal digits (SHA-256); the server prints it when it starts");
 	*ret = f;
 	return 0;
 }
@@ -107,14 +105,14 @@ static int show(SSL_CTX *ctx, const char *cert, const char *key, struct errinfo 
 	ERR_clear_error();
 	if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
 		return errinfo_set(reterr, access(cert, R_OK) < 0 ? -errno : -EINVAL,
-			"the client's certificate cannot be read from %s: %s", cert, tls_reason());
+			"cannot read the client certificate from %s: %s", cert, tls_reason());
 	if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) == 1)
 		return 0;
 	if (ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
 		return errinfo_set(
 			reterr, -EINVAL, "%s is not the key of the certificate in %s", key, cert);
 	return errinfo_set(
-		reterr, -EINVAL, "the client's key cannot be read from %s: %s", key, tls_reason());
+		reterr, -EINVAL, "cannot read the client key from %s: %s", key, tls_reason());
 }
 
 /* ---- the context ---- */
@@ -125,7 +123,7 @@ static int load(struct tls *t, SSL_CTX **ret, struct errinfo *reterr)
 	int r = 0;
 
 	if (!ctx)
-		return errinfo_set(reterr, -ENOMEM, "no memory for TLS");
+		return errinfo_set(reterr, -ENOMEM, "out of memory for TLS");
 	SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
 	/* Bytes that the kernel did not take are offered again from wherever they lie by then. */
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -157,10 +155,10 @@ int tls_client_new(const struct tls_client_settings *s, struct tls **ret, struct
 	int r;
 
 	if (!t || copy(s->ca, &t->ca) || copy(s->cert, &t->cert) || copy(s->key, &t->key))
-		return errinfo_set(reterr, -ENOMEM, "no memory for TLS");
+		return errinfo_set(reterr, -ENOMEM, "out of memory for TLS");
 	if (!s->cert != !s->key)
-		return errinfo_set(reterr, -EINVAL,
-			"a client's certificate and its key belong together: give both, or none");
+		return errinfo_set(
+			reterr, -EINVAL, "client certificate and key must be given together");
 	if (s->fingerprint) {
 		r = parse_fingerprint(s->fingerprint, &t->pin, reterr);
 		if (r < 0)
@@ -206,7 +204,7 @@ int tls_client_ssl(
 
 	if (!ssl || !expect(ssl, host)) {
 		SSL_free(ssl);
-		return errinfo_set(reterr, -ENOMEM, "%s: no memory for TLS", place);
+		return errinfo_set(reterr, -ENOMEM, "%s: out of memory for TLS", place);
 	}
 	SSL_set_connect_state(ssl);
 	*ret = ssl;
@@ -221,12 +219,11 @@ static int explain_verify(long why, const char *place, struct errinfo *reterr)
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
 		return errinfo_set(reterr, -EKEYREJECTED,
-			"the certificate of %s is for another name: ask by a name that it holds, "
-			"or give the server one that holds this name",
+			"the certificate of %s is for another name: use a name in the certificate, or add this name to it",
 			place);
 	case X509_V_ERR_CERT_HAS_EXPIRED:
 		return errinfo_set(reterr, -EKEYREJECTED,
-			"the certificate of %s has expired: renew it there", place);
+			"the certificate of %s has expired: renew it on the server", place);
 	case X509_V_ERR_CERT_NOT_YET_VALID:
 		return errinfo_set(reterr, -EKEYREJECTED,
 			"the certificate of %s is not valid yet: compare the clocks of both "
@@ -239,19 +236,15 @@ static int explain_verify(long why, const char *place, struct errinfo *reterr)
 	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
 	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
 		return errinfo_set(reterr, -EKEYREJECTED,
-			"the certificate of %s is of no authority that is trusted here: give "
-			"--ca-cert with its authority's certificate, or with the server's own if "
-			"it is self-signed",
+			"the certificate of %s is not signed by a trusted CA: give --ca-cert with the CA's certificate, or with the server's own if it is self-signed",
 			place);
 	case X509_V_ERR_APPLICATION_VERIFICATION:
 		return errinfo_set(reterr, -EKEYREJECTED,
-			"%s shows another certificate than the one with the given fingerprint: "
-			"compare it with what the server prints when it starts",
+			"the certificate of %s does not match the given fingerprint: compare it with the one that the server prints when it starts",
 			place);
 	default:
-		return errinfo_set(reterr, -EKEYREJECTED,
-			"the certificate of %s is not accepted: %s", place,
-			X509_verify_cert_error_string(why));
+		return errinfo_set(reterr, -EKEYREJECTED, "the certificate of %s is rejected: %s",
+			place, X509_verify_cert_error_string(why));
 	}
 }
 
@@ -265,20 +258,19 @@ int tls_client_explain(const SSL *ssl, const char *place, struct errinfo *reterr
 	case SSL_R_PACKET_LENGTH_TOO_LONG:
 	case SSL_R_UNEXPECTED_MESSAGE:
 		return errinfo_set(
-			reterr, -EPROTO, "%s speaks no TLS: give --no-tls or http://", place);
+			reterr, -EPROTO, "%s does not use TLS: give --no-tls or http://", place);
 	case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
 	case SSL_R_UNSUPPORTED_PROTOCOL:
 		return errinfo_set(reterr, -EPROTO,
-			"%s speaks no TLS 1.3, and nothing older is accepted: bring its server up "
-			"to date",
+			"%s does not support TLS 1.3, the only accepted version: update the server",
 			place);
 	case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
 		return errinfo_set(reterr, -EPROTO,
-			"%s speaks another protocol inside TLS than was asked for: check the port",
+			"%s uses another protocol inside TLS than requested: check the port",
 			place);
 	case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
 		return errinfo_set(reterr, -EKEYREJECTED,
-			"%s asks for a client's certificate: give --client-cert and --client-key",
+			"%s requires a client certificate: give --client-cert and --client-key",
 			place);
 	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
 	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
@@ -289,8 +281,7 @@ int tls_client_explain(const SSL *ssl, const char *place, struct errinfo *reterr
 	case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
 	case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
 		return errinfo_set(reterr, -EKEYREJECTED,
-			"%s does not accept our certificate (%s): give one of its authority with "
-			"--client-cert and --client-key",
+			"%s rejects the client certificate (%s): give one signed by its CA with --client-cert and --client-key",
 			place, tls_reason());
 	default: return errinfo_set(reterr, -EPROTO, "TLS with %s failed: %s", place, tls_reason());
 	}

@@ -47,7 +47,7 @@ static int use_key(SSL_CTX *ctx, const char *path, const char *cert, struct erri
 		OPENSSL_cleanse(b.data, b.len);
 	if (!key)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
-			"%s holds no key that can be read: a PEM file without a password is needed",
+			"cannot read a key from %s: it must be a PEM file without a password",
 			path);
 	if (SSL_CTX_use_PrivateKey(ctx, key) != 1 || SSL_CTX_check_private_key(ctx) != 1)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
@@ -63,13 +63,14 @@ static int use_certificate(struct tls *t, SSL_CTX *ctx, char *fingerprint, struc
 	if (SSL_CTX_use_certificate_chain_file(ctx, t->cert) != 1)
 		return errinfo_set_exit(reterr, EXIT_CONFIG,
 			access(t->cert, R_OK) < 0 ? -errno : -EINVAL,
-			"the certificate %s cannot be read: %s", t->cert, tls_reason());
+			"cannot read the certificate %s: %s", t->cert, tls_reason());
 	cert = SSL_CTX_get0_certificate(ctx);
 	if (X509_cmp_current_time(X509_get0_notAfter(cert)) < 0)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EKEYEXPIRED,
 			"the certificate %s has expired: renew it", t->cert);
 	if (cert_fingerprint(cert, fingerprint) < 0)
-		return errinfo_set(reterr, -EIO, "the certificate %s has no fingerprint", t->cert);
+		return errinfo_set(reterr, -EIO,
+			"cannot compute the fingerprint of the certificate %s", t->cert);
 	return use_key(ctx, t->key, t->cert, reterr);
 }
 
@@ -84,8 +85,7 @@ static int demand_client(SSL_CTX *ctx, const char *ca, struct errinfo *reterr)
 		sk_X509_NAME_pop_free(names, X509_NAME_free);
 		return errinfo_set_exit(reterr, EXIT_CONFIG,
 			access(ca, R_OK) < 0 ? -errno : -EINVAL,
-			"the authority for client certificates %s cannot be read: %s", ca,
-			tls_reason());
+			"cannot read the CA for client certificates %s: %s", ca, tls_reason());
 	}
 	SSL_CTX_set_client_CA_list(ctx, names);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
@@ -125,7 +125,7 @@ static int load(struct tls *t, SSL_CTX **ret, struct errinfo *reterr)
 
 	if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) ||
 		!SSL_CTX_set1_groups_list(ctx, "X25519:P-256"))
-		return errinfo_set(reterr, -ENOMEM, "no memory for TLS");
+		return errinfo_set(reterr, -ENOMEM, "out of memory for TLS");
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				      SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
@@ -152,14 +152,14 @@ static int copy(const char *s, char **ret)
 static int take_paths(struct tls *t, const struct tls_server_settings *s, struct errinfo *reterr)
 {
 	if (!s->cert != !s->key)
-		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
-			"a certificate and its key belong together: give both, or none");
+		return errinfo_set_exit(
+			reterr, EXIT_CONFIG, -EINVAL, "certificate and key must be given together");
 	if (copy(s->client_ca, &t->ca) < 0)
 		return -ENOMEM;
 	if (s->cert)
 		return copy(s->cert, &t->cert) || copy(s->key, &t->key) ? -ENOMEM : 0;
 	if (!s->state_dir)
-		return errinfo_set(reterr, -EINVAL, "there is no folder for the certificate");
+		return errinfo_set(reterr, -EINVAL, "no folder for the certificate");
 	if (copy(s->state_dir, &t->state_dir) < 0 ||
 		asprintf(&t->cert, "%s/cert.pem", s->state_dir) < 0 ||
 		asprintf(&t->key, "%s/key.pem", s->state_dir) < 0)

@@ -43,8 +43,7 @@ static int check_token(
 {
 	if (len < TOKEN_BYTES_MIN)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
-			"a token in %s has fewer than %d characters and can be guessed: make one "
-			"with `openssl rand -hex 32`",
+			"a token in %s has fewer than %d characters: create one with `openssl rand -hex 32`",
 			l->from, TOKEN_BYTES_MIN);
 	if (len > TOKEN_BYTES)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
@@ -52,7 +51,7 @@ static int check_token(
 	for (size_t i = 0; i < len; i++)
 		if (!isgraph((unsigned char)s[i]))
 			return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
-				"a token in %s holds blanks or characters that HTTP cannot carry",
+				"a token in %s contains blanks or characters not allowed in HTTP",
 				l->from);
 	return 0;
 }
@@ -69,8 +68,8 @@ static int add_token(struct token_list *l, const char *s, size_t len, struct err
 		return l->first ? 0 : -ENOMEM;
 	}
 	if (l->set->count == TOKENS_MAX)
-		return errinfo_set_exit(reterr, EXIT_CONFIG, -E2BIG, "%s holds more than %d tokens",
-			l->from, TOKENS_MAX);
+		return errinfo_set_exit(reterr, EXIT_CONFIG, -E2BIG,
+			"%s contains more than %d tokens", l->from, TOKENS_MAX);
 	SHA256((const unsigned char *)s, len, l->set->hash[l->set->count++]);
 	return 0;
 }
@@ -135,7 +134,7 @@ int token_set_new(
 		return r;
 	if (path && !t->count)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -ENODATA,
-			"%s holds no token: write one with `openssl rand -hex 32`", path);
+			"%s contains no token: create one with `openssl rand -hex 32`", path);
 	t->path = path ? strdup(path) : NULL;
 	t->variable = variable ? strdup(variable) : NULL;
 	if ((path && !t->path) || (variable && !t->variable))
@@ -206,7 +205,8 @@ int token_read(const char *path, const char *variable, char **ret, struct errinf
 	if (r < 0)
 		return r;
 	if (path && !list.first)
-		return errinfo_set_exit(reterr, EXIT_CONFIG, -ENODATA, "%s holds no token", path);
+		return errinfo_set_exit(
+			reterr, EXIT_CONFIG, -ENODATA, "%s contains no token", path);
 	*ret = TAKE(list.first);
 	return 0;
 }

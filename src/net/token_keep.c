@@ -57,7 +57,7 @@ static int read_kept(int dir, const char *name, char **ret, struct errinfo *rete
 		return -errno;
 	if (!is_private(dir, fd))
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
-			"the file %s is not this user's alone: remove it, and another is made",
+			"other users can access the file %s: remove it and a new one is created",
 			name);
 	n = read(fd, text, sizeof(text) - 1);
 	if (n < 0)
@@ -66,7 +66,7 @@ static int read_kept(int dir, const char *name, char **ret, struct errinfo *rete
 		text[--n] = 0;
 	if (n < TOKEN_BYTES_MIN || strlen(text) != (size_t)n)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
-			"the file %s holds no token: remove it, and another is made", name);
+			"the file %s contains no token: remove it and a new one is created", name);
 	*ret = strdup(text);
 	OPENSSL_cleanse(text, sizeof(text));
 	return *ret ? 0 : -ENOMEM;

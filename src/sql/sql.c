@@ -18,11 +18,11 @@ static int from_system(int err, const char *path, const char *what, struct errin
 	case EDQUOT:
 	case EFBIG:
 		return errinfo_set(reterr, -ENOSPC,
-			"no space left to write %s: free some, or choose another place with --db",
+			"no space left to write %s: free some, or choose another file with --db",
 			path);
 	case EROFS:
 		return errinfo_set(reterr, -EROFS,
-			"%s is on read-only media: choose another place with --db", path);
+			"%s is on read-only media: choose another file with --db", path);
 	case EACCES:
 	case EPERM:
 		return errinfo_set(reterr, -EACCES,
@@ -41,7 +41,7 @@ int sql_code_error(
 	case SQLITE_DONE: return 0;
 	case SQLITE_NOTADB:
 		return errinfo_set(reterr, -EBADMSG,
-			"%s is not a SQLite database: a recording of ingero is needed", path);
+			"%s is not a SQLite database: give an ingero recording", path);
 	case SQLITE_CORRUPT:
 		return errinfo_set(reterr, -EBADMSG,
 			"%s is damaged (%s): move it away, or recover it with sqlite3's .recover",
@@ -92,7 +92,7 @@ int sql_prepare(sql_db *db, const char *sql, sql_stmt **ret_stmt, struct errinfo
 	if (code != SQLITE_OK)
 		return fail(db, code, reterr);
 	if (!s)
-		return errinfo_set(reterr, -EINVAL, "there is no statement to run");
+		return errinfo_set(reterr, -EINVAL, "no statement to run");
 	*ret_stmt = s;
 	return 0;
 }

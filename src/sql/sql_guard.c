@@ -54,21 +54,21 @@ static int judge(void *arg, int action, const char *a, const char *b, const char
 	case SQLITE_READ:
 		if (sql_allow_table(g->allow, a, b && !*b, database))
 			return SQLITE_OK;
-		return deny(g, "no real table is called", a);
+		return deny(g, "unknown table:", a);
 	case SQLITE_FUNCTION:
-		return sql_allow_function(b) ? SQLITE_OK : deny(g, "no use is made of", b);
+		return sql_allow_function(b) ? SQLITE_OK : deny(g, "not available:", b);
 	case SQLITE_PRAGMA:
 		return sql_allow_pragma(g->allow, a, b) ? SQLITE_OK
-							: deny(g, "no use is made of PRAGMA", a);
+							: deny(g, "not available: PRAGMA", a);
 	case SQLITE_ATTACH:
-	case SQLITE_DETACH: return deny(g, "no other file is opened", "");
+	case SQLITE_DETACH: return deny(g, "other files cannot be opened", "");
 	case SQLITE_TRANSACTION:
-	case SQLITE_SAVEPOINT: return deny(g, "there are no transactions", "");
+	case SQLITE_SAVEPOINT: return deny(g, "transactions are not available", "");
 	case SQLITE_UPDATE:
 		if (a && (!strcasecmp(a, "sqlite_master") || !strcasecmp(a, "sqlite_schema")))
-			return deny(g, "virtual tables and the schema are left alone", "");
+			return deny(g, "virtual tables and the schema cannot be used", "");
 		/* fallthrough */
-	default: return deny(g, "nothing is changed, only read", "");
+	default: return deny(g, "only reading is allowed", "");
 	}
 }
 
@@ -119,11 +119,11 @@ static int fail(struct guard *g, sqlite3 *db, int code, struct errinfo *reterr)
 	switch (code & 0xff) {
 	case SQLITE_INTERRUPT:
 		return errinfo_set_exit(reterr, EXIT_FAILED, -ETIMEDOUT,
-			"the SQL took longer than %s: ask for less, or give it more with --timeout",
+			"the SQL timed out after %s: select less, or raise --timeout",
 			text_format_duration(n, g->rules->timeout_ns));
 	case SQLITE_NOMEM:
 		return errinfo_set_exit(reterr, EXIT_FAILED, -ENOMEM,
-			"the SQL needs more memory than %s: ask for less at once",
+			"the SQL needs more memory than %s: select less",
 			text_format_bytes(n, g->rules->memory_bytes));
 	case SQLITE_TOOBIG:
 		return errinfo_set_exit(reterr, EXIT_USAGE, -E2BIG,
@@ -131,7 +131,7 @@ static int fail(struct guard *g, sqlite3 *db, int code, struct errinfo *reterr)
 			SQL_GUARD_VALUE_MAX);
 	case SQLITE_ERROR:
 		/* ENABLE_VIEW is off: whoever made the file could hide anything behind one. */
-		return errinfo_set(reterr, -EINVAL, "this SQL cannot be run: %.380s", buf_str(&b));
+		return errinfo_set(reterr, -EINVAL, "SQL error: %.380s", buf_str(&b));
 	default:
 		return sql_code_error(code, sqlite3_system_errno(db),
 			path && *path ? path : "the database", said, reterr);
@@ -150,8 +150,7 @@ static int prepare_one(struct guard *g, sqlite3 *db, const char *text, sqlite3_s
 		int code = sqlite3_prepare_v2(db, text, -1, &stmt, &tail);
 
 		if (first && (code != SQLITE_OK || stmt))
-			return errinfo_set(reterr, -EINVAL,
-				"give one SQL statement: there is more after the first");
+			return errinfo_set(reterr, -EINVAL, "only one SQL statement is allowed");
 		if (code != SQLITE_OK)
 			return fail(g, db, code, reterr);
 		if (stmt)
@@ -164,7 +163,7 @@ static int prepare_one(struct guard *g, sqlite3 *db, const char *text, sqlite3_s
 		return errinfo_set(reterr, -EINVAL, "the SQL is empty");
 	if (!sqlite3_stmt_readonly(first) || !sqlite3_column_count(first))
 		return errinfo_set_exit(reterr, EXIT_USAGE, -EPERM,
-			"this SQL is not allowed: nothing is changed, only read");
+			"this SQL is not allowed: only reading is allowed");
 	*ret_stmt = TAKE(first);
 	return 0;
 }

@@ -76,7 +76,7 @@ static int harden(sqlite3 *db, const char *path, struct errinfo *reterr)
 		if (code == SQLITE_OK && now != settings[i].value)
 			code = SQLITE_MISUSE;
 		if (code != SQLITE_OK)
-			return sql_code_error(code, 0, path, "a guard could not be set", reterr);
+			return sql_code_error(code, 0, path, "cannot set the SQL limits", reterr);
 	}
 	sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
 	return 0;

@@ -53,12 +53,10 @@ const char *sql_worker_weakness(void)
 	if (!f.known || (f.landlock && f.seccomp))
 		return NULL;
 	if (!f.landlock && !f.seccomp)
-		return "this kernel has neither landlock nor seccomp: SQL runs behind SQLite's own "
-		       "guard and the limits of its process alone";
-	return f.seccomp ? "this kernel has no landlock: SQL runs in a process that could open "
-			   "other files to read them if SQLite had a fault"
-			 : "this kernel has no seccomp: SQL runs in a process that could make any "
-			   "system call if SQLite had a fault";
+		return "this kernel has neither landlock nor seccomp: SQL is confined only by SQLite's authorizer and process limits";
+	return f.seccomp
+		       ? "this kernel has no landlock: a vulnerability in SQLite could let SQL read other files"
+		       : "this kernel has no seccomp: a vulnerability in SQLite could let SQL make any system call";
 }
 
 /* A turn before @until_ns, or -EBUSY. */
@@ -123,10 +121,10 @@ static int judge_end(int status, struct errinfo *reterr)
 		return -ETIMEDOUT;
 	if (WIFSIGNALED(status))
 		return errinfo_set_exit(reterr, EXIT_FAILED, -EPROTO,
-			"the SQL process was ended by signal %d (%s): ask for less at once",
+			"the SQL process was killed by signal %d (%s): select less",
 			WTERMSIG(status), strsignal(WTERMSIG(status)));
 	return errinfo_set_exit(reterr, EXIT_FAILED, -EPROTO,
-		"the SQL process ended without an answer (exit code %d)", WEXITSTATUS(status));
+		"the SQL process exited without an answer (exit code %d)", WEXITSTATUS(status));
 }
 
 static int ask_once(const char *path, const char *text, uint64_t deadline_ns,
@@ -143,8 +141,7 @@ static int ask_once(const char *path, const char *text, uint64_t deadline_ns,
 	r = spawn_self(SQL_WORKER_NAME, NULL, &pid, &socket);
 	if (r < 0) {
 		turn_give(&res->head, false);
-		return errinfo_set(
-			reterr, r, "no process could be started for the SQL: %s", strerror(-r));
+		return errinfo_set(reterr, r, "cannot start the SQL process: %s", strerror(-r));
 	}
 	r = send_question(socket, path, text, deadline_ns, rules);
 	if (r == 0)
@@ -158,7 +155,7 @@ static int ask_once(const char *path, const char *text, uint64_t deadline_ns,
 	turn_give(&res->head, r == -ETIMEDOUT);
 	if (r == -ECANCELED)
 		return errinfo_set_exit(
-			reterr, EXIT_FAILED, r, "the SQL was ended: nobody waits for it any more");
+			reterr, EXIT_FAILED, r, "the SQL was cancelled: the client disconnected");
 	return r == -EPROTO ? judge_end(status, reterr) : r;
 }
 
@@ -197,7 +194,7 @@ static int ask(const char *path, const char *text, const struct sql_guard_rules 
 	}
 	if (r == -ETIMEDOUT)
 		return errinfo_set_exit(reterr, EXIT_FAILED, r,
-			"the SQL took longer than %s: ask for less, or give it more with --timeout",
+			"the SQL timed out after %s: select less, or raise --timeout",
 			text_format_duration(n, rules->timeout_ns));
 	if (r == -EAGAIN)
 		return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, r,

@@ -180,7 +180,7 @@ void sql_worker_main(void)
 	now = mono_now().ns;
 	r = shut_doors(&q, q.head.deadline_ns - MIN(now, q.head.deadline_ns), &res.head);
 	if (r < 0)
-		errinfo_set(&res.err, r, "the SQL process cannot give up its privileges: %s",
+		errinfo_set(&res.err, r, "the SQL process cannot drop its privileges: %s",
 			strerror(-r));
 	now = mono_now().ns;
 	if (r == 0)

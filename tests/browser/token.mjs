@@ -7,11 +7,11 @@ await withBrowser(async (browser) => {
 	const page = await open(browser);
 	await page.goto(url);
 	await page.waitForSelector("#token:not([hidden])");
-	check("token: the page says that it needs one, and nothing else", await page.isHidden("main") && (await page.innerText("#token")).includes("asks for a token"));
+	check("token: the page says that it needs one, and nothing else", await page.isHidden("main") && (await page.innerText("#token")).includes("requires a token"));
 	await page.fill("#token-text", "wrong");
 	await page.keyboard.press("Enter");
 	await page.waitForFunction(() => document.querySelector("#token-said").textContent);
-	check("token: a wrong one is refused in words", (await page.innerText("#token-said")).includes("does not accept"));
+	check("token: a wrong one is refused in words", (await page.innerText("#token-said")).includes("Invalid token"));
 	await page.fill("#token-text", token);
 	await page.keyboard.press("Enter");
 	await page.waitForSelector(".verdict");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* python_fake.h - a made-up process with an interpreter in it, laid out as a struct stack_python
- * says, for what real interpreters do not do. Whatever is not in its memory cannot be read. */
+ * says, for what real interpreters do not do. Whatever is not in cannot read its memory. */
 #pragma once
 
 #include <errno.h>

@@ -181,7 +181,7 @@ static void test_bad_names(void **state)
 		struct errinfo e = {0};
 
 		assert_int_equal(allow_new(&s, &a, &e), -EINVAL);
-		assert_non_null(strstr(e.text, "not a name"));
+		assert_non_null(strstr(e.text, "not a valid host name"));
 	}
 }
 

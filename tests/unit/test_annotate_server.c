@@ -67,9 +67,7 @@ static void test_answers_come_after_the_store_and_in_order(void **state)
 	say(fd, GOOD);
 	annotate_server_poll(b.server);
 	assert_string_equal(hear(fd),
-		"{\"ok\":false,\"error\":\"the store could not write it: see the "
-		"tracer's messages\"}\n{\"ok\":false,\"error\":\"the store has no "
-		"room now: send it again\"}\n");
+		"{\"ok\":false,\"error\":\"cannot write it to the database: see the tracer's messages\"}\n{\"ok\":false,\"error\":\"the store is full: send it again later\"}\n");
 	close(fd);
 	annotate_server_poll(b.server);
 	annotate_server_free(b.server);
@@ -144,8 +142,8 @@ static void test_processes(void **state)
 	bench_ack(&b);
 	annotate_server_poll(b.server);
 	answer = hear(fd);
-	assert_non_null(strstr(answer, "is another one now"));
-	assert_non_null(strstr(answer, "there is no process 4194304"));
+	assert_non_null(strstr(answer, "was reused"));
+	assert_non_null(strstr(answer, "no process 4194304"));
 	close(fd);
 	annotate_server_free(b.server);
 }

@@ -60,7 +60,7 @@ static void test_what_is_not(void **state)
 		assert_int_equal(w.limit, 42);
 	}
 	assert_int_equal(api_request(&(struct api_row){.path = "/y"}, "since=5m", &w, &e), -EINVAL);
-	assert_non_null(strstr(e.text, "it has none"));
+	assert_non_null(strstr(e.text, "valid: none"));
 }
 
 static void test_ceilings(void **state)

@@ -38,15 +38,14 @@ static void one_says_who_until_when_and_why(void **state)
 
 	call_gap_sum_add(&s, &g, true);
 	assert_string_equal(call_gap_sentence(&s, text, sizeof(text)),
-		"calls of PID 123 (train) before 12:00:00.037 were not seen (37ms; "
-		"libcudart.so.12 was first seen then)");
+		"calls of PID 123 (train) before 12:00:00.037 were not traced (37ms; "
+		"libcudart.so.12 found only then)");
 	g.comm[0] = 0;
 	g.reason = CALL_GAP_ENDED;
 	s = (struct call_gap_sum){0};
 	call_gap_sum_add(&s, &g, true);
 	assert_string_equal(call_gap_sentence(&s, text, sizeof(text)),
-		"calls of PID 123 before 12:00:00.037 were not seen (37ms; libcudart.so.12 could "
-		"not be probed before the process ended)");
+		"calls of PID 123 before 12:00:00.037 were not traced (37ms; libcudart.so.12 the process exited before it could be probed)");
 }
 
 static void of_several_processes_the_longest_is_told(void **state)
@@ -62,8 +61,8 @@ static void of_several_processes_the_longest_is_told(void **state)
 	}
 	assert_int_equal(s.processes, 3);
 	assert_string_equal(call_gap_sentence(&s, text, sizeof(text)),
-		"first calls of 3 processes were not seen; longest: PID 1 (train) before "
-		"12:00:00.039 (39ms; libcudart.so.12 was first seen then)");
+		"first calls of 3 processes were not traced; longest: PID 1 (train) before "
+		"12:00:00.039 (39ms; libcudart.so.12 found only then)");
 }
 
 static void a_long_path_keeps_its_end(void **state)

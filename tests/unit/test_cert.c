@@ -87,7 +87,7 @@ static void test_names(void **state)
 		struct errinfo e = {0};
 
 		assert_int_equal(cert_names(list, &names, &e), -EINVAL);
-		assert_non_null(strstr(e.text, "certificate can hold"));
+		assert_non_null(strstr(e.text, "valid certificate name"));
 	}
 }
 
@@ -206,7 +206,7 @@ static void test_bad_folders(void **state)
 	assert_non_null(strstr(e.text, "chmod 700"));
 	assert_int_equal(chmod(state_dir, 0700), 0);
 	assert_true(cert_keep("/proc/none/here", names, &e) < 0);
-	assert_non_null(strstr(e.text, "cannot make the folder"));
+	assert_non_null(strstr(e.text, "cannot create the folder"));
 	cert_names_free(names);
 }
 

@@ -71,7 +71,7 @@ static void a_good_machine_passes(void **state)
 	assert_string_equal(row("CUDA libraries")->detail, "/usr/local/cuda/lib64/libcudart.so.12");
 	assert_non_null(strstr(row("CUDA processes")->detail, "pid 77"));
 	assert_non_null(strstr(row("CUDA processes")->detail,
-		"\n  runtime calls are not covered: /opt/libcudart.so.12 cannot be opened"));
+		"\n  runtime calls are not covered: cannot open /opt/libcudart.so.12"));
 }
 
 static void confinement_is_a_row(void **state)
@@ -85,11 +85,12 @@ static void confinement_is_a_row(void **state)
 	assert_int_equal(row("confinement")->state, CHECK_OPTIONAL);
 	assert_string_equal(row("confinement")->value,
 		"capabilities, no_new_privs, landlock unavailable, seccomp");
-	assert_non_null(strstr(row("confinement")->advice, "landlock: the kernel has none"));
+	assert_non_null(
+		strstr(row("confinement")->advice, "landlock: not supported by the kernel"));
 	probes.confine_tried = -EAGAIN;
 	assert_int_equal(run(), EXIT_OK);
 	assert_int_equal(row("confinement")->state, CHECK_OPTIONAL);
-	assert_non_null(strstr(row("confinement")->value, "not known"));
+	assert_non_null(strstr(row("confinement")->value, "unknown"));
 }
 
 /* As a server has it that gave up its rights: what counts is what it had. */
@@ -102,7 +103,7 @@ static void an_old_reading_is_told_as_it_was(void **state)
 	assert_int_equal(run(), EXIT_OK);
 	assert_int_equal(row("capabilities")->state, CHECK_PASS);
 	assert_int_equal(row("CUDA processes")->state, CHECK_OPTIONAL);
-	assert_non_null(strstr(row("CUDA processes")->value, "not looked for"));
+	assert_non_null(strstr(row("CUDA processes")->value, "not checked"));
 }
 
 static void old_or_bare_kernels_lack_a_feature(void **state)

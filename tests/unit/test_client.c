@@ -314,7 +314,7 @@ static void test_refused_connection(void **state)
 	o = ask_place(r.loop, r.client, &r.stub.place);
 	assert_int_equal(o.err, -ECONNREFUSED);
 	assert_non_null(strstr(o.text, "127.0.0.1:"));
-	assert_non_null(strstr(o.text, "nothing listens"));
+	assert_non_null(strstr(o.text, "nothing is listening"));
 	rig_free(&r);
 }
 

@@ -44,9 +44,9 @@ static void test_unframe(void **state)
 	assert_int_equal(grpc_unframe("\0\0\0\0\0", 5, &message, &n, &fault), 0);
 	assert_int_equal(n, 0);
 	unframe_fails("", 0, "no message");
-	unframe_fails("\0\0\0\0", 4, "cut short");
-	unframe_fails("\0\0\0\0\4abc", 8, "cut short");
-	unframe_fails("\0\xff\xff\xff\xff", 5, "cut short");
+	unframe_fails("\0\0\0\0", 4, "truncated");
+	unframe_fails("\0\0\0\0\4abc", 8, "truncated");
+	unframe_fails("\0\xff\xff\xff\xff", 5, "truncated");
 	unframe_fails("\1\0\0\0\3abc", 8, "compressed");
 	unframe_fails("\0\0\0\0\1a\0\0\0\0\1b", 12, "more than one");
 }

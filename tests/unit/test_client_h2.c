@@ -404,8 +404,8 @@ static void test_improper(void **state)
 	fails(&r, "/test.Service/Compressed", -EPROTO, "compressed");
 	fails(&r, "/test.Service/Two", -EPROTO, "more than one");
 	fails(&r, "/test.Service/NoStatus", -EPROTO, "no status");
-	fails(&r, "/test.Service/NotGrpc", -EPROTO, "no gRPC");
-	fails(&r, "/test.Service/Big", -EMSGSIZE, "more than is accepted");
+	fails(&r, "/test.Service/NotGrpc", -EPROTO, "not a gRPC reply");
+	fails(&r, "/test.Service/Big", -EMSGSIZE, "too large");
 	fails(&r, "/test.Service/Reset", -ECONNRESET, "INTERNAL_ERROR");
 	fails(&r, "/test.Service/Fields", -EPROTO, "too long");
 	assert_int_equal(call_path(&r, "/test.Service/Ok").grpc_status, 0);
@@ -525,10 +525,10 @@ static void test_other_servers(void **state)
 	} cases[] = {
 		{"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP/1.1", -EPROTO, false},
 		{"\x15\x03\x03\x01\x02", "expects TLS", -EPROTO, false},
-		{"SSH-2.0-OpenSSH_9.2\r\n", "HTTP/2 properly", -EPROTO, false},
+		{"SSH-2.0-OpenSSH_9.2\r\n", "HTTP/2 protocol error", -EPROTO, false},
 		{"", "without a reply", -ECONNRESET, true},
 		/* a settings frame that is too long */
-		{"\x01\x01\x01\x04", "HTTP/2 properly", -EPROTO, false},
+		{"\x01\x01\x01\x04", "HTTP/2 protocol error", -EPROTO, false},
 	};
 
 	(void)state;
@@ -613,7 +613,7 @@ static void test_tls(void **state)
 			assert_memory_equal(o.body, "hello", 5);
 			assert_string_equal(last.scheme, "https");
 		} else {
-			fails(&r, "/test.Service/Ok", -EPROTO, "speaks no HTTP/2");
+			fails(&r, "/test.Service/Ok", -EPROTO, "does not support HTTP/2");
 		}
 		SSL_CTX_free(r.stub.tls);
 		rig_close(&r);

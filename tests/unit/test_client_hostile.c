@@ -74,8 +74,8 @@ static const struct {
 	const char *says;
 	bool close;
 } texts[] = {
-	{"garbage", "\x01\x02\x03\xff\xfe garbage\r\n\r\n", -EPROTO, "HTTP properly", false},
-	{"another protocol", "SSH-2.0-OpenSSH_9.2\r\n", -EPROTO, "HTTP properly", false},
+	{"garbage", "\x01\x02\x03\xff\xfe garbage\r\n\r\n", -EPROTO, "invalid HTTP reply", false},
+	{"another protocol", "SSH-2.0-OpenSSH_9.2\r\n", -EPROTO, "invalid HTTP reply", false},
 	{"no version", "200 OK\r\n\r\n", -EPROTO, "version", false},
 	{"another version", "HTTP/2.0 200 OK\r\n\r\n", -EPROTO, "version", false},
 	{"status of letters", "HTTP/1.1 abc OK\r\n\r\n", -EPROTO, "status line", false},
@@ -88,9 +88,9 @@ static const struct {
 	{"length and chunked",
 		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: "
 		"chunked\r\n\r\n3\r\nabc",
-		-EPROTO, "exclude each other", false},
+		-EPROTO, "both Content-Length", false},
 	{"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
-		-EPROTO, "twice", false},
+		-EPROTO, "duplicate", false},
 	{"negative length", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", -EPROTO,
 		"not a number", false},
 	{"length with a sign", "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello", -EPROTO,
@@ -113,27 +113,27 @@ static const struct {
 		"chunk", false},
 	{"unknown encoding", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", -EPROTO,
 		"chunked", false},
-	{"bare newlines", "HTTP/1.1 200 OK\nContent-Length: 0\n\n", -EPROTO, "CR and LF", false},
+	{"bare newlines", "HTTP/1.1 200 OK\nContent-Length: 0\n\n", -EPROTO, "CRLF", false},
 	{"control character in a field", "HTTP/1.1 200 OK\r\nX: a\x1b[2J\r\n\r\n", -EPROTO,
 		"control character", false},
 	{"folded field", "HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n", -EPROTO, "obsolete", false},
 	{"field without a name", "HTTP/1.1 200 OK\r\n: a\r\n\r\n", -EPROTO, "name", false},
 	{"another protocol unasked", "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", -EPROTO,
-		"unasked", false},
+		"unexpected change of protocol", false},
 	{"TLS's alert", "\x15\x03\x03\x02\x02\x28", -EPROTO, "expects TLS", false},
 	{"nothing, and the end", "", -ECONNRESET, "without a reply", true},
-	{"the end within the head", "HTTP/1.1 200 OK\r\nContent-", -ECONNRESET, "within its reply",
-		true},
+	{"the end within the head", "HTTP/1.1 200 OK\r\nContent-", -ECONNRESET,
+		"in the middle of its reply", true},
 	{"the end within the body", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello",
-		-ECONNRESET, "within its reply", true},
+		-ECONNRESET, "in the middle of its reply", true},
 	{"the end within a chunk",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na\r\nhello", -ECONNRESET,
-		"within its reply", true},
+		"in the middle of its reply", true},
 	{"the end before the last chunk",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", -ECONNRESET,
-		"within its reply", true},
-	{"only an announcement", "HTTP/1.1 100 Continue\r\n\r\n", -ECONNRESET, "within its reply",
-		true},
+		"in the middle of its reply", true},
+	{"only an announcement", "HTTP/1.1 100 Continue\r\n\r\n", -ECONNRESET,
+		"in the middle of its reply", true},
 };
 
 static void test_texts(void **state)
@@ -301,18 +301,19 @@ static void test_endless(void **state)
 		int err;
 		const char *says;
 	} cases[] = {
-		{"status line", "HTTP/1.1 200 ", kilobyte, -EPROTO, "longer than is accepted"},
-		{"field", "HTTP/1.1 200 OK\r\nX: ", kilobyte, -EPROTO, "longer than is accepted"},
-		{"fields", "HTTP/1.1 200 OK\r\n", (char[]){"X: y\r\n"}, -EPROTO, "more fields"},
+		{"status line", "HTTP/1.1 200 ", kilobyte, -EPROTO, "too long"},
+		{"field", "HTTP/1.1 200 OK\r\nX: ", kilobyte, -EPROTO, "too long"},
+		{"fields", "HTTP/1.1 200 OK\r\n", (char[]){"X: y\r\n"}, -EPROTO,
+			"too many header fields"},
 		{"announcements", "", (char[]){"HTTP/1.1 100 Continue\r\n\r\n"}, -EPROTO,
-			"over and over"},
+			"too many interim replies"},
 		{"body", "HTTP/1.1 200 OK\r\n\r\n", kilobyte, -EMSGSIZE, "65536"},
 		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
 			(char[]){"5\r\nhello\r\n"}, -EMSGSIZE, "65536"},
 		{"chunk's line", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;",
 			kilobyte, -EPROTO, "chunk"},
 		{"trailers", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
-			(char[]){"X: y\r\n"}, -EPROTO, "longer than is accepted"},
+			(char[]){"X: y\r\n"}, -EPROTO, "too long"},
 	};
 
 	(void)state;

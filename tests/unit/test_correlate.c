@@ -89,10 +89,10 @@ static void test_cpu_hog(void **state)
 	assert_int_equal(inc->slow_p50_ns, 20000000);
 	assert_int_equal(inc->severity, SEVERITY_HIGH);
 	assert_true(inc->confidence > 0.85);
-	assert_contains(inc->summary, "sim-cpu-hog (pid 8821) had the CPU for");
+	assert_contains(inc->summary, "sim-cpu-hog (pid 8821) used the CPU for");
 	assert_contains(inc->root_cause, "CPU contention");
 	assert_contains(inc->fixes[1], "renice 19 -p 8821");
-	assert_contains(inc->explanation, "not known");
+	assert_contains(inc->explanation, "losses are unknown");
 	assert_string_equal(inc->timeline[inc->step_count - 1].layer, "CUDA");
 	assert_int_equal(inc->evidence_count, INCIDENT_EVIDENCE);
 }
@@ -116,7 +116,7 @@ static void test_run_queue(void **state)
 	assert_int_equal(a.list->causes[0].cause, CAUSE_RUN_QUEUE);
 	assert_int_equal(a.list->causes[0].culprit_pid, HOG);
 	assert_true(a.list->explained >= 0.95);
-	assert_contains(a.list->summary, "kept waiting for a CPU by hog (pid 8821)");
+	assert_contains(a.list->summary, "waiting for a CPU used by hog (pid 8821)");
 }
 
 static void test_idle_is_never_a_culprit(void **state)
@@ -168,7 +168,7 @@ static void test_disk_busy_with_another(void **state)
 	assert_int_equal(a.list->causes[0].culprit_pid, 7001);
 	assert_true(a.list->causes[0].culprit_share > 0.9);
 	assert_true(a.list->explained >= 0.95);
-	assert_contains(a.list->summary, "while ckpt-writer (pid 7001) kept it busy");
+	assert_contains(a.list->summary, "while ckpt-writer (pid 7001) kept the disk busy");
 	assert_contains(a.list->fixes[1], "ionice -c 3 -p 7001");
 }
 
@@ -231,7 +231,7 @@ static void test_gpu_slower_blames_nobody(void **state)
 	assert_int_equal(a.list->causes[0].cause, CAUSE_UNEXPLAINED);
 	assert_true(a.list->explained < 0.01);
 	assert_contains(a.list->root_cause, "unexplained");
-	assert_contains(a.list->explanation, "asleep for 99 %");
+	assert_contains(a.list->explanation, "slept for 99 %");
 	assert_null(strstr(a.list->summary, "bystander"));
 	assert_null(strstr(a.list->root_cause, "bystander"));
 }
@@ -379,8 +379,9 @@ static void test_one_culprit_of_disk_and_cpu(void **state)
 	assert_int_equal(a.count, 1);
 	assert_true(share(a.list, CAUSE_RUN_QUEUE) + share(a.list, CAUSE_PREEMPTED) >
 		    share(a.list, CAUSE_BLOCK_IO)); /* control: by layer the CPU has more */
-	assert_contains(a.list->summary, "while writer (pid 8821) kept it busy, plus 16 % while "
-					 "writer had the CPU");
+	assert_contains(a.list->summary,
+		"while writer (pid 8821) kept the disk busy, plus 16 % while "
+		"writer used the CPU");
 	assert_contains(a.list->root_cause, "disk contention");
 	assert_int_equal(a.list->problem, PROBLEM_SLOW_CALL); /* not the CPU's */
 }
@@ -536,8 +537,8 @@ static void test_published_sample_is_not_blamed_on_switches(void **state)
 	assert_in_range(a.list->excess_ns, 345000000, 355000000);
 	assert_true(a.list->explained > 0.0005 && a.list->explained < 0.0015);
 	assert_int_equal(a.list->severity, SEVERITY_LOW);
-	assert_contains(a.list->explanation, "0.1 % of the excess overlaps");
-	assert_contains(a.list->explanation, "may be high");
+	assert_contains(a.list->explanation, "0.1 % of the extra time overlaps");
+	assert_contains(a.list->explanation, "may be too high");
 }
 
 static void test_losses_lower_confidence_and_are_told(void **state)

@@ -154,15 +154,15 @@ static void test_builds_that_are_not_known(void **state)
 	words[2] = 1;
 	refused(-EOPNOTSUPP, "free-threaded builds of CPython 3.13");
 	words_init(0x031000f0);
-	refused(-EOPNOTSUPP, "CPython 3.16 is not known");
+	refused(-EOPNOTSUPP, "CPython 3.16 is not supported");
 	words_init(0x030e00b2);
 	refused(-EOPNOTSUPP, "pre-releases of CPython 3.14");
 	words_init(0x030e00c1); /* a release candidate is */
 	assert_int_equal(read_words(&(struct stack_python){0}, NULL), 1);
 	words_init(0x030c00f0); /* it published nothing */
-	refused(-EOPNOTSUPP, "makes no sense");
+	refused(-EOPNOTSUPP, "is invalid");
 	words_init(0x1030d00f0);
-	refused(-EOPNOTSUPP, "makes no sense");
+	refused(-EOPNOTSUPP, "is invalid");
 }
 
 static void test_words_that_make_no_sense(void **state)
@@ -185,9 +185,9 @@ static void test_memory_that_ends(void **state)
 {
 	words_init(0x030d05f0);
 	words_readable = 2;
-	refused(-EFAULT, "cannot be read");
+	refused(-EFAULT, "cannot read its memory");
 	words_readable = 40;
-	refused(-EFAULT, "cannot be read");
+	refused(-EFAULT, "cannot read its memory");
 }
 
 int main(void)

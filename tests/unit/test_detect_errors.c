@@ -126,7 +126,7 @@ static void test_forked_children_are_one_incident(void **state)
 	assert_int_equal(v.list[0].first.ns, SCENE_T0_NS + 1000100000);
 	assert_int_equal(v.list[0].last.ns, SCENE_T0_NS + 1039107000);
 	assert_has(v.list[0].summary, "CUDA error 3 (initialization error); 319 more calls failed "
-				      "so, in 40 forked processes");
+				      "the same way, in 40 forked processes");
 	assert_has(v.list[0].root_cause, "pid 100 had used CUDA before it forked");
 	assert_has(v.list[0].fixes[0], "spawn start method");
 	assert_has(v.list[0].evidence_sql, "timestamp BETWEEN");
@@ -250,7 +250,7 @@ static void test_one_is_one(void **state)
 	struct recording rec = scene_recording(&s);
 	VERDICTS v = verdicts_of(&rec);
 
-	assert_has(only(&v)->summary, "; 1 more call failed so");
+	assert_has(only(&v)->summary, "; 1 more call failed the same way");
 }
 
 int main(void)

@@ -72,7 +72,7 @@ static void test_uncorrected(void **state)
 	g[9].ecc_uncorrected = 3;
 	VERDICTS v = judge(g);
 	assert_int_equal(verdict(&v, PROBLEM_CORRUPTION)->severity, SEVERITY_HIGH);
-	assert_has(verdict(&v, PROBLEM_CORRUPTION)->explanation, "cannot be seen from the host");
+	assert_has(verdict(&v, PROBLEM_CORRUPTION)->explanation, "The host cannot see");
 	assert_null(verdict(&v, PROBLEM_HARDWARE_DRIFT));
 }
 

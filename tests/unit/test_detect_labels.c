@@ -59,7 +59,7 @@ static void test_not_a_number(void **state)
 
 	assert_int_equal(verdict(&v, PROBLEM_AMP)->severity, SEVERITY_MEDIUM);
 	assert_int_equal(verdict(&w, PROBLEM_AMP)->severity, SEVERITY_HIGH);
-	assert_has(verdict(&w, PROBLEM_AMP)->summary, "3 of 15 values are no numbers, 3 in a row");
+	assert_has(verdict(&w, PROBLEM_AMP)->summary, "3 of 15 values are not numbers, 3 in a row");
 }
 
 static void test_scale(void **state)

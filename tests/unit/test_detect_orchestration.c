@@ -51,7 +51,7 @@ static void expect(uint64_t status, enum severity severity, const char *says)
 
 static void test_ends(void **state)
 {
-	expect(SIGKILL, SEVERITY_MEDIUM, "ended by SIGKILL (9)");
+	expect(SIGKILL, SEVERITY_MEDIUM, "killed by SIGKILL (9)");
 	expect(SIGSEGV | 0x80, SEVERITY_MEDIUM, "SIGSEGV"); /* with a core file */
 	expect(SIGTERM, SEVERITY_LOW, "SIGTERM");
 	expect(1 << 8, SEVERITY_MEDIUM, "exited with code 1");
@@ -72,7 +72,7 @@ static void test_oom_and_restart(void **state)
 	VERDICTS v = verdicts_of(&rec);
 
 	assert_int_equal(only(&v)->severity, SEVERITY_HIGH);
-	assert_has(only(&v)->summary, "OOM killer; it was started again as pid 4822");
+	assert_has(only(&v)->summary, "OOM killer; restarted as pid 4822");
 	assert_int_equal(only(&v)->evidence_count, 2);
 }
 

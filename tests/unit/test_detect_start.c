@@ -33,7 +33,7 @@ static void test_start_not_seen(void **state)
 	VERDICTS v = verdicts_of(&rec);
 
 	assert_int_equal(verdict(&v, PROBLEM_COLD_START)->severity, SEVERITY_LOW);
-	assert_has(verdict(&v, PROBLEM_COLD_START)->explanation, "was not seen");
+	assert_has(verdict(&v, PROBLEM_COLD_START)->explanation, "before the recording");
 	assert_true(verdict(&v, PROBLEM_COLD_START)->confidence < 0.7);
 }
 

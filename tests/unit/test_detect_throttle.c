@@ -56,7 +56,7 @@ static void test_no_effect_is_a_note(void **state)
 
 	assert_int_equal(verdict(&v, PROBLEM_THROTTLE)->severity, SEVERITY_LOW);
 	assert_has(verdict(&v, PROBLEM_THROTTLE)->summary,
-		"no traced process became slower by it alone");
+		"no traced process became slower because of it");
 }
 
 static void test_throttled_all_along(void **state)

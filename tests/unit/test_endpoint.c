@@ -67,12 +67,14 @@ static void test_refusals(void **state)
 {
 	refuses(&(struct endpoint_options){.text = "http://gpu1:4318"}, -EPERM,
 		"--otlp-insecure-allow-non-loopback");
-	refuses(&(struct endpoint_options){.text = "gpu1:4318", .insecure = true}, -EPERM, "clear");
+	refuses(&(struct endpoint_options){.text = "gpu1:4318", .insecure = true}, -EPERM,
+		"not be encrypted");
 	refuses(&(struct endpoint_options){.text = "a:1", .protocol = "http"}, -EINVAL,
 		"http/protobuf");
 	refuses(&(struct endpoint_options){.text = "grpc://localhost", .protocol = "http/json"},
-		-EINVAL, "does not go");
-	refuses(&(struct endpoint_options){.text = "grpcs://gpu1/path"}, -EINVAL, "no path");
+		-EINVAL, "cannot be combined");
+	refuses(&(struct endpoint_options){.text = "grpcs://gpu1/path"}, -EINVAL,
+		"cannot have a path");
 	refuses(&(struct endpoint_options){.text = "https://gpu1/a b"}, -EINVAL, "escaped");
 	refuses(&(struct endpoint_options){.text = "ftp://gpu1"}, -EINVAL, "grpcs://");
 	refuses(&(struct endpoint_options){.text = ""}, -EINVAL, "");

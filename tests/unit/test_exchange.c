@@ -78,7 +78,7 @@ static void test_a_killed_child_is_replaced(void **state)
 	assert_string_equal(seen.function, "known_function");
 	assert_int_equal(health_of(s).deaths, 1);
 	assert_int_not_equal(health_of(s).pid, pid);
-	assert_string_equal(health_of(s).last_end, "it was ended by signal 9");
+	assert_string_equal(health_of(s).last_end, "it was killed by signal 9");
 	assert_int_equal(health_of(s).given_up, 0);
 	symbol_stop(s);
 }
@@ -111,7 +111,7 @@ static void test_a_file_cut_under_the_child(void **state)
 	settle(s);
 	assert_int_equal(health_of(s).deaths, 1);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they make an exit of it */
-	assert_string_equal(health_of(s).last_end, "it was ended by signal 7");
+	assert_string_equal(health_of(s).last_end, "it was killed by signal 7");
 #endif
 	assert_int_equal(seen.place_answers, 2);
 	assert_int_equal(seen.err, -EBADMSG); /* the next child finds no ELF file */
@@ -245,8 +245,8 @@ static void test_what_is_no_answer(void **state)
 			assert_int_equal(health_of(s).deaths, 2);
 			assert_int_equal(health_of(s).given_up, 1);
 		}
-		assert_true(strstr(health_of(s).last_end, "it sent what is no message") ||
-			    strstr(health_of(s).last_end, "it answered what was not asked"));
+		assert_true(strstr(health_of(s).last_end, "it sent an invalid message") ||
+			    strstr(health_of(s).last_end, "unexpected answer"));
 		symbol_stop(s);
 	}
 }
@@ -331,7 +331,7 @@ static void test_children_that_do_not_begin(void **state)
 	assert_int_equal(seen.err, -ECHILD);
 	assert_int_equal(health_of(s).deaths, READER_UNASKED_MAX);
 	assert_int_equal(health_of(s).given_up, 0);
-	assert_string_equal(health_of(s).last_end, "it ended with code 3");
+	assert_string_equal(health_of(s).last_end, "it exited with code 3");
 	symbol_stop(s);
 	s = start_as(HOSTILE "unready", 20 * NS_PER_MS);
 	ask_hostile(s);

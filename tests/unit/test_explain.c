@@ -74,13 +74,13 @@ static void incidents_as_text(void **state)
 	catch_output(explain_content, &c, (struct explain_style){0});
 	assert_caught("INCIDENTS - 1 incident (1 HIGH)\n");
 	assert_caught("  Node gpu-7: ");
-	assert_caught("800 calls; losses not known; 3 damaged rows left out; 4,000 older events "
-		      "left out\n");
+	assert_caught("800 calls; losses unknown; 3 damaged rows omitted; 4,000 older events "
+		      "omitted\n");
 	assert_caught("sim-cpu-hog (pid 8821)");
 	assert_null(strchr(caught, '\033'));
 	c.thinned_rows = 7000;
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("800 calls; 7,000 rows of ordinary calls summed up; losses not known;");
+	assert_caught("800 calls; 7,000 rows of ordinary calls aggregated; losses unknown;");
 	catch_output(explain_content, &c, (struct explain_style){.colour = true});
 	assert_caught("\033[1;31m[HIGH]");
 	c.has_books = true;
@@ -131,12 +131,13 @@ static void stacks_if_asked_for(void **state)
 	c.stacks = three_stacks;
 	c.other_stacks = 9;
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("  Where: called from forward() at train.py:142, 100 % of the excess\n");
+	assert_caught("  Where: called from forward() at train.py:142, 100 % of the extra time\n");
 	assert_null(strstr(caught, "STACKS"));
 	assert_null(strstr(caught, "of little time")); /* of no matter for the one line */
 	catch_output(explain_content, &c, (struct explain_style){.stacks = true});
-	assert_caught("; 9 call stacks of little time left out");
-	assert_caught("  100 % of 7.6s excess, 400 of 400 slow calls, stack 10\n    cudaStream");
+	assert_caught("; 9 call stacks with little time omitted");
+	assert_caught(
+		"  100 % of 7.6s extra time, 400 of 400 slow calls, stack 10\n    cudaStream");
 	catch_output(explain_content, &c, (struct explain_style){.stacks = true, .json = true});
 	assert_int_equal(caught[0], '{');
 	assert_caught("\"py_func\": \"forward\"");
@@ -155,7 +156,7 @@ static void stored_verdicts(void **state)
 	struct nodedb_content c = {.chains = rows, .chain_count = 2};
 
 	catch_output(explain_chains, &c, (struct explain_style){0});
-	assert_caught("2 stored verdicts (1 HIGH, 1 LOW)\n");
+	assert_caught("2 stored incidents (1 HIGH, 1 LOW)\n");
 	assert_caught("  [HIGH] slow ");
 	assert_caught("\n    Detected: 2026-03-2");
 	assert_caught("    Root cause: the disk\n    Fix: buy one; or two\n");
@@ -165,7 +166,7 @@ static void stored_verdicts(void **state)
 	assert_caught("\"id\": \"b\"");
 	c.chain_count = 1;
 	catch_output(explain_chains, &c, (struct explain_style){0});
-	assert_caught("1 stored verdict (1 HIGH)\n");
+	assert_caught("1 stored incident (1 HIGH)\n");
 }
 
 /* The file's order is that of time. */
@@ -183,7 +184,7 @@ static void worst_verdicts_first(void **state)
 		order[i] = rows[i].id[0];
 	assert_string_equal(order, "dcba");
 	catch_output(explain_chains, &c, (struct explain_style){0});
-	assert_caught("4 stored verdicts of node gpu-7\\x1b (2 HIGH, 1 MEDIUM)\n");
+	assert_caught("4 stored incidents of node gpu-7\\x1b (2 HIGH, 1 MEDIUM)\n");
 }
 
 static void stored_verdicts_where_nothing_is_found(void **state)
@@ -202,10 +203,10 @@ static void stored_verdicts_where_nothing_is_found(void **state)
 	assert_null(strstr(caught, "--chains"));
 	c.chain_count = 1;
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("\n  1 verdict was stored while recording: --chains prints it\n");
+	assert_caught("\n  1 incident was stored while recording: --chains prints it\n");
 	c.chain_count = 2;
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("\n  2 verdicts were stored while recording: --chains prints them\n");
+	assert_caught("\n  2 incidents were stored while recording: --chains prints them\n");
 }
 
 /* Rank 1 runs on node b and comes 5 ms late each time; rank 0 waits for it on node a. */
@@ -240,16 +241,16 @@ static void a_rank_of_another_node(void **state)
 		.collective_count = ARRAY_SIZE(rows),
 		.node = "a"};
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("No incidents of its own\n");
+	assert_caught("No incidents on this node\n");
 	assert_caught("\n  Waited for rank 1 of node b, ");
-	assert_null(strstr(caught, "No call was"));
+	assert_null(strstr(caught, "No problems found"));
 	c.node[0] = 'b';
 	catch_output(explain_content, &c, (struct explain_style){0});
 	assert_caught("rank 1 (pid 1001) keeps 1 rank waiting");
 	assert_null(strstr(caught, "Waited for"));
 	c.node[0] = 'c'; /* has no rank in it */
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("No call was far above");
+	assert_caught("No problems found: no call was far above");
 	assert_null(strstr(caught, "Waited for"));
 }
 

@@ -78,7 +78,7 @@ static void test_slower_since(void **state)
 	assert_int_equal(i->severity, SEVERITY_HIGH);
 	assert_in_range(i->count, 298, 301);
 	assert_contains(i->summary, "steps take 41ms instead of 25ms, 64 % longer");
-	assert_contains(i->explanation, "Nothing else");
+	assert_contains(i->explanation, "No other incident");
 	assert_true(i->confidence > 0.9);
 	assert_true(i->evidence_count > 0 && i->evidence_sql[0]);
 }
@@ -155,7 +155,7 @@ static void test_waits_for_a_rank_elsewhere(void **state)
 	assert_true(i->explained > 0.9);
 	assert_true(i->confidence > 0.4 && i->confidence < 0.75);
 	assert_contains(i->fixes[0], "ingero merge");
-	assert_contains(i->explanation, "own GPU");
+	assert_contains(i->explanation, "on this GPU");
 }
 
 /* The late rank itself waits no longer; all ranks here; rows of another node with the same pid. */
@@ -175,7 +175,7 @@ static void test_waits_for_nobody_elsewhere(void **state)
 		const struct incident *i = find(&a, PROBLEM_GOODPUT);
 
 		assert_non_null(i);
-		assert_contains(i->root_cause, "not known");
+		assert_contains(i->root_cause, "unknown");
 		assert_true(i->explained < 0.1);
 	}
 }

@@ -122,7 +122,7 @@ static void no_runtime_anywhere_is_a_gap(void **state)
 	add(TARGET_CUDA, CUDA);
 	set_exe("/proc/self/exe");
 	assert_int_equal(judge(LAYER_RUNTIME)->state, LAYER_UNCOVERED);
-	assert_non_null(strstr(layers.rows[LAYER_RUNTIME].detail, "only driver calls are seen"));
+	assert_non_null(strstr(layers.rows[LAYER_RUNTIME].detail, "only driver calls are traced"));
 	assert_null(strstr(layers.rows[LAYER_RUNTIME].detail, "libtorch"));
 	assert_int_equal(layers.rows[LAYER_DRIVER].state, LAYER_COVERED);
 	assert_int_equal(coverage_probed(coverage, &first), 1); /* the program is not one of them */
@@ -137,11 +137,11 @@ static void a_file_that_cannot_be_used_says_why(void **state)
 	add(TARGET_CUDA, CUDA);
 	l->inode = 5;
 	assert_int_equal(judge(LAYER_RUNTIME)->state, LAYER_FAILED);
-	assert_non_null(strstr(layers.rows[LAYER_RUNTIME].detail, "cannot be opened"));
+	assert_non_null(strstr(layers.rows[LAYER_RUNTIME].detail, "cannot open"));
 	*l = *add(TARGET_CUDART, "/proc/self/exe"); /* a file, but not this library */
 	process.library_count--;
 	assert_int_equal(judge(LAYER_RUNTIME)->state, LAYER_FAILED);
-	assert_non_null(strstr(layers.rows[LAYER_RUNTIME].detail, "none of the functions"));
+	assert_non_null(strstr(layers.rows[LAYER_RUNTIME].detail, "no functions of"));
 	assert_true(layer_has_gap(&layers));
 }
 

@@ -95,7 +95,7 @@ static void header_says_what_is_traced(void **state)
 	buf_clear(&b);
 	v.processes = 0;
 	live_header(&b, &v, NULL);
-	assert_contains(buf_str(&b), "(none is running)");
+	assert_contains(buf_str(&b), "(none running yet)");
 }
 
 static void table_shows_every_op(void **state)
@@ -119,11 +119,11 @@ static void table_shows_every_op(void **state)
 	assert_contains(buf_str(&b), "nested: made inside a runtime call");
 	assert_contains(buf_str(&b),
 		"  Wall: 2m0s | Events: 2,470,134 | Lost: 7 (0.00%)\n"
-		"  Stored: 900 one by one, 2,469,227 as counts | Database: 3.0 MiB\n"
-		"  Overhead: 0.4 % of the busiest process so far (1.1µs a hit; budget 1.0 %)\n"
-		"  launches are probed 1/4 of the time to keep it; their counts are scaled up\n"
+		"  Stored: 900 events, 2,469,227 more as counts | Database: 3.0 MiB\n"
+		"  Overhead: 0.4 % of the busiest process so far (1.1µs per call; budget 1.0 %)\n"
+		"  launches are sampled 1/4 of the time to stay within it; their counts are scaled up\n"
 		"  lost: 7 of 1,234,567 driver events, ring_full (");
-	assert_lacks(buf_str(&b), "No CUDA call yet");
+	assert_lacks(buf_str(&b), "No CUDA calls yet");
 	assert_lacks(buf_str(&b), "\u2502");
 
 	buf_clear(&b);
@@ -150,7 +150,7 @@ static void without_calls_it_says_so(void **state)
 
 	assert_false(live_has_calls(&v));
 	live_table(&b, &v, (struct live_style){0});
-	assert_contains(buf_str(&b), "No CUDA call yet");
+	assert_contains(buf_str(&b), "No CUDA calls yet");
 	assert_contains(buf_str(&b), "Wall: 5.0s | Events: 0 | Lost: 0 (0.00%)\n");
 	assert_lacks(buf_str(&b), "Stored"); /* nothing is recorded */
 	v.books.source[SOURCE_DRIVER].hits = 1;
@@ -165,7 +165,7 @@ static void troubles_are_told(void **state)
 	memcpy(v.store_error, "disk \x1b[31mfull", 15);
 	v.clock_steps = 2;
 	live_table(&b, &v, (struct live_style){0});
-	assert_contains(buf_str(&b), "the store refuses rows: disk ");
+	assert_contains(buf_str(&b), "cannot write to the database: disk ");
 	assert_contains(buf_str(&b), "full\n");
 	assert_contains(buf_str(&b), "stepped 2 times");
 	assert_null(strchr(buf_str(&b), '\x1b'));
@@ -271,14 +271,14 @@ static void test_a_line_for_each_gpu(void **state)
 static void test_silence_has_a_line(void **state)
 {
 	struct tracer_view v = {.gpu_state = GPU_NO_ANSWER,
-		.gpu_text = "unknown since 12:01:33 (NVML does not answer)"};
+		.gpu_text = "unknown since 12:01:33 (NVML does not respond)"};
 
-	assert_shown(&v, "  gpu state unknown since 12:01:33 (NVML does not answer)\n");
+	assert_shown(&v, "  gpu state unknown since 12:01:33 (NVML does not respond)\n");
 	v.gpu_state = GPU_ABSENT;
-	snprintf(v.gpu_text, sizeof(v.gpu_text), "absent: there is no libnvidia-ml.so.1");
+	snprintf(v.gpu_text, sizeof(v.gpu_text), "absent: libnvidia-ml.so.1 not found");
 	assert_shown(&v, ""); /* a machine without a GPU */
 	v.has_driver = true;
-	assert_shown(&v, "  gpu state absent: there is no libnvidia-ml.so.1\n");
+	assert_shown(&v, "  gpu state absent: libnvidia-ml.so.1 not found\n");
 	v.gpu_state = GPU_STARTING;
 	assert_shown(&v, "");
 }
@@ -314,7 +314,7 @@ static void an_incident_has_a_line(void **state)
 	i.resolved.ns = 40 * (int64_t)NS_PER_S;
 	live_incident(&b, &i);
 	assert_non_null(strstr(buf_str(&b), "  [MEDIUM] hog "));
-	assert_non_null(strstr(buf_str(&b), "\n  over since 35s: hog "));
+	assert_non_null(strstr(buf_str(&b), "\n  [RESOLVED, 35s ago] hog "));
 	assert_null(strchr(buf_str(&b), '\033')); /* names are data */
 	assert_null(strstr(buf_str(&b), "PID"));
 	buf_clear(&b);

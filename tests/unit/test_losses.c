@@ -45,7 +45,7 @@ static void test_completeness(void **state)
 	c = completeness_of(NULL);
 	assert_false(c.known);
 	assert_true(completeness_share(&c) < 0);
-	assert_words(&c, "losses not known");
+	assert_words(&c, "losses unknown");
 }
 
 int main(void)

@@ -95,7 +95,7 @@ static void test_rows(void **state)
 
 	manual_rows(&b);
 	assert_int_equal(b.err, 0);
-	assert_non_null(strstr(buf_str(&b), "merge\t`--output PATH`, `-o`\twrite the merged"));
+	assert_non_null(strstr(buf_str(&b), "merge\t`--output PATH`, `-o`\tpath of the merged"));
 }
 
 int main(void)

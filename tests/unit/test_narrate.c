@@ -57,14 +57,14 @@ static void test_named(void **state)
 	tell(&inc, &v);
 	assert_string_equal(inc.summary,
 		"cudaStreamSync 8.5x slower (p50 17ms -> 142ms): "
-		"sim-cpu-hog (pid 8821) had the CPU for 71 % of the excess");
+		"sim-cpu-hog (pid 8821) used the CPU for 71 % of the extra time");
 	assert_string_equal(inc.root_cause, "CPU contention: sim-cpu-hog (pid 8821) ran while the "
 					    "calling thread of python3 (pid "
 					    "4821) was ready to run");
 	assert_string_equal(inc.explanation, "23 of 9,829 calls of cudaStreamSync by python3 (pid "
 					     "4821) took 142ms (median) instead "
-					     "of 17ms: 2.9s in excess, 4.8 % of the 1m0s "
-					     "observed. 80 % of the excess overlaps "
+					     "of 17ms: 2.9s of extra time, 4.8 % of the 1m0s "
+					     "observed. 80 % of the extra time overlaps "
 					     "recorded delays of the calling threads "
 					     "(cpu_preempted 2.1s by sim-cpu-hog (pid 8821), "
 					     "cpu_run_queue 261ms); the rest overlaps nothing "
@@ -84,7 +84,8 @@ static void test_tracer(void **state)
 	snprintf(inc.causes[0].culprit, COMM_LEN, "ingero");
 	inc.causes[0].culprit_share = 0.5;
 	tell(&inc, &v);
-	assert_non_null(strstr(inc.summary, "ingero, the tracer itself (pid 8821 and others) had"));
+	assert_non_null(
+		strstr(inc.summary, "ingero, the tracer itself (pid 8821 and others) used"));
 	assert_non_null(strstr(inc.root_cause, "ingero, the tracer itself (pid 8821 and others)"));
 	assert_int_equal(inc.fix_count, 2);
 	assert_non_null(strstr(inc.fixes[0], "different CPUs"));
@@ -102,10 +103,11 @@ static void test_unexplained(void **state)
 	inc.causes[0] = (struct incident_cause){.cause = CAUSE_UNEXPLAINED, .ns = inc.excess_ns};
 	tell(&inc, &v);
 	assert_string_equal(inc.root_cause,
-		"unexplained: nothing recorded overlaps most of the excess "
+		"unexplained: no recorded delay covers most of the extra time "
 		"of python3 (pid 4821)");
-	assert_non_null(strstr(inc.explanation, "Nothing recorded overlaps the excess. The threads "
-						"were asleep for 75 % of the slow calls"));
+	assert_non_null(
+		strstr(inc.explanation, "No recorded delay overlaps the extra time. The threads "
+					"slept for 75 % of the slow calls"));
 	assert_non_null(strstr(inc.fixes[1], "--record-all"));
 }
 

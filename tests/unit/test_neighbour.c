@@ -39,7 +39,7 @@ static void the_cpu_by_whom(void **state)
 	inc = problem_with(&b, &s, apart, 2);
 	assert_int_equal(inc->problem, PROBLEM_NOISY_NEIGHBOUR);
 	assert_non_null(
-		strstr(inc->root_cause, "sim-cpu-hog (pid 8821) in pod batch-7 had the CPU"));
+		strstr(inc->root_cause, "sim-cpu-hog (pid 8821) in pod batch-7 used the CPU"));
 	assert_non_null(strstr(inc->fixes[0], "pod batch-7"));
 	inc = problem_with(&c, &s, outside, 2);
 	assert_int_equal(inc->problem, PROBLEM_NOISY_NEIGHBOUR);

@@ -19,7 +19,7 @@ static void test_nodes(void **state)
 	free(nodes);
 	nodes = NULL;
 	assert_int_equal(node_option_list(s->path, "x", &nodes, &count, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "does not say"));
+	assert_non_null(strstr(err.text, "has no node names"));
 	db = scratch_open(s->path);
 	assert_int_equal(nodedb_session_begin(db, &session, &err), 0);
 	scratch_close(db);

@@ -256,7 +256,7 @@ static void test_reading(void **state)
 	nodedb_content_done(&c);
 	/* and nobody records into it */
 	assert_int_equal(nodedb_open(f.out, "a", &db, &err), -EBADMSG);
-	assert_non_null(strstr(err.text, "ingero merge"));
+	assert_non_null(strstr(err.text, "merged recording"));
 }
 
 static void copy_file(const char *from, const char *to)
@@ -621,7 +621,7 @@ static void test_force_node(void **state)
 	assert_int_equal(
 		scratch_int(f.out, "SELECT count(*) FROM events WHERE id = 'x:' || seq"), 5);
 	must_refuse(&(struct merge_wish){SOURCES(f.out), .output = f.again, .force_node = "y"},
-		-EINVAL, "several nodes");
+		-EINVAL, "several named nodes");
 	unlink(f.out);
 	must_merge(
 		&(struct merge_wish){SOURCES(f.b), .output = f.out, .force_node = "renamed"}, NULL);

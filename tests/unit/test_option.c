@@ -162,7 +162,7 @@ static void mistakes_are_explained(void **state)
 		{"--last 99999999999999999999",
 			"--last: '99999999999999999999' is not a whole number from 1 to 100"},
 		{"-d 5", "--duration: '5' is not a duration like 30s, 500ms or 1h30m"},
-		{"-d 0s", "--duration: '0s' is not longer than nothing"},
+		{"-d 0s", "--duration: '0s' is not longer than 0"},
 		{"--max-db -1", "--max-db: '-1' is not a size like 10g, 500m or 0"},
 		{"--pid 1,,2", "--pid: '1,,2' is not a process id or a list like 12,34"},
 		{"--pid 0", "--pid: '0' is not a process id or a list like 12,34"},
@@ -216,7 +216,7 @@ static void help_lists_what_is_not_hidden(void **state)
 	assert_non_null(strstr(out, "Usage:\n  ingero test [flags] [ARG...]\n"));
 	assert_non_null(strstr(out, "  -d, --duration D   how long\n"));
 	assert_non_null(strstr(out, "      --max-db SIZE  size\n"));
-	assert_non_null(strstr(out, "  -h, --help         show this text\n"));
+	assert_non_null(strstr(out, "  -h, --help         show this help\n"));
 	assert_null(strstr(out, "secret"));
 	assert_non_null(strstr(out, "\nMore.\n"));
 }

@@ -54,7 +54,7 @@ static void test_others(void **state)
 	close(fd);
 	assert_int_equal(output_open(&o, "/dev/full", &err), 0);
 	assert_int_equal(output_write(&o, "x", 1, &err), -ENOSPC);
-	assert_non_null(strstr(err.text, "/dev/full could not be written"));
+	assert_non_null(strstr(err.text, "cannot write /dev/full"));
 	output_done(&o);
 	snprintf(path, sizeof(path), "%s/no/where", s->folder);
 	assert_int_equal(output_open(&o, path, &err), -ENOENT);

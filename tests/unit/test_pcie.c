@@ -56,7 +56,7 @@ static void a_slow_link(void **state)
 	assert_int_equal(a.list[0].problem, PROBLEM_PCIE);
 	assert_int_equal(a.list[0].severity, SEVERITY_MEDIUM);
 	assert_non_null(strstr(a.list[0].summary, "memcpy 50 % of wall time"));
-	assert_non_null(strstr(a.list[0].root_cause, "a slow link or memory that is not pinned"));
+	assert_non_null(strstr(a.list[0].root_cause, "a slow link or unpinned memory"));
 	rec.gpus = &narrow;
 	rec.gpu_count = 1;
 	ANSWER b = answer_to(&rec);
@@ -64,7 +64,7 @@ static void a_slow_link(void **state)
 	assert_non_null(strstr(b.list[0].root_cause, "PCIe 1 x1"));
 	rec.gpus = &wide;
 	ANSWER c = answer_to(&rec);
-	assert_non_null(strstr(c.list[0].root_cause, "memory that is not pinned"));
+	assert_non_null(strstr(c.list[0].root_cause, "unpinned memory"));
 }
 
 static void many_bytes_at_the_speed_of_the_link(void **state)
@@ -80,7 +80,7 @@ static void many_bytes_at_the_speed_of_the_link(void **state)
 	rec.gpu_count = 1;
 	ANSWER a = answer_to(&rec);
 	assert_int_equal(a.count, 1);
-	assert_non_null(strstr(a.list[0].root_cause, "many bytes"));
+	assert_non_null(strstr(a.list[0].root_cause, "large transfers"));
 }
 
 static void large_but_quick(void **state)

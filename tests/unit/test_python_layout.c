@@ -326,17 +326,17 @@ static void test_unknown_versions(void **state)
 	struct python_symbols s = fake_symbols("/usr/bin/python3");
 
 	fake_init(&f, &row);
-	refused(&s, -EOPNOTSUPP, "cannot be told");
+	refused(&s, -EOPNOTSUPP, "unknown interpreter version");
 	s.path = NULL;
-	refused(&s, -EOPNOTSUPP, "cannot be told");
+	refused(&s, -EOPNOTSUPP, "unknown interpreter version");
 	s.path = "python3.8";
-	refused(&s, -EOPNOTSUPP, "CPython 3.8 is not known");
+	refused(&s, -EOPNOTSUPP, "CPython 3.8 is not supported");
 	s.version = 0x031000f0;
-	refused(&s, -EOPNOTSUPP, "CPython 3.16 is not known");
+	refused(&s, -EOPNOTSUPP, "CPython 3.16 is not supported");
 	s.runtime = 0;
 	refused(&s, -EOPNOTSUPP, "_PyRuntime");
 	s.runtime = FAKE_END;
-	refused(&s, -EFAULT, "cannot be read");
+	refused(&s, -EFAULT, "cannot read its memory");
 }
 
 static void test_objects_that_are_none(void **state)
@@ -346,19 +346,19 @@ static void test_objects_that_are_none(void **state)
 
 	fake_init(&f, &row);
 	fake_u64(&f, fake_code(1) + 8, FAKE_TEXT_TYPE);
-	refused(&s, -EOPNOTSUPP, "what should be its objects are none");
+	refused(&s, -EOPNOTSUPP, "invalid objects");
 	fake_init(&f, &row);
 	fake_u64(&f, fake_text(1) + 8, FAKE_CODE_TYPE);
-	refused(&s, -EOPNOTSUPP, "what should be its objects are none");
+	refused(&s, -EOPNOTSUPP, "invalid objects");
 	fake_init(&f, &row);
 	fake_u64(&f, fake_text(1) + row.text_length, 0);
-	refused(&s, -EOPNOTSUPP, "what should be its objects are none");
+	refused(&s, -EOPNOTSUPP, "invalid objects");
 	fake_init(&f, &row);
 	fake_u64(&f, fake_frame(0) + row.frame_back, 0x700000000000);
-	refused(&s, -EOPNOTSUPP, "a pointer leads nowhere");
+	refused(&s, -EOPNOTSUPP, "an invalid pointer");
 	fake_init(&f, &row);
 	fake_u64(&f, fake_frame(1) + row.frame_back, fake_frame(0));
-	refused(&s, -EOPNOTSUPP, "a list has no end");
+	refused(&s, -EOPNOTSUPP, "an endless list");
 }
 
 int main(void)

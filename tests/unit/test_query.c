@@ -79,7 +79,7 @@ static void test_table(void **state)
 	assert_int_equal(op_stat_run(events, ARRAY_SIZE(events), &a.rows, &a.count), 0);
 	query_table(&b, &head, &a, &host);
 	contains(buf_str(&b), "  1.0s | PID 7, 9 | 3 events (1,000 total, selective storage); 2 "
-			      "damaged rows left out\n"
+			      "damaged rows omitted\n"
 			      "  From 2026-03-24 13:48:44 UTC to 2026-03-24 13:48:45 UTC\n");
 	contains(buf_str(&b), "\n  CUDA Runtime\n");
 	contains(buf_str(&b), "\n  CUDA Driver\n");
@@ -105,7 +105,7 @@ static void test_nothing(void **state)
 
 	query_table(&b, &(struct query_head){0}, &(struct ops_answer){0}, &(struct host_answer){0});
 	assert_string_equal(
-		buf_str(&b), "  0 | 0 events\n  Nothing that was asked for is in the recording.\n");
+		buf_str(&b), "  0 | 0 events\n  No matching events in the recording.\n");
 	buf_clear(&b);
 	query_json(&b, &v);
 	assert_string_equal(buf_str(&b), "");

@@ -59,7 +59,7 @@ static void test_layout(void **state)
 	assert_int_equal(b.err, 0);
 	assert_contains(b.data, "INCIDENTS - 1 incident (1 HIGH)\n");
 	assert_contains(b.data, "  Node gpu-1: 1,200 events analysed, 64,410 calls; 1 of 10,000 "
-				"events lost; 2 damaged rows left out\n");
+				"events lost; 2 damaged rows omitted\n");
 	assert_contains(b.data, "  From 2026-03-21 13:24:50 UTC to 2026-03-21 13:25:30 UTC\n");
 	assert_contains(b.data, "\n[HIGH] cudaStreamSync 2");
 	assert_contains(b.data, "\n  Process: python3 (PID 4821), from 2026-03-21 13:25:10 UTC to "
@@ -69,8 +69,8 @@ static void test_layout(void **state)
 				"(pid 8821) ran instead (19ms)\n");
 	assert_contains(b.data, "    [CUDA]    13:25:10.000  cudaStreamSync by thread 4821");
 	assert_contains(b.data, "  Root cause: CPU contention: sim-cpu-hog (pid 8821)");
-	assert_contains(
-		b.data, "  Explained: 100 % of 7.6s excess in 400 slow of 800 calls; confidence ");
+	assert_contains(b.data,
+		"  Explained: 100 % of 7.6s extra time in 400 slow of 800 calls; confidence ");
 	assert_contains(b.data, "  Fix: Keep them on different CPUs");
 	assert_contains(b.data, "  Evidence: rows 401, 402,");
 	assert_null(strchr(b.data, '\033'));
@@ -106,10 +106,10 @@ static void test_one_and_several(void **state)
 
 	report_text(&b, &inc, 1, &scope, false);
 	assert_contains(b.data,
-		"\n  1 event analysed, 1 call and 1 host event; 1 row of ordinary calls summed up; "
-		"none of 1 event lost; 1 damaged row left out; 1 older event left out; the oldest "
-		"1 label left out; 1 call stack left out, damaged or over 64 KiB; 1 call stack of "
-		"little time left out\n");
+		"\n  1 event analysed, 1 call and 1 host event; 1 row of ordinary calls aggregated; "
+		"none of 1 event lost; 1 damaged row omitted; 1 older event omitted; the oldest "
+		"1 label omitted; 1 call stack omitted: damaged or over 64 KiB; 1 call stack with "
+		"little time omitted\n");
 	assert_contains(b.data, " were pruned (1 row)\n");
 	assert_contains(b.data, "\n  Process: worker (PID 7), at 2026-03-21 13:24:50 UTC\n");
 	assert_contains(b.data, "\n  Measured: 1 failed call; confidence ");
@@ -136,12 +136,13 @@ static void test_no_incidents(void **state)
 	struct report_scope scope = {.events = 3284};
 
 	report_text(&b, NULL, 0, &scope, false);
-	assert_string_equal(buf_str(&b), "No incidents\n  3,284 events analysed; losses not known\n"
-					 "  No call was far above its own ordinary duration.\n");
+	assert_string_equal(buf_str(&b),
+		"No incidents\n  3,284 events analysed; losses unknown\n"
+		"  No problems found: no call was far above its usual duration.\n");
 	buf_clear(&b);
 	scope.events = 0;
 	report_text(&b, NULL, 0, &scope, false);
-	assert_contains(buf_str(&b), "There are no events to explain");
+	assert_contains(buf_str(&b), "No events to explain");
 }
 
 static void test_labels_and_pruned_rows(void **state)
@@ -221,9 +222,9 @@ static void test_where_and_stacks(void **state)
 		.stack_ns = 970};
 
 	report_text(&b, &inc, 1, &scope, false);
-	assert_contains(
-		b.data, "\n  Where: called from forward() at train.py:142, 87 % of the excess\n");
-	assert_contains(b.data, "; 2 call stacks left out, damaged or over 64 KiB");
+	assert_contains(b.data,
+		"\n  Where: called from forward() at train.py:142, 87 % of the extra time\n");
+	assert_contains(b.data, "; 2 call stacks omitted: damaged or over 64 KiB");
 	assert_null(strstr(b.data, "STACKS"));
 	buf_clear(&b);
 	report_json(&b, &inc, 1, &scope);
@@ -234,7 +235,7 @@ static void test_where_and_stacks(void **state)
 	scope.other_stacks = 5;
 	buf_clear(&b);
 	report_text(&b, &inc, 1, &scope, false);
-	assert_contains(b.data, "; 5 call stacks of little time left out");
+	assert_contains(b.data, "; 5 call stacks with little time omitted");
 	assert_contains(b.data, "\nSTACKS of the slow calls");
 	buf_clear(&b);
 	report_json(&b, &inc, 1, &scope);

@@ -133,7 +133,7 @@ static void test_no_reading(void **state)
 	scene_open(&s, (struct scrape_settings){.address = "127.0.0.1:0"}, NULL);
 	ask(&s, "/metrics", 1);
 	assert_int_equal(s.status, 503);
-	assert_non_null(strstr(s.body, "no reading"));
+	assert_non_null(strstr(s.body, "no metrics"));
 	assert_int_equal(s.wanted, 1);
 	assert_int_equal(scrape_count(s.scrape), 0);
 	scene_close(&s);

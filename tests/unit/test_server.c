@@ -40,24 +40,24 @@ static void test_routes(void **state)
 		{"GET /tree/a%2fb", 200, "GET /tree/a/b"},
 		{"GET http://localhost/echo?q", 200, "GET /echo?q"},
 		{"POST /echo", 200, "POST /echo"},
-		{"GET /", 404, "{\"error\": \"there is nothing at this path\"}\n"},
-		{"GET /tree", 404, "nothing"},
-		{"GET /echo/", 404, "nothing"},
-		{"GET /Echo", 404, "nothing"},
-		{"OPTIONS *", 404, "nothing"},
-		{"DELETE /echo", 405, "this path is asked with GET, HEAD, POST"},
-		{"get /echo", 405, "asked with"},
+		{"GET /", 404, "{\"error\": \"no such path\"}\n"},
+		{"GET /tree", 404, "no such path"},
+		{"GET /echo/", 404, "no such path"},
+		{"GET /Echo", 404, "no such path"},
+		{"OPTIONS *", 404, "no such path"},
+		{"DELETE /echo", 405, "method not allowed: use GET, HEAD, POST"},
+		{"get /echo", 405, "method not allowed"},
 		{"POST /tree/leaf", 405, "GET, HEAD"},
-		{"GET /%", 400, "escaped"},
-		{"GET /%4", 400, "escaped"},
-		{"GET /%zz", 400, "escaped"},
-		{"GET /%00", 400, "escaped"},
-		{"GET /%0a", 400, "escaped"},
-		{"GET /tree/../echo", 400, "escaped"},
-		{"GET /tree/%2e%2e/echo", 400, "escaped"},
-		{"GET echo", 400, "escaped"},
-		{"GET ftp://localhost/echo", 400, "escaped"},
-		{"CONNECT localhost:80", 400, "escaped"},
+		{"GET /%", 400, "escape"},
+		{"GET /%4", 400, "escape"},
+		{"GET /%zz", 400, "escape"},
+		{"GET /%00", 400, "escape"},
+		{"GET /%0a", 400, "escape"},
+		{"GET /tree/../echo", 400, "escape"},
+		{"GET /tree/%2e%2e/echo", 400, "escape"},
+		{"GET echo", 400, "escape"},
+		{"GET ftp://localhost/echo", 400, "escape"},
+		{"CONNECT localhost:80", 400, "escape"},
 	};
 	struct bench b;
 
@@ -142,7 +142,7 @@ static void test_tokens(void **state)
 	a = ask(&b, "GET /echo HTTP/1.1\r\n" HOST "\r\n");
 	assert_int_equal(a->status, 401);
 	assert_non_null(strstr(a->head, "www-authenticate: Bearer\n"));
-	assert_non_null(strstr(a->body, "a token is needed"));
+	assert_non_null(strstr(a->body, "a token is required"));
 	assert_int_equal(ask(&b, "GET /open HTTP/1.1\r\n" HOST "\r\n")->status, 200);
 	/* the path is looked at first, since it is no secret; a body is not */
 	assert_int_equal(ask(&b, "GET /none HTTP/1.1\r\n" HOST "\r\n")->status, 404);

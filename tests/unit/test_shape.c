@@ -63,11 +63,11 @@ static void what_does_not(void **state)
 		{"{\"n\":1,\"s\":\"abcd\"}", "s is longer than 3"},
 		{"{\"n\":1,\"e\":\"c\"}", "e must be one of: a, b"},
 		{"{\"n\":1,\"b\":1}", "b must be of type boolean"},
-		{"{\"n\":1,\"o\":1}", "o is of type integer"},
+		{"{\"n\":1,\"o\":1}", "o: type integer"},
 		{"{\"n\":1,\"l\":[1,2,3]}", "l has more than 2"},
 		{"{\"n\":1,\"l\":[1,\"x\"]}", "l[1] must be of type integer"},
 		{"{\"n\":1,\"in\":{\"x\":\"\"}}", "in.x must be of type number"},
-		{"{\"n\":1,\"typo\":1}", "there is no \"typo\"; there are n, s"},
+		{"{\"n\":1,\"typo\":1}", "unknown name \"typo\"; valid names: n, s"},
 	};
 	char why[SHAPE_SENTENCE];
 

@@ -136,7 +136,7 @@ static void who_is_not_traced_is_counted(void **state)
 	ANSWER a = answer_to(&rec);
 	inc = answer_of(&a, PROBLEM_GPU_SHARING);
 	assert_non_null(inc);
-	assert_non_null(strstr(inc->summary, "while a process that is not traced uses GPU 0"));
+	assert_non_null(strstr(inc->summary, "while an untraced process uses GPU 0"));
 	for (int i = 0; i < 10; i++)
 		g[i].processes = 2; /* nothing to compare with */
 	ANSWER b = answer_to(&rec);

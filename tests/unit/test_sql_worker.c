@@ -155,7 +155,7 @@ static void *ask_for_an_hour(void *arg)
 	r = sql_worker_ask(p->path, ENDLESS, &rules, &t, NULL, &e);
 	sql_worker_watch(-1);
 	if (r == -ECANCELED)
-		assert_non_null(strstr(e.text, "nobody waits"));
+		assert_non_null(strstr(e.text, "cancelled"));
 	return (void *)(intptr_t)r;
 }
 

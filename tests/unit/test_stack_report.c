@@ -36,10 +36,10 @@ static void stacks_of_an_incident(void **state)
 	stack_report_text(&b, &slow, 1, &r);
 	assert_has(&b, "\nSTACKS of the slow calls, innermost frame first\n"
 		       "\n[HIGH] cudaStreamSync by py\\x1bthon3 (pid 4821)\n"
-		       "  50 % of 1.0s excess, 300 of 400 slow calls, stack 10\n"
+		       "  50 % of 1.0s extra time, 300 of 400 slow calls, stack 10\n"
 		       "    cudaStreamSynchronize [libcudart.so.12]\n");
 	assert_has(&b, "    forward() at train.py:142\n");
-	assert_has(&b, "stack 99\n    (its frames are not in the recording)\n");
+	assert_has(&b, "stack 99\n    (frames not in the recording)\n");
 	assert_has(&b, "  10 %: 3 more stacks; --json has the 16 heaviest\n"
 		       "  10 %: slow calls without a stack\n");
 	assert_null(strchr(buf_str(&b), '\033'));
@@ -70,10 +70,10 @@ static void no_stacks_are_told(void **state)
 	struct incident bare = {.excess_ns = 1};
 
 	stack_report_text(&b, NULL, 0, &r);
-	assert_has(&b, "\nNo call stacks\n  No call was recorded with one;");
+	assert_has(&b, "\nNo call stacks\n  No call stacks were recorded;");
 	buf_clear(&b);
 	stack_report_text(&b, &bare, 1, &r);
-	assert_has(&b, "\nNo call stacks\n  The slow calls were recorded without one.\n");
+	assert_has(&b, "\nNo call stacks\n  The slow calls were recorded without call stacks.\n");
 }
 
 static void as_json(void **state)

@@ -25,7 +25,7 @@ static void one_rank_is_late_every_time(void **state)
 	assert_true(inc->confidence > 0.9 * 0.9);
 	assert_int_equal(inc->period_steps, 0); /* every one is no period */
 	assert_int_equal(inc->evidence_count, INCIDENT_EVIDENCE);
-	assert_non_null(strstr(inc->root_cause, "rank 2 (pid 1002) came last in 100 % of 200"));
+	assert_non_null(strstr(inc->root_cause, "rank 2 (pid 1002) arrived last in 100 % of 200"));
 	assert_non_null(strstr(inc->evidence_sql, "comm = -9223372036854773060"));
 }
 
@@ -148,7 +148,7 @@ static void what_kept_it_is_named(void **state)
 	ANSWER a = answer_to(&rec);
 	inc = answer_of(&a, PROBLEM_STRAGGLER);
 	assert_non_null(inc);
-	assert_non_null(strstr(inc->root_cause, "blocked on the disk for"));
+	assert_non_null(strstr(inc->root_cause, "blocked on disk I/O for"));
 }
 
 static void waiting_ranks_are_not_reported_beside_it(void **state)

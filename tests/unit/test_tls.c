@@ -312,19 +312,20 @@ static void test_bad_settings(void **state)
 		int r;
 		const char *said;
 	} rows[] = {
-		{{.cert = server.cert_path}, -EINVAL, "belong together"},
-		{{.key = server.key_path}, -EINVAL, "belong together"},
+		{{.cert = server.cert_path}, -EINVAL, "must be given together"},
+		{{.key = server.key_path}, -EINVAL, "must be given together"},
 		{{.cert = server.cert_path, .key = server2.key_path}, -EINVAL, "is not the key of"},
-		{{.cert = "/none", .key = server.key_path}, -ENOENT, "cannot be read"},
+		{{.cert = "/none", .key = server.key_path}, -ENOENT, "cannot read the certificate"},
 		{{.cert = server.cert_path, .key = "/none"}, -ENOENT, "cannot read the key file"},
-		{{.cert = server.key_path, .key = server.key_path}, -EINVAL, "cannot be read"},
+		{{.cert = server.key_path, .key = server.key_path}, -EINVAL,
+			"cannot read the certificate"},
 		{{.cert = server.cert_path, .key = server.cert_path}, -EPERM, "chmod 600"},
 		{{.cert = loose.cert_path, .key = loose.key_path}, -EPERM, "chmod 600"},
 		{{.cert = expired.cert_path, .key = expired.key_path}, -EKEYEXPIRED, "expired"},
 		{{.cert = server.cert_path, .key = server.key_path, .client_ca = "/none"}, -ENOENT,
-			"authority for client certificates"},
+			"CA for client certificates"},
 		{{.cert = server.cert_path, .key = server.key_path, .client_ca = server.key_path},
-			-EINVAL, "authority for client certificates"},
+			-EINVAL, "CA for client certificates"},
 		{{0}, -EINVAL, "no folder"},
 	};
 

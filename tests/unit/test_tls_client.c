@@ -177,7 +177,7 @@ static void test_client_certificate(void **state)
 	assert_int_equal(ask_server(&scene.good, &scene.ca, &s, "127.0.0.1").status, 200);
 	s.cert = scene.stranger.cert_path;
 	s.key = scene.stranger.key_path;
-	expect_refused(ask_server(&scene.good, &scene.ca, &s, "127.0.0.1"), "does not accept our");
+	expect_refused(ask_server(&scene.good, &scene.ca, &s, "127.0.0.1"), "rejects the client");
 }
 
 static void refused_settings(const struct tls_client_settings *s, const char *says)
@@ -197,11 +197,11 @@ static void test_settings(void **state)
 	char missing[128], longer[80];
 
 	(void)state;
-	refused_settings(&s, "belong together");
+	refused_settings(&s, "must be given together");
 	s.key = scene.good.key_path;
 	refused_settings(&s, "not the key");
 	s.key = scene.client.cert_path;
-	refused_settings(&s, "cannot be read");
+	refused_settings(&s, "cannot read the client key");
 	s.key = scene.client.key_path;
 	assert_int_equal(chmod(s.key, 0640), 0);
 	refused_settings(&s, s.key);
@@ -209,7 +209,8 @@ static void test_settings(void **state)
 	snprintf(missing, sizeof(missing), "%s/missing", scene.dir.path);
 	refused_settings(&(struct tls_client_settings){.ca = missing}, missing);
 	refused_settings(&(struct tls_client_settings){.ca = missing}, "No such file or directory");
-	refused_settings(&(struct tls_client_settings){.ca = scene.client.key_path}, "authorities");
+	refused_settings(
+		&(struct tls_client_settings){.ca = scene.client.key_path}, "CA certificates");
 	refused_settings(&(struct tls_client_settings){.fingerprint = "abc"}, "64 hexadecimal");
 	refused_settings(&(struct tls_client_settings){.fingerprint = ""}, "64 hexadecimal");
 	snprintf(longer, sizeof(longer), "%s00", scene.self.fingerprint);
@@ -262,7 +263,7 @@ static void test_one_sided(void **state)
 	(void)state;
 	o = ask_odd(&plain, true);
 	assert_int_equal(o.err, -EPROTO);
-	assert_non_null(strstr(o.text, "speaks no TLS: give --no-tls or http://"));
+	assert_non_null(strstr(o.text, "does not use TLS: give --no-tls or http://"));
 	o = ask_odd(&closes, true);
 	assert_int_equal(o.err, -EPROTO);
 	assert_non_null(strstr(o.text, "http://"));

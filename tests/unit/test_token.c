@@ -91,8 +91,8 @@ static void test_what_is_refused(void **state)
 		{A "\nshort\n", -EINVAL, "fewer than 16"},
 		{A " " B "\n", -EINVAL, "blanks"},
 		{A "\x01\n", -EINVAL, "blanks"},
-		{"", -ENODATA, "holds no token"},
-		{"# nothing\n\n", -ENODATA, "holds no token"},
+		{"", -ENODATA, "contains no token"},
+		{"# nothing\n\n", -ENODATA, "contains no token"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

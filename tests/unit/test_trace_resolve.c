@@ -79,7 +79,7 @@ static void test_what_does_not_go_together(void **state)
 	refuses((struct trace_settings){.otlp = "gpu1", .otlp_interval_ns = 1}, -EINVAL, "1s");
 	refuses((struct trace_settings){.otlp = "gpu1", .otlp_client_key = "k"}, -EINVAL,
 		"together");
-	refuses((struct trace_settings){.otlp = "http://gpu1"}, -EPERM, "clear");
+	refuses((struct trace_settings){.otlp = "http://gpu1"}, -EPERM, "not be encrypted");
 	refuses((struct trace_settings){.cluster = ""}, -EINVAL, "--cluster");
 }
 

@@ -193,7 +193,7 @@ static void test_a_failed_rename(void **state)
 	scratch_write(blocked, "x", 1);
 	put(db, 10);
 	assert_int_equal(nodedb_roll(db, blocked, &err), -EEXIST);
-	assert_non_null(strstr(err.text, "cannot be renamed"));
+	assert_non_null(strstr(err.text, "cannot rename"));
 	put(db, 5);
 	scratch_close(db);
 	assert_int_equal(

@@ -36,7 +36,7 @@ static void uses_are_told_apart(void **state)
 	assert_int_equal(u.disk_ns, 7000000);
 	assert_int_equal(u.call_ns, 2000000);
 	window_tell(&u, VICTIM, text, sizeof(text));
-	assert_string_equal(text, "its thread was blocked on the disk for 35 % of that");
+	assert_string_equal(text, "its thread was blocked on disk I/O for 35 % of that");
 }
 
 static void the_cpu_has_a_name(void **state)
@@ -52,7 +52,7 @@ static void the_cpu_has_a_name(void **state)
 	assert_int_equal(window_look(&rec, VICTIM, &w, 1, &u), 0);
 	window_tell(&u, VICTIM, text, sizeof(text));
 	assert_string_equal(
-		text, "its thread was kept from the CPU by hog (pid 8821) for 80 % of that");
+		text, "its thread was waiting for a CPU used by hog (pid 8821) for 80 % of that");
 }
 
 static void nothing_recorded_is_not_guessed(void **state)
@@ -67,7 +67,7 @@ static void nothing_recorded_is_not_guessed(void **state)
 	assert_int_equal(window_look(&rec, VICTIM, NULL, 0, &u), 0);
 	assert_int_equal(u.total_ns, 0);
 	window_tell(&u, VICTIM, text, sizeof(text));
-	assert_non_null(strstr(text, "no delay by the CPU or the disk was recorded"));
+	assert_non_null(strstr(text, "no delay by CPU or disk was recorded"));
 	scene_call(&s, CUDA_MEMCPY, 0, 9000);
 	rec = scene_recording(&s);
 	assert_int_equal(window_look(&rec, VICTIM, &w, 1, &u), 0);

@@ -47,14 +47,13 @@ int annotate_client_connect(const char *path, int *ret_fd, struct errinfo *reter
 
 		if (err == EACCES || err == EPERM)
 			return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EACCES,
-				"no permission for %s: run as the tracer's user, or give your "
-				"group access with `ingero trace --annotate-socket-gid`",
+				"no permission for %s: run as the user of `ingero trace`, or give your group access with `ingero trace --annotate-socket-gid`",
 				path);
 		if (err == EAGAIN)
 			return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, -EAGAIN,
 				"the tracer at %s is busy: try again", path);
 		return errinfo_set_exit(reterr, EXIT_NO_FEATURE, -err,
-			"no tracer listens at %s (%s): start one with `ingero trace --annotate`",
+			"no tracer is listening at %s (%s): start one with `ingero trace --annotate`",
 			path, strerror(err));
 	}
 	*ret_fd = fd;
@@ -75,7 +74,7 @@ static void note_refused(struct client *c, uint64_t line, const struct errinfo *
 static int gone(struct errinfo *reterr)
 {
 	return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, -EPIPE,
-		"the tracer went away before all lines were acknowledged");
+		"the tracer closed the connection before it acknowledged all lines");
 }
 
 static int send_line(struct client *c, const char *line, size_t len, struct errinfo *reterr)
@@ -145,7 +144,7 @@ static int read_input(struct client *c, struct errinfo *reterr)
 	ssize_t n = read(c->input_fd, c->in + c->in_len, sizeof(c->in) - c->in_len);
 
 	if (n < 0 && errno != EINTR && errno != EAGAIN)
-		return errinfo_set(reterr, -EIO, "the input cannot be read: %s", strerror(errno));
+		return errinfo_set(reterr, -EIO, "cannot read the input: %s", strerror(errno));
 	if (n == 0)
 		c->at_end = true;
 	if (n > 0)
@@ -163,7 +162,7 @@ static int take_answer(struct client *c, const char *line, size_t len, struct er
 	if (r == -EREMOTEIO && !c->waiting) /* turned away at the door */
 		return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, -EAGAIN, "%s", e.text);
 	if (r == -EBADMSG || !c->waiting)
-		return errinfo_set(reterr, -EBADMSG, "the tracer's answer makes no sense");
+		return errinfo_set(reterr, -EBADMSG, "invalid reply from the tracer");
 	c->head = (c->head + 1) % WINDOW;
 	c->waiting--;
 	if (r < 0)
@@ -194,7 +193,7 @@ static int read_answers(struct client *c, struct errinfo *reterr)
 	}
 	return c->answer_len < sizeof(c->answer)
 		       ? 0
-		       : errinfo_set(reterr, -EBADMSG, "the tracer's answer makes no sense");
+		       : errinfo_set(reterr, -EBADMSG, "invalid reply from the tracer");
 }
 
 static int wait_for_either(struct client *c, struct errinfo *reterr)

@@ -29,7 +29,8 @@ static int check_key(const char *key, struct errinfo *reterr)
 	size_t len = strlen(key);
 
 	if (len == 0 || len > ANNOTATION_KEY_MAX || strspn(key, KEY_CHARACTERS) != len)
-		return refuse(reterr, "a label's name is 1 to 64 of A-Z a-z 0-9 _ . -", key);
+		return refuse(
+			reterr, "a label name has 1 to 64 characters of A-Z a-z 0-9 _ . -", key);
 	return 0;
 }
 
@@ -45,7 +46,7 @@ static int check_value(const char *key, const char *value, size_t len, struct er
 		if (n < 0)
 			return refuse(reterr, "the value is not UTF-8", key);
 		if (cp < 0x20 || (cp >= 0x7f && cp < 0xa0))
-			return refuse(reterr, "the value holds a control character", key);
+			return refuse(reterr, "the value contains a control character", key);
 	}
 	return 0;
 }
@@ -68,7 +69,8 @@ static int put_label(
 	else if (json_is_boolean(value))
 		snprintf(number, sizeof(number), "%s", json_is_true(value) ? "true" : "false");
 	else
-		return refuse(reterr, "a value is a string, a whole number, true or false", key);
+		return refuse(
+			reterr, "a value must be a string, a whole number, true or false", key);
 	len = text == number ? strlen(text) : json_string_length(value);
 	r = check_value(key, text, len, reterr);
 	if (r < 0)
@@ -87,7 +89,8 @@ static int read_labels(const json_t *root, struct annotation *a, struct errinfo 
 	int r;
 
 	if (!json_is_object(labels) || json_object_size(labels) == 0)
-		return errinfo_set(reterr, -EINVAL, "labels: an object with at least one label");
+		return errinfo_set(
+			reterr, -EINVAL, "labels: must be an object with at least one label");
 	if (json_object_size(labels) > ANNOTATION_LABELS_MAX)
 		return errinfo_set(reterr, -EINVAL, "labels: more than %d", ANNOTATION_LABELS_MAX);
 	json_begin_object(&w);
@@ -100,7 +103,7 @@ static int read_labels(const json_t *root, struct annotation *a, struct errinfo 
 	if (b.err == -ENOMEM)
 		return errinfo_set(reterr, -ENOMEM, "out of memory");
 	if (json_finish(&w) < 0 || b.err)
-		return errinfo_set(reterr, -EINVAL, "labels: too long together");
+		return errinfo_set(reterr, -EINVAL, "labels: too long in total");
 	while (b.len && b.data[b.len - 1] == '\n')
 		b.len--;
 	memcpy(a->labels, b.data, b.len);
@@ -118,7 +121,7 @@ static int read_number(const json_t *root, const char *key, int64_t min, int64_t
 		return 0;
 	if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max)
 		return errinfo_set(reterr, -EINVAL,
-			"%s: a whole number from %" PRId64 " to %" PRId64, key, min, max);
+			"%s: must be a whole number from %" PRId64 " to %" PRId64, key, min, max);
 	*ret = json_integer_value(v);
 	return 0;
 }
@@ -148,10 +151,9 @@ static int read_numbers(
 	}
 	if (to < from || (!from && to) || (from && !to))
 		return errinfo_set(reterr, -EINVAL,
-			"span_start and span_end come together, and the end is not before the "
-			"start");
+			"span_start and span_end must be given together, with the end not before the start");
 	if (start && !pid)
-		return errinfo_set(reterr, -EINVAL, "start_time: of which pid?");
+		return errinfo_set(reterr, -EINVAL, "start_time requires pid");
 	a->time.ns = ts;
 	a->pid = (uint32_t)pid;
 	a->start_time = (uint64_t)start;
@@ -174,7 +176,7 @@ static int check_keys(const json_t *root, struct errinfo *reterr)
 			i++;
 		if (i == ARRAY_SIZE(known))
 			return refuse(reterr,
-				"unknown; the keys are ts, labels, pid, start_time, span_start, "
+				"unknown key; valid keys are ts, labels, pid, start_time, span_start, "
 				"span_end and v",
 				key);
 	}
@@ -229,7 +231,7 @@ int annotate_line_compose(const char *const *labels, size_t count, uint32_t pid,
 		int r;
 
 		if (!eq || (size_t)(eq - labels[i]) > ANNOTATION_KEY_MAX)
-			return refuse(reterr, "a label is written key=value", labels[i]);
+			return refuse(reterr, "write a label as key=value", labels[i]);
 		snprintf(key, sizeof(key), "%.*s", (int)(eq - labels[i]), labels[i]);
 		r = check_key(key, reterr);
 		if (r == 0)
@@ -277,5 +279,5 @@ int annotate_line_parse_answer(
 		text_escape_terminal(&b, error);
 		return errinfo_set(reterr, -EREMOTEIO, "%.400s", buf_str(&b));
 	}
-	return errinfo_set(reterr, -EBADMSG, "the tracer's answer makes no sense");
+	return errinfo_set(reterr, -EBADMSG, "invalid reply from the tracer");
 }

@@ -72,7 +72,7 @@ static int make_folder(const char *folder, const char *path, struct errinfo *ret
 	made = mkdir(folder, 0700) == 0;
 	if (!made && errno != EEXIST)
 		return errinfo_set(
-			reterr, -errno, "folder %s cannot be made: %s", folder, strerror(errno));
+			reterr, -errno, "cannot create folder %s: %s", folder, strerror(errno));
 	r = check_way(path, folder, reterr);
 	if (r < 0 && made)
 		rmdir(folder);
@@ -96,7 +96,7 @@ static int prepare_folder(const char *folder, gid_t group, struct errinfo *reter
 		return unsafe(folder, "can be written by others", reterr);
 	if ((group != ANNOTATE_NO_GROUP && fchown(fd, (uid_t)-1, group) < 0) ||
 		fchmod(fd, group != ANNOTATE_NO_GROUP ? 0710 : 0700) < 0)
-		return errinfo_set(reterr, -errno, "folder %s cannot be given to its group: %s",
+		return errinfo_set(reterr, -errno, "cannot change the group of folder %s: %s",
 			folder, strerror(errno));
 	return 0;
 }
@@ -120,14 +120,13 @@ static int clear_place(const struct sockaddr_un *address, struct errinfo *reterr
 			       ? 0
 			       : errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
 	if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
-		return errinfo_set(
-			reterr, -EEXIST, "%s is there already and is no socket of ours", path);
+		return errinfo_set(reterr, -EEXIST, "%s exists and is not an ingero socket", path);
 	if (is_alive(address))
 		return errinfo_set(reterr, -EBUSY,
-			"another `ingero trace --annotate` listens at %s: stop it first", path);
+			"another `ingero trace --annotate` is listening at %s: stop it first",
+			path);
 	if (unlink(path) < 0)
-		return errinfo_set(
-			reterr, -errno, "%s cannot be removed: %s", path, strerror(errno));
+		return errinfo_set(reterr, -errno, "cannot remove %s: %s", path, strerror(errno));
 	return 0;
 }
 
@@ -146,10 +145,10 @@ static int bind_here(
 	r = bind(fd, (const void *)address, sizeof(*address)) < 0 ? -errno : 0;
 	umask(old);
 	if (r < 0)
-		return errinfo_set(reterr, r, "%s cannot be made: %s", path, strerror(-r));
+		return errinfo_set(reterr, r, "cannot create %s: %s", path, strerror(-r));
 	if ((shared && (chown(path, (uid_t)-1, group) < 0 || chmod(path, 0770) < 0)) ||
 		listen(fd, BACKLOG) < 0) {
-		r = errinfo_set(reterr, -errno, "%s cannot be shared with group %u: %s", path,
+		r = errinfo_set(reterr, -errno, "cannot share %s with group %u: %s", path,
 			(unsigned)group, strerror(errno));
 		unlink(path);
 		return r;
@@ -173,8 +172,7 @@ int annotate_place_bind(const char *path, gid_t group, int *ret_fd, struct errin
 	slash = strrchr(folder, '/');
 	if (!slash || slash == folder)
 		return errinfo_set(reterr, -EINVAL,
-			"%s: the annotation socket needs a folder of its own; give a full path",
-			path);
+			"%s: the annotation socket needs its own folder; give a full path", path);
 	*slash = 0;
 	r = make_folder(folder, path, reterr);
 	if (r == 0)

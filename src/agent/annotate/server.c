@@ -131,8 +131,8 @@ void annotate_server_ack(struct annotate_server *s, uint64_t ticket, int64_t id)
 		a->ticket = 0;
 		a->id = id;
 		if (id < 0)
-			a->error =
-				strdup("the store could not write it: see the tracer's messages");
+			a->error = strdup(
+				"cannot write it to the database: see the tracer's messages");
 		c->broken = c->broken || (id < 0 && !a->error);
 		return;
 	}
@@ -148,13 +148,12 @@ static int check_process(const struct annotate_server *s, const struct ucred *pe
 	if (!a->pid)
 		return 0;
 	if (discover_process(s->root, a->pid, &facts) < 0)
-		return errinfo_set(reterr, -ESRCH, "pid: there is no process %u", a->pid);
+		return errinfo_set(reterr, -ESRCH, "pid: no process %u", a->pid);
 	if (peer->uid != 0 && facts.uid != peer->uid)
-		return errinfo_set(
-			reterr, -EPERM, "pid: process %u belongs to another user", a->pid);
+		return errinfo_set(reterr, -EPERM, "pid: another user owns process %u", a->pid);
 	if (a->start_time && a->start_time != facts.start_ticks)
 		return errinfo_set(reterr, -ESRCH,
-			"start_time: process %u is another one now, it started at %llu", a->pid,
+			"start_time: pid %u was reused, its process started at %llu", a->pid,
 			(unsigned long long)facts.start_ticks);
 	a->start_time = facts.start_ticks;
 	return 0;
@@ -174,7 +173,7 @@ static void take_line(struct annotate_server *s, struct connection *c, const cha
 		a->peer_gid = c->peer.gid;
 		a->peer_pid = (uint32_t)c->peer.pid;
 		if (!s->put(s->arg, a, ticket))
-			r = errinfo_set(&e, -EAGAIN, "the store has no room now: send it again");
+			r = errinfo_set(&e, -EAGAIN, "the store is full: send it again later");
 	}
 	s->waiting += r == 0;
 	add_answer(c, r == 0 ? ticket : 0, r == 0 ? NULL : e.text);
@@ -274,14 +273,14 @@ static void add_connection(struct annotate_server *s, int fd)
 		return;
 	}
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid == (uid_t)-1) {
-		turn_away(fd, "the kernel does not say who you are");
+		turn_away(fd, "cannot identify the client");
 		return;
 	}
 	c = calloc(1, sizeof(*c));
 	event.data.u32 = slot;
 	if (!c || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
 		free(c);
-		turn_away(fd, "no memory for a connection: try again later");
+		turn_away(fd, "out of memory: try again later");
 		return;
 	}
 	c->fd = fd;

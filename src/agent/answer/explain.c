@@ -248,7 +248,7 @@ static void put_chains_title(struct buf *b, const struct nodedb_content *c)
 	char text[TEXT_PLURAL_MAX];
 	const char *comma = " (";
 
-	buf_printf(b, "\n  %s", text_format_plural(text, c->chain_count, "stored verdicts"));
+	buf_printf(b, "\n  %s", text_format_plural(text, c->chain_count, "stored incidents"));
 	if (c->node[0]) {
 		buf_puts(b, " of node ");
 		text_escape_terminal(b, c->node);
@@ -265,7 +265,7 @@ static void put_chains_title(struct buf *b, const struct nodedb_content *c)
 	}
 	buf_puts(b, comma[0] == ',' ? ")\n" : "\n");
 	if (c->skipped_rows)
-		buf_printf(b, "  %s left out\n",
+		buf_printf(b, "  %s omitted\n",
 			text_format_plural(text, c->skipped_rows, "damaged rows"));
 }
 

@@ -36,7 +36,7 @@ void completeness_text(struct buf *b, const struct completeness *c)
 	char text[TEXT_MAX], of[TEXT_PLURAL_MAX], unseen[CALL_GAP_SENTENCE_MAX];
 
 	if (!c->known) {
-		buf_puts(b, "losses not known");
+		buf_puts(b, "losses unknown");
 		return;
 	}
 	if (accounting_put_unclean(&c->books, b))

@@ -165,8 +165,8 @@ static int put_health(const struct question *q, struct json_writer *w, double co
 	judge_incidents(&h, &active, q->live);
 	if (!q->live && !active.row_count && q->range.last_ns)
 		because(&h, STATE_UNKNOWN,
-			"the recording holds no stored verdicts; its incidents are found on "
-			"asking");
+			"no incidents are stored in the recording; ask for incidents to find "
+			"them");
 	judge_data(&h, q, completeness);
 	json_key(w, "health");
 	json_begin_object(w);

@@ -125,11 +125,11 @@ static const struct capability {
 	{"losses", "Losses", "accounting", "ingero trace", "hits = stored + aggregated + lost"},
 	{"overhead", "Overhead", "overhead", "ingero trace", "what tracing cost"},
 	{"annotations", "Annotations", "annotations", "ingero annotate",
-		"labels that the workload sent"},
+		"labels sent by the workload"},
 	{"sm_stalls", "SM stall reasons", NULL, "Nsight Compute",
 		"needs hardware counters, which slow the kernels that they measure"},
 	{"kernel_times", "Kernel times on the GPU", NULL, "torch.profiler or Nsight Systems",
-		"calls are seen where the host makes them; what runs on the GPU is not"},
+		"calls are traced on the host; kernels on the GPU are not"},
 };
 
 int capabilities_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)

@@ -41,14 +41,14 @@ static void put_header(struct buf *b, const struct query_head *h)
 	if (h->limit && h->events == h->limit)
 		buf_puts(b, ", the newest");
 	if (h->skipped_rows)
-		buf_printf(b, "; %s left out",
+		buf_printf(b, "; %s omitted",
 			text_format_plural(text, h->skipped_rows, "damaged rows"));
 	if (h->older_events)
-		buf_printf(b, "; %s left out",
+		buf_printf(b, "; %s omitted",
 			text_format_plural(text, h->older_events, "older events"));
 	buf_putc(b, '\n');
 	if (!h->events && !h->calls) {
-		buf_puts(b, "  Nothing that was asked for is in the recording.\n");
+		buf_puts(b, "  No matching events in the recording.\n");
 		return;
 	}
 	buf_puts(b, "  From ");

@@ -76,7 +76,7 @@ static void put_title(struct buf *b, const struct incident *list, size_t n,
 	if (color)
 		buf_puts(b, BOLD);
 	if (!n)
-		buf_puts(b, s->late_node ? "No incidents of its own" : "No incidents");
+		buf_puts(b, s->late_node ? "No incidents on this node" : "No incidents");
 	else
 		buf_printf(b, "INCIDENTS - %s", text_format_plural(text, n, "incidents"));
 	for (size_t i = 0; i < n; i++)
@@ -116,24 +116,24 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 	buf_printf(b, "%s analysed", text_format_plural(text, s->events, "events"));
 	put_counts(b, s);
 	if (s->thinned_rows)
-		buf_printf(b, "; %s of ordinary calls summed up",
+		buf_printf(b, "; %s of ordinary calls aggregated",
 			text_format_plural(text, s->thinned_rows, "rows"));
 	buf_puts(b, "; ");
 	completeness_text(b, &s->completeness);
 	if (s->skipped_rows)
-		buf_printf(b, "; %s left out",
+		buf_printf(b, "; %s omitted",
 			text_format_plural(text, s->skipped_rows, "damaged rows"));
 	if (s->older_events)
-		buf_printf(b, "; %s left out",
+		buf_printf(b, "; %s omitted",
 			text_format_plural(text, s->older_events, "older events"));
 	if (s->older_labels)
-		buf_printf(b, "; the oldest %s left out",
+		buf_printf(b, "; the oldest %s omitted",
 			text_format_plural(text, s->older_labels, "labels"));
 	if (s->skipped_stacks)
-		buf_printf(b, "; %s left out, damaged or over 64 KiB",
+		buf_printf(b, "; %s omitted: damaged or over 64 KiB",
 			text_format_plural(text, s->skipped_stacks, "call stacks"));
 	if (s->other_stacks)
-		buf_printf(b, "; %s of little time left out",
+		buf_printf(b, "; %s with little time omitted",
 			text_format_plural(text, s->other_stacks, "call stacks"));
 	if (s->last_ns) {
 		buf_puts(b, "\n  From ");
@@ -239,7 +239,7 @@ static void put_figures(struct buf *b, const struct incident *inc, size_t width)
 		put_paragraph(b, width, "  Measured: ", buf_str(&text));
 		return;
 	}
-	buf_printf(&text, "%s of %s excess in %s slow of %s; confidence %s",
+	buf_printf(&text, "%s of %s extra time in %s slow of %s; confidence %s",
 		text_format_percent(share, inc->explained),
 		text_format_duration(excess, inc->excess_ns),
 		text_format_count(slow, inc->slow_calls),
@@ -268,7 +268,7 @@ static void put_where(
 		return;
 	}
 	buf_printf(&text, ", %s of the %s", text_format_percent(share, part),
-		inc->excess_ns || !inc->unit ? "excess" : inc->unit);
+		inc->excess_ns || !inc->unit ? "extra time" : inc->unit);
 	put_paragraph(b, width, "  Where: ", buf_str(&text));
 }
 
@@ -416,20 +416,17 @@ static void put_stored(struct buf *b, size_t n)
 	char text[TEXT_PLURAL_MAX];
 
 	buf_printf(b, "  %s %s stored while recording: --chains prints %s\n",
-		text_format_plural(text, n, "verdicts"), n == 1 ? "was" : "were",
+		text_format_plural(text, n, "incidents"), n == 1 ? "was" : "were",
 		n == 1 ? "it" : "them");
 }
 
 static const char *nothing_text(const struct report_scope *s)
 {
 	if (!s->events)
-		return "  There are no events to explain: record while a CUDA program runs, and "
-		       "look at a range and processes that were recorded.\n";
+		return "  No events to explain: record while a CUDA program runs, and select a time range and processes that were recorded.\n";
 	if (s->no_gpu_calls)
-		return "  No CUDA call ended in this recording: the traced processes did other "
-		       "things, or hang in\n  a call that began before it (`py-spy dump --pid "
-		       "PID` or `gdb -p PID` shows where).\n";
-	return "  No call was far above its own ordinary duration.\n";
+		return "  No CUDA call ended in this recording: the traced processes made none, or hang in a call\n  that began before it (`py-spy dump --pid PID` or `gdb -p PID` shows where).\n";
+	return "  No problems found: no call was far above its usual duration.\n";
 }
 
 static void put_hidden(struct buf *b, size_t n)

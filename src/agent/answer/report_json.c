@@ -68,7 +68,7 @@ static void put_figures(struct json_writer *w, const struct incident *i)
 	json_uint_member(w, "excess_ns", i->excess_ns);
 	json_double_member(w, "explained", i->explained);
 	json_double_member(w, "confidence", i->confidence);
-	json_key(w, "completeness"); /* null: the recording does not say what it lost */
+	json_key(w, "completeness"); /* null: losses of this recording are unknown */
 	if (i->completeness < 0)
 		json_put_null(w);
 	else

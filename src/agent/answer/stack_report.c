@@ -32,7 +32,7 @@ static void put_stack(struct buf *b, const struct stack_report *r, uint64_t hash
 	if (s)
 		stack_text(b, s, INDENT, r->width);
 	else
-		buf_printf(b, "%*s(its frames are not in the recording)\n", INDENT, "");
+		buf_printf(b, "%*s(frames not in the recording)\n", INDENT, "");
 }
 
 /* What the list above does not show: more stacks, and slow calls without one. */
@@ -64,7 +64,7 @@ static void put_incident(struct buf *b, const struct incident *inc, const struct
 	for (int i = 0; i < shown; i++) {
 		const struct incident_stack *s = &inc->stacks[i];
 
-		buf_printf(b, "  %s of %s excess, %s of %s, stack %" PRId64 "\n",
+		buf_printf(b, "  %s of %s extra time, %s of %s, stack %" PRId64 "\n",
 			text_format_percent(share, share_of(s->ns, inc->excess_ns)),
 			text_format_duration(excess, inc->excess_ns),
 			text_format_count(calls, s->calls),
@@ -127,9 +127,9 @@ void stack_report_text(
 {
 	if (!has_stacks(incidents, count, r)) {
 		put_title(b, r, "No call stacks");
-		buf_puts(b, count ? "  The slow calls were recorded without one.\n"
-				  : "  No call was recorded with one; `ingero trace` does that "
-				    "unless --stack=false.\n");
+		buf_puts(b,
+			count ? "  The slow calls were recorded without call stacks.\n"
+			      : "  No call stacks were recorded; `ingero trace` records them unless --stack=false.\n");
 		return;
 	}
 	put_title(b, r,

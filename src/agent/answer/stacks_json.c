@@ -106,8 +106,8 @@ int stacks_json(const struct question *q, struct json_writer *w, struct errinfo 
 	put_bool(w, "truncated", i < s->row_count || a.truncated);
 	if (!shown)
 		json_string_member(w, "note",
-			a.rows ? "no call of this time was recorded with a stack"
-			       : "no call was recorded in this time");
+			a.rows ? "no call in this time range was recorded with a stack"
+			       : "no calls were recorded in this time range");
 	put_window(q, w);
 	json_end_object(w);
 	return r;

@@ -45,9 +45,7 @@ static void put_contention(struct buf *b, const uint32_t pids[PIDS_NAMED], size_
 {
 	if (count < 2)
 		return;
-	buf_printf(b,
-		"\n  %zu processes made CUDA calls and share a GPU if they use the same one: pids",
-		count);
+	buf_printf(b, "\n  %zu processes made CUDA calls and may share a GPU: pids", count);
 	for (size_t i = 0; i < MIN(count, (size_t)PIDS_NAMED); i++)
 		buf_printf(b, "%s %u", i ? "," : "", pids[i]);
 	buf_puts(b, count > PIDS_NAMED ? ", …\n" : "\n");

@@ -125,7 +125,7 @@ static void check_kernel(const struct context *c, struct check_row *row)
 		(major > 5 || (major == 5 && minor >= 15)))
 		return;
 	row->state = CHECK_NO_FEATURE;
-	ADVICE(row, "use a kernel of version 5.15 or newer");
+	ADVICE(row, "use kernel 5.15 or newer");
 }
 
 static void check_btf(const struct context *c, struct check_row *row)
@@ -153,7 +153,7 @@ static void check_bpf(const struct context *c, struct check_row *row)
 		VALUE(row, "a program was loaded");
 		return;
 	}
-	VALUE(row, "%s", r == -EPERM ? "not permitted" : "the kernel refused a trivial program");
+	VALUE(row, "%s", r == -EPERM ? "not permitted" : "the kernel rejected a trivial program");
 	row->state = r == -EPERM ? CHECK_NO_PRIVILEGE : CHECK_NO_FEATURE;
 	if (r != -EPERM)
 		ADVICE(row, "use a kernel built with CONFIG_BPF_SYSCALL=y, CONFIG_BPF_EVENTS=y and "
@@ -166,9 +166,7 @@ static void check_bpf(const struct context *c, struct check_row *row)
 			"bpf and perf_event_open (docker: --security-opt seccomp=…)");
 	else
 		ADVICE(row,
-			"the capabilities are there but the kernel still refuses: look at "
-			"/sys/kernel/security/lockdown, at the LSM in use, and whether this is a "
-			"user namespace (capabilities count only in the initial one)");
+			"the capabilities are there but the kernel still refuses: check /sys/kernel/security/lockdown, the LSM in use, and whether this is a user namespace (capabilities only count in the initial one)");
 }
 
 static void check_uprobes(const struct context *c, struct check_row *row)
@@ -190,7 +188,7 @@ static void check_uprobes(const struct context *c, struct check_row *row)
 		return;
 	if (c->probes->bpf_load == -EPERM) {
 		row->state = CHECK_OPTIONAL;
-		VALUE(row, "not known: needs the privilege to load eBPF");
+		VALUE(row, "unknown: needs the privilege to load eBPF");
 	} else if (refused) {
 		row->state = CHECK_NO_PRIVILEGE;
 		VALUE(row, "not permitted");
@@ -233,7 +231,7 @@ static void check_tracepoints(const struct context *c, struct check_row *row)
 
 	if (c->probes->btf < 0) {
 		row->state = CHECK_OPTIONAL;
-		VALUE(row, "not known without BTF");
+		VALUE(row, "unknown without BTF");
 		return;
 	}
 	for (size_t i = 0; i < CHECK_TRACEPOINTS; i++) {
@@ -252,7 +250,7 @@ static void check_tracepoints(const struct context *c, struct check_row *row)
 		ADVICE(row,
 			"use a kernel built with CONFIG_TRACEPOINTS=y and CONFIG_SCHED_DEBUG=y");
 	else if (row->state == CHECK_OPTIONAL)
-		ADVICE(row, "what these show (disk, memory, network) is left out of explanations");
+		ADVICE(row, "explanations will not cover these (disk, memory, network)");
 }
 
 static void check_paranoid(const struct context *c, struct check_row *row)
@@ -294,8 +292,8 @@ static void check_confinement(const struct context *c, struct check_row *row)
 
 	if (p->confine_tried < 0) {
 		row->state = CHECK_OPTIONAL;
-		VALUE(row, "not known: %s", strerror(-p->confine_tried));
-		ADVICE(row, "nothing to do: a trace warns if it keeps more rights than it needs");
+		VALUE(row, "unknown: %s", strerror(-p->confine_tried));
+		ADVICE(row, "nothing to do: a trace warns if it cannot drop privileges");
 		return;
 	}
 	for (enum confine_part i = 0; i < CONFINE_PARTS; i++) {
@@ -311,7 +309,7 @@ static void check_confinement(const struct context *c, struct check_row *row)
 			confine_part_reason(i, p->confine.parts[i]));
 	}
 	if (row->state == CHECK_OPTIONAL)
-		ADVICE(row, "; tracing works, with more rights than it needs");
+		ADVICE(row, "; tracing works, without dropping all privileges");
 }
 
 /* The first word of @s that looks like a version (535.104.05). */
@@ -447,8 +445,8 @@ static void check_processes(const struct context *c, struct check_row *row)
 
 	if (c->probes->is_old) {
 		row->state = CHECK_OPTIONAL;
-		VALUE(row, "not looked for: a server may not look into processes");
-		ADVICE(row, "run `ingero check` for what it would see of them");
+		VALUE(row, "not checked: a server cannot inspect processes");
+		ADVICE(row, "run `ingero check` to list them");
 		return;
 	}
 	r = discover_scanner_new(c->root, &s);
@@ -456,14 +454,13 @@ static void check_processes(const struct context *c, struct check_row *row)
 		r = discover_scan(s, &found);
 	if (r < 0) {
 		row->state = CHECK_OPTIONAL;
-		VALUE(row, "not known: %s", strerror(-r));
+		VALUE(row, "unknown: %s", strerror(-r));
 		ADVICE(row, "mount /proc here, with the processes to trace in it");
 		return;
 	}
 	list_processes(c, found, row);
 	if (found->unreadable && !has_cap(c, CAP_SYS_PTRACE_BIT))
-		VALUE(row, "; %zu of %zu processes could not be looked at", found->unreadable,
-			found->seen);
+		VALUE(row, "; cannot inspect %zu of %zu processes", found->unreadable, found->seen);
 	if (found->count > 0)
 		return;
 	row->state = CHECK_OPTIONAL;

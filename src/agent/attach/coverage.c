@@ -115,7 +115,7 @@ static int attach(struct coverage *c, int fd, const char *name, const struct upr
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	r = uprobe_attach(c->probe, path, points, count, ret, NULL);
-	return r < 0 ? errinfo_set(reterr, r, "%s could not be probed (%s): %s", name,
+	return r < 0 ? errinfo_set(reterr, r, "cannot probe %s (%s): %s", name,
 			       probe_method_name(probe_method(c->probe)), strerror(-r))
 		     : 0;
 }
@@ -377,7 +377,7 @@ static int resolve(struct coverage *c, unsigned number, int fd, const char *name
 	r = elfsym_offsets(elf, names, n, offsets);
 	if (r < 0)
 		return errinfo_set(
-			reterr, r, "the symbols of %s cannot be read: %s", name, strerror(-r));
+			reterr, r, "cannot read the symbols of %s: %s", name, strerror(-r));
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at = offsets[i] ? cheapest_place(elf, offsets[i]) : 0;
 
@@ -386,8 +386,7 @@ static int resolve(struct coverage *c, unsigned number, int fd, const char *name
 				(struct uprobe_point){at, probe_cookie(lib, rows[i], number).word};
 	}
 	if (!found)
-		return errinfo_set(
-			reterr, -ENOENT, "%s has none of the functions of %s", name, lib->name);
+		return errinfo_set(reterr, -ENOENT, "%s has no functions of %s", name, lib->name);
 	if (lib == &probe_nccl)
 		tell_nccl_layout(c, elf, number);
 	*ret_count = found;
@@ -429,7 +428,7 @@ static void leave_unprobed(struct probed *p)
 static int fill_place(struct coverage *c, size_t at, const struct target_library *lib, int fd,
 	struct errinfo *reterr)
 {
-	const char *name = lib->path[0] ? lib->path : "a file with too long a path";
+	const char *name = lib->path[0] ? lib->path : "a file with a path that is too long";
 	struct uprobe_point points[UPROBE_POINTS_MAX];
 	struct coverage_file *f = &c->files[at];
 	size_t count = 0;

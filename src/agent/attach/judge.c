@@ -84,8 +84,7 @@ static void judge_library(const struct coverage *c, const char *root, uint32_t p
 	const char *name = lib->path[0] ? lib->path : "(a path that is too long)";
 
 	if (!coverage_knows(lib->kind)) {
-		snprintf(text, sizeof(text), "%.300s is mapped and its functions are not probed",
-			name);
+		snprintf(text, sizeof(text), "%.300s is loaded but not probed", name);
 		set_row(row, LAYER_UNCOVERED, NULL, text);
 	} else if (f && f->probes) {
 		snprintf(text, sizeof(text), "%.300s, %zu functions%s", name, f->probes,
@@ -97,7 +96,7 @@ static void judge_library(const struct coverage *c, const char *root, uint32_t p
 	} else {
 		_cleanup_fd_ int fd = discover_library_open(root, pid, lib);
 
-		snprintf(text, sizeof(text), "%.300s cannot be opened: %s", name,
+		snprintf(text, sizeof(text), "cannot open %.300s: %s", name,
 			fd < 0 ? strerror(-fd) : "the list of probed files is full");
 		set_row(row, LAYER_FAILED, NULL, text);
 	}
@@ -135,13 +134,11 @@ static void judge_program(const struct coverage *c, const char *root,
 	}
 	if (fd < 0)
 		snprintf(text, sizeof(text),
-			"no libcudart is mapped, and the program cannot be looked at: %s",
+			"no libcudart is loaded, and the program cannot be inspected: %s",
 			strerror(-fd));
 	else
 		snprintf(text, sizeof(text),
-			"no libcudart is mapped and %.300s has no symbols of one: the runtime is "
-			"static without symbols%s, or only the driver is used; only driver calls "
-			"are seen",
+			"no libcudart is loaded and %.300s has no symbols of one: the runtime is static without symbols%s, or only the driver is used; only driver calls are traced",
 			exe.path,
 			maps_kind(p, TARGET_TORCH_CUDA) ? " or inside libtorch_cuda" : "");
 	set_row(row, LAYER_UNCOVERED, NULL, text);

@@ -223,7 +223,7 @@ int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *
 		r = attach_links(u, p, path, points, count);
 	if (r < 0) {
 		uprobe_detach_all(&u, 1);
-		return errinfo_set(reterr, r, "%s could not be probed (%s): %s", path,
+		return errinfo_set(reterr, r, "cannot probe %s (%s): %s", path,
 			probe_method_name(probe_method(p)), strerror(-r));
 	}
 	*ret = u;

@@ -13,7 +13,7 @@
 
 enum interval_kind {
 	INTERVAL_PREEMPTED, /* able to run, and put aside */
-	INTERVAL_RUN_QUEUE, /* woken, waiting for a CPU */
+	INTERVAL_RUN_QUEUE, /* ready, waiting for a CPU */
 	INTERVAL_DISK_WAIT, /* in D state */
 	INTERVAL_ASLEEP,    /* in S state: waits for the GPU, a lock, a message */
 	INTERVAL_REQUEST,   /* a block request was under way */

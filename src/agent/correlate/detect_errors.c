@@ -104,18 +104,18 @@ static void advise(const struct error_group *g, struct incident *inc)
 		set_fixes(inc, refused, ARRAY_SIZE(refused));
 }
 
-static void tell_causes(const struct error_group *g, const char *op, struct incident *inc)
+static void put_causes(const struct error_group *g, const char *op, struct incident *inc)
 {
 	uint32_t parent = g->items->forked_from;
 
 	if (parent) {
 		snprintf(inc->root_cause, sizeof(inc->root_cause),
-			"CUDA used after fork: pid %u had used CUDA before it forked, and CUDA "
-			"cannot be used in a forked child then",
+			"CUDA used after fork: pid %u had used CUDA before it forked, so the forked "
+			"child cannot use it",
 			parent);
 		snprintf(inc->explanation, sizeof(inc->explanation),
 			"%s was the first call to return it, in pid %u. A context does not survive "
-			"fork: every CUDA call of such a process fails, whatever it asks for.",
+			"fork: every CUDA call of such a process fails.",
 			op, g->first->pid);
 		return;
 	}
@@ -123,9 +123,8 @@ static void tell_causes(const struct error_group *g, const char *op, struct inci
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%s was the first call of the process to return it. %s", op,
 		g->row->sticky
-			? "Such an error is told by whichever call comes next: the kernel that "
-			  "failed was launched before. It stays until the process ends."
-			: "Nothing of the call was done.");
+			? "CUDA reports such an error from a later call: the failed kernel was launched earlier. The error persists until the process ends."
+			: "The call had no effect.");
 }
 
 static void tell(const struct error_group *g, struct incident *inc)
@@ -138,7 +137,7 @@ static void tell(const struct error_group *g, struct incident *inc)
 		snprintf(later, sizeof(later), "; %s returned it too",
 			text_format_plural(n, g->calls - 1, "later calls"));
 	else if (g->calls > 1)
-		snprintf(later, sizeof(later), "; %s failed so",
+		snprintf(later, sizeof(later), "; %s failed the same way",
 			text_format_plural(n, g->calls - 1, "more calls"));
 	if (g->processes > 1)
 		snprintf(in, sizeof(in), ", in %s",
@@ -146,7 +145,7 @@ static void tell(const struct error_group *g, struct incident *inc)
 				g->items->forked_from ? "forked processes" : "processes"));
 	snprintf(inc->summary, sizeof(inc->summary), "%s of %s returned %s error %d (%s)%s%s", op,
 		e->comm, failure_is_nccl(e) ? "NCCL" : "CUDA", e->ret, g->row->name, later, in);
-	tell_causes(g, op, inc);
+	put_causes(g, op, inc);
 	incident_step(inc, e->start.ns, e->dur_ns, e->source == SOURCE_DRIVER ? "DRIVER" : "CUDA",
 		op, "pid %u, thread %u: error %d, %s", e->pid, e->tid, e->ret, g->row->name);
 	if (g->calls > 1)

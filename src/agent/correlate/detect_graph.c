@@ -254,7 +254,7 @@ static int report_recapture(
 	text_format_percent(percent, share);
 	text_format_duration(one, p->cost_ns / p->late);
 	snprintf(inc->summary, sizeof(inc->summary),
-		"%s captures CUDA graphs anew every %s: %s after warm-up, %s each, %s in all (%s "
+		"%s re-captures CUDA graphs every %s: %s after warm-up, %s each, %s in all (%s "
 		"of its time)",
 		p->first_late->comm,
 		text_format_plural(launches, (uint64_t)(each + 0.5), "launches"),
@@ -265,8 +265,7 @@ static int report_recapture(
 		text_format_plural(launches, p->launches, "launches"),
 		(unsigned long long)p->updated);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"Graphs made during the first %.1f s count as warm-up. The cost is the time "
-		"between the begin and the end of each later capture and that of its instantiation.",
+		"Graphs created in the first %.1f s count as warm-up. The cost is the duration of each later capture and its instantiation.",
 		(double)(p->warm_ns - p->first_ns) / 1e9);
 	incident_step(inc, p->first_late->start.ns, p->first_late->dur_ns, "GRAPH",
 		"graphInstantiate", "first after warm-up, by thread %u", p->first_late->tid);
@@ -308,7 +307,7 @@ static void report_failed(
 		e->comm, p->failed == 1 ? " with" : "; the first with", e->ret, row->name);
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "capture failed: %s", row->meaning);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"Work of a failed capture did not run and is not in any graph.");
+		"The work of a failed capture did not run and is in no graph.");
 	inc->fix_count = 0;
 	incident_fix(inc,
 		row->class == ERROR_MEMORY
@@ -344,10 +343,9 @@ static void report_long(
 	snprintf(inc->summary, sizeof(inc->summary), "a graph capture of %s was open for %s",
 		p->longest->comm, text_format_duration(dur, (uint64_t)p->longest_ns));
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"something was initialised or waited for inside a capture");
+		"initialisation or a wait inside a capture");
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"Recording launches takes microseconds each; what else happened in between is not "
-		"known from the capture alone.");
+		"Recording a launch takes microseconds; the capture does not show what else took the time.");
 	incident_step(inc, p->longest->start.ns, (uint64_t)p->longest_ns, "GRAPH", "capture",
 		"by thread %u", p->longest->tid);
 	incident_evidence(inc, p->longest);
@@ -405,7 +403,7 @@ static void report_unused(
 	inc->confidence = 0.9 * completeness_weight(s->completeness);
 	inc->completeness = s->completeness;
 	snprintf(inc->summary, sizeof(inc->summary),
-		"%s of %s %s made and not launched within 30 s",
+		"%s of %s %s created and not launched within 30 s",
 		text_format_plural(text, n, "graphs"), first->comm, n == 1 ? "was" : "were");
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"graphs for shapes that do not occur: they cost start-up time and memory");

@@ -161,16 +161,15 @@ static void report_counter(const struct gpu_history *h, const struct counter *c,
 		(long long)h->index, h->name, (long long)c->grown, kind, (long long)c->readings);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		uncorrected
-			? "memory of GPU %lld lost its content: what was computed from it is wrong"
-			: "memory of GPU %lld needs correcting more and more",
+			? "data in the memory of GPU %lld is corrupted: results computed from it are wrong"
+			: "corrected memory errors of GPU %lld are increasing",
 		(long long)h->index);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"The driver's counter grew by %lld to %lld. %s", (long long)c->grown,
 		(long long)c->last,
 		uncorrected
-			? "Which results were touched cannot be seen from the host."
-			: "Corrected errors do no harm by themselves; growth comes before failure. "
-			  "Whether a result was ever wrong cannot be seen from the host.");
+			? "The host cannot see which results are affected."
+			: "Corrected errors do no harm; their growth often precedes a failure. The host cannot see whether a result was wrong.");
 	incident_step(inc, c->first_ns, (uint64_t)(c->last_ns - c->first_ns), "GPU", "ecc",
 		"GPU %lld: +%lld memory errors, %s", (long long)h->index, (long long)c->grown,
 		kind);
@@ -181,7 +180,7 @@ static void report_xid(
 	const struct gpu_history *h, const struct xid_seen *x, struct incident_list *out)
 {
 	static const struct xid_row unknown = {0, PROBLEM_HARDWARE_DRIFT, SEVERITY_LOW,
-		"not one of the common errors: see the driver's list of XID errors"};
+		"uncommon: see NVIDIA's list of XID errors"};
 	const struct xid_row *row = xid_find(x->number);
 	struct incident *inc;
 	char times[TEXT_PLURAL_MAX];
@@ -202,7 +201,7 @@ static void report_xid(
 		"The driver reported it %s while sampling%s",
 		text_format_plural(times, x->count, "times"),
 		row->problem == PROBLEM_CORRUPTION
-			? ". Which results were touched cannot be seen from the host."
+			? ". The host cannot see which results are affected."
 			: "; the kernel's log (`dmesg`) has the details.");
 	incident_step(inc, x->ns, 0, "GPU", "xid", "GPU %lld: XID %lld", (long long)h->index,
 		(long long)x->number);
@@ -228,7 +227,7 @@ static void report_link(const struct gpu_history *h, const struct link *l, const
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"the PCIe link of GPU %lld was retrained at a lower %s", (long long)h->index, what);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%lld was the most in this recording; it was lower in %lld readings in a row%s.",
+		"The maximum in this recording is %lld; %lld consecutive samples were lower%s.",
 		(long long)l->most, (long long)l->longest,
 		l == &h->gen ? " while the GPU was busy" : "");
 	incident_step(inc, l->first_ns, 0, "GPU", "pcie", "%s %lld, was %lld", what,

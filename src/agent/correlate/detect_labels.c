@@ -167,8 +167,7 @@ static struct incident *begin(const struct series *s, enum problem problem, enum
 		"WHERE value IS NOT NULL ORDER BY timestamp",
 		s->key);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"From the values that the program itself sent as annotations; what is inside the "
-		"tensors is not seen.");
+		"From the values that the program sent as annotations; tensors are not inspected.");
 	return inc;
 }
 
@@ -187,8 +186,7 @@ static void report_spikes(const struct series *s, struct incident_list *out)
 		s->key, s->worst->value, s->worst_ratio, s->worst_median,
 		(unsigned long long)s->spikes, s->values);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"loss spike: the cause is in the data or the optimiser, which are not seen from "
-		"here");
+		"loss spike: the cause is in the data or the optimiser, which are not traced");
 	incident_keep(out, inc);
 }
 
@@ -201,17 +199,16 @@ static void report_unstable(const struct series *s, struct incident_list *out)
 	if (s->nans) {
 		inc = begin(s, PROBLEM_AMP,
 			s->longest >= NANS_HIGH ? SEVERITY_HIGH : SEVERITY_MEDIUM, s->first_nan,
-			s->nans, "values that are no numbers", out);
+			s->nans, "values that are not numbers", out);
 		if (!inc)
 			return;
 		snprintf(inc->summary, sizeof(inc->summary),
-			"%s is %.60s: %llu of %s %s no numbers, %llu in a row", s->key,
+			"%s is %.60s: %llu of %s %s not numbers, %llu in a row", s->key,
 			s->first_nan->value, (unsigned long long)s->nans,
 			text_format_plural(n, s->values + s->nans, "values"),
 			s->nans == 1 ? "is" : "are", (unsigned long long)s->longest);
 		snprintf(inc->root_cause, sizeof(inc->root_cause),
-			"numbers overflowed or became undefined, with mixed precision mostly in "
-			"half precision");
+			"numeric overflow or NaN, usually in half precision");
 		incident_keep(out, inc);
 	}
 	if (!drops)
@@ -223,7 +220,7 @@ static void report_unstable(const struct series *s, struct incident_list *out)
 	snprintf(inc->summary, sizeof(inc->summary), "%s was lowered %s in %zu values, to %.60s",
 		s->key, text_format_plural(n, s->drops, "times"), s->values, s->last_drop->value);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"unstable mixed precision: gradients overflow at every scale that is tried");
+		"unstable mixed precision: gradients overflow at every loss scale");
 	incident_keep(out, inc);
 }
 

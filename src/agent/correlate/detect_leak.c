@@ -159,11 +159,8 @@ static void tell(
 		"memory leak: %s (pid %u) allocates %s at a time and does not free it", row->comm,
 		row->pid, text_format_bytes(each, g->left_bytes / g->left));
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"Allocations minus frees, by address. What was left after temporary allocations "
-		"rose in %.0f %% of the windows after the first quarter of the time, and was still "
-		"rising at the end. A framework's pool that grows looks the same: what it holds "
-		"inside is not seen.%s",
-		100 * g->growing, room < 0 ? " How much memory is left is not recorded." : "");
+		"Allocations minus frees, by address. Memory in use, without temporary allocations, grew in %.0f %% of the windows after the first quarter of the time, and was still growing at the end. A growing framework pool looks the same: its contents are not traced.%s",
+		100 * g->growing, room < 0 ? " Free memory is not recorded." : "");
 	if (g->ran_out || g->bytes_per_s >= FAST_BYTES_S || (until_s >= 0 && until_s < SOON_S))
 		inc->severity = SEVERITY_HIGH;
 	else

@@ -10,7 +10,7 @@
  * A failure is recovered if an allocation of at least that size succeeds soon after (frameworks
  * free their cache and ask again). CRITICAL: some failure was not. MEDIUM: all were.
  * A process that talks over the network, whose failures were all recovered or that allocates and
- * frees while the GPU is 95 % full, is reported as pressure on the KV cache (MEDIUM): a sign, no
+ * frees while the GPU is 95 % full, is reported as KV cache pressure (MEDIUM): a sign, no
  * proof, because a cache inside one allocation is not seen.
  *
  * Confidence is that of the reason: 0.9 by readings, 0.85 by the process's own peak, 0.95 by both,
@@ -190,18 +190,16 @@ static void tell_reason(const struct failure *f, const struct ledger_entry *e, s
 				     : text_format_bytes(free_now, f->peak_bytes - e->balance));
 	else if (f->reason == REASON_FULL)
 		snprintf(inc->root_cause, sizeof(inc->root_cause),
-			"the GPU's memory is full: %s was asked for, %s was free", need, free_now);
+			"the GPU's memory is full: %s requested, %s free", need, free_now);
 	else
 		snprintf(inc->root_cause, sizeof(inc->root_cause),
-			"out of GPU memory: %s was asked for; how much was free is not recorded",
-			need);
+			"out of GPU memory: %s requested; free memory is not recorded", need);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"Of the memory allocated since the recording began, the process held %s then (%s "
-		"at most before) and other traced processes %s. %s%s",
+		"Of the memory allocated since the recording began, the process held %s (peak before: %s) and other traced processes %s. %s%s",
 		held, peak, others,
-		f->by_sample ? "The GPU's readings before and after it say how much was free. "
-			     : "No two readings of the GPU agree on how much was free. ",
-		f->by_peak ? "The process itself had held as much at once before." : "");
+		f->by_sample ? "Free memory is from the GPU samples before and after. "
+			     : "The GPU samples around it disagree on free memory. ",
+		f->by_peak ? "The process had held as much before." : "");
 }
 
 static void tell_failures(const struct recording *rec, const struct ledger *l, size_t from,
@@ -277,9 +275,10 @@ static int report(const struct scene *s, const struct ledger *l, size_t from, si
 
 		inc->confidence = 0.5;
 		snprintf(inc->root_cause, sizeof(inc->root_cause),
-			"pressure on the KV cache, by its signs: a process that serves the network "
-			"had %s refused and asked again",
-			text_format_plural(refused, all->count, "allocations"));
+			"probable KV cache pressure: %s of a process that serves the network failed and "
+			"%s retried",
+			text_format_plural(refused, all->count, "allocations"),
+			all->count == 1 ? "was" : "were");
 	}
 	inc->confidence *= completeness_weight(s->completeness);
 	if (add_stacks(s->rec, l, from, end, inc) < 0)
@@ -336,16 +335,14 @@ static void report_churn(const struct scene *s, const struct ledger *l, size_t f
 	inc->confidence = 0.5 * completeness_weight(s->completeness);
 	inc->completeness = s->completeness;
 	snprintf(inc->summary, sizeof(inc->summary),
-		"%s made and freed %zu allocations in %.1f s while the GPU's memory was over 95 %% "
-		"full",
+		"%s allocated and freed %zu times in %.1f s while GPU memory was over 95 %% full",
 		row->comm, n, (double)(last - first) / 1e9);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"pressure on the KV cache, by its signs: a process that serves the network "
-		"allocates and frees at the edge of the memory");
+		"probable KV cache pressure: a process that serves the network allocates and frees while memory is almost full");
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"A sign, not a proof: the cache itself lies inside allocations and is not seen.");
+		"Indirect evidence: the cache is inside allocations and is not traced.");
 	incident_step(inc, first, (uint64_t)(last - first), "CUDA", "allocations",
-		"%zu allocations that were freed again, memory over 95 %% full", n);
+		"%zu allocations freed again, memory over 95 %% full", n);
 	incident_evidence(inc, row);
 	incident_sql(inc,
 		"SELECT timestamp, gpu, mem_used_bytes, mem_total_bytes FROM gpu_samples WHERE "

@@ -172,27 +172,25 @@ static void tell(const struct job *j, const struct job_process *p, const struct 
 		snprintf(how, sizeof(how), "was killed by the kernel's OOM killer");
 	else if (e->number)
 		snprintf(how, sizeof(how), "%s %s (%d)",
-			e->code > 128 ? "ended by" : "was ended by", signal_name(e->number),
+			e->code > 128 ? "ended by" : "was killed by", signal_name(e->number),
 			e->number);
 	else
 		snprintf(how, sizeof(how), "exited with code %d", e->code);
 	if (again)
-		snprintf(more, sizeof(more), "; it was started again as pid %u, %s later",
-			again->pid,
+		snprintf(more, sizeof(more), "; restarted as pid %u, %s later", again->pid,
 			text_format_duration(gap, (uint64_t)(again->first_ns - p->exit->start.ns)));
 	snprintf(inc->summary, sizeof(inc->summary), "%s (pid %u) %s%s", p->call->comm, p->pid, how,
 		more);
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s",
 		e->by_oom               ? "the host or the container ran out of memory"
-		: is_request(e->number) ? "somebody asked the process to end"
+		: is_request(e->number) ? "the process was asked to terminate"
 		: e->number == SIGKILL
-			? "somebody killed the process; not the OOM killer, as far as "
-			  "recorded"
+			? "the process was killed, not by the OOM killer as far as recorded"
 		: e->number ? "the process crashed"
-			    : "the process ended with an error of its own");
+			    : "the process exited with an error");
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"The kernel's record of its end%s. Who sent a signal is not recorded.",
-		e->by_oom ? " and of the OOM killer's choice" : "");
+		"From the kernel's exit event%s. The sender of a signal is not recorded.",
+		e->by_oom ? " and the OOM killer's choice" : "");
 	incident_step(inc, p->last_ns, 0, "CUDA", "last call", "its last recorded call ended");
 	if (e->by_oom)
 		incident_step(inc, p->oom->start.ns, 0, "HOST", "oom_kill",
@@ -258,7 +256,7 @@ static void report_pod(const struct scene *s, const struct event *e, struct inci
 		evicted ? "evicted" : "restarted");
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "Kubernetes %s the pod",
 		evicted ? "evicted" : "restarted");
-	snprintf(inc->explanation, sizeof(inc->explanation), "Told by Kubernetes itself.");
+	snprintf(inc->explanation, sizeof(inc->explanation), "Reported by Kubernetes.");
 	incident_step(inc, e->start.ns, 0, "HOST", evicted ? "pod_eviction" : "pod_restart",
 		"pod %s", evicted ? "evicted" : "restarted");
 	incident_evidence(inc, e);
@@ -286,11 +284,11 @@ static void report_foreign(const struct scene *s, const struct job *j, struct in
 	inc->confidence = 0.9;
 	inc->completeness = s->completeness;
 	snprintf(inc->summary, sizeof(inc->summary),
-		"the OOM killer ended pid %u, which made no CUDA call in this recording",
+		"the OOM killer killed pid %u, which made no CUDA calls in this recording",
 		(uint32_t)e->arg1);
-	snprintf(inc->root_cause, sizeof(inc->root_cause), "host memory was short");
+	snprintf(inc->root_cause, sizeof(inc->root_cause), "the host was short of memory");
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"Whether it belonged to the job is not known.");
+		"It is unknown whether it belonged to the job.");
 	incident_step(inc, e->start.ns, 0, "HOST", "oom_kill", "OOM killer chose pid %u",
 		(uint32_t)e->arg1);
 	incident_evidence(inc, e);

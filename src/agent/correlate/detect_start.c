@@ -194,20 +194,16 @@ static void tell(const struct start *p, bool seen, struct incident *inc)
 		"cold start: the context, modules and libraries are initialised by the first "
 		"calls");
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"The first call of each function was compared with the ordinary duration of all "
-		"calls of it. %s",
+		"The first call of each function was compared with the median of all its calls. %s",
 		seen ? "The start of the process is in the recording."
-		     : "The start of the process itself was not seen; its first recorded call is "
-		       "one of "
-		       "the slow ones.");
+		     : "The process started before the recording; its first recorded call is one of the slow ones.");
 	for (int i = 0; i < p->count; i++) {
 		const struct event *e = p->cold[i].event;
 
 		op = wire_op_name(e->source, e->op, room);
 		incident_step(inc, e->start.ns, e->dur_ns,
-			e->source == SOURCE_DRIVER ? "DRIVER" : "CUDA", op,
-			"first %s, ordinarily %s", op,
-			text_format_duration(later, p->cold[i].op->baseline_ns));
+			e->source == SOURCE_DRIVER ? "DRIVER" : "CUDA", op, "first %s, usually %s",
+			op, text_format_duration(later, p->cold[i].op->baseline_ns));
 		incident_evidence(inc, e);
 	}
 	incident_sql(inc,

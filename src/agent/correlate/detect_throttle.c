@@ -288,10 +288,10 @@ static bool report_slower(const struct scene *s, const struct gpu_spells *g, con
 	inc->confidence = inc->explained * (double)w->in_count /
 			  ((double)w->in_count + WAITS_HALF) * completeness_weight(s->completeness);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%s of pid %u for the GPU began while its clocks were lowered and took %s "
-		"on average; %s of the same time took %s.",
+		"%s of pid %u for the GPU began while clocks were lowered and took %s "
+		"on average; %s in the same period took %s.",
 		text_format_plural(n, w->in_count, "waits"), pid, is,
-		text_format_plural(others, w->out_count, "others"), was);
+		text_format_plural(others, w->out_count, "other waits"), was);
 	incident_step(inc, w->example->start.ns, w->example->dur_ns, "CUDA", "wait",
 		"the longest wait meanwhile");
 	incident_evidence(inc, w->example);
@@ -309,15 +309,15 @@ static void report_note(
 	incident_id(inc, 0, g->spells[0].start_ns);
 	inc->last.ns = g->spells[g->count - 1].end_ns;
 	tell(g,
-		compared ? "no traced process became slower by it alone"
-			 : "nothing to compare with, its effect is not known",
+		compared ? "no traced process became slower because of it"
+			 : "nothing to compare with, so the effect is unknown",
 		inc);
-	snprintf(inc->explanation, sizeof(inc->explanation), "%s Readings are taken once a second.",
-		compared ? "The waits of each process during the throttled time were compared with "
-			   "its "
-			   "other waits."
-			 : "There are not enough waits of one process both during and outside the "
-			   "throttled time.");
+	snprintf(inc->explanation, sizeof(inc->explanation), "%s The GPU is sampled once a second.",
+		compared
+			? "The waits of each process during the throttled time were compared with "
+			  "its "
+			  "other waits."
+			: "No process has enough waits both during and outside the throttled time.");
 	inc->severity = SEVERITY_LOW;
 	inc->confidence = 0.9;
 	inc->completeness = s->completeness;

@@ -86,7 +86,7 @@ static uint64_t put_candidates(const struct incident_list *out, size_t count, ui
 			buf_printf(b, "%s%s: %s", shown == 1 ? " Began at the same time: " : "; ",
 				problem_row(c->problem)->id, c->summary);
 	}
-	buf_puts(b, shown ? "." : " Nothing else that was found began at the same time.");
+	buf_puts(b, shown ? "." : " No other incident began at the same time.");
 	return told;
 }
 
@@ -141,12 +141,11 @@ static void write_shift(const struct step_list *l, const struct changepoint *c, 
 	snprintf(inc->summary, sizeof(inc->summary), "%s", buf_str(&t));
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s",
 		told ? "see the incidents that began at the same time"
-		     : "not known: steps became slower and nothing recorded says why");
+		     : "unknown: steps became slower and no recorded event explains it");
 	buf_clear(&t);
 	buf_printf(&t,
 		"%zu steps of %s (pid %u), found from its waits (confidence %.2f): the median of "
-		"the first %zu is %s, of the %zu since then %s. That cost %s. A larger batch or a "
-		"longer sequence looks the same.",
+		"the first %zu is %s, of the %zu since then %s. That cost %s. A larger batch or a longer sequence has the same effect.",
 		l->count, inc->comm, inc->pid, l->confidence, c->index, before, l->count - c->index,
 		after, text_format_duration(excess, inc->excess_ns));
 	buf_puts(&t, buf_str(b));
@@ -168,18 +167,15 @@ static void tell_rank_wait(const struct rank_wait *w, struct incident *inc)
 	inc->explained = share;
 	inc->confidence *= WAITED_SURE;
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"waits for other ranks: %s more of each step after %s%s, which is %s of the "
-		"excess; the late rank is not in this recording",
+		"waits for other ranks: %s more of each step after %s%s, which is %s of the extra time; the late rank is not in this recording",
 		text_format_duration(each, w->step_ns), wire_op_name(SOURCE_NCCL, w->row->op, op),
 		comm, text_format_percent(percent, share));
 	snprintf(inc->explanation + n, sizeof(inc->explanation) - n,
-		" Waits are those of the synchronisations that follow its collectives: what its "
-		"own GPU still had to do then is in them too.");
+		" A wait is the synchronisation after a collective: it includes the work that was still queued on this GPU.");
 	inc->fix_count = 0;
-	incident_fix(inc, "Look whether this GPU itself became slower: `nvidia-smi -q -d "
-			  "PERFORMANCE`");
+	incident_fix(inc, "Check whether this GPU became slower: `nvidia-smi -q -d PERFORMANCE`");
 	incident_fix(inc, "Find the late rank: `ingero merge` the nodes' recordings and explain "
-			  "the result, or ask the other nodes: `ingero explain --nodes`");
+			  "the result, or query the other nodes: `ingero explain --nodes`");
 }
 
 static int shift_report(const struct scene *s, const struct step_list *l,
@@ -324,11 +320,9 @@ static int slow_steps_report(
 		inc->period_steps, text_format_duration(each, inc->slow_p50_ns),
 		text_format_duration(usual, l->ordinary_ns));
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"not known: nothing that was found covers these steps");
+		"unknown: no other incident covers these steps");
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu of %zu steps of %s (pid %u) take more than 1.5 times the ordinary %s, and "
-		"they come at regular distances (confidence %.2f). No incident of the process "
-		"comes as regularly.",
+		"%zu of %zu steps of %s (pid %u) take more than 1.5 times the usual %s, at regular intervals (confidence %.2f). No other incident of the process is as regular.",
 		n, l->count, inc->comm, inc->pid, usual, period.confidence);
 	r = put_steps(s, l, at, n, inc);
 	if (r == 0)

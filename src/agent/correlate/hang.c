@@ -68,8 +68,8 @@ static void put_last_doing(struct buf *b, const struct recording *rec, const str
 	char op[32], ago[TEXT_MAX];
 
 	if (r->exit_ns) {
-		buf_printf(b, "its process ended%s",
-			r->exit_ns <= h->since_ns ? " before the others came" : " meanwhile");
+		buf_printf(b, "its process exited%s",
+			r->exit_ns <= h->since_ns ? " before the others arrived" : " meanwhile");
 		return;
 	}
 	for (size_t i = 0; i < rec->event_count; i++) {
@@ -81,10 +81,10 @@ static void put_last_doing(struct buf *b, const struct recording *rec, const str
 			last = e;
 	}
 	if (!last || h->until_ns < event_end_ns(last)) {
-		buf_puts(b, "its process lives");
+		buf_puts(b, "its process is running");
 		return;
 	}
-	buf_printf(b, "its process lives, and its last recorded call, %s, ended %s before that",
+	buf_printf(b, "its process is running; its last recorded call, %s, ended %s before that",
 		wire_op_name(last->source, last->op, op),
 		text_format_duration(ago, (uint64_t)(h->until_ns - event_end_ns(last))));
 }
@@ -104,16 +104,16 @@ static void write_missing(
 			text_format_plural(
 				away, (uint64_t)MAX(h->nranks - (int)h->rank_count, 0), "ranks"));
 	snprintf(inc->summary, sizeof(inc->summary),
-		"%s (collective %" PRIu64 ") does not end: %s never came, the others waited %s",
-		name, h->seq, buf_str(b), waited);
+		"%s (collective %" PRIu64 ") hangs: %s never arrived, the others waited %s", name,
+		h->seq, buf_str(b), waited);
 	if (h->kind == HANG_MISSING) {
 		buf_printf(b, " did not call collective %" PRIu64 " after %" PRIu64 ": ", h->seq,
 			first_rank(h, true)->last->c.seq);
 		put_last_doing(b, rec, h);
 	} else {
 		buf_printf(b,
-			" did not come to collective %" PRIu64 ", or the network between "
-			"them does not let it end",
+			" did not come to collective %" PRIu64
+			",or the network between them blocks it",
 			h->seq);
 	}
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s", buf_str(b));
@@ -135,13 +135,13 @@ static void write_mismatch(struct buf *b, const struct hang *h, struct incident 
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s", buf_str(b));
 	if (h->is_stuck)
 		snprintf(inc->summary, sizeof(inc->summary),
-			"collective %" PRIu64 " has not ended after %s: ranks called different "
-			"things",
+			"collective %" PRIu64
+			" has not ended after %s: ranks called different operations",
 			h->seq,
 			text_format_duration(waited, (uint64_t)(h->until_ns - h->since_ns)));
 	else
 		snprintf(inc->summary, sizeof(inc->summary),
-			"ranks called different things as collective %" PRIu64
+			"ranks called different operations as collective %" PRIu64
 			": its result is undefined",
 			h->seq);
 }
@@ -157,9 +157,9 @@ static void write_explanation(struct buf *b, const struct hang *h, struct incide
 	put_ranks(b, h, false);
 	buf_printf(b, " called number %" PRIu64, h->seq);
 	if (h->is_stuck)
-		buf_printf(b, " and did not come back in the %s that were recorded after it%s",
+		buf_printf(b, " and did not return in the %s recorded after it%s",
 			text_format_duration(waited, (uint64_t)(h->until_ns - h->since_ns)),
-			h->is_seen ? "" : " (that they wait was not seen itself)");
+			h->is_seen ? "" : " (their waits were not recorded)");
 	if (h->interval_ns)
 		buf_printf(b, "; until then there was a collective every %s",
 			text_format_duration(interval, h->interval_ns));

@@ -8,7 +8,7 @@
 
 enum hang_kind {
 	HANG_MISSING,  /* some ranks of the recording never came */
-	HANG_MISMATCH, /* ranks called different things */
+	HANG_MISMATCH, /* ranks called different operations */
 	HANG_OUTSIDE,  /* all ranks of the recording came; those of other recordings did not */
 };
 

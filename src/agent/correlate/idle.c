@@ -11,25 +11,23 @@
 #include "wire/names.h"
 
 const struct idle_row idle_rows[IDLE_COUNT] = {
-	[IDLE_CPU] = {"others had the CPU of the calling thread",
-		"CPU contention: the thread that feeds the GPU was ready to run and had no CPU",
-		"HOST", 1},
+	[IDLE_CPU] = {"other threads used the CPU of the calling thread",
+		"CPU contention: the thread that feeds the GPU was waiting for a CPU", "HOST", 1},
 	[IDLE_READ] = {"the calling thread waits for its reads from disk",
 		"input: the thread that feeds the GPU reads from disk itself", "IO", 1},
 	[IDLE_WRITE] = {"the calling thread waits for its writes to disk",
-		"output: the thread that feeds the GPU writes to disk and waits for it", "IO", 1},
+		"output: the thread that feeds the GPU waits for its writes to disk", "IO", 1},
 	[IDLE_NETWORK] = {"the calling thread waits for the network in socket calls",
-		"network: the thread that feeds the GPU waits for answers on sockets", "NET", 1},
-	[IDLE_RECLAIM] = {"the kernel makes the calling thread free memory first",
-		"memory pressure: the thread that feeds the GPU has to free memory itself", "HOST",
-		1},
+		"network: the thread that feeds the GPU waits for network replies", "NET", 1},
+	[IDLE_RECLAIM] = {"the kernel makes the calling thread reclaim memory",
+		"memory pressure: the thread that feeds the GPU has to reclaim memory", "HOST", 1},
 	[IDLE_ASLEEP] = {"the calling thread sleeps, as when it waits for a loader or a lock",
 		"input: the thread that feeds the GPU sleeps until it gets its next batch", "HOST",
 		0.6},
 	[IDLE_HOST_CODE] = {"host code runs in the calling thread",
 		"host code: the thread that feeds the GPU computes between its calls", "HOST", 0.8},
-	[IDLE_UNKNOWN] = {"nothing recorded says what the calling thread did",
-		"unexplained: no single thing that was recorded fills the pauses", "CUDA", 0.6},
+	[IDLE_UNKNOWN] = {"the recording does not show what the calling thread did",
+		"unexplained: no recorded event covers most of the pauses", "CUDA", 0.6},
 };
 
 static bool is_of_kind(enum cause c, enum idle idle)
@@ -81,17 +79,16 @@ static void write_summary(const struct idle_group *g, struct incident *inc)
 		snprintf(often, sizeof(often), "every %u steps ", inc->period_steps);
 	if (inc->problem == PROBLEM_CHECKPOINT)
 		snprintf(inc->summary, sizeof(inc->summary),
-			"%sthe GPU is without work for %s while %s is written to disk, %s of the "
+			"%sthe GPU is idle for %s while %s is written to disk, %s of the "
 			"time%s",
 			often, each, text_format_bytes(bytes, g->bytes / g->count), share, who);
 	else if (inc->problem == PROBLEM_AGENT_COST)
 		snprintf(inc->summary, sizeof(inc->summary),
-			"short bursts of work between waits for the network of %s: the GPU is held "
-			"and has no work for %s of the time (indirect: requests are not seen)",
+			"short bursts of work between waits for the network of %s: the GPU is reserved but idle for %s of the time (indirect evidence: requests are not traced)",
 			each, share);
 	else
 		snprintf(inc->summary, sizeof(inc->summary),
-			"%sthe GPU is without work for %s (median of %zu pauses), %s of the time: "
+			"%sthe GPU is idle for %s (median of %zu pauses), %s of the time: "
 			"%s%s",
 			often, each, g->count, share, idle_rows[g->idle].what, who);
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s", idle_rows[g->idle].root_cause);
@@ -109,18 +106,17 @@ static void put_kind_words(const struct idle_group *g, const struct incident *in
 
 	if (g->idle == IDLE_HOST_CODE)
 		buf_printf(b,
-			" Host code ran between %s and %s; the stack of the latter says where. "
+			" Host code ran between %s and %s; the stack of the latter shows where. "
 			"Sleeps shorter than 1 ms count as running.%s",
 			wire_op_name(before->source, before->op, a),
 			wire_op_name(next->source, next->op, c),
 			inc->period_steps && !strncmp(inc->comm, "python", 6)
-				? " In a Python program a garbage collection looks so; that it "
-				  "was one is not shown."
+				? " In a Python program this may be garbage collection; that is not traced."
 				: "");
 	if (g->idle == IDLE_ASLEEP)
-		buf_puts(b, " What it slept for is not recorded: a queue, a lock, a timer.");
+		buf_puts(b, " The reason for the sleep (queue, lock, timer) is not recorded.");
 	if (inc->problem == PROBLEM_AGENT_COST)
-		buf_puts(b, " Tokens, requests and what they cost are not seen.");
+		buf_puts(b, " Tokens, requests and their cost are not traced.");
 }
 
 /* Causes of several culprits together, in the order of their largest. */
@@ -152,19 +148,19 @@ static int write_explanation(const struct idle_group *g, struct incident *inc)
 	char n[TEXT_PLURAL_MAX], excess[TEXT_MAX], span[TEXT_MAX], step[TEXT_MAX];
 
 	buf_printf(&b,
-		"%s of %s (pid %u) between a wait for the GPU that had returned and the "
-		"thread's next call %s longer than a healthy loop needs (1 ms or 5 %% of a step), "
-		"by %s in all, of %s observed.",
+		"%s of %s (pid %u) between the end of a wait for the GPU and the "
+		"thread's next call %s longer than in a healthy loop (1 ms or 5 %% of a step), "
+		"by %s in total, of %s observed.",
 		text_format_plural(n, g->count, "pauses"), inc->comm, g->pid,
 		g->count == 1 ? "is" : "are", text_format_duration(excess, g->excess_ns),
 		text_format_duration(span, g->span_ns));
 	if (g->steps)
-		buf_printf(&b, " A step ordinarily takes %s (%zu steps).",
+		buf_printf(&b, " A step usually takes %s (%zu steps).",
 			text_format_duration(step, g->steps->ordinary_ns), g->steps->count);
 	if (inc->period_steps)
-		buf_printf(&b, " They come every %u steps (confidence %.2f).", inc->period_steps,
+		buf_printf(&b, " They occur every %u steps (confidence %.2f).", inc->period_steps,
 			inc->period_confidence);
-	buf_puts(&b, " Meanwhile the thread was: ");
+	buf_puts(&b, " During the pauses the thread was: ");
 	put_shares(inc, &b);
 	put_kind_words(g, inc, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));

@@ -78,11 +78,11 @@ static void put_other_layer(struct buf *b, const struct verdict *v, const struct
 		return;
 	buf_printf(b, ", plus %s while ", text_format_percent(share, v->other_share));
 	if (v->lead->culprit_pid == inc->pid)
-		buf_puts(b, is_cpu ? "its own threads had the CPU"
+		buf_puts(b, is_cpu ? "its own threads used the CPU"
 				   : "it waited for its own disk requests");
 	else
 		buf_printf(b, "%s %s", v->lead->culprit[0] ? v->lead->culprit : "it",
-			is_cpu ? "had the CPU" : "kept the disk busy");
+			is_cpu ? "used the CPU" : "kept the disk busy");
 }
 
 static const char *confidence_word(double c)
@@ -125,17 +125,17 @@ static void put_completeness(struct buf *b, const struct verdict *v, const struc
 	char lost[TEXT_MAX], hits[TEXT_PLURAL_MAX];
 
 	if (!v->has_books)
-		buf_puts(b, " Whether events were lost is not known for this recording.");
+		buf_puts(b, " Event losses are unknown for this recording.");
 	else if (v->lost)
 		buf_printf(b, " %s of %s lost.", text_format_count(lost, v->lost),
 			text_format_plural(hits, v->hits, "events"));
 	else
 		buf_printf(b, " None of %s lost.", text_format_plural(hits, v->hits, "events"));
 	if (v->unseen)
-		buf_printf(b, " First calls of %s were not seen.",
+		buf_printf(b, " First calls of %s were not traced.",
 			text_format_plural(hits, v->unseen, "processes"));
 	if (!v->from_aggregates)
-		buf_puts(b, " The baseline is the median of stored rows only, so it may be high.");
+		buf_puts(b, " The baseline is the median of stored rows only and may be too high.");
 }
 
 static void put_unexplained(struct buf *b, const struct part_list *l, const struct stretch *s,
@@ -148,14 +148,13 @@ static void put_unexplained(struct buf *b, const struct part_list *l, const stru
 		in_calls += (uint64_t)(d->slow[i].end_ns - d->slow[i].start_ns);
 	if (!l->has_switches)
 		buf_puts(b,
-			" No switches of these threads were recorded: record with host probes on.");
+			" No context switches of these threads were recorded: record with host probes enabled.");
 	else if (in_calls && l->asleep_ns > in_calls / 2)
 		buf_printf(b,
-			" The threads were asleep for %s of the slow calls, as they are while "
-			"they wait for the GPU or a lock.",
+			" The threads slept for %s of the slow calls, as in a wait for the GPU or a lock.",
 			text_format_percent(share, (double)l->asleep_ns / (double)in_calls));
 	else
-		buf_puts(b, " The threads were mostly on a CPU or in waits that no probe covers.");
+		buf_puts(b, " The threads were mostly on a CPU or in waits that are not traced.");
 }
 
 static void write_explanation(struct buf *b, const struct detection *d, const struct stretch *s,
@@ -166,7 +165,7 @@ static void write_explanation(struct buf *b, const struct detection *d, const st
 
 	who_text(who, sizeof(who), inc->comm, inc->pid);
 	buf_printf(b,
-		"%s of %s of %s by %s took %s (median) instead of %s: %s in excess, %s of "
+		"%s of %s of %s by %s took %s (median) instead of %s: %s of extra time, %s of "
 		"the %s observed.",
 		text_format_count(n, inc->slow_calls), text_format_plural(of, inc->calls, "calls"),
 		wire_op_name(inc->source, inc->op, op), who,
@@ -176,13 +175,14 @@ static void write_explanation(struct buf *b, const struct detection *d, const st
 		text_format_percent(part, (double)inc->excess_ns / (double)v->span_ns),
 		text_format_duration(span, v->span_ns));
 	if (inc->explained > 0) {
-		buf_printf(b, " %s of the excess overlaps recorded delays of the calling threads (",
+		buf_printf(b,
+			" %s of the extra time overlaps recorded delays of the calling threads (",
 			text_format_percent(part, inc->explained));
 		put_causes(b, inc);
 		buf_puts(b,
 			inc->explained < 0.995 ? "); the rest overlaps nothing recorded." : ").");
 	} else {
-		buf_puts(b, " Nothing recorded overlaps the excess.");
+		buf_puts(b, " No recorded delay overlaps the extra time.");
 	}
 	if (v->lead->cause == CAUSE_UNEXPLAINED)
 		put_unexplained(b, l, s, d, inc);

@@ -13,7 +13,7 @@ struct verdict { /* what was concluded; correlate.c decides, narrate.c says it *
 	uint64_t span_ns;                  /* how long the process was observed */
 	bool from_aggregates;
 	bool has_books;
-	uint64_t lost, hits, unseen; /* events; processes whose first calls were not seen */
+	uint64_t lost, hits, unseen; /* events; processes whose first calls were not traced */
 };
 
 /* narrate - fills summary, root_cause, explanation and fixes; the figures of @inc must be set.

@@ -101,13 +101,11 @@ static void name_neighbour(const struct process_home *victim, const struct proce
 	inc->problem = PROBLEM_NOISY_NEIGHBOUR;
 	inc->severity = MIN(inc->severity, problem_row(inc->problem)->worst);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"noisy neighbour: %.15s (pid %u) in %.80s had the %s that pid %u in %.80s waited "
-		"for",
+		"noisy neighbour: %.15s (pid %u) in %.80s used the %s that pid %u in %.80s waited for",
 		lead->culprit, lead->culprit_pid, theirs, is_cpu ? "CPU" : "disk", inc->pid, own);
 	if (is_cpu)
 		incident_fix(inc,
-			"Limit %.100s: cpu.max or a smaller cpu.weight, or CPUs of their own "
-			"(cpuset)",
+			"Limit %.100s: cpu.max or a smaller cpu.weight, or separate CPUs (cpuset)",
 			theirs);
 	else
 		incident_fix(

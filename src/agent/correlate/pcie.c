@@ -155,24 +155,21 @@ static void write_root_cause(const struct burden *b, double best_of_all, struct 
 		break;
 	case WHY_PAGEABLE:
 		snprintf(out, size,
-			"copies from memory that is not pinned, or small ones: %s at best where %s "
-			"are possible",
+			"copies from unpinned memory, or small copies: at best %s where %s is possible",
 			best, other);
 		break;
 	case WHY_LINK_OR_PAGEABLE:
 		snprintf(out, size,
-			"a slow link or memory that is not pinned: %s at best (the link's width "
-			"was not recorded)",
+			"a slow link or unpinned memory: at best %s (the link width was not recorded)",
 			best);
 		break;
 	case WHY_WAITS:
 		snprintf(out, size,
-			"copies at %s on average where the fastest had %s: they wait for work "
-			"queued before them, or for memory that is not pinned",
+			"copies at %s on average where the fastest reached %s: they wait for work queued before them, or use unpinned memory",
 			rate, best);
 		break;
 	case WHY_BYTES:
-		snprintf(out, size, "many bytes: %s at %s, which is what %s gives", bytes, rate,
+		snprintf(out, size, "large transfers: %s at %s, the rate of %s", bytes, rate,
 			b->link.rate > 0 ? link : "the fastest copy of the process");
 		break;
 	}
@@ -199,8 +196,8 @@ static void write_words(const struct burden *b, double best_of_all, struct incid
 	rate_text(out, (double)c->to_host.bytes * 1e9 / (double)MAX(c->to_host.ns, UINT64_C(1)));
 	link_text(link, &b->link);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%s moved %s, %s of the %s observed were spent in them; at the "
-		"rate of the fastest large one these bytes take %s of the time, the rest may be "
+		"%s moved %s and took %s of the %s observed; at the "
+		"rate of the fastest large copy these bytes need %s of the time, the rest may be "
 		"waiting for work queued before. Of the stored large copies %" PRIu64
 		" went to the device at %s and %" PRIu64 " to the host at %s, over %s.",
 		text_format_plural(n, c->calls, "synchronous copies"), bytes, share,

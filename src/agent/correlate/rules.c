@@ -7,7 +7,7 @@
 
 #define FIX_PIN                                                                                    \
 	"Keep them on different CPUs: `taskset -cp CPUS {culprit_pid}`, or a cpuset cgroup that "  \
-	"leaves CPUs to pid {victim_pid} alone"
+	"reserves CPUs for pid {victim_pid}"
 #define FIX_PRIORITY                                                                               \
 	"Lower its priority: `renice 19 -p {culprit_pid}`, or start it with `nice -n 19`"
 #define FIX_WEIGHT                                                                                 \
@@ -16,9 +16,9 @@
 	"Start fewer threads than CPUs: OMP_NUM_THREADS, torch.set_num_threads(), DataLoader "     \
 	"num_workers"
 #define FIX_ISOLATE                                                                                \
-	"Give pid {victim_pid} CPUs of its own: `taskset -cp CPUS {victim_pid}`, or a cpuset "     \
+	"Reserve CPUs for pid {victim_pid}: `taskset -cp CPUS {victim_pid}`, or a cpuset "         \
 	"cgroup"
-#define FIX_ELSEWHERE "Move background work elsewhere: `pidstat -u 1` lists who runs"
+#define FIX_ELSEWHERE "Move background work elsewhere: `pidstat -u 1` lists what is running"
 #define FIX_TRACER_PIN                                                                             \
 	"Keep tracer and workload on different CPUs: `taskset -cp CPUS {culprit_pid}`, or start "  \
 	"`ingero trace` under `taskset -c CPUS`"
@@ -26,86 +26,84 @@
 	"Record at less cost: `ingero trace --stack=false`, or a smaller `--overhead-budget`"
 
 static const struct rule rules[] = {
-	{CAUSE_PREEMPTED, BLAME_OTHER, "{culprit} had the CPU for {share} of the excess",
+	{CAUSE_PREEMPTED, BLAME_OTHER, "{culprit} used the CPU for {share} of the extra time",
 		"CPU contention: {culprit} ran while the calling thread of {victim} was ready to "
 		"run",
 		{FIX_PIN, FIX_PRIORITY, FIX_WEIGHT}},
-	{CAUSE_PREEMPTED, BLAME_OWN, "its own threads had the CPU for {share} of the excess",
+	{CAUSE_PREEMPTED, BLAME_OWN, "its own threads used the CPU for {share} of the extra time",
 		"CPU contention: {victim} has more threads ready to run than CPUs to run them",
 		{FIX_THREADS,
 			"Widen its CPU set if it is limited: `taskset -cp {victim_pid}` shows it"}},
-	{CAUSE_PREEMPTED, BLAME_TRACER, "{culprit} had the CPU for {share} of the excess",
+	{CAUSE_PREEMPTED, BLAME_TRACER, "{culprit} used the CPU for {share} of the extra time",
 		"CPU contention: {culprit} ran while the calling thread of {victim} was ready to "
 		"run",
 		{FIX_TRACER_PIN, FIX_TRACER_COST}},
-	{CAUSE_PREEMPTED, BLAME_NOBODY, "preempted by many processes for {share} of the excess",
+	{CAUSE_PREEMPTED, BLAME_NOBODY, "preempted by many processes for {share} of the extra time",
 		"CPU contention: many processes ran while the calling thread of {victim} was ready",
 		{FIX_ISOLATE, FIX_ELSEWHERE}},
 	{CAUSE_RUN_QUEUE, BLAME_OTHER,
-		"woken but kept waiting for a CPU by {culprit} for {share} of the excess",
+		"waiting for a CPU used by {culprit} for {share} of the extra time",
 		"CPU contention: {culprit} held the CPU when the calling thread of {victim} was "
 		"woken",
 		{FIX_PIN, FIX_PRIORITY, FIX_WEIGHT}},
 	{CAUSE_RUN_QUEUE, BLAME_OWN,
-		"woken but kept waiting for a CPU by its own threads for {share} of the excess",
+		"waiting for a CPU used by its own threads for {share} of the extra time",
 		"CPU contention: {victim} has more threads ready to run than CPUs to run them",
 		{FIX_THREADS,
 			"Widen its CPU set if it is limited: `taskset -cp {victim_pid}` shows it"}},
 	{CAUSE_RUN_QUEUE, BLAME_TRACER,
-		"woken but kept waiting for a CPU by {culprit} for {share} of the excess",
+		"waiting for a CPU used by {culprit} for {share} of the extra time",
 		"CPU contention: {culprit} held the CPU when the calling thread of {victim} was "
 		"woken",
 		{FIX_TRACER_PIN, FIX_TRACER_COST}},
 	{CAUSE_RUN_QUEUE, BLAME_MANY,
-		"woken but kept waiting for a CPU by many processes for {share} of the excess",
-		"CPU contention: many processes held the CPU when the calling thread of {victim} "
-		"was woken",
+		"waiting for a CPU behind many processes for {share} of the extra time",
+		"CPU contention: many processes used the CPU while the calling thread of {victim} "
+		"was ready to run",
 		{FIX_ISOLATE, FIX_ELSEWHERE}},
-	{CAUSE_RUN_QUEUE, BLAME_NOBODY, "woken but not run for {share} of the excess",
-		"run-queue latency: the calling thread of {victim} was woken and ran late, behind "
-		"nobody in particular",
-		{"Look for limits rather than rivals: a `cpu.max` quota (`nr_throttled` in "
+	{CAUSE_RUN_QUEUE, BLAME_NOBODY, "waiting for a CPU for {share} of the extra time",
+		"run-queue latency: the calling thread of {victim} was ready but ran late; no "
+		"single process used its CPU",
+		{"Check for CPU limits: a `cpu.max` quota (`nr_throttled` in "
 		 "cpu.stat), "
 		 "deep idle states, a busy hypervisor",
 			FIX_ISOLATE}},
 	{CAUSE_BLOCK_IO, BLAME_OTHER,
-		"blocked on the disk for {share} of the excess while {culprit} kept it busy",
+		"blocked on disk I/O for {share} of the extra time while {culprit} kept the disk busy",
 		"disk contention: {victim} waited for its own requests while {culprit} had "
 		"{traffic} of the traffic on that device in flight",
 		{"Move the writes of {name} or the data set to another device",
-			"Lower its claim: `ionice -c 3 -p {culprit_pid}`, or a smaller `io.weight` "
+			"Lower its I/O priority: `ionice -c 3 -p {culprit_pid}`, or a smaller `io.weight` "
 			"for its cgroup",
 			"Read ahead of the GPU: more DataLoader workers with prefetch_factor, or "
 			"the data "
 			"set in page cache or /dev/shm"}},
-	{CAUSE_BLOCK_IO, BLAME_OWN, "blocked on its own disk requests for {share} of the excess",
-		"disk: {victim} waited for its own requests; nobody else had as much in flight on "
-		"that device",
+	{CAUSE_BLOCK_IO, BLAME_OWN,
+		"blocked on its own disk requests for {share} of the extra time",
+		"disk: {victim} waited for its own requests; no other process had as much in flight on that device",
 		{"Read ahead of the GPU: more DataLoader workers with prefetch_factor, or the data "
 		 "set "
 		 "in page cache or /dev/shm",
 			"Keep checkpoints off the training thread: write them asynchronously",
 			"Use a faster device for the data set"}},
 	{CAUSE_BLOCK_IO, BLAME_TRACER,
-		"blocked on the disk for {share} of the excess while {culprit} kept it busy",
+		"blocked on disk I/O for {share} of the extra time while {culprit} kept the disk busy",
 		"disk contention: {victim} waited for its own requests while {culprit} had "
 		"{traffic} of the traffic on that device in flight",
 		{"Record to another device: `ingero trace --db PATH`", FIX_TRACER_COST}},
-	{CAUSE_BLOCK_IO, BLAME_NOBODY, "blocked on the disk for {share} of the excess",
+	{CAUSE_BLOCK_IO, BLAME_NOBODY, "blocked on disk I/O for {share} of the extra time",
 		"disk contention: {victim} waited for its own requests while many others were in "
 		"flight",
-		{"Move the data set to a device of its own",
+		{"Move the data set to a separate device",
 			"Read ahead of the GPU: more DataLoader workers with prefetch_factor, or "
 			"the data "
 			"set in page cache or /dev/shm"}},
-	{CAUSE_UNEXPLAINED, BLAME_NOBODY, "unexplained, nothing recorded overlaps most of it",
-		"unexplained: nothing recorded overlaps most of the excess of {victim}",
-		{"Look at the GPU while it happens: `nvidia-smi -q -d "
+	{CAUSE_UNEXPLAINED, BLAME_NOBODY, "unexplained: no recorded delay covers most of it",
+		"unexplained: no recorded delay covers most of the extra time of {victim}",
+		{"Check the GPU while it happens: `nvidia-smi -q -d "
 		 "PERFORMANCE,CLOCK,UTILIZATION` "
 		 "(throttling, another process on it)",
-			"Record the next run with `ingero trace --record-all`, so that ordinary "
-			"calls and "
-			"all switches are kept"}},
+			"Record the next run with `ingero trace --record-all`, to keep all calls and context switches"}},
 };
 
 const struct rule *rule_find(enum cause cause, enum blame blame)

@@ -57,7 +57,7 @@ static void other_text(const struct recording *rec, uint32_t pid, char out[64])
 	if (pid)
 		snprintf(out, 64, "%s (pid %u)", name, pid);
 	else
-		snprintf(out, 64, "a process that is not traced");
+		snprintf(out, 64, "an untraced process");
 }
 
 static void write_words(const struct recording *rec, const struct sharing_case *f, int64_t counted,
@@ -77,17 +77,16 @@ static void write_words(const struct recording *rec, const struct sharing_case *
 		"GPU %d is shared: %s (pid %u) and %s work on it at the same time", f->device,
 		inc->comm, f->pid, other);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%s of %s by pid %u lay within bursts of work of other processes on device "
-		"%d and took %s (median), %zu outside of them %s. %s were lost that way, %s of all "
-		"that its calls took beyond the latter; time that the CPU or the disk took is not "
-		"in it. %s",
+		"%s of %s by pid %u overlapped work of other processes on device %d and took "
+		"%s (median); %zu other calls took %s. Lost that way: %s, %s of the extra time of "
+		"its calls; delays by CPU and disk are not included. %s",
 		text_format_plural(calls, c->with_count, "calls"),
 		wire_op_name(c->source, c->op, op), f->pid, f->device, with, c->without_count,
 		without, text_format_duration(lost, f->net_ns),
 		text_format_percent(share, inc->explained),
-		counted > 1 ? "The driver counted several processes on a GPU."
-			    : "That it is the same GPU follows from its number only: the driver's "
-			      "count of processes was not recorded.");
+		counted > 1
+			? "The driver counted several processes on a GPU."
+			: "That it is the same GPU is inferred from its number: the driver's process count was not recorded.");
 }
 
 static void write_sql(uint32_t pid, uint32_t other, struct incident *inc)
@@ -174,13 +173,12 @@ static void note(const struct scene *s, const struct sharing_case *f, int64_t co
 	inc->count = (uint64_t)counted;
 	inc->unit = "processes on the GPU";
 	snprintf(inc->summary, sizeof(inc->summary),
-		"%d processes use GPU %d, and no call was seen to be slower for it", (int)counted,
+		"%d processes use GPU %d; no call was slower because of it", (int)counted,
 		f->device);
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "GPU %d is shared by pid %u and pid %u",
 		f->device, f->pid, f->others[0].tid);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"Waits of pid %u within and outside of other processes' bursts of work on the "
-		"device do not differ enough, or not enough of both were recorded.",
+		"Waits of pid %u during and outside other processes' work on the device do not differ enough, or too few were recorded.",
 		f->pid);
 	incident_step(inc, f->others[0].start_ns,
 		(uint64_t)(f->others[0].end_ns - f->others[0].start_ns), "CUDA", "burst",

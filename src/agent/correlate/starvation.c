@@ -137,14 +137,13 @@ static void put_timeline(const struct idle_group *g, const struct gap *p, struct
 
 	incident_step(inc, before->start.ns, before->dur_ns, "CUDA",
 		wire_op_name(before->source, before->op, a),
-		"thread %u waits for the GPU: nothing of it is queued afterwards", p->span.tid);
+		"thread %u waits for the GPU: it has no work queued afterwards", p->span.tid);
 	incident_step(inc, p->span.start_ns, (uint64_t)(p->span.end_ns - p->span.start_ns),
 		idle_rows[g->idle].layer, "pause", "%s", idle_rows[g->idle].what);
 	if (part)
 		incident_step(inc, part->start_ns, (uint64_t)(part->end_ns - part->start_ns),
-			cause_layer(part->cause), cause_name(part->cause),
-			"the longest piece of it%s%s", part->culprit_pid ? ", by " : "",
-			part->culprit_pid ? part->culprit : "");
+			cause_layer(part->cause), cause_name(part->cause), "its longest part%s%s",
+			part->culprit_pid ? ", by " : "", part->culprit_pid ? part->culprit : "");
 	incident_step(inc, next->start.ns, next->dur_ns, "CUDA",
 		wire_op_name(next->source, next->op, b), "the next call of the thread");
 }

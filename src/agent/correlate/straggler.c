@@ -42,20 +42,16 @@ static void write_words(const struct straggler *s, const struct window_use *u, s
 	if (s->period)
 		snprintf(regular, sizeof(regular), ", every %u collectives", s->period);
 	snprintf(inc->summary, sizeof(inc->summary),
-		"rank %d (pid %u) keeps %d rank%s waiting: %s late%s; the job stood still for %s, "
-		"%s of the time",
+		"rank %d (pid %u) keeps %d rank%s waiting: %s late%s; the job was stalled for %s, %s of the time",
 		r->c.rank, r->pid, s->ranks - 1, s->ranks == 2 ? "" : "s", late, regular,
 		text_format_duration(lost, s->job_ns),
 		text_format_percent(part, MIN((double)s->job_ns / (double)s->span_ns, 1.0)));
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"rank %d (pid %u) came last in %s of %zu collectives that somebody was late for, "
-		"%s late: %s",
+		"rank %d (pid %u) arrived last in %s of %zu delayed collectives, %s late: %s",
 		r->c.rank, r->pid, share, s->material, late, doing);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%zu collectives were compared on %d ranks by (communicator, sequence number)%s; "
-		"in %zu of them the last rank came late enough to matter, and in %zu that was rank "
-		"%d, %s after the one before it (median). The job stood still for %s in all, %s at "
-		"each such collective. The other ranks waited %s for these in their "
+		"%zu of them were delayed by the last rank, %zu of these by rank %d, %s after the rank before it (median). The job was stalled for %s in total, %s at each such collective. The other ranks waited %s for these in their "
 		"synchronisations, %s of it is this rank's lateness. Before its calls %s.",
 		s->collectives, s->ranks,
 		s->by_waits ? ", across nodes by how long each waited" : "", s->material, s->last,
@@ -81,7 +77,7 @@ static void write_timeline(const struct straggler *s, struct incident *inc)
 
 		incident_step(inc, r->start.ns - (int64_t)s->worst[i].gap_ns, s->worst[i].gap_ns,
 			"NCCL", wire_op_name(SOURCE_NCCL, r->op, op),
-			"rank %d comes to collective %" PRIu64 " %s after the last of the others",
+			"rank %d arrives at collective %" PRIu64 " %s after the last of the others",
 			r->c.rank, r->c.seq, text_format_duration(gap, s->worst[i].gap_ns));
 	}
 	qsort(inc->timeline, (size_t)inc->step_count, sizeof(inc->timeline[0]), steps_by_time);

@@ -164,12 +164,12 @@ static void write_words(const struct step_list *steps, const struct swaps *w, ui
 	text_format_bytes(read, w->read / w->count);
 	text_format_percent(share, (double)w->excess_ns / (double)span_ns);
 	snprintf(inc->summary, sizeof(inc->summary),
-		"%s %s %s longer (ordinarily %s) because %s are loaded to the GPU, %s of "
+		"%s %s %s longer (usually %s) because %s are loaded to the GPU, %s of "
 		"the time",
 		text_format_plural(n, w->count, "steps"), w->count == 1 ? "takes" : "take", each,
 		usual, copied, share);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"model loaded in the middle of the work: %s copied to the GPU and %s read from "
+		"model loaded between steps: %s copied to the GPU and %s read from "
 		"disk each time",
 		copied, read);
 	snprintf(inc->explanation, sizeof(inc->explanation),

@@ -137,7 +137,7 @@ static const char *largest_use(const struct window_use *u, uint64_t *ret_ns)
 	const struct {
 		uint64_t ns;
 		const char *text;
-	} uses[] = {{u->disk_ns, "blocked on the disk"}, {u->cpu_ns, "kept from the CPU"},
+	} uses[] = {{u->disk_ns, "blocked on disk I/O"}, {u->cpu_ns, "waiting for a CPU"},
 		{u->network_ns, "waiting for the network"}, {u->asleep_ns, "asleep"}};
 	const char *text = NULL;
 
@@ -162,7 +162,7 @@ void window_tell(const struct window_use *u, uint32_t pid, char *out, size_t siz
 		if ((ns == u->disk_ns || ns == u->cpu_ns) && u->lead.culprit_pid &&
 			u->lead.culprit_pid != pid)
 			snprintf(who, sizeof(who), "%s %.15s (pid %u)",
-				ns == u->disk_ns ? " beside" : " by", u->lead.culprit,
+				ns == u->disk_ns ? " beside" : " used by", u->lead.culprit,
 				u->lead.culprit_pid);
 		snprintf(out, size, "its thread was %s%s for %s of that", text, who,
 			text_format_percent(share, (double)ns / all));
@@ -172,7 +172,6 @@ void window_tell(const struct window_use *u, uint32_t pid, char *out, size_t siz
 			text_format_percent(share, (double)u->call_ns / all));
 	} else {
 		snprintf(out, size,
-			"its thread computed or slept outside CUDA calls, no delay by the CPU or "
-			"the disk was recorded");
+			"its thread computed or slept outside CUDA calls; no delay by CPU or disk was recorded");
 	}
 }

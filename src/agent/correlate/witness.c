@@ -153,8 +153,8 @@ static void add_part_step(const struct recording *rec, const struct part *p, str
 		return;
 	}
 	snprintf(s->detail, sizeof(s->detail), "thread %u %s, %s", e->tid,
-		p->cause == CAUSE_PREEMPTED ? "preempted" : "woken, waiting for a CPU",
-		p->culprit_pid ? who : "behind nobody in particular");
+		p->cause == CAUSE_PREEMPTED ? "preempted" : "ready, waiting for a CPU",
+		p->culprit_pid ? who : "not behind a single process");
 }
 
 static int write_timeline(const struct recording *rec, const struct detection *d,
@@ -175,7 +175,7 @@ static int write_timeline(const struct recording *rec, const struct detection *d
 	s = step_add(inc, inc->source == SOURCE_DRIVER ? "DRIVER" : "CUDA",
 		wire_op_name(inc->source, inc->op, op), c->start_ns,
 		(uint64_t)(c->end_ns - c->start_ns));
-	snprintf(s->detail, sizeof(s->detail), "%s by thread %u, ordinarily %s",
+	snprintf(s->detail, sizeof(s->detail), "%s by thread %u, usually %s",
 		wire_op_name(inc->source, inc->op, op), c->tid,
 		text_format_duration(base, inc->baseline_ns));
 	return 0;

@@ -82,7 +82,7 @@ int family_uses_cuda(const char *root, uint32_t pid, struct errinfo *reterr)
 		return -ENOMEM;
 	n = family_list(root, pid, family, FAMILY_MAX);
 	if (n < 0)
-		return errinfo_set(reterr, n, "there is no process %u", pid);
+		return errinfo_set(reterr, n, "no process %u", pid);
 	for (int i = 0; i < n; i++) {
 		int r = discover_libraries(
 			root, family[i], libraries, DISCOVER_LIBRARIES_MAX, &dropped);
@@ -90,7 +90,7 @@ int family_uses_cuda(const char *root, uint32_t pid, struct errinfo *reterr)
 		if (r > 0)
 			return 0;
 		if (r == -EACCES || r == -EPERM)
-			return errinfo_set(reterr, -EACCES, "process %u may not be looked at: %s",
+			return errinfo_set(reterr, -EACCES, "cannot inspect process %u: %s",
 				family[i],
 				geteuid() ? "CAP_SYS_PTRACE is missing; run with sudo"
 					  : "the kernel or a security module forbids it");

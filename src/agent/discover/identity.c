@@ -317,8 +317,6 @@ int identity_node_check(const char *name, struct errinfo *reterr)
 		strcmp(buf_str(&b), name) == 0)
 		return 0;
 	return errinfo_set(reterr, -EINVAL,
-		"the node name '%.260s' cannot be used: it must not be empty, longer than %d bytes "
-		"or hold a colon or a control character, because event ids read node:seq; give "
-		"another with --node",
+		"invalid node name '%.260s': it must have 1 to %d bytes and no colon or control character, because event ids are node:seq; give another with --node",
 		buf_str(&b), NODE_MAX);
 }

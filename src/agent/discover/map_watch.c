@@ -112,11 +112,11 @@ int map_watch_open(struct map_watch **ret, struct errinfo *reterr)
 	for (int i = 0; i < cpus; i++) {
 		r = watch_cpu(w, i);
 		if (r < 0)
-			return errinfo_set(reterr, r, "mappings of CPU %d cannot be watched: %s", i,
-				strerror(-r));
+			return errinfo_set(
+				reterr, r, "cannot watch mappings on CPU %d: %s", i, strerror(-r));
 	}
 	if (!w->count)
-		return errinfo_set(reterr, -ENODEV, "no CPU's mappings can be watched");
+		return errinfo_set(reterr, -ENODEV, "cannot watch mappings on any CPU");
 	*ret = TAKE(w);
 	return 0;
 }

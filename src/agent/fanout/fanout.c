@@ -152,7 +152,7 @@ static void time_done(void *arg, const struct http_response *r, int err, const s
 	}
 	if (err < 0)
 		snprintf(leg->clock_why, sizeof(leg->clock_why), "%s",
-			why.text[0] ? why.text : "it does not tell the time");
+			why.text[0] ? why.text : "it does not report its time");
 	call_over(leg->run);
 }
 
@@ -347,7 +347,7 @@ static void run_start(struct fanout_run *run)
 		if (r < 0)
 			leg_failed(leg, r, &e);
 		else if (run->clocks && !run->clocks_after && ask_time(leg) < 0)
-			snprintf(leg->clock_why, sizeof(leg->clock_why), "it was not asked");
+			snprintf(leg->clock_why, sizeof(leg->clock_why), "it was not queried");
 	}
 }
 
@@ -358,12 +358,13 @@ int fanout_ask(struct fanout *f, const struct fanout_question *q, fanout_done *d
 	int r;
 
 	if (q->kind == FANOUT_SQL && (!q->sql || !q->sql[0]))
-		return errinfo_set(reterr, -EINVAL, "there is no SQL to ask the nodes");
+		return errinfo_set(reterr, -EINVAL, "no SQL for the nodes");
 	if (q->kind == FANOUT_GET && (!q->path || q->path[0] != '/'))
 		return errinfo_set(reterr, -EINVAL, "a path begins with '/'");
 	r = run_new(f, q, &run);
 	if (r < 0)
-		return errinfo_set(reterr, r, "not enough memory to ask %zu nodes", f->nodes.count);
+		return errinfo_set(
+			reterr, r, "not enough memory to query %zu nodes", f->nodes.count);
 	run->done = done;
 	run->arg = arg;
 	run->next = f->runs;
@@ -409,7 +410,7 @@ int fanout_wait(struct fanout *f, const struct fanout_question *q, struct fanout
 	r = loop_run(f->loop);
 	if (r < 0) {
 		fanout_cancel(run);
-		return errinfo_set(reterr, r, "waiting for the nodes failed: %s", strerror(-r));
+		return errinfo_set(reterr, r, "cannot wait for the nodes: %s", strerror(-r));
 	}
 	*ret = result;
 	return 0;
@@ -420,7 +421,7 @@ int fanout_wait(struct fanout *f, const struct fanout_question *q, struct fanout
 static int copy_nodes(struct fanout *f, const struct fanout_settings *s, struct errinfo *reterr)
 {
 	if (!s->nodes || !s->nodes->count)
-		return errinfo_set(reterr, -EINVAL, "there are no nodes to ask");
+		return errinfo_set(reterr, -EINVAL, "no nodes to query");
 	f->nodes.items = malloc(s->nodes->count * sizeof(*f->nodes.items));
 	if (!f->nodes.items)
 		return errinfo_set(reterr, -ENOMEM, "not enough memory for the nodes");

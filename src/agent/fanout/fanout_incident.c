@@ -469,7 +469,7 @@ int fanout_incident_read(const char *body, size_t len, const struct fanout_sourc
 	if (r.err == -E2BIG || err == -E2BIG)
 		return errinfo_set(reterr, -EPROTO, "its answer is nested too deeply");
 	if (err == -ENOBUFS || r.err == -ENOBUFS)
-		return errinfo_set(reterr, -EPROTO, "it tells of an incident over %d KiB",
+		return errinfo_set(reterr, -EPROTO, "it sent an incident over %d KiB",
 			FANOUT_INCIDENT_JSON >> 10);
 	if (err == -ENOMEM)
 		return errinfo_set(reterr, -ENOMEM, "not enough memory for its answer");

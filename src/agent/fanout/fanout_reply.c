@@ -56,23 +56,19 @@ static int refuse(const struct http_response *r, bool with_token, struct errinfo
 
 	read_said(r, "error", said, sizeof(said));
 	if (r->status >= 300 && r->status < 400)
-		return errinfo_set(reterr, -EPROTO,
-			"it redirects to another place (HTTP %d), which is not followed",
-			r->status);
+		return errinfo_set(
+			reterr, -EPROTO, "redirects are not followed (HTTP %d)", r->status);
 	if (r->status == 401)
 		return errinfo_set(reterr, -EPROTO,
-			with_token ? "it does not accept the token (HTTP 401): --token-file or "
-				     "INGERO_FLEET_TOKEN gives another"
-				   : "it wants a token, and none was given (HTTP 401): "
-				     "--token-file or INGERO_FLEET_TOKEN gives one");
+			with_token
+				? "invalid token (HTTP 401): set another with --token-file or INGERO_FLEET_TOKEN"
+				: "a token is required (HTTP 401): set one with --token-file or INGERO_FLEET_TOKEN");
 	if (r->status == 408) /* its own words are about the API, which nobody here speaks */
 		return errinfo_set(reterr, -EPROTO,
-			"its time for the SQL was over (HTTP 408): ask for less, or give it more "
-			"with --timeout (fleet.timeout of ingero.yaml)");
+			"the SQL timed out (HTTP 408): select less, or raise --timeout (fleet.timeout in ingero.yaml)");
 	if (!said[0] && is_strange(r->status))
 		return errinfo_set(reterr, r->status == 404 ? -ENOENT : -EPROTO,
-			"it does not know this question (HTTP %d): is it an `ingero dashboard`?",
-			r->status);
+			"unknown request (HTTP %d): is it an `ingero dashboard`?", r->status);
 	return errinfo_set(reterr, r->status == 404 ? -ENOENT : -EPROTO, "%s%s(HTTP %d)", said,
 		said[0] ? " " : "it refused ", r->status);
 }

@@ -99,8 +99,7 @@ static void set_names(struct fanout_run *run)
 		rename_incidents(run, i);
 		if (!is_told_before(run, i))
 			warn(r, FANOUT_NOTE_NAME,
-				"several nodes call themselves %s (one is %s): `ingero trace "
-				"--node` names a node",
+				"several nodes have the name %s (one is %s): set names with `ingero trace --node`",
 				told, a->address);
 	}
 }
@@ -123,8 +122,7 @@ static void judge_rows(struct fanout_run *run, size_t i)
 	run->result.no_columns_alike |= !rows->difference[0];
 	if (rows->difference[0])
 		snprintf(a->why, sizeof(a->why),
-			"its columns are not those of the other nodes, so its rows are left out: "
-			"%s",
+			"its columns differ from the other nodes', its rows are omitted: %s",
 			rows->difference);
 	else
 		snprintf(a->why, sizeof(a->why), NONE_ALIKE);
@@ -188,8 +186,9 @@ static void warn_rows(struct fanout_run *run)
 		const struct fanout_answer *a = &r->answers[i];
 
 		if (a->ok && a->truncated)
-			warn(r, FANOUT_NOTE_CUT, "node %s: only its first %zu rows are here; %s",
-				a->name, a->rows,
+			warn(r, FANOUT_NOTE_CUT,
+				"node %s: only its first %zu rows are included; %s", a->name,
+				a->rows,
 				run->legs[i].rows.truncated ? "it has more" : "it may have more");
 	}
 }
@@ -213,8 +212,7 @@ static void warn_skew(struct fanout_run *run, const struct fanout_skew *s)
 	bool us = s->other == SIZE_MAX;
 
 	warn(r, FANOUT_NOTE_CLOCK,
-		"clock skew: node %s is %s ± %s %s %s%s (threshold %s): mind it when you compare "
-		"times",
+		"clock skew: node %s is %s ± %s %s %s%s (threshold %s): times of these nodes are not comparable",
 		r->answers[s->node].name, text_format_duration(by, (uint64_t)llabs(s->by_ns)),
 		text_format_duration(error, s->error_ns), s->by_ns > 0 ? "ahead of" : "behind",
 		us ? "this machine" : "node ", us ? "" : r->answers[s->other].name,
@@ -236,11 +234,11 @@ static void judge_clocks(struct fanout_run *run)
 		clocks[i] = fanout_clock_median(leg->samples, leg->sample_count);
 		r->answers[i].clock = clocks[i];
 		if (r->answers[i].ok && !clocks[i].known)
-			warn(r, FANOUT_NOTE_CLOCK, "node %s: its clock could not be compared: %s",
+			warn(r, FANOUT_NOTE_CLOCK, "node %s: cannot compare its clock: %s",
 				r->answers[i].name,
 				leg->clock_why[0]   ? leg->clock_why
-				: leg->sample_count ? "the time it tells cannot be"
-						    : "there was no time left");
+				: leg->sample_count ? "it reports an impossible time"
+						    : "no time left");
 	}
 	n = fanout_clock_skews(clocks, r->count, run->f->skew_ns, skews, r->count + 1);
 	for (size_t i = 0; i < n; i++)
@@ -262,7 +260,7 @@ void fanout_result_finish(struct fanout_run *run)
 	warn_failures(run);
 	warn_rows(run);
 	if (r->incidents.left_out)
-		warn(r, FANOUT_NOTE_CUT, "%zu incidents of nodes with over %d are left out",
+		warn(r, FANOUT_NOTE_CUT, "%zu incidents of nodes with over %d are omitted",
 			r->incidents.left_out, FANOUT_INCIDENTS_MAX);
 	judge_clocks(run);
 }
@@ -302,8 +300,8 @@ void fanout_why(const struct fanout_result *r, struct errinfo *ret)
 	else if (alike && refused)
 		errinfo_set_exit(ret, code, err, "every node refused: %s", r->answers[0].why);
 	else if (alike)
-		errinfo_set_exit(ret, code, err, "none of %zu nodes answered; of each: %s",
-			r->count, r->answers[0].why);
+		errinfo_set_exit(ret, code, err, "none of %zu nodes answered; each: %s", r->count,
+			r->answers[0].why);
 	else if (refused)
 		errinfo_set_exit(ret, code, err, "every one of %zu nodes refused", r->count);
 	else

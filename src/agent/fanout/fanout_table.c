@@ -42,7 +42,7 @@ static int bad(const struct json_reader *r, struct errinfo *reterr)
 	if (r->err == -E2BIG)
 		return errinfo_set(reterr, -EPROTO, "its answer is nested too deeply");
 	if (r->err == -ENOBUFS)
-		return errinfo_set(reterr, -EPROTO, "its answer holds a text over 4 MiB");
+		return errinfo_set(reterr, -EPROTO, "its answer contains a string over 4 MiB");
 	if (r->err == -ENOMEM)
 		return errinfo_set(reterr, -ENOMEM, "not enough memory for its answer");
 	return errinfo_set(reterr, -EPROTO, "its answer is not valid JSON (byte %zu)",
@@ -68,9 +68,7 @@ static int read_columns(struct json_reader *r, struct columns *c, struct errinfo
 	if (t == JSON_READ_BAD)
 		return bad(r, reterr);
 	if (t != JSON_READ_ARRAY_END)
-		return errinfo_set(reterr, -EPROTO,
-			"its answer names a column by something that "
-			"is no text");
+		return errinfo_set(reterr, -EPROTO, "a column name in its answer is not a string");
 	return 0;
 }
 
@@ -132,7 +130,7 @@ static int set_value(const struct json_reader *r, enum json_read t, struct buf *
 	case JSON_READ_BAD: return bad(r, reterr);
 	default:
 		return errinfo_set(reterr, -EPROTO,
-			"one of its rows holds something else than numbers, texts and null");
+			"one of its rows contains values other than numbers, strings and null");
 	}
 }
 

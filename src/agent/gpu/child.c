@@ -166,7 +166,7 @@ static int sample_for_ever(struct nvml_library *n)
 			return EXIT_SUCCESS;
 		silent = answered ? 0 : silent + 1;
 		if (silent == SILENT_ROUNDS)
-			return tell_end(-EIO, "NVML answers for no GPU");
+			return tell_end(-EIO, "NVML reports no GPU");
 	} while (wait_turn(&due));
 	return EXIT_SUCCESS;
 }
@@ -179,12 +179,11 @@ static int open_library(const char *path, struct nvml_library **ret, struct erri
 	int r;
 
 	if (path && fd < 0)
-		return errinfo_set(
-			reterr, -ENOENT, "%s cannot be opened: %s", path, strerror(errno));
+		return errinfo_set(reterr, -ENOENT, "cannot open %s: %s", path, strerror(errno));
 	r = give_up_privileges();
 	if (r < 0)
-		return errinfo_set(reterr, r,
-			"the sampling process cannot give up its privileges: %s", strerror(-r));
+		return errinfo_set(reterr, r, "the sampling process cannot drop its privileges: %s",
+			strerror(-r));
 	if (!path)
 		return nvml_open(NULL, ret, reterr);
 	snprintf(opened, sizeof(opened), "/proc/self/fd/%d", fd);

@@ -137,7 +137,7 @@ static int load_library(struct nvml_library *n, const char *path, struct errinfo
 	if (!n->library && path)
 		return errinfo_set(reterr, -ENOENT, "%s", dlerror());
 	if (!n->library)
-		return errinfo_set(reterr, -ENOENT, "there is no libnvidia-ml.so.1");
+		return errinfo_set(reterr, -ENOENT, "libnvidia-ml.so.1 not found");
 	load_functions(n);
 	if (!n->init || !n->count || !n->device)
 		return errinfo_set(reterr, -ENOSYS,
@@ -192,7 +192,7 @@ int nvml_open(const char *path, struct nvml_library **ret, struct errinfo *reter
 	if (r != NVML_OK)
 		return fail(n, r, reterr);
 	if (!count)
-		return errinfo_set(reterr, -ENODEV, "NVML knows of no GPU");
+		return errinfo_set(reterr, -ENODEV, "NVML finds no GPU");
 	n->gpu_count = MIN(count, (unsigned)NVML_GPUS_MAX);
 	for (unsigned i = 0; i < n->gpu_count; i++) {
 		struct nvml_gpu *g = &n->gpus[i];

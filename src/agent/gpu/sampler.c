@@ -104,10 +104,10 @@ static void child_gone(struct gpu_sampler *s, int status, uint64_t now)
 	s->pid = 0;
 	if (!s->ended && !s->killed) {
 		if (WIFSIGNALED(status))
-			snprintf(why, sizeof(why), "NVML's process was ended by signal %d",
+			snprintf(why, sizeof(why), "the NVML process was killed by signal %d",
 				WTERMSIG(status));
 		else
-			snprintf(why, sizeof(why), "NVML's process ended with code %d",
+			snprintf(why, sizeof(why), "the NVML process exited with code %d",
 				WEXITSTATUS(status));
 		set_unknown(s, why);
 	}
@@ -208,7 +208,7 @@ static void look_after(struct gpu_sampler *s, uint64_t now)
 	if (s->ended || silent < SILENCE_NS)
 		return;
 	if (s->state != GPU_NO_ANSWER)
-		set_unknown(s, "NVML does not answer");
+		set_unknown(s, "NVML does not respond");
 	if (!s->killed && silent >= allowed) {
 		s->killed = true;
 		s->slow_starts += !s->heard;
@@ -236,7 +236,7 @@ void gpu_sampler_poll(struct gpu_sampler *s, gpu_sampler_sink *sink, void *arg)
 	}
 	if (!s->pid && now >= s->start_due_ns && s->start_due_ns != UINT64_MAX) {
 		if (child_start(s, now) < 0) {
-			set_unknown(s, "no process can be started to ask NVML");
+			set_unknown(s, "cannot start the NVML process");
 			schedule(s, now);
 		}
 	}
@@ -251,7 +251,7 @@ enum gpu_state gpu_sampler_state(const struct gpu_sampler *s, char *text, size_t
 	struct tm tm;
 
 	switch (s->state) {
-	case GPU_STARTING: snprintf(text, size, "asked for, no answer yet"); break;
+	case GPU_STARTING: snprintf(text, size, "requested, no answer yet"); break;
 	case GPU_ABSENT: snprintf(text, size, "absent: %s", s->reason); break;
 	case GPU_KNOWN:
 		snprintf(text, size, "%u GPU%s", s->identity.count,

@@ -45,7 +45,7 @@ int gpu_sampler_start(struct gpu_sampler **ret, const char *path);
 void gpu_sampler_poll(struct gpu_sampler *s, gpu_sampler_sink *sink, void *arg);
 
 /* gpu_sampler_state - and its sentence, cut to @size: "8 GPUs", "absent: there is no …", "unknown
- * since 12:01:33 (NVML does not answer)". */
+ * since 12:01:33 (NVML does not respond)". */
 enum gpu_state gpu_sampler_state(const struct gpu_sampler *s, char *text, size_t size);
 const char *gpu_state_name(enum gpu_state state);
 

@@ -190,10 +190,10 @@ static int load_failed(int r, struct errinfo *reterr)
 	if (r == -ESRCH || r == -ENOENT || r == -EINVAL)
 		return errinfo_set(reterr, -EOPNOTSUPP,
 			"this kernel cannot run the probes (%s): ingero needs Linux 5.15 or later "
-			"with BTF; 'ingero check' says what is missing",
+			"with BTF; 'ingero check' shows what is missing",
 			libbpf_message);
 	return errinfo_set(
-		reterr, r, "the probes could not be loaded: %s (%s)", strerror(-r), libbpf_message);
+		reterr, r, "cannot load the probes: %s (%s)", strerror(-r), libbpf_message);
 }
 
 static struct bpf_link **link_slot(struct probe *p, const char *program)
@@ -218,7 +218,7 @@ static int attach_kernel(struct probe *p, struct errinfo *reterr)
 		*link = bpf_program__attach(prog);
 		if (*link)
 			continue;
-		return errinfo_set(reterr, -errno, "the probe %s could not be attached: %s",
+		return errinfo_set(reterr, -errno, "cannot attach the probe %s: %s",
 			hooks[i].program, strerror(errno));
 	}
 	return 0;
@@ -236,7 +236,7 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 	p->settings = *s;
 	p->cpus = libbpf_num_possible_cpus();
 	if (p->cpus < 1)
-		return errinfo_set(reterr, -EIO, "the number of CPUs could not be read");
+		return errinfo_set(reterr, -EIO, "cannot read the number of CPUs");
 	p->tally_stride = (sizeof(struct wire_tally) + 7) & ~(size_t)7;
 	p->scratch = calloc((size_t)p->cpus, p->tally_stride);
 	p->skel = probe_bpf__open();

@@ -54,15 +54,15 @@ static int version_check(uint64_t version, uint64_t free_threaded, struct errinf
 	unsigned major = version >> 24 & 0xff, minor = version >> 16 & 0xff;
 
 	if (version >> 32 || major != 3 || minor < MINOR_FIRST)
-		return errinfo_set(reterr, -EOPNOTSUPP, "its table of offsets makes no sense");
+		return errinfo_set(reterr, -EOPNOTSUPP, "its offset table is invalid");
 	if (minor > PYTHON_MINOR_MAX)
-		return errinfo_set(reterr, -EOPNOTSUPP, "CPython 3.%u is not known", minor);
+		return errinfo_set(reterr, -EOPNOTSUPP, "CPython 3.%u is not supported", minor);
 	if ((version >> 4 & 0xf) < 0xc) /* the words still move in alpha and beta versions */
-		return errinfo_set(
-			reterr, -EOPNOTSUPP, "pre-releases of CPython 3.%u are not known", minor);
+		return errinfo_set(reterr, -EOPNOTSUPP,
+			"pre-releases of CPython 3.%u are not supported", minor);
 	if (free_threaded)
 		return errinfo_set(reterr, -EOPNOTSUPP,
-			"free-threaded builds of CPython 3.%u are not known", minor);
+			"free-threaded builds of CPython 3.%u are not supported", minor);
 	return 0;
 }
 
@@ -76,8 +76,7 @@ static int offsets_take(const uint64_t *w, struct stack_python *p, struct errinf
 
 		if (size > STRUCTURE_MAX || offset >= size)
 			return errinfo_set(reterr, -EOPNOTSUPP,
-				"word %u of its table of offsets makes no sense",
-				words[i].word[version]);
+				"word %u of its offset table is invalid", words[i].word[version]);
 		memcpy((char *)p + words[i].field, &field, sizeof(field));
 	}
 	/* a str object ends with a pointer that compact ones do not have */
@@ -102,7 +101,7 @@ int python_debug_offsets(const struct python_memory *m, uint64_t runtime, struct
 
 	r = python_bytes(m, runtime, w, COOKIE_WORDS * sizeof(*w));
 	if (r < 0)
-		return errinfo_set(reterr, r, "its memory cannot be read");
+		return errinfo_set(reterr, r, "cannot read its memory");
 	if (memcmp(w, COOKIE, sizeof(*w)) != 0)
 		return 0;
 	r = version_check(w[1], w[2], reterr);
@@ -113,7 +112,7 @@ int python_debug_offsets(const struct python_memory *m, uint64_t runtime, struct
 		p.flags |= PYTHON_TAGGED;
 	r = python_bytes(m, runtime, w, sizeof(w));
 	if (r < 0)
-		return errinfo_set(reterr, r, "its memory cannot be read");
+		return errinfo_set(reterr, r, "cannot read its memory");
 	r = offsets_take(w, &p, reterr);
 	if (r < 0)
 		return r;

@@ -163,9 +163,9 @@ static int attempt(struct trial *t)
 static const char *failure_text(int err)
 {
 	switch (err) {
-	case -EFAULT: return "a pointer leads nowhere";
-	case -ELOOP: return "a list has no end";
-	case -EBADMSG: return "what should be its objects are none";
+	case -EFAULT: return "an invalid pointer";
+	case -ELOOP: return "an endless list";
+	case -EBADMSG: return "invalid objects";
 	default: return strerror(-err);
 	}
 }
@@ -183,11 +183,10 @@ static int offsets_choose(struct trial *t, struct errinfo *reterr)
 		return r < 0 ? r : 0;
 	minor = python_minor(t->s);
 	if (!minor)
-		return errinfo_set(
-			reterr, -EOPNOTSUPP, "the version of the interpreter cannot be told");
+		return errinfo_set(reterr, -EOPNOTSUPP, "unknown interpreter version");
 	row = python_table(minor);
 	if (!row)
-		return errinfo_set(reterr, -EOPNOTSUPP, "CPython 3.%u is not known", minor);
+		return errinfo_set(reterr, -EOPNOTSUPP, "CPython 3.%u is not supported", minor);
 	t->p = *row;
 	t->p.runtime = t->s->runtime;
 	return 0;
@@ -214,6 +213,6 @@ int python_layout(const struct python_memory *m, const struct python_symbols *s,
 	if (empty)
 		return errinfo_set(reterr, -EAGAIN, "no thread of it runs Python yet");
 	return errinfo_set(reterr, -EOPNOTSUPP,
-		"its CPython 3.%u is not laid out as the released one: %s", t.p.minor,
+		"its CPython 3.%u differs from the released layout: %s", t.p.minor,
 		failure_text(r));
 }

@@ -20,7 +20,7 @@ const struct api_row api_rows[] = {
 	{"GET", "/api/v1/series", "The same over time, for sparklines",
 		WINDOW | API_PID | API_OP | API_LIMIT | API_POINTS, .answer = series_json,
 		.default_ns = ANSWER_DEFAULT_NS},
-	{"GET", "/api/v1/chains", "Stored verdicts, newest first", WINDOW | API_LIMIT,
+	{"GET", "/api/v1/chains", "Stored incidents, newest first", WINDOW | API_LIMIT,
 		.answer = chains_json},
 	{"GET", "/api/v1/incidents", "The explanation of a time, worst first, with its proof",
 		WINDOW | API_PID | API_LIMIT | API_STACKS, .answer = incidents_json,

@@ -181,7 +181,7 @@ void api_describe(void *arg, struct http_exchange *x, const struct http_request 
 	put_document(&w, s->settings.version ? s->settings.version : "");
 	serve_put_node(s, x);
 	if (json_finish(&w) < 0)
-		http_reply_error(x, 500, "the description could not be written");
+		http_reply_error(x, 500, "cannot write the description");
 	else
 		http_reply(x, 200, NULL, buf_str(&b), b.len);
 }

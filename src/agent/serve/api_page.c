@@ -12,7 +12,7 @@ void api_page(void *arg, struct http_exchange *x, const struct http_request *q)
 
 	serve_put_node(arg, x);
 	if (!f) {
-		http_reply_error(x, 404, "there is nothing here");
+		http_reply_error(x, 404, "no such path");
 		return;
 	}
 	http_reply_field(x, "content-security-policy", WEB_POLICY);
@@ -29,7 +29,7 @@ static void reply_json(
 {
 	serve_put_node(s, x);
 	if (json_finish(w) < 0)
-		http_reply_error(x, 500, "the answer could not be written");
+		http_reply_error(x, 500, "cannot write the answer");
 	else
 		http_reply(x, status, NULL, buf_str(b), b->len);
 }
@@ -83,8 +83,7 @@ void api_health(void *arg, struct http_exchange *x, const struct http_request *q
 	json_string_member(&w, "version", s->settings.version ? s->settings.version : "");
 	if (!readable)
 		json_string_member(&w, "reason",
-			"the recording is not there or cannot be read: `sudo ingero trace` makes "
-			"one");
+			"the recording is missing or unreadable: create one with `sudo ingero trace`");
 	put_worker(&w);
 	json_uint_member(&w, "requests", f.requests);
 	json_uint_member(&w, "rejected", f.rejected);

@@ -138,15 +138,14 @@ static int ask(struct serve_call *c, const struct statement *q, struct buf *hint
 	}
 	if (r == -ETIMEDOUT)
 		return errinfo_set(e, r,
-			"the SQL took longer than %s: ask for less, or give it more with "
-			"timeout_ms (up to %d)",
+			"the SQL timed out after %s: select less, or raise timeout_ms (up to %d)",
 			text_format_duration(n, (uint64_t)q->timeout_ms * NS_PER_MS), TIME_MAX);
 	if (r == -ENOMEM)
 		r = -EMSGSIZE; /* of the statement, not of this process */
 	if (r < 0)
 		return r;
 	r = put_answer(&c->out, &t, mono_now().ns - began);
-	return r == -ENOBUFS ? errinfo_set(e, -EMSGSIZE, "the answer is too large: ask for less")
+	return r == -ENOBUFS ? errinfo_set(e, -EMSGSIZE, "the answer is too large: select less")
 			     : r;
 }
 

@@ -86,7 +86,7 @@ static int set_pid(const char *v, struct answer_request *w, struct errinfo *rete
 		v = take_number(v, 1, UINT32_MAX, &pid);
 		if (!v)
 			return errinfo_set(
-				reterr, -EINVAL, "pid: give numbers, separated by commas");
+				reterr, -EINVAL, "pid: must be numbers, separated by commas");
 		if (w->pid_count == ANSWER_PIDS_MAX)
 			return errinfo_set(
 				reterr, -EINVAL, "pid: no more than %d", ANSWER_PIDS_MAX);
@@ -126,12 +126,13 @@ static int set_source(const char *v, struct answer_request *w, struct errinfo *r
 	for (const struct wire_source_row *s = wire_sources; s->json; s++)
 		if (!strcmp(s->json, v)) {
 			if (w->op && w->source != s->id)
-				return errinfo_set(reterr, -EINVAL, "op is not one of that source");
+				return errinfo_set(
+					reterr, -EINVAL, "op does not belong to that source");
 			w->source = s->id;
 			return 0;
 		}
 	return errinfo_set(reterr, -EINVAL,
-		"source: there are cuda, driver, cuda_graph, nccl, host, io, tcp and net");
+		"unknown source: choose cuda, driver, cuda_graph, nccl, host, io, tcp or net");
 }
 
 static int set_op(const char *v, struct answer_request *w, struct errinfo *reterr)
@@ -140,9 +141,9 @@ static int set_op(const char *v, struct answer_request *w, struct errinfo *reter
 
 	if (!row)
 		return errinfo_set(reterr, -EINVAL,
-			"op: no such operation, for example cudaLaunchKernel or ncclAllReduce");
+			"unknown op: use for example cudaLaunchKernel or ncclAllReduce");
 	if (w->source && w->source != row->source)
-		return errinfo_set(reterr, -EINVAL, "op is not one of that source");
+		return errinfo_set(reterr, -EINVAL, "op does not belong to that source");
 	w->source = row->source;
 	w->op = row->op;
 	return 0;
@@ -152,7 +153,7 @@ static int set_stacks(const char *v, struct answer_request *w, struct errinfo *r
 {
 	w->stacks = !strcmp(v, "1") || !strcmp(v, "true");
 	if (!w->stacks && strcmp(v, "0") != 0 && strcmp(v, "false") != 0)
-		return errinfo_set(reterr, -EINVAL, "stacks: give 1 or 0");
+		return errinfo_set(reterr, -EINVAL, "stacks: must be 1 or 0");
 	return 0;
 }
 
@@ -170,7 +171,7 @@ static int refuse(const struct api_row *row, const char *text, struct errinfo *r
 	for (const struct api_param *p = api_params; p->name; p++)
 		if (row->params & p->bit)
 			buf_printf(&b, "%s%s", b.len ? ", " : "", p->name);
-	return errinfo_set(reterr, -EINVAL, "%s has no parameter '%s': it has %s", row->path,
+	return errinfo_set(reterr, -EINVAL, "%s: unknown parameter '%s'; valid: %s", row->path,
 		buf_str(&name), b.len ? buf_str(&b) : "none");
 }
 
@@ -193,8 +194,8 @@ static int set_one(const struct api_row *row, const char *pair, size_t len,
 			continue;
 		r = http_query_get(text, api_params[i].name, value, sizeof(value), &found);
 		if (r < 0)
-			return errinfo_set(reterr, -EINVAL, "%s: badly written or too long",
-				api_params[i].name);
+			return errinfo_set(
+				reterr, -EINVAL, "%s: malformed or too long", api_params[i].name);
 		if (found)
 			return parsers[i](value, w, reterr);
 	}

@@ -96,8 +96,7 @@ static void reply_incidents(struct answer *a, const json_t *arguments,
 
 	if (r == 0 && id && !json_array_size(list))
 		r = errinfo_set(&e, -ENOENT,
-			"there is no incident with this id: explain without id lists "
-			"those that there are");
+			"unknown incident id: call explain without id to list the incidents");
 	if (r < 0) {
 		json_decref(list);
 		json_decref(full);
@@ -112,8 +111,8 @@ static void reply_incidents(struct answer *a, const json_t *arguments,
 	json_object_set_new(full, "range", mcp_range_of(incidents, live));
 	json_object_set_new(full, "completeness", completeness_json(incidents));
 	if (!total)
-		json_object_set_new(full, "verdict",
-			json_string("nothing abnormal was found in what was recorded"));
+		json_object_set_new(
+			full, "verdict", json_string("no problems found in the recording"));
 	mcp_reply(a, arguments, full);
 }
 

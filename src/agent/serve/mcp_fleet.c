@@ -162,7 +162,7 @@ void mcp_fleet(const struct call *c, const json_t *arguments, struct answer *a)
 	q.query = actions[i].path ? NULL : buf_str(&query);
 	q.path = buf_str(&path);
 	r = s->ask_fleet ? s->ask_fleet(&q, &result, &e)
-			 : errinfo_set(&e, -ENOENT, "this server asks no other nodes");
+			 : errinfo_set(&e, -ENOENT, "this server has no other nodes");
 	if (r == 0 && !result.ok_count) {
 		fanout_why(&result, &e);
 		r = -EHOSTUNREACH;

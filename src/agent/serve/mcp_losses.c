@@ -98,7 +98,7 @@ static json_t *losses_value(
 		json_object_set_new(full, "note", json_string(buf_str(&why)));
 	else
 		json_object_set_new(full, "note",
-			json_string("the recording does not say what it lost (the published agent "
+			json_string("losses of this recording are unknown (the published agent "
 				    "did not count)"));
 	if (a.unseen.row_count) /* of which no number can be known */
 		json_object_set_new(full, "unseen", unseen_json(&a.unseen));

@@ -63,7 +63,7 @@ void mcp_test_report(const struct call *c, const json_t *arguments, struct answe
 	int r = file_read(REPORT_PATH, REPORT_BYTES, &b);
 
 	if (r < 0) {
-		answer_fail(a, "there is no %s in the server's working directory (%s)", REPORT_PATH,
+		answer_fail(a, "no %s in the server's working directory (%s)", REPORT_PATH,
 			strerror(-r));
 		return;
 	}

@@ -101,8 +101,8 @@ static json_t *stacks_value(
 			json_string("no call of this selection was recorded with its stack"));
 	else if (a.truncated)
 		json_object_set_new(full, "warning",
-			json_string("there are more calls than are looked at: the oldest are left "
-				    "out; give a shorter `since`"));
+			json_string("too many calls: the oldest are omitted; use a "
+				    "shorter `since`"));
 	return full;
 }
 

@@ -72,7 +72,7 @@ static int read_op(const json_t *arguments, struct answer_request *q, struct err
 
 	if (name && !op)
 		return errinfo_set(reterr, -EINVAL,
-			"op: there is no such operation; there are for example cudaLaunchKernel, "
+			"unknown op: use for example cudaLaunchKernel, "
 			"cudaMemcpyAsync, cudaStreamSync, cuMemAlloc, ncclAllReduce");
 	for (const struct wire_source_row *s = wire_sources; source && s->json; s++)
 		if (!strcmp(s->json, source))
@@ -203,8 +203,7 @@ static int take_turn(struct errinfo *reterr)
 	pthread_mutex_unlock(&reads.mutex);
 	return r == 0 ? 0
 		      : errinfo_set(reterr, -EBUSY,
-				"%d answers are being worked out already: try "
-				"again, or ask for less at once",
+				"%d requests are in progress: try again, or send fewer at once",
 				MCP_READS_MAX);
 }
 

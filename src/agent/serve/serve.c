@@ -81,7 +81,7 @@ static void reply(struct serve_call *c, struct http_exchange *x)
 	if (c->age[0])
 		http_reply_field(x, "age", c->age);
 	if (c->out.err)
-		http_reply_error(x, 500, "the answer found no room in memory");
+		http_reply_error(x, 500, "out of memory for the answer");
 	else
 		http_reply(x, c->status, c->type, buf_str(&c->out), c->out.len);
 }
@@ -98,7 +98,7 @@ static void finish(struct job *j, int err)
 		c->serve->is_nameless = false;
 	}
 	if (err == -EBUSY)
-		errinfo_set(&e, err, "others were asking, and no turn came in time: try again");
+		errinfo_set(&e, err, "the server is busy: try again");
 	else if (err < 0)
 		errinfo_set(&e, err, "the connection was closed before the answer");
 	if (err < 0)
@@ -238,7 +238,7 @@ static void handle(void *arg, struct http_exchange *x, const struct http_request
 				.data = row},
 			x, q);
 	else
-		http_reply_error(x, 404, "there is nothing here");
+		http_reply_error(x, 404, "no such path");
 }
 
 static size_t count_rows(const struct http_route *more)
@@ -310,7 +310,7 @@ int serve_new(struct loop *l, const struct serve_settings *settings, struct serv
 	if (r == 0)
 		r = keep_new(&s->keep);
 	if (r < 0)
-		return errinfo_set(reterr, r, "no threads could be started: %s", strerror(-r));
+		return errinfo_set(reterr, r, "cannot start threads: %s", strerror(-r));
 	r = http_server_new(l, &http, &s->http, reterr);
 	if (r < 0)
 		return r;

@@ -116,7 +116,7 @@ void serve_confine(struct serve_confine *c)
 	check_probe(&c->probes);
 	r = spawn_server_start(programs, ARRAY_SIZE(programs), NULL);
 	if (r < 0) {
-		log_warning("more rights are kept than needed: %s", strerror(-r));
+		log_warning("cannot drop all privileges: %s", strerror(-r));
 		return;
 	}
 	c->probes.is_old = true;

@@ -94,7 +94,7 @@ static void take_identity(void *arg, uint32_t number, const struct symbol_identi
 	f->build_id_len = i->build_id_len;
 	memcpy(f->build_id, i->build_id, sizeof(f->build_id));
 	if (i->err) {
-		log_info("%s has no names: %s", f->name, i->text);
+		log_info("no symbols in %s: %s", f->name, i->text);
 		f->table_state = TABLE_FAILED;
 	}
 	if (f->build_id_len) {
@@ -153,7 +153,7 @@ static void take_unwind(void *arg, uint32_t number, const struct symbol_unwind *
 	fs->is_full |= r == -ENOSPC;
 	if (r == -ENOSPC && !fs->told_full) {
 		fs->told_full = true;
-		log_warning("unwind tables are at their ceiling of %u MB: stacks through %s and "
+		log_warning("unwind tables reached their limit of %u MB: stacks through %s and "
 			    "later files may end early",
 			STACK_TABLES_BYTES >> 20, f->name);
 	} else if (r < 0) {

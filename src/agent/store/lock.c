@@ -70,15 +70,14 @@ int store_lock_take(const char *db_path, struct store_lock *ret_lock, struct err
 			int r = -errno;
 
 			return errinfo_set(reterr, r,
-				"%s cannot be made: %s; choose another place "
-				"with --db",
-				path, strerror(-r));
+				"cannot create %s: %s; choose another file with --db", path,
+				strerror(-r));
 		}
 		if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 			if (errno == EWOULDBLOCK)
 				return report_holder(fd, db_path, reterr);
 			return errinfo_set(
-				reterr, -errno, "%s cannot be locked: %s", path, strerror(errno));
+				reterr, -errno, "cannot lock %s: %s", path, strerror(errno));
 		}
 		if (!still_named(fd, path))
 			continue;
@@ -90,7 +89,7 @@ int store_lock_take(const char *db_path, struct store_lock *ret_lock, struct err
 		return 0;
 	}
 	return errinfo_set(reterr, -EBUSY,
-		"%s changes hands too fast, or is a link: remove it and try again", path);
+		"%s changes owners too fast, or is a link: remove it and try again", path);
 }
 
 void store_lock_done(struct store_lock *l)

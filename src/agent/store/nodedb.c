@@ -65,16 +65,14 @@ static int examine(const char *path, enum found *ret, struct errinfo *reterr)
 		return r;
 	if (kind == SCHEMA_PUBLISHED)
 		return errinfo_set(reterr, -EBADMSG,
-			"%s was recorded by the published agent and is kept as it is: record into "
-			"another file with --db",
+			"%s was recorded by the published agent and is read-only: record to another file with --db",
 			path);
 	r = schema_is_merged(sql, reterr);
 	if (r < 0)
 		return r;
 	if (r)
 		return errinfo_set(reterr, -EBADMSG,
-			"%s was made by `ingero merge` and holds several nodes: record into "
-			"another file with --db",
+			"%s is a merged recording of several nodes: record to another file with --db",
 			path);
 	*ret = kind == SCHEMA_OURS ? FOUND_OURS : FOUND_EMPTY;
 	return 0;
@@ -88,9 +86,8 @@ static int create_file(const char *path, struct errinfo *reterr)
 	if (r < 0) {
 		if (fd >= 0)
 			unlink(path);
-		return errinfo_set(reterr, r,
-			"%s cannot be made: %s; choose another place with --db", path,
-			strerror(-r));
+		return errinfo_set(reterr, r, "cannot create %s: %s; choose another file with --db",
+			path, strerror(-r));
 	}
 	return 0;
 }
@@ -161,8 +158,7 @@ static int check_log(const struct nodedb *db, struct errinfo *reterr)
 		if (!S_ISREG(st.st_mode) ||
 			(st.st_uid != own.st_uid && st.st_uid != 0 && st.st_uid != path_user_now()))
 			return errinfo_set(reterr, -EPERM,
-				"%s is not a file of ours: remove it, or choose another place with "
-				"--db",
+				"%s is not an ingero file: remove it, or choose another file with --db",
 				name);
 	}
 	return 0;
@@ -215,9 +211,7 @@ static int explain_rights(const char *path, struct errinfo *reterr)
 	unsigned uid = path_user_now();
 
 	return errinfo_set(reterr, -EACCES,
-		"%s cannot be written by user %u, who can change that path and with whose rights "
-		"root therefore writes there: give file and folder to that user (chown %u), or "
-		"choose another place with --db",
+		"%s is in a folder of user %u, so root writes as that user, who has no write permission: run `chown %u` on the file and its folder, or choose another file with --db",
 		path, uid, uid);
 }
 
@@ -249,7 +243,7 @@ int nodedb_open(const char *path, const char *node, struct nodedb **ret_db, stru
 		r = examine(path, &found, reterr);
 	if (r >= 0 && first == FOUND_NOTHING && found != first)
 		r = errinfo_set(
-			reterr, -EAGAIN, "%s was made by somebody else just now: try again", path);
+			reterr, -EAGAIN, "another program just created %s: try again", path);
 	if (r >= 0 && found == FOUND_NOTHING)
 		r = create_file(path, reterr);
 	if (r >= 0) {
@@ -275,7 +269,7 @@ int nodedb_close(struct nodedb *db, struct errinfo *reterr)
 	(void)path_user_enter(db->path, &before, NULL);
 	nodedb_batch_rollback(db);
 	r = db->sql ? sql_checkpoint(db->sql, reterr)
-		    : errinfo_set(reterr, -EIO, "%s could not be opened again", db->path);
+		    : errinfo_set(reterr, -EIO, "cannot reopen %s", db->path);
 	nodedb_free(db);
 	return r;
 }
@@ -302,8 +296,8 @@ static int replace_file(
 	int r;
 
 	if (renameat2(AT_FDCWD, db->path, AT_FDCWD, rolled, RENAME_NOREPLACE) < 0)
-		return errinfo_set(reterr, -errno, "%s cannot be renamed to %s: %s", db->path,
-			rolled, strerror(errno));
+		return errinfo_set(reterr, -errno, "cannot rename %s to %s: %s", db->path, rolled,
+			strerror(errno));
 	undo(db->path, FOUND_NOTHING, true, false); /* an empty log that a reader holds open */
 	r = create_file(db->path, reterr);
 	if (r == 0)

@@ -72,7 +72,7 @@ static int check_wish(const struct merge_wish *w, struct errinfo *reterr)
 	if (!w->force_node[0] || strlen(w->force_node) >= MERGE_NODE_LEN ||
 		strchr(w->force_node, ':'))
 		return errinfo_set(reterr, -EINVAL,
-			"--force-node: a node's name has 1 to %d bytes and no colon",
+			"--force-node: a node name must have 1 to %d bytes and no colon",
 			MERGE_NODE_LEN - 1);
 	return 0;
 }
@@ -103,7 +103,7 @@ static int check_sources(struct run *run, struct errinfo *reterr)
 			reterr, EXIT_NO_CREATE, -EINVAL, "%s is not a file", w->output);
 	if (!w->replace)
 		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
-			"%s exists already: give another name, or --force to replace it",
+			"%s already exists: give another name, or --force to overwrite it",
 			w->output);
 	if (store_lock_holder(w->output))
 		return errinfo_set(reterr, -EBUSY, "%s is being recorded by process %ld", w->output,
@@ -133,7 +133,7 @@ static int make_temporary(struct run *run, struct errinfo *reterr)
 	if (fd >= 0)
 		close(fd);
 	if (r < 0)
-		return errinfo_set_exit(reterr, EXIT_NO_CREATE, r, "%s cannot be made: %s",
+		return errinfo_set_exit(reterr, EXIT_NO_CREATE, r, "cannot create %s: %s",
 			run->merge.wish->output, strerror(-r));
 	return 0;
 }
@@ -262,7 +262,7 @@ static int fill(struct run *run, struct errinfo *reterr)
 	if (r >= 0)
 		r = sql_exec(m->out, "COMMIT", reterr);
 	if (r >= 0 && sql_close(TAKE(m->out)) < 0)
-		r = errinfo_set(reterr, -EIO, "%s could not be closed", m->wish->output);
+		r = errinfo_set(reterr, -EIO, "cannot close %s", m->wish->output);
 	for (size_t i = 0; i < m->node_count; i++)
 		m->result.nodes += m->nodes[i]->len > 0;
 	return r;
@@ -295,8 +295,8 @@ static int give_name(struct run *run, struct errinfo *reterr)
 			      w->replace ? 0 : RENAME_NOREPLACE) < 0)
 		r = -errno;
 	if (r < 0)
-		return errinfo_set_exit(reterr, EXIT_NO_CREATE, r, "%s cannot be made: %s",
-			w->output, strerror(-r));
+		return errinfo_set_exit(
+			reterr, EXIT_NO_CREATE, r, "cannot create %s: %s", w->output, strerror(-r));
 	run->made = false;
 	snprintf(folder, sizeof(folder), "%s", w->output);
 	slash = strrchr(folder, '/');

@@ -100,8 +100,7 @@ static int find_nodes(struct merge *m, struct errinfo *reterr)
 		return r < 0 || !s->is_merged
 			       ? r
 			       : errinfo_set(reterr, -EINVAL,
-					 "%s holds several nodes, each with its name: leave "
-					 "--force-node away",
+					 "%s has several named nodes: remove --force-node",
 					 s->reader.path);
 	}
 	r = session_nodes(m, &count, &node, reterr);
@@ -111,8 +110,7 @@ static int find_nodes(struct merge *m, struct errinfo *reterr)
 	r = count ? 1 : events_say(m, reterr);
 	if (r == 0)
 		return errinfo_set(reterr, -EINVAL,
-			"%s does not say which node it was recorded on: merge it alone with "
-			"--force-node NAME, and then the result with the others",
+			"%s has no node name: merge it alone with --force-node NAME, then merge the result with the others",
 			s->reader.path);
 	return MIN(r, 0);
 }
@@ -160,7 +158,7 @@ int merge_source_open(struct merge *m, size_t index, sql_db **ret_sql, struct sq
 	if (r == 0)
 		r = schema_identify(s->reader.sql, path, &s->reader.kind, s->report.schema, reterr);
 	if (r == 0 && s->reader.kind == SCHEMA_EMPTY)
-		r = errinfo_set(reterr, -EBADMSG, "%s is empty: leave it out", path);
+		r = errinfo_set(reterr, -EBADMSG, "%s is empty: do not merge it", path);
 	if (r == 0)
 		r = schema_is_merged(s->reader.sql, reterr);
 	if (r >= 0) {

@@ -119,8 +119,7 @@ int reader_identify(struct reader *r, struct errinfo *reterr)
 		return res;
 	if (r->kind == SCHEMA_EMPTY)
 		return errinfo_set(reterr, -EBADMSG,
-			"%s is empty: record into it with `ingero trace`, or give another with "
-			"--db",
+			"%s is empty: record to it with `ingero trace`, or give another with --db",
 			r->path);
 	res = r->kind == SCHEMA_OURS ? schema_is_merged(r->sql, reterr) : 0;
 	r->merged = res > 0;

@@ -54,7 +54,7 @@ int store_default_path(char **ret_path, struct errinfo *reterr)
 		home_of(geteuid(), home, sizeof(home));
 	if (!home[0])
 		return errinfo_set(reterr, -ENOENT,
-			"no home folder is known for the database: give its path with --db");
+			"unknown home folder for the database: give its path with --db");
 	n = asprintf(&path, "%s/%s", home, HOME_FILE);
 	if (n < 0)
 		return -ENOMEM;
@@ -80,14 +80,14 @@ static int make_and_give(const char *folder, struct errinfo *reterr)
 
 	if (mkdir(folder, 0755) < 0) {
 		r = -errno;
-		return errinfo_set(reterr, r, "folder %s for the database cannot be made: %s",
+		return errinfo_set(reterr, r, "cannot create folder %s for the database: %s",
 			folder, strerror(-r));
 	}
 	fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r = fd < 0 ? -errno : owner_give(fd);
 	if (r < 0) {
 		rmdir(folder);
-		return errinfo_set(reterr, r, "folder %s cannot be given to its user: %s", folder,
+		return errinfo_set(reterr, r, "cannot change the owner of folder %s: %s", folder,
 			strerror(-r));
 	}
 	return 0;

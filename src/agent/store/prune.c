@@ -334,8 +334,8 @@ static void say_if_small(struct prune *p, int64_t moment)
 		moment + (int64_t)TIDE_NS <= newest)
 		return;
 	p->said_small = true;
-	log_warning("the database's limit of %s holds less than a minute of events at this rate: "
-		    "older ones are being deleted; raise --max-db",
+	log_warning(
+		"the database limit of %s is less than a minute of events at this rate: older events are deleted; raise --max-db",
 		text_format_bytes(size, p->limit_bytes));
 }
 
@@ -347,8 +347,8 @@ static void say_stuck(struct prune *p)
 	if (p->said_stuck)
 		return;
 	p->said_stuck = true;
-	log_warning("the database cannot be kept below %s: what is left belongs to this session; "
-		    "raise --max-db",
+	log_warning(
+		"cannot keep the database below %s: all remaining rows belong to this session; raise --max-db",
 		text_format_bytes(size, p->limit_bytes));
 }
 

@@ -100,7 +100,7 @@ static int remove_file(int folder, const char *name, struct errinfo *reterr)
 			int err = errno;
 
 			return errinfo_set(
-				reterr, -err, "%s cannot be deleted: %s", full, strerror(err));
+				reterr, -err, "cannot delete %s: %s", full, strerror(err));
 		}
 	}
 	return 0;

@@ -110,7 +110,7 @@ void stack_json_frames(const struct stack *s, struct buf *out, struct buf *stop)
 	buf_append(out, buf_str(&b), b.len);
 	buf_puts(stop, s->stop ? s->stop : "");
 	if (count < s->count)
-		buf_printf(stop, "%s%zu outer frames left out: their names are too long",
+		buf_printf(stop, "%s%zu outer frames omitted: names too long",
 			stop->len ? "; " : "", s->count - count);
 }
 

@@ -165,7 +165,7 @@ static int roll_if_due(struct upkeep *u, const struct accounting *books, struct 
 		u->retry_ns = now + BUSY_RETRY_NS;
 		if (!u->said_busy)
 			log_warning(
-				"%s is being read, so it is rolled over later", nodedb_path(u->db));
+				"%s is in use by a reader: rollover postponed", nodedb_path(u->db));
 		u->said_busy = true;
 		return 0;
 	}

@@ -350,8 +350,8 @@ static int finish(struct store_writer *w, const struct writer_end *e)
 	int r;
 
 	if (!upkeep_session(&w->upkeep))
-		return errinfo_set(
-			e->reterr, -EIO, "%s has no session for the books", nodedb_path(w->db));
+		return errinfo_set(e->reterr, -EIO, "%s has no session for the accounting",
+			nodedb_path(w->db));
 	r = upkeep_end(&w->upkeep, e->books, e->stopped, e->reterr);
 	if (r < 0 && may_pass(r) && nodedb_checkpoint(w->db, NULL) == 0)
 		r = upkeep_end(&w->upkeep, e->books, e->stopped, e->reterr);
@@ -447,7 +447,7 @@ static int start_as_path_user(struct store_writer *w, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	r = start_thread(w);
-	return r < 0 ? errinfo_set(reterr, r, "the store's thread cannot start: %s", strerror(-r))
+	return r < 0 ? errinfo_set(reterr, r, "cannot start the store's thread: %s", strerror(-r))
 		     : 0;
 }
 

@@ -176,7 +176,7 @@ static int build_table_file(int fd, const char **ret_text, struct errinfo *reter
 		r = unwind_table_build(image, &t, reterr);
 	if (r < 0)
 		return r;
-	*ret_text = t.cut ? "its table was too long and was cut" : "";
+	*ret_text = t.cut ? "its table was too long and was truncated" : "";
 	r = table_file(&t);
 	unwind_table_done(&t);
 	return r;

@@ -137,7 +137,7 @@ static int begin(struct answer *a)
 	answer_begin(
 		a, &(struct protocol_header){.kind = r < 0 ? PROTOCOL_FAILED : PROTOCOL_READY});
 	if (r < 0) {
-		snprintf(text, sizeof(text), "it cannot give up its privileges: %s", strerror(-r));
+		snprintf(text, sizeof(text), "it cannot drop its privileges: %s", strerror(-r));
 		answer_error(a, r, text);
 		return r;
 	}

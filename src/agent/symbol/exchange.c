@@ -173,7 +173,7 @@ static void take_message(struct symbol_service *s, const struct reader_message *
 		return;
 	}
 	if (!keep_part(s, m)) {
-		reader_condemn(&s->reader, "it answered what was not asked");
+		reader_condemn(&s->reader, "unexpected answer");
 		return;
 	}
 	if (!m->header.last)
@@ -244,7 +244,8 @@ static struct question_list *next_queue(struct symbol_service *s)
 /* Why it is answered without asking; 0: it is to be asked. */
 static int refusal(const struct question_file *f, const char **ret_text)
 {
-	*ret_text = f->closed ? "the file was closed" : "two symbol processes ended at this file";
+	*ret_text =
+		f->closed ? "the file was closed" : "two symbol processes died reading this file";
 	return f->closed ? -ECANCELED : f->given_up ? -EIO : 0;
 }
 

@@ -50,8 +50,7 @@ void reader_start_when_due(struct reader *r, uint64_t now_ns)
 	r->ready = r->condemned = r->reaped = false;
 	err = spawn_self(r->name, NULL, &r->pid, &r->fd);
 	if (err < 0) {
-		snprintf(r->last_end, sizeof(r->last_end), "it could not be started: %s",
-			strerror(-err));
+		snprintf(r->last_end, sizeof(r->last_end), "cannot start it: %s", strerror(-err));
 		book_failure(r, false, now_ns);
 		return;
 	}
@@ -69,10 +68,10 @@ bool reader_has_ended(struct reader *r)
 void reader_bury(struct reader *r, bool asked, uint64_t now_ns)
 {
 	if (!r->condemned && WIFSIGNALED(r->status))
-		snprintf(r->last_end, sizeof(r->last_end), "it was ended by signal %d",
+		snprintf(r->last_end, sizeof(r->last_end), "it was killed by signal %d",
 			WTERMSIG(r->status));
 	else if (!r->condemned)
-		snprintf(r->last_end, sizeof(r->last_end), "it ended with code %d",
+		snprintf(r->last_end, sizeof(r->last_end), "it exited with code %d",
 			WEXITSTATUS(r->status));
 	close(r->fd);
 	r->fd = -1;
@@ -185,7 +184,7 @@ bool reader_receive(struct reader *r, struct reader_message *ret)
 	if ((size_t)n < sizeof(ret->header) || ret->header.magic != PROTOCOL_MAGIC ||
 		(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
 		fd_closep(&ret->fd);
-		reader_condemn(r, "it sent what is no message");
+		reader_condemn(r, "it sent an invalid message");
 		return false;
 	}
 	ret->body_bytes = (size_t)n - sizeof(ret->header);
@@ -197,7 +196,7 @@ void reader_take_first(struct reader *r, const struct reader_message *m)
 	struct protocol_status status;
 
 	if (m->body_bytes != sizeof(status)) {
-		reader_condemn(r, "it sent what is no message");
+		reader_condemn(r, "it sent an invalid message");
 		return;
 	}
 	memcpy(&status, m->body, sizeof(status));

@@ -39,7 +39,7 @@ static bool take(struct rest *r, void *out, size_t size)
 
 static int bad(struct errinfo *reterr, const char *what)
 {
-	return errinfo_set(reterr, -EBADMSG, "its answer is wrong: %s", what);
+	return errinfo_set(reterr, -EBADMSG, "invalid answer: %s", what);
 }
 
 /* What is left after an error is nothing. */

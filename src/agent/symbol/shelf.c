@@ -114,14 +114,13 @@ static int item_open(struct shelf_item *i, enum protocol_source source, struct e
 
 	if (source == PROTOCOL_PERFMAP) {
 		r = perfmap_read(i->fd, &i->perfmap);
-		return r < 0 ? errinfo_set(reterr, r, "its map cannot be read: %s", strerror(-r))
-			     : 0;
+		return r < 0 ? errinfo_set(reterr, r, "cannot read its map: %s", strerror(-r)) : 0;
 	}
 	r = image_open(i->fd, &i->image, reterr);
 	if (r < 0)
 		return r;
 	r = names_open(i->image, i->fd, i->debug_fd, &i->names);
-	return r < 0 ? errinfo_set(reterr, r, "its names cannot be read: %s", strerror(-r)) : 0;
+	return r < 0 ? errinfo_set(reterr, r, "cannot read its symbols: %s", strerror(-r)) : 0;
 }
 
 int shelf_get(struct shelf *s, uint32_t file, enum protocol_source source,

@@ -290,7 +290,7 @@ static int collect_entries(struct builder *b, uint64_t first_function, struct er
 	}
 	if (r == -EBADMSG) {
 		if (b->table.entries == 0)
-			return errinfo_set(reterr, r, "its unwind information leads nowhere");
+			return errinfo_set(reterr, r, "invalid unwind information");
 		b->table.entries++;
 		b->table.skipped++;
 	}
@@ -340,7 +340,7 @@ int unwind_table_build(const struct image *i, struct unwind_table *ret, struct e
 	int r = image_eh_frame(i, &section);
 
 	if (r < 0 && r != -ENOENT)
-		return errinfo_set(reterr, -EBADMSG, "its unwind information leads nowhere");
+		return errinfo_set(reterr, -EBADMSG, "invalid unwind information");
 	r = builder_init(&b, i, &section);
 	if (r == 0)
 		r = collect_entries(&b, image_entry(i), reterr);

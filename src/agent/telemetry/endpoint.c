@@ -48,8 +48,8 @@ static int protocol_choose(const struct endpoint_options *o, const struct scheme
 		}
 	return errinfo_set(reterr, -EINVAL,
 		scheme && scheme->is_grpc
-			? "--otlp-protocol %s does not go with a grpc:// endpoint"
-			: "--otlp-protocol %s: it is http/protobuf, http/json or grpc",
+			? "--otlp-protocol %s cannot be combined with a grpc:// endpoint"
+			: "--otlp-protocol %s: choose http/protobuf, http/json or grpc",
 		o->protocol);
 }
 
@@ -64,8 +64,7 @@ static int path_set(struct endpoint *e, const char *path, struct errinfo *reterr
 	if (e->protocol == OTLP_GRPC) {
 		if (len > 1)
 			return errinfo_set(reterr, -EINVAL,
-				"--otlp: an endpoint for gRPC has no path, but here is %.200s",
-				path);
+				"--otlp: a gRPC endpoint cannot have a path: %.200s", path);
 		snprintf(e->path, sizeof(e->path), "%s", GRPC_PATH);
 		return 0;
 	}
@@ -89,8 +88,7 @@ static int plain_check(
 	if (e->place.tls || o->insecure_far || http_is_loopback(address))
 		return 0;
 	return errinfo_set_exit(reterr, EXIT_USAGE, -EPERM,
-		"--otlp %s: in the clear everybody on the way reads along; use https, or add "
-		"--otlp-insecure-allow-non-loopback",
+		"--otlp %s: traffic would not be encrypted; use https, or add --otlp-insecure-allow-non-loopback",
 		o->text);
 }
 
@@ -110,13 +108,12 @@ int endpoint_parse(const struct endpoint_options *o, struct endpoint *ret, struc
 		}
 	if (!scheme && strstr(o->text, "://"))
 		return errinfo_set(reterr, -EINVAL,
-			"--otlp %.100s: an endpoint begins with http://, https://, grpc://, "
-			"grpcs:// or the host's name",
+			"--otlp %.100s: an endpoint must begin with http://, https://, grpc://, grpcs:// or a host name",
 			o->text);
 	tls = scheme ? scheme->tls : !o->insecure;
 	path = rest + strcspn(rest, "/");
 	if ((size_t)(path - rest) >= sizeof(authority))
-		return errinfo_set(reterr, -EINVAL, "--otlp: the host's name is too long");
+		return errinfo_set(reterr, -EINVAL, "--otlp: the host name is too long");
 	snprintf(authority, sizeof(authority), "%.*s", (int)(path - rest), rest);
 	r = protocol_choose(o, scheme, &e.protocol, reterr);
 	if (r == 0)

@@ -116,8 +116,8 @@ static void take_answer(struct push *p, bool is_json, const void *data, size_t l
 
 static void attempt_failed(struct push *p, int err, const struct errinfo *e)
 {
-	log_warning("%s; readings of metrics that wait: %zu",
-		e && e->text[0] ? e->text : strerror(-err), p->backlog.count);
+	log_warning("%s; queued metric readings: %zu", e && e->text[0] ? e->text : strerror(-err),
+		p->backlog.count);
 	/* A reply that is too long came after the batch: to send that again would double it. */
 	attempt_end(p, err == -EMSGSIZE ? BACKLOG_REFUSED : BACKLOG_AGAIN, 0);
 }

@@ -28,7 +28,7 @@ struct scrape {
 static void refuse_waiting(struct scrape *l)
 {
 	for (size_t i = 0; i < l->waiting_count; i++)
-		http_reply_error(l->waiting[i], 503, "there is no reading of the metrics");
+		http_reply_error(l->waiting[i], 503, "no metrics available");
 	l->waiting_count = 0;
 }
 
@@ -48,7 +48,7 @@ void scrape_free(struct scrape *l)
 static void reply(struct scrape *l, struct http_exchange *x)
 {
 	if (l->text.err) {
-		http_reply_error(x, 500, "the metrics are too many for one reply");
+		http_reply_error(x, 500, "too many metrics for one reply");
 		return;
 	}
 	l->scrapes++;
@@ -103,9 +103,7 @@ static int check_address(
 	*ret_is_far = !address_is_loopback(&a);
 	if (*ret_is_far && !s->token_file && !s->allow_remote)
 		return errinfo_set_exit(reterr, EXIT_USAGE, -EPERM,
-			"--prometheus %s can be reached from other machines: give "
-			"--prometheus-token-file, or --prometheus-allow-remote if everybody may "
-			"read the metrics",
+			"--prometheus %s is reachable from other machines: give --prometheus-token-file, or --prometheus-allow-remote for access without a token",
 			s->address);
 	return 0;
 }

@@ -137,7 +137,7 @@ void telemetry_give(struct telemetry *t, struct metric_set *s)
 {
 	atomic_store(&t->wanted, false);
 	if (!s || hand_over(t, s, false) < 0)
-		log_warning("not enough memory for a reading of the metrics");
+		log_warning("not enough memory for the metrics");
 }
 
 /* ---- life ---- */
@@ -208,8 +208,7 @@ int telemetry_start(
 		loop_timer_set(t->tick, t->interval_ns);
 	r = -pthread_create(&t->thread, NULL, thread_main, t);
 	if (r < 0)
-		return errinfo_set(
-			reterr, r, "the thread for metrics cannot start: %s", strerror(-r));
+		return errinfo_set(reterr, r, "cannot start the metrics thread: %s", strerror(-r));
 	*ret = TAKE(t);
 	return 0;
 }

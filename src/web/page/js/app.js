@@ -66,9 +66,9 @@ function flameView() {
 	flame.update(some ? d : {nodes: [], total: 0});
 	$("flame-found").textContent = flame.wanted ? `${flame.search(flame.wanted)} matched` : "";
 	if (!some)
-		return lacking(ctx, "stacks", "call stacks", "trace with --stack, which is on unless --stack=false was given.");
-	return group(el("p", {class: "note"}, `${duration(d.total)} in calls of ${d.rows.toLocaleString("en-US")} rows looked at` +
-		(d.left_out ? `; ${duration(d.left_out)} in frames too small to list` : "") + (d.truncated ? "; older rows were left out" : "") + "."));
+		return lacking(ctx, "stacks", "call stacks", "record without --stack=false.");
+	return group(el("p", {class: "note"}, `${duration(d.total)} in calls of ${d.rows.toLocaleString("en-US")} rows examined` +
+		(d.left_out ? `; ${duration(d.left_out)} in frames too small to list` : "") + (d.truncated ? "; older rows were omitted" : "") + "."));
 }
 
 // ---- showing ----
@@ -82,11 +82,11 @@ function themeApply(choice) {
 function bannerText() {
 	const o = ctx.data.overview, w = ctx.data.incidents && ctx.data.incidents.window;
 	if (refusal && refusal.status !== 401)
-		return (refusal.status === 0 ? `The server cannot be reached (${refusal.message}). ` : `The server answers: ${refusal.message}. `) +
-			(answeredAt ? `What is shown is of ${clock(answeredAt * 1e6)}, ${duration((Date.now() - answeredAt) * 1e6)} old. Trying again.` :
-				"Check that `ingero dashboard` runs and that this address is right. Trying again.");
+		return (refusal.status === 0 ? `The server cannot be reached (${refusal.message}). ` : `The server reports: ${refusal.message}.  `) +
+			(answeredAt ? `Data shown is from ${clock(answeredAt * 1e6)}, ${duration((Date.now() - answeredAt) * 1e6)} old. Retrying.` :
+				"Check that `ingero dashboard` is running and that the address is correct. Retrying.");
 	if (o && o.live && w && o.event_count && w.to_ns - o.last_ns > QUIET_NS)
-		return `No event for ${duration(w.to_ns - o.last_ns)}: the last one is of ${moment(o.last_ns)}. The traced programs are idle or have ended.`;
+		return `No event for ${duration(w.to_ns - o.last_ns)}: the last one is from ${moment(o.last_ns)}. The traced programs are idle or have ended.`;
 	return "";
 }
 
@@ -121,7 +121,7 @@ function panelShow(panel) {
 	const missing = panel.needs.find((q) => !ctx.data[q] && !(panel.optional || []).includes(q));
 	const failed = panel.needs.map((q) => ctx.failed[q]).find(Boolean);
 	if (missing)
-		return show(place, failed ? nothing(`This could not be loaded: ${failed.message}.${passes(failed) ? " Trying again." : ""}`) : el("p", {class: "dim"}, "Loading\u2026"));
+		return show(place, failed ? nothing(`Cannot load this: ${failed.message}.${passes(failed) ? " Retrying." : ""}`) : el("p", {class: "dim"}, "Loading\u2026"));
 	show(place, panel.view(ctx), failed ? el("p", {class: "alarm"}, `\u25b2 Not up to date: ${failed.message}.`) : null);
 	return null;
 }
@@ -286,7 +286,7 @@ function listen() {
 		e.preventDefault();
 		client.tokenSet($("token-text").value.trim());
 		await turn(true);
-		$("token-said").textContent = refusal && refusal.status === 401 ? "\u25b2 The server does not accept this token." : "";
+		$("token-said").textContent = refusal && refusal.status === 401 ? "\u25b2 Invalid token." : "";
 		if (!refusal)
 			$("token-text").value = "";
 	});

@@ -42,7 +42,7 @@ async function ask(path, options, parse) {
 			redirect: "error", signal: AbortSignal.timeout(PATIENCE_MS)});
 		text = await reply.text();
 	} catch (e) {
-		throw new Refusal(0, e.name === "TimeoutError" ? "it did not answer within 20 s" : "no connection");
+		throw new Refusal(0, e.name === "TimeoutError" ? "no answer within 20 s" : "no connection");
 	}
 	let data = null;
 	try {

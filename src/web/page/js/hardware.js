@@ -38,7 +38,7 @@ export function gpuView(ctx) {
 	const d = ctx.data.gpus, {from_ns: from, to_ns: to} = d.window;
 	const gpus = d.gpus.filter((g) => g.samples.length).sort((a, b) => a.node.localeCompare(b.node) || a.gpu - b.gpu);
 	if (!gpus.length)
-		return lacking(ctx, "gpu", "GPU samples", "NVML (libnvidia-ml.so.1, part of the NVIDIA driver) was not found or did not answer on this node; `ingero check` there tells which.");
+		return lacking(ctx, "gpu", "GPU samples", "NVML (libnvidia-ml.so.1, part of the NVIDIA driver) was not found or did not respond on this node; run `ingero check` there.");
 	const several = gpus.some((g) => g.node !== gpus[0].node);
 	const title = (g) => `GPU ${g.gpu}${several ? ` ${g.node}` : ""}`;
 	const series = (key) => gpus.map((g) => ({name: title(g), points: points(g.samples, key)}));
@@ -49,7 +49,7 @@ export function gpuView(ctx) {
 		{key: "util", title: "Busy", format: f.percent, top: 100, series: series("util_gpu_pct")},
 		{key: "memory", title: "Memory used", format: f.bytes, top: memory || undefined, series: series("mem_used_bytes")},
 		{key: "clock", title: "Clock", format: f.megahertz, series: series("sm_clock_mhz"), strip: {label: runs.length ? runs.map((r) => r.text).join("; ") :
-			"No clock was lowered", runs}, note: runs.length ? `${[...new Set(runs.map((r) => r.text))].join("; ")}.` : "Clocks were not lowered."},
+			"Clocks not lowered", runs}, note: runs.length ? `${[...new Set(runs.map((r) => r.text))].join("; ")}.` : "Clocks were not lowered."},
 		{key: "power", title: "Power", format: f.watts, limit: limit ? {value: limit, label: `limit ${f.watts(limit)}`} : undefined, series: series("power_mw"),
 			note: limit ? `The dotted line is the limit, ${f.watts(limit)}.` : null},
 		{key: "temperature", title: "Temperature", format: f.celsius, series: series("temperature_c")},
@@ -74,7 +74,7 @@ export function hostView(ctx) {
 		{key: "cpu", title: "CPU", format: f.percent, top: 100, series: series(["cpu_percent", "all CPUs"], ["busiest_cpu_pct", "busiest CPU"])},
 		{key: "mem", title: "Memory used", format: f.percent, top: 100, series: series(["mem_percent", "memory"])},
 		{key: "load", title: "Load", format: f.plain, series: series(["load_avg", "tasks, mean of 1 min"])},
-		{key: "psi", title: "Stalled for want of", format: f.percent, most: 100, series: series(["psi_cpu_pct", "CPU"], ["psi_memory_pct", "memory"], ["psi_io_pct", "disk"])},
+		{key: "psi", title: "Pressure (PSI)", format: f.percent, most: 100, series: series(["psi_cpu_pct", "CPU"], ["psi_memory_pct", "memory"], ["psi_io_pct", "disk"])},
 		{key: "swap", title: "Swap used", format: f.megabytes, series: series(["swap_mb", "swap"])},
 		{key: "faults", title: "Pages read back from disk", format: f.perSecond, series: series(["major_faults", "major faults"])},
 	].filter((c) => c.series.length);

@@ -10,24 +10,24 @@ function costOf(i, data) {
 	if (!i.excess_ns)
 		return `${f.count(i.count)} ${i.unit}`;
 	return `${f.duration(i.excess_ns)} lost in ${f.count(i.count)} ${i.unit}` +
-		(part > 0.001 && part <= 1 && !i.summary.includes("%") ? `, ${f.share(part)} of the time looked at` : "");
+		(part > 0.001 && part <= 1 && !i.summary.includes("%") ? `, ${f.share(part)} of the time range` : "");
 }
 
 function verdict(ctx) {
 	const {overview, incidents} = ctx.data, list = incidents.incidents, worst = list[0], d = incidents.data;
 
 	if (!overview.event_count)
-		return {state: "UNKNOWN", line: "Nothing has been recorded yet.",
-			more: "Start a CUDA program while `ingero trace` runs; this page follows by itself."};
+		return {state: "UNKNOWN", line: "No recording yet.",
+			more: "Start a CUDA program while `ingero trace` runs; this page updates automatically."};
 	if (worst && worst.severity !== "LOW")
 		return {state: worst.severity, line: worst.summary, incident: worst,
 			more: group("Since ", el("b", {}, f.moment(worst.since_ns || worst.first_seen_ns)), " \u00b7 ", el("b", {}, costOf(worst, d)), " \u00b7 ",
 				el("b", {}, f.share(worst.confidence)), " confident", worst.comm ? [" \u00b7 ", name(worst.comm), ` (${worst.pid})`] : null)};
 	if (d.no_gpu_calls)
-		return {state: "UNKNOWN", line: "Not one CUDA or NCCL call in this time.",
-			more: "Choose a longer time, or see under \u201cRecording\u201d which processes are followed."};
-	return {state: "OK", line: "Nothing is wrong that this recording can show.",
-		more: `${f.looked(d)} looked at, ${f.span(d.first_ns, d.last_ns)}` +
+		return {state: "UNKNOWN", line: "No CUDA or NCCL calls in this time range.",
+			more: "Choose a longer time range, or check under \u201cRecording\u201d which processes are traced."};
+	return {state: "OK", line: "No problems found.",
+		more: `${f.looked(d)} examined, ${f.span(d.first_ns, d.last_ns)}` +
 			(list.length ? `; ${f.counted(list.length, "remark")} below` : "")};
 }
 
@@ -37,7 +37,7 @@ function complete(books) {
 
 function lossTile(books) {
 	if (!books)
-		return ["Losses", "not known", "this file does not say"];
+		return ["Losses", "not known", "not in this file"];
 	return ["Losses", books.lost ? `\u25b2 ${f.share(books.lost / books.hits)}` : "none", books.lost ? `${f.count(books.lost)} calls` : "every call is accounted for"];
 }
 
@@ -70,9 +70,9 @@ export function view(ctx) {
 	return group(el("div", {class: `verdict ${v.state.toLowerCase()}`, key: "verdict", role: "status"},
 		el("p", {class: "state"}, badge(v.state), serious > 1 ? el("span", {class: "dim"}, ` worst of ${serious} incidents`) : null),
 		el("p", {class: "line"}, v.line), el("p", {class: "more"}, v.more),
-		v.incident ? el("p", {}, el("button", {type: "button", class: "main", "data-act": "open", "data-id": v.incident.id}, "Show the proof and the fix")) : null),
+		v.incident ? el("p", {}, el("button", {type: "button", class: "main", "data-act": "open", "data-id": v.incident.id}, "Show evidence and fix")) : null),
 	figures([...gpuTiles(ctx), s && ["CPU", f.percent(s.cpu_percent), `load ${f.plain(s.load_avg)}`],
 		s && ["Host memory", f.percent(s.mem_percent), s.swap_mb ? `${f.megabytes(s.swap_mb)} swapped` : `${f.megabytes(s.mem_avail_mb)} free`],
-		["Events kept", f.count(o.event_count), o.books && o.books.hits ? `of ${f.count(o.books.hits)}; the rest counted` : null],
+		["Events stored", f.count(o.event_count), o.books && o.books.hits ? `of ${f.count(o.books.hits)}; the rest counted` : null],
 		lossTile(o.books)]));
 }

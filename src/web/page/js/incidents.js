@@ -4,9 +4,9 @@ import {el, group, name} from "./dom.js";
 import {badge, bar, copier, figures, nothing, table} from "./parts.js";
 import * as f from "./format.js";
 
-const CAUSES = {cpu_preempted: "another thread took the CPU", cpu_run_queue: "woken, but no CPU was free",
-	block_io: "its own disk request", unexplained: "nothing recorded explains it", network_wait: "waited for the network",
-	memory_reclaim: "the kernel made it free memory", asleep: "asleep, for something no probe covers", host_code: "host code was running"};
+const CAUSES = {cpu_preempted: "another thread used the CPU", cpu_run_queue: "waiting for a CPU",
+	block_io: "waiting for its own disk request", unexplained: "unexplained", network_wait: "waited for the network",
+	memory_reclaim: "memory reclaim", asleep: "sleeping, reason not traced", host_code: "host code was running"};
 
 // main - the causes that matter, and one row for the crumbs.
 function main(list) {
@@ -48,9 +48,9 @@ function proof(i) {
 		few && ["Slow calls", f.count(i.slow_calls), `of ${f.count(i.calls)}`],
 		!few && ["Count", f.count(i.count), i.unit],
 		i.excess_ns > 0 && ["Time lost", f.duration(i.excess_ns), i.explained > 0 ? `${f.share(i.explained)} of it explained` : null],
-		["Confidence", f.share(i.confidence), "that this is the reason"],
+		["Confidence", f.share(i.confidence), "that this is the cause"],
 		["Data", i.completeness === null ? "not known" : f.share(i.completeness), "of the calls recorded"],
-		i.culprit_rank !== undefined && ["Rank", String(i.culprit_rank), "is the one the others wait for"],
+		i.culprit_rank !== undefined && ["Rank", String(i.culprit_rank), "is late"],
 		i.period_steps && ["Period", `${f.count(i.period_steps)} steps`, `${f.share(i.period_confidence)} sure`]]));
 }
 
@@ -73,7 +73,7 @@ function frame(x) {
 function program(i) {
 	const stacks = i.stacks || [];
 	if (!i.where && !stacks.length)
-		return group(el("h4", {}, "In the program"), nothing("No call stack was recorded with these calls: trace with --stack to see the line."));
+		return group(el("h4", {}, "In the program"), nothing("No call stack was recorded with these calls: record without --stack=false to see the source line."));
 	return group(el("h4", {}, "In the program"),
 		i.where ? el("p", {class: "where"}, el("code", {}, place(i.where)), ` ${f.share(i.where.share)} of the lost time`) : null,
 		stacks.slice(0, 5).map((s, n) => el("details", {class: "stack", key: `s${s.hash}`, "data-open": `${i.id}/${s.hash}`},
@@ -88,11 +88,11 @@ function commands(text) {
 
 function remedy(i) {
 	return group(el("h4", {}, "What to do"), i.fixes.length ? el("ul", {class: "fixes"}, i.fixes.map((x) =>
-		el("li", {}, el("span", {}, commands(x)), copier(x)))) : nothing("No remedy is known for this one."));
+		el("li", {}, el("span", {}, commands(x)), copier(x)))) : nothing("No known fix."));
 }
 
 function evidence(i) {
-	return i.evidence_sql ? group(el("h4", {}, "Evidence"), el("p", {class: "dim"}, "The rows that prove it:"),
+	return i.evidence_sql ? group(el("h4", {}, "Evidence"), el("p", {class: "dim"}, "Evidence rows:"),
 		el("div", {class: "sql"}, el("code", {}, i.evidence_sql), el("div", {}, copier(i.evidence_sql),
 			el("button", {type: "button", class: "small", "data-act": "sql", "data-text": i.evidence_sql}, "Run")))) : null;
 }
@@ -115,21 +115,21 @@ function meta(i) {
 
 // What was found while the file was recorded, by whatever agent did; the list above is this program's own look.
 function stored(d) {
-	return d && d.chains.length ? el("details", {class: "more", "data-open": "chains"}, el("summary", {}, `${f.counted(d.chains.length, "verdict")} stored while recording`),
+	return d && d.chains.length ? el("details", {class: "more", "data-open": "chains"}, el("summary", {}, `${f.counted(d.chains.length, "incident")} stored while recording`),
 		table([{title: "When", cell: (c) => f.clock(c.detected_at)}, {title: "Severity", cell: (c) => badge(c.severity)},
-			{title: "Verdict", cell: (c) => el("bdi", {}, c.summary)}], d.chains.slice(0, 200), (c) => c.id, "Stored verdicts")) : null;
+			{title: "Verdict", cell: (c) => el("bdi", {}, c.summary)}], d.chains.slice(0, 200), (c) => c.id, "Stored incidents")) : null;
 }
 
 export function view(ctx) {
 	const d = ctx.data.incidents, list = d.incidents;
-	const left = [d.truncated && "More were found than are listed.",
+	const left = [d.truncated && "The list is truncated.",
 		d.data.older_events > 0 && `${f.count(d.data.older_events)} older events were too many to look at.`,
 		d.data.pruned_rows > 0 && `${f.count(d.data.pruned_rows)} events were deleted to keep the file small.`,
-		d.data.skipped_rows > 0 && `${f.count(d.data.skipped_rows)} damaged rows were left out.`].filter(Boolean).join(" ");
+		d.data.skipped_rows > 0 && `${f.count(d.data.skipped_rows)} damaged rows were omitted.`].filter(Boolean).join(" ");
 	return group(list.length ? list.map((i) => el("details", {class: `incident ${i.severity.toLowerCase()}`, key: i.id, "data-open": i.id},
 		el("summary", {}, badge(i.severity), el("span", {class: "what"}, el("b", {}, el("bdi", {}, i.summary)), el("small", {}, meta(i))),
 			i.excess_ns ? el("span", {class: "cost"}, f.duration(i.excess_ns), el("small", {}, "lost")) : el("span", {class: "cost"}, f.count(i.count), el("small", {}, i.unit))),
 		ctx.open.has(i.id) ? body(i) : null)) :
-		nothing(`No incident between ${f.span(d.window.from_ns, d.window.to_ns)}: ${f.looked(d.data)} were looked at.`),
+		nothing(`No incident between ${f.span(d.window.from_ns, d.window.to_ns)}: ${f.looked(d.data)} were examined.`),
 	left ? el("p", {class: "note"}, left) : null, stored(ctx.data.chains));
 }

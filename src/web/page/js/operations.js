@@ -14,7 +14,7 @@ const COLUMNS = [
 	{id: "p95_us", title: "p95", class: "n wide", hint: "19 of 20 calls were faster"},
 	{id: "p99_us", title: "p99", class: "n", hint: "99 of 100 calls were faster"},
 	{id: "max_us", title: "Longest", class: "n wide"},
-	{id: "total_us", title: "Of wall", class: "n", hint: "time inside these calls, over all threads, by the time looked at"},
+	{id: "total_us", title: "Of wall", class: "n", hint: "time in these calls, summed over all threads, divided by the time range"},
 ];
 
 function head(sort) {
@@ -66,12 +66,12 @@ export function view(ctx) {
 	const chosen = d.ops.some((o) => isShown(o, ctx.source)) ? ctx.source : "all";
 	const shown = ordered(d.ops.filter((o) => isShown(o, chosen)), ctx.sort), most = Math.max(...shown.map((o) => o.total_us), 1);
 	if (!d.ops.length)
-		return nothing("No call in this time: choose a longer one above, or check under \u201cRecording\u201d that the program is followed.");
+		return nothing("No calls in this time range: choose a longer one above, or check under \u201cRecording\u201d that the program is traced.");
 	return group(chips(d.ops, chosen), el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Operations"},
-		el("table", {class: "operations"}, el("caption", {class: "unseen"}, "Operations and what they took"),
+		el("table", {class: "operations"}, el("caption", {class: "unseen"}, "Operations and their durations"),
 			el("thead", {}, head(ctx.sort)), el("tbody", {}, shown.map((o) => row(o, series, wall, most))))),
-	el("p", {class: "note"}, d.mode === "aggregate" ? "A file of an older agent: averages stand in the place of medians, percentiles are not known. " :
+	el("p", {class: "note"}, d.mode === "aggregate" ? "Written by an older agent: averages are shown instead of medians, percentiles are unknown. " :
 		ctx.data.overview.books ? `${f.count(d.total_calls)} calls of all sources, stored or not; percentiles are within 3.2\u202f%. Beyond 100\u202f% of wall: several threads at once. ` :
 			`${f.count(d.total_calls)} rows of the file, whose agent did not say what it left out. Beyond 100\u202f% of wall: several threads at once. `,
-	ctx.node ? "All nodes of the file together. " : "", d.truncated ? "Operations beyond the list's ceiling are left out." : ""));
+	ctx.node ? "All nodes of the file together. " : "", d.truncated ? "The list is truncated." : ""));
 }

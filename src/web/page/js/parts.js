@@ -35,7 +35,7 @@ export const copier = (text, label = "Copy") => el("button", {type: "button", cl
 // lacking - what a panel without data says: that the recording has some at another time, or why it has none at all.
 export function lacking(ctx, id, what, why) {
 	const found = ctx.data.capabilities && ctx.data.capabilities.capabilities.find((c) => c.id === id);
-	return nothing(found && found.available ? `No ${what} in this time, but the recording has some: choose a longer time above.` : `No ${what}: ${why}`);
+	return nothing(found && found.available ? `No ${what} in this time range, but the recording has some: choose a longer range above.` : `No ${what}: ${why}`);
 }
 
 // marks - where incidents were, for the charts.

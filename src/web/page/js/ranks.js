@@ -16,7 +16,7 @@ function inWords(c) {
 		return "Not enough ranks of a collective are in this recording to compare them.";
 	if (!c.one_clock) {
 		const least = by("wait_ns", -1);
-		return "The ranks are on nodes with clocks of their own, so who came last is not judged by their times." +
+		return "The ranks are on different nodes, so arrival times are not compared across their clocks." +
 			(least ? ` Rank ${least.rank} waited least: the others probably wait for it.` : "");
 	}
 	const r = by("late_ns", 1), sum = lateness(c);
@@ -24,8 +24,8 @@ function inWords(c) {
 		return "No rank was late.";
 	const part = r.late_ns / sum;
 	if (part < 1.6 / c.ranks.length)
-		return `No single rank holds the others up: lateness, ${f.duration(sum)} in all, is spread about evenly.`;
-	return `Rank ${r.rank} holds the others up: ${f.share(part)} of all lateness, ${f.duration(sum)}, is its. It came last in ` +
+		return `No single rank delays the others: ${f.duration(sum)} of lateness is spread about evenly.`;
+	return `Rank ${r.rank} delays the others: it caused ${f.share(part)} of all lateness (${f.duration(sum)}). It arrived last in ` +
 		`${f.count(r.last)} of ${f.count(c.complete)} collectives, ${f.duration(mean(r.late_ns, r.last))} after the one before it.`;
 }
 
@@ -47,8 +47,8 @@ function rankTable(c) {
 		{title: "Rank", cell: (r) => group(el("b", {}, String(r.rank)), el("small", {}, name(r.comm_name || "pid"), ` ${r.pid}`))},
 		{title: "Node", class: "wide", cell: (r) => group(name(r.node), r.device >= 0 ? ` GPU ${r.device}` : "")},
 		{title: "Calls", class: "n wide", cell: (r) => f.count(r.calls)},
-		{title: "Last", class: "n", hint: "times it was the last to come", cell: (r) => f.count(r.last)},
-		{title: "Late, sum", class: "n", hint: "after the one before it, summed", cell: (r) => group(f.duration(r.late_ns), bar((r.late_ns || 0) / latest))},
+		{title: "Last", class: "n", hint: "number of times it arrived last", cell: (r) => f.count(r.last)},
+		{title: "Late, sum", class: "n", hint: "time after the previous rank, summed", cell: (r) => group(f.duration(r.late_ns), bar((r.late_ns || 0) / latest))},
 		{title: "Worst", class: "n wide", cell: (r) => f.duration(r.late_max_ns)},
 		{title: "Waited", class: "n", hint: "in the synchronisation after it", cell: (r) => group(f.duration(r.wait_ns), bar((r.wait_ns || 0) / longest))},
 		{title: "Errors", class: "n wide", cell: (r) => f.count(r.errors)}], rows, (r) => r.rank, "Ranks"),
@@ -59,7 +59,7 @@ function worst(c) {
 	return c.worst.length && c.one_clock ? el("details", {class: "more", "data-open": `worst/${c.comm}`}, el("summary", {}, `The ${c.worst.length} latest arrivals`),
 		table([{title: "When", cell: (w) => f.clockMs(w.timestamp)}, {title: "Collective", cell: (w) => `${w.op} ${w.seq}`},
 			{title: "Last rank", class: "n", cell: (w) => String(w.last_rank)}, {title: "Late", class: "n", cell: (w) => f.duration(w.late_ns)},
-			{title: "Job stood still", class: "n wide", cell: (w) => f.duration(w.lost_ns)}], c.worst, (w) => w.seq, "Latest arrivals")) : null;
+			{title: "Job stalled", class: "n wide", cell: (w) => f.duration(w.lost_ns)}], c.worst, (w) => w.seq, "Latest arrivals")) : null;
 }
 
 export function view(ctx) {
@@ -72,5 +72,5 @@ export function view(ctx) {
 		el("p", {class: "dim"}, `${c.ranks_seen} of ${c.nranks ?? "?"} ranks seen, ${f.count(c.collectives)} collectives (${f.count(c.complete)} with every rank), ` +
 			`${f.bytes(c.bytes)}: ${c.ops.map((o) => `${o.op} \u00d7\u202f${f.count(o.calls)}`).join(", ")}. Communicator ${f.hex(c.comm)}.`),
 		heat(c), rankTable(c), worst(c))),
-	d.truncated ? el("p", {class: "note"}, "More communicators than are listed.") : null);
+	d.truncated ? el("p", {class: "note"}, "The list is truncated.") : null);
 }

@@ -8,7 +8,7 @@ import * as f from "./format.js";
 const SHOWN = 500, CELL = 300;
 export const EXAMPLES = [
 	["Slowest calls", "SELECT datetime(timestamp / 1000000000, 'unixepoch') AS utc, comm, pid, o.name AS op,\n       duration / 1e6 AS ms\nFROM events e JOIN ops o ON o.source_id = e.source AND o.op_id = e.op\nWHERE e.source = 1 ORDER BY duration DESC LIMIT 20"],
-	["Who took the CPU", "SELECT peer_comm, peer_pid, count(*) AS times, sum(wait_ns) / 1e6 AS ms\nFROM events WHERE source = 3 AND op = 1 AND peer_pid > 0\nGROUP BY 1, 2 ORDER BY ms DESC LIMIT 20"],
+	["Which process used the CPU", "SELECT peer_comm, peer_pid, count(*) AS times, sum(wait_ns) / 1e6 AS ms\nFROM events WHERE source = 3 AND op = 1 AND peer_pid > 0\nGROUP BY 1, 2 ORDER BY ms DESC LIMIT 20"],
 	["Time by process", "SELECT pid, o.name AS op, sum(count) AS calls, sum(sum_dur) / 1e6 AS ms\nFROM event_aggregates_5s a JOIN ops o ON o.source_id = a.source AND o.op_id = a.op\nGROUP BY 1, 2 ORDER BY ms DESC LIMIT 30"],
 	["Tables", "SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name"],
 ];
@@ -24,7 +24,7 @@ function result(d) {
 	const numeric = d.columns.map((_, i) => d.rows.length > 0 && d.rows.every((r) => typeof r[i] === "number" || r[i] === null || /^-?\d{16,}$/.test(r[i])));
 	const rows = d.rows.slice(0, SHOWN);
 	return group(el("p", {class: "dim"}, `${f.counted(d.rows.length, "row")} in ${f.duration(d.duration_ms * 1e6)}` +
-		(d.truncated ? "; there are more: raise the limit or narrow the question" : "") + (rows.length < d.rows.length ? `; the first ${SHOWN} are shown` : "") + " ",
+		(d.truncated ? "; truncated: raise the limit or narrow the query" : "") + (rows.length < d.rows.length ? `; the first ${SHOWN} are shown` : "") + " ",
 	d.rows.length ? copier(tsv(d), "Copy as a table") : null),
 	d.rows.length ? el("div", {class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Result"}, el("table", {class: "mono"},
 		el("caption", {class: "unseen"}, "Result of the SQL"),
