@@ -25,9 +25,9 @@
 
 static void nap_s(double s)
 {
-	const struct timespec nap = {(time_t)s, (long)((s - (double)(time_t)s) * 1e9)};
+	const struct timespec wait_briefly = {(time_t)s, (long)((s - (double)(time_t)s) * 1e9)};
 
-	nanosleep(&nap, NULL);
+	nanosleep(&wait_briefly, NULL);
 }
 
 /* Seconds of CPU of the whole process: fields 14 and 15, in ticks; the name may hold spaces. */

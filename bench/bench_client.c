@@ -70,7 +70,7 @@ static _noreturn_ void serve(const struct files *f, bool with_tls, FILE *out)
 	_exit(0);
 }
 
-static pid_t start_servers(const struct files *f, bool with_tls, struct http_place *places)
+static pid_t start_servers(const struct files *f, bool with_tls, struct http_endpoint *places)
 {
 	int pipe_fds[2];
 	char line[64];
@@ -92,7 +92,7 @@ static pid_t start_servers(const struct files *f, bool with_tls, struct http_pla
 		if (!fgets(line, sizeof(line), in))
 			workload_die("the servers did not start", EIO);
 		line[strcspn(line, "\n")] = 0;
-		if (http_place_parse(line, with_tls, 0, &places[i], &e) < 0)
+		if (http_endpoint_parse(line, with_tls, 0, &places[i], &e) < 0)
 			workload_die(e.text, EINVAL);
 	}
 	fclose(in);
@@ -164,14 +164,14 @@ static void note(void *arg, const struct http_response *r, int err, const struct
 
 /* Asks the first @count; seconds. */
 static double ask_all(
-	struct http_client *c, struct round *round, const struct http_place *places, int count)
+	struct http_client *c, struct round *round, const struct http_endpoint *places, int count)
 {
 	uint64_t begin_ns = mono_now().ns;
 
 	round->left = count;
 	round->told = 0;
 	for (int i = 0; i < count; i++) {
-		struct http_ask a = {.place = &places[i],
+		struct http_ask a = {.endpoint = &places[i],
 			.method = "GET",
 			.path = "/x",
 			.timeout_ns = 30 * NS_PER_S,
@@ -192,7 +192,7 @@ static void measure(const char *name, const struct files *f, bool with_tls, doub
 	struct tls_client_settings ts = {
 		.ca = f->ca.cert_path, .cert = f->client.cert_path, .key = f->client.key_path};
 	struct http_client_settings s = {};
-	static struct http_place places[NODES];
+	static struct http_endpoint places[NODES];
 	pid_t servers = start_servers(f, with_tls, places);
 	double first[ROUNDS], again[ROUNDS], ratio[ROUNDS], trip_first = 0, trip_again = 0;
 	struct round round = {};

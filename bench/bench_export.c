@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "bench/recording.h"
-#include "cli/perfetto.h"
+#include "agent/export/perfetto.h"
 
 static double rate_since(double begin, uint64_t rows)
 {
@@ -17,17 +17,17 @@ static double rate_since(double begin, uint64_t rows)
 
 static double run_ours(const char *path, const char *out, bool proto, uint64_t rows)
 {
-	struct perfetto_wish wish = {.proto = proto};
+	struct perfetto_options options = {.proto = proto};
 	_cleanup_(output_done) struct output output = OUTPUT_INIT;
 	struct nodedb_filter all = {0};
-	struct perfetto_figures figures;
+	struct perfetto_stats stats;
 	struct errinfo err = {0};
 	double begin = recording_seconds();
 
 	recording_check(output_open(&output, out, &err), &err);
-	recording_check(perfetto_export(path, &all, &wish, &output, &figures, &err), &err);
+	recording_check(perfetto_export(path, &all, &options, &output, &stats, &err), &err);
 	recording_check(output_commit(&output, &err), &err);
-	if (figures.stream.events != rows)
+	if (stats.stream.events != rows)
 		exit(1);
 	return rate_since(begin, rows);
 }

@@ -8,7 +8,7 @@
 #include <sqlite3.h>
 #include <sys/resource.h>
 
-#include "agent/store/nodedb_merge.h"
+#include "agent/store/merge/nodedb_merge.h"
 #include "bench/recording.h"
 
 static void check_sqlite(sqlite3 *db, int code)
@@ -26,13 +26,13 @@ static double seconds_since(double begin)
 
 static double run_ours(const char *const paths[2], const char *out)
 {
-	struct merge_wish wish = {.sources = paths, .source_count = 2, .output = out};
+	struct merge_options options = {.sources = paths, .source_count = 2, .output = out};
 	struct merge_result result = {0};
 	struct errinfo err = {0};
 	double begin = recording_seconds();
 	double rate;
 
-	recording_check(nodedb_merge(&wish, &result, &err), &err);
+	recording_check(nodedb_merge(&options, &result, &err), &err);
 	rate = (double)result.total.events.copied / seconds_since(begin);
 	merge_result_done(&result);
 	return rate;

@@ -39,9 +39,9 @@ static const char *ingero, *sim_calls, *python, *script, *libcudart;
 
 static void nap_s(double s)
 {
-	const struct timespec nap = {(time_t)s, (long)((s - (double)(time_t)s) * 1e9)};
+	const struct timespec wait_briefly = {(time_t)s, (long)((s - (double)(time_t)s) * 1e9)};
 
-	nanosleep(&nap, NULL);
+	nanosleep(&wait_briefly, NULL);
 }
 
 /* ---- the kernel's account ---- */

@@ -61,7 +61,7 @@ static void take_frames(void *arg, uint32_t file, uint64_t ticket, int err,
 		a->named += f[i].count > 0;
 }
 
-static void nap(void)
+static void wait_briefly(void)
 {
 	const struct timespec us = {0, LOOK_US * 1000};
 
@@ -114,7 +114,7 @@ static double wait_for(struct symbol_service *s, const size_t *what, size_t want
 		if (mono_now().ns - begin.ns > 60 * NS_PER_S)
 			workload_die("the symbol process does not answer", ETIMEDOUT);
 		if (*what < wanted)
-			nap();
+			wait_briefly();
 	}
 	return (double)(mono_now().ns - begin.ns) / 1e9;
 }

@@ -36,9 +36,9 @@ void workload_need_root(void)
 
 static void nap_ms(long ms)
 {
-	const struct timespec nap = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+	const struct timespec wait_briefly = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
 
-	nanosleep(&nap, NULL);
+	nanosleep(&wait_briefly, NULL);
 }
 
 static uint64_t cpu_used_ns(pid_t pid)

@@ -18,7 +18,7 @@
 #include "base/macros.h"
 #include "base/spawn_server.h"
 
-#define NAP_NS (2 * (long)NS_PER_MS)
+#define WAIT_NS (2 * (long)NS_PER_MS)
 
 void spawn_become(int sock, const char *name, const char *arg)
 {
@@ -65,14 +65,14 @@ int spawn_self(const char *name, const char *arg, pid_t *ret_pid, int *ret_socke
 	return 0;
 }
 
-bool spawn_is_gone_after(pid_t pid, int naps)
+bool spawn_is_gone_after(pid_t pid, int waits)
 {
-	const struct timespec nap = {.tv_nsec = NAP_NS};
+	const struct timespec wait_briefly = {.tv_nsec = WAIT_NS};
 
-	for (int i = 0; i < naps; i++) {
+	for (int i = 0; i < waits; i++) {
 		if (waitpid(pid, NULL, WNOHANG) != 0)
 			return true;
-		nanosleep(&nap, NULL);
+		nanosleep(&wait_briefly, NULL);
 	}
 	return false;
 }

@@ -23,7 +23,7 @@
 int spawn_self(const char *name, const char *arg, pid_t *ret_pid, int *ret_socket);
 
 /* spawn_is_gone_after - reap @pid if it ends within @naps of 2 ms; whether it did. */
-bool spawn_is_gone_after(pid_t pid, int naps);
+bool spawn_is_gone_after(pid_t pid, int waits);
 
 struct spawn_program {
 	const char *name, *arg; /* as for spawn_self() */

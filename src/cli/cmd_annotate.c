@@ -11,7 +11,7 @@
 
 #include "agent/annotate/client.h"
 #include "agent/annotate/line.h"
-#include "agent/annotate/place.h"
+#include "agent/annotate/socket_path.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/dispatch.h"
@@ -98,7 +98,7 @@ static int resolve_socket(
 		snprintf(out, ANNOTATE_PATH_MAX, "%s", s->socket);
 		return 0;
 	}
-	r = annotate_place_default(out, reterr);
+	r = socket_path_default(out, reterr);
 	/* One's own tracer first, then the machine's. */
 	if (r < 0 || access(out, F_OK) < 0)
 		snprintf(out, ANNOTATE_PATH_MAX, "%s", system_wide);

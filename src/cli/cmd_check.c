@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "agent/attach/check.h"
+#include "agent/check/check.h"
 #include "cli/commands.h"
 #include "json/writer.h"
 

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/serve/mcp_http.h"
-#include "agent/serve/mcp_offer.h"
+#include "agent/serve/mcp/mcp_http.h"
+#include "agent/serve/mcp/mcp_registry.h"
 #include "agent/serve/serve.h"
 #include "agent/serve/serve_confine.h"
 #include "agent/store/nodedb.h"
-#include "agent/store/owner.h"
+#include "agent/store/write/owner.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -31,7 +31,7 @@
 #include "sql/sql_worker.h"
 
 #define DRAIN_NS       (5 * NS_PER_S)
-#define IDLE_NAPS      50
+#define IDLE_WAITS     50
 #define DEFAULT_ADDR   "127.0.0.1:8080"
 #define TOKEN_VARIABLE "INGERO_TOKEN"
 
@@ -96,10 +96,10 @@ static bool is_idle(const struct dashboard *d)
  * process. */
 static void free_answers(struct dashboard *d)
 {
-	const struct timespec nap = {.tv_nsec = 2 * (long)NS_PER_MS};
+	const struct timespec wait_briefly = {.tv_nsec = 2 * (long)NS_PER_MS};
 
-	for (int i = 0; i < IDLE_NAPS && !is_idle(d); i++)
-		nanosleep(&nap, NULL);
+	for (int i = 0; i < IDLE_WAITS && !is_idle(d); i++)
+		nanosleep(&wait_briefly, NULL);
 	if (!is_idle(d))
 		return;
 	serve_free(d->serve);
@@ -304,7 +304,7 @@ static int open_mcp(struct dashboard *d, struct errinfo *reterr)
 
 	mcp_demos_list(d->demos);
 	r = mcp_server_new(&s, &d->mcp, reterr);
-	return r < 0 ? r : mcp_http_new(mcp_server_talk(d->mcp), d->loop, &d->mcp_http);
+	return r < 0 ? r : mcp_http_new(mcp_server_dispatcher(d->mcp), d->loop, &d->mcp_http);
 }
 
 static int run(struct dashboard *d, struct errinfo *reterr)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "agent/store/nodedb.h"
-#include "agent/tracer.h"
+#include "agent/trace/tracer.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -281,20 +281,20 @@ static int show(const struct demo *d, const struct demo_scenario *sc,
 static int demo_one(struct demo *d, const struct demo_scenario *sc, struct errinfo *reterr)
 {
 	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED};
-	FILE *talk = d->settings->json ? stderr : stdout;
+	FILE *verbose = d->settings->json ? stderr : stdout;
 	struct nodedb_content content = {0};
 	int r;
 
-	fprintf(talk, "\n  Ingero demo %s: %s\n", sc->name, sc->title);
+	fprintf(verbose, "\n  Ingero demo %s: %s\n", sc->name, sc->title);
 	if (d->replay_why)
-		fprintf(talk,
+		fprintf(verbose,
 			"  This is a replay of a recorded run (%s); the explanation is "
 			"computed now.\n",
 			d->replay_why);
 	else
-		fprintf(talk,
+		fprintf(verbose,
 			"  The scenario runs, is traced and is explained on this machine, on a stand-in GPU.\n");
-	fflush(talk);
+	fflush(verbose);
 	r = d->replay_why ? nodedb_read_sql(sc->recording, &all, &content, reterr)
 			  : make_content(d, sc, &content, reterr);
 	if (r < 0)

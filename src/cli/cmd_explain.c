@@ -27,7 +27,7 @@ struct explain_settings {
 	struct time_request range;
 	int64_t last;
 	bool json, chains, per_process, annotations, stacks;
-	struct fleet_wish fleet;
+	struct fleet_options fleet;
 	const char *node;
 };
 
@@ -159,7 +159,7 @@ static int explain_nodes(const struct explain_settings *s, struct fleet *f, stru
 		return errinfo_set(reterr, b.err, "the report is too large to print");
 	fputs(buf_str(&b), stdout);
 	fflush(stdout); /* the report first, then what is said about it */
-	return fleet_tell(&result);
+	return fleet_print(&result);
 }
 
 /* Process ids of different nodes have nothing in common, so that each is explained by itself. */
@@ -218,7 +218,7 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	if (r == 0)
 		r = range_resolve(path, &s->range, &f, &live, &e);
 	if (r == 0) {
-		range_tell(live);
+		range_print(live);
 		r = s->per_process ? print_usage(path, &f, s->json, &e)
 				   : explain_file(s, path, &f, &e);
 	}
@@ -233,6 +233,6 @@ const struct command cmd_explain = {
 		"Only reads a recording made by `ingero trace` or by the published agent; does not need root.\nEvery incident states the share of the lost time that it explains.",
 	.options = explain_options,
 	.settings_size = sizeof(struct explain_settings),
-	.defaults = &(const struct explain_settings){.fleet = FLEET_WISH_INIT},
+	.defaults = &(const struct explain_settings){.fleet = FLEET_OPTIONS_INIT},
 	.run = explain_run,
 };

@@ -11,13 +11,13 @@
 #include "cli/commands.h"
 #include "cli/db_option.h"
 #include "cli/dispatch.h"
-#include "cli/export.h"
+#include "agent/export/export.h"
 #include "cli/export_fleet.h"
 #include "cli/export_trace.h"
 #include "cli/fleet.h"
 #include "cli/node_option.h"
 #include "cli/op_option.h"
-#include "cli/output.h"
+#include "base/output.h"
 #include "cli/progress.h"
 #include "cli/range.h"
 
@@ -31,7 +31,7 @@ struct export_settings {
 	struct time_request range;
 	int64_t limit;
 	bool stacks;
-	struct fleet_wish fleet;
+	struct fleet_options fleet;
 };
 
 #define OPTION(field) offsetof(struct export_settings, field)
@@ -63,7 +63,8 @@ static const struct option_row export_options[] = {
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
-static int resolve(const struct export_settings *s, struct export_wish *ret, struct errinfo *reterr)
+static int resolve(
+	const struct export_settings *s, struct export_options *ret, struct errinfo *reterr)
 {
 	if (!strcmp(s->format, "flamegraph"))
 		ret->format = EXPORT_FLAMEGRAPH;
@@ -103,7 +104,7 @@ static int write_output(const char *path, const struct buf *b, struct errinfo *r
 
 /* What the output cannot say of itself. */
 static void print_notes(const struct export_settings *s, const struct nodedb_content *c,
-	const struct export_figures *figures, size_t bytes)
+	const struct export_stats *stats, size_t bytes)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 14);
 	char n[TEXT_PLURAL_MAX], of[TEXT_PLURAL_MAX];
@@ -111,28 +112,28 @@ static void print_notes(const struct export_settings *s, const struct nodedb_con
 	if (c->skipped_stacks)
 		buf_printf(&b, "ingero: %s omitted: damaged or over 64 KiB\n",
 			text_format_plural(n, c->skipped_stacks, "call stacks"));
-	if (c->other_stacks || figures->left_out)
+	if (c->other_stacks || stats->left_out)
 		buf_puts(&b, "ingero: too many stacks: those with the least time are omitted\n");
 	if (c->older_events)
 		buf_printf(&b, "ingero: %s omitted\n",
 			text_format_plural(n, c->older_events, "older events"));
-	if (figures->without_stack)
+	if (stats->without_stack)
 		buf_printf(&b, "ingero: %s of %s %s no stack\n",
-			text_format_count(n, figures->without_stack),
-			text_format_plural(of, figures->calls, "calls"),
-			figures->without_stack == 1 ? "has" : "have");
+			text_format_count(n, stats->without_stack),
+			text_format_plural(of, stats->calls, "calls"),
+			stats->without_stack == 1 ? "has" : "have");
 	if (s->output && strcmp(s->output, "-") != 0) {
 		buf_printf(&b, "Exported %s of %s to ",
-			text_format_plural(n, figures->stacks, "stacks"),
-			text_format_plural(of, figures->calls, "calls"));
+			text_format_plural(n, stats->stacks, "stacks"),
+			text_format_plural(of, stats->calls, "calls"));
 		text_escape_terminal(&b, s->output);
 		buf_printf(&b, " (%s)\n", text_format_bytes(n, bytes));
 	}
 	fputs(buf_str(&b), stderr);
 }
 
-static int export_file(const struct export_settings *s, struct export_wish *wish, const char *path,
-	struct errinfo *reterr)
+static int export_file(const struct export_settings *s, struct export_options *options,
+	const char *path, struct errinfo *reterr)
 {
 	struct nodedb_filter f = {.scope.pids = s->pids.pid,
 		.scope.pid_count = s->pids.count,
@@ -142,26 +143,26 @@ static int export_file(const struct export_settings *s, struct export_wish *wish
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
 	const char *slash = strrchr(path, '/');
-	struct export_figures figures;
+	struct export_stats stats;
 	pid_t live = 0;
 	int r = 0;
 
 	progress_begin(&progress, STDERR_FILENO, "reading the recording");
-	wish->name = slash ? slash + 1 : path;
+	options->name = slash ? slash + 1 : path;
 	if (s->output && is_same_file(s->output, path))
 		r = errinfo_set(reterr, -EINVAL, "--output is the recording itself");
 	if (r == 0)
 		r = range_resolve(path, &s->range, &f, &live, reterr);
 	if (r == 0)
 		r = nodedb_read(path, &f, &content, reterr);
-	range_tell(r == 0 ? live : 0);
+	range_print(r == 0 ? live : 0);
 	if (r == 0)
-		r = export_stacks(&content, wish, &b, &figures, reterr);
+		r = export_stacks(&content, options, &b, &stats, reterr);
 	progress_done(&progress);
 	if (r == 0)
 		r = write_output(s->output, &b, reterr);
 	if (r == 0)
-		print_notes(s, &content, &figures, b.len);
+		print_notes(s, &content, &stats, b.len);
 	return r;
 }
 
@@ -186,7 +187,7 @@ static int is_trace(const struct export_settings *s, bool *ret_proto, struct err
 static int write_trace(
 	const struct export_settings *s, const char *path, bool proto, struct errinfo *reterr)
 {
-	struct export_trace_wish wish = {.output = s->output,
+	struct export_trace_options options = {.output = s->output,
 		.range = &s->range,
 		.filter = {.scope.pids = s->pids.pid,
 			.scope.pid_count = s->pids.count,
@@ -204,10 +205,10 @@ static int write_trace(
 	if (s->output && is_same_file(s->output, path))
 		return errinfo_set(reterr, -EINVAL, "--output is the recording itself");
 	if (op) {
-		wish.filter.scope.source = op->source;
-		wish.filter.scope.op = op->op;
+		options.filter.scope.source = op->source;
+		options.filter.scope.op = op->op;
 	}
-	return export_trace(path, &wish, reterr);
+	return export_trace(path, &options, reterr);
 }
 
 static int check_nodes_flags(const struct export_settings *s, int trace, struct errinfo *reterr)
@@ -227,14 +228,14 @@ static int check_nodes_flags(const struct export_settings *s, int trace, struct 
 static int export_nodes(const struct export_settings *s, struct fleet *f, int trace, bool proto,
 	struct errinfo *reterr)
 {
-	struct export_trace_wish wish = {.output = s->output,
+	struct export_trace_options options = {.output = s->output,
 		.range = &s->range,
 		.filter = {.scope.pids = s->pids.pid, .scope.pid_count = s->pids.count},
 		.limit = s->limit,
 		.form = {.proto = proto}};
 	int r = check_nodes_flags(s, trace, reterr);
 
-	return r < 0 ? r : export_fleet(f, &wish, reterr);
+	return r < 0 ? r : export_fleet(f, &options, reterr);
 }
 
 static int check_node(const char *path, const char *name, struct errinfo *reterr)
@@ -251,11 +252,11 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 	_cleanup_free_ char *default_path = NULL;
 	const char *path = NULL;
 	struct errinfo e = {0};
-	struct export_wish wish = {0};
+	struct export_options options = {0};
 	bool proto = false;
 	int trace = is_trace(s, &proto, &e);
 	_cleanup_(fleet_done) struct fleet fleet = {0};
-	int r = trace ? MIN(trace, 0) : resolve(s, &wish, &e);
+	int r = trace ? MIN(trace, 0) : resolve(s, &options, &e);
 
 	if (r == 0 && (trace || s->fleet.nodes.count)) /* stacks are of recordings alone */
 		r = fleet_open(&s->fleet, s->db, &fleet, &e);
@@ -268,7 +269,7 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 	if (r == 0 && s->node)
 		r = check_node(path, s->node, &e);
 	if (r == 0)
-		r = trace ? write_trace(s, path, proto, &e) : export_file(s, &wish, path, &e);
+		r = trace ? write_trace(s, path, proto, &e) : export_file(s, &options, path, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 

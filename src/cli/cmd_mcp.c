@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/serve/mcp_http.h"
-#include "agent/serve/mcp_offer.h"
-#include "agent/serve/mcp_stdio.h"
+#include "agent/serve/mcp/mcp_http.h"
+#include "agent/serve/mcp/mcp_registry.h"
+#include "agent/serve/mcp/mcp_stdio.h"
 #include "agent/serve/serve_confine.h"
-#include "agent/store/owner.h"
+#include "agent/store/write/owner.h"
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/dispatch.h"
@@ -109,7 +109,8 @@ static int find_db(
 	return r;
 }
 
-static int run_stdio(const struct talk *t, struct serve_confine *confine, struct errinfo *reterr)
+static int run_stdio(
+	const struct dispatcher *t, struct serve_confine *confine, struct errinfo *reterr)
 {
 	_cleanup_fd_ int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 
@@ -193,8 +194,8 @@ static void say_where(const struct web *w)
 	server_access_say(&w->access, stderr, NULL);
 }
 
-static int run_web(const struct mcp_options *o, const struct talk *t, struct serve_confine *confine,
-	struct errinfo *reterr)
+static int run_web(const struct mcp_options *o, const struct dispatcher *t,
+	struct serve_confine *confine, struct errinfo *reterr)
 {
 	static const struct http_route routes[] = {
 		MCP_HTTP_ROUTES(mcp_http_handler), {NULL, NULL, NULL, false, 0}};
@@ -255,8 +256,8 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 	if (r == 0)
 		r = mcp_server_new(&s, &server, &e);
 	if (r == 0)
-		r = o->http ? run_web(o, mcp_server_talk(server), &confine, &e)
-			    : run_stdio(mcp_server_talk(server), &confine, &e);
+		r = o->http ? run_web(o, mcp_server_dispatcher(server), &confine, &e)
+			    : run_stdio(mcp_server_dispatcher(server), &confine, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 

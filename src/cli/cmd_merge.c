@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "agent/store/nodedb_merge.h"
+#include "agent/store/merge/nodedb_merge.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -42,15 +42,15 @@ static void on_signal(int number)
 	stopped = number;
 }
 
-struct talk { /* what is shown while it goes on */
+struct verbose { /* what is shown while it goes on */
 	struct progress progress;
 	char **sources;
 	bool is_terminal;
 };
 
-static bool tell(void *arg, size_t source, uint64_t events)
+static bool report(void *arg, size_t source, uint64_t events)
 {
-	struct talk *t = arg;
+	struct verbose *t = arg;
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
 	char n[TEXT_PLURAL_MAX];
 
@@ -106,7 +106,7 @@ static void put_report(struct buf *b, const struct merge_report *r)
 
 static void done(void *arg, size_t source, const struct merge_report *r)
 {
-	struct talk *t = arg;
+	struct verbose *t = arg;
 	_cleanup_buf_ struct buf b = BUF_INIT(16 << 10);
 
 	progress_done(&t->progress); /* the line makes room */
@@ -172,16 +172,16 @@ static int merge_run(const struct command *cmd, void *settings, int argc, char *
 {
 	const struct merge_settings *s = settings;
 	_cleanup_(merge_result_done) struct merge_result result = {0};
-	struct talk talk = {.progress = PROGRESS_INIT, .sources = argv};
-	struct merge_wish wish = {.sources = (const char *const *)argv,
+	struct verbose verbose = {.progress = PROGRESS_INIT, .sources = argv};
+	struct merge_options options = {.sources = (const char *const *)argv,
 		.source_count = (size_t)argc,
 		.output = s->output,
 		.force_node = s->force_node,
 		.align = s->align,
 		.replace = s->force,
-		.tell = tell,
+		.report = report,
 		.done = done,
-		.arg = &talk};
+		.arg = &verbose};
 	struct sigaction act = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
 	struct errinfo e = {0};
 	int r = 0;
@@ -195,9 +195,9 @@ static int merge_run(const struct command *cmd, void *settings, int argc, char *
 	if (r == 0) {
 		sigaction(SIGINT, &act, NULL); /* nothing half-made stays behind */
 		sigaction(SIGTERM, &act, NULL);
-		progress_begin(&talk.progress, STDERR_FILENO, "merging");
-		r = nodedb_merge(&wish, &result, &e);
-		progress_done(&talk.progress);
+		progress_begin(&verbose.progress, STDERR_FILENO, "merging");
+		r = nodedb_merge(&options, &result, &e);
+		progress_done(&verbose.progress);
 	}
 	if (r < 0)
 		return dispatch_fail(&e, r);

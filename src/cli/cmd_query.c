@@ -16,9 +16,9 @@
 #include "cli/op_option.h"
 #include "cli/progress.h"
 #include "agent/answer/query.h"
-#include "agent/store/lock.h"
+#include "agent/store/write/lock.h"
 #include "cli/range.h"
-#include "agent/answer/sql_output.h"
+#include "agent/answer/encode/sql_output.h"
 #include "sql/sql_worker.h"
 
 #define LIST_ROWS   10000 /* events printed one by one, unless --limit says otherwise */
@@ -34,7 +34,7 @@ struct query_settings {
 	int64_t limit;
 	uint64_t timeout_ns;
 	bool json, csv, annotations;
-	struct fleet_wish fleet;
+	struct fleet_options fleet;
 };
 
 #define OPTION(field) offsetof(struct query_settings, field)
@@ -90,7 +90,7 @@ static int print_events(const struct query_settings *s, const struct nodedb_cont
 }
 
 /* What lines of events do not say of themselves. */
-static void tell_rest(const struct query_settings *s, const struct nodedb_content *c, size_t last)
+static void print_rest(const struct query_settings *s, const struct nodedb_content *c, size_t last)
 {
 	char n[TEXT_PLURAL_MAX];
 
@@ -120,7 +120,7 @@ static int print_node(const struct query_settings *s, const char *path,
 		return r;
 	r = print_events(s, &content, f, reterr);
 	if (r == 0)
-		tell_rest(s, &content, f->last);
+		print_rest(s, &content, f->last);
 	return r;
 }
 
@@ -148,7 +148,7 @@ static int print_lists(const struct query_settings *s, const char *path,
 		f.scope.node = nodes[i].name;
 		r = print_node(s, path, &f, reterr);
 	}
-	range_tell(r == 0 ? live : 0);
+	range_print(r == 0 ? live : 0);
 	return r;
 }
 
@@ -179,9 +179,9 @@ static int print_table(const struct question *q, void *arg, struct errinfo *rete
 	head.older_events = a.older_rows;
 	query_table(&b, &head, &a, &host);
 	r = print(&b, reterr);
-	range_tell(r == 0 && q->by_default && q->live
-			   ? store_lock_holder(nodedb_snapshot_path(q->snapshot))
-			   : 0);
+	range_print(r == 0 && q->by_default && q->live
+			    ? store_lock_holder(nodedb_snapshot_path(q->snapshot))
+			    : 0);
 	return r;
 }
 
@@ -218,14 +218,14 @@ static int run_filters(const struct query_settings *s, const char *path, struct 
 }
 
 /* Whoever counts or averages over rows must know that they are a selection. */
-static void tell_selection(const char *text)
+static void print_selection(const char *text)
 {
-	static const char *const figures[] = {"count", "avg", "sum", "total"};
-	bool has_figures = false;
+	static const char *const stats[] = {"count", "avg", "sum", "total"};
+	bool has_stats = false;
 
-	for (size_t i = 0; i < ARRAY_SIZE(figures); i++)
-		has_figures = has_figures || strcasestr(text, figures[i]);
-	if (has_figures && strcasestr(text, "events") && !strcasestr(text, "event_aggregates"))
+	for (size_t i = 0; i < ARRAY_SIZE(stats); i++)
+		has_stats = has_stats || strcasestr(text, stats[i]);
+	if (has_stats && strcasestr(text, "events") && !strcasestr(text, "event_aggregates"))
 		fprintf(stderr,
 			"ingero: `events` is sampled; totals are in event_aggregates (count, sum_dur)\n");
 }
@@ -275,7 +275,7 @@ static int run_sql(const struct query_settings *s, const char *path, const char 
 		fprintf(stderr,
 			"ingero: truncated to the first %zu rows; --limit allows up to %d\n",
 			table.row_count, SQL_MAX);
-	tell_selection(text);
+	print_selection(text);
 	return 0;
 }
 
@@ -300,12 +300,12 @@ static int run_fleet(
 	}
 	if (r < 0)
 		return r;
-	r = fleet_tell(&result);
+	r = fleet_print(&result);
 	if (result.ok_count) {
 		fprintf(stderr, "%s%s from %s\n", s->json || s->csv ? "" : "\n  ",
 			text_format_plural(rows, result.table.row_count, "rows"),
 			text_format_plural(nodes, result.ok_count, "nodes"));
-		tell_selection(text);
+		print_selection(text);
 	}
 	return r;
 }
@@ -315,13 +315,13 @@ static int try_fleet(const struct query_settings *s, const char *text, bool *ret
 	int *ret_code, struct errinfo *reterr)
 {
 	_cleanup_(fleet_done) struct fleet f = {0};
-	struct fleet_wish wish = s->fleet;
+	struct fleet_options options = s->fleet;
 	int r;
 
-	wish.timeout_ns = s->timeout_ns;
-	if (!text && !wish.nodes.count)
+	options.timeout_ns = s->timeout_ns;
+	if (!text && !options.nodes.count)
 		return 0; /* filters look at a recording */
-	r = fleet_open(&wish, s->db, &f, reterr);
+	r = fleet_open(&options, s->db, &f, reterr);
 	if (r < 0 || !f.fanout)
 		return r;
 	if (!text)
@@ -376,7 +376,7 @@ const struct command cmd_query = {
 		"One read-only statement. The tables sources, ops and schema_info describe all tables and\ncolumns.",
 	.options = query_options,
 	.settings_size = sizeof(struct query_settings),
-	.defaults = &(const struct query_settings){.fleet = FLEET_WISH_INIT},
+	.defaults = &(const struct query_settings){.fleet = FLEET_OPTIONS_INIT},
 	.max_args = 1,
 	.run = query_run,
 };

@@ -13,7 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "agent/answer/event_json.h"
+#include "agent/answer/encode/event_json.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -73,16 +73,16 @@ static void print_gpu(void *arg, const struct gpu_sample *s)
 
 /* Once when it is found, once when it is over. On a terminal the lines stand above the table, which
  * is drawn anew below them. */
-static void print_incident(void *arg, const struct incident *i, enum case_change change)
+static void print_incident(void *arg, const struct incident *i, enum incident_change change)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(SCREEN_MAX);
 	struct trace *t = arg;
 
-	if (change == CASE_GROWN)
+	if (change == INCIDENT_GROWN)
 		return;
 	if (t->settings->json) {
 		event_json_incident(
-			&t->json, i, case_change_name(change), wall_now(), t->plan.node);
+			&t->json, i, incident_change_name(change), wall_now(), t->plan.node);
 		return;
 	}
 	if (t->drawn_lines)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "agent/answer/incidents.h"
-#include "agent/answer/report_json.h"
+#include "agent/answer/encode/report_json.h"
 #include "base/buf.h"
 
 #define REPORT_MAX (64 << 20)

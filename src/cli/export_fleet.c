@@ -83,7 +83,7 @@ static int give_tracks(const struct haul *h, const struct nodedb_sink *sink)
 	return r;
 }
 
-static int give(void *arg, const struct nodedb_sink *sink, struct nodedb_stream_figures *ret,
+static int give(void *arg, const struct nodedb_sink *sink, struct nodedb_stream_stats *ret,
 	struct errinfo *reterr)
 {
 	const struct haul *h = arg;
@@ -111,11 +111,11 @@ static int give(void *arg, const struct nodedb_sink *sink, struct nodedb_stream_
 
 /* ---- asking ---- */
 
-static int ask_events(struct fleet *f, const struct export_trace_wish *w,
+static int ask_events(struct fleet *f, const struct export_trace_options *w,
 	struct fanout_result *result, struct haul *h, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(1 << 14);
-	struct fanout_event_wish wish = {.since_ns = w->range->since_ns,
+	struct fanout_event_request options = {.since_ns = w->range->since_ns,
 		.pids = w->filter.scope.pids,
 		.pid_count = w->filter.scope.pid_count};
 	struct fanout_question q = {.kind = FANOUT_SQL,
@@ -123,7 +123,7 @@ static int ask_events(struct fleet *f, const struct export_trace_wish *w,
 		.limit = w->limit > 0 ? (size_t)w->limit : FANOUT_ROWS_MAX};
 	int r;
 
-	fanout_event_sql(&sql, &wish);
+	fanout_event_sql(&sql, &options);
 	if (sql.err)
 		return sql.err;
 	q.sql = buf_str(&sql);
@@ -144,7 +144,7 @@ static int ask_events(struct fleet *f, const struct export_trace_wish *w,
 	return r;
 }
 
-static int ask_chains(struct fleet *f, const struct export_trace_wish *w,
+static int ask_chains(struct fleet *f, const struct export_trace_options *w,
 	struct fanout_result *result, struct errinfo *reterr)
 {
 	struct fanout_question q = {.kind = FANOUT_CHAINS, .no_clocks = true};
@@ -164,50 +164,51 @@ static int64_t last_moment(const struct haul *h)
 	return last;
 }
 
-static int write_trace(struct haul *h, const struct export_trace_wish *w, struct errinfo *reterr)
+static int write_trace(struct haul *h, const struct export_trace_options *w, struct errinfo *reterr)
 {
 	_cleanup_(output_done) struct output output = OUTPUT_INIT;
-	struct perfetto_figures figures;
+	struct perfetto_stats stats;
 	int r = output_open(&output, w->output, reterr);
 
 	if (r == 0)
-		r = perfetto_write(give, h, last_moment(h), &w->form, &output, &figures, reterr);
+		r = perfetto_write(give, h, last_moment(h), &w->form, &output, &stats, reterr);
 	if (r == 0)
 		r = output_commit(&output, reterr);
 	if (r == -EPIPE && output.is_stdout)
 		return 0;
 	if (r == 0) {
-		export_trace_tell(w, &figures);
+		export_trace_print(w, &stats);
 		fputs("ingero: a trace of --nodes has no arrows, counters or stacks: merge the recordings to get them\n",
 			stderr);
 	}
 	return r;
 }
 
-int export_fleet(struct fleet *f, const struct export_trace_wish *wish, struct errinfo *reterr)
+int export_fleet(
+	struct fleet *f, const struct export_trace_options *options, struct errinfo *reterr)
 {
 	_cleanup_(fanout_result_done) struct fanout_result events = {0}, chains = {0};
 	_cleanup_(haul_done) struct haul h = {0};
 	int r, code, second;
 
-	if (!wish->output)
+	if (!options->output)
 		return errinfo_set(reterr, -EINVAL,
 			"--output is required: a file for the trace, or - for standard output");
-	r = ask_events(f, wish, &events, &h, reterr);
+	r = ask_events(f, options, &events, &h, reterr);
 	if (r == 0 && !events.ok_count)
-		return fleet_tell(&events);
+		return fleet_print(&events);
 	if (r == 0)
-		r = ask_chains(f, wish, &chains, reterr);
+		r = ask_chains(f, options, &chains, reterr);
 	if (r < 0)
 		return r;
 	h.chains = &chains.incidents;
-	r = write_trace(&h, wish, reterr);
+	r = write_trace(&h, options, reterr);
 	if (r < 0)
 		return r;
-	code = fleet_tell(&events);
+	code = fleet_print(&events);
 	second = (int)fanout_verdict(&chains);
 	if (code == EXIT_OK && second != EXIT_OK) {
-		fleet_tell(&chains);
+		fleet_print(&chains);
 		code = EXIT_PARTIAL; /* the events are there */
 	}
 	return code;

@@ -7,4 +7,5 @@
 
 /* export_fleet - asks the nodes of @f and writes what they have. Of @wish, the range's `since` and
  * the filter's processes count. The exit code (see fanout_verdict()), or a negative errno. */
-int export_fleet(struct fleet *f, const struct export_trace_wish *wish, struct errinfo *reterr);
+int export_fleet(
+	struct fleet *f, const struct export_trace_options *options, struct errinfo *reterr);

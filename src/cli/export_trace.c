@@ -12,7 +12,7 @@
 
 #define TRACE_EVENTS 1000000 /* unless --limit says otherwise: viewers hold them in memory */
 
-void export_trace_tell(const struct export_trace_wish *w, const struct perfetto_figures *f)
+void export_trace_print(const struct export_trace_options *w, const struct perfetto_stats *f)
 {
 	const struct {
 		uint64_t n;
@@ -40,26 +40,27 @@ void export_trace_tell(const struct export_trace_wish *w, const struct perfetto_
 	fputs(buf_str(&b), stderr);
 }
 
-int export_trace(const char *path, const struct export_trace_wish *wish, struct errinfo *reterr)
+int export_trace(
+	const char *path, const struct export_trace_options *options, struct errinfo *reterr)
 {
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
 	_cleanup_(output_done) struct output output = OUTPUT_INIT;
-	struct nodedb_filter f = wish->filter;
-	struct perfetto_figures figures;
+	struct nodedb_filter f = options->filter;
+	struct perfetto_stats stats;
 	pid_t live = 0;
 	int r;
 
-	if (!wish->output)
+	if (!options->output)
 		return errinfo_set(reterr, -EINVAL,
 			"--output is required: a file for the trace, or - for standard output");
-	r = range_resolve(path, wish->range, &f, &live, reterr);
+	r = range_resolve(path, options->range, &f, &live, reterr);
 	if (r == 0)
-		r = output_open(&output, wish->output, reterr);
+		r = output_open(&output, options->output, reterr);
 	if (r < 0)
 		return r;
-	f.last = wish->limit < 0 ? 0 : wish->limit ? (size_t)wish->limit : TRACE_EVENTS;
+	f.last = options->limit < 0 ? 0 : options->limit ? (size_t)options->limit : TRACE_EVENTS;
 	progress_begin(&progress, STDERR_FILENO, "exporting");
-	r = perfetto_export(path, &f, &wish->form, &output, &figures, reterr);
+	r = perfetto_export(path, &f, &options->form, &output, &stats, reterr);
 	if (r == 0)
 		r = output_commit(&output, reterr);
 	progress_done(&progress);
@@ -67,7 +68,7 @@ int export_trace(const char *path, const struct export_trace_wish *wish, struct 
 		return 0; /* the reader has seen enough */
 	if (r < 0)
 		return r;
-	range_tell(live);
-	export_trace_tell(wish, &figures);
+	range_print(live);
+	export_trace_print(options, &stats);
 	return 0;
 }

@@ -3,18 +3,19 @@
  */
 #pragma once
 
-#include "cli/perfetto.h"
+#include "agent/export/perfetto.h"
 #include "cli/range.h"
 
-struct export_trace_wish {
+struct export_trace_options {
 	const char *output; /* NULL is an error with a sentence */
 	const struct time_request *range;
 	struct nodedb_filter filter;
 	int64_t limit; /* newest events; 0: as many as viewers bear, -1: all */
-	struct perfetto_wish form;
+	struct perfetto_options form;
 };
 
-/* export_trace_tell - on stderr: how much was written, and what was left out. */
-void export_trace_tell(const struct export_trace_wish *w, const struct perfetto_figures *f);
+/* export_trace_print - on stderr: how much was written, and what was left out. */
+void export_trace_print(const struct export_trace_options *w, const struct perfetto_stats *f);
 
-int export_trace(const char *path, const struct export_trace_wish *wish, struct errinfo *reterr);
+int export_trace(
+	const char *path, const struct export_trace_options *options, struct errinfo *reterr);

@@ -24,13 +24,13 @@ void fleet_done(struct fleet *f)
 	*f = (struct fleet){0};
 }
 
-static bool has_other_flags(const struct fleet_wish *w)
+static bool has_other_flags(const struct fleet_options *w)
 {
 	return w->ca_cert || w->client_cert || w->client_key || w->token_file || w->fingerprint ||
 	       w->skew_ns != CONFIG_UNSET || w->no_tls || !w->require_tls;
 }
 
-static int list_nodes(const struct fleet_wish *w, bool tls, struct fleet *f,
+static int list_nodes(const struct fleet_options *w, bool tls, struct fleet *f,
 	struct fanout_nodes *nodes, struct errinfo *reterr)
 {
 	struct errinfo e = {0};
@@ -53,7 +53,7 @@ static const char *either(const char *given, const char *configured)
 
 /* Whether @e is about a value of ingero.yaml: then that is said. Whose file others can read is told
  * by its name alone: the value is right. */
-static int blame(const struct fleet_wish *w, const struct config *c, int err,
+static int blame(const struct fleet_options *w, const struct config *c, int err,
 	const struct errinfo *e, struct errinfo *reterr)
 {
 	const struct {
@@ -74,7 +74,7 @@ static int blame(const struct fleet_wish *w, const struct config *c, int err,
 	return err;
 }
 
-static int connect_nodes(const struct fleet_wish *w, struct fleet *f,
+static int connect_nodes(const struct fleet_options *w, struct fleet *f,
 	const struct fanout_nodes *nodes, struct errinfo *reterr)
 {
 	const struct config *c = f->config;
@@ -113,7 +113,7 @@ static int connect_nodes(const struct fleet_wish *w, struct fleet *f,
 }
 
 /* Whoever did not name nodes is told whose these are. */
-static void tell_origin(const struct fleet *f)
+static void print_origin(const struct fleet *f)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(8192);
 	char nodes[TEXT_PLURAL_MAX];
@@ -124,7 +124,7 @@ static void tell_origin(const struct fleet *f)
 }
 
 int fleet_open(
-	const struct fleet_wish *w, const char *db, struct fleet *ret, struct errinfo *reterr)
+	const struct fleet_options *w, const char *db, struct fleet *ret, struct errinfo *reterr)
 {
 	_cleanup_(fanout_nodes_done) struct fanout_nodes nodes = {0};
 	_cleanup_(fleet_done) struct fleet f = {0};
@@ -148,7 +148,7 @@ int fleet_open(
 	if (r < 0)
 		return r;
 	if (f.from_config)
-		tell_origin(&f);
+		print_origin(&f);
 	*ret = f;
 	f = (struct fleet){0};
 	return 0;
@@ -205,7 +205,7 @@ static void print_hint(const char *hint)
 	}
 }
 
-int fleet_tell(const struct fanout_result *r)
+int fleet_print(const struct fanout_result *r)
 {
 	bool none = r->ok_count == 0, alike = none && is_alike(r);
 	struct errinfo e = {0};

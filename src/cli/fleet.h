@@ -9,7 +9,7 @@
 #include "cli/config_file.h"
 #include "cli/option.h"
 
-struct fleet_wish {
+struct fleet_options {
 	struct option_strings nodes;
 	uint64_t timeout_ns; /* 0: not given */
 	uint64_t usual_ns;   /* if ingero.yaml has none either; 0: FANOUT_TIMEOUT_NS */
@@ -18,38 +18,39 @@ struct fleet_wish {
 	bool no_tls, require_tls;
 };
 
-#define FLEET_WISH_INIT                                                                            \
+#define FLEET_OPTIONS_INIT                                                                         \
 	{                                                                                          \
 		.skew_ns = CONFIG_UNSET, .require_tls = true                                       \
 	}
 
 /* The rows of a command's option table for the field @wish of its struct @settings. --timeout is
  * the command's own. */
-#define FLEET_OPTIONS(settings, wish)                                                              \
-	{"nodes", 0, OPTION_STRINGS, offsetof(settings, wish.nodes), "LIST",                       \
+#define FLEET_OPTIONS(settings, options)                                                           \
+	{"nodes", 0, OPTION_STRINGS, offsetof(settings, options.nodes), "LIST",                    \
 		"query these nodes instead: gpu-1:8080,gpu-2:8080; may be repeated (default: "     \
 		"fleet.nodes in ingero.yaml)",                                                     \
 		0, 0, false},                                                                      \
-		{"ca-cert", 0, OPTION_STRING, offsetof(settings, wish.ca_cert), "FILE",            \
+		{"ca-cert", 0, OPTION_STRING, offsetof(settings, options.ca_cert), "FILE",         \
 			"nodes: CA certificates to trust (default: the system's)", 0, 0, false},   \
-		{"client-cert", 0, OPTION_STRING, offsetof(settings, wish.client_cert), "FILE",    \
+		{"client-cert", 0, OPTION_STRING, offsetof(settings, options.client_cert), "FILE", \
 			"nodes: client certificate (mTLS)", 0, 0, false},                          \
-		{"client-key", 0, OPTION_STRING, offsetof(settings, wish.client_key), "FILE",      \
+		{"client-key", 0, OPTION_STRING, offsetof(settings, options.client_key), "FILE",   \
 			"nodes: private key of the client certificate", 0, 0, false},              \
-		{"fingerprint", 0, OPTION_STRING, offsetof(settings, wish.fingerprint), "HEX",     \
+		{"fingerprint", 0, OPTION_STRING, offsetof(settings, options.fingerprint), "HEX",  \
 			"nodes: trust only the certificate with this SHA-256 fingerprint", 0, 0,   \
 			false},                                                                    \
-		{"token-file", 0, OPTION_STRING, offsetof(settings, wish.token_file), "FILE",      \
+		{"token-file", 0, OPTION_STRING, offsetof(settings, options.token_file), "FILE",   \
 			"nodes: file with the bearer token (default: $INGERO_FLEET_TOKEN)", 0, 0,  \
 			false},                                                                    \
-		{"clock-skew-threshold", 0, OPTION_DURATION, offsetof(settings, wish.skew_ns),     \
+		{"clock-skew-threshold", 0, OPTION_DURATION, offsetof(settings, options.skew_ns),  \
 			"TIME", "nodes: warn if clocks differ by more (default: 10ms)", 0, 0,      \
 			false},                                                                    \
-		{"no-tls", 0, OPTION_FLAG, offsetof(settings, wish.no_tls), NULL,                  \
+		{"no-tls", 0, OPTION_FLAG, offsetof(settings, options.no_tls), NULL,               \
 			"nodes: use plain HTTP", 0, 0, false},                                     \
 	{                                                                                          \
-		"fleet-require-tls", 0, OPTION_FLAG, offsetof(settings, wish.require_tls), NULL,   \
-			"nodes: refuse plain HTTP to other machines (default: true)", 0, 0, false  \
+		"fleet-require-tls", 0, OPTION_FLAG, offsetof(settings, options.require_tls),      \
+			NULL, "nodes: refuse plain HTTP to other machines (default: true)", 0, 0,  \
+			false                                                                      \
 	}
 
 struct fleet {
@@ -65,12 +66,12 @@ void fleet_done(struct fleet *f);
 /* fleet_open - reads ingero.yaml and gets ready to ask. @db is --db: with it, only --nodes counts,
  * and both together are an error. */
 int fleet_open(
-	const struct fleet_wish *w, const char *db, struct fleet *ret, struct errinfo *reterr);
+	const struct fleet_options *w, const char *db, struct fleet *ret, struct errinfo *reterr);
 
 /* fleet_ask - asks, with a line on a terminal while it takes long. */
 int fleet_ask(struct fleet *f, const struct fanout_question *q, struct fanout_result *ret,
 	struct errinfo *reterr);
 
-/* fleet_tell - prints the warnings of @r on stderr; if no node answered, also why. The exit code:
+/* fleet_print - prints the warnings of @r on stderr; if no node answered, also why. The exit code:
  * see fanout_verdict(). */
-int fleet_tell(const struct fanout_result *r);
+int fleet_print(const struct fanout_result *r);

@@ -10,7 +10,7 @@ int mcp_fleet_ask(
 	const struct fanout_question *q, struct fanout_result *ret, struct errinfo *reterr)
 {
 	_cleanup_(fleet_done) struct fleet fleet = {0};
-	struct fleet_wish nothing_else = FLEET_WISH_INIT;
+	struct fleet_options nothing_else = FLEET_OPTIONS_INIT;
 	int r = fleet_open(&nothing_else, NULL, &fleet, reterr);
 
 	if (r < 0)

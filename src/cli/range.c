@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "agent/store/lock.h"
-#include "agent/store/nodedb_snapshot.h"
+#include "agent/store/write/lock.h"
+#include "agent/store/read/nodedb_snapshot.h"
 
 static int find_range(struct nodedb_snapshot *s, void *arg, struct errinfo *reterr)
 {
@@ -48,7 +48,7 @@ int range_resolve(const char *path, const struct time_request *asked, struct nod
 	return r;
 }
 
-void range_tell(pid_t note)
+void range_print(pid_t note)
 {
 	if (note)
 		fprintf(stderr,

@@ -33,5 +33,5 @@ int range_check(const struct time_request *asked, struct errinfo *reterr);
 int range_resolve(const char *path, const struct time_request *asked, struct nodedb_filter *f,
 	pid_t *ret_note, struct errinfo *reterr);
 
-/* range_tell - what *ret_note means, on stderr; nothing for 0. */
-void range_tell(pid_t note);
+/* range_print - what *ret_note means, on stderr; nothing for 0. */
+void range_print(pid_t note);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/store/owner.h"
+#include "agent/store/write/owner.h"
 #include "base/path_user.h"
 #include "cli/server_access.h"
 

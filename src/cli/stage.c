@@ -132,14 +132,14 @@ int stage_start(
 
 int stage_wait_file(const struct stage *s, const char *name, struct errinfo *reterr)
 {
-	const struct timespec nap = {.tv_nsec = 5 * (long)NS_PER_MS};
+	const struct timespec wait_briefly = {.tv_nsec = 5 * (long)NS_PER_MS};
 	char path[256];
 
 	snprintf(path, sizeof(path), "%s/%s", s->work_dir, name);
 	for (int i = 0; i < FILE_WAIT_MS / 5; i++) {
 		if (access(path, F_OK) == 0)
 			return 0;
-		nanosleep(&nap, NULL);
+		nanosleep(&wait_briefly, NULL);
 	}
 	return errinfo_set(
 		reterr, -ETIMEDOUT, "the stand-in GPU's program did not start (%s)", path);
@@ -163,7 +163,7 @@ pid_t stage_pid(const struct stage *s, size_t actor)
 
 void stage_end(struct stage *s, size_t actor)
 {
-	const struct timespec nap = {.tv_nsec = 10 * (long)NS_PER_MS};
+	const struct timespec wait_briefly = {.tv_nsec = 10 * (long)NS_PER_MS};
 	pid_t pid = s->actors[actor];
 
 	if (!pid)
@@ -173,7 +173,7 @@ void stage_end(struct stage *s, size_t actor)
 	for (int i = 0; i < END_WAIT_MS / 10; i++) {
 		if (waitpid(pid, NULL, WNOHANG) == pid)
 			return;
-		nanosleep(&nap, NULL);
+		nanosleep(&wait_briefly, NULL);
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

@@ -12,8 +12,8 @@
 
 #include "agent/discover/identity.h"
 #include "agent/probe/probe.h"
-#include "agent/store/owner.h"
-#include "agent/store/prune.h"
+#include "agent/store/write/owner.h"
+#include "agent/store/write/prune.h"
 #include "config.h"
 
 #define BUDGET_DEFAULT    0.01
@@ -156,7 +156,7 @@ static int resolve_annotate(
 	else if (s->annotate_socket)
 		r = errinfo_set(reterr, -EINVAL, "--annotate-socket: the path is too long");
 	else
-		r = annotate_place_default(t->annotate_path, reterr);
+		r = socket_path_default(t->annotate_path, reterr);
 	ts->annotate_path = t->annotate_path;
 	return r;
 }

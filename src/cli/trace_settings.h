@@ -3,9 +3,9 @@
  * as the agent wants them (trace_resolve.c). */
 #pragma once
 
-#include "agent/annotate/place.h"
+#include "agent/annotate/socket_path.h"
 #include "agent/telemetry/telemetry.h"
-#include "agent/tracer.h"
+#include "agent/trace/tracer.h"
 #include "cli/option.h"
 
 #define TRACE_NOT_GIVEN UINT64_MAX

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "agent/answer/event_json.h"
+#include "agent/answer/encode/event_json.h"
 #include "wire/names.h"
 
 static void put_host(struct json_writer *w, const struct host_sample *h)

@@ -151,7 +151,7 @@ void client_call_end(struct http_call *call, int err, const struct errinfo *e)
 		call->errinfo = *e;
 	else if (call->err)
 		errinfo_set(&call->errinfo, call->err, "%s: out of memory for the reply",
-			call->place.host);
+			call->endpoint.host);
 	call->response.body = buf_str(&call->reply);
 	call->response.body_len = call->reply.len;
 	list_move(call, &call->client->ended);
@@ -166,7 +166,8 @@ static struct client_conn *find_kept(struct http_call *call, const struct client
 	for (; c; c = next) {
 		next = TAILQ_NEXT(c, link);
 		if (c->protocol == protocol && client_conn_has_room(c) &&
-			client_place_equal(&c->place, &call->place) && client_conn_is_alive(c))
+			client_endpoint_equal(&c->endpoint, &call->endpoint) &&
+			client_conn_is_alive(c))
 			return c;
 	}
 	return NULL;
@@ -205,7 +206,8 @@ static bool place_call(struct http_call *call)
 	r = client_conn_new(call, protocol);
 	if (r < 0)
 		client_call_end(call,
-			errinfo_set(&e, r, "%s: out of memory for a connection", call->place.host),
+			errinfo_set(
+				&e, r, "%s: out of memory for a connection", call->endpoint.host),
 			&e);
 	return true;
 }
@@ -227,7 +229,7 @@ void client_call_retry(struct http_call *call)
 static void tell(struct http_call *call)
 {
 	if (call->is_grpc)
-		client_h2_tell(call);
+		client_h2_send(call);
 	else
 		call->done(
 			call->arg, call->err ? NULL : &call->response, call->err, &call->errinfo);
@@ -350,11 +352,11 @@ static int copy_request(struct http_call *call, const struct http_ask *a)
 {
 	const char *type = a->type ? a->type : "application/json";
 
-	if (!is_token(a->method) || !is_path(a->path) || !is_value(type) || !a->place->host[0])
+	if (!is_token(a->method) || !is_path(a->path) || !is_value(type) || !a->endpoint->host[0])
 		return -EINVAL;
 	if (a->body_len > HTTP_CLIENT_REQUEST_MAX)
 		return -EMSGSIZE;
-	call->place = *a->place;
+	call->endpoint = *a->endpoint;
 	call->timeout_ns = MIN(a->timeout_ns, (uint64_t)TIMEOUT_MAX_NS);
 	call->deadline_ns = mono_now().ns + call->timeout_ns;
 	call->alone = a->alone;

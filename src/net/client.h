@@ -29,17 +29,17 @@ int http_client_new(struct loop *l, const struct http_client_settings *s, struct
 void http_client_free(struct http_client *c);
 DEFINE_CLEANUP(struct http_client *, http_client_free)
 
-struct http_place { /* where to */
+struct http_endpoint { /* where to */
 	bool tls;
 	char host[256]; /* a name or an address, without brackets */
 	uint16_t port;
 };
 
-/* http_place_parse - "gpu1:8080", "https://gpu1:8080", "http://[::1]:8080", "::1"; without a scheme
+/* http_endpoint_parse - "gpu1:8080", "https://gpu1:8080", "http://[::1]:8080", "::1"; without a scheme
  * @tls decides, without a port @port (0: there must be one). A path other than "/" is not allowed:
  * -EINVAL with a sentence. */
-int http_place_parse(
-	const char *text, bool tls, uint16_t port, struct http_place *ret, struct errinfo *reterr);
+int http_endpoint_parse(const char *text, bool tls, uint16_t port, struct http_endpoint *ret,
+	struct errinfo *reterr);
 
 struct http_response {
 	int status;
@@ -62,7 +62,7 @@ struct http_response {
 typedef void http_done(void *arg, const struct http_response *r, int err, const struct errinfo *e);
 
 struct http_ask {
-	const struct http_place *place;
+	const struct http_endpoint *endpoint;
 	const char *method, *path; /* path with its query, escaped */
 	const char *type;          /* of the body; NULL: application/json */
 	const void *body;          /* copied */

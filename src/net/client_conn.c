@@ -107,7 +107,7 @@ bool client_conn_is_private(const struct client_conn *c, const struct http_call 
 {
 	const struct http_client *client = c->client;
 
-	if (c->place.tls || client->plain_ok || (!client->bearer && !call->has_authorization))
+	if (c->endpoint.tls || client->plain_ok || (!client->bearer && !call->has_authorization))
 		return true;
 	return c->address_next && client_address_is_loopback(&c->addresses.at[c->address_next - 1]);
 }
@@ -117,7 +117,7 @@ void client_conn_refuse_clear(struct client_conn *c, struct http_call *call)
 	struct errinfo e;
 	int r = errinfo_set(&e, -EPERM,
 		"%s is another machine: the token is not sent without TLS; use https://%s, or no token",
-		c->socket.place, c->socket.place);
+		c->socket.endpoint, c->socket.endpoint);
 
 	client_call_end(call, r, &e);
 }
@@ -160,9 +160,9 @@ static bool is_worth_keeping(const struct client_conn *c)
 
 	TAILQ_FOREACH (other, &c->client->conns, link)
 		idle += other != c && !other->call_count &&
-			client_place_equal(&other->place, &c->place);
+			client_endpoint_equal(&other->endpoint, &c->endpoint);
 	return c->state == CLIENT_OPEN && !c->no_more &&
-	       (idle < CLIENT_IDLE_PLACE || !TAILQ_EMPTY(&c->client->waiting));
+	       (idle < CLIENT_IDLE_ENDPOINT || !TAILQ_EMPTY(&c->client->waiting));
 }
 
 void client_conn_leave(struct client_conn *c, struct http_call *call, bool finished)
@@ -219,11 +219,11 @@ static void lost(struct client_conn *c, int err, const struct errinfo *e)
 		client_conn_end_calls(c, err, e);
 	else if (call && call->response.first_ns)
 		client_conn_fail(c, -ECONNRESET,
-			"%s closed the connection in the middle of its reply", c->socket.place);
+			"%s closed the connection in the middle of its reply", c->socket.endpoint);
 	else
 		client_conn_fail(c, -ECONNRESET, "%s closed the connection without a reply%s",
-			c->socket.place,
-			c->place.tls ? ""
+			c->socket.endpoint,
+			c->endpoint.tls ? ""
 			: c->protocol == &client_h2
 				? ". It may not support HTTP/2, which gRPC needs, or may expect TLS: then use https://"
 				: ". If it expects TLS, use https://");
@@ -310,17 +310,17 @@ void client_conn_opened(struct client_conn *c)
 	struct http_call *call, *next;
 	int r;
 
-	if (c->place.tls && c->protocol == &client_h2 &&
+	if (c->endpoint.tls && c->protocol == &client_h2 &&
 		!client_socket_speaks(&c->socket, c->protocol->alpn)) {
 		client_conn_fail(c, -EPROTO,
 			"%s does not support HTTP/2, which gRPC needs: check the port, or use HTTP instead of gRPC",
-			c->socket.place);
+			c->socket.endpoint);
 		return;
 	}
 	c->state = CLIENT_OPEN;
 	r = c->protocol->open(c);
 	if (r < 0) {
-		client_conn_fail(c, r, "%s: %s", c->socket.place, strerror(-r));
+		client_conn_fail(c, r, "%s: %s", c->socket.endpoint, strerror(-r));
 		return;
 	}
 	for (call = TAILQ_FIRST(&c->calls); call; call = next) {
@@ -370,12 +370,13 @@ int client_conn_new(struct http_call *call, const struct client_protocol *protoc
 		return -ENOMEM;
 	*c = (struct client_conn){.client = client,
 		.protocol = protocol,
-		.place = call->place,
+		.endpoint = call->endpoint,
 		.no_more = call->alone,
 		.out = BUF_INIT(HTTP_CLIENT_REQUEST_MAX + 2 * HTTP_HEAD_MAX)};
 	TAILQ_INIT(&c->calls);
-	client_place_text(c->place_text, &c->place);
-	c->socket = (struct client_socket){.fd = -1, .host = c->place.host, .place = c->place_text};
+	client_endpoint_text(c->endpoint_text, &c->endpoint);
+	c->socket = (struct client_socket){
+		.fd = -1, .host = c->endpoint.host, .endpoint = c->endpoint_text};
 	c->event = event_new(client->base, -1, 0, on_event, c);
 	c->timer = evtimer_new(client->base, on_timer, c);
 	if (!c->event || !c->timer) {

@@ -26,7 +26,7 @@ static void begin(struct client_conn *c, struct http_call *call)
 	call->parser.no_body = !strcmp(call->method, "HEAD");
 	call->interim = 0;
 	buf_printf(b, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: ingero\r\n", call->method,
-		call->path, c->place_text);
+		call->path, c->endpoint_text);
 	if (call->client->bearer && !call->has_authorization)
 		buf_printf(b, "Authorization: Bearer %s\r\n", call->client->bearer);
 	if (call->alone)
@@ -43,7 +43,7 @@ static void begin(struct client_conn *c, struct http_call *call)
 	buf_puts(b, "\r\n");
 	buf_append(b, call->body, call->body_len);
 	if (b->err)
-		client_conn_fail(c, b->err, "%s: the request is too large", c->place_text);
+		client_conn_fail(c, b->err, "%s: the request is too large", c->endpoint_text);
 }
 
 static void finish(struct client_conn *c, struct http_call *call, bool more_came)
@@ -64,10 +64,10 @@ static void fail(struct client_conn *c, struct http_call *call)
 
 	if (p->error_status == 413)
 		client_conn_fail(c, -EMSGSIZE, "%s: the reply exceeds %zu bytes: request less data",
-			c->place_text, call->body_max);
+			c->endpoint_text, call->body_max);
 	else
 		client_conn_fail(
-			c, -EPROTO, "invalid HTTP reply from %s: %s", c->place_text, p->error);
+			c, -EPROTO, "invalid HTTP reply from %s: %s", c->endpoint_text, p->error);
 }
 
 /* A response below 200 announces another one. */
@@ -76,7 +76,7 @@ static bool is_interim(struct client_conn *c, struct http_call *call)
 	if (call->parser.status >= 200)
 		return false;
 	if (call->parser.status == 101 || ++call->interim > INTERIM_MAX)
-		client_conn_fail(c, -EPROTO, "invalid HTTP reply from %s: %s", c->place_text,
+		client_conn_fail(c, -EPROTO, "invalid HTTP reply from %s: %s", c->endpoint_text,
 			call->parser.status == 101 ? "unexpected change of protocol"
 						   : "too many interim replies");
 	return true;
@@ -101,7 +101,7 @@ static void input(struct client_conn *c, const char *data, size_t len)
 		call->response.first_ns = c->socket.received_ns;
 	if (is_tls(call, data)) {
 		client_conn_fail(c, -EPROTO, "%s expects TLS: use https://, or remove --no-tls",
-			c->place_text);
+			c->endpoint_text);
 		return;
 	}
 	for (;;) {

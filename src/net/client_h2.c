@@ -143,11 +143,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 
 static void end_with(struct http_call *call, int err, const char *fault)
 {
-	char place[CLIENT_PLACE_TEXT];
+	char endpoint[CLIENT_ENDPOINT_TEXT];
 	struct errinfo e;
 
 	errinfo_set(&e, err, "invalid gRPC reply from %s: %s",
-		client_place_text(place, &call->place), fault);
+		client_endpoint_text(endpoint, &call->endpoint), fault);
 	client_call_end(call, err, &e);
 }
 
@@ -207,12 +207,12 @@ static void settle(struct client_conn *c)
 		nghttp2_session_want_write(c->session))
 		return;
 	if (c->call_count)
-		client_conn_fail(c, -EPROTO, "HTTP/2 protocol error of %s", c->place_text);
+		client_conn_fail(c, -EPROTO, "HTTP/2 protocol error of %s", c->endpoint_text);
 	else
 		client_conn_close(c);
 }
 
-void client_h2_tell(struct http_call *call)
+void client_h2_send(struct http_call *call)
 {
 	const struct grpc_call *g = call->grpc;
 
@@ -274,9 +274,9 @@ static int submit(struct client_conn *c, struct http_call *call)
 	struct fields f = {};
 
 	add(&f, ":method", "POST");
-	add(&f, ":scheme", c->place.tls ? "https" : "http");
+	add(&f, ":scheme", c->endpoint.tls ? "https" : "http");
 	add(&f, ":path", call->path);
-	add(&f, ":authority", c->place_text);
+	add(&f, ":authority", c->endpoint_text);
 	add(&f, "te", "trailers");
 	add(&f, "content-type", "application/grpc");
 	add(&f, "user-agent", "ingero");
@@ -321,7 +321,7 @@ static void refill(struct client_conn *c)
 			buf_append(&c->out, data, (size_t)n);
 	}
 	if (n < 0 || c->out.err)
-		client_conn_fail(c, -ENOMEM, "%s: out of memory for the request", c->place_text);
+		client_conn_fail(c, -ENOMEM, "%s: out of memory for the request", c->endpoint_text);
 	else
 		settle(c);
 }
@@ -343,13 +343,14 @@ static void input(struct client_conn *c, const char *data, size_t len)
 
 	c->is_greeted = true;
 	if (other) {
-		client_conn_fail(c, -EPROTO, "%s %s", c->place_text, other);
+		client_conn_fail(c, -EPROTO, "%s %s", c->endpoint_text, other);
 		return;
 	}
 	n = nghttp2_session_mem_recv(c->session, (const uint8_t *)data, len);
 	if (n < 0)
 		client_conn_fail(c, n == NGHTTP2_ERR_NOMEM ? -ENOMEM : -EPROTO,
-			"HTTP/2 protocol error of %s: %s", c->place_text, nghttp2_strerror((int)n));
+			"HTTP/2 protocol error of %s: %s", c->endpoint_text,
+			nghttp2_strerror((int)n));
 	else
 		settle(c);
 }

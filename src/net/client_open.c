@@ -12,32 +12,32 @@
 int client_open_timeout(
 	const struct client_conn *c, const struct http_call *call, struct errinfo *reterr)
 {
-	char place[CLIENT_PLACE_TEXT], time[TEXT_MAX];
+	char endpoint[CLIENT_ENDPOINT_TEXT], time[TEXT_MAX];
 
-	client_place_text(place, &call->place);
+	client_endpoint_text(endpoint, &call->endpoint);
 	text_format_duration(time, call->timeout_ns);
 	if (!c)
 		return errinfo_set(reterr, -ETIMEDOUT,
-			"%s: no request was sent within %s: too many requests in flight", place,
+			"%s: no request was sent within %s: too many requests in flight", endpoint,
 			time);
 	switch (c->state) {
 	case CLIENT_NAMING:
 		return errinfo_set(reterr, -ETIMEDOUT,
 			"%s: no DNS server answered within %s. Check /etc/resolv.conf, or give an address",
-			place, time);
+			endpoint, time);
 	case CLIENT_CONNECTING:
 		return errinfo_set(reterr, -ETIMEDOUT,
 			"%s cannot be reached: no answer within %s. Check that the machine is up and that no firewall blocks it",
-			place, time);
+			endpoint, time);
 	case CLIENT_HANDSHAKING:
 		return errinfo_set(reterr, -ETIMEDOUT,
 			"%s accepted the connection but did not complete a TLS handshake within %s. If it does not use TLS, give --no-tls or http://",
-			place, time);
+			endpoint, time);
 	default:
 		return errinfo_set(reterr, -ETIMEDOUT,
 			call->response.first_ns ? "%s did not finish its reply within %s"
 						: "%s did not reply within %s",
-			place, time);
+			endpoint, time);
 	}
 }
 
@@ -55,7 +55,7 @@ static void shake_hands(struct client_conn *c)
 	else
 		client_conn_fail(c, -EPROTO,
 			"%s closed the connection during the TLS handshake. If it does not use TLS, give --no-tls or http://",
-			c->socket.place);
+			c->socket.endpoint);
 }
 
 static int start_tls(struct client_conn *c, struct errinfo *reterr)
@@ -83,7 +83,7 @@ static void connected(struct client_conn *c)
 		client_open_next(c, r);
 		return;
 	}
-	if (!c->place.tls) {
+	if (!c->endpoint.tls) {
 		client_conn_opened(c);
 		return;
 	}
@@ -122,33 +122,33 @@ static void limit_attempt(struct client_conn *c)
 
 static void unreachable(struct client_conn *c, int why)
 {
-	const char *place = c->socket.place;
+	const char *endpoint = c->socket.endpoint;
 
 	switch (why) {
 	case -ECONNREFUSED:
 		client_conn_fail(c, why,
 			"%s refused the connection: nothing is listening. Check the port, and that the server is running",
-			place);
+			endpoint);
 		break;
 	case -ENETUNREACH:
 	case -EHOSTUNREACH:
 		client_conn_fail(c, -EHOSTUNREACH,
 			"%s cannot be reached: there is no route to it. Check the address and the "
 			"network",
-			place);
+			endpoint);
 		break;
 	case -EMFILE:
 	case -ENFILE:
 		client_conn_fail(c, why,
 			"cannot connect to %s: too many open files. Raise the limit (ulimit -n)",
-			place);
+			endpoint);
 		break;
 	case -ETIMEDOUT:
 		client_conn_fail(c, why,
 			"%s cannot be reached: no answer. Check that the machine is up and that no firewall blocks it",
-			place);
+			endpoint);
 		break;
-	default: client_conn_fail(c, why, "%s cannot be reached: %s", place, strerror(-why));
+	default: client_conn_fail(c, why, "%s cannot be reached: %s", endpoint, strerror(-why));
 	}
 }
 
@@ -186,12 +186,13 @@ static void on_names(void *arg, int err, const struct client_addresses *a)
 	c->lookup = NULL;
 	if (err == -ENOENT) {
 		client_conn_fail(c, err,
-			"unknown host '%s': check the spelling, /etc/hosts and DNS", c->place.host);
+			"unknown host '%s': check the spelling, /etc/hosts and DNS",
+			c->endpoint.host);
 	} else if (err < 0) {
 		client_conn_fail(c, err,
 			"cannot resolve '%s': no DNS server answers. Check "
 			"/etc/resolv.conf, or give an address",
-			c->place.host);
+			c->endpoint.host);
 	} else {
 		c->addresses = *a;
 		client_open_next(c, -EHOSTUNREACH);
@@ -202,10 +203,10 @@ void client_open_begin(struct client_conn *c)
 {
 	struct client_lookup *lookup;
 	int r = client_names_lookup(
-		c->client->names, c->place.host, c->place.port, on_names, c, &lookup);
+		c->client->names, c->endpoint.host, c->endpoint.port, on_names, c, &lookup);
 
 	if (r < 0)
-		client_conn_fail(c, r, "%s: %s", c->socket.place, strerror(-r));
+		client_conn_fail(c, r, "%s: %s", c->socket.endpoint, strerror(-r));
 	else if (c->state == CLIENT_NAMING)
 		c->lookup = lookup;
 }

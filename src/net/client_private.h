@@ -23,11 +23,11 @@
 
 /* A connection that waits for its next call. Less than servers wait (HTTP_IDLE_NS), so that it is
  * mostly us who close. */
-#define CLIENT_IDLE_NS    (30 * NS_PER_S)
-#define CLIENT_IDLE_PLACE 4 /* such connections to one place */
-#define CLIENT_PLACE_TEXT 272
-#define CLIENT_FIELDS     32   /* of a caller */
-#define CLIENT_FIELDS_MAX 8192 /* bytes of them, and of the bearer */
+#define CLIENT_IDLE_NS       (30 * NS_PER_S)
+#define CLIENT_IDLE_ENDPOINT 4 /* such connections to one place */
+#define CLIENT_ENDPOINT_TEXT 272
+#define CLIENT_FIELDS        32   /* of a caller */
+#define CLIENT_FIELDS_MAX    8192 /* bytes of them, and of the bearer */
 
 struct event;
 struct event_base;
@@ -59,7 +59,7 @@ struct http_call {
 	struct event *deadline;
 	uint64_t timeout_ns, deadline_ns;
 
-	struct http_place place;
+	struct http_endpoint endpoint;
 	char *method, *path, *type, *body;
 	size_t body_len;
 	struct buf fields; /* the further ones: name, NUL, value, NUL */
@@ -111,8 +111,8 @@ struct client_conn {
 	struct http_client *client;
 	const struct client_protocol *protocol;
 	void *session; /* the protocol's */
-	struct http_place place;
-	char place_text[CLIENT_PLACE_TEXT];
+	struct http_endpoint endpoint;
+	char endpoint_text[CLIENT_ENDPOINT_TEXT];
 	enum client_state state;
 	struct client_lookup *lookup;
 	struct client_addresses addresses;
@@ -177,11 +177,11 @@ int client_open_timeout(
 
 /* ---- client_h2.c ---- */
 
-/* client_h2_tell - runs the caller's function of an ended gRPC call. */
-void client_h2_tell(struct http_call *call);
+/* client_h2_send - runs the caller's function of an ended gRPC call. */
+void client_h2_send(struct http_call *call);
 
-/* ---- client_place.c ---- */
+/* ---- client_endpoint.c ---- */
 
-/* client_place_text - "gpu1:8080", "[::1]:8080": for Host, and for people. */
-const char *client_place_text(char out[CLIENT_PLACE_TEXT], const struct http_place *p);
-bool client_place_equal(const struct http_place *a, const struct http_place *b);
+/* client_endpoint_text - "gpu1:8080", "[::1]:8080": for Host, and for people. */
+const char *client_endpoint_text(char out[CLIENT_ENDPOINT_TEXT], const struct http_endpoint *p);
+bool client_endpoint_equal(const struct http_endpoint *a, const struct http_endpoint *b);

@@ -60,7 +60,7 @@ void client_socket_close(struct client_socket *s)
 	}
 	if (s->fd >= 0)
 		close(s->fd);
-	*s = (struct client_socket){.fd = -1, .host = s->host, .place = s->place};
+	*s = (struct client_socket){.fd = -1, .host = s->host, .endpoint = s->endpoint};
 }
 
 /* When the kernel took in what came with @m, in monotonic time. The wall clock is read first: if we
@@ -192,7 +192,7 @@ int client_socket_start_tls(
 	struct client_socket *s, struct tls *tls, const char *alpn, struct errinfo *reterr)
 {
 	BIO *b;
-	int r = tls_client_ssl(tls, s->host, s->place, &s->ssl, reterr);
+	int r = tls_client_ssl(tls, s->host, s->endpoint, &s->ssl, reterr);
 
 	if (r < 0)
 		return r;
@@ -200,7 +200,7 @@ int client_socket_start_tls(
 	if (!b || SSL_set_alpn_protos(
 			  s->ssl, (const unsigned char *)alpn, (unsigned int)strlen(alpn))) {
 		BIO_free(b);
-		return errinfo_set(reterr, -ENOMEM, "%s: out of memory for TLS", s->place);
+		return errinfo_set(reterr, -ENOMEM, "%s: out of memory for TLS", s->endpoint);
 	}
 	SSL_set_bio(s->ssl, b, b);
 	return 0;
@@ -219,7 +219,7 @@ static int outcome(struct client_socket *s, int n, struct errinfo *reterr)
 			return 0;
 		if (!s->error)
 			s->error = EPROTO;
-		return tls_client_explain(s->ssl, s->place, reterr);
+		return tls_client_explain(s->ssl, s->endpoint, reterr);
 	}
 }
 

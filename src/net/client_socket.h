@@ -18,7 +18,7 @@ struct client_socket {
 	int fd;                /* -1: not open */
 	SSL *ssl;              /* NULL: plain */
 	const char *host;      /* the caller's; for TLS */
-	const char *place;     /* the caller's; for sentences: "gpu1:8080" */
+	const char *endpoint;  /* the caller's; for sentences: "gpu1:8080" */
 	uint64_t received_ns;  /* CLOCK_MONOTONIC: when the kernel took in what was read last */
 	uint64_t sent_ns;      /* just before the last write */
 	bool is_secure;        /* the handshake is complete */

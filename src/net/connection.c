@@ -44,7 +44,7 @@ static void connection_free(struct connection *c)
 		event_free(c->timer);
 	free(c->subject);
 	free(c);
-	s->figures.open_connections--;
+	s->stats.open_connections--;
 	server_connection_ended(s);
 }
 
@@ -298,8 +298,8 @@ int connection_new(struct http_server *s, int fd, const union address *remote)
 	c->tls = s->tls != NULL;
 	TAILQ_INIT(&c->exchanges);
 	TAILQ_INSERT_TAIL(&s->connections, c, link);
-	s->figures.connections++;
-	s->figures.open_connections++;
+	s->stats.connections++;
+	s->stats.open_connections++;
 	address_format_host(remote, c->peer);
 	/* Without it a reply in two pieces waits 40 ms for the peer's acknowledgement. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

@@ -172,7 +172,7 @@ void exchange_admit(struct http_exchange *x, const char *target, const char *aut
 {
 	struct target t;
 
-	x->server->figures.requests++;
+	x->server->stats.requests++;
 	x->target = strdup(target);
 	if (!x->target) {
 		exchange_refuse(x, 503, "out of memory for this request");
@@ -210,7 +210,7 @@ void exchange_dispatch(struct http_exchange *x)
 {
 	x->dispatched = true;
 	if (x->refused) {
-		x->server->figures.rejected++;
+		x->server->stats.rejected++;
 		http_reply_error(x, x->refused, "%s", x->why);
 		return;
 	}

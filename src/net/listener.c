@@ -61,8 +61,8 @@ void listener_room(struct listener *l)
 /* admit - a connection that the ceilings have room for. */
 static void admit(struct http_server *s, int fd, const union address *remote)
 {
-	if (s->figures.open_connections >= s->limits.total) {
-		s->figures.rejected++;
+	if (s->stats.open_connections >= s->limits.total) {
+		s->stats.rejected++;
 		close(fd);
 		return;
 	}
@@ -71,7 +71,7 @@ static void admit(struct http_server *s, int fd, const union address *remote)
 	if (peers_enter(s->peers, remote, s->limits.per_peer) < 0 &&
 		!(connection_evict(s, remote) &&
 			peers_enter(s->peers, remote, s->limits.per_peer) == 0)) {
-		s->figures.rejected++;
+		s->stats.rejected++;
 		close(fd);
 		return;
 	}

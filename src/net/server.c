@@ -163,7 +163,7 @@ const char *http_server_address(const struct http_server *s)
 	return s->address;
 }
 
-struct http_server_figures http_server_figures(const struct http_server *s)
+struct http_server_stats http_server_stats(const struct http_server *s)
 {
-	return s->figures;
+	return s->stats;
 }

@@ -77,11 +77,11 @@ const char *http_server_address(const struct http_server *s);
 /* http_server_drain - stop listening, let replies under way end, then call @done. */
 void http_server_drain(struct http_server *s, loop_fn *done, void *arg);
 
-struct http_server_figures {
+struct http_server_stats {
 	uint64_t requests, rejected; /* rejected: over a ceiling, or not allowed */
 	uint64_t connections, open_connections;
 };
-struct http_server_figures http_server_figures(const struct http_server *s);
+struct http_server_stats http_server_stats(const struct http_server *s);
 
 /* http_reply - answers @x and ends it: exactly one http_reply() for each. @body is copied; @type
  * NULL is application/json. Every reply carries nosniff, no-store and no referrer;

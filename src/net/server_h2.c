@@ -29,7 +29,7 @@ static void calm(struct h2 *h)
 	if (h->ended)
 		return;
 	h->ended = true;
-	h->conn->server->figures.rejected++;
+	h->conn->server->stats.rejected++;
 	nghttp2_session_terminate_session(h->session, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 

@@ -44,7 +44,7 @@ struct http_server {
 	struct peers *peers;
 	struct listener *listener;                       /* NULL: it does not listen any more */
 	TAILQ_HEAD(connections, connection) connections; /* oldest first */
-	struct http_server_figures figures;
+	struct http_server_stats stats;
 	loop_fn *drained;
 	void *drained_arg;
 	bool draining;

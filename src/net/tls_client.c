@@ -198,13 +198,13 @@ static int expect(SSL *ssl, const char *host)
 }
 
 int tls_client_ssl(
-	struct tls *t, const char *host, const char *place, SSL **ret, struct errinfo *reterr)
+	struct tls *t, const char *host, const char *endpoint, SSL **ret, struct errinfo *reterr)
 {
 	SSL *ssl = SSL_new(t->ctx);
 
 	if (!ssl || !expect(ssl, host)) {
 		SSL_free(ssl);
-		return errinfo_set(reterr, -ENOMEM, "%s: out of memory for TLS", place);
+		return errinfo_set(reterr, -ENOMEM, "%s: out of memory for TLS", endpoint);
 	}
 	SSL_set_connect_state(ssl);
 	*ret = ssl;
@@ -213,22 +213,22 @@ int tls_client_ssl(
 
 /* ---- why not ---- */
 
-static int explain_verify(long why, const char *place, struct errinfo *reterr)
+static int explain_verify(long why, const char *endpoint, struct errinfo *reterr)
 {
 	switch (why) {
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
 		return errinfo_set(reterr, -EKEYREJECTED,
 			"the certificate of %s is for another name: use a name in the certificate, or add this name to it",
-			place);
+			endpoint);
 	case X509_V_ERR_CERT_HAS_EXPIRED:
 		return errinfo_set(reterr, -EKEYREJECTED,
-			"the certificate of %s has expired: renew it on the server", place);
+			"the certificate of %s has expired: renew it on the server", endpoint);
 	case X509_V_ERR_CERT_NOT_YET_VALID:
 		return errinfo_set(reterr, -EKEYREJECTED,
 			"the certificate of %s is not valid yet: compare the clocks of both "
 			"machines",
-			place);
+			endpoint);
 	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
 	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
@@ -237,41 +237,41 @@ static int explain_verify(long why, const char *place, struct errinfo *reterr)
 	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
 		return errinfo_set(reterr, -EKEYREJECTED,
 			"the certificate of %s is not signed by a trusted CA: give --ca-cert with the CA's certificate, or with the server's own if it is self-signed",
-			place);
+			endpoint);
 	case X509_V_ERR_APPLICATION_VERIFICATION:
 		return errinfo_set(reterr, -EKEYREJECTED,
 			"the certificate of %s does not match the given fingerprint: compare it with the one that the server prints when it starts",
-			place);
+			endpoint);
 	default:
 		return errinfo_set(reterr, -EKEYREJECTED, "the certificate of %s is rejected: %s",
-			place, X509_verify_cert_error_string(why));
+			endpoint, X509_verify_cert_error_string(why));
 	}
 }
 
-int tls_client_explain(const SSL *ssl, const char *place, struct errinfo *reterr)
+int tls_client_explain(const SSL *ssl, const char *endpoint, struct errinfo *reterr)
 {
 	switch (ERR_GET_REASON(ERR_peek_error())) {
 	case SSL_R_CERTIFICATE_VERIFY_FAILED:
-		return explain_verify(SSL_get_verify_result(ssl), place, reterr);
+		return explain_verify(SSL_get_verify_result(ssl), endpoint, reterr);
 	case SSL_R_WRONG_VERSION_NUMBER:
 	case SSL_R_HTTP_REQUEST:
 	case SSL_R_PACKET_LENGTH_TOO_LONG:
 	case SSL_R_UNEXPECTED_MESSAGE:
 		return errinfo_set(
-			reterr, -EPROTO, "%s does not use TLS: give --no-tls or http://", place);
+			reterr, -EPROTO, "%s does not use TLS: give --no-tls or http://", endpoint);
 	case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
 	case SSL_R_UNSUPPORTED_PROTOCOL:
 		return errinfo_set(reterr, -EPROTO,
 			"%s does not support TLS 1.3, the only accepted version: update the server",
-			place);
+			endpoint);
 	case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
 		return errinfo_set(reterr, -EPROTO,
 			"%s uses another protocol inside TLS than requested: check the port",
-			place);
+			endpoint);
 	case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
 		return errinfo_set(reterr, -EKEYREJECTED,
 			"%s requires a client certificate: give --client-cert and --client-key",
-			place);
+			endpoint);
 	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
 	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
@@ -282,8 +282,10 @@ int tls_client_explain(const SSL *ssl, const char *place, struct errinfo *reterr
 	case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
 		return errinfo_set(reterr, -EKEYREJECTED,
 			"%s rejects the client certificate (%s): give one signed by its CA with --client-cert and --client-key",
-			place, tls_reason());
-	default: return errinfo_set(reterr, -EPROTO, "TLS with %s failed: %s", place, tls_reason());
+			endpoint, tls_reason());
+	default:
+		return errinfo_set(
+			reterr, -EPROTO, "TLS with %s failed: %s", endpoint, tls_reason());
 	}
 }
 

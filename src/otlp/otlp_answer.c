@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "otlp/otlp_metric.h"
-#include "otlp/pb_reader.h"
+#include "protobuf/pb_reader.h"
 
 #define ANSWER_MAX (1u << 20)
 

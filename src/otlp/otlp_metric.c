@@ -3,7 +3,7 @@
  * never change: collector/metrics/v1, metrics/v1, resource/v1 and common/v1. */
 #include "otlp/otlp_metric.h"
 
-#include "base/protobuf.h"
+#include "protobuf/pb_writer.h"
 
 enum { REQUEST_RESOURCE_METRICS = 1 };
 enum { RESOURCE_METRICS_RESOURCE = 1, RESOURCE_METRICS_SCOPES = 2 };
@@ -37,16 +37,16 @@ enum {
 static void put_attribute(
 	struct buf *b, unsigned field, const char *key, const struct metric_attribute *a)
 {
-	size_t pair = protobuf_begin(b, field), value;
+	size_t pair = pb_put_begin(b, field), value;
 
-	protobuf_string(b, KEY_VALUE_KEY, key);
-	value = protobuf_begin(b, KEY_VALUE_VALUE);
+	pb_put_string(b, KEY_VALUE_KEY, key);
+	value = pb_put_begin(b, KEY_VALUE_VALUE);
 	if (a->text)
-		protobuf_string(b, ANY_STRING, a->text);
+		pb_put_string(b, ANY_STRING, a->text);
 	else
-		protobuf_varint(b, ANY_INT, (uint64_t)a->number);
-	protobuf_end(b, value);
-	protobuf_end(b, pair);
+		pb_put_varint(b, ANY_INT, (uint64_t)a->number);
+	pb_put_end(b, value);
+	pb_put_end(b, pair);
 }
 
 static void put_attributes(struct buf *b, unsigned field, const struct metric_desc *d,
@@ -60,11 +60,11 @@ static void put_attributes(struct buf *b, unsigned field, const struct metric_de
 static void put_number(struct buf *b, const struct metric_desc *d, const struct metric_point *p)
 {
 	if (d->is_double) {
-		protobuf_double(b, NUMBER_DOUBLE, p->value.d);
+		pb_put_double(b, NUMBER_DOUBLE, p->value.d);
 		put_attributes(b, NUMBER_ATTRIBUTES, d, p->attributes);
 		return;
 	}
-	protobuf_fixed64(b, NUMBER_INT, (uint64_t)p->value.i);
+	pb_put_fixed64(b, NUMBER_INT, (uint64_t)p->value.i);
 	put_attributes(b, NUMBER_ATTRIBUTES, d, p->attributes);
 }
 
@@ -75,14 +75,14 @@ static void put_histogram(struct buf *b, const struct metric_desc *d, const stru
 
 	for (unsigned i = 0; i < METRIC_BOUNDS; i++)
 		bounds[i] = metric_bound(d, i);
-	protobuf_fixed64(b, HISTOGRAM_COUNT, h->count);
-	protobuf_double(b, HISTOGRAM_SUM, h->sum);
-	protobuf_packed_fixed64(b, HISTOGRAM_BUCKETS, h->buckets, METRIC_BOUNDS + 1);
-	protobuf_packed_double(b, HISTOGRAM_BOUNDS, bounds, METRIC_BOUNDS);
+	pb_put_fixed64(b, HISTOGRAM_COUNT, h->count);
+	pb_put_double(b, HISTOGRAM_SUM, h->sum);
+	pb_put_packed_fixed64(b, HISTOGRAM_BUCKETS, h->buckets, METRIC_BOUNDS + 1);
+	pb_put_packed_double(b, HISTOGRAM_BOUNDS, bounds, METRIC_BOUNDS);
 	put_attributes(b, HISTOGRAM_ATTRIBUTES, d, p->attributes);
 	if (h->count) {
-		protobuf_double(b, HISTOGRAM_MIN, h->min);
-		protobuf_double(b, HISTOGRAM_MAX, h->max);
+		pb_put_double(b, HISTOGRAM_MIN, h->min);
+		pb_put_double(b, HISTOGRAM_MAX, h->max);
 	}
 }
 
@@ -92,27 +92,27 @@ static void put_metric(struct buf *b, const struct metric *m, wall_time time)
 		[METRIC_COUNTER] = METRIC_DATA_SUM,
 		[METRIC_HISTOGRAM] = METRIC_DATA_HISTOGRAM};
 	const struct metric_desc *d = m->desc;
-	size_t metric = protobuf_begin(b, SCOPE_METRICS_METRICS), body;
+	size_t metric = pb_put_begin(b, SCOPE_METRICS_METRICS), body;
 
-	protobuf_string(b, METRIC_NAME, d->otlp);
-	protobuf_string(b, METRIC_DESCRIPTION, d->help);
-	protobuf_string(b, METRIC_UNIT, d->unit);
-	body = protobuf_begin(b, data[d->kind]);
+	pb_put_string(b, METRIC_NAME, d->otlp);
+	pb_put_string(b, METRIC_DESCRIPTION, d->help);
+	pb_put_string(b, METRIC_UNIT, d->unit);
+	body = pb_put_begin(b, data[d->kind]);
 	for (const struct metric_point *p = m->first; p; p = p->next) {
-		size_t point = protobuf_begin(b, DATA_POINTS);
+		size_t point = pb_put_begin(b, DATA_POINTS);
 
 		if (p->start.ns)
-			protobuf_fixed64(b, POINT_START, (uint64_t)p->start.ns);
-		protobuf_fixed64(b, POINT_TIME, (uint64_t)time.ns);
+			pb_put_fixed64(b, POINT_START, (uint64_t)p->start.ns);
+		pb_put_fixed64(b, POINT_TIME, (uint64_t)time.ns);
 		(d->kind == METRIC_HISTOGRAM ? put_histogram : put_number)(b, d, p);
-		protobuf_end(b, point);
+		pb_put_end(b, point);
 	}
 	if (d->kind != METRIC_GAUGE)
-		protobuf_varint(b, DATA_TEMPORALITY, TEMPORALITY_CUMULATIVE);
+		pb_put_varint(b, DATA_TEMPORALITY, TEMPORALITY_CUMULATIVE);
 	if (d->kind == METRIC_COUNTER)
-		protobuf_varint(b, DATA_MONOTONIC, 1);
-	protobuf_end(b, body);
-	protobuf_end(b, metric);
+		pb_put_varint(b, DATA_MONOTONIC, 1);
+	pb_put_end(b, body);
+	pb_put_end(b, metric);
 }
 
 static void put_resource(struct buf *b, const struct otlp_resource *r)
@@ -121,33 +121,33 @@ static void put_resource(struct buf *b, const struct otlp_resource *r)
 		const char *key, *value;
 	} rows[] = {{"service.name", "ingero"}, {"service.version", r->version},
 		{"ingero.node.id", r->node}, {"ingero.cluster.id", r->cluster}};
-	size_t resource = protobuf_begin(b, RESOURCE_METRICS_RESOURCE);
+	size_t resource = pb_put_begin(b, RESOURCE_METRICS_RESOURCE);
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].value && rows[i].value[0])
 			put_attribute(
 				b, RESOURCE_ATTRIBUTES, rows[i].key, &METRIC_TEXT(rows[i].value));
-	protobuf_end(b, resource);
+	pb_put_end(b, resource);
 }
 
 size_t otlp_metric_protobuf(
 	struct buf *b, const struct metric_set *s, const struct otlp_resource *r)
 {
-	size_t rows = protobuf_begin(b, REQUEST_RESOURCE_METRICS), scopes, scope, points = 0;
+	size_t rows = pb_put_begin(b, REQUEST_RESOURCE_METRICS), scopes, scope, points = 0;
 
 	put_resource(b, r);
-	scopes = protobuf_begin(b, RESOURCE_METRICS_SCOPES);
-	scope = protobuf_begin(b, SCOPE_METRICS_SCOPE);
-	protobuf_string(b, SCOPE_NAME, "ingero");
+	scopes = pb_put_begin(b, RESOURCE_METRICS_SCOPES);
+	scope = pb_put_begin(b, SCOPE_METRICS_SCOPE);
+	pb_put_string(b, SCOPE_NAME, "ingero");
 	if (r->version)
-		protobuf_string(b, SCOPE_VERSION, r->version);
-	protobuf_end(b, scope);
+		pb_put_string(b, SCOPE_VERSION, r->version);
+	pb_put_end(b, scope);
 	for (const struct metric *m = metric_first(s); m; m = m->next)
 		if (m->desc->otlp) {
 			put_metric(b, m, metric_set_time(s));
 			points += m->count;
 		}
-	protobuf_end(b, scopes);
-	protobuf_end(b, rows);
+	pb_put_end(b, scopes);
+	pb_put_end(b, rows);
 	return points;
 }

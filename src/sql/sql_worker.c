@@ -26,7 +26,7 @@
 static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t freed;
-	struct sql_worker_figures figures;
+	struct sql_worker_stats stats;
 } turns = {.mutex = PTHREAD_MUTEX_INITIALIZER, .freed = PTHREAD_COND_INITIALIZER};
 
 static _Thread_local int gone_fd = -1;
@@ -36,19 +36,19 @@ void sql_worker_watch(int fd)
 	gone_fd = fd;
 }
 
-struct sql_worker_figures sql_worker_figures(void)
+struct sql_worker_stats sql_worker_stats(void)
 {
-	struct sql_worker_figures f;
+	struct sql_worker_stats f;
 
 	pthread_mutex_lock(&turns.mutex);
-	f = turns.figures;
+	f = turns.stats;
 	pthread_mutex_unlock(&turns.mutex);
 	return f;
 }
 
 const char *sql_worker_weakness(void)
 {
-	struct sql_worker_figures f = sql_worker_figures();
+	struct sql_worker_stats f = sql_worker_stats();
 
 	if (!f.known || (f.landlock && f.seccomp))
 		return NULL;
@@ -65,7 +65,7 @@ static int turn_take(uint64_t until_ns, struct errinfo *reterr)
 	int r = 0;
 
 	pthread_mutex_lock(&turns.mutex);
-	while (turns.figures.running == SQL_WORKER_AT_ONCE && r == 0) {
+	while (turns.stats.running == SQL_WORKER_AT_ONCE && r == 0) {
 		struct timespec end = {.tv_sec = (time_t)(until_ns / NS_PER_S),
 			.tv_nsec = (long)(until_ns % NS_PER_S)};
 
@@ -75,8 +75,8 @@ static int turn_take(uint64_t until_ns, struct errinfo *reterr)
 	if (mono_now().ns >= until_ns)
 		r = -EBUSY; /* its turn has come too late */
 	if (r == 0) {
-		turns.figures.running++;
-		turns.figures.started++;
+		turns.stats.running++;
+		turns.stats.started++;
 	}
 	pthread_mutex_unlock(&turns.mutex);
 	return r == 0 ? 0
@@ -88,12 +88,12 @@ static int turn_take(uint64_t until_ns, struct errinfo *reterr)
 static void turn_give(const struct sql_wire_answer *a, bool was_killed)
 {
 	pthread_mutex_lock(&turns.mutex);
-	turns.figures.running--;
-	turns.figures.killed += was_killed;
+	turns.stats.running--;
+	turns.stats.killed += was_killed;
 	if (a->magic) {
-		turns.figures.known = true;
-		turns.figures.landlock = a->landlock;
-		turns.figures.seccomp = a->seccomp;
+		turns.stats.known = true;
+		turns.stats.landlock = a->landlock;
+		turns.stats.seccomp = a->seccomp;
 	}
 	pthread_cond_signal(&turns.freed);
 	pthread_mutex_unlock(&turns.mutex);

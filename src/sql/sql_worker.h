@@ -31,14 +31,14 @@ int sql_worker_ask(const char *path, const char *text, const struct sql_guard_ru
  * as soon as @fd is readable: whoever asked has gone. -1: no more. */
 void sql_worker_watch(int fd);
 
-struct sql_worker_figures {
+struct sql_worker_stats {
 	unsigned running;
 	uint64_t started, killed; /* killed: at the deadline */
 	bool known;               /* one has answered, so that the next two are true */
 	int landlock;             /* version of the kernel's interface; 0: it has none */
 	bool seccomp;
 };
-struct sql_worker_figures sql_worker_figures(void);
+struct sql_worker_stats sql_worker_stats(void);
 
 /* sql_worker_weakness - what the kernel lacks of the walls around a worker; NULL: nothing, or no
  * worker has answered yet. */

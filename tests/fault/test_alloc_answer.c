@@ -13,7 +13,7 @@
 #include "agent/answer/flame.h"
 #include "agent/answer/op_stat.h"
 #include "agent/answer/query.h"
-#include "agent/answer/report_json.h"
+#include "agent/answer/encode/report_json.h"
 #include "fault.h"
 
 static struct scene scene = {.seed = 1};

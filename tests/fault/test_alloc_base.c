@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/idmap.h"
 #include "base/intern.h"
-#include "base/protobuf.h"
+#include "protobuf/pb_writer.h"
 #include "fault.h"
 #include "json/reader.h"
 #include "json/writer.h"
@@ -126,16 +126,16 @@ static int use_protobuf(void *arg)
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
 
 	for (int i = 0; i < 50; i++) {
-		size_t mark = protobuf_begin(&b, 1);
+		size_t mark = pb_put_begin(&b, 1);
 
-		protobuf_string(&b, 2, "name");
-		protobuf_fixed64(&b, 3, 7);
-		protobuf_end(&b, mark);
+		pb_put_string(&b, 2, "name");
+		pb_put_fixed64(&b, 3, 7);
+		pb_put_end(&b, mark);
 	}
 	return b.err;
 }
 
-static void protobuf_messages(void **state)
+static void pb_put_messages(void **state)
 {
 	assert_true(fault_torture(use_protobuf, NULL) >= 2);
 }
@@ -229,7 +229,7 @@ int main(void)
 		cmocka_unit_test(a_map),
 		cmocka_unit_test(interned_texts),
 		cmocka_unit_test(json_both_ways),
-		cmocka_unit_test(protobuf_messages),
+		cmocka_unit_test(pb_put_messages),
 		cmocka_unit_test(an_http_request),
 		cmocka_unit_test(an_annotation),
 		cmocka_unit_test(sketches_need_no_memory),

@@ -11,7 +11,7 @@
 
 #include "../unit/mcp_fixture.h"
 #include "fault.h"
-#include "mcp/post.h"
+#include "mcp/http_transport.h"
 
 static const char *const lines[] = {
 	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":"
@@ -30,15 +30,15 @@ static const char *const lines[] = {
 static int use_line(void *arg)
 {
 	const char *line = arg;
-	struct talk_lines session = {0};
+	struct dispatcher_lines session = {0};
 	struct buf reply = BUF_INIT(1 << 20);
-	struct talk *t = NULL;
+	struct dispatcher *t = NULL;
 	json_t *doc;
-	int r = talk_new(&fixture_offer, &t, NULL);
+	int r = dispatcher_new(&fixture_offer, &t, NULL);
 
 	if (r < 0)
 		return r;
-	talk_line(t, &session, line, strlen(line), &reply);
+	dispatcher_line(t, &session, line, strlen(line), &reply);
 	fault_suspend();
 	assert_true(reply.len || reply.err); /* a request is never left without an answer */
 	if (reply.len) {
@@ -49,7 +49,7 @@ static int use_line(void *arg)
 	}
 	r = reply.err || !reply.len ? -ENOMEM : 0;
 	buf_done(&reply);
-	talk_free(t);
+	dispatcher_free(t);
 	return r;
 }
 
@@ -69,19 +69,19 @@ static const char *no_field(const void *arg, const char *name)
 static int use_post(void *arg)
 {
 	const char *line = arg;
-	struct post_request q = {
+	struct http_transport_request q = {
 		.method = "POST", .body = line, .body_len = strlen(line), .field = no_field};
-	struct post_reply reply = {0};
-	struct talk *t = NULL;
-	int r = talk_new(&fixture_offer, &t, NULL);
+	struct http_transport_reply reply = {0};
+	struct dispatcher *t = NULL;
+	int r = dispatcher_new(&fixture_offer, &t, NULL);
 
 	if (r < 0)
 		return r;
-	post_answer(t, &q, &reply);
+	http_transport_answer(t, &q, &reply);
 	fault_suspend();
 	assert_in_range(reply.status, 200, 599);
 	buf_done(&reply.body);
-	talk_free(t);
+	dispatcher_free(t);
 	return 0;
 }
 

@@ -4,7 +4,7 @@
 #include "store_run.h"
 #include "store_vfs.h"
 
-#include "agent/store/nodedb_merge.h"
+#include "agent/store/merge/nodedb_merge.h"
 
 #define EVENTS    300
 #define RUNS_MAX  400 /* more writes than a run makes */
@@ -133,14 +133,14 @@ static bool merge(struct scratch *s, long fail_write, int code)
 {
 	char output[128];
 	const char *sources[] = {s->path};
-	struct merge_wish wish = {.sources = sources, .source_count = 1, .output = output};
+	struct merge_options request = {.sources = sources, .source_count = 1, .output = output};
 	struct merge_result result = {0};
 	int files = scratch_files(s->folder, false), r;
 	bool met;
 
 	snprintf(output, sizeof(output), "%s/merged.db", s->folder);
 	store_vfs_set(fail_write, 0, code, false);
-	r = nodedb_merge(&wish, &result, NULL);
+	r = nodedb_merge(&request, &result, NULL);
 	met = atomic_load(&store_vfs.failed) > 0;
 	store_vfs_set(0, 0, 0, false);
 	merge_result_done(&result);

@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "agent/answer/explain.h"
-#include "agent/answer/report.h"
+#include "agent/answer/encode/report.h"
 #include "base/buf.h"
 
 #define EVENTS 20000

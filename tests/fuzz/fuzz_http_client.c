@@ -15,7 +15,7 @@
 
 static struct loop *loop;
 static struct http_client *client;
-static struct http_place place = {.host = "127.0.0.1"};
+static struct http_endpoint endpoint = {.host = "127.0.0.1"};
 static struct fuzz_input answer;
 static int told;
 
@@ -67,7 +67,7 @@ static void start(void)
 	l = evconnlistener_new_bind(loop_base(loop), on_accept, NULL,
 		LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE, 16, &a.any, sizeof(a.v4));
 	MUST(l && getsockname(evconnlistener_get_fd(l), &a.any, &len) == 0);
-	place.port = ntohs(a.v4.sin_port);
+	endpoint.port = ntohs(a.v4.sin_port);
 	MUST(http_client_new(loop, &s, &client, &e) == 0);
 }
 
@@ -92,7 +92,7 @@ static void on_grpc(void *arg, int status, const char *message, const void *body
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct http_ask ask = {.place = &place,
+	struct http_ask ask = {.endpoint = &endpoint,
 		.method = "GET",
 		.path = "/x.Y/Z",
 		.timeout_ns = 5 * NS_PER_S,

@@ -117,9 +117,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	shutdown(fds[1], SHUT_WR);
 	len = turn(fds[1], len);
 	close(fds[1]);
-	for (int i = 0; i < TURNS_MAX && http_server_figures(server).open_connections; i++)
+	for (int i = 0; i < TURNS_MAX && http_server_stats(server).open_connections; i++)
 		event_base_loop(loop_base(loop), EVLOOP_NONBLOCK);
-	MUST(http_server_figures(server).open_connections == 0);
+	MUST(http_server_stats(server).open_connections == 0);
 	if (size - 1 >= strlen(PREFACE) && memcmp(data + 1, PREFACE, strlen(PREFACE)) == 0)
 		check_frames(len, data + 1, size - 1);
 	else

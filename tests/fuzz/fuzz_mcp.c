@@ -5,8 +5,8 @@
 
 #include "../unit/mcp_fixture.h"
 #include "fuzz.h"
-#include "mcp/post.h"
-#include "mcp/shape.h"
+#include "mcp/http_transport.h"
+#include "mcp/schema_check.h"
 
 static void check_message(const json_t *m)
 {
@@ -44,19 +44,19 @@ static const char *field_of(const void *arg, const char *name)
 	return strcmp(name, "mcp-protocol-version") == 0 ? arg : NULL;
 }
 
-static void check_post(const struct talk *t, const char *body, size_t len)
+static void check_post(const struct dispatcher *t, const char *body, size_t len)
 {
 	static const char *const versions[] = {"2025-06-18", "2024-11-05", NULL};
 
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
-		struct post_request q = {.method = "POST",
+		struct http_transport_request q = {.method = "POST",
 			.body = body,
 			.body_len = len,
 			.field = field_of,
 			.field_arg = versions[i]};
-		struct post_reply r = {0};
+		struct http_transport_reply r = {0};
 
-		post_answer(t, &q, &r);
+		http_transport_answer(t, &q, &r);
 		MUST(r.status >= 200 && r.status < 600);
 		MUST(!r.body.len || r.type);
 		buf_done(&r.body);
@@ -72,9 +72,9 @@ static void check_shape(const char *text, size_t len)
 		"\"c\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":3}}}";
 	json_t *schema = json_loads(schema_text, 0, NULL);
 	json_t *value = json_loadb(text, len, JSON_DECODE_ANY, NULL);
-	_cleanup_buf_ struct buf why = BUF_INIT(SHAPE_SENTENCE);
+	_cleanup_buf_ struct buf why = BUF_INIT(SCHEMA_CHECK_SENTENCE);
 
-	if (value && shape_check(schema, value, &why) < 0)
+	if (value && schema_check(schema, value, &why) < 0)
 		MUST(why.len > 0);
 	json_decref(value);
 	json_decref(schema);
@@ -82,8 +82,8 @@ static void check_shape(const char *text, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct talk *t;
-	struct talk_lines session = {0};
+	static struct dispatcher *t;
+	struct dispatcher_lines session = {0};
 	const char *p = (const char *)data, *end = p + size;
 
 	if (!t)
@@ -94,9 +94,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (p < end) {
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
 		size_t len = (size_t)((nl ? nl : end) - p);
-		struct buf reply = BUF_INIT(POST_REPLY_MAX);
+		struct buf reply = BUF_INIT(HTTP_TRANSPORT_REPLY_MAX);
 
-		talk_line(t, &session, p, len, &reply);
+		dispatcher_line(t, &session, p, len, &reply);
 		check_reply(&reply);
 		buf_done(&reply);
 		p += len + 1;

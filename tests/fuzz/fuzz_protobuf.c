@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Protobuf of a receiver: a message that is read whole can be written from its fields and reads the
  * same; and what an OTLP receiver answers, in both encodings. */
-#include "base/protobuf.h"
+#include "protobuf/pb_writer.h"
 #include "base/text.h"
 #include "fuzz.h"
 #include "otlp/otlp_metric.h"
-#include "otlp/pb_reader.h"
+#include "protobuf/pb_reader.h"
 
 /* copy - writes every field of the message again. 0, or the reader's fault. */
 static int copy(const void *data, size_t size, struct buf *out)
@@ -16,13 +16,13 @@ static int copy(const void *data, size_t size, struct buf *out)
 	while (pb_next(&r, &f)) {
 		MUST(r.at <= r.end && f.number);
 		if (f.type == PB_VARINT)
-			protobuf_varint(out, f.number, f.value);
+			pb_put_varint(out, f.number, f.value);
 		else if (f.type == PB_FIXED64)
-			protobuf_fixed64(out, f.number, f.value);
+			pb_put_fixed64(out, f.number, f.value);
 		else if (f.type == PB_FIXED32)
-			protobuf_fixed32(out, f.number, (uint32_t)f.value);
+			pb_put_fixed32(out, f.number, (uint32_t)f.value);
 		else
-			protobuf_bytes(out, f.number, f.data, f.len);
+			pb_put_bytes(out, f.number, f.data, f.len);
 	}
 	MUST(!pb_next(&r, &f)); /* a fault stays */
 	return r.err;

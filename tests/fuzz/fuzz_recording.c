@@ -12,7 +12,7 @@
 #include "../unit/scene.h"
 #include "agent/answer/explain.h"
 #include "agent/answer/query.h"
-#include "agent/answer/report_json.h"
+#include "agent/answer/encode/report_json.h"
 #include "agent/answer/answer.h"
 #include "agent/answer/usage.h"
 #include "agent/store/nodedb.h"

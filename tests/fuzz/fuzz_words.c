@@ -52,7 +52,7 @@ static void check_net(const char *s)
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
 	char out[256], address_text[ADDRESS_TEXT_MAX];
 	union address a, again;
-	struct http_place place;
+	struct http_endpoint place;
 	struct target target;
 	struct errinfo e = {0};
 	bool found;
@@ -63,7 +63,7 @@ static void check_net(const char *s)
 		MUST(address_parse(address_text, &again, &e) == 0);
 		MUST(address_host_equal(&a, &again));
 	}
-	if (http_place_parse(s, true, 8080, &place, &e) == 0)
+	if (http_endpoint_parse(s, true, 8080, &place, &e) == 0)
 		MUST(place.port && place.host[0]);
 	if (target_parse(copy, &target) == 0)
 		MUST(target.path[0] == '/' || strcmp(target.path, "*") == 0);

@@ -2,7 +2,7 @@
 /* test_merged.c - the published sample recordings merged: what is known of their sum. */
 #include "published.h"
 
-#include "agent/store/nodedb_merge.h"
+#include "agent/store/merge/nodedb_merge.h"
 
 #define SAMPLES_MAX 3
 
@@ -37,7 +37,7 @@ static void keep(void *arg, size_t source, const struct merge_report *r)
 
 static struct merge_result merge(struct samples *s, const char *node)
 {
-	struct merge_wish wish = {.sources = s->list,
+	struct merge_options options = {.sources = s->list,
 		.source_count = s->count,
 		.output = s->scratch->path,
 		.force_node = node,
@@ -46,7 +46,7 @@ static struct merge_result merge(struct samples *s, const char *node)
 	struct merge_result res = {0};
 	struct errinfo err = {0};
 
-	if (nodedb_merge(&wish, &res, &err) < 0)
+	if (nodedb_merge(&options, &res, &err) < 0)
 		fail_msg("%s", err.text);
 	return res;
 }
@@ -147,14 +147,14 @@ static void test_legacy(void **state)
 {
 	static const char *const names[] = {"vllm-37343-logprobs-amplification.db"};
 	struct samples s = {0};
-	struct merge_wish wish = {.source_count = 1};
+	struct merge_options options = {.source_count = 1};
 	struct errinfo err = {0};
 	struct merge_result res = {0};
 
 	take(&s, *state, 1, names);
-	wish.sources = s.list;
-	wish.output = s.scratch->path;
-	assert_int_equal(nodedb_merge(&wish, &res, &err), -EINVAL);
+	options.sources = s.list;
+	options.output = s.scratch->path;
+	assert_int_equal(nodedb_merge(&options, &res, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "--force-node"));
 	res = merge(&s, "X");
 	check_tally(&res.total, 10869, 6, 110);

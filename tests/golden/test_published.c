@@ -3,7 +3,7 @@
  * and a file that are read-only: counts and extremes of every operation are as published. */
 #include "published.h"
 
-#include "cli/export.h"
+#include "agent/export/export.h"
 #include "agent/answer/stack_total.h"
 #include "wire/names.h"
 
@@ -298,15 +298,15 @@ static void test_export(void **state)
 	struct scratch *s = *state;
 	_cleanup_buf_ struct buf folded = BUF_INIT(8 << 20), svg = BUF_INIT(8 << 20);
 	struct nodedb_filter used = {.stacks = NODEDB_STACKS_USED};
-	struct export_wish wish = {.format = EXPORT_FOLDED, .count = true};
-	struct export_figures figures;
+	struct export_options request = {.format = EXPORT_FOLDED, .count = true};
+	struct export_stats figures;
 	struct nodedb_content c;
 	struct errinfo err = {0};
 	uint64_t calls = 0;
 
 	copy_of(s, files[0].name);
 	assert_int_equal(nodedb_read(s->path, &used, &c, &err), 0);
-	assert_int_equal(export_stacks(&c, &wish, &folded, &figures, &err), 0);
+	assert_int_equal(export_stacks(&c, &request, &folded, &figures, &err), 0);
 	for (char *line = folded.data, *end; (end = strchr(line, '\n')); line = end + 1) {
 		*end = 0;
 		calls += strtoull(strrchr(line, ' ') + 1, NULL, 10);
@@ -318,8 +318,8 @@ static void test_export(void **state)
 	assert_non_null(strstr(folded.data, "cuda_empty_cache_leak.py:1 <module>;"
 					    "cuda_empty_cache_leak.py:23 main;"));
 	assert_non_null(strstr(folded.data, "modeling_qwen2.py:218 forward;at::"));
-	wish.format = EXPORT_FLAMEGRAPH;
-	assert_int_equal(export_stacks(&c, &wish, &svg, &figures, &err), 0);
+	request.format = EXPORT_FLAMEGRAPH;
+	assert_int_equal(export_stacks(&c, &request, &svg, &figures, &err), 0);
 	assert_non_null(strstr(svg.data, "<title>main (cuda_empty_cache_leak.py:23)\n"));
 	nodedb_content_done(&c);
 }

@@ -17,7 +17,7 @@ import rig
 
 PROGRAMS = rig.SOURCE / "tests" / "programs"
 SIM_FLAGS = ["-I", str(rig.SOURCE / "sim"), "-I", str(PROGRAMS), "-L", str(rig.SIM),
-             f"-Wl,-rpath,{rig.SIM}", "-lcudart", "-lcuda"]
+             f"-Wl,-rpath,{rig.SIM}", "-l:libcudart.so.12", "-l:libcuda.so.1"]
 # How release builds of programs and libraries are compiled: no frame pointers.
 RELEASE = ["-O2", "-fomit-frame-pointer", "-fasynchronous-unwind-tables"]
 

@@ -181,7 +181,7 @@ static int serve(struct options *o)
 	_cleanup_(loop_timer_freep) struct loop_timer *timer = NULL;
 	_cleanup_(http_server_freep) struct http_server *server = NULL;
 	struct errinfo e = {.text = "no memory"};
-	struct http_server_figures f;
+	struct http_server_stats f;
 	struct program p;
 
 	if (loop_new(&loop) < 0 || (o->with_tls && tls_server_new(&o->tls, &tls, &e) < 0) ||
@@ -209,7 +209,7 @@ static int serve(struct options *o)
 		printf("fingerprint %s\n", tls_fingerprint(tls));
 	fflush(stdout);
 	loop_run(loop);
-	f = http_server_figures(server);
+	f = http_server_stats(server);
 	printf("requests %lu rejected %lu connections %lu open %lu\n", f.requests, f.rejected,
 		f.connections, f.open_connections);
 	return 0;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/serve/mcp_http.h"
-#include "mcp/post.h"
+#include "agent/serve/mcp/mcp_http.h"
+#include "mcp/http_transport.h"
 
 #define NOTHING "{\"type\":\"object\",\"properties\":{}}"
 /* One pixel, and silence: the shortest of their kinds. */
@@ -76,7 +76,7 @@ static void echo(const struct call *c, const json_t *arguments, struct answer *a
 	answer_text(a, json_string_value(message));
 }
 
-static const struct offer_tool tools[] = {
+static const struct registry_tool tools[] = {
 	{.name = "test_simple_text", .description = "text", .input = NOTHING, .run = simple_text},
 	{.name = "test_image_content", .description = "image", .input = NOTHING, .run = image},
 	{.name = "test_audio_content", .description = "audio", .input = NOTHING, .run = audio},
@@ -167,13 +167,13 @@ static void complete(const struct call *c, const char *argument, const char *val
 			json_array_append_new(values, json_string(words[i]));
 }
 
-static const struct offer_resource resources[] = {
+static const struct registry_resource resources[] = {
 	{"test://static-text", "static-text", "Text", "text", "text/plain", read_text, NULL},
 	{"test://static-binary", "static-binary", "Image", "image", "image/png", read_binary, NULL},
 	{NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
-static const struct offer_resource templates[] = {
+static const struct registry_resource templates[] = {
 	{"test://template/{id}/data", "template", "Template", "by id", "application/json",
 		read_template, complete},
 	{NULL, NULL, NULL, NULL, NULL, NULL, NULL},
@@ -218,12 +218,12 @@ static void prompt_image(const struct call *c, const json_t *arguments, json_t *
 	say(messages, text_block("Please analyze the image above."));
 }
 
-static const struct offer_argument two[] = {
+static const struct registry_argument two[] = {
 	{"arg1", "first", true}, {"arg2", "second", true}, {NULL, NULL, false}};
-static const struct offer_argument uri_argument[] = {
+static const struct registry_argument uri_argument[] = {
 	{"resourceUri", "of the resource", true}, {NULL, NULL, false}};
 
-static const struct offer_prompt prompts[] = {
+static const struct registry_prompt prompts[] = {
 	{"test_simple_prompt", "Simple", "simple", NULL, prompt_simple, NULL},
 	{"test_prompt_with_arguments", "Arguments", "arguments", two, prompt_arguments, complete},
 	{"test_prompt_with_embedded_resource", "Resource", "resource", uri_argument,
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
 {
 	static const struct http_route routes[] = {
 		MCP_HTTP_ROUTES(mcp_http_handler), {NULL, NULL, NULL, false, 0}};
-	struct offer offer = {.name = "mcp-fixture",
+	struct registry registry = {.name = "mcp-fixture",
 		.title = "Fixture",
 		.version = "1.0",
 		.tools = tools,
@@ -251,16 +251,16 @@ int main(int argc, char **argv)
 		.page = argc > 1 ? 2 : 0};
 	struct http_server_settings s = {.address = "127.0.0.1:0", .routes = routes};
 	_cleanup_(loop_freep) struct loop *loop = NULL; /* the first here is the last to go */
-	_cleanup_(talk_freep) struct talk *talk = NULL;
+	_cleanup_(dispatcher_freep) struct dispatcher *dispatcher = NULL;
 	_cleanup_(mcp_http_freep) struct mcp_http *http = NULL;
 	_cleanup_(http_server_freep) struct http_server *server = NULL;
 	struct errinfo e = {0};
 	int r = loop_new(&loop);
 
 	if (r == 0)
-		r = talk_new(&offer, &talk, &e);
+		r = dispatcher_new(&registry, &dispatcher, &e);
 	if (r == 0)
-		r = mcp_http_new(talk, loop, &http);
+		r = mcp_http_new(dispatcher, loop, &http);
 	s.arg = http;
 	if (r == 0)
 		r = http_server_new(loop, &s, &server, &e);

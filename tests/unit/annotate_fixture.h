@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "agent/annotate/place.h"
+#include "agent/annotate/socket_path.h"
 #include "agent/annotate/server.h"
 
 struct annotate_bench {
@@ -39,7 +39,7 @@ static _unused_ void bench_start(struct scratch *s, struct annotate_bench *b)
 
 	*b = (struct annotate_bench){0};
 	snprintf(b->path, sizeof(b->path), "%s/d/a.sock", s->folder);
-	if (annotate_place_bind(b->path, ANNOTATE_NO_GROUP, &fd, &err) < 0)
+	if (socket_path_bind(b->path, ANNOTATE_NO_GROUP, &fd, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(annotate_server_new(fd, "", bench_put, b, &b->server), 0);
 }

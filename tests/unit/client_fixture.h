@@ -43,7 +43,7 @@ struct stub {
 	const char *text; /* for fn */
 	bool raw;         /* fn runs when a connection begins, with "" */
 	SSL_CTX *tls;     /* NULL: plain */
-	struct http_place place;
+	struct http_endpoint endpoint;
 	int connections, requests, open;
 	char last[16384]; /* head of the last request */
 	void *data;
@@ -117,8 +117,8 @@ static inline void stub_start(struct stub *s, struct loop *l, stub_fn *fn, const
 	assert_non_null(s->listener);
 	assert_int_equal(
 		getsockname(evconnlistener_get_fd(s->listener), (struct sockaddr *)&a, &len), 0);
-	s->place =
-		(struct http_place){.tls = s->tls, .host = "127.0.0.1", .port = ntohs(a.sin_port)};
+	s->endpoint = (struct http_endpoint){
+		.tls = s->tls, .host = "127.0.0.1", .port = ntohs(a.sin_port)};
 }
 
 static inline void stub_stop(struct stub *s)
@@ -193,9 +193,9 @@ static inline void outcome_note(
 		loop_stop(o->loop);
 }
 
-static inline struct http_ask ask_get(const struct http_place *p)
+static inline struct http_ask ask_get(const struct http_endpoint *p)
 {
-	return (struct http_ask){.place = p,
+	return (struct http_ask){.endpoint = p,
 		.method = "GET",
 		.path = "/x",
 		.timeout_ns = 5 * NS_PER_S,
@@ -216,7 +216,7 @@ static inline struct outcome ask(struct loop *l, struct http_client *c, const st
 }
 
 static inline struct outcome ask_place(
-	struct loop *l, struct http_client *c, const struct http_place *p)
+	struct loop *l, struct http_client *c, const struct http_endpoint *p)
 {
 	struct http_ask a = ask_get(p);
 

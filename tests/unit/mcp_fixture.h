@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mcp/talk.h"
+#include "mcp/dispatcher.h"
 
 static void fixture_echo(const struct call *c, const json_t *arguments, struct answer *a)
 {
@@ -49,7 +49,7 @@ static void fixture_prompt(const struct call *c, const json_t *arguments, json_t
 				  "text", "text", json_object_get(arguments, "who")));
 }
 
-static const struct offer_tool fixture_tools[] = {
+static const struct registry_tool fixture_tools[] = {
 	{.name = "echo",
 		.description = "echo",
 		.input = "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"
@@ -70,25 +70,25 @@ static const struct offer_tool fixture_tools[] = {
 	{.name = NULL},
 };
 
-static const struct offer_resource fixture_resources[] = {
+static const struct registry_resource fixture_resources[] = {
 	{"test://one", "one", "One", "one", "text/plain", fixture_read, NULL},
 	{NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
-static const struct offer_resource fixture_templates[] = {
+static const struct registry_resource fixture_templates[] = {
 	{"test://x/{id}/y", "x", "X", "x", "text/plain", fixture_read, fixture_complete},
 	{NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
-static const struct offer_argument fixture_arguments[] = {
+static const struct registry_argument fixture_arguments[] = {
 	{"who", "whom to greet", true}, {NULL, NULL, false}};
 
-static const struct offer_prompt fixture_prompts[] = {
+static const struct registry_prompt fixture_prompts[] = {
 	{"greet", "Greet", "greets", fixture_arguments, fixture_prompt, NULL},
 	{NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
-static const struct offer fixture_offer = {.name = "fixture",
+static const struct registry fixture_offer = {.name = "fixture",
 	.title = "Fixture",
 	.version = "1",
 	.instructions = "none",
@@ -100,9 +100,9 @@ static const struct offer fixture_offer = {.name = "fixture",
 	.answer_bytes = 4096,
 	.too_large = "Ask for less."};
 
-static inline struct talk *fixture_talk(void)
+static inline struct dispatcher *fixture_talk(void)
 {
-	struct talk *t = NULL;
+	struct dispatcher *t = NULL;
 
-	return talk_new(&fixture_offer, &t, NULL) == 0 ? t : NULL;
+	return dispatcher_new(&fixture_offer, &t, NULL) == 0 ? t : NULL;
 }

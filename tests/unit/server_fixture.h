@@ -166,7 +166,7 @@ static inline void bench_answer(struct bench *b)
 
 struct bench_question {
 	struct bench *b;
-	struct http_server_figures figures;
+	struct http_server_stats stats;
 	bool done;
 };
 
@@ -174,14 +174,14 @@ static inline void bench_look(void *arg)
 {
 	struct bench_question *q = arg;
 
-	q->figures = http_server_figures(q->b->server);
+	q->stats = http_server_stats(q->b->server);
 	pthread_mutex_lock(&q->b->lock);
 	q->done = true;
 	pthread_cond_broadcast(&q->b->changed);
 	pthread_mutex_unlock(&q->b->lock);
 }
 
-static inline struct http_server_figures bench_figures(struct bench *b)
+static inline struct http_server_stats bench_figures(struct bench *b)
 {
 	struct bench_question q = {.b = b};
 
@@ -190,7 +190,7 @@ static inline struct http_server_figures bench_figures(struct bench *b)
 	while (!q.done)
 		pthread_cond_wait(&b->changed, &b->lock);
 	pthread_mutex_unlock(&b->lock);
-	return q.figures;
+	return q.stats;
 }
 
 /* ---- the client ---- */

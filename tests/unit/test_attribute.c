@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/attribute.h"
+#include "agent/correlate/engine/attribute.h"
 #include "scene.h"
 
 #define MS      1000
@@ -42,9 +42,9 @@ static void work_run(struct work *w)
 	struct recording rec = scene_recording(&w->s);
 
 	assert_int_equal(detect_run(&rec, &w->d), 0);
-	assert_int_equal(w->d.stretch_count, 1);
+	assert_int_equal(w->d.episode_count, 1);
 	assert_int_equal(attribute_index(&rec, &w->d, &w->x), 0);
-	assert_int_equal(attribute_stretch(&rec, &w->d, &w->x, &w->d.stretches[0], &w->l), 0);
+	assert_int_equal(attribute_episode(&rec, &w->d, &w->x, &w->d.slow_episodees[0], &w->l), 0);
 }
 
 static uint64_t us_of(const struct work *w, enum cause cause)

@@ -44,10 +44,10 @@ static void test_one_after_the_other(void **state)
 	assert_int_equal(begin(&b, AT(1)), 'b');
 	backlog_end(&b, AT(1), BACKLOG_REFUSED, 0);
 	assert_int_equal(begin(&b, AT(1)), 0);
-	assert_int_equal(b.figures.sent_batches, 1);
-	assert_int_equal(b.figures.sent_points, 10);
-	assert_int_equal(b.figures.refused_batches, 1);
-	assert_int_equal(b.figures.refused_points, 10);
+	assert_int_equal(b.stats.sent_batches, 1);
+	assert_int_equal(b.stats.sent_points, 10);
+	assert_int_equal(b.stats.refused_batches, 1);
+	assert_int_equal(b.stats.refused_points, 10);
 	assert_int_equal(b.bytes, 0);
 	backlog_done(&b);
 }
@@ -73,7 +73,7 @@ static void test_pauses_grow_to_a_limit(void **state)
 			assert_int_equal(begin(&b, (mono_time){now.ns + wait - 1}), 0);
 			now.ns += wait;
 		}
-		assert_int_equal(b.figures.retries, 8);
+		assert_int_equal(b.stats.retries, 8);
 		assert_int_equal(begin(&b, now), 'a');
 		backlog_end(&b, now, BACKLOG_SENT, 0);
 		put(&b, 'b', 1); /* a success makes it begin anew */
@@ -127,11 +127,11 @@ static void test_the_oldest_goes_when_there_is_no_room(void **state)
 	for (int i = 0; i < BACKLOG_BATCHES + 3; i++)
 		put(&b, (char)('A' + i), 1);
 	assert_int_equal(b.count, BACKLOG_BATCHES);
-	assert_int_equal(b.figures.dropped_batches, 3);
-	assert_int_equal(b.figures.dropped_points, 30);
+	assert_int_equal(b.stats.dropped_batches, 3);
+	assert_int_equal(b.stats.dropped_points, 30);
 	assert_int_equal(begin(&b, AT(0)), 'A' + 3);
 	put(&b, 'z', 1); /* the first is under way: the second goes */
-	assert_int_equal(b.figures.dropped_batches, 4);
+	assert_int_equal(b.stats.dropped_batches, 4);
 	backlog_end(&b, AT(0), BACKLOG_SENT, 0);
 	assert_int_equal(begin(&b, AT(0)), 'A' + 5);
 	assert_int_equal(b.bytes, b.count);
@@ -144,15 +144,15 @@ static void test_bytes_have_a_limit_too(void **state)
 
 	put(&b, 'a', BACKLOG_BYTES / 2);
 	put(&b, 'b', BACKLOG_BYTES / 2);
-	assert_int_equal(b.figures.dropped_batches, 0);
+	assert_int_equal(b.stats.dropped_batches, 0);
 	put(&b, 'c', 1);
-	assert_int_equal(b.figures.dropped_batches, 1);
+	assert_int_equal(b.stats.dropped_batches, 1);
 	assert_int_equal(begin(&b, AT(0)), 'b');
 	put(&b, 'd', BACKLOG_BYTES); /* does not fit beside what is under way: c and d go */
-	assert_int_equal(b.figures.dropped_batches, 3);
+	assert_int_equal(b.stats.dropped_batches, 3);
 	assert_int_equal(b.count, 1);
 	backlog_put(&b, (struct backlog_batch){NULL, SIZE_MAX, 5}); /* never */
-	assert_int_equal(b.figures.dropped_batches, 4);
+	assert_int_equal(b.stats.dropped_batches, 4);
 	assert_int_equal(b.count, 1);
 	assert_int_equal(b.bytes, BACKLOG_BYTES / 2);
 	backlog_done(&b);
@@ -179,11 +179,10 @@ static void test_nothing_is_lost_silently(void **state)
 		else if (random % 5 < 4)
 			backlog_end(&b, now, (enum backlog_outcome)(random / 64 % 3), 0);
 		assert_true(b.count <= BACKLOG_BATCHES && b.bytes <= BACKLOG_BYTES);
-		assert_int_equal(given, b.count + b.figures.sent_batches +
-						b.figures.dropped_batches +
-						b.figures.refused_batches);
+		assert_int_equal(given, b.count + b.stats.sent_batches + b.stats.dropped_batches +
+						b.stats.refused_batches);
 	}
-	assert_true(b.figures.sent_batches && b.figures.dropped_batches && b.figures.retries);
+	assert_true(b.stats.sent_batches && b.stats.dropped_batches && b.stats.retries);
 	backlog_done(&b);
 }
 

@@ -62,7 +62,7 @@ static void test_get(void **state)
 
 	(void)state;
 	rig_start(&r);
-	o = ask_place(r.loop, r.client, &r.stub.place);
+	o = ask_place(r.loop, r.client, &r.stub.endpoint);
 	assert_int_equal(o.err, 0);
 	assert_int_equal(o.status, 200);
 	assert_string_equal(o.body, "hello");
@@ -97,7 +97,7 @@ static void test_post(void **state)
 
 	(void)state;
 	rig_start(&r);
-	a = ask_get(&r.stub.place);
+	a = ask_get(&r.stub.endpoint);
 	a.method = "POST";
 	a.body = "{\"a\":1}";
 	a.body_len = 7;
@@ -128,7 +128,7 @@ static void test_refused(void **state)
 
 	(void)state;
 	rig_start(&r);
-	a = ask_get(&r.stub.place);
+	a = ask_get(&r.stub.endpoint);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		a.fields = &bad[i];
 		a.field_count = 1;
@@ -164,7 +164,7 @@ static void test_head(void **state)
 
 	(void)state;
 	rig_start(&r);
-	a = ask_get(&r.stub.place);
+	a = ask_get(&r.stub.endpoint);
 	a.method = "HEAD";
 	assert_int_equal(ask(r.loop, r.client, &a).body_len, 0);
 	assert_int_equal(ask(r.loop, r.client, &a).status, 200);
@@ -180,15 +180,15 @@ static void test_kept(void **state)
 	(void)state;
 	rig_start(&r);
 	for (int i = 0; i < 7; i++)
-		assert_int_equal(ask_place(r.loop, r.client, &r.stub.place).status, 200);
+		assert_int_equal(ask_place(r.loop, r.client, &r.stub.endpoint).status, 200);
 	assert_int_equal(r.stub.connections, 1);
 	assert_int_equal(r.stub.requests, 7);
-	a = ask_get(&r.stub.place);
+	a = ask_get(&r.stub.endpoint);
 	a.alone = true;
 	assert_int_equal(ask(r.loop, r.client, &a).status, 200);
 	assert_non_null(strstr(r.stub.last, "Connection: close"));
 	assert_int_equal(r.stub.connections, 2);
-	assert_int_equal(ask_place(r.loop, r.client, &r.stub.place).status, 200);
+	assert_int_equal(ask_place(r.loop, r.client, &r.stub.endpoint).status, 200);
 	assert_int_equal(r.stub.connections, 2);
 	rig_free(&r);
 }
@@ -215,12 +215,12 @@ static void test_kept_closed(void **state)
 
 		r.stub.data = by_reset ? &r : NULL;
 		rig_start(&r);
-		assert_int_equal(ask_place(r.loop, r.client, &r.stub.place).status, 200);
-		assert_int_equal(ask_place(r.loop, r.client, &r.stub.place).status, 200);
+		assert_int_equal(ask_place(r.loop, r.client, &r.stub.endpoint).status, 200);
+		assert_int_equal(ask_place(r.loop, r.client, &r.stub.endpoint).status, 200);
 		assert_int_equal(r.stub.connections, 2);
 		assert_int_equal(r.stub.requests, 3);
 		/* A POST may have been carried out: that is the caller's to decide. */
-		a = ask_get(&r.stub.place);
+		a = ask_get(&r.stub.endpoint);
 		a.method = "POST";
 		o = ask(r.loop, r.client, &a);
 		assert_int_equal(o.err, -ECONNRESET);
@@ -245,7 +245,7 @@ static void test_closed_meanwhile(void **state)
 
 	(void)state;
 	rig_start(&r);
-	a = ask_get(&r.stub.place);
+	a = ask_get(&r.stub.endpoint);
 	a.method = "POST";
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(ask(r.loop, r.client, &a).status, 200);
@@ -271,7 +271,7 @@ static void test_no_endless_retry(void **state)
 
 	(void)state;
 	rig_start(&r);
-	o = ask_place(r.loop, r.client, &r.stub.place);
+	o = ask_place(r.loop, r.client, &r.stub.endpoint);
 	assert_int_equal(o.err, -ECONNRESET);
 	assert_non_null(strstr(o.text, "expects TLS"));
 	assert_int_equal(r.stub.connections, 1);
@@ -292,7 +292,7 @@ static void test_deadline(void **state)
 
 	(void)state;
 	rig_start(&r);
-	a = ask_get(&r.stub.place);
+	a = ask_get(&r.stub.endpoint);
 	a.timeout_ns = 50 * NS_PER_MS;
 	begin_ns = mono_now().ns;
 	o = ask(r.loop, r.client, &a);
@@ -311,7 +311,7 @@ static void test_refused_connection(void **state)
 	(void)state;
 	rig_start(&r);
 	stub_stop(&r.stub);
-	o = ask_place(r.loop, r.client, &r.stub.place);
+	o = ask_place(r.loop, r.client, &r.stub.endpoint);
 	assert_int_equal(o.err, -ECONNREFUSED);
 	assert_non_null(strstr(o.text, "127.0.0.1:"));
 	assert_non_null(strstr(o.text, "nothing is listening"));
@@ -322,11 +322,11 @@ static void test_refused_connection(void **state)
 static void test_localhost(void **state)
 {
 	struct rig r = rig_new(say_text, OK_TEXT, NULL);
-	struct http_place p;
+	struct http_endpoint p;
 
 	(void)state;
 	rig_start(&r);
-	p = r.stub.place;
+	p = r.stub.endpoint;
 	snprintf(p.host, sizeof(p.host), "LocalHost");
 	assert_int_equal(ask_place(r.loop, r.client, &p).status, 200);
 	assert_non_null(strstr(r.stub.last, "\r\nHost: LocalHost:"));
@@ -338,11 +338,11 @@ static void test_next_address(void **state)
 {
 	struct rig r = rig_new(say_text, OK_TEXT, NULL);
 	struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-	struct http_place p;
+	struct http_endpoint p;
 
 	(void)state;
 	rig_start(&r);
-	p = r.stub.place;
+	p = r.stub.endpoint;
 	snprintf(p.host, sizeof(p.host), "localhost");
 	stub_stop(&r.stub);
 	a.sin6_port = htons(p.port);
@@ -363,7 +363,7 @@ static void test_next_address(void **state)
 static void test_no_such_host(void **state)
 {
 	struct rig r = rig_new(NULL, NULL, NULL);
-	struct http_place p = {.host = "no-such-host.invalid", .port = 1};
+	struct http_endpoint p = {.host = "no-such-host.invalid", .port = 1};
 	struct http_ask a = ask_get(&p);
 	struct outcome o;
 
@@ -380,18 +380,18 @@ static void test_cancel(void **state)
 {
 	struct rig r = rig_new(say_nothing, NULL, NULL);
 	struct http_call *calls[3];
-	struct http_place nowhere = {.host = "no-such-host.invalid", .port = 1};
+	struct http_endpoint nowhere = {.host = "no-such-host.invalid", .port = 1};
 	struct outcome o = {};
 	struct http_ask a;
 
 	(void)state;
 	rig_start(&r);
-	a = ask_get(&r.stub.place);
+	a = ask_get(&r.stub.endpoint);
 	assert_int_equal(http_ask(r.client, &a, outcome_note, &o, &calls[0]), 0);
 	while (!r.stub.requests)
 		event_base_loop(loop_base(r.loop), EVLOOP_ONCE);
 	assert_int_equal(http_ask(r.client, &a, outcome_note, &o, &calls[1]), 0);
-	a.place = &nowhere;
+	a.endpoint = &nowhere;
 	assert_int_equal(http_ask(r.client, &a, outcome_note, &o, &calls[2]), 0);
 	for (int i = 0; i < 3; i++)
 		http_call_cancel(calls[i]);
@@ -402,7 +402,7 @@ static void test_cancel(void **state)
 	assert_int_equal(o.told, 0);
 	r.stub.fn = say_text;
 	r.stub.text = OK_TEXT;
-	assert_int_equal(ask_place(r.loop, r.client, &r.stub.place).status, 200);
+	assert_int_equal(ask_place(r.loop, r.client, &r.stub.endpoint).status, 200);
 	rig_free(&r);
 }
 
@@ -425,7 +425,7 @@ static void test_free_within(void **state)
 
 	(void)state;
 	rig_start(&r);
-	a = ask_get(&r.stub.place);
+	a = ask_get(&r.stub.endpoint);
 	assert_int_equal(http_ask(r.client, &a, free_client, &r, NULL), 0);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(http_ask(r.client, &a, outcome_note, &o, NULL), 0);
@@ -439,15 +439,15 @@ static void test_bearer(void **state)
 	struct http_client_settings s = {.bearer = "secret-token"};
 	struct rig r = rig_new(say_text, OK_TEXT, &s);
 	struct http_field own = {"Authorization", "Basic eDp5"};
-	struct http_place far = {.host = "192.0.2.1", .port = 80}; /* is never routed */
+	struct http_endpoint far = {.host = "192.0.2.1", .port = 80}; /* is never routed */
 	struct http_ask a;
 	struct outcome o;
 
 	(void)state;
 	rig_start(&r);
-	assert_int_equal(ask_place(r.loop, r.client, &r.stub.place).status, 200);
+	assert_int_equal(ask_place(r.loop, r.client, &r.stub.endpoint).status, 200);
 	assert_non_null(strstr(r.stub.last, "\r\nAuthorization: Bearer secret-token\r\n"));
-	a = ask_get(&r.stub.place);
+	a = ask_get(&r.stub.endpoint);
 	a.fields = &own;
 	a.field_count = 1;
 	assert_int_equal(ask(r.loop, r.client, &a).status, 200);
@@ -472,7 +472,7 @@ static void test_authorization_in_the_clear(void **state)
 {
 	struct rig r = rig_new(say_text, OK_TEXT, NULL);
 	struct http_field own = {"authorization", "Basic eDp5"};
-	struct http_place far = {.host = "192.0.2.1", .port = 80};
+	struct http_endpoint far = {.host = "192.0.2.1", .port = 80};
 	struct http_ask a = ask_get(&far);
 
 	(void)state;
@@ -500,7 +500,7 @@ static void test_many_places(void **state)
 		struct http_ask a;
 
 		stub_start(&stubs[i], r.loop, say_text, OK_TEXT);
-		a = ask_get(&stubs[i].place);
+		a = ask_get(&stubs[i].endpoint);
 		a.timeout_ns = 60 * NS_PER_S;
 		o[i] = (struct outcome){.loop = r.loop, .left = &left};
 		assert_int_equal(http_ask(r.client, &a, outcome_note, &o[i], NULL), 0);
@@ -538,7 +538,7 @@ static void test_ceilings(void **state)
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 	rig_start(&r);
-	a = ask_get(&r.stub.place);
+	a = ask_get(&r.stub.endpoint);
 	a.timeout_ns = 60 * NS_PER_S;
 	for (int i = 0; i < HTTP_CLIENT_CALLS; i++) {
 		o[i] = (struct outcome){.loop = r.loop, .left = &left};
@@ -550,8 +550,8 @@ static void test_ceilings(void **state)
 	assert_int_equal(loop_run(r.loop), 0);
 	for (int i = 0; i < HTTP_CLIENT_CALLS; i++)
 		assert_int_equal(o[i].status, 200);
-	assert_true(r.stub.connections <= HTTP_CLIENT_CONNECTIONS + CLIENT_IDLE_PLACE);
-	assert_true(r.client->conn_count <= CLIENT_IDLE_PLACE);
+	assert_true(r.stub.connections <= HTTP_CLIENT_CONNECTIONS + CLIENT_IDLE_ENDPOINT);
+	assert_true(r.client->conn_count <= CLIENT_IDLE_ENDPOINT);
 	assert_int_equal(r.client->call_count, 0);
 	free(o);
 	rig_free(&r);

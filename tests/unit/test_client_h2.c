@@ -306,7 +306,7 @@ static void note(void *arg, int status, const char *message, const void *reply, 
 
 static struct http_ask grpc_to(const struct rig *r, const char *path)
 {
-	return (struct http_ask){.place = &r->stub.place,
+	return (struct http_ask){.endpoint = &r->stub.endpoint,
 		.method = "POST",
 		.path = path,
 		.body = "question",

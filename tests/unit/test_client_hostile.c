@@ -36,7 +36,7 @@ static void rig_close(struct rig *r)
 {
 	/* the control: the client is well, and has nothing left of the call */
 	assert_int_equal(r->client->call_count, 0);
-	assert_int_equal(ask_place(r->loop, r->client, &r->honest.place).status, 200);
+	assert_int_equal(ask_place(r->loop, r->client, &r->honest.endpoint).status, 200);
 	http_client_free(r->client);
 	while (r->stub.open || r->honest.open)
 		event_base_loop(loop_base(r->loop), EVLOOP_ONCE);
@@ -47,7 +47,7 @@ static void rig_close(struct rig *r)
 
 static struct outcome ask_rig(struct rig *r, uint64_t timeout_ns)
 {
-	struct http_ask a = ask_get(&r->stub.place);
+	struct http_ask a = ask_get(&r->stub.endpoint);
 
 	a.timeout_ns = timeout_ns;
 	a.body_max = BODY_MAX;
@@ -141,7 +141,7 @@ static void test_texts(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		struct rig r = {.stub.text = texts[i].text};
-		char place[64];
+		char endpoint[64];
 		struct outcome o;
 
 		rig_open(&r, texts[i].close ? say_text_and_close : say_text);
@@ -149,8 +149,8 @@ static void test_texts(void **state)
 		print_message("    %s: %s\n", texts[i].name, o.text);
 		assert_int_equal(o.err, texts[i].err);
 		assert_non_null(strstr(o.text, texts[i].says));
-		snprintf(place, sizeof(place), "127.0.0.1:%u", r.stub.place.port);
-		assert_non_null(strstr(o.text, place));
+		snprintf(endpoint, sizeof(endpoint), "127.0.0.1:%u", r.stub.endpoint.port);
+		assert_non_null(strstr(o.text, endpoint));
 		assert_null(strpbrk(o.text, "\x1b\r\n"));
 		assert_int_equal(r.stub.connections, 1);
 		rig_close(&r);
@@ -205,7 +205,7 @@ static void test_redirect(void **state)
 	snprintf(text, sizeof(text),
 		"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:%u/steal\r\nRetry-After: "
 		"7\r\nContent-Length: 0\r\n\r\n",
-		r.honest.place.port);
+		r.honest.endpoint.port);
 	r.stub.text = text;
 	o = ask_rig(&r, 5 * NS_PER_S);
 	assert_int_equal(o.err, 0);
@@ -392,7 +392,7 @@ static void test_never_reads(void **state)
 	r.stub.raw = true;
 	r.stub.fn = say_text;
 	r.stub.text = "";
-	a = ask_get(&r.stub.place);
+	a = ask_get(&r.stub.endpoint);
 	a.method = "POST";
 	a.body = body;
 	a.body_len = len;
@@ -499,7 +499,7 @@ static void test_early_answer(void **state)
 
 	(void)state;
 	rig_open(&r, answer_early);
-	a = ask_get(&r.stub.place);
+	a = ask_get(&r.stub.endpoint);
 	a.method = "POST";
 	a.body = body;
 	a.body_len = len;

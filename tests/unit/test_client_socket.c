@@ -42,7 +42,7 @@ static void pair_open(struct pair *p)
 	assert_int_equal(bind(p->listener, (struct sockaddr *)v4, sizeof(*v4)), 0);
 	assert_int_equal(listen(p->listener, 1), 0);
 	assert_int_equal(getsockname(p->listener, (struct sockaddr *)&a, &len), 0);
-	p->socket = (struct client_socket){.fd = -1, .host = "127.0.0.1", .place = "here"};
+	p->socket = (struct client_socket){.fd = -1, .host = "127.0.0.1", .endpoint = "here"};
 	assert_int_equal(client_socket_open(&p->socket, &a), 0);
 	wait_for(p->socket.fd, POLLOUT);
 	assert_int_equal(client_socket_connected(&p->socket), 0);
@@ -134,7 +134,7 @@ static void test_reset(void **state)
 
 static void test_refused(void **state)
 {
-	struct client_socket s = {.fd = -1, .host = "127.0.0.1", .place = "here"};
+	struct client_socket s = {.fd = -1, .host = "127.0.0.1", .endpoint = "here"};
 	struct sockaddr_storage a = {};
 	struct sockaddr_in *v4 = (struct sockaddr_in *)&a;
 	socklen_t len = sizeof(a);

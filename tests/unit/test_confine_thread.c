@@ -34,7 +34,7 @@ struct seen {
 	uint64_t effective, permitted, bounding, no_new_privs, seccomp;
 };
 
-static void look(struct seen *s)
+static void snapshot(struct seen *s)
 {
 	s->effective = field("\nCapEff:", 16);
 	s->permitted = field("\nCapPrm:", 16);
@@ -56,7 +56,7 @@ static void *confined(void *arg)
 	struct seen *s = arg;
 
 	confine_thread_enter(&plan, &s->report);
-	look(s);
+	snapshot(s);
 	return NULL;
 }
 
@@ -65,10 +65,10 @@ static void test_one_thread_and_no_other(void **state)
 	struct seen before, inside, after;
 	pthread_t thread;
 
-	look(&before);
+	snapshot(&before);
 	assert_int_equal(pthread_create(&thread, NULL, confined, &inside), 0);
 	pthread_join(thread, NULL);
-	look(&after);
+	snapshot(&after);
 	assert_int_equal(inside.report.parts[CONFINE_CAPABILITIES], 0);
 	assert_int_equal(inside.report.parts[CONFINE_NO_NEW_PRIVILEGES], 0);
 	assert_int_equal(inside.effective & ~plan.capabilities, 0);
@@ -93,9 +93,9 @@ static void test_a_trial_changes_nothing_here(void **state)
 	struct seen before, after;
 	struct confine_report r = {.parts = {1, 1, 1, 1}};
 
-	look(&before);
+	snapshot(&before);
 	assert_int_equal(confine_thread_try(&plan, &r), 0);
-	look(&after);
+	snapshot(&after);
 	for (int p = 0; p < CONFINE_PARTS; p++)
 		assert_true(r.parts[p] <= 0);
 	assert_int_equal(r.parts[CONFINE_CAPABILITIES], 0);
@@ -113,7 +113,7 @@ static void *as_another_user(void *arg)
 	p.paths = false;
 	(void)syscall(SYS_setfsuid, CONFINE_NOBODY);
 	confine_thread_enter(&p, &s->report);
-	look(s);
+	snapshot(s);
 	return NULL;
 }
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/culprit.h"
+#include "agent/correlate/engine/culprit.h"
 #include "scene.h"
 
 static struct part part(size_t call, enum cause cause, uint32_t pid, const char *name, uint64_t ns)

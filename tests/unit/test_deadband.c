@@ -7,7 +7,7 @@
 
 #include "agent/capture/deadband.h"
 
-static bool offer(struct deadband *d, int second, double cpu)
+static bool registry(struct deadband *d, int second, double cpu)
 {
 	struct host_sample s = {.time.ns = second * (int64_t)NS_PER_S + 17 * second,
 		.cpu_pct = cpu,
@@ -22,19 +22,19 @@ static void test_off(void **state)
 	struct deadband d = {0};
 
 	for (int i = 0; i < 5; i++)
-		assert_true(offer(&d, i, 10));
+		assert_true(registry(&d, i, 10));
 }
 
 static void test_points_alone(void **state)
 {
 	struct deadband d = {.points = 5};
 
-	assert_true(offer(&d, 0, 10));
-	assert_false(offer(&d, 1, 15));
-	assert_false(offer(&d, 2, 5));
-	assert_true(offer(&d, 3, 15.5));
-	assert_false(offer(&d, 4, 11)); /* against the last one stored */
-	assert_false(offer(&d, 99999, 11));
+	assert_true(registry(&d, 0, 10));
+	assert_false(registry(&d, 1, 15));
+	assert_false(registry(&d, 2, 5));
+	assert_true(registry(&d, 3, 15.5));
+	assert_false(registry(&d, 4, 11)); /* against the last one stored */
+	assert_false(registry(&d, 99999, 11));
 }
 
 static void test_beat_alone(void **state)
@@ -43,9 +43,9 @@ static void test_beat_alone(void **state)
 	int stored = 0;
 
 	for (int i = 0; i < 100; i++)
-		stored += offer(&d, i, i % 2 ? 90 : 10);
+		stored += registry(&d, i, i % 2 ? 90 : 10);
 	assert_int_equal(stored, 10);
-	assert_true(offer(&d, 50, 1)); /* the clock was set back */
+	assert_true(registry(&d, 50, 1)); /* the clock was set back */
 }
 
 static void test_both(void **state)
@@ -54,7 +54,7 @@ static void test_both(void **state)
 	int stored = 0;
 
 	for (int i = 0; i < 100; i++)
-		stored += offer(&d, i, i == 55 ? 90 : 10);
+		stored += registry(&d, i, i == 55 ? 90 : 10);
 	assert_int_equal(stored, 12); /* each tenth, and there and back again */
 }
 

@@ -29,26 +29,26 @@ static void test_forms(void **state)
 {
 	struct endpoint p = parse("gpu1:1234", NULL, false);
 
-	assert_true(p.place.tls && p.place.port == 1234 && p.protocol == OTLP_HTTP_PROTOBUF);
-	assert_string_equal(p.place.host, "gpu1");
+	assert_true(p.endpoint.tls && p.endpoint.port == 1234 && p.protocol == OTLP_HTTP_PROTOBUF);
+	assert_string_equal(p.endpoint.host, "gpu1");
 	assert_string_equal(p.path, "/v1/metrics");
 	assert_string_equal(p.shown, "https://gpu1:1234");
 	p = parse("gpu1", NULL, false);
-	assert_int_equal(p.place.port, 4318);
+	assert_int_equal(p.endpoint.port, 4318);
 	p = parse("localhost", "grpc", true);
-	assert_true(!p.place.tls && p.place.port == 4317 && p.protocol == OTLP_GRPC);
+	assert_true(!p.endpoint.tls && p.endpoint.port == 4317 && p.protocol == OTLP_GRPC);
 	assert_string_equal(
 		p.path, "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export");
 	p = parse("grpcs://gpu1", NULL, false);
-	assert_true(p.place.tls && p.protocol == OTLP_GRPC && p.place.port == 4317);
+	assert_true(p.endpoint.tls && p.protocol == OTLP_GRPC && p.endpoint.port == 4317);
 	p = parse("grpc://127.0.0.1:9", NULL, false);
-	assert_true(!p.place.tls && p.protocol == OTLP_GRPC);
+	assert_true(!p.endpoint.tls && p.protocol == OTLP_GRPC);
 	p = parse("HTTPS://gpu1/otlp/", "http/json", true);
-	assert_true(p.place.tls && p.protocol == OTLP_HTTP_JSON);
+	assert_true(p.endpoint.tls && p.protocol == OTLP_HTTP_JSON);
 	assert_string_equal(p.path, "/otlp/v1/metrics");
 	p = parse("http://[::1]:4318/v1/metrics", NULL, false);
 	assert_string_equal(p.path, "/v1/metrics");
-	assert_string_equal(p.place.host, "::1");
+	assert_string_equal(p.endpoint.host, "::1");
 	assert_string_equal(p.shown, "http://[::1]:4318");
 }
 
@@ -88,7 +88,7 @@ static void test_in_the_clear_to_others_if_asked_for(void **state)
 	struct endpoint p;
 
 	assert_int_equal(endpoint_parse(&o, &p, NULL), 0);
-	assert_false(p.place.tls);
+	assert_false(p.endpoint.tls);
 }
 
 static void test_fields(void **state)

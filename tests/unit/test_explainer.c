@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/explainer.h"
+#include "agent/trace/explainer.h"
 #include "scene.h"
 
 #define BUCKET_US 5000000
@@ -32,9 +32,9 @@ static void find(void *arg, const struct explainer_finding *f)
 {
 	struct found *h = arg;
 
-	h->begun += f->change == CASE_NEW;
-	h->grown += f->change == CASE_GROWN;
-	h->resolved += f->change == CASE_RESOLVED;
+	h->begun += f->change == INCIDENT_NEW;
+	h->grown += f->change == INCIDENT_GROWN;
+	h->resolved += f->change == INCIDENT_RESOLVED;
 	h->last = *f;
 }
 

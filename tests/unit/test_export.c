@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/export.h"
+#include "agent/export/export.h"
 #include "stack_fixture.h"
 
 static struct event events[] = {
@@ -31,25 +31,25 @@ static struct nodedb_content content(void)
 static void time_or_calls(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
-	struct export_wish wish = {.format = EXPORT_FOLDED};
+	struct export_options options = {.format = EXPORT_FOLDED};
 	struct nodedb_content c = content();
-	struct export_figures figures;
+	struct export_stats stats;
 	struct errinfo e = {0};
 
-	assert_int_equal(export_stacks(&c, &wish, &b, &figures, &e), 0);
+	assert_int_equal(export_stacks(&c, &options, &b, &stats, &e), 0);
 	assert_string_equal(buf_str(&b),
 		"train.py:9 <module>;train.py:142 forward;[libfoo.so];"
 		"at::native::copy_(at::Tensor&);cudaStreamSynchronize 200\n"
 		"train.py:9 <module>;train.py:142 forward;at::native::sum;cudaLaunchKernel 4\n"
 		"[no stack];cudaLaunchKernel 1\n");
-	assert_int_equal(figures.calls, 13);
-	assert_int_equal(figures.ns, 204400);
-	assert_int_equal(figures.without_stack, 2);
-	assert_int_equal(figures.stacks, 2);
+	assert_int_equal(stats.calls, 13);
+	assert_int_equal(stats.ns, 204400);
+	assert_int_equal(stats.without_stack, 2);
+	assert_int_equal(stats.stacks, 2);
 	buf_clear(&b);
-	wish.count = true;
-	wish.op = wire_op_by_name("cudaStreamSync");
-	assert_int_equal(export_stacks(&c, &wish, &b, &figures, &e), 0);
+	options.count = true;
+	options.op = wire_op_by_name("cudaStreamSync");
+	assert_int_equal(export_stacks(&c, &options, &b, &stats, &e), 0);
 	assert_non_null(strstr(buf_str(&b), ";cudaStreamSynchronize 10\n"));
 	assert_null(strstr(buf_str(&b), "cudaLaunchKernel"));
 }
@@ -57,12 +57,12 @@ static void time_or_calls(void **state)
 static void a_picture(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
-	struct export_wish wish = {.format = EXPORT_FLAMEGRAPH, .name = "x\x1b.db"};
+	struct export_options options = {.format = EXPORT_FLAMEGRAPH, .name = "x\x1b.db"};
 	struct nodedb_content c = content();
-	struct export_figures figures;
+	struct export_stats stats;
 	struct errinfo e = {0};
 
-	assert_int_equal(export_stacks(&c, &wish, &b, &figures, &e), 0);
+	assert_int_equal(export_stacks(&c, &options, &b, &stats, &e), 0);
 	assert_non_null(strstr(buf_str(&b), ">GPU calls by call stack: x\\x1b.db</text>"));
 	assert_non_null(strstr(buf_str(&b), "13 recorded calls, 204µs on the host. Width is their "
 					    "time; callers are above. 2 calls have no stack."));
@@ -72,18 +72,18 @@ static void a_picture(void **state)
 static void nothing_to_export_is_told(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20), small = BUF_INIT(10);
-	struct export_wish wish = {.format = EXPORT_FOLDED};
+	struct export_options options = {.format = EXPORT_FOLDED};
 	struct nodedb_content c = content();
-	struct export_figures figures = {.calls = 77};
+	struct export_stats stats = {.calls = 77};
 	struct errinfo e = {0};
 
-	assert_int_equal(export_stacks(&c, &wish, &small, &figures, &e), -E2BIG);
+	assert_int_equal(export_stacks(&c, &options, &small, &stats, &e), -E2BIG);
 	c.stacks.count = 0;
-	assert_int_equal(export_stacks(&c, &wish, &b, &figures, &e), -ENODATA);
+	assert_int_equal(export_stacks(&c, &options, &b, &stats, &e), -ENODATA);
 	assert_non_null(strstr(e.text, "no call stacks in 13 calls"));
 	c.event_count = 0;
-	assert_int_equal(export_stacks(&c, &wish, &b, &figures, &e), -ENODATA);
-	assert_int_equal(figures.calls, 77);
+	assert_int_equal(export_stacks(&c, &options, &b, &stats, &e), -ENODATA);
+	assert_int_equal(stats.calls, 77);
 	assert_int_equal(b.len, 0);
 }
 

@@ -23,13 +23,13 @@ static int64_t value(const struct metric_set *s, enum export_metric_id id, const
 static void test_figures(void **state)
 {
 	_cleanup_(metric_set_freep) struct metric_set *s = metric_set_new((wall_time){9});
-	struct push_figures f = {.backlog = {.sent_batches = 4,
-					 .sent_points = 40,
-					 .dropped_batches = 3,
-					 .dropped_points = 30,
-					 .refused_batches = 2,
-					 .refused_points = 20,
-					 .retries = 6},
+	struct push_stats f = {.backlog = {.sent_batches = 4,
+				       .sent_points = 40,
+				       .dropped_batches = 3,
+				       .dropped_points = 30,
+				       .refused_batches = 2,
+				       .refused_points = 20,
+				       .retries = 6},
 		.rejected_points = 7,
 		.queued_batches = 5,
 		.queued_bytes = 500};
@@ -54,7 +54,7 @@ static void test_zeros_are_told(void **state)
 {
 	_cleanup_(metric_set_freep) struct metric_set *s = metric_set_new((wall_time){9});
 
-	export_metric_push(s, (wall_time){1}, &(struct push_figures){0});
+	export_metric_push(s, (wall_time){1}, &(struct push_stats){0});
 	assert_int_equal(value(s, E_BATCHES, "dropped"), 0);
 	assert_int_equal(value(s, E_POINTS, "rejected"), 0);
 }

@@ -376,8 +376,8 @@ static void lists_of_nodes(void **state)
 	assert_int_equal(l.count, 4);
 	assert_string_equal(l.items[0].address, "gpu-1:8080");
 	assert_string_equal(l.items[1].address, "gpu-2:8080");
-	assert_true(l.items[1].place.tls);
-	assert_false(l.items[2].place.tls);
+	assert_true(l.items[1].endpoint.tls);
+	assert_false(l.items[2].endpoint.tls);
 	assert_string_equal(l.items[3].address, "[::1]:9");
 	assert_int_equal(fanout_nodes_add(&l, "", true, &e), 0);
 	assert_int_equal(fanout_nodes_add(&l, "a,,b", true, &e), -EINVAL);

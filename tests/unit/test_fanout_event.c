@@ -116,7 +116,7 @@ static void other_tables_are_refused(void **state)
 static void the_statement_gives_starts(void **state)
 {
 	static const uint32_t pids[] = {10, 20};
-	struct fanout_event_wish w = {.since_ns = 4000, .pids = pids, .pid_count = 2};
+	struct fanout_event_request w = {.since_ns = 4000, .pids = pids, .pid_count = 2};
 
 	for (int version = 10; version <= 11; version++) {
 		char path[] = "/tmp/ingero-events-XXXXXX", make[1024];

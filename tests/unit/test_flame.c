@@ -9,7 +9,7 @@
 
 #include "base/macros.h"
 #include "agent/answer/flame.h"
-#include "cli/folded.h"
+#include "agent/export/folded.h"
 #include "stack_fixture.h"
 #include "wire/ids.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "agent/governor.h"
+#include "agent/trace/governor.h"
 
 static void test_within_budget_nothing_changes(void **state)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "agent/launch_window.h"
+#include "agent/trace/launch_window.h"
 #include "base/macros.h"
 
 static mono_time ms(uint64_t n)

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "agent/store/lock.h"
+#include "agent/store/write/lock.h"
 
 static void test_one_holder(void **state)
 {

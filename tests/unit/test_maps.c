@@ -68,7 +68,7 @@ struct own {
 	uint64_t last;
 };
 
-static bool look(void *arg, const struct maps_entry *e)
+static bool snapshot(void *arg, const struct maps_entry *e)
 {
 	struct own *o = arg;
 
@@ -82,9 +82,9 @@ static void our_own_code_is_found(void **state)
 {
 	struct own o = {.sought = (uint64_t)(uintptr_t)our_own_code_is_found};
 
-	assert_int_equal(maps_read("", (uint32_t)getpid(), look, &o), 0);
+	assert_int_equal(maps_read("", (uint32_t)getpid(), snapshot, &o), 0);
 	assert_true(o.found);
-	assert_true(maps_read("", 0x7fffffff, look, &o) < 0);
+	assert_true(maps_read("", 0x7fffffff, snapshot, &o) < 0);
 }
 
 int main(void)

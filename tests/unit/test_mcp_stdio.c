@@ -8,13 +8,13 @@
 
 #include <sys/wait.h>
 
-#include "agent/serve/mcp_stdio.h"
+#include "agent/serve/mcp/mcp_stdio.h"
 #include "mcp_fixture.h"
 
 /* What is answered to @len bytes of @text that come in pieces of @piece; the caller frees it. */
-static char *talk_to(const char *text, size_t len, size_t piece)
+static char *dispatcher_to(const char *text, size_t len, size_t piece)
 {
-	_cleanup_(talk_freep) struct talk *t = fixture_talk();
+	_cleanup_(dispatcher_freep) struct dispatcher *t = fixture_talk();
 	struct buf b = BUF_INIT(1 << 22);
 	int in[2], out[2];
 	char part[4096];
@@ -57,7 +57,7 @@ static void messages_may_come_in_pieces(void **state)
 				   "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}";
 
 	for (size_t piece = 1; piece < 60; piece += 7) {
-		_cleanup_free_ char *got = talk_to(text, strlen(text), piece);
+		_cleanup_free_ char *got = dispatcher_to(text, strlen(text), piece);
 
 		assert_int_equal(lines(got), 3);
 		assert_non_null(strstr(got, "\"id\":3"));
@@ -72,7 +72,7 @@ static void a_line_without_end_is_answered_and_forgotten(void **state)
 	for (size_t i = 0; i < 3u << 20; i += 16)
 		buf_puts(&b, "aaaaaaaaaaaaaaaa");
 	buf_puts(&b, "\nno json\n{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"}\n");
-	got = talk_to(b.data, b.len, 65536);
+	got = dispatcher_to(b.data, b.len, 65536);
 	assert_int_equal(lines(got), 3);
 	assert_non_null(strstr(got, "more than 1048576 bytes"));
 	assert_non_null(strstr(got, "{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}\n"));
@@ -80,8 +80,8 @@ static void a_line_without_end_is_answered_and_forgotten(void **state)
 
 static void nothing_comes_of_nothing(void **state)
 {
-	assert_null(talk_to("", 0, 1));
-	assert_null(talk_to("\n\n", 2, 1));
+	assert_null(dispatcher_to("", 0, 1));
+	assert_null(dispatcher_to("\n\n", 2, 1));
 }
 
 int main(void)

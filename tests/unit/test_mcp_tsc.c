@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/serve/mcp_offer.h"
-#include "agent/serve/mcp_tools.h"
-#include "agent/serve/mcp_tsc.h"
+#include "agent/serve/mcp/mcp_registry.h"
+#include "agent/serve/mcp/mcp_tools.h"
+#include "agent/serve/mcp/mcp_tsc.h"
 #include "base/macros.h"
 #include "cli/recording.h"
 #include "mcp/rpc.h"
@@ -67,14 +67,14 @@ static void compact_is_short(void **state)
 }
 
 /* The text of run_demo's answer, from the first to the last brace. */
-static char *demo(const struct talk *t, bool tsc)
+static char *demo(const struct dispatcher *t, bool tsc)
 {
 	struct call call = {.revision = revision_agree(NULL)};
 	json_t *params = json_pack("{s:s, s:{s:s, s:b}}", "name", "run_demo", "arguments",
 		"scenario", "incident", "tsc", tsc);
 	struct rpc_message m = {.method = "tools/call", .params = params};
 	struct rpc_error e = {0};
-	json_t *result = talk_answer(t, &call, &m, NULL, &e), *content;
+	json_t *result = dispatcher_answer(t, &call, &m, NULL, &e), *content;
 	const char *text;
 	char *out;
 
@@ -100,8 +100,8 @@ static void real_answers(void **state)
 	json_t *value;
 
 	assert_int_equal(mcp_server_new(&settings, &server, NULL), 0);
-	brief = demo(mcp_server_talk(server), true);
-	complete = demo(mcp_server_talk(server), false);
+	brief = demo(mcp_server_dispatcher(server), true);
+	complete = demo(mcp_server_dispatcher(server), false);
 	assert_true(2 * strlen(brief) <= strlen(complete));
 	value = json_loads(brief, 0, NULL);
 	assert_string_equal(json_string_value(json_object_get(
@@ -117,9 +117,9 @@ static void real_answers(void **state)
 /* Every schema is JSON, and all of them fit into a model's context. */
 static void the_list_of_tools_is_short(void **state)
 {
-	struct offer offer = {.tools = mcp_tools};
+	struct registry registry = {.tools = mcp_tools};
 	struct rpc_error e = {0};
-	json_t *list = offer_list_tools(&offer, NULL, &e), *tool;
+	json_t *list = registry_list_tools(&registry, NULL, &e), *tool;
 	size_t i;
 
 	json_array_foreach (json_object_get(list, "tools"), i, tool) {

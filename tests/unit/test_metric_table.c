@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "agent/metric_table.h"
+#include "agent/trace/metrics/metric_table.h"
 #include "agent/telemetry/export_metric.h"
 #include "base/buf.h"
 

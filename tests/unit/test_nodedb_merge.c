@@ -3,8 +3,8 @@
  * is counted twice, clocks are found by collectives alone, and foreign values do no harm. */
 #include "store_fixture.h"
 
-#include "agent/store/nodedb_merge.h"
-#include "agent/store/schema.h"
+#include "agent/store/merge/nodedb_merge.h"
+#include "agent/store/schema/schema.h"
 #include "base/hash.h"
 
 #define T0 INT64_C(1700000000000000000)
@@ -116,28 +116,28 @@ static void make(const char *path, const char *node, int64_t start, int events)
 	scratch_close(db);
 }
 
-static int merge(const struct merge_wish *wish, struct merge_result *ret, struct errinfo *err)
+static int merge(const struct merge_options *options, struct merge_result *ret, struct errinfo *err)
 {
 	static struct merge_result unused;
 
 	if (!ret) {
-		int r = nodedb_merge(wish, &unused, err);
+		int r = nodedb_merge(options, &unused, err);
 
 		merge_result_done(&unused);
 		return r;
 	}
-	return nodedb_merge(wish, ret, err);
+	return nodedb_merge(options, ret, err);
 }
 
 #define SOURCES(...)                                                                               \
 	.sources = (const char *const[]){__VA_ARGS__},                                             \
 	.source_count = sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
 
-static void must_merge(const struct merge_wish *wish, struct merge_result *ret)
+static void must_merge(const struct merge_options *options, struct merge_result *ret)
 {
 	struct errinfo err = {0};
 
-	if (merge(wish, ret, &err) < 0)
+	if (merge(options, ret, &err) < 0)
 		fail_msg("%s", err.text);
 }
 
@@ -152,7 +152,7 @@ static void test_nodes_stay_apart(void **state)
 
 	make(f.a, "a", T0, 5);
 	make(f.b, "b", T0, 7);
-	must_merge(&(struct merge_wish){SOURCES(f.a, f.b), .output = f.out}, &res);
+	must_merge(&(struct merge_options){SOURCES(f.a, f.b), .output = f.out}, &res);
 	assert_int_equal(res.nodes, 2);
 	assert_int_equal(res.total.events.copied, 12);
 	assert_int_equal(res.total.events.duplicates, 0);
@@ -192,7 +192,7 @@ static void test_no_table_is_forgotten(void **state)
 	int tables = 0;
 
 	make(f.a, "a", T0, 5);
-	must_merge(&(struct merge_wish){SOURCES(f.a), .output = f.out}, NULL);
+	must_merge(&(struct merge_options){SOURCES(f.a), .output = f.out}, NULL);
 	assert_int_equal(sql_open_read(f.a, false, &db, NULL, NULL), 0);
 	assert_int_equal(sql_prepare(db,
 				 "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT"
@@ -228,7 +228,7 @@ static void test_reading(void **state)
 
 	make(f.a, "a", T0, 5);
 	make(f.b, "it's b", T0, 7);
-	must_merge(&(struct merge_wish){SOURCES(f.a, f.b), .output = f.out}, NULL);
+	must_merge(&(struct merge_options){SOURCES(f.a, f.b), .output = f.out}, NULL);
 	assert_int_equal(nodedb_nodes(f.out, &nodes, &count, &err), 0);
 	assert_int_equal(count, 2);
 	assert_string_equal(nodes[1].name, "it's b");
@@ -276,7 +276,7 @@ static void test_copies(void **state)
 
 	make(f.a, "a", T0, 5);
 	copy_file(f.a, f.b);
-	must_merge(&(struct merge_wish){SOURCES(f.a, f.b, f.a), .output = f.out}, &res);
+	must_merge(&(struct merge_options){SOURCES(f.a, f.b, f.a), .output = f.out}, &res);
 	assert_int_equal(res.total.events.copied, 5);
 	assert_int_equal(res.total.events.duplicates, 5);
 	assert_int_equal(res.total.renumbered, 0);
@@ -287,7 +287,7 @@ static void test_copies(void **state)
 	assert_int_equal(scratch_int(f.out, "SELECT count(*) FROM annotations"), 1);
 	assert_int_equal(scratch_int(f.out, "SELECT count(*) FROM merged_files"), 2);
 	/* a merged file is such a copy too */
-	must_merge(&(struct merge_wish){SOURCES(f.out, f.a), .output = f.again}, &res);
+	must_merge(&(struct merge_options){SOURCES(f.out, f.a), .output = f.again}, &res);
 	assert_int_equal(res.total.events.copied, 5);
 	assert_int_equal(res.total.events.duplicates, 5);
 	merge_result_done(&res);
@@ -304,7 +304,7 @@ static void test_parts(void **state)
 	make(f.b, "a", T0 + 10 * MS, 3);
 	scratch_sql(f.b, "DELETE FROM events;"
 			 "UPDATE event_aggregates_5s SET min_dur = 500, count = 10");
-	must_merge(&(struct merge_wish){SOURCES(f.a, f.b), .output = f.out}, NULL);
+	must_merge(&(struct merge_options){SOURCES(f.a, f.b), .output = f.out}, NULL);
 	assert_int_equal(scratch_int(f.out, "SELECT count FROM event_aggregates_5s"), 20);
 	assert_int_equal(scratch_int(f.out, "SELECT count FROM event_aggregates"), 20);
 	assert_int_equal(scratch_int(f.out, "SELECT sum_dur FROM event_aggregates_5s"), 20000);
@@ -325,7 +325,7 @@ static void test_renumbered(void **state)
 	make(f.a, "a", T0, 5);
 	make(f.b, "a", T0 + 3600 * 1000 * MS, 7);
 	copy_file(f.b, f.c);
-	must_merge(&(struct merge_wish){SOURCES(f.a, f.b, f.c), .output = f.out}, &res);
+	must_merge(&(struct merge_options){SOURCES(f.a, f.b, f.c), .output = f.out}, &res);
 	assert_int_equal(res.total.events.copied, 12);
 	assert_int_equal(res.total.events.duplicates, 7);
 	assert_int_equal(res.total.renumbered, 5);
@@ -348,7 +348,7 @@ static void test_stacks(void **state)
 			 " (8, '', '[{\"s\":\"f\"},{\"s\":\"g\"}]', '')");
 	scratch_sql(f.b, "INSERT INTO stack_traces VALUES (5, '', '[{\"s\":\"launch\"}]', ''),"
 			 " (6, '', '[{\"s\":\"same\"}]', ''), (8, '', '[{\"s\":\"h\"}]', '')");
-	must_merge(&(struct merge_wish){SOURCES(f.a, f.b), .output = f.out}, &res);
+	must_merge(&(struct merge_options){SOURCES(f.a, f.b), .output = f.out}, &res);
 	assert_int_equal(res.total.stacks.copied, 3);
 	assert_int_equal(res.total.stacks.duplicates, 3);
 	assert_int_equal(res.total.differing_stacks, 2);
@@ -378,7 +378,7 @@ static void test_verdicts(void **state)
 	scratch_sql(f.a, sql);
 	snprintf(sql, sizeof(sql), chain, (long long)T0 + 9);
 	scratch_sql(f.b, sql);
-	must_merge(&(struct merge_wish){SOURCES(f.a, f.b), .output = f.out}, &res);
+	must_merge(&(struct merge_options){SOURCES(f.a, f.b), .output = f.out}, &res);
 	assert_int_equal(res.total.chains.copied, 3);
 	assert_int_equal(res.total.chains.duplicates, 1);
 	assert_int_equal(scratch_int(f.out, "SELECT count(*) FROM causal_chains WHERE id IN"
@@ -467,7 +467,7 @@ static void test_clocks(void **state)
 	make_rank(f.a, &a, 0, 100, NULL);
 	make_rank(f.b, &b, 1, 100, NULL);
 	make_rank(f.c, &c, 2, 100, NULL);
-	must_merge(&(struct merge_wish){SOURCES(f.a, f.b, f.c), .output = f.out}, &res);
+	must_merge(&(struct merge_options){SOURCES(f.a, f.b, f.c), .output = f.out}, &res);
 	assert_int_equal(res.clock_count, 2);
 	check_offset(clock_of(&res, "b"), 50 * MS);
 	check_offset(clock_of(&res, "c"), -3 * MS);
@@ -490,7 +490,8 @@ static void test_align(void **state)
 
 	make_rank(f.a, &a, 0, 100, NULL);
 	make_rank(f.b, &b, 1, 100, NULL);
-	must_merge(&(struct merge_wish){SOURCES(f.a, f.b), .output = f.out, .align = true}, &res);
+	must_merge(
+		&(struct merge_options){SOURCES(f.a, f.b), .output = f.out, .align = true}, &res);
 	assert_true(res.clocks[0].applied);
 	offset = res.clocks[0].offset_ns;
 	assert_in_range(offset, 50 * MS - 1000, 50 * MS + 1000);
@@ -503,7 +504,7 @@ static void test_align(void **state)
 	assert_int_equal(scratch_int(f.out, "SELECT started_at FROM sessions WHERE node = 'b'"),
 		T0 + 50 * MS - 1000 * MS - offset);
 	/* The moved file and the raw one are the same recording, and times are raw again. */
-	must_merge(&(struct merge_wish){SOURCES(f.out, f.b), .output = f.again}, &res);
+	must_merge(&(struct merge_options){SOURCES(f.out, f.b), .output = f.again}, &res);
 	assert_int_equal(res.total.events.copied, 2);
 	assert_int_equal(res.total.events.duplicates, 1);
 	assert_int_equal(res.total.renumbered, 0);
@@ -527,7 +528,8 @@ static void test_no_clocks(void **state)
 	make_rank(f.a, &a, 0, 100, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		make_rank(f.b, &b, 1, cases[i].count, cases[i].op); /* AllGather: not what a did */
-		must_merge(&(struct merge_wish){SOURCES(f.a, f.b), .output = f.out, .align = true},
+		must_merge(
+			&(struct merge_options){SOURCES(f.a, f.b), .output = f.out, .align = true},
 			&res);
 		assert_int_equal(res.clock_count, 1);
 		assert_int_equal(res.clocks[0].collectives, 0);
@@ -541,10 +543,10 @@ static void test_no_clocks(void **state)
 
 /* ---- refusals ---- */
 
-static void must_refuse(const struct merge_wish *wish, int want, const char *words)
+static void must_refuse(const struct merge_options *options, int want, const char *words)
 {
 	struct errinfo err = {0};
-	int r = merge(wish, NULL, &err);
+	int r = merge(options, NULL, &err);
 
 	if (r != want || !strstr(err.text, words))
 		fail_msg("%d, not %d: %s", r, want, err.text);
@@ -561,23 +563,23 @@ static void test_output(void **state)
 	make(f.a, "a", T0, 5);
 	snprintf(link_name, sizeof(link_name), "%s/link.db", s->folder);
 	assert_int_equal(symlink(f.a, link_name), 0);
-	must_refuse(&(struct merge_wish){SOURCES(f.a), .output = f.a, .replace = true}, -EINVAL,
+	must_refuse(&(struct merge_options){SOURCES(f.a), .output = f.a, .replace = true}, -EINVAL,
 		"one of the files to merge");
-	must_refuse(&(struct merge_wish){SOURCES(f.a), .output = link_name, .replace = true},
+	must_refuse(&(struct merge_options){SOURCES(f.a), .output = link_name, .replace = true},
 		-EINVAL, "one of the files to merge");
 	unlink(link_name);
 	scratch_write(f.out, "precious", 8);
-	must_refuse(&(struct merge_wish){SOURCES(f.a), .output = f.out}, -EEXIST, "--force");
-	must_refuse(&(struct merge_wish){SOURCES(f.a, f.b), .output = f.out, .replace = true},
+	must_refuse(&(struct merge_options){SOURCES(f.a), .output = f.out}, -EEXIST, "--force");
+	must_refuse(&(struct merge_options){SOURCES(f.a, f.b), .output = f.out, .replace = true},
 		-ENOENT, "b.db");
 	scratch_write(f.b, "not a database at all, no", 25);
-	must_refuse(&(struct merge_wish){SOURCES(f.a, f.b), .output = f.out, .replace = true},
+	must_refuse(&(struct merge_options){SOURCES(f.a, f.b), .output = f.out, .replace = true},
 		-EBADMSG, "b.db");
 	data = scratch_bytes(f.out, &len);
 	assert_int_equal(len, 8); /* what was there is there still, and nothing besides */
 	free(data);
 	assert_int_equal(scratch_files(s->folder, false), 3);
-	must_merge(&(struct merge_wish){SOURCES(f.a), .output = f.out, .replace = true}, NULL);
+	must_merge(&(struct merge_options){SOURCES(f.a), .output = f.out, .replace = true}, NULL);
 	assert_int_equal(scratch_int(f.out, "SELECT count(*) FROM events"), 5);
 	assert_int_equal(scratch_files(s->folder, false), 3);
 }
@@ -597,7 +599,7 @@ static void test_stopped(void **state)
 	put_events(db, T0, 70000);
 	assert_int_equal(nodedb_batch_commit(db, NULL), 0);
 	scratch_close(db);
-	must_refuse(&(struct merge_wish){SOURCES(f.a), .output = f.out, .tell = stop}, -EINTR,
+	must_refuse(&(struct merge_options){SOURCES(f.a), .output = f.out, .report = stop}, -EINTR,
 		"stopped");
 	assert_int_equal(scratch_files(s->folder, false), 1);
 }
@@ -610,21 +612,22 @@ static void test_force_node(void **state)
 
 	make(f.a, "", T0, 5);
 	make(f.b, "b", T0, 1);
-	must_refuse(&(struct merge_wish){SOURCES(f.a), .output = f.out}, -EINVAL, "--force-node");
-	must_refuse(&(struct merge_wish){SOURCES(f.a, f.b), .output = f.out, .force_node = "x"},
+	must_refuse(
+		&(struct merge_options){SOURCES(f.a), .output = f.out}, -EINVAL, "--force-node");
+	must_refuse(&(struct merge_options){SOURCES(f.a, f.b), .output = f.out, .force_node = "x"},
 		-EINVAL, "one file");
-	must_refuse(&(struct merge_wish){SOURCES(f.a), .output = f.out, .force_node = "x:y"},
+	must_refuse(&(struct merge_options){SOURCES(f.a), .output = f.out, .force_node = "x:y"},
 		-EINVAL, "no colon");
-	must_merge(&(struct merge_wish){SOURCES(f.a), .output = f.out, .force_node = "x"}, &res);
+	must_merge(&(struct merge_options){SOURCES(f.a), .output = f.out, .force_node = "x"}, &res);
 	assert_int_equal(res.total.events.copied, 5);
 	merge_result_done(&res);
 	assert_int_equal(
 		scratch_int(f.out, "SELECT count(*) FROM events WHERE id = 'x:' || seq"), 5);
-	must_refuse(&(struct merge_wish){SOURCES(f.out), .output = f.again, .force_node = "y"},
+	must_refuse(&(struct merge_options){SOURCES(f.out), .output = f.again, .force_node = "y"},
 		-EINVAL, "several named nodes");
 	unlink(f.out);
-	must_merge(
-		&(struct merge_wish){SOURCES(f.b), .output = f.out, .force_node = "renamed"}, NULL);
+	must_merge(&(struct merge_options){SOURCES(f.b), .output = f.out, .force_node = "renamed"},
+		NULL);
 	assert_int_equal(
 		scratch_int(f.out, "SELECT count(*) FROM process_names WHERE node = 'renamed'"), 1);
 }
@@ -651,7 +654,7 @@ static void test_hostile(void **state)
 		"INSERT INTO annotations (timestamp, labels) VALUES (1, x'00'),"
 		" (1, printf('%.20000c', 'x'));"
 		"CREATE TRIGGER t BEFORE INSERT ON events BEGIN DELETE FROM sessions; END;");
-	must_merge(&(struct merge_wish){SOURCES(f.a), .output = f.out}, &res);
+	must_merge(&(struct merge_options){SOURCES(f.a), .output = f.out}, &res);
 	assert_int_equal(res.total.events.copied, 3);
 	assert_int_equal(res.total.skipped, 14);
 	merge_result_done(&res);
@@ -672,7 +675,7 @@ static void test_odd_ids(void **state)
 			 " SELECT timestamp, 1, 1, 1, 1, 1, node, -seq FROM events;"
 			 "INSERT INTO events (timestamp, pid, tid, source, op, duration, node, seq)"
 			 " SELECT 7, 1, 1, 1, 1, 1, node, 9223372036854775807 FROM events LIMIT 1");
-	must_merge(&(struct merge_wish){SOURCES(f.a), .output = f.out}, &res);
+	must_merge(&(struct merge_options){SOURCES(f.a), .output = f.out}, &res);
 	assert_int_equal(res.total.events.copied, 5);
 	assert_int_equal(res.total.renumbered, 3);
 	assert_int_equal(scratch_int(f.out, "SELECT count(DISTINCT id) FROM events"), 5);

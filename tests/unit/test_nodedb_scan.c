@@ -5,7 +5,7 @@
 #include "store_fixture.h"
 
 #include "base/buf.h"
-#include "agent/answer/report_json.h"
+#include "agent/answer/encode/report_json.h"
 
 static struct nodedb_content read_thin(const char *path, enum nodedb_thin thin)
 {

@@ -2,7 +2,7 @@
 /* test_nodedb_stream.c - a recording piece by piece: order, tracks, filters, stacks, early ends. */
 #include "store_fixture.h"
 
-#include "agent/store/nodedb_stream.h"
+#include "agent/store/read/nodedb_stream.h"
 
 #define T0 INT64_C(1700000000000000000)
 
@@ -133,34 +133,34 @@ static void make(const char *path, int events)
 }
 
 static int stream(const char *path, const struct nodedb_filter *f, struct seen *s,
-	struct nodedb_stream_figures *figures)
+	struct nodedb_stream_stats *stats)
 {
 	struct nodedb_sink sink = {
 		s, on_origin, on_track, on_rank, on_content, on_collectives, on_event, on_end};
 	struct errinfo err = {0};
 
-	return nodedb_stream(path, f, &sink, figures, &err);
+	return nodedb_stream(path, f, &sink, stats, &err);
 }
 
 static void test_pieces(void **state)
 {
 	struct scratch *sc = *state;
-	struct nodedb_stream_figures figures;
+	struct nodedb_stream_stats stats;
 	struct seen s = {.wants_stacks = true};
 
 	make(sc->path, 20);
-	assert_int_equal(stream(sc->path, &(struct nodedb_filter){0}, &s, &figures), 0);
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){0}, &s, &stats), 0);
 	assert_string_equal(s.order, "otrckez");
 	assert_string_equal(s.tracks, "n1/-1 n1/3 n1/4 ");
 	assert_string_equal(s.ranks, "n1/0=4 n1/7=3 ");
 	assert_int_equal(s.events, 20);
-	assert_int_equal(figures.events, 20);
+	assert_int_equal(stats.events, 20);
 	assert_int_equal(s.samples, 1);
 	assert_int_equal(s.labels, 2);
 	assert_int_equal(s.collectives, 1);
 	assert_int_equal(s.stacks, 10);
-	assert_false(figures.is_limited);
-	assert_int_equal(figures.skipped_rows, 0);
+	assert_false(stats.is_limited);
+	assert_int_equal(stats.skipped_rows, 0);
 }
 
 static void put_collective(struct nodedb *db, uint32_t pid, struct collective c)
@@ -178,7 +178,7 @@ static void test_ranks(void **state)
 	struct nodedb *db = scratch_open(sc->path);
 	struct process process = {
 		.pid = 5, .seen.ns = T0, .identity.place = {.rank = 9, .known = PLACEMENT_RANK}};
-	struct nodedb_stream_figures figures;
+	struct nodedb_stream_stats stats;
 	struct seen s = {0};
 
 	assert_int_equal(nodedb_put_process(db, &process, "", NULL), 0);
@@ -189,7 +189,7 @@ static void test_ranks(void **state)
 	put_collective(db, 8, (struct collective){.comm_hash = 1, .rank = 4, .nranks = 16});
 	put_collective(db, 9, (struct collective){.comm_hash = 1, .rank = -1, .nranks = -1});
 	scratch_close(db);
-	assert_int_equal(stream(sc->path, &(struct nodedb_filter){0}, &s, &figures), 0);
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){0}, &s, &stats), 0);
 	assert_string_equal(s.ranks, "n1/5=9 n1/6=7 ");
 	assert_string_equal(s.tracks, "n1/3 n1/4 n1/7 n1/9 ");
 }
@@ -197,36 +197,36 @@ static void test_ranks(void **state)
 static void test_filters(void **state)
 {
 	struct scratch *sc = *state;
-	struct nodedb_stream_figures figures;
+	struct nodedb_stream_stats stats;
 	struct seen s = {0};
 	uint32_t pid = 8;
 
 	make(sc->path, 20);
-	assert_int_equal(stream(sc->path, &(struct nodedb_filter){.last = 5}, &s, &figures), 0);
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){.last = 5}, &s, &stats), 0);
 	assert_int_equal(s.events, 5);
-	assert_true(figures.is_limited);
+	assert_true(stats.is_limited);
 	assert_int_equal(s.first_ns, T0 + 15 * 1000000);
 	s = (struct seen){0};
-	assert_int_equal(stream(sc->path, &(struct nodedb_filter){.last = 20}, &s, &figures), 0);
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){.last = 20}, &s, &stats), 0);
 	assert_int_equal(s.events, 20);
-	assert_false(figures.is_limited);
+	assert_false(stats.is_limited);
 	s = (struct seen){0};
 	assert_int_equal(
 		stream(sc->path, &(struct nodedb_filter){.scope.pids = &pid, .scope.pid_count = 1},
-			&s, &figures),
+			&s, &stats),
 		0);
 	assert_int_equal(s.events, 10);
 	s = (struct seen){0};
 	assert_int_equal(stream(sc->path,
 				 &(struct nodedb_filter){.scope.from_ns = T0 + 3 * 1000000,
 					 .scope.to_ns = T0 + 7 * 1000000},
-				 &s, &figures),
+				 &s, &stats),
 		0);
 	assert_int_equal(s.events, 5);
 	assert_int_equal(s.last_ns, T0 + 7 * 1000000);
 	s = (struct seen){0};
 	assert_int_equal(
-		stream(sc->path, &(struct nodedb_filter){.scope.node = "other"}, &s, &figures), 0);
+		stream(sc->path, &(struct nodedb_filter){.scope.node = "other"}, &s, &stats), 0);
 	assert_int_equal(s.events, 0);
 	assert_string_equal(s.tracks, "");
 }
@@ -234,22 +234,22 @@ static void test_filters(void **state)
 static void test_ends(void **state)
 {
 	struct scratch *sc = *state;
-	struct nodedb_stream_figures figures = {.events = 77};
+	struct nodedb_stream_stats stats = {.events = 77};
 	struct seen s = {.stop_at = 3};
 	struct errinfo err = {0};
 
 	make(sc->path, 20);
-	assert_int_equal(stream(sc->path, &(struct nodedb_filter){0}, &s, &figures), -ECANCELED);
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){0}, &s, &stats), -ECANCELED);
 	assert_int_equal(s.events, 3);
-	assert_int_equal(figures.events, 77); /* untouched */
+	assert_int_equal(stats.events, 77); /* untouched */
 	scratch_sql(sc->path, "UPDATE events SET timestamp = 'x' WHERE seq = 4;"
 			      "UPDATE events SET duration = -1 WHERE seq = 5");
 	s = (struct seen){0};
-	assert_int_equal(stream(sc->path, &(struct nodedb_filter){0}, &s, &figures), 0);
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){0}, &s, &stats), 0);
 	assert_int_equal(s.events, 18);
-	assert_int_equal(figures.skipped_rows, 2);
-	assert_int_equal(nodedb_stream("/nonexistent/x.db", &(struct nodedb_filter){0}, NULL,
-				 &figures, &err),
+	assert_int_equal(stats.skipped_rows, 2);
+	assert_int_equal(
+		nodedb_stream("/nonexistent/x.db", &(struct nodedb_filter){0}, NULL, &stats, &err),
 		-ENOENT);
 	assert_true(err.text[0] != 0);
 }

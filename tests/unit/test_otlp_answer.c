@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 #include "otlp/otlp_metric.h"
-#include "base/protobuf.h"
+#include "protobuf/pb_writer.h"
 
 static void test_protobuf(void **state)
 {
@@ -22,11 +22,11 @@ static void test_protobuf(void **state)
 
 	assert_int_equal(otlp_answer_protobuf("", 0, &a), 0);
 	assert_int_equal(a.rejected, 0);
-	partial = protobuf_begin(&b, 1);
-	protobuf_varint(&b, 1, 12);
-	protobuf_string(&b, 2, "too old");
-	protobuf_varint(&b, 77, 1); /* of a later version */
-	protobuf_end(&b, partial);
+	partial = pb_put_begin(&b, 1);
+	pb_put_varint(&b, 1, 12);
+	pb_put_string(&b, 2, "too old");
+	pb_put_varint(&b, 77, 1); /* of a later version */
+	pb_put_end(&b, partial);
 	assert_int_equal(otlp_answer_protobuf(b.data, b.len, &a), 0);
 	assert_int_equal(a.rejected, 12);
 	assert_string_equal(a.message, "too old");
@@ -45,9 +45,9 @@ static void test_long_words_are_cut_between_characters(void **state)
 
 	for (int i = 0; i < 500; i++)
 		memcpy(words + 2 * i, "\xc3\xa9", 3);
-	partial = protobuf_begin(&b, 1);
-	protobuf_string(&b, 2, words);
-	protobuf_end(&b, partial);
+	partial = pb_put_begin(&b, 1);
+	pb_put_string(&b, 2, words);
+	pb_put_end(&b, partial);
 	assert_int_equal(otlp_answer_protobuf(b.data, b.len, &a), 0);
 	assert_int_equal(strlen(a.message), (OTLP_MESSAGE_MAX - 1) / 2 * 2);
 }

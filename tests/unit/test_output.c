@@ -2,7 +2,7 @@
 /* test_output.c - a file is there whole or not at all; anything else is written as it comes. */
 #include "store_fixture.h"
 
-#include "cli/output.h"
+#include "base/output.h"
 
 static void test_whole_or_not(void **state)
 {

@@ -5,11 +5,11 @@
 
 #include <signal.h>
 
-#include "agent/annotate/place.h"
-#include "agent/store/nodedb_merge.h"
-#include "agent/store/writer.h"
+#include "agent/annotate/socket_path.h"
+#include "agent/store/merge/nodedb_merge.h"
+#include "agent/store/write/writer.h"
 #include "base/path_user.h"
-#include "cli/output.h"
+#include "base/output.h"
 #include "net/tls.h"
 
 #define SOMEBODY 65534
@@ -231,7 +231,7 @@ static void test_the_writer_makes_files_of_the_folders_owner(void **state)
 {
 	struct world w = make_world(state);
 	struct store_writer_config config = {
-		.upkeep = {.rollover_bytes = 1 << 20, .rollover_keep = 2}};
+		.retention = {.rollover_bytes = 1 << 20, .rollover_keep = 2}};
 	struct session session = {.started.ns = 1};
 	struct event e = {.start.ns = 9, .pid = 7, .tid = 7, .source = 1, .op = 1, .weight = 1};
 	struct store_writer *writer = NULL;
@@ -324,9 +324,9 @@ static void test_links_in_a_shared_folder(void **state)
 static int merge_to(const char *source, const char *path)
 {
 	const char *sources[] = {source};
-	struct merge_wish wish = {.sources = sources, .source_count = 1, .output = path};
+	struct merge_options request = {.sources = sources, .source_count = 1, .output = path};
 	struct merge_result result = {0};
-	int r = nodedb_merge(&wish, &result, NULL);
+	int r = nodedb_merge(&request, &result, NULL);
 
 	merge_result_done(&result);
 	return r;
@@ -358,11 +358,10 @@ static void test_the_annotation_socket_is_not_laid_where_others_can_replace_it(v
 	int fd = -1;
 
 	assert_int_equal(
-		annotate_place_bind(in(w.home, "run/a.sock"), ANNOTATE_NO_GROUP, &fd, NULL),
-		-EPERM);
+		socket_path_bind(in(w.home, "run/a.sock"), ANNOTATE_NO_GROUP, &fd, NULL), -EPERM);
 	assert_int_equal(scratch_files(w.home, false), 0);
 	assert_int_equal(
-		annotate_place_bind(in(w.own, "run/a.sock"), ANNOTATE_NO_GROUP, &fd, NULL), 0);
+		socket_path_bind(in(w.own, "run/a.sock"), ANNOTATE_NO_GROUP, &fd, NULL), 0);
 	close(fd);
 }
 

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "otlp/pb_reader.h"
-#include "base/protobuf.h"
+#include "protobuf/pb_reader.h"
+#include "protobuf/pb_writer.h"
 
 #define MUTATIONS 20000
 
@@ -28,15 +28,15 @@ static void test_values(void **state)
 	double d;
 	uint64_t bits;
 
-	protobuf_varint(&b, 1, (uint64_t)-5);
-	protobuf_fixed64(&b, 2, UINT64_C(0x0123456789abcdef));
-	protobuf_double(&b, 3, 2.5);
-	protobuf_string(&b, 4, "gr\xc3\xbc\xc3\x9f");
-	protobuf_packed_fixed64(&b, 5, numbers, 2);
-	protobuf_packed_double(&b, 6, reals, 2);
-	message = protobuf_begin(&b, 15);
-	protobuf_varint(&b, 536870911, 7); /* the largest number */
-	protobuf_end(&b, message);
+	pb_put_varint(&b, 1, (uint64_t)-5);
+	pb_put_fixed64(&b, 2, UINT64_C(0x0123456789abcdef));
+	pb_put_double(&b, 3, 2.5);
+	pb_put_string(&b, 4, "gr\xc3\xbc\xc3\x9f");
+	pb_put_packed_fixed64(&b, 5, numbers, 2);
+	pb_put_packed_double(&b, 6, reals, 2);
+	message = pb_put_begin(&b, 15);
+	pb_put_varint(&b, 536870911, 7); /* the largest number */
+	pb_put_end(&b, message);
 	assert_int_equal(b.err, 0);
 	r = pb_reader_of(b.data, b.len);
 	assert_true(pb_next(&r, &f) && f.number == 1 && pb_int(&r, &f) == -5);
@@ -66,7 +66,7 @@ static void test_long_messages(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
 	_cleanup_free_ char *text = calloc(1, 20001);
-	size_t outer = protobuf_begin(&b, 1), inner;
+	size_t outer = pb_put_begin(&b, 1), inner;
 	struct pb_reader r, in;
 	struct pb_field f;
 
@@ -74,11 +74,11 @@ static void test_long_messages(void **state)
 		static const size_t sizes[] = {100, 200, 20000};
 
 		memset(text, 'a' + i, sizes[i]);
-		inner = protobuf_begin(&b, 2);
-		protobuf_bytes(&b, 3, text, sizes[i]);
-		protobuf_end(&b, inner);
+		inner = pb_put_begin(&b, 2);
+		pb_put_bytes(&b, 3, text, sizes[i]);
+		pb_put_end(&b, inner);
 	}
-	protobuf_end(&b, outer);
+	pb_put_end(&b, outer);
 	r = pb_reader_of(b.data, b.len);
 	assert_true(pb_next(&r, &f));
 	in = pb_enter(&r, &f);
@@ -189,17 +189,17 @@ static void test_depth(void **state)
 	size_t begun[PB_DEPTH_MAX + 1];
 
 	for (int i = 0; i < PB_DEPTH_MAX; i++)
-		begun[i] = protobuf_begin(&b, 1);
+		begun[i] = pb_put_begin(&b, 1);
 	for (int i = PB_DEPTH_MAX; i-- > 0;)
-		protobuf_end(&b, begun[i]);
+		pb_put_end(&b, begun[i]);
 	r = pb_reader_of(b.data, b.len);
 	walk(&r, &sum);
 	assert_int_equal(r.err, 0);
 	buf_clear(&b);
 	for (int i = 0; i <= PB_DEPTH_MAX; i++)
-		begun[i] = protobuf_begin(&b, 1);
+		begun[i] = pb_put_begin(&b, 1);
 	for (int i = PB_DEPTH_MAX + 1; i-- > 0;)
-		protobuf_end(&b, begun[i]);
+		pb_put_end(&b, begun[i]);
 	r = pb_reader_of(b.data, b.len);
 	walk(&r, &sum);
 	assert_int_equal(r.err, -E2BIG);
@@ -223,14 +223,14 @@ static void test_damaged_messages(void **state)
 	size_t outer, inner;
 
 	for (int i = 0; i < 5; i++) {
-		outer = protobuf_begin(&b, 1);
-		protobuf_string(&b, 1, "service.name");
-		inner = protobuf_begin(&b, 2);
-		protobuf_varint(&b, 3, (uint64_t)-1);
-		protobuf_packed_fixed64(&b, 6, numbers, 3);
-		protobuf_double(&b, 4, 0.25);
-		protobuf_end(&b, inner);
-		protobuf_end(&b, outer);
+		outer = pb_put_begin(&b, 1);
+		pb_put_string(&b, 1, "service.name");
+		inner = pb_put_begin(&b, 2);
+		pb_put_varint(&b, 3, (uint64_t)-1);
+		pb_put_packed_fixed64(&b, 6, numbers, 3);
+		pb_put_double(&b, 4, 0.25);
+		pb_put_end(&b, inner);
+		pb_put_end(&b, outer);
 	}
 	for (int i = 0; i < MUTATIONS; i++) {
 		size_t len = b.len - (i % 3 ? 0 : next_random(&random) % b.len);

@@ -3,7 +3,7 @@
  * own. The rest of the formats is tested from outside: tests/integration/46-perfetto. */
 #include "store_fixture.h"
 
-#include "cli/perfetto.h"
+#include "agent/export/perfetto.h"
 
 #define T0   INT64_C(1700000000000000000)
 #define MANY 4000
@@ -60,20 +60,20 @@ static void make(const char *path)
 /* The whole trace; the caller frees it. */
 static char *export(struct scratch *s, bool proto, size_t events, size_t *ret_len)
 {
-	struct perfetto_wish wish = {.proto = proto};
+	struct perfetto_options options = {.proto = proto};
 	struct nodedb_filter all = {0};
-	struct perfetto_figures figures;
+	struct perfetto_stats stats;
 	struct output o = OUTPUT_INIT;
 	struct errinfo err = {0};
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/out", s->folder);
 	assert_int_equal(output_open(&o, path, &err), 0);
-	if (perfetto_export(s->path, &all, &wish, &o, &figures, &err) < 0)
+	if (perfetto_export(s->path, &all, &options, &o, &stats, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(output_commit(&o, &err), 0);
 	output_done(&o);
-	assert_int_equal(figures.stream.events, events);
+	assert_int_equal(stats.stream.events, events);
 	return scratch_bytes(path, ret_len);
 }
 

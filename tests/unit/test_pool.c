@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "agent/serve/pool.h"
+#include "base/pool.h"
 
 #define JOBS 80
 

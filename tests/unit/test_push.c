@@ -13,7 +13,7 @@
 
 #include "agent/telemetry/push.h"
 #include "net/server.h"
-#include "otlp/pb_reader.h"
+#include "protobuf/pb_reader.h"
 
 #define READINGS 8
 
@@ -110,13 +110,13 @@ static void finish(struct scene *s)
 static void test_in_order_and_once(void **state)
 {
 	struct scene s = {.answers = (const int[]){0}};
-	struct push_figures f;
+	struct push_stats f;
 
 	scene_open(&s);
 	for (int i = 1; i <= READINGS; i++)
 		give(&s, i);
 	finish(&s);
-	f = push_figures(s.push);
+	f = push_stats(s.push);
 	assert_int_equal(s.attempts, READINGS);
 	assert_true(s.has_header);
 	assert_int_equal(f.backlog.sent_batches, READINGS);
@@ -132,14 +132,14 @@ static void test_in_order_and_once(void **state)
 static void test_not_now_means_the_same_again(void **state)
 {
 	struct scene s = {.answers = (const int[]){503, 0}, .stop_at = 3};
-	struct push_figures f;
+	struct push_stats f;
 
 	scene_open(&s);
 	give(&s, 1);
 	give(&s, 2);
 	assert_int_equal(loop_run(s.loop), 0);
 	finish(&s);
-	f = push_figures(s.push);
+	f = push_stats(s.push);
 	assert_int_equal(s.attempts, 3);
 	assert_true(s.sums[0] == s.sums[1] && s.lens[0] == s.lens[1]);
 	assert_true(s.sums[2] != s.sums[1]);
@@ -151,13 +151,13 @@ static void test_not_now_means_the_same_again(void **state)
 static void test_a_refusal_is_final(void **state)
 {
 	struct scene s = {.answers = (const int[]){400, 0}};
-	struct push_figures f;
+	struct push_stats f;
 
 	scene_open(&s);
 	give(&s, 1);
 	give(&s, 2);
 	finish(&s);
-	f = push_figures(s.push);
+	f = push_stats(s.push);
 	assert_int_equal(s.attempts, 2);
 	assert_true(s.sums[0] != s.sums[1]);
 	assert_int_equal(f.backlog.refused_batches, 1);
@@ -173,8 +173,8 @@ static void test_rejected_points_are_counted(void **state)
 	scene_open(&s);
 	give(&s, 1);
 	finish(&s);
-	assert_int_equal(push_figures(s.push).rejected_points, 5);
-	assert_int_equal(push_figures(s.push).backlog.sent_batches, 1);
+	assert_int_equal(push_stats(s.push).rejected_points, 5);
+	assert_int_equal(push_stats(s.push).backlog.sent_batches, 1);
 	scene_close(&s);
 }
 
@@ -189,8 +189,8 @@ static void test_the_end_is_not_held_up(void **state)
 	give(&s, 1);
 	give(&s, 2);
 	finish(&s);
-	assert_int_equal(push_figures(s.push).queued_batches, 2);
-	assert_true(push_figures(s.push).queued_bytes > 0);
+	assert_int_equal(push_stats(s.push).queued_batches, 2);
+	assert_true(push_stats(s.push).queued_bytes > 0);
 	push_free(s.push);
 	loop_free(s.loop);
 	endpoint_fields_done(&s.fields);

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "agent/store/lock.h"
+#include "agent/store/write/lock.h"
 #include "cli/range.h"
 #include "published_fixture.h"
 

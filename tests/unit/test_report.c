@@ -7,8 +7,8 @@
 #include <cmocka.h>
 #include <time.h>
 
-#include "agent/answer/report.h"
-#include "agent/answer/report_json.h"
+#include "agent/answer/encode/report.h"
+#include "agent/answer/encode/report_json.h"
 #include "scene.h"
 #include "stack_fixture.h"
 

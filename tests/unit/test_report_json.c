@@ -6,7 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "agent/answer/report_json.h"
+#include "agent/answer/encode/report_json.h"
 #include "scene.h"
 
 static const struct report_scope scope;

@@ -28,7 +28,7 @@ struct scene {
 	struct loop *loop;
 	struct scrape *scrape;
 	struct http_client *client;
-	struct http_place place;
+	struct http_endpoint endpoint;
 	int wanted;  /* readings asked for */
 	int to_give; /* are given; then no more */
 	int replies, expected;
@@ -75,7 +75,8 @@ static void scene_open(struct scene *s, struct scrape_settings settings, const c
 	if (scrape_new(s->loop, &settings, &s->scrape, &e) < 0)
 		fail_msg("%s", e.text);
 	assert_int_equal(http_client_new(s->loop, &client, &s->client, &e), 0);
-	assert_int_equal(http_place_parse(scrape_address(s->scrape), false, 0, &s->place, &e), 0);
+	assert_int_equal(
+		http_endpoint_parse(scrape_address(s->scrape), false, 0, &s->endpoint, &e), 0);
 }
 
 static void scene_close(struct scene *s)
@@ -90,7 +91,7 @@ static void ask(struct scene *s, const char *path, int times)
 	s->replies = 0;
 	s->expected = times;
 	for (int i = 0; i < times; i++) {
-		struct http_ask a = {.place = &s->place,
+		struct http_ask a = {.endpoint = &s->endpoint,
 			.method = "GET",
 			.path = path,
 			.timeout_ns = 20 * NS_PER_S,

@@ -352,14 +352,14 @@ static void test_drain(void **state)
 	assert_true(hears_end(asked));
 	close(asked);
 	pthread_join(b.thread, NULL); /* drained() has stopped the loop */
-	assert_int_equal(http_server_figures(b.server).open_connections, 0);
+	assert_int_equal(http_server_stats(b.server).open_connections, 0);
 	http_server_free(b.server);
 	loop_free(b.loop);
 }
 
 static void test_figures(void **state)
 {
-	struct http_server_figures f;
+	struct http_server_stats f;
 	struct bench b;
 	int fd;
 

@@ -74,8 +74,8 @@ static void test_refusals(void **state)
 	scratch_write(s->path, "this is no database, whatever it says", 37);
 	assert_int_equal(
 		sql_worker_ask(s->path, "SELECT 1 FROM t", &rules, &t, NULL, NULL), -EBADMSG);
-	assert_int_equal(sql_worker_figures().running, 0);
-	assert_true(sql_worker_figures().started >= ARRAY_SIZE(cases));
+	assert_int_equal(sql_worker_stats().running, 0);
+	assert_true(sql_worker_stats().started >= ARRAY_SIZE(cases));
 }
 
 static void test_a_hint(void **state)
@@ -132,10 +132,10 @@ static void test_no_more_than_so_many_at_once(void **state)
 		pthread_join(threads[i], &result);
 		assert_true((intptr_t)result == -ETIMEDOUT || (intptr_t)result == -EBUSY);
 		late += (intptr_t)result == -EBUSY || (intptr_t)result == -ETIMEDOUT;
-		assert_true(sql_worker_figures().running <= SQL_WORKER_AT_ONCE);
+		assert_true(sql_worker_stats().running <= SQL_WORKER_AT_ONCE);
 	}
 	assert_int_equal(late, ARRAY_SIZE(threads));
-	assert_int_equal(sql_worker_figures().running, 0);
+	assert_int_equal(sql_worker_stats().running, 0);
 }
 
 struct patient { /* somebody who would wait for an hour, were he not gone */
@@ -164,7 +164,7 @@ static void test_nobody_waits_any_more(void **state)
 {
 	struct scratch *s = *state;
 	struct patient p = {.path = s->path, .gone = eventfd(0, EFD_CLOEXEC)};
-	uint64_t started = sql_worker_figures().started;
+	uint64_t started = sql_worker_stats().started;
 	struct sql_guard_rules rules = {0};
 	struct sql_table t;
 	pthread_t thread;
@@ -173,13 +173,13 @@ static void test_nobody_waits_any_more(void **state)
 	make(s->path);
 	assert_true(p.gone >= 0);
 	assert_int_equal(pthread_create(&thread, NULL, ask_for_an_hour, &p), 0);
-	while (sql_worker_figures().started == started)
+	while (sql_worker_stats().started == started)
 		sched_yield();
-	assert_int_equal(sql_worker_figures().running, 1);
+	assert_int_equal(sql_worker_stats().running, 1);
 	assert_int_equal(eventfd_write(p.gone, 1), 0);
 	pthread_join(thread, &result);
 	assert_int_equal((intptr_t)result, -ECANCELED);
-	assert_int_equal(sql_worker_figures().running, 0);
+	assert_int_equal(sql_worker_stats().running, 0);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* reaped */
 	assert_int_equal(sql_worker_ask(s->path, "SELECT 1", &rules, &t, NULL, NULL), 0);
 	sql_table_done(&t);

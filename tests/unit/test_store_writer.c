@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "agent/store/writer.h"
+#include "agent/store/write/writer.h"
 
 struct totals {
 	uint64_t stored[WIRE_SOURCE_MAX], failed[WIRE_SOURCE_MAX], unaggregated[WIRE_SOURCE_MAX];
@@ -350,7 +350,7 @@ static void test_the_store_stays_small(void **state)
 	int64_t session;
 	struct store_writer *w = start(s->path, &session,
 		&(struct store_writer_config){
-			.queue_events = 1 << 17, .upkeep.max_bytes = PRUNE_LIMIT_MIN});
+			.queue_events = 1 << 17, .retention.max_bytes = PRUNE_LIMIT_MIN});
 
 	assert_non_null(w);
 	for (int n = 0; n < 60000; n++)
@@ -443,7 +443,7 @@ static void test_swept_stacks_change_the_generation(void **state)
 	int64_t session;
 	struct store_writer *w = start(s->path, &session,
 		&(struct store_writer_config){
-			.queue_events = 1 << 17, .upkeep.max_bytes = PRUNE_LIMIT_MIN});
+			.queue_events = 1 << 17, .retention.max_bytes = PRUNE_LIMIT_MIN});
 
 	assert_non_null(w);
 	assert_true(store_writer_push_stack(w, &used));

@@ -61,10 +61,10 @@ static void answer(int fd, char *out, size_t size)
 
 static void wait_until_wanted(struct telemetry *t)
 {
-	const struct timespec nap = {.tv_nsec = NS_PER_MS};
+	const struct timespec wait_briefly = {.tv_nsec = NS_PER_MS};
 
 	for (int i = 0; i < 20000 && !telemetry_wants(t); i++)
-		nanosleep(&nap, NULL);
+		nanosleep(&wait_briefly, NULL);
 	assert_true(telemetry_wants(t));
 }
 

@@ -68,19 +68,19 @@ static struct outcome ask_server(const struct made_cert *shown, const struct mad
 			&client, &e),
 		0);
 	stub_start(&stub, l, say_hello, NULL);
-	snprintf(stub.place.host, sizeof(stub.place.host), "%s", host);
-	o = ask_place(l, client, &stub.place);
+	snprintf(stub.endpoint.host, sizeof(stub.endpoint.host), "%s", host);
+	o = ask_place(l, client, &stub.endpoint);
 	if (!o.err) {
-		o = ask_place(l, client, &stub.place);
+		o = ask_place(l, client, &stub.endpoint);
 		assert_int_equal(stub.connections, 1);
 		assert_int_equal(stub.requests, 2);
 		assert_true(o.sent_ns < o.first_ns && o.first_ns < o.told_ns);
 	} else {
-		char place[300];
+		char endpoint[300];
 
 		assert_int_equal(stub.requests, 0); /* nothing was told to a stranger */
-		snprintf(place, sizeof(place), "%s:%u", host, stub.place.port);
-		assert_non_null(strstr(o.text, place));
+		snprintf(endpoint, sizeof(endpoint), "%s:%u", host, stub.endpoint.port);
+		assert_non_null(strstr(o.text, endpoint));
 		print_message("    %s\n", o.text);
 	}
 	http_client_free(client);
@@ -241,8 +241,8 @@ static struct outcome ask_odd(struct stub *stub, bool tls)
 	assert_int_equal(loop_new(&l), 0);
 	assert_int_equal(http_client_new(l, &(struct http_client_settings){}, &client, NULL), 0);
 	stub_start(stub, l, stub->fn, NULL);
-	stub->place.tls = tls;
-	o = ask_place(l, client, &stub->place);
+	stub->endpoint.tls = tls;
+	o = ask_place(l, client, &stub->endpoint);
 	print_message("    %s\n", o.text);
 	http_client_free(client);
 	while (stub->open)
@@ -301,7 +301,7 @@ static void test_cut_short(void **state)
 		http_client_new(l, &(struct http_client_settings){.tls = tls}, &client, NULL), 0);
 	stub_start(&stub, l, say_until_end, NULL);
 	/* bufferevent_openssl closes without close_notify: what a cut connection looks like */
-	o = ask_place(l, client, &stub.place);
+	o = ask_place(l, client, &stub.endpoint);
 	print_message("    %s\n", o.text);
 	assert_int_equal(o.err, -ECONNRESET);
 	http_client_free(client);

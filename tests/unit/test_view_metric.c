@@ -11,14 +11,14 @@
 
 #include <cmocka.h>
 
-#include "agent/metric_table.h"
-#include "agent/view_metric.h"
+#include "agent/trace/metrics/metric_table.h"
+#include "agent/trace/metrics/view_metric.h"
 
 struct run {
 	struct tracer_op ops[3];
 	struct gpu_row gpu;
 	struct tracer_view view;
-	struct figures *figures;
+	struct metric_state *metric_state;
 	struct reading reading;
 };
 
@@ -42,15 +42,15 @@ static struct run *run_new(void)
 	sketch_add(&r->ops[2].sketch, 9000, 7);
 	gpu_sample_init(&r->gpu.sample);
 	snprintf(r->gpu.sample.uuid, sizeof(r->gpu.sample.uuid), "GPU-1");
-	r->figures = figures_new();
+	r->metric_state = metric_state_new();
 	r->reading = (struct reading){
-		.view = &r->view, .figures = r->figures, .node = "n", .version = "1"};
+		.view = &r->view, .metric_state = r->metric_state, .node = "n", .version = "1"};
 	return r;
 }
 
 static void run_free(struct run *r)
 {
-	figures_free(r->figures);
+	metric_state_free(r->metric_state);
 	free(r);
 }
 DEFINE_CLEANUP(struct run *, run_free)
@@ -160,7 +160,7 @@ static void test_gpus_are_told_while_the_driver_answers(void **state)
 	r->gpu.sample.power_mw = 612345;
 	r->gpu.sample.throttle_reasons = 4;
 	r->view.gpu_state = GPU_KNOWN;
-	figures_gpu(r->figures, &r->gpu.sample);
+	metric_state_gpu(r->metric_state, &r->gpu.sample);
 	known = metrics_of(r);
 	assert_int_equal(find(known, M_GPU_ANSWERS)->first->value.i, 1);
 	assert_true(find(known, M_GPU_POWER)->first->value.d == 612.345);
@@ -184,7 +184,7 @@ static void test_incidents(void **state)
 
 	assert_int_equal(find(before, M_INCIDENTS_ACTIVE)->count, PROBLEM_COUNT);
 	assert_int_equal(find(before, M_ANOMALIES)->first->value.i, 0);
-	figures_incident(r->figures, &i, CASE_NEW);
+	metric_state_incident(r->metric_state, &i, INCIDENT_NEW);
 	after = metrics_of(r);
 	assert_int_equal(find(after, M_INCIDENTS_ACTIVE)->count, PROBLEM_COUNT + 1);
 	assert_int_equal(find(after, M_ANOMALIES)->first->value.i, 1);
@@ -208,7 +208,7 @@ static void test_collectives(void **state)
 
 	r->reading.collectives[NCCL_SEND].count = 9;
 	r->reading.collectives[NCCL_SEND].bytes = 576;
-	figures_collective(r->figures, &e, &c);
+	metric_state_collective(r->metric_state, &e, &c);
 	s = metrics_of(r);
 	assert_null(find(s, M_NCCL_PROCESSES)); /* nobody has looked */
 	for (const struct metric_point *p = find(s, M_COLL_BYTES)->first; p; p = p->next)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/window.h"
+#include "agent/correlate/engine/window.h"
 #include "scene.h"
 
 #define SCENE _cleanup_(scene_done) struct scene s = {.seed = 1}
@@ -30,12 +30,12 @@ static void uses_are_told_apart(void **state)
 	scene_call(&s, CUDA_STREAM_SYNC, 9000, 12000); /* 1 ms in each */
 	scene_call(&s, CUDA_STREAM_SYNC, 11000, 5000); /* between them */
 	rec = scene_recording(&s);
-	assert_int_equal(window_look(&rec, VICTIM, w, 2, &u), 0);
+	assert_int_equal(window_examine(&rec, VICTIM, w, 2, &u), 0);
 	assert_int_equal(u.total_ns, 20000000);
 	assert_int_equal(u.cpu_ns, 2000000);
 	assert_int_equal(u.disk_ns, 7000000);
 	assert_int_equal(u.call_ns, 2000000);
-	window_tell(&u, VICTIM, text, sizeof(text));
+	window_describe(&u, VICTIM, text, sizeof(text));
 	assert_string_equal(text, "its thread was blocked on disk I/O for 35 % of that");
 }
 
@@ -49,8 +49,8 @@ static void the_cpu_has_a_name(void **state)
 
 	scene_stay(&s, VICTIM, 1000, 8000, 8000, WIRE_PREEMPTED, HOG, "hog");
 	rec = scene_recording(&s);
-	assert_int_equal(window_look(&rec, VICTIM, &w, 1, &u), 0);
-	window_tell(&u, VICTIM, text, sizeof(text));
+	assert_int_equal(window_examine(&rec, VICTIM, &w, 1, &u), 0);
+	window_describe(&u, VICTIM, text, sizeof(text));
 	assert_string_equal(
 		text, "its thread was waiting for a CPU used by hog (pid 8821) for 80 % of that");
 }
@@ -64,14 +64,14 @@ static void nothing_recorded_is_not_guessed(void **state)
 	SCENE;
 
 	rec = scene_recording(&s);
-	assert_int_equal(window_look(&rec, VICTIM, NULL, 0, &u), 0);
+	assert_int_equal(window_examine(&rec, VICTIM, NULL, 0, &u), 0);
 	assert_int_equal(u.total_ns, 0);
-	window_tell(&u, VICTIM, text, sizeof(text));
+	window_describe(&u, VICTIM, text, sizeof(text));
 	assert_non_null(strstr(text, "no delay by CPU or disk was recorded"));
 	scene_call(&s, CUDA_MEMCPY, 0, 9000);
 	rec = scene_recording(&s);
-	assert_int_equal(window_look(&rec, VICTIM, &w, 1, &u), 0);
-	window_tell(&u, VICTIM, text, sizeof(text));
+	assert_int_equal(window_examine(&rec, VICTIM, &w, 1, &u), 0);
+	window_describe(&u, VICTIM, text, sizeof(text));
 	assert_string_equal(text, "its thread was in cudaMemcpy for 90 % of that");
 }
 

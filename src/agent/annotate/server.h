@@ -22,7 +22,7 @@ struct annotate_server;
 /* Takes a copy of @a to be stored; false: there is no room now, the writer is told so. */
 typedef bool annotate_put(void *arg, const struct annotation *a, uint64_t ticket);
 
-/* annotate_server_new - serve @listen_fd (annotate_place_bind()), which becomes the server's.
+/* annotate_server_new - serve @listen_fd (socket_path_bind()), which becomes the server's.
  * @root is the prefix of /proc, "" for the real one. */
 int annotate_server_new(int listen_fd, const char *root, annotate_put *put, void *arg,
 	struct annotate_server **ret);

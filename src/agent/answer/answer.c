@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "agent/store/lock.h"
+#include "agent/store/write/lock.h"
 #include "agent/answer/time_request.h"
 
 #define NODES_MAX 1024

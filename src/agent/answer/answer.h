@@ -8,7 +8,7 @@
 #pragma once
 
 #include "agent/answer/time_request.h"
-#include "agent/store/nodedb_snapshot.h"
+#include "agent/store/read/nodedb_snapshot.h"
 #include "json/writer.h"
 #include "wire/names.h"
 

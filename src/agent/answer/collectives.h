@@ -4,7 +4,7 @@
 #pragma once
 
 #include "agent/answer/answer.h"
-#include "agent/correlate/straggler_find.h"
+#include "agent/correlate/detect/straggler_find.h"
 
 #define COLLECTIVES_WORST 10
 

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "agent/answer/report.h"
-#include "agent/correlate/correlate.h"
+#include "agent/answer/encode/report.h"
+#include "agent/correlate/engine/correlate.h"
 #include "agent/store/nodedb.h"
 #include "base/errinfo.h"
 

@@ -57,7 +57,7 @@ static uint64_t rank_of(uint64_t calls, unsigned percent)
 }
 
 /* @n samples of one op, by duration. */
-static struct op_stat figures_of(const struct sample *s, size_t n)
+static struct op_stat stats_of(const struct sample *s, size_t n)
 {
 	struct op_stat t = {.source = (uint8_t)(s->op >> 24),
 		.op = (uint16_t)(s->op >> 8),
@@ -110,7 +110,7 @@ int op_stat_run(const struct event *events, size_t count, struct op_stat **ret, 
 	for (size_t i = 0, n; i < count; i += n) {
 		for (n = 1; i + n < count && samples[i + n].op == samples[i].op;)
 			n++;
-		stats[ops++] = figures_of(&samples[i], n);
+		stats[ops++] = stats_of(&samples[i], n);
 	}
 	op_stat_sort(stats, ops);
 	*ret = TAKE(stats);

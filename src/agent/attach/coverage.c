@@ -318,7 +318,7 @@ static uint32_t nccl_field(struct elfsym *elf, const char *function)
 	return at;
 }
 
-static void tell_nccl_layout(struct coverage *c, struct elfsym *elf, unsigned library)
+static void send_nccl_layout(struct coverage *c, struct elfsym *elf, unsigned library)
 {
 	struct wire_nccl_layout l = {
 		.rank_at = nccl_field(elf, "ncclCommUserRank"),
@@ -388,7 +388,7 @@ static int resolve(struct coverage *c, unsigned number, int fd, const char *name
 	if (!found)
 		return errinfo_set(reterr, -ENOENT, "%s has no functions of %s", name, lib->name);
 	if (lib == &probe_nccl)
-		tell_nccl_layout(c, elf, number);
+		send_nccl_layout(c, elf, number);
 	*ret_count = found;
 	return 0;
 }

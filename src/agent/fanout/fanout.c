@@ -95,7 +95,7 @@ static int begin_call(struct fanout_leg *leg, const char *path, const char *body
 	http_done *done, struct http_call **ret)
 {
 	struct fanout *f = leg->run->f;
-	struct http_ask ask = {.place = &f->nodes.items[leg->index].place,
+	struct http_ask ask = {.endpoint = &f->nodes.items[leg->index].endpoint,
 		.method = body ? "POST" : "GET",
 		.path = path,
 		.body = body,
@@ -437,7 +437,7 @@ static int check_plain(
 	for (size_t i = 0; i < f->nodes.count; i++) {
 		const struct fanout_node *n = &f->nodes.items[i];
 
-		if (!n->place.tls && !s->allow_plain && !http_is_loopback(n->address))
+		if (!n->endpoint.tls && !s->allow_plain && !http_is_loopback(n->address))
 			return errinfo_set(reterr, -EINVAL,
 				"node %.200s is another machine, and plain HTTP to it is refused: "
 				"use TLS, or if the network is trusted --fleet-require-tls=false",
@@ -449,7 +449,7 @@ static int check_plain(
 static bool needs_tls(const struct fanout *f)
 {
 	for (size_t i = 0; i < f->nodes.count; i++)
-		if (f->nodes.items[i].place.tls)
+		if (f->nodes.items[i].endpoint.tls)
 			return true;
 	return false;
 }

@@ -16,7 +16,7 @@
 
 /* Files of the published agent (schema below 0.11) stamp block I/O, socket and sched_switch rows
  * with their end. */
-void fanout_event_sql(struct buf *b, const struct fanout_event_wish *w)
+void fanout_event_sql(struct buf *b, const struct fanout_event_request *w)
 {
 	const char *word = "WHERE";
 

@@ -12,7 +12,7 @@
 #include "model/event.h"
 #include "sql/sql_table.h"
 
-struct fanout_event_wish {
+struct fanout_event_request {
 	uint64_t since_ns; /* so long before a node's newest event; 0: no limit */
 	const uint32_t *pids;
 	size_t pid_count; /* 0: all */
@@ -20,7 +20,7 @@ struct fanout_event_wish {
 
 /* fanout_event_sql - appends the statement. It gives the newest first: with a limit on rows the
  * oldest are those that are missing. */
-void fanout_event_sql(struct buf *b, const struct fanout_event_wish *w);
+void fanout_event_sql(struct buf *b, const struct fanout_event_request *w);
 
 struct fanout_event {
 	size_t node; /* in fanout_events.names */

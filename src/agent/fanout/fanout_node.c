@@ -7,18 +7,18 @@
 #include <string.h>
 #include <strings.h>
 
-static bool is_same(const struct http_place *a, const struct http_place *b)
+static bool is_same(const struct http_endpoint *a, const struct http_endpoint *b)
 {
 	return a->tls == b->tls && a->port == b->port && strcasecmp(a->host, b->host) == 0;
 }
 
-static int add(struct fanout_nodes *n, const struct http_place *place, struct errinfo *reterr)
+static int add(struct fanout_nodes *n, const struct http_endpoint *endpoint, struct errinfo *reterr)
 {
-	bool v6 = strchr(place->host, ':') != NULL;
+	bool v6 = strchr(endpoint->host, ':') != NULL;
 	struct fanout_node *p;
 
 	for (size_t i = 0; i < n->count; i++)
-		if (is_same(&n->items[i].place, place))
+		if (is_same(&n->items[i].endpoint, endpoint))
 			return 0;
 	if (n->count == FANOUT_NODES_MAX)
 		return errinfo_set(reterr, -E2BIG, "more than %d nodes", FANOUT_NODES_MAX);
@@ -27,16 +27,16 @@ static int add(struct fanout_nodes *n, const struct http_place *place, struct er
 		return errinfo_set(reterr, -ENOMEM, "not enough memory for %zu nodes", n->count);
 	n->items = p;
 	p += n->count++;
-	*p = (struct fanout_node){.place = *place};
-	snprintf(p->address, sizeof(p->address), "%s%s%s:%u", v6 ? "[" : "", place->host,
-		v6 ? "]" : "", place->port);
+	*p = (struct fanout_node){.endpoint = *endpoint};
+	snprintf(p->address, sizeof(p->address), "%s%s%s:%u", v6 ? "[" : "", endpoint->host,
+		v6 ? "]" : "", endpoint->port);
 	return 0;
 }
 
 int fanout_nodes_add(struct fanout_nodes *n, const char *list, bool tls, struct errinfo *reterr)
 {
 	char text[FANOUT_ADDRESS_LEN + 16];
-	struct http_place place;
+	struct http_endpoint endpoint;
 	int r;
 
 	for (const char *p = list; *p; p += *p == ',') {
@@ -56,9 +56,9 @@ int fanout_nodes_add(struct fanout_nodes *n, const char *list, bool tls, struct 
 			return errinfo_set(reterr, -EINVAL,
 				"'%.100s': separate nodes with commas: gpu-1:8080,gpu-2:8080",
 				text);
-		r = http_place_parse(text, tls, FANOUT_PORT, &place, reterr);
+		r = http_endpoint_parse(text, tls, FANOUT_PORT, &endpoint, reterr);
 		if (r == 0)
-			r = add(n, &place, reterr);
+			r = add(n, &endpoint, reterr);
 		if (r < 0)
 			return r;
 	}

@@ -13,7 +13,7 @@
 #define FANOUT_PORT        8080
 
 struct fanout_node {
-	struct http_place place;
+	struct http_endpoint endpoint;
 	char address[FANOUT_ADDRESS_LEN]; /* "gpu-1:8080": how warnings name it */
 };
 

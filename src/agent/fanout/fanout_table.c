@@ -315,7 +315,7 @@ static void put_more(
 		buf_printf(b, " and %zu more", n - COLUMNS_NAMED);
 }
 
-static void tell_difference(struct fanout_rows *rows, const struct sql_table *model)
+static void print_difference(struct fanout_rows *rows, const struct sql_table *model)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1024);
 
@@ -406,7 +406,7 @@ int fanout_table_merge(
 		nodes[i].odd =
 			nodes[i].there && !has_same_columns(&nodes[i].table, &nodes[first].table);
 		if (nodes[i].odd)
-			tell_difference(&nodes[i], &nodes[first].table);
+			print_difference(&nodes[i], &nodes[first].table);
 	}
 	own = find_node_column(&nodes[first].table);
 	r = begin_merged(&merged, &nodes[first].table, own < 0);

@@ -98,7 +98,7 @@ static bool tell(struct gpu_record *record)
 	return n == sizeof(*record);
 }
 
-static int tell_end(int err, const char *text)
+static int send_end(int err, const char *text)
 {
 	struct gpu_record record = {
 		.kind = err == -ENOENT || err == -ENODEV ? GPU_RECORD_ABSENT : GPU_RECORD_FAILED,
@@ -110,7 +110,7 @@ static int tell_end(int err, const char *text)
 	return EXIT_FAILURE;
 }
 
-static bool tell_hello(const struct nvml_library *n)
+static bool send_hello(const struct nvml_library *n)
 {
 	struct gpu_record record = {.kind = GPU_RECORD_HELLO, .hello.count = nvml_count(n)};
 
@@ -157,7 +157,7 @@ static int sample_for_ever(struct nvml_library *n)
 	uint64_t due = mono_now().ns;
 	int silent = 0;
 
-	if (!tell_hello(n))
+	if (!send_hello(n))
 		return EXIT_SUCCESS;
 	do {
 		int answered = sample_all(n);
@@ -166,7 +166,7 @@ static int sample_for_ever(struct nvml_library *n)
 			return EXIT_SUCCESS;
 		silent = answered ? 0 : silent + 1;
 		if (silent == SILENT_ROUNDS)
-			return tell_end(-EIO, "NVML reports no GPU");
+			return send_end(-EIO, "NVML reports no GPU");
 	} while (wait_turn(&due));
 	return EXIT_SUCCESS;
 }
@@ -200,6 +200,6 @@ int gpu_child_main(int argc, char **argv)
 	int r = open_library(argc > 1 ? argv[1] : NULL, &n, &e);
 
 	if (r < 0)
-		return tell_end(r, e.text[0] ? e.text : strerror(-r));
+		return send_end(r, e.text[0] ? e.text : strerror(-r));
 	return sample_for_ever(n);
 }

@@ -5,7 +5,7 @@
  * too, when its connection is closed, and what it waits for from a SQL worker is ended then. */
 #pragma once
 
-#include "agent/serve/pool.h"
+#include "base/pool.h"
 #include "net/server.h"
 
 struct job { /* a part of what the request needs */

@@ -308,7 +308,7 @@ int serve_new(struct loop *l, const struct serve_settings *settings, struct serv
 	for (int i = 0; r == 0 && i < LANE_COUNT; i++)
 		r = pool_new(&lanes[i], &s->lanes[i]);
 	if (r == 0)
-		r = keep_new(&s->keep);
+		r = response_cache_new(&s->response_cache);
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot start threads: %s", strerror(-r));
 	r = http_server_new(l, &http, &s->http, reterr);
@@ -325,8 +325,8 @@ void serve_free(struct serve *s)
 	for (int i = 0; i < LANE_COUNT; i++)
 		if (s->lanes[i])
 			pool_free(s->lanes[i]);
-	if (s->keep)
-		keep_free(s->keep);
+	if (s->response_cache)
+		response_cache_free(s->response_cache);
 	free(s);
 }
 

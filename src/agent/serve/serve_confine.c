@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/store/owner.h"
+#include "agent/store/write/owner.h"
 #include "base/log.h"
 #include "base/spawn.h"
 #include "sql/sql_worker.h"

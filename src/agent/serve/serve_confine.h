@@ -2,7 +2,7 @@
 /* serve_confine.h - what a server gives up before it answers its first request. */
 #pragma once
 
-#include "agent/attach/check.h"
+#include "agent/check/check.h"
 
 struct serve_confine {
 	const char *db;             /* the recording; need not be there yet */

@@ -7,7 +7,7 @@
 
 #include "agent/answer/answer.h"
 #include "agent/serve/job.h"
-#include "agent/serve/keep.h"
+#include "agent/serve/response_cache.h"
 #include "agent/serve/serve.h"
 #include "json/writer.h"
 
@@ -18,7 +18,7 @@ struct serve {
 	struct loop *loop;
 	struct http_server *http;
 	struct pool *lanes[LANE_COUNT];
-	struct keep *keep;       /* answers that are costly to make */
+	struct response_cache *response_cache; /* answers that are costly to make */
 	char node[NODE_MAX];     /* whose recording it is; "": it does not say. The loop's */
 	atomic_bool is_nameless; /* there was no recording to ask yet */
 };

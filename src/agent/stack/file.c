@@ -132,7 +132,7 @@ static void for_number(struct stack_files *fs, uint32_t number,
 		}
 }
 
-static void tell_table(struct stack_file *f, const void *what)
+static void send_table(struct stack_file *f, const void *what)
 {
 	const struct stack_table *t = what;
 
@@ -159,7 +159,7 @@ static void take_unwind(void *arg, uint32_t number, const struct symbol_unwind *
 	} else if (r < 0) {
 		log_info("%s has no unwind table: %s", f->name, u->err ? u->text : strerror(-r));
 	}
-	for_number(fs, number, tell_table, r < 0 ? NULL : &t);
+	for_number(fs, number, send_table, r < 0 ? NULL : &t);
 }
 
 static void name_set(struct stack_files *fs, struct stack_file *f, uint64_t key,
@@ -204,7 +204,7 @@ static void take_frames(void *arg, uint32_t number, uint64_t ticket, int err,
 	free(b);
 }
 
-static void tell_places(struct stack_file *f, const void *what)
+static void send_places(struct stack_file *f, const void *what)
 {
 	memcpy(f->places, what, sizeof(f->places));
 	f->places_known = true;
@@ -217,7 +217,7 @@ static void take_places(void *arg, uint32_t number, uint64_t ticket, int err,
 
 	for (size_t i = 0; !err && i < count && i < ARRAY_SIZE(places); i++)
 		places[i] = p[i];
-	for_number(arg, number, tell_places, places);
+	for_number(arg, number, send_places, places);
 }
 
 /* ---- files ---- */

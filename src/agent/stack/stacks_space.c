@@ -13,7 +13,7 @@
 #define RESCAN_FIRST_NS (20 * NS_PER_MS)
 #define RESCAN_LAST_NS  NS_PER_S
 #define ROUTINE_RATIO   16 /* without a reason mappings are read again at this part of their age */
-#define TELL_LATEST_NS  (300 * NS_PER_MS)
+#define SEND_LATEST_NS  (300 * NS_PER_MS)
 
 /* ---- sets of mappings ---- */
 
@@ -54,7 +54,7 @@ static void space_free(struct stacks *s, struct stack_space *p)
 	free(p);
 }
 
-static void space_tell(struct stacks *s, struct stack_space *p)
+static void space_send(struct stacks *s, struct stack_space *p)
 {
 	struct stack_mappings *m = malloc(sizeof(*m));
 	int r = -ENOMEM;
@@ -220,8 +220,8 @@ void stacks_look_after(struct stacks *s, mono_time now)
 		if (space_python(p, now))
 			p->is_dirty = true;
 		/* Files come by the hundred when a process is met: they are told together. */
-		if (p->is_dirty && (space_is_known(p) || now.ns - p->told.ns > TELL_LATEST_NS)) {
-			space_tell(s, p);
+		if (p->is_dirty && (space_is_known(p) || now.ns - p->told.ns > SEND_LATEST_NS)) {
+			space_send(s, p);
 			p->told = now;
 		}
 	}

@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 
 #include "agent/store/nodedb_private.h"
-#include "agent/store/owner.h"
-#include "agent/store/schema.h"
+#include "agent/store/write/owner.h"
+#include "agent/store/schema/schema.h"
 #include "base/path_user.h"
 
 static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/store/scope.h"
+#include "agent/store/read/scope.h"
 #include "agent/store/stack_json.h"
 #include "base/errinfo.h"
 #include "model/accounting.h"

@@ -5,7 +5,7 @@
  * beside the other ranks. */
 #include <stdio.h>
 
-#include "agent/store/nodedb_reader.h"
+#include "agent/store/read/nodedb_reader.h"
 #include "base/array.h"
 #include "wire/names.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/array.h"
 
-#include "agent/store/nodedb_reader.h"
+#include "agent/store/read/nodedb_reader.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 #define NAMES_MAX    65536

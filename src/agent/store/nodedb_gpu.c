@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "agent/store/nodedb_private.h"
-#include "agent/store/nodedb_reader.h"
+#include "agent/store/read/nodedb_reader.h"
 #include "base/array.h"
 
 #define SQL_TEXT_MAX (64 << 10)

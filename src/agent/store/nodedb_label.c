@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 
-#include "agent/store/nodedb_reader.h"
+#include "agent/store/read/nodedb_reader.h"
 
 #define SQL_TEXT_MAX 4096
 

@@ -2,7 +2,7 @@
 /* nodedb_private.h - the open store, shared by the files that write it. */
 #pragma once
 
-#include "agent/store/lock.h"
+#include "agent/store/write/lock.h"
 #include "agent/store/nodedb.h"
 #include "sql/sql.h"
 

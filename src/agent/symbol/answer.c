@@ -229,7 +229,7 @@ static void put_frames(struct answer *a, const struct names_frame *frames, uint8
 	}
 }
 
-static uint8_t frames_at(const struct shelf_item *item, const struct protocol_offset *o,
+static uint8_t frames_at(const struct image_cache_item *item, const struct protocol_offset *o,
 	struct names_frame out[NAMES_INLINE_MAX])
 {
 	int n;
@@ -246,7 +246,7 @@ static uint8_t frames_at(const struct shelf_item *item, const struct protocol_of
 	return (uint8_t)MAX(0, MIN(n, NAMES_INLINE_MAX));
 }
 
-void answer_frames(struct answer *a, const struct shelf_item *item,
+void answer_frames(struct answer *a, const struct image_cache_item *item,
 	const struct protocol_offset *offsets, size_t count)
 {
 	struct names_frame frames[NAMES_INLINE_MAX];
@@ -277,7 +277,7 @@ static bool read_content(const struct image *image, uint64_t vaddr, uint8_t *out
 	return true;
 }
 
-void answer_places(struct answer *a, const struct shelf_item *item,
+void answer_places(struct answer *a, const struct image_cache_item *item,
 	const struct protocol_name *names, size_t count)
 {
 	if (item->perfmap) {

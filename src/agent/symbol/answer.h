@@ -5,7 +5,7 @@
 #pragma once
 
 #include "agent/symbol/protocol.h"
-#include "agent/symbol/shelf.h"
+#include "agent/symbol/image_cache.h"
 
 struct answer { /* one being sent; .socket and .header are set by the caller */
 	int socket;
@@ -22,7 +22,7 @@ void answer_error(struct answer *a, int err, const char *text);
 void answer_ready(struct answer *a, const char *text);
 void answer_identity(struct answer *a, int fd);
 void answer_unwind(struct answer *a, int fd);
-void answer_frames(struct answer *a, const struct shelf_item *item,
+void answer_frames(struct answer *a, const struct image_cache_item *item,
 	const struct protocol_offset *offsets, size_t count);
-void answer_places(struct answer *a, const struct shelf_item *item,
+void answer_places(struct answer *a, const struct image_cache_item *item,
 	const struct protocol_name *names, size_t count);

@@ -17,7 +17,7 @@
 #include "agent/symbol/answer.h"
 #include "agent/symbol/protocol.h"
 #include "agent/symbol/sandbox.h"
-#include "agent/symbol/shelf.h"
+#include "agent/symbol/image_cache.h"
 
 struct asked { /* a question as it came */
 	struct protocol_header header;
@@ -91,11 +91,11 @@ static bool body_fits(struct asked *q)
 	}
 }
 
-static void answer_from_shelf(struct answer *a, struct asked *q, struct shelf *s)
+static void answer_from_image_cache(struct answer *a, struct asked *q, struct image_cache *s)
 {
-	const struct shelf_item *item;
+	const struct image_cache_item *item;
 	struct errinfo e = {0};
-	int r = shelf_get(s, q->header.file, q->header.source, q->fds, &item, &e);
+	int r = image_cache_get(s, q->header.file, q->header.source, q->fds, &item, &e);
 
 	if (r < 0)
 		answer_error(a, r, e.text);
@@ -103,16 +103,16 @@ static void answer_from_shelf(struct answer *a, struct asked *q, struct shelf *s
 		answer_frames(a, item, (const struct protocol_offset *)q->body, q->header.count);
 	else
 		answer_places(a, item, (const struct protocol_name *)q->body, q->header.count);
-	shelf_tidy(s);
+	image_cache_tidy(s);
 }
 
 /* False: the agent is gone, or asked what cannot be asked. */
-static bool answer_question(struct answer *a, struct asked *q, struct shelf *s)
+static bool answer_question(struct answer *a, struct asked *q, struct image_cache *s)
 {
 	if (!body_fits(q))
 		return false;
 	if (q->header.kind == PROTOCOL_FORGET) {
-		shelf_forget(s, q->header.file);
+		image_cache_forget(s, q->header.file);
 		return true;
 	}
 	answer_begin(a, &q->header);
@@ -120,7 +120,7 @@ static bool answer_question(struct answer *a, struct asked *q, struct shelf *s)
 	case PROTOCOL_IDENTITY: answer_identity(a, q->fds[0]); break;
 	case PROTOCOL_UNWIND: answer_unwind(a, q->fds[0]); break;
 	case PROTOCOL_FRAMES:
-	case PROTOCOL_PLACES: answer_from_shelf(a, q, s); break;
+	case PROTOCOL_PLACES: answer_from_image_cache(a, q, s); break;
 	default: return false;
 	}
 	return !a->gone;
@@ -148,20 +148,20 @@ static int begin(struct answer *a)
 int symbol_child_main(int argc, char **argv)
 {
 	static struct answer answer = {.socket = SYMBOL_CHILD_FD};
-	static struct shelf shelf;
+	static struct image_cache image_cache;
 	static struct asked question;
 	bool going;
 
 	(void)argc;
 	(void)argv;
-	shelf = SHELF_INIT;
+	image_cache = IMAGE_CACHE_INIT;
 	if (begin(&answer) < 0)
 		return EXIT_FAILURE;
 	do {
-		going = receive(&question) && answer_question(&answer, &question, &shelf);
+		going = receive(&question) && answer_question(&answer, &question, &image_cache);
 		fd_closep(&question.fds[0]);
 		fd_closep(&question.fds[1]);
 	} while (going);
-	shelf_done(&shelf);
+	image_cache_done(&image_cache);
 	return EXIT_SUCCESS;
 }

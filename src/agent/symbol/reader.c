@@ -17,7 +17,7 @@
 #include "base/spawn.h"
 
 #define SHORTEST_NS (50 * NS_PER_MS)
-#define STOP_NAPS   100 /* 0.2 s to die */
+#define STOP_WAITS  100 /* 0.2 s to die */
 
 uint64_t reader_backoff_ns(unsigned failures, uint64_t longest_ns)
 {
@@ -108,7 +108,7 @@ void reader_done(struct reader *r)
 	close(r->fd);
 	if (!r->reaped) {
 		kill(r->pid, SIGKILL);
-		spawn_is_gone_after(r->pid, STOP_NAPS); /* stuck: it dies when it can */
+		spawn_is_gone_after(r->pid, STOP_WAITS); /* stuck: it dies when it can */
 	}
 	r->pid = 0;
 	r->fd = -1;

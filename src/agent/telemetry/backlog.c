@@ -15,8 +15,8 @@ static struct backlog_batch *batch_at(struct backlog *b, size_t i)
 
 static void batch_drop(struct backlog *b, const struct backlog_batch *batch)
 {
-	b->figures.dropped_batches++;
-	b->figures.dropped_points += batch->points;
+	b->stats.dropped_batches++;
+	b->stats.dropped_points += batch->points;
 	free(batch->data);
 }
 
@@ -103,18 +103,18 @@ void backlog_end(struct backlog *b, mono_time now, enum backlog_outcome outcome,
 	b->under_way = false;
 	if (outcome == BACKLOG_AGAIN) {
 		b->failures++;
-		b->figures.retries++;
+		b->stats.retries++;
 		b->due_ns = now.ns + MAX(pause_ns(b), MIN(asked_ns, BACKLOG_ASKED_MAX));
 		return;
 	}
 	b->failures = 0;
 	b->due_ns = 0;
 	if (outcome == BACKLOG_SENT) {
-		b->figures.sent_batches++;
-		b->figures.sent_points += first->points;
+		b->stats.sent_batches++;
+		b->stats.sent_points += first->points;
 	} else {
-		b->figures.refused_batches++;
-		b->figures.refused_points += first->points;
+		b->stats.refused_batches++;
+		b->stats.refused_points += first->points;
 	}
 	free(first->data);
 	remove_first(b);

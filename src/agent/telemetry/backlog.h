@@ -33,7 +33,7 @@ struct backlog_batch {
 	size_t points;
 };
 
-struct backlog_figures {
+struct backlog_stats {
 	uint64_t sent_batches, sent_points;
 	uint64_t dropped_batches, dropped_points; /* for want of room */
 	uint64_t refused_batches, refused_points; /* by the receiver, for good */
@@ -47,7 +47,7 @@ struct backlog {
 	unsigned failures; /* in a row */
 	uint64_t due_ns;   /* monotonic: no attempt before */
 	uint64_t random;   /* of the jitter; any seed */
-	struct backlog_figures figures;
+	struct backlog_stats stats;
 };
 
 void backlog_done(struct backlog *b);

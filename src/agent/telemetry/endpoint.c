@@ -83,9 +83,9 @@ static int plain_check(
 {
 	char address[300];
 
-	snprintf(address, sizeof(address), strchr(e->place.host, ':') ? "[%s]:%u" : "%s:%u",
-		e->place.host, e->place.port);
-	if (e->place.tls || o->insecure_far || http_is_loopback(address))
+	snprintf(address, sizeof(address), strchr(e->endpoint.host, ':') ? "[%s]:%u" : "%s:%u",
+		e->endpoint.host, e->endpoint.port);
+	if (e->endpoint.tls || o->insecure_far || http_is_loopback(address))
 		return 0;
 	return errinfo_set_exit(reterr, EXIT_USAGE, -EPERM,
 		"--otlp %s: traffic would not be encrypted; use https, or add --otlp-insecure-allow-non-loopback",
@@ -117,8 +117,8 @@ int endpoint_parse(const struct endpoint_options *o, struct endpoint *ret, struc
 	snprintf(authority, sizeof(authority), "%.*s", (int)(path - rest), rest);
 	r = protocol_choose(o, scheme, &e.protocol, reterr);
 	if (r == 0)
-		r = http_place_parse(authority, tls,
-			e.protocol == OTLP_GRPC ? GRPC_PORT : HTTP_PORT, &e.place, reterr);
+		r = http_endpoint_parse(authority, tls,
+			e.protocol == OTLP_GRPC ? GRPC_PORT : HTTP_PORT, &e.endpoint, reterr);
 	if (r == 0)
 		r = path_set(&e, path, reterr);
 	if (r == 0)
@@ -126,8 +126,8 @@ int endpoint_parse(const struct endpoint_options *o, struct endpoint *ret, struc
 	if (r < 0)
 		return r;
 	snprintf(e.shown, sizeof(e.shown),
-		strchr(e.place.host, ':') ? "%s://[%s]:%u" : "%s://%s:%u", tls ? "https" : "http",
-		e.place.host, e.place.port);
+		strchr(e.endpoint.host, ':') ? "%s://[%s]:%u" : "%s://%s:%u",
+		tls ? "https" : "http", e.endpoint.host, e.endpoint.port);
 	*ret = e;
 	return 0;
 }

@@ -18,7 +18,7 @@ struct endpoint_options {
 
 struct endpoint {
 	enum otlp_protocol protocol;
-	struct http_place place;
+	struct http_endpoint endpoint;
 	char path[512];
 	char shown[320]; /* "https://gpu1:4318", for people */
 };

@@ -35,9 +35,9 @@ static void put_result(struct metric_set *s, enum export_metric_id id, wall_time
 		s, &export_metric_table[id], start, (int64_t)v, METRIC_OF(METRIC_TEXT(result)));
 }
 
-void export_metric_push(struct metric_set *s, wall_time start, const struct push_figures *f)
+void export_metric_push(struct metric_set *s, wall_time start, const struct push_stats *f)
 {
-	const struct backlog_figures *b = &f->backlog;
+	const struct backlog_stats *b = &f->backlog;
 
 	put_result(s, E_BATCHES, start, "sent", b->sent_batches);
 	put_result(s, E_BATCHES, start, "dropped", b->dropped_batches);

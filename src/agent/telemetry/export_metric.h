@@ -19,5 +19,5 @@ enum export_metric_id {
 extern const struct metric_desc export_metric_table[EXPORT_METRIC_COUNT];
 
 /* Points since @start. */
-void export_metric_push(struct metric_set *s, wall_time start, const struct push_figures *f);
+void export_metric_push(struct metric_set *s, wall_time start, const struct push_stats *f);
 void export_metric_scrapes(struct metric_set *s, wall_time start, uint64_t scrapes);

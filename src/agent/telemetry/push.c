@@ -59,7 +59,7 @@ int push_new(
 	p->endpoint = *s->endpoint;
 	p->settings = *s;
 	p->backlog.random = mono_now().ns;
-	if (p->endpoint.place.tls)
+	if (p->endpoint.endpoint.tls)
 		r = tls_client_new(&tls, &p->tls, reterr);
 	client.tls = p->tls;
 	client.plain_ok = s->insecure_far;
@@ -75,7 +75,7 @@ int push_new(
 
 /* ---- replies ---- */
 
-static void tell_finished(struct push *p)
+static void notify_finished(struct push *p)
 {
 	loop_fn *fn = TAKE(p->finished);
 
@@ -97,7 +97,7 @@ static void attempt_end(struct push *p, enum backlog_outcome outcome, uint64_t a
 {
 	backlog_end(&p->backlog, mono_now(), outcome, asked_ns);
 	if (p->finished && (outcome == BACKLOG_AGAIN || !p->backlog.count))
-		tell_finished(p);
+		notify_finished(p);
 	else
 		send_next(p);
 }
@@ -180,7 +180,7 @@ static void send_next(struct push *p)
 			loop_timer_set(p->timer, wait_ns);
 		return;
 	}
-	ask = (struct http_ask){.place = &p->endpoint.place,
+	ask = (struct http_ask){.endpoint = &p->endpoint.endpoint,
 		.method = "POST",
 		.path = p->endpoint.path,
 		.type = is_json ? "application/json" : "application/x-protobuf",
@@ -229,9 +229,9 @@ void push_finish(struct push *p, loop_fn *fn, void *arg)
 	send_next(p);
 }
 
-struct push_figures push_figures(const struct push *p)
+struct push_stats push_stats(const struct push *p)
 {
-	return (struct push_figures){.backlog = p->backlog.figures,
+	return (struct push_stats){.backlog = p->backlog.stats,
 		.rejected_points = p->rejected_points,
 		.queued_batches = p->backlog.count,
 		.queued_bytes = p->backlog.bytes};

@@ -33,9 +33,9 @@ void push_give(struct push *p, const struct metric_set *s);
 /* push_finish - @fn runs once, when everything is delivered or an attempt has failed. */
 void push_finish(struct push *p, loop_fn *fn, void *arg);
 
-struct push_figures {
-	struct backlog_figures backlog;
+struct push_stats {
+	struct backlog_stats backlog;
 	uint64_t rejected_points; /* of delivered batches: the receiver took the rest */
 	size_t queued_batches, queued_bytes;
 };
-struct push_figures push_figures(const struct push *p);
+struct push_stats push_stats(const struct push *p);

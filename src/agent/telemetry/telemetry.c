@@ -66,10 +66,10 @@ static void on_end(void *arg)
 
 static void complete(struct telemetry *t, struct metric_set *s)
 {
-	struct push_figures f;
+	struct push_stats f;
 
 	if (t->push) {
-		f = push_figures(t->push);
+		f = push_stats(t->push);
 		export_metric_push(s, t->started, &f);
 	}
 	if (t->scrape)
@@ -226,7 +226,7 @@ size_t telemetry_stop(struct telemetry *t, struct metric_set *last)
 		loop_stop(t->loop);
 	pthread_join(t->thread, NULL);
 	if (t->push)
-		undelivered = push_figures(t->push).queued_batches;
+		undelivered = push_stats(t->push).queued_batches;
 	telemetry_free(t);
 	return undelivered;
 }

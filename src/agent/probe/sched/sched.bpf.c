@@ -13,7 +13,7 @@ static __always_inline __u32 task_state(struct task_struct *t)
 	return (__u32)BPF_CORE_READ((struct task_struct___before_5_14 *)t, state);
 }
 
-static __always_inline void stay_begin(struct thread_state *ts, bool preempt,
+static __always_inline void off_cpu_begin(struct thread_state *ts, bool preempt,
 	struct task_struct *prev, struct task_struct *next, __u64 now)
 {
 	__u32 state = task_state(prev) & TASK_STATE_MASK;
@@ -53,7 +53,7 @@ static __always_inline void fill_culprit(
 	__builtin_memcpy(r->by_comm, ts->by_comm, sizeof(r->by_comm));
 }
 
-static __always_inline void stay_end(
+static __always_inline void off_cpu_end(
 	struct thread_state *ts, struct task_struct *prev, struct task_struct *next, __u64 now)
 {
 	struct wire_agg_key key = {
@@ -110,10 +110,10 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	now = bpf_ktime_get_ns();
 	ts = thread_get(prev);
 	if (ts)
-		stay_begin(ts, preempt, prev, next, now);
+		off_cpu_begin(ts, preempt, prev, next, now);
 	ts = thread_get(next);
 	if (ts && ts->off_ns)
-		stay_end(ts, prev, next, now);
+		off_cpu_end(ts, prev, next, now);
 	return 0;
 }
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_json.h - incidents and stored verdicts as JSON arrays, complete. */
+#pragma once
+
+#include "agent/store/nodedb.h"
+#include "base/buf.h"
+#include "agent/answer/encode/report.h"
+#include "json/writer.h"
+#include "model/incident.h"
+
+/* report_json - an array of incidents; with scope->with_stacks an object of that and of the stacks
+ * with most time. */
+void report_json(struct buf *b, const struct incident *incidents, size_t count,
+	const struct report_scope *scope);
+
+/* report_json_incident - one of them, as an object. */
+void report_json_incident(
+	struct json_writer *w, const struct incident *i, const struct report_scope *scope);
+
+/* report_json_add - the incidents as elements of an open array; with scope->with_stacks one
+ * element, an object of the node, its incidents and stacks. */
+void report_json_add(struct json_writer *w, const struct incident *incidents, size_t count,
+	const struct report_scope *scope);
+void report_json_add_chains(struct json_writer *w, const struct incident_row *rows, size_t count);
+void report_json_chains(struct buf *b, const struct incident_row *rows, size_t count);

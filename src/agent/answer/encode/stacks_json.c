@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stacks_json.c - /api/v1/stacks: the call stacks with most time; /api/v1/flame: all of them as one
+ * tree. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/answer/encode/event_json.h"
+#include "agent/answer/flame.h"
+#include "agent/answer/answer_private.h"
+#include "agent/answer/stacks.h"
+
+#define SHOWN     10
+#define SHOWN_MAX 100
+#define NODES     2000
+#define NAMES_MAX 64
+#define NODES_MAX 10000
+
+/* Each name once. */
+static void put_processes(struct json_writer *w, const char *processes)
+{
+	const char *name, *seen[NAMES_MAX];
+	size_t len, lens[NAMES_MAX], count = 0, k;
+	uint32_t pid;
+
+	json_key(w, "processes");
+	json_begin_array(w);
+	while (count < NAMES_MAX && stacks_next_process(&processes, &pid, &name, &len)) {
+		for (k = 0; k < count && (lens[k] != len || memcmp(seen[k], name, len) != 0);)
+			k++;
+		if (k < count || !len)
+			continue;
+		seen[count] = name;
+		lens[count++] = len;
+		json_put_string_len(w, name, len);
+	}
+	json_end_array(w);
+}
+
+static int put_frames(
+	const struct question *q, struct json_writer *w, int64_t hash, struct errinfo *reterr)
+{
+	_cleanup_free_ struct stack *stack = NULL;
+	int r = nodedb_snapshot_stack(q->snapshot, (uint64_t)hash, &stack, reterr);
+
+	if (r < 0)
+		return r;
+	json_key(w, "frames");
+	if (!stack) {
+		json_put_null(w);
+		return 0;
+	}
+	event_json_stack(w, stack);
+	if (stack->stop && stack->stop[0])
+		json_string_member(w, "stop", stack->stop);
+	return 0;
+}
+
+static int put_stack(const struct question *q, struct json_writer *w, const struct sql_table *s,
+	size_t i, double all_ns, struct errinfo *reterr)
+{
+	int64_t hash = table_int(s, i, STACKS_HASH), n = table_int(s, i, STACKS_CALLS);
+	unsigned source = (unsigned)table_int(s, i, STACKS_SOURCE);
+	double ns = table_real(s, i, STACKS_NS);
+	char scratch[32], text[24];
+	int r;
+
+	json_begin_object(w);
+	snprintf(text, sizeof(text), "%lld", (long long)hash);
+	json_string_member(w, "hash", text);
+	json_string_member(w, "source", wire_source_name(source));
+	json_string_member(
+		w, "op", wire_op_name(source, (unsigned)table_int(s, i, STACKS_OP), scratch));
+	json_int_member(w, "n", n);
+	put_us(w, "avg_us", n > 0 ? ns / (double)n : 0);
+	put_us(w, "min_us", table_real(s, i, STACKS_MIN));
+	put_us(w, "max_us", table_real(s, i, STACKS_LONGEST));
+	put_us(w, "total_us", ns);
+	json_double_member(w, "share", all_ns > 0 ? ns / all_ns : 0);
+	put_processes(w, table_text(s, i, STACKS_PROCESSES));
+	r = put_frames(q, w, hash, reterr);
+	json_end_object(w);
+	return r;
+}
+
+int stacks_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	size_t limit = answer_limit(q->request->limit, SHOWN, SHOWN_MAX), shown = 0, i;
+	_cleanup_(stacks_answer_done) struct stacks_answer a = {0};
+	const struct sql_table *s = &a.totals;
+	int r = answer_stacks(q, &a, reterr);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	json_key(w, "stacks");
+	json_begin_array(w);
+	for (i = 0; r == 0 && i < s->row_count && shown < limit; i++)
+		if (table_int(s, i, STACKS_HASH)) {
+			r = put_stack(q, w, s, i, a.ns, reterr);
+			shown++;
+		}
+	json_end_array(w);
+	json_int_member(w, "rows", a.rows);
+	json_int_member(w, "without_stack", a.without);
+	put_bool(w, "truncated", i < s->row_count || a.truncated);
+	if (!shown)
+		json_string_member(w, "note",
+			a.rows ? "no call in this time range was recorded with a stack"
+			       : "no calls were recorded in this time range");
+	put_window(q, w);
+	json_end_object(w);
+	return r;
+}
+
+/* ---- the tree ---- */
+
+static int grow(const struct question *q, const struct sql_table *s, struct flame *f,
+	struct errinfo *reterr)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s->row_count; i++) {
+		double ns = table_real(s, i, STACKS_NS);
+		_cleanup_free_ struct stack *stack = NULL;
+
+		if (table_int(s, i, STACKS_HASH))
+			r = nodedb_snapshot_stack(q->snapshot,
+				(uint64_t)table_int(s, i, STACKS_HASH), &stack, reterr);
+		if (r == 0)
+			r = flame_add(f, stack, (unsigned)table_int(s, i, STACKS_SOURCE),
+				(unsigned)table_int(s, i, STACKS_OP),
+				ns > 0 && ns < 9e18 ? (uint64_t)ns : 0);
+	}
+	return r == 0 ? flame_finish(f) : r;
+}
+
+static int by_total(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The value from which on nodes are few enough to be shown. A parent is never smaller than its
+ * child. */
+static int find_floor(const struct flame *f, size_t max, uint64_t *ret)
+{
+	_cleanup_free_ uint64_t *totals = NULL;
+
+	*ret = 0;
+	if (f->count <= max)
+		return 0;
+	totals = malloc(f->count * sizeof(*totals));
+	if (!totals)
+		return -ENOMEM;
+	for (size_t i = 0; i < f->count; i++)
+		totals[i] = f->nodes[i].total;
+	qsort(totals, f->count, sizeof(*totals), by_total);
+	*ret = totals[max] + 1; /* of equals all or none */
+	return 0;
+}
+
+static void put_node(struct json_writer *w, const struct flame *f, uint32_t node, int64_t parent)
+{
+	static const char *const kinds[] = {
+		[FLAME_NATIVE] = "native", [FLAME_PYTHON] = "python", [FLAME_CALL] = "call"};
+
+	json_begin_object(w);
+	json_int_member(w, "parent", parent);
+	json_string_member(w, "name", node ? flame_name_of(f, node)->text : "all");
+	json_string_member(w, "kind", node ? kinds[flame_name_of(f, node)->kind] : "root");
+	json_uint_member(w, "self", f->nodes[node].self);
+	json_uint_member(w, "total", f->nodes[node].total);
+	json_end_object(w);
+}
+
+/* Each node after its parent, whose place in the list is remembered in @places. */
+static uint64_t put_tree(
+	struct json_writer *w, const struct flame *f, uint64_t floor, uint32_t *places)
+{
+	uint64_t left_out = f->left_out;
+	uint32_t node = 0, count = 0;
+
+	put_node(w, f, 0, -1);
+	places[0] = count++;
+	for (node = flame_next(f, 0, false); node;) {
+		bool small = f->nodes[node].total < floor;
+
+		if (small) {
+			left_out += f->nodes[node].total;
+		} else {
+			put_node(w, f, node, places[f->nodes[node].parent]);
+			places[node] = count++;
+		}
+		node = flame_next(f, node, small);
+	}
+	return left_out;
+}
+
+int flame_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	size_t max = answer_limit(q->request->points, NODES, NODES_MAX);
+	_cleanup_(stacks_answer_done) struct stacks_answer a = {0};
+	_cleanup_(flame_done) struct flame f = FLAME_INIT;
+	_cleanup_free_ uint32_t *places = NULL;
+	uint64_t floor = 0, left_out;
+	int r = answer_stacks(q, &a, reterr);
+
+	if (r == 0)
+		r = grow(q, &a.totals, &f, reterr);
+	if (r == 0)
+		r = find_floor(&f, max, &floor);
+	places = r == 0 ? calloc(f.count + 1, sizeof(*places)) : NULL;
+	if (!places)
+		return r < 0 ? r : -ENOMEM;
+	json_begin_object(w);
+	json_string_member(w, "unit", "ns");
+	json_uint_member(w, "total", f.count ? f.nodes[0].total : 0);
+	json_key(w, "nodes");
+	json_begin_array(w);
+	left_out = f.count ? put_tree(w, &f, floor, places) : 0;
+	json_end_array(w);
+	json_uint_member(w, "left_out", left_out);
+	json_int_member(w, "rows", a.rows);
+	put_bool(w, "truncated", floor > 0 || a.totals.truncated || a.truncated);
+	put_window(q, w);
+	json_end_object(w);
+	return 0;
+}

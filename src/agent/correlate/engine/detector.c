@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* detector.c - incidents under construction. */
+#include "agent/correlate/engine/detector.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct incident *incident_begin(struct incident_list *l, enum problem problem)
+{
+	const struct problem_text *text = problem_row(problem)->text;
+	struct incident *i;
+
+	if (l->count == l->max) {
+		l->left_out++;
+		return NULL;
+	}
+	i = &l->items[l->count];
+	*i = (struct incident){.problem = (uint8_t)problem, .culprit_rank = -1, .completeness = -1};
+	for (int k = 0; k < INCIDENT_FIXES && text->fixes[k]; k++)
+		snprintf(i->fixes[i->fix_count++], sizeof(i->fixes[0]), "%s", text->fixes[k]);
+	return i;
+}
+
+void incident_id(struct incident *i, uint32_t pid, int64_t first_ns)
+{
+	i->pid = pid;
+	i->first.ns = first_ns;
+	snprintf(i->id, sizeof(i->id), "%s-%u-%lld", problem_row(i->problem)->id, pid,
+		(long long)first_ns);
+}
+
+bool incident_step(struct incident *i, int64_t start_ns, uint64_t dur_ns, const char *layer,
+	const char *op, const char *fmt, ...)
+{
+	struct incident_step *s = &i->timeline[i->step_count];
+	va_list ap;
+
+	if (i->step_count == INCIDENT_TIMELINE)
+		return false;
+	*s = (struct incident_step){.time.ns = start_ns, .dur_ns = dur_ns};
+	snprintf(s->layer, sizeof(s->layer), "%s", layer);
+	snprintf(s->op, sizeof(s->op), "%s", op);
+	va_start(ap, fmt);
+	vsnprintf(s->detail, sizeof(s->detail), fmt, ap);
+	va_end(ap);
+	i->step_count++;
+	return true;
+}
+
+void incident_evidence(struct incident *i, const struct event *e)
+{
+	if (i->evidence_count < INCIDENT_EVIDENCE && e->seq)
+		i->evidence[i->evidence_count++] = e->seq;
+}
+
+void incident_fix(struct incident *i, const char *fmt, ...)
+{
+	int keep = MIN(i->fix_count, INCIDENT_FIXES - 1);
+	va_list ap;
+
+	memmove(i->fixes[1], i->fixes[0], (size_t)keep * sizeof(i->fixes[0]));
+	va_start(ap, fmt);
+	vsnprintf(i->fixes[0], sizeof(i->fixes[0]), fmt, ap);
+	va_end(ap);
+	i->fix_count = keep + 1;
+}
+
+void incident_process(struct incident *i, const struct event *e, int64_t first_ns, int64_t last_ns)
+{
+	incident_id(i, e->pid, first_ns);
+	i->last.ns = last_ns;
+	i->source = e->source;
+	i->op = e->op;
+	memcpy(i->comm, e->comm, COMM_LEN);
+	i->comm[COMM_LEN - 1] = 0;
+}
+
+void incident_sql(struct incident *i, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(i->evidence_sql, sizeof(i->evidence_sql), fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(i->evidence_sql))
+		i->evidence_sql[0] = 0;
+}
+
+bool incident_has(const struct incident_list *l, enum problem problem, uint32_t pid)
+{
+	for (size_t i = 0; i < l->count; i++)
+		if (l->items[i].problem == problem && l->items[i].pid == pid &&
+			l->items[i].severity >= SEVERITY_MEDIUM)
+			return true;
+	return false;
+}
+
+void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns)
+{
+	size_t kept = 0;
+
+	for (size_t k = 0; k < l->count; k++) {
+		const struct incident *i = &l->items[k];
+		bool covered = i->problem == PROBLEM_SLOW_CALL && i->severity == SEVERITY_LOW &&
+			       i->pid == pid && i->first.ns >= from_ns && i->last.ns <= to_ns;
+
+		if (!covered && kept != k)
+			l->items[kept] = *i;
+		kept += !covered;
+	}
+	l->count = kept;
+}
+
+void incident_keep(struct incident_list *l, struct incident *i)
+{
+	if (i == &l->items[l->count])
+		l->count++;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* live_window.c - see live_window.h. Each list is one array in order of time: what comes is nearly in order
+ * (a call comes when it ends, and is ordered by its start), so an insertion moves few. When a list
+ * is full its oldest eighth goes at once, so that dropping is rare and cheap. */
+#include "agent/correlate/live/live_window.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/macros.h"
+#include "wire/op_kind.h"
+
+#define NEVER_SLOW_NS    (200 * NS_PER_US) /* excess that makes a call slow: slow_calls.c */
+#define SHORT_OFF_CPU_NS (20 * NS_PER_US)  /* ten of them together are not more than that */
+
+/* All that is held begins with its time. */
+STATIC_ASSERT(offsetof(struct event, start) == 0);
+STATIC_ASSERT(offsetof(struct aggregate, bucket) == 0);
+STATIC_ASSERT(offsetof(struct host_sample, time) == 0);
+STATIC_ASSERT(offsetof(struct gpu_sample, time) == 0);
+STATIC_ASSERT(offsetof(struct collective_row, start) == 0);
+
+static int64_t time_at(const struct live_window_list *l, size_t i, size_t size)
+{
+	wall_time t;
+
+	memcpy(&t, (const char *)l->items + i * size, sizeof(t));
+	return t.ns;
+}
+
+static void drop_oldest(struct live_window_list *l, size_t n, size_t size)
+{
+	memmove(l->items, (char *)l->items + n * size, (l->count - n) * size);
+	l->count -= n;
+}
+
+static int list_add(
+	struct live_window_list *l, const void *item, size_t size, size_t max, uint64_t *dropped)
+{
+	size_t at;
+	wall_time t;
+
+	if (l->count == max) {
+		drop_oldest(l, max / 8, size);
+		*dropped += max / 8;
+	}
+	if (l->count == l->room && array_grow(&l->items, &l->room, l->count + 1, size, max) < 0)
+		return -ENOMEM;
+	memcpy(&t, item, sizeof(t));
+	for (at = l->count; at > 0 && time_at(l, at - 1, size) > t.ns;)
+		at--;
+	memmove((char *)l->items + (at + 1) * size, (char *)l->items + at * size,
+		(l->count - at) * size);
+	memcpy((char *)l->items + at * size, item, size);
+	l->count++;
+	return 0;
+}
+
+bool live_window_wants(const struct event *e)
+{
+	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH)
+		return e->dur_ns >= SHORT_OFF_CPU_NS;
+	if (!op_kind_is_cuda(e->source))
+		return true;
+	if (e->dur_ns > NEVER_SLOW_NS || e->ret)
+		return true;
+	return !(e->flags & WIRE_NESTED) && op_kind_marks(e->source, e->op);
+}
+
+int live_window_add_event(struct live_window *r, const struct event *e)
+{
+	return list_add(&r->events, e, sizeof(*e), LIVE_WINDOW_EVENTS_MAX, &r->dropped);
+}
+
+int live_window_add_aggregate(struct live_window *r, const struct aggregate *a)
+{
+	uint64_t dropped = 0;
+
+	return list_add(&r->aggregates, a, sizeof(*a), LIVE_WINDOW_AGGREGATES_MAX, &dropped);
+}
+
+int live_window_add_sample(struct live_window *r, const struct host_sample *s)
+{
+	uint64_t dropped = 0;
+
+	return list_add(&r->samples, s, sizeof(*s), LIVE_WINDOW_SAMPLES_MAX, &dropped);
+}
+
+int live_window_add_gpu(struct live_window *r, const struct gpu_sample *s)
+{
+	uint64_t dropped = 0;
+
+	return list_add(&r->gpus, s, sizeof(*s), LIVE_WINDOW_GPUS_MAX, &dropped);
+}
+
+int live_window_add_collective(struct live_window *r, const struct collective_row *c)
+{
+	uint64_t dropped = 0;
+
+	return list_add(&r->collectives, c, sizeof(*c), LIVE_WINDOW_COLLECTIVES_MAX, &dropped);
+}
+
+static void forget(struct live_window_list *l, size_t size, int64_t before_ns)
+{
+	size_t n = 0;
+
+	while (n < l->count && time_at(l, n, size) < before_ns)
+		n++;
+	if (n)
+		drop_oldest(l, n, size);
+}
+
+void live_window_recording(struct live_window *r, wall_time now, struct recording *ret)
+{
+	int64_t before_ns = now.ns - LIVE_WINDOW_NS;
+
+	forget(&r->events, sizeof(struct event), before_ns);
+	forget(&r->aggregates, sizeof(struct aggregate), before_ns);
+	forget(&r->samples, sizeof(struct host_sample), before_ns);
+	forget(&r->gpus, sizeof(struct gpu_sample), before_ns);
+	forget(&r->collectives, sizeof(struct collective_row), before_ns);
+	*ret = (struct recording){
+		.events = r->events.items,
+		.event_count = r->events.count,
+		.aggregates = r->aggregates.items,
+		.aggregate_count = r->aggregates.count,
+		.samples = r->samples.items,
+		.sample_count = r->samples.count,
+		.gpus = r->gpus.items,
+		.gpu_count = r->gpus.count,
+		.collectives = r->collectives.items,
+		.collective_count = r->collectives.count,
+	};
+}
+
+void live_window_done(struct live_window *r)
+{
+	free(r->events.items);
+	free(r->aggregates.items);
+	free(r->samples.items);
+	free(r->gpus.items);
+	free(r->collectives.items);
+	*r = (struct live_window){0};
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* perfetto_private.h - what perfetto.c hands to the two formats.
+ *
+ * A format appends to p->out and never looks back: perfetto.c writes it out when there is enough.
+ */
+#pragma once
+
+#include "base/idmap.h"
+#include "agent/export/perfetto.h"
+#include "wire/names.h"
+
+struct perfetto;
+
+struct perfetto_track { /* a process of the viewer */
+	char node[256];
+	size_t node_len;
+	int32_t rank; /* -1: none */
+	uint32_t number;
+	uint64_t uuid;
+};
+
+/* ---- lines: where slices lie within each other (perfetto_line.c) ---- */
+
+enum perfetto_kind {
+	LINE_THREAD,  /* calls, as the thread made them */
+	LINE_OFF_CPU, /* of a thread: its stays off the CPU */
+	LINE_NETWORK, /* of a thread: socket calls */
+	LINE_MEMORY,  /* of a thread: what the kernel did for its memory */
+	LINE_BLOCK,   /* of a node and rank: block requests, many at once */
+	LINE_WAIT,    /* of a communicator: waits for the other ranks */
+	LINE_LABEL,   /* of a key */
+};
+
+struct perfetto_owner { /* whose line it is */
+	const struct perfetto_track *track;
+	enum perfetto_kind kind;
+	uint64_t id; /* tells owners of a track and kind apart */
+	uint32_t pid, tid;
+	const char *name; /* of the thread, the communicator or the key; "": not known */
+};
+
+struct perfetto_line {
+	const struct perfetto_track *track;
+	enum perfetto_kind kind;
+	uint64_t uuid, parent;
+	uint32_t tid;   /* the thread's own, or for a line beside it one that no thread has */
+	bool is_thread; /* the line is the thread itself */
+	bool has_room;  /* false: the slice lies within no other, and all lanes are taken */
+};
+
+/* perfetto_line_find - the line for a slice from @start_ns to *end_ns. Slices must come in order of
+ * their start, for each owner. *end_ns is cut by up to a microsecond where clocks were read so far
+ * apart that a call seems to outlast the one it lies in. The first time a line is found, and the
+ * first time that its name is known, the format gets its description. -ENOMEM. */
+int perfetto_line_find(struct perfetto *p, const struct perfetto_owner *o, int64_t start_ns,
+	int64_t *end_ns, struct perfetto_line *ret);
+void perfetto_lines_done(struct perfetto *p);
+
+/* ---- arguments (perfetto_args.c) ---- */
+
+struct perfetto_arg {
+	const char *name;
+	int64_t number;
+	char text[48]; /* instead of the number, unless it is "" */
+};
+
+#define PERFETTO_ARGS_MAX 12
+
+struct perfetto_args {
+	struct perfetto_arg list[PERFETTO_ARGS_MAX];
+	size_t count;
+};
+
+void perfetto_arg_number(struct perfetto_args *a, const char *name, int64_t number);
+
+/* perfetto_args_event - what is known of @e; @is_published: only what the published agent says. */
+void perfetto_args_event(const struct event *e, bool is_published, struct perfetto_args *ret);
+void perfetto_args_collective(const struct collective_row *row, struct perfetto_args *ret);
+
+/* ---- what is drawn ---- */
+
+struct perfetto_slice {
+	unsigned source, op;      /* its group, and its name */
+	const char *name;         /* instead; NULL: as the op */
+	int64_t start_ns, end_ns; /* the same: a moment */
+	const struct perfetto_args *args;
+	const struct stack *stack; /* or NULL */
+	/* Collectives of one number on several ranks are joined by flows: one that came from the
+	 * rank that began before, one that goes to the next. 0: none. */
+	uint64_t group; /* of all its ranks */
+	uint64_t from, to;
+};
+
+struct perfetto_label {
+	const char *key, *value;
+	uint32_t pid; /* 0: of the whole trace */
+	int64_t start_ns, end_ns;
+};
+
+struct perfetto_counter {
+	const char *name, *unit;
+	int64_t time_ns;
+	double value;
+};
+
+struct perfetto_collective { /* of one rank, until its time comes */
+	const struct collective_row *row;
+	uint64_t group, from, to; /* see struct perfetto_slice */
+};
+
+struct perfetto_format {
+	int64_t shortest_ns;              /* a slice of less may be drawn as a moment */
+	int (*begin)(struct perfetto *p); /* 0 or -ENOMEM */
+	void (*track)(struct perfetto *p, const struct perfetto_track *t);
+	/* @lane: how many lines of the same name come before it. */
+	void (*line)(
+		struct perfetto *p, const struct perfetto_line *l, const char *name, unsigned lane);
+	void (*slice)(
+		struct perfetto *p, const struct perfetto_line *l, const struct perfetto_slice *s);
+	void (*chain)(
+		struct perfetto *p, const struct perfetto_track *t, const struct incident_row *c);
+	void (*counter)(struct perfetto *p, const struct perfetto_track *t,
+		const struct perfetto_counter *c);
+	void (*label)(
+		struct perfetto *p, const struct perfetto_line *l, const struct perfetto_label *b);
+	void (*end)(struct perfetto *p);
+	void (*done)(struct perfetto *p); /* frees p->state, also after a failure */
+};
+
+extern const struct perfetto_format perfetto_json, perfetto_proto;
+
+struct perfetto {
+	const struct perfetto_format *format;
+	const struct perfetto_options *options;
+	struct output *output;
+	struct errinfo *reterr;
+	struct buf out;
+	struct idmap tracks; /* by hash of node and rank */
+	struct idmap ranks;  /* by hash of node and pid: 1 + rank, as a pointer */
+	struct idmap lines;  /* perfetto_line.c's, by hash of owner */
+	uint32_t line_tids;  /* given out */
+	struct perfetto_track **list;
+	size_t track_count, track_room;
+	const struct perfetto_track *last;       /* that an event had */
+	struct perfetto_collective *collectives; /* by start */
+	size_t collective_count, collective_next;
+	uint64_t flow_ids;
+	struct perfetto_stats stats;
+	bool is_published; /* the file is the published agent's: drawn as it does */
+	int64_t last_ns;   /* latest moment of what was loaded */
+	void *state;       /* the format's own */
+};
+
+/* perfetto_category - the published name of a source's group. */
+const char *perfetto_category(unsigned source);
+
+/* perfetto_frame - "function (file:line)" of a frame, appended. */
+void perfetto_frame(struct buf *b, const struct stack_frame *f);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp_registry.h - the agent by the Model Context Protocol: a recording's tools, resources, prompt.
+ *
+ * Everything only reads. A server owns nothing that changes, so that any number of threads may
+ * answer with one. */
+#pragma once
+
+#include "base/errinfo.h"
+#include "mcp/http_transport.h"
+#include "mcp/dispatcher.h"
+
+struct fanout_question;
+struct fanout_result;
+
+struct mcp_demo {         /* a recorded run that run_demo explains */
+	const char *name; /* NULL ends the table */
+	const char *title;
+	const char *recording; /* SQL text for nodedb_read_sql() */
+};
+
+struct mcp_settings {
+	const char *db;               /* the recording; need not be there yet */
+	const char *version;          /* of this program */
+	const struct mcp_demo *demos; /* NULL: none */
+	/* What get_check tells of the kernel; NULL: it looks when it is asked. */
+	const struct check_probes *probes;
+	/* Asks the nodes of the configuration; on the thread that answers. -ENOENT with a sentence:
+	 * none are named. NULL: there is no fleet. */
+	int (*ask_fleet)(
+		const struct fanout_question *q, struct fanout_result *ret, struct errinfo *reterr);
+	/* Told of every request, on the thread that answered it; NULL: nobody. See mcp/offer.h. */
+	void (*answered)(void *arg, const char *method, const char *name, uint64_t ns, bool failed);
+	void *answered_arg;
+};
+
+struct mcp_server;
+
+/* mcp_server_new - the settings are copied, their texts and tables are not. -ENOMEM. */
+int mcp_server_new(const struct mcp_settings *s, struct mcp_server **ret, struct errinfo *reterr);
+void mcp_server_free(struct mcp_server *s);
+DEFINE_CLEANUP(struct mcp_server *, mcp_server_free)
+
+/* mcp_server_dispatcher - for http_transport_answer() and dispatcher_line(); calls of tools may take seconds. */
+const struct dispatcher *mcp_server_dispatcher(const struct mcp_server *s);
+
+/* What tools and resources see as call->arg. */
+static inline const struct mcp_settings *mcp_settings_of(const struct call *c)
+{
+	return c->arg;
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* schema.c - schema 0.11: the published tables, column for column, and what we add to them.
+ *
+ * Invariants:
+ *  1. A published column keeps its name, place, type and meaning; ours stand after them.
+ *  2. events.timestamp is the start of what the row describes, for every source.
+ *  3. Unsigned 64-bit values are stored as the signed integer of the same bits.
+ *  4. events.id reads "node:seq" but is computed on reading: stored as TEXT PRIMARY KEY it cost
+ *     31 % of the bare insert rate (bench/bench_store.c). Look rows up by seq, the row number.
+ *  5. While tracing, events has two indexes (timestamp; pid): they more than halve the insert rate.
+ */
+#include "agent/store/schema/schema.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/store/nodedb.h"
+#include "model/gpu_sample.h"
+#include "wire/names.h"
+
+#define AGGREGATE_COLUMNS                                                                          \
+	"(bucket INTEGER NOT NULL, source INTEGER NOT NULL, op INTEGER NOT NULL,"                  \
+	" pid INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 0,"                       \
+	" stored INTEGER NOT NULL DEFAULT 0, sum_dur INTEGER NOT NULL DEFAULT 0,"                  \
+	" min_dur INTEGER NOT NULL DEFAULT 0, max_dur INTEGER NOT NULL DEFAULT 0,"                 \
+	" sum_arg0 INTEGER NOT NULL DEFAULT 0, nested INTEGER NOT NULL DEFAULT 0,"                 \
+	" sketch BLOB, PRIMARY KEY (bucket, source, op, pid, nested)) WITHOUT ROWID;"
+
+#define GPU_COLUMN(field, meaning) ", " #field " INTEGER"
+#define GPU_SAMPLES                                                                                \
+	"CREATE TABLE gpu_samples (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"                \
+	" gpu INTEGER NOT NULL, uuid TEXT NOT NULL, name TEXT NOT NULL, pci TEXT NOT "             \
+	"NULL" GPU_FIELDS(GPU_COLUMN) ", PRIMARY KEY (timestamp, node, gpu)) WITHOUT ROWID;"
+
+static const char *const tables[] = {
+	"CREATE TABLE events ("
+	" id TEXT GENERATED ALWAYS AS (node || ':' || seq) VIRTUAL,"
+	" timestamp INTEGER NOT NULL, pid INTEGER NOT NULL, tid INTEGER NOT NULL,"
+	" source INTEGER NOT NULL, op INTEGER NOT NULL, duration INTEGER NOT NULL,"
+	" gpu_id INTEGER NOT NULL DEFAULT 0, arg0 INTEGER NOT NULL DEFAULT 0,"
+	" arg1 INTEGER NOT NULL DEFAULT 0, ret_code INTEGER NOT NULL DEFAULT 0,"
+	" stack_hash INTEGER NOT NULL DEFAULT 0, node TEXT NOT NULL DEFAULT '',"
+	" rank INTEGER, local_rank INTEGER, world_size INTEGER,"
+	" stack_ips TEXT GENERATED ALWAYS AS ('') VIRTUAL,"
+	" cgroup_id INTEGER NOT NULL DEFAULT 0, comm TEXT NOT NULL DEFAULT '',"
+	" seq INTEGER PRIMARY KEY, flags INTEGER NOT NULL DEFAULT 0,"
+	" weight INTEGER NOT NULL DEFAULT 1, stream INTEGER NOT NULL DEFAULT 0,"
+	" wait_ns INTEGER NOT NULL DEFAULT 0, peer_pid INTEGER NOT NULL DEFAULT 0,"
+	" peer_comm TEXT NOT NULL DEFAULT '', dev INTEGER NOT NULL DEFAULT 0,"
+	" cpu INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL DEFAULT '');"
+	"CREATE INDEX idx_events_timestamp ON events(timestamp);"
+	"CREATE INDEX idx_events_pid ON events(pid);",
+
+	"CREATE TABLE stack_traces (hash INTEGER PRIMARY KEY, ips TEXT NOT NULL,"
+	" frames TEXT NOT NULL DEFAULT '', stop TEXT NOT NULL DEFAULT '');",
+
+	"CREATE TABLE causal_chains (id TEXT PRIMARY KEY, detected_at INTEGER NOT NULL,"
+	" severity TEXT NOT NULL, summary TEXT NOT NULL, root_cause TEXT NOT NULL,"
+	" explanation TEXT NOT NULL, recommendations TEXT NOT NULL DEFAULT '',"
+	" cuda_op TEXT NOT NULL DEFAULT '', cuda_p99_us INTEGER NOT NULL DEFAULT 0,"
+	" cuda_p50_us INTEGER NOT NULL DEFAULT 0, tail_ratio REAL NOT NULL DEFAULT 0,"
+	" timeline TEXT NOT NULL DEFAULT '', node TEXT NOT NULL DEFAULT '');"
+	"CREATE INDEX idx_chains_detected_at ON causal_chains(detected_at);"
+	"CREATE INDEX idx_chains_severity ON causal_chains(severity);",
+
+	"CREATE TABLE incidents (id TEXT PRIMARY KEY, node TEXT NOT NULL,"
+	" first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL,"
+	" detected_at INTEGER NOT NULL, resolved_at INTEGER NOT NULL DEFAULT 0,"
+	" count INTEGER NOT NULL, calls INTEGER NOT NULL, severity TEXT NOT NULL,"
+	" pid INTEGER NOT NULL, comm TEXT NOT NULL, source INTEGER NOT NULL,"
+	" op INTEGER NOT NULL, baseline_ns INTEGER NOT NULL, p50_ns INTEGER NOT NULL,"
+	" p99_ns INTEGER NOT NULL, slow_p50_ns INTEGER NOT NULL, tail_ratio REAL NOT NULL,"
+	" excess_ns INTEGER NOT NULL, explained REAL NOT NULL, confidence REAL NOT NULL,"
+	" completeness REAL NOT NULL, summary TEXT NOT NULL, root_cause TEXT NOT NULL,"
+	" causes TEXT NOT NULL, evidence TEXT NOT NULL, evidence_sql TEXT NOT NULL);"
+	"CREATE INDEX idx_incidents_last_seen ON incidents(last_seen);",
+
+	"CREATE TABLE system_snapshots (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" timestamp INTEGER NOT NULL, cpu_pct REAL NOT NULL, mem_pct REAL NOT NULL,"
+	" mem_avail INTEGER NOT NULL, swap_mb INTEGER NOT NULL, load_avg REAL NOT NULL,"
+	" node TEXT NOT NULL DEFAULT '', mem_total INTEGER NOT NULL DEFAULT 0,"
+	" load5 REAL, major_faults REAL, psi_cpu REAL, psi_memory REAL, psi_io REAL,"
+	" busiest_cpu_pct REAL, busiest_cpu INTEGER, swap_total INTEGER);"
+	"CREATE UNIQUE INDEX idx_snapshots_ts_uniq ON "
+	"system_snapshots(timestamp, node);",
+
+	"CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" started_at INTEGER NOT NULL, stopped_at INTEGER NOT NULL DEFAULT 0,"
+	" gpu_model TEXT NOT NULL DEFAULT '', gpu_driver TEXT NOT NULL DEFAULT '',"
+	" cpu_model TEXT NOT NULL DEFAULT '', cpu_cores INTEGER NOT NULL DEFAULT 0,"
+	" mem_total INTEGER NOT NULL DEFAULT 0, kernel TEXT NOT NULL DEFAULT '',"
+	" os_release TEXT NOT NULL DEFAULT '', cuda_ver TEXT NOT NULL DEFAULT '',"
+	" python_ver TEXT NOT NULL DEFAULT '', ingero_ver TEXT NOT NULL DEFAULT '',"
+	" pid_filter TEXT NOT NULL DEFAULT '', flags TEXT NOT NULL DEFAULT '',"
+	" node TEXT NOT NULL DEFAULT '', rank INTEGER, local_rank INTEGER, world_size INTEGER);"
+	"CREATE INDEX idx_sessions_started ON sessions(started_at);",
+
+	"CREATE TABLE process_names (pid INTEGER NOT NULL, name TEXT NOT NULL,"
+	" seen_at INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (pid));"
+	"CREATE TABLE processes (node TEXT NOT NULL, pid INTEGER NOT NULL,"
+	" start_time INTEGER NOT NULL, comm TEXT NOT NULL, cmdline TEXT NOT NULL,"
+	" first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL,"
+	" rank INTEGER, local_rank INTEGER, world_size INTEGER,"
+	" launcher TEXT NOT NULL DEFAULT '', job TEXT NOT NULL DEFAULT '',"
+	" container_id TEXT NOT NULL DEFAULT '', pod TEXT NOT NULL DEFAULT '',"
+	" namespace TEXT NOT NULL DEFAULT '', pod_uid TEXT NOT NULL DEFAULT '',"
+	" cgroup_path TEXT NOT NULL DEFAULT '', exe TEXT NOT NULL DEFAULT '',"
+	" PRIMARY KEY (node, pid, start_time)) WITHOUT ROWID;"
+	"CREATE TABLE coverage (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
+	" pid INTEGER NOT NULL, start_time INTEGER NOT NULL, layer TEXT NOT NULL,"
+	" state TEXT NOT NULL, detail TEXT NOT NULL DEFAULT '',"
+	" since INTEGER NOT NULL DEFAULT 0,"
+	" PRIMARY KEY (session_id, node, pid, start_time, layer)) WITHOUT ROWID;"
+	"CREATE TABLE call_gaps (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
+	" timestamp INTEGER NOT NULL, duration INTEGER NOT NULL, pid INTEGER NOT NULL,"
+	" start_time INTEGER NOT NULL, comm TEXT NOT NULL, file TEXT NOT NULL,"
+	" reason TEXT NOT NULL, PRIMARY KEY (session_id, node, pid, timestamp, file))"
+	" WITHOUT ROWID;",
+
+	"CREATE TABLE event_aggregates " AGGREGATE_COLUMNS
+	"CREATE TABLE event_aggregates_5s " AGGREGATE_COLUMNS,
+
+	"CREATE TABLE collectives (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"
+	" pid INTEGER NOT NULL, tid INTEGER NOT NULL, comm INTEGER NOT NULL, seq INTEGER,"
+	" op TEXT NOT NULL, rank INTEGER, nranks INTEGER, device INTEGER NOT NULL,"
+	" bytes INTEGER NOT NULL, count INTEGER NOT NULL, datatype INTEGER, reduce_op INTEGER,"
+	" root INTEGER, peer INTEGER, stream INTEGER NOT NULL, duration INTEGER NOT NULL,"
+	" wait_ns INTEGER, ret_code INTEGER NOT NULL);"
+	"CREATE INDEX idx_collectives_comm ON collectives(comm, seq);"
+	"CREATE INDEX idx_collectives_timestamp ON collectives(timestamp);",
+
+	"CREATE TABLE losses (session_id INTEGER NOT NULL, node TEXT NOT NULL, source INTEGER NOT "
+	"NULL, reason TEXT NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (session_id, node, "
+	"source, reason)) WITHOUT ROWID;CREATE TABLE losses_by_cpu (session_id INTEGER NOT NULL, "
+	"node TEXT NOT NULL, source INTEGER NOT NULL, reason TEXT NOT NULL, cpu INTEGER NOT NULL, "
+	"count INTEGER NOT NULL, PRIMARY KEY (session_id, node, source, reason, cpu)) WITHOUT "
+	"ROWID;CREATE TABLE accounting (session_id INTEGER NOT NULL, node TEXT NOT NULL, source "
+	"INTEGER NOT NULL, hits INTEGER NOT NULL, stored INTEGER NOT NULL, aggregated INTEGER NOT "
+	"NULL, lost INTEGER NOT NULL, PRIMARY KEY (session_id, node, source)) WITHOUT ROWID;",
+
+	"CREATE TABLE pruned (session_id INTEGER NOT NULL, table_name TEXT NOT NULL,"
+	" rows INTEGER NOT NULL, oldest_ns INTEGER NOT NULL, newest_ns INTEGER NOT NULL,"
+	" PRIMARY KEY (session_id, table_name)) WITHOUT ROWID;",
+
+	"CREATE TABLE cgroup_metadata (cgroup_id INTEGER PRIMARY KEY,"
+	" container_id TEXT NOT NULL DEFAULT '', cgroup_path TEXT NOT NULL DEFAULT '',"
+	" pod_name TEXT NOT NULL DEFAULT '', namespace TEXT NOT NULL DEFAULT '');"
+	"CREATE INDEX idx_cgroup_metadata_container_id ON cgroup_metadata(container_id)"
+	" WHERE container_id != '';"
+	"CREATE TABLE cgroup_schedstat (cgroup_id INTEGER NOT NULL,"
+	" p99_off_cpu INTEGER NOT NULL, total_off_cpu INTEGER NOT NULL,"
+	" event_count INTEGER NOT NULL, window_start INTEGER NOT NULL DEFAULT 0,"
+	" window_end INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (cgroup_id, window_end));"
+	"CREATE INDEX idx_cgroup_schedstat_cgroup ON cgroup_schedstat(cgroup_id);",
+
+	"CREATE TABLE annotations (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" timestamp INTEGER NOT NULL, labels TEXT NOT NULL DEFAULT '{}',"
+	" pid INTEGER NOT NULL DEFAULT 0, start_time INTEGER NOT NULL DEFAULT 0,"
+	" span_start INTEGER NOT NULL DEFAULT 0, span_end INTEGER NOT NULL DEFAULT 0,"
+	" peer_uid INTEGER NOT NULL DEFAULT 0, peer_gid INTEGER NOT NULL DEFAULT 0,"
+	" peer_pid INTEGER NOT NULL DEFAULT 0);"
+	"CREATE INDEX idx_annotations_timestamp ON annotations(timestamp);"
+	"CREATE INDEX idx_annotations_pid ON annotations(pid) WHERE pid != 0;",
+
+	GPU_SAMPLES,
+
+	"CREATE TABLE overhead (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"
+	" overhead REAL NOT NULL, budget REAL NOT NULL, hit_ns REAL NOT NULL,"
+	" launch_weight INTEGER NOT NULL, agent_cpu_pct REAL NOT NULL,"
+	" agent_rss_bytes INTEGER NOT NULL, db_bytes INTEGER NOT NULL,"
+	" PRIMARY KEY (timestamp, node)) WITHOUT ROWID;",
+
+	"CREATE TABLE sources (id INTEGER PRIMARY KEY, name TEXT NOT NULL,"
+	" description TEXT NOT NULL);"
+	"CREATE TABLE ops (source_id INTEGER NOT NULL, op_id INTEGER NOT NULL,"
+	" name TEXT NOT NULL, description TEXT NOT NULL, PRIMARY KEY (source_id, op_id));"
+	"CREATE TABLE schema_info (key TEXT PRIMARY KEY, value TEXT NOT NULL);",
+};
+
+#define GPU_THROTTLE_NOTE_(bit, name, slows) " " #bit " " name
+#define GPU_THROTTLE_NOTE                    GPU_THROTTLES(GPU_THROTTLE_NOTE_)
+
+static const struct {
+	const char *key, *value;
+} notes[] = {
+	{"version", NODEDB_SCHEMA_TEXT},
+	{"timestamp_unit", "nanoseconds (Unix epoch)"},
+	{"duration_unit", "nanoseconds"},
+	{"timestamp_note", "events.timestamp is the START of what the row describes, for every "
+			   "source; its end is "
+			   "timestamp + duration. (Files of schema 0.8 to 0.10 keep the end for "
+			   "block I/O, socket "
+			   "and sched_switch rows.)"},
+	{"arg0_note",
+		"per operation: see ops.description; unsigned 64-bit values are stored as the "
+		"signed integer of the same bits"},
+	{"arg1_note", "per operation: see ops.description"},
+	{"ret_code_note", "CUDA return code (0 = success); block requests: error; others 0"},
+	{"flags_note", "events.flags: 1 nested in a runtime call, 2 preempted, 4 uninterruptible, "
+		       "8 inside a CUDA call, 16 slow, 32 ordinary sample, 64 thread, 128 traced "
+		       "process, 1024 first call of its thread after a pause of 1 ms or more that "
+		       "followed a wait for the GPU"},
+	{"wait_note",
+		"sched_switch: wait_ns of duration were spent runnable without a CPU; peer_pid "
+		"and peer_comm had that CPU; stream is the process that woke the thread"},
+	{"weight_note", "events.weight: how many calls the row stands for"},
+	{"node_note",
+		"events.id is node:seq and is computed; look rows up by seq. causal_chains.id "
+		"and incidents.id are node:descriptor"},
+	{"event_aggregates_note", "all calls per minute, process and operation, stored or not: "
+				  "count - stored have no row "
+				  "in events. nested = 1: driver calls made inside runtime calls, "
+				  "so do not add them to "
+				  "those. sketch: histogram of durations"},
+	{"event_aggregates_5s_note", "as event_aggregates, in buckets of 5 seconds"},
+	{"losses_by_cpu_note",
+		"what of `losses` happened in the kernel, by CPU, since the trace began "
+		"(also in a file that follows a rolled one)"},
+	{"accounting_note",
+		"per session and source: hits = stored + aggregated + lost; losses has lost by "
+		"reason. While sessions.stopped_at is 0, hits may be more: the rest was on its way "
+		"when the last row was written"},
+	{"pruned_note",
+		"rows deleted to keep --max-db, by the session that deleted them: stored in "
+		"accounting counts rows ever stored; oldest_ns and newest_ns are the times of "
+		"the first and last deleted row (0: rows without a time)"},
+	{"annotations_note",
+		"labels that workloads sent over the socket of `trace --annotate`; "
+		"pid 0: about the whole trace; span 0, 0: holds from timestamp on until "
+		"the label is set again"},
+	{"incidents_note",
+		"explained slowdowns; causal_chains has the same in the published shape"},
+	{"processes_note",
+		"start_time: clock ticks since boot, so that a reused pid is another row. rank, "
+		"launcher, job, container_id, pod: of the process itself, after its last exec; "
+		"NULL = no rank, 0 = rank 0"},
+	{"coverage_note",
+		"what of a process was seen: layer runtime, driver, nccl, identity; state covered "
+		"(from the time `since` on), absent (not used), not_covered or failed (calls are "
+		"missing from events and aggregates: detail says why)"},
+	{"call_gaps_note",
+		"calls of a process that no probe could see: it had mapped `file` at `timestamp`, "
+		"and the probes were there `duration` later (reason first_seen), or the process "
+		"had ended by then (ended; start_time 0: it was gone). They are in no count"},
+	{"collectives_note",
+		"NCCL collectives and point-to-point calls; (comm, seq) names one "
+		"collective on all ranks; wait_ns is the time the host waited for it in "
+		"the synchronisation that followed; NULL: the call has no such value"},
+	{"system_snapshots_note", "the host, once a second while recording (fewer with --deadband "
+				  "or --heartbeat)"},
+	{"system_snapshots_units",
+		"major_faults: per second; psi_*: percent of the last 10 s in which some task "
+		"stalled, NULL where the kernel does not tell; busiest_cpu: the CPU with the least "
+		"idle time; swap_total: MB"},
+	{"gpu_samples_note", "each GPU once a second while recording, by NVML; NULL: not told. "
+			     "Units are in the names. A gap: the driver did not answer. "
+			     "ecc_*: since the driver was loaded; last_xid: seen while recording"},
+	{"gpu_samples_throttle", "throttle_reasons is the sum of" GPU_THROTTLE_NOTE},
+	{"overhead_note",
+		"what tracing cost, every 5 s: overhead: share of the busiest process's time that "
+		"the probes took (budget: its limit, 0 none), hit_ns: of one hit, launch_weight: "
+		"one of so many launches was seen; agent_cpu_pct: of one CPU"},
+	{"sessions_note", "one row per `ingero trace`; stopped_at 0: running or killed"},
+	{"process_names_note", "the last name of each pid; `processes` tells reused pids apart"},
+	{"stack_traces_note", "events.stack_hash refers to stack_traces.hash; 0 = none"},
+	{"stack_traces_frames",
+		"frames: JSON array, innermost first: s function, f source file or library, l "
+		"line; pf, pfn, pl file, function and line of a Python frame; i address where "
+		"there is no s. ips: the addresses, if nothing has a name. stop: where the walk "
+		"ended early and why; '' if it is complete"},
+	{"cgroup_metadata_note", "events.cgroup_id refers to cgroup_metadata.cgroup_id"},
+	{"example_query", "SELECT e.id, s.name AS source, o.name AS op, e.duration/1000 AS dur_us, "
+			  "e.pid FROM "
+			  "events e JOIN sources s ON e.source = s.id JOIN ops o ON e.source = "
+			  "o.source_id AND "
+			  "e.op = o.op_id ORDER BY e.timestamp DESC LIMIT 20"},
+};
+
+int schema_describe(sql_db *db, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *source = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *op = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *note = NULL;
+	int r;
+
+	r = sql_prepare(db, "INSERT OR REPLACE INTO sources VALUES (?1, ?2, ?3)", &source, reterr);
+	if (r < 0)
+		return r;
+	for (const struct wire_source_row *s = wire_sources; s->json; s++) {
+		r = SQL_PUT(source, reterr, SQL_I(s->id), SQL_S(s->sql), SQL_S(s->description));
+		if (r < 0)
+			return r;
+	}
+	r = sql_prepare(db, "INSERT OR REPLACE INTO ops VALUES (?1, ?2, ?3, ?4)", &op, reterr);
+	if (r < 0)
+		return r;
+	for (const struct wire_op_row *o = wire_ops; o->name; o++) {
+		r = SQL_PUT(op, reterr, SQL_I(o->source), SQL_I(o->op), SQL_S(o->name),
+			SQL_S(o->description));
+		if (r < 0)
+			return r;
+	}
+	r = sql_prepare(db, "INSERT OR REPLACE INTO schema_info VALUES (?1, ?2)", &note, reterr);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
+		r = SQL_PUT(note, reterr, SQL_S(notes[i].key), SQL_S(notes[i].value));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int schema_create(sql_db *db, struct errinfo *reterr)
+{
+	char version[48];
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		r = sql_exec(db, tables[i], reterr);
+		if (r < 0)
+			return r;
+	}
+	r = schema_describe(db, reterr);
+	if (r < 0)
+		return r;
+	snprintf(version, sizeof(version), "PRAGMA user_version = %d", NODEDB_SCHEMA);
+	return sql_exec(db, version, reterr);
+}
+
+int schema_has_table(sql_db *db, const char *name, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	int r = sql_prepare(db,
+		"SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type = 'table'"
+		" AND rootpage > 0",
+		&stmt, reterr);
+
+	if (r < 0)
+		return r;
+	r = SQL_BIND(stmt, reterr, SQL_S(name));
+	if (r < 0)
+		return r;
+	return sql_step(stmt, reterr);
+}
+
+/* The number after "0." in schema_info.version; 0 if there is none. */
+static int stored_version(sql_db *db, int *ret, char text[16], struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	const char *value;
+	size_t len;
+	int r;
+
+	r = sql_prepare(db, "SELECT value FROM schema_info WHERE key = 'version'", &stmt, reterr);
+	if (r < 0)
+		return r;
+	r = sql_step(stmt, reterr);
+	if (r < 0)
+		return r;
+	*ret = 0;
+	text[0] = 0;
+	if (r == 0)
+		return 0;
+	value = sql_column_text(stmt, 0, &len);
+	if (len < 3 || len > 5 || strncmp(value, "0.", 2) ||
+		strspn(value + 2, "0123456789") != len - 2)
+		return 0;
+	snprintf(text, 16, "%s", value);
+	*ret = atoi(value + 2);
+	return 0;
+}
+
+int schema_identify(sql_db *db, const char *path, enum schema_kind *ret_kind, char ret_version[16],
+	struct errinfo *reterr)
+{
+	int64_t user_version, objects;
+	int r, number = 0;
+	char text[16];
+
+	r = sql_get_int(db, "PRAGMA user_version", &user_version, reterr);
+	if (r < 0)
+		return r;
+	if (user_version > NODEDB_SCHEMA)
+		return errinfo_set(reterr, -EBADMSG,
+			"%s was written by a newer ingero (schema %lld, this one knows up to %d): "
+			"use that version",
+			path, (long long)user_version, NODEDB_SCHEMA);
+	r = sql_get_int(db, "SELECT count(*) FROM sqlite_schema", &objects, reterr);
+	if (r < 0)
+		return r;
+	if (objects == 0 && user_version == 0) {
+		*ret_kind = SCHEMA_EMPTY;
+		return 0;
+	}
+	for (const char *const *name = (const char *const[]){"schema_info", "events", "sessions",
+		     "causal_chains", "system_snapshots", NULL};
+		*name; name++) {
+		r = schema_has_table(db, *name, reterr);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			return errinfo_set(reterr, -EBADMSG,
+				"%s is not an ingero database (it has no table %s): give another "
+				"with --db",
+				path, *name);
+	}
+	r = stored_version(db, &number, text, reterr);
+	if (r < 0)
+		return r;
+	if (number > NODEDB_SCHEMA)
+		return errinfo_set(reterr, -EBADMSG,
+			"%s was written by a newer ingero (schema %s, this one knows up to %s): "
+			"use that version",
+			path, text, NODEDB_SCHEMA_TEXT);
+	/* A dump of one of our files run again has the tables and no user_version. */
+	if (number < 8 || (user_version == NODEDB_SCHEMA && number != NODEDB_SCHEMA))
+		return errinfo_set(reterr, -EBADMSG,
+			"%s has a schema that cannot be read (%s, user_version %lld): 0.8 to %s "
+			"can",
+			path, number ? text : "no version", (long long)user_version,
+			NODEDB_SCHEMA_TEXT);
+	*ret_kind = number == NODEDB_SCHEMA ? SCHEMA_OURS : SCHEMA_PUBLISHED;
+	if (ret_version)
+		memcpy(ret_version, text, sizeof(text));
+	return 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* neighbours.h - processes that are not traced but had the CPU or the disk while a traced thread
+ * waited for it: where they live (container, cgroup) goes to the store, so that a verdict can name
+ * it. Nothing else of them is read. Belongs to the tracer's thread. */
+#pragma once
+
+#include <stdint.h>
+
+#include "agent/trace/process_table.h"
+#include "agent/store/write/writer.h"
+#include "model/event.h"
+
+struct neighbours;
+
+/* neighbours_new - @root as in discover.h. */
+int neighbours_new(const char *root, struct neighbours **ret);
+void neighbours_free(struct neighbours *n);
+
+/* neighbours_see - look whether @e names one, and write to @w what is new of it; NULL: nowhere.
+ * Processes in @traced are known better already. */
+void neighbours_see(struct neighbours *n, const struct event *e, const struct process_table *traced,
+	struct store_writer *w);
+
+/* neighbours_renew - the store has a new file: all that are met go there again. */
+void neighbours_renew(struct neighbours *n);
+
+/* neighbours_tick - once a second: some more may be read. */
+void neighbours_tick(struct neighbours *n);

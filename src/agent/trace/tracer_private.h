@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer_private.h - one run's state, shared by the files that make up the tracer: tracer.c (start,
+ * step, stop), tracer_processes.c (their lives), tracer_targets.c (which of them, and libraries),
+ * tracer_maps.c (new mappings), tracer_second.c (what is due each second), tracer_stack.c (stacks),
+ * tracer_label.c (annotations), tracer_explain.c (explaining while tracing), tracer_view.c and
+ * tracer_metric.c. Nobody else includes it. */
+#pragma once
+
+#include "agent/annotate/socket_path.h"
+#include "agent/annotate/server.h"
+#include "agent/attach/calibrate.h"
+#include "agent/attach/coverage.h"
+#include "agent/attach/feature.h"
+#include "agent/attach/coverage_assess.h"
+#include "agent/capture/deadband.h"
+#include "agent/capture/host.h"
+#include "agent/capture/reader.h"
+#include "agent/capture/totals.h"
+#include "agent/capture/waits.h"
+#include "agent/discover/discover.h"
+#include "agent/discover/family.h"
+#include "agent/discover/map_watch.h"
+#include "agent/trace/explainer.h"
+#include "agent/trace/metrics/metric_state.h"
+#include "agent/trace/gap_log.h"
+#include "agent/trace/governor.h"
+#include "agent/trace/launch_window.h"
+#include "agent/trace/neighbours.h"
+#include "agent/trace/process_table.h"
+#include "agent/probe/probe.h"
+#include "agent/stack/stacks.h"
+#include "agent/store/nodedb.h"
+#include "agent/store/write/writer.h"
+#include "base/idmap.h"
+#include "base/log.h"
+#include "config.h"
+#include "agent/trace/tracer.h"
+
+#define TARGETS_MAX  16384 /* as in the kernel half */
+#define MAPPINGS_MAX 64    /* new mappings that are looked at together */
+
+struct tracer {
+	struct tracer_settings settings;
+	struct clock_map clock;
+	wall_time started;
+	struct probe *probe;
+	struct coverage *coverage;
+	struct discover_scanner *scanner;
+	wall_time enabled;      /* since when calls are recorded */
+	wall_time scanned;      /* when the last scan began */
+	mono_time rescanned;    /* when one was last made for want of room */
+	struct map_watch *maps; /* NULL: new mappings are found by scans only */
+	bool maps_lost;         /* records of mappings are missing: a scan must do */
+	unsigned map_wakes;     /* in this second */
+	struct map_watch_mapping mappings[MAPPINGS_MAX];
+	size_t mapping_count;
+	struct gap_log gaps;         /* told */
+	uint64_t own_dev, own_inode; /* of this program: its processes are never targets */
+	struct reader *reader;
+	struct totals *totals;
+	struct waits *waits;
+	struct host_reader host;
+	struct host_sample host_now;
+	bool has_host;
+	struct gpu_sampler *gpu;
+	bool gpu_named; /* the session's row has the GPU's name */
+	struct deadband deadband;
+	struct store_writer *store;
+	uint64_t store_generation; /* the store's when rows told once were last pushed */
+	bool renewed_due;          /* it does not know that they were */
+	struct annotate_server *annotate;
+	struct explainer *explainer;
+	struct process_table *processes;
+	struct roster *roster;
+	struct neighbours *neighbours;
+	struct stacks *stacks;             /* NULL: not taken */
+	struct idmap stack_rows;           /* hash -> rows stored of it, for --stack-samples */
+	uint64_t stacks_unstored;          /* the store had no room */
+	uint64_t stacks_ns;                /* time spent walking that the governor knows of */
+	struct stacks_report stack_report; /* after tracer_stop() */
+	bool admit_due;                    /* new targets: give their threads state */
+	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
+	struct governor governor;
+	mono_time overhead_at; /* when the cost was last written down */
+	uint64_t overhead_cpu_ns;
+	struct launch_window launches;
+	mono_time period_start; /* when the governor last looked */
+	struct accounting own;  /* what this side dropped or folded */
+	struct cpu_losses cpu_losses;
+	struct accounting final;           /* the books after tracer_stop() */
+	struct metric_state *metric_state; /* NULL: no metrics are wanted */
+	uint64_t pruned_rows;
+	uint64_t db_bytes;
+	char store_error[256];
+	bool stopped;
+	int64_t second, bucket; /* wall second and 5 s bucket being filled */
+	struct live_ops ops;
+};
+
+/* tracer_processes.c */
+int tracer_open_processes(struct tracer *t);
+void tracer_close_processes(struct tracer *t);
+void tracer_follow(struct tracer *t, const struct event *e); /* a fork, exec, exit or find */
+void tracer_forget_dead(struct tracer *t);
+
+/* tracer_targets.c */
+int tracer_scan(struct tracer *t);
+int tracer_cover_disk(struct tracer *t);
+int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr);
+int tracer_enter_pids(struct tracer *t, struct errinfo *reterr);
+int tracer_check_pids(const struct tracer_settings *s, struct errinfo *reterr);
+
+/* tracer_maps.c */
+void tracer_open_maps(struct tracer *t);
+int tracer_maps_fd(struct tracer *t); /* readable when a library was mapped; -1: do not wait */
+int tracer_poll_maps(struct tracer *t);
+/* tracer_scan_gaps - what of @p was not seen, found by a scan: mapped at @from at the earliest. */
+void tracer_scan_gaps(struct tracer *t, const struct target_process *p, wall_time from);
+wall_time tracer_process_start(uint64_t start_ticks);
+bool tracer_is_own_program(const struct tracer *t, uint32_t pid);
+
+/* tracer_second.c */
+int tracer_second(struct tracer *t, wall_time now);
+int tracer_switch_launches(struct tracer *t, wall_time now);
+int tracer_read_totals(struct tracer *t);
+int tracer_flush_rest(struct tracer *t);
+void tracer_books(struct tracer *t, struct accounting *ret);
+void tracer_cpu_losses(struct tracer *t);
+void tracer_overhead(struct tracer *t, wall_time now);
+void tracer_poll_gpu(struct tracer *t);
+void tracer_renew_rows(struct tracer *t);
+
+/* tracer_stack.c */
+int tracer_open_stacks(struct tracer *t);
+void tracer_close_stacks(struct tracer *t);
+void tracer_poll_stacks(struct tracer *t);
+void tracer_finish_stacks(struct tracer *t);
+uint64_t tracer_stacks_ns(const struct tracer *t);
+void tracer_view_stacks(const struct tracer *t, struct tracer_view *v);
+/* tracer_take_stack - the stack of @e if its names are known already. False: @e is not to be a row
+ * of its own, because its stack has enough of them. */
+bool tracer_take_stack(struct tracer *t, struct event *e, const struct stack **ret);
+
+/* tracer_explain.c */
+int tracer_open_explainer(struct tracer *t);
+void tracer_explain_look(struct tracer *t);    /* a bucket is complete */
+void tracer_poll_explainer(struct tracer *t);  /* hands on what was found */
+void tracer_close_explainer(struct tracer *t); /* waits for its last look */
+
+/* tracer_confine.c: what the calling thread gives up; nothing if the settings do not ask for it. */
+void tracer_confine_main(const struct tracer_settings *s, enum probe_method method);
+void tracer_confine_explainer(void *arg); /* struct tracer_settings */
+void tracer_confine_store(void *arg);     /* likewise */
+
+/* tracer_label.c */
+void tracer_serve_annotations(struct tracer *t);
+int tracer_open_annotations(struct tracer *t, struct errinfo *reterr);
+void tracer_close_annotations(struct tracer *t);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer_targets.c - which processes are traced and which library files are probed, at the start
+ * and as they come. Runs on the tracer's thread. */
+#include "agent/trace/tracer_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static bool is_wanted(const struct tracer *t, const struct target_process *p)
+{
+	if (tracer_is_own_program(t, p->pid))
+		return false;
+	switch (t->settings.filter) {
+	case FILTER_PIDS: return process_table_has(t->processes, p->pid, 0);
+	case FILTER_USER: return p->uid == t->settings.uid;
+	default: return true;
+	}
+}
+
+/* Probe what running processes map, and follow the processes themselves from now on. */
+int tracer_scan(struct tracer *t)
+{
+	const struct discover_result *found;
+	struct process_layers layers;
+	wall_time now = wall_now(), before = t->scanned;
+	int r = discover_scan(t->scanner, &found);
+
+	if (r < 0)
+		return r;
+	t->scanned = now;
+	coverage_scan_begin(t->coverage);
+	if (t->metric_state)
+		metric_state_nccl_begin(t->metric_state);
+	for (size_t i = 0; i < found->count; i++) {
+		const struct target_process *p = &found->processes[i];
+
+		if (!is_wanted(t, p))
+			continue;
+		if (t->metric_state)
+			metric_state_nccl_process(t->metric_state, p);
+		coverage_assess(t->coverage, "", p);
+		tracer_scan_gaps(t, p, before);
+		if (!process_table_has(t->processes, p->pid, p->start_ticks) &&
+			probe_target_add(t->probe, p->pid) == 0)
+			process_table_found(t->processes, p->pid, p->start_ticks, now);
+		coverage_assess_process(t->coverage, "", p, &layers);
+		roster_judged(t->roster, p->pid, &layers);
+	}
+	coverage_scan_end(t->coverage);
+	tracer_forget_dead(t);
+	return 0;
+}
+
+/* Probe the file at @lib's path, whoever maps it. */
+static int cover_known(struct tracer *t, struct target_library *lib, struct errinfo *reterr)
+{
+	int fd = discover_file_open(lib->path, lib), r;
+
+	if (fd < 0)
+		return errinfo_set(reterr, fd, "%s: %s", lib->path, strerror(-fd));
+	r = coverage_add(t->coverage, lib, fd, reterr);
+	coverage_keep(t->coverage, lib);
+	return MIN(r, 0);
+}
+
+/* Copies on disk that nobody maps yet: a process that starts later is then seen from its first
+ * call. */
+int tracer_cover_disk(struct tracer *t)
+{
+	_cleanup_free_ struct target_library *files = NULL;
+	struct errinfo e = {0};
+	int n = discover_library_files("", &files);
+
+	if (n < 0)
+		return n;
+	for (int i = 0; i < n; i++)
+		if (cover_known(t, &files[i], &e) < 0)
+			log_info("%s", e.text);
+	return 0;
+}
+
+int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr)
+{
+	struct target_library lib;
+	int r = discover_library_file(path, &lib, reterr);
+
+	if (r < 0)
+		return r;
+	return cover_known(t, &lib, reterr);
+}
+
+/* The processes of --pid with all their descendants; at least one of each family uses CUDA. */
+int tracer_enter_pids(struct tracer *t, struct errinfo *reterr)
+{
+	_cleanup_free_ uint32_t *family = calloc(TARGETS_MAX, sizeof(*family));
+	wall_time now = wall_now();
+
+	if (!family)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->settings.pid_count; i++) {
+		int n = family_list("", t->settings.pids[i], family, TARGETS_MAX);
+
+		if (n < 0)
+			return n;
+		for (int k = 0; k < n; k++) {
+			int r = probe_target_add(t->probe, family[k]);
+
+			if (r < 0)
+				return errinfo_set(reterr, r, "cannot trace process %u: %s",
+					family[k], strerror(-r));
+			process_table_found(t->processes, family[k], 0, now);
+		}
+	}
+	return 0;
+}
+
+int tracer_check_pids(const struct tracer_settings *s, struct errinfo *reterr)
+{
+	for (size_t i = 0; i < s->pid_count; i++) {
+		int r = family_uses_cuda("", s->pids[i], reterr);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* output.c - see output.h. What is written holds data of a recording, so it is for its owner alone,
+ * and root writes it with the rights of whoever may change the path. */
+#include "base/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path_user.h"
+
+static int fail(const struct output *o, int r, struct errinfo *reterr)
+{
+	return errinfo_set_exit(
+		reterr, EXIT_NO_CREATE, r, "cannot write %s: %s", o->path, strerror(-r));
+}
+
+int output_open(struct output *o, const char *path, struct errinfo *reterr)
+{
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	struct stat st;
+	int n;
+
+	*o = (struct output){.fd = -1, .path = path};
+	if (!strcmp(path, "-")) {
+		o->path = "the standard output";
+		o->is_stdout = true;
+		fflush(stdout); /* what it holds goes before */
+		o->fd = STDOUT_FILENO;
+		return 0;
+	}
+	n = path_user_enter(path, &before, reterr);
+	if (n < 0)
+		return n;
+	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+		o->fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY |
+					   (before.shared ? O_NOFOLLOW : 0));
+		return o->fd < 0 ? fail(o, -errno, reterr) : 0;
+	}
+	n = snprintf(o->temporary, sizeof(o->temporary), "%s.XXXXXX", path);
+	if (n < 0 || (size_t)n >= sizeof(o->temporary)) {
+		o->temporary[0] = 0;
+		return fail(o, -ENAMETOOLONG, reterr);
+	}
+	o->fd = mkostemp(o->temporary, O_CLOEXEC);
+	if (o->fd < 0) {
+		n = -errno;
+		o->temporary[0] = 0;
+		return fail(o, n, reterr);
+	}
+	return 0;
+}
+
+int output_write(struct output *o, const void *data, size_t len, struct errinfo *reterr)
+{
+	const char *p = data;
+
+	while (len) {
+		ssize_t n = write(o->fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EPIPE ? -EPIPE : fail(o, -errno, reterr);
+		p += n;
+		len -= (size_t)n;
+		o->bytes += (uint64_t)n;
+	}
+	return 0;
+}
+
+int output_commit(struct output *o, struct errinfo *reterr)
+{
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	int r = 0;
+
+	if (!o->temporary[0])
+		return 0;
+	r = path_user_enter(o->path, &before, reterr);
+	if (r < 0)
+		return r;
+	if (fsync(o->fd) < 0 || rename(o->temporary, o->path) < 0)
+		r = fail(o, -errno, reterr);
+	else
+		o->temporary[0] = 0;
+	return r;
+}
+
+void output_done(struct output *o)
+{
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+
+	if (o->fd >= 0 && !o->is_stdout)
+		close(o->fd);
+	if (o->temporary[0] && path_user_enter(o->path, &before, NULL) == 0)
+		unlink(o->temporary);
+	*o = OUTPUT_INIT;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* registry.c - looks up rows of the tables and turns them into pages of lists. A cursor is the index
+ * of the next row behind a letter: opaque to clients, and nothing has to be remembered for it. */
+#include "mcp/registry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct registry_tool *registry_tool_find(const struct registry *o, const char *name)
+{
+	for (const struct registry_tool *t = o->tools; t && name && t->name; t++)
+		if (!strcmp(t->name, name))
+			return t;
+	return NULL;
+}
+
+const struct registry_prompt *registry_prompt_find(const struct registry *o, const char *name)
+{
+	for (const struct registry_prompt *p = o->prompts; p && name && p->name; p++)
+		if (!strcmp(p->name, name))
+			return p;
+	return NULL;
+}
+
+/* "a/{x}/b" against "a/17/b": the part is not empty and holds no slash. */
+static bool matches(const char *pattern, const char *uri, char variable[REGISTRY_VALUE_MAX])
+{
+	const char *open = strchr(pattern, '{'), *close = open ? strchr(open, '}') : NULL;
+	size_t before, after, len = strlen(uri), part;
+
+	variable[0] = 0;
+	if (!close)
+		return !strcmp(pattern, uri);
+	before = (size_t)(open - pattern);
+	after = strlen(close + 1);
+	if (len <= before + after || strncmp(pattern, uri, before) ||
+		strcmp(close + 1, uri + len - after))
+		return false;
+	part = len - before - after;
+	if (part >= REGISTRY_VALUE_MAX || memchr(uri + before, '/', part))
+		return false;
+	memcpy(variable, uri + before, part);
+	variable[part] = 0;
+	return true;
+}
+
+static const struct registry_resource *find_in(
+	const struct registry_resource *rows, const char *uri, char variable[REGISTRY_VALUE_MAX])
+{
+	for (; rows && rows->uri; rows++)
+		if (matches(rows->uri, uri, variable))
+			return rows;
+	return NULL;
+}
+
+const struct registry_resource *registry_resource_find(
+	const struct registry *o, const char *uri, char variable[REGISTRY_VALUE_MAX])
+{
+	const struct registry_resource *row = find_in(o->resources, uri, variable);
+
+	return row ? row : find_in(o->templates, uri, variable);
+}
+
+static void put_json(json_t *object, const char *key, const char *text)
+{
+	if (text)
+		json_object_set_new(object, key, json_loads(text, 0, NULL));
+}
+
+static void put_text(json_t *object, const char *key, const char *text)
+{
+	if (text)
+		json_object_set_new(object, key, json_string(text));
+}
+
+static json_t *tool_row(const struct registry *o, size_t i)
+{
+	const struct registry_tool *t = &o->tools[i];
+	json_t *row = json_pack("{s:s, s:s}", "name", t->name, "description", t->description);
+
+	put_text(row, "title", t->title);
+	put_json(row, "inputSchema", t->input);
+	put_json(row, "outputSchema", t->output);
+	put_json(row, "annotations", t->annotations);
+	return row;
+}
+
+static json_t *resource_row(const struct registry_resource *r, const char *key)
+{
+	json_t *row = json_pack("{s:s, s:s}", key, r->uri, "name", r->name);
+
+	put_text(row, "title", r->title);
+	put_text(row, "description", r->description);
+	put_text(row, "mimeType", r->mime);
+	return row;
+}
+
+static json_t *plain_row(const struct registry *o, size_t i)
+{
+	return resource_row(&o->resources[i], "uri");
+}
+
+static json_t *template_row(const struct registry *o, size_t i)
+{
+	return resource_row(&o->templates[i], "uriTemplate");
+}
+
+static json_t *prompt_row(const struct registry *o, size_t i)
+{
+	const struct registry_prompt *p = &o->prompts[i];
+	json_t *row = json_pack("{s:s, s:s}", "name", p->name, "description", p->description);
+	json_t *list;
+
+	put_text(row, "title", p->title);
+	if (!p->arguments)
+		return row;
+	list = json_array();
+	for (const struct registry_argument *a = p->arguments; a->name; a++)
+		json_array_append_new(
+			list, json_pack("{s:s, s:s, s:b}", "name", a->name, "description",
+				      a->description, "required", a->required));
+	json_object_set_new(row, "arguments", list);
+	return row;
+}
+
+static bool read_cursor(const json_t *cursor, size_t count, size_t *ret)
+{
+	const char *text = json_string_value(cursor);
+	unsigned long v;
+	char *end;
+
+	*ret = 0;
+	if (!cursor)
+		return true;
+	if (!text || text[0] != 'n' || text[1] < '0' || text[1] > '9')
+		return false;
+	v = strtoul(text + 1, &end, 10);
+	*ret = v;
+	return !*end && v > 0 && v < count;
+}
+
+static json_t *page(const struct registry *o, const char *key, size_t count,
+	json_t *(*row)(const struct registry *o, size_t i), const json_t *cursor,
+	struct rpc_error *e)
+{
+	size_t size = o->page ? o->page : REGISTRY_PAGE, first;
+	json_t *list, *result;
+	char next[32];
+
+	if (!read_cursor(cursor, count, &first)) {
+		rpc_fail(e, RPC_INVALID_PARAMS, "invalid cursor");
+		return NULL;
+	}
+	list = json_array();
+	for (size_t i = first; i < count && i < first + size; i++)
+		json_array_append_new(list, row(o, i));
+	result = json_pack("{s:o}", key, list);
+	if (first + size < count) {
+		snprintf(next, sizeof(next), "n%zu", first + size);
+		put_text(result, "nextCursor", next);
+	}
+	return result;
+}
+
+#define COUNT(rows, field)                                                                         \
+	({                                                                                         \
+		size_t count_n_ = 0;                                                               \
+		while ((rows) && (rows)[count_n_].field)                                           \
+			count_n_++;                                                                \
+		count_n_;                                                                          \
+	})
+
+json_t *registry_list_tools(const struct registry *o, const json_t *cursor, struct rpc_error *e)
+{
+	return page(o, "tools", COUNT(o->tools, name), tool_row, cursor, e);
+}
+
+json_t *registry_list_resources(const struct registry *o, const json_t *cursor, struct rpc_error *e)
+{
+	return page(o, "resources", COUNT(o->resources, uri), plain_row, cursor, e);
+}
+
+json_t *registry_list_templates(const struct registry *o, const json_t *cursor, struct rpc_error *e)
+{
+	return page(o, "resourceTemplates", COUNT(o->templates, uri), template_row, cursor, e);
+}
+
+json_t *registry_list_prompts(const struct registry *o, const json_t *cursor, struct rpc_error *e)
+{
+	return page(o, "prompts", COUNT(o->prompts, name), prompt_row, cursor, e);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* registry.h - what a program offers by the protocol: tools, resources, prompts, as tables.
+ *
+ * To add a tool: a row with its schemas and a function. The rows, and all they point to, outlive
+ * the talk that is made of them; they may be used by several threads at once. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "mcp/call.h"
+#include "mcp/rpc.h"
+
+#define REGISTRY_PAGE      50 /* elements of a list in one reply, unless the offer says otherwise */
+#define REGISTRY_VALUES    100 /* of a completion */
+#define REGISTRY_VALUE_MAX 512 /* bytes of a template's variable */
+
+struct registry_tool {
+	const char *name; /* NULL ends the table */
+	const char *title;
+	const char *description;
+	const char *input;       /* JSON Schema of the arguments: enforced before run() */
+	const char *output;      /* of answer->structured; NULL: there is none */
+	const char *annotations; /* a JSON object of hints; NULL: none */
+	const char *needs;       /* capability of the client without which it cannot run, or NULL */
+	void (*run)(const struct call *c, const json_t *arguments, struct answer *a);
+};
+
+/* Appends suggestions for @argument, of which @value is there already. */
+typedef void registry_complete(
+	const struct call *c, const char *argument, const char *value, json_t *values);
+
+/* Appends {uri, mimeType, text or blob} to @contents. @variable is what a template's part stands
+ * for, "" without one. -ENOENT: unknown resource; -EPROTO with @e. */
+typedef int registry_read(const struct call *c, const char *uri, const char *variable,
+	json_t *contents, struct rpc_error *e);
+
+struct registry_resource {
+	const char *uri; /* NULL ends the table; with a {part} it is a template */
+	const char *name, *title, *description, *mime;
+	registry_read *read;
+	registry_complete *complete; /* NULL: no suggestions */
+};
+
+struct registry_argument {
+	const char *name; /* NULL ends the table */
+	const char *description;
+	bool required;
+};
+
+struct registry_prompt {
+	const char *name; /* NULL ends the table */
+	const char *title, *description;
+	const struct registry_argument *arguments; /* NULL: none */
+	/* Appends {role, content} to @messages; arguments are strings, the required ones there. */
+	void (*get)(const struct call *c, const json_t *arguments, json_t *messages);
+	registry_complete *complete;
+};
+
+struct registry {
+	const char *name, *title, *version;
+	const char *instructions; /* for the model, in a few sentences */
+	const struct registry_tool *tools;
+	const struct registry_resource *resources;
+	const struct registry_resource *templates;
+	const struct registry_prompt *prompts;
+	size_t page;           /* 0: REGISTRY_PAGE */
+	size_t answer_bytes;   /* ceiling of a tool's answer; 0: RPC_BYTES_MAX */
+	const char *too_large; /* what to do about an answer over it */
+	void *arg;             /* of calls */
+	/* Told of every request that was answered, on the thread that did: @name is that of the
+	 * tool or prompt, or the URI; NULL: it has none. May be NULL. */
+	void (*answered)(void *arg, const char *method, const char *name, uint64_t ns, bool failed);
+};
+
+const struct registry_tool *registry_tool_find(const struct registry *o, const char *name);
+const struct registry_prompt *registry_prompt_find(const struct registry *o, const char *name);
+
+/* registry_resource_find - the row of @uri; @variable gets what its {part} stands for. */
+const struct registry_resource *registry_resource_find(
+	const struct registry *o, const char *uri, char variable[REGISTRY_VALUE_MAX]);
+
+/* A page of a list: {"tools": [...], "nextCursor": "..."}; the caller's. NULL and @e: the cursor is
+ * not one of ours. */
+json_t *registry_list_tools(const struct registry *o, const json_t *cursor, struct rpc_error *e);
+json_t *registry_list_resources(
+	const struct registry *o, const json_t *cursor, struct rpc_error *e);
+json_t *registry_list_templates(
+	const struct registry *o, const json_t *cursor, struct rpc_error *e);
+json_t *registry_list_prompts(const struct registry *o, const json_t *cursor, struct rpc_error *e);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_detect_hang.c - collectives that do not end, ranks that disagree, and jobs that simply end. */
+#include "ranks_fixture.h"
+
+/* @n whole steps; then all but @missing (-1: all) call number n + 1 and do not come back. */
+static void job_stall(struct job *j, uint64_t n, int missing)
+{
+	for (uint64_t seq = 1; seq <= n; seq++)
+		job_step(j, seq, -1, 0);
+	for (int r = 0; r < RANKS; r++)
+		if (r != missing)
+			job_call(j, r, n + 1, (int64_t)(n + 1) * STEP_US, -1);
+}
+
+static struct event *job_exit(struct job *j, int rank, int64_t at_us)
+{
+	return scene_add(&j->s, SOURCE_HOST, HOST_PROCESS_EXIT, PID(rank), PID(rank), at_us, 0);
+}
+
+static void a_rank_that_never_came(void **state)
+{
+	const struct incident *inc;
+	struct recording rec;
+	JOB;
+
+	job_stall(&j, 20, 2);
+	scene_sample(&j.s, 210000 + 8000000, 10);
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	assert_int_equal(a.count, 1);
+	inc = &a.list[0];
+	assert_int_equal(inc->problem, PROBLEM_NCCL_HANG);
+	assert_int_equal(inc->severity, SEVERITY_CRITICAL);
+	assert_int_equal(inc->culprit_rank, 2);
+	assert_int_equal(inc->pid, PID(2));
+	assert_int_equal(inc->count, 3);
+	assert_in_range(inc->excess_ns, 7900000000ull, 8100000000ull);
+	assert_non_null(strstr(inc->summary, "(collective 21) hangs: rank 2 (pid 1002)"));
+	assert_non_null(strstr(inc->root_cause, "did not call collective 21 after 20"));
+	assert_non_null(strstr(inc->explanation, "waits were not recorded"));
+}
+
+static void the_end_of_its_process_is_told(void **state)
+{
+	struct recording rec;
+	JOB;
+
+	job_stall(&j, 20, 2);
+	job_exit(&j, 2, 205000);
+	scene_sample(&j.s, 210000 + 8000000, 10);
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	assert_int_equal(a.count, 1);
+	assert_non_null(
+		strstr(a.list[0].root_cause, "its process exited before the others arrived"));
+}
+
+static void too_short_to_be_one(void **state)
+{
+	struct recording rec;
+	JOB;
+
+	job_stall(&j, 20, 2);
+	scene_sample(&j.s, 210000 + 900000, 10);
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	assert_int_equal(a.count, 0);
+}
+
+static void a_job_that_ends(void **state)
+{
+	struct recording rec;
+	JOB;
+
+	job_stall(&j, 20, 2); /* killed between two calls */
+	for (int r = 0; r < RANKS; r++)
+		job_exit(&j, r, 211000 + r * 100);
+	scene_sample(&j.s, 30000000, 10);
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	assert_int_equal(a.count, 0);
+}
+
+static void who_goes_on_has_been_through(void **state)
+{
+	struct recording rec;
+	JOB;
+
+	job_stall(&j, 20, 2); /* its row was lost */
+	scene_add(&j.s, SOURCE_CUDA, CUDA_STREAM_SYNC, PID(0), PID(0), 211000, 1000)->stream =
+		STREAM;
+	scene_sample(&j.s, 30000000, 10);
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	assert_int_equal(a.count, 0);
+}
+
+static void a_mismatch_that_hangs_and_one_that_does_not(void **state)
+{
+	struct recording rec;
+	JOB;
+
+	job_stall(&j, 20, -1);
+	j.rows[j.count - 2].op = NCCL_ALL_GATHER; /* rank 2 */
+	scene_sample(&j.s, 210000 + 8000000, 10);
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	assert_int_equal(a.count, 1);
+	assert_int_equal(a.list[0].severity, SEVERITY_CRITICAL);
+	assert_int_equal(a.list[0].culprit_rank, 2);
+	assert_non_null(strstr(a.list[0].root_cause,
+		"rank 2 (pid 1002) called ncclAllGather of 1.0 MiB, type 7 where most ranks called "
+		"ncclAllReduce"));
+	for (size_t i = j.count - RANKS; i < j.count; i++)
+		j.rows[i].c.wait_ns = 1000000;
+	rec = job_recording(&j);
+	ANSWER b = answer_to(&rec);
+	assert_int_equal(b.count, 1);
+	assert_int_equal(b.list[0].severity, SEVERITY_MEDIUM);
+	assert_non_null(strstr(b.list[0].summary, "undefined"));
+}
+
+static void broadcast_has_two_names(void **state)
+{
+	struct recording rec;
+	JOB;
+
+	job_step(&j, 1, -1, 0);
+	for (int i = 0; i < RANKS; i++)
+		j.rows[i].op = i % 2 ? NCCL_BCAST : NCCL_BROADCAST;
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	assert_int_equal(a.count, 0);
+	j.rows[1].c.root = 3; /* control */
+	ANSWER b = answer_to(&rec);
+	assert_int_equal(b.count, 1);
+}
+
+static void ranks_of_other_recordings(void **state)
+{
+	struct accounting books = {0};
+	struct recording rec;
+	JOB;
+
+	job_stall(&j, 20, -1);
+	for (size_t i = 0; i < j.count; i++)
+		j.rows[i].c.nranks = 8;
+	scene_sample(&j.s, 210000 + 8000000, 10);
+	rec = job_recording(&j);
+	ANSWER quiet = answer_to(&rec); /* silence alone is no hang */
+	assert_int_equal(quiet.count, 0);
+	books.source[SOURCE_CUDA].hits = 1000;
+	books.source[SOURCE_CUDA].lost[LOSS_AT_STOP] = 4;
+	rec.books = &books;
+	ANSWER a = answer_to(&rec);
+	assert_int_equal(a.count, 1);
+	assert_int_equal(a.list[0].severity, SEVERITY_HIGH);
+	assert_int_equal(a.list[0].culprit_rank, -1);
+	assert_non_null(strstr(a.list[0].root_cause, "4 ranks outside this recording"));
+}
+
+/* Rows of any content: every answer is still a whole one, and comes to an end. */
+static void whatever_the_rows_hold(void **state)
+{
+	static const int64_t times[] = {
+		INT64_MIN, -1, 0, 1, SCENE_T0_NS, INT64_C(1) << 62, INT64_MAX};
+
+	for (int round = 0; round < 200; round++) {
+		struct recording rec;
+		JOB;
+
+		j.s.seed = (uint64_t)round + 1;
+		for (int i = 0; i < 60; i++) {
+			struct collective_row *r = job_call(&j, (int)scene_random(&j.s, 5),
+				scene_random(&j.s, 8), (int64_t)scene_random(&j.s, 20000000),
+				(int64_t)scene_random(&j.s, 9000) - 1);
+
+			if (scene_random(&j.s, 4) == 0)
+				r->start.ns = times[scene_random(&j.s, ARRAY_SIZE(times))];
+			if (scene_random(&j.s, 4) == 0)
+				r->c.wait_ns = times[scene_random(&j.s, ARRAY_SIZE(times))];
+			if (scene_random(&j.s, 8) == 0)
+				r->dur_ns = (uint64_t)times[scene_random(&j.s, ARRAY_SIZE(times))];
+			if (scene_random(&j.s, 8) == 0)
+				r->c.comm_hash = scene_random(&j.s, 4);
+			if (scene_random(&j.s, 8) == 0)
+				r->c.rank = r->c.nranks =
+					INT32_MAX - (int32_t)scene_random(&j.s, 2);
+			if (scene_random(&j.s, 8) == 0)
+				r->c.seq = UINT64_MAX - scene_random(&j.s, 3);
+			r->op = (uint16_t)scene_random(&j.s, 24);
+			memset(r->node, 'a' + (int)scene_random(&j.s, 2), sizeof(r->node) - 1);
+		}
+		for (int i = 0; i < 20; i++)
+			job_exit(&j, (int)scene_random(&j.s, 5),
+				(int64_t)scene_random(&j.s, 20000000))
+				->dur_ns = (uint64_t)times[scene_random(&j.s, ARRAY_SIZE(times))];
+		rec = job_recording(&j);
+		ANSWER a = answer_to(&rec);
+		assert_true(a.count <= CORRELATE_INCIDENTS_MAX);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_rank_that_never_came),
+		cmocka_unit_test(the_end_of_its_process_is_told),
+		cmocka_unit_test(too_short_to_be_one),
+		cmocka_unit_test(a_job_that_ends),
+		cmocka_unit_test(who_goes_on_has_been_through),
+		cmocka_unit_test(a_mismatch_that_hangs_and_one_that_does_not),
+		cmocka_unit_test(broadcast_has_two_names),
+		cmocka_unit_test(ranks_of_other_recordings),
+		cmocka_unit_test(whatever_the_rows_hold),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_detect_straggler.c - who is late again and again, what that costs, and when nobody is to blame. */
+#include "ranks_fixture.h"
+
+#include "agent/correlate/detect/straggler_find.h"
+
+static void one_rank_is_late_every_time(void **state)
+{
+	const struct incident *inc;
+	struct recording rec;
+	JOB;
+
+	for (uint64_t seq = 1; seq <= 201; seq++)
+		job_step(&j, seq, 2, 5000);
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	inc = answer_of(&a, PROBLEM_STRAGGLER);
+	assert_non_null(inc);
+	assert_int_equal(inc->severity, SEVERITY_HIGH);
+	assert_int_equal(inc->culprit_rank, 2);
+	assert_int_equal(inc->pid, PID(2));
+	assert_int_equal(inc->count, 200); /* the first pays for set-up */
+	assert_in_range(inc->excess_ns, 200 * 4990000ull, 200 * 5030000ull);
+	assert_in_range((int)(inc->explained * 100), 80, 85); /* 5 of 6 ms waited */
+	assert_true(inc->confidence > 0.9 * 0.9);
+	assert_int_equal(inc->period_steps, 0); /* every one is no period */
+	assert_int_equal(inc->evidence_count, INCIDENT_EVIDENCE);
+	assert_non_null(strstr(inc->root_cause, "rank 2 (pid 1002) arrived last in 100 % of 200"));
+	assert_non_null(strstr(inc->evidence_sql, "comm = -9223372036854773060"));
+}
+
+static void a_regular_one_has_its_period(void **state)
+{
+	const struct incident *inc;
+	struct recording rec;
+	JOB;
+
+	for (uint64_t seq = 1; seq <= 300; seq++)
+		job_step(&j, seq, seq % 10 == 0 ? 1 : -1, 8000);
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	inc = answer_of(&a, PROBLEM_STRAGGLER);
+	assert_non_null(inc);
+	assert_int_equal(inc->culprit_rank, 1);
+	assert_int_equal(inc->period_steps, 10);
+	assert_non_null(strstr(inc->summary, "every 10 collectives"));
+}
+
+static void turns_are_nobodys_fault(void **state)
+{
+	struct recording rec;
+	JOB;
+
+	for (uint64_t seq = 1; seq <= 400; seq++)
+		job_step(&j, seq, (int)(seq % RANKS), 5000);
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	assert_null(answer_of(&a, PROBLEM_STRAGGLER));
+}
+
+static void small_lateness_does_not_matter(void **state)
+{
+	struct recording rec;
+	JOB;
+
+	for (uint64_t seq = 1; seq <= 400; seq++)
+		job_step(&j, seq, 3, 150);
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	assert_int_equal(a.count, 0);
+}
+
+static void lateness_that_nobody_waited_for_costs_nothing(void **state)
+{
+	struct recording rec;
+	JOB;
+
+	for (uint64_t seq = 1; seq <= 200; seq++)
+		job_step(&j, seq, 2, 5000);
+	for (size_t i = 0; i < j.count; i++)
+		j.rows[i].c.wait_ns = 50000;
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	assert_int_equal(a.count, 0);
+}
+
+static void several_collectives_of_a_step_cost_once(void **state)
+{
+	const struct incident *inc;
+	struct recording rec;
+	JOB;
+
+	for (uint64_t step = 1; step <= 100; step++)
+		for (int k = 0; k < 3; k++) {
+			size_t first = j.count;
+
+			job_step(&j, step, 2, 5000);
+			for (size_t i = first; i < j.count; i++) {
+				j.rows[i].c.seq = step * 3 + (uint64_t)k;
+				j.rows[i].start.ns += k * 50000;
+			}
+		}
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	inc = answer_of(&a, PROBLEM_STRAGGLER);
+	assert_non_null(inc);
+	assert_in_range(inc->excess_ns, 99 * 5000000ull, 100 * 5200000ull);
+}
+
+/* Clocks an hour apart: only the waits are compared. */
+static void nodes_are_compared_by_waits(void **state)
+{
+	const struct incident *inc;
+	struct recording rec;
+	JOB;
+
+	for (uint64_t seq = 1; seq <= 100; seq++)
+		job_step(&j, seq, 2, 5000);
+	for (size_t i = 0; i < j.count; i++)
+		if (j.rows[i].c.rank == 0) {
+			snprintf(j.rows[i].node, sizeof(j.rows[i].node), "gpu-2");
+			j.rows[i].start.ns += 3600000000000;
+		}
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	inc = answer_of(&a, PROBLEM_STRAGGLER);
+	assert_non_null(inc);
+	assert_int_equal(inc->culprit_rank, 2);
+	assert_non_null(strstr(inc->explanation, "across nodes"));
+}
+
+static void what_kept_it_is_named(void **state)
+{
+	const struct incident *inc;
+	struct recording rec;
+	JOB;
+
+	for (uint64_t seq = 1; seq <= 100; seq++) {
+		int64_t at = (int64_t)seq * STEP_US;
+		struct event *e;
+
+		job_step(&j, seq, 2, 5000);
+		e = scene_add(&j.s, SOURCE_HOST, HOST_SCHED_SWITCH, PID(2), PID(2), at + 100, 4000);
+		e->flags = WIRE_UNINTERRUPTIBLE;
+		scene_io(&j.s, IO_READ, PID(2), "rank2", at + 100, 4000, 1024);
+	}
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	inc = answer_of(&a, PROBLEM_STRAGGLER);
+	assert_non_null(inc);
+	assert_non_null(strstr(inc->root_cause, "blocked on disk I/O for"));
+}
+
+static void waiting_ranks_are_not_reported_beside_it(void **state)
+{
+	struct recording rec;
+	JOB;
+
+	for (uint64_t seq = 1; seq <= 2000; seq++) {
+		bool late = seq > 1500 && seq % 5 == 0;
+
+		job_step(&j, seq, late ? 2 : -1, 8000);
+		scene_add(&j.s, SOURCE_CUDA, CUDA_STREAM_SYNC, PID(0), PID(0),
+			(int64_t)seq * STEP_US + 50, late ? 9000 : 1000);
+	}
+	scene_aggregate(&j.s);
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	assert_non_null(answer_of(&a, PROBLEM_STRAGGLER));
+	assert_null(answer_of(&a, PROBLEM_SLOW_CALL));
+	rec.collective_count = 0; /* control: without them the slow calls are reported */
+	ANSWER b = answer_to(&rec);
+	assert_non_null(answer_of(&b, PROBLEM_SLOW_CALL));
+}
+
+static void odd_rows_do_no_harm(void **state)
+{
+	struct match_table t;
+	struct recording rec;
+	JOB;
+
+	rec = job_recording(&j);
+	ANSWER none = answer_to(&rec);
+	assert_int_equal(none.count, 0);
+	for (uint64_t seq = 1; seq <= 20; seq++)
+		job_step(&j, seq, 2, 5000);
+	j.rows[0].start.ns = INT64_MAX;
+	j.rows[1].start.ns = -1;
+	j.rows[2].c.wait_ns = INT64_MAX;
+	j.rows[3].dur_ns = UINT64_MAX;
+	j.rows[4].c.rank = -1;
+	j.rows[5].c.seq = 0;
+	j.rows[6].c.comm_hash = 0;
+	j.rows[7].ret = 5;
+	j.rows[8].op = NCCL_SEND;
+	j.rows[12] = j.rows[13]; /* a rank twice */
+	rec = job_recording(&j);
+	assert_int_equal(match_run(&rec, &t), 0);
+	assert_int_equal(t.row_count, 80 - 10);
+	assert_int_equal(t.comm_count, 1);
+	match_done(&t);
+	ANSWER a = answer_to(&rec);
+	assert_true(a.count <= 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_rank_is_late_every_time),
+		cmocka_unit_test(a_regular_one_has_its_period),
+		cmocka_unit_test(turns_are_nobodys_fault),
+		cmocka_unit_test(small_lateness_does_not_matter),
+		cmocka_unit_test(lateness_that_nobody_waited_for_costs_nothing),
+		cmocka_unit_test(several_collectives_of_a_step_cost_once),
+		cmocka_unit_test(nodes_are_compared_by_waits),
+		cmocka_unit_test(what_kept_it_is_named),
+		cmocka_unit_test(waiting_ranks_are_not_reported_beside_it),
+		cmocka_unit_test(odd_rows_do_no_harm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
