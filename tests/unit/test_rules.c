@@ -28,7 +28,7 @@ static void check_text(const char *text, size_t limit)
 	assert_in_range(b.len, 1, limit - 64);
 }
 
-/* Causes after UNEXPLAINED are of pauses: idle.c has the words for them. */
+/* Causes after UNEXPLAINED are of pauses: idle_text.c has the words for them. */
 static void test_all_verdicts_have_words(void **state)
 {
 	for (int c = 0; c <= CAUSE_UNEXPLAINED; c++)

@@ -3,7 +3,7 @@
  * tools.
  *
  * Each answer_X() writes one object whose keys docs/api.md describes, by short questions to the store
- * (agent/store/nodedb_snapshot.h); lists have ceilings and say when they cut. Names from traced
+ * (agent/store/read/nodedb_snapshot.h); lists have ceilings and say when they cut. Names from traced
  * processes are written as they are: JSON's escapes are the writer's, other sinks' the reader's. */
 #pragma once
 

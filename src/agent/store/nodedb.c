@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodedb.c - opening and closing the store, sessions, batches and events: the path every recorded
- * event takes. Runs on whichever one thread owns the store (agent/store/writer.c).
+ * event takes. Runs on whichever one thread owns the store (agent/store/write/writer.c).
  *
  * Invariants:
  *  1. A file is examined read-only before anything is written beside or into it; a file that is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodedb.h - the node's event store: a SQLite file with the published tables and ours.
  *
- * One writer (agent/store/writer.h owns the thread); readers open read-only and never change the
+ * One writer (agent/store/write/writer.h owns the thread); readers open read-only and never change the
  * file, whatever schema it has. SQL lives in this folder and in sql/; nobody else knows it. */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* export_metric.h - what the exporters tell of themselves, as rows of the same kind as the rest
- * (agent/metric_table.h). docs/metrics.md is compared with both tables by a test. */
+ * (agent/trace/metrics/metric_table.h). docs/metrics.md is compared with both tables by a test. */
 #pragma once
 
 #include "agent/telemetry/push.h"

@@ -28,7 +28,7 @@ struct mcp_settings {
 	 * none are named. NULL: there is no fleet. */
 	int (*ask_fleet)(
 		const struct fanout_question *q, struct fanout_result *ret, struct errinfo *reterr);
-	/* Told of every request, on the thread that answered it; NULL: nobody. See mcp/offer.h. */
+	/* Told of every request, on the thread that answered it; NULL: nobody. See mcp/registry.h. */
 	void (*answered)(void *arg, const char *method, const char *name, uint64_t ns, bool failed);
 	void *answered_arg;
 };
