@@ -32,7 +32,7 @@ define compile
 endef
 
 .PHONY: all
-all: ## Build the program: build/ingero
+all: ## Build the programs: build/ingero and build/ingero-cluster
 	$(call deps,build)
 	$(call configure,$(BUILD))
 	$(call compile,$(BUILD))
@@ -158,14 +158,15 @@ docs: all ## Write the tables of flags in docs/commands.md from the option table
 
 SHARE = $(DESTDIR)$(PREFIX)/share
 .PHONY: install
-install: all ## Copy program, manual pages and completions below PREFIX (default /usr/local); DESTDIR is honoured
-	@install -D -s -m 0755 $(BUILD)/ingero "$(DESTDIR)$(PREFIX)/bin/ingero"
+install: all ## Copy programs, manual pages and completions below PREFIX (default /usr/local); DESTDIR is honoured
+	@install -D -s -m 0755 -t "$(DESTDIR)$(PREFIX)/bin" $(BUILD)/ingero $(BUILD)/ingero-cluster
 	@install -d "$(SHARE)/man/man1" && install -m 0644 $(BUILD)/man/*.1 "$(SHARE)/man/man1/"
 	@install -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
-	@$(BUILD)/ingero completion bash >"$(SHARE)/bash-completion/completions/ingero"
-	@$(BUILD)/ingero completion zsh >"$(SHARE)/zsh/site-functions/_ingero"
-	@$(BUILD)/ingero completion fish >"$(SHARE)/fish/vendor_completions.d/ingero.fish"
-	@echo "installed $(DESTDIR)$(PREFIX)/bin/ingero"
+	@for p in ingero ingero-cluster; do \
+		$(BUILD)/$$p completion bash >"$(SHARE)/bash-completion/completions/$$p" && \
+		$(BUILD)/$$p completion zsh >"$(SHARE)/zsh/site-functions/_$$p" && \
+		$(BUILD)/$$p completion fish >"$(SHARE)/fish/vendor_completions.d/$$p.fish" || exit 1; done
+	@echo "installed ingero and ingero-cluster in $(DESTDIR)$(PREFIX)/bin"
 
 .PHONY: clean
 clean: ## Remove everything that was built

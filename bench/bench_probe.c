@@ -75,8 +75,8 @@ static struct uprobe_point point_of(
 {
 	for (int row = 0; lib->functions[row].symbols[0]; row++)
 		if (!strcmp(lib->functions[row].symbols[0], symbol))
-			return (struct uprobe_point){
-				offset_of(path, symbol), probe_cookie(lib, row, 0).word};
+			return (struct uprobe_point){.offset = offset_of(path, symbol),
+				.cookie = probe_cookie(lib, row, 0).word};
 	workload_die(symbol, ENOENT);
 }
 
@@ -197,6 +197,10 @@ static void ours_take(void *arg, struct event *e, const struct collective *c)
 	o->records += e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER;
 }
 
+static void ours_take_ledger(void *arg, const struct ledger_row *row)
+{
+}
+
 static void ours_limits(struct ours *o)
 {
 	const struct total *v;
@@ -246,7 +250,7 @@ static void ours_open(struct ours *o, enum kind k, pid_t pid)
 	if (r < 0)
 		workload_die(e.text, r);
 	clock_map_init(&o->clock);
-	r = reader_new(o->probe, &o->clock, ours_take, o, &o->reader);
+	r = reader_new(o->probe, &o->clock, ours_take, ours_take_ledger, o, &o->reader);
 	if (r == 0)
 		r = totals_new(o->probe, &o->totals);
 	if (r == 0)

@@ -6,7 +6,8 @@ A scenario is a workload of the stand-in GPU, traced by eBPF, and a problem that
   problem           id of the right verdict; "" = healthy: nothing of MEDIUM or above may be reported
   not               ids that must not be reported with MEDIUM or above
   also              ids that may be reported beside it, because they are true as well
-  culprit           who must be named: a command, or "rank N"
+  culprit           who must be named: a command, "rank N", or "beside": its first workload, by pid, as
+                    what disturbs the other
   workload          program of build/sim (or train.py) with its arguments; {scratch} is a folder
   beside            further traced workloads, started like neighbours
   neighbours        programs that are not traced
@@ -23,13 +24,23 @@ A scenario is a workload of the stand-in GPU, traced by eBPF, and a problem that
   seconds           most that the workload may run; linger: seconds the tracer stays afterwards
   attach_after      the tracer comes so many seconds after the workload's start
   fails             true: the workload may end with an error
+  effect            what the workload itself shows when the fault was there; all of:
+                    extra_us  the median step lasts so much longer than its kernels
+                    peak_us   three steps or more last so long
+                    slower    steps since the fault's begin last so many times the median of those before
+                    first_us  from the start to the first step
+                    steps, errors  at least so many
+                    stderr    it says this; exit: its status; stuck: it has not ended by itself
+  told              true: the fault comes as an error code, label or counter that means the verdict; seeing it
+                    says little about diagnosis, so that such faults are counted apart
   truth             {"share": S}: the part of the run's time that the fault takes. For a fault that
                     comes with neighbours it is measured by the workload's own step log
 
 The verdict is the ids of the incidents, worst severity first, then most time lost. What processes of
 this machine that are not of the scenario did to it is true too: such incidents are set aside, and
-counted as disturbed.
+counted as disturbed. A run whose fault did not happen (fault_missing()) proves nothing and has no verdict.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -51,10 +62,12 @@ SEVERITIES = ["LOW", "MEDIUM", "HIGH", "CRITICAL"]
 KEYS = {"problem", "not", "also", "culprit", "workload", "beside", "neighbours",
         "neighbours_after",
         "neighbour_cgroup", "cpus", "files", "nvml", "gpu", "annotate", "kill", "env", "seconds",
-        "linger", "attach_after", "fails", "truth", "noise"}
+        "linger", "attach_after", "fails", "effect", "told", "truth", "noise"}
+EFFECTS = {"extra_us", "peak_us", "slower", "first_us", "steps", "errors", "stderr", "exit", "stuck"}
 NVML_BUSY = ["gpu0.util_gpu 90", "gpu0.throttle 0"]  # the first line of a key counts
 FOREIGN_CPU = 0.08  # of all CPUs: a tenth of a core on a small machine disturbs
 SECOND = 1_000_000_000
+BUCKETS = {"event_aggregates_5s": 5 * SECOND, "event_aggregates": 60 * SECOND}
 
 
 def names():
@@ -63,10 +76,20 @@ def names():
 
 def load(name):
     s = json.loads((FOLDER / f"{name}.json").read_text())
-    unknown = set(s) - KEYS
+    return checked(dict(s, name=name))
+
+
+def checked(s):
+    """@s, if it says what a scenario can say: a program among ids would never be started."""
+    unknown = set(s) - KEYS - {"name"} | set(s.get("effect", {})) - EFFECTS
     if unknown:
-        raise ValueError(f"{name}: unknown keys {', '.join(sorted(unknown))}")
-    s["name"] = name
+        raise ValueError(f"{s['name']}: unknown keys {', '.join(sorted(unknown))}")
+    for key in ("also", "not"):
+        if not all(isinstance(i, str) for i in s.get(key, [])):
+            raise ValueError(f"{s['name']}: {key} lists ids of problems")
+    for key in ("beside", "neighbours", "noise"):
+        if not all(isinstance(program, list) for program in s.get(key, [])):
+            raise ValueError(f"{s['name']}: {key} lists programs with their arguments")
     return s
 
 
@@ -136,6 +159,9 @@ class Played:
         self.scenario, self.db, self.own = s, None, set()
         self.began = self.onset = self.ended = self.foreign_cpu = 0
         self.steps = []  # (start, duration) in wall ns
+        self.beside = []  # pids
+        self.missing = []  # what should have happened around the workload and did not
+        self.results, self.stderr, self.status, self.is_stuck = [], "", None, False
 
 
 def _steps_read(path, offset):
@@ -171,11 +197,13 @@ def _programs(rows, folder, group):
                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for n in rows]
 
 
-def _annotate(pid, key, value):
-    run("annotate", "--pid", pid, "--label", f"{key}={value}")
+def _annotate(played, pid, key, value):
+    r = run("annotate", "--pid", pid, "--label", f"{key}={value}")
+    if r.returncode:
+        played.missing.append(f"the label {key}={value}: {r.stderr.strip()}")
 
 
-def _schedule(s, works, nvml, others):
+def _schedule(s, played, works, nvml, others):
     """What happens beside the workload: (seconds after its start, is it the fault, what)."""
     after = s.get("neighbours_after", 0)
     acts = []
@@ -189,7 +217,7 @@ def _schedule(s, works, nvml, others):
     labels = s.get("annotate", {"values": []})
     for n, value in enumerate(labels["values"]):
         acts.append((0.5 + n * labels["every"], False,
-                     lambda value=value: _annotate(works[0].pid, labels["key"], value)))
+                     lambda value=value: _annotate(played, works[0].pid, labels["key"], value)))
     return sorted(acts, key=lambda act: act[0])
 
 
@@ -203,31 +231,54 @@ def _during(s, played, works, nvml, group, folder):
         hogs.extend(_programs(s.get("neighbours", []), folder, group))
 
     begin = time.monotonic() - (time.time_ns() - played.began) / SECOND
-    for at, is_fault, act in _schedule(s, works, nvml, others):
+    for at, is_fault, act in _schedule(s, played, works, nvml, others):
         _wait(works[0].process, at - (time.monotonic() - begin))
+        if works[0].process.poll() is not None:
+            played.missing.append(f"what was due after {at:g} s: the workload had ended")
+            break
         if is_fault and played.onset == played.began and at > 0:
             played.onset = time.time_ns()
         act()
     _wait(works[0].process, s["seconds"] - (time.monotonic() - begin))
     if works[0].process.poll() and not s.get("fails"):
         raise RuntimeError(f"{s['name']}: the workload failed: {works[0].process.stderr.read()}")
-    played.ended = time.time_ns()
+    played.ended, played.is_stuck = time.time_ns(), works[0].process.poll() is None
+    played.missing += [f"{h.args[0]}: it ended with {h.returncode}" for h in hogs if h.poll()]
     time.sleep(s.get("linger", 0.3))
     return hogs
 
 
 def _end(processes):
+    """Returns what each has written: [(stdout, stderr), ...]."""
     for p in processes:
         if p.poll() is None:
             p.terminate()
-    for p in processes:
-        _wait(p, 5)
-        if p.poll() is None:
+    return [_last_words(p) for p in processes]
+
+
+def _last_words(p):
+    for _ in range(2):
+        try:
+            out, err = p.communicate(timeout=5)
+            return out or "", err or ""
+        except subprocess.TimeoutExpired:
             p.kill()
-            p.wait()
-        for pipe in (p.stdout, p.stderr):
-            if pipe:
-                pipe.close()
+    for pipe in (p.stdout, p.stderr):  # a child of its own still has them
+        if pipe:
+            pipe.close()
+    return "", ""
+
+
+def _results_read(out):
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+
+
+def _heard(played, works, said):
+    """What the workloads say about themselves, in @said."""
+    (out, played.stderr), beside = said[0], said[1:len(works)]
+    played.results, played.status = _results_read(out), works[0].process.returncode
+    played.missing += [f"{w.process.args[0]} beside it: it made no step" for w, (text, _) in zip(works[1:], beside)
+                       if not any(row["steps"] for row in _results_read(text))]
 
 
 def play(s, number=[0]):
@@ -243,6 +294,7 @@ def play(s, number=[0]):
     log = os.path.join(folder, "steps") if s["workload"][0].startswith("sim-train") else None
     works = [_workload(s, s["workload"], folder, log)]
     works += [_workload(s, w, folder, None) for w in s.get("beside", [])]
+    played.beside = [w.pid for w in works[1:]]
     flags = [f for w in works for f in ("--pid", w.pid)] + (["--annotate"] if s.get("annotate") else [])
     os.environ.update(nvml.env())
     hogs = _programs(s.get("noise", []), folder, Group(None))
@@ -258,8 +310,9 @@ def play(s, number=[0]):
     finally:
         for name in nvml.env():
             os.environ.pop(name, None)
-        _end([w.process for w in works] + hogs)
+        said = _end([w.process for w in works] + hogs)
         group.close()
+    _heard(played, works, said)
     played.db, played.foreign_cpu = trace.db, machine.foreign()
     played.own = {w.pid for w in works} | {h.pid for h in hogs} | _traced(trace.db)
     played.steps = _steps_read(log, time.time_ns() - time.monotonic_ns())
@@ -284,9 +337,12 @@ def verdict(incidents):
     return list(dict.fromkeys(i["problem"] for i in ranked(incidents)))
 
 
-def names_culprit(incident, culprit):
+def names_culprit(incident, played):
+    culprit = played.scenario.get("culprit", "")
     if not culprit:
         return True
+    if culprit == "beside":
+        return incident["pid"] not in played.beside and f"(pid {played.beside[0]})" in incident["summary"]
     if culprit.startswith("rank "):
         return incident.get("culprit_rank") == int(culprit[5:])
     return culprit in incident["summary"] + incident["root_cause"] or \
@@ -344,6 +400,55 @@ def true_share(played):
     return sum(max(0, d - usual) for d in after) / (played.ended - played.began)
 
 
+def _option(s, name, default):
+    args = s["workload"]
+    return float(args[args.index(name) + 1]) if name in args[:-1] else default
+
+
+def _slower(played):
+    s = played.scenario
+    n = int(_option(s, "--slow-from", sum(t + d < played.onset for t, d in played.steps)))
+    before, after = [d for _, d in played.steps[:n]], [d for _, d in played.steps[n:]]
+    return statistics.mean(after) / statistics.median(before) if before and after else 0.0
+
+
+def _extra_us(played):
+    s = played.scenario
+    kernels = _option(s, "--kernel-us", 200) * (_option(s, "--launches", 40) if "train" in s["workload"][0] else 1)
+    if played.steps:
+        return statistics.median(d for _, d in played.steps) / 1e3 - kernels
+    return max((r["seconds"] * 1e6 / r["steps"] for r in played.results if r["steps"]), default=0.0) - kernels
+
+
+def _peak_us(played):
+    if len(played.steps) >= 3:
+        return sorted(d for _, d in played.steps)[-3] / 1e3
+    return max((r.get("sync_max_us", r.get("step_p99_us", 0)) for r in played.results), default=0.0)
+
+
+def measured(played):
+    """The figures that an effect may set a least value for."""
+    return {"extra_us": _extra_us(played), "peak_us": _peak_us(played), "slower": _slower(played),
+            "first_us": (played.steps[0][0] - played.began) / 1e3 if played.steps else 0.0,
+            "steps": max((r["steps"] for r in played.results), default=0),
+            "errors": max((r.get("errors", 0) for r in played.results), default=0)}
+
+
+def fault_missing(played):
+    """Why this run says nothing about the diagnosis: what the scenario is about did not happen. "" if it did."""
+    wanted, got = played.scenario.get("effect", {}), measured(played)
+    missing = list(played.missing)
+    missing += [f"{key} is {got[key]:.6g}, not {wanted[key]:g} or more"
+                for key in got if key in wanted and got[key] < wanted[key]]
+    if wanted.get("stderr", "") not in played.stderr:
+        missing.append(f"'{wanted['stderr']}' was not said")
+    if wanted.get("exit", played.status) != played.status:
+        missing.append(f"it ended with {played.status}, not {wanted['exit']}")
+    if wanted.get("stuck") and not played.is_stuck:
+        missing.append("it ended by itself")
+    return "; ".join(missing)
+
+
 class Judged:
     def __init__(self, played, incidents, expected):
         s = played.scenario
@@ -360,17 +465,18 @@ class Judged:
                            if any(i["problem"] == p and i["severity"] in ("HIGH", "CRITICAL")
                                   for i in loud)]
         self.forbidden = [p for p in self.loud if p in s.get("not", [])]
-        self.top1 = self.ids[0] in expected if self.ids and expected else not expected and not loud
-        self.top2 = all(p in self.ids[:2] for p in expected) if expected else not loud
+        self.top1 = bool(loud) and self.loud[0] in expected if expected else not loud
+        self.top2 = all(p in self.loud[:2] for p in expected) if expected else not loud
+        self.low = bool(expected and not loud and self.ids and self.ids[0] in expected)  # named, but not aloud
         right = [i for i in kept if i["problem"] in expected]
-        self.culprit = not expected or any(names_culprit(i, s.get("culprit", "")) for i in right)
+        self.culprit = not expected or any(names_culprit(i, played) for i in right)
         wall = max(1, played.ended - played.began)
         self.share = sum(i["excess_ns"] * i["explained"] for i in right) / wall if right else 0.0
         self.true_share = true_share(played)
         self.lasted = wall / SECOND
 
     def passes(self):
-        return self.top1 and self.culprit and not self.false and not self.forbidden
+        return (self.top1 or self.low) and self.culprit and not self.false and not self.forbidden
 
     def words(self):
         """Each incident on a line, for whoever looks into a failure."""
@@ -393,35 +499,91 @@ def judge(played, expected=None):
     return Judged(played, explain(played.db), expected)
 
 
-def _cut(db, until):
-    """Removes what was not known at @until. The 5 s bucket it falls into stays."""
-    with sqlite3.connect(db) as c:
+def _numbers(blob):
+    """The LEB128 numbers of @blob."""
+    value = shift = 0
+    for byte in blob:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield value
+            value = shift = 0
+
+
+def _leb128(value):
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def sketch_part(blob, part):
+    """A sketch (src/stat/sketch.h) with @part of its calls, and how many these are."""
+    numbers, out, count, distance = _numbers(blob[1:]), blob[:1], 0, 0
+    for step, calls in zip(numbers, numbers):
+        distance += step
+        kept = round(calls * part)
+        if kept:
+            out += _leb128(distance) + _leb128(kept)
+            count, distance = count + kept, 0
+    return out, count
+
+
+def _cut_bucket(c, table, row, part):
+    """Leaves @part of the calls of @row: those of a bucket are taken as spread evenly over its time."""
+    rowkey, count, stored, sum_dur, sum_arg0, sketch = row[:5], *row[5:]
+    where = "bucket = ? AND source = ? AND op = ? AND pid = ? AND nested = ?"
+    sketch, kept = sketch_part(sketch, part) if sketch else (None, round(count * part))
+    if not kept:
+        c.execute(f"DELETE FROM {table} WHERE {where}", rowkey)
+        return
+    c.execute(f"UPDATE {table} SET count = ?, stored = ?, sum_dur = ?, sum_arg0 = ?, sketch = ? WHERE {where}",
+              (kept, min(kept, round(stored * part)), sum_dur * kept // count, sum_arg0 * kept // count, sketch,
+               *rowkey))
+
+
+def _cut_buckets(c, table, began, ended, until):
+    """Those after @until go; that in which it lies keeps what came before it, of the time that was traced."""
+    width = BUCKETS[table]
+    c.execute(f"DELETE FROM {table} WHERE bucket >= ?", (until,))
+    rows = c.execute("SELECT bucket, source, op, pid, nested, count, stored, sum_dur, sum_arg0, sketch "
+                     f"FROM {table} WHERE bucket + ? > ?", (width, until)).fetchall()
+    for row in rows:
+        begin, end = max(row[0], began), min(row[0] + width, ended)
+        if end > until:
+            _cut_bucket(c, table, row, max(0, until - begin) / (end - begin))
+
+
+def cut(db, began, ended, until):
+    """Removes what was not known at @until from a recording of @began to @ended. Rows carry their start, and are
+    known when they have ended."""
+    with contextlib.closing(sqlite3.connect(db)) as c, c:
         tables = [r[0] for r in c.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for t in tables:
             columns = {r[1] for r in c.execute(f"PRAGMA table_info({t})")}
-            if t == "events":
-                # A call is known when it has ended; disk and socket rows carry their end.
-                c.execute("DELETE FROM events WHERE timestamp +"
-                          " (CASE WHEN source IN (3, 5, 7) THEN 0 ELSE duration END) > ?", (until,))
+            if t in BUCKETS:
+                _cut_buckets(c, t, began, ended, until)
             elif "timestamp" in columns:
-                c.execute(f"DELETE FROM {t} WHERE timestamp > ?", (until,))
-            elif "bucket" in columns:
-                c.execute(f"DELETE FROM {t} WHERE bucket > ?", (until,))
+                end = "timestamp + duration" if "duration" in columns else "timestamp"
+                c.execute(f"DELETE FROM {t} WHERE {end} > ?", (until,))
+            elif t == "sessions":
+                c.execute("UPDATE sessions SET stopped_at = ? WHERE stopped_at > ?", (until, until))
 
 
 def seconds_to_diagnosis(played, problem, step_s=1.0):
     """Seconds from the fault's begin to the earliest cut of the recording from which on every longer
     one, in steps of @step_s, names @problem aloud and its culprit; None if even the whole does not."""
-    copy, culprit = played.db + ".cut", played.scenario.get("culprit", "")
+    copy = played.db + ".cut"
     shutil.copy(played.db, copy)
     at, known = played.ended, None
     while at > played.onset:
-        if not any(i["problem"] == problem and i["severity"] != "LOW" and names_culprit(i, culprit)
+        if not any(i["problem"] == problem and i["severity"] != "LOW" and names_culprit(i, played)
                    for i in explain(copy)):
             break
         known = (at - played.onset) / SECOND
-        at -= int(step_s * SECOND)
-        _cut(copy, at)
+        until, at = at, at - int(step_s * SECOND)
+        cut(copy, played.began, until, at)
     for name in (copy, copy + "-wal", copy + "-shm"):
         pathlib.Path(name).unlink(missing_ok=True)
     return known

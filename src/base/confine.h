@@ -84,6 +84,11 @@ struct confine_calls {
 	bool logged; /* what is refused goes to the kernel's audit log */
 };
 
+/* CONFINE_CALLS - the first six members, of three arrays. */
+#define CONFINE_CALLS(list, commands, values)                                                      \
+	.calls = list, .call_count = ARRAY_SIZE(list), .fcntl_commands = commands,                 \
+	.fcntl_count = ARRAY_SIZE(commands), .choices = values, .choice_count = ARRAY_SIZE(values)
+
 /* confine_calls - every other system call of the calling thread, and of what it begins, fails with
  * EPERM; no memory becomes executable, and signals go to this process alone unless kill(2) is
  * listed. 1 if that is in force, 0 under sanitizers, which need more calls. */

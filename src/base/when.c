@@ -5,11 +5,11 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/macros.h"
 
 #define SECONDS_MAX 7258118400LL /* the year 2200 */
@@ -228,4 +228,18 @@ int when_parse(const char *s, const struct when_span *span, bool end, int64_t *r
 	if (!read_moment(s, &m))
 		return -EINVAL;
 	return m.has_date ? finish(&m, ret_ns) : on_the_day(&m, span, end, ret_ns);
+}
+
+const char *when_utc(char out[WHEN_UTC_MAX], wall_time t)
+{
+	int64_t fraction_ns = t.ns % (int64_t)NS_PER_S;
+	time_t s = (time_t)(t.ns / (int64_t)NS_PER_S) - (fraction_ns < 0);
+	struct tm tm = {0};
+	size_t n;
+
+	gmtime_r(&s, &tm);
+	n = strftime(out, WHEN_UTC_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(out + n, WHEN_UTC_MAX - n, ".%09lldZ",
+		(long long)(fraction_ns + (fraction_ns < 0 ? (int64_t)NS_PER_S : 0)));
+	return out;
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
+
 struct when_span { /* what a clock-only time is relative to: first and last moment */
 	int64_t first_ns, last_ns;
 };
@@ -18,3 +20,8 @@ struct when_span { /* what a clock-only time is relative to: first and last mome
  * @span on which it lies inside (with @end: on the last such day), else on the span's first (last)
  * day. -EINVAL if it is no time; -ERANGE before 1970 or after 2200. */
 int when_parse(const char *s, const struct when_span *span, bool end, int64_t *ret_ns);
+
+#define WHEN_UTC_MAX 64
+
+/* when_utc - @t as RFC 3339 has it, to the nanosecond: "2026-03-24T13:48:44.500000000Z". */
+const char *when_utc(char out[WHEN_UTC_MAX], wall_time t);

@@ -11,10 +11,10 @@
 
 #include "agent/annotate/client.h"
 #include "agent/annotate/line.h"
-#include "agent/annotate/socket_path.h"
+#include "base/socket_path.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/dispatch.h"
+#include "command/dispatch.h"
 
 struct annotate_settings {
 	struct option_strings labels;
@@ -85,26 +85,6 @@ static int open_input(const struct annotate_settings *s, int *ret_fd, struct err
 	return 0;
 }
 
-static int resolve_socket(
-	const struct annotate_settings *s, char out[ANNOTATE_PATH_MAX], struct errinfo *reterr)
-{
-	static const char system_wide[] = "/run/ingero/annotate.sock";
-	int r;
-
-	if (s->socket) {
-		if (strlen(s->socket) >= ANNOTATE_PATH_MAX)
-			return errinfo_set_exit(reterr, EXIT_USAGE, -ENAMETOOLONG,
-				"--socket: the path is too long");
-		snprintf(out, ANNOTATE_PATH_MAX, "%s", s->socket);
-		return 0;
-	}
-	r = socket_path_default(out, reterr);
-	/* One's own tracer first, then the machine's. */
-	if (r < 0 || access(out, F_OK) < 0)
-		snprintf(out, ANNOTATE_PATH_MAX, "%s", system_wide);
-	return 0;
-}
-
 static int report(const struct annotate_result *result, bool by_label, struct errinfo *reterr)
 {
 	const char *why = result->first_error.text;
@@ -125,12 +105,12 @@ static int annotate_run(const struct command *c, void *settings, int argc, char 
 	const struct annotate_settings *s = settings;
 	_cleanup_fd_ int input = -1, fd = -1;
 	struct annotate_result result = {0};
-	char path[ANNOTATE_PATH_MAX];
+	char path[SOCKET_PATH_MAX];
 	struct errinfo e = {0};
 	int r = open_input(s, &input, &e);
 
 	if (r == 0)
-		r = resolve_socket(s, path, &e);
+		r = socket_path_find(s->socket, ANNOTATE_SOCKET, path, &e);
 	if (r == 0)
 		r = annotate_client_connect(path, &fd, &e);
 	if (r == 0)

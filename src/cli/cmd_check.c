@@ -94,8 +94,7 @@ static void put_text(struct json_writer *w, const char *key, const char *value)
 {
 	if (!value[0])
 		return;
-	json_key(w, key);
-	json_put_string(w, value);
+	json_string_member(w, key, value);
 }
 
 static void print_json(const struct check_report *r, enum exit_code code)
@@ -107,22 +106,17 @@ static void print_json(const struct check_report *r, enum exit_code code)
 		all &= r->rows[i].state == CHECK_PASS;
 	w.indent = true;
 	json_begin_object(&w);
-	json_key(&w, "all_passed");
-	json_put_bool(&w, all);
-	json_key(&w, "ready");
-	json_put_bool(&w, code == EXIT_OK);
-	json_key(&w, "checks");
-	json_begin_array(&w);
+	json_bool_member(&w, "all_passed", all);
+	json_bool_member(&w, "ready", code == EXIT_OK);
+	json_begin_array_member(&w, "checks");
 	for (size_t i = 0; i < r->count; i++) {
 		const struct check_row *row = &r->rows[i];
 
 		json_begin_object(&w);
 		put_text(&w, "name", row->name);
-		json_key(&w, "pass");
-		json_put_bool(&w, row->state == CHECK_PASS);
+		json_bool_member(&w, "pass", row->state == CHECK_PASS);
 		if (row->optional || row->state == CHECK_OPTIONAL) {
-			json_key(&w, "optional");
-			json_put_bool(&w, true);
+			json_bool_member(&w, "optional", true);
 		}
 		put_text(&w, "value", row->value);
 		put_text(&w, "detail", row->detail);

@@ -15,17 +15,17 @@
 #include "agent/serve/serve.h"
 #include "agent/serve/serve_confine.h"
 #include "agent/store/nodedb.h"
-#include "agent/store/write/owner.h"
+#include "base/owner.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cli/config_file.h"
+#include "command/config_file.h"
 #include "cli/db_option.h"
-#include "cli/dispatch.h"
+#include "command/dispatch.h"
 #include "cli/mcp_demos.h"
 #include "cli/mcp_fleet_ask.h"
-#include "cli/server_access.h"
+#include "command/server_access.h"
 #include "config.h"
 #include "sql/sql_table.h"
 #include "sql/sql_worker.h"
@@ -310,7 +310,7 @@ static int open_mcp(struct dashboard *d, struct errinfo *reterr)
 static int run(struct dashboard *d, struct errinfo *reterr)
 {
 	static const struct http_route routes[] = {
-		MCP_HTTP_ROUTES(mcp_http_serve_handler), {NULL, NULL, NULL, false, 0}};
+		MCP_HTTP_ROUTES(mcp_http_serve_handler), {.method = NULL}};
 	const char *names[ARRAY_SIZE(d->settings->names.value) + 1] = {NULL};
 	struct serve_settings s = {.db = d->db,
 		.address = d->settings->addr,

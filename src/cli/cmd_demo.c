@@ -18,7 +18,8 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/demo_scenario.h"
-#include "cli/dispatch.h"
+#include "command/dispatch.h"
+#include "agent/answer/encode/steps_text.h"
 #include "agent/answer/explain.h"
 #include "cli/explain.h"
 #include "json/writer.h"
@@ -28,6 +29,8 @@
 #define SPEED_MAX    10.0
 #define SENTENCE_MAX 1024
 #define DATASET_MB   64
+#define STEPS_SHOWN  2 /* processes */
+#define STEPS_BYTES  (64 << 10)
 #define MEASURED     "measured here: "
 #define REPLAYED     "measured in the recorded run: "
 #define NOT_MEASURED "no such effect was measured"
@@ -210,7 +213,7 @@ static int record(const struct demo *d, const struct demo_scenario *sc, struct s
 static int make_content(const struct demo *d, const struct demo_scenario *sc,
 	struct nodedb_content *ret, struct errinfo *reterr)
 {
-	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED};
+	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED, .ledger = true};
 	struct stage stage;
 	char db[128];
 	int r = stage_open(&stage, reterr);
@@ -255,6 +258,29 @@ static int print_json(const struct demo *d, const struct demo_scenario *sc,
 	return r;
 }
 
+/* Of a recording without the times of threads little may be known. */
+static bool says_something(const struct step_account *a)
+{
+	struct steps_line lines[ACCOUNT_LINES];
+
+	return steps_lines(a, lines) && lines[0].line != ACCOUNT_UNKNOWN;
+}
+
+/* Where the time of the steps went, in short. */
+static int print_steps(const struct nodedb_content *c, struct errinfo *reterr)
+{
+	_cleanup_(steps_answer_done) struct steps_answer a = {0};
+	_cleanup_buf_ struct buf b = BUF_INIT(STEPS_BYTES);
+	int r = steps_from(c, &(struct scope){0}, &a, reterr);
+
+	for (size_t i = 0; r == 0 && i < MIN(a.count, (size_t)STEPS_SHOWN); i++)
+		if (says_something(a.rows[i].account))
+			steps_text_short(&b, &a.rows[i], 2);
+	if (b.len)
+		printf("\n  Where the time of a step went:\n%s", buf_str(&b));
+	return r < 0 ? r : b.err;
+}
+
 static int show(const struct demo *d, const struct demo_scenario *sc,
 	const struct nodedb_content *c, struct errinfo *reterr)
 {
@@ -267,6 +293,8 @@ static int show(const struct demo *d, const struct demo_scenario *sc,
 		return print_json(d, sc, c, buf_str(&sentence), reterr);
 	printf("\n");
 	r = explain_content(c, d->style, reterr);
+	if (r == 0)
+		r = print_steps(c, reterr);
 	if (r < 0)
 		return r;
 	text_escape_terminal(&safe, sentence.len ? buf_str(&sentence) : NOT_MEASURED);
@@ -280,7 +308,7 @@ static int show(const struct demo *d, const struct demo_scenario *sc,
 
 static int demo_one(struct demo *d, const struct demo_scenario *sc, struct errinfo *reterr)
 {
-	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED};
+	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED, .ledger = true};
 	FILE *verbose = d->settings->json ? stderr : stdout;
 	struct nodedb_content content = {0};
 	int r;

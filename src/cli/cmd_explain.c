@@ -8,11 +8,12 @@
 #include <unistd.h>
 
 #include "agent/answer/incidents.h"
+#include "agent/answer/steps.h"
 #include "agent/answer/usage.h"
 #include "agent/store/nodedb.h"
 #include "cli/commands.h"
 #include "cli/db_option.h"
-#include "cli/dispatch.h"
+#include "command/dispatch.h"
 #include "cli/explain.h"
 #include "cli/explain_fleet.h"
 #include "cli/fleet.h"
@@ -24,9 +25,10 @@
 struct explain_settings {
 	const char *db;
 	struct option_pids pids;
+	int64_t rank;
 	struct time_request range;
 	int64_t last;
-	bool json, chains, per_process, annotations, stacks;
+	bool json, chains, per_process, steps, annotations, stacks;
 	struct fleet_options fleet;
 	const char *node;
 };
@@ -36,6 +38,7 @@ static const struct option_row explain_options[] = {
 	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
 		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
 	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these process ids", 0, 0, false},
+	RANK_OPTION(struct explain_settings, rank),
 	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
 		"only this node of a merged recording (default: each separately)", 0, 0, false},
 	RANGE_OPTIONS(struct explain_settings, range),
@@ -45,6 +48,8 @@ static const struct option_row explain_options[] = {
 		"print the incidents stored in the file instead", 0, 0, false},
 	{"per-process", 0, OPTION_FLAG, OPTION(per_process), NULL,
 		"print the call counts of each process instead", 0, 0, false},
+	{"steps", 0, OPTION_FLAG, OPTION(steps), NULL,
+		"print where the time of the job's steps went instead", 0, 0, false},
 	{"annotations", 0, OPTION_FLAG, OPTION(annotations), NULL,
 		"show the labels (`ingero annotate`) in effect during each incident", 0, 0, false},
 	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
@@ -76,10 +81,29 @@ static int print_usage(
 	return 0;
 }
 
+static int print_steps(const struct explain_settings *s, const char *path,
+	const struct scope *scope, struct errinfo *reterr)
+{
+	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
+	_cleanup_(steps_answer_done) struct steps_answer a = {0};
+	_cleanup_free_ struct nodedb_node *nodes = NULL;
+	struct explain_style style = explain_style_detect(STDOUT_FILENO);
+	size_t count = 0;
+	int r = node_option_list(path, s->node, &nodes, &count, reterr);
+
+	if (r < 0)
+		return r;
+	style.json = s->json;
+	style.progress = &progress;
+	progress_begin(&progress, STDERR_FILENO, "explaining the recording");
+	r = steps_load(path, scope, &a, reterr);
+	return r < 0 ? r : explain_steps(&a, style, reterr);
+}
+
 static int explain_node(const struct explain_settings *s, const char *path,
 	const struct nodedb_filter *f, struct json_writer *into, struct errinfo *reterr)
 {
-	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
+	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
 	struct explain_style style = explain_style_detect(STDOUT_FILENO);
 	int r;
@@ -89,14 +113,13 @@ static int explain_node(const struct explain_settings *s, const char *path,
 	style.stacks = s->stacks;
 	style.progress = &progress;
 	style.into = into;
-	style.asked = &f->scope;
 	progress_begin(&progress, STDERR_FILENO, "explaining the recording");
-	r = nodedb_read(path, f, &content, reterr);
+	r = incidents_load(path, f, s->stacks, &a, reterr);
 	if (r < 0)
 		return r;
-	explain_sort_chains(&content);
-	return s->chains ? explain_chains(&content, style, reterr)
-			 : explain_content(&content, style, reterr);
+	explain_sort_chains(&a.nodes[0].content);
+	return s->chains ? explain_chains(&a.nodes[0].content, style, reterr)
+			 : explain_print(&a.nodes[0].e, &a.nodes[0].content, style, reterr);
 }
 
 /* The time and processes as parameters of a node's API. */
@@ -118,6 +141,8 @@ static void put_parameters(struct buf *b, const struct explain_settings *s)
 		buf_puts(b, "&node=");
 		http_escape(b, s->node);
 	}
+	if (s->rank >= 0)
+		buf_printf(b, "&rank=%lld", (long long)s->rank);
 	for (size_t i = 0; i < s->pids.count; i++)
 		buf_printf(b, "&pid=%u", s->pids.pid[i]);
 	if (s->stacks)
@@ -126,9 +151,9 @@ static void put_parameters(struct buf *b, const struct explain_settings *s)
 
 static int check_fleet_flags(const struct explain_settings *s, struct errinfo *reterr)
 {
-	if (s->last || s->per_process || s->annotations)
+	if (s->last || s->per_process || s->annotations || s->steps)
 		return errinfo_set(reterr, -EINVAL,
-			"--last, --per-process and --annotations cannot be combined with --nodes: use `ingero query --nodes` with SQL");
+			"--last, --per-process, --steps and --annotations cannot be combined with --nodes: use `ingero query --nodes` with SQL");
 	if (s->stacks && !s->json)
 		return errinfo_set(reterr, -EINVAL, "--stacks with --nodes requires --json");
 	if (s->chains && s->pids.count)
@@ -194,8 +219,8 @@ static int explain_file(const struct explain_settings *s, const char *path,
 
 static int explain_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
-	const struct explain_settings *s = settings;
-	struct scope asked = {.pids = s->pids.pid, .pid_count = s->pids.count, .node = s->node};
+	struct explain_settings *s = settings;
+	struct scope asked = {.pids = s->pids.pid, .node = s->node};
 	struct nodedb_filter f = incidents_filter(&asked, s->stacks);
 	_cleanup_free_ char *default_path = NULL;
 	const char *path = NULL;
@@ -204,8 +229,11 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	pid_t live = 0;
 	int r = 0;
 
-	if (s->chains && s->per_process)
-		r = errinfo_set(&e, -EINVAL, "give either --chains or --per-process");
+	if (s->chains + s->per_process + s->steps > 1)
+		r = errinfo_set(&e, -EINVAL, "give one of --chains, --per-process and --steps");
+	else if (s->steps && s->last)
+		r = errinfo_set(&e, -EINVAL,
+			"--last cannot be combined with --steps: give a time (--since, --from, --to)");
 	if (r == 0)
 		r = fleet_open(&s->fleet, s->db, &fleet, &e);
 	if (r == 0 && fleet.fanout) {
@@ -214,12 +242,16 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	}
 	if (r == 0)
 		r = db_option_path(s->db, &default_path, &path, &e);
+	if (r == 0)
+		r = range_rank(path, s->rank, s->node, &s->pids, &e);
+	f.scope.pid_count = s->pids.count;
 	f.last = (size_t)s->last;
 	if (r == 0)
 		r = range_resolve(path, &s->range, &f, &live, &e);
 	if (r == 0) {
 		range_print(live);
 		r = s->per_process ? print_usage(path, &f, s->json, &e)
+		    : s->steps     ? print_steps(s, path, &f.scope, &e)
 				   : explain_file(s, path, &f, &e);
 	}
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
@@ -233,6 +265,6 @@ const struct command cmd_explain = {
 		"Only reads a recording made by `ingero trace` or by the published agent; does not need root.\nEvery incident states the share of the lost time that it explains.",
 	.options = explain_options,
 	.settings_size = sizeof(struct explain_settings),
-	.defaults = &(const struct explain_settings){.fleet = FLEET_OPTIONS_INIT},
+	.defaults = &(const struct explain_settings){.rank = -1, .fleet = FLEET_OPTIONS_INIT},
 	.run = explain_run,
 };

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/db_option.h"
-#include "cli/dispatch.h"
+#include "command/dispatch.h"
 #include "agent/export/export.h"
 #include "cli/export_fleet.h"
 #include "cli/export_trace.h"
@@ -28,6 +28,7 @@
 struct export_settings {
 	const char *format, *db, *output, *op, *value, *node;
 	struct option_pids pids;
+	int64_t rank;
 	struct time_request range;
 	int64_t limit;
 	bool stacks;
@@ -54,6 +55,7 @@ static const struct option_row export_options[] = {
 	{"value", 0, OPTION_STRING, OPTION(value), "NAME",
 		"width of a frame: time or count of calls (default: time)", 0, 0, false},
 	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these process ids", 0, 0, false},
+	RANK_OPTION(struct export_settings, rank),
 	{"op", 0, OPTION_STRING, OPTION(op), "NAME", "only this operation, like cudaMemcpyAsync", 0,
 		0, false},
 	RANGE_OPTIONS(struct export_settings, range),
@@ -248,7 +250,7 @@ static int check_node(const char *path, const char *name, struct errinfo *reterr
 
 static int export_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
-	const struct export_settings *s = settings;
+	struct export_settings *s = settings;
 	_cleanup_free_ char *default_path = NULL;
 	const char *path = NULL;
 	struct errinfo e = {0};
@@ -269,6 +271,8 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 	if (r == 0 && s->node)
 		r = check_node(path, s->node, &e);
 	if (r == 0)
+		r = range_rank(path, s->rank, s->node, &s->pids, &e);
+	if (r == 0)
 		r = trace ? write_trace(s, path, proto, &e) : export_file(s, &options, path, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
@@ -284,8 +288,7 @@ const struct command cmd_export = {
 		   "  ingero export --format folded --op cudaMalloc    one line a stack",
 	.options = export_options,
 	.settings_size = sizeof(struct export_settings),
-	.defaults = &(const struct export_settings){.fleet = {.skew_ns = CONFIG_UNSET,
-							    .require_tls = true,
-							    .usual_ns = NODES_TIMEOUT}},
+	.defaults = &(const struct export_settings){.rank = -1,
+		.fleet = {.skew_ns = CONFIG_UNSET, .require_tls = true, .usual_ns = NODES_TIMEOUT}},
 	.run = export_run,
 };

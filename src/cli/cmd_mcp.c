@@ -16,14 +16,14 @@
 #include "agent/serve/mcp/mcp_registry.h"
 #include "agent/serve/mcp/mcp_stdio.h"
 #include "agent/serve/serve_confine.h"
-#include "agent/store/write/owner.h"
+#include "base/owner.h"
 #include "base/log.h"
 #include "cli/commands.h"
-#include "cli/dispatch.h"
+#include "command/dispatch.h"
 #include "cli/mcp_demos.h"
 #include "cli/mcp_fleet_ask.h"
 #include "cli/mcp_log.h"
-#include "cli/server_access.h"
+#include "command/server_access.h"
 #include "config.h"
 
 #define TOKEN_VARIABLE "INGERO_MCP_BEARER_TOKEN"
@@ -198,7 +198,7 @@ static int run_web(const struct mcp_options *o, const struct dispatcher *t,
 	struct serve_confine *confine, struct errinfo *reterr)
 {
 	static const struct http_route routes[] = {
-		MCP_HTTP_ROUTES(mcp_http_handler), {NULL, NULL, NULL, false, 0}};
+		MCP_HTTP_ROUTES(mcp_http_handler), {.method = NULL}};
 	_cleanup_(web_done) struct web w = {0};
 	struct http_server_settings s = {.address = o->http, .routes = routes};
 	struct server_access_options access = access_options(o);

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/dispatch.h"
+#include "command/dispatch.h"
 #include "cli/progress.h"
 
 struct merge_settings {

@@ -10,13 +10,12 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/db_option.h"
-#include "cli/dispatch.h"
+#include "command/dispatch.h"
 #include "cli/fleet.h"
 #include "cli/node_option.h"
 #include "cli/op_option.h"
 #include "cli/progress.h"
 #include "agent/answer/query.h"
-#include "agent/store/write/lock.h"
 #include "cli/range.h"
 #include "agent/answer/encode/sql_output.h"
 #include "sql/sql_worker.h"
@@ -30,6 +29,7 @@
 struct query_settings {
 	const char *db, *op, *node;
 	struct option_pids pids;
+	int64_t rank;
 	struct time_request range;
 	int64_t limit;
 	uint64_t timeout_ns;
@@ -42,6 +42,7 @@ static const struct option_row query_options[] = {
 	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
 		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
 	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these process ids", 0, 0, false},
+	RANK_OPTION(struct query_settings, rank),
 	{"op", 0, OPTION_STRING, OPTION(op), "NAME",
 		"only this operation: cudaMemcpyAsync, or driver:cuMemAlloc", 0, 0, false},
 	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
@@ -125,28 +126,21 @@ static int print_node(const struct query_settings *s, const char *path,
 }
 
 /* Lists say whose events they are, so that they come node by node. */
-static int print_lists(const struct query_settings *s, const char *path,
-	const struct wire_op_row *op, const struct nodedb_node *nodes, size_t node_count,
-	struct errinfo *reterr)
+static int print_lists(const struct query_settings *s, const char *path, struct nodedb_filter *f,
+	const struct nodedb_node *nodes, size_t node_count, struct errinfo *reterr)
 {
-	struct nodedb_filter f = {.scope.pids = s->pids.pid,
-		.scope.pid_count = s->pids.count,
-		.scope.source = op ? op->source : 0,
-		.scope.op = op ? op->op : 0,
-		.scope.node = s->node,
-		.last = s->limit > 0    ? (size_t)s->limit
-			: s->limit == 0 ? LIST_ROWS
-					: 0,
-		.labels = s->annotations,
-		.stacks = s->json ? NODEDB_STACKS_USED : NODEDB_STACKS_NONE};
 	pid_t live = 0;
-	int r = range_resolve(path, &s->range, &f, &live, reterr);
+	int r;
 
+	f->last = s->limit > 0 ? (size_t)s->limit : s->limit == 0 ? LIST_ROWS : 0;
+	f->labels = s->annotations;
+	f->stacks = s->json ? NODEDB_STACKS_USED : NODEDB_STACKS_NONE;
+	r = range_resolve(path, &s->range, f, &live, reterr);
 	if (r == 0 && node_count < 2)
-		r = print_node(s, path, &f, reterr);
+		r = print_node(s, path, f, reterr);
 	for (size_t i = 0; r == 0 && node_count > 1 && i < node_count; i++) {
-		f.scope.node = nodes[i].name;
-		r = print_node(s, path, &f, reterr);
+		f->scope.node = nodes[i].name;
+		r = print_node(s, path, f, reterr);
 	}
 	range_print(r == 0 ? live : 0);
 	return r;
@@ -179,9 +173,7 @@ static int print_table(const struct question *q, void *arg, struct errinfo *rete
 	head.older_events = a.older_rows;
 	query_table(&b, &head, &a, &host);
 	r = print(&b, reterr);
-	range_print(r == 0 && q->by_default && q->live
-			    ? store_lock_holder(nodedb_snapshot_path(q->snapshot))
-			    : 0);
+	range_print(r == 0 ? range_note(q) : 0);
 	return r;
 }
 
@@ -189,6 +181,10 @@ static int run_filters(const struct query_settings *s, const char *path, struct 
 {
 	_cleanup_free_ struct nodedb_node *nodes = NULL;
 	_cleanup_free_ struct answer_request *request = calloc(1, sizeof(*request));
+	struct nodedb_filter f = {.scope.pids = s->pids.pid,
+		.scope.pid_count = s->pids.count,
+		.scope.node = s->node,
+		.last = s->limit > 0 ? (size_t)s->limit : 0};
 	const struct wire_op_row *op = NULL;
 	size_t count = 0;
 	int r = op_option_find(s->op, &op, reterr);
@@ -197,24 +193,15 @@ static int run_filters(const struct query_settings *s, const char *path, struct 
 		return -ENOMEM;
 	if (r == 0)
 		r = node_option_list(path, s->node, &nodes, &count, reterr);
-	if (r == 0)
-		r = range_check(&s->range, reterr);
+	if (r == 0 && op) {
+		f.scope.source = op->source;
+		f.scope.op = op->op;
+	}
 	if (r == 0 && (s->json || s->annotations))
-		return print_lists(s, path, op, nodes, count, reterr);
-	if (r < 0)
-		return r;
-	request->last = s->limit > 0 ? (size_t)s->limit : 0;
-	request->source = op ? op->source : 0;
-	request->op = op ? op->op : 0;
-	memcpy(request->pids, s->pids.pid, sizeof(s->pids.pid));
-	request->pid_count = s->pids.count;
-	request->flag = "--";
-	request->since_ns = s->range.since_ns;
-	request->all = s->range.all;
-	snprintf(request->from, sizeof(request->from), "%s", s->range.from ? s->range.from : "");
-	snprintf(request->to, sizeof(request->to), "%s", s->range.to ? s->range.to : "");
-	snprintf(request->node, sizeof(request->node), "%s", s->node ? s->node : "");
-	return answer_ask(path, request, 0, print_table, (void *)s, reterr);
+		return print_lists(s, path, &f, nodes, count, reterr);
+	if (r == 0)
+		r = range_request(&s->range, &f, request, reterr);
+	return r < 0 ? r : answer_ask(path, request, 0, print_table, (void *)s, reterr);
 }
 
 /* Whoever counts or averages over rows must know that they are a selection. */
@@ -237,10 +224,10 @@ static int check_sql_flags(const struct query_settings *s, struct errinfo *reter
 	if (s->limit < 0 || s->limit > SQL_MAX)
 		return errinfo_set(
 			reterr, -EINVAL, "--limit: with SQL, from 1 to %d rows", SQL_MAX);
-	if (s->op || s->node || s->pids.count || s->annotations || s->range.from || s->range.to ||
-		s->range.since_ns)
+	if (s->op || s->node || s->pids.count || s->rank >= 0 || s->annotations || s->range.from ||
+		s->range.to || s->range.since_ns)
 		return errinfo_set(reterr, -EINVAL,
-			"--op, --node, --pid, --from, --to, --since and --annotations do not go "
+			"--op, --node, --pid, --rank, --from, --to, --since and --annotations do not go "
 			"with SQL: write them as a WHERE clause");
 	return 0;
 }
@@ -337,7 +324,7 @@ static int try_fleet(const struct query_settings *s, const char *text, bool *ret
 
 static int query_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
-	const struct query_settings *s = settings;
+	struct query_settings *s = settings;
 	_cleanup_buf_ struct buf hint = BUF_INIT(1 << 14);
 	bool asked = false;
 	int code = EXIT_OK;
@@ -354,7 +341,7 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 		r = run_sql(s, path, argv[0], &hint, &e);
 	else if (r == 0 && (s->csv || s->timeout_ns))
 		r = errinfo_set(&e, -EINVAL, "--csv and --timeout require an SQL statement");
-	else if (r == 0)
+	else if (r == 0 && (r = range_rank(path, s->rank, s->node, &s->pids, &e)) == 0)
 		r = run_filters(s, path, &e);
 	if (r >= 0)
 		return EXIT_OK;
@@ -376,7 +363,7 @@ const struct command cmd_query = {
 		"One read-only statement. The tables sources, ops and schema_info describe all tables and\ncolumns.",
 	.options = query_options,
 	.settings_size = sizeof(struct query_settings),
-	.defaults = &(const struct query_settings){.fleet = FLEET_OPTIONS_INIT},
+	.defaults = &(const struct query_settings){.rank = -1, .fleet = FLEET_OPTIONS_INIT},
 	.max_args = 1,
 	.run = query_run,
 };

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/dispatch.h"
+#include "command/dispatch.h"
 #include "cli/live.h"
 #include "cli/trace_settings.h"
 #include "cli/view_json.h"

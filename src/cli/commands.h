@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* commands.h - the rows that commands.c lists; each is defined in its cmd_X.c.
+/* commands.h - the program `ingero`: the rows that commands.c lists; each is defined in its cmd_X.c.
  *
  * To add a command: write cmd_X.c with its settings struct, option table, run function and row;
  * declare the row here; list it in commands.c at its place in `ingero help`. */
 #pragma once
 
-#include "cli/option.h"
+#include "command/program.h"
+
+extern const struct program ingero_program;
 
 extern const struct command cmd_annotate;
 extern const struct command cmd_check;
@@ -14,8 +16,10 @@ extern const struct command cmd_completion;
 extern const struct command cmd_demo;
 extern const struct command cmd_explain;
 extern const struct command cmd_export;
+extern const struct command cmd_fleet_push;
 extern const struct command cmd_mcp;
 extern const struct command cmd_merge;
 extern const struct command cmd_query;
+extern const struct command cmd_straggler_sink;
+extern const struct command cmd_rates;
 extern const struct command cmd_trace;
-extern const struct command cmd_version;

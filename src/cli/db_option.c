@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "agent/store/write/owner.h"
+#include "base/owner.h"
 
 int db_option_path(
 	const char *given, char **ret_default, const char **ret_path, struct errinfo *reterr)

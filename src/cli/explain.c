@@ -7,8 +7,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "agent/answer/incidents.h"
 #include "agent/answer/encode/report_json.h"
+#include "agent/answer/encode/steps_json.h"
+#include "agent/answer/encode/steps_text.h"
 #include "base/buf.h"
 
 #define REPORT_MAX (64 << 20)
@@ -33,28 +34,48 @@ static int print(const struct buf *b, struct explain_style style, struct errinfo
 	return 0;
 }
 
+int explain_print(struct explanation *e, const struct nodedb_content *c, struct explain_style style,
+	struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);
+
+	e->scope.columns = style.columns;
+	e->scope.with_labels = style.labels;
+	e->scope.stored_verdicts = c->chain_count;
+	if (style.into) {
+		report_json_add(style.into, e->incidents, e->count, &e->scope);
+		return 0;
+	}
+	if (style.json)
+		report_json(&b, e->incidents, e->count, &e->scope);
+	else
+		report_text(&b, e->incidents, e->count, &e->scope, style.colour);
+	return print(&b, style, reterr);
+}
+
 int explain_content(
 	const struct nodedb_content *c, struct explain_style style, struct errinfo *reterr)
 {
 	_cleanup_(explanation_done) struct explanation e = {0};
-	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);
 	int r = explain_find(c, style.stacks, &e, reterr);
 
-	if (r < 0)
-		return r;
-	if (style.asked)
-		incidents_keep_asked(&e, style.asked);
-	e.scope.columns = style.columns;
-	e.scope.with_labels = style.labels;
-	e.scope.stored_verdicts = c->chain_count;
-	if (style.into) {
-		report_json_add(style.into, e.incidents, e.count, &e.scope);
-		return 0;
+	return r < 0 ? r : explain_print(&e, c, style, reterr);
+}
+
+int explain_steps(const struct steps_answer *a, struct explain_style style, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);
+	struct json_writer w = json_writer_to_buf(&b);
+
+	if (!style.json) {
+		steps_text(&b, a, style.columns, style.colour);
+		return print(&b, style, reterr);
 	}
-	if (style.json)
-		report_json(&b, e.incidents, e.count, &e.scope);
-	else
-		report_text(&b, e.incidents, e.count, &e.scope, style.colour);
+	w.indent = true;
+	json_begin_object(&w);
+	steps_put(&w, a, SIZE_MAX, STEPS_FULL);
+	json_end_object(&w);
+	json_finish(&w);
 	return print(&b, style, reterr);
 }
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "agent/store/nodedb.h"
+#include "agent/answer/explain.h"
 #include "base/errinfo.h"
 #include "cli/progress.h"
 
@@ -15,7 +15,6 @@ struct explain_style {
 	bool labels;               /* say which held during each incident */
 	bool stacks;               /* print the stacks that matter */
 	struct json_writer *into;  /* with json: an open array to add to, instead of printing */
-	const struct scope *asked; /* incidents of other processes are left out; NULL: none are */
 	struct progress *progress; /* ended before anything is printed; may be NULL */
 };
 
@@ -23,10 +22,18 @@ struct explain_style {
 struct explain_style explain_style_detect(int fd);
 
 struct json_writer;
+struct steps_answer;
+
+/* explain_print - print what was found in @c to stdout. */
+int explain_print(struct explanation *e, const struct nodedb_content *c, struct explain_style style,
+	struct errinfo *reterr);
 
 /* explain_content - find the incidents of @c and print them to stdout. */
 int explain_content(
 	const struct nodedb_content *c, struct explain_style style, struct errinfo *reterr);
+
+/* explain_steps - print the account of steps. */
+int explain_steps(const struct steps_answer *a, struct explain_style style, struct errinfo *reterr);
 
 /* explain_chains - print the verdicts that are stored in the file. */
 int explain_chains(

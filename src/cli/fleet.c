@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "cli/dispatch.h"
+#include "command/dispatch.h"
 #include "cli/progress.h"
 #include "net/token.h"
 

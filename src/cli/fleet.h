@@ -6,8 +6,8 @@
 #pragma once
 
 #include "agent/fanout/fanout.h"
-#include "cli/config_file.h"
-#include "cli/option.h"
+#include "command/config_file.h"
+#include "command/option.h"
 
 struct fleet_options {
 	struct option_strings nodes;

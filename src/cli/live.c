@@ -70,7 +70,8 @@ void live_header(struct buf *b, const struct tracer_view *v, const char *db_path
 	}
 	buf_printf(b, "  CUDA probes: %zu attached (%s)\n", v->runtime_probes, v->method);
 	buf_printf(b, "  Driver probes: %zu attached\n", v->driver_probes);
-	buf_puts(b, "  Host probes: scheduler, block I/O, memory, sockets, processes\n");
+	buf_printf(b, "  Host probes: scheduler, block I/O, memory, sockets, processes%s\n",
+		v->has_samples ? ", CPU samples" : "");
 	buf_puts(b, "  Recording to: ");
 	if (db_path)
 		text_escape_terminal(b, db_path);
@@ -361,14 +362,24 @@ static void overhead_lines(struct buf *b, const struct tracer_view *v)
 {
 	char t[TEXT_MAX];
 
-	buf_printf(b, "  Overhead: %s of the busiest process so far (%.1fµs per call",
-		text_format_percent(t, v->overhead), v->hit_ns / 1000);
+	buf_printf(b, "  Overhead: %s%s", v->overhead_pairs ? "" : "at least ",
+		text_format_percent(t, v->overhead));
+	if (v->overhead_pairs) {
+		buf_printf(b, " (%s to ", text_format_percent(t, v->overhead_low));
+		buf_printf(b, "%s)", text_format_percent(t, v->overhead_high));
+	}
+	buf_printf(b, " of the busiest process (");
+	if (v->overhead_pairs)
+		buf_printf(b, "CPU time of its steps with and without probes, compared %s times",
+			text_format_count(t, v->overhead_pairs));
+	else
+		buf_printf(b, "calls x %.1fµs", v->hit_ns / 1000);
 	if (v->overhead_budget > 0)
 		buf_printf(b, "; budget %s", text_format_percent(t, v->overhead_budget));
 	buf_puts(b, ")\n");
 	if (v->launch_weight > 1)
 		buf_printf(b,
-			"  launches are sampled 1/%u of the time to stay within it; their counts are scaled up\n",
+			"  launches are sampled 1/%u of the time; their counts are scaled up\n",
 			v->launch_weight);
 }
 

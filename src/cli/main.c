@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - process set-up, then dispatch_run().
+/* main.c - the program `ingero`.
  *
- * SIGPIPE is ignored: a closed stdout shows as EPIPE, and dispatch_flush() ends quietly.
- * This program is started anew, under other names, to ask the GPU driver (agent/gpu/child.h), to
- * read foreign files (agent/symbol/child.h) and to run a stranger's SQL (sql/sql_worker.h). File
- * descriptors 0 to 2 always exist, so that a database opened later never becomes stdout. */
-#include <fcntl.h>
-#include <signal.h>
-
+ * It is started anew, under other names, to ask the GPU driver (agent/gpu/child.h), to read foreign
+ * files (agent/symbol/child.h) and to run a stranger's SQL (sql/sql_worker.h). */
 #include "agent/gpu/child.h"
 #include "agent/symbol/child.h"
-#include "base/errinfo.h"
-#include "cli/dispatch.h"
+#include "cli/commands.h"
+#include "command/dispatch.h"
 #include "sql/sql_worker.h"
-
-static int open_standard_fds(void)
-{
-	for (int fd = 0; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
-			return EXIT_FAILED;
-	return EXIT_OK;
-}
 
 int main(int argc, char **argv)
 {
@@ -30,8 +17,5 @@ int main(int argc, char **argv)
 		return symbol_child_main(argc, argv);
 	if (sql_worker_is_meant(argc, argv))
 		sql_worker_main();
-	if (open_standard_fds() != EXIT_OK)
-		return EXIT_FAILED;
-	signal(SIGPIPE, SIG_IGN);
-	return dispatch_flush(dispatch_run(argc, argv));
+	return dispatch_main(&ingero_program, argc, argv);
 }

@@ -4,14 +4,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "agent/store/write/lock.h"
 #include "agent/store/read/nodedb_snapshot.h"
-
-static int find_range(struct nodedb_snapshot *s, void *arg, struct errinfo *reterr)
-{
-	return nodedb_snapshot_range(s, arg, reterr);
-}
 
 int range_check(const struct time_request *asked, struct errinfo *reterr)
 {
@@ -21,31 +18,86 @@ int range_check(const struct time_request *asked, struct errinfo *reterr)
 	return 0;
 }
 
+int range_request(const struct time_request *asked, const struct nodedb_filter *f,
+	struct answer_request *ret, struct errinfo *reterr)
+{
+	int r = range_check(asked, reterr);
+
+	if (r < 0)
+		return r;
+	*ret = (struct answer_request){.flag = "--",
+		.since_ns = asked->since_ns,
+		.all = asked->all,
+		.last = f->last,
+		.source = f->scope.source,
+		.op = f->scope.op,
+		.pid_count = MIN(f->scope.pid_count, (size_t)ANSWER_PIDS_MAX)};
+	for (size_t i = 0; i < ret->pid_count; i++)
+		ret->pids[i] = f->scope.pids[i];
+	snprintf(ret->from, sizeof(ret->from), "%s", asked->from ? asked->from : "");
+	snprintf(ret->to, sizeof(ret->to), "%s", asked->to ? asked->to : "");
+	snprintf(ret->node, sizeof(ret->node), "%s", f->scope.node ? f->scope.node : "");
+	return 0;
+}
+
+struct resolved {
+	struct scope scope;
+	pid_t note;
+};
+
+static int keep_scope(const struct question *q, void *arg, struct errinfo *reterr)
+{
+	struct resolved *ret = arg;
+
+	*ret = (struct resolved){q->scope, range_note(q)};
+	return 0;
+}
+
 int range_resolve(const char *path, const struct time_request *asked, struct nodedb_filter *f,
 	pid_t *ret_note, struct errinfo *reterr)
 {
-	struct time_end end = {.flag = "--"};
-	struct nodedb_range events = {0};
-	bool given = !time_request_is_empty(asked);
-	int r;
+	_cleanup_free_ struct answer_request *request = calloc(1, sizeof(*request));
+	struct resolved found = {0};
+	int r = request ? range_request(asked, f, request, reterr) : -ENOMEM;
 
-	r = range_check(asked, reterr);
+	if (r == 0)
+		r = answer_ask(path, request, 0, keep_scope, &found, reterr);
 	if (r < 0)
 		return r;
-	*ret_note = given || f->last ? 0 : store_lock_holder(path);
-	if (asked->all || (!given && !*ret_note))
-		return 0;
-	end.live = *ret_note != 0;
-	r = nodedb_snapshot_read(path, find_range, &end.range, reterr);
-	if (r == 0 && end.live)
-		r = nodedb_range(path, &events, reterr);
-	end.live_ns = events.last_ns;
-	if (r == 0)
-		r = time_request_resolve(asked, &end, 0, &f->scope, reterr);
-	if (!asked->to || !asked->to[0])
-		f->scope.to_ns =
-			0; /* a verdict may be found after the last event that it is about */
-	return r;
+	f->scope.from_ns = found.scope.from_ns;
+	/* an incident may be found after the last event that it is about */
+	f->scope.to_ns = request->to[0] ? found.scope.to_ns : 0;
+	*ret_note = found.note;
+	return 0;
+}
+
+static int keep_pids(const struct question *q, void *arg, struct errinfo *reterr)
+{
+	struct option_pids *ret = arg;
+
+	ret->count = q->scope.pid_count;
+	memcpy(ret->pid, q->scope.pids, ret->count * sizeof(ret->pid[0]));
+	return 0;
+}
+
+int range_rank(const char *path, int64_t rank, const char *node, struct option_pids *pids,
+	struct errinfo *reterr)
+{
+	_cleanup_free_ struct answer_request *request = calloc(1, sizeof(*request));
+
+	if (rank < 0 || !request)
+		return rank < 0 ? 0 : -ENOMEM;
+	if (pids->count)
+		return errinfo_set(reterr, -EINVAL, "give either --pid or --rank");
+	request->has_rank = true;
+	request->rank = (int32_t)rank;
+	snprintf(request->node, sizeof(request->node), "%s", node ? node : "");
+	return answer_ask(path, request, 0, keep_pids, pids, reterr);
+}
+
+pid_t range_note(const struct question *q)
+{
+	return q->live && q->by_default ? store_lock_holder(nodedb_snapshot_path(q->snapshot)) : 0;
 }
 
 void range_print(pid_t note)

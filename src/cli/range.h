@@ -6,8 +6,8 @@
  * answers as it did then. */
 #pragma once
 
-#include "agent/answer/time_request.h"
-#include "cli/option.h"
+#include "agent/answer/answer.h"
+#include "command/option.h"
 
 /* The rows of a command's option table for the field @asked of its struct @settings. */
 #define RANGE_OPTIONS(settings, asked)                                                               \
@@ -27,11 +27,29 @@
 /* range_check - -EINVAL if the flags contradict each other. */
 int range_check(const struct time_request *asked, struct errinfo *reterr);
 
-/* range_resolve - sets the times of @f, and f->last is looked at: with it there is no default of
- * five minutes. *ret_note is 0, or the process that writes the file and made that default hold.
- * -EINVAL with a sentence for a bad or contradictory time; what nodedb_range() returned. */
+/* range_request - what @asked and @f mean, as the answers (agent/answer) are asked. */
+int range_request(const struct time_request *asked, const struct nodedb_filter *f,
+	struct answer_request *ret, struct errinfo *reterr);
+
+/* range_resolve - sets the times of @f as the answers do. *ret_note is range_note(). -EINVAL with a
+ * sentence for a bad or contradictory time; what answer_ask() returned. */
 int range_resolve(const char *path, const struct time_request *asked, struct nodedb_filter *f,
 	pid_t *ret_note, struct errinfo *reterr);
+
+/* RANK_OPTION - the row of --rank; the field's default is -1. */
+#define RANK_OPTION(settings, rank)                                                                \
+	{                                                                                          \
+		"rank", 0, OPTION_INT, offsetof(settings, rank), "N",                              \
+			"only the process with this rank of a distributed job", 0, INT32_MAX,      \
+			false                                                                      \
+	}
+
+/* range_rank - the processes of @rank (below 0: not asked for) into @pids. -ESRCH: there are none. */
+int range_rank(const char *path, int64_t rank, const char *node, struct option_pids *pids,
+	struct errinfo *reterr);
+
+/* range_note - 0, or the process that writes the file, because of which the last five minutes are shown. */
+pid_t range_note(const struct question *q);
 
 /* range_print - what *ret_note means, on stderr; nothing for 0. */
 void range_print(pid_t note);

@@ -2,6 +2,8 @@
 /* trace_options.c - the options of `ingero trace`. */
 #include "cli/trace_settings.h"
 
+#include "agent/probe/sample/sample.h"
+
 #define OPTION(field) offsetof(struct trace_settings, field)
 const struct option_row trace_options[] = {
 	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "trace these processes and their children", 0,
@@ -66,6 +68,9 @@ const struct option_row trace_options[] = {
 	{"stack-samples", 0, OPTION_INT, OPTION(stack_samples), "N",
 		"record N ordinary calls per stack and only count the rest (default: 0, all)", 0,
 		INT32_MAX, false},
+	{"sample-hz", 0, OPTION_INT, OPTION(sample_hz), "N",
+		"record what runs on each CPU N times a second; 0: never (default: 99)", 0,
+		SAMPLE_HZ_MAX, false},
 	{"no-net", 0, OPTION_FLAG, OPTION(no_net), NULL, "do not trace sockets and TCP", 0, 0,
 		false},
 	{"no-tcp", 0, OPTION_FLAG, OPTION(no_tcp), NULL, "as --no-net", 0, 0, true},
@@ -109,5 +114,6 @@ const struct option_row trace_options[] = {
 const struct trace_settings trace_defaults = {.record = true,
 	.stack = true,
 	.max_db_bytes = TRACE_NOT_GIVEN,
+	.sample_hz = 99,
 	.rollover_keep = 6,
 	.annotate_gid = -1};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_resolve.c - checks the options of `ingero trace` and turns them into what the agent wants.
  * Nothing is opened or written here, so a wrong option leaves no trace. */
-#include "cli/config_file.h"
+#include "command/config_file.h"
 #include "cli/trace_settings.h"
 
 #include <errno.h>
@@ -10,9 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/annotate/client.h"
 #include "agent/discover/identity.h"
 #include "agent/probe/probe.h"
-#include "agent/store/write/owner.h"
+#include "base/owner.h"
 #include "agent/store/write/prune.h"
 #include "config.h"
 
@@ -156,7 +157,7 @@ static int resolve_annotate(
 	else if (s->annotate_socket)
 		r = errinfo_set(reterr, -EINVAL, "--annotate-socket: the path is too long");
 	else
-		r = socket_path_default(t->annotate_path, reterr);
+		r = socket_path_default(ANNOTATE_SOCKET, t->annotate_path, reterr);
 	ts->annotate_path = t->annotate_path;
 	return r;
 }
@@ -177,7 +178,7 @@ static int resolve_otlp(
 	r = endpoint_parse(&o, &p->endpoint, reterr);
 	if (r == 0)
 		r = endpoint_fields_parse(headers ? headers : getenv("OTEL_EXPORTER_OTLP_HEADERS"),
-			&p->fields, reterr);
+			"OTEL_EXPORTER_OTLP_HEADERS", &p->fields, reterr);
 	if (r < 0)
 		return r;
 	p->telemetry.push = (struct push_settings){.endpoint = &p->endpoint,
@@ -240,6 +241,7 @@ static void resolve_rest(const struct trace_settings *s, struct trace_plan *p)
 	ts->sampling_rate = (uint32_t)s->sampling_rate;
 	ts->no_stacks = !s->stack;
 	ts->stack_samples = (uint32_t)s->stack_samples;
+	ts->sample_hz = (uint32_t)s->sample_hz;
 	ts->no_memory = s->no_memory;
 	ts->old_kernel = s->old_kernel;
 	ts->deadband_points = (double)s->deadband;

@@ -3,10 +3,10 @@
  * as the agent wants them (trace_resolve.c). */
 #pragma once
 
-#include "agent/annotate/socket_path.h"
+#include "base/socket_path.h"
 #include "agent/telemetry/telemetry.h"
 #include "agent/trace/tracer.h"
-#include "cli/option.h"
+#include "command/option.h"
 
 #define TRACE_NOT_GIVEN UINT64_MAX
 
@@ -23,7 +23,7 @@ struct trace_settings {
 	int64_t sampling_rate;
 	bool stack;
 	const char *py_walker;
-	int64_t stack_samples;
+	int64_t stack_samples, sample_hz;
 	const char *prometheus, *prometheus_token_file;
 	bool prometheus_allow_remote;
 	const char *otlp, *otlp_protocol, *otlp_ca_cert, *otlp_client_cert, *otlp_client_key,
@@ -39,7 +39,7 @@ struct trace_plan { /* what the options come to; strings of the settings stay th
 	struct tracer_settings tracer; /* but for the sinks */
 	const char *db_path;           /* NULL: nothing is recorded */
 	char *default_path;
-	char annotate_path[ANNOTATE_PATH_MAX];
+	char annotate_path[SOCKET_PATH_MAX];
 	char node[256];
 	bool has_telemetry;
 	struct telemetry_settings telemetry;

@@ -9,8 +9,7 @@
 
 static void put_host(struct json_writer *w, const struct host_sample *h)
 {
-	json_key(w, "system");
-	json_begin_object(w);
+	json_begin_object_member(w, "system");
 	json_double_member(w, "cpu_pct", h->cpu_pct);
 	json_double_member(w, "mem_pct", h->mem_pct);
 	json_uint_member(w, "mem_avail_mb", h->mem_avail_mb);
@@ -26,8 +25,7 @@ static void put_op(struct json_writer *w, const struct tracer_op *o)
 	json_begin_object(w);
 	json_string_member(w, "source", wire_source_name(o->source));
 	json_string_member(w, "op", wire_op_name(o->source, o->op, scratch));
-	json_key(w, "nested");
-	json_put_bool(w, o->nested);
+	json_bool_member(w, "nested", o->nested);
 	json_uint_member(w, "count", o->count);
 	if (o->sketch.count) { /* else an event without a duration */
 		json_uint_member(w, "p50_ns", sketch_quantile(&o->sketch, 0.50));
@@ -45,8 +43,7 @@ static void put_stacks(struct json_writer *w, const struct stacks_report *s)
 
 	for (int i = 0; i < STACK_LOSS_COUNT; i++)
 		lost += s->tally.lost[i];
-	json_key(w, "stacks");
-	json_begin_object(w);
+	json_begin_object_member(w, "stacks");
 	json_uint_member(w, "taken", s->tally.taken);
 	json_uint_member(w, "taken_ns", s->tally.taken_ns);
 	json_uint_member(w, "distinct", s->handed_on);
@@ -66,8 +63,7 @@ void view_json(struct json_writer *w, const struct tracer_view *v, const char *n
 	json_string_member(w, "node", node);
 	json_string_member(w, "source", "ingero");
 	json_string_member(w, "op", "table");
-	json_key(w, "final");
-	json_put_bool(w, final);
+	json_bool_member(w, "final", final);
 	json_uint_member(w, "duration_ns", (uint64_t)(v->now.ns - v->started.ns));
 	json_uint_member(w, "processes", v->processes);
 	json_uint_member(w, "libraries", v->libraries);
@@ -76,8 +72,7 @@ void view_json(struct json_writer *w, const struct tracer_view *v, const char *n
 	json_string_member(w, "method", v->method);
 	if (v->has_host)
 		put_host(w, &v->host);
-	json_key(w, "ops");
-	json_begin_array(w);
+	json_begin_array_member(w, "ops");
 	for (size_t i = 0; i < v->op_count; i++)
 		put_op(w, &v->ops[i]);
 	json_end_array(w);
@@ -85,6 +80,11 @@ void view_json(struct json_writer *w, const struct tracer_view *v, const char *n
 	json_string_member(w, "store_error", v->store_error);
 	json_uint_member(w, "clock_steps", v->clock_steps);
 	json_double_member(w, "overhead", v->overhead);
+	if (v->overhead_pairs) {
+		json_double_member(w, "overhead_low", v->overhead_low);
+		json_double_member(w, "overhead_high", v->overhead_high);
+	}
+	json_uint_member(w, "overhead_pairs", v->overhead_pairs);
 	json_double_member(w, "overhead_budget", v->overhead_budget);
 	json_uint_member(w, "launch_weight", v->launch_weight);
 	json_uint_member(w, "coverage_gaps", v->gap_count + v->gaps_more);

@@ -337,6 +337,19 @@ bool json_skip(struct json_reader *r, enum json_read token)
 	return true;
 }
 
+struct json_place json_here(const struct json_reader *r)
+{
+	return (struct json_place){.p = r->p, .depth = r->depth, .want = r->want};
+}
+
+/* What each level up to the place's is stands in object[] still: only deeper ones are overwritten. */
+void json_go_to(struct json_reader *r, struct json_place place)
+{
+	r->p = place.p;
+	r->depth = place.depth;
+	r->want = place.want;
+}
+
 bool json_read_is(const struct json_reader *r, const char *s)
 {
 	return r->text.len == strlen(s) && memcmp(buf_str(&r->text), s, r->text.len) == 0;

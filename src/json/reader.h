@@ -54,5 +54,15 @@ enum json_read json_read(struct json_reader *r);
 /* json_skip - after a token that begins a value: reads up to its end. False on an error. */
 bool json_skip(struct json_reader *r, enum json_read token);
 
+/* json_here, json_go_to - a place to read from again, as long as the object or array around it has
+ * not been left for another one. An error stays. */
+struct json_place {
+	const char *p;
+	unsigned depth;
+	unsigned char want;
+};
+struct json_place json_here(const struct json_reader *r);
+void json_go_to(struct json_reader *r, struct json_place place);
+
 /* json_read_is - the last token was a key or string equal to @s. */
 bool json_read_is(const struct json_reader *r, const char *s);

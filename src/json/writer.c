@@ -266,34 +266,36 @@ void json_put_null(struct json_writer *w)
 		emit_str(w, "null");
 }
 
-void json_string_member(struct json_writer *w, const char *key, const char *v)
+#define MEMBER(kind, type)                                                                         \
+	void json_##kind##_member(struct json_writer *w, const char *key, type v)                  \
+	{                                                                                          \
+		json_key(w, key);                                                                  \
+		json_put_##kind(w, v);                                                             \
+	}
+
+MEMBER(string, const char *)
+MEMBER(int, int64_t)
+MEMBER(uint, uint64_t)
+MEMBER(thousandths, int64_t)
+MEMBER(double, double)
+MEMBER(bool, bool)
+
+void json_null_member(struct json_writer *w, const char *key)
 {
 	json_key(w, key);
-	json_put_string(w, v);
+	json_put_null(w);
 }
 
-void json_int_member(struct json_writer *w, const char *key, int64_t v)
+void json_begin_object_member(struct json_writer *w, const char *key)
 {
 	json_key(w, key);
-	json_put_int(w, v);
+	json_begin_object(w);
 }
 
-void json_uint_member(struct json_writer *w, const char *key, uint64_t v)
+void json_begin_array_member(struct json_writer *w, const char *key)
 {
 	json_key(w, key);
-	json_put_uint(w, v);
-}
-
-void json_thousandths_member(struct json_writer *w, const char *key, int64_t v)
-{
-	json_key(w, key);
-	json_put_thousandths(w, v);
-}
-
-void json_double_member(struct json_writer *w, const char *key, double v)
-{
-	json_key(w, key);
-	json_put_double(w, v);
+	json_begin_array(w);
 }
 
 int json_finish(struct json_writer *w)

@@ -54,6 +54,10 @@ void json_int_member(struct json_writer *w, const char *key, int64_t v);
 void json_uint_member(struct json_writer *w, const char *key, uint64_t v);
 void json_thousandths_member(struct json_writer *w, const char *key, int64_t v);
 void json_double_member(struct json_writer *w, const char *key, double v);
+void json_bool_member(struct json_writer *w, const char *key, bool v);
+void json_null_member(struct json_writer *w, const char *key);
+void json_begin_object_member(struct json_writer *w, const char *key);
+void json_begin_array_member(struct json_writer *w, const char *key);
 
 /* json_finish - ends the document with a newline. Returns 0, or the first error; -EINVAL too if
  * something is still open or nothing was written. The writer may then be used for the next

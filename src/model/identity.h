@@ -43,6 +43,7 @@ struct process { /* a row of `processes` */
 
 struct process_home { /* of a row of `processes`: where it lives */
 	uint32_t pid;
+	int32_t rank; /* in the job; -1: not known */
 	char container_id[IDENTITY_CONTAINER_MAX];
 	char pod[64];          /* cut */
 	char cgroup_path[128]; /* its end if longer */

@@ -18,13 +18,15 @@ enum severity { SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH, SEVERITY_CRITICAL,
 #define CAUSES(X)                                                                                  \
 	X(PREEMPTED, "cpu_preempted", "HOST") /* another thread took the CPU */                    \
 	X(RUN_QUEUE, "cpu_run_queue", "HOST") /* woken, but no CPU was free */                     \
-	X(BLOCK_IO, "block_io", "IO")         /* blocked while its own disk request was served */  \
+	X(BLOCK_IO, "block_io", "IO")         /* blocked on a disk or a file system */             \
 	X(UNEXPLAINED, "unexplained", "CUDA") /* nothing recorded overlaps */                      \
 	/* Only of pauses between calls: */                                                        \
 	X(NETWORK, "network_wait", "NET")    /* asleep in a send or receive on a socket */         \
 	X(RECLAIM, "memory_reclaim", "HOST") /* the kernel made it free memory itself */           \
 	X(ASLEEP, "asleep", "HOST")          /* waited for something no probe covers */            \
-	X(HOST_CODE, "host_code", "HOST")    /* the thread was running */
+	X(HOST_CODE, "host_code", "HOST")    /* the thread was running */                          \
+	/* Only of steps: */                                                                       \
+	X(CUDA_CALL, "cuda_call", "CUDA") /* in calls of CUDA: waiting, copying, allocating */
 
 enum cause {
 #define X(NAME, ...) CAUSE_##NAME,
@@ -44,6 +46,7 @@ struct incident_cause {
 	enum cause cause;
 	uint32_t culprit_pid;   /* 0: nobody in particular */
 	char culprit[COMM_LEN]; /* "" likewise */
+	uint64_t culprit_home;  /* its container or control group (home.h); 0: not known */
 	double culprit_share;   /* of ns: the part this culprit had, 0..1 */
 	uint64_t ns;            /* excess it accounts for */
 	uint32_t calls;         /* slow calls it touched */

@@ -13,6 +13,8 @@
 	X(RUNTIME, "runtime", "runtime calls")                                                     \
 	X(DRIVER, "driver", "driver calls")                                                        \
 	X(NCCL, "nccl", "NCCL calls")                                                              \
+	X(MARKS, "marks", "PyTorch's steps")                                                       \
+	X(COLLECTOR, "collector", "garbage collections")                                           \
 	X(IDENTITY, "identity", "rank and job") /* not calls, but what is said of them */
 
 enum layer {
@@ -23,7 +25,7 @@ enum layer {
 };
 
 enum layer_state {
-	LAYER_ABSENT,    /* the process does not use it, as far as can be told */
+	LAYER_ABSENT,    /* the process does not use it, as far as is known */
 	LAYER_COVERED,   /* every call is seen from `since` on */
 	LAYER_UNCOVERED, /* it is there, or may be, and is not seen */
 	LAYER_FAILED,    /* it is there and could not be probed */
@@ -48,7 +50,7 @@ const char *layer_state_name(enum layer_state s); /* "covered" */
 bool layer_is_gap(const struct layer_row *r);
 bool layer_has_gap(const struct process_layers *p);
 
-/* layer_same - nothing that would be told has changed. */
+/* layer_same - nothing that would be reported has changed. */
 bool layer_same(const struct process_layers *a, const struct process_layers *b);
 
 /* layer_sentence - "runtime calls are not covered: …"; "" for an absent layer. Names in it are raw:

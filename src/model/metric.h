@@ -37,8 +37,8 @@ struct metric_key { /* of an attribute, as either world spells it */
 };
 
 struct metric_desc {
-	const char *otlp;       /* NULL: not told by OTLP */
-	const char *prometheus; /* NULL: not told to Prometheus */
+	const char *otlp;       /* NULL: not exported by OTLP */
+	const char *prometheus; /* NULL: not exported to Prometheus */
 	const char *unit;       /* UCUM: "s", "By", "1", "{call}" */
 	enum metric_kind kind;
 	bool is_double;   /* else the values are integers; histograms have double sums */

@@ -65,7 +65,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Reseat the card or its riser if the PCIe link became narrower"},
 		"ask for the GPU's samples over the whole recording"},
 	[PROBLEM_CPU_CONTENTION] = {
-		"time in which a calling thread waited for a CPU, and what ran instead",
+		"time in which a calling thread waited for a CPU, in slow calls or all the time, and what ran instead",
 		"",
 		{NULL},
 		"ask which processes used the CPUs"},
@@ -76,8 +76,8 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Give slow endpoints a timeout and a cache"},
 		"ask for socket waits by process and peer"},
 	[PROBLEM_MEMORY_LEAK] = {
-		"allocations minus frees per process, by address, over time",
-		"a growing framework pool looks the same; its contents are not traced",
+		"allocations minus frees per process, by address, over time; the driver's readings of memory in use, and who allocated while they grow",
+		"a growing framework pool looks the same; its contents are not traced, so that the line that allocates need not be the one that keeps the memory",
 		{"Check the allocating stack: is something held in a list, a closure or a graph?",
 		 "Detach values used for logging: loss.item(), tensor.detach()"},
 		"ask for the stacks of allocations without a free"},
@@ -116,7 +116,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Or use a build of the framework for an older CUDA"},
 		"ask which libraries the process has mapped"},
 	[PROBLEM_THROTTLE] = {
-		"the driver's reasons for lowered clocks, and waits for the GPU that became longer at the same time",
+		"lowered clocks, by the driver's reasons or of a busy GPU without one, and waits for the GPU that became longer at the same time, as far as the clocks can explain it",
 		"sampled once a second: shorter periods are missed; GPUs are matched by number, which CUDA_VISIBLE_DEVICES may change",
 		{"Check cooling and the power limit: `nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE`",
 		 "Spread the load: neighbours in the same chassis heat each other"},
@@ -128,14 +128,14 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Limit the neighbour: cpu.max, io.max"},
 		"ask which container the culprit is in"},
 	[PROBLEM_COLD_START] = {
-		"first calls of a process and of each function that are far slower than later ones",
+		"first calls of a process, and first launches of each kernel, that are far slower than later ones",
 		"initialisation inside functions that are not probed (cudaStreamCreate, cudaSetDevice) is not traced",
 		{"Warm up before serving: one request of each shape",
 		 "Load kernels early: CUDA_MODULE_LOADING=EAGER",
 		 "Keep the driver loaded: nvidia-persistenced"},
 		"ask for the first calls of the process"},
 	[PROBLEM_STRAGGLER] = {
-		"which rank arrived last at each collective, by how much, and how long the others waited",
+		"which ranks arrived last at each collective, one or several together, by how much, and how long the others waited",
 		"arrival is the call on the host: a rank with a slow GPU looks like the others unless it waits before it calls; ranks on other nodes need their recordings merged, or the cluster service",
 		{"Check the late rank's own incidents: what delayed it",
 		 "Balance the work: the rank with more data is late every time"},
@@ -153,8 +153,8 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Write to a faster disk first and move the file afterwards"},
 		"ask for the bytes written in the gaps and how often they come"},
 	[PROBLEM_PCIE] = {
-		"bytes and time of copies by direction, the link's width and speed",
-		"asynchronous copies return before they are done, so only their bytes count, compared with the link's capacity; a copy may wait for kernels before it, which is recognised by comparison with the fastest copy",
+		"bytes and time of copies by direction, asynchronous copies that hold their caller, the link's width and speed",
+		"asynchronous copies return before they are done unless their memory is not pinned, so only their bytes count, compared with the link's capacity; a copy may wait for kernels before it, which is recognised by comparison with the fastest copy",
 		{"Copy from pinned memory and overlap it: pin_memory=True, non_blocking=True",
 		 "Copy less: convert and crop on the GPU, send uint8 instead of float",
 		 "Check the width of the link: `nvidia-smi -q -d PCIE`"},

@@ -29,15 +29,15 @@
 	X(MODEL_SWAP, "14", "model-swap", HIGH, "model loaded while others wait")                  \
 	X(DEVICE_ASSERT, "15", "device-error", MEDIUM, "errors on the device")                     \
 	X(VERSION_MISMATCH, "16", "version-mismatch", MEDIUM, "driver and CUDA mismatch")          \
-	X(THROTTLE, "17", "throttle", MEDIUM, "clocks lowered")                                    \
+	X(THROTTLE, "17", "throttle", HIGH, "clocks lowered")                                      \
 	X(NOISY_NEIGHBOUR, "18", "noisy-neighbour", HIGH, "another container takes the CPU")       \
 	X(COLD_START, "19", "cold-start", MEDIUM, "slow first calls")                              \
 	X(STRAGGLER, "20", "straggler", HIGH, "ranks that wait for one of them")                   \
-	X(GPU_SHARING, "21", "gpu-sharing", MEDIUM, "another process on the GPU")                  \
-	X(CHECKPOINT, "22", "checkpoint", MEDIUM, "training stops to write a checkpoint")          \
-	X(PCIE, "23", "pcie", MEDIUM, "copies to and from the GPU")                                \
+	X(GPU_SHARING, "21", "gpu-sharing", HIGH, "another process on the GPU")                    \
+	X(CHECKPOINT, "22", "checkpoint", HIGH, "training stops to write a checkpoint")            \
+	X(PCIE, "23", "pcie", HIGH, "copies to and from the GPU")                                  \
 	X(LOSS_SPIKE, "24", "loss-spike", LOW, "loss spikes")                                      \
-	X(KERNEL_COMPILER, "25", "kernel-compiler", LOW, "kernels that fail or are rebuilt")
+	X(KERNEL_COMPILER, "25", "kernel-compiler", HIGH, "kernels that fail or are rebuilt")
 
 enum problem {
 #define X(NAME, ...) PROBLEM_##NAME,

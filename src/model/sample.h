@@ -19,4 +19,6 @@ struct host_sample {
 	double busiest_cpu_pct;                         /* of the CPU with the least idle time */
 	int64_t busiest_cpu;                            /* its number */
 	int64_t swap_total_mb;
+	double steal_pct;  /* of all CPUs: a hypervisor gave them to others */
+	double iowait_pct; /* of all CPUs: idle while a task waited for a disk */
 };

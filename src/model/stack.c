@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack.c - questions about call stacks that need no names but the ones they carry. Pure. */
+/* stack.c - questions about call stacks that need no names but the ones they carry, and copies. Pure.
+ */
 #include "model/stack.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/macros.h"
@@ -14,6 +16,57 @@ const struct stack *stack_find(const struct stack_list *l, uint64_t hash)
 	size_t at = LOWER_BOUND(i, count, l->items[i]->hash < hash);
 
 	return at < count && l->items[at]->hash == hash ? l->items[at] : NULL;
+}
+
+static size_t text_bytes(const char *text)
+{
+	return text ? strlen(text) + 1 : 0;
+}
+
+static const char *text_copy(const char *text, char **at)
+{
+	char *to = *at;
+	size_t bytes = text_bytes(text);
+
+	if (!text)
+		return NULL;
+	memcpy(to, text, bytes);
+	*at += bytes;
+	return to;
+}
+
+struct stack *stack_copy(const struct stack *s, size_t *ret_bytes)
+{
+	size_t bytes = sizeof(*s) + s->count * sizeof(*s->frames) + text_bytes(s->stop);
+	struct stack_frame *frames;
+	struct stack *copy;
+	char *at;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct stack_frame *f = &s->frames[i];
+
+		bytes += text_bytes(f->symbol) + text_bytes(f->file) + text_bytes(f->py_file) +
+			 text_bytes(f->py_func);
+	}
+	copy = malloc(bytes);
+	if (!copy)
+		return NULL;
+	frames = (struct stack_frame *)(copy + 1);
+	at = (char *)(frames + s->count);
+	for (size_t i = 0; i < s->count; i++) {
+		frames[i] = s->frames[i];
+		frames[i].symbol = text_copy(s->frames[i].symbol, &at);
+		frames[i].file = text_copy(s->frames[i].file, &at);
+		frames[i].py_file = text_copy(s->frames[i].py_file, &at);
+		frames[i].py_func = text_copy(s->frames[i].py_func, &at);
+	}
+	*copy = (struct stack){.hash = s->hash,
+		.frames = frames,
+		.count = s->count,
+		.stop = text_copy(s->stop, &at)};
+	if (ret_bytes)
+		*ret_bytes = bytes;
+	return copy;
 }
 
 bool stack_has_names(const struct stack *s)
@@ -56,6 +109,41 @@ const struct stack_frame *stack_place(const struct stack *s)
 			native = f;
 	}
 	return native;
+}
+
+/* What follows @folder where a part of @path begins with it; NULL: none does. */
+static const char *after_folder(const char *path, const char *folder)
+{
+	for (const char *at = path; (at = strstr(at, folder)); at++)
+		if (at == path || at[-1] == '/')
+			return at + strlen(folder);
+	return NULL;
+}
+
+static bool is_of_library(const char *path)
+{
+	static const char *const packages[] = {"site-packages/", "dist-packages/", "torch/"};
+	static const char *const standard[] = {"lib/python", "lib64/python"}; /* …3.12/ */
+
+	for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
+		if (after_folder(path, packages[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(standard); i++) {
+		const char *version = after_folder(path, standard[i]);
+
+		if (version && isdigit((unsigned char)version[0]))
+			return true;
+	}
+	return strncmp(path, "<frozen", strlen("<frozen")) == 0;
+}
+
+const struct stack_frame *stack_user_frame(const struct stack *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (stack_frame_is_python(&s->frames[i]) && s->frames[i].py_file[0] &&
+			!is_of_library(s->frames[i].py_file))
+			return &s->frames[i];
+	return NULL;
 }
 
 const char *stack_base_name(const char *path)

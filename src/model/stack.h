@@ -38,12 +38,20 @@ struct stack_list { /* by hash, ascending */
 /* stack_find - the stack of @hash; NULL if it is not in @l. */
 const struct stack *stack_find(const struct stack_list *l, uint64_t hash);
 
+/* stack_copy - a copy with its texts, one block for the caller to free(); NULL: no memory. ret_bytes
+ * may be NULL. */
+struct stack *stack_copy(const struct stack *s, size_t *ret_bytes);
+
 /* stack_has_names - whether any frame says more than its address. */
 bool stack_has_names(const struct stack *s);
 
 /* stack_place - the frame that says best where the call came from: the innermost of Python, else
  * the innermost with a name that is not the CUDA or NCCL library's own; NULL if there is none. */
 const struct stack_frame *stack_place(const struct stack *s);
+
+/* stack_user_frame - the innermost Python frame of the program's own files: not of the standard
+ * library, of installed packages or of PyTorch; NULL if there is none. */
+const struct stack_frame *stack_user_frame(const struct stack *s);
 
 /* stack_base_name - the end of a path that tells it apart: "train.py", "torch/__init__.py". */
 const char *stack_base_name(const char *path);

@@ -16,15 +16,24 @@
 	X(CUDART, "libcudart")                                                                     \
 	X(CUDA, "libcuda")                                                                         \
 	X(NCCL, "libnccl")                                                                         \
-	X(TORCH_CUDA, "libtorch_cuda")
+	X(TORCH_CUDA, "libtorch_cuda")                                                             \
+	X(TORCH_CPU, "libtorch_cpu")
 
 enum target_library_kind {
 #define X(NAME, stem) TARGET_##NAME,
 	TARGET_LIBRARIES(X)
 #undef X
 		TARGET_LIBRARY_KINDS,
-	TARGET_EXECUTABLE = TARGET_LIBRARY_KINDS /* a program that may hold the runtime itself */
+	TARGET_EXECUTABLE = TARGET_LIBRARY_KINDS, /* a program that may hold the runtime itself */
+	TARGET_PYTHON /* a program or library that may hold an interpreter */
 };
+
+/* target_kind_is_cuda - does a file of @kind make its process one that uses CUDA? The others are
+ * looked at in such processes only. */
+static inline bool target_kind_is_cuda(enum target_library_kind kind)
+{
+	return kind != TARGET_TORCH_CPU && kind != TARGET_PYTHON;
+}
 
 struct target_library {
 	enum target_library_kind kind;

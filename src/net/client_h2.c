@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/client_grpc.h"
+#include "net/grpc.h"
 #include "net/client_private.h"
 
 #define CALLS_MAX     32

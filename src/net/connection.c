@@ -137,6 +137,7 @@ bool connection_evict(struct http_server *s, const union address *a)
 	TAILQ_FOREACH (c, &s->connections, link) {
 		if (!c->counted || c->dead || !address_host_equal(&c->remote, a) || has_asked(c))
 			continue;
+		s->stats.evicted++;
 		connection_close(c);
 		return true;
 	}

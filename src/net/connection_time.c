@@ -127,6 +127,7 @@ static void look(struct connection *c)
 	if (c->phase == PHASE_IDLE && connection_pending(c))
 		c->phase_ns = now; /* it is not idle before it has its reply */
 	if (!c->dead && !is_leaving(c) && phase_is_late(c, now, &due)) {
+		c->server->stats.late += c->phase != PHASE_IDLE && c->phase != PHASE_LINGER;
 		if (c->phase == PHASE_LINGER || !c->protocol)
 			connection_close(c);
 		else

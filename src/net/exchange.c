@@ -11,10 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
-#include <time.h>
 
-#include "base/text.h"
 #include "net/target.h"
 
 int exchange_new(struct connection *c, struct http_exchange **ret)
@@ -28,6 +25,7 @@ int exchange_new(struct connection *c, struct http_exchange **ret)
 	x->server = c->server;
 	memcpy(x->peer, c->peer, sizeof(x->peer));
 	x->q.peer = x->peer;
+	x->q.path = x->q.query = "";
 	if (c->subject) {
 		x->subject = strdup(c->subject);
 		if (!x->subject)
@@ -44,12 +42,14 @@ void exchange_free(struct http_exchange *x)
 {
 	if (x->conn)
 		TAILQ_REMOVE(&x->conn->exchanges, x, link);
+	else if (x->orphan && x->server)
+		TAILQ_REMOVE(&x->server->orphans, x, link);
 	for (size_t i = 0; i < x->field_count; i++) {
 		free(x->fields[i].name);
 		free(x->fields[i].value);
 	}
+	exchange_drop_body(x);
 	buf_done(&x->text);
-	buf_done(&x->body);
 	free(x->target);
 	free(x->subject);
 	free(x->reply);
@@ -67,7 +67,7 @@ void exchange_refuse(struct http_exchange *x, int status, const char *fmt, ...)
 
 	x->refused = status;
 	x->route = NULL;
-	buf_done(&x->body);
+	exchange_drop_body(x);
 	va_start(ap, fmt);
 	vsnprintf(x->why, sizeof(x->why), fmt, ap);
 	va_end(ap);
@@ -187,36 +187,28 @@ void exchange_admit(struct http_exchange *x, const char *target, const char *aut
 	x->q.path = t.path;
 	x->q.query = t.query;
 	/* The host in a whole URL goes before the field (RFC 9112, 3.2.2). */
-	if (!admit_host(x, t.authority ? t.authority : authority) || !admit_route(x) ||
-		!exchange_admit_asker(x))
-		return;
-	x->body = BUF_INIT(exchange_body_max(x));
-}
-
-size_t exchange_body_max(const struct http_exchange *x)
-{
-	return x->route && x->route->body_max ? x->route->body_max : HTTP_BODY_MAX;
-}
-
-int exchange_add_body(struct http_exchange *x, const void *data, size_t len)
-{
-	if (x->refused)
-		return 0;
-	buf_append(&x->body, data, len);
-	return x->body.err;
+	if (admit_host(x, t.authority ? t.authority : authority) && admit_route(x) &&
+		exchange_admit_asker(x))
+		exchange_admit_body(x);
 }
 
 void exchange_dispatch(struct http_exchange *x)
 {
+	struct http_server *s = x->server;
+
 	x->dispatched = true;
+	if (!x->refused)
+		exchange_end_body(x);
 	if (x->refused) {
-		x->server->stats.rejected++;
+		s->stats.rejected++;
+		if (s->refused)
+			s->refused(s->arg, x, &x->q, x->refused);
 		http_reply_error(x, x->refused, "%s", x->why);
 		return;
 	}
 	x->q.body = buf_str(&x->body);
 	x->q.body_len = x->body.len;
-	x->route->handler(x->server->arg, x, &x->q);
+	x->route->handler(s->arg, x, &x->q);
 }
 
 void exchange_gone(struct http_exchange *x)
@@ -225,10 +217,16 @@ void exchange_gone(struct http_exchange *x)
 	bool waits = x->dispatched && !x->replied;
 
 	TAILQ_REMOVE(&x->conn->exchanges, x, link);
+	x->conn->bodies -= x->held_bytes;
 	x->conn = NULL;
-	if (!waits)
+	if (!waits) {
 		exchange_free(x);
-	else if (gone)
+		return;
+	}
+	if (x->server)
+		TAILQ_INSERT_TAIL(&x->server->orphans, x, link);
+	x->orphan = true;
+	if (gone)
 		gone(x->gone_arg);
 }
 
@@ -236,106 +234,4 @@ void http_on_gone(struct http_exchange *x, loop_fn *fn, void *arg)
 {
 	x->gone = fn;
 	x->gone_arg = arg;
-}
-
-/* A field's value must not begin another field. */
-static char *clean_value(const char *value)
-{
-	char *copy = strndup(value, FIELD_VALUE);
-
-	for (char *c = copy; c && *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			*c = ' ';
-	return copy;
-}
-
-/* find_field - where @name is among the fields, or where it would be put. */
-static size_t find_field(const struct http_exchange *x, const char *name)
-{
-	size_t i = 0;
-
-	while (i < x->field_count && strcasecmp(x->fields[i].name, name) != 0)
-		i++;
-	return i;
-}
-
-static void set_field(struct http_exchange *x, const char *name, const char *value, bool replace)
-{
-	size_t i = find_field(x, name);
-	char *copy;
-
-	if (i == REPLY_FIELDS || (i < x->field_count && !replace))
-		return;
-	copy = clean_value(value);
-	if (!copy)
-		return;
-	if (i < x->field_count) {
-		free(x->fields[i].value);
-		x->fields[i].value = copy;
-		return;
-	}
-	x->fields[i].name = strdup(name);
-	if (!x->fields[i].name) {
-		free(copy);
-		return;
-	}
-	for (char *c = x->fields[i].name; *c; c++)
-		*c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
-	x->fields[i].value = copy;
-	x->field_count++;
-}
-
-void http_reply_field(struct http_exchange *x, const char *name, const char *value)
-{
-	if (find_field(x, name) < ADDED_FIELDS)
-		set_field(x, name, value, true);
-}
-
-static void set_date(struct http_exchange *x)
-{
-	time_t now = time(NULL);
-	struct tm tm;
-	char text[40];
-
-	if (gmtime_r(&now, &tm) && strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &tm))
-		set_field(x, "date", text, false);
-}
-
-void http_reply(struct http_exchange *x, int status, const char *type, const void *body, size_t len)
-{
-	struct connection *c = x->conn;
-
-	if (!c) {
-		exchange_free(x);
-		return;
-	}
-	if (status != 204 && status != 304)
-		set_field(x, "content-type", type ? type : "application/json", false);
-	set_field(x, "x-content-type-options", "nosniff", false);
-	set_field(x, "cache-control", "no-store", false);
-	set_field(x, "referrer-policy", "no-referrer", false);
-	set_date(x);
-	connection_enter(c);
-	c->protocol->reply(x, status, body, len);
-	connection_leave(c);
-}
-
-void http_reply_error(struct http_exchange *x, int status, const char *fmt, ...)
-{
-	_cleanup_buf_ struct buf text = BUF_INIT(4096), json = BUF_INIT(8192);
-	char plain[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(plain, sizeof(plain), fmt, ap);
-	va_end(ap);
-	text_escape_terminal(&text, plain);
-	buf_puts(&json, "{\"error\": \"");
-	for (const char *c = buf_str(&text); *c; c++) {
-		if (*c == '"' || *c == '\\')
-			buf_putc(&json, '\\');
-		buf_putc(&json, *c);
-	}
-	buf_puts(&json, "\"}\n");
-	http_reply(x, status, NULL, json.data, json.len);
 }

@@ -70,18 +70,25 @@ bool exchange_admit_asker(struct http_exchange *x)
 	const struct http_server *s = x->server;
 
 	x->q.asker = peer_key(&x->conn->remote);
-	if (x->subject)
+	if (x->subject) {
 		add_text(x, x->subject);
+		x->q.credential = token_number(x->subject, strlen(x->subject));
+	}
 	if (s->tokens) {
+		uint64_t token = token_set_find(s->tokens, shown);
+
 		if (x->route->open)
 			return true;
-		if (token_set_admits(s->tokens, shown))
+		if (token) {
 			add_text(x, shown);
-		else if (is_owner(x))
+			x->q.credential = token;
+		} else if (is_owner(x)) {
 			add_text(x, "owner");
-		else
+		} else {
 			return refuse(x, shown);
+		}
 	}
+	x->q.admitted = true;
 	connection_prove(x->conn);
 	return true;
 }

@@ -19,9 +19,10 @@
 #define HTTP_IDLE_NS    (60 * NS_PER_S)      /* between requests */
 #define HTTP_BODY_RATE  1024                 /* bytes a second at least, after HTTP_HEAD_NS */
 #define HTTP_AGE_NS     (30 * 60 * NS_PER_S) /* of a connection, +- 10 % */
-#define HTTP_PER_PEER   64    /* connections of one address that have shown no valid token */
-#define HTTP_TOTAL      12000 /* connections */
-#define HTTP_STREAMS    100   /* requests at once on one HTTP/2 connection */
+#define HTTP_PER_PEER   64           /* connections of one address that have shown no valid token */
+#define HTTP_TOTAL      12000        /* connections */
+#define HTTP_STREAMS    100          /* requests at once on one HTTP/2 connection */
+#define HTTP_BODIES_MAX (256u << 20) /* bytes of request bodies that a server holds at once */
 
 struct http_field {
 	const char *name; /* in lower case */
@@ -46,6 +47,11 @@ struct http_request {       /* valid until the exchange has been replied to */
 	const char *peer;    /* address of the other end, as text */
 	const char *subject; /* of the certificate that it has shown; NULL: none */
 	uint64_t asker;      /* the same for all requests of one address, token and certificate */
+	/* a number for the token, or else the certificate, that it has shown, the same whatever its
+	 * address and in every run of the server; 0: neither */
+	uint64_t credential;
+	bool admitted; /* who asks has been let in: on a route that needs it, always */
+	bool grpc;     /* a call of gRPC: body is its message */
 };
 
 /* http_query_get - decodes the value of @name in @query into @out; *ret_found says if it is there.

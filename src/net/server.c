@@ -71,12 +71,14 @@ int http_server_new(struct loop *l, const struct http_server_settings *s, struct
 	if (!h)
 		return -ENOMEM;
 	TAILQ_INIT(&h->connections);
+	TAILQ_INIT(&h->orphans);
 	h->loop = l;
 	h->tls = s->tls;
 	h->tokens = s->tokens;
 	h->owners = s->owners;
 	h->owner_count = s->owner_count;
 	h->arg = s->arg;
+	h->refused = s->refused;
 	h->limits = s->limits ? *s->limits : HTTP_LIMITS;
 	r = check_exposure(s, reterr);
 	if (r < 0)
@@ -121,10 +123,14 @@ static void disown(struct connection *c)
 
 void http_server_free(struct http_server *s)
 {
+	struct http_exchange *x;
+
 	s->drained = NULL;
 	if (s->listener)
 		listener_free(TAKE(s->listener));
 	for_each_connection(s, disown);
+	TAILQ_FOREACH (x, &s->orphans, link)
+		x->server = NULL;
 	if (s->allow)
 		allow_free(s->allow);
 	if (s->peers)

@@ -4,8 +4,14 @@
  * A request goes through these in order, each with a JSON body {"error": "…"} when it fails: the
  * ceilings of http.h; Host (and Origin, if there is one) must be an allowed name (403); the route
  * (404, 405); the token unless the route is open or an owner asks on loopback (401); then the
- * route's handler, which replies at once or later. A refused request is answered without waiting
- * for its body. */
+ * what the body is encoded with (415); then the route's handler, which replies at once or later. A
+ * refused request is answered without waiting for its body.
+ *
+ * A route with .grpc is a unary call of gRPC: q->body is the message without its frame, inflated. The
+ * same functions reply to it: http_reply() with 200 and the message, or http_reply_error() with a
+ * status of HTTP, which becomes one of gRPC (grpc.h) with the text as its message and, if the field
+ * retry-after is set, RetryInfo. Further fields are metadata. That goes for whatever refuses a call
+ * before its handler, too. */
 #pragma once
 
 #include <sys/types.h>
@@ -25,15 +31,23 @@ struct http_route {
 	const char *method; /* NULL ends the table. GET answers HEAD too */
 	const char *path;   /* exact, or a prefix if it ends in '/' and is longer than that */
 	http_handler *handler;
-	bool open;       /* needs no token */
-	size_t body_max; /* 0: HTTP_BODY_MAX */
+	bool open;           /* needs no token */
+	bool grpc;           /* POST, over HTTP/2, with one of gRPC's content types */
+	size_t body_max;     /* of its bytes as sent; 0: HTTP_BODY_MAX */
+	size_t inflated_max; /* of a body in gzip, inflated; 0: gzip is not understood (415) */
 };
+
+/* Told of each request that is refused before its handler, with the status; may add fields to the
+ * reply. Path and query are "" if the head was not read to its end. */
+typedef void http_refused(
+	void *arg, struct http_exchange *x, const struct http_request *q, int status);
 
 /* Time and number limits. A server without any has those of http.h; tests have shorter ones. */
 struct http_limits {
 	uint64_t handshake_ns, head_ns, idle_ns, age_ns, linger_ns;
 	unsigned body_rate; /* bytes a second, both ways */
 	unsigned per_peer, total;
+	size_t bodies; /* bytes of request bodies at once, of all connections (503) */
 };
 #define HTTP_LIMITS                                                                                \
 	((struct http_limits){                                                                     \
@@ -45,6 +59,7 @@ struct http_limits {
 		.body_rate = HTTP_BODY_RATE,                                                       \
 		.per_peer = HTTP_PER_PEER,                                                         \
 		.total = HTTP_TOTAL,                                                               \
+		.bodies = HTTP_BODIES_MAX,                                                         \
 	})
 
 struct http_server_settings {
@@ -58,6 +73,7 @@ struct http_server_settings {
 					    NULL-terminated or NULL */
 	const struct http_route *routes; /* copied */
 	void *arg;                       /* of the handlers */
+	http_refused *refused;           /* NULL: nobody wants to know */
 	bool plain;  /* without TLS beyond loopback: the user has asked for exactly that */
 	bool anyone; /* likewise without tokens or client certificates */
 	const struct http_limits *limits; /* NULL: HTTP_LIMITS */
@@ -80,6 +96,10 @@ void http_server_drain(struct http_server *s, loop_fn *done, void *arg);
 struct http_server_stats {
 	uint64_t requests, rejected; /* rejected: over a ceiling, or not allowed */
 	uint64_t connections, open_connections;
+	uint64_t late;    /* connections that took longer than they may: half-open, slow */
+	uint64_t evicted; /* closed to make room for others of the same address */
+	uint64_t bombs;   /* bodies that would have inflated to too many bytes; rejected, too */
+	size_t bodies;    /* bytes of request bodies that are held now */
 };
 struct http_server_stats http_server_stats(const struct http_server *s);
 

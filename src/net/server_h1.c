@@ -152,8 +152,11 @@ static void take_event(struct connection *c, enum http1_event e)
 	case HTTP1_HEAD: begin_request(c); break;
 	case HTTP1_DATA:
 		c->body.bytes += p->data_len;
-		if (exchange_add_body(h->x, p->data, p->data_len) < 0)
-			fail(c, 503, "out of memory for this request");
+		if (!h->x->refused && !exchange_add_body(h->x, p->data, p->data_len)) {
+			h->last = true;
+			h->answering = true;
+			exchange_dispatch(h->x);
+		}
 		break;
 	case HTTP1_END:
 		h->answering = true;

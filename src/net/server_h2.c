@@ -128,18 +128,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 	if (!x || x->dispatched)
 		return 0;
 	x->pace.bytes += len;
-	if (x->body.len + len > exchange_body_max(x)) {
-		h->bodies -= x->body.len;
-		exchange_refuse(x, 413, "the body is too long");
-	} else if (h->bodies + len > MAX((size_t)BODIES_MAX, exchange_body_max(x)) ||
-		   exchange_add_body(x, data, len) < 0) {
-		h->bodies -= x->body.len;
-		exchange_refuse(x, 503, "too many requests in flight on this connection");
-	}
-	if (x->refused)
+	if (!exchange_add_body(x, data, len))
 		dispatch(x);
-	else
-		h->bodies += len;
 	return 0;
 }
 
@@ -199,7 +189,6 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t co
 		return 0;
 	if (h->head.x == x)
 		h->head.x = NULL;
-	h->bodies -= x->body.len;
 	h->unsent -= x->reply_len - x->reply_at;
 	if (!h->unsent)
 		h->pace.since_ns = 0;
@@ -353,13 +342,11 @@ static void h2_retire(struct connection *c)
 static void refuse_slow(struct connection *c, uint64_t now_ns)
 {
 	struct http_exchange *x, *next;
-	struct h2 *h = c->state;
 
 	for (x = TAILQ_FIRST(&c->exchanges); x; x = next) {
 		next = TAILQ_NEXT(x, link);
 		if (x->dispatched || !connection_is_slow(c, &x->pace, now_ns))
 			continue;
-		h->bodies -= x->body.len;
 		exchange_refuse(x, 408, "timeout while reading the body");
 		dispatch(x);
 		return; /* the list may be another one now; the next look goes on */

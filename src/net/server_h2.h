@@ -23,7 +23,7 @@ struct h2 {
 	struct h2_head head;
 	struct rate resets, controls;
 	int32_t reset_by_peer;  /* the stream that the peer has reset just now */
-	size_t bodies, unsent;  /* bytes of requests that are kept; of replies not sent yet */
+	size_t unsent;          /* bytes of replies not sent yet */
 	uint64_t head_since_ns; /* a block of fields is incomplete since; 0: none is */
 	struct pace pace;       /* of what is not sent yet */
 	bool started, busy, ended;

@@ -27,7 +27,7 @@ static uint32_t put(struct http_exchange *x, const uint8_t *s, size_t len)
 	return at;
 }
 
-static bool is_pseudo(const uint8_t *name, size_t len, const char *wanted)
+static bool is_name(const uint8_t *name, size_t len, const char *wanted)
 {
 	return len == strlen(wanted) && memcmp(name, wanted, len) == 0;
 }
@@ -36,7 +36,7 @@ static bool over_ceiling(struct h2 *h, const uint8_t *name, size_t name_len, siz
 {
 	struct h2_head *d = &h->head;
 
-	if (is_pseudo(name, name_len, ":path")) {
+	if (is_name(name, name_len, ":path")) {
 		if (value_len > HTTP_LINE_MAX)
 			exchange_refuse(d->x, 414, "the path is too long");
 		return value_len > HTTP_LINE_MAX;
@@ -54,13 +54,16 @@ void h2_head_add(
 {
 	struct h2_head *d = &h->head;
 
+	/* Also of a head that is refused: its sender waits for a status of gRPC. */
+	if (d->x && is_name(name, name_len, "content-type"))
+		d->x->q.grpc = grpc_is_type((const char *)value, value_len);
 	if (!d->x || d->x->refused || over_ceiling(h, name, name_len, value_len))
 		return;
-	if (is_pseudo(name, name_len, ":method")) {
+	if (is_name(name, name_len, ":method")) {
 		d->method_at = put(d->x, value, value_len);
-	} else if (is_pseudo(name, name_len, ":path")) {
+	} else if (is_name(name, name_len, ":path")) {
 		d->path_at = put(d->x, value, value_len);
-	} else if (is_pseudo(name, name_len, ":authority")) {
+	} else if (is_name(name, name_len, ":authority")) {
 		d->authority_at = put(d->x, value, value_len);
 	} else if (name[0] != ':') {
 		d->name_at[d->count] = put(d->x, name, name_len);

@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+nghttp2_nv h2_nv(const char *name, const char *value)
+{
+	return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), 0};
+}
+
 static ssize_t read_reply(nghttp2_session *session, int32_t stream, uint8_t *out, size_t len,
 	uint32_t *flags, nghttp2_data_source *source, void *arg)
 {
@@ -23,14 +28,17 @@ static ssize_t read_reply(nghttp2_session *session, int32_t stream, uint8_t *out
 	h->pace.bytes += n;
 	if (!h->unsent)
 		h->pace.since_ns = 0;
-	if (x->reply_at == x->reply_len)
-		*flags |= NGHTTP2_DATA_FLAG_EOF;
-	return (ssize_t)n;
-}
+	if (x->reply_at < x->reply_len)
+		return (ssize_t)n;
+	*flags |= NGHTTP2_DATA_FLAG_EOF;
+	if (x->q.grpc) { /* its status comes behind the message */
+		nghttp2_nv nv = h2_nv("grpc-status", "0");
 
-nghttp2_nv h2_nv(const char *name, const char *value)
-{
-	return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), 0};
+		*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+		if (nghttp2_submit_trailer(session, stream, &nv, 1) < 0)
+			return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	}
+	return (ssize_t)n;
 }
 
 static int keep_reply(struct h2 *h, struct http_exchange *x, const void *body, size_t len)
@@ -62,15 +70,14 @@ void h2_reply(struct http_exchange *x, int status, const void *body, size_t len)
 	nv[n++] = h2_nv(":status", status_text);
 	for (size_t i = 0; i < x->field_count; i++)
 		nv[n++] = h2_nv(x->fields[i].name, x->fields[i].value);
-	if (status != 204 && status != 304)
+	if (status != 204 && status != 304 && !x->q.grpc)
 		nv[n++] = h2_nv("content-length", len_text);
 	if ((!bare && keep_reply(h, x, body, len) < 0) ||
 		nghttp2_submit_response(h->session, x->stream, nv, n, bare ? NULL : &data) < 0)
 		nghttp2_submit_rst_stream(
 			h->session, NGHTTP2_FLAG_NONE, x->stream, NGHTTP2_INTERNAL_ERROR);
 	/* Only now: the reply may have been made of the request's body. */
-	h->bodies -= x->body.len;
-	buf_done(&x->body);
+	exchange_drop_body(x);
 	connection_look_soon(c);
 	if (!h->busy)
 		h2_flush(c);

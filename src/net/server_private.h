@@ -5,8 +5,8 @@
  *	connection.c	one peer: TLS, which protocol, closing; connection_time.c its time limits
  *	server_h1.c	requests of HTTP/1.1 out of a connection, replies into it
  *	server_h2.c	the same for HTTP/2
- *	exchange.c	one request: whether it is let in, its handler, its reply;
- *			exchange_asker.c who asks
+ *	exchange.c	one request: whether it is let in, its handler; exchange_asker.c who asks,
+ *			exchange_body.c its body, exchange_reply.c its reply, exchange_grpc.c as gRPC
  *	server.c	settings, life and death of all of these */
 #pragma once
 
@@ -15,6 +15,8 @@
 
 #include "net/address.h"
 #include "net/allow.h"
+#include "net/grpc.h"
+#include "net/inflate.h"
 #include "net/peer.h"
 #include "net/server.h"
 
@@ -22,9 +24,11 @@
 #define INPUT_PAUSE  (64 << 10) /* unread bytes beyond which the kernel keeps the rest */
 #define REPLY_FIELDS 16
 #define ADDED_FIELDS (REPLY_FIELDS - 6)
-#define BODIES_MAX   (32u << 20) /* request bodies of one connection that are kept at once */
-#define REPLIES_MAX  (32u << 20) /* unsent replies beyond which new streams are refused */
-#define FIELD_VALUE  1024        /* bytes of a field of a reply */
+#define BODIES_MAX                                                                                 \
+	(32u << 20) /* request bodies of one connection that are kept at once, unless one
+				    alone may be longer */
+#define REPLIES_MAX (32u << 20) /* unsent replies beyond which new streams are refused */
+#define FIELD_VALUE 1024        /* bytes of a field of a reply */
 
 struct connection;
 struct listener;
@@ -39,11 +43,13 @@ struct http_server {
 	struct http_route *routes;
 	size_t route_count;
 	void *arg;
+	http_refused *refused;
 	struct allow *allow;
 	struct http_limits limits;
 	struct peers *peers;
 	struct listener *listener;                       /* NULL: it does not listen any more */
 	TAILQ_HEAD(connections, connection) connections; /* oldest first */
+	TAILQ_HEAD(orphans, http_exchange) orphans;      /* owed a reply, without a connection */
 	struct http_server_stats stats;
 	loop_fn *drained;
 	void *drained_arg;
@@ -109,6 +115,7 @@ struct connection {
 	enum phase phase;
 	uint64_t phase_ns, age_end_ns, look_ns; /* CLOCK_MONOTONIC; look_ns: of the next look */
 	struct pace body, out; /* of the body that is coming; of output that is not sent yet */
+	size_t bodies;         /* bytes of requests that are kept */
 	unsigned depth;        /* of our functions that are running on it */
 	bool tls, eof, dead, retired, closing;
 	bool counted; /* among its address's connections without a token */
@@ -141,12 +148,13 @@ struct reply_field {
 };
 
 struct http_exchange {
-	TAILQ_ENTRY(http_exchange) link; /* of its connection */
+	TAILQ_ENTRY(http_exchange) link; /* of its connection, or of the server's orphans */
 	struct http_server *server;      /* NULL: freed */
 	struct connection *conn;         /* NULL: gone */
+	bool orphan;                     /* among the server's */
 	struct http_request q;
 	const struct http_route *route;
-	struct buf text, body;
+	struct buf text;
 	char *target;
 	char peer[ADDRESS_TEXT_MAX];
 	char *subject;
@@ -157,6 +165,14 @@ struct http_exchange {
 	loop_fn *gone;
 	void *gone_arg;
 	bool dispatched, replied;
+
+	struct buf body;         /* as the handler gets it */
+	struct inflate *inflate; /* NULL: it is not in gzip, or nothing of it has come */
+	bool gzip;               /* it may be, as the head says */
+	unsigned char frame[GRPC_FRAME];
+	size_t frame_len;
+	size_t wire_bytes; /* of it that have come, as sent */
+	size_t held_bytes; /* counted in the connection's bodies and the server's */
 
 	int32_t stream; /* HTTP/2 */
 	char *reply;
@@ -174,14 +190,35 @@ void exchange_admit(struct http_exchange *x, const char *target, const char *aut
 /* exchange_admit_asker - false: refused, since neither a token nor the peer's user was good. Sets
  * q.asker. */
 bool exchange_admit_asker(struct http_exchange *x);
-size_t exchange_body_max(const struct http_exchange *x);
 void exchange_refuse(struct http_exchange *x, int status, const char *fmt, ...) _printf_(3, 4);
-int exchange_add_body(struct http_exchange *x, const void *data, size_t len);
 /* exchange_dispatch - the request is complete: its handler, or its refusal. @x may be freed. */
 void exchange_dispatch(struct http_exchange *x);
 /* exchange_gone - the connection is no more. @x may be freed. */
 void exchange_gone(struct http_exchange *x);
 bool exchange_is_head(const struct http_exchange *x);
+
+/* ---- exchange_body.c ---- */
+
+size_t exchange_body_max(const struct http_exchange *x); /* bytes as sent */
+/* exchange_admit_body - looks at how the head says it is encoded; refuses what is not understood. */
+void exchange_admit_body(struct http_exchange *x);
+/* exchange_add_body - the next piece, as sent. False: refused because of it; no more is wanted. */
+bool exchange_add_body(struct http_exchange *x, const void *data, size_t len);
+/* exchange_end_body - all of it has come: refused if that cannot be. */
+void exchange_end_body(struct http_exchange *x);
+void exchange_drop_body(struct http_exchange *x); /* its memory is needed no more */
+
+/* ---- exchange_reply.c ---- */
+
+/* exchange_set_field - of the reply; one that is there already stays unless @replace. */
+void exchange_set_field(struct http_exchange *x, const char *name, const char *value, bool replace);
+const char *exchange_get_field(const struct http_exchange *x, const char *name); /* NULL: none */
+
+/* ---- exchange_grpc.c ---- */
+
+/* exchange_reply_grpc - status 200: the message @body; else an error with that of gRPC and @text. */
+void exchange_reply_grpc(
+	struct http_exchange *x, int status, const char *text, const void *body, size_t len);
 
 /* ---- server.c ---- */
 

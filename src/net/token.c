@@ -178,23 +178,40 @@ int token_set_reload(struct token_set *t, struct errinfo *reterr)
 	return 0;
 }
 
-bool token_set_admits(const struct token_set *t, const char *authorization)
+static uint64_t first_bytes(const unsigned char hash[SHA256_DIGEST_LENGTH])
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < sizeof(n); i++)
+		n = n << 8 | hash[i];
+	return n ? n : 1;
+}
+
+uint64_t token_number(const char *text, size_t len)
+{
+	unsigned char hash[SHA256_DIGEST_LENGTH];
+
+	SHA256((const unsigned char *)text, len, hash);
+	return first_bytes(hash);
+}
+
+uint64_t token_set_find(const struct token_set *t, const char *authorization)
 {
 	unsigned char shown[SHA256_DIGEST_LENGTH];
 	size_t len;
 	int same = 0;
 
 	if (!authorization || strncasecmp(authorization, "Bearer ", 7) != 0)
-		return false;
+		return 0;
 	authorization += 7;
 	authorization += strspn(authorization, " ");
 	len = strlen(authorization);
 	if (len > TOKEN_BYTES)
-		return false;
+		return 0;
 	SHA256((const unsigned char *)authorization, len, shown);
 	for (size_t i = 0; i < t->count; i++)
 		same |= CRYPTO_memcmp(shown, t->hash[i], sizeof(shown)) == 0;
-	return same;
+	return same ? first_bytes(shown) : 0;
 }
 
 int token_read(const char *path, const char *variable, char **ret, struct errinfo *reterr)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/errinfo.h"
 
@@ -28,8 +29,12 @@ DEFINE_CLEANUP(struct token_set *, token_set_free)
 /* token_set_reload - reads the file again; after a failure the old tokens stay. */
 int token_set_reload(struct token_set *t, struct errinfo *reterr);
 
-/* token_set_admits - whether @authorization ("Bearer …", NULL: not there) holds one of them. */
-bool token_set_admits(const struct token_set *t, const char *authorization);
+/* token_set_find - which of them @authorization ("Bearer …", NULL: not there) holds: a number that is
+ * the same in every run; 0: none of them. */
+uint64_t token_set_find(const struct token_set *t, const char *authorization);
+
+/* token_number - that of any text: the first bytes of its SHA-256, never 0. */
+uint64_t token_number(const char *text, size_t len);
 
 /* token_read - the one token that a client sends: of @path, else of @variable, else NULL. The
  * caller frees it. */

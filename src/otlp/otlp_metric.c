@@ -1,38 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* otlp_metric.c - metrics as protobuf. Field numbers are those of OTLP's published messages, which
- * never change: collector/metrics/v1, metrics/v1, resource/v1 and common/v1. */
+/* otlp_metric.c - metrics as protobuf. */
 #include "otlp/otlp_metric.h"
 
+#include "otlp/otlp_fields.h"
 #include "protobuf/pb_writer.h"
-
-enum { REQUEST_RESOURCE_METRICS = 1 };
-enum { RESOURCE_METRICS_RESOURCE = 1, RESOURCE_METRICS_SCOPES = 2 };
-enum { RESOURCE_ATTRIBUTES = 1 };
-enum { SCOPE_METRICS_SCOPE = 1, SCOPE_METRICS_METRICS = 2 };
-enum { SCOPE_NAME = 1, SCOPE_VERSION = 2 };
-enum { KEY_VALUE_KEY = 1, KEY_VALUE_VALUE = 2 };
-enum { ANY_STRING = 1, ANY_INT = 3 };
-enum {
-	METRIC_NAME = 1,
-	METRIC_DESCRIPTION = 2,
-	METRIC_UNIT = 3,
-	METRIC_DATA_GAUGE = 5,
-	METRIC_DATA_SUM = 7,
-	METRIC_DATA_HISTOGRAM = 9,
-};
-enum { DATA_POINTS = 1, DATA_TEMPORALITY = 2, DATA_MONOTONIC = 3 };
-enum { TEMPORALITY_CUMULATIVE = 2 };
-enum { POINT_START = 2, POINT_TIME = 3 };
-enum { NUMBER_DOUBLE = 4, NUMBER_INT = 6, NUMBER_ATTRIBUTES = 7 };
-enum {
-	HISTOGRAM_COUNT = 4,
-	HISTOGRAM_SUM = 5,
-	HISTOGRAM_BUCKETS = 6,
-	HISTOGRAM_BOUNDS = 7,
-	HISTOGRAM_ATTRIBUTES = 9,
-	HISTOGRAM_MIN = 11,
-	HISTOGRAM_MAX = 12,
-};
 
 static void put_attribute(
 	struct buf *b, unsigned field, const char *key, const struct metric_attribute *a)
@@ -92,7 +63,7 @@ static void put_metric(struct buf *b, const struct metric *m, wall_time time)
 		[METRIC_COUNTER] = METRIC_DATA_SUM,
 		[METRIC_HISTOGRAM] = METRIC_DATA_HISTOGRAM};
 	const struct metric_desc *d = m->desc;
-	size_t metric = pb_put_begin(b, SCOPE_METRICS_METRICS), body;
+	size_t metric = pb_put_begin(b, SCOPE_ITEM_ITEMS), body;
 
 	pb_put_string(b, METRIC_NAME, d->otlp);
 	pb_put_string(b, METRIC_DESCRIPTION, d->help);
@@ -121,7 +92,7 @@ static void put_resource(struct buf *b, const struct otlp_resource *r)
 		const char *key, *value;
 	} rows[] = {{"service.name", "ingero"}, {"service.version", r->version},
 		{"ingero.node.id", r->node}, {"ingero.cluster.id", r->cluster}};
-	size_t resource = pb_put_begin(b, RESOURCE_METRICS_RESOURCE);
+	size_t resource = pb_put_begin(b, RESOURCE_ITEM_RESOURCE);
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].value && rows[i].value[0])
@@ -133,11 +104,11 @@ static void put_resource(struct buf *b, const struct otlp_resource *r)
 size_t otlp_metric_protobuf(
 	struct buf *b, const struct metric_set *s, const struct otlp_resource *r)
 {
-	size_t rows = pb_put_begin(b, REQUEST_RESOURCE_METRICS), scopes, scope, points = 0;
+	size_t rows = pb_put_begin(b, REQUEST_RESOURCES), scopes, scope, points = 0;
 
 	put_resource(b, r);
-	scopes = pb_put_begin(b, RESOURCE_METRICS_SCOPES);
-	scope = pb_put_begin(b, SCOPE_METRICS_SCOPE);
+	scopes = pb_put_begin(b, RESOURCE_ITEM_SCOPES);
+	scope = pb_put_begin(b, SCOPE_ITEM_SCOPE);
 	pb_put_string(b, SCOPE_NAME, "ingero");
 	if (r->version)
 		pb_put_string(b, SCOPE_VERSION, r->version);

@@ -5,9 +5,8 @@
 #include <stdio.h>
 
 #include "json/writer.h"
+#include "otlp/otlp_fields.h"
 #include "otlp/otlp_metric.h"
-
-#define TEMPORALITY_CUMULATIVE 2
 
 static void long_member(struct json_writer *w, const char *key, int64_t v)
 {
@@ -29,8 +28,7 @@ static void put_attribute(struct json_writer *w, const char *key, const struct m
 {
 	json_begin_object(w);
 	json_string_member(w, "key", key);
-	json_key(w, "value");
-	json_begin_object(w);
+	json_begin_object_member(w, "value");
 	if (a->text)
 		json_string_member(w, "stringValue", a->text);
 	else
@@ -42,8 +40,7 @@ static void put_attribute(struct json_writer *w, const char *key, const struct m
 static void put_attributes(struct json_writer *w, const struct metric_desc *d,
 	const struct metric_attribute *attributes)
 {
-	json_key(w, "attributes");
-	json_begin_array(w);
+	json_begin_array_member(w, "attributes");
 	for (unsigned i = 0; i < metric_key_count(d); i++)
 		if (!attributes[i].is_absent)
 			put_attribute(w, d->keys[i].otlp, &attributes[i]);
@@ -55,13 +52,11 @@ static void put_histogram(
 {
 	long_member(w, "count", (int64_t)h->count);
 	json_double_member(w, "sum", h->sum);
-	json_key(w, "bucketCounts");
-	json_begin_array(w);
+	json_begin_array_member(w, "bucketCounts");
 	for (unsigned i = 0; i <= METRIC_BOUNDS; i++)
 		put_long(w, h->buckets[i]);
 	json_end_array(w);
-	json_key(w, "explicitBounds");
-	json_begin_array(w);
+	json_begin_array_member(w, "explicitBounds");
 	for (unsigned i = 0; i < METRIC_BOUNDS; i++)
 		json_put_double(w, metric_bound(d, i));
 	json_end_array(w);
@@ -99,16 +94,13 @@ static void put_metric(struct json_writer *w, const struct metric *m, wall_time 
 	json_string_member(w, "name", d->otlp);
 	json_string_member(w, "description", d->help);
 	json_string_member(w, "unit", d->unit);
-	json_key(w, data[d->kind]);
-	json_begin_object(w);
+	json_begin_object_member(w, data[d->kind]);
 	if (d->kind != METRIC_GAUGE)
 		json_int_member(w, "aggregationTemporality", TEMPORALITY_CUMULATIVE);
 	if (d->kind == METRIC_COUNTER) {
-		json_key(w, "isMonotonic");
-		json_put_bool(w, true);
+		json_bool_member(w, "isMonotonic", true);
 	}
-	json_key(w, "dataPoints");
-	json_begin_array(w);
+	json_begin_array_member(w, "dataPoints");
 	for (const struct metric_point *p = m->first; p; p = p->next)
 		put_point(w, d, p, time);
 	json_end_array(w);
@@ -123,10 +115,8 @@ static void put_resource(struct json_writer *w, const struct otlp_resource *r)
 	} rows[] = {{"service.name", "ingero"}, {"service.version", r->version},
 		{"ingero.node.id", r->node}, {"ingero.cluster.id", r->cluster}};
 
-	json_key(w, "resource");
-	json_begin_object(w);
-	json_key(w, "attributes");
-	json_begin_array(w);
+	json_begin_object_member(w, "resource");
+	json_begin_array_member(w, "attributes");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].value && rows[i].value[0])
 			put_attribute(w, rows[i].key, &METRIC_TEXT(rows[i].value));
@@ -139,14 +129,12 @@ static size_t put_scope(
 {
 	size_t points = 0;
 
-	json_key(w, "scope");
-	json_begin_object(w);
+	json_begin_object_member(w, "scope");
 	json_string_member(w, "name", "ingero");
 	if (r->version)
 		json_string_member(w, "version", r->version);
 	json_end_object(w);
-	json_key(w, "metrics");
-	json_begin_array(w);
+	json_begin_array_member(w, "metrics");
 	for (const struct metric *m = metric_first(s); m; m = m->next)
 		if (m->desc->otlp) {
 			put_metric(w, m, metric_set_time(s));
@@ -162,12 +150,10 @@ size_t otlp_metric_json(struct buf *b, const struct metric_set *s, const struct 
 	size_t points;
 
 	json_begin_object(w);
-	json_key(w, "resourceMetrics");
-	json_begin_array(w);
+	json_begin_array_member(w, "resourceMetrics");
 	json_begin_object(w);
 	put_resource(w, r);
-	json_key(w, "scopeMetrics");
-	json_begin_array(w);
+	json_begin_array_member(w, "scopeMetrics");
 	json_begin_object(w);
 	points = put_scope(w, s, r);
 	json_end_object(w);

@@ -157,7 +157,7 @@ const char *pb_string(struct pb_reader *r, const struct pb_field *f, size_t *ret
 	if (!is_type(r, f, PB_BYTES))
 		return NULL;
 	for (size_t i = 0; i < f->len; i += (size_t)n) {
-		n = text_utf8_next(s + i, f->len - i, &cp);
+		n = f->data[i] < 0x80 ? 1 : text_utf8_next(s + i, f->len - i, &cp);
 		if (n < 0) {
 			fault(r, -EBADMSG);
 			return NULL;

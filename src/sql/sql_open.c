@@ -98,23 +98,29 @@ static int stat_file(const char *path, struct stat *ret, struct errinfo *reterr)
 	return 0;
 }
 
-int sql_open_write(const char *path, sql_db **ret_db, struct errinfo *reterr)
+/* A file that is there, to write to it. */
+static int open_there(const char *path, sqlite3 **ret_db, struct errinfo *reterr)
 {
-	_cleanup_(sql_closep) sqlite3 *db = NULL;
 	struct stat st;
 	int r = stat_file(path, &st, reterr);
 
+	if (r == 0)
+		r = open_uri(path, "", SQLITE_OPEN_READWRITE, ret_db, reterr);
 	if (r < 0)
 		return r;
-	r = open_uri(path, "", SQLITE_OPEN_READWRITE, &db, reterr);
-	if (r < 0)
-		return r;
-	if (sqlite3_db_readonly(db, "main") == 1) {
+	if (sqlite3_db_readonly(*ret_db, "main") == 1) {
 		int err = access(path, W_OK) < 0 ? errno : EACCES;
 
 		return sql_code_error(SQLITE_CANTOPEN, err, path, strerror(err), reterr);
 	}
-	r = harden(db, path, reterr);
+	return harden(*ret_db, path, reterr);
+}
+
+int sql_open_write(const char *path, sql_db **ret_db, struct errinfo *reterr)
+{
+	_cleanup_(sql_closep) sqlite3 *db = NULL;
+	int r = open_there(path, &db, reterr);
+
 	if (r < 0)
 		return r;
 	r = sql_code_error(
@@ -138,15 +144,8 @@ int sql_open_write(const char *path, sql_db **ret_db, struct errinfo *reterr)
 int sql_open_fresh(const char *path, sql_db **ret_db, struct errinfo *reterr)
 {
 	_cleanup_(sql_closep) sqlite3 *db = NULL;
-	struct stat st;
-	int r = stat_file(path, &st, reterr);
+	int r = open_there(path, &db, reterr);
 
-	if (r < 0)
-		return r;
-	r = open_uri(path, "", SQLITE_OPEN_READWRITE, &db, reterr);
-	if (r < 0)
-		return r;
-	r = harden(db, path, reterr);
 	if (r < 0)
 		return r;
 	/* 64 MiB of cache are also what a sort holds before it goes to temporary files. */

@@ -119,6 +119,51 @@ static void delta_extremes(
 		d->max = MAX(MIN(bucket_high(last), (uint64_t)now->max_ns), d->min);
 }
 
+static uint64_t hist_sum(const struct sketch *s)
+{
+	uint64_t sum = 0;
+
+	for (unsigned b = 0; b < BUCKET_COUNT; b++)
+		sum = add_saturating(sum, s->hist[b]);
+	return sum;
+}
+
+/* The @timed calls of the histogram speak for all of d->count. Bucket ends are rounded, not buckets:
+ * so the buckets add up to the count, whatever was rounded before. */
+static void hist_stretch(struct sketch *d, uint64_t timed)
+{
+	double factor = (double)d->count / (double)timed;
+	uint64_t seen = 0, given = 0;
+
+	d->sum = scale_one(d->sum, factor);
+	for (unsigned b = 0; b < BUCKET_COUNT; b++) {
+		uint64_t end;
+
+		seen += d->hist[b];
+		end = seen == timed ? d->count : scale_one(seen, factor);
+		d->hist[b] = end - given;
+		given = end;
+	}
+}
+
+/* Of some calls the kernel counts all and times a part. The part stands for all; where none was
+ * timed between the readings, those before do. */
+static void delta_complete(struct sketch *d, const struct wire_agg *now)
+{
+	uint64_t timed = hist_sum(d);
+
+	if (timed >= d->count)
+		return;
+	if (!timed) {
+		d->sum = now->sum_ns;
+		for (unsigned b = 0; b < BUCKET_COUNT; b++)
+			d->hist[b] = now->hist[b];
+		timed = hist_sum(d);
+	}
+	if (timed)
+		hist_stretch(d, timed);
+}
+
 void sketch_add_delta(struct sketch *s, const struct wire_agg *now, const struct wire_agg *before)
 {
 	static const struct wire_agg nothing;
@@ -134,6 +179,7 @@ void sketch_add_delta(struct sketch *s, const struct wire_agg *now, const struct
 	/* 32-bit kernel counters may wrap between the readings; the difference is still right. */
 	for (unsigned b = 0; b < BUCKET_COUNT; b++)
 		d.hist[b] = (uint32_t)(now->hist[b] - before->hist[b]);
+	delta_complete(&d, now);
 	delta_extremes(&d, now, before);
 	sketch_merge(s, &d);
 }

@@ -22,7 +22,9 @@ void sketch_merge(struct sketch *s, const struct sketch *other);
  */
 void sketch_scale(struct sketch *s, double factor);
 
-/* sketch_add_delta - adds what a kernel aggregate gained between two readings of it. */
+/* sketch_add_delta - adds what a kernel aggregate gained between two readings of it. Where only a
+ * part of its calls was timed (its histogram holds fewer than it counted), that part stands for all.
+ */
 void sketch_add_delta(struct sketch *s, const struct wire_agg *now, const struct wire_agg *before);
 
 /* sketch_quantile - the value at rank ceil(q * count), 0 < q <= 1; 0 when empty. */

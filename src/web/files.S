@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files.S - the page's files in read-only data, each between web_X and web_X_end. */
-#include "files.h"
+/* files.S - the dashboard's files (files.h). */
+#include "web/embed.h"
+#include "web/files.h"
 
 	.section .rodata
-#define X(symbol, path_, file_, type_)                                                             \
-	.global web_##symbol; .type web_##symbol, %object;                                         \
-	web_##symbol: .incbin file_; .size web_##symbol, . - web_##symbol;                          \
-	.global web_##symbol##_end; web_##symbol##_end: .byte 0;
-WEB_FILES(X)
-#undef X
+WEB_FILES(EMBED)
 
 	.section .note.GNU-stack, "", %progbits

@@ -28,5 +28,6 @@
 	X(parts, "/js/parts.js", "js/parts.js", WEB_JS)                                            \
 	X(ranks, "/js/ranks.js", "js/ranks.js", WEB_JS)                                            \
 	X(recording, "/js/recording.js", "js/recording.js", WEB_JS)                                \
-	X(sql, "/js/sql.js", "js/sql.js", WEB_JS)
+	X(sql, "/js/sql.js", "js/sql.js", WEB_JS)                                                  \
+	X(steps, "/js/steps.js", "js/steps.js", WEB_JS)
 /* clang-format on */

@@ -9,54 +9,57 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/macros.h"
-#include "web/files.h"
 
-#define TAG_BYTES sizeof("\"0123456789abcdef\"")
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define X(symbol, ...) extern const char web_##symbol[], web_##symbol##_end[];
-WEB_FILES(X)
-#undef X
-
-static const struct {
-	const char *path, *type, *begin, *end;
-} table[] = {
-#define X(symbol, path, file, type) {path, type, web_##symbol, web_##symbol##_end},
-	WEB_FILES(X)
-#undef X
-};
-
-static struct web_file files[ARRAY_SIZE(table)];
-static char tags[ARRAY_SIZE(table)][TAG_BYTES];
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void fill(void)
+static void make_ready(struct web_site *s)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		size_t len = (size_t)(table[i].end - table[i].begin);
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; !s->ready && i < s->count; i++) {
+		struct web_file *f = &s->files[i];
 
-		snprintf(tags[i], TAG_BYTES, "\"%016" PRIx64 "\"", hash_bytes(table[i].begin, len));
-		files[i] = (struct web_file){
-			table[i].path, table[i].type, tags[i], table[i].begin, len};
+		f->len = (size_t)(f->end - f->data);
+		snprintf(f->etag, sizeof(f->etag), "\"%016" PRIx64 "\"",
+			hash_bytes(f->data, f->len));
 	}
+	s->ready = true;
+	pthread_mutex_unlock(&lock);
 }
 
-const struct web_file *web_next(const struct web_file *f)
+const struct web_file *web_next(struct web_site *s, const struct web_file *f)
 {
-	pthread_once(&once, fill);
+	make_ready(s);
 	if (!f)
-		return files;
-	return ++f < files + ARRAY_SIZE(files) ? f : NULL;
+		return s->files;
+	return ++f < s->files + s->count ? f : NULL;
 }
 
-const struct web_file *web_find(const char *path)
+const struct web_file *web_find(struct web_site *s, const char *path)
 {
 	const struct web_file *f = NULL;
 
 	if (!strcmp(path, "/index.html"))
 		path = "/";
-	while ((f = web_next(f)))
+	while ((f = web_next(s, f)))
 		if (!strcmp(f->path, path))
 			return f;
 	return NULL;
+}
+
+void web_reply(struct web_site *s, struct http_exchange *x, const struct http_request *q)
+{
+	const struct web_file *f = web_find(s, q->path);
+	const char *have = http_head_get(&q->head, "if-none-match");
+
+	if (!f) {
+		http_reply_error(x, 404, "no such path");
+		return;
+	}
+	http_reply_field(x, "content-security-policy", WEB_POLICY);
+	http_reply_field(x, "etag", f->etag);
+	http_reply_field(x, "cache-control", "no-cache"); /* ask, but need not fetch */
+	if (have && !strcmp(have, f->etag))
+		http_reply(x, 304, f->type, NULL, 0);
+	else
+		http_reply(x, 200, f->type, f->data, f->len);
 }

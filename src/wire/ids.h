@@ -74,7 +74,9 @@
 	X(31, DIRECT_RECLAIM, "mm_direct_reclaim", "thread freed memory itself; arg0 pages")       \
 	X(32, COMPACTION, "mm_compaction", "thread moved pages together itself")                   \
 	X(33, FILE_FAULT, "mm_filemap_fault",                                                      \
-		"a page of a mapped file was not in memory or not mapped")
+		"a page of a mapped file was not in memory or not mapped")                         \
+	X(34, CPU_SAMPLE, "cpu_sample", "thread on a CPU; arg0 its line of the ledger")            \
+	X(35, LEDGER, "ledger", "rows of table ledger; none in events")
 
 #define WIRE_OPS_DRIVER(X)                                                                         \
 	X(1, LAUNCH, "cuLaunchKernel", "kernel launch; arg0 function, arg1 stream")                \

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "wire/ids.h"
+#include "wire/ledger.h"
 
 /* op_kind_is_cuda - a call of CUDA itself, by the runtime or the driver: what can be slow by itself,
  * has an ordinary duration and allocates memory. */
@@ -34,26 +35,83 @@ static inline __attribute__((always_inline)) _Bool op_kind_is_gpu_wait(unsigned 
 	       (op == DRIVER_CTX_SYNC || op == DRIVER_STREAM_SYNC || op == DRIVER_EVENT_SYNC);
 }
 
+/* op_kind_is_launch - the call gives the GPU a kernel to run; its arg0 is the function. */
+static inline _Bool op_kind_is_launch(unsigned source, unsigned op)
+{
+	if (source == SOURCE_CUDA)
+		return op == CUDA_LAUNCH || op == CUDA_LAUNCH_EXC || op == CUDA_LAUNCH_COOP;
+	return source == SOURCE_DRIVER && (op == DRIVER_LAUNCH || op == DRIVER_LAUNCH_EX);
+}
+
 #define OP_BIT(op) (1ull << (op))
+
+/* Allocations and frees, and the driver's calls that map memory. */
+#define OP_ALLOCATIONS_RUNTIME                                                                     \
+	(OP_BIT(CUDA_MALLOC) | OP_BIT(CUDA_FREE) | OP_BIT(CUDA_MALLOC_MANAGED) |                   \
+		OP_BIT(CUDA_MALLOC_ASYNC) | OP_BIT(CUDA_FREE_ASYNC) | OP_BIT(CUDA_HOST_ALLOC) |    \
+		OP_BIT(CUDA_HOST_FREE) | OP_BIT(CUDA_MALLOC_PITCH) |                               \
+		OP_BIT(CUDA_MALLOC_FROM_POOL) | OP_BIT(CUDA_MALLOC_ARRAY))
+#define OP_ALLOCATIONS_DRIVER                                                                      \
+	(OP_BIT(DRIVER_MALLOC) | OP_BIT(DRIVER_FREE) | OP_BIT(DRIVER_MALLOC_MANAGED) |             \
+		OP_BIT(DRIVER_MALLOC_ASYNC) | OP_BIT(DRIVER_FREE_ASYNC) |                          \
+		OP_BIT(DRIVER_HOST_ALLOC) | OP_BIT(DRIVER_HOST_FREE) | OP_BIT(DRIVER_MEM_CREATE) | \
+		OP_BIT(DRIVER_MEM_MAP) | OP_BIT(DRIVER_MEM_UNMAP) | OP_BIT(DRIVER_MEM_RELEASE) |   \
+		OP_BIT(DRIVER_MALLOC_PITCH) | OP_BIT(DRIVER_MALLOC_FROM_POOL))
 
 /* op_kind_marks - whether single calls of this op tell something even when they are as quick as
  * ever: waits for the GPU mark steps, allocations and frees add up to what is in use. */
 static inline _Bool op_kind_marks(unsigned source, unsigned op)
 {
-	const unsigned long long runtime =
-		OP_BIT(CUDA_MALLOC) | OP_BIT(CUDA_FREE) | OP_BIT(CUDA_MALLOC_MANAGED) |
-		OP_BIT(CUDA_MALLOC_ASYNC) | OP_BIT(CUDA_FREE_ASYNC) | OP_BIT(CUDA_HOST_ALLOC) |
-		OP_BIT(CUDA_HOST_FREE) | OP_BIT(CUDA_MALLOC_PITCH) | OP_BIT(CUDA_MALLOC_FROM_POOL) |
-		OP_BIT(CUDA_MALLOC_ARRAY);
-	const unsigned long long driver =
-		OP_BIT(DRIVER_MALLOC) | OP_BIT(DRIVER_FREE) | OP_BIT(DRIVER_MALLOC_MANAGED) |
-		OP_BIT(DRIVER_MALLOC_ASYNC) | OP_BIT(DRIVER_FREE_ASYNC) |
-		OP_BIT(DRIVER_HOST_ALLOC) | OP_BIT(DRIVER_HOST_FREE) | OP_BIT(DRIVER_MEM_CREATE) |
-		OP_BIT(DRIVER_MEM_MAP) | OP_BIT(DRIVER_MEM_UNMAP) | OP_BIT(DRIVER_MEM_RELEASE) |
-		OP_BIT(DRIVER_MALLOC_PITCH) | OP_BIT(DRIVER_MALLOC_FROM_POOL);
-
 	if (!op_kind_is_cuda(source) || op >= WIRE_OP_MAX)
 		return 0;
 	return op_kind_is_gpu_wait(source, op) ||
-	       ((source == SOURCE_CUDA ? runtime : driver) >> op & 1);
+	       ((source == SOURCE_CUDA ? OP_ALLOCATIONS_RUNTIME : OP_ALLOCATIONS_DRIVER) >> op & 1);
+}
+
+#define OP_LAUNCHES_RUNTIME                                                                        \
+	(OP_BIT(CUDA_LAUNCH) | OP_BIT(CUDA_LAUNCH_EXC) | OP_BIT(CUDA_LAUNCH_COOP))
+#define OP_LAUNCHES_DRIVER                                                                         \
+	(OP_BIT(DRIVER_LAUNCH) | OP_BIT(DRIVER_LAUNCH_EX) | OP_BIT(DRIVER_LAUNCH_COOP))
+
+#define OP_COPIES_RUNTIME                                                                          \
+	(OP_BIT(CUDA_MEMCPY) | OP_BIT(CUDA_MEMCPY_ASYNC) | OP_BIT(CUDA_MEMCPY_2D) |                \
+		OP_BIT(CUDA_MEMCPY_2D_ASYNC) | OP_BIT(CUDA_MEMCPY_PEER) |                          \
+		OP_BIT(CUDA_MEMCPY_PEER_ASYNC) | OP_BIT(CUDA_MEMCPY_3D) |                          \
+		OP_BIT(CUDA_MEMCPY_3D_ASYNC) | OP_BIT(CUDA_MEMCPY_BATCH))
+#define OP_COPIES_DRIVER                                                                           \
+	(OP_BIT(DRIVER_MEMCPY) | OP_BIT(DRIVER_MEMCPY_ASYNC) | OP_BIT(DRIVER_MEMCPY_HTOD) |        \
+		OP_BIT(DRIVER_MEMCPY_DTOH) | OP_BIT(DRIVER_MEMCPY_DTOD) |                          \
+		OP_BIT(DRIVER_MEMCPY_HTOD_ASYNC) | OP_BIT(DRIVER_MEMCPY_DTOH_ASYNC) |              \
+		OP_BIT(DRIVER_MEMCPY_DTOD_ASYNC) | OP_BIT(DRIVER_MEMCPY_3D) |                      \
+		OP_BIT(DRIVER_MEMCPY_3D_ASYNC) | OP_BIT(DRIVER_MEMCPY_BATCH) |                     \
+		OP_BIT(DRIVER_MEMCPY_2D) | OP_BIT(DRIVER_MEMCPY_2D_ASYNC) |                        \
+		OP_BIT(DRIVER_MEMCPY_PEER) | OP_BIT(DRIVER_MEMCPY_PEER_ASYNC))
+
+/* op_kind_line - the line of the ledger that time in a call of this op is on. */
+static inline __attribute__((always_inline)) enum wire_ledger_line op_kind_line(
+	unsigned source, unsigned op)
+{
+	unsigned long long bit = op < WIRE_OP_MAX ? OP_BIT(op) : 0;
+
+	if (source == SOURCE_GRAPH || (source == SOURCE_DRIVER && op == DRIVER_GRAPH_LAUNCH))
+		return LEDGER_GRAPH;
+	if (source == SOURCE_NCCL)
+		return LEDGER_COLLECTIVE;
+	if (op_kind_is_gpu_wait(source, op))
+		return LEDGER_GPU_WAIT;
+	if (bit & (source == SOURCE_CUDA ? OP_LAUNCHES_RUNTIME : OP_LAUNCHES_DRIVER))
+		return LEDGER_LAUNCH;
+	if (bit & (source == SOURCE_CUDA ? OP_COPIES_RUNTIME : OP_COPIES_DRIVER))
+		return LEDGER_COPY;
+	if (bit & (source == SOURCE_CUDA ? OP_ALLOCATIONS_RUNTIME : OP_ALLOCATIONS_DRIVER))
+		return LEDGER_ALLOC;
+	return LEDGER_CALL;
+}
+
+/* op_kind_is_graph_launch - an executable graph is given to the GPU. */
+static inline __attribute__((always_inline)) _Bool op_kind_is_graph_launch(
+	unsigned source, unsigned op)
+{
+	return (source == SOURCE_GRAPH && op == GRAPH_LAUNCH) ||
+	       (source == SOURCE_DRIVER && op == DRIVER_GRAPH_LAUNCH);
 }

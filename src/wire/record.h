@@ -133,8 +133,8 @@ struct wire_agg {
 	__u64 count;
 	__u64 sent; /* of these, sent as records of their own */
 	__u64 sum_ns;
-	__u64 min_ns; /* 0 while count is 0 */
-	__u64 max_ns;
+	__u64 min_ns;   /* 0 while count is 0 */
+	__u64 max_ns;   /* times are of the calls in hist: all, but for nested launches */
 	__u64 sum_arg0; /* bytes, for ops whose arg0 is a byte count */
 	__u32 hist[BUCKET_COUNT];
 	char comm[WIRE_COMM_LEN];

@@ -20,7 +20,7 @@ await withBrowser(async (browser) => {
 	const page = await open(browser);
 	await page.addInitScript(() => { window.ran = 0; });
 	await load(page);
-	for (const id of ["incidents", "operations", "gpu", "host", "ranks", "graphs", "flame", "agent"])
+	for (const id of ["incidents", "steps", "operations", "gpu", "host", "ranks", "graphs", "flame", "agent"])
 		await panel(page, id);
 	for (const card of await page.locator("details.incident").all())
 		await card.locator(":scope > summary").click();

@@ -3,7 +3,7 @@
 // $shots pictures are left there.
 import {check, equal, load, open, panel, quiet, shots, withBrowser} from "./browser.mjs";
 
-const SECTIONS = ["health", "incidents", "operations", "gpu", "host", "ranks", "graphs", "flame", "agent", "sql"];
+const SECTIONS = ["health", "incidents", "steps", "operations", "gpu", "host", "ranks", "graphs", "flame", "agent", "sql"];
 const PHONE = {viewport: {width: 390, height: 844}, isMobile: true, hasTouch: true, deviceScaleFactor: 1};
 
 async function all(page) {

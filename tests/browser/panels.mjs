@@ -55,6 +55,45 @@ async function incidents(page, said) {
 		await cards.nth(n).locator(":scope > summary").click();
 }
 
+async function steps(page) {
+	const d = await api(page, "steps?since=all&stacks=1"), place = await panel(page, "steps"), a = d.accounts[0], first = place.locator(".account").first(), t = await text(first);
+	check("steps: there is a process with slow steps", a && a.slow_steps > 0 && a.ordinary_steps > 0, d.reason);
+	check("steps: how many, how many slow, what was lost", t.includes(`${thousands(a.slow_steps)} of ${thousands(a.steps)} steps slow: ${took(a.lost_ns)} lost`), t);
+	check("steps: how they were found and how sure that is", t.includes(`Found by ${a.origin_text} (${Math.round(a.confidence * 100)} % sure)`), t);
+	const seen = a.lines.filter((l) => Math.max(l.mean_ns, l.ordinary_ns, l.slow_ns) >= 0.001 * a.mean_step_ns);
+	equal("steps: its lines, what grew most first", (await first.locator("tbody tr td:first-child").allInnerTexts()).map(plain), seen.map((l) => l.title));
+	check("steps: ordinary beside slow", seen.every((l) => t.includes(took(l.ordinary_ns)) && t.includes(took(l.slow_ns))), [t, seen]);
+	const heights = await first.locator(".parts").evaluateAll((l) => l.map((e) => e.getBoundingClientRect().height));
+	check("steps: columns are as high as steps are long", heights.length === 2 && Math.abs(heights[0] / heights[1] - a.ordinary_step_ns / a.slow_step_ns) < 0.02, [heights, a.ordinary_step_ns, a.slow_step_ns]);
+	const widest = await first.locator(".pile").nth(1).locator(".parts span").evaluateAll((l) => l.map((e) => [e.className, e.getBoundingClientRect().height]).sort((x, y) => y[1] - x[1])[0][0]);
+	equal("steps: the highest piece is the longest line", widest, `part-${[...seen].sort((x, y) => y.slow_ns - x.slow_ns)[0].line}`);
+	check("steps: a drawing over time, with a text of its own", await first.locator("svg.lines rect.part").count() >= a.bars.length && /^A step over time\. /.test(await first.locator(".plot").getAttribute("aria-label")));
+	await first.locator(".plot").focus();
+	await page.keyboard.press("Home");
+	await page.keyboard.press("PageDown");
+	check("steps: the keyboard reads out the lines", plain(await first.locator(".spoken").textContent()).includes(`${seen[0].title} `), await first.locator(".spoken").textContent());
+	await page.keyboard.press("Escape");
+	const grown = a.entries[0];
+	await first.locator(".line-button", {hasText: grown.title}).click();
+	const entry = first.locator("details.stack").first();
+	check("steps: a line leads to whose time it is", await entry.evaluate((e) => e.open && e.contains(document.activeElement)) && (await text(entry)).includes(took(grown.difference_ns)) &&
+		(!grown.culprit || (await text(entry)).includes(grown.culprit_pid === grown.pid ? `thread ${grown.culprit} of the same process` : `${grown.culprit} (${grown.culprit_pid})`)), await text(entry));
+	check("steps: a place in the program comes with its stack", a.entries.some((e) => e.frames) && a.entries.every((e) => !e.where || e.frames.length), a.entries);
+	for (const button of await first.locator(".line-button").all()) {
+		const title = plain(await button.innerText());
+		await button.click();
+		check(`steps: the line "${title}" leads to an entry of its own`, await page.evaluate(() => document.activeElement.closest("details.stack[open]")) && plain(await page.evaluate(() => document.activeElement.innerText)).includes(title),
+			await page.evaluate(() => document.activeElement.outerHTML));
+	}
+	const found = await first.locator("button[data-act=flame-find]").evaluateAll((l) => l.map((b) => [...b.closest("details").querySelector(".key").classList].find((c) => c.startsWith("part-"))));
+	check("steps: only calls are looked for in the flame graph, which is of calls", found.every((c) => ["gpu", "copy", "launch", "allocation", "graph", "collective", "call"].includes(c.slice(5))), found);
+	check("steps: and to its stack, or that none is known", grown.frames ? await entry.locator(".frames li").count() === grown.frames.length : (await text(entry)).includes("No call stack"), grown);
+	await entry.getByRole("button", {name: "Events of that time"}).click();
+	await page.waitForSelector("#sql-result table");
+	check("steps: and to the events of that time", await page.locator("#sql-result tbody tr").count() > 0, await page.innerText("#sql-result"));
+	equal("steps: other processes follow", await place.locator(".body > details.more").count(), Math.min(d.accounts.length, 8) - 1);
+}
+
 async function operations(page) {
 	const d = await api(page, "ops?since=all"), series = await api(page, "series?since=all&limit=100"), place = await panel(page, "operations");
 	const own = d.ops.filter((o) => ["cuda", "driver", "cuda_graph", "nccl"].includes(o.source) && !o.nested);
@@ -96,7 +135,7 @@ async function charts(page) {
 	await page.keyboard.press("PageDown");
 	await page.keyboard.press("PageDown");
 	const spoken = await place.locator(".spoken").first().textContent();
-	check("gpu: the keyboard reads out too, also aloud", /^[\d:]+: GPU 0 \d+ %, GPU 1 \d+ %$/.test(plain(spoken)), spoken);
+	check("gpu: the keyboard reads out too, also aloud", /^(\d{4}-\d\d-\d\d )?[\d:]+: GPU 0 \d+ %, GPU 1 \d+ %$/.test(plain(spoken)), spoken);
 	await page.keyboard.press("Escape");
 	check("gpu: charts have a text of their own", /^Busy\. GPU 0: now \d/.test(plain(await plot.getAttribute("aria-label"))), await plot.getAttribute("aria-label"));
 	const h = await api(page, "snapshots?since=all"), host = await panel(page, "host"), newest = h.snapshots.at(-1);
@@ -189,7 +228,12 @@ async function windows(page) {
 	await page.waitForTimeout(500);
 	const asked = page.asked.slice(before).map((a) => a.url);
 	check("time: all panels are asked about the time chosen", asked.some((u) => u.includes("/incidents?")) && asked.filter((u) => /incidents|ops|gpus/.test(u)).every((u) => u.includes("since=1m")), asked);
-	const quietSince = page.asked.length;
+	let quietSince = page.asked.length;
+	for (let tries = 0; tries < 20; tries++, quietSince = page.asked.length) {
+		await page.waitForTimeout(1000); // answers to the click may still be on their way
+		if (page.asked.length === quietSince)
+			break;
+	}
 	await page.waitForTimeout(2600);
 	equal("a saved file is not asked about again", page.asked.slice(quietSince).map((a) => a.url), []);
 }
@@ -199,7 +243,7 @@ await withBrowser(async (browser) => {
 	await load(page);
 	const said = await health(page);
 	await incidents(page, said);
-	for (const part of [operations, charts, ranks, graphs, flame, agent, sql, windows])
+	for (const part of [steps, operations, charts, ranks, graphs, flame, agent, sql, windows])
 		await part(page);
 	quiet("panels", page);
 });

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "cli/config_file.h"
-#include "cli/option.h"
+#include "command/config_file.h"
+#include "command/option.h"
 #include "fault.h"
 
 static int use_config(void *arg)

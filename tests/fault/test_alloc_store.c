@@ -36,6 +36,9 @@ static int write_rows(struct nodedb *db, struct errinfo *err)
 		77, "", "[{\"s\":\"f\"}]", "", 0, strlen("[{\"s\":\"f\"}]"), 0};
 	static struct aggregate a = {
 		.bucket.ns = SCENE_T0_NS, .pid = 7, .source = SOURCE_CUDA, .op = 2};
+	const struct ledger_row spent = {
+		.start.ns = SCENE_T0_NS, .dur_ns = 5, .ns[LEDGER_RUN] = 5, .stack_hash = 77};
+	const struct container_sample group = {.time.ns = SCENE_T0_NS, .cgroup_id = 5};
 	int r = nodedb_batch_begin(db, err);
 
 	for (int i = 0; r == 0 && i < ROWS; i++)
@@ -44,6 +47,10 @@ static int write_rows(struct nodedb *db, struct errinfo *err)
 		r = nodedb_put_stack(db, &row, err);
 	if (r == 0)
 		r = nodedb_add_aggregate(db, false, &a, err);
+	if (r == 0)
+		r = nodedb_put_ledger(db, &spent, err);
+	if (r == 0)
+		r = nodedb_put_container_sample(db, &group, err);
 	if (r == 0)
 		return nodedb_batch_commit(db, err);
 	nodedb_batch_rollback(db);
@@ -85,7 +92,8 @@ static void writing(void **state)
 
 static int use_reading(void *arg)
 {
-	const struct nodedb_filter f = {.labels = true, .stacks = NODEDB_STACKS_USED};
+	const struct nodedb_filter f = {
+		.labels = true, .ledger = true, .stacks = NODEDB_STACKS_USED};
 	struct nodedb_content c = {.event_count = 12345};
 	struct errinfo err = {0};
 	int r = nodedb_read(arg, &f, &c, &err);
@@ -96,6 +104,8 @@ static int use_reading(void *arg)
 	}
 	fault_suspend();
 	assert_int_equal(c.event_count, ROWS);
+	assert_int_equal(c.ledger_count, 1);
+	assert_int_equal(c.container_count, 1);
 	nodedb_content_done(&c);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ingero.yaml: an error has a sentence with the file in it, and lists keep to their ceiling. */
-#include "cli/config_file.h"
+#include "command/config_file.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -9,10 +9,11 @@
 #include "net/loop_private.h"
 #include "net/server_private.h"
 
-#define PREFACE    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-#define FRAME_HEAD 9
-#define TURNS_MAX  256
-#define REPLY_KEPT (1 << 20)
+#define PREFACE      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+#define FRAME_HEAD   9
+#define TURNS_MAX    256
+#define REPLY_KEPT   (1 << 20)
+#define INFLATED_MAX (2 << 20)
 
 static struct loop *loop;
 static struct http_server *server;
@@ -29,12 +30,24 @@ static void echo(void *arg, struct http_exchange *x, const struct http_request *
 	http_reply(x, 200, "text/plain", q->body, q->body_len);
 }
 
+/* Of what was inflated, which is not what was sent. */
+static void swallow(void *arg, struct http_exchange *x, const struct http_request *q)
+{
+	MUST(q->body_len <= INFLATED_MAX && (!q->body_len || q->body));
+	if (q->body_len && q->body[0] == 'f')
+		http_reply_error(x, 429, "%s", q->body);
+	else
+		http_reply(x, 200, NULL, "{}", 2);
+}
+
 static void start(void)
 {
 	static const struct http_route routes[] = {
 		{"GET", "/", .handler = echo},
 		{"POST", "/", .handler = echo},
 		{"POST", "/small", echo, .body_max = 10},
+		{"POST", "/gzip", swallow, .inflated_max = INFLATED_MAX},
+		{"POST", "/s/Call", swallow, .grpc = true, .inflated_max = INFLATED_MAX},
 		{.method = NULL},
 	};
 	const struct http_server_settings s = {.address = "127.0.0.1:0", .routes = routes};
@@ -91,7 +104,9 @@ static void check_frames(size_t len, const uint8_t *sent, size_t sent_len)
 
 		MUST(size <= 16384 && reply[at + 3] <= 9);
 		if (reply[at + 3] == 0 && size && at + FRAME_HEAD + size <= len)
-			MUST(reply[at + FRAME_HEAD] == '{' || /* an error's text */
+			MUST(reply[at + FRAME_HEAD] ==
+					'{' || /* an error's text, what swallow() says */
+				reply[at + FRAME_HEAD] == 0 || /* the same in a frame of gRPC */
 				came_from(reply + at + FRAME_HEAD, size, sent, sent_len));
 		at += FRAME_HEAD + size;
 	}
@@ -120,6 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < TURNS_MAX && http_server_stats(server).open_connections; i++)
 		event_base_loop(loop_base(loop), EVLOOP_NONBLOCK);
 	MUST(http_server_stats(server).open_connections == 0);
+	MUST(http_server_stats(server).bodies == 0);
 	if (size - 1 >= strlen(PREFACE) && memcmp(data + 1, PREFACE, strlen(PREFACE)) == 0)
 		check_frames(len, data + 1, size - 1);
 	else

@@ -66,6 +66,17 @@ static void put_rest(struct nodedb *db, struct errinfo *e)
 	struct event call = {.start.ns = SCENE_T0_NS, .source = SOURCE_NCCL, .op = NCCL_ALL_REDUCE};
 	const struct collective c = {.comm_hash = 5, .seq = 1, .rank = 1, .nranks = 2};
 	const struct gpu_sample g = {.time.ns = SCENE_T0_NS};
+	const struct container_sample group = {.time.ns = SCENE_T0_NS, .cgroup_id = 5};
+	const struct ledger_row row = {.start.ns = SCENE_T0_NS,
+		.dur_ns = 50000,
+		.ns[LEDGER_RUN] = 20000,
+		.ns[LEDGER_PIPE] = 30000,
+		.pid = VICTIM,
+		.tid = VICTIM,
+		.mark = MARK_STAY,
+		.stay_line = LEDGER_PIPE,
+		.stay_ns = 30000,
+		.stack_hash = 77};
 	_cleanup_free_ struct annotation *a = calloc(1, sizeof(*a));
 	int64_t id;
 
@@ -77,6 +88,8 @@ static void put_rest(struct nodedb *db, struct errinfo *e)
 	MUST(nodedb_put_event(db, &call, e) == 0);
 	MUST(nodedb_put_collective(db, &call, &c, e) == 0);
 	MUST(nodedb_put_gpu_sample(db, &g, e) == 0);
+	MUST(nodedb_put_container_sample(db, &group, e) == 0);
+	MUST(nodedb_put_ledger(db, &row, e) == 0);
 	MUST(nodedb_put_annotation(db, a, &id, e) == 0);
 }
 
@@ -179,7 +192,7 @@ static void must_be_json(const struct buf *b)
 /* explain - what `ingero explain` says, as text and as JSON; -errno or 0. */
 static int explain(const char *path, struct buf *json)
 {
-	struct nodedb_filter f = {.labels = true, .stacks = NODEDB_STACKS_USED};
+	struct nodedb_filter f = {.labels = true, .ledger = true, .stacks = NODEDB_STACKS_USED};
 	_cleanup_(nodedb_content_done) struct nodedb_content c = {0};
 	_cleanup_buf_ struct buf text = BUF_INIT(16 << 20);
 	struct query_view view = {.content = &c, .labels = true};

@@ -191,6 +191,11 @@ class Trace:
         return {s: (h, st, ag, lo) for s, h, st, ag, lo in
                 self.sql("SELECT source, hits, stored, aggregated, lost FROM accounting WHERE hits > 0")}
 
+    def rows(self):
+        """source -> rows that are stored: events, and ledgers, which are records of the host."""
+        return dict(self.sql("SELECT source, sum(n) FROM (SELECT source, count(*) AS n FROM events GROUP BY 1 UNION"
+                             " ALL SELECT 3, count(*) FROM ledger) GROUP BY 1"))
+
     def losses(self):
         return {(s, r): n for s, r, n in
                 self.sql("SELECT source, reason, count FROM losses WHERE count > 0")}
@@ -204,7 +209,7 @@ class Trace:
 
 def books_balance(trace, name):
     """hits = stored + aggregated + lost for every source, and the rows that are there are `stored`."""
-    rows = dict(trace.sql("SELECT source, count(*) FROM events GROUP BY 1"))
+    rows = trace.rows()
     for source, (hits, stored, aggregated, lost) in sorted(trace.books().items()):
         equal(f"{name}: source {source}: hits = stored + aggregated + lost", hits,
               stored + aggregated + lost)

@@ -44,7 +44,7 @@ const { tools } = await client.listTools();
 seen.tools = tools.map((t) => t.name);
 const call = (name, args, options) =>
   which === "sdk" ? client.callTool({ name, arguments: args }, undefined, options) : client.callTool({ name, arguments: args }, options);
-for (const name of ["explain", "get_trace_stats", "get_causal_chains", "get_stacks", "get_collectives", "get_gpu_state", "get_losses"])
+for (const name of ["explain", "get_steps", "get_trace_stats", "get_causal_chains", "get_stacks", "get_collectives", "get_gpu_state", "get_losses"])
   for (const tsc of [true, false]) {
     const r = await call(name, { tsc });
     seen.answers[name + (tsc ? "" : " full")] = !r.isError && typeof value(r) === "object";

@@ -3,15 +3,14 @@
  *
  *	echo-server ADDRESS [key=value…]
  *
- * Keys: cert, key, client_ca, state_dir (any of them: TLS), token_file, name (repeatable), plain=1,
- * and the limits head_ms, idle_ms, age_ms, linger_ms, handshake_ms, per_peer, total. Prints
- * "listening on ADDRESS" and, with TLS, "fingerprint HEX"; reads certificates and tokens again at
- * SIGHUP; ends at SIGTERM when replies under way are done, with its figures. */
+ * Keys as in server_options.h. Prints "listening on ADDRESS" and, with TLS, "fingerprint HEX"; reads
+ * certificates and tokens again at SIGHUP; ends at SIGTERM when replies under way are done, with its
+ * figures. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "net/server.h"
+#include "server_options.h"
 
 struct program {
 	struct loop *loop;
@@ -21,8 +20,6 @@ struct program {
 	struct http_exchange *waiting;
 	struct loop_timer *timer;
 };
-
-static const char *names[16];
 
 static void echo(void *arg, struct http_exchange *x, const struct http_request *q)
 {
@@ -113,67 +110,7 @@ static void stop(void *arg)
 	http_server_drain(p->server, drained, p);
 }
 
-struct options {
-	struct http_server_settings server;
-	struct tls_server_settings tls;
-	struct http_limits limits;
-	const char *token_file;
-	bool with_tls;
-};
-
-static bool take_text(struct options *o, const char *key, const char *value)
-{
-	static size_t name_count;
-
-	if (strcmp(key, "cert") == 0)
-		o->tls.cert = value;
-	else if (strcmp(key, "key") == 0)
-		o->tls.key = value;
-	else if (strcmp(key, "client_ca") == 0)
-		o->tls.client_ca = value;
-	else if (strcmp(key, "state_dir") == 0)
-		o->tls.state_dir = value;
-	else if (strcmp(key, "token_file") == 0)
-		o->token_file = value;
-	else if (strcmp(key, "name") == 0 && name_count < ARRAY_SIZE(names) - 1)
-		names[name_count++] = value;
-	else
-		return false;
-	o->with_tls |= o->tls.cert || o->tls.state_dir;
-	return true;
-}
-
-static bool take_number(struct options *o, const char *key, unsigned long value)
-{
-	const struct {
-		const char *key;
-		uint64_t *ns;
-	} times[] = {
-		{"head_ms", &o->limits.head_ns},
-		{"idle_ms", &o->limits.idle_ns},
-		{"age_ms", &o->limits.age_ns},
-		{"linger_ms", &o->limits.linger_ns},
-		{"handshake_ms", &o->limits.handshake_ns},
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
-		if (strcmp(key, times[i].key) == 0) {
-			*times[i].ns = value * NS_PER_MS;
-			return true;
-		}
-	}
-	if (strcmp(key, "per_peer") == 0)
-		o->limits.per_peer = (unsigned)value;
-	else if (strcmp(key, "total") == 0)
-		o->limits.total = (unsigned)value;
-	else if (strcmp(key, "plain") == 0)
-		o->server.plain = value;
-	else
-		return false;
-	return true;
-}
-
-static int serve(struct options *o)
+static int serve(struct server_options *o)
 {
 	_cleanup_(loop_freep) struct loop *loop = NULL;
 	_cleanup_(tls_freep) struct tls *tls = NULL;
@@ -184,17 +121,12 @@ static int serve(struct options *o)
 	struct http_server_stats f;
 	struct program p;
 
-	if (loop_new(&loop) < 0 || (o->with_tls && tls_server_new(&o->tls, &tls, &e) < 0) ||
-		token_set_new(o->token_file, "ECHO_TOKEN", &tokens, &e) < 0 ||
+	if (loop_new(&loop) < 0 || server_options_open(o, "ECHO_TOKEN", &tls, &tokens, &e) < 0 ||
 		loop_timer_new(loop, answer_late, &p, &timer) < 0) {
 		fprintf(stderr, "echo-server: %s\n", e.text);
 		return 1;
 	}
-	o->server.tls = tls;
-	o->server.tokens = tokens;
-	o->server.names = names;
 	o->server.routes = routes;
-	o->server.limits = &o->limits;
 	o->server.arg = &p;
 	if (http_server_new(loop, &o->server, &server, &e) < 0) {
 		fprintf(stderr, "echo-server: %s\n", e.text);
@@ -217,20 +149,10 @@ static int serve(struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = {.limits = HTTP_LIMITS};
+	struct server_options o = {.limits = HTTP_LIMITS};
 
-	if (argc < 2)
+	if (argc < 2 || !server_options_read(&o, argv + 2))
 		return 64;
 	o.server.address = argv[1];
-	for (int i = 2; i < argc; i++) {
-		char *value = strchr(argv[i], '=');
-
-		if (!value)
-			return 64;
-		*value++ = 0;
-		if (!take_text(&o, argv[i], value) &&
-			!take_number(&o, argv[i], strtoul(value, NULL, 10)))
-			return 64;
-	}
 	return serve(&o);
 }

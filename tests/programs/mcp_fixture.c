@@ -240,7 +240,7 @@ static void stop(void *loop)
 int main(int argc, char **argv)
 {
 	static const struct http_route routes[] = {
-		MCP_HTTP_ROUTES(mcp_http_handler), {NULL, NULL, NULL, false, 0}};
+		MCP_HTTP_ROUTES(mcp_http_handler), {.method = NULL}};
 	struct registry registry = {.name = "mcp-fixture",
 		.title = "Fixture",
 		.version = "1.0",

@@ -8,11 +8,11 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "agent/annotate/socket_path.h"
+#include "base/socket_path.h"
 #include "agent/annotate/server.h"
 
 struct annotate_bench {
-	char path[ANNOTATE_PATH_MAX];
+	char path[SOCKET_PATH_MAX];
 	struct annotate_server *server;
 	uint64_t tickets[4096];
 	uint32_t pids[4096];
@@ -39,7 +39,7 @@ static _unused_ void bench_start(struct scratch *s, struct annotate_bench *b)
 
 	*b = (struct annotate_bench){0};
 	snprintf(b->path, sizeof(b->path), "%s/d/a.sock", s->folder);
-	if (socket_path_bind(b->path, ANNOTATE_NO_GROUP, &fd, &err) < 0)
+	if (socket_path_bind(b->path, SOCKET_NO_GROUP, &fd, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(annotate_server_new(fd, "", bench_put, b, &b->server), 0);
 }

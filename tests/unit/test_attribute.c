@@ -57,6 +57,17 @@ static uint64_t us_of(const struct work *w, enum cause cause)
 	return ns / 1000;
 }
 
+/* What requests prove of the time on a disk. */
+static uint64_t us_of_requests(const struct work *w)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < w->l.count; i++)
+		if (w->s.events[w->l.items[i].event].source == SOURCE_IO)
+			ns += w->l.items[i].ns;
+	return ns / 1000;
+}
+
 #define WORK                                                                                       \
 	_cleanup_(work_done) struct work w;                                                        \
 	work_init(&w)
@@ -136,7 +147,7 @@ static void test_other_threads_do_not_count(void **state)
 	assert_false(w.l.has_switches);
 }
 
-static void test_disk_needs_a_request_at_the_time(void **state)
+static void test_disk_requests_at_the_time(void **state)
 {
 	WORK;
 
@@ -144,7 +155,8 @@ static void test_disk_needs_a_request_at_the_time(void **state)
 	scene_io(&w.s, IO_READ, VICTIM, "python3", CALL_US, 30 * MS, 64);
 	scene_io(&w.s, IO_READ, VICTIM, "python3", CALL_US + 5 * MS, 30 * MS, 64);
 	work_run(&w);
-	assert_int_equal(us_of(&w, CAUSE_BLOCK_IO), 25 * MS); /* 10..35 of the call */
+	assert_int_equal(us_of_requests(&w), 25 * MS);        /* 10..35 of the call */
+	assert_int_equal(us_of(&w, CAUSE_BLOCK_IO), 50 * MS); /* the rest by the stay alone */
 }
 
 static void test_request_of_another_thread_of_the_process(void **state)
@@ -154,7 +166,8 @@ static void test_request_of_another_thread_of_the_process(void **state)
 	scene_stay(&w.s, VICTIM, CALL_US + 10 * MS, 50 * MS, 0, WIRE_UNINTERRUPTIBLE, 0, "swapper");
 	scene_io(&w.s, IO_READ, VICTIM, "python3", CALL_US, 30 * MS, 64)->tid = VICTIM + 7;
 	work_run(&w);
-	assert_int_equal(us_of(&w, CAUSE_BLOCK_IO), 20 * MS);
+	assert_int_equal(us_of_requests(&w), 20 * MS);
+	assert_int_equal(us_of(&w, CAUSE_BLOCK_IO), 50 * MS);
 }
 
 static void test_asleep_during_a_request_is_not_the_disk(void **state)
@@ -167,9 +180,28 @@ static void test_asleep_during_a_request_is_not_the_disk(void **state)
 	assert_int_equal(w.l.count, 0);
 }
 
+static void test_the_last_stays_of_a_wait(void **state)
+{
+	WORK;
+	int64_t end = SCENE_T0_NS + (CALL_US + 100 * MS) * 1000LL;
+
+	scene_stay(&w.s, VICTIM, CALL_US + 10 * MS, 5 * MS, 5 * MS, WIRE_PREEMPTED, HOG, "hog");
+	scene_stay(&w.s, VICTIM, CALL_US + 50 * MS, 20 * MS, 20 * MS, WIRE_PREEMPTED, HOG, "hog");
+	scene_stay(&w.s, VICTIM, CALL_US + 70500, 29 * MS, 29 * MS, WIRE_PREEMPTED, HOG, "hog");
+	work_run(&w);
+	assert_int_equal(
+		attribute_tail_ns(&w.x, VICTIM, end - 100 * MS * 1000, end), end - 50 * MS * 1000);
+	assert_int_equal(attribute_tail_ns(&w.x, VICTIM, end - 40 * MS * 1000, end),
+		end - 40 * MS * 1000); /* no earlier than the wait */
+	assert_int_equal(attribute_tail_ns(&w.x, VICTIM, end - 100 * MS * 1000, end + 2000000),
+		end + 2000000); /* it went on waiting */
+	assert_int_equal(attribute_tail_ns(&w.x, VICTIM + 1, end - 100 * MS * 1000, end), end);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_last_stays_of_a_wait),
 		cmocka_unit_test(test_only_the_last_part_of_a_sleep_is_runnable),
 		cmocka_unit_test(test_stays_are_clipped_to_the_call),
 		cmocka_unit_test(test_a_woken_part_outside_the_call_does_not_count),
@@ -177,7 +209,7 @@ int main(void)
 		cmocka_unit_test(test_overlapping_stays_count_once),
 		cmocka_unit_test(test_parts_shrink_to_the_excess),
 		cmocka_unit_test(test_other_threads_do_not_count),
-		cmocka_unit_test(test_disk_needs_a_request_at_the_time),
+		cmocka_unit_test(test_disk_requests_at_the_time),
 		cmocka_unit_test(test_request_of_another_thread_of_the_process),
 		cmocka_unit_test(test_asleep_during_a_request_is_not_the_disk),
 	};

@@ -80,13 +80,13 @@ static void test_all_kinds(void **state)
 	assert_int_equal(percent(&w, CAUSE_HOST_CODE), 35);
 }
 
-static void test_blocked_without_a_request_is_just_asleep(void **state)
+static void test_blocked_without_a_request_is_a_file_system(void **state)
 {
 	WORK;
 	scene_stay(&w.s, VICTIM, AT_US, 20000, 0, WIRE_UNINTERRUPTIBLE, 0, "");
 	scene_io(&w.s, IO_WRITE, HOG, "hog", AT_US, 20000, 64);
 	work_run(&w);
-	assert_int_equal(percent(&w, CAUSE_ASLEEP), 100);
+	assert_int_equal(percent(&w, CAUSE_BLOCK_IO), 100);
 }
 
 static void test_other_threads_do_not_count(void **state)
@@ -105,7 +105,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_kinds),
-		cmocka_unit_test(test_blocked_without_a_request_is_just_asleep),
+		cmocka_unit_test(test_blocked_without_a_request_is_a_file_system),
 		cmocka_unit_test(test_other_threads_do_not_count),
 	};
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/telemetry/backlog.h"
+#include "deliver/backlog.h"
 
 #define AT(s) ((mono_time){(uint64_t)((s) * (double)NS_PER_S) + 1})
 
@@ -18,7 +18,7 @@ static void put(struct backlog *b, char name, size_t len)
 	char *data = malloc(len);
 
 	memset(data, name, len);
-	backlog_put(b, (struct backlog_batch){data, len, 10});
+	backlog_put(b, (struct backlog_batch){.data = data, .len = len, .points = 10});
 }
 
 static char begin(struct backlog *b, mono_time now)
@@ -151,7 +151,7 @@ static void test_bytes_have_a_limit_too(void **state)
 	put(&b, 'd', BACKLOG_BYTES); /* does not fit beside what is under way: c and d go */
 	assert_int_equal(b.stats.dropped_batches, 3);
 	assert_int_equal(b.count, 1);
-	backlog_put(&b, (struct backlog_batch){NULL, SIZE_MAX, 5}); /* never */
+	backlog_put(&b, (struct backlog_batch){.len = SIZE_MAX, .points = 5}); /* never */
 	assert_int_equal(b.stats.dropped_batches, 4);
 	assert_int_equal(b.count, 1);
 	assert_int_equal(b.bytes, BACKLOG_BYTES / 2);

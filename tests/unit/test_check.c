@@ -133,6 +133,19 @@ static void old_or_bare_kernels_lack_a_feature(void **state)
 	assert_int_equal(row("tracepoints")->state, CHECK_OPTIONAL);
 }
 
+static void samples_are_done_without(void **state)
+{
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("CPU samples")->state, CHECK_PASS);
+	probes.cpu_clock = -EPERM;
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("CPU samples")->state, CHECK_OPTIONAL);
+	assert_non_null(strstr(row("CPU samples")->advice, "CAP_PERFMON"));
+	probes.cpu_clock = -EOPNOTSUPP;
+	assert_int_equal(run(), EXIT_OK);
+	assert_non_null(strstr(row("CPU samples")->advice, "CONFIG_PERF_EVENTS"));
+}
+
 static void missing_privileges_are_told_apart(void **state)
 {
 	probes.bpf_load = probes.session = probes.multi = probes.perf = -EPERM;
@@ -209,6 +222,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_good_machine_passes, setup, teardown),
+		cmocka_unit_test_setup_teardown(samples_are_done_without, setup, teardown),
 		cmocka_unit_test_setup_teardown(confinement_is_a_row, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_old_reading_is_told_as_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <nghttp2/nghttp2.h>
 
-#include "net/client_grpc.h"
+#include "net/grpc.h"
 #include "net/client_private.h"
 #include "tls_fixture.h"
 

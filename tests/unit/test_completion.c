@@ -11,12 +11,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/completion.h"
+#include "cli/commands.h"
+#include "cluster/cli/commands.h"
+#include "command/completion.h"
 
 static enum completion_kind value(const char *command, const struct option_row *o, const char *want)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
-	enum completion_kind kind = completion_value(command, o, &b);
+	enum completion_kind kind = completion_value(&ingero_program, command, o, &b);
 
 	if (want && !strstr(buf_str(&b), want))
 		fail_msg("%s is not in: %.200s", want, buf_str(&b));
@@ -42,19 +44,21 @@ static void test_arguments(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
 
-	assert_int_equal(completion_argument("merge", &b), COMPLETION_FILES);
-	assert_int_equal(completion_argument("trace", &b), COMPLETION_NOTHING);
+	assert_int_equal(completion_argument(&ingero_program, "merge", &b), COMPLETION_FILES);
+	assert_int_equal(completion_argument(&ingero_program, "trace", &b), COMPLETION_NOTHING);
 	assert_int_equal(b.len, 0);
-	assert_int_equal(completion_argument("demo", &b), COMPLETION_WORDS);
+	assert_int_equal(completion_argument(&ingero_program, "demo", &b), COMPLETION_WORDS);
 	assert_non_null(strstr(buf_str(&b), "cold-start"));
 }
 
+static const struct program *const programs[] = {&ingero_program, &cluster_program};
+
 /* Names go into shells' scripts without quotes: they must be plain. */
-static void test_plain_names(void **state)
+static size_t check_names(const struct program *p)
 {
 	size_t flags = 0;
 
-	for (const struct command *const *c = commands; *c; c++) {
+	for (const struct command *const *c = p->commands; *c; c++) {
 		assert_int_equal(
 			strspn((*c)->name, "abcdefghijklmnopqrstuvwxyz-"), strlen((*c)->name));
 		for (const struct option_row *o = (*c)->options; o && o->name; o++, flags++) {
@@ -65,7 +69,13 @@ static void test_plain_names(void **state)
 			assert_null(strpbrk(o->help, "\t\n"));
 		}
 	}
-	assert_true(flags > 50);
+	return flags;
+}
+
+static void test_plain_names(void **state)
+{
+	assert_true(check_names(&ingero_program) > 50);
+	assert_true(check_names(&cluster_program) > 0);
 }
 
 static void test_scripts(void **state)
@@ -73,14 +83,17 @@ static void test_scripts(void **state)
 	static const char *const shells[] = {"bash", "zsh", "fish"};
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
 
-	for (size_t i = 0; i < ARRAY_SIZE(shells); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(shells) * ARRAY_SIZE(programs); i++) {
+		const struct program *p = programs[i % ARRAY_SIZE(programs)];
+
 		buf_clear(&b);
-		assert_int_equal(completion_script(&b, shells[i]), 0);
+		assert_int_equal(completion_script(&b, p, shells[i / ARRAY_SIZE(programs)]), 0);
 		assert_int_equal(b.err, 0);
-		for (const struct command *const *c = commands; *c; c++)
+		assert_null(strpbrk(buf_str(&b), COMPLETION_NAME COMPLETION_ID));
+		for (const struct command *const *c = p->commands; *c; c++)
 			assert_non_null(strstr(buf_str(&b), (*c)->name));
 	}
-	assert_int_equal(completion_script(&b, "sh"), -EINVAL);
+	assert_int_equal(completion_script(&b, &ingero_program, "sh"), -EINVAL);
 }
 
 int main(void)

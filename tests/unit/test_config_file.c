@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "cli/config_file.h"
+#include "command/config_file.h"
 
 static struct config *good(const char *text)
 {

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "agent/capture/decode.h"
+#include "wire/ledger.h"
 
 static const struct clock_map clock_map = {.offset_ns = 1000000};
 static struct collective nccl;
@@ -65,6 +66,24 @@ static void test_peer_copy_is_device_to_device(void **state)
 
 	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
 	assert_int_equal(e.arg1, 3);
+}
+
+static void test_sample(void **state)
+{
+	struct wire_call r = {.h = header(sizeof(r), SOURCE_HOST, HOST_CPU_SAMPLE),
+		.arg0 = LEDGER_LAUNCH,
+		.stack = 77};
+	struct event e;
+
+	r.h.weight = 3;
+	r.h.dur_ns = 30;
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
+	assert_int_equal(e.arg0, LEDGER_LAUNCH);
+	assert_int_equal(e.stack_hash, 77);
+	assert_int_equal(e.weight, 3);
+	assert_int_equal(e.dur_ns, 30);
+	r.h.size--;
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), -EBADMSG);
 }
 
 static void test_sched(void **state)
@@ -207,11 +226,123 @@ static void test_refused(void **state)
 	assert_int_equal(e.pid, 10);
 }
 
+static struct wire_ledger ledger(void)
+{
+	struct wire_ledger r = {.h = header(sizeof(r), SOURCE_HOST, HOST_LEDGER),
+		.copy_bytes = 4096,
+		.launches = 1,
+		.waits = 2,
+		.copies = 3,
+		.allocs = 4,
+		.stays = 5,
+		.mark = MARK_STAY,
+		.waker = WAKER_TASK,
+		.stay_line = LEDGER_PIPE,
+		.launches_off = 1,
+		.stay_ns = 40,
+		.stay_wait_ns = 10,
+		.waker_pid = 20,
+		.waker_tid = 21,
+		.stack = 0xabc};
+
+	r.ns[LEDGER_RUN] = 37;
+	r.ns[LEDGER_PIPE] = 30;
+	r.ns[LEDGER_CPU_WAIT] = 10;
+	memset(r.waker_comm, 'w', sizeof(r.waker_comm));
+	return r;
+}
+
+static void test_ledger(void **state)
+{
+	struct wire_ledger r = ledger();
+	struct ledger_row row;
+	struct event e;
+
+	assert_true(decode_is_ledger(&r, sizeof(r)));
+	assert_int_equal(decode_ledger(&r, sizeof(r), &clock_map, &row), 0);
+	assert_int_equal(row.start.ns, 1005000);
+	assert_int_equal(row.dur_ns, 77);
+	assert_int_equal(row.pid, 10);
+	assert_int_equal(row.tid, 11);
+	assert_int_equal(row.ns[LEDGER_RUN], 37);
+	assert_int_equal(row.ns[LEDGER_PIPE], 30);
+	assert_int_equal(row.ns[LEDGER_CPU_WAIT], 10);
+	assert_int_equal(row.ns[LEDGER_BLOCKED], 0);
+	assert_int_equal(row.copy_bytes, 4096);
+	assert_int_equal(row.launches, 1);
+	assert_int_equal(row.waits, 2);
+	assert_int_equal(row.copies, 3);
+	assert_int_equal(row.allocs, 4);
+	assert_int_equal(row.stays, 5);
+	assert_int_equal(row.mark, MARK_STAY);
+	assert_int_equal(row.waker, WAKER_TASK);
+	assert_int_equal(row.stay_line, LEDGER_PIPE);
+	assert_int_equal(row.launches_off, 1);
+	assert_int_equal(row.stay_ns, 40);
+	assert_int_equal(row.stay_wait_ns, 10);
+	assert_int_equal(row.waker_pid, 20);
+	assert_int_equal(row.waker_tid, 21);
+	assert_int_equal(row.stack_hash, 0xabc);
+	assert_string_equal(row.waker_comm, "wwwwwwwwwwwwwww");
+	assert_string_equal(row.comm, "xxxxxxxxxxxxxxx");
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), -EBADMSG);
+}
+
+static void refused(struct wire_ledger r)
+{
+	struct ledger_row row = {.pid = 42};
+
+	assert_int_equal(decode_ledger(&r, sizeof(r), &clock_map, &row), -EBADMSG);
+	assert_int_equal(row.pid, 42);
+}
+
+static void test_ledger_refused(void **state)
+{
+	struct wire_ledger r = ledger();
+	struct ledger_row row;
+
+	assert_int_equal(decode_ledger(&r, sizeof(r) - 1, &clock_map, &row), -EBADMSG);
+	r.ns[LEDGER_RUN]++;
+	refused(r); /* a nanosecond too many */
+	r = ledger();
+	r.ns[LEDGER_RUN] -= 2;
+	r.ns[LEDGER_LOCK] = 1;
+	refused(r);
+	r = ledger();
+	r.ns[LEDGER_RUN] = UINT64_MAX; /* which would come out right in 64 bits */
+	r.ns[LEDGER_LOCK] = 38;
+	refused(r);
+	r = ledger();
+	r.mark = MARK_STOP + 1;
+	refused(r);
+	r = ledger();
+	r.waker = WAKER_INTERRUPT + 1;
+	refused(r);
+	r = ledger();
+	r.stay_line = LEDGER_LINES;
+	refused(r);
+	r = ledger();
+	r.stay_ns = 78;
+	refused(r);
+	r = ledger();
+	r.stay_wait_ns = 41;
+	refused(r);
+	r = ledger();
+	r.h.version++;
+	refused(r);
+	r = ledger(); /* the control: the last of each is taken */
+	r.mark = MARK_STOP;
+	r.waker = WAKER_INTERRUPT;
+	r.stay_line = LEDGER_LINES - 1;
+	assert_int_equal(decode_ledger(&r, sizeof(r), &clock_map, &row), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_call),
 		cmocka_unit_test(test_peer_copy_is_device_to_device),
+		cmocka_unit_test(test_sample),
 		cmocka_unit_test(test_sched),
 		cmocka_unit_test(test_block),
 		cmocka_unit_test(test_process),
@@ -219,6 +350,8 @@ int main(void)
 		cmocka_unit_test(test_tcp),
 		cmocka_unit_test(test_net),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_ledger),
+		cmocka_unit_test(test_ledger_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,8 +93,8 @@ static void test_candidates(void **state)
 		int64_t begin = step(&s, &at, k < 500 ? 25000 : 41000);
 
 		if (k >= 500)
-			scene_stay(
-				&s, VICTIM, begin + 5000, 16000, 16000, WIRE_PREEMPTED, HOG, "hog");
+			scene_stay(&s, VICTIM, begin + 24500, 16000, 16000, WIRE_PREEMPTED, HOG,
+				"hog");
 	}
 	ANSWER a = explain(&s);
 	i = find(&a, PROBLEM_GOODPUT);
@@ -247,8 +247,8 @@ static void test_covered_slow_steps(void **state)
 		int64_t begin = step(&s, &at, us);
 
 		if (hogged)
-			scene_stay(&s, VICTIM, begin + 5000, us - 25000, us - 25000, WIRE_PREEMPTED,
-				HOG, "hog");
+			scene_stay(&s, VICTIM, begin + 24500, us - 25000, us - 25000,
+				WIRE_PREEMPTED, HOG, "hog");
 	}
 	ANSWER a = explain(&s);
 	assert_true(a.count >= 1);

@@ -57,14 +57,56 @@ static void the_end_of_its_process_is_told(void **state)
 
 static void too_short_to_be_one(void **state)
 {
+	static const int64_t ends_us[] = {900000, 1300000, 4500000};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends_us); i++) {
+		struct recording rec;
+		JOB;
+
+		job_stall(&j, 20, 2);
+		scene_sample(&j.s, 210000 + ends_us[i], 10);
+		rec = job_recording(&j);
+		ANSWER a = answer_to(&rec);
+		assert_int_equal(a.count, 0);
+	}
+}
+
+/* The job has paused for 4 s before and gone on. */
+static void no_longer_than_a_pause_before(void **state)
+{
+	struct recording rec;
+	JOB;
+
+	job_stall(&j, 40, 2);
+	for (size_t i = 0; i < j.count; i++)
+		if (j.rows[i].c.seq > 20)
+			j.rows[i].start.ns += 4000 * (int64_t)NS_PER_MS;
+	scene_sample(&j.s, 410000 + 4000000 + 8000000, 10);
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	assert_null(answer_of(&a, PROBLEM_NCCL_HANG));
+	scene_sample(&j.s, 410000 + 4000000 + 13000000, 10);
+	rec = job_recording(&j);
+	ANSWER b = answer_to(&rec);
+	assert_non_null(answer_of(&b, PROBLEM_NCCL_HANG));
+}
+
+/* Rank 2 writes to disk all the while: it is late, and no hang yet. */
+static void a_rank_at_work_is_late(void **state)
+{
 	struct recording rec;
 	JOB;
 
 	job_stall(&j, 20, 2);
-	scene_sample(&j.s, 210000 + 900000, 10);
+	for (int i = 0; i < 16; i++)
+		scene_io(&j.s, IO_WRITE, PID(2), "python3", 210000 + i * 500000, 400000, 4096);
+	scene_sample(&j.s, 210000 + 8000000, 10);
 	rec = job_recording(&j);
 	ANSWER a = answer_to(&rec);
-	assert_int_equal(a.count, 0);
+	assert_int_equal(a.count, 1);
+	assert_int_equal(a.list[0].problem, PROBLEM_NCCL_HANG);
+	assert_int_equal(a.list[0].severity, SEVERITY_MEDIUM);
+	assert_non_null(strstr(a.list[0].summary, "is at work"));
 }
 
 static void a_job_that_ends(void **state)
@@ -207,6 +249,8 @@ int main(void)
 		cmocka_unit_test(a_rank_that_never_came),
 		cmocka_unit_test(the_end_of_its_process_is_told),
 		cmocka_unit_test(too_short_to_be_one),
+		cmocka_unit_test(no_longer_than_a_pause_before),
+		cmocka_unit_test(a_rank_at_work_is_late),
 		cmocka_unit_test(a_job_that_ends),
 		cmocka_unit_test(who_goes_on_has_been_through),
 		cmocka_unit_test(a_mismatch_that_hangs_and_one_that_does_not),

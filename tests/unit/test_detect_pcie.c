@@ -148,7 +148,8 @@ static void huge_values_do_no_harm(void **state)
 		s.aggregates[i].sum_arg0 = UINT64_MAX;
 	rec = scene_recording(&s);
 	ANSWER a = answer_to(&rec);
-	assert_null(answer_of(&a, PROBLEM_PCIE)); /* no sane copy to know a rate from */
+	for (size_t i = 0; i < a.count; i++) /* no sane copy to know a rate from */
+		assert_null(strstr(a.list[i].summary, "B/s"));
 }
 
 int main(void)

@@ -150,7 +150,7 @@ static void test_checkpoint(void **state)
 	assert_null(find(&a, PROBLEM_STARVATION));
 	assert_int_equal(i->period_steps, 14);
 	assert_true(i->period_confidence > 0.5);
-	assert_int_equal(i->severity, SEVERITY_MEDIUM);
+	assert_int_equal(i->severity, SEVERITY_HIGH);
 	assert_contains(i->summary, "every 14 steps");
 	assert_contains(i->summary, "16 MiB");
 }

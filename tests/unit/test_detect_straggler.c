@@ -29,6 +29,37 @@ static void one_rank_is_late_every_time(void **state)
 	assert_non_null(strstr(inc->evidence_sql, "comm = -9223372036854773060"));
 }
 
+/* Ranks 2 and 3 share what delays them: the one comes @apart_us after the other. */
+static void two_are_late_together(void **state)
+{
+	for (int64_t apart_us = 0; apart_us <= 2000; apart_us += 1000) {
+		const struct incident *inc;
+		struct recording rec;
+		JOB;
+
+		for (uint64_t seq = 1; seq <= 201; seq++)
+			for (int r = 0; r < RANKS; r++) {
+				bool is_late = r >= 2;
+				bool is_last = r == 2 + (int)(seq % 2);
+				int64_t own = is_late ? 4900 - (is_last ? 0 : apart_us)
+						      : (int64_t)scene_random(&j.s, 40);
+
+				job_call(&j, r, seq, (int64_t)seq * STEP_US + own,
+					WAITS_US + 4900 - own);
+			}
+		rec = job_recording(&j);
+		ANSWER a = answer_to(&rec);
+		assert_int_equal(a.count, 1);
+		inc = answer_of(&a, PROBLEM_STRAGGLER);
+		assert_non_null(inc);
+		assert_int_equal(inc->severity, SEVERITY_HIGH);
+		assert_in_range(inc->excess_ns, 200 * 4800000ull, 200 * 4950000ull);
+		assert_non_null(strstr(
+			inc->summary, "ranks 2 (pid 1002) and 3 (pid 1003) keep 2 ranks waiting"));
+		assert_non_null(strstr(inc->summary, "49 % of the time"));
+	}
+}
+
 static void a_regular_one_has_its_period(void **state)
 {
 	const struct incident *inc;
@@ -207,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_rank_is_late_every_time),
+		cmocka_unit_test(two_are_late_together),
 		cmocka_unit_test(a_regular_one_has_its_period),
 		cmocka_unit_test(turns_are_nobodys_fault),
 		cmocka_unit_test(small_lateness_does_not_matter),

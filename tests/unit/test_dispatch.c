@@ -12,8 +12,11 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "cli/dispatch.h"
+#include "cli/commands.h"
+#include "cluster/cli/commands.h"
+#include "command/dispatch.h"
 
+static const struct program *program = &ingero_program;
 static char out[8192], err[8192];
 
 static void drain(FILE *f, char *to, size_t size)
@@ -40,7 +43,7 @@ static int run(const char *line)
 	fflush(stdout);
 	dup2(fileno(o), 1);
 	dup2(fileno(e), 2);
-	rc = dispatch_run(argc, argv);
+	rc = dispatch_run(program, argc, argv);
 	fflush(stdout);
 	dup2(saved_out, 1);
 	dup2(saved_err, 2);
@@ -98,6 +101,24 @@ static void version_in_both_forms(void **state)
 	assert_non_null(strstr(out, "\"kernel\": \""));
 }
 
+static void another_program_has_its_name(void **state)
+{
+	program = &cluster_program;
+	assert_int_equal(run("help"), EXIT_OK);
+	assert_non_null(strstr(out, "Usage:\n  ingero-cluster COMMAND [flags]\n"));
+	assert_null(strstr(out, "  trace "));
+	assert_int_equal(run("version --help"), EXIT_OK);
+	assert_non_null(strstr(out, "  ingero-cluster version [--json]\n"));
+	assert_int_equal(run("version"), EXIT_OK);
+	assert_memory_equal(out, "ingero-cluster ", 15);
+	assert_int_equal(run("trace"), EXIT_USAGE);
+	assert_string_equal(err, "ingero-cluster: unknown command 'trace'\n"
+				 "Run `ingero-cluster help` for the list of commands.\n");
+	assert_int_equal(run("completion"), EXIT_USAGE);
+	assert_non_null(strstr(err, "ingero-cluster: name the shell: ingero-cluster completion "));
+	program = &ingero_program;
+}
+
 /* What dispatch_flush() says when stdout is @fd and something is waiting to be written. */
 static int flush_to(int fd)
 {
@@ -150,6 +171,7 @@ int main(void)
 		cmocka_unit_test(help_goes_to_stdout),
 		cmocka_unit_test(mistakes_go_to_stderr),
 		cmocka_unit_test(version_in_both_forms),
+		cmocka_unit_test(another_program_has_its_name),
 		cmocka_unit_test(a_full_disk_is_told_and_a_closed_pipe_is_not),
 		cmocka_unit_test(failures_have_a_sentence_and_a_code),
 	};

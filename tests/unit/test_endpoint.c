@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "agent/telemetry/endpoint.h"
+#include "deliver/endpoint.h"
 
 static struct endpoint parse(const char *text, const char *protocol, bool insecure)
 {
@@ -31,36 +31,43 @@ static void test_forms(void **state)
 
 	assert_true(p.endpoint.tls && p.endpoint.port == 1234 && p.protocol == OTLP_HTTP_PROTOBUF);
 	assert_string_equal(p.endpoint.host, "gpu1");
-	assert_string_equal(p.path, "/v1/metrics");
+	assert_string_equal(p.path[OTLP_METRICS], "/v1/metrics");
 	assert_string_equal(p.shown, "https://gpu1:1234");
 	p = parse("gpu1", NULL, false);
 	assert_int_equal(p.endpoint.port, 4318);
 	p = parse("localhost", "grpc", true);
 	assert_true(!p.endpoint.tls && p.endpoint.port == 4317 && p.protocol == OTLP_GRPC);
-	assert_string_equal(
-		p.path, "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export");
+	assert_string_equal(p.path[OTLP_METRICS],
+		"/opentelemetry.proto.collector.metrics.v1.MetricsService/Export");
 	p = parse("grpcs://gpu1", NULL, false);
 	assert_true(p.endpoint.tls && p.protocol == OTLP_GRPC && p.endpoint.port == 4317);
 	p = parse("grpc://127.0.0.1:9", NULL, false);
 	assert_true(!p.endpoint.tls && p.protocol == OTLP_GRPC);
 	p = parse("HTTPS://gpu1/otlp/", "http/json", true);
 	assert_true(p.endpoint.tls && p.protocol == OTLP_HTTP_JSON);
-	assert_string_equal(p.path, "/otlp/v1/metrics");
+	assert_string_equal(p.path[OTLP_METRICS], "/otlp/v1/metrics");
+	assert_string_equal(p.path[OTLP_LOGS], "/otlp/v1/logs");
+	p = parse("https://gpu1/otlp/v1/traces", NULL, true);
+	assert_string_equal(p.path[OTLP_METRICS], "/otlp/v1/metrics");
+	assert_string_equal(p.path[OTLP_TRACES], "/otlp/v1/traces");
+	p = parse("grpcs://gpu1", NULL, false);
+	assert_string_equal(
+		p.path[OTLP_TRACES], "/opentelemetry.proto.collector.trace.v1.TraceService/Export");
 	p = parse("http://[::1]:4318/v1/metrics", NULL, false);
-	assert_string_equal(p.path, "/v1/metrics");
+	assert_string_equal(p.path[OTLP_METRICS], "/v1/metrics");
 	assert_string_equal(p.endpoint.host, "::1");
 	assert_string_equal(p.shown, "http://[::1]:4318");
 }
 
 static void refuses(const struct endpoint_options *o, int err, const char *words)
 {
-	struct endpoint p = {.path = "as before"};
+	struct endpoint p = {.path = {"as before"}};
 	struct errinfo e = {0};
 
 	assert_int_equal(endpoint_parse(o, &p, &e), err);
 	if (!strstr(e.text, words))
 		fail_msg("'%s' lacks '%s'", e.text, words);
-	assert_string_equal(p.path, "as before");
+	assert_string_equal(p.path[OTLP_METRICS], "as before");
 }
 
 static void test_refusals(void **state)
@@ -95,13 +102,13 @@ static void test_fields(void **state)
 {
 	struct endpoint_fields f = {0};
 
-	assert_int_equal(endpoint_fields_parse(NULL, &f, NULL), 0);
+	assert_int_equal(endpoint_fields_parse(NULL, "", &f, NULL), 0);
 	assert_int_equal(f.count, 0);
-	assert_int_equal(endpoint_fields_parse("", &f, NULL), 0);
+	assert_int_equal(endpoint_fields_parse("", "", &f, NULL), 0);
 	assert_int_equal(f.count, 0);
 	endpoint_fields_done(&f);
-	assert_int_equal(
-		endpoint_fields_parse(" Authorization = Bearer%20a%2Cb ,x-scope=1=2,,", &f, NULL),
+	assert_int_equal(endpoint_fields_parse(
+				 " Authorization = Bearer%20a%2Cb ,x-scope=1=2,,", "", &f, NULL),
 		0);
 	assert_int_equal(f.count, 2);
 	assert_string_equal(f.field[0].name, "authorization");
@@ -121,7 +128,9 @@ static void test_bad_fields(void **state)
 		struct endpoint_fields f = {.count = 77};
 		struct errinfo e = {0};
 
-		assert_int_equal(endpoint_fields_parse(bad[i], &f, &e), -EINVAL);
+		assert_int_equal(
+			endpoint_fields_parse(bad[i], "OTEL_EXPORTER_OTLP_HEADERS", &f, &e),
+			-EINVAL);
 		assert_int_equal(f.count, 77);
 		assert_non_null(strstr(e.text, "OTEL_EXPORTER_OTLP_HEADERS"));
 		assert_null(strstr(e.text, "evil")); /* values may be secret */

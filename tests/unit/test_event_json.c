@@ -44,11 +44,12 @@ static void a_call(void **state)
 
 	event_to(&b, &e);
 	assert_string_equal(buf_str(&b),
-		"{\"timestamp\":\"2026-03-21T13:24:45.000000123Z\",\"node\":\"gpu-1\",\"pid\":12,"
-		"\"tid\":13,\"process_name\":\"a\\\"b\",\"source\":\"driver\",\"op\":"
-		"\"cuLaunchKernel\",\"duration_ns\":2300000,\"duration\":\"2.3ms\",\"gpu_id\":1,"
-		"\"args\":[4096,\"18446744073709551615\"],\"return_code\":-2,\"cgroup_id\":99,"
-		"\"cpu\":3,\"anomaly\":true,\"sample\":false,\"stream\":7,\"nested\":true}\n");
+		"{\"timestamp\":\"2026-03-21T13:24:45.000000123Z\",\"pid\":12,\"tid\":13,"
+		"\"source\":\"driver\",\"op\":\"cuLaunchKernel\",\"duration_ns\":2300000,"
+		"\"duration\":\"2.3ms\",\"args\":[4096,\"18446744073709551615\"],"
+		"\"cgroup_id\":99,\"node\":\"gpu-1\",\"process_name\":\"a\\\"b\",\"gpu_id\":1,"
+		"\"return_code\":-2,\"cpu\":3,\"anomaly\":true,\"sample\":false,\"stream\":7,"
+		"\"nested\":true}\n");
 	e.flags = 0;
 	e.cgroup_id = 1; /* the root cgroup says nothing */
 	event_to(&b, &e);
@@ -170,7 +171,8 @@ static void coverage_names_every_layer(void **state)
 	l.rows[LAYER_RUNTIME].state = LAYER_UNCOVERED;
 	event_json_coverage(&w, (wall_time){1}, "n1", 7, "py", &l);
 	fclose(f);
-	HAS("\"source\":\"ingero\",\"op\":\"coverage\",\"complete\":true,");
+	HAS("\"source\":\"ingero\",\"op\":\"coverage\",");
+	HAS("\"complete\":true,");
 	HAS("\"complete\":false");
 	HAS("\"driver\":{\"state\":\"covered\",\"detail\":\"x\"}");
 	HAS("\"runtime\":{\"state\":\"not_covered\"");
@@ -195,6 +197,13 @@ static void an_incident(void **state)
 		.summary = "a \"b\"",
 		.fixes = {"do it"},
 		.fix_count = 1};
+	static const char *const members[] = {
+		"\"source\":\"ingero\",\"op\":\"incident\",\"state\":\"new\",",
+		"\"id\":\"slow-x-7-1\",\"severity\":\"HIGH\",\"problem\":\"slow-call\",",
+		"\"process_name\":\"py\"", "\"call\":\"cudaStreamSync\",", "\"pid\":7,",
+		"\"first_seen_ns\":100,\"last_seen_ns\":200,", "\"resolved_at_ns\":null",
+		"\"count\":5,", "\"summary\":\"a \\\"b\\\"\"", "\"fixes\":[\"do it\"]",
+		"\"resolved_at_ns\":300", "\"count\":2,"};
 
 	event_json_incident(&w, &i, "new", (wall_time){1}, "n1");
 	i.resolved.ns = 300;
@@ -203,15 +212,11 @@ static void an_incident(void **state)
 	i.source = 0;
 	event_json_incident(&w, &i, "resolved", (wall_time){1}, "n1");
 	assert_int_equal(w.err, 0);
-	assert_non_null(strstr(buf_str(&b),
-		"\"source\":\"ingero\",\"op\":\"incident\",\"state\":\"new\",\"id\":\"slow-x-7-1\","
-		"\"problem\":\"slow-call\",\"severity\":\"HIGH\",\"call\":\"cudaStreamSync\","
-		"\"first_seen_ns\":100,\"last_seen_ns\":200,\"resolved_at_ns\":null,\"count\":5,"));
-	assert_non_null(strstr(buf_str(&b), "\"summary\":\"a \\\"b\\\"\""));
-	assert_non_null(strstr(buf_str(&b), "\"fixes\":[\"do it\"]}\n"));
-	assert_non_null(strstr(buf_str(&b), "\"severity\":\"HIGH\",\"first_seen_ns\":100,"
-					    "\"last_seen_ns\":200,\"resolved_at_ns\":300,"
-					    "\"count\":2,"));
+	for (size_t k = 0; k < ARRAY_SIZE(members); k++)
+		if (!strstr(buf_str(&b), members[k]))
+			fail_msg("%s is not in %s", members[k], buf_str(&b));
+	assert_null(strstr(buf_str(&b), "\"baseline_ns\"")); /* a line does without details */
+	assert_int_equal(buf_str(&b)[b.len - 1], '\n');
 }
 
 static void a_stack_has_the_published_keys(void **state)
@@ -228,7 +233,7 @@ static void a_stack_has_the_published_keys(void **state)
 		"\"line\":31},{\"ip\":\"0x3\",\"file\":\"libfoo.so\"},{\"ip\":\"0x4\","
 		"\"file\":\"libfoo.so\"},{\"py_file\":\"/w/train.py\",\"py_func\":\"forward\","
 		"\"py_line\":142},{\"py_file\":\"/w/train.py\",\"py_func\":\"<module>\","
-		"\"py_line\":9}]}\n"));
+		"\"py_line\":9}],"));
 	buf_clear(&b);
 	event_json(&w, &e, NULL, "n", "", NULL);
 	assert_null(strstr(buf_str(&b), "stack"));

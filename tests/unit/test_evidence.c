@@ -30,7 +30,7 @@ static void test_timeline(void **state)
 	scene_hog(&s);
 	/* the worst call: 30 ms of preemption, at 50 s */
 	scene_call(&s, CUDA_STREAM_SYNC, 50000000, 40000);
-	scene_stay(&s, VICTIM, 50001000, 30000, 30000, WIRE_PREEMPTED, HOG, "sim-cpu-hog");
+	scene_stay(&s, VICTIM, 50009500, 30000, 30000, WIRE_PREEMPTED, HOG, "sim-cpu-hog");
 	scene_sample(&s, 30000000, 99); /* worse, but elsewhere */
 	scene_sample(&s, 49900000, 96);
 	scene_sample(&s, 51000000, 12);
@@ -46,7 +46,7 @@ static void test_timeline(void **state)
 	assert_non_null(strstr(host->detail, "CPU 96 %"));
 	assert_string_equal(stay->layer, "HOST");
 	assert_string_equal(stay->op, "sched_switch");
-	assert_int_equal(stay->time.ns, SCENE_T0_NS + 50001000000);
+	assert_int_equal(stay->time.ns, SCENE_T0_NS + 50009500000);
 	assert_int_equal(stay->dur_ns, 30000000);
 	assert_string_equal(
 		stay->detail, "thread 4821 preempted, sim-cpu-hog (pid 8821) ran instead");
@@ -67,7 +67,7 @@ static void test_evidence_is_the_worst_call_and_its_rows(void **state)
 
 	scene_hog(&s);
 	call = scene_call(&s, CUDA_STREAM_SYNC, 50000000, 40000)->seq;
-	stay = scene_stay(&s, VICTIM, 50001000, 30000, 30000, WIRE_PREEMPTED, HOG, "hog")->seq;
+	stay = scene_stay(&s, VICTIM, 50009500, 30000, 30000, WIRE_PREEMPTED, HOG, "hog")->seq;
 	scene_aggregate(&s);
 	explain(&s, "gpu-1", &inc);
 	assert_int_equal(inc.evidence[0], call);

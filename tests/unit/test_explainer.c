@@ -164,6 +164,9 @@ static void a_full_inbox_drops_and_counts(void **state)
 	struct host_sample sample = {0};
 	struct aggregate a = {.pid = VICTIM};
 	struct gpu_sample gpu = {0};
+	struct container_sample container = {0};
+	struct ledger_row row = {.pid = VICTIM};
+	struct stack stack = {.hash = 1, .stop = ""};
 	struct explainer *x = *state;
 
 	for (unsigned i = 0; i < EXPLAINER_EVENTS_MAX; i++)
@@ -185,10 +188,22 @@ static void a_full_inbox_drops_and_counts(void **state)
 	for (unsigned i = 0; i < EXPLAINER_COLLECTIVES_MAX + 11; i++)
 		explainer_collective(x, &sync, &c);
 	assert_int_equal(explainer_dropped(x).inputs, 28);
+	for (unsigned i = 0; i < EXPLAINER_LEDGER_MAX + 13; i++)
+		explainer_ledger(x, &row);
+	assert_int_equal(explainer_dropped(x).inputs, 41);
+	for (unsigned i = 0; i < EXPLAINER_CONTAINERS_MAX + 17; i++)
+		explainer_container(x, &container);
+	assert_int_equal(explainer_dropped(x).inputs, 58);
+	for (unsigned i = 0; i < EXPLAINER_STACKS_MAX + 19; i++)
+		explainer_stack(x, &stack);
+	assert_int_equal(explainer_dropped(x).inputs, 77);
 	assert_int_equal(explainer_step(x), 0);
 	explainer_event(x, &sync);
 	explainer_gpu(x, &gpu);
-	assert_int_equal(explainer_dropped(x).inputs, 28);
+	explainer_ledger(x, &row);
+	explainer_container(x, &container);
+	explainer_stack(x, &stack); /* is freed with what was not taken */
+	assert_int_equal(explainer_dropped(x).inputs, 77);
 }
 
 /* More processes fail than anybody fetches findings for. */

@@ -65,11 +65,11 @@ static void on_time(void *arg, struct http_exchange *x, const struct http_reques
 static void begin(struct stand_in *n, struct fanout_nodes *list)
 {
 	static const struct http_route routes[] = {
-		{"POST", "/api/v1/query", on_query, true, 0},
-		{"GET", "/api/v1/chains", on_chains, true, 0},
-		{"GET", "/api/v1/incidents", on_incidents, true, 0},
-		{"GET", "/api/v1/time", on_time, true, 0},
-		{NULL, NULL, NULL, false, 0},
+		{"POST", "/api/v1/query", on_query, .open = true},
+		{"GET", "/api/v1/chains", on_chains, .open = true},
+		{"GET", "/api/v1/incidents", on_incidents, .open = true},
+		{"GET", "/api/v1/time", on_time, .open = true},
+		{.method = NULL},
 	};
 	struct http_server_settings s = {.address = "127.0.0.1:0", .routes = routes, .arg = n};
 	struct errinfo e = {0};

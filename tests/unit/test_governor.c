@@ -56,6 +56,38 @@ static void test_no_limit_and_no_switch(void **state)
 	assert_true(g.overhead > 1.9); /* it says so all the same */
 }
 
+static void test_a_trial_moves_the_account_no_further_than_it_must(void **state)
+{
+	struct governor g;
+
+	governor_init(&g, 0.01, 2000, true);
+	governor_learn(&g, 0.05, 0.2);   /* of no load nothing is learnt */
+	governor_period(&g, 4000, 0, 1); /* 0.8 % by hits x cost */
+	assert_int_equal(g.weight, 1);
+	governor_learn(&g, 0.002, 0.03); /* it may well be true */
+	governor_period(&g, 4000, 0, 1);
+	assert_int_equal(g.weight, 1);
+	governor_learn(&g, 0.016, 0.03); /* twice as much at least: half of them is 0.8 % */
+	governor_period(&g, 4000, 0, 1);
+	assert_int_equal(g.weight, 2);
+	assert_true(g.overhead > 0.0079 && g.overhead < 0.0081); /* still hits x cost */
+	governor_learn(&g, 0.001, 0.006);                        /* it is less */
+	governor_period(&g, 2000, 0, 1);
+	assert_int_equal(g.weight, 1);
+	governor_learn(&g, 5, 6);
+	assert_true(g.launch_factor <= 8);
+}
+
+static void test_a_trial_costs_and_changes_nothing(void **state)
+{
+	struct governor g;
+
+	governor_init(&g, 0.01, 2000, true);
+	governor_trial(&g, 500000, 1);
+	assert_int_equal(g.weight, 1);
+	assert_true(governor_mean(&g) > 0.99);
+}
+
 static void test_on_time_is_the_weights_share(void **state)
 {
 	struct governor g = {.weight = 8};
@@ -73,6 +105,8 @@ int main(void)
 		cmocka_unit_test(test_over_budget_the_weight_rises_as_much_as_needed),
 		cmocka_unit_test(test_it_comes_back),
 		cmocka_unit_test(test_no_limit_and_no_switch),
+		cmocka_unit_test(test_a_trial_moves_the_account_no_further_than_it_must),
+		cmocka_unit_test(test_a_trial_costs_and_changes_nothing),
 		cmocka_unit_test(test_on_time_is_the_weights_share),
 	};
 

@@ -59,6 +59,7 @@ static void test_first_reading(void **state)
 	ABOUT(s.psi_io_pct, 3.25);
 	ABOUT(s.cpu_pct, 0.0); /* nothing to compare with yet */
 	assert_true(s.major_faults_per_s < 0);
+	assert_true(s.steal_pct < 0 && s.iowait_pct < 0);
 	assert_true(s.busiest_cpu_pct < 0);
 	assert_int_equal(s.busiest_cpu, -1);
 }
@@ -74,6 +75,8 @@ static void test_shares_and_rates_are_since_the_last_reading(void **state)
 	tree_write(root, "/proc/vmstat", "pgmajfault 1030\n");
 	assert_int_equal(host_read(&host, (wall_time){3000000000}, &s), 0);
 	ABOUT(s.cpu_pct, 45.0); /* 90 of 200 ticks; iowait is idle */
+	ABOUT(s.iowait_pct, 10.0);
+	ABOUT(s.steal_pct, 0.0);
 	assert_int_equal(s.busiest_cpu, 3);
 	ABOUT(s.busiest_cpu_pct, 80.0);
 	ABOUT(s.major_faults_per_s, 15.0);
@@ -84,6 +87,19 @@ static void test_shares_and_rates_are_since_the_last_reading(void **state)
 	ABOUT(s.cpu_pct, 0.0);
 	assert_true(s.busiest_cpu_pct < 0);
 	assert_true(s.major_faults_per_s < 0);
+}
+
+/* What the hypervisor gave to others is told, and is not idle. */
+static void test_steal(void **state)
+{
+	struct host_sample s;
+
+	assert_int_equal(host_read(&host, (wall_time){1}, &s), 0);
+	tree_write(root, "/proc/stat", "cpu  110 0 100 860 0 0 0 30 0 0\n");
+	assert_int_equal(host_read(&host, (wall_time){2}, &s), 0);
+	ABOUT(s.steal_pct, 30.0);
+	ABOUT(s.iowait_pct, 0.0);
+	ABOUT(s.cpu_pct, 40.0);
 }
 
 static void test_a_kernel_without_pressure(void **state)
@@ -132,6 +148,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		HOST_TEST(test_first_reading),
 		HOST_TEST(test_shares_and_rates_are_since_the_last_reading),
+		HOST_TEST(test_steal),
 		HOST_TEST(test_a_kernel_without_pressure),
 		HOST_TEST(test_a_cpu_past_the_ceiling_is_in_the_sum_alone),
 		HOST_TEST(test_nonsense_is_refused),

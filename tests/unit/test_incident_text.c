@@ -23,6 +23,7 @@ static struct incident example(void)
 		.excess_ns = 2900000000,
 		.explained = 0.8,
 		.confidence = 0.7,
+		.completeness = 1,
 		.cause_count = 2,
 		.causes = {{.cause = CAUSE_PREEMPTED,
 				   .culprit_pid = HOG,

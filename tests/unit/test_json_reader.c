@@ -184,6 +184,35 @@ static void a_bad_copy_is_told(void **state)
 	assert_false(json_copy_value(&r, json_read(&r), &w));
 }
 
+static void reads_a_place_again(void **state)
+{
+	_cleanup_(json_reader_done) struct json_reader r =
+		reader("{\"a\":[{\"x\":1},2],\"b\":[[3]]}");
+	struct json_place place, end;
+
+	assert_int_equal(json_read(&r), JSON_READ_OBJECT);
+	assert_int_equal(json_read(&r), JSON_READ_KEY);
+	place = json_here(&r);
+	assert_true(json_skip(&r, json_read(&r)));
+	assert_int_equal(json_read(&r), JSON_READ_KEY);
+	assert_true(json_skip(&r, json_read(&r)));
+	assert_int_equal(json_read(&r), JSON_READ_OBJECT_END);
+	end = json_here(&r);
+	json_go_to(&r, place);
+	assert_int_equal(json_read(&r), JSON_READ_ARRAY);
+	assert_int_equal(json_read(&r), JSON_READ_OBJECT);
+	assert_int_equal(json_read(&r), JSON_READ_KEY);
+	assert_int_equal(json_read(&r), JSON_READ_INT);
+	assert_int_equal(json_read(&r), JSON_READ_OBJECT_END);
+	assert_int_equal(json_read(&r), JSON_READ_INT);
+	assert_int_equal(r.i, 2);
+	assert_int_equal(json_read(&r), JSON_READ_ARRAY_END);
+	assert_int_equal(json_read(&r), JSON_READ_KEY);
+	assert_true(json_read_is(&r, "b"));
+	json_go_to(&r, end);
+	assert_int_equal(json_read(&r), JSON_READ_END);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +225,7 @@ int main(void)
 		cmocka_unit_test(cut_texts_fail),
 		cmocka_unit_test(copies_values),
 		cmocka_unit_test(a_bad_copy_is_told),
+		cmocka_unit_test(reads_a_place_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

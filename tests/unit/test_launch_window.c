@@ -73,6 +73,22 @@ static void weights_times_windows_are_all_the_time(void **state)
 	assert_float_equal(counted, 5250, 1); /* up to the last window's end */
 }
 
+/* Opened and closed more than once between two readings: all of the open time was seen. */
+static void short_windows_between_readings_add_up(void **state)
+{
+	struct launch_window w;
+
+	launch_window_init(&w, ms(0));
+	launch_window_close(&w, ms(250));
+	launch_window_open(&w, ms(500));
+	launch_window_close(&w, ms(750));
+	assert_float_equal(launch_window_weight(&w, 2, ms(1000)), 1.5, 1e-9);
+	launch_window_open(&w, ms(1250));
+	launch_window_close(&w, ms(1500));
+	launch_window_open(&w, ms(1750));
+	assert_float_equal(launch_window_weight(&w, 2, ms(2000)), 2.5, 1e-9); /* still open */
+}
+
 static void a_moment_does_not_speak_for_itself(void **state)
 {
 	struct launch_window w;
@@ -82,8 +98,8 @@ static void a_moment_does_not_speak_for_itself(void **state)
 	launch_window_close(&w, ms(1001));
 	launch_window_open(&w, ms(1990));
 	assert_float_equal(launch_window_weight(&w, 16, ms(2000)), 16, 1e-9); /* not 100 */
-	/* and it is part of the next reading */
-	assert_float_equal(launch_window_weight(&w, 16, ms(3000)), 2000.0 / 1010, 1e-9);
+	/* and it is part of the next reading, like the one before it was closed */
+	assert_float_equal(launch_window_weight(&w, 16, ms(3000)), 2000.0 / 1011, 1e-9);
 }
 
 int main(void)
@@ -92,6 +108,7 @@ int main(void)
 		cmocka_unit_test(open_all_the_time_each_counts_once),
 		cmocka_unit_test(a_part_stands_for_the_whole),
 		cmocka_unit_test(weights_times_windows_are_all_the_time),
+		cmocka_unit_test(short_windows_between_readings_add_up),
 		cmocka_unit_test(a_moment_does_not_speak_for_itself),
 	};
 

@@ -49,6 +49,12 @@ static void kinds_by_name(void **state)
 		{"libcuda.so.535.104.05", TARGET_CUDA},
 		{"libnccl.so.2", TARGET_NCCL},
 		{"libtorch_cuda.so", TARGET_TORCH_CUDA},
+		{"libtorch_cpu.so", TARGET_TORCH_CPU},
+		{"libtorch_cpu.so.1.13.0", TARGET_TORCH_CPU},
+		{"python3.11", TARGET_PYTHON},
+		{"libpython3.12.so.1.0", TARGET_PYTHON},
+		{"python3-config", -1},
+		{"libtorch_cpu_x.so", -1},
 		{"libcudart", -1},
 		{"libcudart.so.x", -1},
 		{"libcudartx.so", -1},
@@ -73,7 +79,7 @@ static void kinds_by_name(void **state)
 static void executable_mappings_count(void **state)
 {
 	tree_write(*state, "/proc/12/maps",
-		"55d0c0000000-55d0c0001000 r-xp 00000000 08:01 77 /usr/bin/python3\n"
+		"55d0c0000000-55d0c0001000 r-xp 00000000 08:01 77 /usr/bin/train\n"
 		"7f0000000000-7f0000010000 r--p 00000000 08:01 123 /opt/a b/libcudart.so.12\n"
 		"7f0000010000-7f00000a0000 r-xp 00010000 08:01 123 /opt/a b/libcudart.so.12\n"
 		"7f00000a0000-7f00000b0000 r-xp 00010000 08:01 123 /opt/a b/libcudart.so.12\n"
@@ -98,6 +104,19 @@ static void executable_mappings_count(void **state)
 	assert_int_equal(found[1].dev, makedev(0xfd, 0x1a));
 	assert_int_equal(found[1].inode, UINT64_MAX);
 	assert_true(found[1].deleted);
+}
+
+static void an_interpreter_alone_is_no_cuda(void **state)
+{
+	tree_write(*state, "/proc/12/maps",
+		"55d0c0000000-55d0c0001000 r-xp 00000000 08:01 77 /usr/bin/python3.11\n"
+		"7f0000010000-7f00000a0000 r-xp 00010000 08:01 123 /x/libtorch_cpu.so\n");
+	assert_int_equal(libraries(*state), 2);
+	assert_int_equal(found[0].kind, TARGET_PYTHON);
+	assert_int_equal(found[1].kind, TARGET_TORCH_CPU);
+	assert_false(discover_uses_cuda(found, 2));
+	found[1].kind = TARGET_CUDA;
+	assert_true(discover_uses_cuda(found, 2));
 }
 
 static void hostile_lines_are_survived(void **state)
@@ -226,6 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kinds_by_name),
 		cmocka_unit_test_setup_teardown(executable_mappings_count, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_interpreter_alone_is_no_cuda, setup, teardown),
 		cmocka_unit_test_setup_teardown(hostile_lines_are_survived, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_many_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(

@@ -120,11 +120,20 @@ static void table_shows_every_op(void **state)
 	assert_contains(buf_str(&b),
 		"  Wall: 2m0s | Events: 2,470,134 | Lost: 7 (0.00%)\n"
 		"  Stored: 900 events, 2,469,227 more as counts | Database: 3.0 MiB\n"
-		"  Overhead: 0.4 % of the busiest process so far (1.1µs per call; budget 1.0 %)\n"
-		"  launches are sampled 1/4 of the time to stay within it; their counts are scaled up\n"
+		"  Overhead: at least 0.4 % of the busiest process (calls x 1.1µs; budget 1.0 %)\n"
+		"  launches are sampled 1/4 of the time; their counts are scaled up\n"
 		"  lost: 7 of 1,234,567 driver events, ring_full (");
 	assert_lacks(buf_str(&b), "No CUDA calls yet");
 	assert_lacks(buf_str(&b), "\u2502");
+
+	buf_clear(&b);
+	v.overhead_pairs = 16;
+	v.overhead_low = 0.001;
+	v.overhead_high = 0.012;
+	live_table(&b, &v, (struct live_style){0});
+	assert_contains(buf_str(&b),
+		"  Overhead: 0.4 % (0.1 % to 1.2 %) of the busiest process (CPU time of its steps "
+		"with and without probes, compared 16 times; budget 1.0 %)\n");
 
 	buf_clear(&b);
 	live_table(&b, &v, (struct live_style){.unicode = true});

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/manual.h"
+#include "cli/commands.h"
+#include "cluster/cli/commands.h"
+#include "command/manual.h"
 
 static const struct option_row options[] = {
 	{.name = "some-path",
@@ -37,7 +39,7 @@ static void test_page(void **state)
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
 	const char *text;
 
-	manual_page(&b, &made);
+	manual_page(&b, &ingero_program, &made);
 	assert_int_equal(b.err, 0);
 	text = buf_str(&b);
 	assert_non_null(strstr(text, ".TH INGERO-MADE 1 "));
@@ -58,33 +60,39 @@ static void test_index(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
 
-	manual_index(&b);
+	manual_index(&b, &ingero_program);
 	assert_int_equal(b.err, 0);
-	for (const struct command *const *c = commands; *c; c++) {
-		char name[64];
+	for (const struct command *const *c = ingero_program.commands; *c; c++) {
+		_cleanup_buf_ struct buf name = BUF_INIT(128);
 
-		snprintf(name, sizeof(name), ".BR ingero\\-%s (1)\n", (*c)->name);
-		assert_non_null(strstr(buf_str(&b), name));
+		buf_puts(&name, ".BR ingero\\-");
+		for (const char *at = (*c)->name; *at; at++)
+			buf_printf(&name, "%s%c", *at == '-' ? "\\" : "", *at);
+		buf_puts(&name, " (1)\n");
+		assert_non_null(strstr(buf_str(&b), buf_str(&name)));
 	}
 	assert_non_null(strstr(buf_str(&b), ".B 77\nno permission\n"));
 	assert_non_null(strstr(buf_str(&b), ".B INGERO_DB\n"));
 }
 
-static const struct command *find(const char *name)
+static void test_other_program(void **state)
 {
-	const struct command *const *c = commands;
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
 
-	while (strcmp((*c)->name, name))
-		c++;
-	return *c;
+	manual_page(&b, &cluster_program, program_find(&cluster_program, "version"));
+	assert_int_equal(b.err, 0);
+	assert_non_null(strstr(buf_str(&b), ".TH INGERO-CLUSTER-VERSION 1 "));
+	assert_non_null(strstr(buf_str(&b), ".SH SYNOPSIS\n.B ingero\\-cluster\nversion "));
+	assert_non_null(strstr(buf_str(&b), ",\n.BR ingero\\-cluster\\-completion (1)"));
+	assert_null(strstr(buf_str(&b), ".BR ingero (1)"));
 }
 
 static void test_partial_answers(void **state)
 {
 	_cleanup_buf_ struct buf with = BUF_INIT(1 << 20), without = BUF_INIT(1 << 20);
 
-	manual_page(&with, find("query"));
-	manual_page(&without, find("trace"));
+	manual_page(&with, &ingero_program, program_find(&ingero_program, "query"));
+	manual_page(&without, &ingero_program, program_find(&ingero_program, "trace"));
 	assert_non_null(strstr(buf_str(&with), "2 if some nodes did and some did not"));
 	assert_null(strstr(buf_str(&without), "some nodes"));
 }
@@ -93,9 +101,10 @@ static void test_rows(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
 
-	manual_rows(&b);
+	manual_rows(&b, &ingero_program);
 	assert_int_equal(b.err, 0);
-	assert_non_null(strstr(buf_str(&b), "merge\t`--output PATH`, `-o`\tpath of the merged"));
+	assert_non_null(
+		strstr(buf_str(&b), "ingero\tmerge\t`--output PATH`, `-o`\tpath of the merged"));
 }
 
 int main(void)
@@ -103,6 +112,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_page),
 		cmocka_unit_test(test_index),
+		cmocka_unit_test(test_other_program),
 		cmocka_unit_test(test_partial_answers),
 		cmocka_unit_test(test_rows),
 	};

@@ -78,7 +78,9 @@ static void make(const char *path, const char *node, int64_t start, int events)
 		.psi_io_pct = -1,
 		.busiest_cpu_pct = -1,
 		.busiest_cpu = -1,
-		.swap_total_mb = -1};
+		.swap_total_mb = -1,
+		.steal_pct = -1,
+		.iowait_pct = 2};
 	struct cgroup_row group = {.id = 9, .path = "/x"};
 	struct process process = {.pid = 77, .start_ticks = 5, .seen.ns = start};
 	struct annotation label = {.time.ns = T0, .labels = "{\"phase\":\"a\"}"};
@@ -87,7 +89,10 @@ static void make(const char *path, const char *node, int64_t start, int events)
 		.count = 1, .rows = {{.source = SOURCE_CUDA, .cpu = 3, .count = 2}}};
 	struct call_gap gap = {
 		.pid = 7, .from = {T0}, .to = {T0 + 9 * MS}, .file = "/x/libcuda.so"};
+	struct ledger_row row = {
+		.start.ns = T0, .dur_ns = 5, .ns[LEDGER_PIPE] = 5, .pid = 77, .tid = 78};
 	struct accounting books = {0};
+	struct container_sample container;
 	struct gpu_sample gpu;
 	int64_t id;
 
@@ -101,6 +106,10 @@ static void make(const char *path, const char *node, int64_t start, int events)
 	put_bucket(db, T0, 10, 1000);
 	assert_int_equal(nodedb_put_sample(db, &sample, NULL), 0);
 	assert_int_equal(nodedb_put_gpu_sample(db, &gpu, NULL), 0);
+	container_sample_init(&container, (wall_time){T0}, 9);
+	container.cpus = 4;
+	assert_int_equal(nodedb_put_container_sample(db, &container, NULL), 0);
+	assert_int_equal(nodedb_put_ledger(db, &row, NULL), 0);
 	assert_int_equal(nodedb_put_overhead(db, &overhead, NULL), 0);
 	assert_int_equal(nodedb_put_cgroup(db, &group, NULL), 0);
 	assert_int_equal(nodedb_put_process(db, &process, "train.py", NULL), 0);
@@ -148,7 +157,8 @@ static void test_nodes_stay_apart(void **state)
 	struct merge_result res = {0};
 	const char *const counted[] = {"process_names", "processes", "system_snapshots",
 		"gpu_samples", "cgroup_metadata", "annotations", "sessions", "event_aggregates",
-		"event_aggregates_5s", "pruned", "overhead", "losses_by_cpu"};
+		"event_aggregates_5s", "pruned", "overhead", "losses_by_cpu", "ledger",
+		"container_samples"};
 
 	make(f.a, "a", T0, 5);
 	make(f.b, "b", T0, 7);
@@ -166,6 +176,12 @@ static void test_nodes_stay_apart(void **state)
 		snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", counted[i]);
 		assert_int_equal(scratch_int(f.out, sql), 2);
 	}
+	assert_int_equal(scratch_int(f.out, "SELECT count(*) FROM ledger WHERE pipe = 5 AND"
+					    " duration = 5 AND tid = 78 AND node IN ('a', 'b')"),
+		2);
+	assert_int_equal(scratch_int(f.out, "SELECT count(*) FROM container_samples WHERE cpus = 4"
+					    " AND oom_kills IS NULL AND cgroup_id = 9"),
+		2);
 	assert_int_equal(scratch_int(f.out, "SELECT count(DISTINCT id) FROM events"), 12);
 	assert_int_equal(scratch_int(f.out, "SELECT count(*) FROM events WHERE id = 'b:7' AND"
 					    " detail = '10.0.0.1:80' AND comm = 'python3'"),

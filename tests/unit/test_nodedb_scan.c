@@ -104,6 +104,35 @@ static void test_same_incidents(void **state)
 	scene_done(&sc);
 }
 
+/* The first call after a pause is as short as others, and all that shows the pause; samples of what
+ * ran on a CPU are no calls. */
+static void test_pauses_and_samples_stay(void **state)
+{
+	struct scratch *s = *state;
+	struct scene sc = {0};
+	struct nodedb_content thin;
+	size_t gaps = 0, samples = 0;
+
+	for (int i = 0; i < 4000; i++) {
+		struct event *e = scene_call(&sc, CUDA_LAUNCH, i * 10000 + 30, 8);
+
+		e->flags = i % 40 ? 0 : WIRE_AFTER_GAP;
+		if (i % 10 == 0)
+			scene_add(&sc, SOURCE_HOST, HOST_CPU_SAMPLE, VICTIM, VICTIM, i * 10000, 10);
+	}
+	store_scene(s->path, &sc, true);
+	thin = read_thin(s->path, NODEDB_THIN_ALWAYS);
+	for (size_t i = 0; i < thin.event_count; i++) {
+		gaps += (thin.events[i].flags & WIRE_AFTER_GAP) != 0;
+		samples += thin.events[i].op == HOST_CPU_SAMPLE;
+	}
+	assert_int_equal(gaps, 100);
+	assert_int_equal(samples, 400);
+	assert_in_range(thin.thinned_rows, 3800, 3900); /* control: the others are left out */
+	nodedb_content_done(&thin);
+	scene_done(&sc);
+}
+
 /* Calls that are slow in the first seconds: what is left out still says when the op was first
  * called, so none of them is taken for the first. */
 static void test_first_calls_count(void **state)
@@ -202,6 +231,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_same_incidents),
+		TEST(test_pauses_and_samples_stay),
 		TEST(test_first_calls_count),
 		TEST(test_without_aggregates),
 		TEST(test_published),

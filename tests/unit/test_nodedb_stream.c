@@ -9,7 +9,7 @@
 struct seen {
 	char order[64]; /* o, t, r, c, k, e, z: one letter for each call, runs once */
 	char tracks[256], ranks[256];
-	size_t events, collectives, samples, chains, labels, stacks;
+	size_t events, collectives, samples, chains, labels, stacks, ledger, groups;
 	int64_t first_ns, last_ns;
 	uint64_t last_dur_ns;
 	int stop_at; /* event after which it is ended */
@@ -63,6 +63,8 @@ static int on_content(void *arg, const char *node, const struct nodedb_content *
 	s->samples += c->sample_count;
 	s->chains += c->chain_count;
 	s->labels += c->label_count;
+	s->ledger += c->ledger_count;
+	s->groups += c->container_count;
 	return 0;
 }
 
@@ -110,6 +112,8 @@ static void make(const char *path, int events)
 	struct event nccl = {.start.ns = T0, .source = SOURCE_NCCL, .op = NCCL_ALL_REDUCE};
 	struct stack_row stack = {
 		.hash = 9, .ips = "", .frames = "[{\"s\":\"f\"}]", .frames_len = 11, .stop = ""};
+	const struct ledger_row row = {.start.ns = T0, .dur_ns = 5, .ns[LEDGER_RUN] = 5};
+	const struct container_sample group = {.time.ns = T0, .cgroup_id = 5};
 	int64_t id;
 
 	assert_int_equal(nodedb_session_begin(db, &session, NULL), 0);
@@ -129,6 +133,8 @@ static void make(const char *path, int events)
 	assert_int_equal(nodedb_put_annotation(db, &label, &id, NULL), 0);
 	assert_int_equal(nodedb_put_collective(db, &nccl, &c, NULL), 0);
 	assert_int_equal(nodedb_put_stack(db, &stack, NULL), 0);
+	assert_int_equal(nodedb_put_ledger(db, &row, NULL), 0);
+	assert_int_equal(nodedb_put_container_sample(db, &group, NULL), 0);
 	scratch_close(db);
 }
 
@@ -210,6 +216,11 @@ static void test_filters(void **state)
 	assert_int_equal(stream(sc->path, &(struct nodedb_filter){.last = 20}, &s, &stats), 0);
 	assert_int_equal(s.events, 20);
 	assert_false(stats.is_limited);
+	assert_int_equal(s.ledger + s.groups, 0); /* not asked for */
+	s = (struct seen){0};
+	assert_int_equal(stream(sc->path, &(struct nodedb_filter){.ledger = true}, &s, &stats), 0);
+	assert_int_equal(s.ledger, 1);
+	assert_int_equal(s.groups, 1);
 	s = (struct seen){0};
 	assert_int_equal(
 		stream(sc->path, &(struct nodedb_filter){.scope.pids = &pid, .scope.pid_count = 1},

@@ -65,11 +65,52 @@ static void test_waits_are_the_synchronisations(void **state)
 	assert_false(op_kind_marks(SOURCE_CUDA, WIRE_OP_MAX));
 }
 
+/* By the name of the call: the independent word on what it does. */
+static enum wire_ledger_line line_by_name(const struct wire_op_row *o)
+{
+	if (o->source == SOURCE_NCCL)
+		return LEDGER_COLLECTIVE;
+	if (o->source == SOURCE_GRAPH || strstr(o->name, "Graph"))
+		return LEDGER_GRAPH;
+	if (strstr(o->name, "Launch"))
+		return LEDGER_LAUNCH;
+	if (strstr(o->name, "emcpy"))
+		return LEDGER_COPY;
+	if (strstr(o->name, "StreamWait") || strstr(o->name, "emset") || strstr(o->name, "Record"))
+		return LEDGER_CALL;
+	return strstr(o->name, "Sync") ? LEDGER_GPU_WAIT : LEDGER_ALLOC;
+}
+
+static void test_lines_of_calls(void **state)
+{
+	size_t graphs = 0, calls = 0;
+
+	for (const struct wire_op_row *o = wire_ops; o->name; o++) {
+		enum wire_ledger_line line = op_kind_line(o->source, o->op);
+
+		if (!op_kind_is_gpu(o->source))
+			continue;
+		if (line != line_by_name(o))
+			fail_msg("%s is on line %d", o->name, line);
+		graphs += op_kind_is_graph_launch(o->source, o->op);
+		calls++;
+	}
+	assert_int_equal(graphs, 2);
+	assert_true(calls > 80);
+	assert_int_equal(op_kind_line(SOURCE_CUDA, CUDA_MEMCPY), LEDGER_COPY);
+	assert_int_equal(op_kind_line(SOURCE_CUDA, CUDA_MEMCPY_ASYNC), LEDGER_COPY);
+	assert_int_equal(op_kind_line(SOURCE_CUDA, CUDA_FREE_ASYNC), LEDGER_ALLOC);
+	assert_int_equal(op_kind_line(SOURCE_CUDA, CUDA_MEMSET_ASYNC), LEDGER_CALL);
+	assert_int_equal(op_kind_line(SOURCE_DRIVER, DRIVER_MEM_MAP), LEDGER_ALLOC);
+	assert_int_equal(op_kind_line(SOURCE_CUDA, WIRE_OP_MAX), LEDGER_CALL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sql_has_the_same_sources),
 		cmocka_unit_test(test_waits_are_the_synchronisations),
+		cmocka_unit_test(test_lines_of_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,12 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/option.h"
+#include "command/option.h"
 
 struct settings {
 	bool json, record;
 	const char *db;
 	int64_t last;
+	double factor;
 	uint64_t duration_ns, size_bytes;
 	struct option_pids pids;
 	struct option_strings labels;
@@ -32,6 +33,13 @@ static const struct option_row rows[] = {
 		.help = "n",
 		.min = 1,
 		.max = 100},
+	{.name = "factor",
+		.kind = OPTION_NUMBER,
+		AT(factor),
+		.value_name = "X",
+		.help = "x",
+		.min = 1000,
+		.max = 4000},
 	{.name = "duration",
 		.letter = 'd',
 		.kind = OPTION_DURATION,
@@ -107,6 +115,19 @@ static void values_in_all_forms(void **state)
 	assert_string_equal(got.db, "");
 	assert_int_equal(parse("--db --json"), 0); /* a value is a value */
 	assert_string_equal(got.db, "--json");
+}
+
+static void numbers_have_a_range(void **state)
+{
+	static const char *const wrong[] = {"--factor nan", "--factor inf", "--factor 0x2",
+		"--factor 0.999", "--factor 4.001", "--factor 2x", "--factor _", "--factor 2e0"};
+
+	assert_int_equal(parse("--factor 2.5"), 0);
+	assert_float_equal(got.factor, 2.5, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_int_equal(parse(wrong[i]), -EINVAL);
+	assert_int_equal(parse("--factor 5"), -EINVAL);
+	assert_string_equal(err.text, "--factor: '5' is not a number from 1 to 4");
 }
 
 static void strings_are_collected(void **state)
@@ -206,7 +227,7 @@ static void help_lists_what_is_not_hidden(void **state)
 
 	fflush(stdout);
 	dup2(fileno(f), STDOUT_FILENO);
-	option_print_help(&test_command);
+	option_print_help("ingero", &test_command);
 	fflush(stdout);
 	dup2(saved, STDOUT_FILENO);
 	close(saved);
@@ -226,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_in_all_forms),
 		cmocka_unit_test(positionals_keep_their_order),
+		cmocka_unit_test(numbers_have_a_range),
 		cmocka_unit_test(strings_are_collected),
 		cmocka_unit_test(mistakes_are_explained),
 		cmocka_unit_test(pids_have_a_ceiling),

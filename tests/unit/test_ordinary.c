@@ -62,6 +62,9 @@ static void test_verdicts(void **state)
 	assert_true(keeps(&o, 10, 100, SOURCE_DRIVER, DRIVER_LAUNCH, 5000, 0, 0));
 	assert_true(keeps(&o, 11, 100, SOURCE_NET, NET_RECV, 1000, 0, 0));
 	assert_true(keeps(&o, 12, 100, SOURCE_HOST, HOST_SCHED_SWITCH, 1000, 0, 0));
+	assert_true(keeps(&o, 13, 100, SOURCE_HOST, HOST_CPU_SAMPLE, 1000, 0, 0));
+	assert_true(keeps(&o, 14, 100, SOURCE_CUDA, CUDA_LAUNCH, 9000, 0, WIRE_AFTER_GAP));
+	assert_true(keeps(&o, 15, 100, SOURCE_DRIVER, DRIVER_LAUNCH, 5000, 0, WIRE_AFTER_GAP));
 	assert_int_equal(ordinary_thinned(&o), 4);
 	ordinary_done(&o);
 }

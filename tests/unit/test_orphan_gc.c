@@ -10,6 +10,13 @@ static void put_event(struct nodedb *db, uint64_t stack)
 	assert_int_equal(nodedb_put_event(db, &e, NULL), 0);
 }
 
+static void put_ledger(struct nodedb *db, uint64_t stack)
+{
+	struct ledger_row row = {.start.ns = 1000, .pid = 7, .stack_hash = stack};
+
+	assert_int_equal(nodedb_put_ledger(db, &row, NULL), 0);
+}
+
 static int step(struct orphan_gc *s, struct nodedb *db, size_t rows, uint64_t *deleted)
 {
 	struct errinfo err = {0};
@@ -33,8 +40,8 @@ static int64_t number(struct nodedb *db, const char *sql)
 	return v;
 }
 
-/* Stacks 1 to 4: 1 is used by an old event, 2 by one that comes while marking, 3 by none, 4 comes
- * while marking and is not used yet. */
+/* Stacks 1 to 6: 1 is used by an old event, 2 by one that comes while marking, 3 by none, 4 comes
+ * while marking and is not used yet, 5 and 6 are the ledger's alone, 6 while marking. */
 static void test_what_comes_while_marking_stays(void **state)
 {
 	struct scratch *s = *state;
@@ -48,8 +55,12 @@ static void test_what_comes_while_marking_stays(void **state)
 		put_event(db, 1);
 	assert_int_equal(
 		sql_exec(db->sql,
-			"INSERT INTO stack_traces (hash, ips) VALUES (1,''),(2,''),(3,'')", NULL),
+			"INSERT INTO stack_traces (hash, ips) VALUES (1,''),(2,''),(3,''),(5,''),"
+			"(6,'')",
+			NULL),
 		0);
+	for (int i = 0; i < 7; i++)
+		put_ledger(db, 5);
 	assert_int_equal(step(&w, db, 5, &deleted), 0); /* at rest */
 	orphan_gc_begin(&w);
 	assert_int_equal(step(&w, db, 5, &deleted), 1); /* lists */
@@ -57,11 +68,12 @@ static void test_what_comes_while_marking_stays(void **state)
 	assert_int_equal(
 		sql_exec(db->sql, "INSERT INTO stack_traces (hash, ips) VALUES (4,'')", NULL), 0);
 	put_event(db, 2);
+	put_ledger(db, 6);
 	while (step(&w, db, 5, &deleted))
 		continue;
 	assert_true(w.removed);
 	assert_int_equal(deleted, 1);
-	assert_int_equal(number(db, "SELECT sum(hash) FROM stack_traces"), 1 + 2 + 4);
+	assert_int_equal(number(db, "SELECT sum(hash) FROM stack_traces"), 1 + 2 + 4 + 5 + 6);
 	assert_int_equal(
 		number(db, "SELECT rows FROM pruned WHERE table_name = 'stack_traces'"), 1);
 	orphan_gc_begin(&w); /* too early for the next round */

@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-#include "agent/annotate/socket_path.h"
+#include "base/socket_path.h"
 #include "agent/store/merge/nodedb_merge.h"
 #include "agent/store/write/writer.h"
 #include "base/path_user.h"
@@ -358,10 +358,9 @@ static void test_the_annotation_socket_is_not_laid_where_others_can_replace_it(v
 	int fd = -1;
 
 	assert_int_equal(
-		socket_path_bind(in(w.home, "run/a.sock"), ANNOTATE_NO_GROUP, &fd, NULL), -EPERM);
+		socket_path_bind(in(w.home, "run/a.sock"), SOCKET_NO_GROUP, &fd, NULL), -EPERM);
 	assert_int_equal(scratch_files(w.home, false), 0);
-	assert_int_equal(
-		socket_path_bind(in(w.own, "run/a.sock"), ANNOTATE_NO_GROUP, &fd, NULL), 0);
+	assert_int_equal(socket_path_bind(in(w.own, "run/a.sock"), SOCKET_NO_GROUP, &fd, NULL), 0);
 	close(fd);
 }
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "agent/telemetry/prometheus.h"
+#include "prometheus/prometheus.h"
 
 static const struct metric_desc loaded = {.otlp = "gpu.nccl.process_loaded",
 	.prometheus = "gpu_nccl_process_loaded",

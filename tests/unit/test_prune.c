@@ -78,6 +78,10 @@ static struct nodedb *fill(const char *path, int64_t *ret_session)
 		"INSERT INTO collectives (node, timestamp, pid, tid, comm, op, device, bytes,"
 		" count, stream, duration, ret_code) SELECT node, timestamp, pid, tid, 1, 'x', 0,"
 		" 1, 1, 0, 1, 0 FROM events WHERE seq % 100 = 0");
+	run_sql(db, "INSERT INTO container_samples (node, timestamp, cgroup_id) SELECT node,"
+		    " timestamp, 60 FROM events WHERE seq % 500 = 0");
+	run_sql(db, "INSERT INTO ledger (node, timestamp, duration, pid, tid, stack_hash) SELECT"
+		    " node, timestamp, 1, pid, tid, 200 FROM events WHERE seq % 100 = 0");
 	run_sql(db, "INSERT INTO annotations (timestamp) SELECT timestamp FROM events"
 		    " WHERE seq % 500 = 0");
 	for (int64_t t = 0; t < (int64_t)EVENTS * STEP; t += (int64_t)NODEDB_BUCKET_FINE) {
@@ -155,6 +159,8 @@ static void test_goes_below_the_limit_in_portions(void **state)
 		0);
 	check_pruned_alike(db, "collectives", EVENTS / 100);
 	check_pruned_alike(db, "gpu_samples", EVENTS / 500);
+	check_pruned_alike(db, "container_samples", EVENTS / 500);
+	check_pruned_alike(db, "ledger", EVENTS / 100);
 	assert_true(number(db, "SELECT count(*) FROM system_snapshots") > 0);
 	assert_true(number(db, "SELECT count(*) FROM event_aggregates_5s") > 0);
 	assert_true(number(db, "SELECT min(bucket) + 5000000000 > (SELECT min(timestamp) FROM"

@@ -65,7 +65,7 @@ static void scene_open(struct scene *s)
 
 	if (!s->reply)
 		s->reply = "";
-	assert_int_equal(endpoint_fields_parse("x-scope=a%20b", &s->fields, &e), 0);
+	assert_int_equal(endpoint_fields_parse("x-scope=a%20b", "", &s->fields, &e), 0);
 	assert_int_equal(loop_new(&s->loop), 0);
 	if (http_server_new(s->loop, &server, &s->server, &e) < 0)
 		fail_msg("%s", e.text);

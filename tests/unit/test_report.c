@@ -91,6 +91,7 @@ static void test_one_and_several(void **state)
 		.thinned_rows = 1,
 		.skipped_rows = 1,
 		.older_events = 1,
+		.older_ledger = 1,
 		.older_labels = 1,
 		.skipped_stacks = 1,
 		.other_stacks = 1,
@@ -107,8 +108,8 @@ static void test_one_and_several(void **state)
 	report_text(&b, &inc, 1, &scope, false);
 	assert_contains(b.data,
 		"\n  1 event analysed, 1 call and 1 host event; 1 row of ordinary calls aggregated; "
-		"none of 1 event lost; 1 damaged row omitted; 1 older event omitted; the oldest "
-		"1 label omitted; 1 call stack omitted: damaged or over 64 KiB; 1 call stack with "
+		"none of 1 event lost; 1 damaged row omitted; 1 older event omitted; 1 older "
+		"row of the ledger omitted; the oldest 1 label omitted; 1 call stack omitted: damaged or over 64 KiB; 1 call stack with "
 		"little time omitted\n");
 	assert_contains(b.data, " were pruned (1 row)\n");
 	assert_contains(b.data, "\n  Process: worker (PID 7), at 2026-03-21 13:24:50 UTC\n");
@@ -138,7 +139,21 @@ static void test_no_incidents(void **state)
 	report_text(&b, NULL, 0, &scope, false);
 	assert_string_equal(buf_str(&b),
 		"No incidents\n  3,284 events analysed; losses unknown\n"
-		"  No problems found: no call was far above its usual duration.\n");
+		"  No problems found in the events. Not examined: delays by CPU and disk (no stays off the CPU\n"
+		"  recorded), pauses between calls (this recording does not mark them), steps (none recognised),\n"
+		"  clocks, memory and errors of the GPU (no readings), ranks (no collectives recorded).\n");
+	buf_clear(&b);
+	scope.examined = (struct examined){.calls = 3000,
+		.stays = 200,
+		.steps = 1,
+		.readings = 52,
+		.collectives = 40,
+		.marks_pauses = true};
+	report_text(&b, NULL, 0, &scope, false);
+	assert_contains(buf_str(&b),
+		"\n  No problems found in 3,000 calls, 200 stays off the CPU, 1 step, 52 readings of the GPU, 40\n"
+		"  collectives.\n");
+	assert_null(strstr(buf_str(&b), "Not examined"));
 	buf_clear(&b);
 	scope.events = 0;
 	report_text(&b, NULL, 0, &scope, false);

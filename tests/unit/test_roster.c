@@ -176,6 +176,34 @@ static void calls_bring_in_who_was_missed(void **state)
 	assert_int_equal(at(12, 5).place.known, 0); /* nobody there */
 }
 
+static void groups_are_listed_once(void **state)
+{
+	struct roster_group groups[4];
+	struct event root_call = {
+		.pid = 15, .start.ns = 5, .source = SOURCE_DRIVER, .cgroup_id = 1};
+
+	assert_int_equal(roster_groups(r, groups, 4), 0);
+	for (uint32_t pid = 12; pid <= 16; pid++) {
+		put(pid, 100, "RANK=6");
+		enter(pid, 0, 1);
+	}
+	assert_int_equal(
+		roster_groups(r, groups, 4), 0); /* no call yet: their numbers are not known */
+	at(12, 5);
+	at(13, 5);
+	assert_int_equal(roster_groups(r, groups, 4), 1);
+	assert_int_equal(groups[0].cgroup_id, 50);
+	assert_string_equal(groups[0].path, "/docker/" ID);
+	roster_place(r, &root_call);
+	roster_place(r,
+		&(struct event){.pid = 16, .start.ns = 5, .source = SOURCE_CUDA, .cgroup_id = 51});
+	assert_int_equal(roster_groups(r, groups, 4), 2);
+	assert_int_equal(roster_groups(r, groups, 1), 1);
+	gone(16);
+	leave(16, 9);
+	assert_int_equal(roster_groups(r, groups, 4), 1);
+}
+
 static struct store_writer *open_store(const char *path)
 {
 	struct session session = {.started.ns = 1};
@@ -429,6 +457,7 @@ int main(void)
 		TEST(a_reused_pid_is_another),
 		TEST(a_child_is_what_its_parent_was),
 		TEST(calls_bring_in_who_was_missed),
+		TEST(groups_are_listed_once),
 		TEST(what_is_known_is_stored),
 		TEST(a_new_store_is_told_again),
 		TEST(the_dead_are_in_a_new_store_too),

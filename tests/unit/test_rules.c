@@ -15,7 +15,8 @@ static const struct rule_words words = {.culprit = "C",
 	.victim = "V",
 	.victim_pid = "4",
 	.share = "71 %",
-	.traffic = "83 %"};
+	.traffic = "83 %",
+	.lost = "the extra time"};
 
 static void check_text(const char *text, size_t limit)
 {

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "agent/telemetry/prometheus.h"
+#include "prometheus/prometheus.h"
 #include "agent/telemetry/scrape.h"
 #include "net/client.h"
 

@@ -155,6 +155,45 @@ static void test_kernel_counter_wraps(void **state)
 	assert_int_equal(s.hist[bucket_of(20)], 3);
 }
 
+/* Calls that were counted and not timed are spoken for by those that were. */
+static void test_kernel_untimed(void **state)
+{
+	struct wire_agg before = {0}, now;
+	struct sketch s = {0};
+
+	agg_add(&before, 100);
+	before.count += 6;
+	now = before;
+	agg_add(&now, 1000);
+	agg_add(&now, 1000);
+	agg_add(&now, 3000);
+	now.count += 17;
+	sketch_add_delta(&s, &now, &before);
+	assert_int_equal(s.count, 20);
+	assert_int_equal(s.hist[bucket_of(1000)], 13);
+	assert_int_equal(s.hist[bucket_of(3000)], 7);
+	assert_in_range(s.sum, 33333, 33334);
+	assert_int_equal(s.max, 3000);
+
+	/* None was timed between the readings: all that ever were stand for them. */
+	s = (struct sketch){0};
+	before = now;
+	now.count += 3;
+	sketch_add_delta(&s, &now, &before);
+	assert_int_equal(s.count, 3);
+	assert_int_equal(s.sum, 3 * 5100 / 4);
+	assert_int_equal(
+		s.hist[bucket_of(100)] + s.hist[bucket_of(1000)] + s.hist[bucket_of(3000)], 3);
+
+	/* The largest buckets do not overflow, and none is lost. */
+	s = (struct sketch){0};
+	now.count = UINT64_C(1) << 40;
+	now.hist[bucket_of(1000)] = UINT32_MAX;
+	sketch_add_delta(&s, &now, NULL);
+	assert_int_equal(s.hist[bucket_of(100)] + s.hist[bucket_of(1000)] + s.hist[bucket_of(3000)],
+		now.count);
+}
+
 static void test_round_trip(void **state)
 {
 	uint8_t blob[SKETCH_BLOB_MAX], again[SKETCH_BLOB_MAX];
@@ -269,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_merge_equals_adding_all),
 		cmocka_unit_test(test_kernel_difference),
 		cmocka_unit_test(test_kernel_counter_wraps),
+		cmocka_unit_test(test_kernel_untimed),
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_largest_blob_fits),
 		cmocka_unit_test(test_hostile_blobs),

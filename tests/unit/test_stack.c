@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/macros.h"
 #include "model/stack.h"
@@ -62,6 +64,52 @@ static void names(void **state)
 	assert_false(stack_has_names(&(struct stack){0}));
 }
 
+/* Libraries call back and forth: the line that its author can change is asked for. */
+static void the_users_frame(void **state)
+{
+	static const char *const libraries[] = {
+		"/usr/lib/python3.12/queue.py",
+		"/usr/lib64/python3.9/threading.py",
+		"/opt/conda/lib/python3.13t/site.py",
+		"lib/python3.11/json/decoder.py",
+		"/w/venv/lib/python3.11/site-packages/PIL/Image.py",
+		"/usr/lib/python3/dist-packages/numpy/core.py",
+		"/src/pytorch/torch/optim/adamw.py",
+		"torch/utils/data/dataloader.py",
+		"<frozen importlib._bootstrap>",
+		"",
+	};
+	static const char *const own[] = {
+		"/w/train.py",
+		"train.py",
+		"/home/u/mytorch/train.py",
+		"/w/lib/python/train.py",
+		"/w/calib/python3/train.py",
+		"/w/python3.12/train.py",
+		"/w/my-site-packages/train.py",
+		"<string>",
+		"<stdin>",
+	};
+	struct stack_frame f[] = {
+		{.symbol = "read", .file = "train.py"},
+		{.py_func = "get"},
+		{.py_func = "load", .py_file = "/w/train.py"},
+	};
+	struct stack s = {.frames = f, .count = ARRAY_SIZE(f)};
+
+	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++) {
+		f[1].py_file = libraries[i];
+		assert_ptr_equal(stack_user_frame(&s), &f[2]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		f[1].py_file = own[i];
+		assert_ptr_equal(stack_user_frame(&s), &f[1]);
+	}
+	f[1].py_file = libraries[0];
+	s.count = 2;
+	assert_null(stack_user_frame(&s));
+}
+
 static void base_names(void **state)
 {
 	assert_string_equal(stack_base_name("/a/b/train.py"), "train.py");
@@ -73,6 +121,39 @@ static void base_names(void **state)
 	assert_string_equal(stack_base_name(""), "");
 }
 
+/* A copy does not look at what it was made of. */
+static void copies_stand_alone(void **state)
+{
+	char symbol[] = "f", file[] = "x.py", stop[] = "cut";
+	struct stack_frame frames[] = {{.ip = 7, .symbol = symbol, .line = 3},
+		{.py_file = file, .py_func = symbol, .py_line = 9}, {.ip = 8}};
+	struct stack s = {.hash = 5, .frames = frames, .count = 3, .stop = stop};
+	size_t bytes = 0;
+	struct stack *copy = stack_copy(&s, &bytes);
+
+	assert_non_null(copy);
+	assert_true(bytes > sizeof(s) + sizeof(frames));
+	memset(symbol, 'x', 1);
+	memset(file, 'x', 4);
+	memset(stop, 'x', 3);
+	memset(frames, 0, sizeof(frames));
+	assert_int_equal(copy->hash, 5);
+	assert_int_equal(copy->count, 3);
+	assert_string_equal(copy->stop, "cut");
+	assert_string_equal(copy->frames[0].symbol, "f");
+	assert_int_equal(copy->frames[0].line, 3);
+	assert_null(copy->frames[0].py_func);
+	assert_string_equal(copy->frames[1].py_file, "x.py");
+	assert_int_equal(copy->frames[1].py_line, 9);
+	assert_int_equal(copy->frames[2].ip, 8);
+	assert_null(copy->frames[2].symbol);
+	free(copy);
+	copy = stack_copy(&(struct stack){.hash = 1}, NULL);
+	assert_non_null(copy);
+	assert_int_equal(copy->count, 0);
+	free(copy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -80,6 +161,8 @@ int main(void)
 		cmocka_unit_test(a_place_is_python_or_outside_cuda),
 		cmocka_unit_test(names),
 		cmocka_unit_test(base_names),
+		cmocka_unit_test(the_users_frame),
+		cmocka_unit_test(copies_stand_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-#include "cli/suggest.h"
+#include "command/suggest.h"
 
 static void distance_counts_slips(void **state)
 {

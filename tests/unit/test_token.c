@@ -47,18 +47,18 @@ static void test_who_is_admitted(void **state)
 
 	write_tokens("# the fleet's\n" A "\n\n  " B "   # node 7\n", 0600);
 	assert_int_equal(token_set_new(path, NULL, &t, NULL), 0);
-	assert_true(token_set_admits(t, "Bearer " A));
-	assert_true(token_set_admits(t, "bearer  " B));
-	assert_false(token_set_admits(t, NULL));
-	assert_false(token_set_admits(t, ""));
-	assert_false(token_set_admits(t, "Bearer"));
-	assert_false(token_set_admits(t, "Bearer "));
-	assert_false(token_set_admits(t, A));
-	assert_false(token_set_admits(t, "Basic " A));
-	assert_false(token_set_admits(t, "Bearer " A "0"));
-	assert_false(token_set_admits(t, "Bearer 0123456789abcde"));
-	assert_false(token_set_admits(t, "Bearer " A " "));
-	assert_false(token_set_admits(t, "Bearer " A "," B));
+	assert_true(token_set_find(t, "Bearer " A));
+	assert_true(token_set_find(t, "bearer  " B));
+	assert_false(token_set_find(t, NULL));
+	assert_false(token_set_find(t, ""));
+	assert_false(token_set_find(t, "Bearer"));
+	assert_false(token_set_find(t, "Bearer "));
+	assert_false(token_set_find(t, A));
+	assert_false(token_set_find(t, "Basic " A));
+	assert_false(token_set_find(t, "Bearer " A "0"));
+	assert_false(token_set_find(t, "Bearer 0123456789abcde"));
+	assert_false(token_set_find(t, "Bearer " A " "));
+	assert_false(token_set_find(t, "Bearer " A "," B));
 	token_set_free(t);
 }
 
@@ -74,9 +74,9 @@ static void test_the_environment(void **state)
 	assert_null(t);
 	setenv("TEST_TOKEN", A, 1);
 	assert_int_equal(token_set_new(NULL, "TEST_TOKEN", &t, NULL), 0);
-	assert_true(token_set_admits(t, "Bearer " A));
+	assert_true(token_set_find(t, "Bearer " A));
 	assert_int_equal(token_set_reload(t, NULL), 0);
-	assert_true(token_set_admits(t, "Bearer " A));
+	assert_true(token_set_find(t, "Bearer " A));
 	token_set_free(t);
 }
 
@@ -136,17 +136,17 @@ static void test_reload(void **state)
 	write_tokens(A "\n", 0600);
 	assert_int_equal(token_set_new(path, NULL, &t, &e), 0);
 	write_tokens(B "\n", 0600);
-	assert_true(token_set_admits(t, "Bearer " A)); /* not before it is asked for */
+	assert_true(token_set_find(t, "Bearer " A)); /* not before it is asked for */
 	assert_int_equal(token_set_reload(t, &e), 0);
-	assert_false(token_set_admits(t, "Bearer " A));
-	assert_true(token_set_admits(t, "Bearer " B));
+	assert_false(token_set_find(t, "Bearer " A));
+	assert_true(token_set_find(t, "Bearer " B));
 	write_tokens(A "\nbad\n", 0600);
 	assert_int_equal(token_set_reload(t, &e), -EINVAL);
-	assert_true(token_set_admits(t, "Bearer " B));
-	assert_false(token_set_admits(t, "Bearer " A));
+	assert_true(token_set_find(t, "Bearer " B));
+	assert_false(token_set_find(t, "Bearer " A));
 	unlink(path);
 	assert_int_equal(token_set_reload(t, &e), -ENOENT);
-	assert_true(token_set_admits(t, "Bearer " B));
+	assert_true(token_set_find(t, "Bearer " B));
 	write_tokens(A "\n", 0600);
 	token_set_free(t);
 }
@@ -161,8 +161,8 @@ static void test_many(void **state)
 		buf_printf(&b, "0123456789-%05d\n", i);
 	write_tokens(b.data, 0600);
 	assert_int_equal(token_set_new(path, NULL, &t, &e), 0);
-	assert_true(token_set_admits(t, "Bearer 0123456789-00000"));
-	assert_true(token_set_admits(t, "Bearer 0123456789-01023"));
+	assert_true(token_set_find(t, "Bearer 0123456789-00000"));
+	assert_true(token_set_find(t, "Bearer 0123456789-01023"));
 	token_set_free(t);
 	buf_puts(&b, "0123456789-01024\n");
 	write_tokens(b.data, 0600);
@@ -189,6 +189,24 @@ static void test_the_one_to_send(void **state)
 	assert_int_equal(token_read(path, NULL, &token, &e), -ENODATA);
 }
 
+/* The number of a token is its own: the same in every set, known to no other, never that of none. */
+static void test_numbers(void **state)
+{
+	_cleanup_(token_set_freep) struct token_set *one = NULL, *two = NULL;
+	uint64_t number;
+
+	(void)state;
+	assert_int_equal(token_set_of("0123456789abcdef", &one, NULL), 0);
+	assert_int_equal(token_set_of("fedcba9876543210", &two, NULL), 0);
+	/* SHA-256 of the text begins with 9f9f5111f7b27a78 */
+	number = token_set_find(one, "Bearer 0123456789abcdef");
+	assert_int_equal(number, 0x9f9f5111f7b27a78);
+	assert_int_equal(number, token_number("0123456789abcdef", 16));
+	assert_int_not_equal(number, token_set_find(two, "Bearer fedcba9876543210"));
+	assert_int_equal(token_set_find(two, "Bearer 0123456789abcdef"), 0);
+	assert_int_equal(token_set_find(one, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +217,7 @@ int main(void)
 		cmocka_unit_test(test_reload),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_the_one_to_send),
+		cmocka_unit_test(test_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

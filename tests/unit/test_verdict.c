@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "agent/telemetry/verdict.h"
+#include "deliver/verdict.h"
 
 static void test_http(void **state)
 {

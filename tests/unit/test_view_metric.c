@@ -124,6 +124,34 @@ static void test_the_host_and_the_store_if_there_are_any(void **state)
 	assert_int_equal(find(t, M_DB_PRUNED)->first->value.i, 11);
 }
 
+static void test_steps_by_line(void **state)
+{
+	_cleanup_(run_freep) struct run *r = run_new();
+	_cleanup_(metric_set_freep) struct metric_set *s = metrics_of(r), *t = NULL;
+	const struct metric *m;
+
+	assert_null(find(s, M_STEPS));
+	r->reading.steps[0] = (struct step_count){.pid = 7,
+		.comm = "train",
+		.since.ns = 2000,
+		.steps = 10.5,
+		.slow_steps = 1,
+		.ns = {[ACCOUNT_HOST] = 3e9}};
+	r->reading.step_count = 1;
+	t = metrics_of(r);
+	assert_true(find(t, M_STEPS)->first->value.d == 10.5);
+	assert_int_equal(find(t, M_STEPS)->first->start.ns, 2000);
+	assert_true(find(t, M_SLOW_STEPS)->first->value.d == 1);
+	m = find(t, M_STEP_SECONDS);
+	assert_int_equal(m->count, ACCOUNT_LINES); /* what can be 0 is there as 0 */
+	for (const struct metric_point *p = m->first; p; p = p->next) {
+		bool is_host = !strcmp(p->attributes[2].text, "host");
+
+		assert_string_equal(p->attributes[1].text, "train");
+		assert_true(p->value.d == (is_host ? 3 : 0));
+	}
+}
+
 static void test_the_books(void **state)
 {
 	_cleanup_(run_freep) struct run *r = run_new();
@@ -230,6 +258,7 @@ int main(void)
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_nested_calls_alone),
 		cmocka_unit_test(test_the_host_and_the_store_if_there_are_any),
+		cmocka_unit_test(test_steps_by_line),
 		cmocka_unit_test(test_the_books),
 		cmocka_unit_test(test_gpus_are_told_while_the_driver_answers),
 		cmocka_unit_test(test_incidents),

@@ -115,6 +115,18 @@ static void test_what_is_no_time(void **state)
 	}
 }
 
+static void test_utc(void **state)
+{
+	char out[WHEN_UTC_MAX];
+
+	assert_string_equal(
+		when_utc(out, (wall_time){S(T0) + 500000001}), "2026-03-24T13:48:44.500000001Z");
+	assert_string_equal(when_utc(out, (wall_time){0}), "1970-01-01T00:00:00.000000000Z");
+	assert_string_equal(when_utc(out, (wall_time){-1}), "1969-12-31T23:59:59.999999999Z");
+	assert_non_null(when_utc(out, (wall_time){INT64_MIN}));
+	assert_non_null(when_utc(out, (wall_time){INT64_MAX}));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +135,7 @@ int main(void)
 		cmocka_unit_test(test_clock_on_the_recordings_day),
 		cmocka_unit_test(test_epochs),
 		cmocka_unit_test(test_what_is_no_time),
+		cmocka_unit_test(test_utc),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,9 @@ static inline _unused_ struct verdicts verdicts_of(const struct recording *rec)
 	for (size_t i = 0; i < v.count; i++) {
 		const struct incident *inc = &v.list[i];
 
+		if (getenv("INGERO_SHOW")) /* for whoever asks why a test fails */
+			print_message("%s %s: %s\n", severity_name(inc->severity),
+				problem_row(inc->problem)->id, inc->summary);
 		assert_true(inc->explained >= 0 && inc->explained <= 1);
 		assert_true(inc->confidence > 0 && inc->confidence <= 1);
 		assert_true(inc->severity <= problem_row(inc->problem)->worst);

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "agent/annotate/line.h"
+#include "base/socket_path.h"
 
 #define WINDOW    128
 #define ANSWER_MS 10000
@@ -33,32 +33,20 @@ struct client {
 
 int annotate_client_connect(const char *path, int *ret_fd, struct errinfo *reterr)
 {
-	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int r = socket_path_connect(path, 0, ret_fd, reterr);
 
-	if (fd < 0)
-		return -errno;
-	if (strlen(path) >= sizeof(address.sun_path))
-		return errinfo_set_exit(
-			reterr, EXIT_USAGE, -ENAMETOOLONG, "%.80s…: too long for a socket", path);
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	if (connect(fd, (const void *)&address, sizeof(address)) < 0) {
-		int err = errno;
-
-		if (err == EACCES || err == EPERM)
-			return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EACCES,
-				"no permission for %s: run as the user of `ingero trace`, or give your group access with `ingero trace --annotate-socket-gid`",
-				path);
-		if (err == EAGAIN)
-			return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, -EAGAIN,
-				"the tracer at %s is busy: try again", path);
-		return errinfo_set_exit(reterr, EXIT_NO_FEATURE, -err,
-			"no tracer is listening at %s (%s): start one with `ingero trace --annotate`",
-			path, strerror(err));
-	}
-	*ret_fd = fd;
-	fd = -1;
-	return 0;
+	if (r == 0 || r == -ENAMETOOLONG)
+		return r;
+	if (r == -EACCES || r == -EPERM)
+		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EACCES,
+			"no permission for %s: run as the user of `ingero trace`, or give your group access with `ingero trace --annotate-socket-gid`",
+			path);
+	if (r == -EAGAIN)
+		return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, -EAGAIN,
+			"the tracer at %s is busy: try again", path);
+	return errinfo_set_exit(reterr, EXIT_NO_FEATURE, r,
+		"no tracer is listening at %s (%s): start one with `ingero trace --annotate`", path,
+		strerror(-r));
 }
 
 static void note_refused(struct client *c, uint64_t line, const struct errinfo *e)

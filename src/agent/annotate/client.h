@@ -6,6 +6,8 @@
 
 #include "base/errinfo.h"
 
+#define ANNOTATE_SOCKET "annotate.sock" /* see socket_path_default() */
+
 struct annotate_result {
 	uint64_t sent, stored;
 	uint64_t refused;    /* by the check here or by the tracer */

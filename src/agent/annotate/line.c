@@ -217,14 +217,11 @@ int annotate_line_compose(const char *const *labels, size_t count, uint32_t pid,
 	struct json_writer w = json_writer_to_buf(out);
 
 	json_begin_object(&w);
-	json_key(&w, "ts");
-	json_put_int(&w, now.ns);
+	json_int_member(&w, "ts", now.ns);
 	if (pid) {
-		json_key(&w, "pid");
-		json_put_int(&w, pid);
+		json_int_member(&w, "pid", pid);
 	}
-	json_key(&w, "labels");
-	json_begin_object(&w);
+	json_begin_object_member(&w, "labels");
 	for (size_t i = 0; i < count; i++) {
 		const char *eq = strchr(labels[i], '=');
 		char key[ANNOTATION_KEY_MAX + 1];
@@ -238,8 +235,7 @@ int annotate_line_compose(const char *const *labels, size_t count, uint32_t pid,
 			r = check_value(key, eq + 1, strlen(eq + 1), reterr);
 		if (r < 0)
 			return r;
-		json_key(&w, key);
-		json_put_string(&w, eq + 1);
+		json_string_member(&w, key, eq + 1);
 	}
 	json_end_object(&w);
 	json_end_object(&w);
@@ -251,8 +247,7 @@ void annotate_line_answer(struct buf *out, int64_t id, const char *error)
 	struct json_writer w = json_writer_to_buf(out);
 
 	json_begin_object(&w);
-	json_key(&w, "ok");
-	json_put_bool(&w, !error);
+	json_bool_member(&w, "ok", !error);
 	json_key(&w, error ? "error" : "id");
 	if (error)
 		json_put_string(&w, error);

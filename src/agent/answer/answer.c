@@ -10,7 +10,8 @@
 #include "agent/store/write/lock.h"
 #include "agent/answer/time_request.h"
 
-#define NODES_MAX 1024
+#define NODES_MAX   1024
+#define NAMES_BYTES 1024 /* of a sentence */
 
 struct asking {
 	const struct answer_request *request;
@@ -22,7 +23,8 @@ struct asking {
 static int find_time(struct question *t, uint64_t default_ns, struct errinfo *reterr)
 {
 	const struct answer_request *q = t->request;
-	struct time_request time = {q->from, q->to, q->since_ns, q->all};
+	/* The newest rows are the newest of all. */
+	struct time_request time = {q->from, q->to, q->since_ns, q->all || q->last};
 	struct time_end end = {t->range, t->live, wall_now().ns, q->flag ? q->flag : ""};
 	struct nodedb_range events = {0};
 	int r = 0;
@@ -38,6 +40,8 @@ static int find_time(struct question *t, uint64_t default_ns, struct errinfo *re
 /* The node that is asked for must be there; without one the first one gives the recording its name. */
 static int find_node(struct question *t, const struct sql_table *nodes, struct errinfo *reterr)
 {
+	_cleanup_buf_ struct buf names = BUF_INIT(NAMES_BYTES);
+
 	t->node = nodes->row_count ? table_text(nodes, 0, 0) : "";
 	if (!t->request->node[0])
 		return 0;
@@ -46,12 +50,45 @@ static int find_node(struct question *t, const struct sql_table *nodes, struct e
 			t->scope.node = t->request->node;
 			return 0;
 		}
-	return errinfo_set(
-		reterr, -ESRCH, "the recording has no such node: /api/v1/nodes lists them");
+	for (size_t i = 0; i < nodes->row_count; i++)
+		buf_printf(&names, "%s%s", i ? ", " : "", table_text(nodes, i, 0));
+	return errinfo_set(reterr, -ESRCH, "the recording has no node %s, only %s",
+		t->request->node, buf_str(&names));
+}
+
+/* A rank stands for its processes: one, or as many as were started with it. Of a merged recording their node
+ * is meant with it, because process ids of different nodes have nothing in common. */
+static int find_rank(struct question *t, const struct sql_table *nodes,
+	uint32_t pids[ANSWER_PIDS_MAX], struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table p = {0};
+	int r = nodedb_snapshot_list(t->snapshot, NODEDB_PROCESSES,
+		&(struct scope){.node = t->scope.node}, 0, &p, reterr);
+	int rank = table_column(&p, "rank"), pid = table_column(&p, "pid");
+
+	if (r < 0)
+		return r;
+	if (t->scope.pid_count)
+		return errinfo_set(reterr, -EINVAL, "give either a pid or a rank");
+	for (size_t i = 0; i < p.row_count && t->scope.pid_count < ANSWER_PIDS_MAX; i++) {
+		if (sql_table_cell(&p, i, rank)->type != SQL_INT ||
+			table_int(&p, i, rank) != t->request->rank)
+			continue;
+		pids[t->scope.pid_count++] = (uint32_t)table_int(&p, i, pid);
+		for (size_t k = 0; nodes->row_count > 1 && k < nodes->row_count; k++)
+			if (!strcmp(table_text(nodes, k, 0), table_text(&p, i, 0)))
+				t->scope.node = table_text(nodes, k, 0);
+	}
+	t->scope.pids = pids;
+	return t->scope.pid_count
+		       ? 0
+		       : errinfo_set(reterr, -ESRCH, "no process of the recording has rank %d",
+				 t->request->rank);
 }
 
 static int ask(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 {
+	uint32_t pids[ANSWER_PIDS_MAX];
 	const struct asking *asking = arg;
 	_cleanup_(sql_table_done) struct sql_table nodes = {0};
 	struct question t = {.snapshot = l,
@@ -68,6 +105,8 @@ static int ask(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 			l, NODEDB_NODES, &(struct scope){0}, NODES_MAX, &nodes, reterr);
 	if (r == 0)
 		r = find_node(&t, &nodes, reterr);
+	if (r == 0 && t.request->has_rank)
+		r = find_rank(&t, &nodes, pids, reterr);
 	if (r == 0)
 		r = find_time(&t, asking->default_ns, reterr);
 	return r == 0 ? asking->fn(&t, asking->arg, reterr) : r;
@@ -126,12 +165,6 @@ size_t answer_limit(size_t request, size_t otherwise, size_t max)
 	return MIN(request ? request : otherwise, max);
 }
 
-void put_bool(struct json_writer *w, const char *key, bool v)
-{
-	json_key(w, key);
-	json_put_bool(w, v);
-}
-
 void put_us(struct json_writer *w, const char *key, double ns)
 {
 	json_double_member(w, key, ns / (double)NS_PER_US);
@@ -139,13 +172,20 @@ void put_us(struct json_writer *w, const char *key, double ns)
 
 void put_window(const struct question *q, struct json_writer *w)
 {
-	json_key(w, "window");
-	json_begin_object(w);
+	json_begin_object_member(w, "window");
 	json_int_member(w, "from_ns", q->scope.from_ns);
 	json_int_member(w, "to_ns", q->scope.to_ns);
-	put_bool(w, "live", q->live);
-	put_bool(w, "default", q->by_default);
+	json_bool_member(w, "live", q->live);
+	json_bool_member(w, "default", q->by_default);
 	json_end_object(w);
+}
+
+int answer_end(const struct question *q, struct json_writer *w, bool truncated)
+{
+	json_bool_member(w, "truncated", truncated);
+	put_window(q, w);
+	json_end_object(w);
+	return 0;
 }
 
 /* ---- lists ---- */
@@ -194,8 +234,7 @@ void table_cell(struct json_writer *w, const struct sql_table *t, size_t row, in
 
 void table_put(struct json_writer *w, const char *key, const struct sql_table *t)
 {
-	json_key(w, key);
-	json_begin_array(w);
+	json_begin_array_member(w, key);
 	for (size_t i = 0; i < t->row_count; i++) {
 		json_begin_object(w);
 		for (int c = 0; c < t->column_count; c++) {

@@ -23,6 +23,8 @@ struct answer_request { /* as asked; 0 and "" are not */
 	char from[ANSWER_TEXT_MAX], to[ANSWER_TEXT_MAX]; /* as --from and --to */
 	uint32_t pids[ANSWER_PIDS_MAX];
 	size_t pid_count;
+	bool has_rank;
+	int32_t rank; /* the processes that have this rank in their job */
 	char node[256];
 	uint8_t source; /* only this source, */
 	uint16_t op;    /* and of it this op */
@@ -75,6 +77,9 @@ size_t answer_limit(size_t request, size_t otherwise, size_t max);
 /* put_window - the member "window" that every answer about a time has. */
 void put_window(const struct question *q, struct json_writer *w);
 
+/* answer_end - ends the object of an answer about a time: "truncated" and "window". Returns 0. */
+int answer_end(const struct question *q, struct json_writer *w, bool truncated);
+
 /* table_put - member @key: an array of the rows of @t as objects, each column a member. */
 void table_put(struct json_writer *w, const char *key, const struct sql_table *t);
 void table_cell(struct json_writer *w, const struct sql_table *t, size_t row, int column);
@@ -85,10 +90,9 @@ int64_t table_int(const struct sql_table *t, size_t row, int column);
 double table_real(const struct sql_table *t, size_t row, int column);
 const char *table_text(const struct sql_table *t, size_t row, int column);
 
-void put_bool(struct json_writer *w, const char *key, bool v);
 void put_us(struct json_writer *w, const char *key, double ns); /* ns as microseconds */
 
 answer_fn overview_json, nodes_json, sessions_json, processes_json, capabilities_json;
 answer_fn ops_json, series_json, graph_metrics_json, graph_events_json;
 answer_fn chains_json, incidents_json, collectives_json, stacks_json, flame_json;
-answer_fn snapshots_json, gpus_json, losses_json, overhead_json;
+answer_fn snapshots_json, gpus_json, losses_json, overhead_json, steps_json;

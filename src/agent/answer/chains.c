@@ -26,8 +26,7 @@ void put_chain_texts(struct json_writer *w, const char *key, const char *text)
 	json_t *item;
 	size_t i;
 
-	json_key(w, key);
-	json_begin_array(w);
+	json_begin_array_member(w, key);
 	json_array_foreach (root, i, item)
 		if (json_is_string(item))
 			json_put_string(w, json_string_value(item));
@@ -40,8 +39,7 @@ static void put_timeline(struct json_writer *w, const char *text)
 	json_t *item;
 	size_t i;
 
-	json_key(w, "timeline");
-	json_begin_array(w);
+	json_begin_array_member(w, "timeline");
 	json_array_foreach (root, i, item) {
 		const json_t *us = json_object_get(item, "dur_us");
 		const char *layer = json_string_value(json_object_get(item, "layer"));
@@ -110,13 +108,9 @@ int chains_json(const struct question *q, struct json_writer *w, struct errinfo 
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	json_key(w, "chains");
-	json_begin_array(w);
+	json_begin_array_member(w, "chains");
 	for (size_t i = 0; i < s.row_count; i++)
 		put_chain(w, &s, i);
 	json_end_array(w);
-	put_bool(w, "truncated", s.truncated);
-	put_window(q, w);
-	json_end_object(w);
-	return 0;
+	return answer_end(q, w, s.truncated);
 }

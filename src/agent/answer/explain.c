@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/answer/chain_step.h"
+#include "agent/correlate/account/account.h"
 #include "base/text.h"
 #include "wire/op_kind.h"
 
@@ -38,6 +39,22 @@ static bool count_host_events(const struct nodedb_content *c, uint64_t *ret)
 	return true;
 }
 
+static struct examined examined_of(const struct nodedb_content *c)
+{
+	struct examined e = {.readings = c->gpu_sample_count,
+		.collectives = c->collective_count,
+		.marks_pauses = c->has_books || c->ledger_count};
+
+	for (size_t i = 0; i < c->event_count; i++) {
+		const struct event *v = &c->events[i];
+
+		e.calls += op_kind_is_gpu(v->source);
+		e.stays += v->source == SOURCE_HOST && v->op == HOST_SCHED_SWITCH;
+		e.marks_pauses |= op_kind_is_gpu(v->source) && (v->flags & WIRE_AFTER_GAP);
+	}
+	return e;
+}
+
 static struct report_scope scope_of(const struct nodedb_content *c)
 {
 	uint64_t host_events = 0;
@@ -52,8 +69,10 @@ static struct report_scope scope_of(const struct nodedb_content *c)
 		.calls = c->total_calls - host_events,
 		.host_events = host_events,
 		.mixed = !is_known,
+		.examined = examined_of(c),
 		.skipped_rows = c->skipped_rows,
 		.older_events = c->older_events,
+		.older_ledger = c->older_ledger,
 		.thinned_rows = c->thinned_rows,
 		.completeness = completeness_of(c->has_books ? &c->books : NULL),
 		.pruned_rows = c->pruned_rows,
@@ -83,13 +102,18 @@ struct recording explain_recording(const struct nodedb_content *c)
 		.collective_count = c->collective_count,
 		.labels = c->labels,
 		.label_count = c->label_count,
+		.ledger = c->ledger,
+		.ledger_count = c->ledger_count,
+		.containers = c->containers,
+		.container_count = c->container_count,
+		.stacks = &c->stacks,
 		.books = c->has_books ? &c->books : NULL,
 		.node = c->node,
 	};
 }
 
 /* Collectives of all nodes are looked at with the events of one: a rank that others wait for is
- * told where it runs, because only there is seen what it did. Returns a row of that rank, or NULL:
+ * reported where it runs, because only there is seen what it did. Returns a row of that rank, or NULL:
  * it runs here. */
 static const struct collective_row *find_elsewhere(
 	const struct nodedb_content *c, const struct incident *i)
@@ -101,7 +125,8 @@ static const struct collective_row *find_elsewhere(
 	for (size_t k = 0; k < c->collective_count; k++) {
 		const struct collective_row *row = &c->collectives[k];
 
-		if (row->c.rank != i->culprit_rank || row->pid != i->pid)
+		/* By process: the rank of an incident is the job's, not a communicator's. */
+		if (row->pid != i->pid)
 			continue;
 		if (!strcmp(row->node, c->node))
 			return NULL;
@@ -147,7 +172,14 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 	int r;
 
 	*ret = (struct explanation){.scope = scope_of(c)};
-	r = correlate_run(&rec, &ret->incidents, &ret->count);
+	r = account_run(&rec, &ret->accounts);
+	rec.accounts = &ret->accounts;
+	ret->scope.accounts = ret->accounts;
+	for (size_t i = 0; r == 0 && i < ret->accounts.count; i++)
+		if (ret->accounts.items[i].origin != STEP_BY_TIME)
+			ret->scope.examined.steps += ret->accounts.items[i].steps;
+	if (r == 0)
+		r = correlate_run(&rec, &ret->incidents, &ret->count);
 	if (r == 0 && !strchr(c->node, ',')) /* one node, of a file that may hold several */
 		keep_own(c, ret);
 	if (r == 0 && stacks) {
@@ -167,6 +199,7 @@ void explanation_done(struct explanation *e)
 {
 	free(e->incidents);
 	free(e->totals);
+	step_report_done(&e->accounts);
 	*e = (struct explanation){0};
 }
 

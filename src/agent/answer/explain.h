@@ -13,7 +13,8 @@ struct explanation {
 	struct incident *incidents; /* worst first */
 	size_t count;
 	struct stack_total *totals; /* time by stack, if asked for */
-	struct report_scope scope;  /* points into the content and into totals */
+	struct step_report accounts;
+	struct report_scope scope; /* points into the content, totals and accounts */
 };
 
 /* explain_recording - what the engine looks at; valid as long as @c. */

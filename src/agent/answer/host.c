@@ -45,8 +45,7 @@ int put_system(const struct question *q, struct json_writer *w, struct errinfo *
 
 	if (r < 0 || !s.row_count)
 		return r;
-	json_key(w, "system");
-	json_begin_object(w);
+	json_begin_object_member(w, "system");
 	put_sample(w, &s, 0);
 	json_end_object(w);
 	return 0;
@@ -121,16 +120,12 @@ int snapshots_json(const struct question *q, struct json_writer *w, struct errin
 		thin(&s, q->scope.from_ns, step);
 	json_begin_object(w);
 	json_int_member(w, "step_ns", step);
-	json_key(w, "snapshots");
-	json_begin_array(w);
+	json_begin_array_member(w, "snapshots");
 	for (size_t i = 0; i < s.row_count; i++) {
 		json_begin_object(w);
 		put_sample(w, &s, i);
 		json_end_object(w);
 	}
 	json_end_array(w);
-	put_bool(w, "truncated", s.truncated);
-	put_window(q, w);
-	json_end_object(w);
-	return 0;
+	return answer_end(q, w, s.truncated);
 }

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "agent/answer/contents.h"
+
 #define WHERE_STACKS 4096 /* the heaviest are enough to say where; 0.1 ms each to read */
 
 struct nodedb_filter incidents_filter(const struct scope *s, bool stacks)
@@ -12,6 +14,7 @@ struct nodedb_filter incidents_filter(const struct scope *s, bool stacks)
 	return (struct nodedb_filter){.scope = *s,
 		.thin = stacks ? NODEDB_THIN_NEVER : NODEDB_THIN_LARGE,
 		.labels = true, /* numbers among them are judged */
+		.ledger = true,
 		.stacks = NODEDB_STACKS_USED,
 		.stacks_max = stacks ? 0 : WHERE_STACKS};
 }
@@ -24,7 +27,8 @@ static bool is_asked(const struct incident *i, const struct scope *s)
 	return !s->pid_count || !i->pid;
 }
 
-void incidents_keep_asked(struct explanation *e, const struct scope *s)
+/* Incidents of no process in particular stay. */
+static void keep_asked(struct explanation *e, const struct scope *s)
 {
 	size_t n = 0;
 
@@ -65,39 +69,44 @@ static int list_rows(struct incidents_answer *a)
 	return 0;
 }
 
-static int load_node(struct incidents_node *n, const char *path, const struct nodedb_filter *f,
-	bool stacks, struct errinfo *reterr)
+/* Explains what is in a->nodes. */
+static int explain_nodes(
+	struct incidents_answer *a, bool stacks, const struct scope *asked, struct errinfo *reterr)
 {
-	int r = nodedb_read(path, f, &n->content, reterr);
+	int r = 0;
 
-	if (r == 0)
-		r = explain_find(&n->content, stacks, &n->e, reterr);
-	if (r == 0)
-		incidents_keep_asked(&n->e, &f->scope);
-	return r;
+	for (size_t i = 0; r == 0 && i < a->node_count; i++) {
+		r = explain_find(&a->nodes[i].content, stacks, &a->nodes[i].e, reterr);
+		if (r == 0)
+			keep_asked(&a->nodes[i].e, asked);
+	}
+	return r == 0 ? list_rows(a) : r;
+}
+
+/* The contents of @c become @a's. */
+static int take_contents(struct incidents_answer *a, struct contents *c)
+{
+	a->nodes = calloc(c->count, sizeof(*a->nodes));
+	if (!a->nodes)
+		return -ENOMEM;
+	for (; a->node_count < c->count; a->node_count++) {
+		a->nodes[a->node_count].content = c->items[a->node_count];
+		c->items[a->node_count] = (struct nodedb_content){0};
+	}
+	return 0;
 }
 
 int incidents_load(const char *path, const struct nodedb_filter *f, bool stacks,
 	struct incidents_answer *ret, struct errinfo *reterr)
 {
 	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
-	_cleanup_free_ struct nodedb_node *nodes = NULL;
-	struct nodedb_filter one = *f;
-	size_t count = 0;
-	int r = f->scope.node ? 0 : nodedb_nodes(path, &nodes, &count, reterr);
+	_cleanup_(contents_done) struct contents c = {0};
+	int r = contents_load(path, f, &c, reterr);
 
-	if (r < 0)
-		return r;
-	a.nodes = calloc(MAX(count, (size_t)1), sizeof(*a.nodes));
-	if (!a.nodes)
-		return -ENOMEM;
-	do {
-		if (count > 1)
-			one.scope.node = nodes[a.node_count].name;
-		r = load_node(&a.nodes[a.node_count++], path, &one, stacks, reterr);
-	} while (r == 0 && a.node_count < count);
 	if (r == 0)
-		r = list_rows(&a);
+		r = take_contents(&a, &c);
+	if (r == 0)
+		r = explain_nodes(&a, stacks, &f->scope, reterr);
 	if (r < 0)
 		return r;
 	*ret = a;
@@ -108,17 +117,11 @@ int incidents_load(const char *path, const struct nodedb_filter *f, bool stacks,
 int incidents_explain(
 	struct nodedb_content *c, struct incidents_answer *ret, struct errinfo *reterr)
 {
-	_cleanup_(incidents_answer_done) struct incidents_answer a = {
-		.nodes = calloc(1, sizeof(*a.nodes)), .node_count = 1};
-	int r;
+	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
+	int r = take_contents(&a, &(struct contents){c, 1});
 
-	if (!a.nodes)
-		return -ENOMEM;
-	a.nodes[0].content = *c;
-	*c = (struct nodedb_content){0};
-	r = explain_find(&a.nodes[0].content, false, &a.nodes[0].e, reterr);
 	if (r == 0)
-		r = list_rows(&a);
+		r = explain_nodes(&a, false, &(struct scope){0}, reterr);
 	if (r < 0)
 		return r;
 	*ret = a;
@@ -140,6 +143,7 @@ struct report_scope incidents_scope(const struct incidents_answer *a)
 		sum.calls += s->calls;
 		sum.skipped_rows += s->skipped_rows;
 		sum.older_events += s->older_events;
+		sum.older_ledger += s->older_ledger;
 		sum.thinned_rows += s->thinned_rows;
 		sum.pruned_rows = MAX(sum.pruned_rows, s->pruned_rows);
 		sum.pruned_before = MAX(sum.pruned_before, s->pruned_before);

@@ -37,7 +37,3 @@ void incidents_answer_done(struct incidents_answer *a);
 
 /* incidents_scope - what was looked at, of all nodes together. */
 struct report_scope incidents_scope(const struct incidents_answer *a);
-
-/* incidents_keep_asked - leaves out incidents of processes that @s does not ask for. Those of no
- * process in particular stay. */
-void incidents_keep_asked(struct explanation *e, const struct scope *s);

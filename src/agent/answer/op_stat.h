@@ -18,7 +18,8 @@ struct op_stat {
 	uint64_t calls;  /* that they stand for: the sum of weights */
 	uint64_t sum_ns; /* of all calls; stops at the largest number */
 	uint64_t min_ns, max_ns, p50_ns, p95_ns, p99_ns;
-	uint64_t spikes; /* calls slower than OP_STAT_SPIKE times p50; none if that is 0 */
+	double avg_ns, share; /* of wall time, more than 1 if threads called at once; see ops.h */
+	uint64_t spikes;      /* calls slower than OP_STAT_SPIKE times p50; none if that is 0 */
 };
 
 /* op_stat_run - one for each (source, op, nested) of @events, most time first; the caller frees *ret.

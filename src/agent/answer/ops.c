@@ -154,6 +154,20 @@ static int count_minutes(const struct question *q, uint64_t *calls, struct errin
 	return r;
 }
 
+void ops_sum_up(struct ops_answer *a)
+{
+	op_stat_sort(a->rows, a->count);
+	a->calls = 0;
+	for (size_t i = 0; i < a->count; i++) {
+		struct op_stat *s = &a->rows[i];
+
+		s->avg_ns = s->calls ? (double)s->sum_ns / (double)s->calls : 0;
+		s->share = a->wall_ns ? (double)s->sum_ns / (double)a->wall_ns : 0;
+		a->calls += s->nested ? 0 : s->calls;
+	}
+	a->all_calls = a->calls;
+}
+
 int answer_ops(const struct question *q, struct ops_answer *ret, struct errinfo *reterr)
 {
 	_cleanup_(ops_answer_done) struct ops_answer a = {
@@ -163,11 +177,7 @@ int answer_ops(const struct question *q, struct ops_answer *ret, struct errinfo 
 	if (r < 0)
 		return r;
 	keep_source(q, &a);
-	op_stat_sort(a.rows, a.count);
-	for (size_t i = 0; i < a.count; i++) {
-		a.calls += a.rows[i].nested ? 0 : a.rows[i].calls;
-	}
-	a.all_calls = a.calls;
+	ops_sum_up(&a);
 	if (a.origin == OPS_ROWS && !q->request->last)
 		r = count_minutes(q, &a.all_calls, reterr);
 	if (r < 0)

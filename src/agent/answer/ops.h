@@ -3,6 +3,7 @@
 #pragma once
 
 #include "agent/answer/answer.h"
+#include "agent/answer/encode/row.h"
 #include "agent/answer/op_stat.h"
 
 enum ops_origin {
@@ -28,11 +29,13 @@ struct ops_answer {
 int answer_ops(const struct question *q, struct ops_answer *ret, struct errinfo *reterr);
 void ops_answer_done(struct ops_answer *a);
 
-/* ops_share - of wall time, 0..; more than 1 if threads called at once. */
-static inline double ops_share(const struct ops_answer *a, const struct op_stat *s)
-{
-	return a->wall_ns ? (double)s->sum_ns / (double)a->wall_ns : 0;
-}
+/* ops_sum_up - sorts the rows and computes what follows from them: averages, shares, calls. */
+void ops_sum_up(struct ops_answer *a);
+
+/* ops_fields - a row for whoever shows it. */
+extern const struct row_field ops_fields[];
+#define OPS_PERCENTILES 1 /* unknown where the origin is OPS_MINUTES */
+#define OPS_DETAILS     2 /* what a short answer can do without */
 
 /* ---- while buckets are added up ---- */
 

@@ -14,10 +14,10 @@ static void put_value(
 
 int overhead_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	static const char *const series[] = {"timestamp", "overhead", "launch_weight",
-		"agent_cpu_pct", "agent_rss_bytes", "db_bytes"};
-	static const char *const newest[] = {"budget", "overhead", "hit_ns", "launch_weight",
-		"agent_cpu_pct", "agent_rss_bytes", "db_bytes"};
+	static const char *const series[] = {"timestamp", "overhead", "overhead_low",
+		"overhead_high", "launch_weight", "agent_cpu_pct", "agent_rss_bytes", "db_bytes"};
+	static const char *const newest[] = {"budget", "overhead", "overhead_low", "overhead_high",
+		"pairs", "hit_ns", "launch_weight", "agent_cpu_pct", "agent_rss_bytes", "db_bytes"};
 	size_t points = answer_limit(q->request->points, POINTS, POINTS_MAX), every;
 	_cleanup_(sql_table_done) struct sql_table s = {0};
 	int r = nodedb_snapshot_list(q->snapshot, NODEDB_OVERHEAD, &q->scope, 0, &s, reterr);
@@ -26,11 +26,10 @@ int overhead_json(const struct question *q, struct json_writer *w, struct errinf
 		return r;
 	every = s.row_count / points + 1;
 	json_begin_object(w);
-	put_bool(w, "recorded", s.row_count > 0);
+	json_bool_member(w, "recorded", s.row_count > 0);
 	for (size_t i = 0; s.row_count && i < ARRAY_SIZE(newest); i++)
 		put_value(w, &s, 0, newest[i]);
-	json_key(w, "samples");
-	json_begin_array(w);
+	json_begin_array_member(w, "samples");
 	for (size_t i = s.row_count; i-- > 0;) {
 		if (i % every)
 			continue;
@@ -40,8 +39,5 @@ int overhead_json(const struct question *q, struct json_writer *w, struct errinf
 		json_end_object(w);
 	}
 	json_end_array(w);
-	put_bool(w, "truncated", s.truncated);
-	put_window(q, w);
-	json_end_object(w);
-	return 0;
+	return answer_end(q, w, s.truncated);
 }

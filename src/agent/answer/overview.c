@@ -31,8 +31,7 @@ static void put_severities(struct json_writer *w, const char *key, const struct 
 {
 	static const char *const names[] = {"CRITICAL", "HIGH", "MEDIUM", "LOW"};
 
-	json_key(w, key);
-	json_begin_object(w);
+	json_begin_object_member(w, key);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		json_int_member(w, names[i], severity_count(t, names[i]));
 	json_end_object(w);
@@ -48,8 +47,7 @@ static int put_top_chain(const struct question *q, struct json_writer *w, struct
 
 	if (r < 0 || !c.row_count)
 		return r;
-	json_key(w, "top_chain");
-	json_begin_object(w);
+	json_begin_object_member(w, "top_chain");
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		json_key(w, keys[i]);
 		table_cell(w, &c, 0, table_column(&c, keys[i]));
@@ -71,8 +69,7 @@ static int put_gpu(const struct question *q, struct json_writer *w, struct errin
 
 		if (!model[0])
 			continue;
-		json_key(w, "gpu");
-		json_begin_object(w);
+		json_begin_object_member(w, "gpu");
 		json_string_member(w, "model", model);
 		json_string_member(
 			w, "driver_version", table_text(&s, i, table_column(&s, "gpu_driver")));
@@ -168,11 +165,9 @@ static int put_health(const struct question *q, struct json_writer *w, double co
 			"no incidents are stored in the recording; ask for incidents to find "
 			"them");
 	judge_data(&h, q, completeness);
-	json_key(w, "health");
-	json_begin_object(w);
+	json_begin_object_member(w, "health");
 	json_string_member(w, "state", states[h.state]);
-	json_key(w, "reasons");
-	json_begin_array(w);
+	json_begin_array_member(w, "reasons");
 	for (int i = 0; i < h.reason_count; i++)
 		json_put_string(w, h.reasons[i]);
 	json_end_array(w);
@@ -184,8 +179,7 @@ static int put_health(const struct question *q, struct json_writer *w, double co
 
 static void put_node_names(struct json_writer *w, const struct sql_table *nodes)
 {
-	json_key(w, "nodes");
-	json_begin_array(w);
+	json_begin_array_member(w, "nodes");
 	for (size_t i = 0; i < nodes->row_count; i++)
 		json_put_string(w, table_text(nodes, i, 0));
 	json_end_array(w);
@@ -204,7 +198,7 @@ static int put_counts(const struct question *q, struct json_writer *w, struct er
 	if (r < 0)
 		return r;
 	json_uint_member(w, "event_count", totals.events);
-	put_bool(w, "event_count_exact", totals.events_exact);
+	json_bool_member(w, "event_count_exact", totals.events_exact);
 	json_uint_member(w, "chain_count", totals.chains);
 	json_uint_member(w, "session_count", totals.sessions);
 	put_severities(w, "chains_by_severity", &severities);
@@ -226,7 +220,7 @@ int overview_json(const struct question *q, struct json_writer *w, struct errinf
 	if (q->request->version)
 		json_string_member(w, "version", q->request->version);
 	json_string_member(w, "schema", nodedb_snapshot_schema(q->snapshot));
-	put_bool(w, "live", q->live);
+	json_bool_member(w, "live", q->live);
 	json_int_member(w, "first_ns", q->range.first_ns);
 	json_int_member(w, "last_ns", q->range.last_ns);
 	r = put_counts(q, w, reterr);
@@ -255,8 +249,8 @@ int nodes_json(const struct question *q, struct json_writer *w, struct errinfo *
 	json_begin_object(w);
 	table_put(w, "nodes", &nodes);
 	json_string_member(w, "node", q->node);
-	put_bool(w, "merged", nodes.row_count > 1);
-	put_bool(w, "truncated", nodes.truncated);
+	json_bool_member(w, "merged", nodes.row_count > 1);
+	json_bool_member(w, "truncated", nodes.truncated);
 	json_end_object(w);
 	return 0;
 }
@@ -272,8 +266,8 @@ int sessions_json(const struct question *q, struct json_writer *w, struct errinf
 		return r;
 	json_begin_object(w);
 	table_put(w, "sessions", &s);
-	put_bool(w, "live", q->live);
-	put_bool(w, "truncated", s.truncated);
+	json_bool_member(w, "live", q->live);
+	json_bool_member(w, "truncated", s.truncated);
 	json_end_object(w);
 	return 0;
 }

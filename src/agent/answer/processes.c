@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* processes.c - the processes of a time: whom they work for, what of them is seen, how much they
- * call; and what a recording can tell at all. */
+ * call; and which data a recording has. */
 #include "agent/answer/answer_private.h"
 
 #define PROCESSES     200
@@ -12,8 +12,7 @@ static void put_coverage(struct json_writer *w, const struct sql_table *p, size_
 	int pid = table_column(coverage, "pid"), start = table_column(coverage, "start_time");
 	int layer = table_column(coverage, "layer");
 
-	json_key(w, "coverage");
-	json_begin_array(w);
+	json_begin_array_member(w, "coverage");
 	for (size_t i = 0; i < coverage->row_count; i++) {
 		if (table_int(coverage, i, pid) != table_int(p, row, 1) ||
 			table_int(coverage, i, start) != table_int(p, row, 2) ||
@@ -84,21 +83,17 @@ int processes_json(const struct question *q, struct json_writer *w, struct errin
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	json_key(w, "processes");
-	json_begin_array(w);
+	json_begin_array_member(w, "processes");
 	for (i = 0; i < p.row_count && shown < limit; i++)
 		if (is_there(q, &p, i, &calls)) {
 			put_process(w, &p, i, &calls, &coverage);
 			shown++;
 		}
 	json_end_array(w);
-	put_bool(w, "truncated", p.truncated || i < p.row_count);
-	put_window(q, w);
-	json_end_object(w);
-	return 0;
+	return answer_end(q, w, p.truncated || i < p.row_count);
 }
 
-/* ---- what a recording can tell ---- */
+/* ---- which data a recording has ---- */
 
 static const struct capability {
 	const char *id, *label;
@@ -110,9 +105,9 @@ static const struct capability {
 	{"latency", "Latency percentiles", "event_aggregates_5s", "ingero trace",
 		"of every call, stored or not"},
 	{"chains", "Causal chains", "causal_chains", "ingero trace",
-		"verdicts that were stored while tracing"},
+		"incidents stored while tracing"},
 	{"incidents", "Incidents", "incidents", "ingero trace",
-		"their life: first, last, resolved"},
+		"when they began, were last seen and were resolved"},
 	{"stacks", "Call stacks", "stack_traces", "ingero trace --stack",
 		"native and Python frames of calls"},
 	{"flame", "Flame graph", "stack_traces", "ingero trace --stack", "time by call stack"},
@@ -120,10 +115,10 @@ static const struct capability {
 	{"gpu", "GPU state", "gpu_samples", "NVIDIA driver (NVML)",
 		"utilisation, power, temperature, throttling, memory, errors"},
 	{"collectives", "NCCL collectives", "collectives", "ingero trace",
-		"who was last, who waited"},
+		"late and waiting ranks"},
 	{"processes", "Processes", "processes", "ingero trace", "rank, job, container, coverage"},
 	{"losses", "Losses", "accounting", "ingero trace", "hits = stored + aggregated + lost"},
-	{"overhead", "Overhead", "overhead", "ingero trace", "what tracing cost"},
+	{"overhead", "Overhead", "overhead", "ingero trace", "overhead of tracing"},
 	{"annotations", "Annotations", "annotations", "ingero annotate",
 		"labels sent by the workload"},
 	{"sm_stalls", "SM stall reasons", NULL, "Nsight Compute",
@@ -137,8 +132,7 @@ int capabilities_json(const struct question *q, struct json_writer *w, struct er
 	int r = 0;
 
 	json_begin_object(w);
-	json_key(w, "capabilities");
-	json_begin_array(w);
+	json_begin_array_member(w, "capabilities");
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(capabilities); i++) {
 		const struct capability *c = &capabilities[i];
 
@@ -148,7 +142,7 @@ int capabilities_json(const struct question *q, struct json_writer *w, struct er
 		json_begin_object(w);
 		json_string_member(w, "id", c->id);
 		json_string_member(w, "label", c->label);
-		put_bool(w, "available", r > 0);
+		json_bool_member(w, "available", r > 0);
 		if (c->table)
 			json_string_member(w, "source", c->table);
 		if (r == 0)

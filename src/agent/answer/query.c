@@ -3,27 +3,13 @@
  * range, whenever it is looked at. */
 #include "agent/answer/query.h"
 
+#include <limits.h>
 #include <time.h>
 
 #include "base/text.h"
+#include "agent/answer/encode/report.h"
 #include "agent/answer/labels.h"
 #include "wire/names.h"
-
-static bool local_time(int64_t ns, struct tm *ret)
-{
-	time_t s = (time_t)(ns / (int64_t)NS_PER_S);
-
-	return localtime_r(&s, ret) != NULL;
-}
-
-static void put_date(struct buf *b, int64_t ns)
-{
-	char text[64];
-	struct tm tm;
-
-	if (local_time(ns, &tm) && strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %Z", &tm))
-		buf_puts(b, text);
-}
 
 /* last 5m | PID 7, 8 | 3,486 events (64,410 total, selective storage) */
 static void put_header(struct buf *b, const struct query_head *h)
@@ -52,9 +38,9 @@ static void put_header(struct buf *b, const struct query_head *h)
 		return;
 	}
 	buf_puts(b, "  From ");
-	put_date(b, h->first_ns);
+	report_date(b, h->first_ns);
 	buf_puts(b, " to ");
-	put_date(b, h->last_ns);
+	report_date(b, h->last_ns);
 	buf_putc(b, '\n');
 }
 
@@ -71,27 +57,10 @@ static void put_duration(struct buf *b, uint64_t ns)
 
 static void put_row(struct buf *b, const struct ops_answer *a, const struct op_stat *s)
 {
-	const uint64_t percentiles[] = {s->p50_ns, s->p95_ns, s->p99_ns};
-	char scratch[32], text[TEXT_MAX];
-
-	buf_printf(b, "    %-27s %11s", wire_op_name(s->source, s->op, scratch),
-		text_format_count(text, s->calls));
-	if (!s->max_ns) { /* an event without a duration */
-		buf_putc(b, '\n');
-		return;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(percentiles); i++)
-		if (a->origin == OPS_MINUTES)
-			buf_printf(b, " %9s", "-");
-		else
-			put_duration(b, percentiles[i]);
-	put_duration(b, s->max_ns);
-	if (a->wall_ns)
-		buf_printf(b, " %6.1f%%", 100 * ops_share(a, s));
-	else
-		buf_printf(b, " %7s", "");
-	buf_printf(b, " %7s%s\n", text_format_count(text, s->spikes),
-		s->nested ? "   inside runtime calls" : "");
+	buf_puts(b, "   ");
+	row_text(b, ops_fields, s, a->origin == OPS_MINUTES ? OPS_PERCENTILES : 0,
+		s->max_ns ? INT_MAX : 2); /* an event without a duration */
+	buf_puts(b, s->nested && s->max_ns ? "   inside runtime calls\n" : "\n");
 }
 
 enum section { SECTION_RUNTIME, SECTION_DRIVER, SECTION_HOST, SECTION_COUNT };
@@ -121,10 +90,11 @@ void query_table(struct buf *b, const struct query_head *h, const struct ops_ans
 		for (size_t i = 0; i < a->count; i++) {
 			if (section_of(&a->rows[i]) != (enum section)section)
 				continue;
-			if (!shown++)
-				buf_printf(b, "\n  %s\n    %-27s %11s %9s %9s %9s %9s %7s %7s\n",
-					titles[section], "OPERATION", "COUNT", "P50", "P95", "P99",
-					"MAX", "WALL%", "SPIKES");
+			if (!shown++) {
+				buf_printf(b, "\n  %s\n   ", titles[section]);
+				row_titles(b, ops_fields);
+				buf_putc(b, '\n');
+			}
 			put_row(b, a, &a->rows[i]);
 		}
 	}
@@ -165,10 +135,11 @@ void query_list(struct buf *b, const struct query_view *v)
 		const struct event *e = &c->events[i];
 		struct label_range ranges[LABELS_KEYS_MAX];
 		int n = labels_of(v, e, ranges);
+		time_t second = (time_t)(e->start.ns / (int64_t)NS_PER_S);
 		char scratch[32], text[64] = "";
 		struct tm tm;
 
-		if (local_time(e->start.ns, &tm))
+		if (localtime_r(&second, &tm))
 			strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
 		buf_printf(b, "  %s.%06lld %8u  %-27s", text,
 			(long long)(e->start.ns % (int64_t)NS_PER_S / (int64_t)NS_PER_US), e->pid,

@@ -100,8 +100,7 @@ static int by_time(const void *a, const void *b)
 static void put_quantiles(struct json_writer *w, const char *key, const struct series *s,
 	const struct line *l, bool p99)
 {
-	json_key(w, key);
-	json_begin_array(w);
+	json_begin_array_member(w, key);
 	for (size_t i = 0; i < s->points; i++)
 		if (l->points[i].count)
 			json_put_double(w,
@@ -118,9 +117,8 @@ static void put_line(struct json_writer *w, const struct series *s, const struct
 	json_begin_object(w);
 	json_string_member(w, "operation", wire_op_name(l->source, l->op, scratch));
 	json_string_member(w, "source", wire_source_name(l->source));
-	put_bool(w, "nested", l->nested);
-	json_key(w, "count");
-	json_begin_array(w);
+	json_bool_member(w, "nested", l->nested);
+	json_begin_array_member(w, "count");
 	for (size_t i = 0; i < s->points; i++)
 		json_put_uint(w, l->points[i].count);
 	json_end_array(w);
@@ -162,13 +160,9 @@ int series_json(const struct question *q, struct json_writer *w, struct errinfo 
 	json_int_member(w, "bucket_ns", s.step_ns);
 	json_int_member(w, "first_bucket_ns", s.first_ns);
 	json_uint_member(w, "points", s.points);
-	json_key(w, "series");
-	json_begin_array(w);
+	json_begin_array_member(w, "series");
 	for (size_t i = 0; i < MIN(s.line_count, limit); i++)
 		put_line(w, &s, &s.lines[i]);
 	json_end_array(w);
-	put_bool(w, "truncated", truncated || s.line_count > limit);
-	put_window(q, w);
-	json_end_object(w);
-	return 0;
+	return answer_end(q, w, truncated || s.line_count > limit);
 }

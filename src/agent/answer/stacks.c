@@ -19,7 +19,6 @@ int answer_stacks(const struct question *q, struct stacks_answer *ret, struct er
 		a.rows += rows;
 		a.without += table_int(&a.totals, i, STACKS_HASH) ? 0 : rows;
 	}
-	a.truncated = a.rows >= NODEDB_STACK_ROWS;
 	*ret = a;
 	return 0;
 }

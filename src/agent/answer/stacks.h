@@ -20,11 +20,10 @@ struct stacks_answer {
 	struct sql_table totals; /* a row for each stack and operation, most time first; the hash 0
 				    is of calls without a stack */
 	double ns;               /* of all */
-	int64_t rows, without;   /* events looked at; those without a stack */
-	bool truncated;          /* there are more: the newest NODEDB_STACK_ROWS are looked at */
+	int64_t rows, without;   /* events; those without a stack */
 };
 
-/* answer_stacks - calls inside others are part of them and left out, unless the scope asks for their
+/* answer_stacks - of all rows of the scope, as `explain --stacks` sums them up. Calls inside others are part of them and left out, unless the scope asks for their
  * operation. */
 int answer_stacks(const struct question *q, struct stacks_answer *ret, struct errinfo *reterr);
 void stacks_answer_done(struct stacks_answer *a);

@@ -96,8 +96,7 @@ void usage_json(struct buf *b, const struct nodedb_usage *rows, size_t count)
 		json_uint_member(&w, "count", rows[i].count);
 		json_uint_member(&w, "avg_ns", average(&rows[i]));
 		json_uint_member(&w, "max_ns", rows[i].max_ns);
-		json_key(&w, "nested");
-		json_put_bool(&w, rows[i].nested);
+		json_bool_member(&w, "nested", rows[i].nested);
 		json_end_object(&w);
 	}
 	json_end_array(&w);

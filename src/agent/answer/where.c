@@ -25,9 +25,11 @@ bool where_find(const struct incident *inc, const struct stack_list *stacks, str
 
 	for (int i = 0; i < inc->stack_count; i++) {
 		const struct stack *s = stack_find(stacks, inc->stacks[i].hash);
-		const struct stack_frame *f = s ? stack_place(s) : NULL;
+		const struct stack_frame *f = s ? stack_user_frame(s) : NULL;
 		int k = 0;
 
+		if (s && !f)
+			f = stack_place(s);
 		if (!f)
 			continue;
 		while (k < n && !same_place(places[k].frame, f))

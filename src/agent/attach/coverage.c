@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "agent/attach/accessor.h"
+#include "agent/attach/mark_points.h"
 #include "agent/attach/prologue.h"
 #include "agent/attach/uprobe.h"
 #include "agent/discover/elfsym.h"
@@ -62,6 +63,11 @@ static const struct probe_library *functions_of(enum target_library_kind kind)
 	case TARGET_NCCL: return &probe_nccl;
 	default: return NULL;
 	}
+}
+
+static const struct mark_library *marks_of(enum target_library_kind kind)
+{
+	return kind == TARGET_TORCH_CPU ? &mark_torch : kind == TARGET_PYTHON ? &mark_python : NULL;
 }
 
 int coverage_new(struct probe *p, struct coverage **ret)
@@ -106,16 +112,20 @@ bool coverage_detach_is_slow(const struct coverage *c)
 	return n > UPROBE_DETACH_HERE || probe_method(c->probe) == PROBE_PERF;
 }
 
-/* @name is for the sentence; the probes go onto the open file. */
-static int attach(struct coverage *c, int fd, const char *name, const struct uprobe_point *points,
-	size_t count, struct uprobe **ret, struct errinfo *reterr)
+/* The name is for the sentence; the probes go onto the open file. */
+static int attach(struct coverage *c, size_t at, const struct uprobe_point *points, size_t count,
+	struct uprobe **ret, struct errinfo *reterr)
 {
+	const struct target_library *lib = &c->files[at].library;
 	char path[32];
 	int r;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	r = uprobe_attach(c->probe, path, points, count, ret, NULL);
-	return r < 0 ? errinfo_set(reterr, r, "cannot probe %s (%s): %s", name,
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", c->probed[at].fd);
+	if (marks_of(lib->kind))
+		r = uprobe_attach_marks(c->probe, path, points, count, ret, NULL);
+	else
+		r = uprobe_attach(c->probe, path, points, count, ret, NULL);
+	return r < 0 ? errinfo_set(reterr, r, "cannot probe %s (%s): %s", lib->path,
 			       probe_method_name(probe_method(c->probe)), strerror(-r))
 		     : 0;
 }
@@ -126,8 +136,7 @@ static int attach_launches(struct coverage *c, size_t i, struct errinfo *reterr)
 
 	if (!p->point_count || p->launches)
 		return 0;
-	return attach(c, p->fd, c->files[i].library.path, p->points, p->point_count, &p->launches,
-		reterr);
+	return attach(c, i, p->points, p->point_count, &p->launches, reterr);
 }
 
 int coverage_launches(struct coverage *c, bool on)
@@ -183,11 +192,13 @@ void coverage_scan_end(struct coverage *c)
 	c->scanning = false;
 }
 
+/* A program may be in the list twice: for the runtime and for the interpreter in it. */
 static struct probed *find(const struct coverage *c, const struct target_library *lib)
 {
 	for (size_t i = 0; i < COVERAGE_MAX; i++)
 		if (c->probed[i].used && c->files[i].library.inode == lib->inode &&
-			c->files[i].library.dev == lib->dev)
+			c->files[i].library.dev == lib->dev &&
+			!marks_of(c->files[i].library.kind) == !marks_of(lib->kind))
 			return &c->probed[i];
 	return NULL;
 }
@@ -280,7 +291,7 @@ static int attach_points(struct coverage *c, size_t at, const struct uprobe_poin
 		else
 			rest[n++] = points[i];
 	}
-	r = n ? attach(c, p->fd, c->files[at].library.path, rest, n, &p->steady, reterr) : 0;
+	r = n ? attach(c, at, rest, n, &p->steady, reterr) : 0;
 	if (r == 0 && !c->launches_off)
 		r = attach_launches(c, at, reterr);
 	return r;
@@ -354,6 +365,25 @@ static int open_symbols(int fd, const char *name, struct elfsym **ret, struct er
 	return errinfo_set(reterr, r, "%s: %.150s", name, why.text);
 }
 
+/* Places of the file at which marks are taken. */
+static int resolve_marks(int fd, const char *name, const struct mark_library *lib,
+	struct uprobe_point *points, size_t *ret_count, struct errinfo *reterr)
+{
+	_cleanup_(elfsym_closep) struct elfsym *elf = NULL;
+	int r = open_symbols(fd, name, &elf, reterr);
+
+	if (r < 0)
+		return r;
+	r = mark_points(elf, lib, points);
+	if (r < 0)
+		return errinfo_set(
+			reterr, r, "cannot read the symbols of %s: %s", name, strerror(-r));
+	if (r == 0)
+		return errinfo_set(reterr, -ENOENT, "%.120s %s", name, lib->none);
+	*ret_count = (size_t)r;
+	return 0;
+}
+
 /* Offsets of all symbols of the table that the file has. */
 static int resolve(struct coverage *c, unsigned number, int fd, const char *name,
 	const struct probe_library *lib, struct uprobe_point *points, size_t *ret_count,
@@ -382,8 +412,8 @@ static int resolve(struct coverage *c, unsigned number, int fd, const char *name
 		uint64_t at = offsets[i] ? cheapest_place(elf, offsets[i]) : 0;
 
 		if (at && !has_offset(points, found, at))
-			points[found++] =
-				(struct uprobe_point){at, probe_cookie(lib, rows[i], number).word};
+			points[found++] = (struct uprobe_point){
+				.offset = at, .cookie = probe_cookie(lib, rows[i], number).word};
 	}
 	if (!found)
 		return errinfo_set(reterr, -ENOENT, "%s has no functions of %s", name, lib->name);
@@ -395,7 +425,7 @@ static int resolve(struct coverage *c, unsigned number, int fd, const char *name
 
 bool coverage_knows(enum target_library_kind kind)
 {
-	return functions_of(kind) != NULL;
+	return functions_of(kind) || marks_of(kind);
 }
 
 const struct coverage_file *coverage_find(
@@ -436,7 +466,11 @@ static int fill_place(struct coverage *c, size_t at, const struct target_library
 
 	*f = (struct coverage_file){.library = *lib};
 	c->probed[at] = (struct probed){.used = true, .mapped = c->scan, .fd = fd};
-	r = resolve(c, (unsigned)at, fd, name, functions_of(lib->kind), points, &count, reterr);
+	if (marks_of(lib->kind))
+		r = resolve_marks(fd, name, marks_of(lib->kind), points, &count, reterr);
+	else
+		r = resolve(
+			c, (unsigned)at, fd, name, functions_of(lib->kind), points, &count, reterr);
 	if (r == 0 && c->probe)
 		r = attach_points(c, at, points, count, reterr);
 	if (r < 0) {
@@ -456,7 +490,7 @@ int coverage_add(
 	struct errinfo why = {0};
 	int at, r;
 
-	if (!functions_of(lib->kind) || coverage_has(c, lib)) {
+	if (!coverage_knows(lib->kind) || coverage_has(c, lib)) {
 		close(fd);
 		return 0;
 	}
@@ -482,7 +516,8 @@ size_t coverage_probed(const struct coverage *c, const char **ret_first)
 
 	*ret_first = "";
 	for (size_t i = 0; i < COVERAGE_MAX; i++) {
-		if (!c->probed[i].used || !c->files[i].probes)
+		if (!c->probed[i].used || !c->files[i].probes ||
+			!target_kind_is_cuda(c->files[i].library.kind))
 			continue;
 		if (n++ == 0)
 			*ret_first = c->files[i].library.path;

@@ -55,7 +55,7 @@ const struct coverage_file *coverage_find(
 /* coverage_knows - are there functions to probe in files of @kind? */
 bool coverage_knows(enum target_library_kind kind);
 
-/* coverage_probed - number of files that are probed; *ret_first is the name of one, or "". */
+/* coverage_probed - number of CUDA files that are probed; *ret_first is the name of one, or "". */
 size_t coverage_probed(const struct coverage *c, const char **ret_first);
 
 /* coverage_probes - functions probed in all files of @kind. */

@@ -30,8 +30,8 @@ static void cover_file(struct coverage *c, uint32_t pid, const struct target_lib
 	struct errinfo e = {0};
 	int r = coverage_add(c, lib, fd, &e);
 
-	if (r == -ENOENT && lib->kind == TARGET_EXECUTABLE)
-		return; /* an ordinary program */
+	if (r == -ENOENT && (lib->kind == TARGET_EXECUTABLE || !target_kind_is_cuda(lib->kind)))
+		return; /* an ordinary program; or the process's row says it */
 	if (r < 0)
 		log_warning("process %u: %s", pid, e.text);
 }
@@ -87,7 +87,8 @@ static void assess_library(const struct coverage *c, const char *root, uint32_t 
 		snprintf(text, sizeof(text), "%.300s is loaded but not probed", name);
 		set_row(row, LAYER_UNCOVERED, NULL, text);
 	} else if (f && f->probes) {
-		snprintf(text, sizeof(text), "%.300s, %zu functions%s", name, f->probes,
+		snprintf(text, sizeof(text), "%.300s, %zu %s%s", name, f->probes,
+			target_kind_is_cuda(lib->kind) ? "functions" : "places",
 			lib->deleted ? "; the file was deleted and is reached through map_files"
 				     : "");
 		set_row(row, LAYER_COVERED, f, text);
@@ -144,6 +145,20 @@ static void assess_program(const struct coverage *c, const char *root,
 	set_row(row, LAYER_UNCOVERED, NULL, text);
 }
 
+/* A Python program that is only the front of its library has no interpreter in it. */
+static bool is_front(
+	const struct coverage *c, const struct target_process *p, const struct target_library *lib)
+{
+	const struct coverage_file *f = coverage_find(c, lib);
+
+	if (lib->kind != TARGET_PYTHON || !f || f->error != -ENOENT)
+		return false;
+	for (size_t i = 0; i < p->library_count; i++)
+		if (p->libraries[i].kind == TARGET_PYTHON && &p->libraries[i] != lib)
+			return true;
+	return false;
+}
+
 void coverage_assess_process(const struct coverage *c, const char *root,
 	const struct target_process *p, struct process_layers *ret)
 {
@@ -154,12 +169,14 @@ void coverage_assess_process(const struct coverage *c, const char *root,
 		{LAYER_RUNTIME, TARGET_CUDART},
 		{LAYER_DRIVER, TARGET_CUDA},
 		{LAYER_NCCL, TARGET_NCCL},
+		{LAYER_MARKS, TARGET_TORCH_CPU},
+		{LAYER_COLLECTOR, TARGET_PYTHON},
 	};
 
 	for (size_t k = 0; k < ARRAY_SIZE(by); k++) {
 		ret->rows[by[k].layer] = (struct layer_row){.state = LAYER_ABSENT};
 		for (size_t i = 0; i < p->library_count; i++)
-			if (p->libraries[i].kind == by[k].kind)
+			if (p->libraries[i].kind == by[k].kind && !is_front(c, p, &p->libraries[i]))
 				assess_library(
 					c, root, p->pid, &p->libraries[i], &ret->rows[by[k].layer]);
 	}

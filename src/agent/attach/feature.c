@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "agent/probe/sample/sample.h"
 #include "agent/probe/link.h"
 #include "base/file.h"
 
@@ -117,6 +118,15 @@ int feature_attach_method(enum probe_method *ret, struct errinfo *reterr)
 			"CAP_PERFMON (and CAP_SYS_ADMIN on kernels before 6.6)");
 	return errinfo_set(
 		reterr, -EOPNOTSUPP, "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)");
+}
+
+int feature_cpu_clock(void)
+{
+	int r = sample_probe();
+
+	if (r == -EACCES)
+		return -EPERM;
+	return r == 0 || r == -EPERM ? r : -EOPNOTSUPP;
 }
 
 static void btf_freep(struct btf **b)

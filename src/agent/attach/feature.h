@@ -18,6 +18,9 @@ int feature_uprobe_session(void);
 int feature_uprobe_multi(void);
 int feature_uprobe_perf(void);
 
+/* feature_cpu_clock - the clock by which CPUs are sampled. */
+int feature_cpu_clock(void);
+
 /* feature_attach_method - the best way to attach uprobes here. -EOPNOTSUPP or -EPERM with a
  * sentence if there is none. */
 int feature_attach_method(enum probe_method *ret, struct errinfo *reterr);

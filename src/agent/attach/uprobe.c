@@ -27,16 +27,30 @@ struct uprobe {
 	size_t perf_count;
 };
 
-static int link_create(int prog_fd, uint32_t type, const char *path, const uint64_t *offsets,
-	const uint64_t *cookies, size_t count, uint32_t flags)
+struct link_points { /* as the kernel wants them */
+	uint64_t offsets[UPROBE_POINTS_MAX], cookies[UPROBE_POINTS_MAX];
+	uint64_t semaphores[UPROBE_POINTS_MAX];
+	size_t count;
+};
+
+static void add_point(struct link_points *l, const struct uprobe_point *p)
+{
+	l->offsets[l->count] = p->offset;
+	l->cookies[l->count] = p->cookie;
+	l->semaphores[l->count++] = p->semaphore;
+}
+
+static int link_create(
+	int prog_fd, uint32_t type, const char *path, const struct link_points *l, uint32_t flags)
 {
 	struct link_uprobe_multi attr = {
 		.prog_fd = (uint32_t)prog_fd,
 		.attach_type = type,
 		.path = (uint64_t)(uintptr_t)path,
-		.offsets = (uint64_t)(uintptr_t)offsets,
-		.cookies = (uint64_t)(uintptr_t)cookies,
-		.cnt = (uint32_t)count,
+		.offsets = (uint64_t)(uintptr_t)l->offsets,
+		.ref_ctr_offsets = (uint64_t)(uintptr_t)l->semaphores,
+		.cookies = (uint64_t)(uintptr_t)l->cookies,
+		.cnt = (uint32_t)l->count,
 		.flags = flags,
 	};
 	int fd = (int)syscall(
@@ -48,24 +62,40 @@ static int link_create(int prog_fd, uint32_t type, const char *path, const uint6
 static int attach_links(struct uprobe *u, struct probe *p, const char *path,
 	const struct uprobe_point *points, size_t count)
 {
-	uint64_t offsets[UPROBE_POINTS_MAX], cookies[UPROBE_POINTS_MAX];
+	struct link_points l = {0};
 
-	for (size_t i = 0; i < count; i++) {
-		offsets[i] = points[i].offset;
-		cookies[i] = points[i].cookie;
-	}
+	for (size_t i = 0; i < count; i++)
+		add_point(&l, &points[i]);
 	if (probe_method(p) == PROBE_SESSION) {
-		u->link_fds[0] = link_create(probe_program_session(p), LINK_UPROBE_SESSION, path,
-			offsets, cookies, count, 0);
-		return u->link_fds[0] < 0 ? u->link_fds[0] : 0;
+		u->link_fds[0] =
+			link_create(probe_program_session(p), LINK_UPROBE_SESSION, path, &l, 0);
+		return MIN(u->link_fds[0], 0);
 	}
-	u->link_fds[0] = link_create(probe_program_return(p), LINK_UPROBE_MULTI, path, offsets,
-		cookies, count, LINK_MULTI_RETURN);
+	u->link_fds[0] = link_create(
+		probe_program_return(p), LINK_UPROBE_MULTI, path, &l, LINK_MULTI_RETURN);
 	if (u->link_fds[0] < 0)
 		return u->link_fds[0];
-	u->link_fds[1] = link_create(
-		probe_program_entry(p), LINK_UPROBE_MULTI, path, offsets, cookies, count, 0);
-	return u->link_fds[1] < 0 ? u->link_fds[1] : 0;
+	u->link_fds[1] = link_create(probe_program_entry(p), LINK_UPROBE_MULTI, path, &l, 0);
+	return MIN(u->link_fds[1], 0);
+}
+
+static int attach_mark_links(struct uprobe *u, struct probe *p, const char *path,
+	const struct uprobe_point *points, size_t count)
+{
+	for (int k = 0; k < 2; k++) { /* returns first */
+		struct link_points l = {0};
+
+		for (size_t i = 0; i < count; i++)
+			if (points[i].at_return == (k == 0))
+				add_point(&l, &points[i]);
+		if (!l.count)
+			continue;
+		u->link_fds[k] = link_create(probe_program_mark(p), LINK_UPROBE_MULTI, path, &l,
+			k == 0 ? LINK_MULTI_RETURN : 0);
+		if (u->link_fds[k] < 0)
+			return u->link_fds[k];
+	}
+	return 0;
 }
 
 static int perf_type(uint32_t *ret)
@@ -86,7 +116,7 @@ static int perf_link(
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
 		.type = type,
-		.config = is_return, /* bit 0: at return */
+		.config = is_return | pt->semaphore << 32, /* bit 0: at return */
 		.config1 = (uint64_t)(uintptr_t)path,
 		.config2 = pt->offset,
 	};
@@ -101,17 +131,34 @@ static int perf_link(
 	return fd < 0 ? -errno : fd;
 }
 
+static int perf_begin(struct uprobe *u, size_t count, uint32_t *ret_type)
+{
+	u->perf_fds = calloc(count, sizeof(*u->perf_fds));
+	return u->perf_fds ? perf_type(ret_type) : -ENOMEM;
+}
+
+static int attach_mark_perf(struct uprobe *u, struct probe *p, const char *path,
+	const struct uprobe_point *points, size_t count)
+{
+	uint32_t type;
+	int r = perf_begin(u, count, &type);
+
+	for (size_t i = 0; r >= 0 && i < count; i++) {
+		r = perf_link(probe_program_mark(p), type, path, &points[i], points[i].at_return);
+		if (r >= 0)
+			u->perf_fds[u->perf_count++] = r;
+	}
+	return MIN(r, 0);
+}
+
 static int attach_perf(struct uprobe *u, struct probe *p, const char *path,
 	const struct uprobe_point *points, size_t count)
 {
 	uint32_t type;
-	int r = perf_type(&type);
+	int r = perf_begin(u, count * 2, &type);
 
 	if (r < 0)
 		return r;
-	u->perf_fds = calloc(count * 2, sizeof(*u->perf_fds));
-	if (!u->perf_fds)
-		return -ENOMEM;
 	for (size_t i = 0; i < count * 2; i++) {
 		bool is_return = i < count;
 		int prog = is_return ? probe_program_return(p) : probe_program_entry(p);
@@ -205,8 +252,11 @@ void uprobe_detach_last(struct uprobe **u, size_t count)
 	close_perf(u, count);
 }
 
-int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *points,
-	size_t count, struct uprobe **ret, struct errinfo *reterr)
+typedef int attach_points(struct uprobe *u, struct probe *p, const char *path,
+	const struct uprobe_point *points, size_t count);
+
+static int attach(struct probe *p, const char *path, const struct uprobe_point *points,
+	size_t count, attach_points *how, struct uprobe **ret, struct errinfo *reterr)
 {
 	struct uprobe *u;
 	int r;
@@ -217,10 +267,7 @@ int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *
 	if (!u)
 		return -ENOMEM;
 	u->link_fds[0] = u->link_fds[1] = -1;
-	if (probe_method(p) == PROBE_PERF)
-		r = attach_perf(u, p, path, points, count);
-	else
-		r = attach_links(u, p, path, points, count);
+	r = how(u, p, path, points, count);
 	if (r < 0) {
 		uprobe_detach_all(&u, 1);
 		return errinfo_set(reterr, r, "cannot probe %s (%s): %s", path,
@@ -228,4 +275,18 @@ int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *
 	}
 	*ret = u;
 	return 0;
+}
+
+int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *points,
+	size_t count, struct uprobe **ret, struct errinfo *reterr)
+{
+	return attach(p, path, points, count,
+		probe_method(p) == PROBE_PERF ? attach_perf : attach_links, ret, reterr);
+}
+
+int uprobe_attach_marks(struct probe *p, const char *path, const struct uprobe_point *points,
+	size_t count, struct uprobe **ret, struct errinfo *reterr)
+{
+	return attach(p, path, points, count,
+		probe_method(p) == PROBE_PERF ? attach_mark_perf : attach_mark_links, ret, reterr);
 }

@@ -5,6 +5,7 @@
  * later, whatever path it uses. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,8 @@
 struct uprobe_point {
 	uint64_t offset; /* in the file */
 	uint64_t cookie;
+	uint64_t semaphore; /* marks: file offset of the counter of a static probe; 0: none */
+	bool at_return;     /* marks: when the function returns, not when it is entered */
 };
 
 struct uprobe;
@@ -23,6 +26,10 @@ struct uprobe;
 /* uprobe_attach - probe all @points of the file @path with @p's method. All or nothing.
  * On success *ret is the caller's, released with uprobe_detach(). */
 int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *points,
+	size_t count, struct uprobe **ret, struct errinfo *reterr);
+
+/* uprobe_attach_marks - likewise with the program of marks, which runs once at each point. */
+int uprobe_attach_marks(struct probe *p, const char *path, const struct uprobe_point *points,
 	size_t count, struct uprobe **ret, struct errinfo *reterr);
 
 /* uprobe_detach_all - release several at once. Session and multi probes are gone on return; perf

@@ -159,13 +159,76 @@ int decode_event(const void *data, size_t len, const struct clock_map *clock, st
 	else if (h->source == SOURCE_HOST && h->op == HOST_SCHED_SWITCH)
 		RECORD_IS(wire_sched, decode_sched);
 	else if (h->source == SOURCE_HOST &&
-		 (h->op == HOST_DIRECT_RECLAIM || h->op == HOST_COMPACTION))
+		 (h->op == HOST_DIRECT_RECLAIM || h->op == HOST_COMPACTION ||
+			 h->op == HOST_CPU_SAMPLE))
 		RECORD_IS(wire_call, decode_call);
-	else if (h->source == SOURCE_HOST)
+	else if (h->source == SOURCE_HOST && h->op != HOST_LEDGER)
 		RECORD_IS(wire_process, decode_process);
 	else
 		return -EBADMSG;
 #undef RECORD_IS
 	*ret = e;
+	return 0;
+}
+
+bool decode_is_ledger(const void *data, size_t len)
+{
+	const struct wire_header *h = data;
+
+	return len >= sizeof(*h) && h->source == SOURCE_HOST && h->op == HOST_LEDGER;
+}
+
+#define X(id, ...)  +1
+#define MARK_COUNT  (0 WIRE_MARKS(X))
+#define WAKER_COUNT (0 WIRE_WAKERS(X))
+
+static bool is_ledger_sound(const struct wire_ledger *r)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < LEDGER_LINES; i++) {
+		if (r->ns[i] > r->h.dur_ns)
+			return false;
+		sum += r->ns[i];
+	}
+	return sum == r->h.dur_ns && r->mark < MARK_COUNT && r->waker < WAKER_COUNT &&
+	       r->stay_line < LEDGER_LINES && r->stay_ns <= r->h.dur_ns &&
+	       r->stay_wait_ns <= r->stay_ns;
+}
+
+#undef X
+
+int decode_ledger(
+	const void *data, size_t len, const struct clock_map *clock, struct ledger_row *ret)
+{
+	const struct wire_ledger *r = data;
+
+	if (len < sizeof(*r) || r->h.size != sizeof(*r) || r->h.version != WIRE_VERSION ||
+		!decode_is_ledger(data, len) || !is_ledger_sound(r))
+		return -EBADMSG;
+	*ret = (struct ledger_row){
+		.start = clock_map_wall(clock, (mono_time){r->h.start_ns}),
+		.dur_ns = r->h.dur_ns,
+		.pid = r->h.pid,
+		.tid = r->h.tid,
+		.copy_bytes = r->copy_bytes,
+		.launches = r->launches,
+		.waits = r->waits,
+		.copies = r->copies,
+		.allocs = r->allocs,
+		.stays = r->stays,
+		.mark = r->mark,
+		.waker = r->waker,
+		.stay_line = r->stay_line,
+		.launches_off = !!r->launches_off,
+		.stay_ns = r->stay_ns,
+		.stay_wait_ns = r->stay_wait_ns,
+		.waker_pid = r->waker_pid,
+		.waker_tid = r->waker_tid,
+		.stack_hash = r->stack,
+	};
+	memcpy(ret->ns, r->ns, sizeof(ret->ns));
+	copy_comm(ret->comm, r->h.comm);
+	copy_comm(ret->waker_comm, r->waker_comm);
 	return 0;
 }

@@ -32,8 +32,13 @@ void host_reader_init(struct host_reader *h, const char *root)
 	*h = (struct host_reader){.root = root};
 }
 
-/* @line as "cpuN user nice system idle iowait …"; *ret_cpu is -1 for the sum of all. */
-static bool parse_cpu(const char *line, long *ret_cpu, struct host_cpu *ret)
+struct cpu_line {
+	struct host_cpu busy, steal, iowait;
+};
+
+/* @line as "cpuN user nice system idle iowait irq softirq steal …"; *ret_cpu is -1 for the sum of all.
+ */
+static bool parse_cpu(const char *line, long *ret_cpu, struct cpu_line *ret)
 {
 	unsigned long long v[8] = {0};
 	char *end = NULL;
@@ -46,10 +51,12 @@ static bool parse_cpu(const char *line, long *ret_cpu, struct host_cpu *ret)
 	if (sscanf(*ret_cpu < 0 ? line + 3 : end, "%llu %llu %llu %llu %llu %llu %llu %llu", &v[0],
 		    &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) < 4)
 		return false;
-	*ret = (struct host_cpu){0};
+	*ret = (struct cpu_line){0};
 	for (size_t i = 0; i < ARRAY_SIZE(v); i++)
-		ret->total += v[i];
-	ret->busy = ret->total - v[3] - v[4];
+		ret->busy.total += v[i];
+	ret->busy.busy = ret->busy.total - v[3] - v[4];
+	ret->iowait = (struct host_cpu){.busy = v[4], .total = ret->busy.total};
+	ret->steal = (struct host_cpu){.busy = v[7], .total = ret->busy.total};
 	return true;
 }
 
@@ -72,7 +79,7 @@ static int read_cpu(struct host_reader *h, struct host_sample *s)
 {
 	_cleanup_(file_closep) FILE *f = open_under(h->root, "/proc/stat");
 	char line[512];
-	struct host_cpu now;
+	struct cpu_line now;
 	bool has_sum = false;
 	long cpu;
 
@@ -81,10 +88,12 @@ static int read_cpu(struct host_reader *h, struct host_sample *s)
 	s->busiest_cpu_pct = s->busiest_cpu = -1;
 	while (fgets(line, sizeof(line), f) && parse_cpu(line, &cpu, &now)) {
 		if (cpu < 0) {
-			s->cpu_pct = MAX(busy_since(&h->all, &now), 0.0);
+			s->cpu_pct = MAX(busy_since(&h->all, &now.busy), 0.0);
+			s->steal_pct = busy_since(&h->steal, &now.steal);
+			s->iowait_pct = busy_since(&h->iowait, &now.iowait);
 			has_sum = true;
 		} else if (cpu < HOST_CPUS_MAX) {
-			double pct = busy_since(&h->cpus[cpu], &now);
+			double pct = busy_since(&h->cpus[cpu], &now.busy);
 
 			if (pct > s->busiest_cpu_pct) {
 				s->busiest_cpu_pct = pct;

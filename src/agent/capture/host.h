@@ -14,7 +14,8 @@ struct host_cpu {
 struct host_reader {
 	const char *root; /* prefix of /proc, "" for the real one */
 	struct host_cpu all, cpus[HOST_CPUS_MAX];
-	uint64_t faults; /* major faults at faults_time */
+	struct host_cpu steal, iowait; /* of all, as if these were busy */
+	uint64_t faults;               /* major faults at faults_time */
 	wall_time faults_time;
 };
 

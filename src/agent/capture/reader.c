@@ -15,9 +15,28 @@ struct reader {
 	struct ring_buffer *life, *events;
 	const struct clock_map *clock;
 	reader_sink *sink;
+	reader_ledger_sink *ledger_sink;
 	void *arg;
 	uint64_t bad[WIRE_SOURCE_MAX];
 };
+
+static int take_bad(struct reader *r, const void *data, size_t len)
+{
+	const struct wire_header *h = data;
+
+	r->bad[len >= sizeof(*h) ? h->source & (WIRE_SOURCE_MAX - 1) : 0]++;
+	return 0;
+}
+
+static int take_ledger(struct reader *r, const void *data, size_t len)
+{
+	struct ledger_row row;
+
+	if (decode_ledger(data, len, r->clock, &row) < 0)
+		return take_bad(r, data, len);
+	r->ledger_sink(r->arg, &row);
+	return 0;
+}
 
 static int take_record(void *arg, void *data, size_t len)
 {
@@ -25,12 +44,10 @@ static int take_record(void *arg, void *data, size_t len)
 	struct collective c;
 	struct event e;
 
-	if (decode_event(data, len, r->clock, &e, &c) < 0) {
-		const struct wire_header *h = data;
-
-		r->bad[len >= sizeof(*h) ? h->source & (WIRE_SOURCE_MAX - 1) : 0]++;
-		return 0;
-	}
+	if (decode_is_ledger(data, len))
+		return take_ledger(r, data, len);
+	if (decode_event(data, len, r->clock, &e, &c) < 0)
+		return take_bad(r, data, len);
 	r->sink(r->arg, &e, e.source == SOURCE_NCCL ? &c : NULL);
 	return 0;
 }
@@ -42,8 +59,8 @@ void reader_free(struct reader *r)
 	free(r);
 }
 
-int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink, void *arg,
-	struct reader **ret)
+int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink,
+	reader_ledger_sink *ledger_sink, void *arg, struct reader **ret)
 {
 	_cleanup_(reader_freep) struct reader *r = calloc(1, sizeof(*r));
 
@@ -51,6 +68,7 @@ int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink
 		return -ENOMEM;
 	r->clock = clock;
 	r->sink = sink;
+	r->ledger_sink = ledger_sink;
 	r->arg = arg;
 	r->life = ring_buffer__new(probe_ring_life(p), take_record, r, NULL);
 	r->events = ring_buffer__new(probe_ring_events(p), take_record, r, NULL);

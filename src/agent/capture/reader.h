@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reader.h - takes records out of the kernel's rings and hands them on as events. */
+/* reader.h - takes records out of the kernel's rings and hands them on as events and rows of
+ * ledgers. */
 #pragma once
 
 #include <stdint.h>
@@ -8,14 +9,16 @@
 #include "base/clock.h"
 #include "model/collective.h"
 #include "model/event.h"
+#include "model/ledger.h"
 
 struct reader;
 /* @c is set for NCCL calls, else NULL. */
 typedef void reader_sink(void *arg, struct event *e, const struct collective *c);
+typedef void reader_ledger_sink(void *arg, const struct ledger_row *row);
 
 /* reader_new - read the rings of @p; @clock must outlive the reader (its owner refreshes it). */
-int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink, void *arg,
-	struct reader **ret);
+int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink,
+	reader_ledger_sink *ledger_sink, void *arg, struct reader **ret);
 void reader_free(struct reader *r);
 DEFINE_CLEANUP(struct reader *, reader_free)
 

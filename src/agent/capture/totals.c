@@ -347,19 +347,23 @@ int totals_process_gone(struct totals *t, uint32_t pid)
 	return idmap_put(&t->gone, pid, t);
 }
 
-void totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_others)
+uint32_t totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_others)
 {
 	struct idmap sums = IDMAP_INIT(TOTALS_MAX);
 	struct process_hits {
 		uint64_t launches, others;
 	} *best = NULL, *h;
+	uint64_t pid, best_pid = 0;
 	size_t cursor = 0;
 	struct total *v;
 
 	while ((v = idmap_next(&t->by_key, &cursor, NULL))) {
+		bool launch = totals_is_launch(v->key.source, v->key.op);
 		uint64_t gain = v->hits - v->hits_taken;
 
 		v->hits_taken = v->hits;
+		if (launch && v->key.flags & WIRE_NESTED)
+			gain = (gain + 1) / 2; /* nearly all are counted at entry only */
 		if (!op_kind_is_gpu(v->key.source))
 			continue;
 		h = idmap_get(&sums, v->key.pid);
@@ -370,21 +374,26 @@ void totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_othe
 				continue;
 			}
 		}
-		*(totals_is_launch(v->key.source, v->key.op) ? &h->launches : &h->others) += gain;
+		*(launch ? &h->launches : &h->others) += gain;
 	}
 	*ret_launches = *ret_others = 0;
 	cursor = 0;
-	while ((h = idmap_next(&sums, &cursor, NULL)))
-		if (!best || h->launches + h->others > best->launches + best->others)
+	while ((h = idmap_next(&sums, &cursor, &pid)))
+		if (!best || h->launches + h->others > best->launches + best->others) {
 			best = h;
+			best_pid = pid;
+		}
 	if (best) {
 		*ret_launches = best->launches;
 		*ret_others = best->others;
+		if (!best->launches && !best->others)
+			best_pid = 0;
 	}
 	cursor = 0;
 	while ((h = idmap_next(&sums, &cursor, NULL)))
 		free(h);
 	idmap_done(&sums);
+	return (uint32_t)best_pid;
 }
 
 const struct total *totals_next(const struct totals *t, size_t *cursor)

@@ -60,8 +60,8 @@ int totals_flush(struct totals *t, wall_time bucket, totals_sink *sink, void *ar
 int totals_process_gone(struct totals *t, uint32_t pid);
 
 /* totals_busiest - hits since the last call of the process with most: launches (unweighted) and the
- * rest. */
-void totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_others);
+ * rest. Returns its id; 0: none called. A nested launch is half a hit: it has no return probe. */
+uint32_t totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_others);
 
 /* totals_is_launch - whether calls of this op are probed only part of the time under load. */
 bool totals_is_launch(unsigned source, unsigned op);

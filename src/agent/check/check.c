@@ -109,6 +109,7 @@ void check_probe(struct check_probes *ret)
 	ret->session = feature_uprobe_session();
 	ret->multi = feature_uprobe_multi();
 	ret->perf = feature_uprobe_perf();
+	ret->cpu_clock = feature_cpu_clock();
 	for (size_t i = 0; i < CHECK_TRACEPOINTS; i++)
 		names[i] = tracepoints[i].name;
 	ret->caps = confine_thread_permitted();
@@ -199,6 +200,20 @@ static void check_uprobes(const struct context *c, struct check_row *row)
 		VALUE(row, "none");
 		ADVICE(row, "use a kernel built with CONFIG_UPROBE_EVENTS=y");
 	}
+}
+
+static void check_cpu_clock(const struct context *c, struct check_row *row)
+{
+	int r = c->probes->cpu_clock;
+
+	if (r == 0) {
+		VALUE(row, "cpu-clock");
+		return;
+	}
+	row->state = CHECK_OPTIONAL;
+	VALUE(row, "%s", r == -EPERM ? "not permitted" : "the kernel has none");
+	ADVICE(row, "%s; tracing works, but what runs between calls is not sampled",
+		r == -EPERM ? "give CAP_PERFMON" : "use a kernel built with CONFIG_PERF_EVENTS=y");
 }
 
 static void check_capabilities(const struct context *c, struct check_row *row)
@@ -479,6 +494,7 @@ static const struct {
 	{"eBPF loading", false, check_bpf},
 	{"uprobes", false, check_uprobes},
 	{"tracepoints", false, check_tracepoints},
+	{"CPU samples", true, check_cpu_clock},
 	{"capabilities", false, check_capabilities},
 	{"perf_event_paranoid", true, check_paranoid},
 	{"ptrace_scope", true, check_ptrace_scope},

@@ -40,7 +40,7 @@ struct check_report {
 
 struct check_probes { /* results of agent/attach/feature.h */
 	char release[128];
-	int bpf_load, session, multi, perf;
+	int bpf_load, session, multi, perf, cpu_clock;
 	int btf; /* whether the kernel's types could be read */
 	bool tracepoints[CHECK_TRACEPOINTS];
 	uint64_t caps; /* that this process had */

@@ -42,12 +42,15 @@ int discover_process_stat(const char *root, uint32_t pid, struct discover_proces
 /* discover_library_kind - what a file of this base name is; -ENOENT if it is none of ours. */
 int discover_library_kind(const char *basename, size_t len, enum target_library_kind *ret);
 
-/* discover_libraries - the CUDA libraries @pid has mapped executable, one row per file.
+/* discover_libraries - the files of our kinds that @pid has mapped executable, one row per file.
  * Returns their number, at most @max; *ret_dropped counts the mappings that did not fit and is at
  * least 1 if the maps were longer than MAPS_BYTES_MAX.
  * -ESRCH if the process is gone; -EACCES if its maps may not be read. */
 int discover_libraries(const char *root, uint32_t pid, struct target_library *ret, size_t max,
 	size_t *ret_dropped);
+
+/* discover_uses_cuda - is one of them a library of CUDA? */
+bool discover_uses_cuda(const struct target_library *libraries, size_t count);
 
 /* discover_library_open - the very file that @pid has mapped as @lib, open for reading: through
  * /proc/PID/map_files, else by its name in the process's root or, if the process is gone, in ours.

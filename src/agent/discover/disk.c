@@ -93,7 +93,8 @@ static void add_file(struct files *f, const char *path)
 	struct stat st, link;
 	size_t i = 0;
 
-	if (!base || discover_library_kind(base + 1, strlen(base + 1), &kind) < 0)
+	if (!base || discover_library_kind(base + 1, strlen(base + 1), &kind) < 0 ||
+		!target_kind_is_cuda(kind))
 		return;
 	if (lstat(path, &link) < 0 || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
@@ -270,7 +271,8 @@ int discover_library_file(const char *path, struct target_library *ret, struct e
 
 	if (stat(path, &st) < 0)
 		return errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode) || discover_library_kind(name, strlen(name), &lib.kind) < 0)
+	if (!S_ISREG(st.st_mode) || discover_library_kind(name, strlen(name), &lib.kind) < 0 ||
+		!target_kind_is_cuda(lib.kind))
 		return errinfo_set(reterr, -EBADMSG,
 			"%s is not a CUDA library (libcudart.so…, libcuda.so…, libnccl.so…)", path);
 	lib.dev = st.st_dev;

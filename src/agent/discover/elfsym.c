@@ -7,7 +7,7 @@
  *   1. the string table, in pieces: where do the wanted names stand? A linker lets one string end
  *      inside another ("cudaFree" in "__cudaFree"), so every string is compared by its tail.
  *   2. the symbol table, in pieces: which function has one of these string offsets as its name? */
-#include "agent/discover/elfsym.h"
+#include "agent/discover/elfsym_private.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -20,29 +20,10 @@
 #include "base/buf.h"
 #include "base/text.h"
 
-#define SEGMENTS_MAX  256
 #define SECTIONS_MAX  65536
 #define TABLE_MAX     (1ULL << 30) /* bytes of one symbol or string table */
 #define HITS_PER_NAME 16           /* places in the string table one name may have on average */
-#define PIECE         (64 << 10)
-
-struct table {
-	uint64_t symbols, symbols_size, strings, strings_size; /* symbols_size 0: absent */
-};
-
-struct elfsym {
-	int fd;
-	uint64_t size;
-	unsigned machine;
-	Elf64_Phdr segments[SEGMENTS_MAX];
-	size_t segment_count;
-	struct table dynamic, full; /* .dynsym and .symtab */
-};
-
-struct hit {
-	uint32_t at; /* offset in the string table */
-	uint32_t name;
-};
+#define PIECE         ELFSYM_PIECE
 
 struct search {
 	const char *const *names;
@@ -50,7 +31,7 @@ struct search {
 	uint64_t *offsets;   /* 0: not found yet */
 	uint32_t *same_last; /* next name with the same last byte, +1; 0 ends */
 	uint32_t first[256]; /* by last byte, +1 */
-	struct hit *hits;
+	struct elfsym_hit *hits;
 	size_t hit_count, hit_max;
 };
 
@@ -79,7 +60,8 @@ int elfsym_read(struct elfsym *e, uint64_t offset, void *out, size_t len)
 
 static int read_segments(struct elfsym *e, const Elf64_Ehdr *h)
 {
-	if (h->e_phnum == 0 || h->e_phnum > SEGMENTS_MAX || h->e_phentsize != sizeof(Elf64_Phdr))
+	if (h->e_phnum == 0 || h->e_phnum > ELFSYM_SEGMENTS_MAX ||
+		h->e_phentsize != sizeof(Elf64_Phdr))
 		return -EBADMSG;
 	e->segment_count = h->e_phnum;
 	return elfsym_read(e, h->e_phoff, e->segments, h->e_phnum * sizeof(Elf64_Phdr));
@@ -96,7 +78,7 @@ static int read_section(struct elfsym *e, const Elf64_Ehdr *h, uint64_t index, E
 
 /* The table that section @s describes, with the string table it links to. */
 static int read_table(struct elfsym *e, const Elf64_Ehdr *h, uint64_t sections, const Elf64_Shdr *s,
-	struct table *ret)
+	struct elfsym_table *ret)
 {
 	Elf64_Shdr strings;
 	int r;
@@ -110,7 +92,7 @@ static int read_table(struct elfsym *e, const Elf64_Ehdr *h, uint64_t sections, 
 		strings.sh_size > TABLE_MAX || !is_inside(s->sh_offset, s->sh_size, e->size) ||
 		!is_inside(strings.sh_offset, strings.sh_size, e->size))
 		return -EBADMSG;
-	*ret = (struct table){.symbols = s->sh_offset,
+	*ret = (struct elfsym_table){.symbols = s->sh_offset,
 		.symbols_size = s->sh_size - s->sh_size % sizeof(Elf64_Sym),
 		.strings = strings.sh_offset,
 		.strings_size = strings.sh_size};
@@ -159,6 +141,7 @@ static int read_headers(struct elfsym *e)
 		(h.e_type != ET_DYN && h.e_type != ET_EXEC))
 		return -EBADMSG;
 	e->machine = h.e_machine;
+	e->header = h;
 	r = read_segments(e, &h);
 	return r < 0 ? r : read_sections(e, &h);
 }
@@ -260,13 +243,14 @@ static int match_tail(struct search *s, const char *end, size_t before, uint64_t
 			continue;
 		if (s->hit_count == s->hit_max)
 			return -EBADMSG;
-		s->hits[s->hit_count++] = (struct hit){.at = (uint32_t)(at - len), .name = i - 1};
+		s->hits[s->hit_count++] =
+			(struct elfsym_hit){.at = (uint32_t)(at - len), .name = i - 1};
 	}
 	return 0;
 }
 
 /* Pass 1. Each piece is preceded in memory by the end of the one before, one name long. */
-static int find_strings(struct elfsym *e, const struct table *t, struct search *s)
+static int find_strings(struct elfsym *e, const struct elfsym_table *t, struct search *s)
 {
 	_cleanup_free_ char *data = malloc(ELFSYM_NAME_MAX + PIECE);
 	size_t kept = 0;
@@ -298,18 +282,17 @@ static int find_strings(struct elfsym *e, const struct table *t, struct search *
 
 static int compare_hit(const void *a, const void *b)
 {
-	const struct hit *x = a, *y = b;
+	const struct elfsym_hit *x = a, *y = b;
 
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Address to file offset; 0 if no executable segment has it in the file. */
-static uint64_t file_offset(const struct elfsym *e, uint64_t address)
+uint64_t elfsym_file_offset(const struct elfsym *e, uint64_t address, uint32_t flag)
 {
 	for (size_t i = 0; i < e->segment_count; i++) {
 		const Elf64_Phdr *p = &e->segments[i];
 
-		if (p->p_type == PT_LOAD && p->p_flags & PF_X && address >= p->p_vaddr &&
+		if (p->p_type == PT_LOAD && p->p_flags & flag && address >= p->p_vaddr &&
 			address - p->p_vaddr < p->p_filesz &&
 			is_inside(p->p_offset, p->p_filesz, e->size))
 			return p->p_offset + (address - p->p_vaddr);
@@ -317,31 +300,34 @@ static uint64_t file_offset(const struct elfsym *e, uint64_t address)
 	return 0;
 }
 
-static void match_symbol(const struct elfsym *e, const Elf64_Sym *sym, struct search *s)
+static void match_symbol(const struct elfsym *e, const Elf64_Sym *sym,
+	const struct elfsym_hit *hits, size_t count, elfsym_take *take, void *arg)
 {
-	struct hit key = {.at = sym->st_name}, *hit;
+	struct elfsym_hit key = {.at = sym->st_name};
+	const struct elfsym_hit *hit;
 
 	if (ELF64_ST_TYPE(sym->st_info) != STT_FUNC || sym->st_shndx == SHN_UNDEF)
 		return;
-	hit = bsearch(&key, s->hits, s->hit_count, sizeof(key), compare_hit);
+	hit = bsearch(&key, hits, count, sizeof(key), compare_hit);
 	if (!hit)
 		return;
 	/* the same name may have been asked for twice */
-	while (hit > s->hits && hit[-1].at == key.at)
+	while (hit > hits && hit[-1].at == key.at)
 		hit--;
-	for (; hit < s->hits + s->hit_count && hit->at == key.at; hit++)
-		if (!s->offsets[hit->name])
-			s->offsets[hit->name] = file_offset(e, sym->st_value);
+	for (; hit < hits + count && hit->at == key.at; hit++)
+		take(arg, hit->name, elfsym_file_offset(e, sym->st_value, PF_X));
 }
 
 /* Pass 2. */
-static int find_symbols(struct elfsym *e, const struct table *t, struct search *s)
+int elfsym_find(struct elfsym *e, const struct elfsym_table *t, struct elfsym_hit *hits,
+	size_t count, elfsym_take *take, void *arg)
 {
 	_cleanup_free_ Elf64_Sym *symbols = calloc(PIECE / sizeof(*symbols), sizeof(*symbols));
 	const uint64_t piece = PIECE - PIECE % sizeof(*symbols);
 
 	if (!symbols)
 		return -ENOMEM;
+	qsort(hits, count, sizeof(*hits), compare_hit);
 	for (uint64_t at = 0; at < t->symbols_size;) {
 		size_t len = (size_t)MIN(piece, t->symbols_size - at);
 		int r = elfsym_read(e, t->symbols + at, symbols, len);
@@ -349,15 +335,23 @@ static int find_symbols(struct elfsym *e, const struct table *t, struct search *
 		if (r < 0)
 			return r;
 		for (size_t i = 0; i < len / sizeof(*symbols); i++)
-			match_symbol(e, &symbols[i], s);
+			match_symbol(e, &symbols[i], hits, count, take, arg);
 		at += len;
 	}
 	return 0;
 }
 
+static void take_offset(void *arg, uint32_t name, uint64_t offset)
+{
+	struct search *s = arg;
+
+	if (!s->offsets[name])
+		s->offsets[name] = offset;
+}
+
 int elfsym_offsets(struct elfsym *e, const char *const *names, size_t count, uint64_t *ret_offsets)
 {
-	const struct table *const tables[] = {&e->dynamic, &e->full};
+	const struct elfsym_table *const tables[] = {&e->dynamic, &e->full};
 	_cleanup_(search_done) struct search s;
 	int r = search_init(&s, names, count), found = 0;
 
@@ -367,8 +361,7 @@ int elfsym_offsets(struct elfsym *e, const char *const *names, size_t count, uin
 		r = find_strings(e, tables[i], &s);
 		if (r < 0 || s.hit_count == 0)
 			continue;
-		qsort(s.hits, s.hit_count, sizeof(*s.hits), compare_hit);
-		r = find_symbols(e, tables[i], &s);
+		r = elfsym_find(e, tables[i], s.hits, s.hit_count, take_offset, &s);
 	}
 	if (r < 0)
 		return r;

@@ -13,7 +13,8 @@
 #include "base/errinfo.h"
 #include "base/macros.h"
 
-#define ELFSYM_NAME_MAX 255 /* longest name that can be looked up */
+#define ELFSYM_NAME_MAX     255 /* longest name that can be looked up */
+#define ELFSYM_PATTERNS_MAX 16
 
 struct elfsym;
 
@@ -34,6 +35,14 @@ int elfsym_offsets(struct elfsym *e, const char *const *names, size_t count, uin
 
 /* elfsym_offset - one name; -ENOENT if there is no such function. */
 int elfsym_offset(struct elfsym *e, const char *name, uint64_t *ret_offset);
+
+/* elfsym_search - functions by a part of their names. A pattern that ends in * stands for every
+ * exported function that begins with the rest of it; any other for the function of that name and
+ * the copies of it that compilers make (name.isra.0), exported or not.
+ * ret_found[i] is the file offset of one match and ret_pattern[i] its pattern's number; a place is
+ * found once. Returns how many, at most @max; errors as elfsym_offsets(). */
+int elfsym_search(struct elfsym *e, const char *const *patterns, size_t count,
+	uint64_t *ret_offsets, uint32_t *ret_patterns, size_t max);
 
 /* elfsym_read - @len bytes of the file at @offset; -EBADMSG past its end. */
 int elfsym_read(struct elfsym *e, uint64_t offset, void *out, size_t len);

@@ -87,7 +87,7 @@ int family_uses_cuda(const char *root, uint32_t pid, struct errinfo *reterr)
 		int r = discover_libraries(
 			root, family[i], libraries, DISCOVER_LIBRARIES_MAX, &dropped);
 
-		if (r > 0)
+		if (r > 0 && discover_uses_cuda(libraries, (size_t)r))
 			return 0;
 		if (r == -EACCES || r == -EPERM)
 			return errinfo_set(reterr, -EACCES, "cannot inspect process %u: %s",

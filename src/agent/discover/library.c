@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 
 #include "agent/discover/maps.h"
+#include "agent/python/python.h"
 #include "base/file.h"
 
 #define DELETED " (deleted)"
@@ -44,6 +45,17 @@ static bool is_library_suffix(const char *p, const char *end)
 	return true;
 }
 
+static bool is_python(const char *basename, size_t len)
+{
+	char name[64];
+
+	if (len >= sizeof(name))
+		return false;
+	memcpy(name, basename, len);
+	name[len] = 0;
+	return python_is_file(name);
+}
+
 int discover_library_kind(const char *basename, size_t len, enum target_library_kind *ret)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(stems); i++) {
@@ -55,7 +67,10 @@ int discover_library_kind(const char *basename, size_t len, enum target_library_
 			return 0;
 		}
 	}
-	return -ENOENT;
+	if (!is_python(basename, len))
+		return -ENOENT;
+	*ret = TARGET_PYTHON;
+	return 0;
 }
 
 struct library_list {
@@ -107,6 +122,14 @@ int discover_libraries(
 		return r;
 	*ret_dropped = list.dropped + (r > 0);
 	return (int)list.count;
+}
+
+bool discover_uses_cuda(const struct target_library *libraries, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (target_kind_is_cuda(libraries[i].kind))
+			return true;
+	return false;
 }
 
 /* ---- the file itself ---- */

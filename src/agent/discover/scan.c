@@ -112,8 +112,10 @@ static int read_libraries(struct discover_scanner *s, struct entry *e)
 		e->unreadable = true;
 		return 0;
 	}
-	if (n <= 0)
+	if (n < 0)
 		return n;
+	if (!discover_uses_cuda(found, (size_t)n))
+		return 0;
 	r = discover_process(s->root, e->pid, &facts);
 	if (r < 0)
 		return r;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/answer/steps.h"
 #include "base/hash.h"
 #include "agent/export/perfetto_private.h"
 
@@ -26,6 +27,7 @@
 const char *perfetto_category(unsigned source)
 {
 	switch (source) {
+	case PERFETTO_STEPS: return "step";
 	case SOURCE_GRAPH: return "graph";
 	case SOURCE_CUDA:
 	case SOURCE_HOST:
@@ -99,7 +101,7 @@ static int add_track(
 	return 0;
 }
 
-static int find_track(struct perfetto *p, const char *node, size_t len, int32_t rank,
+int perfetto_track_find(struct perfetto *p, const char *node, size_t len, int32_t rank,
 	const struct perfetto_track **ret)
 {
 	const struct perfetto_track *last = p->last;
@@ -128,8 +130,7 @@ static uint64_t process_hash(const char *node, size_t len, uint32_t pid)
 	return hash_number(hash_bytes(node, len) ^ hash_number(pid));
 }
 
-/* -1 if it is not known. */
-static int32_t rank_of(const struct perfetto *p, const char *node, size_t len, uint32_t pid)
+int32_t perfetto_rank(const struct perfetto *p, const char *node, size_t len, uint32_t pid)
 {
 	return (int32_t)(intptr_t)idmap_get(&p->ranks, process_hash(node, len, pid)) - 1;
 }
@@ -141,7 +142,7 @@ static int take_track(void *arg, const char *node, int32_t rank)
 	struct perfetto *p = arg;
 	const struct perfetto_track *t;
 
-	return find_track(p, node, strlen(node), rank, &t);
+	return perfetto_track_find(p, node, strlen(node), rank, &t);
 }
 
 static void take_origin(void *arg, bool is_published)
@@ -293,7 +294,7 @@ static int take_content(void *arg, const char *node, const struct nodedb_content
 {
 	struct perfetto *p = arg;
 	const struct perfetto_track *t;
-	int r = find_track(p, node, strlen(node), -1, &t);
+	int r = perfetto_track_find(p, node, strlen(node), -1, &t);
 
 	for (size_t i = 0; r == 0 && i < c->chain_count; i++) {
 		p->format->chain(p, t, &c->chains[i]);
@@ -304,7 +305,9 @@ static int take_content(void *arg, const char *node, const struct nodedb_content
 		r = put_samples(p, t, c);
 	if (r == 0)
 		r = put_gpu_samples(p, t, c);
-	return r < 0 ? r : put_labels(p, t, c);
+	if (r == 0)
+		r = put_labels(p, t, c);
+	return r < 0 || !p->options->steps || p->is_published ? r : perfetto_steps_put(p, node);
 }
 
 static int by_collective(const void *a, const void *b)
@@ -368,8 +371,7 @@ static bool is_flat(const struct perfetto *p)
 	return p->is_published && !p->options->proto;
 }
 
-/* Draws @s on the line of @o, as a moment with its duration if there is no room. */
-static int put_slice(struct perfetto *p, const struct perfetto_owner *o, struct perfetto_slice *s)
+int perfetto_slice_put(struct perfetto *p, const struct perfetto_owner *o, struct perfetto_slice *s)
 {
 	int64_t end_ns = is_flat(p) ? s->start_ns : s->end_ns;
 	struct perfetto_args args = *s->args;
@@ -408,13 +410,13 @@ static int put_wait(struct perfetto *p, const struct perfetto_track *t,
 	snprintf(name, sizeof(name), "%s wait", strncmp(op, "nccl", 4) ? op : op + 4);
 	if (row->c.comm_hash)
 		snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)row->c.comm_hash);
-	return put_slice(p, &o, &s);
+	return perfetto_slice_put(p, &o, &s);
 }
 
 static int put_collective(struct perfetto *p, const struct perfetto_collective *c)
 {
 	const struct collective_row *row = c->row;
-	int32_t rank = rank_of(p, row->node, strlen(row->node), row->pid);
+	int32_t rank = perfetto_rank(p, row->node, strlen(row->node), row->pid);
 	struct perfetto_args args;
 	struct perfetto_owner o = {
 		.kind = LINE_THREAD, .id = row->tid, .pid = row->pid, .tid = row->tid, .name = ""};
@@ -425,7 +427,7 @@ static int put_collective(struct perfetto *p, const struct perfetto_collective *
 		.group = c->from || c->to ? c->group : 0,
 		.from = c->from,
 		.to = c->to};
-	int r = find_track(
+	int r = perfetto_track_find(
 		p, row->node, strlen(row->node), rank >= 0 ? rank : MAX(row->c.rank, -1), &o.track);
 
 	if (r < 0)
@@ -433,7 +435,7 @@ static int put_collective(struct perfetto *p, const struct perfetto_collective *
 	perfetto_args_collective(row, &args);
 	/* flows need a slice */
 	s.end_ns = s.start_ns + MAX((int64_t)row->dur_ns, p->format->shortest_ns);
-	r = put_slice(p, &o, &s);
+	r = perfetto_slice_put(p, &o, &s);
 	return r < 0 || row->c.wait_ns <= 0 ? r : put_wait(p, o.track, row, &args);
 }
 
@@ -488,7 +490,7 @@ static int put_event(struct perfetto *p, const struct perfetto_track *t, const s
 		.stack = stack};
 
 	perfetto_args_event(e, p->is_published, &args);
-	return put_slice(p, &o, &s);
+	return perfetto_slice_put(p, &o, &s);
 }
 
 static int take_event(
@@ -501,8 +503,9 @@ static int take_event(
 
 	if (r < 0 || (p->collective_count && e->source == SOURCE_NCCL && collective_is_one(e)))
 		return r;
-	r = find_track(p, node, len,
-		e->place.known & PLACEMENT_RANK ? e->place.rank : rank_of(p, node, len, e->pid),
+	r = perfetto_track_find(p, node, len,
+		e->place.known & PLACEMENT_RANK ? e->place.rank
+						: perfetto_rank(p, node, len, e->pid),
 		&t);
 	if (r == 0 && p->options->stacks && e->stack_hash)
 		r = nodedb_stream_stack(s, e->stack_hash, &stack, p->reterr);
@@ -576,12 +579,19 @@ int perfetto_export(const char *path, const struct nodedb_filter *f,
 	const struct perfetto_options *options, struct output *o, struct perfetto_stats *ret,
 	struct errinfo *reterr)
 {
+	_cleanup_(steps_answer_done) struct steps_answer steps = {0};
+	struct perfetto_options all = *options;
 	struct recording_source s = {path, f};
 	struct nodedb_range range;
 	int r = nodedb_range(path, &range, reterr);
 
+	if (r == 0 && !f->scope.source) { /* steps are made of everything */
+		r = steps_load(path, &f->scope, &steps, reterr);
+		steps_release_contents(&steps); /* the stream reads anew, piece by piece */
+		all.steps = &steps;
+	}
 	if (r < 0)
 		return r;
 	return perfetto_write(give_recording, &s, f->scope.to_ns ? f->scope.to_ns : range.last_ns,
-		options, o, ret, reterr);
+		&all, o, ret, reterr);
 }

@@ -10,14 +10,17 @@
 #include "base/buf.h"
 #include "base/output.h"
 
+struct steps_answer;
+
 struct perfetto_options {
 	bool proto;
-	bool stacks; /* with the call stack of each call */
+	bool stacks;                      /* with the call stack of each call */
+	const struct steps_answer *steps; /* a line for the steps of each process; NULL: none */
 };
 
 struct perfetto_stats {
 	struct nodedb_stream_stats stream;
-	uint64_t chains, flows, counters, labels;
+	uint64_t chains, flows, counters, labels, steps;
 	uint64_t bytes;
 };
 

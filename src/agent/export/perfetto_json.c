@@ -60,8 +60,7 @@ static void put_name(struct perfetto *p, const char *what, const struct perfetto
 	json_int_member(w, "pid", t->number);
 	if (tid >= 0)
 		json_int_member(w, "tid", tid);
-	json_key(w, "args");
-	json_begin_object(w);
+	json_begin_object_member(w, "args");
 	json_string_member(w, "name", name);
 	json_end_object(w);
 	json_end_object(w);
@@ -120,8 +119,7 @@ static void put_stack(struct json_writer *w, const struct stack *s)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
 
-	json_key(w, "stack");
-	json_begin_array(w);
+	json_begin_array_member(w, "stack");
 	for (size_t i = 0; i < s->count; i++) {
 		buf_clear(&b);
 		perfetto_frame(&b, &s->frames[i]);
@@ -134,8 +132,7 @@ static void put_args(struct json_writer *w, const struct perfetto_slice *s)
 {
 	if (!s->args->count && !s->stack)
 		return;
-	json_key(w, "args");
-	json_begin_object(w);
+	json_begin_object_member(w, "args");
 	for (size_t i = 0; i < s->args->count; i++) {
 		const struct perfetto_arg *a = &s->args->list[i];
 
@@ -222,8 +219,7 @@ static void chain(struct perfetto *p, const struct perfetto_track *t, const stru
 	json_string_member(w, "s", "g");
 	if (colour(c->severity))
 		json_string_member(w, "cname", colour(c->severity));
-	json_key(w, "args");
-	json_begin_object(w);
+	json_begin_object_member(w, "args");
 	json_string_member(w, "severity", c->severity);
 	json_string_member(w, "root_cause", c->root_cause);
 	put_fixes(w, c->fixes);
@@ -240,8 +236,7 @@ static void counter(
 	snprintf(name, sizeof(name), "%s (%s)", c->name, c->unit);
 	open_event(p, name, "counter", "C", c->time_ns);
 	json_int_member(w, "pid", t->number);
-	json_key(w, "args");
-	json_begin_object(w);
+	json_begin_object_member(w, "args");
 	json_double_member(w, c->unit, round(c->value * 1000) / 1000);
 	json_end_object(w);
 	json_end_object(w);

@@ -56,6 +56,8 @@ static void put_name(const struct perfetto_owner *o, unsigned lane, struct buf *
 		buf_printf(b, *o->name ? "NCCL %s" : "NCCL", o->name);
 	else if (o->kind == LINE_LABEL)
 		buf_puts(b, o->name);
+	else if (o->kind == LINE_STEPS)
+		buf_printf(b, "steps of %s (%u)", *o->name ? o->name : "process", o->pid);
 	else if (o->kind == LINE_THREAD && !lane && (o->tid == o->pid || !*o->name))
 		buf_puts(b, o->name);
 	else if (o->kind == LINE_THREAD && !lane)

@@ -29,6 +29,7 @@ enum perfetto_kind {
 	LINE_BLOCK,   /* of a node and rank: block requests, many at once */
 	LINE_WAIT,    /* of a communicator: waits for the other ranks */
 	LINE_LABEL,   /* of a key */
+	LINE_STEPS,   /* of a process: its steps */
 };
 
 struct perfetto_owner { /* whose line it is */
@@ -36,7 +37,8 @@ struct perfetto_owner { /* whose line it is */
 	enum perfetto_kind kind;
 	uint64_t id; /* tells owners of a track and kind apart */
 	uint32_t pid, tid;
-	const char *name; /* of the thread, the communicator or the key; "": not known */
+	const char
+		*name; /* of the thread, the process, the communicator or the key; "": not known */
 };
 
 struct perfetto_line {
@@ -64,7 +66,7 @@ struct perfetto_arg {
 	char text[48]; /* instead of the number, unless it is "" */
 };
 
-#define PERFETTO_ARGS_MAX 12
+#define PERFETTO_ARGS_MAX 20 /* the lines of a step are 17 */
 
 struct perfetto_args {
 	struct perfetto_arg list[PERFETTO_ARGS_MAX];
@@ -78,6 +80,8 @@ void perfetto_args_event(const struct event *e, bool is_published, struct perfet
 void perfetto_args_collective(const struct collective_row *row, struct perfetto_args *ret);
 
 /* ---- what is drawn ---- */
+
+#define PERFETTO_STEPS 0 /* the group of steps, which are of no source */
 
 struct perfetto_slice {
 	unsigned source, op;      /* its group, and its name */
@@ -150,6 +154,21 @@ struct perfetto {
 	int64_t last_ns;   /* latest moment of what was loaded */
 	void *state;       /* the format's own */
 };
+
+/* perfetto_track_find - of @node (@len bytes) and @rank; the format gets a new one's description. */
+int perfetto_track_find(struct perfetto *p, const char *node, size_t len, int32_t rank,
+	const struct perfetto_track **ret);
+
+/* perfetto_rank - of a process; -1 if it is not known. */
+int32_t perfetto_rank(const struct perfetto *p, const char *node, size_t len, uint32_t pid);
+
+/* perfetto_slice_put - draws @s on the line of @o, as a moment with its duration if there is no
+ * room. */
+int perfetto_slice_put(
+	struct perfetto *p, const struct perfetto_owner *o, struct perfetto_slice *s);
+
+/* perfetto_steps_put - a line for the steps of each process of @node. */
+int perfetto_steps_put(struct perfetto *p, const char *node);
 
 /* perfetto_category - the published name of a source's group. */
 const char *perfetto_category(unsigned source);

@@ -31,6 +31,8 @@ __u64 agent_program; /* inode of the agent's own file, which it holds: who runs 
 __u64 limit_ns[WIRE_SOURCE_MAX * WIRE_OP_MAX]; /* slower calls are sent; 0: not known yet */
 bool recording;        /* false: nothing but calls is looked at (the agent measuring itself) */
 bool launches_enabled; /* false: calls of launches are not begun */
+__u32 launch_switches; /* how often that was changed */
+__u64 stopped_ns;      /* when recording ended; 0: it has not */
 __u32 sweep_reason;    /* enum wire_loss of the next sweep */
 bool sweep_launches;   /* it is for launches only */
 __u32 blocked_targets; /* traced threads now in uninterruptible sleep */
@@ -95,20 +97,29 @@ static __always_inline void aggregated_count(__u32 source)
 		__sync_fetch_and_add(&t->aggregated, 1);
 }
 
-/* record_begin - the only place that reserves ring space: no room is a counted loss. */
-static __always_inline void *record_begin(void *ring, __u32 size, __u32 source)
+/* record_reserve - the only place that reserves ring space. NULL: there is no room, and the caller
+ * says what becomes of the record. */
+static __always_inline void *record_reserve(void *ring, __u32 size, __u32 source)
 {
 	struct wire_header *h = bpf_ringbuf_reserve(ring, size, 0);
 
-	if (!h) {
-		loss_count(source, LOSS_RING_FULL);
+	if (!h)
 		return NULL;
-	}
 	h->size = size;
 	h->version = WIRE_VERSION;
 	h->source = source;
 	h->weight = 1;
 	h->cpu = bpf_get_smp_processor_id();
+	return h;
+}
+
+/* record_begin - likewise, where no room is a counted loss. */
+static __always_inline void *record_begin(void *ring, __u32 size, __u32 source)
+{
+	struct wire_header *h = record_reserve(ring, size, source);
+
+	if (!h)
+		loss_count(source, LOSS_RING_FULL);
 	return h;
 }
 
@@ -198,7 +209,8 @@ static __always_inline __u64 aggregate_add(
 	keep_min(&a->min_ns, dur_ns);
 	keep_max(&a->max_ns, dur_ns);
 	__sync_fetch_and_add(&a->sum_ns, dur_ns);
-	__sync_fetch_and_add(&a->sum_arg0, bytes);
+	if (bytes)
+		__sync_fetch_and_add(&a->sum_arg0, bytes);
 	if (b < BUCKET_COUNT)
 		__sync_fetch_and_add(&a->hist[b], 1);
 	return __sync_fetch_and_add(&a->count, 1) + 1;

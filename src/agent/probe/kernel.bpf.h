@@ -50,7 +50,10 @@ struct pid {
 };
 
 struct bpf_local_storage;
-struct inode;
+
+struct inode {
+	unsigned short i_mode;
+};
 
 struct file {
 	struct inode *f_inode;
@@ -58,6 +61,15 @@ struct file {
 
 struct mm_struct {
 	struct file *exe_file;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
 };
 
 struct task_struct {
@@ -73,6 +85,8 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	unsigned in_iowait : 1;
+	struct files_struct *files;
 	struct mm_struct *mm; /* NULL: a kernel thread, or one that has given its memory back */
 	struct bpf_local_storage *bpf_storage; /* NULL: no BPF map knows this thread */
 };

@@ -7,5 +7,7 @@
 #include "agent/probe/process/process.bpf.c"
 #include "agent/probe/memory/memory.bpf.c"
 #include "agent/probe/socket/socket.bpf.c"
+#include "agent/probe/sample/sample.bpf.c"
+#include "agent/probe/mark/mark.bpf.c"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

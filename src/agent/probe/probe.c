@@ -15,6 +15,7 @@
 #include <bpf/libbpf.h>
 
 #include "agent/probe/link.h"
+#include "base/clock.h"
 #include "probe.skel.h"
 #include "wire/names.h"
 
@@ -26,6 +27,7 @@
 struct probe {
 	struct probe_bpf *skel;
 	struct probe_settings settings;
+	bool plain; /* the kernel's variables are left alone */
 	int cpus;
 	struct wire_tally *scratch; /* one per CPU */
 	size_t tally_stride;
@@ -63,6 +65,7 @@ static void shrink_stack_maps(struct probe_bpf *k)
 {
 	bpf_map__set_max_entries(k->maps.stacks, 4096);
 	bpf_map__set_max_entries(k->maps.stacks_sent, 1);
+	bpf_map__set_max_entries(k->maps.stacks_alike, 1);
 	bpf_map__set_max_entries(k->maps.codes, 1);
 	bpf_map__set_max_entries(k->maps.unwind_rules, 1);
 }
@@ -95,16 +98,29 @@ static void configure(struct probe *p)
 	bpf_program__set_autoload(k->progs.call_return, !session);
 	if (session)
 		bpf_program__set_expected_attach_type(k->progs.call_session, LINK_UPROBE_SESSION);
+	if (s->method != PROBE_PERF)
+		bpf_program__set_expected_attach_type(k->progs.mark_hit, LINK_UPROBE_MULTI);
 	if (s->method == PROBE_MULTI) {
 		bpf_program__set_expected_attach_type(k->progs.call_entry, LINK_UPROBE_MULTI);
 		bpf_program__set_expected_attach_type(k->progs.call_return, LINK_UPROBE_MULTI);
 	}
+	bpf_program__set_autoload(k->progs.cpu_sample, s->sample_hz);
+	if (s->sample_hz)
+		k->rodata->sample_period_ns = NS_PER_S / s->sample_hz;
 	k->rodata->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* The kernel's own hooks, group by group. A group that the settings leave out, or whose tracepoint
  * this kernel does not have, is not loaded; what must be there is attached or tracing fails. */
-enum group { GROUP_CORE, GROUP_BLOCK, GROUP_MEMORY, GROUP_SOCKET, GROUP_OLD_SOCKET };
+enum group {
+	GROUP_CORE,
+	GROUP_WAKING,
+	GROUP_PLAIN_WAKING, /* where the kernel's variables cannot be read */
+	GROUP_BLOCK,
+	GROUP_MEMORY,
+	GROUP_SOCKET,
+	GROUP_OLD_SOCKET
+};
 
 struct hook {
 	const char *program;
@@ -117,6 +133,8 @@ static const struct hook hooks[] = {
 	{"process_exec", GROUP_CORE, NULL},
 	{"process_fork", GROUP_CORE, NULL},
 	{"sched_switch", GROUP_CORE, NULL},
+	{"sched_waking", GROUP_WAKING, NULL},
+	{"sched_waking_plain", GROUP_PLAIN_WAKING, NULL},
 	{"sched_wakeup", GROUP_CORE, NULL},
 	{"threads_admit", GROUP_CORE, NULL},
 	{"calls_sweep", GROUP_CORE, NULL},
@@ -145,10 +163,14 @@ static bool has_tracepoint(const struct btf *btf, const char *name)
 	return btf && btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
 }
 
-static bool is_group_wanted(const struct probe_settings *s, enum group g, bool has_sockets)
+static bool is_group_wanted(const struct probe *p, enum group g, bool has_sockets)
 {
+	const struct probe_settings *s = &p->settings;
+
 	switch (g) {
 	case GROUP_CORE: return true;
+	case GROUP_WAKING: return !p->plain;
+	case GROUP_PLAIN_WAKING: return p->plain;
 	case GROUP_BLOCK: return !s->no_block;
 	case GROUP_MEMORY: return !s->no_memory;
 	case GROUP_SOCKET: return !s->no_net;
@@ -157,14 +179,45 @@ static bool is_group_wanted(const struct probe_settings *s, enum group g, bool h
 	return false;
 }
 
+/* Can programs read the kernel's variable @name (one of each CPU)? Kernels may describe it and yet not
+ * tell where it is, which only loading a program shows. */
+static bool has_variable(const struct btf *btf, const char *name)
+{
+	int id = btf ? btf__find_by_name_kind(btf, name, BTF_KIND_VAR) : -ENOENT;
+	const struct bpf_insn program[] = {
+		{.code = BPF_LD | BPF_DW | BPF_IMM,
+			.dst_reg = BPF_REG_1,
+			.src_reg = BPF_PSEUDO_BTF_ID,
+			.imm = id},
+		{0},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	_cleanup_fd_ int fd = -1;
+
+	if (id <= 0)
+		return true; /* programs do without it */
+	fd = bpf_prog_load(
+		BPF_PROG_TYPE_SOCKET_FILTER, NULL, "GPL", program, ARRAY_SIZE(program), NULL);
+	return fd >= 0;
+}
+
+static bool has_variables(const struct btf *btf)
+{
+	return has_variable(btf, "__preempt_count") && has_variable(btf, "pcpu_hot") &&
+	       has_variable(btf, "hrtimer_bases");
+}
+
 static void choose_hooks(struct probe *p)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
 	bool has_sockets = has_tracepoint(btf, "sock_send_length") && !p->settings.old_kernel;
 
+	p->plain = p->plain || p->settings.old_kernel || !has_variables(btf);
+
 	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
 		const struct hook *h = &hooks[i];
-		bool wanted = is_group_wanted(&p->settings, h->group, has_sockets);
+		bool wanted = is_group_wanted(p, h->group, has_sockets);
 
 		if (h->tracepoint && !has_tracepoint(btf, h->tracepoint))
 			wanted = false;
@@ -224,6 +277,18 @@ static int attach_kernel(struct probe *p, struct errinfo *reterr)
 	return 0;
 }
 
+static int load(struct probe *p)
+{
+	libbpf_message[0] = 0;
+	probe_bpf__destroy(p->skel);
+	p->skel = probe_bpf__open();
+	if (!p->skel)
+		return -ENOMEM;
+	configure(p);
+	choose_hooks(p);
+	return probe_bpf__load(p->skel);
+}
+
 int probe_open(const struct probe_settings *s, struct probe **ret, struct errinfo *reterr)
 {
 	_cleanup_(probe_closep) struct probe *p = calloc(1, sizeof(*p));
@@ -231,7 +296,6 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 
 	if (!p)
 		return -ENOMEM;
-	libbpf_message[0] = 0;
 	libbpf_set_print(libbpf_note);
 	p->settings = *s;
 	p->cpus = libbpf_num_possible_cpus();
@@ -239,12 +303,13 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 		return errinfo_set(reterr, -EIO, "cannot read the number of CPUs");
 	p->tally_stride = (sizeof(struct wire_tally) + 7) & ~(size_t)7;
 	p->scratch = calloc((size_t)p->cpus, p->tally_stride);
-	p->skel = probe_bpf__open();
-	if (!p->scratch || !p->skel)
+	if (!p->scratch)
 		return errinfo_set(reterr, -ENOMEM, "not enough memory to load the probes");
-	configure(p);
-	choose_hooks(p);
-	r = probe_bpf__load(p->skel);
+	r = load(p);
+	if (r < 0 && r != -ENOMEM && r != -EPERM && !p->plain) {
+		p->plain = true; /* a kernel may show its variables and yet refuse their use */
+		r = load(p);
+	}
 	if (r < 0)
 		return load_failed(r, reterr);
 	r = attach_kernel(p, reterr);
@@ -261,6 +326,7 @@ enum probe_method probe_method(const struct probe *p)
 
 void probe_enable(struct probe *p)
 {
+	__atomic_store_n(&p->skel->bss->stopped_ns, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->skel->bss->recording, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&p->skel->bss->enabled, true, __ATOMIC_RELEASE);
 }
@@ -272,12 +338,14 @@ void probe_enable_calls(struct probe *p)
 
 void probe_disable(struct probe *p)
 {
+	__atomic_store_n(&p->skel->bss->stopped_ns, mono_now().ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->skel->bss->recording, false, __ATOMIC_RELEASE);
 	__atomic_store_n(&p->skel->bss->enabled, false, __ATOMIC_RELEASE);
 }
 
 void probe_launches_enable(struct probe *p, bool on)
 {
+	__atomic_add_fetch(&p->skel->bss->launch_switches, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->skel->bss->launches_enabled, on, __ATOMIC_RELEASE);
 }
 
@@ -396,6 +464,16 @@ int probe_program_entry(const struct probe *p)
 int probe_program_return(const struct probe *p)
 {
 	return bpf_program__fd(p->skel->progs.call_return);
+}
+
+int probe_program_sample(const struct probe *p)
+{
+	return bpf_program__fd(p->skel->progs.cpu_sample);
+}
+
+int probe_program_mark(const struct probe *p)
+{
+	return bpf_program__fd(p->skel->progs.mark_hit);
 }
 
 int probe_map(const struct probe *p, const char *name)

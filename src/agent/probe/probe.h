@@ -30,6 +30,7 @@ struct probe_settings {
 	bool no_net;           /* leave sockets alone */
 	bool stacks;           /* take the stacks of calls that are sent */
 	bool python;           /* and Python's frames with them */
+	uint32_t sample_hz;    /* on-CPU samples a second and CPU; 0: none */
 	bool no_memory;        /* leave page allocation and reclaim alone */
 	bool old_kernel;       /* for tests: use the fallbacks for kernels before 6.3 */
 };
@@ -85,6 +86,8 @@ int probe_map(const struct probe *p, const char *name);
 int probe_program_session(const struct probe *p);
 int probe_program_entry(const struct probe *p);
 int probe_program_return(const struct probe *p);
+int probe_program_sample(const struct probe *p);
+int probe_program_mark(const struct probe *p);
 int probe_ring_events(const struct probe *p);
 int probe_ring_life(const struct probe *p);
 int probe_map_aggregates(const struct probe *p);

@@ -9,7 +9,9 @@
 
 #include "agent/probe/books.bpf.h"
 #include "agent/probe/filter.h"
+#include "agent/probe/ledger/state.bpf.h"
 
+#define PLACES     8 /* a power of two: where the thread blocked lately */
 #define CALL_DEPTH 8 /* a power of two; runtime -> driver -> callback -> runtime is 4 */
 
 struct pending_call {
@@ -35,10 +37,17 @@ struct thread_state {
 	__u32 off_flags; /* WIRE_PREEMPTED, WIRE_UNINTERRUPTIBLE of the present stay off the CPU */
 	__u64 off_ns;    /* when it left the CPU; 0: never seen leaving */
 	__u64 wake_ns;   /* since when it is runnable; 0: still blocked */
-	__u32 by_pid, by_tid; /* who took the CPU when the thread left it */
-	__u32 waker_pid;
-	__u32 pad;
+	__u32 by_pid, by_tid;       /* who took the CPU when the thread left it */
+	__u32 waker_pid, waker_tid; /* who woke it from the present or last stay */
+	__u32 waker;                /* enum wire_waker */
+	char waker_comm[WIRE_COMM_LEN];
 	char by_comm[WIRE_COMM_LEN];
+	__u32 stay_line;  /* of the ledger: what the thread is blocked for, outside of calls */
+	__u32 stay_file;  /* the descriptor that decides it; WAIT_NO_FILE: it is known */
+	__u64 stay_stack; /* where it blocked; 0: not taken */
+	__u64 walk_until; /* bucket of walks at such places: see bucket_take() */
+	__u32 stay_place; /* where it blocked: see place.bpf.h */
+	__u32 places[PLACES];
 	__s32 device;  /* of cudaSetDevice; 0 until it is called, as in CUDA */
 	__u32 fd;      /* of the system call under way that may be a socket's */
 	__u32 syscall; /* its number */
@@ -51,6 +60,10 @@ struct thread_state {
 	__u32 pad3;
 	__u64 reclaim_ns; /* since when the thread frees memory itself */
 	__u64 compact_ns;
+	__u64 python_thread;  /* its PyThreadState, as found by its last walk; 0: not known */
+	__u32 samples_passed; /* on-CPU samples since the last that was sent */
+	__u32 pad4;
+	struct ledger ledger;
 	struct pending_nccl nccl;
 	struct pending_call calls[CALL_DEPTH];
 };

@@ -247,7 +247,8 @@ static size_t count_rows(const struct http_route *more)
 
 	for (const struct api_row *r = api_rows; r->method; r++)
 		n++;
-	for (const struct web_file *f = web_next(NULL); f; f = web_next(f))
+	for (const struct web_file *f = web_next(&web_dashboard, NULL); f;
+		f = web_next(&web_dashboard, f))
 		n++;
 	for (size_t i = 0; more && more[i].method; i++)
 		n++;
@@ -267,7 +268,8 @@ static struct http_route *make_routes(const struct http_route *more)
 			.handler = r->reply ? r->reply : handle,
 			.open = r->open,
 			.body_max = r->body_max};
-	for (const struct web_file *f = web_next(NULL); f; f = web_next(f))
+	for (const struct web_file *f = web_next(&web_dashboard, NULL); f;
+		f = web_next(&web_dashboard, f))
 		routes[n++] = (struct http_route){"GET", f->path, api_page, .open = true};
 	for (; more && more->method; more++)
 		routes[n++] = *more;

@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/store/write/owner.h"
+#include "base/owner.h"
 #include "base/log.h"
 #include "base/spawn.h"
 #include "sql/sql_worker.h"
@@ -83,16 +83,8 @@ static void enter(const char *db)
 				CONFINE_CAP(CAP_SETGID) | CONFINE_CAP(CAP_NET_BIND_SERVICE),
 		.paths = true,
 		.freedoms = CONFINE_CONNECTS | CONFINE_LISTENS | CONFINE_SIGNALS,
-		.calls = {.calls = calls,
-			.call_count = ARRAY_SIZE(calls),
-			.fcntl_commands = fcntl_commands,
-			.fcntl_count = ARRAY_SIZE(fcntl_commands),
-			.choices = choices,
-			.choice_count = ARRAY_SIZE(choices),
-			.opens = true,
-			.writes = true,
-			.forks = true,
-			.strict = true},
+		.calls = {CONFINE_CALLS(calls, fcntl_commands, choices), .opens = true,
+			.writes = true, .forks = true, .strict = true},
 	};
 	_cleanup_free_ char *default_path = NULL, *real = realpath(db, NULL);
 	char rooms[3][PATH_MAX];

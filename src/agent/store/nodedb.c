@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 
 #include "agent/store/nodedb_private.h"
-#include "agent/store/write/owner.h"
+#include "base/owner.h"
 #include "agent/store/schema/schema.h"
 #include "base/path_user.h"
 

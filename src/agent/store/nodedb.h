@@ -16,11 +16,13 @@
 #include "model/aggregate.h"
 #include "model/annotation.h"
 #include "model/collective.h"
+#include "model/container_sample.h"
 #include "model/event.h"
 #include "model/gpu_sample.h"
 #include "model/identity.h"
 #include "model/incident.h"
 #include "model/layer.h"
+#include "model/ledger.h"
 #include "model/overhead.h"
 #include "model/sample.h"
 #include "model/session.h"
@@ -76,6 +78,9 @@ int nodedb_add_aggregate(
 	struct nodedb *db, bool coarse, const struct aggregate *a, struct errinfo *reterr);
 int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr);
 int nodedb_put_gpu_sample(struct nodedb *db, const struct gpu_sample *s, struct errinfo *reterr);
+int nodedb_put_container_sample(
+	struct nodedb *db, const struct container_sample *s, struct errinfo *reterr);
+int nodedb_put_ledger(struct nodedb *db, const struct ledger_row *row, struct errinfo *reterr);
 int nodedb_put_overhead(struct nodedb *db, const struct overhead *o, struct errinfo *reterr);
 int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct collective *c,
 	struct errinfo *reterr);
@@ -154,6 +159,8 @@ uint64_t nodedb_size(const struct nodedb *db);
 #define NODEDB_SAMPLES_MAX     (1u << 20)
 #define NODEDB_GPU_MAX         (256u << 10) /* 100 MB: 9 hours of 8 GPUs */
 #define NODEDB_COLLECTIVES_MAX (512u << 10) /* 100 MB: 18 hours of 8 calls a second */
+#define NODEDB_LEDGER_MAX      (1u << 20)   /* 340 MB: 17 minutes of 1000 rows a second */
+#define NODEDB_CONTAINERS_MAX  (256u << 10) /* 32 MB: 9 hours of 8 groups */
 #define NODEDB_HOMES_MAX       (32u << 10)
 #define NODEDB_CHAINS_MAX      10000u
 #define NODEDB_LABELS_MAX      (64u << 10) /* 0.4 kB each */
@@ -165,12 +172,15 @@ enum nodedb_stacks { NODEDB_STACKS_NONE, NODEDB_STACKS_USED, NODEDB_STACKS_ALL }
 enum nodedb_thin { NODEDB_THIN_NEVER, NODEDB_THIN_LARGE, NODEDB_THIN_ALWAYS };
 
 struct nodedb_filter {
-	struct scope scope;    /* collectives come of all nodes and processes, whatever it says; of
-			       source and op both or none */
+	struct scope scope;    /* collectives come of all nodes and processes, whatever it says, the
+			       ledger and control groups of all processes; of source and op both or
+			       none */
 	size_t last;           /* only the newest n events; 0: all */
 	enum nodedb_thin thin; /* not with `last`, nor for files without aggregates */
 	bool labels;           /* load annotations too */
-	enum nodedb_stacks stacks; /* USED: those of the selected events, most time first */
+	bool ledger;           /* load the ledger and samples of control groups too */
+	enum nodedb_stacks stacks; /* USED: those of the selected events and of the ledger, most
+				      time first */
 	size_t stacks_max;         /* USED: no more than so many; 0: NODEDB_STACKS_MAX */
 };
 
@@ -185,6 +195,10 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	size_t gpu_sample_count;
 	struct collective_row *collectives; /* of all processes, whatever the filter's pids */
 	size_t collective_count;
+	struct ledger_row *ledger; /* if asked for: of all processes, likewise */
+	size_t ledger_count;
+	struct container_sample *containers; /* likewise */
+	size_t container_count;
 	struct process_home *homes; /* by pid; of a pid used twice the later one */
 	size_t home_count;
 	struct incident_row *chains; /* stored verdicts: see below */
@@ -208,6 +222,8 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	uint64_t older_aggregates; /* likewise */
 	uint64_t older_gpu_samples;
 	uint64_t older_collectives;
+	uint64_t older_ledger;
+	uint64_t older_containers;
 	char node[256];  /* a merged file: its nodes, separated by commas */
 	char schema[16]; /* "0.8" … "0.11" */
 };

@@ -3,13 +3,12 @@
  * communicator's hash, which all its ranks share; a value that the call does not have is NULL there
  * and -1 here (seq: 0). Processes are not selected by the filter's pids: who came last shows only
  * beside the other ranks. */
+#include <errno.h>
 #include <stdio.h>
 
-#include "agent/store/read/nodedb_reader.h"
-#include "base/array.h"
+#include "agent/store/read/nodedb_recent.h"
+#include "agent/store/read/nodedb_snapshot_private.h"
 #include "wire/names.h"
-
-#define SQL_TEXT_MAX (64 << 10)
 
 enum column {
 	COL_NODE,
@@ -112,8 +111,9 @@ static bool read_numbers(sql_stmt *stmt, int64_t v[COL_COUNT])
 	       number_at(stmt, COL_WAIT, INT64_MAX, -1, &v[COL_WAIT]);
 }
 
-static bool read_row(sql_stmt *stmt, struct collective_row *row)
+static bool read_row(sql_stmt *stmt, void *ret)
 {
+	struct collective_row *row = ret;
 	int64_t v[COL_COUNT] = {0};
 
 	*row = (struct collective_row){0};
@@ -141,38 +141,44 @@ static bool read_row(sql_stmt *stmt, struct collective_row *row)
 	return true;
 }
 
+static const struct reader_table table = {.name = "collectives",
+	.columns = columns,
+	.column_count = ARRAY_SIZE(columns),
+	.order = "rowid DESC",
+	.of_all_nodes = true,
+	.read = read_row,
+	.row_bytes = sizeof(struct collective_row),
+	.max = NODEDB_COLLECTIVES_MAX};
+
 int reader_load_collectives(struct reader *r, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
-	size_t capacity = 0;
-	int res = schema_has_table(r->sql, "collectives", reterr);
 
-	if (res <= 0)
-		return res;
-	res = reader_select(r, "collectives", columns, ARRAY_SIZE(columns), &sql, reterr);
-	if (res < 0)
-		return res;
-	scope_where(&r->filter->scope, &(struct scope_columns){.time = "timestamp"}, &sql);
-	buf_puts(&sql, " ORDER BY timestamp DESC, rowid DESC");
-	res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res < 0)
-		return res;
-	while ((res = sql_step(stmt, reterr)) > 0) {
-		if (c->collective_count == NODEDB_COLLECTIVES_MAX) {
-			c->older_collectives++;
-			continue;
-		}
-		res = ARRAY_RESERVE(
-			c->collectives, capacity, c->collective_count + 1, NODEDB_COLLECTIVES_MAX);
-		if (res < 0)
-			return res;
-		if (read_row(stmt, &c->collectives[c->collective_count]))
-			c->collective_count++;
-		else
-			c->skipped_rows++;
+	return reader_load_table(
+		r, &table, &c->collectives, &c->collective_count, &c->older_collectives, reterr);
+}
+
+int nodedb_recent_collectives(struct nodedb_snapshot *l, int64_t after, size_t max,
+	recent_collective_fn *fn, void *arg, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(4096);
+	struct reader_column numbered[COL_COUNT + 1] = {[COL_COUNT] = {"rowid", "rowid"}};
+	struct collective_row row;
+	int r;
+
+	if (!nodedb_snapshot_is_ours(l))
+		return -ENOTSUP;
+	memcpy(numbered, columns, sizeof(columns));
+	r = reader_select(&l->reader, table.name, numbered, ARRAY_SIZE(numbered), &sql, reterr);
+	if (r < 0)
+		return r;
+	buf_printf(&sql, " WHERE rowid > %lld ORDER BY rowid LIMIT %zu", (long long)after, max);
+	r = reader_prepare(&l->reader, &sql, &stmt, reterr);
+	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
+		r = fn(arg, sql_column_int(stmt, COL_COUNT), read_row(stmt, &row) ? &row : NULL);
+		if (r < 0)
+			return r;
 	}
-	reader_reverse(c->collectives, c->collective_count, sizeof(*c->collectives));
-	return res;
+	return r;
 }

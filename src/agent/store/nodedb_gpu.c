@@ -6,9 +6,6 @@
 
 #include "agent/store/nodedb_private.h"
 #include "agent/store/read/nodedb_reader.h"
-#include "base/array.h"
-
-#define SQL_TEXT_MAX (64 << 10)
 
 static const size_t offsets[] = {
 #define X(field, meaning) offsetof(struct gpu_sample, field),
@@ -48,8 +45,10 @@ static bool count_at(sql_stmt *stmt, int column, int64_t *ret)
 	return sql_column_type(stmt, column) == SQL_INT && *ret >= 0;
 }
 
-static bool read_row(sql_stmt *stmt, struct gpu_sample *s)
+static bool read_row(sql_stmt *stmt, void *ret)
 {
+	struct gpu_sample *s = ret;
+
 	gpu_sample_init(s);
 	if (!count_at(stmt, COL_TIME, &s->time.ns) || !count_at(stmt, COL_GPU, &s->index) ||
 		!reader_text(stmt, COL_UUID, s->uuid, sizeof(s->uuid)) ||
@@ -66,53 +65,25 @@ static bool read_row(sql_stmt *stmt, struct gpu_sample *s)
 	return true;
 }
 
-static int select_rows(struct reader *r, sql_stmt **ret, struct errinfo *reterr)
-{
-	static const struct reader_column columns[] = {
-		{"timestamp", NULL}, {"gpu", NULL}, {"uuid", "''"}, {"name", "''"}, {"pci", "''"},
+static const struct reader_column columns[] = {
+	{"timestamp", NULL}, {"gpu", NULL}, {"uuid", "''"}, {"name", "''"}, {"pci", "''"},
 #define X(field, meaning) {#field, "NULL"},
-		GPU_FIELDS(X)
+	GPU_FIELDS(X)
 #undef X
-	};
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	int res = reader_select(r, "gpu_samples", columns, ARRAY_SIZE(columns), &sql, reterr);
+};
 
-	if (res < 0)
-		return res;
-	res = reader_where(
-		r, "gpu_samples", (struct scope_columns){.time = "timestamp"}, &sql, reterr);
-	if (res < 0)
-		return res;
-	buf_puts(&sql, " ORDER BY timestamp DESC, gpu DESC");
-	return reader_prepare(r, &sql, ret, reterr);
-}
+static const struct reader_table table = {.name = "gpu_samples",
+	.columns = columns,
+	.column_count = ARRAY_SIZE(columns),
+	.order = "gpu DESC",
+	.read = read_row,
+	.row_bytes = sizeof(struct gpu_sample),
+	.max = NODEDB_GPU_MAX};
 
 int reader_load_gpu_samples(struct reader *r, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	struct nodedb_content *c = r->content;
-	size_t capacity = 0;
-	int res = schema_has_table(r->sql, "gpu_samples", reterr);
 
-	if (res <= 0)
-		return res;
-	res = select_rows(r, &stmt, reterr);
-	if (res < 0)
-		return res;
-	while ((res = sql_step(stmt, reterr)) > 0) {
-		if (c->gpu_sample_count == NODEDB_GPU_MAX) {
-			c->older_gpu_samples++;
-			continue;
-		}
-		res = ARRAY_RESERVE(
-			c->gpu_samples, capacity, c->gpu_sample_count + 1, NODEDB_GPU_MAX);
-		if (res < 0)
-			return res;
-		if (read_row(stmt, &c->gpu_samples[c->gpu_sample_count]))
-			c->gpu_sample_count++;
-		else
-			c->skipped_rows++;
-	}
-	reader_reverse(c->gpu_samples, c->gpu_sample_count, sizeof(*c->gpu_samples));
-	return res;
+	return reader_load_table(
+		r, &table, &c->gpu_samples, &c->gpu_sample_count, &c->older_gpu_samples, reterr);
 }

@@ -12,7 +12,7 @@
 static bool read_home(sql_stmt *stmt, struct process_home *h)
 {
 	char path[TARGET_PATH_MAX];
-	int64_t pid = sql_column_int(stmt, 0);
+	int64_t pid = sql_column_int(stmt, 0), rank;
 	size_t len;
 
 	*h = (struct process_home){0};
@@ -22,6 +22,9 @@ static bool read_home(sql_stmt *stmt, struct process_home *h)
 		!reader_text(stmt, 3, path, sizeof(path)))
 		return false;
 	h->pid = (uint32_t)pid;
+	h->rank = sql_column_is_int(stmt, 4, &rank) && rank >= 0 && rank <= INT32_MAX
+			  ? (int32_t)rank
+			  : -1;
 	len = strlen(path);
 	memcpy(h->cgroup_path,
 		path + (len < sizeof(h->cgroup_path) ? 0 : len - sizeof(h->cgroup_path) + 1),
@@ -31,8 +34,8 @@ static bool read_home(sql_stmt *stmt, struct process_home *h)
 
 int reader_load_homes(struct reader *r, struct errinfo *reterr)
 {
-	static const struct reader_column columns[] = {
-		{"pid", NULL}, {"container_id", "''"}, {"pod", "''"}, {"cgroup_path", "''"}};
+	static const struct reader_column columns[] = {{"pid", NULL}, {"container_id", "''"},
+		{"pod", "''"}, {"cgroup_path", "''"}, {"rank", "NULL"}};
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_stack.c - loads call stacks: all, or those that the loaded events refer to.
+/* nodedb_stack.c - loads call stacks: all, or those that the loaded events and ledger rows
+ * refer to.
  *
  * The ones with most time come first, so that a ceiling leaves out what matters least. A stack that
  * cannot be understood is counted and left out.
@@ -42,7 +43,7 @@ static int by_time(const void *a, const void *b)
 	return by_hash(a, b);
 }
 
-/* The stacks that the events refer to, most time first; *ret is the caller's. */
+/* The stacks that the events and the ledger refer to, most time first; *ret is the caller's. */
 static int used_stacks(const struct nodedb_content *c, struct usage **ret, size_t *ret_count)
 {
 	_cleanup_free_ struct usage *list = NULL;
@@ -50,6 +51,8 @@ static int used_stacks(const struct nodedb_content *c, struct usage **ret, size_
 
 	for (size_t i = 0; i < c->event_count; i++)
 		n += c->events[i].stack_hash != 0;
+	for (size_t i = 0; i < c->ledger_count; i++)
+		n += c->ledger[i].stack_hash != 0;
 	list = calloc(n + 1, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
@@ -57,6 +60,9 @@ static int used_stacks(const struct nodedb_content *c, struct usage **ret, size_
 	for (size_t i = 0; i < c->event_count; i++)
 		if (c->events[i].stack_hash)
 			list[n++] = (struct usage){c->events[i].stack_hash, c->events[i].dur_ns};
+	for (size_t i = 0; i < c->ledger_count; i++)
+		if (c->ledger[i].stack_hash)
+			list[n++] = (struct usage){c->ledger[i].stack_hash, c->ledger[i].stay_ns};
 	qsort(list, n, sizeof(*list), by_hash);
 	for (size_t i = 0; i < n; i++) {
 		if (distinct && list[distinct - 1].hash == list[i].hash)

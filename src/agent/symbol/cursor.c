@@ -22,37 +22,19 @@ static void take(struct cursor *c, void *out, size_t size)
 	c->at += size;
 }
 
-uint8_t cursor_u8(struct cursor *c)
-{
-	uint8_t v;
+#define NUMBER(bits)                                                                               \
+	uint##bits##_t cursor_u##bits(struct cursor *c)                                            \
+	{                                                                                          \
+		uint##bits##_t v;                                                                  \
+                                                                                                   \
+		take(c, &v, sizeof(v));                                                            \
+		return v;                                                                          \
+	}
 
-	take(c, &v, sizeof(v));
-	return v;
-}
-
-uint16_t cursor_u16(struct cursor *c)
-{
-	uint16_t v;
-
-	take(c, &v, sizeof(v));
-	return v;
-}
-
-uint32_t cursor_u32(struct cursor *c)
-{
-	uint32_t v;
-
-	take(c, &v, sizeof(v));
-	return v;
-}
-
-uint64_t cursor_u64(struct cursor *c)
-{
-	uint64_t v;
-
-	take(c, &v, sizeof(v));
-	return v;
-}
+NUMBER(8)
+NUMBER(16)
+NUMBER(32)
+NUMBER(64)
 
 /* The bits of a LEB128 number and how many there were; the tenth byte has room for one bit only. */
 static uint64_t leb(struct cursor *c, unsigned *ret_bits, uint8_t *ret_last)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export_metric.c - see export_metric.h. Everything is told from the beginning, as 0. */
+/* export_metric.c - see export_metric.h. Everything is reported from the beginning, as 0. */
 #include "agent/telemetry/export_metric.h"
 
 #define RESULT                                                                                     \
@@ -12,11 +12,10 @@
 const struct metric_desc export_metric_table[EXPORT_METRIC_COUNT] = {
 	[E_BATCHES] = {"ingero.otlp.batches", "ingero_otlp_batches_total", "{batch}",
 		METRIC_COUNTER, false, 0,
-		"OTLP metric readings: sent, dropped (queue full), rejected by the receiver",
-		RESULT},
+		"OTLP batches: sent, dropped (queue full), rejected by the receiver", RESULT},
 	[E_POINTS] = {"ingero.otlp.points", "ingero_otlp_points_total", "{point}", METRIC_COUNTER,
 		false, 0,
-		"Data points in OTLP readings; rejected: the receiver accepted the rest of their batch",
+		"Data points in OTLP batches; rejected: the receiver accepted the rest of the batch",
 		RESULT},
 	[E_RETRIES] = {"ingero.otlp.retries", "ingero_otlp_retries_total", "{attempt}",
 		METRIC_COUNTER, false, 0, "OTLP attempts that failed and are retried", {{0}}},

@@ -5,12 +5,10 @@
  * sent one after the other (backlog.h says when, verdict.h what a reply means). */
 #pragma once
 
-#include "agent/telemetry/backlog.h"
-#include "agent/telemetry/endpoint.h"
+#include "deliver/backlog.h"
+#include "deliver/endpoint.h"
 #include "net/loop.h"
 #include "otlp/otlp_metric.h"
-
-#define PUSH_TIMEOUT_NS (10 * NS_PER_S) /* of one attempt */
 
 struct push_settings {
 	const struct endpoint *endpoint;      /* copied */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/telemetry/prometheus.h"
+#include "prometheus/prometheus.h"
 #include "net/address.h"
 #include "net/server.h"
 

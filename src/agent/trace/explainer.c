@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/correlate/account/account.h"
 #include "agent/correlate/live/live_window.h"
 #include "base/log.h"
 
@@ -31,7 +32,13 @@ struct inbox_list {
 };
 
 struct inbox {
-	struct inbox_list events, aggregates, samples, gpus, collectives;
+	struct inbox_list events, aggregates, samples, gpus, collectives, ledger, containers;
+	struct inbox_list stacks; /* struct inbox_stack */
+};
+
+struct inbox_stack {
+	struct stack *stack;
+	size_t bytes;
 };
 
 struct explainer {
@@ -48,6 +55,7 @@ struct explainer {
 	struct explainer_finding *findings; /* NULL: none */
 	size_t finding_count;
 	uint64_t dropped_findings;
+	struct step_counter steps;
 	/* the tracer's side */
 	uint64_t dropped_inputs;
 	unsigned buckets;
@@ -55,10 +63,18 @@ struct explainer {
 	struct inbox taken;
 	struct live_window live_window;
 	struct incident_tracker book;
+	struct step_counter step_counter;
 };
 
 static void inbox_done(struct inbox *b)
 {
+	const struct inbox_stack *stacks = b->stacks.items;
+
+	for (size_t i = 0; i < b->stacks.count; i++)
+		free(stacks[i].stack);
+	free(b->stacks.items);
+	free(b->ledger.items);
+	free(b->containers.items);
 	free(b->events.items);
 	free(b->aggregates.items);
 	free(b->samples.items);
@@ -83,20 +99,23 @@ static bool inbox_put(struct inbox_list *l, const void *item, size_t size, size_
 	return true;
 }
 
-static void put(
+/* False: it was dropped, and counted. */
+static bool put(
 	struct explainer *x, struct inbox_list *l, const void *item, size_t size, size_t max)
 {
-	bool is_filling;
+	bool is_filling, is_in;
 
 	if (pthread_mutex_trylock(&x->mutex)) {
 		x->dropped_inputs++;
-		return;
+		return false;
 	}
-	x->dropped_inputs += !inbox_put(l, item, size, max);
+	is_in = inbox_put(l, item, size, max);
+	x->dropped_inputs += !is_in;
 	is_filling = l->count == max / 2;
 	pthread_mutex_unlock(&x->mutex);
 	if (is_filling)
 		pthread_cond_signal(&x->wake);
+	return is_in;
 }
 
 void explainer_event(struct explainer *x, const struct event *e)
@@ -136,6 +155,27 @@ void explainer_collective(struct explainer *x, const struct event *e, const stru
 	put(x, &x->inbox.collectives, &row, sizeof(row), EXPLAINER_COLLECTIVES_MAX);
 }
 
+void explainer_ledger(struct explainer *x, const struct ledger_row *row)
+{
+	put(x, &x->inbox.ledger, row, sizeof(*row), EXPLAINER_LEDGER_MAX);
+}
+
+void explainer_container(struct explainer *x, const struct container_sample *s)
+{
+	put(x, &x->inbox.containers, s, sizeof(*s), EXPLAINER_CONTAINERS_MAX);
+}
+
+void explainer_stack(struct explainer *x, const struct stack *s)
+{
+	struct inbox_stack copy = {0};
+
+	copy.stack = stack_copy(s, &copy.bytes);
+	if (!copy.stack)
+		x->dropped_inputs++;
+	else if (!put(x, &x->inbox.stacks, &copy, sizeof(copy), EXPLAINER_STACKS_MAX))
+		free(copy.stack);
+}
+
 void explainer_look(struct explainer *x, const struct accounting *books)
 {
 	if (++x->buckets < EXPLAINER_BUCKETS_MIN || pthread_mutex_trylock(&x->mutex))
@@ -161,6 +201,15 @@ void explainer_poll(struct explainer *x, explainer_sink *sink, void *arg)
 		sink(arg, &findings[i]);
 }
 
+bool explainer_steps(struct explainer *x, struct step_counter *ret)
+{
+	if (pthread_mutex_trylock(&x->mutex))
+		return false;
+	*ret = x->steps;
+	pthread_mutex_unlock(&x->mutex);
+	return true;
+}
+
 struct explainer_dropped explainer_dropped(const struct explainer *x)
 {
 	return (struct explainer_dropped){x->dropped_inputs, x->dropped_findings};
@@ -183,6 +232,23 @@ static void find(
 	pthread_mutex_unlock(&x->mutex);
 }
 
+/* What is left when memory runs out is freed here: the list owns it no more. */
+static int empty_stacks(struct explainer *x, struct inbox_list *l)
+{
+	const struct inbox_stack *stacks = l->items;
+	int r = 0;
+
+	for (size_t i = 0; i < l->count; i++) {
+		if (r == 0)
+			r = live_window_add_stack(
+				&x->live_window, stacks[i].stack, stacks[i].bytes);
+		else
+			free(stacks[i].stack);
+	}
+	l->count = 0;
+	return r;
+}
+
 #define INBOX_EMPTY(list, add, type)                                                               \
 	for (size_t i = 0; r == 0 && i < (list).count; i++)                                        \
 		r = add(&x->live_window, (const type *)(list).items + i);                          \
@@ -190,30 +256,52 @@ static void find(
 
 static int inbox_empty(struct explainer *x, struct inbox *b)
 {
-	int r = 0;
+	int r = empty_stacks(x, &b->stacks);
 
 	INBOX_EMPTY(b->events, live_window_add_event, struct event);
 	INBOX_EMPTY(b->aggregates, live_window_add_aggregate, struct aggregate);
 	INBOX_EMPTY(b->samples, live_window_add_sample, struct host_sample);
 	INBOX_EMPTY(b->gpus, live_window_add_gpu, struct gpu_sample);
 	INBOX_EMPTY(b->collectives, live_window_add_collective, struct collective_row);
+	INBOX_EMPTY(b->ledger, live_window_add_ledger, struct ledger_row);
+	INBOX_EMPTY(b->containers, live_window_add_container, struct container_sample);
 	return r;
+}
+
+static int count_steps(struct explainer *x, const struct recording *rec, wall_time now,
+	struct step_report *accounts)
+{
+	int r = account_run(rec, accounts);
+
+	if (r < 0)
+		return r;
+	step_counter_update(&x->step_counter, accounts, now, LIVE_WINDOW_NS);
+	pthread_mutex_lock(&x->mutex);
+	x->steps = x->step_counter;
+	pthread_mutex_unlock(&x->mutex);
+	return 0;
 }
 
 static int look(struct explainer *x, const struct accounting *books)
 {
+	_cleanup_(step_report_done) struct step_report accounts = {0};
 	_cleanup_free_ struct incident *found = NULL;
 	wall_time now = x->config.clock();
 	struct recording rec;
 	size_t count;
-	int r;
+	int r = 0;
 
 	live_window_recording(&x->live_window, now, &rec);
 	rec.books = books;
 	rec.node = x->node;
-	if (!rec.aggregate_count)
+	if (!rec.aggregate_count && !rec.ledger_count)
 		return 0; /* nothing says what is ordinary */
-	r = correlate_run(&rec, &found, &count);
+	if (x->config.wants_steps) {
+		r = count_steps(x, &rec, now, &accounts);
+		rec.accounts = &accounts;
+	}
+	if (r == 0)
+		r = correlate_run(&rec, &found, &count);
 	if (r < 0)
 		return r;
 	return incident_tracker_update(&x->book, found, count, now,

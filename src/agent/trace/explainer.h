@@ -12,25 +12,33 @@
 #include <stdint.h>
 
 #include "agent/correlate/live/incident_tracker.h"
+#include "agent/correlate/live/step_counter.h"
 #include "base/clock.h"
 #include "base/macros.h"
 #include "model/accounting.h"
 #include "model/aggregate.h"
 #include "model/collective.h"
+#include "model/container_sample.h"
 #include "model/event.h"
 #include "model/gpu_sample.h"
+#include "model/ledger.h"
 #include "model/sample.h"
+#include "model/stack.h"
 
 #define EXPLAINER_EVENTS_MAX      8192u /* 1.3 MB, twice */
 #define EXPLAINER_AGGREGATES_MAX  1024u /* 5 MB, twice, when so many ops are in use */
 #define EXPLAINER_SAMPLES_MAX     64u
 #define EXPLAINER_GPUS_MAX        512u
 #define EXPLAINER_COLLECTIVES_MAX 2048u
-#define EXPLAINER_FINDINGS_MAX    64u /* waiting to be fetched; 0.5 MB */
-#define EXPLAINER_BUCKETS_MIN     3   /* that there must be before anything is called unusual */
+#define EXPLAINER_LEDGER_MAX      4096u /* 1.4 MB, twice */
+#define EXPLAINER_CONTAINERS_MAX  512u
+#define EXPLAINER_STACKS_MAX      1024u /* 2 MB, twice */
+#define EXPLAINER_FINDINGS_MAX    64u   /* waiting to be fetched; 0.5 MB */
+#define EXPLAINER_BUCKETS_MIN     3     /* that there must be before anything is called unusual */
 
 struct explainer_config {
 	const char *node;         /* NULL: "" */
+	bool wants_steps;         /* what steps took is counted */
 	wall_time (*clock)(void); /* NULL: wall_now() */
 	void (*begin)(void *arg); /* the first thing on the thread; may be NULL */
 	void *begin_arg;
@@ -64,6 +72,9 @@ void explainer_aggregate(struct explainer *x, const struct aggregate *a);
 void explainer_sample(struct explainer *x, const struct host_sample *s);
 void explainer_gpu(struct explainer *x, const struct gpu_sample *s);
 void explainer_collective(struct explainer *x, const struct event *e, const struct collective *c);
+void explainer_ledger(struct explainer *x, const struct ledger_row *row);
+void explainer_container(struct explainer *x, const struct container_sample *s);
+void explainer_stack(struct explainer *x, const struct stack *s); /* copied, with its texts */
 
 /* explainer_look - a bucket is complete: look for incidents, knowing that @books hold so far. One
  * that cannot be asked for now is made up for by the next. */
@@ -74,6 +85,9 @@ int explainer_step(struct explainer *x);
 
 /* explainer_poll - hand to @sink what was found. */
 void explainer_poll(struct explainer *x, explainer_sink *sink, void *arg);
+
+/* explainer_steps - what steps took, by the last look. False: not to be had just now. */
+bool explainer_steps(struct explainer *x, struct step_counter *ret);
 
 /* explainer_stop - one last look, at @books (NULL: as they were); what is open then stays open. The
  * thread ends, and what was found can be fetched. */

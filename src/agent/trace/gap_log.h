@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gap_log.h - which gaps in what is seen of processes have been told: a mapping is found by the
- * kernel's record and by scans, and one gap is told once. The latest GAP_LOG_MAX are known. */
+/* gap_log.h - which gaps in what is seen of processes have been reported: a mapping is found by the
+ * kernel's record and by scans, and one gap is reported once. The latest GAP_LOG_MAX are known. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,6 +21,6 @@ struct gap_log {                                   /* zero: empty */
 	size_t count;                              /* ever entered */
 };
 
-/* gap_log_add - false: @g has been told. *ret_is_new_process: no other gap of its process has; set
+/* gap_log_add - false: @g has been reported. *ret_is_new_process: no other gap of its process has; set
  * in both cases. */
 bool gap_log_add(struct gap_log *l, const struct call_gap *g, bool *ret_is_new_process);

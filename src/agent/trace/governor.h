@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* governor.h - keeps the cost of probing within a budget by probing launches only part of the time.
  *
- * Cost = hits x the measured cost of one hit, as a share of the busiest process's time. Launches
+ * Cost = hits x the measured cost of one hit, as a share of the busiest process's time. That is the
+ * least it can be: what probes do to caches and to the code around them is not in it. Once a trial
+ * (cost_trial.h) is sure that launches cost more, or less, its result counts. Launches
  * are nearly all hits; allocations, copies, waits and collectives are never sampled. When the
  * budget is exceeded, launch probes are attached for 1/weight of every second (a power of two up to
  * 32) and what they counted is multiplied by the weight, so counts stay true on average and say so.
@@ -21,7 +23,10 @@ struct governor {
 	double budget;            /* share of a process's time, 0.01 is 1 %; 0: no limit */
 	double hit_ns;            /* cost of one hit */
 	unsigned weight;          /* 1: probes are always there */
-	double overhead;          /* measured over the last period */
+	double launch_rate;       /* hits of launches a second, if all were probed */
+	double launch_factor;     /* what they cost, in hits x hit_ns */
+	double others;            /* what the rest costs, as a share, in the last period */
+	double overhead;          /* hits x hit_ns over the last period */
 	double spent_ns, seconds; /* in all */
 	bool can_switch;          /* the attach method detaches fast enough */
 };
@@ -31,6 +36,14 @@ void governor_init(struct governor *g, double budget, double hit_ns, bool can_sw
 /* governor_period - once a second: @launch_hits (unscaled) and @other_hits are those of the busiest
  * process. Sets overhead, and weight for the next period. */
 void governor_period(struct governor *g, uint64_t launch_hits, uint64_t other_hits, double seconds);
+
+/* governor_trial - a period in which launches were probed now and then for a trial: it costs, and
+ * tells nothing of the load. */
+void governor_trial(struct governor *g, uint64_t hits, double seconds);
+
+/* governor_learn - while all launches are probed, the truth is between @low and @high. The account
+ * is moved as far as it needs to be to lie between them. */
+void governor_learn(struct governor *g, double low, double high);
 
 /* governor_mean - the overhead since the start. */
 double governor_mean(const struct governor *g);

@@ -20,6 +20,7 @@ void launch_window_open(struct launch_window *w, mono_time now)
 
 void launch_window_close(struct launch_window *w, mono_time now)
 {
+	w->seen_ns += w->is_open ? now.ns - MIN(w->since.ns, now.ns) : 0;
 	w->is_open = false;
 	w->until = now;
 }
@@ -27,7 +28,7 @@ void launch_window_close(struct launch_window *w, mono_time now)
 double launch_window_weight(struct launch_window *w, double planned, mono_time now)
 {
 	mono_time to = w->is_open ? now : w->until;
-	uint64_t seen_ns = to.ns - MIN(w->since.ns, to.ns);
+	uint64_t seen_ns = w->seen_ns + (w->is_open ? to.ns - MIN(w->since.ns, to.ns) : 0);
 	double weight;
 
 	if (!w->is_open && w->until.ns <= w->counted_to.ns)
@@ -36,5 +37,6 @@ double launch_window_weight(struct launch_window *w, double planned, mono_time n
 		return planned;
 	weight = (double)(to.ns - w->counted_to.ns) / (double)seen_ns;
 	w->counted_to = w->since = to;
+	w->seen_ns = 0;
 	return MAX(weight, 1.0);
 }

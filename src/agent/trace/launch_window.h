@@ -14,6 +14,7 @@
 struct launch_window {
 	bool is_open;         /* the probes that the governor may take away are there */
 	mono_time since;      /* when it was last opened, or read while open */
+	uint64_t seen_ns;     /* open time before that which is not accounted for */
 	mono_time until;      /* when it was last closed */
 	mono_time counted_to; /* launches are accounted for up to here */
 };

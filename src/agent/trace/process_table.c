@@ -157,7 +157,7 @@ static struct process_entry *entry_new(struct process_table *t, struct process_e
 	if (!old)
 		return p;
 	if (!old->ended)
-		entry_end(t, old, at); /* nobody told */
+		entry_end(t, old, at); /* nobody reported it */
 	if (old->before)
 		entry_drop(t, TAKE(old->before));
 	p->before = old;
@@ -173,7 +173,7 @@ static void tell_enter(struct process_table *t, struct process_entry *p, uint32_
 	p->is_complete |= to_slow;
 }
 
-/* The entry of the process that did something at @at, which is told to those who want it soon. */
+/* The entry of the process that did something at @at, which is reported to those who want it soon. */
 static struct process_entry *enter(
 	struct process_table *t, uint32_t pid, uint32_t parent, uint64_t start, wall_time at)
 {

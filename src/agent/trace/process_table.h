@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* process_table.h - the processes under trace: one entry for each, and one place where their lives
- * are told. Belongs to the tracer's thread.
+ * are reported. Belongs to the tracer's thread.
  *
  * Whoever keeps something of a process is a stage. The tracer tells the table of a fork, exec, exit
  * or find once; the table decides whom it is about (a pid passes from process to process, and
@@ -9,7 +9,7 @@
  * A stage of agent/ hangs what it keeps on the entry, in a slot of its own. The stages below (stacks,
  * totals) cannot see this header, and what they keep is not one thing for each process: totals have
  * the kernel's keys (process, op), sets of mappings are shared by parents and children and are kept
- * longer than the process. They stay as they are and are told through the same list.
+ * longer than the process. They stay as they are and are reported through the same list.
  *
  * To add a stage: a slot in the enum if it keeps something, a const struct process_stage, and a line
  * in tracer_open_processes(). */
@@ -46,7 +46,7 @@ struct process_stage { /* any may be NULL */
 	void (*on_enter)(void *arg, struct process_entry *p, uint32_t parent, wall_time at);
 	void (*on_exec)(void *arg, struct process_entry *p, wall_time at);
 	/* It has ended; records of it may still come. The slot may be empty: of some processes only
-	 * the end is told. */
+	 * the end is reported. */
 	void (*on_exit)(void *arg, struct process_entry *p);
 	/* Its entry goes: free what the slot holds. */
 	void (*on_drop)(void *arg, struct process_entry *p);
@@ -71,7 +71,7 @@ void process_table_add(struct process_table *t, const struct process_stage *stag
  * it was about; NULL without memory or at the ceiling.
  *
  * _found: it was seen alive, or made its first call; @start_ticks 0: not known.
- * _enter: the same, but slow stages are not told before process_table_complete(). */
+ * _enter: the same, but slow stages are not informed before process_table_complete(). */
 struct process_entry *process_table_found(
 	struct process_table *t, uint32_t pid, uint64_t start_ticks, wall_time at);
 struct process_entry *process_table_fork(
@@ -80,7 +80,7 @@ struct process_entry *process_table_exec(struct process_table *t, uint32_t pid, 
 struct process_entry *process_table_enter(struct process_table *t, uint32_t pid, wall_time at);
 void process_table_complete(struct process_table *t, uint32_t pid, wall_time at);
 
-/* process_table_exit - it has ended. Also told to the stages if it was never entered. */
+/* process_table_exit - it has ended. Also reported to the stages if it was never entered. */
 void process_table_exit(struct process_table *t, uint32_t pid, wall_time at);
 
 /* process_table_at - the process that made a record at the time @at: the present owner of @pid, or

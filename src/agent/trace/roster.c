@@ -22,6 +22,7 @@
 #include "wire/op_kind.h"
 
 #define GROUPS_MAX 16384
+#define ROOT_GROUP 1 /* everybody's */
 
 struct entry {
 	struct process_entry *process;
@@ -132,7 +133,7 @@ static void save_group(struct roster *r, struct entry *e)
 			     (e->pod ? GROUP_POD : 0) | (e->namespace ? GROUP_NAMESPACE : 0);
 	struct cgroup_row row = {.id = e->cgroup_id};
 
-	if (!r->store || e->cgroup_id <= 1 || !e->cgroup_path) /* 1 is the root: everybody's */
+	if (!r->store || e->cgroup_id <= ROOT_GROUP || !e->cgroup_path)
 		return;
 	had = (uintptr_t)idmap_get(&r->groups, e->cgroup_id);
 	if ((had | has) == had)
@@ -437,6 +438,29 @@ static void leave(void *arg, struct process_entry *p)
 
 const struct process_stage roster_stage = {
 	.on_enter = enter, .on_exec = exec, .on_exit = leave, .on_drop = drop};
+
+static bool has_group(const struct roster_group *groups, size_t count, uint64_t id)
+{
+	for (size_t i = 0; i < count; i++)
+		if (groups[i].cgroup_id == id)
+			return true;
+	return false;
+}
+
+size_t roster_groups(const struct roster *r, struct roster_group *ret, size_t max)
+{
+	struct process_entry *p = NULL;
+	size_t count = 0;
+
+	while (count < max && (p = process_table_next(r->table, p))) {
+		const struct entry *e = entry_of(p);
+
+		if (e && !p->ended && e->cgroup_id > ROOT_GROUP && e->cgroup_path &&
+			!has_group(ret, count, e->cgroup_id))
+			ret[count++] = (struct roster_group){e->cgroup_id, e->cgroup_path};
+	}
+	return count;
+}
 
 void roster_tick(struct roster *r)
 {

@@ -50,7 +50,7 @@ void roster_store(struct roster *r, struct store_writer *w);
 
 /* roster_found - @e is the kernel's word that a process made its first call (HOST_TARGET_FOUND). If
  * it ended before it could be read, what the kernel knows of it is kept, and that the rest is not
- * known is told. After process_table_found(). */
+ * known is reported. After process_table_found(). */
 void roster_found(struct roster *r, const struct event *e);
 
 /* roster_found_start - when the process of such an event began, as /proc says it. */
@@ -60,9 +60,17 @@ uint64_t roster_found_start(const struct event *e);
  * id, or "". */
 const char *roster_place(struct roster *r, struct event *e);
 
-/* roster_judged - what attach says is seen of @pid. A gap is told once two judgements in a row
+/* roster_judged - what attach says is seen of @pid. A gap is reported once two judgements in a row
  * agree or the process ends: libraries are loaded one after the other. */
 void roster_judged(struct roster *r, uint32_t pid, const struct process_layers *l);
+
+/* roster_groups - the control groups of the processes that run, each once, of those that are known
+ * and are not the root. Paths are valid until the roster changes. Returns how many, @max at most. */
+struct roster_group {
+	uint64_t cgroup_id;
+	const char *path;
+};
+size_t roster_groups(const struct roster *r, struct roster_group *ret, size_t max);
 
 /* roster_tick - once a second: write again what the store had no room for. */
 void roster_tick(struct roster *r);
@@ -71,7 +79,7 @@ void roster_tick(struct roster *r);
  */
 void roster_renew(struct roster *r, wall_time now);
 
-/* roster_finish - tell what waits to be told; before the store is closed. */
+/* roster_finish - report what waits to be reported; before the store is closed. */
 void roster_finish(struct roster *r);
 
 /* roster_gaps - processes not seen completely, also those that ended; @ret_more: beyond the list.

@@ -5,6 +5,7 @@
  * database) comes before anything is written. Stop: silence the probes, detach, sweep, then read
  * the rings to the end, so that the books can balance. */
 #include "agent/trace/tracer_private.h"
+#include "wire/op_kind.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,7 +39,9 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 	if (e->op < WIRE_OP_MAX)
 		t->op_counts[e->source][e->op]++;
 	if (totals_is_launch(e->source, e->op))
-		e->weight *= t->governor.weight;
+		e->weight *= tracer_launch_weight(t);
+	if (op_kind_is_gpu_wait(e->source, e->op) && !(e->flags & WIRE_NESTED))
+		cost_trial_mark(&t->trial, e->pid, (wall_time){e->start.ns + (int64_t)e->dur_ns});
 	if (e->flags & WIRE_UNCOUNTED && totals_add(t->totals, e) < 0)
 		log_warning("out of memory for aggregates: counts are too low");
 	if (e->source == SOURCE_HOST && e->op != HOST_SCHED_SWITCH)
@@ -57,6 +60,14 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 		own->aggregated++; /* the kernel's aggregates hold it already */
 	else if (!store_writer_push(t->store, e))
 		own->lost[LOSS_QUEUE_FULL]++;
+}
+
+static void take_ledger(void *arg, const struct ledger_row *row)
+{
+	struct tracer *t = arg;
+
+	t->op_counts[SOURCE_HOST][HOST_LEDGER]++;
+	tracer_ledger(t, row);
 }
 
 int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
@@ -133,6 +144,8 @@ void tracer_free(struct tracer *t)
 	tracer_close_stacks(t);
 	if (t->store)
 		store_close(t, NULL);
+	if (t->samples)
+		sample_clocks_close(t->samples);
 	if (t->coverage)
 		coverage_free(t->coverage);
 	if (t->reader)
@@ -156,6 +169,23 @@ void tracer_free(struct tracer *t)
 	free(t);
 }
 
+/* A kernel may refuse the program of samples, without which all others work. */
+static int load_probe(struct tracer *t, struct probe_settings *ps, struct errinfo *reterr)
+{
+	int r = probe_open(ps, &t->probe, reterr);
+
+	if (r >= 0 || r == -EPERM || !ps->sample_hz)
+		return r;
+	ps->sample_hz = 0;
+	r = probe_open(ps, &t->probe, reterr);
+	ps->sample_hz = t->settings.sample_hz;
+	if (r < 0)
+		return r;
+	log_warning("what runs on the CPUs is not sampled: this kernel refuses the program");
+	t->settings.sample_hz = 0;
+	return 0;
+}
+
 static int open_probe(struct tracer *t, struct errinfo *reterr)
 {
 	const struct tracer_settings *s = &t->settings;
@@ -168,6 +198,7 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 		.no_net = s->no_net,
 		.sampling_rate = s->sampling_rate,
 		.no_memory = s->no_memory,
+		.sample_hz = s->sample_hz,
 		.stacks = !s->no_stacks,
 		.python = s->py_walker != TRACER_PY_USERSPACE,
 		.old_kernel = s->old_kernel,
@@ -177,18 +208,30 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 
 	if (s->method != TRACER_METHOD_AUTO) {
 		ps.method = (enum probe_method)s->method;
-		return probe_open(&ps, &t->probe, reterr);
+		return load_probe(t, &ps, reterr);
 	}
 	r = feature_attach_method(&ps.method, reterr);
 	if (r < 0)
 		return r;
 	/* A kernel may know a method and yet refuse our program for it (kfuncs change). */
 	for (;;) {
-		r = probe_open(&ps, &t->probe, reterr);
+		r = load_probe(t, &ps, reterr);
 		if (r >= 0 || r == -EPERM || ps.method == PROBE_PERF)
 			return r;
 		ps.method++;
 	}
+}
+
+/* Without samples it is not known what runs between calls; the rest is as good as with them. */
+static void open_samples(struct tracer *t)
+{
+	struct errinfo e = {0};
+
+	if (!t->settings.sample_hz)
+		return;
+	if (sample_clocks_open(
+		    probe_program_sample(t->probe), t->settings.sample_hz, &t->samples, &e) < 0)
+		log_warning("what runs on the CPUs is not sampled: %s", e.text);
 }
 
 /* What a hit costs is measured, unless that fails: then a guess from virtual machines is used. */
@@ -203,6 +246,7 @@ static void start_governor(struct tracer *t)
 	if (r < 0)
 		log_warning("cannot measure the cost of a probe (%s): assuming %d ns", strerror(-r),
 			HIT_NS_GUESS);
+	cost_trial_init(&t->trial, mono_now().ns);
 	governor_init(&t->governor, t->settings.overhead_budget, hit_ns,
 		probe_method(t->probe) != PROBE_PERF);
 }
@@ -260,10 +304,11 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	start_governor(t);
+	open_samples(t);
 	r = coverage_new(t->probe, &t->coverage);
 	if (r < 0)
 		return r;
-	r = reader_new(t->probe, &t->clock, take_event, t, &t->reader);
+	r = reader_new(t->probe, &t->clock, take_event, take_ledger, t, &t->reader);
 	if (r < 0)
 		return r;
 	r = tracer_open_stacks(t);
@@ -368,6 +413,8 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 		nanosleep(&settle, NULL);
 	else
 		coverage_detach(t->coverage);
+	if (t->samples)
+		sample_clocks_close(TAKE(t->samples));
 	probe_sweep(t->probe, LOSS_AT_STOP, false);
 	while (reader_consume(t->reader) > 0)
 		tracer_renew_rows(t);

@@ -45,6 +45,7 @@ struct tracer_settings {
 	bool old_kernel; /* for tests */
 	uint32_t ring_bytes;
 	uint32_t sampling_rate;          /* of ordinary calls, one in so many is a row; 0: 256 */
+	uint32_t sample_hz;              /* on-CPU samples a second and CPU; 0: none */
 	bool no_stacks;                  /* calls are recorded without their call stack */
 	enum tracer_py_walker py_walker; /* who walks Python's frames */
 	uint32_t stack_samples;          /* ordinary rows per stack; more are aggregated. 0: all */
@@ -85,6 +86,7 @@ struct tracer_view {
 	size_t libraries; /* files probed */
 	char first_library[256];
 	size_t runtime_probes, driver_probes;
+	bool has_samples; /* what runs on the CPUs is sampled */
 	struct host_sample host;
 	bool has_host;
 	enum gpu_state gpu_state;
@@ -99,9 +101,11 @@ struct tracer_view {
 	uint64_t db_bytes;
 	char store_error[256]; /* "" while all writes succeed */
 	uint32_t clock_steps;
-	double overhead, overhead_budget; /* of the busiest process's time, so far */
-	double hit_ns;                    /* measured cost of one hit */
-	unsigned launch_weight;           /* launches are probed one part in so many of the time */
+	double overhead, overhead_budget;   /* of the busiest process's time */
+	double overhead_low, overhead_high; /* with overhead_pairs: the truth is between */
+	uint64_t overhead_pairs; /* windows compared; 0: overhead is hits x hit_ns, the least */
+	double hit_ns;           /* measured cost of one hit */
+	unsigned launch_weight;  /* launches are probed one part in so many of the time */
 	const struct roster_gap *gaps; /* processes not seen completely; the tracer's, likewise */
 	size_t gap_count;
 	uint64_t gaps_more; /* beyond the list */

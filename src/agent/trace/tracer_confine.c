@@ -129,16 +129,9 @@ void tracer_confine_main(const struct tracer_settings *s, enum probe_method meth
 	const struct confine_thread plan = {
 		.capabilities = main_capabilities(method),
 		.files_as_nobody = true,
-		.calls = {.calls = main_calls,
-			.call_count = ARRAY_SIZE(main_calls),
-			.fcntl_commands = fcntl_commands,
-			.fcntl_count = ARRAY_SIZE(fcntl_commands),
-			.choices = main_choices,
-			.choice_count = ARRAY_SIZE(main_choices),
-			.opens = true,
+		.calls = {CONFINE_CALLS(main_calls, fcntl_commands, main_choices), .opens = true,
 			.forks = true, /* uprobe_detach_all() */
-			.strict = true,
-			.logged = true},
+			.strict = true, .logged = true},
 	};
 
 	if (s->confine)
@@ -171,16 +164,8 @@ void tracer_confine_store(void *arg)
 		.paths = true,
 		.folders = folders,
 		.folder_count = ARRAY_SIZE(folders),
-		.calls = {.calls = store_calls,
-			.call_count = ARRAY_SIZE(store_calls),
-			.fcntl_commands = fcntl_commands,
-			.fcntl_count = ARRAY_SIZE(fcntl_commands),
-			.choices = store_choices,
-			.choice_count = ARRAY_SIZE(store_choices),
-			.opens = true,
-			.writes = true,
-			.strict = true,
-			.logged = true},
+		.calls = {CONFINE_CALLS(store_calls, fcntl_commands, store_choices), .opens = true,
+			.writes = true, .strict = true, .logged = true},
 	};
 
 	if (!s->confine)
@@ -211,15 +196,8 @@ void tracer_confine_metrics(void)
 	static const struct confine_thread plan = {
 		.paths = true,
 		.freedoms = CONFINE_CONNECTS,
-		.calls = {.calls = metrics_calls,
-			.call_count = ARRAY_SIZE(metrics_calls),
-			.fcntl_commands = fcntl_commands,
-			.fcntl_count = ARRAY_SIZE(fcntl_commands),
-			.choices = metrics_choices,
-			.choice_count = ARRAY_SIZE(metrics_choices),
-			.opens = true,
-			.strict = true,
-			.logged = true},
+		.calls = {CONFINE_CALLS(metrics_calls, fcntl_commands, metrics_choices),
+			.opens = true, .strict = true, .logged = true},
 	};
 
 	enter(&plan);

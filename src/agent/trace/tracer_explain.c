@@ -6,6 +6,7 @@
 int tracer_open_explainer(struct tracer *t)
 {
 	struct explainer_config config = {.node = t->settings.node,
+		.wants_steps = t->metric_state != NULL,
 		.begin = tracer_confine_explainer,
 		.begin_arg = &t->settings};
 	int r = explainer_new(&config, &t->explainer);
@@ -36,6 +37,8 @@ void tracer_explain_look(struct tracer *t)
 void tracer_poll_explainer(struct tracer *t)
 {
 	explainer_poll(t->explainer, hand_on, t);
+	if (t->metric_state)
+		(void)explainer_steps(t->explainer, &t->metric_state->steps);
 }
 
 void tracer_close_explainer(struct tracer *t)

@@ -41,7 +41,7 @@ int tracer_open_annotations(struct tracer *t, struct errinfo *reterr)
 	if (!s->annotate_path || !t->store)
 		return 0;
 	r = socket_path_bind(s->annotate_path,
-		s->annotate_gid < 0 ? ANNOTATE_NO_GROUP : (gid_t)s->annotate_gid, &fd, reterr);
+		s->annotate_gid < 0 ? SOCKET_NO_GROUP : (gid_t)s->annotate_gid, &fd, reterr);
 	if (r < 0)
 		return r;
 	r = annotate_server_new(fd, "", put_annotation, t, &t->annotate);

@@ -69,7 +69,7 @@ static void note_gap(struct tracer *t, uint32_t pid, const char *path, wall_time
 static void note_if_late(
 	struct tracer *t, uint32_t pid, const struct coverage_file *f, wall_time mapped)
 {
-	if (f && f->probes && f->since.ns > mapped.ns)
+	if (f && f->probes && target_kind_is_cuda(f->library.kind) && f->since.ns > mapped.ns)
 		note_gap(t, pid, f->library.path, mapped, f->since, CALL_GAP_FIRST_SEEN);
 }
 
@@ -106,12 +106,16 @@ bool tracer_is_own_program(const struct tracer *t, uint32_t pid)
 	       st.st_dev == t->own_dev;
 }
 
-static bool is_wanted(struct tracer *t, uint32_t pid)
+/* What makes no target of a process is looked at in those that are. */
+static bool is_wanted(struct tracer *t, const struct map_watch_mapping *m)
 {
 	struct discover_process p;
+	uint32_t pid = m->pid;
 
 	if (tracer_is_own_program(t, pid))
 		return false;
+	if (!target_kind_is_cuda(m->library.kind))
+		return process_table_has(t->processes, pid, 0);
 	switch (t->settings.filter) {
 	case FILTER_PIDS: return process_table_has(t->processes, pid, 0);
 	case FILTER_USER: return discover_process("", pid, &p) == 0 && p.uid == t->settings.uid;
@@ -166,7 +170,7 @@ static int cover(struct tracer *t, const struct map_watch_mapping *m)
 			return fd;
 		r = coverage_add(t->coverage, &m->library, fd, &e);
 	}
-	if (r < 0)
+	if (r < 0 && (r != -ENOENT || target_kind_is_cuda(m->library.kind)))
 		log_warning("process %u: %s", m->pid, e.text);
 	return r;
 }
@@ -177,7 +181,7 @@ static void cover_mapping(struct tracer *t, const struct map_watch_mapping *m)
 	wall_time mapped = clock_map_wall(&t->clock, m->at);
 
 	if (!f && coverage_knows(m->library.kind)) {
-		if (cover(t, m) < 0 && !is_alive(m->pid))
+		if (cover(t, m) < 0 && target_kind_is_cuda(m->library.kind) && !is_alive(m->pid))
 			note_gap(t, m->pid, m->library.path, mapped, wall_now(), CALL_GAP_ENDED);
 		f = coverage_find(t->coverage, &m->library);
 	}
@@ -212,7 +216,7 @@ static void take_mappings(struct tracer *t)
 	bool entered[MAPPINGS_MAX] = {0}, wanted[MAPPINGS_MAX] = {0};
 
 	for (size_t i = 0; i < t->mapping_count; i++) {
-		wanted[i] = is_wanted(t, t->mappings[i].pid);
+		wanted[i] = is_wanted(t, &t->mappings[i]);
 		if (!wanted[i])
 			continue;
 		entered[i] = enter(t, &t->mappings[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracer_metric.c - gathers what metrics are made of and has them written. Runs on the tracer's
- * thread, so it only adds up what is at hand: some hundred microseconds, told as a metric. */
+ * thread, so it only adds up what is at hand: some hundred microseconds, reported as a metric. */
 #include "agent/trace/tracer_private.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static void gather_launches(struct reading *r, const struct total *v)
 	l->count += v->all.count;
 }
 
-/* Nested calls are told by the call that they are in. */
+/* Nested calls are counted in the call that they are in. */
 static void gather(const struct tracer *t, struct reading *r)
 {
 	const struct total *v;
@@ -65,6 +65,26 @@ static void gather(const struct tracer *t, struct reading *r)
 			r->collectives[v->key.op].bytes += v->bytes;
 		}
 	}
+}
+
+static bool is_running(const struct tracer *t, uint32_t pid)
+{
+	const struct total *v;
+	size_t cursor = 0;
+
+	while ((v = totals_next(t->totals, &cursor)))
+		if (v->key.pid == pid && !v->gone)
+			return true;
+	return false;
+}
+
+static void gather_steps(const struct tracer *t, struct reading *r)
+{
+	const struct step_counter *c = &t->metric_state->steps;
+
+	for (size_t i = 0; i < c->count; i++)
+		if (is_running(t, c->items[i].pid))
+			r->steps[r->step_count++] = c->items[i];
 }
 
 struct metric_set *tracer_metrics(struct tracer *t)
@@ -89,6 +109,7 @@ struct metric_set *tracer_metrics(struct tracer *t)
 		.pruned_rows = t->store ? store_writer_pruned(t->store) : t->pruned_rows};
 	t->pruned_rows = r->pruned_rows;
 	gather(t, r);
+	gather_steps(t, r);
 	series = metric_put_int(s, &metric_table[M_SERIES], (wall_time){0}, 0, NULL);
 	cut = metric_put_int(s, &metric_table[M_SERIES_CUT], (wall_time){0}, 0, NULL);
 	took = metric_put_double(s, &metric_table[M_BUILD_TIME], (wall_time){0}, 0, NULL);

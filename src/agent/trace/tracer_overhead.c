@@ -1,11 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracer_overhead.c - writes down what tracing itself costs. */
+/* tracer_overhead.c - what tracing costs the busiest process: holds it within the budget, measures it
+ * in trials, writes it down. */
+#include <math.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/trace/tracer_private.h"
 #include "base/file.h"
+
+#define TRIAL_FROM  0.25  /* of the budget: below, a trial would measure nothing */
+#define TRIAL_SHARE 0.125 /* of the budget: what trials may cost */
+#define MARKS_RATE  4     /* a second: a process with fewer has no trial */
+
+unsigned tracer_launch_weight(const struct tracer *t)
+{
+	return cost_trial_is_under_way(&t->trial) ? 2 : t->governor.weight;
+}
+
+/* CPU time of all threads of a process; 0: it is gone. The clock's id is made by hand (the kernel's
+ * ABI: the id inverted, above three bits, of which 2 says "as the scheduler counts"), because
+ * clock_getcpuclockid() makes a system call that the confined thread has given up. */
+static uint64_t process_cpu_ns(uint32_t pid)
+{
+	struct timespec ts;
+
+	if (clock_gettime((clockid_t)(~pid << 3 | 2), &ts) < 0)
+		return 0;
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static void trial_end(struct tracer *t, wall_time now)
+{
+	struct paired p = {0};
+
+	if (cost_trial_result(&t->trial, &p))
+		governor_learn(&t->governor, p.low, p.high);
+	cost_trial_rest(&t->trial, now, fmax(p.middle, 0), TRIAL_SHARE * t->governor.budget);
+}
+
+/* Bring launch probes on or take them off, as the trial under way or the governor wants them now. */
+int tracer_switch_launches(struct tracer *t, wall_time now)
+{
+	bool on;
+	int r;
+
+	if (cost_trial_is_under_way(&t->trial) &&
+		cost_trial_step(&t->trial, now, t->launches.is_open, process_cpu_ns(t->trial.pid)))
+		trial_end(t, now);
+	on = cost_trial_is_under_way(&t->trial) ? t->trial.wants_on
+						: governor_wants_on(&t->governor, now);
+	if (on == t->launches.is_open)
+		return 0;
+	if (on) {
+		r = coverage_launches(t->coverage, true);
+		probe_launches_enable(t->probe, true);
+		launch_window_open(&t->launches, mono_now());
+		return r;
+	}
+	probe_launches_enable(t->probe, false);
+	launch_window_close(&t->launches, mono_now());
+	r = coverage_launches(t->coverage, false);
+	return r < 0 ? r : probe_sweep(t->probe, LOSS_GOVERNOR, true);
+}
+
+/* A trial pays only where the budget may be at stake and the process can be measured. */
+static bool trial_is_wanted(const struct tracer *t, uint64_t marks, double seconds)
+{
+	const struct governor *g = &t->governor;
+
+	return g->budget > 0 && g->can_switch && t->trial.pid && wall_now().ns >= t->trial.due.ns &&
+	       (double)marks >= MARKS_RATE * seconds &&
+	       g->launch_rate * g->hit_ns / (double)NS_PER_S >= TRIAL_FROM * g->budget;
+}
+
+/* The governor looks at whole periods; while everything is probed, at every second. */
+void tracer_govern(struct tracer *t, mono_time now)
+{
+	uint64_t launches, others, marks, stacks_ns = tracer_stacks_ns(t);
+	double seconds = (double)(now.ns - t->period_start.ns) / (double)NS_PER_S;
+	bool in_trial = cost_trial_is_under_way(&t->trial);
+	uint32_t pid;
+
+	if (!in_trial && t->governor.weight > 1 && now.ns - t->period_start.ns < GOVERNOR_PERIOD_NS)
+		return;
+	pid = totals_busiest(t->totals, &launches, &others);
+	/* Walks are not told apart by process: all are counted against the busiest. */
+	others += (uint64_t)((double)(stacks_ns - t->stacks_ns) / t->governor.hit_ns);
+	t->stacks_ns = stacks_ns;
+	t->period_start = now;
+	if (in_trial) {
+		governor_trial(&t->governor, launches + others, seconds);
+		return;
+	}
+	governor_period(&t->governor, launches, others, seconds);
+	marks = pid ? cost_trial_watch(&t->trial, pid) : 0;
+	if (trial_is_wanted(t, marks, seconds))
+		cost_trial_begin(&t->trial);
+}
+
+bool tracer_overhead_measured(const struct tracer *t, struct paired *ret)
+{
+	double share = 1.0 / tracer_launch_weight(t), others = t->governor.others;
+	struct paired p;
+
+	if (!cost_trial_result(&t->trial, &p))
+		return false;
+	*ret = (struct paired){.middle = fmax(p.middle, 0) * share + others,
+		.low = fmax(p.low, 0) * share + others,
+		.high = fmax(p.high, 0) * share + others};
+	return true;
+}
 
 static uint64_t cpu_ns(void)
 {
@@ -36,12 +142,19 @@ void tracer_overhead(struct tracer *t, wall_time now)
 		.share = t->governor.overhead,
 		.budget = t->governor.budget,
 		.hit_ns = t->governor.hit_ns,
-		.launch_weight = t->governor.weight,
+		.launch_weight = tracer_launch_weight(t),
 		.rss_bytes = rss_bytes(),
 		.cpu_pct =
 			passed ? 100.0 * (double)(cpu - t->overhead_cpu_ns) / (double)passed : 0};
 	bool first = !t->overhead_at.ns;
+	struct paired p;
 
+	if (tracer_overhead_measured(t, &p)) {
+		o.share = p.middle;
+		o.low = p.low;
+		o.high = p.high;
+		o.pairs = t->trial.pair_count;
+	}
 	t->overhead_at = mono;
 	t->overhead_cpu_ns = cpu;
 	if (!t->store || first)

@@ -2,11 +2,12 @@
 /* tracer_private.h - one run's state, shared by the files that make up the tracer: tracer.c (start,
  * step, stop), tracer_processes.c (their lives), tracer_targets.c (which of them, and libraries),
  * tracer_maps.c (new mappings), tracer_second.c (what is due each second), tracer_stack.c (stacks),
+ * tracer_ledger.c (what threads spent their time on),
  * tracer_label.c (annotations), tracer_explain.c (explaining while tracing), tracer_view.c and
  * tracer_metric.c. Nobody else includes it. */
 #pragma once
 
-#include "agent/annotate/socket_path.h"
+#include "base/socket_path.h"
 #include "agent/annotate/server.h"
 #include "agent/attach/calibrate.h"
 #include "agent/attach/coverage.h"
@@ -22,12 +23,14 @@
 #include "agent/discover/map_watch.h"
 #include "agent/trace/explainer.h"
 #include "agent/trace/metrics/metric_state.h"
+#include "agent/trace/cost_trial.h"
 #include "agent/trace/gap_log.h"
 #include "agent/trace/governor.h"
 #include "agent/trace/launch_window.h"
 #include "agent/trace/neighbours.h"
 #include "agent/trace/process_table.h"
 #include "agent/probe/probe.h"
+#include "agent/probe/sample/sample.h"
 #include "agent/stack/stacks.h"
 #include "agent/store/nodedb.h"
 #include "agent/store/write/writer.h"
@@ -54,7 +57,7 @@ struct tracer {
 	unsigned map_wakes;     /* in this second */
 	struct map_watch_mapping mappings[MAPPINGS_MAX];
 	size_t mapping_count;
-	struct gap_log gaps;         /* told */
+	struct gap_log gaps;         /* reported */
 	uint64_t own_dev, own_inode; /* of this program: its processes are never targets */
 	struct reader *reader;
 	struct totals *totals;
@@ -66,13 +69,14 @@ struct tracer {
 	bool gpu_named; /* the session's row has the GPU's name */
 	struct deadband deadband;
 	struct store_writer *store;
-	uint64_t store_generation; /* the store's when rows told once were last pushed */
+	uint64_t store_generation; /* the store's when rows reported once were last pushed */
 	bool renewed_due;          /* it does not know that they were */
 	struct annotate_server *annotate;
 	struct explainer *explainer;
 	struct process_table *processes;
 	struct roster *roster;
 	struct neighbours *neighbours;
+	struct sample_clocks *samples;     /* NULL: none are taken */
 	struct stacks *stacks;             /* NULL: not taken */
 	struct idmap stack_rows;           /* hash -> rows stored of it, for --stack-samples */
 	uint64_t stacks_unstored;          /* the store had no room */
@@ -81,6 +85,7 @@ struct tracer {
 	bool admit_due;                    /* new targets: give their threads state */
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
 	struct governor governor;
+	struct cost_trial trial;
 	mono_time overhead_at; /* when the cost was last written down */
 	uint64_t overhead_cpu_ns;
 	struct launch_window launches;
@@ -121,14 +126,21 @@ bool tracer_is_own_program(const struct tracer *t, uint32_t pid);
 
 /* tracer_second.c */
 int tracer_second(struct tracer *t, wall_time now);
-int tracer_switch_launches(struct tracer *t, wall_time now);
 int tracer_read_totals(struct tracer *t);
 int tracer_flush_rest(struct tracer *t);
 void tracer_books(struct tracer *t, struct accounting *ret);
 void tracer_cpu_losses(struct tracer *t);
-void tracer_overhead(struct tracer *t, wall_time now);
 void tracer_poll_gpu(struct tracer *t);
 void tracer_renew_rows(struct tracer *t);
+
+/* tracer_overhead.c */
+int tracer_switch_launches(struct tracer *t, wall_time now);
+void tracer_govern(struct tracer *t, mono_time now);   /* totals were just read */
+void tracer_overhead(struct tracer *t, wall_time now); /* writes it down */
+unsigned tracer_launch_weight(const struct tracer *t); /* what a launch that was seen stands for */
+/* tracer_overhead_measured - what trials found, for the launches that are probed now, and what the
+ * other probes cost at least. False: not known. */
+bool tracer_overhead_measured(const struct tracer *t, struct paired *ret);
 
 /* tracer_stack.c */
 int tracer_open_stacks(struct tracer *t);
@@ -140,6 +152,10 @@ void tracer_view_stacks(const struct tracer *t, struct tracer_view *v);
 /* tracer_take_stack - the stack of @e if its names are known already. False: @e is not to be a row
  * of its own, because its stack has enough of them. */
 bool tracer_take_stack(struct tracer *t, struct event *e, const struct stack **ret);
+
+/* tracer_ledger.c */
+void tracer_ledger(struct tracer *t, const struct ledger_row *row);
+void tracer_read_containers(struct tracer *t, wall_time now);
 
 /* tracer_explain.c */
 int tracer_open_explainer(struct tracer *t);

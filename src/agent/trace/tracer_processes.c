@@ -95,7 +95,7 @@ void tracer_follow(struct tracer *t, const struct event *e)
 	}
 }
 
-/* Entered just as it ended: nobody told of its end. */
+/* Entered just as it ended: nobody reported its end. */
 void tracer_forget_dead(struct tracer *t)
 {
 	struct process_entry *p = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracer_second.c - what the tracer does once a second: read the kernel's aggregates, hand full
- * buckets to the store, set limits, hold the overhead budget, take samples, look for new processes.
+ * buckets to the store, set limits, take samples, look for new processes.
  */
 #include "agent/trace/slow_limits.h"
 #include "agent/trace/tracer_private.h"
@@ -11,9 +11,9 @@
 #include <time.h>
 
 #define FLUSH_TRIES  100 /* of 10 ms */
-#define WAIT_SECONDS 5   /* a collective waits this long for its synchronisation */
+#define WAIT_SECONDS 2   /* a collective that nobody waits for to its end is told of by then */
 
-/* A new file, or one whose old rows were pruned, has to be told again what is told only once. */
+/* A new file, or one whose old rows were pruned, needs again what is reported only once. */
 void tracer_renew_rows(struct tracer *t)
 {
 	uint64_t generation = t->store ? store_writer_generation(t->store) : 0;
@@ -110,51 +110,15 @@ int tracer_flush_rest(struct tracer *t)
 	return r < 0 ? r : 0;
 }
 
-/* Bring launch probes on or take them off, as the governor wants them now. */
-int tracer_switch_launches(struct tracer *t, wall_time now)
-{
-	bool on = governor_wants_on(&t->governor, now);
-	int r;
-
-	if (on == t->launches.is_open)
-		return 0;
-	if (on) {
-		r = coverage_launches(t->coverage, true);
-		probe_launches_enable(t->probe, true);
-		launch_window_open(&t->launches, mono_now());
-		return r;
-	}
-	probe_launches_enable(t->probe, false);
-	launch_window_close(&t->launches, mono_now());
-	r = coverage_launches(t->coverage, false);
-	return r < 0 ? r : probe_sweep(t->probe, LOSS_GOVERNOR, true);
-}
-
-/* The governor looks at whole periods; while everything is probed, at every second. */
-static void govern(struct tracer *t, mono_time now)
-{
-	uint64_t launches, others, stacks_ns = tracer_stacks_ns(t);
-
-	if (t->governor.weight > 1 && now.ns - t->period_start.ns < GOVERNOR_PERIOD_NS)
-		return;
-	totals_busiest(t->totals, &launches, &others);
-	/* Walks are not told apart by process: all are counted against the busiest. */
-	others += (uint64_t)((double)(stacks_ns - t->stacks_ns) / t->governor.hit_ns);
-	t->stacks_ns = stacks_ns;
-	governor_period(&t->governor, launches, others,
-		(double)(now.ns - t->period_start.ns) / (double)NS_PER_S);
-	t->period_start = now;
-}
-
 int tracer_read_totals(struct tracer *t)
 {
 	mono_time now = mono_now();
 	int r;
 
-	totals_weigh(t->totals, launch_window_weight(&t->launches, t->governor.weight, now));
+	totals_weigh(t->totals, launch_window_weight(&t->launches, tracer_launch_weight(t), now));
 	r = totals_read(t->totals);
 	if (r == 0)
-		govern(t, now);
+		tracer_govern(t, now);
 	return r;
 }
 
@@ -191,6 +155,7 @@ int tracer_second(struct tracer *t, wall_time now)
 		explainer_sample(t->explainer, &t->host_now);
 	if (t->store && t->has_host && deadband_admits(&t->deadband, &t->host_now))
 		store_writer_push_sample(t->store, &t->host_now);
+	tracer_read_containers(t, now);
 	tracer_cpu_losses(t);
 	if (t->store) {
 		tracer_books(t, &books);
@@ -202,6 +167,8 @@ int tracer_second(struct tracer *t, wall_time now)
 	roster_tick(t->roster);
 	process_table_tick(t->processes);
 	neighbours_tick(t->neighbours);
+	if (t->samples)
+		sample_clocks_renew(t->samples);
 	return t->settings.cuda_lib ? 0 : tracer_scan(t);
 }
 

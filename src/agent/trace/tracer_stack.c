@@ -16,6 +16,8 @@ static void take_stack(void *arg, const struct stack *s)
 
 	if (t->settings.stack_sink)
 		t->settings.stack_sink(t->settings.event_arg, s);
+	if (t->explainer)
+		explainer_stack(t->explainer, s);
 	if (t->store && !store_writer_push_stack(t->store, s))
 		t->stacks_unstored++;
 }
@@ -76,7 +78,8 @@ static bool is_one_too_many(struct tracer *t, const struct event *e)
 {
 	uintptr_t rows;
 
-	if (!t->settings.stack_samples || e->flags & WIRE_SLOW || e->ret)
+	if (!t->settings.stack_samples || e->flags & WIRE_SLOW || e->ret ||
+		(e->source == SOURCE_HOST && e->op == HOST_CPU_SAMPLE))
 		return false;
 	rows = (uintptr_t)idmap_get(&t->stack_rows, e->stack_hash);
 	if (rows >= t->settings.stack_samples)

@@ -38,6 +38,22 @@ static const struct process_entry *first_alive(const struct process_table *table
 	return p;
 }
 
+static void view_overhead(const struct tracer *t, struct tracer_view *v)
+{
+	struct paired p;
+
+	v->overhead = governor_mean(&t->governor);
+	v->overhead_budget = t->governor.budget;
+	v->hit_ns = t->governor.hit_ns;
+	v->launch_weight = tracer_launch_weight(t);
+	if (!tracer_overhead_measured(t, &p))
+		return;
+	v->overhead = p.middle;
+	v->overhead_low = p.low;
+	v->overhead_high = p.high;
+	v->overhead_pairs = t->trial.pair_count;
+}
+
 void tracer_view(struct tracer *t, struct tracer_view *ret)
 {
 	const char *first_library;
@@ -52,14 +68,11 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 		.runtime_probes = coverage_probes(t->coverage, TARGET_CUDART) +
 				  coverage_probes(t->coverage, TARGET_EXECUTABLE),
 		.driver_probes = coverage_probes(t->coverage, TARGET_CUDA),
+		.has_samples = t->samples != NULL,
 		.host = t->host_now,
 		.has_host = t->has_host,
 		.clock_steps = t->clock.steps,
 		.cpu_losses = &t->cpu_losses,
-		.overhead = governor_mean(&t->governor),
-		.overhead_budget = t->governor.budget,
-		.hit_ns = t->governor.hit_ns,
-		.launch_weight = t->governor.weight,
 	};
 	first = first_alive(t->processes);
 	if (first) {
@@ -72,6 +85,7 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 	snprintf(ret->first_library, sizeof(ret->first_library), "%s", first_library);
 	ret->gaps = roster_gaps(t->roster, &ret->gap_count, &ret->gaps_more);
 	view_gpu(t, ret);
+	view_overhead(t, ret);
 	tracer_view_stacks(t, ret);
 	tracer_books(t, &ret->books);
 	fill_ops(t);

@@ -11,8 +11,7 @@
 
 static void put_ops(struct json_writer *w, const struct collective_comm *c)
 {
-	json_key(w, "ops");
-	json_begin_array(w);
+	json_begin_array_member(w, "ops");
 	for (unsigned op = 0; op < WIRE_OP_MAX; op++) {
 		const struct collective_op *o = &c->ops[op];
 		char scratch[32];
@@ -42,8 +41,7 @@ static void put_number(struct json_writer *w, const char *key, int64_t v, bool k
 
 static void put_ranks(struct json_writer *w, const struct collective_comm *c)
 {
-	json_key(w, "ranks");
-	json_begin_array(w);
+	json_begin_array_member(w, "ranks");
 	for (size_t i = 0; i < c->rank_count; i++) {
 		const struct collective_rank *r = &c->ranks[i];
 
@@ -69,8 +67,7 @@ static void put_worst(struct json_writer *w, const struct collective_comm *c)
 {
 	char scratch[32];
 
-	json_key(w, "worst");
-	json_begin_array(w);
+	json_begin_array_member(w, "worst");
 	for (size_t i = 0; i < c->worst_count; i++) {
 		const struct lateness *l = &c->worst[i];
 
@@ -96,7 +93,7 @@ static void put_comm(struct json_writer *w, const struct collective_comm *c)
 	json_string_member(w, "comm", text);
 	put_number(w, "nranks", c->nranks, c->nranks >= 0);
 	json_uint_member(w, "ranks_seen", c->rank_count);
-	put_bool(w, "one_clock", c->one_clock);
+	json_bool_member(w, "one_clock", c->one_clock);
 	json_uint_member(w, "calls", c->calls);
 	json_uint_member(w, "collectives", c->collectives);
 	json_uint_member(w, "complete", c->complete);
@@ -119,14 +116,10 @@ int collectives_json(const struct question *q, struct json_writer *w, struct err
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	json_key(w, "comms");
-	json_begin_array(w);
+	json_begin_array_member(w, "comms");
 	for (size_t i = 0; i < MIN(a.count, limit); i++)
 		put_comm(w, &a.comms[i]);
 	json_end_array(w);
 	json_uint_member(w, "calls_without_comm", a.without);
-	put_bool(w, "truncated", a.truncated || a.count > limit);
-	put_window(q, w);
-	json_end_object(w);
-	return 0;
+	return answer_end(q, w, a.truncated || a.count > limit);
 }

@@ -6,21 +6,26 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "agent/answer/encode/report_json.h"
+#include "agent/answer/encode/row.h"
 #include "base/text.h"
-#include "model/problem.h"
+#include "base/when.h"
 #include "wire/names.h"
 
 void event_json_time(struct json_writer *w, wall_time t)
 {
-	time_t s = (time_t)(t.ns / (int64_t)NS_PER_S);
-	char text[64], day[32];
-	struct tm tm;
+	char text[WHEN_UTC_MAX];
 
-	gmtime_r(&s, &tm);
-	strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text, sizeof(text), "%s.%09lldZ", day, (long long)(t.ns % (int64_t)NS_PER_S));
-	json_key(w, "timestamp");
-	json_put_string(w, text);
+	json_string_member(w, "timestamp", when_utc(text, t));
+}
+
+static void put_head(
+	struct json_writer *w, wall_time t, const char *node, const char *source, const char *op)
+{
+	event_json_time(w, t);
+	json_string_member(w, "node", node);
+	json_string_member(w, "source", source);
+	json_string_member(w, "op", op);
 }
 
 static void put_kind_fields(struct json_writer *w, const struct event *e)
@@ -31,8 +36,7 @@ static void put_kind_fields(struct json_writer *w, const struct event *e)
 		json_string_member(w, "peer", e->detail);
 	if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER || e->source == SOURCE_GRAPH) {
 		json_uint_member(w, "stream", e->stream);
-		json_key(w, "nested");
-		json_put_bool(w, e->flags & WIRE_NESTED);
+		json_bool_member(w, "nested", e->flags & WIRE_NESTED);
 	}
 	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH) {
 		json_string_member(w, "state",
@@ -53,10 +57,8 @@ static void put_kind_fields(struct json_writer *w, const struct event *e)
 
 static void put_present(struct json_writer *w, const char *key, int64_t v)
 {
-	if (v < 0)
-		return;
-	json_key(w, key);
-	json_put_int(w, v);
+	if (v >= 0)
+		json_int_member(w, key, v);
 }
 
 static void put_nccl(struct json_writer *w, const struct event *e, const struct collective *c)
@@ -90,80 +92,97 @@ static void put_place(struct json_writer *w, const struct placement *p)
 		json_uint_member(w, "world_size", (uint64_t)p->world_size);
 }
 
-static void put_text(struct json_writer *w, const char *key, const char *text)
+static const struct row_field frame_fields[] = {
+	ROW(struct stack_frame, "symbol", symbol, 0, ROW_SET),
+	ROW(struct stack_frame, "file", file, 0, ROW_SET),
+	ROW(struct stack_frame, "line", line, 0, ROW_SET),
+	ROW(struct stack_frame, "py_file", py_file, 0, ROW_SET),
+	ROW(struct stack_frame, "py_func", py_func, 0, ROW_SET),
+	ROW(struct stack_frame, "py_line", py_line, 0, ROW_SET),
+	ROW_END,
+};
+
+void event_json_frame(struct json_writer *w, const struct stack_frame *f)
 {
-	if (text && text[0])
-		json_string_member(w, key, text);
+	char ip[32];
+
+	json_begin_object(w);
+	if (f->ip && !f->symbol) {
+		snprintf(ip, sizeof(ip), "0x%llx", (unsigned long long)f->ip);
+		json_string_member(w, "ip", ip);
+	}
+	row_json(w, frame_fields, f, 0);
+	json_end_object(w);
 }
 
 void event_json_stack(struct json_writer *w, const struct stack *s)
 {
 	json_begin_array(w);
-	for (size_t i = 0; i < s->count; i++) {
-		const struct stack_frame *f = &s->frames[i];
-		char ip[32];
-
-		json_begin_object(w);
-		if (f->ip && !f->symbol) {
-			snprintf(ip, sizeof(ip), "0x%llx", (unsigned long long)f->ip);
-			json_string_member(w, "ip", ip);
-		}
-		put_text(w, "symbol", f->symbol);
-		put_text(w, "file", f->file);
-		if (f->line)
-			json_uint_member(w, "line", f->line);
-		put_text(w, "py_file", f->py_file);
-		put_text(w, "py_func", f->py_func);
-		if (f->py_line)
-			json_uint_member(w, "py_line", f->py_line);
-		json_end_object(w);
-	}
+	for (size_t i = 0; i < s->count; i++)
+		event_json_frame(w, &s->frames[i]);
 	json_end_array(w);
 }
 
-void event_json(struct json_writer *w, const struct event *e, const struct collective *c,
-	const char *node, const char *container_id, const struct stack *stack)
+void event_json_frames(struct json_writer *w, const struct stack *s)
 {
-	char scratch[32], duration[TEXT_MAX];
+	if (!s) {
+		json_null_member(w, "frames");
+		return;
+	}
+	json_key(w, "frames");
+	event_json_stack(w, s);
+	if (s->stop && s->stop[0])
+		json_string_member(w, "stop", s->stop);
+}
 
-	json_begin_object(w);
+static const struct row_field call_fields[] = {
+	ROW(struct event, "pid", pid),
+	ROW(struct event, "tid", tid),
+	ROW_NAMED(struct event, "source", source, wire_source_name),
+	ROW_OP_NAMED(struct event, "op"),
+	ROW(struct event, "duration_ns", dur_ns),
+	ROW_END,
+};
+
+void event_json_call(struct json_writer *w, const struct event *e, const struct stack *stack)
+{
+	char duration[TEXT_MAX];
+
 	event_json_time(w, e->start);
-	json_string_member(w, "node", node);
-	json_uint_member(w, "pid", e->pid);
-	json_uint_member(w, "tid", e->tid);
-	json_string_member(w, "process_name", e->comm);
-	json_string_member(w, "source", wire_source_name(e->source));
-	json_string_member(w, "op", wire_op_name(e->source, e->op, scratch));
-	json_uint_member(w, "duration_ns", e->dur_ns);
+	row_json(w, call_fields, e, 0);
 	json_string_member(w, "duration", text_format_duration(duration, e->dur_ns));
-	json_key(w, "gpu_id");
-	json_put_int(w, e->device);
-	json_key(w, "args");
-	json_begin_array(w);
+	json_begin_array_member(w, "args");
 	json_put_uint(w, e->arg0);
 	json_put_uint(w, e->arg1);
 	json_end_array(w);
-	json_key(w, "return_code");
-	json_put_int(w, e->ret);
 	if (e->cgroup_id > 1)
 		json_uint_member(w, "cgroup_id", e->cgroup_id);
-	if (container_id[0])
-		json_string_member(w, "container_id", container_id);
-	put_place(w, &e->place);
-	json_uint_member(w, "cpu", e->cpu);
-	json_key(w, "anomaly");
-	json_put_bool(w, e->flags & WIRE_SLOW);
-	json_key(w, "sample");
-	json_put_bool(w, e->flags & WIRE_SAMPLE);
-	put_kind_fields(w, e);
-	if (c)
-		put_nccl(w, e, c);
 	if (e->stack_hash)
 		json_int_member(w, "stack_hash", (int64_t)e->stack_hash);
 	if (stack) {
 		json_key(w, "stack");
 		event_json_stack(w, stack);
 	}
+}
+
+void event_json(struct json_writer *w, const struct event *e, const struct collective *c,
+	const char *node, const char *container_id, const struct stack *stack)
+{
+	json_begin_object(w);
+	event_json_call(w, e, stack);
+	json_string_member(w, "node", node);
+	json_string_member(w, "process_name", e->comm);
+	json_int_member(w, "gpu_id", e->device);
+	json_int_member(w, "return_code", e->ret);
+	if (container_id[0])
+		json_string_member(w, "container_id", container_id);
+	put_place(w, &e->place);
+	json_uint_member(w, "cpu", e->cpu);
+	json_bool_member(w, "anomaly", e->flags & WIRE_SLOW);
+	json_bool_member(w, "sample", e->flags & WIRE_SAMPLE);
+	put_kind_fields(w, e);
+	if (c)
+		put_nccl(w, e, c);
 	json_end_object(w);
 	json_finish(w);
 }
@@ -172,10 +191,7 @@ void event_json_new_stack(
 	struct json_writer *w, const struct stack *s, wall_time now, const char *node)
 {
 	json_begin_object(w);
-	event_json_time(w, now);
-	json_string_member(w, "node", node);
-	json_string_member(w, "source", "ingero");
-	json_string_member(w, "op", "stack");
+	put_head(w, now, node, "ingero", "stack");
 	json_int_member(w, "stack_hash", (int64_t)s->hash);
 	json_string_member(w, "stop", s->stop);
 	json_key(w, "stack");
@@ -190,8 +206,7 @@ static void put_account(struct json_writer *w, const struct account *a)
 	json_uint_member(w, "hits", a->hits);
 	json_uint_member(w, "stored", a->stored);
 	json_uint_member(w, "aggregated", a->aggregated);
-	json_key(w, "lost");
-	json_begin_object(w);
+	json_begin_object_member(w, "lost");
 	for (int i = 0; i < LOSS_COUNT; i++)
 		if (a->lost[i])
 			json_uint_member(w, wire_losses[i].name, a->lost[i]);
@@ -201,8 +216,7 @@ static void put_account(struct json_writer *w, const struct account *a)
 
 static void put_cpu_losses(struct json_writer *w, const struct cpu_losses *l)
 {
-	json_key(w, "lost_by_cpu");
-	json_begin_array(w);
+	json_begin_array_member(w, "lost_by_cpu");
 	for (uint32_t i = 0; l && i < l->count; i++) {
 		json_begin_object(w);
 		json_string_member(w, "source", wire_source_name(l->rows[i].source));
@@ -220,14 +234,9 @@ void event_json_books(struct json_writer *w, const struct accounting *books,
 	char unseen[CALL_GAP_SENTENCE_MAX];
 
 	json_begin_object(w);
-	event_json_time(w, now);
-	json_string_member(w, "node", node);
-	json_string_member(w, "source", "ingero");
-	json_string_member(w, "op", "accounting");
-	json_key(w, "final");
-	json_put_bool(w, final);
-	json_key(w, "sources");
-	json_begin_object(w);
+	put_head(w, now, node, "ingero", "accounting");
+	json_bool_member(w, "final", final);
+	json_begin_object_member(w, "sources");
 	for (const struct wire_source_row *s = wire_sources; s->json; s++) {
 		if (!books->source[s->id].hits)
 			continue;
@@ -248,19 +257,13 @@ void event_json_coverage(struct json_writer *w, wall_time now, const char *node,
 	const char *comm, const struct process_layers *l)
 {
 	json_begin_object(w);
-	event_json_time(w, now);
-	json_string_member(w, "node", node);
+	put_head(w, now, node, "ingero", "coverage");
 	json_uint_member(w, "pid", pid);
 	json_string_member(w, "process_name", comm);
-	json_string_member(w, "source", "ingero");
-	json_string_member(w, "op", "coverage");
-	json_key(w, "complete");
-	json_put_bool(w, !layer_has_gap(l));
-	json_key(w, "layers");
-	json_begin_object(w);
+	json_bool_member(w, "complete", !layer_has_gap(l));
+	json_begin_object_member(w, "layers");
 	for (int i = 0; i < LAYER_COUNT; i++) {
-		json_key(w, layer_name((enum layer)i));
-		json_begin_object(w);
+		json_begin_object_member(w, layer_name((enum layer)i));
 		json_string_member(w, "state", layer_state_name(l->rows[i].state));
 		json_string_member(w, "detail", l->rows[i].detail);
 		json_end_object(w);
@@ -268,14 +271,6 @@ void event_json_coverage(struct json_writer *w, wall_time now, const char *node,
 	json_end_object(w);
 	json_end_object(w);
 	json_finish(w);
-}
-
-static void put_head(struct json_writer *w, wall_time t, const char *node, const char *op)
-{
-	event_json_time(w, t);
-	json_string_member(w, "node", node);
-	json_string_member(w, "source", "gpu");
-	json_string_member(w, "op", op);
 }
 
 static void put_known(struct json_writer *w, const char *key, int64_t v)
@@ -290,7 +285,7 @@ static void put_known(struct json_writer *w, const char *key, int64_t v)
 void event_json_gpu(struct json_writer *w, const struct gpu_sample *s, const char *node)
 {
 	json_begin_object(w);
-	put_head(w, s->time, node, "sample");
+	put_head(w, s->time, node, "gpu", "sample");
 	put_known(w, "gpu_id", s->index);
 	json_string_member(w, "uuid", s->uuid);
 	json_string_member(w, "name", s->name);
@@ -298,8 +293,7 @@ void event_json_gpu(struct json_writer *w, const struct gpu_sample *s, const cha
 #define X(field, meaning) put_known(w, #field, s->field);
 	GPU_FIELDS(X)
 #undef X
-	json_key(w, "throttle");
-	json_begin_array(w);
+	json_begin_array_member(w, "throttle");
 	for (const struct gpu_throttle *t = gpu_throttles; t->bit; t++)
 		if (s->throttle_reasons > 0 && (uint64_t)s->throttle_reasons & t->bit)
 			json_put_string(w, t->name);
@@ -312,20 +306,11 @@ void event_json_gpu_state(
 	struct json_writer *w, const char *state, const char *text, wall_time now, const char *node)
 {
 	json_begin_object(w);
-	put_head(w, now, node, "state");
+	put_head(w, now, node, "gpu", "state");
 	json_string_member(w, "state", state);
 	json_string_member(w, "text", text);
 	json_end_object(w);
 	json_finish(w);
-}
-
-static void put_time_member(struct json_writer *w, const char *key, wall_time t)
-{
-	json_key(w, key);
-	if (t.ns)
-		json_put_int(w, t.ns);
-	else
-		json_put_null(w);
 }
 
 void event_json_incident(struct json_writer *w, const struct incident *i, const char *state,
@@ -334,32 +319,17 @@ void event_json_incident(struct json_writer *w, const struct incident *i, const 
 	char scratch[32];
 
 	json_begin_object(w);
-	event_json_time(w, now);
-	json_string_member(w, "node", node);
-	json_uint_member(w, "pid", i->pid);
-	json_string_member(w, "process_name", i->comm);
-	json_string_member(w, "source", "ingero");
-	json_string_member(w, "op", "incident");
+	put_head(w, now, node, "ingero", "incident");
 	json_string_member(w, "state", state);
-	json_string_member(w, "id", i->id);
-	json_string_member(w, "problem", problem_row((enum problem)i->problem)->id);
-	json_string_member(w, "severity", severity_name(i->severity));
+	json_string_member(w, "process_name", i->comm);
 	if (i->source)
 		json_string_member(w, "call", wire_op_name(i->source, i->op, scratch));
-	put_time_member(w, "first_seen_ns", i->first);
-	put_time_member(w, "last_seen_ns", i->last);
-	put_time_member(w, "resolved_at_ns", i->resolved);
-	json_uint_member(w, "count", i->unit ? i->count : i->slow_calls);
-	json_uint_member(w, "excess_ns", i->excess_ns);
-	json_double_member(w, "explained", i->explained);
-	json_double_member(w, "confidence", i->confidence);
-	json_string_member(w, "summary", i->summary);
-	json_string_member(w, "root_cause", i->root_cause);
-	json_key(w, "fixes");
-	json_begin_array(w);
-	for (int k = 0; k < i->fix_count; k++)
-		json_put_string(w, i->fixes[k]);
-	json_end_array(w);
+	report_json_brief(w, i, false);
+	json_key(w, "resolved_at_ns");
+	if (i->resolved.ns)
+		json_put_int(w, i->resolved.ns);
+	else
+		json_put_null(w);
 	json_end_object(w);
 	json_finish(w);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* event_json.h - one event, or the books, as one line of JSON: the output of `trace --json`. */
+/* event_json.h - one event, or the accounting, as one line of JSON: the output of `trace --json`. */
 #pragma once
 
 #include "json/writer.h"
@@ -19,9 +19,18 @@
 void event_json(struct json_writer *w, const struct event *e, const struct collective *c,
 	const char *node, const char *container_id, const struct stack *stack);
 
-/* event_json_stack - the array [{ip, symbol, file, line, py_file, py_func, py_line}, …], innermost
- * first; only keys that have a value, ip only without symbol. */
+/* event_json_call - the members of an open object that every form of an event has. */
+void event_json_call(struct json_writer *w, const struct event *e, const struct stack *stack);
+
+/* event_json_frame - {ip, symbol, file, line, py_file, py_func, py_line}: only keys that have a
+ * value, ip only without symbol. */
+void event_json_frame(struct json_writer *w, const struct stack_frame *f);
+
+/* event_json_stack - the array of its frames, innermost first. */
 void event_json_stack(struct json_writer *w, const struct stack *s);
+
+/* event_json_frames - the member "frames", null if the recording lacks @s, and why it "stop"s early. */
+void event_json_frames(struct json_writer *w, const struct stack *s);
 
 /* event_json_new_stack - {"source":"ingero","op":"stack",…}: a stack whose names have come, for the
  * events before it that have its stack_hash only. */

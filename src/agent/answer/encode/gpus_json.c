@@ -68,8 +68,7 @@ static void put_throttle(struct json_writer *w, int64_t reasons)
 {
 	uint64_t bits = gpus_slowing(reasons);
 
-	json_key(w, "throttle");
-	json_begin_array(w);
+	json_begin_array_member(w, "throttle");
 	for (const struct gpu_throttle *g = gpu_throttles; g->bit; g++)
 		if (bits & g->bit)
 			json_put_string(w, g->name);
@@ -78,8 +77,7 @@ static void put_throttle(struct json_writer *w, int64_t reasons)
 
 static void put_last(struct json_writer *w, const struct sql_table *t, size_t row)
 {
-	json_key(w, "last");
-	json_begin_object(w);
+	json_begin_object_member(w, "last");
 	for (int c = GPUS_TIME; c < t->column_count; c++) {
 		json_key(w, sql_table_name(t, c));
 		table_cell(w, t, row, c);
@@ -104,8 +102,7 @@ static void put_gpu(struct json_writer *w, const struct gpus_answer *a, size_t n
 		table_cell(w, t, newest, c);
 	}
 	put_last(w, t, newest);
-	json_key(w, "samples");
-	json_begin_array(w);
+	json_begin_array_member(w, "samples");
 	for (size_t i = t->row_count; i-- > newest;) {
 		int64_t time = table_int(t, i, GPUS_TIME);
 
@@ -132,13 +129,9 @@ int gpus_json(const struct question *q, struct json_writer *w, struct errinfo *r
 		return r;
 	json_begin_object(w);
 	json_int_member(w, "step_ns", step);
-	json_key(w, "gpus");
-	json_begin_array(w);
+	json_begin_array_member(w, "gpus");
 	for (size_t i = 0; i < a.count; i++)
 		put_gpu(w, &a, a.newest[i], q->scope.from_ns, step);
 	json_end_array(w);
-	put_bool(w, "truncated", a.truncated);
-	put_window(q, w);
-	json_end_object(w);
-	return 0;
+	return answer_end(q, w, a.truncated);
 }

@@ -10,19 +10,19 @@
 
 static void put_data(struct json_writer *w, const struct report_scope *s)
 {
-	json_key(w, "data");
-	json_begin_object(w);
+	json_begin_object_member(w, "data");
 	json_int_member(w, "first_ns", s->first_ns);
 	json_int_member(w, "last_ns", s->last_ns);
 	json_uint_member(w, "events", s->events);
 	json_uint_member(w, "calls", s->calls);
 	json_uint_member(w, "skipped_rows", s->skipped_rows);
 	json_uint_member(w, "older_events", s->older_events);
+	json_uint_member(w, "older_ledger", s->older_ledger);
 	json_uint_member(w, "thinned_rows", s->thinned_rows);
 	json_uint_member(w, "pruned_rows", s->pruned_rows);
 	if (s->pruned_before)
 		json_int_member(w, "pruned_before_ns", s->pruned_before);
-	put_bool(w, "no_gpu_calls", s->no_gpu_calls);
+	json_bool_member(w, "no_gpu_calls", s->no_gpu_calls);
 	put_completeness(w, &s->completeness);
 	json_end_object(w);
 }
@@ -39,8 +39,7 @@ int incidents_json(const struct question *q, struct json_writer *w, struct errin
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	json_key(w, "incidents");
-	json_begin_array(w);
+	json_begin_array_member(w, "incidents");
 	for (size_t i = 0; i < MIN(a.count, limit); i++) {
 		struct report_scope s = *a.rows[i].scope;
 
@@ -52,8 +51,5 @@ int incidents_json(const struct question *q, struct json_writer *w, struct errin
 	sum = incidents_scope(&a);
 	put_data(w, &sum);
 	json_double_member(w, "computed_ms", (double)(mono_now().ns - began) / (double)NS_PER_MS);
-	put_bool(w, "truncated", a.count > limit || a.count >= CORRELATE_INCIDENTS_MAX);
-	put_window(q, w);
-	json_end_object(w);
-	return 0;
+	return answer_end(q, w, a.count > limit || a.count >= CORRELATE_INCIDENTS_MAX);
 }

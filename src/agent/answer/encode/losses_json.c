@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* losses_json.c - /api/v1/losses, and the books in the overview. */
+/* losses_json.c - /api/v1/losses, and the accounting in the overview. */
 #include "agent/answer/losses.h"
 
 #include "agent/answer/answer_private.h"
@@ -37,8 +37,7 @@ int put_books(const struct question *q, struct json_writer *w, double *ret_compl
 	if (r < 0 || !a.total.known)
 		return r;
 	*ret_completeness = completeness_share(&a.total);
-	json_key(w, "books");
-	json_begin_object(w);
+	json_begin_object_member(w, "books");
 	put_sums(w, &a.total);
 	json_end_object(w);
 	return 0;
@@ -49,8 +48,7 @@ static void put_reasons(struct json_writer *w, const struct losses_answer *a, si
 {
 	const struct sql_table *books = &a->books, *losses = &a->losses;
 
-	json_key(w, "reasons");
-	json_begin_array(w);
+	json_begin_array_member(w, "reasons");
 	for (size_t i = 0; i < losses->row_count; i++) {
 		if (table_int(losses, i, LOSSES_SESSION) != table_int(books, row, LOSSES_SESSION) ||
 			table_int(losses, i, LOSSES_SOURCE) !=
@@ -61,6 +59,9 @@ static void put_reasons(struct json_writer *w, const struct losses_answer *a, si
 		json_begin_object(w);
 		json_string_member(w, "reason", table_text(losses, i, LOSSES_REASON));
 		json_int_member(w, "count", table_int(losses, i, LOSSES_COUNT));
+		for (int k = 0; k < LOSS_COUNT; k++)
+			if (!strcmp(wire_losses[k].name, table_text(losses, i, LOSSES_REASON)))
+				json_string_member(w, "meaning", wire_losses[k].description);
 		json_end_object(w);
 	}
 	json_end_array(w);
@@ -78,8 +79,7 @@ static void put_sources(struct json_writer *w, const struct losses_answer *a)
 {
 	const struct sql_table *books = &a->books;
 
-	json_key(w, "sources");
-	json_begin_array(w);
+	json_begin_array_member(w, "sources");
 	for (size_t i = 0; i < books->row_count; i++) {
 		if (!is_used(books, i))
 			continue;
@@ -90,7 +90,7 @@ static void put_sources(struct json_writer *w, const struct losses_answer *a)
 			wire_source_name((unsigned)table_int(books, i, LOSSES_SOURCE)));
 		for (int c = LOSSES_HITS; c <= LOSSES_LOST; c++)
 			json_int_member(w, sql_table_name(books, c), table_int(books, i, c));
-		put_bool(w, "balances", losses_balance(books, i));
+		json_bool_member(w, "balances", losses_balance(books, i));
 		put_reasons(w, a, i);
 		json_end_object(w);
 	}
@@ -99,8 +99,7 @@ static void put_sources(struct json_writer *w, const struct losses_answer *a)
 
 static void put_cpus(struct json_writer *w, const struct sql_table *t)
 {
-	json_key(w, "by_cpu");
-	json_begin_array(w);
+	json_begin_array_member(w, "by_cpu");
 	for (size_t i = 0; i < t->row_count; i++) {
 		json_begin_object(w);
 		json_int_member(w, "session", table_int(t, i, LOSSES_SESSION));
@@ -122,18 +121,17 @@ int losses_json(const struct question *q, struct json_writer *w, struct errinfo 
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	json_key(w, "total");
-	json_begin_object(w);
+	json_begin_object_member(w, "total");
 	put_sums(w, &a.total);
-	put_bool(w, "balances", a.balances);
+	json_bool_member(w, "balances", a.balances);
 	json_end_object(w);
 	put_sources(w, &a);
 	put_cpus(w, &a.cpus);
 	table_put(w, "unseen", &a.unseen);
 	table_put(w, "pruned", &a.pruned);
-	put_bool(w, "recorded", a.total.known);
-	put_bool(w, "live", q->live);
-	put_bool(w, "truncated", a.truncated);
+	json_bool_member(w, "recorded", a.total.known);
+	json_bool_member(w, "live", q->live);
+	json_bool_member(w, "truncated", a.truncated);
 	json_end_object(w);
 	return 0;
 }

@@ -3,27 +3,24 @@
 #include "agent/answer/answer_private.h"
 #include "agent/answer/ops.h"
 
-static void put_row(struct json_writer *w, const struct op_stat *s, bool percentiles)
-{
-	char scratch[32];
-
-	json_begin_object(w);
-	json_string_member(w, "operation", wire_op_name(s->source, s->op, scratch));
-	json_string_member(w, "source", wire_source_name(s->source));
-	put_bool(w, "nested", s->nested);
-	json_uint_member(w, "count", s->calls);
-	json_uint_member(w, "stored", s->rows);
-	if (percentiles) {
-		put_us(w, "p50_us", (double)s->p50_ns);
-		put_us(w, "p95_us", (double)s->p95_ns);
-		put_us(w, "p99_us", (double)s->p99_ns);
-	}
-	put_us(w, "avg_us", s->calls ? (double)s->sum_ns / (double)s->calls : 0);
-	put_us(w, "min_us", (double)s->min_ns);
-	put_us(w, "max_us", (double)s->max_ns);
-	put_us(w, "total_us", (double)s->sum_ns);
-	json_end_object(w);
-}
+#define OP_ROW(...) ROW(struct op_stat, __VA_ARGS__)
+const struct row_field ops_fields[] = {
+	ROW_OP_NAMED(struct op_stat, "operation", 0, "OPERATION", -27),
+	ROW_NAMED(struct op_stat, "source", source, wire_source_name, OPS_DETAILS),
+	OP_ROW("nested", nested, 0, 0),
+	OP_ROW("count", calls, ROW_COUNT, 0, "COUNT", 11),
+	OP_ROW("stored", rows, 0, OPS_DETAILS),
+	OP_ROW("p50_us", p50_ns, ROW_US, OPS_PERCENTILES, "P50", 9),
+	OP_ROW("p95_us", p95_ns, ROW_US, OPS_PERCENTILES, "P95", 9),
+	OP_ROW("p99_us", p99_ns, ROW_US, OPS_PERCENTILES, "P99", 9),
+	OP_ROW("avg_us", avg_ns, ROW_US, OPS_DETAILS),
+	OP_ROW("min_us", min_ns, ROW_US, OPS_DETAILS),
+	OP_ROW("max_us", max_ns, ROW_US, 0, "MAX", 9),
+	OP_ROW("total_us", sum_ns, ROW_US, OPS_DETAILS),
+	OP_ROW("wall_percent", share, ROW_PERCENT, 0, "WALL%", 7),
+	OP_ROW("anomaly_count", spikes, ROW_COUNT, 0, "SPIKES", 7),
+	ROW_END,
+};
 
 int ops_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
@@ -37,16 +34,11 @@ int ops_json(const struct question *q, struct json_writer *w, struct errinfo *re
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	json_key(w, "ops");
-	json_begin_array(w);
-	for (size_t i = 0; i < a.count; i++)
-		put_row(w, &a.rows[i], a.origin != OPS_MINUTES);
-	json_end_array(w);
+	row_json_list(w, "ops", ops_fields, a.rows, sizeof(*a.rows), a.count,
+		a.origin == OPS_MINUTES ? OPS_PERCENTILES : 0);
 	r = put_system(q, w, reterr);
 	json_string_member(w, "mode", modes[a.origin]);
 	json_uint_member(w, "total_calls", a.calls);
-	put_bool(w, "truncated", a.truncated);
-	put_window(q, w);
-	json_end_object(w);
+	answer_end(q, w, a.truncated);
 	return r;
 }

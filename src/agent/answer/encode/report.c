@@ -11,6 +11,8 @@
 
 #include "base/text.h"
 #include "agent/answer/labels.h"
+#include "agent/answer/encode/all_clear.h"
+#include "agent/answer/encode/paragraph.h"
 #include "agent/answer/encode/stack_report.h"
 #include "agent/answer/encode/stack_text.h"
 #include "agent/answer/where.h"
@@ -20,10 +22,10 @@
 
 #define INCIDENTS_SHOWN  10 /* worst first; a page or two */
 #define EVIDENCE_SHOWN   6
-#define TEXT_WIDTH       100 /* columns of a paragraph */
-#define TEXT_WIDTH_MIN   60  /* narrower terminals break lines themselves */
-#define STEP_INDENT      28  /* "    [SYSTEM]  12:34:56.789  " */
-#define STEP_INDENT_BARE 14  /* "    [SYSTEM]  " */
+#define NOT_EXPLAINED    0.01 /* of the lost time: as good as none */
+#define TEXT_WIDTH_MIN   60   /* narrower terminals break lines themselves */
+#define STEP_INDENT      28   /* "    [SYSTEM]  12:34:56.789  " */
+#define STEP_INDENT_BARE 14   /* "    [SYSTEM]  " */
 
 static const char *severity_color(enum severity s)
 {
@@ -126,6 +128,9 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 	if (s->older_events)
 		buf_printf(b, "; %s omitted",
 			text_format_plural(text, s->older_events, "older events"));
+	if (s->older_ledger)
+		buf_printf(b, "; %s of the ledger omitted",
+			text_format_plural(text, s->older_ledger, "older rows"));
 	if (s->older_labels)
 		buf_printf(b, "; the oldest %s omitted",
 			text_format_plural(text, s->older_labels, "labels"));
@@ -150,47 +155,6 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 	buf_putc(b, '\n');
 }
 
-/* Columns of a UTF-8 text: continuation bytes take none. */
-static size_t columns(const char *s, size_t len)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < len; i++)
-		n += ((unsigned char)s[i] & 0xc0) != 0x80;
-	return n;
-}
-
-/* Text broken between words at @width, with @indent columns before each line; the first has them
- * already. It is escaped first, so that a break never falls into an escaped byte. */
-static void put_wrapped(struct buf *b, size_t indent, size_t width, const char *text)
-{
-	_cleanup_buf_ struct buf clean = BUF_INIT(1 << 16);
-	size_t column = indent;
-
-	text_escape_terminal(&clean, text);
-	for (const char *s = buf_str(&clean); *s;) {
-		size_t len = strcspn(s, " "), word = columns(s, len);
-
-		if (column > indent && column + 1 + word > width) {
-			buf_printf(b, "\n%*s", (int)indent, "");
-			column = indent;
-		} else if (column > indent) {
-			buf_putc(b, ' ');
-			column++;
-		}
-		buf_append(b, s, len);
-		column += word;
-		s += len + strspn(s + len, " ");
-	}
-	buf_putc(b, '\n');
-}
-
-static void put_paragraph(struct buf *b, size_t width, const char *label, const char *text)
-{
-	buf_puts(b, label);
-	put_wrapped(b, strlen(label), width, text);
-}
-
 /* Lines that programs look for (a summary, a step) are only broken for a terminal. */
 static size_t line_width(const struct report_scope *s)
 {
@@ -199,7 +163,7 @@ static size_t line_width(const struct report_scope *s)
 
 static size_t paragraph_width(const struct report_scope *s)
 {
-	return MIN(line_width(s), (size_t)TEXT_WIDTH);
+	return MIN(line_width(s), (size_t)PARAGRAPH_WIDTH);
 }
 
 static void put_timeline(struct buf *b, const struct incident *inc, size_t width)
@@ -219,14 +183,31 @@ static void put_timeline(struct buf *b, const struct incident *inc, size_t width
 		buf_puts(&text, s->detail);
 		if (s->dur_ns)
 			buf_printf(&text, " (%s)", text_format_duration(dur, s->dur_ns));
-		put_wrapped(b, s->time.ns ? STEP_INDENT : STEP_INDENT_BARE, width, buf_str(&text));
+		paragraph_wrap(
+			b, s->time.ns ? STEP_INDENT : STEP_INDENT_BARE, width, buf_str(&text));
 	}
+}
+
+static const char *explained_text(char out[TEXT_MAX], double explained)
+{
+	return explained < NOT_EXPLAINED ? "none" : text_format_percent(out, explained);
+}
+
+/* How sure of what: who reads that nothing is explained wants to know what the figure is for. */
+static void put_confidence(struct buf *b, const struct incident *inc)
+{
+	bool is_unexplained = inc->excess_ns && inc->explained < NOT_EXPLAINED;
+	char sure[TEXT_MAX];
+
+	buf_printf(b, "; confidence %s%s", text_format_percent(sure, inc->confidence),
+		!is_unexplained ? ""
+		: inc->unit     ? " that this time was lost"
+				: " that nothing recorded explains it");
 }
 
 static void put_stats(struct buf *b, const struct incident *inc, size_t width)
 {
 	char share[TEXT_MAX], excess[TEXT_MAX], slow[TEXT_MAX], calls[TEXT_PLURAL_MAX];
-	char sure[TEXT_MAX];
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
 
 	if (inc->unit) {
@@ -234,18 +215,17 @@ static void put_stats(struct buf *b, const struct incident *inc, size_t width)
 		if (inc->excess_ns)
 			buf_printf(&text, ", %s lost, %s of it explained",
 				text_format_duration(excess, inc->excess_ns),
-				text_format_percent(share, inc->explained));
-		buf_printf(&text, "; confidence %s", text_format_percent(sure, inc->confidence));
-		put_paragraph(b, width, "  Measured: ", buf_str(&text));
+				explained_text(share, inc->explained));
+		put_confidence(&text, inc);
+		paragraph_put(b, width, "  Measured: ", buf_str(&text));
 		return;
 	}
-	buf_printf(&text, "%s of %s extra time in %s slow of %s; confidence %s",
-		text_format_percent(share, inc->explained),
-		text_format_duration(excess, inc->excess_ns),
+	buf_printf(&text, "%s of %s extra time in %s slow of %s",
+		explained_text(share, inc->explained), text_format_duration(excess, inc->excess_ns),
 		text_format_count(slow, inc->slow_calls),
-		text_format_plural(calls, inc->calls, "calls"),
-		text_format_percent(sure, inc->confidence));
-	put_paragraph(b, width, "  Explained: ", buf_str(&text));
+		text_format_plural(calls, inc->calls, "calls"));
+	put_confidence(&text, inc);
+	paragraph_put(b, width, "  Explained: ", buf_str(&text));
 }
 
 /* called from forward() at train.py:142, 87 % of the excess */
@@ -269,7 +249,7 @@ static void put_where(
 	}
 	buf_printf(&text, ", %s of the %s", text_format_percent(share, part),
 		inc->excess_ns || !inc->unit ? "extra time" : inc->unit);
-	put_paragraph(b, width, "  Where: ", buf_str(&text));
+	paragraph_put(b, width, "  Where: ", buf_str(&text));
 }
 
 static void put_evidence(struct buf *b, const struct incident *inc, size_t width)
@@ -279,7 +259,7 @@ static void put_evidence(struct buf *b, const struct incident *inc, size_t width
 	if (!inc->evidence_count && !inc->evidence_sql[0])
 		return;
 	if (!inc->evidence_count) {
-		put_paragraph(b, width, "  Evidence: ", "the SQL in --json finds it");
+		paragraph_put(b, width, "  Evidence: ", "the SQL in --json finds it");
 		return;
 	}
 	buf_puts(&text, inc->evidence_count == 1 ? "row" : "rows");
@@ -288,7 +268,7 @@ static void put_evidence(struct buf *b, const struct incident *inc, size_t width
 	buf_printf(&text, "%s (--json has %s)", inc->evidence_count > EVIDENCE_SHOWN ? ", …" : "",
 		inc->evidence_count == 1 ? "the SQL that finds it"
 					 : "them all, and the SQL that finds them");
-	put_paragraph(b, width, "  Evidence: ", buf_str(&text));
+	paragraph_put(b, width, "  Evidence: ", buf_str(&text));
 }
 
 /* phase=train, step=1200 … 1260 (61 values) */
@@ -313,7 +293,7 @@ static void put_labels(
 	}
 	if (more)
 		buf_printf(&line, " and more");
-	put_paragraph(b, width, "  Annotations: ", n ? buf_str(&line) : "none");
+	paragraph_put(b, width, "  Annotations: ", n ? buf_str(&line) : "none");
 }
 
 /* Of a stored verdict in one line, as published; else a line each. */
@@ -324,12 +304,12 @@ static void put_fixes(struct buf *b, const struct report_entry *e, size_t width)
 
 	for (int i = 0; i < inc->fix_count; i++) {
 		if (!e->stored)
-			put_paragraph(b, width, i ? "       " : "  Fix: ", inc->fixes[i]);
+			paragraph_put(b, width, i ? "       " : "  Fix: ", inc->fixes[i]);
 		else
 			buf_printf(&text, "%s%s", i ? "; " : "", inc->fixes[i]);
 	}
 	if (text.len)
-		put_paragraph(b, width, "  Fix: ", buf_str(&text));
+		paragraph_put(b, width, "  Fix: ", buf_str(&text));
 }
 
 /* python3 (PID 101, 102 and 3 more), from 2026-03-21 13:25:10 UTC to 2026-03-21 13:25:30 UTC */
@@ -359,7 +339,7 @@ static void put_subject(struct buf *b, const struct incident *inc, size_t width)
 		}
 	}
 	if (text.len)
-		put_paragraph(b, width, inc->pid ? "  Process: " : "  Time: ", buf_str(&text));
+		paragraph_put(b, width, inc->pid ? "  Process: " : "  Time: ", buf_str(&text));
 }
 
 static void put_incident(
@@ -377,13 +357,13 @@ static void put_incident(
 	if (e->node)
 		buf_printf(&title, "[%s] ", e->node);
 	buf_puts(&title, inc->summary);
-	put_wrapped(b, strlen(severity) + 3, line_width(scope), buf_str(&title));
+	paragraph_wrap(b, strlen(severity) + 3, line_width(scope), buf_str(&title));
 	put_subject(b, inc, line_width(scope));
 	if (inc->step_count || !e->stored)
 		put_timeline(b, inc, line_width(scope));
-	put_paragraph(b, width, "  Root cause: ", inc->root_cause);
+	paragraph_put(b, width, "  Root cause: ", inc->root_cause);
 	if (inc->explanation[0] || !e->stored)
-		put_paragraph(b, width, "  Why: ", inc->explanation);
+		paragraph_put(b, width, "  Why: ", inc->explanation);
 	if (!e->stored)
 		put_stats(b, inc, width);
 	put_where(b, e, scope, width);
@@ -420,13 +400,16 @@ static void put_stored(struct buf *b, size_t n)
 		n == 1 ? "it" : "them");
 }
 
-static const char *nothing_text(const struct report_scope *s)
+static void put_nothing(struct buf *b, const struct report_scope *s)
 {
 	if (!s->events)
-		return "  No events to explain: record while a CUDA program runs, and select a time range and processes that were recorded.\n";
-	if (s->no_gpu_calls)
-		return "  No CUDA call ended in this recording: the traced processes made none, or hang in a call\n  that began before it (`py-spy dump --pid PID` or `gdb -p PID` shows where).\n";
-	return "  No problems found: no call was far above its usual duration.\n";
+		buf_puts(b,
+			"  No events to explain: record while a CUDA program runs, and select a time range and processes that were recorded.\n");
+	else if (s->no_gpu_calls)
+		buf_puts(b,
+			"  No CUDA call ended in this recording: the traced processes made none, or hang in a call\n  that began before it (`py-spy dump --pid PID` or `gdb -p PID` shows where).\n");
+	else
+		all_clear_put(b, s, paragraph_width(s));
 }
 
 static void put_hidden(struct buf *b, size_t n)
@@ -445,7 +428,7 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	if (scope->late_node)
 		put_late(b, scope);
 	else if (!count)
-		buf_puts(b, nothing_text(scope));
+		put_nothing(b, scope);
 	if (!count && scope->stored_verdicts)
 		put_stored(b, scope->stored_verdicts);
 	for (size_t i = 0; i < MIN(count, (size_t)INCIDENTS_SHOWN); i++)

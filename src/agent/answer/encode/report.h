@@ -13,26 +13,34 @@
 #include "model/annotation.h"
 #include "model/incident.h"
 #include "model/stack.h"
+#include "model/step_account.h"
 #include "agent/answer/losses.h"
 #include "agent/answer/stack_total.h"
 
-struct report_scope {                     /* what was looked at */
-	const char *node;                 /* NULL or "": not said */
-	int64_t first_ns, last_ns;        /* of the events; 0, 0: none */
-	uint64_t events;                  /* rows analysed */
-	bool no_gpu_calls;                /* not one CUDA or NCCL call is in it */
-	uint64_t calls;                   /* behind them by the aggregates; 0: none known */
-	uint64_t host_events;             /* likewise, what is no call of CUDA or NCCL */
-	bool mixed;                       /* calls holds both: they cannot be told apart */
+struct examined { /* what was looked at for incidents, of each kind */
+	uint64_t calls, stays, steps, readings, collectives;
+	bool marks_pauses; /* long pauses between calls are marked as such */
+};
+
+struct report_scope {              /* what was looked at */
+	const char *node;          /* NULL or "": not said */
+	int64_t first_ns, last_ns; /* of the events; 0, 0: none */
+	uint64_t events;           /* rows analysed */
+	bool no_gpu_calls;         /* not one CUDA or NCCL call is in it */
+	uint64_t calls;            /* behind them by the aggregates; 0: none known */
+	uint64_t host_events;      /* likewise, what is no call of CUDA or NCCL */
+	bool mixed;                /* calls holds both: they cannot be told apart */
+	struct examined examined;
 	uint64_t skipped_rows;            /* damaged rows left out */
 	uint64_t older_events;            /* events too many to look at, the oldest */
+	uint64_t older_ledger;            /* rows of the ledger, likewise */
 	uint64_t thinned_rows;            /* rows of ordinary calls, known from aggregates alone */
 	struct completeness completeness; /* of what was recorded */
 	int columns;            /* of the terminal to print for; 0: none, long lines stay */
 	const char *late_node;  /* of a rank elsewhere that this node waited for; NULL: none */
 	int32_t late_rank;      /* which one */
 	uint64_t late_ns;       /* that cost the job so much; 0: not known */
-	size_t stored_verdicts; /* told of where no incident is found */
+	size_t stored_verdicts; /* reported where no incident is found */
 	uint64_t pruned_rows;   /* events deleted to keep the file small */
 	int64_t pruned_before;  /* that started before this; 0: none */
 	bool with_labels;       /* say which held during each incident */
@@ -45,6 +53,7 @@ struct report_scope {                     /* what was looked at */
 	bool with_stacks;                 /* print the stacks that matter */
 	const struct stack_total *totals; /* with_stacks: time by stack, most first */
 	size_t total_count;
+	struct step_report accounts; /* of the processes' steps */
 };
 
 struct report_entry { /* an incident beside a recording: of another node */

@@ -3,76 +3,94 @@
  * detected_at) keep their names; everything else an incident knows is there too. */
 #include "agent/answer/encode/report_json.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/answer/chain_step.h"
 #include "agent/answer/labels.h"
+#include "agent/answer/encode/row.h"
 #include "agent/answer/encode/stack_report.h"
+#include "agent/answer/encode/steps_json.h"
 #include "agent/answer/where.h"
 #include "json/writer.h"
 #include "model/problem.h"
 #include "wire/names.h"
 
+#define DETAILS 1 /* what a line of `trace --json` does without */
+
+static const char *problem_id(unsigned problem)
+{
+	return problem_row((enum problem)problem)->id;
+}
+
+#define OF_INCIDENT(...) ROW(struct incident, __VA_ARGS__)
+static const struct row_field incident_fields[] = {
+	OF_INCIDENT("id", id),
+	ROW_NAMED(struct incident, "severity", severity, severity_name),
+	ROW_NAMED(struct incident, "problem", problem, problem_id),
+	OF_INCIDENT("summary", summary),
+	OF_INCIDENT("root_cause", root_cause),
+	OF_INCIDENT("explanation", explanation, 0, DETAILS),
+	OF_INCIDENT("pid", pid),
+	OF_INCIDENT("processes", pid_total, 0, DETAILS | ROW_SET),
+	OF_INCIDENT("comm", comm, 0, DETAILS),
+	ROW_NAMED(struct incident, "source", source, wire_source_name, DETAILS),
+	ROW_OP_NAMED(struct incident, "op", DETAILS),
+	OF_INCIDENT("first_seen_ns", first),
+	OF_INCIDENT("last_seen_ns", last),
+	OF_INCIDENT("calls", calls, 0, DETAILS),
+	OF_INCIDENT("slow_calls", slow_calls, 0, DETAILS),
+	OF_INCIDENT("baseline_ns", baseline_ns, 0, DETAILS),
+	OF_INCIDENT("p50_ns", p50_ns, 0, DETAILS),
+	OF_INCIDENT("p99_ns", p99_ns, 0, DETAILS),
+	OF_INCIDENT("slow_p50_ns", slow_p50_ns, 0, DETAILS),
+	OF_INCIDENT("tail_ratio", tail_ratio, 0, DETAILS),
+	OF_INCIDENT("excess_ns", excess_ns),
+	OF_INCIDENT("explained", explained),
+	OF_INCIDENT("confidence", confidence),
+	OF_INCIDENT("completeness", completeness, 0, DETAILS | ROW_NULLS),
+	OF_INCIDENT("culprit_rank", culprit_rank, 0, DETAILS | ROW_KNOWN),
+	OF_INCIDENT("period_steps", period_steps, 0, DETAILS | ROW_SET),
+	OF_INCIDENT("period_confidence", period_confidence, 0, DETAILS | ROW_SET),
+	OF_INCIDENT("since_ns", since, 0, DETAILS | ROW_SET),
+	OF_INCIDENT("evidence_sql", evidence_sql, 0, DETAILS),
+	ROW_END,
+};
+
+#define OF_CAUSE(...) ROW(struct incident_cause, __VA_ARGS__)
+static const struct row_field cause_fields[] = {
+	ROW_NAMED(struct incident_cause, "cause", cause, cause_name),
+	ROW_NAMED(struct incident_cause, "layer", cause, cause_layer),
+	OF_CAUSE("culprit_pid", culprit_pid),
+	OF_CAUSE("culprit", culprit),
+	OF_CAUSE("culprit_share", culprit_share),
+	OF_CAUSE("ns", ns),
+	OF_CAUSE("calls", calls),
+	ROW_END,
+};
+
+#define OF_STEP(...) ROW(struct incident_step, __VA_ARGS__)
+static const struct row_field step_fields[] = {
+	OF_STEP("timestamp_ns", time),
+	OF_STEP("duration_ns", dur_ns),
+	OF_STEP("layer", layer),
+	OF_STEP("op", op),
+	OF_STEP("detail", detail),
+	ROW_END,
+};
+
 static void put_causes(struct json_writer *w, const struct incident *i)
 {
-	json_key(w, "causes");
-	json_begin_array(w);
+	json_begin_array_member(w, "causes");
 	for (int k = 0; k < i->cause_count; k++) {
-		const struct incident_cause *c = &i->causes[k];
+		double ns = (double)i->causes[k].ns;
 
 		json_begin_object(w);
-		json_string_member(w, "cause", cause_name(c->cause));
-		json_string_member(w, "layer", cause_layer(c->cause));
-		json_uint_member(w, "culprit_pid", c->culprit_pid);
-		json_string_member(w, "culprit", c->culprit);
-		json_double_member(w, "culprit_share", c->culprit_share);
-		json_uint_member(w, "ns", c->ns);
-		json_double_member(
-			w, "share", i->excess_ns ? (double)c->ns / (double)i->excess_ns : 0);
-		json_uint_member(w, "calls", c->calls);
+		row_json(w, cause_fields, &i->causes[k], 0);
+		json_double_member(w, "share", i->excess_ns ? ns / (double)i->excess_ns : 0);
 		json_end_object(w);
 	}
 	json_end_array(w);
-}
-
-static void put_timeline(struct json_writer *w, const struct incident *i)
-{
-	json_key(w, "timeline");
-	json_begin_array(w);
-	for (int k = 0; k < i->step_count; k++) {
-		json_begin_object(w);
-		json_key(w, "timestamp_ns");
-		json_put_int(w, i->timeline[k].time.ns);
-		json_uint_member(w, "duration_ns", i->timeline[k].dur_ns);
-		json_string_member(w, "layer", i->timeline[k].layer);
-		json_string_member(w, "op", i->timeline[k].op);
-		json_string_member(w, "detail", i->timeline[k].detail);
-		json_end_object(w);
-	}
-	json_end_array(w);
-}
-
-static void put_stats(struct json_writer *w, const struct incident *i)
-{
-	json_key(w, "first_seen_ns");
-	json_put_int(w, i->first.ns);
-	json_key(w, "last_seen_ns");
-	json_put_int(w, i->last.ns);
-	json_uint_member(w, "calls", i->calls);
-	json_uint_member(w, "slow_calls", i->slow_calls);
-	json_uint_member(w, "baseline_ns", i->baseline_ns);
-	json_uint_member(w, "p50_ns", i->p50_ns);
-	json_uint_member(w, "p99_ns", i->p99_ns);
-	json_uint_member(w, "slow_p50_ns", i->slow_p50_ns);
-	json_double_member(w, "tail_ratio", i->tail_ratio);
-	json_uint_member(w, "excess_ns", i->excess_ns);
-	json_double_member(w, "explained", i->explained);
-	json_double_member(w, "confidence", i->confidence);
-	json_key(w, "completeness"); /* null: losses of this recording are unknown */
-	if (i->completeness < 0)
-		json_put_null(w);
-	else
-		json_put_double(w, i->completeness);
 }
 
 /* Only if annotations were asked for. */
@@ -86,13 +104,11 @@ static void put_labels(
 	if (!scope->with_labels)
 		return;
 	n = labels_during(scope->labels, scope->label_count, i, ranges, &more);
-	json_key(w, "annotations");
-	json_begin_array(w);
+	json_begin_array_member(w, "annotations");
 	for (int k = 0; k < n; k++) {
 		json_begin_object(w);
 		json_string_member(w, "key", ranges[k].key);
-		json_key(w, "values"); /* the first ones and the last */
-		json_begin_array(w);
+		json_begin_array_member(w, "values"); /* the first ones and the last */
 		for (int v = 0; v < ranges[k].value_count; v++)
 			json_put_string(w, ranges[k].values[v]);
 		json_end_array(w);
@@ -127,68 +143,72 @@ static void put_where(
 	json_end_object(w);
 }
 
-/* Of several processes: the first ones, and how many they are. */
-static void put_pids(struct json_writer *w, const struct incident *i)
+static struct steps_row account_row(const struct report_scope *scope, size_t i)
 {
-	json_uint_member(w, "pid", i->pid);
-	if (!i->pid_total)
-		return;
-	json_key(w, "pids");
-	json_begin_array(w);
-	for (int k = 0; k < i->pid_count; k++)
-		json_put_uint(w, i->pids[k]);
-	json_end_array(w);
-	json_uint_member(w, "processes", i->pid_total);
+	struct steps_row row = {.account = &scope->accounts.items[i], .stacks = &scope->stacks};
+
+	snprintf(row.node, sizeof(row.node), "%s", scope->node ? scope->node : "");
+	return row;
 }
 
-/* What is not slow calls of one op: how often, whose rank, how regular, since when. */
-static void put_course(struct json_writer *w, const struct incident *i)
+/* Of the incident's process, if it runs steps. */
+static void put_account(
+	struct json_writer *w, const struct incident *i, const struct report_scope *scope)
 {
-	json_uint_member(w, "count", i->unit ? i->count : i->slow_calls);
-	json_string_member(w, "unit", i->unit ? i->unit : "slow calls");
-	if (i->culprit_rank >= 0)
-		json_int_member(w, "culprit_rank", i->culprit_rank);
-	if (i->period_steps) {
-		json_uint_member(w, "period_steps", i->period_steps);
-		json_double_member(w, "period_confidence", i->period_confidence);
+	for (size_t k = 0; k < scope->accounts.count; k++) {
+		struct steps_row row = account_row(scope, k);
+
+		if (row.account->pid != i->pid)
+			continue;
+		json_key(w, "account");
+		steps_put_account(w, &row, STEPS_FEW);
+		return;
 	}
-	if (i->since.ns)
-		json_int_member(w, "since_ns", i->since.ns);
+}
+
+static void put_accounts(struct json_writer *w, const struct report_scope *scope)
+{
+	json_begin_array_member(w, "accounts");
+	for (size_t k = 0; k < scope->accounts.count; k++) {
+		struct steps_row row = account_row(scope, k);
+
+		steps_put_account(w, &row, STEPS_FULL);
+	}
+	json_end_array(w);
+}
+
+void report_json_brief(struct json_writer *w, const struct incident *i, bool details)
+{
+	row_json(w, incident_fields, i, details ? 0 : DETAILS);
+	json_uint_member(w, "count", i->unit ? i->count : i->slow_calls);
+	json_begin_array_member(w, "fixes");
+	for (int k = 0; k < i->fix_count; k++)
+		json_put_string(w, i->fixes[k]);
+	json_end_array(w);
 }
 
 void report_json_incident(
 	struct json_writer *w, const struct incident *i, const struct report_scope *scope)
 {
-	char scratch[32];
-
 	json_begin_object(w);
-	json_string_member(w, "id", i->id);
+	report_json_brief(w, i, true);
 	json_string_member(w, "node", scope->node ? scope->node : "");
-	json_string_member(w, "severity", severity_name(i->severity));
-	json_string_member(w, "problem", problem_row(i->problem)->id);
-	json_string_member(w, "summary", i->summary);
-	json_string_member(w, "root_cause", i->root_cause);
-	json_string_member(w, "explanation", i->explanation);
-	put_pids(w, i);
-	json_string_member(w, "comm", i->comm);
-	json_string_member(w, "source", wire_source_name(i->source));
-	json_string_member(w, "op", wire_op_name(i->source, i->op, scratch));
-	put_stats(w, i);
-	put_course(w, i);
+	json_string_member(w, "unit", i->unit ? i->unit : "slow calls");
+	if (i->pid_total) { /* of several processes: the first ones */
+		json_begin_array_member(w, "pids");
+		for (int k = 0; k < i->pid_count; k++)
+			json_put_uint(w, i->pids[k]);
+		json_end_array(w);
+	}
 	put_causes(w, i);
-	put_timeline(w, i);
-	json_key(w, "fixes");
-	json_begin_array(w);
-	for (int k = 0; k < i->fix_count; k++)
-		json_put_string(w, i->fixes[k]);
-	json_end_array(w);
-	json_key(w, "evidence");
-	json_begin_array(w);
+	row_json_list(w, "timeline", step_fields, i->timeline, sizeof(i->timeline[0]),
+		(size_t)i->step_count, 0);
+	json_begin_array_member(w, "evidence");
 	for (int k = 0; k < i->evidence_count; k++)
 		json_put_uint(w, i->evidence[k]);
 	json_end_array(w);
-	json_string_member(w, "evidence_sql", i->evidence_sql);
 	put_where(w, i, scope);
+	put_account(w, i, scope);
 	if (scope->with_stacks) {
 		json_key(w, "stacks");
 		stack_report_incident(w, i, &scope->stacks);
@@ -204,7 +224,7 @@ static void put_incidents(struct json_writer *w, const struct incident *incident
 		report_json_incident(w, &incidents[i], scope);
 }
 
-/* An object of incidents and stacks. */
+/* An object of incidents, stacks and accounts. */
 static void put_both(struct json_writer *w, const struct incident *incidents, size_t count,
 	const struct report_scope *scope, bool node)
 {
@@ -215,12 +235,12 @@ static void put_both(struct json_writer *w, const struct incident *incidents, si
 	json_begin_object(w);
 	if (node)
 		json_string_member(w, "node", scope->node);
-	json_key(w, "incidents");
-	json_begin_array(w);
+	json_begin_array_member(w, "incidents");
 	put_incidents(w, incidents, count, scope);
 	json_end_array(w);
 	json_key(w, "stacks");
 	stack_report_totals(w, &stacks);
+	put_accounts(w, scope);
 	json_end_object(w);
 }
 
@@ -253,8 +273,7 @@ static void put_chain_timeline(struct json_writer *w, const char *lines)
 {
 	struct chain_step step;
 
-	json_key(w, "timeline");
-	json_begin_array(w);
+	json_begin_array_member(w, "timeline");
 	while ((lines = chain_step_next(lines, &step))) {
 		json_begin_object(w);
 		json_key(w, "layer");
@@ -270,8 +289,7 @@ static void put_chain_timeline(struct json_writer *w, const char *lines)
 
 static void put_lines(struct json_writer *w, const char *key, const char *lines)
 {
-	json_key(w, key);
-	json_begin_array(w);
+	json_begin_array_member(w, key);
 	while (*lines) {
 		size_t len = strcspn(lines, "\n");
 
@@ -281,18 +299,24 @@ static void put_lines(struct json_writer *w, const char *key, const char *lines)
 	json_end_array(w);
 }
 
+#define OF_CHAIN(...) ROW(struct incident_row, __VA_ARGS__)
+static const struct row_field chain_fields[] = {
+	OF_CHAIN("id", id),
+	OF_CHAIN("severity", severity),
+	OF_CHAIN("summary", summary),
+	OF_CHAIN("root_cause", root_cause),
+	OF_CHAIN("detected_at", detected_ns),
+	OF_CHAIN("explanation", explanation),
+	OF_CHAIN("op", op),
+	OF_CHAIN("tail_ratio", tail_ratio),
+	ROW_END,
+};
+
 void report_json_add_chains(struct json_writer *w, const struct incident_row *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		json_begin_object(w);
-		json_string_member(w, "id", rows[i].id);
-		json_string_member(w, "severity", rows[i].severity);
-		json_string_member(w, "summary", rows[i].summary);
-		json_string_member(w, "root_cause", rows[i].root_cause);
-		json_int_member(w, "detected_at", rows[i].detected_ns);
-		json_string_member(w, "explanation", rows[i].explanation);
-		json_string_member(w, "op", rows[i].op);
-		json_double_member(w, "tail_ratio", rows[i].tail_ratio);
+		row_json(w, chain_fields, &rows[i], 0);
 		put_chain_timeline(w, rows[i].timeline);
 		put_lines(w, "fixes", rows[i].fixes);
 		json_end_object(w);

@@ -8,8 +8,8 @@
 #include "json/writer.h"
 #include "model/incident.h"
 
-/* report_json - an array of incidents; with scope->with_stacks an object of that and of the stacks
- * with most time. */
+/* report_json - an array of incidents, each with the account of its process's steps; with
+ * scope->with_stacks an object of that, of the stacks with most time and of all accounts. */
 void report_json(struct buf *b, const struct incident *incidents, size_t count,
 	const struct report_scope *scope);
 
@@ -17,8 +17,11 @@ void report_json(struct buf *b, const struct incident *incidents, size_t count,
 void report_json_incident(
 	struct json_writer *w, const struct incident *i, const struct report_scope *scope);
 
+/* report_json_brief - its members alone, of the incident itself; without @details those of a line. */
+void report_json_brief(struct json_writer *w, const struct incident *i, bool details);
+
 /* report_json_add - the incidents as elements of an open array; with scope->with_stacks one
- * element, an object of the node, its incidents and stacks. */
+ * element, an object of the node, its incidents, stacks and accounts. */
 void report_json_add(struct json_writer *w, const struct incident *incidents, size_t count,
 	const struct report_scope *scope);
 void report_json_add_chains(struct json_writer *w, const struct incident_row *rows, size_t count);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "agent/answer/answer.h"
 #include "json/writer.h"
 
 #define CELL_BYTES  (64 << 10)
@@ -187,20 +188,17 @@ static void put_key(struct json_writer *w, const struct sql_table *t, int column
 	json_key(w, buf_str(&name));
 }
 
-static void put_json(struct json_writer *w, const struct sql_table *t, const struct sql_cell *c)
+static void put_json(struct json_writer *w, const struct sql_table *t, size_t row, int column)
 {
+	const struct sql_cell *c = sql_table_cell(t, row, column);
 	_cleanup_buf_ struct buf hex = BUF_INIT(4 << 20);
 
-	switch (c->type) {
-	case SQL_INT: json_put_int(w, c->i); break;
-	case SQL_REAL: json_put_double(w, c->d); break;
-	case SQL_TEXT: json_put_string_len(w, sql_table_bytes(t, c), c->len); break;
-	case SQL_BLOB:
-		put_hex(&hex, sql_table_bytes(t, c), c->len);
-		json_put_string(w, buf_str(&hex));
-		break;
-	case SQL_NULL: json_put_null(w); break;
+	if (c->type != SQL_BLOB) {
+		table_cell(w, t, row, column);
+		return;
 	}
+	put_hex(&hex, sql_table_bytes(t, c), c->len);
+	json_put_string(w, buf_str(&hex));
 }
 
 static void write_json(struct buf *b, const struct sql_table *t)
@@ -211,7 +209,7 @@ static void write_json(struct buf *b, const struct sql_table *t)
 		json_begin_object(&w);
 		for (int i = 0; i < t->column_count; i++) {
 			put_key(&w, t, i);
-			put_json(&w, t, sql_table_cell(t, row, i));
+			put_json(&w, t, row, i);
 		}
 		json_end_object(&w);
 		json_finish(&w);

@@ -143,20 +143,6 @@ void stack_report_text(
 
 /* ---- JSON ---- */
 
-static void put_frames(struct json_writer *w, const struct stack_list *stacks, uint64_t hash)
-{
-	const struct stack *s = stack_find(stacks, hash);
-
-	json_key(w, "frames"); /* null: not in the recording */
-	if (!s) {
-		json_put_null(w);
-		return;
-	}
-	event_json_stack(w, s);
-	if (s->stop && s->stop[0])
-		json_string_member(w, "stop", s->stop);
-}
-
 void stack_report_incident(
 	struct json_writer *w, const struct incident *inc, const struct stack_list *stacks)
 {
@@ -169,7 +155,7 @@ void stack_report_incident(
 		json_uint_member(w, "ns", s->ns);
 		json_double_member(w, "share", share_of(s->ns, inc->excess_ns));
 		json_uint_member(w, "calls", s->calls);
-		put_frames(w, stacks, s->hash);
+		event_json_frames(w, stack_find(stacks, s->hash));
 		json_end_object(w);
 	}
 	json_end_array(w);
@@ -195,7 +181,7 @@ void stack_report_totals(struct json_writer *w, const struct stack_report *r)
 		json_uint_member(w, "ns", t->ns);
 		json_double_member(w, "share", share_of(t->ns, all));
 		json_uint_member(w, "calls", t->calls);
-		put_frames(w, r->stacks, t->hash);
+		event_json_frames(w, stack_find(r->stacks, t->hash));
 		json_end_object(w);
 	}
 	json_end_array(w);

@@ -23,8 +23,7 @@ static void put_processes(struct json_writer *w, const char *processes)
 	size_t len, lens[NAMES_MAX], count = 0, k;
 	uint32_t pid;
 
-	json_key(w, "processes");
-	json_begin_array(w);
+	json_begin_array_member(w, "processes");
 	while (count < NAMES_MAX && stacks_next_process(&processes, &pid, &name, &len)) {
 		for (k = 0; k < count && (lens[k] != len || memcmp(seen[k], name, len) != 0);)
 			k++;
@@ -37,33 +36,18 @@ static void put_processes(struct json_writer *w, const char *processes)
 	json_end_array(w);
 }
 
-static int put_frames(
-	const struct question *q, struct json_writer *w, int64_t hash, struct errinfo *reterr)
-{
-	_cleanup_free_ struct stack *stack = NULL;
-	int r = nodedb_snapshot_stack(q->snapshot, (uint64_t)hash, &stack, reterr);
-
-	if (r < 0)
-		return r;
-	json_key(w, "frames");
-	if (!stack) {
-		json_put_null(w);
-		return 0;
-	}
-	event_json_stack(w, stack);
-	if (stack->stop && stack->stop[0])
-		json_string_member(w, "stop", stack->stop);
-	return 0;
-}
-
 static int put_stack(const struct question *q, struct json_writer *w, const struct sql_table *s,
 	size_t i, double all_ns, struct errinfo *reterr)
 {
 	int64_t hash = table_int(s, i, STACKS_HASH), n = table_int(s, i, STACKS_CALLS);
 	unsigned source = (unsigned)table_int(s, i, STACKS_SOURCE);
 	double ns = table_real(s, i, STACKS_NS);
+	_cleanup_free_ struct stack *stack = NULL;
 	char scratch[32], text[24];
-	int r;
+	int r = nodedb_snapshot_stack(q->snapshot, (uint64_t)hash, &stack, reterr);
+
+	if (r < 0)
+		return r;
 
 	json_begin_object(w);
 	snprintf(text, sizeof(text), "%lld", (long long)hash);
@@ -78,9 +62,9 @@ static int put_stack(const struct question *q, struct json_writer *w, const stru
 	put_us(w, "total_us", ns);
 	json_double_member(w, "share", all_ns > 0 ? ns / all_ns : 0);
 	put_processes(w, table_text(s, i, STACKS_PROCESSES));
-	r = put_frames(q, w, hash, reterr);
+	event_json_frames(w, stack);
 	json_end_object(w);
-	return r;
+	return 0;
 }
 
 int stacks_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
@@ -93,8 +77,7 @@ int stacks_json(const struct question *q, struct json_writer *w, struct errinfo 
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	json_key(w, "stacks");
-	json_begin_array(w);
+	json_begin_array_member(w, "stacks");
 	for (i = 0; r == 0 && i < s->row_count && shown < limit; i++)
 		if (table_int(s, i, STACKS_HASH)) {
 			r = put_stack(q, w, s, i, a.ns, reterr);
@@ -103,7 +86,7 @@ int stacks_json(const struct question *q, struct json_writer *w, struct errinfo 
 	json_end_array(w);
 	json_int_member(w, "rows", a.rows);
 	json_int_member(w, "without_stack", a.without);
-	put_bool(w, "truncated", i < s->row_count || a.truncated);
+	json_bool_member(w, "truncated", i < s->row_count || s->truncated);
 	if (!shown)
 		json_string_member(w, "note",
 			a.rows ? "no call in this time range was recorded with a stack"
@@ -217,14 +200,10 @@ int flame_json(const struct question *q, struct json_writer *w, struct errinfo *
 	json_begin_object(w);
 	json_string_member(w, "unit", "ns");
 	json_uint_member(w, "total", f.count ? f.nodes[0].total : 0);
-	json_key(w, "nodes");
-	json_begin_array(w);
+	json_begin_array_member(w, "nodes");
 	left_out = f.count ? put_tree(w, &f, floor, places) : 0;
 	json_end_array(w);
 	json_uint_member(w, "left_out", left_out);
 	json_int_member(w, "rows", a.rows);
-	put_bool(w, "truncated", floor > 0 || a.totals.truncated || a.truncated);
-	put_window(q, w);
-	json_end_object(w);
-	return 0;
+	return answer_end(q, w, floor > 0 || a.totals.truncated);
 }

@@ -6,7 +6,8 @@
  * of it is listed as a candidate; candidates of the same process with a known cause are taken to
  * explain as much of the excess as they have themselves. Severity: HIGH from 1.5 times, else
  * MEDIUM; LOW if candidates explain 60 % of it, because then they tell the story. Slow calls
- * without a cause that began then are the same story and left out.
+ * without a cause that began then are the same story and left out. LOW, too, if the steps do more
+ * (step_work.h).
  *
  * Where candidates explain less than half and longer waits for collectives explain at least half,
  * the process waits for a rank that is not in the recording (rank_wait.h). From one side that
@@ -30,6 +31,7 @@
 #include "agent/correlate/engine/period.h"
 #include "agent/correlate/engine/rank_wait.h"
 #include "agent/correlate/engine/step.h"
+#include "agent/correlate/engine/step_work.h"
 #include "agent/correlate/report/evidence.h"
 #include "base/buf.h"
 #include "base/text.h"
@@ -178,6 +180,23 @@ static void describe_rank_wait(const struct rank_wait *w, struct incident *inc)
 			  "the result, or query the other nodes: `ingero explain --nodes`");
 }
 
+/* Steps that do more take longer: that is no fault. */
+static void describe_work(const struct recording *rec, const struct step_list *l,
+	const struct changepoint *c, struct incident *inc)
+{
+	struct step_work w = step_work_compare(rec, l, inc->since.ns, c->before, c->after);
+	char before[TEXT_MAX], after[TEXT_MAX];
+
+	if (!w.is_more)
+		return;
+	inc->severity = SEVERITY_LOW;
+	snprintf(inc->root_cause, sizeof(inc->root_cause),
+		"more work: a step launches %.0f kernels instead of %.0f and copies %s instead of %s",
+		w.launches_after, w.launches_before,
+		text_format_bytes(after, (uint64_t)w.bytes_after),
+		text_format_bytes(before, (uint64_t)w.bytes_before));
+}
+
 static int shift_report(const struct detector_input *s, const struct step_list *l,
 	const struct changepoint *c, struct incident_list *out)
 {
@@ -210,6 +229,7 @@ static int shift_report(const struct detector_input *s, const struct step_list *
 							: SEVERITY_MEDIUM;
 	inc->confidence = c->confidence * l->confidence;
 	write_shift(l, c, told, &b, inc);
+	describe_work(s->rec, l, c, inc);
 	r = rank_wait_find(s->rec, l, c->index, &waits);
 	if (r > 0)
 		describe_rank_wait(&waits, inc);

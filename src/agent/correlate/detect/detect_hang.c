@@ -4,7 +4,8 @@
  *
  * Severity: CRITICAL if ranks wait to the end for one that is in the recording and did not come, or
  * that called something else; HIGH if the ranks that did not come are in other recordings; MEDIUM
- * for a mismatch that went through: the result is undefined.
+ * for a mismatch that went through, whose result is undefined, and for a rank that is late by less
+ * than a minute and was at work until the end, as when it writes a checkpoint.
  *
  * Confidence = completeness of the recording (0.9 when not known), x 0.8 if no wait that long was
  * seen itself, only that nobody came back, x 0.7 if who is missing is not in the recording. */
@@ -25,6 +26,7 @@
 #define REPORTED_MAX 16
 #define LOOKS_MAX    32 /* suspects whose processes are looked at */
 #define SENTENCE_MAX 4096
+#define PAUSE_NS     ((int64_t)(60 * NS_PER_S))
 
 /* "ranks 2 and 5 (pids 812, 815)" of those that are odd, or that are not. */
 static void put_ranks(struct buf *b, const struct hang *h, bool odd)
@@ -89,6 +91,11 @@ static void put_last_doing(struct buf *b, const struct recording *rec, const str
 		text_format_duration(ago, (uint64_t)(h->until_ns - event_end_ns(last))));
 }
 
+static bool is_pause(const struct hang *h)
+{
+	return h->kind == HANG_MISSING && h->is_at_work && h->until_ns - h->since_ns < PAUSE_NS;
+}
+
 static void write_missing(
 	struct buf *b, const struct recording *rec, const struct hang *h, struct incident *inc)
 {
@@ -104,8 +111,12 @@ static void write_missing(
 			text_format_plural(
 				away, (uint64_t)MAX(h->nranks - (int)h->rank_count, 0), "ranks"));
 	snprintf(inc->summary, sizeof(inc->summary),
-		"%s (collective %" PRIu64 ") hangs: %s never arrived, the others waited %s", name,
-		h->seq, buf_str(b), waited);
+		is_pause(h)
+			? "%s (collective %" PRIu64
+			  ") waits: %s did not arrive by the end of the recording but is at work, the others waited %s"
+			: "%s (collective %" PRIu64
+			  ") hangs: %s never arrived, the others waited %s",
+		name, h->seq, buf_str(b), waited);
 	if (h->kind == HANG_MISSING) {
 		buf_printf(b, " did not call collective %" PRIu64 " after %" PRIu64 ": ", h->seq,
 			first_rank(h, true)->last->c.seq);
@@ -212,9 +223,9 @@ static void set_stats(const struct detector_input *s, const struct hang *h, stru
 
 	incident_id(inc, lead->last->pid, h->since_ns);
 	inc->last.ns = h->is_stuck ? h->until_ns : h->since_ns;
-	inc->severity = !h->is_stuck              ? SEVERITY_MEDIUM
-			: h->kind == HANG_OUTSIDE ? SEVERITY_HIGH
-						  : SEVERITY_CRITICAL;
+	inc->severity = !h->is_stuck || is_pause(h) ? SEVERITY_MEDIUM
+			: h->kind == HANG_OUTSIDE   ? SEVERITY_HIGH
+						    : SEVERITY_CRITICAL;
 	inc->source = SOURCE_NCCL;
 	inc->op = (lead->stuck ? lead->stuck : lead->last)->op;
 	inc->count = h->rank_count - h->odd_count;
@@ -222,8 +233,8 @@ static void set_stats(const struct detector_input *s, const struct hang *h, stru
 	inc->excess_ns = h->is_stuck ? (uint64_t)(h->until_ns - h->since_ns) : 0;
 	inc->explained = h->is_stuck ? 1 : 0;
 	inc->culprit_rank = h->odd_count ? lead->last->c.rank : -1;
-	inc->completeness = s->completeness;
-	inc->confidence = completeness_weight(s->completeness) *
+	inc->completeness = completeness_of_sources(s->rec->books, OF_SOURCE(SOURCE_NCCL));
+	inc->confidence = completeness_weight(inc->completeness) *
 			  (h->is_stuck && !h->is_seen ? UNSEEN_WAIT : 1) *
 			  (h->kind == HANG_OUTSIDE ? UNSEEN_RANKS : 1);
 	for (size_t i = 0; i < s->rec->event_count; i++)

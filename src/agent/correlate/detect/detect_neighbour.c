@@ -1,56 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* detect_neighbour.c - gives slow calls that somebody else is to blame for their name in the catalogue:
- * the CPU was taken (cpu-contention), and if whoever took it, or the disk, lives in another
+ * the CPU was taken (cpu-contention, which detect_contention.c also finds), and if whoever took it, or the disk, lives in another
  * container or control group than the victim, it is a noisy neighbour.
  *
  * Nothing new is found here and no figure changes: attribute.c and culprit.c have shown who had the
- * CPU or the disk. A process whose home is not known is no neighbour. The root group is nobody's:
- * what runs there is outside of containers only if the victim is inside of one. */
+ * CPU or the disk. A process whose home is not known is no neighbour. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/correlate/engine/detector.h"
+#include "agent/correlate/engine/home.h"
 #include "agent/correlate/engine/lead.h"
 
 #define APART_SHARE 0.5  /* of what the CPU or the disk explains */
 #define NAMED_SHARE 0.25 /* of the excess, as in lead.c */
-
-static int by_pid(const void *key, const void *row)
-{
-	uint32_t pid = *(const uint32_t *)key, other = ((const struct process_home *)row)->pid;
-
-	return (pid > other) - (pid < other);
-}
-
-static const struct process_home *home_of(const struct recording *rec, uint32_t pid)
-{
-	if (!rec->home_count)
-		return NULL;
-	return bsearch(&pid, rec->homes, rec->home_count, sizeof(*rec->homes), by_pid);
-}
-
-static bool is_group(const struct process_home *h)
-{
-	return h->cgroup_path[0] && strcmp(h->cgroup_path, "/") != 0;
-}
-
-static bool live_apart(const struct process_home *a, const struct process_home *b)
-{
-	if (a->container_id[0] || b->container_id[0])
-		return strcmp(a->container_id, b->container_id) != 0;
-	return is_group(a) && is_group(b) && strcmp(a->cgroup_path, b->cgroup_path) != 0;
-}
-
-static void home_text(const struct process_home *h, char *out, size_t size)
-{
-	if (h->pod[0])
-		snprintf(out, size, "pod %s", h->pod);
-	else if (h->container_id[0])
-		snprintf(out, size, "container %.12s", h->container_id);
-	else
-		snprintf(out, size, "group %s", is_group(h) ? h->cgroup_path : "of the host");
-}
 
 static bool is_cpu_cause(enum cause c)
 {
@@ -80,7 +43,7 @@ static const struct incident_cause *culprit_apart(const struct recording *rec,
 		if (!c->culprit_pid || c->culprit_pid == inc->pid)
 			continue;
 		home = home_of(rec, c->culprit_pid);
-		if (home && live_apart(victim, home)) {
+		if (home && home_apart(victim, home)) {
 			apart_ns += c->ns;
 			is_told_apart |= c == v->lead;
 		}
@@ -91,18 +54,36 @@ static const struct incident_cause *culprit_apart(const struct recording *rec,
 	return v->lead;
 }
 
-static void name_neighbour(const struct process_home *victim, const struct process_home *culprit,
-	const struct incident_cause *lead, bool is_cpu, struct incident *inc)
+/* " and burner (pid 9001) in container 0123456789ab", if it is to be named and lives apart. */
+static void second_text(const struct recording *rec, const struct process_home *victim,
+	const struct verdict *v, char *out, size_t size)
 {
-	char theirs[160], own[160];
+	const struct process_home *home = v->second ? home_of(rec, v->second->culprit_pid) : NULL;
+	char theirs[160];
 
-	home_text(culprit, theirs, sizeof(theirs));
+	out[0] = 0;
+	if (!home || !home_apart(victim, home))
+		return;
+	home_text(home, theirs, sizeof(theirs));
+	snprintf(out, size, " and %.15s (pid %u) in %.40s", v->second->culprit,
+		v->second->culprit_pid, theirs);
+}
+
+static void name_neighbour(const struct recording *rec, const struct process_home *victim,
+	const struct verdict *v, bool is_cpu, struct incident *inc)
+{
+	const struct incident_cause *lead = v->lead;
+	char theirs[160], own[160], second[80];
+
+	home_text(home_of(rec, lead->culprit_pid), theirs, sizeof(theirs));
 	home_text(victim, own, sizeof(own));
+	second_text(rec, victim, v, second, sizeof(second));
 	inc->problem = PROBLEM_NOISY_NEIGHBOUR;
 	inc->severity = MIN(inc->severity, problem_row(inc->problem)->worst);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"noisy neighbour: %.15s (pid %u) in %.80s used the %s that pid %u in %.80s waited for",
-		lead->culprit, lead->culprit_pid, theirs, is_cpu ? "CPU" : "disk", inc->pid, own);
+		"noisy neighbour: %.15s (pid %u) in %.40s%s used the %s that pid %u in %.40s waited for",
+		lead->culprit, lead->culprit_pid, theirs, second, is_cpu ? "CPU" : "disk", inc->pid,
+		own);
 	if (is_cpu)
 		incident_fix(inc,
 			"Limit %.100s: cpu.max or a smaller cpu.weight, or separate CPUs (cpuset)",
@@ -121,7 +102,8 @@ int detect_neighbour(const struct detector_input *s, struct incident_list *out)
 		struct verdict v;
 		bool is_cpu;
 
-		if (inc->problem != PROBLEM_SLOW_CALL || inc->severity == SEVERITY_LOW)
+		if ((inc->problem != PROBLEM_SLOW_CALL && inc->problem != PROBLEM_CPU_CONTENTION) ||
+			inc->severity == SEVERITY_LOW)
 			continue;
 		lead_choose(inc, &v);
 		is_cpu = is_cpu_cause(v.lead->cause);
@@ -131,8 +113,7 @@ int detect_neighbour(const struct detector_input *s, struct incident_list *out)
 		if (victim)
 			culprit = culprit_apart(s->rec, inc, victim, &v);
 		if (culprit)
-			name_neighbour(victim, home_of(s->rec, culprit->culprit_pid), culprit,
-				is_cpu, inc);
+			name_neighbour(s->rec, victim, &v, is_cpu, inc);
 	}
 	return 0;
 }

@@ -4,12 +4,13 @@
  * The time in synchronous copies is known (copies.h), but part of it may be waiting for kernels
  * that were queued before. What a copy must take at least is its bytes at the rate of the process's
  * own fastest large copy; the time that all its bytes take at that rate is certain, the rest is
- * not. It is a problem from 20 % of the process's time in copies; MEDIUM if 10 % of the time is
+ * not. It is a problem from 20 % of the process's time in copies, 10 % if they were to be asynchronous; MEDIUM if 10 % of the time is
  * certain, else LOW. Copies that are queued show no time of their own: they count if their bytes,
  * at what the link can do, take half of the process's time.
  *
  * Why, in this order: the link is narrow or slow (it can do less than 8 GB/s, a PCIe 3 slot of
- * eight lanes); the fastest copy reaches less than half of what the link can do, or of the fastest
+ * eight lanes); most of the time is in asynchronous copies that hold their caller, which only
+ * memory that is not pinned makes them do; the fastest copy reaches less than half of what the link can do, or of the fastest
  * copy of the recording (memory that is not pinned: the driver copies it twice); without a known
  * link, less than 4 GB/s is one of the two; copies on average below half of the process's own best
  * (they wait for work before them, or are small); else there are simply many bytes.
@@ -25,7 +26,9 @@
 #include "base/text.h"
 #include "wire/names.h"
 
+#define SPAN_MIN       1e9 /* a program that has just begun copies its weights */
 #define SHARE_MIN      0.20
+#define HELD_MIN       0.10 /* these were meant to cost nothing */
 #define CERTAIN_SHARE  0.5
 #define CERTAIN_MIN    0.10
 #define LINK_BUSY      0.50
@@ -36,7 +39,7 @@
 #define HALF           0.5
 #define UNKNOWN_LINK   0.8
 
-enum why { WHY_LINK, WHY_PAGEABLE, WHY_LINK_OR_PAGEABLE, WHY_WAITS, WHY_BYTES };
+enum why { WHY_LINK, WHY_HELD, WHY_PAGEABLE, WHY_LINK_OR_PAGEABLE, WHY_WAITS, WHY_BYTES };
 
 struct link {
 	int64_t gen, width; /* the best that was sampled: an idle link slows down */
@@ -82,6 +85,8 @@ static enum why why_of(const struct burden *b, double best_of_all)
 
 	if (b->link.rate > 0 && b->link.rate < NARROW_LINK)
 		return WHY_LINK;
+	if ((double)b->c->held.ns > HALF * (double)b->c->ns)
+		return WHY_HELD;
 	if (best < HALF * MAX(best_of_all, b->link.rate))
 		return WHY_PAGEABLE;
 	if (b->link.rate <= 0 && best < SLOW_COPY)
@@ -96,7 +101,7 @@ static bool judge(
 	uint64_t host = c->to_device.bytes + c->to_host.bytes;
 
 	*b = (struct burden){.c = c, .span_ns = (uint64_t)MAX(span, 0.0)};
-	if (span <= 0 || c->other_bytes > host)
+	if (span < SPAN_MIN || c->other_bytes > host)
 		return false;
 	b->link = link_of(rec, c->device);
 	if (b->link.rate > 0 && c->queued_bytes + c->bytes >= BYTES_MIN &&
@@ -106,16 +111,21 @@ static bool judge(
 					(double)NS_PER_S / span;
 		b->rate = (double)(c->queued_bytes + c->bytes) * (double)NS_PER_S / span;
 		b->why = b->link.rate < NARROW_LINK ? WHY_LINK : WHY_BYTES;
-		return b->share >= LINK_BUSY;
+		if (b->share >= LINK_BUSY || !c->held.ns)
+			return b->share >= LINK_BUSY;
+		b->is_queued = false; /* what is queued is little beside what holds its caller */
 	}
 	if (!c->calls || c->bytes < BYTES_MIN || c->bytes / c->calls < MEAN_BYTES_MIN ||
 		c->best <= 0 || !c->ns)
 		return false;
 	b->share = MIN((double)c->ns / span, 1.0);
-	b->certain = MIN((double)c->bytes / c->best * (double)NS_PER_S / span, b->share);
+	b->certain = MIN(((double)c->held.ns + (double)c->bytes / c->best * (double)NS_PER_S *
+						       (1 - (double)c->held.ns / (double)c->ns)) /
+				 span,
+		b->share);
 	b->rate = (double)c->bytes * (double)NS_PER_S / (double)c->ns;
 	b->why = why_of(b, best);
-	return b->share >= SHARE_MIN;
+	return b->share >= (b->why == WHY_HELD ? HELD_MIN : SHARE_MIN);
 }
 
 static void rate_text(char out[TEXT_MAX], double bytes_per_s)
@@ -152,6 +162,11 @@ static void write_root_cause(const struct burden *b, double best_of_all, struct 
 	switch (b->why) {
 	case WHY_LINK:
 		snprintf(out, size, "slow link: %s, copies go over %s at %s", bytes, link, rate);
+		break;
+	case WHY_HELD:
+		snprintf(out, size,
+			"copies from unpinned memory: asynchronous copies hold their caller, %s at %s on average",
+			bytes, rate);
 		break;
 	case WHY_PAGEABLE:
 		snprintf(out, size,
@@ -232,9 +247,12 @@ static void write_proof(const struct burden *b, struct incident *inc)
 static void report(const struct detector_input *s, const struct burden *b, double best_of_all,
 	struct incident_list *out)
 {
-	struct incident *inc = incident_begin(out, PROBLEM_PCIE);
 	const struct copies *c = b->c;
+	struct incident *inc;
 
+	if (b->why == WHY_HELD)
+		incident_cover_op(out, c->pid, c->held.source, c->held.op);
+	inc = incident_begin(out, PROBLEM_PCIE);
 	if (!inc)
 		return;
 	incident_id(inc, c->pid, c->first_ns);

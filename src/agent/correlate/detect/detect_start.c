@@ -11,7 +11,10 @@
  * that its very first recorded call is itself a cold one (a process that was warm when the trace
  * began does not pay again). Otherwise nothing is said.
  *
- * LOW, as it happens once. MEDIUM if the start was seen by a row and cost half a second and a tenth
+ * Later on, the first launch of each function loads its code: that is told by lazy_find.c, and the
+ * launches of such a process are left out here.
+ *
+ * Nothing is said of less than 5 ms. LOW, as it happens once. MEDIUM if the start was seen by a row and cost half a second and a tenth
  * of the time the process was observed. Confidence 0.9 with such a row, 0.6 without; times
  * completeness. */
 #include <errno.h>
@@ -19,6 +22,7 @@
 #include <stdlib.h>
 
 #include "agent/correlate/engine/detector.h"
+#include "agent/correlate/detect/lazy_find.h"
 #include "base/text.h"
 #include "wire/names.h"
 #include "wire/op_kind.h"
@@ -29,6 +33,7 @@
 #define COLD_NS       NS_PER_MS
 #define LATER_CALLS   8
 #define START_NS      ((int64_t)(60 * NS_PER_S))
+#define LEAST_NS      (5 * NS_PER_MS) /* below that nobody would look for it */
 #define MEDIUM_NS     (500 * NS_PER_MS)
 #define MEDIUM_SHARE  0.1
 
@@ -239,18 +244,22 @@ int detect_start(const struct detector_input *s, struct incident_list *out)
 {
 	const struct op_table *ops = &s->slow->ops;
 	_cleanup_(starts_done) struct starts l = {0};
+	_cleanup_(lazy_done) struct lazy_list lazy = {0};
 
-	if (starts_init(&l, ops) < 0)
+	if (starts_init(&l, ops) < 0 || lazy_find(s, &lazy) < 0)
 		return -ENOMEM;
 	find_first(s, &l);
 	for (size_t i = 0; i < ops->count; i++) {
 		struct start *p = start_of(&l, &ops->groups[i]);
 
-		if (p && p->first && l.first_of_op[i] && can_be_cold(&ops->groups[i]))
+		if (p && p->first && l.first_of_op[i] && can_be_cold(&ops->groups[i]) &&
+			!lazy_tells(&lazy, &ops->groups[i]))
 			add_cold(p, l.first_of_op[i], &ops->groups[i]);
 	}
 	for (int k = 0; k < l.count; k++)
-		if (l.list[k].count && (is_seen(&l.list[k]) || begins_cold(&l.list[k])))
+		if (l.list[k].ns >= LEAST_NS && (is_seen(&l.list[k]) || begins_cold(&l.list[k])))
 			report(s, &l.list[k], out);
+	for (size_t i = 0; i < lazy.count; i++)
+		lazy_report(s, &lazy.items[i], out);
 	return 0;
 }

@@ -12,7 +12,7 @@
  * seen and the job may simply have had nothing to do: unknown, or asleep other than in half of the
  * steps or every so many for about the same time (a server that waits for requests sleeps as they
  * come). Asleep in the loop itself is a loader that is too slow, whatever it does: the steps show
- * that there was more to do.
+ * that there was more to do. A server that has no requests is not told of at all (arrivals.h).
  *
  * Confidence = share x n/(n+3) x completeness, where share is the part of the excess that the
  * kind's own cause explains, n the pauses and completeness that of the data (0.9 when not known);
@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/correlate/engine/arrivals.h"
 #include "agent/correlate/engine/culprit.h"
 #include "agent/correlate/detect/idle_text.h"
 #include "agent/correlate/report/incident_stacks.h"
@@ -217,7 +218,7 @@ static int put_causes(const struct idle_group *g, struct incident *inc)
 	own.room = n + 1;
 	r = culprit_blame_disk(g->s->rec, &g->gaps->index, &own, g->pid);
 	if (r == 0)
-		r = culprit_sum(&own, inc);
+		r = culprit_sum(g->s->rec, &own, inc);
 	for (int i = 0; i < inc->cause_count; i++)
 		if (inc->causes[i].cause != CAUSE_UNEXPLAINED &&
 			inc->causes[i].cause != CAUSE_ASLEEP)
@@ -255,9 +256,10 @@ static int group_report(struct idle_group *g, struct incident_list *out)
 	r = put_causes(g, inc);
 	if (r < 0)
 		return r;
-	inc->completeness = g->s->completeness;
+	inc->completeness =
+		completeness_of_sources(g->s->rec->books, OF_CALLS | OF_SOURCE(SOURCE_HOST));
 	inc->confidence = idle_share(inc, g->idle) * idle_rows[g->idle].seen * (double)g->count /
-			  ((double)g->count + GAPS_HALF) * completeness_weight(g->s->completeness);
+			  ((double)g->count + GAPS_HALF) * completeness_weight(inc->completeness);
 	r = put_stacks(g, inc);
 	if (r == 0)
 		r = put_evidence(g, inc);
@@ -266,6 +268,16 @@ static int group_report(struct idle_group *g, struct incident_list *out)
 	if (r == 0)
 		incident_keep(out, inc);
 	return r;
+}
+
+/* Whether the pauses are to be told: 0 if the process just has no requests, 1 if not, or -ENOMEM. */
+static int is_starved(const struct idle_group *g)
+{
+	int r = 0;
+
+	if (g->idle == IDLE_ASLEEP || g->idle == IDLE_NETWORK)
+		r = arrivals_are_requests(g->s->rec, g->gaps, g->members, g->count);
+	return r < 0 ? r : !r;
 }
 
 static int process_report(const struct detector_input *s, const struct step_table *steps,
@@ -288,6 +300,8 @@ static int process_report(const struct detector_input *s, const struct step_tabl
 			continue;
 		r = group_measure(&g);
 		if (r == 0 && g.excess_ns >= LEAST_NS && g.share >= LOW_SHARE)
+			r = is_starved(&g);
+		if (r > 0)
 			r = group_report(&g, out);
 		if (r < 0)
 			return r;

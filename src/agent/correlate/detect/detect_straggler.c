@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* detect_straggler.c - a rank that the others wait for, again and again: one incident for each late
- * process, from the communicator in which it costs most. straggler_find.c says who; here the time
- * before its calls is looked at (window.h) and the verdict is written.
+/* detect_straggler.c - ranks that the others wait for, again and again.
+ *
+ * Where ranks wait for each other in several ways, by Sends or in communicators of some of them, who is
+ * last may have waited itself: straggler_job.c follows that through the whole job. Where one communicator
+ * holds all of them, last is late: one incident for each late process, or for those that are late
+ * together. straggler_find.c says who; here the time before its calls is looked at (window.h) and the
+ * verdict is written.
  *
  * Severity: HIGH if the job stands still for at least 10 % of the communicator's time, MEDIUM from
  * 3 %, LOW from 1 %, nothing below. Load that is uneven without a culprit is not reported.
@@ -20,6 +24,7 @@
 
 #include "agent/correlate/engine/detector.h"
 #include "agent/correlate/detect/straggler_find.h"
+#include "agent/correlate/detect/straggler_job.h"
 #include "base/text.h"
 #include "wire/names.h"
 
@@ -28,37 +33,54 @@
 #define LOW_SHARE    0.01
 #define CALLS_HALF   3.0
 #define CULPRITS_MAX 16
+#define NAMED        3 /* ranks that are late together */
 #define SHOWN        4 /* worst collectives in the timeline */
+
+/* "rank 2 (pid 1002)", "ranks 2 (pid 1002) and 3 (pid 1003)" */
+static void late_text(const struct straggler *s, char *out, size_t size)
+{
+	size_t len = (size_t)snprintf(out, size, "rank%s ", s->late_count == 1 ? "" : "s");
+
+	for (int i = 0; i < MIN(s->late_count, NAMED) && len < size; i++)
+		len += (size_t)snprintf(out + len, size - len, "%s%d (pid %u)",
+			i == 0                   ? ""
+			: i == s->late_count - 1 ? " and "
+						 : ", ",
+			s->late[i]->c.rank, s->late[i]->pid);
+	if (s->late_count > NAMED && len < size)
+		snprintf(out + len, size - len, " and %d more", s->late_count - NAMED);
+}
 
 static void write_words(const struct straggler *s, const struct window_use *u, struct incident *inc)
 {
 	char late[TEXT_MAX], lost[TEXT_MAX], all[TEXT_MAX], part[TEXT_MAX], share[TEXT_MAX];
-	char waited[TEXT_MAX], each[TEXT_MAX], doing[160], regular[64] = "";
-	const struct collective_row *r = s->row;
+	char waited[TEXT_MAX], each[TEXT_MAX], doing[160], regular[64] = "", who[80];
+	int others = s->ranks - s->late_count;
 
-	window_describe(u, r->pid, doing, sizeof(doing));
+	window_describe(u, s->row->pid, doing, sizeof(doing));
+	late_text(s, who, sizeof(who));
 	text_format_percent(share, (double)s->last / (double)s->material);
 	text_format_duration(late, s->gap_p50_ns);
 	if (s->period)
 		snprintf(regular, sizeof(regular), ", every %u collectives", s->period);
 	snprintf(inc->summary, sizeof(inc->summary),
-		"rank %d (pid %u) keeps %d rank%s waiting: %s late%s; the job was stalled for %s, %s of the time",
-		r->c.rank, r->pid, s->ranks - 1, s->ranks == 2 ? "" : "s", late, regular,
+		"%s keep%s %d rank%s waiting: %s late%s; the job was stalled for %s, %s of the time",
+		who, s->late_count == 1 ? "s" : "", others, others == 1 ? "" : "s", late, regular,
 		text_format_duration(lost, s->job_ns),
 		text_format_percent(part, MIN((double)s->job_ns / (double)s->span_ns, 1.0)));
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"rank %d (pid %u) arrived last in %s of %zu delayed collectives, %s late: %s",
-		r->c.rank, r->pid, share, s->material, late, doing);
+		"%s arrived last in %s of %zu delayed collectives, %s late: %s", who, share,
+		s->material, late, doing);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%zu collectives were compared on %d ranks by (communicator, sequence number)%s; "
-		"%zu of them were delayed by the last rank, %zu of these by rank %d, %s after the rank before it (median). The job was stalled for %s in total, %s at each such collective. The other ranks waited %s for these in their "
-		"synchronisations, %s of it is this rank's lateness. Before its calls %s.",
+		"%zu of them were delayed by the last ones, %zu of these by %s, %s after the rank before (median). The job was stalled for %s in total, %s at each such collective. The other ranks waited %s for these in their "
+		"synchronisations, %s of it is this lateness. Before %s calls %s.",
 		s->collectives, s->ranks,
 		s->by_waits ? ", across nodes by how long each waited" : "", s->material, s->last,
-		r->c.rank, late, text_format_duration(lost, s->job_ns),
+		who, late, text_format_duration(lost, s->job_ns),
 		text_format_duration(each, s->job_ns / MAX(s->window_count, (size_t)1)),
 		text_format_duration(all, s->wait_ns), text_format_percent(waited, inc->explained),
-		doing);
+		s->late_count == 1 ? "its" : "the last one's", doing);
 }
 
 static int steps_by_time(const void *a, const void *b)
@@ -141,9 +163,10 @@ static int report(const struct detector_input *detector_input, const struct stra
 	inc->period_confidence = s->period_share;
 	inc->excess_ns = s->job_ns;
 	inc->explained = s->wait_ns ? (double)s->lost_ns / (double)s->wait_ns : 0;
-	inc->completeness = detector_input->completeness;
+	inc->completeness =
+		completeness_of_sources(detector_input->rec->books, OF_SOURCE(SOURCE_NCCL));
 	inc->confidence = (double)s->last / n * n / (n + CALLS_HALF) *
-			  completeness_weight(detector_input->completeness) *
+			  completeness_weight(inc->completeness) *
 			  (s->nranks >= s->ranks ? (double)s->ranks / s->nranks : 1);
 	write_words(s, &use, inc);
 	write_timeline(s, inc);
@@ -158,8 +181,8 @@ static void stragglers_done(struct straggler (*list)[CULPRITS_MAX])
 		straggler_done(&(*list)[i]);
 }
 
-/* One process late in several communicators is one problem: the costliest stands for it. Takes
- * @found over. */
+/* One process late in several communicators is one problem: the costliest stands for it, and of too
+ * many processes the costliest stay. Takes @found over. */
 static size_t keep_costliest(struct straggler *list, size_t n, struct straggler *found)
 {
 	size_t i = 0;
@@ -167,7 +190,10 @@ static size_t keep_costliest(struct straggler *list, size_t n, struct straggler 
 	while (i < n && (list[i].row->pid != found->row->pid ||
 				strcmp(list[i].row->node, found->row->node) != 0))
 		i++;
-	if (i == CULPRITS_MAX || (i < n && list[i].job_ns >= found->job_ns)) {
+	if (i == CULPRITS_MAX)
+		for (size_t k = i = 0; k < n; k++)
+			i = list[k].job_ns < list[i].job_ns ? k : i;
+	if (i < n && list[i].job_ns >= found->job_ns) {
 		straggler_done(found);
 		return n;
 	}
@@ -187,7 +213,7 @@ static void cover_waits(
 				s->last_ns + (int64_t)s->gap_p50_ns);
 }
 
-int detect_straggler(const struct detector_input *detector_input, struct incident_list *out)
+static int report_by_comms(const struct detector_input *detector_input, struct incident_list *out)
 {
 	_cleanup_(match_done) struct match_table t = {0};
 	_cleanup_(stragglers_done) struct straggler list[CULPRITS_MAX] = {0};
@@ -207,4 +233,15 @@ int detect_straggler(const struct detector_input *detector_input, struct inciden
 		r = report(detector_input, &list[i], out);
 	}
 	return MIN(r, 0);
+}
+
+int detect_straggler(const struct detector_input *detector_input, struct incident_list *out)
+{
+	_cleanup_(straggler_job_done) struct straggler_job j;
+	int r = straggler_job_find(detector_input->rec, &j);
+
+	if (r < 0)
+		return r;
+	return r > 0 ? straggler_job_report(detector_input, &j, out)
+		     : report_by_comms(detector_input, out);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* detect_throttle.c - clocks that the driver lowered, and what that cost.
+/* detect_throttle.c - clocks that were lowered, and what that cost.
  *
- * A reading that names a reason which slows the GPU (gpu_throttles: `slows`) holds until the next
- * one, for 3 s at most. The waits of each process for its GPU (synchronisations: all of them are
+ * throttle_find.c says when. The waits of each process for its GPU (synchronisations: all of them are
  * stored) are divided into those that began in such a time and the others. They became slower if
  * mean and median are both 15 % above those outside and 8 waits of each kind are known: less is
  * jitter. Excess = what the waits inside took beyond the mean outside; explained = its share of
  * that of all waits above that mean, inside or not.
+ *
+ * A clock that is lower by a tenth cannot have cost more than a tenth of the time in which the GPU
+ * was busy: of an excess beyond that the rest is something else, a larger batch as a rule. Where
+ * the clocks explain less than half of it, they are not the reason.
  *
  * What contention for CPU or disk cost the same waits, by the incidents of slow calls, is taken off
  * first. MEDIUM if what is left is half of the excess and 1 % of the throttled time or more. LOW:
@@ -20,30 +23,15 @@
 #include "agent/correlate/engine/detector.h"
 #include "agent/correlate/engine/baseline.h"
 #include "agent/correlate/engine/step.h"
-#include "base/search.h"
+#include "agent/correlate/detect/throttle_find.h"
 #include "base/text.h"
 #include "stat/robust.h"
 
-#define HOLDS_NS    ((int64_t)(3 * NS_PER_S))
 #define SLOWER      1.15
 #define LEAST_WAITS 8
 #define LEAST_SHARE 0.01
 #define WAITS_HALF  8.0
 #define GPUS_MAX    64
-
-struct throttle_span { /* one reading with lowered clocks */
-	int64_t start_ns, end_ns;
-};
-
-struct gpu_throttle_spans {
-	int64_t index;
-	struct throttle_span *throttle_spans; /* ascending, disjoint */
-	size_t count, readings;
-	uint64_t bits;
-	int64_t ns;                          /* all together */
-	int64_t clock_inside, clock_outside; /* last known, MHz; -1: not known */
-	int64_t first_ns, last_ns;
-};
 
 struct waits {
 	uint64_t *in, *out; /* durations */
@@ -52,73 +40,10 @@ struct waits {
 	const struct event *example; /* the longest inside */
 };
 
-static uint64_t slowing(uint64_t bits)
-{
-	uint64_t mask = 0;
-
-	for (const struct gpu_throttle *t = gpu_throttles; t->bit; t++)
-		if (t->slows)
-			mask |= t->bit;
-	return bits & mask;
-}
-
 static void waits_done(struct waits *w)
 {
 	free(w->in);
 	free(w->out);
-}
-
-static void throttle_spans_done(struct gpu_throttle_spans *g)
-{
-	free(g->throttle_spans);
-}
-
-static void add_reading(struct gpu_throttle_spans *g, const struct gpu_sample *s, int64_t until)
-{
-	uint64_t bits = s->throttle_reasons > 0 ? slowing((uint64_t)s->throttle_reasons) : 0;
-
-	g->readings++;
-	g->first_ns = g->readings == 1 ? s->time.ns : g->first_ns;
-	g->last_ns = until;
-	if (!bits) {
-		g->clock_outside = s->sm_clock_mhz;
-		return;
-	}
-	g->clock_inside = s->sm_clock_mhz;
-	g->bits |= bits;
-	g->throttle_spans[g->count++] = (struct throttle_span){s->time.ns, until};
-	g->ns += until - s->time.ns;
-}
-
-static int find_throttle_spans(
-	const struct recording *rec, int64_t index, struct gpu_throttle_spans *ret)
-{
-	const struct gpu_sample *last = NULL;
-
-	*ret = (struct gpu_throttle_spans){.index = index, .clock_inside = -1, .clock_outside = -1};
-	ret->throttle_spans = calloc(rec->gpu_count + 1, sizeof(*ret->throttle_spans));
-	if (!ret->throttle_spans)
-		return -ENOMEM;
-	for (size_t i = 0; i <= rec->gpu_count; i++) {
-		const struct gpu_sample *s = i < rec->gpu_count ? &rec->gpus[i] : NULL;
-
-		if (s && (s->index != index || s->time.ns < 0 || s->time.ns > INT64_C(1) << 62 ||
-				 (last && s->time.ns <= last->time.ns)))
-			continue;
-		if (last)
-			add_reading(ret, last,
-				s ? MIN(s->time.ns, last->time.ns + HOLDS_NS)
-				  : last->time.ns + (int64_t)NS_PER_S);
-		last = s;
-	}
-	return 0;
-}
-
-static bool is_throttled_at(const struct gpu_throttle_spans *g, int64_t ns)
-{
-	size_t at = LOWER_BOUND(i, g->count, g->throttle_spans[i].end_ns <= ns);
-
-	return at < g->count && g->throttle_spans[at].start_ns <= ns;
 }
 
 static bool is_good_wait(const struct event *e)
@@ -178,7 +103,7 @@ static int divide_waits(const struct gpu_throttle_spans *g, bool only_gpu,
 
 		if (!only_gpu && MAX(e->device, 0) != g->index)
 			continue;
-		if (is_throttled_at(g, e->start.ns)) {
+		if (throttle_at(g, e->start.ns)) {
 			ret->in[ret->in_count++] = e->dur_ns;
 			ret->in_ns += e->dur_ns;
 			if (!ret->example || e->dur_ns > ret->example->dur_ns)
@@ -228,15 +153,26 @@ static void describe(const struct gpu_throttle_spans *g, const char *effect, str
 {
 	char names[96], dur[TEXT_MAX], readings[TEXT_PLURAL_MAX], clocks[96] = "";
 
-	gpu_throttle_text(g->bits, names, sizeof(names));
+	if (g->bits)
+		gpu_throttle_text(g->bits, names, sizeof(names));
+	else
+		snprintf(names, sizeof(names), "no reason given");
 	if (g->clock_inside > 0 && g->clock_outside > 0)
 		snprintf(clocks, sizeof(clocks), ", clock %lld MHz instead of %lld",
 			(long long)g->clock_inside, (long long)g->clock_outside);
 	snprintf(inc->summary, sizeof(inc->summary), "GPU %lld throttled for %s (%s%s): %s",
 		(long long)g->index, text_format_duration(dur, (uint64_t)g->ns), names, clocks,
 		effect);
-	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"throttling: the driver lowered the clocks (%s)", names);
+	if (g->bits)
+		snprintf(inc->root_cause, sizeof(inc->root_cause),
+			"throttling: the driver lowered the clocks (%s)", names);
+	else
+		snprintf(inc->root_cause, sizeof(inc->root_cause),
+			"lowered clock: the GPU was busy at %lld MHz instead of %lld; the driver gives no reason, as with locked clocks",
+			(long long)g->clock_inside, (long long)g->clock_outside);
+	if (!g->bits)
+		incident_fix(inc,
+			"Look for locked clocks: `nvidia-smi -q -d CLOCK`; `nvidia-smi -rgc` unlocks them");
 	inc->count = g->count;
 	inc->unit = "throttled readings";
 	incident_step(inc, g->throttle_spans[0].start_ns, (uint64_t)g->ns, "GPU", "throttle",
@@ -253,7 +189,7 @@ static void describe(const struct gpu_throttle_spans *g, const char *effect, str
 static bool report_slower(const struct detector_input *s, const struct gpu_throttle_spans *g,
 	const struct waits *w, struct incident_list *out)
 {
-	double in, outside, excess, contended;
+	double in, outside, excess, contended, possible;
 	char was[TEXT_MAX], is[TEXT_MAX], effect[128];
 	char n[TEXT_PLURAL_MAX], others[TEXT_PLURAL_MAX];
 	struct incident *inc;
@@ -269,6 +205,9 @@ static bool report_slower(const struct detector_input *s, const struct gpu_throt
 	if (contended > excess / 2)
 		return false;
 	excess -= contended;
+	possible = MIN(throttle_most_ns(g), excess);
+	if (possible < excess / 2)
+		return false; /* it has more to do, or something else is slower */
 	if (in < SLOWER * outside || excess < LEAST_SHARE * (double)g->ns ||
 		(double)robust_median(w->in, w->in_count) <
 			SLOWER * (double)robust_median(w->out, w->out_count))
@@ -287,7 +226,8 @@ static bool report_slower(const struct detector_input *s, const struct gpu_throt
 	inc->severity = SEVERITY_MEDIUM;
 	inc->excess_ns = (uint64_t)excess;
 	inc->explained = above(w->in, w->in_count, outside);
-	inc->explained /= inc->explained + above(w->out, w->out_count, outside);
+	inc->explained *=
+		possible / excess / (inc->explained + above(w->out, w->out_count, outside));
 	inc->completeness = s->completeness;
 	inc->confidence = inc->explained * (double)w->in_count /
 			  ((double)w->in_count + WAITS_HALF) * completeness_weight(s->completeness);
@@ -331,9 +271,9 @@ static void report_note(const struct detector_input *s, const struct gpu_throttl
 static int judge_gpu(const struct detector_input *s, const struct wait_list *waits, int64_t index,
 	bool only_gpu, struct incident_list *out)
 {
-	_cleanup_(throttle_spans_done) struct gpu_throttle_spans g = {0};
+	_cleanup_(throttle_done) struct gpu_throttle_spans g = {0};
 	bool reported = false, compared = false;
-	int r = find_throttle_spans(s->rec, index, &g);
+	int r = throttle_find(s->rec, index, &g);
 	size_t end;
 
 	if (r < 0 || !g.count)
@@ -350,18 +290,9 @@ static int judge_gpu(const struct detector_input *s, const struct wait_list *wai
 		compared = compared || (w.in_count >= LEAST_WAITS && w.out_count >= LEAST_WAITS);
 		reported = report_slower(s, &g, &w, out) || reported;
 	}
-	if (!reported)
+	if (!reported && g.bits)
 		report_note(s, &g, compared, out);
 	return 0;
-}
-
-static bool is_throttled(const struct recording *rec)
-{
-	for (size_t i = 0; i < rec->gpu_count; i++)
-		if (rec->gpus[i].throttle_reasons > 0 &&
-			slowing((uint64_t)rec->gpus[i].throttle_reasons))
-			return true;
-	return false;
 }
 
 int detect_throttle(const struct detector_input *s, struct incident_list *out)
@@ -370,7 +301,7 @@ int detect_throttle(const struct detector_input *s, struct incident_list *out)
 	int64_t seen[GPUS_MAX];
 	int count = 0, r;
 
-	if (!is_throttled(s->rec))
+	if (!s->rec->gpu_count)
 		return 0;
 	r = wait_list_init(&waits, s->rec);
 	for (size_t i = 0; i < s->rec->gpu_count && count < GPUS_MAX; i++) {

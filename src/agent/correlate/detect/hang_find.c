@@ -4,8 +4,9 @@
  * NCCL wants the same calls in the same order from all ranks of a communicator. So the first
  * sequence number that some rank of the recording lacks while others have it is where the
  * communicator stands, if it stands: nobody who came has since finished waiting, and that for at
- * least 5 s, or for 1 s and 20 times the ordinary interval, before the recording or one of their
- * processes ended. A job that ends is no hang: its processes end right after their last
+ * least 5 s and three times the longest pause before (a rank that writes a checkpoint comes later),
+ * or for 1 s if the process of a rank that did not come has ended, before the recording or one of
+ * their processes ended. A job that ends is no hang: its processes end right after their last
  * collectives. A synchronisation that returned well before that end shows that the collective went
  * through, and what looks missing is a lost row.
  *
@@ -23,10 +24,10 @@
 #include "agent/correlate/engine/baseline.h"
 #include "wire/op_kind.h"
 
-#define HANG_NS        ((int64_t)(5 * NS_PER_S))
-#define HANG_LEAST_NS  ((int64_t)NS_PER_S)
-#define HANG_INTERVALS 20
-#define END_SLACK_NS   ((int64_t)NS_PER_S) /* what ends within that of the process ended with it */
+#define HANG_NS       ((int64_t)(5 * NS_PER_S))
+#define HANG_LEAST_NS ((int64_t)NS_PER_S) /* for one whose process is gone */
+#define HANG_PAUSES   3
+#define END_SLACK_NS  ((int64_t)NS_PER_S) /* what ends within that of the process ended with it */
 
 static int by_rank_and_seq(const void *a, const void *b)
 {
@@ -174,6 +175,9 @@ static void look_at_lives(const struct recording *rec, struct hang *h)
 	for (size_t i = 0; i < h->rank_count; i++)
 		if (h->ranks[i].stuck && h->ranks[i].exit_ns > h->since_ns)
 			h->until_ns = MIN(h->until_ns, h->ranks[i].exit_ns);
+	for (size_t i = 0; i < h->rank_count; i++)
+		h->is_at_work |= h->ranks[i].is_odd && !h->ranks[i].stuck && !h->ranks[i].exit_ns &&
+				 h->ranks[i].busy_ns >= h->until_ns - END_SLACK_NS;
 }
 
 /* Whether a rank that came has been through: it waited, and not until the end. */
@@ -204,7 +208,7 @@ static bool has_gone_through(const struct recording *rec, struct hang *h)
 	return false;
 }
 
-static uint64_t interval_of(const struct match_table *t, const struct match_comm *c, uint64_t seq)
+static void find_intervals(const struct match_table *t, const struct match_comm *c, struct hang *h)
 {
 	const struct collective_row *first = t->rows[t->matches[c->first].first], *last = first;
 	size_t n = 0;
@@ -212,22 +216,26 @@ static uint64_t interval_of(const struct match_table *t, const struct match_comm
 	for (size_t i = c->first; i < c->first + c->count; i++) {
 		const struct collective_row *r = t->rows[t->matches[i].first];
 
-		if (r->c.seq >= seq)
+		if (r->c.seq >= h->seq)
 			break;
+		if (r->start.ns > last->start.ns)
+			h->longest_ns =
+				MAX(h->longest_ns, (uint64_t)(r->start.ns - last->start.ns));
 		last = r;
 		n++;
 	}
-	return n > 1 && last->start.ns > first->start.ns
-		       ? (uint64_t)(last->start.ns - first->start.ns) / (n - 1)
-		       : 0;
+	if (n > 1 && last->start.ns > first->start.ns)
+		h->interval_ns = (uint64_t)(last->start.ns - first->start.ns) / (n - 1);
 }
 
 static bool is_long(const struct hang *h)
 {
 	int64_t waited = h->until_ns - h->since_ns;
 
-	return waited >= HANG_NS || (waited >= HANG_LEAST_NS && h->interval_ns &&
-					    (uint64_t)waited / HANG_INTERVALS > h->interval_ns);
+	for (size_t i = 0; i < h->rank_count; i++)
+		if (h->ranks[i].is_odd && h->ranks[i].exit_ns)
+			return waited >= HANG_LEAST_NS;
+	return waited >= HANG_NS && (uint64_t)waited / HANG_PAUSES >= h->longest_ns;
 }
 
 static bool calls_under_way(const struct recording *rec)
@@ -281,7 +289,7 @@ static bool is_suspect(const struct hang *h)
 		return true;
 	if (h->kind == HANG_OUTSIDE && h->nranks <= (int)h->rank_count)
 		return false;
-	return is_long(h);
+	return h->until_ns - h->since_ns >= HANG_LEAST_NS;
 }
 
 int hang_find(const struct recording *rec, const struct match_table *t, const struct match_comm *c,
@@ -296,7 +304,7 @@ int hang_find(const struct recording *rec, const struct match_table *t, const st
 	if (!m)
 		return 0;
 	mark_ranks(t, m, &h);
-	h.interval_ns = interval_of(t, c, h.seq);
+	find_intervals(t, c, &h);
 	if (!is_suspect(&h) || !*looks)
 		return 0;
 	(*looks)--;

@@ -31,6 +31,8 @@ struct hang {
 	int64_t since_ns;     /* the last of those that came, came then */
 	int64_t until_ns;     /* end of the recording, or of the first waiting process */
 	uint64_t interval_ns; /* ordinary distance of collectives; 0: not known */
+	uint64_t longest_ns;  /* the longest one; 0: not known */
+	bool is_at_work;      /* a rank that did not come was heard of until the end */
 	int nranks;           /* of the communicator; -1: not known */
 	bool is_seen; /* a wait that long was recorded, or calls were under way at the end */
 	struct hang_rank *ranks; /* by rank */

@@ -10,6 +10,8 @@
 #include "base/text.h"
 #include "wire/names.h"
 
+#define MOSTLY_SHARE 0.25 /* of the pauses' own kind: less is one of many */
+
 const struct idle_row idle_rows[IDLE_COUNT] = {
 	[IDLE_CPU] = {"other threads used the CPU of the calling thread",
 		"CPU contention: the thread that feeds the GPU was waiting for a CPU", "HOST", 1},
@@ -17,6 +19,9 @@ const struct idle_row idle_rows[IDLE_COUNT] = {
 		"input: the thread that feeds the GPU reads from disk itself", "IO", 1},
 	[IDLE_WRITE] = {"the calling thread waits for its writes to disk",
 		"output: the thread that feeds the GPU waits for its writes to disk", "IO", 1},
+	[IDLE_FILES] = {"the calling thread is blocked in the kernel, as on a network file system",
+		"files: the thread that feeds the GPU waits for a network file system (NFS), or for a file system that works in other names",
+		"IO", 0.8},
 	[IDLE_NETWORK] = {"the calling thread waits for the network in socket calls",
 		"network: the thread that feeds the GPU waits for network replies", "NET", 1},
 	[IDLE_RECLAIM] = {"the kernel makes the calling thread reclaim memory",
@@ -35,6 +40,7 @@ static bool is_of_kind(enum cause c, enum idle idle)
 	switch (idle) {
 	case IDLE_CPU: return c == CAUSE_PREEMPTED || c == CAUSE_RUN_QUEUE;
 	case IDLE_READ:
+	case IDLE_FILES:
 	case IDLE_WRITE: return c == CAUSE_BLOCK_IO;
 	case IDLE_NETWORK: return c == CAUSE_NETWORK;
 	case IDLE_RECLAIM: return c == CAUSE_RECLAIM;
@@ -54,16 +60,21 @@ double idle_share(const struct incident *inc, enum idle idle)
 	return inc->excess_ns ? (double)ns / (double)inc->excess_ns : 0;
 }
 
-/* "; mostly sim-cpu-hog (pid 8821)" where somebody else did it. */
+/* ", mostly sim-cpu-hog (pid 8821)" where somebody else did it, and most of it. */
 static void who_text(const struct incident *inc, enum idle idle, char *out, size_t size)
 {
+	double all = idle_share(inc, idle) * (double)inc->excess_ns;
+
 	out[0] = 0;
 	for (int i = 0; i < inc->cause_count; i++) {
 		const struct incident_cause *c = &inc->causes[i];
 
 		if (!is_of_kind(c->cause, idle) || !c->culprit_pid || c->culprit_pid == inc->pid)
 			continue;
-		snprintf(out, size, ", mostly %s (pid %u)", c->culprit, c->culprit_pid);
+		if ((double)c->ns >= MOSTLY_SHARE * all)
+			snprintf(out, size, ", mostly %s (pid %u)", c->culprit, c->culprit_pid);
+		else
+			snprintf(out, size, ", many processes");
 		return;
 	}
 }

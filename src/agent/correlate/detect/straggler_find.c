@@ -5,13 +5,16 @@
  * not compared: a collective ends for all ranks at once, so who waited least came last, and the
  * arrival is taken as minus the wait.
  *
- * What a late rank costs is the time after the one before it: had it come with that one, the
- * collective would have begun so much earlier. It counts only as far as some other rank waited for
- * it on the host. Several collectives under way at once show the same lateness: the union of the
+ * Ranks that share what delays them (a socket, a disk) are late together, and the time between two
+ * of them says nothing. So the late ones are those after the earliest wide distance between two
+ * arrivals in the second half: wide is one of at least 30 % of the widest there. What they cost is
+ * the time from the last of the others to the very last: had they come with those, the collective
+ * would have begun so much earlier. It counts only as far as some other rank waited for it on the
+ * host. Several collectives under way at once show the same lateness: the union of the
  * gaps on the late rank's clock counts it once.
  *
  * A gap is material from 200 us (beyond wake-up jitter) and 5 % of the mean interval of the
- * communicator's collectives. A rank is the culprit if it is last in at least 60 % of the material
+ * communicator's collectives. The same ranks are the culprits if they are late in at least 60 % of the material
  * ones, has at least half of the time, and that cannot well be chance: its share exceeds 1/ranks by
  * two standard deviations (five of five for two ranks). The first collective pays for set-up and is
  * left out. O(n log n). */
@@ -20,6 +23,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "stat/periodicity.h"
 #include "stat/robust.h"
@@ -29,6 +33,7 @@
 #define CULPRIT_SHARE 0.6
 #define TIME_SHARE    0.5
 #define MATERIAL_MIN  5
+#define WIDE_SHARE    0.3
 
 struct crowd { /* the material lates of one communicator */
 	struct lateness *items;
@@ -43,32 +48,84 @@ static int64_t arrival_ns(const struct match *m, const struct collective_row *r)
 	return m->one_node ? r->start.ns : -r->c.wait_ns;
 }
 
+struct arrival {
+	int64_t ns;
+	const struct collective_row *row;
+};
+
+/* The latest arrivals of @m, the very last first; how many of them are in @ret. */
+static int latest(
+	const struct match_table *t, const struct match *m, struct arrival ret[STRAGGLERS_MAX + 1])
+{
+	int max = (int)MIN(m->count / 2, (size_t)STRAGGLERS_MAX) + 1, n = 0;
+
+	for (size_t i = 0; i < m->count; i++) {
+		const struct collective_row *r = match_row(t, m, i);
+		struct arrival a = {arrival_ns(m, r), r};
+		int at = n;
+
+		while (at > 0 && ret[at - 1].ns < a.ns)
+			at--;
+		if (at == max)
+			continue;
+		n = MIN(n + 1, max);
+		memmove(&ret[at + 1], &ret[at], (size_t)(n - at - 1) * sizeof(*ret));
+		ret[at] = a;
+	}
+	return n;
+}
+
+/* How many of the @n latest are late: those before the last wide distance. */
+static int late_count(const struct arrival *a, int n)
+{
+	int64_t widest = 0;
+	int late = 1;
+
+	for (int i = 1; i < n; i++)
+		widest = MAX(widest, a[i - 1].ns - a[i].ns);
+	for (int i = 1; i < n; i++)
+		if ((double)(a[i - 1].ns - a[i].ns) >= WIDE_SHARE * (double)widest)
+			late = i;
+	return late;
+}
+
+static bool is_among(const struct arrival *a, int n, const struct collective_row *row)
+{
+	for (int i = 0; i < n; i++)
+		if (a[i].row == row)
+			return true;
+	return false;
+}
+
+static uint64_t set_of(const struct arrival *a, int n)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += ((uint64_t)(uint32_t)a[i].row->c.rank + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	return sum ^ sum >> 29 ^ (uint64_t)n;
+}
+
 bool straggler_last(const struct match_table *t, const struct match *m, struct lateness *ret)
 {
-	int64_t last = INT64_MIN, second = INT64_MIN;
+	struct arrival a[STRAGGLERS_MAX + 2];
 	uint64_t gap, longest = 0;
 	bool waits_known = false;
+	int n;
 
-	*ret = (struct lateness){0};
-	for (size_t i = 0; i < m->count; i++) {
-		const struct collective_row *r = match_row(t, m, i);
-		int64_t at = arrival_ns(m, r);
-
-		if (!m->one_node && r->c.wait_ns < 0)
+	*ret = (struct lateness){.match = m};
+	for (size_t i = 0; !m->one_node && i < m->count; i++)
+		if (match_row(t, m, i)->c.wait_ns < 0)
 			return false;
-		if (at > last) {
-			second = last;
-			last = at;
-			ret->row = r;
-		} else {
-			second = MAX(second, at);
-		}
-	}
-	gap = (uint64_t)(last - second);
+	n = latest(t, m, a);
+	ret->row = a[0].row;
+	ret->late = late_count(a, n);
+	ret->set = set_of(a, ret->late);
+	gap = (uint64_t)(a[0].ns - a[MIN(ret->late, n - 1)].ns);
 	for (size_t i = 0; i < m->count; i++) {
 		const struct collective_row *r = match_row(t, m, i);
 
-		if (r == ret->row || r->c.wait_ns < 0)
+		if (r->c.wait_ns < 0 || is_among(a, ret->late, r))
 			continue;
 		waits_known = true;
 		longest = MAX(longest, (uint64_t)r->c.wait_ns);
@@ -112,12 +169,12 @@ static int crowd_collect(const struct match_table *t, const struct match_comm *c
 	return 0;
 }
 
-static int by_rank_and_time(const void *a, const void *b)
+static int by_set_and_time(const void *a, const void *b)
 {
 	const struct lateness *x = a, *y = b;
 
-	if (x->row->c.rank != y->row->c.rank)
-		return x->row->c.rank < y->row->c.rank ? -1 : 1;
+	if (x->set != y->set)
+		return x->set < y->set ? -1 : 1;
 	if (x->row->start.ns != y->row->start.ns)
 		return x->row->start.ns < y->row->start.ns ? -1 : 1;
 	return (x->row->c.seq > y->row->c.seq) - (x->row->c.seq < y->row->c.seq);
@@ -129,10 +186,10 @@ static int by_gap(const void *a, const void *b)
 
 	if (x->gap_ns != y->gap_ns)
 		return x->gap_ns > y->gap_ns ? -1 : 1;
-	return by_rank_and_time(a, b);
+	return by_set_and_time(a, b);
 }
 
-/* The rank that is last most often: items[*first .. *first + *count). */
+/* The ranks that are late most often: items[*first .. *first + *count). */
 static void most_often(const struct crowd *w, size_t *first, size_t *count, double *time_share)
 {
 	uint64_t all = 0, own = 0;
@@ -142,9 +199,7 @@ static void most_often(const struct crowd *w, size_t *first, size_t *count, doub
 	for (size_t i = 0; i < w->count; i = next) {
 		uint64_t sum = 0;
 
-		for (next = i;
-			next < w->count && w->items[next].row->c.rank == w->items[i].row->c.rank;
-			next++)
+		for (next = i; next < w->count && w->items[next].set == w->items[i].set; next++)
 			sum += w->items[next].gap_ns;
 		all += sum;
 		if (next - i > *count) {
@@ -229,6 +284,25 @@ static int measure(struct straggler *s)
 	return 0;
 }
 
+static int rows_by_rank(const void *a, const void *b)
+{
+	const struct collective_row *x = *(const struct collective_row *const *)a;
+	const struct collective_row *y = *(const struct collective_row *const *)b;
+
+	return (x->c.rank > y->c.rank) - (x->c.rank < y->c.rank);
+}
+
+static void name_late(const struct match_table *t, struct straggler *s)
+{
+	struct arrival a[STRAGGLERS_MAX + 2];
+
+	latest(t, s->worst[0].match, a);
+	s->late_count = s->worst[0].late;
+	for (int i = 0; i < s->late_count; i++)
+		s->late[i] = a[i].row;
+	qsort(s->late, (size_t)s->late_count, sizeof(*s->late), rows_by_rank);
+}
+
 int straggler_find(const struct match_table *t, const struct match_comm *c, struct straggler *ret)
 {
 	struct crowd w;
@@ -239,7 +313,7 @@ int straggler_find(const struct match_table *t, const struct match_comm *c, stru
 
 	if (r < 0)
 		return r;
-	qsort(items, w.count, sizeof(*items), by_rank_and_time);
+	qsort(items, w.count, sizeof(*items), by_set_and_time);
 	most_often(&w, &first, &count, &time_share);
 	if (!count || !is_consistent(&w, count, time_share))
 		return 0;
@@ -256,6 +330,8 @@ int straggler_find(const struct match_table *t, const struct match_comm *c, stru
 		ret->worst[i] = items[first + i];
 	if (r == 0)
 		r = measure(ret);
+	if (r == 0)
+		name_late(t, ret);
 	if (r < 0)
 		straggler_done(ret);
 	return r < 0 ? r : 1;

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* straggler_find.h - which rank of a communicator keeps the others waiting. */
+/* straggler_find.h - which ranks of a communicator keep the others waiting. */
 #pragma once
 
 #include "agent/correlate/engine/match.h"
 #include "agent/correlate/engine/window.h"
 
-struct lateness { /* of the rank that came last to one collective */
-	const struct collective_row *row;
-	uint64_t gap_ns;  /* after the one before it, as far as somebody waited */
+#define STRAGGLERS_MAX 8 /* that are late together; more are not told apart from a slow job */
+
+struct lateness {                         /* of the ranks that came last to one collective */
+	const struct collective_row *row; /* of the very last */
+	const struct match *match;
+	int late;     /* ranks that came clearly after the others, at most half of them */
+	uint64_t set; /* the same for the same ranks */
+	uint64_t
+		gap_ns; /* of the very last after the last of the others, as far as somebody waited */
 	uint64_t lost_ns; /* of all others together, no more than they waited */
 	uint64_t wait_ns; /* what the others waited in all */
 };
 
-/* straggler_last - who came last to @m, which has at least two ranks. False if it cannot be told:
+/* straggler_last - who came late to @m, which has at least two ranks. False if it cannot be told:
  * ranks of several clocks, and not of all it is known how long they waited. */
 bool straggler_last(const struct match_table *t, const struct match *m, struct lateness *ret);
 
@@ -31,7 +37,9 @@ struct straggler {
 	double period_share;
 	bool by_waits;          /* ranks of several nodes: by how long they waited */
 	struct lateness *worst; /* its material ones, by gap, most first */
-	struct window *windows; /* its gaps, ascending, disjoint */
+	const struct collective_row *late[STRAGGLERS_MAX]; /* of its worst one, by rank */
+	int late_count;                                    /* ranks that are late together */
+	struct window *windows;                            /* its gaps, ascending, disjoint */
 	size_t window_count;
 };
 

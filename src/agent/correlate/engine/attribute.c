@@ -3,9 +3,14 @@
  *
  * A stay off the CPU is cut in two. Its last wait_ns (all of it when the thread was preempted) the
  * thread could have run: that is the doing of whoever had the CPU, and counts as PREEMPTED or
- * RUN_QUEUE. Before that it was blocked: in D state during a request of its own it waited for the
- * disk (BLOCK_IO); otherwise it waited for something not recorded, the GPU as a rule, and nobody
- * is blamed. Only stays of the call's own thread and only the time inside the call count.
+ * RUN_QUEUE. Before that it was blocked: in D state it waited for a disk or a file system (BLOCK_IO),
+ * for its own requests as far as they were under way, else for what is done in other names or over
+ * the network, which nobody is blamed for; asleep it waited for something not recorded, the GPU as a
+ * rule. Only stays of the call's own thread and only the time inside the call count.
+ *
+ * A wait for the GPU lasts until the GPU is done, whatever its thread does meanwhile: a stay in the
+ * middle of it, after which the thread went on waiting, has delayed nothing. Only the stay after
+ * which the wait returned can have: see attribute_tail_ns().
  *
  * Invariants: intervals of one key are disjoint and ascending, also when the rows overlap each
  * other (the later row loses the shared part), so no instant is counted twice; the parts of one
@@ -19,6 +24,11 @@
 #include "agent/correlate/engine/part.h"
 #include "base/array.h"
 #include "base/search.h"
+#include "wire/op_kind.h"
+
+/* What a wait takes to return once its thread has a CPU: a spinning one microseconds, one that was
+ * asleep its way out of the driver. Generous, for what it wrongly counts is no longer than that. */
+#define LEAVE_NS ((int64_t)NS_PER_MS)
 
 struct wanted { /* threads and processes that have slow calls, ascending */
 	uint32_t *tids, *pids;
@@ -299,10 +309,24 @@ int part_add_cpu(struct part_list *l, const struct interval *v, const struct eve
 	return part_add(l, &p);
 }
 
-/* [start, end) in D state: the disk's doing as far as requests of the thread were under way; of
- * its process when the thread never made one itself. Who slowed them is decided by culprit.c. */
+static int add_blocked(
+	struct part_list *l, size_t call, size_t event, int64_t start_ns, int64_t end_ns)
+{
+	struct part p = {.call = call,
+		.cause = CAUSE_BLOCK_IO,
+		.event = event,
+		.start_ns = start_ns,
+		.end_ns = end_ns,
+		.ns = (uint64_t)(end_ns - start_ns)};
+
+	return start_ns < end_ns ? part_add(l, &p) : 0;
+}
+
+/* [start, end) of the stay @stay in D state: requests of the thread that were under way, of its
+ * process when the thread never made one itself; who slowed them is decided by culprit.c. The rest
+ * is proved by the stay alone. */
 static int add_disk_parts(struct part_list *l, const struct attribution_index *x, uint32_t tid,
-	uint32_t pid, size_t call, int64_t start_ns, int64_t end_ns)
+	uint32_t pid, size_t call, size_t stay, int64_t start_ns, int64_t end_ns)
 {
 	bool own = interval_has(&x->by_thread, tid);
 	const struct interval_list *requests = own ? &x->by_thread : &x->by_process;
@@ -310,17 +334,16 @@ static int add_disk_parts(struct part_list *l, const struct attribution_index *x
 
 	for (size_t i = interval_seek(requests, key, start_ns); i < requests->count; i++) {
 		const struct interval *v = &requests->items[i];
-		struct part p = {.call = call, .event = v->event, .cause = CAUSE_BLOCK_IO};
+		int64_t from = MAX(v->start_ns, start_ns), to = MIN(v->end_ns, end_ns);
 
 		if (v->key != key || v->start_ns >= end_ns)
 			break;
-		p.start_ns = MAX(v->start_ns, start_ns);
-		p.end_ns = MIN(v->end_ns, end_ns);
-		p.ns = (uint64_t)(p.end_ns - p.start_ns);
-		if (part_add(l, &p) < 0)
+		if (add_blocked(l, call, stay, start_ns, from) < 0 ||
+			add_blocked(l, call, v->event, from, to) < 0)
 			return -ENOMEM;
+		start_ns = to;
 	}
-	return 0;
+	return add_blocked(l, call, stay, start_ns, end_ns);
 }
 
 void part_scale(struct part *parts, size_t n, uint64_t excess_ns)
@@ -335,10 +358,29 @@ void part_scale(struct part *parts, size_t n, uint64_t excess_ns)
 		parts[i].ns = (uint64_t)((double)parts[i].ns * ((double)excess_ns / (double)sum));
 }
 
+int64_t attribute_tail_ns(
+	const struct attribution_index *x, uint32_t tid, int64_t start_ns, int64_t end_ns)
+{
+	const struct interval *v = x->off_cpu.items;
+	size_t first = interval_seek(&x->off_cpu, tid, start_ns);
+	size_t next = LOWER_BOUND(
+		i, x->off_cpu.count, v[i].key < tid || (v[i].key == tid && v[i].start_ns < end_ns));
+	int64_t tail = end_ns;
+
+	/* Whoever goes to sleep in a wait has found the GPU busy: what was before did not delay it. */
+	while (next > first && v[next - 1].kind != INTERVAL_ASLEEP &&
+		tail - MIN(v[next - 1].end_ns, end_ns) <= LEAVE_NS)
+		tail = v[--next].start_ns;
+	return MAX(tail, start_ns);
+}
+
 static int attribute_call(const struct recording *rec, const struct detection *d,
 	const struct attribution_index *x, size_t call, struct part_list *l)
 {
 	const struct slow_call *c = &d->slow[call];
+	const struct op_group *op = &d->ops.groups[c->group];
+	bool is_wait = op_kind_is_gpu_wait(op->source, op->op);
+	int64_t from = is_wait ? attribute_tail_ns(x, c->tid, c->start_ns, c->end_ns) : c->start_ns;
 	size_t first = l->count;
 	int r = 0;
 
@@ -353,9 +395,10 @@ static int attribute_call(const struct recording *rec, const struct detection *d
 		end = MIN(v->end_ns, c->end_ns);
 		if (v->kind == INTERVAL_ASLEEP)
 			l->asleep_ns += (uint64_t)(end - start);
+		else if (start < from)
+			continue; /* in mid-wait */
 		else if (v->kind == INTERVAL_DISK_WAIT)
-			r = add_disk_parts(
-				l, x, c->tid, d->ops.groups[c->group].pid, call, start, end);
+			r = add_disk_parts(l, x, c->tid, op->pid, call, v->event, start, end);
 		else
 			r = part_add_cpu(l, v, &rec->events[v->event], call, start, end);
 		if (r < 0)
@@ -380,6 +423,8 @@ int attribute_episode(const struct recording *rec, const struct detection *d,
 			return r;
 		ret->has_switches = ret->has_switches || interval_has(&x->off_cpu, d->slow[i].tid);
 	}
+	for (size_t i = 0; i < ret->count; i++)
+		ret->items[i].ns = episode_wall_ns(s, ret->items[i].ns);
 	return 0;
 }
 

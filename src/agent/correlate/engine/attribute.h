@@ -57,7 +57,8 @@ struct part {        /* a piece of one slow call and what it was spent on */
 	uint64_t ns;              /* of the call's excess; <= end - start */
 	uint32_t culprit_pid;     /* 0: nobody */
 	char culprit[COMM_LEN];
-	double culprit_share; /* of ns that is the culprit's doing; 1 for the CPU */
+	uint64_t culprit_home; /* set by culprit_sum() */
+	double culprit_share;  /* of ns that is the culprit's doing; 1 for the CPU */
 };
 
 struct part_list {
@@ -76,9 +77,16 @@ int attribute_index_spans(const struct recording *rec, const struct span *spans,
 void attribute_index_done(struct attribution_index *x);
 
 /* attribute_episode - fills @ret (emptied first) with the parts of all calls of @s, in order of
- * call and time. The parts of a call together never exceed its excess. 0 or -ENOMEM. */
+ * call and time. The parts of a call together never exceed its excess, nor all of them that of the
+ * episode: where threads lose time at once, each part is cut accordingly. 0 or -ENOMEM. */
 int attribute_episode(const struct recording *rec, const struct detection *d,
 	const struct attribution_index *x, const struct slow_episode *s, struct part_list *ret);
+
+/* attribute_tail_ns - when the last stays of @tid before @end_ns began, which is the return of a wait
+ * for the GPU that began at @start_ns: those with hardly any running after each. Only they can have
+ * delayed the return. @end_ns: there are none. */
+int64_t attribute_tail_ns(
+	const struct attribution_index *x, uint32_t tid, int64_t start_ns, int64_t end_ns);
 
 /* attribute_pause - appends the parts of @span, a pause between calls, to @l as those of call
  * @call. Nothing is left over as in a call: asleep in a socket call (NETWORK) or not (ASLEEP), and

@@ -46,8 +46,9 @@ static int add_sleep(struct part_list *l, const struct attribution_index *x,
 	return r < 0 || !p.ns ? r : part_add(l, &p);
 }
 
-/* In D state during a pause in which its process has requests under way, as fsync() has it: part of
- * the wait is for requests that the file system makes in other names. */
+/* In D state: for a disk or a file system. Where its process has requests under way in the pause, as
+ * fsync() has it, they are the proof: part of the wait is for requests that the file system makes in
+ * other names. */
 static int add_disk_wait(struct part_list *l, const struct attribution_index *x,
 	const struct span *s, const struct interval *v, size_t call, int64_t start_ns,
 	int64_t end_ns)
@@ -57,7 +58,7 @@ static int add_disk_wait(struct part_list *l, const struct attribution_index *x,
 		       x->by_process.items[at].start_ns < s->end_ns;
 	struct part p = {.call = call,
 		.event = is_disk ? x->by_process.items[at].event : v->event,
-		.cause = is_disk ? CAUSE_BLOCK_IO : CAUSE_ASLEEP,
+		.cause = CAUSE_BLOCK_IO,
 		.start_ns = start_ns,
 		.end_ns = end_ns,
 		.ns = (uint64_t)(end_ns - start_ns)};

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copies.c - see copies.h. Sums come from aggregates, which hold all calls; rates and directions
  * from the stored rows, which are a selection. Driver calls inside runtime calls are left out.
- * Copies between devices do not cross the link that is meant here. O(n log processes). */
+ * Copies between devices do not cross the link that is meant here. O(n log processes).
+ *
+ * Rows prefer slow copies, so that the best rate is also looked for in the aggregates: the mean of
+ * the copies of five seconds is no more than the best of them.
+ *
+ * An asynchronous copy returns at once, with a rate that no link has, unless its memory is not
+ * pinned: then the driver copies it in the call. Such copies count as synchronous. */
 #include "agent/correlate/engine/copies.h"
 
 #include <errno.h>
@@ -12,6 +18,8 @@
 #define KIND_TO_DEV  1          /* cudaMemcpyKind */
 #define KIND_TO_HOST 2
 #define KIND_DEFAULT 4
+
+#define HELD_RATE 40e9 /* bytes/s: nothing is copied faster through the CPU */
 
 enum copy_way { WAY_NONE, WAY_SYNC, WAY_QUEUED };
 
@@ -81,19 +89,51 @@ static int add_processes(const struct detector_input *s, struct copies_table *t)
 	return 0;
 }
 
+static double rate_of(uint64_t bytes, uint64_t ns)
+{
+	return ns ? (double)bytes * (double)NS_PER_S / (double)ns : 0;
+}
+
+/* Whether they are large on average, and their bytes can be believed. */
+static bool is_large(const struct aggregate *a)
+{
+	return a->sketch.count && a->sum_arg0 <= UINT64_C(1) << 50 &&
+	       a->sum_arg0 / a->sketch.count >= LARGE_BYTES;
+}
+
+static void held_add(struct held_copies *h, uint8_t source, uint16_t op, uint64_t calls,
+	uint64_t ns, uint64_t bytes)
+{
+	h->calls += calls;
+	h->ns += ns;
+	h->bytes += bytes;
+	h->source = source;
+	h->op = op;
+}
+
 static void add_aggregates(const struct recording *rec, struct copies_table *t)
 {
 	for (size_t i = 0; i < rec->aggregate_count; i++) {
 		const struct aggregate *a = &rec->aggregates[i];
 		enum copy_way way = a->flags & WIRE_NESTED ? WAY_NONE : way_of(a->source, a->op);
 		struct copies *c = way == WAY_NONE ? NULL : copies_of(t, a->pid);
+		bool is_held;
 
 		if (!c)
 			continue;
-		if (way == WAY_QUEUED) {
+		is_held = way == WAY_QUEUED && is_large(a) &&
+			  rate_of(a->sum_arg0, a->sketch.sum) < HELD_RATE;
+		if (way == WAY_QUEUED && !is_held) {
 			c->queued_bytes += a->sum_arg0;
 			continue;
 		}
+		if (is_large(a)) {
+			c->best = MAX(c->best, rate_of(a->sum_arg0, a->sketch.sum));
+			t->best = MAX(t->best, c->best);
+		}
+		if (is_held)
+			held_add(&c->held, a->source, a->op, a->sketch.count, a->sketch.sum,
+				a->sum_arg0);
 		c->calls += a->sketch.count;
 		c->ns += a->sketch.sum;
 		c->bytes += a->sum_arg0;
@@ -119,7 +159,7 @@ static void keep_worst(struct copies *c, const struct event *e)
 	}
 }
 
-static void add_row(struct copies_table *t, const struct event *e)
+static void add_row(struct copies_table *t, struct held_copies *rows, const struct event *e)
 {
 	enum copy_way way = e->flags & WIRE_NESTED ? WAY_NONE : way_of(e->source, e->op);
 	struct copies *c = way == WAY_NONE || e->ret ? NULL : copies_of(t, e->pid);
@@ -136,9 +176,11 @@ static void add_row(struct copies_table *t, const struct event *e)
 		c->other_bytes += e->arg0;
 		return;
 	}
-	if (way == WAY_QUEUED || e->arg0 < LARGE_BYTES)
+	rate = rate_of(e->arg0, e->dur_ns);
+	if (e->arg0 < LARGE_BYTES || (way == WAY_QUEUED && rate >= HELD_RATE))
 		return;
-	rate = (double)e->arg0 * (double)NS_PER_S / (double)e->dur_ns;
+	if (way == WAY_QUEUED)
+		held_add(&rows[c - t->items], e->source, e->op, 1, e->dur_ns, e->arg0);
 	c->best = MAX(c->best, rate);
 	t->best = MAX(t->best, rate);
 	r = kind == KIND_TO_DEV ? &c->to_device : &c->to_host;
@@ -148,17 +190,39 @@ static void add_row(struct copies_table *t, const struct event *e)
 	keep_worst(c, e);
 }
 
+/* Among many small copies the aggregates do not show the held ones, which are slow and have rows. */
+static void use_rows(struct copies *c, const struct held_copies *rows)
+{
+	if (rows->ns <= c->held.ns)
+		return;
+	c->calls += rows->calls - MIN(c->held.calls, rows->calls);
+	c->ns += rows->ns - c->held.ns;
+	c->bytes += rows->bytes - MIN(c->held.bytes, rows->bytes);
+	c->queued_bytes -= MIN(c->queued_bytes, rows->bytes);
+	c->held = *rows;
+	if (rows->ns > c->op_ns) {
+		c->op_ns = rows->ns;
+		c->source = rows->source;
+		c->op = rows->op;
+	}
+}
+
 int copies_run(const struct detector_input *s, struct copies_table *ret)
 {
+	_cleanup_free_ struct held_copies *rows = NULL;
+
 	*ret = (struct copies_table){0};
 	if (!s->rec->aggregate_count)
 		return 0;
-	if (add_processes(s, ret) < 0)
+	rows = calloc(COPIES_PROCESSES_MAX, sizeof(*rows));
+	if (!rows || add_processes(s, ret) < 0)
 		return -ENOMEM;
 	add_aggregates(s->rec, ret);
 	for (size_t i = 0; i < s->rec->event_count; i++)
 		if (baseline_is_sane(&s->rec->events[i]))
-			add_row(ret, &s->rec->events[i]);
+			add_row(ret, rows, &s->rec->events[i]);
+	for (size_t i = 0; i < ret->count; i++)
+		use_rows(&ret->items[i], &rows[i]);
 	return 0;
 }
 

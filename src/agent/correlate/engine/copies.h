@@ -8,6 +8,12 @@ struct copy_rates { /* of the stored copies of at least 1 MiB, one direction */
 	uint64_t bytes, ns, count;
 };
 
+struct held_copies { /* asynchronous ones that held their caller */
+	uint64_t calls, ns, bytes;
+	uint8_t source;
+	uint16_t op;
+};
+
 struct copies { /* of one process */
 	uint32_t pid;
 	char comm[COMM_LEN];
@@ -15,8 +21,9 @@ struct copies { /* of one process */
 	int64_t first_ns, last_ns; /* of the process's calls */
 	uint64_t calls, ns;        /* synchronous ones, by aggregates: the thread is in the call */
 	uint64_t bytes;            /* of these */
-	uint64_t queued_bytes;     /* of asynchronous ones */
-	double best; /* bytes/s of its fastest large synchronous copy; 0: none stored */
+	struct held_copies held;   /* counted above */
+	uint64_t queued_bytes;     /* of other asynchronous ones */
+	double best; /* bytes/s of its fastest large synchronous copy; 0: none known */
 	const struct event *worst[4]; /* longest copies, longest first */
 	struct copy_rates to_device, to_host;
 	uint64_t other_bytes; /* stored copies within the device or the host */

@@ -8,18 +8,20 @@
  * excess, then earliest, then pid and op.
  *
  * Verdict. lead.c chooses the culprit, or the layer of many, that explains at least 25 % of the
- * excess. Where there is none the incident is "unexplained", and kept only if the calls are slow by any standard (slow_p50 at least 3 x the
- * baseline) and by the op's own: slow_p50 above 1.5 x the p95 of calm buckets. An op whose calls
- * are long now and then every day (a sync at the end of a step, copies of different sizes) is no
- * incident; without aggregates that cannot be told.
+ * excess. Where there is none the incident is "unexplained", and kept only if the calls are slow by
+ * the op's own standard: slow_p50 above 1.5 x the p95 of calm buckets. An op whose calls are long
+ * now and then every day (a sync at the end of a step, copies of different sizes) is no incident;
+ * without aggregates that cannot be told. Calls less than 3 x slower count only if the excess, of an
+ * explained incident the explained part of it, is 3 % of the observed time.
  *
- * Severity. LOW: unexplained. HIGH: the explained excess is at least 10 % of the time the process
- * was observed, or at least 20 slow calls have a median of 5 x the baseline or more. Else MEDIUM.
- * Calls less than 3 x slower count only if the explained excess is 3 % of the observed time.
+ * Severity follows the time that was lost. LOW: unexplained. HIGH: the explained excess is at least
+ * 10 % of the time the process was observed; or, so that a bad minute in a long recording shows, 2 s
+ * and 10 % of its own stretch. Else MEDIUM.
  *
  * Confidence = share x n/(n+3) x completeness x origin, in 0..1, where share is the part of the
  * excess that the named layer or the named culprit explains, the larger of the two (unexplained: the
- * part nothing explains), n the slow calls (3 give 0.5, 27 give 0.9), completeness the share of hits that are in the data (0.9 when not known)
+ * part nothing explains), n the slow calls (3 give 0.5, 27 give 0.9), completeness the share of hits that are in the data
+ * (0.9 when not known), of the source that lost most of those the verdict rests on
  * and origin 1 for a baseline from aggregates, 0.8 for one from stored rows. */
 #include "agent/correlate/engine/correlate.h"
 
@@ -44,8 +46,7 @@
 #define PLAIN_RATIO        3
 #define MILD_SPAN_SHARE    0.03
 #define HIGH_SPAN_SHARE    0.10
-#define HIGH_RATIO         5
-#define HIGH_CALLS         20
+#define HIGH_NS            (2 * NS_PER_S)
 #define CALLS_HALF         3.0
 #define ROWS_ORIGIN        0.8
 #define STRETCHES_EXAMINED (4 * CORRELATE_INCIDENTS_MAX)
@@ -83,6 +84,19 @@ static void read_books(struct engine *g)
 	g->completeness = g->hits ? 1 - (double)g->lost / (double)g->hits : 1;
 }
 
+/* Of what the verdict rests on: the calls, the switches of their threads, and requests if it is the
+ * disk. Rows that could not be used count as lost. */
+static double completeness_for(const struct engine *g, const struct op_group *op, enum cause lead)
+{
+	unsigned sources = OF_SOURCE(op->source) | OF_SOURCE(SOURCE_HOST);
+
+	if (lead == CAUSE_BLOCK_IO)
+		sources |= OF_SOURCE(SOURCE_IO);
+	if (g->completeness < 0)
+		return -1;
+	return MIN(g->completeness, completeness_of_sources(g->rec->books, sources));
+}
+
 static void judge(const struct engine *g, const struct op_group *op, struct incident *inc,
 	struct verdict *ret)
 {
@@ -93,37 +107,40 @@ static void judge(const struct engine *g, const struct op_group *op, struct inci
 		.hits = g->hits,
 		.unseen = g->rec->books ? g->rec->books->unseen.processes : 0};
 	lead_choose(inc, ret);
-	inc->completeness = g->completeness;
+	inc->completeness = completeness_for(g, op, ret->lead->cause);
 	inc->confidence = MAX(ret->layer_share, ret->lead_share + ret->other_share) *
 			  (double)inc->slow_calls / ((double)inc->slow_calls + CALLS_HALF) *
-			  completeness_weight(g->completeness) *
+			  completeness_weight(inc->completeness) *
 			  (op->from_aggregates ? 1 : ROWS_ORIGIN);
 }
 
 static enum severity severity_of(const struct incident *inc, const struct verdict *v)
 {
 	double explained_ns = inc->explained * (double)inc->excess_ns;
+	double own_ns = (double)(inc->last.ns - inc->first.ns) + (double)inc->slow_p50_ns;
 
 	if (v->lead->cause == CAUSE_UNEXPLAINED)
 		return SEVERITY_LOW;
 	if (explained_ns >= HIGH_SPAN_SHARE * (double)v->span_ns ||
-		(inc->tail_ratio >= HIGH_RATIO && inc->slow_calls >= HIGH_CALLS))
+		(explained_ns >= HIGH_NS && explained_ns >= HIGH_SPAN_SHARE * own_ns))
 		return SEVERITY_HIGH;
 	return SEVERITY_MEDIUM;
 }
 
-/* What nobody need look at: an unexplained stretch within the op's own habits, or an explained one
- * of calls that are only somewhat slower and cost the process little. */
+/* What nobody need look at: a stretch of calls that are only somewhat slower and cost the process
+ * little, or an unexplained one within the op's own habits. */
 static bool is_ordinary(
 	const struct op_group *op, const struct verdict *v, const struct incident *inc)
 {
-	if (v->lead->cause != CAUSE_UNEXPLAINED)
-		return inc->tail_ratio < PLAIN_RATIO &&
-		       inc->explained * (double)inc->excess_ns <
-			       MILD_SPAN_SHARE * (double)v->span_ns;
+	bool is_explained = v->lead->cause != CAUSE_UNEXPLAINED;
+	double lost_ns = (is_explained ? inc->explained : 1) * (double)inc->excess_ns;
+	bool is_mild =
+		inc->tail_ratio < PLAIN_RATIO && lost_ns < MILD_SPAN_SHARE * (double)v->span_ns;
+
+	if (is_explained)
+		return is_mild;
 	return op->from_aggregates &&
-	       (inc->tail_ratio < PLAIN_RATIO ||
-		       (double)inc->slow_p50_ns <= ORDINARY_TAIL * (double)op->calm_tail_ns);
+	       (is_mild || (double)inc->slow_p50_ns <= ORDINARY_TAIL * (double)op->calm_tail_ns);
 }
 
 /* The figures of a stretch, before anything is said about causes. */
@@ -175,7 +192,7 @@ static int explain_episode(struct engine *g, const struct slow_episode *s, struc
 	if (r == 0)
 		r = culprit_blame_disk(g->rec, &g->index, &g->parts, inc->pid);
 	if (r == 0)
-		r = culprit_sum(&g->parts, inc);
+		r = culprit_sum(g->rec, &g->parts, inc);
 	if (r < 0)
 		return r;
 	judge(g, op, inc, &v);

@@ -11,11 +11,15 @@
 #include "model/aggregate.h"
 #include "model/annotation.h"
 #include "model/collective.h"
+#include "model/container_sample.h"
 #include "model/event.h"
 #include "model/gpu_sample.h"
 #include "model/identity.h"
 #include "model/incident.h"
+#include "model/ledger.h"
 #include "model/sample.h"
+#include "model/stack.h"
+#include "model/step_account.h"
 
 /* Rows are a selection: what was ordinary may be there as a sample or, of a large file and while
  * tracing, not at all (wire/op_kind.h says what always is). How often and how long is in the
@@ -35,7 +39,13 @@ struct recording {
 	size_t home_count;
 	const struct annotation_label *labels; /* in order of time; may be none */
 	size_t label_count;
-	const struct accounting *books; /* NULL: not known (published files) */
+	const struct ledger_row *ledger; /* in order of start; may be none */
+	size_t ledger_count;
+	const struct container_sample *containers; /* in order of time; may be none */
+	size_t container_count;
+	const struct stack_list *stacks;    /* of the rows above; NULL: none */
+	const struct step_report *accounts; /* of the same rows; NULL: made when they are needed */
+	const struct accounting *books;     /* NULL: not known (published files) */
 	const char *node;
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* culprit.c - sums parts by cause and culprit, and finds who kept a device busy. See culprit.h.
  *
- * Several processes or threads of one name (a hog with eight workers) are one culprit; the victim's
- * own process is kept apart even when others bear its name. Everything is sorted before it is
+ * Several processes or threads of one name and container (a hog with eight workers) are one culprit;
+ * the victim's own process is kept apart even when others bear its name. A device that several keep
+ * busy is shared out among them by what each had in flight. Everything is sorted before it is
  * summed, so the result does not depend on the order of the input. O(n log n). */
 #include "agent/correlate/engine/culprit.h"
 
@@ -10,47 +11,62 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/correlate/engine/home.h"
+#include "agent/correlate/engine/part.h"
 #include "base/search.h"
 
 #define SECTOR_BYTES      512
 #define FLUSH_BYTES       4096 /* a flush moves nothing and still occupies the device */
+#define DISK_SHARE        0.1  /* of the traffic: less is not what keeps a device busy */
 #define ROWS_WHEN_FOLDING (INCIDENT_CAUSES - CAUSE_COUNT) /* leaves one row per cause */
 
 struct claim { /* what one process had in flight, or took of the excess */
 	uint32_t pid;
 	bool own;
 	const char *name;
+	uint64_t home;
 	double weight;
 };
 
-static int compare_who(
-	bool own_a, const char *a, uint32_t pid_a, bool own_b, const char *b, uint32_t pid_b)
+static int compare_who(const struct claim *a, const struct claim *b)
 {
 	int r;
 
-	if (own_a != own_b)
-		return own_a ? -1 : 1;
-	r = strncmp(a, b, COMM_LEN);
-	if (r || a[0])
+	if (a->own != b->own)
+		return a->own ? -1 : 1;
+	r = strncmp(a->name, b->name, COMM_LEN);
+	if (r)
 		return r;
-	return (pid_a > pid_b) - (pid_a < pid_b); /* no name: only the pid tells them apart */
+	if (a->home != b->home)
+		return a->home < b->home ? -1 : 1;
+	if (a->name[0])
+		return 0;
+	return (a->pid > b->pid) - (a->pid < b->pid); /* no name: only the pid tells them apart */
 }
 
 static int by_who_and_pid(const void *a, const void *b)
 {
 	const struct claim *x = a, *y = b;
-	int r = compare_who(x->own, x->name, x->pid, y->own, y->name, y->pid);
+	int r = compare_who(x, y);
 
 	return r ? r : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* The strongest name among @claims and its strongest process; own claims are summed apart. */
-static void strongest(struct claim *claims, size_t n, struct claim *ret_other, double *ret_own)
+static int by_weight(const void *a, const void *b)
 {
-	size_t next;
+	const struct claim *x = a, *y = b;
 
-	*ret_other = (struct claim){.name = ""};
-	*ret_own = 0;
+	if (x->weight != y->weight)
+		return x->weight > y->weight ? -1 : 1;
+	return by_who_and_pid(a, b);
+}
+
+/* Makes one claim of those of the same culprit, by its strongest process; strongest first. Returns
+ * how many remain. */
+static size_t claims_merge(struct claim *claims, size_t n)
+{
+	size_t next, kept = 0;
+
 	if (n)
 		qsort(claims, n, sizeof(*claims), by_who_and_pid);
 	for (size_t i = 0; i < n; i = next) {
@@ -58,12 +74,9 @@ static void strongest(struct claim *claims, size_t n, struct claim *ret_other, d
 		double best = 0, of_pid = 0;
 
 		sum.weight = 0;
-		for (next = i; next < n; next++) {
+		for (next = i; next < n && !compare_who(&claims[next], &sum); next++) {
 			const struct claim *c = &claims[next];
 
-			if (compare_who(c->own, c->name, c->pid, claims[i].own, claims[i].name,
-				    claims[i].pid))
-				break;
 			if (next == i || c->pid != claims[next - 1].pid)
 				of_pid = 0;
 			of_pid += c->weight;
@@ -73,11 +86,11 @@ static void strongest(struct claim *claims, size_t n, struct claim *ret_other, d
 				sum.pid = c->pid;
 			}
 		}
-		if (sum.own)
-			*ret_own += sum.weight;
-		else if (sum.weight > ret_other->weight)
-			*ret_other = sum;
+		claims[kept++] = sum;
 	}
+	if (kept)
+		qsort(claims, kept, sizeof(*claims), by_weight);
+	return kept;
 }
 
 struct cover { /* disjoint stretches of time, ascending */
@@ -150,30 +163,79 @@ static size_t claims_collect(const struct recording *rec, const struct attributi
 			ret[n++] = (struct claim){.pid = e->pid,
 				.own = e->pid == victim_pid,
 				.name = e->comm,
+				.home = home_key(rec, e->pid),
 				.weight = bytes * (double)ns};
 	}
 	return n;
 }
 
-static void blame_device(struct part *const *parts, size_t n, const struct recording *rec,
-	struct claim *claims, size_t claim_count, uint32_t victim_pid)
+static void part_blame(struct part *p, const struct claim *c, double share_of_part, double traffic)
 {
-	struct claim culprit;
-	double own, all = 0;
+	p->ns = (uint64_t)((double)p->ns * share_of_part);
+	p->culprit_pid = c->pid;
+	p->culprit_share = traffic;
+	memcpy(p->culprit, c->name, strnlen(c->name, COMM_LEN - 1));
+	memset(p->culprit + strnlen(c->name, COMM_LEN - 1), 0,
+		COMM_LEN - strnlen(c->name, COMM_LEN - 1));
+}
 
-	for (size_t i = 0; i < claim_count; i++)
+/* Shares @parts, which are those of one device, out among @claims; what others than the first have
+ * is added to @more. */
+static int blame_device(struct part *const *parts, size_t n, const struct recording *rec,
+	struct claim *claims, size_t claim_count, uint32_t victim_pid, struct part_list *more)
+{
+	const struct claim nobody_else = {
+		.pid = victim_pid, .own = true, .name = rec->events[parts[0]->event].comm};
+	double all = 0, told = 0;
+	size_t groups = claims_merge(claims, claim_count), kept = 0;
+
+	for (size_t i = 0; i < groups; i++)
 		all += claims[i].weight;
-	strongest(claims, claim_count, &culprit, &own);
-	if (!(culprit.weight > 0) || culprit.weight < own)
-		culprit = (struct claim){.pid = victim_pid,
-			.name = rec->events[parts[0]->event].comm,
-			.weight = own};
+	for (; kept < groups && claims[kept].weight >= DISK_SHARE * all; kept++)
+		told += claims[kept].weight;
 	for (size_t i = 0; i < n; i++) {
-		parts[i]->culprit_pid = culprit.pid;
-		parts[i]->culprit_share = all > 0 ? culprit.weight / all : 1;
-		memcpy(parts[i]->culprit, culprit.name, COMM_LEN);
-		parts[i]->culprit[COMM_LEN - 1] = 0;
+		struct part whole = *parts[i];
+
+		if (!(told > 0))
+			part_blame(parts[i], &nobody_else, 1, 1);
+		for (size_t k = 0; told > 0 && k < kept; k++) {
+			struct part p = whole;
+
+			part_blame(&p, &claims[k], claims[k].weight / told, claims[k].weight / all);
+			if (k == 0)
+				*parts[i] = p;
+			else if (p.ns && part_add(more, &p) < 0)
+				return -ENOMEM;
+		}
 	}
+	return 0;
+}
+
+static int parts_by_call(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+
+	if (x->call != y->call)
+		return x->call < y->call ? -1 : 1;
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	if (x->event != y->event)
+		return x->event < y->event ? -1 : 1;
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	return strncmp(x->culprit, y->culprit, COMM_LEN);
+}
+
+/* Parts stay in order of call. */
+static int parts_join(struct part_list *l, const struct part_list *more)
+{
+	if (!more->count)
+		return 0;
+	for (size_t i = 0; i < more->count; i++)
+		if (part_add(l, &more->items[i]) < 0)
+			return -ENOMEM;
+	qsort(l->items, l->count, sizeof(*l->items), parts_by_call);
+	return 0;
 }
 
 int culprit_blame_disk(const struct recording *rec, const struct attribution_index *x,
@@ -182,12 +244,14 @@ int culprit_blame_disk(const struct recording *rec, const struct attribution_ind
 	_cleanup_free_ struct part **parts = calloc(l->count + 1, sizeof(*parts));
 	_cleanup_free_ struct cover *cover = NULL;
 	_cleanup_free_ struct claim *claims = NULL;
+	_cleanup_(part_list_done) struct part_list more = {0};
 	size_t n = 0, next;
 
 	if (!parts)
 		return -ENOMEM;
 	for (size_t i = 0; i < l->count; i++)
-		if (l->items[i].cause == CAUSE_BLOCK_IO)
+		if (l->items[i].cause == CAUSE_BLOCK_IO &&
+			rec->events[l->items[i].event].source == SOURCE_IO)
 			parts[n++] = &l->items[i];
 	if (!n)
 		return 0;
@@ -204,21 +268,35 @@ int culprit_blame_disk(const struct recording *rec, const struct attribution_ind
 			next++;
 		slow_episodees = cover_build(parts + i, next - i, cover);
 		found = claims_collect(rec, x, dev, cover, slow_episodees, victim_pid, claims);
-		blame_device(parts + i, next - i, rec, claims, found, victim_pid);
+		if (blame_device(parts + i, next - i, rec, claims, found, victim_pid, &more) < 0)
+			return -ENOMEM;
 	}
-	return 0;
+	return parts_join(l, &more);
+}
+
+static struct claim claim_of(const struct part *p, uint32_t victim_pid)
+{
+	return (struct claim){.pid = p->culprit_pid,
+		.own = p->culprit_pid == victim_pid,
+		.name = p->culprit,
+		.home = p->culprit_home,
+		.weight = (double)p->ns * p->culprit_share};
+}
+
+static int compare_parts(const struct part *x, const struct part *y, uint32_t victim_pid)
+{
+	struct claim a = claim_of(x, victim_pid), b = claim_of(y, victim_pid);
+
+	if (x->cause != y->cause)
+		return x->cause < y->cause ? -1 : 1;
+	return compare_who(&a, &b);
 }
 
 static int parts_by_cause(const void *a, const void *b, void *victim)
 {
 	const struct part *x = *(const struct part *const *)a, *y = *(const struct part *const *)b;
-	uint32_t pid = *(const uint32_t *)victim;
-	int r;
+	int r = compare_parts(x, y, *(const uint32_t *)victim);
 
-	if (x->cause != y->cause)
-		return x->cause < y->cause ? -1 : 1;
-	r = compare_who(x->culprit_pid == pid, x->culprit, x->culprit_pid, y->culprit_pid == pid,
-		y->culprit, y->culprit_pid);
 	if (r)
 		return r;
 	if (x->call != y->call)
@@ -227,30 +305,26 @@ static int parts_by_cause(const void *a, const void *b, void *victim)
 }
 
 /* One row from parts of the same cause and culprit, in order of call. */
-static struct incident_cause row_of(const struct part *const *parts, size_t n, struct claim *claims)
+static struct incident_cause row_of(
+	const struct part *const *parts, size_t n, uint32_t victim_pid, struct claim *claims)
 {
 	struct incident_cause row = {.cause = parts[0]->cause};
-	struct claim top;
-	double own;
+	double own = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct part *p = parts[i];
-
-		row.ns += p->ns;
-		row.calls += i == 0 || p->call != parts[i - 1]->call;
-		claims[i] = (struct claim){.pid = p->culprit_pid,
-			.name = p->culprit,
-			.weight = (double)p->ns * p->culprit_share};
+		row.ns += parts[i]->ns;
+		row.calls += i == 0 || parts[i]->call != parts[i - 1]->call;
+		claims[i] = claim_of(parts[i], victim_pid);
 	}
-	strongest(claims, n, &top, &own);
-	if (!top.pid)
+	claims_merge(claims, n);
+	if (!claims[0].pid || !(claims[0].weight > 0))
 		return row; /* nobody in particular, or nothing left after scaling */
-	row.culprit_pid = top.pid;
+	row.culprit_pid = claims[0].pid;
+	row.culprit_home = parts[0]->culprit_home;
 	memcpy(row.culprit, parts[0]->culprit, COMM_LEN);
-	own = 0;
 	for (size_t i = 0; i < n; i++)
-		if (claims[i].pid == top.pid)
-			own += claims[i].weight;
+		if (parts[i]->culprit_pid == row.culprit_pid)
+			own += (double)parts[i]->ns * parts[i]->culprit_share;
 	row.culprit_share = row.ns ? MIN(own / (double)row.ns, 1.0) : 0;
 	return row;
 }
@@ -291,7 +365,7 @@ static size_t rows_fold(struct incident_cause *rows, size_t n)
 	return kept;
 }
 
-int culprit_sum(const struct part_list *l, struct incident *inc)
+int culprit_sum(const struct recording *rec, struct part_list *l, struct incident *inc)
 {
 	_cleanup_free_ const struct part **parts = calloc(l->count + 1, sizeof(*parts));
 	_cleanup_free_ struct claim *claims = calloc(l->count + 1, sizeof(*claims));
@@ -301,18 +375,15 @@ int culprit_sum(const struct part_list *l, struct incident *inc)
 
 	if (!parts || !claims || !rows)
 		return -ENOMEM;
-	for (size_t i = 0; i < l->count; i++)
+	for (size_t i = 0; i < l->count; i++) {
 		parts[i] = &l->items[i];
+		l->items[i].culprit_home = home_key(rec, l->items[i].culprit_pid);
+	}
 	qsort_r(parts, l->count, sizeof(*parts), parts_by_cause, &inc->pid);
 	for (size_t i = 0; i < l->count; i = next) {
-		for (next = i; next < l->count; next++)
-			if (parts[next]->cause != parts[i]->cause ||
-				compare_who(parts[next]->culprit_pid == inc->pid,
-					parts[next]->culprit, parts[next]->culprit_pid,
-					parts[i]->culprit_pid == inc->pid, parts[i]->culprit,
-					parts[i]->culprit_pid))
-				break;
-		rows[n] = row_of(parts + i, next - i, claims);
+		for (next = i; next < l->count && !compare_parts(parts[next], parts[i], inc->pid);)
+			next++;
+		rows[n] = row_of(parts + i, next - i, inc->pid, claims);
 		explained += rows[n].ns;
 		n += rows[n].ns > 0;
 	}

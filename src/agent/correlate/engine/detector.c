@@ -97,20 +97,61 @@ bool incident_has(const struct incident_list *l, enum problem problem, uint32_t 
 	return false;
 }
 
-void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns)
+double completeness_of_sources(const struct accounting *books, unsigned sources)
+{
+	double least = 1;
+
+	if (!books || books->unclean)
+		return -1;
+	for (size_t i = 0; i < ARRAY_SIZE(books->source); i++) {
+		uint64_t lost = account_lost(&books->source[i]);
+		uint64_t hits = MAX(books->source[i].hits, lost);
+
+		if (hits && (sources >> i & 1))
+			least = MIN(least, 1 - (double)lost / (double)hits);
+	}
+	return least;
+}
+
+void incident_drop(struct incident_list *l, incident_test *test, const void *arg)
 {
 	size_t kept = 0;
 
 	for (size_t k = 0; k < l->count; k++) {
-		const struct incident *i = &l->items[k];
-		bool covered = i->problem == PROBLEM_SLOW_CALL && i->severity == SEVERITY_LOW &&
-			       i->pid == pid && i->first.ns >= from_ns && i->last.ns <= to_ns;
+		bool is_dropped = test(&l->items[k], arg);
 
-		if (!covered && kept != k)
-			l->items[kept] = *i;
-		kept += !covered;
+		if (!is_dropped && kept != k)
+			l->items[kept] = l->items[k];
+		kept += !is_dropped;
 	}
 	l->count = kept;
+}
+
+struct cover { /* of unexplained slow calls: whose, when, and of which op */
+	uint32_t pid;
+	int64_t from_ns, to_ns;
+	bool is_of_op;
+	uint8_t source;
+	uint16_t op;
+};
+
+static bool is_covered(const struct incident *i, const void *arg)
+{
+	const struct cover *c = arg;
+
+	return i->problem == PROBLEM_SLOW_CALL && i->severity == SEVERITY_LOW && i->pid == c->pid &&
+	       i->first.ns >= c->from_ns && i->last.ns <= c->to_ns &&
+	       (!c->is_of_op || (i->source == c->source && i->op == c->op));
+}
+
+void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns)
+{
+	incident_drop(l, is_covered, &(struct cover){pid, from_ns, to_ns, false, 0, 0});
+}
+
+void incident_cover_op(struct incident_list *l, uint32_t pid, uint8_t source, uint16_t op)
+{
+	incident_drop(l, is_covered, &(struct cover){pid, INT64_MIN, INT64_MAX, true, source, op});
 }
 
 void incident_keep(struct incident_list *l, struct incident *i)

@@ -26,6 +26,13 @@ static inline double completeness_weight(double completeness)
 	return completeness < 0 ? 0.9 : completeness;
 }
 
+#define OF_SOURCE(s) (1U << (s))
+#define OF_CALLS     (OF_SOURCE(SOURCE_CUDA) | OF_SOURCE(SOURCE_DRIVER))
+
+/* completeness_of_sources - the share of the hits of @sources that is in the data, of the one that lost most:
+ * what is plentiful does not make up for what is not. -1: not known. */
+double completeness_of_sources(const struct accounting *books, unsigned sources);
+
 struct incident_list {
 	struct incident *items;
 	size_t count, max;
@@ -58,9 +65,17 @@ void incident_sql(struct incident *i, const char *fmt, ...) _printf_(2, 3);
 /* incident_has - whether the list holds an incident of @problem and @pid, MEDIUM or worse. */
 bool incident_has(const struct incident_list *l, enum problem problem, uint32_t pid);
 
+/* incident_drop - drops those for which @test holds. Not between incident_begin() and
+ * incident_keep(). */
+typedef bool incident_test(const struct incident *i, const void *arg);
+void incident_drop(struct incident_list *l, incident_test *test, const void *arg);
+
 /* incident_cover - drops the unexplained slow-call incidents of @pid that lie within [from, to]:
  * who calls this is about to explain them. Not between incident_begin() and incident_keep(). */
 void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns);
+
+/* incident_cover_op - likewise only those of one op, whenever they were. */
+void incident_cover_op(struct incident_list *l, uint32_t pid, uint8_t source, uint16_t op);
 
 /* incident_keep - it is complete: it stays in the list. */
 void incident_keep(struct incident_list *l, struct incident *i);
@@ -77,6 +92,7 @@ typedef int detector(const struct detector_input *s, struct incident_list *out);
 	X(detect_sharing)                                                                          \
 	X(detect_memory)                                                                           \
 	X(detect_leak)                                                                             \
+	X(detect_growth) /* what detect_leak cannot tell from a warm-up */                         \
 	X(detect_errors)                                                                           \
 	X(detect_throttle)                                                                         \
 	X(detect_hardware)                                                                         \
@@ -84,8 +100,10 @@ typedef int detector(const struct detector_input *s, struct incident_list *out);
 	X(detect_start)                                                                            \
 	X(detect_orchestration)                                                                    \
 	X(detect_labels)                                                                           \
-	X(detect_goodput)   /* looks at what began at the same time */                             \
-	X(detect_neighbour) /* last: gives slow calls a more specific name */
+	X(detect_contention) /* what is not told by slow calls and pauses */                       \
+	X(detect_goodput)    /* looks at what began at the same time */                            \
+	X(detect_neighbour)  /* gives slow calls a more specific name */                           \
+	X(detect_steps)      /* last: the account of steps stands above what others guess */
 /* clang-format on */
 
 #define X(function) detector function;

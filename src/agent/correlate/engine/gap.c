@@ -165,7 +165,10 @@ static enum idle idle_of_cause(enum cause c, const struct gap *g)
 	case CAUSE_PREEMPTED:
 	case CAUSE_RUN_QUEUE: return IDLE_CPU;
 	/* Reads are asked for in the reader's own name; writes often in others'. */
-	case CAUSE_BLOCK_IO: return g->read && g->read >= g->written ? IDLE_READ : IDLE_WRITE;
+	case CAUSE_BLOCK_IO:
+		if (!g->read && !g->written)
+			return IDLE_FILES;
+		return g->read >= g->written ? IDLE_READ : IDLE_WRITE;
 	case CAUSE_NETWORK: return IDLE_NETWORK;
 	case CAUSE_RECLAIM: return IDLE_RECLAIM;
 	case CAUSE_ASLEEP: return IDLE_ASLEEP;

@@ -9,6 +9,7 @@ enum idle {             /* what a pause was spent on, mostly */
 	IDLE_CPU,       /* ready to run, and another had the CPU */
 	IDLE_READ,      /* blocked on the disk, more read than written */
 	IDLE_WRITE,     /* likewise, more written, or flushed */
+	IDLE_FILES,     /* blocked in the kernel without requests of its own, as on NFS */
 	IDLE_NETWORK,   /* asleep in socket calls */
 	IDLE_RECLAIM,   /* freeing memory for itself */
 	IDLE_ASLEEP,    /* asleep, for something that no probe covers */

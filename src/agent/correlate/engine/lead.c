@@ -8,6 +8,8 @@
  * named if all of it together has NAMED_SHARE: preemption and run-queue delay are two faces of the
  * same contention. Otherwise nothing explains the incident.
  *
+ * Another culprit that has NAMED_SHARE too is named beside it.
+ *
  * Invariant: no culprit in the table has more than the one that is named. */
 #include "agent/correlate/engine/lead.h"
 
@@ -25,7 +27,7 @@ static bool is_same_culprit(
 {
 	if (!a->culprit_pid || !b->culprit_pid)
 		return a->culprit_pid == b->culprit_pid && a->is_many == b->is_many;
-	return !strcmp(a->culprit, b->culprit) &&
+	return !strcmp(a->culprit, b->culprit) && a->culprit_home == b->culprit_home &&
 	       (a->culprit[0] || a->culprit_pid == b->culprit_pid) &&
 	       (a->culprit_pid == inc->pid) == (b->culprit_pid == inc->pid);
 }
@@ -99,6 +101,24 @@ static const struct incident_cause *main_row(
 	return best;
 }
 
+/* The culprit with the most besides the lead, if that is enough to be named beside it. */
+static void choose_second(const struct incident *inc, struct verdict *v)
+{
+	for (int i = 0; i < inc->cause_count; i++) {
+		const struct incident_cause *c = &inc->causes[i];
+		double share;
+
+		if (c->cause == CAUSE_UNEXPLAINED || !c->culprit_pid ||
+			is_same_culprit(inc, c, v->lead))
+			continue;
+		share = share_of(inc, NULL, c);
+		if (share >= NAMED_SHARE && share > v->second_share) {
+			v->second = c;
+			v->second_share = share;
+		}
+	}
+}
+
 void lead_choose(const struct incident *inc, struct verdict *v)
 {
 	const struct incident_cause *culprit = largest_culprit(inc, NULL);
@@ -107,7 +127,8 @@ void lead_choose(const struct incident *inc, struct verdict *v)
 	const char *layer;
 
 	v->is_crowd = false;
-	v->other_share = 0;
+	v->other_share = v->second_share = 0;
+	v->second = NULL;
 	if (all >= NAMED_SHARE) {
 		v->lead = main_row(inc, culprit);
 		layer = cause_layer(v->lead->cause);
@@ -122,6 +143,8 @@ void lead_choose(const struct incident *inc, struct verdict *v)
 	}
 	v->lead_share = share_of(inc, layer, v->lead);
 	v->layer_share = share_of(inc, layer, NULL);
-	if (!v->is_crowd && v->lead->culprit_pid)
-		v->other_share = all - v->lead_share;
+	if (v->is_crowd || !v->lead->culprit_pid)
+		return;
+	v->other_share = all - v->lead_share;
+	choose_second(inc, v);
 }

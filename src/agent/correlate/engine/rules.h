@@ -9,7 +9,15 @@
 #include "base/buf.h"
 #include "model/incident.h"
 
-enum blame { BLAME_OTHER, BLAME_OWN, BLAME_TRACER, BLAME_MANY, BLAME_NOBODY, BLAME_COUNT };
+enum blame {
+	BLAME_OTHER,
+	BLAME_OWN,
+	BLAME_TRACER,
+	BLAME_KERNEL, /* a thread of the kernel: it has no priority to lower */
+	BLAME_MANY,
+	BLAME_NOBODY,
+	BLAME_COUNT
+};
 
 struct rule {
 	enum cause cause;
@@ -20,9 +28,10 @@ struct rule {
 };
 
 /* In the texts: {culprit} "hog (pid 8821)", {name} "hog", {culprit_pid}, {victim} "python3 (pid
- * 4821)", {victim_pid}, {share} "71 %" of the excess, {traffic} "83 %" of the bytes in flight. */
+ * 4821)", {victim_pid}, {share} "71 %" of the excess, {lost} what that is: "the extra time", {traffic} "83 %" of the bytes in
+ * flight. */
 struct rule_words {
-	const char *culprit, *name, *culprit_pid, *victim, *victim_pid, *share, *traffic;
+	const char *culprit, *name, *culprit_pid, *victim, *victim_pid, *share, *traffic, *lost;
 };
 
 /* rule_find - the row for @cause and @blame, for many that of nobody in particular if they have none

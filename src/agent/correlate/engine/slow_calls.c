@@ -15,6 +15,10 @@
  *   than two seconds is not judged by single hiccups); or, so that a burst inside a long recording
  *   shows, at least 500 ms and 10 % of the stretch itself.
  *
+ * The excess of a stretch is wall time: of each slow call what is beyond its baseline, its end, and
+ * where several threads have that at once it counts once. Eight threads that wait for eight seconds
+ * have lost eight seconds.
+ *
  * Order of the input does not matter. O(n + slow log slow); memory is that of the slow calls. */
 #include "agent/correlate/engine/slow_calls.h"
 #include "wire/op_kind.h"
@@ -191,15 +195,20 @@ static int collect_stretches(struct detection *d)
 		return -ENOMEM;
 	for (size_t i = 0; i < d->slow_count; i = next) {
 		struct slow_episode s = {.first = i, .group = d->slow[i].group};
-		int64_t last = d->slow[i].end_ns;
+		int64_t last = d->slow[i].end_ns, lost_until = INT64_MIN;
 
 		for (next = i; next < d->slow_count && d->slow[next].group == s.group &&
 			       d->slow[next].start_ns - last <= EPISODE_PAUSE_NS;
 			next++) {
-			uint64_t sum = s.excess_ns + d->slow[next].excess_ns;
+			const struct slow_call *c = &d->slow[next];
+			int64_t lost_from = MAX(c->end_ns - (int64_t)c->excess_ns, lost_until);
+			uint64_t sum = s.sum_ns + c->excess_ns;
 
-			s.excess_ns = MAX(sum, s.excess_ns); /* 2^14 calls of 2^50 ns would wrap */
-			last = MAX(last, d->slow[next].end_ns);
+			s.sum_ns = MAX(sum, s.sum_ns); /* 2^14 calls of 2^50 ns would wrap */
+			if (c->end_ns > lost_from)
+				s.excess_ns += (uint64_t)(c->end_ns - lost_from);
+			lost_until = MAX(lost_until, c->end_ns);
+			last = MAX(last, c->end_ns);
 		}
 		s.count = next - i;
 		if (is_material(d, &s, last))

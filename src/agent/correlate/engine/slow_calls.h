@@ -18,9 +18,18 @@ struct slow_call {
 
 struct slow_episode { /* slow calls of one op without a long pause: slow[first .. first + count) */
 	size_t first, count;
-	uint64_t excess_ns;
+	uint64_t excess_ns; /* wall time: what threads lost at the same time counts once */
+	uint64_t sum_ns;    /* of its calls' excess: as often as there were threads */
 	uint32_t group;
 };
+
+/* episode_wall_ns - what @ns of the calls' excess are of the episode's. */
+static inline uint64_t episode_wall_ns(const struct slow_episode *s, uint64_t ns)
+{
+	return s->sum_ns > s->excess_ns
+		       ? (uint64_t)((double)ns * ((double)s->excess_ns / (double)s->sum_ns))
+		       : ns;
+}
 
 struct detection {
 	struct op_table ops;

@@ -30,7 +30,7 @@ static int attribute(const struct recording *rec, uint32_t pid, const struct spa
 		r = attribute_pause(rec, &x, &spans[i], i, &parts);
 	if (r == 0)
 		r = culprit_blame_disk(rec, &x, &parts, pid);
-	return r == 0 ? culprit_sum(&parts, inc) : r;
+	return r == 0 ? culprit_sum(rec, &parts, inc) : r;
 }
 
 static uint64_t *use_of(struct window_use *u, enum cause cause)

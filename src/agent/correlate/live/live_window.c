@@ -14,6 +14,7 @@
 
 #define NEVER_SLOW_NS    (200 * NS_PER_US) /* excess that makes a call slow: slow_calls.c */
 #define SHORT_OFF_CPU_NS (20 * NS_PER_US)  /* ten of them together are not more than that */
+#define JOINED_THREADS   1024
 
 /* All that is held begins with its time. */
 STATIC_ASSERT(offsetof(struct event, start) == 0);
@@ -21,6 +22,8 @@ STATIC_ASSERT(offsetof(struct aggregate, bucket) == 0);
 STATIC_ASSERT(offsetof(struct host_sample, time) == 0);
 STATIC_ASSERT(offsetof(struct gpu_sample, time) == 0);
 STATIC_ASSERT(offsetof(struct collective_row, start) == 0);
+STATIC_ASSERT(offsetof(struct ledger_row, start) == 0);
+STATIC_ASSERT(offsetof(struct container_sample, time) == 0);
 
 static int64_t time_at(const struct live_window_list *l, size_t i, size_t size)
 {
@@ -64,13 +67,51 @@ bool live_window_wants(const struct event *e)
 		return e->dur_ns >= SHORT_OFF_CPU_NS;
 	if (!op_kind_is_cuda(e->source))
 		return true;
-	if (e->dur_ns > NEVER_SLOW_NS || e->ret)
+	if (e->dur_ns > NEVER_SLOW_NS || e->ret || e->flags & WIRE_AFTER_GAP)
 		return true;
 	return !(e->flags & WIRE_NESTED) && op_kind_marks(e->source, e->op);
 }
 
+static bool is_cpu_sample(const struct event *e)
+{
+	return e->source == SOURCE_HOST && e->op == HOST_CPU_SAMPLE;
+}
+
+/* Every second sample of a thread is added to the one before it, so that each thread keeps its sum;
+ * threads whose numbers fall on the same place only join fewer. */
+static void join_cpu_samples(struct live_window *r)
+{
+	struct event *events = r->events.items, *held[JOINED_THREADS] = {NULL};
+	size_t kept = 0;
+
+	r->cpu_samples = 0;
+	for (size_t i = 0; i < r->events.count; i++) {
+		struct event **slot = &held[events[i].tid % JOINED_THREADS];
+
+		if (is_cpu_sample(&events[i]) && *slot && (*slot)->tid == events[i].tid) {
+			(*slot)->dur_ns += events[i].dur_ns;
+			(*slot)->weight += events[i].weight;
+			*slot = NULL;
+			continue;
+		}
+		events[kept] = events[i];
+		if (is_cpu_sample(&events[kept])) {
+			*slot = &events[kept];
+			r->cpu_samples++;
+		}
+		kept++;
+	}
+	r->events.count = kept;
+}
+
 int live_window_add_event(struct live_window *r, const struct event *e)
 {
+	live_stacks_use(&r->stacks, e->stack_hash);
+	if (is_cpu_sample(e)) {
+		if (r->cpu_samples >= LIVE_WINDOW_CPU_SAMPLES_MAX)
+			join_cpu_samples(r);
+		r->cpu_samples++;
+	}
 	return list_add(&r->events, e, sizeof(*e), LIVE_WINDOW_EVENTS_MAX, &r->dropped);
 }
 
@@ -102,6 +143,26 @@ int live_window_add_collective(struct live_window *r, const struct collective_ro
 	return list_add(&r->collectives, c, sizeof(*c), LIVE_WINDOW_COLLECTIVES_MAX, &dropped);
 }
 
+int live_window_add_ledger(struct live_window *r, const struct ledger_row *row)
+{
+	uint64_t dropped = 0;
+
+	live_stacks_use(&r->stacks, row->stack_hash);
+	return list_add(&r->ledger, row, sizeof(*row), LIVE_WINDOW_LEDGER_MAX, &dropped);
+}
+
+int live_window_add_container(struct live_window *r, const struct container_sample *s)
+{
+	uint64_t dropped = 0;
+
+	return list_add(&r->containers, s, sizeof(*s), LIVE_WINDOW_CONTAINERS_MAX, &dropped);
+}
+
+int live_window_add_stack(struct live_window *r, struct stack *s, size_t bytes)
+{
+	return live_stacks_add(&r->stacks, s, bytes);
+}
+
 static void forget(struct live_window_list *l, size_t size, int64_t before_ns)
 {
 	size_t n = 0;
@@ -121,6 +182,8 @@ void live_window_recording(struct live_window *r, wall_time now, struct recordin
 	forget(&r->samples, sizeof(struct host_sample), before_ns);
 	forget(&r->gpus, sizeof(struct gpu_sample), before_ns);
 	forget(&r->collectives, sizeof(struct collective_row), before_ns);
+	forget(&r->ledger, sizeof(struct ledger_row), before_ns);
+	forget(&r->containers, sizeof(struct container_sample), before_ns);
 	*ret = (struct recording){
 		.events = r->events.items,
 		.event_count = r->events.count,
@@ -132,6 +195,11 @@ void live_window_recording(struct live_window *r, wall_time now, struct recordin
 		.gpu_count = r->gpus.count,
 		.collectives = r->collectives.items,
 		.collective_count = r->collectives.count,
+		.ledger = r->ledger.items,
+		.ledger_count = r->ledger.count,
+		.containers = r->containers.items,
+		.container_count = r->containers.count,
+		.stacks = &r->stacks.list,
 	};
 }
 
@@ -142,5 +210,8 @@ void live_window_done(struct live_window *r)
 	free(r->samples.items);
 	free(r->gpus.items);
 	free(r->collectives.items);
+	free(r->ledger.items);
+	free(r->containers.items);
+	live_stacks_done(&r->stacks);
 	*r = (struct live_window){0};
 }

@@ -143,6 +143,12 @@ static void add_part_step(const struct recording *rec, const struct part *p, str
 
 	snprintf(who, sizeof(who), "%s%spid %u%s ran instead", p->culprit,
 		p->culprit[0] ? " (" : "", p->culprit_pid, p->culprit[0] ? ")" : "");
+	if (p->cause == CAUSE_BLOCK_IO && e->source != SOURCE_IO) {
+		snprintf(s->detail, sizeof(s->detail),
+			"thread %u blocked in the kernel, without a disk request of its own",
+			e->tid);
+		return;
+	}
 	if (p->cause == CAUSE_BLOCK_IO) {
 		snprintf(s->detail, sizeof(s->detail),
 			"thread %u blocked on its %s of %llu KiB on device %u:%u", e->tid,

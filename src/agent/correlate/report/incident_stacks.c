@@ -55,7 +55,8 @@ int incident_stacks_sum(const struct recording *rec, const struct detection *d,
 		uint64_t hash = rec->events[c->event].stack_hash;
 
 		if (hash)
-			list[n++] = (struct incident_stack){hash, c->excess_ns, 1};
+			list[n++] =
+				(struct incident_stack){hash, episode_wall_ns(s, c->excess_ns), 1};
 	}
 	incident_stacks_merge(list, n, inc);
 	return 0;

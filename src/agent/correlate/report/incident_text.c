@@ -18,6 +18,8 @@
 
 #define CAUSES_TOLD 4 /* of an incident, in its sentence; --json has them all */
 
+#define SOURCE_LOST 0.9 /* completeness of a source below which it is told of by itself */
+
 #define OTHER_TOLD 0.05 /* of the excess */
 
 #define SENTENCE_MAX 4096 /* of one sentence before it is cut to its field */
@@ -31,6 +33,21 @@ static void copy_text(char *out, size_t size, const char *text)
 static bool is_tracer(const char *comm)
 {
 	return !strcmp(comm, "ingero") || !strcmp(comm, "ingero-symbol");
+}
+
+/* Likewise: a recording does not say which processes are the kernel's. */
+static bool is_kernel_thread(const char *comm)
+{
+	static const char *const starts[] = {"kworker/", "ksoftirqd/", "migration/", "cpuhp/",
+		"rcu_", "rcuo", "rcuc/", "irq/", "idle_inject/", "kswapd", "kcompactd",
+		"khugepaged", "ksmd", "kthreadd", "kblockd", "kdevtmpfs", "jbd2/", "xfsaild/",
+		"xfs-", "btrfs-", "dmcrypt_write", "scsi_eh_", "nvme-", "nfsd", "nfsiod", "rpciod",
+		"flush-", "writeback", "watchdogd", "napi/", "nv_queue", "nvidia-modeset", "UVM "};
+
+	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
+		if (!strncmp(comm, starts[i], strlen(starts[i])))
+			return true;
+	return false;
 }
 
 static void put_who(char *out, size_t size, const char *comm, uint32_t pid, const char *more)
@@ -64,6 +81,8 @@ static enum blame blame_of(const struct verdict *v, const struct incident *inc)
 		return BLAME_NOBODY;
 	if (v->lead->culprit_pid == inc->pid)
 		return BLAME_OWN;
+	if (is_kernel_thread(v->lead->culprit))
+		return BLAME_KERNEL;
 	return is_tracer(v->lead->culprit) ? BLAME_TRACER : BLAME_OTHER;
 }
 
@@ -83,6 +102,18 @@ static void put_other_layer(struct buf *b, const struct verdict *v, const struct
 	else
 		buf_printf(b, "%s %s", v->lead->culprit[0] ? v->lead->culprit : "it",
 			is_cpu ? "used the CPU" : "kept the disk busy");
+}
+
+/* ", and burner (pid 9001) for 45 %" */
+static void put_second(struct buf *b, const struct verdict *v, const struct incident *inc)
+{
+	char share[TEXT_MAX], who[64];
+
+	if (!v->second)
+		return;
+	culprit_text(who, sizeof(who), v->second);
+	buf_printf(b, ", and %s for %s", v->second->culprit_pid == inc->pid ? "itself" : who,
+		text_format_percent(share, v->second_share));
 }
 
 static const char *confidence_word(double c)
@@ -131,6 +162,9 @@ static void put_completeness(struct buf *b, const struct verdict *v, const struc
 			text_format_plural(hits, v->hits, "events"));
 	else
 		buf_printf(b, " None of %s lost.", text_format_plural(hits, v->hits, "events"));
+	if (v->has_books && v->lost && inc->completeness < SOURCE_LOST)
+		buf_printf(b, " Of one source that this rests on %s are missing.",
+			text_format_percent(lost, 1 - inc->completeness));
 	if (v->unseen)
 		buf_printf(b, " First calls of %s were not traced.",
 			text_format_plural(hits, v->unseen, "processes"));
@@ -192,13 +226,15 @@ static void write_explanation(struct buf *b, const struct detection *d,
 	put_completeness(b, v, inc);
 }
 
-static void write_words(struct buf *b, const struct verdict *v, struct incident *inc)
+void incident_text_blame(
+	struct buf *b, const struct verdict *v, const char *lost, struct incident *inc)
 {
 	const struct rule *rule = rule_find(v->lead->cause, blame_of(v, inc));
+	_cleanup_buf_ struct buf text = BUF_INIT(SENTENCE_MAX);
 	char culprit[64], culprit_pid[16], victim[64], victim_pid[16], share[TEXT_MAX];
-	char traffic[TEXT_MAX], base[TEXT_MAX], slow[TEXT_MAX], ratio[TEXT_MAX], op[32];
+	char traffic[TEXT_MAX];
 	struct rule_words w = {
-		culprit, v->lead->culprit, culprit_pid, victim, victim_pid, share, traffic};
+		culprit, v->lead->culprit, culprit_pid, victim, victim_pid, share, traffic, lost};
 
 	culprit_text(culprit, sizeof(culprit), v->lead);
 	who_text(victim, sizeof(victim), inc->comm, inc->pid);
@@ -207,21 +243,29 @@ static void write_words(struct buf *b, const struct verdict *v, struct incident 
 	text_format_percent(share, v->is_crowd ? v->layer_share : v->lead_share);
 	text_format_percent(traffic, v->lead->culprit_share);
 
+	rule_text(b, rule->summary, &w);
+	put_other_layer(b, v, inc);
+	put_second(b, v, inc);
+	rule_text(&text, rule->root_cause, &w);
+	copy_text(inc->root_cause, sizeof(inc->root_cause), buf_str(&text));
+	for (inc->fix_count = 0; rule->fixes[inc->fix_count]; inc->fix_count++) {
+		buf_clear(&text);
+		rule_text(&text, rule->fixes[inc->fix_count], &w);
+		copy_text(inc->fixes[inc->fix_count], sizeof(inc->fixes[0]), buf_str(&text));
+	}
+	b->err = b->err ? b->err : text.err;
+}
+
+static void write_words(struct buf *b, const struct verdict *v, struct incident *inc)
+{
+	char base[TEXT_MAX], slow[TEXT_MAX], ratio[TEXT_MAX], op[32];
+
 	buf_printf(b, "%s %sx slower (p50 %s -> %s): ", wire_op_name(inc->source, inc->op, op),
 		text_format_ratio(ratio, inc->tail_ratio),
 		text_format_duration(base, inc->baseline_ns),
 		text_format_duration(slow, inc->slow_p50_ns));
-	rule_text(b, rule->summary, &w);
-	put_other_layer(b, v, inc);
+	incident_text_blame(b, v, "the extra time", inc);
 	copy_text(inc->summary, sizeof(inc->summary), buf_str(b));
-	buf_clear(b);
-	rule_text(b, rule->root_cause, &w);
-	copy_text(inc->root_cause, sizeof(inc->root_cause), buf_str(b));
-	for (inc->fix_count = 0; rule->fixes[inc->fix_count]; inc->fix_count++) {
-		buf_clear(b);
-		rule_text(b, rule->fixes[inc->fix_count], &w);
-		copy_text(inc->fixes[inc->fix_count], sizeof(inc->fixes[0]), buf_str(b));
-	}
 	buf_clear(b);
 }
 

@@ -5,26 +5,33 @@
  * A call is a hit at its entry. Pending calls of a thread form a small stack in task storage, so a
  * driver call inside a runtime call is known to be nested, and calls that were left by longjmp or
  * an exception are found (their stack pointer lies below the present one) and counted as losses. */
+#include "agent/probe/ledger/ledger.bpf.h"
 #include "agent/probe/nccl/nccl.bpf.h"
 #include "agent/probe/stack/stack.bpf.h"
 #include "wire/op_kind.h"
+
+#define NESTED_TIMED 16 /* of the driver launches inside runtime calls, one in so many */
 
 /* Forget calls that can no longer return: deeper on the stack than @sp, or (@entry of the same
  * function at the same depth) left and called again. A tail call shares its caller's sp, is another
  * function, and stays. */
 static __always_inline void drop_left_calls(struct thread_state *ts, __u64 sp, __u64 entry_cookie)
 {
+	__u32 line = ledger_line_now(ts), was = ts->depth;
+
 	for (int i = 0; i < CALL_DEPTH; i++) {
 		struct pending_call *c;
 
 		if (!ts->depth)
-			return;
+			break;
 		c = call_at(ts, ts->depth - 1);
 		if (c->sp > sp || (c->sp == sp && c->cookie != entry_cookie))
 			return;
 		loss_count(call_source(c), LOSS_UNWOUND);
 		ts->depth--;
 	}
+	if (was && !ts->depth) /* when it was left is not known: its time ends here */
+		ledger_book(ts, line, bpf_ktime_get_ns());
 }
 
 /* Does a call of @source at depth @top repeat one below it? A driver call inside a runtime call
@@ -70,20 +77,6 @@ static __always_inline void take_arguments(
 			&c->stream, sizeof(c->stream), (void *)(c->stream + COOKIE_CONFIG_AT));
 }
 
-/* Where the call returns to. It may be the kernel's trampoline: a function that a probed one jumps
- * to at its end; the walk replaces it. */
-static __always_inline __u64 return_address(struct pt_regs *ctx)
-{
-#if defined(__TARGET_ARCH_x86)
-	__u64 address = 0;
-
-	bpf_probe_read_user(&address, sizeof(address), (void *)ctx->rsp);
-	return address;
-#else
-	return PT_REGS_RET(ctx);
-#endif
-}
-
 /* Calls that are sent in any case have their stack taken at entry, so that it is there for one that
  * never returns. The others' is taken when it turns out that they are sent: at the return the
  * caller's frames are what they were. */
@@ -102,6 +95,31 @@ static __always_inline void gap_end(struct thread_state *ts, union wire_cookie k
 	if (launches_enabled && ts->idle_ns && now - ts->idle_ns >= gap_limit_ns)
 		ts->after_gap = WIRE_AFTER_GAP;
 	ts->idle_ns = 0;
+}
+
+/* A driver launch made by a runtime call: its time lies within that call's, which is what counts.
+ * One in NESTED_TIMED, and the first on each CPU, is followed to its return; the others are counted
+ * here and need no return probe, which is half of a hit's cost. Whoever reads the aggregate lets
+ * those that were timed speak for the rest (sketch_add_delta()). Directly inside, so that the return
+ * that other probe methods still see finds the runtime's call on top and leaves it alone. */
+static __always_inline bool launch_count(const struct thread_state *ts, union wire_cookie k)
+{
+	struct wire_agg_key key = {.source = SOURCE_DRIVER, .flags = WIRE_NESTED, .op = k.op};
+	struct wire_tally *t;
+	struct wire_agg *a;
+
+	if (k.source != SOURCE_DRIVER || !(k.flags & COOKIE_LAUNCH) || record_all || !ts->depth ||
+		call_source(&ts->calls[(ts->depth - 1) & (CALL_DEPTH - 1)]) != SOURCE_CUDA)
+		return false;
+	key.pid = bpf_get_current_pid_tgid() >> 32;
+	a = bpf_map_lookup_elem(&aggregates, &key);
+	t = tally_of(SOURCE_DRIVER);
+	if (!a || !t || !a->count || (a->count + 1) % NESTED_TIMED == 0)
+		return false;
+	__sync_fetch_and_add(&a->count, 1);
+	__sync_fetch_and_add(&t->hits, 1);
+	__sync_fetch_and_add(&t->aggregated, 1);
+	return true;
 }
 
 static __always_inline int call_begin(struct pt_regs *ctx)
@@ -127,12 +145,15 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 			ts->device = (__s32)PT_REGS_PARM1(ctx);
 		return 1; /* no return probe */
 	}
-	hit_count(k.source);
 	if (!ts) {
+		hit_count(k.source);
 		loss_count(k.source, LOSS_NO_STORAGE);
 		return 0;
 	}
 	drop_left_calls(ts, PT_REGS_SP(ctx), k.word);
+	if (launch_count(ts, k))
+		return 1; /* no return probe */
+	hit_count(k.source);
 	if (ts->depth >= CALL_DEPTH) {
 		loss_count(k.source, LOSS_TOO_DEEP);
 		return 0;
@@ -141,7 +162,6 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 	c->cookie = k.word;
 	c->sp = PT_REGS_SP(ctx);
 	c->function = PT_REGS_IP(ctx);
-	c->real_return = return_address(ctx);
 	c->stack = 0;
 	nested = is_nested(ts, k.source, ts->depth);
 	if (k.source == SOURCE_NCCL) {
@@ -152,12 +172,15 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 		arguments_load(ctx, deepest_word(k), &args);
 		take_arguments(k, &args, c);
 	}
+	c->real_return = args.return_address;
 	if (is_sent_always(k, nested))
 		c->stack = stack_take(task, ts, c, ts->depth,
 			PT_REGS_SP(ctx) + RETURN_ADDRESS_BYTES, PT_REGS_FP(ctx));
 	c->start_ns = bpf_ktime_get_ns();
-	if (!ts->depth)
+	if (!ts->depth) {
 		gap_end(ts, k, c->start_ns);
+		ledger_book(ts, ledger_line_now(ts), c->start_ns);
+	}
 	ts->depth++;
 	return 0;
 }
@@ -284,13 +307,16 @@ static __always_inline int call_end(struct pt_regs *ctx)
 {
 	__u64 now = bpf_ktime_get_ns();
 	union wire_cookie k = {.word = bpf_get_attach_cookie(ctx)};
+	struct task_struct *task;
 	struct thread_state *ts;
 	struct pending_call *c;
+	bool nested;
 	__u32 top;
 
 	if (!enabled)
 		return 0;
-	ts = thread_get(bpf_get_current_task_btf());
+	task = bpf_get_current_task_btf();
+	ts = thread_get(task);
 	if (!ts)
 		return 0;
 	/* An entry below this frame cannot return any more; sp - 1 keeps the frame itself. */
@@ -301,10 +327,14 @@ static __always_inline int call_end(struct pt_regs *ctx)
 	c = call_at(ts, top);
 	if (c->cookie != k.word)
 		return 0;
+	nested = is_nested(ts, k.source, top);
+	ledger_call_end(ts, c, top, nested, (__s32)PT_REGS_RC(ctx), now);
 	ts->depth--;
-	call_finish(ctx, ts, c, is_nested(ts, k.source, top), now);
+	call_finish(ctx, ts, c, nested, now);
 	if (!ts->depth && op_kind_is_gpu_wait(k.source, k.op))
 		ts->idle_ns = now;
+	if (!ts->depth)
+		ledger_call_mark(ts, task, c);
 	return 0;
 }
 

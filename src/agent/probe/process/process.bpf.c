@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* process.bpf.c - traced processes through fork, exec and exit; threads told from processes; and
  * the two walks over all threads: admit (give threads of targets their state) and sweep (count
- * calls still under way when tracing stops). */
+ * calls still under way when tracing stops, and send what their ledgers hold). */
+#include "agent/probe/ledger/ledger.bpf.h"
 #include "agent/probe/stack/stack.bpf.h"
 
 SEC("tp_btf/sched_process_fork")
@@ -45,6 +46,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 		return 0;
 	ts = thread_get(task);
 	if (ts) {
+		ledger_end(ts, task, MARK_EXIT);
 		for (__u32 i = 0; i < CALL_DEPTH && i < ts->depth; i++)
 			loss_count(call_source(call_at(ts, i)), LOSS_THREAD_EXIT);
 		ts->depth = 0;
@@ -84,6 +86,8 @@ int calls_sweep(struct bpf_iter__task *ctx)
 	ts = thread_get(task);
 	if (!ts)
 		return 0;
+	if (!recording)
+		ledger_end(ts, task, MARK_STOP);
 	for (__u32 i = 0; i < CALL_DEPTH && i < ts->depth; i++) {
 		struct pending_call *c = call_at(ts, i);
 		union wire_cookie k = {.word = c->cookie};

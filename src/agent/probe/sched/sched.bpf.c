@@ -4,7 +4,9 @@
  *
  * A busy node switches some 450,000 times a second, nearly always between threads nobody traces:
  * those leave after two pointer tests. A stay is a hit when the thread comes back. */
-#include "agent/probe/target.bpf.h"
+#include "agent/probe/ledger/ledger.bpf.h"
+#include "agent/probe/sched/place.bpf.h"
+#include "agent/probe/sched/waker.bpf.h"
 
 static __always_inline __u32 task_state(struct task_struct *t)
 {
@@ -18,22 +20,28 @@ static __always_inline void off_cpu_begin(struct thread_state *ts, bool preempt,
 {
 	__u32 state = task_state(prev) & TASK_STATE_MASK;
 
-	ts->off_ns = now;
-	ts->waker_pid = 0;
+	ledger_off(ts, now);
+	ts->waker = WAKER_NOBODY;
+	ts->waker_pid = ts->waker_tid = 0;
+	ts->waker_comm[0] = 0;
+	ts->stay_stack = 0;
 	if (preempt || state == TASK_RUNNING) {
 		ts->off_flags = WIRE_PREEMPTED;
 		ts->wake_ns = now;
-	} else if (state & TASK_UNINTERRUPTIBLE) {
-		ts->off_flags = WIRE_UNINTERRUPTIBLE;
-		ts->wake_ns = 0;
-		__sync_fetch_and_add(&blocked_targets, 1);
 	} else {
 		ts->off_flags = 0;
 		ts->wake_ns = 0;
+		wait_begin(ts, prev);
+		place_leave(ts, prev, now);
+		if (state & TASK_UNINTERRUPTIBLE) {
+			ts->off_flags = WIRE_UNINTERRUPTIBLE;
+			__sync_fetch_and_add(&blocked_targets, 1);
+		}
 	}
 	ts->by_pid = next->tgid;
 	ts->by_tid = next->pid;
 	bpf_probe_read_kernel(ts->by_comm, sizeof(ts->by_comm), next->comm);
+	*(volatile __u64 *)&ts->off_ns = now; /* from here on it can be woken */
 }
 
 /* Who had the CPU while the thread waited for it: the task it takes the CPU from now. A preempted
@@ -112,22 +120,54 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	if (ts)
 		off_cpu_begin(ts, preempt, prev, next, now);
 	ts = thread_get(next);
-	if (ts && ts->off_ns)
+	if (ts && ts->off_ns) {
+		place_return(ts, now - ts->off_ns);
+		ledger_on(ts, next, now);
 		off_cpu_end(ts, prev, next, now);
+	} else if (ts) {
+		ledger_begin(ts, now);
+	}
 	return 0;
 }
 
+static __always_inline struct thread_state *blocked_thread(struct task_struct *task)
+{
+	struct thread_state *ts = task->bpf_storage ? thread_get(task) : NULL;
+
+	return ts && ts->off_ns && !ts->wake_ns ? ts : NULL;
+}
+
+static __always_inline int wake(struct task_struct *task, bool has_variables)
+{
+	struct thread_state *ts = blocked_thread(task);
+
+	if (!ts)
+		return 0;
+	waker_note(ts, task, has_variables);
+	ts->wake_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(sched_waking, struct task_struct *task)
+{
+	return wake(task, true);
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(sched_waking_plain, struct task_struct *task)
+{
+	return wake(task, false);
+}
+
+/* For a thread that was about to be woken when it left the CPU. By whom is not known: this may run
+ * on another CPU than the wake. */
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(sched_wakeup, struct task_struct *task)
 {
-	struct thread_state *ts;
+	struct thread_state *ts = blocked_thread(task);
 
-	if (!task->bpf_storage)
-		return 0;
-	ts = thread_get(task);
-	if (!ts || !ts->off_ns || ts->wake_ns)
-		return 0;
-	ts->wake_ns = bpf_ktime_get_ns();
-	ts->waker_pid = bpf_get_current_pid_tgid() >> 32;
+	if (ts)
+		ts->wake_ns = bpf_ktime_get_ns();
 	return 0;
 }

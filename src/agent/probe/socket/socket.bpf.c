@@ -9,6 +9,7 @@
  *
  * A retransmit happens in an interrupt, in the name of whoever runs: the socket's owner is the
  * traced process that last sent or received on it. */
+#include "agent/probe/ledger/syscall.bpf.h"
 #include "agent/probe/target.bpf.h"
 
 #define AF_INET     2
@@ -48,33 +49,7 @@ struct {
 	__type(value, __u32);
 } socket_owners SEC(".maps");
 
-/* The system calls that read and write sockets, by their numbers. */
-enum {
-#if defined(__TARGET_ARCH_x86)
-	CALL_READ = 0,
-	CALL_WRITE = 1,
-	CALL_READV = 19,
-	CALL_WRITEV = 20,
-	CALL_SENDTO = 44,
-	CALL_RECVFROM = 45,
-	CALL_SENDMSG = 46,
-	CALL_RECVMSG = 47,
-	CALL_RECVMMSG = 299,
-	CALL_SENDMMSG = 307,
-#else
-	CALL_READ = 63,
-	CALL_WRITE = 64,
-	CALL_READV = 65,
-	CALL_WRITEV = 66,
-	CALL_SENDTO = 206,
-	CALL_RECVFROM = 207,
-	CALL_SENDMSG = 211,
-	CALL_RECVMSG = 212,
-	CALL_RECVMMSG = 243,
-	CALL_SENDMMSG = 269,
-#endif
-};
-
+/* The system calls that read and write sockets. */
 static __always_inline bool moves_data(long number)
 {
 	switch (number) {

@@ -231,6 +231,7 @@ static __always_inline void python_append(
 	w->words[(at + 1) & (STACK_WORDS - 1)] = (__u64)is_entry << 32 | lasti;
 	w->words[(at + 2) & (STACK_WORDS - 1)] = lines;
 	w->hash = hash_mix(w->hash ^ hash ^ ((__u64)lasti << 1));
+	w->lines = hash_mix(w->lines ^ hash ^ ((__u64)lasti << 1));
 	w->record.python_count = n + 1;
 }
 

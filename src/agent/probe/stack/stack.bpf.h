@@ -34,6 +34,15 @@ struct {
 	__type(value, __u64);
 } stacks_sent SEC(".maps");
 
+/* The stack that was sent for all that are like it. A loop is interrupted anywhere, and of its many
+ * stacks one says what it is in. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, __u64);
+} stacks_alike SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -110,6 +119,8 @@ static __always_inline void walk_begin(
 	w->record.guessed_from = STACK_GUESSED;
 	w->record.python_stop = STACK_PYTHON_NONE;
 	w->hash = STACK_NATIVE_MAX;
+	w->library = w->far = w->lines = 0;
+	w->is_sample = 0;
 	w->map_start = w->map_end = 0;
 	w->guessed = 0;
 	w->pid = pid;
@@ -124,6 +135,47 @@ static __always_inline void walk_begin(
 #pragma unroll
 	for (int i = 0; i < CALL_DEPTH; i++)
 		w->real_return[i] = ts->calls[i].real_return;
+}
+
+/* One that is like the walk's and was sent; else the walk's own, for those to come. */
+__attribute__((noinline)) int stack_settle(struct stack_walk *w)
+{
+	__u64 hash, like, *sent;
+
+	if (!w)
+		return 0;
+	hash = w->hash;
+	like = hash_mix((w->record.python_count ? w->lines ^ w->library : w->far) ^ w->pid);
+	if (bpf_map_lookup_elem(&stacks_sent, &hash))
+		return 0;
+	sent = bpf_map_lookup_elem(&stacks_alike, &like);
+	if (!sent) {
+		bpf_map_update_elem(&stacks_alike, &like, &hash, BPF_ANY);
+		return 0;
+	}
+	like = *sent;
+	if (bpf_map_lookup_elem(&stacks_sent, &like))
+		w->hash = like;
+	return 0;
+}
+
+/* Both halves of the walk, and its hash. */
+static __always_inline __u64 walk_finish(
+	struct stack_walk *w, struct task_struct *task, struct stack_tally *t, __u64 begun)
+{
+	unwind_walk(w);
+	if (w->python.runtime) {
+		w->tid_space = tid_in_namespace(task);
+		python_walk(w);
+	}
+	w->hash = hash_mix(w->hash ^ ((__u64)w->record.stop << 8 | w->record.guessed_from)) | 1;
+	if (w->is_sample)
+		stack_settle(w);
+	stack_send(w);
+	if (w->record.stop == STACK_STOP_OUTERMOST)
+		__sync_fetch_and_add(&t->complete, 1);
+	__sync_fetch_and_add(&t->taken_ns, bpf_ktime_get_ns() - begun);
+	return w->hash;
 }
 
 /* stack_take - the stack of call @c (at depth @depth), which returns to @ip with these registers.
@@ -149,17 +201,62 @@ static __always_inline __u64 stack_take(struct task_struct *task, const struct t
 	w->ip = c->real_return;
 	w->sp = sp;
 	w->fp = fp;
-	unwind_walk(w);
-	if (w->python.runtime) {
-		w->tid_space = tid_in_namespace(task);
-		python_walk(w);
-	}
-	w->hash = hash_mix(w->hash ^ ((__u64)w->record.stop << 8 | w->record.guessed_from)) | 1;
-	stack_send(w);
-	if (w->record.stop == STACK_STOP_OUTERMOST)
-		__sync_fetch_and_add(&t->complete, 1);
-	__sync_fetch_and_add(&t->taken_ns, bpf_ktime_get_ns() - begun);
-	return w->hash;
+	return walk_finish(w, task, t, begun);
+}
+
+/* Where the current thread left user mode, or was interrupted in it: the registers lie at the top
+ * of its kernel stack in both cases. */
+static __always_inline void walk_begin_interrupted(struct stack_walk *w, struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+#if defined(__TARGET_ARCH_x86)
+	unsigned long *ip = &regs->rip, *sp = &regs->rsp, *fp = &regs->rbp;
+#else
+	struct user_pt_regs *user = (struct user_pt_regs *)regs;
+	__u64 *ip = &user->pc, *sp = &user->sp, *fp = &user->regs[29];
+
+	bpf_probe_read_kernel(&w->lr, sizeof(w->lr), &user->regs[30]);
+#endif
+	bpf_probe_read_kernel(&w->ip, sizeof(w->ip), ip);
+	bpf_probe_read_kernel(&w->sp, sizeof(w->sp), sp);
+	bpf_probe_read_kernel(&w->fp, sizeof(w->fp), fp);
+	w->function = 0;
+}
+
+/* Walks that begin with interrupts off, where no other can come between: a thread's own may be half
+ * done. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_walk);
+} cpu_walks SEC(".maps");
+
+/* stack_take_interrupted - the user stack of the current thread, wherever it is: for programs that
+ * run with interrupts off. Returns its hash; 0: there is none. */
+static __always_inline __u64 stack_take_interrupted(
+	struct task_struct *task, struct thread_state *ts, bool is_sample)
+{
+	struct stack_tally *t = stack_tally_of();
+	struct stack_walk *w;
+	__u32 zero = 0;
+	__u64 begun, hash;
+
+	if (!stacks_wanted || !recording || !t)
+		return 0;
+	w = bpf_map_lookup_elem(&cpu_walks, &zero);
+	if (!w)
+		return 0;
+	begun = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&t->taken, 1);
+	walk_begin(w, task, ts, ts->depth);
+	walk_begin_interrupted(w, task);
+	w->is_sample = is_sample;
+	w->thread = ts->python_thread;
+	w->searched_ns = 0;
+	hash = walk_finish(w, task, t, begun);
+	ts->python_thread = w->thread;
+	return hash;
 }
 
 /* A child begins as a copy of its parent, code and interpreter included. */

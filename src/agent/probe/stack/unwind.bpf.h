@@ -21,9 +21,10 @@
 #define FRAME_REACH    (16ULL << 20) /* a frame larger than this is taken for nonsense */
 #define PAGE_BELOW     0xfff
 
-struct stack_walk {     /* of one thread, in its storage */
-	__u64 function; /* that was called */
+struct stack_walk {     /* of one thread, in its storage, or of one CPU */
+	__u64 function; /* that was called; 0: the walk begins at ip, which was interrupted */
 	__u64 ip, sp, fp;
+	__u64 lr;         /* arm64, interrupted: the link register */
 	__u64 life;       /* of the process: until it executes another program */
 	__u32 generation; /* of the mappings: names them for ever */
 	__u32 set;        /* the process's mappings; 0: not known */
@@ -43,6 +44,10 @@ struct stack_walk {     /* of one thread, in its storage */
 	__u64 searched_ns; /* when none was found */
 	__u64 frame;
 	__u64 hash;
+	__u64 library; /* that the innermost frame is in */
+	__u64 far;     /* hash of the innermost native frames, LIKE_FAR of them */
+	__u64 lines;   /* of the Python frames */
+	__u32 is_sample; /* one of many of the same code: stacks that are alike stand for each other */
 	__u32 pid, tid;
 	struct stack_python python;
 	__u8 object[256]; /* of an object under examination */
@@ -141,12 +146,20 @@ static __always_inline __u64 native_name(const struct stack_walk *w, __u64 ip, b
 	return hash_mix(w->map_identity ^ (ip - w->map_start + w->map_offset)) & NAME_MASK;
 }
 
+/* Stacks of samples are alike if the same Python lines led into the same library; without
+ * Python, if some of their innermost frames agree. */
+#define LIKE_FAR 8
+
 static __always_inline void native_append(struct stack_walk *w, __u64 ip, __u64 name)
 {
 	__u32 n = w->record.native_count;
 
 	w->words[n & (STACK_WORDS - 1)] = ip;
 	w->hash = hash_mix(w->hash ^ name);
+	if (n == 0)
+		w->library = w->map_identity;
+	if (n < LIKE_FAR)
+		w->far = hash_mix(w->far ^ name);
 	w->record.native_count = n + 1;
 }
 
@@ -418,12 +431,120 @@ __attribute__((noinline)) int unwind_step(struct stack_walk *w)
 	return failed ? stop_at(w, failed) : 0;
 }
 
+/* ---- interrupted code ----
+ *
+ * The tables are valid at calls. Where code was interrupted they mostly are too (the body of a
+ * function has one rule), but not in its first and last instructions, and functions without calls
+ * are not in them. So what the rule says is believed if a call lies before the address that it
+ * leads to; else the nearest such address is looked for. */
+
+#define INTERRUPTED_WORDS 16 /* of the stack that are looked through */
+
+/* Does @ip lie behind a call? The kernel's trampoline stands for one. */
+static __always_inline bool is_behind_call(struct stack_walk *w, __u64 ip)
+{
+#if defined(__TARGET_ARCH_arm64)
+	__u32 code = 0;
+#else
+	__u8 code[8];
+#endif
+
+	if (!mapping_find(w, ip - 1))
+		return w->returns && !(ip & PAGE_BELOW);
+#if defined(__TARGET_ARCH_arm64)
+	if (!stack_read(&code, sizeof(code), ip - 4))
+		return false;
+	/* bl; blr; blr with a signature to check */
+	return code >> 26 == 0x25 || (code & 0xfffffc1f) == 0xd63f0000 ||
+	       (code & 0xfefff800) == 0xd63f0800;
+#else
+	if (!stack_read(code, sizeof(code), ip - sizeof(code)))
+		return false;
+	/* call to an address; call by a register or by memory, of each length */
+	return code[3] == 0xe8 || (code[6] == 0xff && (code[7] & 0x38) == 0x10) ||
+	       (code[5] == 0xff && (code[6] & 0x38) == 0x10) ||
+	       (code[4] == 0xff && (code[5] & 0x38) == 0x10) ||
+	       (code[2] == 0xff && (code[3] & 0x38) == 0x10) ||
+	       (code[1] == 0xff && (code[2] & 0x38) == 0x10);
+#endif
+}
+
+/* unwind_candidate - is word @i of the stack where the interrupted function returns to? Then it is
+ * taken. */
+__attribute__((noinline)) int unwind_candidate(struct stack_walk *w, __u32 i)
+{
+	__u64 ip = 0;
+
+	if (!w || !stack_read(&ip, 8, w->sp + 8 * i) || !is_behind_call(w, address_of(ip)))
+		return 0;
+	w->ip = ip;
+	w->sp += 8 * i + 8;
+	return 1;
+}
+
+static __always_inline bool step_by_search(struct stack_walk *w)
+{
+#if defined(__TARGET_ARCH_arm64)
+	if (is_behind_call(w, address_of(w->lr))) {
+		w->ip = w->lr;
+		return true;
+	}
+#endif
+	for (__u32 i = 0; i < INTERRUPTED_WORDS; i++)
+		if (unwind_candidate(w, i))
+			return true;
+	return false;
+}
+
+/* unwind_interrupted - note the frame at w->ip, which did not call, and go on to its caller. Its
+ * name is that of its page: one stack for every instruction would be sent otherwise, and which
+ * function it is the caller's address tells already. 1: there is no way on. */
+__attribute__((noinline)) int unwind_interrupted(struct stack_walk *w)
+{
+	struct unwind_rule *r = NULL;
+	__u64 at, sp, name = 0;
+	bool is_mapped;
+
+	if (!w)
+		return 1;
+	at = w->ip;
+	sp = w->sp;
+	is_mapped = mapping_find(w, at);
+	native_append(w, at, native_name(w, at & ~(__u64)PAGE_BELOW, is_mapped));
+	w->ip = at + 1; /* rules are asked for by what a call at @at would return to */
+	if (is_mapped) {
+		r = cache_find(w, &name);
+		if (!r && w->map_pool)
+			r = rule_find(w, at, native_name(w, w->ip, true));
+	}
+	if (r && r->cfa == UNWIND_CFA_OUTERMOST)
+		return stop_outermost(w);
+	if (r && r->cfa != UNWIND_CFA_NONE && r->cfa != UNWIND_CFA_SIGNAL) {
+		__u64 fp = w->fp;
+
+		if (step_by_rule(w, r) && is_behind_call(w, address_of(w->ip)))
+			return 0;
+		w->sp = sp;
+		w->fp = fp;
+	}
+	w->record.guessed_from = 1;
+	w->guessed = 1;
+	return step_by_search(w) ? 0
+				 : stop_at(w, !w->set      ? STACK_STOP_NO_MAPPINGS
+					      : !is_mapped ? STACK_STOP_UNKNOWN_CODE
+							   : STACK_STOP_NO_RULE);
+}
+
 /* unwind_walk - the function itself, then outwards from where it returns to. */
 __attribute__((noinline)) int unwind_walk(struct stack_walk *w)
 {
 	if (!w)
 		return 0;
-	native_append(w, w->function, native_name(w, w->function, mapping_find(w, w->function)));
+	if (w->function)
+		native_append(
+			w, w->function, native_name(w, w->function, mapping_find(w, w->function)));
+	else if (unwind_interrupted(w))
+		return 0;
 	for (int i = 0; i <= STACK_NATIVE_MAX; i++)
 		if (unwind_step(w))
 			return 0;

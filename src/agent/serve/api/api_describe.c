@@ -14,8 +14,7 @@ static void put_param(struct json_writer *w, const struct api_param *p)
 	json_string_member(w, "name", p->name);
 	json_string_member(w, "in", "query");
 	json_string_member(w, "description", p->about);
-	json_key(w, "schema");
-	json_begin_object(w);
+	json_begin_object_member(w, "schema");
 	json_string_member(w, "type", p->type);
 	json_end_object(w);
 	json_end_object(w);
@@ -23,12 +22,9 @@ static void put_param(struct json_writer *w, const struct api_param *p)
 
 static void put_content(struct json_writer *w, const char *ref)
 {
-	json_key(w, "content");
-	json_begin_object(w);
-	json_key(w, "application/json");
-	json_begin_object(w);
-	json_key(w, "schema");
-	json_begin_object(w);
+	json_begin_object_member(w, "content");
+	json_begin_object_member(w, "application/json");
+	json_begin_object_member(w, "schema");
 	if (ref)
 		json_string_member(w, "$ref", ref);
 	json_end_object(w);
@@ -39,8 +35,7 @@ static void put_content(struct json_writer *w, const char *ref)
 static void put_response(
 	struct json_writer *w, const char *status, const char *about, const char *ref)
 {
-	json_key(w, status);
-	json_begin_object(w);
+	json_begin_object_member(w, status);
 	json_string_member(w, "description", about);
 	put_content(w, ref);
 	json_end_object(w);
@@ -48,9 +43,8 @@ static void put_response(
 
 static void put_body(struct json_writer *w)
 {
-	json_key(w, "requestBody");
-	json_begin_object(w);
-	put_bool(w, "required", true);
+	json_begin_object_member(w, "requestBody");
+	json_bool_member(w, "required", true);
 	put_content(w, "#/components/schemas/Query");
 	json_end_object(w);
 }
@@ -65,14 +59,11 @@ static void put_route(struct json_writer *w, const struct api_row *r)
 {
 	bool post = !strcmp(r->method, "POST");
 
-	json_key(w, r->path);
-	json_begin_object(w);
-	json_key(w, post ? "post" : "get");
-	json_begin_object(w);
+	json_begin_object_member(w, r->path);
+	json_begin_object_member(w, post ? "post" : "get");
 	json_string_member(w, "operationId", id_of(r->path));
 	json_string_member(w, "summary", r->summary);
-	json_key(w, "parameters");
-	json_begin_array(w);
+	json_begin_array_member(w, "parameters");
 	for (const struct api_param *p = api_params; p->name; p++)
 		if (r->params & p->bit)
 			put_param(w, p);
@@ -80,15 +71,13 @@ static void put_route(struct json_writer *w, const struct api_row *r)
 	if (post)
 		put_body(w);
 	if (r->open) {
-		json_key(w, "security");
-		json_begin_array(w);
+		json_begin_array_member(w, "security");
 		json_end_array(w);
 	}
-	json_key(w, "responses");
-	json_begin_object(w);
+	json_begin_object_member(w, "responses");
 	put_response(w, "200", r->summary, NULL);
-	put_response(
-		w, "default", "one sentence that says what to do", "#/components/schemas/Error");
+	put_response(w, "default", "one sentence: what is wrong and what to do",
+		"#/components/schemas/Error");
 	json_end_object(w);
 	json_end_object(w);
 	json_end_object(w);
@@ -96,8 +85,7 @@ static void put_route(struct json_writer *w, const struct api_row *r)
 
 static void put_property(struct json_writer *w, const char *name, const char *type)
 {
-	json_key(w, name);
-	json_begin_object(w);
+	json_begin_object_member(w, name);
 	json_string_member(w, "type", type);
 	json_end_object(w);
 }
@@ -105,15 +93,12 @@ static void put_property(struct json_writer *w, const char *name, const char *ty
 static void put_schema(struct json_writer *w, const char *name, const char *const *properties,
 	const char *required)
 {
-	json_key(w, name);
-	json_begin_object(w);
+	json_begin_object_member(w, name);
 	json_string_member(w, "type", "object");
-	json_key(w, "required");
-	json_begin_array(w);
+	json_begin_array_member(w, "required");
 	json_put_string(w, required);
 	json_end_array(w);
-	json_key(w, "properties");
-	json_begin_object(w);
+	json_begin_object_member(w, "properties");
 	for (; *properties; properties += 2)
 		put_property(w, properties[0], properties[1]);
 	json_end_object(w);
@@ -126,17 +111,13 @@ static void put_components(struct json_writer *w)
 		"sql", "string", "limit", "integer", "timeout_ms", "integer", NULL};
 	static const char *const error[] = {"error", "string", "hint", "string", NULL};
 
-	json_key(w, "components");
-	json_begin_object(w);
-	json_key(w, "schemas");
-	json_begin_object(w);
+	json_begin_object_member(w, "components");
+	json_begin_object_member(w, "schemas");
 	put_schema(w, "Query", query, "sql");
 	put_schema(w, "Error", error, "error");
 	json_end_object(w);
-	json_key(w, "securitySchemes");
-	json_begin_object(w);
-	json_key(w, "bearer");
-	json_begin_object(w);
+	json_begin_object_member(w, "securitySchemes");
+	json_begin_object_member(w, "bearer");
 	json_string_member(w, "type", "http");
 	json_string_member(w, "scheme", "bearer");
 	json_end_object(w);
@@ -148,21 +129,17 @@ static void put_document(struct json_writer *w, const char *version)
 {
 	json_begin_object(w);
 	json_string_member(w, "openapi", "3.1.0");
-	json_key(w, "info");
-	json_begin_object(w);
+	json_begin_object_member(w, "info");
 	json_string_member(w, "title", "ingero");
 	json_string_member(w, "version", version);
 	json_end_object(w);
-	json_key(w, "security");
-	json_begin_array(w);
+	json_begin_array_member(w, "security");
 	json_begin_object(w);
-	json_key(w, "bearer");
-	json_begin_array(w);
+	json_begin_array_member(w, "bearer");
 	json_end_array(w);
 	json_end_object(w);
 	json_end_array(w);
-	json_key(w, "paths");
-	json_begin_object(w);
+	json_begin_object_member(w, "paths");
 	for (const struct api_row *r = api_rows; r->method; r++)
 		if (is_described(r))
 			put_route(w, r);

@@ -7,21 +7,8 @@
 
 void api_page(void *arg, struct http_exchange *x, const struct http_request *q)
 {
-	const struct web_file *f = web_find(q->path);
-	const char *have = http_head_get(&q->head, "if-none-match");
-
 	serve_put_node(arg, x);
-	if (!f) {
-		http_reply_error(x, 404, "no such path");
-		return;
-	}
-	http_reply_field(x, "content-security-policy", WEB_POLICY);
-	http_reply_field(x, "etag", f->etag);
-	http_reply_field(x, "cache-control", "no-cache"); /* ask, but need not fetch */
-	if (have && !strcmp(have, f->etag))
-		http_reply(x, 304, f->type, NULL, 0);
-	else
-		http_reply(x, 200, f->type, f->data, f->len);
+	web_reply(&web_dashboard, x, q);
 }
 
 static void reply_json(
@@ -51,11 +38,10 @@ static void put_worker(struct json_writer *w)
 	struct sql_worker_stats f = sql_worker_stats();
 	const char *weakness = sql_worker_weakness();
 
-	json_key(w, "sql_worker");
-	json_begin_object(w);
+	json_begin_object_member(w, "sql_worker");
 	if (f.known) {
-		put_bool(w, "landlock", f.landlock > 0);
-		put_bool(w, "seccomp", f.seccomp);
+		json_bool_member(w, "landlock", f.landlock > 0);
+		json_bool_member(w, "seccomp", f.seccomp);
 	}
 	json_uint_member(w, "running", f.running);
 	json_uint_member(w, "started", f.started);

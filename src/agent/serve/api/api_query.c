@@ -86,8 +86,7 @@ static void put_blob(struct json_writer *w, const unsigned char *data, size_t le
 
 static void put_rows(struct json_writer *w, const struct sql_table *t)
 {
-	json_key(w, "rows");
-	json_begin_array(w);
+	json_begin_array_member(w, "rows");
 	for (size_t i = 0; i < t->row_count; i++) {
 		json_begin_array(w);
 		for (int c = 0; c < t->column_count; c++) {
@@ -109,13 +108,12 @@ static int put_answer(struct buf *out, const struct sql_table *t, uint64_t ns)
 	struct json_writer w = json_writer_to_buf(out);
 
 	json_begin_object(&w);
-	json_key(&w, "columns");
-	json_begin_array(&w);
+	json_begin_array_member(&w, "columns");
 	for (int i = 0; i < t->column_count; i++)
 		json_put_string(&w, sql_table_name(t, i));
 	json_end_array(&w);
 	put_rows(&w, t);
-	put_bool(&w, "truncated", t->truncated);
+	json_bool_member(&w, "truncated", t->truncated);
 	json_double_member(&w, "duration_ms", (double)ns / (double)NS_PER_MS);
 	json_end_object(&w);
 	return json_finish(&w);

@@ -12,17 +12,18 @@
 #define NAME_SHOWN 64
 
 const struct api_param api_params[] = {
-	{API_TIME, "since", "string", "the last so long: 90s, 5m, 1h30m, 2d, or all"},
-	{API_TIME, "from", "string", "from then on: RFC 3339, a time of day, or epoch"},
-	{API_TIME, "to", "string", "up to then"},
+	{API_TIME, "since", "string", "only this long before the end: 90s, 5m, 1h30m, 2d, or all"},
+	{API_TIME, "from", "string", "start of the time range: RFC 3339, a time of day, or epoch"},
+	{API_TIME, "to", "string", "end of the time range"},
 	{API_PID, "pid", "string", "only these processes, separated by commas"},
+	{API_PID, "rank", "integer", "only the process with this rank"},
 	{API_NODE, "node", "string", "only this node of a merged file"},
 	{API_OP, "source", "string", "only this source: cuda, driver, nccl, …"},
 	{API_OP, "op", "string", "only this operation: cudaMemcpyAsync"},
-	{API_LIMIT, "limit", "integer", "no more than so many"},
-	{API_POINTS, "points", "integer", "no more than so many points in time"},
-	{API_NODES, "nodes", "integer", "no more than so many nodes of the tree"},
-	{API_STACKS, "stacks", "boolean", "with the call stacks of the slow calls"},
+	{API_LIMIT, "limit", "integer", "maximum number of rows"},
+	{API_POINTS, "points", "integer", "maximum number of points in time"},
+	{API_NODES, "nodes", "integer", "maximum number of nodes of the tree"},
+	{API_STACKS, "stacks", "boolean", "include the call stacks of slow calls"},
 	{0, NULL, NULL, NULL},
 };
 
@@ -106,6 +107,18 @@ static int set_size(const char *v, const char *name, size_t *ret, struct errinfo
 	return 0;
 }
 
+static int set_rank(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	uint64_t n;
+	const char *end = take_number(v, 0, INT32_MAX, &n);
+
+	if (!end || *end)
+		return errinfo_set(reterr, -EINVAL, "rank: give a number from 0 on");
+	w->has_rank = true;
+	w->rank = (int32_t)n;
+	return 0;
+}
+
 static int set_limit(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	return set_size(v, "limit", &w->limit, reterr);
@@ -158,8 +171,8 @@ static int set_stacks(const char *v, struct answer_request *w, struct errinfo *r
 }
 
 /* In the order of api_params. */
-static parser *const parsers[] = {set_since, set_from, set_to, set_pid, set_node, set_source,
-	set_op, set_limit, set_points, set_nodes, set_stacks};
+static parser *const parsers[] = {set_since, set_from, set_to, set_pid, set_rank, set_node,
+	set_source, set_op, set_limit, set_points, set_nodes, set_stacks};
 STATIC_ASSERT(ARRAY_SIZE(parsers) + 1 == ARRAY_SIZE(api_params));
 
 static int refuse(const struct api_row *row, const char *text, struct errinfo *reterr)

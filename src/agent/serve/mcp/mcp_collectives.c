@@ -154,7 +154,4 @@ static json_t *collectives_value(
 	return full;
 }
 
-void mcp_collectives(const struct call *c, const json_t *arguments, struct answer *a)
-{
-	mcp_answer(c, arguments, collectives_value, a);
-}
+MCP_ANSWERS(mcp_collectives, collectives_value)

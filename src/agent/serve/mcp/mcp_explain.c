@@ -20,7 +20,7 @@ json_t *mcp_incidents(const struct incidents_answer *a, const char *id, struct e
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_BYTES);
 	struct json_writer w = json_writer_to_buf(&b);
-	_cleanup_json_ json_t *raw = NULL;
+	json_t *list;
 
 	json_begin_array(&w);
 	for (size_t i = 0; i < MIN(a->count, (size_t)INCIDENTS_MAX); i++) {
@@ -31,10 +31,10 @@ json_t *mcp_incidents(const struct incidents_answer *a, const char *id, struct e
 			report_json_incident(&w, a->rows[i].incident, &s);
 	}
 	json_end_array(&w);
-	raw = json_finish(&w) < 0 ? NULL : json_loads(buf_str(&b), 0, NULL);
-	if (!raw)
+	list = mcp_tree(&w);
+	if (!list)
 		errinfo_set(reterr, -ENOBUFS, "too many incidents: give a shorter `since`");
-	return raw ? mcp_tsc_full(raw) : NULL;
+	return list;
 }
 
 /* The first @n of @list; *ret_total is how many there are. */
@@ -57,8 +57,8 @@ static json_t *completeness_json(const struct incidents_answer *a)
 /* In a compact list an incident says what a verdict needs; asked for by its id it says all. */
 static void trim_incident(json_t *incident)
 {
-	static const char *const details[] = {
-		"node", "source", "calls", "p50_us", "p99_us", "completeness", "period_confidence"};
+	static const char *const details[] = {"node", "source", "calls", "p50_us", "p99_us",
+		"completeness", "period_confidence", "account"};
 	static const char *const of_cause[] = {"layer", "excess_us", "calls"};
 	json_t *causes = json_object_get(incident, "causes"), *one;
 	size_t i;
@@ -150,7 +150,6 @@ static json_t *stored_chains(struct incidents_answer *a)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_BYTES);
 	struct json_writer w = json_writer_to_buf(&b);
-	_cleanup_json_ json_t *raw = NULL;
 	size_t count = 0;
 
 	json_begin_array(&w);
@@ -165,8 +164,7 @@ static json_t *stored_chains(struct incidents_answer *a)
 				}
 		}
 	json_end_array(&w);
-	raw = json_finish(&w) < 0 || !count ? NULL : json_loads(buf_str(&b), 0, NULL);
-	return raw ? mcp_tsc_full(raw) : NULL;
+	return count ? mcp_tree(&w) : NULL;
 }
 
 static const char *origin_of(const struct incidents_answer *a, bool stored)
@@ -224,7 +222,7 @@ void mcp_demo_run(const struct call *c, const json_t *arguments, struct answer *
 	const struct mcp_demo *demo = find_demo(mcp_settings_of(c)->demos, name);
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	_cleanup_(incidents_answer_done) struct incidents_answer found = {0};
-	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED};
+	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED, .ledger = true};
 	struct errinfo e = {0};
 	int r;
 

@@ -80,12 +80,10 @@ static json_t *gpus_value(const struct question *q, const json_t *arguments, str
 	full = json_pack("{s:o, s:o}", "gpus", list, "range", range);
 	if (!a.count)
 		json_object_set_new(full, "note",
-			json_string("the recording holds no readings of GPUs: no driver was there, "
-				    "or it is of the published agent"));
+			json_string(
+				"the recording has no GPU samples: no NVIDIA driver was found, or it "
+				"was made by the published agent"));
 	return full;
 }
 
-void mcp_gpu_state(const struct call *c, const json_t *arguments, struct answer *a)
-{
-	mcp_answer(c, arguments, gpus_value, a);
-}
+MCP_ANSWERS(mcp_gpu_state, gpus_value)

@@ -70,10 +70,7 @@ static json_t *lifecycle(const struct question *q, const json_t *arguments, stru
 	return full;
 }
 
-void mcp_graph_lifecycle(const struct call *c, const json_t *arguments, struct answer *a)
-{
-	mcp_answer(c, arguments, lifecycle, a);
-}
+MCP_ANSWERS(mcp_graph_lifecycle, lifecycle)
 
 struct exec { /* an executable graph */
 	uint64_t handle, launches;
@@ -152,7 +149,4 @@ static json_t *frequency(const struct question *q, const json_t *arguments, stru
 		n.seconds, "range", range);
 }
 
-void mcp_graph_frequency(const struct call *c, const json_t *arguments, struct answer *a)
-{
-	mcp_answer(c, arguments, frequency, a);
-}
+MCP_ANSWERS(mcp_graph_frequency, frequency)

@@ -37,9 +37,9 @@ http_handler mcp_http_handler;
 http_handler mcp_http_serve_handler;
 
 /* The routes of the path, for either handler. */
-#define MCP_HTTP_ROUTES(handler)                                                                   \
-	{"POST", MCP_HTTP_PATH, handler, false, RPC_BYTES_MAX},                                    \
-		{"GET", MCP_HTTP_PATH, handler, false, 0},                                         \
+#define MCP_HTTP_ROUTES(fn)                                                                        \
+	{"POST", MCP_HTTP_PATH, fn, .body_max = RPC_BYTES_MAX},                                    \
+		{"GET", MCP_HTTP_PATH, .handler = fn},                                             \
 	{                                                                                          \
-		"DELETE", MCP_HTTP_PATH, handler, false, 0                                         \
+		"DELETE", MCP_HTTP_PATH, .handler = fn                                             \
 	}

@@ -20,6 +20,8 @@
 #define NUMBER(name, least, most, otherwise, about)                                                \
 	"\"" name "\":{\"type\":\"integer\",\"minimum\":" #least ",\"maximum\":" #most             \
 	",\"default\":" #otherwise ",\"description\":\"" about "\"},"
+#define NUMBER_FROM(name, least, about)                                                            \
+	"\"" name "\":{\"type\":\"integer\",\"minimum\":" #least ",\"description\":\"" about "\"},"
 #define PID_RULE "\"type\":\"integer\",\"minimum\":1,\"maximum\":4194304"
 
 /* Arguments that many tools have. */
@@ -27,7 +29,8 @@
 	TEXT("since", 64,                                                                          \
 		"Only this long before the end: 30s, 5m, 1h30m, 2d. 0s: all. Default: "            \
 		"all, of a recording that is being written the last 5m.")
-#define ARG_PID "\"pid\":{" PID_RULE ",\"description\":\"Only this process.\"},"
+#define ARG_PID  "\"pid\":{" PID_RULE ",\"description\":\"Only this process.\"},"
+#define ARG_RANK NUMBER_FROM("rank", 0, "Only this rank of the job.")
 #define ARG_PIDS                                                                                   \
 	"\"pids\":{\"type\":\"array\",\"maxItems\":63,\"items\":{" PID_RULE                        \
 	"},\"description\":\"Only these processes.\"},"

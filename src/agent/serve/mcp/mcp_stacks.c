@@ -46,7 +46,7 @@ static json_t *process_list(const char *text)
 	return list;
 }
 
-static json_t *row_json(const struct sql_table *t, size_t i, json_t *frames)
+static json_t *stack_json(const struct sql_table *t, size_t i, json_t *frames)
 {
 	unsigned source = (unsigned)table_int(t, i, STACKS_SOURCE);
 	json_int_t calls = table_int(t, i, STACKS_CALLS);
@@ -73,7 +73,7 @@ static json_t *list_of(const struct question *q, const struct stacks_answer *a, 
 		json_t *frames = hash ? frames_json(q, hash, reterr) : NULL;
 
 		if (frames)
-			json_array_append_new(list, row_json(&a->totals, i, frames));
+			json_array_append_new(list, stack_json(&a->totals, i, frames));
 	}
 	return list;
 }
@@ -99,14 +99,10 @@ static json_t *stacks_value(
 	if (!json_array_size(list))
 		json_object_set_new(full, "note",
 			json_string("no call of this selection was recorded with its stack"));
-	else if (a.truncated)
+	else if (a.totals.truncated)
 		json_object_set_new(full, "warning",
-			json_string("too many calls: the oldest are omitted; use a "
-				    "shorter `since`"));
+			json_string("too many call stacks: those with the least time are omitted"));
 	return full;
 }
 
-void mcp_stacks(const struct call *c, const json_t *arguments, struct answer *a)
-{
-	mcp_answer(c, arguments, stacks_value, a);
-}
+MCP_ANSWERS(mcp_stacks, stacks_value)

@@ -5,25 +5,12 @@
 #include "agent/answer/ops.h"
 #include "wire/names.h"
 
-static json_t *row_json(const struct ops_answer *a, const struct op_stat *s, bool compact)
+static json_t *op_json(const struct op_stat *s, bool compact)
 {
 	const struct wire_op_row *op = wire_op_find(s->source, s->op);
-	char scratch[32];
-	json_t *row = json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:f, s:I}", "operation",
-		wire_op_name(s->source, s->op, scratch), "count", (json_int_t)s->calls, "p50_us",
-		mcp_us((double)s->p50_ns), "p95_us", mcp_us((double)s->p95_ns), "p99_us",
-		mcp_us((double)s->p99_ns), "max_us", mcp_us((double)s->max_ns), "wall_percent",
-		100 * ops_share(a, s), "anomaly_count", (json_int_t)s->spikes);
+	json_t *row = mcp_row(ops_fields, s, compact ? OPS_DETAILS : 0);
 
-	if (s->nested) /* its time is part of another row's */
-		json_object_set_new(row, "nested", json_true());
-	if (compact)
-		return row;
-	json_object_set_new(row, "source", json_string(wire_source_name(s->source)));
-	json_object_set_new(
-		row, "avg_us", mcp_us(s->calls ? (double)s->sum_ns / (double)s->calls : 0));
-	json_object_set_new(row, "total_us", mcp_us((double)s->sum_ns));
-	if (op)
+	if (op && !compact)
 		json_object_set_new(row, "meaning", json_string(op->description));
 	return row;
 }
@@ -42,8 +29,7 @@ static json_t *stats_json(const struct question *q, const json_t *arguments, str
 		return NULL;
 	list = json_array();
 	for (size_t i = 0; i < ops.count; i++)
-		json_array_append_new(
-			list, row_json(&ops, &ops.rows[i], mcp_arg_compact(arguments)));
+		json_array_append_new(list, op_json(&ops.rows[i], mcp_arg_compact(arguments)));
 	full = json_pack("{s:I, s:o, s:I, s:O, s:o}", "count", (json_int_t)ops.calls, "ops", list,
 		"total_events", (json_int_t)ops.all_calls, "stored_events",
 		json_object_get(range, "events"), "range", range);
@@ -55,7 +41,4 @@ static json_t *stats_json(const struct question *q, const json_t *arguments, str
 	return full;
 }
 
-void mcp_trace_stats(const struct call *c, const json_t *arguments, struct answer *a)
-{
-	mcp_answer(c, arguments, stats_json, a);
-}
+MCP_ANSWERS(mcp_trace_stats, stats_json)

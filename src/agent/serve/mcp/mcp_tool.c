@@ -53,6 +53,8 @@ static int read_pids(const json_t *arguments, struct answer_request *q, struct e
 	json_int_t pid = mcp_arg_int(arguments, "pid", 0);
 	size_t i;
 
+	q->rank = (int32_t)MIN(mcp_arg_int(arguments, "rank", -1), INT32_MAX);
+	q->has_rank = q->rank >= 0;
 	if (pid)
 		q->pids[q->pid_count++] = (uint32_t)pid;
 	json_array_foreach (list, i, one) {
@@ -137,7 +139,7 @@ static int check_pids(const struct question *q, struct errinfo *reterr)
 		r = name_pids(q, &known, reterr);
 		return r < 0 ? r
 			     : errinfo_set(reterr, -ESRCH,
-				       "the recording knows no process %u; it has %s",
+				       "process %u is not in the recording; it has %s",
 				       q->scope.pids[i], known.len ? buf_str(&known) : "none");
 	}
 	return 0;
@@ -188,7 +190,7 @@ void mcp_answer(const struct call *c, const json_t *arguments, mcp_answer_fn *fn
 
 /* ---- loading ---- */
 
-static int take_turn(struct errinfo *reterr)
+int mcp_turn_take(struct errinfo *reterr)
 {
 	struct timespec end;
 	int r = 0;
@@ -207,16 +209,20 @@ static int take_turn(struct errinfo *reterr)
 				MCP_READS_MAX);
 }
 
-void mcp_loaded_done(struct mcp_loaded *l)
+void mcp_turn_give(void)
 {
-	incidents_answer_done(&l->incidents);
-	if (!l->turn)
-		return;
-	l->turn = false;
 	pthread_mutex_lock(&reads.mutex);
 	reads.running--;
 	pthread_cond_signal(&reads.freed);
 	pthread_mutex_unlock(&reads.mutex);
+}
+
+void mcp_loaded_done(struct mcp_loaded *l)
+{
+	incidents_answer_done(&l->incidents);
+	if (l->turn)
+		mcp_turn_give();
+	l->turn = false;
 }
 
 static int load(const struct question *q, void *arg, struct errinfo *reterr)
@@ -236,7 +242,7 @@ static int load(const struct question *q, void *arg, struct errinfo *reterr)
 int mcp_load(
 	const char *db, const json_t *arguments, struct mcp_loaded *ret, struct errinfo *reterr)
 {
-	int r = take_turn(reterr);
+	int r = mcp_turn_take(reterr);
 
 	if (r < 0)
 		return r;
@@ -297,6 +303,44 @@ json_t *mcp_us(double ns)
 	double us = ns / (double)NS_PER_US;
 
 	return us < 10 ? json_real(round(us * 10) / 10) : json_integer((json_int_t)round(us));
+}
+
+json_t *mcp_tree(struct json_writer *w)
+{
+	_cleanup_json_ json_t *raw =
+		json_finish(w) < 0 ? NULL : json_loadb(w->buf->data, w->buf->len, 0, NULL);
+
+	return raw ? mcp_tsc_full(raw) : NULL;
+}
+
+json_t *mcp_api(const struct question *q, answer_fn *fn, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(ANSWER_BYTES);
+	struct json_writer w = json_writer_to_buf(&b);
+
+	return fn(q, &w, reterr) < 0 ? NULL : mcp_tree(&w);
+}
+
+static json_t *value_json(const struct row_field *f, const struct row_value *v)
+{
+	switch (v->type) {
+	case ROW_REAL:
+		return f->form == ROW_US ? mcp_us(v->d * (double)NS_PER_US) : json_real(v->d);
+	case ROW_BOOL: return json_boolean(v->u);
+	case ROW_TEXT: return v->s ? mcp_clean_string(v->s, MCP_CLEAN_NAME) : json_null();
+	default: return json_integer((json_int_t)v->i);
+	}
+}
+
+json_t *mcp_row(const struct row_field *f, const void *row, uint32_t leave_out)
+{
+	json_t *out = json_object();
+	struct row_value v;
+
+	for (; f->key; f++)
+		if (row_get(f, row, leave_out, &v))
+			json_object_set_new(out, f->key, value_json(f, &v));
+	return out;
 }
 
 void mcp_reply_value(struct answer *a, json_t *value)

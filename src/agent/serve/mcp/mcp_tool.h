@@ -6,6 +6,7 @@
 #pragma once
 
 #include "agent/answer/answer.h"
+#include "agent/answer/encode/row.h"
 #include "agent/answer/incidents.h"
 #include "agent/serve/mcp/mcp_registry.h"
 #include "base/errinfo.h"
@@ -16,7 +17,7 @@ typedef void mcp_tool(const struct call *c, const json_t *arguments, struct answ
 
 mcp_tool mcp_check, mcp_trace_stats, mcp_causal_chains, mcp_demo_run, mcp_test_report, mcp_sql,
 	mcp_stacks, mcp_graph_lifecycle, mcp_graph_frequency, mcp_fleet, mcp_explain,
-	mcp_collectives, mcp_gpu_state, mcp_losses;
+	mcp_collectives, mcp_gpu_state, mcp_losses, mcp_steps;
 
 /* ---- arguments; their types have been checked ---- */
 
@@ -33,9 +34,18 @@ typedef json_t *mcp_answer_fn(
 	const struct question *q, const json_t *arguments, struct errinfo *reterr);
 void mcp_answer(const struct call *c, const json_t *arguments, mcp_answer_fn *fn, struct answer *a);
 
+/* MCP_ANSWERS - a tool that is such an answer. */
+#define MCP_ANSWERS(tool, fn)                                                                      \
+	void tool(const struct call *c, const json_t *arguments, struct answer *a)                 \
+	{                                                                                          \
+		mcp_answer(c, arguments, fn, a);                                                   \
+	}
+
 /* A recording that is loaded takes up to a gigabyte: no more than so many at once in one process. */
 #define MCP_READS_MAX  2
 #define MCP_READS_WAIT (20 * NS_PER_S) /* for a turn; then -EBUSY */
+int mcp_turn_take(struct errinfo *reterr);
+void mcp_turn_give(void);
 
 struct mcp_loaded {
 	struct incidents_answer incidents;
@@ -54,6 +64,14 @@ void mcp_loaded_done(struct mcp_loaded *l);
 /* mcp_range - {node, from, to, events, note}: what was looked at. NULL and @reterr. */
 json_t *mcp_range(const struct question *q, struct errinfo *reterr);
 json_t *mcp_range_of(const struct incidents_answer *a, bool live);
+
+/* mcp_tree - what was written to @w, a writer to a buffer, with the published names and units; NULL: it did
+ * not fit. mcp_api - the API's answer likewise; NULL and @reterr. */
+json_t *mcp_tree(struct json_writer *w);
+json_t *mcp_api(const struct question *q, answer_fn *fn, struct errinfo *reterr);
+
+/* mcp_row - a described row (encode/row.h) as an object; names are cleaned. */
+json_t *mcp_row(const struct row_field *f, const void *row, uint32_t leave_out);
 
 json_t *mcp_us(double ns); /* microseconds, with one digit below 10 */
 

@@ -19,28 +19,42 @@ const struct registry_tool mcp_tools[] = {
 	 .input = ARGUMENTS(ARG_SINCE
 			    ARG_PID
 			    ARG_PIDS
+			    ARG_RANK
 			    ARG_TOP_N
 			    TEXT("id", 256, "Only the incident with this id.")),
 	 .annotations = READ_ONLY,
 	 .run = mcp_explain},
+	{.name = "get_steps",
+	 .title = "Where a step's time went",
+	 .description = "The account of each process's training or inference steps: every moment of "
+			"a step on one line (GPU, host code, CPU, disk, locks, …), ordinary steps "
+			"beside slow ones, and whose time grew: thread, loader worker, culprit, "
+			"source line.",
+	 .input = ARGUMENTS(ARG_SINCE
+			    ARG_PID
+			    NUMBER("limit", 1, 64, 3, "How many processes.")),
+	 .annotations = READ_ONLY,
+	 .run = mcp_steps},
 	{.name = "get_trace_stats",
-	 .title = "Figures of each operation",
+	 .title = "Statistics by operation",
 	 .description = "Calls, p50, p95, p99 and maximum, share of wall time and outliers of every "
 			"CUDA, driver, NCCL and host operation, most time first, and the host's "
 			"load. Nested ones are part of another row and in no total.",
 	 .input = ARGUMENTS(ARG_SINCE
 			    ARG_PID
-			    ARG_PIDS),
+			    ARG_PIDS
+			    ARG_RANK),
 	 .annotations = READ_ONLY,
 	 .run = mcp_trace_stats},
 	{.name = "get_causal_chains",
 	 .title = "Causal chains",
 	 .description = "What was found while tracing, worst first, as chains of events with root "
 			"cause and fixes; without stored ones, or for given processes, they are "
-			"worked out now. `explain` says more.",
+			"computed now. `explain` has more details.",
 	 .input = ARGUMENTS(ARG_SINCE
 			    ARG_PID
 			    ARG_PIDS
+			    ARG_RANK
 			    ARG_TOP_N),
 	 .annotations = READ_ONLY,
 	 .run = mcp_causal_chains},
@@ -52,6 +66,7 @@ const struct registry_tool mcp_tools[] = {
 				   "Only calls of this library.")
 			    ARG_OP
 			    ARG_PID
+			    ARG_RANK
 			    ARG_SINCE
 			    NUMBER("limit", 1, 100, 10, "How many stacks.")),
 	 .annotations = READ_ONLY,
@@ -75,17 +90,18 @@ const struct registry_tool mcp_tools[] = {
 	 .title = "How complete the recording is",
 	 .description = "hits = stored + aggregated + lost for every source of events, the reasons "
 			"of losses, calls that no probe could see (unseen), and what was deleted to "
-			"keep the file small. Look here before you trust an absence.",
+			"keep the file small. Call this before you conclude that something did not happen.",
 	 .input = ARGUMENTS(""),
 	 .annotations = READ_ONLY,
 	 .run = mcp_losses},
 	{.name = "run_sql",
-	 .title = "Ask with SQL",
+	 .title = "Run SQL",
 	 .description = "One SQLite statement that reads the recording, stopped after 5 s. Resource "
 			"ingero://schema has tables and columns: events(timestamp, duration in ns, "
 			"pid, tid, source, op, …) is a selection, event_aggregates counts all; "
 			"ops(source_id, op_id, name), collectives, incidents, gpu_samples, "
-			"system_snapshots.",
+			"system_snapshots, ledger (what threads spent their time on), "
+			"container_samples.",
 	 .input = ARGUMENTS_WITH("query",
 			    "\"query\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":65536,"
 			    "\"description\":\"SELECT …\"},"
@@ -104,20 +120,20 @@ const struct registry_tool mcp_tools[] = {
 	{.name = "graph_frequency",
 	 .title = "How often CUDA graphs are launched",
 	 .description = "Executable CUDA graphs of one process by launches: rate, HOT, cold or "
-			"never-launched, and how often was captured again.",
+			"never-launched, and the number of recaptures.",
 	 .input = ARGUMENTS_WITH("pid",
 			    ARG_PID
 			    ARG_SINCE),
 	 .annotations = READ_ONLY,
 	 .run = mcp_graph_frequency},
 	{.name = "query_fleet",
-	 .title = "Ask all nodes at once",
+	 .title = "Query all nodes",
 	 .description = "Asks the nodes named in the configuration (never others) for chains, "
-			"figures of operations, an overview, or by SQL. Nodes that do not answer "
-			"are named.",
+			"statistics by operation, an overview, or by SQL. Nodes that do not "
+			"respond are listed.",
 	 .input = ARGUMENTS_WITH("action",
 			    CHOICE("action", "\"chains\",\"ops\",\"overview\",\"sql\"",
-				   "What to ask.")
+				   "What to query.")
 			    TEXT("query", 65536, "action sql: the statement.")
 			    TEXT("sql", 65536, "The same as query.")
 			    ARG_SINCE
@@ -126,7 +142,7 @@ const struct registry_tool mcp_tools[] = {
 	 .annotations = READ_FLEET,
 	 .run = mcp_fleet},
 	{.name = "get_check",
-	 .title = "Can this machine be traced",
+	 .title = "Check this machine",
 	 .description = "Whether kernel, driver, GPU and privileges allow tracing here, and what to "
 			"do if not.",
 	 .input = ARGUMENTS(""),

@@ -85,8 +85,8 @@ static const struct {
 } renamed[] = {{"comm", "process_name"}, {"op", "operation"}, {"fixes", "recommendations"},
 	{"ns", "excess_us"}, {"dur_us", "duration_us"}, {"detected_at", "timestamp"}};
 
-static const char *const moments[] = {
-	"first_seen_ns", "last_seen_ns", "since_ns", "timestamp_ns", "detected_at", NULL};
+static const char *const moments[] = {"first_seen_ns", "last_seen_ns", "since_ns", "timestamp_ns",
+	"detected_at", "first_ns", "last_ns", "slow_first_ns", "slow_last_ns", NULL};
 
 static bool is_moment(const char *key)
 {

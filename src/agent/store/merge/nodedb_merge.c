@@ -15,7 +15,7 @@
 
 #include "agent/store/write/lock.h"
 #include "agent/store/merge/nodedb_merge_private.h"
-#include "agent/store/write/owner.h"
+#include "base/owner.h"
 #include "base/path_user.h"
 
 struct identity_of_file {

@@ -5,7 +5,7 @@
 #include "agent/store/merge/nodedb_merge.h"
 #include "agent/store/read/nodedb_reader.h"
 
-#define MERGE_COLUMNS_MAX 40
+#define MERGE_COLUMNS_MAX 64
 #define MERGE_TIME_MAX    (7258118400LL * (int64_t)NS_PER_S) /* the year 2200 */
 
 struct merge_node {

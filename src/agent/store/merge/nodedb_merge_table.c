@@ -3,6 +3,7 @@
  * whose key is there already is a duplicate; `settle` says what the output's row gains from it. */
 #include "agent/store/merge/nodedb_merge_private.h"
 
+#include "agent/store/ledger_columns.h"
 #include "model/gpu_sample.h"
 
 #define TEXT(name)                                                                                 \
@@ -56,17 +57,30 @@ static const struct merge_column snapshots[] = {MERGE_NODE_COLUMN, TIME("timesta
 	REAL("cpu_pct"), REAL("mem_pct"), COUNT("mem_avail"), COUNT("swap_mb"), REAL("load_avg"),
 	{"mem_total", "(SELECT max(mem_total) FROM sessions)", MERGE_COUNT, 0, false},
 	PART("load5"), PART("major_faults"), PART("psi_cpu"), PART("psi_memory"), PART("psi_io"),
-	PART("busiest_cpu_pct"), SOME("busiest_cpu"), SOME("swap_total")};
+	PART("busiest_cpu_pct"), SOME("busiest_cpu"), SOME("swap_total"), PART("steal_pct"),
+	PART("iowait_pct")};
 
-#define GPU_FIELD(field, meaning) SOME(#field),
+#define FIELD(field, meaning) SOME(#field),
 static const struct merge_column gpu_samples[] = {MERGE_NODE_COLUMN, TIME("timestamp"),
 	COUNT("gpu"), {"uuid", "''", MERGE_TEXT, GPU_UUID_LEN - 1, false},
 	{"name", "''", MERGE_TEXT, GPU_NAME_LEN - 1, false},
-	{"pci", "''", MERGE_TEXT, GPU_PCI_LEN - 1, false}, GPU_FIELDS(GPU_FIELD)};
+	{"pci", "''", MERGE_TEXT, GPU_PCI_LEN - 1, false}, GPU_FIELDS(FIELD)};
+
+static const struct merge_column container_samples[] = {
+	MERGE_NODE_COLUMN, TIME("timestamp"), INT("cgroup_id"), CONTAINER_FIELDS(FIELD)};
+
+#define LEDGER_NUMBER(field, max)       {#field, "0", MERGE_COUNT, max, false},
+#define LEDGER_LINE(NAME, column, what) COUNT(column),
+static const struct merge_column ledger[] = {MERGE_NODE_COLUMN, TIME("timestamp"),
+	COUNT("duration"), {"comm", "''", MERGE_TEXT, COMM_LEN - 1, false},
+	LEDGER_NUMBERS(LEDGER_NUMBER)
+		WIRE_LEDGER_LINES(LEDGER_LINE){"stay_line", "''", MERGE_TEXT, 31, false},
+	{"waker_comm", "''", MERGE_TEXT, COMM_LEN - 1, false}, INT("stack_hash")};
 
 static const struct merge_column overhead[] = {MERGE_NODE_COLUMN, TIME("timestamp"),
 	REAL("overhead"), REAL("budget"), REAL("hit_ns"), COUNT("launch_weight"),
-	REAL("agent_cpu_pct"), COUNT("agent_rss_bytes"), COUNT("db_bytes")};
+	REAL("agent_cpu_pct"), COUNT("agent_rss_bytes"), COUNT("db_bytes"), PART("overhead_low"),
+	PART("overhead_high"), SOME("pairs")};
 
 static const struct merge_column names[] = {
 	MERGE_NODE_COLUMN, PID("pid"), {"name", NULL, MERGE_TEXT, 255, false}, TIME_0("seen_at")};
@@ -127,6 +141,8 @@ static const struct merge_table collective_table = TABLE("collectives", collecti
 static const struct merge_table tables[] = {
 	TABLE("system_snapshots", snapshots, NULL),
 	TABLE("gpu_samples", gpu_samples, NULL),
+	TABLE("container_samples", container_samples, NULL),
+	TABLE("ledger", ledger, NULL),
 	TABLE("overhead", overhead, NULL),
 	TABLE("process_names", names,
 		"UPDATE process_names SET name = ?3, seen_at = ?4 WHERE node = ?1 AND pid = ?2"

@@ -147,7 +147,7 @@ int reader_load_samples(struct reader *r, struct errinfo *reterr)
 		{"mem_total", "(SELECT max(mem_total) FROM sessions)"}, {"load5", "NULL"},
 		{"major_faults", "NULL"}, {"psi_cpu", "NULL"}, {"psi_memory", "NULL"},
 		{"psi_io", "NULL"}, {"busiest_cpu_pct", "NULL"}, {"busiest_cpu", "NULL"},
-		{"swap_total", "NULL"}};
+		{"swap_total", "NULL"}, {"steal_pct", "NULL"}, {"iowait_pct", "NULL"}};
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
@@ -185,6 +185,8 @@ int reader_load_samples(struct reader *r, struct errinfo *reterr)
 		s.busiest_cpu_pct = known_at(stmt, 12);
 		s.busiest_cpu = count_at(stmt, 13, &time) ? (int64_t)time : -1;
 		s.swap_total_mb = count_at(stmt, 14, &time) ? (int64_t)time : -1;
+		s.steal_pct = known_at(stmt, 15);
+		s.iowait_pct = known_at(stmt, 16);
 		res = ARRAY_RESERVE(c->samples, capacity, c->sample_count + 1, NODEDB_SAMPLES_MAX);
 		if (res < 0)
 			return res;

@@ -103,7 +103,9 @@ static const struct list_column gpu_samples[] = {SAME("node"), SAME("gpu"), SAME
 
 static const struct list_column overhead[] = {SAME("timestamp"), SAME("node"), SAME("overhead"),
 	SAME("budget"), SAME("hit_ns"), SAME("launch_weight"), SAME("agent_cpu_pct"),
-	SAME("agent_rss_bytes"), SAME("db_bytes"), ROW_END};
+	SAME("agent_rss_bytes"), SAME("db_bytes"), {"overhead_low", "overhead_low", NULL, "NULL"},
+	{"overhead_high", "overhead_high", NULL, "NULL"}, {"pairs", "pairs", NULL, "NULL"},
+	ROW_END};
 
 static const struct list_column graph_events[] = {SAME("timestamp"), SAME("pid"), TEXT("comm"),
 	SAME("op"), SAME("duration"), SAME("arg0"), SAME("arg1"), {"stream", "stream", NULL, "0"},
@@ -258,10 +260,8 @@ static int put_stack_totals(
 		buf_puts(sql, " AND " OP_KIND_GPU_SQL);
 	if (weighs && !s->op)
 		buf_puts(sql, " AND flags & 1 = 0");
-	buf_printf(sql,
-		" AND typeof(duration) = 'integer' AND duration >= 0 ORDER BY timestamp DESC"
-		" LIMIT %u) GROUP BY source, op, stack_hash ORDER BY ns DESC",
-		NODEDB_STACK_ROWS);
+	buf_puts(sql, " AND typeof(duration) = 'integer' AND duration >= 0) GROUP BY source, op,"
+		      " stack_hash ORDER BY ns DESC");
 	return r;
 }
 

@@ -43,6 +43,21 @@ int reader_where_of(struct reader *r, const struct scope *s, const char *table,
 int reader_prepare(
 	struct reader *r, const struct buf *sql, sql_stmt **ret_stmt, struct errinfo *reterr);
 
+/* reader_load_table - the newest rows of a table whose `timestamp` the scope selects, oldest first: into
+ * *items (a pointer to the array's pointer) and *ret_count; how many older ones were left out goes to
+ * *ret_older, rows that make no sense to skipped_rows. A table that is not there has none. */
+struct reader_table {
+	const char *name;
+	const struct reader_column *columns;
+	size_t column_count;
+	const char *order; /* of rows of one moment: "rowid DESC" */
+	bool of_all_nodes;
+	bool (*read)(sql_stmt *stmt, void *ret_row); /* false: it makes no sense */
+	size_t row_bytes, max;
+};
+int reader_load_table(struct reader *r, const struct reader_table *t, void *items,
+	size_t *ret_count, uint64_t *ret_older, struct errinfo *reterr);
+
 /* reader_identify - schema_identify(), and whether it is merged, into @r. */
 int reader_identify(struct reader *r, struct errinfo *reterr);
 
@@ -127,6 +142,8 @@ int reader_load_aggregates(struct reader *r, struct errinfo *reterr);
 int reader_load_samples(struct reader *r, struct errinfo *reterr);
 int reader_load_gpu_samples(struct reader *r, struct errinfo *reterr);
 int reader_load_collectives(struct reader *r, struct errinfo *reterr);
+int reader_load_ledger(struct reader *r, struct errinfo *reterr);
+int reader_load_containers(struct reader *r, struct errinfo *reterr);
 int reader_load_homes(struct reader *r, struct errinfo *reterr);
 int reader_load_chains(struct reader *r, struct errinfo *reterr);
 int reader_load_books(struct reader *r, struct errinfo *reterr);

@@ -26,7 +26,6 @@ int nodedb_snapshot_range(
 
 #define NODEDB_LIST_MAX   100000u
 #define NODEDB_LIST_BYTES (32u << 20)
-#define NODEDB_STACK_ROWS 20000u /* events that NODEDB_STACK_TOTALS looks at, the newest */
 
 enum nodedb_list {       /* columns are named as the API's keys */
 	NODEDB_SESSIONS, /* newest first */

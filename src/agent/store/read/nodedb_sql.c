@@ -4,6 +4,7 @@
  * Aggregates are added to, never replaced: a late call of a bucket already written must not erase
  * what the bucket holds. Sums stop at the largest integer instead of turning into floating point.
  */
+#include "agent/store/ledger_columns.h"
 #include "agent/store/nodedb_private.h"
 
 #define ADD(column)                                                                                \
@@ -25,9 +26,11 @@
 		"sum_dur") ", " ADD("sum_arg0")
 
 /* What is known is not forgotten because another process of the group does not say it. */
-#define KEEP(column)                column " = coalesce(nullif(excluded." column ", ''), " column ")"
-#define COLUMN_NAME(field, meaning) ", " #field
-#define COLUMN_MARK(field, meaning) ",?"
+#define KEEP(column)                  column " = coalesce(nullif(excluded." column ", ''), " column ")"
+#define COLUMN_NAME(field, meaning)   ", " #field
+#define COLUMN_MARK(field, meaning)   ",?"
+#define LINE_NAME(NAME, column, what) ", " column
+#define LINE_MARK(NAME, column, what) ",?"
 
 static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_EVENT] =
@@ -43,8 +46,8 @@ static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_SAMPLE] =
 		"INSERT INTO system_snapshots (timestamp, cpu_pct, mem_pct, mem_avail, swap_mb,"
 		" load_avg, node, mem_total, load5, major_faults, psi_cpu, psi_memory, psi_io,"
-		" busiest_cpu_pct, busiest_cpu, swap_total) VALUES"
-		" (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)"
+		" busiest_cpu_pct, busiest_cpu, swap_total, steal_pct, iowait_pct) VALUES"
+		" (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)"
 		" ON CONFLICT (timestamp, node) DO UPDATE SET cpu_pct = excluded.cpu_pct,"
 		" mem_pct = excluded.mem_pct, mem_avail = excluded.mem_avail,"
 		" swap_mb = excluded.swap_mb, load_avg = excluded.load_avg,"
@@ -52,14 +55,25 @@ static const char *const texts[STATEMENT_COUNT] = {
 		" major_faults = excluded.major_faults, psi_cpu = excluded.psi_cpu,"
 		" psi_memory = excluded.psi_memory, psi_io = excluded.psi_io,"
 		" busiest_cpu_pct = excluded.busiest_cpu_pct, busiest_cpu = excluded.busiest_cpu,"
-		" swap_total = excluded.swap_total",
+		" swap_total = excluded.swap_total, steal_pct = excluded.steal_pct,"
+		" iowait_pct = excluded.iowait_pct",
 	[STATEMENT_GPU_SAMPLE] =
 		"INSERT OR REPLACE INTO gpu_samples (node, timestamp, gpu, uuid, name, "
 		"pci" GPU_FIELDS(COLUMN_NAME) ") VALUES (?,?,?,?,?,?" GPU_FIELDS(COLUMN_MARK) ")",
+	[STATEMENT_CONTAINER_SAMPLE] =
+		"INSERT OR REPLACE INTO container_samples (node, timestamp, "
+		"cgroup_id" CONTAINER_FIELDS(COLUMN_NAME) ") VALUES (?,?,?" CONTAINER_FIELDS(
+			COLUMN_MARK) ")",
+	[STATEMENT_LEDGER] =
+		"INSERT INTO ledger (node, timestamp, duration, "
+		"comm" LEDGER_NUMBERS(COLUMN_NAME) WIRE_LEDGER_LINES(
+			LINE_NAME) ", stay_line,"
+				   " waker_comm, stack_hash) VALUES (?,?,?,?" LEDGER_NUMBERS(
+					   COLUMN_MARK) WIRE_LEDGER_LINES(LINE_MARK) ",?,?,?)",
 	[STATEMENT_OVERHEAD] =
 		"INSERT OR REPLACE INTO overhead (node, timestamp, overhead, budget, hit_ns,"
-		" launch_weight, agent_cpu_pct, agent_rss_bytes, db_bytes)"
-		" VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+		" launch_weight, agent_cpu_pct, agent_rss_bytes, db_bytes, overhead_low,"
+		" overhead_high, pairs) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
 	[STATEMENT_COLLECTIVE] =
 		"INSERT INTO collectives (node, timestamp, pid, tid, comm, seq, op, rank, nranks, "
 		"device, bytes, count, datatype, reduce_op, root, peer, stream, duration, wait_ns, "

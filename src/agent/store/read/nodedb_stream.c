@@ -280,7 +280,8 @@ static int load_node(struct nodedb_stream *s, size_t nodes, struct errinfo *rete
 		int (*load)(struct reader *, struct errinfo *);
 	} loaders[] = {{"system_snapshots", reader_load_samples},
 		{"gpu_samples", reader_load_gpu_samples}, {"causal_chains", reader_load_chains},
-		{"annotations", reader_load_labels}};
+		{"annotations", reader_load_labels}, {"ledger", reader_load_ledger},
+		{"container_samples", reader_load_containers}};
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(loaders); i++) {

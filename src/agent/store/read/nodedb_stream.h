@@ -17,7 +17,8 @@ struct nodedb_sink {
 	/* The rank of a process, for events that do not say it: its environment's, else that in its
 	 * largest communicator. Not called for a process that is several ranks. */
 	int (*rank)(void *arg, const char *node, uint32_t pid, int32_t rank);
-	/* Samples, GPU samples, stored verdicts and labels of one node; gone afterwards. */
+	/* Samples, GPU samples, stored verdicts, labels, and if the filter asks for them ledger and
+	 * control groups of one node; gone afterwards. */
 	int (*content)(void *arg, const char *node, const struct nodedb_content *c);
 	/* Of all nodes, in order of time; may be put into another order. They stay until the end. */
 	int (*collectives)(void *arg, struct collective_row *rows, size_t count);

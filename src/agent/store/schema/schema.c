@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent/store/ledger_columns.h"
 #include "agent/store/nodedb.h"
+#include "model/container_sample.h"
 #include "model/gpu_sample.h"
 #include "wire/names.h"
 
@@ -32,6 +34,23 @@
 	"CREATE TABLE gpu_samples (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"                \
 	" gpu INTEGER NOT NULL, uuid TEXT NOT NULL, name TEXT NOT NULL, pci TEXT NOT "             \
 	"NULL" GPU_FIELDS(GPU_COLUMN) ", PRIMARY KEY (timestamp, node, gpu)) WITHOUT ROWID;"
+
+#define LEDGER_LINE_COLUMN(NAME, column, what) ", " column " INTEGER NOT NULL DEFAULT 0"
+#define LEDGER_NUMBER_COLUMN(field, max)       ", " #field " INTEGER NOT NULL DEFAULT 0"
+#define LEDGER                                                                                                  \
+	"CREATE TABLE ledger (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"                                  \
+	" duration INTEGER NOT NULL, comm TEXT NOT NULL DEFAULT "                                               \
+	"''" LEDGER_NUMBERS(LEDGER_NUMBER_COLUMN) WIRE_LEDGER_LINES(                                            \
+		LEDGER_LINE_COLUMN) ","                                                                         \
+				    " stay_line TEXT NOT NULL DEFAULT '', waker_comm TEXT NOT NULL DEFAULT ''," \
+				    " stack_hash INTEGER NOT NULL DEFAULT 0);"                                  \
+				    "CREATE INDEX idx_ledger_timestamp ON ledger(timestamp);"
+
+#define CONTAINER_COLUMN(field, meaning) ", " #field " INTEGER"
+#define CONTAINER_SAMPLES                                                                          \
+	"CREATE TABLE container_samples (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"          \
+	" cgroup_id INTEGER NOT NULL" CONTAINER_FIELDS(                                            \
+		CONTAINER_COLUMN) ", PRIMARY KEY (timestamp, node, cgroup_id)) WITHOUT ROWID;"
 
 static const char *const tables[] = {
 	"CREATE TABLE events ("
@@ -81,7 +100,8 @@ static const char *const tables[] = {
 	" mem_avail INTEGER NOT NULL, swap_mb INTEGER NOT NULL, load_avg REAL NOT NULL,"
 	" node TEXT NOT NULL DEFAULT '', mem_total INTEGER NOT NULL DEFAULT 0,"
 	" load5 REAL, major_faults REAL, psi_cpu REAL, psi_memory REAL, psi_io REAL,"
-	" busiest_cpu_pct REAL, busiest_cpu INTEGER, swap_total INTEGER);"
+	" busiest_cpu_pct REAL, busiest_cpu INTEGER, swap_total INTEGER, steal_pct REAL,"
+	" iowait_pct REAL);"
 	"CREATE UNIQUE INDEX idx_snapshots_ts_uniq ON "
 	"system_snapshots(timestamp, node);",
 
@@ -165,10 +185,15 @@ static const char *const tables[] = {
 
 	GPU_SAMPLES,
 
+	CONTAINER_SAMPLES,
+
+	LEDGER,
+
 	"CREATE TABLE overhead (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"
 	" overhead REAL NOT NULL, budget REAL NOT NULL, hit_ns REAL NOT NULL,"
 	" launch_weight INTEGER NOT NULL, agent_cpu_pct REAL NOT NULL,"
 	" agent_rss_bytes INTEGER NOT NULL, db_bytes INTEGER NOT NULL,"
+	" overhead_low REAL, overhead_high REAL, pairs INTEGER,"
 	" PRIMARY KEY (timestamp, node)) WITHOUT ROWID;",
 
 	"CREATE TABLE sources (id INTEGER PRIMARY KEY, name TEXT NOT NULL,"
@@ -180,6 +205,10 @@ static const char *const tables[] = {
 
 #define GPU_THROTTLE_NOTE_(bit, name, slows) " " #bit " " name
 #define GPU_THROTTLE_NOTE                    GPU_THROTTLES(GPU_THROTTLE_NOTE_)
+
+#define LEDGER_LINE_NOTE(NAME, column, what) "; " column ": " what
+#define LEDGER_ID_NOTE(id, NAME, name, what) "; " #id " " name ": " what
+#define CONTAINER_NOTE(field, meaning)       "; " #field ": " meaning
 
 static const struct {
 	const char *key, *value;
@@ -205,21 +234,22 @@ static const struct {
 		"sched_switch: wait_ns of duration were spent runnable without a CPU; peer_pid "
 		"and peer_comm had that CPU; stream is the process that woke the thread"},
 	{"weight_note", "events.weight: how many calls the row stands for"},
-	{"node_note",
-		"events.id is node:seq and is computed; look rows up by seq. causal_chains.id "
-		"and incidents.id are node:descriptor"},
+	{"node_note", "events.id is node:seq and is computed; select rows by seq. causal_chains.id "
+		      "and incidents.id are node:descriptor"},
 	{"event_aggregates_note", "all calls per minute, process and operation, stored or not: "
 				  "count - stored have no row "
 				  "in events. nested = 1: driver calls made inside runtime calls, "
 				  "so do not add them to "
-				  "those. sketch: histogram of durations"},
+				  "those; of launches among them one in 16 is timed and "
+				  "stands for the rest. sketch: histogram of durations"},
 	{"event_aggregates_5s_note", "as event_aggregates, in buckets of 5 seconds"},
 	{"losses_by_cpu_note",
 		"what of `losses` happened in the kernel, by CPU, since the trace began "
 		"(also in a file that follows a rolled one)"},
 	{"accounting_note",
 		"per session and source: hits = stored + aggregated + lost; losses has lost by "
-		"reason. While sessions.stopped_at is 0, hits may be more: the rest was on its way "
+		"reason. stored counts rows of events and of ledger (source host). While "
+		"sessions.stopped_at is 0, hits may be more: the rest was on its way "
 		"when the last row was written"},
 	{"pruned_note",
 		"rows deleted to keep --max-db, by the session that deleted them: stored in "
@@ -251,19 +281,44 @@ static const struct {
 				  "or --heartbeat)"},
 	{"system_snapshots_units",
 		"major_faults: per second; psi_*: percent of the last 10 s in which some task "
-		"stalled, NULL where the kernel does not tell; busiest_cpu: the CPU with the least "
-		"idle time; swap_total: MB"},
-	{"gpu_samples_note", "each GPU once a second while recording, by NVML; NULL: not told. "
+		"stalled, NULL where the kernel has no such value; busiest_cpu: the CPU with the least "
+		"idle time; swap_total: MB; steal_pct: share of all CPUs that the hypervisor gave "
+		"to others; iowait_pct: share idle while a task waited for a disk"},
+	{"gpu_samples_note", "each GPU once a second while recording, by NVML; NULL: unknown. "
 			     "Units are in the names. A gap: the driver did not answer. "
 			     "ecc_*: since the driver was loaded; last_xid: seen while recording"},
 	{"gpu_samples_throttle", "throttle_reasons is the sum of" GPU_THROTTLE_NOTE},
+	{"container_samples_note",
+		"each control group of traced processes once a second while recording (the kernel's "
+		"cgroup v2); cgroup_metadata names it. Totals since the group exists; NULL: the "
+		"kernel has no such value, or no limit is set. Quota and throttling are those of the "
+		"ancestor with the tightest quota" CONTAINER_FIELDS(CONTAINER_NOTE)},
+	{"ledger_note",
+		"what a thread of a traced process spent its time on between two marks: the "
+		"columns below, in ns, add up to duration, and rows of a thread follow each other "
+		"without a gap unless one was lost" WIRE_LEDGER_LINES(LEDGER_LINE_NOTE)},
+	{"ledger_counts",
+		"launches, waits, copies, allocs: calls that ended in the row; stays: stays off "
+		"the CPU that ended in it; launches_off 1: launches were not probed in a part of "
+		"it"},
+	{"ledger_mark", "ledger.mark is what ended the row" WIRE_MARKS(LEDGER_ID_NOTE)},
+	{"ledger_stay",
+		"mark 1: the row ends with a stay off the CPU of stay_ns, the last stay_wait_ns of "
+		"which the thread was able to run; stay_line: the column that has it; stack_hash: "
+		"where it was. waker_pid, waker_tid, waker_comm: the thread that ended it; "
+		"waker" WIRE_WAKERS(LEDGER_ID_NOTE)},
 	{"overhead_note",
-		"what tracing cost, every 5 s: overhead: share of the busiest process's time that "
+		"overhead of tracing, every 5 s: overhead: share of the busiest process's time that "
 		"the probes took (budget: its limit, 0 none), hit_ns: of one hit, launch_weight: "
-		"one of so many launches was seen; agent_cpu_pct: of one CPU"},
+		"one of so many launches was seen; agent_cpu_pct: of one CPU. pairs NULL: overhead "
+		"is hits times hit_ns, the least it can be; else it comes from so many pairs of "
+		"windows with and without launch probes, and the truth is most likely between "
+		"overhead_low and overhead_high"},
 	{"sessions_note", "one row per `ingero trace`; stopped_at 0: running or killed"},
-	{"process_names_note", "the last name of each pid; `processes` tells reused pids apart"},
-	{"stack_traces_note", "events.stack_hash refers to stack_traces.hash; 0 = none"},
+	{"process_names_note",
+		"the last name of each pid; `processes` has reused pids as separate rows"},
+	{"stack_traces_note",
+		"events.stack_hash and ledger.stack_hash refer to stack_traces.hash; 0 = none"},
 	{"stack_traces_frames",
 		"frames: JSON array, innermost first: s function, f source file or library, l "
 		"line; pf, pfn, pl file, function and line of a Python frame; i address where "

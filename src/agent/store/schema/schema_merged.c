@@ -59,6 +59,7 @@ static const char *const tables[] = {
 	"(timestamp, node, pid, start_time, span_start, span_end, labels);"
 	"CREATE UNIQUE INDEX idx_collectives_once ON collectives"
 	"(node, pid, tid, timestamp, op);"
+	"CREATE UNIQUE INDEX idx_ledger_once ON ledger(node, pid, tid, timestamp, mark);"
 	"CREATE UNIQUE INDEX idx_sessions_once ON sessions(node, started_at);",
 
 	"CREATE TABLE node_clocks (node TEXT PRIMARY KEY, reference TEXT NOT NULL,"

@@ -119,7 +119,8 @@ int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct err
 		SQL_I(s->mem_total_mb), known(s->load5), known(s->major_faults_per_s),
 		known(s->psi_cpu_pct), known(s->psi_memory_pct), known(s->psi_io_pct),
 		known(s->busiest_cpu_pct), s->busiest_cpu < 0 ? SQL_NOTHING : SQL_I(s->busiest_cpu),
-		s->swap_total_mb < 0 ? SQL_NOTHING : SQL_I(s->swap_total_mb));
+		s->swap_total_mb < 0 ? SQL_NOTHING : SQL_I(s->swap_total_mb), known(s->steal_pct),
+		known(s->iowait_pct));
 }
 
 int nodedb_put_overhead(struct nodedb *db, const struct overhead *o, struct errinfo *reterr)
@@ -131,7 +132,8 @@ int nodedb_put_overhead(struct nodedb *db, const struct overhead *o, struct erri
 		return r;
 	return SQL_PUT(stmt, reterr, SQL_S(db->node), SQL_I(o->time.ns), SQL_R(o->share),
 		SQL_R(o->budget), SQL_R(o->hit_ns), SQL_I(o->launch_weight), SQL_R(o->cpu_pct),
-		SQL_I(o->rss_bytes), SQL_I(o->db_bytes));
+		SQL_I(o->rss_bytes), SQL_I(o->db_bytes), o->pairs ? SQL_R(o->low) : SQL_NOTHING,
+		o->pairs ? SQL_R(o->high) : SQL_NOTHING, o->pairs ? SQL_I(o->pairs) : SQL_NOTHING);
 }
 
 /* -1 stands for "the call has no such value". */

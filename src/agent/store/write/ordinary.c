@@ -183,6 +183,8 @@ bool ordinary_keeps(struct ordinary *o, const int64_t row[ORDINARY_COUNT])
 		start_ns > TIME_MAX_NS || row[ORDINARY_FLAGS] < 0 ||
 		row[ORDINARY_FLAGS] > UINT16_MAX)
 		return true;
+	if (row[ORDINARY_FLAGS] & WIRE_AFTER_GAP) /* a pause shows in it alone */
+		return true;
 	/* A nested call is part of a runtime call that is kept itself if it matters. */
 	if (!nested && op_kind_marks((unsigned)source, (unsigned)row[ORDINARY_OP]))
 		return true;

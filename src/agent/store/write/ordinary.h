@@ -3,8 +3,8 @@
  *
  * Aggregates say how long every op of every process ordinarily takes and how often it was called;
  * rows of such calls add nothing to that. Everything else is kept: calls longer than that, calls
- * that failed, waits for the GPU and allocations (they mark steps and leaks), ops without
- * aggregates, and every row that is no CUDA call. */
+ * that failed, the first ones after a pause, waits for the GPU and allocations (they mark steps and
+ * leaks), ops without aggregates, and every row that is no CUDA call. */
 #pragma once
 
 #include <stdbool.h>
@@ -39,11 +39,8 @@ int ordinary_init(struct ordinary *o, const struct aggregate *aggregates, size_t
 int ordinary_clone(struct ordinary *o, const struct ordinary *from);
 void ordinary_done(struct ordinary *o);
 
-/* What ordinary_keeps() looks at, in this order. flags stands far back in the row and matters for
- * driver calls alone: not unpacking it for others saves 5 % of the scan. */
-#define ORDINARY_COLUMNS                                                                           \
-	"seq, timestamp, pid, source, op, duration, ret_code,"                                     \
-	" CASE source WHEN 4 THEN flags ELSE 0 END"
+/* What ordinary_keeps() looks at, in this order. */
+#define ORDINARY_COLUMNS "seq, timestamp, pid, source, op, duration, ret_code, flags"
 enum ordinary_column {
 	ORDINARY_SEQ,
 	ORDINARY_TIMESTAMP,

@@ -2,10 +2,10 @@
 /* orphan_gc.c - rows that only make sense for others that are gone. See orphan_gc.h.
  *
  * Stacks and cgroups: mark and sweep. All that are there when a round begins are candidates (a
- * temporary table); events are then read once, in portions by seq, and strike out what they refer
- * to; what is left at the end of the events has no reader. A portion deletes only after marking has
- * reached the newest event in the same transaction, so nothing written meanwhile is missed, and no
- * index on events is needed, which every insert would pay for.
+ * temporary table); events and ledger are then read once, in portions by row number, and strike out
+ * what they refer to; what is left at their end has no reader. A portion deletes only after marking
+ * has reached the newest rows in the same transaction, so nothing written meanwhile is missed, and no
+ * index on them is needed, which every insert would pay for.
  *
  * A round over many millions of events reads them all, so the next one rests ten times as long as
  * the last one took. */
@@ -83,7 +83,8 @@ static int list_candidates(struct orphan_gc *s, struct portion *p, struct errinf
 		"DELETE FROM orphan_stacks; DELETE FROM orphan_cgroups;"
 		"INSERT INTO orphan_stacks SELECT hash FROM stack_traces LIMIT " CANDIDATES_MAX ";"
 		"INSERT INTO orphan_cgroups SELECT cgroup_id FROM cgroup_metadata"
-		" LIMIT " CANDIDATES_MAX,
+		" LIMIT " CANDIDATES_MAX ";"
+		"DELETE FROM orphan_cgroups WHERE id IN (SELECT cgroup_id FROM container_samples)",
 		reterr);
 
 	if (r < 0)
@@ -94,39 +95,61 @@ static int list_candidates(struct orphan_gc *s, struct portion *p, struct errinf
 		&found, reterr);
 	if (r < 0)
 		return r;
-	s->cursor = 0;
+	s->cursor = s->row_cursor = 0;
 	s->pid = s->start = -1;
 	s->stage = found ? STAGE_MARK : STAGE_PROCESSES;
 	return 1;
 }
 
-/* Strikes out what the next events refer to. Returns 1 when there are no more events. */
-static int mark(struct orphan_gc *s, struct portion *p, struct errinfo *reterr)
+/* Strikes out of @list what @column of the next rows of @table refers to. */
+static int strike(struct portion *p, const char *list, const char *table, const char *column,
+	int64_t cursor, struct errinfo *reterr)
 {
-	char sql[512];
+	char sql[256];
+
+	snprintf(sql, sizeof(sql),
+		"DELETE FROM %s WHERE id IN (SELECT %s FROM %s WHERE rowid > %" PRId64
+		" ORDER BY rowid LIMIT %zu)",
+		list, column, table, cursor, p->rows);
+	return sql_exec(p->db->sql, sql, reterr);
+}
+
+/* Moves the cursor behind the rows that were looked at. Returns 1 when there are no more. */
+static int advance(struct portion *p, const char *table, int64_t *cursor, struct errinfo *reterr)
+{
+	char sql[256];
 	int64_t last;
 	int r;
 
 	snprintf(sql, sizeof(sql),
-		"DELETE FROM orphan_stacks WHERE id IN (SELECT stack_hash FROM events"
-		" WHERE seq > %" PRId64 " ORDER BY seq LIMIT %zu);"
-		"DELETE FROM orphan_cgroups WHERE id IN (SELECT cgroup_id FROM events"
-		" WHERE seq > %" PRId64 " ORDER BY seq LIMIT %zu)",
-		s->cursor, p->rows, s->cursor, p->rows);
-	r = sql_exec(p->db->sql, sql, reterr);
-	if (r < 0)
-		return r;
-	snprintf(sql, sizeof(sql),
-		"SELECT coalesce(max(seq), 0) FROM (SELECT seq FROM events WHERE seq > %" PRId64
-		" ORDER BY seq LIMIT %zu)",
-		s->cursor, p->rows);
+		"SELECT coalesce(max(n), 0) FROM (SELECT rowid AS n FROM %s WHERE rowid > %" PRId64
+		" ORDER BY rowid LIMIT %zu)",
+		table, *cursor, p->rows);
 	r = sql_get_int(p->db->sql, sql, &last, reterr);
 	if (r < 0)
 		return r;
 	if (last)
-		s->cursor = last;
-	r = sql_get_int(p->db->sql, "SELECT coalesce(max(seq), 0) FROM events", &last, reterr);
-	return r < 0 ? r : s->cursor >= last;
+		*cursor = last;
+	snprintf(sql, sizeof(sql), "SELECT coalesce(max(rowid), 0) FROM %s", table);
+	r = sql_get_int(p->db->sql, sql, &last, reterr);
+	return r < 0 ? r : *cursor >= last;
+}
+
+/* Strikes out what the next events and ledger rows refer to. Returns 1 when there are no more. */
+static int mark(struct orphan_gc *s, struct portion *p, struct errinfo *reterr)
+{
+	int r = strike(p, "orphan_stacks", "events", "stack_hash", s->cursor, reterr), rest;
+
+	if (r >= 0)
+		r = strike(p, "orphan_cgroups", "events", "cgroup_id", s->cursor, reterr);
+	if (r >= 0)
+		r = strike(p, "orphan_stacks", "ledger", "stack_hash", s->row_cursor, reterr);
+	if (r >= 0)
+		r = advance(p, "events", &s->cursor, reterr);
+	if (r < 0)
+		return r;
+	rest = advance(p, "ledger", &s->row_cursor, reterr);
+	return rest < 0 ? rest : r && rest;
 }
 
 static int remove_orphans(struct orphan_gc *s, struct portion *p, const char *table,

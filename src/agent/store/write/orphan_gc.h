@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* orphan_gc.h - removes rows that only make sense for others that are gone: stacks, cgroups and
- * processes no event refers to, and sessions whose whole time has been pruned. */
+ * processes nothing refers to, and sessions whose whole time has been pruned. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,6 +10,7 @@
 struct orphan_gc {
 	int stage;          /* 0: at rest */
 	int64_t cursor;     /* events marked up to this seq */
+	int64_t row_cursor; /* rows of the ledger marked up to this one */
 	int64_t pid, start; /* processes looked at up to this one */
 	uint64_t began_ns;  /* monotonic */
 	uint64_t rest_until_ns;

@@ -49,6 +49,8 @@ static const struct {
 	{"event_aggregates", "bucket", (int64_t)NODEDB_BUCKET_COARSE},
 	{"system_snapshots", "timestamp", 0},
 	{"gpu_samples", "timestamp", 0},
+	{"container_samples", "timestamp", 0},
+	{"ledger", "timestamp", 0},
 	{"overhead", "timestamp", 0},
 	{"collectives", "timestamp", 0},
 	{"cgroup_schedstat", "window_end", 0},

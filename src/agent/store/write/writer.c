@@ -6,7 +6,8 @@
  * messages in a list with a ceiling in bytes, aggregates with their histogram already encoded.
  *
  * Invariants:
- *  1. An accepted event ends in exactly one of stored[] and failed[], counted after its commit. The
+ *  1. An accepted event or ledger row ends in exactly one of stored[] and failed[], counted after
+ *     its commit. The
  *     books are written in the transaction of the rows they count, so that also those of a killed
  *     process hold for its file; what they cannot say is what was on its way.
  *  2. A transaction that failed for want of space or by a disk error is tried again every batch_ms
@@ -217,6 +218,8 @@ static void drop_pending(struct store_writer *w, bool lost)
 				writer_message_calls(m));
 		else if (m->kind == MESSAGE_AGGREGATE)
 			w->aggregated[writer_slot(m->aggregate.source)] += writer_message_calls(m);
+		if (m->kind == MESSAGE_LEDGER)
+			count_row(lost || m->refused ? w->failed : w->stored, SOURCE_HOST);
 		if (m->kind == MESSAGE_ANNOTATION)
 			acknowledge(w, m->annotation.ticket, lost ? -EIO : m->annotation.id);
 		if (m->kind == MESSAGE_RENEWED)
@@ -256,10 +259,13 @@ static int write_pending(struct store_writer *w, struct errinfo *reterr)
 			keep_error(w, reterr);
 	}
 	file_books(w, &books);
-	for (const struct message *m = w->pending; m; m = m->next)
+	for (const struct message *m = w->pending; m; m = m->next) {
 		if (m->kind == MESSAGE_AGGREGATE && !m->refused)
 			books.source[writer_slot(m->aggregate.source)].aggregated +=
 				writer_message_calls(m);
+		if (m->kind == MESSAGE_LEDGER && !m->refused)
+			books.source[SOURCE_HOST].stored++;
+	}
 	return end_batch(w, &books, 0, reterr);
 }
 

@@ -33,6 +33,11 @@ bool store_writer_push(struct store_writer *w, const struct event *e);
 bool store_writer_push_aggregate(struct store_writer *w, const struct aggregate *a);
 bool store_writer_push_sample(struct store_writer *w, const struct host_sample *s);
 bool store_writer_push_gpu_sample(struct store_writer *w, const struct gpu_sample *s);
+bool store_writer_push_container(struct store_writer *w, const struct container_sample *s);
+
+/* store_writer_push_ledger - a record of source HOST: it ends in store_writer_stored() or _failed()
+ * like an event. Together with stacks it gets half of the room that messages have. */
+bool store_writer_push_ledger(struct store_writer *w, const struct ledger_row *row);
 bool store_writer_push_overhead(struct store_writer *w, const struct overhead *o);
 
 /* store_writer_push_gpu - what the driver says of itself, for the session's row. */

@@ -92,6 +92,9 @@ int writer_message_write(struct store_writer *w, struct message *m, struct errin
 		return nodedb_put_collective(
 			w->db, &m->collective.event, &m->collective.nccl, reterr);
 	case MESSAGE_GPU_SAMPLE: return nodedb_put_gpu_sample(w->db, (const void *)m->data, reterr);
+	case MESSAGE_CONTAINER:
+		return nodedb_put_container_sample(w->db, (const void *)m->data, reterr);
+	case MESSAGE_LEDGER: return nodedb_put_ledger(w->db, (const void *)m->data, reterr);
 	case MESSAGE_OVERHEAD: return nodedb_put_overhead(w->db, (const void *)m->data, reterr);
 	case MESSAGE_PROCESS:
 		return nodedb_put_process(w->db, (const void *)m->data,

@@ -10,7 +10,7 @@
 #include "agent/store/write/writer.h"
 
 #define WRITER_MESSAGE_BYTES (8u << 20)
-#define WRITER_STACK_BYTES   (WRITER_MESSAGE_BYTES / 2) /* stacks leave room for counts */
+#define WRITER_BULK_BYTES    (WRITER_MESSAGE_BYTES / 2) /* stacks and ledger leave room for counts */
 #define WRITER_ACKS_MAX      16384 /* annotations whose fate nobody has asked for yet: 256 kB */
 
 enum message_kind {
@@ -18,6 +18,8 @@ enum message_kind {
 	MESSAGE_SAMPLE,
 	MESSAGE_COLLECTIVE,
 	MESSAGE_GPU_SAMPLE,
+	MESSAGE_CONTAINER,
+	MESSAGE_LEDGER,
 	MESSAGE_OVERHEAD,
 	MESSAGE_GPU,
 	MESSAGE_PROCESS,

@@ -43,19 +43,28 @@ static struct message *message_new(enum message_kind kind, const void *data, siz
 
 static bool push_message(struct store_writer *w, struct message *m)
 {
-	size_t max = m && m->kind == MESSAGE_STACK ? WRITER_STACK_BYTES : WRITER_MESSAGE_BYTES;
-	bool room;
+	bool is_bulk = m && (m->kind == MESSAGE_STACK || m->kind == MESSAGE_LEDGER);
+	size_t max = is_bulk ? WRITER_BULK_BYTES : WRITER_MESSAGE_BYTES, before;
+	bool room, wake = false;
 
 	if (!m)
 		return false;
 	pthread_mutex_lock(&w->mutex);
-	room = !w->stopping && w->message_bytes + m->size <= max;
+	before = w->message_bytes;
+	room = !w->stopping && before + m->size <= max;
 	if (room) {
 		w->message_bytes += m->size;
 		*w->end = m;
 		w->end = &m->next;
+		/* Rows that are counted do not wait until there is no room; while a full disk keeps
+		 * them, more do not wake the thread again. */
+		wake = m->kind == MESSAGE_LEDGER && before < WRITER_BULK_BYTES / 2 &&
+		       w->message_bytes >= WRITER_BULK_BYTES / 2;
+		w->urgent = w->urgent || wake;
 	}
 	pthread_mutex_unlock(&w->mutex);
+	if (wake)
+		pthread_cond_signal(&w->wake);
 	if (!room)
 		free(m);
 	return room;
@@ -94,6 +103,16 @@ bool store_writer_push_sample(struct store_writer *w, const struct host_sample *
 bool store_writer_push_gpu_sample(struct store_writer *w, const struct gpu_sample *s)
 {
 	return push_message(w, message_new(MESSAGE_GPU_SAMPLE, s, sizeof(*s)));
+}
+
+bool store_writer_push_container(struct store_writer *w, const struct container_sample *s)
+{
+	return push_message(w, message_new(MESSAGE_CONTAINER, s, sizeof(*s)));
+}
+
+bool store_writer_push_ledger(struct store_writer *w, const struct ledger_row *row)
+{
+	return push_message(w, message_new(MESSAGE_LEDGER, row, sizeof(*row)));
 }
 
 bool store_writer_push_overhead(struct store_writer *w, const struct overhead *o)

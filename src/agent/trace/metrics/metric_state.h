@@ -7,6 +7,7 @@
 #pragma once
 
 #include "agent/correlate/live/incident_tracker.h"
+#include "agent/correlate/live/step_counter.h"
 #include "base/macros.h"
 #include "model/collective.h"
 #include "model/gpu_sample.h"
@@ -70,6 +71,7 @@ struct metric_state {
 	size_t case_count;
 	uint64_t found[PROBLEM_COUNT][SEVERITY_COUNT];
 	uint32_t open[PROBLEM_COUNT][SEVERITY_COUNT];
+	struct step_counter steps; /* as the explainer last said */
 	uint64_t cut;
 };
 

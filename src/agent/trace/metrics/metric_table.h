@@ -25,6 +25,10 @@ enum metric_id {
 	M_OP_DURATION,
 	M_LAUNCH_COUNT,
 	M_LAUNCHES,
+	/* steps */
+	M_STEP_SECONDS,
+	M_STEPS,
+	M_SLOW_STEPS,
 	/* copies */
 	M_COPY_BYTES,
 	M_COPY_MS,
@@ -77,6 +81,8 @@ enum metric_id {
 	M_RING_OVERFLOWS,
 	/* the agent itself */
 	M_OVERHEAD,
+	M_OVERHEAD_LOW,
+	M_OVERHEAD_HIGH,
 	M_OVERHEAD_BUDGET,
 	M_HIT_COST,
 	M_LAUNCH_WEIGHT,

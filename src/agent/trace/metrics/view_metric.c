@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view_metric.c - the points of a reading: host, calls, copies, incidents, books, the agent itself.
  *
- * What can be 0 is told as 0 from the beginning, so that a rate or an alert has something to begin
- * with; what is not known is not told. Counters count since tracing began, except those of one
+ * What can be 0 is reported as 0 from the beginning, so that a rate or an alert has something to begin
+ * with; what is not known is not reported. Counters count since tracing began, except those of one
  * process, which count since it came. */
 #include "agent/trace/metrics/view_metric.h"
 
@@ -123,9 +123,27 @@ static void put_copies(const struct reading *r, struct metric_set *s)
 	}
 }
 
+/* ---- steps ---- */
+
+static void put_steps(const struct reading *r, struct metric_set *s)
+{
+	for (size_t i = 0; i < r->step_count; i++) {
+		const struct step_count *c = &r->steps[i];
+		const struct metric_attribute process[] = {
+			METRIC_NUMBER(c->pid), METRIC_TEXT(c->comm)};
+
+		metric_put_double(s, ROW(M_STEPS), c->since, c->steps, process);
+		metric_put_double(s, ROW(M_SLOW_STEPS), c->since, c->slow_steps, process);
+		for (int k = 0; k < ACCOUNT_LINES; k++)
+			metric_put_double(s, ROW(M_STEP_SECONDS), c->since, c->ns[k] / NS_PER_S,
+				METRIC_OF(process[0], process[1],
+					METRIC_TEXT(account_line_id((enum account_line)k))));
+	}
+}
+
 /* ---- incidents ---- */
 
-/* A problem is told with the worst severity it may have from the beginning, with others once one of
+/* A problem is reported with the worst severity it may have from the beginning, with others once one of
  * these was found. */
 static void put_incidents(const struct reading *r, struct metric_set *s)
 {
@@ -211,6 +229,10 @@ static void put_agent(const struct reading *r, struct metric_set *s)
 	const struct tracer_view *v = r->view;
 
 	put_share(s, M_OVERHEAD, v->overhead);
+	if (v->overhead_pairs) {
+		put_share(s, M_OVERHEAD_LOW, v->overhead_low);
+		put_share(s, M_OVERHEAD_HIGH, v->overhead_high);
+	}
 	put_share(s, M_OVERHEAD_BUDGET, v->overhead_budget);
 	put_share(s, M_HIT_COST, v->hit_ns / NS_PER_S);
 	put_gauge(s, M_LAUNCH_WEIGHT, v->launch_weight);
@@ -227,7 +249,7 @@ static void put_agent(const struct reading *r, struct metric_set *s)
 		put_counter(r, s, M_DB_PRUNED, r->pruned_rows);
 	}
 	put_counter(r, s, M_CLOCK_STEPS, v->clock_steps);
-	put_counter(r, s, M_ENTRIES_CUT, r->metric_state->cut);
+	put_counter(r, s, M_ENTRIES_CUT, r->metric_state->cut + r->metric_state->steps.left_out);
 }
 
 void view_metric(const struct reading *r, struct metric_set *s)
@@ -244,5 +266,6 @@ void view_metric(const struct reading *r, struct metric_set *s)
 	view_metric_gpu(r, s);
 	put_copies(r, s);
 	view_metric_nccl(r, s);
+	put_steps(r, s);
 	put_ops(r, s); /* last: what is cut, if anything, is of the longest lists */
 }

@@ -32,6 +32,8 @@ struct reading { /* everything that metrics are made of */
 	size_t launch_count;
 	bool has_store;
 	uint64_t pruned_rows;
+	struct step_count steps[STEP_COUNTER_MAX]; /* of processes that are running */
+	size_t step_count;
 	uint64_t cut; /* what the lists above had no room for */
 };
 

@@ -6,7 +6,7 @@
 
 #define ROW(id) (&metric_table[id])
 
-/* Values of a sample that are told as they are, times a factor. */
+/* Values of a sample that are reported as they are, times a factor. */
 static const struct {
 	enum metric_id id;
 	size_t offset;

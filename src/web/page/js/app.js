@@ -18,6 +18,7 @@ import * as ranks from "./ranks.js";
 import * as graphs from "./graphs.js";
 import * as recording from "./recording.js";
 import * as sql from "./sql.js";
+import * as steps from "./steps.js";
 
 const TICK_MS = 2000, QUIET_NS = 15e9;
 const $ = (id) => document.getElementById(id);
@@ -26,6 +27,7 @@ const $ = (id) => document.getElementById(id);
 const QUESTIONS = {
 	overview: {every: 2},
 	incidents: {every: 6, time: true, node: true, params: {stacks: 1}},
+	steps: {every: 10, time: true, node: true, params: {stacks: 1}},
 	chains: {every: 10, time: true, node: true, params: {limit: 200}},
 	capabilities: {every: 60},
 	ops: {every: 2, time: true},
@@ -44,6 +46,7 @@ const QUESTIONS = {
 const PANELS = [
 	{id: "health", needs: ["overview", "incidents", "gpus"], view: health.view, optional: ["gpus"]},
 	{id: "incidents", needs: ["incidents", "chains"], view: incidents.view, optional: ["chains"]},
+	{id: "steps", needs: ["steps"], view: steps.view},
 	{id: "operations", needs: ["ops", "series"], view: operations.view, optional: ["series"]},
 	{id: "gpu", needs: ["gpus"], view: hardware.gpuView},
 	{id: "host", needs: ["snapshots"], view: hardware.hostView},
@@ -242,6 +245,23 @@ function openIncident(id) {
 	}
 }
 
+// The entries of a line, the first of them in sight.
+function openEntries(ids) {
+	ids.forEach((id) => ctx.open.add(id));
+	showAll();
+	const d = [...document.querySelectorAll("#steps details.stack")].find((x) => ids.includes(x.dataset.open));
+	if (d) {
+		d.scrollIntoView({block: "center"});
+		d.querySelector("summary").focus({preventScroll: true});
+	}
+}
+
+function flameFind(words) {
+	$("flame").scrollIntoView({block: "start"});
+	$("flame-search").value = words;
+	$("flame-search").dispatchEvent(new Event("input"));
+}
+
 function sqlRun() {
 	sql.run($("sql-text").value, Number($("sql-limit").value), $("sql-result")).catch((e) => {
 		refusal = e;
@@ -266,6 +286,8 @@ const ACTS = {
 	},
 	source: (b) => { ctx.source = b.dataset.source; showAll(); },
 	sql: (b) => { $("sql-text").value = b.dataset.text; $("sql").scrollIntoView({block: "start"}); sqlRun(); },
+	"steps-line": (b) => openEntries(b.dataset.ids.split("\n")),
+	"flame-find": (b) => flameFind(b.dataset.text),
 	"flame-all": () => { $("flame-search").value = ""; $("flame-found").textContent = ""; flame.search(""); flame.zoom(0); },
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// chart.js - lines over time. The drawing is stretched to whatever width there is (no size is measured);
+// chart.js - lines over time, or stacked pieces of it. The drawing is stretched to whatever width there is (no size is measured);
 // all text is HTML beside it. One read-out moment is shared by all charts, by pointer or arrow keys.
 import {el, svg} from "./dom.js";
 import {clock, zone} from "./format.js";
@@ -85,9 +85,10 @@ function strip(model, x) {
 function legend(model) {
 	return el("ul", {class: "legend"}, model.series.map((s, i) => {
 		const last = s.points.findLast((p) => p[1] !== null);
-		return el("li", {key: s.name}, svg("svg", {class: "swatch", viewBox: "0 0 22 8", "aria-hidden": "true"},
-			svg("path", {class: `line s${i % STYLES}`, d: "M0 4H22"})), el("bdi", {}, s.name), " ",
-		el("b", {"data-series": i}, last ? model.format(last[1]) : "no value"));
+		return el("li", {key: s.name}, s.kind ? el("span", {class: `key ${s.kind}`}) :
+			svg("svg", {class: "swatch", viewBox: "0 0 22 8", "aria-hidden": "true"}, svg("path", {class: `line s${i % STYLES}`, d: "M0 4H22"})),
+		el("bdi", {}, s.name), " ",
+		el("b", {"data-series": i}, model.bars ? "" : last ? model.format(last[1]) : "no value"));
 	}));
 }
 
@@ -99,12 +100,28 @@ function summary(model) {
 	}).join("; ");
 }
 
+// Each bar is as wide as the time it is of; its pieces stand on each other in the order of the series.
+function piles(model, x, y) {
+	return model.bars.map((b) => {
+		const left = x(b.from), width = Math.max(x(b.to) - left, 1);
+		let sum = 0;
+		return b.parts.map((v, i) => {
+			const low = y(sum), high = y(sum += v);
+			return v ? svg("rect", {class: `part ${model.series[i].kind}`, x: left.toFixed(1), y: high.toFixed(2), width: width.toFixed(1),
+				height: (low - high).toFixed(2)}) : null;
+		});
+	});
+}
+
+const sumOf = (b) => b.parts.reduce((n, v) => n + v, 0);
+
 // chart - @spec: key, title, note, format(v), series [{name, points [[ns, v|null]]}], from, to, step (ns),
 // top (of the axis; else found, at most `most`), limit {value, label}, marks [{from, to, severity, label}],
-// strip {label, runs [{from, to, text}]}.
+// strip {label, runs [{from, to, text}]}, bars [{from, to, parts [v of each series]}]: pieces instead of lines; a series
+// then has a kind, the class of its pieces.
 export function chart(spec) {
 	const model = {marks: [], ...spec};
-	const values = model.series.flatMap((s) => s.points.map((p) => p[1])).filter((v) => v !== null);
+	const values = model.bars ? model.bars.map(sumOf) : model.series.flatMap((s) => s.points.map((p) => p[1])).filter((v) => v !== null);
 	const highest = Math.max(0, ...values, model.limit ? model.limit.value : 0);
 	const top = model.top || Math.min(highest > 0 ? niceTop(highest) : 1, model.most || Infinity);
 	const x = (t) => (t - model.from) / (model.to - model.from || 1) * WIDTH;
@@ -120,7 +137,7 @@ export function chart(spec) {
 		svg("svg", {class: "lines", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true"},
 			bands(model, x), svg("path", {class: "grid", d: `M0 ${y(top / 2)}H${WIDTH}M0 ${y(top)}H${WIDTH}M0 ${y(0)}H${WIDTH}`}),
 			model.limit ? svg("path", {class: "limit", d: `M0 ${y(model.limit.value)}H${WIDTH}`}, svg("title", {}, model.limit.label)) : null,
-			model.series.map((s, i) => svg("path", {class: `line s${i % STYLES}`,
+			model.bars ? piles(model, x, y) : model.series.map((s, i) => svg("path", {class: `line s${i % STYLES}`,
 				d: pathOf(thinned(s.points), x, y, 3.5 * (model.step || 1e9))}))),
 		markers(model, x), el("span", {class: "needle", "data-keep": true})),
 		strip(model, x),
@@ -138,12 +155,12 @@ function nearest(points, t) {
 	return best;
 }
 
-// The legend tells the values at the needle, or the newest.
+// The legend tells the values at the needle; else the newest, which of pieces would be those of one bar among many.
 function legendRead(figure, model, at) {
 	const gap = 3.5 * (model.step || 1e9);
 	return model.series.map((s, i) => {
 		const p = at === null ? s.points.findLast((q) => q[1] !== null) : nearest(s.points, at);
-		const text = p && (at === null || Math.abs(p[0] - at) <= gap) ? model.format(p[1]) : "no value";
+		const text = at === null && model.bars ? "" : p && (at === null || Math.abs(p[0] - at) <= gap) ? model.format(p[1]) : "no value";
 		const place = figure.querySelector(`[data-series="${i}"]`);
 		if (place)
 			place.textContent = text;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // incidents.js - what went wrong, worst first; each opens to its timeline, proof and fix.
 import {el, group, name} from "./dom.js";
-import {badge, bar, copier, figures, nothing, table} from "./parts.js";
+import {badge, bar, copier, figures, frames, nothing, place, table} from "./parts.js";
 import * as f from "./format.js";
 
 const CAUSES = {cpu_preempted: "another thread used the CPU", cpu_run_queue: "waiting for a CPU",
@@ -54,22 +54,6 @@ function proof(i) {
 		i.period_steps && ["Period", `${f.count(i.period_steps)} steps`, `${f.share(i.period_confidence)} sure`]]));
 }
 
-/* A line that is not known is 0 or missing. */
-function at(file, line) {
-	return line ? `${file}:${line}` : file;
-}
-
-function place(w) {
-	return w.py_file ? group(name(w.py_func, 80), " at ", name(at(w.py_file, w.py_line))) :
-		group(name(w.symbol, 80), w.file ? [" at ", name(at(w.file, w.line))] : null);
-}
-
-function frame(x) {
-	const text = x.py_func || x.py_file ? `${x.py_func || "?"} (${at(x.py_file || "?", x.py_line)})` :
-		(x.symbol || x.ip || "?") + (x.file ? ` (${at(x.file, x.line)})` : "");
-	return el("li", {class: x.py_file ? "python" : null}, name(text, 200));
-}
-
 function program(i) {
 	const stacks = i.stacks || [];
 	if (!i.where && !stacks.length)
@@ -78,7 +62,7 @@ function program(i) {
 		i.where ? el("p", {class: "where"}, el("code", {}, place(i.where)), ` ${f.share(i.where.share)} of the lost time`) : null,
 		stacks.slice(0, 5).map((s, n) => el("details", {class: "stack", key: `s${s.hash}`, "data-open": `${i.id}/${s.hash}`},
 			el("summary", {}, `Stack ${n + 1}: ${f.share(s.share)} of the lost time, ${f.counted(s.calls, "call")}`),
-			el("ol", {class: "frames"}, (s.frames || []).map(frame)))));
+			frames(s.frames))));
 }
 
 // What stands in backquotes is typed: it is set apart, and one click selects it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // parts.js - small pieces that several panels use.
-import {el} from "./dom.js";
+import {el, group, name} from "./dom.js";
 
 const SIGNS = {CRITICAL: "\u2716", HIGH: "\u25b2", MEDIUM: "\u25c6", LOW: "\u25cf", OK: "\u2713", UNKNOWN: "?"};
 
@@ -44,3 +44,23 @@ export function marks(ctx, from, to) {
 	return list.filter((i) => i.severity !== "LOW" && i.last_seen_ns >= from && i.first_seen_ns <= to).slice(0, 20)
 		.map((i) => ({from: i.since_ns || i.first_seen_ns, to: i.last_seen_ns, severity: i.severity, label: i.summary}));
 }
+
+// A line that is not known is 0 or missing.
+function at(file, line) {
+	return line ? `${file}:${line}` : file;
+}
+
+// place - a frame as the place in the program that it is.
+export function place(w) {
+	return w.py_file ? group(name(w.py_func, 80), " at ", name(at(w.py_file, w.py_line))) :
+		group(name(w.symbol, 80), w.file ? [" at ", name(at(w.file, w.line))] : null);
+}
+
+function frame(x) {
+	const text = x.py_func || x.py_file ? `${x.py_func || "?"} (${at(x.py_file || "?", x.py_line)})` :
+		(x.symbol || x.ip || "?") + (x.file ? ` (${at(x.file, x.line)})` : "");
+	return el("li", {class: x.py_file ? "python" : null}, name(text, 200));
+}
+
+// frames - a call stack, innermost first.
+export const frames = (list) => el("ol", {class: "frames"}, (list || []).map(frame));

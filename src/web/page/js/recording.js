@@ -27,7 +27,7 @@ function overhead(ctx, d) {
 		return nothing("Tracing overhead is not in this file.");
 	const {from_ns: from, to_ns: to} = d.window, over = d.overhead > d.budget && d.budget > 0;
 	const series = (title, key) => [{name: title, points: d.samples.map((s) => [s.timestamp, s[key] ?? null])}];
-	return group(figures([["Probes", f.share(d.overhead), d.budget ? `${over ? "\u25b2 over" : "of"} a budget of ${f.share(d.budget)}` : "no budget"],
+	return group(figures([["Probes", d.pairs ? f.share(d.overhead) : `at least ${f.share(d.overhead)}`, (d.pairs ? `${f.share(d.overhead_low)} to ${f.share(d.overhead_high)}; ` : "") + (d.budget ? `${over ? "\u25b2 over" : "of"} a budget of ${f.share(d.budget)}` : "no budget")],
 		["A probe", f.duration(d.hit_ns), "each time"],
 		["Launches", d.launch_weight > 1 ? `1 in ${f.count(d.launch_weight)} seen` : "all seen"],
 		["Agent\u2019s CPU", f.percent(d.agent_cpu_pct), "of one CPU"], ["Agent\u2019s memory", f.bytes(d.agent_rss_bytes)], ["File", f.bytes(d.db_bytes)]]),

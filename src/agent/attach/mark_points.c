@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mark_points.c - see mark_points.h. A place may have several points: overloads of a function, a
+ * static probe in code that was inlined twice. */
+#include "agent/attach/mark_points.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/discover/stapsdt.h"
+
+#define POINTS_OF_PLACE 8
+
+static int symbol_points(
+	struct elfsym *elf, const struct mark_place *place, struct uprobe_point *out)
+{
+	uint64_t offsets[POINTS_OF_PLACE];
+	uint32_t patterns[POINTS_OF_PLACE];
+	int n = elfsym_search(elf, &place->symbol, 1, offsets, patterns, POINTS_OF_PLACE);
+
+	for (int i = 0; i < n; i++)
+		out[i] = (struct uprobe_point){
+			.offset = offsets[i], .cookie = place->hook, .at_return = place->at_return};
+	return n;
+}
+
+static int note_points(struct elfsym *elf, const struct mark_place *place, struct uprobe_point *out)
+{
+	struct stapsdt_probe probes[POINTS_OF_PLACE];
+	const char *colon = strchr(place->note, ':');
+	char provider[32];
+	int n;
+
+	snprintf(provider, sizeof(provider), "%.*s", (int)(colon - place->note), place->note);
+	n = stapsdt_find(elf, provider, colon + 1, probes, POINTS_OF_PLACE);
+	for (int i = 0; i < n; i++)
+		out[i] = (struct uprobe_point){.offset = probes[i].offset,
+			.cookie = place->hook,
+			.semaphore = probes[i].semaphore};
+	return n;
+}
+
+/* All places of a set; 0 if one is missing. */
+static int set_points(struct elfsym *elf, const struct mark_place *set, struct uprobe_point *out)
+{
+	int count = 0;
+
+	for (; set->hook; set++) {
+		int n = set->note ? note_points(elf, set, out + count)
+				  : symbol_points(elf, set, out + count);
+
+		if (n <= 0)
+			return n;
+		count += n;
+		if (count + POINTS_OF_PLACE > UPROBE_POINTS_MAX)
+			return -EBADMSG;
+	}
+	return count;
+}
+
+int mark_points(struct elfsym *elf, const struct mark_library *lib,
+	struct uprobe_point points[UPROBE_POINTS_MAX])
+{
+	int n = 0;
+
+	for (size_t i = 0; n == 0 && lib->sets[i]; i++)
+		n = set_points(elf, lib->sets[i], points);
+	return n;
+}

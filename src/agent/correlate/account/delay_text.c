@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/correlate/account/delay_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/correlate/engine/detector.h"
+#include "base/buf.h"
+#include "base/text.h"
+
+#define LINES_SHOWN 5
+
+enum cause delay_cause(enum delay_kind k)
+{
+	switch (k) {
+	case DELAY_BY_CPU: return CAUSE_RUN_QUEUE;
+	case DELAY_BY_DISK:
+	case DELAY_BY_CHECKPOINT: return CAUSE_BLOCK_IO;
+	case DELAY_BY_NETWORK: return CAUSE_NETWORK;
+	case DELAY_BY_MEMORY: return CAUSE_RECLAIM;
+	case DELAY_BY_ASLEEP:
+	case DELAY_BY_LOCK:
+	case DELAY_BY_GIL:
+	case DELAY_BY_LOADER:
+	case DELAY_BY_PROCESS: return CAUSE_ASLEEP;
+	case DELAY_BY_UNKNOWN: return CAUSE_UNEXPLAINED;
+	case DELAY_BY_GPU:
+	case DELAY_BY_COPY:
+	case DELAY_BY_LAUNCH:
+	case DELAY_BY_ALLOCATION:
+	case DELAY_BY_GRAPH:
+	case DELAY_BY_COLLECTIVE:
+	case DELAY_BY_CALL: return CAUSE_CUDA_CALL;
+	default: return CAUSE_HOST_CODE;
+	}
+}
+
+/* " at train.py:71 (step)", of the program's own line, else of the library's; nothing if there is no
+ * stack. */
+static void put_place(const struct recording *rec, const struct account_entry *e, struct buf *b)
+{
+	const struct stack *s =
+		e && e->stack_hash && rec->stacks ? stack_find(rec->stacks, e->stack_hash) : NULL;
+	const struct stack_frame *f = s ? stack_user_frame(s) : NULL;
+
+	if (s && !f)
+		f = stack_place(s);
+	if (!f)
+		return;
+	if (stack_frame_is_python(f))
+		buf_printf(
+			b, " at %s:%u (%s)", stack_base_name(f->py_file), f->py_line, f->py_func);
+	else if (f->file && f->line)
+		buf_printf(b, " at %s:%u (%s)", stack_base_name(f->file), f->line, f->symbol);
+	else
+		buf_printf(b, " in %s", f->symbol);
+}
+
+static void put_culprit(const struct account_entry *e, const char *before, struct buf *b)
+{
+	if (!e || !e->culprit[0])
+		return;
+	if (e->culprit_pid == e->pid)
+		buf_printf(b, "%sthread %s of the same process", before, e->culprit);
+	else
+		buf_printf(b, "%s%s (pid %u)", before, e->culprit, e->culprit_pid);
+}
+
+/* Whose time it was, where it is not the thread's own. */
+static void put_owner(const struct account_entry *e, struct buf *b)
+{
+	if (e && e->owner != OWNER_SELF && e->comm[0])
+		buf_printf(b, " in %s%s (pid %u)", e->owner == OWNER_THREAD ? "thread " : "",
+			e->comm, e->pid);
+}
+
+static bool lead_is(const struct delay *l, enum account_line line)
+{
+	return l->lead && l->lead->line == line;
+}
+
+static void put_loader(const struct recording *rec, const struct delay *l, struct buf *b)
+{
+	buf_puts(b, "the GPU waits for the data loader");
+	if (!l->lead)
+		return;
+	if (l->lead->comm[0])
+		buf_printf(b, ", whose worker %s is", l->lead->comm);
+	else
+		buf_puts(b, ", whose worker is");
+	buf_printf(b, " %s", delay_text((enum delay_kind)l->lead->line));
+	put_place(rec, l->lead, b);
+	put_culprit(l->lead, " behind ", b);
+}
+
+static void put_clock(const struct gpu_change *g, struct buf *b)
+{
+	char reasons[128];
+
+	buf_printf(b, "the GPU's clock is %.0f MHz instead of %.0f MHz", g->slow_clock_mhz,
+		g->ordinary_clock_mhz);
+	if (g->slow_limit_mw > 0 && g->slow_limit_mw < g->ordinary_limit_mw)
+		buf_printf(b, ", its power limit %.0f W instead of %.0f W",
+			(double)g->slow_limit_mw / 1000, (double)g->ordinary_limit_mw / 1000);
+	buf_printf(b, " (reasons the driver gives: %s)",
+		gpu_throttle_text(g->reasons, reasons, sizeof(reasons)));
+}
+
+static void put_gpu(const struct step_account *a, const struct gpu_change *g, struct buf *b)
+{
+	switch (g->reason) {
+	case GPU_BY_CLOCK: put_clock(g, b); return;
+	case GPU_BY_NEIGHBOUR:
+		buf_puts(b, "another process uses the GPU");
+		if (g->other_pid)
+			buf_printf(b, ": %s (pid %u)", g->other_comm, g->other_pid);
+		return;
+	case GPU_BY_WORK:
+		buf_printf(b,
+			"more work: %.0f launches and %.1f MB copied in a step instead of %.0f and %.1f MB",
+			a->slow_launches, a->slow_bytes / 1e6, a->ordinary_launches,
+			a->ordinary_bytes / 1e6);
+		return;
+	case GPU_BY_WAITS:
+		buf_printf(b,
+			"the program waits for the GPU %.0f times in a step instead of %.0f times",
+			a->slow_waits, a->ordinary_waits);
+		return;
+	case GPU_BY_NOTHING:
+		buf_puts(b, "the GPU takes longer for its work; nothing recorded says why");
+		return;
+	}
+}
+
+/* The cause in a sentence, without a full stop. */
+static void put_cause(const struct recording *rec, const struct step_account *a,
+	const struct delay *l, const struct gpu_change *gpu, struct buf *b)
+{
+	switch (l->kind) {
+	case DELAY_BY_LOADER: put_loader(rec, l, b); return;
+	case DELAY_BY_GPU:
+		if (gpu)
+			put_gpu(a, gpu, b);
+		else
+			buf_puts(b, "the GPU is busy");
+		put_place(rec, l->lead, b);
+		return;
+	case DELAY_BY_CPU:
+		buf_puts(b, "its threads are ready to run and get no CPU");
+		put_culprit(l->lead, ": ", b);
+		buf_puts(b, l->lead && l->lead->culprit[0] ? " has it" : "");
+		return;
+	case DELAY_BY_GIL:
+		buf_puts(b, "Python's interpreter lock is held by another thread of the process");
+		if (l->lead && l->lead->culprit[0])
+			buf_printf(b, " (%s)", l->lead->culprit);
+		put_place(rec, l->lead, b);
+		return;
+	case DELAY_BY_UNKNOWN:
+		buf_printf(b, "unknown: %s",
+			a->unknown_reason[0] ? a->unknown_reason : "nothing recorded covers it");
+		return;
+	case DELAY_BY_LOCK:
+		buf_puts(b, "the thread waits for another one");
+		put_culprit(l->lead, ", ", b);
+		put_place(rec, l->lead, b);
+		return;
+	default:
+		buf_printf(b, "%s", delay_text(l->kind));
+		put_owner(l->lead, b);
+		put_place(rec, l->lead, b);
+		put_culprit(l->lead, ", behind ", b);
+	}
+}
+
+static void put_fixes(const struct delay *l, struct incident *inc)
+{
+	switch (l->kind) {
+	case DELAY_BY_LOADER:
+		inc->fix_count = 0; /* the usual ones are of a job that prepares its own batches */
+		if (lead_is(l, ACCOUNT_HOST))
+			incident_fix(inc,
+				"More DataLoader workers (num_workers), or less work in __getitem__");
+		else if (lead_is(l, ACCOUNT_CPU))
+			incident_fix(inc, "Give the loader's workers CPUs of their own");
+		else
+			incident_fix(inc,
+				"More workers and a larger prefetch_factor hide waiting for storage; or cache the data on a local disk");
+		return;
+	case DELAY_BY_CPU:
+		incident_fix(inc,
+			"Stop or move what takes the CPU, or keep CPUs for the job (taskset, cpuset); check the container's CPU quota");
+		return;
+	case DELAY_BY_GIL:
+		incident_fix(inc,
+			"Move that thread's work to another process, or into code that releases the interpreter lock");
+		return;
+	case DELAY_BY_GC:
+		incident_fix(inc,
+			"Call gc.freeze() after setting up, gc.disable() in the loop and gc.collect() where a pause does not matter");
+		return;
+	case DELAY_BY_COPY:
+		incident_fix(inc,
+			"Use pinned memory (pin_memory=True) and non_blocking=True, so that a copy does not keep its caller");
+		return;
+	case DELAY_BY_ALLOCATION:
+		incident_fix(inc,
+			"Do not call torch.cuda.empty_cache() in the loop; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps with changing sizes");
+		return;
+	case DELAY_BY_CHECKPOINT:
+		incident_fix(inc,
+			"Write checkpoints less often, or in the background (torch.distributed.checkpoint.async_save)");
+		return;
+	case DELAY_BY_COMPILE:
+		incident_fix(inc,
+			"Keep shapes the same (pad to a few sizes), or compile with dynamic=True");
+		return;
+	case DELAY_BY_DISK:
+		incident_fix(
+			inc, "Move writing and fsync out of the step, into a thread or less often");
+		return;
+	case DELAY_BY_MEMORY:
+		incident_fix(inc,
+			"Raise the memory limit of the container, or use less: the kernel frees memory while the job waits");
+		return;
+	default: return;
+	}
+}
+
+/* Where it was, as the end of a sentence that says what was waited for. */
+static void put_lead_place(const struct recording *rec, const struct delay *l, struct buf *b)
+{
+	_cleanup_buf_ struct buf place = BUF_INIT(4096);
+
+	put_place(rec, l->lead, &place);
+	if (place.len && l->kind == DELAY_BY_GIL)
+		buf_puts(b, ", held");
+	else if (place.len && l->kind == DELAY_BY_LOADER)
+		buf_puts(b, ", whose worker is");
+	buf_puts(b, buf_str(&place));
+}
+
+/* "allocating GPU memory +44 ms, host code +3 ms": what changed, line by line. */
+static void put_lines(const struct delay_list *all, struct buf *b)
+{
+	char text[TEXT_MAX];
+
+	for (int i = 0; i < MIN(all->count, LINES_SHOWN); i++) {
+		const struct delay *l = &all->items[i];
+
+		if (l->share < 0.01)
+			break;
+		buf_printf(b, "%s%s +%s", i ? ", " : "", delay_text(l->kind),
+			text_format_duration(text, l->slow_ns - l->ordinary_ns));
+	}
+}
+
+static void put_origin(const struct step_account *a, struct buf *b)
+{
+	char sure[TEXT_MAX];
+
+	buf_printf(b, "Steps were found by %s (%s sure).", step_origin_text(a->origin),
+		text_format_percent(sure, a->confidence));
+}
+
+void delay_text_slow(const struct recording *rec, const struct step_account *a,
+	const struct delay_list *all, const struct delay *l, const struct gpu_change *gpu,
+	struct incident *inc)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	char slow[TEXT_MAX], ordinary[TEXT_MAX], more[TEXT_MAX], lost[TEXT_MAX], part[TEXT_MAX];
+
+	text_format_duration(slow, a->slow_step_ns);
+	text_format_duration(ordinary, a->ordinary_step_ns);
+	text_format_duration(more, l->slow_ns - l->ordinary_ns);
+	if (a->period_steps)
+		buf_printf(&b, "every %u steps, ", a->period_steps);
+	buf_printf(&b, "%u of %u steps take %s instead of %s: %s more %s", a->slow_steps, a->steps,
+		slow, ordinary, more, delay_text(l->kind));
+	put_lead_place(rec, l, &b);
+	snprintf(inc->summary, sizeof(inc->summary), "%s", buf_str(&b));
+	buf_clear(&b);
+	put_cause(rec, a, l, gpu, &b);
+	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s", buf_str(&b));
+	buf_clear(&b);
+	buf_printf(&b,
+		"Slow steps lost %s in all, %s of it to this. What a slow step takes beyond an ordinary one: ",
+		text_format_duration(lost, a->lost_ns), text_format_percent(part, l->share));
+	put_lines(all, &b);
+	buf_puts(&b, ". ");
+	put_origin(a, &b);
+	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
+	put_fixes(l, inc);
+}
+
+void delay_text_waste(const struct recording *rec, const struct step_account *a,
+	const struct delay *l, struct incident *inc)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	char each[TEXT_MAX], step[TEXT_MAX], percent[TEXT_MAX];
+
+	text_format_duration(each, l->slow_ns);
+	text_format_duration(step, a->ordinary_step_ns);
+	text_format_percent(percent, l->share);
+	buf_printf(&b, "%s of every step of %s (%s) go into %s", each, step, percent,
+		delay_text(l->kind));
+	put_place(rec, l->lead, &b);
+	snprintf(inc->summary, sizeof(inc->summary), "%s", buf_str(&b));
+	buf_clear(&b);
+	put_cause(rec, a, l, NULL, &b);
+	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s", buf_str(&b));
+	buf_clear(&b);
+	buf_printf(&b,
+		"It was so in all %u steps that were recorded, so that nothing ordinary is there to compare with. ",
+		a->ordinary_steps);
+	put_origin(a, &b);
+	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
+	put_fixes(l, inc);
+}
+
+void delay_text_quota(uint64_t throttled_ns, double quota, struct incident *inc)
+{
+	char text[TEXT_MAX], limit[48] = "";
+
+	if (quota > 0)
+		snprintf(limit, sizeof(limit), " of %.1f CPUs", quota);
+	snprintf(inc->root_cause, sizeof(inc->root_cause),
+		"the container's CPU quota%s stopped its threads for %s (throttled by its control group)",
+		limit, text_format_duration(text, throttled_ns));
+	incident_fix(inc,
+		"Raise the container's CPU limit (cpu.max), or use fewer threads and loader workers");
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/correlate/account/gpu_change.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/search.h"
+
+#define OTHERS_MAX  32
+#define OTHER_SHARE 0.1 /* of the time: what another process does on the GPU beyond what it did */
+#define NEIGHBOURS  0.5 /* more processes on the GPU than in ordinary steps, on average */
+#define CLOCK_RATIO 1.07
+#define WORK_RATIO  1.1
+#define WORK_BYTES  65536
+
+enum pace { PACE_ORDINARY, PACE_SLOW, PACE_MIXED };
+
+static enum pace pace_at(const struct step_account *a, int64_t ns)
+{
+	size_t at = LOWER_BOUND(i, a->bar_count, a->bars[i].start.ns <= ns);
+	const struct account_bar *b = at ? &a->bars[at - 1] : NULL;
+
+	if (!b || ns >= b->start.ns + (int64_t)b->dur_ns)
+		return PACE_MIXED;
+	if (b->slow_steps * 2 >= b->steps)
+		return PACE_SLOW;
+	return b->slow_steps ? PACE_MIXED : PACE_ORDINARY;
+}
+
+struct mean {
+	double sum;
+	size_t count;
+};
+
+static void take(struct mean *m, int64_t value)
+{
+	if (value < 0)
+		return;
+	m->sum += (double)value;
+	m->count++;
+}
+
+static double value_of(const struct mean *m)
+{
+	return m->count ? m->sum / (double)m->count : 0;
+}
+
+static void compare_readings(
+	const struct recording *rec, const struct step_account *a, struct gpu_change *ret)
+{
+	struct mean clocks[2] = {0}, processes[2] = {0};
+
+	for (size_t i = 0; i < rec->gpu_count; i++) {
+		const struct gpu_sample *g = &rec->gpus[i];
+		enum pace pace = pace_at(a, g->time.ns);
+
+		if (pace == PACE_MIXED || g->util_gpu_pct == 0)
+			continue;
+		take(&clocks[pace], g->sm_clock_mhz);
+		take(&processes[pace], g->processes);
+		*(pace == PACE_SLOW ? &ret->slow_limit_mw : &ret->ordinary_limit_mw) =
+			g->power_limit_mw;
+		if (pace != PACE_SLOW)
+			continue;
+		ret->readings++;
+		if (g->throttle_reasons > 0)
+			ret->reasons |= (uint64_t)g->throttle_reasons;
+	}
+	ret->ordinary_clock_mhz = value_of(&clocks[PACE_ORDINARY]);
+	ret->slow_clock_mhz = value_of(&clocks[PACE_SLOW]);
+	ret->ordinary_processes = value_of(&processes[PACE_ORDINARY]);
+	ret->slow_processes = value_of(&processes[PACE_SLOW]);
+}
+
+struct other {
+	uint32_t pid;
+	const char *comm;
+	uint64_t ns[2]; /* by enum pace */
+};
+
+static uint64_t in_calls(const struct ledger_row *r)
+{
+	return r->ns[LEDGER_LAUNCH] + r->ns[LEDGER_GPU_WAIT] + r->ns[LEDGER_COPY] +
+	       r->ns[LEDGER_GRAPH] + r->ns[LEDGER_COLLECTIVE];
+}
+
+static void find_other(
+	const struct recording *rec, const struct step_account *a, struct gpu_change *ret)
+{
+	struct other others[OTHERS_MAX] = {0};
+	uint64_t passed[2] = {0};
+	int used = 0;
+
+	for (size_t i = 0; i < a->bar_count; i++) {
+		enum pace pace = pace_at(a, a->bars[i].start.ns);
+
+		if (pace != PACE_MIXED)
+			passed[pace] += a->bars[i].dur_ns;
+	}
+	for (size_t i = 0; i < rec->ledger_count; i++) {
+		const struct ledger_row *r = &rec->ledger[i];
+		enum pace pace = pace_at(a, r->start.ns + (int64_t)(r->dur_ns / 2));
+		int k = 0;
+
+		if (r->pid == a->pid || pace == PACE_MIXED || !in_calls(r))
+			continue;
+		while (k < used && others[k].pid != r->pid)
+			k++;
+		if (k == OTHERS_MAX)
+			continue;
+		used = MAX(used, k + 1);
+		others[k].pid = r->pid;
+		others[k].comm = r->comm;
+		others[k].ns[pace] += in_calls(r);
+	}
+	for (int k = 0; k < used && passed[0] && passed[1]; k++) {
+		double slow = (double)others[k].ns[PACE_SLOW] / (double)passed[PACE_SLOW];
+		double ordinary =
+			(double)others[k].ns[PACE_ORDINARY] / (double)passed[PACE_ORDINARY];
+
+		if (slow - ordinary <= ret->slow_other - ret->ordinary_other)
+			continue;
+		ret->other_pid = others[k].pid;
+		memcpy(ret->other_comm, others[k].comm, COMM_LEN);
+		ret->slow_other = slow;
+		ret->ordinary_other = ordinary;
+	}
+}
+
+static bool has_more_work(const struct step_account *a)
+{
+	return (a->ordinary_launches > 0 && a->slow_launches > WORK_RATIO * a->ordinary_launches) ||
+	       a->slow_bytes > WORK_RATIO * a->ordinary_bytes + WORK_BYTES;
+}
+
+/* A lower clock makes steps longer in the same ratio at most: where that explains less than half and
+ * another process uses the GPU, that one lowers the clock, too. */
+static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_change *g)
+{
+	bool beside = g->slow_other > g->ordinary_other + OTHER_SHARE ||
+		      (g->slow_processes > g->ordinary_processes + NEIGHBOURS &&
+			      g->ordinary_processes > 0);
+	bool lower =
+		g->slow_clock_mhz > 0 && g->ordinary_clock_mhz > CLOCK_RATIO * g->slow_clock_mhz;
+	double longer = (double)a->slow_step_ns / (double)MAX(a->ordinary_step_ns, UINT64_C(1));
+
+	if (beside && (!lower || g->ordinary_clock_mhz / g->slow_clock_mhz - 1 < (longer - 1) / 2))
+		return GPU_BY_NEIGHBOUR;
+	if (lower)
+		return GPU_BY_CLOCK;
+	if (has_more_work(a))
+		return GPU_BY_WORK;
+	return a->slow_waits > 2 * a->ordinary_waits + 1 ? GPU_BY_WAITS : GPU_BY_NOTHING;
+}
+
+void gpu_change_find(
+	const struct recording *rec, const struct step_account *a, struct gpu_change *ret)
+{
+	*ret = (struct gpu_change){.ordinary_limit_mw = -1, .slow_limit_mw = -1};
+	compare_readings(rec, a, ret);
+	find_other(rec, a, ret);
+	ret->reason = reason_of(a, ret);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_change.h - what was different about the GPU while steps were slow. */
+#pragma once
+
+#include "agent/correlate/engine/correlate.h"
+#include "model/step_account.h"
+
+enum gpu_reason {         /* why the GPU kept steps waiting longer */
+	GPU_BY_NEIGHBOUR, /* another process uses it */
+	GPU_BY_CLOCK,     /* its clock is lower */
+	GPU_BY_WORK,      /* it has more to do */
+	GPU_BY_WAITS,     /* it is waited for more often */
+	GPU_BY_NOTHING,   /* not known */
+};
+
+struct gpu_change {
+	enum gpu_reason reason;
+	double ordinary_clock_mhz, slow_clock_mhz; /* means; 0: not known */
+	uint64_t reasons;                          /* why clocks were low, while steps were slow */
+	int64_t ordinary_limit_mw, slow_limit_mw;  /* of power; -1: not known */
+	double ordinary_processes, slow_processes; /* on the GPU; 0: not known */
+	/* A recorded process that uses the GPU more while steps are slow; 0: none. Its time in calls,
+	 * as a share of the time that passed. */
+	uint32_t other_pid;
+	char other_comm[COMM_LEN];
+	double ordinary_other, slow_other;
+	size_t readings; /* while steps were slow */
+};
+
+/* gpu_change_find - compares readings in bars of slow steps with those in bars of ordinary ones,
+ * and the work of their steps. */
+void gpu_change_find(
+	const struct recording *rec, const struct step_account *a, struct gpu_change *ret);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path_lock.c - waits for Python's interpreter lock: which they are, and who held it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/correlate/account/path_private.h"
+#include "agent/correlate/account/place.h"
+#include "base/macros.h"
+
+#define CULPRITS  16
+#define AROUND_NS ((int64_t)(20 * NS_PER_MS))
+#define SWITCH_NS (5 * NS_PER_MS) /* sys.getswitchinterval() */
+
+/* The stack that thread @tid was seen with most in [from, to); 0: none. */
+static uint64_t busiest_stack(
+	const struct walk *w, uint32_t tid, int64_t from_ns, int64_t to_ns, uint64_t *ret_place)
+{
+	const struct recording *rec = w->t->rec;
+	struct {
+		uint64_t place, hash;
+		unsigned count;
+	} seen[CULPRITS] = {0};
+	const uint32_t *at;
+	size_t n =
+		timeline_events(w->t, w->t->samples, w->t->sample_count, tid, from_ns, to_ns, &at);
+	int best = 0, used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct event *e = &rec->events[at[i]];
+		const struct stack *s = path_stack(w, e->stack_hash);
+		uint64_t place = s ? place_key(s) : 0;
+		int k = 0;
+
+		if (!place)
+			continue;
+		while (k < used && seen[k].place != place)
+			k++;
+		if (k == CULPRITS)
+			continue;
+		used = MAX(used, k + 1);
+		seen[k].place = place;
+		seen[k].hash = e->stack_hash;
+		seen[k].count++;
+		if (seen[k].count > seen[best].count)
+			best = k;
+	}
+	*ret_place = seen[best].place;
+	return seen[best].hash;
+}
+
+/* The other thread of the process that was seen on a CPU most in [from, to); NULL: none was. */
+static const struct event *busiest_other(
+	const struct walk *w, const struct ledger_row *r, int64_t from_ns, int64_t to_ns)
+{
+	const struct event *best = NULL;
+	size_t most = 0;
+
+	for (size_t i = 0; i < w->t->thread_count; i++) {
+		const struct timeline_thread *th = &w->t->threads[i];
+		const uint32_t *at;
+		size_t n;
+
+		if (th->pid != r->pid || th->tid == r->tid)
+			continue;
+		n = timeline_events(
+			w->t, w->t->samples, w->t->sample_count, th->tid, from_ns, to_ns, &at);
+		if (n > most) {
+			most = n;
+			best = &w->t->rec->events[at[0]];
+		}
+	}
+	return best;
+}
+
+int path_lock_add(struct walk *w, const struct ledger_row *r, const struct waker *waker,
+	uint64_t ns, int64_t from_ns, int64_t to_ns)
+{
+	struct tally_part p = path_part(w, r, ACCOUNT_GIL, ns);
+	const struct event *holder;
+
+	if (waker->kind == WAKER_TASK && waker->pid == r->pid) {
+		p.culprit_pid = waker->pid;
+		snprintf(p.culprit, sizeof(p.culprit), "%s", waker->comm);
+		p.stack_hash = busiest_stack(w, waker->tid, from_ns, to_ns, &p.place);
+		return tally_add(w->out, &p);
+	}
+	from_ns -= AROUND_NS; /* samples are further apart than it takes */
+	to_ns += AROUND_NS;
+	holder = busiest_other(w, r, from_ns, to_ns);
+	if (holder) {
+		p.culprit_pid = holder->pid;
+		memcpy(p.culprit, holder->comm, COMM_LEN);
+		p.stack_hash = busiest_stack(w, holder->tid, from_ns, to_ns, &p.place);
+	}
+	return tally_add(w->out, &p);
+}
+
+bool path_lock_is(const struct walk *w, const struct ledger_row *r)
+{
+	const struct stack *s = path_stack(w, r->stack_hash);
+
+	if (r->mark != MARK_STAY || r->stay_line != LEDGER_LOCK)
+		return false;
+	if (s)
+		return place_is_interpreter_lock(s);
+	return r->waker == WAKER_TIMER && r->stay_ns >= SWITCH_NS &&
+	       r->stay_ns - r->stay_wait_ns < SWITCH_NS * 5 / 4;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path_private.h - shared by the files that put a path's time on lines. */
+#pragma once
+
+#include "agent/correlate/account/path.h"
+
+#define PATH_DEPTH_MAX 8
+
+struct waker {
+	uint32_t pid, tid;
+	const char *comm;
+	uint8_t kind; /* enum wire_waker */
+};
+
+struct walk {
+	const struct path *path;
+	const struct timeline *t;
+	struct tally *out;
+	uint32_t above[PATH_DEPTH_MAX]; /* threads whose wait is being followed */
+	int depth;
+};
+
+/* path_part - a part of @ns on @line, of the thread and time of @r. */
+struct tally_part path_part(
+	const struct walk *w, const struct ledger_row *r, enum account_line line, uint64_t ns);
+
+/* path_add - adds one without a culprit or a place. 0 or -ENOMEM, as the others. */
+int path_add(struct walk *w, const struct ledger_row *r, enum account_line line, uint64_t ns);
+
+/* path_stack - NULL: there is none. */
+const struct stack *path_stack(const struct walk *w, uint64_t hash);
+
+/* path_line_plain - the line of the account that a line of the ledger is on without further knowledge. */
+enum account_line path_line_plain(enum wire_ledger_line line);
+
+/* path_line_add - @ns of @line, within the active part [from, to) of @r. */
+int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_line line,
+	uint64_t ns, int64_t from_ns, int64_t to_ns);
+
+/* path_lock_is - whether the stay of @r was for Python's interpreter lock: by its stack or, where none was
+ * taken, by the interpreter's habit of waking every 5 ms to ask for it. */
+bool path_lock_is(const struct walk *w, const struct ledger_row *r);
+
+/* path_lock_add - @ns of such a wait within [from, to): the culprit is who held the lock, the place what
+ * it ran meanwhile. @waker ended the wait; of no kind: not known. */
+int path_lock_add(struct walk *w, const struct ledger_row *r, const struct waker *waker,
+	uint64_t ns, int64_t from_ns, int64_t to_ns);

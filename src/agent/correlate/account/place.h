@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* place.h - what a call stack says about the time spent in it. */
+#pragma once
+
+#include "model/step_account.h"
+#include "model/stack.h"
+
+/* place_key - the same for stacks of one place of the program: its own innermost line, else the
+ * library's, else the function. 0: the stack says nothing. */
+uint64_t place_key(const struct stack *s);
+
+/* place_is_interpreter_lock - whether a thread that blocks there waits for Python's interpreter
+ * lock. */
+bool place_is_interpreter_lock(const struct stack *s);
+
+/* place_line - on which line time on a CPU with this stack belongs: HOST, unless it is the garbage
+ * collector's or a CUDA library's that no probe covered just then. */
+enum account_line place_line(const struct stack *s);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* mark.bpf.c - places in PyTorch and Python that say what the loop is doing (hook.h): a mark ends a
+ * row of the thread's ledger, a collection puts its time on another line. They are seen of threads
+ * that are traced already; nobody becomes a target here. */
+#include "agent/probe/ledger/ledger.bpf.h"
+#include "agent/probe/mark/hook.h"
+#include "agent/probe/stack/stack.bpf.h"
+
+#define OPTIMIZER "Optimizer.step"
+#define LOADER    "enumerate(DataLoader)"
+
+struct mark_string { /* std::string */
+	__u64 data, size;
+};
+
+/* The name is the first argument; on x86-64 the place of the returned object goes before it. */
+static __always_inline __u64 name_argument(struct pt_regs *ctx)
+{
+#if defined(__TARGET_ARCH_x86)
+	return PT_REGS_PARM2(ctx);
+#else
+	return PT_REGS_PARM1(ctx);
+#endif
+}
+
+static __always_inline bool begins_with(const char *text, const char *with, __u32 len)
+{
+	for (__u32 i = 0; i < len; i++)
+		if (text[i] != with[i])
+			return false;
+	return true;
+}
+
+/* Which mark the name stands for; -1: none. */
+static __always_inline int mark_named(struct pt_regs *ctx)
+{
+	struct mark_string s = {0};
+	char text[sizeof(LOADER)] = {0};
+
+	if (bpf_probe_read_user(&s, sizeof(s), (void *)name_argument(ctx)) < 0 ||
+		s.size < sizeof(OPTIMIZER) - 1 ||
+		bpf_probe_read_user_str(text, sizeof(text), (void *)s.data) < 0)
+		return -1;
+	if (begins_with(text, OPTIMIZER, sizeof(OPTIMIZER) - 1))
+		return MARK_OPTIMIZER;
+	return begins_with(text, LOADER, sizeof(LOADER) - 1) ? MARK_LOADER : -1;
+}
+
+static __always_inline __u64 mark_stack(
+	struct pt_regs *ctx, struct task_struct *task, struct thread_state *ts)
+{
+	struct pending_call c = {.function = PT_REGS_IP(ctx), .real_return = return_address(ctx)};
+
+	return stack_take(
+		task, ts, &c, ts->depth, PT_REGS_SP(ctx) + RETURN_ADDRESS_BYTES, PT_REGS_FP(ctx));
+}
+
+SEC("kprobe")
+int mark_hit(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 hook = bpf_get_attach_cookie(ctx);
+	struct thread_state *ts;
+	int mark = MARK_BACKWARD;
+
+	if (!recording)
+		return 0;
+	ts = thread_get(task);
+	if (!ts)
+		return 0;
+	if (hook == HOOK_COLLECT_BEGIN || hook == HOOK_COLLECT_END) {
+		if (hook == HOOK_COLLECT_BEGIN)
+			ledger_collect_begin(ts);
+		else
+			ledger_collect_end(ts);
+		return 0;
+	}
+	if (hook == HOOK_NAMED)
+		mark = mark_named(ctx);
+	if (mark >= 0)
+		ledger_mark(ts, task, mark, mark_stack(ctx, task, ts));
+	return 0;
+}

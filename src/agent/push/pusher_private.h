@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pusher_private.h - shared by the files of the pusher. One loop, one thread. */
+#pragma once
+
+#include "agent/health/health_monitor.h"
+#include "agent/push/pusher.h"
+#include "agent/push/pusher_recording.h"
+#include "agent/push/pusher_reply.h"
+#include "push/push_wire.h"
+
+#define PUSHER_REPORTS_MAX 64 /* under way; further ones wait for the next second */
+#define PUSHER_BODY_BYTES  (8u << 20)
+
+struct pusher_batch { /* of calls, from its making until it is acknowledged or refused */
+	struct buf body;
+	uint64_t number, count;
+	bool under_way;
+	unsigned failures;
+	uint64_t due_ns; /* monotonic */
+};
+
+struct pusher {
+	const struct pusher_settings *settings;
+	struct loop *loop;
+	struct tls *tls;
+	struct http_client *client;
+	struct loop_timer *tick, *second, *poll, *retry, *patience;
+	char *metrics_path, *logs_path, *threshold_path;
+	uint64_t random;
+	struct push_who who;
+
+	struct pusher_recording recording;
+	struct pusher_reading reading;
+	bool read_failed; /* the last time: said once */
+
+	struct health_monitor monitor;
+	struct health_threshold threshold;
+	struct health_reach reach;
+	bool was_degraded;
+
+	/* The push of this interval. */
+	struct buf body;
+	bool under_way, is_retried, waits_for_retry;
+	uint64_t asked_ns;     /* by the fleet: added to the next delay */
+	bool has_piggyback;    /* the last reply had the threshold with it */
+	uint64_t skipped;      /* intervals in which the push before was still under way */
+	uint64_t ticks, polls; /* done */
+
+	struct pusher_batch batch;
+	uint64_t refused_calls;
+	uint32_t reports;       /* under way */
+	char told[PUSH_ID_MAX]; /* incident that was reported last */
+	int64_t told_last_ns;
+	uint64_t seconds;
+
+	bool stopping;
+	int result; /* of --once */
+	struct errinfo why;
+};
+
+uint64_t pusher_random(struct pusher *p);
+
+/* ---- pusher_health.c: from a reading to what is pushed ---- */
+
+/* pusher_health_step - reads, judges, and writes the request into p->body. True: it is to be sent.
+ * *ret_straggler is the node's verdict on itself, if there is one to tell. */
+bool pusher_health_step(
+	struct pusher *p, struct push_straggler *ret_straggler, bool *ret_has_verdict);
+int pusher_health_begin(struct pusher *p, struct errinfo *reterr); /* loads the baseline */
+void pusher_health_save(struct pusher *p);
+
+/* ---- pusher_send.c: requests and their replies ---- */
+
+int pusher_send_open(struct pusher *p, struct errinfo *reterr);
+void pusher_send_metrics(struct pusher *p);
+void pusher_send_straggler(struct pusher *p, const struct push_straggler *s);
+/* pusher_send_calls - the batch that waits, or a new one of what is there, if it is time. */
+void pusher_send_calls(struct pusher *p);
+void pusher_send_report(struct pusher *p, const struct push_report *r);
+void pusher_send_poll(struct pusher *p);
+
+/* ---- pusher_report.c: why a rank is slow, what it is doing ---- */
+
+void pusher_report_step(struct pusher *p);
+
+/* ---- pusher.c ---- */
+
+/* pusher_pushed - the push of this interval has ended: 0, or why it failed. */
+void pusher_pushed(struct pusher *p, int err, const char *why);
+/* pusher_sent_calls - nothing of the calls is under way any more. */
+void pusher_sent_calls(struct pusher *p);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* blame.h - who makes a distributed job wait, from its communications alone.
+ *
+ * Being last is not blame, nor is lying on the critical path. The path is walked backwards: at each
+ * communication to the one that came last, Send and Recv included. What a worker has on it is compared
+ * with the own time of its peers, workers of the same role; only the excess is blame. Used by the
+ * cluster, as calls come in, and by explain, on recordings. Pure: no I/O, no clock. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "push/push.h"
+
+#define BLAME_WORKERS_MAX  65536
+#define BLAME_SUSPECTS_MAX 16
+
+struct blame_worker {
+	int32_t rank;     /* in the job; -1: not known */
+	const char *node; /* the caller's */
+	uint32_t pid;
+	int64_t offset_ns; /* to be added to its times for the common clock */
+	uint64_t error_ns; /* how wrong that may be */
+};
+
+struct blame_call { /* one communication of one worker */
+	uint32_t worker;
+	struct push_call c;
+};
+
+enum blame_kind {
+	BLAME_NONE,    /* nobody: the job runs as evenly as its parts */
+	BLAME_WORKERS, /* one or several workers are slower than their peers */
+	BLAME_STAGE,   /* all workers of a pipeline stage */
+	BLAME_UNEVEN,  /* the load moves: in every step another worker is slowest */
+};
+
+struct blame_suspect {
+	uint32_t worker;    /* of a stage: its worst */
+	int32_t stage;      /* -1: the job has none */
+	int32_t replica;    /* place among its peers; -1: not known */
+	double share;       /* of the job's time that it costs */
+	uint64_t lost_ns;   /* of the job's time, in the steps that were looked at */
+	uint64_t waited_ns; /* by all others together */
+	uint64_t path_ns, own_ns, peer_own_ns; /* own: per step, median; peer_own_ns: its peers' */
+	uint64_t lag_ns;                       /* median of what it is late by, where it is late */
+	uint64_t comm, seq;                    /* the communication that it was latest for */
+	uint16_t op;
+	uint32_t late, seen; /* steps in which it was late, of steps looked at */
+	uint32_t period;     /* late every so many steps; 0: not regular, 1: always */
+	int64_t since_ns;    /* first late step */
+	double confidence;
+};
+
+struct blame {
+	enum blame_kind kind;
+	double confidence;
+	uint32_t steps;
+	uint64_t step_ns, span_ns; /* median step; from the first call to the last */
+	int64_t end_ns;            /* the last call, by the common clock */
+	uint64_t lost_ns;          /* of the job's time, by all suspects: never more than span_ns */
+	struct blame_suspect suspects[BLAME_SUSPECTS_MAX]; /* costliest first */
+	size_t suspect_count;
+	uint64_t left_out; /* suspects beyond the ceiling */
+	uint32_t *cleared; /* workers that were often last, but waited for others: innocent */
+	size_t cleared_count;
+	int32_t *stage_of, *replica_of;     /* by worker; -1: not known */
+	int32_t stages;                     /* 1: no pipeline */
+	double spread_step, spread_lasting; /* among peers: per step, and over all steps */
+	uint64_t unmatched;                 /* calls without a partner, left out */
+	uint64_t gap_ns;                    /* longest time that no call explains */
+};
+
+/* blame_find - 0 and *ret (released with blame_done()), or -ENOMEM, -E2BIG. @calls may be in any
+ * order; they are not changed. Fewer than three steps: BLAME_NONE with confidence 0. */
+int blame_find(const struct blame_worker *workers, size_t worker_count,
+	const struct blame_call *calls, size_t call_count, struct blame *ret);
+void blame_done(struct blame *b);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* blame_job.h - the job that blame_find() looks at, built up by one file after the other:
+ *   blame_job.c    the calls, by worker and time, on one clock
+ *   blame_match.c  which calls belong together, and who came last
+ *   blame_steps.c  where its steps begin
+ *   blame_roles.c  which workers do the same work
+ *   blame_path.c   own time of each worker in each step, and what of it lies on the critical path
+ *   blame_weigh.c  what of that is more than the peers need
+ *   blame_name.c   who is named for it
+ * Private to this folder. Invariants:
+ * - items of worker w are items[first[w] .. first[w + 1]), by enter_ns; likewise pauses[], which do
+ *   not overlap.
+ * - enter_ns <= start_ns <= leave_ns of each item; the worker waits from start_ns to leave_ns.
+ * - match is JOB_NONE, or has at least two members, each of another worker. */
+#pragma once
+
+#include "base/macros.h"
+#include "blame/blame.h"
+#include "wire/ids.h"
+
+#define JOB_NONE      UINT32_MAX
+#define JOB_CALLS_MAX (UINT32_C(1) << 27)
+#define JOB_CELLS_MAX (UINT32_C(1) << 24) /* workers x steps: the latest steps are looked at */
+
+struct job_item { /* a call on the common clock */
+	int64_t enter_ns, start_ns, leave_ns;
+	uint32_t call; /* of calls[] */
+	uint32_t comm; /* of comms[] */
+	uint32_t match;
+	uint32_t worker;
+	uint16_t op;
+};
+
+struct job_comm {
+	uint64_t id;
+	uint64_t first_seq, last_seq;
+	uint64_t bytes;       /* of collectives, all members together */
+	size_t collectives;   /* calls */
+	uint32_t members;     /* workers seen */
+	uint32_t nranks;      /* as told, at most */
+	uint32_t last_worker; /* that was counted as a member */
+	uint32_t match;       /* first one, where sequence numbers lie close together */
+	uint64_t *seqs;       /* else: those that occur, ascending */
+	size_t seq_count;
+};
+
+struct job_match {
+	uint32_t first, count; /* of members[] */
+	uint32_t last;         /* item that arrived last */
+	int64_t arrival_ns;    /* of it */
+};
+
+struct job_pause { /* a worker waits, in one call or several at once */
+	int64_t start_ns, end_ns;
+	int64_t arrival_ns; /* of who it waited for longest */
+	uint32_t match;     /* in which; JOB_NONE: for nobody, it came last itself */
+};
+
+struct job_visit { /* the critical path comes to a worker */
+	uint32_t worker, match;
+	uint32_t step;
+	uint64_t lag_ns; /* the one who waited, for it */
+};
+
+struct job {
+	const struct blame_worker *workers;
+	const struct blame_call *calls;
+	size_t worker_count, call_count;
+	struct job_item *items;
+	size_t item_count;
+	size_t *first;
+	int64_t *offset_ns;
+	uint64_t *error_ns;
+	struct job_comm *comms;
+	size_t comm_count;
+	struct job_member *ranks; /* hash: (communicator, rank) -> worker */
+	size_t ranks_size;
+	struct job_match *matches;
+	size_t match_count;
+	uint32_t *members; /* items, by match */
+	uint64_t unmatched;
+	int64_t begin_ns, end_ns;
+	int64_t *cuts;       /* step s is from cuts[s] to cuts[s + 1] */
+	int64_t *group_cuts; /* likewise of each group: [group * (step_count + 1) + step] */
+	size_t step_count;
+	uint64_t step_ns;
+	int32_t *stage, *replica;
+	int32_t stage_count;
+	uint32_t *group; /* peers by worker: those with the same number */
+	uint32_t group_count;
+	struct job_pause *pauses;
+	size_t *pause_first;
+	float *own, *path; /* [worker * step_count + step], ns */
+	struct job_visit *visits;
+	size_t visit_count;
+	uint64_t gap_ns;
+	float *excess;          /* like own: more than the peers' median; negative: less */
+	bool *late;             /* like own: far more than chance */
+	struct job_cost *costs; /* by worker */
+	double *stage_cost_ns, *stage_ratio; /* by stage; its own time to that of the others */
+	double uneven_ns; /* on the path, more than the peers in the same step, by whomever */
+	double spread_step, spread_lasting;
+};
+
+struct job_cost {
+	double lost_ns;         /* of the job's time */
+	double late_ns;         /* of that, in late steps */
+	double excess_ns;       /* own time beyond the peers', on the path or not */
+	double own_ns, peer_ns; /* all steps */
+	double noise;           /* standard error of own_ns / peer_ns */
+	uint32_t late, seen;    /* steps */
+};
+
+void blame_job_done(struct job *j);
+
+/* Each 0 or -ENOMEM (blame_load also -E2BIG), in this order. */
+int blame_load(struct job *j);
+int blame_match(struct job *j);
+int blame_clocks(struct job *j);
+int blame_steps(struct job *j); /* step_count 0: none can be told */
+int blame_roles(struct job *j);
+int blame_group_cuts(struct job *j);
+int blame_path(struct job *j);
+int blame_weigh(struct job *j);
+int blame_name(struct job *j, struct blame *b);
+
+/* blame_worker_of - of rank @rank of communicator @comm (an index); JOB_NONE: not seen. */
+uint32_t blame_worker_of(const struct job *j, uint32_t comm, int32_t rank);
+
+static inline const struct push_call *job_call(const struct job *j, uint32_t item)
+{
+	return &j->calls[j->items[item].call].c;
+}
+
+static inline uint32_t job_item_worker(const struct job *j, uint32_t item)
+{
+	return j->items[item].worker;
+}
+
+/* blame_is_pair - a Send or Recv. */
+static inline bool blame_is_pair(uint16_t op)
+{
+	return op == NCCL_SEND || op == NCCL_RECV;
+}
+
+/* blame_median - lower median of @n values; sorts them. 0 of none. */
+float blame_median(float *values, size_t n);

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* blame_name.c - who is named for what the job loses, and who is cleared.
+ *
+ * A worker is named if it costs NAMED_SHARE of the job's time and that is not chance: its own time
+ * exceeds its peers' by four standard errors, or it is late in more steps than its peers are. One that
+ * is late at regular distances, or again and again while its peers never are, is named for less. Those
+ * that are about as slow as the costliest are named with it and share its cost: had it been the only
+ * one, the others would have kept the job waiting just as long.
+ *
+ * A stage is named if it costs more than its workers do. If many cost a little, each in its turn, the
+ * load moves and nobody is named. */
+#include "blame/blame_job.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stat/periodicity.h"
+#include "stat/robust.h"
+
+#define NAMED_SHARE   0.02
+#define REGULAR_SHARE 0.003
+#define NOISE_FACTOR  4
+#define EXCESS_MIN    0.02 /* of the peers' own time */
+#define LATE_MIN      2
+#define LATE_OFTEN    4 /* while peers hardly ever are */
+#define LATE_FACTOR   3
+#define LATE_DEARER   20 /* its late steps cost so much more than a peer's */
+#define TOGETHER      0.5
+#define LARGE_SHARE   0.8
+#define ALWAYS_SHARE  0.8
+#define STAGE_RATIO   1.1
+#define STAGE_SHARE   0.03
+#define UNEVEN_SPREAD 0.035
+#define UNEVEN_SHARE  0.03
+#define UNEVEN_FACTOR 3 /* spread per step to lasting spread */
+#define UNEVEN_NAMED  3 /* the moving load costs so much more than who is named */
+#define CLEARED_SHARE 0.03
+#define CLEARED_MAX   64
+#define GAP_STEPS     3
+#define STEPS_HALF    4.0
+#define LATE_HALF     1.0
+
+struct naming {
+	struct job *j;
+	double span_ns;
+	bool *named;        /* by worker */
+	double *late_peers; /* by group: late steps of all its members */
+	double *late_ns;    /* likewise what these cost */
+	uint32_t *peers;    /* by group: members */
+};
+
+static void naming_done(struct naming *n)
+{
+	free(n->named);
+	free(n->late_peers);
+	free(n->late_ns);
+	free(n->peers);
+}
+
+static int naming_init(struct naming *n, struct job *j)
+{
+	n->j = j;
+	n->span_ns = (double)(j->cuts[j->step_count] - j->cuts[0]);
+	n->named = calloc(j->worker_count + 1, sizeof(*n->named));
+	n->late_peers = calloc((size_t)j->group_count + 1, sizeof(*n->late_peers));
+	n->late_ns = calloc((size_t)j->group_count + 1, sizeof(*n->late_ns));
+	n->peers = calloc((size_t)j->group_count + 1, sizeof(*n->peers));
+	if (!n->named || !n->late_peers || !n->late_ns || !n->peers)
+		return -ENOMEM;
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		n->late_peers[j->group[w]] += j->costs[w].late;
+		n->late_ns[j->group[w]] += j->costs[w].late_ns;
+		n->peers[j->group[w]]++;
+	}
+	return 0;
+}
+
+/* Its late steps are its own: its peers have far fewer, or theirs cost next to nothing. */
+static bool is_late_alone(const struct naming *n, uint32_t worker, uint32_t least)
+{
+	const struct job_cost *c = &n->j->costs[worker];
+	uint32_t g = n->j->group[worker];
+	double peers = MAX(n->peers[g] - 1.0, 1.0);
+	double others = (n->late_peers[g] - c->late) / peers;
+	double cost = (n->late_ns[g] - c->late_ns) / peers;
+
+	return c->late >= least &&
+	       (c->late >= LATE_FACTOR * others + LATE_MIN || c->late_ns >= LATE_DEARER * cost);
+}
+
+static bool is_slower(const struct naming *n, uint32_t worker)
+{
+	const struct job_cost *c = &n->j->costs[worker];
+	double ratio = c->peer_ns > 0 ? c->own_ns / c->peer_ns - 1 : 0;
+
+	return ratio >= EXCESS_MIN && ratio >= NOISE_FACTOR * c->noise;
+}
+
+static void name_workers(struct naming *n)
+{
+	struct job *j = n->j;
+
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		double share = j->costs[w].lost_ns / n->span_ns;
+
+		if (n->peers[j->group[w]] < 2)
+			continue;
+		n->named[w] = (share >= NAMED_SHARE &&
+				      (is_slower(n, w) || is_late_alone(n, w, LATE_MIN))) ||
+			      (share >= REGULAR_SHARE && is_late_alone(n, w, LATE_OFTEN));
+	}
+}
+
+/* Peers that are about as slow as the slowest that is named share what they cost together. */
+static int name_together(struct naming *n)
+{
+	struct job *j = n->j;
+	_cleanup_free_ double *most = calloc((size_t)j->group_count + 1, sizeof(*most));
+	_cleanup_free_ double *lost = calloc((size_t)j->group_count + 1, sizeof(*lost));
+	_cleanup_free_ double *excess = calloc((size_t)j->group_count + 1, sizeof(*excess));
+
+	if (!most || !lost || !excess)
+		return -ENOMEM;
+	for (uint32_t w = 0; w < j->worker_count; w++)
+		if (n->named[w])
+			most[j->group[w]] = MAX(most[j->group[w]], j->costs[w].excess_ns);
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		const struct job_cost *c = &j->costs[w];
+		double top = most[j->group[w]];
+
+		if (top > 0 && c->excess_ns >= TOGETHER * top &&
+			(is_slower(n, w) || is_late_alone(n, w, LATE_MIN)))
+			n->named[w] = true;
+		if (n->named[w]) {
+			lost[j->group[w]] += c->lost_ns;
+			excess[j->group[w]] += c->excess_ns;
+		}
+	}
+	for (uint32_t w = 0; w < j->worker_count; w++)
+		if (n->named[w] && excess[j->group[w]] > 0)
+			j->costs[w].lost_ns =
+				lost[j->group[w]] * j->costs[w].excess_ns / excess[j->group[w]];
+	return 0;
+}
+
+/* The communication that @worker came latest to, for whoever waited. */
+static void find_latest(const struct job *j, uint32_t worker, struct blame_suspect *s)
+{
+	const struct job_visit *best = NULL;
+
+	for (size_t i = 0; i < j->visit_count; i++)
+		if (j->visits[i].worker == worker && (!best || j->visits[i].lag_ns > best->lag_ns))
+			best = &j->visits[i];
+	if (best) {
+		const struct push_call *c = job_call(j, j->matches[best->match].last);
+
+		s->comm = c->comm;
+		s->seq = c->seq;
+		s->op = c->op;
+	}
+}
+
+/* In which steps it is late: those far beyond chance; of one that is always a bit slower, those with
+ * at least half of its lasting excess. */
+static bool is_late_in(const struct job *j, uint32_t worker, size_t step, double half)
+{
+	size_t at = worker * j->step_count + step;
+
+	return half > 0 ? (double)j->excess[at] >= half : j->late[at];
+}
+
+/* Where a few large delays are nearly all of the lateness, the small ones are chance: only the large are
+ * kept. How many. */
+static size_t keep_large(uint64_t *at, uint64_t *lag, size_t n)
+{
+	uint64_t most = 0;
+	double all = 0, large = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		most = MAX(most, lag[i]);
+		all += (double)lag[i];
+	}
+	for (size_t i = 0; i < n; i++)
+		large += lag[i] >= most / 2 ? (double)lag[i] : 0;
+	if (large < LARGE_SHARE * all)
+		return n;
+	for (size_t i = 0; i < n; i++) {
+		if (lag[i] < most / 2)
+			continue;
+		at[kept] = at[i];
+		lag[kept++] = lag[i];
+	}
+	return kept;
+}
+
+static int describe_steps(const struct job *j, uint32_t worker, struct blame_suspect *s)
+{
+	const struct job_cost *c = &j->costs[worker];
+	_cleanup_free_ uint64_t *at = calloc(j->step_count + 1, sizeof(*at));
+	_cleanup_free_ uint64_t *lag = calloc(j->step_count + 1, sizeof(*lag));
+	struct periodicity p;
+	double half = 0;
+	size_t n = 0;
+
+	if (!at || !lag)
+		return -ENOMEM;
+	if (c->late < LATE_MIN || c->excess_ns > 3 * c->late * (double)j->step_ns)
+		half = MAX(c->own_ns - c->peer_ns, 1.0) / (2 * (double)MAX(c->seen, 1U));
+	for (size_t i = 0; i < j->step_count; i++) {
+		if (!is_late_in(j, worker, i, half))
+			continue;
+		if (!n)
+			s->since_ns = j->cuts[i];
+		at[n] = i + 1;
+		lag[n++] = (uint64_t)MAX(j->excess[worker * j->step_count + i], 0.0F);
+	}
+	n = keep_large(at, lag, n);
+	s->late = (uint32_t)n;
+	s->seen = c->seen;
+	if ((double)n >= ALWAYS_SHARE * c->seen)
+		s->period = 1;
+	else if (periodicity_find(at, n, &p) && p.period < UINT32_MAX)
+		s->period = (uint32_t)(p.period + 0.5);
+	robust_sort(lag, n);
+	s->lag_ns = robust_median(lag, n);
+	return 0;
+}
+
+static uint64_t median_of_steps(const struct job *j, const float *row, float *room)
+{
+	memcpy(room, row, j->step_count * sizeof(*row));
+	return (uint64_t)blame_median(room, j->step_count);
+}
+
+static int describe(
+	const struct naming *n, uint32_t worker, double lost_ns, struct blame_suspect *s)
+{
+	const struct job *j = n->j;
+	_cleanup_free_ float *room = calloc(2 * j->step_count + 2, sizeof(*room));
+	float *peers = room ? room + j->step_count + 1 : NULL;
+	double path = 0;
+	int r;
+
+	if (!room)
+		return -ENOMEM;
+	*s = (struct blame_suspect){.worker = worker,
+		.stage = j->stage_count > 1 ? j->stage[worker] : -1,
+		.replica = j->replica[worker],
+		.share = MIN(lost_ns / n->span_ns, 1.0),
+		.lost_ns = (uint64_t)lost_ns,
+		.waited_ns = (uint64_t)lost_ns * (MAX(j->worker_count, (size_t)1) - 1)};
+	for (size_t i = 0; i < j->step_count; i++) {
+		size_t at = worker * j->step_count + i;
+
+		path += (double)j->path[at];
+		peers[i] = j->own[at] - j->excess[at];
+	}
+	s->path_ns = (uint64_t)path;
+	s->own_ns = median_of_steps(j, j->own + worker * j->step_count, room);
+	s->peer_own_ns = (uint64_t)blame_median(peers, j->step_count);
+	find_latest(j, worker, s);
+	r = describe_steps(j, worker, s);
+	return r;
+}
+
+static void keep_costliest(struct blame *b, const struct blame_suspect *s)
+{
+	size_t at = b->suspect_count;
+
+	while (at && b->suspects[at - 1].lost_ns < s->lost_ns)
+		at--;
+	if (b->suspect_count == BLAME_SUSPECTS_MAX)
+		b->left_out++;
+	else
+		b->suspect_count++;
+	if (at == BLAME_SUSPECTS_MAX)
+		return;
+	memmove(&b->suspects[at + 1], &b->suspects[at],
+		(b->suspect_count - at - 1) * sizeof(*b->suspects));
+	b->suspects[at] = *s;
+}
+
+static int list_workers(const struct naming *n, struct blame *b)
+{
+	for (uint32_t w = 0; w < n->j->worker_count; w++) {
+		struct blame_suspect s;
+		int r;
+
+		if (!n->named[w])
+			continue;
+		r = describe(n, w, n->j->costs[w].lost_ns, &s);
+		if (r < 0)
+			return r;
+		keep_costliest(b, &s);
+	}
+	b->kind = BLAME_WORKERS;
+	return 0;
+}
+
+/* The worker of @stage with the most of the path. */
+static uint32_t worst_of(const struct job *j, int32_t stage)
+{
+	double most = -1;
+	uint32_t worst = 0;
+
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		if (j->stage[w] == stage && j->costs[w].own_ns > most) {
+			most = j->costs[w].own_ns;
+			worst = w;
+		}
+	}
+	return worst;
+}
+
+static bool stage_is_slow(const struct naming *n, int32_t s)
+{
+	return n->j->stage_ratio[s] >= STAGE_RATIO &&
+	       n->j->stage_cost_ns[s] >= STAGE_SHARE * n->span_ns;
+}
+
+static int list_stages(const struct naming *n, struct blame *b)
+{
+	const struct job *j = n->j;
+
+	for (int32_t s = 0; s < j->stage_count; s++) {
+		struct blame_suspect found;
+		int r;
+
+		if (!stage_is_slow(n, s))
+			continue;
+		r = describe(n, worst_of(j, s), j->stage_cost_ns[s], &found);
+		if (r < 0)
+			return r;
+		found.peer_own_ns = (uint64_t)((double)found.own_ns / j->stage_ratio[s]);
+		found.lag_ns = found.own_ns - found.peer_own_ns;
+		found.late = found.seen;
+		found.period = 1;
+		found.since_ns = j->cuts[0];
+		keep_costliest(b, &found);
+	}
+	b->kind = BLAME_STAGE;
+	return 0;
+}
+
+static bool load_moves(const struct naming *n, double named_ns)
+{
+	const struct job *j = n->j;
+
+	return j->spread_step >= UNEVEN_SPREAD && j->uneven_ns >= UNEVEN_SHARE * n->span_ns &&
+	       j->spread_step >= UNEVEN_FACTOR * j->spread_lasting &&
+	       j->uneven_ns >= UNEVEN_NAMED * named_ns;
+}
+
+/* Those that came last to collectives for a good part of the time, but are not named. */
+static int list_cleared(const struct naming *n, struct blame *b)
+{
+	const struct job *j = n->j;
+	_cleanup_free_ double *lag = calloc(j->worker_count + 1, sizeof(*lag));
+
+	b->cleared = calloc(CLEARED_MAX, sizeof(*b->cleared));
+	if (!lag || !b->cleared)
+		return -ENOMEM;
+	for (size_t i = 0; i < j->match_count; i++) {
+		const struct job_match *m = &j->matches[i];
+		double mean = 0;
+
+		if (m->count < 2 || blame_is_pair(j->items[m->last].op))
+			continue;
+		for (uint32_t k = 0; k < m->count; k++)
+			mean += (double)(m->arrival_ns -
+					 j->items[j->members[m->first + k]].enter_ns);
+		lag[job_item_worker(j, m->last)] += mean / (m->count - 1);
+	}
+	for (uint32_t w = 0; w < j->worker_count && b->cleared_count < CLEARED_MAX; w++)
+		if (lag[w] >= CLEARED_SHARE * n->span_ns && !n->named[w] &&
+			j->costs[w].lost_ns < NAMED_SHARE * n->span_ns)
+			b->cleared[b->cleared_count++] = w;
+	return 0;
+}
+
+/* Few steps, workers that are missing, calls without a partner and time that no call explains make
+ * all figures less sure. */
+static double sureness(const struct job *j)
+{
+	double seen = 0, told = 0,
+	       sure = (double)j->step_count / ((double)j->step_count + STEPS_HALF);
+	double all = (double)MAX(j->item_count, (size_t)1);
+
+	for (size_t i = 0; i < j->comm_count; i++) {
+		seen += j->comms[i].members;
+		told += MAX(j->comms[i].nranks, j->comms[i].members);
+	}
+	sure *= told > 0 ? seen / told : 1;
+	sure *= 1 - MIN((double)j->unmatched / all, 1.0) / 2;
+	if (j->gap_ns > GAP_STEPS * j->step_ns)
+		sure *= 1 - MIN((double)j->gap_ns / (double)(j->end_ns - j->begin_ns), 0.5);
+	return sure;
+}
+
+static void weigh_confidence(const struct job *j, struct blame *b)
+{
+	double sure = sureness(j);
+
+	b->confidence = sure;
+	for (size_t i = 0; i < b->suspect_count; i++) {
+		struct blame_suspect *s = &b->suspects[i];
+
+		s->confidence = sure * s->late / (s->late + LATE_HALF);
+	}
+	if (b->suspect_count)
+		b->confidence = b->suspects[0].confidence;
+}
+
+int blame_name(struct job *j, struct blame *b)
+{
+	_cleanup_(naming_done) struct naming n = {0};
+	double workers = 0, stages = 0;
+	int r = naming_init(&n, j);
+
+	if (r < 0)
+		return r;
+	name_workers(&n);
+	r = name_together(&n);
+	if (r < 0)
+		return r;
+	for (uint32_t w = 0; w < j->worker_count; w++)
+		workers += n.named[w] ? j->costs[w].lost_ns : 0;
+	for (int32_t s = 0; s < j->stage_count; s++)
+		stages += j->stage_count > 1 && stage_is_slow(&n, s) ? j->stage_cost_ns[s] : 0;
+	if (load_moves(&n, MAX(workers, stages))) {
+		b->kind = BLAME_UNEVEN;
+		b->lost_ns = (uint64_t)MIN(j->uneven_ns, n.span_ns);
+		memset(n.named, 0, j->worker_count * sizeof(*n.named));
+	} else if (workers > 0 && workers >= stages) {
+		r = list_workers(&n, b);
+	} else if (stages > 0) {
+		r = list_stages(&n, b);
+	}
+	for (size_t i = 0; i < b->suspect_count; i++)
+		b->lost_ns += b->suspects[i].lost_ns;
+	b->lost_ns = MIN(b->lost_ns, (uint64_t)n.span_ns);
+	weigh_confidence(j, b);
+	return r < 0 ? r : list_cleared(&n, b);
+}

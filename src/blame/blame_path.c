@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* blame_path.c - own time of each worker in each step, and what of it decided how long the job took.
+ *
+ * A worker's time is pauses, in which it waits in one or several communications at once, and its own
+ * time between them. In a pause it waits for the last of those it communicates with, as long as that
+ * one has not arrived; from then on it is the transfer, or its own GPU, and nobody's.
+ *
+ * The path is walked from the job's end: a worker's own time back to its last pause, from there to the
+ * one it waited for, at the time that one arrived. So what somebody waited himself before he came late
+ * is not his. Each pause is passed at most once, so the walk is linear in the number of calls. */
+#include "blame/blame_job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int pauses_by_start(const void *a, const void *b)
+{
+	const struct job_pause *x = a, *y = b;
+
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+}
+
+/* What a wait of @worker for a match's last one is: JOB_NONE if it is itself, or if the clocks cannot
+ * tell who was later. */
+static struct job_pause pause_of(const struct job *j, uint32_t worker, const struct job_item *t)
+{
+	struct job_pause p = {t->start_ns, t->leave_ns, INT64_MIN, JOB_NONE};
+	const struct job_match *m;
+	uint32_t last;
+	uint64_t error;
+
+	if (t->match == JOB_NONE)
+		return p;
+	m = &j->matches[t->match];
+	last = job_item_worker(j, m->last);
+	error = MIN(j->error_ns[worker], (uint64_t)INT32_MAX) +
+		MIN(j->error_ns[last], (uint64_t)INT32_MAX);
+	/* Who had left before the last one came did not wait for it: the host ran ahead. */
+	if (last == worker || m->arrival_ns <= t->start_ns + (int64_t)error ||
+		m->arrival_ns > t->leave_ns + (int64_t)error)
+		return p;
+	p.match = t->match;
+	p.arrival_ns = m->arrival_ns;
+	return p;
+}
+
+struct job_seen {        /* the latest collective of a communicator that a worker was in */
+	uint32_t worker; /* + 1 */
+	uint32_t match;
+};
+
+/* Whether calls of @t's worker are missing before it: others were in collectives of its communicator
+ * since the last one that it was seen in. What it did meanwhile is then not known. */
+static bool is_after_hole(const struct job *j, const struct job_item *t, struct job_seen *seen)
+{
+	struct job_seen *s = &seen[t->comm];
+	uint32_t from = s->worker == t->worker + 1 ? s->match + 1 : UINT32_MAX;
+
+	if (t->match == JOB_NONE || blame_is_pair(t->op))
+		return false;
+	*s = (struct job_seen){t->worker + 1, t->match};
+	for (uint32_t m = from; m < t->match; m++)
+		if (j->matches[m].count)
+			return true;
+	return false;
+}
+
+/* Pauses of @worker at pauses[at], joined where they overlap. How many. */
+static size_t list_pauses(struct job *j, uint32_t worker, size_t at, struct job_seen *seen)
+{
+	struct job_pause *p = j->pauses + at;
+	size_t n = 0, kept = 0;
+	bool ordered = true;
+
+	for (size_t i = j->first[worker]; i < j->first[worker + 1]; i++) {
+		const struct job_item *t = &j->items[i];
+
+		if (is_after_hole(j, t, seen) && i > j->first[worker] &&
+			t[-1].leave_ns < t->enter_ns)
+			p[n++] = (struct job_pause){
+				t[-1].leave_ns, t->enter_ns, INT64_MIN, JOB_NONE};
+		if (t->leave_ns <= t->start_ns)
+			continue;
+		p[n++] = pause_of(j, worker, t);
+		ordered = ordered && (n < 2 || p[n - 2].start_ns <= p[n - 1].start_ns);
+	}
+	if (!ordered)
+		qsort(p, n, sizeof(*p), pauses_by_start);
+	for (size_t i = 0; i < n; i++) {
+		struct job_pause *last = kept ? &p[kept - 1] : NULL;
+
+		if (!last || p[i].start_ns >= last->end_ns) {
+			p[kept++] = p[i];
+			continue;
+		}
+		last->end_ns = MAX(last->end_ns, p[i].end_ns);
+		if (p[i].match != JOB_NONE && p[i].arrival_ns > last->arrival_ns) {
+			last->match = p[i].match;
+			last->arrival_ns = p[i].arrival_ns;
+		}
+	}
+	for (size_t i = 0; i < kept; i++)
+		p[i].arrival_ns = MIN(p[i].arrival_ns, p[i].end_ns);
+	return kept;
+}
+
+/* The step that @ns lies in, or the nearest. */
+static size_t step_at(const struct job *j, const int64_t *cuts, int64_t ns)
+{
+	size_t low = 0, high = j->step_count;
+
+	while (low + 1 < high) {
+		size_t mid = (low + high) / 2;
+
+		if (cuts[mid] <= ns)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static const int64_t *cuts_of(const struct job *j, uint32_t worker)
+{
+	return j->group_cuts + (size_t)j->group[worker] * (j->step_count + 1);
+}
+
+/* Adds the time from @start to @end to @worker's row of @table, step by step. @near: a step to look
+ * from, kept. */
+static void add_time(const struct job *j, float *table, uint32_t worker, int64_t start, int64_t end,
+	size_t *near)
+{
+	float *row = table + (size_t)worker * j->step_count;
+	const int64_t *cuts = cuts_of(j, worker);
+	size_t s = *near;
+
+	start = MAX(start, cuts[0]);
+	end = MIN(end, cuts[j->step_count]);
+	if (start >= end)
+		return;
+	if (start < cuts[s] || start >= cuts[s + 1])
+		s = s + 1 < j->step_count && start >= cuts[s + 1] && start < cuts[s + 2]
+			    ? s + 1
+			    : step_at(j, cuts, start);
+	*near = s;
+	for (; start < end; s++) {
+		int64_t until = MIN(end, cuts[s + 1]);
+
+		row[s] += (float)(until - start);
+		start = until;
+	}
+}
+
+static void add_own(struct job *j, uint32_t worker)
+{
+	int64_t from = 0;
+	size_t near = 0;
+
+	if (j->first[worker] == j->first[worker + 1])
+		return;
+	from = j->items[j->first[worker]].enter_ns;
+	for (size_t i = j->pause_first[worker]; i < j->pause_first[worker + 1]; i++) {
+		add_time(j, j->own, worker, from, j->pauses[i].start_ns, &near);
+		from = j->pauses[i].end_ns;
+	}
+	add_time(j, j->own, worker, from, j->items[j->first[worker + 1] - 1].enter_ns, &near);
+}
+
+/* Where the path begins: at the worker whose last call within the steps ends last. */
+static uint32_t last_worker(const struct job *j, int64_t end_ns)
+{
+	int64_t best = INT64_MIN;
+	uint32_t worker = 0;
+
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		size_t i = j->pause_first[w + 1];
+
+		while (i > j->pause_first[w] && j->pauses[i - 1].end_ns > end_ns)
+			i--;
+		if (i > j->pause_first[w] && j->pauses[i - 1].end_ns > best) {
+			best = j->pauses[i - 1].end_ns;
+			worker = w;
+		}
+	}
+	return worker;
+}
+
+static void note_visit(struct job *j, const struct job_pause *p, uint32_t worker)
+{
+	if (p->arrival_ns < j->cuts[0])
+		return;
+	j->visits[j->visit_count++] = (struct job_visit){.worker = worker,
+		.match = p->match,
+		.step = (uint32_t)step_at(j, j->cuts, p->arrival_ns),
+		.lag_ns = (uint64_t)(p->arrival_ns - p->start_ns)};
+}
+
+static void walk(struct job *j, size_t *cursor)
+{
+	int64_t now = j->end_ns;
+	uint32_t w = last_worker(j, now);
+	size_t near = 0;
+
+	while (now > j->begin_ns && j->first[w] != j->first[w + 1]) {
+		const struct job_pause *p;
+
+		while (cursor[w] > j->pause_first[w] && j->pauses[cursor[w] - 1].start_ns >= now)
+			cursor[w]--;
+		if (cursor[w] == j->pause_first[w]) {
+			add_time(j, j->path, w, j->items[j->first[w]].enter_ns, now, &near);
+			return;
+		}
+		p = &j->pauses[--cursor[w]];
+		add_time(j, j->path, w, p->end_ns, now, &near);
+		if (p->match == JOB_NONE || p->arrival_ns > now) {
+			now = MIN(now, p->start_ns);
+			continue;
+		}
+		now = MIN(now, p->arrival_ns);
+		w = job_item_worker(j, j->matches[p->match].last);
+		note_visit(j, p, w);
+	}
+}
+
+static int by_time(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The longest time in which nobody enters or leaves a call: something that is not recorded. */
+static int find_gap(struct job *j)
+{
+	size_t most = 1 << 17, every = j->worker_count / 8 + 1, n = 0;
+	_cleanup_free_ int64_t *times = calloc(most, sizeof(*times));
+
+	if (!times)
+		return -ENOMEM;
+	/* A few workers tell: a barrier holds all of them. */
+	for (size_t w = 0; w < j->worker_count; w += every) {
+		for (size_t i = j->first[w]; i < j->first[w + 1] && n + 2 <= most; i++) {
+			times[n++] = j->items[i].enter_ns;
+			times[n++] = j->items[i].leave_ns;
+		}
+	}
+	qsort(times, n, sizeof(*times), by_time);
+	for (size_t i = 1; i < n; i++)
+		j->gap_ns = MAX(j->gap_ns, (uint64_t)(times[i] - times[i - 1]));
+	return 0;
+}
+
+int blame_path(struct job *j)
+{
+	_cleanup_free_ size_t *cursor = calloc(j->worker_count + 1, sizeof(*cursor));
+	_cleanup_free_ struct job_seen *seen = calloc(j->comm_count + 1, sizeof(*seen));
+	size_t cells = j->worker_count * j->step_count + 1, n = 0;
+
+	j->pauses = calloc(2 * j->item_count + 1, sizeof(*j->pauses));
+	j->pause_first = calloc(j->worker_count + 2, sizeof(*j->pause_first));
+	j->own = calloc(cells, sizeof(*j->own));
+	j->path = calloc(cells, sizeof(*j->path));
+	if (!cursor || !seen || !j->pauses || !j->pause_first || !j->own || !j->path)
+		return -ENOMEM;
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		n += list_pauses(j, w, n, seen);
+		j->pause_first[w + 1] = cursor[w] = n;
+		add_own(j, w);
+	}
+	j->visits = calloc(n + 1, sizeof(*j->visits));
+	if (!j->visits)
+		return -ENOMEM;
+	walk(j, cursor);
+	return find_gap(j);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* blame_steps.c - where a job's steps begin: at a communication that comes once in each.
+ *
+ * One worker is looked at, the one with the most matched calls. Its calls are of kinds: same
+ * communicator, operation, peer and (for collectives) size. A kind is a good beginning of steps if the
+ * other kinds come equally often between any two of it: the sizes of a step's buckets do, whatever
+ * their number, and so do the micro-batches of a pipeline. What comes rarely, a checkpoint's barrier or
+ * an evaluation, divides the job evenly too: so of the kinds that are about as good as the best one the
+ * most frequent is taken. A kind weighs as the logarithm of its calls, so that those of each layer do
+ * not outvote the one that comes once in a step.
+ *
+ * The stages of a pipeline begin their steps at different times: each has its own cuts, so that what
+ * delays a worker once lies in one step. */
+#include "blame/blame_job.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "stat/robust.h"
+
+#define LEAST         4   /* communications that make three steps */
+#define KINDS_MAX     256 /* the first ones */
+#define CANDIDATES    32
+#define ABOUT_AS_GOOD 0.92
+#define SAME_SHARE    0.7 /* of the steps that must have the same number of a kind */
+#define COUNTED_MAX   64  /* of a kind in a step; more are as many */
+
+struct kind {
+	uint64_t key;
+	size_t count;
+	bool pair;
+};
+
+struct kinds {
+	struct kind list[KINDS_MAX];
+	size_t count;
+	uint16_t *of; /* by item of the worker; KINDS_MAX: none */
+};
+
+static uint64_t kind_key(const struct job *j, uint32_t item, bool with_bytes)
+{
+	const struct push_call *c = job_call(j, item);
+	uint64_t key = hash_number(c->comm ^ (uint64_t)c->op << 48);
+
+	if (blame_is_pair(c->op))
+		return hash_number(key ^ (uint32_t)c->peer);
+	return with_bytes ? hash_number(key ^ c->bytes) : key;
+}
+
+/* How many kinds come only once. */
+static size_t find_kinds(
+	const struct job *j, size_t first, size_t end, bool with_bytes, struct kinds *ret)
+{
+	size_t single = 0;
+
+	ret->count = 0;
+	for (size_t i = first; i < end; i++) {
+		uint64_t key = kind_key(j, (uint32_t)i, with_bytes);
+		size_t k = 0;
+
+		ret->of[i - first] = KINDS_MAX;
+		if (j->items[i].match == JOB_NONE)
+			continue;
+		while (k < ret->count && ret->list[k].key != key)
+			k++;
+		if (k == KINDS_MAX)
+			continue;
+		if (k == ret->count)
+			ret->list[ret->count++] =
+				(struct kind){key, 0, blame_is_pair(j->items[i].op)};
+		ret->list[k].count++;
+		ret->of[i - first] = (uint16_t)k;
+	}
+	for (size_t k = 0; k < ret->count; k++)
+		single += ret->list[k].count == 1;
+	return single;
+}
+
+/* Weight of the kinds that come equally often between any two calls of kind @at, as a share of all. */
+static double evenness(
+	const struct kinds *s, size_t n, size_t at, uint32_t (*counted)[COUNTED_MAX], uint32_t *now)
+{
+	size_t spans = 0;
+	double good = 0, all = 0;
+	bool inside = false;
+
+	memset(counted, 0, s->count * sizeof(*counted));
+	memset(now, 0, s->count * sizeof(*now));
+	for (size_t i = 0; i < n; i++) {
+		if (s->of[i] == KINDS_MAX)
+			continue;
+		if (s->of[i] == at) {
+			for (size_t k = 0; inside && k < s->count; k++)
+				counted[k][MIN(now[k], (uint32_t)COUNTED_MAX - 1)]++;
+			spans += inside;
+			memset(now, 0, s->count * sizeof(*now));
+			inside = true;
+		}
+		now[s->of[i]]++;
+	}
+	for (size_t k = 0; k < s->count; k++) {
+		uint32_t most = 0;
+		double weight = log2(1 + (double)s->list[k].count);
+
+		if (s->list[k].count < LEAST)
+			continue;
+		for (size_t c = 1; c < COUNTED_MAX; c++)
+			most = MAX(most, counted[k][c]);
+		all += weight;
+		good += most >= SAME_SHARE * (double)spans ? weight : 0;
+	}
+	return all > 0 ? good / all : 0;
+}
+
+/* The kind that begins steps; KINDS_MAX: none. */
+static size_t best_kind(const struct kinds *s, size_t n)
+{
+	_cleanup_free_ uint32_t(*counted)[COUNTED_MAX] = calloc(KINDS_MAX, sizeof(*counted));
+	_cleanup_free_ uint32_t *now = calloc(KINDS_MAX, sizeof(*now));
+	double value[KINDS_MAX], best = 0;
+	size_t chosen = KINDS_MAX, tried = 0;
+	bool any_collective = false;
+
+	if (!counted || !now)
+		return KINDS_MAX;
+	for (size_t k = 0; k < s->count; k++)
+		any_collective |= !s->list[k].pair && s->list[k].count >= LEAST;
+	for (size_t k = 0; k < s->count; k++) {
+		bool again = false;
+
+		value[k] = 0;
+		for (size_t i = 0; i < k; i++)
+			again |= value[i] > 0 && s->list[i].count == s->list[k].count;
+		if (s->list[k].count < LEAST || again || (any_collective && s->list[k].pair) ||
+			tried++ >= CANDIDATES)
+			continue;
+		value[k] = evenness(s, n, k, counted, now);
+		best = MAX(best, value[k]);
+	}
+	for (size_t k = 0; k < s->count; k++)
+		if (value[k] > 0 && value[k] >= ABOUT_AS_GOOD * best &&
+			(chosen == KINDS_MAX || s->list[k].count > s->list[chosen].count))
+			chosen = k;
+	return chosen;
+}
+
+/* The worker with the most matched calls, of @group or of all (JOB_NONE). */
+static size_t busiest_worker(const struct job *j, uint32_t group)
+{
+	size_t best = 0, most = 0;
+
+	for (size_t w = 0; w < j->worker_count; w++) {
+		size_t n = 0;
+
+		if (group != JOB_NONE && j->group[w] != group)
+			continue;
+
+		for (size_t i = j->first[w]; i < j->first[w + 1]; i++)
+			n += j->items[i].match != JOB_NONE;
+		if (n > most) {
+			most = n;
+			best = w;
+		}
+	}
+	return best;
+}
+
+/* Times at which @worker had got past a communication that begins a step: *ret_cuts is the caller's.
+ * How many; 0: none can be told. */
+static int find_cuts(const struct job *j, size_t worker, int64_t **ret_cuts, size_t *ret_count)
+{
+	size_t first = j->first[worker], end = j->first[worker + 1], kind, n = 0;
+	_cleanup_free_ struct kinds *s = calloc(1, sizeof(*s));
+	_cleanup_free_ uint16_t *of = calloc(end - first + 1, sizeof(*of));
+	_cleanup_free_ int64_t *cuts = NULL;
+
+	*ret_count = 0;
+	if (!s || !of)
+		return -ENOMEM;
+	s->of = of;
+	/* Where sizes change with every step they tell nothing. */
+	if (find_kinds(j, first, end, true, s) * 2 > s->count)
+		find_kinds(j, first, end, false, s);
+	kind = best_kind(s, end - first);
+	if (kind == KINDS_MAX)
+		return 0;
+	cuts = calloc(s->list[kind].count + 1, sizeof(*cuts));
+	if (!cuts)
+		return -ENOMEM;
+	for (size_t i = first; i < end; i++)
+		if (of[i - first] == kind && (!n || j->items[i].leave_ns > cuts[n - 1]))
+			cuts[n++] = j->items[i].leave_ns;
+	*ret_cuts = TAKE(cuts);
+	*ret_count = n;
+	return 0;
+}
+
+int blame_steps(struct job *j)
+{
+	size_t most = JOB_CELLS_MAX / MAX(j->worker_count, (size_t)1), n, skip;
+	_cleanup_free_ uint64_t *lengths = NULL;
+	int r;
+
+	if (!j->worker_count)
+		return 0;
+	r = find_cuts(j, busiest_worker(j, JOB_NONE), &j->cuts, &n);
+	if (r < 0 || n < LEAST)
+		return r;
+	lengths = calloc(n, sizeof(*lengths));
+	if (!lengths)
+		return -ENOMEM;
+	skip = n - 1 > most ? n - 1 - most : 0;
+	memmove(j->cuts, j->cuts + skip, (n - skip) * sizeof(*j->cuts));
+	j->step_count = n - 1 - skip;
+	for (size_t i = 0; i < j->step_count; i++)
+		lengths[i] = (uint64_t)(j->cuts[i + 1] - j->cuts[i]);
+	robust_sort(lengths, j->step_count);
+	j->step_ns = robust_median(lengths, j->step_count);
+	return 0;
+}
+
+/* Puts each of a group's own cuts next to the job's that it is nearest to; false: they are not the same
+ * steps. */
+static bool align_cuts(const struct job *j, const int64_t *cuts, size_t n, int64_t *ret)
+{
+	size_t near = 0;
+
+	for (size_t i = 0; i <= j->step_count; i++) {
+		while (near + 1 < n &&
+			llabs(cuts[near + 1] - j->cuts[i]) <= llabs(cuts[near] - j->cuts[i]))
+			near++;
+		if ((uint64_t)llabs(cuts[near] - j->cuts[i]) > j->step_ns / 2 + 1)
+			ret[i] = i ? MAX(j->cuts[i], ret[i - 1]) : j->cuts[i];
+		else
+			ret[i] = cuts[near];
+		if (i && ret[i] <= ret[i - 1])
+			return false;
+	}
+	return true;
+}
+
+int blame_group_cuts(struct job *j)
+{
+	j->group_cuts =
+		calloc(((size_t)j->group_count + 1) * (j->step_count + 1), sizeof(*j->group_cuts));
+	if (!j->group_cuts)
+		return -ENOMEM;
+	for (uint32_t g = 0; g < j->group_count; g++) {
+		_cleanup_free_ int64_t *cuts = NULL;
+		int64_t *row = j->group_cuts + (size_t)g * (j->step_count + 1);
+		size_t n = 0;
+		int r = j->stage_count > 1 ? find_cuts(j, busiest_worker(j, g), &cuts, &n) : 0;
+
+		if (r < 0)
+			return r;
+		if (!n || !align_cuts(j, cuts, n, row))
+			memcpy(row, j->cuts, (j->step_count + 1) * sizeof(*row));
+	}
+	return 0;
+}

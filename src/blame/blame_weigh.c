@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* blame_weigh.c - what of the path is more than the peers need.
+ *
+ * In a step a worker has an excess over the median of its peers' own time. Far beyond what is ordinary
+ * in its group (6 robust standard deviations, 5 % of a step) it is late, and that part of the path is
+ * its fault: path x excess / own. A small excess in one step is chance, since somebody is always the
+ * slowest; over BLOCK steps chance averages out: there the sums are compared, late steps left out.
+ *
+ * What a worker's peers need as well but other stages do not is the stage's: path x (1 - worker's
+ * part) x (1 - median of the other stages / its own median). So the parts never add up to more than
+ * the path. Fill and drain of a pipeline are waits, and nobody's. */
+#include "blame/blame_job.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK        16
+#define LATE_SIGMAS  6
+#define LATE_SHARE   0.05 /* of a step */
+#define SAMPLES_MAX  8192
+#define MAD_TO_SIGMA 1.4826
+
+/* Members of each group, one after the other. */
+struct crowd {
+	uint32_t *workers;
+	size_t *first; /* by group */
+};
+
+static void crowd_done(struct crowd *c)
+{
+	free(c->workers);
+	free(c->first);
+}
+
+static int crowd_init(const struct job *j, struct crowd *c)
+{
+	_cleanup_free_ size_t *at = calloc(j->group_count + 1, sizeof(*at));
+
+	c->workers = calloc(j->worker_count + 1, sizeof(*c->workers));
+	c->first = calloc((size_t)j->group_count + 2, sizeof(*c->first));
+	if (!at || !c->workers || !c->first)
+		return -ENOMEM;
+	for (uint32_t w = 0; w < j->worker_count; w++)
+		c->first[j->group[w] + 1]++;
+	for (uint32_t g = 0; g < j->group_count; g++) {
+		c->first[g + 1] += c->first[g];
+		at[g] = c->first[g];
+	}
+	for (uint32_t w = 0; w < j->worker_count; w++)
+		c->workers[at[j->group[w]]++] = w;
+	return 0;
+}
+
+/* For each of @n values the lower median of the others; of one alone itself. @sorted is room. */
+static void medians_of_others(const float *values, size_t n, float *sorted, float *ret)
+{
+	size_t k = n >= 2 ? (n - 2) / 2 : 0;
+
+	memcpy(sorted, values, n * sizeof(*values));
+	blame_median(sorted, n);
+	for (size_t i = 0; i < n; i++)
+		ret[i] = n < 2 ? values[i] : values[i] > sorted[k] ? sorted[k] : sorted[k + 1];
+}
+
+/* Standard deviation over mean. */
+static double spread_of(const float *values, size_t n)
+{
+	double sum = 0, squares = 0, mean;
+
+	for (size_t i = 0; i < n; i++) {
+		sum += (double)values[i];
+		squares += (double)values[i] * (double)values[i];
+	}
+	mean = sum / (double)n;
+	return mean > 0 ? sqrt(MAX(squares / (double)n - mean * mean, 0.0)) / mean : 0;
+}
+
+struct room { /* for the values of one group */
+	float *values, *sorted, *medians;
+};
+
+static void room_done(struct room *m)
+{
+	free(m->values);
+	free(m->sorted);
+	free(m->medians);
+}
+
+static int room_init(struct room *m, size_t n)
+{
+	m->values = calloc(n + 1, sizeof(*m->values));
+	m->sorted = calloc(n + 1, sizeof(*m->sorted));
+	m->medians = calloc(n + 1, sizeof(*m->medians));
+	return m->values && m->sorted && m->medians ? 0 : -ENOMEM;
+}
+
+/* excess[] of a group, and how far its members are apart in a step. */
+static double find_excess(struct job *j, const uint32_t *workers, size_t n, struct room *m)
+{
+	double spread = 0;
+
+	for (size_t s = 0; s < j->step_count; s++) {
+		for (size_t i = 0; i < n; i++)
+			m->values[i] = j->own[workers[i] * j->step_count + s];
+		medians_of_others(m->values, n, m->sorted, m->medians);
+		spread += n > 1 ? spread_of(m->values, n) : 0;
+		for (size_t i = 0; i < n; i++) {
+			size_t at = workers[i] * j->step_count + s;
+
+			j->excess[at] = m->values[i] - m->medians[i];
+			if (m->values[i] > 0 && m->medians[i] < m->values[i])
+				j->uneven_ns +=
+					(double)(j->path[at] * (1 - m->medians[i] / m->values[i]));
+		}
+	}
+	return spread / (double)j->step_count;
+}
+
+/* late[] of a group: what is far from its ordinary distances. */
+static int find_late(struct job *j, const uint32_t *workers, size_t n)
+{
+	size_t cells = n * j->step_count, every = cells / SAMPLES_MAX + 1, count = 0;
+	_cleanup_free_ float *sample = calloc(cells / every + 2, sizeof(*sample));
+	double least;
+
+	if (!sample)
+		return -ENOMEM;
+	for (size_t i = 0; i < cells; i += every)
+		sample[count++] = fabsf(
+			j->excess[workers[i / j->step_count] * j->step_count + i % j->step_count]);
+	least = MAX(LATE_SIGMAS * MAD_TO_SIGMA * (double)blame_median(sample, count),
+		LATE_SHARE * (double)j->step_ns);
+	for (size_t i = 0; n > 1 && i < n; i++)
+		for (size_t s = 0; s < j->step_count; s++)
+			j->late[workers[i] * j->step_count + s] =
+				(double)j->excess[workers[i] * j->step_count + s] > least;
+	return 0;
+}
+
+/* What @worker's path costs in the late steps. */
+static void weigh_late(struct job *j, uint32_t worker)
+{
+	struct job_cost *c = &j->costs[worker];
+
+	for (size_t s = 0; s < j->step_count; s++) {
+		size_t at = worker * j->step_count + s;
+
+		c->seen += j->own[at] > 0;
+		if (!j->late[at])
+			continue;
+		c->late++;
+		c->late_ns += (double)(j->path[at] * (j->excess[at] / j->own[at]));
+		c->excess_ns += (double)j->excess[at];
+	}
+	c->lost_ns += c->late_ns;
+}
+
+/* The other steps, by blocks: sums of a member against those of its peers in the same steps. */
+static void weigh_blocks(struct job *j, const uint32_t *workers, size_t n)
+{
+	size_t size = j->step_count < 2 * BLOCK ? j->step_count : BLOCK;
+
+	for (size_t i = 0; n > 1 && i < n; i++) {
+		struct job_cost *c = &j->costs[workers[i]];
+
+		for (size_t first = 0; first < j->step_count; first += size) {
+			size_t end =
+				first + size * 2 > j->step_count ? j->step_count : first + size;
+			double own = 0, excess = 0, path = 0;
+
+			for (size_t s = first; s < end; s++) {
+				size_t at = workers[i] * j->step_count + s;
+
+				if (j->late[at])
+					continue;
+				own += (double)j->own[at];
+				excess += (double)j->excess[at];
+				path += (double)j->path[at];
+			}
+			if (excess > 0 && own > 0) {
+				c->lost_ns += path * excess / own;
+				c->excess_ns += excess;
+			}
+			if (end == j->step_count)
+				break;
+		}
+	}
+}
+
+/* Sums over all steps, and how much chance is in them. */
+static double weigh_lasting(struct job *j, const uint32_t *workers, size_t n, struct room *m)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct job_cost *c = &j->costs[workers[i]];
+		double sum = 0, squares = 0, steps = (double)j->step_count;
+
+		for (size_t s = 0; s < j->step_count; s++) {
+			size_t at = workers[i] * j->step_count + s;
+			double peers = (double)(j->own[at] - j->excess[at]);
+			double ratio = peers > 0 ? (double)j->own[at] / peers : 1;
+
+			c->own_ns += (double)j->own[at];
+			sum += ratio;
+			squares += ratio * ratio;
+		}
+		m->values[i] = (float)c->own_ns;
+		c->noise = sqrt(MAX(squares / steps - sum / steps * (sum / steps), 0.0) / steps);
+	}
+	medians_of_others(m->values, n, m->sorted, m->medians);
+	for (size_t i = 0; i < n; i++)
+		j->costs[workers[i]].peer_ns = (double)m->medians[i];
+	return n > 1 ? spread_of(m->values, n) : 0;
+}
+
+static int weigh_groups(struct job *j)
+{
+	_cleanup_(crowd_done) struct crowd c = {0};
+	_cleanup_(room_done) struct room m = {0};
+	double step = 0, lasting = 0, all = 0;
+	int r = crowd_init(j, &c);
+
+	r = r < 0 ? r : room_init(&m, j->worker_count);
+	for (uint32_t g = 0; r == 0 && g < j->group_count; g++) {
+		const uint32_t *workers = c.workers + c.first[g];
+		size_t n = c.first[g + 1] - c.first[g];
+
+		step += (double)n * find_excess(j, workers, n, &m);
+		r = find_late(j, workers, n);
+		if (r < 0)
+			break;
+		for (size_t i = 0; i < n; i++)
+			weigh_late(j, workers[i]);
+		weigh_blocks(j, workers, n);
+		lasting += (double)n * weigh_lasting(j, workers, n, &m);
+		all += (double)n;
+	}
+	j->spread_step = all > 0 ? step / all : 0;
+	j->spread_lasting = all > 0 ? lasting / all : 0;
+	return r;
+}
+
+/* Median own time of a stage's workers, in all steps. */
+static double stage_own(const struct job *j, int32_t stage, float *room)
+{
+	size_t n = 0;
+
+	for (uint32_t w = 0; w < j->worker_count; w++)
+		if (j->stage[w] == stage)
+			room[n++] = (float)j->costs[w].own_ns;
+	return (double)blame_median(room, n);
+}
+
+static int weigh_stages(struct job *j)
+{
+	size_t n = (size_t)j->stage_count;
+	_cleanup_free_ float *room = calloc(j->worker_count + 1, sizeof(*room));
+	_cleanup_(room_done) struct room m = {0};
+
+	j->stage_cost_ns = calloc(n + 1, sizeof(*j->stage_cost_ns));
+	j->stage_ratio = calloc(n + 1, sizeof(*j->stage_ratio));
+	if (!room || !j->stage_cost_ns || !j->stage_ratio || room_init(&m, n) < 0)
+		return -ENOMEM;
+	if (n < 2)
+		return 0;
+	for (size_t s = 0; s < n; s++)
+		m.values[s] = (float)stage_own(j, (int32_t)s, room);
+	medians_of_others(m.values, n, m.sorted, m.medians);
+	for (size_t s = 0; s < n; s++)
+		j->stage_ratio[s] = m.medians[s] > 0 ? (double)(m.values[s] / m.medians[s]) : 1;
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		int32_t s = j->stage[w];
+		double path = 0;
+
+		if (s < 0 || j->stage_ratio[s] <= 1)
+			continue;
+		for (size_t i = 0; i < j->step_count; i++)
+			path += (double)j->path[w * j->step_count + i];
+		j->stage_cost_ns[s] +=
+			MAX(path - j->costs[w].lost_ns, 0.0) * (1 - 1 / j->stage_ratio[s]);
+	}
+	return 0;
+}
+
+int blame_weigh(struct job *j)
+{
+	size_t cells = j->worker_count * j->step_count + 1;
+	int r;
+
+	j->excess = calloc(cells, sizeof(*j->excess));
+	j->late = calloc(cells, sizeof(*j->late));
+	j->costs = calloc(j->worker_count + 1, sizeof(*j->costs));
+	if (!j->excess || !j->late || !j->costs)
+		return -ENOMEM;
+	r = weigh_groups(j);
+	return r < 0 ? r : weigh_stages(j);
+}

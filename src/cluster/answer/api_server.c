@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_server.c - see api_server.h. To add an answer: its function (fleet_json.h), a row in
+ * questions[], a row in docs/fleet.md. */
+#include "cluster/answer/api_server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cluster/answer/fleet_json.h"
+#include "cluster/answer/fleet_metrics.h"
+#include "prometheus/prometheus.h"
+#include "web/web.h"
+
+#define FLEET_JSON_BYTES_MAX (16u << 20) /* 10,000 nodes of about 700 bytes */
+#define METRIC_BYTES         (16u << 20)
+
+static const struct question {
+	const char *path;
+	fleet_json_fn *answer;
+} questions[] = {
+	{"/api/v1/threshold", fleet_json_threshold},
+	{"/api/v1/blame", fleet_json_blame},
+	{"/api/v1/episodes", fleet_json_episodes},
+	{"/api/v1/nodes", fleet_json_nodes},
+	{"/api/v1/ranks", fleet_json_ranks},
+	{"/api/v1/collectives", fleet_json_collectives},
+	{"/api/v1/heatmap", fleet_json_heatmap},
+	{"/api/v1/hangs", fleet_json_hangs},
+	{"/api/v1/mismatches", fleet_json_mismatches},
+	{"/api/v1/cost", fleet_json_cost},
+	{"/api/v1/clusters", fleet_json_clusters},
+	{"/api/v1/version", fleet_json_version},
+};
+
+struct api_server {
+	struct api_server_settings settings;
+	struct http_server *http;
+	struct sketch took[ARRAY_SIZE(questions)]; /* by question */
+	wall_time started;
+	bool ready;
+};
+
+static const struct metric_desc request_duration = {
+	.prometheus = "ingero_fleet_request_duration_seconds",
+	.unit = "s",
+	.kind = METRIC_HISTOGRAM,
+	.unit_ns = 1e9,
+	.help = "Time that answers of the API take",
+	.keys = {{"path", "path"}}};
+
+/* ---- what is asked ---- */
+
+static int parse_number(
+	const char *text, const char *name, int base, uint64_t *ret, struct errinfo *reterr)
+{
+	const char *digits = base == 16 ? "0123456789abcdefABCDEF" : "0123456789";
+
+	errno = 0;
+	*ret = strtoull(text, NULL, base);
+	if (!text[0] || strspn(text, digits) != strlen(text) || errno)
+		return errinfo_set(reterr, -EINVAL, "%s: not a number", name);
+	return 0;
+}
+
+static int get_text(const char *query, const char *name, char *out, size_t size, bool *ret_found,
+	struct errinfo *reterr)
+{
+	int r = http_query_get(query, name, out, size, ret_found);
+
+	if (r < 0)
+		return errinfo_set(
+			reterr, r, "%s: %s", name, r == -ENOBUFS ? "too long" : "badly written");
+	if (!*ret_found)
+		out[0] = 0;
+	return 0;
+}
+
+static int get_number(const char *query, const char *name, int base, uint64_t *ret, bool *ret_found,
+	struct errinfo *reterr)
+{
+	char text[32];
+	int r = get_text(query, name, text, sizeof(text), ret_found, reterr);
+
+	*ret = 0;
+	return r < 0 || !*ret_found ? r : parse_number(text, name, base, ret, reterr);
+}
+
+static int parse_query(const char *query, struct fleet_json_query *ret, struct errinfo *reterr)
+{
+	uint64_t limit = 0;
+	bool found;
+	int r = get_text(query, "cluster_id", ret->cluster, sizeof(ret->cluster), &found, reterr);
+
+	if (r == 0)
+		r = get_text(query, "cgroup_path_hash", ret->cohort, sizeof(ret->cohort), &found,
+			reterr);
+	if (r == 0)
+		r = get_number(query, "comm", 16, &ret->comm, &ret->has_comm, reterr);
+	if (r == 0)
+		r = get_number(query, "seq", 10, &ret->seq, &ret->has_seq, reterr);
+	if (r == 0)
+		r = get_number(query, "limit", 10, &limit, &found, reterr);
+	if (r == 0 && found && !limit)
+		return errinfo_set(reterr, -EINVAL, "limit: 1 or more");
+	ret->limit = (size_t)limit;
+	return r;
+}
+
+/* ---- answers ---- */
+
+static size_t find_question(const char *path)
+{
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(questions) && strcmp(questions[i].path, path) != 0)
+		i++;
+	return i;
+}
+
+static void reply_json(struct http_exchange *x, int r, const struct buf *b, struct json_writer *w)
+{
+	if (r == -ENOENT)
+		http_reply_error(x, 404, "there is no such thing, or it is over and forgotten");
+	else if (r < 0 || json_finish(w) < 0)
+		http_reply_error(x, 503, "no memory for the answer");
+	else
+		http_reply(x, 200, NULL, buf_str(b), b->len);
+}
+
+static void on_question(void *arg, struct http_exchange *x, const struct http_request *q)
+{
+	struct api_server *a = arg;
+	size_t i = find_question(q->path);
+	_cleanup_buf_ struct buf b = BUF_INIT(FLEET_JSON_BYTES_MAX);
+	struct json_writer w = json_writer_to_buf(&b);
+	struct fleet_json_query query = {.now_ns = a->settings.now(a->settings.arg)};
+	mono_time before = mono_now();
+	struct errinfo e = {0};
+
+	if (i == ARRAY_SIZE(questions)) {
+		http_reply_error(x, 404, "no such path");
+		return;
+	}
+	if (parse_query(q->query, &query, &e) < 0) {
+		http_reply_error(x, 400, "%s", e.text);
+		return;
+	}
+	reply_json(x, questions[i].answer(&w, a->settings.fleet, &query), &b, &w);
+	sketch_add(&a->took[i], mono_now().ns - before.ns, 1);
+}
+
+static void on_metrics(void *arg, struct http_exchange *x, const struct http_request *q _unused_)
+{
+	struct api_server *a = arg;
+	_cleanup_(metric_set_freep) struct metric_set *s = metric_set_new(wall_now());
+	_cleanup_buf_ struct buf b = BUF_INIT(METRIC_BYTES);
+
+	if (!s) {
+		http_reply_error(x, 503, "no memory for the answer");
+		return;
+	}
+	fleet_metrics(s, a->settings.fleet);
+	if (a->settings.more)
+		a->settings.more(a->settings.arg, s);
+	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
+		if (a->took[i].count)
+			metric_put_sketch(s, &request_duration, a->started, &a->took[i],
+				METRIC_OF(METRIC_TEXT(questions[i].path)));
+	prometheus_text(&b, s);
+	if (b.err)
+		http_reply_error(x, 500, "too many metrics for one reply");
+	else
+		http_reply(x, 200, PROMETHEUS_TYPE, buf_str(&b), b.len);
+}
+
+static void on_page(void *arg _unused_, struct http_exchange *x, const struct http_request *q)
+{
+	web_reply(&web_cluster, x, q);
+}
+
+static void reply_state(struct http_exchange *x, bool good)
+{
+	static const char yes[] = "{\"status\":\"ok\"}\n", no[] = "{\"status\":\"not ready\"}\n";
+
+	http_reply(x, good ? 200 : 503, NULL, good ? yes : no, strlen(good ? yes : no));
+}
+
+static void on_alive(void *arg _unused_, struct http_exchange *x, const struct http_request *q)
+{
+	(void)q;
+	reply_state(x, true);
+}
+
+static void on_ready(void *arg, struct http_exchange *x, const struct http_request *q _unused_)
+{
+	const struct api_server *a = arg;
+
+	reply_state(x, a->ready);
+}
+
+/* ---- life ---- */
+
+static size_t count_files(void)
+{
+	size_t n = 0;
+
+	for (const struct web_file *f = web_next(&web_cluster, NULL); f;
+		f = web_next(&web_cluster, f))
+		n++;
+	return n;
+}
+
+static struct http_route *make_routes(void)
+{
+	static const struct http_route fixed[] = {
+		{.method = "GET", .path = "/metrics", .handler = on_metrics},
+		{.method = "GET", .path = "/livez", .handler = on_alive, .open = true},
+		{.method = "GET", .path = "/readyz", .handler = on_ready, .open = true},
+		{.method = "GET", .path = "/healthz", .handler = on_ready, .open = true},
+	};
+	struct http_route *routes = calloc(
+		ARRAY_SIZE(questions) + ARRAY_SIZE(fixed) + count_files() + 1, sizeof(*routes));
+	size_t n = 0;
+
+	if (!routes)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
+		routes[n++] = (struct http_route){
+			.method = "GET", .path = questions[i].path, .handler = on_question};
+	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+		routes[n++] = fixed[i];
+	for (const struct web_file *f = web_next(&web_cluster, NULL); f;
+		f = web_next(&web_cluster, f))
+		routes[n++] = (struct http_route){"GET", f->path, on_page, .open = true};
+	return routes;
+}
+
+int api_server_new(struct loop *l, const struct api_server_settings *s, struct api_server **ret,
+	struct errinfo *reterr)
+{
+	_cleanup_(api_server_freep) struct api_server *a = calloc(1, sizeof(*a));
+	_cleanup_free_ struct http_route *routes = make_routes();
+	struct http_server_settings http = s->http;
+	int r;
+
+	if (!a || !routes)
+		return -ENOMEM;
+	a->settings = *s;
+	a->started = wall_now();
+	http.routes = routes;
+	http.arg = a;
+	r = http_server_new(l, &http, &a->http, reterr);
+	if (r < 0)
+		return r;
+	*ret = TAKE(a);
+	return 0;
+}
+
+void api_server_free(struct api_server *a)
+{
+	if (a->http)
+		http_server_free(a->http);
+	free(a);
+}
+
+const char *api_server_address(const struct api_server *a)
+{
+	return http_server_address(a->http);
+}
+
+void api_server_set_ready(struct api_server *a, bool ready)
+{
+	a->ready = ready;
+}
+
+void api_server_drain(struct api_server *a, loop_fn *done, void *arg)
+{
+	a->ready = false;
+	http_server_drain(a->http, done, arg);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_server.h - the API address of the cluster service: answers, metrics, page, health.
+ *
+ * Belongs to the thread that runs its loop, which is the core's: an answer is written between two
+ * pushes, so that all of it is of one moment. Every answer has a ceiling. */
+#pragma once
+
+#include "cluster/detect/fleet.h"
+#include "model/metric.h"
+#include "net/server.h"
+
+struct api_server;
+
+struct api_server_settings {
+	struct fleet *fleet;
+	struct http_server_settings http; /* without routes and arg */
+	int64_t (*now)(void *arg);        /* the core's clock */
+	/* Further metrics, of the rooms beside the core; NULL: none. */
+	void (*more)(void *arg, struct metric_set *s);
+	void *arg;
+};
+
+int api_server_new(struct loop *l, const struct api_server_settings *s, struct api_server **ret,
+	struct errinfo *reterr);
+void api_server_free(struct api_server *a);
+DEFINE_CLEANUP(struct api_server *, api_server_free)
+
+const char *api_server_address(const struct api_server *a);
+
+/* api_server_set_ready - what /readyz says; "no" until it is called. */
+void api_server_set_ready(struct api_server *a, bool ready);
+
+/* api_server_drain - see http_server_drain(). */
+void api_server_drain(struct api_server *a, loop_fn *done, void *arg);

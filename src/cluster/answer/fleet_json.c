@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet_json.c - thresholds, clusters, cost, version, and what all answers have in common. */
+#include "cluster/answer/fleet_json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config.h"
+
+void fleet_json_comm_member(struct json_writer *w, const char *key, uint64_t comm)
+{
+	char text[17];
+
+	snprintf(text, sizeof(text), "%016" PRIx64, comm);
+	json_string_member(w, key, text);
+}
+
+bool fleet_json_next_cluster(const struct fleet *f, const struct fleet_json_query *q,
+	size_t *cursor, const char **ret_cluster)
+{
+	while (fleet_cluster_next(f, cursor, ret_cluster))
+		if (!q->cluster[0] || strcmp(q->cluster, *ret_cluster) == 0)
+			return true;
+	return false;
+}
+
+const char *fleet_json_one_cluster(const struct fleet *f, const struct fleet_json_query *q)
+{
+	const char *cluster = NULL, *another;
+	size_t cursor = 0;
+
+	if (!fleet_json_next_cluster(f, q, &cursor, &cluster))
+		return NULL;
+	return fleet_json_next_cluster(f, q, &cursor, &another) ? NULL : cluster;
+}
+
+size_t fleet_json_limit(const struct fleet_json_query *q, size_t max)
+{
+	return q->limit && q->limit < max ? q->limit : max;
+}
+
+/* ---- thresholds ---- */
+
+static void put_threshold(struct json_writer *w, const struct threshold *t)
+{
+	json_double_member(w, "threshold", t->value);
+	json_bool_member(w, "quorum_met", t->quorum_met);
+	json_double_member(w, "median", t->median);
+	json_double_member(w, "mad", t->mad);
+	json_uint_member(w, "active_nodes", t->active);
+	json_uint_member(w, "known_nodes", t->known);
+	json_bool_member(w, "half_bad", t->half_bad);
+	json_bool_member(w, "coverage_low", t->coverage_low);
+}
+
+static void put_cohorts(struct json_writer *w, struct fleet *f, const char *cluster)
+{
+	const char *its, *cohort;
+	struct threshold t;
+	size_t cursor = 0;
+
+	json_begin_array_member(w, "cohorts");
+	while (nodes_cohort_next(fleet_nodes(f), &cursor, &its, &cohort, &t)) {
+		if (strcmp(its, cluster) != 0)
+			continue;
+		json_begin_object(w);
+		json_string_member(w, "cgroup_path_hash", cohort);
+		put_threshold(w, &t);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+/* A cluster that nobody has heard of has the answer of one that has just begun: agents poll before
+ * they push. */
+int fleet_json_threshold(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
+{
+	const char *cluster = q->cluster[0] ? q->cluster : fleet_json_one_cluster(f, q);
+	struct threshold t = {0};
+
+	if (cluster && !nodes_threshold(fleet_nodes(f), cluster, q->cohort, &t))
+		t = (struct threshold){0};
+	json_begin_object(w);
+	put_threshold(w, &t);
+	if (cluster) {
+		json_string_member(w, "cluster_id", cluster);
+		put_cohorts(w, f, cluster);
+	}
+	json_end_object(w);
+	return 0;
+}
+
+/* ---- clusters and what they cost ---- */
+
+void fleet_json_cost_members(struct json_writer *w, const struct fleet_cost *c)
+{
+	bool has_price = c->currency[0];
+
+	json_key(w, "cost_per_hour");
+	has_price ? json_put_double(w, c->per_hour) : json_put_null(w);
+	json_key(w, "cost_total");
+	has_price ? json_put_double(w, c->total) : json_put_null(w);
+	json_string_member(w, "currency", has_price ? c->currency : NULL);
+	json_string_member(w, "symbol", has_price ? c->symbol : NULL);
+	json_bool_member(w, "priced", c->priced);
+	json_string_member(w, "unpriced_model", c->unpriced[0] ? c->unpriced : NULL);
+	json_double_member(w, "lost_gpu_seconds", c->gpu_seconds);
+	json_key(w, "lost_watt_hours");
+	c->watt_hours > 0 ? json_put_double(w, c->watt_hours) : json_put_null(w);
+}
+
+static void put_cost(struct json_writer *w, const struct fleet *f, const char *cluster)
+{
+	struct fleet_cost cost;
+
+	if (fleet_cost(f, cluster, &cost))
+		fleet_json_cost_members(w, &cost);
+}
+
+static void count_nodes(
+	const struct nodes *n, const char *cluster, size_t *ret_nodes, size_t *ret_stragglers)
+{
+	struct node_view v;
+	size_t cursor = 0;
+
+	*ret_nodes = *ret_stragglers = 0;
+	while (nodes_next(n, cluster, &cursor, &v)) {
+		++*ret_nodes;
+		*ret_stragglers += v.straggler;
+	}
+}
+
+static void put_counts(struct json_writer *w, const struct calls *c)
+{
+	struct calls_stats s = calls_stats(c);
+	struct worker_view worker;
+	struct comm_view comm;
+	size_t cursor = 0, workers = 0, comms = 0;
+
+	while (calls_worker_next(c, &cursor, &worker))
+		workers++;
+	cursor = 0;
+	while (calls_comm_next(c, &cursor, &comm))
+		comms++;
+	json_uint_member(w, "ranks", workers);
+	json_uint_member(w, "communicators", comms);
+	json_begin_object_member(w, "calls");
+	json_uint_member(w, "taken", s.taken);
+	json_uint_member(w, "duplicate", s.duplicate);
+	json_uint_member(w, "refused", s.refused);
+	json_uint_member(w, "evicted", s.evicted);
+	json_uint_member(w, "unmatched", s.unmatched);
+	json_end_object(w);
+}
+
+static size_t count_episodes(const struct fleet *f, const char *cluster)
+{
+	struct fleet_episode e;
+	size_t cursor = 0, n = 0;
+
+	while (fleet_episode_next(f, cluster, &cursor, &e))
+		n += e.until_ns == 0;
+	return n;
+}
+
+static void put_cluster(struct json_writer *w, struct fleet *f, const char *cluster)
+{
+	const struct calls *calls = fleet_calls(f, cluster);
+	size_t nodes, stragglers;
+	struct threshold t = {0};
+
+	count_nodes(fleet_nodes(f), cluster, &nodes, &stragglers);
+	nodes_threshold(fleet_nodes(f), cluster, "", &t);
+	json_begin_object(w);
+	json_string_member(w, "cluster_id", cluster);
+	json_uint_member(w, "nodes", nodes);
+	json_uint_member(w, "stragglers", stragglers);
+	json_uint_member(w, "episodes", count_episodes(f, cluster));
+	put_threshold(w, &t);
+	if (calls)
+		put_counts(w, calls);
+	put_cost(w, f, cluster);
+	json_end_object(w);
+}
+
+int fleet_json_clusters(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
+{
+	const char *cluster;
+	size_t cursor = 0;
+
+	json_begin_object(w);
+	json_int_member(w, "now_ns", q->now_ns);
+	json_begin_array_member(w, "clusters");
+	while (fleet_json_next_cluster(f, q, &cursor, &cluster))
+		put_cluster(w, f, cluster);
+	json_end_array(w);
+	json_end_object(w);
+	return 0;
+}
+
+/* What is lost, and of that what each episode that lasts takes. */
+int fleet_json_cost(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
+{
+	const char *cluster;
+	size_t cursor = 0;
+
+	json_begin_object(w);
+	json_begin_array_member(w, "clusters");
+	while (fleet_json_next_cluster(f, q, &cursor, &cluster)) {
+		struct fleet_episode e;
+		size_t at = 0;
+
+		json_begin_object(w);
+		json_string_member(w, "cluster_id", cluster);
+		put_cost(w, f, cluster);
+		json_begin_array_member(w, "by");
+		while (fleet_episode_next(f, cluster, &at, &e)) {
+			if (e.until_ns)
+				continue;
+			json_begin_object(w);
+			json_uint_member(w, "episode", e.id);
+			json_string_member(w, "problem", fleet_problem_id(e.problem));
+			json_string_member(w, "node", e.node[0] ? e.node : NULL);
+			json_key(w, "rank");
+			e.rank >= 0 ? json_put_int(w, e.rank) : json_put_null(w);
+			json_string_member(w, "cause", e.cause[0] ? e.cause : NULL);
+			fleet_json_cost_members(w, &e.cost);
+			json_end_object(w);
+		}
+		json_end_array(w);
+		json_end_object(w);
+	}
+	json_end_array(w);
+	json_end_object(w);
+	return 0;
+}
+
+int fleet_json_version(
+	struct json_writer *w, struct fleet *f _unused_, const struct fleet_json_query *q)
+{
+	json_begin_object(w);
+	json_string_member(w, "program", "ingero-cluster");
+	json_string_member(w, "version", INGERO_VERSION);
+	json_int_member(w, "now_ns", q->now_ns);
+	json_end_object(w);
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet_json.h - what the cluster service says, as JSON: one function a question. No I/O.
+ *
+ * Names in the answers came from agents; the writer makes valid JSON of whatever they hold. Times are
+ * nanoseconds of the cluster's clock since 1970, communicators 16 hexadecimal digits. A list that is
+ * longer than its limit says how many there are in "total". */
+#pragma once
+
+#include "cluster/detect/fleet.h"
+#include "json/writer.h"
+
+#define FLEET_JSON_NODES_MAX       10000
+#define FLEET_JSON_EPISODES_MAX    1000
+#define FLEET_JSON_RANKS_MAX       16384
+#define FLEET_JSON_COLLECTIVES_MAX 1000
+#define FLEET_JSON_HEATMAP_RANKS   1024
+#define FLEET_JSON_HEATMAP_COLUMNS 200
+#define FLEET_JSON_BLAME_MAX       16 /* sentences */
+
+struct fleet_json_query {
+	char cluster[PUSH_ID_MAX]; /* "": all, or the only one */
+	char cohort[PUSH_ID_MAX];  /* "": the cluster's */
+	uint64_t comm, seq;        /* 0: not asked */
+	bool has_comm, has_seq;
+	size_t limit; /* 0: the answer's own */
+	int64_t now_ns;
+};
+
+/* An answer writes one value. -ENOENT: there is no such thing; then nothing was written. */
+typedef int fleet_json_fn(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q);
+
+fleet_json_fn fleet_json_threshold;
+fleet_json_fn fleet_json_clusters;
+fleet_json_fn fleet_json_cost;
+fleet_json_fn fleet_json_blame;
+fleet_json_fn fleet_json_episodes;
+fleet_json_fn fleet_json_nodes;
+fleet_json_fn fleet_json_ranks;
+fleet_json_fn fleet_json_collectives; /* with a communicator and a number: who came when */
+fleet_json_fn fleet_json_heatmap;
+fleet_json_fn fleet_json_hangs;
+fleet_json_fn fleet_json_mismatches;
+fleet_json_fn fleet_json_version;
+
+/* ---- parts ---- */
+
+/* fleet_json_cost_members - the members of @c into an object that is open. Money is null where nothing
+ * has a price. */
+void fleet_json_cost_members(struct json_writer *w, const struct fleet_cost *c);
+
+/* fleet_json_comm_member - a communicator as text. */
+void fleet_json_comm_member(struct json_writer *w, const char *key, uint64_t comm);
+
+/* fleet_json_next_cluster - walks the clusters that @q asks for. */
+bool fleet_json_next_cluster(const struct fleet *f, const struct fleet_json_query *q,
+	size_t *cursor, const char **ret_cluster);
+
+/* fleet_json_one_cluster - the cluster that is asked for, or the only one; NULL: neither. */
+const char *fleet_json_one_cluster(const struct fleet *f, const struct fleet_json_query *q);
+
+/* fleet_json_median - the middle one of the arrivals that have come; @scratch has room for @count. */
+int64_t fleet_json_median(const int64_t *at, size_t count, int64_t *scratch);
+
+/* fleet_json_limit - how many rows: what is asked for, at most @max. */
+size_t fleet_json_limit(const struct fleet_json_query *q, size_t max);

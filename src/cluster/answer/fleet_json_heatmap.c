@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet_json_heatmap.c - how late each rank was for each of the last collectives of one communicator.
+ *
+ * 1,024 ranks and 200 collectives are 200 K cells, so that a cell is one character: '-' for a rank
+ * that is missing, else a digit of base 62 whose value is twice the logarithm (base 2) of 1 + the
+ * microseconds after the median arrival: 0 is on time, 20 about 1 ms, 40 about 1 s. The very times
+ * are in fleet_json_collectives(). */
+#include <errno.h>
+#include <math.h>
+
+#include "cluster/answer/fleet_json.h"
+#include "wire/names.h"
+
+static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/* The communicator that is asked for, or the one with the most ranks, of these the busiest. */
+static bool choose_comm(
+	const struct calls *c, const struct fleet_json_query *q, struct comm_view *ret)
+{
+	struct comm_view v;
+	size_t cursor = 0;
+	bool found = false;
+
+	while (calls_comm_next(c, &cursor, &v)) {
+		if (q->has_comm ? v.comm != q->comm : v.matched == 0)
+			continue;
+		if (found && (v.nranks < ret->nranks ||
+				     (v.nranks == ret->nranks && v.matched <= ret->matched)))
+			continue;
+		*ret = v;
+		found = true;
+	}
+	return found;
+}
+
+static char cell(int64_t at, int64_t median)
+{
+	double level;
+
+	if (at == INT64_MIN)
+		return '-';
+	level = 2 * log2(1 + (double)MAX(at - median, (int64_t)0) / 1000);
+	return digits[(size_t)MIN(level, (double)sizeof(digits) - 2)];
+}
+
+/* @at has room for as many again. */
+static void put_column(struct json_writer *w, const struct collective_view *v, int64_t *at,
+	size_t ranks, char *text)
+{
+	int64_t median = fleet_json_median(at, ranks, at + ranks);
+	char scratch[32];
+
+	for (size_t i = 0; i < ranks; i++)
+		text[i] = cell(at[i], median);
+	json_begin_object(w);
+	json_uint_member(w, "seq", v->seq);
+	json_string_member(w, "op", wire_op_name(SOURCE_NCCL, v->op, scratch));
+	json_int_member(w, "last_ns", v->last_ns);
+	json_uint_member(w, "lag_ns", v->lag_ns);
+	json_key(w, "cells");
+	json_put_string_len(w, text, ranks);
+	json_end_object(w);
+}
+
+/* Newest first, as many as are asked for. */
+static int put_columns(struct json_writer *w, const struct calls *c, const struct comm_view *comm,
+	size_t ranks, size_t limit)
+{
+	_cleanup_free_ int64_t *at = calloc(2 * ranks + 1, sizeof(*at));
+	_cleanup_free_ char *text = malloc(ranks + 1);
+	struct collective_view v;
+	size_t cursor = 0, n = 0;
+
+	if (!at || !text)
+		return -ENOMEM;
+	json_begin_array_member(w, "collectives");
+	while (n < limit && calls_collective_next(c, &cursor, &v)) {
+		int have;
+
+		if (v.comm != comm->comm)
+			continue;
+		have = calls_arrivals(c, v.comm, v.seq, at, ranks);
+		if (have < 0)
+			continue;
+		put_column(w, &v, at, MIN((size_t)have, ranks), text);
+		n++;
+	}
+	json_end_array(w);
+	return 0;
+}
+
+static void put_comms(struct json_writer *w, const struct calls *c)
+{
+	struct comm_view v;
+	size_t cursor = 0, n = 0;
+
+	json_begin_array_member(w, "communicators");
+	while (n++ < FLEET_JSON_COLLECTIVES_MAX && calls_comm_next(c, &cursor, &v)) {
+		json_begin_object(w);
+		fleet_json_comm_member(w, "comm", v.comm);
+		json_int_member(w, "nranks", v.nranks);
+		json_uint_member(w, "seen_ranks", v.ranks);
+		json_uint_member(w, "matched", v.matched);
+		json_uint_member(w, "open", v.open);
+		json_uint_member(w, "last_seq", v.last_seq);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
+{
+	const char *cluster = fleet_json_one_cluster(f, q);
+	const struct calls *c = cluster ? fleet_calls(f, cluster) : NULL;
+	struct comm_view comm;
+	size_t ranks;
+	int r = 0;
+
+	json_begin_object(w);
+	if (c && choose_comm(c, q, &comm)) {
+		ranks = MIN((size_t)MAX(comm.nranks, 0), (size_t)FLEET_JSON_HEATMAP_RANKS);
+		fleet_json_comm_member(w, "comm", comm.comm);
+		json_int_member(w, "nranks", comm.nranks);
+		json_uint_member(w, "shown_ranks", ranks);
+		r = put_columns(
+			w, c, &comm, ranks, fleet_json_limit(q, FLEET_JSON_HEATMAP_COLUMNS));
+		put_comms(w, c);
+	}
+	json_end_object(w);
+	return r;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_blame.c - `ingero-cluster blame`: asks a running service who makes the others wait. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cluster/cli/blame_text.h"
+#include "cluster/cli/commands.h"
+#include "command/dispatch.h"
+#include "net/client.h"
+#include "net/token.h"
+
+#define DEFAULT_ENDPOINT "http://127.0.0.1:8080"
+#define TOKEN_VARIABLE   "INGERO_TOKEN"
+#define ANSWER_MAX       (8u << 20)
+#define PORT             8080
+
+struct blame_flags {
+	const char *endpoint, *cluster, *ca_cert, *client_cert, *client_key, *fingerprint,
+		*token_file;
+	uint64_t timeout_ns;
+	bool json;
+};
+
+static const struct blame_flags defaults = {
+	.endpoint = DEFAULT_ENDPOINT, .timeout_ns = 10 * NS_PER_S};
+
+#define OPTION(field) offsetof(struct blame_flags, field)
+static const struct option_row blame_options[] = {
+	{"endpoint", 0, OPTION_STRING, OPTION(endpoint), "URL",
+		"API address of the service (default: " DEFAULT_ENDPOINT ")", 0, 0, false},
+	{"cluster-id", 0, OPTION_STRING, OPTION(cluster), "NAME",
+		"only this cluster (default: all)", 0, 0, false},
+	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print the answer of /api/v1/blame", 0, 0,
+		false},
+	{"ca-cert", 0, OPTION_STRING, OPTION(ca_cert), "FILE",
+		"CA certificates to trust (default: the system's)", 0, 0, false},
+	{"fingerprint", 0, OPTION_STRING, OPTION(fingerprint), "HEX",
+		"trust only the certificate with this SHA-256 fingerprint", 0, 0, false},
+	{"client-cert", 0, OPTION_STRING, OPTION(client_cert), "FILE", "client certificate (mTLS)",
+		0, 0, false},
+	{"client-key", 0, OPTION_STRING, OPTION(client_key), "FILE",
+		"private key of the client certificate", 0, 0, false},
+	{"token-file", 0, OPTION_STRING, OPTION(token_file), "FILE",
+		"file with the bearer token (default: $" TOKEN_VARIABLE ")", 0, 0, false},
+	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
+		"give up after this time (default: 10s)", 1, 0, false},
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+struct question { /* on its way */
+	struct loop *loop;
+	struct buf body;
+	int status, err;
+	struct errinfo e;
+};
+
+static void question_done(struct question *q)
+{
+	buf_done(&q->body);
+}
+
+static void on_answer(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	struct question *q = arg;
+
+	q->err = err;
+	if (err < 0) {
+		q->e = *e;
+	} else {
+		q->status = r->status;
+		buf_append(&q->body, r->body, r->body_len);
+	}
+	loop_stop(q->loop);
+}
+
+static int ask(const struct blame_flags *f, struct http_client *client, struct question *q,
+	struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf path = BUF_INIT(4096);
+	struct http_endpoint endpoint;
+	struct http_ask a = {.endpoint = &endpoint,
+		.method = "GET",
+		.timeout_ns = f->timeout_ns,
+		.body_max = ANSWER_MAX};
+	int r = http_endpoint_parse(f->endpoint, false, PORT, &endpoint, reterr);
+
+	if (r < 0)
+		return r;
+	buf_puts(&path, "/api/v1/blame");
+	if (f->cluster) {
+		buf_puts(&path, "?cluster_id=");
+		http_escape(&path, f->cluster);
+	}
+	if (path.err)
+		return errinfo_set(reterr, -EINVAL, "--cluster-id: too long");
+	a.path = buf_str(&path);
+	r = http_ask(client, &a, on_answer, q, NULL);
+	if (r == 0)
+		r = loop_run(q->loop);
+	if (r < 0)
+		return r;
+	*reterr = q->e;
+	if (q->err < 0)
+		reterr->exit_code = EXIT_FAILED;
+	return q->err;
+}
+
+/* The sentence of a refusal; the service's own words are its. */
+static int check_status(const struct blame_flags *f, int status, struct errinfo *reterr)
+{
+	if (status == 200)
+		return 0;
+	if (status == 401)
+		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
+			"%s requires a token: give --token-file or $" TOKEN_VARIABLE, f->endpoint);
+	return errinfo_set_exit(reterr, EXIT_FAILED, -EPROTO,
+		"%s answered with status %d: is it the API address of `ingero-cluster fleet`?",
+		f->endpoint, status);
+}
+
+static int print(const struct blame_flags *f, const struct question *q, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	int r = check_status(f, q->status, reterr);
+
+	if (r < 0)
+		return r;
+	if (f->json) {
+		fwrite(buf_str(&q->body), 1, q->body.len, stdout);
+		return 0;
+	}
+	r = blame_text(&b, buf_str(&q->body), q->body.len);
+	if (r < 0)
+		return errinfo_set_exit(reterr, r == -EBADMSG ? EXIT_FAILED : 0, r,
+			"%s gave no answer of a cluster service", f->endpoint);
+	fputs(buf_str(&b), stdout);
+	return 0;
+}
+
+static int run_blame(const struct blame_flags *f, struct errinfo *reterr)
+{
+	_cleanup_(loop_freep) struct loop *loop = NULL;
+	_cleanup_(tls_freep) struct tls *tls = NULL;
+	_cleanup_(http_client_freep) struct http_client *client = NULL;
+	_cleanup_(question_done) struct question q = {.body = BUF_INIT(ANSWER_MAX)};
+	_cleanup_free_ char *bearer = NULL;
+	struct tls_client_settings trust = {.ca = f->ca_cert,
+		.cert = f->client_cert,
+		.key = f->client_key,
+		.fingerprint = f->fingerprint};
+	struct http_client_settings s = {0};
+	int r = token_read(f->token_file, TOKEN_VARIABLE, &bearer, reterr);
+
+	if (r == 0)
+		r = tls_client_new(&trust, &tls, reterr);
+	if (r == 0)
+		r = loop_new(&loop);
+	s.tls = tls;
+	s.bearer = bearer;
+	if (r == 0)
+		r = http_client_new(loop, &s, &client, reterr);
+	q.loop = loop;
+	if (r == 0)
+		r = ask(f, client, &q, reterr);
+	return r < 0 ? r : print(f, &q, reterr);
+}
+
+static int blame_run(const struct command *cmd _unused_, void *settings, int argc, char **argv)
+{
+	const struct blame_flags *f = settings;
+	struct errinfo e = {0};
+	int r;
+
+	(void)argc;
+	(void)argv;
+	if (!f->client_cert != !f->client_key)
+		r = errinfo_set(&e, -EINVAL, "give both --client-cert and --client-key");
+	else
+		r = run_blame(f, &e);
+	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
+}
+
+const struct command cmd_blame = {
+	.name = "blame",
+	.synopsis = "blame [--endpoint URL] [--cluster-id NAME] [flags]",
+	.summary = "Say which rank makes the others wait, for what, why, and what it costs",
+	.details =
+		"Asks a running `ingero-cluster fleet`. Exits 0 if it has answered, whatever it says; 1 if\nit has not.\n"
+		"  ingero-cluster blame\n"
+		"  ingero-cluster blame --endpoint https://fleet:8080 --ca-cert ca.pem --json",
+	.options = blame_options,
+	.settings_size = sizeof(struct blame_flags),
+	.defaults = &defaults,
+	.run = blame_run,
+};

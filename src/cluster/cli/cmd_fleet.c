@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_fleet.c - `ingero-cluster fleet`: the service, until a signal ends it.
+ *
+ * SIGHUP reads certificates, tokens and rates again; what cannot be read stays as it was. SIGTERM and
+ * SIGINT let replies under way end for DRAIN_NS and write the snapshot, a second one does not wait. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cluster/cli/commands.h"
+#include "cluster/cli/service.h"
+#include "command/dispatch.h"
+#include "command/server_access.h"
+
+#define DRAIN_NS       (5 * NS_PER_S)
+#define TOKEN_VARIABLE "INGERO_TOKEN"
+
+struct fleet_flags { /* the flags */
+	const char *grpc, *http, *api;
+	double k, ema_alpha;
+	uint64_t interval_ns;
+	int64_t ttl_multiplier, quorum, max_nodes, nodes_per_token;
+	const char *rates, *provider, *snapshot, *alerts, *forward, *forward_spool;
+	const char *token_file, *token, *cert, *key, *client_ca;
+	bool no_tls, no_token, remediate;
+	struct option_strings names;
+};
+
+static const struct fleet_flags defaults = {
+	.grpc = "127.0.0.1:4317",
+	.http = "127.0.0.1:4318",
+	.api = "127.0.0.1:8080",
+	.k = 2,
+	.ema_alpha = 0.2,
+	.interval_ns = 10 * NS_PER_S,
+	.ttl_multiplier = 5,
+	.quorum = 5,
+	.max_nodes = 10000,
+};
+
+#define OPTION(field) offsetof(struct fleet_flags, field)
+static const struct option_row fleet_options[] = {
+	{"grpc-addr", 0, OPTION_STRING, OPTION(grpc), "HOST:PORT",
+		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)", 0, 0, false},
+	{"http-addr", 0, OPTION_STRING, OPTION(http), "HOST:PORT",
+		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)", 0, 0, false},
+	{"api-addr", 0, OPTION_STRING, OPTION(api), "HOST:PORT",
+		"address of the API, the page and /metrics (default: 127.0.0.1:8080; '': none)", 0,
+		0, false},
+	{"k", 0, OPTION_NUMBER, OPTION(k), "X",
+		"nodes this many deviations below the median are stragglers, 1 to 4 (default: 2)",
+		1000, 4000, false},
+	{"ema-alpha", 0, OPTION_NUMBER, OPTION(ema_alpha), "X",
+		"weight of the newest threshold, 0.01 to 1 (default: 0.2)", 10, 1000, false},
+	{"push-interval", 0, OPTION_DURATION, OPTION(interval_ns), "TIME",
+		"how often agents push (default: 10s)", 1, 0, false},
+	{"ttl-multiplier", 0, OPTION_INT, OPTION(ttl_multiplier), "N",
+		"forget a node after this many push intervals (default: 5)", 2, 1000, false},
+	{"quorum", 0, OPTION_INT, OPTION(quorum), "N",
+		"active nodes that a threshold needs (default: 5; of a smaller job, most of it)", 1,
+		100000, false},
+	{"max-nodes", 0, OPTION_INT, OPTION(max_nodes), "N",
+		"nodes in all; more are refused (default: 10000)", 1, 1000000, false},
+	{"max-nodes-per-token", 0, OPTION_INT, OPTION(nodes_per_token), "N",
+		"node names that one token may push (default: 0, as --max-nodes)", 0, 1000000,
+		false},
+	{"rates", 0, OPTION_STRING, OPTION(rates), "FILE",
+		"prices of GPUs (default: the built-in list; see `ingero rates`)", 0, 0, false},
+	{"provider", 0, OPTION_STRING, OPTION(provider), "NAME",
+		"provider of nodes that do not name theirs: aws, gcp, azure, lambda, coreweave", 0,
+		0, false},
+	{"snapshot", 0, OPTION_STRING, OPTION(snapshot), "FILE",
+		"keep what is known of the nodes over a restart in this file", 0, 0, false},
+	{"alerts", 0, OPTION_STRING, OPTION(alerts), "FILE",
+		"YAML file of receivers of alerts, and of targets to forward to", 0, 0, false},
+	{"forward", 0, OPTION_STRING, OPTION(forward), "URL",
+		"send everything that is received on to this OTLP endpoint: https://host:4318, grpcs://host:4317",
+		0, 0, false},
+	{"forward-spool", 0, OPTION_STRING, OPTION(forward_spool), "FOLDER",
+		"what waits for --forward is kept here, up to 1 GiB (default: 16 MiB of memory)", 0,
+		0, false},
+	{"remediate", 0, OPTION_FLAG, OPTION(remediate), NULL,
+		"tell local programs of stragglers over the socket remediate-cluster.sock", 0, 0,
+		false},
+	{"tls-cert", 0, OPTION_STRING, OPTION(cert), "PEM",
+		"server certificate (default: none, plain on loopback)", 0, 0, false},
+	{"tls-key", 0, OPTION_STRING, OPTION(key), "PEM",
+		"private key of the certificate, readable only by its owner", 0, 0, false},
+	{"client-ca", 0, OPTION_STRING, OPTION(client_ca), "PEM",
+		"require client certificates signed by this CA (mTLS)", 0, 0, false},
+	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL,
+		"plain beyond loopback too: anyone on the way can read and change what is sent", 0,
+		0, false},
+	{"token-file", 0, OPTION_STRING, OPTION(token_file), "PATH",
+		"require one of the tokens in this file, one per line (default: $" TOKEN_VARIABLE
+		"; else one is generated, which you and root do not need)",
+		0, 0, false},
+	{"no-token", 0, OPTION_FLAG, OPTION(no_token), NULL,
+		"require no token: any local user can push and read; loopback only", 0, 0, false},
+	{"allow-host", 0, OPTION_STRINGS, OPTION(names), "NAME",
+		"accept this host name too, besides those in --tls-cert; may be repeated", 0, 0,
+		false},
+	{"token", 0, OPTION_STRING, OPTION(token), "TOKEN", "not accepted: use --token-file", 0, 0,
+		true},
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+struct run { /* of the command */
+	const struct fleet_flags *typed;
+	struct loop *loop;
+	struct tls *tls;
+	struct server_access access;
+	struct service *service;
+	struct loop_timer *patience;
+	bool stopping;
+};
+
+static void run_done(struct run *c)
+{
+	if (c->service)
+		service_free(c->service);
+	if (c->patience)
+		loop_timer_free(c->patience);
+	server_access_done(&c->access);
+	if (c->tls)
+		tls_free(c->tls);
+}
+
+/* ---- flags ---- */
+
+/* NULL: this port is not wanted. */
+static const char *address_of(const char *typed)
+{
+	return typed && typed[0] ? typed : NULL;
+}
+
+/* The address that most people can reach: its needs are those of all. */
+static const char *widest(const struct fleet_flags *t)
+{
+	const char *all[] = {t->api, t->http, t->grpc}, *found = "127.0.0.1:0";
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (address_of(all[i]) && http_is_loopback(found))
+			found = all[i];
+	return found;
+}
+
+static struct server_access_options access_options(const struct fleet_flags *t)
+{
+	return (struct server_access_options){.address = widest(t),
+		.token_file = t->token_file,
+		.variable = TOKEN_VARIABLE,
+		.client_ca = t->client_ca,
+		.no_token = t->no_token};
+}
+
+static int check_flags(const struct fleet_flags *t, struct errinfo *reterr)
+{
+	struct server_access_options access = access_options(t);
+
+	if (t->token)
+		return errinfo_set(reterr, -EINVAL,
+			"--token is not accepted: other users can see a command line; use --token-file or $" TOKEN_VARIABLE);
+	if (!address_of(t->grpc) && !address_of(t->http) && !address_of(t->api))
+		return errinfo_set(reterr, -EINVAL,
+			"no address to listen on: give --grpc-addr, --http-addr or --api-addr");
+	if (t->no_tls && (t->cert || t->key || t->client_ca))
+		return errinfo_set(reterr, -EINVAL,
+			"--no-tls cannot be combined with --tls-cert, --tls-key or --client-ca");
+	if (t->forward_spool && !t->forward)
+		return errinfo_set(reterr, -EINVAL, "--forward-spool needs --forward");
+	if (!t->cert != !t->key)
+		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
+	if (t->client_ca && !t->cert)
+		return errinfo_set(reterr, -EINVAL, "--client-ca needs --tls-cert and --tls-key");
+	if (!http_is_loopback(access.address) && !t->cert && !t->no_tls)
+		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
+			"%s is reachable from other machines: give --tls-cert and --tls-key, or --no-tls for plain HTTP, or listen on 127.0.0.1",
+			access.address);
+	return server_access_check(&access, reterr);
+}
+
+static struct fleet_settings core_settings(const struct fleet_flags *t)
+{
+	struct fleet_settings s = fleet_defaults;
+
+	s.nodes = nodes_defaults;
+	s.calls = calls_defaults;
+	s.nodes.k = t->k;
+	s.nodes.ema_alpha = t->ema_alpha;
+	s.nodes.interval_ns = t->interval_ns;
+	s.nodes.ttl_multiplier = (uint32_t)t->ttl_multiplier;
+	s.nodes.quorum = (uint32_t)t->quorum;
+	s.nodes.nodes_max = (uint32_t)t->max_nodes;
+	s.nodes.nodes_per_token = (uint32_t)t->nodes_per_token;
+	s.provider = t->provider;
+	s.seed = (uint64_t)wall_now().ns;
+	return s;
+}
+
+/* ---- running ---- */
+
+static void told_to_stop(void *arg)
+{
+	struct run *c = arg;
+
+	loop_stop(c->loop);
+}
+
+static void on_stop(void *arg)
+{
+	struct run *c = arg;
+
+	if (c->stopping) {
+		loop_stop(c->loop);
+		return;
+	}
+	c->stopping = true;
+	loop_timer_set(c->patience, DRAIN_NS);
+	service_drain(c->service, told_to_stop, c);
+}
+
+/* Tokens are tried on a set of their own before anything is replaced. */
+static void on_hangup(void *arg)
+{
+	struct run *c = arg;
+	_cleanup_(token_set_freep) struct token_set *trial = NULL;
+	struct errinfo e = {0};
+	int r = 0;
+
+	if (c->typed->token_file)
+		r = token_set_new(c->typed->token_file, TOKEN_VARIABLE, &trial, &e);
+	if (r == 0 && c->tls)
+		r = tls_reload(c->tls, &e);
+	if (r == 0)
+		r = service_reload(c->service, &e);
+	if (r == 0 && c->access.tokens)
+		r = token_set_reload(c->access.tokens, &e);
+	if (r < 0)
+		fprintf(stderr,
+			"ingero-cluster: reload failed, what was not read stays as it was: %s\n",
+			e.text[0] ? e.text : strerror(-r));
+	else
+		fprintf(stderr, "ingero-cluster: certificates, tokens and rates reloaded\n");
+}
+
+static int watch_signals(struct run *c, struct errinfo *reterr)
+{
+	int r = loop_signal(c->loop, SIGTERM, on_stop, c);
+
+	if (r == 0)
+		r = loop_signal(c->loop, SIGINT, on_stop, c);
+	if (r == 0)
+		r = loop_signal(c->loop, SIGHUP, on_hangup, c);
+	if (r == 0)
+		r = loop_timer_new(c->loop, told_to_stop, c, &c->patience);
+	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot handle signals: %s", strerror(-r));
+}
+
+static void announce(const struct run *c)
+{
+	const char *scheme = c->tls ? "https" : "http";
+	const char *grpc = service_grpc_address(c->service),
+		   *http = service_http_address(c->service), *api = service_api_address(c->service);
+	char url[160] = "";
+
+	if (grpc)
+		printf("OTLP over gRPC: %s%s\n", grpc, c->tls ? " (TLS)" : "");
+	if (http)
+		printf("OTLP over HTTP: %s://%s\n", scheme, http);
+	if (api) {
+		snprintf(url, sizeof(url), "%s://%s/", scheme, api);
+		printf("Page and API: %s\nMetrics: %smetrics\n", url, url);
+	}
+	if (c->tls)
+		printf("Certificate: SHA-256 %s\n", tls_fingerprint(c->tls));
+	if (c->typed->client_ca)
+		printf("Clients need a certificate signed by %s\n", c->typed->client_ca);
+	server_access_say(&c->access, stdout, api ? url : NULL);
+	fflush(stdout);
+}
+
+static int run_service(struct run *c, struct errinfo *reterr)
+{
+	const struct fleet_flags *t = c->typed;
+	const char *names[ARRAY_SIZE(t->names.value) + 1] = {NULL};
+	struct server_access_options access = access_options(t);
+	struct tls_server_settings tls = {
+		.cert = t->cert, .key = t->key, .client_ca = t->client_ca};
+	struct service_settings s = {.fleet = core_settings(t),
+		.http = {.names = names, .plain = t->no_tls},
+		.grpc_address = address_of(t->grpc),
+		.http_address = address_of(t->http),
+		.api_address = address_of(t->api),
+		.rates = t->rates,
+		.snapshot = t->snapshot,
+		.outlets = {.config = t->alerts,
+			.forward = t->forward,
+			.forward_spool = t->forward_spool,
+			.remediate = t->remediate}};
+	int r = server_access_open(&access, &c->access, reterr);
+
+	if (r == 0 && t->cert)
+		r = tls_server_new(&tls, &c->tls, reterr);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < t->names.count; i++)
+		names[i] = t->names.value[i];
+	s.http.tls = c->tls;
+	s.http.tokens = c->access.tokens;
+	s.http.owners = c->access.owners;
+	s.http.owner_count = c->access.owner_count;
+	r = service_new(c->loop, &s, &c->service, reterr);
+	if (r == 0)
+		r = watch_signals(c, reterr);
+	if (r < 0)
+		return r;
+	announce(c);
+	r = loop_run(c->loop);
+	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
+}
+
+static int fleet_run(const struct command *cmd _unused_, void *settings, int argc, char **argv)
+{
+	_cleanup_(loop_freep) struct loop *loop = NULL;
+	_cleanup_(run_done) struct run c = {.typed = settings};
+	struct errinfo e = {0};
+	int r = check_flags(settings, &e);
+
+	(void)argc;
+	(void)argv;
+	if (r == 0)
+		r = loop_new(&loop);
+	c.loop = loop;
+	if (r == 0)
+		r = run_service(&c, &e);
+	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
+}
+
+const struct command cmd_fleet = {
+	.name = "fleet",
+	.synopsis = "fleet [flags]",
+	.summary = "Hear all agents of a cluster and find the rank that makes the others wait",
+	.details =
+		"Agents push with `ingero fleet-push`; OpenTelemetry's exporters may push too. Stops on\nCtrl-C or SIGTERM; SIGHUP reloads certificates, tokens and rates.\n"
+		"  ingero-cluster fleet                                   this machine only\n"
+		"  ingero-cluster fleet --grpc-addr :4317 --http-addr :4318 --api-addr :8080 \\\n"
+		"      --tls-cert cert.pem --tls-key key.pem --token-file tokens\n"
+		"  ingero-cluster blame                                   who is it?",
+	.options = fleet_options,
+	.settings_size = sizeof(struct fleet_flags),
+	.defaults = &defaults,
+	.run = fleet_run,
+};

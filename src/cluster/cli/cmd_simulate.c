@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_simulate.c - `ingero-cluster simulate`: many made-up clusters with known faults, played to the
+ * core faster than time, and how often it was right. The same seed gives the same table. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cluster/cli/commands.h"
+#include "cluster/simulate/verdict.h"
+#include "command/dispatch.h"
+
+struct simulate_flags {
+	int64_t clusters, seed;
+	const char *fault;
+	bool verbose;
+};
+
+static const struct simulate_flags defaults = {.clusters = 70, .seed = 1};
+
+#define OPTION(field) offsetof(struct simulate_flags, field)
+static const struct option_row simulate_options[] = {
+	{"clusters", 'n', OPTION_INT, OPTION(clusters), "N",
+		"how many, dealt out to the faults in turn (default: 70)", 1, 1000000, false},
+	{"seed", 0, OPTION_INT, OPTION(seed), "N", "other clusters (default: 1)", 0, INT64_MAX,
+		false},
+	{"fault", 0, OPTION_STRING, OPTION(fault), "NAME",
+		"only this one: none, slow, late, drift, stage, moving, hang (default: all)", 0, 0,
+		false},
+	{"verbose", 'v', OPTION_FLAG, OPTION(verbose), NULL, "say what was said wrongly", 0, 0,
+		false},
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+#define KINDS (JOB_HANG + 1)
+
+struct table {
+	struct {
+		uint32_t total, right, named, alarms;
+	} row[KINDS];
+	double hours; /* played, without a fault */
+	uint64_t messages, calls;
+};
+
+static int fault_of(const char *name, int *ret, struct errinfo *reterr)
+{
+	*ret = -1;
+	if (!name)
+		return 0;
+	for (int i = 0; i < KINDS; i++)
+		if (strcmp(job_fault_id((enum job_fault)i), name) == 0)
+			*ret = i;
+	if (*ret < 0)
+		return errinfo_set(reterr, -EINVAL,
+			"--fault: there is none, slow, late, drift, stage, moving and hang, but not '%.40s'",
+			name);
+	return 0;
+}
+
+static int play_one(struct table *t, uint64_t seed, enum job_fault fault, bool verbose)
+{
+	struct verdict v;
+	int r = verdict_of_random(seed, fault, &v);
+
+	if (r < 0)
+		return r;
+	t->row[v.fault].total++;
+	t->row[v.fault].right += v.right;
+	t->row[v.fault].alarms += v.false_alarms;
+	t->messages += v.messages;
+	t->calls += v.calls;
+	if (v.fault == JOB_NONE)
+		t->hours += (double)v.span_ns / (3600.0 * (double)NS_PER_S);
+	if (verbose && (!v.right || v.false_alarms))
+		printf("cluster %llu, %s (%s): %s\n", (unsigned long long)seed,
+			job_fault_id(v.fault), v.shape, v.said[0] ? v.said : "nothing was said");
+	return 0;
+}
+
+static void print_table(const struct table *t, uint64_t took_ns)
+{
+	char count[TEXT_MAX], share[TEXT_MAX], took[TEXT_MAX];
+	uint32_t right = 0, total = 0, alarms = 0;
+
+	printf("%-8s %8s %8s %14s\n", "fault", "played", "right", "others blamed");
+	for (int i = 0; i < KINDS; i++) {
+		if (!t->row[i].total)
+			continue;
+		printf("%-8s %8u %8u %14u\n", job_fault_id((enum job_fault)i), t->row[i].total,
+			t->row[i].right, t->row[i].alarms);
+		right += t->row[i].right;
+		total += t->row[i].total;
+		alarms += t->row[i].alarms;
+	}
+	printf("%u of %u right (%s), %u others blamed; ", right, total,
+		text_format_percent(share, total ? (double)right / total : 0), alarms);
+	if (t->hours > 0)
+		printf("%u alarms in %.1f healthy hours; ", t->row[JOB_NONE].alarms, t->hours);
+	printf("%s calls in %s\n", text_format_count(count, t->calls),
+		text_format_duration(took, took_ns));
+}
+
+static int simulate_run(
+	const struct command *cmd _unused_, void *settings, int argc _unused_, char **argv _unused_)
+{
+	const struct simulate_flags *f = settings;
+	struct table t = {0};
+	struct errinfo e = {0};
+	uint64_t begun = mono_now().ns;
+	int fault, r = fault_of(f->fault, &fault, &e);
+
+	for (int64_t i = 0; r == 0 && i < f->clusters; i++)
+		r = play_one(&t, (uint64_t)(f->seed * 1000000 + i),
+			(enum job_fault)(fault < 0 ? i % KINDS : fault), f->verbose);
+	if (r < 0)
+		return dispatch_fail(&e, r);
+	print_table(&t, mono_now().ns - begun);
+	return EXIT_OK;
+}
+
+const struct command cmd_simulate = {
+	.name = "simulate",
+	.synopsis = "simulate [flags]",
+	.summary =
+		"Play made-up clusters with known faults and count how often the verdict is right",
+	.details =
+		"Data, tensor, pipeline and expert parallel jobs of 2 to 64 ranks, with jitter, uneven stages,\n"
+		"evaluation phases and clocks that differ; nothing leaves this process.\n"
+		"  ingero-cluster simulate\n"
+		"  ingero-cluster simulate --clusters 1000 --seed 2 -v",
+	.options = simulate_options,
+	.settings_size = sizeof(struct simulate_flags),
+	.defaults = &defaults,
+	.run = simulate_run,
+};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* commands.c - every command, in the order of `ingero-cluster help`. */
+#include "cluster/cli/commands.h"
+
+#include "command/version.h"
+
+static const struct command *const commands[] = {
+	&cmd_fleet,
+	&cmd_blame,
+	&cmd_cluster_demo,
+	&cmd_simulate,
+	&cmd_cluster_completion,
+	&cmd_version,
+	NULL,
+};
+
+static const struct program_values values[] = {
+	{.command = "fleet", .option = "provider", .words = "aws gcp azure lambda coreweave"},
+	{.command = "simulate",
+		.option = "fault",
+		.words = "none slow late drift stage moving hang"},
+	{0},
+};
+
+static const struct program_variable variables[] = {
+	{"INGERO_TOKEN", "token to require, or to show, without --token-file"},
+	{"NO_COLOR", "if set, print no colours"},
+	{0},
+};
+
+const struct program cluster_program = {
+	.name = "ingero-cluster",
+	.headline = "which rank of a cluster makes the others wait, why, and what it costs",
+	.commands = commands,
+	.values = values,
+	.variables = variables,
+};

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* commands.h - the program `ingero-cluster`: the rows that commands.c lists; each is defined in its
+ * cmd_X.c. To add a command: as in cli/commands.h. */
+#pragma once
+
+#include "command/program.h"
+
+extern const struct program cluster_program;
+
+extern const struct command cmd_blame;
+extern const struct command cmd_cluster_completion;
+extern const struct command cmd_cluster_demo;
+extern const struct command cmd_fleet;
+extern const struct command cmd_simulate;

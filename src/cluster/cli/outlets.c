@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* outlets.c - see outlets.h. */
+#include "cluster/cli/outlets.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/socket_path.h"
+#include "base/text.h"
+#include "cluster/notify/notice_stream.h"
+#include "cluster/notify/notify_config.h"
+#include "stream/stream.h"
+
+#define SPOOL_BYTES (1ULL << 30)
+
+struct outlets {
+	struct loop *loop;
+	struct notify_config *config;
+	struct endpoint endpoint; /* of --forward */
+	struct alerts *alerts;
+	struct forward *forward;
+	struct stream *stream;
+	unsigned left; /* that have not finished */
+	loop_fn *finished;
+	void *finished_arg;
+};
+
+static int open_alerts(struct outlets *o, struct errinfo *reterr)
+{
+	const struct alert_receiver *receivers;
+	size_t count = 0;
+
+	if (!o->config)
+		return 0;
+	receivers = notify_config_alerts(o->config, &count);
+	return count ? alerts_new(o->loop, receivers, count, &o->alerts, reterr) : 0;
+}
+
+/* Those of the file, and the one of the flag behind them. */
+static int open_forward(struct outlets *o, const struct outlets_settings *s, struct errinfo *reterr)
+{
+	struct forward_target targets[FORWARD_TARGETS_MAX];
+	const struct forward_target *given = NULL;
+	const struct endpoint_options options = {
+		.name = "--forward", .text = s->forward, .far_name = "insecure in --alerts"};
+	size_t count = 0;
+	int r;
+
+	if (o->config)
+		given = notify_config_forward(o->config, &count);
+	if (s->forward && count == FORWARD_TARGETS_MAX)
+		return errinfo_set(reterr, -E2BIG,
+			"--forward: more than %d targets with those in %s", FORWARD_TARGETS_MAX,
+			s->config);
+	if (count)
+		memcpy(targets, given, count * sizeof(*targets));
+	if (s->forward) {
+		r = endpoint_parse(&options, &o->endpoint, reterr);
+		if (r < 0)
+			return r;
+		targets[count++] = (struct forward_target){.endpoint = &o->endpoint,
+			.spool = s->forward_spool,
+			.spool_bytes = SPOOL_BYTES};
+	}
+	return count ? forward_new(o->loop, targets, count, &o->forward, reterr) : 0;
+}
+
+static void on_stream(void *arg)
+{
+	struct outlets *o = arg;
+
+	stream_poll(o->stream);
+}
+
+static int open_stream(struct outlets *o, struct errinfo *reterr)
+{
+	char path[SOCKET_PATH_MAX];
+	int r = socket_path_default(STREAM_CLUSTER_SOCKET, path, reterr);
+
+	if (r == 0)
+		r = stream_open(path, SOCKET_NO_GROUP, &o->stream, reterr);
+	return r < 0 ? r : loop_watch(o->loop, stream_fd(o->stream), on_stream, o);
+}
+
+int outlets_new(struct loop *l, const struct outlets_settings *s, struct outlets **ret,
+	struct errinfo *reterr)
+{
+	_cleanup_(outlets_freep) struct outlets *o = calloc(1, sizeof(*o));
+	int r = 0;
+
+	if (!o)
+		return -ENOMEM;
+	o->loop = l;
+	if (s->config)
+		r = notify_config_read(s->config, NULL, 0, &o->config, reterr);
+	if (r == 0)
+		r = open_alerts(o, reterr);
+	if (r == 0)
+		r = open_forward(o, s, reterr);
+	if (r == 0 && s->remediate)
+		r = open_stream(o, reterr);
+	if (r < 0)
+		return r;
+	*ret = TAKE(o);
+	return 0;
+}
+
+void outlets_free(struct outlets *o)
+{
+	if (o->stream) {
+		loop_watch(o->loop, stream_fd(o->stream), NULL, NULL);
+		stream_close(o->stream);
+	}
+	if (o->alerts)
+		alerts_free(o->alerts);
+	if (o->forward)
+		forward_free(o->forward);
+	if (o->config)
+		notify_config_free(o->config);
+	free(o);
+}
+
+/* One line a change, for the log. */
+static void say(const struct fleet_notice *n)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(16384);
+
+	text_escape_terminal(&b, n->episode.cluster);
+	buf_printf(&b, ": %s: ", fleet_notice_id(n->kind));
+	text_escape_terminal(&b, n->episode.text);
+	fprintf(stderr, "%s\n", buf_str(&b));
+}
+
+void outlets_tell(struct outlets *o, const struct fleet_notice *n)
+{
+	struct stream_message m;
+
+	say(n);
+	if (o->alerts)
+		alerts_give(o->alerts, n);
+	if (o->stream && notice_stream(n, wall_now(), &m))
+		stream_publish(o->stream, &m);
+}
+
+bool outlets_want_requests(const struct outlets *o)
+{
+	return o->forward;
+}
+
+void outlets_forward(struct outlets *o, const struct receiver_request *q)
+{
+	if (o->forward)
+		forward_give(o->forward, q->signal, q->json ? FORWARD_JSON : FORWARD_PROTOBUF,
+			q->data, q->len);
+}
+
+static void on_finished(void *arg)
+{
+	struct outlets *o = arg;
+
+	if (--o->left == 0)
+		o->finished(o->finished_arg);
+}
+
+void outlets_finish(struct outlets *o, loop_fn *fn, void *arg)
+{
+	o->finished = fn;
+	o->finished_arg = arg;
+	o->left = 1; /* this function itself */
+	if (o->alerts) {
+		o->left++;
+		alerts_finish(o->alerts, on_finished, o);
+	}
+	if (o->forward) {
+		o->left++;
+		forward_finish(o->forward, on_finished, o);
+	}
+	on_finished(o);
+}
+
+/* ---- metrics ---- */
+
+static const struct metric_desc alert_requests = {.prometheus = "ingero_fleet_alerts_total",
+	.unit = "{request}",
+	.kind = METRIC_COUNTER,
+	.help = "Alerts, by receiver and what became of them",
+	.keys = {{"receiver", "receiver"}, {"type", "type"}, {"result", "result"}}};
+static const struct metric_desc forwarded = {.prometheus = "ingero_fleet_forwarded_total",
+	.unit = "{request}",
+	.kind = METRIC_COUNTER,
+	.help = "Requests that were forwarded, by target and what became of them",
+	.keys = {{"target", "target"}, {"result", "result"}}};
+static const struct metric_desc forward_waiting = {
+	.prometheus = "ingero_fleet_forward_waiting_bytes",
+	.unit = "By",
+	.help = "What waits to be forwarded",
+	.keys = {{"target", "target"}}};
+static const struct metric_desc stream_messages = {.prometheus = "ingero_fleet_stream_total",
+	.unit = "{message}",
+	.kind = METRIC_COUNTER,
+	.help = "Messages of the remediation stream, by what became of them",
+	.keys = {{"result", "result"}}};
+
+static void put_alerts(const struct alerts *a, struct metric_set *s)
+{
+	struct alert_stats t;
+
+	for (size_t i = 0; alerts_stats(a, i, &t); i++) {
+		const struct {
+			const char *result;
+			uint64_t count;
+		} rows[] = {{"sent", t.sent}, {"retried", t.retries}, {"lost", t.lost},
+			{"refused", t.refused}};
+
+		for (size_t k = 0; k < ARRAY_SIZE(rows); k++)
+			metric_put_int(s, &alert_requests, (wall_time){0}, (int64_t)rows[k].count,
+				METRIC_OF(METRIC_TEXT(t.shown), METRIC_TEXT(alert_type_id(t.type)),
+					METRIC_TEXT(rows[k].result)));
+	}
+}
+
+static void put_forward(const struct forward *f, struct metric_set *s)
+{
+	struct forward_stats t;
+
+	for (size_t i = 0; forward_stats(f, i, &t); i++) {
+		metric_put_int(s, &forwarded, (wall_time){0}, (int64_t)t.delivered,
+			METRIC_OF(METRIC_TEXT(t.shown), METRIC_TEXT("delivered")));
+		for (int k = 0; k < FORWARD_LOSS_COUNT; k++)
+			metric_put_int(s, &forwarded, (wall_time){0}, (int64_t)t.lost[k],
+				METRIC_OF(METRIC_TEXT(t.shown), METRIC_TEXT(forward_loss_id(k))));
+		metric_put_int(s, &forward_waiting, (wall_time){0}, (int64_t)t.waiting_bytes,
+			METRIC_OF(METRIC_TEXT(t.shown)));
+	}
+}
+
+static void put_stream(const struct stream *stream, struct metric_set *s)
+{
+	struct stream_stats t = stream_stats(stream);
+
+	metric_put_int(s, &stream_messages, (wall_time){0}, (int64_t)t.messages,
+		METRIC_OF(METRIC_TEXT("sent")));
+	for (int k = 0; k < STREAM_DROP_COUNT; k++)
+		metric_put_int(s, &stream_messages, (wall_time){0}, (int64_t)t.dropped[k],
+			METRIC_OF(METRIC_TEXT(stream_drop_id(k))));
+}
+
+void outlets_metrics(const struct outlets *o, struct metric_set *s)
+{
+	if (o->alerts)
+		put_alerts(o->alerts, s);
+	if (o->forward)
+		put_forward(o->forward, s);
+	if (o->stream)
+		put_stream(o->stream, s);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service.c - see service.h.
+ *
+ * The order of things: rates, core and snapshot, who is told, then the ports; and back. A push that comes before the first
+ * tick is an ordinary one. */
+#include "cluster/cli/service.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "cluster/answer/api_server.h"
+#include "cluster/ingest/receiver.h"
+
+#define TICK_NS            (250 * NS_PER_MS)
+#define SNAPSHOT_NS        (10 * NS_PER_S)
+#define SNAPSHOT_BYTES_MAX (64u << 20)
+
+struct service {
+	struct service_settings settings;
+	struct loop *loop;
+	struct rates *rates;
+	struct fleet *fleet;
+	struct outlets *outlets;
+	struct receiver *receiver;
+	struct api_server *api;
+	struct loop_timer *tick;
+	struct service_clock clock;
+	int64_t saved_ns;
+	bool snapshot_failed; /* said once */
+	unsigned draining;    /* servers that have not ended */
+	loop_fn *drained;
+	void *drained_arg;
+};
+
+static int64_t service_now(void *arg)
+{
+	struct service *s = arg;
+
+	return service_clock_at(&s->clock, wall_now().ns, mono_now().ns);
+}
+
+/* ---- what comes in ---- */
+
+static enum nodes_refusal take_health(
+	void *arg, const struct push_health *h, uint64_t credential, struct threshold *ret)
+{
+	struct service *s = arg;
+
+	return fleet_take_health(s->fleet, h, credential, service_now(s), ret);
+}
+
+static int take_calls(void *arg, const struct push_calls *c)
+{
+	struct service *s = arg;
+	struct calls_taken taken;
+
+	return fleet_take_calls(s->fleet, c, service_now(s), &taken);
+}
+
+static int take_report(void *arg, const struct push_report *r)
+{
+	struct service *s = arg;
+
+	return fleet_take_report(s->fleet, r, service_now(s));
+}
+
+/* A node's own verdict: the core comes to its own from the same scores. */
+static int take_straggler(
+	void *arg _unused_, const struct push_who *who _unused_, const struct push_straggler *v)
+{
+	(void)v;
+	return 0;
+}
+
+static bool find_threshold(void *arg, const char *cluster, struct threshold *ret)
+{
+	struct service *s = arg;
+
+	return nodes_threshold(fleet_nodes(s->fleet), cluster, "", ret);
+}
+
+static void forward_request(void *arg, const struct receiver_request *q)
+{
+	struct service *s = arg;
+
+	outlets_forward(s->outlets, q);
+}
+
+/* ---- what goes out ---- */
+
+static void take_notices(struct service *s)
+{
+	struct fleet_notice n;
+
+	while (fleet_notice(s->fleet, &n))
+		outlets_tell(s->outlets, &n);
+}
+
+static int save_snapshot(struct service *s, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(SNAPSHOT_BYTES_MAX);
+	const char *path = s->settings.snapshot;
+	int r;
+
+	if (!path)
+		return 0;
+	r = nodes_save(fleet_nodes(s->fleet), service_now(s), &b);
+	if (r == 0)
+		r = b.err;
+	if (r == 0)
+		r = file_write_atomic(path, buf_str(&b), b.len, 0600);
+	return r < 0 ? errinfo_set(
+			       reterr, r, "cannot write the snapshot %s: %s", path, strerror(-r))
+		     : 0;
+}
+
+static void keep_snapshot(struct service *s)
+{
+	struct errinfo e = {0};
+
+	if (save_snapshot(s, &e) == 0) {
+		s->snapshot_failed = false;
+		return;
+	}
+	if (!s->snapshot_failed)
+		fprintf(stderr, "ingero-cluster: %s\n", e.text);
+	s->snapshot_failed = true;
+}
+
+static void on_tick(void *arg)
+{
+	struct service *s = arg;
+	int64_t now = service_now(s);
+
+	fleet_tick(s->fleet, now);
+	take_notices(s);
+	if (now - s->saved_ns >= (int64_t)SNAPSHOT_NS) {
+		s->saved_ns = now;
+		keep_snapshot(s);
+	}
+	loop_timer_set(s->tick, TICK_NS);
+}
+
+/* ---- metrics of the rooms beside the core ---- */
+
+static const struct metric_desc otlp_items = {.prometheus = "ingero_fleet_otlp_items_total",
+	.unit = "{item}",
+	.kind = METRIC_COUNTER,
+	.help = "Points and records in what was pushed, by what became of them",
+	.keys = {{"result", "result"}}};
+static const struct metric_desc otlp_requests = {.prometheus = "ingero_fleet_otlp_requests_total",
+	.unit = "{request}",
+	.kind = METRIC_COUNTER,
+	.help = "Requests of OTLP that were let in and complete",
+	.keys = {{"signal", "signal"}}};
+static const struct metric_desc otlp_refused = {.prometheus = "ingero_fleet_otlp_refused_total",
+	.unit = "{request}",
+	.kind = METRIC_COUNTER,
+	.help = "Requests of OTLP that were refused as a whole",
+	.keys = {{"reason", "reason"}}};
+static const struct metric_desc connections = {.prometheus = "ingero_fleet_connections",
+	.unit = "{connection}",
+	.help = "Open connections of agents and exporters"};
+
+static void put_metrics(void *arg, struct metric_set *m)
+{
+	const struct service *s = arg;
+	struct receiver_stats stats;
+
+	outlets_metrics(s->outlets, m);
+	if (!s->receiver)
+		return;
+	stats = receiver_stats(s->receiver);
+	metric_put_int(m, &otlp_items, (wall_time){0}, (int64_t)stats.taken,
+		METRIC_OF(METRIC_TEXT("taken")));
+	metric_put_int(m, &otlp_items, (wall_time){0}, (int64_t)stats.rejected,
+		METRIC_OF(METRIC_TEXT("rejected")));
+	metric_put_int(m, &otlp_items, (wall_time){0}, (int64_t)stats.foreign,
+		METRIC_OF(METRIC_TEXT("foreign")));
+	for (int i = 0; i < OTLP_SIGNAL_COUNT; i++)
+		metric_put_int(m, &otlp_requests, (wall_time){0}, (int64_t)stats.requests[i],
+			METRIC_OF(METRIC_TEXT(otlp_signal_id(i))));
+	for (int i = 0; i < RECEIVER_REASON_COUNT; i++)
+		metric_put_int(m, &otlp_refused, (wall_time){0}, (int64_t)stats.refused[i],
+			METRIC_OF(METRIC_TEXT(receiver_reason_id(i))));
+	metric_put_int(m, &connections, (wall_time){0}, (int64_t)stats.http.open_connections, NULL);
+}
+
+/* ---- life ---- */
+
+static int open_rates(const char *path, struct rates **ret, struct errinfo *reterr)
+{
+	return path ? rates_read(path, ret, reterr) : rates_builtin(ret);
+}
+
+/* A snapshot that is missing or of no use is not in the way of a start. */
+static void restore_snapshot(struct service *s)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(SNAPSHOT_BYTES_MAX);
+	int r;
+
+	if (!s->settings.snapshot)
+		return;
+	r = file_read(s->settings.snapshot, SNAPSHOT_BYTES_MAX, &b);
+	if (r == -ENOENT)
+		return;
+	if (r >= 0)
+		r = nodes_restore(fleet_nodes(s->fleet), buf_str(&b), b.len, service_now(s));
+	if (r < 0)
+		fprintf(stderr, "ingero-cluster: the snapshot %s is not used: %s\n",
+			s->settings.snapshot, strerror(-r));
+}
+
+static int open_ports(struct service *s, struct errinfo *reterr)
+{
+	struct receiver_settings in = {.server = s->settings.http,
+		.grpc_address = s->settings.grpc_address,
+		.http_address = s->settings.http_address,
+		.sink = {.arg = s,
+			.health = take_health,
+			.straggler = take_straggler,
+			.calls = take_calls,
+			.report = take_report,
+			.threshold = find_threshold}};
+	struct api_server_settings api = {.fleet = s->fleet,
+		.http = s->settings.http,
+		.now = service_now,
+		.more = put_metrics,
+		.arg = s};
+	int r = 0;
+
+	if (outlets_want_requests(s->outlets))
+		in.sink.forward = forward_request;
+	if (in.grpc_address || in.http_address)
+		r = receiver_new(s->loop, &in, &s->receiver, reterr);
+	if (r < 0 || !s->settings.api_address)
+		return r;
+	api.http.address = s->settings.api_address;
+	return api_server_new(s->loop, &api, &s->api, reterr);
+}
+
+int service_new(struct loop *l, const struct service_settings *settings, struct service **ret,
+	struct errinfo *reterr)
+{
+	_cleanup_(service_freep) struct service *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->settings = *settings;
+	s->loop = l;
+	r = open_rates(settings->rates, &s->rates, reterr);
+	s->settings.fleet.rates = s->rates;
+	if (r == 0)
+		r = fleet_new(&s->settings.fleet, &s->fleet);
+	if (r < 0)
+		return r;
+	restore_snapshot(s);
+	r = loop_timer_new(l, on_tick, s, &s->tick);
+	if (r == 0)
+		r = outlets_new(l, &settings->outlets, &s->outlets, reterr);
+	if (r == 0)
+		r = open_ports(s, reterr);
+	if (r < 0)
+		return r;
+	s->saved_ns = service_now(s);
+	loop_timer_set(s->tick, TICK_NS);
+	if (s->api)
+		api_server_set_ready(s->api, true);
+	*ret = TAKE(s);
+	return 0;
+}
+
+void service_free(struct service *s)
+{
+	if (s->tick)
+		loop_timer_free(s->tick);
+	if (s->receiver)
+		receiver_free(s->receiver);
+	if (s->api)
+		api_server_free(s->api);
+	if (s->outlets)
+		outlets_free(s->outlets);
+	if (s->fleet)
+		fleet_free(s->fleet);
+	if (s->rates)
+		rates_free(s->rates);
+	free(s);
+}
+
+const char *service_grpc_address(const struct service *s)
+{
+	return s->receiver ? receiver_grpc_address(s->receiver) : NULL;
+}
+
+const char *service_http_address(const struct service *s)
+{
+	return s->receiver ? receiver_http_address(s->receiver) : NULL;
+}
+
+const char *service_api_address(const struct service *s)
+{
+	return s->api ? api_server_address(s->api) : NULL;
+}
+
+int service_reload(struct service *s, struct errinfo *reterr)
+{
+	struct rates *fresh = NULL;
+	int r = open_rates(s->settings.rates, &fresh, reterr);
+
+	if (r < 0)
+		return r;
+	fleet_set_rates(s->fleet, fresh);
+	rates_free(s->rates);
+	s->rates = fresh;
+	return 0;
+}
+
+static void on_drained(void *arg)
+{
+	struct service *s = arg;
+
+	if (--s->draining)
+		return;
+	fleet_tick(s->fleet, service_now(s));
+	take_notices(s);
+	keep_snapshot(s);
+	outlets_finish(s->outlets, s->drained, s->drained_arg);
+}
+
+void service_drain(struct service *s, loop_fn *done, void *arg)
+{
+	s->drained = done;
+	s->drained_arg = arg;
+	s->draining = 1; /* this function itself: a server may end at once */
+	loop_timer_clear(s->tick);
+	if (s->receiver) {
+		s->draining++;
+		receiver_drain(s->receiver, on_drained, s);
+	}
+	if (s->api) {
+		s->draining++;
+		api_server_drain(s->api, on_drained, s);
+	}
+	on_drained(s);
+}

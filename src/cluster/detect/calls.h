@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calls.h - the collectives of one cluster, those of all ranks brought together by (communicator,
+ * sequence) as they come in: late, twice or out of order. Pure.
+ *
+ * Keeps a bounded window: what is complete, or older than the window, is folded into figures of each
+ * rank and given to blame. Memory is bounded by settings; what does not fit is counted. */
+#pragma once
+
+#include "blame/blame.h"
+#include "base/macros.h"
+#include "stat/sketch.h"
+
+struct calls_settings {
+	uint64_t window_ns;   /* of calls that are kept for blame: 60 s */
+	size_t calls_max;     /* likewise: 4 M */
+	uint32_t comms_max;   /* 16384 */
+	uint32_t workers_max; /* 16384 */
+	uint64_t hang_ns;     /* a rank is missing for so long: 3 s */
+	uint64_t future_ns;   /* a time further ahead than this is refused: 60 s */
+};
+extern const struct calls_settings calls_defaults;
+
+struct calls;
+int calls_new(const struct calls_settings *s, struct calls **ret);
+void calls_free(struct calls *c);
+DEFINE_CLEANUP(struct calls *, calls_free)
+
+struct calls_taken {
+	size_t taken, duplicate, refused; /* of a batch */
+};
+/* calls_take - @received_ns by the cluster's clock. -ENOMEM, or 0. A batch that was taken before is
+ * duplicate as a whole. */
+int calls_take(
+	struct calls *c, const struct push_calls *b, int64_t received_ns, struct calls_taken *ret);
+/* calls_tick - what is complete is counted, what is old leaves, hangs are looked for: about every 250 ms.
+ * The views below are as of the last tick. */
+void calls_tick(struct calls *c, int64_t now_ns);
+
+/* calls_is_late - blame is worth asking for: in the last seconds one rank was last by more than 1 ms a
+ * time and 2 % of the time, or all together by 10 %. Costs nothing. */
+bool calls_is_late(const struct calls *c);
+
+struct worker_view { /* a rank of the job: a process on a node */
+	uint32_t worker;
+	const char *node;
+	int32_t world_rank;
+	uint32_t pid;
+	int64_t last_ns;       /* its last call, cluster's clock */
+	uint64_t calls;        /* matched */
+	uint64_t last_count;   /* of these it was last, by more than the clocks' error */
+	struct sketch lag;     /* its distance from the median of the others, where last */
+	int64_t late_since_ns; /* last by more than 1 ms, without a pause of a window; 0: it is not */
+	uint64_t waited_ns;    /* for others, in all */
+	int64_t offset_ns;     /* of its node's clock, to be added */
+	uint64_t error_ns;     /* how wrong that may be; UINT64_MAX: not known */
+	double drift_ppm;
+};
+bool calls_worker_next(const struct calls *c, size_t *cursor, struct worker_view *ret);
+
+struct comm_view {
+	uint64_t comm;
+	int32_t nranks;         /* as told */
+	uint32_t ranks;         /* seen */
+	uint64_t matched, open; /* complete; begun */
+	uint64_t first_seq, last_seq;
+};
+bool calls_comm_next(const struct calls *c, size_t *cursor, struct comm_view *ret);
+
+struct collective_view { /* one, complete */
+	uint64_t comm, seq, bytes;
+	uint16_t op;
+	int32_t nranks;
+	uint32_t last_worker;
+	uint64_t lag_ns;    /* of the last after the median of the others */
+	uint64_t waited_ns; /* by the others together */
+	int64_t last_ns;    /* its arrival, cluster's clock */
+};
+/* calls_collective_next - the complete ones in the window, newest first. */
+bool calls_collective_next(const struct calls *c, size_t *cursor, struct collective_view *ret);
+/* calls_arrivals - of one of them by rank of the communicator, cluster's clock; INT64_MIN: missing.
+ * How many ranks it has, or -ENOENT. */
+int calls_arrivals(const struct calls *c, uint64_t comm, uint64_t seq, int64_t *ret, size_t max);
+
+struct hang_view { /* ranks wait in a collective that others have not come to */
+	uint64_t comm, seq;
+	uint16_t op;
+	int32_t nranks;
+	uint32_t waiting, missing;
+	uint32_t first_missing[8]; /* workers; UINT32_MAX: never seen, then its rank below */
+	int32_t missing_rank[8];   /* in the communicator */
+	int64_t since_ns;
+	bool is_root; /* somebody who is missing does not himself wait elsewhere */
+};
+bool calls_hang_next(const struct calls *c, size_t *cursor, struct hang_view *ret);
+
+/* X(NAME, id) */
+#define CALLS_MISMATCHES(X)                                                                        \
+	X(OP, "operation")                                                                         \
+	X(BYTES, "bytes")                                                                          \
+	X(TYPE, "datatype")                                                                        \
+	X(NRANKS, "nranks")
+enum calls_mismatch {
+#define X(NAME, ...) CALLS_MISMATCH_##NAME,
+	CALLS_MISMATCHES(X)
+#undef X
+};
+struct mismatch_view { /* ranks that disagree about one collective */
+	uint64_t comm, seq;
+	enum calls_mismatch what;
+	uint32_t worker, other; /* who disagrees, with whom */
+	uint64_t value, other_value;
+	int64_t at_ns;
+};
+bool calls_mismatch_next(const struct calls *c, size_t *cursor, struct mismatch_view *ret);
+
+/* calls_blame - who makes the job wait, over the calls in the window. *ret_workers (the caller frees)
+ * are those that ret->suspects name. */
+int calls_blame(const struct calls *c, struct blame_worker **ret_workers, size_t *ret_count,
+	struct blame *ret);
+
+struct calls_stats {
+	uint64_t taken, duplicate, refused;
+	uint64_t evicted;     /* calls that left before their window's end, for want of room */
+	uint64_t unmatched;   /* calls that left without all their partners */
+	uint64_t clock_steps; /* a clock was set, its estimate began anew */
+	size_t kept;          /* room for calls in the window */
+	size_t bytes;
+};
+struct calls_stats calls_stats(const struct calls *c);

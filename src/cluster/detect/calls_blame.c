@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calls_blame.c - the calls in the window, newest first and not more than BLAME_CALLS_MAX, as blame wants
+ * them. Offsets stand with the workers; what a clock drifts within the window, or jumped, is in the times
+ * themselves. */
+#include <errno.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "cluster/detect/calls_core.h"
+#include "wire/ids.h"
+
+/* 80 bytes and 0.7 us each: blame takes a third of a second at most. */
+#define BLAME_CALLS_MAX (512u << 10)
+
+#define PATIENCE_NS (5 * NS_PER_S) /* for a call that others made, too */
+
+struct gathering {
+	int64_t end_ns; /* later calls are left out: not all that were made by then have come */
+	struct blame_call *items;
+	size_t count, room;
+	uint32_t *place; /* of a worker in blame's table, by id */
+};
+
+static int gather_workers(const struct calls *c, struct blame_worker *out, uint32_t *place)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->workers.count; i++) {
+		const struct worker *w = c->workers.items[i];
+
+		if (!w)
+			continue;
+		place[i] = (uint32_t)n;
+		out[n++] = (struct blame_worker){
+			.rank = w->world_rank,
+			.node = c->senders.items[w->node]->name,
+			.pid = w->pid,
+			.offset_ns = clocks_offset(c->clocks, w->node, w->enter_ns),
+			.error_ns = clocks_error(c->clocks, w->node),
+		};
+	}
+	return (int)n;
+}
+
+/* The call of the rank in @slot. A pair keeps one operation for both of its ends. */
+static struct push_call call_of(const struct collective *x, uint32_t slot)
+{
+	const struct comm *m = x->comm;
+	const struct member *who = &m->members[slot];
+	const struct arrival *a = &x->arrivals[slot];
+	struct push_call call = {
+		.comm = m->comm,
+		.seq = x->seq,
+		.bytes = x->bytes,
+		.enter_ns = a->enter_ns,
+		.leave_ns = a->leave_ns,
+		.wait_ns = a->wait_ns,
+		.rank = who->rank,
+		.nranks = m->nranks,
+		.peer = -1,
+		.op = x->op,
+		.datatype = x->datatype,
+	};
+
+	if (comms_is_pair(m)) {
+		call.op = who->place ? NCCL_RECV : NCCL_SEND;
+		call.peer = who->place ? m->src : m->dst;
+	}
+	return call;
+}
+
+/* Messages are late now and then. What is known of one rank and not yet of another would look like time
+ * of its own. */
+static int find_end(const struct calls *c, int64_t *ret)
+{
+	const struct collective *x;
+
+	*ret = INT64_MAX;
+	TAILQ_FOREACH_REVERSE(x, &c->comms.by_age, collective_list, age)
+	{
+		int r;
+
+		if (c->now_ns - x->first_ns > (int64_t)PATIENCE_NS)
+			break;
+		if (x->state != COLLECTIVE_OPEN)
+			continue;
+		r = lags_align(c, x);
+		if (r < 0)
+			return r;
+		for (uint32_t i = 0; i < x->room; i++)
+			if (c->lags->arrivals[i] != INT64_MIN)
+				*ret = MIN(*ret, c->lags->arrivals[i]);
+	}
+	return 0;
+}
+
+static int gather_collective(const struct calls *c, const struct collective *x,
+	const struct blame_worker *workers, struct gathering *g)
+{
+	int r = lags_align(c, x);
+
+	if (r < 0)
+		return r;
+	r = ARRAY_RESERVE(g->items, g->room, g->count + x->have, SIZE_MAX / 2);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < x->room; i++) {
+		const struct member *m = &x->comm->members[i];
+		const struct worker *w;
+		struct push_call call;
+		int64_t shift;
+
+		if (x->arrivals[i].enter_ns == INT64_MIN || x->arrivals[i].leave_ns == 0)
+			continue;
+		w = c->workers.items[m->worker];
+		call = call_of(x, i);
+		shift = lags_shift(c, m->node, call.enter_ns);
+		if (call.enter_ns + shift >= g->end_ns)
+			continue;
+		shift -= workers[g->place[w->id]].offset_ns;
+		call.enter_ns += shift;
+		call.leave_ns += shift;
+		call.pid = w->pid;
+		call.world_rank = w->world_rank;
+		g->items[g->count++] = (struct blame_call){g->place[w->id], call};
+	}
+	return 0;
+}
+
+int calls_blame(const struct calls *c, struct blame_worker **ret_workers, size_t *ret_count,
+	struct blame *ret)
+{
+	size_t n = MAX(c->workers.count, (size_t)1);
+	_cleanup_free_ struct blame_worker *workers = calloc(n, sizeof(*workers));
+	_cleanup_free_ uint32_t *place = calloc(n, sizeof(*place));
+	_cleanup_free_ struct blame_call *items = NULL;
+	struct gathering g = {.place = place};
+	const struct collective *x;
+	int r;
+
+	if (!workers || !place)
+		return -ENOMEM;
+	r = find_end(c, &g.end_ns);
+	n = (size_t)gather_workers(c, workers, place);
+	TAILQ_FOREACH_REVERSE(x, &c->comms.by_age, collective_list, age)
+	{
+		if (r < 0 || g.count + x->have > BLAME_CALLS_MAX)
+			break;
+		r = gather_collective(c, x, workers, &g);
+	}
+	items = g.items;
+	if (r < 0)
+		return r;
+	r = blame_find(workers, n, items, g.count, ret);
+	if (r < 0)
+		return r;
+	*ret_workers = TAKE(workers);
+	*ret_count = n;
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calls_core.h - what the files behind calls.h share. */
+#pragma once
+
+#include "cluster/detect/calls.h"
+#include "cluster/detect/clocks.h"
+#include "cluster/detect/comms.h"
+#include "cluster/detect/hangs.h"
+#include "cluster/detect/lags.h"
+#include "cluster/detect/mismatches.h"
+#include "cluster/detect/senders.h"
+#include "cluster/detect/workers.h"
+
+struct calls {
+	struct calls_settings s;
+	struct senders senders;
+	struct clocks *clocks;
+	struct workers workers;
+	struct comms comms;
+	struct lags *lags; /* room for what is in hand changes while all else is only looked at */
+	struct hangs hangs;
+	struct mismatches mismatches;
+	int64_t now_ns, swept_ns;
+	uint64_t taken, duplicate, refused;
+};

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clock_pair.c - see clock_pair.h. The median of a second, so that a rank that is slow to wake does not
+ * count; a line and not a mean, because two quartz clocks part by tens of microseconds each second. */
+#include "cluster/detect/clock_pair.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "cluster/detect/spread.h"
+
+#define POINT_NS      INT64_C(1000000000) /* of samples become a point */
+#define ODD_NS        1e6                 /* a difference this far from the line is odd */
+#define ODD_ERRORS    10                  /* likewise so many times the error */
+#define FLOOR_NS      20e3 /* ranks leave a collective one after the other: what no median removes */
+#define FEW_SAMPLES   8
+#define FEW_NS        1e6 /* is added to the error of one sample, half of it of two, … */
+#define SLOPE_SPAN_NS INT64_C(8000000000) /* of points, for a slope to be told from noise */
+#define SLOPE_POINTS  6
+#define SLOPE_MAX     1e-3 /* no clock that is not being set drifts by 1000 ppm */
+#define FIT_POINTS    3    /* so many points need no samples beside them */
+
+static double median(double *v, size_t n)
+{
+	spread_sort(v, n);
+	return spread_median(v, n);
+}
+
+/* The middle of the samples; differences from the first keep doubles exact. */
+static struct clock_point point_of(const struct clock_moment *s, uint32_t n)
+{
+	struct clock_point p = {.samples = n};
+	double at[CLOCK_SAMPLES], apart[CLOCK_SAMPLES], mid;
+
+	for (uint32_t i = 0; i < n; i++) {
+		at[i] = (double)(s[i].at_ns - s[0].at_ns);
+		apart[i] = (double)(s[i].apart_ns - s[0].apart_ns);
+	}
+	p.m.at_ns = s[0].at_ns + llround(median(at, n));
+	mid = median(apart, n);
+	p.m.apart_ns = s[0].apart_ns + llround(mid);
+	for (uint32_t i = 0; i < n; i++)
+		apart[i] = fabs(apart[i] - mid);
+	p.mad_ns = (uint64_t)llround(median(apart, n));
+	return p;
+}
+
+static void flush(struct clock_pair *p)
+{
+	p->points[p->point_next] = point_of(p->samples, p->sample_count);
+	p->point_next = (p->point_next + 1) % CLOCK_POINTS;
+	p->point_count = MIN(p->point_count + 1, (uint32_t)CLOCK_POINTS);
+	p->sample_count = 0;
+	p->stride = 1;
+	p->skipped = 0;
+	p->is_stale = true;
+}
+
+static void keep(struct clock_pair *p, struct clock_moment m)
+{
+	if (p->sample_count > 0 && llabs(m.at_ns - p->samples[0].at_ns) >= POINT_NS)
+		flush(p);
+	p->stride = MAX(p->stride, 1U);
+	if (++p->skipped < p->stride)
+		return;
+	p->skipped = 0;
+	if (p->sample_count == CLOCK_SAMPLES) { /* every second one is as good */
+		for (uint32_t i = 0; i < CLOCK_SAMPLES / 2; i++)
+			p->samples[i] = p->samples[2 * i];
+		p->sample_count = CLOCK_SAMPLES / 2;
+		p->stride *= 2;
+	}
+	p->samples[p->sample_count++] = m;
+	p->is_stale = p->is_stale || p->point_count < FIT_POINTS;
+}
+
+static double line_at(const struct clock_pair *p, int64_t at_ns)
+{
+	return p->slope * (double)(at_ns - p->line.at_ns);
+}
+
+static double odd_limit(const struct clock_pair *p)
+{
+	return MAX(ODD_NS, ODD_ERRORS * (double)p->error_ns);
+}
+
+bool clock_pair_add(struct clock_pair *p, struct clock_moment m)
+{
+	double off;
+
+	if (!p->is_fitted && p->sample_count >= FEW_SAMPLES)
+		clock_pair_fit(p);
+	if (!p->is_fitted) {
+		keep(p, m);
+		return false;
+	}
+	off = (double)(m.apart_ns - p->line.apart_ns) - line_at(p, m.at_ns);
+	if (fabs(off) <= odd_limit(p)) {
+		uint32_t points = p->point_next;
+
+		p->odd_count = 0;
+		keep(p, m);
+		if (p->point_next != points) /* what is late by minutes comes all at once */
+			clock_pair_fit(p);
+		return false;
+	}
+	if (p->odd_count > 0 && fabs((double)(m.apart_ns - p->odd[0].apart_ns)) > odd_limit(p) / 2)
+		p->odd_count = 0;
+	p->odd[p->odd_count++] = m;
+	if (p->odd_count < CLOCK_ODD)
+		return false;
+	p->sample_count = p->point_count = p->point_next = 0;
+	p->stride = 1;
+	p->skipped = 0;
+	for (uint32_t i = 0; i < CLOCK_ODD; i++)
+		keep(p, p->odd[i]);
+	p->odd_count = 0;
+	clock_pair_fit(p);
+	return true;
+}
+
+static double slope_of(const struct clock_point *v, uint32_t n)
+{
+	double slopes[CLOCK_POINTS * (CLOCK_POINTS + 1) / 2];
+	int64_t first = v[0].m.at_ns, last = first;
+	size_t count = 0;
+	double s;
+
+	for (uint32_t i = 1; i < n; i++) {
+		first = MIN(first, v[i].m.at_ns);
+		last = MAX(last, v[i].m.at_ns);
+	}
+	if (n < SLOPE_POINTS || last - first < SLOPE_SPAN_NS)
+		return 0;
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t j = 0; j < i; j++) {
+			int64_t dt = v[i].m.at_ns - v[j].m.at_ns;
+
+			if (llabs(dt) >= POINT_NS / 2)
+				slopes[count++] =
+					(double)(v[i].m.apart_ns - v[j].m.apart_ns) / (double)dt;
+		}
+	s = median(slopes, count);
+	return fabs(s) <= SLOPE_MAX ? s : 0;
+}
+
+/* How wrong the line may be: three standard errors of what scatters more, points or the samples in
+ * them, over what cannot be seen. */
+static uint64_t error_of(const struct clock_point *v, uint32_t n, double *distance)
+{
+	double mads[CLOCK_POINTS + 1], spread, inner;
+	uint64_t samples = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		mads[i] = (double)v[i].mad_ns;
+		samples += v[i].samples;
+	}
+	spread = median(distance, n) / sqrt(n);
+	inner = median(mads, n) / sqrt((double)samples);
+	return (uint64_t)(FLOOR_NS + 3 * 1.4826 * MAX(spread, inner) +
+			  (samples < FEW_SAMPLES ? FEW_NS / (double)samples : 0));
+}
+
+void clock_pair_fit(struct clock_pair *p)
+{
+	struct clock_point v[CLOCK_POINTS + 1];
+	double distance[CLOCK_POINTS + 1], mid;
+	uint32_t n = p->point_count;
+
+	if (p->is_fitted && !p->is_stale)
+		return;
+	memcpy(v, p->points, n * sizeof(*v));
+	if (n < FIT_POINTS && p->sample_count > 0)
+		v[n++] = point_of(p->samples, p->sample_count);
+	if (n == 0)
+		return;
+	p->slope = slope_of(v, n);
+	p->line.at_ns = v[0].m.at_ns;
+	for (uint32_t i = 1; i < n; i++)
+		p->line.at_ns = MAX(p->line.at_ns, v[i].m.at_ns);
+	p->line.apart_ns = v[0].m.apart_ns;
+	for (uint32_t i = 0; i < n; i++)
+		distance[i] =
+			(double)(v[i].m.apart_ns - v[0].m.apart_ns) - line_at(p, v[i].m.at_ns);
+	mid = median(distance, n);
+	p->line.apart_ns += llround(mid);
+	for (uint32_t i = 0; i < n; i++)
+		distance[i] = fabs(
+			(double)(v[i].m.apart_ns - p->line.apart_ns) - line_at(p, v[i].m.at_ns));
+	p->error_ns = error_of(v, n, distance);
+	p->is_fitted = true;
+	p->is_stale = false;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clock_pair.h - the distance of two clocks over time, from moments that both have seen. Pure.
+ *
+ * Differences of about a second become a point, their median; the line through the last 32 points
+ * (Theil and Sen) is the estimate. Four differences in a row that agree with each other and not with
+ * the line mean that a clock was set: the estimate begins anew. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CLOCK_SAMPLES 64
+#define CLOCK_POINTS  32
+#define CLOCK_ODD     4
+
+struct clock_moment {
+	int64_t at_ns,
+		apart_ns; /* the first clock's time; what to add to the second for the first */
+};
+struct clock_point {
+	struct clock_moment m;
+	uint64_t mad_ns;
+	uint32_t samples;
+};
+
+struct clock_pair {
+	uint32_t hub, node;
+	struct clock_moment samples[CLOCK_SAMPLES], odd[CLOCK_ODD];
+	uint32_t sample_count, odd_count;
+	uint32_t stride, skipped; /* every so manyth is kept; since the last one that was */
+	struct clock_point points[CLOCK_POINTS];
+	uint32_t point_count, point_next;
+	/* the line */
+	bool is_fitted, is_stale; /* there is one; something was added since */
+	struct clock_moment line; /* its newest end */
+	double slope;
+	uint64_t error_ns;
+};
+
+/* clock_pair_add - true: a clock was set. */
+bool clock_pair_add(struct clock_pair *p, struct clock_moment m);
+void clock_pair_fit(struct clock_pair *p);

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* episode.c - the cluster's incidents: each has one id and one UUID from its beginning to its end, and
+ * is told of when it begins, when its cause is another, and when it ends. */
+#include "cluster/detect/fleet_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+
+struct episode *episode_find(const struct fleet *f, uint64_t key)
+{
+	for (size_t i = 0; i < f->live_count; i++)
+		if (f->live[i]->key == key)
+			return f->live[i];
+	return NULL;
+}
+
+struct episode *episode_of_node(
+	const struct fleet *f, enum fleet_problem problem, const char *cluster, const char *node)
+{
+	for (size_t i = 0; i < f->live_count; i++) {
+		const struct fleet_episode *e = &f->live[i]->e;
+
+		if (e->problem == problem && strcmp(e->cluster, cluster) == 0 &&
+			strcmp(e->node, node) == 0)
+			return f->live[i];
+	}
+	return NULL;
+}
+
+/* A UUID of version 4 in its form; as random as the seed. */
+static void uuid_make(uint64_t seed, uint64_t id, char out[PUSH_EVENT_MAX])
+{
+	uint64_t a = hash_number(seed ^ hash_number(2 * id)), b = hash_number(seed + 2 * id + 1);
+
+	snprintf(out, PUSH_EVENT_MAX, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32),
+		(unsigned)(a >> 16) & 0xffff, (unsigned)a & 0xfff,
+		((unsigned)(b >> 48) & 0x3fff) | 0x8000, (unsigned long long)(b & 0xffffffffffff));
+}
+
+struct episode *episode_get(
+	struct fleet *f, struct cluster *c, enum fleet_problem problem, uint64_t key)
+{
+	struct episode *e = episode_find(f, key);
+
+	if (e) {
+		e->seen_ns = f->now_ns;
+		return e;
+	}
+	if (f->live_count == EPISODES_MAX) {
+		f->stats.notices_lost++;
+		return NULL;
+	}
+	e = calloc(1, sizeof(*e));
+	if (!e) {
+		f->stats.notices_lost++;
+		return NULL;
+	}
+	e->key = key;
+	e->cluster = c;
+	e->born_ns = e->seen_ns = f->now_ns;
+	e->e = (struct fleet_episode){.id = ++f->next_id,
+		.problem = problem,
+		.rank = -1,
+		.stage = -1,
+		.since_ns = f->now_ns};
+	if (c)
+		memcpy(e->e.cluster, c->name, sizeof(e->e.cluster));
+	uuid_make(f->settings.seed, e->e.id, e->e.event);
+	f->live[f->live_count++] = e;
+	return e;
+}
+
+static void notice(struct fleet *f, enum fleet_notice_kind kind, const struct episode *e)
+{
+	if (f->notice_count == NOTICES_MAX) {
+		f->stats.notices_lost++;
+		return;
+	}
+	f->notices[(f->notice_first + f->notice_count++) % NOTICES_MAX] =
+		(struct fleet_notice){.kind = kind, .episode = e->e};
+}
+
+void episode_tell(struct fleet *f, struct episode *e)
+{
+	uint64_t cause = hash_bytes(e->e.cause, strlen(e->e.cause));
+
+	sentence_write(&e->e);
+	if (!e->told)
+		notice(f, FLEET_NOTICE_BEGAN, e);
+	else if (cause != e->told_cause)
+		notice(f, FLEET_NOTICE_CHANGED, e);
+	e->told = true;
+	e->told_cause = cause;
+}
+
+void episode_end(struct fleet *f, struct episode *e)
+{
+	size_t i = 0;
+
+	while (f->live[i] != e)
+		i++;
+	memmove(&f->live[i], &f->live[i + 1], (--f->live_count - i) * sizeof(struct episode *));
+	e->e.until_ns = f->now_ns;
+	e->e.cost.per_hour = 0;
+	if (e->told)
+		notice(f, FLEET_NOTICE_ENDED, e);
+	free(f->ended[f->ended_next]);
+	f->ended[f->ended_next] = e;
+	f->ended_next = (f->ended_next + 1) % ENDED_MAX;
+	f->ended_count = MIN(f->ended_count + 1, (size_t)ENDED_MAX);
+}
+
+void episode_end_unseen(
+	struct fleet *f, const struct cluster *c, enum fleet_problem problem, uint64_t after_ns)
+{
+	for (size_t i = f->live_count; i-- > 0;) {
+		struct episode *e = f->live[i];
+
+		if (e->e.problem == problem && (!c || e->cluster == c) &&
+			f->now_ns - e->seen_ns >= (int64_t)after_ns)
+			episode_end(f, e);
+	}
+}
+
+void episode_account(struct fleet *f, uint64_t elapsed_ns)
+{
+	double seconds = (double)elapsed_ns / NS_PER_S;
+
+	for (size_t i = 0; i < f->live_count; i++) {
+		struct episode *e = f->live[i];
+		double lost = e->lost_rate * seconds;
+
+		e->e.cost.gpu_seconds += lost;
+		e->e.cost.per_hour = e->lost_rate * e->rate_hourly;
+		e->e.cost.total += lost / 3600 * e->rate_hourly;
+		e->e.cost.watt_hours += lost / 3600 * e->watts;
+	}
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct episode *x = *(struct episode *const *)a, *y = *(struct episode *const *)b;
+
+	if (x->lost_rate != y->lost_rate)
+		return x->lost_rate > y->lost_rate ? -1 : 1;
+	if (x->e.share != y->e.share)
+		return x->e.share > y->e.share ? -1 : 1;
+	return x->e.id < y->e.id ? -1 : x->e.id > y->e.id;
+}
+
+void episode_sort(struct fleet *f)
+{
+	qsort(f->live, f->live_count, sizeof(*f->live), by_weight);
+}
+
+bool fleet_episode_next(
+	const struct fleet *f, const char *cluster, size_t *cursor, struct fleet_episode *ret)
+{
+	while (*cursor < f->live_count + f->ended_count) {
+		size_t i = (*cursor)++;
+		const struct episode *e;
+
+		if (i < f->live_count) {
+			e = f->live[i];
+		} else { /* the newest first */
+			i = f->ended_next + ENDED_MAX - 1 - (i - f->live_count);
+			e = f->ended[i % ENDED_MAX];
+		}
+		if (!e->told || (cluster && strcmp(e->e.cluster, cluster) != 0))
+			continue;
+		*ret = e->e;
+		return true;
+	}
+	return false;
+}
+
+bool fleet_notice(struct fleet *f, struct fleet_notice *ret)
+{
+	if (!f->notice_count)
+		return false;
+	*ret = f->notices[f->notice_first];
+	f->notice_first = (f->notice_first + 1) % NOTICES_MAX;
+	f->notice_count--;
+	return true;
+}
+
+void episodes_done(struct fleet *f)
+{
+	for (size_t i = 0; f->live && i < f->live_count; i++)
+		free(f->live[i]);
+	for (size_t i = 0; f->ended && i < ENDED_MAX; i++)
+		free(f->ended[i]);
+	free(f->live);
+	free(f->ended);
+	free(f->notices);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet.c - the core: clusters by name, each with its collectives and reports; nodes of all of them in
+ * one table. What comes in is handed on; the tick looks for what has begun and what has ended. */
+#include "cluster/detect/fleet.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "cluster/detect/fleet_private.h"
+
+const struct fleet_settings fleet_defaults = {.clusters_max = 256};
+
+int fleet_new(const struct fleet_settings *s, struct fleet **ret)
+{
+	_cleanup_(fleet_freep) struct fleet *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	f->settings = *s;
+	f->clusters = IDMAP_INIT(s->clusters_max);
+	f->live = calloc(EPISODES_MAX, sizeof(*f->live));
+	f->ended = calloc(ENDED_MAX, sizeof(*f->ended));
+	f->notices = calloc(NOTICES_MAX, sizeof(*f->notices));
+	if (!f->live || !f->ended || !f->notices)
+		return -ENOMEM;
+	r = nodes_new(&s->nodes, &f->nodes);
+	if (r < 0)
+		return r;
+	*ret = TAKE(f);
+	return 0;
+}
+
+static void cluster_free(struct cluster *c)
+{
+	reports_done(c);
+	if (c->calls)
+		calls_free(c->calls);
+	free(c);
+}
+DEFINE_CLEANUP(struct cluster *, cluster_free)
+
+void fleet_free(struct fleet *f)
+{
+	size_t cursor = 0;
+
+	for (struct cluster *c; (c = idmap_next(&f->clusters, &cursor, NULL));)
+		cluster_free(c);
+	idmap_done(&f->clusters);
+	episodes_done(f);
+	if (f->nodes)
+		nodes_free(f->nodes);
+	free(f);
+}
+
+static struct cluster *cluster_find(const struct fleet *f, const char *name)
+{
+	struct cluster *c = idmap_get(&f->clusters, hash_bytes(name, strlen(name)));
+
+	return c && strcmp(c->name, name) == 0 ? c : NULL;
+}
+
+/* -ENOBUFS: there are too many. */
+static int cluster_get(struct fleet *f, const char *name, struct cluster **ret)
+{
+	_cleanup_(cluster_freep) struct cluster *c = NULL;
+	int r;
+
+	*ret = cluster_find(f, name);
+	if (*ret)
+		return 0;
+	if (!name[0])
+		return -EINVAL;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	snprintf(c->name, sizeof(c->name), "%s", name);
+	c->reports = IDMAP_INIT(REPORTS_MAX);
+	r = calls_new(&f->settings.calls, &c->calls);
+	if (r == 0)
+		r = idmap_put(&f->clusters, hash_bytes(name, strlen(name)), c);
+	if (r < 0) {
+		f->stats.clusters_refused++;
+		return r;
+	}
+	*ret = TAKE(c);
+	return 0;
+}
+
+enum nodes_refusal fleet_take_health(struct fleet *f, const struct push_health *h, uint64_t token,
+	int64_t now_ns, struct threshold *ret)
+{
+	enum nodes_refusal refusal = nodes_take(f->nodes, h, token, now_ns, ret);
+	struct cluster *c;
+
+	f->stats.health++;
+	if (refusal == NODES_NONE)
+		cluster_get(f, h->who.cluster, &c); /* what does not fit is counted */
+	return refusal;
+}
+
+int fleet_take_calls(
+	struct fleet *f, const struct push_calls *b, int64_t now_ns, struct calls_taken *ret)
+{
+	struct cluster *c;
+	int r = cluster_get(f, b->who.cluster, &c);
+
+	if (r < 0)
+		return r;
+	f->stats.calls += b->count;
+	return calls_take(c->calls, b, now_ns, ret);
+}
+
+int fleet_take_report(struct fleet *f, const struct push_report *r, int64_t now_ns)
+{
+	struct cluster *c;
+	int err = cluster_get(f, r->who.cluster, &c);
+
+	if (err < 0)
+		return err;
+	f->stats.reports++;
+	return report_keep(c, r, now_ns);
+}
+
+static uint64_t node_key(const struct node_view *v, enum fleet_problem problem)
+{
+	const struct push_who *who = &v->last->who;
+
+	return hash_number(hash_bytes(who->cluster, strlen(who->cluster)) ^
+			   hash_number(hash_bytes(who->node, strlen(who->node)) + problem));
+}
+
+static void take_change(struct fleet *f, const struct nodes_change *change)
+{
+	const struct node_view *v = &change->node;
+	const struct push_who *who = &v->last->who;
+	enum fleet_problem problem = v->reason == NODES_SILENT_REASON ? FLEET_SILENT : FLEET_NODE;
+	struct episode *e = episode_find(f, node_key(v, problem));
+
+	if (!change->began) {
+		if (e)
+			episode_end(f, e);
+		return;
+	}
+	if (problem == FLEET_NODE && episode_of_node(f, FLEET_STRAGGLER, who->cluster, who->node))
+		return; /* its rank is named already, and for what */
+	e = episode_get(f, cluster_find(f, who->cluster), problem, node_key(v, problem));
+	if (!e)
+		return;
+	memcpy(e->e.cluster, who->cluster, sizeof(e->e.cluster));
+	memcpy(e->e.node, who->node, sizeof(e->e.node));
+	e->e.rank = who->rank;
+	e->e.score = v->last->score;
+	e->e.threshold = v->threshold;
+	e->e.since_ns = v->since_ns;
+	e->e.confidence = 0.9;
+	snprintf(e->e.signal, sizeof(e->e.signal), "%s", v->dominant);
+	episode_explain(f, e);
+	episode_tell(f, e);
+}
+
+/* Episodes of nodes last until nodes says otherwise; what agents find out meanwhile is added. */
+static void renew_nodes(struct fleet *f)
+{
+	struct node_view v;
+
+	for (size_t i = 0; i < f->live_count; i++) {
+		struct episode *e = f->live[i];
+
+		if (e->e.problem != FLEET_NODE)
+			continue;
+		if (!e->cluster)
+			e->cluster = cluster_find(f, e->e.cluster);
+		if (nodes_find(f->nodes, e->e.cluster, e->e.node, &v)) {
+			e->e.score = v.last->score;
+			e->e.threshold = v.threshold;
+		}
+		if (episode_explain(f, e))
+			episode_tell(f, e);
+	}
+}
+
+void fleet_tick(struct fleet *f, int64_t now_ns)
+{
+	uint64_t elapsed = f->now_ns && now_ns > f->now_ns ? (uint64_t)(now_ns - f->now_ns) : 0;
+	struct nodes_change change;
+	size_t cursor = 0;
+
+	f->now_ns = now_ns;
+	nodes_tick(f->nodes, now_ns);
+	while (nodes_change(f->nodes, &change))
+		take_change(f, &change);
+	renew_nodes(f);
+	for (struct cluster *c; (c = idmap_next(&f->clusters, &cursor, NULL));) {
+		calls_tick(c->calls, now_ns);
+		report_expire(c, now_ns);
+		stall_look(f, c);
+		suspect_look(f, c);
+	}
+	episode_account(f, elapsed);
+	episode_sort(f);
+}
+
+void fleet_set_rates(struct fleet *f, const struct rates *r)
+{
+	f->settings.rates = r;
+}
+
+struct nodes *fleet_nodes(struct fleet *f)
+{
+	return f->nodes;
+}
+
+const struct calls *fleet_calls(const struct fleet *f, const char *cluster)
+{
+	const struct cluster *c = cluster_find(f, cluster);
+
+	return c ? c->calls : NULL;
+}
+
+bool fleet_cluster_next(const struct fleet *f, size_t *cursor, const char **ret_cluster)
+{
+	const struct cluster *c = idmap_next(&f->clusters, cursor, NULL);
+
+	if (c)
+		*ret_cluster = c->name;
+	return c;
+}
+
+struct fleet_stats fleet_stats(const struct fleet *f)
+{
+	return f->stats;
+}

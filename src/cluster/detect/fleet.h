@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet.h - the cluster service's core: what agents push goes in with a time, answers and notices come
+ * out. No I/O and no clock, so that simulation runs the very same code. One thread. */
+#pragma once
+
+#include "cluster/detect/calls.h"
+#include "cluster/detect/nodes.h"
+#include "rates/rates.h"
+
+struct fleet_settings {
+	struct nodes_settings nodes;
+	struct calls_settings calls;
+	const struct rates *rates; /* the caller's */
+	const char *provider;      /* of nodes that do not say theirs; NULL: not known */
+	uint32_t clusters_max;     /* 256 */
+	uint64_t seed;             /* of the episodes' UUIDs */
+};
+extern const struct fleet_settings fleet_defaults;
+
+struct fleet;
+int fleet_new(const struct fleet_settings *s, struct fleet **ret);
+void fleet_free(struct fleet *f);
+DEFINE_CLEANUP(struct fleet *, fleet_free)
+
+enum nodes_refusal fleet_take_health(struct fleet *f, const struct push_health *h, uint64_t token,
+	int64_t now_ns, struct threshold *ret);
+int fleet_take_calls(
+	struct fleet *f, const struct push_calls *b, int64_t now_ns, struct calls_taken *ret);
+int fleet_take_report(struct fleet *f, const struct push_report *r, int64_t now_ns);
+/* fleet_set_rates - other prices from now on; the caller's, as in the settings. */
+void fleet_set_rates(struct fleet *f, const struct rates *r);
+void fleet_tick(struct fleet *f, int64_t now_ns); /* about every 250 ms */
+
+struct nodes *fleet_nodes(struct fleet *f);
+/* fleet_calls - of @cluster; NULL: none. */
+const struct calls *fleet_calls(const struct fleet *f, const char *cluster);
+bool fleet_cluster_next(const struct fleet *f, size_t *cursor, const char **ret_cluster);
+
+/* X(NAME, id) */
+#define FLEET_PROBLEMS(X)                                                                          \
+	X(STRAGGLER, "straggler") /* a rank or several are late for their collectives */           \
+	X(STAGE, "slow_stage")                                                                     \
+	X(UNEVEN, "uneven_load")                                                                   \
+	X(NODE, "slow_node") /* by its health or its peers */                                      \
+	X(SILENT, "silent_node")                                                                   \
+	X(HANG, "hang")                                                                            \
+	X(MISMATCH, "mismatch")
+enum fleet_problem {
+#define X(NAME, ...) FLEET_##NAME,
+	FLEET_PROBLEMS(X)
+#undef X
+};
+
+struct fleet_cost {
+	bool priced;     /* false: at least one GPU model has no price; money is then of the rest */
+	double per_hour; /* at the present rate */
+	double total;    /* since the episode began */
+	double gpu_seconds; /* lost, since the episode began */
+	double watt_hours;  /* likewise; 0: not known */
+	char currency[8], symbol[8];
+	char unpriced[PUSH_MODEL_MAX]; /* the first model without a price; "": none */
+};
+
+struct fleet_episode {              /* one incident of the cluster, from its beginning to its end */
+	uint64_t id;                /* counts up, the same while it lasts */
+	char event[PUSH_EVENT_MAX]; /* UUID of it */
+	char cluster[PUSH_ID_MAX];
+	enum fleet_problem problem;
+	char node[PUSH_ID_MAX]; /* "": not one node */
+	int32_t rank;           /* -1: not one rank */
+	int32_t stage;
+	uint32_t pid;
+	double share; /* of the job's time */
+	double confidence;
+	uint64_t lag_ns;
+	uint32_t late, seen, period; /* as blame_suspect */
+	uint64_t comm, seq;
+	uint16_t op;
+	char signal[PUSH_WORD_MAX]; /* NODE: dominant one */
+	double score, threshold;
+	int64_t since_ns, until_ns; /* until_ns 0: it lasts */
+	char text[1024];            /* one sentence: who, what for, why, what it costs */
+	char cause[PUSH_TEXT_MAX];  /* the agent's own words; "": not told */
+	char fix[PUSH_TEXT_MAX];
+	struct fleet_cost cost;
+};
+
+/* fleet_episode_next - those that last and the last 1000 that ended, worst first (by cost, then share). */
+bool fleet_episode_next(
+	const struct fleet *f, const char *cluster, size_t *cursor, struct fleet_episode *ret);
+
+/* X(NAME, id) */
+#define FLEET_NOTICES(X)                                                                           \
+	X(BEGAN, "began")                                                                          \
+	X(CHANGED, "changed") /* its cause or severity is another now */                           \
+	X(ENDED, "ended")
+enum fleet_notice_kind {
+#define X(NAME, ...) FLEET_NOTICE_##NAME,
+	FLEET_NOTICES(X)
+#undef X
+};
+struct fleet_notice {
+	enum fleet_notice_kind kind;
+	struct fleet_episode episode;
+};
+/* fleet_notice - the next one, in order; false: none. At most 4096 wait; the rest is counted. */
+bool fleet_notice(struct fleet *f, struct fleet_notice *ret);
+
+/* fleet_cost - what @cluster loses at its barriers now; false: nothing is known. */
+bool fleet_cost(const struct fleet *f, const char *cluster, struct fleet_cost *ret);
+
+const char *fleet_problem_id(enum fleet_problem p);
+const char *fleet_notice_id(enum fleet_notice_kind k);
+
+struct fleet_stats {
+	uint64_t health, calls, reports, notices_lost, clusters_refused;
+	uint64_t blame_failed; /* for want of memory */
+};
+struct fleet_stats fleet_stats(const struct fleet *f);

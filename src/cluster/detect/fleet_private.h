@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet_private.h - the parts of the core as they see each other.
+ *
+ *	fleet.c		clusters, what comes in, the tick
+ *	report.c	what agents say about their own ranks, kept for a while
+ *	episode.c	one incident from its beginning to its end, and the notices of it
+ *	suspect.c	what blame finds, as episodes
+ *	price.c		what waiting costs
+ *	stall.c		hangs and mismatches, as episodes
+ *	sentence.c	the sentence about an episode */
+#pragma once
+
+#include "base/idmap.h"
+#include "cluster/detect/fleet.h"
+
+#define EPISODES_MAX 4096 /* that last at once, of all clusters */
+#define ENDED_MAX    1000 /* that are remembered */
+#define NOTICES_MAX  4096
+#define REPORTS_MAX  65536 /* of a cluster */
+
+struct episode {
+	struct fleet_episode e;
+	uint64_t key; /* what it is about: the same while it lasts */
+	struct cluster *cluster;
+	int64_t born_ns;    /* when it was first found */
+	int64_t seen_ns;    /* and last */
+	double lost_rate;   /* GPU-seconds lost a second */
+	double rate_hourly; /* of a GPU that waits; 0: unpriced */
+	double watts;
+	uint64_t told_cause; /* hash of the cause that was told */
+	uint32_t looks;      /* in which it was found */
+	bool told;           /* that it began */
+};
+
+struct cluster {
+	char name[PUSH_ID_MAX];
+	struct calls *calls;
+	struct idmap reports; /* (node, pid) -> struct push_report with its time */
+	int64_t blame_ns;     /* when it was last asked who makes the job wait */
+	enum blame_kind kind; /* what the answer was, and since when */
+	int64_t kind_ns;
+};
+
+struct fleet {
+	struct fleet_settings settings;
+	struct nodes *nodes;
+	struct idmap clusters;          /* hash of the name -> struct cluster */
+	struct episode **live, **ended; /* live: worst first after a tick; ended: a ring */
+	size_t live_count, ended_count, ended_next;
+	struct fleet_notice *notices; /* a ring */
+	size_t notice_first, notice_count;
+	uint64_t next_id;
+	struct fleet_stats stats;
+	int64_t now_ns;
+};
+
+/* ---- report.c ---- */
+
+int report_keep(struct cluster *c, const struct push_report *r, int64_t now_ns);
+/* report_find - of process @pid of @node, by its rank where the pid is not known; NULL: none, or an
+ * old one. */
+const struct push_report *report_find(
+	const struct cluster *c, const char *node, uint32_t pid, int32_t rank, int64_t now_ns);
+void report_expire(struct cluster *c, int64_t now_ns);
+void reports_done(struct cluster *c);
+
+/* ---- episode.c ---- */
+
+/* episode_get - the one that lasts with @key, or a new one, which is told of once its fields are set
+ * (episode_tell()). NULL: there are too many, or no memory. */
+struct episode *episode_get(
+	struct fleet *f, struct cluster *c, enum fleet_problem problem, uint64_t key);
+void episode_tell(struct fleet *f, struct episode *e);
+void episode_end(struct fleet *f, struct episode *e);
+/* episode_end_unseen - ends those of @c (NULL: any) and @problem that were not found for @after_ns. */
+void episode_end_unseen(
+	struct fleet *f, const struct cluster *c, enum fleet_problem problem, uint64_t after_ns);
+struct episode *episode_find(const struct fleet *f, uint64_t key);
+/* episode_of_node - one of @problem that lasts on @node; NULL: none. */
+struct episode *episode_of_node(
+	const struct fleet *f, enum fleet_problem problem, const char *cluster, const char *node);
+/* episode_account - adds what was lost since the last tick. */
+void episode_account(struct fleet *f, uint64_t elapsed_ns);
+void episode_sort(struct fleet *f);
+void episodes_done(struct fleet *f);
+
+/* ---- suspect.c, stall.c, price.c, sentence.c ---- */
+
+void suspect_look(struct fleet *f, struct cluster *c);
+void stall_look(struct fleet *f, struct cluster *c);
+
+struct price { /* of the GPUs of a cluster, on average */
+	double hourly, watts;
+	struct fleet_cost cost; /* its currency, priced and unpriced */
+};
+struct price price_of(const struct fleet *f, const char *cluster);
+/* episode_waits - others wait because of it: @lost_rate GPU-seconds a second. */
+void episode_waits(struct episode *e, double lost_rate, const struct price *p);
+/* episode_explain - takes over what the agent of the rank says about it; false: it has said nothing. */
+bool episode_explain(struct fleet *f, struct episode *e);
+/* sentence_write - sets @e->text from its other fields. */
+void sentence_write(struct fleet_episode *e);

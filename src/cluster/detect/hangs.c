@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hangs.c - see hangs.h. A rank is waiting if it is inside and has not been seen in a later collective
+ * of the communicator; missing if it has neither come nor been seen later: a call that the agent lost
+ * is no hang. */
+#include "cluster/detect/hangs.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "cluster/detect/calls_core.h"
+
+#define YOUNG_NS (NS_PER_S / 2)
+
+static bool is_waiting(const struct collective *x, uint32_t slot)
+{
+	const struct arrival *a = &x->arrivals[slot];
+
+	/* NCCL's calls return at once: of who waits for the GPU behind one it is only not known how long. */
+	return a->enter_ns != INT64_MIN && (a->leave_ns == 0 || a->wait_ns == UINT64_MAX) &&
+	       x->comm->members[slot].next_seq == x->seq + 1;
+}
+
+bool hangs_is_waited_in(const struct collective *x)
+{
+	for (uint32_t i = 0; i < x->room; i++)
+		if (is_waiting(x, i))
+			return true;
+	return false;
+}
+
+static bool has_come(const struct collective *x, uint32_t slot)
+{
+	if (slot == UINT32_MAX)
+		return false;
+	return (slot < x->room && x->arrivals[slot].enter_ns != INT64_MIN) ||
+	       x->comm->members[slot].next_seq > x->seq;
+}
+
+static void add_missing(struct hang_view *h, uint32_t worker, int32_t rank)
+{
+	if (h->missing < ARRAY_SIZE(h->first_missing)) {
+		h->first_missing[h->missing] = worker;
+		h->missing_rank[h->missing] = rank;
+	}
+	h->missing++;
+}
+
+/* Those that are known first: something can be said of them. */
+static void find_missing(const struct collective *x, struct hang_view *h)
+{
+	const struct comm *m = x->comm;
+	uint32_t unseen = 0;
+
+	for (uint32_t i = 0; i < m->member_count; i++)
+		if (!has_come(x, i))
+			add_missing(h, m->members[i].worker, m->members[i].rank);
+	if ((size_t)m->places > m->member_count)
+		unseen = (uint32_t)m->places - (uint32_t)m->member_count;
+	for (int32_t place = 0;
+		unseen > 0 && h->missing < ARRAY_SIZE(h->first_missing) && place < m->places;
+		place++)
+		if (comm_slot(m, place) == UINT32_MAX) {
+			int32_t rank = !comms_is_pair(m) ? place : place ? m->dst : m->src;
+
+			add_missing(h, UINT32_MAX, rank);
+			unseen--;
+		}
+	h->missing += unseen;
+}
+
+static bool hang_of(struct calls *c, const struct collective *x, struct hang_view *ret)
+{
+	const struct comm *m = x->comm;
+	struct hang_view h = {.comm = m->comm,
+		.seq = x->seq,
+		.op = x->op,
+		.nranks = m->nranks,
+		.since_ns = INT64_MAX};
+
+	for (uint32_t i = 0; i < x->room; i++) {
+		int64_t enter = x->arrivals[i].enter_ns;
+
+		if (!is_waiting(x, i))
+			continue;
+		h.waiting++;
+		enter += clocks_offset(c->clocks, m->members[i].node, enter);
+		h.since_ns = MIN(h.since_ns, enter);
+	}
+	if (h.waiting == 0 || c->now_ns - h.since_ns <= (int64_t)c->s.hang_ns)
+		return false;
+	find_missing(x, &h);
+	if (h.missing == 0)
+		return false;
+	*ret = h;
+	return true;
+}
+
+/* The rest of a young one is on its way. */
+static bool is_old(const struct calls *c, const struct collective *x)
+{
+	return c->now_ns - x->first_ns > (int64_t)MIN(c->s.hang_ns, YOUNG_NS);
+}
+
+/* Who waits anywhere, however short a time. */
+static void mark_waiting(struct calls *c, const struct collective *x)
+{
+	for (uint32_t i = 0; i < x->room; i++)
+		if (is_waiting(x, i))
+			c->workers.items[x->comm->members[i].worker]->waiting = c->hangs.round;
+}
+
+static bool is_idle(const struct calls *c, uint32_t worker)
+{
+	return worker == UINT32_MAX || c->workers.items[worker]->waiting != c->hangs.round;
+}
+
+/* Of those that are named the ones that are not themselves waiting come first; how many these are. */
+static size_t put_idle_first(const struct calls *c, struct hang_view *h)
+{
+	size_t n = MIN((size_t)h->missing, ARRAY_SIZE(h->first_missing)), idle = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t worker = h->first_missing[i];
+		int32_t rank = h->missing_rank[i];
+
+		if (!is_idle(c, worker))
+			continue;
+		for (size_t j = i; j > idle; j--) {
+			h->first_missing[j] = h->first_missing[j - 1];
+			h->missing_rank[j] = h->missing_rank[j - 1];
+		}
+		h->first_missing[idle] = worker;
+		h->missing_rank[idle++] = rank;
+	}
+	return idle;
+}
+
+static int compare_since(const void *a, const void *b)
+{
+	const struct hang_view *x = a, *y = b;
+
+	if (x->since_ns != y->since_ns)
+		return (x->since_ns > y->since_ns) - (x->since_ns < y->since_ns);
+	return x->comm != y->comm ? (x->comm > y->comm) - (x->comm < y->comm)
+				  : (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+void hangs_find(struct calls *c)
+{
+	struct hangs *h = &c->hangs;
+	const struct collective *x;
+	size_t first = 0;
+
+	h->round++;
+	h->count = 0;
+	TAILQ_FOREACH (x, &c->comms.open, open)
+		if (is_old(c, x))
+			mark_waiting(c, x);
+	TAILQ_FOREACH (x, &c->comms.open, open)
+		if (is_old(c, x) && h->count < HANGS_MAX && hang_of(c, x, &h->items[h->count]))
+			h->count++;
+	qsort(h->items, h->count, sizeof(*h->items), compare_since);
+	for (size_t i = 0; i < h->count; i++)
+		if (put_idle_first(c, &h->items[i]) > 0) {
+			struct hang_view root = h->items[i];
+
+			root.is_root = true;
+			for (size_t j = i; j > first; j--)
+				h->items[j] = h->items[j - 1];
+			h->items[first++] = root;
+		}
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lags.c - see lags.h.
+ *
+ * A rank counts as last if the clocks cannot tell it from the one that came last and it came later than
+ * the median of the others by more than the clocks' error: of two that are late together both count. */
+#include "cluster/detect/lags.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "cluster/detect/calls_core.h"
+#include "stat/robust.h"
+#include "wire/ids.h"
+
+#define BLOCKED_NS    UINT64_C(100000) /* who waited this long was there when it ended */
+#define AT_ONCE_NS    UINT64_C(100000) /* likewise who did nothing for longer than this in between */
+#define SET_NS        UINT64_C(1000000) /* a clock that is this far off was set */
+#define SET_ERRORS    10                /* likewise by so many times its error */
+#define TOGETHER      20 /* who came this part of the lag before the last was as late */
+#define LATE_NS       UINT64_C(1000000) /* less is not called late */
+#define LATE_SHARE    0.02              /* of a second, for one worker */
+#define LATE_ALL      0.10              /* likewise for all together: load that moves */
+#define EPOCH_NS      INT64_C(1000000000)
+#define LATE_HOLDS_NS (4 * EPOCH_NS)
+#define PARTIAL_NS    (10 * EPOCH_NS) /* ranks that nobody has told of by then have no agent */
+
+void lags_free(struct lags *l)
+{
+	free(l->nodes);
+	free(l->touched);
+	free(l->arrivals);
+	free(l->sorted);
+	free(l);
+}
+
+static int room_for(const struct calls *c, const struct collective *x)
+{
+	struct lags *l = c->lags;
+	size_t had = l->node_room, nodes = MAX(c->senders.count, (size_t)1);
+	int r = ARRAY_RESERVE(l->nodes, l->node_room, nodes, SIZE_MAX / 2);
+
+	if (r < 0)
+		return r;
+	for (size_t i = had; i < l->node_room; i++)
+		l->nodes[i] = (struct lag_node){0};
+	r = ARRAY_RESERVE(l->touched, l->touched_room, nodes, SIZE_MAX / 2);
+	if (r < 0)
+		return r;
+	r = ARRAY_RESERVE(l->arrivals, l->arrival_room, (size_t)x->room, SIZE_MAX / 2);
+	if (r < 0)
+		return r;
+	return ARRAY_RESERVE(l->sorted, l->sorted_room, MAX((size_t)x->room, nodes), SIZE_MAX / 2);
+}
+
+static bool op_makes_all_wait(uint16_t op)
+{
+	return op == NCCL_ALL_REDUCE || op == NCCL_ALL_GATHER || op == NCCL_REDUCE_SCATTER ||
+	       op == NCCL_ALL_TO_ALL;
+}
+
+/* It left when the collective ended, not when it had time to look. */
+static bool left_with_others(const struct arrival *a)
+{
+	uint64_t inside;
+
+	if (a->wait_ns == UINT64_MAX || a->leave_ns == 0)
+		return false;
+	inside = (uint64_t)(a->leave_ns - a->enter_ns);
+	return a->wait_ns >= BLOCKED_NS || inside - a->wait_ns <= AT_ONCE_NS;
+}
+
+/* The nodes that take part, each with its first rank to leave; the hub is that of the lowest rank. */
+static uint32_t gather_nodes(const struct calls *c, const struct collective *x)
+{
+	bool all_wait = op_makes_all_wait(x->op) && !comms_is_pair(x->comm);
+	struct lags *l = c->lags;
+	int32_t hub_rank = INT32_MAX;
+	uint32_t hub = UINT32_MAX;
+
+	l->round++;
+	l->touched_count = 0;
+	for (uint32_t i = 0; i < x->room; i++) {
+		const struct member *m = &x->comm->members[i];
+		const struct arrival *a = &x->arrivals[i];
+		struct lag_node *n;
+
+		if (a->enter_ns == INT64_MIN) /* there may be no such member yet */
+			continue;
+		n = &l->nodes[m->node];
+		if (n->round != l->round) {
+			*n = (struct lag_node){
+				.round = l->round, .error_ns = clocks_error(c->clocks, m->node)};
+			l->touched[l->touched_count++] = m->node;
+		}
+		if (!all_wait || !left_with_others(a))
+			continue;
+		n->left_ns = n->is_left ? MIN(n->left_ns, a->leave_ns) : a->leave_ns;
+		n->is_left = true;
+		if (m->rank < hub_rank) {
+			hub_rank = m->rank;
+			hub = m->node;
+		}
+	}
+	return hub;
+}
+
+static uint64_t sum_capped(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* The @k-th smallest of @n, which are put out of order. Pivots are drawn from @seed, so that no order of
+ * arrivals makes it slow. */
+static int64_t select_kth(int64_t *v, size_t n, size_t k, uint64_t seed)
+{
+	size_t low = 0, high = n;
+
+	while (high - low > 1) {
+		int64_t pivot;
+		size_t less = low, more = high, i = low;
+
+		seed = hash_number(seed + 1);
+		pivot = v[low + seed % (high - low)];
+		while (i < more) { /* [low, less) smaller, [less, i) equal, [more, high) greater */
+			int64_t x = v[i];
+
+			if (x < pivot) {
+				v[i++] = v[less];
+				v[less++] = x;
+			} else if (x > pivot) {
+				v[i] = v[--more];
+				v[more] = x;
+			} else {
+				i++;
+			}
+		}
+		if (k >= less && k < more)
+			return pivot;
+		if (k < less)
+			high = less;
+		else
+			low = more;
+	}
+	return v[low];
+}
+
+/* Nodes that left far from the middle of all. */
+static void find_shifts(const struct calls *c)
+{
+	struct lags *l = c->lags;
+	int64_t *left = (int64_t *)l->sorted, middle;
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->touched_count; i++) {
+		struct lag_node *node = &l->nodes[l->touched[i]];
+
+		if (!node->is_left)
+			continue;
+		node->left_ns += clocks_offset(c->clocks, l->touched[i], node->left_ns);
+		left[n++] = node->left_ns;
+	}
+	if (n < 2)
+		return;
+	middle = select_kth(left, n, (n - 1) / 2, l->round);
+	for (size_t i = 0; i < l->touched_count; i++) {
+		struct lag_node *node = &l->nodes[l->touched[i]];
+		int64_t off = middle - node->left_ns;
+		uint64_t far = (uint64_t)llabs(off);
+
+		if (!node->is_left)
+			continue;
+		if (far > SET_NS && far / SET_ERRORS > node->error_ns)
+			node->shift_ns = off;
+		node->error_ns = sum_capped(node->error_ns, far);
+	}
+}
+
+/* How far apart two ordinary nodes of it may seem to be. */
+static uint64_t ordinary_error(struct lags *l)
+{
+	if (l->touched_count < 2) /* ranks of one node have one clock */
+		return 0;
+	for (size_t i = 0; i < l->touched_count; i++)
+		l->sorted[i] = l->nodes[l->touched[i]].error_ns;
+	robust_sort(l->sorted, l->touched_count);
+	return robust_median(l->sorted, l->touched_count);
+}
+
+int64_t lags_shift(const struct calls *c, uint32_t node, int64_t at_ns)
+{
+	return clocks_offset(c->clocks, node, at_ns) + c->lags->nodes[node].shift_ns;
+}
+
+int lags_align(const struct calls *c, const struct collective *x)
+{
+	struct lags *l = c->lags;
+	int r = room_for(c, x);
+
+	if (r < 0)
+		return r;
+	gather_nodes(c, x);
+	find_shifts(c);
+	for (uint32_t i = 0; i < x->room; i++) {
+		int64_t enter = x->arrivals[i].enter_ns;
+
+		l->arrivals[i] = INT64_MIN;
+		if (enter != INT64_MIN)
+			l->arrivals[i] = enter + lags_shift(c, x->comm->members[i].node, enter);
+	}
+	return 0;
+}
+
+/* The clocks learn. What finds no room there is not needed: each node has pairs enough. */
+static int teach(struct calls *c, const struct collective *x)
+{
+	struct lags *l = c->lags;
+	int r = room_for(c, x);
+	uint32_t hub;
+
+	if (r < 0)
+		return r;
+	hub = gather_nodes(c, x);
+	for (size_t i = 0; i < l->touched_count; i++) {
+		const struct lag_node *n = &l->nodes[l->touched[i]];
+
+		if (!n->is_left || l->touched[i] == hub)
+			continue;
+		r = clocks_left(c->clocks, hub, l->nodes[hub].left_ns, l->touched[i], n->left_ns);
+		if (r == -ENOMEM)
+			return r;
+	}
+	return 0;
+}
+
+/* Adds @ns to the present second of a pair of seconds that was begun at *@epoch. */
+static uint64_t add_recent(uint64_t sums[2], uint64_t *epoch, uint64_t now, uint64_t ns)
+{
+	if (*epoch != now) {
+		sums[1] = *epoch + 1 == now ? sums[0] : 0;
+		sums[0] = 0;
+		*epoch = now;
+	}
+	sums[0] += ns;
+	return sums[0] + sums[1];
+}
+
+/* @w NULL: somebody. */
+static void note_late(struct calls *c, struct worker *w, uint64_t lag_ns, int64_t at_ns)
+{
+	uint64_t epoch = (uint64_t)(c->now_ns / EPOCH_NS);
+	uint64_t own = 0, all;
+
+	if (lag_ns <= LATE_NS)
+		return;
+	if (w) {
+		if (w->late_since_ns == 0 || at_ns - w->late_ns > (int64_t)c->s.window_ns)
+			w->late_since_ns = at_ns;
+		w->late_ns = at_ns;
+		own = add_recent(w->late_by_ns, &w->late_epoch, epoch, lag_ns);
+	}
+	all = add_recent(c->lags->all_late_by_ns, &c->lags->epoch, epoch, lag_ns);
+	if ((double)own > LATE_SHARE * EPOCH_NS || (double)all > LATE_ALL * EPOCH_NS)
+		c->lags->late_until_ns = c->now_ns + LATE_HOLDS_NS;
+}
+
+/* The last to come; of several at the same moment, the lowest rank. */
+static uint32_t find_last(const struct lags *l, const struct collective *x)
+{
+	uint32_t last = UINT32_MAX;
+
+	for (uint32_t i = 0; i < x->room; i++) {
+		if (l->arrivals[i] == INT64_MIN)
+			continue;
+		if (last == UINT32_MAX || l->arrivals[i] > l->arrivals[last] ||
+			(l->arrivals[i] == l->arrivals[last] &&
+				x->comm->members[i].rank < x->comm->members[last].rank))
+			last = i;
+	}
+	return last;
+}
+
+static int64_t median_of_others(struct lags *l, const struct collective *x, uint32_t last)
+{
+	int64_t *others = (int64_t *)l->sorted;
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < x->room; i++)
+		if (i != last && l->arrivals[i] != INT64_MIN)
+			others[n++] = l->arrivals[i];
+	return n ? select_kth(others, n, (n - 1) / 2, x->seq) : l->arrivals[last];
+}
+
+/* Whether the rank in @slot counts as last, with @error_ns of ordinary nodes. */
+static bool is_last(const struct lags *l, const struct collective *x, uint32_t slot,
+	uint64_t error_ns, uint64_t lag_ns)
+{
+	uint32_t node = x->comm->members[slot].node, last = x->comm->members[x->last_slot].node;
+	uint64_t before = (uint64_t)(x->last_ns - l->arrivals[slot]);
+	uint64_t apart = x->lag_ns / TOGETHER;
+
+	if (node != last)
+		apart = MAX(apart, sum_capped(l->nodes[node].error_ns, l->nodes[last].error_ns));
+	if (before > apart)
+		return false;
+	return l->touched_count < 2 || lag_ns > sum_capped(l->nodes[node].error_ns, error_ns);
+}
+
+static uint64_t waited(const struct collective *x, uint32_t slot, int64_t arrival_ns)
+{
+	const struct arrival *a = &x->arrivals[slot];
+	uint64_t ns = (uint64_t)(x->last_ns - arrival_ns);
+
+	if (a->leave_ns > 0 && a->wait_ns != UINT64_MAX)
+		ns = MIN(ns, (uint64_t)(a->leave_ns - a->enter_ns));
+	return ns;
+}
+
+static int count_rank(
+	struct calls *c, struct collective *x, uint32_t slot, int64_t median, uint64_t error_ns)
+{
+	struct worker *w = c->workers.items[x->comm->members[slot].worker];
+	int64_t arrival = c->lags->arrivals[slot], lag = arrival - median;
+	uint64_t ns = waited(x, slot, arrival);
+
+	w->calls++;
+	w->waited_ns += ns;
+	x->waited_ns += ns;
+	if (lag <= 0 || !is_last(c->lags, x, slot, error_ns, (uint64_t)lag))
+		return 0;
+	note_late(c, w, (uint64_t)lag, arrival);
+	return workers_add_lag(&c->workers, w, (uint64_t)lag);
+}
+
+/* A receive that waits for its send is ordinary in a pipeline and shows a slow stage too: which it is,
+ * blame tells. */
+static void count_pair(struct calls *c, const struct collective *x)
+{
+	const int64_t *at = c->lags->arrivals;
+
+	if (x->have == 2)
+		note_late(c, NULL, (uint64_t)llabs(at[0] - at[1]), x->last_ns);
+}
+
+/* Who was last, and what that meant for each. */
+static int count(struct calls *c, struct collective *x)
+{
+	struct lags *l = c->lags;
+	bool was_counted = x->is_counted;
+	uint64_t error;
+	int64_t median;
+	int r = lags_align(c, x);
+
+	if (r < 0)
+		return r;
+	x->last_slot = find_last(l, x);
+	x->last_ns = l->arrivals[x->last_slot];
+	if (comms_is_pair(x->comm))
+		count_pair(c, x);
+	if (comms_is_pair(x->comm) || x->have < 2)
+		return 0;
+	error = ordinary_error(l);
+	median = median_of_others(l, x, x->last_slot);
+	x->lag_ns = (uint64_t)(x->last_ns - median);
+	x->is_counted = true;
+	if (was_counted)
+		return 0;
+	for (uint32_t i = 0; i < x->room; i++) {
+		if (l->arrivals[i] == INT64_MIN)
+			continue;
+		r = count_rank(c, x, i, median, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int settle(struct calls *c, struct collective *x)
+{
+	struct comm *m = x->comm;
+
+	x->state = COLLECTIVE_DONE;
+	m->first_seq = m->matched == 0 ? x->seq : MIN(m->first_seq, x->seq);
+	m->last_seq = MAX(m->last_seq, x->seq);
+	m->matched++;
+	return count(c, x);
+}
+
+static int64_t newest_enter(const struct collective *x)
+{
+	int64_t newest = INT64_MIN;
+
+	for (uint32_t i = 0; i < x->room; i++)
+		newest = MAX(newest, x->arrivals[i].enter_ns);
+	return newest;
+}
+
+static int compare_ready(const void *a, const void *b)
+{
+	const struct collective *x = *(struct collective *const *)a;
+	const struct collective *y = *(struct collective *const *)b;
+
+	if (x->last_ns != y->last_ns)
+		return (x->last_ns > y->last_ns) - (x->last_ns < y->last_ns);
+	if (x->comm->comm != y->comm->comm)
+		return (x->comm->comm > y->comm->comm) - (x->comm->comm < y->comm->comm);
+	return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+int lags_fold(struct calls *c)
+{
+	struct comms *m = &c->comms;
+	struct lags *l = c->lags;
+	struct collective *x;
+	size_t n = m->ready_count;
+	int r = 0, one;
+
+	for (size_t i = 0; i < n; i++)
+		m->ready[i]->last_ns = newest_enter(m->ready[i]);
+	if (n > 0)
+		qsort(m->ready, n, sizeof(*m->ready), compare_ready);
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = teach(c, m->ready[i]);
+	if (n > 0 || c->now_ns - l->solved_ns >= EPOCH_NS) {
+		clocks_solve(c->clocks);
+		l->solved_ns = c->now_ns;
+	}
+	for (size_t i = 0; i < n; i++) {
+		one = settle(c, m->ready[i]);
+		r = r < 0 ? r : one;
+	}
+	m->ready_count = m->ready_calls = 0;
+	while ((x = comms_next_partial(m, c->now_ns - PARTIAL_NS))) {
+		one = teach(c, x);
+		one = one < 0 ? one : count(c, x);
+		r = r < 0 ? r : one;
+	}
+	return r;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.c - what agents say about their own ranks: the newest of each process, until it is old. */
+#include "cluster/detect/fleet_private.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+
+#define FRESH_NS (120 * NS_PER_S)
+
+struct report {
+	struct push_report r;
+	int64_t received_ns;
+};
+
+static uint64_t key_of(const char *node, uint32_t pid, int32_t rank)
+{
+	uint64_t who = pid ? pid : (1ULL << 32) + (uint32_t)rank;
+
+	return hash_bytes(node, strlen(node)) ^ hash_number(who);
+}
+
+static int put(struct cluster *c, uint64_t key, const struct push_report *r, int64_t now_ns)
+{
+	struct report *kept = idmap_get(&c->reports, key);
+	int err;
+
+	if (kept) {
+		kept->r = *r;
+		kept->received_ns = now_ns;
+		return 0;
+	}
+	kept = malloc(sizeof(*kept));
+	if (!kept)
+		return -ENOMEM;
+	*kept = (struct report){.r = *r, .received_ns = now_ns};
+	err = idmap_put(&c->reports, key, kept);
+	if (err < 0)
+		free(kept);
+	return err;
+}
+
+int report_keep(struct cluster *c, const struct push_report *r, int64_t now_ns)
+{
+	int err = put(c, key_of(r->who.node, r->pid, r->world_rank), r, now_ns);
+
+	if (err == 0 && r->pid && r->world_rank >= 0)
+		err = put(c, key_of(r->who.node, 0, r->world_rank), r, now_ns);
+	return err;
+}
+
+const struct push_report *report_find(
+	const struct cluster *c, const char *node, uint32_t pid, int32_t rank, int64_t now_ns)
+{
+	const struct report *kept = idmap_get(&c->reports, key_of(node, pid, rank));
+
+	if (!kept && pid && rank >= 0)
+		kept = idmap_get(&c->reports, key_of(node, 0, rank));
+	return kept && now_ns - kept->received_ns < (int64_t)FRESH_NS ? &kept->r : NULL;
+}
+
+void report_expire(struct cluster *c, int64_t now_ns)
+{
+	size_t cursor = 0;
+	uint64_t id;
+
+	for (struct report *r; (r = idmap_next(&c->reports, &cursor, &id));) {
+		if (now_ns - r->received_ns < (int64_t)(2 * FRESH_NS))
+			continue;
+		free(idmap_remove(&c->reports, id));
+		cursor = 0;
+	}
+}
+
+void reports_done(struct cluster *c)
+{
+	size_t cursor = 0;
+
+	for (struct report *r; (r = idmap_next(&c->reports, &cursor, NULL));)
+		free(r);
+	idmap_done(&c->reports);
+}

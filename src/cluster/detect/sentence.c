@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sentence.c - what is said about an episode, in one sentence: who, what for, why, what it costs.
+ *
+ * Names in it came from agents: whoever prints escapes them. */
+#include "cluster/detect/fleet_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "wire/names.h"
+
+static void put_ordinal(struct buf *b, uint32_t n)
+{
+	static const char *const ends[] = {"th", "st", "nd", "rd"};
+	bool teen = n % 100 >= 11 && n % 100 <= 13;
+
+	buf_printf(b, "%u%s", n, ends[teen || n % 10 > 3 ? 0 : n % 10]);
+}
+
+static void put_who(struct buf *b, const struct fleet_episode *e)
+{
+	if (e->rank >= 0)
+		buf_printf(b, "rank %d", e->rank);
+	else if (e->pid)
+		buf_printf(b, "process %u", e->pid);
+	if (e->node[0])
+		buf_printf(b, "%s%s", b->len ? " on " : "node ", e->node);
+	if (!b->len)
+		buf_puts(b, "a rank");
+}
+
+static void put_collective(struct buf *b, const struct fleet_episode *e)
+{
+	static const char prefix[] = "nccl"; /* people say AllReduce */
+	char scratch[32];
+	const char *name = wire_op_name(SOURCE_NCCL, e->op, scratch);
+
+	if (strncmp(name, prefix, strlen(prefix)) == 0)
+		name += strlen(prefix);
+	buf_printf(b, "%s of communicator %016llx", name, (unsigned long long)e->comm);
+}
+
+static void put_late(struct buf *b, const struct fleet_episode *e)
+{
+	char lag[TEXT_MAX];
+
+	put_who(b, e);
+	buf_printf(b, " is %s late in ", text_format_duration(lag, e->lag_ns));
+	if (e->period > 1) {
+		buf_puts(b, "every ");
+		put_ordinal(b, e->period);
+		buf_puts(b, " step");
+	} else if (e->late < e->seen) {
+		buf_printf(b, "%u of %u steps", e->late, e->seen);
+	} else {
+		buf_puts(b, "every step");
+	}
+	if (e->comm) {
+		buf_puts(b, ", for ");
+		put_collective(b, e);
+	}
+}
+
+static void put_stage(struct buf *b, const struct fleet_episode *e)
+{
+	char share[TEXT_MAX];
+
+	buf_printf(b, "pipeline stage %d is slower than the others: %s of the job's time", e->stage,
+		text_format_percent(share, e->share));
+}
+
+static void put_uneven(struct buf *b, const struct fleet_episode *e)
+{
+	char share[TEXT_MAX];
+
+	buf_printf(b,
+		"the load moves between the ranks: in every step another one is slowest, %s of the job's time",
+		text_format_percent(share, e->share));
+}
+
+static void put_node(struct buf *b, const struct fleet_episode *e)
+{
+	put_who(b, e);
+	buf_printf(b, " is slower than its peers: its %s stands out", e->signal);
+	if (e->threshold > 0)
+		buf_printf(b, " (score %.2f, threshold %.2f)", e->score, e->threshold);
+}
+
+static void put_silent(struct buf *b, const struct fleet_episode *e)
+{
+	put_who(b, e);
+	buf_puts(b, " has stopped reporting while others go on");
+}
+
+static void put_hang(struct buf *b, const struct fleet_episode *e)
+{
+	char n[TEXT_PLURAL_MAX], lag[TEXT_MAX];
+
+	buf_printf(b, "%s %s for ", text_format_plural(n, e->seen, "ranks"),
+		e->seen == 1 ? "waits" : "wait");
+	put_who(b, e);
+	buf_printf(b, " since %s at ", text_format_duration(lag, e->lag_ns));
+	put_collective(b, e);
+	buf_printf(b, ", number %llu", (unsigned long long)e->seq);
+}
+
+static void put_mismatch(struct buf *b, const struct fleet_episode *e)
+{
+	put_who(b, e);
+	buf_printf(b, " disagrees with the others about collective %llu of communicator %016llx",
+		(unsigned long long)e->seq, (unsigned long long)e->comm);
+}
+
+static void put_cost(struct buf *b, const struct fleet_episode *e)
+{
+	char share[TEXT_MAX];
+
+	if (e->problem == FLEET_STRAGGLER && e->share > 0)
+		buf_printf(b, "; %s of the job's time", text_format_percent(share, e->share));
+	if (e->cost.per_hour > 0)
+		buf_printf(b, "; that costs %s%.2f/h%s", e->cost.symbol, e->cost.per_hour,
+			e->cost.priced ? "" : " and what has no price");
+	else if (e->cost.unpriced[0] && e->problem != FLEET_MISMATCH)
+		buf_printf(b, "; unpriced: no rate for %s", e->cost.unpriced);
+}
+
+void sentence_write(struct fleet_episode *e)
+{
+	static void (*const put[])(struct buf *, const struct fleet_episode *) = {
+		[FLEET_STRAGGLER] = put_late,
+		[FLEET_STAGE] = put_stage,
+		[FLEET_UNEVEN] = put_uneven,
+		[FLEET_NODE] = put_node,
+		[FLEET_SILENT] = put_silent,
+		[FLEET_HANG] = put_hang,
+		[FLEET_MISMATCH] = put_mismatch,
+	};
+	_cleanup_buf_ struct buf b = BUF_INIT(sizeof(e->text) - 1);
+
+	put[e->problem](&b, e);
+	if (e->cause[0])
+		buf_printf(&b, "; %s", e->cause);
+	put_cost(&b, e);
+	snprintf(e->text, sizeof(e->text), "%s", buf_str(&b));
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* suspect.c - what blame finds in a cluster's collectives, as episodes.
+ *
+ * Blame over many ranks is dear, so it is asked only while somebody is late, and more seldom the more
+ * calls there are. An episode that is not found again for a while has ended: a periodic straggler is
+ * given the time of a few periods. */
+#include "cluster/detect/fleet_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+
+#define EVERY_NS      (NS_PER_S / 2)
+#define CALLS_AT_ONCE 100000 /* calls for which EVERY_NS is right; more are asked in proportion */
+#define EVERY_MAX_NS  (10 * NS_PER_S)
+#define GONE_NS       (15 * NS_PER_S)
+#define SURE          0.5
+#define SHARE_LEAST   0.01           /* of the job's time; less is not worth waking anybody */
+#define LATE_LEAST    3              /* steps: twice may be chance */
+#define LOOKS_LEAST   2              /* in which somebody is found */
+#define STEPS_LEAST   8              /* to compare ranks by */
+#define STEPS_SHAPE   50             /* to tell a slow stage, or load that moves, from chance */
+#define HOLDS_NS      (5 * NS_PER_S) /* for which these are found again */
+
+static uint64_t key_of(const struct cluster *c, enum fleet_problem problem, uint64_t who)
+{
+	return hash_number(hash_bytes(c->name, strlen(c->name)) ^ hash_number(who * 64 + problem));
+}
+
+bool episode_explain(struct fleet *f, struct episode *e)
+{
+	const struct push_report *r =
+		e->cluster ? report_find(e->cluster, e->e.node, e->e.pid, e->e.rank, f->now_ns)
+			   : NULL;
+
+	if (!r || !r->cause[0])
+		return false;
+	memcpy(e->e.cause, r->cause, sizeof(e->e.cause));
+	memcpy(e->e.fix, r->fix, sizeof(e->e.fix));
+	return true;
+}
+
+static void take_suspect(struct fleet *f, struct cluster *c, const struct blame *b,
+	const struct blame_suspect *s, const struct blame_worker *w, const struct price *p)
+{
+	bool stage = b->kind == BLAME_STAGE;
+	enum fleet_problem problem = stage ? FLEET_STAGE : FLEET_STRAGGLER;
+	uint64_t who = stage ? (uint64_t)s->stage
+			     : hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid);
+	struct episode *e = episode_get(f, c, problem, key_of(c, problem, who));
+	/* At the present rate: what was before it began does not make it cheaper. */
+	int64_t late_ns =
+		MIN((int64_t)b->span_ns, MAX(b->end_ns - s->since_ns, (int64_t)b->step_ns));
+
+	if (!e)
+		return;
+	if (!stage && !e->told) { /* the same cause is told once, by what says more */
+		struct episode *slow = episode_of_node(f, FLEET_NODE, c->name, w->node);
+
+		if (slow)
+			episode_end(f, slow);
+	}
+	if (!stage) {
+		snprintf(e->e.node, sizeof(e->e.node), "%s", w->node);
+		e->e.rank = w->rank;
+		e->e.pid = w->pid;
+	}
+	if (!e->told && s->since_ns > 0)
+		e->e.since_ns = MIN(s->since_ns, f->now_ns);
+	e->e.stage = s->stage;
+	e->e.share = s->share;
+	e->e.confidence = s->confidence;
+	e->e.lag_ns = s->lag_ns;
+	e->e.late = s->late;
+	e->e.seen = (uint32_t)MIN(
+		(uint64_t)s->seen, b->step_ns ? (uint64_t)late_ns / b->step_ns : s->seen);
+	e->e.seen = MAX(e->e.seen, s->late);
+	e->e.period = s->period;
+	e->e.comm = s->comm;
+	e->e.seq = s->seq;
+	e->e.op = s->op;
+	episode_waits(e, late_ns > 0 ? (double)s->waited_ns / (double)late_ns : 0, p);
+	episode_explain(f, e);
+	if (++e->looks >= LOOKS_LEAST)
+		episode_tell(f, e);
+}
+
+static void take_uneven(
+	struct fleet *f, struct cluster *c, const struct blame *b, const struct price *p)
+{
+	struct episode *e = episode_get(f, c, FLEET_UNEVEN, key_of(c, FLEET_UNEVEN, 0));
+
+	if (!e)
+		return;
+	e->e.share = b->span_ns ? (double)b->lost_ns / (double)b->span_ns : 0;
+	e->e.confidence = b->confidence;
+	episode_waits(e, 0, p);
+	episode_tell(f, e);
+}
+
+/* Whether enough was seen for what @b says, and it was said for a while. */
+static bool holds(struct cluster *c, const struct blame *b, int64_t now_ns)
+{
+	if (b->kind != c->kind) {
+		c->kind = b->kind;
+		c->kind_ns = now_ns;
+	}
+	if (b->kind == BLAME_WORKERS)
+		return b->steps >= STEPS_LEAST;
+	return b->steps >= STEPS_SHAPE && now_ns - c->kind_ns >= (int64_t)HOLDS_NS;
+}
+
+void suspect_look(struct fleet *f, struct cluster *c)
+{
+	uint64_t every = EVERY_NS * (1 + calls_stats(c->calls).kept / CALLS_AT_ONCE);
+	_cleanup_free_ struct blame_worker *workers = NULL;
+	struct blame b = {0};
+	size_t count = 0;
+
+	episode_end_unseen(f, c, FLEET_STRAGGLER, GONE_NS);
+	episode_end_unseen(f, c, FLEET_STAGE, GONE_NS);
+	episode_end_unseen(f, c, FLEET_UNEVEN, GONE_NS);
+	if (f->now_ns - c->blame_ns < (int64_t)MIN(every, EVERY_MAX_NS) || !calls_is_late(c->calls))
+		return;
+	c->blame_ns = f->now_ns;
+	if (calls_blame(c->calls, &workers, &count, &b) < 0) {
+		f->stats.blame_failed++;
+		return;
+	}
+	struct price p = price_of(f, c->name);
+	bool sure = holds(c, &b, f->now_ns);
+
+	if (sure && b.kind == BLAME_UNEVEN && b.confidence >= SURE)
+		take_uneven(f, c, &b, &p);
+	for (size_t i = 0; sure && b.kind != BLAME_UNEVEN && i < b.suspect_count; i++) {
+		const struct blame_suspect *who = &b.suspects[i];
+
+		if (who->confidence >= SURE && who->share >= SHARE_LEAST &&
+			who->late >= LATE_LEAST && who->worker < count)
+			take_suspect(f, c, &b, who, &workers[who->worker], &p);
+	}
+	blame_done(&b);
+}

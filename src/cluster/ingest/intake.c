@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake.c - one request that a port of the receiver was sent: decoded, handed to the sink, answered.
+ * See receiver.h.
+ *
+ * Invariants:
+ *  1. Every request is answered once, and counted: as requests, or under one reason in refused.
+ *  2. What was refused as a whole is not forwarded: its sender keeps it, or is to mend it. */
+#include "cluster/ingest/receiver_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "net/grpc.h"
+
+#define RETRY_S    "5" /* in which a node may have been forgotten, or a restart be over */
+#define RESPONSE   4096
+#define REASON_MAX 256
+
+struct intake { /* one request */
+	struct receiver *receiver;
+	struct http_exchange *x;
+	const struct http_request *q;
+	enum otlp_signal signal;
+	bool json;
+	char cluster[PUSH_ID_MAX]; /* "": not known */
+	struct threshold threshold;
+	bool has_threshold;
+	int status; /* HTTP's, of the first refusal by the sink; 0: none */
+	enum receiver_reason reason;
+	char why[REASON_MAX];
+};
+
+/* ---- replies ---- */
+
+static void set_threshold(
+	struct http_exchange *x, const struct http_request *q, const struct threshold *t)
+{
+	char value[32];
+
+	snprintf(value, sizeof(value), "%.6g", t->value);
+	http_reply_field(x, q->grpc ? "ingero-threshold" : "x-ingero-threshold", value);
+	http_reply_field(x, q->grpc ? "ingero-quorum-met" : "x-ingero-quorum-met",
+		t->quorum_met ? "true" : "false");
+}
+
+static void say_threshold(struct intake *in)
+{
+	const struct receiver_sink *s = &in->receiver->sink;
+
+	if (!in->has_threshold && *in->cluster)
+		in->has_threshold = s->threshold(s->arg, in->cluster, &in->threshold);
+	if (in->has_threshold)
+		set_threshold(in->x, in->q, &in->threshold);
+}
+
+static const char *type_of(const struct intake *in)
+{
+	return in->json ? "application/json" : "application/x-protobuf";
+}
+
+static void reply_refusal(
+	struct intake *in, int status, enum receiver_reason reason, const char *why)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(RESPONSE);
+
+	in->receiver->stats.refused[reason]++;
+	say_threshold(in);
+	if (status == 429 || status == 503)
+		http_reply_field(in->x, "retry-after", RETRY_S);
+	if (in->q->grpc) {
+		http_reply_error(in->x, status, "%s", why);
+		return;
+	}
+	otlp_status_put(&b, in->json, grpc_status_for_http(status), why);
+	http_reply(in->x, status, type_of(in), b.data, b.len);
+}
+
+static void reply_response(struct intake *in, const struct push_taken *t)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(RESPONSE);
+	const char *why = *in->why ? in->why : t->why;
+
+	say_threshold(in);
+	otlp_response_put(&b, in->signal, in->json, t->rejected, t->rejected ? why : "");
+	http_reply(in->x, 200, type_of(in), b.data, b.len);
+}
+
+/* ---- what a request holds ---- */
+
+static void note_cluster(struct intake *in, const struct push_who *who)
+{
+	if (!*in->cluster)
+		memcpy(in->cluster, who->cluster, sizeof(in->cluster));
+}
+
+static void note_refusal(struct intake *in, int status, enum receiver_reason reason,
+	const struct push_who *who, const char *why)
+{
+	if (in->status)
+		return;
+	in->status = status;
+	in->reason = reason;
+	snprintf(in->why, sizeof(in->why), "node %s: %s", *who->node ? who->node : "without a name",
+		why);
+}
+
+static int take_health(void *arg, const struct push_health *h)
+{
+	struct intake *in = arg;
+	const struct receiver_sink *s = &in->receiver->sink;
+	enum nodes_refusal r;
+
+	note_cluster(in, &h->who);
+	in->has_threshold = true;
+	r = s->health(s->arg, h, in->q->credential, &in->threshold);
+	if (r == NODES_NONE)
+		return 0;
+	note_refusal(in, nodes_refusal_status(r), RECEIVER_NODE, &h->who, nodes_refusal_id(r));
+	return -EINVAL;
+}
+
+/* settle - what the sink said to anything but health. */
+static int settle(struct intake *in, const struct push_who *who, int r)
+{
+	note_cluster(in, who);
+	if (r == -ENOMEM || r == -EAGAIN)
+		note_refusal(in, 503, RECEIVER_BUSY, who, "busy");
+	else if (r == -ENOSPC || r == -ENOBUFS || r == -E2BIG)
+		note_refusal(in, 429, RECEIVER_NO_ROOM, who, "no room for it");
+	else if (r < 0)
+		note_refusal(in, 400, RECEIVER_MALFORMED, who, strerror(-r));
+	return r < 0 ? r : 0;
+}
+
+static int take_straggler(
+	void *arg, const struct push_who *who, const struct push_straggler *straggler)
+{
+	struct intake *in = arg;
+	const struct receiver_sink *s = &in->receiver->sink;
+
+	return settle(in, who, s->straggler(s->arg, who, straggler));
+}
+
+static int take_calls(void *arg, const struct push_calls *c)
+{
+	struct intake *in = arg;
+	const struct receiver_sink *s = &in->receiver->sink;
+
+	return settle(in, &c->who, s->calls(s->arg, c));
+}
+
+static int take_report(void *arg, const struct push_report *report)
+{
+	struct intake *in = arg;
+	const struct receiver_sink *s = &in->receiver->sink;
+
+	return settle(in, &report->who, s->report(s->arg, report));
+}
+
+static int decode(struct intake *in, struct push_taken *ret, struct errinfo *reterr)
+{
+	const struct push_handler h = {
+		.arg = in,
+		.health = take_health,
+		.straggler = take_straggler,
+		.calls = take_calls,
+		.report = take_report,
+	};
+	const struct http_request *q = in->q;
+
+	switch (in->signal) {
+	case OTLP_METRICS:
+		return push_receive_metrics(q->body, q->body_len, in->json, &h, ret, reterr);
+	case OTLP_LOGS: return push_receive_logs(q->body, q->body_len, in->json, &h, ret, reterr);
+	default: return 0; /* traces are nobody's here */
+	}
+}
+
+static void refuse_undecoded(struct intake *in, int r, const struct errinfo *e)
+{
+	const char *why = *e->text ? e->text : "not an OTLP request";
+
+	if (r == -E2BIG)
+		reply_refusal(in, 413, RECEIVER_TOO_COMPLEX, why);
+	else if (r == -ENOMEM)
+		reply_refusal(in, 503, RECEIVER_BUSY, "out of memory for this request");
+	else
+		reply_refusal(in, 400, RECEIVER_MALFORMED, why);
+}
+
+static void take(struct intake *in)
+{
+	struct receiver_stats *stats = &in->receiver->stats;
+	const struct receiver_sink *s = &in->receiver->sink;
+	struct push_taken t = {0};
+	struct errinfo e = {0};
+	int r = decode(in, &t, &e);
+
+	if (r < 0) {
+		refuse_undecoded(in, r, &e);
+		return;
+	}
+	stats->taken += t.taken;
+	stats->rejected += t.rejected;
+	stats->foreign += t.foreign;
+	if (t.rejected && !t.taken && !t.foreign) {
+		if (in->status)
+			reply_refusal(in, in->status, in->reason, in->why);
+		else
+			reply_refusal(in, 400, RECEIVER_MALFORMED, t.why);
+		return;
+	}
+	stats->requests[in->signal]++;
+	stats->bytes += in->q->body_len;
+	if (s->forward)
+		s->forward(s->arg, &(struct receiver_request){.signal = in->signal,
+					   .json = in->json,
+					   .data = in->q->body,
+					   .len = in->q->body_len});
+	reply_response(in, &t);
+}
+
+/* ---- heads ---- */
+
+/* read_type - false: neither of the two encodings. */
+static bool read_type(const struct http_request *q, bool *ret_json)
+{
+	const char *type = http_head_get(&q->head, "content-type");
+	size_t len = type ? strcspn(type, "; ") : 0;
+
+	*ret_json = len == 16 && strncasecmp(type, "application/json", len) == 0;
+	return q->grpc || *ret_json ||
+	       (len == 22 && strncasecmp(type, "application/x-protobuf", len) == 0);
+}
+
+static void read_cluster(const struct http_request *q, char ret[PUSH_ID_MAX])
+{
+	bool found = false;
+
+	if (http_query_get(q->query, "cluster_id", ret, PUSH_ID_MAX, &found) < 0 || !found)
+		ret[0] = 0;
+}
+
+void intake_handler(void *arg, struct http_exchange *x, const struct http_request *q)
+{
+	struct intake in = {.receiver = arg, .x = x, .q = q};
+
+	if (!otlp_signal_of_path(q->path, &in.signal)) {
+		http_reply_error(x, 404, "no such path"); /* the routes say otherwise */
+		return;
+	}
+	read_cluster(q, in.cluster);
+	if (!read_type(q, &in.json))
+		reply_refusal(&in, 415, RECEIVER_UNSUPPORTED,
+			"content type not supported: use application/x-protobuf or application/json");
+	else if (in.receiver->draining)
+		reply_refusal(&in, 503, RECEIVER_BUSY, "shutting down");
+	else
+		take(&in);
+}
+
+static enum receiver_reason reason_of_status(int status)
+{
+	static const struct {
+		int status;
+		enum receiver_reason reason;
+	} rows[] = {
+		{401, RECEIVER_UNAUTHORIZED},
+		{403, RECEIVER_FORBIDDEN},
+		{404, RECEIVER_NOT_FOUND},
+		{405, RECEIVER_NOT_FOUND},
+		{408, RECEIVER_SLOW},
+		{413, RECEIVER_TOO_LARGE},
+		{415, RECEIVER_UNSUPPORTED},
+		{429, RECEIVER_THROTTLED},
+		{503, RECEIVER_BUSY},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].status == status)
+			return rows[i].reason;
+	return RECEIVER_MALFORMED;
+}
+
+void intake_refused(void *arg, struct http_exchange *x, const struct http_request *q, int status)
+{
+	struct receiver *r = arg;
+	char cluster[PUSH_ID_MAX];
+	struct threshold t;
+
+	r->stats.refused[reason_of_status(status)]++;
+	if (!q->admitted)
+		return;
+	read_cluster(q, cluster);
+	if (*cluster && r->sink.threshold(r->sink.arg, cluster, &t))
+		set_threshold(x, q, &t);
+}

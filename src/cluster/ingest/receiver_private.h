@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* receiver_private.h - the parts of the receiver: receiver.c has the ports, intake.c what becomes of one
+ * request. */
+#pragma once
+
+#include "cluster/ingest/receiver.h"
+
+struct receiver {
+	struct receiver_sink sink;
+	struct http_server *grpc, *http; /* NULL: not opened */
+	struct http_limits limits;
+	struct receiver_stats stats; /* without those of the servers */
+	bool draining;
+	loop_fn *drained;
+	void *drained_arg;
+	unsigned left; /* servers that are not drained yet */
+};
+
+/* intake_handler - one request, from its body to its reply. @arg is the receiver. */
+http_handler intake_handler;
+
+/* intake_refused - one that was refused before it came here. */
+http_refused intake_refused;

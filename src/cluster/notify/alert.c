@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* alert.c - see alert.h. pump() is what moves notices on: it runs when one comes, when a request has
+ * left, and when a new minute begins. Few requests are with the sender at a time, so that a receiver
+ * that is away gets the present state when it is back, not the whole history. */
+#include "cluster/notify/alert.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cluster/notify/alert_queue.h"
+#include "deliver/endpoint.h"
+#include "deliver/sender.h"
+#include "net/signature.h"
+
+#define WITH_SENDER  8  /* requests */
+#define AT_ONCE      64 /* alerts in one request to Alertmanager */
+#define MINUTE_NS    (60 * NS_PER_S)
+#define ENDS_REPEATS 4 /* what was not repeated so many times is over */
+
+struct receiver {
+	struct alert_receiver settings;
+	struct sender *sender;
+	struct alert_queue queue;
+	struct loop_timer *minute, *repeat;
+	uint64_t minute_ns; /* when the present one began; 0: none */
+	unsigned used;      /* of its notices */
+	struct alert_stats stats;
+	char authorization[1024], signature[16 + SIGNATURE_MAX];
+	struct http_field fields[2];
+};
+
+struct alerts {
+	struct receiver receivers[ALERT_RECEIVERS_MAX];
+	size_t count;
+	loop_fn *finished;
+	void *finished_arg;
+	size_t unfinished;
+};
+
+/* ---- requests ---- */
+
+static void put_request(struct receiver *r, struct buf *b, size_t notices)
+{
+	struct backlog_batch batch = {.len = b->len, .points = notices};
+
+	if (b->err) {
+		r->stats.lost += notices;
+		log_error(
+			"an alert for %s cannot be written: %s", r->stats.shown, strerror(-b->err));
+		return;
+	}
+	batch.data = buf_take(b);
+	sender_put(r->sender, batch);
+}
+
+static void put_one(struct receiver *r, const struct fleet_notice *n)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(ALERT_BODY_MAX);
+
+	if (r->settings.type == ALERT_SLACK)
+		alert_slack(&b, &r->settings.look, n);
+	else if (r->settings.type == ALERT_PAGERDUTY)
+		alert_pagerduty(&b, &r->settings.look, n);
+	else
+		alert_webhook(&b, n);
+	put_request(r, &b, 1);
+}
+
+/* Everything that waits, in one request. */
+static void put_digest(struct receiver *r)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(ALERT_BODY_MAX);
+	const struct fleet_notice *notices[ALERT_WAITING_MAX];
+	struct alert_item *items[ALERT_WAITING_MAX];
+	size_t count = 0;
+
+	while (count < ALERT_WAITING_MAX && (items[count] = alert_queue_take(&r->queue))) {
+		notices[count] = &items[count]->notice;
+		count++;
+	}
+	if (r->settings.type == ALERT_SLACK)
+		alert_slack_digest(&b, &r->settings.look, notices, count);
+	else
+		alert_webhook_digest(&b, notices, count);
+	put_request(r, &b, count);
+	r->stats.digests++;
+	r->stats.digested += count;
+	for (size_t i = 0; i < count; i++)
+		free(items[i]);
+}
+
+static uint64_t repeat_ns(const struct receiver *r)
+{
+	return r->settings.repeat_ns ? r->settings.repeat_ns : ALERT_REPEAT_NS;
+}
+
+static void put_alerts(struct receiver *r, const struct alert_episode *episodes, size_t count)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(AT_ONCE * 8192);
+	wall_time until = {wall_now().ns + (int64_t)(ENDS_REPEATS * repeat_ns(r))};
+
+	alert_alertmanager(&b, &r->settings.look, episodes, count, until);
+	put_request(r, &b, count);
+}
+
+/* As many of those that wait as one request takes. */
+static void put_waiting_alerts(struct receiver *r)
+{
+	struct alert_episode episodes[AT_ONCE];
+	struct alert_item *items[AT_ONCE];
+	size_t count = 0;
+
+	while (count < AT_ONCE && (items[count] = alert_queue_take(&r->queue))) {
+		episodes[count] =
+			(struct alert_episode){&items[count]->first, &items[count]->notice.episode};
+		count++;
+	}
+	if (count)
+		put_alerts(r, episodes, count);
+	for (size_t i = 0; i < count; i++)
+		free(items[i]);
+}
+
+/* What lasts, once more; not while earlier requests wait, of which it would only be a copy. */
+static void on_repeat(void *arg)
+{
+	struct receiver *r = arg;
+	struct alert_episode episodes[AT_ONCE];
+	const struct alert_open *open;
+	size_t cursor = 0, count = 0;
+	bool is_idle = !sender_backlog(r->sender)->count;
+
+	while (is_idle && (open = alert_queue_open(&r->queue, &cursor))) {
+		episodes[count++] = (struct alert_episode){&open->first, &open->now};
+		if (count == AT_ONCE) {
+			put_alerts(r, episodes, count);
+			count = 0;
+		}
+	}
+	if (count)
+		put_alerts(r, episodes, count);
+	loop_timer_set(r->repeat, repeat_ns(r));
+}
+
+/* ---- when ---- */
+
+static unsigned per_minute(const struct receiver *r)
+{
+	return r->settings.per_minute ? r->settings.per_minute : ALERT_PER_MINUTE;
+}
+
+/* Whether one more may go out in this minute; if not, the next one rings. */
+static bool has_budget(struct receiver *r)
+{
+	uint64_t now = mono_now().ns;
+	uint64_t period_ns = r->settings.period_ns ? r->settings.period_ns : MINUTE_NS;
+
+	if (!r->minute_ns || now - r->minute_ns >= period_ns) {
+		r->minute_ns = now;
+		r->used = 0;
+	}
+	if (r->used < per_minute(r))
+		return true;
+	loop_timer_set(r->minute, r->minute_ns + period_ns - now + NS_PER_MS);
+	return false;
+}
+
+static void pump(struct receiver *r)
+{
+	bool has_digests = r->settings.type == ALERT_SLACK || r->settings.type == ALERT_WEBHOOK;
+
+	while (r->queue.count && sender_backlog(r->sender)->count < WITH_SENDER && has_budget(r)) {
+		r->used++;
+		if (r->settings.type == ALERT_ALERTMANAGER) {
+			put_waiting_alerts(r);
+		} else if (has_digests && r->used == per_minute(r) && r->queue.count > 1) {
+			put_digest(r);
+		} else {
+			struct alert_item *i = alert_queue_take(&r->queue);
+
+			if (i)
+				put_one(r, &i->notice);
+			free(i);
+		}
+	}
+}
+
+static void on_minute(void *arg)
+{
+	pump(arg);
+}
+
+void alerts_give(struct alerts *a, const struct fleet_notice *n)
+{
+	for (size_t i = 0; i < a->count; i++) {
+		struct receiver *r = &a->receivers[i];
+
+		r->stats.notices++;
+		alert_queue_put(&r->queue, n);
+		pump(r);
+	}
+}
+
+/* ---- what the sender asks and tells ---- */
+
+static void describe(void *arg, const struct backlog_batch *b, struct http_ask *ask)
+{
+	struct receiver *r = arg;
+	const char *secret = r->settings.sign_secret;
+	char hex[SIGNATURE_MAX];
+	size_t count = 0;
+
+	ask->path = r->settings.path;
+	ask->type = "application/json";
+	if (r->settings.bearer)
+		r->fields[count++] = (struct http_field){"authorization", r->authorization};
+	if (secret && signature_make(secret, strlen(secret), b->data, b->len, hex) == 0) {
+		snprintf(r->signature, sizeof(r->signature), "sha256=%s", hex);
+		r->fields[count++] = (struct http_field){ALERT_SIGNATURE_FIELD, r->signature};
+	}
+	ask->fields = r->fields;
+	ask->field_count = count;
+}
+
+/* Receivers of alerts are asked again also after their own faults: a second request with the same
+ * key does no harm. */
+static enum backlog_outcome judge(int status)
+{
+	if (status >= 200 && status < 300)
+		return BACKLOG_SENT;
+	return status >= 500 || status == 429 || status == 408 ? BACKLOG_AGAIN : BACKLOG_REFUSED;
+}
+
+static void left(void *arg, enum backlog_outcome outcome _unused_)
+{
+	pump(arg);
+}
+
+/* ---- the end ---- */
+
+static void on_receiver_finished(void *arg)
+{
+	struct alerts *a = arg;
+
+	if (--a->unfinished == 0)
+		a->finished(a->finished_arg);
+}
+
+void alerts_finish(struct alerts *a, loop_fn *fn, void *arg)
+{
+	a->finished = fn;
+	a->finished_arg = arg;
+	a->unfinished = a->count + 1; /* this one, so that the others may come at once */
+	for (size_t i = 0; i < a->count; i++)
+		sender_finish(a->receivers[i].sender, on_receiver_finished, a);
+	on_receiver_finished(a);
+}
+
+bool alerts_stats(const struct alerts *a, size_t i, struct alert_stats *ret)
+{
+	const struct receiver *r = i < a->count ? &a->receivers[i] : NULL;
+	const struct backlog *b;
+
+	if (!r)
+		return false;
+	b = sender_backlog(r->sender);
+	*ret = r->stats;
+	ret->sent = b->stats.sent_batches;
+	ret->retries = b->stats.retries;
+	ret->refused = b->stats.refused_batches;
+	ret->merged = r->queue.merged;
+	ret->brief = r->queue.brief;
+	ret->lost += r->queue.lost + b->stats.dropped_points;
+	ret->waiting = r->queue.count + b->count;
+	ret->open = r->queue.open.used;
+	return true;
+}
+
+/* ---- life ---- */
+
+void alerts_free(struct alerts *a)
+{
+	for (size_t i = 0; i < a->count; i++) {
+		struct receiver *r = &a->receivers[i];
+
+		if (r->sender)
+			sender_free(r->sender);
+		if (r->minute)
+			loop_timer_free(r->minute);
+		if (r->repeat)
+			loop_timer_free(r->repeat);
+		alert_queue_done(&r->queue);
+		explicit_bzero(r->authorization, sizeof(r->authorization));
+	}
+	free(a);
+}
+
+static int receiver_open(struct loop *l, struct receiver *r, struct errinfo *reterr)
+{
+	static const struct sender_ops ops = {.describe = describe, .judge = judge, .left = left};
+	const struct alert_receiver *s = &r->settings;
+	struct sender_settings sender = {.endpoint = &s->endpoint,
+		.shown = r->stats.shown,
+		.what = "alerts",
+		.ca = s->ca,
+		.insecure_far = s->insecure_far,
+		.ops = &ops,
+		.arg = r};
+	int n, err;
+
+	r->stats.type = s->type;
+	endpoint_show(&s->endpoint, r->stats.shown);
+	n = s->bearer ? snprintf(r->authorization, sizeof(r->authorization), "Bearer %s", s->bearer)
+		      : 0;
+	if (n >= (int)sizeof(r->authorization))
+		return errinfo_set(
+			reterr, -EINVAL, "the bearer for %s is too long", r->stats.shown);
+	err = sender_new(l, &sender, &r->sender, reterr);
+	if (err == 0)
+		err = loop_timer_new(l, on_minute, r, &r->minute);
+	if (err == 0)
+		err = loop_timer_new(l, on_repeat, r, &r->repeat);
+	if (err == 0 && s->type == ALERT_ALERTMANAGER)
+		loop_timer_set(r->repeat, repeat_ns(r));
+	return err;
+}
+
+int alerts_new(struct loop *l, const struct alert_receiver *receivers, size_t count,
+	struct alerts **ret, struct errinfo *reterr)
+{
+	_cleanup_(alerts_freep) struct alerts *a = calloc(1, sizeof(*a));
+	int r = 0;
+
+	if (!a)
+		return -ENOMEM;
+	if (count > ALERT_RECEIVERS_MAX)
+		return errinfo_set(
+			reterr, -E2BIG, "more than %d receivers of alerts", ALERT_RECEIVERS_MAX);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		struct receiver *to = &a->receivers[a->count++];
+
+		to->settings = receivers[i];
+		to->queue = ALERT_QUEUE_INIT;
+		r = receiver_open(l, to, reterr);
+	}
+	if (r < 0)
+		return r;
+	*ret = TAKE(a);
+	return 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* alert.h - tells receivers of alerts about episodes of the cluster: Slack, PagerDuty, Alertmanager,
+ * webhooks.
+ *
+ * Every receiver has a queue, a connection and a budget of notices of its own, so that one that fails
+ * costs the others nothing. In a minute a receiver gets at most per_minute notices: the last of them
+ * sums up all that wait, for Slack and webhooks; for PagerDuty they wait for the next minute, since
+ * each has an incident of its own; Alertmanager gets what waits in one request. To Alertmanager what
+ * lasts is sent again every repeat_ns.
+ *
+ * Belongs to the thread that runs the loop. No message tells a key, a path or a field. */
+#pragma once
+
+#include "cluster/notify/alert_body.h"
+#include "net/client.h"
+#include "net/loop.h"
+
+#define ALERT_RECEIVERS_MAX 16
+#define ALERT_PER_MINUTE    30
+#define ALERT_REPEAT_NS     (60 * NS_PER_S)
+#define ALERT_SIGNATURE_FIELD                                                                      \
+	"x-ingero-signature" /* "sha256=" and HMAC-SHA256 of the body, in hex */
+
+struct alert_receiver { /* texts are the caller's, until alerts_free() */
+	enum alert_type type;
+	struct http_endpoint endpoint;
+	const char *path;
+	struct alert_look look;
+	const char *bearer;      /* NULL: none; secret */
+	const char *sign_secret; /* webhook; NULL: not signed; secret */
+	const char *ca;          /* PEM; NULL: the system's authorities */
+	bool insecure_far;       /* without TLS to other machines */
+	unsigned per_minute;     /* 0: ALERT_PER_MINUTE */
+	uint64_t period_ns;      /* of that budget; 0: a minute. Tests have less time */
+	uint64_t repeat_ns;      /* Alertmanager; 0: ALERT_REPEAT_NS */
+};
+
+struct alert_stats { /* of a receiver */
+	enum alert_type type;
+	char shown[320];            /* "https://hooks.slack.com:443" */
+	uint64_t notices;           /* given */
+	uint64_t sent, retries;     /* requests */
+	uint64_t merged, brief;     /* notices that needed no request: see alert_queue.h */
+	uint64_t digests, digested; /* requests that sum up, and notices in them */
+	uint64_t lost;              /* notices for want of room */
+	uint64_t refused;           /* requests, by the receiver */
+	size_t waiting;             /* notices and requests */
+	size_t open;                /* incidents that last */
+};
+
+struct alerts;
+
+int alerts_new(struct loop *l, const struct alert_receiver *receivers, size_t count,
+	struct alerts **ret, struct errinfo *reterr);
+void alerts_free(struct alerts *a); /* what is not told is given up */
+DEFINE_CLEANUP(struct alerts *, alerts_free)
+
+void alerts_give(struct alerts *a, const struct fleet_notice *n);
+
+/* alerts_finish - @fn runs once, when every receiver was told what it may be told now, or an attempt
+ * has failed. */
+void alerts_finish(struct alerts *a, loop_fn *fn, void *arg);
+
+bool alerts_stats(const struct alerts *a, size_t i, struct alert_stats *ret);

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* alert_body.c - see alert_body.h. Names and sentences come from nodes: JSON escapes them, and for
+ * Slack '&', '<' and '>' too, which could otherwise make a link or call everybody. */
+#include "cluster/notify/alert_body.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/when.h"
+#include "json/writer.h"
+
+#define LINE_MAX_BYTES    8192
+#define PAGERDUTY_SUMMARY 1024 /* what it takes */
+
+static const char *const type_ids[] = {
+#define X(NAME, id) id,
+	ALERT_TYPES(X)
+#undef X
+};
+
+const char *alert_type_id(enum alert_type t)
+{
+	return type_ids[t];
+}
+
+static void finish(struct json_writer *w, struct buf *b)
+{
+	int r = json_finish(w);
+
+	if (r < 0 && !b->err)
+		b->err = r;
+}
+
+static const char *severity_of(const struct alert_look *look)
+{
+	return look->severity ? look->severity : "warning";
+}
+
+static void put_time(struct json_writer *w, const char *key, int64_t ns)
+{
+	char text[WHEN_UTC_MAX];
+
+	json_string_member(w, key, when_utc(text, (wall_time){ns}));
+}
+
+static void put_text_if(struct json_writer *w, const char *key, const char *v)
+{
+	if (*v)
+		json_string_member(w, key, v);
+}
+
+/* ---- an episode as JSON ---- */
+
+static void put_cost(struct json_writer *w, const struct fleet_cost *c)
+{
+	json_begin_object_member(w, "cost");
+	json_bool_member(w, "priced", c->priced);
+	put_text_if(w, "currency", c->currency);
+	if (c->currency[0]) {
+		json_double_member(w, "per_hour", c->per_hour);
+		json_double_member(w, "total", c->total);
+	}
+	json_double_member(w, "gpu_seconds", c->gpu_seconds);
+	if (c->watt_hours > 0)
+		json_double_member(w, "watt_hours", c->watt_hours);
+	put_text_if(w, "unpriced_model", c->unpriced);
+	json_end_object(w);
+}
+
+static void put_episode(struct json_writer *w, const struct fleet_episode *e)
+{
+	json_string_member(w, "event_id", e->event);
+	json_string_member(w, "cluster_id", e->cluster);
+	json_string_member(w, "problem", fleet_problem_id(e->problem));
+	put_text_if(w, "node_id", e->node);
+	if (e->rank >= 0)
+		json_int_member(w, "rank", e->rank);
+	if (e->stage >= 0)
+		json_int_member(w, "stage", e->stage);
+	json_string_member(w, "summary", e->text);
+	put_text_if(w, "cause", e->cause);
+	put_text_if(w, "fix", e->fix);
+	put_text_if(w, "dominant_signal", e->signal);
+	if (e->threshold > 0) {
+		json_double_member(w, "score", e->score);
+		json_double_member(w, "threshold", e->threshold);
+	}
+	if (e->lag_ns)
+		json_uint_member(w, "lag_ns", e->lag_ns);
+	if (e->period)
+		json_uint_member(w, "period", e->period);
+	json_double_member(w, "share", e->share);
+	json_double_member(w, "confidence", e->confidence);
+	put_time(w, "started_at", e->since_ns);
+	if (e->until_ns)
+		put_time(w, "ended_at", e->until_ns);
+	put_cost(w, &e->cost);
+}
+
+/* ---- words ---- */
+
+static const char *word_of(const struct fleet_notice *n)
+{
+	switch (n->kind) {
+	case FLEET_NOTICE_BEGAN: return "Began";
+	case FLEET_NOTICE_CHANGED: return "Changed";
+	case FLEET_NOTICE_ENDED: return "Resolved";
+	}
+	return "";
+}
+
+static void put_place(struct buf *b, const struct fleet_episode *e)
+{
+	buf_printf(b, "cluster %s", e->cluster);
+	if (e->node[0])
+		buf_printf(b, ", node %s", e->node);
+	if (e->rank >= 0)
+		buf_printf(b, ", rank %d", e->rank);
+}
+
+static void put_cost_line(struct buf *b, const struct fleet_cost *c)
+{
+	if (c->currency[0] && c->per_hour > 0)
+		buf_printf(b, "\nCost: %s%.2f/h (%s)", c->symbol, c->per_hour, c->currency);
+	if (!c->priced && c->unpriced[0])
+		buf_printf(b, "\nNo price is known for %s", c->unpriced);
+}
+
+/* The notice for a reader, in lines. */
+static void put_words(struct buf *b, const struct fleet_notice *n)
+{
+	const struct fleet_episode *e = &n->episode;
+
+	buf_printf(b, "%s: %s in ", word_of(n), fleet_problem_id(e->problem));
+	put_place(b, e);
+	buf_printf(b, "\n%s", e->text);
+	if (e->cause[0])
+		buf_printf(b, "\nCause: %s", e->cause);
+	if (e->fix[0] && n->kind != FLEET_NOTICE_ENDED)
+		buf_printf(b, "\nFix: %s", e->fix);
+	if (e->threshold > 0)
+		buf_printf(b, "\nScore %.2f, threshold %.2f%s%s", e->score, e->threshold,
+			e->signal[0] ? ", dominant signal " : "", e->signal);
+	put_cost_line(b, &e->cost);
+	buf_printf(b, "\nEvent: %s", e->event);
+}
+
+/* ---- Slack ---- */
+
+static void put_slack(struct buf *out, const struct alert_look *look, const char *words)
+{
+	_cleanup_buf_ struct buf safe = BUF_INIT(6 * LINE_MAX_BYTES);
+	struct json_writer w = json_writer_to_buf(out);
+
+	for (const char *c = words; *c; c++)
+		switch (*c) {
+		case '&': buf_puts(&safe, "&amp;"); break;
+		case '<': buf_puts(&safe, "&lt;"); break;
+		case '>': buf_puts(&safe, "&gt;"); break;
+		default: buf_putc(&safe, *c);
+		}
+	json_begin_object(&w);
+	json_string_member(&w, "text", buf_str(&safe));
+	if (look->channel)
+		json_string_member(&w, "channel", look->channel);
+	if (look->username)
+		json_string_member(&w, "username", look->username);
+	json_end_object(&w);
+	finish(&w, out);
+}
+
+void alert_slack(struct buf *b, const struct alert_look *look, const struct fleet_notice *n)
+{
+	_cleanup_buf_ struct buf words = BUF_INIT(LINE_MAX_BYTES);
+
+	put_words(&words, n);
+	put_slack(b, look, buf_str(&words));
+}
+
+void alert_slack_digest(struct buf *b, const struct alert_look *look,
+	const struct fleet_notice *const *n, size_t count)
+{
+	_cleanup_buf_ struct buf words = BUF_INIT(LINE_MAX_BYTES);
+	char notices[TEXT_PLURAL_MAX];
+
+	buf_printf(&words, "%s at once:", text_format_plural(notices, count, "notices"));
+	for (size_t i = 0; i < count && i < ALERT_DIGEST_SHOW; i++) {
+		buf_printf(&words, "\n• %s: %s in ", word_of(n[i]),
+			fleet_problem_id(n[i]->episode.problem));
+		put_place(&words, &n[i]->episode);
+	}
+	if (count > ALERT_DIGEST_SHOW)
+		buf_printf(&words, "\nand %zu more", count - ALERT_DIGEST_SHOW);
+	put_slack(b, look, buf_str(&words));
+}
+
+/* ---- PagerDuty ---- */
+
+void alert_pagerduty(struct buf *b, const struct alert_look *look, const struct fleet_notice *n)
+{
+	const struct fleet_episode *e = &n->episode;
+	struct json_writer w = json_writer_to_buf(b);
+	bool ended = n->kind == FLEET_NOTICE_ENDED;
+	char summary[PAGERDUTY_SUMMARY];
+
+	snprintf(summary, sizeof(summary), "%s: %s", e->cluster, e->text);
+	json_begin_object(&w);
+	json_string_member(&w, "routing_key", look->routing_key);
+	json_string_member(&w, "event_action", ended ? "resolve" : "trigger");
+	json_string_member(&w, "dedup_key", e->event);
+	if (!ended) {
+		json_begin_object_member(&w, "payload");
+		json_string_member(&w, "summary", summary);
+		json_string_member(&w, "source", e->node[0] ? e->node : e->cluster);
+		json_string_member(&w, "severity", severity_of(look));
+		put_time(&w, "timestamp", e->since_ns);
+		json_string_member(&w, "component", "gpu");
+		json_string_member(&w, "group", e->cluster);
+		json_string_member(&w, "class", "gpu_straggler");
+		json_begin_object_member(&w, "custom_details");
+		put_episode(&w, e);
+		json_end_object(&w);
+		json_end_object(&w);
+	}
+	json_end_object(&w);
+	finish(&w, b);
+}
+
+/* ---- webhooks ---- */
+
+static void put_notice(struct json_writer *w, const struct fleet_notice *n)
+{
+	json_begin_object(w);
+	json_string_member(w, "kind", fleet_notice_id(n->kind));
+	put_episode(w, &n->episode);
+	json_end_object(w);
+}
+
+void alert_webhook(struct buf *b, const struct fleet_notice *n)
+{
+	struct json_writer w = json_writer_to_buf(b);
+
+	put_notice(&w, n);
+	finish(&w, b);
+}
+
+void alert_webhook_digest(struct buf *b, const struct fleet_notice *const *n, size_t count)
+{
+	struct json_writer w = json_writer_to_buf(b);
+
+	json_begin_object(&w);
+	json_string_member(&w, "kind", "digest");
+	json_uint_member(&w, "count", count);
+	json_begin_array_member(&w, "notices");
+	for (size_t i = 0; i < count && i < ALERT_DIGEST_SHOW; i++)
+		put_notice(&w, n[i]);
+	json_end_array(&w);
+	json_end_object(&w);
+	finish(&w, b);
+}
+
+/* ---- Alertmanager ---- */
+
+static void put_labels(
+	struct json_writer *w, const struct alert_look *look, const struct fleet_episode *first)
+{
+	char rank[16];
+
+	json_begin_object_member(w, "labels");
+	json_string_member(w, "alertname", "IngeroStraggler");
+	json_string_member(w, "problem", fleet_problem_id(first->problem));
+	json_string_member(w, "severity", severity_of(look));
+	json_string_member(w, "cluster_id", first->cluster);
+	put_text_if(w, "node_id", first->node);
+	snprintf(rank, sizeof(rank), "%d", first->rank);
+	if (first->rank >= 0)
+		json_string_member(w, "rank", rank);
+	json_string_member(w, "event_id", first->event);
+	json_end_object(w);
+}
+
+void alert_alertmanager(struct buf *b, const struct alert_look *look,
+	const struct alert_episode *episodes, size_t count, wall_time until)
+{
+	struct json_writer w = json_writer_to_buf(b);
+
+	json_begin_array(&w);
+	for (size_t i = 0; i < count; i++) {
+		const struct fleet_episode *e = episodes[i].now;
+
+		json_begin_object(&w);
+		put_labels(&w, look, episodes[i].first);
+		json_begin_object_member(&w, "annotations");
+		json_string_member(&w, "summary", e->text);
+		put_text_if(&w, "cause", e->cause);
+		put_text_if(&w, "fix", e->fix);
+		json_end_object(&w);
+		put_time(&w, "startsAt", episodes[i].first->since_ns);
+		put_time(&w, "endsAt", e->until_ns ? e->until_ns : until.ns);
+		json_end_object(&w);
+	}
+	json_end_array(&w);
+	finish(&w, b);
+}

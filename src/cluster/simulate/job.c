@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job.c - runs the programs of a made-up job's workers against each other.
+ *
+ * Each worker has a list of operations for the step it is in. It goes on until it must wait: for a
+ * message that was not sent yet, or for the others of a collective; whoever ends that wait puts it back
+ * into the queue. Two times are kept for each: the host's, and the GPU's. A host that does not run ahead
+ * has one time for both. */
+#include "cluster/simulate/job.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "cluster/simulate/job_private.h"
+#include "wire/ids.h"
+
+#define CALL_NS     5000 /* a call that does not wait */
+#define TRANSFER_NS 300000
+#define CALLS_MAX   (UINT32_C(1) << 27)
+
+double job_draw(uint64_t *state)
+{
+	*state += UINT64_C(0x9e3779b97f4a7c15);
+	return (double)(hash_number(*state) >> 11) / (double)(UINT64_C(1) << 53);
+}
+
+/* Lognormal with median 1. */
+double job_draw_factor(uint64_t *state, double sigma)
+{
+	double u = job_draw(state) + 1e-12, v = job_draw(state);
+
+	return sigma > 0 ? exp(sigma * sqrt(-2 * log(u)) * cos(2 * M_PI * v)) : 1;
+}
+
+const char *job_fault_id(enum job_fault f)
+{
+	static const char *const ids[] = {
+#define X(NAME, id) [JOB_##NAME] = id,
+		JOB_FAULTS(X)
+#undef X
+	};
+
+	return ids[f];
+}
+
+void job_trace_done(struct job_trace *t)
+{
+	free(t->workers);
+	free(t->calls);
+	*t = (struct job_trace){0};
+}
+
+static int emit(struct worker *w, const struct push_call *c)
+{
+	int e = ARRAY_RESERVE(w->calls, w->room, w->count + 1, CALLS_MAX);
+
+	if (e < 0)
+		return e;
+	w->calls[w->count] = *c;
+	w->calls[w->count].pid = 1000 + w->rank;
+	w->calls[w->count].world_rank = (int32_t)w->rank;
+	w->calls[w->count].datatype = UINT16_MAX;
+	w->count++;
+	return 0;
+}
+
+/* A call that began at @enter and whose communication ended at @end on the GPU. */
+static int finish_call(
+	struct run *r, struct worker *w, struct push_call *c, int64_t enter, int64_t end)
+{
+	c->enter_ns = enter;
+	if (r->spec->async) {
+		c->leave_ns = enter + CALL_NS;
+		c->wait_ns = UINT64_MAX;
+		w->host_ns = MAX(w->host_ns, enter + CALL_NS);
+		w->gpu_ns = end;
+		return emit(w, c);
+	}
+	c->leave_ns = MAX(end, enter + CALL_NS);
+	c->wait_ns = r->spec->waits_unknown ? UINT64_MAX : (uint64_t)(c->leave_ns - enter);
+	w->host_ns = w->gpu_ns = c->leave_ns;
+	return emit(w, c);
+}
+
+static void wake(struct run *r, uint32_t worker)
+{
+	if (r->workers[worker].queued || r->workers[worker].ended)
+		return;
+	r->workers[worker].queued = true;
+	r->queue[r->queue_tail++ % r->worker_count] = worker;
+}
+
+static void compute(struct run *r, struct worker *w, const struct op *o)
+{
+	if (!r->spec->async) {
+		w->host_ns += o->dur_ns;
+		w->gpu_ns = w->host_ns;
+		return;
+	}
+	w->gpu_ns = MAX(w->gpu_ns, w->host_ns) + o->dur_ns;
+	w->host_ns += (int64_t)((double)o->dur_ns * r->host_share);
+}
+
+static int64_t arrival(const struct worker *w)
+{
+	return MAX(w->host_ns, w->gpu_ns);
+}
+
+static int send(struct run *r, struct worker *w, const struct op *o)
+{
+	struct channel *ch = &r->channels[o->channel];
+	struct push_call c = {.comm = ch->comm,
+		.seq = r->spec->seq_per_comm ? w->pair_seq++ : ch->sent,
+		.bytes = 1 << 20,
+		.rank = (int32_t)w->rank,
+		.nranks = (int32_t)r->worker_count,
+		.peer = (int32_t)ch->to,
+		.op = NCCL_SEND};
+	int64_t ready = arrival(w) + TRANSFER_NS;
+	int e = ARRAY_RESERVE(ch->ready_ns, ch->room, ch->sent + 1, CALLS_MAX);
+
+	e = e < 0 ? e : ARRAY_RESERVE(ch->calls, ch->call_room, ch->sent + 1, CALLS_MAX);
+	if (e < 0)
+		return e;
+	ch->calls[ch->sent] = w->count;
+	ch->ready_ns[ch->sent++] = ready;
+	wake(r, ch->to);
+	/* The sender does not wait for the receiver. */
+	return finish_call(r, w, &c, w->host_ns, r->spec->async ? w->gpu_ns : w->host_ns + CALL_NS);
+}
+
+/* 1: it waits. */
+static int receive(struct run *r, struct worker *w, const struct op *o)
+{
+	struct channel *ch = &r->channels[o->channel];
+	struct push_call c = {.comm = ch->comm,
+		.bytes = 1 << 20,
+		.rank = (int32_t)w->rank,
+		.nranks = (int32_t)r->worker_count,
+		.peer = (int32_t)ch->from,
+		.op = NCCL_RECV};
+
+	if (ch->received == ch->sent)
+		return 1;
+	c.seq = r->spec->seq_per_comm ? w->pair_seq++ : ch->received;
+	if (r->spec->sends_overlap && !r->spec->async) {
+		struct push_call *sent = &r->workers[ch->from].calls[ch->calls[ch->received]];
+
+		sent->leave_ns = MAX(arrival(w), ch->ready_ns[ch->received]);
+		if (!r->spec->waits_unknown)
+			sent->wait_ns = (uint64_t)(sent->leave_ns - sent->enter_ns);
+	}
+	return finish_call(r, w, &c, w->host_ns, MAX(arrival(w), ch->ready_ns[ch->received++]));
+}
+
+/* All have come: what each of them sees. */
+static int end_collective(struct run *r, struct comm *m)
+{
+	int64_t end = 0;
+
+	for (uint32_t i = 0; i < m->size; i++)
+		end = MAX(end, m->arrived_ns[i]);
+	end += TRANSFER_NS;
+	for (uint32_t i = 0; i < m->size; i++) {
+		struct worker *w = &r->workers[m->workers[i]];
+		struct push_call c = {.comm = m->id,
+			.seq = m->seq,
+			.bytes = w->ops[w->at].bytes,
+			.rank = (int32_t)i,
+			.nranks = (int32_t)m->size,
+			.peer = -1,
+			.op = w->ops[w->at].op};
+		int e = 0;
+
+		if (m->exchanges) { /* as a group of Sends and Recvs to everybody */
+			int64_t enter = w->host_ns;
+
+			for (uint32_t k = 0; e == 0 && k < 2 * m->size; k++) {
+				if (k / 2 == i)
+					continue;
+				c.peer = (int32_t)(k / 2);
+				c.op = k % 2 ? NCCL_RECV : NCCL_SEND;
+				e = finish_call(r, w, &c, enter, end);
+			}
+		} else {
+			e = finish_call(r, w, &c, w->host_ns, end);
+		}
+		if (e < 0)
+			return e;
+		w->at++;
+		w->held = false;
+		wake(r, m->workers[i]);
+	}
+	m->seq++;
+	m->arrived = 0;
+	return 0;
+}
+
+static int collective(struct run *r, struct worker *w, const struct op *o)
+{
+	struct comm *m = &r->comms[o->comm];
+	uint32_t place = 0;
+
+	while (m->workers[place] != w->rank)
+		place++;
+	m->arrived_ns[place] = arrival(w);
+	w->held = true;
+	if (++m->arrived < m->size)
+		return 1;
+	return end_collective(r, m) < 0 ? -ENOMEM : 2;
+}
+
+/* The host waits for the GPU, and its last call is what it waited in. */
+static void synchronise(struct worker *w)
+{
+	if (w->count && w->gpu_ns > w->host_ns) {
+		struct push_call *c = &w->calls[w->count - 1];
+
+		c->wait_ns = (uint64_t)(w->gpu_ns - w->host_ns);
+		c->leave_ns = w->gpu_ns;
+	}
+	w->host_ns = w->gpu_ns = MAX(w->host_ns, w->gpu_ns);
+}
+
+/* One operation. 0: done; 1: it waits, 2: done and moved on already. */
+static int perform(struct run *r, struct worker *w, const struct op *o)
+{
+	switch (o->what) {
+	case OP_COMPUTE: compute(r, w, o); return 0;
+	case OP_PAUSE: w->host_ns += o->dur_ns; return 0;
+	case OP_SEND: return send(r, w, o);
+	case OP_RECEIVE: return receive(r, w, o);
+	case OP_COLLECTIVE: return collective(r, w, o);
+	case OP_SYNC: synchronise(w); return 0;
+	}
+	return 0;
+}
+
+/* Until it waits or its steps are over. */
+static int advance(struct run *r, struct worker *w)
+{
+	while (w->step < r->spec->steps || w->at < w->op_count) {
+		int e;
+
+		if (w->at == w->op_count) {
+			w->at = w->op_count = 0;
+			if (r->spec->fault == JOB_HANG && w->step == r->spec->from_step &&
+				w->rank == r->spec->faulty[0]) {
+				w->ended = true;
+				return 0;
+			}
+			e = job_program(r, w, w->step++);
+			if (e < 0)
+				return e;
+			continue;
+		}
+		e = perform(r, w, &w->ops[w->at]);
+		if (e < 0)
+			return e;
+		if (e == 1)
+			return 0;
+		w->at += e == 0;
+	}
+	w->ended = true;
+	return 0;
+}
+
+static int collect(struct run *r, struct job_trace *ret)
+{
+	size_t n = 0, at = 0;
+	int64_t first = INT64_MAX, last = INT64_MIN;
+
+	for (uint32_t i = 0; i < r->worker_count; i++)
+		n += r->workers[i].count;
+	ret->workers = calloc(r->worker_count, sizeof(*ret->workers));
+	ret->calls = calloc(n + 1, sizeof(*ret->calls));
+	if (!ret->workers || !ret->calls)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < r->worker_count; i++) {
+		struct worker *w = &r->workers[i];
+		int64_t skew = 0;
+
+		if (r->spec->clock_error_ns)
+			skew = (int64_t)((job_draw(&r->state) * 2 - 1) *
+					 (double)r->spec->clock_error_ns);
+		ret->workers[i] = (struct blame_worker){.rank = (int32_t)i,
+			.node = "",
+			.pid = 1000 + i,
+			.error_ns = r->spec->clock_error_ns};
+		for (size_t k = 0; k < w->count; k++) {
+			first = MIN(first, w->calls[k].enter_ns);
+			last = MAX(last, w->calls[k].leave_ns);
+			ret->calls[at] = (struct blame_call){i, w->calls[k]};
+			ret->calls[at].c.enter_ns += skew;
+			if (w->calls[k].leave_ns)
+				ret->calls[at].c.leave_ns += skew;
+			at++;
+		}
+	}
+	ret->worker_count = r->worker_count;
+	ret->call_count = n;
+	ret->span_ns = n ? (uint64_t)(last - first) : 0;
+	return 0;
+}
+
+/* Those who wait for the one that does not come are inside a call that has not ended. */
+static int emit_open(struct run *r, struct worker *w)
+{
+	const struct op *o = &w->ops[w->at];
+	struct push_call c = {.wait_ns = UINT64_MAX, .enter_ns = w->host_ns, .peer = -1};
+	uint32_t place = 0;
+
+	if (w->at >= w->op_count)
+		return 0;
+	if (o->what == OP_COLLECTIVE) {
+		const struct comm *m = &r->comms[o->comm];
+
+		while (m->workers[place] != w->rank)
+			place++;
+		c.comm = m->id;
+		c.seq = m->seq;
+		c.rank = (int32_t)place;
+		c.nranks = (int32_t)m->size;
+		c.op = o->op;
+		c.bytes = o->bytes;
+	} else if (o->what == OP_RECEIVE) {
+		const struct channel *ch = &r->channels[o->channel];
+
+		c.comm = ch->comm;
+		c.seq = r->spec->seq_per_comm ? w->pair_seq : ch->received;
+		c.rank = (int32_t)w->rank;
+		c.nranks = (int32_t)r->worker_count;
+		c.peer = (int32_t)ch->from;
+		c.op = NCCL_RECV;
+		c.bytes = 1 << 20;
+	} else {
+		return 0;
+	}
+	return emit(w, &c);
+}
+
+static void find_hang(const struct run *r, struct job_trace *t)
+{
+	for (uint32_t i = 0; i < r->comm_count; i++) {
+		if (!r->comms[i].arrived)
+			continue;
+		t->hang_comm = r->comms[i].id;
+		t->hang_seq = r->comms[i].seq;
+		return;
+	}
+}
+
+static void run_done(struct run *r)
+{
+	for (uint32_t i = 0; r->workers && i < r->worker_count; i++) {
+		free(r->workers[i].calls);
+		free(r->workers[i].ops);
+	}
+	for (uint32_t i = 0; i < r->comm_count; i++) {
+		free(r->comms[i].workers);
+		free(r->comms[i].arrived_ns);
+	}
+	for (uint32_t i = 0; r->channels && i < r->channel_count; i++) {
+		free(r->channels[i].ready_ns);
+		free(r->channels[i].calls);
+	}
+	free(r->workers);
+	free(r->queue);
+	free(r->comms);
+	free(r->channels);
+}
+
+int job_run(const struct job_spec *spec, struct job_trace *ret)
+{
+	_cleanup_(run_done) struct run r = {.spec = spec, .state = spec->seed, .host_share = 0.3};
+	_cleanup_(job_trace_done) struct job_trace t = {0};
+	int e = job_layout(&r);
+
+	for (uint32_t i = 0; e == 0 && i < r.worker_count; i++)
+		wake(&r, i);
+	while (e == 0 && r.queue_head != r.queue_tail) {
+		struct worker *w = &r.workers[r.queue[r.queue_head++ % r.worker_count]];
+
+		w->queued = false;
+		if (!w->ended && !w->held) /* a message wakes nobody from a collective */
+			e = advance(&r, w);
+	}
+	for (uint32_t i = 0; e == 0 && spec->fault == JOB_HANG && i < r.worker_count; i++)
+		if (!r.workers[i].ended)
+			e = emit_open(&r, &r.workers[i]);
+	e = e < 0 ? e : collect(&r, &t);
+	if (e < 0)
+		return e;
+	find_hang(&r, &t);
+	*ret = t;
+	t = (struct job_trace){0};
+	return 0;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job.h - a distributed training job made up at the level of its communications, with a known fault:
+ * what blame is tried on. The same description gives the same calls. Pure.
+ *
+ * Dependencies are kept: a Recv waits for its Send, a collective for all its ranks; everything else
+ * follows from that. Rank = (stage * data + replica) * tensor + place in the tensor group. */
+#pragma once
+
+#include "blame/blame.h"
+#include "base/macros.h"
+
+/* X(NAME, id) */
+#define JOB_FAULTS(X)                                                                              \
+	X(NONE, "none")                                                                            \
+	X(SLOW, "slow")     /* workers that compute slower by @amount */                           \
+	X(LATE, "late")     /* late by @late_ns in every @period-th step */                        \
+	X(DRIFT, "drift")   /* slower and slower, by @amount at the end */                         \
+	X(STAGE, "stage")   /* all workers of @stage slower by @amount */                          \
+	X(MOVING, "moving") /* the load moves: sequences of uneven length, @amount */              \
+	X(HANG, "hang")     /* never comes to the communications of step @from_step */
+
+enum job_fault {
+#define X(NAME, ...) JOB_##NAME,
+	JOB_FAULTS(X)
+#undef X
+};
+
+#define JOB_FAULTY_MAX 8
+
+struct job_spec {
+	uint64_t seed;
+	uint32_t data, tensor, pipeline; /* sizes; 1: none */
+	bool experts;       /* all-to-all of Sends and Recvs in each data-parallel group */
+	bool fill_first;    /* all forward passes, then all backward (GPipe); else 1F1B */
+	bool clips;         /* gradients: a small collective of all workers */
+	bool async;         /* the host runs ahead of the GPU, and waits once in a step */
+	bool waits_unknown; /* calls do not say how long they waited */
+	bool sends_overlap; /* a Send lasts until it is received, beside other work */
+	bool seq_per_comm;  /* Send and Recv are counted per communicator */
+	uint32_t microbatches, layers, buckets; /* layers: tensor-parallel collectives in a pass */
+	uint32_t steps;
+	uint64_t step_ns;               /* of computing, about */
+	double jitter;                  /* lognormal, of each computation */
+	double lasting;                 /* likewise of each worker */
+	double first_extra, last_extra; /* stages with embeddings compute so much longer */
+	uint32_t evaluate_every;        /* steps; 0: never */
+	uint64_t clock_error_ns;        /* clocks are that far apart, and said to be */
+	enum job_fault fault;
+	uint32_t faulty[JOB_FAULTY_MAX]; /* workers */
+	uint32_t faulty_count;
+	int32_t stage;
+	double amount;
+	uint64_t late_ns;
+	uint32_t period, from_step;
+};
+
+struct job_trace {
+	struct blame_worker *workers; /* by rank */
+	size_t worker_count;
+	struct blame_call *calls; /* by worker and time */
+	size_t call_count;
+	uint64_t span_ns;
+	uint64_t hang_comm, hang_seq; /* HANG: the first communication that it does not come to */
+};
+
+/* job_run - 0, -ENOMEM or -EINVAL (a size of 0, more than BLAME_WORKERS_MAX workers). *ret is
+ * released with job_trace_done(). */
+int job_run(const struct job_spec *spec, struct job_trace *ret);
+void job_trace_done(struct job_trace *t);
+
+/* job_spec_random - some job of the kinds that occur, with @fault; a fault that its shape cannot have
+ * becomes another: see spec->fault. */
+struct job_spec job_spec_random(uint64_t seed, enum job_fault fault);
+const char *job_fault_id(enum job_fault f);

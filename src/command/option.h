@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* option.h - described options: parsing, --help, man pages (manual.h), completion (completion.h)
+ * and the tables of docs/commands.md derive from one table per command.
+ *
+ * To add an option: one row in the command's table and one field in its settings struct. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errinfo.h"
+
+enum option_kind {
+	OPTION_FLAG,     /* bool; --x, --x=false, --no-x is a row of its own where published */
+	OPTION_STRING,   /* const char * */
+	OPTION_INT,      /* int64_t, checked against min..max */
+	OPTION_NUMBER,   /* double, checked against min..max, which are in thousandths */
+	OPTION_DURATION, /* uint64_t ns: "30s", "1h30m", "1w2d", "500ms" */
+	OPTION_SIZE,     /* uint64_t bytes: "10g", "500m", "0" */
+	OPTION_PIDS,     /* struct option_pids; may be repeated, values may be comma-separated */
+	OPTION_STRINGS,  /* struct option_strings; may be repeated */
+};
+
+struct option_pids {
+	uint32_t pid[64];
+	size_t count;
+};
+
+struct option_strings {
+	const char *value[64];
+	size_t count;
+};
+
+struct option_row {
+	const char *name; /* long name; NULL ends the table */
+	char letter;      /* short name or 0 */
+	enum option_kind kind;
+	size_t offset;          /* of the field in the settings struct */
+	const char *value_name; /* "N", "PATH", …; NULL for flags */
+	const char *help;       /* one line; says the default */
+	int64_t min, max;       /* OPTION_INT; of OPTION_DURATION min is 1 where 0 makes no sense */
+	bool hidden;            /* parsed, not in --help */
+};
+
+struct command {
+	const char *name;
+	const char *synopsis; /* "trace [flags]" */
+	const char *summary;  /* one line for the command list */
+	const char *details;  /* paragraphs and examples for --help */
+	const struct option_row *options;
+	size_t settings_size;
+	const void *defaults; /* initial settings; NULL: zeros */
+	int max_args;         /* positional arguments allowed */
+	int (*run)(const struct command *c, void *settings, int argc, char **argv);
+};
+
+/* option_parse - fill @settings from argv (argv[0] is the command's name). *ret_first is the index
+ * of the first positional argument. -EINVAL with a sentence on any error; 1 if --help was asked. */
+int option_parse(const struct command *c, int argc, char **argv, void *settings, int *ret_first,
+	struct errinfo *reterr);
+
+extern const struct option_row option_builtin[]; /* that every command knows */
+
+/* option_print_help - of @c of the program that is called @program. */
+void option_print_help(const char *program, const struct command *c);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.h - a program of ours: its name and its commands. `help`, manual pages, completion and
+ * docs/commands.md are written from it. */
+#pragma once
+
+#include "base/buf.h"
+#include "command/option.h"
+
+/* Values that shells complete: words, or a function that writes them with spaces between. */
+struct program_values {
+	const char *command; /* NULL: any */
+	const char *option;  /* NULL: what stands behind the command */
+	const char *words;
+	void (*put)(struct buf *b);
+	bool files;
+};
+
+struct program_variable { /* of the environment */
+	const char *name, *meaning;
+};
+
+struct program {
+	const char *name;                         /* as it is typed */
+	const char *headline;                     /* what it is for, in one line */
+	const struct command *const *commands;    /* NULL-terminated, in the order of `help` */
+	const struct program_values *values;      /* ends with neither words nor put nor files */
+	const struct program_variable *variables; /* ends with NULL */
+	const char *files; /* FILES of the manual page, as roff; NULL: none */
+};
+
+/* program_running - the one that dispatch_run() runs; before that, one without commands. */
+const struct program *program_running(void);
+
+const struct command *program_find(const struct program *p, const char *name);
+
+/* program_put_word - appends @word, with a space before it unless it is the first. */
+void program_put_word(struct buf *b, const char *word);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server_access.c - see server_access.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/owner.h"
+#include "base/path_user.h"
+#include "command/program.h"
+#include "command/server_access.h"
+
+int state_folder(char **ret, struct errinfo *reterr)
+{
+	_cleanup_free_ char *db = NULL;
+	bool made;
+	int r = store_default_path(&db, reterr);
+
+	if (r == 0)
+		r = owner_make_folder(db, &made, reterr);
+	if (r < 0)
+		return r;
+	*ret = strdup(dirname(db));
+	return *ret ? 0 : -ENOMEM;
+}
+
+int server_access_check(const struct server_access_options *o, struct errinfo *reterr)
+{
+	if (o->no_token && o->token_file)
+		return errinfo_set(
+			reterr, -EINVAL, "--no-token cannot be combined with --token-file");
+	if (o->no_token && !http_is_loopback(o->address) && !o->client_ca)
+		return errinfo_set(reterr, -EINVAL,
+			"--no-token: %s is reachable from other machines; use a loopback address such as 127.0.0.1:8080",
+			o->address);
+	return 0;
+}
+
+/* A folder that others can write to is no place for a token: they could put theirs there. */
+static int open_folder(const char *path, struct errinfo *reterr)
+{
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	uid_t uid = geteuid();
+	struct stat st;
+	gid_t gid;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
+	path_user_invoking(&uid, &gid);
+	if ((st.st_mode & 022) || (st.st_uid != uid && st.st_uid != 0))
+		return errinfo_set(reterr, -EPERM, "other users can write to the folder %s", path);
+	r = fd;
+	fd = -1;
+	return r;
+}
+
+static int keep_token(struct server_access *a, struct errinfo *reterr)
+{
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_fd_ int fd = -1;
+	int r = state_folder(&folder, reterr);
+
+	if (r < 0)
+		return r;
+	fd = open_folder(folder, reterr);
+	if (fd < 0)
+		return fd;
+	r = token_keep(fd, SERVER_TOKEN_FILE, owner_give, &a->made, reterr);
+	if (r == 0 && asprintf(&a->path, "%s/" SERVER_TOKEN_FILE, folder) < 0) {
+		a->path = NULL;
+		r = -ENOMEM;
+	}
+	return r;
+}
+
+static void find_owners(struct server_access *a)
+{
+	uid_t uid;
+	gid_t gid;
+
+	a->owners[a->owner_count++] = geteuid();
+	if (geteuid() != 0)
+		a->owners[a->owner_count++] = 0;
+	if (path_user_invoking(&uid, &gid))
+		a->owners[a->owner_count++] = uid;
+}
+
+int server_access_open(
+	const struct server_access_options *o, struct server_access *ret, struct errinfo *reterr)
+{
+	struct errinfo e = {0};
+	int r = 0;
+
+	*ret = (struct server_access){0};
+	if (!o->no_token)
+		r = token_set_new(o->token_file, o->variable, &ret->tokens, reterr);
+	if (r < 0 || ret->tokens || o->no_token || o->client_ca || !http_is_loopback(o->address))
+		return r;
+	r = keep_token(ret, &e);
+	if (r < 0) {
+		fprintf(stderr,
+			"%s: cannot store the token, it is valid until this server stops: %s\n",
+			program_running()->name, e.text[0] ? e.text : strerror(-r));
+		if (!ret->made)
+			r = token_make(&ret->made);
+	}
+	find_owners(ret);
+	return ret->made ? token_set_of(ret->made, &ret->tokens, reterr) : r;
+}
+
+void server_access_done(struct server_access *a)
+{
+	token_set_freep(&a->tokens);
+	if (a->made)
+		explicit_bzero(a->made, strlen(a->made));
+	free(a->made);
+	free(a->path);
+}
+
+void server_access_say(const struct server_access *a, FILE *out, const char *url)
+{
+	if (!a->tokens) {
+		fprintf(out, "Token: not required: anyone who can reach this address can read\n");
+		return;
+	}
+	if (!a->made) {
+		fprintf(out, "Token: required (Authorization: Bearer …)\n");
+		return;
+	}
+	fprintf(out, "Token: required for other users of this machine; not for you and root\n");
+	if (a->path)
+		fprintf(out, "  Stored in %s\n", a->path);
+	/* What is not a terminal may be a log that others read. */
+	if (url && isatty(fileno(out)))
+		fprintf(out, "  Link with the token: %s#token=%s\n", url, a->made);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* step_account.h - where the time of a job's steps went. Every nanosecond of a step, on the path that
+ * decided how long it took, is on exactly one line; what slow steps lost is the difference between
+ * two accounts.
+ *
+ * Made by correlate from a recording (agent/correlate/account), written by answer. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "model/event.h"
+
+/* X(NAME, id, title): the order of tables and drawings. */
+#define ACCOUNT_LINES_LIST(X)                                                                      \
+	X(GPU, "gpu", "waiting for the GPU")                                                       \
+	X(COPY, "copy", "copies to and from the GPU")                                              \
+	X(LAUNCH, "launch", "launching kernels")                                                   \
+	X(ALLOCATION, "allocation", "allocating GPU memory")                                       \
+	X(GRAPH, "graph", "CUDA graphs")                                                           \
+	X(COLLECTIVE, "collective", "collectives")                                                 \
+	X(CALL, "call", "other CUDA calls")                                                        \
+	X(HOST, "host", "host code")                                                               \
+	X(GC, "gc", "garbage collection")                                                          \
+	X(GIL, "gil", "waiting for Python's interpreter lock")                                     \
+	X(LOCK, "lock", "waiting for another thread")                                              \
+	X(CPU, "cpu", "waiting for a CPU")                                                         \
+	X(DISK, "disk", "disk")                                                                    \
+	X(MEMORY, "memory", "page faults and reclaim")                                             \
+	X(NETWORK, "network", "network")                                                           \
+	X(ASLEEP, "asleep", "asleep")                                                              \
+	X(UNKNOWN, "unknown", "not known")
+
+enum account_line {
+#define X(NAME, ...) ACCOUNT_##NAME,
+	ACCOUNT_LINES_LIST(X)
+#undef X
+		ACCOUNT_LINES
+};
+
+/* Whose time it was. X(NAME, id, title) */
+#define ACCOUNT_OWNERS_LIST(X)                                                                     \
+	X(SELF, "self", "the thread that runs the steps")                                          \
+	X(THREAD, "thread", "another thread of the process")                                       \
+	X(LOADER, "loader", "data loader worker")                                                  \
+	X(PROCESS, "process", "another process")
+
+enum account_owner {
+#define X(NAME, ...) OWNER_##NAME,
+	ACCOUNT_OWNERS_LIST(X)
+#undef X
+		ACCOUNT_OWNERS
+};
+
+/* How the steps were found. X(NAME, id, how) */
+#define STEP_ORIGINS(X)                                                                            \
+	X(ANNOTATION, "annotation", "the job's own step labels")                                   \
+	X(OPTIMIZER, "optimizer", "steps of the optimizer")                                        \
+	X(BACKWARD, "backward", "backward passes")                                                 \
+	X(LOADER, "loader", "batches of the data loader")                                          \
+	X(GRAPH, "graph", "launches of a CUDA graph")                                              \
+	X(COLLECTIVE, "collective", "collectives")                                                 \
+	X(WAIT, "wait", "recurring waits for the GPU")                                             \
+	X(TIME, "time", "no steps were found: equal pieces of time")
+
+enum step_origin {
+#define X(NAME, ...) STEP_BY_##NAME,
+	STEP_ORIGINS(X)
+#undef X
+};
+
+/* One cause within the account: a line, whose it is, who is to blame and where in the code. */
+struct account_entry {
+	enum account_line line;
+	enum account_owner owner;
+	uint32_t pid;           /* of the owner */
+	char comm[COMM_LEN];    /* its thread's name */
+	uint32_t culprit_pid;   /* who had the CPU, the disk, the lock; 0: nobody in particular */
+	char culprit[COMM_LEN]; /* "" likewise */
+	uint64_t stack_hash;    /* the stack that had most of it; 0: none */
+	uint64_t ordinary_ns;   /* in an ordinary step, on average; 0 where none is ordinary */
+	uint64_t slow_ns;       /* in a slow step, on average; where none is, in any step */
+};
+
+#define ACCOUNT_ENTRIES 24
+
+struct account_bar { /* some steps that followed each other, for drawings */
+	wall_time start;
+	uint64_t dur_ns;
+	uint32_t steps, slow_steps;
+	uint64_t ns[ACCOUNT_LINES]; /* sum: dur_ns */
+};
+
+#define ACCOUNT_BARS 240
+
+struct step_account { /* of the steps of one process */
+	uint32_t pid, tid;
+	char comm[COMM_LEN];
+	enum step_origin origin;
+	double confidence; /* 0..1: that these are its steps */
+	uint32_t steps, ordinary_steps, slow_steps;
+	uint32_t other_steps; /* of another phase or with other work: compared with nothing */
+	uint32_t group;       /* steps that are taken together because the GPU is waited for once in
+				 so many */
+	wall_time first, last;               /* start of the first step, end of the last */
+	wall_time slow_first, slow_last;     /* likewise of the slow ones; 0: none */
+	uint32_t period_steps;               /* every so many steps one is slow; 0: not periodic */
+	double period_confidence;            /* share of the distances that are so */
+	uint64_t ordinary_step_ns;           /* mean length */
+	uint64_t slow_step_ns;               /* of slow ones; 0: none */
+	uint64_t lost_ns;                    /* what slow steps took beyond ordinary ones, in all */
+	uint64_t total_ns[ACCOUNT_LINES];    /* of all steps; sum: their length */
+	uint64_t ordinary_ns[ACCOUNT_LINES]; /* mean of a step; sum: ordinary_step_ns */
+	uint64_t slow_ns[ACCOUNT_LINES];     /* likewise */
+	uint64_t ordinary_by[ACCOUNT_OWNERS][ACCOUNT_LINES]; /* the same by owner */
+	uint64_t slow_by[ACCOUNT_OWNERS][ACCOUNT_LINES];
+	double ordinary_launches, slow_launches;       /* work of a step */
+	double ordinary_bytes, slow_bytes;             /* copied */
+	double ordinary_waits, slow_waits;             /* calls that wait for the GPU */
+	struct account_entry entries[ACCOUNT_ENTRIES]; /* largest growth first */
+	int entry_count;
+	const char *unknown_reason; /* why ACCOUNT_UNKNOWN is not empty; "" if it is */
+	struct account_bar *bars;
+	size_t bar_count;
+};
+
+struct step_report {
+	struct step_account *items; /* by time in steps, longest first */
+	size_t count;
+};
+
+const char *account_line_id(enum account_line l);    /* "gpu" */
+const char *account_line_title(enum account_line l); /* "waiting for the GPU" */
+const char *account_owner_id(enum account_owner o);
+const char *step_origin_id(enum step_origin o);
+const char *step_origin_text(enum step_origin o);
+
+void step_report_done(struct step_report *r);

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* digest.h - SHA-256 of a text, for names that must come out the same everywhere. */
+#pragma once
+
+#include <stddef.h>
+
+#define DIGEST_HEX 65 /* bytes of the digits with their NUL */
+
+void digest_sha256(const void *data, size_t len, char ret[DIGEST_HEX]);

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* otlp_read.c - the part of reading requests that does not depend on their encoding. */
+#include "otlp/otlp_read.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "otlp/otlp_read_private.h"
+
+const struct otlp_value *otlp_attribute_get(const struct otlp_attributes *a, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (size_t i = 0; i < a->count; i++)
+		if (a->item[i].key_len == len && memcmp(a->item[i].key, key, len) == 0)
+			return &a->item[i].value;
+	return NULL;
+}
+
+void otlp_reading_begin(struct otlp_reading *s, const struct otlp_visitor *v, bool logs)
+{
+	/* The attributes' items are as large as a page and are valid up to their count only. */
+	s->visitor = v;
+	s->done = (struct otlp_walk){0};
+	s->logs = logs;
+	s->why = NULL;
+	s->resource.count = s->attributes.count = 0;
+	s->point = (struct otlp_point){
+		.resource = &s->resource, .attributes = &s->attributes, .name = "", .unit = ""};
+	s->record = (struct otlp_record){.resource = &s->resource, .attributes = &s->attributes};
+	otlp_reading_scope(s, "", 0);
+}
+
+void otlp_reading_resource(struct otlp_reading *s)
+{
+	s->resource.count = 0;
+	s->point.resource_number++;
+	s->record.resource_number++;
+}
+
+void otlp_reading_scope(struct otlp_reading *s, const char *name, size_t len)
+{
+	s->point.scope = s->record.scope = name;
+	s->point.scope_len = s->record.scope_len = len;
+}
+
+void otlp_reading_point(struct otlp_reading *s)
+{
+	s->attributes.count = 0;
+	s->point.time_ns = s->point.start_ns = s->point.count = 0;
+	s->point.value = (struct otlp_value){0};
+}
+
+void otlp_reading_record(struct otlp_reading *s)
+{
+	s->attributes.count = 0;
+	s->record.time_ns = s->record.observed_ns = 0;
+	s->record.severity = 0;
+	s->record.body = (struct otlp_value){0};
+	s->record.event = "";
+	s->record.event_len = 0;
+}
+
+static int too_much(struct otlp_reading *s, const char *why)
+{
+	s->why = why;
+	return -E2BIG;
+}
+
+struct otlp_attribute *otlp_reading_attribute(struct otlp_reading *s, struct otlp_attributes *a)
+{
+	struct otlp_attribute *item = &a->item[a->count];
+
+	if (a->count == OTLP_ATTRIBUTES_MAX) {
+		too_much(s, "a point, record or resource has too many attributes");
+		return NULL;
+	}
+	a->count++;
+	*item = (struct otlp_attribute){.key = ""};
+	return item;
+}
+
+int otlp_reading_visit(struct otlp_reading *s)
+{
+	int r;
+
+	if (s->done.taken + s->done.rejected == OTLP_POINTS_MAX)
+		return too_much(s, "it has too many points or records");
+	r = s->logs ? s->visitor->record(s->visitor->arg, &s->record)
+		    : s->visitor->point(s->visitor->arg, &s->point);
+	if (r < 0)
+		s->done.rejected++;
+	else
+		s->done.taken++;
+	return 0;
+}
+
+int otlp_reading_end(const struct otlp_reading *s, int err, const char *encoding,
+	struct otlp_walk *ret, struct errinfo *reterr)
+{
+	const char *what = s->logs ? "logs" : "metrics";
+
+	if (err == 0) {
+		*ret = s->done;
+		return 0;
+	}
+	if (err == -ENOMEM)
+		return errinfo_set(reterr, err, "out of memory while reading OTLP %s", what);
+	if (err == -E2BIG)
+		return errinfo_set(reterr, err, "the request of OTLP %s is too large: %s", what,
+			s->why ? s->why : "its messages are nested too deeply");
+	return errinfo_set(
+		reterr, -EBADMSG, "the body is not a request of OTLP %s in %s", what, encoding);
+}
+
+struct otlp_value otlp_text_value(const char *s, size_t len)
+{
+	if (len && memchr(s, 0, len))
+		return (struct otlp_value){0};
+	return (struct otlp_value){.kind = OTLP_TEXT, .text = s, .len = len};
+}

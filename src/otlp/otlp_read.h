@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* otlp_read.h - foreign OTLP requests (metrics and logs, protobuf or JSON) as a walk over their
+ * points. Nothing is kept: what a visitor is given is valid during its call. No I/O.
+ *
+ * A value that makes no sense (NaN where a number is needed is passed on: it is the visitor's to
+ * refuse) does not stop the walk; a message that cannot be parsed does, with -EBADMSG. Depth, points
+ * and attributes have ceilings: -E2BIG. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errinfo.h"
+
+#define OTLP_ATTRIBUTES_MAX 64
+#define OTLP_POINTS_MAX     100000 /* of a request */
+
+enum otlp_kind { OTLP_NONE, OTLP_TEXT, OTLP_INT, OTLP_DOUBLE, OTLP_BOOL, OTLP_BYTES };
+
+struct otlp_value {
+	enum otlp_kind kind;
+	const char *text; /* OTLP_TEXT (valid UTF-8, no NUL inside), OTLP_BYTES; not terminated */
+	size_t len;
+	int64_t i; /* OTLP_INT, OTLP_BOOL */
+	double d;
+};
+
+struct otlp_attribute {
+	const char *key;
+	size_t key_len;
+	struct otlp_value value;
+};
+
+struct otlp_attributes {
+	struct otlp_attribute item[OTLP_ATTRIBUTES_MAX];
+	size_t count;
+};
+
+/* otlp_attribute_get - NULL: not there. */
+const struct otlp_value *otlp_attribute_get(const struct otlp_attributes *a, const char *key);
+
+enum otlp_point_kind { OTLP_GAUGE, OTLP_SUM, OTLP_HISTOGRAM, OTLP_OTHER };
+
+struct otlp_point {
+	const struct otlp_attributes *resource;
+	size_t resource_number; /* counts the resources of the request, so that a new one is seen */
+	const char *scope;
+	size_t scope_len;
+	const char *name;
+	size_t name_len;
+	const char *unit;
+	size_t unit_len;
+	enum otlp_point_kind kind;
+	bool is_monotonic, is_delta;
+	const struct otlp_attributes *attributes;
+	uint64_t time_ns, start_ns;
+	struct otlp_value value; /* OTLP_INT or OTLP_DOUBLE; of histograms the sum, or OTLP_NONE */
+	uint64_t count;          /* of histograms */
+};
+
+struct otlp_record { /* of a log */
+	const struct otlp_attributes *resource;
+	size_t resource_number;
+	const char *scope;
+	size_t scope_len;
+	const struct otlp_attributes *attributes;
+	uint64_t time_ns, observed_ns;
+	int severity;
+	struct otlp_value body;
+	const char *event; /* event_name */
+	size_t event_len;
+};
+
+struct otlp_visitor {
+	void *arg;
+	/* 0: taken; a negative errno: this one is rejected, and counted; the walk goes on */
+	int (*point)(void *arg, const struct otlp_point *p);
+	int (*record)(void *arg, const struct otlp_record *r);
+};
+
+struct otlp_walk {
+	size_t taken, rejected;
+};
+
+/* otlp_read_X - 0; -EBADMSG, -E2BIG or -ENOMEM with a sentence for the sender, *ret untouched. */
+int otlp_read_metrics_protobuf(const void *data, size_t len, const struct otlp_visitor *v,
+	struct otlp_walk *ret, struct errinfo *reterr);
+int otlp_read_metrics_json(const char *text, size_t len, const struct otlp_visitor *v,
+	struct otlp_walk *ret, struct errinfo *reterr);
+int otlp_read_logs_protobuf(const void *data, size_t len, const struct otlp_visitor *v,
+	struct otlp_walk *ret, struct errinfo *reterr);
+int otlp_read_logs_json(const char *text, size_t len, const struct otlp_visitor *v,
+	struct otlp_walk *ret, struct errinfo *reterr);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* otlp_write.h - requests of one resource and one scope, in either encoding, from the structs that
+ * otlp_read.h gives. No I/O.
+ *
+ *	otlp_write_begin(&w, &b, true, false, &resource, "ingero.health", "0.10.0");
+ *	otlp_write_metric(&w, "ingero.node.world_size", "1", OTLP_GAUGE);
+ *	otlp_write_point(&w, &point);
+ *	otlp_write_metric_end(&w);
+ *	otlp_write_end(&w);
+ *
+ * Failures stick in the buffer. Whole numbers are JSON numbers as far as every reader has them
+ * exactly (2^53), strings beyond; times are strings. */
+#pragma once
+
+#include "base/buf.h"
+#include "json/writer.h"
+#include "otlp/otlp_read.h"
+
+struct otlp_writer {
+	struct buf *b;
+	bool is_json, logs;
+	enum otlp_point_kind kind; /* of the metric that is open */
+	struct json_writer json;
+	size_t marks[4]; /* of the messages that are open: resource, scope, metric, data */
+};
+
+void otlp_write_begin(struct otlp_writer *w, struct buf *b, bool json, bool logs,
+	const struct otlp_attributes *resource, const char *scope, const char *version);
+void otlp_write_end(struct otlp_writer *w);
+
+/* otlp_write_metric - a gauge, or a sum (then cumulative and monotonic); its points follow. */
+void otlp_write_metric(
+	struct otlp_writer *w, const char *name, const char *unit, enum otlp_point_kind kind);
+/* otlp_write_point - its attributes (NULL: none), times (a start of 0: none) and value. */
+void otlp_write_point(struct otlp_writer *w, const struct otlp_point *p);
+void otlp_write_metric_end(struct otlp_writer *w);
+
+/* otlp_write_record - a body of bytes only as protobuf. */
+void otlp_write_record(struct otlp_writer *w, const struct otlp_record *r);
+
+/* otlp_put_X - appends an attribute; one beyond the ceiling is left out. */
+void otlp_put_text(struct otlp_attributes *a, const char *key, const char *text);
+void otlp_put_int(struct otlp_attributes *a, const char *key, int64_t v);
+void otlp_put_double(struct otlp_attributes *a, const char *key, double v);

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* push_receive.c - metrics of a request as one struct for each node.
+ *
+ * A request comes from an agent or from a collector that put those of many together; points of a node
+ * may stand anywhere in it. They are gathered first and handed over when the request was read to its
+ * end, so that one that is broken has no effect. Two agents with one name stay two, for the cluster to
+ * refuse. Invariant: order[] holds the indexes of nodes[] by cluster, name and boot, without a hash
+ * that a sender could aim at. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/search.h"
+#include "push/push_private.h"
+
+#define NODES_MAX 10000 /* of a request: as many as the largest cluster has */
+
+struct node {
+	struct push_health health;
+	struct push_straggler straggler;
+	bool has_score, has_straggler;
+	size_t points;
+};
+
+struct receiving {
+	struct push_taken taken;
+	struct node *nodes;
+	uint32_t *order;
+	size_t count, node_room, order_room;
+	int err;          /* -ENOMEM: the request is given up */
+	size_t resource;  /* number of the resource that the two below are of */
+	const char *why;  /* its points are refused */
+	uint32_t current; /* its node */
+};
+
+static int compare(const struct push_who *a, const struct push_who *b)
+{
+	int r = strcmp(a->cluster, b->cluster);
+
+	if (!r)
+		r = strcmp(a->node, b->node);
+	return r ? r : (a->boot > b->boot) - (a->boot < b->boot);
+}
+
+static int node_add(struct receiving *x, const struct push_who *who, size_t at)
+{
+	struct node *n;
+	int r;
+
+	r = ARRAY_RESERVE(x->nodes, x->node_room, x->count + 1, NODES_MAX);
+	if (r == 0)
+		r = ARRAY_RESERVE(x->order, x->order_room, x->count + 1, NODES_MAX);
+	if (r < 0)
+		return r;
+	memmove(x->order + at + 1, x->order + at, (x->count - at) * sizeof(*x->order));
+	x->order[at] = (uint32_t)x->count;
+	n = &x->nodes[x->count++];
+	*n = (struct node){
+		.health = {.who = *who, .throughput = 1, .compute = 1, .memory = 1, .cpu = 1}};
+	for (size_t i = 0; i < PUSH_SIGNAL_COUNT; i++)
+		n->health.signals[i] = -1;
+	return 0;
+}
+
+/* A resource begins: whose it is. */
+static void resource_begin(struct receiving *x, const struct otlp_point *p)
+{
+	struct push_who who;
+	size_t at;
+	int r = 0;
+
+	x->resource = p->resource_number;
+	x->why = push_who_get(p->resource, &who);
+	if (x->why)
+		return;
+	at = LOWER_BOUND(i, x->count, compare(&x->nodes[x->order[i]].health.who, &who) < 0);
+	if (at == x->count || compare(&x->nodes[x->order[at]].health.who, &who) != 0)
+		r = node_add(x, &who, at);
+	if (r == -ENOBUFS)
+		x->why = "the request has too many nodes";
+	else if (r < 0)
+		x->err = r;
+	else
+		x->current = x->order[at];
+}
+
+static bool number_of(const struct otlp_point *p, double *ret)
+{
+	if (p->value.kind == OTLP_INT)
+		*ret = (double)p->value.i;
+	else if (p->value.kind == OTLP_DOUBLE)
+		*ret = p->value.d;
+	else
+		return false;
+	return true;
+}
+
+/* A metric that is ours. NULL: taken; else what is wrong with the point. */
+struct metric_row {
+	const char *name;
+	const char *(*take)(
+		struct node *n, const struct metric_row *row, const struct otlp_point *p, double v);
+	size_t offset; /* of take_number() */
+};
+
+static const char *take_number(
+	struct node *n, const struct metric_row *row, const struct otlp_point *p, double v)
+{
+	memcpy((char *)&n->health + row->offset, &v, sizeof(v));
+	return NULL;
+}
+
+static const char *take_score(
+	struct node *n, const struct metric_row *row, const struct otlp_point *p, double v)
+{
+	struct push_health *h = &n->health;
+	char state[PUSH_WORD_MAX];
+
+	if (!push_word_get(p->attributes, PUSH_KEY_STATE, state, sizeof(state)) ||
+		!push_state_parse(state, &h->state) || h->state == PUSH_STALE)
+		return PUSH_KEY_STATE " is not a state that is pushed";
+	if (!push_word_get(p->attributes, PUSH_KEY_COHORT, h->cohort, sizeof(h->cohort)))
+		return PUSH_KEY_COHORT " is too long or not plain text";
+	if (!push_word_get(p->attributes, PUSH_KEY_WORKLOAD, h->workload, sizeof(h->workload)))
+		return PUSH_KEY_WORKLOAD " is too long or not plain text";
+	h->score = v;
+	n->has_score = true;
+	return NULL;
+}
+
+static const char *take_degraded(
+	struct node *n, const struct metric_row *row, const struct otlp_point *p, double v)
+{
+	n->health.degraded = v > 0;
+	return NULL;
+}
+
+static const char *take_info(
+	struct node *n, const struct metric_row *row, const struct otlp_point *p, double v)
+{
+	struct push_health *h = &n->health;
+	int64_t count = push_int_get(p->attributes, PUSH_KEY_GPUS, 0);
+
+	if (!push_word_get(p->attributes, PUSH_KEY_MODEL, h->gpu_model, sizeof(h->gpu_model)))
+		return PUSH_KEY_MODEL " is too long or not plain text";
+	if (count < 0 || count > INT32_MAX)
+		return PUSH_KEY_GPUS " is out of range";
+	h->gpu_count = (uint32_t)count;
+	return NULL;
+}
+
+static const char *take_world(
+	struct node *n, const struct metric_row *row, const struct otlp_point *p, double v)
+{
+	if (!(v >= 0 && v <= INT32_MAX))
+		return PUSH_METRIC_WORLD " is out of range";
+	if (!n->health.who.world_size)
+		n->health.who.world_size = (uint32_t)v;
+	return NULL;
+}
+
+static const char *take_straggler(
+	struct node *n, const struct metric_row *row, const struct otlp_point *p, double v)
+{
+	struct push_straggler *s = &n->straggler;
+
+	if (!push_word_get(p->attributes, PUSH_KEY_EVENT, s->event, sizeof(s->event)) ||
+		!push_word_get(p->attributes, PUSH_KEY_MODE, s->mode, sizeof(s->mode)) ||
+		!push_word_get(p->attributes, PUSH_KEY_DOMINANT, s->dominant, sizeof(s->dominant)))
+		return "a word of " PUSH_METRIC_STRAGGLER " is too long or not plain text";
+	s->threshold = push_double_get(p->attributes, PUSH_KEY_THRESHOLD, NAN);
+	s->score = push_double_get(p->attributes, PUSH_KEY_SCORE, NAN);
+	s->resolved = v == 0;
+	n->has_straggler = true;
+	return NULL;
+}
+
+/* Of ours, but told for people and other receivers. */
+static const char *take_nothing(
+	struct node *n, const struct metric_row *row, const struct otlp_point *p, double v)
+{
+	return NULL;
+}
+
+static const struct metric_row rows[] = {
+	{PUSH_METRIC_SCORE, take_score, 0},
+#define X(member, metric) {metric, take_number, offsetof(struct push_health, member)},
+	PUSH_RATIOS(X)
+#undef X
+#define X(NAME, metric, ...)                                                                       \
+	{metric, take_number, offsetof(struct push_health, signals[PUSH_SIGNAL_##NAME])},
+		PUSH_SIGNALS(X)
+#undef X
+			{PUSH_METRIC_DEGRADED, take_degraded, 0},
+	{PUSH_METRIC_INFO, take_info, 0},
+	{PUSH_METRIC_WORLD, take_world, 0},
+	{PUSH_METRIC_STRAGGLER, take_straggler, 0},
+	{PUSH_METRIC_MODE, take_nothing, 0},
+	{PUSH_METRIC_REACHABLE, take_nothing, 0},
+	{PUSH_METRIC_LAUNCHES, take_nothing, 0},
+	{PUSH_METRIC_STALL, take_nothing, 0},
+	{PUSH_METRIC_COPIED, take_nothing, 0},
+};
+
+static const struct metric_row *row_find(const char *name, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (strlen(rows[i].name) == len && memcmp(rows[i].name, name, len) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+static int take_point(void *arg, const struct otlp_point *p)
+{
+	struct receiving *x = arg;
+	const struct metric_row *row = row_find(p->name, p->name_len);
+	const char *why;
+	struct node *n;
+	double v;
+
+	if (!row) {
+		x->taken.foreign++;
+		return 0;
+	}
+	if (p->resource_number != x->resource)
+		resource_begin(x, p);
+	if (x->err)
+		return x->err;
+	if (x->why)
+		return push_reject(&x->taken, 1, "%s", x->why);
+	if (!number_of(p, &v))
+		return push_reject(&x->taken, 1, "a point of %s has no number", row->name);
+	n = &x->nodes[x->current];
+	why = row->take(n, row, p, v);
+	if (why)
+		return push_reject(&x->taken, 1, "%s", why);
+	n->health.sent_ns = MAX(n->health.sent_ns, push_time(p->time_ns));
+	n->points++;
+	return 0;
+}
+
+static void hand_over(struct receiving *x, const struct push_handler *h)
+{
+	for (size_t i = 0; i < x->count; i++) {
+		struct node *n = &x->nodes[i];
+		bool told = false;
+		int r = 0;
+
+		if (n->has_score && h->health) {
+			r = h->health(h->arg, &n->health);
+			told = true;
+		}
+		if (r == 0 && n->has_straggler && h->straggler) {
+			r = h->straggler(h->arg, &n->health.who, &n->straggler);
+			told = true;
+		}
+		if (r < 0)
+			push_reject(&x->taken, n->points, "refused: %s", strerror(-r));
+		else if (told)
+			x->taken.taken += n->points;
+		else
+			x->taken.foreign += n->points;
+	}
+}
+
+int push_receive_metrics(const void *data, size_t len, bool json, const struct push_handler *h,
+	struct push_taken *ret, struct errinfo *reterr)
+{
+	struct receiving x = {0};
+	const struct otlp_visitor visitor = {.arg = &x, .point = take_point};
+	struct otlp_walk walk;
+	int r;
+
+	r = json ? otlp_read_metrics_json(data, len, &visitor, &walk, reterr)
+		 : otlp_read_metrics_protobuf(data, len, &visitor, &walk, reterr);
+	if (r == 0 && x.err)
+		r = errinfo_set(reterr, x.err, "out of memory while reading what agents pushed");
+	if (r == 0) {
+		hand_over(&x, h);
+		*ret = x.taken;
+	}
+	free(x.nodes);
+	free(x.order);
+	return r;
+}

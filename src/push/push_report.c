@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* push_report.c - an agent's account of its rank as a log record with attributes, and back. The body
+ * says the cause once more, for receivers that show only that. */
+#include <string.h>
+
+#include "push/push_private.h"
+
+#define KEY_PID        "process.pid"
+#define KEY_WORLD_RANK "ingero.world_rank"
+#define KEY_DOING      "ingero.doing"
+#define KEY_WHERE      "ingero.doing_where"
+#define KEY_STEP       "ingero.step_ns"
+#define KEY_ORDINARY   "ingero.ordinary_step_ns"
+#define KEY_LINE       "ingero.account_line"
+#define KEY_LINE_NS    "ingero.account_line_ns"
+#define KEY_CAUSE      "ingero.cause"
+#define KEY_FIX        "ingero.fix"
+#define KEY_INCIDENT   "ingero.incident.id"
+#define KEY_CONFIDENCE "ingero.confidence"
+
+#define SEVERITY_INFO 9
+
+static void put_text(struct otlp_attributes *a, const char *key, const char *text)
+{
+	if (text[0])
+		otlp_put_text(a, key, text);
+}
+
+static void put_time(struct otlp_attributes *a, const char *key, uint64_t ns)
+{
+	if (ns)
+		otlp_put_int(a, key, push_time(ns));
+}
+
+static void put_attributes(struct otlp_attributes *a, const struct push_report *r)
+{
+	otlp_put_int(a, KEY_PID, r->pid);
+	if (r->world_rank >= 0)
+		otlp_put_int(a, KEY_WORLD_RANK, r->world_rank);
+	otlp_put_text(a, KEY_DOING, push_doing_id(r->doing));
+	put_text(a, KEY_WHERE, r->doing_where);
+	put_time(a, KEY_STEP, r->step_ns);
+	put_time(a, KEY_ORDINARY, r->ordinary_ns);
+	put_text(a, KEY_LINE, r->line);
+	put_time(a, KEY_LINE_NS, r->line_ns);
+	put_text(a, KEY_CAUSE, r->cause);
+	put_text(a, KEY_FIX, r->fix);
+	put_text(a, KEY_INCIDENT, r->incident);
+	otlp_put_double(a, KEY_CONFIDENCE, r->confidence);
+}
+
+static void put_report(struct buf *b, const struct push_report *r, bool json)
+{
+	struct otlp_attributes resource, a;
+	struct otlp_writer w;
+	struct otlp_record record = {.attributes = &a,
+		.time_ns = (uint64_t)r->sent_ns,
+		.severity = SEVERITY_INFO,
+		.event = PUSH_SCOPE_REPORT,
+		.event_len = strlen(PUSH_SCOPE_REPORT)};
+
+	resource.count = a.count = 0;
+	push_who_put(&resource, &r->who);
+	put_attributes(&a, r);
+	if (r->cause[0])
+		record.body = (struct otlp_value){
+			.kind = OTLP_TEXT, .text = r->cause, .len = strlen(r->cause)};
+	otlp_write_begin(&w, b, json, true, &resource, PUSH_SCOPE_REPORT, PUSH_SCOPE_VERSION);
+	otlp_write_record(&w, &record);
+	otlp_write_end(&w);
+}
+
+void push_report_json(struct buf *b, const struct push_report *r)
+{
+	put_report(b, r, true);
+}
+
+void push_report_protobuf(struct buf *b, const struct push_report *r)
+{
+	put_report(b, r, false);
+}
+
+static uint64_t get_time(const struct otlp_attributes *a, const char *key)
+{
+	int64_t ns = push_int_get(a, key, 0);
+
+	return ns > 0 ? (uint64_t)ns : 0;
+}
+
+bool push_report_get(const struct otlp_record *r, struct push_report *ret)
+{
+	const struct otlp_attributes *a = r->attributes;
+	int64_t pid = push_int_get(a, KEY_PID, 0), rank = push_int_get(a, KEY_WORLD_RANK, -1);
+	char doing[PUSH_WORD_MAX];
+
+	if (pid < 0 || pid > UINT32_MAX || rank < -1 || rank > INT32_MAX)
+		return false;
+	if (!push_word_get(a, KEY_DOING, doing, sizeof(doing)) ||
+		!push_word_get(a, KEY_LINE, ret->line, sizeof(ret->line)) ||
+		!push_word_get(a, KEY_INCIDENT, ret->incident, sizeof(ret->incident)))
+		return false;
+	if (!push_doing_parse(doing, &ret->doing))
+		ret->doing = PUSH_DOING_UNKNOWN; /* a word of a later version */
+	ret->pid = (uint32_t)pid;
+	ret->world_rank = (int32_t)rank;
+	ret->step_ns = get_time(a, KEY_STEP);
+	ret->ordinary_ns = get_time(a, KEY_ORDINARY);
+	ret->line_ns = get_time(a, KEY_LINE_NS);
+	push_text_get(a, KEY_WHERE, ret->doing_where, sizeof(ret->doing_where));
+	push_text_get(a, KEY_CAUSE, ret->cause, sizeof(ret->cause));
+	push_text_get(a, KEY_FIX, ret->fix, sizeof(ret->fix));
+	ret->confidence = push_double_get(a, KEY_CONFIDENCE, 0);
+	return true;
+}

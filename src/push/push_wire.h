@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* push_wire.h - what agents push, as OTLP requests and back. No I/O.
+ *
+ * Health goes as metrics with the published names (scope ingero.health). Collectives go as log records
+ * of the scope ingero.collectives, event name "ingero.collectives", each with a body of bytes that
+ * holds many calls (push_calls_pack()); reports as log records of the scope ingero.report, event name
+ * "ingero.report", with attributes. A receiver that knows nothing of us can keep and forward all of it. */
+#pragma once
+
+#include "base/buf.h"
+#include "otlp/otlp_read.h"
+#include "push/push.h"
+
+struct push_counters { /* since the agent's start, of one control group */
+	const char *cohort;
+	uint64_t launches, stall_ns, copied_bytes[5]; /* h2h, h2d, d2h, d2d, unknown */
+};
+
+struct push_straggler { /* a node's own verdict on itself */
+	char event[PUSH_EVENT_MAX];
+	char mode[PUSH_WORD_MAX], dominant[PUSH_WORD_MAX];
+	double threshold, score;
+	bool resolved;
+};
+
+struct push_metrics { /* one request */
+	const struct push_health *health;
+	const char *detection_mode;
+	bool fleet_reachable;
+	const struct push_counters *counters; /* counter_count of them */
+	size_t counter_count;
+	uint64_t start_ns;                      /* of the counters */
+	const struct push_straggler *straggler; /* its own request: then the rest is left out */
+};
+
+/* push_X_json/_protobuf - append an Export…ServiceRequest; failures stick in @b. */
+void push_metrics_json(struct buf *b, const struct push_metrics *m);
+void push_metrics_protobuf(struct buf *b, const struct push_metrics *m);
+void push_calls_protobuf(struct buf *b, const struct push_calls *c);
+void push_report_json(struct buf *b, const struct push_report *r);
+void push_report_protobuf(struct buf *b, const struct push_report *r);
+
+/* push_calls_pack - the bytes of a record's body: about 13 a call (push_calls.c has their layout). Calls
+ * without a communicator are counted as lost instead; -ENOBUFS beyond PUSH_CALLS_MAX.
+ * push_calls_unpack() fills all but who; items are the caller's to free. -EBADMSG; -E2BIG; -ENOMEM. */
+#define PUSH_CALLS_MAX 200000
+void push_calls_pack(struct buf *b, const struct push_calls *c);
+int push_calls_unpack(const void *data, size_t len, struct push_calls *ret);
+
+/* push_handler - who is told what a request holds; other points and records are counted and left
+ * alone, and so is what a NULL would be told. */
+struct push_handler {
+	void *arg;
+	/* Once for a node (of one boot) and request; a negative errno rejects its points. */
+	int (*health)(void *arg, const struct push_health *h);
+	int (*straggler)(void *arg, const struct push_who *who, const struct push_straggler *s);
+	/* Once for a record. */
+	int (*calls)(void *arg, const struct push_calls *c);
+	int (*report)(void *arg, const struct push_report *r);
+};
+
+struct push_taken {
+	size_t taken, rejected, foreign; /* points and records */
+	char why[160];                   /* the first rejection, for people; "": none */
+};
+
+/* push_receive_X - 0, *ret says how much was taken. -EBADMSG, -E2BIG, -ENOMEM: nothing of metrics has been
+ * handed over then, and of logs what stood before the fault (a batch that comes again is known by its
+ * number). Numbers that make no sense (NaN, infinities, 0 as a time) are handed over: it is the
+ * cluster's to refuse them. Names that do not fit or have control characters reject their points. */
+int push_receive_metrics(const void *data, size_t len, bool json, const struct push_handler *h,
+	struct push_taken *ret, struct errinfo *reterr);
+int push_receive_logs(const void *data, size_t len, bool json, const struct push_handler *h,
+	struct push_taken *ret, struct errinfo *reterr);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rates.h - what an hour of a GPU costs, by provider and model. An unknown model has no price, which
+ * is not the price 0. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/errinfo.h"
+#include "base/macros.h"
+
+#define RATES_BYTES_MAX (1u << 20)
+
+struct rates;
+
+int rates_builtin(struct rates **ret);
+/* rates_parse - YAML (gpu_rates.yaml). -EINVAL with line and reason, exit code 65. */
+int rates_parse(const char *text, size_t len, struct rates **ret, struct errinfo *reterr);
+int rates_read(const char *path, struct rates **ret, struct errinfo *reterr);
+void rates_free(struct rates *r);
+DEFINE_CLEANUP(struct rates *, rates_free)
+
+struct rate {
+	double hourly;        /* of one GPU */
+	const char *currency; /* "USD", "$" */
+	const char *symbol;
+	const char *provider; /* the table's name of it: "ec2" for "aws" */
+	const char *model;    /* the row that was used */
+	double watts;         /* of one GPU at full load; 0: not known */
+	bool is_contract;     /* not a list price */
+	bool is_fallback;     /* the table's fallback_rate, which somebody has set above 0 */
+};
+
+/* rates_find - false: unpriced. @provider as agents or people say it (aws, ec2, gcp, …; "" or NULL:
+ * not known, then false unless a fallback is set); @model verbatim from the driver, matched exactly
+ * and then without regard to case, blanks and memory size where only one row fits. */
+bool rates_find(const struct rates *r, const char *provider, const char *model, struct rate *ret);
+const char *rates_provider_id(const char *name); /* "aws" -> "ec2"; NULL: none of the known */
+const char *rates_as_of(
+	const struct rates *r); /* date of the list prices, as the file says it; "" */
+size_t rates_provider_count(const struct rates *r);
+size_t rates_model_count(const struct rates *r);
+/* rates_at - the i-th row, by provider and model; false at the end. */
+bool rates_at(const struct rates *r, size_t i, struct rate *ret);

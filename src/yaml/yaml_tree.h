@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* yaml_tree.h - a YAML file as a tree that knows the line of everything in it, so that what is wrong
+ * for us is said with its place as well as what is wrong for YAML.
+ *
+ * One document. Anchors, aliases and tags are refused (nothing here needs them, and they can make a
+ * small file large), as is a key that occurs twice. Depth, size and the number of values have
+ * ceilings. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errinfo.h"
+
+#define YAML_BYTES_MAX  (1u << 20)
+#define YAML_VALUES_MAX 50000
+#define YAML_DEPTH_MAX  16
+
+enum yaml_kind {
+	YAML_NOTHING, /* "key:" with nothing behind it, ~ or null */
+	YAML_TEXT,
+	YAML_LIST,
+	YAML_MAP,
+};
+
+struct yaml_value {
+	enum yaml_kind kind;
+	const char *key;  /* of a member of a map; NULL: of a list, or the root */
+	const char *text; /* YAML_TEXT */
+	size_t line;      /* from 1; of a member that of its key */
+	size_t count;     /* of members */
+	const struct yaml_value *first, *next;
+};
+
+struct yaml_tree;
+
+/* yaml_tree_read - reads @path, or if @text is not NULL that as its content. Exit code 78 and a
+ * sentence with the file and the line for what is wrong in it. */
+int yaml_tree_read(const char *path, const char *text, size_t len, struct yaml_tree **ret,
+	struct errinfo *reterr);
+void yaml_tree_free(struct yaml_tree *t);
+DEFINE_CLEANUP(struct yaml_tree *, yaml_tree_free)
+
+const struct yaml_value *yaml_tree_root(const struct yaml_tree *t); /* YAML_NOTHING: empty file */
+
+/* yaml_member - of the map @v; NULL: there is none, or @v is no map. */
+const struct yaml_value *yaml_member(const struct yaml_value *v, const char *key);
+
+/* yaml_fail - -EINVAL, exit code 78 and "FILE: line N: …" for what is wrong with @v. */
+int yaml_fail(const struct yaml_tree *t, const struct yaml_value *v, struct errinfo *reterr,
+	const char *fmt, ...) _printf_(4, 5);
+
+/* Values of certain kinds; each fails with a sentence that names the key. */
+int yaml_text(const struct yaml_tree *t, const struct yaml_value *v, const char **ret,
+	struct errinfo *reterr);
+int yaml_bool(
+	const struct yaml_tree *t, const struct yaml_value *v, bool *ret, struct errinfo *reterr);
+int yaml_number(const struct yaml_tree *t, const struct yaml_value *v, double low, double high,
+	double *ret, struct errinfo *reterr);
+int yaml_duration(const struct yaml_tree *t, const struct yaml_value *v, uint64_t *ret_ns,
+	struct errinfo *reterr);
+int yaml_size(const struct yaml_tree *t, const struct yaml_value *v, uint64_t *ret_bytes,
+	struct errinfo *reterr);

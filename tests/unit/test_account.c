@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_account.c - the account of steps: it adds up to the nanosecond, follows who woke whom, and slow
+ * steps differ from ordinary ones by what was done to them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "ledger_fixture.h"
+
+#define SCENE _cleanup_free_ struct ledger_scene *s = calloc(1, sizeof(*s))
+
+static const struct step_account *account(struct ledger_scene *s, struct step_report *report)
+{
+	struct recording rec = ledger_recording(s);
+	const struct step_account *a;
+	uint64_t sum = 0, bars = 0, lines = 0;
+
+	assert_int_equal(account_run(&rec, report), 0);
+	if (!report->count)
+		return NULL;
+	a = &report->items[0];
+	for (int i = 0; i < ACCOUNT_LINES; i++)
+		sum += a->total_ns[i];
+	for (size_t i = 0; i < a->bar_count; i++) {
+		bars += a->bars[i].dur_ns;
+		for (int k = 0; k < ACCOUNT_LINES; k++)
+			lines += a->bars[i].ns[k];
+	}
+	assert_int_equal(sum, a->last.ns - a->first.ns); /* to the nanosecond */
+	assert_int_equal(bars, sum);
+	assert_int_equal(lines, sum);
+	return a;
+}
+
+/* An ordinary step of 20 ms: 12 of Python, 5 of launches, 3 of waiting for the GPU. */
+static void ordinary(struct ledger_thread *t)
+{
+	spend(t, LEDGER_RUN, MS(12));
+	spend(t, LEDGER_LAUNCH, MS(5));
+	spend(t, LEDGER_GPU_WAIT, MS(3));
+	mark(t, MARK_WAIT);
+}
+
+static uint64_t grown(const struct step_account *a, enum account_line l)
+{
+	return a->slow_ns[l] > a->ordinary_ns[l] ? a->slow_ns[l] - a->ordinary_ns[l] : 0;
+}
+
+static void test_a_plain_run(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_non_null(a);
+	assert_int_equal(a->origin, STEP_BY_OPTIMIZER);
+	assert_int_equal(a->steps, 100);
+	assert_int_equal(a->slow_steps, 0);
+	assert_int_equal(a->lost_ns, 0);
+	assert_int_equal(a->ordinary_step_ns, MS(20));
+	assert_int_equal(a->ordinary_ns[ACCOUNT_HOST], MS(12));
+	assert_int_equal(a->ordinary_ns[ACCOUNT_LAUNCH], MS(5));
+	assert_int_equal(a->ordinary_ns[ACCOUNT_GPU], MS(3));
+	assert_int_equal(a->total_ns[ACCOUNT_UNKNOWN], 0);
+	assert_true(a->confidence > 0.85);
+}
+
+/* Host code that grew, at its line. */
+static void test_host_code_has_its_line(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t usual = line_stack(s, "/home/u/train.py", 10, NULL);
+	uint64_t fault = line_stack(s, "/home/u/train.py", 71, NULL);
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		sample(s, JOB, MAIN, t.at + 1, usual);
+		ordinary(&t);
+		if (i >= 50) {
+			sample(s, JOB, MAIN, t.at + 1, fault);
+			sample(s, JOB, MAIN, t.at + 2, fault);
+			spend(&t, LEDGER_RUN, MS(20));
+			mark(&t, MARK_TICK);
+		}
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->slow_steps, 50);
+	assert_int_equal(a->lost_ns, 50 * MS(20));
+	assert_int_equal(grown(a, ACCOUNT_HOST), MS(20));
+	assert_int_equal(a->entries[0].line, ACCOUNT_HOST);
+	assert_int_equal(a->entries[0].stack_hash, fault);
+	assert_int_equal(a->entries[0].slow_ns, MS(20));
+	assert_int_equal(a->entries[0].ordinary_ns, 0);
+}
+
+/* main <- pin thread <- worker, which computes: the loader's own line is named. */
+static void test_a_starved_loader_is_followed(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	struct ledger_thread pin = thread_at(s, JOB, PIN, "pt_data_pin", LEDGER_T0);
+	struct ledger_thread worker = thread_at(s, WORKER, WORKER, "pt_data_worker", LEDGER_T0);
+	uint64_t item = line_stack(s, "/home/u/data.py", 33, NULL);
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		uint64_t wait = i < 50 ? 0 : MS(40);
+
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (!wait)
+			continue;
+		stay(&pin, LEDGER_PIPE, (uint64_t)(t.at - pin.at) + wait - US(100), 0, WORKER,
+			WORKER);
+		spend(&pin, LEDGER_RUN, US(100));
+		spend(&worker, LEDGER_RUN, (uint64_t)(t.at - worker.at) + wait - US(100));
+		sample(s, WORKER, WORKER, t.at + (int64_t)MS(1), item);
+		mark(&worker, MARK_TICK);
+		stay(&t, LEDGER_LOCK, wait, US(10), JOB, PIN);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	mark(&pin, MARK_STOP);
+	a = account(s, &report);
+	assert_int_equal(a->slow_steps, 50);
+	assert_int_equal(a->entries[0].line, ACCOUNT_HOST);
+	assert_int_equal(a->entries[0].owner, OWNER_LOADER);
+	assert_int_equal(a->entries[0].pid, WORKER);
+	assert_int_equal(a->entries[0].stack_hash, item);
+	assert_in_range(a->slow_by[OWNER_LOADER][ACCOUNT_HOST], MS(39), MS(40));
+	assert_in_range(a->slow_by[OWNER_THREAD][ACCOUNT_HOST], US(90), US(110));
+	assert_int_equal(a->slow_by[OWNER_SELF][ACCOUNT_CPU], US(10));
+	assert_int_equal(a->total_ns[ACCOUNT_LOCK], 0);
+}
+
+/* Timers wake the waiter every 5 ms; the holder is who woke it at last. */
+static void test_the_interpreter_lock_has_a_holder(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t gil = line_stack(s, "/home/u/train.py", 20, "take_gil");
+	uint64_t hog = line_stack(s, "/home/u/hog.py", 5, NULL);
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		for (int k = 0; i >= 60 && k < 3; k++) {
+			sample(s, JOB, HOLDER, t.at + (int64_t)MS(1), hog);
+			stay(&t, LEDGER_LOCK, MS(5), 0, JOB, k == 2 ? HOLDER : 0)->stack_hash = gil;
+			spend(&t, LEDGER_RUN, k < 2 ? US(20) : 0);
+		}
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->slow_steps, 40);
+	assert_int_equal(a->slow_ns[ACCOUNT_GIL], MS(15));
+	assert_int_equal(a->entries[0].line, ACCOUNT_GIL);
+	assert_string_equal(a->entries[0].culprit, "t103");
+	assert_int_equal(a->entries[0].stack_hash, hog);
+}
+
+static void test_rivals_for_the_cpu_are_named(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (i < 30)
+			continue;
+		rival(s, MAIN, t.at, MS(6), 900, "hog");
+		spend(&t, LEDGER_CPU_WAIT, MS(6));
+		rival(s, MAIN, t.at, MS(4), 901, "backup");
+		spend(&t, LEDGER_CPU_WAIT, MS(4));
+		mark(&t, MARK_TICK);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->slow_steps, 70);
+	assert_int_equal(grown(a, ACCOUNT_CPU), MS(10));
+	assert_string_equal(a->entries[0].culprit, "hog");
+	assert_int_equal(a->entries[0].slow_ns, MS(6));
+	assert_string_equal(a->entries[1].culprit, "backup");
+	assert_int_equal(a->entries[1].slow_ns, MS(4));
+}
+
+/* A step in which the loader's batches are many and no backward pass is: an evaluation. */
+static void test_an_evaluation_is_no_slow_step(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	const struct step_account *a;
+
+	for (int i = 0; i < 120; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		for (int k = 0; i % 30 == 29 && k < 20; k++) {
+			spend(&t, LEDGER_RUN, MS(6));
+			mark(&t, MARK_LOADER);
+		}
+		spend(&t, LEDGER_RUN, US(10));
+		mark(&t, MARK_LOADER);
+		spend(&t, LEDGER_RUN, MS(1));
+		mark(&t, MARK_BACKWARD);
+		ordinary(&t);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->other_steps, 4);
+	assert_int_equal(a->slow_steps, 0);
+}
+
+/* The GPU is waited for in every fourth step: that one is not slow. */
+static void test_a_wait_in_every_fourth_step(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	const struct step_account *a;
+
+	for (int i = 0; i < 160; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		spend(&t, LEDGER_RUN, MS(6));
+		spend(&t, LEDGER_LAUNCH, MS(4));
+		if (i % 4 == 3) {
+			spend(&t, LEDGER_GPU_WAIT, MS(40));
+			mark(&t, MARK_WAIT);
+		}
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->group, 4);
+	assert_int_equal(a->slow_steps, 0);
+	assert_int_equal(a->ordinary_step_ns, MS(20));
+}
+
+/* One bell of lengths, however wide, has no slow steps. */
+static void test_noise_is_not_slow(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t seed = 1;
+
+	for (int i = 0; i < 400; i++) {
+		uint64_t sum = 0;
+
+		for (int k = 0; k < 8; k++) {
+			seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+			sum += (seed >> 33) % 4000;
+		}
+		mark(&t, MARK_OPTIMIZER);
+		spend(&t, LEDGER_RUN, MS(2) + US(sum));
+		mark(&t, MARK_TICK);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	assert_int_equal(account(s, &report)->slow_steps, 0);
+}
+
+/* What no row covers is not known, and nothing else. */
+static void test_lost_rows_are_unknown(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		spend(&t, LEDGER_RUN, MS(5));
+		mark(&t, MARK_TICK);
+		s->count--; /* it did not arrive */
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->ordinary_ns[ACCOUNT_UNKNOWN], MS(5));
+	assert_int_equal(a->ordinary_ns[ACCOUNT_HOST], MS(12));
+	assert_true(a->unknown_reason[0]);
+}
+
+/* Two threads that wait for each other, and a chain as deep as they come, end. */
+static void test_circles_end(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	struct ledger_thread u = thread_at(s, JOB, AUTOGRAD, "pt_autograd_0", LEDGER_T0);
+	const struct step_account *a;
+
+	for (int i = 0; i < 50; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		spend(&t, LEDGER_LAUNCH, MS(1));
+		stay(&t, LEDGER_LOCK, MS(9), 0, JOB, AUTOGRAD);
+		stay(&u, LEDGER_LOCK, MS(10), 0, JOB, MAIN);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->ordinary_ns[ACCOUNT_LOCK], MS(9));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_plain_run),
+		cmocka_unit_test(test_host_code_has_its_line),
+		cmocka_unit_test(test_a_starved_loader_is_followed),
+		cmocka_unit_test(test_the_interpreter_lock_has_a_holder),
+		cmocka_unit_test(test_rivals_for_the_cpu_are_named),
+		cmocka_unit_test(test_an_evaluation_is_no_slow_step),
+		cmocka_unit_test(test_a_wait_in_every_fourth_step),
+		cmocka_unit_test(test_noise_is_not_slow),
+		cmocka_unit_test(test_lost_rows_are_unknown),
+		cmocka_unit_test(test_circles_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

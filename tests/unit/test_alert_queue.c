@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_alert_queue.c - one incident an episode, whatever waits, whatever is lost. */
+#include "notice_fixture.h"
+
+#include "cluster/notify/alert_queue.h"
+
+static void put(struct alert_queue *q, enum fleet_notice_kind kind, uint64_t id)
+{
+	struct fleet_notice n = notice(kind, id);
+
+	alert_queue_put(q, &n);
+}
+
+static void expect(struct alert_queue *q, int kind, uint64_t id)
+{
+	struct alert_item *i = alert_queue_take(q);
+
+	if (kind < 0) {
+		assert_null(i);
+		return;
+	}
+	assert_non_null(i);
+	assert_int_equal(i->notice.kind, kind);
+	assert_int_equal(i->notice.episode.id, id);
+	free(i);
+}
+#define BEGAN   FLEET_NOTICE_BEGAN
+#define CHANGED FLEET_NOTICE_CHANGED
+#define ENDED   FLEET_NOTICE_ENDED
+
+static void test_in_order(void **state)
+{
+	struct alert_queue q = ALERT_QUEUE_INIT;
+
+	put(&q, BEGAN, 1);
+	put(&q, BEGAN, 2);
+	expect(&q, BEGAN, 1);
+	put(&q, CHANGED, 1);
+	put(&q, ENDED, 2); /* had begun and was not told: nothing to resolve */
+	expect(&q, CHANGED, 1);
+	put(&q, CHANGED, 1);
+	put(&q, ENDED, 1); /* replaces the change */
+	expect(&q, ENDED, 1);
+	expect(&q, -1, 0);
+	put(&q, ENDED, 1); /* a second end */
+	put(&q, ENDED, 99);
+	expect(&q, -1, 0);
+	assert_int_equal(q.merged, 1);
+	assert_int_equal(q.brief, 4);
+	assert_int_equal(q.open.used, 0);
+	alert_queue_done(&q);
+}
+
+static void test_labels_of_the_first(void **state)
+{
+	struct alert_queue q = ALERT_QUEUE_INIT;
+	struct fleet_notice n = notice(BEGAN, 1);
+	const struct alert_open *open;
+	struct alert_item *i;
+	size_t cursor = 0;
+
+	put(&q, BEGAN, 1);
+	expect(&q, BEGAN, 1);
+	n.kind = CHANGED;
+	snprintf(n.episode.node, sizeof(n.episode.node), "other");
+	alert_queue_put(&q, &n);
+	i = alert_queue_take(&q);
+	assert_string_equal(i->first.node, "node-3");
+	assert_string_equal(i->notice.episode.node, "other");
+	free(i);
+	open = alert_queue_open(&q, &cursor);
+	assert_string_equal(open->first.node, "node-3");
+	assert_string_equal(open->now.node, "other");
+	assert_null(alert_queue_open(&q, &cursor));
+	alert_queue_done(&q);
+}
+
+static void test_ends_are_not_lost(void **state)
+{
+	struct alert_queue q = ALERT_QUEUE_INIT;
+
+	for (uint64_t id = 1; id <= 10; id++) {
+		put(&q, BEGAN, id);
+		expect(&q, BEGAN, id);
+	}
+	for (uint64_t id = 100; id < 100 + ALERT_WAITING_MAX + 5; id++)
+		put(&q, BEGAN, id);
+	assert_int_equal(q.lost, 5);
+	for (uint64_t id = 1; id <= 10; id++)
+		put(&q, ENDED, id);
+	assert_int_equal(q.count, ALERT_WAITING_MAX);
+	assert_int_equal(q.lost, 15); /* the oldest begins made room */
+	expect(&q, BEGAN, 110);
+	put(&q, CHANGED, 100); /* its begin was lost: it is told as one */
+	for (size_t n = 0; n < ALERT_WAITING_MAX - 11; n++)
+		expect(&q, BEGAN, 111 + n);
+	for (uint64_t id = 1; id <= 10; id++)
+		expect(&q, ENDED, id);
+	expect(&q, BEGAN, 100);
+	expect(&q, -1, 0);
+	alert_queue_done(&q);
+}
+
+static void test_what_cannot_be_remembered_is_not_told(void **state)
+{
+	struct alert_queue q = ALERT_QUEUE_INIT;
+
+	for (uint64_t id = 1; id <= ALERT_OPEN_MAX; id++) {
+		put(&q, BEGAN, id);
+		expect(&q, BEGAN, id);
+	}
+	put(&q, BEGAN, 5000);
+	expect(&q, -1, 0);
+	assert_int_equal(q.lost, 1);
+	put(&q, ENDED, 7);
+	expect(&q, ENDED, 7);
+	put(&q, BEGAN, 5001);
+	expect(&q, BEGAN, 5001);
+	alert_queue_done(&q);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_in_order),
+		cmocka_unit_test(test_labels_of_the_first),
+		cmocka_unit_test(test_ends_are_not_lost),
+		cmocka_unit_test(test_what_cannot_be_remembered_is_not_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_clocks.c - clocks that are wrong by a known amount are brought together: distance, drift, a clock
+ * that is set, nodes that only others tie, and those that nothing but their pushes places. */
+#include "calls_fixture.h"
+#include "cluster/detect/clock_pair.h"
+#include "cluster/detect/clocks.h"
+
+/* How far two ranks' clocks are from each other after correction. */
+static int64_t apart(const struct calls *c, const struct job *j, int a, int b)
+{
+	struct worker_view x, y;
+
+	assert_true(worker_of_rank(c, a, &x));
+	assert_true(worker_of_rank(c, b, &y));
+	return x.offset_ns + job_clock(j, job_node(j, a), j->now_ns) -
+	       (y.offset_ns + job_clock(j, job_node(j, b), j->now_ns));
+}
+
+static void play(struct job *j, struct calls *c, int steps, int64_t step_ns)
+{
+	for (int i = 0; i < steps; i++) {
+		job_step(j, step_ns, i % j->ranks, 5 * MS);
+		if (i % 10 == 9) {
+			job_push(j, c);
+			calls_tick(c, j->now_ns + 2 * MS);
+		}
+	}
+}
+
+static void test_skew(void **state)
+{
+	struct calls *c = calls_made();
+	struct worker_view w;
+	struct job j;
+
+	job_init(&j, 32, 4);
+	job_skew(&j, 20 * MS);
+	play(&j, c, 100, 50 * MS);
+	for (int rank = 0; rank < 32; rank++) {
+		assert_true(llabs(apart(c, &j, rank, 0)) < MS / 10);
+		assert_true(worker_of_rank(c, rank, &w));
+		assert_true(w.error_ns < (uint64_t)MS / 10);
+		/* against the cluster's clock: the way of a push is 2 ms here */
+		assert_true(llabs(w.offset_ns + j.skew_ns[rank / 4]) < 3 * MS);
+	}
+	assert_int_equal(calls_stats(c).clock_steps, 0);
+	job_done(&j);
+	calls_free(c);
+}
+
+static void test_drift(void **state)
+{
+	struct calls *c = calls_made();
+	struct worker_view a, b;
+	struct job j;
+
+	job_init(&j, 4, 1);
+	job_skew(&j, 20 * MS);
+	j.drift[1] = 40e-6;
+	j.drift[2] = -25e-6;
+	play(&j, c, 600, 60 * MS);
+	for (int rank = 1; rank < 4; rank++)
+		assert_true(llabs(apart(c, &j, rank, 0)) < MS / 5);
+	assert_true(worker_of_rank(c, 1, &a));
+	assert_true(worker_of_rank(c, 2, &b));
+	assert_true(a.drift_ppm - b.drift_ppm < -60 && a.drift_ppm - b.drift_ppm > -70);
+	assert_int_equal(calls_stats(c).clock_steps, 0);
+	job_done(&j);
+	calls_free(c);
+}
+
+/* A clock that is set: found again within a few collectives, and nobody is called late for it. */
+static void set_clock(uint32_t node, int64_t by_ns, uint64_t pairs)
+{
+	struct calls *c = calls_made();
+	struct worker_view w;
+	struct job j;
+	int64_t x[8];
+
+	job_init(&j, 8, 2);
+	job_skew(&j, 20 * MS);
+	for (int i = 0; i < 100; i++) {
+		if (i == 60)
+			j.skew_ns[node] += by_ns;
+		job_step(&j, 50 * MS, -1, 0);
+		if (i % 10 == 9) {
+			job_push(&j, c);
+			calls_tick(c, j.now_ns + 2 * MS);
+		}
+	}
+	assert_int_equal(calls_stats(c).clock_steps, pairs);
+	for (int rank = 0; rank < 8; rank++) {
+		assert_true(llabs(apart(c, &j, rank, 0)) < MS / 10);
+		assert_true(worker_of_rank(c, rank, &w));
+		assert_true(w.lag.max < (uint64_t)MS);
+	}
+	/* those before it are still in line */
+	for (uint64_t seq = 50; seq < 70; seq++) {
+		assert_int_equal(calls_arrivals(c, COMM, seq, x, 8), 8);
+		for (int rank = 1; rank < 8; rank++)
+			assert_true(llabs(x[rank] - x[0]) < MS);
+	}
+	job_done(&j);
+	calls_free(c);
+}
+
+static void test_step(void **state)
+{
+	set_clock(2, 300 * MS, 1);
+	set_clock(2, -300 * MS, 1);
+	set_clock(3, 5 * MS, 1);
+	set_clock(0, -25 * MS, 3); /* all are compared with this one */
+	set_clock(1, 30 * SECOND, 1);
+	set_clock(1, 0, 0); /* positive control */
+}
+
+/* Few ranks that wake late do not move the estimate. */
+static void test_outliers(void **state)
+{
+	struct calls *c = calls_made();
+	struct job j;
+
+	job_init(&j, 8, 2);
+	job_skew(&j, 20 * MS);
+	for (int i = 0; i < 200; i++) {
+		job_step(&j, 20 * MS, -1, 0);
+		if (i % 5 == 0) /* both ranks of a node leave 4 ms late */
+			for (size_t k = j.count - 8; k < j.count; k++)
+				if (j.items[k].node == 1) {
+					j.items[k].call.leave_ns += 4 * MS;
+					j.items[k].call.wait_ns += (uint64_t)(4 * MS);
+				}
+	}
+	job_push(&j, c);
+	calls_tick(c, j.now_ns);
+	assert_true(llabs(apart(c, &j, 2, 0)) < MS / 10);
+	assert_int_equal(calls_stats(c).clock_steps, 0);
+	job_done(&j);
+	calls_free(c);
+}
+
+/* Nodes 0-1 and 1-2 meet, 0 and 2 never do; node 3 meets nobody. */
+static void test_chain(void **state)
+{
+	struct calls *c = calls_made();
+	struct worker_view w;
+	struct job j;
+
+	job_init(&j, 4, 1);
+	job_skew(&j, 20 * MS);
+	for (int i = 0; i < 100; i++)
+		for (int pair = 0; pair < 3; pair++) {
+			j.now_ns += 10 * MS;
+			for (int k = 0; k < (pair < 2 ? 2 : 1); k++) {
+				int rank = pair < 2 ? pair + k : 3;
+				struct push_call call = job_call(&j, rank, j.now_ns, j.now_ns + MS);
+
+				call.comm += (uint64_t)pair;
+				call.rank = k;
+				call.nranks = pair < 2 ? 2 : 1;
+				call.seq = (uint64_t)i;
+				job_add(&j, job_node(&j, rank), call);
+			}
+		}
+	job_push(&j, c);
+	calls_tick(c, j.now_ns);
+	assert_true(llabs(apart(c, &j, 2, 0)) < MS / 10);
+	assert_true(worker_of_rank(c, 3, &w));
+	assert_true(w.error_ns >= 5 * (uint64_t)MS && w.error_ns < UINT64_MAX);
+	assert_true(llabs(w.offset_ns + j.skew_ns[3]) <= (int64_t)w.error_ns);
+	job_done(&j);
+	calls_free(c);
+}
+
+/* Calls that nobody waited for say nothing about clocks. */
+static void test_waits_unknown(void **state)
+{
+	struct calls *c = calls_made();
+	struct worker_view w;
+	struct job j;
+
+	job_init(&j, 4, 1);
+	for (int i = 0; i < 100; i++) {
+		job_step(&j, 20 * MS, 1, 10 * MS);
+		for (size_t k = j.count - 4; k < j.count; k++) {
+			j.items[k].call.leave_ns = j.items[k].call.enter_ns + 5000;
+			j.items[k].call.wait_ns = UINT64_MAX;
+		}
+	}
+	job_push(&j, c);
+	calls_tick(c, j.now_ns);
+	assert_true(worker_of_rank(c, 1, &w));
+	assert_true(w.error_ns >= 5 * (uint64_t)MS);
+	job_done(&j);
+	calls_free(c);
+}
+
+static void test_pair_alone(void **state)
+{
+	struct clock_pair p = {0};
+
+	clock_pair_fit(&p);
+	assert_false(p.is_fitted);
+	for (int i = 0; i < 20000; i++) /* 20 s, 100 ppm */
+		assert_false(clock_pair_add(&p,
+			(struct clock_moment){BEGIN_NS + i * MS, 7 * MS + i * 100 + i % 7 * 1000}));
+	clock_pair_fit(&p);
+	assert_true(p.is_fitted);
+	assert_true(p.slope > 95e-6 && p.slope < 105e-6);
+	assert_true(p.error_ns < 50000);
+	assert_int_equal(p.points[0].samples >= 32, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_skew),
+		cmocka_unit_test(test_drift),
+		cmocka_unit_test(test_step),
+		cmocka_unit_test(test_outliers),
+		cmocka_unit_test(test_chain),
+		cmocka_unit_test(test_waits_unknown),
+		cmocka_unit_test(test_pair_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

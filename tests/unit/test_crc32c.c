@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_crc32c.c - RFC 3720's vectors, and pieces of any length. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/crc32c.h"
+
+static void test_vectors(void **state)
+{
+	unsigned char data[32] = {0};
+
+	assert_int_equal(crc32c(0, "", 0), 0);
+	assert_int_equal(crc32c(0, "123456789", 9), 0xe3069283);
+	assert_int_equal(crc32c(0, data, sizeof(data)), 0x8a9136aa);
+	memset(data, 0xff, sizeof(data));
+	assert_int_equal(crc32c(0, data, sizeof(data)), 0x62a8ab43);
+	for (unsigned char i = 0; i < sizeof(data); i++)
+		data[i] = i;
+	assert_int_equal(crc32c(0, data, sizeof(data)), 0x46dd794e);
+	for (size_t cut = 0; cut <= sizeof(data); cut++)
+		assert_int_equal(
+			crc32c(crc32c(0, data, cut), data + cut, sizeof(data) - cut), 0x46dd794e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_vectors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_delay_text.c - sentences about slow steps: whose time it was and where, none against another. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/correlate/account/delay_text.h"
+#include "agent/correlate/engine/detector.h"
+#include "steps_fixture.h"
+
+static void assert_has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in: %s", part, text);
+}
+
+/* Slow steps that lost most of their time to @kind, by the account's first entry on line @line. */
+static void tell(enum delay_kind kind, enum account_line line, struct account_entry who,
+	struct incident *inc)
+{
+	struct stack *items[] = {&steps_stack};
+	struct stack_list stacks = {items, 1};
+	struct recording rec = {.stacks = &stacks};
+	struct delay_list all = {.count = 1};
+	struct incident_list list = {.items = inc, .max = 1};
+	struct step_account a;
+
+	steps_fill(&a);
+	who.line = line;
+	who.stack_hash = STEPS_HASH;
+	a.entries[0] = who;
+	all.items[0] = (struct delay){.kind = kind,
+		.ordinary_ns = 2 * STEPS_MS,
+		.slow_ns = 131 * STEPS_MS,
+		.lead = &a.entries[0],
+		.share = 0.95};
+	assert_ptr_equal(incident_begin(&list, PROBLEM_STARVATION), inc);
+	delay_text_slow(&rec, &a, &all, &all.items[0], NULL, inc);
+	free(a.bars);
+}
+
+/* The usual advice for a starved GPU is to leave batches to workers; these have them already. */
+static void the_data_loader(void **state)
+{
+	struct incident inc = {0};
+
+	tell(DELAY_BY_LOADER, ACCOUNT_HOST,
+		(struct account_entry){
+			.owner = OWNER_LOADER, .pid = STEPS_WORKER, .comm = "pt_data_worker"},
+		&inc);
+	assert_has(inc.summary,
+		"129ms more waiting for the data loader, whose worker is at train.py:88 (collate)");
+	assert_has(inc.root_cause, "whose worker pt_data_worker is running host code");
+	assert_has(inc.explanation, "Steps were found by steps of the optimizer (95 % sure).");
+	assert_int_equal(inc.fix_count, 1);
+	assert_has(inc.fixes[0], "num_workers");
+}
+
+/* The place is where the lock was held, not where it was waited for; a thread of the same process has
+ * no process id of its own. */
+static void the_interpreter_lock(void **state)
+{
+	struct incident inc = {0};
+
+	tell(DELAY_BY_GIL, ACCOUNT_GIL,
+		(struct account_entry){
+			.pid = STEPS_PID, .culprit_pid = STEPS_PID, .culprit = "spinner"},
+		&inc);
+	assert_has(inc.summary, "interpreter lock, held at train.py:88 (collate)");
+	assert_has(inc.root_cause,
+		"held by another thread of the process (spinner) at train.py:88 (collate)");
+	assert_null(strstr(inc.root_cause, "pid"));
+}
+
+/* Another process has one. */
+static void a_neighbour(void **state)
+{
+	struct incident inc = {0};
+
+	tell(DELAY_BY_CPU, ACCOUNT_CPU,
+		(struct account_entry){.pid = STEPS_PID, .culprit_pid = 99, .culprit = "stress-ng"},
+		&inc);
+	assert_has(inc.root_cause, "get no CPU: stress-ng (pid 99) has it");
+	tell(DELAY_BY_CPU, ACCOUNT_CPU,
+		(struct account_entry){
+			.pid = STEPS_PID, .culprit_pid = STEPS_PID, .culprit = "spinner"},
+		&inc);
+	assert_has(inc.root_cause, "get no CPU: thread spinner of the same process has it");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_data_loader),
+		cmocka_unit_test(the_interpreter_lock),
+		cmocka_unit_test(a_neighbour),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

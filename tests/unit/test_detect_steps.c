@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_detect_steps.c - what is said about slow steps: the problem, its cause and place, how bad, and
+ * nothing where nothing is wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "ledger_fixture.h"
+#include "model/problem.h"
+
+#define SCENE _cleanup_free_ struct ledger_scene *s = calloc(1, sizeof(*s))
+#define STEPS 120
+
+struct answer {
+	struct incident *list;
+	size_t count;
+};
+
+static void answer_done(struct answer *a)
+{
+	free(a->list);
+}
+#define ANSWER _cleanup_(answer_done) struct answer a
+
+static struct answer explain(struct recording rec)
+{
+	struct answer a = {0};
+
+	assert_int_equal(correlate_run(&rec, &a.list, &a.count), 0);
+	return a;
+}
+
+/* The one incident there is, of @problem and @severity; its texts hold @text. */
+static const struct incident *only(
+	const struct answer *a, enum problem problem, enum severity severity, const char *text)
+{
+	assert_int_equal(a->count, 1);
+	assert_int_equal(a->list[0].problem, problem);
+	assert_int_equal(a->list[0].severity, severity);
+	if (!strstr(a->list[0].summary, text) && !strstr(a->list[0].root_cause, text))
+		fail_msg("\"%s\" is neither in \"%s\" nor in \"%s\"", text, a->list[0].summary,
+			a->list[0].root_cause);
+	return &a->list[0];
+}
+
+/* 20 ms: 12 of Python at its usual line, 5 of launches, 3 of waiting for the GPU. */
+static void ordinary(struct ledger_thread *t, uint64_t stack)
+{
+	mark(t, MARK_OPTIMIZER);
+	sample(t->s, JOB, MAIN, t->at + 1, stack);
+	spend(t, LEDGER_RUN, MS(12));
+	spend(t, LEDGER_LAUNCH, MS(5));
+	spend(t, LEDGER_GPU_WAIT, MS(3));
+	mark(t, MARK_WAIT);
+}
+
+static struct ledger_thread job(struct ledger_scene *s, uint64_t *ret_stack)
+{
+	*ret_stack = line_stack(s, "/home/u/train.py", 10, NULL);
+	return thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+}
+
+static void test_nothing_is_wrong(void **state)
+{
+	SCENE;
+	uint64_t usual;
+	struct ledger_thread t = job(s, &usual);
+
+	for (int i = 0; i < STEPS; i++)
+		ordinary(&t, usual);
+	mark(&t, MARK_OPTIMIZER);
+	ANSWER = explain(ledger_recording(s));
+	assert_int_equal(a.count, 0);
+}
+
+static void test_new_host_code(void **state)
+{
+	SCENE;
+	const struct incident *inc;
+	uint64_t usual, fault;
+	struct ledger_thread t = job(s, &usual);
+
+	fault = line_stack(s, "/home/u/train.py", 71, NULL);
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, usual);
+		if (i < STEPS / 2)
+			continue;
+		sample(s, JOB, MAIN, t.at + 1, fault);
+		spend(&t, LEDGER_RUN, MS(10));
+		mark(&t, MARK_TICK);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	ANSWER = explain(ledger_recording(s));
+	inc = only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "train.py:71");
+	assert_int_equal(inc->excess_ns, STEPS / 2 * MS(10));
+	assert_int_equal(inc->stacks[0].hash, fault);
+	assert_true(inc->since.ns > 0);
+}
+
+/* A third longer at every line: the CPU is slower, no line is. */
+static void test_evenly_slower(void **state)
+{
+	SCENE;
+	uint64_t lines[4];
+	struct ledger_thread t = job(s, &lines[0]);
+
+	for (uint32_t i = 1; i < 4; i++)
+		lines[i] = line_stack(s, "/home/u/train.py", 10 + i, NULL);
+	for (int i = 0; i < STEPS; i++) {
+		uint64_t each = i < STEPS / 2 ? MS(4) : US(5400);
+
+		mark(&t, MARK_OPTIMIZER);
+		for (int k = 0; k < 4; k++) {
+			sample(s, JOB, MAIN, t.at + 1, lines[k]);
+			spend(&t, LEDGER_RUN, each);
+			mark(&t, MARK_TICK);
+		}
+	}
+	mark(&t, MARK_OPTIMIZER);
+	ANSWER = explain(ledger_recording(s));
+	only(&a, PROBLEM_GOODPUT, SEVERITY_LOW, "host code");
+}
+
+static void test_a_wait_for_the_disk_every_20_steps(void **state)
+{
+	SCENE;
+	const struct incident *inc;
+	uint64_t usual, save;
+	struct ledger_thread t = job(s, &usual);
+
+	save = line_stack(s, "/usr/lib/python3/dist-packages/torch/serialization.py", 900, NULL);
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, usual);
+		if (i % 20 == 10)
+			stay(&t, LEDGER_DISK, MS(200), 0, 0, 0)->stack_hash = save;
+	}
+	mark(&t, MARK_OPTIMIZER);
+	ANSWER = explain(ledger_recording(s));
+	inc = only(&a, PROBLEM_CHECKPOINT, SEVERITY_HIGH, "every 20 steps");
+	assert_int_equal(inc->period_steps, 20);
+}
+
+static void gpu_reading(struct ledger_scene *s, int64_t at, int64_t clock, int64_t util)
+{
+	struct gpu_sample *g = &s->gpus[s->gpu_count++];
+
+	gpu_sample_init(g);
+	g->time.ns = at;
+	g->sm_clock_mhz = clock;
+	g->util_gpu_pct = util;
+	g->processes = 1;
+}
+
+/* The GPU is waited for twice as long; @clock and @bytes say why, or do not. */
+static void slow_gpu(struct ledger_scene *s, int64_t clock, uint64_t bytes)
+{
+	uint64_t usual;
+	struct ledger_thread t = job(s, &usual);
+
+	for (int i = 0; i < STEPS; i++) {
+		bool slow = i >= STEPS / 2;
+
+		ordinary(&t, usual);
+		t.row.copy_bytes = slow ? bytes : 1000000;
+		spend(&t, LEDGER_GPU_WAIT, slow ? MS(40) : MS(17));
+		mark(&t, MARK_WAIT);
+		if (i % 10 == 5)
+			gpu_reading(s, t.at, slow ? clock : 1980, 80);
+	}
+	mark(&t, MARK_OPTIMIZER);
+}
+
+static void test_a_lower_clock(void **state)
+{
+	SCENE;
+
+	slow_gpu(s, 345, 1000000);
+	ANSWER = explain(ledger_recording(s));
+	only(&a, PROBLEM_THROTTLE, SEVERITY_HIGH, "345 MHz instead of 1980 MHz");
+}
+
+static void test_more_work_is_no_fault(void **state)
+{
+	SCENE;
+
+	slow_gpu(s, 1980, 2000000);
+	ANSWER = explain(ledger_recording(s));
+	only(&a, PROBLEM_GOODPUT, SEVERITY_LOW, "more work");
+}
+
+static void test_a_slower_gpu_without_a_reason_is_said(void **state)
+{
+	SCENE;
+
+	slow_gpu(s, 1980, 1000000);
+	ANSWER = explain(ledger_recording(s));
+	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "nothing recorded says why");
+}
+
+/* From the first step to the last, with nothing ordinary to compare with. */
+static void test_waste_in_every_step(void **state)
+{
+	SCENE;
+	uint64_t usual;
+	struct ledger_thread t = job(s, &usual);
+
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, usual);
+		rival(s, MAIN, t.at, MS(15), 900, "hog");
+		spend(&t, LEDGER_CPU_WAIT, MS(15));
+		mark(&t, MARK_TICK);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	ANSWER = explain(ledger_recording(s));
+	only(&a, PROBLEM_CPU_CONTENTION, SEVERITY_HIGH, "hog");
+}
+
+/* Every thread of the control group is stopped when its quota is used up. */
+static void test_a_cpu_quota(void **state)
+{
+	SCENE;
+	struct container_sample groups[8];
+	struct recording rec;
+	uint64_t usual;
+	struct ledger_thread t = job(s, &usual);
+
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, usual);
+		if (i < STEPS / 2)
+			continue;
+		spend(&t, LEDGER_CPU_WAIT, MS(15));
+		mark(&t, MARK_TICK);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	for (int i = 0; i < 8; i++)
+		groups[i] = (struct container_sample){.time.ns = LEDGER_T0 + i * (int64_t)MS(450),
+			.cgroup_id = 7,
+			.throttled_us = i < 3 ? 0 : (i - 2) * 200000,
+			.quota_us = 60000,
+			.period_us = 100000};
+	rec = ledger_recording(s);
+	rec.containers = groups;
+	rec.container_count = 8;
+	ANSWER = explain(rec);
+	only(&a, PROBLEM_CPU_CONTENTION, SEVERITY_HIGH, "CPU quota of 0.6 CPUs");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_is_wrong),
+		cmocka_unit_test(test_new_host_code),
+		cmocka_unit_test(test_evenly_slower),
+		cmocka_unit_test(test_a_wait_for_the_disk_every_20_steps),
+		cmocka_unit_test(test_a_lower_clock),
+		cmocka_unit_test(test_more_work_is_no_fault),
+		cmocka_unit_test(test_a_slower_gpu_without_a_reason_is_said),
+		cmocka_unit_test(test_waste_in_every_step),
+		cmocka_unit_test(test_a_cpu_quota),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_fleet.c - the articles' scenes, played to the core: who is late, for what, why and what it
+ * costs; what faults of agents and networks do not change; who is not blamed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cluster/detect/fleet.h"
+#include "cluster/simulate/play.h"
+
+#define START ((int64_t)1700000000 * (int64_t)NS_PER_S)
+#define MS    1000000
+
+struct scene {
+	struct play_settings s;
+	struct rates *rates;
+	struct fleet *fleet;
+	struct play *play;
+	struct fleet_notice first; /* that was told */
+	int64_t first_ns;
+	size_t began, ended, changed;
+};
+
+static struct job_spec job_of(uint32_t ranks, uint64_t step_ns, uint32_t steps)
+{
+	return (struct job_spec){.seed = 7,
+		.data = ranks,
+		.tensor = 1,
+		.pipeline = 1,
+		.microbatches = 1,
+		.layers = 1,
+		.buckets = 1,
+		.steps = steps,
+		.step_ns = step_ns,
+		.jitter = 0.002};
+}
+
+static struct simulation_settings agents_of(uint32_t gpus)
+{
+	return (struct simulation_settings){.seed = 11,
+		.cluster = "c1",
+		.gpus_per_node = gpus,
+		.gpu_model = "NVIDIA H100 80GB HBM3",
+		.provider = "lambda",
+		.start_ns = START,
+		.push_ns = 10 * NS_PER_S,
+		.batch_ns = NS_PER_S / 4,
+		.latency_ns = 2 * MS};
+}
+
+static void scene_begin(struct scene *s)
+{
+	struct fleet_settings f = fleet_defaults;
+
+	assert_int_equal(rates_builtin(&s->rates), 0);
+	f.nodes = nodes_defaults;
+	f.calls = calls_defaults;
+	f.rates = s->rates;
+	f.seed = 3;
+	assert_int_equal(fleet_new(&f, &s->fleet), 0);
+	assert_int_equal(play_new(&s->s, &s->play), 0);
+}
+
+/* To the end, a tick at a time; notes when the first episode was told. */
+static void scene_run(struct scene *s)
+{
+	struct fleet_notice n;
+	int r = 1;
+
+	while (r > 0) {
+		r = play_until(s->play, s->fleet, play_now(s->play) + PLAY_TICK_NS);
+		assert_true(r >= 0);
+		while (fleet_notice(s->fleet, &n)) {
+			if (!s->began && n.kind == FLEET_NOTICE_BEGAN) {
+				s->first = n;
+				s->first_ns = play_now(s->play);
+			}
+			if (n.kind == FLEET_NOTICE_BEGAN)
+				print_message("# %.2f s: %s\n",
+					(double)(play_now(s->play) - START) / 1e9, n.episode.text);
+			s->began += n.kind == FLEET_NOTICE_BEGAN;
+			s->ended += n.kind == FLEET_NOTICE_ENDED;
+			s->changed += n.kind == FLEET_NOTICE_CHANGED;
+		}
+	}
+}
+
+static void scene_end(struct scene *s)
+{
+	play_free(s->play);
+	fleet_free(s->fleet);
+	rates_free(s->rates);
+}
+
+static struct fleet_episode worst(const struct scene *s)
+{
+	struct fleet_episode e = {0};
+	size_t cursor = 0;
+
+	assert_true(fleet_episode_next(s->fleet, "c1", &cursor, &e));
+	return e;
+}
+
+/* "Rank 41 of 64, 80 ms behind": 12.55 USD an hour at Lambda's price of an H100. */
+static void test_rank_41_of_64(void **state)
+{
+	static const struct push_report why = {
+		.cause = "its loader reads from a disk that rsync keeps "
+			 "busy (train.py:41)",
+		.fix = "move rsync",
+		.confidence = 0.9};
+	struct scene s = {.s = {.job = job_of(64, NS_PER_S - 80 * MS, 40),
+				  .agents = agents_of(8),
+				  .report = &why}};
+	struct fleet_episode e;
+
+	s.s.job.fault = JOB_LATE;
+	s.s.job.faulty[0] = 41;
+	s.s.job.faulty_count = 1;
+	s.s.job.late_ns = 80 * MS;
+	s.s.job.period = 1;
+	s.s.job.from_step = 5;
+	scene_begin(&s);
+	scene_run(&s);
+	e = worst(&s);
+	assert_int_equal(s.began, 1);
+	assert_int_equal(e.problem, FLEET_STRAGGLER);
+	assert_int_equal(e.rank, 41);
+	assert_string_equal(e.node, "node-5");
+	assert_true(e.lag_ns > 79 * MS && e.lag_ns < 81 * MS);
+	assert_true(e.cost.priced);
+	print_message("# %.2f USD/h, %s\n", e.cost.per_hour, e.text);
+	assert_true(fabs(e.cost.per_hour - 12.55) <
+		    0.65); /* steps vary, so not all of it is waiting for it */
+	assert_non_null(strstr(e.text, "train.py:41"));
+	assert_string_equal(e.fix, "move rsync");
+	assert_true(s.changed >= 1); /* why came after who */
+	/* told after the third late step, which is not chance any more */
+	assert_true(s.first_ns - (START + 6 * (int64_t)NS_PER_S) < (int64_t)(4 * NS_PER_S));
+	scene_end(&s);
+}
+
+static void test_rank_5_every_14_steps(void **state)
+{
+	struct scene s = {.s = {.job = job_of(8, 200 * MS, 300), .agents = agents_of(2)}};
+	struct fleet_episode e;
+
+	s.s.job.fault = JOB_LATE;
+	s.s.job.faulty[0] = 5;
+	s.s.job.faulty_count = 1;
+	s.s.job.late_ns = 290 * MS;
+	s.s.job.period = 14;
+	scene_begin(&s);
+	scene_run(&s);
+	e = worst(&s);
+	assert_int_equal(s.began, 1);
+	assert_int_equal(e.rank, 5);
+	assert_int_equal(e.period, 14);
+	assert_true(e.lag_ns > 285 * MS && e.lag_ns < 295 * MS);
+	assert_string_equal(e.node, "node-2");
+	assert_non_null(strstr(e.text, "every 14th step"));
+	scene_end(&s);
+}
+
+static void test_healthy_is_quiet(void **state)
+{
+	struct scene s = {.s = {.job = job_of(64, 500 * MS, 600), .agents = agents_of(8)}};
+
+	s.s.job.jitter = 0.01;
+	scene_begin(&s);
+	scene_run(&s);
+	assert_int_equal(s.began, 0);
+	scene_end(&s);
+}
+
+/* What happens to messages does not change who is blamed. */
+static void test_faults_of_the_network(void **state)
+{
+	const int64_t end = START + 300 * (int64_t)NS_PER_S;
+	const struct simulation_fault faults[] = {
+		{SIMULATION_DUPLICATES, UINT32_MAX, START, end, 0.3},
+		{SIMULATION_REORDER, UINT32_MAX, START, end, 2},
+		{SIMULATION_CLOCK_STEP, 1, START + 15 * (int64_t)NS_PER_S, end, 0.05},
+		{SIMULATION_RESTART, 2, START + 20 * (int64_t)NS_PER_S, end, 0},
+		{SIMULATION_PARTITION, 3, START + 10 * (int64_t)NS_PER_S,
+			START + 14 * (int64_t)NS_PER_S, 0},
+	};
+	struct scene s = {.s = {.job = job_of(32, 300 * MS, 150), .agents = agents_of(8)}};
+
+	s.s.agents.faults = faults;
+	s.s.agents.fault_count = ARRAY_SIZE(faults);
+	s.s.job.fault = JOB_LATE;
+	s.s.job.faulty[0] = 17;
+	s.s.job.faulty_count = 1;
+	s.s.job.late_ns = 60 * MS;
+	s.s.job.period = 1;
+	scene_begin(&s);
+	scene_run(&s);
+	assert_true(play_counts(s.play).duplicate > 0);
+	assert_int_equal(worst(&s).rank, 17);
+	for (size_t cursor = 0;;) {
+		struct fleet_episode e;
+
+		if (!fleet_episode_next(s.fleet, "c1", &cursor, &e))
+			break;
+		if (e.problem == FLEET_STRAGGLER)
+			assert_int_equal(e.rank, 17);
+	}
+	scene_end(&s);
+}
+
+/* One node of many that is slow from its first push on. */
+static void test_slow_from_boot(void **state)
+{
+	const struct simulation_fault slow = {SIMULATION_SLOW, 9, START, INT64_MAX, 0.6};
+	struct scene s = {.s = {.agents = agents_of(8)}};
+	struct fleet_episode e;
+
+	s.s.agents.nodes = 16;
+	s.s.agents.end_ns = START + 120 * (int64_t)NS_PER_S;
+	s.s.agents.faults = &slow;
+	s.s.agents.fault_count = 1;
+	scene_begin(&s);
+	scene_run(&s);
+	e = worst(&s);
+	assert_int_equal(s.began, 1);
+	assert_int_equal(s.ended, 0);
+	assert_int_equal(e.problem, FLEET_NODE);
+	assert_string_equal(e.node, "node-9");
+	scene_end(&s);
+}
+
+static void test_silent_node(void **state)
+{
+	struct simulation_fault silence = {
+		SIMULATION_SILENCE, 3, START + 60 * (int64_t)NS_PER_S, INT64_MAX, 0};
+	struct scene s = {.s = {.agents = agents_of(8)}};
+
+	s.s.agents.nodes = 8;
+	s.s.agents.end_ns = START + 180 * (int64_t)NS_PER_S;
+	s.s.agents.faults = &silence;
+	s.s.agents.fault_count = 1;
+	scene_begin(&s);
+	scene_run(&s);
+	assert_int_equal(s.began, 1);
+	assert_int_equal(s.first.episode.problem, FLEET_SILENT);
+	assert_string_equal(s.first.episode.node, "node-3");
+	scene_end(&s);
+}
+
+static void test_hang(void **state)
+{
+	struct scene s = {.s = {.job = job_of(16, 200 * MS, 50), .agents = agents_of(8)}};
+
+	s.s.job.fault = JOB_HANG;
+	s.s.job.faulty[0] = 11;
+	s.s.job.faulty_count = 1;
+	s.s.job.from_step = 25;
+	s.s.agents.end_ns = START + 20 * (int64_t)NS_PER_S;
+	scene_begin(&s);
+	scene_run(&s);
+	assert_true(s.began >= 1);
+	assert_int_equal(s.first.episode.problem, FLEET_HANG);
+	assert_int_equal(s.first.episode.rank, 11);
+	assert_true(s.first_ns - (START + 5 * (int64_t)NS_PER_S) < 6 * (int64_t)NS_PER_S);
+	scene_end(&s);
+}
+
+/* A model that is in no table costs "unpriced", not nothing. */
+static void test_unpriced(void **state)
+{
+	struct scene s = {.s = {.job = job_of(8, 200 * MS, 60), .agents = agents_of(8)}};
+	struct fleet_episode e;
+
+	s.s.agents.gpu_model = "NVIDIA Z9000";
+	s.s.agents.push_ns = NS_PER_S;
+	s.s.job.fault = JOB_SLOW;
+	s.s.job.amount = 0.5;
+	s.s.job.faulty_count = 1;
+	scene_begin(&s);
+	scene_run(&s);
+	e = worst(&s);
+	assert_false(e.cost.priced);
+	assert_true(e.cost.gpu_seconds > 0);
+	assert_string_equal(e.cost.unpriced, "NVIDIA Z9000");
+	assert_non_null(strstr(e.text, "unpriced"));
+	scene_end(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rank_41_of_64),
+		cmocka_unit_test(test_rank_5_every_14_steps),
+		cmocka_unit_test(test_healthy_is_quiet),
+		cmocka_unit_test(test_faults_of_the_network),
+		cmocka_unit_test(test_slow_from_boot),
+		cmocka_unit_test(test_silent_node),
+		cmocka_unit_test(test_hang),
+		cmocka_unit_test(test_unpriced),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

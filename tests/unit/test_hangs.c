@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_hangs.c - ranks that do not come are named, those that come end it. */
+#include "calls_fixture.h"
+
+static size_t hangs_of(const struct calls *c, struct hang_view *ret)
+{
+	struct hang_view h;
+	size_t cursor = 0, n = 0;
+
+	while (calls_hang_next(c, &cursor, &h))
+		if (n++ == 0)
+			*ret = h;
+	return n;
+}
+
+static void begin(struct job *j, struct calls **ret, int ranks)
+{
+	*ret = calls_made();
+	job_init(j, ranks, 2);
+	job_skew(j, 20 * MS);
+	for (int i = 0; i < 20; i++)
+		job_step(j, 100 * MS, -1, 0);
+	job_push(j, *ret);
+	calls_tick(*ret, j->now_ns);
+}
+
+/* All but those in @missing (bits) come to the next collective and are told as being inside. */
+static void wait_inside(struct job *j, struct calls *c, unsigned missing)
+{
+	j->now_ns += 100 * MS;
+	for (int i = 0; i < j->ranks; i++)
+		if (!(missing >> i & 1))
+			job_add(j, job_node(j, i), job_call(j, i, j->now_ns, 0));
+	job_push(j, c);
+}
+
+static void test_one_missing(void **state)
+{
+	struct worker_view w;
+	struct hang_view h;
+	struct calls *c;
+	struct job j;
+	int64_t since;
+
+	begin(&j, &c, 8);
+	wait_inside(&j, c, 1 << 5);
+	since = j.now_ns;
+	calls_tick(c, since + 2 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 0);
+	calls_tick(c, since + 4 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 1);
+	assert_int_equal(h.seq, 20);
+	assert_int_equal(h.op, NCCL_ALL_REDUCE);
+	assert_int_equal(h.nranks, 8);
+	assert_int_equal(h.waiting, 7);
+	assert_int_equal(h.missing, 1);
+	assert_int_equal(h.missing_rank[0], 5);
+	assert_true(worker_of_rank(c, 5, &w));
+	assert_int_equal(h.first_missing[0], w.worker);
+	assert_true(llabs(h.since_ns - since) < 5 * MS);
+	/* longer than any window */
+	calls_tick(c, since + 1000 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 1);
+	assert_true(worker_of_rank(c, 5, &w));
+	/* it comes: the hang is over, even before anybody has left */
+	j.now_ns = since + 1000 * SECOND;
+	job_add(&j, job_node(&j, 5), job_call(&j, 5, j.now_ns, 0));
+	job_push(&j, c);
+	calls_tick(c, j.now_ns + SECOND);
+	assert_int_equal(hangs_of(c, &h), 0);
+	/* and when all have left it is a collective like others, with a long lag */
+	for (int i = 0; i < 8; i++)
+		job_add(&j, job_node(&j, i),
+			job_call(&j, i, i == 5 ? j.now_ns : since, j.now_ns + MS));
+	assert_int_equal(job_push(&j, c).taken, 8);
+	calls_tick(c, j.now_ns + SECOND);
+	assert_true(worker_of_rank(c, 5, &w));
+	assert_true(w.lag.max > 990 * (uint64_t)SECOND);
+	job_done(&j);
+	calls_free(c);
+}
+
+/* A rank that no agent has ever told of is named by its number alone. */
+static void test_never_seen(void **state)
+{
+	struct calls *c = calls_made();
+	struct hang_view h;
+	struct job j;
+
+	job_init(&j, 16, 2);
+	wait_inside(&j, c, 0xfff0);
+	calls_tick(c, j.now_ns + 4 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 1);
+	assert_int_equal(h.waiting, 4);
+	assert_int_equal(h.missing, 12);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(h.first_missing[i], UINT32_MAX);
+		assert_int_equal(h.missing_rank[i], 4 + i);
+	}
+	job_done(&j);
+	calls_free(c);
+}
+
+/* The complete form may overtake the open one. */
+static void test_overtaken(void **state)
+{
+	struct calls *c = calls_made();
+	struct calls_taken n;
+	struct hang_view h;
+	struct job j;
+
+	job_init(&j, 4, 2);
+	for (int i = 0; i < 3; i++)
+		job_add(&j, job_node(&j, i), job_call(&j, i, BEGIN_NS, BEGIN_NS + MS));
+	for (int i = 0; i < 3; i++)
+		job_add(&j, job_node(&j, i), job_call(&j, i, BEGIN_NS, 0));
+	n = job_push(&j, c);
+	assert_int_equal(n.taken, 3);
+	assert_int_equal(n.duplicate, 3);
+	calls_tick(c, j.now_ns + 10 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 0);
+	job_done(&j);
+	calls_free(c);
+}
+
+/* A call that an agent lost: the rank has been seen later on, so nobody waits for it. */
+static void test_lost_call(void **state)
+{
+	struct hang_view h;
+	struct calls *c;
+	struct job j;
+
+	begin(&j, &c, 4);
+	wait_inside(&j, c, 1 << 2);
+	calls_tick(c, j.now_ns + 4 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 1); /* positive control */
+	j.seq++;
+	job_step(&j, 100 * MS, -1, 0);
+	job_push(&j, c);
+	calls_tick(c, j.now_ns + 5 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 0);
+	job_done(&j);
+	calls_free(c);
+}
+
+/* Rank 0 waits for 1 in one communicator, 1 for 2 in another: the second is told first. */
+static void test_chain(void **state)
+{
+	struct calls *c = calls_made();
+	struct push_call call;
+	struct hang_view h;
+	struct job j;
+
+	job_init(&j, 3, 1);
+	for (int round = 0; round < 2; round++)
+		for (int pair = 0; pair < 2; pair++)
+			for (int i = 0; i < 2; i++) {
+				int rank = pair + i;
+
+				call = job_call(&j, rank, BEGIN_NS + pair * MS,
+					round ? 0 : BEGIN_NS + 2 * MS);
+				call.comm += (uint64_t)pair;
+				call.rank = i;
+				call.nranks = 2;
+				call.seq = (uint64_t)round;
+				if (!round || i == 0)
+					job_add(&j, job_node(&j, rank), call);
+			}
+	job_push(&j, c);
+	calls_tick(c, BEGIN_NS + 10 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 2);
+	assert_int_equal(h.comm, COMM + 1);
+	assert_int_equal(h.missing_rank[0], 1);
+	job_done(&j);
+	calls_free(c);
+}
+
+/* A receive without its send. */
+static void test_receive(void **state)
+{
+	struct calls *c = calls_made();
+	struct push_call call;
+	struct hang_view h;
+	struct job j;
+
+	job_init(&j, 4, 1);
+	call = job_call(&j, 3, BEGIN_NS, 0);
+	call.op = NCCL_RECV;
+	call.peer = 2;
+	job_add(&j, 3, call);
+	job_push(&j, c);
+	calls_tick(c, BEGIN_NS + 4 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 1);
+	assert_int_equal(h.op, NCCL_RECV);
+	assert_int_equal(h.waiting, 1);
+	assert_int_equal(h.missing, 1);
+	assert_int_equal(h.missing_rank[0], 2);
+	job_done(&j);
+	calls_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_missing),
+		cmocka_unit_test(test_never_seen),
+		cmocka_unit_test(test_overtaken),
+		cmocka_unit_test(test_lost_call),
+		cmocka_unit_test(test_chain),
+		cmocka_unit_test(test_receive),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

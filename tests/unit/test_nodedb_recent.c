@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_nodedb_recent.c - what a recording gained is read by the numbers of rows, each row once. */
+#include "store_fixture.h"
+
+#include "agent/store/read/nodedb_recent.h"
+
+struct seen {
+	int64_t rows[16];
+	uint64_t seqs[16];
+	int count, damaged;
+	int64_t after;
+	size_t max;
+	struct recent_readings readings;
+	struct recent_incident incident;
+	int found;
+	int64_t row, last;
+	uint64_t points;
+};
+
+static int take(void *arg, int64_t row, const struct collective_row *c)
+{
+	struct seen *s = arg;
+
+	s->rows[s->count] = row;
+	s->seqs[s->count++] = c ? c->c.seq : 0;
+	s->damaged += !c;
+	return 0;
+}
+
+static int take_points(void *arg, const struct recent_points *p)
+{
+	struct seen *s = arg;
+
+	if (p->is_send && p->peer == 0)
+		s->points = p->count;
+	return 0;
+}
+
+static int look(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
+{
+	struct seen *s = arg;
+	int r;
+
+	s->count = s->damaged = 0;
+	r = nodedb_recent_collectives(l, s->after, s->max, take, s, reterr);
+	if (r == 0)
+		r = nodedb_recent_row(l, "collectives", 25, &s->row, reterr);
+	if (r == 0)
+		r = nodedb_recent_last_row(l, "collectives", &s->last, reterr);
+	if (r == 0)
+		r = nodedb_recent_points(l, 100, take_points, s, reterr);
+	if (r == 0)
+		r = nodedb_recent_readings(l, 0, &s->readings, reterr);
+	if (r == 0)
+		s->found = nodedb_recent_incident(l, 0, &s->incident, reterr);
+	return r < 0 ? r : MIN(s->found, 0);
+}
+
+static void put(struct nodedb *db, int64_t start, uint64_t seq, uint16_t op)
+{
+	const struct event e = {
+		.start.ns = start, .pid = 7, .tid = 7, .source = SOURCE_NCCL, .op = op};
+	const struct collective c = {.comm_hash = 1,
+		.seq = seq,
+		.rank = 0,
+		.nranks = 2,
+		.peer = op == NCCL_SEND ? 0 : -1,
+		.wait_ns = -1};
+	struct errinfo err = {0};
+
+	assert_int_equal(nodedb_put_collective(db, &e, &c, &err), 0);
+}
+
+static void rows_come_once(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb *db = scratch_open(s->path);
+	struct seen seen = {.max = 2};
+	struct errinfo err = {0};
+
+	for (int i = 1; i <= 3; i++)
+		put(db, 10 * i, (uint64_t)i, NCCL_ALL_REDUCE);
+	put(db, 40, 0, NCCL_SEND);
+	put(db, 50, 0, NCCL_SEND);
+	scratch_close(db);
+	assert_int_equal(nodedb_snapshot_read(s->path, look, &seen, &err), 0);
+	assert_int_equal(seen.count, 2);
+	assert_int_equal(seen.rows[1], 2);
+	assert_true(seen.seqs[1] == 2);
+	assert_int_equal(seen.row, 2);
+	assert_int_equal(seen.last, 5);
+	assert_true(seen.points == 2);
+	seen.after = 2;
+	seen.max = 10;
+	assert_int_equal(nodedb_snapshot_read(s->path, look, &seen, &err), 0);
+	assert_int_equal(seen.count, 3);
+	assert_int_equal(seen.rows[0], 3);
+	scratch_sql(s->path, "UPDATE collectives SET bytes = 'x' WHERE rowid = 4");
+	assert_int_equal(nodedb_snapshot_read(s->path, look, &seen, &err), 0);
+	assert_int_equal(seen.count, 3);
+	assert_int_equal(seen.damaged, 1);
+}
+
+static void readings_and_incidents(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb *db = scratch_open(s->path);
+	struct incident i = {.severity = SEVERITY_HIGH,
+		.pid = 7,
+		.last.ns = 100,
+		.baseline_ns = 5,
+		.slow_p50_ns = 50,
+		.slow_calls = 3,
+		.excess_ns = 90,
+		.confidence = 0.8,
+		.cause_count = 1,
+		.causes = {{.cause = CAUSE_BLOCK_IO, .ns = 90}},
+		.fix_count = 1};
+	struct seen seen = {.max = 1};
+	struct errinfo err = {0};
+
+	snprintf(i.id, sizeof(i.id), "one");
+	snprintf(i.root_cause, sizeof(i.root_cause), "a disk is busy");
+	snprintf(i.fixes[0], sizeof(i.fixes[0]), "move it");
+	assert_int_equal(nodedb_put_incident(db, &i, (wall_time){100}, &err), 0);
+	scratch_close(db);
+	assert_int_equal(nodedb_snapshot_read(s->path, look, &seen, &err), 0);
+	assert_int_equal(seen.found, 1);
+	assert_int_equal(seen.incident.pid, 7);
+	assert_string_equal(seen.incident.root_cause, "a disk is busy");
+	assert_string_equal(seen.incident.cause, "block_io");
+	assert_true(seen.incident.cause_ns == 90 && seen.incident.slow_count == 3);
+	assert_string_equal(seen.incident.fix, "move it");
+	assert_true(seen.incident.ordinary_ns == 5 && seen.incident.slow_ns == 50);
+	assert_true(seen.readings.cpu_pct == -1 && seen.readings.gpu_busy_pct == -1);
+	assert_true(seen.readings.failed_allocs == 0 && seen.readings.gpus == 0);
+}
+
+static void an_empty_one(void **state)
+{
+	struct scratch *s = *state;
+	struct seen seen = {.max = 10};
+	struct errinfo err = {0};
+
+	scratch_close(scratch_open(s->path));
+	assert_int_equal(nodedb_snapshot_read(s->path, look, &seen, &err), 0);
+	assert_int_equal(seen.count, 0);
+	assert_int_equal(seen.row, 0);
+	assert_int_equal(seen.last, 0);
+	assert_int_equal(seen.found, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(rows_come_once, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(
+			readings_and_incidents, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(an_empty_one, scratch_setup, scratch_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_pusher_recording.c - a recording that is being written gives each row once: also when it is rolled
+ * over, pruned, or not there yet. */
+#include "store_fixture.h"
+
+#include "agent/push/pusher_recording.h"
+
+static wall_time now;
+
+static void put(struct nodedb *db, uint64_t seq)
+{
+	const struct event e = {.start.ns = now.ns + (int64_t)seq,
+		.dur_ns = 3,
+		.pid = 7,
+		.tid = 7,
+		.source = SOURCE_NCCL,
+		.op = NCCL_ALL_REDUCE};
+	const struct collective c = {
+		.comm_hash = 1, .seq = seq, .rank = 0, .nranks = 2, .peer = -1, .wait_ns = 5};
+	struct errinfo err = {0};
+
+	assert_int_equal(nodedb_put_collective(db, &e, &c, &err), 0);
+}
+
+static void put_launches(struct nodedb *db, uint64_t count)
+{
+	struct aggregate a = {.bucket.ns = now.ns - now.ns % (int64_t)NODEDB_BUCKET_FINE,
+		.pid = 7,
+		.source = SOURCE_CUDA,
+		.op = CUDA_LAUNCH};
+	struct errinfo err = {0};
+
+	sketch_add(&a.sketch, 1000, count);
+	assert_int_equal(nodedb_add_aggregate(db, false, &a, &err), 0);
+}
+
+/* The sequence numbers that come now. */
+static void expect(struct pusher_recording *r, uint64_t first, uint64_t last, uint64_t lost)
+{
+	struct push_calls got = {0};
+
+	assert_int_equal(pusher_recording_calls(r, now, NULL), 0);
+	assert_int_equal(pusher_calls_take(&r->calls, 1000, &got), 0);
+	assert_true(got.lost == lost);
+	assert_true(got.count == (last >= first ? last - first + 1 : 0));
+	for (size_t i = 0; i < got.count; i++)
+		assert_true(got.items[i].seq == first + i);
+	free(got.items);
+}
+
+static void not_there_yet(void **state)
+{
+	struct scratch *s = *state;
+	struct pusher_recording r;
+	struct pusher_reading reading;
+	struct errinfo e = {0};
+	struct nodedb *db;
+
+	now = wall_now();
+	pusher_recording_init(&r, s->path, 60 * NS_PER_S);
+	assert_int_equal(pusher_recording_calls(&r, now, &e), -ENOENT);
+	assert_true(pusher_recording_health(&r, now, &reading, &e) < 0);
+	db = scratch_open(s->path);
+	put(db, 1);
+	put(db, 2);
+	expect(&r, 1, 2, 0);
+	expect(&r, 1, 0, 0);
+	put(db, 3);
+	expect(&r, 3, 3, 0);
+	put_launches(db, 11);
+	assert_int_equal(pusher_recording_health(&r, now, &reading, &e), 0);
+	assert_true(reading.launches == 11);
+	assert_int_equal(pusher_recording_health(&r, now, &reading, &e), 0);
+	assert_true(r.counters.launches == 11); /* read twice, counted once */
+	put_launches(db, 2);
+	assert_int_equal(pusher_recording_health(&r, now, &reading, &e), 0);
+	assert_true(r.counters.launches == 13 && reading.launches == 2);
+	scratch_close(db);
+	pusher_recording_done(&r);
+}
+
+/* What an earlier run of the agent has sent is not sent again, but for a minute's worth. */
+static void begins_a_minute_ago(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb *db = scratch_open(s->path);
+	struct pusher_recording r;
+	wall_time begin = wall_now();
+
+	now.ns = begin.ns - 61 * (int64_t)NS_PER_S;
+	put(db, 1);
+	now.ns = begin.ns - 30 * (int64_t)NS_PER_S;
+	put(db, 2);
+	now = begin;
+	pusher_recording_init(&r, s->path, 60 * NS_PER_S);
+	expect(&r, 2, 2, 0);
+	scratch_close(db);
+	pusher_recording_done(&r);
+}
+
+static void rolled_over(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb *db = scratch_open(s->path);
+	struct session session = {.started = wall_now()};
+	struct pusher_reading reading;
+	struct pusher_recording r;
+	struct errinfo e = {0};
+	char rolled[128];
+
+	now = wall_now();
+	snprintf(rolled, sizeof(rolled), "%s/ingero.old.db", s->folder);
+	pusher_recording_init(&r, s->path, 60 * NS_PER_S);
+	put(db, 1);
+	put_launches(db, 5);
+	expect(&r, 1, 1, 0);
+	put(db, 2); /* not read before the file is rolled over */
+	put(db, 3);
+	put_launches(db, 6);
+	assert_int_equal(nodedb_roll(db, rolled, &e), 0);
+	assert_int_equal(nodedb_session_begin(db, &session, &e), 0);
+	put(db, 4);
+	put_launches(db, 100);
+	expect(&r, 2, 4, 0);
+	assert_int_equal(pusher_recording_health(&r, now, &reading, &e), 0);
+	assert_true(r.counters.launches == 111);
+	scratch_close(db);
+	pusher_recording_done(&r);
+}
+
+static void pruned_rows_are_lost(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb *db = scratch_open(s->path);
+	struct pusher_recording r;
+
+	now = wall_now();
+	pusher_recording_init(&r, s->path, 60 * NS_PER_S);
+	put(db, 1);
+	expect(&r, 1, 1, 0);
+	for (uint64_t i = 2; i <= 6; i++)
+		put(db, i);
+	scratch_close(db);
+	scratch_sql(s->path, "DELETE FROM collectives WHERE rowid < 5");
+	expect(&r, 5, 6, 3);
+	pusher_recording_done(&r);
+}
+
+/* A recording whose tracer has ended says nothing about now. */
+static void nobody_writes(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb *db = scratch_open(s->path);
+	struct host_sample sample = {.time = wall_now(), .cpu_pct = 25};
+	struct pusher_reading reading;
+	struct pusher_recording r;
+	struct errinfo e = {0};
+
+	pusher_recording_init(&r, s->path, 60 * NS_PER_S);
+	assert_int_equal(nodedb_put_sample(db, &sample, &e), 0);
+	scratch_close(db);
+	now = sample.time;
+	assert_int_equal(pusher_recording_health(&r, now, &reading, &e), 0);
+	assert_true(reading.raw[HEALTH_CPU] == 0.75);
+	now.ns += 31 * (int64_t)NS_PER_S;
+	assert_int_equal(pusher_recording_health(&r, now, &reading, &e), -ESTALE);
+	assert_non_null(strstr(e.text, "is not being written"));
+	pusher_recording_done(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(not_there_yet, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(
+			begins_a_minute_ago, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(rolled_over, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(
+			pruned_rows_are_lost, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(nobody_writes, scratch_setup, scratch_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

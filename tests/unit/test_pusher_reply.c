@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_pusher_reply.c - thresholds in replies: taken, missing, refused. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/push/pusher_reply.h"
+
+static enum pusher_hint fields(const char *value, const char *quorum, struct health_threshold *t)
+{
+	struct http_head h = {0};
+
+	if (value)
+		h.field[h.count++] = (struct http_field){"x-ingero-threshold", value};
+	if (quorum)
+		h.field[h.count++] = (struct http_field){"x-ingero-quorum-met", quorum};
+	return pusher_reply_fields(&h, 5, t);
+}
+
+static void test_fields(void **state)
+{
+	struct health_threshold t = {0};
+
+	assert_int_equal(fields(NULL, NULL, &t), PUSHER_HINT_MISSING);
+	assert_int_equal(fields("0.9", NULL, &t), PUSHER_HINT_MISSING);
+	assert_int_equal(fields(NULL, "true", &t), PUSHER_HINT_MISSING);
+	assert_false(t.known);
+	assert_int_equal(fields("0.9", "True", &t), PUSHER_HINT_TAKEN);
+	assert_true(t.known && t.value == 0.9 && t.quorum && t.at_ns == 5);
+	assert_int_equal(fields("0.8", "FALSE", &t), PUSHER_HINT_TAKEN);
+	assert_true(t.value == 0.8 && !t.quorum);
+}
+
+static void test_bad_ones_leave_the_one_before(void **state)
+{
+	static const char *const bad[][2] = {{"1", "true"}, {"0.0999", "true"}, {"0.991", "false"},
+		{"nan", "true"}, {"inf", "true"}, {"", "true"}, {"0.9x", "true"}, {" 0.9", "true"},
+		{"0.9", "yes"}, {"0.9", "1"}, {"0.9", ""}, {"-0.5", "true"}, {"0", "true"}};
+	struct health_threshold t = {.known = true, .value = 0.7, .quorum = true, .at_ns = 1};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (fields(bad[i][0], bad[i][1], &t) != PUSHER_HINT_REFUSED)
+			fail_msg("%s, %s", bad[i][0], bad[i][1]);
+	assert_true(t.value == 0.7 && t.at_ns == 1);
+}
+
+/* 0 and false: a fleet below its quorum, or one that has just been started. */
+static void test_a_cold_fleet(void **state)
+{
+	struct health_threshold t = {0};
+
+	assert_int_equal(fields("0", "false", &t), PUSHER_HINT_TAKEN);
+	assert_true(t.known && t.value == 0);
+	assert_int_equal(fields("0.9", "true", &t), PUSHER_HINT_TAKEN);
+	assert_int_equal(fields("0", "false", &t), PUSHER_HINT_TAKEN);
+	assert_true(t.value == 0.9); /* what it said before is better than nothing */
+}
+
+static enum pusher_hint body(const char *text, struct health_threshold *t)
+{
+	return pusher_reply_body(text, strlen(text), 9, t);
+}
+
+static void test_body(void **state)
+{
+	static const char *const bad[] = {"", "{}", "[]", "{\"threshold\":0.9}",
+		"{\"threshold\":\"0.9\",\"quorum_met\":true}",
+		"{\"threshold\":0.9,\"quorum_met\":1}", "{\"threshold\":2,\"quorum_met\":true}",
+		"{\"threshold\":0.9,\"quorum_met\":true",
+		"{\"threshold\":0.9,\"quorum_met\":true} x"};
+	struct health_threshold t = {0};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (body(bad[i], &t) != PUSHER_HINT_REFUSED)
+			fail_msg("%s", bad[i]);
+	assert_false(t.known);
+	assert_int_equal(body("{\"threshold\":0.88,\"more\":[1,{}],\"quorum_met\":true}", &t),
+		PUSHER_HINT_TAKEN);
+	assert_true(t.value == 0.88 && t.quorum && t.at_ns == 9);
+}
+
+static void test_jitter(void **state)
+{
+	assert_true(pusher_jitter(1000, 0.1, 0) == 900);
+	assert_true(pusher_jitter(1000, 0.1, UINT64_MAX) <= 1100);
+	assert_true(pusher_jitter(1000, 0.1, UINT64_MAX) >= 1099);
+	assert_true(pusher_jitter(1000, 0.1, UINT64_MAX / 2) >= 999);
+	assert_true(pusher_jitter(0, 0.1, 77) == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_bad_ones_leave_the_one_before),
+		cmocka_unit_test(test_a_cold_fleet),
+		cmocka_unit_test(test_body),
+		cmocka_unit_test(test_jitter),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The receiver, asked by our own client on the same loop; the sink does what a node's name says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "cluster/ingest/receiver.h"
+#include "gzip_fixture.h"
+#include "h2_fixture.h"
+#include "net/client.h"
+#include "otlp/otlp_metric.h"
+
+#define TOKEN   "0123456789abcdef-receiver"
+#define METRICS "/v1/metrics"
+#define LOGS    "/v1/logs"
+#define GRPC    "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+
+struct rig {
+	struct loop *loop;
+	struct receiver *receiver;
+	struct http_client *client;
+	struct token_set *tokens;
+	/* of the sink */
+	size_t healths, stragglers, batches, reports, forwards;
+	struct push_health health;
+	struct receiver_request forwarded; /* its data is gone */
+	uint64_t credential;
+	int answer; /* to calls and reports */
+	/* of the last reply */
+	int status, grpc_status;
+	char head[4096], body[4096];
+	size_t body_len;
+	bool drained;
+};
+
+/* ---- the sink ---- */
+
+static enum nodes_refusal take_health(
+	void *arg, const struct push_health *h, uint64_t credential, struct threshold *ret)
+{
+	static const struct {
+		const char *node;
+		enum nodes_refusal refusal;
+	} rows[] = {
+		{"nan", NODES_NOT_FINITE},
+		{"full", NODES_TOO_MANY_NODES},
+		{"many", NODES_TOKEN_NODES},
+		{"twice", NODES_TWO_AGENTS},
+	};
+	struct rig *r = arg;
+
+	*ret = (struct threshold){.value = 0.875, .quorum_met = true};
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (strcmp(h->who.node, rows[i].node) == 0)
+			return rows[i].refusal;
+	r->healths++;
+	r->health = *h;
+	r->credential = credential;
+	return NODES_NONE;
+}
+
+static int take_straggler(void *arg, const struct push_who *who, const struct push_straggler *s)
+{
+	((struct rig *)arg)->stragglers++;
+	return 0;
+}
+
+static int take_calls(void *arg, const struct push_calls *c)
+{
+	struct rig *r = arg;
+
+	r->batches += r->answer == 0;
+	return r->answer;
+}
+
+static int take_report(void *arg, const struct push_report *report)
+{
+	struct rig *r = arg;
+
+	r->reports += r->answer == 0;
+	return r->answer;
+}
+
+static bool get_threshold(void *arg, const char *cluster, struct threshold *ret)
+{
+	*ret = (struct threshold){.value = 0.5};
+	return strcmp(cluster, "known") == 0;
+}
+
+static void forward(void *arg, const struct receiver_request *q)
+{
+	struct rig *r = arg;
+
+	r->forwards++;
+	r->forwarded = *q;
+}
+
+/* ---- life ---- */
+
+static int start(void **state)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+	struct receiver_settings s = {
+		.grpc_address = "127.0.0.1:0",
+		.http_address = "127.0.0.1:0",
+		.sink = {.arg = r,
+			.health = take_health,
+			.straggler = take_straggler,
+			.calls = take_calls,
+			.report = take_report,
+			.threshold = get_threshold,
+			.forward = forward},
+	};
+	struct http_client_settings client = {.bearer = TOKEN};
+	struct errinfo e = {0};
+
+	assert_non_null(r);
+	assert_int_equal(loop_new(&r->loop), 0);
+	assert_int_equal(token_set_of(TOKEN, &r->tokens, &e), 0);
+	s.server.tokens = r->tokens;
+	if (receiver_new(r->loop, &s, &r->receiver, &e) < 0)
+		fail_msg("%s", e.text);
+	assert_int_equal(http_client_new(r->loop, &client, &r->client, &e), 0);
+	*state = r;
+	return 0;
+}
+
+static int stop(void **state)
+{
+	struct rig *r = *state;
+
+	http_client_free(r->client);
+	receiver_free(r->receiver);
+	token_set_free(r->tokens);
+	loop_free(r->loop);
+	free(r);
+	return 0;
+}
+
+/* ---- asking ---- */
+
+static void keep_body(struct rig *r, const void *body, size_t len)
+{
+	r->body_len = len;
+	snprintf(r->body, sizeof(r->body), "%.*s", (int)len, (const char *)body);
+}
+
+static void on_reply(void *arg, const struct http_response *p, int err, const struct errinfo *e)
+{
+	struct rig *r = arg;
+	size_t at = 0;
+
+	loop_stop(r->loop);
+	r->status = err < 0 ? err : p->status;
+	if (err < 0)
+		return;
+	for (size_t i = 0; i < p->head.count; i++)
+		at += (size_t)snprintf(r->head + at, sizeof(r->head) - at, "%s: %s\n",
+			p->head.field[i].name, p->head.field[i].value);
+	keep_body(r, p->body, p->body_len);
+}
+
+static void on_grpc(void *arg, int status, const char *message, const void *reply, size_t len,
+	int err, const struct errinfo *e)
+{
+	struct rig *r = arg;
+
+	loop_stop(r->loop);
+	r->grpc_status = err < 0 ? err : status;
+	snprintf(r->head, sizeof(r->head), "%s", message ? message : "");
+	keep_body(r, reply, len);
+}
+
+struct question {
+	const char *path, *type, *encoding, *authorization;
+	const struct buf *body;
+};
+
+static struct http_ask ask_of(const struct question *q, struct http_endpoint *to,
+	struct http_field fields[2], const char *address)
+{
+	struct http_ask a = {.endpoint = to,
+		.method = "POST",
+		.path = q->path ? q->path : METRICS,
+		.type = q->type ? q->type : "application/x-protobuf",
+		.body = q->body->data,
+		.body_len = q->body->len,
+		.fields = fields,
+		.timeout_ns = 20 * NS_PER_S,
+		.body_max = 1 << 20};
+
+	assert_int_equal(http_endpoint_parse(address, false, 0, to, NULL), 0);
+	if (q->encoding)
+		fields[a.field_count++] = (struct http_field){"content-encoding", q->encoding};
+	if (q->authorization)
+		fields[a.field_count++] = (struct http_field){"authorization", q->authorization};
+	return a;
+}
+
+static int post(struct rig *r, const struct question *q)
+{
+	struct http_field fields[2];
+	struct http_endpoint to;
+	struct http_ask a = ask_of(q, &to, fields, receiver_http_address(r->receiver));
+
+	assert_int_equal(http_ask(r->client, &a, on_reply, r, NULL), 0);
+	loop_run(r->loop);
+	return r->status;
+}
+
+static int call(struct rig *r, const struct question *q)
+{
+	struct http_field fields[2];
+	struct http_endpoint to;
+	struct http_ask a = ask_of(q, &to, fields, receiver_grpc_address(r->receiver));
+
+	assert_int_equal(grpc_ask(r->client, &a, on_grpc, r), 0);
+	loop_run(r->loop);
+	return r->grpc_status;
+}
+
+static const struct push_health *health_of(const char *node)
+{
+	static struct push_health h;
+
+	h = (struct push_health){.who = {.rank = 3, .world_size = 8},
+		.sent_ns = 1700000000 * (int64_t)NS_PER_S,
+		.state = PUSH_ACTIVE,
+		.score = 0.9,
+		.throughput = 0.9,
+		.compute = 0.9,
+		.memory = 0.9,
+		.cpu = 0.9};
+	snprintf(h.who.cluster, sizeof(h.who.cluster), "c1");
+	snprintf(h.who.node, sizeof(h.who.node), "%s", node);
+	for (size_t i = 0; i < PUSH_SIGNAL_COUNT; i++)
+		h.signals[i] = -1;
+	return &h;
+}
+
+/* put_health - of several nodes: requests of protobuf put behind each other are one. */
+static void put_health(struct buf *b, bool json, const char *node)
+{
+	struct push_metrics m = {.health = health_of(node), .detection_mode = "fleet"};
+
+	if (json)
+		push_metrics_json(b, &m);
+	else
+		push_metrics_protobuf(b, &m);
+}
+
+#define assert_has(text, part)                                                                     \
+	do {                                                                                       \
+		if (!strstr(text, part))                                                           \
+			fail_msg("no %s in:\n%s", part, text);                                     \
+	} while (0)
+
+static struct receiver_stats stats(struct rig *r)
+{
+	return receiver_stats(r->receiver);
+}
+
+/* ---- tests ---- */
+
+static void test_both_encodings_plain_and_gzip(void **state)
+{
+	struct rig *r = *state;
+
+	for (int json = 0; json < 2; json++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(1 << 20), gz = BUF_INIT(1 << 20);
+		const char *type =
+			json ? "application/json; charset=utf-8" : "application/x-protobuf";
+
+		put_health(&b, json, "n1");
+		put_gzip(&gz, b.data, b.len, 1);
+		assert_int_equal(post(r, &(struct question){.type = type, .body = &b}), 200);
+		assert_has(r->head, json ? "content-type: application/json\n"
+					 : "content-type: application/x-protobuf\n");
+		assert_has(r->head, "x-ingero-threshold: 0.875\n");
+		assert_has(r->head, "x-ingero-quorum-met: true\n");
+		assert_string_equal(r->body, json ? "{}\n" : "");
+		assert_int_equal(
+			post(r, &(struct question){.type = type, .encoding = "gzip", .body = &gz}),
+			200);
+		assert_int_equal(r->forwarded.len, b.len);
+		assert_int_equal(r->forwarded.json, json);
+		assert_int_equal(r->health.who.rank, 3);
+		assert_int_equal(r->credential, token_number(TOKEN, strlen(TOKEN)));
+	}
+	assert_int_equal(r->healths, 4);
+	assert_int_equal(r->forwards, 4);
+	assert_int_equal(stats(r).requests[OTLP_METRICS], 4);
+	assert_true(stats(r).taken > 4);
+	assert_int_equal(stats(r).rejected, 0);
+}
+
+static void test_grpc(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct rig *r = *state;
+
+	put_health(&b, false, "n1");
+	assert_int_equal(call(r, &(struct question){.path = GRPC, .body = &b}), 0);
+	assert_int_equal(r->healths, 1);
+	assert_int_equal(r->body_len, 0);
+	put_health(&b, false, "nan");
+	assert_int_equal(call(r, &(struct question){.path = GRPC, .body = &b}), 0);
+	assert_has(r->body + 2, "node nan: not_finite");
+	buf_clear(&b);
+	put_health(&b, false, "full");
+	assert_int_equal(call(r, &(struct question){.path = GRPC, .body = &b}), 8);
+	assert_has(r->head, "node full: too_many_nodes");
+}
+
+static void test_partial_success(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct rig *r = *state;
+	struct otlp_answer a;
+
+	put_health(&b, false, "n1");
+	put_health(&b, false, "nan");
+	put_health(&b, false, "full");
+	assert_int_equal(post(r, &(struct question){.body = &b}), 200);
+	assert_int_equal(otlp_answer_protobuf(r->body, r->body_len, &a), 0);
+	assert_true(a.rejected > 0);
+	assert_int_equal(a.rejected, stats(r).rejected);
+	assert_string_equal(a.message, "node nan: not_finite");
+	assert_int_equal(r->healths, 1);
+	assert_int_equal(r->forwards, 1);
+}
+
+static void test_whole_refusals(void **state)
+{
+	static const struct {
+		const char *node;
+		int status;
+		bool again;
+	} rows[] = {{"nan", 400, false}, {"full", 429, true}, {"many", 403, false},
+		{"twice", 409, false}};
+	struct rig *r = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+
+		put_health(&b, true, rows[i].node);
+		assert_int_equal(
+			post(r, &(struct question){.type = "application/json", .body = &b}),
+			rows[i].status);
+		assert_has(r->body, "\"message\":\"node ");
+		assert_has(r->head, "x-ingero-threshold: 0.875\n");
+		assert_int_equal(strstr(r->head, "retry-after: ") != NULL, rows[i].again);
+	}
+	assert_int_equal(r->healths, 0);
+	assert_int_equal(r->forwards, 0);
+	assert_int_equal(stats(r).refused[RECEIVER_NODE], ARRAY_SIZE(rows));
+}
+
+static void test_threshold_of_a_named_cluster(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(64);
+	struct rig *r = *state;
+
+	buf_puts(&b, "nonsense");
+	assert_int_equal(
+		post(r, &(struct question){.path = METRICS "?cluster_id=known", .body = &b}), 400);
+	assert_has(r->head, "x-ingero-threshold: 0.5\n");
+	assert_has(r->head, "x-ingero-quorum-met: false\n");
+	assert_int_equal(
+		post(r, &(struct question){.path = METRICS "?cluster_id=other", .body = &b}), 400);
+	assert_null(strstr(r->head, "x-ingero"));
+	/* Before the handler: known to those who have been let in, and to nobody else. */
+	assert_int_equal(post(r, &(struct question){.path = METRICS "?cluster_id=known",
+					 .encoding = "br",
+					 .body = &b}),
+		415);
+	assert_has(r->head, "x-ingero-threshold: 0.5\n");
+	assert_int_equal(post(r, &(struct question){.path = METRICS "?cluster_id=known",
+					 .authorization = "Bearer wrong-wrong-wrong",
+					 .body = &b}),
+		401);
+	assert_null(strstr(r->head, "x-ingero"));
+	assert_int_equal(stats(r).refused[RECEIVER_MALFORMED], 2);
+	assert_int_equal(stats(r).refused[RECEIVER_UNSUPPORTED], 1);
+	assert_int_equal(stats(r).refused[RECEIVER_UNAUTHORIZED], 1);
+}
+
+static void test_logs_and_what_the_sink_says(void **state)
+{
+	static const struct {
+		int answer, status;
+		enum receiver_reason reason;
+	} rows[] = {
+		{-ENOMEM, 503, RECEIVER_BUSY},
+		{-EAGAIN, 503, RECEIVER_BUSY},
+		{-ENOSPC, 429, RECEIVER_NO_ROOM},
+		{-ENOBUFS, 429, RECEIVER_NO_ROOM},
+		{-EINVAL, 400, RECEIVER_MALFORMED},
+	};
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct push_call call = {.comm = 1, .seq = 1, .nranks = 2, .peer = -1};
+	struct push_calls calls = {
+		.who = health_of("n1")->who, .batch = 1, .items = &call, .count = 1};
+	struct push_report report = {.who = health_of("n1")->who, .confidence = 0.5};
+	struct rig *r = *state;
+
+	push_calls_protobuf(&b, &calls);
+	push_report_protobuf(&b, &report);
+	assert_int_equal(post(r, &(struct question){.path = LOGS, .body = &b}), 200);
+	assert_int_equal(r->batches, 1);
+	assert_int_equal(r->reports, 1);
+	assert_int_equal(r->forwarded.signal, OTLP_LOGS);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		uint64_t before = stats(r).refused[rows[i].reason];
+
+		r->answer = rows[i].answer;
+		assert_int_equal(
+			post(r, &(struct question){.path = LOGS, .body = &b}), rows[i].status);
+		assert_int_equal(stats(r).refused[rows[i].reason], before + 1);
+	}
+	assert_int_equal(r->forwards, 1);
+}
+
+static void test_traces_are_forwarded(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(64);
+	struct rig *r = *state;
+
+	buf_puts(&b, "{\"resourceSpans\":[]}");
+	assert_int_equal(post(r, &(struct question){.path = "/v1/traces",
+					 .type = "application/json",
+					 .body = &b}),
+		200);
+	assert_string_equal(r->body, "{}\n");
+	assert_int_equal(r->forwarded.signal, OTLP_TRACES);
+	assert_int_equal(r->forwarded.len, b.len);
+	assert_int_equal(stats(r).requests[OTLP_TRACES], 1);
+}
+
+static void test_what_is_not_otlp(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(64), large = BUF_INIT(RECEIVER_BODY_MAX + 1);
+	struct rig *r = *state;
+
+	buf_puts(&b, "{}");
+	assert_int_equal(post(r, &(struct question){.type = "text/plain", .body = &b}), 415);
+	assert_int_equal(post(r, &(struct question){.path = "/v1/profiles", .body = &b}), 404);
+	assert_int_equal(post(r, &(struct question){.type = "application/json", .body = &b}), 200);
+	while (large.len <= RECEIVER_BODY_MAX)
+		buf_append(&large, "0123456789abcdef", MIN(RECEIVER_BODY_MAX + 1 - large.len, 16u));
+	assert_int_equal(post(r, &(struct question){.body = &large}), 413);
+	assert_int_equal(call(r, &(struct question){.path = GRPC, .body = &large}), 8);
+	assert_int_equal(stats(r).refused[RECEIVER_UNSUPPORTED], 1);
+	assert_int_equal(stats(r).refused[RECEIVER_NOT_FOUND], 1);
+	assert_int_equal(stats(r).refused[RECEIVER_TOO_LARGE], 2);
+}
+
+static void test_a_bomb_has_no_effect_on_others(void **state)
+{
+	_cleanup_buf_ struct buf bomb = BUF_INIT(1 << 20), b = BUF_INIT(1 << 20);
+	struct rig *r = *state;
+
+	put_bomb(&bomb, (size_t)336 << 20);
+	put_health(&b, false, "n1");
+	assert_int_equal(post(r, &(struct question){.encoding = "gzip", .body = &bomb}), 413);
+	assert_int_equal(post(r, &(struct question){.body = &b}), 200);
+	assert_int_equal(stats(r).refused[RECEIVER_TOO_LARGE], 1);
+	assert_int_equal(stats(r).http.bombs, 1);
+	assert_int_equal(stats(r).http.bodies, 0);
+}
+
+/* 10,001 attributes on one point. */
+static void test_too_many_attributes(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct rig *r = *state;
+
+	buf_puts(&b, "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"name\":\"m\","
+		     "\"gauge\":{\"dataPoints\":[{\"asDouble\":1,\"attributes\":[");
+	for (int i = 0; i < 10001; i++)
+		buf_printf(&b, "%s{\"key\":\"k%d\",\"value\":{\"stringValue\":\"v\"}}",
+			i ? "," : "", i);
+	buf_puts(&b, "]}]}}]}]}]}");
+	assert_int_equal(post(r, &(struct question){.type = "application/json", .body = &b}), 413);
+	assert_int_equal(stats(r).refused[RECEIVER_TOO_COMPLEX], 1);
+	assert_int_equal(r->forwards, 0);
+}
+
+static void on_drained(void *arg)
+{
+	struct rig *r = arg;
+
+	r->drained = true;
+	loop_stop(r->loop);
+}
+
+static void begin_drain(void *arg)
+{
+	struct rig *r = arg;
+
+	receiver_drain(r->receiver, on_drained, r);
+}
+
+static void test_drain(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct rig *r = *state;
+
+	put_health(&b, false, "n1");
+	assert_int_equal(post(r, &(struct question){.body = &b}), 200);
+	assert_int_equal(loop_call(r->loop, begin_drain, r), 0);
+	while (!r->drained)
+		loop_run(r->loop);
+	assert_int_equal(post(r, &(struct question){.body = &b}), -ECONNREFUSED);
+}
+
+static void *run_loop(void *arg)
+{
+	loop_run(arg);
+	return NULL;
+}
+
+/* A call whose message is still coming when the end begins: its sender is told to come again. */
+static void test_drain_during_a_call(void **state)
+{
+	_cleanup_buf_ struct buf head = BUF_INIT(4096);
+	struct rig *r = *state;
+	struct bench b = {0};
+	pthread_t thread;
+	struct peer p;
+
+	assert_int_equal(address_parse(receiver_grpc_address(r->receiver), &b.address, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, run_loop, r->loop), 0);
+	put_request(&head, "POST", GRPC);
+	put_field(&head, "content-type", "application/grpc");
+	put_field(&head, "authorization", "Bearer " TOKEN);
+	put_field(&head, "expect", "100-continue");
+	meet(&b, &p);
+	send_frame(&p, NGHTTP2_HEADERS, END_HEADERS, 1, head.data, head.len);
+	while (hear_frame(&p)->type != NGHTTP2_HEADERS)
+		; /* the head has been read */
+	assert_int_equal(loop_call(r->loop, begin_drain, r), 0);
+	while (hear_frame(&p)->type != NGHTTP2_GOAWAY)
+		;
+	send_frame(&p, NGHTTP2_DATA, END_STREAM, 1, "\0\0\0\0", 5);
+	assert_int_equal(h2_status(&p, 1), 200);
+	assert_has(p.fields, "grpc-status: 14\n");
+	assert_has(p.fields, "grpc-status-details-bin: ");
+	part(&p);
+	pthread_join(thread, NULL);
+	assert_true(r->drained);
+	assert_int_equal(stats(r).refused[RECEIVER_BUSY], 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_both_encodings_plain_and_gzip, start, stop),
+		cmocka_unit_test_setup_teardown(test_grpc, start, stop),
+		cmocka_unit_test_setup_teardown(test_partial_success, start, stop),
+		cmocka_unit_test_setup_teardown(test_whole_refusals, start, stop),
+		cmocka_unit_test_setup_teardown(test_threshold_of_a_named_cluster, start, stop),
+		cmocka_unit_test_setup_teardown(test_logs_and_what_the_sink_says, start, stop),
+		cmocka_unit_test_setup_teardown(test_traces_are_forwarded, start, stop),
+		cmocka_unit_test_setup_teardown(test_what_is_not_otlp, start, stop),
+		cmocka_unit_test_setup_teardown(test_a_bomb_has_no_effect_on_others, start, stop),
+		cmocka_unit_test_setup_teardown(test_too_many_attributes, start, stop),
+		cmocka_unit_test_setup_teardown(test_drain, start, stop),
+		cmocka_unit_test_setup_teardown(test_drain_during_a_call, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
