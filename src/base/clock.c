@@ -4,6 +4,7 @@
  * preemption between two readings does not become a false clock step. */
 #include "base/clock.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 #define STEP_THRESHOLD_NS 1000000 /* 1 ms: far above NTP slewing between two refreshes */
@@ -59,5 +60,8 @@ bool clock_map_refresh(struct clock_map *m)
 		return false;
 	m->step_ns += delta;
 	m->steps++;
+	if ((uint64_t)llabs(delta) <= m->largest_ns)
+		return false;
+	m->largest_ns = (uint64_t)llabs(delta);
 	return true;
 }

@@ -23,6 +23,7 @@ typedef struct {
 struct clock_map {
 	int64_t offset_ns; /* wall = mono + offset */
 	int64_t step_ns;   /* sum of the steps seen since clock_map_init() */
+	uint64_t largest_ns; /* of the steps, either way */
 	uint32_t steps;
 };
 
@@ -32,7 +33,8 @@ wall_time wall_now(void);
 void clock_map_init(struct clock_map *m);
 
 /* clock_map_refresh - measure the offset again. Drift up to 1 ms is followed quietly; more is a
- * step: it is followed too, counted in steps, and true is returned. */
+ * step: it is followed too and counted in steps. Returns whether it is a step larger than all before:
+ * a clock that is slewed fast steps every second, and that is worth saying once. */
 bool clock_map_refresh(struct clock_map *m);
 
 static inline wall_time clock_map_wall(const struct clock_map *m, mono_time t)

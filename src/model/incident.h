@@ -96,6 +96,7 @@ struct incident {
 	uint32_t pid_total;
 	const char *unit;         /* "gaps", "failed calls"; NULL: slow calls */
 	int32_t culprit_rank;     /* of a job; -1: none */
+	char culprit_node[64];    /* where it runs; "": not known */
 	uint32_t period_steps;    /* it comes every so many steps; 0: not periodic */
 	double period_confidence; /* 0..1 */
 	wall_time since;          /* a change that lasts since then; 0: none */

@@ -93,10 +93,14 @@ static void test_steps_are_followed_and_counted(void **state)
 	assert_true(llabs(m.step_ns - 3600 * (int64_t)NS_PER_S) < SLACK_NS);
 	assert_true(llabs(m.offset_ns - right) < SLACK_NS);
 
-	m.offset_ns += 600 * (int64_t)NS_PER_S; /* and back by ten minutes */
-	assert_true(clock_map_refresh(&m));
+	m.offset_ns += 600 * (int64_t)NS_PER_S; /* and back by ten minutes: less than before */
+	assert_false(clock_map_refresh(&m));
 	assert_int_equal(m.steps, 2);
 	assert_true(llabs(m.step_ns - 3000 * (int64_t)NS_PER_S) < SLACK_NS);
+
+	m.offset_ns += 7200 * (int64_t)NS_PER_S; /* back by more than it ever went */
+	assert_true(clock_map_refresh(&m));
+	assert_int_equal(m.steps, 3);
 }
 
 int main(void)

@@ -120,17 +120,14 @@ static const struct collective_row *find_elsewhere(
 {
 	const struct collective_row *elsewhere = NULL;
 
-	if (i->source != SOURCE_NCCL || i->culprit_rank < 0)
+	if (i->source != SOURCE_NCCL || !i->culprit_node[0] || !strcmp(i->culprit_node, c->node))
 		return NULL;
 	for (size_t k = 0; k < c->collective_count; k++) {
 		const struct collective_row *row = &c->collectives[k];
 
 		/* By process: the rank of an incident is the job's, not a communicator's. */
-		if (row->pid != i->pid)
-			continue;
-		if (!strcmp(row->node, c->node))
-			return NULL;
-		if (!elsewhere || (row->op == i->op && row->start.ns <= i->last.ns))
+		if (row->pid == i->pid && !strcmp(row->node, i->culprit_node) &&
+			(!elsewhere || (row->op == i->op && row->start.ns <= i->last.ns)))
 			elsewhere = row;
 	}
 	return elsewhere;

@@ -233,6 +233,8 @@ static void set_stats(const struct detector_input *s, const struct hang *h, stru
 	inc->excess_ns = h->is_stuck ? (uint64_t)(h->until_ns - h->since_ns) : 0;
 	inc->explained = h->is_stuck ? 1 : 0;
 	inc->culprit_rank = h->odd_count ? lead->last->c.rank : -1;
+	snprintf(inc->culprit_node, sizeof(inc->culprit_node), "%s",
+		h->odd_count ? lead->last->node : "");
 	inc->completeness = completeness_of_sources(s->rec->books, OF_SOURCE(SOURCE_NCCL));
 	inc->confidence = completeness_weight(inc->completeness) *
 			  (h->is_stuck && !h->is_seen ? UNSEEN_WAIT : 1) *

@@ -159,6 +159,7 @@ static int report(const struct detector_input *detector_input, const struct stra
 	inc->count = s->last;
 	inc->unit = "late collectives";
 	inc->culprit_rank = s->row->c.rank;
+	snprintf(inc->culprit_node, sizeof(inc->culprit_node), "%s", s->row->node);
 	inc->period_steps = s->period;
 	inc->period_confidence = s->period_share;
 	inc->excess_ns = s->job_ns;

@@ -196,6 +196,7 @@ static int report_suspect(const struct detector_input *in, const struct straggle
 	inc->count = s->late;
 	inc->unit = "late steps";
 	inc->culprit_rank = j->workers[s->worker].rank;
+	snprintf(inc->culprit_node, sizeof(inc->culprit_node), "%s", j->workers[s->worker].node);
 	inc->period_steps = s->period > 1 ? s->period : 0;
 	inc->period_confidence = s->period > 1 ? s->confidence : 0;
 	inc->excess_ns = s->lost_ns;
