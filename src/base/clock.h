@@ -21,8 +21,8 @@ typedef struct {
 } wall_time;
 
 struct clock_map {
-	int64_t offset_ns; /* wall = mono + offset */
-	int64_t step_ns;   /* sum of the steps seen since clock_map_init() */
+	int64_t offset_ns;   /* wall = mono + offset */
+	int64_t step_ns;     /* sum of the steps seen since clock_map_init() */
 	uint64_t largest_ns; /* of the steps, either way */
 	uint32_t steps;
 };
