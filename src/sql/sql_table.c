@@ -9,23 +9,31 @@
 
 #include "base/array.h"
 
-int sql_table_begin(struct sql_table *t, sql_stmt *stmt, size_t bytes_max)
+int sql_table_open(struct sql_table *t, int column_count, size_t bytes_max)
 {
 	*t = (struct sql_table){
-		.column_count = sqlite3_column_count(stmt),
+		.column_count = column_count,
 		.bytes_max = bytes_max,
 		.text = BUF_INIT(bytes_max + 64),
 	};
 	t->names = calloc((size_t)MAX(t->column_count, 1), sizeof(*t->names));
-	if (!t->names)
-		return -ENOMEM;
-	for (int i = 0; i < t->column_count; i++) {
-		const char *name = sqlite3_column_name(stmt, i);
+	return t->names ? 0 : -ENOMEM;
+}
 
-		t->names[i] = t->text.len;
-		buf_append(&t->text, name ? name : "", strlen(name ? name : "") + 1);
-	}
+int sql_table_set_name(struct sql_table *t, int column, const char *name)
+{
+	t->names[column] = t->text.len;
+	buf_append(&t->text, name ? name : "", strlen(name ? name : "") + 1);
 	return t->text.err;
+}
+
+int sql_table_begin(struct sql_table *t, sql_stmt *stmt, size_t bytes_max)
+{
+	int r = sql_table_open(t, sqlite3_column_count(stmt), bytes_max);
+
+	for (int i = 0; r == 0 && i < t->column_count; i++)
+		r = sql_table_set_name(t, i, sqlite3_column_name(stmt, i));
+	return r;
 }
 
 static int make_room(struct sql_table *t)
@@ -48,24 +56,44 @@ static int add_bytes(struct sql_table *t, struct sql_cell *c, const void *data, 
 	return t->text.err;
 }
 
-static int add_cell(struct sql_table *t, sql_stmt *stmt, int column, struct sql_cell *c)
+static int add_cell(struct sql_table *t, const struct sql_value *v, struct sql_cell *c)
 {
-	const void *data;
-	size_t len;
-
-	*c = (struct sql_cell){.type = sql_column_type(stmt, column)};
-	switch (c->type) {
-	case SQL_INT: c->i = sql_column_int(stmt, column); return 0;
-	case SQL_REAL: c->d = sql_column_real(stmt, column); return 0;
+	*c = (struct sql_cell){.type = v->type};
+	switch (v->type) {
+	case SQL_INT: c->i = v->i; return 0;
+	case SQL_REAL: c->d = v->d; return 0;
 	case SQL_TEXT:
-		data = sql_column_text(stmt, column, &len);
-		return add_bytes(t, c, data, len);
-	case SQL_BLOB:
-		data = sql_column_blob(stmt, column, &len);
-		return add_bytes(t, c, data, len);
+	case SQL_BLOB: return add_bytes(t, c, v->p, v->len);
 	case SQL_NULL: break;
 	}
 	return 0;
+}
+
+/* Of the statement's current row; texts and blobs stay its own. */
+static struct sql_value value_of(sql_stmt *stmt, int column)
+{
+	struct sql_value v = {.type = sql_column_type(stmt, column)};
+
+	switch (v.type) {
+	case SQL_INT: v.i = sql_column_int(stmt, column); break;
+	case SQL_REAL: v.d = sql_column_real(stmt, column); break;
+	case SQL_TEXT: v.p = sql_column_text(stmt, column, &v.len); break;
+	case SQL_BLOB: v.p = sql_column_blob(stmt, column, &v.len); break;
+	case SQL_NULL: break;
+	}
+	return v;
+}
+
+int sql_table_put(struct sql_table *t, const struct sql_value *row)
+{
+	size_t first = t->row_count * (size_t)t->column_count;
+	int r = make_room(t);
+
+	for (int i = 0; r == 0 && i < t->column_count; i++)
+		r = add_cell(t, &row[i], &t->cells[first + (size_t)i]);
+	if (r == 0)
+		t->row_count++;
+	return r;
 }
 
 int sql_table_add(struct sql_table *t, sql_stmt *stmt)
@@ -73,8 +101,11 @@ int sql_table_add(struct sql_table *t, sql_stmt *stmt)
 	size_t first = t->row_count * (size_t)t->column_count;
 	int r = make_room(t);
 
-	for (int i = 0; r == 0 && i < t->column_count; i++)
-		r = add_cell(t, stmt, i, &t->cells[first + (size_t)i]);
+	for (int i = 0; r == 0 && i < t->column_count; i++) {
+		struct sql_value v = value_of(stmt, i);
+
+		r = add_cell(t, &v, &t->cells[first + (size_t)i]);
+	}
 	if (r == 0)
 		t->row_count++;
 	return r;

@@ -30,6 +30,12 @@ struct sql_table {
 /* sql_table_begin - names the columns of @stmt; done with sql_table_done(). */
 int sql_table_begin(struct sql_table *t, sql_stmt *stmt, size_t bytes_max);
 
+/* Rows that come from elsewhere than SQLite: open, name each column, then put rows of column_count
+ * values, with results as of sql_table_add(). Also after a failure: sql_table_done(). */
+int sql_table_open(struct sql_table *t, int column_count, size_t bytes_max);
+int sql_table_set_name(struct sql_table *t, int column, const char *name);
+int sql_table_put(struct sql_table *t, const struct sql_value *row);
+
 /* sql_table_add - keeps the current row of @stmt. 0; -ENOBUFS if it does not fit into bytes_max
  * (then nothing is kept of it); -ENOMEM. */
 int sql_table_add(struct sql_table *t, sql_stmt *stmt);

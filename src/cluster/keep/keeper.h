@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keeper.h - from a request of OTLP to rows that are kept: decoded, on disk in the journal, acknowledged,
+ * then filled into the store by a thread.
+ *
+ * Every point, record and span becomes a row of events; what our agents push besides becomes rows of the
+ * other tables (rows.h). A request that comes again counts once: known by (cluster, node, boot, seq) where it
+ * carries them, else by its bytes, for at least SEEN_NS and over restarts.
+ *
+ * Who sends may only send for its clusters: points of others are refused, the rest is taken. */
+#pragma once
+
+#include "cluster/journal/journal.h"
+#include "cluster/store/store.h"
+#include "otlp/otlp_response.h"
+
+#define KEEPER_SEEN_NS (15 * 60 * NS_PER_S)
+
+struct keeper;
+
+struct keeper_settings {
+	struct journal *journal;
+	struct store *store;
+	uint64_t
+		backlog_max; /* journal entries that the store may lag behind: then -EAGAIN; 0: 100,000 */
+};
+
+int keeper_new(struct loop *l, const struct keeper_settings *s, struct keeper **ret,
+	struct errinfo *reterr);
+void keeper_free(struct keeper *k); /* ends its thread; journal and store are the caller's */
+DEFINE_CLEANUP(struct keeper *, keeper_free)
+
+struct keeper_request {
+	enum otlp_signal signal;
+	bool json;
+	const void *data;
+	size_t len;
+	/* Whether the sender may write to a cluster; NULL: to all. */
+	bool (*may_write)(void *arg, const char *cluster, size_t len);
+	void *may_write_arg;
+};
+
+struct keeper_result {
+	int err; /* 0; -EBADMSG, -E2BIG: not OTLP; -EACCES: none of it may be written; -EAGAIN,
+				  * -ENOBUFS, -ENOSPC, -EIO: not now, come again */
+	size_t taken, rejected; /* points, records, spans */
+	bool duplicate;         /* it was there already */
+	char why[256];          /* of the rejected ones, or of err */
+};
+
+/* keeper_take - @done on the loop's thread, once, also before this returns. */
+typedef void keeper_done(void *arg, const struct keeper_result *r);
+void keeper_take(struct keeper *k, const struct keeper_request *q, keeper_done *done, void *arg);
+
+/* keeper_take_rows - rows that this process makes itself (the fleet's incidents). */
+void keeper_take_rows(struct keeper *k, const struct batch *b, keeper_done *done, void *arg);
+
+struct keeper_stats {
+	uint64_t requests, points, rejected, duplicates, refused; /* refused: requests as a whole */
+	uint64_t backlog; /* journal entries not yet in the store */
+	struct journal_stats journal;
+	bool degraded; /* journal or store cannot write */
+	char why[256];
+};
+struct keeper_stats keeper_stats(struct keeper *k);
+
+/* keeper_finish - nothing more is taken; @done when the journal has all and the store is filled and
+ * sealed, or cannot be. */
+void keeper_finish(struct keeper *k, loop_fn *done, void *arg);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table.c - see table.h. */
+#include "cluster/store/table.h"
+
+#include "base/macros.h"
+
+#define COLUMN(NAME, name, type, help) {name, COLUMN_##type, help},
+static const struct table_column events[] = {EVENTS_COLUMNS(COLUMN)};
+static const struct table_column chains[] = {CHAINS_COLUMNS(COLUMN)};
+static const struct table_column metrics[] = {METRICS_COLUMNS(COLUMN)};
+static const struct table_column collectives[] = {COLLECTIVES_COLUMNS(COLUMN)};
+static const struct table_column incidents[] = {INCIDENTS_COLUMNS(COLUMN)};
+static const struct table_column steps[] = {STEPS_COLUMNS(COLUMN)};
+
+#define TABLE(name, columns, PREFIX)                                                               \
+	{                                                                                          \
+		name, columns, ARRAY_SIZE(columns), PREFIX##_TS, PREFIX##_CLUSTER, PREFIX##_NODE   \
+	}
+
+const struct table_desc store_tables[TABLE_COUNT] = {
+	[TABLE_EVENTS] = TABLE("events", events, EVENTS),
+	[TABLE_CHAINS] = TABLE("causal_chains", chains, CHAINS),
+	[TABLE_METRICS] = TABLE("node_metrics", metrics, METRICS),
+	[TABLE_COLLECTIVES] = TABLE("collectives", collectives, COLLECTIVES),
+	[TABLE_INCIDENTS] = TABLE("incidents", incidents, INCIDENTS),
+	[TABLE_STEPS] = TABLE("steps", steps, STEPS),
+};

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* duck.c - a database, its settings, its connections, and statements without rows. See duck.h. */
+#include "duck/duck.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "duck/duck_api.h"
+#include "duck/duck_error.h"
+
+struct duck {
+	duck_handle handle;
+};
+
+int duck_error(const char *message, struct errinfo *reterr)
+{
+	static const struct {
+		const char *part;
+		int err;
+	} rows[] = {
+		{"INTERRUPT Error", -ECANCELED},
+		{"Out of Memory Error", -ENOMEM},
+		{"No space left", -ENOSPC},
+		{"Disk quota", -ENOSPC},
+		{"IO Error", -EIO},
+		{"FATAL Error", -EIO},
+		{"Permission Error", -EPERM},
+	};
+	char line[sizeof(reterr->text) - 32];
+	int err = -EINVAL;
+	size_t n = 0;
+
+	if (!message)
+		message = "DuckDB says no reason";
+	for (size_t i = 0; i < ARRAY_SIZE(rows) && err == -EINVAL; i++)
+		if (strstr(message, rows[i].part))
+			err = rows[i].err;
+	for (; message[n] && message[n] != '\n' && n < sizeof(line) - 1; n++)
+		line[n] = iscntrl((unsigned char)message[n]) ? ' ' : message[n];
+	line[n] = 0;
+	return errinfo_set(reterr, err, "%s", line);
+}
+
+/* What a value reads back as: DuckDB writes "256MB" as "244.1 MiB" and false as "false". Sizes are only
+ * asked to be there; words and numbers must be the same. */
+static bool is_as_asked(const char *asked, const char *found)
+{
+	return !strcasecmp(asked, found) ||
+	       (isdigit((unsigned char)asked[0]) && strpbrk(asked, "KMGTkmgt")) ||
+	       (!strcmp(asked, "true") && !strcmp(found, "1")) ||
+	       (!strcmp(asked, "false") && !strcmp(found, "0"));
+}
+
+static int read_back(
+	struct duck_connection *c, const struct duck_setting *s, struct errinfo *reterr)
+{
+	static const struct duck_limits limits = {.rows_max = 1, .bytes_max = 4096};
+	char text[160], found[128] = "";
+	struct sql_table t;
+	int r;
+
+	snprintf(text, sizeof(text), "SELECT CAST(current_setting('%s') AS VARCHAR)", s->name);
+	r = duck_select(c, text, &limits, &t, reterr);
+	if (r < 0)
+		return r;
+	if (t.row_count && sql_table_cell(&t, 0, 0)->type == SQL_TEXT)
+		snprintf(found, sizeof(found), "%s", sql_table_bytes(&t, sql_table_cell(&t, 0, 0)));
+	sql_table_done(&t);
+	if (is_as_asked(s->value, found))
+		return 0;
+	return errinfo_set(
+		reterr, -EPERM, "DuckDB's setting %s is '%s', not '%s'", s->name, found, s->value);
+}
+
+static int check_settings(
+	struct duck *d, const struct duck_setting *settings, struct errinfo *reterr)
+{
+	_cleanup_(duck_disconnectp) struct duck_connection *c = NULL;
+	int r = duck_connect(d, &c, reterr);
+
+	for (size_t i = 0; r == 0 && settings && settings[i].name; i++)
+		r = read_back(c, &settings[i], reterr);
+	return r;
+}
+
+static int open_configured(const char *path, const struct duck_setting *settings,
+	duck_handle config, duck_handle *ret, struct errinfo *reterr)
+{
+	char *message = NULL;
+	int r;
+
+	for (size_t i = 0; settings && settings[i].name; i++)
+		if (duck_api.set_config(config, settings[i].name, settings[i].value))
+			return errinfo_set(reterr, -EINVAL, "DuckDB has no setting %s = %s",
+				settings[i].name, settings[i].value);
+	if (!duck_api.open_ext(path, ret, config, &message))
+		return 0;
+	r = duck_error(message, reterr);
+	duck_api.free(message);
+	return r;
+}
+
+int duck_open(const char *path, const struct duck_setting *settings, struct duck **ret,
+	struct errinfo *reterr)
+{
+	_cleanup_(duck_closep) struct duck *d = calloc(1, sizeof(*d));
+	duck_handle config = NULL;
+	int r = duck_load(reterr);
+
+	if (r < 0)
+		return r;
+	if (!d || duck_api.create_config(&config))
+		return -ENOMEM;
+	r = open_configured(path, settings, config, &d->handle, reterr);
+	duck_api.destroy_config(&config);
+	if (r == 0)
+		r = check_settings(d, settings, reterr);
+	if (r < 0)
+		return r;
+	*ret = TAKE(d);
+	return 0;
+}
+
+void duck_close(struct duck *d)
+{
+	if (d->handle)
+		duck_api.close(&d->handle);
+	free(d);
+}
+
+int duck_connect(struct duck *d, struct duck_connection **ret, struct errinfo *reterr)
+{
+	struct duck_connection *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	if (duck_api.connect(d->handle, &c->handle)) {
+		free(c);
+		return errinfo_set(reterr, -EIO, "DuckDB gives no connection");
+	}
+	*ret = c;
+	return 0;
+}
+
+void duck_disconnect(struct duck_connection *c)
+{
+	duck_api.disconnect(&c->handle);
+	free(c);
+}
+
+void duck_interrupt(struct duck_connection *c)
+{
+	duck_api.interrupt(c->handle);
+}
+
+int duck_exec(struct duck_connection *c, const char *text, struct errinfo *reterr)
+{
+	struct duck_result result = {0};
+	int r = 0;
+
+	if (duck_api.query(c->handle, text, &result))
+		r = duck_error(duck_api.result_error(&result), reterr);
+	duck_api.destroy_result(&result);
+	return r;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* duck_append.c - rows into a table by chunks of vectors, DuckDB's fastest way. See duck.h. */
+#include <errno.h>
+
+#include "duck/duck.h"
+#include "duck/duck_api.h"
+#include "duck/duck_error.h"
+
+struct duck_appender {
+	duck_handle handle, chunk;
+	int column_count;
+	uint64_t row, row_max;
+	const enum duck_type *types; /* copied behind this struct */
+	void **data;                 /* of each column's vector, of the chunk as it is now */
+	uint64_t **valid;
+};
+
+static int type_id(enum duck_type t)
+{
+	switch (t) {
+	case DUCK_DOUBLE: return DUCK_ID_DOUBLE;
+	case DUCK_VARCHAR: return DUCK_ID_VARCHAR;
+	case DUCK_INTEGER: return DUCK_ID_INTEGER;
+	case DUCK_BIGINT: break;
+	}
+	return DUCK_ID_BIGINT;
+}
+
+static void find_vectors(struct duck_appender *a)
+{
+	for (int i = 0; i < a->column_count; i++) {
+		duck_handle v = duck_api.data_chunk_get_vector(a->chunk, (uint64_t)i);
+
+		duck_api.vector_ensure_validity_writable(v);
+		a->data[i] = duck_api.vector_get_data(v);
+		a->valid[i] = duck_api.vector_get_validity(v);
+	}
+}
+
+static int make_chunk(struct duck_appender *a)
+{
+	_cleanup_free_ duck_handle *types = calloc((size_t)a->column_count, sizeof(*types));
+
+	if (!types)
+		return -ENOMEM;
+	for (int i = 0; i < a->column_count; i++)
+		types[i] = duck_api.create_logical_type(type_id(a->types[i]));
+	a->chunk = duck_api.create_data_chunk(types, (uint64_t)a->column_count);
+	for (int i = 0; i < a->column_count; i++)
+		duck_api.destroy_logical_type(&types[i]);
+	return a->chunk ? 0 : -ENOMEM;
+}
+
+int duck_appender_new(struct duck_connection *c, const char *catalog, const char *table,
+	const enum duck_type *types, int column_count, struct duck_appender **ret,
+	struct errinfo *reterr)
+{
+	size_t n = (size_t)column_count;
+	_cleanup_(duck_appender_freep) struct duck_appender *a =
+		calloc(1, sizeof(*a) + n * (sizeof(*a->data) + sizeof(*a->valid) + sizeof(*types)));
+	enum duck_type *copied;
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	a->data = (void **)(a + 1);
+	a->valid = (uint64_t **)(a->data + n);
+	copied = (enum duck_type *)(a->valid + n);
+	memcpy(copied, types, n * sizeof(*types));
+	a->types = copied;
+	a->column_count = column_count;
+	a->row_max = duck_api.vector_size();
+	if (duck_api.appender_create_ext(c->handle, catalog, NULL, table, &a->handle))
+		return duck_error(duck_api.appender_error(a->handle), reterr);
+	r = make_chunk(a);
+	if (r < 0)
+		return r;
+	find_vectors(a);
+	*ret = TAKE(a);
+	return 0;
+}
+
+void duck_appender_free(struct duck_appender *a)
+{
+	if (a->chunk)
+		duck_api.destroy_data_chunk(&a->chunk);
+	if (a->handle)
+		duck_api.appender_destroy(&a->handle);
+	free(a);
+}
+
+static int send_chunk(struct duck_appender *a, struct errinfo *reterr)
+{
+	if (a->row == 0)
+		return 0;
+	duck_api.data_chunk_set_size(a->chunk, a->row);
+	if (duck_api.append_data_chunk(a->handle, a->chunk))
+		return duck_error(duck_api.appender_error(a->handle), reterr);
+	duck_api.data_chunk_reset(a->chunk);
+	find_vectors(a);
+	a->row = 0;
+	return 0;
+}
+
+static void put_cell(struct duck_appender *a, int column, const struct sql_value *v)
+{
+	uint64_t row = a->row;
+
+	if (v->type == SQL_NULL) {
+		a->valid[column][row / 64] &= ~(UINT64_C(1) << row % 64);
+		return;
+	}
+	switch (a->types[column]) {
+	case DUCK_BIGINT: ((int64_t *)a->data[column])[row] = v->i; break;
+	case DUCK_INTEGER: ((int32_t *)a->data[column])[row] = (int32_t)v->i; break;
+	case DUCK_DOUBLE:
+		((double *)a->data[column])[row] = v->type == SQL_REAL ? v->d : (double)v->i;
+		break;
+	case DUCK_VARCHAR:
+		duck_api.vector_assign_string_element_len(
+			duck_api.data_chunk_get_vector(a->chunk, (uint64_t)column), row, v->p,
+			v->len);
+		break;
+	}
+}
+
+int duck_append(struct duck_appender *a, const struct sql_value *row, struct errinfo *reterr)
+{
+	for (int i = 0; i < a->column_count; i++)
+		put_cell(a, i, &row[i]);
+	return ++a->row == a->row_max ? send_chunk(a, reterr) : 0;
+}
+
+int duck_append_flush(struct duck_appender *a, struct errinfo *reterr)
+{
+	int r = send_chunk(a, reterr);
+
+	if (r == 0 && duck_api.appender_flush(a->handle))
+		r = duck_error(duck_api.appender_error(a->handle), reterr);
+	return r;
+}
