@@ -12,3 +12,4 @@ extern const struct command cmd_cluster_completion;
 extern const struct command cmd_cluster_demo;
 extern const struct command cmd_fleet;
 extern const struct command cmd_simulate;
+extern const struct command cmd_stress;
