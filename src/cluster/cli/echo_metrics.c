@@ -3,10 +3,8 @@
 #include "cluster/cli/echo_metrics.h"
 
 #define COUNTER(variable, metric, what, text)                                                      \
-	static const struct metric_desc variable = {.prometheus = metric,                          \
-		.unit = what,                                                                      \
-		.kind = METRIC_COUNTER,                                                            \
-		.help = text}
+	static const struct metric_desc variable = {                                               \
+		.prometheus = metric, .unit = what, .kind = METRIC_COUNTER, .help = text}
 #define GAUGE(variable, metric, what, text)                                                        \
 	static const struct metric_desc variable = {                                               \
 		.prometheus = metric, .unit = what, .help = text}
@@ -34,8 +32,7 @@ static const struct metric_desc otlp_refused = {.prometheus = "ingero_echo_otlp_
 	.kind = METRIC_COUNTER,
 	.help = "Requests of OTLP that were refused as a whole",
 	.keys = {{"reason", "reason"}}};
-GAUGE(connections, "ingero_echo_connections", "{connection}",
-	"Open connections of those who send");
+GAUGE(connections, "ingero_echo_connections", "{connection}", "Open connections of those who send");
 
 static void put(struct metric_set *m, const struct metric_desc *d, uint64_t v)
 {
@@ -44,8 +41,8 @@ static void put(struct metric_set *m, const struct metric_desc *d, uint64_t v)
 
 void echo_metrics_keeper(struct metric_set *m, const struct keeper_stats *k)
 {
-	metric_put_int(m, &items, (wall_time){0}, (int64_t)k->points,
-		METRIC_OF(METRIC_TEXT("kept")));
+	metric_put_int(
+		m, &items, (wall_time){0}, (int64_t)k->points, METRIC_OF(METRIC_TEXT("kept")));
 	metric_put_int(m, &items, (wall_time){0}, (int64_t)k->rejected,
 		METRIC_OF(METRIC_TEXT("rejected")));
 	put(m, &requests, k->requests);

@@ -58,30 +58,23 @@ static bool may_write(void *arg, const char *cluster, size_t len)
 static void keep(void *arg, const struct receiver_request *q, keeper_done *done, void *done_arg)
 {
 	struct echo_service *s = arg;
-	struct tenants *tenants = s->settings.tenants;
 	struct keeper_request k = {
 		.signal = q->signal, .json = q->json, .data = q->data, .len = q->len};
-	const struct tenant *t = NULL;
-	uint64_t wait_ns;
+	const struct tenant *t;
+	struct tenant_refusal no;
 
 	if (s->refusing) {
 		refuse(done, done_arg, -EIO, "shutting down");
 		return;
 	}
-	if (tenants) {
-		t = tenants_find(tenants, q->credential, wall_now().ns);
-		if (!t || !(t->verbs & TENANT_INGEST)) {
-			refuse(done, done_arg, -EACCES,
-				"tenant_scoped_bearer_refused: this token may not send");
-			return;
-		}
-		if (!tenants_take(tenants, q->credential, mono_now().ns, &wait_ns)) {
-			refuse(done, done_arg, -EAGAIN, "too many requests of this token");
-			return;
-		}
-		k.may_write = may_write;
-		k.may_write_arg = (void *)t;
+	t = tenants_admit(s->settings.tenants, q->credential, TENANT_INGEST, mono_now().ns,
+		wall_now().ns, &no);
+	if (!t) {
+		refuse(done, done_arg, no.status == 429 ? -EAGAIN : -EACCES, no.text);
+		return;
 	}
+	k.may_write = may_write;
+	k.may_write_arg = (void *)t;
 	keeper_take(s->keeper, &k, done, done_arg);
 }
 
@@ -146,8 +139,8 @@ void echo_service_describe(const struct echo_service *s, struct buf *b)
 	if (s->settings.engine == ECHO_DUCKDB)
 		buf_printf(b, "%s (DuckDB %s)", s->settings.folder, duck_version());
 	else
-		buf_printf(b, "ClickHouse at %s; journal in %s",
-			s->settings.clickhouse.shards[0], s->settings.folder);
+		buf_printf(b, "ClickHouse at %s; journal in %s", s->settings.clickhouse.shards[0],
+			s->settings.folder);
 	if (!rows)
 		buf_puts(b, ", empty");
 	else
@@ -180,8 +173,8 @@ static int open_store(struct echo_service *s, struct errinfo *reterr)
 static int open_journal(struct echo_service *s, struct errinfo *reterr)
 {
 	_cleanup_free_ char *folder = NULL;
-	struct journal_settings j = {.bytes_max = s->settings.journal_bytes_max,
-		.first = store_durable(s->store) + 1};
+	struct journal_settings j = {
+		.bytes_max = s->settings.journal_bytes_max, .first = store_durable(s->store) + 1};
 
 	if (asprintf(&folder, "%s/journal", s->settings.folder) < 0) {
 		folder = NULL;
@@ -289,8 +282,7 @@ static int take_routes(struct echo_service *s, struct api_server *fleet)
 	return 0;
 }
 
-static int open_api(
-	struct echo_service *s, const struct echo_addresses *a, struct errinfo *reterr)
+static int open_api(struct echo_service *s, const struct echo_addresses *a, struct errinfo *reterr)
 {
 	struct echo_server_settings e = {.store = s->store,
 		.tenants = s->settings.tenants,

@@ -17,7 +17,7 @@ struct echo_service;
 enum echo_engine { ECHO_DUCKDB, ECHO_CLICKHOUSE };
 
 struct echo_service_settings { /* what it points to is the caller's and outlives the service */
-	const char *folder; /* of store, journal and audit log; made if it is missing */
+	const char *folder;    /* of store, journal and audit log; made if it is missing */
 	enum echo_engine engine;
 	struct store_duck_settings duck;             /* without the folder */
 	struct store_clickhouse_settings clickhouse; /* engine ECHO_CLICKHOUSE */

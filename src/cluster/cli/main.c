@@ -2,8 +2,11 @@
 /* main.c - the program `ingero-cluster`. */
 #include "cluster/cli/commands.h"
 #include "command/dispatch.h"
+#include "duck/duck_worker.h"
 
 int main(int argc, char **argv)
 {
+	if (duck_worker_is_meant(argc, argv))
+		duck_worker_main();
 	return dispatch_main(&cluster_program, argc, argv);
 }

@@ -19,7 +19,7 @@ struct service_settings {
 	const char *grpc_address, *http_address, *api_address; /* NULL: not opened */
 	const char *rates; /* file of prices; NULL: the built-in ones */
 	struct outlets_settings outlets;
-	const char *snapshot; /* file that keeps the nodes over a restart; NULL: none */
+	const char *snapshot;   /* file that keeps the nodes over a restart; NULL: none */
 	struct keeping keeping; /* what comes in is kept there, too */
 	bool api_elsewhere;     /* without api_address: another server has its routes */
 };
