@@ -9,6 +9,7 @@ static const struct command *const commands[] = {
 	&cmd_blame,
 	&cmd_cluster_demo,
 	&cmd_simulate,
+	&cmd_audit,
 	&cmd_cluster_completion,
 	&cmd_version,
 	NULL,
