@@ -12,6 +12,7 @@ static const struct command *const commands[] = {
 	&cmd_cluster_demo,
 	&cmd_simulate,
 	&cmd_stress,
+	&cmd_audit,
 	&cmd_cluster_completion,
 	&cmd_version,
 	NULL,
