@@ -50,6 +50,10 @@ int duck_worker_ask(const struct duck_worker_question *q, const struct sql_guard
 
 struct sql_worker_stats duck_worker_stats(void);
 
+/* duck_worker_weakness - what the kernel lacks of the walls around a worker; NULL: nothing, or no worker
+ * has answered yet. */
+const char *duck_worker_weakness(void);
+
 /* The worker's own side, for main(). */
 bool duck_worker_is_meant(int argc, char **argv);
 _noreturn_ void duck_worker_main(void);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - the program `ingero-cluster`. */
+/* main.c - the program `ingero-cluster`.
+ *
+ * It is started anew, under another name, to run a stranger's SQL (duck/duck_worker.h). */
 #include "cluster/cli/commands.h"
 #include "command/dispatch.h"
 #include "duck/duck_worker.h"
