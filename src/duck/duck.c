@@ -34,21 +34,30 @@ static int error_of(const char *message)
 	for (size_t i = 0; i < ARRAY_SIZE(rows) && err == -EINVAL; i++)
 		if (!strncmp(message, rows[i].kind, strlen(rows[i].kind)))
 			err = rows[i].err;
+	if (err == -EIO && strstr(message, "read-only mode"))
+		return -EPERM;
 	if (err == -EIO && (strstr(message, "No space left") || strstr(message, "Disk quota")))
 		return -ENOSPC;
 	return err == -EIO && strstr(message, "Out of Memory") ? -ENOMEM : err;
+}
+
+/* Whether what follows is not for a sentence: the statement with a mark under the place, which the asker
+ * has, and of memory what to set, which is ours to decide. */
+static bool is_rest(const char *at, int err)
+{
+	return *at == '\n' && (err == -ENOMEM || !strncmp(at, "\nLINE ", 6));
 }
 
 int duck_error(const char *message, struct errinfo *reterr)
 {
 	char line[sizeof(reterr->text) - 32];
 	size_t n = 0;
+	int err;
 
 	if (!message || !*message)
 		message = "DuckDB says no reason";
-	/* The statement follows, with a mark under the place: the asker has it. */
-	for (const char *at = message; *at && strncmp(at, "\nLINE ", 6) && n < sizeof(line) - 1;
-		at++) {
+	err = error_of(message);
+	for (const char *at = message; *at && !is_rest(at, err) && n < sizeof(line) - 1; at++) {
 		bool blank = *at == ' ' || iscntrl((unsigned char)*at);
 
 		if (!blank || (n && line[n - 1] != ' '))
@@ -57,7 +66,7 @@ int duck_error(const char *message, struct errinfo *reterr)
 	while (n && line[n - 1] == ' ')
 		n--;
 	line[n] = 0;
-	return errinfo_set(reterr, error_of(message), "%s", line);
+	return errinfo_set(reterr, err, "%s", line);
 }
 
 /* "256MB", "256.0 MiB", "0 bytes" in bytes; negative: it is no size. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "duck/duck_worker_wire.h"
 #include "sql/sql_worker_call.h"
 
@@ -84,10 +85,15 @@ static int ask(const struct question *q, struct sql_wire_result *res, struct err
 {
 	struct sql_worker_call call = {send_question, q, q->head.deadline_ns, &q->head.rules};
 	int r = sql_worker_call(&kind, &call, res, reterr);
+	char n[TEXT_MAX];
 
 	if (r == 0)
 		r = sql_wire_judge(res, reterr);
-	return r == -ETIMEDOUT ? sql_worker_timed_out(&q->head.rules, reterr) : r;
+	if (r == -ETIMEDOUT)
+		return errinfo_set_exit(reterr, EXIT_FAILED, r,
+			"the SQL timed out after %s: select less",
+			text_format_duration(n, q->head.rules.timeout_ns));
+	return r;
 }
 
 int duck_worker_ask(const struct duck_worker_question *q, const struct sql_guard_rules *rules,

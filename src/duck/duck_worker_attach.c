@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define VIEW_MAX (256u << 10)
 
@@ -17,8 +18,21 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* Each file is open twice, here and by DuckDB; many systems begin with 1,024. */
+static void make_room(size_t count)
+{
+	struct rlimit l;
+	rlim_t want = 2 * count + 64;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur >= want)
+		return;
+	l.rlim_cur = MIN(want, l.rlim_max);
+	(void)setrlimit(RLIMIT_NOFILE, &l); /* else opening says so */
+}
+
 int duck_files_open(struct duck_files *f, struct errinfo *reterr)
 {
+	make_room(f->count);
 	for (size_t i = 0; i < f->count; i++) {
 		f->fds[i] = open(f->names[i], O_PATH | O_CLOEXEC);
 		if (f->fds[i] < 0)

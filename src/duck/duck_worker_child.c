@@ -10,24 +10,19 @@
  *  3. What the kernel does not have (landlock, seccomp) is told in the answer; what it has and refuses
  *     ends the worker, and so does a setting of DuckDB that does not read back as it was set. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/confine.h"
 #include "base/spawn.h"
 #include "duck/duck.h"
 #include "duck/duck_worker.h"
 #include "duck/duck_worker_attach.h"
+#include "duck/duck_worker_walls.h"
 #include "duck/duck_worker_wire.h"
 #include "sql/sql_worker_wire.h"
 
-#define OPEN_FILES      16 /* besides those of rows, which are open twice */
-#define QUESTION_NS     (10 * NS_PER_S)
-#define ANSWER_HINT_MAX SQL_WIRE_HINT_MAX
+#define QUESTION_NS (10 * NS_PER_S)
 
 struct asked {
 	struct duck_wire_question head;
@@ -86,7 +81,7 @@ static int receive(struct asked *q)
 	return r < 0 ? r : split(q);
 }
 
-/* ---- the doors ---- */
+/* ---- the database ---- */
 
 static int open_empty(
 	uint64_t memory_bytes, struct duck **ret, struct duck_connection **ret_c, struct errinfo *e)
@@ -119,64 +114,6 @@ static int open_empty(
 	return r < 0 ? r : duck_connect(*ret, ret_c, e);
 }
 
-static int give_up_privileges(const struct asked *q, uint64_t left_ns)
-{
-	char first[DUCK_FILE_PATH_MAX];
-	int r = 0;
-
-	(void)prctl(PR_SET_NAME, DUCK_WORKER_NAME, 0, 0, 0);
-	confine_bounding_set();
-	if (q->files.count)
-		r = confine_reader(duck_file_path(&q->files, 0, first));
-	else
-		r = confine_user(CONFINE_NOBODY, CONFINE_NOBODY);
-	if (r == 0)
-		r = confine_capabilities();
-	if (r == 0)
-		r = confine_life(SPAWN_SOCKET);
-	if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		r = -errno;
-	confine_limits(&(struct confine_limits){
-		.address_bytes = DUCK_WORKER_ADDRESS,
-		.open_files = OPEN_FILES + 2 * q->files.count,
-		.cpu_seconds = left_ns / NS_PER_S + 2,
-		.no_processes = true,
-	});
-	return r;
-}
-
-static int forbid_calls(void)
-{
-	static const uint16_t calls[] = {__NR_clock_nanosleep, __NR_nanosleep};
-	static const uint16_t fcntl_commands[] = {
-		F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC, F_GETLK, F_SETLK};
-	int r = confine_calls(&(struct confine_calls){
-		.calls = calls,
-		.call_count = ARRAY_SIZE(calls),
-		.fcntl_commands = fcntl_commands,
-		.fcntl_count = ARRAY_SIZE(fcntl_commands),
-		.opens = true,
-		.links_hidden = true,
-	});
-
-	return r == -ENOSYS || r == -EINVAL ? 0 : r; /* a kernel without */
-}
-
-static int shut_doors(const struct asked *q, struct sql_wire_answer *ret)
-{
-	uint64_t now = mono_now().ns;
-	int r = give_up_privileges(q, q->head.deadline_ns - MIN(now, q->head.deadline_ns));
-
-	if (r == 0)
-		r = confine_paths(q->files.fds, q->files.count, &ret->landlock);
-	if (r == 0)
-		r = forbid_calls();
-	if (r < 0)
-		return r;
-	ret->seccomp = r > 0;
-	return 0;
-}
-
 /* ---- the answer ---- */
 
 /* What there is instead of a table that was not found. */
@@ -207,15 +144,21 @@ static int answer(const struct asked *q, struct duck_connection *c, struct sql_w
 
 static int run(struct asked *q, struct sql_wire_result *ret)
 {
+	struct duck_walls walls = {0};
 	struct duck_connection *c = NULL;
 	struct duck *d = NULL;
+	uint64_t now;
 	int r = duck_files_open(&q->files, &ret->err);
 
 	if (r == 0)
 		r = open_empty(q->head.rules.memory_bytes, &d, &c, &ret->err);
 	if (r < 0)
 		return r;
-	r = shut_doors(q, &ret->head);
+	now = mono_now().ns;
+	r = duck_worker_confine(
+		&q->files, q->head.deadline_ns - MIN(now, q->head.deadline_ns), &walls);
+	ret->head.landlock = walls.landlock;
+	ret->head.seccomp = walls.seccomp;
 	if (r < 0)
 		return errinfo_set(&ret->err, r, "the SQL process cannot drop its privileges: %s",
 			strerror(-r));
@@ -225,7 +168,7 @@ static int run(struct asked *q, struct sql_wire_result *ret)
 void duck_worker_main(void)
 {
 	static struct asked q;
-	_cleanup_buf_ struct buf hint = BUF_INIT(ANSWER_HINT_MAX);
+	_cleanup_buf_ struct buf hint = BUF_INIT(SQL_WIRE_HINT_MAX);
 	struct sql_wire_result res = {.hint = &hint};
 	int r = receive(&q);
 

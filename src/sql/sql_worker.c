@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "sql/sql_worker_call.h"
 
 #define TRIES 3
@@ -64,6 +65,7 @@ static int ask(const char *path, const char *text, const struct sql_guard_rules 
 {
 	struct question q = {path, text, mono_now().ns + rules->timeout_ns, rules};
 	struct sql_worker_call call = {send_question, &q, q.deadline_ns, rules};
+	char n[TEXT_MAX];
 	int r = -EAGAIN;
 
 	for (int i = 0; r == -EAGAIN && i < TRIES; i++) {
@@ -74,7 +76,9 @@ static int ask(const char *path, const char *text, const struct sql_guard_rules 
 			r = sql_wire_judge(res, reterr);
 	}
 	if (r == -ETIMEDOUT)
-		return sql_worker_timed_out(rules, reterr);
+		return errinfo_set_exit(reterr, EXIT_FAILED, r,
+			"the SQL timed out after %s: select less, or raise --timeout",
+			text_format_duration(n, rules->timeout_ns));
 	if (r == -EAGAIN)
 		return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, r,
 			"%s is being opened and closed by a writer: try again", path);

@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/spawn.h"
-#include "base/text.h"
 
 #define GRACE_NS (100 * NS_PER_MS) /* for a worker that ends its statement itself to say so */
 
@@ -151,13 +150,4 @@ struct sql_guard_rules sql_worker_ceilings(
 	if (!r.bytes_max || r.bytes_max > most->bytes_max)
 		r.bytes_max = most->bytes_max;
 	return r;
-}
-
-int sql_worker_timed_out(const struct sql_guard_rules *rules, struct errinfo *reterr)
-{
-	char n[TEXT_MAX];
-
-	return errinfo_set_exit(reterr, EXIT_FAILED, -ETIMEDOUT,
-		"the SQL timed out after %s: select less, or raise --timeout",
-		text_format_duration(n, rules->timeout_ns));
 }

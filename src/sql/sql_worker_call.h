@@ -38,6 +38,3 @@ struct sql_worker_stats sql_worker_kind_stats(struct sql_worker_kind *k);
 /* sql_worker_ceilings - @asked with what is 0 or more than in @most replaced; of time only 0 is. */
 struct sql_guard_rules sql_worker_ceilings(
 	const struct sql_guard_rules *asked, const struct sql_guard_rules *most);
-
-/* sql_worker_timed_out - the sentence for -ETIMEDOUT, which it returns. */
-int sql_worker_timed_out(const struct sql_guard_rules *rules, struct errinfo *reterr);
