@@ -78,6 +78,14 @@ static void keep(void *arg, const struct receiver_request *q, keeper_done *done,
 	keeper_take(s->keeper, &k, done, done_arg);
 }
 
+static bool may_send(void *arg, uint64_t credential, const char *cluster)
+{
+	const struct echo_service *s = arg;
+
+	return tenant_may_see(tenants_find(s->settings.tenants, credential, wall_now().ns), cluster,
+		strlen(cluster));
+}
+
 /* What the fleet finds is told to everybody anyway: a failure is in the keeper's figures. */
 static void on_told(void *arg _unused_, const struct keeper_result *r _unused_)
 {
@@ -95,7 +103,7 @@ static void tell(void *arg, const struct fleet_notice *n)
 
 struct keeping echo_service_keeping(struct echo_service *s)
 {
-	return (struct keeping){.arg = s, .keep = keep, .tell = tell};
+	return (struct keeping){.arg = s, .keep = keep, .may_send = may_send, .tell = tell};
 }
 
 /* ---- how it is ---- */
@@ -248,11 +256,38 @@ void echo_service_free(struct echo_service *s)
 
 /* ---- ports ---- */
 
+/* The fleet answers for all clusters, or for one: who may see some must say which. */
+static bool may_see(const struct tenant *t, const char *query)
+{
+	char cluster[PUSH_ID_MAX];
+	bool found = false;
+
+	if (!t->clusters)
+		return true;
+	return http_query_get(query, "cluster_id", cluster, sizeof(cluster), &found) == 0 &&
+	       found && tenant_may_see(t, cluster, strlen(cluster));
+}
+
 static void on_fleet(void *arg, struct http_exchange *x, const struct http_request *q)
 {
 	struct echo_service *s = arg;
+	struct tenant_refusal no;
+	const struct tenant *t;
 
-	api_server_answer(s->fleet, x, q);
+	if (!q->admitted || strncmp(q->path, "/api/", 5) != 0) { /* a file of the page */
+		api_server_answer(s->fleet, x, q);
+		return;
+	}
+	t = tenants_admit(
+		s->settings.tenants, q->credential, TENANT_READ, mono_now().ns, wall_now().ns, &no);
+	if (!t)
+		http_reply_error(x, no.status, "%s", no.text);
+	else if (!may_see(t, q->query))
+		http_reply_error(x, 403,
+			TENANT_REFUSED
+			": this token is for some clusters only: give cluster_id, one of them");
+	else
+		api_server_answer(s->fleet, x, q);
 }
 
 /* The fleet's routes, answered through this service: a server has one argument for all its handlers. The

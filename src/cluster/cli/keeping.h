@@ -10,6 +10,8 @@ struct keeping { /* all run on the loop's thread; keep NULL: nothing is kept */
 	/* As receiver_sink.keep. */
 	void (*keep)(
 		void *arg, const struct receiver_request *q, keeper_done *done, void *done_arg);
+	/* As receiver_sink.may_send. */
+	bool (*may_send)(void *arg, uint64_t credential, const char *cluster);
 	/* A notice of the fleet becomes a row of incidents. */
 	void (*tell)(void *arg, const struct fleet_notice *n);
 };

@@ -89,6 +89,13 @@ static void keep_request(
 	k->keep(k->arg, q, done, done_arg);
 }
 
+static bool may_send(void *arg, uint64_t credential, const char *cluster)
+{
+	const struct keeping *k = &((struct service *)arg)->settings.keeping;
+
+	return k->may_send(k->arg, credential, cluster);
+}
+
 static void forward_request(void *arg, const struct receiver_request *q)
 {
 	struct service *s = arg;
@@ -244,8 +251,10 @@ static int open_ports(struct service *s, struct errinfo *reterr)
 
 	if (outlets_want_requests(s->outlets))
 		in.sink.forward = forward_request;
-	if (s->settings.keeping.keep)
+	if (s->settings.keeping.keep) {
 		in.sink.keep = keep_request;
+		in.sink.may_send = may_send;
+	}
 	if (in.grpc_address || in.http_address)
 		r = receiver_new(s->loop, &in, &s->receiver, reterr);
 	if (r < 0 || (!s->settings.api_address && !s->settings.api_elsewhere))
