@@ -22,7 +22,7 @@ struct fleet_flags { /* the flags */
 	double k, ema_alpha;
 	uint64_t interval_ns;
 	int64_t ttl_multiplier, quorum, max_nodes, nodes_per_token;
-	const char *rates, *provider, *snapshot, *alerts, *forward, *forward_spool;
+	const char *rates, *provider, *snapshot, *alerts, *forward, *forward_spool, *node_page;
 	const char *token_file, *token, *cert, *key, *client_ca;
 	bool no_tls, no_token, remediate;
 	struct option_strings names;
@@ -81,6 +81,9 @@ static const struct option_row fleet_options[] = {
 	{"forward-spool", 0, OPTION_STRING, OPTION(forward_spool), "FOLDER",
 		"what waits for --forward is kept here, up to 1 GiB (default: 16 MiB of memory)", 0,
 		0, false},
+	{"node-page", 0, OPTION_STRING, OPTION(node_page), "URL",
+		"the page links nodes to this address of their dashboard: 'https://{node}:8080/'",
+		0, 0, false},
 	{"remediate", 0, OPTION_FLAG, OPTION(remediate), NULL,
 		"tell local programs of stragglers over the socket remediate-cluster.sock", 0, 0,
 		false},
@@ -169,6 +172,10 @@ static int check_flags(const struct fleet_flags *t, struct errinfo *reterr)
 	if (t->no_tls && (t->cert || t->key || t->client_ca))
 		return errinfo_set(reterr, -EINVAL,
 			"--no-tls cannot be combined with --tls-cert, --tls-key or --client-ca");
+	if (t->node_page && strncmp(t->node_page, "https://", 8) != 0 &&
+		strncmp(t->node_page, "http://", 7) != 0)
+		return errinfo_set(reterr, -EINVAL,
+			"--node-page: give an address that begins with https:// or http://, for example 'https://{node}:8080/'");
 	if (t->forward_spool && !t->forward)
 		return errinfo_set(reterr, -EINVAL, "--forward-spool needs --forward");
 	if (!t->cert != !t->key)
@@ -296,6 +303,7 @@ static int run_service(struct run *c, struct errinfo *reterr)
 		.api_address = address_of(t->api),
 		.rates = t->rates,
 		.snapshot = t->snapshot,
+		.node_page = t->node_page,
 		.outlets = {.config = t->alerts,
 			.forward = t->forward,
 			.forward_spool = t->forward_spool,

@@ -17,7 +17,8 @@ struct service_settings {
 	const char *grpc_address, *http_address, *api_address; /* NULL: not opened */
 	const char *rates; /* file of prices; NULL: the built-in ones */
 	struct outlets_settings outlets;
-	const char *snapshot; /* file that keeps the nodes over a restart; NULL: none */
+	const char *snapshot;  /* file that keeps the nodes over a restart; NULL: none */
+	const char *node_page; /* as of api_server_settings */
 };
 
 int service_new(struct loop *l, const struct service_settings *s, struct service **ret,
