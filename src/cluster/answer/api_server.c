@@ -25,6 +25,7 @@ static const struct question {
 	{"/api/v1/episodes", fleet_json_episodes},
 	{"/api/v1/nodes", fleet_json_nodes},
 	{"/api/v1/ranks", fleet_json_ranks},
+	{"/api/v1/jobs", fleet_json_jobs},
 	{"/api/v1/collectives", fleet_json_collectives},
 	{"/api/v1/heatmap", fleet_json_heatmap},
 	{"/api/v1/hangs", fleet_json_hangs},
@@ -102,6 +103,12 @@ static int parse_query(const char *query, struct fleet_json_query *ret, struct e
 	if (r == 0)
 		r = get_number(query, "seq", 10, &ret->seq, &ret->has_seq, reterr);
 	if (r == 0)
+		r = get_text(query, "node", ret->node, sizeof(ret->node), &found, reterr);
+	if (r == 0)
+		r = get_number(query, "rank", 10, &ret->rank, &ret->has_rank, reterr);
+	if (r == 0)
+		r = get_number(query, "after", 10, &ret->after, &ret->has_after, reterr);
+	if (r == 0)
 		r = get_number(query, "limit", 10, &limit, &found, reterr);
 	if (r == 0 && found && !limit)
 		return errinfo_set(reterr, -EINVAL, "limit: 1 or more");
@@ -136,7 +143,8 @@ static void on_question(void *arg, struct http_exchange *x, const struct http_re
 	size_t i = find_question(q->path);
 	_cleanup_buf_ struct buf b = BUF_INIT(FLEET_JSON_BYTES_MAX);
 	struct json_writer w = json_writer_to_buf(&b);
-	struct fleet_json_query query = {.now_ns = a->settings.now(a->settings.arg)};
+	struct fleet_json_query query = {
+		.now_ns = a->settings.now(a->settings.arg), .node_page = a->settings.node_page};
 	mono_time before = mono_now();
 	struct errinfo e = {0};
 

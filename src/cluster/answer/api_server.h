@@ -19,6 +19,8 @@ struct api_server_settings {
 	/* Further metrics, of the rooms beside the core; NULL: none. */
 	void (*more)(void *arg, struct metric_set *s);
 	void *arg;
+	const char
+		*node_page; /* address of a node's own page, {node} for its name; NULL: not told */
 };
 
 int api_server_new(struct loop *l, const struct api_server_settings *s, struct api_server **ret,

@@ -3,11 +3,16 @@
 #include "cluster/cli/fleet_flags.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/clock.h"
 
 int fleet_flags_check(const struct fleet_flags *f, struct errinfo *reterr)
 {
+	if (f->node_page && strncmp(f->node_page, "https://", 8) != 0 &&
+		strncmp(f->node_page, "http://", 7) != 0)
+		return errinfo_set(reterr, -EINVAL,
+			"--node-page: give an address that begins with https:// or http://, for example 'https://{node}:8080/'");
 	if (f->forward_spool && !f->forward)
 		return errinfo_set(reterr, -EINVAL, "--forward-spool needs --forward");
 	return 0;
@@ -36,6 +41,7 @@ struct service_settings fleet_flags_settings(const struct fleet_flags *f)
 	return (struct service_settings){.fleet = core_settings(f),
 		.rates = f->rates,
 		.snapshot = f->snapshot,
+		.node_page = f->node_page,
 		.outlets = {.config = f->alerts,
 			.forward = f->forward,
 			.forward_spool = f->forward_spool,

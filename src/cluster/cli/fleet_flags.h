@@ -9,7 +9,7 @@ struct fleet_flags {
 	double k, ema_alpha;
 	uint64_t interval_ns;
 	int64_t ttl_multiplier, quorum, max_nodes, nodes_per_token;
-	const char *rates, *provider, *snapshot, *alerts, *forward, *forward_spool;
+	const char *rates, *provider, *snapshot, *alerts, *forward, *forward_spool, *node_page;
 	bool remediate;
 };
 
@@ -57,6 +57,9 @@ struct fleet_flags {
 			0, 0, false},                                                                                      \
 		{"forward-spool", 0, OPTION_STRING, FLAG(forward_spool), "FOLDER",                                         \
 			"what waits for --forward is kept here, up to 1 GiB (default: 16 MiB of memory)",                  \
+			0, 0, false},                                                                                      \
+		{"node-page", 0, OPTION_STRING, FLAG(node_page), "URL",                                                    \
+			"the page links nodes to this address of their dashboard: 'https://{node}:8080/'",                 \
 			0, 0, false},                                                                                      \
 	{                                                                                                                  \
 		"remediate", 0, OPTION_FLAG, FLAG(remediate), NULL,                                                        \

@@ -244,6 +244,7 @@ static int open_ports(struct service *s, struct errinfo *reterr)
 			.threshold = find_threshold}};
 	struct api_server_settings api = {.fleet = s->fleet,
 		.http = s->settings.http,
+		.node_page = s->settings.node_page,
 		.now = service_now,
 		.more = put_metrics,
 		.arg = s};

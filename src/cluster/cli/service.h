@@ -22,6 +22,7 @@ struct service_settings {
 	const char *snapshot;   /* file that keeps the nodes over a restart; NULL: none */
 	struct keeping keeping; /* what comes in is kept there, too */
 	bool api_elsewhere;     /* without api_address: another server has its routes */
+	const char *node_page;  /* as of api_server_settings */
 };
 
 int service_new(struct loop *l, const struct service_settings *s, struct service **ret,
