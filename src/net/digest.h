@@ -6,4 +6,5 @@
 
 #define DIGEST_HEX 65 /* bytes of the digits with their NUL */
 
-void digest_sha256(const void *data, size_t len, char ret[DIGEST_HEX]);
+/* digest_sha256 - 0, or -ENOMEM. */
+int digest_sha256(const void *data, size_t len, char ret[DIGEST_HEX]);
