@@ -65,8 +65,7 @@ int token_hash_of(const char *from, const char *text, size_t len, struct token_h
 	if (r < 0)
 		return r;
 	*ret = (struct token_hash){0};
-	SHA256((const unsigned char *)text, len, ret->sha256);
-	return 0;
+	return SHA256((const unsigned char *)text, len, ret->sha256) ? 0 : -ENOMEM;
 }
 
 static int add_token(struct token_list *l, const char *s, size_t len, struct errinfo *reterr)
@@ -275,9 +274,8 @@ uint64_t token_set_find(const struct token_set *t, const char *authorization)
 	authorization += 7;
 	authorization += strspn(authorization, " ");
 	len = strlen(authorization);
-	if (len > TOKEN_BYTES)
+	if (len > TOKEN_BYTES || !SHA256((const unsigned char *)authorization, len, shown))
 		return 0;
-	SHA256((const unsigned char *)authorization, len, shown);
 	for (size_t i = 0; i < t->count; i++)
 		same |= (CRYPTO_memcmp(shown, t->hash[i].sha256, sizeof(shown)) == 0) &
 			!is_over(&t->hash[i], now_ns, wall_ns);

@@ -54,6 +54,8 @@ static int copy_name(
 		return yaml_fail(
 			p->tree, v, p->reterr, "%s must have 1 to %d bytes", what, NAME_BYTES);
 	text_escape_terminal(&shown, v->text);
+	if (shown.err == -ENOMEM)
+		return shown.err;
 	if (shown.err || shown.len != len)
 		return yaml_fail(
 			p->tree, v, p->reterr, "%s holds characters that cannot be shown", what);
@@ -69,12 +71,12 @@ static int read_name(struct reading *p, const struct yaml_value *v)
 static int read_token(struct reading *p, const struct yaml_value *v)
 {
 	struct errinfo e = {0};
+	int r;
 
 	if (v->kind != YAML_TEXT)
 		return yaml_fail(p->tree, v, p->reterr, "token must be a text");
-	if (token_hash_of("the entry", v->text, strlen(v->text), &p->entry->hash, &e) < 0)
-		return yaml_fail(p->tree, v, p->reterr, "%s", e.text);
-	return 0;
+	r = token_hash_of("the entry", v->text, strlen(v->text), &p->entry->hash, &e);
+	return r == -EINVAL ? yaml_fail(p->tree, v, p->reterr, "%s", e.text) : r;
 }
 
 static int read_token_sha256(struct reading *p, const struct yaml_value *v)
@@ -331,11 +333,11 @@ int acl_read(const char *path, struct acl **ret, struct errinfo *reterr)
 
 	if (r == 0 && strlen(buf_str(&b)) != b.len)
 		r = errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL, "%s is not a text file", path);
-	if (r == 0) {
-		digest_sha256(buf_str(&b), b.len, a->digest);
+	if (r == 0)
+		r = digest_sha256(buf_str(&b), b.len, a->digest);
+	if (r == 0)
 		r = is_list(buf_str(&b)) ? read_list(a, path, &b, reterr)
 					 : read_plain(a, path, &b, reterr);
-	}
 	if (b.data)
 		explicit_bzero(b.data, b.len);
 	if (r == -ENOMEM)

@@ -236,9 +236,9 @@ static void put_text(struct json_writer *w, const char *text)
 	json_put_string_len(w, text, MIN(len, (size_t)AUDIT_TEXT_MAX));
 	if (len <= AUDIT_TEXT_MAX)
 		return;
-	digest_sha256(text, len, sum);
 	json_uint_member(w, "text_bytes", len);
-	json_string_member(w, "text_sha256", sum);
+	if (digest_sha256(text, len, sum) == 0)
+		json_string_member(w, "text_sha256", sum);
 }
 
 static void put_name(struct json_writer *w, const char *key, const char *text)
@@ -298,14 +298,17 @@ static int append(struct audit *a, const struct buf *b)
 int audit_write(struct audit *a, const struct audit_entry *e)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(LINE_MAX_BYTES);
+	char sum[DIGEST_HEX];
 	int r;
 
 	pthread_mutex_lock(&a->lock);
 	r = put_line(&b, a, e);
 	if (r == 0)
+		r = digest_sha256(b.data, b.len - 1, sum);
+	if (r == 0)
 		r = append(a, &b);
 	if (r == 0) {
-		digest_sha256(b.data, b.len - 1, a->head);
+		memcpy(a->head, sum, sizeof(a->head));
 		a->seq++;
 		a->size += b.len;
 		a->lost = 0;

@@ -46,24 +46,31 @@ static bool read_members(struct json_reader *r, struct link *ret)
 	return token == JSON_READ_OBJECT_END && json_read(r) == JSON_READ_END;
 }
 
-static bool read_link(const char *line, size_t len, struct link *ret)
+/* read_link - -EBADMSG: it is no line of ours. */
+static int read_link(const char *line, size_t len, struct link *ret)
 {
 	struct json_reader r;
 	bool ok;
+	int err;
 
 	json_reader_init(&r, line, len, LINE_MAX_BYTES);
-	ok = json_read(&r) == JSON_READ_OBJECT && read_members(&r, ret);
+	ok = json_read(&r) == JSON_READ_OBJECT && read_members(&r, ret) && ret->seq > 0 &&
+	     strlen(ret->prev) == DIGEST_HEX - 1;
+	err = r.err == -ENOMEM ? r.err : ok ? 0 : -EBADMSG;
 	json_reader_done(&r);
-	return ok && ret->seq > 0 && strlen(ret->prev) == DIGEST_HEX - 1;
+	return err;
 }
 
 static int take_line(struct chain *c, const char *line, size_t len)
 {
 	struct audit_span *s = c->span;
 	struct link l = {0};
+	int r = read_link(line, len, &l);
 
 	c->lines++;
-	if (!read_link(line, len, &l))
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
 		return fail_at(c, "is not a line of an audit file");
 	if (!s->first) {
 		s->first = (uint64_t)l.seq;
@@ -78,9 +85,9 @@ static int take_line(struct chain *c, const char *line, size_t len)
 	}
 	s->last = (uint64_t)l.seq;
 	s->bytes += len + 1;
-	digest_sha256(line, len, s->head);
+	r = digest_sha256(line, len, s->head);
 	s->has_noted |= c->noted && !strcmp(c->noted, s->head);
-	return 0;
+	return r;
 }
 
 static int read_lines(struct chain *c, FILE *f)
