@@ -91,12 +91,12 @@ static void on_told(void *arg _unused_, const struct keeper_result *r _unused_)
 {
 }
 
-static void tell(void *arg, const struct fleet_notice *n)
+static void tell(void *arg, const struct fleet_notice *n, int64_t now_ns)
 {
 	struct echo_service *s = arg;
 	struct batch b = {.bytes = BUF_INIT(NOTICE_BYTES_MAX)};
 
-	notice_row(&b, n, wall_now().ns);
+	notice_row(&b, n, now_ns);
 	keeper_take_rows(s->keeper, &b, on_told, NULL);
 	buf_done(&b.bytes);
 }
