@@ -203,6 +203,10 @@ static void store_duck_stats(struct store *store, struct store_stats *ret)
 		.dropped_rows = s->dropped_rows,
 		.fault = s->fault};
 	memcpy(ret->fault_text, s->fault_text, sizeof(ret->fault_text));
+	if (s->fault == 0 && *s->damage_text) {
+		ret->fault = -EBADMSG;
+		memcpy(ret->fault_text, s->damage_text, sizeof(ret->fault_text));
+	}
 	for (size_t i = 0; i < s->parts.count; i++)
 		count_part(s->parts.items[i], ret);
 	count_live(s->frozen, ret);

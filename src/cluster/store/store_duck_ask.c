@@ -300,14 +300,16 @@ int ask_select(struct store *store, const struct store_scope *scope, const char 
 	struct reading reading;
 	int r;
 
-	pthread_rwlock_rdlock(&s->instance);
+	r = instance_use(s, reterr);
+	if (r < 0)
+		return r;
 	r = reading_begin(s, scope, &reading);
 	if (r == 0) {
 		r = ask_reading(
 			s, &reading, scope, question, limits ? limits : &STORE_LIMITS, ret, reterr);
 		reading_end(s, &reading);
 	}
-	pthread_rwlock_unlock(&s->instance);
+	instance_leave(s);
 	if (r == -EIO)
 		instance_check(s, false);
 	return r;

@@ -84,7 +84,7 @@ struct store_duck {
 	uint64_t visible, durable, dropped_rows;
 	bool lost; /* the instance was replaced, and the filling thread does not know yet */
 	int fault;
-	char fault_text[256];
+	char fault_text[256], damage_text[256];
 
 	/* Under `write`: */
 	uint64_t next_id;     /* of parts and generations */
@@ -208,6 +208,9 @@ int upkeep_step(struct store *store, int64_t now_ns, struct errinfo *reterr);
  * moved away: it is gone from the set. */
 int instance_open(struct store_duck *s, struct errinfo *reterr);
 void instance_close(struct store_duck *s);
+/* instance_use - holds `instance` for reading, until instance_leave(). -EIO: there is none just now. */
+int instance_use(struct store_duck *s, struct errinfo *reterr);
+void instance_leave(struct store_duck *s);
 /* part_quarantine - a damaged part leaves the set, and its file the folder of its cluster. */
 int part_quarantine(struct store_duck *s, struct part *p, const char *why, struct errinfo *reterr);
 /* instance_check - after a failure, with no lock held but @write_held: an instance that DuckDB has given up
