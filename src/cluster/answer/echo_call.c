@@ -16,8 +16,9 @@
 #include "json/tree.h"
 #include "mcp/rpc.h"
 
-#define STOPPING_AFTER "5" /* seconds: another instance is there by then */
-#define REFUSED_CODE   "tenant_scoped_bearer_refused"
+#define REFUSALS_BURST   1000
+#define REFUSALS_EACH_NS (100 * NS_PER_MS)
+#define STOPPING_AFTER   "5" /* seconds: another instance is there by then */
 
 /* ---- who asks ---- */
 
@@ -53,57 +54,37 @@ static int tenant_copy(const struct tenant *from, struct tenant *to)
 }
 
 static void refuse(struct echo_server *e, struct http_exchange *x, const struct http_request *q,
-	int status, const char *code, const char *message)
+	const struct tenant_refusal *no)
 {
-	echo_audit(e, &(struct audit_entry){.wall_ns = wall_now().ns,
-			      .key_name = "",
-			      .credential = q->credential,
-			      .peer = q->peer,
-			      .action = "denied",
-			      .text = q->path,
-			      .status = status});
-	echo_reply_error(x, status, code, "%s", message);
-}
-
-static bool is_in_time(struct echo_server *e, struct http_exchange *x, const struct http_request *q)
-{
-	uint64_t wait_ns = 0;
+	const struct tenant *t = tenants_find(e->settings.tenants, q->credential, wall_now().ns);
 	char seconds[TEXT_MAX];
 
-	if (tenants_take(e->settings.tenants, q->credential, mono_now().ns, &wait_ns))
-		return true;
-	e->limited++;
-	snprintf(seconds, sizeof(seconds), "%llu",
-		(unsigned long long)((wait_ns + NS_PER_S - 1) / NS_PER_S));
-	http_reply_field(x, "retry-after", wait_ns ? seconds : "1");
-	refuse(e, x, q, 429, "rate_limited", "this token asks too often: wait as Retry-After says");
-	return false;
+	e->denied += no->status == 403;
+	e->limited += no->status == 429;
+	echo_audit_refusal(e, q, t ? t->name : "", no->status, &e->denials);
+	snprintf(seconds, sizeof(seconds), "%u", no->retry_s);
+	if (no->retry_s)
+		http_reply_field(x, "retry-after", seconds);
+	echo_reply_error(x, no->status, no->code, "%s", no->text);
 }
 
 bool echo_admit(struct echo_server *e, unsigned verb, struct http_exchange *x,
 	const struct http_request *q, const struct tenant **ret)
 {
-	const struct tenant *t = NULL;
+	const struct tenant *t;
+	struct tenant_refusal no;
 
 	if (e->is_stopping) {
 		http_reply_field(x, "retry-after", STOPPING_AFTER);
 		echo_reply_error(x, 503, "stopping", "the service is stopping: ask again");
 		return false;
 	}
-	if (e->settings.tenants) {
-		t = tenants_find(e->settings.tenants, q->credential, wall_now().ns);
-		if (!t || (t->verbs & verb) != verb) {
-			e->denied++;
-			refuse(e, x, q, 403, REFUSED_CODE,
-				!t ? "this token is not in use any more"
-				   : "this token may not do that: whoami lists what it may do");
-			return false;
-		}
-		if (!is_in_time(e, x, q))
-			return false;
-	}
-	*ret = t;
-	return true;
+	t = tenants_admit(
+		e->settings.tenants, q->credential, verb, mono_now().ns, wall_now().ns, &no);
+	if (!t)
+		refuse(e, x, q, &no);
+	*ret = e->settings.tenants ? t : NULL;
+	return t;
 }
 
 /* ---- on its way ---- */
@@ -187,8 +168,21 @@ void echo_audit(struct echo_server *e, const struct audit_entry *entry)
 	pthread_mutex_unlock(&e->lock);
 }
 
+void echo_audit_refusal(struct echo_server *e, const struct http_request *q, const char *key_name,
+	int status, struct rate *rate)
+{
+	if (rate_take(rate, mono_now().ns, REFUSALS_BURST, REFUSALS_EACH_NS))
+		echo_audit(e, &(struct audit_entry){.wall_ns = wall_now().ns,
+				      .key_name = key_name,
+				      .credential = q->credential,
+				      .peer = q->peer ? q->peer : "",
+				      .action = "denied",
+				      .text = q->path,
+				      .status = status});
+}
+
 static void record(struct echo_call *c, struct echo_tool *tool, const json_t *arguments, int r,
-	uint64_t ns, size_t bytes)
+	uint64_t ns, size_t rows, size_t bytes)
 {
 	_cleanup_free_ char *text = json_dumps(arguments, RPC_DUMP);
 	struct echo_server *e = c->server;
@@ -207,6 +201,7 @@ static void record(struct echo_call *c, struct echo_tool *tool, const json_t *ar
 			      .action = action,
 			      .text = text,
 			      .status = r < 0 ? echo_failure_of(r).status : 200,
+			      .rows = rows,
 			      .bytes = bytes,
 			      .ns = ns});
 }
@@ -225,6 +220,7 @@ int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arg
 		r = errinfo_set(reterr, -EACCES, "this token may not use %s", tool->tool->name);
 	else
 		r = tool->tool->run(&call, ret, ret_text, reterr);
-	record(c, tool, arguments, r, mono_now().ns - before.ns, ret_text->len);
+	record(c, tool, arguments, r, mono_now().ns - before.ns,
+		r < 0 ? 0 : json_array_size(json_object_get(*ret, "rows")), ret_text->len);
 	return r;
 }

@@ -14,6 +14,7 @@
 #include "cluster/answer/source_limit.h"
 #include "cluster/answer/tool.h"
 #include "mcp/dispatcher.h"
+#include "net/rate.h"
 
 #define ECHO_TOOLS_MAX   32
 #define ECHO_REPLY_MAX   (32u << 20)
@@ -46,6 +47,8 @@ struct echo_server {
 	bool has_lock;
 	wall_time started;
 	uint64_t denied, limited;
+	/* Lines of the audit about requests without a valid token, and about those of tokens that may not. */
+	struct rate strangers, denials;
 	bool ready, is_stopping;
 };
 
@@ -87,6 +90,11 @@ int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arg
 
 /* echo_audit - a line of the audit, if there is one; any thread. */
 void echo_audit(struct echo_server *e, const struct audit_entry *entry);
+
+/* echo_audit_refusal - likewise, unless there were too many of its kind, which @rate counts: a flood of
+ * refusals does not push the lines of others out of the files. On the loop. */
+void echo_audit_refusal(struct echo_server *e, const struct http_request *q, const char *key_name,
+	int status, struct rate *rate);
 
 struct echo_tool *echo_tool_find(struct echo_server *e, const char *name);
 
