@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/buf.h"
 #include "cluster/store/store.h"
@@ -15,8 +16,8 @@ struct memory_store {
 	struct buf rows, fresh; /* committed, and not yet: "events|ts_ns=1|…" a line */
 	size_t row_count, fresh_count;
 	uint64_t visible, taken, durable;
-	int take_err, commit_err, seal_err; /* what the next call gives; 0: it goes well */
-	bool is_lazy;                       /* nothing is durable before seal() */
+	atomic_int take_err, commit_err, seal_err; /* what the next call gives; 0: it goes well */
+	atomic_bool is_lazy;                       /* nothing is durable before seal() */
 };
 
 static void memory_put_row(struct buf *b, const struct batch_row *row)
