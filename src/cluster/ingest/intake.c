@@ -48,11 +48,17 @@ static void set_threshold(
 		t->quorum_met ? "true" : "false");
 }
 
+static bool may_send(const struct receiver *r, const struct http_request *q, const char *cluster)
+{
+	return !r->sink.may_send || r->sink.may_send(r->sink.arg, q->credential, cluster);
+}
+
 static void say_threshold(struct intake *in)
 {
 	const struct receiver_sink *s = &in->receiver->sink;
 
-	if (!in->has_threshold && *in->cluster && s->threshold && !in->receiver->closed)
+	if (!in->has_threshold && *in->cluster && s->threshold && !in->receiver->closed &&
+		may_send(in->receiver, in->q, in->cluster))
 		in->has_threshold = s->threshold(s->arg, in->cluster, &in->threshold);
 	if (in->has_threshold)
 		set_threshold(in->x, in->q, &in->threshold);
@@ -108,12 +114,24 @@ static void note_refusal(struct intake *in, int status, enum receiver_reason rea
 		why);
 }
 
+/* is_theirs - whether the token is for its cluster. */
+static bool is_theirs(struct intake *in, const struct push_who *who)
+{
+	if (may_send(in->receiver, in->q, who->cluster))
+		return true;
+	note_refusal(in, 403, RECEIVER_TENANT, who,
+		"tenant_scoped_bearer_refused: the token is not for its cluster");
+	return false;
+}
+
 static int take_health(void *arg, const struct push_health *h)
 {
 	struct intake *in = arg;
 	const struct receiver_sink *s = &in->receiver->sink;
 	enum nodes_refusal r;
 
+	if (!is_theirs(in, &h->who))
+		return -EACCES;
 	note_cluster(in, &h->who);
 	in->has_threshold = true;
 	r = s->health(s->arg, h, in->q->credential, &in->threshold);
@@ -142,6 +160,8 @@ static int take_straggler(
 	struct intake *in = arg;
 	const struct receiver_sink *s = &in->receiver->sink;
 
+	if (!is_theirs(in, who))
+		return -EACCES;
 	return settle(in, who, s->straggler(s->arg, who, straggler));
 }
 
@@ -150,6 +170,8 @@ static int take_calls(void *arg, const struct push_calls *c)
 	struct intake *in = arg;
 	const struct receiver_sink *s = &in->receiver->sink;
 
+	if (!is_theirs(in, &c->who))
+		return -EACCES;
 	return settle(in, &c->who, s->calls(s->arg, c));
 }
 
@@ -158,6 +180,8 @@ static int take_report(void *arg, const struct push_report *report)
 	struct intake *in = arg;
 	const struct receiver_sink *s = &in->receiver->sink;
 
+	if (!is_theirs(in, &report->who))
+		return -EACCES;
 	return settle(in, &report->who, s->report(s->arg, report));
 }
 
@@ -381,6 +405,7 @@ void intake_refused(void *arg, struct http_exchange *x, const struct http_reques
 	if (!q->admitted)
 		return;
 	read_cluster(q, cluster);
-	if (*cluster && r->sink.threshold && r->sink.threshold(r->sink.arg, cluster, &t))
+	if (*cluster && r->sink.threshold && may_send(r, q, cluster) &&
+		r->sink.threshold(r->sink.arg, cluster, &t))
 		set_threshold(x, q, &t);
 }

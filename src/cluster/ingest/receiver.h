@@ -47,6 +47,8 @@ struct receiver_sink {
 	int (*straggler)(void *arg, const struct push_who *who, const struct push_straggler *s);
 	int (*calls)(void *arg, const struct push_calls *c);
 	int (*report)(void *arg, const struct push_report *r);
+	/* may_send - whether who sends may tell of @cluster, and hear of it; NULL: everybody, of all. */
+	bool (*may_send)(void *arg, uint64_t credential, const char *cluster);
 	/* threshold - of a cluster as a whole; false: it is not known. NULL: of none. */
 	bool (*threshold)(void *arg, const char *cluster, struct threshold *ret);
 	/* keep - the request is answered by what @done is told, once, now or later: as keeper_take().
