@@ -258,7 +258,7 @@ void echo_on_openapi(void *arg, struct http_exchange *x, const struct http_reque
 	struct echo_server *e = arg;
 	const struct tenant *t;
 
-	if (echo_admit(e, ECHO_ANY_VERB, x, q, &t))
+	if (echo_admit(e, 0, x, q, &t))
 		reply_made(x, &e->openapi);
 }
 
@@ -298,7 +298,7 @@ void echo_on_whoami(void *arg, struct http_exchange *x, const struct http_reques
 	struct echo_server *e = arg;
 	const struct tenant *t = NULL;
 
-	if (!echo_admit(e, ECHO_ANY_VERB, x, q, &t))
+	if (!echo_admit(e, 0, x, q, &t))
 		return;
 	echo_reply_data(
 		x, json_pack("{s:b, s:o, s:o, s:o}", "tenant_scoped", (int)(t->clusters != NULL),

@@ -15,29 +15,25 @@
 #include "cluster/answer/tool_private.h"
 #include "mcp/rpc.h"
 
-#define STOPPING_AFTER "5" /* seconds: another instance is there by then */
+#define REFUSALS_BURST   1000
+#define REFUSALS_EACH_NS (100 * NS_PER_MS)
+#define STOPPING_AFTER   "5" /* seconds: another instance is there by then */
 
 /* ---- who asks ---- */
 
 static void refuse(struct echo_server *e, struct http_exchange *x, const struct http_request *q,
 	const struct tenant_refusal *no)
 {
+	const struct tenant *t = tenants_find(e->settings.tenants, q->credential, wall_now().ns);
 	char seconds[TEXT_MAX];
 
 	e->denied += no->status == 403;
 	e->limited += no->status == 429;
-	echo_audit(e, &(struct audit_entry){.wall_ns = wall_now().ns,
-			      .key_name = "",
-			      .credential = q->credential,
-			      .peer = q->peer,
-			      .action = "denied",
-			      .text = q->path,
-			      .status = no->status});
-	if (no->retry_s) {
-		snprintf(seconds, sizeof(seconds), "%u", no->retry_s);
+	echo_audit_refusal(e, q, t ? t->name : "", no->status, &e->denials);
+	snprintf(seconds, sizeof(seconds), "%u", no->retry_s);
+	if (no->retry_s)
 		http_reply_field(x, "retry-after", seconds);
-	}
-	echo_reply_error(x, no->status, no->code, "%s: whoami says what it may do", no->text);
+	echo_reply_error(x, no->status, no->code, "%s", no->text);
 }
 
 bool echo_admit(struct echo_server *e, unsigned verb, struct http_exchange *x,
@@ -129,8 +125,21 @@ void echo_audit(struct echo_server *e, const struct audit_entry *entry)
 		(void)audit_write(e->settings.audit, entry);
 }
 
+void echo_audit_refusal(struct echo_server *e, const struct http_request *q, const char *key_name,
+	int status, struct rate *rate)
+{
+	if (rate_take(rate, mono_now().ns, REFUSALS_BURST, REFUSALS_EACH_NS))
+		echo_audit(e, &(struct audit_entry){.wall_ns = wall_now().ns,
+				      .key_name = key_name,
+				      .credential = q->credential,
+				      .peer = q->peer ? q->peer : "",
+				      .action = "denied",
+				      .text = q->path,
+				      .status = status});
+}
+
 static void record(struct echo_call *c, struct echo_tool *tool, const json_t *arguments, int r,
-	uint64_t ns, size_t bytes)
+	uint64_t ns, size_t rows, size_t bytes)
 {
 	_cleanup_free_ char *text = json_dumps(arguments, RPC_DUMP);
 	struct echo_server *e = c->server;
@@ -149,6 +158,7 @@ static void record(struct echo_call *c, struct echo_tool *tool, const json_t *ar
 			      .action = action,
 			      .text = text,
 			      .status = r < 0 ? echo_failure_of(r).status : 200,
+			      .rows = rows,
 			      .bytes = bytes,
 			      .ns = ns});
 }
@@ -167,6 +177,7 @@ int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arg
 		r = errinfo_set(reterr, -EACCES, "this token may not use %s", tool->tool->name);
 	else
 		r = tool->tool->run(&call, ret, ret_text, reterr);
-	record(c, tool, arguments, r, mono_now().ns - before.ns, ret_text->len);
+	record(c, tool, arguments, r, mono_now().ns - before.ns,
+		r < 0 ? 0 : json_array_size(json_object_get(*ret, "rows")), ret_text->len);
 	return r;
 }

@@ -138,7 +138,7 @@ static void answer(struct echo_call *c)
 
 void echo_on_mcp(void *arg, struct http_exchange *x, const struct http_request *q)
 {
-	echo_call_start(arg, ECHO_MCP, ECHO_ANY_VERB, NULL, answer, x, q);
+	echo_call_start(arg, ECHO_MCP, 0, NULL, answer, x, q);
 }
 
 int echo_mcp_init(struct echo_server *e, struct errinfo *reterr)

@@ -14,12 +14,12 @@
 #include "cluster/answer/source_limit.h"
 #include "cluster/answer/tool.h"
 #include "mcp/dispatcher.h"
+#include "net/rate.h"
 
 #define ECHO_TOOLS_MAX   32
 #define ECHO_REPLY_MAX   (32u << 20)
 #define ECHO_BODY_MAX    (256u << 10)
 #define ECHO_TOOL_PREFIX "fleet.cluster."
-#define ECHO_ANY_VERB    (TENANT_INGEST | TENANT_READ | TENANT_SQL | TENANT_ADMIN)
 
 /* A question waits for others of its kind only. */
 enum echo_lane { ECHO_TOOLS, ECHO_SQL, ECHO_MCP, ECHO_LANES };
@@ -47,6 +47,8 @@ struct echo_server {
 	bool has_lock;
 	wall_time started;
 	uint64_t denied, limited;
+	/* Lines of the audit about requests without a valid token, and about those of tokens that may not. */
+	struct rate strangers, denials;
 	bool ready, is_stopping;
 };
 
@@ -71,7 +73,7 @@ struct echo_call {
 };
 
 /* echo_call_start - @x is answered by @run on a thread of @lane, or refused at once: who asks may not (403), or
- * not now (429, 503). @verb: one of these is enough. */
+ * not now (429, 503). @verb as of tenants_admit(). */
 void echo_call_start(struct echo_server *e, enum echo_lane lane, unsigned verb,
 	struct echo_tool *tool, echo_fn *run, struct http_exchange *x,
 	const struct http_request *q);
@@ -87,6 +89,11 @@ int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arg
 
 /* echo_audit - a line of the audit, if there is one; any thread. */
 void echo_audit(struct echo_server *e, const struct audit_entry *entry);
+
+/* echo_audit_refusal - likewise, unless there were too many of its kind, which @rate counts: a flood of
+ * refusals does not push the lines of others out of the files. On the loop. */
+void echo_audit_refusal(struct echo_server *e, const struct http_request *q, const char *key_name,
+	int status, struct rate *rate);
 
 struct echo_tool *echo_tool_find(struct echo_server *e, const char *name);
 

@@ -87,7 +87,7 @@ static json_t *store_json(struct echo_server *e)
 		s.fault ? tool_json_text(s.fault_text) : json_null());
 }
 
-/* How much there is of all clusters is not for a token that sees some. */
+/* How much there is of all clusters, and what is wrong with which file, is not for a token that sees some. */
 static void on_health(void *arg, struct http_exchange *x, const struct http_request *q)
 {
 	struct echo_server *e = arg;
@@ -95,14 +95,15 @@ static void on_health(void *arg, struct http_exchange *x, const struct http_requ
 	char why[WHY_MAX];
 	json_t *data;
 
-	if (!echo_admit(e, ECHO_ANY_VERB, x, q, &t))
+	if (!echo_admit(e, 0, x, q, &t))
 		return;
 	data = json_pack("{s:s, s:s, s:s, s:f}", "status", is_well(e, why) ? "ok" : "degraded",
 		"version", INGERO_VERSION, "engine", e->settings.store->ops->name, "uptime_s",
 		(double)(wall_now().ns - e->started.ns) / 1e9);
-	json_object_set_new(data, "why", why[0] ? tool_json_text(why) : json_null());
-	if (!t->clusters)
+	if (!t->clusters) {
+		json_object_set_new(data, "why", why[0] ? tool_json_text(why) : json_null());
 		json_object_set_new(data, "store", store_json(e));
+	}
 	echo_reply_data(x, data);
 }
 
@@ -244,13 +245,7 @@ static void on_refused(
 	struct echo_server *e = arg;
 
 	if (status == 401 || status == 403)
-		echo_audit(e, &(struct audit_entry){.wall_ns = wall_now().ns,
-				      .key_name = "",
-				      .credential = q->credential,
-				      .peer = q->peer ? q->peer : "",
-				      .action = "denied",
-				      .text = q->path,
-				      .status = status});
+		echo_audit_refusal(e, q, "", status, &e->strangers);
 }
 
 static const struct http_route fixed[] = {

@@ -50,6 +50,14 @@ static void refuse(keeper_done *done, void *arg, int err, const char *why)
 	done(arg, &r);
 }
 
+static void refuse_tenant(keeper_done *done, void *arg, const struct tenant_refusal *no)
+{
+	char why[160];
+
+	snprintf(why, sizeof(why), "%s: %s", no->code, no->text);
+	refuse(done, arg, no->status == 429 ? -EAGAIN : -EACCES, why);
+}
+
 static bool may_write(void *arg, const char *cluster, size_t len)
 {
 	return tenant_may_see(arg, cluster, len);
@@ -70,7 +78,7 @@ static void keep(void *arg, const struct receiver_request *q, keeper_done *done,
 	t = tenants_admit(s->settings.tenants, q->credential, TENANT_INGEST, mono_now().ns,
 		wall_now().ns, &no);
 	if (!t) {
-		refuse(done, done_arg, no.status == 429 ? -EAGAIN : -EACCES, no.text);
+		refuse_tenant(done, done_arg, &no);
 		return;
 	}
 	k.may_write = may_write;
@@ -81,9 +89,9 @@ static void keep(void *arg, const struct receiver_request *q, keeper_done *done,
 static bool may_send(void *arg, uint64_t credential, const char *cluster)
 {
 	const struct echo_service *s = arg;
+	const struct tenant *t = tenants_find(s->settings.tenants, credential, wall_now().ns);
 
-	return tenant_may_see(tenants_find(s->settings.tenants, credential, wall_now().ns), cluster,
-		strlen(cluster));
+	return t && t->verbs & TENANT_INGEST && tenant_may_see(t, cluster, strlen(cluster));
 }
 
 /* What the fleet finds is told to everybody anyway: a failure is in the keeper's figures. */
@@ -91,12 +99,12 @@ static void on_told(void *arg _unused_, const struct keeper_result *r _unused_)
 {
 }
 
-static void tell(void *arg, const struct fleet_notice *n)
+static void tell(void *arg, const struct fleet_notice *n, int64_t now_ns)
 {
 	struct echo_service *s = arg;
 	struct batch b = {.bytes = BUF_INIT(NOTICE_BYTES_MAX)};
 
-	notice_row(&b, n, wall_now().ns);
+	notice_row(&b, n, now_ns);
 	keeper_take_rows(s->keeper, &b, on_told, NULL);
 	buf_done(&b.bytes);
 }
@@ -268,9 +276,19 @@ static bool may_see(const struct tenant *t, const char *query)
 	       found && tenant_may_see(t, cluster, strlen(cluster));
 }
 
+static void refuse_question(struct http_exchange *x, const struct tenant_refusal *no)
+{
+	char seconds[16];
+
+	snprintf(seconds, sizeof(seconds), "%u", no->retry_s);
+	if (no->retry_s)
+		http_reply_field(x, "retry-after", seconds);
+	http_reply_error(x, no->status, "%s: %s", no->code, no->text);
+}
+
 static void on_fleet(void *arg, struct http_exchange *x, const struct http_request *q)
 {
-	struct echo_service *s = arg;
+	struct echo_service *s = echo_server_arg(arg);
 	struct tenant_refusal no;
 	const struct tenant *t;
 
@@ -281,7 +299,7 @@ static void on_fleet(void *arg, struct http_exchange *x, const struct http_reque
 	t = tenants_admit(
 		s->settings.tenants, q->credential, TENANT_READ, mono_now().ns, wall_now().ns, &no);
 	if (!t)
-		http_reply_error(x, no.status, "%s", no.text);
+		refuse_question(x, &no);
 	else if (!may_see(t, q->query))
 		http_reply_error(x, 403,
 			TENANT_REFUSED
@@ -323,7 +341,6 @@ static int open_api(struct echo_service *s, const struct echo_addresses *a, stru
 		.tenants = s->settings.tenants,
 		.audit = s->audit,
 		.http = a->http,
-		.v1 = a->fleet,
 		.metrics = put_metrics,
 		.is_well = is_well,
 		.arg = s};

@@ -12,6 +12,6 @@ struct keeping { /* all run on the loop's thread; keep NULL: nothing is kept */
 		void *arg, const struct receiver_request *q, keeper_done *done, void *done_arg);
 	/* As receiver_sink.may_send. */
 	bool (*may_send)(void *arg, uint64_t credential, const char *cluster);
-	/* A notice of the fleet becomes a row of incidents. */
-	void (*tell)(void *arg, const struct fleet_notice *n);
+	/* A notice of the fleet, at @now_ns of its clock, becomes a row of incidents. */
+	void (*tell)(void *arg, const struct fleet_notice *n, int64_t now_ns);
 };

@@ -112,7 +112,7 @@ static void take_notices(struct service *s)
 	while (fleet_notice(s->fleet, &n)) {
 		outlets_tell(s->outlets, &n);
 		if (s->settings.keeping.tell)
-			s->settings.keeping.tell(s->settings.keeping.arg, &n);
+			s->settings.keeping.tell(s->settings.keeping.arg, &n, service_now(s));
 	}
 }
 

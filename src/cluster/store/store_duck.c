@@ -146,6 +146,8 @@ static void store_duck_free(struct store *store)
 	instance_close(s);
 	if (s->asking)
 		asking_free(s->asking);
+	if (s->snapshots)
+		snapshots_free(s->snapshots);
 	parts_done(&s->parts);
 	buf_done(&s->pending);
 	if (s->lock_fd >= 0)
@@ -203,6 +205,10 @@ static void store_duck_stats(struct store *store, struct store_stats *ret)
 		.dropped_rows = s->dropped_rows,
 		.fault = s->fault};
 	memcpy(ret->fault_text, s->fault_text, sizeof(ret->fault_text));
+	if (s->fault == 0 && *s->damage_text) {
+		ret->fault = -EBADMSG;
+		memcpy(ret->fault_text, s->damage_text, sizeof(ret->fault_text));
+	}
 	for (size_t i = 0; i < s->parts.count; i++)
 		count_part(s->parts.items[i], ret);
 	count_live(s->frozen, ret);
@@ -225,9 +231,17 @@ static const struct store_ops duck_ops = {
 
 static int open_folder(struct store_duck *s, struct errinfo *reterr)
 {
+	char *absolute;
+
 	if (mkdir(s->folder, 0700) < 0 && errno != EEXIST)
 		return errinfo_set(reterr, -errno, "the folder %s cannot be made: %s", s->folder,
 			strerror(errno));
+	absolute = realpath(s->folder, NULL);
+	if (!absolute)
+		return errinfo_set(reterr, -errno, "the folder %s cannot be opened: %s", s->folder,
+			strerror(errno));
+	free(s->folder);
+	s->folder = absolute;
 	s->lock_fd = store_lock(s->folder, reterr);
 	return s->lock_fd < 0 ? s->lock_fd : read_manifest(s, reterr);
 }
@@ -244,6 +258,8 @@ int store_duck_open(
 		r = open_folder(s, reterr);
 	if (r == 0)
 		r = asking_new(&s->asking);
+	if (r == 0)
+		r = snapshots_new(s);
 	if (r == 0)
 		r = instance_open(s, reterr);
 	if (r < 0) {

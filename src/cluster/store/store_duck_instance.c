@@ -63,18 +63,18 @@ int part_quarantine(struct store_duck *s, struct part *p, const char *why, struc
 {
 	struct change change = {.remove = &p, .remove_count = 1};
 	char path[STORE_PATH_MAX];
-	struct errinfo told;
 	int r = set_change(s, &change, reterr);
 
 	if (r < 0)
 		return r;
-	errinfo_set(&told, -EBADMSG,
+	pthread_mutex_lock(&s->set_mutex);
+	snprintf(s->damage_text, sizeof(s->damage_text),
 		"part %" PRIu64
 		" of cluster %.60s is damaged and was moved to %.80s/damaged: %.60s",
 		p->id, p->cluster, s->folder, why);
+	pthread_mutex_unlock(&s->set_mutex);
 	if (part_path(s, p, "", path, NULL) == 0)
 		move_away(s, p, path);
-	store_fault(s, -EBADMSG, &told);
 	return 0;
 }
 
@@ -115,22 +115,39 @@ void instance_close(struct store_duck *s)
 	duck_closep(&s->duck);
 	s->fill = s->write = NULL;
 	s->duck = NULL;
+	pthread_mutex_lock(&s->set_mutex);
 	while (s->retired_count)
 		free(s->retired[--s->retired_count]);
 	free(TAKE(s->current));
 	free(TAKE(s->frozen));
+	pthread_mutex_unlock(&s->set_mutex);
 	parts_done(&s->sealed); /* their files: see open */
+}
+
+int instance_use(struct store_duck *s, struct errinfo *reterr)
+{
+	pthread_rwlock_rdlock(&s->instance);
+	if (s->duck)
+		return 0;
+	pthread_rwlock_unlock(&s->instance);
+	return errinfo_set(reterr, -EIO, "DuckDB gave up and cannot be started again");
+}
+
+void instance_leave(struct store_duck *s)
+{
+	pthread_rwlock_unlock(&s->instance);
 }
 
 static bool is_alive(struct store_duck *s)
 {
 	bool alive;
 
-	pthread_rwlock_rdlock(&s->instance);
+	if (instance_use(s, NULL) < 0)
+		return false;
 	pthread_mutex_lock(&s->fill_mutex);
-	alive = s->fill && duck_exec(s->fill, "SELECT 1", NULL) == 0;
+	alive = duck_exec(s->fill, "SELECT 1", NULL) == 0;
 	pthread_mutex_unlock(&s->fill_mutex);
-	pthread_rwlock_unlock(&s->instance);
+	instance_leave(s);
 	return alive;
 }
 
@@ -142,8 +159,10 @@ static void replace(struct store_duck *s)
 	pthread_rwlock_wrlock(&s->instance);
 	pthread_mutex_lock(&s->fill_mutex);
 	instance_close(s);
+	pthread_mutex_lock(&s->set_mutex);
 	s->visible = s->durable;
 	s->lost = true;
+	pthread_mutex_unlock(&s->set_mutex);
 	r = instance_open(s, &why);
 	if (r < 0) {
 		instance_close(s);

@@ -72,18 +72,49 @@ static int check_batch(const void *data, size_t len, uint64_t *ret_rows)
 	return n;
 }
 
-static int find_room(struct store_duck *s, size_t len, struct errinfo *reterr)
+static void seal_if_due(struct store_duck *s)
 {
-	uint64_t live, room = s->settings.memory_bytes / 2;
-	char why[sizeof(s->fault_text)];
+	if (!seal_is_due(s) || pthread_mutex_trylock(&s->write_mutex) != 0)
+		return;
+	seal_now(s, NULL); /* what fails is tried again, and in the stats */
+	pthread_mutex_unlock(&s->write_mutex);
+}
+
+static bool has_room(struct store_duck *s, size_t len)
+{
+	uint64_t live = s->pending.len + len, room = s->settings.memory_bytes / 4;
+	bool fits;
 
 	pthread_mutex_lock(&s->set_mutex);
-	live = s->current->bytes + (s->frozen ? s->frozen->bytes : 0);
-	snprintf(why, sizeof(why), "%s", s->fault ? s->fault_text : "they wait to be sealed");
+	live += s->current ? s->current->bytes : 0;
+	live += s->frozen ? s->frozen->bytes : 0;
+	fits = live <= room || live == len;
 	pthread_mutex_unlock(&s->set_mutex);
-	if (live + s->pending.len + len <= room || live == 0)
+	return fits;
+}
+
+static int find_room(struct store_duck *s, size_t len, struct errinfo *reterr)
+{
+	struct store_stats st;
+
+	if (has_room(s, len))
 		return 0;
-	return errinfo_set(reterr, -ENOSPC, "no room for more rows in memory: %s", why);
+	seal_if_due(s);
+	if (has_room(s, len))
+		return 0;
+	s->store.ops->stats(&s->store, &st);
+	return errinfo_set(reterr, -ENOSPC, "no room for more rows in memory: %s",
+		st.fault ? st.fault_text : "they wait to be sealed");
+}
+
+static uint64_t visible_position(struct store_duck *s)
+{
+	uint64_t position;
+
+	pthread_mutex_lock(&s->set_mutex);
+	position = s->visible;
+	pthread_mutex_unlock(&s->set_mutex);
+	return position;
 }
 
 static void drop_pending(struct store_duck *s)
@@ -122,7 +153,7 @@ int live_take(struct store *store, uint64_t position, const void *data, size_t l
 	r = check_lost(s, reterr);
 	if (r < 0)
 		return r;
-	if (position <= MAX(s->visible, s->pending_position))
+	if (position <= MAX(visible_position(s), s->pending_position))
 		return 0; /* it is there already */
 	r = find_room(s, len, reterr);
 	if (r == 0) {
@@ -225,17 +256,18 @@ static void count_rows(struct store_duck *s, const struct fill *f)
 static int commit_pending(struct store_duck *s, struct errinfo *reterr)
 {
 	struct fill f = {0};
-	int r;
+	int r = instance_use(s, reterr);
 
-	pthread_rwlock_rdlock(&s->instance);
-	pthread_mutex_lock(&s->fill_mutex);
-	r = check_lost(s, reterr); /* from here on nobody replaces the instance */
-	if (r == 0 && s->pending_rows)
-		r = fill_transaction(s, &f, reterr);
-	if (r == 0)
-		count_rows(s, &f);
-	pthread_mutex_unlock(&s->fill_mutex);
-	pthread_rwlock_unlock(&s->instance);
+	if (r == 0) {
+		pthread_mutex_lock(&s->fill_mutex);
+		r = check_lost(s, reterr); /* from here on nobody replaces the instance */
+		if (r == 0 && s->pending_rows)
+			r = fill_transaction(s, &f, reterr);
+		if (r == 0)
+			count_rows(s, &f);
+		pthread_mutex_unlock(&s->fill_mutex);
+		instance_leave(s);
+	}
 	drop_pending(s);
 	return r;
 }
@@ -245,14 +277,9 @@ int live_commit(struct store *store, struct errinfo *reterr)
 	struct store_duck *s = (struct store_duck *)store;
 	int r = s->pending_position ? commit_pending(s, reterr) : check_lost(s, reterr);
 
-	if (r < 0) {
+	if (r < 0)
 		instance_check(s, false);
-		return r;
-	}
-	/* What cannot be sealed now is tried again, and take() says when there is no room left. */
-	if (seal_is_due(s) && pthread_mutex_trylock(&s->write_mutex) == 0) {
-		seal_now(s, NULL);
-		pthread_mutex_unlock(&s->write_mutex);
-	}
-	return 0;
+	else
+		seal_if_due(s);
+	return r;
 }

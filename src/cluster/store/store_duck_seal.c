@@ -25,7 +25,7 @@ bool seal_is_due(struct store_duck *s)
 
 	pthread_mutex_lock(&s->set_mutex);
 	g = s->current;
-	due = s->frozen || g->row_count >= s->settings.seal_rows ||
+	due = !g || s->frozen || g->row_count >= s->settings.seal_rows ||
 	      g->bytes >= s->settings.memory_bytes / 8 ||
 	      (g->row_count && now - g->begun.ns >= s->settings.seal_ns);
 	due = due && now >= s->seal_after.ns;
@@ -33,7 +33,8 @@ bool seal_is_due(struct store_duck *s)
 	return due;
 }
 
-static int freeze(struct store_duck *s, struct errinfo *reterr)
+/* *ret_position: that everything reaches to if there is nothing to freeze. */
+static int freeze(struct store_duck *s, uint64_t *ret_position, struct errinfo *reterr)
 {
 	struct generation *g;
 	int r = 0;
@@ -41,6 +42,7 @@ static int freeze(struct store_duck *s, struct errinfo *reterr)
 	if (s->retired_count == ARRAY_SIZE(s->retired))
 		return errinfo_set(reterr, -EBUSY, "too many questions read rows that are sealed");
 	pthread_mutex_lock(&s->fill_mutex);
+	*ret_position = s->current->position;
 	if (s->current->row_count)
 		r = generation_new(s, s->write, s->next_id++, &g, reterr);
 	if (r == 0 && s->current->row_count) {
@@ -103,13 +105,15 @@ static int write_parts(struct store_duck *s, const char *alias, struct errinfo *
 	for (size_t i = s->sealed.count; r == 0 && i < clusters.row_count; i++) {
 		const char *cluster = sql_table_bytes(&clusters, sql_table_cell(&clusters, i, 0));
 		size_t rows = (size_t)sql_table_cell(&clusters, i, 1)->i;
-		struct part *p;
+		_cleanup_(part_freep) struct part *p = NULL;
 
 		r = part_write(s, cluster, &alias, 1, rows, true, &p, reterr);
 		if (r == 0)
 			r = part_attach(s, s->write, p, reterr);
 		if (r == 0)
 			r = parts_add(&s->sealed, p);
+		if (r == 0)
+			p = NULL;
 	}
 	sql_table_done(&clusters);
 	return r;
@@ -127,22 +131,23 @@ static int seal_frozen(struct store_duck *s, struct errinfo *reterr)
 }
 
 /* Positions without rows: only the manifest says so. */
-static int seal_position(struct store_duck *s, struct errinfo *reterr)
+static int seal_position(struct store_duck *s, uint64_t position, struct errinfo *reterr)
 {
-	struct change change = {.durable = s->visible};
+	struct change change = {.durable = position};
 
-	return s->visible == s->durable ? 0 : set_change(s, &change, reterr);
+	return position <= s->durable ? 0 : set_change(s, &change, reterr);
 }
 
 static int seal_step(struct store_duck *s, struct errinfo *reterr)
 {
+	uint64_t position = 0;
 	int r = 0;
 
 	set_sweep(s);
 	if (!s->frozen)
-		r = freeze(s, reterr);
+		r = freeze(s, &position, reterr);
 	if (r == 0)
-		r = s->frozen ? seal_frozen(s, reterr) : seal_position(s, reterr);
+		r = s->frozen ? seal_frozen(s, reterr) : seal_position(s, position, reterr);
 	set_sweep(s);
 	return r;
 }
@@ -160,9 +165,11 @@ int seal_now(struct store_duck *s, struct errinfo *reterr)
 	struct errinfo why = {0};
 	int r;
 
-	pthread_rwlock_rdlock(&s->instance);
-	r = seal_step(s, &why);
-	pthread_rwlock_unlock(&s->instance);
+	r = instance_use(s, &why);
+	if (r == 0) {
+		r = seal_step(s, &why);
+		instance_leave(s);
+	}
 	if (r < 0 && !*why.text)
 		errinfo_set(&why, r, "rows cannot be sealed: %s", strerror(-r));
 	store_fault(s, r, &why);

@@ -213,10 +213,11 @@ int upkeep_step(struct store *store, int64_t now_ns, struct errinfo *reterr)
 	pthread_mutex_lock(&s->write_mutex);
 	if (seal_is_due(s))
 		r = seal_now(s, reterr);
+	if (r == 0)
+		r = instance_use(s, reterr);
 	if (r == 0) {
-		pthread_rwlock_rdlock(&s->instance);
 		r = step(s, now_ns, reterr);
-		pthread_rwlock_unlock(&s->instance);
+		instance_leave(s);
 	}
 	pthread_mutex_unlock(&s->write_mutex);
 	return r;
