@@ -4,7 +4,7 @@
  *
  * Invariants:
  *  1. An exchange is touched on the loop's thread alone; its request's strings stay until the reply.
- *  2. What a call may see is a copy made when it was let in.
+ *  2. What a call may see is what its token said when it was let in, also if tokens change meanwhile.
  *  3. finish() touches nothing of the server, which may be gone by then. */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "cluster/answer/echo_private.h"
 #include "cluster/answer/tool_private.h"
-#include "json/tree.h"
 #include "mcp/rpc.h"
 
 #define REFUSALS_BURST   1000
@@ -21,37 +20,6 @@
 #define STOPPING_AFTER   "5" /* seconds: another instance is there by then */
 
 /* ---- who asks ---- */
-
-static void tenant_done(struct tenant *t)
-{
-	for (size_t i = 0; t->clusters && i < t->cluster_count; i++)
-		free((char *)t->clusters[i]);
-	free((void *)t->clusters);
-	free((char *)t->name);
-	*t = (struct tenant){0};
-}
-
-static int tenant_copy(const struct tenant *from, struct tenant *to)
-{
-	size_t n = from->cluster_count;
-	const char **clusters =
-		from->clusters ? calloc(MAX(n, (size_t)1), sizeof(*clusters)) : NULL;
-
-	*to = (struct tenant){.name = strdup(from->name ? from->name : ""),
-		.credential = from->credential,
-		.clusters = clusters,
-		.cluster_count = n,
-		.verbs = from->verbs,
-		.expires_ns = from->expires_ns};
-	if (!to->name || (from->clusters && !clusters))
-		return -ENOMEM;
-	for (size_t i = 0; from->clusters && i < n; i++) {
-		clusters[i] = strdup(from->clusters[i]);
-		if (!clusters[i])
-			return -ENOMEM;
-	}
-	return 0;
-}
 
 static void refuse(struct echo_server *e, struct http_exchange *x, const struct http_request *q,
 	const struct tenant_refusal *no)
@@ -71,7 +39,6 @@ static void refuse(struct echo_server *e, struct http_exchange *x, const struct 
 bool echo_admit(struct echo_server *e, unsigned verb, struct http_exchange *x,
 	const struct http_request *q, const struct tenant **ret)
 {
-	const struct tenant *t;
 	struct tenant_refusal no;
 
 	if (e->is_stopping) {
@@ -79,19 +46,17 @@ bool echo_admit(struct echo_server *e, unsigned verb, struct http_exchange *x,
 		echo_reply_error(x, 503, "stopping", "the service is stopping: ask again");
 		return false;
 	}
-	t = tenants_admit(
+	*ret = tenants_admit(
 		e->settings.tenants, q->credential, verb, mono_now().ns, wall_now().ns, &no);
-	if (!t)
+	if (!*ret)
 		refuse(e, x, q, &no);
-	*ret = e->settings.tenants ? t : NULL;
-	return t;
+	return *ret;
 }
 
 /* ---- on its way ---- */
 
 static void call_free(struct echo_call *c)
 {
-	tenant_done(&c->tenant);
 	buf_done(&c->out);
 	free(c);
 }
@@ -129,27 +94,22 @@ void echo_call_start(struct echo_server *e, enum echo_lane lane, unsigned verb,
 {
 	const struct tenant *t = NULL;
 	struct echo_call *c;
-	int r;
 
 	if (!echo_admit(e, verb, x, q, &t))
 		return;
 	c = calloc(1, sizeof(*c));
-	r = c ? 0 : -ENOMEM;
-	if (r == 0) {
+	if (c) {
 		*c = (struct echo_call){.server = e,
 			.x = x,
 			.q = q,
 			.tool = tool,
-			.is_scoped = t,
+			.tenant = t,
 			.run = run,
 			.status = 200,
 			.out = BUF_INIT(ECHO_REPLY_MAX)};
 		c->queued = (struct pool_job){.fn = work, .arg = c, .asker = q->asker};
-		r = t ? tenant_copy(t, &c->tenant) : 0;
 	}
-	if (r == 0)
-		r = pool_push(e->lanes[lane], &c->queued);
-	if (r == 0)
+	if (c && pool_push(e->lanes[lane], &c->queued) == 0)
 		return;
 	if (c)
 		call_free(c);
@@ -161,11 +121,8 @@ void echo_call_start(struct echo_server *e, enum echo_lane lane, unsigned verb,
 
 void echo_audit(struct echo_server *e, const struct audit_entry *entry)
 {
-	if (!e->settings.audit)
-		return;
-	pthread_mutex_lock(&e->lock);
-	(void)audit_write(e->settings.audit, entry);
-	pthread_mutex_unlock(&e->lock);
+	if (e->settings.audit)
+		(void)audit_write(e->settings.audit, entry);
 }
 
 void echo_audit_refusal(struct echo_server *e, const struct http_request *q, const char *key_name,
@@ -195,7 +152,7 @@ static void record(struct echo_call *c, struct echo_tool *tool, const json_t *ar
 	pthread_mutex_unlock(&e->lock);
 	snprintf(action, sizeof(action), "tool %s", tool->tool->name);
 	echo_audit(e, &(struct audit_entry){.wall_ns = wall_now().ns,
-			      .key_name = c->is_scoped ? c->tenant.name : "",
+			      .key_name = c->tenant->name,
 			      .credential = c->q->credential,
 			      .peer = c->q->peer,
 			      .action = action,
@@ -210,13 +167,13 @@ int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arg
 	json_t **ret, struct buf *ret_text, struct errinfo *reterr)
 {
 	struct tool_call call = {.store = c->server->settings.store,
-		.tenant = c->is_scoped ? &c->tenant : NULL,
+		.tenant = c->tenant,
 		.now_ns = wall_now().ns,
 		.arguments = arguments};
 	mono_time before = mono_now();
 	int r;
 
-	if (c->is_scoped && (c->tenant.verbs & tool->tool->verb) != tool->tool->verb)
+	if (!(c->tenant->verbs & tool->tool->verb))
 		r = errinfo_set(reterr, -EACCES, "this token may not use %s", tool->tool->name);
 	else
 		r = tool->tool->run(&call, ret, ret_text, reterr);

@@ -43,7 +43,7 @@ struct echo_server {
 	struct dispatcher *dispatcher;
 	struct source_limit *source_limit;
 	struct buf tools_list, openapi; /* made once */
-	pthread_mutex_t lock;           /* of the audit, and of what tools count */
+	pthread_mutex_t lock;           /* of what tools count */
 	bool has_lock;
 	wall_time started;
 	uint64_t denied, limited;
@@ -60,8 +60,7 @@ struct echo_call {
 	struct http_exchange *x;
 	const struct http_request *q; /* until it is replied to */
 	struct echo_tool *tool;       /* NULL: of MCP */
-	struct tenant tenant;         /* a copy: reloads happen meanwhile */
-	bool is_scoped;               /* false: everything may be seen, there are no tenants */
+	const struct tenant *tenant;  /* whose it is */
 	echo_fn *run;                 /* on a thread */
 	/* the reply, which run() makes: */
 	int status;
@@ -74,13 +73,13 @@ struct echo_call {
 };
 
 /* echo_call_start - @x is answered by @run on a thread of @lane, or refused at once: who asks may not (403), or
- * not now (429, 503). @verb: 0: any. */
+ * not now (429, 503). @verb as of tenants_admit(). */
 void echo_call_start(struct echo_server *e, enum echo_lane lane, unsigned verb,
 	struct echo_tool *tool, echo_fn *run, struct http_exchange *x,
 	const struct http_request *q);
 
-/* echo_admit - whether @q may be answered now, which is replied to if not. *ret is whose it is, valid on the
- * loop until it returns to its waiting; NULL: everybody's. */
+/* echo_admit - whether @q may be answered now, which is replied to if not. *ret is whose it is, as of
+ * tenants_find(). */
 bool echo_admit(struct echo_server *e, unsigned verb, struct http_exchange *x,
 	const struct http_request *q, const struct tenant **ret);
 
