@@ -341,12 +341,11 @@ int clickhouse_fill_commit(struct store *store, struct errinfo *reterr)
 	return 0;
 }
 
+/* Twice: an older position may be settling. */
 int clickhouse_fill_seal(struct store *store, struct errinfo *reterr)
 {
 	struct store_clickhouse *s = (struct store_clickhouse *)store;
-	int r = clickhouse_fill_commit(store, reterr);
+	int r = settle(s, reterr);
 
-	if (r == 0)
-		r = settle(s, reterr);
-	return r;
+	return r < 0 ? r : settle(s, reterr);
 }
