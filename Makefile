@@ -47,7 +47,12 @@ check: ## Run all tests; the last line is "N passed, N failed, N skipped"
 	$(call configure,$(BUILD))
 	@[ "$(DEPS)" = skip ] || tools/peers --build $(BUILD)
 	@[ "$(DEPS)" = skip ] || tools/prometheus --build $(BUILD)
+	@[ "$(DEPS)" = skip ] || tools/duckdb --build $(BUILD)
 	@tools/check --build $(BUILD)
+
+.PHONY: duckdb
+duckdb: ## Fetch libduckdb.so, in which `ingero-cluster echo` keeps its rows, into build/duckdb/
+	@tools/duckdb --build $(BUILD)
 
 .PHONY: check-full
 check-full: ## As check, with every scenario (ten minutes more), then check-asan and check-tsan

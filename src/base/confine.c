@@ -3,12 +3,15 @@
 #include "base/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,6 +53,24 @@ int confine_user(uid_t uid, gid_t gid)
 	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return -errno;
 	return 0;
+}
+
+int confine_reader(const char *path)
+{
+	struct stat st;
+	int fd;
+
+	if (geteuid() != 0 || stat(path, &st) < 0)
+		return 0;
+	setfsgid(st.st_gid);
+	setfsuid(st.st_uid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	setfsuid(0);
+	setfsgid(0);
+	if (fd < 0)
+		return confine_user(0, 0);
+	close(fd);
+	return confine_user(st.st_uid, st.st_gid);
 }
 
 int confine_capabilities(void)

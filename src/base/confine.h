@@ -35,6 +35,10 @@ void confine_bounding_set(void);
 /* confine_user - from root to @uid with the one group @gid. Nothing if it is not root. */
 int confine_user(uid_t uid, gid_t gid);
 
+/* confine_reader - from root, which cannot read the files of others without its capabilities, to the
+ * owner of @path, if that one can reach it. Nothing if it is not root or there is no such file. */
+int confine_reader(const char *path);
+
 /* confine_capabilities - have none, and none to be gained by any means. */
 int confine_capabilities(void);
 
@@ -75,9 +79,10 @@ struct confine_calls {
 	size_t fcntl_count;
 	const struct confine_choice *choices;
 	size_t choice_count;
-	bool opens;  /* opens files by their path to read them, asks about paths */
-	bool writes; /* and to write them */
-	bool forks;  /* begins processes, in the namespaces that it is in */
+	bool opens;        /* opens files by their path to read them, asks about paths */
+	bool links_hidden; /* but not where a link leads */
+	bool writes;       /* and to write them */
+	bool forks;        /* begins processes, in the namespaces that it is in */
 	/* A call that such a thread never makes, but whoever has taken it over would (execve,
 	 * ptrace, mount, …), ends the process. */
 	bool strict;

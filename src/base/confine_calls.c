@@ -55,7 +55,6 @@ static const uint16_t common_calls[] = {PROBE_CALLS
 /* Questions about paths; landlock has no say in them. */
 static const uint16_t path_calls[] = {
 	__NR_getcwd,
-	__NR_readlinkat,
 	__NR_faccessat,
 	__NR_faccessat2,
 	__NR_geteuid,
@@ -63,9 +62,15 @@ static const uint16_t path_calls[] = {
 	__NR_statx,
 #ifdef __NR_access
 	__NR_access,
-	__NR_readlink,
 	__NR_stat,
 	__NR_lstat,
+#endif
+};
+
+static const uint16_t link_calls[] = {
+	__NR_readlinkat,
+#ifdef __NR_readlink
+	__NR_readlink,
 #endif
 };
 
@@ -153,6 +158,8 @@ static void emit_paths(struct filter *f, const struct confine_calls *c)
 		return;
 	}
 	emit_free(f, path_calls, ARRAY_SIZE(path_calls));
+	if (!c->links_hidden)
+		emit_free(f, link_calls, ARRAY_SIZE(link_calls));
 	emit_checked(f, __NR_openat, 2, BPF_JSET, c->writes ? 0 : writes, false);
 #ifdef __NR_open
 	emit_checked(f, __NR_open, 1, BPF_JSET, c->writes ? 0 : writes, false);

@@ -14,42 +14,92 @@ struct duck {
 	duck_handle handle;
 };
 
-int duck_error(const char *message, struct errinfo *reterr)
+/* What DuckDB's kinds of errors are; they begin its messages. */
+static int error_of(const char *message)
 {
 	static const struct {
-		const char *part;
+		const char *kind;
 		int err;
 	} rows[] = {
 		{"INTERRUPT Error", -ECANCELED},
 		{"Out of Memory Error", -ENOMEM},
-		{"No space left", -ENOSPC},
-		{"Disk quota", -ENOSPC},
+		{"Permission Error", -EPERM},
 		{"IO Error", -EIO},
 		{"FATAL Error", -EIO},
-		{"Permission Error", -EPERM},
+		{"INTERNAL Error", -EIO},
+		{"TransactionContext Error", -EIO},
 	};
-	char line[sizeof(reterr->text) - 32];
 	int err = -EINVAL;
-	size_t n = 0;
 
-	if (!message)
-		message = "DuckDB says no reason";
 	for (size_t i = 0; i < ARRAY_SIZE(rows) && err == -EINVAL; i++)
-		if (strstr(message, rows[i].part))
+		if (!strncmp(message, rows[i].kind, strlen(rows[i].kind)))
 			err = rows[i].err;
-	for (; message[n] && message[n] != '\n' && n < sizeof(line) - 1; n++)
-		line[n] = iscntrl((unsigned char)message[n]) ? ' ' : message[n];
+	if (err == -EIO && strstr(message, "read-only mode"))
+		return -EPERM;
+	if (err == -EIO && (strstr(message, "No space left") || strstr(message, "Disk quota")))
+		return -ENOSPC;
+	return err == -EIO && strstr(message, "Out of Memory") ? -ENOMEM : err;
+}
+
+/* Whether what follows is not for a sentence: the statement with a mark under the place, which the asker
+ * has, and of memory what to set, which is ours to decide. */
+static bool is_rest(const char *at, int err)
+{
+	return *at == '\n' && (err == -ENOMEM || !strncmp(at, "\nLINE ", 6));
+}
+
+int duck_error(const char *message, struct errinfo *reterr)
+{
+	char line[sizeof(reterr->text) - 32];
+	size_t n = 0;
+	int err;
+
+	if (!message || !*message)
+		message = "DuckDB says no reason";
+	err = error_of(message);
+	for (const char *at = message; *at && !is_rest(at, err) && n < sizeof(line) - 1; at++) {
+		bool blank = *at == ' ' || iscntrl((unsigned char)*at);
+
+		if (!blank || (n && line[n - 1] != ' '))
+			line[n++] = blank ? ' ' : *at;
+	}
+	while (n && line[n - 1] == ' ')
+		n--;
 	line[n] = 0;
 	return errinfo_set(reterr, err, "%s", line);
 }
 
-/* What a value reads back as: DuckDB writes "256MB" as "244.1 MiB" and false as "false". Sizes are only
- * asked to be there; words and numbers must be the same. */
+/* "256MB", "256.0 MiB", "0 bytes" in bytes; negative: it is no size. */
+static double size_of(const char *text)
+{
+	static const char letters[] = "KMGT";
+	double step, n;
+	const char *letter;
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return -1;
+	n = strtod(text, &end);
+	end += *end == ' ';
+	if (!strcasecmp(end, "bytes"))
+		return n;
+	letter = *end ? strchr(letters, toupper((unsigned char)*end)) : NULL;
+	if (!letter)
+		return -1;
+	step = strcasecmp(end + 1, "iB") ? 1000 : 1024;
+	for (const char *l = letters; l <= letter; l++)
+		n *= step;
+	return n;
+}
+
+/* Whether a setting reads back as it was asked for. DuckDB writes sizes with one digit behind the point. */
 static bool is_as_asked(const char *asked, const char *found)
 {
-	return !strcasecmp(asked, found) ||
-	       (isdigit((unsigned char)asked[0]) && strpbrk(asked, "KMGTkmgt")) ||
-	       (!strcmp(asked, "true") && !strcmp(found, "1")) ||
+	double want = size_of(asked), have = size_of(found);
+
+	if (want >= 0)
+		return have >= want * 0.9 && have <= want * 1.1;
+	return !strcasecmp(asked, found) || (!strcmp(asked, "true") && !strcmp(found, "1")) ||
 	       (!strcmp(asked, "false") && !strcmp(found, "0"));
 }
 
@@ -74,15 +124,22 @@ static int read_back(
 		reterr, -EPERM, "DuckDB's setting %s is '%s', not '%s'", s->name, found, s->value);
 }
 
-static int check_settings(
-	struct duck *d, const struct duck_setting *settings, struct errinfo *reterr)
+int duck_check(
+	struct duck_connection *c, const struct duck_setting *settings, struct errinfo *reterr)
 {
-	_cleanup_(duck_disconnectp) struct duck_connection *c = NULL;
-	int r = duck_connect(d, &c, reterr);
+	int r = 0;
 
 	for (size_t i = 0; r == 0 && settings && settings[i].name; i++)
 		r = read_back(c, &settings[i], reterr);
 	return r;
+}
+
+static int check_opened(struct duck *d, const struct duck_setting *settings, struct errinfo *reterr)
+{
+	_cleanup_(duck_disconnectp) struct duck_connection *c = NULL;
+	int r = duck_connect(d, &c, reterr);
+
+	return r < 0 ? r : duck_check(c, settings, reterr);
 }
 
 static int open_configured(const char *path, const struct duck_setting *settings,
@@ -116,7 +173,7 @@ int duck_open(const char *path, const struct duck_setting *settings, struct duck
 	r = open_configured(path, settings, config, &d->handle, reterr);
 	duck_api.destroy_config(&config);
 	if (r == 0)
-		r = check_settings(d, settings, reterr);
+		r = check_opened(d, settings, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(d);

@@ -38,6 +38,10 @@ int duck_connect(struct duck *d, struct duck_connection **ret, struct errinfo *r
 void duck_disconnect(struct duck_connection *c);
 DEFINE_CLEANUP(struct duck_connection *, duck_disconnect)
 
+/* duck_check - reads settings back: -EPERM if one is not as @settings, which end as for duck_open(), say. */
+int duck_check(
+	struct duck_connection *c, const struct duck_setting *settings, struct errinfo *reterr);
+
 /* duck_interrupt - ends the statement that another thread runs on @c, with -ECANCELED. */
 void duck_interrupt(struct duck_connection *c);
 

@@ -101,6 +101,7 @@ enum duck_statement_type { DUCK_STATEMENT_SELECT = 1, DUCK_STATEMENT_EXPLAIN = 4
 			const char *table, duck_handle *ret))                                      \
 	X(const char *, appender_error, (duck_handle appender))                                    \
 	X(int, append_data_chunk, (duck_handle appender, duck_handle chunk))                       \
+	X(int, appender_clear, (duck_handle appender))                                             \
 	X(int, appender_flush, (duck_handle appender))                                             \
 	X(int, appender_destroy, (duck_handle * appender))
 

@@ -84,8 +84,10 @@ void duck_appender_free(struct duck_appender *a)
 {
 	if (a->chunk)
 		duck_api.destroy_data_chunk(&a->chunk);
-	if (a->handle)
+	if (a->handle) {
+		duck_api.appender_clear(a->handle); /* else destroying flushes */
 		duck_api.appender_destroy(&a->handle);
+	}
 	free(a);
 }
 
@@ -100,6 +102,17 @@ static int send_chunk(struct duck_appender *a, struct errinfo *reterr)
 	find_vectors(a);
 	a->row = 0;
 	return 0;
+}
+
+static bool cell_fits(enum duck_type t, const struct sql_value *v)
+{
+	switch (t) {
+	case DUCK_BIGINT: return v->type == SQL_INT;
+	case DUCK_INTEGER: return v->type == SQL_INT && v->i >= INT32_MIN && v->i <= INT32_MAX;
+	case DUCK_DOUBLE: return v->type == SQL_REAL || v->type == SQL_INT;
+	case DUCK_VARCHAR: return v->type == SQL_TEXT;
+	}
+	return false;
 }
 
 static void put_cell(struct duck_appender *a, int column, const struct sql_value *v)
@@ -126,9 +139,17 @@ static void put_cell(struct duck_appender *a, int column, const struct sql_value
 
 int duck_append(struct duck_appender *a, const struct sql_value *row, struct errinfo *reterr)
 {
+	int r = a->row == a->row_max ? send_chunk(a, reterr) : 0;
+
+	for (int i = 0; r == 0 && i < a->column_count; i++)
+		if (row[i].type != SQL_NULL && !cell_fits(a->types[i], &row[i]))
+			r = errinfo_set(reterr, -EINVAL, "a value does not fit into column %d", i);
+	if (r < 0)
+		return r;
 	for (int i = 0; i < a->column_count; i++)
 		put_cell(a, i, &row[i]);
-	return ++a->row == a->row_max ? send_chunk(a, reterr) : 0;
+	a->row++;
+	return 0;
 }
 
 int duck_append_flush(struct duck_appender *a, struct errinfo *reterr)

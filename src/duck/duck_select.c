@@ -55,19 +55,22 @@ static int prepare(
 	return r;
 }
 
-static void put_quoted(struct buf *b, const char *name)
+static void put_quoted(struct buf *b, char quote, const char *text)
 {
-	buf_puts(b, "\"");
-	for (; *name; name++)
-		buf_printf(b, *name == '"' ? "\"\"" : "%c", *name);
-	buf_puts(b, "\"");
+	buf_append(b, &quote, 1);
+	for (; *text; text++) {
+		if (*text == quote)
+			buf_append(b, &quote, 1);
+		buf_append(b, text, 1);
+	}
+	buf_append(b, &quote, 1);
 }
 
-/* Appends a statement that selects the same with its unread columns as texts; false: there are none. */
+/* Appends a statement that selects the same with its unread columns as texts; false: there are none. The
+ * statement goes into it as a literal: whatever it holds, it stays one. */
 static bool put_casts(struct buf *b, duck_handle statement, const char *text)
 {
 	uint64_t n = duck_api.prepared_statement_column_count(statement);
-	size_t len = strlen(text);
 	bool any = false;
 
 	buf_puts(b, "SELECT ");
@@ -78,14 +81,12 @@ static bool put_casts(struct buf *b, duck_handle statement, const char *text)
 		any = any || cast;
 		buf_printf(b, cast ? "%sCAST(c%u AS VARCHAR) AS " : "%sc%u AS ", i ? ", " : "",
 			(unsigned)i);
-		put_quoted(b, name ? name : "");
+		put_quoted(b, '"', name ? name : "");
 		duck_api.free((void *)name);
 	}
-	buf_puts(b, " FROM (\n");
-	while (len && strchr("; \t\r\n", text[len - 1]))
-		len--;
-	buf_append(b, text, len);
-	buf_puts(b, "\n) AS t(");
+	buf_puts(b, " FROM query(");
+	put_quoted(b, '\'', text);
+	buf_puts(b, ") AS t(");
 	for (uint64_t i = 0; i < n; i++)
 		buf_printf(b, "%sc%u", i ? ", " : "", (unsigned)i);
 	buf_puts(b, ")");

@@ -9,10 +9,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -69,26 +67,6 @@ static size_t find_files(const char *path, int files[3])
 	return count;
 }
 
-/* Root without its capabilities may not read the files of others: be the owner of this one, if that
- * one can reach it. */
-static int become_reader(const char *path)
-{
-	struct stat st;
-	int fd;
-
-	if (geteuid() != 0 || stat(path, &st) < 0)
-		return 0;
-	setfsgid(st.st_gid);
-	setfsuid(st.st_uid);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	setfsuid(0);
-	setfsgid(0);
-	if (fd < 0)
-		return confine_user(0, 0);
-	close(fd);
-	return confine_user(st.st_uid, st.st_gid);
-}
-
 static int give_up_privileges(const struct asked *q, uint64_t left_ns)
 {
 	struct confine_limits limits = {
@@ -102,7 +80,7 @@ static int give_up_privileges(const struct asked *q, uint64_t left_ns)
 	confine_limits(&limits);
 	(void)prctl(PR_SET_NAME, SQL_WORKER_NAME, 0, 0, 0);
 	confine_bounding_set();
-	r = become_reader(q->path);
+	r = confine_reader(q->path);
 	if (r == 0)
 		r = confine_capabilities();
 	if (r == 0)

@@ -23,7 +23,7 @@ static int send_piece(int socket, const void *data, size_t len)
 	return n < 0 ? -errno : 0;
 }
 
-static int send_part(int socket, const void *data, size_t len)
+int sql_wire_send_bytes(int socket, const void *data, size_t len)
 {
 	int r = 0;
 
@@ -62,7 +62,7 @@ int sql_wire_send(int socket, const struct sql_wire_result *res)
 	head.text_len = t->text.len;
 	r = send_piece(socket, &head, sizeof(head));
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++)
-		r = send_part(socket, parts[i].data, parts[i].len);
+		r = sql_wire_send_bytes(socket, parts[i].data, parts[i].len);
 	return r;
 }
 
@@ -92,7 +92,7 @@ static ssize_t receive_piece(const struct sql_wire_wait *w, void *out, size_t si
 	return n == 0 || (size_t)n > size ? -EPROTO : n;
 }
 
-static int receive_all(const struct sql_wire_wait *w, void *out, size_t size)
+int sql_wire_receive_bytes(const struct sql_wire_wait *w, void *out, size_t size)
 {
 	for (size_t done = 0; done < size;) {
 		ssize_t n = receive_piece(w, (char *)out + done, size - done);
@@ -157,11 +157,11 @@ static int receive_table(const struct sql_wire_wait *w, const struct sql_wire_an
 		.text = BUF_INIT(h->text_len)};
 	if (!t->names || !t->cells || !text)
 		return -ENOMEM;
-	r = receive_all(w, t->names, names);
+	r = sql_wire_receive_bytes(w, t->names, names);
 	if (r == 0)
-		r = receive_all(w, t->cells, cells);
+		r = sql_wire_receive_bytes(w, t->cells, cells);
 	if (r == 0)
-		r = receive_all(w, text, h->text_len);
+		r = sql_wire_receive_bytes(w, text, h->text_len);
 	if (r < 0)
 		return r;
 	buf_append(&t->text, text, h->text_len);
@@ -174,14 +174,14 @@ int sql_wire_receive(const struct sql_wire_wait *w, const struct sql_guard_rules
 	char hint[SQL_WIRE_HINT_MAX];
 	struct sql_table t = {0};
 	struct sql_wire_answer h;
-	int r = receive_all(w, &h, sizeof(h));
+	int r = sql_wire_receive_bytes(w, &h, sizeof(h));
 
 	if (r == 0 && !head_fits(&h, rules))
 		r = -EPROTO;
 	if (r == 0)
-		r = receive_all(w, res->err.text, h.sentence_len);
+		r = sql_wire_receive_bytes(w, res->err.text, h.sentence_len);
 	if (r == 0)
-		r = receive_all(w, hint, h.hint_len);
+		r = sql_wire_receive_bytes(w, hint, h.hint_len);
 	if (r == 0)
 		r = receive_table(w, &h, rules, &t);
 	if (r < 0) {
@@ -195,4 +195,14 @@ int sql_wire_receive(const struct sql_wire_wait *w, const struct sql_guard_rules
 	res->head = h;
 	res->table = t;
 	return 0;
+}
+
+int sql_wire_judge(struct sql_wire_result *res, struct errinfo *reterr)
+{
+	if (res->head.err == 0)
+		return 0;
+	sql_table_done(&res->table);
+	if (reterr)
+		*reterr = res->err;
+	return res->head.err;
 }

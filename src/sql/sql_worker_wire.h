@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_worker_wire.h - what asker and worker say to each other; private to sql/.
+/* sql_worker_wire.h - what asker and worker say to each other; for sql/ and duck/.
  *
- * The question is one message: head, path, text. The answer is a head and, in as many messages as
+ * SQLite's question is one message: head, path, text; DuckDB's is described in duck/. The answer is a head and, in as many messages as
  * it takes, sentence, hint, offsets of names, cells, texts, one after the other. Both are one
  * program, so structs travel as they are. */
 #pragma once
@@ -51,3 +51,10 @@ struct sql_wire_wait { /* for an answer */
  */
 int sql_wire_receive(const struct sql_wire_wait *w, const struct sql_guard_rules *rules,
 	struct sql_wire_result *r);
+
+/* sql_wire_judge - what a worker's answer says as a result: its error, without its table then. */
+int sql_wire_judge(struct sql_wire_result *r, struct errinfo *reterr);
+
+/* Bytes in as many messages as it takes; results as of sql_wire_send() and sql_wire_receive(). */
+int sql_wire_send_bytes(int socket, const void *data, size_t len);
+int sql_wire_receive_bytes(const struct sql_wire_wait *w, void *out, size_t len);

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store_duck_fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static void test_committed_rows_are_visible(void **state)
+{
+	struct scratch_store *s = *state;
+
+	store_begin(s);
+	assert_int_equal(take_entry(s->store, 1), 0);
+	assert_int_equal(ask_number(s->store, NULL, "SELECT count(*) FROM {events}"), 0);
+	assert_int_equal(store_commit(s->store, NULL), 0);
+	assert_filled(s->store, 1);
+	fill_up_to(s->store, 100);
+	assert_filled(s->store, 100);
+	assert_int_equal(store_durable(s->store), 0);
+}
+
+static void test_what_is_no_batch_changes_nothing(void **state)
+{
+	struct scratch_store *s = *state;
+	struct batch b = {.bytes = BUF_INIT(1u << 20)};
+
+	store_begin(s);
+	assert_int_equal(store_take(s->store, 1, "xyz", 3, NULL), -EBADMSG);
+	put_event(&b, "bad\xff name", "n", 1);
+	assert_int_equal(take_batch(s->store, 1, &b), -EBADMSG);
+	fill_up_to(s->store, 10);
+	assert_filled(s->store, 10);
+}
+
+static void test_sealed_rows_survive(void **state)
+{
+	struct scratch_store *s = *state;
+	struct store_stats st;
+
+	store_begin(s);
+	fill_up_to(s->store, 50);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	fill_up_to(s->store, 80); /* these are not sealed: the journal still has them */
+	assert_filled(s->store, 80);
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.visible, 80);
+	assert_int_equal(st.durable, 50);
+	assert_int_equal(st.parts, 2);
+	assert_int_equal(st.rows[TABLE_EVENTS], 240);
+	assert_int_equal(st.oldest_ns, T0 + (int64_t)NS_PER_S);
+	assert_int_equal(st.fault, 0);
+	store_end(s);
+
+	store_begin(s);
+	assert_filled(s->store, 50);
+	for (uint64_t i = 40; i <= 80; i++) { /* from too early: nothing is there twice */
+		assert_int_equal(take_entry(s->store, i), 0);
+		assert_int_equal(store_commit(s->store, NULL), 0);
+	}
+	assert_filled(s->store, 80);
+}
+
+/* ---- crashes ---- */
+
+static int places_left;
+
+static void end_at_place(const char *place)
+{
+	(void)place;
+	if (places_left-- == 0)
+		_exit(42);
+}
+
+/* A process that fills, seals and merges, and ends at its @n'th place. */
+static int run_and_crash(struct scratch_store *s, int n, uint64_t up_to)
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		places_left = n;
+		store_duck_at = end_at_place;
+		store_begin(s);
+		for (int i = 0; i < 4; i++) {
+			struct store_stats st;
+
+			s->store->ops->stats(s->store, &st);
+			fill_up_to(s->store, MIN(st.visible + 5, up_to));
+			s->store->ops->seal(s->store, NULL);
+			while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
+				;
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void check_after_crash(struct scratch_store *s, uint64_t up_to)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		store_begin(s);
+		fill_up_to(s->store, up_to);
+		assert_filled(s->store, (int64_t)up_to);
+		store_end(s);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* In processes of their own: DuckDB's threads do not outlive a fork. */
+static void test_crash_at_every_place_loses_and_doubles_nothing(void **state)
+{
+	struct scratch_store *s = *state;
+	int ended = 42, crashes = 0;
+
+	for (int n = 0; ended == 42 && n < 60; n++) {
+		ended = run_and_crash(s, n, 400);
+		crashes += ended == 42;
+		check_after_crash(s, 400);
+	}
+	assert_int_equal(ended, 0); /* the last one came to its end */
+	assert_true(crashes >= 10);
+}
+
+/* ---- beside each other ---- */
+
+static atomic_bool asking_ends;
+static atomic_int asked;
+
+static void *ask_all_the_time(void *arg)
+{
+	struct scratch_store *s = arg;
+	int64_t before = 0;
+
+	while (!asking_ends) {
+		int64_t n = ask_number(s->store, NULL, "SELECT count(*) FROM {events}");
+
+		assert_true(n % 3 == 0 && n >= before);
+		before = n;
+		asked++;
+	}
+	return NULL;
+}
+
+static void test_questions_see_every_row_once_while_parts_change(void **state)
+{
+	struct scratch_store *s = *state;
+	pthread_t threads[2];
+
+	s->settings.seal_rows = 60;
+	s->settings.retention_ns = 0;
+	store_begin(s);
+	asking_ends = false;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, ask_all_the_time, s), 0);
+	for (uint64_t n = 20; n <= 400; n += 20) {
+		fill_up_to(s->store, n);
+		while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
+			;
+	}
+	while (asked < 10)
+		sched_yield();
+	asking_ends = true;
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	assert_filled(s->store, 400);
+}
+
+static void test_a_question_ends_at_its_deadline(void **state)
+{
+	struct scratch_store *s = *state;
+	struct store_limits limits = STORE_LIMITS;
+	struct errinfo err = {0};
+	struct sql_table t;
+
+	store_begin(s);
+	limits.timeout_ns = 50 * NS_PER_MS;
+	assert_int_equal(store_select(s->store, NULL,
+				 "SELECT count(*) FROM range(100000000) a, range(1000000) b",
+				 &limits, &t, &err),
+		-ETIMEDOUT);
+	assert_non_null(strstr(err.text, "50 ms"));
+	fill_up_to(s->store, 3);
+	assert_filled(s->store, 3);
+}
+
+/* ---- scope ---- */
+
+static void test_scope_shows_only_its_clusters_and_times(void **state)
+{
+	struct scratch_store *s = *state;
+	static const char *const names[] = {"blue", "it's"};
+	struct store_scope scope = {.clusters = names, .cluster_count = 2};
+	struct batch b = {.bytes = BUF_INIT(1u << 20)};
+
+	store_begin(s);
+	put_event(&b, "it's", "n", 5);
+	assert_int_equal(take_batch(s->store, 1, &b), 0);
+	for (int sealed = 0; sealed < 2; sealed++) {
+		fill_up_to(s->store, 21);
+		scope = (struct store_scope){.clusters = names, .cluster_count = 2};
+		assert_int_equal(ask_number(s->store, &scope, "SELECT count(*) FROM {events}"), 21);
+		assert_int_equal(ask_number(s->store, &scope,
+					 "SELECT count(*) FROM {events} WHERE cluster_id = 'red'"),
+			0);
+		scope.since_ns = T0 + 5 * (int64_t)NS_PER_S;
+		scope.until_ns = T0 + 7 * (int64_t)NS_PER_S;
+		assert_int_equal(ask_number(s->store, &scope, "SELECT count(*) FROM {events}"), 3);
+		scope.cluster_count = 0;
+		assert_int_equal(ask_number(s->store, &scope, "SELECT count(*) FROM {events}"), 0);
+		assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	}
+}
+
+/* ---- upkeep ---- */
+
+static void test_merging_keeps_the_rows(void **state)
+{
+	struct scratch_store *s = *state;
+	struct store_stats st;
+
+	store_begin(s);
+	for (uint64_t n = 4; n <= 64; n += 4) {
+		fill_up_to(s->store, n);
+		assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	}
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.parts, 32);
+	while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
+		assert_filled(s->store, 64);
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.parts, 4);
+	assert_int_equal(st.dropped_rows, 0);
+	store_end(s);
+	store_begin(s);
+	assert_filled(s->store, 64);
+}
+
+static void test_retention_drops_the_oldest(void **state)
+{
+	struct scratch_store *s = *state;
+	struct store_stats st;
+
+	s->settings.retention_ns = 100 * NS_PER_S;
+	store_begin(s);
+	for (uint64_t n = 50; n <= 200; n += 50) {
+		fill_up_to(s->store, n);
+		assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	}
+	while (s->store->ops->upkeep(s->store, T0 + 210 * (int64_t)NS_PER_S, NULL) > 0)
+		;
+	/* Parts with rows 101 to 150 and 151 to 200 stay, of each cluster. */
+	assert_int_equal(ask_number(s->store, NULL, "SELECT count(*) FROM {events}"), 300);
+	assert_int_equal(ask_number(s->store, NULL, "SELECT min(value_int) FROM {events}"), 101);
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.parts, 4);
+	assert_int_equal(st.dropped_rows, 310);
+	assert_int_equal(st.durable, 200);
+	store_end(s);
+
+	s->settings.retention_ns = 0;
+	s->settings.bytes_max = st.bytes - 1;
+	store_begin(s);
+	while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
+		;
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.parts, 3);
+	assert_true(st.bytes <= s->settings.bytes_max);
+}
+
+/* ---- damage ---- */
+
+static char part_file[4200];
+
+static int find_part(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st, (void)at;
+	if (type == FTW_F && strstr(path, "/red-") && strstr(path, ".duckdb"))
+		snprintf(part_file, sizeof(part_file), "%s", path);
+	return 0;
+}
+
+static void damage_part(struct scratch_store *s, bool cut)
+{
+	FILE *f;
+
+	nftw(s->folder, find_part, 16, FTW_PHYS);
+	f = fopen(part_file, "r+");
+	assert_non_null(f);
+	if (cut) {
+		assert_int_equal(ftruncate(fileno(f), 100), 0);
+	} else {
+		static const char junk[200000];
+
+		fseek(f, 4096 * 3, SEEK_SET); /* behind the headers */
+		fwrite(junk, 1, sizeof(junk), f);
+	}
+	fclose(f);
+}
+
+static void test_a_part_that_is_cut_is_moved_away(void **state)
+{
+	struct scratch_store *s = *state;
+	struct store_stats st;
+
+	store_begin(s);
+	fill_up_to(s->store, 30);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	store_end(s);
+	damage_part(s, true);
+	for (int i = 0; i < 2; i++) { /* it is moved once */
+		store_begin(s);
+		assert_int_equal(ask_number(s->store, NULL, "SELECT count(*) FROM {events}"), 30);
+		s->store->ops->stats(s->store, &st);
+		assert_int_equal(st.fault, i == 0 ? -EBADMSG : 0);
+		assert_int_equal(st.parts, 1);
+		store_end(s);
+		assert_int_equal(access(part_file, F_OK), -1);
+	}
+}
+
+static void test_a_part_that_cannot_be_read_is_moved_away(void **state)
+{
+	struct scratch_store *s = *state;
+	struct store_stats st;
+	struct sql_table t;
+
+	store_begin(s);
+	fill_up_to(s->store, 30);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	store_end(s);
+	damage_part(s, false);
+	store_begin(s);
+	if (store_select(s->store, NULL, "SELECT sum(value_int) FROM {events}", &STORE_LIMITS, &t,
+		    NULL) == 0)
+		sql_table_done(&t);
+	while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
+		;
+	assert_int_equal(ask_number(s->store, NULL, "SELECT count(*) FROM {events}"), 30);
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.fault, -EBADMSG);
+	assert_non_null(strstr(st.fault_text, "cluster red is damaged"));
+}
+
+/* ---- lock ---- */
+
+static void test_the_lock_names_its_holder(void **state)
+{
+	struct scratch_store *s = *state;
+	struct errinfo err = {0};
+	struct store *second;
+	char pid[32];
+
+	store_begin(s);
+	assert_int_equal(store_duck_open(&s->settings, &second, &err), -EAGAIN);
+	snprintf(pid, sizeof(pid), "process %d on ", (int)getpid());
+	assert_non_null(strstr(err.text, pid));
+	assert_int_equal(errinfo_exit_code(&err, -EAGAIN), EXIT_TRY_AGAIN);
+	store_end(s);
+	store_begin(s);
+}
+
+static void test_parts_without_a_manifest_are_not_opened(void **state)
+{
+	struct scratch_store *s = *state;
+	struct errinfo err = {0};
+	char path[128];
+
+	store_begin(s);
+	fill_up_to(s->store, 3);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	store_end(s);
+	snprintf(path, sizeof(path), "%s/manifest", s->folder);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(store_duck_open(&s->settings, &s->store, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "no manifest"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
+		T(test_crash_at_every_place_loses_and_doubles_nothing),
+		T(test_committed_rows_are_visible),
+		T(test_what_is_no_batch_changes_nothing),
+		T(test_sealed_rows_survive),
+		T(test_questions_see_every_row_once_while_parts_change),
+		T(test_a_question_ends_at_its_deadline),
+		T(test_scope_shows_only_its_clusters_and_times),
+		T(test_merging_keeps_the_rows),
+		T(test_retention_drops_the_oldest),
+		T(test_a_part_that_is_cut_is_moved_away),
+		T(test_a_part_that_cannot_be_read_is_moved_away),
+		T(test_the_lock_names_its_holder),
+		T(test_parts_without_a_manifest_are_not_opened),
+#undef T
+	};
+
+	if (!duck_is_there())
+		return 77;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
