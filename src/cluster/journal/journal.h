@@ -55,14 +55,15 @@ void journal_finish(struct journal *j, loop_fn *done, void *arg);
 void journal_trim(struct journal *j, uint64_t position);
 
 struct journal_stats {
-	uint64_t first;   /* position of the oldest entry on disk; 0: there is none */
-	uint64_t durable; /* and of the newest, also if it has been trimmed: the next one follows it */
-	uint64_t bytes;          /* of all segments */
-	size_t pending;          /* bytes that wait */
+	uint64_t first; /* position of the oldest entry on disk; 0: there is none */
+	uint64_t
+		durable; /* and of the newest, also if it has been trimmed: the next one follows it */
+	uint64_t segments, bytes;
+	size_t pending; /* bytes that wait */
 	uint64_t appended, failed, syncs;
 	int fault; /* of the last write; 0: it went well */
 };
-struct journal_stats journal_stats(const struct journal *j);
+struct journal_stats journal_stats(struct journal *j);
 
 /* ---- reading ---- */
 
