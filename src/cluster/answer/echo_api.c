@@ -267,8 +267,11 @@ static json_t *verbs_json(unsigned verbs)
 	static const struct {
 		unsigned verb;
 		const char *name;
-	} rows[] = {{TENANT_INGEST, "ingest"}, {TENANT_READ, "read"}, {TENANT_SQL, "sql"},
-		{TENANT_ADMIN, "admin"}};
+	} rows[] = {
+#define X(NAME, id, bit) {TENANT_##NAME, id},
+		TENANT_VERBS(X)
+#undef X
+	};
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -281,7 +284,7 @@ static json_t *clusters_json(const struct tenant *t)
 {
 	json_t *list;
 
-	if (!t || !t->clusters)
+	if (!t->clusters)
 		return json_null();
 	list = json_array();
 	for (size_t i = 0; i < t->cluster_count; i++)
@@ -298,9 +301,9 @@ void echo_on_whoami(void *arg, struct http_exchange *x, const struct http_reques
 	if (!echo_admit(e, 0, x, q, &t))
 		return;
 	echo_reply_data(
-		x, json_pack("{s:b, s:o, s:o, s:o}", "tenant_scoped", (int)(t && t->clusters),
-			   "clusters", clusters_json(t), "verbs", verbs_json(t ? t->verbs : ~0u),
-			   "expires", tool_time(t ? t->expires_ns : 0)));
+		x, json_pack("{s:b, s:o, s:o, s:o}", "tenant_scoped", (int)(t->clusters != NULL),
+			   "clusters", clusters_json(t), "verbs", verbs_json(t->verbs), "expires",
+			   tool_time(t->expires_ns)));
 }
 
 void echo_on_unknown(void *arg _unused_, struct http_exchange *x, const struct http_request *q)
