@@ -48,16 +48,19 @@ function ranksView(d) {
 		{title: "Late, p99", class: "n", cell: (r) => f.duration(r.lag_p99_ns)},
 		{title: "Waited for others", class: "n wide", cell: (r) => f.duration(r.waited_ns)},
 		{title: "Clock", class: "n wide", hint: "offset of the node's clock and how wrong it may be", cell: (r) => `${f.duration(r.clock.offset_ns)} ± ${f.duration(r.clock.error_ns)}`}],
-	late, (r) => `${r.node}/${r.pid}`, "Late ranks"), el("p", {class: "note"}, `Of ${f.counted(d.total, "rank")}.`));
+	late, (r) => `${r.node}/${r.pid}`, "Late ranks"), el("p", {class: "note"}, `The latest of ${f.counted(d.total, "rank")}.`));
 }
 
 function heatView() {
 	const d = data.heatmap, list = d.communicators || [];
 	$("comm-choice").hidden = list.length < 2;
 	show($("comm"), [...list].sort((a, b) => b.nranks - a.nranks || b.matched - a.matched).slice(0, 200)
-		.map((c) => el("option", {value: c.comm, selected: c.comm === d.comm}, `${c.comm} (${c.nranks} ranks)`)));
+		.map((c) => el("option", {value: c.comm, key: c.comm}, `${c.nranks} ranks (${c.comm})`)));
+	$("comm").value = d.comm || "";
 	show($("heat-scale"), scale());
 	heat.take(d);
+	if (state.rank !== null && heat.seq === null)
+		heat.find(state.rank);
 	for (const x of [document.querySelector(".heatmap"), $("heat-said"), $("heat-scale"), $("heat-zoom"), $("heat-keys")])
 		x.hidden = !heat.columns.length;
 }
@@ -130,7 +133,9 @@ async function look(rank, node, jump) {
 		chosen = past.steps = null;
 	}
 	chosenView();
-	if (rank !== null && data.heatmap)
+	if (rank === null && data.heatmap)
+		heat.leave();
+	else if (data.heatmap)
 		heat.find(rank);
 	if (jump) {
 		$("chosen-title").focus({preventScroll: true});
@@ -198,7 +203,8 @@ function frame() {
 	$("banner").hidden = !refusal || refusal.status === 401;
 	show($("banner"), refusal ? `\u25b2 ${refusal.message}. Retrying.${asOf ? ` What you see is of ${f.clock(asOf)}.` : ""}` : "");
 	$("cluster-choice").hidden = list.length < 2;
-	show($("cluster"), list.map((c) => el("option", {value: c.cluster_id, selected: c.cluster_id === state.cluster}, c.episodes ? `\u25b2 ${c.cluster_id}` : c.cluster_id)));
+	show($("cluster"), list.map((c) => el("option", {value: c.cluster_id, key: c.cluster_id}, c.episodes ? `\u25b2 ${c.cluster_id}` : c.cluster_id)));
+	$("cluster").value = state.cluster;
 	show($("pause"), paused ? "Continue" : "Pause");
 	$("pause").setAttribute("aria-pressed", paused);
 	show($("about"), state.cluster ? group(el("span", {class: refusal || paused ? "pill" : "pill live"}, paused ? "paused" : refusal ? "not up to date" : "live"), name(state.cluster, 60), asOf ? ` \u00b7 ${f.moment(asOf)}` : "") : "");
