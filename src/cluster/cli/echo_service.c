@@ -288,7 +288,7 @@ static void refuse_question(struct http_exchange *x, const struct tenant_refusal
 
 static void on_fleet(void *arg, struct http_exchange *x, const struct http_request *q)
 {
-	struct echo_service *s = echo_server_arg(arg);
+	struct echo_service *s = arg;
 	struct tenant_refusal no;
 	const struct tenant *t;
 
@@ -308,7 +308,7 @@ static void on_fleet(void *arg, struct http_exchange *x, const struct http_reque
 		api_server_answer(s->fleet, x, q);
 }
 
-/* The fleet's routes, answered through this service: a server has one argument for all its handlers. The
+/* The fleet's routes, answered through this service. The
  * answers about health and figures are ours. */
 static int take_routes(struct echo_service *s, struct api_server *fleet)
 {
