@@ -9,6 +9,7 @@
 #include "cluster/keep/keeper.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -357,10 +358,26 @@ void keeper_finish(struct keeper *k, loop_fn *done, void *arg)
 	journal_finish(k->journal, on_journal_finished, k);
 }
 
+/* check_journal - whether it has all that the store still needs. */
+static int check_journal(struct keeper *k, struct errinfo *reterr)
+{
+	struct journal_stats j = journal_stats(k->journal);
+	uint64_t durable = store_durable(k->store);
+
+	if (!j.first || j.first <= durable + 1)
+		return 0;
+	return errinfo_set(reterr, -ENOENT,
+		"the store ends at entry %" PRIu64 " and the journal begins at %" PRIu64
+		": put the journal's older files back, or move its folder away to go on without them",
+		durable, j.first);
+}
+
 static int keeper_start(struct keeper *k, struct errinfo *reterr)
 {
-	int r = learn_all(k, reterr);
+	int r = check_journal(k, reterr);
 
+	if (r == 0)
+		r = learn_all(k, reterr);
 	if (r < 0)
 		return r;
 	k->finished_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
