@@ -83,6 +83,7 @@ static void keep(void *arg, const struct receiver_request *q, keeper_done *done,
 	}
 	k.may_write = may_write;
 	k.may_write_arg = (void *)t;
+	k.sender = q->credential;
 	keeper_take(s->keeper, &k, done, done_arg);
 }
 
@@ -288,7 +289,7 @@ static void refuse_question(struct http_exchange *x, const struct tenant_refusal
 
 static void on_fleet(void *arg, struct http_exchange *x, const struct http_request *q)
 {
-	struct echo_service *s = echo_server_arg(arg);
+	struct echo_service *s = arg;
 	struct tenant_refusal no;
 	const struct tenant *t;
 
