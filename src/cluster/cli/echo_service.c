@@ -83,6 +83,7 @@ static void keep(void *arg, const struct receiver_request *q, keeper_done *done,
 	}
 	k.may_write = may_write;
 	k.may_write_arg = (void *)t;
+	k.sender = q->credential;
 	keeper_take(s->keeper, &k, done, done_arg);
 }
 

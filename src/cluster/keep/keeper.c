@@ -182,11 +182,23 @@ static void take_rows(struct keeper *k, struct rows *rows, const struct seen_key
 		TAKE(p);
 }
 
+/* Of a request some of which its sender may not write, another one may write the rest: it is told by its
+ * sender, too. */
+static struct seen_key key_of_part(const struct keeper_request *q, const struct seen_key *whole)
+{
+	char text[SEEN_KEY + sizeof(q->sender)];
+
+	memcpy(text, whole->bytes, SEEN_KEY);
+	memcpy(text + SEEN_KEY, &q->sender, sizeof(q->sender));
+	return seen_key_of("part", text, sizeof(text));
+}
+
 void keeper_take(struct keeper *k, const struct keeper_request *q, keeper_done *done, void *arg)
 {
 	_cleanup_(rows_done) struct rows rows = {.batch.bytes = BUF_INIT(ROWS_BYTES_MAX)};
 	struct seen_key key = seen_key_of(otlp_signal_id(q->signal), q->data, q->len);
-	enum seen_state state = seen_find(k->seen, &key);
+	struct seen_key part = key_of_part(q, &key);
+	enum seen_state state = MAX(seen_find(k->seen, &key), seen_find(k->seen, &part));
 	const char *why = not_now(k);
 	struct keeper_result result;
 	struct errinfo e = {0};
@@ -214,7 +226,7 @@ void keeper_take(struct keeper *k, const struct keeper_request *q, keeper_done *
 	else if (!rows.batch.row_count)
 		done(arg, &result);
 	else
-		take_rows(k, &rows, &key, &result, done, arg);
+		take_rows(k, &rows, rows.refused ? &part : &key, &result, done, arg);
 }
 
 void keeper_take_rows(struct keeper *k, const struct batch *b, keeper_done *done, void *arg)
