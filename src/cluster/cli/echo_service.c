@@ -289,7 +289,7 @@ static void refuse_question(struct http_exchange *x, const struct tenant_refusal
 
 static void on_fleet(void *arg, struct http_exchange *x, const struct http_request *q)
 {
-	struct echo_service *s = arg;
+	struct echo_service *s = echo_server_arg(arg);
 	struct tenant_refusal no;
 	const struct tenant *t;
 
@@ -342,6 +342,7 @@ static int open_api(struct echo_service *s, const struct echo_addresses *a, stru
 		.tenants = s->settings.tenants,
 		.audit = s->audit,
 		.http = a->http,
+		.v1 = a->fleet,
 		.metrics = put_metrics,
 		.is_well = is_well,
 		.arg = s};
