@@ -405,6 +405,46 @@ static void test_reports(void **state)
 	assert_int_equal(r->store.row_count, 8);
 }
 
+static void test_chains_of_an_agent(void **state)
+{
+	struct rig *r = *state;
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	const struct push_chain chains[] = {{.detected_ns = 1000,
+						    .id = "chain-1",
+						    .severity = "HIGH",
+						    .summary = "slow copies",
+						    .root_cause = "rsync",
+						    .explanation = "in full",
+						    .recommendations = "[\"move it\"]",
+						    .timeline = "[]",
+						    .op = "cudaMemcpy",
+						    .p99_us = 900,
+						    .p50_us = 30,
+						    .tail_ratio = 30},
+		{.detected_ns = 2000,
+			.id = "chain-2",
+			.severity = "LOW",
+			.summary = "",
+			.root_cause = "",
+			.explanation = "",
+			.recommendations = "",
+			.timeline = "",
+			.op = ""}};
+
+	push_chains_protobuf(&b, &agent, chains, ARRAY_SIZE(chains));
+	take(r, OTLP_LOGS, false, b.data, b.len);
+	loop_run(r->journal->loop);
+	assert_int_equal(r->result.err, 0);
+	expect_row(r, "causal_chains|detected_at=1000|");
+	expect_row(r,
+		"|cluster_id=c1|node_id=n1|id=chain-1|severity=HIGH|summary=slow copies|root_cause=rsync|"
+		"explanation=in full|recommendations=[\"move it\"]|cuda_op=cudaMemcpy|p99_us=900|p50_us=30|"
+		"tail_ratio=30|timeline=[]|\n");
+	expect_row(r, "|node_id=n1|id=chain-2|severity=LOW|\n");
+	expect_row(r, "|metric_name=ingero.causal_chain|kind=log|body=slow copies|");
+	expect_row(r, "|causal_chain_id=chain-1|");
+}
+
 static void test_rows_of_our_own(void **state)
 {
 	struct rig *r = *state;
@@ -697,6 +737,7 @@ int main(void)
 		KEEPER_TEST(test_spans),
 		KEEPER_TEST(test_collectives),
 		KEEPER_TEST(test_reports),
+		KEEPER_TEST(test_chains_of_an_agent),
 		KEEPER_TEST(test_rows_of_our_own),
 		KEEPER_TEST(test_tenants),
 		KEEPER_TEST(test_same_request_counts_once),
