@@ -121,20 +121,25 @@ static int write_all(int fd, const char *data, size_t len)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
+int file_sync(const char *path)
+{
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
 static int sync_directory_of(const char *path)
 {
 	char dir[PATH_MAX];
 	const char *slash = strrchr(path, '/');
-	_cleanup_fd_ int fd = -1;
 
 	if (slash)
 		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path) + 1, path);
 	else
 		snprintf(dir, sizeof(dir), ".");
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	return fsync(fd) < 0 ? -errno : 0;
+	return file_sync(dir);
 }
 
 int file_write_atomic(const char *path, const void *data, size_t len, mode_t mode)

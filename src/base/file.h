@@ -36,3 +36,6 @@ int file_read_line(const char *root, const char *path, char *out, size_t size);
  * directory, fsync, rename, fsync of the directory. On failure the old file stands and nothing is
  * left over. */
 int file_write_atomic(const char *path, const void *data, size_t len, mode_t mode);
+
+/* file_sync - waits until the file or folder @path is on disk. */
+int file_sync(const char *path);

@@ -2,14 +2,63 @@
 /* digest.c - see digest.h. */
 #include "net/digest.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
 #include <openssl/sha.h>
 #include <stdio.h>
 
-void digest_sha256(const void *data, size_t len, char ret[DIGEST_HEX])
+#include "base/macros.h"
+
+#define READ_BYTES (256u << 10)
+
+static void put_hex(const unsigned char bytes[SHA256_DIGEST_LENGTH], char ret[DIGEST_HEX])
+{
+	for (size_t i = 0; i < SHA256_DIGEST_LENGTH; i++)
+		snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+}
+
+int digest_sha256(const void *data, size_t len, char ret[DIGEST_HEX])
 {
 	unsigned char bytes[SHA256_DIGEST_LENGTH];
 
-	SHA256(data, len, bytes);
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+	if (!SHA256(data, len, bytes))
+		return -ENOMEM;
+	put_hex(bytes, ret);
+	return 0;
+}
+
+static int digest_read(int fd, EVP_MD_CTX *context)
+{
+	_cleanup_free_ unsigned char *data = malloc(READ_BYTES);
+	ssize_t n = 0;
+
+	if (!data || EVP_DigestInit_ex(context, EVP_sha256(), NULL) != 1)
+		return -ENOMEM;
+	while ((n = read(fd, data, READ_BYTES)) != 0) {
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0 && EVP_DigestUpdate(context, data, (size_t)n) != 1)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int digest_sha256_file(const char *path, char ret[DIGEST_HEX])
+{
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	unsigned char bytes[SHA256_DIGEST_LENGTH];
+	EVP_MD_CTX *context;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	context = EVP_MD_CTX_new();
+	r = context ? digest_read(fd, context) : -ENOMEM;
+	if (r == 0 && EVP_DigestFinal_ex(context, bytes, NULL) != 1)
+		r = -ENOMEM;
+	EVP_MD_CTX_free(context);
+	if (r == 0)
+		put_hex(bytes, ret);
+	return r;
 }

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_duck.c - the DuckDB store as a whole: opened, closed, counted. See store_duck.h. */
+#include "cluster/store/store_duck.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "cluster/store/store_duck_private.h"
+
+#define MEMORY_BYTES   (512ull << 20)
+#define SEAL_ROWS      500000
+#define SEAL_NS        (60 * NS_PER_S)
+#define PART_BYTES_MAX (512ull << 20)
+#define PENDING_MAX    (192u << 20)
+
+static void nothing_at(const char *place)
+{
+	(void)place;
+}
+
+void (*store_duck_at)(const char *place) = nothing_at;
+
+/* ---- what a crash left behind ---- */
+
+static bool is_named(const struct store_duck *s, const char *folder, const char *file)
+{
+	char name[64];
+
+	for (size_t i = 0; i < s->parts.count; i++) {
+		const struct part *p = s->parts.items[i];
+
+		snprintf(name, sizeof(name), "%06" PRIu64 ".duckdb", p->id);
+		if (!strcmp(p->folder, folder) && !strcmp(name, file))
+			return true;
+	}
+	return false;
+}
+
+/* Calls @fn for the files of each folder of parts; how many there are. */
+static size_t each_part_file(struct store_duck *s,
+	void (*fn)(struct store_duck *s, const char *folder, const char *file))
+{
+	DIR *folders = opendir(s->folder);
+	char path[STORE_PATH_MAX + 256];
+	struct dirent *e, *f;
+	size_t count = 0;
+
+	while (folders && (e = readdir(folders))) {
+		DIR *files;
+
+		if (!part_folder_is(e->d_name))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", s->folder, e->d_name);
+		files = opendir(path);
+		while (files && (f = readdir(files)))
+			if (strstr(f->d_name, ".duckdb")) {
+				count++;
+				if (fn)
+					fn(s, e->d_name, f->d_name);
+			}
+		if (files)
+			closedir(files);
+	}
+	if (folders)
+		closedir(folders);
+	return count;
+}
+
+static void remove_unnamed(struct store_duck *s, const char *folder, const char *file)
+{
+	char path[STORE_PATH_MAX + 512];
+
+	if (is_named(s, folder, file))
+		return;
+	snprintf(path, sizeof(path), "%s/%s/%s", s->folder, folder, file);
+	unlink(path);
+}
+
+/* ---- opening ---- */
+
+static int read_manifest(struct store_duck *s, struct errinfo *reterr)
+{
+	struct manifest m = {.next_id = 1};
+	int r = manifest_read(s->folder, &m, reterr);
+
+	if (r == -ENOENT) {
+		if (each_part_file(s, NULL))
+			return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG,
+				"%s has parts and no manifest: restore a backup of the store",
+				s->folder);
+		r = manifest_write(s->folder, &m, reterr);
+	}
+	if (r < 0)
+		return r;
+	s->parts = m.parts;
+	s->durable = s->visible = m.durable;
+	s->next_id = m.next_id;
+	s->dropped_rows = m.dropped_rows;
+	each_part_file(s, remove_unnamed);
+	return 0;
+}
+
+static void complete_settings(struct store_duck_settings *s)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	s->memory_bytes = s->memory_bytes ? s->memory_bytes : MEMORY_BYTES;
+	s->threads = s->threads ? s->threads : (int)MAX(cpus, 1);
+	s->seal_rows = s->seal_rows ? s->seal_rows : SEAL_ROWS;
+	s->seal_ns = s->seal_ns ? s->seal_ns : SEAL_NS;
+	s->part_bytes_max = s->part_bytes_max ? s->part_bytes_max : PART_BYTES_MAX;
+}
+
+static int store_new(const struct store_duck_settings *settings, struct store_duck **ret)
+{
+	struct store_duck *s = calloc(1, sizeof(*s));
+	pthread_rwlockattr_t writers;
+
+	if (!s)
+		return -ENOMEM;
+	s->lock_fd = -1;
+	s->settings = *settings;
+	complete_settings(&s->settings);
+	s->pending = BUF_INIT(PENDING_MAX);
+	pthread_rwlockattr_init(&writers);
+	pthread_rwlockattr_setkind_np(&writers, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&s->instance, &writers);
+	pthread_rwlockattr_destroy(&writers);
+	pthread_mutex_init(&s->fill_mutex, NULL);
+	pthread_mutex_init(&s->write_mutex, NULL);
+	pthread_mutex_init(&s->set_mutex, NULL);
+	*ret = s;
+	s->folder = strdup(settings->folder);
+	return s->folder ? 0 : -ENOMEM;
+}
+
+static void store_duck_free(struct store *store)
+{
+	struct store_duck *s = (struct store_duck *)store;
+
+	instance_close(s);
+	if (s->asking)
+		asking_free(s->asking);
+	if (s->snapshots)
+		snapshots_free(s->snapshots);
+	parts_done(&s->parts);
+	buf_done(&s->pending);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	pthread_rwlock_destroy(&s->instance);
+	pthread_mutex_destroy(&s->fill_mutex);
+	pthread_mutex_destroy(&s->write_mutex);
+	pthread_mutex_destroy(&s->set_mutex);
+	free(s->folder);
+	free(s);
+}
+
+static uint64_t store_duck_durable(struct store *store)
+{
+	struct store_duck *s = (struct store_duck *)store;
+	uint64_t durable;
+
+	pthread_mutex_lock(&s->set_mutex);
+	durable = s->durable;
+	pthread_mutex_unlock(&s->set_mutex);
+	return durable;
+}
+
+static void count_live(const struct generation *g, struct store_stats *ret)
+{
+	if (!g)
+		return;
+	for (int t = 0; t < TABLE_COUNT; t++)
+		ret->rows[t] += g->rows[t];
+	if (g->oldest_ns && (!ret->oldest_ns || g->oldest_ns < ret->oldest_ns))
+		ret->oldest_ns = g->oldest_ns;
+}
+
+static void count_part(const struct part *p, struct store_stats *ret)
+{
+	int64_t first = p->first_ns[TABLE_EVENTS];
+
+	if (p->gone)
+		return;
+	ret->parts++;
+	ret->bytes += p->bytes;
+	for (int t = 0; t < TABLE_COUNT; t++)
+		ret->rows[t] += p->rows[t];
+	if (p->rows[TABLE_EVENTS] && (!ret->oldest_ns || first < ret->oldest_ns))
+		ret->oldest_ns = first;
+}
+
+static void store_duck_stats(struct store *store, struct store_stats *ret)
+{
+	struct store_duck *s = (struct store_duck *)store;
+
+	pthread_mutex_lock(&s->set_mutex);
+	*ret = (struct store_stats){.visible = s->visible,
+		.durable = s->durable,
+		.dropped_rows = s->dropped_rows,
+		.fault = s->fault};
+	memcpy(ret->fault_text, s->fault_text, sizeof(ret->fault_text));
+	if (s->fault == 0 && *s->damage_text) {
+		ret->fault = -EBADMSG;
+		memcpy(ret->fault_text, s->damage_text, sizeof(ret->fault_text));
+	}
+	for (size_t i = 0; i < s->parts.count; i++)
+		count_part(s->parts.items[i], ret);
+	count_live(s->frozen, ret);
+	count_live(s->current, ret);
+	pthread_mutex_unlock(&s->set_mutex);
+}
+
+static const struct store_ops duck_ops = {
+	.name = "duckdb",
+	.free = store_duck_free,
+	.take = live_take,
+	.commit = live_commit,
+	.durable = store_duck_durable,
+	.select = ask_select,
+	.sql = ask_sql,
+	.seal = seal_all,
+	.upkeep = upkeep_step,
+	.stats = store_duck_stats,
+};
+
+static int open_folder(struct store_duck *s, struct errinfo *reterr)
+{
+	char *absolute;
+
+	if (mkdir(s->folder, 0700) < 0 && errno != EEXIST)
+		return errinfo_set(reterr, -errno, "the folder %s cannot be made: %s", s->folder,
+			strerror(errno));
+	absolute = realpath(s->folder, NULL);
+	if (!absolute)
+		return errinfo_set(reterr, -errno, "the folder %s cannot be opened: %s", s->folder,
+			strerror(errno));
+	free(s->folder);
+	s->folder = absolute;
+	s->lock_fd = store_lock(s->folder, reterr);
+	return s->lock_fd < 0 ? s->lock_fd : read_manifest(s, reterr);
+}
+
+int store_duck_open(
+	const struct store_duck_settings *settings, struct store **ret, struct errinfo *reterr)
+{
+	struct store_duck *s = NULL;
+	int r = duck_load(reterr);
+
+	if (r == 0)
+		r = store_new(settings, &s);
+	if (r == 0)
+		r = open_folder(s, reterr);
+	if (r == 0)
+		r = asking_new(&s->asking);
+	if (r == 0)
+		r = snapshots_new(s);
+	if (r == 0)
+		r = instance_open(s, reterr);
+	if (r < 0) {
+		if (s)
+			store_duck_free(&s->store);
+		return r;
+	}
+	s->store.ops = &duck_ops;
+	*ret = &s->store;
+	return 0;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_duck_live.c - rows that are not sealed yet: taken, then committed to the current generation. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cluster/store/store_duck_private.h"
+
+#define PENDING_COMMIT (64u << 20) /* so much is committed without being asked */
+
+static const enum duck_type duck_types[] = {
+	[COLUMN_TIME] = DUCK_BIGINT,
+	[COLUMN_INT] = DUCK_BIGINT,
+	[COLUMN_REAL] = DUCK_DOUBLE,
+	[COLUMN_TEXT] = DUCK_VARCHAR,
+};
+
+int generation_new(struct store_duck *s, struct duck_connection *c, uint64_t id,
+	struct generation **ret, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(STORE_TEXT_MAX);
+	_cleanup_free_ struct generation *g = calloc(1, sizeof(*g));
+	char alias[STORE_ALIAS_MAX];
+	int r;
+
+	if (!g)
+		return -ENOMEM;
+	g->id = id;
+	g->position = s->visible;
+	put_generation(&text, generation_alias(g, alias));
+	r = text.err ? text.err : duck_exec(c, buf_str(&text), reterr);
+	if (r < 0)
+		return r;
+	*ret = TAKE(g);
+	return 0;
+}
+
+/* ---- taking ---- */
+
+/* What files and literals are made of must be a text. */
+static bool is_text(const struct sql_value *v)
+{
+	const char *p = v->p;
+	size_t left = v->len;
+	uint32_t cp;
+
+	while (left) {
+		int n = *p ? text_utf8_next(p, left, &cp) : -EILSEQ;
+
+		if (n < 0)
+			return false;
+		p += n;
+		left -= (size_t)n;
+	}
+	return true;
+}
+
+static int check_batch(const void *data, size_t len, uint64_t *ret_rows)
+{
+	struct batch_reader r = {.data = data, .len = len};
+	struct batch_row row;
+	int n;
+
+	*ret_rows = 0;
+	while ((n = batch_next(&r, &row)) > 0) {
+		if (row.table == TABLE_METRICS ||
+			!is_text(&row.cells[store_tables[row.table].cluster]))
+			return -EBADMSG;
+		++*ret_rows;
+	}
+	return n;
+}
+
+static void seal_if_due(struct store_duck *s)
+{
+	if (!seal_is_due(s) || pthread_mutex_trylock(&s->write_mutex) != 0)
+		return;
+	seal_now(s, NULL); /* what fails is tried again, and in the stats */
+	pthread_mutex_unlock(&s->write_mutex);
+}
+
+static bool has_room(struct store_duck *s, size_t len)
+{
+	uint64_t live = s->pending.len + len, room = s->settings.memory_bytes / 4;
+	bool fits;
+
+	pthread_mutex_lock(&s->set_mutex);
+	live += s->current ? s->current->bytes : 0;
+	live += s->frozen ? s->frozen->bytes : 0;
+	fits = live <= room || live == len;
+	pthread_mutex_unlock(&s->set_mutex);
+	return fits;
+}
+
+static int find_room(struct store_duck *s, size_t len, struct errinfo *reterr)
+{
+	struct store_stats st;
+
+	if (has_room(s, len))
+		return 0;
+	seal_if_due(s);
+	if (has_room(s, len))
+		return 0;
+	s->store.ops->stats(&s->store, &st);
+	return errinfo_set(reterr, -ENOSPC, "no room for more rows in memory: %s",
+		st.fault ? st.fault_text : "they wait to be sealed");
+}
+
+static uint64_t visible_position(struct store_duck *s)
+{
+	uint64_t position;
+
+	pthread_mutex_lock(&s->set_mutex);
+	position = s->visible;
+	pthread_mutex_unlock(&s->set_mutex);
+	return position;
+}
+
+static void drop_pending(struct store_duck *s)
+{
+	buf_clear(&s->pending);
+	s->pending.err = 0;
+	s->pending_rows = s->pending_position = 0;
+}
+
+/* Once after the instance was replaced: what is in between must be read again. */
+static int check_lost(struct store_duck *s, struct errinfo *reterr)
+{
+	bool lost;
+
+	pthread_mutex_lock(&s->set_mutex);
+	lost = s->lost;
+	s->lost = false;
+	pthread_mutex_unlock(&s->set_mutex);
+	if (!lost)
+		return 0;
+	drop_pending(s);
+	return errinfo_set(reterr, -EIO,
+		"DuckDB gave up and was started again: its rows are read from the journal again");
+}
+
+int live_take(struct store *store, uint64_t position, const void *data, size_t len,
+	struct errinfo *reterr)
+{
+	struct store_duck *s = (struct store_duck *)store;
+	uint64_t rows;
+	int r = check_batch(data, len, &rows);
+
+	if (r < 0)
+		return errinfo_set(reterr, -EBADMSG, "journal entry %llu is not a batch of rows",
+			(unsigned long long)position);
+	r = check_lost(s, reterr);
+	if (r < 0)
+		return r;
+	if (position <= MAX(visible_position(s), s->pending_position))
+		return 0; /* it is there already */
+	r = find_room(s, len, reterr);
+	if (r == 0) {
+		buf_append(&s->pending, data, len);
+		r = s->pending.err;
+	}
+	if (r < 0) {
+		drop_pending(s);
+		return r;
+	}
+	s->pending_rows += rows;
+	s->pending_position = position;
+	return s->pending.len > PENDING_COMMIT ? live_commit(store, reterr) : 0;
+}
+
+/* ---- committing ---- */
+
+struct fill {
+	struct duck_appender *appenders[TABLE_COUNT];
+	uint64_t rows[TABLE_COUNT];
+	int64_t oldest_ns;
+};
+
+static void fill_done(struct fill *f)
+{
+	for (int t = 0; t < TABLE_COUNT; t++)
+		duck_appender_freep(&f->appenders[t]);
+}
+
+static int fill_open(
+	struct store_duck *s, struct fill *f, enum store_table t, struct errinfo *reterr)
+{
+	enum duck_type types[TABLE_COLUMNS_MAX];
+	char alias[STORE_ALIAS_MAX];
+	const struct table_desc *d = &store_tables[t];
+
+	for (int i = 0; i < d->column_count; i++)
+		types[i] = duck_types[d->columns[i].type];
+	return duck_appender_new(s->fill, generation_alias(s->current, alias), d->name, types,
+		d->column_count, &f->appenders[t], reterr);
+}
+
+static int fill_rows(struct store_duck *s, struct fill *f, struct errinfo *reterr)
+{
+	struct batch_reader reader = {(const uint8_t *)s->pending.data, s->pending.len};
+	struct batch_row row;
+	int r = 0;
+
+	while (r == 0 && batch_next(&reader, &row) > 0) {
+		const struct sql_value *time = &row.cells[store_tables[row.table].time];
+
+		if (!f->appenders[row.table])
+			r = fill_open(s, f, row.table, reterr);
+		if (r == 0)
+			r = duck_append(f->appenders[row.table], row.cells, reterr);
+		f->rows[row.table]++;
+		if (row.table == TABLE_EVENTS && time->type == SQL_INT &&
+			(f->oldest_ns == 0 || time->i < f->oldest_ns))
+			f->oldest_ns = time->i;
+	}
+	for (int t = 0; r == 0 && t < TABLE_COUNT; t++)
+		if (f->appenders[t])
+			r = duck_append_flush(f->appenders[t], reterr);
+	return r;
+}
+
+static int fill_transaction(struct store_duck *s, struct fill *f, struct errinfo *reterr)
+{
+	int r = duck_exec(s->fill, "BEGIN", reterr);
+
+	if (r < 0)
+		return r;
+	r = fill_rows(s, f, reterr);
+	fill_done(f);
+	memset(f->appenders, 0, sizeof(f->appenders));
+	if (r == 0)
+		r = duck_exec(s->fill, "COMMIT", reterr);
+	if (r < 0)
+		duck_exec(s->fill, "ROLLBACK", NULL);
+	return r;
+}
+
+static void count_rows(struct store_duck *s, const struct fill *f)
+{
+	struct generation *g = s->current;
+
+	pthread_mutex_lock(&s->set_mutex);
+	if (g->row_count == 0)
+		g->begun = mono_now();
+	for (int t = 0; t < TABLE_COUNT; t++)
+		g->rows[t] += f->rows[t];
+	g->row_count += s->pending_rows;
+	g->bytes += s->pending.len;
+	g->position = s->visible = s->pending_position;
+	if (f->oldest_ns && (g->oldest_ns == 0 || f->oldest_ns < g->oldest_ns))
+		g->oldest_ns = f->oldest_ns;
+	pthread_mutex_unlock(&s->set_mutex);
+}
+
+static int commit_pending(struct store_duck *s, struct errinfo *reterr)
+{
+	struct fill f = {0};
+	int r = instance_use(s, reterr);
+
+	if (r == 0) {
+		pthread_mutex_lock(&s->fill_mutex);
+		r = check_lost(s, reterr); /* from here on nobody replaces the instance */
+		if (r == 0 && s->pending_rows)
+			r = fill_transaction(s, &f, reterr);
+		if (r == 0)
+			count_rows(s, &f);
+		pthread_mutex_unlock(&s->fill_mutex);
+		instance_leave(s);
+	}
+	drop_pending(s);
+	return r;
+}
+
+int live_commit(struct store *store, struct errinfo *reterr)
+{
+	struct store_duck *s = (struct store_duck *)store;
+	int r = s->pending_position ? commit_pending(s, reterr) : check_lost(s, reterr);
+
+	if (r < 0)
+		instance_check(s, false);
+	else
+		seal_if_due(s);
+	return r;
+}
