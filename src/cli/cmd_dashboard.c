@@ -157,24 +157,10 @@ static int check_settings(const struct dashboard_settings *s, struct errinfo *re
 static int open_tls(struct dashboard *d, const char *const *names, struct errinfo *reterr)
 {
 	const struct dashboard_settings *s = d->settings;
-	_cleanup_free_ char *home = NULL, *folder = NULL;
 	struct tls_server_settings t = {
 		.cert = s->cert, .key = s->key, .client_ca = s->client_ca, .names = names};
-	int r;
 
-	if (s->no_tls)
-		return 0;
-	if (!s->cert) {
-		r = state_folder(&home, reterr);
-		if (r < 0)
-			return r;
-		if (asprintf(&folder, "%s/tls", home) < 0) {
-			folder = NULL;
-			return -ENOMEM;
-		}
-		t.state_dir = folder;
-	}
-	return tls_server_new(&t, &d->tls, reterr);
+	return s->no_tls ? 0 : server_tls_open(&t, &d->tls, reterr);
 }
 
 /* A recording that is named must be there; the default one may come later. */

@@ -26,6 +26,25 @@ int state_folder(char **ret, struct errinfo *reterr)
 	return *ret ? 0 : -ENOMEM;
 }
 
+int server_tls_open(const struct tls_server_settings *s, struct tls **ret, struct errinfo *reterr)
+{
+	_cleanup_free_ char *home = NULL, *folder = NULL;
+	struct tls_server_settings t = *s;
+	int r;
+
+	if (!t.cert) {
+		r = state_folder(&home, reterr);
+		if (r < 0)
+			return r;
+		if (asprintf(&folder, "%s/tls", home) < 0) {
+			folder = NULL;
+			return -ENOMEM;
+		}
+		t.state_dir = folder;
+	}
+	return tls_server_new(&t, ret, reterr);
+}
+
 int server_access_check(const struct server_access_options *o, struct errinfo *reterr)
 {
 	if (o->no_token && o->token_file)

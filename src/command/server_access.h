@@ -40,6 +40,10 @@ void server_access_done(struct server_access *a);
  * the page at @url, unless that is NULL. */
 void server_access_say(const struct server_access *a, FILE *out, const char *url);
 
+/* server_tls_open - as tls_server_new(); without a certificate of the caller's, a self-signed one is kept in
+ * the state folder. */
+int server_tls_open(const struct tls_server_settings *s, struct tls **ret, struct errinfo *reterr);
+
 /* state_folder - the folder of the default recording, made if it is missing: certificate and token
  * are kept there. The caller frees *ret. */
 int state_folder(char **ret, struct errinfo *reterr);

@@ -12,12 +12,15 @@
 /* A notification of this request, one line of JSON without its end; before the reply. */
 typedef void call_notify(void *arg, const char *text, size_t len);
 
+struct registry_tool;
+
 struct call {
-	void *arg;                       /* the offer's */
-	const struct revision *revision; /* that the client speaks */
-	const json_t *capabilities;      /* of the client; NULL: not told */
-	const json_t *progress_token;    /* NULL: it wants no word of progress */
-	call_notify *notify;             /* NULL: there is no way */
+	void *arg;                        /* the request's; without one the registry's */
+	const struct registry_tool *tool; /* that runs; NULL: none does */
+	const struct revision *revision;  /* that the client speaks */
+	const json_t *capabilities;       /* of the client; NULL: not told */
+	const json_t *progress_token;     /* NULL: it wants no word of progress */
+	call_notify *notify;              /* NULL: there is no way */
 	void *notify_arg;
 };
 

@@ -197,6 +197,7 @@ static json_t *do_call(struct turn *t, struct rpc_error *e)
 	}
 	if (answer_init(&a) < 0)
 		return NULL;
+	t->call->tool = tool;
 	if (schema_check(t->dispatcher->inputs[tool - t->registry->tools],
 		    arguments ? arguments : none, &why) < 0)
 		answer_fail(&a, "%s.", buf_str(&why));
@@ -378,7 +379,8 @@ json_t *dispatcher_answer(const struct dispatcher *t, const struct call *c,
 			c->revision->name);
 		return NULL;
 	}
-	call.arg = t->registry->arg;
+	if (!call.arg)
+		call.arg = t->registry->arg;
 	call.progress_token = json_object_get(meta_of(m), "progressToken");
 	result = method->run(&turn, e);
 	if (!result && !e->code)

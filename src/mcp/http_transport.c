@@ -213,7 +213,8 @@ static json_t *answer_one(struct exchange *x, const struct rpc_message *m, struc
 
 static void answer_message(struct exchange *x, json_t *doc)
 {
-	struct call call = {.notify = x->events ? note : NULL, .notify_arg = x};
+	struct call call = {
+		.arg = x->request->arg, .notify = x->events ? note : NULL, .notify_arg = x};
 	_cleanup_json_ json_t *reply = NULL;
 	struct rpc_message m;
 	int r = rpc_read(doc, &m, &x->error);
@@ -245,7 +246,7 @@ static void answer_message(struct exchange *x, json_t *doc)
 
 static json_t *answer_element(struct exchange *x, json_t *doc)
 {
-	struct call call = {.revision = x->revision};
+	struct call call = {.arg = x->request->arg, .revision = x->revision};
 	struct rpc_message m;
 	json_t *reply;
 

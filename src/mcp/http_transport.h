@@ -18,6 +18,7 @@ struct http_transport_request {
 	/* The value of a field, its name in lower case; NULL: it is not there. */
 	const char *(*field)(const void *arg, const char *name);
 	const void *field_arg;
+	void *arg; /* of its calls; NULL: the registry's */
 };
 
 struct http_transport_reply {

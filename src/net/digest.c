@@ -18,12 +18,14 @@ static void put_hex(const unsigned char bytes[SHA256_DIGEST_LENGTH], char ret[DI
 		snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
 }
 
-void digest_sha256(const void *data, size_t len, char ret[DIGEST_HEX])
+int digest_sha256(const void *data, size_t len, char ret[DIGEST_HEX])
 {
 	unsigned char bytes[SHA256_DIGEST_LENGTH];
 
-	SHA256(data, len, bytes);
+	if (!SHA256(data, len, bytes))
+		return -ENOMEM;
 	put_hex(bytes, ret);
+	return 0;
 }
 
 static int digest_read(int fd, EVP_MD_CTX *context)

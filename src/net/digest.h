@@ -6,7 +6,8 @@
 
 #define DIGEST_HEX 65 /* bytes of the digits with their NUL */
 
-void digest_sha256(const void *data, size_t len, char ret[DIGEST_HEX]);
+/* digest_sha256 - 0, or -ENOMEM. */
+int digest_sha256(const void *data, size_t len, char ret[DIGEST_HEX]);
 
 /* digest_sha256_file - 0, or what open(2) or read(2) gave. */
 int digest_sha256_file(const char *path, char ret[DIGEST_HEX]);

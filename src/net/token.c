@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token.c - see token.h. Invariants: at most TOKENS_MAX hashes are held, and every one of them is
- * compared with whatever is shown, so that the time tells nothing. */
+/* token.c - see token.h. Invariants: at most TOKEN_SET_MAX hashes are held, and every one of them
+ * is compared with whatever is shown, so that the time tells nothing. */
 #include "net/token.h"
 
 #include <ctype.h>
@@ -13,17 +13,19 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "net/secret_file.h"
 
-#define TOKENS_MAX  1024
-#define TOKEN_BYTES 512 /* of one token at most */
+#define TOKENS_MAX  1024 /* of a file */
+#define TOKEN_BYTES 512  /* of one token at most */
 #define FILE_MAX    (1u << 20)
 
 struct token_set {
 	char *path, *variable;
-	unsigned char hash[TOKENS_MAX][SHA256_DIGEST_LENGTH];
+	struct token_hash hash[TOKEN_SET_MAX];
 	size_t count;
 };
+STATIC_ASSERT(sizeof(((struct token_hash *)NULL)->sha256) == SHA256_DIGEST_LENGTH);
 
 struct token_list { /* what is being read */
 	const char *from;
@@ -38,27 +40,37 @@ static void list_done(struct token_list *l)
 	free(l->first);
 }
 
-static int check_token(
-	const struct token_list *l, const char *s, size_t len, struct errinfo *reterr)
+static int check_token(const char *from, const char *s, size_t len, struct errinfo *reterr)
 {
 	if (len < TOKEN_BYTES_MIN)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
 			"a token in %s has fewer than %d characters: create one with `openssl rand -hex 32`",
-			l->from, TOKEN_BYTES_MIN);
+			from, TOKEN_BYTES_MIN);
 	if (len > TOKEN_BYTES)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
-			"a token in %s has more than %d characters", l->from, TOKEN_BYTES);
+			"a token in %s has more than %d characters", from, TOKEN_BYTES);
 	for (size_t i = 0; i < len; i++)
 		if (!isgraph((unsigned char)s[i]))
 			return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
 				"a token in %s contains blanks or characters not allowed in HTTP",
-				l->from);
+				from);
 	return 0;
+}
+
+int token_hash_of(const char *from, const char *text, size_t len, struct token_hash *ret,
+	struct errinfo *reterr)
+{
+	int r = check_token(from, text, len, reterr);
+
+	if (r < 0)
+		return r;
+	*ret = (struct token_hash){0};
+	return SHA256((const unsigned char *)text, len, ret->sha256) ? 0 : -ENOMEM;
 }
 
 static int add_token(struct token_list *l, const char *s, size_t len, struct errinfo *reterr)
 {
-	int r = check_token(l, s, len, reterr);
+	int r = check_token(l->from, s, len, reterr);
 
 	if (r < 0)
 		return r;
@@ -70,8 +82,7 @@ static int add_token(struct token_list *l, const char *s, size_t len, struct err
 	if (l->set->count == TOKENS_MAX)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -E2BIG,
 			"%s contains more than %d tokens", l->from, TOKENS_MAX);
-	SHA256((const unsigned char *)s, len, l->set->hash[l->set->count++]);
-	return 0;
+	return token_hash_of(l->from, s, len, &l->set->hash[l->set->count++], reterr);
 }
 
 /* add_lines - one token a line; '#' at the begin of a line or behind a blank begins a comment. */
@@ -120,6 +131,12 @@ static int read_tokens(
 	return r;
 }
 
+static int fail_empty(const char *from, struct errinfo *reterr)
+{
+	return errinfo_set_exit(reterr, EXIT_CONFIG, -ENODATA,
+		"%s contains no token: create one with `openssl rand -hex 32`", from);
+}
+
 int token_set_new(
 	const char *path, const char *variable, struct token_set **ret, struct errinfo *reterr)
 {
@@ -133,8 +150,7 @@ int token_set_new(
 	if (r < 0)
 		return r;
 	if (path && !t->count)
-		return errinfo_set_exit(reterr, EXIT_CONFIG, -ENODATA,
-			"%s contains no token: create one with `openssl rand -hex 32`", path);
+		return fail_empty(path, reterr);
 	t->path = path ? strdup(path) : NULL;
 	t->variable = variable ? strdup(variable) : NULL;
 	if ((path && !t->path) || (variable && !t->variable))
@@ -148,6 +164,45 @@ int token_set_of(const char *text, struct token_set **ret, struct errinfo *reter
 	_cleanup_(token_set_freep) struct token_set *t = calloc(1, sizeof(*t));
 	struct token_list list = {.from = "memory", .set = t};
 	int r = t ? add_token(&list, text, strlen(text), reterr) : -ENOMEM;
+
+	if (r == 0)
+		*ret = TAKE(t);
+	return r;
+}
+
+int token_set_of_lines(
+	const char *from, const char *text, struct token_set **ret, struct errinfo *reterr)
+{
+	_cleanup_(token_set_freep) struct token_set *t = calloc(1, sizeof(*t));
+	struct token_list list = {.from = from, .set = t};
+	int r = t ? add_lines(&list, text, reterr) : -ENOMEM;
+
+	if (r == 0 && !t->count)
+		r = fail_empty(from, reterr);
+	if (r == 0)
+		*ret = TAKE(t);
+	return r;
+}
+
+const struct token_hash *token_set_hashes(const struct token_set *t, size_t *ret_count)
+{
+	*ret_count = t->count;
+	return t->hash;
+}
+
+int token_set_replace(struct token_set *t, const struct token_hash *hashes, size_t count)
+{
+	if (count > TOKEN_SET_MAX)
+		return -E2BIG;
+	memcpy(t->hash, hashes, count * sizeof(*hashes));
+	t->count = count;
+	return 0;
+}
+
+int token_set_of_hashes(const struct token_hash *hashes, size_t count, struct token_set **ret)
+{
+	_cleanup_(token_set_freep) struct token_set *t = calloc(1, sizeof(*t));
+	int r = t ? token_set_replace(t, hashes, count) : -ENOMEM;
 
 	if (r == 0)
 		*ret = TAKE(t);
@@ -187,6 +242,11 @@ static uint64_t first_bytes(const unsigned char hash[SHA256_DIGEST_LENGTH])
 	return n ? n : 1;
 }
 
+uint64_t token_hash_number(const struct token_hash *h)
+{
+	return first_bytes(h->sha256);
+}
+
 uint64_t token_number(const char *text, size_t len)
 {
 	unsigned char hash[SHA256_DIGEST_LENGTH];
@@ -195,9 +255,17 @@ uint64_t token_number(const char *text, size_t len)
 	return first_bytes(hash);
 }
 
+static bool is_over(const struct token_hash *h, uint64_t now_ns, int64_t wall_ns)
+{
+	return (h->until_ns && now_ns >= h->until_ns) ||
+	       (h->expires_ns && wall_ns >= h->expires_ns);
+}
+
 uint64_t token_set_find(const struct token_set *t, const char *authorization)
 {
 	unsigned char shown[SHA256_DIGEST_LENGTH];
+	uint64_t now_ns = mono_now().ns;
+	int64_t wall_ns = wall_now().ns;
 	size_t len;
 	int same = 0;
 
@@ -206,11 +274,11 @@ uint64_t token_set_find(const struct token_set *t, const char *authorization)
 	authorization += 7;
 	authorization += strspn(authorization, " ");
 	len = strlen(authorization);
-	if (len > TOKEN_BYTES)
+	if (len > TOKEN_BYTES || !SHA256((const unsigned char *)authorization, len, shown))
 		return 0;
-	SHA256((const unsigned char *)authorization, len, shown);
 	for (size_t i = 0; i < t->count; i++)
-		same |= CRYPTO_memcmp(shown, t->hash[i], sizeof(shown)) == 0;
+		same |= (CRYPTO_memcmp(shown, t->hash[i].sha256, sizeof(shown)) == 0) &
+			!is_over(&t->hash[i], now_ns, wall_ns);
 	return same ? first_bytes(shown) : 0;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* otlp_fields.h - field numbers of OTLP's published messages, which never change: collector, metrics,
- * logs, resource and common, v1. Fields that nobody here writes or reads are left out. */
+ * logs, trace, resource and common, v1. Fields that nobody here writes or reads are left out. */
 #pragma once
 
-/* Messages of metrics and of logs nest alike: request, resource, scope, item. */
+/* Messages of metrics, logs and traces nest alike: request, resource, scope, item. */
 enum { REQUEST_RESOURCES = 1 };
 enum { RESOURCE_ITEM_RESOURCE = 1, RESOURCE_ITEM_SCOPES = 2 };
 enum { SCOPE_ITEM_SCOPE = 1, SCOPE_ITEM_ITEMS = 2 };
@@ -45,3 +45,16 @@ enum {
 	RECORD_OBSERVED = 11,
 	RECORD_EVENT = 12,
 };
+
+enum {
+	SPAN_TRACE = 1,
+	SPAN_ID = 2,
+	SPAN_PARENT = 4,
+	SPAN_NAME = 5,
+	SPAN_KIND = 6,
+	SPAN_START = 7,
+	SPAN_END = 8,
+	SPAN_ATTRIBUTES = 9,
+	SPAN_STATUS = 15,
+};
+enum { STATUS_CODE = 3 };

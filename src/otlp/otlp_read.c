@@ -17,17 +17,19 @@ const struct otlp_value *otlp_attribute_get(const struct otlp_attributes *a, con
 	return NULL;
 }
 
-void otlp_reading_begin(struct otlp_reading *s, const struct otlp_visitor *v, bool logs)
+void otlp_reading_begin(
+	struct otlp_reading *s, const struct otlp_visitor *v, enum otlp_signal signal)
 {
 	/* The attributes' items are as large as a page and are valid up to their count only. */
 	s->visitor = v;
 	s->done = (struct otlp_walk){0};
-	s->logs = logs;
+	s->signal = signal;
 	s->why = NULL;
 	s->resource.count = s->attributes.count = 0;
 	s->point = (struct otlp_point){
 		.resource = &s->resource, .attributes = &s->attributes, .name = "", .unit = ""};
 	s->record = (struct otlp_record){.resource = &s->resource, .attributes = &s->attributes};
+	s->span = (struct otlp_span){.resource = &s->resource, .attributes = &s->attributes};
 	otlp_reading_scope(s, "", 0);
 }
 
@@ -36,12 +38,13 @@ void otlp_reading_resource(struct otlp_reading *s)
 	s->resource.count = 0;
 	s->point.resource_number++;
 	s->record.resource_number++;
+	s->span.resource_number++;
 }
 
 void otlp_reading_scope(struct otlp_reading *s, const char *name, size_t len)
 {
-	s->point.scope = s->record.scope = name;
-	s->point.scope_len = s->record.scope_len = len;
+	s->point.scope = s->record.scope = s->span.scope = name;
+	s->point.scope_len = s->record.scope_len = s->span.scope_len = len;
 }
 
 void otlp_reading_point(struct otlp_reading *s)
@@ -61,6 +64,20 @@ void otlp_reading_record(struct otlp_reading *s)
 	s->record.event_len = 0;
 }
 
+void otlp_reading_span(struct otlp_reading *s)
+{
+	struct otlp_span *p = &s->span;
+
+	s->attributes.count = 0;
+	p->name = "";
+	p->name_len = 0;
+	p->start_ns = p->end_ns = 0;
+	p->kind = p->status = 0;
+	memset(p->trace, 0, sizeof(p->trace));
+	memset(p->id, 0, sizeof(p->id));
+	memset(p->parent, 0, sizeof(p->parent));
+}
+
 static int too_much(struct otlp_reading *s, const char *why)
 {
 	s->why = why;
@@ -72,7 +89,7 @@ struct otlp_attribute *otlp_reading_attribute(struct otlp_reading *s, struct otl
 	struct otlp_attribute *item = &a->item[a->count];
 
 	if (a->count == OTLP_ATTRIBUTES_MAX) {
-		too_much(s, "a point, record or resource has too many attributes");
+		too_much(s, "a point, record, span or resource has too many attributes");
 		return NULL;
 	}
 	a->count++;
@@ -80,14 +97,24 @@ struct otlp_attribute *otlp_reading_attribute(struct otlp_reading *s, struct otl
 	return item;
 }
 
+static int visit(struct otlp_reading *s)
+{
+	const struct otlp_visitor *v = s->visitor;
+
+	switch (s->signal) {
+	case OTLP_METRICS: return v->point(v->arg, &s->point);
+	case OTLP_LOGS: return v->record(v->arg, &s->record);
+	default: return v->span(v->arg, &s->span);
+	}
+}
+
 int otlp_reading_visit(struct otlp_reading *s)
 {
 	int r;
 
 	if (s->done.taken + s->done.rejected == OTLP_POINTS_MAX)
-		return too_much(s, "it has too many points or records");
-	r = s->logs ? s->visitor->record(s->visitor->arg, &s->record)
-		    : s->visitor->point(s->visitor->arg, &s->point);
+		return too_much(s, "it has too many points, records or spans");
+	r = visit(s);
 	if (r < 0)
 		s->done.rejected++;
 	else
@@ -98,7 +125,7 @@ int otlp_reading_visit(struct otlp_reading *s)
 int otlp_reading_end(const struct otlp_reading *s, int err, const char *encoding,
 	struct otlp_walk *ret, struct errinfo *reterr)
 {
-	const char *what = s->logs ? "logs" : "metrics";
+	const char *what = otlp_signal_id(s->signal);
 
 	if (err == 0) {
 		*ret = s->done;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* otlp_read.h - foreign OTLP requests (metrics and logs, protobuf or JSON) as a walk over their
+/* otlp_read.h - foreign OTLP requests (metrics, logs and traces, protobuf or JSON) as a walk over their
  * points. Nothing is kept: what a visitor is given is valid during its call. No I/O.
  *
  * A value that makes no sense (NaN where a number is needed is passed on: it is the visitor's to
@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/errinfo.h"
+#include "otlp/otlp_response.h"
 
 #define OTLP_ATTRIBUTES_MAX 64
 #define OTLP_POINTS_MAX     100000 /* of a request */
@@ -72,11 +73,30 @@ struct otlp_record { /* of a log */
 	size_t event_len;
 };
 
-struct otlp_visitor {
+#define OTLP_TRACE_ID 16
+#define OTLP_SPAN_ID  8
+
+struct otlp_span {
+	const struct otlp_attributes *resource;
+	size_t resource_number;
+	const char *scope;
+	size_t scope_len;
+	const struct otlp_attributes *attributes;
+	const char *name;
+	size_t name_len;
+	uint64_t start_ns, end_ns;
+	int kind;   /* OTLP's: 1 internal, 2 server, 3 client, 4 producer, 5 consumer */
+	int status; /* 0 not told, 1 well, 2 an error */
+	/* One that does not have the right length is zeros, as one that is not told. */
+	uint8_t trace[OTLP_TRACE_ID], id[OTLP_SPAN_ID], parent[OTLP_SPAN_ID];
+};
+
+struct otlp_visitor { /* one that is NULL is not called: there is nothing of it in the request */
 	void *arg;
 	/* 0: taken; a negative errno: this one is rejected, and counted; the walk goes on */
 	int (*point)(void *arg, const struct otlp_point *p);
 	int (*record)(void *arg, const struct otlp_record *r);
+	int (*span)(void *arg, const struct otlp_span *s);
 };
 
 struct otlp_walk {
@@ -91,4 +111,8 @@ int otlp_read_metrics_json(const char *text, size_t len, const struct otlp_visit
 int otlp_read_logs_protobuf(const void *data, size_t len, const struct otlp_visitor *v,
 	struct otlp_walk *ret, struct errinfo *reterr);
 int otlp_read_logs_json(const char *text, size_t len, const struct otlp_visitor *v,
+	struct otlp_walk *ret, struct errinfo *reterr);
+int otlp_read_traces_protobuf(const void *data, size_t len, const struct otlp_visitor *v,
+	struct otlp_walk *ret, struct errinfo *reterr);
+int otlp_read_traces_json(const char *text, size_t len, const struct otlp_visitor *v,
 	struct otlp_walk *ret, struct errinfo *reterr);

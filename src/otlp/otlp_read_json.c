@@ -240,17 +240,87 @@ static void read_record(struct reading *d)
 	otlp_json_release(&d->j, mark);
 }
 
+/* read_id - of @size bytes in hexadecimal digits, or nothing. */
+static void read_id(struct reading *d, uint8_t *ret, size_t size)
+{
+	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+	uint8_t id[OTLP_TRACE_ID] = {0};
+	size_t len;
+	const char *text = otlp_json_text(&d->j, &len);
+
+	if (len != 2 * size)
+		return;
+	for (size_t i = 0; i < len; i++) {
+		const char *digit = memchr(digits, text[i], sizeof(digits) - 1);
+
+		if (!digit)
+			return;
+		id[i / 2] = (uint8_t)(id[i / 2] << 4 | ((digit - digits) & 15));
+	}
+	memcpy(ret, id, size);
+}
+
+static int read_status(struct reading *d)
+{
+	int code = 0;
+
+	if (!otlp_json_object(&d->j))
+		return 0;
+	while (otlp_json_member(&d->j)) {
+		if (key_is(d, "code"))
+			code = (int)MIN(otlp_json_uint(&d->j), (uint64_t)INT32_MAX);
+		else
+			otlp_json_skip(&d->j);
+	}
+	return code;
+}
+
+static void read_span(struct reading *d)
+{
+	struct otlp_kept *mark = d->j.kept;
+	struct otlp_span *p = &d->s.span;
+
+	otlp_reading_span(&d->s);
+	while (otlp_json_member(&d->j)) {
+		if (key_is(d, "traceId"))
+			read_id(d, p->trace, sizeof(p->trace));
+		else if (key_is(d, "spanId"))
+			read_id(d, p->id, sizeof(p->id));
+		else if (key_is(d, "parentSpanId"))
+			read_id(d, p->parent, sizeof(p->parent));
+		else if (key_is(d, "name"))
+			p->name = otlp_json_text(&d->j, &p->name_len);
+		else if (key_is(d, "kind"))
+			p->kind = (int)MIN(otlp_json_uint(&d->j), (uint64_t)INT32_MAX);
+		else if (key_is(d, "startTimeUnixNano"))
+			p->start_ns = otlp_json_uint(&d->j);
+		else if (key_is(d, "endTimeUnixNano"))
+			p->end_ns = otlp_json_uint(&d->j);
+		else if (key_is(d, "attributes"))
+			read_attributes(d, &d->s.attributes);
+		else if (key_is(d, "status"))
+			p->status = read_status(d);
+		else
+			otlp_json_skip(&d->j);
+	}
+	visit(d);
+	otlp_json_release(&d->j, mark);
+}
+
 static void read_scope_content(struct reading *d)
 {
+	static void (*const readers[])(struct reading * d) = {
+		[OTLP_METRICS] = read_metric, [OTLP_LOGS] = read_record, [OTLP_TRACES] = read_span};
+
 	if (!otlp_json_array(&d->j))
 		return;
 	while (otlp_json_element(&d->j))
-		(d->s.logs ? read_record : read_metric)(d);
+		readers[d->s.signal](d);
 }
 
 /* A level of resources or of scopes: what describes it, and a list of what is inside. */
 struct level {
-	const char *head, *content[2]; /* of metrics, of logs */
+	const char *head, *content[OTLP_SIGNAL_COUNT];
 	void (*read_head)(struct reading *d);
 	void (*read_content)(struct reading *d);
 };
@@ -266,7 +336,7 @@ static void read_level(struct reading *d, const struct level *level)
 		if (key_is(d, level->head)) {
 			level->read_head(d);
 			described = true;
-		} else if (!key_is(d, level->content[d->s.logs])) {
+		} else if (!key_is(d, level->content[d->s.signal])) {
 			otlp_json_skip(&d->j);
 		} else if (described) {
 			level->read_content(d);
@@ -286,7 +356,7 @@ static void read_level(struct reading *d, const struct level *level)
 static void read_scopes(struct reading *d)
 {
 	static const struct level level = {
-		"scope", {"metrics", "logRecords"}, read_scope, read_scope_content};
+		"scope", {"metrics", "logRecords", "spans"}, read_scope, read_scope_content};
 
 	if (!otlp_json_array(&d->j))
 		return;
@@ -298,8 +368,8 @@ static void read_scopes(struct reading *d)
 
 static void read_resources(struct reading *d)
 {
-	static const struct level level = {
-		"resource", {"scopeMetrics", "scopeLogs"}, read_resource, read_scopes};
+	static const struct level level = {"resource", {"scopeMetrics", "scopeLogs", "scopeSpans"},
+		read_resource, read_scopes};
 
 	if (!otlp_json_array(&d->j))
 		return;
@@ -309,19 +379,21 @@ static void read_resources(struct reading *d)
 	}
 }
 
-static int read_request(const char *text, size_t len, const struct otlp_visitor *v, bool logs,
-	struct otlp_walk *ret, struct errinfo *reterr)
+static int read_request(const char *text, size_t len, const struct otlp_visitor *v,
+	enum otlp_signal signal, struct otlp_walk *ret, struct errinfo *reterr)
 {
-	const char *const key = logs ? "resourceLogs" : "resourceMetrics";
+	static const char *const keys[] = {[OTLP_METRICS] = "resourceMetrics",
+		[OTLP_LOGS] = "resourceLogs",
+		[OTLP_TRACES] = "resourceSpans"};
 	struct reading d;
 	int err;
 
-	otlp_reading_begin(&d.s, v, logs);
+	otlp_reading_begin(&d.s, v, signal);
 	otlp_json_init(&d.j, text, len);
 	if (json_read(&d.j.r) != JSON_READ_OBJECT && !d.j.r.err)
 		d.j.r.err = -EBADMSG;
 	while (otlp_json_member(&d.j)) {
-		if (key_is(&d, key))
+		if (key_is(&d, keys[signal]))
 			read_resources(&d);
 		else
 			otlp_json_skip(&d.j);
@@ -335,11 +407,17 @@ static int read_request(const char *text, size_t len, const struct otlp_visitor 
 int otlp_read_metrics_json(const char *text, size_t len, const struct otlp_visitor *v,
 	struct otlp_walk *ret, struct errinfo *reterr)
 {
-	return read_request(text, len, v, false, ret, reterr);
+	return read_request(text, len, v, OTLP_METRICS, ret, reterr);
 }
 
 int otlp_read_logs_json(const char *text, size_t len, const struct otlp_visitor *v,
 	struct otlp_walk *ret, struct errinfo *reterr)
 {
-	return read_request(text, len, v, true, ret, reterr);
+	return read_request(text, len, v, OTLP_LOGS, ret, reterr);
+}
+
+int otlp_read_traces_json(const char *text, size_t len, const struct otlp_visitor *v,
+	struct otlp_walk *ret, struct errinfo *reterr)
+{
+	return read_request(text, len, v, OTLP_TRACES, ret, reterr);
 }

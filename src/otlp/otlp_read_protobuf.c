@@ -3,6 +3,7 @@
  * read before what is inside it, by walking the level twice: the second walk steps over the content
  * by its length. All texts stay where they are in the request. */
 #include <errno.h>
+#include <string.h>
 
 #include "otlp/otlp_fields.h"
 #include "otlp/otlp_read_private.h"
@@ -210,6 +211,61 @@ static void read_record(
 	pb_leave(outer, &r);
 }
 
+/* read_id - of @size bytes, or nothing. */
+static void read_id(struct pb_reader *r, const struct pb_field *f, uint8_t *ret, size_t size)
+{
+	if (f->type != PB_BYTES)
+		fail(r, -EBADMSG);
+	else if (f->len == size)
+		memcpy(ret, f->data, size);
+}
+
+static int read_status(struct pb_reader *outer, const struct pb_field *status)
+{
+	struct pb_reader r = pb_enter(outer, status);
+	struct pb_field f;
+	int code = 0;
+
+	while (pb_next(&r, &f))
+		if (f.number == STATUS_CODE)
+			code = (int)pb_int(&r, &f);
+	pb_leave(outer, &r);
+	return code;
+}
+
+static void read_span(struct otlp_reading *s, struct pb_reader *outer, const struct pb_field *span)
+{
+	struct pb_reader r = pb_enter(outer, span);
+	struct otlp_span *p = &s->span;
+	struct pb_field f;
+
+	otlp_reading_span(s);
+	while (pb_next(&r, &f))
+		switch (f.number) {
+		case SPAN_TRACE: read_id(&r, &f, p->trace, sizeof(p->trace)); break;
+		case SPAN_ID: read_id(&r, &f, p->id, sizeof(p->id)); break;
+		case SPAN_PARENT: read_id(&r, &f, p->parent, sizeof(p->parent)); break;
+		case SPAN_NAME: p->name = pb_string(&r, &f, &p->name_len); break;
+		case SPAN_KIND: p->kind = (int)pb_int(&r, &f); break;
+		case SPAN_START: p->start_ns = pb_fixed64(&r, &f); break;
+		case SPAN_END: p->end_ns = pb_fixed64(&r, &f); break;
+		case SPAN_ATTRIBUTES: read_attribute(s, &s->attributes, &r, &f); break;
+		case SPAN_STATUS: p->status = read_status(&r, &f); break;
+		}
+	if (!r.err)
+		r.err = otlp_reading_visit(s);
+	pb_leave(outer, &r);
+}
+
+static void read_item(struct otlp_reading *s, struct pb_reader *outer, const struct pb_field *item)
+{
+	switch (s->signal) {
+	case OTLP_METRICS: read_metric(s, outer, item); break;
+	case OTLP_LOGS: read_record(s, outer, item); break;
+	default: read_span(s, outer, item);
+	}
+}
+
 static void read_scope_item(
 	struct otlp_reading *s, struct pb_reader *outer, const struct pb_field *item)
 {
@@ -223,7 +279,7 @@ static void read_scope_item(
 	pb_leave(&r, &again);
 	while (pb_next(&r, &f))
 		if (f.number == SCOPE_ITEM_ITEMS)
-			(s->logs ? read_record : read_metric)(s, &r, &f);
+			read_item(s, &r, &f);
 	pb_leave(outer, &r);
 }
 
@@ -244,14 +300,14 @@ static void read_resource_item(
 	pb_leave(outer, &r);
 }
 
-static int read_request(const void *data, size_t len, const struct otlp_visitor *v, bool logs,
-	struct otlp_walk *ret, struct errinfo *reterr)
+static int read_request(const void *data, size_t len, const struct otlp_visitor *v,
+	enum otlp_signal signal, struct otlp_walk *ret, struct errinfo *reterr)
 {
 	struct pb_reader r = pb_reader_of(data, len);
 	struct otlp_reading s;
 	struct pb_field f;
 
-	otlp_reading_begin(&s, v, logs);
+	otlp_reading_begin(&s, v, signal);
 	while (pb_next(&r, &f))
 		if (f.number == REQUEST_RESOURCES)
 			read_resource_item(&s, &r, &f);
@@ -261,11 +317,17 @@ static int read_request(const void *data, size_t len, const struct otlp_visitor 
 int otlp_read_metrics_protobuf(const void *data, size_t len, const struct otlp_visitor *v,
 	struct otlp_walk *ret, struct errinfo *reterr)
 {
-	return read_request(data, len, v, false, ret, reterr);
+	return read_request(data, len, v, OTLP_METRICS, ret, reterr);
 }
 
 int otlp_read_logs_protobuf(const void *data, size_t len, const struct otlp_visitor *v,
 	struct otlp_walk *ret, struct errinfo *reterr)
 {
-	return read_request(data, len, v, true, ret, reterr);
+	return read_request(data, len, v, OTLP_LOGS, ret, reterr);
+}
+
+int otlp_read_traces_protobuf(const void *data, size_t len, const struct otlp_visitor *v,
+	struct otlp_walk *ret, struct errinfo *reterr)
+{
+	return read_request(data, len, v, OTLP_TRACES, ret, reterr);
 }

@@ -74,3 +74,14 @@ export function quiet(name, page) {
 	equal(`${name}: the policy forbade nothing`, page.violations, []);
 	equal(`${name}: no other server was asked`, page.foreign, []);
 }
+
+// picture - of the whole page, as wide as it is; left in $shots, if that is given. What sticks to the top is there once.
+export async function picture(page, name, most = 6000) {
+	if (!shots)
+		return;
+	const size = page.viewportSize(), height = await page.evaluate(() => document.documentElement.scrollHeight);
+	await page.setViewportSize({width: size.width, height: Math.min(height, most)});
+	await page.evaluate(() => scrollTo(0, 0));
+	await page.screenshot({path: `${shots}/${name}.png`});
+	await page.setViewportSize(size);
+}

@@ -17,6 +17,7 @@
 
 #include "cluster/store/store_duck.h"
 #include "cluster/store/store_duck_private.h"
+#include "duck_fixture.h"
 
 #define T0 INT64_C(1790000000000000000) /* a time of the first row */
 
@@ -26,27 +27,6 @@ struct scratch_store {
 	struct store_duck_settings settings;
 	struct store *store;
 };
-
-/* The library lies beside the programs, not beside the tests. */
-static _unused_ bool duck_is_there(void)
-{
-	struct errinfo err = {0};
-	char path[4096];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
-	char *slash;
-
-	path[n > 0 ? n : 0] = 0;
-	slash = strrchr(path, '/');
-	if (slash) {
-		strcpy(slash, "/../../duckdb/libduckdb.so");
-		if (access(path, R_OK) == 0)
-			setenv("INGERO_DUCKDB_LIB", path, 0);
-	}
-	if (duck_load(&err) == 0)
-		return true;
-	print_message("SKIP: %s\n", err.text);
-	return false;
-}
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
@@ -139,7 +119,7 @@ static _unused_ int take_entry(struct store *s, uint64_t position)
 	return take_batch(s, position, &b);
 }
 
-/* Entries up to @position, each with its own commit, from where the store is. */
+/* Entries up to @position, five a commit, from where the store is. */
 static _unused_ void fill_up_to(struct store *s, uint64_t position)
 {
 	struct store_stats st;
@@ -147,7 +127,8 @@ static _unused_ void fill_up_to(struct store *s, uint64_t position)
 	s->ops->stats(s, &st);
 	for (uint64_t i = st.visible + 1; i <= position; i++) {
 		assert_int_equal(take_entry(s, i), 0);
-		assert_int_equal(store_commit(s, NULL), 0);
+		if (i % 5 == 0 || i == position)
+			assert_int_equal(store_commit(s, NULL), 0);
 	}
 }
 

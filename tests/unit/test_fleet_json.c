@@ -79,6 +79,23 @@ static void tell_calls(struct fleet *f, const char *node, int first, int step)
 	assert_int_equal(fleet_take_calls(f, &b, now, &taken), 0);
 }
 
+static void tell_report(struct fleet *f)
+{
+	struct push_report r = {.who = {.cluster = "a", .node = HOSTILE},
+		.sent_ns = now,
+		.pid = 105,
+		.world_rank = 5,
+		.doing = PUSH_DOING_BLOCKED,
+		.step_ns = 180 * NS_PER_MS,
+		.ordinary_ns = 100 * NS_PER_MS,
+		.line = "disk",
+		.line_ns = 80 * NS_PER_MS,
+		.cause = "the disk is busy",
+		.confidence = 0.9};
+
+	assert_int_equal(fleet_take_report(f, &r, now), 0);
+}
+
 static struct fleet *fleet_told(void)
 {
 	struct fleet_settings s = fleet_defaults;
@@ -98,6 +115,7 @@ static struct fleet *fleet_told(void)
 		tell_calls(f, HOSTILE, RANKS / 2, step);
 		fleet_tick(f, now);
 	}
+	tell_report(f);
 	return f;
 }
 
@@ -193,7 +211,51 @@ static void test_ranks(void **state)
 		}
 		assert_true(number(row, "last_count") > STEPS / 2);
 		assert_true(number(row, "lag_p50_ns") > 70e6 && number(row, "lag_p50_ns") < 90e6);
+		assert_int_equal(i, 0); /* the latest is first */
+		assert_null(json_object_get(row, "account"));
 	}
+	json_decref(tree);
+	tree = ask(f, fleet_json_ranks, (struct fleet_json_query){.limit = 1});
+	assert_int_equal(number(json_array_get(list(tree, "ranks"), 0), "rank"), 5);
+	assert_int_equal(number(tree, "total"), RANKS);
+	json_decref(tree);
+}
+
+static void test_account(void **state)
+{
+	struct fleet *f = *state;
+	json_t *tree = ask(
+		       f, fleet_json_ranks, (struct fleet_json_query){.rank = 5, .has_rank = true}),
+	       *account;
+
+	assert_int_equal(json_array_size(list(tree, "ranks")), 1);
+	account = json_object_get(json_array_get(list(tree, "ranks"), 0), "account");
+	assert_string_equal(json_string_value(json_object_get(account, "doing")), "blocked");
+	assert_string_equal(json_string_value(json_object_get(account, "line")), "disk");
+	assert_int_equal(number(account, "line_ns"), 80 * NS_PER_MS);
+	assert_true(json_is_null(json_object_get(account, "fix")));
+	json_decref(tree);
+	tree = ask(f, fleet_json_ranks, (struct fleet_json_query){.node = "node-0"});
+	assert_int_equal(json_array_size(list(tree, "ranks")), RANKS / 2);
+	account = json_object_get(json_array_get(list(tree, "ranks"), 0), "account");
+	assert_true(json_is_null(account)); /* its agent has said nothing */
+	json_decref(tree);
+}
+
+static void test_jobs(void **state)
+{
+	struct fleet *f = *state;
+	json_t *tree = ask(f, fleet_json_jobs, (struct fleet_json_query){0}), *job, *node;
+
+	assert_int_equal(json_array_size(list(tree, "jobs")), 1);
+	job = json_array_get(list(tree, "jobs"), 0);
+	assert_string_equal(json_string_value(json_object_get(job, "comm")), "abcdef0123456789");
+	assert_int_equal(number(job, "ranks"), RANKS);
+	assert_int_equal(json_array_size(list(job, "nodes")), 2);
+	node = json_array_get(list(job, "nodes"), 1); /* by name */
+	assert_string_equal(json_string_value(json_object_get(node, "node")), "node-0");
+	assert_int_equal(json_array_size(list(node, "ranks")), RANKS / 2);
+	assert_int_equal(json_integer_value(json_array_get(list(node, "ranks"), 3)), 3);
 	json_decref(tree);
 }
 
@@ -235,6 +297,14 @@ static void test_heatmap(void **state)
 			assert_true(rank == 5 ? cells[rank] >= 'V' : cells[rank] <= '9');
 	}
 	assert_true(i > STEPS / 2);
+	assert_int_equal(json_array_size(list(tree, "ranks")), RANKS);
+	assert_int_equal(json_integer_value(json_array_get(list(tree, "ranks"), 5)), 5);
+	assert_int_equal(json_array_size(list(tree, "places")), 2);
+	assert_int_equal(number(json_array_get(list(tree, "places"), 1), "from"), RANKS / 2);
+	json_decref(tree);
+	tree = ask(f, fleet_json_heatmap,
+		(struct fleet_json_query){.after = STEPS - 5, .has_after = true});
+	assert_in_range(json_array_size(list(tree, "collectives")), 1, 5);
 	json_decref(tree);
 	tree = ask(f, fleet_json_heatmap, (struct fleet_json_query){.cluster = "another"});
 	assert_int_equal(json_object_size(tree), 0);
@@ -330,6 +400,8 @@ int main(void)
 		cmocka_unit_test(test_cold_threshold),
 		cmocka_unit_test(test_nodes),
 		cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_account),
+		cmocka_unit_test(test_jobs),
 		cmocka_unit_test(test_collectives),
 		cmocka_unit_test(test_heatmap),
 		cmocka_unit_test(test_blame),

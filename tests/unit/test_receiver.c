@@ -34,6 +34,14 @@ struct rig {
 	struct receiver_request forwarded; /* its data is gone */
 	uint64_t credential;
 	int answer; /* to calls and reports */
+	/* of keeping */
+	struct loop_timer *timer;
+	keeper_done *done;
+	void *done_arg;
+	size_t keeps;
+	struct receiver_request kept; /* its data is gone */
+	struct keeper_result result;
+	bool at_once, held; /* held: the test says when */
 	/* of the last reply */
 	int status, grpc_status;
 	char head[4096], body[4096];
@@ -103,9 +111,32 @@ static void forward(void *arg, const struct receiver_request *q)
 	r->forwarded = *q;
 }
 
+static void kept(void *arg)
+{
+	struct rig *r = arg;
+
+	r->done(r->done_arg, &r->result);
+}
+
+static void keep(void *arg, const struct receiver_request *q, keeper_done *done, void *done_arg)
+{
+	struct rig *r = arg;
+
+	r->keeps++;
+	r->kept = *q;
+	r->done = done;
+	r->done_arg = done_arg;
+	if (r->held)
+		loop_stop(r->loop);
+	else if (r->at_once)
+		kept(r);
+	else
+		loop_timer_set(r->timer, NS_PER_MS);
+}
+
 /* ---- life ---- */
 
-static int start(void **state)
+static int start_with(void **state, bool fleet, bool keeps)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	struct receiver_settings s = {
@@ -126,6 +157,11 @@ static int start(void **state)
 	assert_int_equal(loop_new(&r->loop), 0);
 	assert_int_equal(token_set_of(TOKEN, &r->tokens, &e), 0);
 	s.server.tokens = r->tokens;
+	assert_int_equal(loop_timer_new(r->loop, kept, r, &r->timer), 0);
+	if (keeps)
+		s.sink.keep = keep;
+	if (!fleet)
+		s.sink = (struct receiver_sink){.arg = r, .keep = keep};
 	if (receiver_new(r->loop, &s, &r->receiver, &e) < 0)
 		fail_msg("%s", e.text);
 	assert_int_equal(http_client_new(r->loop, &client, &r->client, &e), 0);
@@ -133,12 +169,29 @@ static int start(void **state)
 	return 0;
 }
 
+static int start(void **state)
+{
+	return start_with(state, true, false);
+}
+
+static int start_all(void **state)
+{
+	return start_with(state, true, true);
+}
+
+static int start_echo(void **state)
+{
+	return start_with(state, false, true);
+}
+
 static int stop(void **state)
 {
 	struct rig *r = *state;
 
 	http_client_free(r->client);
-	receiver_free(r->receiver);
+	if (r->receiver)
+		receiver_free(r->receiver);
+	loop_timer_free(r->timer);
 	token_set_free(r->tokens);
 	loop_free(r->loop);
 	free(r);
@@ -560,6 +613,109 @@ static void test_drain_during_a_call(void **state)
 	assert_int_equal(stats(r).refused[RECEIVER_BUSY], 1);
 }
 
+/* ---- keeping ---- */
+
+static void test_answered_when_kept(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct rig *r = *state;
+
+	put_health(&b, false, "n1");
+	for (int i = 0; i < 2; i++) {
+		r->at_once = i;
+		assert_int_equal(post(r, &(struct question){.body = &b}), 200);
+		assert_int_equal(call(r, &(struct question){.path = GRPC, .body = &b}), 0);
+	}
+	assert_int_equal(r->keeps, 4);
+	assert_int_equal(r->kept.len, b.len);
+	assert_int_equal(r->kept.signal, OTLP_METRICS);
+	assert_int_equal(r->kept.credential, token_number(TOKEN, strlen(TOKEN)));
+	assert_int_equal(stats(r).requests[OTLP_METRICS], 4);
+	r->result = (struct keeper_result){.taken = 3, .rejected = 2, .why = "two are not numbers"};
+	assert_int_equal(call(r, &(struct question){.path = GRPC, .body = &b}), 0);
+	assert_has(r->body + 2, "two are not numbers");
+}
+
+static void test_statuses_of_what_is_not_kept(void **state)
+{
+	static const struct {
+		int err, http, grpc;
+		enum receiver_reason reason;
+		bool again;
+	} rows[] = {
+		{-EBADMSG, 400, 3, RECEIVER_MALFORMED, false},
+		{-E2BIG, 413, 8, RECEIVER_TOO_COMPLEX, false},
+		{-EACCES, 403, 7, RECEIVER_TENANT, false},
+		{-EAGAIN, 429, 8, RECEIVER_NO_ROOM, true},
+		{-ENOBUFS, 429, 8, RECEIVER_NO_ROOM, true},
+		{-ENOSPC, 503, 14, RECEIVER_STORE, true},
+		{-EIO, 503, 14, RECEIVER_STORE, true},
+		{-ECANCELED, 503, 14, RECEIVER_STORE, true},
+	};
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct rig *r = *state;
+
+	put_health(&b, false, "n1");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		uint64_t before = stats(r).refused[rows[i].reason];
+
+		r->result = (struct keeper_result){.err = rows[i].err, .why = "because"};
+		assert_int_equal(post(r, &(struct question){.body = &b}), rows[i].http);
+		assert_int_equal(strstr(r->head, "retry-after: ") != NULL, rows[i].again);
+		assert_int_equal(
+			call(r, &(struct question){.path = GRPC, .body = &b}), rows[i].grpc);
+		assert_has(r->head, "because");
+		assert_int_equal(stats(r).refused[rows[i].reason], before + 2);
+	}
+	assert_int_equal(r->forwards, 0);
+	assert_int_equal(stats(r).requests[OTLP_METRICS], 0);
+}
+
+static void test_fleet_beside_keeping(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20), bad = BUF_INIT(1 << 20);
+	struct rig *r = *state;
+
+	put_health(&b, false, "n1");
+	assert_int_equal(post(r, &(struct question){.body = &b}), 200);
+	assert_has(r->head, "x-ingero-threshold: 0.875\n");
+	assert_int_equal(r->healths, 1);
+	assert_int_equal(r->keeps, 1);
+	assert_int_equal(r->forwards, 1);
+	/* what cannot be kept reaches the fleet all the same, and nobody behind */
+	r->result.err = -ENOSPC;
+	assert_int_equal(post(r, &(struct question){.body = &b}), 503);
+	assert_int_equal(r->healths, 2);
+	assert_int_equal(r->forwards, 1);
+	/* what the fleet refuses is not kept */
+	r->result.err = 0;
+	put_health(&bad, false, "full");
+	assert_int_equal(post(r, &(struct question){.body = &bad}), 429);
+	assert_int_equal(r->keeps, 2);
+}
+
+static void test_receiver_goes_before_the_result(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct rig *r = *state;
+	struct http_field fields[2];
+	struct http_endpoint to;
+	const struct question q = {.body = &b};
+	struct http_ask a;
+
+	put_health(&b, false, "n1");
+	a = ask_of(&q, &to, fields, receiver_http_address(r->receiver));
+	assert_int_equal(http_ask(r->client, &a, on_reply, r, NULL), 0);
+	r->held = true;
+	loop_run(r->loop);
+	assert_int_equal(r->keeps, 1);
+	receiver_free(r->receiver);
+	r->receiver = NULL;
+	r->done(r->done_arg, &r->result);
+	loop_run(r->loop);
+	assert_true(r->status < 0); /* the client has lost its connection */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -575,6 +731,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_too_many_attributes, start, stop),
 		cmocka_unit_test_setup_teardown(test_drain, start, stop),
 		cmocka_unit_test_setup_teardown(test_drain_during_a_call, start, stop),
+		cmocka_unit_test_setup_teardown(test_answered_when_kept, start_echo, stop),
+		cmocka_unit_test_setup_teardown(
+			test_statuses_of_what_is_not_kept, start_echo, stop),
+		cmocka_unit_test_setup_teardown(test_fleet_beside_keeping, start_all, stop),
+		cmocka_unit_test_setup_teardown(
+			test_receiver_goes_before_the_result, start_echo, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

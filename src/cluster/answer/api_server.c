@@ -25,6 +25,7 @@ static const struct question {
 	{"/api/v1/episodes", fleet_json_episodes},
 	{"/api/v1/nodes", fleet_json_nodes},
 	{"/api/v1/ranks", fleet_json_ranks},
+	{"/api/v1/jobs", fleet_json_jobs},
 	{"/api/v1/collectives", fleet_json_collectives},
 	{"/api/v1/heatmap", fleet_json_heatmap},
 	{"/api/v1/hangs", fleet_json_hangs},
@@ -36,7 +37,8 @@ static const struct question {
 
 struct api_server {
 	struct api_server_settings settings;
-	struct http_server *http;
+	struct http_server *http; /* NULL: the routes are another server's */
+	struct http_route *routes;
 	struct sketch took[ARRAY_SIZE(questions)]; /* by question */
 	wall_time started;
 	bool ready;
@@ -101,6 +103,12 @@ static int parse_query(const char *query, struct fleet_json_query *ret, struct e
 	if (r == 0)
 		r = get_number(query, "seq", 10, &ret->seq, &ret->has_seq, reterr);
 	if (r == 0)
+		r = get_text(query, "node", ret->node, sizeof(ret->node), &found, reterr);
+	if (r == 0)
+		r = get_number(query, "rank", 10, &ret->rank, &ret->has_rank, reterr);
+	if (r == 0)
+		r = get_number(query, "after", 10, &ret->after, &ret->has_after, reterr);
+	if (r == 0)
 		r = get_number(query, "limit", 10, &limit, &found, reterr);
 	if (r == 0 && found && !limit)
 		return errinfo_set(reterr, -EINVAL, "limit: 1 or more");
@@ -135,7 +143,8 @@ static void on_question(void *arg, struct http_exchange *x, const struct http_re
 	size_t i = find_question(q->path);
 	_cleanup_buf_ struct buf b = BUF_INIT(FLEET_JSON_BYTES_MAX);
 	struct json_writer w = json_writer_to_buf(&b);
-	struct fleet_json_query query = {.now_ns = a->settings.now(a->settings.arg)};
+	struct fleet_json_query query = {
+		.now_ns = a->settings.now(a->settings.arg), .node_page = a->settings.node_page};
 	mono_time before = mono_now();
 	struct errinfo e = {0};
 
@@ -151,6 +160,17 @@ static void on_question(void *arg, struct http_exchange *x, const struct http_re
 	sketch_add(&a->took[i], mono_now().ns - before.ns, 1);
 }
 
+void api_server_metrics(struct api_server *a, struct metric_set *s)
+{
+	fleet_metrics(s, a->settings.fleet);
+	if (a->settings.more)
+		a->settings.more(a->settings.arg, s);
+	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
+		if (a->took[i].count)
+			metric_put_sketch(s, &request_duration, a->started, &a->took[i],
+				METRIC_OF(METRIC_TEXT(questions[i].path)));
+}
+
 static void on_metrics(void *arg, struct http_exchange *x, const struct http_request *q _unused_)
 {
 	struct api_server *a = arg;
@@ -161,13 +181,7 @@ static void on_metrics(void *arg, struct http_exchange *x, const struct http_req
 		http_reply_error(x, 503, "no memory for the answer");
 		return;
 	}
-	fleet_metrics(s, a->settings.fleet);
-	if (a->settings.more)
-		a->settings.more(a->settings.arg, s);
-	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
-		if (a->took[i].count)
-			metric_put_sketch(s, &request_duration, a->started, &a->took[i],
-				METRIC_OF(METRIC_TEXT(questions[i].path)));
+	api_server_metrics(a, s);
 	prometheus_text(&b, s);
 	if (b.err)
 		http_reply_error(x, 500, "too many metrics for one reply");
@@ -241,17 +255,20 @@ int api_server_new(struct loop *l, const struct api_server_settings *s, struct a
 	struct errinfo *reterr)
 {
 	_cleanup_(api_server_freep) struct api_server *a = calloc(1, sizeof(*a));
-	_cleanup_free_ struct http_route *routes = make_routes();
 	struct http_server_settings http = s->http;
-	int r;
+	int r = 0;
 
-	if (!a || !routes)
+	if (!a)
 		return -ENOMEM;
 	a->settings = *s;
 	a->started = wall_now();
-	http.routes = routes;
+	a->routes = make_routes();
+	if (!a->routes)
+		return -ENOMEM;
+	http.routes = a->routes;
 	http.arg = a;
-	r = http_server_new(l, &http, &a->http, reterr);
+	if (http.address)
+		r = http_server_new(l, &http, &a->http, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(a);
@@ -262,12 +279,30 @@ void api_server_free(struct api_server *a)
 {
 	if (a->http)
 		http_server_free(a->http);
+	free(a->routes);
 	free(a);
 }
 
 const char *api_server_address(const struct api_server *a)
 {
-	return http_server_address(a->http);
+	return a->http ? http_server_address(a->http) : NULL;
+}
+
+const struct http_route *api_server_routes(const struct api_server *a)
+{
+	return a->routes;
+}
+
+void api_server_answer(struct api_server *a, struct http_exchange *x, const struct http_request *q)
+{
+	const struct http_route *r = a->routes;
+
+	while (r->method && strcmp(r->path, q->path) != 0)
+		r++;
+	if (r->method)
+		r->handler(a, x, q);
+	else
+		http_reply_error(x, 404, "no such path");
 }
 
 void api_server_set_ready(struct api_server *a, bool ready)
@@ -278,5 +313,8 @@ void api_server_set_ready(struct api_server *a, bool ready)
 void api_server_drain(struct api_server *a, loop_fn *done, void *arg)
 {
 	a->ready = false;
-	http_server_drain(a->http, done, arg);
+	if (a->http)
+		http_server_drain(a->http, done, arg);
+	else
+		done(arg);
 }

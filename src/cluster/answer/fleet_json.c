@@ -242,6 +242,7 @@ int fleet_json_version(
 	json_begin_object(w);
 	json_string_member(w, "program", "ingero-cluster");
 	json_string_member(w, "version", INGERO_VERSION);
+	json_string_member(w, "node_page", q->node_page);
 	json_int_member(w, "now_ns", q->now_ns);
 	json_end_object(w);
 	return 0;

@@ -12,6 +12,7 @@
 #define FLEET_JSON_NODES_MAX       10000
 #define FLEET_JSON_EPISODES_MAX    1000
 #define FLEET_JSON_RANKS_MAX       16384
+#define FLEET_JSON_JOBS_MAX        1000
 #define FLEET_JSON_COLLECTIVES_MAX 1000
 #define FLEET_JSON_HEATMAP_RANKS   1024
 #define FLEET_JSON_HEATMAP_COLUMNS 200
@@ -22,8 +23,14 @@ struct fleet_json_query {
 	char cohort[PUSH_ID_MAX];  /* "": the cluster's */
 	uint64_t comm, seq;        /* 0: not asked */
 	bool has_comm, has_seq;
+	char node[PUSH_ID_MAX]; /* ranks: only of this node; "": of all */
+	uint64_t rank;          /* ranks: only this one, in the job */
+	uint64_t after;         /* heatmap: only collectives with a higher number */
+	bool has_rank, has_after;
 	size_t limit; /* 0: the answer's own */
 	int64_t now_ns;
+	const char
+		*node_page; /* version: address of a node's own page, with {node}; NULL: not told */
 };
 
 /* An answer writes one value. -ENOENT: there is no such thing; then nothing was written. */
@@ -35,7 +42,8 @@ fleet_json_fn fleet_json_cost;
 fleet_json_fn fleet_json_blame;
 fleet_json_fn fleet_json_episodes;
 fleet_json_fn fleet_json_nodes;
-fleet_json_fn fleet_json_ranks;
+fleet_json_fn fleet_json_ranks; /* latest first; with a rank or a node: their accounts too */
+fleet_json_fn fleet_json_jobs;
 fleet_json_fn fleet_json_collectives; /* with a communicator and a number: who came when */
 fleet_json_fn fleet_json_heatmap;
 fleet_json_fn fleet_json_hangs;

@@ -7,8 +7,10 @@
  * are in fleet_json_collectives(). */
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 #include "cluster/answer/fleet_json.h"
+#include "cluster/answer/people.h"
 #include "wire/names.h"
 
 static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -64,8 +66,9 @@ static void put_column(struct json_writer *w, const struct collective_view *v, i
 
 /* Newest first, as many as are asked for. */
 static int put_columns(struct json_writer *w, const struct calls *c, const struct comm_view *comm,
-	size_t ranks, size_t limit)
+	const struct fleet_json_query *q, size_t ranks)
 {
+	size_t limit = fleet_json_limit(q, FLEET_JSON_HEATMAP_COLUMNS);
 	_cleanup_free_ int64_t *at = calloc(2 * ranks + 1, sizeof(*at));
 	_cleanup_free_ char *text = malloc(ranks + 1);
 	struct collective_view v;
@@ -77,7 +80,7 @@ static int put_columns(struct json_writer *w, const struct calls *c, const struc
 	while (n < limit && calls_collective_next(c, &cursor, &v)) {
 		int have;
 
-		if (v.comm != comm->comm)
+		if (v.comm != comm->comm || (q->has_after && v.seq <= q->after))
 			continue;
 		have = calls_arrivals(c, v.comm, v.seq, at, ranks);
 		if (have < 0)
@@ -86,6 +89,48 @@ static int put_columns(struct json_writer *w, const struct calls *c, const struc
 		n++;
 	}
 	json_end_array(w);
+	return 0;
+}
+
+/* The node of each row, told where it changes: neighbours mostly share one. */
+static void put_places(
+	struct json_writer *w, const struct people *p, const uint32_t *workers, size_t ranks)
+{
+	const char *before = NULL;
+
+	json_begin_array_member(w, "places");
+	for (size_t i = 0; i < ranks; i++) {
+		const struct who *who = people_find(p, workers[i]);
+		const char *node = who ? who->node : "";
+
+		if (before && strcmp(before, node) == 0)
+			continue;
+		before = node;
+		json_begin_object(w);
+		json_uint_member(w, "from", i);
+		json_string_member(w, "node", who ? node : NULL);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+/* Who the rows are: a rank in the communicator is not a rank in the job. */
+static int put_members(struct json_writer *w, const struct calls *c, uint64_t comm, size_t ranks)
+{
+	_cleanup_free_ uint32_t *workers = calloc(ranks + 1, sizeof(*workers));
+	_cleanup_(people_done) struct people people = {0};
+
+	if (!workers || people_list(c, &people) < 0)
+		return -ENOMEM;
+	calls_members(c, comm, workers, ranks);
+	json_begin_array_member(w, "ranks");
+	for (size_t i = 0; i < ranks; i++) {
+		const struct who *who = people_find(&people, workers[i]);
+
+		who && who->rank >= 0 ? json_put_int(w, who->rank) : json_put_null(w);
+	}
+	json_end_array(w);
+	put_places(w, &people, workers, ranks);
 	return 0;
 }
 
@@ -112,7 +157,7 @@ int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct flee
 {
 	const char *cluster = fleet_json_one_cluster(f, q);
 	const struct calls *c = cluster ? fleet_calls(f, cluster) : NULL;
-	struct comm_view comm;
+	struct comm_view comm = {0};
 	size_t ranks;
 	int r = 0;
 
@@ -122,8 +167,9 @@ int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct flee
 		fleet_json_comm_member(w, "comm", comm.comm);
 		json_int_member(w, "nranks", comm.nranks);
 		json_uint_member(w, "shown_ranks", ranks);
-		r = put_columns(
-			w, c, &comm, ranks, fleet_json_limit(q, FLEET_JSON_HEATMAP_COLUMNS));
+		r = put_columns(w, c, &comm, q, ranks);
+		if (r == 0)
+			r = put_members(w, c, comm.comm, ranks);
 		put_comms(w, c);
 	}
 	json_end_object(w);

@@ -57,7 +57,7 @@ static void put_node(struct json_writer *w, const struct node_view *v, int64_t n
 	json_uint_member(w, "gpu_count", h->gpu_count);
 	put_signals(w, h);
 	json_int_member(w, "first_ns", v->first_ns);
-	json_int_member(w, "age_ns", now_ns - v->last_ns);
+	json_int_member(w, "age_ns", MAX(now_ns - v->last_ns, (int64_t)0));
 	json_end_object(w);
 }
 

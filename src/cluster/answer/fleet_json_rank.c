@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "cluster/answer/people.h"
 #include "wire/names.h"
 
 #define RANKS_MAX 65536 /* of a communicator, whose arrivals are told */
@@ -23,59 +25,6 @@ static void put_op(struct json_writer *w, uint16_t op)
 	json_string_member(w, "op", wire_op_name(SOURCE_NCCL, op, scratch));
 }
 
-/* Who a worker is. A view of one is large, so that they are walked once for an answer. */
-struct who {
-	uint32_t worker, pid;
-	int32_t rank;
-	const char *node;
-};
-
-struct people {
-	struct who *who; /* by worker */
-	size_t count;
-};
-
-static int compare_who(const void *a, const void *b)
-{
-	const struct who *x = a, *y = b;
-
-	return (x->worker > y->worker) - (x->worker < y->worker);
-}
-
-static int people_list(const struct calls *c, struct people *ret)
-{
-	size_t cursor = 0, room = 0;
-	struct worker_view v;
-
-	while (calls_worker_next(c, &cursor, &v)) {
-		if (ret->count == room) {
-			struct who *more;
-
-			room = MAX(room * 2, (size_t)64);
-			more = realloc(ret->who, room * sizeof(*more));
-			if (!more)
-				return -ENOMEM;
-			ret->who = more;
-		}
-		ret->who[ret->count++] = (struct who){v.worker, v.pid, v.world_rank, v.node};
-	}
-	if (ret->count)
-		qsort(ret->who, ret->count, sizeof(*ret->who), compare_who);
-	return 0;
-}
-
-static void people_done(struct people *p)
-{
-	free(p->who);
-}
-
-static const struct who *people_find(const struct people *p, uint32_t worker)
-{
-	struct who key = {.worker = worker};
-
-	return p->count ? bsearch(&key, p->who, p->count, sizeof(key), compare_who) : NULL;
-}
-
 /* The members of @worker into an object that is open; nothing if it has been forgotten. */
 static void put_who(struct json_writer *w, const struct people *p, uint32_t worker)
 {
@@ -88,9 +37,42 @@ static void put_who(struct json_writer *w, const struct people *p, uint32_t work
 	json_uint_member(w, "pid", who->pid);
 }
 
+static void put_text(struct json_writer *w, const char *key, const char *text)
+{
+	json_string_member(w, key, text[0] ? text : NULL);
+}
+
+static void put_time(struct json_writer *w, const char *key, uint64_t ns)
+{
+	json_key(w, key);
+	ns ? json_put_uint(w, ns) : json_put_null(w);
+}
+
+/* What its agent says of it: what it does, where its slow steps lose their time, and why. */
+static void put_account(struct json_writer *w, const struct push_report *r)
+{
+	json_key(w, "account");
+	if (!r) {
+		json_put_null(w);
+		return;
+	}
+	json_begin_object(w);
+	json_int_member(w, "sent_ns", r->sent_ns);
+	json_string_member(w, "doing", push_doing_id(r->doing));
+	put_text(w, "doing_where", r->doing_where);
+	put_time(w, "step_ns", r->step_ns);
+	put_time(w, "ordinary_ns", r->ordinary_ns);
+	put_text(w, "line", r->line);
+	put_time(w, "line_ns", r->line_ns);
+	put_text(w, "cause", r->cause);
+	put_text(w, "fix", r->fix);
+	put_text(w, "incident", r->incident);
+	json_double_member(w, "confidence", r->confidence);
+	json_end_object(w);
+}
+
 static void put_worker(struct json_writer *w, const char *cluster, const struct worker_view *v)
 {
-	json_begin_object(w);
 	json_string_member(w, "cluster_id", cluster);
 	put_rank(w, v->world_rank);
 	json_string_member(w, "node", v->node);
@@ -108,7 +90,73 @@ static void put_worker(struct json_writer *w, const char *cluster, const struct 
 	v->error_ns == UINT64_MAX ? json_put_null(w) : json_put_uint(w, v->error_ns);
 	json_double_member(w, "drift_ppm", v->drift_ppm);
 	json_end_object(w);
-	json_end_object(w);
+}
+
+struct late {          /* a rank and how late it is */
+	size_t cursor; /* of calls_worker_next() */
+	double ns;     /* in all, about */
+};
+
+static int compare_late(const void *a, const void *b)
+{
+	const struct late *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? 1 : -1;
+	return (x->cursor > y->cursor) - (x->cursor < y->cursor);
+}
+
+static bool is_asked(const struct fleet_json_query *q, const struct worker_view *v)
+{
+	return (!q->has_rank || (v->world_rank >= 0 && (uint64_t)v->world_rank == q->rank)) &&
+	       (!q->node[0] || strcmp(q->node, v->node) == 0);
+}
+
+/* Latest first: a short answer holds those that matter. The caller frees *ret. -ENOMEM, or how many. */
+static ssize_t list_late(const struct calls *c, const struct fleet_json_query *q, struct late **ret)
+{
+	size_t cursor = 0, n = 0, room = 0;
+	struct worker_view v;
+
+	for (size_t at = 0; calls_worker_next(c, &cursor, &v); at = cursor) {
+		if (!is_asked(q, &v))
+			continue;
+		if (n == room) {
+			struct late *more;
+
+			room = MAX(room * 2, (size_t)64);
+			more = realloc(*ret, room * sizeof(*more));
+			if (!more)
+				return -ENOMEM;
+			*ret = more;
+		}
+		(*ret)[n++] = (struct late){
+			at, (double)v.last_count * (double)sketch_quantile(&v.lag, 0.99)};
+	}
+	if (n)
+		qsort(*ret, n, sizeof(**ret), compare_late);
+	return (ssize_t)n;
+}
+
+/* @limit: how many more may be written. Returns how many there are, or -ENOMEM. */
+static ssize_t put_ranks(struct json_writer *w, const struct fleet *f, const char *cluster,
+	const struct fleet_json_query *q, size_t limit)
+{
+	const struct calls *c = fleet_calls(f, cluster);
+	_cleanup_free_ struct late *late = NULL;
+	ssize_t count = c ? list_late(c, q, &late) : 0;
+
+	for (size_t i = 0; count > 0 && i < MIN((size_t)count, limit); i++) {
+		struct worker_view v;
+
+		calls_worker_next(c, &late[i].cursor, &v);
+		json_begin_object(w);
+		put_worker(w, cluster, &v);
+		if (q->has_rank || q->node[0])
+			put_account(w, fleet_report(f, cluster, v.node, v.pid, v.world_rank));
+		json_end_object(w);
+	}
+	return count;
 }
 
 int fleet_json_ranks(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
@@ -119,13 +167,11 @@ int fleet_json_ranks(struct json_writer *w, struct fleet *f, const struct fleet_
 	json_begin_object(w);
 	json_begin_array_member(w, "ranks");
 	while (fleet_json_next_cluster(f, q, &cursor, &cluster)) {
-		const struct calls *c = fleet_calls(f, cluster);
-		struct worker_view v;
-		size_t at = 0;
+		ssize_t count = put_ranks(w, f, cluster, q, limit - MIN(n, limit));
 
-		while (c && calls_worker_next(c, &at, &v))
-			if (n++ < limit)
-				put_worker(w, cluster, &v);
+		if (count < 0)
+			return (int)count;
+		n += (size_t)count;
 	}
 	json_end_array(w);
 	json_uint_member(w, "total", n);

@@ -7,13 +7,12 @@
 #include "base/clock.h"
 #include "cluster/cli/blame_text.h"
 #include "cluster/cli/commands.h"
+#include "cluster/cli/question.h"
 #include "command/dispatch.h"
-#include "net/client.h"
 #include "net/token.h"
 
 #define DEFAULT_ENDPOINT "http://127.0.0.1:8080"
 #define TOKEN_VARIABLE   "INGERO_TOKEN"
-#define ANSWER_MAX       (8u << 20)
 #define PORT             8080
 
 struct blame_flags {
@@ -49,41 +48,11 @@ static const struct option_row blame_options[] = {
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
-struct question { /* on its way */
-	struct loop *loop;
-	struct buf body;
-	int status, err;
-	struct errinfo e;
-};
-
-static void question_done(struct question *q)
-{
-	buf_done(&q->body);
-}
-
-static void on_answer(void *arg, const struct http_response *r, int err, const struct errinfo *e)
-{
-	struct question *q = arg;
-
-	q->err = err;
-	if (err < 0) {
-		q->e = *e;
-	} else {
-		q->status = r->status;
-		buf_append(&q->body, r->body, r->body_len);
-	}
-	loop_stop(q->loop);
-}
-
-static int ask(const struct blame_flags *f, struct http_client *client, struct question *q,
+static int ask(const struct blame_flags *f, struct question *q, int *ret_status, struct buf *answer,
 	struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf path = BUF_INIT(4096);
 	struct http_endpoint endpoint;
-	struct http_ask a = {.endpoint = &endpoint,
-		.method = "GET",
-		.timeout_ns = f->timeout_ns,
-		.body_max = ANSWER_MAX};
 	int r = http_endpoint_parse(f->endpoint, false, PORT, &endpoint, reterr);
 
 	if (r < 0)
@@ -95,16 +64,10 @@ static int ask(const struct blame_flags *f, struct http_client *client, struct q
 	}
 	if (path.err)
 		return errinfo_set(reterr, -EINVAL, "--cluster-id: too long");
-	a.path = buf_str(&path);
-	r = http_ask(client, &a, on_answer, q, NULL);
-	if (r == 0)
-		r = loop_run(q->loop);
-	if (r < 0)
-		return r;
-	*reterr = q->e;
-	if (q->err < 0)
-		reterr->exit_code = EXIT_FAILED;
-	return q->err;
+	q->endpoint = &endpoint;
+	q->path = buf_str(&path);
+	q->timeout_ns = f->timeout_ns;
+	return question_ask(q, ret_status, answer, reterr);
 }
 
 /* The sentence of a refusal; the service's own words are its. */
@@ -120,18 +83,19 @@ static int check_status(const struct blame_flags *f, int status, struct errinfo 
 		f->endpoint, status);
 }
 
-static int print(const struct blame_flags *f, const struct question *q, struct errinfo *reterr)
+static int print(
+	const struct blame_flags *f, int status, const struct buf *answer, struct errinfo *reterr)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
-	int r = check_status(f, q->status, reterr);
+	_cleanup_buf_ struct buf b = BUF_INIT(QUESTION_ANSWER_MAX);
+	int r = check_status(f, status, reterr);
 
 	if (r < 0)
 		return r;
 	if (f->json) {
-		fwrite(buf_str(&q->body), 1, q->body.len, stdout);
+		fwrite(buf_str(answer), 1, answer->len, stdout);
 		return 0;
 	}
-	r = blame_text(&b, buf_str(&q->body), q->body.len);
+	r = blame_text(&b, buf_str(answer), answer->len);
 	if (r < 0)
 		return errinfo_set_exit(reterr, r == -EBADMSG ? EXIT_FAILED : 0, r,
 			"%s gave no answer of a cluster service", f->endpoint);
@@ -144,14 +108,15 @@ static int run_blame(const struct blame_flags *f, struct errinfo *reterr)
 	_cleanup_(loop_freep) struct loop *loop = NULL;
 	_cleanup_(tls_freep) struct tls *tls = NULL;
 	_cleanup_(http_client_freep) struct http_client *client = NULL;
-	_cleanup_(question_done) struct question q = {.body = BUF_INIT(ANSWER_MAX)};
+	_cleanup_buf_ struct buf answer = BUF_INIT(QUESTION_ANSWER_MAX);
+	struct question q = {0};
 	_cleanup_free_ char *bearer = NULL;
 	struct tls_client_settings trust = {.ca = f->ca_cert,
 		.cert = f->client_cert,
 		.key = f->client_key,
 		.fingerprint = f->fingerprint};
 	struct http_client_settings s = {0};
-	int r = token_read(f->token_file, TOKEN_VARIABLE, &bearer, reterr);
+	int status = 0, r = token_read(f->token_file, TOKEN_VARIABLE, &bearer, reterr);
 
 	if (r == 0)
 		r = tls_client_new(&trust, &tls, reterr);
@@ -161,10 +126,11 @@ static int run_blame(const struct blame_flags *f, struct errinfo *reterr)
 	s.bearer = bearer;
 	if (r == 0)
 		r = http_client_new(loop, &s, &client, reterr);
+	q.client = client;
 	q.loop = loop;
 	if (r == 0)
-		r = ask(f, client, &q, reterr);
-	return r < 0 ? r : print(f, &q, reterr);
+		r = ask(f, &q, &status, &answer, reterr);
+	return r < 0 ? r : print(f, status, &answer, reterr);
 }
 
 static int blame_run(const struct command *cmd _unused_, void *settings, int argc, char **argv)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_demo.c - `ingero-cluster demo`: a cluster that does not exist has a straggler; it is found, priced
- * and shown, by the code that does so for real ones. No GPU, no root, nothing leaves this machine.
+ * and shown, by the code that does so for real ones, and its day is kept and can be asked about. No GPU, no
+ * root, nothing leaves this machine.
  *
- * The first minute is played at once, so that there is something to see; then time goes on as it does. */
+ * The day is played at once, so that there is something to see; then time goes on as it does. Without
+ * DuckDB there is no memory: only the present. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,27 +12,18 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cluster/answer/api_server.h"
 #include "cluster/answer/fleet_json.h"
 #include "cluster/cli/blame_text.h"
 #include "cluster/cli/commands.h"
-#include "cluster/simulate/play.h"
+#include "cluster/cli/demo_day.h"
+#include "cluster/cli/demo_memory.h"
 #include "command/dispatch.h"
-#include "command/server_access.h"
 
-#define CLUSTER    "demo"
-#define RANKS      64
-#define PER_NODE   8
-#define LATE_RANK  41
-#define LATE_NS    (80 * (uint64_t)1000000)
-#define STEP_NS    NS_PER_S
-#define BEFORE_NS  (60 * NS_PER_S) /* played at once */
-#define LATE_STEP  30
-#define PLAYED_NS  (30 * 60 * NS_PER_S)
-#define REFRESH_NS (NS_PER_S / 4)
+#define REFRESH_NS   (NS_PER_S / 4)
+#define ACT_PIECE_NS (NS_PER_S)
 
 struct demo_flags {
-	const char *api;
+	const char *api, *folder;
 	bool once, json;
 };
 
@@ -41,6 +34,9 @@ static const struct option_row demo_options[] = {
 	{"api-addr", 0, OPTION_STRING, OPTION(api), "HOST:PORT",
 		"address of the page and the API; loopback only (default: 127.0.0.1, any port)", 0,
 		0, false},
+	{"db-path", 0, OPTION_STRING, OPTION(folder), "FOLDER",
+		"keep the day in this folder (default: a temporary one, removed at the end)", 0, 0,
+		false},
 	{"once", 0, OPTION_FLAG, OPTION(once), NULL, "end when the straggler is named; no page", 0,
 		0, false},
 	{"json", 0, OPTION_FLAG, OPTION(json), NULL,
@@ -53,14 +49,16 @@ struct demo {
 	struct rates *rates;
 	struct fleet *fleet;
 	struct play *play;
+	struct demo_memory *memory; /* NULL: none */
 	struct api_server *api;
 	struct loop_timer *timer;
-	struct server_access access;
 	int err;
 };
 
 static void demo_done(struct demo *d)
 {
+	if (d->memory)
+		demo_memory_free(d->memory);
 	if (d->api)
 		api_server_free(d->api);
 	if (d->timer)
@@ -71,71 +69,65 @@ static void demo_done(struct demo *d)
 		fleet_free(d->fleet);
 	if (d->rates)
 		rates_free(d->rates);
-	server_access_done(&d->access);
 	if (d->loop)
 		loop_free(d->loop);
 }
 
-static struct play_settings the_play(int64_t now_ns)
+/* What the core has found goes to the memory, if there is one. */
+static void take_notices(struct demo *d, struct fleet *f, int64_t now_ns)
 {
-	static const struct push_report why = {
-		.cause = "its data loader waits for a disk that rsync keeps busy (train.py:41)",
-		.fix = "Copy the data set to this node's own disk, or run rsync with ionice -c 3",
-		.line = "disk",
-		.line_ns = LATE_NS,
-		.step_ns = STEP_NS + LATE_NS,
-		.ordinary_ns = STEP_NS,
-		.doing = PUSH_DOING_BLOCKED,
-		.confidence = 0.93};
+	struct fleet_notice n;
 
-	return (struct play_settings){.job = {.seed = 41,
-					      .data = RANKS,
-					      .tensor = 1,
-					      .pipeline = 1,
-					      .microbatches = 1,
-					      .layers = 1,
-					      .buckets = 2,
-					      .steps = (uint32_t)(PLAYED_NS / STEP_NS),
-					      .step_ns = STEP_NS - LATE_NS,
-					      .jitter = 0.003,
-					      .fault = JOB_LATE,
-					      .faulty = {LATE_RANK},
-					      .faulty_count = 1,
-					      .late_ns = LATE_NS,
-					      .period = 1,
-					      .from_step = LATE_STEP},
-		.agents = {.seed = 64,
-			.cluster = CLUSTER,
-			.gpus_per_node = PER_NODE,
-			.gpu_model = "NVIDIA H100 80GB HBM3",
-			.provider = "lambda",
-			.start_ns = now_ns - (int64_t)BEFORE_NS,
-			.push_ns = 5 * NS_PER_S,
-			.batch_ns = REFRESH_NS,
-			.latency_ns = 2000000},
-		.report = &why};
+	while (fleet_notice(f, &n))
+		if (d->memory)
+			demo_memory_tell(d->memory, &n, now_ns);
+}
+
+static int open_act(struct demo *d, enum demo_act act, int64_t now_ns, struct fleet **ret_fleet,
+	struct play **ret_play)
+{
+	struct fleet_settings core = demo_core(act, d->rates);
+	struct play_settings p = demo_act(act, now_ns);
+	int r = fleet_new(&core, ret_fleet);
+
+	if (d->memory) {
+		p.watch = demo_memory_watch;
+		p.watch_arg = d->memory;
+	}
+	return r < 0 ? r : play_new(&p, ret_play);
+}
+
+/* What is over: heard by a core of its own, remembered, and forgotten by that core. */
+static int play_act(struct demo *d, enum demo_act act, int64_t now_ns)
+{
+	_cleanup_(fleet_freep) struct fleet *fleet = NULL;
+	_cleanup_(play_freep) struct play *play = NULL;
+	int r = open_act(d, act, now_ns, &fleet, &play);
+
+	if (r < 0)
+		return r;
+	do {
+		r = play_until(play, fleet, play_now(play) + ACT_PIECE_NS);
+		take_notices(d, fleet, play_now(play));
+	} while (r > 0);
+	return r;
 }
 
 static int demo_open(struct demo *d)
 {
-	struct fleet_settings s = fleet_defaults;
-	struct play_settings p;
 	int64_t now = wall_now().ns;
 	int r = rates_builtin(&d->rates);
 
-	s.nodes = nodes_defaults;
-	s.calls = calls_defaults;
-	s.nodes.interval_ns = 5 * NS_PER_S;
-	s.rates = d->rates;
-	s.seed = (uint64_t)now;
-	p = the_play(now);
+	for (enum demo_act act = 0; r == 0 && d->memory && act < DEMO_NOW; act++)
+		r = play_act(d, act, now);
 	if (r == 0)
-		r = fleet_new(&s, &d->fleet);
-	if (r == 0)
-		r = play_new(&p, &d->play);
+		r = open_act(d, DEMO_NOW, now, &d->fleet, &d->play);
 	if (r == 0)
 		r = play_until(d->play, d->fleet, now);
-	return MIN(r, 0);
+	if (r < 0)
+		return r;
+	take_notices(d, d->fleet, play_now(d->play));
+	return 0;
 }
 
 static int blame_json(struct demo *d, struct buf *b)
@@ -161,9 +153,9 @@ static int say(struct demo *d, bool json)
 		return 0;
 	}
 	printf("A made-up cluster: %d ranks on %d nodes with %d H100 each, at Lambda's price. They meet in an\n"
-	       "all-reduce every second. Half a minute ago something began; the agents pushed, and this is\n"
+	       "all-reduce twice a second, but every %dth step takes longer. The agents pushed, and this is\n"
 	       "what `ingero-cluster blame` says:\n\n%s\n",
-		RANKS, RANKS / PER_NODE, PER_NODE, buf_str(&text));
+		DEMO_RANKS, DEMO_NODES, DEMO_PER_NODE, DEMO_PERIOD, buf_str(&text));
 	return 0;
 }
 
@@ -179,6 +171,7 @@ static void go_on(void *arg)
 	struct demo *d = arg;
 
 	d->err = play_until(d->play, d->fleet, wall_now().ns);
+	take_notices(d, d->fleet, play_now(d->play));
 	if (d->err <= 0) { /* the job has ended, or there is no memory */
 		loop_stop(d->loop);
 		return;
@@ -193,24 +186,49 @@ static void on_stop(void *arg)
 	loop_stop(d->loop);
 }
 
-static int show(struct demo *d, const char *address, struct errinfo *reterr)
+/* One address for all: the memory's, if there is one, with the fleet's answers beside its own. */
+static int listen_on(struct demo *d, const char *address, struct errinfo *reterr)
 {
-	struct server_access_options access = {
-		.address = address, .variable = "INGERO_TOKEN", .no_token = true};
 	struct api_server_settings s = {.fleet = d->fleet, .now = core_time, .arg = d};
+	struct echo_addresses a = {.http = {.anyone = true}, .api = address};
 	int r;
 
-	if (!http_is_loopback(address))
-		return errinfo_set(reterr, -EINVAL,
-			"--api-addr: the demo listens on this machine only, for example on 127.0.0.1:8080");
-	r = loop_new(&d->loop);
-	if (r == 0)
-		r = server_access_open(&access, &d->access, reterr);
-	if (r < 0)
-		return r;
-	s.http.address = address;
 	s.http.anyone = true;
+	if (!d->memory)
+		s.http.address = address;
 	r = api_server_new(d->loop, &s, &d->api, reterr);
+	a.fleet = d->api;
+	if (r == 0 && d->memory)
+		r = echo_service_listen(demo_memory_service(d->memory), &a, reterr);
+	if (r == 0)
+		api_server_set_ready(d->api, true);
+	return r;
+}
+
+static void say_where(const struct demo *d)
+{
+	const char *at = d->memory ? echo_service_api_address(demo_memory_service(d->memory))
+				   : api_server_address(d->api);
+
+	printf("It goes on, for half an hour: look at http://%s/ or ask it yourself:\n"
+	       "  ingero-cluster blame --endpoint http://%s\n"
+	       "  curl http://%s/api/v1/ranks\n",
+		at, at, at);
+	if (d->memory)
+		printf("Its day is kept: a GPU was throttled in the morning, a job hung at noon.\n"
+		       "  curl http://%s/api/v2/tools/fleet.cluster.summary\n"
+		       "  curl http://%s/api/v2/sql -H 'Content-Type: application/json' \\\n"
+		       "    -d '{\"query\": \"SELECT kind, node_id, summary FROM incidents\"}'\n"
+		       "  http://%s/mcp is for assistants\n",
+			at, at, at);
+	printf("Ctrl-C ends it.\n");
+	fflush(stdout);
+}
+
+static int show(struct demo *d, const char *address, struct errinfo *reterr)
+{
+	int r = listen_on(d, address, reterr);
+
 	if (r == 0)
 		r = loop_timer_new(d->loop, go_on, d, &d->timer);
 	if (r == 0)
@@ -219,16 +237,31 @@ static int show(struct demo *d, const char *address, struct errinfo *reterr)
 		r = loop_signal(d->loop, SIGTERM, on_stop, d);
 	if (r < 0)
 		return r;
-	api_server_set_ready(d->api, true);
-	printf("It goes on, for half an hour: look at http://%s/ or ask it yourself:\n"
-	       "  ingero-cluster blame --endpoint http://%s\n"
-	       "  curl http://%s/api/v1/ranks\n"
-	       "Ctrl-C ends it.\n",
-		api_server_address(d->api), api_server_address(d->api), api_server_address(d->api));
-	fflush(stdout);
+	say_where(d);
 	loop_timer_set(d->timer, REFRESH_NS);
 	r = loop_run(d->loop);
 	return r < 0 ? r : MIN(d->err, 0);
+}
+
+/* Without DuckDB the demo is the present alone. */
+static int open_memory(struct demo *d, const struct demo_flags *t, struct errinfo *reterr)
+{
+	struct errinfo e = {0};
+	int r;
+
+	if (!http_is_loopback(t->api))
+		return errinfo_set(reterr, -EINVAL,
+			"--api-addr: the demo listens on this machine only, for example on 127.0.0.1:8080");
+	r = loop_new(&d->loop);
+	if (r < 0)
+		return r;
+	r = demo_memory_new(d->loop, t->folder, &d->memory, &e);
+	if (r == -ENOENT && !t->folder) {
+		fprintf(stderr, "ingero-cluster: without a memory of the day: %s\n", e.text);
+		return 0;
+	}
+	*reterr = e;
+	return r;
 }
 
 static int demo_run(
@@ -236,12 +269,15 @@ static int demo_run(
 {
 	const struct demo_flags *t = settings;
 	_cleanup_(demo_done) struct demo d = {0};
+	bool stays = !t->once && !t->json;
 	struct errinfo e = {0};
-	int r = demo_open(&d);
+	int r = stays ? open_memory(&d, t, &e) : 0;
 
 	if (r == 0)
+		r = demo_open(&d);
+	if (r == 0)
 		r = say(&d, t->json);
-	if (r == 0 && !t->once && !t->json)
+	if (r == 0 && stays)
 		r = show(&d, t->api, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }

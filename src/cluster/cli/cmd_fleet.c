@@ -10,37 +10,30 @@
 
 #include "base/clock.h"
 #include "cluster/cli/commands.h"
-#include "cluster/cli/service.h"
+#include "cluster/cli/fleet_flags.h"
 #include "command/dispatch.h"
 #include "command/server_access.h"
 
 #define DRAIN_NS       (5 * NS_PER_S)
 #define TOKEN_VARIABLE "INGERO_TOKEN"
 
-struct fleet_flags { /* the flags */
+struct fleet_typed { /* the flags */
 	const char *grpc, *http, *api;
-	double k, ema_alpha;
-	uint64_t interval_ns;
-	int64_t ttl_multiplier, quorum, max_nodes, nodes_per_token;
-	const char *rates, *provider, *snapshot, *alerts, *forward, *forward_spool;
+	struct fleet_flags core;
 	const char *token_file, *token, *cert, *key, *client_ca;
-	bool no_tls, no_token, remediate;
+	bool no_tls, no_token;
 	struct option_strings names;
 };
 
-static const struct fleet_flags defaults = {
+static const struct fleet_typed defaults = {
 	.grpc = "127.0.0.1:4317",
 	.http = "127.0.0.1:4318",
 	.api = "127.0.0.1:8080",
-	.k = 2,
-	.ema_alpha = 0.2,
-	.interval_ns = 10 * NS_PER_S,
-	.ttl_multiplier = 5,
-	.quorum = 5,
-	.max_nodes = 10000,
+	.core = FLEET_FLAGS_DEFAULTS,
 };
 
-#define OPTION(field) offsetof(struct fleet_flags, field)
+#define OPTION(field) offsetof(struct fleet_typed, field)
+#define CORE(field)   offsetof(struct fleet_typed, core.field)
 static const struct option_row fleet_options[] = {
 	{"grpc-addr", 0, OPTION_STRING, OPTION(grpc), "HOST:PORT",
 		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)", 0, 0, false},
@@ -49,41 +42,7 @@ static const struct option_row fleet_options[] = {
 	{"api-addr", 0, OPTION_STRING, OPTION(api), "HOST:PORT",
 		"address of the API, the page and /metrics (default: 127.0.0.1:8080; '': none)", 0,
 		0, false},
-	{"k", 0, OPTION_NUMBER, OPTION(k), "X",
-		"nodes this many deviations below the median are stragglers, 1 to 4 (default: 2)",
-		1000, 4000, false},
-	{"ema-alpha", 0, OPTION_NUMBER, OPTION(ema_alpha), "X",
-		"weight of the newest threshold, 0.01 to 1 (default: 0.2)", 10, 1000, false},
-	{"push-interval", 0, OPTION_DURATION, OPTION(interval_ns), "TIME",
-		"how often agents push (default: 10s)", 1, 0, false},
-	{"ttl-multiplier", 0, OPTION_INT, OPTION(ttl_multiplier), "N",
-		"forget a node after this many push intervals (default: 5)", 2, 1000, false},
-	{"quorum", 0, OPTION_INT, OPTION(quorum), "N",
-		"active nodes that a threshold needs (default: 5; of a smaller job, most of it)", 1,
-		100000, false},
-	{"max-nodes", 0, OPTION_INT, OPTION(max_nodes), "N",
-		"nodes in all; more are refused (default: 10000)", 1, 1000000, false},
-	{"max-nodes-per-token", 0, OPTION_INT, OPTION(nodes_per_token), "N",
-		"node names that one token may push (default: 0, as --max-nodes)", 0, 1000000,
-		false},
-	{"rates", 0, OPTION_STRING, OPTION(rates), "FILE",
-		"prices of GPUs (default: the built-in list; see `ingero rates`)", 0, 0, false},
-	{"provider", 0, OPTION_STRING, OPTION(provider), "NAME",
-		"provider of nodes that do not name theirs: aws, gcp, azure, lambda, coreweave", 0,
-		0, false},
-	{"snapshot", 0, OPTION_STRING, OPTION(snapshot), "FILE",
-		"keep what is known of the nodes over a restart in this file", 0, 0, false},
-	{"alerts", 0, OPTION_STRING, OPTION(alerts), "FILE",
-		"YAML file of receivers of alerts, and of targets to forward to", 0, 0, false},
-	{"forward", 0, OPTION_STRING, OPTION(forward), "URL",
-		"send everything that is received on to this OTLP endpoint: https://host:4318, grpcs://host:4317",
-		0, 0, false},
-	{"forward-spool", 0, OPTION_STRING, OPTION(forward_spool), "FOLDER",
-		"what waits for --forward is kept here, up to 1 GiB (default: 16 MiB of memory)", 0,
-		0, false},
-	{"remediate", 0, OPTION_FLAG, OPTION(remediate), NULL,
-		"tell local programs of stragglers over the socket remediate-cluster.sock", 0, 0,
-		false},
+	FLEET_FLAGS_OPTIONS(CORE),
 	{"tls-cert", 0, OPTION_STRING, OPTION(cert), "PEM",
 		"server certificate (default: none, plain on loopback)", 0, 0, false},
 	{"tls-key", 0, OPTION_STRING, OPTION(key), "PEM",
@@ -108,7 +67,7 @@ static const struct option_row fleet_options[] = {
 };
 
 struct run { /* of the command */
-	const struct fleet_flags *typed;
+	const struct fleet_typed *typed;
 	struct loop *loop;
 	struct tls *tls;
 	struct server_access access;
@@ -137,7 +96,7 @@ static const char *address_of(const char *typed)
 }
 
 /* The address that most people can reach: its needs are those of all. */
-static const char *widest(const struct fleet_flags *t)
+static const char *widest(const struct fleet_typed *t)
 {
 	const char *all[] = {t->api, t->http, t->grpc}, *found = "127.0.0.1:0";
 
@@ -147,7 +106,7 @@ static const char *widest(const struct fleet_flags *t)
 	return found;
 }
 
-static struct server_access_options access_options(const struct fleet_flags *t)
+static struct server_access_options access_options(const struct fleet_typed *t)
 {
 	return (struct server_access_options){.address = widest(t),
 		.token_file = t->token_file,
@@ -156,7 +115,7 @@ static struct server_access_options access_options(const struct fleet_flags *t)
 		.no_token = t->no_token};
 }
 
-static int check_flags(const struct fleet_flags *t, struct errinfo *reterr)
+static int check_flags(const struct fleet_typed *t, struct errinfo *reterr)
 {
 	struct server_access_options access = access_options(t);
 
@@ -169,8 +128,6 @@ static int check_flags(const struct fleet_flags *t, struct errinfo *reterr)
 	if (t->no_tls && (t->cert || t->key || t->client_ca))
 		return errinfo_set(reterr, -EINVAL,
 			"--no-tls cannot be combined with --tls-cert, --tls-key or --client-ca");
-	if (t->forward_spool && !t->forward)
-		return errinfo_set(reterr, -EINVAL, "--forward-spool needs --forward");
 	if (!t->cert != !t->key)
 		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
 	if (t->client_ca && !t->cert)
@@ -179,25 +136,9 @@ static int check_flags(const struct fleet_flags *t, struct errinfo *reterr)
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
 			"%s is reachable from other machines: give --tls-cert and --tls-key, or --no-tls for plain HTTP, or listen on 127.0.0.1",
 			access.address);
+	if (fleet_flags_check(&t->core, reterr) < 0)
+		return -EINVAL;
 	return server_access_check(&access, reterr);
-}
-
-static struct fleet_settings core_settings(const struct fleet_flags *t)
-{
-	struct fleet_settings s = fleet_defaults;
-
-	s.nodes = nodes_defaults;
-	s.calls = calls_defaults;
-	s.nodes.k = t->k;
-	s.nodes.ema_alpha = t->ema_alpha;
-	s.nodes.interval_ns = t->interval_ns;
-	s.nodes.ttl_multiplier = (uint32_t)t->ttl_multiplier;
-	s.nodes.quorum = (uint32_t)t->quorum;
-	s.nodes.nodes_max = (uint32_t)t->max_nodes;
-	s.nodes.nodes_per_token = (uint32_t)t->nodes_per_token;
-	s.provider = t->provider;
-	s.seed = (uint64_t)wall_now().ns;
-	return s;
 }
 
 /* ---- running ---- */
@@ -284,22 +225,12 @@ static void announce(const struct run *c)
 
 static int run_service(struct run *c, struct errinfo *reterr)
 {
-	const struct fleet_flags *t = c->typed;
+	const struct fleet_typed *t = c->typed;
 	const char *names[ARRAY_SIZE(t->names.value) + 1] = {NULL};
 	struct server_access_options access = access_options(t);
 	struct tls_server_settings tls = {
 		.cert = t->cert, .key = t->key, .client_ca = t->client_ca};
-	struct service_settings s = {.fleet = core_settings(t),
-		.http = {.names = names, .plain = t->no_tls},
-		.grpc_address = address_of(t->grpc),
-		.http_address = address_of(t->http),
-		.api_address = address_of(t->api),
-		.rates = t->rates,
-		.snapshot = t->snapshot,
-		.outlets = {.config = t->alerts,
-			.forward = t->forward,
-			.forward_spool = t->forward_spool,
-			.remediate = t->remediate}};
+	struct service_settings s = fleet_flags_settings(&t->core);
 	int r = server_access_open(&access, &c->access, reterr);
 
 	if (r == 0 && t->cert)
@@ -308,6 +239,11 @@ static int run_service(struct run *c, struct errinfo *reterr)
 		return r;
 	for (size_t i = 0; i < t->names.count; i++)
 		names[i] = t->names.value[i];
+	s.grpc_address = address_of(t->grpc);
+	s.http_address = address_of(t->http);
+	s.api_address = address_of(t->api);
+	s.http.names = names;
+	s.http.plain = t->no_tls;
 	s.http.tls = c->tls;
 	s.http.tokens = c->access.tokens;
 	s.http.owners = c->access.owners;
@@ -350,7 +286,7 @@ const struct command cmd_fleet = {
 		"      --tls-cert cert.pem --tls-key key.pem --token-file tokens\n"
 		"  ingero-cluster blame                                   who is it?",
 	.options = fleet_options,
-	.settings_size = sizeof(struct fleet_flags),
+	.settings_size = sizeof(struct fleet_typed),
 	.defaults = &defaults,
 	.run = fleet_run,
 };

@@ -5,17 +5,24 @@
 #include "command/version.h"
 
 static const struct command *const commands[] = {
+	&cmd_all,
 	&cmd_fleet,
+	&cmd_echo,
 	&cmd_blame,
 	&cmd_cluster_demo,
 	&cmd_simulate,
+	&cmd_stress,
+	&cmd_audit,
 	&cmd_cluster_completion,
 	&cmd_version,
 	NULL,
 };
 
 static const struct program_values values[] = {
-	{.command = "fleet", .option = "provider", .words = "aws gcp azure lambda coreweave"},
+	{.option = "provider", .words = "aws gcp azure lambda coreweave"},
+	{.option = "engine", .words = "duckdb clickhouse"},
+	{.command = "echo", .words = "backup verify restore export"},
+	{.option = "protocol", .words = "grpc http/protobuf http/json"},
 	{.command = "simulate",
 		.option = "fault",
 		.words = "none slow late drift stage moving hang"},

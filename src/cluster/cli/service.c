@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "cluster/answer/api_server.h"
 #include "cluster/ingest/receiver.h"
 
 #define TICK_NS            (250 * NS_PER_MS)
@@ -82,6 +81,21 @@ static bool find_threshold(void *arg, const char *cluster, struct threshold *ret
 	return nodes_threshold(fleet_nodes(s->fleet), cluster, "", ret);
 }
 
+static void keep_request(
+	void *arg, const struct receiver_request *q, keeper_done *done, void *done_arg)
+{
+	const struct keeping *k = &((struct service *)arg)->settings.keeping;
+
+	k->keep(k->arg, q, done, done_arg);
+}
+
+static bool may_send(void *arg, uint64_t credential, const char *cluster)
+{
+	const struct keeping *k = &((struct service *)arg)->settings.keeping;
+
+	return k->may_send(k->arg, credential, cluster);
+}
+
 static void forward_request(void *arg, const struct receiver_request *q)
 {
 	struct service *s = arg;
@@ -95,8 +109,11 @@ static void take_notices(struct service *s)
 {
 	struct fleet_notice n;
 
-	while (fleet_notice(s->fleet, &n))
+	while (fleet_notice(s->fleet, &n)) {
 		outlets_tell(s->outlets, &n);
+		if (s->settings.keeping.tell)
+			s->settings.keeping.tell(s->settings.keeping.arg, &n, service_now(s));
+	}
 }
 
 static int save_snapshot(struct service *s, struct errinfo *reterr)
@@ -227,6 +244,7 @@ static int open_ports(struct service *s, struct errinfo *reterr)
 			.threshold = find_threshold}};
 	struct api_server_settings api = {.fleet = s->fleet,
 		.http = s->settings.http,
+		.node_page = s->settings.node_page,
 		.now = service_now,
 		.more = put_metrics,
 		.arg = s};
@@ -234,9 +252,13 @@ static int open_ports(struct service *s, struct errinfo *reterr)
 
 	if (outlets_want_requests(s->outlets))
 		in.sink.forward = forward_request;
+	if (s->settings.keeping.keep) {
+		in.sink.keep = keep_request;
+		in.sink.may_send = may_send;
+	}
 	if (in.grpc_address || in.http_address)
 		r = receiver_new(s->loop, &in, &s->receiver, reterr);
-	if (r < 0 || !s->settings.api_address)
+	if (r < 0 || (!s->settings.api_address && !s->settings.api_elsewhere))
 		return r;
 	api.http.address = s->settings.api_address;
 	return api_server_new(s->loop, &api, &s->api, reterr);
@@ -304,6 +326,11 @@ const char *service_http_address(const struct service *s)
 const char *service_api_address(const struct service *s)
 {
 	return s->api ? api_server_address(s->api) : NULL;
+}
+
+struct api_server *service_api(const struct service *s)
+{
+	return s->api;
 }
 
 int service_reload(struct service *s, struct errinfo *reterr)

@@ -5,6 +5,8 @@
  * never goes back, whatever the machine's does (service_clock). */
 #pragma once
 
+#include "cluster/answer/api_server.h"
+#include "cluster/cli/keeping.h"
 #include "cluster/cli/outlets.h"
 #include "cluster/detect/fleet.h"
 #include "net/server.h"
@@ -17,7 +19,10 @@ struct service_settings {
 	const char *grpc_address, *http_address, *api_address; /* NULL: not opened */
 	const char *rates; /* file of prices; NULL: the built-in ones */
 	struct outlets_settings outlets;
-	const char *snapshot; /* file that keeps the nodes over a restart; NULL: none */
+	const char *snapshot;   /* file that keeps the nodes over a restart; NULL: none */
+	struct keeping keeping; /* what comes in is kept there, too */
+	bool api_elsewhere;     /* without api_address: another server has its routes */
+	const char *node_page;  /* as of api_server_settings */
 };
 
 int service_new(struct loop *l, const struct service_settings *s, struct service **ret,
@@ -29,6 +34,9 @@ DEFINE_CLEANUP(struct service *, service_free)
 const char *service_grpc_address(const struct service *s);
 const char *service_http_address(const struct service *s);
 const char *service_api_address(const struct service *s);
+
+/* service_api - page and API; NULL: none is opened. */
+struct api_server *service_api(const struct service *s);
 
 /* service_reload - reads the rates again; after a failure the old ones stay. */
 int service_reload(struct service *s, struct errinfo *reterr);

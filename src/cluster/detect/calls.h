@@ -65,6 +65,26 @@ struct comm_view {
 	uint64_t first_seq, last_seq;
 };
 bool calls_comm_next(const struct calls *c, size_t *cursor, struct comm_view *ret);
+/* calls_members - the workers of @comm by their rank in it; UINT32_MAX: never seen. How many ranks it has,
+ * or -ENOENT. */
+int calls_members(const struct calls *c, uint64_t comm, uint32_t *ret, size_t max);
+
+struct job_view {       /* ranks that meet in communicators, directly or through others */
+	uint64_t comm;  /* its largest communicator, of equal ones that of the lowest number */
+	int32_t nranks; /* of that one, as told */
+	uint32_t ranks, comms; /* seen */
+	int64_t last_ns;       /* a call came */
+};
+#define CALLS_NO_JOB UINT32_MAX
+struct calls_jobs {
+	uint32_t *of; /* by worker: number of its job, or CALLS_NO_JOB */
+	size_t worker_count;
+	struct job_view *items;
+	size_t count;
+};
+/* calls_jobs - *ret is released with calls_jobs_done(). -ENOMEM, or 0. */
+int calls_jobs(const struct calls *c, struct calls_jobs *ret);
+void calls_jobs_done(struct calls_jobs *j);
 
 struct collective_view { /* one, complete */
 	uint64_t comm, seq, bytes;

@@ -221,6 +221,14 @@ const struct calls *fleet_calls(const struct fleet *f, const char *cluster)
 	return c ? c->calls : NULL;
 }
 
+const struct push_report *fleet_report(
+	const struct fleet *f, const char *cluster, const char *node, uint32_t pid, int32_t rank)
+{
+	const struct cluster *c = cluster_find(f, cluster);
+
+	return c ? report_find(c, node, pid, rank, f->now_ns) : NULL;
+}
+
 bool fleet_cluster_next(const struct fleet *f, size_t *cursor, const char **ret_cluster)
 {
 	const struct cluster *c = idmap_next(&f->clusters, cursor, NULL);

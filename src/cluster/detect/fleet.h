@@ -35,6 +35,10 @@ struct nodes *fleet_nodes(struct fleet *f);
 /* fleet_calls - of @cluster; NULL: none. */
 const struct calls *fleet_calls(const struct fleet *f, const char *cluster);
 bool fleet_cluster_next(const struct fleet *f, size_t *cursor, const char **ret_cluster);
+/* fleet_report - what the agent of a process said of it in the last two minutes; NULL: nothing. Until the
+ * next change. */
+const struct push_report *fleet_report(
+	const struct fleet *f, const char *cluster, const char *node, uint32_t pid, int32_t rank);
 
 /* X(NAME, id) */
 #define FLEET_PROBLEMS(X)                                                                          \

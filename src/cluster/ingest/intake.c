@@ -4,7 +4,9 @@
  *
  * Invariants:
  *  1. Every request is answered once, and counted: as requests, or under one reason in refused.
- *  2. What was refused as a whole is not forwarded: its sender keeps it, or is to mend it. */
+ *  2. What was refused as a whole is not forwarded: its sender keeps it, or is to mend it.
+ *  3. What is to be kept is answered after it is: 200 says that it is on disk. The fleet has seen it before,
+ *     also when it is refused then and comes again: it counts a batch once. */
 #include "cluster/ingest/receiver_private.h"
 
 #include <errno.h>
@@ -30,6 +32,7 @@ struct intake { /* one request */
 	int status; /* HTTP's, of the first refusal by the sink; 0: none */
 	enum receiver_reason reason;
 	char why[REASON_MAX];
+	struct push_taken taken; /* by the fleet */
 };
 
 /* ---- replies ---- */
@@ -45,11 +48,17 @@ static void set_threshold(
 		t->quorum_met ? "true" : "false");
 }
 
+static bool may_send(const struct receiver *r, const struct http_request *q, const char *cluster)
+{
+	return !r->sink.may_send || r->sink.may_send(r->sink.arg, q->credential, cluster);
+}
+
 static void say_threshold(struct intake *in)
 {
 	const struct receiver_sink *s = &in->receiver->sink;
 
-	if (!in->has_threshold && *in->cluster)
+	if (!in->has_threshold && *in->cluster && s->threshold && !in->receiver->closed &&
+		may_send(in->receiver, in->q, in->cluster))
 		in->has_threshold = s->threshold(s->arg, in->cluster, &in->threshold);
 	if (in->has_threshold)
 		set_threshold(in->x, in->q, &in->threshold);
@@ -77,13 +86,12 @@ static void reply_refusal(
 	http_reply(in->x, status, type_of(in), b.data, b.len);
 }
 
-static void reply_response(struct intake *in, const struct push_taken *t)
+static void reply_response(struct intake *in, size_t rejected, const char *why)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(RESPONSE);
-	const char *why = *in->why ? in->why : t->why;
 
 	say_threshold(in);
-	otlp_response_put(&b, in->signal, in->json, t->rejected, t->rejected ? why : "");
+	otlp_response_put(&b, in->signal, in->json, rejected, rejected ? why : "");
 	http_reply(in->x, 200, type_of(in), b.data, b.len);
 }
 
@@ -106,12 +114,24 @@ static void note_refusal(struct intake *in, int status, enum receiver_reason rea
 		why);
 }
 
+/* is_theirs - whether the token is for its cluster. */
+static bool is_theirs(struct intake *in, const struct push_who *who)
+{
+	if (may_send(in->receiver, in->q, who->cluster))
+		return true;
+	note_refusal(in, 403, RECEIVER_TENANT, who,
+		"tenant_scoped_bearer_refused: the token is not for its cluster");
+	return false;
+}
+
 static int take_health(void *arg, const struct push_health *h)
 {
 	struct intake *in = arg;
 	const struct receiver_sink *s = &in->receiver->sink;
 	enum nodes_refusal r;
 
+	if (!is_theirs(in, &h->who))
+		return -EACCES;
 	note_cluster(in, &h->who);
 	in->has_threshold = true;
 	r = s->health(s->arg, h, in->q->credential, &in->threshold);
@@ -140,6 +160,8 @@ static int take_straggler(
 	struct intake *in = arg;
 	const struct receiver_sink *s = &in->receiver->sink;
 
+	if (!is_theirs(in, who))
+		return -EACCES;
 	return settle(in, who, s->straggler(s->arg, who, straggler));
 }
 
@@ -148,6 +170,8 @@ static int take_calls(void *arg, const struct push_calls *c)
 	struct intake *in = arg;
 	const struct receiver_sink *s = &in->receiver->sink;
 
+	if (!is_theirs(in, &c->who))
+		return -EACCES;
 	return settle(in, &c->who, s->calls(s->arg, c));
 }
 
@@ -156,6 +180,8 @@ static int take_report(void *arg, const struct push_report *report)
 	struct intake *in = arg;
 	const struct receiver_sink *s = &in->receiver->sink;
 
+	if (!is_theirs(in, &report->who))
+		return -EACCES;
 	return settle(in, &report->who, s->report(s->arg, report));
 }
 
@@ -190,36 +216,121 @@ static void refuse_undecoded(struct intake *in, int r, const struct errinfo *e)
 		reply_refusal(in, 400, RECEIVER_MALFORMED, why);
 }
 
-static void take(struct intake *in)
+/* take_for_fleet - false: it has been refused, and answered. */
+static bool take_for_fleet(struct intake *in)
 {
 	struct receiver_stats *stats = &in->receiver->stats;
-	const struct receiver_sink *s = &in->receiver->sink;
-	struct push_taken t = {0};
+	struct push_taken *t = &in->taken;
 	struct errinfo e = {0};
-	int r = decode(in, &t, &e);
+	int r = decode(in, t, &e);
 
 	if (r < 0) {
 		refuse_undecoded(in, r, &e);
+		return false;
+	}
+	stats->taken += t->taken;
+	stats->rejected += t->rejected;
+	stats->foreign += t->foreign;
+	if (!t->rejected || t->taken || t->foreign)
+		return true;
+	if (in->status)
+		reply_refusal(in, in->status, in->reason, in->why);
+	else
+		reply_refusal(in, 400, RECEIVER_MALFORMED, t->why);
+	return false;
+}
+
+static struct receiver_request request_of(const struct intake *in)
+{
+	return (struct receiver_request){.signal = in->signal,
+		.json = in->json,
+		.data = in->q->body,
+		.len = in->q->body_len,
+		.credential = in->q->credential};
+}
+
+/* finish - it is taken, but for @rejected points. */
+static void finish(struct intake *in, size_t rejected, const char *why)
+{
+	const struct receiver_sink *s = &in->receiver->sink;
+	const struct receiver_request q = request_of(in);
+
+	in->receiver->stats.requests[in->signal]++;
+	in->receiver->stats.bytes += q.len;
+	if (s->forward && !in->receiver->closed)
+		s->forward(s->arg, &q);
+	reply_response(in, rejected, why);
+}
+
+/* ---- keeping ---- */
+
+static void refuse_unkept(struct intake *in, const struct keeper_result *r)
+{
+	static const struct {
+		int err, status;
+		enum receiver_reason reason;
+	} rows[] = {
+		{-EBADMSG, 400, RECEIVER_MALFORMED},
+		{-E2BIG, 413, RECEIVER_TOO_COMPLEX},
+		{-EACCES, 403, RECEIVER_TENANT},
+		{-EAGAIN, 429, RECEIVER_NO_ROOM},
+		{-ENOBUFS, 429, RECEIVER_NO_ROOM},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].err == r->err) {
+			reply_refusal(in, rows[i].status, rows[i].reason, r->why);
+			return;
+		}
+	reply_refusal(in, 503, RECEIVER_STORE, r->why);
+}
+
+static void on_kept(void *arg, const struct keeper_result *r)
+{
+	_cleanup_free_ struct intake *in = arg;
+	struct receiver *receiver = in->receiver;
+	bool by_keeper = r->rejected >= in->taken.rejected;
+
+	if (r->err < 0) {
+		refuse_unkept(in, r);
+	} else {
+		if (!receiver->sink.health) {
+			receiver->stats.taken += r->taken;
+			receiver->stats.rejected += r->rejected;
+		}
+		finish(in, MAX(r->rejected, in->taken.rejected),
+			by_keeper  ? r->why
+			: *in->why ? in->why
+				   : in->taken.why);
+	}
+	receiver_release(receiver);
+}
+
+static void keep(struct intake *in)
+{
+	const struct receiver_sink *s = &in->receiver->sink;
+	const struct receiver_request q = request_of(in);
+	struct intake *waiting = malloc(sizeof(*waiting));
+
+	if (!waiting) {
+		reply_refusal(in, 503, RECEIVER_BUSY, "out of memory");
 		return;
 	}
-	stats->taken += t.taken;
-	stats->rejected += t.rejected;
-	stats->foreign += t.foreign;
-	if (t.rejected && !t.taken && !t.foreign) {
-		if (in->status)
-			reply_refusal(in, in->status, in->reason, in->why);
-		else
-			reply_refusal(in, 400, RECEIVER_MALFORMED, t.why);
+	*waiting = *in;
+	in->receiver->keeping++;
+	s->keep(s->arg, &q, on_kept, waiting);
+}
+
+static void take(struct intake *in)
+{
+	const struct receiver_sink *s = &in->receiver->sink;
+
+	if (s->health && !take_for_fleet(in))
 		return;
-	}
-	stats->requests[in->signal]++;
-	stats->bytes += in->q->body_len;
-	if (s->forward)
-		s->forward(s->arg, &(struct receiver_request){.signal = in->signal,
-					   .json = in->json,
-					   .data = in->q->body,
-					   .len = in->q->body_len});
-	reply_response(in, &t);
+	if (s->keep)
+		keep(in);
+	else
+		finish(in, in->taken.rejected, *in->why ? in->why : in->taken.why);
 }
 
 /* ---- heads ---- */
@@ -294,6 +405,7 @@ void intake_refused(void *arg, struct http_exchange *x, const struct http_reques
 	if (!q->admitted)
 		return;
 	read_cluster(q, cluster);
-	if (*cluster && r->sink.threshold(r->sink.arg, cluster, &t))
+	if (*cluster && r->sink.threshold && may_send(r, q, cluster) &&
+		r->sink.threshold(r->sink.arg, cluster, &t))
 		set_threshold(x, q, &t);
 }

@@ -86,7 +86,16 @@ void receiver_free(struct receiver *r)
 		http_server_free(r->grpc);
 	if (r->http)
 		http_server_free(r->http);
-	free(r);
+	r->grpc = r->http = NULL;
+	r->closed = true;
+	if (!r->keeping)
+		free(r);
+}
+
+void receiver_release(struct receiver *r)
+{
+	if (--r->keeping == 0 && r->closed)
+		free(r);
 }
 
 const char *receiver_grpc_address(const struct receiver *r)

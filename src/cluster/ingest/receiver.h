@@ -2,8 +2,9 @@
 /* receiver.h - takes in what agents and OpenTelemetry's exporters push: OTLP over gRPC and over HTTP
  * (protobuf or JSON, gzip or not), and gives structs to a sink.
  *
- * Both ports understand both ways. What a request holds for us is decoded and handed over; the request
- * as it came is then handed over for forwarding. Traces are only forwarded.
+ * Both ports understand both ways. What a request holds for the fleet is decoded and handed over; the
+ * request as it came is then handed over to be kept, and last for forwarding. It is answered when it is
+ * kept. Traces are only kept and forwarded.
  *
  * What is answered, in the encoding of the request:
  *   - points that are refused beside others that are taken: 200 with partial_success
@@ -15,6 +16,7 @@
 #pragma once
 
 #include "cluster/detect/nodes.h"
+#include "cluster/keep/keeper.h"
 #include "net/server.h"
 #include "otlp/otlp_response.h"
 #include "push/push_wire.h"
@@ -30,12 +32,14 @@ struct receiver_request { /* as it came, inflated */
 	bool json;
 	const void *data;
 	size_t len;
+	uint64_t credential; /* who sends it: see http_request */
 };
 
 /* Where it all goes. Called on the loop's thread. */
 struct receiver_sink {
 	void *arg;
-	/* @credential: see http_request; *ret is the threshold of the cohort, also of a refusal */
+	/* NULL, and the three after it too: there is no fleet, requests are only kept and forwarded.
+	 * @credential: see http_request; *ret is the threshold of the cohort, also of a refusal */
 	enum nodes_refusal (*health)(
 		void *arg, const struct push_health *h, uint64_t credential, struct threshold *ret);
 	/* 0 or a negative errno: -ENOMEM and -EAGAIN: not now (503); -ENOSPC, -ENOBUFS and -E2BIG:
@@ -43,8 +47,16 @@ struct receiver_sink {
 	int (*straggler)(void *arg, const struct push_who *who, const struct push_straggler *s);
 	int (*calls)(void *arg, const struct push_calls *c);
 	int (*report)(void *arg, const struct push_report *r);
-	/* threshold - of a cluster as a whole; false: it is not known. */
+	/* may_send - whether who sends may tell of @cluster, and hear of it; NULL: everybody, of all. */
+	bool (*may_send)(void *arg, uint64_t credential, const char *cluster);
+	/* threshold - of a cluster as a whole; false: it is not known. NULL: of none. */
 	bool (*threshold)(void *arg, const char *cluster, struct threshold *ret);
+	/* keep - the request is answered by what @done is told, once, now or later: as keeper_take().
+	 * -EBADMSG 400, -E2BIG 413, -EACCES 403, -EAGAIN and -ENOBUFS 429, any other 503. What the fleet
+	 * refused as a whole does not come here. NULL: nothing is kept. */
+	void (*keep)(
+		void *arg, const struct receiver_request *q, keeper_done *done, void *done_arg);
+	/* forward - what was kept and not refused. */
 	void (*forward)(void *arg, const struct receiver_request *q); /* NULL: nobody wants it */
 };
 
@@ -61,7 +73,9 @@ struct receiver_settings {
 	X(MALFORMED, "malformed")       /* not OTLP, or not HTTP */                                \
 	X(TOO_COMPLEX, "too_complex")   /* too many points, attributes or levels */                \
 	X(NODE, "node")                 /* nothing in it was taken: nodes_refused() says why */    \
-	X(NO_ROOM, "no_room")           /* likewise: the sink is full */                           \
+	X(NO_ROOM, "no_room")           /* likewise: the sink is full, or the store lags behind */ \
+	X(STORE, "store")               /* it cannot be written now */                             \
+	X(TENANT, "tenant")             /* the token is not for its clusters */                    \
 	X(BUSY, "busy")                 /* too many requests at once, no memory, draining */       \
 	X(UNAUTHORIZED, "unauthorized") /* no valid token */                                       \
 	X(THROTTLED, "throttled")       /* too many wrong tokens */                                \
@@ -91,7 +105,9 @@ struct receiver_stats {
 struct receiver;
 int receiver_new(struct loop *l, const struct receiver_settings *s, struct receiver **ret,
 	struct errinfo *reterr);
-void receiver_free(struct receiver *r); /* not from the sink */
+/* receiver_free - not from the sink. Requests that wait to be kept are given up; their results may still
+ * come. */
+void receiver_free(struct receiver *r);
 DEFINE_CLEANUP(struct receiver *, receiver_free)
 
 /* receiver_X_address - where it listens; NULL: it does not. */

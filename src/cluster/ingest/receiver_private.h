@@ -13,8 +13,13 @@ struct receiver {
 	bool draining;
 	loop_fn *drained;
 	void *drained_arg;
-	unsigned left; /* servers that are not drained yet */
+	unsigned left;  /* servers that are not drained yet */
+	size_t keeping; /* requests that wait until they are kept: they hold this struct */
+	bool closed;    /* receiver_free() was called: the sink is gone */
 };
+
+/* receiver_release - a request that waited has been answered. */
+void receiver_release(struct receiver *r);
 
 /* intake_handler - one request, from its body to its reply. @arg is the receiver. */
 http_handler intake_handler;

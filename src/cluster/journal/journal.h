@@ -30,7 +30,7 @@ struct journal_settings {
 	const char *folder;   /* made if it is missing, for its owner alone */
 	size_t segment_bytes; /* 0: JOURNAL_SEGMENT */
 	uint64_t bytes_max;   /* of all segments: then appends fail with -ENOSPC; 0: none */
-	uint64_t first;       /* position of the first entry of a journal that is empty; 0: 1 */
+	uint64_t first;       /* no new entry has a lower position; 0: 1 */
 };
 
 int journal_open(struct loop *l, const struct journal_settings *s, struct journal **ret,
@@ -39,7 +39,8 @@ int journal_open(struct loop *l, const struct journal_settings *s, struct journa
 void journal_free(struct journal *j);
 DEFINE_CLEANUP(struct journal *, journal_free)
 
-/* @err 0: it is on disk, at @position; else a negative errno: it is not, and never will be. */
+/* @err 0: it is on disk, at @position; else a negative errno: it is not, and never will be. Once for each
+ * entry; at the latest from journal_free(), with -ECANCELED. */
 typedef void journal_done(void *arg, int err, uint64_t position);
 
 /* journal_append - @data is copied. -ENOBUFS: too much waits already; -ENOSPC; -E2BIG; @done is not
@@ -49,18 +50,20 @@ int journal_append(struct journal *j, const void *data, size_t len, journal_done
 /* journal_finish - @done on the loop when all that waits has its result. */
 void journal_finish(struct journal *j, loop_fn *done, void *arg);
 
-/* journal_trim - entries up to @position are not needed any more, but those of the last @keep_ns:
- * segments that hold nothing else are removed. */
-void journal_trim(struct journal *j, uint64_t position, uint64_t keep_ns);
+/* journal_trim - entries up to @position are not needed any more: segments that hold nothing else are
+ * removed, but for the newest. From any thread. */
+void journal_trim(struct journal *j, uint64_t position);
 
 struct journal_stats {
-	uint64_t first, durable; /* positions of the oldest and the newest entry on disk; 0: none */
-	uint64_t bytes;          /* of all segments */
-	size_t pending;          /* bytes that wait */
+	uint64_t first; /* position of the oldest entry on disk; 0: there is none */
+	uint64_t
+		durable; /* and of the newest, also if it has been trimmed: the next one follows it */
+	uint64_t segments, bytes;
+	size_t pending; /* bytes that wait */
 	uint64_t appended, failed, syncs;
 	int fault; /* of the last write; 0: it went well */
 };
-struct journal_stats journal_stats(const struct journal *j);
+struct journal_stats journal_stats(struct journal *j);
 
 /* ---- reading ---- */
 

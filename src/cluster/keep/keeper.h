@@ -3,8 +3,9 @@
  * then filled into the store by a thread.
  *
  * Every point, record and span becomes a row of events; what our agents push besides becomes rows of the
- * other tables (rows.h). A request that comes again counts once: known by (cluster, node, boot, seq) where it
- * carries them, else by its bytes, for at least SEEN_NS and over restarts.
+ * other tables (rows.h). A request that comes again counts once: known by its bytes, if all in it carries a
+ * time, and a batch of calls by (cluster, node, boot, number), whatever request it comes in. That is known
+ * for at least KEEPER_SEEN_NS, of the last SEEN_KEYS_MAX at least, and over restarts.
  *
  * Who sends may only send for its clusters: points of others are refused, the rest is taken. */
 #pragma once
@@ -14,19 +15,24 @@
 #include "otlp/otlp_response.h"
 
 #define KEEPER_SEEN_NS (15 * 60 * NS_PER_S)
+#define KEEPER_BACKLOG 100000
 
 struct keeper;
 
 struct keeper_settings {
 	struct journal *journal;
 	struct store *store;
-	uint64_t
-		backlog_max; /* journal entries that the store may lag behind: then -EAGAIN; 0: 100,000 */
+	/* journal entries that the store may lag behind: then -EAGAIN; 0: KEEPER_BACKLOG */
+	uint64_t backlog_max;
 };
 
+/* keeper_new - reads what the journal says of duplicates; the store is filled from then on, beginning after
+ * store_durable(). -ENOENT, -EBADMSG: the journal is not what the store needs. */
 int keeper_new(struct loop *l, const struct keeper_settings *s, struct keeper **ret,
 	struct errinfo *reterr);
-void keeper_free(struct keeper *k); /* ends its thread; journal and store are the caller's */
+/* keeper_free - ends its thread; journal and store are the caller's, to be freed after it. What waits is told
+ * -ECANCELED, though it may come to be on disk. */
+void keeper_free(struct keeper *k);
 DEFINE_CLEANUP(struct keeper *, keeper_free)
 
 struct keeper_request {
@@ -37,12 +43,13 @@ struct keeper_request {
 	/* Whether the sender may write to a cluster; NULL: to all. */
 	bool (*may_write)(void *arg, const char *cluster, size_t len);
 	void *may_write_arg;
+	uint64_t sender; /* whose right that is; 0: everybody's */
 };
 
 struct keeper_result {
 	int err; /* 0; -EBADMSG, -E2BIG: not OTLP; -EACCES: none of it may be written; -EAGAIN,
-				  * -ENOBUFS, -ENOSPC, -EIO: not now, come again */
-	size_t taken, rejected; /* points, records, spans */
+				  * -ENOBUFS, -ENOSPC, -EIO, …: not now, come again */
+	size_t taken, rejected; /* points, records, spans; of a duplicate they are not counted */
 	bool duplicate;         /* it was there already */
 	char why[256];          /* of the rejected ones, or of err */
 };

@@ -20,6 +20,8 @@ struct play {
 	bool has_next;
 	int64_t now_ns, end_ns;
 	struct play_counts counts;
+	void (*watch)(void *arg, const struct simulation_message *m);
+	void *watch_arg;
 };
 
 /* The calls of all ranks in one array, with the play's beginning as their time's origin. */
@@ -88,6 +90,8 @@ int play_new(const struct play_settings *s, struct play **ret)
 
 	if (!p)
 		return -ENOMEM;
+	p->watch = s->watch;
+	p->watch_arg = s->watch_arg;
 	a.gpus_per_node = MAX(a.gpus_per_node, 1U);
 	p->now_ns = a.start_ns;
 	if (s->job.steps)
@@ -128,6 +132,8 @@ static int give(struct play *p, struct fleet *f, const struct simulation_message
 	int r = 0;
 
 	p->counts.messages++;
+	if (p->watch)
+		p->watch(p->watch_arg, m);
 	switch (m->kind) {
 	case SIMULATION_HEALTH:
 		p->counts.refused += fleet_take_health(f, m->health, 0, m->at_ns, &t) != NODES_NONE;

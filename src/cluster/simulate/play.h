@@ -15,6 +15,9 @@ struct play_settings {
 	struct simulation_settings agents;
 	const struct push_report
 		*report; /* what the agents of the faulty workers say; NULL: nothing */
+	/* Told of each message before the core is; NULL: nobody. */
+	void (*watch)(void *arg, const struct simulation_message *m);
+	void *watch_arg;
 };
 
 struct play;

@@ -22,6 +22,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "cluster/store/batch.h"
 #include "sql/sql_table.h"
 

@@ -146,6 +146,8 @@ static void store_duck_free(struct store *store)
 	instance_close(s);
 	if (s->asking)
 		asking_free(s->asking);
+	if (s->snapshots)
+		snapshots_free(s->snapshots);
 	parts_done(&s->parts);
 	buf_done(&s->pending);
 	if (s->lock_fd >= 0)
@@ -229,9 +231,17 @@ static const struct store_ops duck_ops = {
 
 static int open_folder(struct store_duck *s, struct errinfo *reterr)
 {
+	char *absolute;
+
 	if (mkdir(s->folder, 0700) < 0 && errno != EEXIST)
 		return errinfo_set(reterr, -errno, "the folder %s cannot be made: %s", s->folder,
 			strerror(errno));
+	absolute = realpath(s->folder, NULL);
+	if (!absolute)
+		return errinfo_set(reterr, -errno, "the folder %s cannot be opened: %s", s->folder,
+			strerror(errno));
+	free(s->folder);
+	s->folder = absolute;
 	s->lock_fd = store_lock(s->folder, reterr);
 	return s->lock_fd < 0 ? s->lock_fd : read_manifest(s, reterr);
 }
@@ -248,6 +258,8 @@ int store_duck_open(
 		r = open_folder(s, reterr);
 	if (r == 0)
 		r = asking_new(&s->asking);
+	if (r == 0)
+		r = snapshots_new(s);
 	if (r == 0)
 		r = instance_open(s, reterr);
 	if (r < 0) {

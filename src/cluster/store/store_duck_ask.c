@@ -98,8 +98,7 @@ void asking_free(struct asking *a)
 
 /* ---- connections ---- */
 
-static int connection_get(
-	struct store_duck *s, struct duck_connection **ret, struct errinfo *reterr)
+int connection_get(struct store_duck *s, struct duck_connection **ret, struct errinfo *reterr)
 {
 	struct asking *a = s->asking;
 	struct duck_connection *c = NULL;
@@ -114,7 +113,7 @@ static int connection_get(
 	return 0;
 }
 
-static void connection_put(struct asking *a, struct duck_connection *c)
+void connection_put(struct asking *a, struct duck_connection *c)
 {
 	pthread_mutex_lock(&a->mutex);
 	if (a->idle_count < IDLE_MAX)
@@ -183,8 +182,13 @@ int reading_begin(struct store_duck *s, const struct store_scope *scope, struct 
 		ret->live[ret->live_count++] = s->frozen;
 	if (ret->parts)
 		ret->live[ret->live_count++] = s->current;
-	for (size_t i = 0; i < ret->live_count; i++)
+	for (size_t i = 0; i < ret->live_count; i++) {
 		ret->live[i]->users++;
+		ret->live_rows += ret->live[i]->row_count;
+	}
+	ret->position = s->visible;
+	ret->durable = s->durable;
+	ret->dropped_rows = s->dropped_rows;
 	pthread_mutex_unlock(&s->set_mutex);
 	return ret->parts ? 0 : -ENOMEM;
 }
@@ -265,8 +269,7 @@ int ask_run(struct store_duck *s, struct duck_connection *c, const char *text,
 	return r;
 }
 
-/* A part that cannot be read is looked at by upkeep. */
-static void suspect_parts(struct store_duck *s, struct reading *r)
+void reading_suspect(struct store_duck *s, struct reading *r)
 {
 	pthread_mutex_lock(&s->set_mutex);
 	for (size_t i = 0; i < r->part_count; i++)
@@ -289,7 +292,7 @@ static int ask_reading(struct store_duck *s, struct reading *reading,
 	r = ask_run(s, c, buf_str(&text), limits, ret, reterr);
 	connection_put(s->asking, c);
 	if (r == -EIO)
-		suspect_parts(s, reading);
+		reading_suspect(s, reading);
 	return r;
 }
 
@@ -313,11 +316,4 @@ int ask_select(struct store *store, const struct store_scope *scope, const char 
 	if (r == -EIO)
 		instance_check(s, false);
 	return r;
-}
-
-int ask_sql(struct store *store, const struct store_scope *scope, const char *text,
-	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
-{
-	(void)store, (void)scope, (void)text, (void)limits, (void)ret;
-	return errinfo_set(reterr, -ENOSYS, "SQL is not answered yet");
 }

@@ -48,7 +48,8 @@ static void name_folder(const char *cluster, char out[PART_FOLDER_MAX])
 
 	for (; cluster[n] && n < FOLDER_TEXT_MAX; n++)
 		out[n] = isalnum((unsigned char)cluster[n]) || cluster[n] == '_' ? cluster[n] : '-';
-	digest_sha256(cluster, strlen(cluster), hash);
+	if (digest_sha256(cluster, strlen(cluster), hash) < 0)
+		memset(hash, '0', sizeof(hash)); /* without memory nothing else works either */
 	snprintf(out + n, PART_FOLDER_MAX - n, "-%.*s", FOLDER_HASH, hash);
 }
 

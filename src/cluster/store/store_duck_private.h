@@ -92,6 +92,7 @@ struct store_duck {
 	struct parts sealed;  /* of `frozen`: on disk, not yet in the manifest */
 
 	struct asking *asking;
+	struct snapshots *snapshots;
 };
 
 /* ---- store_duck_text.c: SQL ---- */
@@ -101,6 +102,8 @@ const char *generation_alias(const struct generation *g, char out[STORE_ALIAS_MA
 /* duck_quote - @text as a literal of DuckDB. */
 void duck_quote(struct buf *b, const char *text);
 void put_columns(struct buf *b, enum store_table t);
+/* put_typed_columns - as in CREATE TABLE. */
+void put_typed_columns(struct buf *b, enum store_table t);
 /* put_generation - statements that attach an empty generation; node_metrics is a view in it. */
 void put_generation(struct buf *b, const char *alias);
 /* put_node_metrics - a query that derives node_metrics from the table @events. */
@@ -125,7 +128,10 @@ struct reading {
 	struct part **parts;
 	size_t part_count;
 	struct generation *live[2];
-	size_t live_count;
+	size_t live_count;              /* 1 or 2 */
+	uint64_t live_rows;             /* at least so many */
+	uint64_t position;              /* at least up to this one */
+	uint64_t durable, dropped_rows; /* as they are with these parts */
 };
 
 int asking_new(struct asking **ret);
@@ -134,6 +140,10 @@ void asking_disconnect(struct store_duck *s);
 /* reading_begin - the parts and generations that may hold rows of @scope. */
 int reading_begin(struct store_duck *s, const struct store_scope *scope, struct reading *ret);
 void reading_end(struct store_duck *s, struct reading *r);
+/* reading_suspect - one of the parts could not be read: upkeep looks at them. */
+void reading_suspect(struct store_duck *s, struct reading *r);
+int connection_get(struct store_duck *s, struct duck_connection **ret, struct errinfo *reterr);
+void connection_put(struct asking *a, struct duck_connection *c);
 bool table_meets(const struct part *p, enum store_table t, const struct store_scope *scope);
 /* reading_expand - a question in DuckDB's SQL on what is read. */
 int reading_expand(struct reading *r, const char *question, const struct store_scope *scope,
@@ -143,6 +153,11 @@ int ask_run(struct store_duck *s, struct duck_connection *c, const char *text,
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr);
 int ask_select(struct store *store, const struct store_scope *scope, const char *question,
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr);
+
+/* ---- store_duck_sql.c ---- */
+
+int snapshots_new(struct store_duck *s);
+void snapshots_free(struct snapshots *n);
 int ask_sql(struct store *store, const struct store_scope *scope, const char *text,
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr);
 

@@ -52,6 +52,15 @@ static const char *type_name(enum column_type type)
 	return "BIGINT";
 }
 
+void put_typed_columns(struct buf *b, enum store_table t)
+{
+	const struct table_desc *d = &store_tables[t];
+
+	for (int i = 0; i < d->column_count; i++)
+		buf_printf(b, "%s%s %s", i ? ", " : "", d->columns[i].name,
+			type_name(d->columns[i].type));
+}
+
 void put_node_metrics(struct buf *b, const char *events)
 {
 	buf_printf(b,
@@ -72,14 +81,10 @@ void put_generation(struct buf *b, const char *alias)
 
 	buf_printf(b, "ATTACH ':memory:' AS %s;\n", alias);
 	for (int t = 0; t < TABLE_COUNT; t++) {
-		const struct table_desc *d = &store_tables[t];
-
 		if (t == TABLE_METRICS)
 			continue;
-		buf_printf(b, "CREATE TABLE %s.%s(", alias, d->name);
-		for (int i = 0; i < d->column_count; i++)
-			buf_printf(b, "%s%s %s", i ? ", " : "", d->columns[i].name,
-				type_name(d->columns[i].type));
+		buf_printf(b, "CREATE TABLE %s.%s(", alias, store_tables[t].name);
+		put_typed_columns(b, t);
 		buf_puts(b, ");\n");
 	}
 	snprintf(events, sizeof(events), "%s.events", alias);

@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit.h - who asked for what: an append-only file of JSON lines, each with the SHA-256 of the line before
- * it, so that a line that was changed or taken out is seen. Tokens are never in it. */
+/* audit.h - who asked for what: an append-only file of JSON lines, each with its number and the SHA-256 of
+ * the line before it, so that a line that was changed, taken out or put in is seen. Tokens are never in it.
+ *
+ * Beyond AUDIT_BYTES_MAX the file becomes PATH.1, that PATH.2, … up to AUDIT_FILES_MAX; numbers and sums
+ * go on over all of them. Lines that were cut off at the end are not missed by those before them: note the
+ * last sum elsewhere from time to time, and have it looked for. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/errinfo.h"
 #include "base/macros.h"
+#include "net/digest.h"
+
+#define AUDIT_BYTES_MAX (16u << 20)
+#define AUDIT_FILES_MAX 64
+#define AUDIT_TEXT_MAX  4096 /* of the text of an entry */
 
 struct audit;
 
-/* audit_open - @path is made, for its owner alone; a file that is there is verified and gone on with. */
+/* audit_open - @path is made, for its owner alone; a file that is there is verified and gone on with, a
+ * line that a crash has left incomplete at its end is removed. -EAGAIN: another process writes it;
+ * -EBADMSG: see audit_verify(). */
 int audit_open(const char *path, struct audit **ret, struct errinfo *reterr);
 void audit_free(struct audit *a);
 DEFINE_CLEANUP(struct audit *, audit_free)
@@ -26,8 +38,21 @@ struct audit_entry {
 	uint64_t rows, bytes, ns;
 };
 
-/* audit_write - -EIO, -ENOSPC: it could not be written, which is said on stderr once; asking goes on. */
+/* audit_write - from any thread. In the file when it returns, on disk within about a second. A negative
+ * errno: it could not be written, which is logged; asking goes on, and the next line says how many are
+ * missing. */
 int audit_write(struct audit *a, const struct audit_entry *e);
 
-/* audit_verify - *ret_lines are whole and in order; -EBADMSG with the number of the first that is not. */
-int audit_verify(const char *path, uint64_t *ret_lines, struct errinfo *reterr);
+struct audit_span {
+	uint64_t first, last;    /* numbers of lines; 0: there are none */
+	char before[DIGEST_HEX]; /* the sum of the line before the first: zeros if there is none */
+	char head[DIGEST_HEX];   /* and that of the last */
+	uint64_t bytes;          /* up to the end of the last whole line */
+	bool is_torn;            /* an incomplete line follows */
+	bool has_noted;          /* @noted is the sum of one of them */
+};
+
+/* audit_verify - -EBADMSG with the place of the first line that is not whole and in order. @noted: a sum
+ * to look for; NULL: none. */
+int audit_verify(
+	const char *path, const char *noted, struct audit_span *ret, struct errinfo *reterr);

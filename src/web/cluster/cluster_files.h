@@ -12,8 +12,15 @@
 	X(cluster_style, "/cluster.css", "cluster.css", WEB_CSS)                                   \
 	X(cluster_app, "/js/cluster.js", "cluster.js", WEB_JS)                                     \
 	X(cluster_heat, "/js/heat.js", "heat.js", WEB_JS)                                          \
+	X(cluster_links, "/js/links.js", "links.js", WEB_JS)                                       \
+	X(cluster_memory, "/js/memory.js", "memory.js", WEB_JS)                                    \
+	X(cluster_nodes, "/js/nodes.js", "nodes.js", WEB_JS)                                       \
+	X(cluster_now, "/js/now.js", "now.js", WEB_JS)                                             \
+	X(cluster_past, "/js/past.js", "past.js", WEB_JS)                                          \
+	X(cluster_rank, "/js/rank.js", "rank.js", WEB_JS)                                          \
 	X(cluster_common_style, "/style.css", "style.css", WEB_CSS)                                \
 	X(cluster_icon, "/icon.svg", "icon.svg", WEB_SVG)                                          \
+	X(cluster_chart, "/js/chart.js", "js/chart.js", WEB_JS)                                    \
 	X(cluster_client, "/js/client.js", "js/client.js", WEB_JS)                                 \
 	X(cluster_dom, "/js/dom.js", "js/dom.js", WEB_JS)                                          \
 	X(cluster_format, "/js/format.js", "js/format.js", WEB_JS)                                 \

@@ -1,86 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-// cluster.js - the cluster's page: who is late now and why, what it costs, and what stands behind it.
+// cluster.js - the cluster's page: what is asked and how often, what is looked at, and the frame around the views.
+//
+// A turn asks the API every TICK_MS; what changes slowly or is long is asked every few turns. Of the heat map
+// only newer columns are asked for: 1,024 ranks by 200 collectives are 200 KB.
 import {el, group, name, show} from "./dom.js";
-import {bar, badge, figures, nothing, table} from "./parts.js";
-import {Heat, scale} from "./heat.js";
+import {bar, nothing, table} from "./parts.js";
+import {Heat, opName, scale} from "./heat.js";
+import {costView, numbers, verdict} from "./now.js";
+import {hangsView, incidentsView} from "./past.js";
+import {nodesView} from "./nodes.js";
+import {nodeView, rankView} from "./rank.js";
+import * as links from "./links.js";
+import * as memory from "./memory.js";
 import * as client from "./client.js";
 import * as f from "./format.js";
 
-const TICK_MS = 2000, MOST_NODES = 500, MOST_EPISODES = 100, MOST_RANKS = 12, MOST_BARS = 256;
+const TICK_MS = 2000, MOST_NODES = 2000, MOST_EPISODES = 200, MOST_RANKS = 12, MOST_BARS = 256, MOST_COLUMNS = 200, MOST_COURSE = 900;
+const MEMORY_MS = 60000, COST_PIECES = 12, COST_HOURS = 2;
+// every: in each how many turns.
 const QUESTIONS = {
-	blame: {limit: 16}, clusters: {}, nodes: {limit: MOST_NODES}, ranks: {}, heatmap: {limit: 200}, hangs: {limit: 50},
-	mismatches: {limit: 50}, episodes: {limit: MOST_EPISODES}, version: {},
+	blame: {limit: 16}, clusters: {}, heatmap: {limit: MOST_COLUMNS}, hangs: {limit: 50}, mismatches: {limit: 50},
+	ranks: {limit: MOST_RANKS}, cost: {}, nodes: {limit: MOST_NODES}, jobs: {}, episodes: {limit: MOST_EPISODES}, version: {},
 };
+const EVERY = {nodes: 3, jobs: 3, episodes: 3};
 const $ = (id) => document.getElementById(id);
-const data = {}, failed = {};
-let cluster = "", comm = "", paused = false, busy = false, refusal = null, heat = null;
+const {state} = links;
+const data = {}, failed = {}, course = [], past = {incidents: null, cost: null, steps: null, at: 0};
+let comm = "", paused = false, busy = false, again = false, turns = 0, refusal = null, heat = null, chosen = null, only = "", allNodes = false, asOf = 0;
 
-const money = (x) => typeof x.cost_per_hour === "number" ? `${x.symbol || ""}${x.cost_per_hour.toFixed(2)}/h` : "unpriced";
-const lost = (seconds) => seconds > 0 ? `${f.duration(seconds * 1e9)} of GPU time` : "";
 const body = (id) => $(id).querySelector(":scope > .body");
-
-// ---- who is it ----
-
-function verdict(d) {
-	const [worst, ...rest] = d.episodes;
-	if (!worst)
-		return el("div", {class: d.examined.nodes || d.examined.ranks ? "verdict ok" : "verdict"}, badge(d.examined.nodes || d.examined.ranks ? "OK" : "UNKNOWN"),
-			el("p", {class: "line"}, d.examined.nodes || d.examined.ranks ? "Nobody makes the others wait." : "No agent has pushed anything yet."),
-			el("p", {class: "more"}, d.examined.nodes || d.examined.ranks ?
-				`Examined: ${f.counted(d.examined.nodes, "node")}, ${f.counted(d.examined.ranks, "rank")}, ${f.counted(d.examined.collectives, "collective")}.` :
-				group("Start ", el("code", {}, "ingero fleet-push"), " on the nodes.")));
-	return group(el("div", {class: "verdict high", key: "worst"}, badge(worst.problem === "hang" ? "CRITICAL" : "HIGH"),
-		el("p", {class: "line"}, name(worst.text, 1000)),
-		el("p", {class: "more"}, `Since ${f.moment(worst.since_ns)} (${f.duration(worst.lasts_ns)}), confidence ${f.share(worst.confidence)}. ${lost(worst.lost_gpu_seconds)}`),
-		worst.fix ? el("p", {class: "more"}, el("b", {}, "Fix: "), name(worst.fix, 500)) : null),
-	rest.length ? el("ul", {class: "others"}, rest.map((e) => el("li", {key: `o${e.id}`}, name(e.text, 1000), el("small", {}, ` ${f.duration(e.lasts_ns)}`)))) : null,
-	d.total > d.episodes.length ? el("p", {class: "note"}, `${f.count(d.total - d.episodes.length)} more below.`) : null);
-}
-
-function own() {
-	return data.clusters && data.clusters.clusters.find((c) => c.cluster_id === cluster);
-}
-
-function numbers() {
-	const c = own();
-	if (!c)
-		return null;
-	const unpriced = c.unpriced_model ? group("no price for ", name(c.unpriced_model, 60)) : c.priced ? "at barriers, now" : "";
-	return figures([["Lost per hour", money(c), unpriced], ["Lost so far", typeof c.cost_total === "number" ? `${c.symbol || ""}${c.cost_total.toFixed(2)}` : "unpriced", lost(c.lost_gpu_seconds)],
-		["Nodes", f.count(c.nodes), c.stragglers ? f.counted(c.stragglers, "straggler") : "none stands out"],
-		["Threshold", c.quorum_met ? c.threshold.toFixed(3) : "none yet", c.quorum_met ? `median ${c.median.toFixed(3)}` : "too few active nodes"],
-		["Ranks", f.count(c.ranks), f.counted(c.communicators, "communicator")],
-		["Calls", f.count(c.calls && c.calls.taken), c.calls && (c.calls.refused || c.calls.evicted) ? `${f.count(c.calls.refused)} refused, ${f.count(c.calls.evicted)} dropped` : "none lost"]]);
-}
+const own = () => data.clusters && data.clusters.clusters.find((c) => c.cluster_id === state.cluster);
+const lasting = () => data.blame ? data.blame.episodes : [];
 
 // ---- ranks ----
 
 function ranksView(d) {
-	const late = d.ranks.filter((r) => r.last_count).sort((a, b) => b.lag_p99_ns * b.last_count - a.lag_p99_ns * a.last_count);
-	const most = Math.max(...late.map((r) => r.last_count), 1);
+	const late = d.ranks.filter((r) => r.last_count), most = Math.max(...late.map((r) => r.last_count), 1);
 	if (!d.ranks.length)
 		return nothing("No collectives yet: they come from agents that trace a job of several ranks.");
 	if (!late.length)
-		return el("p", {class: "note"}, `${f.counted(d.ranks.length, "rank")}; none came last by more than the clocks' error.`);
-	return group(table([
-		{title: "Rank", cell: (r) => el("b", {}, r.rank === null ? "?" : String(r.rank))},
-		{title: "Node", cell: (r) => group(name(r.node, 60), el("small", {}, `pid ${r.pid}`))},
+		return el("p", {class: "note"}, `${f.counted(d.total, "rank")}; none came last by more than the clocks\u2019 error.`);
+	return group(el("h3", {}, "The latest"), table([
+		{title: "Rank", cell: (r) => el("b", {}, links.rank(r.rank, r.node, r.rank === null ? "?" : String(r.rank)))},
+		{title: "Node", cell: (r) => group(links.node(r.node), el("small", {}, `pid ${r.pid}`))},
 		{title: "Last", class: "n", hint: "collectives for which it came last", cell: (r) => group(`${f.count(r.last_count)} of ${f.count(r.calls)}`, bar(r.last_count / most))},
-		{title: "Late, median", class: "n", cell: (r) => f.duration(r.lag_p50_ns)},
+		{title: "Late, median", class: "n wide", cell: (r) => f.duration(r.lag_p50_ns)},
 		{title: "Late, p99", class: "n", cell: (r) => f.duration(r.lag_p99_ns)},
 		{title: "Waited for others", class: "n wide", cell: (r) => f.duration(r.waited_ns)},
 		{title: "Clock", class: "n wide", hint: "offset of the node's clock and how wrong it may be", cell: (r) => `${f.duration(r.clock.offset_ns)} ± ${f.duration(r.clock.error_ns)}`}],
-	late.slice(0, MOST_RANKS), (r) => `${r.node}/${r.pid}`, "Late ranks"),
-	late.length > MOST_RANKS ? el("p", {class: "note"}, `The ${MOST_RANKS} latest of ${f.counted(late.length, "rank")} that came last at least once, of ${f.count(d.ranks.length)}.`) : null);
+	late, (r) => `${r.node}/${r.pid}`, "Late ranks"), el("p", {class: "note"}, `The latest of ${f.counted(d.total, "rank")}.`));
 }
 
-function heatView(d) {
-	const list = d.communicators || [];
+function heatView() {
+	const d = data.heatmap, list = d.communicators || [];
 	$("comm-choice").hidden = list.length < 2;
-	show($("comm"), list.slice(0, 200).map((c) => el("option", {value: c.comm, selected: c.comm === d.comm}, `${c.comm} (${c.nranks} ranks)`)));
+	show($("comm"), [...list].sort((a, b) => b.nranks - a.nranks || b.matched - a.matched).slice(0, 200)
+		.map((c) => el("option", {value: c.comm, key: c.comm}, `${c.nranks} ranks (${c.comm})`)));
+	$("comm").value = d.comm || "";
 	show($("heat-scale"), scale());
-	heat.draw(d);
-	document.querySelector(".heatmap").hidden = $("heat-said").hidden = $("heat-scale").hidden = !heat.columns.length;
+	heat.take(d);
+	if (state.rank !== null && heat.seq === null)
+		heat.find(state.rank);
+	for (const x of [document.querySelector(".heatmap"), $("heat-said"), $("heat-scale"), $("heat-zoom"), $("heat-keys")])
+		x.hidden = !heat.columns.length;
 }
 
 // pooled - at most @most of @values as [index, value]: of neighbours the worst, which is null or the highest.
@@ -96,64 +78,120 @@ function pooled(values, most) {
 	return list;
 }
 
-async function arrivals(column) {
+async function arrivals(what) {
 	const place = $("arrivals");
 	try {
-		const d = await client.get("collectives", {cluster_id: cluster, comm: data.heatmap.comm, seq: column.seq});
+		const d = await client.get("collectives", {cluster_id: state.cluster, comm: what.comm, seq: what.seq}), here = what.comm === heat.comm;
+		const row = (i) => here ? heat.rowName(i) : `rank ${i} of the communicator`;
 		const first = Math.min(...d.after_median_ns.filter((v) => v !== null)), most = Math.max(...d.after_median_ns.map((v) => v === null ? 0 : v - first), 1);
 		const late = Math.max(1e6, most / 2), bars = pooled(d.after_median_ns, MOST_BARS);
-		show(place, el("h3", {}, `${column.op} ${column.seq}: who came when`),
+		show(place, el("h3", {tabindex: -1}, `${opName(what.op)} ${what.seq}: who came when`),
 			el("div", {class: "arrivals", role: "img", "aria-label": `Arrivals of ${d.after_median_ns.length} ranks, the last ${f.duration(most)} after the first`},
 				bars.map(([i, v]) => el("span", {class: v === null ? "gone" : v - first >= late ? "late" : null,
-					title: v === null ? `rank ${i}: missing` : `rank ${i}: ${f.duration(v - first)} after the first`,
+					title: v === null ? `${row(i)}: missing` : `${row(i)}: ${f.duration(v - first)} after the first`,
 					style: {height: v === null ? "100%" : `${(2 + 98 * (v - first) / most).toFixed(1)}%`}}))),
-			el("p", {class: "note"}, `Rank 0 on the left, rank ${d.after_median_ns.length - 1} on the right; the highest is ${f.duration(most)} after the first.`));
+			el("p", {class: "note"}, `The communicator\u2019s first rank on the left, its last on the right; the highest is ${f.duration(most)} after the first.`));
 	} catch (e) {
-		show(place, nothing(`Cannot show it: ${e.message}.`));
+		show(place, nothing(e.status === 404 ? "This collective is no longer in the window of a minute that the service keeps." : `Cannot show it: ${e.message}.`));
 	}
 }
 
-// ---- hangs, nodes, episodes ----
+// ---- what is looked at ----
 
-const who = (r) => group(`rank ${r.rank === null || r.rank === undefined ? "?" : r.rank}`, r.node ? group(" on ", name(r.node, 60)) : "");
-
-function hangsView(h, m) {
-	if (!h.total && !m.total)
-		return nothing("None.");
-	return group(h.hangs.map((x) => el("div", {class: "episode lasts", key: `h${x.comm}${x.seq}`},
-		el("p", {}, `${f.counted(x.waiting, "rank")} ${x.waiting === 1 ? "waits" : "wait"} in ${x.op} ${x.seq} for `, x.missing.map((r, i) => group(i ? ", " : "", who(r), r.ever_seen ? "" : " (never seen)")),
-			x.missing_count > x.missing.length ? ` and ${f.count(x.missing_count - x.missing.length)} more` : ""),
-		el("p", {class: "cost"}, f.duration(x.lasts_ns)), el("small", {}, `communicator ${x.comm} of ${x.nranks} ranks`))),
-	m.mismatches.map((x) => el("div", {class: "episode lasts", key: `m${x.comm}${x.seq}${x.what}`},
-		el("p", {}, who(x.rank_says), ` disagrees about the ${x.what} of collective ${x.seq}: ${x.rank_says.op || f.count(x.rank_says.value)}, not ${x.others_say.op || f.count(x.others_say.value)} as `, who(x.others_say)),
-		el("small", {}, `communicator ${x.comm}, ${f.moment(x.at_ns)}`))));
+async function chosenAsk() {
+	const {rank, node, cluster} = state;
+	if (rank === null && !node) {
+		chosen = null;
+		return;
+	}
+	try {
+		const got = await client.get("ranks", {cluster_id: cluster, rank: rank ?? "", node: node ?? ""});
+		if (rank === state.rank && node === state.node && cluster === state.cluster)
+			chosen = got;
+	} catch (e) {
+		failed.chosen = e;
+	}
 }
 
-function nodesView(d) {
-	if (!d.nodes.length)
-		return nothing("No node has pushed its health yet.");
-	return group(table([
-		{title: "Node", cell: (n) => group(name(n.node, 60), n.gpu_model ? el("small", {}, `${n.gpu_count} \u00d7 `, name(n.gpu_model, 50)) : null)},
-		{title: "State", cell: (n) => n.straggler ? group(badge(n.reason === "silent" ? "CRITICAL" : "HIGH"), el("small", {}, name(n.reason === "silent" ? "silent" : `${n.reason}: ${n.signal || "unknown"}`, 60))) : n.state},
-		{title: "Score", class: "n", cell: (n) => group(n.score.toFixed(3), bar(n.score))},
-		{title: "Threshold", class: "n", cell: (n) => n.threshold === null ? "\u2013" : n.threshold.toFixed(3)},
-		{title: "Throughput", class: "n wide", cell: (n) => f.share(n.throughput)},
-		{title: "Compute", class: "n wide", cell: (n) => f.share(n.compute)},
-		{title: "Memory", class: "n wide", cell: (n) => f.share(n.memory)},
-		{title: "CPU", class: "n wide", cell: (n) => f.share(n.cpu)},
-		{title: "Heard", class: "n", hint: "time since its last push", cell: (n) => f.duration(n.age_ns)}],
-	d.nodes, (n) => `${n.cluster_id}/${n.node}`, "Nodes"),
-	d.total > d.nodes.length ? el("p", {class: "note"}, `${f.count(d.nodes.length)} of ${f.counted(d.total, "node")}.`) : null);
+function chosenView() {
+	const d = chosen && {ranks: chosen.ranks, episodes: data.episodes ? data.episodes.episodes : lasting(), heat, now: data.clusters ? data.clusters.now_ns : 0,
+		nodePage: data.version && data.version.node_page, steps: past.steps};
+	$("chosen").hidden = state.rank === null && !state.node;
+	if ($("chosen").hidden) {
+		show(body("chosen"));
+		return;
+	}
+	show($("chosen-title"), state.rank !== null ? `Rank ${state.rank}` : group("Node ", name(state.node, 80)));
+	show(body("chosen"), !d ? el("p", {class: "dim"}, "Loading\u2026") : state.rank !== null ? rankView(d, state.rank) :
+		nodeView(d, state.node, data.nodes && data.nodes.nodes.find((n) => n.node === state.node)));
 }
 
-function episodesView(d) {
-	if (!d.episodes.length)
-		return nothing("Nothing has been wrong since this service started.");
-	return group([...d.episodes].sort((a, b) => (a.until_ns ? 1 : 0) - (b.until_ns ? 1 : 0)).map((e) => el("div", {class: e.until_ns ? "episode" : "episode lasts", key: `e${e.id}`},
-		el("p", {}, name(e.text, 1000)), el("p", {class: "cost"}, e.lost_gpu_seconds > 0 ? group(money(e), el("small", {}, lost(e.lost_gpu_seconds))) : ""),
-		el("small", {}, e.until_ns ? `${f.span(e.since_ns, e.until_ns)} (${f.duration(e.lasts_ns)})` : `since ${f.moment(e.since_ns)} (${f.duration(e.lasts_ns)})`,
-			e.fix ? group("; fix: ", name(e.fix, 300)) : null))),
-	d.total > d.episodes.length ? el("p", {class: "note"}, `${f.count(d.episodes.length)} of ${f.count(d.total)}.`) : null);
+// look - at a rank or a node, or at nothing. @jump: its panel comes into sight and has the focus.
+async function look(rank, node, jump) {
+	if (rank !== state.rank || node !== state.node) {
+		links.go({rank, node});
+		chosen = past.steps = null;
+	}
+	chosenView();
+	if (rank === null && data.heatmap)
+		heat.leave();
+	else if (data.heatmap)
+		heat.find(rank);
+	if (jump) {
+		$("chosen-title").focus({preventScroll: true});
+		$("chosen").scrollIntoView({block: "start"});
+	}
+	await chosenAsk();
+	showAll();
+	memoryAsk(true);
+}
+
+function find(text) {
+	const t = text.trim(), rank = /^(?:rank\s*)?(\d{1,9})$/i.exec(t);
+	if (rank)
+		look(Number(rank[1]), null, true);
+	else if (t)
+		look(null, t.replace(/^node\s+/i, ""), true);
+}
+
+// ---- the memory ----
+
+// What was lost in each of the last pieces of time, oldest first: money, or the job's time where nothing has a price.
+async function costBefore(cluster) {
+	const pieces = await Promise.all(Array.from({length: COST_PIECES}, (_, i) => COST_PIECES - i).map((n) =>
+		memory.ask("get_cost", {cluster_id: cluster, since: `${n * COST_HOURS}h`, ...(n > 1 ? {until: `${(n - 1) * COST_HOURS}h`} : {})})));
+	if (!pieces.every(Boolean))
+		return null;
+	const priced = pieces.find((p) => typeof p.total === "number");
+	return priced ? {values: pieces.map((p) => p.total || 0), format: (v) => `${v.toFixed(2)} ${priced.currency || ""}`.trim()} :
+		{values: pieces.map((p) => p.lost_ns || 0), format: f.duration};
+}
+
+async function memoryAsk(soon) {
+	const {cluster, rank, node} = state;
+	if (!cluster || (!soon && Date.now() - past.at < MEMORY_MS) || !await memory.isThere())
+		return;
+	const whole = Date.now() - past.at >= MEMORY_MS;
+	past.at = whole ? Date.now() : past.at;
+	const at = node || (chosen && chosen.ranks.length ? chosen.ranks[0].node : null);
+	const [list, cost, steps] = await Promise.all([whole ? memory.ask("anomalies", {cluster_id: cluster, since: "7d", limit: 100}) : null,
+		whole ? costBefore(cluster) : null, rank !== null && at ? memory.ask("steps", {cluster_id: cluster, node_id: at, since: "7d", limit: 1000}) : null]);
+	if (cluster !== state.cluster)
+		return;
+	if (whole) {
+		past.incidents = list && list.anomalies;
+		past.cost = cost;
+	}
+	if (rank === state.rank)
+		past.steps = steps && (steps.steps || []).filter((s) => s.rank === rank);
+	showAll();
+}
+
+function courseView() {
+	if (past.cost)
+		return {text: `Incidents of the last ${COST_PIECES * COST_HOURS} hours, by ${COST_HOURS} hours`, ...past.cost};
+	return course.length > 4 ? {text: `Lost per hour since this page was opened, ${f.duration((Date.now() - course[0][0]) * 1e6)} ago`, values: course.map(([, v]) => v),
+		format: (v) => `${own().symbol || ""}${v.toFixed(2)}`} : null;
 }
 
 // ---- the frame ----
@@ -163,63 +201,123 @@ function frame() {
 	$("token").hidden = !(refusal && refusal.status === 401);
 	$("main").hidden = !$("token").hidden;
 	$("banner").hidden = !refusal || refusal.status === 401;
-	show($("banner"), refusal ? `\u25b2 ${refusal.message}. Retrying.` : "");
+	show($("banner"), refusal ? `\u25b2 ${refusal.message}. Retrying.${asOf ? ` What you see is of ${f.clock(asOf)}.` : ""}` : "");
 	$("cluster-choice").hidden = list.length < 2;
-	show($("cluster"), list.map((c) => el("option", {value: c.cluster_id, selected: c.cluster_id === cluster}, c.cluster_id)));
+	show($("cluster"), list.map((c) => el("option", {value: c.cluster_id, key: c.cluster_id}, c.episodes ? `\u25b2 ${c.cluster_id}` : c.cluster_id)));
+	$("cluster").value = state.cluster;
 	show($("pause"), paused ? "Continue" : "Pause");
 	$("pause").setAttribute("aria-pressed", paused);
-	show($("about"), cluster ? group(el("span", {class: refusal ? "pill" : "pill live"}, paused ? "paused" : refusal ? "not up to date" : "live"), name(cluster, 60)) : "");
+	show($("about"), state.cluster ? group(el("span", {class: refusal || paused ? "pill" : "pill live"}, paused ? "paused" : refusal ? "not up to date" : "live"), name(state.cluster, 60), asOf ? ` \u00b7 ${f.moment(asOf)}` : "") : "");
 	show($("footer"), data.version ? `ingero-cluster ${data.version.version} \u00b7 refreshed every 2 s` : "");
-	document.title = `${data.blame && data.blame.episodes.length ? "\u25b2 " : ""}${cluster || "Ingero"} \u00b7 Ingero cluster`;
+	document.title = `${lasting().length ? "\u25b2 " : ""}${state.cluster || "Ingero"} \u00b7 Ingero cluster`;
 }
 
-const VIEWS = [["blame", ["blame"], () => group(verdict(data.blame), numbers())], ["ranks", ["ranks"], () => ranksView(data.ranks)],
-	["hangs", ["hangs", "mismatches"], () => hangsView(data.hangs, data.mismatches)], ["nodes", ["nodes"], () => nodesView(data.nodes)],
-	["episodes", ["episodes"], () => episodesView(data.episodes)]];
+const VIEWS = [["blame", ["blame"], () => group(verdict(data.blame), own() ? numbers(own(), data.nodes ? data.nodes.nodes : [], data.blame) : null)],
+	["cost", ["cost"], () => costView(data.cost.clusters.find((c) => c.cluster_id === state.cluster), courseView())],
+	["ranks", ["ranks"], () => ranksView(data.ranks)],
+	["hangs", ["hangs", "mismatches"], () => hangsView(data.hangs, data.mismatches)],
+	["incidents", ["episodes"], () => incidentsView(data.episodes, only, past.incidents)],
+	["nodes", ["nodes", "jobs"], () => nodesView(data.nodes, data.jobs.jobs, lasting(), allNodes)]];
 
 function showAll() {
 	frame();
+	if (data.heatmap)
+		heatView();
 	for (const [id, needs, view] of VIEWS)
 		if (needs.every((q) => data[q]))
 			show(body(id), view());
 		else if (needs.some((q) => failed[q]))
 			show(body(id), nothing(`Cannot load this: ${failed[needs.find((q) => failed[q])].message}.`));
-	if (data.heatmap)
-		heatView(data.heatmap);
+	chosenView();
+	if (data.nodes)
+		show($("find-list"), data.nodes.nodes.slice(0, 200).map((n) => el("option", {value: n.node})));
+}
+
+// merged - the columns that came are put before those that are there, newest first.
+function merged(got, before) {
+	const fresh = got.collectives || [], lowest = fresh.length ? fresh[fresh.length - 1].seq : Infinity;
+	return {...got, collectives: [...fresh, ...before.collectives.filter((c) => c.seq < lowest)].slice(0, MOST_COLUMNS)};
+}
+
+// The newest columns may still change places for a moment: a few are asked for again.
+async function heatmapAsk(params) {
+	const before = data.heatmap, there = before && before.comm && (!comm || before.comm === comm) && before.collectives.length > 8 ? before : null;
+	const after = there ? there.collectives[8].seq : "";
+	const got = await client.get("heatmap", {...params, comm: comm || (there ? there.comm : ""), after});
+	const row = (got.communicators || []).find((c) => c.comm === got.comm);
+	if (!there)
+		return got;
+	if (!row || got.comm !== there.comm || got.shown_ranks !== there.shown_ranks || row.last_seq < after || row.nranks !== got.nranks)
+		return client.get("heatmap", {...params, comm});
+	return merged(got, there);
 }
 
 async function answer(id) {
-	const asked = cluster;
+	const asked = state.cluster, params = {...QUESTIONS[id], cluster_id: id === "clusters" ? "" : asked};
 	try {
-		const got = await client.get(id, {...QUESTIONS[id], cluster_id: id === "clusters" ? "" : cluster, comm: id === "heatmap" ? comm : ""});
-		if (asked !== cluster)
+		const got = await (id === "heatmap" ? heatmapAsk(params) : client.get(id, params));
+		if (asked !== state.cluster && id !== "clusters")
 			return;
 		data[id] = got;
 		delete failed[id];
 	} catch (e) {
 		failed[id] = e;
+		if (id === "heatmap")
+			delete data.heatmap;
 		if (e.status === 401 || e.status === 0 || id === "clusters")
 			refusal = e;
 	}
 }
 
+const isDue = (q) => q !== "clusters" && !(q === "version" && data.version) && (!data[q] || turns % (EVERY[q] || 1) === 0);
+
+function sample() {
+	const c = own();
+	if (c && typeof c.cost_per_hour === "number")
+		course.push([Date.now(), c.cost_per_hour]);
+	course.splice(0, course.length - MOST_COURSE);
+}
+
 async function turn() {
-	if (busy)
+	if (busy) {
+		again = true;
 		return;
+	}
 	busy = true;
 	refusal = null;
 	try {
 		await answer("clusters");
 		if (!refusal) {
 			const list = data.clusters.clusters;
-			if (!list.some((c) => c.cluster_id === cluster))
-				cluster = list.length ? list[0].cluster_id : "";
-			await Promise.all(Object.keys(QUESTIONS).filter((q) => q !== "clusters" && !(q === "version" && data.version)).map(answer));
+			if (!list.some((c) => c.cluster_id === state.cluster))
+				clusterSet(list.length ? [...list].sort((a, b) => b.episodes - a.episodes)[0].cluster_id : "", true);
+			await Promise.all([...Object.keys(QUESTIONS).filter(isDue).map(answer), chosenAsk()]);
+			turns++;
+			asOf = data.clusters.now_ns;
+			sample();
 		}
 	} finally {
 		busy = false;
 		showAll();
+		if (again) {
+			again = false;
+			turn();
+		}
 	}
+	memoryAsk(false);
+}
+
+// ---- what people do ----
+
+function clusterSet(id, quiet) {
+	links.go(quiet && !state.cluster ? {cluster: id} : {cluster: id, rank: quiet ? state.rank : null, node: quiet ? state.node : null}, quiet);
+	for (const q of Object.keys(QUESTIONS).filter((x) => x !== "clusters" && x !== "version"))
+		delete data[q];
+	comm = "";
+	chosen = null;
+	course.length = 0;
+	Object.assign(past, {incidents: null, cost: null, steps: null, at: 0});
+	show($("arrivals"));
 }
 
 function themeApply(theme) {
@@ -227,7 +325,12 @@ function themeApply(theme) {
 	show($("theme"), {auto: "Auto", dark: "Dark", light: "Light"}[theme]);
 	$("theme").setAttribute("aria-label", `Colours: ${theme}`);
 	if (data.heatmap)
-		heatView(data.heatmap);
+		heatView();
+}
+
+async function linkCopy(button) {
+	await navigator.clipboard.writeText(location.href).then(() => show(button, "Copied"), () => show(button, "Copy it from the address bar"));
+	setTimeout(() => show(button, "Copy link"), 3000);
 }
 
 const ACTS = {
@@ -237,37 +340,91 @@ const ACTS = {
 		localStorage.setItem("ingero-theme", next);
 		themeApply(next);
 	},
+	rank: (x) => look(Number(x.dataset.rank), x.dataset.node || null, true),
+	node: (x) => look(null, x.dataset.node, true),
+	close: () => { look(null, null, false); $("heat").focus({preventScroll: true}); },
+	"copy-link": linkCopy,
+	"zoom-in": () => heat.zoomHere(2),
+	"zoom-out": () => heat.zoomHere(.5),
+	"zoom-all": () => heat.reset(),
+	incidents: (x) => { only = x.dataset.only; showAll(); },
+	"all-nodes": () => { allNodes = !allNodes; showAll(); },
+	arrivals: async (x) => {
+		await arrivals({comm: x.dataset.comm, seq: x.dataset.seq, op: x.dataset.op});
+		$("arrivals").scrollIntoView({block: "center"});
+	},
 };
 
+function onClick(e) {
+	const act = e.target instanceof Element && e.target.closest("[data-act]");
+	if (!act || !ACTS[act.dataset.act] || (act.matches("a") && (e.ctrlKey || e.metaKey || e.shiftKey || e.button)))
+		return;
+	if (act.matches("a"))
+		e.preventDefault();
+	ACTS[act.dataset.act](act);
+}
+
+function onKey(e) {
+	const typing = e.target instanceof Element && e.target.matches("input, select, textarea");
+	if (e.key === "/" && !typing && !e.ctrlKey && !e.metaKey && !e.altKey) {
+		e.preventDefault();
+		$("find-text").focus();
+	} else if (e.key === "Escape" && !typing && !$("chosen").hidden) {
+		ACTS.close();
+	}
+}
+
 function listen() {
-	document.addEventListener("click", (e) => {
-		const act = e.target instanceof Element && e.target.closest("[data-act]");
-		if (act && ACTS[act.dataset.act])
-			ACTS[act.dataset.act]();
+	document.addEventListener("click", onClick);
+	document.addEventListener("keydown", onKey);
+	window.addEventListener("popstate", () => { links.read(); chosen = past.steps = null; turn(); });
+	$("find").addEventListener("submit", (e) => {
+		e.preventDefault();
+		find($("find-text").value);
+		$("find-text").value = "";
 	});
-	$("cluster").addEventListener("change", () => {
-		cluster = $("cluster").value;
-		comm = "";
-		show($("arrivals"));
-		turn();
-	});
-	$("comm").addEventListener("change", () => { comm = $("comm").value; show($("arrivals")); turn(); });
+	$("cluster").addEventListener("change", () => { clusterSet($("cluster").value, false); turn(); });
+	$("comm").addEventListener("change", () => { comm = $("comm").value; delete data.heatmap; show($("arrivals")); turn(); });
 	$("token").addEventListener("submit", async (e) => {
 		e.preventDefault();
 		client.tokenSet($("token-text").value.trim());
+		memory.forget();
 		await turn();
 		$("token-said").textContent = refusal && refusal.status === 401 ? "\u25b2 Invalid token." : "";
 		if (!refusal)
 			$("token-text").value = "";
 	});
-	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => data.heatmap && heatView(data.heatmap));
+	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => data.heatmap && heatView());
+}
+
+// The section in sight is marked in the navigation.
+function watchSections() {
+	const anchors = new Map([...document.querySelectorAll("nav a")].map((a) => [a.hash.slice(1), a])), seen = new Set();
+	const watch = new IntersectionObserver((entries) => {
+		for (const e of entries)
+			seen[e.isIntersecting ? "add" : "delete"](e.target.id);
+		const first = [...anchors.keys()].find((id) => seen.has(id));
+		for (const [id, a] of anchors)
+			a.toggleAttribute("aria-current", id === first);
+	}, {rootMargin: "-20% 0px -60% 0px"});
+	for (const id of anchors.keys())
+		watch.observe($(id));
 }
 
 new ResizeObserver(() => document.documentElement.style.setProperty("--fold", `${document.querySelector("nav").offsetTop}px`))
 	.observe(document.querySelector(".top"));
-heat = new Heat($("heat"), $("heat-said"), arrivals);
+heat = new Heat({canvas: $("heat"), said: $("heat-said"), rows: $("heat-rows"), nodes: $("heat-nodes"), times: $("heat-times"), cross: $("heat-cross"), band: $("heat-band")}, {
+	choose: (column, place) => {
+		arrivals({comm: heat.comm, seq: column.seq, op: column.op});
+		if (heat.rank(place) !== null)
+			look(heat.rank(place), heat.node(place), false);
+	},
+	moved: () => { document.querySelector(".heatmap").classList.toggle("zoomed", heat.isZoomed()); },
+});
 themeApply(["auto", "dark", "light"].includes(localStorage.getItem("ingero-theme")) ? localStorage.getItem("ingero-theme") : "auto");
 client.tokenFromLink();
+links.read();
 listen();
+watchSections();
 setInterval(() => { if (!document.hidden && !paused && !(refusal && refusal.status === 401)) turn(); }, TICK_MS);
 turn();

@@ -29,7 +29,7 @@ export function parseExact(text) {
 	return JSON.parse(text.replace(/"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g, (m) => m[0] === '"' ? m : `"${m}"`));
 }
 
-async function ask(path, options, parse) {
+export async function ask(path, options, parse) {
 	const headers = {Accept: "application/json"};
 	let reply, text;
 
@@ -52,7 +52,7 @@ async function ask(path, options, parse) {
 			throw new Refusal(reply.status, "the answer is not JSON");
 	}
 	if (!reply.ok)
-		throw new Refusal(reply.status, (data && data.error) || `status ${reply.status}`, data && data.hint);
+		throw new Refusal(reply.status, (data && (data.error?.message || data.error)) || `status ${reply.status}`, data && data.hint);
 	return data;
 }
 

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* echo_server.c - see echo_server.h: routes, what the server says of itself, its life. To add a question: a row
+ * in tool_table.c. */
+#include "cluster/answer/echo_server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster/answer/echo_private.h"
+#include "cluster/answer/tool_private.h"
+#include "config.h"
+#include "json/tree.h"
+#include "mcp/rpc.h"
+#include "prometheus/prometheus.h"
+
+#define TOOL_THREADS 4
+#define SQL_THREADS  2
+#define MCP_THREADS  4
+#define QUEUE_MAX    64
+#define METRIC_BYTES (4u << 20)
+#define MADE_BYTES   (1u << 20) /* of the list of tools and the description */
+#define WHY_MAX      256
+
+/* ---- versions and health ---- */
+
+/* Only major and minor: who has no token learns no patch level. */
+static void short_version(char *out, size_t size)
+{
+	const char *first = strchr(INGERO_VERSION, '.');
+	const char *second = first ? strchr(first + 1, '.') : NULL;
+
+	snprintf(out, size, "%.*s",
+		second ? (int)(second - INGERO_VERSION) : (int)strlen(INGERO_VERSION),
+		INGERO_VERSION);
+}
+
+static void on_versions(void *arg, struct http_exchange *x, const struct http_request *q)
+{
+	struct echo_server *e = arg;
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	_cleanup_json_ json_t *doc = NULL;
+	char version[32];
+
+	if (!source_limit_take(e->source_limit, q->peer, mono_now().ns)) {
+		http_reply_field(x, "retry-after", "1");
+		echo_reply_error(x, 429, "rate_limited", "too many requests of this address");
+		return;
+	}
+	short_version(version, sizeof(version));
+	doc = json_pack("{s:[s], s:[], s:s, s:{s:s, s:s}, s:[s,s,s,s], s:{s:s}}", "supported", "v2",
+		"deprecated", "preferred", "v2", "binary", "component", "ingero-echo", "version",
+		version, "capabilities", "tools", "sql", "mcp", "openapi", "removal_schedule", "v1",
+		"removed");
+	if (!doc || json_tree_write(doc, RPC_DUMP, &b) < 0)
+		echo_reply_error(x, 503, "busy", "no memory for the answer");
+	else
+		http_reply(x, 200, NULL, buf_str(&b), b.len);
+}
+
+static bool is_well(struct echo_server *e, char why[WHY_MAX])
+{
+	why[0] = 0;
+	if (e->is_stopping)
+		snprintf(why, WHY_MAX, "the service is stopping");
+	else if (!e->ready)
+		snprintf(why, WHY_MAX, "the service is starting");
+	else if (e->settings.is_well && !e->settings.is_well(e->settings.arg, why, WHY_MAX) &&
+		 !why[0])
+		snprintf(why, WHY_MAX, "a part of the service cannot work");
+	return !why[0];
+}
+
+static json_t *store_json(struct echo_server *e)
+{
+	struct store_stats s = {0};
+	json_t *rows = json_object();
+
+	e->settings.store->ops->stats(e->settings.store, &s);
+	for (int t = 0; t < TABLE_COUNT; t++)
+		json_object_set_new(
+			rows, store_tables[t].name, json_integer((json_int_t)s.rows[t]));
+	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "rows", rows, "bytes",
+		(json_int_t)s.bytes, "parts", (json_int_t)s.parts, "visible", (json_int_t)s.visible,
+		"durable", (json_int_t)s.durable, "dropped_rows", (json_int_t)s.dropped_rows,
+		"oldest", tool_time(s.oldest_ns), "fault",
+		s.fault ? tool_json_text(s.fault_text) : json_null());
+}
+
+/* How much there is of all clusters, and what is wrong with which file, is not for a token that sees some. */
+static void on_health(void *arg, struct http_exchange *x, const struct http_request *q)
+{
+	struct echo_server *e = arg;
+	const struct tenant *t = NULL;
+	char why[WHY_MAX];
+	json_t *data;
+
+	if (!echo_admit(e, 0, x, q, &t))
+		return;
+	data = json_pack("{s:s, s:s, s:s, s:f}", "status", is_well(e, why) ? "ok" : "degraded",
+		"version", INGERO_VERSION, "engine", e->settings.store->ops->name, "uptime_s",
+		(double)(wall_now().ns - e->started.ns) / 1e9);
+	if (!t->clusters) {
+		json_object_set_new(data, "why", why[0] ? tool_json_text(why) : json_null());
+		json_object_set_new(data, "store", store_json(e));
+	}
+	echo_reply_data(x, data);
+}
+
+static void on_alive(void *arg _unused_, struct http_exchange *x, const struct http_request *q)
+{
+	static const char alive[] = "{\"status\":\"ok\"}\n";
+
+	(void)q;
+	http_reply(x, 200, NULL, alive, strlen(alive));
+}
+
+static void on_ready(void *arg, struct http_exchange *x, const struct http_request *q _unused_)
+{
+	static const char ready[] = "{\"status\":\"ok\"}\n",
+			  not [] = "{\"status\":\"not ready\"}\n";
+	char why[WHY_MAX];
+	bool good = is_well(arg, why);
+
+	http_reply(x, good ? 200 : 503, NULL, good ? ready : not, strlen(good ? ready : not ));
+}
+
+/* ---- metrics ---- */
+
+#define TOOL_KEY                                                                                   \
+	{                                                                                          \
+		{                                                                                  \
+			"tool", "tool"                                                             \
+		}                                                                                  \
+	}
+
+static const struct metric_desc tool_duration = {.prometheus = "ingero_echo_tool_duration_seconds",
+	.unit = "s",
+	.kind = METRIC_HISTOGRAM,
+	.unit_ns = 1e9,
+	.help = "Time that tools take",
+	.keys = TOOL_KEY};
+static const struct metric_desc tool_failures = {.prometheus = "ingero_echo_tool_failures_total",
+	.unit = "{call}",
+	.kind = METRIC_COUNTER,
+	.help = "Calls of tools that failed",
+	.keys = TOOL_KEY};
+static const struct metric_desc denied_requests = {.prometheus = "ingero_echo_denied_total",
+	.unit = "{request}",
+	.kind = METRIC_COUNTER,
+	.help = "Requests of tokens that may not do that"};
+static const struct metric_desc limited_requests = {.prometheus = "ingero_echo_rate_limited_total",
+	.unit = "{request}",
+	.kind = METRIC_COUNTER,
+	.help = "Requests over their token's rate"};
+static const struct metric_desc store_rows = {.prometheus = "ingero_echo_store_rows",
+	.unit = "{row}",
+	.help = "Rows that are stored",
+	.keys = {{"table", "table"}}};
+static const struct metric_desc store_bytes = {
+	.prometheus = "ingero_echo_store_bytes", .unit = "By", .help = "Bytes on disk"};
+static const struct metric_desc store_parts = {
+	.prometheus = "ingero_echo_store_parts", .unit = "{part}", .help = "Parts of the store"};
+static const struct metric_desc store_fault = {.prometheus = "ingero_echo_store_fault",
+	.unit = "1",
+	.help = "1 while the store cannot be written"};
+static const struct metric_desc waiting = {.prometheus = "ingero_echo_questions",
+	.unit = "{question}",
+	.help = "Questions that run or wait"};
+
+static void put_store(struct echo_server *e, struct metric_set *m)
+{
+	struct store_stats s = {0};
+
+	e->settings.store->ops->stats(e->settings.store, &s);
+	for (int t = 0; t < TABLE_COUNT; t++)
+		metric_put_int(m, &store_rows, e->started, (int64_t)s.rows[t],
+			METRIC_OF(METRIC_TEXT(store_tables[t].name)));
+	metric_put_int(m, &store_bytes, e->started, (int64_t)s.bytes, NULL);
+	metric_put_int(m, &store_parts, e->started, (int64_t)s.parts, NULL);
+	metric_put_int(m, &store_fault, e->started, s.fault != 0, NULL);
+}
+
+static void put_tools(struct echo_server *e, struct metric_set *m)
+{
+	pthread_mutex_lock(&e->lock);
+	for (size_t i = 0; i < e->tool_count; i++) {
+		const struct echo_tool *t = &e->tools[i];
+
+		if (!t->calls)
+			continue;
+		metric_put_sketch(m, &tool_duration, e->started, &t->took,
+			METRIC_OF(METRIC_TEXT(t->tool->name)));
+		metric_put_int(m, &tool_failures, e->started, (int64_t)t->failed,
+			METRIC_OF(METRIC_TEXT(t->tool->name)));
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
+static void put_metrics(struct echo_server *e, struct metric_set *m)
+{
+	size_t load = 0;
+
+	for (int i = 0; i < ECHO_LANES; i++)
+		load += pool_load(e->lanes[i]);
+	metric_put_int(m, &waiting, e->started, (int64_t)load, NULL);
+	metric_put_int(m, &denied_requests, e->started, (int64_t)e->denied, NULL);
+	metric_put_int(m, &limited_requests, e->started, (int64_t)e->limited, NULL);
+	put_tools(e, m);
+	put_store(e, m);
+	if (e->settings.metrics)
+		e->settings.metrics(e->settings.arg, m);
+}
+
+static void on_metrics(void *arg, struct http_exchange *x, const struct http_request *q)
+{
+	struct echo_server *e = arg;
+	_cleanup_(metric_set_freep) struct metric_set *m = metric_set_new(wall_now());
+	_cleanup_buf_ struct buf b = BUF_INIT(METRIC_BYTES);
+	const struct tenant *t = NULL;
+
+	if (!echo_admit(e, TENANT_READ, x, q, &t))
+		return;
+	if (t->clusters) {
+		echo_reply_error(x, 403, "tenant_scoped_bearer_refused",
+			"metrics are of all clusters: they need a token that may see all");
+		return;
+	}
+	if (m) {
+		put_metrics(e, m);
+		prometheus_text(&b, m);
+	}
+	if (!m || b.err)
+		echo_reply_error(x, 503, "busy", "no memory for the answer");
+	else
+		http_reply(x, 200, PROMETHEUS_TYPE, buf_str(&b), b.len);
+}
+
+/* ---- life ---- */
+
+/* What is refused before a handler sees it is audited too. */
+static void on_refused(
+	void *arg, struct http_exchange *x _unused_, const struct http_request *q, int status)
+{
+	struct echo_server *e = arg;
+
+	if (status == 401 || status == 403)
+		echo_audit_refusal(e, q, "", status, &e->strangers);
+}
+
+static const struct http_route fixed[] = {
+	{"POST", "/mcp", echo_on_mcp, .body_max = RPC_BYTES_MAX},
+	{"GET", "/mcp", .handler = echo_on_mcp},
+	{"DELETE", "/mcp", .handler = echo_on_mcp},
+	{"GET", "/api/v2/tools/list", .handler = echo_on_list},
+	{"POST", "/api/v2/tools/", echo_on_tool, .body_max = ECHO_BODY_MAX},
+	{"GET", "/api/v2/tools/", .handler = echo_on_tool},
+	{"POST", "/api/v2/sql", echo_on_sql, .body_max = ECHO_BODY_MAX},
+	{"GET", "/api/v2/openapi.json", .handler = echo_on_openapi},
+	{"GET", "/api/v2/health", .handler = on_health},
+	{"GET", "/api/v2/whoami", .handler = echo_on_whoami},
+	{"GET", "/api/v2/", .handler = echo_on_unknown},
+	{"POST", "/api/v2/", .handler = echo_on_unknown},
+	{"GET", "/metrics", .handler = on_metrics},
+	{"GET", "/api/versions", on_versions, .open = true},
+	{"GET", "/livez", on_alive, .open = true},
+	{"GET", "/readyz", on_ready, .open = true},
+	{"GET", "/healthz", on_ready, .open = true},
+};
+static const struct http_route gone[] = {
+	{"GET", "/api/v1/", echo_on_unknown, .open = true},
+	{"POST", "/api/v1/", echo_on_unknown, .open = true},
+};
+
+static struct http_route *make_routes(const struct http_route *more, bool v1)
+{
+	size_t n = ARRAY_SIZE(fixed) + ARRAY_SIZE(gone), count = 0;
+	struct http_route *routes;
+
+	for (const struct http_route *r = more; r && r->method; r++)
+		n++;
+	routes = calloc(n + 1, sizeof(*routes));
+	if (!routes)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+		routes[count++] = fixed[i];
+	for (size_t i = 0; i < ARRAY_SIZE(gone) && !v1; i++)
+		routes[count++] = gone[i];
+	for (; more && more->method; more++)
+		routes[count++] = *more;
+	return routes;
+}
+
+static int load_tools(struct echo_server *e, struct errinfo *reterr)
+{
+	for (const struct tool *t = cluster_tools; t->name; t++) {
+		struct echo_tool *x = &e->tools[e->tool_count];
+		int r = e->tool_count == ECHO_TOOLS_MAX
+				? -ENOBUFS
+				: json_tree_read(t->input, strlen(t->input), 0, &x->input, NULL);
+
+		if (r < 0)
+			return errinfo_set(reterr, r, "%s: its schema cannot be read", t->name);
+		x->tool = t;
+		e->tool_count++;
+	}
+	return 0;
+}
+
+/* The list of tools as MCP has it, in the envelope. */
+static int make_list(struct echo_server *e)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < e->tool_count; i++) {
+		const struct tool *t = e->tools[i].tool;
+
+		json_array_append_new(list,
+			json_pack("{s:s, s:s, s:s, s:O, s:o}", "name", t->name, "title", t->title,
+				"description", t->description, "inputSchema", e->tools[i].input,
+				"outputSchema", json_loads(t->output, 0, NULL)));
+	}
+	e->tools_list = BUF_INIT(MADE_BYTES);
+	echo_put_data(&e->tools_list, json_pack("{s:o}", "tools", list), NULL);
+	return e->tools_list.err;
+}
+
+static int start_lanes(struct echo_server *e)
+{
+	static const struct pool_settings lanes[ECHO_LANES] = {
+		[ECHO_TOOLS] = {.threads = TOOL_THREADS, .queue_max = QUEUE_MAX},
+		[ECHO_SQL] = {.threads = SQL_THREADS, .queue_max = QUEUE_MAX, .leaves_room = true},
+		[ECHO_MCP] = {.threads = MCP_THREADS, .queue_max = QUEUE_MAX, .leaves_room = true},
+	};
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < ECHO_LANES; i++)
+		r = pool_new(&lanes[i], &e->lanes[i]);
+	return r;
+}
+
+static int prepare(struct echo_server *e, struct errinfo *reterr)
+{
+	int r = pthread_mutex_init(&e->lock, NULL);
+
+	e->has_lock = r == 0;
+	if (r > 0)
+		return -r;
+	r = load_tools(e, reterr);
+	if (r == 0)
+		r = make_list(e);
+	e->openapi = BUF_INIT(MADE_BYTES);
+	if (r == 0)
+		r = openapi_write(e, &e->openapi);
+	if (r == 0)
+		r = echo_mcp_init(e, reterr);
+	if (r == 0)
+		r = source_limit_new(&e->source_limit);
+	return r == 0 ? start_lanes(e) : r;
+}
+
+int echo_server_new(struct loop *l, const struct echo_server_settings *s, struct echo_server **ret,
+	struct errinfo *reterr)
+{
+	_cleanup_(echo_server_freep) struct echo_server *e = calloc(1, sizeof(*e));
+	_cleanup_free_ struct http_route *routes = make_routes(s->routes, s->v1);
+	struct http_server_settings http = s->http;
+	int r;
+
+	if (!e || !routes)
+		return -ENOMEM;
+	e->settings = *s;
+	e->loop = l;
+	e->started = wall_now();
+	r = prepare(e, reterr);
+	if (r < 0)
+		return r;
+	http.routes = routes;
+	http.arg = e;
+	http.refused = on_refused;
+	r = http_server_new(l, &http, &e->http, reterr);
+	if (r < 0)
+		return r;
+	*ret = TAKE(e);
+	return 0;
+}
+
+void echo_server_free(struct echo_server *e)
+{
+	if (e->http)
+		http_server_free(e->http);
+	for (int i = 0; i < ECHO_LANES; i++)
+		if (e->lanes[i])
+			pool_free(e->lanes[i]);
+	if (e->dispatcher)
+		dispatcher_free(e->dispatcher);
+	if (e->source_limit)
+		source_limit_free(e->source_limit);
+	for (size_t i = 0; i < e->tool_count; i++)
+		json_decref(e->tools[i].input);
+	if (e->has_lock)
+		pthread_mutex_destroy(&e->lock);
+	free(e->registry_tools);
+	buf_done(&e->tools_list);
+	buf_done(&e->openapi);
+	free(e);
+}
+
+void *echo_server_arg(const struct echo_server *e)
+{
+	return e->settings.arg;
+}
+
+const char *echo_server_address(const struct echo_server *e)
+{
+	return http_server_address(e->http);
+}
+
+void echo_server_set_ready(struct echo_server *e, bool ready)
+{
+	e->ready = ready;
+}
+
+void echo_server_stop_taking(struct echo_server *e)
+{
+	e->is_stopping = true;
+}
+
+void echo_server_drain(struct echo_server *e, loop_fn *done, void *arg)
+{
+	e->is_stopping = true;
+	http_server_drain(e->http, done, arg);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_incidents.c - what went wrong and what it cost: get_cost and anomalies. What has no price is said to have
+ * none; it is never counted as nothing. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/answer/tool_parts.h"
+
+#define INCIDENTS_MAX 10000
+#define DAY_NS        (24 * TOOL_HOUR_NS)
+
+/* ---- get_cost ---- */
+
+struct bill {
+	json_t *nodes, *kinds; /* by name */
+	double total, lost_ns;
+	size_t priced, unpriced, own; /* own: told by nodes, of themselves */
+};
+
+static void charge(json_t *o, const struct sql_table *t, size_t row)
+{
+	bool priced = !tool_is_null(t, row, INCIDENT_COST);
+
+	if (!json_object_get(o, "cost"))
+		json_object_set_new(o, "cost", json_null());
+	member_add_int(o, "incidents", 1);
+	member_add_int(o, "unpriced", !priced);
+	member_add_int(o, "lost_ns", tool_int(t, row, INCIDENT_LOST));
+	if (priced)
+		member_add(o, "cost", tool_real(t, row, INCIDENT_COST));
+}
+
+static void add_incident(struct bill *b, const struct sql_table *t, size_t row)
+{
+	const char *kind = tool_text(t, row, INCIDENT_KIND);
+	json_t *k;
+
+	if (incident_is_own(t, row)) {
+		b->own++;
+		return;
+	}
+	k = member_object(b->kinds, kind);
+	json_object_set_new(k, "kind", tool_json_text(kind));
+	charge(k, t, row);
+	charge(member_node(b->nodes, tool_text(t, row, INCIDENT_CLUSTER),
+		       tool_text(t, row, INCIDENT_NODE)),
+		t, row);
+	b->lost_ns += tool_real(t, row, INCIDENT_LOST);
+	if (tool_is_null(t, row, INCIDENT_COST)) {
+		b->unpriced++;
+	} else {
+		b->priced++;
+		b->total += tool_real(t, row, INCIDENT_COST);
+	}
+}
+
+static void say_bill(struct buf *text, const struct bill *b)
+{
+	if (!b->priced && !b->unpriced) {
+		buf_puts(text,
+			"The cluster tells of no incidents in this time, so nothing was lost that "
+			"is known of.");
+		if (b->own)
+			buf_printf(text,
+				" %zu were told by nodes of themselves: these have no price.",
+				b->own);
+		return;
+	}
+	buf_printf(text, "%zu incidents cost %.1f s of the jobs' time.", b->priced + b->unpriced,
+		b->lost_ns / 1e9);
+	if (b->priced)
+		buf_printf(text, " %zu have a price: %.2f USD together.", b->priced, b->total);
+	if (b->unpriced)
+		buf_printf(text,
+			" %zu have no price: their GPU model or provider has no rate (ingero rates "
+			"lists them), so the sum is too low.",
+			b->unpriced);
+}
+
+int tool_cost(const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+{
+	struct bill b = {.nodes = json_object(), .kinds = json_object()};
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	size_t limit = (size_t)tool_arg_int(c, "limit", TOOL_LIMIT);
+	struct tool_scope s;
+	int r = tool_scope_init(&s, c, DAY_NS, reterr);
+
+	if (r == 0)
+		r = incident_ask(c, &s, INCIDENTS_MAX, &t, reterr);
+	for (size_t i = 0; r == 0 && i < t.row_count; i++)
+		add_incident(&b, &t, i);
+	if (r == 0) {
+		json_t *total = b.priced ? json_real(b.total) : json_null();
+
+		say_bill(ret_text, &b);
+		r = tool_done(
+			json_pack("{s:o, s:s, s:o, s:b, s:I, s:I, s:I, s:I, s:o, s:o}", "window",
+				tool_scope_json(&s, c), "currency", "USD", "total", total,
+				"complete", (int)(b.unpriced == 0 && !t.truncated),
+				"priced_incidents", (json_int_t)b.priced, "unpriced_incidents",
+				(json_int_t)b.unpriced, "node_incidents", (json_int_t)b.own,
+				"lost_ns", (json_int_t)b.lost_ns, "by_node",
+				member_values(b.nodes, "lost_ns", limit), "by_kind",
+				member_values(b.kinds, "lost_ns", limit)),
+			ret);
+	}
+	json_decref(b.nodes);
+	json_decref(b.kinds);
+	return r;
+}
+
+/* ---- anomalies ---- */
+
+static void put(json_t *list, json_t *o, const char *type, int64_t ts_ns)
+{
+	json_object_set_new(o, "type", json_string(type));
+	json_object_set_new(o, "ts_ns", json_integer((json_int_t)ts_ns));
+	json_object_set_new(o, "time", tool_time(ts_ns));
+	json_array_append_new(list, o);
+}
+
+static int add_chains(const struct tool_call *c, const struct tool_scope *s, size_t limit,
+	json_t *list, struct errinfo *reterr)
+{
+	static const char *const keys[] = {"ts_ns", "cluster_id", "node_id", "id", "severity",
+		"summary", "root_cause", "explanation", "fix", "op", NULL};
+	static const char *const filters[] = {"node_id", NULL};
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	struct buf q = BUF_INIT(TOOL_QUESTION);
+	int r;
+
+	buf_puts(&q, "SELECT detected_at, cluster_id, node_id, id, severity, summary, root_cause, "
+		     "explanation, recommendations, cuda_op FROM {causal_chains} "
+		     "WHERE detected_at > 0");
+	tool_where(&q, c, filters);
+	buf_printf(&q, " ORDER BY detected_at DESC LIMIT %zu", limit);
+	r = tool_ask(c, &s->store, &q, &t, reterr);
+	for (size_t i = 0; r == 0 && i < t.row_count; i++)
+		put(list, tool_row(&t, i, keys), "causal_chain", tool_int(&t, i, 0));
+	return r;
+}
+
+static int add_verdicts(const struct tool_call *c, const struct tool_scope *s, size_t limit,
+	json_t *list, struct errinfo *reterr)
+{
+	static const char *const keys[] = {
+		"ts_ns", "cluster_id", "node_id", "rank", "value", "id", NULL};
+	static const char *const filters[] = {"node_id", NULL};
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	struct buf q = BUF_INIT(TOOL_QUESTION);
+	int r;
+
+	buf_puts(&q, "SELECT ts_ns, cluster_id, node_id, rank, value_double, event_id "
+		     "FROM {events} WHERE ");
+	tool_equals(&q, "metric_name", TOOL_STRAGGLER);
+	tool_where(&q, c, filters);
+	buf_printf(&q, " ORDER BY ts_ns DESC LIMIT %zu", limit);
+	r = tool_ask(c, &s->store, &q, &t, reterr);
+	for (size_t i = 0; r == 0 && i < t.row_count; i++)
+		put(list, tool_row(&t, i, keys), "straggler_event", tool_int(&t, i, 0));
+	return r;
+}
+
+static int add_incidents(const struct tool_call *c, const struct tool_scope *s, size_t limit,
+	json_t *list, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	int r = incident_ask(c, s, limit, &t, reterr);
+
+	for (size_t i = 0; r == 0 && i < t.row_count; i++)
+		put(list, incident_json(&t, i), "incident", tool_int(&t, i, INCIDENT_TS));
+	return r;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	json_int_t x = json_integer_value(json_object_get(*(json_t *const *)a, "ts_ns"));
+	json_int_t y = json_integer_value(json_object_get(*(json_t *const *)b, "ts_ns"));
+
+	return x == y ? 0 : x > y ? -1 : 1;
+}
+
+/* The @limit newest of @list. */
+static json_t *newest(const json_t *list, size_t limit)
+{
+	size_t count = json_array_size(list);
+	_cleanup_free_ json_t **sorted = calloc(MAX(count, (size_t)1), sizeof(json_t *));
+	json_t *out = json_array();
+
+	for (size_t i = 0; sorted && i < count; i++)
+		sorted[i] = json_array_get(list, i);
+	if (sorted)
+		qsort(sorted, count, sizeof(json_t *), compare_times);
+	for (size_t i = 0; sorted && i < count && i < limit; i++)
+		json_array_append(out, sorted[i]);
+	return out;
+}
+
+static void say_anomalies(struct buf *text, const json_t *list)
+{
+	const json_t *o;
+	size_t i;
+
+	buf_printf(text, "%zu anomalies, newest first.", json_array_size(list));
+	json_array_foreach (list, i, o) {
+		const char *summary = json_string_value(json_object_get(o, "summary"));
+
+		if (i == 5)
+			break;
+		buf_puts(text, "\n- ");
+		tool_say(text, json_string_value(json_object_get(o, "node_id")));
+		buf_puts(text, ": ");
+		tool_say(text, summary ? summary : json_string_value(json_object_get(o, "type")));
+	}
+}
+
+int tool_anomalies(
+	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+{
+	size_t limit = (size_t)tool_arg_int(c, "limit", TOOL_LIMIT);
+	json_t *all = json_array(), *list;
+	struct tool_scope s;
+	int r = tool_scope_init(&s, c, TOOL_HOUR_NS, reterr);
+
+	if (r == 0)
+		r = add_incidents(c, &s, limit, all, reterr);
+	if (r == 0 && !tool_arg_text(c, "kind"))
+		r = add_chains(c, &s, limit, all, reterr);
+	if (r == 0 && !tool_arg_text(c, "kind"))
+		r = add_verdicts(c, &s, limit, all, reterr);
+	if (r == 0) {
+		list = newest(all, limit);
+		say_anomalies(ret_text, list);
+		r = tool_done(
+			json_pack("{s:o, s:I, s:o}", "window", tool_scope_json(&s, c), "count",
+				(json_int_t)json_array_size(list), "anomalies", list),
+			ret);
+	}
+	json_decref(all);
+	return r;
+}

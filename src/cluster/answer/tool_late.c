@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_late.c - see tool_late.h; and the tool blame. */
+#include "cluster/answer/tool_late.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster/answer/tool_parts.h"
+#include "wire/names.h"
+
+#define LATE_NS    NS_PER_MS
+#define LATE_SHARE 0.1
+#define LATE_CALLS 3 /* fewer say nothing */
+
+int late_load(struct late *l, const struct tool_call *c, const struct tool_scope *s,
+	const char *cluster, size_t max, struct errinfo *reterr)
+{
+	int r;
+
+	*l = (struct late){.cluster = cluster};
+	r = replay_load(&l->replay, c, s, cluster, max, reterr);
+	return r < 0 ? r : calls_blame(l->replay.calls, &l->workers, &l->worker_count, &l->blame);
+}
+
+void late_done(struct late *l)
+{
+	if (l->workers)
+		blame_done(&l->blame);
+	free(l->workers);
+	l->workers = NULL;
+	replay_done(&l->replay);
+}
+
+static bool is_same(const struct blame_worker *b, const struct worker_view *w)
+{
+	return b->pid == w->pid && !strcmp(b->node, w->node);
+}
+
+const struct blame_suspect *late_suspect(const struct late *l, const struct worker_view *w)
+{
+	for (size_t i = 0; i < l->blame.suspect_count; i++)
+		if (is_same(&l->workers[l->blame.suspects[i].worker], w))
+			return &l->blame.suspects[i];
+	return NULL;
+}
+
+bool late_is_cleared(const struct late *l, const struct worker_view *w)
+{
+	for (size_t i = 0; i < l->blame.cleared_count; i++)
+		if (is_same(&l->workers[l->blame.cleared[i]], w))
+			return true;
+	return false;
+}
+
+bool late_is_often_last(const struct worker_view *w)
+{
+	return w->last_count >= LATE_CALLS &&
+	       (double)w->last_count >= LATE_SHARE * (double)w->calls &&
+	       sketch_quantile(&w->lag, 0.5) >= LATE_NS;
+}
+
+static void put_suspect(json_t *o, const struct blame_suspect *x)
+{
+	char comm[20], scratch[32];
+
+	snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)x->comm);
+	json_object_set_new(o, "share", json_real(x->share));
+	json_object_set_new(o, "lost_ns", json_integer((json_int_t)x->lost_ns));
+	json_object_set_new(o, "waited_for_it_ns", json_integer((json_int_t)x->waited_ns));
+	json_object_set_new(o, "confidence", json_real(x->confidence));
+	json_object_set_new(o, "late_steps", json_integer(x->late));
+	json_object_set_new(o, "seen_steps", json_integer(x->seen));
+	json_object_set_new(o, "period_steps", json_integer(x->period));
+	json_object_set_new(o, "lag_ns", json_integer((json_int_t)x->lag_ns));
+	json_object_set_new(o, "comm_id_hash", json_string(comm));
+	json_object_set_new(o, "op_seq", json_integer((json_int_t)x->seq));
+	json_object_set_new(o, "op_type", json_string(wire_op_name(SOURCE_NCCL, x->op, scratch)));
+	json_object_set_new(o, "since", tool_time(x->since_ns));
+	if (x->stage >= 0)
+		json_object_set_new(o, "stage", json_integer(x->stage));
+}
+
+json_t *late_json(const struct late *l, const struct worker_view *w)
+{
+	const struct blame_suspect *x = late_suspect(l, w);
+	json_t *o = json_object();
+
+	if (w->world_rank >= 0)
+		json_object_set_new(o, "rank", json_integer(w->world_rank));
+	json_object_set_new(o, "cluster_id", tool_json_text(l->cluster));
+	json_object_set_new(o, "node_id", tool_json_text(w->node));
+	json_object_set_new(o, "pid", json_integer(w->pid));
+	json_object_set_new(o, "calls", json_integer((json_int_t)w->calls));
+	json_object_set_new(o, "last_count", json_integer((json_int_t)w->last_count));
+	json_object_set_new(
+		o, "lag_p50_ns", json_integer((json_int_t)sketch_quantile(&w->lag, 0.5)));
+	json_object_set_new(o, "lag_max_ns", json_integer((json_int_t)w->lag.max));
+	json_object_set_new(o, "waited_ns", json_integer((json_int_t)w->waited_ns));
+	json_object_set_new(o, "blamed", json_boolean(x));
+	json_object_set_new(o, "cleared", json_boolean(late_is_cleared(l, w)));
+	if (x)
+		put_suspect(o, x);
+	return o;
+}
+
+/* ---- blame ---- */
+
+static const char *verdict_id(enum blame_kind k)
+{
+	switch (k) {
+	case BLAME_WORKERS: return "ranks";
+	case BLAME_STAGE: return "stage";
+	case BLAME_UNEVEN: return "uneven";
+	case BLAME_NONE: break;
+	}
+	return "none";
+}
+
+static void say_suspect(struct buf *text, const struct late *l, const struct blame_suspect *x)
+{
+	const struct blame_worker *w = &l->workers[x->worker];
+
+	buf_puts(text, " ");
+	if (w->rank >= 0)
+		buf_printf(text, "Rank %d on ", w->rank);
+	tool_say(text, w->node);
+	buf_printf(text,
+		" costs %.1f %% of the job's time: late in %u of %u steps by %.1f ms (median).",
+		100 * x->share, x->late, x->seen, (double)x->lag_ns / 1e6);
+}
+
+static void say_verdict(struct buf *text, const struct late *l)
+{
+	const struct blame *b = &l->blame;
+
+	buf_puts(text, text->len ? "\nCluster " : "Cluster ");
+	tool_say(text, l->cluster);
+	buf_printf(text, ": %u steps of %.1f ms looked at.", b->steps, (double)b->step_ns / 1e6);
+	if (b->kind == BLAME_NONE)
+		buf_puts(text, b->steps < 3
+				       ? " Too few steps for a verdict: ask with a longer since."
+				       : " Nobody makes the job wait.");
+	else if (b->kind == BLAME_UNEVEN)
+		buf_puts(text, " The load moves: in every step another rank is slowest.");
+	for (size_t i = 0; i < b->suspect_count; i++)
+		say_suspect(text, l, &b->suspects[i]);
+}
+
+static json_t *suspects_json(const struct late *l, bool cleared)
+{
+	json_t *list = json_array();
+	struct worker_view w;
+	size_t cursor = 0;
+
+	while (calls_worker_next(l->replay.calls, &cursor, &w))
+		if (cleared ? late_is_cleared(l, &w) : !!late_suspect(l, &w))
+			json_array_append_new(list, late_json(l, &w));
+	return list;
+}
+
+static json_t *verdict_json(const struct late *l)
+{
+	const struct blame *b = &l->blame;
+
+	return json_pack("{s:o, s:s, s:f, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:o}", "cluster_id",
+		tool_json_text(l->cluster), "verdict", verdict_id(b->kind), "confidence",
+		b->confidence, "steps", (json_int_t)b->steps, "step_ns", (json_int_t)b->step_ns,
+		"lost_ns", (json_int_t)b->lost_ns, "calls", (json_int_t)l->replay.rows, "cut",
+		(int)l->replay.is_cut, "since", tool_time(l->replay.since_ns), "suspects",
+		suspects_json(l, false), "cleared", suspects_json(l, true));
+}
+
+int tool_blame(
+	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	json_t *verdicts = json_array();
+	struct tool_scope s;
+	int r = tool_scope_init(&s, c, 5 * TOOL_MINUTE_NS, reterr);
+
+	if (r == 0)
+		r = replay_clusters(c, &s, &t, reterr);
+	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
+		struct late l;
+
+		r = late_load(
+			&l, c, &s, tool_text(&t, i, 0), REPLAY_CALLS_MAX / t.row_count, reterr);
+		if (r == 0) {
+			json_array_append_new(verdicts, verdict_json(&l));
+			say_verdict(ret_text, &l);
+		}
+		late_done(&l);
+	}
+	if (r < 0) {
+		json_decref(verdicts);
+		return r;
+	}
+	if (!t.row_count)
+		buf_puts(ret_text, "No collectives are stored of this time: ask with a longer "
+				   "since, or look whether agents push them.");
+	return tool_done(
+		json_pack("{s:o, s:o}", "window", tool_scope_json(&s, c), "verdicts", verdicts),
+		ret);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_stragglers.c - nodes that hold others up, by three independent witnesses: their health score, who came
+ * late to collectives, and what the cluster has told as an incident. Who only waited for others is not
+ * among them. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster/answer/tool_late.h"
+#include "cluster/answer/tool_parts.h"
+
+#define INCIDENTS 1000
+
+/* A node's weight is the sum of what speaks against it; each is about 1. */
+#define BLAMED_WEIGHT   1.0 /* and the share of the job's time */
+#define LATE_WEIGHT     0.5
+#define INCIDENT_WEIGHT 0.75 /* of an open one */
+#define OVER_WEIGHT     0.25
+
+struct search {
+	const struct tool_call *call;
+	struct tool_scope scope;
+	double threshold;
+	json_t *nodes; /* by cluster and node */
+	size_t calls;  /* looked at */
+	bool is_cut;
+};
+
+static json_t *member_array(json_t *o, const char *key)
+{
+	json_t *v = json_object_get(o, key);
+
+	if (!v && json_object_set_new(o, key, json_array()) == 0)
+		v = json_object_get(o, key);
+	return v;
+}
+
+static void add_reason(json_t *node, const char *reason, double weight)
+{
+	json_t *list = member_array(node, "reasons"), *one;
+	size_t i;
+
+	member_add(node, "weight", weight);
+	json_array_foreach (list, i, one)
+		if (!strcmp(json_string_value(one), reason))
+			return;
+	json_array_append_new(list, json_string(reason));
+}
+
+/* ---- health ---- */
+
+/* How many points of the nodes found are low: of these alone single points are read. */
+static int count_low(struct search *s, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	struct store_scope minutes = tool_scope_minutes(&s->scope);
+	struct buf q = BUF_INIT(TOOL_QUESTION);
+	bool any = false;
+	const char *key;
+	json_t *n;
+	int r;
+
+	buf_puts(&q, "SELECT cluster_id, node_id, count(*) AS n, min(ts_ns) AS first "
+		     "FROM {events} WHERE ");
+	tool_equals(&q, "metric_name", TOOL_SCORE);
+	buf_printf(&q, " AND value_double < %.17g AND node_id IN (", s->threshold);
+	json_object_foreach (s->nodes, key, n) {
+		buf_puts(&q, any ? ", " : "");
+		store_quote(&q, json_string_value(json_object_get(n, "node_id")));
+		any = true;
+	}
+	buf_puts(&q, ") GROUP BY cluster_id, node_id");
+	if (!any || q.err) { /* so many that nobody counts their points */
+		buf_done(&q);
+		return 0;
+	}
+	r = tool_ask(s->call, &minutes, &q, &t, reterr);
+	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
+		json_t *o = member_node(s->nodes, tool_text(&t, i, 0), tool_text(&t, i, 1));
+		json_t *score = json_object_get(o, "score");
+
+		json_object_set_new(score, "low_points", json_integer(tool_int(&t, i, 2)));
+		json_object_set_new(score, "since", tool_time(tool_int(&t, i, 3)));
+	}
+	return r;
+}
+
+static int add_low(struct search *s, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	int r = score_ask(s->call, &s->scope, &t, reterr);
+
+	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
+		double least = tool_real(&t, i, SCORE_MIN), last = tool_real(&t, i, SCORE_LAST);
+		json_t *n;
+
+		if (tool_is_null(&t, i, SCORE_MIN) || least >= s->threshold)
+			continue;
+		n = member_node(
+			s->nodes, tool_text(&t, i, SCORE_CLUSTER), tool_text(&t, i, SCORE_NODE));
+		json_object_set_new(n, "score",
+			json_pack("{s:f, s:f, s:I, s:b}", "last", last, "min", least, "points",
+				(json_int_t)tool_int(&t, i, SCORE_POINTS), "low_now",
+				(int)(last < s->threshold)));
+		add_reason(n, "low_score", (1 - least) * (last < s->threshold ? 1 : 0.5));
+	}
+	return r == 0 ? count_low(s, reterr) : r;
+}
+
+/* ---- collectives ---- */
+
+static void add_worker(struct search *s, const struct late *l, const struct worker_view *w)
+{
+	const struct blame_suspect *x = late_suspect(l, w);
+	json_t *n;
+
+	if (!x && (!late_is_often_last(w) || late_is_cleared(l, w)))
+		return;
+	n = member_node(s->nodes, l->cluster, w->node);
+	json_array_append_new(member_array(n, "ranks"), late_json(l, w));
+	add_reason(n, x ? "blamed" : "late",
+		x ? BLAMED_WEIGHT + x->share
+		  : LATE_WEIGHT * (double)w->last_count / (double)w->calls);
+}
+
+static int add_late(struct search *s, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	const char *node = tool_arg_text(s->call, "node_id");
+	int r = replay_clusters(s->call, &s->scope, &t, reterr);
+
+	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
+		struct late l;
+		struct worker_view w;
+		size_t cursor = 0;
+
+		r = late_load(&l, s->call, &s->scope, tool_text(&t, i, 0),
+			REPLAY_CALLS_MAX / t.row_count, reterr);
+		while (r == 0 && calls_worker_next(l.replay.calls, &cursor, &w))
+			if (!node || !strcmp(node, w.node))
+				add_worker(s, &l, &w);
+		s->calls += l.replay.rows;
+		s->is_cut |= l.replay.is_cut;
+		late_done(&l);
+	}
+	return r;
+}
+
+/* ---- incidents ---- */
+
+static bool is_straggling(const char *kind)
+{
+	static const char *const kinds[] = {"straggler", "slow", "slow_node", "slow_stage", "hang"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (!strcmp(kind, kinds[i]))
+			return true;
+	return false;
+}
+
+/* An incident of another kind makes nobody a straggler, but says why one is. */
+static int add_incidents(struct search *s, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	int r = incident_ask(s->call, &s->scope, INCIDENTS, &t, reterr);
+
+	for (size_t i = 0; r == 0 && i < t.row_count; i++)
+		if (!incident_is_own(&t, i) && is_straggling(tool_text(&t, i, INCIDENT_KIND)) &&
+			tool_text(&t, i, INCIDENT_NODE)[0])
+			add_reason(member_node(s->nodes, tool_text(&t, i, INCIDENT_CLUSTER),
+					   tool_text(&t, i, INCIDENT_NODE)),
+				"incident",
+				tool_int(&t, i, INCIDENT_RESOLVED) ? OVER_WEIGHT : INCIDENT_WEIGHT);
+	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
+		char key[512];
+		json_t *n;
+
+		snprintf(key, sizeof(key), "%s\n%s", tool_text(&t, i, INCIDENT_CLUSTER),
+			tool_text(&t, i, INCIDENT_NODE));
+		n = json_object_get(s->nodes, key);
+		if (n)
+			json_array_append_new(member_array(n, "incidents"), incident_json(&t, i));
+	}
+	return r;
+}
+
+/* ---- the answer ---- */
+
+static void say_node(struct buf *text, const json_t *n)
+{
+	const json_t *score = json_object_get(n, "score");
+	const json_t *rank = json_array_get(json_object_get(n, "ranks"), 0);
+	const json_t *incident = json_array_get(json_object_get(n, "incidents"), 0);
+	const char *why = json_string_value(json_object_get(incident, "root_cause"));
+	const char *sep = ": ";
+
+	buf_puts(text, "\n- ");
+	tool_say(text, json_string_value(json_object_get(n, "node_id")));
+	if (score) {
+		buf_printf(text, "%shealth score down to %.2f, now %.2f", sep,
+			member_real(score, "min"), member_real(score, "last"));
+		sep = "; ";
+	}
+	if (rank) {
+		const json_t *number = json_object_get(rank, "rank");
+
+		buf_puts(text, sep);
+		if (number)
+			buf_printf(text, "rank %lld ", (long long)json_integer_value(number));
+		buf_printf(text, "last in %.0f of %.0f collectives, by %.1f ms (median)",
+			member_real(rank, "last_count"), member_real(rank, "calls"),
+			member_real(rank, "lag_p50_ns") / 1e6);
+		sep = "; ";
+	}
+	if (why) {
+		buf_puts(text, sep);
+		tool_say(text, why);
+	}
+}
+
+static json_t *answer(struct search *s, struct buf *text)
+{
+	size_t limit = (size_t)tool_arg_int(s->call, "limit", 20);
+	json_t *found = member_values(s->nodes, "weight", limit), *n;
+	size_t i;
+
+	if (json_array_size(found))
+		buf_printf(text, "%zu stragglers, worst first:", json_object_size(s->nodes));
+	else
+		buf_printf(text,
+			"No straggler: no score below %.2f, nobody late in %zu stored calls of "
+			"collectives, no incident. find_outlier_nodes compares nodes by any metric.",
+			s->threshold, s->calls);
+	json_array_foreach (found, i, n)
+		if (i < 10)
+			say_node(text, n);
+	if (json_array_size(found))
+		buf_puts(text, "\nNext: ask the agent of the worst node why (its tool explain).");
+	return json_pack("{s:o, s:f, s:I, s:I, s:b, s:o}", "window",
+		tool_scope_json(&s->scope, s->call), "threshold", s->threshold, "total",
+		(json_int_t)json_object_size(s->nodes), "calls", (json_int_t)s->calls, "cut",
+		(int)s->is_cut, "stragglers", found);
+}
+
+int tool_stragglers(
+	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+{
+	struct search s = {.call = c,
+		.threshold = tool_arg_real(c, "threshold", TOOL_LOW_SCORE),
+		.nodes = json_object()};
+	int r = tool_scope_init(&s.scope, c, 15 * TOOL_MINUTE_NS, reterr);
+
+	if (r == 0)
+		r = add_low(&s, reterr);
+	if (r == 0)
+		r = add_late(&s, reterr);
+	if (r == 0)
+		r = add_incidents(&s, reterr);
+	if (r == 0)
+		r = tool_done(answer(&s, ret_text), ret);
+	json_decref(s.nodes);
+	return r;
+}

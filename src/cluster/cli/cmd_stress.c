@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_stress.c - `ingero-cluster stress`: sends events that are known beforehand and says how many were sent,
+ * acknowledged and stored. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cluster/cli/commands.h"
+#include "cluster/cli/question.h"
+#include "cluster/cli/stress.h"
+#include "command/dispatch.h"
+#include "command/server_access.h"
+#include "json/tree.h"
+#include "json/writer.h"
+#include "net/token.h"
+
+#define DEFAULT_ENDPOINT "127.0.0.1:4317"
+#define TOKEN_VARIABLE   "INGERO_TOKEN"
+#define API_PORT         8081
+#define EVENTS_PER_CHAIN 25
+#define ASK_NS           (10 * NS_PER_S)
+#define ASK_PAUSE_NS     (200 * NS_PER_MS)
+
+struct stress_flags {
+	const char *endpoint, *api, *protocol, *cluster, *node, *ca_cert, *fingerprint, *token_file,
+		*token;
+	int64_t events, nodes, writers, batch, chains, low, wrong_tokens, malformed;
+	double rate, duplicates;
+	uint64_t patience_ns;
+	bool no_tls, json, no_check;
+};
+
+static const struct stress_flags defaults = {.endpoint = DEFAULT_ENDPOINT,
+	.cluster = "stress",
+	.node = "stress-node",
+	.events = 2000,
+	.nodes = 1,
+	.writers = 8,
+	.batch = 50,
+	.chains = -1,
+	.patience_ns = 60 * NS_PER_S};
+
+#define OPTION(field) offsetof(struct stress_flags, field)
+static const struct option_row stress_options[] = {
+	{"endpoint", 0, OPTION_STRING, OPTION(endpoint), "ENDPOINT",
+		"where to send: host:port (gRPC), grpc(s):// or http(s)://host:port (default: " DEFAULT_ENDPOINT
+		")",
+		0, 0, false},
+	{"node-id", 0, OPTION_STRING, OPTION(node), "NAME",
+		"node that sends (default: stress-node); of several, NAME-0, NAME-1, …", 0, 0,
+		false},
+	{"events", 0, OPTION_INT, OPTION(events), "N",
+		"events in all, dealt out to the nodes evenly (default: 2000)", 1, 1000000000,
+		false},
+	{"nodes", 0, OPTION_INT, OPTION(nodes), "N", "nodes that send (default: 1)", 1,
+		STRESS_NODES_MAX, false},
+	{"cluster-id", 0, OPTION_STRING, OPTION(cluster), "NAME",
+		"cluster that they belong to (default: stress)", 0, 0, false},
+	{"writers", 0, OPTION_INT, OPTION(writers), "N", "requests under way at once (default: 8)",
+		1, STRESS_WRITERS_MAX, false},
+	{"batch", 0, OPTION_INT, OPTION(batch), "N", "events of a request (default: 50)", 1, 10000,
+		false},
+	{"rate", 0, OPTION_NUMBER, OPTION(rate), "N",
+		"events a second (default: 0, as fast as they are taken)", 0, 1000000000000, false},
+	{"chains", 0, OPTION_INT, OPTION(chains), "N",
+		"causal chains that the events belong to (default: one for 25 events)", 0,
+		1000000000, false},
+	{"low", 0, OPTION_INT, OPTION(low), "N",
+		"events with a score below 0.4, spread evenly (default: 0)", 0, 1000000000, false},
+	{"duplicates", 0, OPTION_NUMBER, OPTION(duplicates), "SHARE",
+		"share of the requests that are sent twice, 0 to 1 (default: 0)", 0, 1000, false},
+	{"wrong-tokens", 0, OPTION_INT, OPTION(wrong_tokens), "N",
+		"requests with a wrong token, which must be refused (default: 0)", 0, 1000000,
+		false},
+	{"malformed", 0, OPTION_INT, OPTION(malformed), "N",
+		"requests that are no OTLP, which must be refused (default: 0)", 0, 1000000, false},
+	{"protocol", 0, OPTION_STRING, OPTION(protocol), "NAME",
+		"grpc, http/protobuf or http/json (default: by the endpoint)", 0, 0, false},
+	{"api", 0, OPTION_STRING, OPTION(api), "URL",
+		"where to ask what is stored (default: port 8081 of the endpoint's host)", 0, 0,
+		false},
+	{"no-check", 0, OPTION_FLAG, OPTION(no_check), NULL, "do not ask what is stored", 0, 0,
+		false},
+	{"patience", 0, OPTION_DURATION, OPTION(patience_ns), "TIME",
+		"repeat a request that is put off for this long (default: 60s)", 1, 0, false},
+	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL,
+		"plain text: where the endpoint has no scheme, and to other machines", 0, 0, false},
+	{"ca-cert", 0, OPTION_STRING, OPTION(ca_cert), "FILE",
+		"CA certificates to trust (default: the system's; on this machine the one that `echo` made)",
+		0, 0, false},
+	{"fingerprint", 0, OPTION_STRING, OPTION(fingerprint), "HEX",
+		"trust only the certificate with this SHA-256 fingerprint", 0, 0, false},
+	{"token-file", 0, OPTION_STRING, OPTION(token_file), "FILE",
+		"file with the bearer token (default: $" TOKEN_VARIABLE ")", 0, 0, false},
+	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print the result as JSON", 0, 0, false},
+	{"token", 0, OPTION_STRING, OPTION(token), "TOKEN", "not accepted: use --token-file", 0, 0,
+		true},
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+struct stored { /* what the store says of this run */
+	bool known;
+	int64_t rows, events, nodes, chains, low;
+	char why[256]; /* it is not known */
+};
+
+struct run {
+	const struct stress_flags *flags;
+	struct endpoint endpoint;
+	struct http_endpoint api;
+	char *bearer, *ca;
+	struct loop *loop;
+	struct tls *tls;
+	struct http_client *client, *stranger;
+	struct stress_settings settings;
+	struct stress_result result;
+	struct stored stored;
+};
+
+static void run_done(struct run *c)
+{
+	if (c->client)
+		http_client_free(c->client);
+	if (c->stranger)
+		http_client_free(c->stranger);
+	if (c->tls)
+		tls_free(c->tls);
+	if (c->loop)
+		loop_free(c->loop);
+	free(c->bearer);
+	free(c->ca);
+}
+
+/* ---- flags ---- */
+
+static int check_flags(const struct stress_flags *f, struct errinfo *reterr)
+{
+	if (f->token)
+		return errinfo_set(reterr, -EINVAL,
+			"--token is not accepted: other users can see a command line; use --token-file or $" TOKEN_VARIABLE);
+	if (f->low > f->events)
+		return errinfo_set(
+			reterr, -EINVAL, "--low: there are only %" PRId64 " events", f->events);
+	if (f->chains > f->events)
+		return errinfo_set(
+			reterr, -EINVAL, "--chains: there are only %" PRId64 " events", f->events);
+	if (f->nodes > f->events)
+		return errinfo_set(
+			reterr, -EINVAL, "--nodes: there are only %" PRId64 " events", f->events);
+	return 0;
+}
+
+/* Without a scheme it is gRPC, as published. */
+static int find_endpoints(struct run *c, struct errinfo *reterr)
+{
+	const struct stress_flags *f = c->flags;
+	struct endpoint_options o = {.name = "--endpoint",
+		.text = f->endpoint,
+		.protocol = f->protocol,
+		.insecure = f->no_tls,
+		.insecure_far = f->no_tls,
+		.far_name = "--no-tls"};
+	int r;
+
+	if (!f->protocol && !strstr(f->endpoint, "://"))
+		o.protocol = "grpc";
+	r = endpoint_parse(&o, &c->endpoint, reterr);
+	if (r < 0)
+		return r;
+	c->api = c->endpoint.endpoint;
+	c->api.port = API_PORT;
+	return f->api ? http_endpoint_parse(f->api, c->api.tls, API_PORT, &c->api, reterr) : 0;
+}
+
+/* A server on this machine that made its certificate itself keeps it where this user's are. */
+static int find_trust(struct run *c, struct errinfo *reterr)
+{
+	_cleanup_free_ char *folder = NULL;
+	struct tls_client_settings t = {
+		.ca = c->flags->ca_cert, .fingerprint = c->flags->fingerprint};
+
+	if (!t.ca && !t.fingerprint && endpoint_is_near(&c->endpoint.endpoint) &&
+		state_folder(&folder, NULL) == 0) {
+		if (asprintf(&c->ca, "%s/tls/cert.pem", folder) < 0) {
+			c->ca = NULL;
+			return -ENOMEM;
+		}
+		if (access(c->ca, R_OK) == 0)
+			t.ca = c->ca;
+	}
+	return tls_client_new(&t, &c->tls, reterr);
+}
+
+static int open_clients(struct run *c, struct errinfo *reterr)
+{
+	struct http_client_settings s = {.plain_ok = c->flags->no_tls};
+	int r = token_read(c->flags->token_file, TOKEN_VARIABLE, &c->bearer, reterr);
+
+	if (r == 0)
+		r = find_trust(c, reterr);
+	if (r == 0)
+		r = loop_new(&c->loop);
+	s.tls = c->tls;
+	s.bearer = c->bearer;
+	if (r == 0)
+		r = http_client_new(c->loop, &s, &c->client, reterr);
+	s.bearer = "0000000000000000000000000000000000000000000000000000000000000000";
+	if (r == 0 && c->flags->wrong_tokens)
+		r = http_client_new(c->loop, &s, &c->stranger, reterr);
+	return r;
+}
+
+static void set_stress(struct run *c)
+{
+	const struct stress_flags *f = c->flags;
+	struct stress_settings *s = &c->settings;
+
+	*s = (struct stress_settings){.endpoint = &c->endpoint,
+		.client = c->client,
+		.stranger = c->stranger,
+		.cluster = f->cluster,
+		.node = f->node,
+		.events = (uint64_t)f->events,
+		.nodes = (uint64_t)f->nodes,
+		.writers = (uint64_t)f->writers,
+		.batch = (uint64_t)f->batch,
+		.low = (uint64_t)f->low,
+		.rate = f->rate,
+		.duplicates = f->duplicates,
+		.wrong_tokens = (uint64_t)f->wrong_tokens,
+		.malformed = (uint64_t)f->malformed,
+		.patience_ns = f->patience_ns};
+	s->chains = f->chains >= 0 ? (uint64_t)f->chains
+				   : (s->events + EVENTS_PER_CHAIN - 1) / EVENTS_PER_CHAIN;
+	snprintf(s->run, sizeof(s->run), "%" PRIx64, (uint64_t)wall_now().ns);
+}
+
+/* ---- what is stored ---- */
+
+static void put_query(struct buf *b, const struct run *c)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(4096);
+	struct json_writer w = json_writer_to_buf(b);
+
+	buf_printf(&sql,
+		"SELECT count(*), count(DISTINCT event_id), count(DISTINCT node_id), count(DISTINCT causal_chain_id), "
+		"sum(CASE WHEN value_double < 0.4 THEN 1 ELSE 0 END) FROM events WHERE event_id LIKE '%s-%%'",
+		c->settings.run);
+	json_begin_object(&w);
+	json_string_member(&w, "query", buf_str(&sql));
+	json_end_object(&w);
+	if (sql.err)
+		b->err = sql.err;
+}
+
+static void tree_done(json_t **t)
+{
+	json_decref(*t);
+}
+
+static int64_t number_at(const json_t *row, size_t i)
+{
+	return (int64_t)json_number_value(json_array_get(row, i));
+}
+
+static void read_stored(struct stored *s, int status, const struct buf *answer)
+{
+	_cleanup_(tree_done) json_t *tree = NULL;
+	const json_t *row, *error;
+
+	if (json_tree_read(buf_str(answer), answer->len, 0, &tree, NULL) < 0) {
+		snprintf(s->why, sizeof(s->why), "status %d", status);
+		return;
+	}
+	row = json_array_get(json_object_get(json_object_get(tree, "data"), "rows"), 0);
+	error = json_object_get(json_object_get(tree, "error"), "message");
+	if (status == 200 && json_is_array(row))
+		*s = (struct stored){.known = true,
+			.rows = number_at(row, 0),
+			.events = number_at(row, 1),
+			.nodes = number_at(row, 2),
+			.chains = number_at(row, 3),
+			.low = number_at(row, 4)};
+	else
+		snprintf(s->why, sizeof(s->why), "status %d%s%.200s", status, error ? ": " : "",
+			error ? json_string_value(error) : "");
+}
+
+/* What was acknowledged is visible a moment later: it is asked for until then. */
+static void ask_stored(struct run *c)
+{
+	const struct timespec pause = {.tv_nsec = (long)ASK_PAUSE_NS};
+	_cleanup_buf_ struct buf query = BUF_INIT(8192);
+	struct question q = {.client = c->client,
+		.loop = c->loop,
+		.endpoint = &c->api,
+		.path = "/api/v2/sql",
+		.timeout_ns = ASK_NS};
+	uint64_t end = mono_now().ns + ASK_NS;
+
+	put_query(&query, c);
+	q.body = buf_str(&query);
+	do {
+		_cleanup_buf_ struct buf answer = BUF_INIT(QUESTION_ANSWER_MAX);
+		struct errinfo e = {0};
+		int status = 0, r = question_ask(&q, &status, &answer, &e);
+
+		if (c->stored.why[0] || c->stored.known)
+			nanosleep(&pause, NULL);
+		c->stored = (struct stored){0};
+		if (r < 0)
+			snprintf(c->stored.why, sizeof(c->stored.why), "%.250s", e.text);
+		else
+			read_stored(&c->stored, status, &answer);
+	} while (mono_now().ns < end &&
+		 (!c->stored.known || c->stored.rows < (int64_t)c->result.acknowledged));
+}
+
+static bool is_good(const struct run *c)
+{
+	const struct stress_result *r = &c->result;
+
+	if (r->acknowledged != r->events || r->faults_taken)
+		return false;
+	return c->flags->no_check ||
+	       (c->stored.known && c->stored.rows == (int64_t)r->acknowledged &&
+		       c->stored.events == (int64_t)r->acknowledged);
+}
+
+/* ---- what is printed ---- */
+
+static void print_stored(const struct run *c)
+{
+	const struct stored *s = &c->stored;
+	char n[TEXT_MAX], nodes[TEXT_PLURAL_MAX], chains[TEXT_PLURAL_MAX];
+	uint64_t low;
+
+	if (c->flags->no_check)
+		return;
+	if (!s->known) {
+		_cleanup_buf_ struct buf why = BUF_INIT(4096);
+		char shown[ENDPOINT_SHOWN_MAX];
+
+		text_escape_terminal(&why, s->why);
+		printf("Stored:       not known: %s did not answer (%s)\n",
+			endpoint_show(&c->api, shown), buf_str(&why));
+		return;
+	}
+	low = (uint64_t)MAX(s->low, INT64_C(0));
+	printf("Stored:       %s events of %s with %s, %s below 0.4\n",
+		text_format_count(n, (uint64_t)s->rows),
+		text_format_plural(nodes, (uint64_t)s->nodes, "nodes"),
+		text_format_plural(chains, (uint64_t)s->chains, "causal chains"),
+		low ? text_format_count((char[TEXT_MAX]){0}, low) : "none");
+	if (s->rows != s->events)
+		printf("              %" PRId64 " of them are there more than once\n",
+			s->rows - s->events);
+	if (s->events < (int64_t)c->result.acknowledged)
+		printf("              %" PRId64 " acknowledged events are missing\n",
+			(int64_t)c->result.acknowledged - s->events);
+}
+
+static void print_text(const struct run *c)
+{
+	const struct stress_result *r = &c->result;
+	char a[TEXT_MAX], b[TEXT_MAX], d[TEXT_MAX], e[TEXT_MAX], n[TEXT_PLURAL_MAX];
+
+	printf("Sent:         %s events in %s to %s, in %s (%s events/s)\n",
+		text_format_count(a, r->events), text_format_plural(n, r->requests, "requests"),
+		c->endpoint.shown, text_format_duration(b, r->ns),
+		text_format_count(d, r->ns ? r->events * NS_PER_S / r->ns : 0));
+	printf("Acknowledged: %s events; a request took %s (p50), %s (p99)\n",
+		text_format_count(a, r->acknowledged),
+		text_format_duration(b, sketch_quantile(&r->took, 0.5)),
+		text_format_duration(e, sketch_quantile(&r->took, 0.99)));
+	if (r->rejected || r->given_up)
+		printf("              %s rejected, %s given up after %s\n",
+			text_format_count(a, r->rejected), text_format_count(b, r->given_up),
+			text_format_duration(d, c->flags->patience_ns));
+	if (r->retries)
+		printf("              %s put off and repeated\n",
+			text_format_plural(n, r->retries, "requests"));
+	if (r->duplicates)
+		printf("Duplicates:   %s sent a second time\n",
+			text_format_plural(n, r->duplicates, "requests"));
+	if (r->faults_refused || r->faults_taken)
+		printf("Faults:       %s refused, %s taken\n",
+			text_format_plural(n, r->faults_refused, "requests"),
+			text_format_count(a, r->faults_taken));
+	print_stored(c);
+}
+
+static void print_json(const struct run *c)
+{
+	const struct stress_result *r = &c->result;
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct json_writer w = json_writer_to_buf(&b);
+
+	json_begin_object(&w);
+	json_string_member(&w, "run", c->settings.run);
+	json_int_member(&w, "sent", (int64_t)r->events);
+	json_int_member(&w, "requests", (int64_t)r->requests);
+	json_int_member(&w, "acknowledged", (int64_t)r->acknowledged);
+	json_int_member(&w, "rejected", (int64_t)r->rejected);
+	json_int_member(&w, "given_up", (int64_t)r->given_up);
+	json_int_member(&w, "retries", (int64_t)r->retries);
+	json_int_member(&w, "duplicates", (int64_t)r->duplicates);
+	json_int_member(&w, "faults_refused", (int64_t)r->faults_refused);
+	json_int_member(&w, "faults_taken", (int64_t)r->faults_taken);
+	json_int_member(&w, "dur_ns", (int64_t)r->ns);
+	json_int_member(&w, "p50_ns", (int64_t)sketch_quantile(&r->took, 0.5));
+	json_int_member(&w, "p99_ns", (int64_t)sketch_quantile(&r->took, 0.99));
+	if (c->stored.known) {
+		json_int_member(&w, "stored", c->stored.rows);
+		json_int_member(&w, "stored_events", c->stored.events);
+		json_int_member(&w, "stored_nodes", c->stored.nodes);
+		json_int_member(&w, "stored_chains", c->stored.chains);
+		json_int_member(&w, "stored_low", c->stored.low);
+	}
+	json_end_object(&w);
+	printf("%s\n", buf_str(&b));
+}
+
+static int run_stress(struct run *c, struct errinfo *reterr)
+{
+	int r = check_flags(c->flags, reterr);
+
+	if (r == 0)
+		r = find_endpoints(c, reterr);
+	if (r == 0)
+		r = open_clients(c, reterr);
+	if (r < 0)
+		return r;
+	set_stress(c);
+	r = stress_run(c->loop, &c->settings, &c->result, reterr);
+	if (r < 0)
+		return r;
+	if (!c->flags->no_check)
+		ask_stored(c);
+	if (c->flags->json)
+		print_json(c);
+	else
+		print_text(c);
+	return 0;
+}
+
+static int stress_command(
+	const struct command *cmd _unused_, void *settings, int argc _unused_, char **argv _unused_)
+{
+	_cleanup_(run_done) struct run c = {.flags = settings};
+	struct errinfo e = {0};
+	int r = run_stress(&c, &e);
+
+	if (r < 0)
+		return dispatch_fail(&e, r);
+	return is_good(&c) ? EXIT_OK : EXIT_FAILED;
+}
+
+const struct command cmd_stress = {
+	.name = "stress",
+	.synopsis = "stress [--endpoint ENDPOINT] [--events N] [--node-id NAME] [flags]",
+	.summary = "Send events to `echo` and say how many were sent, acknowledged and stored",
+	.details =
+		"Exits 0 if all that was sent was acknowledged, and all that was acknowledged is stored, once.\n"
+		"  ingero-cluster stress                                  2,000 events to this machine\n"
+		"  ingero-cluster stress --node-id node-h100 --events 1000 --endpoint echo-service:4317\n"
+		"  ingero-cluster stress --nodes 8 --events 5000 --rate 1000 --low 18 --duplicates 0.1",
+	.options = stress_options,
+	.settings_size = sizeof(struct stress_flags),
+	.defaults = &defaults,
+	.run = stress_command,
+};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* echo_metrics.c - see echo_metrics.h. */
+#include "cluster/cli/echo_metrics.h"
+
+#define COUNTER(variable, metric, what, text)                                                      \
+	static const struct metric_desc variable = {                                               \
+		.prometheus = metric, .unit = what, .kind = METRIC_COUNTER, .help = text}
+#define GAUGE(variable, metric, what, text)                                                        \
+	static const struct metric_desc variable = {                                               \
+		.prometheus = metric, .unit = what, .help = text}
+
+static const struct metric_desc items = {.prometheus = "ingero_echo_items_total",
+	.unit = "{item}",
+	.kind = METRIC_COUNTER,
+	.help = "Points, records and spans in what was sent, by what became of them",
+	.keys = {{"result", "result"}}};
+COUNTER(requests, "ingero_echo_requests_total", "{request}", "Requests of OTLP that were kept");
+COUNTER(duplicates, "ingero_echo_duplicates_total", "{request}",
+	"Requests that were there already");
+COUNTER(refused, "ingero_echo_keeper_refused_total", "{request}",
+	"Requests that the keeper refused as a whole");
+GAUGE(backlog, "ingero_echo_backlog_entries", "{entry}",
+	"Entries of the journal that are not in the store yet");
+GAUGE(journal_bytes, "ingero_echo_journal_bytes", "By", "Size of the journal");
+GAUGE(pending_bytes, "ingero_echo_journal_pending_bytes", "By", "What waits for the disk");
+COUNTER(syncs, "ingero_echo_journal_syncs_total", "{sync}", "Times the journal was synced");
+COUNTER(failures, "ingero_echo_journal_failures_total", "{entry}",
+	"Entries that could not be written");
+GAUGE(degraded, "ingero_echo_degraded", "1", "1 while journal or store cannot write");
+static const struct metric_desc otlp_refused = {.prometheus = "ingero_echo_otlp_refused_total",
+	.unit = "{request}",
+	.kind = METRIC_COUNTER,
+	.help = "Requests of OTLP that were refused as a whole",
+	.keys = {{"reason", "reason"}}};
+GAUGE(connections, "ingero_echo_connections", "{connection}", "Open connections of those who send");
+
+static void put(struct metric_set *m, const struct metric_desc *d, uint64_t v)
+{
+	metric_put_int(m, d, (wall_time){0}, (int64_t)v, NULL);
+}
+
+void echo_metrics_keeper(struct metric_set *m, const struct keeper_stats *k)
+{
+	metric_put_int(
+		m, &items, (wall_time){0}, (int64_t)k->points, METRIC_OF(METRIC_TEXT("kept")));
+	metric_put_int(m, &items, (wall_time){0}, (int64_t)k->rejected,
+		METRIC_OF(METRIC_TEXT("rejected")));
+	put(m, &requests, k->requests);
+	put(m, &duplicates, k->duplicates);
+	put(m, &refused, k->refused);
+	put(m, &backlog, k->backlog);
+	put(m, &journal_bytes, k->journal.bytes);
+	put(m, &pending_bytes, k->journal.pending);
+	put(m, &syncs, k->journal.syncs);
+	put(m, &failures, k->journal.failed);
+	put(m, &degraded, k->degraded);
+}
+
+void echo_metrics_receiver(struct metric_set *m, const struct receiver_stats *r)
+{
+	for (int i = 0; i < RECEIVER_REASON_COUNT; i++)
+		metric_put_int(m, &otlp_refused, (wall_time){0}, (int64_t)r->refused[i],
+			METRIC_OF(METRIC_TEXT(receiver_reason_id(i))));
+	put(m, &connections, r->http.open_connections);
+}

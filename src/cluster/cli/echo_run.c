@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* echo_run.c - see echo_run.h. */
+#include "cluster/cli/echo_run.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define DRAIN_NS (25 * NS_PER_S) /* sealing takes its time; 5 s less than Kubernetes gives */
+
+struct run {
+	const struct echo_run_settings *settings;
+	struct echo_prepared prepared;
+	struct loop *loop;
+	struct tls *tls;
+	struct server_access access;
+	struct tenants *tenants;
+	struct echo_service *echo;
+	struct service *fleet;
+	struct loop_timer *patience;
+	bool stopping;
+};
+
+static void run_done(struct run *c)
+{
+	if (c->fleet)
+		service_free(c->fleet);
+	if (c->echo)
+		echo_service_free(c->echo);
+	if (c->patience)
+		loop_timer_free(c->patience);
+	if (c->tenants)
+		tenants_free(c->tenants);
+	server_access_done(&c->access);
+	if (c->tls)
+		tls_free(c->tls);
+	if (c->loop)
+		loop_free(c->loop);
+	echo_prepared_done(&c->prepared);
+}
+
+/* NULL: this port is not wanted. */
+static const char *address_of(const char *typed)
+{
+	return typed && typed[0] ? typed : NULL;
+}
+
+/* The address that most people can reach: its needs are those of all. */
+static const char *widest(const struct echo_run_settings *s)
+{
+	const char *all[] = {s->api, s->otlp_http, s->grpc}, *found = "127.0.0.1:0";
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (address_of(all[i]) && http_is_loopback(found))
+			found = all[i];
+	return found;
+}
+
+/* ---- signals ---- */
+
+static void told_to_stop(void *arg)
+{
+	struct run *c = arg;
+
+	loop_stop(c->loop);
+}
+
+/* The fleet's last notices are kept, too. */
+static void on_fleet_drained(void *arg)
+{
+	struct run *c = arg;
+
+	echo_service_drain(c->echo, told_to_stop, c);
+}
+
+static void on_stop(void *arg)
+{
+	struct run *c = arg;
+
+	if (c->stopping) {
+		loop_stop(c->loop);
+		return;
+	}
+	c->stopping = true;
+	fprintf(stderr, "ingero-cluster: storing what was acknowledged, then ending\n");
+	loop_timer_set(c->patience, DRAIN_NS);
+	echo_service_refuse(c->echo);
+	if (c->fleet)
+		service_drain(c->fleet, on_fleet_drained, c);
+	else
+		on_fleet_drained(c);
+}
+
+static void on_hangup(void *arg)
+{
+	struct run *c = arg;
+	struct errinfo e = {0};
+	int r = c->tenants ? tenants_reload(c->tenants, mono_now().ns, &e) : 0;
+
+	if (r == 0 && c->tls)
+		r = tls_reload(c->tls, &e);
+	if (r == 0 && c->fleet)
+		r = service_reload(c->fleet, &e);
+	if (r < 0)
+		fprintf(stderr,
+			"ingero-cluster: reload failed, what was not read stays as it was: %s\n",
+			e.text[0] ? e.text : strerror(-r));
+	else
+		fprintf(stderr, "ingero-cluster: tokens, certificates%s reloaded\n",
+			c->fleet ? " and rates" : "");
+}
+
+static int watch_signals(struct run *c, struct errinfo *reterr)
+{
+	int r = loop_signal(c->loop, SIGTERM, on_stop, c);
+
+	if (r == 0)
+		r = loop_signal(c->loop, SIGINT, on_stop, c);
+	if (r == 0)
+		r = loop_signal(c->loop, SIGHUP, on_hangup, c);
+	if (r == 0)
+		r = loop_timer_new(c->loop, told_to_stop, c, &c->patience);
+	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot handle signals: %s", strerror(-r));
+}
+
+/* ---- opening ---- */
+
+/* Files of tokens are the tenants', with grace after a reload; what is generated or in the environment
+ * may do everything. */
+static int open_access(struct run *c, struct errinfo *reterr)
+{
+	const struct echo_flags *f = c->settings->echo;
+	struct server_access_options o = echo_flags_access(f, widest(c->settings));
+	const char *path = f->acl ? f->acl : f->token_file;
+
+	return path ? tenants_read(path, &c->tenants, reterr)
+		    : server_access_open(&o, &c->access, reterr);
+}
+
+static struct http_server_settings http_settings(const struct run *c, const char *const *names)
+{
+	return (struct http_server_settings){.tls = c->tls,
+		.tokens = c->tenants ? tenants_tokens(c->tenants) : c->access.tokens,
+		.owners = c->access.owners,
+		.owner_count = c->access.owner_count,
+		.names = names};
+}
+
+static int open_fleet(
+	struct run *c, const struct http_server_settings *http, struct errinfo *reterr)
+{
+	struct service_settings s = fleet_flags_settings(c->settings->fleet);
+
+	s.http = *http;
+	s.grpc_address = address_of(c->settings->grpc);
+	s.http_address = address_of(c->settings->otlp_http);
+	s.api_elsewhere = true;
+	s.keeping = echo_service_keeping(c->echo);
+	return service_new(c->loop, &s, &c->fleet, reterr);
+}
+
+static int open_services(
+	struct run *c, const struct http_server_settings *http, struct errinfo *reterr)
+{
+	struct echo_addresses a = {.http = *http,
+		.api = address_of(c->settings->api),
+		.health = address_of(c->settings->echo->health)};
+	int r;
+
+	c->prepared.settings.tenants = c->tenants;
+	r = echo_service_new(c->loop, &c->prepared.settings, &c->echo, reterr);
+	if (r < 0)
+		return r;
+	if (c->settings->fleet) {
+		r = open_fleet(c, http, reterr);
+		if (r < 0)
+			return r;
+		a.fleet = service_api(c->fleet);
+	} else {
+		a.grpc = address_of(c->settings->grpc);
+		a.otlp_http = address_of(c->settings->otlp_http);
+	}
+	return echo_service_listen(c->echo, &a, reterr);
+}
+
+/* ---- what is said ---- */
+
+static void announce_addresses(const struct run *c)
+{
+	const char *scheme = c->tls ? "https" : "http";
+	const char *grpc =
+		c->fleet ? service_grpc_address(c->fleet) : echo_service_grpc_address(c->echo);
+	const char *http =
+		c->fleet ? service_http_address(c->fleet) : echo_service_http_address(c->echo);
+	const char *api = echo_service_api_address(c->echo);
+	const char *health = echo_service_health_address(c->echo);
+
+	if (grpc)
+		printf("OTLP over gRPC: %s%s\n", grpc, c->tls ? " (TLS)" : "");
+	if (http)
+		printf("OTLP over HTTP: %s://%s\n", scheme, http);
+	if (api && c->fleet)
+		printf("Page and API: %s://%s/\n", scheme, api);
+	if (api)
+		printf("API: %s://%s/api/v2/openapi.json\nMCP: %s://%s/mcp\n", scheme, api, scheme,
+			api);
+	if (health)
+		printf("Health: http://%s/readyz\n", health);
+}
+
+static void announce_access(const struct run *c)
+{
+	const struct echo_flags *f = c->settings->echo;
+	const char *api = echo_service_api_address(c->echo);
+	char url[160] = "";
+
+	if (c->tls)
+		printf("Certificate: SHA-256 %s\n", tls_fingerprint(c->tls));
+	if (c->tls && tls_is_self_signed(c->tls))
+		printf("  It is self-signed: give the file to clients, curl --cacert %s\n",
+			tls_cert_path(c->tls));
+	if (f->client_ca)
+		printf("Clients need a certificate signed by %s\n", f->client_ca);
+	if (c->tenants) {
+		printf("Token: required (Authorization: Bearer …), one of %s\n",
+			f->acl ? f->acl : f->token_file);
+		return;
+	}
+	if (api && c->fleet)
+		snprintf(url, sizeof(url), "%s://%s/", c->tls ? "https" : "http", api);
+	server_access_say(&c->access, stdout, url[0] ? url : NULL);
+}
+
+static void announce(const struct run *c)
+{
+	_cleanup_buf_ struct buf store = BUF_INIT(4096);
+
+	announce_addresses(c);
+	echo_service_describe(c->echo, &store);
+	printf("Store: %s\n", buf_str(&store));
+	announce_access(c);
+	fflush(stdout);
+}
+
+static int run(struct run *c, struct errinfo *reterr)
+{
+	const struct echo_flags *f = c->settings->echo;
+	const char *names[ARRAY_SIZE(f->names.value) + 1] = {NULL};
+	struct tls_server_settings tls = {
+		.cert = f->cert, .key = f->key, .client_ca = f->client_ca, .names = names};
+	struct http_server_settings http;
+	int r = echo_flags_prepare(f, &c->prepared, reterr);
+
+	for (size_t i = 0; i < f->names.count; i++)
+		names[i] = f->names.value[i];
+	if (r == 0)
+		r = open_access(c, reterr);
+	if (r == 0 && !f->no_tls)
+		r = server_tls_open(&tls, &c->tls, reterr);
+	if (r < 0)
+		return r;
+	http = http_settings(c, names);
+	r = open_services(c, &http, reterr);
+	if (r == 0)
+		r = watch_signals(c, reterr);
+	if (r < 0)
+		return r;
+	announce(c);
+	r = loop_run(c->loop);
+	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
+}
+
+int echo_run(const struct echo_run_settings *s, struct errinfo *reterr)
+{
+	_cleanup_(run_done) struct run c = {.settings = s};
+	int r;
+
+	if (!address_of(s->grpc) && !address_of(s->otlp_http) && !address_of(s->api))
+		return errinfo_set(reterr, -EINVAL, "no address to listen on is left");
+	r = echo_flags_check(s->echo, widest(s), reterr);
+	if (r == 0 && s->fleet)
+		r = fleet_flags_check(s->fleet, reterr);
+	if (r == 0)
+		r = loop_new(&c.loop);
+	return r < 0 ? r : run(&c, reterr);
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* echo_service.c - see echo_service.h.
+ *
+ * The order of things: the store, whose lock says that nobody else is here; the journal, which goes on where the
+ * store's memory of it ends; the keeper, which fills the one from the other; then the ports. And back: no
+ * more is taken, the journal ends, the store is filled and sealed. */
+#include "cluster/cli/echo_service.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cluster/answer/echo_server.h"
+#include "cluster/cli/echo_metrics.h"
+#include "cluster/cli/health_server.h"
+#include "cluster/cli/notice_row.h"
+#include "cluster/tenant/audit.h"
+#include "duck/duck.h"
+
+#define NOTICE_BYTES_MAX (1u << 20)
+
+struct echo_service {
+	struct echo_service_settings settings;
+	struct loop *loop;
+	struct store *store;
+	struct journal *journal;
+	struct keeper *keeper;
+	struct audit *audit;
+	struct echo_server *api;
+	struct receiver *receiver;
+	struct health_server *health;
+	struct api_server *fleet;
+	struct http_route *routes; /* of the fleet, beside ours */
+	bool refusing;
+	unsigned draining; /* servers that have not ended */
+	loop_fn *drained;
+	void *drained_arg;
+};
+
+/* ---- what comes in ---- */
+
+static void refuse(keeper_done *done, void *arg, int err, const char *why)
+{
+	struct keeper_result r = {.err = err};
+
+	snprintf(r.why, sizeof(r.why), "%s", why);
+	done(arg, &r);
+}
+
+static void refuse_tenant(keeper_done *done, void *arg, const struct tenant_refusal *no)
+{
+	char why[160];
+
+	snprintf(why, sizeof(why), "%s: %s", no->code, no->text);
+	refuse(done, arg, no->status == 429 ? -EAGAIN : -EACCES, why);
+}
+
+static bool may_write(void *arg, const char *cluster, size_t len)
+{
+	return tenant_may_see(arg, cluster, len);
+}
+
+static void keep(void *arg, const struct receiver_request *q, keeper_done *done, void *done_arg)
+{
+	struct echo_service *s = arg;
+	struct keeper_request k = {
+		.signal = q->signal, .json = q->json, .data = q->data, .len = q->len};
+	const struct tenant *t;
+	struct tenant_refusal no;
+
+	if (s->refusing) {
+		refuse(done, done_arg, -EIO, "shutting down");
+		return;
+	}
+	t = tenants_admit(s->settings.tenants, q->credential, TENANT_INGEST, mono_now().ns,
+		wall_now().ns, &no);
+	if (!t) {
+		refuse_tenant(done, done_arg, &no);
+		return;
+	}
+	k.may_write = may_write;
+	k.may_write_arg = (void *)t;
+	k.sender = q->credential;
+	keeper_take(s->keeper, &k, done, done_arg);
+}
+
+static bool may_send(void *arg, uint64_t credential, const char *cluster)
+{
+	const struct echo_service *s = arg;
+	const struct tenant *t = tenants_find(s->settings.tenants, credential, wall_now().ns);
+
+	return t && t->verbs & TENANT_INGEST && tenant_may_see(t, cluster, strlen(cluster));
+}
+
+/* What the fleet finds is told to everybody anyway: a failure is in the keeper's figures. */
+static void on_told(void *arg _unused_, const struct keeper_result *r _unused_)
+{
+}
+
+static void tell(void *arg, const struct fleet_notice *n, int64_t now_ns)
+{
+	struct echo_service *s = arg;
+	struct batch b = {.bytes = BUF_INIT(NOTICE_BYTES_MAX)};
+
+	notice_row(&b, n, now_ns);
+	keeper_take_rows(s->keeper, &b, on_told, NULL);
+	buf_done(&b.bytes);
+}
+
+struct keeping echo_service_keeping(struct echo_service *s)
+{
+	return (struct keeping){.arg = s, .keep = keep, .may_send = may_send, .tell = tell};
+}
+
+/* ---- how it is ---- */
+
+static bool is_well(void *arg, char *why, size_t size)
+{
+	const struct echo_service *s = arg;
+	struct keeper_stats k = keeper_stats(s->keeper);
+
+	if (s->refusing)
+		snprintf(why, size, "shutting down");
+	else if (k.degraded)
+		snprintf(why, size, "%s", k.why);
+	return !s->refusing && !k.degraded;
+}
+
+static void put_metrics(void *arg, struct metric_set *m)
+{
+	const struct echo_service *s = arg;
+	struct keeper_stats k = keeper_stats(s->keeper);
+	struct receiver_stats r;
+
+	echo_metrics_keeper(m, &k);
+	if (s->receiver) {
+		r = receiver_stats(s->receiver);
+		echo_metrics_receiver(m, &r);
+	}
+	if (s->fleet)
+		api_server_metrics(s->fleet, m);
+}
+
+void echo_service_describe(const struct echo_service *s, struct buf *b)
+{
+	struct store_stats t = {0};
+	uint64_t rows = 0;
+	char n[TEXT_MAX], bytes[TEXT_MAX], files[TEXT_PLURAL_MAX];
+
+	s->store->ops->stats(s->store, &t);
+	for (int i = 0; i < TABLE_COUNT; i++)
+		rows += i == TABLE_METRICS ? 0 : t.rows[i];
+	if (s->settings.engine == ECHO_DUCKDB)
+		buf_printf(b, "%s (DuckDB %s)", s->settings.folder, duck_version());
+	else
+		buf_printf(b, "ClickHouse at %s; journal in %s", s->settings.clickhouse.shards[0],
+			s->settings.folder);
+	if (!rows)
+		buf_puts(b, ", empty");
+	else
+		buf_printf(b, ", %s rows in %s, %s", text_format_count(n, rows),
+			text_format_plural(files, t.parts, "files"),
+			text_format_bytes(bytes, t.bytes));
+}
+
+/* ---- the store ---- */
+
+static int make_folder(const char *path, struct errinfo *reterr)
+{
+	if (mkdir(path, 0700) == 0 || errno == EEXIST)
+		return 0;
+	return errinfo_set_exit(reterr, EXIT_NO_CREATE, -errno,
+		"cannot make the folder %s: %s; give another with --db-path", path,
+		strerror(errno));
+}
+
+static int open_store(struct echo_service *s, struct errinfo *reterr)
+{
+	struct store_duck_settings duck = s->settings.duck;
+
+	if (s->settings.engine == ECHO_CLICKHOUSE)
+		return store_clickhouse_open(&s->settings.clickhouse, &s->store, reterr);
+	duck.folder = s->settings.folder;
+	return store_duck_open(&duck, &s->store, reterr);
+}
+
+static int open_journal(struct echo_service *s, struct errinfo *reterr)
+{
+	_cleanup_free_ char *folder = NULL;
+	struct journal_settings j = {
+		.bytes_max = s->settings.journal_bytes_max, .first = store_durable(s->store) + 1};
+
+	if (asprintf(&folder, "%s/journal", s->settings.folder) < 0) {
+		folder = NULL;
+		return -ENOMEM;
+	}
+	j.folder = folder;
+	return journal_open(s->loop, &j, &s->journal, reterr);
+}
+
+static int open_audit(struct echo_service *s, struct errinfo *reterr)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (!s->settings.audit)
+		return 0;
+	if (asprintf(&path, "%s/audit.log", s->settings.folder) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	return audit_open(path, &s->audit, reterr);
+}
+
+int echo_service_new(struct loop *l, const struct echo_service_settings *settings,
+	struct echo_service **ret, struct errinfo *reterr)
+{
+	_cleanup_(echo_service_freep) struct echo_service *s = calloc(1, sizeof(*s));
+	struct keeper_settings k = {0};
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->settings = *settings;
+	s->loop = l;
+	r = make_folder(settings->folder, reterr);
+	if (r == 0)
+		r = open_store(s, reterr);
+	if (r == 0)
+		r = open_journal(s, reterr);
+	if (r == 0)
+		r = open_audit(s, reterr);
+	if (r < 0)
+		return r;
+	k.journal = s->journal;
+	k.store = s->store;
+	r = keeper_new(l, &k, &s->keeper, reterr);
+	if (r < 0)
+		return r;
+	*ret = TAKE(s);
+	return 0;
+}
+
+void echo_service_free(struct echo_service *s)
+{
+	if (s->receiver)
+		receiver_free(s->receiver);
+	if (s->health)
+		health_server_free(s->health);
+	if (s->api)
+		echo_server_free(s->api);
+	if (s->keeper)
+		keeper_free(s->keeper);
+	if (s->journal)
+		journal_free(s->journal);
+	if (s->audit)
+		audit_free(s->audit);
+	if (s->store)
+		store_free(s->store);
+	free(s->routes);
+	free(s);
+}
+
+/* ---- ports ---- */
+
+/* The fleet answers for all clusters, or for one: who may see some must say which. */
+static bool may_see(const struct tenant *t, const char *query)
+{
+	char cluster[PUSH_ID_MAX];
+	bool found = false;
+
+	if (!t->clusters)
+		return true;
+	return http_query_get(query, "cluster_id", cluster, sizeof(cluster), &found) == 0 &&
+	       found && tenant_may_see(t, cluster, strlen(cluster));
+}
+
+static void refuse_question(struct http_exchange *x, const struct tenant_refusal *no)
+{
+	char seconds[16];
+
+	snprintf(seconds, sizeof(seconds), "%u", no->retry_s);
+	if (no->retry_s)
+		http_reply_field(x, "retry-after", seconds);
+	http_reply_error(x, no->status, "%s: %s", no->code, no->text);
+}
+
+static void on_fleet(void *arg, struct http_exchange *x, const struct http_request *q)
+{
+	struct echo_service *s = arg;
+	struct tenant_refusal no;
+	const struct tenant *t;
+
+	if (!q->admitted || strncmp(q->path, "/api/", 5) != 0) { /* a file of the page */
+		api_server_answer(s->fleet, x, q);
+		return;
+	}
+	t = tenants_admit(
+		s->settings.tenants, q->credential, TENANT_READ, mono_now().ns, wall_now().ns, &no);
+	if (!t)
+		refuse_question(x, &no);
+	else if (!may_see(t, q->query))
+		http_reply_error(x, 403,
+			TENANT_REFUSED
+			": this token is for some clusters only: give cluster_id, one of them");
+	else
+		api_server_answer(s->fleet, x, q);
+}
+
+/* The fleet's routes, answered through this service. The
+ * answers about health and figures are ours. */
+static int take_routes(struct echo_service *s, struct api_server *fleet)
+{
+	static const char *const ours[] = {"/metrics", "/livez", "/readyz", "/healthz"};
+	const struct http_route *r = api_server_routes(fleet);
+	size_t n = 0;
+
+	while (r[n].method)
+		n++;
+	s->routes = calloc(n + 1, sizeof(*s->routes));
+	if (!s->routes)
+		return -ENOMEM;
+	s->fleet = fleet;
+	for (size_t to = 0; r->method; r++) {
+		bool is_ours = false;
+
+		for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+			is_ours |= strcmp(ours[i], r->path) == 0;
+		if (is_ours)
+			continue;
+		s->routes[to] = *r;
+		s->routes[to++].handler = on_fleet;
+	}
+	return 0;
+}
+
+static int open_api(struct echo_service *s, const struct echo_addresses *a, struct errinfo *reterr)
+{
+	struct echo_server_settings e = {.store = s->store,
+		.tenants = s->settings.tenants,
+		.audit = s->audit,
+		.http = a->http,
+		.metrics = put_metrics,
+		.is_well = is_well,
+		.arg = s};
+	int r = a->fleet ? take_routes(s, a->fleet) : 0;
+
+	if (r < 0)
+		return r;
+	e.routes = s->routes;
+	e.http.address = a->api;
+	return echo_server_new(s->loop, &e, &s->api, reterr);
+}
+
+int echo_service_listen(
+	struct echo_service *s, const struct echo_addresses *a, struct errinfo *reterr)
+{
+	struct receiver_settings in = {.server = a->http,
+		.grpc_address = a->grpc,
+		.http_address = a->otlp_http,
+		.sink = {.arg = s, .keep = keep}};
+	struct health_server_settings health = {
+		.address = a->health, .is_ready = is_well, .arg = s};
+	int r = 0;
+
+	if (a->api)
+		r = open_api(s, a, reterr);
+	if (r == 0 && a->health)
+		r = health_server_new(s->loop, &health, &s->health, reterr);
+	if (r == 0 && (a->grpc || a->otlp_http))
+		r = receiver_new(s->loop, &in, &s->receiver, reterr);
+	if (r < 0)
+		return r;
+	if (s->api)
+		echo_server_set_ready(s->api, true);
+	return 0;
+}
+
+const char *echo_service_grpc_address(const struct echo_service *s)
+{
+	return s->receiver ? receiver_grpc_address(s->receiver) : NULL;
+}
+
+const char *echo_service_http_address(const struct echo_service *s)
+{
+	return s->receiver ? receiver_http_address(s->receiver) : NULL;
+}
+
+const char *echo_service_api_address(const struct echo_service *s)
+{
+	return s->api ? echo_server_address(s->api) : NULL;
+}
+
+const char *echo_service_health_address(const struct echo_service *s)
+{
+	return s->health ? health_server_address(s->health) : NULL;
+}
+
+/* ---- the end ---- */
+
+void echo_service_refuse(struct echo_service *s)
+{
+	s->refusing = true;
+	if (s->api) {
+		echo_server_set_ready(s->api, false);
+		echo_server_stop_taking(s->api);
+	}
+}
+
+static void on_drained(void *arg)
+{
+	struct echo_service *s = arg;
+
+	if (--s->draining == 0)
+		keeper_finish(s->keeper, s->drained, s->drained_arg);
+}
+
+void echo_service_drain(struct echo_service *s, loop_fn *done, void *arg)
+{
+	s->drained = done;
+	s->drained_arg = arg;
+	s->draining = 1; /* this function itself: a server may end at once */
+	if (s->receiver) {
+		s->draining++;
+		receiver_drain(s->receiver, on_drained, s);
+	}
+	if (s->api) {
+		s->draining++;
+		echo_server_drain(s->api, on_drained, s);
+	}
+	on_drained(s);
+}

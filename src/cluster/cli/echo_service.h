@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* echo_service.h - the cluster's memory as a service on one loop: what comes in is on disk before it is
+ * acknowledged, then in the store, which answers.
+ *
+ * Opened in two steps, so that a fleet may stand between: the store first (who fills it needs it), then
+ * the addresses. */
+#pragma once
+
+#include "cluster/answer/api_server.h"
+#include "cluster/cli/keeping.h"
+#include "cluster/store/store_clickhouse.h"
+#include "cluster/store/store_duck.h"
+#include "cluster/tenant/tenants.h"
+
+struct echo_service;
+
+enum echo_engine { ECHO_DUCKDB, ECHO_CLICKHOUSE };
+
+struct echo_service_settings { /* what it points to is the caller's and outlives the service */
+	const char *folder;    /* of store, journal and audit log; made if it is missing */
+	enum echo_engine engine;
+	struct store_duck_settings duck;             /* without the folder */
+	struct store_clickhouse_settings clickhouse; /* engine ECHO_CLICKHOUSE */
+	uint64_t journal_bytes_max;                  /* 0: no limit */
+	bool audit;                                  /* keep a log of who asked for what */
+	struct tenants *tenants;                     /* NULL: who is let in may do everything */
+};
+
+int echo_service_new(struct loop *l, const struct echo_service_settings *s,
+	struct echo_service **ret, struct errinfo *reterr);
+void echo_service_free(struct echo_service *s);
+DEFINE_CLEANUP(struct echo_service *, echo_service_free)
+
+/* echo_service_keeping - for the fleet of this process: it hands over what it is sent and what it finds. */
+struct keeping echo_service_keeping(struct echo_service *s);
+
+struct echo_addresses {
+	struct http_server_settings http; /* of all but health; without an address */
+	/* NULL: not opened. With a fleet, grpc and http are the fleet's. */
+	const char *grpc, *otlp_http, *api, *health;
+	struct api_server *fleet; /* its page and API are at @api, too; NULL: none */
+};
+
+int echo_service_listen(
+	struct echo_service *s, const struct echo_addresses *a, struct errinfo *reterr);
+
+/* echo_service_X_address - where it listens; NULL: it does not. */
+const char *echo_service_grpc_address(const struct echo_service *s);
+const char *echo_service_http_address(const struct echo_service *s);
+const char *echo_service_api_address(const struct echo_service *s);
+const char *echo_service_health_address(const struct echo_service *s);
+
+/* echo_service_describe - "DuckDB v1.5.5, 12,345 rows in 3 files": what was found in the store. */
+void echo_service_describe(const struct echo_service *s, struct buf *b);
+
+/* echo_service_refuse - first step of an end: whoever asks is answered with 503 and told to come again. */
+void echo_service_refuse(struct echo_service *s);
+
+/* echo_service_drain - second step: @done when the replies under way have gone out, and all that was
+ * acknowledged is in the store, or cannot be. */
+void echo_service_drain(struct echo_service *s, loop_fn *done, void *arg);

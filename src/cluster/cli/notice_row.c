@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* notice_row.c - see notice_row.h. An episode has a row for its beginning, each change and its end, all with
+ * its id: the newest is what is known. */
+#include "cluster/cli/notice_row.h"
+
+/* Of the time since it began, the share that the job lost. */
+static int64_t lost_ns(const struct fleet_episode *e, int64_t now_ns)
+{
+	int64_t until = e->until_ns ? e->until_ns : now_ns;
+
+	return until > e->since_ns ? (int64_t)((double)(until - e->since_ns) * e->share) : 0;
+}
+
+void notice_row(struct batch *b, const struct fleet_notice *n, int64_t now_ns)
+{
+	const struct fleet_episode *e = &n->episode;
+
+	batch_row(b, TABLE_INCIDENTS);
+	batch_int(b, INCIDENTS_TS, now_ns);
+	batch_int(b, INCIDENTS_RECEIVED, now_ns);
+	batch_text_of(b, INCIDENTS_CLUSTER, e->cluster);
+	batch_text_of(b, INCIDENTS_NODE, e->node);
+	batch_text_of(b, INCIDENTS_ID, e->event);
+	batch_text_of(b, INCIDENTS_SOURCE, "fleet");
+	batch_text_of(b, INCIDENTS_KIND, fleet_problem_id(e->problem));
+	if (e->rank >= 0)
+		batch_int(b, INCIDENTS_RANK, e->rank);
+	batch_text_of(b, INCIDENTS_SUMMARY, e->text);
+	batch_text_of(b, INCIDENTS_CAUSE, e->cause);
+	batch_text_of(b, INCIDENTS_FIX, e->fix);
+	batch_real(b, INCIDENTS_CONFIDENCE, e->confidence);
+	batch_int(b, INCIDENTS_LOST, lost_ns(e, now_ns));
+	if (e->cost.priced)
+		batch_real(b, INCIDENTS_COST, e->cost.total);
+	batch_int(b, INCIDENTS_RESOLVED, n->kind == FLEET_NOTICE_ENDED);
+}

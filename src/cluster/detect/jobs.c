@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobs.c - which ranks work together: two that are in one communicator, or send to each other, are of
+ * one job, and so is everybody whom they meet (union of sets; the lowest worker stands for its set). */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cluster/detect/calls_core.h"
+
+static uint32_t root_of(uint32_t *of, uint32_t worker)
+{
+	while (of[worker] != worker) {
+		of[worker] = of[of[worker]];
+		worker = of[worker];
+	}
+	return worker;
+}
+
+static void join(uint32_t *of, uint32_t a, uint32_t b)
+{
+	uint32_t x = root_of(of, a), y = root_of(of, b);
+
+	if (x < y)
+		of[y] = x;
+	else
+		of[x] = y;
+}
+
+static void join_all(const struct idmap *comms, uint32_t *of)
+{
+	size_t cursor = 0;
+
+	for (const struct comm *m; (m = idmap_next(comms, &cursor, NULL));)
+		for (size_t i = 1; i < m->member_count; i++)
+			join(of, m->members[0].worker, m->members[i].worker);
+}
+
+/* Sets become numbers from 0, in the order of their lowest workers, which are seen first. */
+static void number(const struct calls *c, struct calls_jobs *j)
+{
+	for (uint32_t i = 0; i < j->worker_count; i++) {
+		const struct worker *w = c->workers.items[i];
+		uint32_t root = j->of[i];
+
+		if (!w || !w->members) {
+			j->of[i] = CALLS_NO_JOB;
+			continue;
+		}
+		j->of[i] = root == i ? (uint32_t)j->count++ : j->of[root];
+		j->items[j->of[i]].ranks++;
+		j->items[j->of[i]].last_ns = MAX(j->items[j->of[i]].last_ns, w->last_ns);
+	}
+}
+
+static void name(const struct calls *c, struct calls_jobs *j)
+{
+	size_t cursor = 0;
+
+	for (const struct comm *m; (m = idmap_next(&c->comms.comms, &cursor, NULL));) {
+		struct job_view *v;
+
+		if (!m->member_count || j->of[m->members[0].worker] == CALLS_NO_JOB)
+			continue;
+		v = &j->items[j->of[m->members[0].worker]];
+		v->comms++;
+		if (m->nranks > v->nranks || (m->nranks == v->nranks && m->comm < v->comm)) {
+			v->nranks = m->nranks;
+			v->comm = m->comm;
+		}
+	}
+}
+
+int calls_jobs(const struct calls *c, struct calls_jobs *ret)
+{
+	struct calls_jobs j = {.worker_count = c->workers.count};
+
+	j.of = calloc(j.worker_count + 1, sizeof(*j.of));
+	j.items = calloc(j.worker_count + 1, sizeof(*j.items));
+	if (!j.of || !j.items) {
+		calls_jobs_done(&j);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < j.worker_count; i++)
+		j.of[i] = i;
+	join_all(&c->comms.comms, j.of);
+	join_all(&c->comms.pairs, j.of);
+	for (uint32_t i = 0; i < j.worker_count; i++)
+		j.of[i] = root_of(j.of, i);
+	number(c, &j);
+	name(c, &j);
+	*ret = j;
+	return 0;
+}
+
+void calls_jobs_done(struct calls_jobs *j)
+{
+	free(j->of);
+	free(j->items);
+}
+
+int calls_members(const struct calls *c, uint64_t comm, uint32_t *ret, size_t max)
+{
+	const struct comm *m = comms_find(&c->comms, comm);
+
+	if (!m)
+		return -ENOENT;
+	for (size_t i = 0; i < max; i++)
+		ret[i] = UINT32_MAX;
+	for (size_t i = 0; i < m->member_count; i++)
+		if ((size_t)m->members[i].place < max)
+			ret[m->members[i].place] = m->members[i].worker;
+	return m->places;
+}

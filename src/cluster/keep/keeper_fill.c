@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keeper_fill.c - the thread that fills the store from the journal.
+ *
+ * It takes entries in order and commits when there are enough rows, or when no entry waits. A store that
+ * fails is tried again from where it says it is, each time later, up to RETRY_MAX_NS; nothing is skipped
+ * but an entry that no store can take, which is logged with its position. */
+#include "cluster/keep/keeper_private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define COMMIT_BYTES (8u << 20) /* of batches, taken before a commit */
+#define WAIT_NS      (200 * NS_PER_MS)
+#define UPKEEP_NS    NS_PER_S
+#define RETRY_MIN_NS (50 * NS_PER_MS)
+#define RETRY_MAX_NS (2 * NS_PER_S)
+
+struct filling { /* the thread's alone */
+	struct keeper_fill *f;
+	struct journal_reader *reader;
+	uint64_t taken; /* position of the last entry since the commit; 0: none */
+	size_t bytes;   /* since the commit */
+	uint64_t upkeep_ns;
+	uint64_t retry_ns;
+};
+
+static void set_why(struct keeper_fill *f, const char *why)
+{
+	pthread_mutex_lock(&f->lock);
+	if (*why && !*f->why)
+		log_error("the store cannot be filled: %s", why);
+	snprintf(f->why, sizeof(f->why), "%s", why);
+	pthread_mutex_unlock(&f->lock);
+}
+
+bool keeper_fill_why(struct keeper_fill *f, char *ret, size_t size)
+{
+	pthread_mutex_lock(&f->lock);
+	snprintf(ret, size, "%s", f->why);
+	pthread_mutex_unlock(&f->lock);
+	return *ret;
+}
+
+static void note_durable(struct keeper_fill *f)
+{
+	f->durable = store_durable(f->store);
+}
+
+static int take(struct filling *x, const struct journal_entry *e, struct errinfo *reterr)
+{
+	struct store *s = x->f->store;
+	struct entry entry = {0};
+	int r = entry_get(e->data, e->len, &entry);
+
+	if (r == 0)
+		r = store_take(s, e->position, entry.batch, entry.len, reterr);
+	if (r == -EBADMSG) {
+		log_error("entry %" PRIu64
+			  " of the journal holds no rows that can be read: it is left out",
+			e->position);
+		r = store_take(s, e->position, "", 0, reterr);
+	}
+	if (r < 0)
+		return r;
+	x->taken = e->position;
+	x->bytes += entry.len;
+	return 0;
+}
+
+static int commit(struct filling *x, struct errinfo *reterr)
+{
+	int r;
+
+	if (!x->taken)
+		return 0;
+	r = store_commit(x->f->store, reterr);
+	if (r < 0)
+		return r;
+	x->f->visible = x->taken;
+	x->taken = 0;
+	x->bytes = 0;
+	x->retry_ns = 0;
+	set_why(x->f, "");
+	note_durable(x->f);
+	return 0;
+}
+
+static int upkeep(struct filling *x, struct errinfo *reterr)
+{
+	uint64_t now = mono_now().ns;
+	struct store *s = x->f->store;
+	int r;
+
+	if (now < x->upkeep_ns)
+		return 0;
+	r = s->ops->upkeep(s, wall_now().ns, reterr);
+	x->upkeep_ns = r == 1 ? now : now + UPKEEP_NS;
+	if (r < 0)
+		return r;
+	x->retry_ns = 0;
+	set_why(x->f, "");
+	note_durable(x->f);
+	return 0;
+}
+
+/* step - the next entry, or a commit if none waits. */
+static int step(struct filling *x, struct errinfo *reterr)
+{
+	struct journal_entry e;
+	int r = journal_next(x->reader, x->taken ? 0 : WAIT_NS, &e, reterr);
+
+	if (r < 0)
+		return r;
+	if (r == 1) {
+		r = take(x, &e, reterr);
+		if (r < 0 || x->bytes < COMMIT_BYTES)
+			return r;
+	}
+	r = commit(x, reterr);
+	return r < 0 ? r : upkeep(x, reterr);
+}
+
+/* begin_again - after what the store says it has. */
+static int begin_again(struct filling *x, struct errinfo *reterr)
+{
+	struct store_stats s;
+
+	if (x->reader)
+		journal_reader_free(x->reader);
+	x->reader = NULL;
+	x->taken = 0;
+	x->bytes = 0;
+	x->f->store->ops->stats(x->f->store, &s);
+	x->f->visible = s.visible;
+	return journal_reader_new(x->f->journal, s.visible, &x->reader, reterr);
+}
+
+/* wait_to_retry - longer each time; a stop ends it. */
+static void wait_to_retry(struct filling *x)
+{
+	uint64_t until;
+
+	x->retry_ns = x->retry_ns ? MIN(2 * x->retry_ns, RETRY_MAX_NS) : RETRY_MIN_NS;
+	until = mono_now().ns + x->retry_ns;
+	while (!x->f->stop && mono_now().ns < until)
+		nanosleep(&(struct timespec){.tv_nsec = (long)(10 * NS_PER_MS)}, NULL);
+}
+
+static bool has_all(const struct keeper_fill *f)
+{
+	return f->finish && f->visible >= f->until;
+}
+
+static void finish(struct filling *x)
+{
+	struct keeper_fill *f = x->f;
+	struct errinfo e = {0};
+
+	if (f->store->ops->seal(f->store, &e) < 0)
+		set_why(f, e.text); /* the journal has it */
+	note_durable(f);
+}
+
+static void *run(void *arg)
+{
+	struct filling x = {.f = arg};
+	struct keeper_fill *f = x.f;
+
+	while (!f->stop && !has_all(f)) {
+		struct errinfo e = {0};
+		int r = x.reader ? 0 : begin_again(&x, &e);
+
+		if (r == 0)
+			r = step(&x, &e);
+		if (r >= 0)
+			continue;
+		set_why(f, *e.text ? e.text : strerror(-r));
+		if (f->finish)
+			break;
+		wait_to_retry(&x);
+		if (x.reader)
+			journal_reader_free(x.reader);
+		x.reader = NULL;
+	}
+	if (has_all(f))
+		finish(&x);
+	if (x.reader)
+		journal_reader_free(x.reader);
+	if (f->finish)
+		f->finished(f->arg);
+	return NULL;
+}
+
+int keeper_fill_start(struct keeper_fill *f, struct errinfo *reterr)
+{
+	struct store_stats s;
+	int r;
+
+	f->store->ops->stats(f->store, &s);
+	f->visible = s.visible;
+	note_durable(f);
+	r = -pthread_create(&f->thread, NULL, run, f);
+	f->has_thread = r == 0;
+	return r < 0 ? errinfo_set(reterr, r, "cannot start the thread that fills the store: %s",
+			       strerror(-r))
+		     : 0;
+}
+
+void keeper_fill_stop(struct keeper_fill *f)
+{
+	if (!f->has_thread)
+		return;
+	f->stop = true;
+	journal_wake(f->journal);
+	pthread_join(f->thread, NULL);
+	f->has_thread = false;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keeper_private.h - the parts of the keeper: keeper.c has what comes in, on the loop's thread;
+ * keeper_fill.c the thread that fills the store; entry.c what an entry of the journal looks like. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "base/clock.h"
+#include "cluster/keep/entry.h"
+#include "cluster/keep/keeper.h"
+#include "cluster/keep/seen.h"
+
+struct keeper_fill {
+	struct journal *journal;
+	struct store *store;
+	pthread_t thread;
+	bool has_thread;
+	atomic_bool stop;             /* at once */
+	atomic_bool finish;           /* when the store has all up to @until, or cannot */
+	atomic_uint_fast64_t until;   /* position */
+	atomic_uint_fast64_t visible; /* in the store */
+	atomic_uint_fast64_t durable; /* likewise, without the journal */
+	void (*finished)(void *arg);  /* on the thread, once */
+	void *arg;
+	pthread_mutex_t lock; /* of the next */
+	char why[256];        /* what keeps it from filling; "": nothing */
+};
+
+/* keeper_fill_start - begins after store_durable(). */
+int keeper_fill_start(struct keeper_fill *f, struct errinfo *reterr);
+void keeper_fill_stop(struct keeper_fill *f);
+/* keeper_fill_why - false: nothing keeps it from filling. */
+bool keeper_fill_why(struct keeper_fill *f, char *ret, size_t size);
+
+struct pending { /* what the journal has, and has not answered for yet */
+	TAILQ_ENTRY(pending) link;
+	struct keeper *keeper; /* NULL: it is gone */
+	keeper_done *done;     /* NULL: an entry of duplicates */
+	void *arg;
+	struct keeper_result result;
+	struct seen_key *keys;
+	size_t key_count;
+};
+
+struct keeper {
+	struct loop *loop;
+	TAILQ_HEAD(, pending) pending;
+	struct journal *journal;
+	struct store *store;
+	uint64_t backlog_max;
+	struct seen *seen;
+	struct keeper_fill fill;
+	struct loop_timer *timer;
+	struct keeper_stats stats;
+	/* Duplicates are known from entries of the journal after @covered; what was before is in an entry
+	 * of its own. */
+	uint64_t covered,
+		covering;       /* covering: as the entry that is being written says; 0: none is */
+	uint64_t confirmed;     /* position of the newest entry whose keys are in seen */
+	uint64_t rows_position; /* of the newest entry with rows */
+	bool finishing;
+	int finished_fd; /* readable: the thread has finished */
+	loop_fn *finished;
+	void *finished_arg;
+};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rows_private.h - the parts of rows.h: rows.c has the walk and events, rows_who.c who a row is about,
+ * rows_push.c what our agents push besides. */
+#pragma once
+
+#include "cluster/keep/rows.h"
+#include "otlp/otlp_read.h"
+
+/* What attributes say about a row. */
+enum role { ROLE_CLUSTER, ROLE_NODE, ROLE_RANK, ROLE_NRANKS, ROLE_CHAIN, ROLE_EVENT, ROLE_COUNT };
+
+struct who {
+	const struct otlp_value *told[ROLE_COUNT]; /* NULL: not told */
+	unsigned weight[ROLE_COUNT]; /* of the name it was told under: the least counts */
+	const char *cluster, *node;
+	size_t cluster_len, node_len;
+	const char *why; /* its rows are rejected */
+	bool refused;    /* because of may_write */
+};
+
+struct rows_walk {
+	const struct keeper_request *q;
+	int64_t now_ns;
+	const struct seen *seen;
+	struct rows *rows;
+	size_t resource; /* number of the resource that the next is of */
+	struct who who;  /* as the resource tells it */
+	struct buf json;
+	bool pushed;   /* a record of our agents is among them */
+	size_t unread; /* of these: events all the same, but nothing else */
+	int err;       /* -ENOMEM: all is given up */
+};
+
+/* who_add - what @a says, where it says more than is known. */
+void who_add(struct who *w, const struct otlp_attributes *a);
+/* who_check - sets the names, or why not. */
+void who_check(struct who *w, const struct keeper_request *q);
+/* who_has - whether an attribute has a column of its own. */
+bool who_has(const struct otlp_attribute *a);
+/* who_int - of a role; false: not told. */
+bool who_int(const struct who *w, enum role role, int64_t *ret);
+
+/* value_int - a whole number, also one in a text. */
+bool value_int(const struct otlp_value *v, int64_t *ret);
+
+/* rows_reject - counts it; the first reason is kept. -EINVAL. */
+int rows_reject(struct rows *r, const char *why);
+
+/* rows_time - of OTLP as ours; 0: not told, or it makes no sense. */
+int64_t rows_time(uint64_t ns);
+
+/* rows_push - batches of calls and reports; one that cannot be read is rejected. */
+int rows_push(struct rows_walk *x, struct errinfo *reterr);
+
+/* rows_chain - a record named ingero.causal_chain. */
+void rows_chain(struct rows_walk *x, const struct who *who, const struct otlp_record *r);

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rows_push.c - what our agents push besides events: batches of calls, reports, causal chains. A batch
+ * counts once by (cluster, node, boot, number); an incident that is told again with the same cause, too. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "cluster/keep/rows_private.h"
+#include "push/push_wire.h"
+#include "wire/names.h"
+
+#define KEYS_MAX 100000 /* of a request */
+
+/* is_new - whether the key is not known yet; it is from here on. */
+static bool is_new(struct rows_walk *x, const struct seen_key *k)
+{
+	struct rows *r = x->rows;
+	enum seen_state state = seen_find(x->seen, k);
+	uint64_t id;
+	int err;
+
+	if (state == SEEN_PENDING)
+		r->waits = true;
+	memcpy(&id, k->bytes, sizeof(id));
+	if (state != SEEN_NOT || idmap_get(&r->known, id))
+		return false;
+	r->known.max = KEYS_MAX;
+	err = ARRAY_RESERVE(r->keys, r->key_room, r->key_count + 1, KEYS_MAX);
+	if (err == 0)
+		err = idmap_put(&r->known, id, r);
+	if (err < 0) {
+		x->err = -ENOMEM;
+		return false;
+	}
+	r->keys[r->key_count++] = *k;
+	return true;
+}
+
+static bool may_write(const struct rows_walk *x, const struct push_who *w)
+{
+	const struct keeper_request *q = x->q;
+
+	return !q->may_write || q->may_write(q->may_write_arg, w->cluster, strlen(w->cluster));
+}
+
+/* ---- collectives ---- */
+
+static const char *op_type(uint16_t op, char scratch[32])
+{
+	const char *name = wire_op_name(SOURCE_NCCL, op, scratch);
+
+	return strncmp(name, "nccl", 4) == 0 ? name + 4 : name;
+}
+
+static void put_call(struct rows_walk *x, const struct push_who *who, const struct push_call *c)
+{
+	struct batch *b = &x->rows->batch;
+	char comm[17], scratch[32];
+
+	snprintf(comm, sizeof(comm), "%016" PRIx64, c->comm);
+	batch_row(b, TABLE_COLLECTIVES);
+	batch_int(b, COLLECTIVES_TS, c->enter_ns);
+	batch_int(b, COLLECTIVES_RECEIVED, x->now_ns);
+	batch_text_of(b, COLLECTIVES_CLUSTER, who->cluster);
+	batch_text_of(b, COLLECTIVES_NODE, who->node);
+	if (c->leave_ns)
+		batch_int(b, COLLECTIVES_LEAVE, c->leave_ns);
+	if (c->wait_ns <= INT64_MAX)
+		batch_int(b, COLLECTIVES_WAIT, (int64_t)c->wait_ns);
+	batch_text_of(b, COLLECTIVES_COMM, comm);
+	batch_int(b, COLLECTIVES_SEQ, rows_time(c->seq));
+	batch_text_of(b, COLLECTIVES_OP, op_type(c->op, scratch));
+	if (c->rank >= 0)
+		batch_int(b, COLLECTIVES_RANK, c->rank);
+	if (c->nranks > 0)
+		batch_int(b, COLLECTIVES_NRANKS, c->nranks);
+	if (c->world_rank >= 0)
+		batch_int(b, COLLECTIVES_WORLD, c->world_rank);
+	if (c->peer >= 0)
+		batch_int(b, COLLECTIVES_PEER, c->peer);
+	batch_int(b, COLLECTIVES_BYTES, rows_time(c->bytes));
+	if (c->pid)
+		batch_int(b, COLLECTIVES_PID, c->pid);
+}
+
+static int take_calls(void *arg, const struct push_calls *c)
+{
+	struct rows_walk *x = arg;
+	char text[2 * PUSH_ID_MAX + 64];
+	struct seen_key k;
+
+	if (!may_write(x, &c->who))
+		return 0; /* its record was refused as an event already */
+	if (c->who.boot && c->batch) {
+		snprintf(text, sizeof(text), "%s\n%s\n%" PRIu64 "\n%" PRIu64, c->who.cluster,
+			c->who.node, c->who.boot, c->batch);
+		k = seen_key_of("calls", text, strlen(text));
+		if (!is_new(x, &k))
+			return 0;
+	}
+	for (size_t i = 0; i < c->count; i++)
+		put_call(x, &c->who, &c->items[i]);
+	return 0;
+}
+
+/* ---- reports ---- */
+
+static void put_step(struct rows_walk *x, const struct push_report *r)
+{
+	struct batch *b = &x->rows->batch;
+
+	batch_row(b, TABLE_STEPS);
+	batch_int(b, STEPS_TS, r->sent_ns ? r->sent_ns : x->now_ns);
+	batch_int(b, STEPS_RECEIVED, x->now_ns);
+	batch_text_of(b, STEPS_CLUSTER, r->who.cluster);
+	batch_text_of(b, STEPS_NODE, r->who.node);
+	if (r->world_rank >= 0)
+		batch_int(b, STEPS_RANK, r->world_rank);
+	if (r->pid)
+		batch_int(b, STEPS_PID, r->pid);
+	if (r->step_ns)
+		batch_int(b, STEPS_STEP, rows_time(r->step_ns));
+	if (r->ordinary_ns)
+		batch_int(b, STEPS_ORDINARY, rows_time(r->ordinary_ns));
+	batch_text_of(b, STEPS_LINE, r->line);
+	if (r->line[0])
+		batch_int(b, STEPS_GREW, rows_time(r->line_ns));
+	batch_text_of(b, STEPS_DOING, push_doing_id(r->doing));
+	batch_text_of(b, STEPS_WHERE, r->doing_where);
+}
+
+static void put_incident(struct rows_walk *x, const struct push_report *r)
+{
+	struct batch *b = &x->rows->batch;
+	bool grew = r->step_ns > r->ordinary_ns && r->ordinary_ns;
+
+	batch_row(b, TABLE_INCIDENTS);
+	batch_int(b, INCIDENTS_TS, r->sent_ns ? r->sent_ns : x->now_ns);
+	batch_int(b, INCIDENTS_RECEIVED, x->now_ns);
+	batch_text_of(b, INCIDENTS_CLUSTER, r->who.cluster);
+	batch_text_of(b, INCIDENTS_NODE, r->who.node);
+	batch_text_of(b, INCIDENTS_ID, r->incident);
+	batch_text_of(b, INCIDENTS_SOURCE, "node");
+	batch_text_of(b, INCIDENTS_KIND, "slow");
+	if (r->world_rank >= 0)
+		batch_int(b, INCIDENTS_RANK, r->world_rank);
+	batch_text_of(b, INCIDENTS_SUMMARY, r->cause);
+	batch_text_of(b, INCIDENTS_CAUSE, r->cause);
+	batch_text_of(b, INCIDENTS_FIX, r->fix);
+	batch_real(b, INCIDENTS_CONFIDENCE, r->confidence);
+	if (grew)
+		batch_int(b, INCIDENTS_LOST, rows_time(r->step_ns - r->ordinary_ns));
+	batch_int(b, INCIDENTS_RESOLVED, 0);
+}
+
+static int take_report(void *arg, const struct push_report *r)
+{
+	struct rows_walk *x = arg;
+	char text[2 * PUSH_ID_MAX + PUSH_ID_MAX + PUSH_TEXT_MAX];
+	struct seen_key k;
+
+	if (!may_write(x, &r->who))
+		return 0;
+	put_step(x, r);
+	if (!r->incident[0])
+		return 0;
+	snprintf(text, sizeof(text), "%s\n%s\n%s\n%s", r->who.cluster, r->who.node, r->incident,
+		r->cause);
+	k = seen_key_of("incident", text, strlen(text));
+	if (is_new(x, &k))
+		put_incident(x, r);
+	return 0;
+}
+
+int rows_push(struct rows_walk *x, struct errinfo *reterr)
+{
+	const struct push_handler h = {.arg = x, .calls = take_calls, .report = take_report};
+	struct push_taken t = {0};
+	int r = push_receive_logs(x->q->data, x->q->len, x->q->json, &h, &t, reterr);
+
+	if (r < 0)
+		return r;
+	x->unread = t.rejected;
+	x->rows->rejected += t.rejected;
+	if (t.rejected && !x->rows->why[0])
+		snprintf(x->rows->why, sizeof(x->rows->why), "%s", t.why);
+	return 0;
+}
+
+/* ---- causal chains ---- */
+
+static void put_column(struct batch *b, int column, const struct otlp_value *v)
+{
+	const struct table_column *c = &store_tables[TABLE_CHAINS].columns[column];
+
+	if (c->type == COLUMN_TEXT && v->kind == OTLP_TEXT)
+		batch_text(b, column, v->text, v->len);
+	else if (c->type == COLUMN_REAL && v->kind == OTLP_DOUBLE)
+		batch_real(b, column, v->d);
+	else if (c->type == COLUMN_REAL && v->kind == OTLP_INT)
+		batch_real(b, column, (double)v->i);
+}
+
+void rows_chain(struct rows_walk *x, const struct who *who, const struct otlp_record *r)
+{
+	struct batch *b = &x->rows->batch;
+
+	batch_row(b, TABLE_CHAINS);
+	batch_int(b, CHAINS_TS, r->time_ns ? rows_time(r->time_ns) : x->now_ns);
+	batch_int(b, CHAINS_RECEIVED, x->now_ns);
+	batch_text(b, CHAINS_CLUSTER, who->cluster, who->cluster_len);
+	batch_text(b, CHAINS_NODE, who->node, who->node_len);
+	for (int i = CHAINS_ID; i < CHAINS_COLUMN_COUNT; i++) {
+		const struct otlp_value *v = otlp_attribute_get(
+			r->attributes, store_tables[TABLE_CHAINS].columns[i].name);
+
+		if (!v && i == CHAINS_ID)
+			v = who->told[ROLE_CHAIN];
+		if (v)
+			put_column(b, i, v);
+	}
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_duck_sql.c - a stranger's SQL: run by a process of its own on files that hold rows of its clusters
+ * only (duck/duck_worker.h): their parts, and a snapshot of their live rows.
+ *
+ * A snapshot serves all who ask for the same clusters, for as long as the same generations are alive and it
+ * is younger than SNAPSHOT_NS or nothing came since. Many live rows are sealed instead: a part serves
+ * longer. Scopes of time choose parts, not rows. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cluster/store/store_duck_private.h"
+#include "duck/duck_worker.h"
+
+#define SNAPSHOT_NS   NS_PER_S
+#define SNAPSHOT_ROWS 50000 /* more live rows are sealed */
+#define KEY_MAX       (1u << 20)
+
+struct snapshot {
+	struct snapshot *next;
+	char *key; /* clusters */
+	size_t key_len;
+	uint64_t live[2];
+	uint64_t position;
+	mono_time made;
+	unsigned users;
+	char path[STORE_PATH_MAX];
+};
+
+struct snapshots {
+	pthread_mutex_t mutex; /* also held while one is made */
+	struct snapshot *first;
+	uint64_t made;
+};
+
+/* ---- snapshots ---- */
+
+int snapshots_new(struct store_duck *s)
+{
+	char path[STORE_PATH_MAX + 300];
+	struct dirent *e;
+	DIR *d;
+
+	s->snapshots = calloc(1, sizeof(*s->snapshots));
+	if (!s->snapshots)
+		return -ENOMEM;
+	pthread_mutex_init(&s->snapshots->mutex, NULL);
+	snprintf(path, sizeof(path), "%s/snapshots", s->folder);
+	mkdir(path, 0700);
+	d = opendir(path); /* what another process has left */
+	while (d && (e = readdir(d))) {
+		snprintf(path, sizeof(path), "%s/snapshots/%s", s->folder, e->d_name);
+		if (*e->d_name != '.')
+			unlink(path);
+	}
+	if (d)
+		closedir(d);
+	return 0;
+}
+
+static void snapshot_free(struct snapshot *n)
+{
+	unlink(n->path);
+	free(n->key);
+	free(n);
+}
+
+void snapshots_free(struct snapshots *n)
+{
+	while (n->first) {
+		struct snapshot *next = n->first->next;
+
+		snapshot_free(n->first);
+		n->first = next;
+	}
+	pthread_mutex_destroy(&n->mutex);
+	free(n);
+}
+
+static int put_key(const struct store_scope *scope, struct buf *b)
+{
+	if (!scope || !scope->clusters)
+		buf_puts(b, "*");
+	for (size_t i = 0; scope && scope->clusters && i < scope->cluster_count; i++)
+		buf_append(b, scope->clusters[i], strlen(scope->clusters[i]) + 1);
+	buf_putc(b, '.'); /* no key is empty */
+	return b->err;
+}
+
+static bool is_same(const struct snapshot *n, const struct buf *key, const struct reading *r)
+{
+	return n->key_len == key->len && !memcmp(n->key, key->data, key->len) &&
+	       n->live[0] == r->live[0]->id && n->live[1] == r->live[r->live_count - 1]->id;
+}
+
+/* Those that are of no use any more; new ones are first in the list. */
+static void drop_old(struct snapshots *all)
+{
+	uint64_t now = mono_now().ns;
+
+	for (struct snapshot **p = &all->first; *p;) {
+		struct snapshot *n = *p;
+
+		if (n->users == 0 && now - n->made.ns >= SNAPSHOT_NS) {
+			*p = n->next;
+			snapshot_free(n);
+		} else {
+			p = &n->next;
+		}
+	}
+}
+
+static int copy_tables(struct store_duck *s, struct duck_connection *c,
+	const struct store_scope *scope, struct reading *reading, const char *path,
+	struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(STORE_TEXT_MAX);
+	struct store_scope clusters = {0};
+	struct reading live = *reading;
+	char question[64];
+	int r = 0;
+
+	if (scope) {
+		clusters.clusters = scope->clusters;
+		clusters.cluster_count = scope->cluster_count;
+	}
+	live.part_count = 0;
+	buf_puts(&text, "BEGIN; ATTACH ");
+	duck_quote(&text, path);
+	buf_puts(&text, " AS snapshot (BLOCK_SIZE 16384);");
+	for (int t = 0; r == 0 && t < TABLE_COUNT; t++) {
+		buf_printf(&text, " CREATE TABLE snapshot.%s AS ", store_tables[t].name);
+		snprintf(question, sizeof(question), "SELECT * FROM {%s};", store_tables[t].name);
+		r = reading_expand(&live, question, &clusters, &text, reterr);
+	}
+	buf_puts(&text, " COMMIT");
+	r = r < 0 ? r : text.err ? text.err : duck_exec(c, buf_str(&text), reterr);
+	if (r < 0)
+		duck_exec(c, "ROLLBACK", NULL);
+	if (r == 0)
+		r = duck_exec(c, "CHECKPOINT snapshot", reterr);
+	duck_exec(c, "DETACH DATABASE IF EXISTS snapshot", NULL);
+	return r;
+}
+
+static int snapshot_make(struct store_duck *s, const struct store_scope *scope,
+	struct reading *reading, const struct buf *key, struct snapshot **ret,
+	struct errinfo *reterr)
+{
+	struct snapshot *n = calloc(1, sizeof(*n));
+	struct duck_connection *c;
+	int r;
+
+	if (!n)
+		return -ENOMEM;
+	snprintf(n->path, sizeof(n->path), "%s/snapshots/%" PRIu64 ".duckdb", s->folder,
+		++s->snapshots->made);
+	n->key = malloc(key->len);
+	n->position = reading->position;
+	n->made = mono_now();
+	n->live[0] = reading->live[0]->id;
+	n->live[1] = reading->live[reading->live_count - 1]->id;
+	r = n->key ? connection_get(s, &c, reterr) : -ENOMEM;
+	if (r == 0) {
+		memcpy(n->key, key->data, key->len);
+		n->key_len = key->len;
+		r = copy_tables(s, c, scope, reading, n->path, reterr);
+		connection_put(s->asking, c);
+	}
+	if (r < 0) {
+		snapshot_free(n);
+		return r;
+	}
+	n->next = s->snapshots->first;
+	s->snapshots->first = n;
+	*ret = n;
+	return 0;
+}
+
+static int snapshot_begin(struct store_duck *s, const struct store_scope *scope,
+	struct reading *reading, struct snapshot **ret, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf key = BUF_INIT(KEY_MAX);
+	struct snapshots *all = s->snapshots;
+	struct snapshot *n;
+	int r = put_key(scope, &key);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&all->mutex);
+	for (n = all->first; n; n = n->next)
+		if (is_same(n, &key, reading) && (n->position == reading->position ||
+							 mono_now().ns - n->made.ns < SNAPSHOT_NS))
+			break;
+	if (!n)
+		r = snapshot_make(s, scope, reading, &key, &n, reterr);
+	if (r == 0) {
+		n->users++;
+		*ret = n;
+	}
+	drop_old(all);
+	pthread_mutex_unlock(&all->mutex);
+	return r;
+}
+
+static void snapshot_end(struct store_duck *s, struct snapshot *n)
+{
+	pthread_mutex_lock(&s->snapshots->mutex);
+	n->users--;
+	drop_old(s->snapshots);
+	pthread_mutex_unlock(&s->snapshots->mutex);
+}
+
+/* ---- the worker ---- */
+
+struct files {
+	char (*paths)[STORE_PATH_MAX];
+	const char **names;
+	size_t count;
+};
+
+static int list_files(
+	struct store_duck *s, const struct reading *r, const struct snapshot *n, struct files *ret)
+{
+	int err = 0;
+
+	ret->paths = calloc(r->part_count + 1, sizeof(*ret->paths));
+	ret->names = calloc(r->part_count + 1, sizeof(*ret->names));
+	if (!ret->paths || !ret->names)
+		return -ENOMEM;
+	for (size_t i = 0; err == 0 && i < r->part_count; i++) {
+		err = part_path(s, r->parts[i], "", ret->paths[i], NULL);
+		ret->names[ret->count++] = ret->paths[i];
+	}
+	if (n)
+		ret->names[ret->count++] = n->path;
+	return err;
+}
+
+static int ask_worker(const struct files *files, const char *text,
+	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
+{
+	struct sql_guard_rules rules = {.timeout_ns = limits->timeout_ns,
+		.rows_max = limits->rows_max,
+		.bytes_max = limits->bytes_max};
+	struct duck_worker_table tables[TABLE_COUNT];
+	struct buf columns[TABLE_COUNT];
+	struct duck_worker_question q = {.files = files->names,
+		.file_count = files->count,
+		.tables = tables,
+		.table_count = TABLE_COUNT,
+		.text = text};
+	int r = 0;
+
+	for (int t = 0; t < TABLE_COUNT; t++) {
+		columns[t] = BUF_INIT(4096);
+		put_typed_columns(&columns[t], t);
+		tables[t] = (struct duck_worker_table){store_tables[t].name, buf_str(&columns[t])};
+		r = r < 0 ? r : columns[t].err;
+	}
+	if (r == 0)
+		r = duck_worker_ask(&q, &rules, ret, NULL, reterr);
+	for (int t = 0; t < TABLE_COUNT; t++)
+		buf_done(&columns[t]);
+	return r;
+}
+
+static int sql_reading(struct store_duck *s, struct reading *reading,
+	const struct store_scope *scope, const char *text, const struct store_limits *limits,
+	struct sql_table *ret, struct errinfo *reterr)
+{
+	struct snapshot *n = NULL;
+	struct files files = {0};
+	int r = 0;
+
+	if (reading->live_rows)
+		r = snapshot_begin(s, scope, reading, &n, reterr);
+	if (r == 0)
+		r = list_files(s, reading, n, &files);
+	if (r == 0)
+		r = ask_worker(&files, text, limits, ret, reterr);
+	if (n)
+		snapshot_end(s, n);
+	if (r == -EBADMSG)
+		reading_suspect(s, reading);
+	free(files.paths);
+	free(files.names);
+	return r;
+}
+
+static void seal_many(struct store_duck *s)
+{
+	uint64_t rows;
+
+	pthread_mutex_lock(&s->set_mutex);
+	rows = s->current ? s->current->row_count : 0;
+	pthread_mutex_unlock(&s->set_mutex);
+	if (rows < SNAPSHOT_ROWS || pthread_mutex_trylock(&s->write_mutex) != 0)
+		return;
+	seal_now(s, NULL);
+	pthread_mutex_unlock(&s->write_mutex);
+}
+
+int ask_sql(struct store *store, const struct store_scope *scope, const char *text,
+	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
+{
+	struct store_duck *s = (struct store_duck *)store;
+	struct reading reading;
+	int r;
+
+	seal_many(s);
+	r = instance_use(s, reterr);
+	if (r < 0)
+		return r;
+	r = reading_begin(s, scope, &reading);
+	if (r == 0) {
+		r = sql_reading(
+			s, &reading, scope, text, limits ? limits : &STORE_LIMITS, ret, reterr);
+		reading_end(s, &reading);
+	}
+	instance_leave(s);
+	return r;
+}

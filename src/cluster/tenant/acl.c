@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* acl.c - see acl.h. A file is read as a list of entries if it begins like one, else as plain tokens; a
+ * list is never taken for tokens, because those have no blanks and are not JSON. */
+#include "cluster/tenant/acl.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "net/secret_file.h"
+#include "yaml/yaml_tree.h"
+
+#define NAME_BYTES 127 /* of a key_name or a cluster */
+#define RATE_MAX   1000000
+#define VERBS_ALL  (TENANT_INGEST | TENANT_READ | TENANT_SQL | TENANT_ADMIN)
+
+struct reading {
+	struct yaml_tree *tree;
+	struct acl *acl;
+	struct acl_entry *entry; /* being read */
+	struct errinfo *reterr;
+};
+
+static void entry_done(struct acl_entry *e)
+{
+	for (size_t i = 0; i < e->tenant.cluster_count; i++)
+		free((char *)e->tenant.clusters[i]);
+	free((void *)e->tenant.clusters);
+	free((char *)e->tenant.name);
+}
+
+void acl_free(struct acl *a)
+{
+	for (size_t i = 0; i < a->count; i++)
+		entry_done(&a->entries[i]);
+	free(a->entries);
+	free(a);
+}
+
+/* ---- values ---- */
+
+/* copy_name - @v as text that can be shown anywhere as it is. */
+static int copy_name(
+	struct reading *p, const struct yaml_value *v, const char *what, const char **ret)
+{
+	_cleanup_buf_ struct buf shown = BUF_INIT(4096);
+	size_t len = v->kind == YAML_TEXT ? strlen(v->text) : 0;
+
+	if (!len || len > NAME_BYTES)
+		return yaml_fail(
+			p->tree, v, p->reterr, "%s must have 1 to %d bytes", what, NAME_BYTES);
+	text_escape_terminal(&shown, v->text);
+	if (shown.err == -ENOMEM)
+		return shown.err;
+	if (shown.err || shown.len != len)
+		return yaml_fail(
+			p->tree, v, p->reterr, "%s holds characters that cannot be shown", what);
+	*ret = strdup(v->text);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int read_name(struct reading *p, const struct yaml_value *v)
+{
+	return copy_name(p, v, "key_name", &p->entry->tenant.name);
+}
+
+static int read_token(struct reading *p, const struct yaml_value *v)
+{
+	struct errinfo e = {0};
+	int r;
+
+	if (v->kind != YAML_TEXT)
+		return yaml_fail(p->tree, v, p->reterr, "token must be a text");
+	r = token_hash_of("the entry", v->text, strlen(v->text), &p->entry->hash, &e);
+	return r == -EINVAL ? yaml_fail(p->tree, v, p->reterr, "%s", e.text) : r;
+}
+
+static int read_token_sha256(struct reading *p, const struct yaml_value *v)
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char *out = p->entry->hash.sha256;
+	size_t n = v->kind == YAML_TEXT ? strlen(v->text) : 0;
+
+	if (n != 2 * sizeof(p->entry->hash.sha256) ||
+		strspn(v->text, "0123456789abcdefABCDEF") != n)
+		return yaml_fail(p->tree, v, p->reterr,
+			"token_sha256 must have 64 hex digits: printf %%s TOKEN | sha256sum");
+	for (size_t i = 0; i < n; i++) {
+		const char *d = strchr(digits, tolower((unsigned char)v->text[i]));
+
+		out[i / 2] = (unsigned char)(out[i / 2] << 4 | (d - digits));
+	}
+	return 0;
+}
+
+static int read_clusters(struct reading *p, const struct yaml_value *v)
+{
+	struct tenant *t = &p->entry->tenant;
+	const char **names;
+	int r = 0;
+
+	if (v->kind == YAML_NOTHING || (v->kind == YAML_LIST && !v->count))
+		return 0;
+	if (v->kind != YAML_LIST || v->count > ACL_CLUSTERS_MAX)
+		return yaml_fail(p->tree, v, p->reterr,
+			"allowed_clusters must be a list of at most %d names", ACL_CLUSTERS_MAX);
+	names = calloc(v->count, sizeof(*names));
+	if (!names)
+		return -ENOMEM;
+	t->clusters = names;
+	for (const struct yaml_value *m = v->first; m && r == 0; m = m->next) {
+		r = copy_name(p, m, "a cluster's name", &names[t->cluster_count]);
+		t->cluster_count += r == 0;
+		if (r == 0 && strchr(m->text, '*'))
+			r = yaml_fail(p->tree, m, p->reterr,
+				"patterns are not supported: name each cluster, or leave allowed_clusters out for all");
+	}
+	return r;
+}
+
+static unsigned verb_of(const char *id)
+{
+#define X(NAME, text, bit)                                                                         \
+	if (!strcmp(id, text))                                                                     \
+		return bit;
+	TENANT_VERBS(X)
+#undef X
+	return 0;
+}
+
+static int read_verbs(struct reading *p, const struct yaml_value *v)
+{
+	unsigned verbs = 0;
+
+	if (v->kind != YAML_LIST || !v->count)
+		return yaml_fail(p->tree, v, p->reterr,
+			"verbs must be a list of ingest, read, sql and admin: leave it out for all");
+	for (const struct yaml_value *m = v->first; m; m = m->next) {
+		unsigned bit = m->kind == YAML_TEXT ? verb_of(m->text) : 0;
+
+		if (!bit)
+			return yaml_fail(
+				p->tree, m, p->reterr, "a verb must be ingest, read, sql or admin");
+		verbs |= bit;
+	}
+	p->entry->tenant.verbs = verbs;
+	return 0;
+}
+
+static int read_expires(struct reading *p, const struct yaml_value *v)
+{
+	const char *text = v->kind == YAML_TEXT ? v->text : "";
+	int64_t ns = 0;
+
+	if (strspn(text, "0123456789") != 4 || text[4] != '-' ||
+		when_parse(text, NULL, false, &ns) < 0 || ns == 0)
+		return yaml_fail(p->tree, v, p->reterr,
+			"expires must be a time such as 2027-01-01T00:00:00Z");
+	p->entry->tenant.expires_ns = p->entry->hash.expires_ns = ns;
+	return 0;
+}
+
+static int read_rate(struct reading *p, const struct yaml_value *v, unsigned *ret)
+{
+	double n;
+	int r = yaml_number(p->tree, v, 1, RATE_MAX, &n, p->reterr);
+
+	if (r == 0)
+		*ret = (unsigned)n;
+	return r;
+}
+
+static int read_ask_rate(struct reading *p, const struct yaml_value *v)
+{
+	return read_rate(p, v, &p->entry->ask_rate);
+}
+
+static int read_ingest_rate(struct reading *p, const struct yaml_value *v)
+{
+	return read_rate(p, v, &p->entry->ingest_rate);
+}
+
+/* In this order: a token is read before what is noted beside its hash. */
+static const struct {
+	const char *name;
+	int (*read)(struct reading *p, const struct yaml_value *v);
+} keys[] = {
+	{"token", read_token},
+	{"token_sha256", read_token_sha256},
+	{"key_name", read_name},
+	{"allowed_clusters", read_clusters},
+	{"verbs", read_verbs},
+	{"expires", read_expires},
+	{"requests_per_second", read_ask_rate},
+	{"ingest_per_second", read_ingest_rate},
+};
+
+/* ---- entries ---- */
+
+static int check_keys(struct reading *p, const struct yaml_value *entry)
+{
+	if (entry->kind != YAML_MAP)
+		return yaml_fail(p->tree, entry, p->reterr,
+			"an entry must have keys: key_name, token, allowed_clusters");
+	for (const struct yaml_value *v = entry->first; v; v = v->next) {
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(keys) && strcmp(keys[i].name, v->key) != 0)
+			i++;
+		if (i == ARRAY_SIZE(keys))
+			return yaml_fail(p->tree, v, p->reterr,
+				"an entry has a key that is not known: %s, %s, %s, %s, %s, %s, %s and %s are",
+				keys[0].name, keys[1].name, keys[2].name, keys[3].name,
+				keys[4].name, keys[5].name, keys[6].name, keys[7].name);
+	}
+	if (!yaml_member(entry, "key_name"))
+		return yaml_fail(p->tree, entry, p->reterr, "an entry needs key_name");
+	if (!yaml_member(entry, "token") == !yaml_member(entry, "token_sha256"))
+		return yaml_fail(
+			p->tree, entry, p->reterr, "an entry needs either token or token_sha256");
+	return 0;
+}
+
+static struct acl_entry *add_entry(struct acl *a)
+{
+	if (ARRAY_RESERVE(a->entries, a->room, a->count + 1, ACL_ENTRIES_MAX) < 0)
+		return NULL;
+	a->entries[a->count] = (struct acl_entry){.tenant = {.verbs = VERBS_ALL},
+		.ask_rate = TENANTS_ASK_RATE,
+		.ingest_rate = TENANTS_INGEST_RATE};
+	return &a->entries[a->count++];
+}
+
+static int read_entry(struct reading *p, const struct yaml_value *entry)
+{
+	int r = check_keys(p, entry);
+
+	if (r < 0)
+		return r;
+	p->entry = add_entry(p->acl);
+	if (!p->entry)
+		return -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(keys) && r == 0; i++) {
+		const struct yaml_value *v = yaml_member(entry, keys[i].name);
+
+		r = v ? keys[i].read(p, v) : 0;
+	}
+	p->entry->tenant.credential = token_hash_number(&p->entry->hash);
+	for (size_t i = 0; i + 1 < p->acl->count && r == 0; i++)
+		if (p->acl->entries[i].tenant.credential == p->entry->tenant.credential)
+			r = yaml_fail(p->tree, entry, p->reterr,
+				"this token stands twice: give every entry its own");
+	return r;
+}
+
+static int read_list(
+	struct acl *a, const char *path, const struct buf *text, struct errinfo *reterr)
+{
+	_cleanup_(yaml_tree_freep) struct yaml_tree *tree = NULL;
+	struct reading p = {.acl = a, .reterr = reterr};
+	const struct yaml_value *root;
+	int r = yaml_tree_read(path, buf_str(text), text->len, &tree, reterr);
+
+	if (r < 0)
+		return r;
+	p.tree = tree;
+	root = yaml_tree_root(tree);
+	if (root->kind != YAML_LIST || !root->count || root->count > ACL_ENTRIES_MAX)
+		return yaml_fail(tree, root, reterr,
+			"expected a list of 1 to %d entries, each beginning with `- key_name:`",
+			ACL_ENTRIES_MAX);
+	for (const struct yaml_value *v = root->first; v && r == 0; v = v->next)
+		r = read_entry(&p, v);
+	return r;
+}
+
+static int read_plain(
+	struct acl *a, const char *path, const struct buf *text, struct errinfo *reterr)
+{
+	_cleanup_(token_set_freep) struct token_set *set = NULL;
+	const struct token_hash *hashes;
+	size_t count;
+	int r = token_set_of_lines(path, buf_str(text), &set, reterr);
+
+	if (r < 0)
+		return r;
+	hashes = token_set_hashes(set, &count);
+	for (size_t i = 0; i < count; i++) {
+		struct acl_entry *e = add_entry(a);
+
+		if (!e)
+			return -ENOMEM;
+		e->hash = hashes[i];
+		e->tenant.credential = token_hash_number(&hashes[i]);
+		e->tenant.name = strdup("");
+		if (!e->tenant.name)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- the file ---- */
+
+static bool is_list(const char *text)
+{
+	static const char *const begins[] = {"- ", "-\n", "---", "[", "{", "key_name", "%YAML"};
+
+	for (text += strspn(text, " \t\r\n"); *text == '#'; text += strspn(text, " \t\r\n"))
+		text += strcspn(text, "\n");
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		if (!strncmp(text, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct acl_entry *x = a, *y = b;
+
+	return (x->tenant.credential > y->tenant.credential) -
+	       (x->tenant.credential < y->tenant.credential);
+}
+
+int acl_read(const char *path, struct acl **ret, struct errinfo *reterr)
+{
+	_cleanup_(acl_freep) struct acl *a = calloc(1, sizeof(*a));
+	_cleanup_buf_ struct buf b = BUF_INIT(YAML_BYTES_MAX + 1);
+	int r = a ? secret_file_read(path, "token file", YAML_BYTES_MAX, &b, reterr) : -ENOMEM;
+
+	if (r == 0 && strlen(buf_str(&b)) != b.len)
+		r = errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL, "%s is not a text file", path);
+	if (r == 0)
+		r = digest_sha256(buf_str(&b), b.len, a->digest);
+	if (r == 0)
+		r = is_list(buf_str(&b)) ? read_list(a, path, &b, reterr)
+					 : read_plain(a, path, &b, reterr);
+	if (b.data)
+		explicit_bzero(b.data, b.len);
+	if (r == -ENOMEM)
+		return errinfo_set(reterr, r, "not enough memory to read %s", path);
+	if (r < 0)
+		return r;
+	qsort(a->entries, a->count, sizeof(*a->entries), compare_entries);
+	*ret = TAKE(a);
+	return 0;
+}
+
+struct acl_entry *acl_find(const struct acl *a, uint64_t credential)
+{
+	struct acl_entry key = {.tenant = {.credential = credential}};
+
+	return bsearch(&key, a->entries, a->count, sizeof(key), compare_entries);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* acl.h - one reading of the file that tenants.h describes. Unknown keys, tokens that stand twice and names
+ * that cannot be shown are refused with their line; no sentence repeats a token. */
+#pragma once
+
+#include "cluster/tenant/tenants.h"
+#include "net/digest.h"
+#include "net/rate.h"
+
+#define ACL_ENTRIES_MAX  1024
+#define ACL_CLUSTERS_MAX 1024 /* of an entry */
+
+struct acl_entry {
+	struct tenant tenant;
+	struct token_hash hash; /* until_ns: it is gone from the file, and its grace ends then */
+	unsigned ask_rate, ingest_rate; /* a second */
+	struct rate asked, ingested;
+};
+
+struct acl {
+	struct acl *older;         /* what was read before */
+	uint64_t retired_ns;       /* since when it is not the newest; 0: it is */
+	char digest[DIGEST_HEX];   /* of the file */
+	struct acl_entry *entries; /* ordered by tenant.credential */
+	size_t count, room;
+};
+
+int acl_read(const char *path, struct acl **ret, struct errinfo *reterr);
+void acl_free(struct acl *a); /* not the older ones */
+DEFINE_CLEANUP(struct acl *, acl_free)
+
+struct acl_entry *acl_find(const struct acl *a, uint64_t credential);

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tenants.c - see tenants.h. A list of readings of the file, the newest first.
+ *
+ * Invariants:
+ *  1. The newest reading has the last word on a token that is in it. Of older ones only entries count
+ *     that have until_ns: they are those that were gone in the next reading.
+ *  2. A grace is given once, when a token goes, and never made longer.
+ *  3. The token set holds exactly the entries that count. */
+#include "cluster/tenant/tenants.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "cluster/tenant/acl.h"
+
+#define OLDER_MAX   64 /* readings that are kept for TENANTS_VALID_NS */
+#define BURST_TIMES 4  /* what comes at once, in seconds of the rate */
+
+struct tenants {
+	char *path;
+	struct acl *newest;
+	struct token_set *tokens;
+};
+
+struct hash_list {
+	struct token_hash *items;
+	size_t count, room;
+};
+
+static const struct tenant everybody = {
+	.name = "", .verbs = TENANT_INGEST | TENANT_READ | TENANT_SQL | TENANT_ADMIN};
+
+/* ---- the file ---- */
+
+static void hash_list_done(struct hash_list *l)
+{
+	free(l->items);
+}
+
+static int hash_list_add(struct hash_list *l, const struct token_hash *h, uint64_t until_ns)
+{
+	int r = ARRAY_RESERVE(l->items, l->room, l->count + 1, TOKEN_SET_MAX);
+
+	if (r < 0)
+		return r;
+	l->items[l->count] = *h;
+	l->items[l->count++].until_ns = until_ns;
+	return 0;
+}
+
+static bool hash_list_has(const struct hash_list *l, uint64_t credential)
+{
+	for (size_t i = 0; i < l->count; i++)
+		if (token_hash_number(&l->items[i]) == credential)
+			return true;
+	return false;
+}
+
+/* collect - what counts once @fresh is the newest reading. */
+static int collect(struct tenants *t, const struct acl *fresh, uint64_t now_ns, struct hash_list *l)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < fresh->count && r == 0; i++)
+		r = hash_list_add(l, &fresh->entries[i].hash, 0);
+	for (const struct acl *a = t->newest; a && r == 0; a = a->older)
+		for (size_t i = 0; i < a->count && r == 0; i++) {
+			const struct acl_entry *e = &a->entries[i];
+			uint64_t until_ns =
+				a->retired_ns ? e->hash.until_ns : now_ns + TENANTS_GRACE_NS;
+
+			if (until_ns > now_ns && !hash_list_has(l, e->tenant.credential))
+				r = hash_list_add(l, &e->hash, until_ns);
+		}
+	return r;
+}
+
+/* retire - @fresh takes the place of the newest reading; what a token has used of its rate stays used. */
+static void retire(struct tenants *t, struct acl *fresh, uint64_t now_ns)
+{
+	struct acl *old = t->newest;
+
+	for (size_t i = 0; i < old->count; i++) {
+		struct acl_entry *e = &old->entries[i],
+				 *same = acl_find(fresh, e->tenant.credential);
+
+		if (!same) {
+			e->hash.until_ns = now_ns + TENANTS_GRACE_NS;
+			continue;
+		}
+		same->asked = e->asked;
+		same->ingested = e->ingested;
+	}
+	old->retired_ns = MAX(now_ns, (uint64_t)1);
+	fresh->older = old;
+	t->newest = fresh;
+}
+
+/* forget - readings that nobody can refer to any more. Returns how many older ones stay. */
+static size_t forget(struct tenants *t, uint64_t now_ns)
+{
+	struct acl **at = &t->newest->older;
+	size_t kept = 0;
+
+	while (*at) {
+		struct acl *a = *at;
+
+		if (now_ns - a->retired_ns > TENANTS_VALID_NS && now_ns > a->retired_ns) {
+			*at = a->older;
+			acl_free(a);
+		} else {
+			at = &a->older;
+			kept++;
+		}
+	}
+	return kept;
+}
+
+int tenants_reload(struct tenants *t, uint64_t now_ns, struct errinfo *reterr)
+{
+	_cleanup_(hash_list_done) struct hash_list l = {0};
+	_cleanup_(acl_freep) struct acl *fresh = NULL;
+	int r = acl_read(t->path, &fresh, reterr);
+
+	if (r < 0)
+		return r;
+	if (!strcmp(fresh->digest, t->newest->digest))
+		return 0;
+	if (forget(t, now_ns) >= OLDER_MAX)
+		r = -ENOBUFS;
+	if (r == 0)
+		r = collect(t, fresh, now_ns, &l);
+	if (r == 0)
+		r = token_set_replace(t->tokens, l.items, l.count);
+	if (r == -ENOBUFS)
+		return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, -EAGAIN,
+			"%s has changed too often in ten minutes: reload again later", t->path);
+	if (r < 0)
+		return errinfo_set(reterr, r, "not enough memory to read %s", t->path);
+	retire(t, TAKE(fresh), now_ns);
+	return 0;
+}
+
+int tenants_read(const char *path, struct tenants **ret, struct errinfo *reterr)
+{
+	_cleanup_(tenants_freep) struct tenants *t = calloc(1, sizeof(*t));
+	_cleanup_(hash_list_done) struct hash_list l = {0};
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	t->path = strdup(path);
+	r = t->path ? acl_read(path, &t->newest, reterr) : -ENOMEM;
+	for (size_t i = 0; r == 0 && i < t->newest->count; i++)
+		r = hash_list_add(&l, &t->newest->entries[i].hash, 0);
+	if (r == 0)
+		r = token_set_of_hashes(l.items, l.count, &t->tokens);
+	if (r < 0)
+		return r;
+	*ret = TAKE(t);
+	return 0;
+}
+
+void tenants_free(struct tenants *t)
+{
+	for (struct acl *a = t->newest, *older; a; a = older) {
+		older = a->older;
+		acl_free(a);
+	}
+	token_set_freep(&t->tokens);
+	free(t->path);
+	free(t);
+}
+
+struct token_set *tenants_tokens(struct tenants *t)
+{
+	return t->tokens;
+}
+
+/* ---- requests ---- */
+
+static struct acl_entry *find(struct tenants *t, uint64_t credential)
+{
+	struct acl_entry *e = acl_find(t->newest, credential);
+
+	for (struct acl *a = t->newest->older; a && !e; a = a->older) {
+		e = acl_find(a, credential);
+		if (e && !e->hash.until_ns)
+			e = NULL;
+	}
+	return e;
+}
+
+const struct tenant *tenants_find(struct tenants *t, uint64_t credential, int64_t now_wall_ns)
+{
+	struct acl_entry *e;
+
+	if (!t || !credential)
+		return &everybody;
+	e = find(t, credential);
+	if (!e || (e->tenant.expires_ns && now_wall_ns >= e->tenant.expires_ns))
+		return NULL;
+	return &e->tenant;
+}
+
+bool tenant_may_see(const struct tenant *t, const char *cluster, size_t len)
+{
+	if (!t || !t->clusters)
+		return t;
+	for (size_t i = 0; i < t->cluster_count; i++)
+		if (strlen(t->clusters[i]) == len && !memcmp(t->clusters[i], cluster, len))
+			return true;
+	return false;
+}
+
+static bool take(struct rate *used, unsigned rate, uint64_t now_ns, uint64_t *ret_ns)
+{
+	uint64_t each_ns = NS_PER_S / rate;
+	unsigned burst = rate * BURST_TIMES;
+
+	if (rate_take(used, now_ns, burst, each_ns))
+		return true;
+	*ret_ns = used->used_ns + each_ns - burst * each_ns;
+	return false;
+}
+
+const struct tenant *tenants_admit(struct tenants *t, uint64_t credential, unsigned verb,
+	uint64_t now_ns, int64_t now_wall_ns, struct tenant_refusal *ret)
+{
+	const struct tenant *who = tenants_find(t, credential, now_wall_ns);
+	struct acl_entry *e = who && who != &everybody ? find(t, credential) : NULL;
+	uint64_t wait_ns = 0;
+
+	if (!who || (who->verbs & verb) != verb) {
+		*ret = (struct tenant_refusal){.status = 403,
+			.code = TENANT_REFUSED,
+			.text = who ? "this token may not do that: /api/v2/whoami says what it may do"
+				    : "this token is not valid any more"};
+		return NULL;
+	}
+	if (!e || (verb == TENANT_INGEST ? take(&e->ingested, e->ingest_rate, now_ns, &wait_ns)
+					 : take(&e->asked, e->ask_rate, now_ns, &wait_ns)))
+		return who;
+	*ret = (struct tenant_refusal){.status = 429,
+		.code = "rate_limited",
+		.text = "too many requests with this token: wait as Retry-After says",
+		.retry_s = (unsigned)(wait_ns / NS_PER_S + 1)};
+	return NULL;
+}
