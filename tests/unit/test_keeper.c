@@ -615,6 +615,21 @@ static void test_replay(void **state)
 	}
 }
 
+/* A store that was put back from long ago: what it needs is not there any more. */
+static void test_journal_that_begins_too_late(void **state)
+{
+	struct rig *r = *state;
+	struct keeper_settings s = {.store = &r->store.store};
+	struct errinfo e = {0};
+
+	close_keeper(r);
+	assert_int_equal(open_journal(r->journal, 0, 501), 0);
+	assert_int_equal(append_and_wait(r->journal, "an entry"), 0);
+	s.journal = r->journal->journal;
+	assert_int_equal(keeper_new(r->journal->loop, &s, &r->keeper, &e), -ENOENT);
+	assert_non_null(strstr(e.text, "501"));
+}
+
 static void on_finished(void *arg)
 {
 	struct rig *r = arg;
@@ -691,6 +706,7 @@ int main(void)
 		KEEPER_TEST(test_store_that_fails_for_a_while),
 		KEEPER_TEST(test_backlog_is_bounded),
 		KEEPER_TEST(test_replay),
+		KEEPER_TEST(test_journal_that_begins_too_late),
 		KEEPER_TEST(test_finish),
 		KEEPER_TEST(test_finish_with_a_store_that_fails),
 		KEEPER_TEST(test_free_while_a_request_waits),

@@ -14,6 +14,7 @@
 #include "mcp/schema_check.h"
 
 #define TOOLS_PATH "/api/v2/tools/"
+#define SQL_PATH   "/api/v2/sql"
 #define VALUE_MAX  8192 /* bytes of a parameter */
 
 /* ---- the envelope ---- */
@@ -160,6 +161,17 @@ static int read_arguments(const struct echo_call *c, json_t **ret, struct errinf
 	return r;
 }
 
+/* At SQL_PATH the statement may be called "query", as other services' clients do. */
+static void rename_query(const struct echo_call *c, json_t *arguments)
+{
+	json_t *query = json_object_get(arguments, "query");
+
+	if (!query || strcmp(c->q->path, SQL_PATH) != 0 || json_object_get(arguments, "sql"))
+		return;
+	json_object_set(arguments, "sql", query);
+	json_object_del(arguments, "query");
+}
+
 static int check_arguments(
 	const struct echo_call *c, const json_t *arguments, struct errinfo *reterr)
 {
@@ -182,8 +194,10 @@ static void run_tool(struct echo_call *c)
 	struct errinfo e = {0};
 	int r = read_arguments(c, &arguments, &e);
 
-	if (r == 0)
+	if (r == 0) {
+		rename_query(c, arguments);
 		r = check_arguments(c, arguments, &e);
+	}
 	if (r == 0)
 		r = echo_call_ask(c, c->tool, arguments, &data, &text, &e);
 	if (r == 0) {

@@ -59,6 +59,11 @@ json_t *incident_json(const struct sql_table *t, size_t row)
 	return o;
 }
 
+bool incident_is_own(const struct sql_table *t, size_t row)
+{
+	return tool_same(t, row, INCIDENT_SOURCE, "node");
+}
+
 /* ---- counters ---- */
 
 int growth_ask(const struct tool_call *c, const struct tool_scope *s, const char *const *metrics,

@@ -38,6 +38,9 @@ enum incident_column {
 int incident_ask(const struct tool_call *c, const struct tool_scope *s, size_t limit,
 	struct sql_table *ret, struct errinfo *reterr);
 json_t *incident_json(const struct sql_table *t, size_t row);
+/* incident_is_own - a node tells why it is slow itself: that makes it no straggler, and its time is
+ * that of one step. What the job lost is told by the cluster. */
+bool incident_is_own(const struct sql_table *t, size_t row);
 
 /* ---- counters ---- */
 

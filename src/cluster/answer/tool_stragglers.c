@@ -165,7 +165,7 @@ static int add_incidents(struct search *s, struct errinfo *reterr)
 	int r = incident_ask(s->call, &s->scope, INCIDENTS, &t, reterr);
 
 	for (size_t i = 0; r == 0 && i < t.row_count; i++)
-		if (is_straggling(tool_text(&t, i, INCIDENT_KIND)) &&
+		if (!incident_is_own(&t, i) && is_straggling(tool_text(&t, i, INCIDENT_KIND)) &&
 			tool_text(&t, i, INCIDENT_NODE)[0])
 			add_reason(member_node(s->nodes, tool_text(&t, i, INCIDENT_CLUSTER),
 					   tool_text(&t, i, INCIDENT_NODE)),

@@ -89,7 +89,8 @@ static int add_chains(struct summary *u, struct errinfo *reterr)
 static json_t *cluster_of(struct summary *u, const char *name)
 {
 	static const char *const counts[] = {"nodes", "silent_nodes", "low_nodes", "points",
-		"collectives", "causal_chains", "incidents", "open_incidents", "lost_ns"};
+		"collectives", "causal_chains", "incidents", "open_incidents", "node_incidents",
+		"lost_ns"};
 	json_t *c = json_object_get(u->clusters, name);
 
 	if (c)
@@ -110,6 +111,10 @@ static int add_incidents(struct summary *u, struct errinfo *reterr)
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
 		json_t *c = cluster_of(u, tool_text(&t, i, INCIDENT_CLUSTER));
 
+		if (incident_is_own(&t, i)) {
+			member_add_int(c, "node_incidents", 1);
+			continue;
+		}
 		member_add_int(c, "incidents", 1);
 		member_add_int(c, "open_incidents", !tool_int(&t, i, INCIDENT_RESOLVED));
 		member_add_int(c, "lost_ns", tool_int(&t, i, INCIDENT_LOST));

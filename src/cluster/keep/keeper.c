@@ -9,6 +9,7 @@
 #include "cluster/keep/keeper.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -181,11 +182,23 @@ static void take_rows(struct keeper *k, struct rows *rows, const struct seen_key
 		TAKE(p);
 }
 
+/* Of a request some of which its sender may not write, another one may write the rest: it is told by its
+ * sender, too. */
+static struct seen_key key_of_part(const struct keeper_request *q, const struct seen_key *whole)
+{
+	char text[SEEN_KEY + sizeof(q->sender)];
+
+	memcpy(text, whole->bytes, SEEN_KEY);
+	memcpy(text + SEEN_KEY, &q->sender, sizeof(q->sender));
+	return seen_key_of("part", text, sizeof(text));
+}
+
 void keeper_take(struct keeper *k, const struct keeper_request *q, keeper_done *done, void *arg)
 {
 	_cleanup_(rows_done) struct rows rows = {.batch.bytes = BUF_INIT(ROWS_BYTES_MAX)};
 	struct seen_key key = seen_key_of(otlp_signal_id(q->signal), q->data, q->len);
-	enum seen_state state = seen_find(k->seen, &key);
+	struct seen_key part = key_of_part(q, &key);
+	enum seen_state state = MAX(seen_find(k->seen, &key), seen_find(k->seen, &part));
 	const char *why = not_now(k);
 	struct keeper_result result;
 	struct errinfo e = {0};
@@ -213,7 +226,7 @@ void keeper_take(struct keeper *k, const struct keeper_request *q, keeper_done *
 	else if (!rows.batch.row_count)
 		done(arg, &result);
 	else
-		take_rows(k, &rows, &key, &result, done, arg);
+		take_rows(k, &rows, rows.refused ? &part : &key, &result, done, arg);
 }
 
 void keeper_take_rows(struct keeper *k, const struct batch *b, keeper_done *done, void *arg)
@@ -357,10 +370,26 @@ void keeper_finish(struct keeper *k, loop_fn *done, void *arg)
 	journal_finish(k->journal, on_journal_finished, k);
 }
 
+/* check_journal - whether it has all that the store still needs. */
+static int check_journal(struct keeper *k, struct errinfo *reterr)
+{
+	struct journal_stats j = journal_stats(k->journal);
+	uint64_t durable = store_durable(k->store);
+
+	if (!j.first || j.first <= durable + 1)
+		return 0;
+	return errinfo_set(reterr, -ENOENT,
+		"the store ends at entry %" PRIu64 " and the journal begins at %" PRIu64
+		": put the journal's older files back, or move its folder away to go on without them",
+		durable, j.first);
+}
+
 static int keeper_start(struct keeper *k, struct errinfo *reterr)
 {
-	int r = learn_all(k, reterr);
+	int r = check_journal(k, reterr);
 
+	if (r == 0)
+		r = learn_all(k, reterr);
 	if (r < 0)
 		return r;
 	k->finished_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
