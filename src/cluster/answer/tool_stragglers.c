@@ -62,7 +62,7 @@ static int count_low(struct search *s, struct errinfo *reterr)
 
 	buf_puts(&q, "SELECT cluster_id, node_id, count(*) AS n, min(ts_ns) AS first "
 		     "FROM {events} WHERE ");
-	tool_equals(&q, "metric_name", TOOL_SCORE);
+	buf_puts(&q, TOOL_IS_SCORE);
 	buf_printf(&q, " AND value_double < %.17g AND node_id IN (", s->threshold);
 	json_object_foreach (s->nodes, key, n) {
 		buf_puts(&q, any ? ", " : "");
