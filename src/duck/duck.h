@@ -77,7 +77,9 @@ int duck_appender_new(struct duck_connection *c, const char *catalog, const char
 void duck_appender_free(struct duck_appender *a); /* what was not flushed is gone */
 DEFINE_CLEANUP(struct duck_appender *, duck_appender_free)
 
-/* duck_append - a row of column_count values, SQL_NULL, SQL_INT, SQL_REAL or SQL_TEXT. Texts are copied. */
+/* duck_append - a row of column_count values, SQL_NULL, SQL_INT, SQL_REAL or SQL_TEXT. Texts are copied, and
+ * each byte of them that is not UTF-8 becomes U+FFFD. -EINVAL: one is not of its column's type; no row is
+ * added then. */
 int duck_append(struct duck_appender *a, const struct sql_value *row, struct errinfo *reterr);
 
 /* duck_append_flush - all rows so far become visible in the connection's transaction. */

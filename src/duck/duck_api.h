@@ -94,7 +94,7 @@ enum duck_statement_type { DUCK_STATEMENT_SELECT = 1, DUCK_STATEMENT_EXPLAIN = 4
 	X(void *, vector_get_data, (duck_handle vector))                                           \
 	X(uint64_t *, vector_get_validity, (duck_handle vector))                                   \
 	X(void, vector_ensure_validity_writable, (duck_handle vector))                             \
-	X(void, vector_assign_string_element_len,                                                  \
+	X(void, unsafe_vector_assign_string_element_len,                                           \
 		(duck_handle vector, uint64_t row, const char *text, uint64_t len))                \
 	X(int, appender_create_ext,                                                                \
 		(duck_handle connection, const char *catalog, const char *schema,                  \

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* duck_append.c - rows into a table by chunks of vectors, DuckDB's fastest way. See duck.h. */
 #include <errno.h>
+#include <string.h>
 
+#include "base/buf.h"
+#include "base/text.h"
 #include "duck/duck.h"
 #include "duck/duck_api.h"
 #include "duck/duck_error.h"
@@ -115,26 +118,75 @@ static bool cell_fits(enum duck_type t, const struct sql_value *v)
 	return false;
 }
 
-static void put_cell(struct duck_appender *a, int column, const struct sql_value *v)
+/* How much of a text is UTF-8. */
+static size_t utf8_len(const char *text, size_t len)
+{
+	size_t at = 0;
+	uint64_t word;
+	uint32_t cp;
+	int n = 1;
+
+	while (at < len && n > 0) {
+		for (; len - at >= sizeof(word); at += sizeof(word)) {
+			memcpy(&word, text + at, sizeof(word));
+			if (word & 0x8080808080808080)
+				break;
+		}
+		if (at < len)
+			n = text_utf8_next(text + at, len - at, &cp);
+		at += at < len && n > 0 ? (size_t)n : 0;
+	}
+	return at;
+}
+
+static void put_bytes(
+	struct duck_appender *a, int column, uint64_t row, const char *text, size_t len)
+{
+	duck_api.unsafe_vector_assign_string_element_len(
+		duck_api.data_chunk_get_vector(a->chunk, (uint64_t)column), row, text, len);
+}
+
+static int put_text(struct duck_appender *a, int column, const char *text, size_t len)
+{
+	_cleanup_buf_ struct buf clean = BUF_INIT(3 * len + 1);
+	size_t good = utf8_len(text, len);
+
+	if (good == len) {
+		put_bytes(a, column, a->row, text, len);
+		return 0;
+	}
+	for (; len; good = utf8_len(text, len)) {
+		buf_append(&clean, text, good);
+		text += good;
+		len -= good;
+		if (!len)
+			break;
+		buf_puts(&clean, "\xef\xbf\xbd");
+		text++;
+		len--;
+	}
+	put_bytes(a, column, a->row, buf_str(&clean), clean.len);
+	return clean.err;
+}
+
+static int put_cell(struct duck_appender *a, int column, const struct sql_value *v)
 {
 	uint64_t row = a->row;
 
 	if (v->type == SQL_NULL) {
 		a->valid[column][row / 64] &= ~(UINT64_C(1) << row % 64);
-		return;
+		return 0;
 	}
+	a->valid[column][row / 64] |= UINT64_C(1) << row % 64; /* of a row that failed before */
 	switch (a->types[column]) {
 	case DUCK_BIGINT: ((int64_t *)a->data[column])[row] = v->i; break;
 	case DUCK_INTEGER: ((int32_t *)a->data[column])[row] = (int32_t)v->i; break;
 	case DUCK_DOUBLE:
 		((double *)a->data[column])[row] = v->type == SQL_REAL ? v->d : (double)v->i;
 		break;
-	case DUCK_VARCHAR:
-		duck_api.vector_assign_string_element_len(
-			duck_api.data_chunk_get_vector(a->chunk, (uint64_t)column), row, v->p,
-			v->len);
-		break;
+	case DUCK_VARCHAR: return put_text(a, column, v->p, v->len);
 	}
+	return 0;
 }
 
 int duck_append(struct duck_appender *a, const struct sql_value *row, struct errinfo *reterr)
@@ -144,12 +196,10 @@ int duck_append(struct duck_appender *a, const struct sql_value *row, struct err
 	for (int i = 0; r == 0 && i < a->column_count; i++)
 		if (row[i].type != SQL_NULL && !cell_fits(a->types[i], &row[i]))
 			r = errinfo_set(reterr, -EINVAL, "a value does not fit into column %d", i);
-	if (r < 0)
-		return r;
-	for (int i = 0; i < a->column_count; i++)
-		put_cell(a, i, &row[i]);
-	a->row++;
-	return 0;
+	for (int i = 0; r == 0 && i < a->column_count; i++)
+		r = put_cell(a, i, &row[i]);
+	a->row += r == 0;
+	return r;
 }
 
 int duck_append_flush(struct duck_appender *a, struct errinfo *reterr)

@@ -96,7 +96,7 @@ class Echo:
 
     def sql(self, query, **kw):
         """The rows."""
-        status, envelope = self.ask("POST", "/api/v2/sql", {"query": query}, **kw)
+        status, envelope = self.ask("POST", "/api/v2/sql", {"sql": query}, **kw)
         assert status == 200 and envelope["ok"], (query, status, envelope)
         return [tuple(row) for row in envelope["data"]["rows"]]
 

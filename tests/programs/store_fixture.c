@@ -2,6 +2,7 @@
 /* store_fixture.c - one store, driven by lines of JSON: what tests/integration/82-engines asks of every
  * engine in the same words.
  *
+ *   store-fixture duckdb FOLDER RETENTION_NS
  *   store-fixture clickhouse CLUSTER DATABASE RETENTION_NS SETTLE_NS URL…
  *
  * A line is an object with "op"; the answer is a line with "err" (0 or a negative errno) and "text". */
@@ -12,6 +13,8 @@
 
 #include "base/clock.h"
 #include "cluster/store/store_clickhouse.h"
+#include "cluster/store/store_duck.h"
+#include "duck/duck_worker.h"
 
 #define CLUSTERS_MAX 16
 
@@ -223,7 +226,7 @@ static void serve(void)
 	size_t room = 0;
 
 	while (getline(&line, &room, stdin) > 0) {
-		json_t *q = json_loads(line, 0, NULL), *answer = json_object();
+		json_t *q = json_loads(line, JSON_ALLOW_NUL, NULL), *answer = json_object();
 		const char *name = json_string_value(json_object_get(q, "op"));
 		struct errinfo e = {0};
 		int r = -ENOSYS;
@@ -259,7 +262,17 @@ int main(int argc, char **argv)
 	struct errinfo e = {0};
 	int r = -EINVAL;
 
-	if (argc > 6 && !strcmp(argv[1], "clickhouse"))
+	if (duck_worker_is_meant(argc, argv))
+		duck_worker_main();
+	if (argc == 4 && !strcmp(argv[1], "duckdb"))
+		r = store_duck_open(
+			&(struct store_duck_settings){
+				.folder = argv[2],
+				.threads = 1,
+				.retention_ns = strtoull(argv[3], NULL, 10),
+			},
+			&store, &e);
+	else if (argc > 6 && !strcmp(argv[1], "clickhouse"))
 		r = open_clickhouse(argc, argv, &e);
 	say(json_object(), r, &e);
 	if (r < 0)

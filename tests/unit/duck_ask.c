@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* duck_ask.c - for tests/integration/81-duck-sql: a statement from standard input, asked of the worker, or of
- * DuckDB as it comes, without any guard.
+/* duck_ask.c - for tests/integration/81-duck-sql: statements from standard input, each ended by a NUL, asked
+ * of the worker, or of DuckDB as it comes.
  *
  *   duck-ask guarded MILLISECONDS FILE…   by the worker, on these files
- *   duck-ask bare FILE…                   in this process: any statement, the files attached to be written
- *   duck-ask walled FILE…                 as bare, but for the walls of the kernel; the files to be read
+ *   duck-ask bare FILE…                   without any guard: any statement, the files attached to be written
+ *   duck-ask walled FILE…                 as bare, but behind the walls of the kernel; the files to be read
  *
- * Prints "error NUMBER SENTENCE" and perhaps "hint …", or "rows N" and the rows with tabs. */
+ * Prints for each "error NUMBER SENTENCE" and perhaps "hint …", or "rows N" and the rows with tabs, or "signal
+ * N"; then a NUL. At the end on standard error "peak N": the most KiB that a child had. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -26,7 +28,7 @@ static const struct duck_worker_table tables[] = {
 	{"incidents", "ts_ns BIGINT, cluster_id VARCHAR, node_id VARCHAR, summary VARCHAR"},
 };
 
-static FILE *out; /* a walled process writes to no file: it is sent to one that does */
+static FILE *out; /* standard output, or what a child says */
 
 static void print_cell(const struct sql_table *t, const struct sql_cell *c)
 {
@@ -111,13 +113,14 @@ static int ask_here(char **files, int count, bool walled, const char *text, stru
 		r = duck_exec(c, "USE p0", e);
 	if (r < 0)
 		return r;
-	if (strncmp(text, "script:", 7))
+	/* Several statements are a script; what they select is nobody's. */
+	if (!strchr(text, ';'))
 		return duck_select(c, text, &limits, t, e);
 	*t = (struct sql_table){0};
-	return duck_exec(c, text + 7, e);
+	return duck_exec(c, text, e);
 }
 
-static int ask(int argc, char **argv, const char *text)
+static void ask(int argc, char **argv, const char *text)
 {
 	struct errinfo e = {0};
 	struct sql_table t;
@@ -127,15 +130,26 @@ static int ask(int argc, char **argv, const char *text)
 		r = ask_guarded(argv + 2, argc - 2, text, &t, &e);
 	else
 		r = ask_here(argv + 2, argc - 2, !strcmp(argv[1], "walled"), text, &t, &e);
-	if (r < 0)
+	if (r < 0) {
 		fprintf(out, "error %d %s\n", r, e.text);
-	else
-		print_table(&t);
-	return r < 0 ? EXIT_FAILED : EXIT_OK;
+		return;
+	}
+	print_table(&t);
+	sql_table_done(&t);
 }
 
-/* The walled process is a child that says its output to this one, and whose end is this one's. */
-static int ask_behind_walls(int argc, char **argv, const char *text)
+/* What a machine that runs tests can bear of a statement that nobody guards: three times a worker's memory,
+ * and a second. */
+static void bound_bare(void)
+{
+	struct rlimit memory = {3ul * DUCK_WORKER_ADDRESS, 3ul * DUCK_WORKER_ADDRESS}, cpu = {1, 1};
+
+	(void)setrlimit(RLIMIT_AS, &memory);
+	(void)setrlimit(RLIMIT_CPU, &cpu);
+}
+
+/* In a child, which may come to any end and says its output to this process. */
+static void ask_apart(int argc, char **argv, const char *text)
 {
 	int pair[2], status;
 	char *said, piece[4096];
@@ -143,35 +157,50 @@ static int ask_behind_walls(int argc, char **argv, const char *text)
 	ssize_t n;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0)
-		return EXIT_FAILED;
+		exit(EXIT_FAILED);
+	fflush(stdout);
 	if (fork() == 0) {
 		close(pair[0]); /* which may have the number that is wanted */
 		if (dup2(pair[1], SPAWN_SOCKET) < 0)
 			_exit(EXIT_FAILED);
+		bound_bare();
 		out = open_memstream(&said, &len);
-		status = ask(argc, argv, text);
+		ask(argc, argv, text);
 		fclose(out);
-		_exit(sql_wire_send_bytes(SPAWN_SOCKET, said, len) < 0 ? EXIT_BUG : status);
+		_exit(sql_wire_send_bytes(SPAWN_SOCKET, said, len) < 0 ? EXIT_FAILED : EXIT_OK);
 	}
 	close(pair[1]);
 	while ((n = read(pair[0], piece, sizeof(piece))) > 0)
 		fwrite(piece, 1, (size_t)n, stdout);
+	close(pair[0]);
 	wait(&status);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	if (WIFSIGNALED(status))
+		printf("signal %d\n", WTERMSIG(status));
 }
 
 int main(int argc, char **argv)
 {
-	static char text[SQL_GUARD_TEXT_MAX + 100];
+	static char texts[1 << 20];
+	struct rusage children;
+	size_t len;
 
 	if (duck_worker_is_meant(argc, argv))
 		duck_worker_main();
-	if (argc < 3)
+	if (argc < 2)
 		return EXIT_USAGE;
-	text[fread(text, 1, sizeof(text) - 1, stdin)] = 0;
 	if (!duck_fixture_has())
 		return 77;
+	len = fread(texts, 1, sizeof(texts) - 1, stdin);
 	out = stdout;
-	return !strcmp(argv[1], "walled") ? ask_behind_walls(argc, argv, text)
-					  : ask(argc, argv, text);
+	for (const char *text = texts; text < texts + len; text += strlen(text) + 1) {
+		if (!strcmp(argv[1], "guarded"))
+			ask(argc, argv, text);
+		else
+			ask_apart(argc, argv, text);
+		putchar(0);
+		fflush(stdout);
+	}
+	getrusage(RUSAGE_CHILDREN, &children);
+	fprintf(stderr, "peak %ld\n", children.ru_maxrss);
+	return EXIT_OK;
 }

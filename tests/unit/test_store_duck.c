@@ -2,7 +2,9 @@
 #include "store_duck_fixture.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <sys/mount.h>
 
 #include "duck/duck_worker.h"
 
@@ -156,12 +158,11 @@ static void test_questions_see_every_row_once_while_parts_change(void **state)
 	pthread_t threads[2];
 
 	s->settings.seal_rows = 60;
-	s->settings.retention_ns = 0;
 	store_begin(s);
 	asking_ends = false;
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, ask_all_the_time, s), 0);
-	for (uint64_t n = 20; n <= 400; n += 20) {
+	for (uint64_t n = 20; n <= 200; n += 20) {
 		fill_up_to(s->store, n);
 		while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
 			;
@@ -171,7 +172,7 @@ static void test_questions_see_every_row_once_while_parts_change(void **state)
 	asking_ends = true;
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	assert_filled(s->store, 400);
+	assert_filled(s->store, 200);
 }
 
 static void test_a_question_ends_at_its_deadline(void **state)
@@ -274,20 +275,20 @@ static void test_merging_keeps_the_rows(void **state)
 	struct store_stats st;
 
 	store_begin(s);
-	for (uint64_t n = 4; n <= 64; n += 4) {
+	for (uint64_t n = 4; n <= 32; n += 4) {
 		fill_up_to(s->store, n);
 		assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
 	}
 	s->store->ops->stats(s->store, &st);
-	assert_int_equal(st.parts, 32);
+	assert_int_equal(st.parts, 16);
 	while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
-		assert_filled(s->store, 64);
+		assert_filled(s->store, 32);
 	s->store->ops->stats(s->store, &st);
-	assert_int_equal(st.parts, 4);
+	assert_int_equal(st.parts, 2);
 	assert_int_equal(st.dropped_rows, 0);
 	store_end(s);
 	store_begin(s);
-	assert_filled(s->store, 64);
+	assert_filled(s->store, 32);
 }
 
 static void test_retention_drops_the_oldest(void **state)
@@ -334,11 +335,11 @@ static int find_part(const char *path, const struct stat *st, int type, struct F
 	return 0;
 }
 
-static void damage_part(struct scratch_store *s, bool cut)
+static void damage_part_in(const char *folder, bool cut)
 {
 	FILE *f;
 
-	nftw(s->folder, find_part, 16, FTW_PHYS);
+	nftw(folder, find_part, 16, FTW_PHYS);
 	f = fopen(part_file, "r+");
 	assert_non_null(f);
 	if (cut) {
@@ -350,6 +351,11 @@ static void damage_part(struct scratch_store *s, bool cut)
 		fwrite(junk, 1, sizeof(junk), f);
 	}
 	fclose(f);
+}
+
+static void damage_part(struct scratch_store *s, bool cut)
+{
+	damage_part_in(s->folder, cut);
 }
 
 static void test_a_part_that_is_cut_is_moved_away(void **state)
@@ -396,6 +402,182 @@ static void test_a_part_that_cannot_be_read_is_moved_away(void **state)
 	assert_non_null(strstr(st.fault_text, "cluster red is damaged"));
 }
 
+/* ---- a full disk, a DuckDB that gives up ---- */
+
+/* A file system of 24 MiB that only this process sees. */
+static bool mount_small(const char *folder)
+{
+	mkdir(folder, 0700);
+	return (unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
+	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("tmpfs", folder, "tmpfs", 0, "size=24m") == 0;
+}
+
+static void fill_disk(const char *path)
+{
+	static const char zeros[1 << 20];
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	while (fwrite(zeros, 1, sizeof(zeros), f) == sizeof(zeros))
+		;
+	fclose(f);
+}
+
+static int run_on_full_disk(struct scratch_store *s)
+{
+	struct store_stats st;
+	struct errinfo err = {0};
+	char ballast[160];
+
+	if (!mount_small(s->folder))
+		return 77;
+	store_begin(s);
+	fill_up_to(s->store, 20);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	snprintf(ballast, sizeof(ballast), "%s/ballast", s->folder);
+	fill_disk(ballast);
+	fill_up_to(s->store, 40);
+	assert_int_equal(s->store->ops->seal(s->store, &err), -ENOSPC);
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.fault, -ENOSPC);
+	assert_non_null(strstr(st.fault_text, "is full"));
+	assert_int_equal(st.durable, 20);
+	fill_up_to(s->store, 60); /* in memory */
+	assert_filled(s->store, 60);
+	unlink(ballast);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.fault, 0);
+	assert_int_equal(st.durable, 60);
+	assert_filled(s->store, 60);
+	store_end(s);
+	store_begin(s);
+	assert_filled(s->store, 60);
+	store_end(s);
+	return 0;
+}
+
+static void test_a_full_disk_is_survived(void **state)
+{
+	struct scratch_store *s = *state;
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit(run_on_full_disk(s));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+		print_message("SKIP: no file system can be mounted here\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+}
+
+static void test_memory_has_a_bound(void **state)
+{
+	struct scratch_store *s = *state;
+	uint64_t n = 1;
+
+	s->settings.memory_bytes = 64u << 20;
+	store_begin(s);
+	fill_up_to(s->store, 5);
+	((struct store_duck *)s->store)->settings.memory_bytes = 8192;
+	((struct store_duck *)s->store)->seal_after.ns = UINT64_MAX; /* as if sealing had failed */
+	for (n = 6; n < 100 && take_entry(s->store, n) == 0; n++)
+		assert_int_equal(store_commit(s->store, NULL), 0);
+	assert_true(n > 6 && n < 30);
+	assert_int_equal(take_entry(s->store, n), -ENOSPC);
+	((struct store_duck *)s->store)->seal_after.ns = 0;
+	fill_up_to(s->store, 50); /* sealed when there is no room */
+	assert_filled(s->store, 50);
+}
+
+static void test_an_instance_that_fails_is_replaced(void **state)
+{
+	struct scratch_store *s = *state;
+	struct store_duck *d;
+	struct store_stats st;
+
+	store_begin(s);
+	d = (struct store_duck *)s->store;
+	fill_up_to(s->store, 20);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	fill_up_to(s->store, 30);
+	/* A connection that refuses everything is what a database looks like that was given up. */
+	assert_int_equal(duck_exec(d->fill, "BEGIN", NULL), 0);
+	assert_true(duck_exec(d->fill, "SELECT error('x')", NULL) < 0);
+	assert_int_equal(take_entry(s->store, 31), 0);
+	assert_true(store_commit(s->store, NULL) < 0);
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.visible, 20);
+	assert_filled(s->store, 20);
+	assert_int_equal(take_entry(s->store, 31), -EIO); /* there is a gap before it */
+	fill_up_to(s->store, 40);
+	assert_filled(s->store, 40);
+}
+
+/* ---- copies ---- */
+
+static void test_a_backup_is_verified_and_restored(void **state)
+{
+	struct scratch_store *s = *state;
+	char backup[96], restored[96];
+	struct errinfo err = {0};
+
+	snprintf(backup, sizeof(backup), "%s/backup", s->root);
+	snprintf(restored, sizeof(restored), "%s/restored", s->root);
+	store_begin(s);
+	fill_up_to(s->store, 40);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	fill_up_to(s->store, 50); /* not durable: not in the backup */
+	assert_int_equal(store_duck_backup(s->store, backup, NULL), 0);
+	assert_int_equal(store_duck_backup(s->store, backup, &err), -EEXIST);
+	assert_int_equal(store_duck_verify(s->folder, &err), -EAGAIN); /* it is in use */
+	store_end(s);
+	assert_int_equal(store_duck_verify(s->folder, NULL), 0);
+	assert_int_equal(store_duck_verify(backup, NULL), 0);
+	assert_int_equal(store_duck_restore(backup, restored, NULL), 0);
+	assert_int_equal(store_duck_restore(backup, restored, NULL), -EEXIST);
+
+	s->settings.folder = restored;
+	store_begin(s);
+	assert_int_equal(store_durable(s->store), 40);
+	assert_filled(s->store, 40);
+	fill_up_to(s->store, 50);
+	assert_filled(s->store, 50);
+	store_end(s);
+
+	damage_part_in(backup, false);
+	assert_int_equal(store_duck_verify(backup, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, part_file));
+	snprintf(restored, sizeof(restored), "%s/second", s->root);
+	assert_int_equal(store_duck_restore(backup, restored, NULL), -EBADMSG);
+	assert_int_equal(access(restored, F_OK), -1);
+}
+
+static void test_rows_are_exported_as_parquet(void **state)
+{
+	struct scratch_store *s = *state;
+	static const char *const names[] = {"blue"};
+	struct store_scope blue = {.clusters = names, .cluster_count = 1};
+	char path[96], question[200];
+	uint64_t rows = 0;
+
+	snprintf(path, sizeof(path), "%s/events.parquet", s->root);
+	store_begin(s);
+	fill_up_to(s->store, 20);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	fill_up_to(s->store, 30);
+	assert_int_equal(store_duck_export(s->store, TABLE_EVENTS, &blue, path, &rows, NULL), 0);
+	assert_int_equal(rows, 30);
+	assert_int_equal(
+		store_duck_export(s->store, TABLE_EVENTS, &blue, path, &rows, NULL), -EEXIST);
+	snprintf(question, sizeof(question),
+		"SELECT sum(value_int) FROM '%s' WHERE cluster_id = 'blue'", path);
+	assert_int_equal(ask_number(s->store, NULL, question), 30 * 31 / 2);
+}
+
 /* ---- lock ---- */
 
 static void test_the_lock_names_its_holder(void **state)
@@ -435,6 +617,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 		T(test_crash_at_every_place_loses_and_doubles_nothing),
+		T(test_a_full_disk_is_survived),
 		T(test_committed_rows_are_visible),
 		T(test_what_is_no_batch_changes_nothing),
 		T(test_sealed_rows_survive),
@@ -446,6 +629,10 @@ int main(int argc, char **argv)
 		T(test_retention_drops_the_oldest),
 		T(test_a_part_that_is_cut_is_moved_away),
 		T(test_a_part_that_cannot_be_read_is_moved_away),
+		T(test_memory_has_a_bound),
+		T(test_an_instance_that_fails_is_replaced),
+		T(test_a_backup_is_verified_and_restored),
+		T(test_rows_are_exported_as_parquet),
 		T(test_the_lock_names_its_holder),
 		T(test_parts_without_a_manifest_are_not_opened),
 #undef T

@@ -326,30 +326,41 @@ static void test_many_reloads(void **state)
 	assert_true(sees(t, A, "prod-a"));
 }
 
+/* take - a question; 0: it may be asked, else the seconds to wait. */
+static unsigned take(struct tenants *t, const char *token, uint64_t now_ns)
+{
+	struct tenant_refusal no = {0};
+
+	if (tenants_admit(t, token ? number(token) : 0, TENANT_READ, now_ns, 1, &no))
+		return 0;
+	assert_int_equal(no.status, 429);
+	return no.retry_s;
+}
+
 static void test_rates(void **state)
 {
 	_cleanup_(tenants_freep) struct tenants *t =
 		read_file("- key_name: a\n  token: " A "\n  requests_per_second: 2\n"
 			  "- key_name: b\n  token: " B "\n");
-	uint64_t now_ns = 1000 * NS_PER_S, wait_ns = 0;
+	uint64_t now_ns = 1000 * NS_PER_S;
 	int taken = 0;
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		taken += tenants_take(t, number(A), now_ns, &wait_ns);
+		taken += !take(t, A, now_ns);
 	assert_int_equal(taken, 8);
-	assert_int_equal(wait_ns, NS_PER_S / 2);
-	assert_false(tenants_take(t, number(A), now_ns + wait_ns - 1, &wait_ns));
-	assert_true(tenants_take(t, number(A), now_ns + NS_PER_S / 2, &wait_ns));
+	assert_int_equal(take(t, A, now_ns), 1);
+	assert_int_equal(take(t, A, now_ns + NS_PER_S / 2 - 1), 1);
+	assert_int_equal(take(t, A, now_ns + NS_PER_S / 2), 0);
 	/* others have their own, nobody's is without end, and a reload gives nothing back */
-	for (taken = 0; tenants_take(t, number(B), now_ns, &wait_ns);)
+	for (taken = 0; !take(t, B, now_ns);)
 		taken++;
 	assert_int_equal(taken, 4 * TENANTS_ASK_RATE);
 	reload(t, "- key_name: a\n  token: " A "\n  requests_per_second: 2\n", mono_now().ns);
-	assert_false(tenants_take(t, number(A), now_ns + NS_PER_S / 2, &wait_ns));
-	assert_false(tenants_take(t, number(B), now_ns, &wait_ns));
+	assert_int_equal(take(t, A, now_ns + NS_PER_S / 2), 1);
+	assert_int_equal(take(t, B, now_ns), 1);
 	for (int i = 0; i < 1000; i++)
-		assert_true(tenants_take(t, 0, now_ns, &wait_ns));
+		assert_int_equal(take(t, NULL, now_ns), 0);
 }
 
 static void test_admission(void **state)
@@ -377,6 +388,7 @@ static void test_admission(void **state)
 		taken++;
 	assert_int_equal(taken, 12);
 	assert_non_null(tenants_admit(t, 0, TENANT_ADMIN, now_ns, 1, &no));
+	assert_non_null(tenants_admit(t, number(A), 0, now_ns + NS_PER_S, 1, &no));
 	assert_non_null(tenants_admit(NULL, number(B), TENANT_ADMIN, now_ns, 1, &no));
 }
 

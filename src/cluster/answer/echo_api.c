@@ -14,6 +14,7 @@
 #include "mcp/schema_check.h"
 
 #define TOOLS_PATH "/api/v2/tools/"
+#define SQL_PATH   "/api/v2/sql"
 #define VALUE_MAX  8192 /* bytes of a parameter */
 
 /* ---- the envelope ---- */
@@ -160,6 +161,17 @@ static int read_arguments(const struct echo_call *c, json_t **ret, struct errinf
 	return r;
 }
 
+/* At SQL_PATH the statement may be called "query", as other services' clients do. */
+static void rename_query(const struct echo_call *c, json_t *arguments)
+{
+	json_t *query = json_object_get(arguments, "query");
+
+	if (!query || strcmp(c->q->path, SQL_PATH) != 0 || json_object_get(arguments, "sql"))
+		return;
+	json_object_set(arguments, "sql", query);
+	json_object_del(arguments, "query");
+}
+
 static int check_arguments(
 	const struct echo_call *c, const json_t *arguments, struct errinfo *reterr)
 {
@@ -182,8 +194,10 @@ static void run_tool(struct echo_call *c)
 	struct errinfo e = {0};
 	int r = read_arguments(c, &arguments, &e);
 
-	if (r == 0)
+	if (r == 0) {
+		rename_query(c, arguments);
 		r = check_arguments(c, arguments, &e);
+	}
 	if (r == 0)
 		r = echo_call_ask(c, c->tool, arguments, &data, &text, &e);
 	if (r == 0) {
@@ -267,8 +281,11 @@ static json_t *verbs_json(unsigned verbs)
 	static const struct {
 		unsigned verb;
 		const char *name;
-	} rows[] = {{TENANT_INGEST, "ingest"}, {TENANT_READ, "read"}, {TENANT_SQL, "sql"},
-		{TENANT_ADMIN, "admin"}};
+	} rows[] = {
+#define X(NAME, id, bit) {TENANT_##NAME, id},
+		TENANT_VERBS(X)
+#undef X
+	};
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -281,7 +298,7 @@ static json_t *clusters_json(const struct tenant *t)
 {
 	json_t *list;
 
-	if (!t || !t->clusters)
+	if (!t->clusters)
 		return json_null();
 	list = json_array();
 	for (size_t i = 0; i < t->cluster_count; i++)
@@ -298,9 +315,9 @@ void echo_on_whoami(void *arg, struct http_exchange *x, const struct http_reques
 	if (!echo_admit(e, 0, x, q, &t))
 		return;
 	echo_reply_data(
-		x, json_pack("{s:b, s:o, s:o, s:o}", "tenant_scoped", (int)(t && t->clusters),
-			   "clusters", clusters_json(t), "verbs", verbs_json(t ? t->verbs : ~0u),
-			   "expires", tool_time(t ? t->expires_ns : 0)));
+		x, json_pack("{s:b, s:o, s:o, s:o}", "tenant_scoped", (int)(t->clusters != NULL),
+			   "clusters", clusters_json(t), "verbs", verbs_json(t->verbs), "expires",
+			   tool_time(t->expires_ns)));
 }
 
 void echo_on_unknown(void *arg _unused_, struct http_exchange *x, const struct http_request *q)

@@ -14,6 +14,7 @@
 #include "cluster/answer/source_limit.h"
 #include "cluster/answer/tool.h"
 #include "mcp/dispatcher.h"
+#include "net/rate.h"
 
 #define ECHO_TOOLS_MAX   32
 #define ECHO_REPLY_MAX   (32u << 20)
@@ -42,10 +43,12 @@ struct echo_server {
 	struct dispatcher *dispatcher;
 	struct source_limit *source_limit;
 	struct buf tools_list, openapi; /* made once */
-	pthread_mutex_t lock;           /* of the audit, and of what tools count */
+	pthread_mutex_t lock;           /* of what tools count */
 	bool has_lock;
 	wall_time started;
 	uint64_t denied, limited;
+	/* Lines of the audit about requests without a valid token, and about those of tokens that may not. */
+	struct rate strangers, denials;
 	bool ready, is_stopping;
 };
 
@@ -57,8 +60,7 @@ struct echo_call {
 	struct http_exchange *x;
 	const struct http_request *q; /* until it is replied to */
 	struct echo_tool *tool;       /* NULL: of MCP */
-	struct tenant tenant;         /* a copy: reloads happen meanwhile */
-	bool is_scoped;               /* false: everything may be seen, there are no tenants */
+	const struct tenant *tenant;  /* whose it is */
 	echo_fn *run;                 /* on a thread */
 	/* the reply, which run() makes: */
 	int status;
@@ -71,13 +73,13 @@ struct echo_call {
 };
 
 /* echo_call_start - @x is answered by @run on a thread of @lane, or refused at once: who asks may not (403), or
- * not now (429, 503). @verb: 0: any. */
+ * not now (429, 503). @verb as of tenants_admit(). */
 void echo_call_start(struct echo_server *e, enum echo_lane lane, unsigned verb,
 	struct echo_tool *tool, echo_fn *run, struct http_exchange *x,
 	const struct http_request *q);
 
-/* echo_admit - whether @q may be answered now, which is replied to if not. *ret is whose it is, valid on the
- * loop until it returns to its waiting; NULL: everybody's. */
+/* echo_admit - whether @q may be answered now, which is replied to if not. *ret is whose it is, as of
+ * tenants_find(). */
 bool echo_admit(struct echo_server *e, unsigned verb, struct http_exchange *x,
 	const struct http_request *q, const struct tenant **ret);
 
@@ -87,6 +89,11 @@ int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arg
 
 /* echo_audit - a line of the audit, if there is one; any thread. */
 void echo_audit(struct echo_server *e, const struct audit_entry *entry);
+
+/* echo_audit_refusal - likewise, unless there were too many of its kind, which @rate counts: a flood of
+ * refusals does not push the lines of others out of the files. On the loop. */
+void echo_audit_refusal(struct echo_server *e, const struct http_request *q, const char *key_name,
+	int status, struct rate *rate);
 
 struct echo_tool *echo_tool_find(struct echo_server *e, const char *name);
 

@@ -87,7 +87,7 @@ static json_t *store_json(struct echo_server *e)
 		s.fault ? tool_json_text(s.fault_text) : json_null());
 }
 
-/* How much there is of all clusters is not for a token that sees some. */
+/* How much there is of all clusters, and what is wrong with which file, is not for a token that sees some. */
 static void on_health(void *arg, struct http_exchange *x, const struct http_request *q)
 {
 	struct echo_server *e = arg;
@@ -100,9 +100,10 @@ static void on_health(void *arg, struct http_exchange *x, const struct http_requ
 	data = json_pack("{s:s, s:s, s:s, s:f}", "status", is_well(e, why) ? "ok" : "degraded",
 		"version", INGERO_VERSION, "engine", e->settings.store->ops->name, "uptime_s",
 		(double)(wall_now().ns - e->started.ns) / 1e9);
-	json_object_set_new(data, "why", why[0] ? tool_json_text(why) : json_null());
-	if (!t || !t->clusters)
+	if (!t->clusters) {
+		json_object_set_new(data, "why", why[0] ? tool_json_text(why) : json_null());
 		json_object_set_new(data, "store", store_json(e));
+	}
 	echo_reply_data(x, data);
 }
 
@@ -220,7 +221,7 @@ static void on_metrics(void *arg, struct http_exchange *x, const struct http_req
 
 	if (!echo_admit(e, TENANT_READ, x, q, &t))
 		return;
-	if (t && t->clusters) {
+	if (t->clusters) {
 		echo_reply_error(x, 403, "tenant_scoped_bearer_refused",
 			"metrics are of all clusters: they need a token that may see all");
 		return;
@@ -244,13 +245,27 @@ static void on_refused(
 	struct echo_server *e = arg;
 
 	if (status == 401 || status == 403)
-		echo_audit(e, &(struct audit_entry){.wall_ns = wall_now().ns,
-				      .key_name = "",
-				      .credential = q->credential,
-				      .peer = q->peer ? q->peer : "",
-				      .action = "denied",
-				      .text = q->path,
-				      .status = status});
+		echo_audit_refusal(e, q, "", status, &e->strangers);
+}
+
+/* Refusals under /api/v2 have the envelope, too. */
+static bool put_refusal(struct buf *b, const char *path, int status, const char *text)
+{
+	static const struct {
+		int status;
+		const char *code;
+	} codes[] = {{401, "unauthorized"}, {403, "forbidden"}, {404, "not_found"},
+		{405, "method_not_allowed"}, {413, "too_large"}, {429, "rate_limited"},
+		{503, "busy"}};
+	const char *code = "bad_request";
+
+	if (strncmp(path, "/api/v2/", 8) != 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+		if (codes[i].status == status)
+			code = codes[i].code;
+	echo_put_error(b, code, text);
+	return true;
 }
 
 static const struct http_route fixed[] = {
@@ -277,15 +292,28 @@ static const struct http_route gone[] = {
 	{"POST", "/api/v1/", echo_on_unknown, .open = true},
 };
 
-static bool has_v1(const struct http_route *more)
+/* A server has one argument for all its handlers: routes of others go through here to theirs. */
+static void on_other(void *arg, struct http_exchange *x, const struct http_request *q)
 {
-	for (; more && more->method; more++)
-		if (!strncmp(more->path, "/api/v1/", 8))
-			return true;
-	return false;
+	const char *method = !strcmp(q->method, "HEAD") ? "GET" : q->method;
+	struct echo_server *e = arg;
+	const struct http_route *found = NULL;
+
+	for (const struct http_route *r = e->settings.routes; r->method; r++) {
+		size_t len = strlen(r->path);
+
+		if (!strcmp(r->method, method) &&
+			(!strcmp(r->path, q->path) || (!found && r->path[len - 1] == '/' &&
+							      !strncmp(r->path, q->path, len))))
+			found = r;
+	}
+	if (found)
+		found->handler(e->settings.arg, x, q);
+	else
+		echo_on_unknown(e, x, q);
 }
 
-static struct http_route *make_routes(const struct http_route *more)
+static struct http_route *make_routes(const struct http_route *more, bool v1)
 {
 	size_t n = ARRAY_SIZE(fixed) + ARRAY_SIZE(gone), count = 0;
 	struct http_route *routes;
@@ -297,10 +325,12 @@ static struct http_route *make_routes(const struct http_route *more)
 		return NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
 		routes[count++] = fixed[i];
-	for (size_t i = 0; i < ARRAY_SIZE(gone) && !has_v1(more); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(gone) && !v1; i++)
 		routes[count++] = gone[i];
-	for (; more && more->method; more++)
-		routes[count++] = *more;
+	for (; more && more->method; more++) {
+		routes[count] = *more;
+		routes[count++].handler = on_other;
+	}
 	return routes;
 }
 
@@ -376,7 +406,7 @@ int echo_server_new(struct loop *l, const struct echo_server_settings *s, struct
 	struct errinfo *reterr)
 {
 	_cleanup_(echo_server_freep) struct echo_server *e = calloc(1, sizeof(*e));
-	_cleanup_free_ struct http_route *routes = make_routes(s->routes);
+	_cleanup_free_ struct http_route *routes = make_routes(s->routes, s->v1);
 	struct http_server_settings http = s->http;
 	int r;
 
@@ -391,6 +421,7 @@ int echo_server_new(struct loop *l, const struct echo_server_settings *s, struct
 	http.routes = routes;
 	http.arg = e;
 	http.refused = on_refused;
+	http.error_body = put_refusal;
 	r = http_server_new(l, &http, &e->http, reterr);
 	if (r < 0)
 		return r;
@@ -417,11 +448,6 @@ void echo_server_free(struct echo_server *e)
 	buf_done(&e->tools_list);
 	buf_done(&e->openapi);
 	free(e);
-}
-
-void *echo_server_arg(const struct echo_server *e)
-{
-	return e->settings.arg;
 }
 
 const char *echo_server_address(const struct echo_server *e)

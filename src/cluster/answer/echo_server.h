@@ -4,7 +4,7 @@
  *   POST /mcp                     the tools of tool.h, and the prompt `investigate`
  *   GET  /api/v2/tools/list       the tools with their schemas
  *   POST /api/v2/tools/NAME       one of them; arguments are the body, a JSON object. GET: of the query
- *   POST /api/v2/sql              {"sql": "SELECT …", "limit": 1000}
+ *   POST /api/v2/sql              {"query": "SELECT …", "limit": 1000}
  *   GET  /api/v2/openapi.json     all that as OpenAPI 3.1
  *   GET  /api/v2/health, /api/v2/whoami, /metrics
  *   GET  /api/versions, /livez, /readyz, /healthz   without a token
@@ -28,8 +28,8 @@ struct echo_server_settings { /* everything is the caller's and outlives the ser
 	struct audit *audit;     /* NULL: none */
 	/* Without routes and arg; tokens: tenants_tokens(). */
 	struct http_server_settings http;
-	/* Further routes; NULL: none. Their handlers are given the server: see echo_server_arg(). One for
-	 * /api/v1/… takes the place of 410. */
+	bool v1; /* /api/v1 is somebody's, of @routes: it is not answered with 410 */
+	/* Further routes, ended by a method of NULL; NULL: none. Their handlers are given @arg. */
 	const struct http_route *routes;
 	/* Further metrics (keeper, journal, receiver); NULL: none. */
 	void (*metrics)(void *arg, struct metric_set *s);
@@ -46,7 +46,6 @@ int echo_server_new(struct loop *l, const struct echo_server_settings *s, struct
 void echo_server_free(struct echo_server *e);
 DEFINE_CLEANUP(struct echo_server *, echo_server_free)
 
-void *echo_server_arg(const struct echo_server *e); /* of the settings */
 const char *echo_server_address(const struct echo_server *e);
 
 /* echo_server_set_ready - what /readyz says; "no" until it is called. */

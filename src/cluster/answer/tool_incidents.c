@@ -15,7 +15,7 @@
 struct bill {
 	json_t *nodes, *kinds; /* by name */
 	double total, lost_ns;
-	size_t priced, unpriced;
+	size_t priced, unpriced, own; /* own: told by nodes, of themselves */
 };
 
 static void charge(json_t *o, const struct sql_table *t, size_t row)
@@ -34,8 +34,13 @@ static void charge(json_t *o, const struct sql_table *t, size_t row)
 static void add_incident(struct bill *b, const struct sql_table *t, size_t row)
 {
 	const char *kind = tool_text(t, row, INCIDENT_KIND);
-	json_t *k = member_object(b->kinds, kind);
+	json_t *k;
 
+	if (incident_is_own(t, row)) {
+		b->own++;
+		return;
+	}
+	k = member_object(b->kinds, kind);
 	json_object_set_new(k, "kind", tool_json_text(kind));
 	charge(k, t, row);
 	charge(member_node(b->nodes, tool_text(t, row, INCIDENT_CLUSTER),
@@ -53,7 +58,13 @@ static void add_incident(struct bill *b, const struct sql_table *t, size_t row)
 static void say_bill(struct buf *text, const struct bill *b)
 {
 	if (!b->priced && !b->unpriced) {
-		buf_puts(text, "No incidents in this time, so nothing was lost that is known of.");
+		buf_puts(text,
+			"The cluster tells of no incidents in this time, so nothing was lost that "
+			"is known of.");
+		if (b->own)
+			buf_printf(text,
+				" %zu were told by nodes of themselves: these have no price.",
+				b->own);
 		return;
 	}
 	buf_printf(text, "%zu incidents cost %.1f s of the jobs' time.", b->priced + b->unpriced,
@@ -84,11 +95,12 @@ int tool_cost(const struct tool_call *c, json_t **ret, struct buf *ret_text, str
 
 		say_bill(ret_text, &b);
 		r = tool_done(
-			json_pack("{s:o, s:s, s:o, s:b, s:I, s:I, s:I, s:o, s:o}", "window",
+			json_pack("{s:o, s:s, s:o, s:b, s:I, s:I, s:I, s:I, s:o, s:o}", "window",
 				tool_scope_json(&s, c), "currency", "USD", "total", total,
 				"complete", (int)(b.unpriced == 0 && !t.truncated),
 				"priced_incidents", (json_int_t)b.priced, "unpriced_incidents",
-				(json_int_t)b.unpriced, "lost_ns", (json_int_t)b.lost_ns, "by_node",
+				(json_int_t)b.unpriced, "node_incidents", (json_int_t)b.own,
+				"lost_ns", (json_int_t)b.lost_ns, "by_node",
 				member_values(b.nodes, "lost_ns", limit), "by_kind",
 				member_values(b.kinds, "lost_ns", limit)),
 			ret);

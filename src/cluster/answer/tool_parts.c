@@ -21,7 +21,7 @@ int score_ask(const struct tool_call *c, const struct tool_scope *s, struct sql_
 	buf_puts(&q, "SELECT cluster_id, node_id, {last:\"last\":last_ns} AS newest, "
 		     "min(\"min\") AS least, sum(\"count\") AS points, max(last_ns) AS seen "
 		     "FROM {node_metrics} WHERE ");
-	tool_equals(&q, "metric_name", TOOL_SCORE);
+	buf_puts(&q, TOOL_IS_SCORE);
 	tool_where(&q, c, filters);
 	buf_puts(&q, " GROUP BY cluster_id, node_id ORDER BY least");
 	return tool_ask(c, &minutes, &q, ret, reterr);
@@ -57,6 +57,11 @@ json_t *incident_json(const struct sql_table *t, size_t row)
 	json_object_set_new(o, "since", tool_time(tool_int(t, row, INCIDENT_BEGIN)));
 	json_object_set_new(o, "time", tool_time(tool_int(t, row, INCIDENT_TS)));
 	return o;
+}
+
+bool incident_is_own(const struct sql_table *t, size_t row)
+{
+	return tool_same(t, row, INCIDENT_SOURCE, "node");
 }
 
 /* ---- counters ---- */

@@ -6,6 +6,7 @@
 
 /* As src/push sends them. */
 #define TOOL_SCORE     "ingero.node.health_score"
+#define TOOL_IS_SCORE  "metric_name LIKE '%.health_score'" /* that of `stress` too */
 #define TOOL_STRAGGLER "ingero.node.straggler_event"
 
 #define TOOL_LOW_SCORE 0.4 /* below it a node is a straggler, unless a caller says otherwise */
@@ -38,6 +39,9 @@ enum incident_column {
 int incident_ask(const struct tool_call *c, const struct tool_scope *s, size_t limit,
 	struct sql_table *ret, struct errinfo *reterr);
 json_t *incident_json(const struct sql_table *t, size_t row);
+/* incident_is_own - a node tells why it is slow itself: that makes it no straggler, and its time is
+ * that of one step. What the job lost is told by the cluster. */
+bool incident_is_own(const struct sql_table *t, size_t row);
 
 /* ---- counters ---- */
 

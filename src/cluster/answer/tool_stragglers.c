@@ -62,7 +62,7 @@ static int count_low(struct search *s, struct errinfo *reterr)
 
 	buf_puts(&q, "SELECT cluster_id, node_id, count(*) AS n, min(ts_ns) AS first "
 		     "FROM {events} WHERE ");
-	tool_equals(&q, "metric_name", TOOL_SCORE);
+	buf_puts(&q, TOOL_IS_SCORE);
 	buf_printf(&q, " AND value_double < %.17g AND node_id IN (", s->threshold);
 	json_object_foreach (s->nodes, key, n) {
 		buf_puts(&q, any ? ", " : "");
@@ -165,7 +165,7 @@ static int add_incidents(struct search *s, struct errinfo *reterr)
 	int r = incident_ask(s->call, &s->scope, INCIDENTS, &t, reterr);
 
 	for (size_t i = 0; r == 0 && i < t.row_count; i++)
-		if (is_straggling(tool_text(&t, i, INCIDENT_KIND)) &&
+		if (!incident_is_own(&t, i) && is_straggling(tool_text(&t, i, INCIDENT_KIND)) &&
 			tool_text(&t, i, INCIDENT_NODE)[0])
 			add_reason(member_node(s->nodes, tool_text(&t, i, INCIDENT_CLUSTER),
 					   tool_text(&t, i, INCIDENT_NODE)),

@@ -89,7 +89,8 @@ static int add_chains(struct summary *u, struct errinfo *reterr)
 static json_t *cluster_of(struct summary *u, const char *name)
 {
 	static const char *const counts[] = {"nodes", "silent_nodes", "low_nodes", "points",
-		"collectives", "causal_chains", "incidents", "open_incidents", "lost_ns"};
+		"collectives", "causal_chains", "incidents", "open_incidents", "node_incidents",
+		"lost_ns"};
 	json_t *c = json_object_get(u->clusters, name);
 
 	if (c)
@@ -110,6 +111,10 @@ static int add_incidents(struct summary *u, struct errinfo *reterr)
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
 		json_t *c = cluster_of(u, tool_text(&t, i, INCIDENT_CLUSTER));
 
+		if (incident_is_own(&t, i)) {
+			member_add_int(c, "node_incidents", 1);
+			continue;
+		}
 		member_add_int(c, "incidents", 1);
 		member_add_int(c, "open_incidents", !tool_int(&t, i, INCIDENT_RESOLVED));
 		member_add_int(c, "lost_ns", tool_int(&t, i, INCIDENT_LOST));
@@ -119,7 +124,7 @@ static int add_incidents(struct summary *u, struct errinfo *reterr)
 	return r;
 }
 
-/* Nodes into their clusters; "badness" orders the worst first. */
+/* Nodes into their clusters; "badness" orders the worst first: by the lowest score, then by the last. */
 static void fold_nodes(struct summary *u)
 {
 	static const char *const counts[] = {"points", "collectives", "causal_chains"};
@@ -141,7 +146,7 @@ static void fold_nodes(struct summary *u)
 		json_object_set_new(n, "silent", json_boolean(silent));
 		json_object_set_new(n, "last_seen", tool_time((int64_t)seen));
 		json_object_set_new(n, "badness",
-			json_real(score    ? 2 - json_real_value(score)
+			json_real(score ? 3 - json_real_value(score) - member_real(n, "score") / 100
 				  : silent ? 1
 					   : 0));
 		json_object_del(n, "last_ns");

@@ -75,7 +75,7 @@ const struct
 									"\"cluster_id\",\"nodes\",\"silent_nodes\",\"low_nodes\",\"points\","
 									"\"incidents\",\"open_incidents\",\"lost_ns\",\"cost\"",
 									S("cluster_id") "," I("nodes") "," I("silent_nodes") "," I("low_nodes") "," I("points") "," I("collectives") "," I(
-										"causal_chains") "," I("incidents") "," I("open_incidents") "," I("lost_ns") "," NN("cost")) "," LIST("worst_nodes",
+										"causal_chains") "," I("incidents") "," I("open_incidents") "," I("node_incidents") "," I("lost_ns") "," NN("cost")) "," LIST("worst_nodes",
 									"lowest score first",
 									WHO_NEEDS ",\"silent\",\"last_seen\"",
 									WHO

@@ -83,6 +83,7 @@ static void keep(void *arg, const struct receiver_request *q, keeper_done *done,
 	}
 	k.may_write = may_write;
 	k.may_write_arg = (void *)t;
+	k.sender = q->credential;
 	keeper_take(s->keeper, &k, done, done_arg);
 }
 
@@ -288,7 +289,7 @@ static void refuse_question(struct http_exchange *x, const struct tenant_refusal
 
 static void on_fleet(void *arg, struct http_exchange *x, const struct http_request *q)
 {
-	struct echo_service *s = echo_server_arg(arg);
+	struct echo_service *s = arg;
 	struct tenant_refusal no;
 	const struct tenant *t;
 
@@ -308,7 +309,7 @@ static void on_fleet(void *arg, struct http_exchange *x, const struct http_reque
 		api_server_answer(s->fleet, x, q);
 }
 
-/* The fleet's routes, answered through this service: a server has one argument for all its handlers. The
+/* The fleet's routes, answered through this service. The
  * answers about health and figures are ours. */
 static int take_routes(struct echo_service *s, struct api_server *fleet)
 {
@@ -341,6 +342,7 @@ static int open_api(struct echo_service *s, const struct echo_addresses *a, stru
 		.tenants = s->settings.tenants,
 		.audit = s->audit,
 		.http = a->http,
+		.v1 = a->fleet,
 		.metrics = put_metrics,
 		.is_well = is_well,
 		.arg = s};

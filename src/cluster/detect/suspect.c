@@ -18,6 +18,7 @@
 #define GONE_NS       (15 * NS_PER_S)
 #define SURE          0.5
 #define SHARE_LEAST   0.01           /* of the job's time; less is not worth waking anybody */
+#define SHARE_EARLY   0.02           /* likewise, before STEPS_SHAPE have been seen */
 #define LATE_LEAST    3              /* steps: twice may be chance */
 #define LOOKS_LEAST   2              /* in which somebody is found */
 #define STEPS_LEAST   8              /* to compare ranks by */
@@ -130,6 +131,7 @@ void suspect_look(struct fleet *f, struct cluster *c)
 		return;
 	}
 	struct price p = price_of(f, c->name);
+	double least = b.steps < STEPS_SHAPE ? SHARE_EARLY : SHARE_LEAST;
 	bool sure = holds(c, &b, f->now_ns);
 
 	if (sure && b.kind == BLAME_UNEVEN && b.confidence >= SURE)
@@ -137,8 +139,8 @@ void suspect_look(struct fleet *f, struct cluster *c)
 	for (size_t i = 0; sure && b.kind != BLAME_UNEVEN && i < b.suspect_count; i++) {
 		const struct blame_suspect *who = &b.suspects[i];
 
-		if (who->confidence >= SURE && who->share >= SHARE_LEAST &&
-			who->late >= LATE_LEAST && who->worker < count)
+		if (who->confidence >= SURE && who->share >= least && who->late >= LATE_LEAST &&
+			who->worker < count)
 			take_suspect(f, c, &b, who, &workers[who->worker], &p);
 	}
 	blame_done(&b);

@@ -182,14 +182,69 @@ static void take_rows(struct keeper *k, struct rows *rows, const struct seen_key
 		TAKE(p);
 }
 
+/* Of a request some of which its sender may not write, another one may write the rest: it is told by its
+ * sender, too. */
+static struct seen_key key_of_part(const struct keeper_request *q, const struct seen_key *whole)
+{
+	char text[SEEN_KEY + sizeof(q->sender)];
+
+	memcpy(text, whole->bytes, SEEN_KEY);
+	memcpy(text + SEEN_KEY, &q->sender, sizeof(q->sender));
+	return seen_key_of("part", text, sizeof(text));
+}
+
+struct asked { /* who may write, and whether there is room for one more cluster */
+	struct keeper *keeper;
+	const struct keeper_request *request;
+	uint64_t now_ns;
+	bool is_full; /* there was none */
+};
+
+static bool may_write(void *arg, const char *cluster, size_t len)
+{
+	struct asked *a = arg;
+	const struct keeper_request *q = a->request;
+	bool has_room;
+
+	if (q->may_write && !q->may_write(q->may_write_arg, cluster, len))
+		return false;
+	has_room = cluster_limit_take(&a->keeper->clusters, cluster, len, a->now_ns);
+	a->is_full |= !has_room;
+	return has_room;
+}
+
+/* read_rows - 0, or why the request as a whole is refused, in @ret. */
+static int read_rows(struct keeper *k, const struct keeper_request *q, struct rows *rows,
+	struct keeper_result *ret)
+{
+	struct asked asked = {.keeper = k, .request = q, .now_ns = mono_now().ns};
+	struct keeper_request guarded = *q;
+	struct errinfo e = {0};
+	int r;
+
+	guarded.may_write = may_write;
+	guarded.may_write_arg = &asked;
+	r = rows_read(&guarded, wall_now().ns, k->seen, rows, &e);
+	if (r < 0) {
+		snprintf(ret->why, sizeof(ret->why), "%s", *e.text ? e.text : reason_of(r));
+		return r;
+	}
+	r = judge_rows(rows, ret);
+	if (asked.is_full && r != -EAGAIN)
+		snprintf(ret->why, sizeof(ret->why),
+			"rows of more than %d clusters came within an hour: give clusters fewer names",
+			CLUSTER_LIMIT);
+	return asked.is_full && r == -EACCES ? -EBADMSG : r;
+}
+
 void keeper_take(struct keeper *k, const struct keeper_request *q, keeper_done *done, void *arg)
 {
 	_cleanup_(rows_done) struct rows rows = {.batch.bytes = BUF_INIT(ROWS_BYTES_MAX)};
 	struct seen_key key = seen_key_of(otlp_signal_id(q->signal), q->data, q->len);
-	enum seen_state state = seen_find(k->seen, &key);
+	struct seen_key part = key_of_part(q, &key);
+	enum seen_state state = MAX(seen_find(k->seen, &key), seen_find(k->seen, &part));
 	const char *why = not_now(k);
-	struct keeper_result result;
-	struct errinfo e = {0};
+	struct keeper_result result = {0};
 	int r;
 
 	if (!why && state == SEEN_PENDING)
@@ -203,18 +258,13 @@ void keeper_take(struct keeper *k, const struct keeper_request *q, keeper_done *
 		done(arg, &(struct keeper_result){.duplicate = true});
 		return;
 	}
-	r = rows_read(q, wall_now().ns, k->seen, &rows, &e);
-	if (r < 0) {
-		refuse(k, done, arg, r, *e.text ? e.text : reason_of(r));
-		return;
-	}
-	r = judge_rows(&rows, &result);
+	r = read_rows(k, q, &rows, &result);
 	if (r < 0)
 		refuse(k, done, arg, r, result.why);
 	else if (!rows.batch.row_count)
 		done(arg, &result);
 	else
-		take_rows(k, &rows, &key, &result, done, arg);
+		take_rows(k, &rows, rows.refused ? &part : &key, &result, done, arg);
 }
 
 void keeper_take_rows(struct keeper *k, const struct batch *b, keeper_done *done, void *arg)
@@ -405,6 +455,7 @@ int keeper_new(struct loop *l, const struct keeper_settings *s, struct keeper **
 	k->journal = s->journal;
 	k->store = s->store;
 	k->backlog_max = s->backlog_max ? s->backlog_max : KEEPER_BACKLOG;
+	k->clusters = CLUSTER_LIMIT_INIT;
 	k->finished_fd = -1;
 	TAILQ_INIT(&k->pending);
 	k->fill = (struct keeper_fill){
@@ -438,6 +489,7 @@ void keeper_free(struct keeper *k)
 	}
 	if (k->seen)
 		seen_free(k->seen);
+	cluster_limit_done(&k->clusters);
 	pthread_mutex_destroy(&k->fill.lock);
 	free(k);
 }

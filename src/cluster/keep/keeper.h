@@ -43,6 +43,7 @@ struct keeper_request {
 	/* Whether the sender may write to a cluster; NULL: to all. */
 	bool (*may_write)(void *arg, const char *cluster, size_t len);
 	void *may_write_arg;
+	uint64_t sender; /* whose right that is; 0: everybody's */
 };
 
 struct keeper_result {

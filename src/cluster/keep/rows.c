@@ -23,6 +23,7 @@ void rows_done(struct rows *r)
 {
 	buf_done(&r->batch.bytes);
 	free(r->keys);
+	idmap_done(&r->known);
 }
 
 int rows_reject(struct rows *r, const char *why)

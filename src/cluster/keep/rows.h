@@ -18,6 +18,7 @@
 #pragma once
 
 #include "base/errinfo.h"
+#include "base/idmap.h"
 #include "cluster/keep/keeper.h"
 #include "cluster/keep/seen.h"
 
@@ -32,7 +33,8 @@ struct rows { /* begins as zeros, but for batch.bytes.max; rows_done() afterward
 	bool waits;            /* part of it is being written: it has to come again */
 	struct seen_key *keys; /* of what in it counts once */
 	size_t key_count, key_room;
-	char why[256]; /* of the first that was rejected */
+	struct idmap known; /* them, by their first bytes */
+	char why[256];      /* of the first that was rejected */
 };
 void rows_done(struct rows *r);
 

@@ -18,16 +18,18 @@ static bool is_new(struct rows_walk *x, const struct seen_key *k)
 {
 	struct rows *r = x->rows;
 	enum seen_state state = seen_find(x->seen, k);
+	uint64_t id;
 	int err;
 
 	if (state == SEEN_PENDING)
 		r->waits = true;
-	for (size_t i = 0; state == SEEN_NOT && i < r->key_count; i++)
-		if (memcmp(&r->keys[i], k, sizeof(*k)) == 0)
-			return false;
-	if (state != SEEN_NOT)
+	memcpy(&id, k->bytes, sizeof(id));
+	if (state != SEEN_NOT || idmap_get(&r->known, id))
 		return false;
+	r->known.max = KEYS_MAX;
 	err = ARRAY_RESERVE(r->keys, r->key_room, r->key_count + 1, KEYS_MAX);
+	if (err == 0)
+		err = idmap_put(&r->known, id, r);
 	if (err < 0) {
 		x->err = -ENOMEM;
 		return false;

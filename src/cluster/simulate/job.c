@@ -306,6 +306,22 @@ static int collect(struct run *r, struct job_trace *ret)
 	return 0;
 }
 
+/* The Sends and Recvs of one group: to and from everybody but itself, each like @c. */
+static int emit_group(struct worker *w, const struct comm *m, const struct push_call *like)
+{
+	struct push_call c = *like;
+	int e = 0;
+
+	for (uint32_t k = 0; e == 0 && k < 2 * m->size; k++) {
+		if (k / 2 == (uint32_t)c.rank)
+			continue;
+		c.peer = (int32_t)(k / 2);
+		c.op = k % 2 ? NCCL_RECV : NCCL_SEND;
+		e = emit(w, &c);
+	}
+	return e;
+}
+
 /* Those who wait for the one that does not come are inside a call that has not ended. */
 static int emit_open(struct run *r, struct worker *w)
 {
@@ -326,6 +342,8 @@ static int emit_open(struct run *r, struct worker *w)
 		c.nranks = (int32_t)m->size;
 		c.op = o->op;
 		c.bytes = o->bytes;
+		if (m->exchanges)
+			return emit_group(w, m, &c);
 	} else if (o->what == OP_RECEIVE) {
 		const struct channel *ch = &r->channels[o->channel];
 

@@ -91,6 +91,7 @@ int verdict_of_random(uint64_t seed, enum job_fault fault, struct verdict *ret)
 			.latency_ns = 2000000}};
 	int r;
 
+	s.job.seq_per_comm = false; /* agents count the calls to each peer: push.h */
 	core.nodes = nodes_defaults;
 	core.calls = calls_defaults;
 	core.seed = seed;

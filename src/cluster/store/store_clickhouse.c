@@ -19,109 +19,131 @@ size_t clickhouse_store_shards(const struct store_clickhouse *s)
 	return clickhouse_shard_count(s->client);
 }
 
-int clickhouse_store_run(struct store_clickhouse *s, size_t shard, const char *query,
-	struct sql_table *ret, struct errinfo *reterr)
+static const struct store_limits own_limits = {.rows_max = 1u << 20, .bytes_max = 64u << 20};
+
+static struct clickhouse_ask own_ask(struct store_clickhouse *s, size_t shard, const char *query)
 {
-	struct store_limits limits = {.rows_max = 1u << 20, .bytes_max = 64u << 20};
-	struct clickhouse_ask a = {.shard = shard,
+	return (struct clickhouse_ask){
+		.shard = shard,
 		.account = &s->writer,
 		.query = query,
 		.settings = s->slow_drops
 				    ? "&database_atomic_wait_for_drop_and_detach_synchronously=1"
 				    : NULL,
 		.timeout_ns = CLICKHOUSE_TIMEOUT_NS,
-		.answer_max = limits.bytes_max};
+		.answer_max = own_limits.bytes_max,
+	};
+}
+
+int clickhouse_store_run(struct store_clickhouse *s, size_t shard, const char *query,
+	struct sql_table *ret, struct errinfo *reterr)
+{
+	struct clickhouse_ask a = own_ask(s, shard, query);
 	int r = clickhouse_ask_all(s->client, &a, 1, reterr);
 
 	if (r == 0 && ret)
-		r = clickhouse_tsv_read(buf_str(&a.answer), a.answer.len, &limits, ret, reterr);
+		r = clickhouse_tsv_read(buf_str(&a.answer), a.answer.len, &own_limits, ret, reterr);
 	clickhouse_ask_done(&a);
+	return r;
+}
+
+int clickhouse_store_run_all(struct store_clickhouse *s, const char *query, struct sql_table *ret,
+	struct errinfo *reterr)
+{
+	struct clickhouse_ask asks[CLICKHOUSE_SHARDS_MAX];
+	size_t count = clickhouse_store_shards(s);
+	int r;
+
+	for (size_t i = 0; i < count; i++)
+		asks[i] = own_ask(s, i, query);
+	r = clickhouse_ask_all(s->client, asks, count, reterr);
+	for (size_t i = 0; i < count; i++) {
+		if (r == 0 && ret)
+			r = clickhouse_tsv_read(buf_str(&asks[i].answer), asks[i].answer.len,
+				&own_limits, &ret[i], reterr);
+		clickhouse_ask_done(&asks[i]);
+	}
 	return r;
 }
 
 /* ---- the tables ---- */
 
-static int get_int(struct store_clickhouse *s, size_t shard, const char *query, int64_t *ret,
+struct answers { /* of all shards */
+	struct sql_table at[CLICKHOUSE_SHARDS_MAX];
+};
+
+static void answers_done(struct answers *a)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(a->at); i++)
+		sql_table_done(&a->at[i]);
+}
+
+/* The integers of one row from each shard. */
+static int get_row(struct store_clickhouse *s, const char *query, int columns, struct answers *ret,
 	struct errinfo *reterr)
 {
-	_cleanup_(sql_table_done) struct sql_table t = {0};
-	int r = clickhouse_store_run(s, shard, query, &t, reterr);
+	int r = clickhouse_store_run_all(s, query, ret->at, reterr);
 
-	if (r < 0)
-		return r;
-	if (t.row_count != 1 || sql_table_cell(&t, 0, 0)->type != SQL_INT)
-		return errinfo_set(reterr, -EPROTO, "ClickHouse does not answer as expected");
-	*ret = sql_table_cell(&t, 0, 0)->i;
-	return 0;
+	for (size_t i = 0; r == 0 && i < clickhouse_store_shards(s); i++) {
+		bool ok = ret->at[i].row_count == 1 && ret->at[i].column_count == columns;
+
+		for (int c = 0; ok && c < columns; c++)
+			ok = sql_table_cell(&ret->at[i], 0, c)->type == SQL_INT;
+		if (!ok)
+			r = errinfo_set(reterr, -EPROTO, "ClickHouse does not answer as expected");
+	}
+	return r;
 }
 
 /* What all servers can do that the oldest ones cannot. */
 static int learn_features(struct store_clickhouse *s, struct errinfo *reterr)
 {
-	const struct {
-		const char *query;
-		bool *ret;
-	} rows[] = {
-		{"SELECT count() FROM system.functions WHERE name = 'quantileExactInclusive'",
-			&s->exact_quantile},
-		{"SELECT count() FROM system.settings WHERE name = 'joined_subquery_requires_alias'",
-			&s->plain_joins},
-		{"SELECT count() FROM system.settings WHERE name = 'async_insert'", &s->no_delay},
-		{"SELECT count() FROM system.settings WHERE name = "
-		 "'database_atomic_wait_for_drop_and_detach_synchronously'",
-			&s->slow_drops},
-		{"SELECT count() FROM system.merge_tree_settings WHERE name = 'fsync_after_insert'",
-			&s->synced},
-	};
+	static const char query[] =
+		"SELECT (SELECT count() FROM system.functions WHERE name = 'quantileExactInclusive'), "
+		"(SELECT count() FROM system.settings WHERE name = 'joined_subquery_requires_alias'), "
+		"(SELECT count() FROM system.settings WHERE name = 'async_insert'), "
+		"(SELECT count() FROM system.settings WHERE name = "
+		"'database_atomic_wait_for_drop_and_detach_synchronously'), "
+		"(SELECT count() FROM system.merge_tree_settings WHERE name = 'fsync_after_insert')";
+	bool *const features[] = {
+		&s->exact_quantile, &s->plain_joins, &s->no_delay, &s->slow_drops, &s->synced};
+	_cleanup_(answers_done) struct answers a = {0};
+	int r = get_row(s, query, ARRAY_SIZE(features), &a, reterr);
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		bool everywhere = true;
-
-		for (size_t shard = 0; shard < clickhouse_store_shards(s); shard++) {
-			int64_t count;
-			int r = get_int(s, shard, rows[i].query, &count, reterr);
-
-			if (r < 0)
-				return r;
-			everywhere &= count > 0;
-		}
-		*rows[i].ret = everywhere; /* used from the next statement on */
+	for (size_t f = 0; r == 0 && f < ARRAY_SIZE(features); f++) {
+		*features[f] = true;
+		for (size_t i = 0; i < clickhouse_store_shards(s); i++)
+			*features[f] &= sql_table_cell(&a.at[i], 0, (int)f)->i > 0;
 	}
-	return 0;
+	return r;
 }
 
 static int make_tables(struct store_clickhouse *s, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf q = BUF_INIT(64u << 10);
+	int r = 0;
 
-	for (size_t shard = 0; shard < clickhouse_store_shards(s); shard++)
-		for (size_t i = 0;
-			buf_clear(&q), clickhouse_schema_next(&q, &s->names, s->synced, i); i++) {
-			int r = q.err ? q.err
-				      : clickhouse_store_run(s, shard, buf_str(&q), NULL, reterr);
-
-			if (r < 0)
-				return r;
-		}
-	return 0;
+	for (size_t i = 0; r == 0 && clickhouse_schema_next(&q, &s->names, s->synced, i); i++) {
+		r = q.err ? q.err : clickhouse_store_run_all(s, buf_str(&q), NULL, reterr);
+		buf_clear(&q);
+	}
+	return r;
 }
 
 /* A position stands on a shard only if all shards had reached it: the greatest is true. */
 static int learn_position(struct store_clickhouse *s, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf q = BUF_INIT(4096);
+	_cleanup_(answers_done) struct answers a = {0};
+	int r;
 
 	buf_printf(&q, "SELECT max(position) FROM %s.journal_local", s->names.database);
-	for (size_t shard = 0; shard < clickhouse_store_shards(s); shard++) {
-		int64_t position;
-		int r = get_int(s, shard, buf_str(&q), &position, reterr);
-
-		if (r < 0)
-			return r;
-		s->stats.durable = MAX(s->stats.durable, (uint64_t)position);
-	}
+	r = get_row(s, buf_str(&q), 1, &a, reterr);
+	for (size_t i = 0; r == 0 && i < clickhouse_store_shards(s); i++)
+		s->stats.durable =
+			MAX(s->stats.durable, (uint64_t)sql_table_cell(&a.at[i], 0, 0)->i);
 	s->stats.visible = s->taken = s->stats.durable;
-	return 0;
+	return r;
 }
 
 /* ---- opening ---- */

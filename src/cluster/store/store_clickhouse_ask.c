@@ -89,8 +89,8 @@ int clickhouse_ask_select(struct store *store, const struct store_scope *scope,
 	buf_printf(&settings,
 		"&join_use_nulls=1&readonly=1&max_execution_time=%" PRIu64
 		"&max_result_rows=%zu&max_result_bytes=%zu&result_overflow_mode=break%s",
-		(uint64_t)(limits->timeout_ns / NS_PER_S + 1), limits->rows_max + 1, limits->bytes_max,
-		s->plain_joins ? "&joined_subquery_requires_alias=0" : "");
+		(uint64_t)(limits->timeout_ns / NS_PER_S + 1), limits->rows_max + 1,
+		limits->bytes_max, s->plain_joins ? "&joined_subquery_requires_alias=0" : "");
 	a.query = buf_str(&q);
 	return ask(s, &a, &settings, limits, ret, reterr);
 }
@@ -126,19 +126,15 @@ static int make_scope(struct store_clickhouse *s, const struct store_scope *scop
 	struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf q = BUF_INIT(64u << 10);
+	int r = 0;
 
 	if (scope_is_made(s, name))
 		return 0;
-	for (size_t shard = 0; shard < clickhouse_store_shards(s); shard++)
-		for (size_t i = 0;
-			buf_clear(&q), clickhouse_scope_next(&q, &s->names, name, scope, i); i++) {
-			int r = q.err ? q.err
-				      : clickhouse_store_run(s, shard, buf_str(&q), NULL, reterr);
-
-			if (r < 0)
-				return r;
-		}
-	return remember_scope(s, name);
+	for (size_t i = 0; r == 0 && clickhouse_scope_next(&q, &s->names, name, scope, i); i++) {
+		r = q.err ? q.err : clickhouse_store_run_all(s, buf_str(&q), NULL, reterr);
+		buf_clear(&q);
+	}
+	return r < 0 ? r : remember_scope(s, name);
 }
 
 /* A reader's account is the operator's to make: say which one is missing. */

@@ -29,9 +29,8 @@
 #include "base/hash.h"
 #include "cluster/store/store_clickhouse_private.h"
 
-#define INSERT_BYTES  (16u << 20) /* rows of a table on a shard that go at once */
-#define REACHED_MAX   65536       /* partitions */
-#define ROW_BYTES_MAX (TABLE_COLUMNS_MAX * (BATCH_TEXT_MAX + 16))
+#define INSERT_BYTES (16u << 20) /* rows of a table on a shard that go at once */
+#define REACHED_MAX  65536       /* partitions */
 
 static struct clickhouse_slot *slot_of(struct store_clickhouse *s, size_t shard, int table)
 {
@@ -49,25 +48,34 @@ static void forget_waiting(struct store_clickhouse *s)
 
 /* ---- what the shards have ---- */
 
-static int learn_slot(struct store_clickhouse *s, size_t shard, int table, struct errinfo *reterr)
+static int keep_reached(struct clickhouse_slot *slot, const struct sql_table *t)
 {
-	struct clickhouse_slot *slot = slot_of(s, shard, table);
+	int r = ARRAY_RESERVE(slot->reached, slot->reached_room, t->row_count, REACHED_MAX);
+
+	if (r < 0)
+		return r;
+	slot->reached_count = t->row_count;
+	for (size_t i = 0; i < t->row_count; i++)
+		slot->reached[i] = (struct clickhouse_reached){
+			(int)sql_table_cell(t, i, 0)->i, (uint64_t)sql_table_cell(t, i, 1)->i};
+	return 0;
+}
+
+static int learn_table(struct store_clickhouse *s, int table, struct errinfo *reterr)
+{
 	_cleanup_buf_ struct buf q = BUF_INIT(4096);
-	_cleanup_(sql_table_done) struct sql_table t = {0};
+	struct sql_table t[CLICKHOUSE_SHARDS_MAX] = {{0}};
 	int r;
 
 	buf_printf(&q, "SELECT journal_day, max(journal_seq) FROM %s.%s_local GROUP BY journal_day",
 		s->names.database, store_tables[table].name);
-	r = clickhouse_store_run(s, shard, buf_str(&q), &t, reterr);
-	if (r == 0)
-		r = ARRAY_RESERVE(slot->reached, slot->reached_room, t.row_count, REACHED_MAX);
-	if (r < 0)
-		return r;
-	slot->reached_count = t.row_count;
-	for (size_t i = 0; i < t.row_count; i++)
-		slot->reached[i] = (struct clickhouse_reached){
-			(int)sql_table_cell(&t, i, 0)->i, (uint64_t)sql_table_cell(&t, i, 1)->i};
-	return 0;
+	r = clickhouse_store_run_all(s, buf_str(&q), t, reterr);
+	for (size_t shard = 0; shard < clickhouse_store_shards(s); shard++) {
+		if (r == 0)
+			r = keep_reached(slot_of(s, shard, table), &t[shard]);
+		sql_table_done(&t[shard]);
+	}
+	return r;
 }
 
 /* The gates first, so that nothing waits at one whose pass is gone: its rows would go nowhere. */
@@ -91,44 +99,36 @@ static int close_gates(struct store_clickhouse *s, size_t shard, struct errinfo 
 	return r;
 }
 
-static int open_gates(struct store_clickhouse *s, size_t shard, struct errinfo *reterr)
+static int open_gates(struct store_clickhouse *s, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf q = BUF_INIT(4096);
+	int r = 0;
 
-	for (size_t i = 0; buf_clear(&q), clickhouse_gate_next(&q, &s->names, s->gate, i); i++) {
-		int r = q.err ? q.err : clickhouse_store_run(s, shard, buf_str(&q), NULL, reterr);
-
-		if (r < 0)
-			return r;
+	for (size_t i = 0; r == 0 && clickhouse_gate_next(&q, &s->names, s->gate, i); i++) {
+		r = q.err ? q.err : clickhouse_store_run_all(s, buf_str(&q), NULL, reterr);
+		buf_clear(&q);
 	}
-	return 0;
-}
-
-static int learn_shard(struct store_clickhouse *s, size_t shard, struct errinfo *reterr)
-{
-	int r = close_gates(s, shard, reterr);
-
-	for (int t = 0; r == 0 && t < TABLE_COUNT; t++)
-		if (t != TABLE_METRICS)
-			r = learn_slot(s, shard, t, reterr);
-	return r < 0 ? r : open_gates(s, shard, reterr);
+	return r;
 }
 
 int clickhouse_fill_learn(struct store_clickhouse *s, struct errinfo *reterr)
 {
+	int r = 0;
+
 	if (s->gate_lost)
 		return errinfo_set(reterr, -EPERM,
 			"another process fills database %s of ClickHouse: stop one of them, then start this one again",
 			s->names.database);
 	s->gate = (uint64_t)wall_now().ns;
-	for (size_t shard = 0; shard < clickhouse_store_shards(s); shard++) {
-		int r = learn_shard(s, shard, reterr);
-
-		if (r < 0)
-			return r;
-	}
-	s->reached_known = true;
-	return 0;
+	for (size_t shard = 0; r == 0 && shard < clickhouse_store_shards(s); shard++)
+		r = close_gates(s, shard, reterr);
+	for (int t = 0; r == 0 && t < TABLE_COUNT; t++)
+		if (t != TABLE_METRICS)
+			r = learn_table(s, t, reterr);
+	if (r == 0)
+		r = open_gates(s, reterr);
+	s->reached_known = r == 0;
+	return r;
 }
 
 static bool is_there(const struct clickhouse_slot *slot, int day, uint64_t seq)
@@ -285,15 +285,13 @@ int clickhouse_fill_take(struct store *store, uint64_t position, const void *bat
 static int write_position(struct store_clickhouse *s, uint64_t position, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf q = BUF_INIT(4096);
+	int r;
 
 	buf_printf(&q, "INSERT INTO %s.journal_local (key, position) VALUES (0, %" PRIu64 ")",
 		s->names.database, position);
-	for (size_t shard = 0; shard < clickhouse_store_shards(s); shard++) {
-		int r = clickhouse_store_run(s, shard, buf_str(&q), NULL, reterr);
-
-		if (r < 0)
-			return r;
-	}
+	r = clickhouse_store_run_all(s, buf_str(&q), NULL, reterr);
+	if (r < 0)
+		return r;
 	pthread_mutex_lock(&s->lock);
 	s->stats.durable = position;
 	pthread_mutex_unlock(&s->lock);
@@ -341,12 +339,11 @@ int clickhouse_fill_commit(struct store *store, struct errinfo *reterr)
 	return 0;
 }
 
+/* Twice: an older position may be settling. */
 int clickhouse_fill_seal(struct store *store, struct errinfo *reterr)
 {
 	struct store_clickhouse *s = (struct store_clickhouse *)store;
-	int r = clickhouse_fill_commit(store, reterr);
+	int r = settle(s, reterr);
 
-	if (r == 0)
-		r = settle(s, reterr);
-	return r;
+	return r < 0 ? r : settle(s, reterr);
 }

@@ -57,6 +57,11 @@ size_t clickhouse_store_shards(const struct store_clickhouse *s);
 int clickhouse_store_run(struct store_clickhouse *s, size_t shard, const char *query,
 	struct sql_table *ret, struct errinfo *reterr);
 
+/* The same statement on all shards at once; @ret is NULL or has a table for each shard, which are the
+ * caller's in any case. */
+int clickhouse_store_run_all(struct store_clickhouse *s, const char *query, struct sql_table *ret,
+	struct errinfo *reterr);
+
 /* store_clickhouse_fill.c */
 int clickhouse_fill_take(
 	struct store *s, uint64_t position, const void *batch, size_t len, struct errinfo *reterr);

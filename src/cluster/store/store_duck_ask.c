@@ -187,6 +187,8 @@ int reading_begin(struct store_duck *s, const struct store_scope *scope, struct 
 		ret->live_rows += ret->live[i]->row_count;
 	}
 	ret->position = s->visible;
+	ret->durable = s->durable;
+	ret->dropped_rows = s->dropped_rows;
 	pthread_mutex_unlock(&s->set_mutex);
 	return ret->parts ? 0 : -ENOMEM;
 }

@@ -128,9 +128,10 @@ struct reading {
 	struct part **parts;
 	size_t part_count;
 	struct generation *live[2];
-	size_t live_count;  /* 1 or 2 */
-	uint64_t live_rows; /* at least so many */
-	uint64_t position;  /* at least up to this one */
+	size_t live_count;              /* 1 or 2 */
+	uint64_t live_rows;             /* at least so many */
+	uint64_t position;              /* at least up to this one */
+	uint64_t durable, dropped_rows; /* as they are with these parts */
 };
 
 int asking_new(struct asking **ret);

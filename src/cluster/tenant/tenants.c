@@ -226,24 +226,18 @@ static bool take(struct rate *used, unsigned rate, uint64_t now_ns, uint64_t *re
 	return false;
 }
 
-bool tenants_take(struct tenants *t, uint64_t credential, uint64_t now_ns, uint64_t *ret_ns)
-{
-	struct acl_entry *e = t && credential ? find(t, credential) : NULL;
-
-	return !e || take(&e->asked, e->ask_rate, now_ns, ret_ns);
-}
-
-const struct tenant *tenants_admit(struct tenants *t, uint64_t credential, enum tenant_verb verb,
+const struct tenant *tenants_admit(struct tenants *t, uint64_t credential, unsigned verb,
 	uint64_t now_ns, int64_t now_wall_ns, struct tenant_refusal *ret)
 {
 	const struct tenant *who = tenants_find(t, credential, now_wall_ns);
 	struct acl_entry *e = who && who != &everybody ? find(t, credential) : NULL;
 	uint64_t wait_ns = 0;
 
-	if (!who || !(who->verbs & verb)) {
+	if (!who || (who->verbs & verb) != verb) {
 		*ret = (struct tenant_refusal){.status = 403,
 			.code = TENANT_REFUSED,
-			.text = who ? "this token may not do that" : "this token is not valid"};
+			.text = who ? "this token may not do that: /api/v2/whoami says what it may do"
+				    : "this token is not valid any more"};
 		return NULL;
 	}
 	if (!e || (verb == TENANT_INGEST ? take(&e->ingested, e->ingest_rate, now_ns, &wait_ns)
@@ -251,7 +245,7 @@ const struct tenant *tenants_admit(struct tenants *t, uint64_t credential, enum 
 		return who;
 	*ret = (struct tenant_refusal){.status = 429,
 		.code = "rate_limited",
-		.text = "too many requests with this token",
+		.text = "too many requests with this token: wait as Retry-After says",
 		.retry_s = (unsigned)(wait_ns / NS_PER_S + 1)};
 	return NULL;
 }

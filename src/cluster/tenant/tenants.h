@@ -71,9 +71,6 @@ const struct tenant *tenants_find(struct tenants *t, uint64_t credential, int64_
 /* tenant_may_see - also whether it may send for it. Nobody (NULL) sees nothing. */
 bool tenant_may_see(const struct tenant *t, const char *cluster, size_t len);
 
-/* tenants_take - one more question of the credential; false: over its rate, *ret_ns says when again. */
-bool tenants_take(struct tenants *t, uint64_t credential, uint64_t now_ns, uint64_t *ret_ns);
-
 /* Why a request is refused: http_reply_error()'s status and text, a code for programs, and in how many
  * seconds it may come again (0: no matter). */
 struct tenant_refusal {
@@ -83,7 +80,7 @@ struct tenant_refusal {
 };
 #define TENANT_REFUSED "tenant_scoped_bearer_refused"
 
-/* tenants_admit - tenants_find(), @verb and the rate of questions, or of TENANT_INGEST, in one: who it is,
- * or NULL and *ret. */
-const struct tenant *tenants_admit(struct tenants *t, uint64_t credential, enum tenant_verb verb,
+/* tenants_admit - one more request: tenants_find(), @verb (0: any will do) and the rate of questions, or of
+ * TENANT_INGEST. Who it is, or NULL and *ret. */
+const struct tenant *tenants_admit(struct tenants *t, uint64_t credential, unsigned verb,
 	uint64_t now_ns, int64_t now_wall_ns, struct tenant_refusal *ret);

@@ -48,16 +48,19 @@ function ranksView(d) {
 		{title: "Late, p99", class: "n", cell: (r) => f.duration(r.lag_p99_ns)},
 		{title: "Waited for others", class: "n wide", cell: (r) => f.duration(r.waited_ns)},
 		{title: "Clock", class: "n wide", hint: "offset of the node's clock and how wrong it may be", cell: (r) => `${f.duration(r.clock.offset_ns)} ± ${f.duration(r.clock.error_ns)}`}],
-	late, (r) => `${r.node}/${r.pid}`, "Late ranks"), el("p", {class: "note"}, `Of ${f.counted(d.total, "rank")}.`));
+	late, (r) => `${r.node}/${r.pid}`, "Late ranks"), el("p", {class: "note"}, `The latest of ${f.counted(d.total, "rank")}.`));
 }
 
 function heatView() {
 	const d = data.heatmap, list = d.communicators || [];
 	$("comm-choice").hidden = list.length < 2;
 	show($("comm"), [...list].sort((a, b) => b.nranks - a.nranks || b.matched - a.matched).slice(0, 200)
-		.map((c) => el("option", {value: c.comm, selected: c.comm === d.comm}, `${c.comm} (${c.nranks} ranks)`)));
+		.map((c) => el("option", {value: c.comm, key: c.comm}, `${c.nranks} ranks (${c.comm})`)));
+	$("comm").value = d.comm || "";
 	show($("heat-scale"), scale());
 	heat.take(d);
+	if (state.rank !== null && heat.seq === null)
+		heat.find(state.rank);
 	for (const x of [document.querySelector(".heatmap"), $("heat-said"), $("heat-scale"), $("heat-zoom"), $("heat-keys")])
 		x.hidden = !heat.columns.length;
 }
@@ -130,7 +133,9 @@ async function look(rank, node, jump) {
 		chosen = past.steps = null;
 	}
 	chosenView();
-	if (rank !== null && data.heatmap)
+	if (rank === null && data.heatmap)
+		heat.leave();
+	else if (data.heatmap)
 		heat.find(rank);
 	if (jump) {
 		$("chosen-title").focus({preventScroll: true});
@@ -198,7 +203,8 @@ function frame() {
 	$("banner").hidden = !refusal || refusal.status === 401;
 	show($("banner"), refusal ? `\u25b2 ${refusal.message}. Retrying.${asOf ? ` What you see is of ${f.clock(asOf)}.` : ""}` : "");
 	$("cluster-choice").hidden = list.length < 2;
-	show($("cluster"), list.map((c) => el("option", {value: c.cluster_id, selected: c.cluster_id === state.cluster}, c.episodes ? `\u25b2 ${c.cluster_id}` : c.cluster_id)));
+	show($("cluster"), list.map((c) => el("option", {value: c.cluster_id, key: c.cluster_id}, c.episodes ? `\u25b2 ${c.cluster_id}` : c.cluster_id)));
+	$("cluster").value = state.cluster;
 	show($("pause"), paused ? "Continue" : "Pause");
 	$("pause").setAttribute("aria-pressed", paused);
 	show($("about"), state.cluster ? group(el("span", {class: refusal || paused ? "pill" : "pill live"}, paused ? "paused" : refusal ? "not up to date" : "live"), name(state.cluster, 60), asOf ? ` \u00b7 ${f.moment(asOf)}` : "") : "");
@@ -210,7 +216,7 @@ const VIEWS = [["blame", ["blame"], () => group(verdict(data.blame), own() ? num
 	["cost", ["cost"], () => costView(data.cost.clusters.find((c) => c.cluster_id === state.cluster), courseView())],
 	["ranks", ["ranks"], () => ranksView(data.ranks)],
 	["hangs", ["hangs", "mismatches"], () => hangsView(data.hangs, data.mismatches)],
-	["incidents", ["episodes"], () => incidentsView(data.episodes, only, past.incidents)],
+	["incidents", ["episodes"], () => incidentsView(data.episodes, only, past.incidents, own() && own().symbol)],
 	["nodes", ["nodes", "jobs"], () => nodesView(data.nodes, data.jobs.jobs, lasting(), allNodes)]];
 
 function showAll() {
@@ -246,10 +252,23 @@ async function heatmapAsk(params) {
 	return merged(got, there);
 }
 
-async function answer(id) {
-	const asked = state.cluster, params = {...QUESTIONS[id], cluster_id: id === "clusters" ? "" : asked};
+// A token for some clusters may ask about these only, one at a time.
+async function clustersAsk() {
 	try {
-		const got = await (id === "heatmap" ? heatmapAsk(params) : client.get(id, params));
+		return await client.get("clusters");
+	} catch (e) {
+		const mine = e.status === 403 ? await memory.clusters() : null;
+		if (!mine)
+			throw e;
+		const got = await Promise.all(mine.slice(0, 100).map((id) => client.get("clusters", {cluster_id: id})));
+		return {now_ns: Math.max(0, ...got.map((g) => g.now_ns)), clusters: got.flatMap((g) => g.clusters)};
+	}
+}
+
+async function answer(id) {
+	const asked = state.cluster, params = {...QUESTIONS[id], cluster_id: asked};
+	try {
+		const got = await (id === "heatmap" ? heatmapAsk(params) : id === "clusters" ? clustersAsk() : client.get(id, params));
 		if (asked !== state.cluster && id !== "clusters")
 			return;
 		data[id] = got;

@@ -21,7 +21,9 @@ const STEPS = [
 const MOST_ROWS = 256, LEAST_CELLS = 4, DRAG_PX = 8, ROW_TICKS = 9;
 const GONE = {light: [20, 24, 29], dark: [255, 255, 255]};
 
+// lateness - the least that a cell stands for, in nanoseconds; null: missing. about - the middle of it.
 export const lateness = (cell) => cell === "-" ? null : (2 ** (LEVEL.get(cell) / 2) - 1) * 1e3;
+export const about = (cell) => cell === "-" || cell === "0" ? lateness(cell) : (2 ** ((LEVEL.get(cell) + .5) / 2) - 1) * 1e3;
 
 // worst - of @cells from @from to @to: missing, then the latest. Digits stand in the order of their characters.
 export function worst(cells, from, to) {
@@ -157,6 +159,8 @@ export class Heat {
 				nodes.push(el("span", {key: `n${p.from}`, title: p.node, style: {top: `${((from - v.y) / v.height * 100).toFixed(2)}%`,
 					height: `${((to - from) / v.height * 100).toFixed(2)}%`}}, el("bdi", {}, p.node)));
 		});
+		if (this.seq !== null && this.place >= v.y && this.place < v.y + v.height)
+			rows.push(el("b", {key: "chosen", style: at(this.place)}, `${this.rank(this.place) ?? `(${this.place})`} \u25b8`));
 		show(this.rows, rows);
 		show(this.nodes, nodes);
 		const seen = this.columns.slice(v.x, v.x + v.width), few = [seen[0], seen[Math.floor(seen.length / 2)], seen[seen.length - 1]];
@@ -181,7 +185,7 @@ export class Heat {
 		const c = this.columns[x], cell = c && c.cells[place];
 		if (!cell)
 			return;
-		const ns = lateness(cell), node = this.node(place), row = this.rowName(place);
+		const ns = about(cell), node = this.node(place), row = this.rowName(place);
 		show(this.said, `${opName(c.op)} ${c.seq}, ${clock(c.last_ns)}: ${row}${node ? ` on ${node}` : ""} ` + (ns === null ? "is missing" :
 			ns < 1e3 ? "was on time" : `came about ${duration(ns)} after the median`) + `; the last came ${duration(c.lag_ns)} after the median.`);
 	}
@@ -196,8 +200,16 @@ export class Heat {
 		this.seq = this.columns[x].seq;
 		this.place = place;
 		this.say(x, place);
+		this.axes();
 		this.mark();
 		this.on.choose(this.columns[x], place);
+	}
+
+	// leave - nothing is chosen any more.
+	leave() {
+		this.seq = null;
+		this.axes();
+		this.mark();
 	}
 
 	// find - brings the row of @rank into view and marks its latest cell there; false: there is none.

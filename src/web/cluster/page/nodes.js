@@ -5,7 +5,7 @@ import {badge, bar, nothing, table} from "./parts.js";
 import * as links from "./links.js";
 import * as f from "./format.js";
 
-const MOST_ROWS = 40;
+const MOST_ROWS = 40, MANY = 48; // of many nodes the well ones are small
 
 // What is the matter with a node: its own trouble, or that of a rank on it.
 function trouble(n, episodes) {
@@ -29,17 +29,18 @@ function silentView(nodes, seats) {
 
 // ---- by job ----
 
-function tile(n, episodes, ranks) {
+function tile(n, episodes, ranks, dense) {
 	const t = n.score === undefined ? null : trouble(n, episodes);
 	const said = [n.node, t ? t.text : n.state || "no health pushed", ranks ? links.ranks(ranks) : "", n.score === undefined ? "" : `score ${n.score.toFixed(3)}, heard ${f.duration(n.age_ns)} ago`].filter(Boolean).join(", ");
 	return el("li", {key: `t${n.node}`}, el("a", {href: `?node=${encodeURIComponent(n.node)}`, class: `tile ${t ? t.level : n.state === "active" ? "well" : "quiet"}`, title: said, "aria-label": said, "data-act": "node", "data-node": n.node},
-		name(n.node, 40), el("small", {}, t ? t.text : n.state || "\u2013")));
+		name(n.node, 40), dense && !t && n.state === "active" ? null : el("small", {}, t ? t.text : n.state || "\u2013")));
 }
 
 // The troubled first: of a thousand they are to be seen at once.
 function tiles(list, episodes, seats) {
 	const rank = (n) => n.score === undefined ? 1 : trouble(n, episodes) ? 0 : 2;
-	return el("ul", {class: "tiles"}, [...list].sort((a, b) => rank(a) - rank(b) || a.node.localeCompare(b.node, "en", {numeric: true})).map((n) => tile(n, episodes, seats.get(n.node))));
+	const dense = list.length > MANY;
+	return el("ul", {class: dense ? "tiles dense" : "tiles"}, [...list].sort((a, b) => rank(a) - rank(b) || a.node.localeCompare(b.node, "en", {numeric: true})).map((n) => tile(n, episodes, seats.get(n.node), dense)));
 }
 
 function jobView(job, by, episodes) {

@@ -3,7 +3,7 @@
 // words, what happened before, and the way to the node itself.
 import {el, group, name} from "./dom.js";
 import {figures, nothing, table} from "./parts.js";
-import {lateness, opName} from "./heat.js";
+import {about, opName} from "./heat.js";
 import * as links from "./links.js";
 import * as f from "./format.js";
 
@@ -52,9 +52,9 @@ function lately(heat, rank) {
 	const place = heat.names.indexOf(rank);
 	if (place < 0 || heat.columns.length < 2)
 		return null;
-	const cells = heat.columns.slice(-MOST_BARS).map((c) => [c, lateness(c.cells[place])]), most = Math.max(...cells.map(([, ns]) => ns || 0), 1e6);
+	const cells = heat.columns.slice(-MOST_BARS).map((c) => [c, about(c.cells[place])]), most = Math.max(...cells.map(([, ns]) => ns || 0), 1e6);
 	const late = cells.filter(([, ns]) => ns === null || ns >= 1e6).length;
-	return el("figure", {class: "lately"}, el("figcaption", {}, `Its last ${f.counted(cells.length, "collective")}: late or missing in ${f.count(late)}, at most ${f.duration(most)}`),
+	return el("figure", {class: "lately"}, el("figcaption", {}, `Its last ${f.counted(cells.length, "collective")}: late or missing in ${f.count(late)}, by up to about ${f.duration(most)}`),
 		el("div", {class: "arrivals low", role: "img", "aria-label": `Lateness of rank ${rank} by collective`}, cells.map(([c, ns]) => el("span", {
 			class: ns === null ? "gone" : ns >= 1e6 ? "late" : null, title: `${opName(c.op)} ${c.seq}: ${ns === null ? "missing" : f.duration(ns)}`,
 			style: {height: ns === null ? "100%" : `${(2 + 98 * ns / most).toFixed(1)}%`}}))));
