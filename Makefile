@@ -40,6 +40,7 @@ all: ## Build the programs: build/ingero and build/ingero-cluster
 .PHONY: demo
 demo: all ## Explain an incident: a real one as root, else a recorded one (no GPU needed)
 	@$(BUILD)/ingero demo incident
+	@echo "A cluster of 64 ranks, its day and its page: $(BUILD)/ingero-cluster demo"
 
 .PHONY: check
 check: ## Run all tests; the last line is "N passed, N failed, N skipped"
