@@ -43,7 +43,7 @@ struct duck_worker_question {
  * sentence: what there is instead of what was not found.
  * -EINVAL the statement is wrong, not alone or not a query; -EPERM it asks for what it may not;
  * -ETIMEDOUT; -ENOMEM; -E2BIG the statement, or the list of files, is over its ceiling; -EBUSY no turn came
- * in time; -ECANCELED as of sql_worker_watch(); -ENOENT a file is gone, or there is no library; -EBADMSG a
+ * in time, or a file is being written; -ECANCELED as of sql_worker_watch(); -ENOENT a file is gone, or there is no library; -EBADMSG a
  * file is damaged, which the sentence names; -EPROTO the process ended or answered what cannot be. */
 int duck_worker_ask(const struct duck_worker_question *q, const struct sql_guard_rules *rules,
 	struct sql_table *ret, struct buf *hint, struct errinfo *reterr);

@@ -59,6 +59,9 @@ int duck_attach_all(struct duck_connection *c, const struct duck_files *f, struc
 		snprintf(text, sizeof(text), "ATTACH '%s' AS p%zu (READ_ONLY)",
 			duck_file_path(f, i, path), i);
 		r = duck_exec(c, text, &e);
+		if (r < 0 && strstr(e.text, "Conflicting lock"))
+			return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, -EBUSY,
+				"%s is being written: try again", last_part(f->names[i]));
 		if (r < 0)
 			return errinfo_set(reterr, r == -ENOMEM ? r : -EBADMSG,
 				"%s cannot be read: %.300s", last_part(f->names[i]), e.text);

@@ -19,8 +19,8 @@ int duck_files_open(struct duck_files *f, struct errinfo *reterr);
 /* duck_file_path - a path of file @i that does not tell where it lies. */
 const char *duck_file_path(const struct duck_files *f, size_t i, char out[DUCK_FILE_PATH_MAX]);
 
-/* duck_attach_all - each as a catalog of its own, to be read. -EBADMSG one is damaged; the sentence names
- * it. */
+/* duck_attach_all - each as a catalog of its own, to be read. -EBADMSG one is damaged, -EBUSY one is
+ * being written; the sentence names it. */
 int duck_attach_all(struct duck_connection *c, const struct duck_files *f, struct errinfo *reterr);
 
 /* duck_make_views - each table as a view over the files that have it. */

@@ -134,6 +134,16 @@ struct push_report {
 	double confidence;          /* 0..1 */
 };
 
+/* An incident that the agent has explained, as its table causal_chains has it. Texts are the caller's; "":
+ * not known, as is 0. */
+struct push_chain {
+	int64_t detected_ns;
+	const char *id, *severity, *summary, *root_cause, *explanation;
+	const char *recommendations, *timeline; /* arrays of JSON */
+	const char *op;
+	double p99_us, p50_us, tail_ratio;
+};
+
 const char *push_state_id(enum push_state s);
 const char *push_signal_metric(enum push_signal s); /* "ingero.node.launch_rate" */
 bool push_signal_more_is_better(enum push_signal s);

@@ -9,6 +9,7 @@
 #define PUSH_SCOPE_HEALTH  "ingero.health"
 #define PUSH_SCOPE_CALLS   "ingero.collectives" /* also the event's name, as of the next */
 #define PUSH_SCOPE_REPORT  "ingero.report"
+#define PUSH_SCOPE_CHAIN   "ingero.causal_chain"
 #define PUSH_SCOPE_VERSION "0.10.0"
 
 /* Of the resource. */

@@ -4,7 +4,8 @@
  * Health goes as metrics with the published names (scope ingero.health). Collectives go as log records
  * of the scope ingero.collectives, event name "ingero.collectives", each with a body of bytes that
  * holds many calls (push_calls_pack()); reports as log records of the scope ingero.report, event name
- * "ingero.report", with attributes. A receiver that knows nothing of us can keep and forward all of it. */
+ * "ingero.report", with attributes; explained incidents likewise as ingero.causal_chain, with attributes
+ * named as the columns of that table. A receiver that knows nothing of us can keep and forward all of it. */
 #pragma once
 
 #include "base/buf.h"
@@ -39,6 +40,8 @@ void push_metrics_protobuf(struct buf *b, const struct push_metrics *m);
 void push_calls_protobuf(struct buf *b, const struct push_calls *c);
 void push_report_json(struct buf *b, const struct push_report *r);
 void push_report_protobuf(struct buf *b, const struct push_report *r);
+void push_chains_protobuf(
+	struct buf *b, const struct push_who *who, const struct push_chain *chains, size_t count);
 
 /* push_calls_pack - the bytes of a record's body: about 13 a call (push_calls.c has their layout). Calls
  * without a communicator are counted as lost instead; -ENOBUFS beyond PUSH_CALLS_MAX.

@@ -75,6 +75,16 @@ export function quiet(name, page) {
 	equal(`${name}: no other server was asked`, page.foreign, []);
 }
 
+// lateCells - of each row of the cluster's heat map: how many cells have the colour of 100 ms and more.
+export const lateCells = (page) => page.evaluate(() => {
+	const canvas = document.getElementById("heat"), {width, height} = canvas, g = new OffscreenCanvas(width, height).getContext("2d", {willReadFrequently: true});
+	g.drawImage(canvas, 0, 0);
+	const words = new Uint32Array(g.getImageData(0, 0, width, height).data.buffer), rows = new Array(height).fill(0);
+	const word = (rgb) => new Uint32Array(new Uint8ClampedArray([...rgb, 255]).buffer)[0], late = [word([176, 24, 48]), word([255, 110, 122])];
+	words.forEach((w, i) => { rows[Math.floor(i / width)] += late.includes(w) ? 1 : 0; });
+	return rows;
+});
+
 // picture - of the whole page, as wide as it is; left in $shots, if that is given. What sticks to the top is there once.
 export async function picture(page, name, most = 6000) {
 	if (!shots)

@@ -2,7 +2,7 @@
 // cluster_large.mjs - the cluster's page with 1,040 ranks in two jobs on 130 nodes: the late rank is seen among a thousand,
 // found and opened; zoom by buttons, keys, a rectangle and two fingers; the silent node; nodes by job. With $shots pictures are
 // left there.
-import {api, check, equal, open, picture, quiet, url, withBrowser} from "./browser.mjs";
+import {api, check, equal, lateCells, open, picture, quiet, url, withBrowser} from "./browser.mjs";
 
 const LATE = 777, NODE = "gpu-097", RANKS = 1024, POOLED = 256, SILENT = "gpu-003", HUNG = 13;
 const PHONE = {viewport: {width: 390, height: 844}, isMobile: true, hasTouch: true, deviceScaleFactor: 1, colorScheme: "dark"};
@@ -14,20 +14,10 @@ async function load(page, query = "") {
 	await page.waitForFunction(() => document.getElementById("heat").width > 40 && document.querySelectorAll("#nodes .tile").length);
 }
 
-// Of each row of the picture: how many cells have the colour of 100 ms and more.
-function late() {
-	const canvas = document.getElementById("heat"), {width, height} = canvas, g = new OffscreenCanvas(width, height).getContext("2d", {willReadFrequently: true});
-	g.drawImage(canvas, 0, 0);
-	const bytes = g.getImageData(0, 0, width, height).data, rows = new Array(height).fill(0);
-	for (let i = 0; i < width * height; i++)
-		rows[Math.floor(i / width)] += bytes[4 * i] === 176 && bytes[4 * i + 1] === 24 && bytes[4 * i + 2] === 48 ? 1 : 0;
-	return rows;
-}
-
 async function map(page) {
 	const [width, height] = await size(page);
 	equal("1,024 ranks: neighbours share a row", height, POOLED);
-	const rows = await page.evaluate(late);
+	const rows = await lateCells(page);
 	check("1,024 ranks: the late one is seen among them", rows[Math.floor(LATE / 4)] > width / 3 && rows.filter((n) => n > width / 3).length === 1, rows);
 	await page.focus("#heat");
 	await page.keyboard.press("Enter");
@@ -57,7 +47,7 @@ async function map(page) {
 	await page.mouse.up();
 	const part = await size(page);
 	check("a rectangle: zooms to it", part[0] < width * .5 && part[1] < 64 && part[1] > 8, part);
-	check("a rectangle: single ranks are to be seen", (await page.evaluate(late)).filter((n) => n > 0).length === 1, await page.evaluate(late));
+	check("a rectangle: single ranks are to be seen", (await lateCells(page)).filter((n) => n > 0).length === 1, await lateCells(page));
 	await page.mouse.move(box.x + box.width * .5, box.y + box.height * .5);
 	await page.keyboard.down("Control");
 	await page.mouse.wheel(0, 500);

@@ -7,7 +7,7 @@
  *   duck-ask walled FILE…                 as bare, but behind the walls of the kernel; the files to be read
  *
  * Prints for each "error NUMBER SENTENCE" and perhaps "hint …", or "rows N" and the rows with tabs, or "signal
- * N"; then a NUL. */
+ * N"; then a NUL. At the end on standard error "peak N": the most KiB that a child had. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -181,11 +181,12 @@ static void ask_apart(int argc, char **argv, const char *text)
 int main(int argc, char **argv)
 {
 	static char texts[1 << 20];
+	struct rusage children;
 	size_t len;
 
 	if (duck_worker_is_meant(argc, argv))
 		duck_worker_main();
-	if (argc < 3)
+	if (argc < 2)
 		return EXIT_USAGE;
 	if (!duck_fixture_has())
 		return 77;
@@ -199,5 +200,7 @@ int main(int argc, char **argv)
 		putchar(0);
 		fflush(stdout);
 	}
+	getrusage(RUSAGE_CHILDREN, &children);
+	fprintf(stderr, "peak %ld\n", children.ru_maxrss);
 	return EXIT_OK;
 }

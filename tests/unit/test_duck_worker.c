@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 
 #include "base/clock.h"
@@ -170,6 +171,38 @@ static void test_files_that_are_not(void **state)
 	assert_int_equal(ask(NULL, 0, text, 20000, &t, NULL, &e), -E2BIG);
 }
 
+/* Another process's lock: this one's would be dropped by whatever opens the file. */
+static void test_a_file_that_is_written(void **state)
+{
+	struct scratch *s = *state;
+	const char *files[1];
+	struct errinfo e = {0};
+	struct sql_table t;
+	char name[128];
+	int ready[2], r, status;
+	pid_t pid;
+
+	need();
+	files[0] = make(s, "1.duckdb", "CREATE TABLE events (ts_ns BIGINT)", name);
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct duck *d;
+
+		r = duck_open(files[0], NULL, &d, NULL);
+		_exit(r < 0 || write(ready[1], "x", 1) != 1 || pause());
+	}
+	assert_int_equal(read(ready[0], name + 127, 1), 1);
+	r = ask(files, 1, "SELECT 1", 20000, &t, NULL, &e);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(ready[0]);
+	close(ready[1]);
+	assert_int_equal(r, -EBUSY);
+	assert_non_null(strstr(e.text, "1.duckdb is being written"));
+	assert_int_equal(number_of(files, 1, "SELECT count(*) FROM events"), 0); /* control */
+}
+
 static void *ask_slowly(void *arg)
 {
 	struct sql_table t;
@@ -234,6 +267,7 @@ int main(int argc, char **argv)
 		TEST(test_a_hint),
 		TEST(test_a_lot_of_rows),
 		TEST(test_files_that_are_not),
+		TEST(test_a_file_that_is_written),
 		TEST(test_no_more_than_so_many_at_once),
 		TEST(test_nobody_waits_any_more),
 	};

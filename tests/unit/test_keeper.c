@@ -3,6 +3,7 @@
  * who may write, duplicates, restarts, a store and a journal that fail. */
 #include "journal_fixture.h"
 
+#include "cluster/keep/cluster_limit.h"
 #include "cluster/keep/keeper.h"
 #include "memory_store.h"
 #include "otlp/otlp_write.h"
@@ -17,6 +18,7 @@ struct rig {
 	size_t waiting;
 	struct keeper_result result;
 	const char *may_write; /* NULL: all */
+	uint64_t sender;
 	bool finished;
 };
 
@@ -90,7 +92,8 @@ static void take(struct rig *r, enum otlp_signal signal, bool json, const void *
 		.data = data,
 		.len = len,
 		.may_write = r->may_write ? may_write : NULL,
-		.may_write_arg = r};
+		.may_write_arg = r,
+		.sender = r->sender};
 
 	r->waiting++;
 	keeper_take(r->keeper, &q, on_kept, r);
@@ -405,6 +408,46 @@ static void test_reports(void **state)
 	assert_int_equal(r->store.row_count, 8);
 }
 
+static void test_chains_of_an_agent(void **state)
+{
+	struct rig *r = *state;
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	const struct push_chain chains[] = {{.detected_ns = 1000,
+						    .id = "chain-1",
+						    .severity = "HIGH",
+						    .summary = "slow copies",
+						    .root_cause = "rsync",
+						    .explanation = "in full",
+						    .recommendations = "[\"move it\"]",
+						    .timeline = "[]",
+						    .op = "cudaMemcpy",
+						    .p99_us = 900,
+						    .p50_us = 30,
+						    .tail_ratio = 30},
+		{.detected_ns = 2000,
+			.id = "chain-2",
+			.severity = "LOW",
+			.summary = "",
+			.root_cause = "",
+			.explanation = "",
+			.recommendations = "",
+			.timeline = "",
+			.op = ""}};
+
+	push_chains_protobuf(&b, &agent, chains, ARRAY_SIZE(chains));
+	take(r, OTLP_LOGS, false, b.data, b.len);
+	loop_run(r->journal->loop);
+	assert_int_equal(r->result.err, 0);
+	expect_row(r, "causal_chains|detected_at=1000|");
+	expect_row(r,
+		"|cluster_id=c1|node_id=n1|id=chain-1|severity=HIGH|summary=slow copies|root_cause=rsync|"
+		"explanation=in full|recommendations=[\"move it\"]|cuda_op=cudaMemcpy|p99_us=900|p50_us=30|"
+		"tail_ratio=30|timeline=[]|\n");
+	expect_row(r, "|node_id=n1|id=chain-2|severity=LOW|\n");
+	expect_row(r, "|metric_name=ingero.causal_chain|kind=log|body=slow copies|");
+	expect_row(r, "|causal_chain_id=chain-1|");
+}
+
 static void test_rows_of_our_own(void **state)
 {
 	struct rig *r = *state;
@@ -446,6 +489,72 @@ static void test_tenants(void **state)
 	assert_int_equal(take_calls(r, 1, 1), 0);
 	rows_of(r);
 	assert_int_equal(r->store.row_count, 4);
+}
+
+/* What one sender may not write another one may, and each of them once. */
+static void test_two_senders_of_one_request(void **state)
+{
+#define POINT(cluster)                                                                                     \
+	"{\"resource\":{\"attributes\":[" TEXT("node_id", "n") "," TEXT("cluster_id",                      \
+		cluster) "]},\"scopeMetrics\":[{\"metrics\":[{\"name\":\"m\",\"gauge\":{\"dataPoints\":[{" \
+			 "\"timeUnixNano\":\"" T0 "\",\"asInt\":1}]}}]}]}"
+	static const char both[] = "{\"resourceMetrics\":[" POINT("c1") "," POINT("c2") "]}";
+	struct rig *r = *state;
+
+	for (int i = 0; i < 2; i++) {
+		r->may_write = "c1";
+		r->sender = 1;
+		assert_int_equal(take_json(r, OTLP_METRICS, both), 0);
+		assert_int_equal(r->result.duplicate, i);
+		r->may_write = "c2";
+		r->sender = 2;
+		assert_int_equal(take_json(r, OTLP_METRICS, both), 0);
+		assert_int_equal(r->result.duplicate, i);
+	}
+	rows_of(r);
+	assert_int_equal(r->store.row_count, 2);
+}
+
+/* Names that somebody makes up have an end; clusters that were there before it still send. */
+static void test_too_many_clusters(void **state)
+{
+	struct rig *r = *state;
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+
+	buf_puts(&b, "{\"resourceMetrics\":[");
+	for (int i = 0; i <= CLUSTER_LIMIT; i++)
+		buf_printf(&b,
+			"%s{\"resource\":{\"attributes\":[" TEXT("node_id",
+				"n") ",{\"key\":\"cluster_id\",\"value\":{\"stringValue\":\"x%d\"}}]},"
+				     "\"scopeMetrics\":[{\"metrics\":[{\"name\":\"m\",\"gauge\":{\"dataPoints\":[{\"timeUnixNano\":\"" T0
+				     "\",\"asInt\":1}]}}]}]}",
+			i ? "," : "", i);
+	buf_puts(&b, "]}");
+	assert_int_equal(take_json(r, OTLP_METRICS, buf_str(&b)), 0);
+	assert_int_equal(r->result.taken, CLUSTER_LIMIT);
+	assert_int_equal(r->result.rejected, 1);
+	assert_non_null(strstr(r->result.why, "fewer names"));
+	assert_int_equal(take_gauge(r, NODE, "", "\"asInt\":1", T0), -EBADMSG);
+	assert_non_null(strstr(r->result.why, "fewer names"));
+	assert_int_equal(take_gauge(r, TEXT("node_id", "n") "," TEXT("cluster_id", "x7"), "",
+				 "\"asInt\":2", T0),
+		0);
+}
+
+static void test_names_are_counted_anew(void **state)
+{
+	struct cluster_limit l = CLUSTER_LIMIT_INIT;
+	uint64_t now_ns = 2 * CLUSTER_LIMIT_NS;
+	char name[16];
+
+	(void)state;
+	for (int i = 0; i <= CLUSTER_LIMIT; i++) {
+		snprintf(name, sizeof(name), "x%d", i);
+		assert_int_equal(
+			cluster_limit_take(&l, name, strlen(name), now_ns), i < CLUSTER_LIMIT);
+	}
+	assert_true(cluster_limit_take(&l, name, strlen(name), now_ns + CLUSTER_LIMIT_NS + 1));
+	cluster_limit_done(&l);
 }
 
 /* ---- duplicates ---- */
@@ -697,8 +806,12 @@ int main(void)
 		KEEPER_TEST(test_spans),
 		KEEPER_TEST(test_collectives),
 		KEEPER_TEST(test_reports),
+		KEEPER_TEST(test_chains_of_an_agent),
 		KEEPER_TEST(test_rows_of_our_own),
 		KEEPER_TEST(test_tenants),
+		KEEPER_TEST(test_two_senders_of_one_request),
+		KEEPER_TEST(test_too_many_clusters),
+		cmocka_unit_test(test_names_are_counted_anew),
 		KEEPER_TEST(test_same_request_counts_once),
 		KEEPER_TEST(test_duplicate_while_the_first_is_written),
 		KEEPER_TEST(test_duplicates_over_restarts),

@@ -12,6 +12,8 @@ struct seen {
 	size_t max;
 	struct recent_readings readings;
 	struct recent_incident incident;
+	struct recent_chain chain;
+	int chains;
 	int found;
 	int64_t row, last;
 	uint64_t points;
@@ -36,6 +38,15 @@ static int take_points(void *arg, const struct recent_points *p)
 	return 0;
 }
 
+static int take_chain(void *arg, const struct recent_chain *c)
+{
+	struct seen *s = arg;
+
+	s->chain = *c;
+	s->chains++;
+	return 0;
+}
+
 static int look(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 {
 	struct seen *s = arg;
@@ -53,6 +64,9 @@ static int look(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 		r = nodedb_recent_readings(l, 0, &s->readings, reterr);
 	if (r == 0)
 		s->found = nodedb_recent_incident(l, 0, &s->incident, reterr);
+	s->chains = 0;
+	if (r == 0)
+		r = nodedb_recent_chains(l, s->after, 0, 10, take_chain, s, reterr);
 	return r < 0 ? r : MIN(s->found, 0);
 }
 
@@ -131,6 +145,12 @@ static void readings_and_incidents(void **state)
 	assert_string_equal(seen.incident.cause, "block_io");
 	assert_true(seen.incident.cause_ns == 90 && seen.incident.slow_count == 3);
 	assert_string_equal(seen.incident.fix, "move it");
+	assert_int_equal(seen.chains, 1);
+	assert_true(seen.chain.row > 0 && seen.chain.detected_ns > 0);
+	assert_string_equal(seen.chain.id, seen.incident.id);
+	assert_string_equal(seen.chain.severity, "HIGH");
+	assert_string_equal(seen.chain.root_cause, "a disk is busy");
+	assert_string_equal(seen.chain.recommendations, "[\"move it\"]");
 	assert_true(seen.incident.ordinary_ns == 5 && seen.incident.slow_ns == 50);
 	assert_true(seen.readings.cpu_pct == -1 && seen.readings.gpu_busy_pct == -1);
 	assert_true(seen.readings.failed_allocs == 0 && seen.readings.gpus == 0);

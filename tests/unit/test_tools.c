@@ -608,12 +608,8 @@ static void test_other_clusters(void **state)
 			continue;
 		o = ask(w, t->name, "{}");
 		text = json_dumps(o, 0);
-		assert_null(strstr(text, "red"));
-		assert_null(strstr(text, "node-0") && strcmp(t->name, "fleet.cluster.summary") &&
-					    strcmp(t->name, "fleet.cluster.find_stragglers") &&
-					    strcmp(t->name, "fleet.cluster.event_history")
-				    ? text
-				    : NULL);
+		assert_null(strstr(text, "\"red\""));
+		assert_null(strstr(text, "node-07")); /* a name that only red has */
 		assert_null(strstr(w->text, "red:"));
 		json_decref(o);
 		assert_null(try_tool(w, t->name, "{\"cluster_id\":\"red\"}", &err));
@@ -626,7 +622,7 @@ static void test_other_clusters(void **state)
 		json_t *o = ask(w, "fleet.cluster.summary", "{}");
 		_cleanup_free_ char *text = json_dumps(o, 0);
 
-		assert_non_null(strstr(text, "red"));
+		assert_non_null(strstr(text, "\"red\""));
 		json_decref(o);
 	}
 }
@@ -653,7 +649,7 @@ int main(void)
 #undef T
 	};
 
-	if (!duck_is_there())
+	if (!duck_fixture_has())
 		return 77;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,8 @@ struct pusher {
 	char told[PUSH_ID_MAX]; /* incident that was reported last */
 	int64_t told_last_ns;
 	uint64_t seconds;
+	bool chains_under_way;
+	int64_t chains_row; /* of the last of them */
 
 	bool stopping;
 	int result; /* of --once */
@@ -77,11 +79,18 @@ void pusher_send_straggler(struct pusher *p, const struct push_straggler *s);
 /* pusher_send_calls - the batch that waits, or a new one of what is there, if it is time. */
 void pusher_send_calls(struct pusher *p);
 void pusher_send_report(struct pusher *p, const struct push_report *r);
+/* pusher_send_chains - they end with the recording's row @row, which is noted when they are delivered. */
+void pusher_send_chains(
+	struct pusher *p, const struct push_chain *chains, size_t count, int64_t row);
 void pusher_send_poll(struct pusher *p);
 
 /* ---- pusher_report.c: why a rank is slow, what it is doing ---- */
 
 void pusher_report_step(struct pusher *p);
+
+/* ---- pusher_chain.c: incidents that are explained ---- */
+
+void pusher_chain_step(struct pusher *p);
 
 /* ---- pusher.c ---- */
 

@@ -333,7 +333,7 @@ static int follow_file(struct pusher_recording *r, wall_time now, struct errinfo
 			nodedb_snapshot_read(rolled, visit_health, &last, reterr) == 0)
 			pusher_counters_end(&r->counters, now.ns);
 		pusher_counters_roll(&r->counters);
-		r->call_row = r->ledger_row = 0;
+		r->call_row = r->ledger_row = r->chain_row = 0;
 	}
 	r->dev = st.st_dev;
 	r->ino = st.st_ino;

@@ -39,6 +39,7 @@ struct pusher_recording {
 	ino_t ino;
 	bool is_open; /* the numbers of rows below are of this file */
 	int64_t call_row, ledger_row;
+	int64_t chain_row;           /* the last that was delivered */
 	struct idmap processes;      /* pid -> struct pusher_process */
 	char job[128], cgroup[1024]; /* of the process seen last */
 	int32_t rank;                /* the lowest; -1: none is known */

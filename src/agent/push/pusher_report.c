@@ -97,6 +97,8 @@ void pusher_report_step(struct pusher *p)
 		if (process->last_call_ns && now - process->last_call_ns >= QUIET_NS &&
 			now - process->last_call_ns < FORGET_NS && !process->told_gone)
 			report_quiet(p, process);
-	if (p->seconds % INCIDENT_SECONDS == 0)
+	if (p->seconds % INCIDENT_SECONDS == 0) {
 		report_incident(p);
+		pusher_chain_step(p);
+	}
 }

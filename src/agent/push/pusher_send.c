@@ -178,6 +178,34 @@ void pusher_send_report(struct pusher *p, const struct push_report *report)
 		p->reports++;
 }
 
+/* ---- chains ---- */
+
+static void on_chains(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	struct pusher *p = arg;
+	enum backlog_outcome outcome = err < 0 ? BACKLOG_AGAIN : verdict_http(r->status);
+	char why[256];
+
+	p->chains_under_way = false;
+	if (outcome != BACKLOG_SENT)
+		log_warning("incidents were not delivered: %s", reason(why, r, err, e));
+	if (outcome != BACKLOG_AGAIN)
+		p->recording.chain_row = p->chains_row;
+}
+
+void pusher_send_chains(
+	struct pusher *p, const struct push_chain *chains, size_t count, int64_t row)
+{
+	_cleanup_buf_ struct buf body = BUF_INIT(PUSHER_BODY_BYTES);
+	struct push_who who = p->who;
+
+	who.rank = p->recording.rank;
+	who.world_size = p->recording.world_size;
+	push_chains_protobuf(&body, &who, chains, count);
+	p->chains_row = row;
+	p->chains_under_way = post(p, p->logs_path, TYPE_PROTOBUF, &body, on_chains) == 0;
+}
+
 /* ---- calls ---- */
 
 static void batch_end(struct pusher *p)

@@ -29,8 +29,7 @@ struct echo_server_settings { /* everything is the caller's and outlives the ser
 	/* Without routes and arg; tokens: tenants_tokens(). */
 	struct http_server_settings http;
 	bool v1; /* /api/v1 is somebody's, of @routes: it is not answered with 410 */
-	/* Further routes, ended by a method of NULL; NULL: none. Their handlers are given the server: see
-	 * echo_server_arg(). */
+	/* Further routes, ended by a method of NULL; NULL: none. Their handlers are given @arg. */
 	const struct http_route *routes;
 	/* Further metrics (keeper, journal, receiver); NULL: none. */
 	void (*metrics)(void *arg, struct metric_set *s);
@@ -47,7 +46,6 @@ int echo_server_new(struct loop *l, const struct echo_server_settings *s, struct
 void echo_server_free(struct echo_server *e);
 DEFINE_CLEANUP(struct echo_server *, echo_server_free)
 
-void *echo_server_arg(const struct echo_server *e); /* of the settings */
 const char *echo_server_address(const struct echo_server *e);
 
 /* echo_server_set_ready - what /readyz says; "no" until it is called. */

@@ -124,7 +124,7 @@ static int add_incidents(struct summary *u, struct errinfo *reterr)
 	return r;
 }
 
-/* Nodes into their clusters; "badness" orders the worst first. */
+/* Nodes into their clusters; "badness" orders the worst first: by the lowest score, then by the last. */
 static void fold_nodes(struct summary *u)
 {
 	static const char *const counts[] = {"points", "collectives", "causal_chains"};
@@ -146,7 +146,7 @@ static void fold_nodes(struct summary *u)
 		json_object_set_new(n, "silent", json_boolean(silent));
 		json_object_set_new(n, "last_seen", tool_time((int64_t)seen));
 		json_object_set_new(n, "badness",
-			json_real(score    ? 2 - json_real_value(score)
+			json_real(score ? 3 - json_real_value(score) - member_real(n, "score") / 100
 				  : silent ? 1
 					   : 0));
 		json_object_del(n, "last_ns");

@@ -342,6 +342,7 @@ static int open_api(struct echo_service *s, const struct echo_addresses *a, stru
 		.tenants = s->settings.tenants,
 		.audit = s->audit,
 		.http = a->http,
+		.v1 = a->fleet,
 		.metrics = put_metrics,
 		.is_well = is_well,
 		.arg = s};

@@ -193,6 +193,50 @@ static struct seen_key key_of_part(const struct keeper_request *q, const struct 
 	return seen_key_of("part", text, sizeof(text));
 }
 
+struct asked { /* who may write, and whether there is room for one more cluster */
+	struct keeper *keeper;
+	const struct keeper_request *request;
+	uint64_t now_ns;
+	bool is_full; /* there was none */
+};
+
+static bool may_write(void *arg, const char *cluster, size_t len)
+{
+	struct asked *a = arg;
+	const struct keeper_request *q = a->request;
+	bool has_room;
+
+	if (q->may_write && !q->may_write(q->may_write_arg, cluster, len))
+		return false;
+	has_room = cluster_limit_take(&a->keeper->clusters, cluster, len, a->now_ns);
+	a->is_full |= !has_room;
+	return has_room;
+}
+
+/* read_rows - 0, or why the request as a whole is refused, in @ret. */
+static int read_rows(struct keeper *k, const struct keeper_request *q, struct rows *rows,
+	struct keeper_result *ret)
+{
+	struct asked asked = {.keeper = k, .request = q, .now_ns = mono_now().ns};
+	struct keeper_request guarded = *q;
+	struct errinfo e = {0};
+	int r;
+
+	guarded.may_write = may_write;
+	guarded.may_write_arg = &asked;
+	r = rows_read(&guarded, wall_now().ns, k->seen, rows, &e);
+	if (r < 0) {
+		snprintf(ret->why, sizeof(ret->why), "%s", *e.text ? e.text : reason_of(r));
+		return r;
+	}
+	r = judge_rows(rows, ret);
+	if (asked.is_full && r != -EAGAIN)
+		snprintf(ret->why, sizeof(ret->why),
+			"rows of more than %d clusters came within an hour: give clusters fewer names",
+			CLUSTER_LIMIT);
+	return asked.is_full && r == -EACCES ? -EBADMSG : r;
+}
+
 void keeper_take(struct keeper *k, const struct keeper_request *q, keeper_done *done, void *arg)
 {
 	_cleanup_(rows_done) struct rows rows = {.batch.bytes = BUF_INIT(ROWS_BYTES_MAX)};
@@ -200,8 +244,7 @@ void keeper_take(struct keeper *k, const struct keeper_request *q, keeper_done *
 	struct seen_key part = key_of_part(q, &key);
 	enum seen_state state = MAX(seen_find(k->seen, &key), seen_find(k->seen, &part));
 	const char *why = not_now(k);
-	struct keeper_result result;
-	struct errinfo e = {0};
+	struct keeper_result result = {0};
 	int r;
 
 	if (!why && state == SEEN_PENDING)
@@ -215,12 +258,7 @@ void keeper_take(struct keeper *k, const struct keeper_request *q, keeper_done *
 		done(arg, &(struct keeper_result){.duplicate = true});
 		return;
 	}
-	r = rows_read(q, wall_now().ns, k->seen, &rows, &e);
-	if (r < 0) {
-		refuse(k, done, arg, r, *e.text ? e.text : reason_of(r));
-		return;
-	}
-	r = judge_rows(&rows, &result);
+	r = read_rows(k, q, &rows, &result);
 	if (r < 0)
 		refuse(k, done, arg, r, result.why);
 	else if (!rows.batch.row_count)
@@ -417,6 +455,7 @@ int keeper_new(struct loop *l, const struct keeper_settings *s, struct keeper **
 	k->journal = s->journal;
 	k->store = s->store;
 	k->backlog_max = s->backlog_max ? s->backlog_max : KEEPER_BACKLOG;
+	k->clusters = CLUSTER_LIMIT_INIT;
 	k->finished_fd = -1;
 	TAILQ_INIT(&k->pending);
 	k->fill = (struct keeper_fill){
@@ -450,6 +489,7 @@ void keeper_free(struct keeper *k)
 	}
 	if (k->seen)
 		seen_free(k->seen);
+	cluster_limit_done(&k->clusters);
 	pthread_mutex_destroy(&k->fill.lock);
 	free(k);
 }

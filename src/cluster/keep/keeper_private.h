@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 
 #include "base/clock.h"
+#include "cluster/keep/cluster_limit.h"
 #include "cluster/keep/entry.h"
 #include "cluster/keep/keeper.h"
 #include "cluster/keep/seen.h"
@@ -51,6 +52,7 @@ struct keeper {
 	struct store *store;
 	uint64_t backlog_max;
 	struct seen *seen;
+	struct cluster_limit clusters;
 	struct keeper_fill fill;
 	struct loop_timer *timer;
 	struct keeper_stats stats;

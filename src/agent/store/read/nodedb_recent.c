@@ -345,3 +345,52 @@ int nodedb_recent_incident(struct nodedb_snapshot *l, int64_t from_ns, struct re
 		r = sql_step(stmt, reterr);
 	return r <= 0 ? r : read_incident(stmt, ret);
 }
+
+/* ---- chains ---- */
+
+/* text_of - what is too long or not text is nothing: half of an array is none. */
+static void text_of(sql_stmt *stmt, int column, char *ret, size_t size)
+{
+	if (!reader_text(stmt, column, ret, size))
+		ret[0] = 0;
+}
+
+static struct recent_chain read_chain(sql_stmt *stmt)
+{
+	struct recent_chain c = {
+		.row = sql_column_int(stmt, 0), .detected_ns = sql_column_int(stmt, 1)};
+
+	text_of(stmt, 2, c.id, sizeof(c.id));
+	text_of(stmt, 3, c.severity, sizeof(c.severity));
+	text_of(stmt, 4, c.summary, sizeof(c.summary));
+	text_of(stmt, 5, c.root_cause, sizeof(c.root_cause));
+	text_of(stmt, 6, c.explanation, sizeof(c.explanation));
+	text_of(stmt, 7, c.recommendations, sizeof(c.recommendations));
+	text_of(stmt, 8, c.timeline, sizeof(c.timeline));
+	text_of(stmt, 9, c.op, sizeof(c.op));
+	c.p99_us = real_or_unknown(stmt, 10);
+	c.p50_us = real_or_unknown(stmt, 11);
+	c.tail_ratio = real_or_unknown(stmt, 12);
+	return c;
+}
+
+int nodedb_recent_chains(struct nodedb_snapshot *l, int64_t after, int64_t from_ns, size_t max,
+	recent_chain_fn *fn, void *arg, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	int r = prepare(l,
+		"SELECT rowid, detected_at, id, severity, summary, root_cause, explanation,"
+		" recommendations, timeline, cuda_op, cuda_p99_us, cuda_p50_us, tail_ratio FROM"
+		" causal_chains WHERE rowid > ?1 AND detected_at >= ?2 ORDER BY rowid LIMIT ?3",
+		&stmt, reterr);
+
+	if (r == 0)
+		r = SQL_BIND(stmt, reterr, SQL_I(after), SQL_I(from_ns), SQL_I(max));
+	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
+		struct recent_chain c = read_chain(stmt);
+
+		if (c.id[0])
+			r = fn(arg, &c);
+	}
+	return r;
+}

@@ -93,6 +93,19 @@ struct recent_incident {
 	char cause[32]; /* the name of the first; "": none */
 	uint64_t cause_ns;
 };
+struct recent_chain { /* a row of causal_chains */
+	int64_t row, detected_ns;
+	char id[128], severity[12], summary[512], root_cause[512], explanation[2048];
+	char recommendations[2048], timeline[4096]; /* arrays of JSON; "": too long */
+	char op[64];
+	double p99_us, p50_us, tail_ratio;
+};
+typedef int recent_chain_fn(void *arg, const struct recent_chain *c);
+/* nodedb_recent_chains - the rows after number @after that were found since @from_ns, in order, no more than
+ * @max. */
+int nodedb_recent_chains(struct nodedb_snapshot *l, int64_t after, int64_t from_ns, size_t max,
+	recent_chain_fn *fn, void *arg, struct errinfo *reterr);
+
 /* nodedb_recent_incident - the worst one seen since @from_ns, those that are not over first. 1, or 0:
  * there is none. */
 int nodedb_recent_incident(struct nodedb_snapshot *l, int64_t from_ns, struct recent_incident *ret,

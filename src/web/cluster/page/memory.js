@@ -18,5 +18,12 @@ export async function ask(tool, args) {
 	}
 }
 
+// clusters - those that this token is for; null: it is for all, or there is no memory.
+export async function clusters() {
+	if (!await isThere())
+		return null;
+	return client.ask("/api/v2/whoami", {}, JSON.parse).then((w) => w.data.clusters, () => null);
+}
+
 // forget - with another token another answer is possible.
 export const forget = () => { offered = null; };

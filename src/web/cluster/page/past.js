@@ -52,16 +52,16 @@ function incident(e) {
 }
 
 // What the memory has, less what is told above already.
-function before(rows, known) {
+function before(rows, known, symbol) {
 	const list = (rows || []).filter((r) => !known.has(r.id)).slice(0, MOST);
 	return list.length ? group(el("h3", {}, "Before"), el("p", {class: "lead"}, "From the cluster\u2019s memory."), list.map((r) => el("div", {class: "episode", key: `b${r.node_id}${r.id}${r.ts_ns}`},
-		el("p", {}, sentence(r.summary || word(r.kind || "incident")), r.root_cause ? group("; ", name(r.root_cause, 300)) : null),
-		el("p", {class: "cost"}, typeof r.cost === "number" ? r.cost.toFixed(2) : r.lost_ns ? f.duration(r.lost_ns) : ""),
+		el("p", {}, el("b", {}, word(r.kind || r.type || "incident")), ": ", sentence(r.summary || "no summary"), r.root_cause && !String(r.summary).includes(r.root_cause) ? group("; ", name(r.root_cause, 300)) : null),
+		el("p", {class: "cost"}, typeof r.cost === "number" ? sum({symbol, value: r.cost}) : r.lost_ns ? f.duration(r.lost_ns) : ""),
 		el("small", {}, `${f.moment(r.ts_ns)}`, r.node_id ? group(", ", links.node(r.node_id)) : "", r.rank !== null && r.rank !== undefined ? group(", ", links.rank(r.rank, r.node_id)) : "", r.fix ? group("; fix: ", name(r.fix, 300)) : null)))) : null;
 }
 
-// incidentsView - @d: episodes; @only: "now", "over" or ""; @rows: of the memory.
-export function incidentsView(d, only, rows) {
+// incidentsView - @d: episodes; @only: "now", "over" or ""; @rows: of the memory, with money in @symbol.
+export function incidentsView(d, only, rows, symbol) {
 	const now = d.episodes.filter((e) => !e.until_ns), over = d.episodes.filter((e) => e.until_ns).sort((a, b) => b.until_ns - a.until_ns);
 	const list = only === "now" ? now : only === "over" ? over : [...now, ...over];
 	const choice = [["", `All ${f.count(d.total)}`], ["now", `Now ${f.count(now.length)}`], ["over", `Over ${f.count(over.length)}`]];
@@ -70,5 +70,5 @@ export function incidentsView(d, only, rows) {
 	list.slice(0, MOST).map(incident),
 	d.episodes.length && !list.length ? nothing(only === "now" ? "Nothing lasts now." : "Nothing is over yet.") : null,
 	list.length > MOST ? el("p", {class: "note"}, `${MOST} of ${f.count(list.length)}.`) : null,
-	only !== "now" ? before(rows, new Set(d.episodes.map((e) => e.event_id).filter(Boolean))) : null);
+	only !== "now" ? before(rows, new Set(d.episodes.map((e) => e.event_id).filter(Boolean)), symbol) : null);
 }
