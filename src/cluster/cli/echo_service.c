@@ -289,7 +289,7 @@ static void refuse_question(struct http_exchange *x, const struct tenant_refusal
 
 static void on_fleet(void *arg, struct http_exchange *x, const struct http_request *q)
 {
-	struct echo_service *s = echo_server_arg(arg);
+	struct echo_service *s = arg;
 	struct tenant_refusal no;
 	const struct tenant *t;
 
