@@ -15,7 +15,7 @@ struct api_server_settings {
 	struct fleet *fleet;
 	/* Without routes and arg. No address: another server has the routes, and api_server_answer(). */
 	struct http_server_settings http;
-	int64_t (*now)(void *arg);        /* the core's clock */
+	int64_t (*now)(void *arg); /* the core's clock */
 	/* Further metrics, of the rooms beside the core; NULL: none. */
 	void (*more)(void *arg, struct metric_set *s);
 	void *arg;
