@@ -95,3 +95,9 @@ export async function picture(page, name, most = 6000) {
 	await page.screenshot({path: `${shots}/${name}.png`});
 	await page.setViewportSize(size);
 }
+
+// detail - a picture of one part of it.
+export async function detail(page, selector, name) {
+	if (shots)
+		await page.locator(selector).screenshot({path: `${shots}/${name}.png`});
+}

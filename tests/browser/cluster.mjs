@@ -2,7 +2,7 @@
 // cluster.mjs - the cluster's page on the demo's 64 ranks, of which rank 41 is late: who and what it costs, as the API
 // says it; the heat map's pixels; arrivals by mouse and keyboard; its account; incidents; what the cluster's memory adds, and
 // that nothing is said where there is none; light, dark and a phone. With $shots pictures are left there.
-import {api, check, equal, lateCells, open, picture, quiet, url, withBrowser} from "./browser.mjs";
+import {api, check, detail, equal, lateCells, open, picture, quiet, url, withBrowser} from "./browser.mjs";
 
 const LATE = 41, RANKS = 64;
 const PHONE = {viewport: {width: 390, height: 844}, isMobile: true, hasTouch: true, deviceScaleFactor: 1};
@@ -92,7 +92,6 @@ async function desktop(browser) {
 	await heatmap(page);
 	await account(page);
 	await incidents(page);
-	await picture(page, "cluster-light");
 	equal("cluster: nothing sticks out", await overflow(page), 0);
 	equal("no memory: it is asked for once, and nothing is said of it", [page.asked.filter((a) => a.url.endsWith("/api/versions")).length, /memory/.test(await page.innerText("#incidents"))], [1, false]);
 	quiet("cluster", page);
@@ -118,10 +117,10 @@ async function memory(browser) {
 	const page = await open(browser), asked = [];
 	await remembers(page, asked);
 	await load(page, `?rank=${LATE}&node=node-5`);
-	await page.waitForFunction(() => document.querySelector("#incidents .body").textContent.includes("Before") && document.querySelector("#chosen").textContent.includes("slow steps before"));
+	await page.waitForFunction(() => document.querySelector("#incidents .body").textContent.includes("Before") && document.querySelector("#chosen").textContent.includes("in the last week"));
 	const said = await page.innerText("#incidents"), panel = await page.innerText("#chosen");
 	check("memory: incidents of before", said.includes("Rank 17 <b>hung</b> in AllReduce 9") && said.includes("fell off the bus"), said);
-	check("memory: a rank\u2019s slow steps of before, of no other", /1\.30\ss[^]*network 300/.test(panel) && (await page.locator("#chosen tbody tr").count()) === 1, panel);
+	check("memory: a rank\u2019s slow steps of before, of no other rank", /1\.30\ss[^]*network 300/.test(panel) && (await page.locator("#chosen tbody tr").count()) === 1, panel);
 	check("memory: cost over a day", /last 24 hours[^]*at most 31\.50 USD/.test(await page.innerText("#cost")), await page.innerText("#cost"));
 	check("memory: of this cluster", asked.length >= 14 && asked.every(([, a]) => a.cluster_id === "demo"), asked);
 	quiet("memory", page);
@@ -129,18 +128,22 @@ async function memory(browser) {
 
 // The demo's own memory, where DuckDB's library is there: its day had a throttled GPU and a hang.
 async function day(browser) {
-	const page = await open(browser, {colorScheme: "dark"}), v = await page.request.get(url + "/api/versions");
+	const page = await open(browser), v = await page.request.get(url + "/api/versions");
 	if (!v.ok()) {
 		check("the demo\u2019s day # SKIP it has no memory: run tools/duckdb", true);
 		return;
 	}
-	await load(page, `?rank=${LATE}&node=node-5`);
-	await page.waitForFunction(() => /Before[^]*hang/i.test(document.querySelector("#incidents .body").textContent) && document.querySelector("#chosen .steps"));
+	await load(page);
+	await page.waitForFunction(() => /Before[^]*hang/i.test(document.querySelector("#incidents .body").textContent));
+	await picture(page, "cluster", 1480);
+	await page.click("#blame .ways a");
+	await page.waitForSelector("#chosen .steps");
+	await page.waitForFunction(() => document.querySelector("#chosen").textContent.includes("in the last week"));
+	await detail(page, "#chosen", "cluster-rank");
 	const said = await page.innerText("#incidents");
 	check("the demo\u2019s day: the throttled GPU and the hang", /ank 17 on node-2[^]*too hot/.test(said) && /wait for rank 9 on node-1/.test(said), said);
 	check("the demo\u2019s day: what lasts is told once", said.split(`ank ${LATE} on node-5`).length === 2, said);
 	check("the demo\u2019s day: its cost by time", (await page.innerText("#cost")).includes("last 24 hours"), await page.innerText("#cost"));
-	await picture(page, "cluster-dark");
 	quiet("the demo\u2019s day", page);
 }
 
@@ -152,7 +155,7 @@ async function small(browser, colorScheme) {
 	const box = await page.locator("#heat").boundingBox();
 	check(`phone, ${colorScheme}: the heat map is all in sight`, box.x >= 0 && box.width > 200 && box.x + box.width <= PHONE.viewport.width, box);
 	check(`phone, ${colorScheme}: it is drawn`, (await lateCells(page))[LATE] >= 2);
-	await picture(page, `cluster-phone-${colorScheme}`, 2600);
+	await picture(page, colorScheme === "dark" ? "cluster-phone" : "cluster-phone-light", 2100);
 	quiet(`phone, ${colorScheme}`, page);
 }
 

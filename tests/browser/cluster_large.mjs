@@ -108,7 +108,7 @@ async function machines(page) {
 }
 
 async function desktop(browser) {
-	const page = await open(browser);
+	const page = await open(browser, {colorScheme: "dark"});
 	await load(page);
 	const b = await api(page, "blame");
 	check("1,024 ranks: the service names the late one (control)", b.episodes.some((e) => e.rank === LATE && e.node === NODE), b.episodes.map((e) => e.text));
@@ -125,7 +125,7 @@ async function desktop(browser) {
 	await page.fill("#find-text", String(LATE));
 	await page.press("#find-text", "Enter");
 	await page.waitForSelector("#chosen .steps");
-	await picture(page, "cluster-large");
+	await picture(page, "cluster-large", 1900);
 	quiet("1,024 ranks", page);
 }
 

@@ -6,7 +6,7 @@
 import {el, group, name, show} from "./dom.js";
 import {bar, nothing, table} from "./parts.js";
 import {Heat, opName, scale} from "./heat.js";
-import {costView, numbers, verdict} from "./now.js";
+import {costView, numbers, sum, verdict} from "./now.js";
 import {hangsView, incidentsView} from "./past.js";
 import {nodesView} from "./nodes.js";
 import {nodeView, rankView} from "./rank.js";
@@ -191,7 +191,7 @@ function courseView() {
 	if (past.cost)
 		return {text: `Incidents of the last ${COST_PIECES * COST_HOURS} hours, by ${COST_HOURS} hours`, ...past.cost};
 	return course.length > 4 ? {text: `Lost per hour since this page was opened, ${f.duration((Date.now() - course[0][0]) * 1e6)} ago`, values: course.map(([, v]) => v),
-		format: (v) => `${own().symbol || ""}${v.toFixed(2)}`} : null;
+		format: (v) => sum({symbol: own().symbol, value: v})} : null;
 }
 
 // ---- the frame ----

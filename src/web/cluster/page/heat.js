@@ -151,15 +151,17 @@ export class Heat {
 	axes() {
 		const v = this.view, step = [1, 2, 4, 8, 16, 32, 64, 128, 256].find((s) => v.height / s <= ROW_TICKS) || 256;
 		const at = (place) => ({top: `${((place - v.y + .5) / v.height * 100).toFixed(2)}%`}), rows = [], nodes = [];
+		const here = this.seq !== null && this.place >= v.y && this.place < v.y + v.height;
 		for (let y = Math.ceil(v.y / step) * step; y < v.y + v.height; y += step)
-			rows.push(el("span", {key: `y${y}`, style: at(y)}, String(this.rank(y) ?? `(${y})`)));
+			if (!here || Math.abs(y - this.place) / v.height > .04)
+				rows.push(el("span", {key: `y${y}`, style: at(y)}, String(this.rank(y) ?? `(${y})`)));
 		this.places.forEach((p, i) => {
 			const from = Math.max(p.from, v.y), to = Math.min(i + 1 < this.places.length ? this.places[i + 1].from : this.ranks, v.y + v.height);
 			if (p.node && to > from && (to - from) / v.height >= 0.03)
 				nodes.push(el("span", {key: `n${p.from}`, title: p.node, style: {top: `${((from - v.y) / v.height * 100).toFixed(2)}%`,
 					height: `${((to - from) / v.height * 100).toFixed(2)}%`}}, el("bdi", {}, p.node)));
 		});
-		if (this.seq !== null && this.place >= v.y && this.place < v.y + v.height)
+		if (here)
 			rows.push(el("b", {key: "chosen", style: at(this.place)}, `${this.rank(this.place) ?? `(${this.place})`} \u25b8`));
 		show(this.rows, rows);
 		show(this.nodes, nodes);

@@ -8,7 +8,7 @@ import * as f from "./format.js";
 
 const MOST_COSTS = 12;
 
-export const sum = (x, digits = 2) => `${x.symbol || ""}${x.value.toFixed(digits)}`;
+export const sum = (x, digits = 2) => `${x.symbol || ""}${x.value.toLocaleString("en-US", {minimumFractionDigits: digits, maximumFractionDigits: digits})}`;
 export const money = (x) => typeof x.cost_per_hour === "number" ? `${sum({symbol: x.symbol, value: x.cost_per_hour})}/h` : "unpriced";
 export const lost = (seconds) => seconds > 0 ? `${f.duration(seconds * 1e9)} of GPU time lost` : "";
 export const severity = (problem) => problem === "hang" || problem === "silent_node" ? "CRITICAL" : problem === "mismatch" || problem === "straggler" ? "HIGH" : "MEDIUM";

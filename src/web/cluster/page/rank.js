@@ -69,15 +69,16 @@ function incidentsOf(episodes, r) {
 		name(e.text, 1000), el("small", {}, e.until_ns ? ` ${f.span(e.since_ns, e.until_ns)}` : ` since ${f.moment(e.since_ns)}`))))) : null;
 }
 
-// What the cluster's memory has of the steps of a rank; absent without a memory.
+// What the cluster's memory has of the steps of a rank, a row for each process that was it; absent without a memory.
 function stepsBefore(rows) {
-	return rows && rows.length ? group(el("h4", {}, "Its slow steps before"), table([
-		{title: "When", cell: (s) => f.clock(s.ts_ns)},
+	return rows && rows.length ? group(el("h4", {}, "Its steps in the last week"), table([
+		{title: "Last told", cell: (s) => f.clock(s.ts_ns)},
 		{title: "Slow", class: "n", cell: (s) => f.duration(s.step_ns)},
 		{title: "Ordinary", class: "n", cell: (s) => f.duration(s.ordinary_ns)},
 		{title: "Grew", cell: (s) => s.line ? group(name(lineName(s.line), 60), ` ${f.duration(s.line_ns)}`) : "\u2013"},
+		{title: "Reports", class: "n wide", cell: (s) => f.count(s.reports)},
 		{title: "Doing", class: "wide", cell: (s) => s.doing ? group(name(s.doing, 30), s.doing_where ? group(" at ", name(s.doing_where, 80)) : null) : "\u2013"}],
-	rows.slice(0, MOST_STEPS), (s) => `${s.ts_ns}`, "Slow steps of the rank")) : null;
+	rows.slice(0, MOST_STEPS), (s) => `${s.pid}/${s.ts_ns}`, "Steps of the rank")) : null;
 }
 
 function reach(d, node) {
