@@ -223,25 +223,6 @@ static int op_stats(const json_t *q _unused_, json_t *answer, struct errinfo *e 
 	return 0;
 }
 
-/* "name", "arguments", "now": what a tool of the cluster answers. */
-static int op_tool(const json_t *q, json_t *answer, struct errinfo *e)
-{
-	const struct tool *t = tool_find(json_string_value(json_object_get(q, "name")));
-	static const struct tenant everybody = {.name = "", .verbs = ~0u};
-	struct buf text = BUF_INIT(1u << 20);
-	struct tool_call c = {.store = store,
-		.tenant = &everybody,
-		.now_ns = json_integer_value(json_object_get(q, "now")),
-		.arguments = json_object_get(q, "arguments")};
-	json_t *data = NULL;
-	int r = t ? t->run(&c, &data, &text, e) : -ENOENT;
-
-	if (r == 0)
-		json_object_set_new(answer, "data", data);
-	buf_done(&text);
-	return r;
-}
-
 static const struct {
 	const char *name;
 	int (*run)(const json_t *q, json_t *answer, struct errinfo *e);
@@ -252,7 +233,6 @@ static const struct {
 	{"upkeep", op_upkeep},
 	{"select", op_select},
 	{"sql", op_sql},
-	{"tool", op_tool},
 	{"stats", op_stats},
 	{"tool", op_tool},
 };
