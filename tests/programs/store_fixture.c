@@ -233,7 +233,6 @@ static const struct {
 	{"upkeep", op_upkeep},
 	{"select", op_select},
 	{"sql", op_sql},
-	{"tool", op_tool},
 	{"stats", op_stats},
 };
 

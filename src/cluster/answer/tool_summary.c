@@ -17,6 +17,14 @@ struct summary {
 	json_t *clusters, *nodes; /* objects by name */
 };
 
+static void see(json_t *node, int64_t ts_ns)
+{
+	json_int_t seen = json_integer_value(json_object_get(node, "last_ns"));
+
+	json_object_set_new(node, "last_ns", json_integer(MAX(seen, (json_int_t)ts_ns)));
+}
+
+/* Points and scores in one question: minutes that are not sealed yet are made for each. */
 static int add_points(struct summary *u, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table t = {0};
@@ -24,14 +32,20 @@ static int add_points(struct summary *u, struct errinfo *reterr)
 	struct buf q = BUF_INIT(TOOL_QUESTION);
 	int r;
 
-	buf_puts(&q, "SELECT cluster_id, node_id, sum(\"count\") AS points, max(last_ns) AS seen "
-		     "FROM {node_metrics} GROUP BY cluster_id, node_id ORDER BY seen DESC");
+	buf_puts(&q, "SELECT cluster_id, node_id, CASE WHEN " TOOL_IS_SCORE
+		     " THEN 1 ELSE 0 END AS rated, sum(\"count\") AS points, max(last_ns) AS seen, "
+		     "min(\"min\") AS least, {last:\"last\":last_ns} AS newest "
+		     "FROM {node_metrics} GROUP BY cluster_id, node_id, rated ORDER BY seen DESC");
 	r = tool_ask(u->call, &minutes, &q, &t, reterr);
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
 		json_t *n = member_node(u->nodes, tool_text(&t, i, 0), tool_text(&t, i, 1));
 
-		member_add_int(n, "points", tool_int(&t, i, 2));
-		json_object_set_new(n, "last_ns", json_integer(tool_int(&t, i, 3)));
+		member_add_int(n, "points", tool_int(&t, i, 3));
+		see(n, tool_int(&t, i, 4));
+		if (!tool_int(&t, i, 2))
+			continue;
+		json_object_set_new(n, "lowest_score", json_real(tool_real(&t, i, 5)));
+		json_object_set_new(n, "score", json_real(tool_real(&t, i, 6)));
 	}
 	return r;
 }
@@ -47,26 +61,9 @@ static int add_calls(struct summary *u, struct errinfo *reterr)
 	r = tool_ask(u->call, &u->scope.store, &q, &t, reterr);
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
 		json_t *n = member_node(u->nodes, tool_text(&t, i, 0), tool_text(&t, i, 1));
-		json_int_t seen = json_integer_value(json_object_get(n, "last_ns"));
 
 		member_add_int(n, "collectives", tool_int(&t, i, 2));
-		json_object_set_new(
-			n, "last_ns", json_integer(MAX(seen, (json_int_t)tool_int(&t, i, 3))));
-	}
-	return r;
-}
-
-static int add_scores(struct summary *u, struct errinfo *reterr)
-{
-	_cleanup_(sql_table_done) struct sql_table t = {0};
-	int r = score_ask(u->call, &u->scope, &t, reterr);
-
-	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
-		json_t *n = member_node(
-			u->nodes, tool_text(&t, i, SCORE_CLUSTER), tool_text(&t, i, SCORE_NODE));
-
-		json_object_set_new(n, "score", json_real(tool_real(&t, i, SCORE_LAST)));
-		json_object_set_new(n, "lowest_score", json_real(tool_real(&t, i, SCORE_MIN)));
+		see(n, tool_int(&t, i, 3));
 	}
 	return r;
 }
@@ -200,8 +197,6 @@ static int gather(struct summary *u, struct errinfo *reterr)
 
 	if (r == 0)
 		r = add_calls(u, reterr);
-	if (r == 0)
-		r = add_scores(u, reterr);
 	if (r == 0)
 		r = add_chains(u, reterr);
 	return r == 0 ? add_incidents(u, reterr) : r;
