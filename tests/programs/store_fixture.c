@@ -233,8 +233,8 @@ static const struct {
 	{"upkeep", op_upkeep},
 	{"select", op_select},
 	{"sql", op_sql},
-	{"stats", op_stats},
 	{"tool", op_tool},
+	{"stats", op_stats},
 };
 
 static void say(json_t *answer, int err, const struct errinfo *e)
