@@ -40,6 +40,7 @@ all: ## Build the programs: build/ingero and build/ingero-cluster
 .PHONY: demo
 demo: all ## Explain an incident: a real one as root, else a recorded one (no GPU needed)
 	@$(BUILD)/ingero demo incident
+	@echo "A cluster of 64 ranks, its day and its page: $(BUILD)/ingero-cluster demo"
 
 .PHONY: check
 check: ## Run all tests; the last line is "N passed, N failed, N skipped"
@@ -117,6 +118,7 @@ check-kit: ## Make build-check-kit/: all tests, for a machine without compilers 
 	$(call configure,build-check-$(ARCH),-Dkit=true $(if $(filter-out $(shell uname -m),$(ARCH)),--cross-file tools/cross/$(ARCH).ini))
 	$(call compile,build-check-$(ARCH))
 	@tools/check-kit --build build-check-$(ARCH) --out $(CHECK_KIT) --arch $(ARCH)
+	@[ "$(DEPS)" = skip ] || tools/duckdb --build $(CHECK_KIT)/build --arch $(ARCH)
 
 .PHONY: debug
 debug: ## Build in build-debug/ with ASan and UBSan
@@ -163,8 +165,10 @@ docs: all ## Write the tables of flags in docs/commands.md from the option table
 
 SHARE = $(DESTDIR)$(PREFIX)/share
 .PHONY: install
-install: all ## Copy programs, manual pages and completions below PREFIX (default /usr/local); DESTDIR is honoured
+install: all ## Copy programs, libduckdb.so if it was fetched, manual pages and completions below PREFIX (default /usr/local); DESTDIR is honoured
 	@install -D -s -m 0755 -t "$(DESTDIR)$(PREFIX)/bin" $(BUILD)/ingero $(BUILD)/ingero-cluster
+	@[ ! -e $(BUILD)/duckdb/libduckdb.so ] || \
+		install -D -m 0755 -t "$(DESTDIR)$(PREFIX)/lib/ingero" $(BUILD)/duckdb/libduckdb.so
 	@install -d "$(SHARE)/man/man1" && install -m 0644 $(BUILD)/man/*.1 "$(SHARE)/man/man1/"
 	@install -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
 	@for p in ingero ingero-cluster; do \

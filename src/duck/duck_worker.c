@@ -21,25 +21,12 @@ static const struct sql_guard_rules most = {
 
 struct question {
 	struct duck_wire_question head;
-	struct buf body;
+	const struct buf *body;
 };
 
 struct sql_worker_stats duck_worker_stats(void)
 {
 	return sql_worker_kind_stats(&kind);
-}
-
-const char *duck_worker_weakness(void)
-{
-	struct sql_worker_stats f = duck_worker_stats();
-
-	if (!f.known || (f.landlock && f.seccomp))
-		return NULL;
-	if (!f.landlock && !f.seccomp)
-		return "this kernel has neither landlock nor seccomp: SQL is confined only by DuckDB's settings and process limits";
-	return f.seccomp
-		       ? "this kernel has no landlock: a vulnerability in DuckDB could let SQL read other files"
-		       : "this kernel has no seccomp: a vulnerability in DuckDB could let SQL make any system call";
 }
 
 static int check(const struct duck_worker_question *q, struct errinfo *reterr)
@@ -78,7 +65,7 @@ static int send_question(int socket, const void *arg)
 	const struct question *q = arg;
 	int r = sql_wire_send_bytes(socket, &q->head, sizeof(q->head));
 
-	return r < 0 ? r : sql_wire_send_bytes(socket, buf_str(&q->body), q->body.len);
+	return r < 0 ? r : sql_wire_send_bytes(socket, buf_str(q->body), q->body->len);
 }
 
 static int ask(const struct question *q, struct sql_wire_result *res, struct errinfo *reterr)
@@ -96,25 +83,38 @@ static int ask(const struct question *q, struct sql_wire_result *res, struct err
 	return r;
 }
 
+/* Who has no room for a second sentence gets it behind the first. */
+static void join_hint(const struct buf *hint, struct errinfo *reterr)
+{
+	struct errinfo first = *reterr;
+
+	errinfo_set_exit(reterr, first.exit_code, 0, "%.380s (%.100s)", first.text, buf_str(hint));
+}
+
 int duck_worker_ask(const struct duck_worker_question *q, const struct sql_guard_rules *rules,
 	struct sql_table *ret, struct buf *hint, struct errinfo *reterr)
 {
-	struct question asked = {.head = {.magic = DUCK_WIRE_MAGIC,
+	_cleanup_buf_ struct buf body = BUF_INIT(DUCK_WIRE_BODY_MAX),
+				 own = BUF_INIT(SQL_WIRE_HINT_MAX);
+	struct question asked = {{.magic = DUCK_WIRE_MAGIC,
 					 .file_count = (uint32_t)q->file_count,
 					 .table_count = (uint32_t)q->table_count,
 					 .rules = sql_worker_ceilings(rules, &most)},
-		.body = BUF_INIT(DUCK_WIRE_BODY_MAX)};
-	struct sql_wire_result res = {.hint = hint};
+		&body};
+	struct sql_wire_result res = {.hint = hint ? hint : &own};
 	int r = check(q, reterr);
 
 	if (r < 0)
 		return r;
-	put_body(&asked.body, q);
-	asked.head.body_len = (uint32_t)asked.body.len;
+	put_body(&body, q);
+	if (body.err)
+		return body.err;
+	asked.head.body_len = (uint32_t)body.len;
 	asked.head.deadline_ns = mono_now().ns + asked.head.rules.timeout_ns;
-	r = asked.body.err ? asked.body.err : ask(&asked, &res, reterr);
-	buf_done(&asked.body);
+	r = ask(&asked, &res, reterr);
 	if (r == 0)
 		*ret = res.table;
+	else if (own.len && reterr)
+		join_hint(&own, reterr);
 	return r;
 }

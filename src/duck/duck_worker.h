@@ -39,8 +39,8 @@ struct duck_worker_question {
 
 /* duck_worker_ask - runs the question and waits for its rows. Safe from any thread. What of @rules is 0 or
  * more than the ceilings above becomes these; its time counts from the call on and includes starting the
- * process. On success *ret is the caller's (sql_table_done()). @hint, if not NULL, is for a second
- * sentence: what there is instead of what was not found.
+ * process. On success *ret is the caller's (sql_table_done()). @hint is for a second
+ * sentence, what there is instead of what was not found; if it is NULL, that stands behind the first.
  * -EINVAL the statement is wrong, not alone or not a query; -EPERM it asks for what it may not;
  * -ETIMEDOUT; -ENOMEM; -E2BIG the statement, or the list of files, is over its ceiling; -EBUSY no turn came
  * in time, or a file is being written; -ECANCELED as of sql_worker_watch(); -ENOENT a file is gone, or there is no library; -EBADMSG a
@@ -49,10 +49,6 @@ int duck_worker_ask(const struct duck_worker_question *q, const struct sql_guard
 	struct sql_table *ret, struct buf *hint, struct errinfo *reterr);
 
 struct sql_worker_stats duck_worker_stats(void);
-
-/* duck_worker_weakness - what the kernel lacks of the walls around a worker; NULL: nothing, or no worker
- * has answered yet. */
-const char *duck_worker_weakness(void);
 
 /* The worker's own side, for main(). */
 bool duck_worker_is_meant(int argc, char **argv);

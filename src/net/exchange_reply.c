@@ -102,6 +102,17 @@ void http_reply(struct http_exchange *x, int status, const char *type, const voi
 	connection_leave(c);
 }
 
+static void put_error(struct buf *b, const char *text)
+{
+	buf_puts(b, "{\"error\": \"");
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			buf_putc(b, '\\');
+		buf_putc(b, *text);
+	}
+	buf_puts(b, "\"}\n");
+}
+
 void http_reply_error(struct http_exchange *x, int status, const char *fmt, ...)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(4096), json = BUF_INIT(8192);
@@ -116,12 +127,8 @@ void http_reply_error(struct http_exchange *x, int status, const char *fmt, ...)
 		exchange_reply_grpc(x, status, buf_str(&text), NULL, 0);
 		return;
 	}
-	buf_puts(&json, "{\"error\": \"");
-	for (const char *c = buf_str(&text); *c; c++) {
-		if (*c == '"' || *c == '\\')
-			buf_putc(&json, '\\');
-		buf_putc(&json, *c);
-	}
-	buf_puts(&json, "\"}\n");
+	if (!x->server || !x->server->error_body ||
+		!x->server->error_body(&json, x->q.path, status, buf_str(&text)))
+		put_error(&json, buf_str(&text));
 	http_reply(x, status, NULL, json.data, json.len);
 }

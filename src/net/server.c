@@ -79,6 +79,7 @@ int http_server_new(struct loop *l, const struct http_server_settings *s, struct
 	h->owner_count = s->owner_count;
 	h->arg = s->arg;
 	h->refused = s->refused;
+	h->error_body = s->error_body;
 	h->limits = s->limits ? *s->limits : HTTP_LIMITS;
 	r = check_exposure(s, reterr);
 	if (r < 0)

@@ -42,6 +42,9 @@ struct http_route {
 typedef void http_refused(
 	void *arg, struct http_exchange *x, const struct http_request *q, int status);
 
+/* Writes the body of an error reply, as JSON; false: it is to be {"error": "…"} as ever. */
+typedef bool http_error_body(struct buf *b, const char *path, int status, const char *text);
+
 /* Time and number limits. A server without any has those of http.h; tests have shorter ones. */
 struct http_limits {
 	uint64_t handshake_ns, head_ns, idle_ns, age_ns, linger_ns;
@@ -74,6 +77,7 @@ struct http_server_settings {
 	const struct http_route *routes; /* copied */
 	void *arg;                       /* of the handlers */
 	http_refused *refused;           /* NULL: nobody wants to know */
+	http_error_body *error_body;     /* NULL: {"error": "…"} */
 	bool plain;  /* without TLS beyond loopback: the user has asked for exactly that */
 	bool anyone; /* likewise without tokens or client certificates */
 	const struct http_limits *limits; /* NULL: HTTP_LIMITS */

@@ -44,6 +44,7 @@ struct http_server {
 	size_t route_count;
 	void *arg;
 	http_refused *refused;
+	http_error_body *error_body;
 	struct allow *allow;
 	struct http_limits limits;
 	struct peers *peers;

@@ -5,6 +5,7 @@ them that loses what a network can lose."""
 import hashlib
 import json
 import os
+import pathlib
 import re
 import shutil
 import socket
@@ -17,7 +18,7 @@ import urllib.request
 import rig
 
 FIXTURE = rig.BUILD / "tests" / "store-fixture"
-WRITER, READER = "writer-password", "reader-password"
+WRITER, READER = "password-of-the-writer", "password-of-the-reader"
 
 
 class Store:
@@ -144,8 +145,32 @@ class ClickHouse:
                 <default_profile>default</default_profile><default_database>default</default_database>
                 <mark_cache_size>50000000</mark_cache_size><uncompressed_cache_size>0</uncompressed_cache_size>
                 {servers}</yandex>""")
+        return self.run(i)
+
+    def run(self, i):
+        folder = rig.scratch(f"shard{i}")
         return rig.start([self.program, f"--config-file={folder}/config.xml"], cwd=folder,
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def kill(self, i):
+        self.processes[i].kill()
+        self.processes[i].wait()
+
+    def revive(self, i):
+        self.processes[i] = self.run(i)
+        return rig.wait_until(lambda: self.is_up(self.http[i]), 30)
+
+    def flags(self, store):
+        """Of `ingero-cluster echo`."""
+        files = []
+        for name, password in (("", WRITER), ("reader-", READER)):
+            path = pathlib.Path(rig.scratch(name + "password"))
+            path.write_text(password + "\n")
+            path.chmod(0o600)
+            files += [f"--clickhouse-{name}password-file", str(path)]
+        return ["--engine", "clickhouse", "--clickhouse-cluster", "ingero", "--clickhouse-database", store,
+                "--clickhouse-user", "ingero_writer", "--clickhouse-reader", "ingero_reader", *files,
+                *(f"--clickhouse=http://127.0.0.1:{p}" for p in self.http)]
 
     def open(self, store="ingero", retention_ns=0, ports=None, settle_ns=1):
         return Store(["clickhouse", "ingero", store.replace("-", "_"), retention_ns, settle_ns,

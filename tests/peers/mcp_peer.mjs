@@ -2,48 +2,17 @@
 // mcp_peer.mjs PACKAGES sdk|client stdio|http legacy|auto|2026-07-28 TARGET… - talks to `ingero mcp` with an
 // official client and prints what it saw as one JSON object. TARGET is a URL, or a command. The clients check
 // every answer against its schema themselves and throw if it does not fit.
-import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
+import { connect } from "./mcp_connect.mjs";
 
 const [packages, which, way, mode, ...target] = process.argv.slice(2);
-const require = createRequire(packages + "/package.json");
-const load = (name) => import(pathToFileURL(require.resolve(name)).href);
-
-async function makeClient() {
-  const info = { name: "peer", version: "1.0.0" };
-  if (which === "sdk") {
-    const { Client } = await load("@modelcontextprotocol/sdk/client/index.js");
-    return new Client(info, { capabilities: {} });
-  }
-  const { Client } = await load("@modelcontextprotocol/client");
-  const wanted = mode === "legacy" || mode === "auto" ? mode : { pin: mode };
-  return new Client(info, { capabilities: {}, versionNegotiation: { mode: wanted } });
-}
-
-async function makeTransport() {
-  const headers = process.env.PEER_TOKEN ? { Authorization: "Bearer " + process.env.PEER_TOKEN } : {};
-  if (way === "http") {
-    const { StreamableHTTPClientTransport } =
-      which === "sdk" ? await load("@modelcontextprotocol/sdk/client/streamableHttp.js") : await load("@modelcontextprotocol/client");
-    return new StreamableHTTPClientTransport(new URL(target[0]), { requestInit: { headers } });
-  }
-  const { StdioClientTransport } =
-    which === "sdk" ? await load("@modelcontextprotocol/sdk/client/stdio.js") : await load("@modelcontextprotocol/client/stdio");
-  return new StdioClientTransport({ command: target[0], args: target.slice(1), stderr: "inherit" });
-}
-
-const client = await makeClient();
-const transport = await makeTransport();
+const { client, transport, call } = await connect(packages, which, way, mode, target);
 // What a tool said: JSON in text between marks.
 const value = (r) => JSON.parse(r.content[0].text.split("[traced-data]")[1].split("[/traced-data]")[0]);
 const seen = { progress: 0, answers: {}, failed: {} };
-await client.connect(transport);
 seen.revision = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion ?? null;
 seen.server = client.getServerVersion()?.name;
 const { tools } = await client.listTools();
 seen.tools = tools.map((t) => t.name);
-const call = (name, args, options) =>
-  which === "sdk" ? client.callTool({ name, arguments: args }, undefined, options) : client.callTool({ name, arguments: args }, options);
 for (const name of ["explain", "get_steps", "get_trace_stats", "get_causal_chains", "get_stacks", "get_collectives", "get_gpu_state", "get_losses"])
   for (const tsc of [true, false]) {
     const r = await call(name, { tsc });

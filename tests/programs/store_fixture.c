@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cluster/answer/tool.h"
 #include "cluster/store/store_clickhouse.h"
 #include "cluster/store/store_duck.h"
 #include "duck/duck_worker.h"
@@ -162,6 +163,31 @@ static int op_sql(const json_t *q, json_t *answer, struct errinfo *e)
 	return ask(q, answer, e, store->ops->sql);
 }
 
+/* One of the cluster's tools, or without a name the list of them. */
+static int op_tool(const json_t *q, json_t *answer, struct errinfo *e)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(1u << 20);
+	const char *name = json_string_value(json_object_get(q, "name"));
+	const struct tool *t = name ? tool_find(name) : NULL;
+	struct tool_call c = {
+		.store = store,
+		.now_ns = json_integer_value(json_object_get(q, "now")),
+		.arguments = json_object_get(q, "arguments"),
+	};
+	json_t *names = json_array(), *data = NULL;
+	int r = 0;
+
+	for (const struct tool *i = cluster_tools; i->name; i++)
+		json_array_append_new(names, json_string(i->name));
+	if (t)
+		r = t->run(&c, &data, &text, e);
+	json_object_set_new(answer, "names", names);
+	if (r == 0 && data)
+		json_object_set_new(answer, "data", data);
+	json_object_set_new(answer, "said", json_string(buf_str(&text)));
+	return r;
+}
+
 /* ---- the rest ---- */
 
 static int op_commit(const json_t *q _unused_, json_t *answer _unused_, struct errinfo *e)
@@ -207,6 +233,7 @@ static const struct {
 	{"upkeep", op_upkeep},
 	{"select", op_select},
 	{"sql", op_sql},
+	{"tool", op_tool},
 	{"stats", op_stats},
 };
 

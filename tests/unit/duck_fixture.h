@@ -18,7 +18,7 @@ static inline void duck_fixture_find(void)
 	char *tests;
 
 	path[n > 0 ? n : 0] = 0;
-	tests = strstr(path, "/tests/");
+	tests = strstr(path, "/tests/unit/");
 	if (!tests)
 		return;
 	strcpy(tests, "/duckdb/libduckdb.so");

@@ -3,6 +3,7 @@
  * (store.h), with failures on demand. Rows are written down as text, one a line. */
 #pragma once
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>

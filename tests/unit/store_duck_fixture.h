@@ -167,3 +167,33 @@ static _unused_ void assert_filled(struct store *s, int64_t n)
 		ask_number(s, NULL, "SELECT sum(sum) FROM {node_metrics}"), 3 * n * (n + 1) / 2);
 	assert_int_equal(ask_number(s, NULL, "SELECT count(*) FROM {causal_chains}"), n / 10);
 }
+
+/* ---- damage ---- */
+
+static _unused_ char part_file[4200];
+
+static _unused_ int find_part(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st, (void)at;
+	if (type == FTW_F && strstr(path, "/red-") && strstr(path, ".duckdb"))
+		snprintf(part_file, sizeof(part_file), "%s", path);
+	return 0;
+}
+
+static _unused_ void damage_part_in(const char *folder, bool cut)
+{
+	FILE *f;
+
+	nftw(folder, find_part, 16, FTW_PHYS);
+	f = fopen(part_file, "r+");
+	assert_non_null(f);
+	if (cut) {
+		assert_int_equal(ftruncate(fileno(f), 100), 0);
+	} else {
+		static const char junk[200000];
+
+		fseek(f, 4096 * 3, SEEK_SET); /* behind the headers */
+		fwrite(junk, 1, sizeof(junk), f);
+	}
+	fclose(f);
+}

@@ -118,6 +118,9 @@ static void test_refusals(void **state)
 		struct errinfo e = {0};
 		int r = ask(NULL, 0, cases[i].text, 2000, &t, NULL, &e);
 
+		/* under sanitizers memory has no ceiling but time */
+		if (r == -ETIMEDOUT && cases[i].err == -ENOMEM && !duck_worker_stats().seccomp)
+			continue;
 		if (r != cases[i].err || !e.text[0])
 			fail_msg("%s: %d %s", cases[i].text, r, e.text);
 	}
@@ -162,7 +165,9 @@ static void test_files_that_are_not(void **state)
 	assert_true(strstr(e.text, "7.duckdb") && !strstr(e.text, "nowhere"));
 	scratch_write(s->path, "this is no database, whatever it says", 37);
 	assert_int_equal(ask(damaged, 1, "SELECT 1", 20000, &t, NULL, &e), -EBADMSG);
-	assert_true(strstr(e.text, "ingero.db") && !strstr(e.text, s->folder));
+	assert_non_null(strstr(e.text, "ingero.db"));
+	if (duck_worker_stats().seccomp) /* which hides where links lead; sanitizers do without */
+		assert_null(strstr(e.text, s->folder));
 	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
 		many[i] = s->path;
 	assert_int_equal(ask(many, ARRAY_SIZE(many), "SELECT 1", 20000, &t, NULL, &e), -E2BIG);

@@ -485,6 +485,68 @@ static void test_too_many_attributes(void **state)
 	}
 }
 
+static int note_span(void *arg, const struct otlp_span *p)
+{
+	struct buf *b = &((struct notes *)arg)->text;
+
+	buf_printf(b, "%zu ", p->resource_number);
+	note_attributes(b, p->resource);
+	buf_printf(b, " %.*s/%.*s %d %d %llu+%llu ", (int)p->scope_len, p->scope, (int)p->name_len,
+		p->name, p->kind, p->status, (unsigned long long)p->start_ns,
+		(unsigned long long)(p->end_ns - p->start_ns));
+	for (size_t i = 0; i < OTLP_TRACE_ID; i++)
+		buf_printf(b, "%02x", p->trace[i]);
+	for (size_t i = 0; i < OTLP_SPAN_ID; i++)
+		buf_printf(b, "%s%02x", i ? "" : " ", p->id[i]);
+	for (size_t i = 0; i < OTLP_SPAN_ID; i++)
+		buf_printf(b, "%s%02x", i ? "" : " ", p->parent[i]);
+	buf_puts(b, " ");
+	note_attributes(b, p->attributes);
+	buf_puts(b, "\n");
+	return 0;
+}
+
+static void test_spans(void **state)
+{
+	static const char hex[] =
+		"0a8c010a120a0e0a076e6f64655f696412030a016e100012760a060a0173120131126c0a10010203"
+		"0405060708090a0b0c0d0e0f10120800000000000000af22080000000000000bee2a077374657020"
+		"c3a930023905002a36fe9c971741052f928ffe9c97174a0a0a0472616e6b1202180450005a0e0901"
+		"ca9a3b000000001201652000600070007a051201781802";
+	static const char json[] =
+		"{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"node_id\",\"value\":"
+		"{\"stringValue\":\"n\"}}]},\"scopeSpans\":[{\"scope\":{\"name\":\"s\",\"version\":\"1\"},"
+		"\"spans\":[{\"traceId\":\"0102030405060708090a0b0c0d0e0f10\",\"spanId\":\"00000000000000AF\","
+		"\"parentSpanId\":\"0000000000000bee\",\"name\":\"step é\",\"kind\":2,\"startTimeUnixNano\":"
+		"\"1700000000000000005\",\"endTimeUnixNano\":\"1700000001500000005\",\"attributes\":[{\"key\":"
+		"\"rank\",\"value\":{\"intValue\":4}}],\"events\":[{\"name\":\"e\"}],\"status\":{\"code\":2,"
+		"\"message\":\"x\"},\"links\":[]},{\"traceId\":\"zz\",\"spanId\":\"00000000000000ag\"}]}]}]}";
+	static const char span[] = "1 {node_id='n'} s/step é 2 2 1700000000000000005+1500000000 "
+				   "0102030405060708090a0b0c0d0e0f10 00000000000000af "
+				   "0000000000000bee {rank=4}\n";
+	static const char bare[] = "1 {node_id='n'} s/ 0 0 0+0 00000000000000000000000000000000 "
+				   "0000000000000000 0000000000000000 {}\n";
+	struct notes n = {.text = BUF_INIT(1 << 16)};
+	const struct otlp_visitor v = {.arg = &n, .span = note_span};
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct otlp_walk walk;
+	struct errinfo e = {0};
+
+	unhex(&b, hex);
+	assert_int_equal(otlp_read_traces_protobuf(b.data, b.len, &v, &walk, &e), 0);
+	assert_int_equal(walk.taken, 1);
+	assert_string_equal(buf_str(&n.text), span);
+	buf_clear(&n.text);
+	assert_int_equal(otlp_read_traces_json(json, strlen(json), &v, &walk, &e), 0);
+	assert_int_equal(walk.taken, 2);
+	assert_int_equal(strncmp(buf_str(&n.text), span, strlen(span)), 0);
+	assert_string_equal(buf_str(&n.text) + strlen(span), bare);
+	for (size_t len = 1; len < b.len; len++)
+		assert_int_equal(otlp_read_traces_protobuf(b.data, len, &v, &walk, &e), -EBADMSG);
+	assert_non_null(strstr(e.text, "traces"));
+	buf_done(&n.text);
+}
+
 static void test_attribute_get(void **state)
 {
 	struct otlp_attributes a = {.count = 0};
@@ -512,6 +574,7 @@ int main(void)
 		cmocka_unit_test(test_deep),
 		cmocka_unit_test(test_too_many_points),
 		cmocka_unit_test(test_too_many_attributes),
+		cmocka_unit_test(test_spans),
 		cmocka_unit_test(test_attribute_get),
 	};
 

@@ -248,6 +248,26 @@ static void on_refused(
 		echo_audit_refusal(e, q, "", status, &e->strangers);
 }
 
+/* Refusals under /api/v2 have the envelope, too. */
+static bool put_refusal(struct buf *b, const char *path, int status, const char *text)
+{
+	static const struct {
+		int status;
+		const char *code;
+	} codes[] = {{401, "unauthorized"}, {403, "forbidden"}, {404, "not_found"},
+		{405, "method_not_allowed"}, {413, "too_large"}, {429, "rate_limited"},
+		{503, "busy"}};
+	const char *code = "bad_request";
+
+	if (strncmp(path, "/api/v2/", 8) != 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+		if (codes[i].status == status)
+			code = codes[i].code;
+	echo_put_error(b, code, text);
+	return true;
+}
+
 static const struct http_route fixed[] = {
 	{"POST", "/mcp", echo_on_mcp, .body_max = RPC_BYTES_MAX},
 	{"GET", "/mcp", .handler = echo_on_mcp},
@@ -401,6 +421,7 @@ int echo_server_new(struct loop *l, const struct echo_server_settings *s, struct
 	http.routes = routes;
 	http.arg = e;
 	http.refused = on_refused;
+	http.error_body = put_refusal;
 	r = http_server_new(l, &http, &e->http, reterr);
 	if (r < 0)
 		return r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay.c - see replay.h. Rows that came in together are one batch; when it was sent is not stored, but
- * not before its last call. */
+/* replay.c - see replay.h. Rows that came in together are one batch. When it was sent is not stored: clocks
+ * are compared by the moments at which ranks left a collective together, and where calls do not tell
+ * these, nobody is called last; blame compares them by itself. */
 #include "cluster/answer/replay.h"
 
 #include <errno.h>
@@ -116,13 +117,8 @@ static int take_batch(struct replay *p, const struct sql_table *t, const uint32_
 	if (!items)
 		return -ENOMEM;
 	snprintf(b.who.node, sizeof(b.who.node), "%s", tool_text(t, order[first], NODE));
-	for (size_t i = first; i < end; i++) {
-		struct push_call *x = &items[b.count++];
-
-		*x = call_of(t, order[i]);
-		b.sent_ns = MAX(b.sent_ns, x->enter_ns);
-		b.sent_ns = MAX(b.sent_ns, x->leave_ns);
-	}
+	for (size_t i = first; i < end; i++)
+		items[b.count++] = call_of(t, order[i]);
 	return calls_take(p->calls, &b, tool_int(t, order[first], RECEIVED), &n);
 }
 

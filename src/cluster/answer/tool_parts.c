@@ -21,7 +21,7 @@ int score_ask(const struct tool_call *c, const struct tool_scope *s, struct sql_
 	buf_puts(&q, "SELECT cluster_id, node_id, {last:\"last\":last_ns} AS newest, "
 		     "min(\"min\") AS least, sum(\"count\") AS points, max(last_ns) AS seen "
 		     "FROM {node_metrics} WHERE ");
-	tool_equals(&q, "metric_name", TOOL_SCORE);
+	buf_puts(&q, TOOL_IS_SCORE);
 	tool_where(&q, c, filters);
 	buf_puts(&q, " GROUP BY cluster_id, node_id ORDER BY least");
 	return tool_ask(c, &minutes, &q, ret, reterr);
@@ -149,17 +149,24 @@ void member_add_int(json_t *o, const char *key, json_int_t v)
 	json_object_set_new(o, key, json_integer(json_integer_value(json_object_get(o, key)) + v));
 }
 
+struct named {
+	const char *name;
+	json_t *value;
+};
+
+/* Equal ones by name, so that an answer does not depend on the order of rows. */
 static int compare_members(const void *a, const void *b, void *key)
 {
-	double x = member_real(*(json_t *const *)a, key), y = member_real(*(json_t *const *)b, key);
+	const struct named *m = a, *n = b;
+	double x = member_real(m->value, key), y = member_real(n->value, key);
 
-	return x == y ? 0 : x > y ? -1 : 1;
+	return x == y ? strcmp(m->name, n->name) : x > y ? -1 : 1;
 }
 
 json_t *member_values(json_t *o, const char *key, size_t limit)
 {
 	size_t n = 0, count = json_object_size(o);
-	_cleanup_free_ json_t **sorted = calloc(MAX(count, (size_t)1), sizeof(json_t *));
+	_cleanup_free_ struct named *sorted = calloc(MAX(count, (size_t)1), sizeof(*sorted));
 	json_t *out = json_array(), *one;
 	const char *name;
 
@@ -168,9 +175,9 @@ json_t *member_values(json_t *o, const char *key, size_t limit)
 		return NULL;
 	}
 	json_object_foreach (o, name, one)
-		sorted[n++] = one;
-	qsort_r(sorted, n, sizeof(json_t *), compare_members, (void *)key);
+		sorted[n++] = (struct named){name, one};
+	qsort_r(sorted, n, sizeof(*sorted), compare_members, (void *)key);
 	for (size_t i = 0; i < n && i < limit; i++)
-		json_array_append(out, sorted[i]);
+		json_array_append(out, sorted[i].value);
 	return out;
 }

@@ -6,6 +6,7 @@
 
 /* As src/push sends them. */
 #define TOOL_SCORE     "ingero.node.health_score"
+#define TOOL_IS_SCORE  "metric_name LIKE '%.health_score'" /* that of `stress` too */
 #define TOOL_STRAGGLER "ingero.node.straggler_event"
 
 #define TOOL_LOW_SCORE 0.4 /* below it a node is a straggler, unless a caller says otherwise */

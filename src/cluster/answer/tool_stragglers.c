@@ -62,7 +62,7 @@ static int count_low(struct search *s, struct errinfo *reterr)
 
 	buf_puts(&q, "SELECT cluster_id, node_id, count(*) AS n, min(ts_ns) AS first "
 		     "FROM {events} WHERE ");
-	tool_equals(&q, "metric_name", TOOL_SCORE);
+	buf_puts(&q, TOOL_IS_SCORE);
 	buf_printf(&q, " AND value_double < %.17g AND node_id IN (", s->threshold);
 	json_object_foreach (s->nodes, key, n) {
 		buf_puts(&q, any ? ", " : "");
@@ -186,6 +186,23 @@ static int add_incidents(struct search *s, struct errinfo *reterr)
 
 /* ---- the answer ---- */
 
+static void say_rank(struct buf *text, const char *sep, const json_t *rank)
+{
+	const json_t *number = json_object_get(rank, "rank");
+
+	buf_puts(text, sep);
+	if (number)
+		buf_printf(text, "rank %lld ", (long long)json_integer_value(number));
+	if (json_is_true(json_object_get(rank, "blamed")))
+		buf_printf(text, "late in %.0f of %.0f steps, by %.1f ms (median)",
+			member_real(rank, "late_steps"), member_real(rank, "seen_steps"),
+			member_real(rank, "lag_ns") / 1e6);
+	else
+		buf_printf(text, "last in %.0f of %.0f collectives, by %.1f ms (median)",
+			member_real(rank, "last_count"), member_real(rank, "calls"),
+			member_real(rank, "lag_p50_ns") / 1e6);
+}
+
 static void say_node(struct buf *text, const json_t *n)
 {
 	const json_t *score = json_object_get(n, "score");
@@ -202,14 +219,7 @@ static void say_node(struct buf *text, const json_t *n)
 		sep = "; ";
 	}
 	if (rank) {
-		const json_t *number = json_object_get(rank, "rank");
-
-		buf_puts(text, sep);
-		if (number)
-			buf_printf(text, "rank %lld ", (long long)json_integer_value(number));
-		buf_printf(text, "last in %.0f of %.0f collectives, by %.1f ms (median)",
-			member_real(rank, "last_count"), member_real(rank, "calls"),
-			member_real(rank, "lag_p50_ns") / 1e6);
+		say_rank(text, sep, rank);
 		sep = "; ";
 	}
 	if (why) {

@@ -3,344 +3,277 @@
  * requires is always there. */
 #include "cluster/answer/tool_parts.h"
 
-#define TEXT(name, about)                                                                          \
-	"\"" name "\":{\"type\":\"string\",\"maxLength\":256,\"description\":\"" about "\"}"
-#define LIMIT(otherwise, most)                                                                     \
-	"\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":" most                          \
+/* clang-format off */
+
+/* ---- arguments ---- */
+
+#define INPUT(properties) "{\"type\":\"object\",\"properties\":{" properties "},\"additionalProperties\":false}"
+#define INPUT_NEEDS(required, properties) \
+	"{\"type\":\"object\",\"properties\":{" properties "},\"required\":[\"" required "\"],\"additionalProperties\":false}"
+#define TEXT(name, about) "\"" name "\":{\"type\":\"string\",\"maxLength\":256,\"description\":\"" about "\"}"
+#define LIMIT(otherwise, most) \
+	"\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":" most \
 	",\"description\":\"how many at most; " otherwise " if it is not given\"}"
-#define SCOPE(since)                                                                               \
-	TEXT("cluster_id", "only this cluster; all that the token may see if it is not given")     \
-	"," TEXT("since",                                                                          \
-		"from when on: a duration such as 15m, 2h or 7d, or a time such as "               \
-		"2026-03-24T13:48:00Z; " since " if it is not given, 0 for all") "," TEXT("until", \
-		"until when, likewise; now if it is not given")
+#define THRESHOLD(range, about) "\"threshold\":{\"type\":\"number\"," range ",\"description\":\"" about "\"}"
+#define SCOPE(since) \
+	TEXT("cluster_id", "only this cluster; all that the token may see if it is not given") "," \
+	TEXT("since", "from when on: a duration such as 15m, 2h or 7d, or a time such as " \
+		"2026-03-24T13:48:00Z; " since " if it is not given, 0 for all") "," \
+	TEXT("until", "until when, likewise; now if it is not given")
 #define NODE TEXT("node_id", "only this node")
 
-#define INPUT(properties)                                                                          \
-	"{\"type\":\"object\",\"properties\":{" properties "},\"additionalProperties\":false}"
-#define INPUT_NEEDS(required, properties)                                                          \
-	"{\"type\":\"object\",\"properties\":{" properties "},\"required\":[\"" required           \
-	"\"],\"additionalProperties\":false}"
+/* ---- answers ---- */
 
-#define WINDOW                                                                                     \
-	"\"window\":{\"type\":\"object\",\"description\":\"what was looked at\","                  \
-	"\"properties\":{\"since\":{\"type\":[\"string\",\"null\"]},"                              \
-	"\"until\":{\"type\":[\"string\",\"null\"]},\"cluster_id\":{\"type\":\"string\"}},"        \
-	"\"required\":[\"since\",\"until\"]}"
-#define OUTPUT(required, properties)                                                               \
-	"{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required "]}"
-#define LIST(name, about, required, properties)                                                    \
-	"\"" name "\":{\"type\":\"array\",\"description\":\"" about                                \
-	"\",\"items\":{\"type\":\"object\",\"properties\":{" properties                            \
-	"},\"required\":[" required "]}}"
-#define S(name)   "\"" name "\":{\"type\":\"string\"}"
-#define I(name)   "\"" name "\":{\"type\":\"integer\"}"
-#define N(name)   "\"" name "\":{\"type\":\"number\"}"
-#define B(name)   "\"" name "\":{\"type\":\"boolean\"}"
-#define NN(name)  "\"" name "\":{\"type\":[\"number\",\"null\"]}"
-#define SN(name)  "\"" name "\":{\"type\":[\"string\",\"null\"]}"
+#define OUTPUT(required, properties) "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required "]}"
+#define LIST(name, about, required, properties) \
+	"\"" name "\":{\"type\":\"array\",\"description\":\"" about "\",\"items\":" OUTPUT(required, properties) "}"
+#define S(name)  "\"" name "\":{\"type\":\"string\"}"
+#define I(name)  "\"" name "\":{\"type\":\"integer\"}"
+#define N(name)  "\"" name "\":{\"type\":\"number\"}"
+#define B(name)  "\"" name "\":{\"type\":\"boolean\"}"
+#define NN(name) "\"" name "\":{\"type\":[\"number\",\"null\"]}"
+#define SN(name) "\"" name "\":{\"type\":[\"string\",\"null\"]}"
+#define R(name)  "\"" name "\""
+
+#define WINDOW \
+	"\"window\":{\"type\":\"object\",\"description\":\"what was looked at\",\"properties\":{" \
+	SN("since") "," SN("until") "," S("cluster_id") "},\"required\":[\"since\",\"until\"]}"
 #define WHO       S("cluster_id") "," S("node_id")
-#define WHO_NEEDS "\"cluster_id\",\"node_id\""
+#define WHO_NEEDS R("cluster_id") "," R("node_id")
 
-#define INCIDENT                                                                                                \
-	WHO "," S("id") "," S("kind") "," S("source") "," I("rank") "," S("summary") "," S("root_cause") "," S( \
-		"fix") "," N("confidence") "," I("lost_ns") "," N("cost") "," B("resolved") "," SN("since") "," SN("time")
+#define INCIDENT \
+	WHO "," S("id") "," S("kind") "," S("source") "," I("rank") "," S("summary") "," S("root_cause") "," \
+	S("fix") "," N("confidence") "," I("lost_ns") "," N("cost") "," B("resolved") "," SN("since") "," SN("time")
 
-#define RANK                                                                                                                                                                                                         \
-	I("rank")                                                                                                                                                                                                    \
-	"," WHO                                                                                                                                                                                                      \
-	"," I("pid") "," I("calls") "," I("last_count") "," I("lag_p50_ns") "," I("lag_max_ns") "," I("waited_ns") "," B("blamed") "," B("cleared") "," N("share") "," I("lost_ns") "," I("waited_for_it_ns") "," N( \
-		"confidence") "," I("late_steps") "," I("seen_steps") "," I("period_steps") "," I("lag_ns") "," S("comm_id_hash") "," I("op_seq") "," S("op_type") "," SN("since") "," I("stage")
-#define RANK_NEEDS WHO_NEEDS ",\"pid\",\"calls\",\"last_count\",\"lag_p50_ns\",\"blamed\""
+#define RANK \
+	I("rank") "," WHO "," I("pid") "," I("calls") "," I("last_count") "," I("lag_p50_ns") "," I("lag_max_ns") "," \
+	I("waited_ns") "," B("blamed") "," B("cleared") "," N("share") "," I("lost_ns") "," I("waited_for_it_ns") "," \
+	N("confidence") "," I("late_steps") "," I("seen_steps") "," I("period_steps") "," I("lag_ns") "," \
+	S("comm_id_hash") "," I("op_seq") "," S("op_type") "," SN("since") "," I("stage")
+#define RANK_NEEDS WHO_NEEDS "," R("pid") "," R("calls") "," R("last_count") "," R("lag_p50_ns") "," R("blamed")
 
 #define BILL       I("incidents") "," I("unpriced") "," I("lost_ns") "," NN("cost")
-#define BILL_NEEDS "\"incidents\",\"unpriced\",\"lost_ns\",\"cost\""
+#define BILL_NEEDS R("incidents") "," R("unpriced") "," R("lost_ns") "," R("cost")
 
-const struct
-	tool
-		cluster_tools
-			[] =
-				{
-					{
-						.name = "fleet.cluster.summary",
-						.title = "Summary of the clusters",
-						.description =
-							"Clusters, nodes, silent nodes, incidents and the nodes with the lowest "
-							"health scores. Ask this first.",
-						.input = INPUT(SCOPE("1h")),
-						.output =
-							OUTPUT("\"window\",\"clusters\",\"worst_nodes\",\"low_score\"",
-								WINDOW "," LIST("clusters",
-									"most nodes first",
-									"\"cluster_id\",\"nodes\",\"silent_nodes\",\"low_nodes\",\"points\","
-									"\"incidents\",\"open_incidents\",\"lost_ns\",\"cost\"",
-									S("cluster_id") "," I("nodes") "," I("silent_nodes") "," I("low_nodes") "," I("points") "," I("collectives") "," I(
-										"causal_chains") "," I("incidents") "," I("open_incidents") "," I("node_incidents") "," I("lost_ns") "," NN("cost")) "," LIST("worst_nodes",
-									"lowest score first",
-									WHO_NEEDS ",\"silent\",\"last_seen\"",
-									WHO
-									"," N("score") "," N("lowest_score") "," I("points") "," I("collectives") "," I(
-										"causal_chains") "," B("silent") "," SN("last_seen")) "," N("low_score")),
-						.verb = TENANT_READ,
-						.run = tool_summary,
-					},
-					{
-						.name = "fleet.cluster.find_stragglers",
-						.title = "Find stragglers",
-						.description =
-							"Nodes that hold others up, worst first: by health score below the "
-							"threshold, by coming late to collectives (matched by communicator and "
-							"sequence number, clocks compared), and by incidents.",
-						.input =
-							INPUT(SCOPE("15m") "," NODE
-									   "," LIMIT(
-										   "20", "1000") ",\"threshold\":{\"type\":\"number\",\"minimum\":0,\"maximum\":1,"
-												 "\"description\":\"a health score below it is low; 0.4 if it is not given\"}"),
-						.output =
-							OUTPUT("\"window\",\"threshold\",\"total\",\"calls\",\"cut\",\"stragglers\"",
-								WINDOW
-								"," N("threshold") "," I("total") "," I(
-									"calls") "," B("cut") "," LIST("stragglers",
-									"worst first",
-									WHO_NEEDS
-									",\"reasons\",\"weight\"",
-									WHO "," N("weight") ",\"reasons\":{\"type\":\"array\",\"items\":"
-											    "{\"type\":\"string\",\"enum\":[\"low_score\",\"blamed\",\"late\","
-											    "\"incident\"]}},\"score\":{\"type\":\"object\",\"properties\":{" N("last") "," N("min") "," I(
-												    "points") "," I("low_points") "," B("low_now") "," SN("since") "}}," LIST("ranks",
-												    "ranks on it that were late",
-												    RANK_NEEDS, RANK) "," LIST("incidents",
-												    "told of it",
-												    WHO_NEEDS ",\"resolved\"",
-												    INCIDENT))),
-						.verb = TENANT_READ,
-						.run = tool_stragglers,
-					},
-					{
-						.name = "fleet.cluster.find_outlier_nodes",
-						.title = "Find outlier nodes",
-						.description =
-							"Nodes whose metric differs most from the median of their cluster: of "
-							"gauges the mean, of counters the growth a second.",
-						.input =
-							INPUT(
-								SCOPE("15m") "," TEXT("metric",
-									"name of the metric; ingero.node.health_score if it is not given") "," LIMIT("100",
-									"1000") ",\"threshold\":{\"type\":\"number\",\"minimum\":0,"
-										"\"description\":\"so many deviations from the median; 3.5 if it is not given\"}"),
-						.output =
-							OUTPUT("\"window\",\"metric\",\"compared\",\"threshold\",\"nodes\",\"outliers\"",
-								WINDOW
-								"," S("metric") "," S("compared") "," N(
-									"threshold") "," I("nodes") "," LIST("outliers",
-									"farthest first",
-									WHO_NEEDS ",\"value\",\"median\",\"deviation\"",
-									WHO
-									"," N("value") "," N("median") "," N("deviation") "," I(
-										"points") "," S("direction"))),
-						.verb = TENANT_READ,
-						.run = tool_outliers,
-					},
-					{
-						.name = "fleet.cluster.event_history",
-						.title = "History of events",
-						.description =
-							"Stored points, logs and spans, newest first.",
-						.input =
-							INPUT(
-								SCOPE("1h") "," NODE "," TEXT("metric_name", "only of this metric, log event or span") "," TEXT(
-									"kind", "only gauge, counter, delta, histogram, log or span") "," TEXT("causal_chain_id",
-									"only of this causal chain") "," TEXT("event_id",
-									"only this event") "," LIMIT("100", "1000")),
-						.output = OUTPUT("\"window\",\"count\",\"events\"", WINDOW "," I(
-													    "count") "," LIST("events", "newest first", WHO_NEEDS ",\"ts_ns\",\"time\"", I("ts_ns") "," SN("time") "," WHO "," I("rank") "," I("nranks") "," S("metric_name") "," S("kind") "," N("value_double") "," I("value_int") "," S("unit") "," S("body") ",\"attrs\":{\"type\":[\"object\",\"string\"]}," S("event_id") "," S("causal_chain_id") "," I("severity"))),
-						.verb = TENANT_READ,
-						.run = tool_history,
-					},
-					{
-						.name = "fleet.cluster.run_analysis",
-						.title = "Run SQL",
-						.description =
-							"One read-only SQL statement over events, causal_chains, node_metrics, "
-							"collectives, incidents and steps, which hold only what the token may "
-							"see. Times are nanoseconds since 1970.",
-						.input =
-							INPUT_NEEDS("sql", "\"sql\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":65536,"
-									   "\"description\":\"one SELECT\"}," LIMIT("1000", "10000") "," TEXT(
-										   "cluster_id", "only rows of this cluster") "," TEXT("since",
-										   "only rows since then: a duration or a time") "," TEXT("until",
-										   "only rows until then")),
-						.output =
-							OUTPUT("\"columns\",\"rows\",\"row_count\",\"truncated\",\"duration_ms\"",
-								"\"columns\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
-								"\"rows\":{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":"
-								"{\"type\":[\"number\",\"string\",\"null\"]}}}," I(
-									"row_count") "," B("truncated") "," I("duration_ms")),
-						.verb = TENANT_SQL,
-						.run = tool_analysis,
-					},
-					{
-						.name = "fleet.cluster.get_cost",
-						.title = "What incidents cost",
-						.description =
-							"Time and money that incidents cost, by node and kind. What has no price "
-							"is counted as unpriced, never as 0.",
-						.input =
-							INPUT(SCOPE("1d") "," NODE
-									  "," LIMIT("100", "1000")),
-						.output =
-							OUTPUT("\"window\",\"currency\",\"total\",\"complete\",\"priced_incidents\","
-							       "\"unpriced_incidents\",\"lost_ns\",\"by_node\",\"by_kind\"",
-								WINDOW
-								"," S("currency") "," NN("total") "," B("complete") "," I("priced_incidents") "," I(
-									"unpriced_incidents") "," I("lost_ns") "," LIST("by_node",
-									"most time lost first",
-									WHO_NEEDS "," BILL_NEEDS,
-									WHO
-									"," BILL) "," LIST("by_kind",
-									"most time lost first",
-									"\"kind\"," BILL_NEEDS,
-									S("kind") "," BILL)),
-						.verb = TENANT_READ,
-						.run = tool_cost,
-					},
-					{
-						.name = "fleet.cluster.anomalies",
-						.title = "Anomalies",
-						.description =
-							"Incidents, causal chains and nodes' own verdicts on themselves, newest "
-							"first.",
-						.input =
-							INPUT(SCOPE("1h") "," NODE
-									  "," TEXT("kind", "only incidents of this kind") "," LIMIT(
-										  "100", "1000")),
-						.output =
-							OUTPUT("\"window\",\"count\",\"anomalies\"",
-								WINDOW
-								"," I("count") "," LIST("anomalies",
-									"newest first", WHO_NEEDS ",\"type\",\"ts_ns\",\"time\"",
-									"\"type\":{\"type\":\"string\",\"enum\":[\"incident\",\"causal_chain\","
-									"\"straggler_event\"]}," I("ts_ns") "," S("severity") "," S(
-										"explanation") "," S("op") "," N("value") "," INCIDENT)),
-						.verb = TENANT_READ,
-						.run = tool_anomalies,
-					},
-					{
-						.name = "fleet.cluster.nccl_summary",
-						.title = "Collectives and their bandwidth",
-						.description =
-							"By operation and number of ranks: how many, how long the transfer took, "
-							"bandwidth, and the time that ranks waited.",
-						.input = INPUT(SCOPE("15m")),
-						.output =
-							OUTPUT("\"window\",\"operations\"",
-								WINDOW "," LIST(
-									"operations", "longest in all first", "\"cluster_id\",\"operations\",\"calls\",\"bandwidth_bytes_per_s\"",
-									S("cluster_id") "," S("op_type") "," I("nranks") "," I("operations") "," I("calls") "," N("bytes") "," N("transfer_ns") "," N("transfer_p50_ns") "," N(
-										"transfer_p99_ns") "," N("transfer_max_ns") "," N("waited_ns") "," NN("bandwidth_bytes_per_s") "," NN("bus_bandwidth_bytes_per_s"))),
-						.verb = TENANT_READ,
-						.run = tool_nccl,
-					},
-					{
-						.name = "fleet.cluster.memcpy_bandwidth_summary",
-						.title = "Copies and their bandwidth",
-						.description =
-							"Bytes copied between host and GPU by direction and node, and at which "
-							"rate, from the agents' counters.",
-						.input = INPUT(SCOPE("15m") "," NODE
-									    "," LIMIT(
-										    "100", "1000")),
-						.output =
-							OUTPUT(
-								"\"window\",\"directions\",\"nodes\"", WINDOW "," LIST("directions", "most bytes first", "\"direction\",\"bytes\",\"nodes\",\"bandwidth_bytes_per_s\"", S("direction") "," N("bytes") "," N("seconds") "," I("nodes") "," NN("bandwidth_bytes_per_s")) "," LIST(
-													       "nodes", "most bytes first",
-													       WHO_NEEDS
-													       ",\"direction\",\"bytes\"",
-													       WHO
-													       "," S("direction") "," N("bytes") "," N("seconds") "," I("copies") "," N("observed_s") "," NN(
-														       "bytes_per_s") "," NN("bandwidth_bytes_per_s"))),
-						.verb = TENANT_READ,
-						.run = tool_memcpy,
-					},
-					{
-						.name = "fleet.cluster.memfrag_hotspots",
-						.title = "Hot spots of memory fragmentation",
-						.description =
-							"Nodes by how often their processes changed GPU memory through the driver, "
-							"which is what fragments it.",
-						.input = INPUT(SCOPE("15m") "," NODE
-									    "," LIMIT(
-										    "100", "1000")),
-						.output = OUTPUT("\"window\",\"nodes\"", WINDOW "," LIST(
-												 "nodes", "most calls first",
-												 WHO_NEEDS,
-												 WHO
-												 "," N("calls") "," N(
-													 "ratio_max") ",\"by_cmd\":{\"type\":\"object\","
-														      "\"additionalProperties\":{\"type\":\"number\"}}")),
-						.verb = TENANT_READ,
-						.run = tool_memfrag,
-					},
-					{
-						.name = "fleet.cluster.kernel_launch_summary",
-						.title = "Kernel launches",
-						.description =
-							"Kernel launches by node, their rate, and the mean size of blocks and "
-							"grids where agents tell it.",
-						.input = INPUT(SCOPE("15m") "," NODE
-									    "," LIMIT(
-										    "100", "1000")),
-						.output =
-							OUTPUT("\"window\",\"launches\",\"nodes\"",
-								WINDOW
-								"," N("launches") "," LIST("nodes",
-									"most launches first", WHO_NEEDS ",\"launches\",\"launches_per_s\"",
-									WHO
-									"," N("launches") "," NN("launches_per_s") "," N("observed_s") "," N(
-										"threads_per_block_mean") "," N("grid_blocks_mean"))),
-						.verb = TENANT_READ,
-						.run = tool_launches,
-					},
-					{
-						.name = "fleet.cluster.blame",
-						.title = "Who makes the job wait",
-						.description =
-							"The verdict on each cluster's job from its collectives: ranks, a pipeline "
-							"stage, load that moves, or nobody; who was only often last, because it "
-							"waited for others, is cleared.",
-						.input = INPUT(SCOPE("5m")),
-						.output = OUTPUT("\"window\",\"verdicts\"", WINDOW "," LIST(
-												    "verdicts",
-												    "a cluster each",
-												    "\"cluster_id\",\"verdict\",\"confidence\",\"steps\",\"suspects\",\"cleared\"",
-												    S(
-													    "cluster_id") ",\"verdict\":{\"type\":\"string\",\"enum\":[\"none\","
-															  "\"ranks\",\"stage\",\"uneven\"]}," N("confidence") "," I("steps") "," I("step_ns") "," I("lost_ns") "," I("calls") "," B("cut") "," SN("since") "," LIST("suspects", "ranks that cost the job time", RANK_NEEDS, RANK) "," LIST(
-																  "cleared",
-																  "ranks that were often last and are innocent",
-																  RANK_NEEDS,
-																  RANK))),
-						.verb = TENANT_READ,
-						.run = tool_blame,
-					},
-					{
-						.name = "fleet.cluster.steps",
-						.title = "Steps of ranks",
-						.description =
-							"What agents tell of their ranks' steps: how long slow and ordinary ones "
-							"take, what grew most, and what the rank was doing.",
-						.input =
-							INPUT(SCOPE("1h") "," NODE
-									  "," LIMIT("100", "1000")),
-						.output =
-							OUTPUT("\"window\",\"steps\"", WINDOW
-								"," LIST("steps", "slowest first",
-									WHO_NEEDS
-									",\"ts_ns\",\"time\",\"reports\"",
-									WHO "," I("rank") "," I(
-										"pid") "," I("ts_ns") "," SN("time") "," I("step_ns") "," I("ordinary_ns") "," S("line") "," I("line_ns") "," S("doing") "," S("doing_where") "," I("reports"))),
-						.verb = TENANT_READ,
-						.run = tool_steps,
-					},
-					{0},
+const struct tool cluster_tools[] = {
+	{
+		.name = "fleet.cluster.summary",
+		.title = "Summary of the clusters",
+		.description = "Clusters, nodes, silent nodes, incidents and the nodes with the lowest health scores. "
+			"Ask this first.",
+		.input = INPUT(SCOPE("1h")),
+		.output = OUTPUT(R("window") "," R("clusters") "," R("worst_nodes") "," R("low_score"),
+			WINDOW "," N("low_score") ","
+			LIST("clusters", "most nodes first",
+				R("cluster_id") "," R("nodes") "," R("silent_nodes") "," R("low_nodes") "," R("points") ","
+				R("incidents") "," R("open_incidents") "," R("lost_ns") "," R("cost"),
+				S("cluster_id") "," I("nodes") "," I("silent_nodes") "," I("low_nodes") "," I("points") ","
+				I("collectives") "," I("causal_chains") "," I("incidents") "," I("open_incidents") ","
+				I("node_incidents") "," I("lost_ns") "," NN("cost")) ","
+			LIST("worst_nodes", "lowest score first", WHO_NEEDS "," R("silent") "," R("last_seen"),
+				WHO "," N("score") "," N("lowest_score") "," I("points") "," I("collectives") ","
+				I("causal_chains") "," B("silent") "," SN("last_seen"))),
+		.verb = TENANT_READ,
+		.run = tool_summary,
+	},
+	{
+		.name = "fleet.cluster.find_stragglers",
+		.title = "Find stragglers",
+		.description = "Nodes that hold others up, worst first: by health score below the threshold, by coming "
+			"late to collectives (matched by communicator and sequence number, clocks compared), and "
+			"by incidents.",
+		.input = INPUT(SCOPE("15m") "," NODE "," LIMIT("20", "1000") ","
+			THRESHOLD("\"minimum\":0,\"maximum\":1", "a health score below it is low; 0.4 if it is not given")),
+		.output = OUTPUT(R("window") "," R("threshold") "," R("total") "," R("calls") "," R("cut") "," R("stragglers"),
+			WINDOW "," N("threshold") "," I("total") "," I("calls") "," B("cut") ","
+			LIST("stragglers", "worst first", WHO_NEEDS "," R("reasons") "," R("weight"),
+				WHO "," N("weight") ","
+				"\"reasons\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"enum\":"
+				"[\"low_score\",\"blamed\",\"late\",\"incident\"]}},"
+				"\"score\":" OUTPUT(R("last") "," R("min"),
+					N("last") "," N("min") "," I("points") "," I("low_points") "," B("low_now") ","
+					SN("since")) ","
+				LIST("ranks", "ranks on it that were late", RANK_NEEDS, RANK) ","
+				LIST("incidents", "told of it", WHO_NEEDS "," R("resolved"), INCIDENT))),
+		.verb = TENANT_READ,
+		.run = tool_stragglers,
+	},
+	{
+		.name = "fleet.cluster.find_outlier_nodes",
+		.title = "Find outlier nodes",
+		.description = "Nodes whose metric differs most from the median of their cluster: of gauges the mean, of "
+			"counters the growth a second.",
+		.input = INPUT(SCOPE("15m") ","
+			TEXT("metric", "name of the metric; ingero.node.health_score if it is not given") ","
+			LIMIT("100", "1000") ","
+			THRESHOLD("\"minimum\":0", "so many deviations from the median; 3.5 if it is not given")),
+		.output = OUTPUT(R("window") "," R("metric") "," R("compared") "," R("threshold") "," R("nodes") "," R("outliers"),
+			WINDOW "," S("metric") "," S("compared") "," N("threshold") "," I("nodes") ","
+			LIST("outliers", "farthest first", WHO_NEEDS "," R("value") "," R("median") "," R("deviation"),
+				WHO "," N("value") "," N("median") "," N("deviation") "," I("points") "," S("direction"))),
+		.verb = TENANT_READ,
+		.run = tool_outliers,
+	},
+	{
+		.name = "fleet.cluster.event_history",
+		.title = "History of events",
+		.description = "Stored points, logs and spans, newest first.",
+		.input = INPUT(SCOPE("1h") "," NODE ","
+			TEXT("metric_name", "only of this metric, log event or span") ","
+			TEXT("kind", "only gauge, counter, delta, histogram, log or span") ","
+			TEXT("causal_chain_id", "only of this causal chain") ","
+			TEXT("event_id", "only this event") "," LIMIT("100", "1000")),
+		.output = OUTPUT(R("window") "," R("count") "," R("events"),
+			WINDOW "," I("count") ","
+			LIST("events", "newest first", WHO_NEEDS "," R("ts_ns") "," R("time"),
+				I("ts_ns") "," SN("time") "," WHO "," I("rank") "," I("nranks") "," S("metric_name") ","
+				S("kind") "," N("value_double") "," I("value_int") "," S("unit") "," S("body") ","
+				"\"attrs\":{\"type\":[\"object\",\"string\"]}," S("event_id") "," S("causal_chain_id") ","
+				I("severity"))),
+		.verb = TENANT_READ,
+		.run = tool_history,
+	},
+	{
+		.name = "fleet.cluster.run_analysis",
+		.title = "Run SQL",
+		.description = "One read-only SQL statement over events, causal_chains, node_metrics, collectives, "
+			"incidents and steps, which hold only what the token may see. Times are nanoseconds since 1970.",
+		.input = INPUT_NEEDS("sql",
+			"\"sql\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":65536,\"description\":\"one SELECT\"},"
+			LIMIT("1000", "10000") "," TEXT("cluster_id", "only rows of this cluster") ","
+			TEXT("since", "only rows since then: a duration or a time") "," TEXT("until", "only rows until then")),
+		.output = OUTPUT(R("columns") "," R("rows") "," R("row_count") "," R("truncated") "," R("duration_ms"),
+			"\"columns\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
+			"\"rows\":{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":"
+			"{\"type\":[\"number\",\"string\",\"null\"]}}},"
+			I("row_count") "," B("truncated") "," I("duration_ms")),
+		.verb = TENANT_SQL,
+		.run = tool_analysis,
+	},
+	{
+		.name = "fleet.cluster.get_cost",
+		.title = "What incidents cost",
+		.description = "Time and money that incidents cost, by node and kind. What has no price is counted as "
+			"unpriced, never as 0.",
+		.input = INPUT(SCOPE("1d") "," NODE "," LIMIT("100", "1000")),
+		.output = OUTPUT(R("window") "," R("currency") "," R("total") "," R("complete") "," R("priced_incidents") ","
+			R("unpriced_incidents") "," R("node_incidents") "," R("lost_ns") "," R("by_node") "," R("by_kind"),
+			WINDOW "," S("currency") "," NN("total") "," B("complete") "," I("priced_incidents") ","
+			I("unpriced_incidents") "," I("node_incidents") "," I("lost_ns") ","
+			LIST("by_node", "most time lost first", WHO_NEEDS "," BILL_NEEDS, WHO "," BILL) ","
+			LIST("by_kind", "most time lost first", R("kind") "," BILL_NEEDS, S("kind") "," BILL)),
+		.verb = TENANT_READ,
+		.run = tool_cost,
+	},
+	{
+		.name = "fleet.cluster.anomalies",
+		.title = "Anomalies",
+		.description = "Incidents, causal chains and nodes' own verdicts on themselves, newest first.",
+		.input = INPUT(SCOPE("1h") "," NODE "," TEXT("kind", "only incidents of this kind") "," LIMIT("100", "1000")),
+		.output = OUTPUT(R("window") "," R("count") "," R("anomalies"),
+			WINDOW "," I("count") ","
+			LIST("anomalies", "newest first", WHO_NEEDS "," R("type") "," R("ts_ns") "," R("time"),
+				"\"type\":{\"type\":\"string\",\"enum\":[\"incident\",\"causal_chain\",\"straggler_event\"]},"
+				I("ts_ns") "," S("severity") "," S("explanation") "," S("op") "," N("value") "," INCIDENT)),
+		.verb = TENANT_READ,
+		.run = tool_anomalies,
+	},
+	{
+		.name = "fleet.cluster.nccl_summary",
+		.title = "Collectives and their bandwidth",
+		.description = "By operation and number of ranks: how many, how long the transfer took, bandwidth, and "
+			"the time that ranks waited.",
+		.input = INPUT(SCOPE("15m")),
+		.output = OUTPUT(R("window") "," R("operations"),
+			WINDOW ","
+			LIST("operations", "longest in all first",
+				R("cluster_id") "," R("operations") "," R("calls") "," R("bandwidth_bytes_per_s"),
+				S("cluster_id") "," S("op_type") "," I("nranks") "," I("operations") "," I("calls") ","
+				N("bytes") "," N("transfer_ns") "," N("transfer_p50_ns") "," N("transfer_p99_ns") ","
+				N("transfer_max_ns") "," N("waited_ns") "," NN("bandwidth_bytes_per_s") ","
+				NN("bus_bandwidth_bytes_per_s"))),
+		.verb = TENANT_READ,
+		.run = tool_nccl,
+	},
+	{
+		.name = "fleet.cluster.memcpy_bandwidth_summary",
+		.title = "Copies and their bandwidth",
+		.description = "Bytes copied between host and GPU by direction and node, and at which rate, from the "
+			"agents' counters.",
+		.input = INPUT(SCOPE("15m") "," NODE "," LIMIT("100", "1000")),
+		.output = OUTPUT(R("window") "," R("directions") "," R("nodes"),
+			WINDOW ","
+			LIST("directions", "most bytes first",
+				R("direction") "," R("bytes") "," R("nodes") "," R("bandwidth_bytes_per_s"),
+				S("direction") "," N("bytes") "," N("seconds") "," I("nodes") "," NN("bandwidth_bytes_per_s")) ","
+			LIST("nodes", "most bytes first", WHO_NEEDS "," R("direction") "," R("bytes"),
+				WHO "," S("direction") "," N("bytes") "," N("seconds") "," I("copies") ","
+				N("observed_s") "," NN("bytes_per_s") "," NN("bandwidth_bytes_per_s"))),
+		.verb = TENANT_READ,
+		.run = tool_memcpy,
+	},
+	{
+		.name = "fleet.cluster.memfrag_hotspots",
+		.title = "Hot spots of memory fragmentation",
+		.description = "Nodes by how often their processes changed GPU memory through the driver, which is what "
+			"fragments it.",
+		.input = INPUT(SCOPE("15m") "," NODE "," LIMIT("100", "1000")),
+		.output = OUTPUT(R("window") "," R("nodes"),
+			WINDOW ","
+			LIST("nodes", "most calls first", WHO_NEEDS,
+				WHO "," N("calls") "," N("ratio_max") ","
+				"\"by_cmd\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"number\"}}")),
+		.verb = TENANT_READ,
+		.run = tool_memfrag,
+	},
+	{
+		.name = "fleet.cluster.kernel_launch_summary",
+		.title = "Kernel launches",
+		.description = "Kernel launches by node, their rate, and the mean size of blocks and grids where agents "
+			"tell it.",
+		.input = INPUT(SCOPE("15m") "," NODE "," LIMIT("100", "1000")),
+		.output = OUTPUT(R("window") "," R("launches") "," R("nodes"),
+			WINDOW "," N("launches") ","
+			LIST("nodes", "most launches first", WHO_NEEDS "," R("launches") "," R("launches_per_s"),
+				WHO "," N("launches") "," NN("launches_per_s") "," N("observed_s") ","
+				N("threads_per_block_mean") "," N("grid_blocks_mean"))),
+		.verb = TENANT_READ,
+		.run = tool_launches,
+	},
+	{
+		.name = "fleet.cluster.blame",
+		.title = "Who makes the job wait",
+		.description = "The verdict on each cluster's job from its collectives: ranks, a pipeline stage, load "
+			"that moves, or nobody; who was only often last, because it waited for others, is cleared.",
+		.input = INPUT(SCOPE("5m")),
+		.output = OUTPUT(R("window") "," R("verdicts"),
+			WINDOW ","
+			LIST("verdicts", "a cluster each",
+				R("cluster_id") "," R("verdict") "," R("confidence") "," R("steps") "," R("suspects") ","
+				R("cleared"),
+				S("cluster_id") ","
+				"\"verdict\":{\"type\":\"string\",\"enum\":[\"none\",\"ranks\",\"stage\",\"uneven\"]},"
+				N("confidence") "," I("steps") "," I("step_ns") "," I("lost_ns") "," I("calls") "," B("cut")
+				"," SN("since") ","
+				LIST("suspects", "ranks that cost the job time", RANK_NEEDS, RANK) ","
+				LIST("cleared", "ranks that were often last and are innocent", RANK_NEEDS, RANK))),
+		.verb = TENANT_READ,
+		.run = tool_blame,
+	},
+	{
+		.name = "fleet.cluster.steps",
+		.title = "Steps of ranks",
+		.description = "What agents tell of their ranks' steps: how long slow and ordinary ones take, what grew "
+			"most, and what the rank was doing.",
+		.input = INPUT(SCOPE("1h") "," NODE "," LIMIT("100", "1000")),
+		.output = OUTPUT(R("window") "," R("steps"),
+			WINDOW ","
+			LIST("steps", "slowest first", WHO_NEEDS "," R("ts_ns") "," R("time") "," R("reports"),
+				WHO "," I("rank") "," I("pid") "," I("ts_ns") "," SN("time") "," I("step_ns") ","
+				I("ordinary_ns") "," S("line") "," I("line_ns") "," S("doing") "," S("doing_where") ","
+				I("reports"))),
+		.verb = TENANT_READ,
+		.run = tool_steps,
+	},
+	{0},
 };

@@ -97,6 +97,19 @@ static int open_act(struct demo *d, enum demo_act act, int64_t now_ns, struct fl
 	return r < 0 ? r : play_new(&p, ret_play);
 }
 
+/* The act is over, and with it what was found in it. */
+static void end_episodes(struct demo *d, struct fleet *f, int64_t now_ns)
+{
+	struct fleet_notice n = {.kind = FLEET_NOTICE_ENDED};
+	size_t cursor = 0;
+
+	while (fleet_episode_next(f, NULL, &cursor, &n.episode))
+		if (!n.episode.until_ns) {
+			n.episode.until_ns = now_ns;
+			demo_memory_tell(d->memory, &n, now_ns);
+		}
+}
+
 /* What is over: heard by a core of its own, remembered, and forgotten by that core. */
 static int play_act(struct demo *d, enum demo_act act, int64_t now_ns)
 {
@@ -110,6 +123,23 @@ static int play_act(struct demo *d, enum demo_act act, int64_t now_ns)
 		r = play_until(play, fleet, play_now(play) + ACT_PIECE_NS);
 		take_notices(d, fleet, play_now(play));
 	} while (r > 0);
+	if (r == 0)
+		end_episodes(d, fleet, play_now(play));
+	return r;
+}
+
+/* The hours between: only remembered. */
+static int play_quiet(struct demo *d, int64_t now_ns)
+{
+	_cleanup_(simulation_freep) struct simulation *agents = NULL;
+	struct simulation_settings s = demo_quiet(now_ns);
+	struct simulation_message m;
+	int r = simulation_new(&s, &agents);
+
+	if (r < 0)
+		return r;
+	while ((r = simulation_next(agents, &m)) > 0)
+		demo_memory_watch(d->memory, &m);
 	return r;
 }
 
@@ -118,6 +148,8 @@ static int demo_open(struct demo *d)
 	int64_t now = wall_now().ns;
 	int r = rates_builtin(&d->rates);
 
+	if (r == 0 && d->memory)
+		r = play_quiet(d, now);
 	for (enum demo_act act = 0; r == 0 && d->memory && act < DEMO_NOW; act++)
 		r = play_act(d, act, now);
 	if (r == 0)

@@ -26,8 +26,8 @@
 #define ASK_PAUSE_NS     (200 * NS_PER_MS)
 
 struct stress_flags {
-	const char *endpoint, *api, *protocol, *cluster, *node, *ca_cert, *fingerprint, *token_file,
-		*token;
+	const char *endpoint, *api, *protocol, *cluster, *node, *metric, *ca_cert, *fingerprint,
+		*token_file, *token;
 	int64_t events, nodes, writers, batch, chains, low, wrong_tokens, malformed;
 	double rate, duplicates;
 	uint64_t patience_ns;
@@ -37,6 +37,7 @@ struct stress_flags {
 static const struct stress_flags defaults = {.endpoint = DEFAULT_ENDPOINT,
 	.cluster = "stress",
 	.node = "stress-node",
+	.metric = "stress.health_score",
 	.events = 2000,
 	.nodes = 1,
 	.writers = 8,
@@ -60,6 +61,8 @@ static const struct option_row stress_options[] = {
 		STRESS_NODES_MAX, false},
 	{"cluster-id", 0, OPTION_STRING, OPTION(cluster), "NAME",
 		"cluster that they belong to (default: stress)", 0, 0, false},
+	{"metric", 0, OPTION_STRING, OPTION(metric), "NAME",
+		"name of the metric (default: stress.health_score)", 0, 0, false},
 	{"writers", 0, OPTION_INT, OPTION(writers), "N", "requests under way at once (default: 8)",
 		1, STRESS_WRITERS_MAX, false},
 	{"batch", 0, OPTION_INT, OPTION(batch), "N", "events of a request (default: 50)", 1, 10000,
@@ -86,7 +89,7 @@ static const struct option_row stress_options[] = {
 	{"no-check", 0, OPTION_FLAG, OPTION(no_check), NULL, "do not ask what is stored", 0, 0,
 		false},
 	{"patience", 0, OPTION_DURATION, OPTION(patience_ns), "TIME",
-		"repeat a request that is put off for this long (default: 60s)", 1, 0, false},
+		"give up when nothing has been taken for this long (default: 60s)", 1, 0, false},
 	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL,
 		"plain text: where the endpoint has no scheme, and to other machines", 0, 0, false},
 	{"ca-cert", 0, OPTION_STRING, OPTION(ca_cert), "FILE",
@@ -224,6 +227,7 @@ static void set_stress(struct run *c)
 		.stranger = c->stranger,
 		.cluster = f->cluster,
 		.node = f->node,
+		.metric = f->metric,
 		.events = (uint64_t)f->events,
 		.nodes = (uint64_t)f->nodes,
 		.writers = (uint64_t)f->writers,
@@ -273,7 +277,7 @@ static void read_stored(struct stored *s, int status, const struct buf *answer)
 	const json_t *row, *error;
 
 	if (json_tree_read(buf_str(answer), answer->len, 0, &tree, NULL) < 0) {
-		snprintf(s->why, sizeof(s->why), "status %d", status);
+		snprintf(s->why, sizeof(s->why), "it answers with status %d", status);
 		return;
 	}
 	row = json_array_get(json_object_get(json_object_get(tree, "data"), "rows"), 0);
@@ -286,8 +290,8 @@ static void read_stored(struct stored *s, int status, const struct buf *answer)
 			.chains = number_at(row, 3),
 			.low = number_at(row, 4)};
 	else
-		snprintf(s->why, sizeof(s->why), "status %d%s%.200s", status, error ? ": " : "",
-			error ? json_string_value(error) : "");
+		snprintf(s->why, sizeof(s->why), "it answers with status %d%s%.180s", status,
+			error ? ": " : "", error ? json_string_value(error) : "");
 }
 
 /* What was acknowledged is visible a moment later: it is asked for until then. */
@@ -324,7 +328,7 @@ static bool is_good(const struct run *c)
 {
 	const struct stress_result *r = &c->result;
 
-	if (r->acknowledged != r->events || r->faults_taken)
+	if (r->acknowledged != c->settings.events || r->faults_taken)
 		return false;
 	return c->flags->no_check ||
 	       (c->stored.known && c->stored.rows == (int64_t)r->acknowledged &&
@@ -346,7 +350,7 @@ static void print_stored(const struct run *c)
 		char shown[ENDPOINT_SHOWN_MAX];
 
 		text_escape_terminal(&why, s->why);
-		printf("Stored:       not known: %s did not answer (%s)\n",
+		printf("Stored:       not known: %s: %s; give --api, or --no-check\n",
 			endpoint_show(&c->api, shown), buf_str(&why));
 		return;
 	}
@@ -378,9 +382,8 @@ static void print_text(const struct run *c)
 		text_format_duration(b, sketch_quantile(&r->took, 0.5)),
 		text_format_duration(e, sketch_quantile(&r->took, 0.99)));
 	if (r->rejected || r->given_up)
-		printf("              %s rejected, %s given up after %s\n",
-			text_format_count(a, r->rejected), text_format_count(b, r->given_up),
-			text_format_duration(d, c->flags->patience_ns));
+		printf("              %s rejected, %s given up\n",
+			text_format_count(a, r->rejected), text_format_count(b, r->given_up));
 	if (r->retries)
 		printf("              %s put off and repeated\n",
 			text_format_plural(n, r->retries, "requests"));

@@ -68,15 +68,15 @@ static struct play_settings ordinary(int64_t start_ns, uint64_t lasts_ns, uint64
 			.latency_ns = 2 * NS_PER_MS}};
 }
 
-/* The rest of the day: how well the nodes are, every five minutes. */
-static struct play_settings quiet(int64_t now_ns)
+struct simulation_settings demo_quiet(int64_t now_ns)
 {
-	struct play_settings p = ordinary(now_ns - 24 * (int64_t)HOUR_NS, 0, 3);
+	struct simulation_settings a = ordinary(now_ns - 24 * (int64_t)HOUR_NS, 0, 3).agents;
 
-	p.agents.nodes = DEMO_NODES;
-	p.agents.end_ns = now_ns - (int64_t)ACT_NS;
-	p.agents.push_ns = QUIET_PUSH;
-	return p;
+	a.nodes = DEMO_NODES;
+	a.end_ns = now_ns - (int64_t)ACT_NS;
+	a.push_ns = QUIET_PUSH;
+	a.batch_ns = QUIET_PUSH;
+	return a;
 }
 
 static struct play_settings throttled(int64_t now_ns)
@@ -128,7 +128,6 @@ static struct play_settings present(int64_t now_ns)
 struct play_settings demo_act(enum demo_act act, int64_t now_ns)
 {
 	switch (act) {
-	case DEMO_QUIET: return quiet(now_ns);
 	case DEMO_THROTTLED: return throttled(now_ns);
 	case DEMO_HANG: return hang(now_ns);
 	default: return present(now_ns);
@@ -141,7 +140,7 @@ struct fleet_settings demo_core(enum demo_act act, const struct rates *rates)
 
 	s.nodes = nodes_defaults;
 	s.calls = calls_defaults;
-	s.nodes.interval_ns = act == DEMO_QUIET ? QUIET_PUSH : PUSH_NS;
+	s.nodes.interval_ns = PUSH_NS;
 	s.rates = rates;
 	s.seed = (uint64_t)wall_now().ns + act;
 	return s;

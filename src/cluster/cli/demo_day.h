@@ -11,8 +11,10 @@
 #define DEMO_NODES    (DEMO_RANKS / DEMO_PER_NODE)
 #define DEMO_PERIOD   14 /* steps */
 
-/* X(NAME) - those that are over, then the one that goes on */
-enum demo_act { DEMO_QUIET, DEMO_THROTTLED, DEMO_HANG, DEMO_NOW };
+enum demo_act { DEMO_THROTTLED, DEMO_HANG, DEMO_NOW }; /* what is over, then what goes on */
+
+/* demo_quiet - the rest of the day: how well the nodes are, every five minutes. Nothing is found in it. */
+struct simulation_settings demo_quiet(int64_t now_ns);
 
 /* demo_act - its play, for a day that ends at @now_ns. What it points to is static. */
 struct play_settings demo_act(enum demo_act act, int64_t now_ns);

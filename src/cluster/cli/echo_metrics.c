@@ -32,6 +32,15 @@ static const struct metric_desc otlp_refused = {.prometheus = "ingero_echo_otlp_
 	.kind = METRIC_COUNTER,
 	.help = "Requests of OTLP that were refused as a whole",
 	.keys = {{"reason", "reason"}}};
+GAUGE(sql_running, "ingero_echo_sql_running", "{statement}", "SQL statements that are running");
+COUNTER(sql_started, "ingero_echo_sql_started_total", "{statement}",
+	"SQL statements that were begun, each in a process of its own");
+COUNTER(sql_killed, "ingero_echo_sql_killed_total", "{statement}",
+	"SQL statements that were killed at their deadline");
+static const struct metric_desc sql_walls = {.prometheus = "ingero_echo_sql_confined",
+	.unit = "1",
+	.help = "1 if the kernel confines SQL processes by this, 0 if it cannot",
+	.keys = {{"by", "by"}}};
 GAUGE(connections, "ingero_echo_connections", "{connection}", "Open connections of those who send");
 
 static void put(struct metric_set *m, const struct metric_desc *d, uint64_t v)
@@ -62,4 +71,17 @@ void echo_metrics_receiver(struct metric_set *m, const struct receiver_stats *r)
 		metric_put_int(m, &otlp_refused, (wall_time){0}, (int64_t)r->refused[i],
 			METRIC_OF(METRIC_TEXT(receiver_reason_id(i))));
 	put(m, &connections, r->http.open_connections);
+}
+
+void echo_metrics_sql(struct metric_set *m, const struct sql_worker_stats *s)
+{
+	put(m, &sql_running, s->running);
+	put(m, &sql_started, s->started);
+	put(m, &sql_killed, s->killed);
+	if (!s->known) /* none has answered yet */
+		return;
+	metric_put_int(
+		m, &sql_walls, (wall_time){0}, s->landlock > 0, METRIC_OF(METRIC_TEXT("landlock")));
+	metric_put_int(
+		m, &sql_walls, (wall_time){0}, s->seccomp, METRIC_OF(METRIC_TEXT("seccomp")));
 }

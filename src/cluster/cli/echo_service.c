@@ -133,9 +133,11 @@ static void put_metrics(void *arg, struct metric_set *m)
 {
 	const struct echo_service *s = arg;
 	struct keeper_stats k = keeper_stats(s->keeper);
+	struct sql_worker_stats sql = duck_worker_stats();
 	struct receiver_stats r;
 
 	echo_metrics_keeper(m, &k);
+	echo_metrics_sql(m, &sql);
 	if (s->receiver) {
 		r = receiver_stats(s->receiver);
 		echo_metrics_receiver(m, &r);

@@ -38,7 +38,7 @@ struct writer {
 	enum writer_doing doing;
 	struct buf body;
 	uint64_t events; /* in it */
-	uint64_t first_ns, sent_ns;
+	uint64_t sent_ns;
 	unsigned failures; /* of this request */
 };
 
@@ -51,7 +51,9 @@ struct stress {
 	uint64_t tokens_left, malformed_left;
 	double duplicates_due;
 	uint64_t begin_ns;
-	uint64_t busy; /* writers */
+	uint64_t taken_ns; /* when the receiver took something last */
+	bool gave_up;      /* it has not for as long as the patience lasts */
+	uint64_t busy;     /* writers */
 	struct stress_result result;
 	int err;
 	struct errinfo *reterr;
@@ -116,7 +118,7 @@ static void put_request(struct writer *w, uint64_t node, uint64_t from, uint64_t
 	buf_clear(&w->body);
 	otlp_write_begin(&o, &w->body, s->endpoint->protocol == OTLP_HTTP_JSON, false, &resource,
 		"ingero.stress", "1");
-	otlp_write_metric(&o, "stress.health_score", "1", OTLP_GAUGE);
+	otlp_write_metric(&o, s->metric, "1", OTLP_GAUGE);
 	for (uint64_t k = 0; k < count; k++)
 		put_event(&o, s, node, from + k);
 	otlp_write_metric_end(&o);
@@ -170,6 +172,7 @@ static void writer_taken(struct writer *w, uint64_t rejected)
 {
 	struct stress *t = w->stress;
 
+	t->taken_ns = mono_now().ns;
 	if (w->doing == WRITER_EVENTS) {
 		rejected = MIN(rejected, w->events);
 		t->result.rejected += rejected;
@@ -184,7 +187,6 @@ static void writer_taken(struct writer *w, uint64_t rejected)
 		t->result.duplicates++;
 		w->doing = WRITER_DUPLICATE;
 		w->failures = 0;
-		w->first_ns = mono_now().ns;
 		writer_send(w);
 		return;
 	}
@@ -211,11 +213,13 @@ static void writer_end(struct writer *w, enum backlog_outcome outcome, uint64_t 
 	const struct errinfo *e)
 {
 	bool is_fault = w->doing == WRITER_WRONG_TOKEN || w->doing == WRITER_MALFORMED;
-	bool patient = mono_now().ns - w->first_ns < w->stress->s->patience_ns;
+	struct stress *t = w->stress;
 
+	if (mono_now().ns - t->taken_ns > t->s->patience_ns)
+		t->gave_up = true;
 	if (outcome == BACKLOG_SENT)
 		writer_taken(w, rejected);
-	else if (outcome == BACKLOG_AGAIN && patient && !is_fault)
+	else if (outcome == BACKLOG_AGAIN && !t->gave_up && !is_fault)
 		writer_again(w);
 	else
 		writer_refused(w, err, e);
@@ -357,6 +361,10 @@ static void writer_next(struct writer *w)
 	uint64_t wait = rate_wait_ns(w->stress);
 
 	w->doing = WRITER_IDLE;
+	if (w->stress->gave_up) {
+		writer_rest(w);
+		return;
+	}
 	if (wait) {
 		loop_timer_set(w->timer, wait);
 		return;
@@ -368,7 +376,6 @@ static void writer_next(struct writer *w)
 		return;
 	}
 	w->failures = 0;
-	w->first_ns = mono_now().ns;
 	writer_send(w);
 }
 
@@ -405,7 +412,7 @@ static int begin(struct stress *t)
 	if (!t->writers || !t->sent)
 		return -ENOMEM;
 	t->busy = s->writers;
-	t->begin_ns = mono_now().ns;
+	t->begin_ns = t->taken_ns = mono_now().ns;
 	for (uint64_t i = 0; i < s->writers && r == 0; i++) {
 		struct writer *w = &t->writers[i];
 

@@ -21,6 +21,7 @@ struct stress_settings {
 	char run[STRESS_RUN_MAX];
 	const char *cluster,
 		*node; /* node: a name, to which -0, -1, … is added if there are several */
+	const char *metric;
 	uint64_t events;
 	uint64_t nodes, writers, batch; /* batch: events of a request */
 	uint64_t chains, low;
@@ -28,14 +29,14 @@ struct stress_settings {
 	double duplicates;     /* share of the requests that are sent a second time */
 	uint64_t wrong_tokens; /* requests with one */
 	uint64_t malformed;    /* requests that are no OTLP */
-	uint64_t patience_ns;  /* for one request, over all attempts */
+	uint64_t patience_ns;  /* with a receiver that takes nothing: then the run ends */
 };
 
 struct stress_result {
 	uint64_t events, requests;    /* sent: each counts once, however often it was tried */
 	uint64_t acknowledged;        /* events */
 	uint64_t rejected;            /* events in requests that were taken otherwise */
-	uint64_t given_up;            /* events, after the patience */
+	uint64_t given_up;            /* events that were refused, or when the patience was over */
 	uint64_t retries, duplicates; /* requests */
 	uint64_t faults_refused, faults_taken; /* wrong tokens and malformed requests */
 	struct sketch took;                    /* from sending to the acknowledgement */

@@ -121,13 +121,16 @@ static void put_attrs(struct rows_walk *x, const struct otlp_attributes *resourc
 	struct buf *b = &x->json;
 	struct json_writer w;
 
+	if (!a->count && !x->resource_tells && !span)
+		return;
 	buf_clear(b);
 	w = json_writer_to_buf(b);
 	json_begin_object(&w);
 	if (span)
 		put_span(&w, span);
 	put_attributes(&w, a, NULL);
-	put_attributes(&w, resource, a);
+	if (x->resource_tells)
+		put_attributes(&w, resource, a);
 	json_end_object(&w);
 	json_finish(&w);
 	if (b->err) {
@@ -164,6 +167,9 @@ static struct who who_of(struct rows_walk *x, const struct item *i)
 		x->who = (struct who){0};
 		who_add(&x->who, i->resource);
 		who_check(&x->who, x->q);
+		x->resource_tells = false;
+		for (size_t n = 0; n < i->resource->count; n++)
+			x->resource_tells |= !who_has(&i->resource->item[n]);
 	}
 	w = x->who;
 	who_add(&w, i->attributes);

@@ -23,8 +23,9 @@ struct rows_walk {
 	int64_t now_ns;
 	const struct seen *seen;
 	struct rows *rows;
-	size_t resource; /* number of the resource that the next is of */
-	struct who who;  /* as the resource tells it */
+	size_t resource;     /* number of the resource that the next is of */
+	bool resource_tells; /* it has attributes for attrs */
+	struct who who;      /* as the resource tells it */
 	struct buf json;
 	bool pushed;   /* a record of our agents is among them */
 	size_t unread; /* of these: events all the same, but nothing else */

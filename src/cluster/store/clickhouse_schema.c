@@ -67,18 +67,30 @@ static void put_local(
 		synced ? ", fsync_after_insert = 1, fsync_part_directory = 1" : "");
 }
 
-static void put_metrics_view(struct buf *b, const struct clickhouse_names *n)
+#define VALUE "coalesce(value_double, toFloat64(value_int))"
+
+/* What node_metrics is, of the points in @events: one level deep, so that shards select and group their
+ * own rows. */
+static void put_metrics(struct buf *b, const char *database, const char *events)
 {
 	buf_printf(b,
-		"CREATE VIEW IF NOT EXISTS %s.node_metrics_local AS SELECT intDiv(ts_ns, %" PRId64
-		") * %" PRId64 " AS bucket_ns, cluster_id, node_id, metric_name, kind, "
-		"toNullable(toInt64(count())) AS count, min(v) AS min, max(v) AS max, sum(v) AS sum, "
-		"argMax(v, ts_ns) AS last, toNullable(max(ts_ns)) AS last_ns FROM (SELECT ts_ns, "
-		"cluster_id, node_id, metric_name, kind, coalesce(value_double, "
-		"toFloat64(value_int)) AS v FROM %s.events_local WHERE kind IN "
-		"('gauge', 'counter', 'delta', 'histogram')) WHERE v IS NOT NULL "
-		"GROUP BY bucket_ns, cluster_id, node_id, metric_name, kind",
-		n->database, MINUTE_NS, MINUTE_NS, n->database);
+		"SELECT intDiv(ts_ns, %" PRId64 ") * %" PRId64
+		" AS bucket_ns, cluster_id, node_id, metric_name, kind, "
+		"toNullable(toInt64(count())) AS count, min(" VALUE ") AS min, max(" VALUE
+		") AS max, sum(" VALUE ") AS sum, argMax(" VALUE
+		", ts_ns) AS last, toNullable(max(ts_ns)) AS last_ns FROM %s.%s WHERE kind IN "
+		"('gauge', 'counter', 'delta', 'histogram') AND "
+		"(value_double IS NOT NULL OR value_int IS NOT NULL)",
+		MINUTE_NS, MINUTE_NS, database, events);
+}
+
+static const char metrics_groups[] = " GROUP BY bucket_ns, cluster_id, node_id, metric_name, kind";
+
+static void put_metrics_view(struct buf *b, const struct clickhouse_names *n)
+{
+	buf_printf(b, "CREATE VIEW IF NOT EXISTS %s.node_metrics_local AS ", n->database);
+	put_metrics(b, n->database, "events_local");
+	buf_puts(b, metrics_groups);
 }
 
 /* What reads one table on all shards, by the name @suffix there. */
@@ -170,32 +182,54 @@ bool clickhouse_scope_next(struct buf *b, const struct clickhouse_names *n, cons
 
 /* ---- questions ---- */
 
+static void put_scope(struct buf *b, const struct store_scope *scope, const char *time,
+	int64_t since_ns, int64_t until_ns, const char *and)
+{
+	if (scope->clusters) {
+		buf_puts(b, and);
+		put_clusters(b, scope);
+		and = " AND ";
+	}
+	if (scope->since_ns) {
+		buf_printf(b, "%s%s >= %" PRId64, and, time, since_ns);
+		and = " AND ";
+	}
+	if (scope->until_ns)
+		buf_printf(b, "%s%s < %" PRId64, and, time, until_ns);
+}
+
+/* A minute is in if its begin is. */
+static int64_t minute_at_or_after(int64_t ns)
+{
+	return ns > INT64_MAX - MINUTE_NS ? ns : (ns + MINUTE_NS - 1) / MINUTE_NS * MINUTE_NS;
+}
+
 /* The time may be NULL outside, so that the greatest time of no rows is NULL and not 0; but not inside,
  * where the ordering key finds it. */
 void clickhouse_put_table(struct buf *b, const struct clickhouse_names *n, enum store_table t,
 	const struct store_scope *scope)
 {
+	static const struct store_scope all;
 	const struct table_desc *d = &store_tables[t];
-	const char *time = d->columns[d->time].name, *and = " WHERE ";
 
+	scope = scope ? scope : &all;
 	buf_puts(b, "(SELECT ");
 	for (int i = 0; i < d->column_count; i++)
 		buf_printf(b, i == d->time ? "%stoNullable(%s) AS %s" : "%s%s", i ? ", " : "",
 			d->columns[i].name, d->columns[i].name);
-	buf_puts(b, " FROM (SELECT ");
-	put_columns(b, t);
-	buf_printf(b, " FROM %s.%s", n->database, d->name);
-	if (scope && scope->clusters) {
-		buf_puts(b, and);
-		put_clusters(b, scope);
-		and = " AND ";
+	buf_puts(b, " FROM (");
+	if (t == TABLE_METRICS) {
+		put_metrics(b, n->database, "events");
+		put_scope(b, scope, "ts_ns", minute_at_or_after(scope->since_ns),
+			minute_at_or_after(scope->until_ns), " AND ");
+		buf_puts(b, metrics_groups);
+	} else {
+		buf_puts(b, "SELECT ");
+		put_columns(b, t);
+		buf_printf(b, " FROM %s.%s", n->database, d->name);
+		put_scope(b, scope, d->columns[d->time].name, scope->since_ns, scope->until_ns,
+			" WHERE ");
 	}
-	if (scope && scope->since_ns) {
-		buf_printf(b, "%s%s >= %" PRId64, and, time, scope->since_ns);
-		and = " AND ";
-	}
-	if (scope && scope->until_ns)
-		buf_printf(b, "%s%s < %" PRId64, and, time, scope->until_ns);
 	buf_puts(b, "))");
 }
 
