@@ -19,8 +19,7 @@
 #define DUCK_WORKER_ADDRESS    (768u << 20) /* of the process, by the kernel */
 #define DUCK_WORKER_ROWS_MAX   10000
 #define DUCK_WORKER_BYTES_MAX  (8u << 20)
-#define DUCK_WORKER_FILES_MAX                                                                      \
-	700 /* each costs 2 ms and 0.4 MiB of DuckDB's memory before a row is read */
+#define DUCK_WORKER_FILES_MAX  700 /* each takes 2 ms and 0.4 MiB before a row is read */
 #define DUCK_WORKER_TABLES_MAX 32
 
 struct duck_worker_table {
