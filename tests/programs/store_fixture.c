@@ -234,6 +234,7 @@ static const struct {
 	{"select", op_select},
 	{"sql", op_sql},
 	{"stats", op_stats},
+	{"tool", op_tool},
 };
 
 static void say(json_t *answer, int err, const struct errinfo *e)

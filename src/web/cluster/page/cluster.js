@@ -212,22 +212,33 @@ function frame() {
 	document.title = `${lasting().length ? "\u25b2 " : ""}${state.cluster || "Ingero"} \u00b7 Ingero cluster`;
 }
 
+// A view is made anew when an answer that it needs has come, or what stands last in its row is another.
 const VIEWS = [["blame", ["blame"], () => group(verdict(data.blame), own() ? numbers(own(), data.nodes ? data.nodes.nodes : [], data.blame) : null)],
 	["cost", ["cost"], () => costView(data.cost.clusters.find((c) => c.cluster_id === state.cluster), courseView())],
 	["ranks", ["ranks"], () => ranksView(data.ranks)],
 	["hangs", ["hangs", "mismatches"], () => hangsView(data.hangs, data.mismatches)],
-	["incidents", ["episodes"], () => incidentsView(data.episodes, only, past.incidents, own() && own().symbol)],
-	["nodes", ["nodes", "jobs"], () => nodesView(data.nodes, data.jobs.jobs, lasting(), allNodes)]];
+	["incidents", ["episodes"], () => incidentsView(data.episodes, only, past.incidents, own() && own().symbol), () => [only, past.incidents]],
+	["nodes", ["nodes", "jobs"], () => nodesView(data.nodes, data.jobs.jobs, lasting(), allNodes), () => [allNodes, ...lasting().map((e) => e.id)]]];
+const shown = new Map(); // of a section: what its view was made of
+
+function isShown(id, needs, more) {
+	const now = [...needs.map((q) => data[q]), ...(more ? more() : [])], before = shown.get(id);
+	shown.set(id, now);
+	return more && before && before.length === now.length && now.every((x, i) => x === before[i]);
+}
 
 function showAll() {
 	frame();
 	if (data.heatmap)
 		heatView();
-	for (const [id, needs, view] of VIEWS)
-		if (needs.every((q) => data[q]))
-			show(body(id), view());
-		else if (needs.some((q) => failed[q]))
+	for (const [id, needs, view, more] of VIEWS)
+		if (needs.every((q) => data[q])) {
+			if (!isShown(id, needs, more))
+				show(body(id), view());
+		} else if (needs.some((q) => failed[q])) {
+			shown.delete(id);
 			show(body(id), nothing(`Cannot load this: ${failed[needs.find((q) => failed[q])].message}.`));
+		}
 	chosenView();
 	if (data.nodes)
 		show($("find-list"), data.nodes.nodes.slice(0, 200).map((n) => el("option", {value: n.node})));
