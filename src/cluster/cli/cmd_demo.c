@@ -247,8 +247,8 @@ static void say_where(const struct demo *d)
 	       "  curl http://%s/api/v1/ranks\n",
 		at, at, at);
 	if (d->memory)
-		printf("Its day is kept: a GPU was throttled in the morning, a job hung at noon.\n"
-		       "  curl http://%s/api/v2/tools/fleet.cluster.summary\n"
+		printf("Its day is kept: 20 hours ago a GPU was throttled, 6 hours ago a job hung.\n"
+		       "  curl 'http://%s/api/v2/tools/fleet.cluster.summary?since=24h'\n"
 		       "  curl http://%s/api/v2/sql -H 'Content-Type: application/json' \\\n"
 		       "    -d '{\"query\": \"SELECT kind, node_id, summary FROM incidents\"}'\n"
 		       "  http://%s/mcp is for assistants\n",
@@ -263,10 +263,6 @@ static int show(struct demo *d, const char *address, struct errinfo *reterr)
 
 	if (r == 0)
 		r = loop_timer_new(d->loop, go_on, d, &d->timer);
-	if (r == 0)
-		r = loop_signal(d->loop, SIGINT, on_stop, d);
-	if (r == 0)
-		r = loop_signal(d->loop, SIGTERM, on_stop, d);
 	if (r < 0)
 		return r;
 	say_where(d);
@@ -285,6 +281,10 @@ static int open_memory(struct demo *d, const struct demo_flags *t, struct errinf
 		return errinfo_set(reterr, -EINVAL,
 			"--api-addr: the demo listens on this machine only, for example on 127.0.0.1:8080");
 	r = loop_new(&d->loop);
+	if (r == 0) /* from here on: what is temporary is removed */
+		r = loop_signal(d->loop, SIGINT, on_stop, d);
+	if (r == 0)
+		r = loop_signal(d->loop, SIGTERM, on_stop, d);
 	if (r < 0)
 		return r;
 	r = demo_memory_new(d->loop, t->folder, &d->memory, &e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* demo_day.h - the day of a cluster that does not exist, as plays: 64 ranks on 8 nodes, all healthy but for a GPU
- * that is throttled in the morning, a hang at noon, and a rank that is late in every 14th step now. */
+ * that was throttled 20 hours ago, a hang 6 hours ago, and a rank that is late in every 14th step now. */
 #pragma once
 
 #include "cluster/simulate/play.h"
