@@ -47,7 +47,7 @@ check: ## Run all tests; the last line is "N passed, N failed, N skipped"
 	$(call deps,build check)
 	$(call configure,$(BUILD))
 	@[ "$(DEPS)" = skip ] || tools/peers --build $(BUILD)
-	@[ "$(DEPS)" = skip ] || tools/prometheus --build $(BUILD)
+	@[ "$(DEPS)" = skip ] || tools/servers --build $(BUILD)
 	@[ "$(DEPS)" = skip ] || tools/duckdb --build $(BUILD)
 	@tools/check --build $(BUILD)
 

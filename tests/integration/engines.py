@@ -84,12 +84,13 @@ def documented(begin):
 
 class ClickHouse:
     name = "clickhouse"
-    program = shutil.which("clickhouse-server", path=os.environ.get("PATH", "") + ":/usr/sbin")
+    program = shutil.which("clickhouse-server", path=f"{rig.BUILD}/clickhouse-server/usr/sbin:/usr/sbin:"
+                           + os.environ.get("PATH", ""))
 
     @classmethod
     def missing(cls):
         return None if cls.program else \
-            "clickhouse-server is missing: `tools/deps check` installs it"
+            "clickhouse-server is missing: `tools/servers` fetches it"
 
     def __init__(self, tenants):
         """@tenants: names of databases that readers may see, as in ingero__NAME."""

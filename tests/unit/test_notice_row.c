@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_notice_row.c - what the fleet finds, as a row of incidents. */
-#include "cluster/cli/notice_row.h"
-
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "unit.h"
+#include "base/macros.h"
+#include "cluster/cli/notice_row.h"
 
 #define S 1000000000LL
 

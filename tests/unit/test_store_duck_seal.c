@@ -26,7 +26,7 @@ static int run_and_crash(struct scratch_store *s, int n, uint64_t up_to)
 		places_left = n;
 		store_duck_at = end_at_place;
 		store_begin(s);
-		for (int i = 0; i < 4; i++) {
+		for (int i = 0; i < 3; i++) {
 			struct store_stats st;
 
 			s->store->ops->stats(s->store, &st);

@@ -294,7 +294,21 @@ static void read_stored(struct stored *s, int status, const struct buf *answer)
 			error ? ": " : "", error ? json_string_value(error) : "");
 }
 
-/* What was acknowledged is visible a moment later: it is asked for until then. */
+static void ask_once(const struct question *q, struct stored *ret)
+{
+	_cleanup_buf_ struct buf answer = BUF_INIT(QUESTION_ANSWER_MAX);
+	struct errinfo e = {0};
+	int status = 0, r = question_ask(q, &status, &answer, &e);
+
+	*ret = (struct stored){0};
+	if (r < 0)
+		snprintf(ret->why, sizeof(ret->why), "%.250s", e.text);
+	else
+		read_stored(ret, status, &answer);
+}
+
+/* What was acknowledged is visible a moment later: it is asked for as long as there is more of it each
+ * time. */
 static void ask_stored(struct run *c)
 {
 	const struct timespec pause = {.tv_nsec = (long)ASK_PAUSE_NS};
@@ -305,23 +319,19 @@ static void ask_stored(struct run *c)
 		.path = "/api/v2/sql",
 		.timeout_ns = ASK_NS};
 	uint64_t end = mono_now().ns + ASK_NS;
+	struct stored s;
 
 	put_query(&query, c);
 	q.body = buf_str(&query);
-	do {
-		_cleanup_buf_ struct buf answer = BUF_INIT(QUESTION_ANSWER_MAX);
-		struct errinfo e = {0};
-		int status = 0, r = question_ask(&q, &status, &answer, &e);
-
-		if (c->stored.why[0] || c->stored.known)
-			nanosleep(&pause, NULL);
-		c->stored = (struct stored){0};
-		if (r < 0)
-			snprintf(c->stored.why, sizeof(c->stored.why), "%.250s", e.text);
-		else
-			read_stored(&c->stored, status, &answer);
-	} while (mono_now().ns < end &&
-		 (!c->stored.known || c->stored.rows < (int64_t)c->result.acknowledged));
+	for (;;) {
+		ask_once(&q, &s);
+		if (s.known && (!c->stored.known || s.rows > c->stored.rows))
+			end = mono_now().ns + ASK_NS;
+		c->stored = s;
+		if ((s.known && s.rows >= (int64_t)c->result.acknowledged) || mono_now().ns >= end)
+			return;
+		nanosleep(&pause, NULL);
+	}
 }
 
 static bool is_good(const struct run *c)

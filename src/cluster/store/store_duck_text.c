@@ -6,11 +6,13 @@
 
 #include "cluster/store/store_duck_private.h"
 
+/* Ten minutes, or a day of roll-ups, come first: a question about an hour skips the rest of a large part,
+ * and within them the rows of a node lie together. */
 const char *const part_order[TABLE_COUNT] = {
-	[TABLE_EVENTS] = "node_id, ts_ns",
+	[TABLE_EVENTS] = "ts_ns // 600000000000, node_id, ts_ns",
 	[TABLE_CHAINS] = "node_id, detected_at",
-	[TABLE_METRICS] = "metric_name, node_id, bucket_ns",
-	[TABLE_COLLECTIVES] = "node_id, enter_ns",
+	[TABLE_METRICS] = "bucket_ns // 86400000000000, metric_name, node_id, bucket_ns",
+	[TABLE_COLLECTIVES] = "enter_ns // 600000000000, node_id, enter_ns",
 	[TABLE_INCIDENTS] = "node_id, ts_ns",
 	[TABLE_STEPS] = "node_id, ts_ns",
 };
