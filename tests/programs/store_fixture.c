@@ -235,7 +235,6 @@ static const struct {
 	{"sql", op_sql},
 	{"stats", op_stats},
 	{"tool", op_tool},
-	{"tool", op_tool},
 };
 
 static void say(json_t *answer, int err, const struct errinfo *e)

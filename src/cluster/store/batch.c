@@ -22,14 +22,6 @@ void batch_row(struct batch *b, enum store_table t)
 	buf_append(&b->bytes, head, sizeof(head));
 }
 
-void batch_drop_row(struct batch *b)
-{
-	if (b->bytes.err)
-		return;
-	b->bytes.len = b->row;
-	b->row_count--;
-}
-
 static void put(struct batch *b, int column, const void *data, size_t len)
 {
 	uint32_t bits;

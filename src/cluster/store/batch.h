@@ -30,8 +30,6 @@ void batch_real(struct batch *b, int column, double v); /* NaN and infinities ar
 /* batch_text - NULL or an empty text is NULL, but for cluster and node; cut at a whole character. */
 void batch_text(struct batch *b, int column, const char *text, size_t len);
 void batch_text_of(struct batch *b, int column, const char *text);
-/* batch_drop_row - the row that was begun last is taken back. */
-void batch_drop_row(struct batch *b);
 
 struct batch_reader {
 	const uint8_t *data;
