@@ -210,18 +210,17 @@ static void run_tool(struct echo_call *c)
 	echo_put_error(&c->out, f.code, e.text[0] ? e.text : strerror(-r));
 }
 
+/* Also by the last part of its name. */
 struct echo_tool *echo_tool_find(struct echo_server *e, const char *name)
 {
-	size_t skip = strlen(ECHO_TOOL_PREFIX);
+	const struct tool *t = tool_find(name);
+	char full[128];
 
-	for (size_t i = 0; i < e->tool_count; i++) {
-		const char *full = e->tools[i].tool->name;
-
-		if (!strcmp(full, name) ||
-			(!strncmp(full, ECHO_TOOL_PREFIX, skip) && !strcmp(full + skip, name)))
-			return &e->tools[i];
+	if (!t) {
+		snprintf(full, sizeof(full), "%s%s", ECHO_TOOL_PREFIX, name);
+		t = tool_find(full);
 	}
-	return NULL;
+	return t ? &e->tools[t - cluster_tools] : NULL;
 }
 
 static void start(struct echo_server *e, struct echo_tool *t, struct http_exchange *x,
