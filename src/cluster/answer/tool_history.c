@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cluster/answer/tool_private.h"
 
 #define SQL_ROWS  1000
@@ -42,6 +43,7 @@ int tool_history(
 	json_t *events;
 	size_t i;
 	json_t *row;
+	char n[TEXT_PLURAL_MAX];
 	int r = tool_scope_init(&s, c, TOOL_HOUR_NS, reterr);
 
 	if (r < 0)
@@ -50,7 +52,7 @@ int tool_history(
 		     "value_double, value_int, unit, body, attrs, event_id, causal_chain_id, "
 		     "severity FROM {events} WHERE ts_ns > 0");
 	tool_where(&q, c, filters);
-	buf_printf(&q, " ORDER BY ts_ns DESC LIMIT %lld",
+	buf_printf(&q, " ORDER BY ts_ns DESC, node_id, metric_name LIMIT %lld",
 		(long long)tool_arg_int(c, "limit", TOOL_LIMIT));
 	r = tool_ask(c, &s.store, &q, &t, reterr);
 	if (r < 0)
@@ -60,7 +62,7 @@ int tool_history(
 		put_time(row, "ts_ns");
 		open_attributes(row);
 	}
-	buf_printf(ret_text, "%zu events, newest first.", t.row_count);
+	buf_printf(ret_text, "%s, newest first.", text_format_plural(n, t.row_count, "events"));
 	if (!t.row_count)
 		buf_puts(ret_text,
 			" Nothing matches in this time: ask with a longer since, or leave out a "
@@ -154,13 +156,14 @@ int tool_analysis(
 	_cleanup_(sql_table_done) struct sql_table t = {0};
 	mono_time before = mono_now();
 	struct tool_scope s;
+	char n[TEXT_PLURAL_MAX];
 	int r = tool_scope_init(&s, c, 0, reterr);
 
 	if (r == 0)
 		r = store_sql(c->store, &s.store, tool_arg_text(c, "sql"), &limits, &t, reterr);
 	if (r < 0)
 		return r;
-	buf_printf(ret_text, "%zu rows.", t.row_count);
+	buf_printf(ret_text, "%s.", text_format_plural(n, t.row_count, "rows"));
 	if (t.truncated)
 		buf_puts(
 			ret_text, " There are more: raise limit, or let SQL count and group them.");

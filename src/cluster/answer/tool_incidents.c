@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cluster/answer/tool_parts.h"
 
 #define INCIDENTS_MAX 10000
@@ -57,6 +58,8 @@ static void add_incident(struct bill *b, const struct sql_table *t, size_t row)
 
 static void say_bill(struct buf *text, const struct bill *b)
 {
+	char n[TEXT_PLURAL_MAX];
+
 	if (!b->priced && !b->unpriced) {
 		buf_puts(text,
 			"The cluster tells of no incidents in this time, so nothing was lost that "
@@ -67,8 +70,8 @@ static void say_bill(struct buf *text, const struct bill *b)
 				b->own);
 		return;
 	}
-	buf_printf(text, "%zu incidents cost %.1f s of the jobs' time.", b->priced + b->unpriced,
-		b->lost_ns / 1e9);
+	buf_printf(text, "%s cost %.1f s of the jobs' time.",
+		text_format_plural(n, b->priced + b->unpriced, "incidents"), b->lost_ns / 1e9);
 	if (b->priced)
 		buf_printf(text, " %zu have a price: %.2f USD together.", b->priced, b->total);
 	if (b->unpriced)
@@ -199,10 +202,12 @@ static json_t *newest(const json_t *list, size_t limit)
 
 static void say_anomalies(struct buf *text, const json_t *list)
 {
+	char n[TEXT_PLURAL_MAX];
 	const json_t *o;
 	size_t i;
 
-	buf_printf(text, "%zu anomalies, newest first.", json_array_size(list));
+	buf_printf(text, "%s, newest first.",
+		text_format_plural(n, json_array_size(list), "anomalies"));
 	json_array_foreach (list, i, o) {
 		const char *summary = json_string_value(json_object_get(o, "summary"));
 

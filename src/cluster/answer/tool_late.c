@@ -63,6 +63,7 @@ bool late_is_often_last(const struct worker_view *w)
 static void put_suspect(json_t *o, const struct blame_suspect *x)
 {
 	char comm[20], scratch[32];
+	const char *op = wire_op_name(SOURCE_NCCL, x->op, scratch);
 
 	snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)x->comm);
 	json_object_set_new(o, "share", json_real(x->share));
@@ -75,7 +76,7 @@ static void put_suspect(json_t *o, const struct blame_suspect *x)
 	json_object_set_new(o, "lag_ns", json_integer((json_int_t)x->lag_ns));
 	json_object_set_new(o, "comm_id_hash", json_string(comm));
 	json_object_set_new(o, "op_seq", json_integer((json_int_t)x->seq));
-	json_object_set_new(o, "op_type", json_string(wire_op_name(SOURCE_NCCL, x->op, scratch)));
+	json_object_set_new(o, "op_type", json_string(strncmp(op, "nccl", 4) ? op : op + 4));
 	json_object_set_new(o, "since", tool_time(x->since_ns));
 	if (x->stage >= 0)
 		json_object_set_new(o, "stage", json_integer(x->stage));

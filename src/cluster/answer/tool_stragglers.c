@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cluster/answer/tool_late.h"
 #include "cluster/answer/tool_parts.h"
 
@@ -232,10 +233,12 @@ static json_t *answer(struct search *s, struct buf *text)
 {
 	size_t limit = (size_t)tool_arg_int(s->call, "limit", 20);
 	json_t *found = member_values(s->nodes, "weight", limit), *n;
+	char count[TEXT_PLURAL_MAX];
 	size_t i;
 
 	if (json_array_size(found))
-		buf_printf(text, "%zu stragglers, worst first:", json_object_size(s->nodes));
+		buf_printf(text, "%s, worst first:",
+			text_format_plural(count, json_object_size(s->nodes), "stragglers"));
 	else
 		buf_printf(text,
 			"No straggler: no score below %.2f, nobody late in %zu stored calls of "
