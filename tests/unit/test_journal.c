@@ -375,6 +375,14 @@ static void test_ceilings(void **state)
 	assert_int_equal(journal_append(r->journal, text, sizeof(text), on_result, r), -ENOSPC);
 	loop_run(r->loop);
 	assert_int_equal(r->err, 0);
+	r->waiting++;
+	assert_int_equal(journal_append_beyond(r->journal, text, sizeof(text), on_result, r), 0);
+	loop_run(r->loop);
+	assert_int_equal(r->err, 0);
+	assert_true(journal_stats(r->journal).segments >
+		    1); /* though a segment's own size is far off */
+	journal_trim(r->journal, 1);
+	assert_int_equal(journal_stats(r->journal).first, 2);
 }
 
 static void test_trim(void **state)

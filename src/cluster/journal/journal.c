@@ -19,9 +19,10 @@
 
 #include "base/array.h"
 
-#define GROUP_ENTRIES 512         /* written with one sync at most */
-#define GROUP_BYTES   (16u << 20) /* and bytes, but for a single larger one */
-#define SEGMENTS_MAX  1000000
+#define GROUP_ENTRIES  512         /* written with one sync at most */
+#define GROUP_BYTES    (16u << 20) /* and bytes, but for a single larger one */
+#define SEGMENTS_MAX   1000000
+#define SEGMENTS_LEAST 8 /* of a journal that is as large as it may be */
 
 /* ---- the queue ---- */
 
@@ -254,25 +255,26 @@ static void on_results(void *arg)
 	give_results(j, first);
 }
 
-static int admit(const struct journal *j, size_t bytes)
+static int admit(const struct journal *j, size_t bytes, bool beyond)
 {
 	if (bytes > JOURNAL_ENTRY_MAX)
 		return -E2BIG;
 	bytes += ENTRY_HEAD;
 	if (j->stats.pending + bytes > JOURNAL_PENDING_MAX)
 		return -ENOBUFS;
-	if (j->bytes_max && j->stats.bytes + j->stats.pending + bytes > j->bytes_max)
+	if (!beyond && j->bytes_max && j->stats.bytes + j->stats.pending + bytes > j->bytes_max)
 		return -ENOSPC;
 	return 0;
 }
 
-int journal_append(struct journal *j, const void *data, size_t len, journal_done *done, void *arg)
+static int append(
+	struct journal *j, const void *data, size_t len, bool beyond, journal_done *done, void *arg)
 {
 	struct waiting *w;
 	int r;
 
 	pthread_mutex_lock(&j->lock);
-	r = admit(j, len);
+	r = admit(j, len, beyond);
 	pthread_mutex_unlock(&j->lock);
 	if (r < 0)
 		return r;
@@ -287,6 +289,17 @@ int journal_append(struct journal *j, const void *data, size_t len, journal_done
 	pthread_cond_signal(&j->work);
 	pthread_mutex_unlock(&j->lock);
 	return 0;
+}
+
+int journal_append(struct journal *j, const void *data, size_t len, journal_done *done, void *arg)
+{
+	return append(j, data, len, false, done, arg);
+}
+
+int journal_append_beyond(
+	struct journal *j, const void *data, size_t len, journal_done *done, void *arg)
+{
+	return append(j, data, len, true, done, arg);
 }
 
 void journal_finish(struct journal *j, loop_fn *done, void *arg)
@@ -438,8 +451,10 @@ int journal_open_with(struct loop *l, const struct journal_settings *s, const st
 	j->loop = l;
 	j->io = io;
 	j->folder = j->lock_fd = j->results_fd = j->fd = -1;
-	j->segment_bytes = s->segment_bytes ? s->segment_bytes : JOURNAL_SEGMENT;
 	j->bytes_max = s->bytes_max;
+	j->segment_bytes = s->segment_bytes ? s->segment_bytes : JOURNAL_SEGMENT;
+	if (j->bytes_max) /* one that is full can be trimmed */
+		j->segment_bytes = MIN(j->segment_bytes, j->bytes_max / SEGMENTS_LEAST);
 	j->path = strdup(s->folder);
 	if (!j->path)
 		return -ENOMEM;

@@ -47,6 +47,11 @@ typedef void journal_done(void *arg, int err, uint64_t position);
  * called then. */
 int journal_append(struct journal *j, const void *data, size_t len, journal_done *done, void *arg);
 
+/* journal_append_beyond - as journal_append(), but bytes_max does not count: for an entry by which others
+ * can be trimmed. */
+int journal_append_beyond(
+	struct journal *j, const void *data, size_t len, journal_done *done, void *arg);
+
 /* journal_finish - @done on the loop when all that waits has its result. */
 void journal_finish(struct journal *j, loop_fn *done, void *arg);
 

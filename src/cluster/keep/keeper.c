@@ -312,7 +312,7 @@ static void cover(struct keeper *k)
 	entry_put(&entry, ENTRY_SEEN, k->confirmed, keys.len / SEEN_KEY);
 	buf_append(&entry, keys.data, keys.len);
 	if (keys.err || entry.err ||
-		journal_append(k->journal, entry.data, entry.len, on_covered, p) < 0)
+		journal_append_beyond(k->journal, entry.data, entry.len, on_covered, p) < 0)
 		return; /* the journal stays longer */
 	k->covering = k->confirmed;
 	TAILQ_INSERT_TAIL(&k->pending, p, link);

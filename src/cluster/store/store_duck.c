@@ -13,7 +13,7 @@
 #include "cluster/store/store_duck_private.h"
 
 #define MEMORY_BYTES   (512ull << 20)
-#define SEAL_ROWS      500000
+#define SEAL_ROWS      250000
 #define SEAL_NS        (60 * NS_PER_S)
 #define PART_BYTES_MAX (512ull << 20)
 #define PENDING_MAX    (192u << 20)

@@ -18,7 +18,7 @@ struct store_duck_settings {
 	const char *folder;
 	uint64_t memory_bytes;   /* of DuckDB; 0: 512 MiB */
 	int threads;             /* of DuckDB; 0: as many as CPUs */
-	size_t seal_rows;        /* 0: 500,000 */
+	size_t seal_rows;        /* 0: 250,000 */
 	uint64_t seal_ns;        /* 0: 60 s after the first row */
 	uint64_t retention_ns;   /* 0: for ever */
 	uint64_t bytes_max;      /* of parts; 0: no limit */
