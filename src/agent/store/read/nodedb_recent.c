@@ -186,20 +186,27 @@ int nodedb_recent_points(struct nodedb_snapshot *l, int64_t up_to_row, recent_po
 
 /* ---- readings ---- */
 
+/* first_since - the first row of a statement whose one parameter is a time; 1: there is one. */
+static int first_since(struct nodedb_snapshot *l, const char *text, int64_t from_ns, sql_stmt **ret,
+	struct errinfo *reterr)
+{
+	int r = prepare(l, text, ret, reterr);
+
+	if (r == 0)
+		r = SQL_BIND(*ret, reterr, SQL_I(from_ns));
+	return r == 0 ? sql_step(*ret, reterr) : r;
+}
+
 static int read_host(struct nodedb_snapshot *l, int64_t from_ns, struct recent_readings *ret,
 	struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int r = prepare(l,
+	int r = first_since(l,
 		"SELECT avg(cpu_pct), avg(psi_memory), avg(CASE WHEN mem_total > 0 THEN mem_avail *"
 		" 1.0 / mem_total END), max(coalesce(max(timestamp), 0), coalesce((SELECT"
 		" max(timestamp) FROM overhead), 0)) FROM system_snapshots WHERE timestamp >= ?1",
-		&stmt, reterr);
+		from_ns, &stmt, reterr);
 
-	if (r == 0)
-		r = SQL_BIND(stmt, reterr, SQL_I(from_ns));
-	if (r == 0)
-		r = sql_step(stmt, reterr);
 	if (r <= 0)
 		return r;
 	ret->cpu_pct = real_or_unknown(stmt, 0);
@@ -213,15 +220,11 @@ static int read_gpus(struct nodedb_snapshot *l, int64_t from_ns, struct recent_r
 	struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int r = prepare(l,
+	int r = first_since(l,
 		"SELECT avg(util_gpu_pct), avg(CASE WHEN util_gpu_pct > 0 THEN sm_clock_mhz END),"
 		" count(DISTINCT gpu), coalesce(max(name), '') FROM gpu_samples WHERE timestamp >= ?1",
-		&stmt, reterr);
+		from_ns, &stmt, reterr);
 
-	if (r == 0)
-		r = SQL_BIND(stmt, reterr, SQL_I(from_ns));
-	if (r == 0)
-		r = sql_step(stmt, reterr);
 	if (r <= 0)
 		return r;
 	ret->gpu_busy_pct = real_or_unknown(stmt, 0);
@@ -235,15 +238,11 @@ static int read_failures(struct nodedb_snapshot *l, int64_t from_ns, struct rece
 	struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int r = prepare(l,
+	int r = first_since(l,
 		"SELECT CAST(total(weight) AS INTEGER) FROM events WHERE timestamp >= ?1"
 		" AND ret_code = 2 AND flags & 1 = 0 AND " OP_KIND_CUDA_SQL,
-		&stmt, reterr);
+		from_ns, &stmt, reterr);
 
-	if (r == 0)
-		r = SQL_BIND(stmt, reterr, SQL_I(from_ns));
-	if (r == 0)
-		r = sql_step(stmt, reterr);
 	if (r <= 0)
 		return r;
 	ret->failed_allocs = number(stmt, 0, UINT64_MAX);
