@@ -27,13 +27,14 @@ const usage = `usage: helm-render [flags] RELEASE CHART
   --upgrade              an upgrade, not an installation
   --notes                print NOTES.txt alone
   --json                 print the objects as an array of JSON
+  --defaults             print the chart's values with what was given, as JSON, and render nothing
 `
 
 type options struct {
 	release, chart, namespace, kube, cluster string
 	sets                                     []setting
 	apis                                     []string
-	strict, upgrade, notes, json             bool
+	strict, upgrade, notes, json, defaults   bool
 }
 
 // setting - what -f, --set and --set-string said, in the order in which Helm applies them: files first.
@@ -82,6 +83,8 @@ func parse(args []string) (options, error) {
 			o.notes = true
 		case "--json":
 			o.json = true
+		case "--defaults":
+			o.defaults = true
 		default:
 			if strings.HasPrefix(arg, "-") {
 				return o, fmt.Errorf("unknown flag %s", arg)
@@ -122,14 +125,24 @@ func print(o options, r *rendered, out io.Writer) error {
 	return nil
 }
 
+func printValues(o options, out io.Writer) error {
+	v, err := collect(o)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(v)
+}
+
 func main() {
 	o, err := parse(os.Args[1:])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "helm-render: %s\n%s", err, usage)
 		os.Exit(64)
 	}
-	r, err := render(o)
-	if err == nil {
+	var r *rendered
+	if o.defaults {
+		err = printValues(o, os.Stdout)
+	} else if r, err = render(o); err == nil {
 		err = print(o, r, os.Stdout)
 	}
 	if err != nil {

@@ -52,6 +52,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{/* What would only be noticed when the pod does not start is said here. */}}
 {{- define "ingero-cluster.check" -}}
 {{- $v := .Values -}}
+{{- include "ingero-cluster.checkEncrypted" . -}}
 {{- $_ := required "tls.secretName is needed: a Secret of type kubernetes.io/tls with the certificate of the service (kubectl create secret tls, or `ingero cert`); tokens are not sent in the open" $v.tls.secretName -}}
 {{- if and $v.auth.aclSecret.secretName $v.auth.tokenSecret.secretName -}}
 {{- fail "auth.aclSecret and auth.tokenSecret are both given: name one of them" -}}
@@ -79,7 +80,6 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- if and $v.echo.libraryImage (semverCompare "<1.33.0-0" .Capabilities.KubeVersion.Version) -}}
 {{- fail (printf "echo.libraryImage needs Kubernetes 1.33 or newer, which mounts images as volumes; this is %s" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
-{{- include "ingero-cluster.checkEncrypted" . -}}
 {{- end -}}
 
 {{/* What is kept names jobs, users and programs of a whole cluster, so it is kept encrypted or not at all. Helm sees
@@ -138,6 +138,7 @@ the class when it talks to a cluster; `helm template` sees nothing, and takes th
 {{- toYaml (dict "list" $list) -}}
 {{- end -}}
 
+{{/* In flags that hold free text "$(" is doubled: kubelet would put a variable there. */}}
 {{- define "ingero-cluster.args" -}}
 {{- $v := .Values -}}
 {{- $name := include "ingero-cluster.fullname" . -}}
@@ -158,7 +159,7 @@ the class when it talks to a cluster; `helm template` sees nothing, and takes th
 - {{ printf "--provider=%s" . | quote }}
 {{- end }}
 {{- with $v.fleet.nodePage }}
-- {{ printf "--node-page=%s" . | quote }}
+- {{ printf "--node-page=%s" . | replace "$(" "$$(" | quote }}
 {{- end }}
 {{- if $v.fleet.alertsSecret.secretName }}
 - --alerts=/etc/ingero-secrets/alerts/alerts.yaml
@@ -175,18 +176,18 @@ the class when it talks to a cluster; `helm template` sees nothing, and takes th
 {{- if eq $v.echo.engine "clickhouse" }}
 {{- $c := $v.echo.clickhouse }}
 {{- range $c.urls }}
-- {{ printf "--clickhouse=%s" . | quote }}
+- {{ printf "--clickhouse=%s" . | replace "$(" "$$(" | quote }}
 {{- end }}
 {{- with $c.cluster }}
-- {{ printf "--clickhouse-cluster=%s" . | quote }}
+- {{ printf "--clickhouse-cluster=%s" . | replace "$(" "$$(" | quote }}
 {{- end }}
-- {{ printf "--clickhouse-database=%s" $c.database | quote }}
-- {{ printf "--clickhouse-user=%s" $c.user | quote }}
+- {{ printf "--clickhouse-database=%s" $c.database | replace "$(" "$$(" | quote }}
+- {{ printf "--clickhouse-user=%s" $c.user | replace "$(" "$$(" | quote }}
 {{- if $c.passwordSecret.secretName }}
 - --clickhouse-password-file=/etc/ingero-secrets/clickhouse/password
 {{- end }}
 {{- with $c.reader }}
-- {{ printf "--clickhouse-reader=%s" . | quote }}
+- {{ printf "--clickhouse-reader=%s" . | replace "$(" "$$(" | quote }}
 {{- end }}
 {{- if $c.readerPasswordSecret.secretName }}
 - --clickhouse-reader-password-file=/etc/ingero-secrets/clickhouse-reader/password

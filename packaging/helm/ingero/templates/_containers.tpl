@@ -1,5 +1,6 @@
 {{/* SPDX-License-Identifier: Apache-2.0 */}}
-{{/* The containers beside the tracer, and the Secrets that all of them use. */}}
+{{/* The containers beside the tracer, and the Secrets that all of them use. In flags that hold free text "$(" is
+doubled: kubelet would put a variable there. */}}
 
 {{- define "ingero.fleetPush" -}}
 {{- $p := .Values.fleetPush -}}
@@ -12,8 +13,8 @@
     - --node-id=$(NODE_NAME)
     - --db=/var/lib/ingero/ingero.db
     - --baseline=/var/lib/ingero/health-baseline.json
-    - {{ printf "--endpoint=%s" $p.endpoint | quote }}
-    - {{ printf "--cluster-id=%s" $p.clusterId | quote }}
+    - {{ printf "--endpoint=%s" $p.endpoint | replace "$(" "$$(" | quote }}
+    - {{ printf "--cluster-id=%s" $p.clusterId | replace "$(" "$$(" | quote }}
     - {{ printf "--push-interval=%s" $p.pushInterval | quote }}
     {{- with $p.provider }}
     - {{ printf "--provider=%s" . | quote }}
