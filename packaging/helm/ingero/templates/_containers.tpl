@@ -16,6 +16,7 @@ doubled: kubelet would put a variable there. */}}
     - {{ printf "--endpoint=%s" $p.endpoint | replace "$(" "$$(" | quote }}
     - {{ printf "--cluster-id=%s" $p.clusterId | replace "$(" "$$(" | quote }}
     - {{ printf "--push-interval=%s" $p.pushInterval | quote }}
+    - {{ printf "--timeout=%s" $p.timeout | quote }}
     {{- with $p.provider }}
     - {{ printf "--provider=%s" . | quote }}
     {{- end }}
