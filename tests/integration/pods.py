@@ -206,3 +206,53 @@ def _clean():
     for c in _running:
         subprocess.run(["runc", "--root", scratch("runc"), "delete", "-f", c.id],
                        capture_output=True)
+
+
+# What packaging/image says of the image.
+IMAGE = {"entrypoint": "ingero", "user": 65532, "env": {"INGERO_DB": "/var/lib/ingero/ingero.db"}}
+DOCKER_CAPS = {"CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
+               "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE"}
+FINE_CAPS = {"BPF", "PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "CHECKPOINT_RESTORE", "SYS_ADMIN"}
+
+
+def docker_run(network, line, folders):
+    """A Container for a line `docker run …`, with the same rights. @folders: {path of the machine: the test's}."""
+    words = line.split()
+    assert words[:2] == ["docker", "run"], line
+    user, privileged, host, read_only, entry = IMAGE["user"], False, False, False, IMAGE["entrypoint"]
+    escalate, caps, mounts, volumes, words = True, set(DOCKER_CAPS), [], [], words[2:]
+    while words[0].startswith("-"):
+        flag, _, value = words.pop(0).partition("=")
+        if flag in ("-v", "-p", "--user", "--entrypoint", "--security-opt") and not value:
+            value = words.pop(0)
+        if flag == "-v":
+            source, target, *rest = value.split(":")
+            name = f"v{len(mounts)}"
+            mounts.append({"name": name, "mountPath": target, "readOnly": rest == ["ro"]})
+            volumes.append((name, folders[source]))
+        elif flag == "--user":
+            user = int(value)
+        elif flag == "--entrypoint":
+            entry = value
+        elif flag == "--cap-add":
+            caps.add(value)
+        elif flag == "--cap-drop":
+            caps = set() if value == "ALL" else caps - {value}
+        elif flag == "--security-opt":
+            escalate = escalate and value != "no-new-privileges"
+        else:
+            assert flag in ("--rm", "--privileged", "--pid", "--read-only", "-p"), line
+            privileged, host = privileged or flag == "--privileged", host or (flag, value) == ("--pid", "host")
+            read_only = read_only or flag == "--read-only"
+    caps |= FINE_CAPS if privileged else set()
+    spec = {"containers": [{
+        "name": "c", "command": [entry], "args": words[1:], "volumeMounts": mounts,
+        "env": [{"name": k, "value": v} for k, v in IMAGE["env"].items()],
+        "securityContext": {"runAsUser": user, "runAsGroup": user, "readOnlyRootFilesystem": read_only,
+                            "allowPrivilegeEscalation": escalate, "capabilities": {"add": sorted(caps) if user == 0 else []},
+                            "seccompProfile": {"type": "Unconfined" if privileged else "RuntimeDefault"}}}],
+        "volumes": [], "hostPID": host}
+    pod = Pod(network, spec, {})
+    for name, folder in volumes:
+        pod.volume(name).symlink_to(folder)
+    return pod.run("c")
