@@ -20,7 +20,7 @@ const usage = `usage: helm-render [flags] RELEASE CHART
   --set KEY=VALUE,…      one value; may be repeated
   --set-string KEY=VALUE likewise, always a text
   --namespace NAME       namespace of the release (default: default)
-  --kube-version V       version of the cluster (default: 1.31.0)
+  --kube-version V       version of the cluster (default: 1.33.0)
   --api-versions V       an API that the cluster has; may be repeated
   --cluster FILE         objects that the cluster has, for lookup (default: none, as for helm template)
   --strict               a key that is not there is an error
@@ -44,7 +44,7 @@ type setting struct {
 }
 
 func parse(args []string) (options, error) {
-	o := options{namespace: "default", kube: "1.31.0"}
+	o := options{namespace: "default", kube: "1.33.0"}
 	var files, sets []setting
 	var names []string
 	next := func(i *int) (string, error) {

@@ -26,6 +26,13 @@
 {{- toYaml (dict "list" $list) -}}
 {{- end -}}
 
+{{/* The image with DuckDB's library, where DuckDB is used. */}}
+{{- define "ingero-cluster.library" -}}
+{{- if and (ne .Values.mode "fleet") (eq .Values.echo.engine "duckdb") -}}
+{{- .Values.echo.libraryImage -}}
+{{- end -}}
+{{- end -}}
+
 {{/* In flags that hold free text "$(" is doubled: kubelet would put a variable there. */}}
 {{- define "ingero-cluster.args" -}}
 {{- $v := .Values -}}
