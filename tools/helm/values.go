@@ -17,17 +17,18 @@ import (
 
 type values = map[string]interface{}
 
-// merge - @over wins; maps are merged, everything else is replaced, null removes the key.
-func merge(base, over values) values {
+// merge - @over wins; maps are merged, everything else is replaced, null removes the key, or stays if @keep: what is
+// still to be merged into something else.
+func merge(base, over values, keep bool) values {
 	for key, value := range over {
-		if value == nil {
+		if value == nil && !keep {
 			delete(base, key)
 			continue
 		}
 		below, isMap := value.(values)
 		was, wasMap := base[key].(values)
 		if isMap && wasMap {
-			base[key] = merge(was, below)
+			base[key] = merge(was, below, keep)
 		} else {
 			base[key] = value
 		}
@@ -173,12 +174,12 @@ func collect(o options) (values, error) {
 			if err != nil {
 				return nil, err
 			}
-			over = merge(over, v)
+			over = merge(over, v, true)
 		} else if err := set(over, s.text, s.plain); err != nil {
 			return nil, err
 		}
 	}
-	return merge(base, over), nil
+	return merge(base, over, false), nil
 }
 
 // validate - with the library that Helm uses, and its words.
