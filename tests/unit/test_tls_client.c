@@ -148,10 +148,11 @@ static void test_own_certificate(void **state)
 
 static void test_fingerprint(void **state)
 {
-	struct tls_client_settings s = {.fingerprint = scene.self.fingerprint};
-	struct tls_client_settings expired = {.fingerprint = scene.expired.fingerprint};
+	const char *from = scene.self.fingerprint, *old = scene.expired.fingerprint;
+	struct tls_client_settings s = {.pins = &from, .pin_count = 1};
+	struct tls_client_settings expired = {.pins = &old, .pin_count = 1};
 	char upper[96] = "";
-	const char *from = scene.self.fingerprint;
+	const char *shown = upper;
 
 	(void)state;
 	assert_int_equal(ask_server(&scene.self, NULL, &s, "127.0.0.1").status, 200);
@@ -162,7 +163,7 @@ static void test_fingerprint(void **state)
 	for (int i = 0; i < 32; i++)
 		snprintf(upper + 3 * i, sizeof(upper) - 3 * (size_t)i, "%c%c%s",
 			toupper(from[2 * i]), toupper(from[2 * i + 1]), i < 31 ? ":" : "");
-	s.fingerprint = upper;
+	s.pins = &shown;
 	assert_int_equal(ask_server(&scene.self, NULL, &s, "127.0.0.1").status, 200);
 }
 
@@ -195,6 +196,7 @@ static void test_settings(void **state)
 {
 	struct tls_client_settings s = {.cert = scene.client.cert_path};
 	char missing[128], longer[80];
+	const char *pin = "abc";
 
 	(void)state;
 	refused_settings(&s, "must be given together");
@@ -211,10 +213,13 @@ static void test_settings(void **state)
 	refused_settings(&(struct tls_client_settings){.ca = missing}, "No such file or directory");
 	refused_settings(
 		&(struct tls_client_settings){.ca = scene.client.key_path}, "CA certificates");
-	refused_settings(&(struct tls_client_settings){.fingerprint = "abc"}, "64 hexadecimal");
-	refused_settings(&(struct tls_client_settings){.fingerprint = ""}, "64 hexadecimal");
+	s = (struct tls_client_settings){.pins = &pin, .pin_count = 1};
+	refused_settings(&s, "64 hexadecimal");
+	pin = "";
+	refused_settings(&s, "64 hexadecimal");
 	snprintf(longer, sizeof(longer), "%s00", scene.self.fingerprint);
-	refused_settings(&(struct tls_client_settings){.fingerprint = longer}, "64 hexadecimal");
+	pin = longer;
+	refused_settings(&s, "64 hexadecimal");
 }
 
 /* A server without TLS, one that closes at once, one with TLS 1.2 at most; and TLS asked in the
