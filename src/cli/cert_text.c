@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -74,19 +75,21 @@ static void say_copy(const struct ca_issued *i, const struct ca_request *q)
 			i->place, node, node, slash ? slash + 1 : i->place,
 			slash ? slash + 1 : i->place);
 	} else {
-		printf("  ssh %s mkdir -p -m 700 " NODE_HOME "\n"
+		printf("  ssh %s mkdir -p -m 700 .ingero/fleet\n"
 		       "  scp -p %s/*.pem %s:.ingero/fleet/\n"
 		       "On %s:\n",
 			node, i->place, node, node);
 	}
 }
 
-void cert_say_issued(const struct ca_issued *i, const struct ca_request *q)
+void cert_say_issued(const struct ca_issued *i, const struct ca_request *q, bool brief)
 {
 	char date[DATE_MAX];
 
 	printf("%s: %s, until %s, for %s\n  SHA-256 %s\n", i->row.name, i->place,
 		date_of(date, i->row.until_s), i->row.names, i->row.fingerprint);
+	if (brief)
+		return;
 	if (i->row.client && q->bundle)
 		printf("Unpack it where you ask from: mkdir -m 700 fleet && tar -xf %s -C fleet\n",
 			i->place);
@@ -152,6 +155,19 @@ static void print_text(const struct list_row *r)
 		r->names ? "  for " : "", r->names ? r->names : "");
 }
 
+static void put_names(struct json_writer *w, const char *list)
+{
+	json_begin_array_member(w, "names");
+	while (*list) {
+		size_t len = strcspn(list, ",");
+		_cleanup_free_ char *name = strndup(list, len);
+
+		json_put_string(w, name ? name : "");
+		list += len + (list[len] == ',');
+	}
+	json_end_array(w);
+}
+
 static void put_json(struct json_writer *w, const struct list_row *r)
 {
 	json_begin_object(w);
@@ -165,7 +181,7 @@ static void put_json(struct json_writer *w, const struct list_row *r)
 	json_int_member(w, "days_left", days_left(r->until_s));
 	json_uint_member(w, "ca", r->generation);
 	if (r->names)
-		json_string_member(w, "names", r->names);
+		put_names(w, r->names);
 	json_end_object(w);
 }
 
@@ -234,6 +250,6 @@ size_t cert_list(const struct ca *ca, bool json)
 	list_all(ca, &w, &expired);
 	json_end_array(&w);
 	json_finish(&w);
-	puts(buf_str(&b));
+	fputs(buf_str(&b), stdout);
 	return expired;
 }

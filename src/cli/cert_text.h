@@ -7,7 +7,8 @@
 bool cert_is_expired(int64_t until_s);
 
 void cert_say_made(const struct ca *ca);
-void cert_say_issued(const struct ca_issued *i, const struct ca_request *q);
+/* cert_say_issued - @brief: one of many, without what comes next. */
+void cert_say_issued(const struct ca_issued *i, const struct ca_request *q, bool brief);
 void cert_say_rotated(const struct ca *ca, bool finished);
 
 /* cert_list - everything that the CA has issued, and itself. Returns how many of those in use have

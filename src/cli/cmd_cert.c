@@ -135,7 +135,7 @@ static int make(const struct cert_settings *s, struct ca *ca, const char *name, 
 	memcpy(names, s->names.value, s->names.count * sizeof(*names));
 	r = ca_issue(ca, &q, &issued, reterr);
 	if (r == 0)
-		cert_say_issued(&issued, &q);
+		cert_say_issued(&issued, &q, s->all);
 	return r;
 }
 
@@ -199,15 +199,15 @@ static int act(const struct cert_settings *s, const char *action, const char *na
 	return r;
 }
 
-/* find_dir - --dir without slashes at its end, or ~/.ingero/ca with ~/.ingero there. */
-static int find_dir(const struct cert_settings *s, char **ret, struct errinfo *reterr)
+/* find_dir - --dir without slashes at its end, or ~/.ingero/ca; @make: with ~/.ingero there. */
+static int find_dir(const struct cert_settings *s, bool make, char **ret, struct errinfo *reterr)
 {
 	bool made;
 	int r;
 
 	if (!s->dir) {
 		r = owner_home_file(FOLDER, ret, reterr);
-		return r < 0 ? r : owner_make_folder(*ret, &made, reterr);
+		return r < 0 || !make ? r : owner_make_folder(*ret, &made, reterr);
 	}
 	*ret = strdup(*s->dir ? s->dir : ".");
 	if (!*ret)
@@ -230,7 +230,7 @@ static int cert_run(const struct command *c, void *settings, int argc, char **ar
 	else
 		r = check_flags(s, argv[0], argc - 1, &e);
 	if (r == 0)
-		r = find_dir(s, &dir, &e);
+		r = find_dir(s, !strcmp(argv[0], "init"), &dir, &e);
 	if (r == 0)
 		r = act(s, argv[0], argc > 1 ? argv[1] : NULL, dir, &code, &e);
 	return r < 0 ? dispatch_fail(&e, r) : code;

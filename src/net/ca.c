@@ -8,6 +8,7 @@
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -140,6 +141,9 @@ static int verify(const struct ca *ca, X509 *cert, const char *name, struct erri
 		return errinfo_set(reterr, -EINVAL,
 			"the CA may not sign for a name of %s: it was limited with `ingero cert init --permit`",
 			name);
+	if (why == X509_V_ERR_CERT_NOT_YET_VALID)
+		return errinfo_set_exit(reterr, EXIT_CONFIG, -EBADMSG,
+			"the CA is not valid yet: set the clock of this machine");
 	return errinfo_set_exit(reterr, EXIT_BUG, -EBADMSG, "the new certificate is not valid: %s",
 		X509_verify_cert_error_string(why));
 }
@@ -285,9 +289,14 @@ int ca_issue(
 	if (r < 0)
 		return r;
 	ret->row = *ca_index_find(&ca->index, q->name);
-	if (q->out || q->bundle)
-		snprintf(ret->place, sizeof(ret->place), "%s", q->out ? q->out : q->bundle);
-	else
+	if (q->out || q->bundle) {
+		_cleanup_free_ char *real = realpath(q->out ? q->out : q->bundle, NULL);
+
+		snprintf(ret->place, sizeof(ret->place), "%s",
+			real     ? real
+			: q->out ? q->out
+				 : q->bundle);
+	} else
 		snprintf(ret->place, sizeof(ret->place), "%.3900s/nodes/%s/current", ca->dir,
 			q->name);
 	return 0;

@@ -66,7 +66,9 @@ static void note_stranger(struct tls *t, const struct tls_meeting *m)
 	if (!p)
 		return;
 	t->strangers = p;
-	p += t->stranger_count++;
+	/* In the order of their names: that of their answers differs from one time to the next. */
+	for (p += t->stranger_count++; p > t->strangers && strcmp(p[-1].node, m->endpoint) > 0; p--)
+		*p = p[-1];
 	*p = (struct tls_stranger){.pin = m->shown};
 	snprintf(p->node, sizeof(p->node), "%s", m->endpoint);
 }
