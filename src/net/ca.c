@@ -217,6 +217,7 @@ static int stage(
 			&m->output, q->bundle, q->rotate, &m->ca, &m->cert, &m->key, reterr);
 	if (q->out)
 		return ca_output_folder(&m->output, q->out, &m->ca, &m->cert, &m->key, reterr);
+	ca_output_sweep(ca->dir, m->row.name);
 	r = own_place(ca, &m->row, place, reterr);
 	return r < 0 ? r : ca_output_folder(&m->output, place, &m->ca, &m->cert, &m->key, reterr);
 }

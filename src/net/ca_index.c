@@ -43,15 +43,19 @@ static bool read_number(const char *s, uint64_t max, uint64_t *ret)
 	return !*end && *ret <= max;
 }
 
-static bool names_are_good(char *list)
+/* names_are_good - a list with commas. */
+static bool names_are_good(const char *list)
 {
-	_cleanup_free_ char *copy = strdup(list);
-	char *save = NULL;
+	while (*list) {
+		size_t len = strcspn(list, ",");
+		char name[256];
 
-	for (char *s = copy ? strtok_r(copy, ",", &save) : NULL; s; s = strtok_r(NULL, ",", &save))
-		if (!cert_is_address(s) && !cert_is_name(s))
+		if (snprintf(name, sizeof(name), "%.*s", (int)len, list) >= (int)sizeof(name) ||
+			(!cert_is_address(name) && !cert_is_name(name)))
 			return false;
-	return copy;
+		list += len + (list[len] == ',');
+	}
+	return true;
 }
 
 /* parse_line - changes @line. */
@@ -93,7 +97,7 @@ int ca_index_parse(const char *path, const char *text, size_t len, struct ca_ind
 		int r;
 
 		if (!line)
-			return -ENOMEM;
+			return errinfo_set(reterr, -ENOMEM, "not enough memory to read %s", path);
 		p = newline ? newline + 1 : end;
 		if (number == 1 ? strcmp(line, HEAD) != 0 : !newline || !parse_line(line, &row))
 			return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG,
@@ -101,7 +105,10 @@ int ca_index_parse(const char *path, const char *text, size_t len, struct ca_ind
 				path, number);
 		r = number == 1 ? 0 : ca_index_add(&x, &row);
 		if (r < 0)
-			return errinfo_set(reterr, r, "%s has too many lines", path);
+			return errinfo_set(reterr, r,
+				r == -ENOMEM ? "not enough memory to read %s"
+					     : "%s has too many lines",
+				path);
 	}
 	*ret = x;
 	x = (struct ca_index){0};

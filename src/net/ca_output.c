@@ -3,6 +3,7 @@
  * it gets its name; a name that is taken is not written over. See ca_private.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +47,31 @@ static int is_free(const char *final, struct errinfo *reterr)
 		return 0;
 	return errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
 		"%s exists already: give a name that is not taken", final);
+}
+
+static void remove_folder(const char *path)
+{
+	for (size_t i = 0; i < PARTS; i++) {
+		char file[PATH_MAX + 16];
+
+		snprintf(file, sizeof(file), "%s/%s", path, parts[i].name);
+		unlink(file);
+	}
+	rmdir(path);
+}
+
+void ca_output_sweep(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+	glob_t found;
+
+	if (snprintf(path, sizeof(path), "%s/nodes/%s/.new-??????", dir, name) >=
+			(int)sizeof(path) ||
+		glob(path, GLOB_NOSORT, NULL, &found) != 0)
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		remove_folder(found.gl_pathv[i]);
+	globfree(&found);
 }
 
 int ca_output_folder(struct ca_output *o, const char *final, const struct buf *ca,
@@ -121,17 +147,6 @@ int ca_output_publish(struct ca_output *o, struct errinfo *reterr)
 	snprintf(copy, sizeof(copy), "%s", o->final);
 	file_sync(dirname(copy)); /* it is there; whether for good is not ours to refuse by now */
 	return 0;
-}
-
-static void remove_folder(const char *path)
-{
-	for (size_t i = 0; i < PARTS; i++) {
-		char file[PATH_MAX + 16];
-
-		snprintf(file, sizeof(file), "%s/%s", path, parts[i].name);
-		unlink(file);
-	}
-	rmdir(path);
 }
 
 void ca_output_drop(struct ca_output *o)

@@ -40,6 +40,8 @@ int ca_output_bundle(struct ca_output *o, const char *final, bool replace, const
 int ca_output_publish(struct ca_output *o, struct errinfo *reterr);
 void ca_output_drop(struct ca_output *o); /* what was not published */
 
+/* ca_output_sweep - what a run that was killed has left of a folder of @name. */
+void ca_output_sweep(const char *dir, const char *name);
 /* ca_output_link - nodes/@name/current leads to the folder @serial. */
 int ca_output_link(const char *dir, const char *name, const char *serial, struct errinfo *reterr);
 /* ca_output_remove - the folder @serial of @name, if it is there. */
