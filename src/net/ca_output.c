@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ca_output.c - where a certificate goes: a folder or an archive that is complete, on disk, before
  * it gets its name; a name that is taken is not written over. See ca_private.h. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -49,14 +50,20 @@ static int is_free(const char *final, struct errinfo *reterr)
 		"%s exists already: give a name that is not taken", final);
 }
 
+/* remove_folder - with whatever lies in it: a file that was being written has a name of its own. */
 static void remove_folder(const char *path)
 {
-	for (size_t i = 0; i < PARTS; i++) {
-		char file[PATH_MAX + 16];
+	DIR *d = opendir(path);
 
-		snprintf(file, sizeof(file), "%s/%s", path, parts[i].name);
-		unlink(file);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		char file[PATH_MAX + 300];
+
+		snprintf(file, sizeof(file), "%s/%s", path, e->d_name);
+		if (e->d_name[0] != '.' || e->d_name[strspn(e->d_name, ".")])
+			unlink(file);
 	}
+	if (d)
+		closedir(d);
 	rmdir(path);
 }
 
