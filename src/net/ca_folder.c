@@ -5,6 +5,7 @@
  * follows from it. Killed between the two, the next one who opens the folder writes ca.pem. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <libgen.h>
 #include <openssl/ec.h>
 #include <openssl/evp.h>
@@ -311,6 +312,24 @@ int ca_save_index(const struct ca *ca, struct errinfo *reterr)
 	return write_file(ca->dir, "index", &b, 0600, reterr);
 }
 
+/* sweep - files that a run was killed in the midst of writing, one of them perhaps with a key. */
+static void sweep(const char *dir)
+{
+	static const char *const files[] = {"ca.key.??????", "ca.pem.??????", "index.??????"};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		glob_t found;
+
+		if (ca_path(dir, files[i], path, NULL) < 0 ||
+			glob(path, GLOB_NOSORT, NULL, &found) != 0)
+			continue;
+		for (size_t k = 0; k < found.gl_pathc; k++)
+			unlink(found.gl_pathv[k]);
+		globfree(&found);
+	}
+}
+
 int ca_open(const char *dir, bool write, struct ca **ret, struct errinfo *reterr)
 {
 	_cleanup_(ca_freep) struct ca *ca = calloc(1, sizeof(*ca));
@@ -324,6 +343,8 @@ int ca_open(const char *dir, bool write, struct ca **ret, struct errinfo *reterr
 	if (!ca->dir)
 		return -ENOMEM;
 	r = lock_folder(ca, write, reterr);
+	if (r == 0 && write)
+		sweep(dir);
 	if (r == 0)
 		r = read_signer(ca, reterr);
 	if (r == 0)
