@@ -27,7 +27,13 @@ static const struct {
 };
 
 static _Atomic int threshold = LOG_LEVEL_WARNING;
+static _Atomic int file_fd = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void log_set_file(int fd)
+{
+	file_fd = fd;
+}
 
 void log_set_level(enum log_level level)
 {
@@ -55,32 +61,48 @@ bool log_admit(struct log_site *site, mono_time now, uint32_t *ret_suppressed)
 	return true;
 }
 
-static void put_prefix(struct buf *line, enum log_level level)
+static void put_time(struct buf *line)
 {
 	struct timespec ts;
 	struct tm tm;
 	char when[32];
 
-	if (getenv("JOURNAL_STREAM")) {
+	clock_gettime(CLOCK_REALTIME, &ts);
+	gmtime_r(&ts.tv_sec, &tm);
+	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
+	buf_printf(line, "%s.%03ldZ ", when, ts.tv_nsec / 1000000);
+}
+
+static void put_prefix(struct buf *line, enum log_level level)
+{
+	if (getenv("JOURNAL_STREAM"))
 		buf_printf(line, "<%d>", levels[level].priority);
-	} else if (!isatty(STDERR_FILENO)) {
-		clock_gettime(CLOCK_REALTIME, &ts);
-		gmtime_r(&ts.tv_sec, &tm);
-		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
-		buf_printf(line, "%s.%03ldZ ", when, ts.tv_nsec / 1000000);
-	}
+	else if (!isatty(STDERR_FILENO))
+		put_time(line);
 	buf_printf(line, "%s: ", levels[level].name);
+}
+
+/* A log that cannot be written has nowhere to complain. */
+static void put_line(int fd, struct buf *line, const char *text, uint32_t suppressed)
+{
+	text_escape_terminal(line, text);
+	if (suppressed)
+		buf_printf(line, " suppressed=%u", suppressed);
+	buf_putc(line, '\n');
+	if (write(fd, buf_str(line), line->len) < 0)
+		return;
 }
 
 void log_write(struct log_site *site, enum log_level level, const char *fmt, ...)
 {
-	_cleanup_buf_ struct buf line = BUF_INIT(8192);
+	_cleanup_buf_ struct buf line = BUF_INIT(8192), kept = BUF_INIT(8192);
 	uint32_t suppressed = 0;
 	char text[1024];
-	bool admitted;
+	bool admitted, shown;
 	va_list ap;
 
-	if ((int)level > threshold)
+	shown = (int)level <= threshold;
+	if (!shown && (file_fd < 0 || level > LOG_LEVEL_INFO))
 		return;
 	pthread_mutex_lock(&lock);
 	admitted = log_admit(site, mono_now(), &suppressed);
@@ -90,12 +112,13 @@ void log_write(struct log_site *site, enum log_level level, const char *fmt, ...
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	put_prefix(&line, level);
-	text_escape_terminal(&line, text);
-	if (suppressed)
-		buf_printf(&line, " suppressed=%u", suppressed);
-	buf_putc(&line, '\n');
-	/* A log that cannot be written has nowhere to complain. */
-	if (write(STDERR_FILENO, buf_str(&line), line.len) < 0)
+	if (shown) {
+		put_prefix(&line, level);
+		put_line(STDERR_FILENO, &line, text, suppressed);
+	}
+	if (file_fd < 0)
 		return;
+	put_time(&kept);
+	buf_printf(&kept, "%s: ", levels[level].name);
+	put_line(file_fd, &kept, text, suppressed);
 }

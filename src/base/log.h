@@ -28,6 +28,10 @@ struct log_site { /* one per place in the code; starts as zeros */
 /* log_set_level - messages above @level are not written; the default is LOG_LEVEL_WARNING. */
 void log_set_level(enum log_level level);
 
+/* log_set_file - messages up to LOG_LEVEL_INFO (or the level set, if that is above it) also go to @fd,
+ * with the time in front; -1 (the default): to stderr alone. @fd stays the caller's. */
+void log_set_file(int fd);
+
 /* log_admit - whether @site may speak at @now; if so *ret_suppressed is what it held back before.
  */
 bool log_admit(struct log_site *site, mono_time now, uint32_t *ret_suppressed);

@@ -161,5 +161,6 @@ const struct command cmd_check = {
 		"not count.",
 	.options = check_options,
 	.settings_size = sizeof(struct check_settings),
+	.tells_updates = true,
 	.run = check_command,
 };

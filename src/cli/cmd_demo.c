@@ -411,5 +411,6 @@ const struct command cmd_demo = {
 	.settings_size = sizeof(struct demo_settings),
 	.defaults = &demo_defaults,
 	.max_args = 1,
+	.tells_updates = true,
 	.run = demo_run,
 };

@@ -266,5 +266,6 @@ const struct command cmd_explain = {
 	.options = explain_options,
 	.settings_size = sizeof(struct explain_settings),
 	.defaults = &(const struct explain_settings){.rank = -1, .fleet = FLEET_OPTIONS_INIT},
+	.tells_updates = true,
 	.run = explain_run,
 };

@@ -17,6 +17,7 @@
 #include "cli/progress.h"
 #include "agent/answer/query.h"
 #include "cli/range.h"
+#include "cli/rolled.h"
 #include "agent/answer/encode/sql_output.h"
 #include "sql/sql_worker.h"
 
@@ -33,7 +34,7 @@ struct query_settings {
 	struct time_request range;
 	int64_t limit;
 	uint64_t timeout_ns;
-	bool json, csv, annotations;
+	bool json, csv, annotations, rolled;
 	struct fleet_options fleet;
 };
 
@@ -56,6 +57,9 @@ static const struct option_row query_options[] = {
 		false},
 	{"annotations", 0, OPTION_FLAG, OPTION(annotations), NULL,
 		"list events with the labels (`ingero annotate`) in effect", 0, 0, false},
+	{"include-rolled", 0, OPTION_FLAG, OPTION(rolled), NULL,
+		"also read the recording's rolled-over databases (`trace --db-rollover-size`)", 0,
+		0, false},
 	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
 		"SQL only: timeout (default: 10s; 5s per node)", 1, 0, false},
 	FLEET_OPTIONS(struct query_settings, fleet),
@@ -311,6 +315,9 @@ static int try_fleet(const struct query_settings *s, const char *text, bool *ret
 	r = fleet_open(&options, s->db, &f, reterr);
 	if (r < 0 || !f.fanout)
 		return r;
+	if (s->rolled)
+		return errinfo_set(reterr, -EINVAL,
+			"--include-rolled reads files of this machine and does not go with --nodes");
 	if (!text)
 		return errinfo_set(reterr, -EINVAL,
 			"--nodes needs an SQL statement: ingero query --nodes … \"SELECT …\"");
@@ -326,6 +333,7 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 {
 	struct query_settings *s = settings;
 	_cleanup_buf_ struct buf hint = BUF_INIT(1 << 14);
+	_cleanup_(rolled_done) struct rolled rolled = {0};
 	bool asked = false;
 	int code = EXIT_OK;
 	_cleanup_free_ char *default_path = NULL;
@@ -337,6 +345,10 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 		return code;
 	if (r == 0)
 		r = db_option_path(s->db, &default_path, &path, &e);
+	if (r == 0 && s->rolled) {
+		r = rolled_open(path, &rolled, &e);
+		path = rolled.path;
+	}
 	if (r == 0 && argc)
 		r = run_sql(s, path, argv[0], &hint, &e);
 	else if (r == 0 && (s->csv || s->timeout_ns))

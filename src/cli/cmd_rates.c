@@ -16,8 +16,8 @@
 #include "cli/commands.h"
 #include "command/config_file.h"
 #include "command/dispatch.h"
-#include "cli/rates_fetch.h"
 #include "json/writer.h"
+#include "net/https_fetch.h"
 #include "rates/rates.h"
 
 #define FETCH_NS (30 * NS_PER_S)
@@ -218,7 +218,7 @@ static int update(const struct rates_settings *s, struct errinfo *reterr)
 		snprintf(path, sizeof(path), "%s", s->file);
 	if (!path[0])
 		return errinfo_set(reterr, -EINVAL, "there is no home folder: give --file");
-	r = rates_fetch(url, s->ca_cert ? s->ca_cert : config->rates_ca_cert, FETCH_NS, &b, reterr);
+	r = https_fetch(url, s->ca_cert ? s->ca_cert : config->rates_ca_cert, FETCH_NS, &b, reterr);
 	if (r < 0)
 		return r;
 	r = rates_parse(buf_str(&b), b.len, &rates, &e);

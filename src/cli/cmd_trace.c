@@ -13,6 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "agent/alert/alerter.h"
 #include "agent/answer/encode/event_json.h"
 #include "base/buf.h"
 #include "base/log.h"
@@ -20,8 +21,10 @@
 #include "cli/commands.h"
 #include "command/dispatch.h"
 #include "cli/live.h"
+#include "cli/log_file.h"
 #include "cli/trace_settings.h"
 #include "cli/view_json.h"
+#include "config.h"
 #include "wire/names.h"
 
 #define STEP_MS        10 /* how long a record may wait in the ring */
@@ -33,6 +36,8 @@ struct trace {
 	struct trace_plan plan;
 	struct tracer *tracer;
 	struct telemetry *telemetry; /* NULL: no metrics are given away */
+	struct alert_file *notify;
+	struct alerter *alerter; /* NULL: nobody is told */
 	int signal_fd;
 	struct live_style style;
 	struct json_writer json;
@@ -78,8 +83,13 @@ static void print_incident(void *arg, const struct incident *i, enum incident_ch
 	_cleanup_buf_ struct buf b = BUF_INIT(SCREEN_MAX);
 	struct trace *t = arg;
 
+	if (t->alerter)
+		alerter_tell(t->alerter, i);
 	if (change == INCIDENT_GROWN)
 		return;
+	if (t->settings->log)
+		log_info("incident %s %s: %s: %s", i->id, incident_change_name(change),
+			severity_name(i->severity), i->summary);
 	if (t->settings->json) {
 		event_json_incident(
 			&t->json, i, incident_change_name(change), wall_now(), t->plan.node);
@@ -198,6 +208,9 @@ static void print_header(struct trace *t)
 	struct tracer_view v;
 
 	tracer_view(t->tracer, &v);
+	if (t->settings->log)
+		log_info("tracing began: version %s, node %s, recording to %s", INGERO_VERSION,
+			t->plan.node, t->plan.db_path ? t->plan.db_path : "nothing");
 	live_header(&b, &v, t->plan.db_path);
 	fputs(buf_str(&b), t->settings->json ? stderr : stdout);
 	fflush(stdout);
@@ -277,6 +290,37 @@ static void stop_telemetry(struct trace *t)
 			t->plan.endpoint.shown);
 }
 
+static void stop_alerts(struct trace *t)
+{
+	struct alerter_stats s;
+
+	if (!t->alerter)
+		return;
+	s = alerter_stop(TAKE(t->alerter));
+	log_info("alerts: %llu notices, %llu requests sent", (unsigned long long)s.notices,
+		(unsigned long long)s.sent);
+	if (s.lost || s.refused || s.waiting)
+		fprintf(stderr,
+			"ingero: alerts: %llu were not delivered, %llu were refused by their receiver, %llu were dropped\n",
+			(unsigned long long)s.waiting, (unsigned long long)s.refused,
+			(unsigned long long)s.lost);
+}
+
+/* The threads that talk to others. They start before privileges are gone, but run with next to none. */
+static int start_outlets(struct trace *t, void (*begin)(void), struct errinfo *reterr)
+{
+	struct alerter_settings alerts = {.node = t->plan.node, .begin = begin};
+	int r = 0;
+
+	t->plan.telemetry.begin = begin;
+	if (t->plan.has_telemetry)
+		r = telemetry_start(&t->plan.telemetry, &t->telemetry, reterr);
+	if (r < 0 || !t->notify)
+		return r;
+	alerts.file = t->notify;
+	return alerter_start(&alerts, &t->alerter, reterr);
+}
+
 static int run_tracer(struct trace *t, struct errinfo *reterr)
 {
 	struct errinfo stop_error = {0};
@@ -286,17 +330,13 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 	r = tracer_confine_begin(&t->plan.tracer);
 	if (r < 0)
 		log_warning("cannot drop all privileges: %s", strerror(-r));
-	else
-		t->plan.telemetry.begin = tracer_confine_metrics;
-	if (t->plan.has_telemetry) {
-		r = telemetry_start(&t->plan.telemetry, &t->telemetry, reterr);
-		if (r < 0)
-			return r;
-	}
-	r = tracer_start(&t->plan.tracer, &t->tracer, reterr);
+	r = start_outlets(t, r < 0 ? NULL : tracer_confine_metrics, reterr);
+	if (r == 0)
+		r = tracer_start(&t->plan.tracer, &t->tracer, reterr);
 	if (r < 0) {
 		if (t->telemetry)
 			telemetry_stop(t->telemetry, NULL);
+		stop_alerts(t);
 		return r;
 	}
 	print_header(t);
@@ -304,7 +344,10 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 		print_telemetry(t);
 	r = follow(t, reterr);
 	q = tracer_stop(t->tracer, &stop_error);
+	if (t->settings->log)
+		log_info("tracing ended%s%s", q < 0 ? ": " : "", q < 0 ? stop_error.text : "");
 	stop_telemetry(t);
+	stop_alerts(t);
 	balanced = print_end(t);
 	tracer_free(t->tracer);
 	if (r == 0 && q < 0) {
@@ -337,8 +380,16 @@ static int trace_run(const struct command *c, void *settings, int argc, char **a
 		.json = json_writer_to_file(stdout),
 		.terminal = isatty(STDOUT_FILENO)};
 	struct errinfo e = {0};
+	int log = -1;
 	int r = trace_resolve(t.settings, &t.plan, &e);
 
+	if (r == 0 && t.settings->log)
+		r = log_file_open(t.settings->log, &log, &e);
+	if (r == 0 && t.plan.notify)
+		r = alert_file_read(t.plan.notify, NULL, 0, &t.notify, &e);
+	log_set_file(log);
+	if (t.settings->verbose)
+		log_set_level(LOG_LEVEL_INFO);
 	if (r == 0) {
 		set_sinks(&t);
 		t.signal_fd = open_signals();
@@ -346,6 +397,10 @@ static int trace_run(const struct command *c, void *settings, int argc, char **a
 		close(t.signal_fd);
 	}
 	trace_plan_done(&t.plan);
+	if (t.notify)
+		alert_file_free(t.notify);
+	log_set_file(-1);
+	fd_closep(&log);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 
@@ -360,5 +415,6 @@ const struct command cmd_trace = {
 	.options = trace_options,
 	.settings_size = sizeof(struct trace_settings),
 	.defaults = &trace_defaults,
+	.tells_updates = true,
 	.run = trace_run,
 };

@@ -16,6 +16,7 @@ static const struct command *const commands[] = {
 	&cmd_dashboard,
 	&cmd_mcp,
 	&cmd_merge,
+	&cmd_migrate,
 	&cmd_fleet_push,
 	&cmd_annotate,
 	&cmd_straggler_sink,
@@ -59,6 +60,8 @@ static const struct program_variable variables[] = {
 	{"INGERO_DB", "recording to use without --db"},
 	{"INGERO_CONFIG", "configuration file to use without --config"},
 	{"INGERO_FLEET_TOKEN", "bearer token of fleet-push without --token-file"},
+	{"INGERO_NO_UPDATE_NOTIFIER",
+		"if set, never look for a newer version (see update.check in ingero.yaml)"},
 	{"NO_COLOR", "if set, print no colours"},
 	{0},
 };

@@ -20,6 +20,7 @@ extern const struct command cmd_export;
 extern const struct command cmd_fleet_push;
 extern const struct command cmd_mcp;
 extern const struct command cmd_merge;
+extern const struct command cmd_migrate;
 extern const struct command cmd_query;
 extern const struct command cmd_straggler_sink;
 extern const struct command cmd_rates;

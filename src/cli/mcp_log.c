@@ -2,34 +2,19 @@
 /* mcp_log.c - see mcp_log.h. Names come from clients, so they are escaped. */
 #include "cli/mcp_log.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/path_user.h"
 #include "base/text.h"
+#include "cli/log_file.h"
 
 #define LINE_MAX_BYTES 1024
 #define NAME_SHOWN     128
 
 int mcp_log_open(const char *path, struct mcp_log *ret, struct errinfo *reterr)
 {
-	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
-	int fd, r = path_user_enter(path, &before, reterr);
-
-	if (r < 0)
-		return r;
-	fd = open(path,
-		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY |
-			(before.shared ? O_NOFOLLOW : 0),
-		0600);
-	if (fd < 0)
-		return errinfo_set_exit(
-			reterr, EXIT_NO_CREATE, -errno, "--log %s: %s", path, strerror(errno));
-	ret->fd = fd;
-	return 0;
+	return log_file_open(path, &ret->fd, reterr);
 }
 
 void mcp_log_close(struct mcp_log *l)

@@ -75,8 +75,8 @@ static int resolve_filter(
 	return 0;
 }
 
-/* --node, else agent.node of ingero.yaml, else the host's name. */
-static int resolve_node(
+/* --node, else agent.node of ingero.yaml, else the host's name; --notify likewise. */
+static int resolve_agent(
 	const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr)
 {
 	_cleanup_(config_freep) struct config *config = NULL;
@@ -85,6 +85,11 @@ static int resolve_node(
 
 	if (r < 0)
 		return r;
+	if (s->notify || config->notify) {
+		p->notify = strdup(s->notify ? s->notify : config->notify);
+		if (!p->notify)
+			return -ENOMEM;
+	}
 	if (!name)
 		name = config->node;
 	if (name)
@@ -203,6 +208,9 @@ static int check_companions(const struct trace_settings *s, struct errinfo *rete
 	if (s->otlp_interval_ns && s->otlp_interval_ns < INTERVAL_MIN_NS)
 		return errinfo_set(reterr, -EINVAL,
 			"--otlp-interval: must be at least 1s: metrics are updated once a second");
+	if (!s->nccl)
+		return errinfo_set(
+			reterr, -EINVAL, "--nccl=false: NCCL calls are always traced; leave it out");
 	if (s->cluster && (!s->cluster[0] || strlen(s->cluster) > CLUSTER_BYTES_MAX))
 		return errinfo_set(reterr, -EINVAL, "--cluster: must be a name of 1 to %d bytes",
 			CLUSTER_BYTES_MAX);
@@ -256,7 +264,7 @@ int trace_resolve(const struct trace_settings *s, struct trace_plan *p, struct e
 	int r = resolve_filter(s, ts, reterr);
 
 	if (r == 0)
-		r = resolve_node(s, p, reterr);
+		r = resolve_agent(s, p, reterr);
 	if (r == 0)
 		r = resolve_method(s->method, &ts->method, reterr);
 	if (r == 0)
@@ -281,4 +289,5 @@ void trace_plan_done(struct trace_plan *p)
 {
 	endpoint_fields_done(&p->fields);
 	free(p->default_path);
+	free(p->notify);
 }

@@ -15,6 +15,8 @@ struct trace_settings {
 	const char *user, *db, *node, *cuda_lib, *method, *budget;
 	struct option_strings libraries;
 	uint64_t duration_ns, ring_bytes;
+	bool verbose, nccl;
+	const char *log, *notify;
 	bool json, record, record_all, no_io, no_net, no_tcp, no_memory, old_kernel;
 	uint64_t max_db_bytes, rollover_bytes, heartbeat_ns;
 	int64_t rollover_keep, deadband, annotate_gid;
@@ -41,6 +43,7 @@ struct trace_plan { /* what the options come to; strings of the settings stay th
 	char *default_path;
 	char annotate_path[SOCKET_PATH_MAX];
 	char node[256];
+	char *notify; /* file of those who are told of incidents; NULL: none */
 	bool has_telemetry;
 	struct telemetry_settings telemetry;
 	struct endpoint endpoint;

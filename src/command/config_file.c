@@ -30,6 +30,7 @@ static const struct row {
 } rows[] = {
 #define AT(field) offsetof(struct config, field)
 	{"agent", "node", TEXT, AT(node)},
+	{"agent", "notify", FILE_PATH, AT(notify)},
 	{"fleet", "nodes", LIST, AT(fleet_nodes)},
 	{"fleet", "timeout", DURATION, AT(fleet_timeout_ns)},
 	{"fleet", "clock_skew_threshold", DURATION, AT(fleet_clock_skew_ns)},
@@ -45,6 +46,9 @@ static const struct row {
 	{"fleet", "threshold_url", TEXT, AT(fleet_threshold_url)},
 	{"rates", "url", TEXT, AT(rates_url)},
 	{"rates", "ca_cert", FILE_PATH, AT(rates_ca_cert)},
+	{"update", "check", BOOL, AT(update_check)},
+	{"update", "url", TEXT, AT(update_url)},
+	{"update", "ca_cert", FILE_PATH, AT(update_ca_cert)},
 	{"dashboard", "addr", TEXT, AT(dashboard_addr)},
 	{"dashboard", "tls_cert", FILE_PATH, AT(dashboard_tls_cert)},
 	{"dashboard", "tls_key", FILE_PATH, AT(dashboard_tls_key)},
@@ -461,15 +465,20 @@ static bool is_owner(uid_t owner)
 }
 
 /* Whether a file that was found, not named, may be used. */
-static bool is_trusted(const char *path, const struct stat *st)
+static bool is_trusted(const char *path, size_t place, const struct stat *st)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(8192);
 	const char *why = !is_owner(st->st_uid)   ? "another user owns it"
 			  : st->st_mode & S_IWOTH ? "it is world-writable"
 						  : NULL;
 
+	static bool told[3]; /* of the places: it is looked for more than once */
+
 	if (!why)
 		return true;
+	if (told[place])
+		return false;
+	told[place] = true;
 	text_escape_terminal(&b, path);
 	fprintf(stderr, "%s: %s is ignored: %s; use --config to read it anyway\n",
 		program_running()->name, buf_str(&b), why);
@@ -488,7 +497,7 @@ static bool find(char *out, size_t size)
 	else if (home && home[0] == '/')
 		snprintf(own, sizeof(own), "%s/.config/ingero/ingero.yaml", home);
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		if (!places[i][0] || stat(places[i], &st) < 0 || !is_trusted(places[i], &st))
+		if (!places[i][0] || stat(places[i], &st) < 0 || !is_trusted(places[i], i, &st))
 			continue;
 		snprintf(out, size, "%s", places[i]);
 		return true;

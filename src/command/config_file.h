@@ -32,7 +32,7 @@ struct config {
 	char *path;                    /* of the file; NULL: there is none */
 	size_t lines[CONFIG_KEYS_MAX]; /* see config_file_blame() */
 
-	char *node; /* agent.node */
+	char *node, *notify; /* agent.node, agent.notify */
 
 	struct config_list fleet_nodes; /* fleet.nodes, and so on */
 	uint64_t fleet_timeout_ns, fleet_clock_skew_ns;
@@ -42,6 +42,9 @@ struct config {
 	char *fleet_endpoint, *fleet_cluster_id, *fleet_threshold_url;
 
 	char *rates_url, *rates_ca_cert; /* rates.url, rates.ca_cert */
+
+	bool update_check; /* update.check, and so on */
+	char *update_url, *update_ca_cert;
 
 	char *dashboard_addr; /* dashboard.addr, and so on */
 	char *dashboard_tls_cert, *dashboard_tls_key, *dashboard_client_ca, *dashboard_token_file;

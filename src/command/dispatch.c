@@ -19,6 +19,7 @@
 #include "command/config_file.h"
 #include "command/option.h"
 #include "command/suggest.h"
+#include "command/update.h"
 
 static const struct command *const no_commands[] = {NULL};
 static const struct program nothing = {.name = "ingero", .commands = no_commands};
@@ -109,7 +110,12 @@ static int run_command(const struct program *p, const struct command *c, int arg
 		fprintf(stderr, "Run `%s %s --help` for its flags.\n", p->name, c->name);
 		return r;
 	}
-	return c->run(c, settings, argc - first, argv + first);
+	if (c->tells_updates)
+		update_begin();
+	r = c->run(c, settings, argc - first, argv + first);
+	if (c->tells_updates)
+		update_end();
+	return r;
 }
 
 static int run_help(const struct program *p, int argc, char **argv)

@@ -52,6 +52,7 @@ struct command {
 	size_t settings_size;
 	const void *defaults; /* initial settings; NULL: zeros */
 	int max_args;         /* positional arguments allowed */
+	bool tells_updates;   /* people look at it: see update.h */
 	int (*run)(const struct command *c, void *settings, int argc, char **argv);
 };
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/socket_path.h"
+#include "cluster/notify/notice_alert.h"
 #include "cluster/notify/notice_stream.h"
 #include "cluster/notify/notify_config.h"
 #include "json/writer.h"
@@ -43,6 +44,7 @@ static void take_notice(struct feed *f, const char *word, char *line)
 						 .per_hour = 12.55,
 						 .currency = "USD",
 						 .symbol = "$"}}};
+	struct alert_notice alert;
 	struct stream_message m;
 	unsigned long id = 0;
 
@@ -57,7 +59,8 @@ static void take_notice(struct feed *f, const char *word, char *line)
 	snprintf(n.episode.event, sizeof(n.episode.event), "event-%lu", id);
 	snprintf(n.episode.text, sizeof(n.episode.text), "rank %d on %s is late", n.episode.rank,
 		n.episode.node);
-	alerts_give(f->alerts, &n);
+	notice_alert(&n, &alert);
+	alerts_give(f->alerts, &alert);
 	if (notice_stream(&n, wall_now(), &m))
 		stream_publish(f->stream, &m);
 }

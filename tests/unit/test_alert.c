@@ -3,7 +3,7 @@
  * another that does not, budgets and digests. */
 #include "notice_fixture.h"
 
-#include "cluster/notify/alert.h"
+#include "alert/alert.h"
 #include "net/server.h"
 #include "net/signature.h"
 
@@ -80,9 +80,9 @@ static void finish(struct scene *s)
 	assert_int_equal(loop_run(s->loop), 0);
 }
 
-static void give(struct scene *s, enum fleet_notice_kind kind, uint64_t id)
+static void give(struct scene *s, enum alert_kind kind, uint64_t id)
 {
-	struct fleet_notice n = notice(kind, id);
+	struct alert_notice n = notice(kind, id);
 
 	alerts_give(s->alerts, &n);
 }
@@ -110,14 +110,14 @@ static void test_one_incident(void **state)
 		.to = {{.type = ALERT_PAGERDUTY, .look = {.routing_key = "k"}, .bearer = "b"}}};
 
 	scene_open(&s);
-	give(&s, FLEET_NOTICE_BEGAN, 1);
+	give(&s, ALERT_BEGAN, 1);
 	finish(&s);
 	assert_int_equal(stats_of(&s, 0).open, 1);
 	for (int i = 0; i < 5; i++) {
-		give(&s, FLEET_NOTICE_CHANGED, 1);
+		give(&s, ALERT_CHANGED, 1);
 		finish(&s);
 	}
-	give(&s, FLEET_NOTICE_ENDED, 1);
+	give(&s, ALERT_ENDED, 1);
 	finish(&s);
 	assert_int_equal(count_of(&s.seen[0], "\"trigger\",\"dedup_key\":\"event-1\""), 6);
 	assert_int_equal(count_of(&s.seen[0], "\"resolve\",\"dedup_key\":\"event-1\""), 1);
@@ -136,7 +136,7 @@ static void test_failures_are_isolated(void **state)
 	char hex[SIGNATURE_MAX], wanted[128];
 
 	scene_open(&s);
-	give(&s, FLEET_NOTICE_BEGAN, 1);
+	give(&s, ALERT_BEGAN, 1);
 	finish(&s);
 	assert_int_equal(count_of(&s.seen[0], "\"began\""), 1);
 	signature_make("shared", 6, s.seen[0].data, s.seen[0].len, hex);
@@ -163,16 +163,16 @@ static void test_the_rest_of_a_minute_is_summed_up(void **state)
 	scene_open(&s);
 	/* Both senders are busy with the first, so that what follows waits. */
 	for (uint64_t id = 1; id <= 40; id++)
-		give(&s, FLEET_NOTICE_BEGAN, id);
+		give(&s, ALERT_BEGAN, id);
 	finish(&s);
 	assert_int_equal(stats_of(&s, 0).sent, 3);
 	assert_int_equal(stats_of(&s, 1).sent, 3);
 	assert_int_equal(count_of(&s.seen[1], "\"trigger\""), 3);
 	for (uint64_t id = 4; id <= 40; id++) /* never told: nothing to resolve */
-		give(&s, FLEET_NOTICE_ENDED, id);
+		give(&s, ALERT_ENDED, id);
 	assert_int_equal(stats_of(&s, 1).brief, 2 * 37);
 	assert_int_equal(stats_of(&s, 1).waiting, 0);
-	give(&s, FLEET_NOTICE_ENDED, 1);
+	give(&s, ALERT_ENDED, 1);
 	assert_int_equal(stats_of(&s, 1).waiting, 1); /* in the next minute */
 	scene_close(&s);
 }
@@ -198,7 +198,7 @@ static void test_digest(void **state)
 
 	scene_open(&s);
 	for (uint64_t id = 1; id <= 40; id++)
-		give(&s, FLEET_NOTICE_BEGAN, id);
+		give(&s, ALERT_BEGAN, id);
 	while (stats_of(&s, 0).waiting || stats_of(&s, 1).waiting)
 		wait_briefly(&s);
 	for (size_t i = 0; i < 2; i++) {
@@ -220,11 +220,11 @@ static void test_alertmanager_gets_all_at_once(void **state)
 
 	scene_open(&s);
 	for (uint64_t id = 1; id <= 40; id++)
-		give(&s, FLEET_NOTICE_BEGAN, id);
+		give(&s, ALERT_BEGAN, id);
 	finish(&s);
 	assert_true(stats_of(&s, 0).sent < 20);
 	assert_int_equal(count_of(&s.seen[0], "\"event_id\":\"event-40\""), 1);
-	give(&s, FLEET_NOTICE_ENDED, 40);
+	give(&s, ALERT_ENDED, 40);
 	finish(&s);
 	buf_clear(&s.seen[0]);
 	while (count_of(&s.seen[0], "\"event_id\":\"event-1\"") < 2) /* what lasts is repeated */

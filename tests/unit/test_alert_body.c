@@ -2,7 +2,7 @@
 /* test_alert_body.c - what each receiver is sent. */
 #include "notice_fixture.h"
 
-#include "cluster/notify/alert_body.h"
+#include "alert/alert_body.h"
 
 static void contains(const struct buf *b, const char *words)
 {
@@ -21,7 +21,7 @@ static void test_slack(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(ALERT_BODY_MAX);
 	struct alert_look look = {.channel = "#gpu", .username = "ingero"};
-	struct fleet_notice n = notice(FLEET_NOTICE_BEGAN, 7), *many[25];
+	struct alert_notice n = notice(ALERT_BEGAN, 7), *many[25];
 
 	alert_slack(&b, &look, &n);
 	contains(&b, "{\"text\":\"Began: straggler in cluster c1, node node-3, rank 0\\u000a"
@@ -31,9 +31,9 @@ static void test_slack(void **state)
 		     "\"channel\":\"#gpu\",\"username\":\"ingero\"}\n");
 	buf_clear(&b);
 	look = (struct alert_look){0};
-	n.kind = FLEET_NOTICE_ENDED;
-	n.episode.cost =
-		(struct fleet_cost){.priced = false, .unpriced = "H9000"}; /* never "0.00" */
+	n.kind = ALERT_ENDED;
+	n.matter.cost =
+		(struct alert_cost){.priced = false, .unpriced = "H9000"}; /* never "0.00" */
 	alert_slack(&b, &look, &n);
 	contains(&b, "Resolved: straggler");
 	contains(&b, "No price is known for H9000");
@@ -42,7 +42,7 @@ static void test_slack(void **state)
 	buf_clear(&b);
 	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
 		many[i] = &n;
-	alert_slack_digest(&b, &look, (const struct fleet_notice *const *)many, ARRAY_SIZE(many));
+	alert_slack_digest(&b, &look, (const struct alert_notice *const *)many, ARRAY_SIZE(many));
 	contains(&b, "25 notices at once:");
 	contains(&b, "and 5 more");
 }
@@ -51,7 +51,7 @@ static void test_pagerduty(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(ALERT_BODY_MAX);
 	struct alert_look look = {.routing_key = "key"};
-	struct fleet_notice n = notice(FLEET_NOTICE_BEGAN, 7);
+	struct alert_notice n = notice(ALERT_BEGAN, 7);
 
 	alert_pagerduty(&b, &look, &n);
 	contains(&b,
@@ -62,13 +62,13 @@ static void test_pagerduty(void **state)
 	contains(&b, "\"class\":\"gpu_straggler\"");
 	contains(&b, "\"rank\":0,"); /* rank 0 is a rank */
 	buf_clear(&b);
-	n.kind = FLEET_NOTICE_CHANGED;
+	n.kind = ALERT_CHANGED;
 	look.severity = "critical";
 	alert_pagerduty(&b, &look, &n);
 	contains(&b, "\"event_action\":\"trigger\",\"dedup_key\":\"event-7\"");
 	contains(&b, "\"severity\":\"critical\"");
 	buf_clear(&b);
-	n.kind = FLEET_NOTICE_ENDED;
+	n.kind = ALERT_ENDED;
 	alert_pagerduty(&b, &look, &n);
 	assert_string_equal(buf_str(&b),
 		"{\"routing_key\":\"key\",\"event_action\":\"resolve\",\"dedup_key\":\"event-7\"}\n");
@@ -78,10 +78,10 @@ static void test_alertmanager(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(ALERT_BODY_MAX);
 	struct alert_look look = {0};
-	struct fleet_notice one = notice(FLEET_NOTICE_BEGAN, 1),
-			    two = notice(FLEET_NOTICE_ENDED, 2);
+	struct alert_notice one = notice(ALERT_BEGAN, 1),
+			    two = notice(ALERT_ENDED, 2);
 	struct alert_episode episodes[] = {
-		{&one.episode, &one.episode}, {&two.episode, &two.episode}};
+		{&one.matter, &one.matter}, {&two.matter, &two.matter}};
 
 	alert_alertmanager(&b, &look, episodes, 2, (wall_time){9 * (int64_t)NS_PER_S});
 	contains(&b, "[{\"labels\":{\"alertname\":\"IngeroStraggler\",\"problem\":\"straggler\","
@@ -95,8 +95,8 @@ static void test_alertmanager(void **state)
 static void test_webhook(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(ALERT_BODY_MAX);
-	struct fleet_notice n = notice(FLEET_NOTICE_BEGAN, 7);
-	const struct fleet_notice *many[] = {&n, &n};
+	struct alert_notice n = notice(ALERT_BEGAN, 7);
+	const struct alert_notice *many[] = {&n, &n};
 
 	alert_webhook(&b, &n);
 	contains(&b, "{\"kind\":\"began\",\"event_id\":\"event-7\",\"cluster_id\":\"c1\","
@@ -107,9 +107,9 @@ static void test_webhook(void **state)
 	alert_webhook_digest(&b, many, 2);
 	contains(&b, "{\"kind\":\"digest\",\"count\":2,\"notices\":[{\"kind\":\"began\"");
 	buf_clear(&b);
-	n = notice(FLEET_NOTICE_ENDED, 7);
-	n.episode.rank = -1;
-	n.episode.cost = (struct fleet_cost){.unpriced = "H9000"};
+	n = notice(ALERT_ENDED, 7);
+	n.matter.rank = -1;
+	n.matter.cost = (struct alert_cost){.unpriced = "H9000"};
 	alert_webhook(&b, &n);
 	contains(&b, "\"ended_at\":\"1970-01-01T00:00:02.000000000Z\"");
 	contains(&b, "\"unpriced_model\":\"H9000\"");

@@ -2,11 +2,11 @@
 /* test_alert_queue.c - one incident an episode, whatever waits, whatever is lost. */
 #include "notice_fixture.h"
 
-#include "cluster/notify/alert_queue.h"
+#include "alert/alert_queue.h"
 
-static void put(struct alert_queue *q, enum fleet_notice_kind kind, uint64_t id)
+static void put(struct alert_queue *q, enum alert_kind kind, uint64_t id)
 {
-	struct fleet_notice n = notice(kind, id);
+	struct alert_notice n = notice(kind, id);
 
 	alert_queue_put(q, &n);
 }
@@ -21,12 +21,12 @@ static void expect(struct alert_queue *q, int kind, uint64_t id)
 	}
 	assert_non_null(i);
 	assert_int_equal(i->notice.kind, kind);
-	assert_int_equal(i->notice.episode.id, id);
+	assert_int_equal(i->notice.matter.id, id);
 	free(i);
 }
-#define BEGAN   FLEET_NOTICE_BEGAN
-#define CHANGED FLEET_NOTICE_CHANGED
-#define ENDED   FLEET_NOTICE_ENDED
+#define BEGAN   ALERT_BEGAN
+#define CHANGED ALERT_CHANGED
+#define ENDED   ALERT_ENDED
 
 static void test_in_order(void **state)
 {
@@ -54,7 +54,7 @@ static void test_in_order(void **state)
 static void test_labels_of_the_first(void **state)
 {
 	struct alert_queue q = ALERT_QUEUE_INIT;
-	struct fleet_notice n = notice(BEGAN, 1);
+	struct alert_notice n = notice(BEGAN, 1);
 	const struct alert_open *open;
 	struct alert_item *i;
 	size_t cursor = 0;
@@ -62,11 +62,11 @@ static void test_labels_of_the_first(void **state)
 	put(&q, BEGAN, 1);
 	expect(&q, BEGAN, 1);
 	n.kind = CHANGED;
-	snprintf(n.episode.node, sizeof(n.episode.node), "other");
+	snprintf(n.matter.node, sizeof(n.matter.node), "other");
 	alert_queue_put(&q, &n);
 	i = alert_queue_take(&q);
 	assert_string_equal(i->first.node, "node-3");
-	assert_string_equal(i->notice.episode.node, "other");
+	assert_string_equal(i->notice.matter.node, "other");
 	free(i);
 	open = alert_queue_open(&q, &cursor);
 	assert_string_equal(open->first.node, "node-3");

@@ -74,10 +74,34 @@ static void lines_are_filtered_and_escaped(void **state)
 	assert_memory_equal(out, "<4>warning: disk", 16);
 }
 
+static void lines_go_to_a_file_too(void **state)
+{
+	FILE *f = tmpfile();
+	char out[1024], kept[1024];
+	size_t n;
+
+	setenv("JOURNAL_STREAM", "1:2", 1);
+	log_set_file(fileno(f));
+	capture(out, sizeof(out), speak_levels);
+	log_set_file(-1);
+	rewind(f);
+	n = fread(kept, 1, sizeof(kept) - 1, f);
+	kept[n] = 0;
+	assert_non_null(strstr(kept, "Z warning: disk \\x1b[2Ja\\nforged: line\n"));
+	assert_non_null(strstr(kept, "debug: shown\n"));
+	assert_non_null(strstr(kept, "info: not shown\n")); /* but kept */
+	assert_null(strstr(out, "not shown"));
+	assert_non_null(strstr(out, "debug: shown\n"));
+	capture(out, sizeof(out), speak_levels);
+	assert_int_equal(ftell(f), n); /* nothing more came */
+	fclose(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bursts_then_trickles),
+		cmocka_unit_test(lines_go_to_a_file_too),
 		cmocka_unit_test(lines_are_filtered_and_escaped),
 	};
 

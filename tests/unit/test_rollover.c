@@ -42,6 +42,7 @@ static void test_trim_deletes_the_oldest_and_nothing_else(void **state)
 		"ingero.20240101T000000.000000000Z-00000000.db",
 		"ingero.20240101T000000.000000001Z-00000000.db",
 		"ingero.20100101T000000.000000000Z-00000000.db.bak", "other.db", "ingero.db"};
+	struct rollover_list list = {0};
 	char path[256], link[256];
 	struct stat st;
 
@@ -52,6 +53,15 @@ static void test_trim_deletes_the_oldest_and_nothing_else(void **state)
 	/* a link of a rolled file's name, older than all, is not ours to delete */
 	snprintf(link, sizeof(link), "%s/ingero.20000101T000000.000000000Z-00000000.db", s->folder);
 	assert_int_equal(symlink("other.db", link), 0);
+	assert_int_equal(rollover_list(s->path, &list, NULL), 0);
+	assert_int_equal(list.count, 3); /* not the link, not what only looks like one */
+	for (size_t i = 0; i < list.count; i++) {
+		static const int order[] = {0, 2, 3};
+
+		snprintf(path, sizeof(path), "%s/%s", s->folder, names[order[i]]);
+		assert_string_equal(list.paths[i], path);
+	}
+	rollover_list_done(&list);
 	assert_int_equal(rollover_trim(s->path, 2, NULL), 1);
 	assert_int_equal(scratch_files(s->folder, false), 6);
 	snprintf(path, sizeof(path), "%s/%s", s->folder, names[0]);

@@ -8,6 +8,7 @@
 
 #include "base/socket_path.h"
 #include "base/text.h"
+#include "cluster/notify/notice_alert.h"
 #include "cluster/notify/notice_stream.h"
 #include "cluster/notify/notify_config.h"
 #include "stream/stream.h"
@@ -134,11 +135,14 @@ static void say(const struct fleet_notice *n)
 
 void outlets_tell(struct outlets *o, const struct fleet_notice *n)
 {
+	struct alert_notice alert;
 	struct stream_message m;
 
 	say(n);
-	if (o->alerts)
-		alerts_give(o->alerts, n);
+	if (o->alerts) {
+		notice_alert(n, &alert);
+		alerts_give(o->alerts, &alert);
+	}
 	if (o->stream && notice_stream(n, wall_now(), &m))
 		stream_publish(o->stream, &m);
 }

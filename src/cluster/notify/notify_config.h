@@ -1,21 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* notify_config.h - the YAML file that says who is told: `alerts:` and `forward:`, two lists.
  *
- *   alerts:
- *     - type: slack
- *       url_file: /etc/ingero/slack-url     # the webhook's address is its secret
- *       channel: "#gpu"
- *       username: ingero
- *     - type: pagerduty
- *       routing_key_env: PAGERDUTY_KEY
- *       severity: critical                  # info, warning (default), error, critical
- *     - type: alertmanager
- *       url: https://alertmanager:9093
- *       bearer_file: token                  # optional
- *       repeat: 60s
- *     - type: webhook
- *       url: https://example.com/hook
- *       secret_file: hook-secret            # optional: signs every request
+ *   alerts: …                              # alert/alert_config.h
  *   forward:
  *     - endpoint: grpcs://collector:4317
  *       protocol: grpc                      # http/protobuf, http/json, grpc; else by the scheme
@@ -23,12 +9,11 @@
  *       spool: /var/lib/ingero/forward      # without it: 16 MiB of memory
  *       spool_size: 1g
  *
- * Every alert may have url, per_minute, ca_cert, insecure; a target ca_cert, client_cert,
- * client_key, insecure. A secret comes from a file that only its owner may read (X_file) or from the
+ * A target may have ca_cert, client_cert, client_key, insecure. A secret comes from a file that only its owner may read (X_file) or from the
  * environment (X_env), never from this file. Paths are relative to the folder of the file. */
 #pragma once
 
-#include "cluster/notify/alert.h"
+#include "alert/alert_config.h"
 #include "cluster/notify/forward.h"
 
 struct notify_config;

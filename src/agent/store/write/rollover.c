@@ -106,23 +106,69 @@ static int remove_file(int folder, const char *name, struct errinfo *reterr)
 	return 0;
 }
 
-int rollover_trim(const char *path, unsigned keep, struct errinfo *reterr)
+/* The folder of @path, open, and the rolled files in it. */
+static int open_folder(
+	const char *path, char **names, DIR **ret_folder, int *ret_count, struct errinfo *reterr)
 {
-	_cleanup_free_ char **names = calloc(FILES_MAX, sizeof(*names));
 	char folder[PATH_MAX];
 	const char *base;
 	DIR *d;
-	int n, r = 0, deleted = 0;
 
-	if (!names)
-		return -ENOMEM;
 	(void)stem_of(path, &base);
 	snprintf(folder, sizeof(folder), "%.*s", base == path ? 1 : (int)(base - path),
 		base == path ? "." : path);
 	d = opendir(folder);
 	if (!d)
 		return errinfo_set(reterr, -errno, "%s: %s", folder, strerror(errno));
-	n = list_names(d, path, names);
+	*ret_folder = d;
+	*ret_count = list_names(d, path, names);
+	return 0;
+}
+
+void rollover_list_done(struct rollover_list *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		free(l->paths[i]);
+	free(l->paths);
+	*l = (struct rollover_list){0};
+}
+
+int rollover_list(const char *path, struct rollover_list *ret, struct errinfo *reterr)
+{
+	_cleanup_free_ char **names = calloc(FILES_MAX, sizeof(*names));
+	_cleanup_(rollover_list_done) struct rollover_list l = {0};
+	const char *base;
+	DIR *d = NULL;
+	int n = 0, r = names ? open_folder(path, names, &d, &n, reterr) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	closedir(d);
+	(void)stem_of(path, &base);
+	l.paths = calloc((size_t)MAX(n, 1), sizeof(*l.paths));
+	for (int i = 0; i < n; i++) {
+		if (r == 0 && (!l.paths || asprintf(&l.paths[l.count], "%.*s%s",
+						   (int)(base - path), path, names[i]) < 0))
+			r = -ENOMEM;
+		l.count += r == 0;
+		free(names[i]);
+	}
+	if (r < 0)
+		return r;
+	*ret = l;
+	l = (struct rollover_list){0};
+	return 0;
+}
+
+int rollover_trim(const char *path, unsigned keep, struct errinfo *reterr)
+{
+	_cleanup_free_ char **names = calloc(FILES_MAX, sizeof(*names));
+	DIR *d = NULL;
+	int n = 0, deleted = 0;
+	int r = names ? open_folder(path, names, &d, &n, reterr) : -ENOMEM;
+
+	if (r < 0)
+		return r;
 	for (int i = 0; i < n; i++) {
 		if (r == 0 && (unsigned)(n - i) > keep) {
 			r = remove_file(dirfd(d), names[i], reterr);

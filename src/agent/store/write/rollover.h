@@ -21,3 +21,12 @@ bool rollover_is_name(const char *path, const char *name);
 /* rollover_trim - delete the oldest rolled files of @path beyond @keep, and nothing else.
  * Returns how many were deleted. */
 int rollover_trim(const char *path, unsigned keep, struct errinfo *reterr);
+
+struct rollover_list {
+	char **paths; /* oldest first */
+	size_t count;
+};
+
+/* rollover_list - the rolled files of the database @path, as paths; freed by rollover_list_done(). */
+int rollover_list(const char *path, struct rollover_list *ret, struct errinfo *reterr);
+void rollover_list_done(struct rollover_list *l);

@@ -9,19 +9,19 @@
 
 #include "base/idmap.h"
 #include "base/macros.h"
-#include "cluster/detect/fleet.h"
+#include "alert/alert_matter.h"
 
 #define ALERT_WAITING_MAX 1024
 #define ALERT_OPEN_MAX    1024 /* episodes that last, at the receiver */
 
 struct alert_item {
-	struct fleet_notice notice;
-	struct fleet_episode first; /* as it was when it was first told */
+	struct alert_notice notice;
+	struct alert_matter first; /* as it was when it was first told */
 	struct alert_item *next;
 };
 
 struct alert_open {
-	struct fleet_episode first, now;
+	struct alert_matter first, now;
 };
 
 struct alert_queue {
@@ -36,7 +36,7 @@ struct alert_queue {
 #define ALERT_QUEUE_INIT ((struct alert_queue){.open = IDMAP_INIT(ALERT_OPEN_MAX)})
 
 void alert_queue_done(struct alert_queue *q);
-void alert_queue_put(struct alert_queue *q, const struct fleet_notice *n);
+void alert_queue_put(struct alert_queue *q, const struct alert_notice *n);
 
 /* alert_queue_take - the next one, the caller's (free()); NULL: none. It counts as told. */
 struct alert_item *alert_queue_take(struct alert_queue *q);

@@ -2,14 +2,14 @@
 /* alert.c - see alert.h. pump() is what moves notices on: it runs when one comes, when a request has
  * left, and when a new minute begins. Few requests are with the sender at a time, so that a receiver
  * that is away gets the present state when it is back, not the whole history. */
-#include "cluster/notify/alert.h"
+#include "alert/alert.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "cluster/notify/alert_queue.h"
+#include "alert/alert_queue.h"
 #include "deliver/endpoint.h"
 #include "deliver/sender.h"
 #include "net/signature.h"
@@ -55,7 +55,7 @@ static void put_request(struct receiver *r, struct buf *b, size_t notices)
 	sender_put(r->sender, batch);
 }
 
-static void put_one(struct receiver *r, const struct fleet_notice *n)
+static void put_one(struct receiver *r, const struct alert_notice *n)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(ALERT_BODY_MAX);
 
@@ -72,7 +72,7 @@ static void put_one(struct receiver *r, const struct fleet_notice *n)
 static void put_digest(struct receiver *r)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(ALERT_BODY_MAX);
-	const struct fleet_notice *notices[ALERT_WAITING_MAX];
+	const struct alert_notice *notices[ALERT_WAITING_MAX];
 	struct alert_item *items[ALERT_WAITING_MAX];
 	size_t count = 0;
 
@@ -114,7 +114,7 @@ static void put_waiting_alerts(struct receiver *r)
 
 	while (count < AT_ONCE && (items[count] = alert_queue_take(&r->queue))) {
 		episodes[count] =
-			(struct alert_episode){&items[count]->first, &items[count]->notice.episode};
+			(struct alert_episode){&items[count]->first, &items[count]->notice.matter};
 		count++;
 	}
 	if (count)
@@ -192,7 +192,7 @@ static void on_minute(void *arg)
 	pump(arg);
 }
 
-void alerts_give(struct alerts *a, const struct fleet_notice *n)
+void alerts_give(struct alerts *a, const struct alert_notice *n)
 {
 	for (size_t i = 0; i < a->count; i++) {
 		struct receiver *r = &a->receivers[i];

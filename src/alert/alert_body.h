@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "cluster/detect/fleet.h"
+#include "alert/alert_matter.h"
 
 #define ALERT_BODY_MAX    (256u << 10)
 #define ALERT_DIGEST_SHOW 20 /* notices of a digest that are told; the others are counted */
@@ -33,17 +33,17 @@ struct alert_look { /* what the user may choose about requests; NULL: the receiv
 };
 
 /* Each appends one request; failures stick in @b. */
-void alert_slack(struct buf *b, const struct alert_look *look, const struct fleet_notice *n);
+void alert_slack(struct buf *b, const struct alert_look *look, const struct alert_notice *n);
 void alert_slack_digest(struct buf *b, const struct alert_look *look,
-	const struct fleet_notice *const *n, size_t count);
-void alert_pagerduty(struct buf *b, const struct alert_look *look, const struct fleet_notice *n);
-void alert_webhook(struct buf *b, const struct fleet_notice *n);
-void alert_webhook_digest(struct buf *b, const struct fleet_notice *const *n, size_t count);
+	const struct alert_notice *const *n, size_t count);
+void alert_pagerduty(struct buf *b, const struct alert_look *look, const struct alert_notice *n);
+void alert_webhook(struct buf *b, const struct alert_notice *n);
+void alert_webhook_digest(struct buf *b, const struct alert_notice *const *n, size_t count);
 
 /* alert_alertmanager - @episodes as they are now; what lasts is said to end at @until unless it is
  * sent again. Labels are those of the episode's first notice, which never change. */
 struct alert_episode {
-	const struct fleet_episode *first, *now;
+	const struct alert_matter *first, *now;
 };
 void alert_alertmanager(struct buf *b, const struct alert_look *look,
 	const struct alert_episode *episodes, size_t count, wall_time until);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* alert_queue.c - see alert_queue.h. Invariants: at most one item waits for an episode; a BEGAN waits
  * only for episodes that are not in `open`, other kinds only for those that are. */
-#include "cluster/notify/alert_queue.h"
+#include "alert/alert_queue.h"
 
 #include <errno.h>
 
@@ -22,7 +22,7 @@ static struct alert_item *find(const struct alert_queue *q, uint64_t id)
 {
 	struct alert_item *i = q->head;
 
-	while (i && i->notice.episode.id != id)
+	while (i && i->notice.matter.id != id)
 		i = i->next;
 	return i;
 }
@@ -43,23 +43,23 @@ static void take_out(struct alert_queue *q, struct alert_item *item)
 
 /* Room for one more, if need be at the cost of the oldest that is not an end: an incident that is
  * never resolved is worse than one that is not told. */
-static bool make_room(struct alert_queue *q, enum fleet_notice_kind kind)
+static bool make_room(struct alert_queue *q, enum alert_kind kind)
 {
 	struct alert_item *i = q->head;
 
 	if (q->count < ALERT_WAITING_MAX)
 		return true;
 	q->lost++;
-	while (i && i->notice.kind == FLEET_NOTICE_ENDED)
+	while (i && i->notice.kind == ALERT_ENDED)
 		i = i->next;
-	if (kind != FLEET_NOTICE_ENDED || !i)
+	if (kind != ALERT_ENDED || !i)
 		return false;
 	take_out(q, i);
 	free(i);
 	return true;
 }
 
-static void append(struct alert_queue *q, const struct fleet_notice *n, enum fleet_notice_kind kind)
+static void append(struct alert_queue *q, const struct alert_notice *n, enum alert_kind kind)
 {
 	struct alert_item *i = make_room(q, kind) ? calloc(1, sizeof(*i)) : NULL;
 
@@ -74,11 +74,11 @@ static void append(struct alert_queue *q, const struct fleet_notice *n, enum fle
 	q->count++;
 }
 
-void alert_queue_put(struct alert_queue *q, const struct fleet_notice *n)
+void alert_queue_put(struct alert_queue *q, const struct alert_notice *n)
 {
-	bool is_open = idmap_get(&q->open, n->episode.id);
-	struct alert_item *waiting = find(q, n->episode.id);
-	bool ends = n->kind == FLEET_NOTICE_ENDED;
+	bool is_open = idmap_get(&q->open, n->matter.id);
+	struct alert_item *waiting = find(q, n->matter.id);
+	bool ends = n->kind == ALERT_ENDED;
 
 	if (ends && !is_open) { /* nobody was told that it began */
 		q->brief += 1 + !!waiting;
@@ -87,20 +87,20 @@ void alert_queue_put(struct alert_queue *q, const struct fleet_notice *n)
 		free(waiting);
 	} else if (waiting) {
 		q->merged++;
-		waiting->notice.episode = n->episode;
+		waiting->notice.matter = n->matter;
 		if (ends)
-			waiting->notice.kind = FLEET_NOTICE_ENDED;
-	} else if (is_open && n->kind == FLEET_NOTICE_BEGAN) {
-		append(q, n, FLEET_NOTICE_CHANGED);
+			waiting->notice.kind = ALERT_ENDED;
+	} else if (is_open && n->kind == ALERT_BEGAN) {
+		append(q, n, ALERT_CHANGED);
 	} else {
-		append(q, n, is_open ? n->kind : FLEET_NOTICE_BEGAN);
+		append(q, n, is_open ? n->kind : ALERT_BEGAN);
 	}
 }
 
 /* What the receiver believes once it was told. False: there is no room to remember a new one. */
 static bool remember(struct alert_queue *q, struct alert_item *i)
 {
-	const struct fleet_episode *e = &i->notice.episode;
+	const struct alert_matter *e = &i->notice.matter;
 	struct alert_open *open = idmap_get(&q->open, e->id);
 
 	if (!open) {
@@ -113,7 +113,7 @@ static bool remember(struct alert_queue *q, struct alert_item *i)
 	}
 	open->now = *e;
 	i->first = open->first;
-	if (i->notice.kind == FLEET_NOTICE_ENDED)
+	if (i->notice.kind == ALERT_ENDED)
 		free(idmap_remove(&q->open, e->id));
 	return true;
 }

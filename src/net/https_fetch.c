@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rates_fetch.c - see rates_fetch.h. A loop that lives for one fetch: asks, and asks again where a
+/* https_fetch.c - see https_fetch.h. A loop that lives for one fetch: asks, and asks again where a
  * redirect points to, until there is a body or a reason why not. */
-#include "cli/rates_fetch.h"
+#include "net/https_fetch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "net/client.h"
 #include "net/loop.h"
-#include "rates/rates.h"
 
 #define URL_MAX 2048
 
@@ -40,7 +39,7 @@ static int url_parse(const char *text, struct url *ret, struct errinfo *reterr)
 
 	if (strncasecmp(text, scheme, strlen(scheme)) != 0)
 		return errinfo_set(reterr, -EINVAL,
-			"'%.200s' is not an https URL; prices are fetched by https only", text);
+			"'%.200s' is not an https URL: nothing is fetched without encryption", text);
 	path = text + strlen(scheme);
 	path += strcspn(path, "/?#");
 	if (strlen(text) >= URL_MAX || (size_t)(path - text) >= sizeof(place) ||
@@ -67,7 +66,7 @@ static int fetch_ask(struct fetch *f)
 		.method = "GET",
 		.path = f->to.path,
 		.timeout_ns = f->until_ns > now ? f->until_ns - now : 1,
-		.body_max = RATES_BYTES_MAX};
+		.body_max = f->body->max};
 	int r = http_ask(f->client, &a, fetch_done, f, NULL);
 
 	if (r < 0)
@@ -88,9 +87,9 @@ static int redirect(struct fetch *f, const char *location)
 
 	if (!location || !*location)
 		return errinfo_set(f->reterr, -EPROTO, "%s redirects to nowhere", f->url);
-	if (++f->redirects > RATES_FETCH_REDIRECTS)
+	if (++f->redirects > HTTPS_FETCH_REDIRECTS)
 		return errinfo_set(f->reterr, -ELOOP, "there are more than %d redirects, to %s",
-			RATES_FETCH_REDIRECTS, f->url);
+			HTTPS_FETCH_REDIRECTS, f->url);
 	if (location[0] == '/' && location[1] == '/')
 		n = snprintf(url, sizeof(url), "https:%s", location);
 	else if (location[0] == '/')
@@ -115,7 +114,8 @@ static void fetch_done(void *arg, const struct http_response *r, int err, const 
 	struct fetch *f = arg;
 
 	if (err == -EMSGSIZE)
-		err = errinfo_set(f->reterr, -EMSGSIZE, "%s is over 1 MiB", f->url);
+		err = errinfo_set(
+			f->reterr, -EMSGSIZE, "%s is over %zu KiB", f->url, f->body->max >> 10);
 	else if (err < 0)
 		err = errinfo_set(f->reterr, err, "%s", e->text);
 	else if (is_redirect(r->status))
@@ -130,7 +130,7 @@ static void fetch_done(void *arg, const struct http_response *r, int err, const 
 		fetch_end(f, err);
 }
 
-int rates_fetch(
+int https_fetch(
 	const char *url, const char *ca, uint64_t timeout_ns, struct buf *b, struct errinfo *reterr)
 {
 	struct tls_client_settings trust = {.ca = ca};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* alert_body.c - see alert_body.h. Names and sentences come from nodes: JSON escapes them, and for
  * Slack '&', '<' and '>' too, which could otherwise make a link or call everybody. */
-#include "cluster/notify/alert_body.h"
+#include "alert/alert_body.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +24,17 @@ const char *alert_type_id(enum alert_type t)
 	return type_ids[t];
 }
 
+const char *alert_kind_id(enum alert_kind k)
+{
+	static const char *const ids[] = {
+#define X(NAME, id) id,
+		ALERT_KINDS(X)
+#undef X
+	};
+
+	return ids[k];
+}
+
 static void finish(struct json_writer *w, struct buf *b)
 {
 	int r = json_finish(w);
@@ -32,9 +43,16 @@ static void finish(struct json_writer *w, struct buf *b)
 		b->err = r;
 }
 
-static const char *severity_of(const struct alert_look *look)
+/* The user's word, else that of the matter. */
+static const char *severity_of(const struct alert_look *look, const struct alert_matter *m)
 {
-	return look->severity ? look->severity : "warning";
+	return look->severity ? look->severity : m->severity ? m->severity : "warning";
+}
+
+/* Where it happened: the cluster, or a node that stands alone. */
+static const char *place_of(const struct alert_matter *m)
+{
+	return m->cluster[0] ? m->cluster : m->node;
 }
 
 static void put_time(struct json_writer *w, const char *key, int64_t ns)
@@ -50,9 +68,9 @@ static void put_text_if(struct json_writer *w, const char *key, const char *v)
 		json_string_member(w, key, v);
 }
 
-/* ---- an episode as JSON ---- */
+/* ---- a matter as JSON ---- */
 
-static void put_cost(struct json_writer *w, const struct fleet_cost *c)
+static void put_cost(struct json_writer *w, const struct alert_cost *c)
 {
 	json_begin_object_member(w, "cost");
 	json_bool_member(w, "priced", c->priced);
@@ -68,16 +86,20 @@ static void put_cost(struct json_writer *w, const struct fleet_cost *c)
 	json_end_object(w);
 }
 
-static void put_episode(struct json_writer *w, const struct fleet_episode *e)
+static void put_matter(struct json_writer *w, const struct alert_matter *e)
 {
 	json_string_member(w, "event_id", e->event);
-	json_string_member(w, "cluster_id", e->cluster);
-	json_string_member(w, "problem", fleet_problem_id(e->problem));
+	put_text_if(w, "cluster_id", e->cluster);
+	json_string_member(w, "problem", e->problem);
+	put_text_if(w, "severity", e->severity ? e->severity : "");
 	put_text_if(w, "node_id", e->node);
 	if (e->rank >= 0)
 		json_int_member(w, "rank", e->rank);
 	if (e->stage >= 0)
 		json_int_member(w, "stage", e->stage);
+	if (e->pid)
+		json_uint_member(w, "pid", e->pid);
+	put_text_if(w, "process", e->process);
 	json_string_member(w, "summary", e->text);
 	put_text_if(w, "cause", e->cause);
 	put_text_if(w, "fix", e->fix);
@@ -90,36 +112,41 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e)
 		json_uint_member(w, "lag_ns", e->lag_ns);
 	if (e->period)
 		json_uint_member(w, "period", e->period);
-	json_double_member(w, "share", e->share);
+	if (e->is_job)
+		json_double_member(w, "share", e->share);
 	json_double_member(w, "confidence", e->confidence);
 	put_time(w, "started_at", e->since_ns);
 	if (e->until_ns)
 		put_time(w, "ended_at", e->until_ns);
-	put_cost(w, &e->cost);
+	if (e->is_job)
+		put_cost(w, &e->cost);
 }
 
 /* ---- words ---- */
 
-static const char *word_of(const struct fleet_notice *n)
+static const char *word_of(const struct alert_notice *n)
 {
 	switch (n->kind) {
-	case FLEET_NOTICE_BEGAN: return "Began";
-	case FLEET_NOTICE_CHANGED: return "Changed";
-	case FLEET_NOTICE_ENDED: return "Resolved";
+	case ALERT_BEGAN: return "Began";
+	case ALERT_CHANGED: return "Changed";
+	case ALERT_ENDED: return "Resolved";
 	}
 	return "";
 }
 
-static void put_place(struct buf *b, const struct fleet_episode *e)
+static void put_place(struct buf *b, const struct alert_matter *e)
 {
-	buf_printf(b, "cluster %s", e->cluster);
+	if (e->cluster[0])
+		buf_printf(b, "cluster %s", e->cluster);
 	if (e->node[0])
-		buf_printf(b, ", node %s", e->node);
+		buf_printf(b, "%snode %s", e->cluster[0] ? ", " : "", e->node);
+	if (e->pid)
+		buf_printf(b, ", %s (%u)", e->process, e->pid);
 	if (e->rank >= 0)
 		buf_printf(b, ", rank %d", e->rank);
 }
 
-static void put_cost_line(struct buf *b, const struct fleet_cost *c)
+static void put_cost_line(struct buf *b, const struct alert_cost *c)
 {
 	if (c->currency[0] && c->per_hour > 0)
 		buf_printf(b, "\nCost: %s%.2f/h (%s)", c->symbol, c->per_hour, c->currency);
@@ -128,16 +155,16 @@ static void put_cost_line(struct buf *b, const struct fleet_cost *c)
 }
 
 /* The notice for a reader, in lines. */
-static void put_words(struct buf *b, const struct fleet_notice *n)
+static void put_words(struct buf *b, const struct alert_notice *n)
 {
-	const struct fleet_episode *e = &n->episode;
+	const struct alert_matter *e = &n->matter;
 
-	buf_printf(b, "%s: %s in ", word_of(n), fleet_problem_id(e->problem));
+	buf_printf(b, "%s: %s in ", word_of(n), e->problem);
 	put_place(b, e);
 	buf_printf(b, "\n%s", e->text);
 	if (e->cause[0])
 		buf_printf(b, "\nCause: %s", e->cause);
-	if (e->fix[0] && n->kind != FLEET_NOTICE_ENDED)
+	if (e->fix[0] && n->kind != ALERT_ENDED)
 		buf_printf(b, "\nFix: %s", e->fix);
 	if (e->threshold > 0)
 		buf_printf(b, "\nScore %.2f, threshold %.2f%s%s", e->score, e->threshold,
@@ -170,7 +197,7 @@ static void put_slack(struct buf *out, const struct alert_look *look, const char
 	finish(&w, out);
 }
 
-void alert_slack(struct buf *b, const struct alert_look *look, const struct fleet_notice *n)
+void alert_slack(struct buf *b, const struct alert_look *look, const struct alert_notice *n)
 {
 	_cleanup_buf_ struct buf words = BUF_INIT(LINE_MAX_BYTES);
 
@@ -179,7 +206,7 @@ void alert_slack(struct buf *b, const struct alert_look *look, const struct flee
 }
 
 void alert_slack_digest(struct buf *b, const struct alert_look *look,
-	const struct fleet_notice *const *n, size_t count)
+	const struct alert_notice *const *n, size_t count)
 {
 	_cleanup_buf_ struct buf words = BUF_INIT(LINE_MAX_BYTES);
 	char notices[TEXT_PLURAL_MAX];
@@ -187,8 +214,8 @@ void alert_slack_digest(struct buf *b, const struct alert_look *look,
 	buf_printf(&words, "%s at once:", text_format_plural(notices, count, "notices"));
 	for (size_t i = 0; i < count && i < ALERT_DIGEST_SHOW; i++) {
 		buf_printf(&words, "\n• %s: %s in ", word_of(n[i]),
-			fleet_problem_id(n[i]->episode.problem));
-		put_place(&words, &n[i]->episode);
+			n[i]->matter.problem);
+		put_place(&words, &n[i]->matter);
 	}
 	if (count > ALERT_DIGEST_SHOW)
 		buf_printf(&words, "\nand %zu more", count - ALERT_DIGEST_SHOW);
@@ -197,14 +224,14 @@ void alert_slack_digest(struct buf *b, const struct alert_look *look,
 
 /* ---- PagerDuty ---- */
 
-void alert_pagerduty(struct buf *b, const struct alert_look *look, const struct fleet_notice *n)
+void alert_pagerduty(struct buf *b, const struct alert_look *look, const struct alert_notice *n)
 {
-	const struct fleet_episode *e = &n->episode;
+	const struct alert_matter *e = &n->matter;
 	struct json_writer w = json_writer_to_buf(b);
-	bool ended = n->kind == FLEET_NOTICE_ENDED;
+	bool ended = n->kind == ALERT_ENDED;
 	char summary[PAGERDUTY_SUMMARY];
 
-	snprintf(summary, sizeof(summary), "%s: %s", e->cluster, e->text);
+	snprintf(summary, sizeof(summary), "%s: %s", place_of(e), e->text);
 	json_begin_object(&w);
 	json_string_member(&w, "routing_key", look->routing_key);
 	json_string_member(&w, "event_action", ended ? "resolve" : "trigger");
@@ -213,13 +240,13 @@ void alert_pagerduty(struct buf *b, const struct alert_look *look, const struct 
 		json_begin_object_member(&w, "payload");
 		json_string_member(&w, "summary", summary);
 		json_string_member(&w, "source", e->node[0] ? e->node : e->cluster);
-		json_string_member(&w, "severity", severity_of(look));
+		json_string_member(&w, "severity", severity_of(look, e));
 		put_time(&w, "timestamp", e->since_ns);
 		json_string_member(&w, "component", "gpu");
-		json_string_member(&w, "group", e->cluster);
-		json_string_member(&w, "class", "gpu_straggler");
+		json_string_member(&w, "group", place_of(e));
+		json_string_member(&w, "class", e->class);
 		json_begin_object_member(&w, "custom_details");
-		put_episode(&w, e);
+		put_matter(&w, e);
 		json_end_object(&w);
 		json_end_object(&w);
 	}
@@ -229,15 +256,15 @@ void alert_pagerduty(struct buf *b, const struct alert_look *look, const struct 
 
 /* ---- webhooks ---- */
 
-static void put_notice(struct json_writer *w, const struct fleet_notice *n)
+static void put_notice(struct json_writer *w, const struct alert_notice *n)
 {
 	json_begin_object(w);
-	json_string_member(w, "kind", fleet_notice_id(n->kind));
-	put_episode(w, &n->episode);
+	json_string_member(w, "kind", alert_kind_id(n->kind));
+	put_matter(w, &n->matter);
 	json_end_object(w);
 }
 
-void alert_webhook(struct buf *b, const struct fleet_notice *n)
+void alert_webhook(struct buf *b, const struct alert_notice *n)
 {
 	struct json_writer w = json_writer_to_buf(b);
 
@@ -245,7 +272,7 @@ void alert_webhook(struct buf *b, const struct fleet_notice *n)
 	finish(&w, b);
 }
 
-void alert_webhook_digest(struct buf *b, const struct fleet_notice *const *n, size_t count)
+void alert_webhook_digest(struct buf *b, const struct alert_notice *const *n, size_t count)
 {
 	struct json_writer w = json_writer_to_buf(b);
 
@@ -263,15 +290,15 @@ void alert_webhook_digest(struct buf *b, const struct fleet_notice *const *n, si
 /* ---- Alertmanager ---- */
 
 static void put_labels(
-	struct json_writer *w, const struct alert_look *look, const struct fleet_episode *first)
+	struct json_writer *w, const struct alert_look *look, const struct alert_matter *first)
 {
 	char rank[16];
 
 	json_begin_object_member(w, "labels");
-	json_string_member(w, "alertname", "IngeroStraggler");
-	json_string_member(w, "problem", fleet_problem_id(first->problem));
-	json_string_member(w, "severity", severity_of(look));
-	json_string_member(w, "cluster_id", first->cluster);
+	json_string_member(w, "alertname", first->name);
+	json_string_member(w, "problem", first->problem);
+	json_string_member(w, "severity", severity_of(look, first));
+	put_text_if(w, "cluster_id", first->cluster);
 	put_text_if(w, "node_id", first->node);
 	snprintf(rank, sizeof(rank), "%d", first->rank);
 	if (first->rank >= 0)
@@ -287,7 +314,7 @@ void alert_alertmanager(struct buf *b, const struct alert_look *look,
 
 	json_begin_array(&w);
 	for (size_t i = 0; i < count; i++) {
-		const struct fleet_episode *e = episodes[i].now;
+		const struct alert_matter *e = episodes[i].now;
 
 		json_begin_object(&w);
 		put_labels(&w, look, episodes[i].first);

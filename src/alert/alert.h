@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alert.h - tells receivers of alerts about episodes of the cluster: Slack, PagerDuty, Alertmanager,
+/* alert.h - tells receivers of alerts what began, changed and is over: Slack, PagerDuty, Alertmanager,
  * webhooks.
  *
  * Every receiver has a queue, a connection and a budget of notices of its own, so that one that fails
@@ -11,7 +11,7 @@
  * Belongs to the thread that runs the loop. No message tells a key, a path or a field. */
 #pragma once
 
-#include "cluster/notify/alert_body.h"
+#include "alert/alert_body.h"
 #include "net/client.h"
 #include "net/loop.h"
 
@@ -55,7 +55,7 @@ int alerts_new(struct loop *l, const struct alert_receiver *receivers, size_t co
 void alerts_free(struct alerts *a); /* what is not told is given up */
 DEFINE_CLEANUP(struct alerts *, alerts_free)
 
-void alerts_give(struct alerts *a, const struct fleet_notice *n);
+void alerts_give(struct alerts *a, const struct alert_notice *n);
 
 /* alerts_finish - @fn runs once, when every receiver was told what it may be told now, or an attempt
  * has failed. */
