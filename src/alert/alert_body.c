@@ -213,8 +213,7 @@ void alert_slack_digest(struct buf *b, const struct alert_look *look,
 
 	buf_printf(&words, "%s at once:", text_format_plural(notices, count, "notices"));
 	for (size_t i = 0; i < count && i < ALERT_DIGEST_SHOW; i++) {
-		buf_printf(&words, "\n• %s: %s in ", word_of(n[i]),
-			n[i]->matter.problem);
+		buf_printf(&words, "\n• %s: %s in ", word_of(n[i]), n[i]->matter.problem);
 		put_place(&words, &n[i]->matter);
 	}
 	if (count > ALERT_DIGEST_SHOW)

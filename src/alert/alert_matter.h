@@ -27,7 +27,7 @@ struct alert_matter {
 	const char *name;            /* of the alert: "IngeroStraggler" */
 	const char *class;           /* PagerDuty's: "gpu_straggler" */
 	const char *problem;         /* "straggler" */
-	const char *severity;   /* "info", "warning", "error", "critical"; NULL: the receiver's */
+	const char *severity; /* "info", "warning", "error", "critical"; NULL: the receiver's */
 	char cluster[ALERT_NAME_MAX]; /* "": a node that stands alone */
 	char node[ALERT_NAME_MAX];    /* "": not one node */
 	int32_t rank;                 /* -1: not one rank */

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_check.c - `ingero check`: prints the rows of check.h for people or as JSON. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "agent/check/check.h"
 #include "cli/commands.h"
+#include "cli/support_bundle.h"
+#include "command/dispatch.h"
 #include "json/writer.h"
 
 struct check_settings {
 	bool json;
+	const char *bundle, *db, *log;
 };
 
 static const struct option_row check_options[] = {
@@ -17,6 +21,21 @@ static const struct option_row check_options[] = {
 		.kind = OPTION_FLAG,
 		.offset = offsetof(struct check_settings, json),
 		.help = "print one JSON object"},
+	{.name = "support-bundle",
+		.kind = OPTION_STRING,
+		.offset = offsetof(struct check_settings, bundle),
+		.value_name = "PATH",
+		.help = "also write a tar file for a bug report, without secrets, and say what is in it"},
+	{.name = "db",
+		.kind = OPTION_STRING,
+		.offset = offsetof(struct check_settings, db),
+		.value_name = "PATH",
+		.help = "recording whose books go into the bundle (default: $INGERO_DB, else ~/.ingero/ingero.db)"},
+	{.name = "log",
+		.kind = OPTION_STRING,
+		.offset = offsetof(struct check_settings, log),
+		.value_name = "PATH",
+		.help = "log (`trace --log`) whose last lines go into the bundle"},
 	{0},
 };
 
@@ -97,9 +116,9 @@ static void put_text(struct json_writer *w, const char *key, const char *value)
 	json_string_member(w, key, value);
 }
 
-static void print_json(const struct check_report *r, enum exit_code code)
+static void put_json(struct json_writer *to, const struct check_report *r, enum exit_code code)
 {
-	struct json_writer w = json_writer_to_file(stdout);
+	struct json_writer w = *to;
 	bool all = true;
 
 	for (size_t i = 0; i < r->count; i++)
@@ -128,32 +147,57 @@ static void print_json(const struct check_report *r, enum exit_code code)
 	json_finish(&w); /* a failed stdout is reported once, at exit */
 }
 
+static int write_bundle(const struct check_settings *s, const struct check_report *r,
+	enum exit_code code, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf json = BUF_INIT(1 << 20);
+	struct json_writer w = json_writer_to_buf(&json);
+
+	put_json(&w, r, code);
+	buf_putc(&json, '\n');
+	fflush(stdout); /* its lines first, then what the bundle says of itself */
+	return support_bundle_write(&(struct support_bundle){.path = s->bundle,
+					    .check_json = buf_str(&json),
+					    .db = s->db,
+					    .log = s->log},
+		reterr);
+}
+
 static int check_command(const struct command *c, void *settings, int argc, char **argv)
 {
 	const struct check_settings *s = settings;
 	_cleanup_free_ struct check_report *r = calloc(1, sizeof(*r));
 	bool utf8 = is_utf8_terminal();
 	struct check_probes probes;
+	struct json_writer w = json_writer_to_file(stdout);
+	struct errinfo e = {0};
 	enum exit_code code;
+	int q;
 
 	if (!r)
 		return EXIT_FAILED;
+	if (!s->bundle && (s->db || s->log)) {
+		q = errinfo_set(&e, -EINVAL, "--db and --log require --support-bundle");
+		return dispatch_fail(&e, q);
+	}
 	check_probe(&probes);
 	check_run("", &probes, r);
 	code = check_exit_code(r);
-	if (s->json) {
-		print_json(r, code);
-		return code;
-	}
-	for (size_t i = 0; i < r->count; i++)
+	if (s->json)
+		put_json(&w, r, code);
+	for (size_t i = 0; !s->json && i < r->count; i++)
 		print_row(&r->rows[i], utf8);
-	print_verdict(r, code);
-	return code;
+	if (!s->json)
+		print_verdict(r, code);
+	if (!s->bundle)
+		return code;
+	q = write_bundle(s, r, code, &e);
+	return q < 0 ? dispatch_fail(&e, q) : (int)code;
 }
 
 const struct command cmd_check = {
 	.name = "check",
-	.synopsis = "check [--json]",
+	.synopsis = "check [flags]",
 	.summary = "Check whether this machine can be traced, and how to fix it if not",
 	.details =
 		"Exit codes: 0 tracing can work; 69 the kernel lacks a required feature;\n"

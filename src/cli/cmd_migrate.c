@@ -60,8 +60,9 @@ static int copy_path(
 	int n = given ? snprintf(out, PATH_MAX, "%s", given)
 		      : snprintf(out, PATH_MAX, "%.*s.migrated.db", (int)stem, path);
 
-	return n >= PATH_MAX ? errinfo_set(reterr, -ENAMETOOLONG, "the path of the copy is too long")
-			     : 0;
+	return n >= PATH_MAX
+		       ? errinfo_set(reterr, -ENAMETOOLONG, "the path of the copy is too long")
+		       : 0;
 }
 
 static int copy(const struct migrate_settings *s, const char *path, const char *to,
@@ -124,7 +125,8 @@ static int migrate(const struct migrate_settings *s, struct errinfo *reterr)
 	if (s->dry_run) {
 		print_path("", path, " has schema ");
 		printf("%s. Would copy it ", found.schema);
-		print_path("to ", to, " with schema " NODEDB_SCHEMA_TEXT "; nothing was written.\n");
+		print_path(
+			"to ", to, " with schema " NODEDB_SCHEMA_TEXT "; nothing was written.\n");
 		return 0;
 	}
 	r = copy(s, path, to, &result, reterr);
@@ -149,10 +151,11 @@ const struct command cmd_migrate = {
 	.name = "migrate",
 	.synopsis = "migrate [flags]",
 	.summary = "Copy an older recording into the present schema",
-	.details = "  ingero migrate --db old.db                writes old.migrated.db\n"
-		   "  ingero migrate --db old.db --dry-run      only says what it would do\n"
-		   "Never changes the original. All commands also read older recordings as they are;\n"
-		   "the copy is for SQL that names the present columns.",
+	.details =
+		"  ingero migrate --db old.db                writes old.migrated.db\n"
+		"  ingero migrate --db old.db --dry-run      only says what it would do\n"
+		"Never changes the original. All commands also read older recordings as they are;\n"
+		"the copy is for SQL that names the present columns.",
 	.options = migrate_options,
 	.settings_size = sizeof(struct migrate_settings),
 	.run = migrate_run,

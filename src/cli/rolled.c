@@ -77,8 +77,10 @@ static int merge(const struct rollover_list *files, const char *path, const stru
 	_cleanup_(merge_result_done) struct merge_result result = {0};
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
 	_cleanup_free_ const char **sources = calloc(files->count + 1, sizeof(*sources));
-	struct merge_options options = {
-		.sources = sources, .source_count = files->count + 1, .output = r->path, .report = report};
+	struct merge_options options = {.sources = sources,
+		.source_count = files->count + 1,
+		.output = r->path,
+		.report = report};
 
 	if (!sources)
 		return -ENOMEM;

@@ -209,8 +209,8 @@ static int check_companions(const struct trace_settings *s, struct errinfo *rete
 		return errinfo_set(reterr, -EINVAL,
 			"--otlp-interval: must be at least 1s: metrics are updated once a second");
 	if (!s->nccl)
-		return errinfo_set(
-			reterr, -EINVAL, "--nccl=false: NCCL calls are always traced; leave it out");
+		return errinfo_set(reterr, -EINVAL,
+			"--nccl=false: NCCL calls are always traced; leave it out");
 	if (s->cluster && (!s->cluster[0] || strlen(s->cluster) > CLUSTER_BYTES_MAX))
 		return errinfo_set(reterr, -EINVAL, "--cluster: must be a name of 1 to %d bytes",
 			CLUSTER_BYTES_MAX);

@@ -48,8 +48,7 @@ static int print_json(const struct utsname *u, const char *newest)
 	json_string_member(&w, "kernel", u->release);
 	if (newest) {
 		json_string_member(&w, "newest", newest);
-		json_bool_member(
-			&w, "update_available", update_is_newer(newest, INGERO_VERSION));
+		json_bool_member(&w, "update_available", update_is_newer(newest, INGERO_VERSION));
 	}
 	json_end_object(&w);
 	json_finish(&w); /* a failed stdout is reported once, at exit */

@@ -39,7 +39,8 @@ static int url_parse(const char *text, struct url *ret, struct errinfo *reterr)
 
 	if (strncasecmp(text, scheme, strlen(scheme)) != 0)
 		return errinfo_set(reterr, -EINVAL,
-			"'%.200s' is not an https URL: nothing is fetched without encryption", text);
+			"'%.200s' is not an https URL: nothing is fetched without encryption",
+			text);
 	path = text + strlen(scheme);
 	path += strcspn(path, "/?#");
 	if (strlen(text) >= URL_MAX || (size_t)(path - text) >= sizeof(place) ||

@@ -78,10 +78,8 @@ static void test_alertmanager(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(ALERT_BODY_MAX);
 	struct alert_look look = {0};
-	struct alert_notice one = notice(ALERT_BEGAN, 1),
-			    two = notice(ALERT_ENDED, 2);
-	struct alert_episode episodes[] = {
-		{&one.matter, &one.matter}, {&two.matter, &two.matter}};
+	struct alert_notice one = notice(ALERT_BEGAN, 1), two = notice(ALERT_ENDED, 2);
+	struct alert_episode episodes[] = {{&one.matter, &one.matter}, {&two.matter, &two.matter}};
 
 	alert_alertmanager(&b, &look, episodes, 2, (wall_time){9 * (int64_t)NS_PER_S});
 	contains(&b, "[{\"labels\":{\"alertname\":\"IngeroStraggler\",\"problem\":\"straggler\","

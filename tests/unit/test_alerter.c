@@ -39,8 +39,8 @@ static void begin(struct scene *s, const char *least)
 	int fd, port = deaf_port(&fd);
 
 	snprintf(text, sizeof(text),
-		"min_severity: %s\nalerts:\n  - type: webhook\n    url: http://127.0.0.1:%d/\n", least,
-		port);
+		"min_severity: %s\nalerts:\n  - type: webhook\n    url: http://127.0.0.1:%d/\n",
+		least, port);
 	assert_int_equal(alert_file_read("n.yaml", text, strlen(text), &s->file, &e), 0);
 	settings.file = s->file;
 	assert_int_equal(alerter_start(&settings, &s->alerter, &e), 0);

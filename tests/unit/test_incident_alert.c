@@ -54,7 +54,8 @@ static void its_fields(void **state)
 static void what_receivers_are_sent(void **state)
 {
 	_cleanup_buf_ struct buf slack = BUF_INIT(ALERT_BODY_MAX), pager = BUF_INIT(ALERT_BODY_MAX),
-				 hook = BUF_INIT(ALERT_BODY_MAX), manager = BUF_INIT(ALERT_BODY_MAX);
+				 hook = BUF_INIT(ALERT_BODY_MAX),
+				 manager = BUF_INIT(ALERT_BODY_MAX);
 	struct alert_look look = {.routing_key = "key"};
 	struct alert_notice n = {.kind = ALERT_BEGAN};
 	struct alert_episode pair = {&n.matter, &n.matter};

@@ -16,14 +16,9 @@ static void versions_are_compared_by_their_numbers(void **state)
 		const char *a, *b;
 		bool newer;
 	} rows[] = {
-		{"0.2.0", "0.1.9", true},
-		{"0.10.0", "0.9.0", true},
-		{"v1.0", "0.99.99", true},
-		{"1.0.0", "1.0.0", false},
-		{"v1.0.0", "1.0", false},
-		{"0.1.9", "0.2.0", false},
-		{"1.0.0", "1.0.0-rc1", true},
-		{"1.0.0-rc1", "1.0.0", false},
+		{"0.2.0", "0.1.9", true}, {"0.10.0", "0.9.0", true}, {"v1.0", "0.99.99", true},
+		{"1.0.0", "1.0.0", false}, {"v1.0.0", "1.0", false}, {"0.1.9", "0.2.0", false},
+		{"1.0.0", "1.0.0-rc1", true}, {"1.0.0-rc1", "1.0.0", false},
 		{"1.0.0-rc1", "1.0.0-rc2", false}, /* not told apart */
 	};
 

@@ -151,8 +151,9 @@ static void end_all(struct alerter *a)
 	while ((m = idmap_next(&a->open, &cursor, &id))) {
 		n.matter = *m;
 		n.matter.until_ns = wall_now().ns;
-		snprintf(n.matter.text, sizeof(n.matter.text), "Tracing ended while it lasted: %.*s",
-			(int)sizeof(n.matter.text) - 64, m->text);
+		snprintf(n.matter.text, sizeof(n.matter.text),
+			"Tracing ended while it lasted: %.*s", (int)sizeof(n.matter.text) - 64,
+			m->text);
 		(void)hand_over(a, &n);
 	}
 }

@@ -11,9 +11,9 @@
 
 #include "agent/alert/alert_file.h"
 
-#define ALERTER_FLUSH_NS  (3 * NS_PER_S) /* at the end, for what is not told yet */
-#define ALERTER_ON_WAY    256            /* notices between the threads */
-#define ALERTER_OPEN_MAX  256            /* incidents that last */
+#define ALERTER_FLUSH_NS (3 * NS_PER_S) /* at the end, for what is not told yet */
+#define ALERTER_ON_WAY   256            /* notices between the threads */
+#define ALERTER_OPEN_MAX 256            /* incidents that last */
 
 struct alerter_settings {
 	const struct alert_file *file; /* the caller's until alerter_stop() */
@@ -31,8 +31,7 @@ struct alerter_stats {
 
 struct alerter;
 
-int alerter_start(
-	const struct alerter_settings *s, struct alerter **ret, struct errinfo *reterr);
+int alerter_start(const struct alerter_settings *s, struct alerter **ret, struct errinfo *reterr);
 
 /* alerter_tell - @i as it is now; over if its `resolved` is set. */
 void alerter_tell(struct alerter *a, const struct incident *i);

@@ -55,14 +55,16 @@ static int take_endpoint(
 	if (r < 0)
 		return r;
 	if (!o.text)
-		return yaml_fail(c->values.tree, entry, c->values.reterr, "a target of forward needs endpoint");
+		return yaml_fail(c->values.tree, entry, c->values.reterr,
+			"a target of forward needs endpoint");
 	o.insecure_far = t->insecure_far;
 	r = endpoint_parse(&o, &c->endpoints[c->target_count], &e);
 	if (r == -EPERM)
 		return yaml_fail(c->values.tree, yaml_member(entry, "endpoint"), c->values.reterr,
 			"the endpoint is not encrypted: use https, or add `insecure: true`");
 	if (r < 0)
-		return yaml_fail(c->values.tree, yaml_member(entry, "endpoint"), c->values.reterr, "%s", e.text);
+		return yaml_fail(c->values.tree, yaml_member(entry, "endpoint"), c->values.reterr,
+			"%s", e.text);
 	t->endpoint = &c->endpoints[c->target_count];
 	return 0;
 }
@@ -85,8 +87,7 @@ static int take_target(void *arg, const struct yaml_value *entry)
 	struct notify_config *c = arg;
 	struct forward_target *t = &c->targets[c->target_count];
 	const struct yaml_value *size = yaml_member(entry, "spool_size");
-	int r = alert_check_keys(
-		&c->values, entry, rows, ARRAY_SIZE(rows), OF_FORWARD);
+	int r = alert_check_keys(&c->values, entry, rows, ARRAY_SIZE(rows), OF_FORWARD);
 
 	t->spool_bytes = SPOOL_BYTES;
 	if (r == 0)
@@ -98,7 +99,8 @@ static int take_target(void *arg, const struct yaml_value *entry)
 	if (r == 0 && size)
 		r = yaml_size(c->values.tree, size, &t->spool_bytes, c->values.reterr);
 	if (r == 0 && size && t->spool_bytes < SPOOL_BYTES_MIN)
-		r = yaml_fail(c->values.tree, size, c->values.reterr, "spool_size must be at least 1m");
+		r = yaml_fail(
+			c->values.tree, size, c->values.reterr, "spool_size must be at least 1m");
 	if (r == 0)
 		r = alert_get_path(&c->values, entry, "ca_cert", &t->ca);
 	if (r == 0)
@@ -120,13 +122,13 @@ static int take_file(struct notify_config *c)
 	int r = 0;
 
 	if (root->kind != YAML_MAP && root->kind != YAML_NOTHING)
-		return yaml_fail(c->values.tree, root, c->values.reterr, "expected `alerts:` or `forward:` here");
+		return yaml_fail(c->values.tree, root, c->values.reterr,
+			"expected `alerts:` or `forward:` here");
 	for (const struct yaml_value *v = root->first; r == 0 && v; v = v->next)
 		if (!strcmp(v->key, "alerts"))
 			r = alert_config_take(&c->alerts, v);
 		else if (!strcmp(v->key, "forward"))
-			r = alert_take_list(
-				&c->values, v, FORWARD_TARGETS_MAX, take_target, c);
+			r = alert_take_list(&c->values, v, FORWARD_TARGETS_MAX, take_target, c);
 		else
 			r = yaml_fail(c->values.tree, v, c->values.reterr,
 				"unknown key '%.60s': expected alerts or forward", v->key);

@@ -147,8 +147,8 @@ int rollover_list(const char *path, struct rollover_list *ret, struct errinfo *r
 	(void)stem_of(path, &base);
 	l.paths = calloc((size_t)MAX(n, 1), sizeof(*l.paths));
 	for (int i = 0; i < n; i++) {
-		if (r == 0 && (!l.paths || asprintf(&l.paths[l.count], "%.*s%s",
-						   (int)(base - path), path, names[i]) < 0))
+		if (r == 0 && (!l.paths || asprintf(&l.paths[l.count], "%.*s%s", (int)(base - path),
+						   path, names[i]) < 0))
 			r = -ENOMEM;
 		l.count += r == 0;
 		free(names[i]);
