@@ -16,6 +16,8 @@
 #define ANSWER_TEXT_MAX 128
 #define ANSWER_BYTES    (8u << 20) /* of an answer */
 
+struct timeline_index;
+
 struct answer_request { /* as asked; 0 and "" are not */
 	uint64_t since_ns;
 	bool all;
@@ -30,7 +32,12 @@ struct answer_request { /* as asked; 0 and "" are not */
 	uint16_t op;    /* and of it this op */
 	size_t limit;   /* of what the answer lists */
 	size_t last;    /* figures of the newest so many rows alone */
-	size_t points;  /* of a series; nodes of a flame graph */
+	size_t points;  /* of a series; nodes of a flame graph; pixels of a time line */
+	size_t offset;  /* so many of what the answer lists come before */
+	char kinds[ANSWER_TEXT_MAX]; /* of tracks, separated by commas */
+	char text[ANSWER_TEXT_MAX];  /* what is looked for */
+	const struct timeline_index *timeline; /* of the recording; NULL: none is at hand */
+	unsigned timeline_progress;            /* of making it, of 1000 */
 	bool stacks;
 	const char *flag;    /* how parameters are called in errors: "--"; NULL: by their name */
 	const char *version; /* of this program, for the overview; NULL: not said */
@@ -96,3 +103,4 @@ answer_fn overview_json, nodes_json, sessions_json, processes_json, capabilities
 answer_fn ops_json, series_json, graph_metrics_json, graph_events_json;
 answer_fn chains_json, incidents_json, collectives_json, stacks_json, flame_json;
 answer_fn snapshots_json, gpus_json, losses_json, overhead_json, steps_json;
+answer_fn timeline_json, timeline_event_json, timeline_search_json;

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* timeline_keeper.c - see timeline_keeper.h.
+ *
+ * Invariants:
+ *  1. One thread makes and extends; whoever answers holds the lock for reading.
+ *  2. An index that could not be made is tried again after PAUSE_NS, not at every question.
+ *  3. Extending takes no more than a sixth of the time. */
+#include "agent/serve/timeline_keeper.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/serve/file_mark.h"
+#include "agent/store/write/lock.h"
+#include "base/pool.h"
+
+#define PAUSE_NS NS_PER_S
+#define WAIT_MS  600
+#define NICE     5
+
+struct timeline_keeper {
+	const char *path;
+	struct pool *pool;
+	struct pool_job job;
+	pthread_rwlock_t lock; /* of ix */
+	struct timeline_index *ix;
+	pthread_mutex_t mutex; /* of the following */
+	pthread_cond_t made;
+	bool is_working;
+	uint64_t next_ns; /* not before */
+	struct file_mark mark;
+	atomic_uint progress;
+};
+
+static int load(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
+{
+	struct timeline_keeper *k = arg;
+	struct timeline_index *ix = k->ix;
+	int r;
+
+	if (!ix) {
+		ix = calloc(1, sizeof(*ix));
+		r = ix ? timeline_index_load(ix, l, &k->progress, reterr) : -ENOMEM;
+		pthread_rwlock_wrlock(&k->lock);
+		k->ix = r == 0 ? ix : NULL;
+		pthread_rwlock_unlock(&k->lock);
+		if (r < 0 && ix) {
+			timeline_index_done(ix);
+			free(ix);
+		}
+		return r;
+	}
+	pthread_rwlock_wrlock(&k->lock);
+	r = timeline_index_load(ix, l, NULL, reterr);
+	pthread_rwlock_unlock(&k->lock);
+	return r;
+}
+
+static void drop(struct timeline_keeper *k)
+{
+	struct timeline_index *ix;
+
+	pthread_rwlock_wrlock(&k->lock);
+	ix = TAKE(k->ix);
+	pthread_rwlock_unlock(&k->lock);
+	if (ix)
+		timeline_index_done(ix);
+	free(ix);
+}
+
+/* On the pool's thread. */
+static bool work(void *arg, bool brief)
+{
+	struct timeline_keeper *k = arg;
+	uint64_t began = mono_now().ns;
+	struct file_mark mark = file_mark(k->path);
+	bool grows = store_lock_holder(k->path) != 0 && file_mark_is_of(&mark, &k->mark);
+	int r;
+
+	(void)brief;
+	atomic_store(&k->progress, 0);
+	if (!grows)
+		drop(k);
+	r = nodedb_snapshot_read(k->path, load, k, NULL);
+	if (r < 0)
+		drop(k);
+	pthread_mutex_lock(&k->mutex);
+	k->mark = mark;
+	k->next_ns = mono_now().ns + MAX(PAUSE_NS, 5 * (mono_now().ns - began));
+	k->is_working = false;
+	pthread_cond_broadcast(&k->made);
+	pthread_mutex_unlock(&k->mutex);
+	return true;
+}
+
+int timeline_keeper_new(const char *path, struct timeline_keeper **ret)
+{
+	struct timeline_keeper *k = calloc(1, sizeof(*k));
+	int r = k ? pool_new(&(struct pool_settings){.threads = 1, .nice = NICE, .queue_max = 2},
+			    &k->pool)
+		  : -ENOMEM;
+
+	if (r < 0) {
+		free(k);
+		return r;
+	}
+	k->path = path;
+	k->job = (struct pool_job){.fn = work, .arg = k};
+	pthread_rwlock_init(&k->lock, NULL);
+	pthread_mutex_init(&k->mutex, NULL);
+	pthread_cond_init(&k->made, NULL);
+	*ret = k;
+	return 0;
+}
+
+void timeline_keeper_free(struct timeline_keeper *k)
+{
+	pool_free(k->pool);
+	drop(k);
+	pthread_cond_destroy(&k->made);
+	pthread_mutex_destroy(&k->mutex);
+	pthread_rwlock_destroy(&k->lock);
+	free(k);
+}
+
+static bool is_there(struct timeline_keeper *k)
+{
+	bool there;
+
+	pthread_rwlock_rdlock(&k->lock);
+	there = k->ix != NULL;
+	pthread_rwlock_unlock(&k->lock);
+	return there;
+}
+
+static void start(struct timeline_keeper *k, bool there)
+{
+	struct file_mark now = file_mark(k->path);
+
+	if (k->is_working || mono_now().ns < k->next_ns)
+		return;
+	if (there && file_mark_same(&now, &k->mark))
+		return;
+	k->is_working = pool_push(k->pool, &k->job) == 0;
+}
+
+const struct timeline_index *timeline_keeper_begin(
+	struct timeline_keeper *k, unsigned *ret_progress)
+{
+	bool there = is_there(k);
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += WAIT_MS * (long)NS_PER_MS;
+	until.tv_sec += until.tv_nsec / (long)NS_PER_S;
+	until.tv_nsec %= (long)NS_PER_S;
+	pthread_mutex_lock(&k->mutex);
+	start(k, there);
+	while (!there && k->is_working)
+		if (pthread_cond_timedwait(&k->made, &k->mutex, &until) == ETIMEDOUT)
+			break;
+	pthread_mutex_unlock(&k->mutex);
+	*ret_progress = atomic_load(&k->progress);
+	pthread_rwlock_rdlock(&k->lock);
+	return k->ix;
+}
+
+void timeline_keeper_end(struct timeline_keeper *k)
+{
+	pthread_rwlock_unlock(&k->lock);
+}
