@@ -27,6 +27,7 @@ static void put_id(
 	const char *node = ix->nodes[t->process->node];
 
 	switch (t->kind) {
+	case TRACK_PROCESS: buf_printf(&b, "p:%u", t->process->pid); break;
 	case TRACK_RANK: buf_printf(&b, "r:%u", t->process->pid); break;
 	case TRACK_THREAD: buf_printf(&b, "t:%u:%u", t->process->pid, t->tid); break;
 	case TRACK_STREAM:
@@ -45,6 +46,7 @@ static void put_name(struct json_writer *w, const struct timeline_track *t)
 	char name[64];
 
 	switch (t->kind) {
+	case TRACK_PROCESS: snprintf(name, sizeof(name), "all calls"); break;
 	case TRACK_RANK:
 		if (t->process->rank >= 0)
 			snprintf(name, sizeof(name), "rank %d collectives", t->process->rank);
@@ -52,7 +54,11 @@ static void put_name(struct json_writer *w, const struct timeline_track *t)
 			snprintf(name, sizeof(name), "collectives");
 		break;
 	case TRACK_THREAD:
-		snprintf(name, sizeof(name), "%s %u", t->name[0] ? t->name : "thread", t->tid);
+		snprintf(name, sizeof(name), "%s %u",
+			t->name[0]              ? t->name
+			: t->process->comm[0] ? t->process->comm
+					      : "thread",
+			t->tid);
 		break;
 	case TRACK_STREAM:
 		if (t->stream)
@@ -160,6 +166,7 @@ static void put_track(struct json_writer *w, const struct timeline_answer *a,
 	json_end_object(w);
 	put_name(w, t);
 	json_uint_member(w, "total_ns", t->total_ns);
+	json_int_member(w, "bin_ns", INT64_C(1) << t->shift);
 	put_bins(w, t);
 	put_slices(w, a, t);
 	if (t->kind == TRACK_THREAD) {
@@ -282,8 +289,9 @@ int timeline_json(const struct question *q, struct json_writer *w, struct errinf
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	json_bool_member(w, "ready", ix != NULL);
-	json_double_member(w, "progress", ix ? 1 : q->request->timeline_progress / 1000.0);
+	json_bool_member(w, "ready", ix && ix->has_rows);
+	json_double_member(w, "progress",
+		ix && ix->has_rows ? 1 : q->request->timeline_progress / 1000.0);
 	put_all(w, &a, ix ? ix : &none);
 	return answer_end(q, w, a.truncated);
 }

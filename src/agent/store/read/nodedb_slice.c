@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "agent/store/read/nodedb_snapshot_private.h"
+#include "wire/op_kind.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 #define DURATION_MAX (366LL * 24 * 3600 * (int64_t)NS_PER_S)
@@ -179,5 +180,67 @@ int nodedb_snapshot_slices(struct nodedb_snapshot *l, const struct nodedb_slices
 	}
 	if (r >= 0)
 		*ret_skipped = skipped;
+	return MIN(r, 0);
+}
+
+/* ---- buckets ---- */
+
+static const struct reader_column bucket_columns[] = {{"bucket", NULL}, {"pid", NULL},
+	{"source", NULL}, {"op", NULL}, {"count", NULL}, {"sum_dur", NULL}, {"node", "''"}};
+
+static bool read_bucket(sql_stmt *stmt, struct nodedb_bucket *b)
+{
+	int64_t v[6];
+
+	for (int i = 0; i < 6; i++)
+		if (!sql_column_is_int(stmt, i, &v[i]))
+			return false;
+	if (!in_range(v[0], 1, TIME_MAX) || !in_range(v[1], 0, UINT32_MAX) ||
+		!in_range(v[2], 1, WIRE_SOURCE_MAX - 1) || !in_range(v[3], 0, WIRE_OP_MAX - 1) ||
+		v[4] < 0 || v[5] < 0)
+		return false;
+	*b = (struct nodedb_bucket){.start_ns = v[0],
+		.pid = (uint32_t)v[1],
+		.source = (uint8_t)v[2],
+		.op = (uint16_t)v[3],
+		.count = (uint64_t)v[4],
+		.busy_ns = (uint64_t)v[5],
+		.node = ""};
+	if (sql_column_type(stmt, 6) == SQL_TEXT)
+		b->node = sql_column_text(stmt, 6, &b->node_len);
+	return true;
+}
+
+int nodedb_snapshot_buckets(struct nodedb_snapshot *l, int64_t fine_ns, nodedb_bucket_fn *fn,
+	void *arg, int64_t *ret_width_ns, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	struct nodedb_range range = {0};
+	bool ours = nodedb_snapshot_is_ours(l);
+	int64_t width;
+	const char *table;
+	int r = nodedb_snapshot_range(l, &range, reterr);
+
+	width = ours && range.last_ns - range.first_ns <= fine_ns ? (int64_t)NODEDB_BUCKET_FINE
+								   : (int64_t)NODEDB_BUCKET_COARSE;
+	table = scope_bucket_table(width);
+	*ret_width_ns = 0;
+	if (r == 0)
+		r = schema_has_table(l->reader.sql, table, reterr);
+	if (r <= 0)
+		return r;
+	r = reader_select(&l->reader, table, bucket_columns, ARRAY_SIZE(bucket_columns), &sql, reterr);
+	if (r < 0)
+		return r;
+	buf_printf(&sql, " WHERE " OP_KIND_GPU_SQL "%s ORDER BY bucket", ours ? " AND nested = 0" : "");
+	r = reader_prepare(&l->reader, &sql, &stmt, reterr);
+	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
+		struct nodedb_bucket b;
+
+		if (read_bucket(stmt, &b))
+			r = fn(arg, &b);
+	}
+	*ret_width_ns = width;
 	return MIN(r, 0);
 }

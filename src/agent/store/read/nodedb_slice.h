@@ -39,3 +39,19 @@ struct nodedb_slices {
 typedef int nodedb_slice_fn(void *arg, const struct nodedb_slice *s);
 int nodedb_snapshot_slices(struct nodedb_snapshot *l, const struct nodedb_slices *what,
 	nodedb_slice_fn *fn, void *arg, uint64_t *ret_skipped, struct errinfo *reterr);
+
+struct nodedb_bucket { /* all calls of one op of a process in a bucket, without those inside others */
+	int64_t start_ns;
+	uint64_t busy_ns, count;
+	uint32_t pid;
+	uint16_t op;
+	uint8_t source;
+	const char *node; /* not NUL-terminated */
+	size_t node_len;
+};
+
+/* nodedb_snapshot_buckets - calls @fn for each, in order of time; *ret_width_ns is theirs, 0 if the
+ * file has none: 5 s for up to @fine_ns of recording, else minutes. */
+typedef int nodedb_bucket_fn(void *arg, const struct nodedb_bucket *b);
+int nodedb_snapshot_buckets(struct nodedb_snapshot *l, int64_t fine_ns, nodedb_bucket_fn *fn,
+	void *arg, int64_t *ret_width_ns, struct errinfo *reterr);
