@@ -17,12 +17,13 @@
 #include "base/hash.h"
 
 #define WIDTH_DEFAULT  1000
-#define ROWS_MAX       40000 /* read one by one: 50 ms */
-#define SLICES_MAX     20000 /* of an answer: 0.7 MB of JSON */
+#define ROWS_MAX       30000 /* read one by one: 40 ms */
+#define SLICES_MAX     12000 /* of an answer: 0.5 MB of JSON */
 #define TRACK_SLICES   1024  /* of a track, or two for each pixel */
 #define NAMES_MAX      4096
 
 const char *const timeline_track_names[TRACK_KINDS] = {
+	[TRACK_PROCESS] = "process",
 	[TRACK_RANK] = "rank",
 	[TRACK_THREAD] = "thread",
 	[TRACK_STREAM] = "stream",
@@ -173,8 +174,6 @@ static int draw_sums(struct timeline_view *v)
 	for (size_t i = 0; r == 0 && i < v->a->track_count; i++) {
 		struct timeline_track *t = &v->a->tracks[i];
 
-		if (t->kind == TRACK_RANK)
-			continue;
 		r = sum_lane(v, t->entry->lane, false, &t->calls);
 		if (r == 0)
 			r = sum_lane(v, t->entry->waiting, true, &t->waiting);
@@ -357,8 +356,6 @@ static int draw_rows(struct timeline_view *v, struct errinfo *reterr)
 	for (size_t i = 0; r == 0 && i < v->a->track_count; i++) {
 		struct timeline_track *t = &v->a->tracks[i];
 
-		if (t->kind == TRACK_RANK)
-			continue;
 		r = finish_list(v, &t->calls, false, t->kind == TRACK_THREAD);
 		if (r == 0)
 			r = finish_list(v, &t->waiting, true, false);
@@ -388,11 +385,13 @@ static int draw(struct timeline_view *v, struct errinfo *reterr)
 	int r = choose_tracks(v);
 
 	v->early_ns = from - v->ix->lanes.long_ns;
-	if (r == 0)
+	if (r == 0 && v->ix->has_rows)
 		r = timeline_lanes_rows(&v->ix->lanes, v->early_ns,
 			    to + (v->ix->is_published ? v->ix->lanes.long_ns : 0)) <= ROWS_MAX
 			    ? draw_rows(v, reterr)
 			    : draw_sums(v);
+	if (r == 0)
+		r = timeline_draw_processes(v);
 	if (r == 0)
 		r = timeline_draw_ranks(v);
 	if (r == 0)
@@ -424,7 +423,7 @@ int answer_timeline(const struct question *q, const struct timeline_index *ix,
 	a.end_ns = ix->range.last_ns - a.origin_ns;
 	choose_bins(&v);
 	a.waiting_name = timeline_name(&v, "waiting for a CPU");
-	a.blocked_name = timeline_name(&v, "blocked");
+	a.blocked_name = timeline_name(&v, ix->is_published ? "off the CPU" : "blocked");
 	r = draw(&v, reterr);
 	idmap_done(&v.lists);
 	idmap_done(&v.names);

@@ -47,6 +47,7 @@ struct timeline_track {
 	uint64_t stream;
 	const char *name; /* of a thread; "" */
 	uint64_t total_ns; /* of the whole recording */
+	unsigned shift;    /* of its bins: no narrower than what they are made of */
 	struct timeline_list calls, waiting, blocked;
 	uint64_t left_out; /* slices */
 };

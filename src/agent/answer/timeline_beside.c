@@ -15,6 +15,105 @@
 #define NODES_ASKED   64
 #define SLICES_MAX    10000
 
+/* One bin of a list, made if it is not there; NULL if there are too many. */
+static int find_bin(struct timeline_list *l, int64_t bin, struct timeline_bin **ret)
+{
+	size_t i = l->bin_count;
+	int r;
+
+	*ret = NULL;
+	while (i > 0 && l->bins[i - 1].bin > bin)
+		i--;
+	if (i > 0 && l->bins[i - 1].bin == bin) {
+		*ret = &l->bins[i - 1];
+		return 0;
+	}
+	r = ARRAY_RESERVE(l->bins, l->bin_room, l->bin_count + 1, 4 * TIMELINE_WIDTH_MAX);
+	if (r < 0)
+		return r == -ENOBUFS ? 0 : r;
+	memmove(&l->bins[i + 1], &l->bins[i], (l->bin_count - i) * sizeof(*l->bins));
+	l->bin_count++;
+	l->bins[i] = (struct timeline_bin){.bin = bin, .name = -1};
+	*ret = &l->bins[i];
+	return 0;
+}
+
+static struct timeline_track *track_of(const struct idmap *tracks, uint16_t node, uint32_t pid)
+{
+	return idmap_get(tracks, ((uint64_t)node << 32 | pid) + 1);
+}
+
+/* The answer's tracks of one kind, by process. */
+static int map_tracks(struct timeline_view *v, enum timeline_track_kind kind, struct idmap *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < v->a->track_count; i++) {
+		struct timeline_track *t = &v->a->tracks[i];
+
+		if (t->kind == kind)
+			r = idmap_put(ret,
+				((uint64_t)t->process->node << 32 | t->process->pid) + 1, t);
+	}
+	return r;
+}
+
+/* ---- buckets ---- */
+
+/* What of @whole, spread evenly over @width, lies before @at: sums of neighbours are exact. */
+static uint64_t share(uint64_t whole, int64_t at, int64_t width)
+{
+	at = at < 0 ? 0 : MIN(at, width);
+	return (uint64_t)((__uint128_t)whole * (uint64_t)at / (uint64_t)width);
+}
+
+static int spread(struct timeline_view *v, struct timeline_track *t, const struct timeline_bucket *b)
+{
+	int64_t width = v->ix->bucket_ns, start = b->start_ns - v->a->origin_ns;
+	int64_t first = MAX(start, v->a->from_ns) >> t->shift;
+	int64_t last = MIN(start + width - 1, v->a->to_ns) >> t->shift;
+	int r = 0;
+
+	for (int64_t i = first; r == 0 && i <= last; i++) {
+		int64_t from = (i << t->shift) - start, to = ((i + 1) << t->shift) - start;
+		struct timeline_bin *bin;
+
+		r = find_bin(&t->calls, i, &bin);
+		if (!bin)
+			continue;
+		bin->busy_ns += share(b->busy_ns, to, width) - share(b->busy_ns, from, width);
+		bin->count += (uint32_t)(share(b->count, to, width) - share(b->count, from, width));
+		bin->name = timeline_op_name(v, b->name);
+	}
+	return r;
+}
+
+int timeline_draw_processes(struct timeline_view *v)
+{
+	struct idmap tracks = IDMAP_INIT(TIMELINE_TRACKS_MAX);
+	int r = map_tracks(v, TRACK_PROCESS, &tracks);
+	unsigned shift = v->a->shift;
+
+	while (INT64_C(2) << shift < v->ix->bucket_ns)
+		shift++;
+	for (size_t i = 0; i < v->a->track_count; i++)
+		v->a->tracks[i].shift = v->a->tracks[i].kind == TRACK_PROCESS ? shift : v->a->shift;
+	for (size_t i = 0; r == 0 && tracks.used && i < v->ix->bucket_count; i++) {
+		const struct timeline_bucket *b = &v->ix->buckets[i];
+		struct timeline_track *t;
+
+		if (b->start_ns + v->ix->bucket_ns <= v->q->scope.from_ns)
+			continue;
+		if (b->start_ns > v->q->scope.to_ns)
+			break;
+		t = track_of(&tracks, b->node, b->pid);
+		if (t)
+			r = spread(v, t, b);
+	}
+	idmap_done(&tracks);
+	return r;
+}
+
 /* ---- collectives ---- */
 
 static size_t first_collective(const struct timeline_index *ix, int64_t from_ns)
@@ -51,29 +150,16 @@ static int add_slice(struct timeline_view *v, struct timeline_track *t,
 	return 0;
 }
 
-/* One bin of @t: the last one, if it is that. */
 static int add_to_bin(struct timeline_view *v, struct timeline_track *t, int64_t bin, uint64_t ns,
 	uint64_t wait_ns, const struct timeline_collective *c)
 {
-	struct timeline_list *l = &t->calls;
-	struct timeline_bin *b = l->bins;
-	size_t i = l->bin_count;
-	int r;
+	struct timeline_bin *b;
+	int r = find_bin(&t->calls, bin, &b);
 
-	while (i > 0 && l->bins[i - 1].bin > bin)
-		i--;
-	if (i > 0 && l->bins[i - 1].bin == bin) {
-		b = &l->bins[i - 1];
-	} else {
-		r = ARRAY_RESERVE(l->bins, l->bin_room, l->bin_count + 1, 4 * TIMELINE_WIDTH_MAX);
-		if (r < 0)
-			return r == -ENOBUFS ? 0 : r;
-		memmove(&l->bins[i + 1], &l->bins[i], (l->bin_count - i) * sizeof(*b));
-		l->bin_count++;
-		b = &l->bins[i];
-		*b = (struct timeline_bin){.bin = bin,
-			.name = timeline_op_name(v, TIMELINE_NAME(SOURCE_NCCL, c->op))};
-	}
+	if (!b)
+		return r;
+	if (b->name < 0)
+		b->name = timeline_op_name(v, TIMELINE_NAME(SOURCE_NCCL, c->op));
 	b->busy_ns += ns;
 	b->wait_ns += wait_ns;
 	b->count += bin == (c->start_ns - v->a->origin_ns) >> v->a->shift;
@@ -110,13 +196,6 @@ static bool is_in(const struct timeline_view *v, const struct timeline_collectiv
 	return c->start_ns + (int64_t)timeline_collective_ns(c) >= v->q->scope.from_ns;
 }
 
-static struct timeline_track *track_of(struct timeline_view *v, struct idmap *tracks,
-	const struct timeline_collective *c)
-{
-	(void)v;
-	return idmap_get(tracks, ((uint64_t)c->node << 32 | c->pid) + 1);
-}
-
 static int draw_ranks(struct timeline_view *v, struct idmap *tracks)
 {
 	const struct timeline_index *ix = v->ix;
@@ -130,12 +209,13 @@ static int draw_ranks(struct timeline_view *v, struct idmap *tracks)
 		if (ix->collectives[i].start_ns > v->q->scope.to_ns)
 			break;
 		n += is_in(v, &ix->collectives[i]) &&
-		     track_of(v, tracks, &ix->collectives[i]) != NULL;
+		     track_of(tracks, ix->collectives[i].node,
+				ix->collectives[i].pid) != NULL;
 	}
 	many = n > limit * tracks->used / 2 || n > SLICES_MAX;
 	for (size_t i = first; r == 0 && i < ix->collective_count; i++) {
 		const struct timeline_collective *c = &ix->collectives[i];
-		struct timeline_track *t = track_of(v, tracks, c);
+		struct timeline_track *t = track_of(tracks, c->node, c->pid);
 
 		if (c->start_ns > v->q->scope.to_ns)
 			break;
@@ -150,15 +230,8 @@ static int draw_ranks(struct timeline_view *v, struct idmap *tracks)
 int timeline_draw_ranks(struct timeline_view *v)
 {
 	struct idmap tracks = IDMAP_INIT(TIMELINE_TRACKS_MAX);
-	int r = 0;
+	int r = map_tracks(v, TRACK_RANK, &tracks);
 
-	for (size_t i = 0; r == 0 && i < v->a->track_count; i++) {
-		struct timeline_track *t = &v->a->tracks[i];
-
-		if (t->kind == TRACK_RANK)
-			r = idmap_put(&tracks,
-				((uint64_t)t->process->node << 32 | t->process->pid) + 1, t);
-	}
 	if (r == 0 && tracks.used)
 		r = draw_ranks(v, &tracks);
 	idmap_done(&tracks);

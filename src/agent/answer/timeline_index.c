@@ -37,6 +37,7 @@ void timeline_index_done(struct timeline_index *ix)
 	free(ix->processes);
 	free(ix->entries);
 	free(ix->collectives);
+	free(ix->buckets);
 	free(ix->gpus);
 	*ix = (struct timeline_index){0};
 }
@@ -260,8 +261,15 @@ static int add_lanes(struct timeline_index *ix, struct timeline_process *list, s
 			p->rank = l->rank;
 		if (l->name[0] && (!p->comm[0] || l->key.tid == l->key.pid))
 			memcpy(p->comm, l->name, sizeof(p->comm));
-		if (l->key.kind == TIMELINE_CALLS)
+		if (l->key.kind == TIMELINE_CALLS && !ix->bucket_count)
 			p->busy_ns += l->busy_ns;
+	}
+	for (size_t i = 0; r == 0 && i < ix->bucket_count; i++) {
+		const struct timeline_bucket *b = &ix->buckets[i];
+		struct timeline_process *p = find_process(&at, list, count, b->node, b->pid);
+
+		if (p)
+			p->busy_ns += b->busy_ns;
 	}
 	for (size_t i = 0; r == 0 && i < ix->collective_count; i++) {
 		const struct timeline_collective *c = &ix->collectives[i];
@@ -394,6 +402,65 @@ static int load_collectives(
 	return 0;
 }
 
+/* ---- buckets ---- */
+
+struct bucketing {
+	struct timeline_index *ix;
+	struct timeline_bucket *list;
+	size_t count, room, first; /* first: of those that begin when the last one does */
+};
+
+/* Ops of one process and bucket become one. */
+static int add_bucket(void *arg, const struct nodedb_bucket *b)
+{
+	struct bucketing *g = arg;
+	uint16_t node = find_node(g->ix, b->node, b->node_len);
+	struct timeline_cell sum, one = {.lead_ns = (float)b->busy_ns,
+					 .name = TIMELINE_NAME(b->source, b->op)};
+	struct timeline_bucket *to = NULL;
+	int r;
+
+	if (g->count && g->list[g->count - 1].start_ns != b->start_ns)
+		g->first = g->count;
+	for (size_t i = g->first; i < g->count && !to; i++)
+		if (g->list[i].pid == b->pid && g->list[i].node == node)
+			to = &g->list[i];
+	if (!to) {
+		r = ARRAY_RESERVE(g->list, g->room, g->count + 1, (size_t)TIMELINE_BUCKETS_MAX);
+		if (r < 0) {
+			g->ix->older_buckets = r == -ENOBUFS;
+			return r == -ENOBUFS ? 0 : r;
+		}
+		to = &g->list[g->count++];
+		*to = (struct timeline_bucket){
+			.start_ns = b->start_ns, .pid = b->pid, .node = node, .name = one.name};
+	}
+	sum = (struct timeline_cell){.lead_ns = to->lead_ns, .name = to->name};
+	timeline_cell_add(&sum, &one);
+	to->lead_ns = sum.lead_ns;
+	to->name = sum.name;
+	to->busy_ns += b->busy_ns;
+	to->count += b->count;
+	return 0;
+}
+
+static int load_buckets(
+	struct timeline_index *ix, struct nodedb_snapshot *l, struct errinfo *reterr)
+{
+	struct bucketing g = {.ix = ix};
+	int r = nodedb_snapshot_buckets(
+		l, TIMELINE_FINE_NS, add_bucket, &g, &ix->bucket_ns, reterr);
+
+	if (r < 0) {
+		free(g.list);
+		return r;
+	}
+	free(ix->buckets);
+	ix->buckets = g.list;
+	ix->bucket_count = g.count;
+	return 0;
+}
+
 /* ---- GPUs ---- */
 
 static int load_gpus(struct timeline_index *ix, struct nodedb_snapshot *l, struct errinfo *reterr)
@@ -490,28 +557,42 @@ static int by_process(const void *a, const void *b)
 	return (p->key.stream > q->key.stream) - (p->key.stream < q->key.stream);
 }
 
-/* A track for each process that took part in collectives. */
-static void add_ranks(
-	struct timeline_index *ix, struct idmap *processes, struct timeline_entry *list, size_t *n)
+static void add_entry(const struct idmap *processes, uint64_t id, bool *seen,
+	enum timeline_track_kind kind, struct timeline_entry *list, size_t *n)
 {
-	_cleanup_free_ bool *seen = calloc(ix->process_count + 1, sizeof(*seen));
+	uintptr_t at = (uintptr_t)idmap_get(processes, id);
 
-	for (size_t i = 0; seen && i < ix->collective_count; i++) {
-		const struct timeline_collective *c = &ix->collectives[i];
-		uintptr_t at = (uintptr_t)idmap_get(processes, process_id(c->node, c->pid));
+	if (!at || seen[at - 1])
+		return;
+	seen[at - 1] = true;
+	list[(*n)++] = (struct timeline_entry){.kind = kind, .process = (uint32_t)(at - 1)};
+}
 
-		if (!at || seen[at - 1])
-			continue;
-		seen[at - 1] = true;
-		list[(*n)++] = (struct timeline_entry){
-			.kind = TRACK_RANK, .process = (uint32_t)(at - 1)};
-	}
+/* Tracks for processes that took part in collectives, and for those whose calls were counted. */
+static int add_process_tracks(struct timeline_index *ix, const struct idmap *processes,
+	struct timeline_entry *list, size_t *n)
+{
+	_cleanup_free_ bool *ranks = calloc(ix->process_count + 1, sizeof(*ranks));
+	_cleanup_free_ bool *counted = calloc(ix->process_count + 1, sizeof(*counted));
+
+	if (!ranks || !counted)
+		return -ENOMEM;
+	for (size_t i = 0; i < ix->collective_count; i++)
+		add_entry(processes, process_id(ix->collectives[i].node, ix->collectives[i].pid),
+			ranks, TRACK_RANK, list, n);
+	for (size_t i = 0; i < ix->bucket_count; i++)
+		add_entry(processes, process_id(ix->buckets[i].node, ix->buckets[i].pid), counted,
+			TRACK_PROCESS, list, n);
+	for (size_t i = 0; i < *n; i++)
+		if (list[i].kind == TRACK_PROCESS)
+			list[i].total_ns = ix->processes[list[i].process].busy_ns;
+	return 0;
 }
 
 static int list_tracks(struct timeline_index *ix)
 {
 	struct idmap processes = IDMAP_INIT(TIMELINE_PROCESSES_MAX);
-	size_t room = ix->lanes.count + ix->process_count + 1, n = 0;
+	size_t room = ix->lanes.count + 2 * ix->process_count + 1, n = 0;
 	struct timeline_entry *list = calloc(room, sizeof(*list));
 	int r = list ? 0 : -ENOMEM;
 
@@ -522,8 +603,9 @@ static int list_tracks(struct timeline_index *ix)
 	for (size_t i = 0; r == 0 && i < ix->lanes.count; i++)
 		if (make_entry(ix, &processes, ix->lanes.list[i], &list[n]))
 			n++;
+	if (r == 0)
+		r = add_process_tracks(ix, &processes, list, &n);
 	if (r == 0) {
-		add_ranks(ix, &processes, list, &n);
 		qsort(list, n, sizeof(*list), by_process);
 		free(ix->entries);
 		ix->entries = TAKE(list);
@@ -559,22 +641,33 @@ static int begin(struct timeline_index *ix, struct nodedb_snapshot *l, struct er
 	return 0;
 }
 
-int timeline_index_load(struct timeline_index *ix, struct nodedb_snapshot *l,
-	atomic_uint *progress, struct errinfo *reterr)
+static int load_rows(struct timeline_index *ix, struct nodedb_snapshot *l, atomic_uint *progress,
+	struct errinfo *reterr)
 {
 	struct loading g = {.ix = ix, .progress = progress, .first_row = ix->last_row};
 	struct nodedb_slices what = {.after_row = ix->last_row};
 	struct nodedb_totals totals = {0};
 	uint64_t skipped = 0;
-	int r = ix->peers ? nodedb_snapshot_range(l, &ix->range, reterr) : begin(ix, l, reterr);
+	int r = nodedb_snapshot_totals(l, &totals, reterr);
 
-	if (r == 0)
-		r = nodedb_snapshot_totals(l, &totals, reterr);
 	g.row_span = (int64_t)totals.events;
 	if (r == 0)
 		r = nodedb_snapshot_slices(l, &what, add_slice, &g, &skipped, reterr);
 	ix->skipped_rows += skipped;
 	timeline_lanes_settle(&ix->lanes);
+	ix->has_rows = true;
+	return r;
+}
+
+int timeline_index_load(struct timeline_index *ix, struct nodedb_snapshot *l, bool rows,
+	atomic_uint *progress, struct errinfo *reterr)
+{
+	int r = ix->peers ? nodedb_snapshot_range(l, &ix->range, reterr) : begin(ix, l, reterr);
+
+	if (r == 0 && rows)
+		r = load_rows(ix, l, progress, reterr);
+	if (r == 0)
+		r = load_buckets(ix, l, reterr);
 	if (r == 0)
 		r = load_collectives(ix, l, reterr);
 	if (r == 0)

@@ -66,12 +66,23 @@ struct timeline_gpu_field {
 extern const struct timeline_gpu_field timeline_gpu_fields[5];
 
 enum timeline_track_kind {
+	TRACK_PROCESS, /* all its calls, stored or not, by buckets */
 	TRACK_RANK,   /* collectives */
 	TRACK_THREAD, /* calls, and when it had no CPU */
 	TRACK_STREAM,
 	TRACK_HOST,
 	TRACK_KINDS
 };
+
+struct timeline_bucket { /* all calls of a process in a bucket */
+	int64_t start_ns;
+	uint64_t busy_ns, count; /* of all its threads together */
+	float lead_ns;           /* as in cells */
+	uint16_t name, node;
+	uint32_t pid;
+};
+#define TIMELINE_BUCKETS_MAX (512u << 10) /* 20 MB */
+#define TIMELINE_FINE_NS     (4 * 3600 * (int64_t)NS_PER_S)
 
 struct timeline_entry { /* a track that can be drawn */
 	enum timeline_track_kind kind;
@@ -96,19 +107,25 @@ struct timeline_index {
 	size_t collective_count;
 	uint64_t longest_collective_ns;
 	bool older_collectives; /* there are more */
+	struct timeline_bucket *buckets; /* by time */
+	size_t bucket_count;
+	int64_t bucket_ns;
+	bool older_buckets;
 	struct timeline_gpu *gpus; /* by time */
 	size_t gpu_count;
 	bool older_gpus;
 	struct nodedb_range range;
 	bool is_published;
 	uint64_t streams[WIRE_SOURCE_MAX]; /* a bit for each op that has a stream */
+	bool has_rows; /* lanes are there */
 	int64_t last_row;
 	uint64_t rows, skipped_rows;
 };
 
-/* timeline_index_load - what is new in the recording; at first all of it. @progress, if not NULL,
- * goes from 0 to 1000 meanwhile. After a failure the index is to be thrown away. */
-int timeline_index_load(struct timeline_index *ix, struct nodedb_snapshot *l,
+/* timeline_index_load - what is new in the recording; at first all of it. Without @rows all but the
+ * rows of events, which is quick: then there are no lanes. @progress, if not NULL, goes from 0 to 1000
+ * meanwhile. After a failure the index is to be thrown away. */
+int timeline_index_load(struct timeline_index *ix, struct nodedb_snapshot *l, bool rows,
 	atomic_uint *progress, struct errinfo *reterr);
 void timeline_index_done(struct timeline_index *ix);
 

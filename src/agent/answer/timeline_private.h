@@ -25,6 +25,7 @@ int timeline_peer_name(struct timeline_view *v, unsigned peer);
 /* timeline_in_list - whether @list, separated by commas, has @name. */
 bool timeline_in_list(const char *list, const char *name);
 
+int timeline_draw_processes(struct timeline_view *v);
 int timeline_draw_ranks(struct timeline_view *v);
 int timeline_draw_gpus(struct timeline_view *v);
 int timeline_list_incidents(struct timeline_view *v, struct errinfo *reterr);

@@ -20,6 +20,7 @@
 #define PAUSE_NS NS_PER_S
 #define WAIT_MS  600
 #define NICE     5
+#define LARGE    200000 /* rows: more take longer than one waits for an answer */
 
 struct timeline_keeper {
 	const char *path;
@@ -35,40 +36,52 @@ struct timeline_keeper {
 	atomic_uint progress;
 };
 
-static int load(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
+static void publish(struct timeline_keeper *k, struct timeline_index *ix)
 {
-	struct timeline_keeper *k = arg;
-	struct timeline_index *ix = k->ix;
-	int r;
+	struct timeline_index *old;
 
-	if (!ix) {
-		ix = calloc(1, sizeof(*ix));
-		r = ix ? timeline_index_load(ix, l, &k->progress, reterr) : -ENOMEM;
-		pthread_rwlock_wrlock(&k->lock);
-		k->ix = r == 0 ? ix : NULL;
-		pthread_rwlock_unlock(&k->lock);
-		if (r < 0 && ix) {
-			timeline_index_done(ix);
-			free(ix);
-		}
-		return r;
-	}
 	pthread_rwlock_wrlock(&k->lock);
-	r = timeline_index_load(ix, l, NULL, reterr);
+	old = k->ix;
+	k->ix = ix;
 	pthread_rwlock_unlock(&k->lock);
-	return r;
+	if (old)
+		timeline_index_done(old);
+	free(old);
 }
 
-static void drop(struct timeline_keeper *k)
+/* An index with or without the rows of events. */
+static int make(struct timeline_keeper *k, struct nodedb_snapshot *l, bool rows,
+	struct errinfo *reterr)
 {
-	struct timeline_index *ix;
+	struct timeline_index *ix = calloc(1, sizeof(*ix));
+	int r = ix ? timeline_index_load(ix, l, rows, &k->progress, reterr) : -ENOMEM;
 
-	pthread_rwlock_wrlock(&k->lock);
-	ix = TAKE(k->ix);
-	pthread_rwlock_unlock(&k->lock);
+	if (r == 0) {
+		publish(k, ix);
+		return 0;
+	}
 	if (ix)
 		timeline_index_done(ix);
 	free(ix);
+	return r;
+}
+
+static int load(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
+{
+	struct timeline_keeper *k = arg;
+	struct nodedb_totals totals = {0};
+	int r;
+
+	if (k->ix && k->ix->has_rows) { /* this thread alone changes it */
+		pthread_rwlock_wrlock(&k->lock);
+		r = timeline_index_load(k->ix, l, true, NULL, reterr);
+		pthread_rwlock_unlock(&k->lock);
+		return r;
+	}
+	r = nodedb_snapshot_totals(l, &totals, reterr);
+	if (r == 0 && totals.events > LARGE)
+		r = make(k, l, false, reterr); /* something to look at meanwhile */
+	return r == 0 ? make(k, l, true, reterr) : r;
 }
 
 /* On the pool's thread. */
@@ -83,10 +96,10 @@ static bool work(void *arg, bool brief)
 	(void)brief;
 	atomic_store(&k->progress, 0);
 	if (!grows)
-		drop(k);
+		publish(k, NULL);
 	r = nodedb_snapshot_read(k->path, load, k, NULL);
 	if (r < 0)
-		drop(k);
+		publish(k, NULL);
 	pthread_mutex_lock(&k->mutex);
 	k->mark = mark;
 	k->next_ns = mono_now().ns + MAX(PAUSE_NS, 5 * (mono_now().ns - began));
@@ -119,7 +132,7 @@ int timeline_keeper_new(const char *path, struct timeline_keeper **ret)
 void timeline_keeper_free(struct timeline_keeper *k)
 {
 	pool_free(k->pool);
-	drop(k);
+	publish(k, NULL);
 	pthread_cond_destroy(&k->made);
 	pthread_mutex_destroy(&k->mutex);
 	pthread_rwlock_destroy(&k->lock);
@@ -159,7 +172,7 @@ const struct timeline_index *timeline_keeper_begin(
 	until.tv_nsec %= (long)NS_PER_S;
 	pthread_mutex_lock(&k->mutex);
 	start(k, there);
-	while (!there && k->is_working)
+	while (!there && !(there = is_there(k)) && k->is_working)
 		if (pthread_cond_timedwait(&k->made, &k->mutex, &until) == ETIMEDOUT)
 			break;
 	pthread_mutex_unlock(&k->mutex);

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/answer/timeline.h"
+#include "agent/answer/encode/timeline_json.h"
 
-static void put_group(
+void timeline_put_group(
 	struct json_writer *w, const struct timeline_index *ix, const struct timeline_process *p)
 {
 	json_string_member(w, "node", ix->nodes[p->node]);
@@ -20,24 +20,22 @@ static void put_group(
 		json_null_member(w, "rank");
 }
 
-static void put_id(
-	struct json_writer *w, const struct timeline_index *ix, const struct timeline_track *t)
+void timeline_track_id(
+	struct buf *b, const struct timeline_index *ix, const struct timeline_entry *e)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(512);
-	const char *node = ix->nodes[t->process->node];
+	const struct timeline_process *p = &ix->processes[e->process];
+	const struct timeline_lane *l = e->lane ? e->lane : e->waiting ? e->waiting : e->blocked;
 
-	switch (t->kind) {
-	case TRACK_RANK: buf_printf(&b, "r:%u", t->process->pid); break;
-	case TRACK_THREAD: buf_printf(&b, "t:%u:%u", t->process->pid, t->tid); break;
-	case TRACK_STREAM:
-		buf_printf(&b, "s:%u:%" PRIx64, t->process->pid, t->stream);
-		break;
-	case TRACK_HOST: buf_printf(&b, "h:%u", t->process->pid); break;
+	switch (e->kind) {
+	case TRACK_PROCESS: buf_printf(b, "p:%u", p->pid); break;
+	case TRACK_RANK: buf_printf(b, "r:%u", p->pid); break;
+	case TRACK_THREAD: buf_printf(b, "t:%u:%u", p->pid, l->key.tid); break;
+	case TRACK_STREAM: buf_printf(b, "s:%u:%" PRIx64, p->pid, l->key.stream); break;
+	case TRACK_HOST: buf_printf(b, "h:%u", p->pid); break;
 	case TRACK_KINDS: break;
 	}
-	if (ix->node_count > 2 && node[0])
-		buf_printf(&b, "@%s", node);
-	json_string_member(w, "id", buf_str(&b));
+	if (ix->node_count > 2 && ix->nodes[p->node][0])
+		buf_printf(b, "@%s", ix->nodes[p->node]);
 }
 
 static void put_name(struct json_writer *w, const struct timeline_track *t)
@@ -45,6 +43,7 @@ static void put_name(struct json_writer *w, const struct timeline_track *t)
 	char name[64];
 
 	switch (t->kind) {
+	case TRACK_PROCESS: snprintf(name, sizeof(name), "all calls"); break;
 	case TRACK_RANK:
 		if (t->process->rank >= 0)
 			snprintf(name, sizeof(name), "rank %d collectives", t->process->rank);
@@ -52,7 +51,11 @@ static void put_name(struct json_writer *w, const struct timeline_track *t)
 			snprintf(name, sizeof(name), "collectives");
 		break;
 	case TRACK_THREAD:
-		snprintf(name, sizeof(name), "%s %u", t->name[0] ? t->name : "thread", t->tid);
+		snprintf(name, sizeof(name), "%s %u",
+			t->name[0]              ? t->name
+			: t->process->comm[0] ? t->process->comm
+					      : "thread",
+			t->tid);
 		break;
 	case TRACK_STREAM:
 		if (t->stream)
@@ -152,14 +155,18 @@ static void put_off_bins(struct json_writer *w, const struct timeline_list *l, i
 static void put_track(struct json_writer *w, const struct timeline_answer *a,
 	const struct timeline_index *ix, const struct timeline_track *t)
 {
+	_cleanup_buf_ struct buf id = BUF_INIT(512);
+
+	timeline_track_id(&id, ix, t->entry);
 	json_begin_object(w);
-	put_id(w, ix, t);
+	json_string_member(w, "id", buf_str(&id));
 	json_string_member(w, "kind", timeline_track_names[t->kind]);
 	json_begin_object_member(w, "group");
-	put_group(w, ix, t->process);
+	timeline_put_group(w, ix, t->process);
 	json_end_object(w);
 	put_name(w, t);
 	json_uint_member(w, "total_ns", t->total_ns);
+	json_int_member(w, "bin_ns", INT64_C(1) << t->shift);
 	put_bins(w, t);
 	put_slices(w, a, t);
 	if (t->kind == TRACK_THREAD) {
@@ -225,7 +232,7 @@ static void put_counts(
 	json_begin_array_member(w, "groups");
 	for (size_t i = 0; i < a->count_count; i++) {
 		json_begin_object(w);
-		put_group(w, ix, a->counts[i].process);
+		timeline_put_group(w, ix, a->counts[i].process);
 		json_uint_member(w, "calls", a->counts[i].calls);
 		json_uint_member(w, "rows", a->counts[i].rows);
 		json_end_object(w);
@@ -282,8 +289,9 @@ int timeline_json(const struct question *q, struct json_writer *w, struct errinf
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	json_bool_member(w, "ready", ix != NULL);
-	json_double_member(w, "progress", ix ? 1 : q->request->timeline_progress / 1000.0);
+	json_bool_member(w, "ready", ix && ix->has_rows);
+	json_double_member(w, "progress",
+		ix && ix->has_rows ? 1 : q->request->timeline_progress / 1000.0);
 	put_all(w, &a, ix ? ix : &none);
 	return answer_end(q, w, a.truncated);
 }

@@ -26,7 +26,7 @@ const struct api_param api_params[] = {
 	{API_STACKS, "stacks", "boolean", "include the call stacks of slow calls"},
 	{API_TRACKS, "width", "integer", "width of the drawing in pixels: 16 to 4096"},
 	{API_TRACKS, "offset", "integer", "leave out so many tracks at the beginning"},
-	{API_TRACKS, "kinds", "string", "only these: rank, thread, stream, host, gpu"},
+	{API_TRACKS, "kinds", "string", "only these: process, rank, thread, stream, host, gpu"},
 	{API_REF, "ref", "string", "the event, as /api/v1/timeline calls it"},
 	{API_TEXT, "q", "string", "what to look for"},
 	{0, NULL, NULL, NULL},
@@ -199,7 +199,8 @@ static int set_offset(const char *v, struct answer_request *w, struct errinfo *r
 
 static int set_kinds(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
-	static const char *const known[] = {"rank", "thread", "stream", "host", "gpu"};
+	static const char *const known[] = {
+		"process", "rank", "thread", "stream", "host", "gpu"};
 
 	for (const char *p = v; *p;) {
 		size_t len = strcspn(p, ","), i = 0;
@@ -209,8 +210,8 @@ static int set_kinds(const char *v, struct answer_request *w, struct errinfo *re
 			i++;
 		if (i == ARRAY_SIZE(known))
 			return errinfo_set(reterr, -EINVAL,
-				"kinds: choose of rank, thread, stream, host and gpu, separated by "
-				"commas");
+				"kinds: choose of process, rank, thread, stream, host and gpu, "
+				"separated by commas");
 		p += len + (p[len] == ',');
 	}
 	return set_text(v, w->kinds, sizeof(w->kinds), "kinds", reterr);

@@ -39,3 +39,37 @@ struct nodedb_slices {
 typedef int nodedb_slice_fn(void *arg, const struct nodedb_slice *s);
 int nodedb_snapshot_slices(struct nodedb_snapshot *l, const struct nodedb_slices *what,
 	nodedb_slice_fn *fn, void *arg, uint64_t *ret_skipped, struct errinfo *reterr);
+
+struct nodedb_bucket { /* all calls of one op of a process in a bucket, without those inside others */
+	int64_t start_ns;
+	uint64_t busy_ns, count;
+	uint32_t pid;
+	uint16_t op;
+	uint8_t source;
+	const char *node; /* not NUL-terminated */
+	size_t node_len;
+};
+
+/* nodedb_snapshot_buckets - calls @fn for each, in order of time; *ret_width_ns is theirs, 0 if the
+ * file has none: 5 s for up to @fine_ns of recording, else minutes. */
+typedef int nodedb_bucket_fn(void *arg, const struct nodedb_bucket *b);
+int nodedb_snapshot_buckets(struct nodedb_snapshot *l, int64_t fine_ns, nodedb_bucket_fn *fn,
+	void *arg, int64_t *ret_width_ns, struct errinfo *reterr);
+
+/* nodedb_snapshot_event - row @row of `events` as a whole. 1; 0: there is none, or it makes no
+ * sense. */
+int nodedb_snapshot_event(struct nodedb_snapshot *l, int64_t row, struct event *ret,
+	char ret_node[256], struct errinfo *reterr);
+
+struct nodedb_search {
+	struct scope scope;             /* time, pids, node */
+	uint64_t ops[WIRE_SOURCE_MAX];  /* rows of these ops, a bit each; or */
+	const char *frame;              /* of calls from a stack with this text; "": none */
+	size_t limit;                   /* no more rows */
+	size_t looked_at;               /* nor more than so many looked at */
+};
+
+/* nodedb_snapshot_search - calls @fn for the rows, the newest first. *ret_truncated: there may be
+ * more. */
+int nodedb_snapshot_search(struct nodedb_snapshot *l, const struct nodedb_search *what,
+	nodedb_slice_fn *fn, void *arg, bool *ret_truncated, struct errinfo *reterr);
