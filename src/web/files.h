@@ -34,5 +34,10 @@
 	X(readable, "/js/readable.js", "js/readable.js", WEB_JS)                                   \
 	X(recording, "/js/recording.js", "js/recording.js", WEB_JS)                                \
 	X(sql, "/js/sql.js", "js/sql.js", WEB_JS)                                                  \
-	X(steps, "/js/steps.js", "js/steps.js", WEB_JS)
+	X(steps, "/js/steps.js", "js/steps.js", WEB_JS)                                            \
+	X(timeline, "/js/timeline.js", "js/timeline.js", WEB_JS)                                   \
+	X(timeline_draw, "/js/timeline_draw.js", "js/timeline_draw.js", WEB_JS)                    \
+	X(timeline_event, "/js/timeline_event.js", "js/timeline_event.js", WEB_JS)                 \
+	X(timeline_input, "/js/timeline_input.js", "js/timeline_input.js", WEB_JS)                 \
+	X(timeline_rows, "/js/timeline_rows.js", "js/timeline_rows.js", WEB_JS)
 /* clang-format on */

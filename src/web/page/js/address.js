@@ -30,7 +30,7 @@ const isSpan = (v) => spanOf(v) !== null;
 
 const KEYS = {since: (v) => v === "all" || /^(\d{1,6}[smhdw])+$/.test(v), from: time, to: time, node: words(200),
 	pid: (v) => /^\d{1,9}(,\d{1,9}){0,15}$/.test(v), rank: (v) => /^\d{1,9}$/.test(v), op: (v) => /^[a-z_]{1,20}\/[\w.:()-]{1,80}$/.test(v),
-	incident: words(200), frame: words(200), vs: isSpan, view: isSpan, event: words(120), find: words(100), hide: words(2000)};
+	incident: words(200), frame: words(200), vs: isSpan, view: isSpan, sel: isSpan, event: words(120), find: words(100), hide: words(2000)};
 
 export const state = Object.fromEntries(Object.keys(KEYS).map((k) => [k, ""]));
 let panel = "", told = () => {};
@@ -67,6 +67,12 @@ export function go(change, {quiet = false, where = panel} = {}) {
 	if (after !== before)
 		history[quiet ? "replaceState" : "pushState"](null, "", after);
 	told();
+}
+
+// note - a change that nobody needs to be told: where the reader is within a panel.
+export function note(change) {
+	Object.assign(state, change);
+	history.replaceState(null, "", addressOf());
 }
 
 // seen - the section in sight, without a step and without anybody being told.

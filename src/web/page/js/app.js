@@ -21,6 +21,7 @@ import * as graphs from "./graphs.js";
 import * as recording from "./recording.js";
 import * as sql from "./sql.js";
 import * as steps from "./steps.js";
+import * as timeline from "./timeline.js";
 
 const {state} = address;
 
@@ -170,6 +171,10 @@ function showAll() {
 	for (const d of document.querySelectorAll("details[data-open]"))
 		d.open = ctx.open.has(d.dataset.open);
 	readOutAgain();
+	if (ctx.data.overview) {
+		timeline.sight(sight.has("timeline"));
+		timeline.refresh(ctx.data.overview.live && !paused);
+	}
 	if (ctx.data.overview && (id || landing))
 		land(id || (landing ? opened : ""));
 }
@@ -264,6 +269,7 @@ function moved(back) {
 	}
 	if (Object.keys(askedAs).some((id) => (id !== "flame-vs" || state.vs) && askedAs[id] !== asks(id)))
 		$("main").setAttribute("aria-busy", "true");
+	timeline.moved();
 	showAll();
 	if (ctx.data.overview)
 		turn(false);
@@ -315,6 +321,20 @@ function flameFind(words) {
 	$("flame-search").dispatchEvent(new Event("input"));
 }
 
+function sectionGo(change, where) {
+	address.go(change, {where});
+	$(where).scrollIntoView({block: "start"});
+}
+
+// What the time line asks with, and the incidents of the page for its top, in its own times.
+const timelineHooks = {
+	params: () => paramsOf({time: true, node: true, who: true}),
+	go: (change, where) => where ? sectionGo(change, where) : address.go(change),
+	incident: openIncident,
+	incidents: (origin) => ctx.data.incidents && ctx.data.incidents.incidents.filter((i) => i.severity !== "LOW").map((i) => ({id: i.id, severity: i.severity, title: i.summary,
+		start: Number(BigInt(i.since_ns || i.first_seen_ns) - origin), dur: i.last_seen_ns - (i.since_ns || i.first_seen_ns)})),
+};
+
 function choicesToggle(button) {
 	const w = ctx.data.incidents && ctx.data.incidents.window, isHidden = !$("choices").hidden;
 	$("choices").hidden = isHidden;
@@ -340,13 +360,16 @@ function sqlRun() {
 }
 
 const ACTS = {
+	...timeline.ACTS,
+	view: (b) => sectionGo({...timeline.viewOf(b.dataset.view), event: ""}, "timeline"),
 	window: (b) => address.go({since: b.dataset.since, from: "", to: ""}),
 	choices: choicesToggle,
 	unfilter: (b) => choices.unfilter(b.dataset.filter),
 	filter: (b) => address.go({[b.dataset.filter]: b.dataset.value}),
 	line: lineAct,
 	op: (b) => address.go({op: state.op === b.dataset.op ? "" : b.dataset.op}, {where: "operations"}),
-	"op-flame": () => { address.go({}, {where: "flame"}); $("flame").scrollIntoView({block: "start"}); },
+	"op-flame": () => sectionGo({}, "flame"),
+	"op-find": (b) => sectionGo({find: b.dataset.text}, "timeline"),
 	"flame-compare": () => address.go(flame.compareChange(ctx.data.flame.window, ctx.data.overview), {where: "flame"}),
 	"flame-plain": () => address.go({vs: ""}, {where: "flame"}),
 	pause: () => { paused = !paused; frameShow(); tick(); },
@@ -355,6 +378,7 @@ const ACTS = {
 		const order = ["auto", "dark", "light"], next = order[(order.indexOf(document.documentElement.dataset.theme) + 1) % 3];
 		localStorage.setItem("ingero-theme", next);
 		themeApply(next);
+		timeline.recolour();
 	},
 	copy,
 	open: (b) => openIncident(b.dataset.id),
@@ -446,6 +470,7 @@ client.tokenFromLink();
 address.read();
 hideRead();
 flame.start();
+timeline.start(timelineHooks);
 $("flame-search").value = state.frame;
 show($("sql-examples"), el("option", {value: ""}, "Examples\u2026"), sql.EXAMPLES.map(([title], i) => el("option", {value: i}, title)));
 listen();

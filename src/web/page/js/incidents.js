@@ -104,7 +104,7 @@ function body(ctx, i) {
 
 // find - the incident that @id of an address means: the same, or what became of it when its time is looked at anew.
 export function find(list, id) {
-	const kin = (x) => x.replace(/-\d{15,}$/, ""), at = (x) => Number(/-(\d{15,})$/.exec(x)?.[1] || 0);
+	const kin = (x) => x.replace(/^[^:]*:/, "").replace(/-\d{15,}$/, ""), at = (x) => Number(/-(\d{15,})$/.exec(x)?.[1] || 0);
 	return list.find((i) => i.id === id) || list.filter((i) => kin(i.id) === kin(id)).sort((a, b) => Math.abs(at(a.id) - at(id)) - Math.abs(at(b.id) - at(id)))[0];
 }
 
