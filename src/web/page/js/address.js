@@ -20,6 +20,18 @@ export function nsOf(text) {
 const time = (v) => nsOf(v) !== null;
 const words = (most) => (v) => v.length <= most;
 
+// Names within a value; one that is not written as it should be is left out.
+export const listText = (names) => [...names].map(encodeURIComponent).join(",");
+export function listOf(text) {
+	return text.split(",").filter((n) => n && !/%(?![0-9A-Fa-f]{2})/.test(n)).flatMap((n) => {
+		try {
+			return [decodeURIComponent(n)];
+		} catch {
+			return [];
+		}
+	});
+}
+
 // A range within a value: FROM~TO.
 export const spanText = (from, to) => `${stamp(from)}~${stamp(to)}`;
 export function spanOf(text) {

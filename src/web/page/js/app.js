@@ -25,7 +25,7 @@ import * as timeline from "./timeline.js";
 
 const {state} = address;
 
-const TICK_MS = 2000, QUIET_NS = 15e9, READ_PX = 60;
+const TICK_MS = 2000, QUIET_NS = 15e9, READ_PX = 60, LAND_MS = 1500;
 const $ = (id) => document.getElementById(id);
 
 // every: seconds between questions of a live recording. time, node, who (pid, rank), op: which parameters it takes.
@@ -176,7 +176,7 @@ function showAll() {
 		timeline.refresh(ctx.data.overview.live && !paused);
 	}
 	if (ctx.data.overview && (id || landing))
-		land(id || (landing ? opened : ""));
+		land(landing && !["", "incidents"].includes(address.section()) ? "" : id || (landing ? opened : ""));
 }
 
 // ---- asking ----
@@ -247,7 +247,8 @@ async function turn(all) {
 		await turn(again);
 	else {
 		$("main").removeAttribute("aria-busy");
-		landing = landing && !ctx.data.overview;
+		if (landing && ctx.data.overview) // what comes into sight there is asked for, and pushes on
+			setTimeout(() => { landing = false; }, LAND_MS);
 	}
 }
 
@@ -275,7 +276,7 @@ function moved(back) {
 		turn(false);
 }
 
-const hideRead = () => state.hide.split(",").filter(Boolean).forEach((n) => hidden.add(decodeURIComponent(n)));
+const hideRead = () => address.listOf(state.hide).forEach((n) => hidden.add(n));
 
 // ---- acting ----
 
@@ -349,7 +350,7 @@ function choicesToggle(button) {
 // A line of the charts; which are off goes into the address.
 function lineAct(b, e) {
 	lineToggle(b.dataset.line, e.shiftKey, b.closest(".chart").dataset.chart);
-	address.go({hide: [...hidden].map(encodeURIComponent).join(",")}, {quiet: true});
+	address.go({hide: address.listText(hidden)}, {quiet: true});
 }
 
 function sqlRun() {

@@ -89,6 +89,7 @@ export function clock(ns, near) {
 	const d = dateOf(ns), day = dayOf(d);
 	return (day === dayOf(near ? dateOf(near) : new Date()) ? "" : day + " ") + clockOf(d);
 }
+export const day = (ns) => dayOf(dateOf(ns));
 export const clockMs = (ns) => `${clockOf(dateOf(ns))}.${String(dateOf(ns).getMilliseconds()).padStart(3, "0")}`;
 export const momentMs = (ns) => `${dayOf(dateOf(ns)) === dayOf(new Date()) ? "" : dayOf(dateOf(ns)) + " "}${clockMs(ns)} ${zone(ns)}`;
 export const moment = (ns) => `${clock(ns)} ${zone(ns)}`;

@@ -11,8 +11,8 @@ import {Input, KEYS} from "./timeline_input.js";
 import {eventView, rangeView, tableView} from "./timeline_event.js";
 import * as f from "./format.js";
 
-const WAIT_MS = 90, WRITE_MS = 400, FIND_MS = 250, AGAIN_MS = 400, LIVE_MS = 4000, LEAST_NS = 500, GUTTER = 200, NARROW = 640, AXIS = 20, NEAR_PX = 4, INCIDENT_LANES = 3, MOST_TRACKS = 512;
-const TRACKS = {rank: "Ranks", thread: "Threads", stream: "Streams", host: "Host", gpu: "GPUs"};
+const WAIT_MS = 90, WRITE_MS = 400, FIND_MS = 250, AGAIN_MS = 500, LIVE_MS = 4000, LEAST_NS = 500, GUTTER = 200, NARROW = 640, AXIS = 20, NEAR_PX = 4, INCIDENT_LANES = 3, MOST_TRACKS = 512;
+const TRACKS = {process: "All calls", rank: "Ranks", thread: "Threads", stream: "Streams", host: "Host", gpu: "GPUs"};
 const $ = (id) => document.getElementById(id);
 const own = {answer: null, whole: null, origin: 0n, view: null, moved: false, sel: null, base: null, event: "", eventData: null, wanted: "", hits: [], total: 0, hitAt: -1, kinds: new Set(Object.keys(TRACKS)),
 	kindsChosen: false, folds: new Map(), depths: new Map(), field: "utilization", rows: [], cursor: -1, selecting: false, table: false, sight: false, colours: null, error: null, top: AXIS};
@@ -20,7 +20,7 @@ const timers = {};
 let hooks = null, top = null, body = null, aborting = null, asked = "", askedAt = 0, painting = 0;
 
 const later = (id, ms, act) => { clearTimeout(timers[id]); timers[id] = setTimeout(act, ms); };
-const width = () => Math.max($("tl-area").clientWidth, 100);
+const width = () => Math.max($("tl-area").clientWidth || $("timeline").clientWidth - 2, 100);
 const isWide = () => width() >= NARROW;
 const gutter = () => isWide() ? GUTTER : 0;
 const absolute = (t) => own.origin + BigInt(Math.round(t));
@@ -41,8 +41,19 @@ function params() {
 	return p;
 }
 
+// Times that an address named before the server said what they are counted from.
+function rebase(origin) {
+	const shift = Number(own.origin - origin);
+	for (const r of [own.view, own.sel, own.base].filter(Boolean)) {
+		r.from += shift;
+		r.to += shift;
+	}
+	own.origin = origin;
+}
+
 function take(d) {
-	own.origin = BigInt(d.origin);
+	if (own.origin !== BigInt(d.origin))
+		rebase(BigInt(d.origin));
 	own.answer = d;
 	own.error = null;
 	if (!own.view || !own.moved)
@@ -140,19 +151,21 @@ function inLane(row, y) {
 	return {depth: Math.floor(at / LANE), off: row.track.kind === "thread" && at >= row.lanes * LANE && at < row.lanes * LANE + OFF + 3};
 }
 
+const sizeOf = (track) => track.bin_ns || own.answer.bin_ns; // of a bin, ns
+
 // found - what is at a point: {slice}, {off}, {bin}, with its row.
 function found(p) {
 	const row = rowAt(p.y), a = own.answer;
 	if (!row || row.kind !== "track" || p.x < gutter() || !a)
 		return null;
-	const t = timeAt(p.x), slack = NEAR_PX * (own.view.to - own.view.from) / (width() - gutter()), {depth, off} = inLane(row, p.y), hit = (s) => s[0] - slack <= t && t <= s[0] + s[1] + slack;
+	const t = timeAt(p.x), size = sizeOf(row.track), slack = NEAR_PX * (own.view.to - own.view.from) / (width() - gutter()), {depth, off} = inLane(row, p.y), hit = (s) => s[0] - slack <= t && t <= s[0] + s[1] + slack;
 	if (off) {
-		const stay = (row.track.off || []).find(hit), bin = (row.track.off_bins || []).find((b) => b[0] * a.bin_ns <= t && t < (b[0] + 1) * a.bin_ns);
+		const stay = (row.track.off || []).find(hit), bin = (row.track.off_bins || []).find((b) => b[0] * size <= t && t < (b[0] + 1) * size);
 		return stay ? {row, off: stay} : bin ? {row, offBin: bin} : null;
 	}
 	const near = row.track.slices.filter((s) => hit(s) && (s[4] || 0) === Math.min(depth, row.lanes - 1)), exact = near.filter((s) => s[0] <= t && t <= s[0] + s[1]);
 	const slice = (exact.length ? exact : near).sort((x, y) => Math.abs(x[0] - t) - Math.abs(y[0] - t))[0];
-	const bin = slice ? null : row.track.bins.find((b) => b[0] * a.bin_ns <= t && t < (b[0] + 1) * a.bin_ns);
+	const bin = slice ? null : row.track.bins.find((b) => b[0] * size <= t && t < (b[0] + 1) * size);
 	return slice ? {row, slice} : bin ? {row, bin} : null;
 }
 
@@ -165,7 +178,7 @@ function incidentAt(p) {
 }
 
 function tipText(what) {
-	const names = own.answer.names, {slice: s, off, offBin, bin, row} = what, size = own.answer.bin_ns;
+	const names = own.answer.names, {slice: s, off, offBin, bin, row} = what, size = sizeOf(row.track);
 	if (s)
 		return `${names[s[2]]}, ${f.duration(s[1])}\n${clockAt(own.origin, s[0], 6)}` + (s[5] > 0 ? `\n${s[6] === row.group.rank ? "the last rank to arrive" : `waited ${f.duration(s[5])}${s[6] >= 0 ? ` for rank ${s[6]}` : ""}`}` : "");
 	if (off)
@@ -278,9 +291,10 @@ function message() {
 		return nothing(own.error.status === 404 ? "This server is older than the page and has no time line: restart `ingero dashboard`." : `Cannot load the time line: ${own.error.message}.`);
 	if (!a)
 		return el("p", {class: "dim"}, "Loading\u2026");
-	if (!a.tracks.length && !a.gpu.length)
+	if (a.tracks.every((t) => !t.bins.length && !t.slices.length && !(t.off || []).length && !(t.off_bins || []).length))
 		return nothing("No events in this time range: choose \u201call\u201d above, take filters back, or record some with `sudo ingero trace` while a CUDA program runs.");
-	return a.more_tracks || a.truncated ? el("p", {class: "note"}, (a.more_tracks ? `${f.counted(a.more_tracks, "further track")} not shown: choose a process above, or fewer kinds of tracks. ` : "") +
+	const calls = a.groups ? a.groups.reduce((n, g) => n + g.calls, 0) : 0, rows = a.groups ? a.groups.reduce((n, g) => n + g.rows, 0) : 0;
+	return a.more_tracks || a.truncated || rows < calls ? el("p", {class: "note"}, (rows < calls ? `${f.count(rows)} of ${f.count(calls)} calls in sight are stored one by one and drawn; \u201cAll calls\u201d are the sums of every call. ` : "") + (a.more_tracks ? `${f.counted(a.more_tracks, "further track")} not shown: choose a process above, or fewer kinds of tracks. ` : "") +
 		(a.truncated ? "Some of the events in sight are left out: zoom in." : "")) : null;
 }
 
@@ -436,7 +450,7 @@ function click(p) {
 		return eventOpen(what.slice ? what.slice[3] : what.off[4]);
 	}
 	if (what && what.bin)
-		return viewSet((what.bin[0] - 4) * own.answer.bin_ns, (what.bin[0] + 5) * own.answer.bin_ns);
+		return viewSet((what.bin[0] - 4) * sizeOf(what.row.track), (what.bin[0] + 5) * sizeOf(what.row.track));
 	return own.sel ? selectSet(null) : null;
 }
 
@@ -505,8 +519,8 @@ export function start(given) {
 	$("tl-find").addEventListener("keydown", (e) => e.key === "Enter" && (e.preventDefault(), own.hits.length ? hitShow(e.shiftKey ? -1 : 1) : find($("tl-find").value)));
 	$("tl-kinds").addEventListener("change", (e) => { if (e.target.id === "tl-field") { own.field = e.target.value; render(); } });
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
-	new ResizeObserver(() => { if (own.answer) { render(); askSoon(); } }).observe($("tl-area"));
+	new ResizeObserver(() => { if (own.answer) { render(); later("ask", WAIT_MS, () => refresh(false)); } }).observe($("tl-area"));
 }
 
-// view - another part of it from elsewhere on the page: FROM~TO of an address.
+// viewOf - another part of it from elsewhere on the page: FROM~TO of an address.
 export const viewOf = (text) => spanOf(text) && nsOf(text.split("~")[0]) ? {view: text} : {};

@@ -192,7 +192,7 @@ export class Painter {
 
 	// One bar a bin: as high as the part of its time that was spent in calls, in the colour of what took most of it.
 	bins(row, y) {
-		const t = row.track, size = this.answer.bin_ns, w = Math.max(size * this.scale, 1), h = LANE - 3, g = this.g;
+		const t = row.track, size = t.bin_ns || this.answer.bin_ns, w = Math.max(size * this.scale, 1), h = LANE - 3, g = this.g;
 		for (const [bin, busy, , n, wait] of t.bins) {
 			const x = this.x(bin * size);
 			if (x + w < this.left || x > this.width)
@@ -227,6 +227,12 @@ export class Painter {
 			g.fillStyle = waits ? this.hatch(colour) : colour;
 			g.fillRect(x, at, w > 3 ? w - 0.5 : w, LANE - 3);
 			g.globalAlpha = 1;
+			if (w > 34 && waits) {
+				g.fillStyle = this.c.card;
+				g.globalAlpha = 0.7;
+				g.fillRect(x + 2, at + 1, Math.min(w - 4, this.label(t, s, row).length * 5.6 + 6), LANE - 5);
+				g.globalAlpha = 1;
+			}
 			if (w > 34)
 				this.text(this.label(t, s, row), x + 4, at + LANE / 2 - 1, w - 8, waits ? this.c.ink : this.c.card);
 			if (ref === this.model.event) {
@@ -246,14 +252,14 @@ export class Painter {
 
 	// Off the CPU: red while it could have run, grey while it was blocked; who had the CPU stands in it.
 	off(t, y) {
-		const names = this.answer.names, size = this.answer.bin_ns;
+		const names = this.answer.names, size = t.bin_ns || this.answer.bin_ns;
 		for (const [bin, ns, , kind] of t.off_bins || []) {
 			const x = Math.max(this.x(bin * size), this.left), w = Math.max(this.x((bin + 1) * size) - x, 1), waits = names[kind] === "waiting for a CPU";
 			if (x > this.width || this.x((bin + 1) * size) < this.left)
 				continue;
 			this.g.globalAlpha = Math.max(0.25, Math.min(ns / size, 1));
 			this.g.fillStyle = waits ? this.c.cpu : this.c.asleep;
-			this.g.fillRect(x, y + (waits ? 0 : 3), w, waits ? OFF - 2 : OFF - 5);
+			this.g.fillRect(x, y + (waits ? 0 : OFF - 6), w, waits ? OFF - 6 : 3);
 		}
 		this.g.globalAlpha = 1;
 		for (const [start, dur, kind, who] of t.off || []) {
@@ -261,9 +267,9 @@ export class Painter {
 			if (w <= 0 || x > this.width)
 				continue;
 			this.g.fillStyle = waits ? this.c.cpu : this.c.asleep;
-			this.g.fillRect(x, y, Math.max(w, 1), OFF - 2);
-			if (who >= 0 && w > 90) {
-				this.g.font = "9px system-ui, sans-serif";
+			this.g.fillRect(x, y + (waits ? 0 : OFF - 6), Math.max(w, 1), waits ? OFF - 3 : 3);
+			if (who >= 0 && waits && w > 60) {
+				this.g.font = "9.5px system-ui, sans-serif";
 				this.text(`CPU: ${names[who]}`, x + 3, y + OFF / 2 - 1, w - 6, this.c.card);
 				this.g.font = "11px system-ui, sans-serif";
 			}
@@ -286,6 +292,10 @@ export class Painter {
 		g.fill();
 		g.globalAlpha = 1;
 		const last = s.points.findLast((p) => p[0] <= this.model.view.to) || s.points[0];
-		this.text(`${Math.round(last[1] * 10) / 10} ${s.unit}`, this.width - 70, y + 8, 66, this.c.ink);
+		g.fillStyle = this.c.card;
+		g.globalAlpha = 0.8;
+		g.fillRect(this.width - 66, y + h - 15, 64, 14);
+		g.globalAlpha = 1;
+		this.text(`${Math.round(last[1] * 10) / 10} ${s.unit}`, this.width - 62, y + h - 8, 60, this.c.ink);
 	}
 }

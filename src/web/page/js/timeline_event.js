@@ -8,6 +8,7 @@ import {title} from "./timeline_rows.js";
 import * as f from "./format.js";
 
 const TABLE = 200;
+const LABELS = {comm: "Communicator", seq: "Collective no.", gpu_id: "GPU", wait_ns: "Waited", bytes: "Bytes", stream: "Stream", rank: "Rank", peer_pid: "By process"};
 const button = (act, text, more = {}) => el("button", {type: "button", class: "small", "data-act": act, ...more}, text);
 
 function valueText(a) {
@@ -18,18 +19,19 @@ function valueText(a) {
 	return `${a.text ?? a.value}${a.unit ? ` ${a.unit}` : ""}`;
 }
 
-// eventView - the event @d of the server: {name, source, process, thread, rank, start, dur, arguments, stack, incidents, step, sql}.
+// eventView - the event @d of the server: {name, source, process, thread, rank, start, dur, wait, arguments, frames, incidents, step, sql}.
 export function eventView(d, origin) {
 	const at = origin + BigInt(d.start), process = d.process || {}, thread = d.thread || {};
-	const who = process.name || process.comm ? group(name(process.name || process.comm, 80), process.pid ? ` (${process.pid})` : "") : String(process.pid ?? "\u2013");
+	const who = group(name(process.name || thread.name || "process", 60), ` (${process.pid})`), rank = process.rank ?? d.rank;
 	return el("article", {class: "tl-event", "aria-label": `Event ${d.name}`}, el("div", {class: "row"}, el("h3", {}, name(d.name, 120)), button("tl-close", "Close"), copier(link({event: state.event}, "timeline"), "Copy link"),
 		button("tl-around", "Zoom to it"), d.sql ? button("sql", "Open its SQL", {"data-text": d.sql}) : null),
-	figures([["When", f.momentMs(String(at)), clockAt(origin, d.start, 9)], ["Took", f.duration(d.dur), d.wait_ns ? `${f.duration(d.wait_ns)} of it waiting` : null], ["Process", who, d.node ? name(d.node) : null],
-		["Thread", group(name(thread.name || "", 40), ` ${thread.tid ?? ""}`), d.rank === null || d.rank === undefined ? null : `rank ${d.rank}`], d.source && ["Source", d.source],
-		...(d.arguments || []).map((a) => [a.name, name(valueText(a), 80)])]),
+	figures([["When", f.clockMs(String(at)), `${f.day(String(at))}, ${clockAt(origin, d.start, 9)} ${f.zone(Number(at))}`], ["Took", f.duration(d.dur), d.wait ? `then waited ${f.duration(d.wait)}` : null], ["Process", who, d.node ? name(d.node) : null],
+		["Thread", group(thread.name ? [name(thread.name, 40), " "] : "", String(thread.tid ?? "\u2013")), rank === null || rank === undefined ? null : `rank ${rank}`], d.source && ["Source", d.source],
+		...(d.arguments || []).map((a) => [LABELS[a.name] || String(a.name).replaceAll("_", " "), name(valueText(a), 80)])]),
+	d.description ? el("p", {class: "dim"}, `${d.name}: ${d.description.split(";")[0]}.`) : null,
 	(d.incidents || []).length ? el("p", {class: "line"}, "Part of: ", d.incidents.map((i) => button("open", `${i.severity}: ${i.title || i.summary || i.id}`, {"data-id": i.id}))) : null,
 	d.step ? el("p", {class: "dim"}, `In ${d.step.slow ? "a slow" : "a"} step of ${f.duration(d.step.dur)}.`) : null,
-	(d.stack || []).length ? group(el("h4", {}, "Call stack"), frames(d.stack)) : el("p", {class: "note"}, "No call stack is known of it: record without --stack=false."));
+	(d.frames || []).length ? group(el("h4", {}, "Call stack"), frames(d.frames)) : el("p", {class: "note"}, "No call stack is known of it: record without --stack=false."));
 }
 
 // tableView - the longest of what is in sight, for those who do not see the drawing or want to read it.

@@ -38,9 +38,8 @@ export class Input {
 	}
 
 	down(e) {
-		const label = e.target.closest("button");
-		if (label || (e.pointerType === "mouse" && e.button !== 0))
-			return;
+		if (e.pointerType === "mouse" && (e.button !== 0 || e.target.closest("button")))
+			return; // fingers may start on a label, which is beneath them on a phone
 		this.area.focus({preventScroll: true});
 		this.pointers.set(e.pointerId, this.at(e));
 		if (this.pointers.size === 2)
@@ -83,7 +82,7 @@ export class Input {
 		if (!this.pointers.delete(e.pointerId))
 			return;
 		this.drag = this.pointers.size ? {start: this.at(e), last: [...this.pointers.values()][0], selects: false, moved: true} : null;
-		if (e.type === "pointerup" && was && !was.pinch && !was.moved)
+		if (e.type === "pointerup" && was && !was.pinch && !was.moved && !e.target.closest("button"))
 			this.act.click(this.at(e));
 		else if (was && was.selects && was.moved)
 			this.act.selected();

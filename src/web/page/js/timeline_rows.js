@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // timeline_rows.js - the tracks of an answer as rows: processes with their threads, streams and collectives below them, GPUs
 // last. A process that is folded is one row, its collectives or its busiest thread.
-export const LANE = 17, OFF = 7;
+export const LANE = 17, OFF = 13;
 const HEAD = 22, GAP = 3, GPU = 36, LABEL = 15, MANY = 6, DEEPEST = 4;
 
 const keyOf = (g) => `${g.node}/${g.pid}`;
 
 // The processes in the order of their ranks; those without one after them, as the server has them.
 function groupsOf(answer) {
-	const groups = new Map();
+	const groups = new Map(), nodeOf = new Map(answer.tracks.filter((t) => t.group.node).map((t) => [t.group.pid, t.group]));
 	for (const t of answer.tracks) {
-		const key = keyOf(t.group);
+		const group = t.group.node ? t.group : nodeOf.get(t.group.pid) || t.group, key = keyOf(group);
 		if (!groups.has(key))
-			groups.set(key, {key, ...t.group, tracks: []});
+			groups.set(key, {key, ...group, tracks: []});
 		groups.get(key).tracks.push(t);
 	}
 	const last = (g) => g.rank === null || g.rank === undefined ? Infinity : g.rank;
@@ -31,7 +31,11 @@ export function title(g, several) {
 }
 
 const isEmpty = (t) => !t.total_ns && !t.bins.length && !t.slices.length;
-const main = (g) => g.tracks.find((t) => t.kind === "rank") || g.tracks.reduce((a, b) => b.total_ns > a.total_ns ? b : a);
+const busiest = (list) => list.reduce((a, b) => b.total_ns > a.total_ns ? b : a);
+function main(g) {
+	const threads = g.tracks.filter((t) => t.kind === "thread");
+	return g.tracks.find((t) => t.kind === "rank") || busiest(threads.length ? threads : g.tracks);
+}
 
 function depthOf(t, depths) {
 	const now = t.slices.reduce((n, s) => Math.max(n, s[4] || 0), 0), known = Math.max(depths.get(t.id) || 0, now);
@@ -44,7 +48,7 @@ export const isFolded = (key, folds, count) => folds.has(key) ? folds.get(key) :
 
 // layout - rows [{kind, key, y, h, lane (y of its first lane), label, track, group}] and their height. @wide: labels have a column of their own.
 export function layout(answer, {folds, depths, wide, field}) {
-	const groups = groupsOf(answer), several = new Set(groups.map((g) => g.node)).size > 1, rows = [];
+	const groups = groupsOf(answer), several = new Set(groups.map((g) => g.node).filter(Boolean)).size > 1, rows = [];
 	let y = 0;
 	const add = (row, h) => {
 		const label = wide ? 0 : LABEL;
