@@ -395,6 +395,8 @@ static int draw(struct timeline_view *v, struct errinfo *reterr)
 	if (r == 0)
 		r = timeline_draw_ranks(v);
 	if (r == 0)
+		r = timeline_draw_steps(v);
+	if (r == 0)
 		r = timeline_draw_gpus(v);
 	if (r == 0)
 		r = timeline_list_incidents(v, reterr);
@@ -453,6 +455,7 @@ void timeline_answer_done(struct timeline_answer *a)
 	free(a->tracks);
 	free(a->series);
 	free(a->incidents);
+	free(a->bars);
 	free(a->counts);
 	*a = (struct timeline_answer){0};
 }

@@ -60,6 +60,13 @@ struct timeline_incident {
 	bool active;
 };
 
+struct timeline_bar { /* a step, or several of a process that fall into one pixel */
+	int64_t start_ns;
+	uint64_t dur_ns;
+	uint32_t steps, slow, pid;
+	uint16_t node;
+};
+
 struct timeline_reading {
 	int64_t time_ns;
 	double value;
@@ -90,6 +97,8 @@ struct timeline_answer {
 	size_t track_count, other_tracks; /* those before and after this page */
 	struct timeline_series *series;
 	size_t series_count;
+	struct timeline_bar *bars;
+	size_t bar_count, bar_room;
 	struct timeline_incident *incidents;
 	size_t incident_count;
 	struct timeline_counts *counts;

@@ -38,6 +38,7 @@ void timeline_index_done(struct timeline_index *ix)
 	free(ix->entries);
 	free(ix->collectives);
 	free(ix->buckets);
+	free(ix->steps);
 	free(ix->gpus);
 	*ix = (struct timeline_index){0};
 }
@@ -47,6 +48,8 @@ void timeline_index_done(struct timeline_index *ix)
 static uint16_t find_node(struct timeline_index *ix, const char *name, size_t len)
 {
 	len = MIN(len, sizeof(ix->nodes[0]) - 1);
+	if (!len && ix->node_count)
+		return 0;
 	for (size_t i = ix->node_count; i-- > 0;)
 		if (!strncmp(ix->nodes[i], name, len) && !ix->nodes[i][len])
 			return (uint16_t)i;
@@ -618,6 +621,20 @@ static int list_tracks(struct timeline_index *ix)
 
 /* ---- all ---- */
 
+/* Tables of a single node's file do not all say whose they are. */
+static int name_recording(
+	struct timeline_index *ix, struct nodedb_snapshot *l, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table nodes = {0};
+	int r = nodedb_snapshot_list(l, NODEDB_NODES, &(struct scope){0}, 2, &nodes, reterr);
+	const char *name = r == 0 && nodes.row_count == 1 ? table_text(&nodes, 0, 0) : "";
+
+	if (r < 0)
+		return r;
+	find_node(ix, name, strlen(name));
+	return ix->node_count ? 0 : -ENOMEM;
+}
+
 static int begin(struct timeline_index *ix, struct nodedb_snapshot *l, struct errinfo *reterr)
 {
 	int r = nodedb_snapshot_range(l, &ix->range, reterr);
@@ -631,7 +648,9 @@ static int begin(struct timeline_index *ix, struct nodedb_snapshot *l, struct er
 		return r;
 	ix->peers[0] = (struct timeline_peer){0};
 	ix->peer_count = 1;
-	find_node(ix, "", 0);
+	r = name_recording(ix, l, reterr);
+	if (r < 0)
+		return r;
 	for (unsigned source = 0; source < WIRE_SOURCE_MAX; source++)
 		for (unsigned op = 0; op < WIRE_OP_MAX; op++)
 			if (has_stream(source, op))

@@ -84,6 +84,14 @@ struct timeline_bucket { /* all calls of a process in a bucket */
 #define TIMELINE_BUCKETS_MAX (512u << 10) /* 20 MB */
 #define TIMELINE_FINE_NS     (4 * 3600 * (int64_t)NS_PER_S)
 
+struct timeline_step {
+	int64_t start_ns;
+	uint64_t dur_ns;
+	uint32_t pid;
+	uint16_t node;
+	bool is_slow;
+};
+
 struct timeline_entry { /* a track that can be drawn */
 	enum timeline_track_kind kind;
 	uint32_t process;                       /* of processes */
@@ -94,7 +102,7 @@ struct timeline_entry { /* a track that can be drawn */
 
 struct timeline_index {
 	struct timeline_lanes lanes;
-	char (*nodes)[256];
+	char (*nodes)[256]; /* the first is that of rows that do not say: "" if there are several */
 	size_t node_count, node_room;
 	struct timeline_peer *peers; /* peers[0] is nobody */
 	size_t peer_count, peer_room;
@@ -114,6 +122,9 @@ struct timeline_index {
 	struct timeline_gpu *gpus; /* by time */
 	size_t gpu_count;
 	bool older_gpus;
+	struct timeline_step *steps; /* by time; steps_known: they were looked for */
+	size_t step_count;
+	bool steps_known;
 	struct nodedb_range range;
 	bool is_published;
 	uint64_t streams[WIRE_SOURCE_MAX]; /* a bit for each op that has a stream */
@@ -129,6 +140,20 @@ int timeline_index_load(struct timeline_index *ix, struct nodedb_snapshot *l, bo
 	atomic_uint *progress, struct errinfo *reterr);
 void timeline_index_done(struct timeline_index *ix);
 
+/* timeline_index_steps - takes over the steps of @path, which takes as long as explaining it: make
+ * the list without holding up readers, then put it into the index. */
+struct timeline_steps {
+	struct timeline_step *items;
+	size_t count, room;
+};
+int timeline_steps_load(const struct timeline_index *ix, const char *path,
+	struct timeline_steps *ret, struct errinfo *reterr);
+void timeline_index_steps(struct timeline_index *ix, struct timeline_steps *steps);
+
+/* timeline_index_step - the step of the process in which @ns lies; NULL: none is known. */
+const struct timeline_step *timeline_index_step(
+	const struct timeline_index *ix, const char *node, uint32_t pid, int64_t ns);
+
 const struct timeline_process *timeline_index_process(
 	const struct timeline_index *ix, uint16_t node, uint32_t pid);
 
@@ -143,6 +168,12 @@ struct timeline_piece {
 #define TIMELINE_PIECES 3
 int timeline_pieces(struct timeline_index *ix, const struct nodedb_slice *s, uint16_t node,
 	struct timeline_piece ret[TIMELINE_PIECES]);
+
+/* timeline_index_has_nodes - whether process ids alone do not tell processes apart. */
+static inline bool timeline_index_has_nodes(const struct timeline_index *ix)
+{
+	return ix->node_count > 2 || (ix->node_count == 2 && ix->nodes[0][0]);
+}
 
 /* timeline_index_node - the number of the slice's node; made if it is new. */
 uint16_t timeline_index_node(struct timeline_index *ix, const struct nodedb_slice *s);

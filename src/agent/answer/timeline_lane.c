@@ -21,9 +21,9 @@
 #define SHIFT_MIN   6 /* 64 ns */
 #define SHIFT_MAX   50
 #define LONG_BINS   8 /* a slice of so many bins is long */
-#define NEAR        64 /* cells from the end in which a late slice is looked for */
-#define WORK        64
-#define WORK_FREE   (64u << 20)
+#define NEAR        64 /* cells from the end: a late one is put among them */
+#define WORK        16
+#define WORK_FREE   (8u << 20)
 
 void timeline_lanes_init(struct timeline_lanes *s, int64_t origin_ns, int64_t span_ns)
 {
@@ -156,35 +156,57 @@ static void coarsen(struct timeline_lanes *s)
 	s->work = 0;
 }
 
-static struct timeline_cell *find_near(struct timeline_lane *l, uint32_t bin)
+/* The first of the cells in order whose bin is not below @bin. */
+static size_t lower_bound(const struct timeline_lane *l, int64_t bin)
 {
-	for (size_t i = l->count; i-- > 0 && l->count - i <= NEAR;) {
-		if (l->cells[i].bin == bin)
-			return &l->cells[i];
-		if (l->cells[i].bin < bin)
-			break;
+	size_t low = 0, high = l->sorted;
+
+	if (high && l->cells[high - 1].bin < bin) /* mostly: rows come in order of time, nearly */
+		return high;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (l->cells[middle].bin < bin)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return NULL;
+	return low;
 }
 
-static int put_cell(struct timeline_lanes *s, struct timeline_lane *l, struct timeline_cell cell)
+/* Adds to the cell of that bin, which stands at *at or behind it, or appends one. What is appended
+ * out of order is put in order later, so that no order of rows costs more than sorting them. */
+static int put_cell(
+	struct timeline_lanes *s, struct timeline_lane *l, size_t *at, struct timeline_cell cell)
 {
-	struct timeline_cell *c = find_near(l, cell.bin);
 	int r;
 
-	if (c) {
-		timeline_cell_add(c, &cell);
+	while (*at < l->sorted && l->cells[*at].bin < cell.bin)
+		++*at;
+	if (*at < l->sorted && l->cells[*at].bin == cell.bin) {
+		timeline_cell_add(&l->cells[*at], &cell);
+		return 0;
+	}
+	if (l->count > l->sorted && l->cells[l->count - 1].bin == cell.bin) {
+		timeline_cell_add(&l->cells[l->count - 1], &cell);
 		return 0;
 	}
 	r = ARRAY_RESERVE(l->cells, l->room, l->count + 1, SIZE_MAX / sizeof(*l->cells));
 	if (r < 0)
 		return r;
-	if (l->sorted == l->count && (!l->count || l->cells[l->count - 1].bin < cell.bin))
+	if (l->sorted == l->count && l->count - *at <= NEAR) {
+		memmove(&l->cells[*at + 1], &l->cells[*at], (l->count - *at) * sizeof(cell));
+		l->cells[*at] = cell;
 		l->sorted++;
-	l->cells[l->count++] = cell;
+	} else {
+		l->cells[l->count] = cell;
+	}
+	l->count++;
 	s->cells++;
-	if (l->count > 2 * l->sorted + 1024)
+	if (l->count > 2 * l->sorted + 1024) {
 		settle(s, l);
+		*at = lower_bound(l, cell.bin);
+	}
 	return 0;
 }
 
@@ -209,9 +231,11 @@ int timeline_lane_add(struct timeline_lanes *s, struct timeline_lane *lane, int6
 	uint32_t bin = bin_of(s, after_origin(s, start_ns));
 	uint64_t left = dur_ns;
 	uint32_t count = 1;
+	size_t at = lower_bound(lane, bin);
 	int r = 0;
 
 	lane->rows++;
+	s->added++;
 	lane->busy_ns += dur_ns;
 	for (; r == 0 && bin <= last; bin++) {
 		uint64_t part = bin == last ? left
@@ -219,7 +243,7 @@ int timeline_lane_add(struct timeline_lanes *s, struct timeline_lane *lane, int6
 						      (((int64_t)bin + 1) << s->shift) -
 							      (end - (int64_t)left));
 
-		r = put_cell(s, lane,
+		r = put_cell(s, lane, &at,
 			(struct timeline_cell){.bin = bin,
 				.count = count,
 				.busy_ns = part,
@@ -229,7 +253,7 @@ int timeline_lane_add(struct timeline_lanes *s, struct timeline_lane *lane, int6
 		count = 0;
 		s->work++;
 	}
-	while (r == 0 && (s->cells > s->cells_max || s->work > WORK * lane->rows + WORK_FREE))
+	while (r == 0 && (s->cells > s->cells_max || s->work > WORK * s->added + WORK_FREE))
 		coarsen(s);
 	return r;
 }
@@ -292,21 +316,6 @@ uint64_t timeline_lanes_rows(const struct timeline_lanes *s, int64_t from_ns, in
 	for (int64_t i = first; i <= last && i < (int64_t)s->bins; i++)
 		n += s->rows[i];
 	return n;
-}
-
-static size_t lower_bound(const struct timeline_lane *l, int64_t bin)
-{
-	size_t low = 0, high = l->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (l->cells[middle].bin < bin)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
 }
 
 int timeline_lane_sum(const struct timeline_lanes *s, const struct timeline_lane *lane,

@@ -64,7 +64,7 @@ struct timeline_lanes {
 	size_t count, room;
 	struct idmap by_key;
 	size_t cells, cells_max;
-	uint64_t work;
+	uint64_t work, added; /* cells touched since bins became wider; slices */
 	uint32_t *rows; /* by bin: how many begin there */
 	size_t bins;    /* that rows has */
 	struct timeline_long *longs;

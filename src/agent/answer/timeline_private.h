@@ -27,6 +27,7 @@ bool timeline_in_list(const char *list, const char *name);
 
 int timeline_draw_processes(struct timeline_view *v);
 int timeline_draw_ranks(struct timeline_view *v);
+int timeline_draw_steps(struct timeline_view *v);
 int timeline_draw_gpus(struct timeline_view *v);
 int timeline_list_incidents(struct timeline_view *v, struct errinfo *reterr);
 int timeline_count_calls(struct timeline_view *v, struct errinfo *reterr);

@@ -38,6 +38,7 @@ struct serve {
 #define API_TRACKS (1u << 8) /* width, kinds, offset: of a time line */
 #define API_REF    (1u << 9)
 #define API_TEXT   (1u << 10) /* q */
+#define API_TIME2  (1u << 11) /* from2, to2 */
 
 struct api_row { /* one route */
 	const char *method, *path;

@@ -18,6 +18,7 @@
 #include "base/pool.h"
 
 #define PAUSE_NS NS_PER_S
+#define STEPS_NS (15 * NS_PER_S)
 #define WAIT_MS  600
 #define NICE     5
 #define LARGE    200000 /* rows: more take longer than one waits for an answer */
@@ -32,6 +33,7 @@ struct timeline_keeper {
 	pthread_cond_t made;
 	bool is_working;
 	uint64_t next_ns; /* not before */
+	uint64_t steps_next_ns; /* the thread's own */
 	struct file_mark mark;
 	atomic_uint progress;
 };
@@ -84,6 +86,23 @@ static int load(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 	return r == 0 ? make(k, l, true, reterr) : r;
 }
 
+/* Steps of training: costly, so that those who ask are not kept waiting for them, and not at every
+ * second of a recording that grows. */
+static void find_steps(struct timeline_keeper *k)
+{
+	uint64_t began = mono_now().ns;
+	struct timeline_steps steps = {0};
+
+	if (!k->ix || began < k->steps_next_ns)
+		return;
+	if (timeline_steps_load(k->ix, k->path, &steps, NULL) == 0) {
+		pthread_rwlock_wrlock(&k->lock);
+		timeline_index_steps(k->ix, &steps);
+		pthread_rwlock_unlock(&k->lock);
+	}
+	k->steps_next_ns = mono_now().ns + MAX(STEPS_NS, 20 * (mono_now().ns - began));
+}
+
 /* On the pool's thread. */
 static bool work(void *arg, bool brief)
 {
@@ -95,14 +114,21 @@ static bool work(void *arg, bool brief)
 
 	(void)brief;
 	atomic_store(&k->progress, 0);
-	if (!grows)
+	if (!grows) {
 		publish(k, NULL);
+		k->steps_next_ns = 0;
+	}
 	r = nodedb_snapshot_read(k->path, load, k, NULL);
 	if (r < 0)
 		publish(k, NULL);
 	pthread_mutex_lock(&k->mutex);
 	k->mark = mark;
 	k->next_ns = mono_now().ns + MAX(PAUSE_NS, 5 * (mono_now().ns - began));
+	pthread_cond_broadcast(&k->made);
+	pthread_mutex_unlock(&k->mutex);
+	if (r == 0)
+		find_steps(k);
+	pthread_mutex_lock(&k->mutex);
 	k->is_working = false;
 	pthread_cond_broadcast(&k->made);
 	pthread_mutex_unlock(&k->mutex);

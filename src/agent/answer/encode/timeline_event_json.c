@@ -90,6 +90,23 @@ static void put_times(
 		json_null_member(w, "wait");
 }
 
+static void put_step(
+	struct json_writer *w, const struct timeline_event *t, const struct timeline_index *ix)
+{
+	const struct timeline_step *s =
+		ix ? timeline_index_step(ix, t->node, t->e.pid, t->e.start.ns) : NULL;
+
+	if (!s) {
+		json_null_member(w, "step");
+		return;
+	}
+	json_begin_object_member(w, "step");
+	json_int_member(w, "start", s->start_ns - ix->lanes.origin_ns);
+	json_uint_member(w, "dur", s->dur_ns);
+	json_bool_member(w, "slow", s->is_slow);
+	json_end_object(w);
+}
+
 static void put_incidents(struct json_writer *w, const struct timeline_event *t)
 {
 	json_begin_array_member(w, "incidents");
@@ -120,6 +137,7 @@ int timeline_event_json(const struct question *q, struct json_writer *w, struct 
 	put_args(w, &t.args);
 	event_json_frames(w, t.stack);
 	put_incidents(w, &t);
+	put_step(w, &t, ix);
 	json_string_member(w, "sql", t.sql);
 	put_window(q, w);
 	json_end_object(w);

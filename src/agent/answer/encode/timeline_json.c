@@ -34,7 +34,7 @@ void timeline_track_id(
 	case TRACK_HOST: buf_printf(b, "h:%u", p->pid); break;
 	case TRACK_KINDS: break;
 	}
-	if (ix->node_count > 2 && ix->nodes[p->node][0])
+	if (timeline_index_has_nodes(ix) && ix->nodes[p->node][0])
 		buf_printf(b, "@%s", ix->nodes[p->node]);
 }
 
@@ -182,6 +182,26 @@ static void put_track(struct json_writer *w, const struct timeline_answer *a,
 	json_end_object(w);
 }
 
+static void put_steps(
+	struct json_writer *w, const struct timeline_answer *a, const struct timeline_index *ix)
+{
+	json_bool_member(w, "steps_known", ix->steps_known);
+	json_begin_array_member(w, "steps");
+	for (size_t i = 0; i < a->bar_count; i++) {
+		const struct timeline_bar *b = &a->bars[i];
+
+		json_begin_array(w);
+		json_put_int(w, b->start_ns);
+		json_put_uint(w, b->dur_ns);
+		json_put_uint(w, b->slow);
+		json_put_uint(w, b->steps);
+		json_put_uint(w, b->pid);
+		json_put_string(w, ix->nodes[b->node]);
+		json_end_array(w);
+	}
+	json_end_array(w);
+}
+
 static void put_incidents(struct json_writer *w, const struct timeline_answer *a)
 {
 	json_begin_array_member(w, "incidents");
@@ -273,8 +293,7 @@ static void put_all(struct json_writer *w, const struct timeline_answer *a,
 	json_end_array(w);
 	json_uint_member(w, "more_tracks", a->other_tracks);
 	put_counts(w, a, ix);
-	json_begin_array_member(w, "steps");
-	json_end_array(w);
+	put_steps(w, a, ix);
 	put_incidents(w, a);
 	put_gpus(w, a);
 }

@@ -14,7 +14,7 @@ static void put_hit(
 	char ref[32];
 
 	buf_printf(&id, "t:%u:%u", h->pid, h->tid);
-	if (ix && ix->node_count > 2 && h->node[0])
+	if (ix && timeline_index_has_nodes(ix) && h->node[0])
 		buf_printf(&id, "@%s", h->node);
 	snprintf(ref, sizeof(ref), "e%" PRId64, h->row);
 	json_begin_object(w);

@@ -29,6 +29,8 @@ const struct api_param api_params[] = {
 	{API_TRACKS, "kinds", "string", "only these: process, rank, thread, stream, host, gpu"},
 	{API_REF, "ref", "string", "the event, as /api/v1/timeline calls it"},
 	{API_TEXT, "q", "string", "what to look for"},
+	{API_TIME2, "from2", "string", "start of the time range to compare with"},
+	{API_TIME2, "to2", "string", "end of the time range to compare with"},
 	{0, NULL, NULL, NULL},
 };
 
@@ -227,10 +229,20 @@ static int set_q(const char *v, struct answer_request *w, struct errinfo *reterr
 	return set_text(v, w->text, sizeof(w->text), "q", reterr);
 }
 
+static int set_from2(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->from2, sizeof(w->from2), "from2", reterr);
+}
+
+static int set_to2(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->to2, sizeof(w->to2), "to2", reterr);
+}
+
 /* In the order of api_params. */
 static parser *const parsers[] = {set_since, set_from, set_to, set_pid, set_rank, set_node,
 	set_source, set_op, set_limit, set_points, set_nodes, set_stacks, set_width,
-	set_offset, set_kinds, set_ref, set_q};
+	set_offset, set_kinds, set_ref, set_q, set_from2, set_to2};
 STATIC_ASSERT(ARRAY_SIZE(parsers) + 1 == ARRAY_SIZE(api_params));
 
 static int refuse(const struct api_row *row, const char *text, struct errinfo *reterr)
