@@ -235,9 +235,10 @@ async function windows(page) {
 	const asked = page.asked.slice(before).map((a) => a.url);
 	check("time: all panels are asked about the time chosen", asked.some((u) => u.includes("/incidents?")) && asked.filter((u) => /incidents|ops|gpus/.test(u)).every((u) => u.includes("since=1m")), asked);
 	let quietSince = page.asked.length;
-	for (let tries = 0; tries < 20; tries++, quietSince = page.asked.length) {
-		await page.waitForTimeout(1000); // answers to the click may still be on their way
-		if (page.asked.length === quietSince)
+	for (let tries = 0; tries < 20; tries++) {
+		quietSince = page.asked.length;
+		await page.waitForTimeout(2600); // answers to the click may still be on their way, and what a busy server put off is asked again
+		if (page.asked.length === quietSince && !page.pending.size)
 			break;
 	}
 	await page.waitForTimeout(2600);

@@ -123,7 +123,7 @@ async function event(page) {
 	const at = area.x + GUTTER + (area.width - GUTTER) * 0.15;
 	await page.mouse.move(at, row.y + 9);
 	await until("hover: the event's name and duration", async () => /cudaStreamSync, 9\.39\sms/.test(await page.innerText("#tl-tip")));
-	await page.mouse.move(at + 100, row.y + row.height - 11);
+	await page.mouse.move(at + 60, row.y + row.height - 11);
 	await until("hover: off the CPU, and who had it", async () => /waiting for a CPU, 3\.73\sms\s+the CPU was used by ingero/.test(await page.innerText("#tl-tip")));
 	await page.mouse.click(at, row.y + 9);
 	await page.waitForSelector(".tl-event");

@@ -9,6 +9,7 @@
 
 #include "agent/probe/function.h"
 #include "model/copy.h"
+#include "wire/op_kind.h"
 
 static struct event_arg *add(struct event_args *a, const char *name)
 {
@@ -64,8 +65,13 @@ static void add_call(struct event_args *a, const struct event *e)
 		return;
 	flags = f->cookie.flags;
 	if (flags & COOKIE_BYTES)
+<<<<<<< HEAD:src/agent/answer/event_args.c
 		event_arg_number(a, "bytes", (int64_t)e->arg0);
 	if (flags & COOKIE_LAUNCH)
+=======
+		perfetto_arg_number(a, "bytes", (int64_t)e->arg0);
+	if (op_kind_is_launch(e->source, e->op))
+>>>>>>> main:src/agent/export/perfetto_args.c
 		add_handle(a, "function", e->arg0);
 	if ((flags & COOKIE_ARG1_OUT) && (flags & COOKIE_BYTES) && e->arg1)
 		add_handle(a, "pointer", e->arg1);
