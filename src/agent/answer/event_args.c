@@ -28,7 +28,7 @@ void event_arg_number(struct event_args *a, const char *name, int64_t number)
 
 #define ADD_TEXT(a, name, ...)                                                                     \
 	do {                                                                                       \
-		struct event_arg *arg_ = add(a, name);                                          \
+		struct event_arg *arg_ = add(a, name);                                             \
 		snprintf(arg_->text, sizeof(arg_->text), __VA_ARGS__);                             \
 	} while (0)
 
@@ -65,13 +65,8 @@ static void add_call(struct event_args *a, const struct event *e)
 		return;
 	flags = f->cookie.flags;
 	if (flags & COOKIE_BYTES)
-<<<<<<< HEAD:src/agent/answer/event_args.c
 		event_arg_number(a, "bytes", (int64_t)e->arg0);
-	if (flags & COOKIE_LAUNCH)
-=======
-		perfetto_arg_number(a, "bytes", (int64_t)e->arg0);
 	if (op_kind_is_launch(e->source, e->op))
->>>>>>> main:src/agent/export/perfetto_args.c
 		add_handle(a, "function", e->arg0);
 	if ((flags & COOKIE_ARG1_OUT) && (flags & COOKIE_BYTES) && e->arg1)
 		add_handle(a, "pointer", e->arg1);
