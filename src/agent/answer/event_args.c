@@ -27,7 +27,7 @@ void event_arg_number(struct event_args *a, const char *name, int64_t number)
 
 #define ADD_TEXT(a, name, ...)                                                                     \
 	do {                                                                                       \
-		struct event_arg *arg_ = add(a, name);                                          \
+		struct event_arg *arg_ = add(a, name);                                             \
 		snprintf(arg_->text, sizeof(arg_->text), __VA_ARGS__);                             \
 	} while (0)
 
