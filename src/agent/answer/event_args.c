@@ -9,6 +9,7 @@
 
 #include "agent/probe/function.h"
 #include "model/copy.h"
+#include "wire/op_kind.h"
 
 static struct event_arg *add(struct event_args *a, const char *name)
 {
@@ -65,7 +66,7 @@ static void add_call(struct event_args *a, const struct event *e)
 	flags = f->cookie.flags;
 	if (flags & COOKIE_BYTES)
 		event_arg_number(a, "bytes", (int64_t)e->arg0);
-	if (flags & COOKIE_LAUNCH)
+	if (op_kind_is_launch(e->source, e->op))
 		add_handle(a, "function", e->arg0);
 	if ((flags & COOKIE_ARG1_OUT) && (flags & COOKIE_BYTES) && e->arg1)
 		add_handle(a, "pointer", e->arg1);
