@@ -65,10 +65,11 @@ static void test_edges(void **state)
 	timeline_lanes_init(&set, ORIGIN, 1000);
 	assert_int_equal(set.shift, 6); /* 64 ns */
 	assert_int_equal(timeline_lane_find(&set, &key, &lane), 0);
-	timeline_lane_add(&set, lane, ORIGIN + 0, 64, 1);   /* a whole bin */
-	timeline_lane_add(&set, lane, ORIGIN + 127, 2, 2);  /* the last of one, the first of the next */
-	timeline_lane_add(&set, lane, ORIGIN + 192, 0, 3);  /* a moment */
-	timeline_lane_add(&set, lane, ORIGIN - 10, 20, 4);  /* begins before the origin */
+	timeline_lane_add(&set, lane, ORIGIN + 0, 64, 1); /* a whole bin */
+	timeline_lane_add(
+		&set, lane, ORIGIN + 127, 2, 2); /* the last of one, the first of the next */
+	timeline_lane_add(&set, lane, ORIGIN + 192, 0, 3); /* a moment */
+	timeline_lane_add(&set, lane, ORIGIN - 10, 20, 4); /* begins before the origin */
 	timeline_lanes_settle(&set);
 	s = sum(&set, lane, 0, 1000, 6);
 	assert_int_equal(s.by_bin[0], 64 + 20);
@@ -102,8 +103,7 @@ static void test_levels(void **state)
 	for (int i = 0; i < 1009; i++) {
 		uint64_t start = draw(&rng, 4000), dur = draw(&rng, 300);
 
-		assert_int_equal(
-			timeline_lane_add(&set, lane, ORIGIN + (int64_t)start, dur, 5), 0);
+		assert_int_equal(timeline_lane_add(&set, lane, ORIGIN + (int64_t)start, dur, 5), 0);
 		ns += dur;
 	}
 	timeline_lanes_settle(&set);
@@ -140,7 +140,8 @@ static void test_coarsening(void **state)
 	for (int i = 0; i < 20011; i++) {
 		uint64_t at = draw(&rng, 1 << 20), dur = draw(&rng, 5000);
 
-		assert_int_equal(timeline_lane_add(&set, lanes[i & 3], ORIGIN + (int64_t)at, dur, 1), 0);
+		assert_int_equal(
+			timeline_lane_add(&set, lanes[i & 3], ORIGIN + (int64_t)at, dur, 1), 0);
 		assert_int_equal(timeline_lanes_row(&set, ORIGIN + (int64_t)at), 0);
 		ns[i & 3] += dur;
 	}

@@ -22,7 +22,7 @@ struct answer_request { /* as asked; 0 and "" are not */
 	uint64_t since_ns;
 	bool all;
 	bool until_now; /* a live recording ends now, not with its last event */
-	char from[ANSWER_TEXT_MAX], to[ANSWER_TEXT_MAX]; /* as --from and --to */
+	char from[ANSWER_TEXT_MAX], to[ANSWER_TEXT_MAX];   /* as --from and --to */
 	char from2[ANSWER_TEXT_MAX], to2[ANSWER_TEXT_MAX]; /* of the time it is compared with */
 	uint32_t pids[ANSWER_PIDS_MAX];
 	size_t pid_count;
@@ -35,8 +35,8 @@ struct answer_request { /* as asked; 0 and "" are not */
 	size_t last;    /* figures of the newest so many rows alone */
 	size_t points;  /* of a series; nodes of a flame graph; pixels of a time line */
 	size_t offset;  /* so many of what the answer lists come before */
-	char kinds[ANSWER_TEXT_MAX]; /* of tracks, separated by commas */
-	char text[ANSWER_TEXT_MAX];  /* what is looked for */
+	char kinds[ANSWER_TEXT_MAX];           /* of tracks, separated by commas */
+	char text[ANSWER_TEXT_MAX];            /* what is looked for */
 	const struct timeline_index *timeline; /* of the recording; NULL: none is at hand */
 	unsigned timeline_progress;            /* of making it, of 1000 */
 	bool stacks;

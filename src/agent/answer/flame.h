@@ -20,7 +20,7 @@ struct flame_name {
 };
 
 struct flame_node {
-	uint64_t self, total; /* of calls that ended here; with all below, after flame_finish() */
+	uint64_t self, total;   /* of calls that ended here; with all below, after flame_finish() */
 	uint64_t self2, total2; /* the same of what it is compared with */
 	uint32_t parent, name;
 	uint32_t child, next; /* largest first; 0: none */

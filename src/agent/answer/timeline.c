@@ -16,11 +16,11 @@
 #include "base/array.h"
 #include "base/hash.h"
 
-#define WIDTH_DEFAULT  1000
-#define ROWS_MAX       30000 /* read one by one: 40 ms */
-#define SLICES_MAX     12000 /* of an answer: 0.5 MB of JSON */
-#define TRACK_SLICES   1024  /* of a track, or two for each pixel */
-#define NAMES_MAX      4096
+#define WIDTH_DEFAULT 1000
+#define ROWS_MAX      30000 /* read one by one: 40 ms */
+#define SLICES_MAX    12000 /* of an answer: 0.5 MB of JSON */
+#define TRACK_SLICES  1024  /* of a track, or two for each pixel */
+#define NAMES_MAX     4096
 
 const char *const timeline_track_names[TRACK_KINDS] = {
 	[TRACK_PROCESS] = "process",
@@ -71,8 +71,8 @@ int timeline_peer_name(struct timeline_view *v, unsigned peer)
 
 /* ---- which tracks ---- */
 
-static bool is_asked(const struct question *q, const struct timeline_index *ix,
-	const struct timeline_entry *e)
+static bool is_asked(
+	const struct question *q, const struct timeline_index *ix, const struct timeline_entry *e)
 {
 	const struct timeline_process *p = &ix->processes[e->process];
 	bool found = !q->scope.pid_count;
@@ -313,7 +313,9 @@ static int sum_slices(struct timeline_view *v, struct timeline_list *l, bool pee
 		int64_t from = MAX(s->start_ns, begin);
 		int64_t to = MIN(s->start_ns + (int64_t)s->dur_ns, end);
 
-		if (!s->depth && from <= to)
+		bool inside = v->ix->is_published ? s->depth > 0 : s->nested;
+
+		if (!inside && from <= to)
 			r = timeline_lane_add(&set, &lane, from, (uint64_t)(to - from), s->op);
 	}
 	v->first_bin = first;

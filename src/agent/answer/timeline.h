@@ -45,11 +45,10 @@ struct timeline_track {
 	const struct timeline_entry *entry;
 	uint32_t tid;
 	uint64_t stream;
-	const char *name; /* of a thread; "" */
+	const char *name;  /* of a thread; "" */
 	uint64_t total_ns; /* of the whole recording */
 	unsigned shift;    /* of its bins: no narrower than what they are made of */
 	struct timeline_list calls, waiting, blocked;
-	uint64_t left_out; /* slices */
 };
 
 struct timeline_incident {
@@ -88,8 +87,8 @@ struct timeline_counts { /* by process */
 struct timeline_answer {
 	int64_t origin_ns, from_ns, to_ns; /* from and to after the origin */
 	int64_t begin_ns, end_ns;
-	unsigned shift; /* bins of 1 << shift ns */
-	bool is_events; /* every row is there */
+	unsigned shift;                 /* bins of 1 << shift ns */
+	bool is_events;                 /* every row is there */
 	int waiting_name, blocked_name; /* of the kinds of stays off the CPU */
 	char (*names)[64];
 	size_t name_count, name_room;

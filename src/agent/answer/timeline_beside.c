@@ -52,8 +52,8 @@ static int map_tracks(struct timeline_view *v, enum timeline_track_kind kind, st
 		struct timeline_track *t = &v->a->tracks[i];
 
 		if (t->kind == kind)
-			r = idmap_put(ret,
-				((uint64_t)t->process->node << 32 | t->process->pid) + 1, t);
+			r = idmap_put(
+				ret, ((uint64_t)t->process->node << 32 | t->process->pid) + 1, t);
 	}
 	return r;
 }
@@ -67,7 +67,8 @@ static uint64_t share(uint64_t whole, int64_t at, int64_t width)
 	return (uint64_t)((__uint128_t)whole * (uint64_t)at / (uint64_t)width);
 }
 
-static int spread(struct timeline_view *v, struct timeline_track *t, const struct timeline_bucket *b)
+static int spread(
+	struct timeline_view *v, struct timeline_track *t, const struct timeline_bucket *b)
 {
 	int64_t width = v->ix->bucket_ns, start = b->start_ns - v->a->origin_ns;
 	int64_t first = MAX(start, v->a->from_ns) >> t->shift;
@@ -131,8 +132,8 @@ static size_t first_collective(const struct timeline_index *ix, int64_t from_ns)
 	return low;
 }
 
-static int add_slice(struct timeline_view *v, struct timeline_track *t,
-	const struct timeline_collective *c)
+static int add_slice(
+	struct timeline_view *v, struct timeline_track *t, const struct timeline_collective *c)
 {
 	struct timeline_list *l = &t->calls;
 	int r = ARRAY_RESERVE(
@@ -175,8 +176,8 @@ static uint64_t part(const struct timeline_view *v, int64_t start_ns, uint64_t d
 	return to > from ? (uint64_t)(to - from) : 0;
 }
 
-static int add_bins(struct timeline_view *v, struct timeline_track *t,
-	const struct timeline_collective *c)
+static int add_bins(
+	struct timeline_view *v, struct timeline_track *t, const struct timeline_collective *c)
 {
 	uint64_t dur = timeline_collective_ns(c), wait = timeline_collective_wait(c);
 	int64_t start = c->start_ns - v->a->origin_ns;
@@ -200,8 +201,8 @@ static int draw_ranks(struct timeline_view *v, struct idmap *tracks)
 {
 	const struct timeline_index *ix = v->ix;
 	size_t limit = MAX((size_t)1024, 2 * v->width), n = 0;
-	size_t first = first_collective(
-		ix, v->q->scope.from_ns - (int64_t)ix->longest_collective_ns);
+	size_t first =
+		first_collective(ix, v->q->scope.from_ns - (int64_t)ix->longest_collective_ns);
 	bool many;
 	int r = 0;
 
@@ -209,8 +210,7 @@ static int draw_ranks(struct timeline_view *v, struct idmap *tracks)
 		if (ix->collectives[i].start_ns > v->q->scope.to_ns)
 			break;
 		n += is_in(v, &ix->collectives[i]) &&
-		     track_of(tracks, ix->collectives[i].node,
-				ix->collectives[i].pid) != NULL;
+		     track_of(tracks, ix->collectives[i].node, ix->collectives[i].pid) != NULL;
 	}
 	many = n > limit * tracks->used / 2 || n > SLICES_MAX;
 	for (size_t i = first; r == 0 && i < ix->collective_count; i++) {
@@ -259,8 +259,7 @@ static struct timeline_series *find_series(
 	if (!a->series)
 		return NULL;
 	s = &a->series[a->series_count++];
-	*s = (struct timeline_series){
-		.node = v->ix->nodes[g->node], .gpu = g->gpu, .field = field};
+	*s = (struct timeline_series){.node = v->ix->nodes[g->node], .gpu = g->gpu, .field = field};
 	return s;
 }
 
@@ -325,8 +324,7 @@ static void take_incident(
 	snprintf(i->id, sizeof(i->id), "%s", table_text(t, row, table_column(t, "id")));
 	snprintf(i->severity, sizeof(i->severity), "%s",
 		table_text(t, row, table_column(t, "severity")));
-	snprintf(i->title, sizeof(i->title), "%s",
-		table_text(t, row, table_column(t, "summary")));
+	snprintf(i->title, sizeof(i->title), "%s", table_text(t, row, table_column(t, "summary")));
 	snprintf(i->node, sizeof(i->node), "%s", table_text(t, row, table_column(t, "node")));
 }
 

@@ -11,9 +11,9 @@
 #include "agent/answer/timeline_private.h"
 #include "base/text.h"
 
-struct reference { /* what a name means */
-	int64_t row;                 /* of `events`; or */
-	int64_t start_ns;            /* of a collective, */
+struct reference {        /* what a name means */
+	int64_t row;      /* of `events`; or */
+	int64_t start_ns; /* of a collective, */
 	uint64_t pid, tid, op;
 };
 
@@ -71,8 +71,7 @@ static int find_collective(const struct question *q, const struct reference *ref
 	struct scope scope = {.from_ns = ref->start_ns, .to_ns = ref->start_ns};
 	size_t count = 0;
 	bool truncated;
-	int r = nodedb_snapshot_collectives(
-		q->snapshot, &scope, &rows, &count, &truncated, reterr);
+	int r = nodedb_snapshot_collectives(q->snapshot, &scope, &rows, &count, &truncated, reterr);
 
 	for (size_t i = 0; r == 0 && i < count; i++)
 		if (rows[i].pid == ref->pid && rows[i].tid == ref->tid && rows[i].op == ref->op) {
@@ -95,10 +94,8 @@ static int load_event(const struct question *q, const struct reference *ref,
 	event_args_call(&t->e, !nodedb_snapshot_is_ours(q->snapshot), &t->args);
 	if (t->e.source != SOURCE_NCCL)
 		return 0;
-	same = (struct reference){.start_ns = t->e.start.ns,
-		.pid = t->e.pid,
-		.tid = t->e.tid,
-		.op = t->e.op};
+	same = (struct reference){
+		.start_ns = t->e.start.ns, .pid = t->e.pid, .tid = t->e.tid, .op = t->e.op};
 	r = find_collective(q, &same, &t->collective, reterr);
 	t->has_collective = r > 0;
 	return MIN(r, 0);
@@ -131,7 +128,8 @@ static int load_collective(const struct question *q, const struct reference *ref
 }
 
 /* Incidents of its process, or of none in particular, that it overlaps. */
-static int load_incidents(const struct question *q, struct timeline_event *t, struct errinfo *reterr)
+static int load_incidents(
+	const struct question *q, struct timeline_event *t, struct errinfo *reterr)
 {
 	struct question asked = *q;
 	struct timeline_answer a = {.from_ns = t->e.start.ns, .to_ns = event_end_ns(&t->e)};

@@ -10,11 +10,11 @@
 struct timeline_event {
 	struct event e;
 	char node[256];
-	int64_t row;                   /* of `events`; 0: only a collective */
-	bool has_collective;           /* with what it has beyond an event: */
+	int64_t row;         /* of `events`; 0: only a collective */
+	bool has_collective; /* with what it has beyond an event: */
 	struct collective_row collective;
 	struct event_args args;
-	struct stack *stack; /* NULL: none is stored */
+	struct stack *stack;                 /* NULL: none is stored */
 	struct timeline_incident *incidents; /* that it lies in; their times are since 1970 */
 	size_t incident_count;
 	char sql[256]; /* that selects it */

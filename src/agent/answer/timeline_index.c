@@ -144,10 +144,8 @@ int timeline_pieces(struct timeline_index *ix, const struct nodedb_slice *s, uin
 	if (is_call && !ix->is_published && !(s->flags & WIRE_NESTED) &&
 		ix->streams[s->source] >> s->op & 1) {
 		ret[n] = ret[0];
-		ret[n].key = (struct timeline_key){.pid = s->pid,
-			.node = node,
-			.stream = s->stream,
-			.kind = TIMELINE_STREAM};
+		ret[n].key = (struct timeline_key){
+			.pid = s->pid, .node = node, .stream = s->stream, .kind = TIMELINE_STREAM};
 		n++;
 	}
 	return n;
@@ -159,8 +157,8 @@ struct loading {
 	int64_t first_row, row_span;
 };
 
-static int add_piece(struct timeline_index *ix, const struct timeline_piece *p,
-	const struct nodedb_slice *s)
+static int add_piece(
+	struct timeline_index *ix, const struct timeline_piece *p, const struct nodedb_slice *s)
 {
 	struct timeline_lane *lane;
 	bool nested = p->nested;
@@ -198,8 +196,8 @@ static int add_slice(void *arg, const struct nodedb_slice *s)
 	for (int i = 0; r == 0 && i < n; i++)
 		r = add_piece(ix, &pieces[i], s);
 	if (r == 0 && s->dur_ns >= (uint64_t)ix->lanes.long_ns)
-		r = timeline_lanes_long(&ix->lanes,
-			&(struct timeline_long){s->start_ns, s->dur_ns, s->row});
+		r = timeline_lanes_long(
+			&ix->lanes, &(struct timeline_long){s->start_ns, s->dur_ns, s->row});
 	ix->last_row = MAX(ix->last_row, s->row);
 	if (++ix->rows % PROGRESS_ROWS == 0 && g->progress && g->row_span > 0)
 		atomic_store(g->progress,
@@ -221,8 +219,8 @@ static void take_process(
 	if (rank >= 0 && sql_table_cell(t, i, rank)->type == SQL_INT)
 		p->rank = (int32_t)table_int(t, i, rank);
 	snprintf(p->comm, sizeof(p->comm), "%s", table_text(t, i, table_column(t, "comm")));
-	snprintf(p->command, sizeof(p->command), "%s",
-		table_text(t, i, table_column(t, "cmdline")));
+	snprintf(
+		p->command, sizeof(p->command), "%s", table_text(t, i, table_column(t, "cmdline")));
 }
 
 static uint64_t process_id(uint16_t node, uint32_t pid)
@@ -230,8 +228,8 @@ static uint64_t process_id(uint16_t node, uint32_t pid)
 	return ((uint64_t)node << 32 | pid) + 1;
 }
 
-static struct timeline_process *find_process(struct idmap *at, struct timeline_process *list,
-	size_t *count, uint16_t node, uint32_t pid)
+static struct timeline_process *find_process(
+	struct idmap *at, struct timeline_process *list, size_t *count, uint16_t node, uint32_t pid)
 {
 	struct timeline_process *p = idmap_get(at, process_id(node, pid));
 
@@ -324,15 +322,6 @@ static int load_processes(
 	return 0;
 }
 
-const struct timeline_process *timeline_index_process(
-	const struct timeline_index *ix, uint16_t node, uint32_t pid)
-{
-	for (size_t i = 0; i < ix->process_count; i++)
-		if (ix->processes[i].pid == pid && ix->processes[i].node == node)
-			return &ix->processes[i];
-	return NULL;
-}
-
 /* ---- collectives ---- */
 
 static void take_collective(
@@ -418,8 +407,8 @@ static int add_bucket(void *arg, const struct nodedb_bucket *b)
 {
 	struct bucketing *g = arg;
 	uint16_t node = find_node(g->ix, b->node, b->node_len);
-	struct timeline_cell sum, one = {.lead_ns = (float)b->busy_ns,
-					 .name = TIMELINE_NAME(b->source, b->op)};
+	struct timeline_cell sum,
+		one = {.lead_ns = (float)b->busy_ns, .name = TIMELINE_NAME(b->source, b->op)};
 	struct timeline_bucket *to = NULL;
 	int r;
 
@@ -523,8 +512,7 @@ static bool make_entry(const struct timeline_index *ix, const struct idmap *proc
 		[TIMELINE_BLOCKED] = TRACK_THREAD,
 		[TIMELINE_STREAM] = TRACK_STREAM,
 		[TIMELINE_HOST] = TRACK_HOST};
-	uintptr_t process =
-		(uintptr_t)idmap_get(processes, process_id(l->key.node, l->key.pid));
+	uintptr_t process = (uintptr_t)idmap_get(processes, process_id(l->key.node, l->key.pid));
 
 	if (!process)
 		return false;
@@ -600,8 +588,7 @@ static int list_tracks(struct timeline_index *ix)
 	int r = list ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < ix->process_count; i++)
-		r = idmap_put(&processes,
-			process_id(ix->processes[i].node, ix->processes[i].pid),
+		r = idmap_put(&processes, process_id(ix->processes[i].node, ix->processes[i].pid),
 			(void *)(uintptr_t)(i + 1));
 	for (size_t i = 0; r == 0 && i < ix->lanes.count; i++)
 		if (make_entry(ix, &processes, ix->lanes.list[i], &list[n]))
@@ -655,8 +642,7 @@ static int begin(struct timeline_index *ix, struct nodedb_snapshot *l, struct er
 		for (unsigned op = 0; op < WIRE_OP_MAX; op++)
 			if (has_stream(source, op))
 				ix->streams[source] |= OP_BIT(op);
-	timeline_lanes_init(
-		&ix->lanes, ix->range.first_ns, ix->range.last_ns - ix->range.first_ns);
+	timeline_lanes_init(&ix->lanes, ix->range.first_ns, ix->range.last_ns - ix->range.first_ns);
 	return 0;
 }
 

@@ -67,8 +67,8 @@ extern const struct timeline_gpu_field timeline_gpu_fields[5];
 
 enum timeline_track_kind {
 	TRACK_PROCESS, /* all its calls, stored or not, by buckets */
-	TRACK_RANK,   /* collectives */
-	TRACK_THREAD, /* calls, and when it had no CPU */
+	TRACK_RANK,    /* collectives */
+	TRACK_THREAD,  /* calls, and when it had no CPU */
 	TRACK_STREAM,
 	TRACK_HOST,
 	TRACK_KINDS
@@ -94,8 +94,8 @@ struct timeline_step {
 
 struct timeline_entry { /* a track that can be drawn */
 	enum timeline_track_kind kind;
-	uint32_t process;                       /* of processes */
-	const struct timeline_lane *lane;       /* TRACK_RANK: NULL; of a thread its calls */
+	uint32_t process;                              /* of processes */
+	const struct timeline_lane *lane;              /* TRACK_RANK: NULL; of a thread its calls */
 	const struct timeline_lane *waiting, *blocked; /* TRACK_THREAD; NULL: none */
 	uint64_t total_ns;
 };
@@ -114,7 +114,7 @@ struct timeline_index {
 	struct timeline_collective *collectives; /* by time */
 	size_t collective_count;
 	uint64_t longest_collective_ns;
-	bool older_collectives; /* there are more */
+	bool older_collectives;          /* there are more */
 	struct timeline_bucket *buckets; /* by time */
 	size_t bucket_count;
 	int64_t bucket_ns;
@@ -128,7 +128,7 @@ struct timeline_index {
 	struct nodedb_range range;
 	bool is_published;
 	uint64_t streams[WIRE_SOURCE_MAX]; /* a bit for each op that has a stream */
-	bool has_rows; /* lanes are there */
+	bool has_rows;                     /* lanes are there */
 	int64_t last_row;
 	uint64_t rows, skipped_rows;
 };
@@ -153,9 +153,6 @@ void timeline_index_steps(struct timeline_index *ix, struct timeline_steps *step
 /* timeline_index_step - the step of the process in which @ns lies; NULL: none is known. */
 const struct timeline_step *timeline_index_step(
 	const struct timeline_index *ix, const char *node, uint32_t pid, int64_t ns);
-
-const struct timeline_process *timeline_index_process(
-	const struct timeline_index *ix, uint16_t node, uint32_t pid);
 
 /* What of a row is drawn on which lane: up to three pieces. */
 struct timeline_piece {

@@ -20,7 +20,7 @@
 #define BINS_WANTED (1u << 18)
 #define SHIFT_MIN   6 /* 64 ns */
 #define SHIFT_MAX   50
-#define LONG_BINS   8 /* a slice of so many bins is long */
+#define LONG_BINS   8  /* a slice of so many bins is long */
 #define NEAR        64 /* cells from the end: a late one is put among them */
 #define WORK        16
 #define WORK_FREE   (8u << 20)
@@ -161,8 +161,8 @@ static size_t lower_bound(const struct timeline_lane *l, int64_t bin)
 {
 	size_t low = 0, high = l->sorted;
 
-	if (high && l->cells[high - 1].bin < bin) /* mostly: rows come in order of time, nearly */
-		return high;
+	if (high && l->cells[high - 1].bin <= bin) /* mostly: rows come in order of time, nearly */
+		return high - (l->cells[high - 1].bin == bin);
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -238,10 +238,11 @@ int timeline_lane_add(struct timeline_lanes *s, struct timeline_lane *lane, int6
 	s->added++;
 	lane->busy_ns += dur_ns;
 	for (; r == 0 && bin <= last; bin++) {
-		uint64_t part = bin == last ? left
-					    : (uint64_t)MIN((int64_t)left,
-						      (((int64_t)bin + 1) << s->shift) -
-							      (end - (int64_t)left));
+		uint64_t part =
+			bin == last
+				? left
+				: (uint64_t)MIN((int64_t)left,
+					  (((int64_t)bin + 1) << s->shift) - (end - (int64_t)left));
 
 		r = put_cell(s, lane, &at,
 			(struct timeline_cell){.bin = bin,

@@ -45,9 +45,9 @@ struct timeline_lane {
 	char name[16]; /* of its thread; "": not known */
 	int32_t rank;  /* -1: not known */
 	uint64_t rows, busy_ns;
-	int64_t open_end_ns; /* end of the last call that is not inside another */
+	int64_t open_end_ns;         /* end of the last call that is not inside another */
 	struct timeline_cell *cells; /* by bin */
-	size_t count, room, sorted; /* the first so many are in order */
+	size_t count, room, sorted;  /* the first so many are in order */
 };
 
 struct timeline_long { /* a slice that is longer than long_ns of its set */
@@ -65,8 +65,8 @@ struct timeline_lanes {
 	struct idmap by_key;
 	size_t cells, cells_max;
 	uint64_t work, added; /* cells touched since bins became wider; slices */
-	uint32_t *rows; /* by bin: how many begin there */
-	size_t bins;    /* that rows has */
+	uint32_t *rows;       /* by bin: how many begin there */
+	size_t bins;          /* that rows has */
 	struct timeline_long *longs;
 	size_t long_count, long_room;
 	uint64_t other_rows; /* of lanes beyond TIMELINE_LANES_MAX */

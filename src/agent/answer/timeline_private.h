@@ -8,10 +8,10 @@ struct timeline_view { /* an answer in the making */
 	const struct question *q;
 	const struct timeline_index *ix;
 	struct timeline_answer *a;
-	size_t width;      /* pixels */
-	int64_t early_ns;  /* from here on rows are read: those before it that matter are long */
-	int64_t first_bin; /* to be added to bins that are being summed up */
-	size_t slices;     /* so far */
+	size_t width;       /* pixels */
+	int64_t early_ns;   /* from here on rows are read: those before it that matter are long */
+	int64_t first_bin;  /* to be added to bins that are being summed up */
+	size_t slices;      /* so far */
 	struct idmap lists; /* by lane: where its slices go */
 	struct idmap names;
 	int op_names[WIRE_SOURCE_MAX * WIRE_OP_MAX]; /* of the answer's names; -1: not yet */

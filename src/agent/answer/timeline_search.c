@@ -53,8 +53,8 @@ static bool choose_ops(const char *text, uint64_t ops[WIRE_SOURCE_MAX])
 	return any;
 }
 
-static int count_calls(const struct question *q, const uint64_t ops[WIRE_SOURCE_MAX],
-	uint64_t *ret, struct errinfo *reterr)
+static int count_calls(const struct question *q, const uint64_t ops[WIRE_SOURCE_MAX], uint64_t *ret,
+	struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table t = {0};
 	int r = nodedb_snapshot_list(q->snapshot, NODEDB_OP_SUMS, &q->scope, 0, &t, reterr);
@@ -64,23 +64,22 @@ static int count_calls(const struct question *q, const uint64_t ops[WIRE_SOURCE_
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
 		int64_t s = table_int(&t, i, source), o = table_int(&t, i, op);
 
-		if (s >= 0 && s < WIRE_SOURCE_MAX && o >= 0 && o < WIRE_OP_MAX &&
-			ops[s] >> o & 1)
+		if (s >= 0 && s < WIRE_SOURCE_MAX && o >= 0 && o < WIRE_OP_MAX && ops[s] >> o & 1)
 			*ret += (uint64_t)table_int(&t, i, calls);
 	}
 	return r;
 }
 
-static void choose_tracks(const struct timeline_index *ix, const char *text, struct timeline_hits *h)
+static void choose_tracks(
+	const struct timeline_index *ix, const char *text, struct timeline_hits *h)
 {
 	for (size_t i = 0; i < ix->entry_count; i++) {
 		const struct timeline_entry *e = &ix->entries[i];
 		const struct timeline_process *p = &ix->processes[e->process];
 		const char *thread = e->kind == TRACK_THREAD && e->lane ? e->lane->name : "";
 
-		if (!has(thread, text) &&
-			(e->kind == TRACK_STREAM ||
-				(!has(p->comm, text) && !has(p->command, text))))
+		if (!has(thread, text) && (e->kind == TRACK_STREAM ||
+						  (!has(p->comm, text) && !has(p->command, text))))
 			continue;
 		if (h->track_count == ARRAY_SIZE(h->tracks)) {
 			h->truncated = true;
@@ -95,10 +94,8 @@ int answer_timeline_search(const struct question *q, const struct timeline_index
 {
 	_cleanup_(timeline_hits_done) struct timeline_hits h = {0};
 	const char *text = q->request->text;
-	struct nodedb_search what = {.scope = q->scope,
-		.frame = text,
-		.limit = TIMELINE_HITS,
-		.looked_at = LOOKED_AT};
+	struct nodedb_search what = {
+		.scope = q->scope, .frame = text, .limit = TIMELINE_HITS, .looked_at = LOOKED_AT};
 	bool any, more = false;
 	int r = 0;
 

@@ -51,7 +51,8 @@ void response_cache_free(struct response_cache *k)
 	free(k);
 }
 
-static bool is_good(const struct response_cache_slot *s, const struct file_mark *now, uint64_t age_ns)
+static bool is_good(
+	const struct response_cache_slot *s, const struct file_mark *now, uint64_t age_ns)
 {
 	return age_ns < RESPONSE_CACHE_NS ||
 	       (age_ns < RESPONSE_CACHE_SAME_NS && file_mark_same(&s->mark, now));

@@ -32,7 +32,7 @@ struct timeline_keeper {
 	pthread_mutex_t mutex; /* of the following */
 	pthread_cond_t made;
 	bool is_working;
-	uint64_t next_ns; /* not before */
+	uint64_t next_ns;       /* not before */
 	uint64_t steps_next_ns; /* the thread's own */
 	struct file_mark mark;
 	atomic_uint progress;
@@ -52,8 +52,8 @@ static void publish(struct timeline_keeper *k, struct timeline_index *ix)
 }
 
 /* An index with or without the rows of events. */
-static int make(struct timeline_keeper *k, struct nodedb_snapshot *l, bool rows,
-	struct errinfo *reterr)
+static int make(
+	struct timeline_keeper *k, struct nodedb_snapshot *l, bool rows, struct errinfo *reterr)
 {
 	struct timeline_index *ix = calloc(1, sizeof(*ix));
 	int r = ix ? timeline_index_load(ix, l, rows, &k->progress, reterr) : -ENOMEM;

@@ -147,8 +147,8 @@ static int find_floor(const struct flame *f, size_t max, uint64_t *ret)
 	return 0;
 }
 
-static void put_node(struct json_writer *w, const struct flame *f, uint32_t node, int64_t parent,
-	bool compared)
+static void put_node(
+	struct json_writer *w, const struct flame *f, uint32_t node, int64_t parent, bool compared)
 {
 	static const char *const kinds[] = {
 		[FLAME_NATIVE] = "native", [FLAME_PYTHON] = "python", [FLAME_CALL] = "call"};
@@ -167,8 +167,8 @@ static void put_node(struct json_writer *w, const struct flame *f, uint32_t node
 }
 
 /* Each node after its parent, whose place in the list is remembered in @places. */
-static uint64_t put_tree(
-	struct json_writer *w, const struct flame *f, uint64_t floor, uint32_t *places, bool compared)
+static uint64_t put_tree(struct json_writer *w, const struct flame *f, uint64_t floor,
+	uint32_t *places, bool compared)
 {
 	uint64_t left_out = f->left_out;
 	uint32_t node = 0, count = 0;

@@ -36,8 +36,8 @@ static void put_args(struct json_writer *w, const struct event_args *args)
 	json_end_array(w);
 }
 
-static void put_process(struct json_writer *w, const struct timeline_event *t,
-	const struct timeline_index *ix)
+static void put_process(
+	struct json_writer *w, const struct timeline_event *t, const struct timeline_index *ix)
 {
 	const struct timeline_process *p = NULL;
 

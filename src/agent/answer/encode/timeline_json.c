@@ -52,7 +52,7 @@ static void put_name(struct json_writer *w, const struct timeline_track *t)
 		break;
 	case TRACK_THREAD:
 		snprintf(name, sizeof(name), "%s %u",
-			t->name[0]              ? t->name
+			t->name[0]            ? t->name
 			: t->process->comm[0] ? t->process->comm
 					      : "thread",
 			t->tid);
@@ -282,8 +282,8 @@ static void put_names(struct json_writer *w, const struct timeline_answer *a)
 	json_end_array(w);
 }
 
-static void put_all(struct json_writer *w, const struct timeline_answer *a,
-	const struct timeline_index *ix)
+static void put_all(
+	struct json_writer *w, const struct timeline_answer *a, const struct timeline_index *ix)
 {
 	put_times(w, a);
 	put_names(w, a);
@@ -309,8 +309,8 @@ int timeline_json(const struct question *q, struct json_writer *w, struct errinf
 		return r;
 	json_begin_object(w);
 	json_bool_member(w, "ready", ix && ix->has_rows);
-	json_double_member(w, "progress",
-		ix && ix->has_rows ? 1 : q->request->timeline_progress / 1000.0);
+	json_double_member(
+		w, "progress", ix && ix->has_rows ? 1 : q->request->timeline_progress / 1000.0);
 	put_all(w, &a, ix ? ix : &none);
 	return answer_end(q, w, a.truncated);
 }

@@ -37,8 +37,7 @@ static void reply_kept(
 static void reply_timeline(
 	struct serve_call *c, const struct api_row *row, struct answer_request *request)
 {
-	request->timeline =
-		timeline_keeper_begin(c->serve->timeline, &request->timeline_progress);
+	request->timeline = timeline_keeper_begin(c->serve->timeline, &request->timeline_progress);
 	reply(c, row, request);
 	timeline_keeper_end(c->serve->timeline);
 }

@@ -201,8 +201,7 @@ static int set_offset(const char *v, struct answer_request *w, struct errinfo *r
 
 static int set_kinds(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
-	static const char *const known[] = {
-		"process", "rank", "thread", "stream", "host", "gpu"};
+	static const char *const known[] = {"process", "rank", "thread", "stream", "host", "gpu"};
 
 	for (const char *p = v; *p;) {
 		size_t len = strcspn(p, ","), i = 0;
@@ -241,8 +240,8 @@ static int set_to2(const char *v, struct answer_request *w, struct errinfo *rete
 
 /* In the order of api_params. */
 static parser *const parsers[] = {set_since, set_from, set_to, set_pid, set_rank, set_node,
-	set_source, set_op, set_limit, set_points, set_nodes, set_stacks, set_width,
-	set_offset, set_kinds, set_ref, set_q, set_from2, set_to2};
+	set_source, set_op, set_limit, set_points, set_nodes, set_stacks, set_width, set_offset,
+	set_kinds, set_ref, set_q, set_from2, set_to2};
 STATIC_ASSERT(ARRAY_SIZE(parsers) + 1 == ARRAY_SIZE(api_params));
 
 static int refuse(const struct api_row *row, const char *text, struct errinfo *reterr)

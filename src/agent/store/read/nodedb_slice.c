@@ -226,17 +226,19 @@ int nodedb_snapshot_buckets(struct nodedb_snapshot *l, int64_t fine_ns, nodedb_b
 	int r = nodedb_snapshot_range(l, &range, reterr);
 
 	width = ours && range.last_ns - range.first_ns <= fine_ns ? (int64_t)NODEDB_BUCKET_FINE
-								   : (int64_t)NODEDB_BUCKET_COARSE;
+								  : (int64_t)NODEDB_BUCKET_COARSE;
 	table = scope_bucket_table(width);
 	*ret_width_ns = 0;
 	if (r == 0)
 		r = schema_has_table(l->reader.sql, table, reterr);
 	if (r <= 0)
 		return r;
-	r = reader_select(&l->reader, table, bucket_columns, ARRAY_SIZE(bucket_columns), &sql, reterr);
+	r = reader_select(
+		&l->reader, table, bucket_columns, ARRAY_SIZE(bucket_columns), &sql, reterr);
 	if (r < 0)
 		return r;
-	buf_printf(&sql, " WHERE " OP_KIND_GPU_SQL "%s ORDER BY bucket", ours ? " AND nested = 0" : "");
+	buf_printf(&sql, " WHERE " OP_KIND_GPU_SQL "%s ORDER BY bucket",
+		ours ? " AND nested = 0" : "");
 	r = reader_prepare(&l->reader, &sql, &stmt, reterr);
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
 		struct nodedb_bucket b;

@@ -14,7 +14,7 @@ struct nodedb_slice {
 	uint64_t stream, wait_ns;
 	uint16_t op, flags;
 	uint8_t source;
-	int32_t rank; /* -1: not told */
+	int32_t rank;      /* -1: not told */
 	const void *texts; /* for the functions below, while the callback runs */
 };
 
@@ -27,8 +27,8 @@ const char *nodedb_slice_node(const struct nodedb_slice *s, size_t *ret_len);
 struct nodedb_slices {
 	int64_t from_ns, to_ns; /* of the start, inclusive; 0: open */
 	int64_t reach_ns; /* how long before and after to look for rows that are stamped at their end */
-	int64_t after_row;      /* only rows behind this one, in the order of the table */
-	const int64_t *rows;    /* only these, row_count of them */
+	int64_t after_row;   /* only rows behind this one, in the order of the table */
+	const int64_t *rows; /* only these, row_count of them */
 	size_t row_count;
 	const struct scope *scope; /* its pids and node; NULL: any */
 };
@@ -62,11 +62,11 @@ int nodedb_snapshot_event(struct nodedb_snapshot *l, int64_t row, struct event *
 	char ret_node[256], struct errinfo *reterr);
 
 struct nodedb_search {
-	struct scope scope;             /* time, pids, node */
-	uint64_t ops[WIRE_SOURCE_MAX];  /* rows of these ops, a bit each; or */
-	const char *frame;              /* of calls from a stack with this text; "": none */
-	size_t limit;                   /* no more rows */
-	size_t looked_at;               /* nor more than so many looked at */
+	struct scope scope;            /* time, pids, node */
+	uint64_t ops[WIRE_SOURCE_MAX]; /* rows of these ops, a bit each; or */
+	const char *frame;             /* of calls from a stack with this text; "": none */
+	size_t limit;                  /* no more rows */
+	size_t looked_at;              /* nor more than so many looked at */
 };
 
 /* nodedb_snapshot_search - calls @fn for the rows, the newest first. *ret_truncated: there may be
