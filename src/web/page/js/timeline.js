@@ -11,7 +11,7 @@ import {Input, KEYS} from "./timeline_input.js";
 import {eventView, rangeView, tableView} from "./timeline_event.js";
 import * as f from "./format.js";
 
-const WAIT_MS = 90, WRITE_MS = 400, FIND_MS = 250, AGAIN_MS = 500, LIVE_MS = 4000, LEAST_NS = 500, GUTTER = 200, NARROW = 640, AXIS = 20, NEAR_PX = 4, INCIDENT_LANES = 3, MOST_TRACKS = 512;
+const WAIT_MS = 90, WRITE_MS = 400, FIND_MS = 250, AGAIN_MS = 500, LIVE_MS = 4000, LEAST_NS = 500, GUTTER = 200, NARROW = 640, AXIS = 20, NEAR_PX = 4, INCIDENT_LANES = 3, STEP_LANES = 3, STEPS_MS = 2000, MOST_TRACKS = 512;
 const TRACKS = {process: "All calls", rank: "Ranks", thread: "Threads", stream: "Streams", host: "Host", gpu: "GPUs"};
 const $ = (id) => document.getElementById(id);
 const own = {answer: null, whole: null, origin: 0n, view: null, moved: false, sel: null, base: null, event: "", eventData: null, wanted: "", hits: [], total: 0, hitAt: -1, kinds: new Set(Object.keys(TRACKS)),
@@ -84,6 +84,8 @@ async function ask() {
 			take(d);
 		if (d.ready === false)
 			later("ask", AGAIN_MS, ask);
+		else if (d.steps_known === false)
+			later("ask", STEPS_MS, ask);
 		$("tl-state").textContent = d.ready === false ? `Reading the recording: ${Math.round((d.progress || 0) * 100)} %\u2026` : "";
 	} catch (e) {
 		if (mine.signal.aborted)
@@ -217,20 +219,20 @@ function model() {
 
 function paintTop() {
 	const now = model();
-	own.stepsHeight = own.answer.steps.length ? LANE - 2 : 0;
+	const pids = [...new Set(own.answer.steps.map((s) => s[4]))].slice(0, STEP_LANES), laneOf = new Map(pids.map((pid, n) => [pid, n]));
+	own.stepsHeight = pids.length * LANE;
 	own.incidents = lanes(hooks.incidents(own.origin) || own.answer.incidents);
 	own.top = AXIS + own.stepsHeight + (own.incidents.length ? (Math.max(...own.incidents.map((i) => i.lane)) + 1) * LANE + 2 : 0);
 	top.size(width(), own.top);
 	top.begin(now);
 	top.axis(own.origin, 2);
-	top.steps(own.answer.steps, AXIS);
+	top.steps(own.answer.steps, AXIS, laneOf);
 	top.incidents(own.incidents, AXIS + own.stepsHeight);
 	if (own.sel)
 		top.band(own.sel.from, own.sel.to, own.colours.accent, 0.25);
 	top.g.clearRect(0, 0, gutter(), own.top);
 	if (gutter()) {
-		if (own.stepsHeight)
-			top.text("Steps", 8, AXIS + LANE / 2 - 2, GUTTER - 12, own.colours.dim);
+		pids.forEach((pid, n) => top.text(`Steps (${pid})`, 8, AXIS + (n + 0.5) * LANE - 2, GUTTER - 12, own.colours.dim));
 		if (own.incidents.length)
 			top.text("Incidents", 8, AXIS + own.stepsHeight + LANE / 2 - 1, GUTTER - 12, own.colours.dim);
 	}
@@ -381,8 +383,10 @@ async function find(text) {
 	note({find: text.trim()});
 	paintSoon();
 	$("tl-found").textContent = own.wanted ? "Searching\u2026" : "";
-	if (!own.wanted)
+	if (own.wanted.length < 2) {
+		$("tl-found").textContent = own.wanted ? "two letters or more" : "";
 		return;
+	}
 	try {
 		const {since, ...rest} = hooks.params(), d = await client.get("timeline/search", {...rest, ...(state.from ? {} : {since}), q: text.trim()});
 		if (own.wanted !== text.trim().toLowerCase())

@@ -149,8 +149,12 @@ export class Painter {
 		}
 	}
 
-	steps(list, y) {
-		for (const [start, dur, slow] of list) {
+	// Steps of up to a few processes, each in a lane of its own. [start, dur, how many slow, how many, pid].
+	steps(list, top, laneOf) {
+		for (const [start, dur, slow, count, pid] of list) {
+			const y = top + (laneOf.get(pid) ?? -1) * LANE;
+			if (y < top)
+				continue;
 			const x = Math.max(this.x(start), this.left), w = Math.min(this.x(start + dur), this.width) - x;
 			if (w <= 0)
 				continue;
@@ -158,7 +162,7 @@ export class Painter {
 			this.g.globalAlpha = slow ? 0.9 : 0.45;
 			this.g.fillRect(x, y, Math.max(w - 1, 1), LANE - 5);
 			this.g.globalAlpha = 1;
-			this.text(slow ? "slow step" : "step", x + 4, y + LANE / 2 - 2, w - 6, slow ? this.c.card : this.c.ink);
+			this.text(count > 1 ? `${count} steps${slow ? `, ${slow} slow` : ""}` : slow ? `slow step ${f.duration(dur)}` : `step ${f.duration(dur)}`, x + 4, y + LANE / 2 - 2, w - 6, slow ? this.c.card : this.c.ink);
 		}
 	}
 
