@@ -260,7 +260,7 @@ async function touch(browser) {
 }
 
 async function pictures(browser) {
-	for (const [name, view, options] of [["timeline-all", "", {}], ["timeline-ms", "?view=2026-11-15T08:55:38.091Z~2026-11-15T08:55:38.121Z", {}], ["timeline-us", "?view=2026-11-15T08:55:38.105700Z~2026-11-15T08:55:38.106900Z", {}],
+	for (const [name, view, options] of [["timeline-all", "", {}], ["timeline-ms", "?view=2026-11-15T08:55:38.091Z~2026-11-15T08:55:38.121Z", {}], ["timeline-us", "?view=2026-11-15T08:55:17.632540Z~2026-11-15T08:55:17.632680Z", {}],
 		["timeline-dark", "?view=2026-11-15T08:55:38.091Z~2026-11-15T08:55:38.121Z&event=e38957", {colorScheme: "dark"}]]) {
 		const page = await open(browser, {viewport: {width: 1180, height: 800}, ...options});
 		await page.goto(`${url}/${view}#timeline`);

@@ -65,8 +65,10 @@ async function ranks(page) {
 	equal("64 ranks: nothing sticks out", await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0);
 	if (!shots)
 		return;
-	await page.mouse.move(5, 5);
-	await page.setViewportSize({width: 1180, height: 1000});
+	await page.setViewportSize({width: 1000, height: 760});
+	await page.goto(`${url}/?view=2026-11-15T08:55:38.01Z~2026-11-15T08:55:38.04Z#timeline`);
+	await settle(page);
+	await page.waitForTimeout(1500);
 	await page.evaluate(() => { document.getElementById("tl-scroll").scrollTop = 0; document.getElementById("timeline").scrollIntoView(); });
 	await settle(page);
 	await page.screenshot({path: `${shots}/timeline-ranks.png`});

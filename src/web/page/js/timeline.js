@@ -11,7 +11,7 @@ import {Input, KEYS} from "./timeline_input.js";
 import {eventView, rangeView, tableView} from "./timeline_event.js";
 import * as f from "./format.js";
 
-const WAIT_MS = 90, WRITE_MS = 400, FIND_MS = 250, AGAIN_MS = 500, LIVE_MS = 4000, LEAST_NS = 500, GUTTER = 200, NARROW = 640, AXIS = 20, NEAR_PX = 4, INCIDENT_LANES = 3, STEP_LANES = 3, STEPS_MS = 2000, MOST_TRACKS = 512;
+const WAIT_MS = 90, WRITE_MS = 400, FIND_MS = 250, AGAIN_MS = 500, LIVE_MS = 4000, LEAST_NS = 500, GUTTER = 200, NARROW = 640, AXIS = 20, NEAR_PX = 4, INCIDENT_LANES = 3, STEP_LANES = 3, STEPS_MS = 2000, SUMS_NS = 10e9, MOST_TRACKS = 512;
 const TRACKS = {process: "All calls", rank: "Ranks", thread: "Threads", stream: "Streams", host: "Host", gpu: "GPUs"};
 const $ = (id) => document.getElementById(id);
 const own = {answer: null, whole: null, origin: 0n, view: null, moved: false, sel: null, base: null, event: "", eventData: null, wanted: "", hits: [], total: 0, hitAt: -1, kinds: new Set(Object.keys(TRACKS)),
@@ -219,7 +219,7 @@ function model() {
 
 function paintTop() {
 	const now = model();
-	const pids = [...new Set(own.answer.steps.map((s) => s[4]))].slice(0, STEP_LANES), laneOf = new Map(pids.map((pid, n) => [pid, n]));
+	const order = (own.answer.groups || []).map((x) => x.pid), pids = [...new Set(own.answer.steps.map((s) => s[4]))].sort((a, b) => order.indexOf(a) - order.indexOf(b)).slice(0, STEP_LANES), laneOf = new Map(pids.map((pid, n) => [pid, n]));
 	own.stepsHeight = pids.length * LANE;
 	own.incidents = lanes(hooks.incidents(own.origin) || own.answer.incidents);
 	own.top = AXIS + own.stepsHeight + (own.incidents.length ? (Math.max(...own.incidents.map((i) => i.lane)) + 1) * LANE + 2 : 0);
@@ -296,7 +296,8 @@ function message() {
 	if (a.tracks.every((t) => !t.bins.length && !t.slices.length && !(t.off || []).length && !(t.off_bins || []).length))
 		return nothing("No events in this time range: choose \u201call\u201d above, take filters back, or record some with `sudo ingero trace` while a CUDA program runs.");
 	const calls = a.groups ? a.groups.reduce((n, g) => n + g.calls, 0) : 0, rows = a.groups ? a.groups.reduce((n, g) => n + g.rows, 0) : 0;
-	return a.more_tracks || a.truncated || rows < calls ? el("p", {class: "note"}, (rows < calls ? `${f.count(rows)} of ${f.count(calls)} calls in sight are stored one by one and drawn; \u201cAll calls\u201d are the sums of every call. ` : "") + (a.more_tracks ? `${f.counted(a.more_tracks, "further track")} not shown: choose a process above, or fewer kinds of tracks. ` : "") +
+	const thin = rows < calls && a.to - a.from >= SUMS_NS; // calls are counted in stretches of some seconds
+	return a.more_tracks || a.truncated || thin ? el("p", {class: "note"}, (thin ? `${f.count(rows)} of ${f.count(calls)} calls in sight are stored one by one and drawn; \u201cAll calls\u201d are the sums of every call. ` : "") + (a.more_tracks ? `${f.counted(a.more_tracks, "further track")} not shown: choose a process above, or fewer kinds of tracks. ` : "") +
 		(a.truncated ? "Some of the events in sight are left out: zoom in." : "")) : null;
 }
 

@@ -9,7 +9,7 @@ const PARTS = ["gpu", "copy", "launch", "allocation", "graph", "collective", "ca
 const SHADES = ["ink", "dim", "rule", "edge", "card", "sunk", "ground", "accent", "critical", "high", "medium", "low", "s4"];
 const KINDS = [[/nccl|Reduce|Broadcast|AllGather|SendRecv/i, "collective"], [/graph/i, "graph"], [/sync|wait/i, "gpu"], [/mem(cpy|set)/i, "copy"], [/launch/i, "launch"],
 	[/alloc|free/i, "allocation"], [/^(block|io)_|disk/i, "disk"], [/tcp|sock|net|send|recv/i, "network"], [/^mm_|oom|reclaim|fault/i, "memory"], [/process|pod|exec|exit|fork/i, "host"]];
-const kinds = new Map();
+const SHORT_PX = 170, kinds = new Map();
 
 export function kindOf(name) {
 	if (!kinds.has(name))
@@ -234,11 +234,11 @@ export class Painter {
 			if (w > 34 && waits) {
 				g.fillStyle = this.c.card;
 				g.globalAlpha = 0.7;
-				g.fillRect(x + 2, at + 1, Math.min(w - 4, this.label(t, s, row).length * 5.6 + 6), LANE - 5);
+				g.fillRect(x + 2, at + 1, Math.min(w - 4, this.label(t, s, row, w).length * 5.6 + 6), LANE - 5);
 				g.globalAlpha = 1;
 			}
 			if (w > 34)
-				this.text(this.label(t, s, row), x + 4, at + LANE / 2 - 1, w - 8, waits ? this.c.ink : this.c.card);
+				this.text(this.label(t, s, row, w), x + 4, at + LANE / 2 - 1, w - 8, waits ? this.c.ink : this.c.card);
 			if (ref === this.model.event) {
 				g.strokeStyle = this.c.ink;
 				g.lineWidth = 2;
@@ -247,10 +247,12 @@ export class Painter {
 		}
 	}
 
-	label(t, s, row) {
+	label(t, s, row, w) {
 		const name = this.answer.names[s[2]];
 		if (t.kind !== "rank" || !s[5])
 			return `${name} ${f.duration(s[1])}`;
+		if (w < SHORT_PX)
+			return s[6] === row.group.rank ? "last" : `${f.duration(s[5])} wait`;
 		return s[6] === row.group.rank ? `${name}: last to arrive` : `${name}: ${f.duration(s[5])} wait${s[6] >= 0 ? ` for rank ${s[6]}` : ""}`;
 	}
 
