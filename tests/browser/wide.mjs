@@ -65,7 +65,7 @@ async function ranks(page) {
 	equal("64 ranks: nothing sticks out", await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0);
 	if (!shots)
 		return;
-	await page.setViewportSize({width: 1000, height: 760});
+	await page.setViewportSize({width: 900, height: 640});
 	await page.goto(`${url}/?view=2026-11-15T08:55:38.01Z~2026-11-15T08:55:38.04Z#timeline`);
 	await settle(page);
 	await page.waitForTimeout(1500);
