@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/notify.h"
 #include "cluster/cli/commands.h"
 #include "cluster/cli/fleet_flags.h"
 #include "command/dispatch.h"
@@ -159,6 +161,7 @@ static void on_stop(void *arg)
 		return;
 	}
 	c->stopping = true;
+	notify_stopping();
 	loop_timer_set(c->patience, DRAIN_NS);
 	service_drain(c->service, told_to_stop, c);
 }
@@ -171,6 +174,7 @@ static void on_hangup(void *arg)
 	struct errinfo e = {0};
 	int r = 0;
 
+	notify_reloading();
 	if (c->typed->token_file)
 		r = token_set_new(c->typed->token_file, TOKEN_VARIABLE, &trial, &e);
 	if (r == 0 && c->tls)
@@ -181,10 +185,12 @@ static void on_hangup(void *arg)
 		r = token_set_reload(c->access.tokens, &e);
 	if (r < 0)
 		fprintf(stderr,
-			"ingero-cluster: reload failed, what was not read stays as it was: %s\n",
-			e.text[0] ? e.text : strerror(-r));
+			"%singero-cluster: reload failed, what was not read stays as it was: %s\n",
+			log_mark(LOG_LEVEL_ERROR), e.text[0] ? e.text : strerror(-r));
 	else
-		fprintf(stderr, "ingero-cluster: certificates, tokens and rates reloaded\n");
+		fprintf(stderr, "%singero-cluster: certificates, tokens and rates reloaded\n",
+			log_mark(LOG_LEVEL_INFO));
+	notify_ready("fleet");
 }
 
 static int watch_signals(struct run *c, struct errinfo *reterr)
@@ -254,7 +260,10 @@ static int run_service(struct run *c, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	announce(c);
-	r = loop_run(c->loop);
+	r = loop_notify(c->loop);
+	notify_ready("fleet");
+	if (r == 0)
+		r = loop_run(c->loop);
 	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
 }
 
@@ -263,10 +272,12 @@ static int fleet_run(const struct command *cmd _unused_, void *settings, int arg
 	_cleanup_(loop_freep) struct loop *loop = NULL;
 	_cleanup_(run_done) struct run c = {.typed = settings};
 	struct errinfo e = {0};
-	int r = check_flags(settings, &e);
+	int r;
 
 	(void)argc;
 	(void)argv;
+	dispatch_serve();
+	r = check_flags(settings, &e);
 	if (r == 0)
 		r = loop_new(&loop);
 	c.loop = loop;
