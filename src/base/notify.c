@@ -16,7 +16,7 @@
 #include <sys/un.h>
 
 #define SEND_SECONDS 5
-#define STATUS_MAX     512
+#define STATUS_MAX   512
 
 static struct {
 	int fd;

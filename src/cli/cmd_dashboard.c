@@ -211,8 +211,8 @@ static void on_stop(void *arg)
 
 static void say_ready(const struct dashboard *d)
 {
-	notify_ready("%s://%s/ shows %s", d->tls ? "https" : "http", serve_address(d->serve),
-		d->db);
+	notify_ready(
+		"%s://%s/ shows %s", d->tls ? "https" : "http", serve_address(d->serve), d->db);
 }
 
 /* All or nothing: tokens are tried on a set of their own before anything is replaced. */

@@ -44,7 +44,8 @@ void dispatch_serve(void)
 	int r = notify_open();
 
 	if (r < 0)
-		log_warning("cannot talk to the service manager ($NOTIFY_SOCKET, $WATCHDOG_USEC): %s",
+		log_warning(
+			"cannot talk to the service manager ($NOTIFY_SOCKET, $WATCHDOG_USEC): %s",
 			strerror(-r));
 }
 

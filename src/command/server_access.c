@@ -123,7 +123,8 @@ int server_access_open(
 	if (r < 0) {
 		fprintf(stderr,
 			"%s%s: cannot store the token, it is valid until this server stops: %s\n",
-			log_mark(LOG_LEVEL_WARNING), program_running()->name, e.text[0] ? e.text : strerror(-r));
+			log_mark(LOG_LEVEL_WARNING), program_running()->name,
+			e.text[0] ? e.text : strerror(-r));
 		if (!ret->made)
 			r = token_make(&ret->made);
 	}

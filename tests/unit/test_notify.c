@@ -34,9 +34,8 @@ static void listen_at(struct manager *m)
 		address.sun_path[0] = 0;
 	m->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	assert_true(m->fd >= 0);
-	assert_int_equal(
-		bind(m->fd, (const void *)&address,
-			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)),
+	assert_int_equal(bind(m->fd, (const void *)&address,
+				 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)),
 		0);
 	setenv("NOTIFY_SOCKET", m->name, 1);
 }

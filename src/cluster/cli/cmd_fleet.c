@@ -166,6 +166,15 @@ static void on_stop(void *arg)
 	service_drain(c->service, told_to_stop, c);
 }
 
+static void say_ready(const struct run *c)
+{
+	const char *at = service_http_address(c->service);
+
+	if (!at)
+		at = service_grpc_address(c->service);
+	notify_ready("fleet at %s", at ? at : service_api_address(c->service));
+}
+
 /* Tokens are tried on a set of their own before anything is replaced. */
 static void on_hangup(void *arg)
 {
@@ -190,7 +199,7 @@ static void on_hangup(void *arg)
 	else
 		fprintf(stderr, "%singero-cluster: certificates, tokens and rates reloaded\n",
 			log_mark(LOG_LEVEL_INFO));
-	notify_ready("fleet");
+	say_ready(c);
 }
 
 static int watch_signals(struct run *c, struct errinfo *reterr)
@@ -261,7 +270,7 @@ static int run_service(struct run *c, struct errinfo *reterr)
 		return r;
 	announce(c);
 	r = loop_notify(c->loop);
-	notify_ready("fleet");
+	say_ready(c);
 	if (r == 0)
 		r = loop_run(c->loop);
 	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
