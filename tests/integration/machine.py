@@ -6,10 +6,13 @@ network and cgroups, and this machine's kernel, so that BPF programs can be load
     m = Machine()              # skips the test where one cannot be booted
     m.run("systemctl", "start", "ingero-trace")
 """
+import atexit
+import contextlib
 import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -40,8 +43,26 @@ def install(root, bin_folder="usr/bin"):
     shutil.copytree(SIM, root / "opt/sim", ignore=shutil.ignore_patterns("*.p", "*.a"))
 
 
+def cgroups():
+    """The folders of this process in the hierarchies that systemd keeps: its own of version 1, and version 2."""
+    for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
+        number, name, path = line.split(":", 2)
+        if name == "name=systemd":
+            mounts = ["systemd"]
+        elif number == "0":
+            mounts = ["unified", "."]
+        else:
+            continue
+        for mount in mounts:
+            folder = pathlib.Path("/sys/fs/cgroup") / mount / path.lstrip("/")
+            if (folder / "cgroup.procs").exists():
+                yield folder
+                break
+
+
 class Machine:
     def __init__(self):
+        self.name = f"ingero-test-{os.getpid()}"
         tar = BUILD / "rootfs-systemd.tar"
         if not tar.exists():
             give_up(f"there is no {tar.name} (tools/rootfs makes it)")
@@ -50,15 +71,48 @@ class Machine:
         subprocess.run(["tar", "-C", self.root, "-xf", tar], check=True)
         install(self.root)
         self.log = scratch("nspawn.log")
+        self.leader = self.process = None
+        self.groups = [folder / self.name for folder in cgroups()]
+        atexit.register(self._end)
+        try:
+            for group in self.groups:
+                group.mkdir()
+        except OSError as e:
+            give_up(f"no cgroup can be made: {e}")
         self.process = start(
-            ["systemd-nspawn", "--boot", "--directory", self.root, "--machine", f"ingero-test-{os.getpid()}",
+            ["setpriv", "--pdeathsig", "TERM", "systemd-nspawn", "--boot", "--directory", self.root, "--machine", self.name,
              "--register=no", "--keep-unit", "--private-network", "--resolv-conf=off", "--timezone=off",
              "--link-journal=no", "--console=pipe", f"--capability={CAPABILITIES}", f"--system-call-filter={CALLS}",
              "systemd.unit=multi-user.target"],
-            stdin=subprocess.DEVNULL, stdout=open(self.log, "w"), stderr=subprocess.STDOUT)
-        self.leader = None
+            stdin=subprocess.DEVNULL, stdout=open(self.log, "w"), stderr=subprocess.STDOUT, preexec_fn=self._move)
         if not wait_until(self._is_up, seconds=60):
             give_up(" / ".join(pathlib.Path(self.log).read_text(errors="replace").splitlines()[:4]) or "no word of nspawn")
+
+    def _move(self):
+        """Into a cgroup of its own, or two machines at a time would share one."""
+        for group in self.groups:
+            (group / "cgroup.procs").write_text("0")
+
+    def _end(self):
+        if self.leader:  # the end of nspawn alone would leave it running
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(self.leader), signal.SIGKILL)
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        for group in self.groups:
+            for folder, _, _ in os.walk(group, topdown=False):
+                if not wait_until(lambda folder=folder: self._gone(folder), seconds=10):
+                    print(f"# {folder} is left behind")
+        with contextlib.suppress(OSError):
+            os.rmdir(f"/run/systemd/nspawn/propagate/{self.name}")
+
+    @staticmethod
+    def _gone(folder):
+        """Its last processes may be on their way out."""
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+        return not os.path.exists(folder)
 
     def _is_up(self):
         """Nothing of ours is enabled: a machine that does not come up is not our doing."""
