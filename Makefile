@@ -49,6 +49,7 @@ check: ## Run all tests; the last line is "N passed, N failed, N skipped"
 	@[ "$(DEPS)" = skip ] || tools/peers --build $(BUILD)
 	@[ "$(DEPS)" = skip ] || tools/servers --build $(BUILD)
 	@[ "$(DEPS)" = skip ] || tools/duckdb --build $(BUILD)
+	@[ "$(DEPS)" = skip ] || tools/rootfs --build $(BUILD)
 	@tools/check --build $(BUILD)
 
 .PHONY: duckdb
