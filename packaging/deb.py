@@ -156,5 +156,5 @@ def build(layout, out, version):
         rows = [sbom.foreign("duckdb", duckdb_version(), items[0].data, "MIT", "copied")]
         yield from finish(out, f"ingero-duckdb_{number}_{DEBIAN[layout.arch]}.deb", data,
                           sbom.bill("ingero-duckdb", number, data, rows))
-    else:
+    elif layout.with_duckdb:
         print("without ingero-duckdb: `make duckdb` fetches its library first")

@@ -28,8 +28,8 @@ def version():
 
 
 class Layout:
-    def __init__(self, build, arch, prefix="/usr", sysconf="/etc"):
-        self.native, self.arch = pathlib.Path(build), arch
+    def __init__(self, build, arch, prefix="/usr", sysconf="/etc", with_duckdb=True):
+        self.native, self.arch, self.with_duckdb = pathlib.Path(build), arch, with_duckdb
         self.programs = self.native if arch == platform.machine() else self.native.parent / f"build-{arch}"
         self.prefix, self.sysconf = prefix.strip("/"), sysconf.strip("/")
         if arch not in DEBIAN:
@@ -81,7 +81,7 @@ class Layout:
     def duckdb(self):
         """The library in which `ingero-cluster echo` keeps its rows, if it was fetched (tools/duckdb)."""
         file = self.programs / "duckdb/libduckdb.so"
-        if file.exists():
+        if self.with_duckdb and file.exists():
             yield Item(f"{self.prefix}/lib/ingero/libduckdb.so", self.stripped(file))
 
 

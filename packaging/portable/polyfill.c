@@ -31,8 +31,8 @@
 typedef void start_f(int, char **, char **);
 extern start_f *__init_array_start[], *__init_array_end[];
 extern void _init(void);
-int start_of_old(int (*main)(int, char **, char **), int argc, char **argv, start_f *init, void (*fini)(void),
-	void (*rtld_fini)(void), void *stack_end);
+int start_of_old(int (*main)(int, char **, char **), int argc, char **argv, start_f *init,
+	void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
 __asm__(".symver start_of_old, __libc_start_main@" OLDEST);
 
 /* Before 2.34 the program brought the loop over its own constructors with it. */
