@@ -173,16 +173,13 @@ is_cross   = $(filter-out $(shell uname -m),$(1))
 folder_of  = $(if $(call is_cross,$(1)),build-$(1),$(BUILD))
 PACK       = packaging/pack --build $(BUILD) --out $(RELEASE)
 
-# programs ARCH: both programs and those of the tarball; manual pages and completions come from the native build.
-define programs
-$(call configure,$(call folder_of,$(1)),$(if $(call is_cross,$(1)),--cross-file tools/cross/$(1).ini))
-@$(NINJA) -C $(call folder_of,$(1)) ingero ingero-cluster packaging/portable/ingero packaging/portable/ingero-cluster
-endef
+# Both programs and those of the tarball; manual pages and completions come from the native build.
+programs-%: all
+	$(call configure,$(call folder_of,$*),$(if $(call is_cross,$*),--cross-file tools/cross/$*.ini))
+	@$(NINJA) -C $(call folder_of,$*) ingero ingero-cluster packaging/portable/ingero packaging/portable/ingero-cluster
 
 .PHONY: programs
-programs: all ## Build both programs for ARCH, as packages hold them
-	$(foreach arch,$(ARCHES),$(call programs,$(arch))
-	)
+programs: $(ARCHES:%=programs-%) ## Build both programs for ARCH, as packages hold them
 
 .PHONY: deb
 deb: programs ## Make Debian packages in build-release/ (ARCH=x86_64 for another machine)
