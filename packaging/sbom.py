@@ -9,6 +9,7 @@ import json
 import pathlib
 import re
 import subprocess
+import urllib.parse
 import uuid
 from archive import Refusal
 
@@ -39,6 +40,10 @@ def native_name(path):
     return pathlib.Path(re.sub(r"/(x86_64|aarch64)-linux-gnu/", f"/{own}/", str(path)))
 
 
+def quoted(text):
+    return urllib.parse.quote(text, safe="~")
+
+
 def describe(path, how):
     """One component: the package, its source, and the sum of the file itself."""
     package, guessed = owner_of(path), False
@@ -49,10 +54,8 @@ def describe(path, how):
     form = "${Package}\t${Version}\t${Architecture}\t${source:Package}\t${source:Version}"
     found = subprocess.run(["dpkg-query", "-W", "-f", form, package], check=True, capture_output=True, text=True)
     name, version, arch, source, source_version = found.stdout.split("\t")
-    quote = {"+": "%2B", ":": "%3A", "~": "~"}
-    exact = "".join(quote.get(c, c) for c in version)
     row = {"type": "library", "name": source, "version": source_version,
-           "purl": f"pkg:deb/debian/{name}@{exact}?arch={arch}&distro=debian-12&upstream={source}",
+           "purl": f"pkg:deb/debian/{quoted(name)}@{quoted(version)}?arch={arch}&distro=debian-12&upstream={quoted(source)}",
            "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(path.read_bytes()).hexdigest()}],
            "properties": [{"name": "ingero:file", "value": path.name}, {"name": "ingero:how", "value": how},
                           {"name": "ingero:package", "value": name}]}
