@@ -374,14 +374,14 @@ static bool is_flat(const struct perfetto *p)
 int perfetto_slice_put(struct perfetto *p, const struct perfetto_owner *o, struct perfetto_slice *s)
 {
 	int64_t end_ns = is_flat(p) ? s->start_ns : s->end_ns;
-	struct perfetto_args args = *s->args;
+	struct event_args args = *s->args;
 	struct perfetto_line line;
 	int r = perfetto_line_find(p, o, s->start_ns, &end_ns, &line);
 
 	if (r < 0)
 		return r;
 	if (!line.has_room) {
-		perfetto_arg_number(&args, "duration_ns", s->end_ns - s->start_ns);
+		event_arg_number(&args, "duration_ns", s->end_ns - s->start_ns);
 		s->args = &args;
 		s->end_ns = s->start_ns;
 	} else if (!is_flat(p)) {
@@ -394,7 +394,7 @@ int perfetto_slice_put(struct perfetto *p, const struct perfetto_owner *o, struc
 /* The wait for the other ranks, from the rank's arrival. It is known from the synchronisation that
  * followed on the stream. */
 static int put_wait(struct perfetto *p, const struct perfetto_track *t,
-	const struct collective_row *row, const struct perfetto_args *args)
+	const struct collective_row *row, const struct event_args *args)
 {
 	char scratch[32], name[48], comm[24] = "";
 	struct perfetto_owner o = {.track = t, .kind = LINE_WAIT, .name = comm};
@@ -417,7 +417,7 @@ static int put_collective(struct perfetto *p, const struct perfetto_collective *
 {
 	const struct collective_row *row = c->row;
 	int32_t rank = perfetto_rank(p, row->node, strlen(row->node), row->pid);
-	struct perfetto_args args;
+	struct event_args args;
 	struct perfetto_owner o = {
 		.kind = LINE_THREAD, .id = row->tid, .pid = row->pid, .tid = row->tid, .name = ""};
 	struct perfetto_slice s = {.source = SOURCE_NCCL,
@@ -432,7 +432,7 @@ static int put_collective(struct perfetto *p, const struct perfetto_collective *
 
 	if (r < 0)
 		return r;
-	perfetto_args_collective(row, &args);
+	event_args_collective(row, &args);
 	/* flows need a slice */
 	s.end_ns = s.start_ns + MAX((int64_t)row->dur_ns, p->format->shortest_ns);
 	r = perfetto_slice_put(p, &o, &s);
@@ -475,7 +475,7 @@ static int put_event(struct perfetto *p, const struct perfetto_track *t, const s
 	const struct stack *stack)
 {
 	enum perfetto_kind kind = kind_of(p, e);
-	struct perfetto_args args;
+	struct event_args args;
 	struct perfetto_owner o = {.track = t,
 		.kind = kind,
 		.id = kind == LINE_BLOCK ? 0 : e->tid,
@@ -489,7 +489,7 @@ static int put_event(struct perfetto *p, const struct perfetto_track *t, const s
 		.args = &args,
 		.stack = stack};
 
-	perfetto_args_event(e, p->is_published, &args);
+	event_args_call(e, p->is_published, &args);
 	return perfetto_slice_put(p, &o, &s);
 }
 

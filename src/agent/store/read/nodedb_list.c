@@ -91,6 +91,10 @@ static const struct list_column chains[] = {SAME("id"), SAME("detected_at"), SAM
 static const struct list_column severities[] = {
 	SAME("severity"), MADE("n", "id", "count(*)"), ROW_END};
 
+static const struct list_column incidents[] = {SAME("id"), TEXT("node"), SAME("first_seen"),
+	SAME("last_seen"), SAME("resolved_at"), SAME("severity"), SAME("pid"), TEXT("summary"),
+	ROW_END};
+
 static const struct list_column snapshots[] = {SAME("timestamp"), TEXT("node"),
 	RENAMED("cpu_percent", "cpu_pct"), RENAMED("mem_percent", "mem_pct"),
 	RENAMED("mem_avail_mb", "mem_avail"), SAME("swap_mb"), SAME("load_avg"),
@@ -180,6 +184,9 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 		.scope = {.time = "last_seen"},
 		.also = "resolved_at = 0",
 		.order = "GROUP BY 1 ORDER BY 2 DESC"},
+	[NODEDB_INCIDENTS] = {.table = "incidents",
+		.columns = incidents,
+		.order = "ORDER BY last_seen DESC, id"},
 	[NODEDB_SNAPSHOTS] = {.table = "system_snapshots",
 		.columns = snapshots,
 		.scope = {.time = "timestamp"},
