@@ -21,6 +21,7 @@
 #include "model/gpu_sample.h"
 #include "model/identity.h"
 #include "model/incident.h"
+#include "model/kernel.h"
 #include "model/layer.h"
 #include "model/ledger.h"
 #include "model/overhead.h"
@@ -94,6 +95,10 @@ int nodedb_put_process(
 int nodedb_put_cgroup(struct nodedb *db, const struct cgroup_row *c, struct errinfo *reterr);
 
 /* nodedb_put_stack - a stack, or a better-named version of it, which replaces the stored one. */
+/* nodedb_put_kernel - launches are added to what is there; a name replaces an unknown one. Names are
+ * demangled here. */
+int nodedb_put_kernel(struct nodedb *db, const struct kernel_row *k, struct errinfo *reterr);
+int nodedb_put_text(struct nodedb *db, const struct text_row *t, struct errinfo *reterr);
 int nodedb_put_stack(struct nodedb *db, const struct stack_row *row, struct errinfo *reterr);
 
 /* nodedb_put_layers - the process's rows of `coverage` in this session; replaces older ones. */

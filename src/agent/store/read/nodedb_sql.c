@@ -102,6 +102,13 @@ static const char *const texts[STATEMENT_COUNT] = {
 			    " VALUES (?1,?2,?3,?4) ON CONFLICT (hash) DO UPDATE SET"
 			    " ips = excluded.ips, frames = excluded.frames, stop = excluded.stop"
 			    " WHERE excluded.ips = '' OR stack_traces.ips <> ''",
+	[STATEMENT_KERNEL] =
+		"INSERT INTO kernels (node, pid, function, since, name, origin, launches)"
+		" VALUES (?1,?2,?3,?4,?5,?6,?7) ON CONFLICT (node, pid, function, since) DO UPDATE"
+		" SET launches = launches + excluded.launches, name = CASE WHEN excluded.origin ="
+		" 'unknown' THEN name ELSE excluded.name END, origin = CASE WHEN excluded.origin ="
+		" 'unknown' THEN origin ELSE excluded.origin END",
+	[STATEMENT_NAME] = "INSERT OR IGNORE INTO names (hash, name) VALUES (?1,?2)",
 	[STATEMENT_COVERAGE] =
 		"INSERT INTO coverage (session_id, node, pid, start_time, layer, state, detail,"
 		" since) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)"
