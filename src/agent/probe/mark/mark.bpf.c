@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* mark.bpf.c - places in PyTorch and Python that say what the loop is doing (hook.h): a mark ends a
  * row of the thread's ledger, a collection puts its time on another line. Names of kernels and ranges
- * of NVTX come by the same way. All are seen of threads that are traced already, but for kernels'
- * names, which come before the first call; nobody becomes a target here. */
+ * of NVTX come by the same way. All are seen of threads that are traced already, but for names of
+ * kernels, domains and strings, which come before the first call; nobody becomes a target here. */
 #include "agent/probe/ledger/ledger.bpf.h"
 #include "agent/probe/mark/hook.h"
 #include "agent/probe/nvtx/nvtx.bpf.h"
@@ -82,6 +82,11 @@ int mark_hit(struct pt_regs *ctx)
 		return 0;
 	if (hook >= HOOK_REGISTER && hook <= HOOK_HANDLE_END) {
 		name_hit(ctx, task, hook);
+		return 0;
+	}
+	if (hook == HOOK_NVTX_NAME || hook == HOOK_NVTX_NAMED) {
+		if (name_is_wanted(task))
+			nvtx_hit(ctx, cookie);
 		return 0;
 	}
 	ts = thread_get(task);

@@ -193,8 +193,11 @@ static __always_inline void name_handle_begin(struct pt_regs *ctx, bool is_alias
 {
 	struct handle_call c = {.out = PT_REGS_PARM1(ctx), .is_alias = is_alias};
 	__u64 id = bpf_get_current_pid_tgid();
+	__u64 second = PT_REGS_PARM2(ctx), third = PT_REGS_PARM3(ctx);
 
-	c.from = is_alias ? PT_REGS_PARM2(ctx) : PT_REGS_PARM3(ctx);
+	/* both are read, at offsets that the verifier can see */
+	asm volatile("" : "+r"(second), "+r"(third));
+	c.from = is_alias ? second : third;
 	bpf_map_update_elem(&handle_calls, &id, &c, BPF_ANY);
 }
 

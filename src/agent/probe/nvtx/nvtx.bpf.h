@@ -214,7 +214,8 @@ static __always_inline void nvtx_push(struct nvtx_state *st, const struct nvtx_o
 	if (st->skipped) { /* inside one that is not kept */
 		st->skipped++;
 		hit_count(SOURCE_NVTX);
-		loss_count(SOURCE_NVTX, LOSS_RATE_LIMITED);
+		loss_count(SOURCE_NVTX,
+			st->depth >= NVTX_DEPTH ? LOSS_TOO_DEEP : LOSS_RATE_LIMITED);
 		return;
 	}
 	if (st->depth >= NVTX_DEPTH) {
@@ -271,7 +272,11 @@ static __always_inline void nvtx_span_end(struct task_struct *task, __u64 id, __
 
 static __always_inline __u64 nvtx_argument(struct pt_regs *ctx, __u32 n)
 {
-	return n == 2 ? PT_REGS_PARM2(ctx) : PT_REGS_PARM1(ctx);
+	__u64 first = PT_REGS_PARM1(ctx), second = PT_REGS_PARM2(ctx);
+
+	/* both are read, at offsets that the verifier can see */
+	asm volatile("" : "+r"(first), "+r"(second));
+	return n == 2 ? second : first;
 }
 
 /* What a function that returns a handle gave: of a range, a string or a domain. */
