@@ -24,6 +24,11 @@ void perfetto_arg_number(struct perfetto_args *a, const char *name, int64_t numb
 	add(a, name)->number = number;
 }
 
+void perfetto_arg_text(struct perfetto_args *a, const char *name, const char *text)
+{
+	add(a, name)->name_text = text;
+}
+
 #define ADD_TEXT(a, name, ...)                                                                     \
 	do {                                                                                       \
 		struct perfetto_arg *arg_ = add(a, name);                                          \

@@ -64,6 +64,7 @@ struct perfetto_arg {
 	const char *name;
 	int64_t number;
 	char text[48]; /* instead of the number, unless it is "" */
+	const char *name_text; /* instead of both, unless it is NULL: a text of any length */
 };
 
 #define PERFETTO_ARGS_MAX 20 /* the lines of a step are 17 */
@@ -77,6 +78,9 @@ void perfetto_arg_number(struct perfetto_args *a, const char *name, int64_t numb
 
 /* perfetto_args_event - what is known of @e; @is_published: only what the published agent says. */
 void perfetto_args_event(const struct event *e, bool is_published, struct perfetto_args *ret);
+
+/* perfetto_arg_text - @text has to outlive the slice. */
+void perfetto_arg_text(struct perfetto_args *a, const char *name, const char *text);
 void perfetto_args_collective(const struct collective_row *row, struct perfetto_args *ret);
 
 /* ---- what is drawn ---- */
