@@ -153,7 +153,7 @@ static const char *const tables[] = {
 	" op TEXT NOT NULL, rank INTEGER, nranks INTEGER, device INTEGER NOT NULL,"
 	" bytes INTEGER NOT NULL, count INTEGER NOT NULL, datatype INTEGER, reduce_op INTEGER,"
 	" root INTEGER, peer INTEGER, stream INTEGER NOT NULL, duration INTEGER NOT NULL,"
-	" wait_ns INTEGER, ret_code INTEGER NOT NULL);"
+	" wait_ns INTEGER, ret_code INTEGER NOT NULL, span_ns INTEGER);"
 	"CREATE INDEX idx_collectives_comm ON collectives(comm, seq);"
 	"CREATE INDEX idx_collectives_timestamp ON collectives(timestamp);",
 
@@ -283,7 +283,9 @@ static const struct {
 	{"collectives_note",
 		"NCCL collectives and point-to-point calls; (comm, seq) names one "
 		"collective on all ranks; wait_ns is the time the host waited for it in "
-		"the synchronisation that followed; NULL: the call has no such value"},
+		"the synchronisation that followed; span_ns the time from the call to the end of a "
+		"synchronisation that waited for it alone, so at least as long as it took; NULL: "
+		"the call has no such value"},
 	{"kernels_note",
 		"kernels that a process launched: events.arg0 of a launch is function. since: 0, or "
 		"from when on the function or handle is this kernel's. origin: who told the name: "
