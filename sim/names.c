@@ -25,12 +25,13 @@ static struct settings {
 
 #define FIELD(f) offsetof(struct settings, f)
 static const struct option_row rows[] = {
-	{"kernels", OPTION_NUMBER, FIELD(kernels), "launch kernels with names, times this", 0, 1e6, 0},
+	{"kernels", OPTION_NUMBER, FIELD(kernels), "launch kernels with names, times this", 0, 1e6,
+		0},
 	{"ranges", OPTION_NUMBER, FIELD(ranges), "NVTX ranges of each kind", 0, 1e6, 0},
 	{"flood", OPTION_NUMBER, FIELD(flood), "ranges as fast as possible", 0, 1e7, 0},
 	{"deep", OPTION_NUMBER, FIELD(deep), "ranges inside each other", 0, 1000, 0},
-	{"register", OPTION_NUMBER, FIELD(fill), "register so many kernels that are not launched", 0,
-		1e6, 0},
+	{"register", OPTION_NUMBER, FIELD(fill), "register so many kernels that are not launched",
+		0, 1e6, 0},
 	{"fork", OPTION_SWITCH, FIELD(forks), "launch in a child that registered nothing", 0, 0, 0},
 	{"wait-start", OPTION_TEXT, FIELD(wait_start), "create FILE.ready, wait for FILE", 0, 0, 0},
 	{NULL, 0, 0, NULL, 0, 0, 0},
@@ -75,8 +76,8 @@ static void register_kernels(void)
 			__cudaRegisterFunction(NULL, (const char *)table[i].kernel, NULL,
 				table[i].name, -1, NULL, NULL, NULL, NULL, NULL);
 	for (size_t i = 0; i < settings.fill && i < sizeof(spare); i++)
-		__cudaRegisterFunction(NULL, spare + i, NULL, "never_launched", -1, NULL, NULL,
-			NULL, NULL, NULL);
+		__cudaRegisterFunction(
+			NULL, spare + i, NULL, "never_launched", -1, NULL, NULL, NULL, NULL, NULL);
 }
 
 static void launch_handle(const char *name, uint64_t times)

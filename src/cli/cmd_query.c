@@ -22,11 +22,11 @@
 #include "sql/sql_worker.h"
 
 #define TABLE_KERNELS 10
-#define LIST_ROWS   10000 /* events printed one by one, unless --limit says otherwise */
-#define SQL_ROWS    1000
-#define SQL_MAX     SQL_WORKER_ROWS_MAX
-#define SQL_TIMEOUT (10 * NS_PER_S)
-#define OUTPUT_MAX  (1u << 30)
+#define LIST_ROWS     10000 /* events printed one by one, unless --limit says otherwise */
+#define SQL_ROWS      1000
+#define SQL_MAX       SQL_WORKER_ROWS_MAX
+#define SQL_TIMEOUT   (10 * NS_PER_S)
+#define OUTPUT_MAX    (1u << 30)
 
 struct query_settings {
 	const char *db, *op, *node;

@@ -14,7 +14,7 @@
 /* X(NAME, name, what): where the name comes from; the name is stored. */
 #define KERNEL_ORIGINS(X)                                                                          \
 	X(UNKNOWN, "unknown", "nobody told it")                                                    \
-	X(REGISTERED, "registered", "the program registered the kernel")                          \
+	X(REGISTERED, "registered", "the program registered the kernel")                           \
 	X(HANDLE, "handle", "the driver was asked for the kernel by name")                         \
 	X(SYMBOL, "symbol", "the function that launches it is called so in its file")
 
@@ -27,11 +27,13 @@ enum kernel_origin {
 struct kernel_row {
 	uint32_t pid;
 	uint64_t function; /* arg0 of launches */
-	wall_time since;   /* 0: as long as the process is known; else the handle was another's before */
+	wall_time
+		since; /* 0: as long as the process is known; else the handle was another's before */
 	uint64_t launches; /* about so many more */
 	enum kernel_origin origin;
 	bool is_cut; /* the name is longer */
-	char name[KERNEL_NAME_MAX]; /* as the program has it, mangled; unknown: where the function is */
+	char name
+		[KERNEL_NAME_MAX]; /* as the program has it, mangled; unknown: where the function is */
 };
 
 struct text_row { /* what events refer to by a hash */

@@ -10,7 +10,8 @@ typedef struct {
 	unsigned x, y, z;
 } dim3;
 
-int cudaLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, void *stream);
+int cudaLaunchKernel(
+	const void *f, dim3 grid, dim3 block, void **args, size_t shared, void *stream);
 int cudaGetDevice(int *device);
 
 /* what a compiler calls scale_rows(float*, int) */

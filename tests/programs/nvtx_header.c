@@ -40,7 +40,8 @@ static void load(void)
 	const char *path = getenv("NVTX_INJECTION64_PATH");
 	void *library = path ? dlopen(path, RTLD_LAZY) : NULL;
 	int (*begin)(const void *(*)(uint32_t)) =
-		library ? (int (*)(const void *(*)(uint32_t)))dlsym(library, "InitializeInjectionNvtx2")
+		library ? (int (*)(const void *(*)(uint32_t)))dlsym(
+				  library, "InitializeInjectionNvtx2")
 			: NULL;
 
 	printf("injected %d\n", begin ? begin(table) : 0);

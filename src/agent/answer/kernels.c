@@ -23,8 +23,7 @@ void kernels_text(struct buf *b, const struct sql_table *k)
 
 		if (i == 0)
 			buf_puts(b, "\n  Kernels, by launches (estimated from 1 in 16)\n");
-		text_format_count(
-			count, (uint64_t)table_int(k, i, table_column(k, "launches")));
+		text_format_count(count, (uint64_t)table_int(k, i, table_column(k, "launches")));
 		buf_printf(b, "   %12s  ", count);
 		if (!known)
 			buf_puts(b, "unknown kernel at ");

@@ -472,8 +472,7 @@ static void attach_names(struct coverage *c, size_t at, int fd)
 		return; /* an old runtime, or a part of one */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (r == 0)
-		r = uprobe_attach_marks(
-			c->probe, path, points, count, &c->probed[at].names, &why);
+		r = uprobe_attach_marks(c->probe, path, points, count, &c->probed[at].names, &why);
 	if (r < 0)
 		log_warning("kernels that %s launches will have no names: %s", lib->path, why.text);
 }

@@ -83,8 +83,8 @@ static int any_points(struct elfsym *elf, const struct mark_place *any, struct u
 			return n;
 		for (int i = 0; i < n; i++)
 			out[count++] = (struct uprobe_point){.offset = offsets[i],
-				.cookie = any[patterns[i]].hook |
-					  (uint64_t)any[patterns[i]].detail << 8,
+				.cookie = any[patterns[i]].hook | (uint64_t)any[patterns[i]].detail
+									  << 8,
 				.at_return = any[patterns[i]].at_return};
 		any += size;
 	}

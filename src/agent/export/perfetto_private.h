@@ -63,7 +63,7 @@ void perfetto_lines_done(struct perfetto *p);
 struct perfetto_arg {
 	const char *name;
 	int64_t number;
-	char text[48]; /* instead of the number, unless it is "" */
+	char text[48];         /* instead of the number, unless it is "" */
 	const char *name_text; /* instead of both, unless it is NULL: a text of any length */
 };
 

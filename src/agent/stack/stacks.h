@@ -54,8 +54,7 @@ uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t
 uint64_t stacks_ask(struct stacks *s, uint32_t pid, uint64_t address);
 
 /* stacks_locate - "libx.so+0x1234", where @address of @pid is; false: in no file. */
-bool stacks_locate(
-	const struct stacks *s, uint32_t pid, uint64_t address, char *out, size_t size);
+bool stacks_locate(const struct stacks *s, uint32_t pid, uint64_t address, char *out, size_t size);
 
 struct stacks_report {
 	struct stack_tally tally;

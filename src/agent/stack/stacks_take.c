@@ -212,8 +212,7 @@ uint64_t stacks_ask(struct stacks *s, uint32_t pid, uint64_t address)
 	return is_waiting(s, r.hash) ? r.hash : 0;
 }
 
-bool stacks_locate(
-	const struct stacks *s, uint32_t pid, uint64_t address, char *out, size_t size)
+bool stacks_locate(const struct stacks *s, uint32_t pid, uint64_t address, char *out, size_t size)
 {
 	const struct stack_space *p = idmap_get(&s->spaces, pid);
 	const struct space_mapping *m = p ? space_find(p, address) : NULL;

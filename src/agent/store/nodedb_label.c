@@ -73,8 +73,8 @@ static int load_ranges(struct reader *r, struct errinfo *reterr)
 		return res < 0 ? res : 0;
 	buf_puts(&sql, "SELECT timestamp, timestamp, timestamp + duration, pid, 0, 'nvtx',"
 		       " (SELECT name FROM names WHERE hash = arg1) FROM events");
-	res = reader_where(r, "events",
-		(struct scope_columns){.time = "timestamp", .pid = "pid"}, &sql, reterr);
+	res = reader_where(r, "events", (struct scope_columns){.time = "timestamp", .pid = "pid"},
+		&sql, reterr);
 	if (res < 0)
 		return res;
 	buf_printf(&sql,

@@ -90,8 +90,7 @@ bool tracer_take_symbol(struct tracer *t, const struct stack *s)
 		kernel_table_symbol(t->names->kernels, a->pid, a->function, KERNEL_SYMBOL,
 			s->frames[s->count - 1].symbol);
 	else if (stacks_locate(t->stacks, a->pid, a->function, where, sizeof(where)))
-		kernel_table_symbol(
-			t->names->kernels, a->pid, a->function, KERNEL_UNKNOWN, where);
+		kernel_table_symbol(t->names->kernels, a->pid, a->function, KERNEL_UNKNOWN, where);
 	return true;
 }
 

@@ -164,8 +164,8 @@ int tracer_open_names(struct tracer *t);
 void tracer_close_names(struct tracer *t);
 void tracer_take_name(void *arg, const struct name_record *n);
 bool tracer_take_symbol(struct tracer *t, const struct stack *s); /* false: it was not asked for */
-void tracer_read_kernels(struct tracer *t);  /* counts, from the kernel half */
-void tracer_flush_kernels(struct tracer *t); /* to the store */
+void tracer_read_kernels(struct tracer *t);                       /* counts, from the kernel half */
+void tracer_flush_kernels(struct tracer *t);                      /* to the store */
 void tracer_kernels_gone(struct tracer *t, uint32_t pid);
 void tracer_sweep_registered(struct tracer *t);
 void tracer_renew_names(struct tracer *t);

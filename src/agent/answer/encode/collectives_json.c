@@ -21,8 +21,7 @@ static void put_speeds(struct json_writer *w, const struct collective_op *o)
 		json_begin_object(w);
 		json_string_member(w, "size", bandwidth_class_name(i));
 		json_uint_member(w, "calls", s->calls);
-		json_double_member(
-			w, "algorithm_gb_s", collective_algorithm_bandwidth(s) / 1e9);
+		json_double_member(w, "algorithm_gb_s", collective_algorithm_bandwidth(s) / 1e9);
 		json_double_member(w, "bus_gb_s", collective_bus_bandwidth(s) / 1e9);
 		json_double_member(w, "best_bus_gb_s", s->best / 1e9);
 		json_end_object(w);

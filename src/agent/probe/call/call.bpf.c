@@ -124,6 +124,12 @@ static __always_inline bool launch_count(const struct thread_state *ts, union wi
 	return true;
 }
 
+/* Of what the governor may take away, launches have no bytes; arg0 is the function. Not for NCCL. */
+static __always_inline bool is_launch(union wire_cookie k)
+{
+	return (k.flags & (COOKIE_GOVERNED | COOKIE_BYTES)) == COOKIE_GOVERNED;
+}
+
 static __always_inline int call_begin(struct pt_regs *ctx)
 {
 	union wire_cookie k = {.word = bpf_get_attach_cookie(ctx)};
@@ -173,7 +179,7 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 	} else {
 		arguments_load(ctx, deepest_word(k), &args);
 		take_arguments(k, &args, c);
-		if ((k.flags & COOKIE_LAUNCH) && !nested)
+		if (is_launch(k) && !nested)
 			launched_sample(ts, c->arg0);
 	}
 	c->real_return = args.return_address;
@@ -305,7 +311,7 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 	}
 	aggregate_sent(a);
 	record_send(&events, &r->h);
-	if (k.flags & COOKIE_LAUNCH)
+	if (is_launch(k))
 		launched_note(c->arg0, 0);
 }
 

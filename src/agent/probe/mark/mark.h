@@ -14,7 +14,7 @@
 
 struct mark_place {
 	enum mark_hook hook;
-	uint32_t detail; /* of NVTX: HOOK_NVTX_DETAIL */
+	uint32_t detail;    /* of NVTX: HOOK_NVTX_DETAIL */
 	const char *symbol; /* pattern of elfsym_search() */
 	const char *note;   /* or a static probe "provider:name" */
 	bool at_return;

@@ -138,8 +138,7 @@ static __always_inline __u64 name_address(__u64 function)
 /* launched_note - a launch of @function stands for @count more of them. */
 static __noinline int launched_note(__u64 function, __u64 count)
 {
-	struct wire_function key = {
-		.function = function, .pid = bpf_get_current_pid_tgid() >> 32};
+	struct wire_function key = {.function = function, .pid = bpf_get_current_pid_tgid() >> 32};
 	__u64 *sum = bpf_map_lookup_elem(&launched, &key), address;
 
 	if (sum) {

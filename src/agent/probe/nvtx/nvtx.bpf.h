@@ -26,9 +26,9 @@ struct nvtx_open {
 };
 
 struct nvtx_state {
-	__u32 depth;   /* of open[] */
-	__u32 skipped; /* ranges inside that are not kept */
-	__u64 until;   /* see bucket_take() */
+	__u32 depth;              /* of open[] */
+	__u32 skipped;            /* ranges inside that are not kept */
+	__u64 until;              /* see bucket_take() */
 	struct nvtx_open pending; /* a start under way; or of a handle, its name */
 	struct nvtx_open open[NVTX_DEPTH];
 	union {
@@ -214,8 +214,8 @@ static __always_inline void nvtx_push(struct nvtx_state *st, const struct nvtx_o
 	if (st->skipped) { /* inside one that is not kept */
 		st->skipped++;
 		hit_count(SOURCE_NVTX);
-		loss_count(SOURCE_NVTX,
-			st->depth >= NVTX_DEPTH ? LOSS_TOO_DEEP : LOSS_RATE_LIMITED);
+		loss_count(
+			SOURCE_NVTX, st->depth >= NVTX_DEPTH ? LOSS_TOO_DEEP : LOSS_RATE_LIMITED);
 		return;
 	}
 	if (st->depth >= NVTX_DEPTH) {
@@ -296,8 +296,8 @@ static __noinline int nvtx_hit(struct pt_regs *ctx, __u64 cookie)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 hook = cookie & 0xff, form = cookie >> 8 & 0xff;
-	struct nvtx_state *st = bpf_task_storage_get(
-		&nvtx_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct nvtx_state *st =
+		bpf_task_storage_get(&nvtx_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	struct nvtx_open o = {.start_ns = bpf_ktime_get_ns()};
 
 	if (!st) {

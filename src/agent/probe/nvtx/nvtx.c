@@ -6,14 +6,20 @@
 
 #include <stddef.h>
 
-#define TEXT(argument)          HOOK_NVTX_DETAIL(NVTX_FORM_TEXT, argument, 0)
-#define WIDE(argument)          HOOK_NVTX_DETAIL(NVTX_FORM_WIDE, argument, 0)
-#define ATTRIBUTES              HOOK_NVTX_DETAIL(NVTX_FORM_ATTRIBUTES, 1, 0)
-#define DOMAIN_ATTRIBUTES       HOOK_NVTX_DETAIL(NVTX_FORM_ATTRIBUTES, 2, 1)
-#define ARGUMENT(n)             HOOK_NVTX_DETAIL(NVTX_FORM_NONE, n, 0)
-#define DOMAIN                  HOOK_NVTX_DETAIL(NVTX_FORM_NONE, 0, 1)
-#define AT(hook_, detail_, fun) {.hook = (hook_), .detail = (detail_), .symbol = (fun)}
-#define RETURN(hook_, fun)      {.hook = (hook_), .symbol = (fun), .at_return = true}
+#define TEXT(argument)    HOOK_NVTX_DETAIL(NVTX_FORM_TEXT, argument, 0)
+#define WIDE(argument)    HOOK_NVTX_DETAIL(NVTX_FORM_WIDE, argument, 0)
+#define ATTRIBUTES        HOOK_NVTX_DETAIL(NVTX_FORM_ATTRIBUTES, 1, 0)
+#define DOMAIN_ATTRIBUTES HOOK_NVTX_DETAIL(NVTX_FORM_ATTRIBUTES, 2, 1)
+#define ARGUMENT(n)       HOOK_NVTX_DETAIL(NVTX_FORM_NONE, n, 0)
+#define DOMAIN            HOOK_NVTX_DETAIL(NVTX_FORM_NONE, 0, 1)
+#define AT(hook_, detail_, fun)                                                                    \
+	{                                                                                          \
+		.hook = (hook_), .detail = (detail_), .symbol = (fun)                              \
+	}
+#define RETURN(hook_, fun)                                                                         \
+	{                                                                                          \
+		.hook = (hook_), .symbol = (fun), .at_return = true                                \
+	}
 
 static const struct mark_place places[] = {
 	AT(HOOK_NVTX_PUSH, TEXT(1), "nvtxRangePushA"),

@@ -101,8 +101,7 @@ static json_t *ops_list(const struct collectives_answer *a)
 					      (json_int_t)o->calls, "bytes", (json_int_t)o->bytes,
 					      "avg_us", mcp_us(o->ns / (double)o->calls), "max_us",
 					      mcp_us((double)o->max_ns), "avg_wait_us",
-					      mean_us(&o->waits), "bandwidth",
-					      bandwidth_json(o)));
+					      mean_us(&o->waits), "bandwidth", bandwidth_json(o)));
 	}
 	return list;
 }

@@ -27,10 +27,10 @@ static json_t *kernels_list(const struct question *q)
 	if (answer_kernels(q, KERNELS_SHOWN, &k, NULL) < 0)
 		return list;
 	for (size_t i = 0; i < k.row_count; i++)
-		json_array_append_new(list,
-			json_pack("{s:s, s:I}", "name", table_text(&k, i, table_column(&k, "name")),
-				"launches_about",
-				(json_int_t)table_int(&k, i, table_column(&k, "launches"))));
+		json_array_append_new(
+			list, json_pack("{s:s, s:I}", "name",
+				      table_text(&k, i, table_column(&k, "name")), "launches_about",
+				      (json_int_t)table_int(&k, i, table_column(&k, "launches"))));
 	return list;
 }
 

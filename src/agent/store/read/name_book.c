@@ -100,9 +100,11 @@ int name_book_load(struct reader *r, struct name_book **ret, struct errinfo *ret
 		return -ENOMEM;
 	b->texts = INTERN_INIT(NAME_BOOK_BYTES);
 	res = load_list(r, b, "kernels",
-		"SELECT node, function, pid, since, name, origin <> 'unknown'", &b->kernels, reterr);
+		"SELECT node, function, pid, since, name, origin <> 'unknown'", &b->kernels,
+		reterr);
 	if (res == 0)
-		res = load_list(r, b, "names", "SELECT '', hash, 0, 0, name, 1", &b->ranges, reterr);
+		res = load_list(
+			r, b, "names", "SELECT '', hash, 0, 0, name, 1", &b->ranges, reterr);
 	if (res < 0)
 		return res;
 	*ret = TAKE(b);

@@ -17,8 +17,8 @@ DEFINE_CLEANUP(struct name_book *, name_book_free)
 /* name_book_find - the name of @e on @node (NULL: any); NULL: it has none, or nobody told it. An
  * unknown kernel is called "unknown kernel at libx.so+0x10" where that is known. Valid as long as
  * the book. @b may be NULL. */
-const char *name_book_find(const struct name_book *b, const struct event *e, const char *node,
-	size_t node_len);
+const char *name_book_find(
+	const struct name_book *b, const struct event *e, const char *node, size_t node_len);
 
 /* name_book_kind - what such a name is: "kernel" or "range"; NULL: events like @e have none. */
 const char *name_book_kind(const struct event *e);
