@@ -196,13 +196,6 @@ void kernel_table_renew(struct kernel_table *t)
 		k->is_due = true;
 }
 
-const char *kernel_table_find(const struct kernel_table *t, uint32_t pid, uint64_t function)
-{
-	const struct kernel *k = find(t, pid, function);
-
-	return k ? k->name : NULL;
-}
-
 uint64_t kernel_table_dropped(const struct kernel_table *t)
 {
 	return t->dropped;

@@ -48,7 +48,4 @@ void kernel_table_gone(struct kernel_table *t, uint32_t pid);
 /* kernel_table_renew - everything that was launched is handed on again: the store is a new one. */
 void kernel_table_renew(struct kernel_table *t);
 
-/* kernel_table_find - the name of @function as the program has it; NULL: not known. */
-const char *kernel_table_find(const struct kernel_table *t, uint32_t pid, uint64_t function);
-
 uint64_t kernel_table_dropped(const struct kernel_table *t); /* beyond the ceiling */

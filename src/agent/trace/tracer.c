@@ -426,9 +426,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	tracer_read_kernels(t); /* asks for symbols, which come with the stacks' */
 	tracer_finish_stacks(t);
 	tracer_flush_kernels(t);
-	if (probe_names_lost(t->probe))
-		log_warning("%llu names of kernels or ranges were lost: there was no room",
-			(unsigned long long)probe_names_lost(t->probe));
+	tracer_report_names(t);
 	waits_expire(t->waits, (wall_time){INT64_MAX});
 	tracer_poll_gpu(t);
 	gpu_sampler_stop(t->gpu);

@@ -135,6 +135,15 @@ void tracer_read_kernels(struct tracer *t)
 	}
 }
 
+void tracer_report_names(const struct tracer *t)
+{
+	uint64_t lost = probe_names_lost(t->probe) + kernel_table_dropped(t->names->kernels);
+
+	if (lost)
+		log_warning("%llu names of kernels or ranges were lost: there was no room",
+			(unsigned long long)lost);
+}
+
 void tracer_flush_kernels(struct tracer *t)
 {
 	kernel_table_flush(t->names->kernels, push_kernel, t);
