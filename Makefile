@@ -160,8 +160,9 @@ format-check: ## Say which C files are not in the project's style
 	@clang-format --dry-run -Werror $(C_FILES)
 
 .PHONY: docs
-docs: all ## Write the tables of flags in docs/commands.md from the option tables
+docs: all ## Write what follows from sources: flags in docs/commands.md, values of the charts, the plain manifest
 	@BUILD=$(BUILD) tools/commands-page
+	@BUILD=$(abspath $(BUILD)) tools/charts
 
 SHARE = $(DESTDIR)$(PREFIX)/share
 .PHONY: install

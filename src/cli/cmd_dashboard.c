@@ -26,6 +26,7 @@
 #include "cli/mcp_demos.h"
 #include "cli/mcp_fleet_ask.h"
 #include "command/server_access.h"
+#include "command/trust.h"
 #include "config.h"
 #include "sql/sql_table.h"
 #include "sql/sql_worker.h"
@@ -226,6 +227,7 @@ static void on_hangup(void *arg)
 			e.text);
 	else
 		fprintf(stderr, "ingero: certificates and tokens reloaded\n");
+	trust_warn(d->tls);
 }
 
 static int watch_signals(struct dashboard *d, struct errinfo *reterr)
@@ -270,12 +272,13 @@ static void announce(const struct dashboard *d)
 		printf("Certificate: SHA-256 %s\n", tls_fingerprint(d->tls));
 	if (d->tls && tls_is_self_signed(d->tls))
 		printf("  It is self-signed: compare this fingerprint with the one in the browser,\n  or pass the file to clients: curl --cacert %s, ingero query "
-		       "--ca-cert %s\n",
-			tls_cert_path(d->tls), tls_cert_path(d->tls));
+		       "--ca-cert %s,\n  or the fingerprint: ingero query --fingerprint %s\n",
+			tls_cert_path(d->tls), tls_cert_path(d->tls), tls_fingerprint(d->tls));
 	if (d->settings->client_ca)
 		printf("Clients need a certificate signed by %s\n", d->settings->client_ca);
 	server_access_say(&d->access, stdout, url);
 	fflush(stdout);
+	trust_warn(d->tls);
 }
 
 /* The same recording for assistants, at /mcp. */

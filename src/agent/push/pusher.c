@@ -221,6 +221,18 @@ static void pusher_done(struct pusher *p)
 		loop_free(p->loop);
 }
 
+/* New connections show the certificate that is there now. */
+static void on_hangup(void *arg)
+{
+	struct pusher *p = arg;
+	struct errinfo e = {0};
+
+	if (p->tls && tls_reload(p->tls, &e) < 0)
+		log_error("the previous certificate stays in use: %s", e.text);
+	else if (p->tls)
+		log_info("certificates reloaded");
+}
+
 static int open_timers(struct pusher *p, struct errinfo *reterr)
 {
 	int r = loop_timer_new(p->loop, on_tick, p, &p->tick);
@@ -237,6 +249,8 @@ static int open_timers(struct pusher *p, struct errinfo *reterr)
 		r = loop_signal(p->loop, SIGTERM, on_stop, p);
 	if (r == 0)
 		r = loop_signal(p->loop, SIGINT, on_stop, p);
+	if (r == 0)
+		r = loop_signal(p->loop, SIGHUP, on_hangup, p);
 	return r == 0 ? 0
 		      : errinfo_set(
 				reterr, r, "cannot set up timers and signals: %s", strerror(-r));

@@ -13,6 +13,7 @@
 #include "cluster/cli/fleet_flags.h"
 #include "command/dispatch.h"
 #include "command/server_access.h"
+#include "command/trust.h"
 
 #define DRAIN_NS       (5 * NS_PER_S)
 #define TOKEN_VARIABLE "INGERO_TOKEN"
@@ -221,6 +222,7 @@ static void announce(const struct run *c)
 		printf("Clients need a certificate signed by %s\n", c->typed->client_ca);
 	server_access_say(&c->access, stdout, api ? url : NULL);
 	fflush(stdout);
+	trust_warn(c->tls);
 }
 
 static int run_service(struct run *c, struct errinfo *reterr)

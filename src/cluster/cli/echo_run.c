@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "command/trust.h"
 
 #define DRAIN_NS (25 * NS_PER_S) /* sealing takes its time; 5 s less than Kubernetes gives */
 
@@ -217,6 +218,7 @@ static void announce_access(const struct run *c)
 	const char *api = echo_service_api_address(c->echo);
 	char url[160] = "";
 
+	trust_warn(c->tls);
 	if (c->tls)
 		printf("Certificate: SHA-256 %s\n", tls_fingerprint(c->tls));
 	if (c->tls && tls_is_self_signed(c->tls))
