@@ -289,7 +289,8 @@ static void nest(struct timeline_list *l)
 
 		while (depth && ends[depth - 1] <= s->start_ns)
 			depth--;
-		s->depth = depth;
+		/* clocks are read for each: a call may seem to begin before the one it lies in */
+		s->depth = s->nested && !depth ? 1 : depth;
 		if (depth < (int)ARRAY_SIZE(ends))
 			ends[depth++] = s->start_ns + (int64_t)s->dur_ns;
 	}

@@ -70,7 +70,11 @@ static uint64_t share(uint64_t whole, int64_t at, int64_t width)
 static int spread(
 	struct timeline_view *v, struct timeline_track *t, const struct timeline_bucket *b)
 {
-	int64_t width = v->ix->bucket_ns, start = b->start_ns - v->a->origin_ns;
+	/* a bucket begins before the recording and ends after it: its calls did not */
+	int64_t start = MAX(b->start_ns, v->ix->range.first_ns) - v->a->origin_ns;
+	int64_t end =
+		MIN(b->start_ns + v->ix->bucket_ns, v->ix->range.last_ns + 1) - v->a->origin_ns;
+	int64_t width = MAX(end - start, INT64_C(1));
 	int64_t first = MAX(start, v->a->from_ns) >> t->shift;
 	int64_t last = MIN(start + width - 1, v->a->to_ns) >> t->shift;
 	int r = 0;
