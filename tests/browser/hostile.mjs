@@ -23,8 +23,7 @@ await withBrowser(async (browser) => {
 	await page.evaluate(() => document.getElementById("timeline").scrollIntoView());
 	await page.waitForSelector("#tl-area:not([hidden]):not([aria-busy]) .tl-label");
 	await page.click("[data-act=tl-table]");
-	for (const b of await page.locator(".tl-label.fold[aria-expanded=false]").all())
-		await b.evaluate((x) => x.click());
+	await page.evaluate(() => document.querySelectorAll(".tl-label.fold[aria-expanded=false]").forEach((b) => b.click()));
 	const area = await page.locator("#tl-area").boundingBox();
 	for (let y = area.y + 30; y < area.y + area.height && y < 780; y += 12)
 		await page.mouse.move(area.x + 500, y);
