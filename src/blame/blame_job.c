@@ -51,6 +51,7 @@ void blame_job_done(struct job *j)
 	free(j->visits);
 	free(j->excess);
 	free(j->late);
+	free(j->sigma);
 	free(j->costs);
 	free(j->stage_cost_ns);
 	free(j->stage_ratio);

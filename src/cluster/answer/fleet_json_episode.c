@@ -48,6 +48,7 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 	json_key(w, "pid");
 	e->pid ? json_put_uint(w, e->pid) : json_put_null(w);
 	json_double_member(w, "confidence", e->confidence);
+	json_bool_member(w, "provisional", e->provisional);
 	if (is_about_calls(e->problem)) {
 		put_collective(w, e);
 	} else {

@@ -87,6 +87,7 @@ void episode_tell(struct fleet *f, struct episode *e)
 {
 	uint64_t cause = hash_bytes(e->e.cause, strlen(e->e.cause));
 
+	e->e.provisional = false;
 	sentence_write(&e->e);
 	if (!e->told)
 		notice(f, FLEET_NOTICE_BEGAN, e);
@@ -169,7 +170,7 @@ bool fleet_episode_next(
 			i = f->ended_next + ENDED_MAX - 1 - (i - f->live_count);
 			e = f->ended[i % ENDED_MAX];
 		}
-		if (!e->told || (cluster && strcmp(e->e.cluster, cluster) != 0))
+		if ((!e->told && (!e->e.provisional || e->e.until_ns)) || (cluster && strcmp(e->e.cluster, cluster) != 0))
 			continue;
 		*ret = e->e;
 		return true;

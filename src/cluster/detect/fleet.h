@@ -82,6 +82,7 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 	uint16_t op;
 	char signal[PUSH_WORD_MAX]; /* NODE: dominant one */
 	double score, threshold;
+	bool provisional;           /* it happened just now; nobody is told before it happens again */
 	int64_t since_ns, until_ns; /* until_ns 0: it lasts */
 	char text[1024];            /* one sentence: who, what for, why, what it costs */
 	char cause[PUSH_TEXT_MAX];  /* the agent's own words; "": not told */
@@ -89,7 +90,8 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 	struct fleet_cost cost;
 };
 
-/* fleet_episode_next - those that last and the last 1000 that ended, worst first (by cost, then share). */
+/* fleet_episode_next - those that last and the last 1000 that ended, worst first (by cost, then share); of
+ * provisional ones those that last. */
 bool fleet_episode_next(
 	const struct fleet *f, const char *cluster, size_t *cursor, struct fleet_episode *ret);
 

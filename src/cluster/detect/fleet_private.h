@@ -29,6 +29,7 @@ struct episode {
 	double watts;
 	uint64_t told_cause; /* hash of the cause that was told */
 	uint32_t looks;      /* in which it was found */
+	int64_t looked_ns;   /* the first of them */
 	bool told;           /* that it began */
 };
 

@@ -47,6 +47,11 @@ static void put_late(struct buf *b, const struct fleet_episode *e)
 	char lag[TEXT_MAX];
 
 	put_who(b, e);
+	if (e->provisional) {
+		buf_printf(b, " was %s late just now, for ", text_format_duration(lag, e->lag_ns));
+		put_collective(b, e);
+		return;
+	}
 	buf_printf(b, " is %s late in ", text_format_duration(lag, e->lag_ns));
 	if (e->period > 1) {
 		buf_puts(b, "every ");
@@ -117,6 +122,8 @@ static void put_cost(struct buf *b, const struct fleet_episode *e)
 {
 	char share[TEXT_MAX];
 
+	if (e->provisional)
+		return;
 	if (e->problem == FLEET_STRAGGLER && e->share > 0)
 		buf_printf(b, "; %s of the job's time", text_format_percent(share, e->share));
 	if (e->cost.per_hour > 0)

@@ -3,7 +3,10 @@
  *
  * Blame over many ranks is dear, so it is asked only while somebody is late, and more seldom the more
  * calls there are. An episode that is not found again for a while has ended: a periodic straggler is
- * given the time of a few periods. */
+ * given the time of a few periods.
+ *
+ * Who is late by far more than chance is shown at once, as provisional: nobody is woken before it has
+ * happened again. */
 #include "cluster/detect/fleet_private.h"
 
 #include <stdio.h>
@@ -15,14 +18,21 @@
 #define EVERY_NS      (NS_PER_S / 2)
 #define CALLS_AT_ONCE 100000 /* calls for which EVERY_NS is right; more are asked in proportion */
 #define EVERY_MAX_NS  (10 * NS_PER_S)
+#define SUDDEN_EVERY  2 /* part of that time, after which somebody who is late by far is looked at */
+#define SUDDEN_NS     (NS_PER_S / 2) /* for which the calls of all ranks may take to come */
 #define GONE_NS       (15 * NS_PER_S)
 #define SURE          0.5
+#define SURE_SUDDEN   0.4
 #define SHARE_LEAST   0.01           /* of the job's time; less is not worth waking anybody */
-#define SHARE_EARLY   0.02           /* likewise, before STEPS_SHAPE have been seen */
+#define SHARE_EARLY   0.02           /* likewise, before STEPS_EARLY have been seen */
+#define SHARE_REGULAR 0.003          /* likewise, of one that is late again and again, its peers never */
+#define LATE_REGULAR  4              /* steps */
 #define LATE_LEAST    3              /* steps: twice may be chance */
 #define LOOKS_LEAST   2              /* in which somebody is found */
 #define STEPS_LEAST   8              /* to compare ranks by */
-#define STEPS_SHAPE   50             /* to tell a slow stage, or load that moves, from chance */
+#define STEPS_EARLY   50             /* less is early */
+#define STEPS_SHAPE   20             /* to tell a slow stage, or load that moves, from chance */
+#define LOOKS_NS      (NS_PER_S / 2) /* from the first of them to the last */
 #define HOLDS_NS      (5 * NS_PER_S) /* for which these are found again */
 
 static uint64_t key_of(const struct cluster *c, enum fleet_problem problem, uint64_t who)
@@ -43,30 +53,72 @@ bool episode_explain(struct fleet *f, struct episode *e)
 	return true;
 }
 
+static void set_who(struct episode *e, const struct blame_worker *w)
+{
+	snprintf(e->e.node, sizeof(e->e.node), "%s", w->node);
+	e->e.rank = w->rank;
+	e->e.pid = w->pid;
+}
+
+/* The same cause is told once, by what says more. */
+static void end_of_node(struct fleet *f, const struct cluster *c, const struct episode *e)
+{
+	struct episode *slow =
+		e->told ? NULL : episode_of_node(f, FLEET_NODE, c->name, e->e.node);
+
+	if (slow)
+		episode_end(f, slow);
+}
+
+static uint64_t straggler_key(const struct cluster *c, const struct blame_worker *w)
+{
+	return key_of(c, FLEET_STRAGGLER,
+		hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid));
+}
+
+/* It is shown; what is known of it already says more. */
+static void take_sudden(struct fleet *f, struct cluster *c, const struct blame *b,
+	const struct blame_worker *w, const struct price *p)
+{
+	const struct blame_suspect *s = &b->sudden;
+	struct episode *e = episode_get(f, c, FLEET_STRAGGLER, straggler_key(c, w));
+
+	if (!e || e->told)
+		return;
+	set_who(e, w);
+	if (!e->e.provisional)
+		e->e.since_ns = MIN(s->since_ns, f->now_ns);
+	e->e.provisional = true;
+	e->e.stage = s->stage;
+	e->e.share = s->share;
+	e->e.confidence = s->confidence;
+	e->e.lag_ns = s->lag_ns;
+	e->e.late = 1;
+	e->e.seen = s->seen;
+	e->e.comm = s->comm;
+	e->e.seq = s->seq;
+	e->e.op = s->op;
+	episode_waits(e, 0, p);
+	episode_explain(f, e);
+	sentence_write(&e->e);
+}
+
 static void take_suspect(struct fleet *f, struct cluster *c, const struct blame *b,
 	const struct blame_suspect *s, const struct blame_worker *w, const struct price *p)
 {
 	bool stage = b->kind == BLAME_STAGE;
 	enum fleet_problem problem = stage ? FLEET_STAGE : FLEET_STRAGGLER;
-	uint64_t who = stage ? (uint64_t)s->stage
-			     : hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid);
-	struct episode *e = episode_get(f, c, problem, key_of(c, problem, who));
+	uint64_t key = stage ? key_of(c, problem, (uint64_t)s->stage) : straggler_key(c, w);
+	struct episode *e = episode_get(f, c, problem, key);
 	/* At the present rate: what was before it began does not make it cheaper. */
 	int64_t late_ns =
 		MIN((int64_t)b->span_ns, MAX(b->end_ns - s->since_ns, (int64_t)b->step_ns));
 
 	if (!e)
 		return;
-	if (!stage && !e->told) { /* the same cause is told once, by what says more */
-		struct episode *slow = episode_of_node(f, FLEET_NODE, c->name, w->node);
-
-		if (slow)
-			episode_end(f, slow);
-	}
 	if (!stage) {
-		snprintf(e->e.node, sizeof(e->e.node), "%s", w->node);
-		e->e.rank = w->rank;
-		e->e.pid = w->pid;
+		set_who(e, w);
+		end_of_node(f, c, e);
 	}
 	if (!e->told && s->since_ns > 0)
 		e->e.since_ns = MIN(s->since_ns, f->now_ns);
@@ -84,7 +136,9 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct blame 
 	e->e.op = s->op;
 	episode_waits(e, late_ns > 0 ? (double)s->waited_ns / (double)late_ns : 0, p);
 	episode_explain(f, e);
-	if (++e->looks >= LOOKS_LEAST)
+	if (!e->looks++)
+		e->looked_ns = f->now_ns;
+	if (e->told || (e->looks >= LOOKS_LEAST && f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS))
 		episode_tell(f, e);
 }
 
@@ -113,9 +167,26 @@ static bool holds(struct cluster *c, const struct blame *b, int64_t now_ns)
 	return b->steps >= STEPS_SHAPE && now_ns - c->kind_ns >= (int64_t)HOLDS_NS;
 }
 
-void suspect_look(struct fleet *f, struct cluster *c)
+/* What is late at regular distances is not chance, however little it costs. */
+static bool is_worth_it(const struct blame_suspect *s, double least)
+{
+	return s->share >= least || (s->share >= SHARE_REGULAR && s->period > 1 &&
+					    s->late >= LATE_REGULAR);
+}
+
+/* Whether blame is to be asked again. */
+static bool is_time(const struct fleet *f, const struct cluster *c)
 {
 	uint64_t every = EVERY_NS * (1 + calls_stats(c->calls).kept / CALLS_AT_ONCE);
+
+	every = MIN(every, EVERY_MAX_NS);
+	if (f->now_ns - calls_sudden_ns(c->calls) < (int64_t)SUDDEN_NS)
+		every /= SUDDEN_EVERY;
+	return f->now_ns - c->blame_ns >= (int64_t)every;
+}
+
+void suspect_look(struct fleet *f, struct cluster *c)
+{
 	_cleanup_free_ struct blame_worker *workers = NULL;
 	struct blame b = {0};
 	size_t count = 0;
@@ -123,7 +194,7 @@ void suspect_look(struct fleet *f, struct cluster *c)
 	episode_end_unseen(f, c, FLEET_STRAGGLER, GONE_NS);
 	episode_end_unseen(f, c, FLEET_STAGE, GONE_NS);
 	episode_end_unseen(f, c, FLEET_UNEVEN, GONE_NS);
-	if (f->now_ns - c->blame_ns < (int64_t)MIN(every, EVERY_MAX_NS) || !calls_is_late(c->calls))
+	if (!is_time(f, c) || !calls_is_late(c->calls))
 		return;
 	c->blame_ns = f->now_ns;
 	if (calls_blame(c->calls, &workers, &count, &b) < 0) {
@@ -131,7 +202,7 @@ void suspect_look(struct fleet *f, struct cluster *c)
 		return;
 	}
 	struct price p = price_of(f, c->name);
-	double least = b.steps < STEPS_SHAPE ? SHARE_EARLY : SHARE_LEAST;
+	double least = b.steps < STEPS_EARLY ? SHARE_EARLY : SHARE_LEAST;
 	bool sure = holds(c, &b, f->now_ns);
 
 	if (sure && b.kind == BLAME_UNEVEN && b.confidence >= SURE)
@@ -139,9 +210,11 @@ void suspect_look(struct fleet *f, struct cluster *c)
 	for (size_t i = 0; sure && b.kind != BLAME_UNEVEN && i < b.suspect_count; i++) {
 		const struct blame_suspect *who = &b.suspects[i];
 
-		if (who->confidence >= SURE && who->share >= least && who->late >= LATE_LEAST &&
+		if (who->confidence >= SURE && is_worth_it(who, least) && who->late >= LATE_LEAST &&
 			who->worker < count)
 			take_suspect(f, c, &b, who, &workers[who->worker], &p);
 	}
+	if (b.has_sudden && b.sudden.confidence >= SURE_SUDDEN && b.sudden.worker < count)
+		take_sudden(f, c, &b, &workers[b.sudden.worker], &p);
 	blame_done(&b);
 }

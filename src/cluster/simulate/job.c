@@ -67,11 +67,19 @@ static int emit(struct worker *w, const struct push_call *c)
 	return 0;
 }
 
+static int64_t arrival(const struct worker *w)
+{
+	return MAX(w->host_ns, w->gpu_ns);
+}
+
 /* A call that began at @enter and whose communication ended at @end on the GPU. */
 static int finish_call(
 	struct run *r, struct worker *w, struct push_call *c, int64_t enter, int64_t end)
 {
 	c->enter_ns = enter;
+	if (w->delayed)
+		r->first_late_ns = MIN(r->first_late_ns, arrival(w));
+	w->delayed = false;
 	if (r->spec->async) {
 		c->leave_ns = enter + CALL_NS;
 		c->wait_ns = UINT64_MAX;
@@ -102,11 +110,6 @@ static void compute(struct run *r, struct worker *w, const struct op *o)
 	}
 	w->gpu_ns = MAX(w->gpu_ns, w->host_ns) + o->dur_ns;
 	w->host_ns += (int64_t)((double)o->dur_ns * r->host_share);
-}
-
-static int64_t arrival(const struct worker *w)
-{
-	return MAX(w->host_ns, w->gpu_ns);
 }
 
 static int send(struct run *r, struct worker *w, const struct op *o)
@@ -228,6 +231,7 @@ static void synchronise(struct worker *w)
 /* One operation. 0: done; 1: it waits, 2: done and moved on already. */
 static int perform(struct run *r, struct worker *w, const struct op *o)
 {
+	w->delayed |= o->delays;
 	switch (o->what) {
 	case OP_COMPUTE: compute(r, w, o); return 0;
 	case OP_PAUSE: w->host_ns += o->dur_ns; return 0;
@@ -393,7 +397,9 @@ static void run_done(struct run *r)
 
 int job_run(const struct job_spec *spec, struct job_trace *ret)
 {
-	_cleanup_(run_done) struct run r = {.spec = spec, .state = spec->seed, .host_share = 0.3};
+	_cleanup_(run_done) struct run r = {.spec = spec, .state = spec->seed,
+		.host_share = 0.3,
+		.first_late_ns = INT64_MAX};
 	_cleanup_(job_trace_done) struct job_trace t = {0};
 	int e = job_layout(&r);
 
@@ -413,6 +419,7 @@ int job_run(const struct job_spec *spec, struct job_trace *ret)
 	if (e < 0)
 		return e;
 	find_hang(&r, &t);
+	t.first_late_ns = r.first_late_ns == INT64_MAX ? -1 : r.first_late_ns;
 	*ret = t;
 	t = (struct job_trace){0};
 	return 0;

@@ -61,6 +61,8 @@ struct job_trace {
 	size_t call_count;
 	uint64_t span_ns;
 	uint64_t hang_comm, hang_seq; /* HANG: the first communication that it does not come to */
+	int64_t first_late_ns; /* a faulty worker came to the first communication after its fault had
+				* begun; -1: never */
 };
 
 /* job_run - 0, -ENOMEM or -EINVAL (a size of 0, more than BLAME_WORKERS_MAX workers). *ret is

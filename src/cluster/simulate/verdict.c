@@ -41,7 +41,7 @@ static bool fits(const struct job_spec *j, const struct fleet_episode *e)
 	return false;
 }
 
-static void judge(const struct job_spec *j, struct fleet *f, struct verdict *v)
+static void judge(const struct job_spec *j, struct fleet *f, int64_t now_ns, struct verdict *v)
 {
 	struct fleet_notice n;
 
@@ -50,12 +50,33 @@ static void judge(const struct job_spec *j, struct fleet *f, struct verdict *v)
 			continue;
 		if (fits(j, &n.episode)) {
 			v->right = true;
+			if (v->named_ns < 0)
+				v->named_ns = now_ns - START;
 			if (!v->said[0])
 				snprintf(v->said, sizeof(v->said), "%.500s", n.episode.text);
 			continue;
 		}
 		v->false_alarms++;
+		v->said_ns = now_ns - START;
 		snprintf(v->said, sizeof(v->said), "%.500s", n.episode.text);
+	}
+}
+
+/* Who is shown, but not told of yet. */
+static void judge_shown(const struct job_spec *j, const struct fleet *f, int64_t now_ns, struct verdict *v)
+{
+	struct fleet_episode e;
+	size_t cursor = 0;
+
+	while (fleet_episode_next(f, NULL, &cursor, &e)) {
+		if (!e.provisional)
+			continue;
+		if (!fits(j, &e)) {
+			v->shown_wrong += e.id > v->last_shown;
+			v->last_shown = MAX(v->last_shown, e.id);
+		} else if (v->shown_ns < 0) {
+			v->shown_ns = now_ns - START;
+		}
 	}
 }
 
@@ -77,6 +98,25 @@ static void set_clocks(struct play_settings *s, struct simulation_fault clocks[C
 	s->job.clock_error_ns = 0;
 }
 
+static void say_truth(const struct job_spec *j, char *ret, size_t size)
+{
+	switch (j->fault) {
+	case JOB_NONE: snprintf(ret, size, "nothing"); break;
+	case JOB_LATE:
+		snprintf(ret, size, "rank %u, %llu ms every %u steps", j->faulty[0],
+			(unsigned long long)j->late_ns / 1000000, j->period);
+		break;
+	case JOB_STAGE:
+		snprintf(ret, size, "stage %d, %.0f %%", j->stage, 100 * j->amount);
+		break;
+	case JOB_MOVING: snprintf(ret, size, "%.0f %%", 100 * j->amount); break;
+	default:
+		snprintf(ret, size, "rank %u%s, %.0f %%, from step %u", j->faulty[0],
+			j->faulty_count > 1 ? " and another" : "", 100 * j->amount, j->from_step);
+		break;
+	}
+}
+
 int verdict_of_random(uint64_t seed, enum job_fault fault, struct verdict *ret)
 {
 	_cleanup_(fleet_freep) struct fleet *f = NULL;
@@ -95,7 +135,8 @@ int verdict_of_random(uint64_t seed, enum job_fault fault, struct verdict *ret)
 	core.nodes = nodes_defaults;
 	core.calls = calls_defaults;
 	core.seed = seed;
-	*ret = (struct verdict){.fault = s.job.fault};
+	*ret = (struct verdict){.fault = s.job.fault, .named_ns = -1, .shown_ns = -1};
+	say_truth(&s.job, ret->truth, sizeof(ret->truth));
 	snprintf(ret->shape, sizeof(ret->shape), "data %u, tensor %u, pipeline %u%s%s", s.job.data,
 		s.job.tensor, s.job.pipeline, s.job.experts ? ", experts" : "",
 		s.job.async ? ", host ahead" : "");
@@ -110,8 +151,12 @@ int verdict_of_random(uint64_t seed, enum job_fault fault, struct verdict *ret)
 		return r;
 	do {
 		r = play_until(p, f, play_now(p) + PLAY_TICK_NS);
-		judge(&s.job, f, ret);
+		judge(&s.job, f, play_now(p), ret);
+		judge_shown(&s.job, f, play_now(p), ret);
 	} while (r > 0);
+	ret->first_late_ns = play_first_late(p) < 0 ? -1 : play_first_late(p) - START;
+	if (ret->shown_ns < 0 || (ret->named_ns >= 0 && ret->named_ns < ret->shown_ns))
+		ret->shown_ns = ret->named_ns;
 	if (s.job.fault == JOB_NONE)
 		ret->right = !ret->false_alarms;
 	ret->span_ns = (uint64_t)(play_end(p) - START);
