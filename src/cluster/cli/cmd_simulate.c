@@ -2,6 +2,7 @@
 /* cmd_simulate.c - `ingero-cluster simulate`: many made-up clusters with known faults, played to the
  * core faster than time, and how often it was right. The same seed gives the same table. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 struct simulate_flags {
 	int64_t clusters, seed, first;
 	const char *fault;
+	uint64_t healthy_ns;
 	bool verbose;
 };
 
@@ -32,6 +34,9 @@ static const struct option_row simulate_options[] = {
 		"begin with the Nth of them, to see one again (default: 0)", 0, 1000000, false},
 	{"fault", 0, OPTION_STRING, OPTION(fault), "NAME",
 		"only this one: none, slow, late, drift, stage, moving, hang (default: all)", 0, 0,
+		false},
+	{"healthy", 0, OPTION_DURATION, OPTION(healthy_ns), "DURATION",
+		"instead, clusters without a fault for so long each, one job after another", 0, 0,
 		false},
 	{"verbose", 'v', OPTION_FLAG, OPTION(verbose), NULL, "say what was said wrongly", 0, 0,
 		false},
@@ -85,10 +90,12 @@ static int add_delay(struct row *w, const struct verdict *v)
 	return r;
 }
 
-static int play_one(struct table *t, uint64_t seed, enum job_fault fault, bool verbose)
+static int play_one(
+	struct table *t, uint64_t seed, enum job_fault fault, const struct simulate_flags *f)
 {
 	struct verdict v;
-	int r = verdict_of_random(seed, fault, &v);
+	int r = f->healthy_ns ? verdict_of_healthy(seed, f->healthy_ns, &v)
+			      : verdict_of_random(seed, fault, &v);
 
 	if (r < 0)
 		return r;
@@ -101,7 +108,7 @@ static int play_one(struct table *t, uint64_t seed, enum job_fault fault, bool v
 	t->calls += v.calls;
 	if (v.fault == JOB_NONE)
 		t->hours += (double)v.span_ns / (3600.0 * (double)NS_PER_S);
-	if (verbose && (!v.right || v.false_alarms))
+	if (f->verbose && (!v.right || v.false_alarms))
 		printf("cluster %llu, %s (%s; %s), after %.1f of %.0f s: %s\n",
 			(unsigned long long)seed, job_fault_id(v.fault), v.truth, v.shape,
 			(double)v.said_ns / (double)NS_PER_S, (double)v.span_ns / (double)NS_PER_S,
@@ -121,6 +128,14 @@ static const char *delay_text(char out[2 * TEXT_MAX], struct row *w)
 			text_format_duration(half, robust_quantile(w->delays, w->named, 0.5)),
 			text_format_duration(most, robust_quantile(w->delays, w->named, 0.95)));
 	return out;
+}
+
+/* What @n rare things that were counted may be at most, with 95 %: Poisson, by Wilson and Hilferty. */
+static double at_most(uint32_t n)
+{
+	double k = n + 1.0;
+
+	return k * pow(1 - 1 / (9 * k) + 1.645 / (3 * sqrt(k)), 3);
 }
 
 static void print_table(struct table *t, uint64_t took_ns)
@@ -143,7 +158,9 @@ static void print_table(struct table *t, uint64_t took_ns)
 	printf("%u of %u right (%s), %u others blamed; ", right, total,
 		text_format_percent(share, total ? (double)right / total : 0), alarms);
 	if (t->hours > 0)
-		printf("%u alarms in %.1f healthy hours; ", t->row[JOB_NONE].alarms, t->hours);
+		printf("%u alarms in %.1f healthy hours (95 %% sure: fewer than %.2f a day); ",
+			t->row[JOB_NONE].alarms, t->hours,
+			at_most(t->row[JOB_NONE].alarms) * 24 / t->hours);
 	printf("%s calls in %s\n", text_format_count(count, t->calls),
 		text_format_duration(took, took_ns));
 }
@@ -159,7 +176,7 @@ static int simulate_run(
 
 	for (int64_t i = f->first; r == 0 && i < f->first + f->clusters; i++)
 		r = play_one(&t, (uint64_t)(f->seed * 1000000 + i),
-			(enum job_fault)(fault < 0 ? i % KINDS : fault), f->verbose);
+			(enum job_fault)(fault < 0 ? i % KINDS : fault), f);
 	if (r < 0)
 		return dispatch_fail(&e, r);
 	print_table(&t, mono_now().ns - begun);
@@ -175,7 +192,8 @@ const struct command cmd_simulate = {
 		"Data, tensor, pipeline and expert parallel jobs of 2 to 64 ranks, with jitter, uneven stages,\n"
 		"evaluation phases and clocks that differ; nothing leaves this process.\n"
 		"  ingero-cluster simulate\n"
-		"  ingero-cluster simulate --clusters 1000 --seed 2 -v",
+		"  ingero-cluster simulate --clusters 1000 --seed 2 -v\n"
+		"  ingero-cluster simulate --clusters 3 --healthy 24h",
 	.options = simulate_options,
 	.settings_size = sizeof(struct simulate_flags),
 	.defaults = &defaults,

@@ -139,13 +139,15 @@ static void take_change(struct fleet *f, const struct nodes_change *change)
 	const struct push_who *who = &v->last->who;
 	enum fleet_problem problem = v->reason == NODES_SILENT_REASON ? FLEET_SILENT : FLEET_NODE;
 	struct episode *e = episode_find(f, node_key(v, problem));
+	const struct episode *late =
+		episode_of_node(f, FLEET_STRAGGLER, who->cluster, who->node);
 
 	if (!change->began) {
 		if (e)
 			episode_end(f, e);
 		return;
 	}
-	if (problem == FLEET_NODE && episode_of_node(f, FLEET_STRAGGLER, who->cluster, who->node))
+	if (problem == FLEET_NODE && late && late->told)
 		return; /* its rank is named already, and for what */
 	e = episode_get(f, cluster_find(f, who->cluster), problem, node_key(v, problem));
 	if (!e)

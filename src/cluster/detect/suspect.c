@@ -21,6 +21,9 @@
 #define SUDDEN_EVERY  2 /* part of that time, after which somebody who is late by far is looked at */
 #define SUDDEN_NS     (NS_PER_S / 2) /* for which the calls of all ranks may take to come */
 #define GONE_NS       (15 * NS_PER_S)
+#define FORGET_NS     (300 * NS_PER_S) /* what was seen too seldom to be told */
+#define SIGHTINGS     3 /* of one that is late by far: then it is no chance */
+#define SIGHTINGS_GONE 3 /* of the time between two of them, without another: it is over */
 #define SURE          0.5
 #define SURE_SUDDEN   0.4
 #define SHARE_LEAST   0.01           /* of the job's time; less is not worth waking anybody */
@@ -76,6 +79,39 @@ static uint64_t straggler_key(const struct cluster *c, const struct blame_worker
 		hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid));
 }
 
+/* Stragglers that were not found for a while: one that comes rarely, but comes again, has more time. */
+static void episode_end_late(struct fleet *f, const struct cluster *c)
+{
+	for (size_t i = f->live_count; i-- > 0;) {
+		struct episode *e = f->live[i];
+		uint64_t after = MAX((uint64_t)GONE_NS, SIGHTINGS_GONE * e->sightings_apart_ns);
+
+		int64_t unseen_ns = f->now_ns - e->seen_ns;
+
+		if (e->e.problem != FLEET_STRAGGLER || e->cluster != c)
+			continue;
+		if (unseen_ns >= (int64_t)GONE_NS)
+			e->looks = 0;
+		if (unseen_ns >= (int64_t)(e->told ? after : FORGET_NS))
+			episode_end(f, e);
+	}
+}
+
+/* It was late once more: what comes more seldom than the window is long is found by that. True: so often
+ * that it is no chance. */
+static bool note_sighting(struct episode *e, const struct blame *b)
+{
+	const struct blame_suspect *s = &b->sudden;
+
+	if (e->sightings && s->since_ns - e->sighted_ns < (int64_t)b->step_ns)
+		return false;
+	if (e->sightings)
+		e->sightings_apart_ns =
+			MAX(e->sightings_apart_ns, (uint64_t)(s->since_ns - e->sighted_ns));
+	e->sighted_ns = s->since_ns;
+	return ++e->sightings >= SIGHTINGS;
+}
+
 /* It is shown; what is known of it already says more. */
 static void take_sudden(struct fleet *f, struct cluster *c, const struct blame *b,
 	const struct blame_worker *w, const struct price *p)
@@ -83,32 +119,44 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct blame *
 	const struct blame_suspect *s = &b->sudden;
 	struct episode *e = episode_get(f, c, FLEET_STRAGGLER, straggler_key(c, w));
 
-	if (!e || e->told)
+	uint32_t steps = 0;
+	bool is_sure;
+
+	if (!e)
+		return;
+	is_sure = note_sighting(e, b);
+	if (e->told)
 		return;
 	set_who(e, w);
 	if (!e->e.provisional)
 		e->e.since_ns = MIN(s->since_ns, f->now_ns);
 	e->e.provisional = true;
+	e->e.until_ns = 0;
 	e->e.stage = s->stage;
 	e->e.share = s->share;
 	e->e.confidence = s->confidence;
 	e->e.lag_ns = s->lag_ns;
-	e->e.late = 1;
-	e->e.seen = s->seen;
+	e->e.late = e->sightings;
+	if (b->step_ns)
+		steps = (uint32_t)((uint64_t)MAX(s->since_ns - e->e.since_ns, INT64_C(0)) / b->step_ns);
+	e->e.seen = MAX(e->sightings, steps);
 	e->e.comm = s->comm;
 	e->e.seq = s->seq;
 	e->e.op = s->op;
 	episode_waits(e, 0, p);
 	episode_explain(f, e);
-	sentence_write(&e->e);
+	if (is_sure)
+		episode_tell(f, e);
+	else
+		sentence_write(&e->e);
 }
 
-static void take_suspect(struct fleet *f, struct cluster *c, const struct blame *b,
-	const struct blame_suspect *s, const struct blame_worker *w, const struct price *p)
+static void take_suspect(struct fleet *f, struct cluster *c, const struct suspect_job *j,
+	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w, const struct price *p)
 {
 	bool stage = b->kind == BLAME_STAGE;
 	enum fleet_problem problem = stage ? FLEET_STAGE : FLEET_STRAGGLER;
-	uint64_t key = stage ? key_of(c, problem, (uint64_t)s->stage) : straggler_key(c, w);
+	uint64_t key = stage ? key_of(c, problem, hash_number(j->comm) + (uint64_t)s->stage) : straggler_key(c, w);
 	struct episode *e = episode_get(f, c, problem, key);
 	/* At the present rate: what was before it began does not make it cheaper. */
 	int64_t late_ns =
@@ -142,10 +190,11 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct blame 
 		episode_tell(f, e);
 }
 
-static void take_uneven(
-	struct fleet *f, struct cluster *c, const struct blame *b, const struct price *p)
+static void take_uneven(struct fleet *f, struct cluster *c, const struct suspect_job *j,
+	const struct blame *b, const struct price *p)
 {
-	struct episode *e = episode_get(f, c, FLEET_UNEVEN, key_of(c, FLEET_UNEVEN, 0));
+	struct episode *e =
+		episode_get(f, c, FLEET_UNEVEN, key_of(c, FLEET_UNEVEN, hash_number(j->comm)));
 
 	if (!e)
 		return;
@@ -155,16 +204,35 @@ static void take_uneven(
 	episode_tell(f, e);
 }
 
-/* Whether enough was seen for what @b says, and it was said for a while. */
-static bool holds(struct cluster *c, const struct blame *b, int64_t now_ns)
+/* What is remembered of @job, which is known by its largest communicator. NULL: no memory. */
+static struct suspect_job *job_get(struct fleet *f, struct cluster *c, uint64_t comm)
 {
-	if (b->kind != c->kind) {
-		c->kind = b->kind;
-		c->kind_ns = now_ns;
+	struct suspect_job *j = NULL, *oldest = &c->jobs[0];
+
+	for (size_t i = 0; i < ARRAY_SIZE(c->jobs); i++) {
+		if (c->jobs[i].comm == comm)
+			j = &c->jobs[i];
+		if (c->jobs[i].seen_ns < oldest->seen_ns)
+			oldest = &c->jobs[i];
+	}
+	if (!j) {
+		j = oldest;
+		*j = (struct suspect_job){.comm = comm};
+	}
+	j->seen_ns = f->now_ns;
+	return j;
+}
+
+/* Whether enough was seen for what @b says, and it was said for a while. */
+static bool holds(struct suspect_job *j, const struct blame *b, int64_t now_ns)
+{
+	if (b->kind != j->kind) {
+		j->kind = b->kind;
+		j->kind_ns = now_ns;
 	}
 	if (b->kind == BLAME_WORKERS)
 		return b->steps >= STEPS_LEAST;
-	return b->steps >= STEPS_SHAPE && now_ns - c->kind_ns >= (int64_t)HOLDS_NS;
+	return b->steps >= STEPS_SHAPE && now_ns - j->kind_ns >= (int64_t)HOLDS_NS;
 }
 
 /* What is late at regular distances is not chance, however little it costs. */
@@ -185,36 +253,62 @@ static bool is_time(const struct fleet *f, const struct cluster *c)
 	return f->now_ns - c->blame_ns >= (int64_t)every;
 }
 
-void suspect_look(struct fleet *f, struct cluster *c)
+static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j,
+	const struct blame *b, const struct blame_worker *workers, size_t count)
 {
+	struct price p = price_of(f, c->name);
+	double least = b->steps < STEPS_EARLY ? SHARE_EARLY : SHARE_LEAST;
+	bool sure = holds(j, b, f->now_ns);
+
+	if (sure && b->kind == BLAME_UNEVEN && b->confidence >= SURE)
+		take_uneven(f, c, j, b, &p);
+	for (size_t i = 0; sure && b->kind != BLAME_UNEVEN && i < b->suspect_count; i++) {
+		const struct blame_suspect *who = &b->suspects[i];
+
+		if (who->confidence >= SURE && is_worth_it(who, least) &&
+			who->late >= LATE_LEAST && who->worker < count)
+			take_suspect(f, c, j, b, who, &workers[who->worker], &p);
+	}
+	if (b->has_sudden && b->sudden.confidence >= SURE_SUDDEN && b->sudden.worker < count)
+		take_sudden(f, c, b, &workers[b->sudden.worker], &p);
+}
+
+/* A job that has ended makes nobody wait; one that hangs is stall.c's. */
+static int look_at(struct fleet *f, struct cluster *c, const struct calls_jobs *jobs, uint32_t job)
+{
+	const struct job_view *v = &jobs->items[job];
 	_cleanup_free_ struct blame_worker *workers = NULL;
 	struct blame b = {0};
 	size_t count = 0;
+	int r;
 
-	episode_end_unseen(f, c, FLEET_STRAGGLER, GONE_NS);
+	if (v->ranks < 2 || f->now_ns - v->last_ns > (int64_t)GONE_NS)
+		return 0;
+	r = calls_blame_job(c->calls, jobs, job, &workers, &count, &b);
+	if (r < 0)
+		return r;
+	take_blame(f, c, job_get(f, c, v->comm), &b, workers, count);
+	blame_done(&b);
+	return 0;
+}
+
+void suspect_look(struct fleet *f, struct cluster *c)
+{
+	struct calls_jobs jobs;
+	int r;
+
+	episode_end_late(f, c);
 	episode_end_unseen(f, c, FLEET_STAGE, GONE_NS);
 	episode_end_unseen(f, c, FLEET_UNEVEN, GONE_NS);
 	if (!is_time(f, c) || !calls_is_late(c->calls))
 		return;
 	c->blame_ns = f->now_ns;
-	if (calls_blame(c->calls, &workers, &count, &b) < 0) {
+	r = calls_jobs(c->calls, &jobs);
+	if (r == 0) {
+		for (uint32_t i = 0; r == 0 && i < jobs.count; i++)
+			r = look_at(f, c, &jobs, i);
+		calls_jobs_done(&jobs);
+	}
+	if (r < 0)
 		f->stats.blame_failed++;
-		return;
-	}
-	struct price p = price_of(f, c->name);
-	double least = b.steps < STEPS_EARLY ? SHARE_EARLY : SHARE_LEAST;
-	bool sure = holds(c, &b, f->now_ns);
-
-	if (sure && b.kind == BLAME_UNEVEN && b.confidence >= SURE)
-		take_uneven(f, c, &b, &p);
-	for (size_t i = 0; sure && b.kind != BLAME_UNEVEN && i < b.suspect_count; i++) {
-		const struct blame_suspect *who = &b.suspects[i];
-
-		if (who->confidence >= SURE && is_worth_it(who, least) && who->late >= LATE_LEAST &&
-			who->worker < count)
-			take_suspect(f, c, &b, who, &workers[who->worker], &p);
-	}
-	if (b.has_sudden && b.sudden.confidence >= SURE_SUDDEN && b.sudden.worker < count)
-		take_sudden(f, c, &b, &workers[b.sudden.worker], &p);
-	blame_done(&b);
 }

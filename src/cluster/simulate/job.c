@@ -53,14 +53,19 @@ void job_trace_done(struct job_trace *t)
 	*t = (struct job_trace){0};
 }
 
-static int emit(struct worker *w, const struct push_call *c)
+static uint32_t first_pid(const struct job_spec *s)
+{
+	return s->first_pid ? s->first_pid : 1000;
+}
+
+static int emit(const struct run *r, struct worker *w, const struct push_call *c)
 {
 	int e = ARRAY_RESERVE(w->calls, w->room, w->count + 1, CALLS_MAX);
 
 	if (e < 0)
 		return e;
 	w->calls[w->count] = *c;
-	w->calls[w->count].pid = 1000 + w->rank;
+	w->calls[w->count].pid = first_pid(r->spec) + w->rank;
 	w->calls[w->count].world_rank = (int32_t)w->rank;
 	w->calls[w->count].datatype = UINT16_MAX;
 	w->count++;
@@ -85,12 +90,12 @@ static int finish_call(
 		c->wait_ns = UINT64_MAX;
 		w->host_ns = MAX(w->host_ns, enter + CALL_NS);
 		w->gpu_ns = end;
-		return emit(w, c);
+		return emit(r, w, c);
 	}
 	c->leave_ns = MAX(end, enter + CALL_NS);
 	c->wait_ns = r->spec->waits_unknown ? UINT64_MAX : (uint64_t)(c->leave_ns - enter);
 	w->host_ns = w->gpu_ns = c->leave_ns;
-	return emit(w, c);
+	return emit(r, w, c);
 }
 
 static void wake(struct run *r, uint32_t worker)
@@ -292,7 +297,7 @@ static int collect(struct run *r, struct job_trace *ret)
 					 (double)r->spec->clock_error_ns);
 		ret->workers[i] = (struct blame_worker){.rank = (int32_t)i,
 			.node = "",
-			.pid = 1000 + i,
+			.pid = first_pid(r->spec) + i,
 			.error_ns = r->spec->clock_error_ns};
 		for (size_t k = 0; k < w->count; k++) {
 			first = MIN(first, w->calls[k].enter_ns);
@@ -311,7 +316,7 @@ static int collect(struct run *r, struct job_trace *ret)
 }
 
 /* The Sends and Recvs of one group: to and from everybody but itself, each like @c. */
-static int emit_group(struct worker *w, const struct comm *m, const struct push_call *like)
+static int emit_group(const struct run *r, struct worker *w, const struct comm *m, const struct push_call *like)
 {
 	struct push_call c = *like;
 	int e = 0;
@@ -321,7 +326,7 @@ static int emit_group(struct worker *w, const struct comm *m, const struct push_
 			continue;
 		c.peer = (int32_t)(k / 2);
 		c.op = k % 2 ? NCCL_RECV : NCCL_SEND;
-		e = emit(w, &c);
+		e = emit(r, w, &c);
 	}
 	return e;
 }
@@ -347,7 +352,7 @@ static int emit_open(struct run *r, struct worker *w)
 		c.op = o->op;
 		c.bytes = o->bytes;
 		if (m->exchanges)
-			return emit_group(w, m, &c);
+			return emit_group(r, w, m, &c);
 	} else if (o->what == OP_RECEIVE) {
 		const struct channel *ch = &r->channels[o->channel];
 
@@ -361,7 +366,7 @@ static int emit_open(struct run *r, struct worker *w)
 	} else {
 		return 0;
 	}
-	return emit(w, &c);
+	return emit(r, w, &c);
 }
 
 static void find_hang(const struct run *r, struct job_trace *t)

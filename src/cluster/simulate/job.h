@@ -39,6 +39,7 @@ struct job_spec {
 	bool seq_per_comm;  /* Send and Recv are counted per communicator */
 	uint32_t microbatches, layers, buckets; /* layers: tensor-parallel collectives in a pass */
 	uint32_t steps;
+	uint32_t first_pid;             /* 0: 1000 */
 	uint64_t step_ns;               /* of computing, about */
 	double jitter;                  /* lognormal, of each computation */
 	double lasting;                 /* likewise of each worker */

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 
 #define CLOCKS_MAX 64
+#define SHIFT_NS   (300 * NS_PER_S) /* a job of a healthy cluster, before the next begins */
 #define START      ((int64_t)1700000000 * (int64_t)NS_PER_S)
 
 static bool is_faulty(const struct job_spec *j, int32_t rank)
@@ -91,7 +92,7 @@ static void set_clocks(struct play_settings *s, struct simulation_fault clocks[C
 		double at = (double)(hash_number(s->job.seed + i) >> 11) / (double)(1ULL << 52) - 1;
 
 		clocks[i] = (struct simulation_fault){
-			SIMULATION_CLOCK_STEP, i, START, INT64_MAX, at * error};
+			SIMULATION_CLOCK_STEP, i, s->agents.start_ns, INT64_MAX, at * error};
 		s->agents.fault_count = i + 1;
 	}
 	s->agents.faults = clocks;
@@ -117,24 +118,60 @@ static void say_truth(const struct job_spec *j, char *ret, size_t size)
 	}
 }
 
-int verdict_of_random(uint64_t seed, enum job_fault fault, struct verdict *ret)
+static struct play_settings settings_of(uint64_t seed, enum job_fault fault, int64_t start_ns)
 {
-	_cleanup_(fleet_freep) struct fleet *f = NULL;
-	_cleanup_(play_freep) struct play *p = NULL;
-	struct simulation_fault clocks[CLOCKS_MAX];
-	struct fleet_settings core = fleet_defaults;
 	struct play_settings s = {.job = job_spec_random(seed, fault),
 		.agents = {.seed = seed,
 			.cluster = "simulated",
 			.gpus_per_node = 8,
-			.start_ns = START,
+			.start_ns = start_ns,
 			.latency_ns = 2000000}};
-	int r;
 
 	s.job.seq_per_comm = false; /* agents count the calls to each peer: push.h */
+	return s;
+}
+
+static int core_new(uint64_t seed, struct fleet **ret)
+{
+	struct fleet_settings core = fleet_defaults;
+
 	core.nodes = nodes_defaults;
 	core.calls = calls_defaults;
 	core.seed = seed;
+	return fleet_new(&core, ret);
+}
+
+/* From the beginning of @s to its end. */
+static int play_all(struct play_settings *s, struct fleet *f, struct verdict *v, int64_t *ret_end)
+{
+	_cleanup_(play_freep) struct play *p = NULL;
+	struct simulation_fault clocks[CLOCKS_MAX];
+	int r;
+
+	set_clocks(s, clocks);
+	r = play_new(s, &p);
+	if (r < 0)
+		return r;
+	do {
+		r = play_until(p, f, play_now(p) + PLAY_TICK_NS);
+		judge(&s->job, f, play_now(p), v);
+		judge_shown(&s->job, f, play_now(p), v);
+	} while (r > 0);
+	v->first_late_ns = play_first_late(p) < 0 ? -1 : play_first_late(p) - START;
+	v->span_ns = (uint64_t)(play_end(p) - START);
+	v->messages += play_counts(p).messages;
+	v->calls += play_counts(p).calls;
+	*ret_end = play_end(p);
+	return r;
+}
+
+int verdict_of_random(uint64_t seed, enum job_fault fault, struct verdict *ret)
+{
+	_cleanup_(fleet_freep) struct fleet *f = NULL;
+	struct play_settings s = settings_of(seed, fault, START);
+	int64_t end_ns;
+	int r;
+
 	*ret = (struct verdict){.fault = s.job.fault, .named_ns = -1, .shown_ns = -1};
 	say_truth(&s.job, ret->truth, sizeof(ret->truth));
 	snprintf(ret->shape, sizeof(ret->shape), "data %u, tensor %u, pipeline %u%s%s", s.job.data,
@@ -143,24 +180,36 @@ int verdict_of_random(uint64_t seed, enum job_fault fault, struct verdict *ret)
 	if (s.job.fault == JOB_HANG)
 		s.agents.end_ns =
 			START + (int64_t)(3 * s.job.steps * s.job.step_ns) + 10 * (int64_t)NS_PER_S;
-	set_clocks(&s, clocks);
-	r = fleet_new(&core, &f);
+	r = core_new(seed, &f);
 	if (r == 0)
-		r = play_new(&s, &p);
-	if (r < 0)
-		return r;
-	do {
-		r = play_until(p, f, play_now(p) + PLAY_TICK_NS);
-		judge(&s.job, f, play_now(p), ret);
-		judge_shown(&s.job, f, play_now(p), ret);
-	} while (r > 0);
-	ret->first_late_ns = play_first_late(p) < 0 ? -1 : play_first_late(p) - START;
+		r = play_all(&s, f, ret, &end_ns);
 	if (ret->shown_ns < 0 || (ret->named_ns >= 0 && ret->named_ns < ret->shown_ns))
 		ret->shown_ns = ret->named_ns;
 	if (s.job.fault == JOB_NONE)
 		ret->right = !ret->false_alarms;
-	ret->span_ns = (uint64_t)(play_end(p) - START);
-	ret->messages = play_counts(p).messages;
-	ret->calls = play_counts(p).calls;
+	return r;
+}
+
+int verdict_of_healthy(uint64_t seed, uint64_t span_ns, struct verdict *ret)
+{
+	_cleanup_(fleet_freep) struct fleet *f = NULL;
+	int64_t at_ns = START;
+	int r = core_new(seed, &f);
+
+	*ret = (struct verdict){.fault = JOB_NONE, .named_ns = -1, .shown_ns = -1};
+	snprintf(ret->truth, sizeof(ret->truth), "nothing");
+	for (uint64_t i = 0; r == 0 && at_ns - START < (int64_t)span_ns; i++) {
+		struct play_settings s = settings_of(hash_number(seed) + i, JOB_NONE, at_ns);
+		uint32_t alarms = ret->false_alarms;
+
+		s.job.first_pid = (uint32_t)(1000 * (i + 1));
+		s.job.steps = (uint32_t)(MIN(SHIFT_NS, span_ns) / s.job.step_ns) + 1;
+		r = play_all(&s, f, ret, &at_ns);
+		if (ret->false_alarms > alarms)
+			snprintf(ret->shape, sizeof(ret->shape), "data %u, tensor %u, pipeline %u%s%s",
+				s.job.data, s.job.tensor, s.job.pipeline,
+				s.job.experts ? ", experts" : "", s.job.async ? ", host ahead" : "");
+	}
+	ret->right = !ret->false_alarms;
 	return r;
 }

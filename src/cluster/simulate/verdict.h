@@ -23,3 +23,7 @@ struct verdict {
 
 /* verdict_of_random - of job_spec_random(@seed, @fault). -ENOMEM. */
 int verdict_of_random(uint64_t seed, enum job_fault fault, struct verdict *ret);
+
+/* verdict_of_healthy - one cluster without a fault for @span_ns, in which one random job follows another, each on
+ * other clocks; the core lives through all of them. -ENOMEM. */
+int verdict_of_healthy(uint64_t seed, uint64_t span_ns, struct verdict *ret);
