@@ -15,7 +15,7 @@
 
 #define RECENT      2
 #define SIGMAS      15
-#define STEP_SHARE  0.15 /* of a step: the excess at least */
+#define STEP_SHARE   0.05 /* of a step: the excess at least */
 #define PATH_SHARE  0.5  /* of the excess, on the path */
 #define LONGER_SHARE 0.7 /* of the excess, by which its step took longer than its others */
 #define CELLS_LEAST 24   /* steps of peers that the ordinary distance is known from */

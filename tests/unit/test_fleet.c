@@ -23,6 +23,8 @@ struct scene {
 	struct play *play;
 	struct fleet_notice first; /* that was told */
 	int64_t first_ns;
+	struct fleet_episode shown; /* the first, perhaps provisional */
+	int64_t shown_ns;
 	size_t began, ended, changed;
 };
 
@@ -70,11 +72,18 @@ static void scene_begin(struct scene *s)
 static void scene_run(struct scene *s)
 {
 	struct fleet_notice n;
+	size_t cursor;
 	int r = 1;
 
 	while (r > 0) {
 		r = play_until(s->play, s->fleet, play_now(s->play) + PLAY_TICK_NS);
 		assert_true(r >= 0);
+		cursor = 0;
+		if (!s->shown_ns && fleet_episode_next(s->fleet, "c1", &cursor, &s->shown)) {
+			s->shown_ns = play_now(s->play);
+			print_message("# %.2f s: shown: %s\n", (double)(s->shown_ns - START) / 1e9,
+				s->shown.text);
+		}
 		while (fleet_notice(s->fleet, &n)) {
 			if (!s->began && n.kind == FLEET_NOTICE_BEGAN) {
 				s->first = n;
@@ -141,7 +150,12 @@ static void test_rank_41_of_64(void **state)
 	assert_string_equal(e.fix, "move rsync");
 	assert_true(s.changed >= 1); /* why came after who */
 	/* told after the third late step, which is not chance any more */
-	assert_true(s.first_ns - (START + 6 * (int64_t)NS_PER_S) < (int64_t)(4 * NS_PER_S));
+	assert_true(s.first_ns - play_first_late(s.play) < (int64_t)(5 * NS_PER_S));
+	/* but shown within a second of the first, and of nobody else */
+	assert_true(s.shown.provisional);
+	assert_int_equal(s.shown.rank, 41);
+	assert_non_null(strstr(s.shown.text, "late just now"));
+	assert_true(s.shown_ns - play_first_late(s.play) <= (int64_t)NS_PER_S);
 	scene_end(&s);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calls_blame.c - the calls in the window, newest first and not more than BLAME_CALLS_MAX, as blame wants
- * them. Offsets stand with the workers; what a clock drifts within the window, or jumped, is in the times
+/* calls_blame.c - the calls in the window, the newest and not more than BLAME_CALLS_MAX, as blame wants them.
+ * Offsets stand with the workers; what a clock drifts within the window, or jumped, is in the times
  * themselves. */
 #include <errno.h>
 
@@ -141,6 +141,25 @@ static int gather_collective(const struct calls *c, const struct collective *x,
 	return 0;
 }
 
+/* Where the newest BLAME_CALLS_MAX calls begin: from there on they come in the order of their times, or
+ * nearly, which is how blame wants them. */
+static const struct collective *oldest_of(const struct calls *c, const struct gathering *g)
+{
+	const struct collective *x, *oldest = NULL;
+	size_t count = 0;
+
+	TAILQ_FOREACH_REVERSE(x, &c->comms.by_age, collective_list, age)
+	{
+		if (!is_wanted(g, x))
+			continue;
+		count += x->have;
+		if (count > BLAME_CALLS_MAX)
+			break;
+		oldest = x;
+	}
+	return oldest;
+}
+
 static int blame_gathered(const struct calls *c, struct gathering *g,
 	struct blame_worker **ret_workers, size_t *ret_count, struct blame *ret)
 {
@@ -156,13 +175,9 @@ static int blame_gathered(const struct calls *c, struct gathering *g,
 	g->place = place;
 	r = find_end(c, g);
 	n = gather_workers(c, g, workers, place);
-	TAILQ_FOREACH_REVERSE(x, &c->comms.by_age, collective_list, age)
-	{
-		if (r < 0 || g->count + x->have > BLAME_CALLS_MAX)
-			break;
+	for (x = oldest_of(c, g); r == 0 && x; x = TAILQ_NEXT(x, age))
 		if (is_wanted(g, x))
 			r = gather_collective(c, x, workers, g);
-	}
 	items = g->items;
 	if (r < 0)
 		return r;

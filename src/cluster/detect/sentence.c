@@ -88,7 +88,8 @@ static void put_uneven(struct buf *b, const struct fleet_episode *e)
 static void put_node(struct buf *b, const struct fleet_episode *e)
 {
 	put_who(b, e);
-	buf_printf(b, " is slower than its peers: its %s stands out", e->signal);
+	buf_printf(b, " is slower than %s: its %s stands out",
+		e->is_own ? "it was, by its own account" : "its peers", e->signal);
 	if (e->threshold > 0)
 		buf_printf(b, " (score %.2f, threshold %.2f)", e->score, e->threshold);
 }

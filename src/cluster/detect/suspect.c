@@ -18,6 +18,7 @@
 #define EVERY_NS      (NS_PER_S / 2)
 #define CALLS_AT_ONCE 100000 /* calls for which EVERY_NS is right; more are asked in proportion */
 #define EVERY_MAX_NS  (10 * NS_PER_S)
+#define SETTLED       3 /* times that time, while looks bring nothing new */
 #define SUDDEN_EVERY  2 /* part of that time, after which somebody who is late by far is looked at */
 #define SUDDEN_NS     (NS_PER_S / 2) /* for which the calls of all ranks may take to come */
 #define GONE_NS       (15 * NS_PER_S)
@@ -186,6 +187,7 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	episode_explain(f, e);
 	if (!e->looks++)
 		e->looked_ns = f->now_ns;
+	c->is_settled &= e->told;
 	if (e->told || (e->looks >= LOOKS_LEAST && f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS))
 		episode_tell(f, e);
 }
@@ -247,9 +249,9 @@ static bool is_time(const struct fleet *f, const struct cluster *c)
 {
 	uint64_t every = EVERY_NS * (1 + calls_stats(c->calls).kept / CALLS_AT_ONCE);
 
-	every = MIN(every, EVERY_MAX_NS);
+	every = MIN(c->is_settled ? SETTLED * every : every, EVERY_MAX_NS);
 	if (f->now_ns - calls_sudden_ns(c->calls) < (int64_t)SUDDEN_NS)
-		every /= SUDDEN_EVERY;
+		every = EVERY_NS * (1 + calls_stats(c->calls).kept / CALLS_AT_ONCE) / SUDDEN_EVERY;
 	return f->now_ns - c->blame_ns >= (int64_t)every;
 }
 
@@ -260,6 +262,7 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 	double least = b->steps < STEPS_EARLY ? SHARE_EARLY : SHARE_LEAST;
 	bool sure = holds(j, b, f->now_ns);
 
+	c->is_settled &= b->steps >= STEPS_EARLY && (sure || b->kind == BLAME_NONE);
 	if (sure && b->kind == BLAME_UNEVEN && b->confidence >= SURE)
 		take_uneven(f, c, j, b, &p);
 	for (size_t i = 0; sure && b->kind != BLAME_UNEVEN && i < b->suspect_count; i++) {
@@ -303,6 +306,7 @@ void suspect_look(struct fleet *f, struct cluster *c)
 	if (!is_time(f, c) || !calls_is_late(c->calls))
 		return;
 	c->blame_ns = f->now_ns;
+	c->is_settled = true;
 	r = calls_jobs(c->calls, &jobs);
 	if (r == 0) {
 		for (uint32_t i = 0; r == 0 && i < jobs.count; i++)
