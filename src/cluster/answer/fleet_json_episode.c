@@ -43,6 +43,8 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 	put_text(w, "node", e->node);
 	json_key(w, "rank");
 	e->rank >= 0 ? json_put_int(w, e->rank) : json_put_null(w);
+	json_key(w, "ranks");
+	e->ranks ? json_put_uint(w, e->ranks) : json_put_null(w);
 	json_key(w, "stage");
 	e->stage >= 0 && e->problem == FLEET_STAGE ? json_put_int(w, e->stage) : json_put_null(w);
 	json_key(w, "pid");

@@ -76,6 +76,7 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 	enum fleet_problem problem;
 	char node[PUSH_ID_MAX]; /* "": not one node */
 	int32_t rank;           /* -1: not one rank */
+	uint32_t ranks;         /* STRAGGLER: all of the node, so many; 0: one rank */
 	int32_t stage;
 	uint32_t pid;
 	double share; /* of the job's time */

@@ -31,6 +31,7 @@ struct episode {
 	uint64_t told_cause; /* hash of the cause that was told */
 	uint32_t looks;      /* in which it was found */
 	int64_t looked_ns;   /* the first of them */
+	int64_t looked_at_ns; /* of a node's ranks: the last */
 	uint32_t sightings;  /* it was late by far */
 	int64_t sighted_ns;  /* the last of these, and the longest time between two */
 	uint64_t sightings_apart_ns;

@@ -21,7 +21,9 @@ static void put_ordinal(struct buf *b, uint32_t n)
 
 static void put_who(struct buf *b, const struct fleet_episode *e)
 {
-	if (e->rank >= 0)
+	if (e->ranks)
+		buf_printf(b, "each of the %u ranks", e->ranks);
+	else if (e->rank >= 0)
 		buf_printf(b, "rank %d", e->rank);
 	else if (e->pid)
 		buf_printf(b, "process %u", e->pid);

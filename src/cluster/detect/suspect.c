@@ -255,6 +255,70 @@ static bool is_time(const struct fleet *f, const struct cluster *c)
 	return f->now_ns - c->blame_ns >= (int64_t)every;
 }
 
+/* All ranks of @node in this job are suspects that count, at least two, and there are other nodes: the cause
+ * is the node's. *ret is all of them together. */
+static bool is_whole_node(const struct blame *b, const struct blame_worker *workers, size_t count,
+	const char *node, double least, struct blame_suspect *ret)
+{
+	size_t ranks = 0, suspects = 0;
+
+	for (size_t i = 0; i < count; i++)
+		ranks += strcmp(workers[i].node, node) == 0;
+	*ret = (struct blame_suspect){0};
+	for (size_t i = 0; i < b->suspect_count; i++) {
+		const struct blame_suspect *s = &b->suspects[i];
+		double share = ret->share + s->share;
+		uint64_t waited = ret->waited_ns + s->waited_ns;
+
+		if (strcmp(workers[s->worker].node, node) != 0)
+			continue;
+		if (s->confidence < SURE || s->late < LATE_LEAST)
+			return false;
+		if (!suspects++ || s->lag_ns > ret->lag_ns)
+			*ret = *s;
+		ret->share = share;
+		ret->waited_ns = waited;
+	}
+	return suspects >= 2 && suspects == ranks && ranks < count && ret->share >= least;
+}
+
+/* The ranks of a node that is told of as a whole are not told of one by one. */
+static void end_ranks(struct fleet *f, const struct cluster *c, const char *node)
+{
+	for (size_t i = f->live_count; i-- > 0;) {
+		struct episode *e = f->live[i];
+
+		if (e->cluster == c && e->e.problem == FLEET_STRAGGLER && e->e.ranks == 0 &&
+			strcmp(e->e.node, node) == 0)
+			episode_end(f, e);
+	}
+}
+
+static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_job *j,
+	const struct blame *b, const struct blame_suspect *who, const struct blame_worker *workers,
+	size_t count, double least, const struct price *p)
+{
+	struct blame_worker node = workers[who->worker];
+	struct blame_suspect all;
+	struct episode *e;
+
+	if (b->kind != BLAME_WORKERS || !node.node[0] ||
+		!is_whole_node(b, workers, count, node.node, least, &all))
+		return false;
+	node.rank = -1;
+	node.pid = 0;
+	end_ranks(f, c, node.node);
+	e = episode_get(f, c, FLEET_STRAGGLER, straggler_key(c, &node));
+	if (!e || (e->e.ranks && e->seen_ns == f->now_ns && e->looked_at_ns == f->now_ns))
+		return true; /* told with the first of its ranks */
+	e->looked_at_ns = f->now_ns;
+	e->e.ranks = 0;
+	for (size_t i = 0; i < count; i++)
+		e->e.ranks += strcmp(workers[i].node, node.node) == 0;
+	take_suspect(f, c, j, b, &all, &node, p);
+	return true;
+}
+
 static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j,
 	const struct blame *b, const struct blame_worker *workers, size_t count)
 {
@@ -268,8 +332,10 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 	for (size_t i = 0; sure && b->kind != BLAME_UNEVEN && i < b->suspect_count; i++) {
 		const struct blame_suspect *who = &b->suspects[i];
 
-		if (who->confidence >= SURE && is_worth_it(who, least) &&
-			who->late >= LATE_LEAST && who->worker < count)
+		if (who->worker >= count ||
+			take_nodes(f, c, j, b, who, workers, count, least, &p))
+			continue;
+		if (who->confidence >= SURE && is_worth_it(who, least) && who->late >= LATE_LEAST)
 			take_suspect(f, c, j, b, who, &workers[who->worker], &p);
 	}
 	if (b->has_sudden && b->sudden.confidence >= SURE_SUDDEN && b->sudden.worker < count)

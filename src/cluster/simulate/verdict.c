@@ -12,6 +12,7 @@
 #include "base/hash.h"
 
 #define CLOCKS_MAX 64
+#define GPUS       8 /* of a node */
 #define SHIFT_NS   (300 * NS_PER_S) /* a job of a healthy cluster, before the next begins */
 #define START      ((int64_t)1700000000 * (int64_t)NS_PER_S)
 
@@ -23,6 +24,21 @@ static bool is_faulty(const struct job_spec *j, int32_t rank)
 	return false;
 }
 
+/* Of a node that is told of as a whole all ranks must be faulty. */
+static bool names_faulty(const struct job_spec *j, const struct fleet_episode *e)
+{
+	uint32_t all = j->data * j->tensor * j->pipeline, node = 0;
+
+	if (!e->ranks)
+		return is_faulty(j, e->rank);
+	if (sscanf(e->node, "node-%u", &node) != 1)
+		return false;
+	for (uint32_t i = node * GPUS; i < MIN(all, (node + 1) * GPUS); i++)
+		if (!is_faulty(j, (int32_t)i))
+			return false;
+	return true;
+}
+
 /* Whether @e is what @j has done. */
 static bool fits(const struct job_spec *j, const struct fleet_episode *e)
 {
@@ -32,7 +48,7 @@ static bool fits(const struct job_spec *j, const struct fleet_episode *e)
 	case JOB_NONE: return false;
 	case JOB_SLOW:
 	case JOB_LATE:
-	case JOB_DRIFT: return e->problem == FLEET_STRAGGLER && is_faulty(j, e->rank);
+	case JOB_DRIFT: return e->problem == FLEET_STRAGGLER && names_faulty(j, e);
 	case JOB_STAGE:
 		return (e->problem == FLEET_STAGE && e->stage == j->stage) ||
 		       (each == 1 && e->problem == FLEET_STRAGGLER && e->rank == j->stage);
@@ -123,7 +139,7 @@ static struct play_settings settings_of(uint64_t seed, enum job_fault fault, int
 	struct play_settings s = {.job = job_spec_random(seed, fault),
 		.agents = {.seed = seed,
 			.cluster = "simulated",
-			.gpus_per_node = 8,
+			.gpus_per_node = GPUS,
 			.start_ns = start_ns,
 			.latency_ns = 2000000}};
 
