@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* blame_sudden.c - who is far too late right now: one step is enough if it is far beyond all chance.
  *
- * A worker whose own time in one of the last RECENT steps exceeds its peers' by SIGMAS of their ordinary
+ * A worker whose own time in one of the last steps exceeds its peers' by SIGMAS of their ordinary
  * distances and a good part of a step, and most of that excess lies on the path: the job did wait for it.
  * It must have taken longer than in its other steps: of the newest step not all may be known yet of the
  * peers, and then it is they who seem to have taken less.
@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RECENT      2
+#define RECENT       2 /* steps, or those of RECENT_NS if these are more */
+#define RECENT_NS    INT64_C(4000000000)
 #define SIGMAS      15
 #define STEP_SHARE   0.05 /* of a step: the excess at least */
 #define PATH_SHARE  0.5  /* of the excess, on the path */
@@ -62,11 +63,15 @@ static bool is_sudden(const struct job *j, uint32_t worker, size_t step, float *
 int blame_sudden(const struct job *j, uint32_t *ret_worker, size_t *ret_step)
 {
 	_cleanup_free_ float *room = calloc(j->step_count + 1, sizeof(*room));
+	size_t first = j->step_count;
 	double most = 0;
 
 	if (!room)
 		return -ENOMEM;
-	for (size_t s = j->step_count > RECENT ? j->step_count - RECENT : 0; s < j->step_count; s++) {
+	while (first && (j->step_count - first < RECENT ||
+				j->cuts[first] >= j->cuts[j->step_count] - RECENT_NS))
+		first--;
+	for (size_t s = first; s < j->step_count; s++) {
 		for (uint32_t w = 0; w < j->worker_count; w++) {
 			double excess = (double)j->excess[w * j->step_count + s];
 
