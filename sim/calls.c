@@ -96,6 +96,11 @@ static int op_memset(struct caller *c)
 	return cudaMemset(c->device, 0, settings.bytes);
 }
 
+static int op_memset_async(struct caller *c)
+{
+	return cudaMemsetAsync(c->device, 0, settings.bytes, c->stream);
+}
+
 static int op_malloc(struct caller *c)
 {
 	void *p = NULL;
@@ -158,6 +163,7 @@ static const struct op {
 	{"memcpy", op_memcpy, "cudaMemcpy, host to device"},
 	{"memcpy-async", op_memcpy_async, "cudaMemcpyAsync, host to device"},
 	{"memset", op_memset, "cudaMemset"},
+	{"memset-async", op_memset_async, "cudaMemsetAsync"},
 	{"malloc", op_malloc, "cudaMalloc and cudaFree, one each"},
 	{"bad-free", op_bad_free, "cudaFree of a pointer that is none: error 1"},
 	{"stream-sync", op_stream_sync, "cudaStreamSynchronize with nothing to wait for"},

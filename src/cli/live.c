@@ -379,7 +379,7 @@ static void overhead_lines(struct buf *b, const struct tracer_view *v)
 	buf_puts(b, ")\n");
 	if (v->launch_weight > 1)
 		buf_printf(b,
-			"  launches are sampled 1/%u of the time; their counts are scaled up\n",
+			"  launches and fills are sampled 1/%u of the time; their counts are scaled up\n",
 			v->launch_weight);
 }
 

@@ -40,7 +40,17 @@ static inline _Bool op_kind_is_launch(unsigned source, unsigned op)
 {
 	if (source == SOURCE_CUDA)
 		return op == CUDA_LAUNCH || op == CUDA_LAUNCH_EXC || op == CUDA_LAUNCH_COOP;
-	return source == SOURCE_DRIVER && (op == DRIVER_LAUNCH || op == DRIVER_LAUNCH_EX);
+	return source == SOURCE_DRIVER &&
+	       (op == DRIVER_LAUNCH || op == DRIVER_LAUNCH_EX || op == DRIVER_LAUNCH_COOP);
+}
+
+/* op_kind_is_governed - called so often that under load it is probed only part of the time
+ * (COOKIE_GOVERNED): launches, and enqueued fills, of which PyTorch makes one to every four. */
+static inline _Bool op_kind_is_governed(unsigned source, unsigned op)
+{
+	return op_kind_is_launch(source, op) ||
+	       (source == SOURCE_CUDA && op == CUDA_MEMSET_ASYNC) ||
+	       (source == SOURCE_DRIVER && op == DRIVER_MEMSET_ASYNC);
 }
 
 #define OP_BIT(op) (1ull << (op))

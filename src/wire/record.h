@@ -160,7 +160,7 @@ struct wire_tally {
 #define COOKIE_KIND      (1 << 4) /* arg1 is a cudaMemcpyKind: an aggregate for each */
 #define COOKIE_CONFIG    (1 << 5) /* the stream is in the launch configuration pointed to */
 #define COOKIE_CONFIG_AT 32       /* offset of the stream there, in both APIs */
-#define COOKIE_LAUNCH    (1 << 6) /* called so often that the governor may take the probe away */
+#define COOKIE_GOVERNED  (1 << 6) /* called so often that the governor may take the probe away */
 #define COOKIE_DEVICE    (1 << 7) /* arg0 becomes the thread's device; not an event */
 
 enum wire_nccl_kind {

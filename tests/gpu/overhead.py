@@ -4,10 +4,16 @@
 without it, and what the agent says that it costs. Prints Markdown and writes every pair.
 
   sudo python3 overhead.py [--ingero ./ingero] [--sessions 30] [--blocks 2] [--block-s 0.5] [--out FILE]
+  sudo python3 overhead.py --steady [--modes launch] [--block-s 1] [--budget-s 180]
 
 One process (workload.py) trains throughout. Each session starts the agent, measures some blocks of steps,
 stops it and measures as many without; every other session the other way round, so that what drifts cancels.
-The error bar is from resampling whole sessions, because blocks of one session are not independent.
+The error bar is from resampling whole sessions, because blocks of one session are not independent. These
+sessions are the agent's first seconds, in which it probes all launches and then measures what they cost.
+
+--steady: what remains after that. Two processes train in turns on one CPU, one of them traced (--pid) by an
+agent that runs all the time; half-way the other one is. A block is too short to hold the windows in which
+launches are probed, so what counts is the mean of all pairs, without the tenth at either end.
 """
 import argparse
 import json
@@ -23,12 +29,13 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+STEADY_AFTER_S = 14    # the first second in full, then a trial of at most 16 pairs of windows
 
 
 class Workload:
-    def __init__(self):
-        self.p = subprocess.Popen([sys.executable, str(HERE / "workload.py")], text=True, stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE)
+    def __init__(self, cpus=4):
+        self.p = subprocess.Popen([sys.executable, str(HERE / "workload.py"), str(cpus)], text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.hello = json.loads(self.p.stdout.readline())
         self.pid = self.hello["pid"]
 
@@ -61,10 +68,10 @@ class Workload:
 
 
 class Agent:
-    def __init__(self, ingero, folder, number, more):
+    def __init__(self, ingero, folder, number, more, duration="120s"):
         self.out = folder / f"{number}.txt"
         self.db = folder / f"{number}.db"
-        self.p = subprocess.Popen([ingero, "trace", "--db", str(self.db), "--duration", "120s", *more],
+        self.p = subprocess.Popen([ingero, "trace", "--db", str(self.db), "--duration", duration, *more],
                                   stdin=subprocess.DEVNULL, stdout=open(self.out, "w"), stderr=subprocess.STDOUT)
         end = time.monotonic() + 30
         while "Recording to" not in self.out.read_text():
@@ -106,9 +113,43 @@ def session(args, work, folder, mode, n, number):
     return {"mode": mode, "steps": n, "on": on, "off": off, "said": said}
 
 
+def steady(args, folder, mode):
+    """Pairs of blocks of two processes, one of them traced, as sessions of ten; roles change half-way."""
+    both, results = [Workload(cpus=1) for _ in range(2)], []
+    try:
+        for work in both:
+            work.steps(mode, 10)
+        n = max(3, round(args.block_s / (both[0].steps(mode, 20)[0] / 1e3)))
+        for traced in (0, 1):
+            agent = Agent(args.ingero, folder, f"steady-{mode}-{traced}", args.trace_args.split() +
+                          ["--pid", str(both[traced].pid)], "600s")
+            begin, number = time.monotonic(), 0
+            try:
+                while (passed := time.monotonic() - begin - STEADY_AFTER_S) < args.budget_s / 2:
+                    number += 1
+                    times = {w: both[w].steps(mode, n) for w in ((0, 1) if number % 2 else (1, 0))}
+                    if passed < 0:
+                        continue
+                    if not results or len(results[-1]["on"]) == 10 or results[-1]["traced"] != traced:
+                        results.append({"mode": mode, "steps": n, "traced": traced, "on": [], "off": [], "said": ""})
+                    results[-1]["on"].append(times[traced])
+                    results[-1]["off"].append(times[1 - traced])
+            finally:
+                said = agent.stop()
+            results[-1]["said"] = said
+            print(f"{mode}: traced process {traced}: {said}", flush=True)
+    finally:
+        for work in both:
+            work.end()
+    return both[0].hello, results
+
+
 def percent(sessions, which):
-    """Median over the pairs: 0 by the clock, 1 of CPU time."""
-    pairs = [(a[which] / b[which] - 1) * 100 for s in sessions for a, b in zip(s["on"], s["off"])]
+    """Of the pairs, 0 by the clock, 1 of CPU time: the median, or of steady ones the trimmed mean."""
+    pairs = sorted((a[which] / b[which] - 1) * 100 for s in sessions for a, b in zip(s["on"], s["off"]))
+    if "traced" in sessions[0]:
+        cut = len(pairs) // 10
+        return statistics.mean(pairs[cut:len(pairs) - cut])
     return statistics.median(pairs)
 
 
@@ -133,7 +174,23 @@ def row(mode, sessions):
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
-def measure(args, work, folder):
+def steady_all(args, folder):
+    results = []
+    for mode in args.modes.split(","):
+        hello, more = steady(args, folder, mode)
+        results += more
+    return hello, results
+
+
+def measure(args, folder):
+    work = Workload()
+    try:
+        return work.hello, measure_with(args, work, folder)
+    finally:
+        work.end()
+
+
+def measure_with(args, work, folder):
     results = []
     for mode in args.modes.split(","):
         work.steps(mode, 10)
@@ -160,20 +217,17 @@ def main():
     p.add_argument("--settle-s", type=float, default=0.6)
     p.add_argument("--budget-s", type=float, default=260)
     p.add_argument("--trace-args", default="")
+    p.add_argument("--steady", action="store_true", help="an agent that runs all the time, two processes in turns")
     p.add_argument("--out", type=pathlib.Path, help="every session as a line of JSON")
     args = p.parse_args()
     if os.geteuid() != 0:
         sys.exit("overhead.py needs root")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
-    work = Workload()
-    try:
-        with tempfile.TemporaryDirectory(prefix="ingero-overhead-", dir="/var/tmp") as folder:
-            results = measure(args, work, pathlib.Path(folder))
-    finally:
-        work.end()
+    with tempfile.TemporaryDirectory(prefix="ingero-overhead-", dir="/var/tmp") as folder:
+        hello, results = (steady_all if args.steady else measure)(args, pathlib.Path(folder))
     if args.out:
         args.out.write_text("".join(json.dumps(r) + "\n" for r in results))
-    print(f"\n{work.hello['gpu']}, PyTorch {work.hello['torch']}; medians of pairs, and 95 % of resampled sessions\n")
+    print(f"\n{hello['gpu']}, PyTorch {hello['torch']}; pairs, and 95 % of resampled sessions\n")
     print("| training | step without | pairs | by the clock | CPU time a step | the agent says |")
     print("|-|-|-|-|-|-|")
     for mode in dict.fromkeys(r["mode"] for r in results):

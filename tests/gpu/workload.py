@@ -112,7 +112,8 @@ def nccl(n):
 
 def main():
     gc.disable()
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:4])  # fewer migrations, steadier times
+    cpus = int(sys.argv[1]) if len(sys.argv) > 1 else 4
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cpus])  # fewer migrations, steadier times
     trainer = Trainer()
     torch.zeros(1, device="cuda")
     print(json.dumps({"pid": os.getpid(), "torch": torch.__version__, "gpu": torch.cuda.get_device_name()}),

@@ -121,7 +121,7 @@ static void table_shows_every_op(void **state)
 		"  Wall: 2m0s | Events: 2,470,134 | Lost: 7 (0.00%)\n"
 		"  Stored: 900 events, 2,469,227 more as counts | Database: 3.0 MiB\n"
 		"  Overhead: at least 0.4 % of the busiest process (calls x 1.1µs; budget 1.0 %)\n"
-		"  launches are sampled 1/4 of the time; their counts are scaled up\n"
+		"  launches and fills are sampled 1/4 of the time; their counts are scaled up\n"
 		"  lost: 7 of 1,234,567 driver events, ring_full (");
 	assert_lacks(buf_str(&b), "No CUDA calls yet");
 	assert_lacks(buf_str(&b), "\u2502");

@@ -41,7 +41,7 @@ static void few_calls_have_no_limit_and_tiny_ones_a_floor(void **state)
 	add(&l, SOURCE_CUDA, CUDA_LAUNCH, 1000000, 99);
 	assert_int_equal(l.ns[SOURCE_CUDA][CUDA_LAUNCH], 0);
 	add(&l, SOURCE_DRIVER, DRIVER_LAUNCH, 100, 100);
-	assert_int_equal(l.ns[SOURCE_DRIVER][DRIVER_LAUNCH], 2000);
+	assert_int_equal(l.ns[SOURCE_DRIVER][DRIVER_LAUNCH], 50000);
 }
 
 static void only_gpu_calls_have_limits(void **state)

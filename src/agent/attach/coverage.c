@@ -286,7 +286,7 @@ static int attach_points(struct coverage *c, size_t at, const struct uprobe_poin
 	for (size_t i = 0; i < count; i++) {
 		union wire_cookie k = {.word = points[i].cookie};
 
-		if (k.source != SOURCE_NCCL && k.flags & COOKIE_LAUNCH)
+		if (k.source != SOURCE_NCCL && k.flags & COOKIE_GOVERNED)
 			p->points[p->point_count++] = points[i];
 		else
 			rest[n++] = points[i];

@@ -61,7 +61,7 @@ size_t coverage_probed(const struct coverage *c, const char **ret_first);
 /* coverage_probes - functions probed in all files of @kind. */
 size_t coverage_probes(const struct coverage *c, enum target_library_kind kind);
 
-/* coverage_launches - attach or detach the probes of launches (COOKIE_LAUNCH) of all files. Returns
+/* coverage_launches - attach or detach the probes of launches (COOKIE_GOVERNED) of all files. Returns
  * 0 or the first failure; a file whose probes cannot come back stays without them. */
 int coverage_launches(struct coverage *c, bool on);
 

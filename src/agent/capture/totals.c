@@ -139,14 +139,6 @@ static struct total_kind *kind_of(struct total *v, unsigned flags, int *ret_err)
 	return v->kinds[kind];
 }
 
-bool totals_is_launch(unsigned source, unsigned op)
-{
-	if (source == SOURCE_CUDA)
-		return op == CUDA_LAUNCH || op == CUDA_LAUNCH_EXC || op == CUDA_LAUNCH_COOP;
-	return source == SOURCE_DRIVER &&
-	       (op == DRIVER_LAUNCH || op == DRIVER_LAUNCH_EX || op == DRIVER_LAUNCH_COOP);
-}
-
 void totals_weigh(struct totals *t, double weight)
 {
 	t->weight = weight;
@@ -172,6 +164,7 @@ static int read_key(struct totals *t, const struct wire_agg_key *k)
 	struct wire_agg now, *seen;
 	struct total_kind *kind;
 	struct total *v;
+	uint64_t bytes;
 	int r;
 
 	if (!wire_op_find(k->source, k->op))
@@ -192,9 +185,12 @@ static int read_key(struct totals *t, const struct wire_agg_key *k)
 		return 0;
 	sketch_add_delta(&gain, &now, seen);
 	v->hits += gain.count;
-	if (totals_is_launch(k->source, k->op))
+	bytes = now.sum_arg0 - seen->sum_arg0;
+	if (op_kind_is_governed(k->source, k->op)) {
 		sketch_scale(&gain, t->weight);
-	total_gain(v, kind, &gain, now.sum_arg0 - seen->sum_arg0);
+		bytes = (uint64_t)((double)bytes * t->weight);
+	}
+	total_gain(v, kind, &gain, bytes);
 	v->bucket.stored += now.sent - seen->sent;
 	*seen = now;
 	return 0;
@@ -358,7 +354,7 @@ uint32_t totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_
 	struct total *v;
 
 	while ((v = idmap_next(&t->by_key, &cursor, NULL))) {
-		bool launch = totals_is_launch(v->key.source, v->key.op);
+		bool launch = op_kind_is_governed(v->key.source, v->key.op);
 		uint64_t gain = v->hits - v->hits_taken;
 
 		v->hits_taken = v->hits;

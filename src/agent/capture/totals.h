@@ -63,9 +63,6 @@ int totals_process_gone(struct totals *t, uint32_t pid);
  * rest. Returns its id; 0: none called. A nested launch is half a hit: it has no return probe. */
 uint32_t totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_others);
 
-/* totals_is_launch - whether calls of this op are probed only part of the time under load. */
-bool totals_is_launch(unsigned source, unsigned op);
-
 /* totals_next - walk all (process 0: the ended ones together): *cursor starts at 0; NULL at the
  * end. Valid until the next read. */
 const struct total *totals_next(const struct totals *t, size_t *cursor);

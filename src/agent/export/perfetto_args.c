@@ -8,6 +8,7 @@
 #include "agent/probe/function.h"
 #include "agent/export/perfetto_private.h"
 #include "model/copy.h"
+#include "wire/op_kind.h"
 
 static struct perfetto_arg *add(struct perfetto_args *a, const char *name)
 {
@@ -64,7 +65,7 @@ static void add_call(struct perfetto_args *a, const struct event *e)
 	flags = f->cookie.flags;
 	if (flags & COOKIE_BYTES)
 		perfetto_arg_number(a, "bytes", (int64_t)e->arg0);
-	if (flags & COOKIE_LAUNCH)
+	if (op_kind_is_launch(e->source, e->op))
 		add_handle(a, "function", e->arg0);
 	if ((flags & COOKIE_ARG1_OUT) && (flags & COOKIE_BYTES) && e->arg1)
 		add_handle(a, "pointer", e->arg1);

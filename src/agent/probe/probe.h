@@ -51,7 +51,7 @@ void probe_enable(struct probe *p);
 void probe_enable_calls(struct probe *p);
 void probe_disable(struct probe *p);
 
-/* probe_launches_enable - whether calls of launches (COOKIE_LAUNCH) are begun; those under way end
+/* probe_launches_enable - whether calls of launches (COOKIE_GOVERNED) are begun; those under way end
  * as usual. At first they are not. */
 void probe_launches_enable(struct probe *p, bool on);
 
@@ -66,7 +66,7 @@ void probe_target_remove(struct probe *p, uint32_t pid);
 int probe_admit(struct probe *p);
 
 /* probe_sweep - count calls still under way as lost for @reason, once their probes are detached;
- * @launches_only: those of launches (COOKIE_LAUNCH) alone. */
+ * @launches_only: those of launches (COOKIE_GOVERNED) alone. */
 int probe_sweep(struct probe *p, enum wire_loss reason, bool launches_only);
 
 /* probe_limit_set - calls of (source, op) slower than @ns are sent one by one. */

@@ -5,9 +5,10 @@
 #include "base/macros.h"
 #include "wire/op_kind.h"
 
-#define CALLS_MIN 100  /* before an op has a limit of its own */
-#define RATIO     3    /* slower than this times the median is an exception */
-#define FLOOR_NS  2000 /* never treat ordinary jitter of tiny calls as an exception */
+#define CALLS_MIN 100 /* before an op has a limit of its own */
+#define RATIO     3   /* slower than this times the median is an exception */
+#define FLOOR_NS                                                                                   \
+	50000 /* shorter: explains nothing of a step, and a row with its stack costs more */
 
 void slow_limits_add(
 	struct slow_limits *l, unsigned source, unsigned op, const struct sketch *calls)

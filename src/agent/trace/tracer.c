@@ -38,7 +38,7 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 
 	if (e->op < WIRE_OP_MAX)
 		t->op_counts[e->source][e->op]++;
-	if (totals_is_launch(e->source, e->op))
+	if (op_kind_is_governed(e->source, e->op))
 		e->weight *= tracer_launch_weight(t);
 	if (op_kind_is_gpu_wait(e->source, e->op) && !(e->flags & WIRE_NESTED))
 		cost_trial_mark(&t->trial, e->pid, (wall_time){e->start.ns + (int64_t)e->dur_ns});

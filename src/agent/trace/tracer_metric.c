@@ -8,6 +8,7 @@
 
 #include "agent/trace/metrics/metric_table.h"
 #include "agent/trace/metrics/view_metric.h"
+#include "wire/op_kind.h"
 
 static void gather_copy(struct reading *r, const struct total *v)
 {
@@ -32,7 +33,7 @@ static void gather_launches(struct reading *r, const struct total *v)
 {
 	struct reading_launches *l = r->launches;
 
-	if (!v->key.pid || v->gone || !totals_is_launch(v->key.source, v->key.op))
+	if (!v->key.pid || v->gone || !op_kind_is_launch(v->key.source, v->key.op))
 		return;
 	while (l < r->launches + r->launch_count && l->pid != v->key.pid)
 		l++;

@@ -12,6 +12,7 @@
 
 #define TRIAL_FROM  0.25  /* of the budget: below, a trial would measure nothing */
 #define TRIAL_SHARE 0.125 /* of the budget: what trials may cost */
+#define TRIAL_SURE  8     /* pairs, before a trial may end for being sure */
 #define MARKS_RATE  4     /* a second: a process with fewer has no trial */
 
 unsigned tracer_launch_weight(const struct tracer *t)
@@ -35,9 +36,22 @@ static void trial_end(struct tracer *t, wall_time now)
 {
 	struct paired p = {0};
 
+	t->trial.pairs_left = 0;
 	if (cost_trial_result(&t->trial, &p))
 		governor_learn(&t->governor, p.low, p.high);
 	cost_trial_rest(&t->trial, now, fmax(p.middle, 0), TRIAL_SHARE * t->governor.budget);
+}
+
+/* Whether more pairs would change nothing: launches cost more than the budget, for sure. Then the rest
+ * of the trial would only cost. */
+static bool trial_is_sure(const struct tracer *t)
+{
+	struct paired p;
+
+	if (t->trial.is_open || t->trial.is_second)
+		return false; /* only between pairs is there something new */
+	return t->trial.pair_count >= TRIAL_SURE && cost_trial_result(&t->trial, &p) &&
+	       p.low > t->governor.budget;
 }
 
 /* Bring launch probes on or take them off, as the trial under way or the governor wants them now. */
@@ -47,7 +61,9 @@ int tracer_switch_launches(struct tracer *t, wall_time now)
 	int r;
 
 	if (cost_trial_is_under_way(&t->trial) &&
-		cost_trial_step(&t->trial, now, t->launches.is_open, process_cpu_ns(t->trial.pid)))
+		(cost_trial_step(
+			 &t->trial, now, t->launches.is_open, process_cpu_ns(t->trial.pid)) ||
+			trial_is_sure(t)))
 		trial_end(t, now);
 	on = cost_trial_is_under_way(&t->trial) ? t->trial.wants_on
 						: governor_wants_on(&t->governor, now);

@@ -7,6 +7,7 @@
 #include "base/macros.h"
 
 #define PLACED_SHARE    0.3
+#define NEW_WAIT_SHARE  0.2 /* a place where ordinary steps wait less than so is a new one */
 #define KNOWN_BY_STACKS 0.3 /* of the growth: then the rest of it belongs to the same cause */
 
 static const char *const texts[] = {
@@ -110,10 +111,42 @@ static void apply_purpose(const struct recording *rec, const struct step_account
 		move(s, *along, purpose);
 }
 
+/* Whether slow steps wait for the GPU where ordinary ones do not. */
+static bool waits_anew(const struct account_entry *e)
+{
+	return e->owner == OWNER_SELF && e->line == ACCOUNT_GPU && e->stack_hash &&
+	       (double)e->ordinary_ns < NEW_WAIT_SHARE * (double)e->slow_ns;
+}
+
+/* A wait in the middle of a step (an item() in the loop, say) ends the CPU's lead: what it did while
+ * the GPU was busy is now done while the GPU idles, and the wait at the end of the step gets
+ * shorter by as much as the new one takes. So the GPU's line as a whole need not grow, and host code
+ * and launches, which do no more than before, do. */
+static void apply_sync(const struct step_account *a, struct sums *s)
+{
+	static const enum delay_kind along[] = {
+		DELAY_BY_GPU, DELAY_BY_HOST, DELAY_BY_LAUNCH, DELAY_BY_COPY, DELAY_BY_CALL};
+	double lost = (double)a->slow_step_ns - (double)a->ordinary_step_ns;
+	int64_t anew = 0;
+
+	if (s->slow_ns[DELAY_BY_GPU] > s->ordinary_ns[DELAY_BY_GPU] ||
+		a->slow_waits < a->ordinary_waits + 1)
+		return;
+	for (int i = 0; i < a->entry_count; i++)
+		if (waits_anew(&a->entries[i]))
+			anew += growth_of(&a->entries[i]);
+	if ((double)anew < KNOWN_BY_STACKS * lost)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(along); i++)
+		move(s, along[i], DELAY_BY_SYNC);
+}
+
 static bool is_of(const struct recording *rec, const struct account_entry *e, enum delay_kind kind)
 {
 	if (kind == DELAY_BY_CHECKPOINT || kind == DELAY_BY_COMPILE)
 		return purpose_of(rec, e) == kind;
+	if (kind == DELAY_BY_SYNC)
+		return waits_anew(e);
 	return kind_of(e->owner, e->line) == kind;
 }
 
@@ -166,6 +199,8 @@ void delays_find(const struct recording *rec, const struct step_account *a, stru
 		}
 	apply_purpose(rec, a, DELAY_BY_CHECKPOINT, saving, &s);
 	apply_purpose(rec, a, DELAY_BY_COMPILE, compiling, &s);
+	if (has_slow)
+		apply_sync(a, &s);
 	for (int k = 0; k < DELAY_KINDS; k++) {
 		if (s.slow_ns[k] <= s.ordinary_ns[k])
 			continue;

@@ -29,7 +29,8 @@
 	X(LOADER, STARVATION, "waiting for the data loader")                                       \
 	X(PROCESS, GOODPUT, "waiting for another process")                                         \
 	X(CHECKPOINT, CHECKPOINT, "writing a checkpoint")                                          \
-	X(COMPILE, KERNEL_COMPILER, "compiling kernels")
+	X(COMPILE, KERNEL_COMPILER, "compiling kernels")                                           \
+	X(SYNC, GOODPUT, "waiting for the GPU in the middle of the step")
 
 enum delay_kind {
 #define X(NAME, ...) DELAY_BY_##NAME,

@@ -25,6 +25,7 @@ enum cause delay_cause(enum delay_kind k)
 	case DELAY_BY_PROCESS: return CAUSE_ASLEEP;
 	case DELAY_BY_UNKNOWN: return CAUSE_UNEXPLAINED;
 	case DELAY_BY_GPU:
+	case DELAY_BY_SYNC:
 	case DELAY_BY_COPY:
 	case DELAY_BY_LAUNCH:
 	case DELAY_BY_ALLOCATION:
@@ -150,6 +151,12 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 		put_culprit(l->lead, ": ", b);
 		buf_puts(b, l->lead && l->lead->culprit[0] ? " has it" : "");
 		return;
+	case DELAY_BY_SYNC:
+		buf_printf(b,
+			"the program waits for the GPU %.0f times in a step instead of %.0f times, so that the CPU does not prepare work ahead any more",
+			a->slow_waits, a->ordinary_waits);
+		put_place(rec, l->lead, b);
+		return;
 	case DELAY_BY_GIL:
 		buf_puts(b, "Python's interpreter lock is held by another thread of the process");
 		if (l->lead && l->lead->culprit[0])
@@ -206,6 +213,10 @@ static void put_fixes(const struct delay *l, struct incident *inc)
 	case DELAY_BY_ALLOCATION:
 		incident_fix(inc,
 			"Do not call torch.cuda.empty_cache() in the loop; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps with changing sizes");
+		return;
+	case DELAY_BY_SYNC:
+		incident_fix(inc,
+			"Keep values on the GPU and read them every so many steps: item(), cpu(), print() and if on a tensor wait for the GPU");
 		return;
 	case DELAY_BY_CHECKPOINT:
 		incident_fix(inc,

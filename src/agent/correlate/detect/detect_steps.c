@@ -171,8 +171,9 @@ static enum severity severity_of(const struct finding *f, const struct delay *l,
 	if (l->kind == DELAY_BY_GPU &&
 		(why == GPU_BY_WORK || (why == GPU_BY_NOTHING && !is_lasting(f->account))))
 		return SEVERITY_LOW;
-	if ((l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST) && !is_lasting(f->account) &&
-		!f->account->period_steps && f->gpu.reason == GPU_BY_WORK)
+	if ((l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC) &&
+		!is_lasting(f->account) && !f->account->period_steps &&
+		f->gpu.reason == GPU_BY_WORK)
 		return SEVERITY_LOW;
 	if (is_even(f, l))
 		return SEVERITY_LOW;

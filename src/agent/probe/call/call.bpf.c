@@ -108,7 +108,8 @@ static __always_inline bool launch_count(const struct thread_state *ts, union wi
 	struct wire_tally *t;
 	struct wire_agg *a;
 
-	if (k.source != SOURCE_DRIVER || !(k.flags & COOKIE_LAUNCH) || record_all || !ts->depth ||
+	if (k.source != SOURCE_DRIVER || !(k.flags & COOKIE_GOVERNED) || k.flags & COOKIE_BYTES ||
+		record_all || !ts->depth ||
 		call_source(&ts->calls[(ts->depth - 1) & (CALL_DEPTH - 1)]) != SOURCE_CUDA)
 		return false;
 	key.pid = bpf_get_current_pid_tgid() >> 32;
@@ -131,7 +132,7 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 	struct arguments args;
 	bool nested;
 
-	if (!enabled || (k.source != SOURCE_NCCL && k.flags & COOKIE_LAUNCH && !launches_enabled))
+	if (!enabled || (k.source != SOURCE_NCCL && k.flags & COOKIE_GOVERNED && !launches_enabled))
 		return 0;
 	task = bpf_get_current_task_btf();
 	ts = thread_get(task);

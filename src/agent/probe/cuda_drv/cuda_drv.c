@@ -6,7 +6,8 @@
 #define ALWAYS COOKIE_ALWAYS
 #define ALLOC  (COOKIE_ALWAYS | COOKIE_BYTES | COOKIE_ARG1_OUT)
 #define COPY   COOKIE_BYTES
-#define LAUNCH COOKIE_LAUNCH
+#define LAUNCH COOKIE_GOVERNED
+#define FILL   (COOKIE_GOVERNED | COOKIE_BYTES)
 
 #define DRV(op, arg0, arg1, stream, flags)                                                         \
 	CALL(SOURCE_DRIVER, DRIVER_##op, arg0, arg1, stream, flags)
@@ -33,10 +34,10 @@ static const struct probe_function functions[] = {
 	{{"cuMemcpyDtoDAsync_v2", "cuMemcpyDtoDAsync_v2_ptsz", "cuMemcpyDtoDAsync"},
 		DRV(MEMCPY_DTOD_ASYNC, 3, 0, 4, COPY)},
 	{{"cuMemsetD8_v2", "cuMemsetD8_v2_ptds", "cuMemsetD8"}, DRV(MEMSET, 3, 1, 0, COPY)},
-	{{"cuMemsetD8Async", "cuMemsetD8Async_ptsz"}, DRV(MEMSET_ASYNC, 3, 1, 4, COPY)},
+	{{"cuMemsetD8Async", "cuMemsetD8Async_ptsz"}, DRV(MEMSET_ASYNC, 3, 1, 4, FILL)},
 	{{"cuMemsetD2D8_v2", "cuMemsetD2D8_v2_ptds"}, DRV(MEMSET, 4, 1, 0, COPY | COOKIE_AREA)},
 	{{"cuMemsetD2D8Async", "cuMemsetD2D8Async_ptsz"},
-		DRV(MEMSET_ASYNC, 4, 1, 6, COPY | COOKIE_AREA)},
+		DRV(MEMSET_ASYNC, 4, 1, 6, FILL | COOKIE_AREA)},
 	{{"cuCtxSynchronize", "cuCtxSynchronize_v2"}, DRV(CTX_SYNC, 0, 0, 0, ALWAYS)},
 	{{"cuStreamSynchronize", "cuStreamSynchronize_ptsz"}, DRV(STREAM_SYNC, 1, 0, 1, ALWAYS)},
 	{{"cuEventSynchronize"}, DRV(EVENT_SYNC, 1, 0, 0, ALWAYS)},

@@ -8,7 +8,8 @@
 #define ALLOC  (COOKIE_ALWAYS | COOKIE_BYTES | COOKIE_ARG1_OUT)
 #define COPY   (COOKIE_BYTES | COOKIE_KIND)
 #define BYTES  COOKIE_BYTES
-#define LAUNCH COOKIE_LAUNCH
+#define LAUNCH COOKIE_GOVERNED
+#define FILL   (COOKIE_GOVERNED | COOKIE_BYTES)
 
 #define RT(op, arg0, arg1, stream, flags) CALL(SOURCE_CUDA, CUDA_##op, arg0, arg1, stream, flags)
 #define GRAPH(op, arg0, arg1, stream, flags)                                                       \
@@ -44,10 +45,10 @@ static const struct probe_function functions[] = {
 	{{"cudaMemcpyPeerAsync", "cudaMemcpyPeerAsync_ptsz"},
 		RT(MEMCPY_PEER_ASYNC, 5, 0, 6, BYTES)},
 	{{"cudaMemset", "cudaMemset_ptds"}, RT(MEMSET, 3, 1, 0, BYTES)},
-	{{"cudaMemsetAsync", "cudaMemsetAsync_ptsz"}, RT(MEMSET_ASYNC, 3, 1, 4, BYTES)},
+	{{"cudaMemsetAsync", "cudaMemsetAsync_ptsz"}, RT(MEMSET_ASYNC, 3, 1, 4, FILL)},
 	{{"cudaMemset2D", "cudaMemset2D_ptds"}, RT(MEMSET, 4, 1, 0, BYTES | COOKIE_AREA)},
 	{{"cudaMemset2DAsync", "cudaMemset2DAsync_ptsz"},
-		RT(MEMSET_ASYNC, 4, 1, 6, BYTES | COOKIE_AREA)},
+		RT(MEMSET_ASYNC, 4, 1, 6, FILL | COOKIE_AREA)},
 	{{"cudaStreamSynchronize", "cudaStreamSynchronize_ptsz"}, RT(STREAM_SYNC, 1, 0, 1, ALWAYS)},
 	{{"cudaDeviceSynchronize"}, RT(DEVICE_SYNC, 0, 0, 0, ALWAYS)},
 	{{"cudaEventSynchronize"}, RT(EVENT_SYNC, 1, 0, 0, ALWAYS)},

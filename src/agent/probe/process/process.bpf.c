@@ -92,7 +92,7 @@ int calls_sweep(struct bpf_iter__task *ctx)
 		struct pending_call *c = call_at(ts, i);
 		union wire_cookie k = {.word = c->cookie};
 
-		if (sweep_launches && (k.source == SOURCE_NCCL || !(k.flags & COOKIE_LAUNCH))) {
+		if (sweep_launches && (k.source == SOURCE_NCCL || !(k.flags & COOKIE_GOVERNED))) {
 			if (kept != i)
 				*call_at(ts, kept) = *c;
 			kept++;

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_delay.c - lines of an account, put together by cause. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/correlate/account/delay.h"
+
+#define US UINT64_C(1000)
+
+/* A training loop with an item() for every parameter, on a real GPU: the wait at the end of the step
+ * gives way to waits in its middle, and what the CPU did meanwhile is on the path. */
+static struct step_account item_account(void)
+{
+	struct step_account a = {.steps = 325,
+		.slow_steps = 141,
+		.ordinary_steps = 183,
+		.ordinary_step_ns = 25910 * US,
+		.slow_step_ns = 39510 * US,
+		.lost_ns = 1900000 * US,
+		.ordinary_waits = 1,
+		.slow_waits = 200};
+
+	a.ordinary_by[OWNER_SELF][ACCOUNT_HOST] = 11340 * US;
+	a.slow_by[OWNER_SELF][ACCOUNT_HOST] = 19890 * US;
+	a.ordinary_by[OWNER_SELF][ACCOUNT_LAUNCH] = 850 * US;
+	a.slow_by[OWNER_SELF][ACCOUNT_LAUNCH] = 7220 * US;
+	a.ordinary_by[OWNER_SELF][ACCOUNT_GPU] = 13090 * US;
+	a.slow_by[OWNER_SELF][ACCOUNT_GPU] = 9820 * US;
+	a.ordinary_by[OWNER_SELF][ACCOUNT_CPU] = 290 * US;
+	a.slow_by[OWNER_SELF][ACCOUNT_CPU] = 590 * US;
+	a.entry_count = 2;
+	a.entries[0] = (struct account_entry){.owner = OWNER_SELF,
+		.line = ACCOUNT_GPU,
+		.stack_hash = 7,
+		.slow_ns = 7750 * US};
+	a.entries[1] = (struct account_entry){.owner = OWNER_SELF,
+		.line = ACCOUNT_HOST,
+		.stack_hash = 8,
+		.ordinary_ns = 1000 * US,
+		.slow_ns = 2870 * US};
+	return a;
+}
+
+static void a_wait_in_the_middle_of_a_step(void **state)
+{
+	struct step_account a = item_account();
+	struct recording rec = {0};
+	struct delay_list l;
+
+	delays_find(&rec, &a, &l);
+	assert_int_equal(l.items[0].kind, DELAY_BY_SYNC);
+	assert_ptr_equal(l.items[0].lead, &a.entries[0]);
+	assert_true(l.items[0].slow_ns - l.items[0].ordinary_ns == 11650 * US);
+	assert_int_equal(l.items[1].kind, DELAY_BY_CPU);
+	assert_int_equal(l.count, 2);
+}
+
+/* The same lines without the new place, with a place that waited before, or without more waits. */
+static void other_reasons_for_more_host_code(void **state)
+{
+	struct step_account a = item_account();
+	struct recording rec = {0};
+	struct delay_list l;
+
+	a.entries[0].ordinary_ns = 5000 * US;
+	delays_find(&rec, &a, &l);
+	assert_int_equal(l.items[0].kind, DELAY_BY_HOST);
+
+	a = item_account();
+	a.entries[0].slow_ns = 3000 * US;
+	delays_find(&rec, &a, &l);
+	assert_int_equal(l.items[0].kind, DELAY_BY_HOST);
+
+	a = item_account();
+	a.slow_waits = a.ordinary_waits;
+	delays_find(&rec, &a, &l);
+	assert_int_equal(l.items[0].kind, DELAY_BY_HOST);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wait_in_the_middle_of_a_step),
+		cmocka_unit_test(other_reasons_for_more_host_code),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
