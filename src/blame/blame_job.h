@@ -95,10 +95,10 @@ struct job {
 	struct job_visit *visits;
 	size_t visit_count;
 	uint64_t gap_ns;
-	float *excess;          /* like own: more than the peers' median; negative: less */
-	bool *late;             /* like own: far more than chance */
-	float *sigma;           /* by group: ordinary distance from the median of the peers, robust */
-	struct job_cost *costs; /* by worker */
+	float *excess; /* like own: more than the peers' median; negative: less */
+	bool *late;    /* like own: far more than chance */
+	float *sigma;  /* by group: ordinary distance from the median of the peers, robust */
+	struct job_cost *costs;              /* by worker */
 	double *stage_cost_ns, *stage_ratio; /* by stage; its own time to that of the others */
 	double uneven_ns; /* on the path, more than the peers in the same step, by whomever */
 	double spread_step, spread_lasting;

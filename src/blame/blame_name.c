@@ -98,8 +98,9 @@ static double errors_needed(uint32_t steps)
 
 	if (steps < 3)
 		return INFINITY;
-	return sqrt(free * expm1(z * z * (free - 5.0 / 6) /
-				 ((free - 2.0 / 3 + 0.1 / free) * (free - 2.0 / 3 + 0.1 / free))));
+	return sqrt(
+		free * expm1(z * z * (free - 5.0 / 6) /
+			       ((free - 2.0 / 3 + 0.1 / free) * (free - 2.0 / 3 + 0.1 / free))));
 }
 
 static bool is_slower(const struct naming *n, uint32_t worker)

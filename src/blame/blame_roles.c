@@ -17,10 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUNS_A_STEP   2.5 /* of a communicator that is used at the end of steps; with overlap two */
-#define RUNS_LEAST    0.5 /* likewise: what comes less often tells too little */
-#define RUNS_FACTOR   1.4 /* a communicator with so many more runs than another is used within steps */
-#define COMMON_SHARE  0.7 /* of the workers that must have a communicator of a size */
+#define RUNS_A_STEP 2.5 /* of a communicator that is used at the end of steps; with overlap two */
+#define RUNS_LEAST  0.5 /* likewise: what comes less often tells too little */
+#define RUNS_FACTOR                                                                                \
+	1.4 /* a communicator with so many more runs than another is used within steps */
+#define COMMON_SHARE  0.7  /* of the workers that must have a communicator of a size */
 #define BYTES_SHARE   0.01 /* of a worker's bytes */
 #define NEIGHBOURS    8    /* remembered of a worker; who has more is no stage */
 #define CHAINED_SHARE 0.5  /* of the workers that send, that must be in chains */

@@ -15,13 +15,13 @@
 
 #define RECENT       2 /* steps, or those of RECENT_NS if these are more */
 #define RECENT_NS    INT64_C(4000000000)
-#define SIGMAS      15
+#define SIGMAS       15
 #define STEP_SHARE   0.05 /* of a step: the excess at least */
-#define PATH_SHARE  0.5  /* of the excess, on the path */
-#define LONGER_SHARE 0.7 /* of the excess, by which its step took longer than its others */
-#define CELLS_LEAST 24   /* steps of peers that the ordinary distance is known from */
-#define PEERS_HALF  0.5  /* of the excess: a peer with that had such a step, too */
-#define PEERS_SHARE 0.005
+#define PATH_SHARE   0.5  /* of the excess, on the path */
+#define LONGER_SHARE 0.7  /* of the excess, by which its step took longer than its others */
+#define CELLS_LEAST  24   /* steps of peers that the ordinary distance is known from */
+#define PEERS_HALF   0.5  /* of the excess: a peer with that had such a step, too */
+#define PEERS_SHARE  0.005
 
 /* Steps of all peers of @worker, and how many of them have at least @excess. */
 static size_t count_peers(const struct job *j, uint32_t worker, double excess, size_t *ret_cells)

@@ -210,7 +210,8 @@ static int parse_long(const struct command *c, int argc, char **argv, int *i, vo
 		log_set_level(LOG_LEVEL_DEBUG);
 		return 0;
 	}
-	if (!o && !program_running()->no_config && len == strlen("config") && strncmp(name, "config", len) == 0)
+	if (!o && !program_running()->no_config && len == strlen("config") &&
+		strncmp(name, "config", len) == 0)
 		return parse_config(value, argc, argv, i, reterr);
 	if (!o)
 		return unknown_flag(c, name, len, reterr);

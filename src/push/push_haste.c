@@ -5,8 +5,8 @@
 
 #include "base/macros.h"
 
-#define LEAST    8 /* calls before anything is called unusual */
-#define PART     20 /* of the longest lately: so much longer it must be */
+#define LEAST    8       /* calls before anything is called unusual */
+#define PART     20      /* of the longest lately: so much longer it must be */
 #define LEAST_NS 5000000 /* likewise */
 #define EPOCH_NS INT64_C(30000000000)
 

@@ -6,9 +6,10 @@
 
 #include "push/push.h"
 
-#define PUSH_HASTE_NS 200000000 /* agents look so often for new calls, and send them each second or in haste */
+#define PUSH_HASTE_NS                                                                              \
+	200000000 /* agents look so often for new calls, and send them each second or in haste */
 
-struct push_haste { /* begins as 0 */
+struct push_haste {            /* begins as 0 */
 	int64_t longest_ns[2]; /* between two ends of its calls: in this epoch, in the one before */
 	int64_t left_ns, epoch;
 	uint32_t calls;

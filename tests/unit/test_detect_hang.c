@@ -250,7 +250,8 @@ static void take_cpu(struct job *j, int64_t until_us)
 		struct event *stay;
 
 		scene_add(&j->s, SOURCE_CUDA, CUDA_LAUNCH, PID(0), PID(0), at + 5000, 10);
-		stay = scene_add(&j->s, SOURCE_HOST, HOST_SCHED_SWITCH, PID(0), PID(0), at + 6000, 3300);
+		stay = scene_add(
+			&j->s, SOURCE_HOST, HOST_SCHED_SWITCH, PID(0), PID(0), at + 6000, 3300);
 		stay->wait_ns = stay->dur_ns;
 		stay->flags |= WIRE_PREEMPTED;
 		stay->peer_pid = PID(1);

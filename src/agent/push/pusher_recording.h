@@ -48,8 +48,8 @@ struct pusher_recording {
 	uint32_t world_size;         /* the largest; without one, of the largest communicator */
 	uint32_t comm_size;
 	struct pusher_calls calls;
-	bool is_hasty;             /* a rank was held up: calls are to be sent soon */
-	int64_t last_call_ns;      /* of any process, monotonic; 0: never */
+	bool is_hasty;        /* a rank was held up: calls are to be sent soon */
+	int64_t last_call_ns; /* of any process, monotonic; 0: never */
 	struct pusher_counters counters;
 	struct pusher_steps steps;
 	uint64_t launches;     /* at the last reading */

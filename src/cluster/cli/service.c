@@ -66,8 +66,7 @@ static int take_report(void *arg, const struct push_report *r)
 	return fleet_take_report(s->fleet, r, service_now(s));
 }
 
-static int take_straggler(
-	void *arg, const struct push_who *who, const struct push_straggler *v)
+static int take_straggler(void *arg, const struct push_who *who, const struct push_straggler *v)
 {
 	struct service *s = arg;
 

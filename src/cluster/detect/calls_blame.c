@@ -18,7 +18,7 @@ struct gathering {
 	int64_t end_ns; /* later calls are left out: not all that were made by then have come */
 	struct blame_call *items;
 	size_t count, room;
-	uint32_t *place; /* of a worker in blame's table, by id */
+	uint32_t *place;        /* of a worker in blame's table, by id */
 	const uint32_t *job_of; /* NULL: all jobs together */
 	uint32_t job;
 };

@@ -178,7 +178,8 @@ bool fleet_episode_next(
 			i = f->ended_next + ENDED_MAX - 1 - (i - f->live_count);
 			e = f->ended[i % ENDED_MAX];
 		}
-		if ((!e->told && !is_shown(f, e)) || (cluster && strcmp(e->e.cluster, cluster) != 0))
+		if ((!e->told && !is_shown(f, e)) ||
+			(cluster && strcmp(e->e.cluster, cluster) != 0))
 			continue;
 		*ret = e->e;
 		return true;

@@ -11,8 +11,8 @@
 #include "base/hash.h"
 #include "cluster/detect/fleet_private.h"
 
-#define OWN_SURE 0.6               /* of what a node says of itself: its peers may all be as slow */
-#define OWN_NS   (600 * NS_PER_S)  /* for which that holds, if it is not said again */
+#define OWN_SURE 0.6              /* of what a node says of itself: its peers may all be as slow */
+#define OWN_NS   (600 * NS_PER_S) /* for which that holds, if it is not said again */
 
 const struct fleet_settings fleet_defaults = {.clusters_max = 256};
 
@@ -140,8 +140,7 @@ static void take_change(struct fleet *f, const struct nodes_change *change)
 	const struct push_who *who = &v->last->who;
 	enum fleet_problem problem = v->reason == NODES_SILENT_REASON ? FLEET_SILENT : FLEET_NODE;
 	struct episode *e = episode_find(f, node_key(who, problem));
-	const struct episode *late =
-		episode_of_node(f, FLEET_STRAGGLER, who->cluster, who->node);
+	const struct episode *late = episode_of_node(f, FLEET_STRAGGLER, who->cluster, who->node);
 
 	if (!change->began) {
 		if (e)
@@ -169,8 +168,7 @@ static void take_change(struct fleet *f, const struct nodes_change *change)
 /* Whether a node that calls itself slow is to be heard: it is known, and none of its ranks is named. */
 static bool is_heard(const struct fleet *f, const struct push_who *who)
 {
-	const struct episode *late =
-		episode_of_node(f, FLEET_STRAGGLER, who->cluster, who->node);
+	const struct episode *late = episode_of_node(f, FLEET_STRAGGLER, who->cluster, who->node);
 	struct node_view v;
 
 	return !(late && late->told) && nodes_find(f->nodes, who->cluster, who->node, &v);

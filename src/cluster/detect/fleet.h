@@ -29,8 +29,8 @@ int fleet_take_calls(
 int fleet_take_report(struct fleet *f, const struct push_report *r, int64_t now_ns);
 /* fleet_take_straggler - what a node says of itself, when it begins and when it ends. A node that has pushed
  * no health is not heard. 0. */
-int fleet_take_straggler(struct fleet *f, const struct push_who *who, const struct push_straggler *s,
-	int64_t now_ns);
+int fleet_take_straggler(struct fleet *f, const struct push_who *who,
+	const struct push_straggler *s, int64_t now_ns);
 /* fleet_set_rates - other prices from now on; the caller's, as in the settings. */
 void fleet_set_rates(struct fleet *f, const struct rates *r);
 void fleet_tick(struct fleet *f, int64_t now_ns); /* about every 250 ms */
@@ -87,8 +87,8 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 	uint16_t op;
 	char signal[PUSH_WORD_MAX]; /* NODE: dominant one */
 	double score, threshold;
-	bool is_own;                /* NODE: it says so of itself, by its own past */
-	bool provisional;           /* it happened just now; nobody is told before it happens again */
+	bool is_own;      /* NODE: it says so of itself, by its own past */
+	bool provisional; /* it happened just now; nobody is told before it happens again */
 	int64_t since_ns, until_ns; /* until_ns 0: it lasts */
 	char text[1024];            /* one sentence: who, what for, why, what it costs */
 	char cause[PUSH_TEXT_MAX];  /* the agent's own words; "": not told */

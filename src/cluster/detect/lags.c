@@ -24,9 +24,9 @@
 #define LATE_ALL      0.10              /* likewise for all together: load that moves */
 #define EPOCH_NS      INT64_C(1000000000)
 #define LATE_HOLDS_NS (4 * EPOCH_NS)
-#define SUDDEN_FACTOR 1.5   /* longer than the longest lag lately */
-#define SUDDEN_NS     5e6   /* likewise */
-#define FORGOTTEN     0.995 /* is left of the longest with each collective */
+#define SUDDEN_FACTOR 1.5             /* longer than the longest lag lately */
+#define SUDDEN_NS     5e6             /* likewise */
+#define FORGOTTEN     0.995           /* is left of the longest with each collective */
 #define PARTIAL_NS    (10 * EPOCH_NS) /* ranks that nobody has told of by then have no agent */
 
 void lags_free(struct lags *l)

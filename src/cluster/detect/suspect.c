@@ -15,29 +15,29 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-#define EVERY_NS      (NS_PER_S / 2)
-#define CALLS_AT_ONCE 100000 /* calls for which EVERY_NS is right; more are asked in proportion */
-#define EVERY_MAX_NS  (10 * NS_PER_S)
-#define SETTLED       3 /* times that time, while looks bring nothing new */
-#define SUDDEN_EVERY  2 /* part of that time, after which somebody who is late by far is looked at */
-#define SUDDEN_NS     (NS_PER_S / 2) /* for which the calls of all ranks may take to come */
-#define GONE_NS       (15 * NS_PER_S)
-#define FORGET_NS     (300 * NS_PER_S) /* what was seen too seldom to be told */
-#define SIGHTINGS     3 /* of one that is late by far: then it is no chance */
+#define EVERY_NS       (NS_PER_S / 2)
+#define CALLS_AT_ONCE  100000 /* calls for which EVERY_NS is right; more are asked in proportion */
+#define EVERY_MAX_NS   (10 * NS_PER_S)
+#define SETTLED        3 /* times that time, while looks bring nothing new */
+#define SUDDEN_EVERY   2 /* part of that time, after which somebody who is late by far is looked at */
+#define SUDDEN_NS      (NS_PER_S / 2) /* for which the calls of all ranks may take to come */
+#define GONE_NS        (15 * NS_PER_S)
+#define FORGET_NS      (300 * NS_PER_S) /* what was seen too seldom to be told */
+#define SIGHTINGS      3                /* of one that is late by far: then it is no chance */
 #define SIGHTINGS_GONE 3 /* of the time between two of them, without another: it is over */
-#define SURE          0.5
-#define SURE_SUDDEN   0.4
-#define SHARE_LEAST   0.01           /* of the job's time; less is not worth waking anybody */
-#define SHARE_EARLY   0.02           /* likewise, before STEPS_EARLY have been seen */
-#define SHARE_REGULAR 0.003          /* likewise, of one that is late again and again, its peers never */
-#define LATE_REGULAR  4              /* steps */
-#define LATE_LEAST    3              /* steps: twice may be chance */
-#define LOOKS_LEAST   2              /* in which somebody is found */
-#define STEPS_LEAST   8              /* to compare ranks by */
-#define STEPS_EARLY   50             /* less is early */
-#define STEPS_SHAPE   20             /* to tell a slow stage, or load that moves, from chance */
-#define LOOKS_NS      (NS_PER_S / 2) /* from the first of them to the last */
-#define HOLDS_NS      (5 * NS_PER_S) /* for which these are found again */
+#define SURE           0.5
+#define SURE_SUDDEN    0.4
+#define SHARE_LEAST    0.01  /* of the job's time; less is not worth waking anybody */
+#define SHARE_EARLY    0.02  /* likewise, before STEPS_EARLY have been seen */
+#define SHARE_REGULAR  0.003 /* likewise, of one that is late again and again, its peers never */
+#define LATE_REGULAR   4     /* steps */
+#define LATE_LEAST     3     /* steps: twice may be chance */
+#define LOOKS_LEAST    2     /* in which somebody is found */
+#define STEPS_LEAST    8     /* to compare ranks by */
+#define STEPS_EARLY    50    /* less is early */
+#define STEPS_SHAPE    20    /* to tell a slow stage, or load that moves, from chance */
+#define LOOKS_NS       (NS_PER_S / 2) /* from the first of them to the last */
+#define HOLDS_NS       (5 * NS_PER_S) /* for which these are found again */
 
 static uint64_t key_of(const struct cluster *c, enum fleet_problem problem, uint64_t who)
 {
@@ -67,8 +67,7 @@ static void set_who(struct episode *e, const struct blame_worker *w)
 /* The same cause is told once, by what says more. */
 static void end_of_node(struct fleet *f, const struct cluster *c, const struct episode *e)
 {
-	struct episode *slow =
-		e->told ? NULL : episode_of_node(f, FLEET_NODE, c->name, e->e.node);
+	struct episode *slow = e->told ? NULL : episode_of_node(f, FLEET_NODE, c->name, e->e.node);
 
 	if (slow)
 		episode_end(f, slow);
@@ -76,8 +75,8 @@ static void end_of_node(struct fleet *f, const struct cluster *c, const struct e
 
 static uint64_t straggler_key(const struct cluster *c, const struct blame_worker *w)
 {
-	return key_of(c, FLEET_STRAGGLER,
-		hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid));
+	return key_of(
+		c, FLEET_STRAGGLER, hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid));
 }
 
 /* Stragglers that were not found for a while: one that comes rarely, but comes again, has more time. */
@@ -139,7 +138,8 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct blame *
 	e->e.lag_ns = s->lag_ns;
 	e->e.late = e->sightings;
 	if (b->step_ns)
-		steps = (uint32_t)((uint64_t)MAX(s->since_ns - e->e.since_ns, INT64_C(0)) / b->step_ns);
+		steps = (uint32_t)((uint64_t)MAX(s->since_ns - e->e.since_ns, INT64_C(0)) /
+				   b->step_ns);
 	e->e.seen = MAX(e->sightings, steps);
 	e->e.comm = s->comm;
 	e->e.seq = s->seq;
@@ -153,11 +153,13 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct blame *
 }
 
 static void take_suspect(struct fleet *f, struct cluster *c, const struct suspect_job *j,
-	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w, const struct price *p)
+	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w,
+	const struct price *p)
 {
 	bool stage = b->kind == BLAME_STAGE;
 	enum fleet_problem problem = stage ? FLEET_STAGE : FLEET_STRAGGLER;
-	uint64_t key = stage ? key_of(c, problem, hash_number(j->comm) + (uint64_t)s->stage) : straggler_key(c, w);
+	uint64_t key = stage ? key_of(c, problem, hash_number(j->comm) + (uint64_t)s->stage)
+			     : straggler_key(c, w);
 	struct episode *e = episode_get(f, c, problem, key);
 	/* At the present rate: what was before it began does not make it cheaper. */
 	int64_t late_ns =
@@ -240,8 +242,8 @@ static bool holds(struct suspect_job *j, const struct blame *b, int64_t now_ns)
 /* What is late at regular distances is not chance, however little it costs. */
 static bool is_worth_it(const struct blame_suspect *s, double least)
 {
-	return s->share >= least || (s->share >= SHARE_REGULAR && s->period > 1 &&
-					    s->late >= LATE_REGULAR);
+	return s->share >= least ||
+	       (s->share >= SHARE_REGULAR && s->period > 1 && s->late >= LATE_REGULAR);
 }
 
 /* Whether blame is to be asked again. */
@@ -332,8 +334,7 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 	for (size_t i = 0; sure && b->kind != BLAME_UNEVEN && i < b->suspect_count; i++) {
 		const struct blame_suspect *who = &b->suspects[i];
 
-		if (who->worker >= count ||
-			take_nodes(f, c, j, b, who, workers, count, least, &p))
+		if (who->worker >= count || take_nodes(f, c, j, b, who, workers, count, least, &p))
 			continue;
 		if (who->confidence >= SURE && is_worth_it(who, least) && who->late >= LATE_LEAST)
 			take_suspect(f, c, j, b, who, &workers[who->worker], &p);

@@ -316,7 +316,8 @@ static int collect(struct run *r, struct job_trace *ret)
 }
 
 /* The Sends and Recvs of one group: to and from everybody but itself, each like @c. */
-static int emit_group(const struct run *r, struct worker *w, const struct comm *m, const struct push_call *like)
+static int emit_group(
+	const struct run *r, struct worker *w, const struct comm *m, const struct push_call *like)
 {
 	struct push_call c = *like;
 	int e = 0;
@@ -402,9 +403,8 @@ static void run_done(struct run *r)
 
 int job_run(const struct job_spec *spec, struct job_trace *ret)
 {
-	_cleanup_(run_done) struct run r = {.spec = spec, .state = spec->seed,
-		.host_share = 0.3,
-		.first_late_ns = INT64_MAX};
+	_cleanup_(run_done) struct run r = {
+		.spec = spec, .state = spec->seed, .host_share = 0.3, .first_late_ns = INT64_MAX};
 	_cleanup_(job_trace_done) struct job_trace t = {0};
 	int e = job_layout(&r);
 

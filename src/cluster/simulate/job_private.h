@@ -43,7 +43,7 @@ struct worker {
 	struct push_call *calls;
 	size_t count, room;
 	bool queued, ended;
-	bool held;    /* in a collective */
+	bool held; /* in a collective */
 	bool delayed; /* it has computed or paused longer than without its fault, since its last call */
 };
 

@@ -287,9 +287,9 @@ int job_program(struct run *r, struct worker *w, uint32_t step)
 
 	if (s->fault == JOB_LATE && is_faulty(s, w->rank) && step >= s->from_step &&
 		step % s->period == s->seed % s->period)
-		e = add_op(w, (struct op){.what = OP_PAUSE,
-				      .delays = true,
-				      .dur_ns = (int64_t)s->late_ns});
+		e = add_op(w,
+			(struct op){
+				.what = OP_PAUSE, .delays = true, .dur_ns = (int64_t)s->late_ns});
 	e = e < 0 ? e : add_batches(r, w, step);
 	e = e < 0 ? e : add_reductions(r, w);
 	if (e == 0 && s->evaluate_every && step % s->evaluate_every == s->evaluate_every - 1)

@@ -34,8 +34,8 @@ struct simulation {
 	struct simulation_settings s;
 	uint64_t random;
 	struct agent *agents;
-	size_t *sent, *looked;     /* calls of each rank */
-	struct push_haste *haste;  /* likewise */
+	size_t *sent, *looked;    /* calls of each rank */
+	struct push_haste *haste; /* likewise */
 	uint64_t looks;
 	int64_t now_ns;            /* what was sent before is under way */
 	struct message *under_way; /* from @first, ascending by arrival after each piece */

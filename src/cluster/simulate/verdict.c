@@ -12,7 +12,7 @@
 #include "base/hash.h"
 
 #define CLOCKS_MAX 64
-#define GPUS       8 /* of a node */
+#define GPUS       8                /* of a node */
 #define SHIFT_NS   (300 * NS_PER_S) /* a job of a healthy cluster, before the next begins */
 #define START      ((int64_t)1700000000 * (int64_t)NS_PER_S)
 
@@ -80,7 +80,8 @@ static void judge(const struct job_spec *j, struct fleet *f, int64_t now_ns, str
 }
 
 /* Who is shown, but not told of yet. */
-static void judge_shown(const struct job_spec *j, const struct fleet *f, int64_t now_ns, struct verdict *v)
+static void judge_shown(
+	const struct job_spec *j, const struct fleet *f, int64_t now_ns, struct verdict *v)
 {
 	struct fleet_episode e;
 	size_t cursor = 0;
@@ -123,9 +124,7 @@ static void say_truth(const struct job_spec *j, char *ret, size_t size)
 		snprintf(ret, size, "rank %u, %llu ms every %u steps", j->faulty[0],
 			(unsigned long long)j->late_ns / 1000000, j->period);
 		break;
-	case JOB_STAGE:
-		snprintf(ret, size, "stage %d, %.0f %%", j->stage, 100 * j->amount);
-		break;
+	case JOB_STAGE: snprintf(ret, size, "stage %d, %.0f %%", j->stage, 100 * j->amount); break;
 	case JOB_MOVING: snprintf(ret, size, "%.0f %%", 100 * j->amount); break;
 	default:
 		snprintf(ret, size, "rank %u%s, %.0f %%, from step %u", j->faulty[0],
@@ -222,9 +221,10 @@ int verdict_of_healthy(uint64_t seed, uint64_t span_ns, struct verdict *ret)
 		s.job.steps = (uint32_t)(MIN(SHIFT_NS, span_ns) / s.job.step_ns) + 1;
 		r = play_all(&s, f, ret, &at_ns);
 		if (ret->false_alarms > alarms)
-			snprintf(ret->shape, sizeof(ret->shape), "data %u, tensor %u, pipeline %u%s%s",
-				s.job.data, s.job.tensor, s.job.pipeline,
-				s.job.experts ? ", experts" : "", s.job.async ? ", host ahead" : "");
+			snprintf(ret->shape, sizeof(ret->shape),
+				"data %u, tensor %u, pipeline %u%s%s", s.job.data, s.job.tensor,
+				s.job.pipeline, s.job.experts ? ", experts" : "",
+				s.job.async ? ", host ahead" : "");
 	}
 	ret->right = !ret->false_alarms;
 	return r;

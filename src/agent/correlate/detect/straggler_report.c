@@ -225,7 +225,8 @@ static void report_uneven(
 	const struct blame *b = &j->blame;
 	double share = b->span_ns ? (double)b->lost_ns / (double)b->span_ns : 0;
 	const struct collective_row *row = j->rows[0];
-	char lost[TEXT_MAX], part[TEXT_MAX], step[TEXT_MAX], apart[TEXT_MAX], lasting[TEXT_MAX], op[32];
+	char lost[TEXT_MAX], part[TEXT_MAX], step[TEXT_MAX], apart[TEXT_MAX], lasting[TEXT_MAX],
+		op[32];
 	struct incident *inc;
 
 	if (b->steps < UNEVEN_STEPS || b->confidence < UNEVEN_SURE || share < MEDIUM_SHARE)
