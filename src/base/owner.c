@@ -17,7 +17,7 @@
 
 #include "base/path_user.h"
 
-#define HOME_FILE ".ingero/ingero.db"
+#define HOME_FILE "ingero.db"
 
 /* The home folder of @uid; "" if unknown. */
 static void home_of(uid_t uid, char *out, size_t size)
@@ -30,22 +30,13 @@ static void home_of(uid_t uid, char *out, size_t size)
 		snprintf(out, size, "%s", pw.pw_dir);
 }
 
-int store_default_path(char **ret_path, struct errinfo *reterr)
+int owner_home_file(const char *name, char **ret_path, struct errinfo *reterr)
 {
-	const char *set = getenv("INGERO_DB");
 	char home[PATH_MAX] = "";
 	char *path;
 	uid_t uid;
 	gid_t gid;
-	int n;
 
-	if (set && *set) {
-		path = strdup(set);
-		if (!path)
-			return -ENOMEM;
-		*ret_path = path;
-		return 0;
-	}
 	if (path_user_invoking(&uid, &gid))
 		home_of(uid, home, sizeof(home));
 	else if (getenv("HOME"))
@@ -53,12 +44,30 @@ int store_default_path(char **ret_path, struct errinfo *reterr)
 	if (!home[0])
 		home_of(geteuid(), home, sizeof(home));
 	if (!home[0])
-		return errinfo_set(reterr, -ENOENT,
-			"unknown home folder for the database: give its path with --db");
-	n = asprintf(&path, "%s/%s", home, HOME_FILE);
-	if (n < 0)
+		return errinfo_set(reterr, -ENOENT, "unknown home folder for %s", name);
+	if (asprintf(&path, "%s/.ingero/%s", home, name) < 0)
 		return -ENOMEM;
 	*ret_path = path;
+	return 0;
+}
+
+int store_default_path(char **ret_path, struct errinfo *reterr)
+{
+	const char *set = getenv("INGERO_DB");
+	char *copy;
+	int r;
+
+	if (!set || !*set) {
+		r = owner_home_file(HOME_FILE, ret_path, reterr);
+		return r == -ENOENT
+			       ? errinfo_set(reterr, r,
+					 "unknown home folder for the database: give its path with --db")
+			       : r;
+	}
+	copy = strdup(set);
+	if (!copy)
+		return -ENOMEM;
+	*ret_path = copy;
 	return 0;
 }
 

@@ -12,6 +12,10 @@
  * else in one's own. On success *ret_path is the caller's (free()). -ENOENT: no home is known. */
 int store_default_path(char **ret_path, struct errinfo *reterr);
 
+/* owner_home_file - .ingero/@name in the home of the user who called sudo, else in one's own. On
+ * success *ret_path is the caller's. -ENOENT: no home is known. */
+int owner_home_file(const char *name, char **ret_path, struct errinfo *reterr);
+
 /* owner_give - hand what @fd refers to, just created by root, to the invoking user; no-op without
  * sudo, and where path_user_enter() has made this thread somebody else. -errno on failure. */
 int owner_give(int fd);

@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "command/config_file.h"
 #include "command/dispatch.h"
+#include "command/trust.h"
 #include "deliver/endpoint.h"
 #include "net/token.h"
 
@@ -25,7 +26,8 @@
 struct fleet_push_settings {
 	const char *endpoint, *threshold_url, *cluster, *node;
 	uint64_t push_interval_ns, timeout_ns, window_ns;
-	bool insecure, stub, once, remediate;
+	bool insecure, stub, once, remediate, first_use;
+	struct option_strings fingerprints;
 	const char *ca, *cert, *key, *token_file, *token;
 	const char *db, *baseline, *provider;
 	int64_t gpus, warmup;
@@ -59,6 +61,11 @@ static const struct option_row fleet_push_options[] = {
 		"CA certificates to trust (default: the system's)", 0, 0, false},
 	{"cert", 0, OPTION_STRING, OPTION(cert), "PATH", "client certificate (mTLS)", 0, 0, false},
 	{"key", 0, OPTION_STRING, OPTION(key), "PATH", "its key", 0, 0, false},
+	{"fingerprint", 0, OPTION_STRINGS, OPTION(fingerprints), "[NODE=]HEX",
+		"trust only the certificate with this SHA-256; may be repeated", 0, 0, false},
+	{"trust-on-first-use", 0, OPTION_FLAG, OPTION(first_use), NULL,
+		"trust an unknown certificate, and remember it in ~/.ingero/known_nodes", 0, 0,
+		false},
 	{"token-file", 0, OPTION_STRING, OPTION(token_file), "PATH",
 		"bearer token to send (default: $" TOKEN_VARIABLE ")", 0, 0, false},
 	{"token", 0, OPTION_STRING, OPTION(token), "TEXT", "refused", 0, 0, true},
@@ -90,7 +97,7 @@ static const struct option_row fleet_push_options[] = {
 struct plan {
 	struct pusher_settings pusher;
 	char node[256];
-	char *default_db, *token;
+	char *default_db, *token, *known;
 	char provider[16];
 	struct config *config;
 };
@@ -99,26 +106,36 @@ static void plan_done(struct plan *p)
 {
 	free(p->default_db);
 	free(p->token);
+	free(p->known);
 	if (p->config)
 		config_free(p->config);
 }
 
 static int resolve_tls(const struct fleet_push_settings *s, struct plan *p, struct errinfo *reterr)
 {
-	bool any = s->ca || s->cert || s->key;
+	const struct config *c = p->config;
+	struct tls_client_settings *t = &p->pusher.tls;
+	bool any = s->ca || s->cert || s->key || s->fingerprints.count || s->first_use;
 
 	if (!!s->cert != !!s->key)
 		return errinfo_set(reterr, -EINVAL, "give both --cert and --key");
 	if (s->insecure && any)
 		return errinfo_set(reterr, -EINVAL,
-			"--insecure cannot be combined with --ca, --cert or --key");
+			"--insecure cannot be combined with --ca, --cert, --key, --fingerprint or --trust-on-first-use");
 	if (any && !p->pusher.endpoint.endpoint.tls)
-		return errinfo_set(
-			reterr, -EINVAL, "--ca, --cert and --key require an https endpoint");
-	p->pusher.ca = s->ca;
-	p->pusher.cert = s->cert;
-	p->pusher.key = s->key;
-	return 0;
+		return errinfo_set(reterr, -EINVAL,
+			"--ca, --cert, --key, --fingerprint and --trust-on-first-use require an https endpoint");
+	if (!p->pusher.endpoint.endpoint.tls && !p->pusher.threshold.tls)
+		return 0;
+	t->ca = s->ca ? s->ca : c->fleet_ca_cert;
+	t->cert = s->cert ? s->cert : c->fleet_client_cert;
+	t->key = s->key ? s->key : c->fleet_client_key;
+	t->pins = s->fingerprints.value;
+	t->pin_count = s->fingerprints.count;
+	t->first_use = s->first_use || c->fleet_trust_on_first_use;
+	if (!t->ca || t->first_use)
+		t->known = trust_known_path(&p->known, NULL) == 0 ? p->known : NULL;
+	return t->first_use && !t->known ? trust_known_path(&p->known, reterr) : 0;
 }
 
 static int resolve_endpoints(
@@ -236,11 +253,13 @@ static int fleet_push_run(const struct command *c, void *settings, int argc, cha
 	struct fleet_push_settings *s = settings;
 	_cleanup_(plan_done) struct plan p = {0};
 	struct errinfo e = {0};
-	int r = resolve(s, &p, &e);
+	int r;
 
 	(void)c;
 	(void)argc;
 	(void)argv;
+	dispatch_serve();
+	r = resolve(s, &p, &e);
 	log_set_level(LOG_LEVEL_INFO);
 	if (r == 0)
 		r = find_provider(s->provider, &p, &e);

@@ -24,6 +24,7 @@
 #include "cli/mcp_fleet_ask.h"
 #include "cli/mcp_log.h"
 #include "command/server_access.h"
+#include "command/trust.h"
 #include "config.h"
 
 #define TOKEN_VARIABLE "INGERO_MCP_BEARER_TOKEN"
@@ -192,6 +193,7 @@ static void say_where(const struct web *w)
 		fprintf(stderr, "ingero: self-signed certificate %s, SHA-256 %s\n",
 			tls_cert_path(w->tls), tls_fingerprint(w->tls));
 	server_access_say(&w->access, stderr, NULL);
+	trust_warn(w->tls);
 }
 
 static int run_web(const struct mcp_options *o, const struct dispatcher *t,

@@ -19,6 +19,7 @@ static const struct command *const commands[] = {
 	&cmd_fleet_push,
 	&cmd_annotate,
 	&cmd_straggler_sink,
+	&cmd_cert,
 	&cmd_rates,
 	&cmd_demo,
 	&cmd_completion,
@@ -49,6 +50,7 @@ static const struct program_values values[] = {
 		.option = "provider",
 		.words = "auto aws gcp azure lambda coreweave"},
 	{.command = "demo", .put = put_scenarios},
+	{.command = "cert", .words = "init issue list rotate"},
 	{.command = "merge", .files = true},
 	{0},
 };

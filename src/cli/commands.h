@@ -10,6 +10,7 @@
 extern const struct program ingero_program;
 
 extern const struct command cmd_annotate;
+extern const struct command cmd_cert;
 extern const struct command cmd_check;
 extern const struct command cmd_dashboard;
 extern const struct command cmd_completion;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "command/dispatch.h"
+#include "command/trust.h"
 #include "cli/progress.h"
 #include "net/token.h"
 
@@ -21,13 +22,15 @@ void fleet_done(struct fleet *f)
 	if (f->bearer)
 		explicit_bzero(f->bearer, strlen(f->bearer));
 	free(f->bearer);
+	free(f->known);
 	*f = (struct fleet){0};
 }
 
 static bool has_other_flags(const struct fleet_options *w)
 {
-	return w->ca_cert || w->client_cert || w->client_key || w->token_file || w->fingerprint ||
-	       w->skew_ns != CONFIG_UNSET || w->no_tls || !w->require_tls;
+	return w->ca_cert || w->client_cert || w->client_key || w->token_file ||
+	       w->fingerprints.count || w->first_use || w->skew_ns != CONFIG_UNSET || w->no_tls ||
+	       !w->require_tls;
 }
 
 static int list_nodes(const struct fleet_options *w, bool tls, struct fleet *f,
@@ -59,7 +62,8 @@ static int blame(const struct fleet_options *w, const struct config *c, int err,
 	const struct {
 		const char *key, *given, *configured, *word;
 	} rows[] = {
-		{"fleet.fingerprint", w->fingerprint, c->fleet_fingerprint, "fingerprint"},
+		{"fleet.fingerprint", w->fingerprints.count ? "" : NULL,
+			c->fleet_fingerprint.count ? "" : NULL, "fingerprint has"},
 		{"fleet.ca_cert", w->ca_cert, c->fleet_ca_cert, c->fleet_ca_cert},
 		{"fleet.client_key", w->client_key, c->fleet_client_key, c->fleet_client_key},
 		{"fleet.client_cert", w->client_cert, c->fleet_client_cert, c->fleet_client_cert},
@@ -74,24 +78,46 @@ static int blame(const struct fleet_options *w, const struct config *c, int err,
 	return err;
 }
 
+/* Who named authorities is not asked about strangers, unless that is wanted too. */
+static int set_trust(const struct fleet_options *w, struct fleet *f, struct tls_client_settings *s,
+	struct errinfo *reterr)
+{
+	const struct config *c = f->config;
+
+	s->ca = either(w->ca_cert, c->fleet_ca_cert);
+	s->cert = either(w->client_cert, c->fleet_client_cert);
+	s->key = either(w->client_key, c->fleet_client_key);
+	s->pins = w->fingerprints.value;
+	s->pin_count = w->fingerprints.count;
+	if (!s->pin_count) {
+		s->pins = (const char *const *)c->fleet_fingerprint.items;
+		s->pin_count = c->fleet_fingerprint.count;
+	}
+	s->first_use = w->first_use || c->fleet_trust_on_first_use;
+	if (s->ca && !s->first_use)
+		return 0;
+	s->known = trust_known_path(&f->known, NULL) == 0 ? f->known : NULL;
+	if (s->first_use && !s->known)
+		return trust_known_path(&f->known, reterr);
+	return 0;
+}
+
 static int connect_nodes(const struct fleet_options *w, struct fleet *f,
 	const struct fanout_nodes *nodes, struct errinfo *reterr)
 {
 	const struct config *c = f->config;
-	struct fanout_settings s = {.nodes = nodes,
-		.ca = either(w->ca_cert, c->fleet_ca_cert),
-		.cert = either(w->client_cert, c->fleet_client_cert),
-		.key = either(w->client_key, c->fleet_client_key),
-		.fingerprint = either(w->fingerprint, c->fleet_fingerprint),
-		.allow_plain = !w->require_tls,
-		.skew_ns = FANOUT_SKEW_NS};
+	struct fanout_settings s = {
+		.nodes = nodes, .allow_plain = !w->require_tls, .skew_ns = FANOUT_SKEW_NS};
 	struct errinfo e = {0};
 	int r = token_read(
 		either(w->token_file, c->fleet_token_file), FANOUT_TOKEN_VARIABLE, &f->bearer, &e);
 
 	if (r < 0)
 		return blame(w, c, r, &e, reterr);
-	if (!s.cert != !s.key)
+	r = set_trust(w, f, &s.tls, reterr);
+	if (r < 0)
+		return r;
+	if (!s.tls.cert != !s.tls.key)
 		return errinfo_set(
 			reterr, -EINVAL, "--client-cert and --client-key must be given together");
 	s.bearer = f->bearer;
@@ -178,6 +204,13 @@ int fleet_ask(struct fleet *f, const struct fanout_question *q, struct fanout_re
 	progress_begin(&progress, STDERR_FILENO, "querying the nodes");
 	r = fanout_wait(f->fanout, q, ret, reterr);
 	progress_done(&progress);
+	if (r == 0)
+		r = trust_ask(fanout_tls(f->fanout), reterr);
+	if (r > 0) {
+		fanout_result_done(ret);
+		*ret = (struct fanout_result){0};
+		r = fanout_wait(f->fanout, q, ret, reterr);
+	}
 	if (r == 0)
 		log_clocks(ret);
 	return r;

@@ -14,8 +14,9 @@ struct fleet_options {
 	uint64_t timeout_ns; /* 0: not given */
 	uint64_t usual_ns;   /* if ingero.yaml has none either; 0: FANOUT_TIMEOUT_NS */
 	uint64_t skew_ns;    /* CONFIG_UNSET: not given */
-	const char *ca_cert, *client_cert, *client_key, *token_file, *fingerprint;
-	bool no_tls, require_tls;
+	const char *ca_cert, *client_cert, *client_key, *token_file;
+	struct option_strings fingerprints;
+	bool no_tls, require_tls, first_use;
 };
 
 #define FLEET_OPTIONS_INIT                                                                         \
@@ -36,9 +37,15 @@ struct fleet_options {
 			"nodes: client certificate (mTLS)", 0, 0, false},                          \
 		{"client-key", 0, OPTION_STRING, offsetof(settings, options.client_key), "FILE",   \
 			"nodes: private key of the client certificate", 0, 0, false},              \
-		{"fingerprint", 0, OPTION_STRING, offsetof(settings, options.fingerprint), "HEX",  \
-			"nodes: trust only the certificate with this SHA-256 fingerprint", 0, 0,   \
-			false},                                                                    \
+		{"fingerprint", 0, OPTION_STRINGS, offsetof(settings, options.fingerprints),       \
+			"[NODE=]HEX",                                                              \
+			"nodes: trust only this SHA-256, of NODE or of any; may be repeated", 0,   \
+			0, false},                                                                 \
+		{"trust-on-first-use", 0, OPTION_FLAG, offsetof(settings, options.first_use),      \
+			NULL,                                                                      \
+			"nodes: trust unknown certificates, and remember them in "                 \
+			"~/.ingero/known_nodes",                                                   \
+			0, 0, false},                                                              \
 		{"token-file", 0, OPTION_STRING, offsetof(settings, options.token_file), "FILE",   \
 			"nodes: file with the bearer token (default: $INGERO_FLEET_TOKEN)", 0, 0,  \
 			false},                                                                    \
@@ -57,7 +64,7 @@ struct fleet {
 	struct config *config;
 	struct loop *loop;
 	struct fanout *fanout; /* NULL: no nodes are meant, read a recording */
-	char *bearer;
+	char *bearer, *known;
 	size_t node_count;
 	bool from_config; /* the nodes are those of ingero.yaml */
 };
@@ -68,7 +75,8 @@ void fleet_done(struct fleet *f);
 int fleet_open(
 	const struct fleet_options *w, const char *db, struct fleet *ret, struct errinfo *reterr);
 
-/* fleet_ask - asks, with a line on a terminal while it takes long. */
+/* fleet_ask - asks, with a line on a terminal while it takes long. Nodes that nobody knows are shown to
+ * the user, who may trust them; then all are asked again. */
 int fleet_ask(struct fleet *f, const struct fanout_question *q, struct fanout_result *ret,
 	struct errinfo *reterr);
 

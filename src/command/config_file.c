@@ -17,6 +17,7 @@
 #include <yaml.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "command/program.h"
 #include "command/suggest.h"
@@ -37,7 +38,8 @@ static const struct row {
 	{"fleet", "client_cert", FILE_PATH, AT(fleet_client_cert)},
 	{"fleet", "client_key", FILE_PATH, AT(fleet_client_key)},
 	{"fleet", "token_file", FILE_PATH, AT(fleet_token_file)},
-	{"fleet", "fingerprint", TEXT, AT(fleet_fingerprint)},
+	{"fleet", "fingerprint", LIST, AT(fleet_fingerprint)},
+	{"fleet", "trust_on_first_use", BOOL, AT(fleet_trust_on_first_use)},
 	{"fleet", "no_tls", BOOL, AT(fleet_no_tls)},
 	{"fleet", "endpoint", TEXT, AT(fleet_endpoint)},
 	{"fleet", "cluster_id", TEXT, AT(fleet_cluster_id)},
@@ -470,8 +472,8 @@ static bool is_trusted(const char *path, const struct stat *st)
 	if (!why)
 		return true;
 	text_escape_terminal(&b, path);
-	fprintf(stderr, "%s: %s is ignored: %s; use --config to read it anyway\n",
-		program_running()->name, buf_str(&b), why);
+	fprintf(stderr, "%s%s: %s is ignored: %s; use --config to read it anyway\n",
+		log_mark(LOG_LEVEL_WARNING), program_running()->name, buf_str(&b), why);
 	return false;
 }
 

@@ -37,8 +37,8 @@ struct config {
 	struct config_list fleet_nodes; /* fleet.nodes, and so on */
 	uint64_t fleet_timeout_ns, fleet_clock_skew_ns;
 	char *fleet_ca_cert, *fleet_client_cert, *fleet_client_key, *fleet_token_file;
-	char *fleet_fingerprint;
-	bool fleet_no_tls;
+	struct config_list fleet_fingerprint;
+	bool fleet_no_tls, fleet_trust_on_first_use;
 	char *fleet_endpoint, *fleet_cluster_id, *fleet_threshold_url;
 
 	char *rates_url, *rates_ca_cert; /* rates.url, rates.ca_cert */

@@ -2,15 +2,11 @@
 /* cert.c - see cert.h. */
 #include "net/cert.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <openssl/bio.h>
 #include <openssl/ec.h>
 #include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,15 +17,10 @@
 
 #include "base/file.h"
 #include "base/path_user.h"
+#include "net/cert_build.h"
 #include "net/secret_file.h"
 
-#define PEM_MAX      (64u << 10)
-#define SERIAL_BYTES 16
-#define DAY_S        86400L
-
-DEFINE_CLEANUP(X509 *, X509_free)
-DEFINE_CLEANUP(EVP_PKEY *, EVP_PKEY_free)
-DEFINE_CLEANUP(BIO *, BIO_free_all)
+#define PEM_MAX (64u << 10)
 
 /* ---- names ---- */
 
@@ -38,22 +29,6 @@ void cert_names_free(char **names)
 	for (size_t i = 0; names[i]; i++)
 		free(names[i]);
 	free(names);
-}
-
-static bool is_address(const char *name)
-{
-	unsigned char a[sizeof(struct in6_addr)];
-
-	return inet_pton(AF_INET, name, a) == 1 || inet_pton(AF_INET6, name, a) == 1;
-}
-
-static bool is_name(const char *s)
-{
-	size_t len = strlen(s);
-
-	return len > 0 && len <= 253 &&
-	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") ==
-		       len;
 }
 
 static int add_name(char **names, const char *name)
@@ -76,7 +51,7 @@ static int bare_name(const char *text, char *out, size_t size)
 	size_t len;
 
 	host = host ? host + 3 : text;
-	len = is_address(host) ? strlen(host) : strcspn(host, ":");
+	len = cert_is_address(host) ? strlen(host) : strcspn(host, ":");
 	if (host[0] == '[') {
 		len = strcspn(++host, "]");
 		if (!host[len])
@@ -86,7 +61,7 @@ static int bare_name(const char *text, char *out, size_t size)
 		return -EINVAL;
 	memcpy(out, host, len);
 	out[len] = 0;
-	return is_address(out) || is_name(out) ? 0 : -EINVAL;
+	return cert_is_address(out) || cert_is_name(out) ? 0 : -EINVAL;
 }
 
 int cert_names(const char *const *more, char ***ret, struct errinfo *reterr)
@@ -98,7 +73,7 @@ int cert_names(const char *const *more, char ***ret, struct errinfo *reterr)
 		add_name(names, "::1") < 0)
 		return -ENOMEM;
 	gethostname(host, sizeof(host) - 1);
-	if (is_name(host) && add_name(names, host) < 0)
+	if (cert_is_name(host) && add_name(names, host) < 0)
 		return -ENOMEM;
 	for (; more && *more; more++) {
 		char name[256];
@@ -118,123 +93,19 @@ int cert_names(const char *const *more, char ***ret, struct errinfo *reterr)
 
 /* ---- making ---- */
 
-/* san_text - "DNS:localhost,IP:127.0.0.1". */
-static void san_text(char *const *names, struct buf *b)
-{
-	for (; *names; names++)
-		buf_printf(
-			b, "%s%s:%s", b->len ? "," : "", is_address(*names) ? "IP" : "DNS", *names);
-}
-
-static int add_extension(X509 *cert, int nid, const char *value)
-{
-	X509V3_CTX ctx;
-	X509_EXTENSION *e;
-	int ok;
-
-	X509V3_set_ctx_nodb(&ctx);
-	X509V3_set_ctx(&ctx, cert, cert, NULL, NULL, 0);
-	e = X509V3_EXT_conf_nid(NULL, &ctx, nid, value);
-	if (!e)
-		return -EINVAL;
-	ok = X509_add_ext(cert, e, -1);
-	X509_EXTENSION_free(e);
-	return ok ? 0 : -ENOMEM;
-}
-
-static int add_extensions(X509 *cert, char *const *names)
-{
-	_cleanup_buf_ struct buf san = BUF_INIT(CERT_NAMES_MAX * 300);
-	const struct {
-		int nid;
-		const char *value;
-	} rows[] = {
-		{NID_basic_constraints, "critical,CA:FALSE"},
-		{NID_key_usage, "critical,digitalSignature"},
-		{NID_ext_key_usage, "serverAuth"},
-		{NID_subject_key_identifier, "hash"},
-		{NID_authority_key_identifier, "keyid:always"},
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (add_extension(cert, rows[i].nid, rows[i].value) < 0)
-			return -ENOMEM;
-	san_text(names, &san);
-	return san.err ? san.err : add_extension(cert, NID_subject_alt_name, buf_str(&san));
-}
-
-static int set_serial(X509 *cert)
-{
-	unsigned char bytes[SERIAL_BYTES];
-	BIGNUM *n;
-	bool ok;
-
-	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
-		return -EIO;
-	bytes[0] &= 0x7f; /* positive, as RFC 5280 wants it */
-	bytes[0] |= 0x40;
-	n = BN_bin2bn(bytes, sizeof(bytes), NULL);
-	ok = n && BN_to_ASN1_INTEGER(n, X509_get_serialNumber(cert));
-	BN_free(n);
-	return ok ? 0 : -ENOMEM;
-}
-
-static int set_subject(X509 *cert, char *const *names)
-{
-	X509_NAME *subject = X509_get_subject_name(cert);
-	/* The machine's name is the fourth, if it has one that fits. */
-	const char *host = names[3] && strlen(names[3]) <= 64 ? names[3] : names[0];
-
-	return X509_NAME_add_entry_by_txt(
-		       subject, "O", MBSTRING_ASC, (const unsigned char *)"ingero", -1, -1, 0) &&
-			       X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
-				       (const unsigned char *)host, -1, -1, 0) &&
-			       X509_set_issuer_name(cert, subject)
-		       ? 0
-		       : -ENOMEM;
-}
-
-static int make_cert(EVP_PKEY *key, char *const *names, int days, X509 **ret)
-{
-	_cleanup_(X509_freep) X509 *cert = X509_new();
-	int r;
-
-	/* An hour back, for clients whose clock is behind. */
-	if (!cert || !X509_set_version(cert, 2) || set_serial(cert) < 0 ||
-		!X509_gmtime_adj(X509_getm_notBefore(cert), -3600) ||
-		!X509_gmtime_adj(X509_getm_notAfter(cert), days * DAY_S) ||
-		!X509_set_pubkey(cert, key) || set_subject(cert, names) < 0)
-		return -ENOMEM;
-	r = add_extensions(cert, names);
-	if (r < 0)
-		return r;
-	if (!X509_sign(cert, key, EVP_sha256()))
-		return -EIO;
-	*ret = TAKE(cert);
-	return 0;
-}
-
-static int take_pem(BIO *bio, struct buf *b)
-{
-	char *data;
-	long len = BIO_get_mem_data(bio, &data);
-
-	buf_append(b, data, (size_t)len);
-	return b->err;
-}
-
 int cert_make(
 	char *const *names, int days, struct buf *cert, struct buf *key, struct errinfo *reterr)
 {
 	_cleanup_(EVP_PKEY_freep) EVP_PKEY *pair = EVP_EC_gen("P-256");
-	_cleanup_(BIO_free_allp) BIO *cert_bio = BIO_new(BIO_s_mem());
-	_cleanup_(BIO_free_allp) BIO *key_bio = BIO_new(BIO_s_secmem());
 	_cleanup_(X509_freep) X509 *made = NULL;
+	const struct cert_spec spec = {.kind = CERT_SELF,
+		/* The machine's name is the fourth, if it has one that fits. */
+		.name = names[3] && strlen(names[3]) <= CERT_NAME_LEN ? names[3] : names[0],
+		.names = names,
+		.days = days};
 
-	if (!pair || !cert_bio || !key_bio || make_cert(pair, names, days, &made) < 0 ||
-		!PEM_write_bio_X509(cert_bio, made) ||
-		!PEM_write_bio_PrivateKey(key_bio, pair, NULL, NULL, 0, NULL, NULL) ||
-		take_pem(cert_bio, cert) < 0 || take_pem(key_bio, key) < 0)
+	if (!pair || cert_build(&spec, pair, &made) < 0 || cert_put_pem(made, cert) < 0 ||
+		cert_put_key(pair, key) < 0)
 		return errinfo_set(reterr, -EIO, "cannot create a certificate");
 	return 0;
 }
@@ -256,9 +127,10 @@ int cert_fingerprint(const X509 *cert, char out[65])
 static bool has_names(X509 *cert, char *const *names)
 {
 	for (; *names; names++) {
-		int ok = is_address(*names) ? X509_check_ip_asc(cert, *names, 0)
-					    : X509_check_host(cert, *names, 0,
-						      X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL);
+		int ok = cert_is_address(*names)
+				 ? X509_check_ip_asc(cert, *names, 0)
+				 : X509_check_host(cert, *names, 0,
+					   X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL);
 
 		if (ok != 1)
 			return false;
@@ -266,30 +138,20 @@ static bool has_names(X509 *cert, char *const *names)
 	return true;
 }
 
-static int no_password(char *out, int size, int writing, void *arg)
-{
-	return 0;
-}
-
 /* is_good - whether what lies in the folder can be used for another while. */
 static bool is_good(const char *cert_path, const char *key_path, char *const *names)
 {
 	_cleanup_buf_ struct buf cert_pem = BUF_INIT(PEM_MAX), key_pem = BUF_INIT(PEM_MAX);
-	_cleanup_(BIO_free_allp) BIO *cert_bio = NULL;
-	_cleanup_(BIO_free_allp) BIO *key_bio = NULL;
 	_cleanup_(EVP_PKEY_freep) EVP_PKEY *key = NULL;
 	_cleanup_(X509_freep) X509 *cert = NULL;
-	time_t renew = time(NULL) + CERT_RENEW_DAYS * DAY_S;
+	time_t renew = time(NULL) + CERT_RENEW_DAYS * CERT_DAY_S;
 
 	if (file_read(cert_path, PEM_MAX, &cert_pem) < 0 ||
 		secret_file_read(key_path, "key file", PEM_MAX, &key_pem, NULL) < 0)
 		return false;
-	cert_bio = BIO_new_mem_buf(buf_str(&cert_pem), (int)cert_pem.len);
-	key_bio = BIO_new_mem_buf(buf_str(&key_pem), (int)key_pem.len);
-	if (!cert_bio || !key_bio)
-		return false;
-	cert = PEM_read_bio_X509(cert_bio, NULL, no_password, NULL);
-	key = PEM_read_bio_PrivateKey(key_bio, NULL, no_password, NULL);
+	cert = cert_from_pem(buf_str(&cert_pem), cert_pem.len, 0);
+	key = cert_key_from_pem(buf_str(&key_pem), key_pem.len);
+	cert_wipe(&key_pem);
 	return cert && key && X509_check_private_key(cert, key) == 1 &&
 	       X509_cmp_time(X509_get0_notAfter(cert), &renew) > 0 &&
 	       X509_cmp_current_time(X509_get0_notBefore(cert)) < 0 && has_names(cert, names);

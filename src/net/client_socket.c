@@ -192,8 +192,10 @@ int client_socket_start_tls(
 	struct client_socket *s, struct tls *tls, const char *alpn, struct errinfo *reterr)
 {
 	BIO *b;
-	int r = tls_client_ssl(tls, s->host, s->endpoint, &s->ssl, reterr);
+	int r;
 
+	s->met = (struct tls_meeting){.endpoint = s->endpoint};
+	r = tls_client_ssl(tls, s->host, &s->met, &s->ssl, reterr);
 	if (r < 0)
 		return r;
 	b = bio_new(s);
@@ -232,7 +234,7 @@ int client_socket_handshake(struct client_socket *s, struct errinfo *reterr)
 	n = SSL_connect(s->ssl);
 	s->is_secure = n == 1;
 	if (s->is_secure)
-		return 0;
+		return tls_client_met(&s->met, reterr);
 	r = outcome(s, n, reterr);
 	return r ? r : -ECONNRESET;
 }

@@ -11,12 +11,12 @@
 #include <sys/socket.h>
 
 #include "base/errinfo.h"
-
-struct tls;
+#include "net/tls_client.h"
 
 struct client_socket {
-	int fd;                /* -1: not open */
-	SSL *ssl;              /* NULL: plain */
+	int fd;   /* -1: not open */
+	SSL *ssl; /* NULL: plain */
+	struct tls_meeting met;
 	const char *host;      /* the caller's; for TLS */
 	const char *endpoint;  /* the caller's; for sentences: "gpu1:8080" */
 	uint64_t received_ns;  /* CLOCK_MONOTONIC: when the kernel took in what was read last */

@@ -8,9 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/path_user.h"
+
+/* What nobody but the owner may do with it. A file of root's that a group may read was given to the members of that
+ * group on purpose, and a service that is not root has no other way to a secret of root's: so Kubernetes
+ * mounts them. */
+static mode_t forbidden(const struct stat *st)
+{
+	return st->st_uid == 0 && geteuid() != 0 ? 037 : 077;
+}
 
 static int check_mode(const char *path, const char *what, int fd, struct errinfo *reterr)
 {
@@ -24,7 +33,7 @@ static int check_mode(const char *path, const char *what, int fd, struct errinfo
 			reterr, EXIT_CONFIG, -EINVAL, "the %s %s is not a file", what, path);
 	if (loose && strcmp(loose, "1") == 0)
 		return 0;
-	if (st.st_mode & 077)
+	if (st.st_mode & forbidden(&st))
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
 			"other users can read the %s %s: run `chmod 600 %s`", what, path, path);
 	if (st.st_uid != geteuid() && st.st_uid != path_user_now() && st.st_uid != 0)

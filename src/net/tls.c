@@ -18,6 +18,10 @@ void tls_free(struct tls *t)
 	free(t->ca);
 	free(t->cert);
 	free(t->key);
+	tls_pins_done(&t->pins);
+	free(t->known_path);
+	known_nodes_done(&t->known);
+	free(t->strangers);
 	free(t->state_dir);
 	if (t->names)
 		cert_names_free(t->names);

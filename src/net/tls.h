@@ -2,14 +2,16 @@
 /* tls.h - certificates and what a connection demands of its peer. TLS 1.3 only.
  *
  * A server without certificate files keeps a self-signed P-256 one in a folder of its own, so that
- * its fingerprint stays the same; a client may trust that one certificate by its fingerprint or by
- * naming the file as its authority. Key files must be the owner's alone (mode & 077 is 0), unless
+ * its fingerprint stays the same; a client may trust that one certificate by its fingerprint, by
+ * naming the file as its authority, or because it has met it before. Key files must be the owner's alone (mode & 077 is 0), unless
  * INGERO_TLS_ALLOW_LOOSE_KEY_PERMS=1. */
 #pragma once
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/errinfo.h"
+#include "net/tls_pin.h"
 
 struct tls; /* shared by the connections that were made with it */
 
@@ -22,15 +24,34 @@ struct tls_server_settings {
 };
 
 struct tls_client_settings {
-	const char *ca;          /* PEM of the authorities to trust; NULL: the system's */
-	const char *cert, *key;  /* shown to servers; both or none */
-	const char *fingerprint; /* trust exactly this certificate instead; NULL: no */
+	const char *ca;         /* PEM of the authorities to trust; NULL: the system's */
+	const char *cert, *key; /* shown to servers; both or none */
+	/* Fingerprints to trust instead, "HEX" or "NODE=HEX"; see tls_pin.h. */
+	const char *const *pins;
+	size_t pin_count;
+	const char *known; /* file of nodes met before (known_nodes.h); NULL: none is looked at */
+	bool first_use;    /* trust whoever is not in it, and write that down there */
 };
 
 int tls_server_new(const struct tls_server_settings *s, struct tls **ret, struct errinfo *reterr);
 int tls_client_new(const struct tls_client_settings *s, struct tls **ret, struct errinfo *reterr);
 void tls_free(struct tls *t);
 DEFINE_CLEANUP(struct tls *, tls_free)
+
+/* Servers that nobody vouches for and that are not in the file of known nodes either: they were
+ * refused. */
+struct tls_stranger {
+	char node[TLS_NODE_MAX];
+	struct tls_pin pin;
+};
+size_t tls_strangers(const struct tls *t, const struct tls_stranger **ret);
+/* tls_trust - from now on, here and in the file. */
+int tls_trust(struct tls *t, const struct tls_stranger *s, struct errinfo *reterr);
+/* tls_forget_strangers - those that were refused so far. */
+void tls_forget_strangers(struct tls *t);
+
+/* tls_expiry - appends a line for each file that is too old soon: its own certificate, its CA. */
+void tls_expiry(const struct tls *t, struct buf *b);
 
 /* tls_reload - reads the files again: new connections use them, or after a failure what was before.
  */

@@ -2,15 +2,13 @@
 /* tls_client.c - which servers a client trusts, what it shows them, and why a handshake failed.
  *
  * A server is trusted if its certificate is of an authority (or is itself one of the certificates
- * in the file of authorities) and holds the name or address that was asked for; or, with a
- * fingerprint, if it shows exactly that certificate: then neither authority, name nor dates matter,
- * because no other certificate would do. */
+ * in the file of authorities) and holds the name or address that was asked for; or if it shows
+ * exactly the certificate of a fingerprint, or of an earlier meeting: then neither authority, name
+ * nor dates matter, because no other certificate would do. */
 #include "net/tls_client.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
-#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
@@ -21,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "net/cert_build.h"
 #include "net/tls_private.h"
 
 DEFINE_CLEANUP(SSL_CTX *, SSL_CTX_free)
@@ -50,47 +49,6 @@ static int trust_file(SSL_CTX *ctx, const char *path, struct errinfo *reterr)
 			"cannot read the CA certificates from %s: %s", path, tls_reason());
 	/* What the file holds is trusted as it is: a server's own certificate too. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
-	return 0;
-}
-
-/* Instead of OpenSSL's walk along the chain. */
-static int check_fingerprint(X509_STORE_CTX *store, void *arg)
-{
-	const struct tls_pin *want = arg;
-	unsigned char have[EVP_MAX_MD_SIZE];
-	unsigned int len = 0;
-	X509 *leaf = X509_STORE_CTX_get0_cert(store);
-
-	if (leaf && X509_digest(leaf, EVP_sha256(), have, &len) == 1 &&
-		len == sizeof(want->bytes) && !CRYPTO_memcmp(have, want->bytes, len)) {
-		X509_STORE_CTX_set_error(store, X509_V_OK);
-		return 1;
-	}
-	X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION);
-	return 0;
-}
-
-/* "AB:CD:…" or "abcd…", as openssl and we print it. */
-static int parse_fingerprint(const char *s, struct tls_pin *ret, struct errinfo *reterr)
-{
-	struct tls_pin f = {};
-	size_t digits = 0;
-
-	for (; *s; s++) {
-		int c = tolower((unsigned char)*s);
-
-		if (c == ':' && digits && digits % 2 == 0)
-			continue;
-		if (!isxdigit(c) || digits == 2 * sizeof(f.bytes))
-			break;
-		f.bytes[digits / 2] = (unsigned char)(f.bytes[digits / 2] << 4 |
-						      (c <= '9' ? c - '0' : c - 'a' + 10));
-		digits++;
-	}
-	if (*s || digits != 2 * sizeof(f.bytes))
-		return errinfo_set(reterr, -EINVAL,
-			"a fingerprint has 64 hexadecimal digits (SHA-256); the server prints it when it starts");
-	*ret = f;
 	return 0;
 }
 
@@ -129,9 +87,8 @@ static int load(struct tls *t, SSL_CTX **ret, struct errinfo *reterr)
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	if (t->is_pinned)
-		SSL_CTX_set_cert_verify_callback(ctx, check_fingerprint, &t->pin);
-	else if (t->ca)
+	SSL_CTX_set_cert_verify_callback(ctx, tls_judge, NULL);
+	if (t->ca)
 		r = trust_file(ctx, t->ca, reterr);
 	else
 		r = trust_system(ctx);
@@ -159,12 +116,17 @@ int tls_client_new(const struct tls_client_settings *s, struct tls **ret, struct
 	if (!s->cert != !s->key)
 		return errinfo_set(
 			reterr, -EINVAL, "client certificate and key must be given together");
-	if (s->fingerprint) {
-		r = parse_fingerprint(s->fingerprint, &t->pin, reterr);
+	for (size_t i = 0; i < s->pin_count; i++) {
+		r = tls_pins_add(&t->pins, s->pins[i], reterr);
 		if (r < 0)
 			return r;
-		t->is_pinned = true;
 	}
+	t->first_use = s->first_use;
+	if (copy(s->known, &t->known_path))
+		return errinfo_set(reterr, -ENOMEM, "out of memory for TLS");
+	r = s->known ? known_nodes_load(s->known, &t->known, reterr) : 0;
+	if (r < 0)
+		return r;
 	t->load = load;
 	r = load(t, &t->ctx, reterr);
 	if (r < 0)
@@ -198,98 +160,17 @@ static int expect(SSL *ssl, const char *host)
 }
 
 int tls_client_ssl(
-	struct tls *t, const char *host, const char *endpoint, SSL **ret, struct errinfo *reterr)
+	struct tls *t, const char *host, struct tls_meeting *m, SSL **ret, struct errinfo *reterr)
 {
 	SSL *ssl = SSL_new(t->ctx);
 
 	if (!ssl || !expect(ssl, host)) {
 		SSL_free(ssl);
-		return errinfo_set(reterr, -ENOMEM, "%s: out of memory for TLS", endpoint);
+		return errinfo_set(reterr, -ENOMEM, "%s: out of memory for TLS", m->endpoint);
 	}
+	m->tls = t;
+	SSL_set_app_data(ssl, m);
 	SSL_set_connect_state(ssl);
 	*ret = ssl;
 	return 0;
-}
-
-/* ---- why not ---- */
-
-static int explain_verify(long why, const char *endpoint, struct errinfo *reterr)
-{
-	switch (why) {
-	case X509_V_ERR_HOSTNAME_MISMATCH:
-	case X509_V_ERR_IP_ADDRESS_MISMATCH:
-		return errinfo_set(reterr, -EKEYREJECTED,
-			"the certificate of %s is for another name: use a name in the certificate, or add this name to it",
-			endpoint);
-	case X509_V_ERR_CERT_HAS_EXPIRED:
-		return errinfo_set(reterr, -EKEYREJECTED,
-			"the certificate of %s has expired: renew it on the server", endpoint);
-	case X509_V_ERR_CERT_NOT_YET_VALID:
-		return errinfo_set(reterr, -EKEYREJECTED,
-			"the certificate of %s is not valid yet: compare the clocks of both "
-			"machines",
-			endpoint);
-	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
-	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
-	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-		return errinfo_set(reterr, -EKEYREJECTED,
-			"the certificate of %s is not signed by a trusted CA: give --ca-cert with the CA's certificate, or with the server's own if it is self-signed",
-			endpoint);
-	case X509_V_ERR_APPLICATION_VERIFICATION:
-		return errinfo_set(reterr, -EKEYREJECTED,
-			"the certificate of %s does not match the given fingerprint: compare it with the one that the server prints when it starts",
-			endpoint);
-	default:
-		return errinfo_set(reterr, -EKEYREJECTED, "the certificate of %s is rejected: %s",
-			endpoint, X509_verify_cert_error_string(why));
-	}
-}
-
-int tls_client_explain(const SSL *ssl, const char *endpoint, struct errinfo *reterr)
-{
-	switch (ERR_GET_REASON(ERR_peek_error())) {
-	case SSL_R_CERTIFICATE_VERIFY_FAILED:
-		return explain_verify(SSL_get_verify_result(ssl), endpoint, reterr);
-	case SSL_R_WRONG_VERSION_NUMBER:
-	case SSL_R_HTTP_REQUEST:
-	case SSL_R_PACKET_LENGTH_TOO_LONG:
-	case SSL_R_UNEXPECTED_MESSAGE:
-		return errinfo_set(
-			reterr, -EPROTO, "%s does not use TLS: give --no-tls or http://", endpoint);
-	case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
-	case SSL_R_UNSUPPORTED_PROTOCOL:
-		return errinfo_set(reterr, -EPROTO,
-			"%s does not support TLS 1.3, the only accepted version: update the server",
-			endpoint);
-	case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
-		return errinfo_set(reterr, -EPROTO,
-			"%s uses another protocol inside TLS than requested: check the port",
-			endpoint);
-	case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-		return errinfo_set(reterr, -EKEYREJECTED,
-			"%s requires a client certificate: give --client-cert and --client-key",
-			endpoint);
-	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
-	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-	case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
-	case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
-	case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
-	case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
-	case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
-		return errinfo_set(reterr, -EKEYREJECTED,
-			"%s rejects the client certificate (%s): give one signed by its CA with --client-cert and --client-key",
-			endpoint, tls_reason());
-	default:
-		return errinfo_set(
-			reterr, -EPROTO, "TLS with %s failed: %s", endpoint, tls_reason());
-	}
-}
-
-bool tls_client_was_cut(void)
-{
-	return ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
 }

@@ -4,11 +4,8 @@
 
 #include <openssl/types.h>
 
+#include "net/known_nodes.h"
 #include "net/tls.h"
-
-struct tls_pin { /* SHA-256 of a certificate */
-	unsigned char bytes[32];
-};
 
 struct tls {
 	SSL_CTX *ctx; /* of new connections */
@@ -17,8 +14,12 @@ struct tls {
 	char *ca, *cert, *key; /* files; NULL: not given. A server's ca is of its clients */
 
 	/* of a client */
-	bool is_pinned; /* trusts the certificate of pin and no other */
-	struct tls_pin pin;
+	struct tls_pins pins;
+	char *known_path; /* NULL: nobody is known */
+	struct known_nodes known;
+	bool first_use;
+	struct tls_stranger *strangers;
+	size_t stranger_count;
 
 	/* of a server */
 	char *state_dir; /* of the self-signed certificate; NULL: cert and key were given */
@@ -31,6 +32,11 @@ int tls_key_check(const char *path, struct errinfo *reterr);
 
 /* tls_demands_client - whether it is a server's, and clients must show a certificate. */
 bool tls_demands_client(const struct tls *t);
+
+/* tls_judge - OpenSSL's callback: whether a server's certificate is trusted. */
+int tls_judge(X509_STORE_CTX *store, void *arg);
+/* tls_is_unvouched - whether a certificate was refused because no authority stands for it. */
+bool tls_is_unvouched(int why);
 
 /* tls_reason - the last failure as OpenSSL calls it. */
 const char *tls_reason(void);

@@ -19,3 +19,13 @@ int clock_gettime(clockid_t id, struct timespec *t)
 	}
 	return r;
 }
+
+time_t time(time_t *out)
+{
+	struct timespec t = {0};
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	if (out)
+		*out = t.tv_sec;
+	return t.tv_sec;
+}

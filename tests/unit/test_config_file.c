@@ -50,7 +50,8 @@ static void every_key_is_read(void **state)
 	assert_string_equal(c->fleet_client_cert, "/abs/c.pem");
 	assert_string_equal(c->fleet_client_key, "/etc/x/sub/k.pem");
 	assert_string_equal(c->fleet_token_file, "/home/me/token");
-	assert_string_equal(c->fleet_fingerprint, "ab12");
+	assert_int_equal(c->fleet_fingerprint.count, 1); /* one alone is a list of one */
+	assert_string_equal(c->fleet_fingerprint.items[0], "ab12");
 	assert_true(c->fleet_no_tls);
 	assert_string_equal(c->dashboard_addr, "0.0.0.0:8080");
 	assert_string_equal(c->dashboard_tls_key, "/etc/x/b");

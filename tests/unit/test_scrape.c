@@ -140,6 +140,34 @@ static void test_no_reading(void **state)
 	scene_close(&s);
 }
 
+/* kubelet has no token; what it is told is whether the tracing thread gives readings. */
+static void test_health(void **state)
+{
+	static const char *const paths[] = {"/livez", "/readyz"};
+	char token[] = "/tmp/ingero-token-XXXXXX";
+	_cleanup_fd_ int fd = mkstemp(token);
+	struct scrape_settings settings = {.address = "127.0.0.1:0", .token_file = token};
+
+	assert_int_equal(write(fd, "0123456789abcdef\n", 17), 17);
+	assert_int_equal(fchmod(fd, 0600), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		struct scene well = {.to_give = 1}, hung = {0};
+
+		scene_open(&well, settings, NULL);
+		ask(&well, paths[i], 3);
+		assert_int_equal(well.status, 200);
+		assert_string_equal(well.body, "ok\n");
+		assert_int_equal(scrape_count(well.scrape), 0); /* no metrics were given away */
+		scene_close(&well);
+		scene_open(&hung, settings, NULL);
+		ask(&hung, paths[i], 1);
+		assert_int_equal(hung.status, 503);
+		assert_non_null(strstr(hung.body, "does not answer"));
+		scene_close(&hung);
+	}
+	unlink(token);
+}
+
 static void test_addresses(void **state)
 {
 	static const struct {
@@ -201,6 +229,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_reading_for_all),
 		cmocka_unit_test(test_no_reading),
+		cmocka_unit_test(test_health),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_a_token),
 	};

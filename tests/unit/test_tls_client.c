@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 
+#include "base/file.h"
 #include "net/tls.h"
 #include "tls_fixture.h"
 
@@ -12,7 +13,7 @@
 
 static struct scene {
 	struct made_dir dir;
-	struct made_cert ca, other_ca, good, named, expired, future, self, client, stranger;
+	struct made_cert ca, other_ca, good, named, expired, future, self, client, stranger, aging;
 } scene;
 
 static int scene_make(void **state)
@@ -30,6 +31,7 @@ static int scene_make(void **state)
 	made_cert(&s->self, &s->dir, "self", "IP:127.0.0.1", NULL, 0, DAY);
 	made_cert(&s->client, &s->dir, "client", "DNS:client", &s->ca, 0, DAY);
 	made_cert(&s->stranger, &s->dir, "stranger", "DNS:client", &s->other_ca, 0, DAY);
+	made_cert(&s->aging, &s->dir, "aging", "DNS:client", &s->ca, -100 * DAY, 9 * DAY + 60);
 	return 0;
 }
 
@@ -38,7 +40,7 @@ static int scene_done(void **state)
 	struct made_cert *all = &scene.ca;
 
 	(void)state;
-	for (size_t i = 0; i < 9; i++)
+	for (size_t i = 0; i < 10; i++)
 		made_cert_done(&all[i]);
 	made_dir_done(&scene.dir);
 	return 0;
@@ -148,10 +150,11 @@ static void test_own_certificate(void **state)
 
 static void test_fingerprint(void **state)
 {
-	struct tls_client_settings s = {.fingerprint = scene.self.fingerprint};
-	struct tls_client_settings expired = {.fingerprint = scene.expired.fingerprint};
+	const char *from = scene.self.fingerprint, *old = scene.expired.fingerprint;
+	struct tls_client_settings s = {.pins = &from, .pin_count = 1};
+	struct tls_client_settings expired = {.pins = &old, .pin_count = 1};
 	char upper[96] = "";
-	const char *from = scene.self.fingerprint;
+	const char *shown = upper;
 
 	(void)state;
 	assert_int_equal(ask_server(&scene.self, NULL, &s, "127.0.0.1").status, 200);
@@ -162,8 +165,61 @@ static void test_fingerprint(void **state)
 	for (int i = 0; i < 32; i++)
 		snprintf(upper + 3 * i, sizeof(upper) - 3 * (size_t)i, "%c%c%s",
 			toupper(from[2 * i]), toupper(from[2 * i + 1]), i < 31 ? ":" : "");
-	s.fingerprint = upper;
+	s.pins = &shown;
 	assert_int_equal(ask_server(&scene.self, NULL, &s, "127.0.0.1").status, 200);
+}
+
+/* A stranger is refused, unless it is the first use; then its line is in the file. */
+static void test_first_use(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	char path[96], line[200];
+	struct tls_client_settings s = {.known = path};
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/known", scene.dir.path);
+	snprintf(scene.dir.files[scene.dir.count++], 128, "%s", path);
+	expect_refused(ask_server(&scene.self, NULL, &s, "127.0.0.1"), scene.self.fingerprint);
+	assert_int_equal(access(path, F_OK), -1);
+	s.first_use = true;
+	assert_int_equal(ask_server(&scene.self, NULL, &s, "localhost").status, 200); /* any name */
+	assert_int_equal(file_read(path, 4096, &b), 0);
+	snprintf(line, sizeof(line), " %s\n", scene.self.fingerprint);
+	assert_true(!strncmp(buf_str(&b), "localhost:", 10) && strstr(buf_str(&b), line));
+	assert_int_equal(strlen(strchr(buf_str(&b), '\n')), 1); /* one line of two connections */
+	expect_refused(ask_server(&scene.expired, NULL, &s, "127.0.0.1"), "expired");
+	/* Whom an authority vouches for need not be remembered. */
+	s.ca = scene.ca.cert_path;
+	assert_int_equal(ask_server(&scene.good, NULL, &s, "127.0.0.1").status, 200);
+	buf_clear(&b);
+	assert_int_equal(file_read(path, 4096, &b), 0);
+	assert_null(strstr(buf_str(&b), scene.good.fingerprint));
+	/* A fingerprint of the user's wins. */
+	s.pins = (const char *[]){scene.good.fingerprint};
+	s.pin_count = 1;
+	expect_refused(ask_server(&scene.self, NULL, &s, "127.0.0.1"), "given fingerprint");
+}
+
+static void expect_age(const struct made_cert *shown, const char *says)
+{
+	const struct tls_client_settings s = {
+		.ca = scene.ca.cert_path, .cert = shown->cert_path, .key = shown->key_path};
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	struct tls *t = NULL;
+
+	assert_int_equal(tls_client_new(&s, &t, NULL), 0);
+	tls_expiry(t, &b);
+	tls_free(t);
+	print_message("    %s", buf_str(&b));
+	assert_true(says ? strstr(buf_str(&b), says) != NULL : b.len == 0);
+}
+
+static void test_age(void **state)
+{
+	(void)state;
+	expect_age(&scene.client, NULL);
+	expect_age(&scene.aging, "aging.pem expires in 9 days (");
+	expect_age(&scene.expired, "expired.pem has expired (");
 }
 
 static void test_client_certificate(void **state)
@@ -195,6 +251,7 @@ static void test_settings(void **state)
 {
 	struct tls_client_settings s = {.cert = scene.client.cert_path};
 	char missing[128], longer[80];
+	const char *pin = "abc";
 
 	(void)state;
 	refused_settings(&s, "must be given together");
@@ -211,10 +268,13 @@ static void test_settings(void **state)
 	refused_settings(&(struct tls_client_settings){.ca = missing}, "No such file or directory");
 	refused_settings(
 		&(struct tls_client_settings){.ca = scene.client.key_path}, "CA certificates");
-	refused_settings(&(struct tls_client_settings){.fingerprint = "abc"}, "64 hexadecimal");
-	refused_settings(&(struct tls_client_settings){.fingerprint = ""}, "64 hexadecimal");
+	s = (struct tls_client_settings){.pins = &pin, .pin_count = 1};
+	refused_settings(&s, "64 hexadecimal");
+	pin = "";
+	refused_settings(&s, "64 hexadecimal");
 	snprintf(longer, sizeof(longer), "%s00", scene.self.fingerprint);
-	refused_settings(&(struct tls_client_settings){.fingerprint = longer}, "64 hexadecimal");
+	pin = longer;
+	refused_settings(&s, "64 hexadecimal");
 }
 
 /* A server without TLS, one that closes at once, one with TLS 1.2 at most; and TLS asked in the
@@ -319,6 +379,8 @@ int main(void)
 		cmocka_unit_test(test_dates),
 		cmocka_unit_test(test_own_certificate),
 		cmocka_unit_test(test_fingerprint),
+		cmocka_unit_test(test_first_use),
+		cmocka_unit_test(test_age),
 		cmocka_unit_test(test_client_certificate),
 		cmocka_unit_test(test_settings),
 		cmocka_unit_test(test_one_sided),

@@ -458,8 +458,6 @@ int fanout_new(struct loop *l, const struct fanout_settings *s, struct fanout **
 	struct errinfo *reterr)
 {
 	_cleanup_(fanout_freep) struct fanout *f = calloc(1, sizeof(*f));
-	struct tls_client_settings ts = {
-		.ca = s->ca, .cert = s->cert, .key = s->key, .fingerprint = s->fingerprint};
 	struct http_client_settings cs = {.bearer = s->bearer, .plain_ok = s->allow_plain};
 	int r;
 
@@ -473,7 +471,7 @@ int fanout_new(struct loop *l, const struct fanout_settings *s, struct fanout **
 	if (r == 0)
 		r = check_plain(f, s, reterr);
 	if (r == 0 && needs_tls(f))
-		r = tls_client_new(&ts, &f->tls, reterr);
+		r = tls_client_new(&s->tls, &f->tls, reterr);
 	cs.tls = f->tls;
 	if (r == 0)
 		r = http_client_new(l, &cs, &f->client, reterr);
@@ -481,6 +479,11 @@ int fanout_new(struct loop *l, const struct fanout_settings *s, struct fanout **
 		return r;
 	*ret = TAKE(f);
 	return 0;
+}
+
+struct tls *fanout_tls(const struct fanout *f)
+{
+	return f->tls;
 }
 
 void fanout_free(struct fanout *f)

@@ -17,6 +17,7 @@
 #include "agent/fanout/fanout_node.h"
 #include "base/errinfo.h"
 #include "net/loop.h"
+#include "net/tls.h"
 #include "sql/sql_table.h"
 
 #define FANOUT_TIMEOUT_NS     (5 * NS_PER_S)
@@ -30,8 +31,7 @@
 
 struct fanout_settings {
 	const struct fanout_nodes *nodes; /* copied */
-	const char *ca, *cert, *key;      /* PEM files: whom to trust, and what to show */
-	const char *fingerprint;          /* trust exactly this certificate instead */
+	struct tls_client_settings tls;   /* whom to trust, and what to show */
 	const char *bearer;               /* token; NULL: none */
 	bool allow_plain;                 /* plain HTTP also to other machines */
 	uint64_t timeout_ns;              /* of a node, for all it is asked; 0: the default */
@@ -45,6 +45,8 @@ struct fanout;
  * tls_client_new() returned. */
 int fanout_new(struct loop *l, const struct fanout_settings *s, struct fanout **ret,
 	struct errinfo *reterr);
+/* fanout_tls - NULL: no node is asked by TLS. */
+struct tls *fanout_tls(const struct fanout *f);
 void fanout_free(struct fanout *f); /* ends what it asked without telling */
 DEFINE_CLEANUP(struct fanout *, fanout_free)
 
@@ -71,7 +73,7 @@ struct fanout_answer { /* of one node */
 			   that claim one name are "name (address)" */
 	bool ok;        /* it answered, and the answer is part of the result */
 	int status;     /* of its reply in HTTP; 0: there was none */
-	char why[300];  /* if not ok: a sentence without the node's name */
+	char why[512];  /* if not ok: a sentence without the node's name */
 	char *hint;     /* what the node adds to its refusal (columns that exist); NULL: nothing */
 	size_t rows;    /* SQL: that are part of the result */
 	struct sql_table table;      /* SQL, apart: they themselves */
@@ -91,7 +93,7 @@ enum fanout_note {           /* what a warning is about */
 
 struct fanout_warning {
 	enum fanout_note note;
-	char text[600]; /* "node gpu-3:8080: no answer within 5s" */
+	char text[800]; /* "node gpu-3:8080: no answer within 5s" */
 };
 
 struct fanout_result {

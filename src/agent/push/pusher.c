@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "base/text.h"
 #include "net/client.h"
 
@@ -111,6 +112,7 @@ static void on_stop(void *arg)
 		loop_stop(p->loop);
 		return;
 	}
+	notify_stopping();
 	pusher_health_save(p);
 	begin_stop(p);
 }
@@ -236,6 +238,18 @@ static void pusher_done(struct pusher *p)
 		loop_free(p->loop);
 }
 
+/* New connections show the certificate that is there now. */
+static void on_hangup(void *arg)
+{
+	struct pusher *p = arg;
+	struct errinfo e = {0};
+
+	if (p->tls && tls_reload(p->tls, &e) < 0)
+		log_error("the previous certificate stays in use: %s", e.text);
+	else if (p->tls)
+		log_info("certificates reloaded");
+}
+
 static int open_timers(struct pusher *p, struct errinfo *reterr)
 {
 	int r = loop_timer_new(p->loop, on_tick, p, &p->tick);
@@ -252,6 +266,8 @@ static int open_timers(struct pusher *p, struct errinfo *reterr)
 		r = loop_signal(p->loop, SIGTERM, on_stop, p);
 	if (r == 0)
 		r = loop_signal(p->loop, SIGINT, on_stop, p);
+	if (r == 0)
+		r = loop_signal(p->loop, SIGHUP, on_hangup, p);
 	return r == 0 ? 0
 		      : errinfo_set(
 				reterr, r, "cannot set up timers and signals: %s", strerror(-r));
@@ -295,7 +311,10 @@ int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	begin(&p);
-	r = loop_run(p.loop);
+	r = loop_notify(p.loop);
+	pusher_say_ready(&p);
+	if (r == 0)
+		r = loop_run(p.loop);
 	if (r < 0)
 		return errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
 	if (p.result < 0 && reterr)

@@ -19,9 +19,9 @@ struct pusher_settings {                /* texts are the caller's */
 	struct endpoint endpoint;       /* of the metrics */
 	struct http_endpoint threshold; /* host "": it is not asked for */
 	const char *cluster, *node;
-	const char *ca, *cert, *key; /* PEM files; NULL: the system's authorities, none */
-	const char *token;           /* NULL: none */
-	bool insecure;               /* the token may travel in the clear */
+	struct tls_client_settings tls; /* whom to trust, and what to show */
+	const char *token;              /* NULL: none */
+	bool insecure;                  /* the token may travel in the clear */
 	const char *db;
 	const char *baseline; /* file; NULL: none is kept */
 	const char *provider; /* "aws", "auto", …; NULL: not told */
@@ -36,5 +36,5 @@ struct pusher_settings {                /* texts are the caller's */
 /* pusher_check - settings that make no sense: -EINVAL with a sentence. */
 int pusher_check(const struct pusher_settings *s, struct errinfo *reterr);
 
-/* pusher_run - until SIGTERM or SIGINT. */
+/* pusher_run - until SIGTERM or SIGINT; SIGHUP reads the certificates again. */
 int pusher_run(const struct pusher_settings *s, struct errinfo *reterr);

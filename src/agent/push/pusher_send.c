@@ -35,10 +35,18 @@ static char *make_path(const char *path, const char *cluster)
 	return buf_take(&b);
 }
 
+static void warn_of_age(const struct tls *tls)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(16384);
+
+	tls_expiry(tls, &b);
+	if (b.len)
+		log_warning("%.*s", (int)strcspn(buf_str(&b), "\n"), buf_str(&b));
+}
+
 int pusher_send_open(struct pusher *p, struct errinfo *reterr)
 {
 	const struct pusher_settings *s = p->settings;
-	const struct tls_client_settings tls = {.ca = s->ca, .cert = s->cert, .key = s->key};
 	struct http_client_settings client = {.bearer = s->token, .plain_ok = s->insecure};
 	int r = 0;
 
@@ -48,8 +56,10 @@ int pusher_send_open(struct pusher *p, struct errinfo *reterr)
 	if (!p->metrics_path || !p->logs_path || !p->threshold_path)
 		return -ENOMEM;
 	if (s->endpoint.endpoint.tls || s->threshold.tls)
-		r = tls_client_new(&tls, &p->tls, reterr);
+		r = tls_client_new(&s->tls, &p->tls, reterr);
 	client.tls = p->tls;
+	if (p->tls)
+		warn_of_age(p->tls);
 	return r < 0 ? r : http_client_new(p->loop, &client, &p->client, reterr);
 }
 

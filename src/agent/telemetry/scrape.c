@@ -20,7 +20,10 @@ struct scrape {
 	struct loop_timer *patience;
 	struct buf text; /* the last reading */
 	mono_time taken; /* when it came; 0: there is none */
-	struct http_exchange *waiting[SCRAPE_WAITING_MAX];
+	struct {
+		struct http_exchange *exchange;
+		bool of_health; /* asks whether a reading comes, not for the reading */
+	} waiting[SCRAPE_WAITING_MAX];
 	size_t waiting_count;
 	uint64_t scrapes;
 };
@@ -28,7 +31,9 @@ struct scrape {
 static void refuse_waiting(struct scrape *l)
 {
 	for (size_t i = 0; i < l->waiting_count; i++)
-		http_reply_error(l->waiting[i], 503, "no metrics available");
+		http_reply_error(l->waiting[i].exchange, 503,
+			l->waiting[i].of_health ? "the tracer does not answer"
+						: "no metrics available");
 	l->waiting_count = 0;
 }
 
@@ -45,8 +50,12 @@ void scrape_free(struct scrape *l)
 	free(l);
 }
 
-static void reply(struct scrape *l, struct http_exchange *x)
+static void reply(struct scrape *l, struct http_exchange *x, bool of_health)
 {
+	if (of_health) {
+		http_reply(x, 200, NULL, "ok\n", 3);
+		return;
+	}
 	if (l->text.err) {
 		http_reply_error(x, 500, "too many metrics for one reply");
 		return;
@@ -55,12 +64,10 @@ static void reply(struct scrape *l, struct http_exchange *x)
 	http_reply(x, 200, PROMETHEUS_TYPE, buf_str(&l->text), l->text.len);
 }
 
-static void on_scrape(void *arg, struct http_exchange *x, const struct http_request *q _unused_)
+static void answer(struct scrape *l, struct http_exchange *x, bool of_health)
 {
-	struct scrape *l = arg;
-
 	if (l->taken.ns && mono_now().ns - l->taken.ns < SCRAPE_FRESH_NS) {
-		reply(l, x);
+		reply(l, x, of_health);
 		return;
 	}
 	if (l->waiting_count == SCRAPE_WAITING_MAX) {
@@ -69,8 +76,20 @@ static void on_scrape(void *arg, struct http_exchange *x, const struct http_requ
 	}
 	if (!l->waiting_count)
 		loop_timer_set(l->patience, SCRAPE_PATIENCE_NS);
-	l->waiting[l->waiting_count++] = x;
+	l->waiting[l->waiting_count].exchange = x;
+	l->waiting[l->waiting_count++].of_health = of_health;
 	l->settings.want(l->settings.arg);
+}
+
+static void on_scrape(void *arg, struct http_exchange *x, const struct http_request *q _unused_)
+{
+	answer(arg, x, false);
+}
+
+/* Only the thread that traces can give a reading: one that hangs, or has not begun, gives none. */
+static void on_health(void *arg, struct http_exchange *x, const struct http_request *q _unused_)
+{
+	answer(arg, x, true);
 }
 
 static void greet(
@@ -113,6 +132,8 @@ int scrape_new(struct loop *loop, const struct scrape_settings *s, struct scrape
 {
 	static const struct http_route routes[] = {
 		{.method = "GET", .path = "/metrics", .handler = on_scrape},
+		{.method = "GET", .path = "/livez", .handler = on_health, .open = true},
+		{.method = "GET", .path = "/readyz", .handler = on_health, .open = true},
 		{.method = "GET", .path = "/", .handler = greet},
 		{0},
 	};
@@ -151,7 +172,7 @@ void scrape_give(struct scrape *l, const struct metric_set *s)
 	l->taken = mono_now();
 	loop_timer_clear(l->patience);
 	for (size_t i = 0; i < l->waiting_count; i++)
-		reply(l, l->waiting[i]);
+		reply(l, l->waiting[i].exchange, l->waiting[i].of_health);
 	l->waiting_count = 0;
 }
 

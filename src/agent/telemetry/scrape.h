@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scrape.h - the HTTP endpoint that Prometheus scrapes: GET /metrics.
+/* scrape.h - the HTTP endpoint that Prometheus scrapes: GET /metrics. GET /livez and /readyz, which need no
+ * token, say whether the tracing thread still gives readings: for kubelet.
  *
  * Belongs to the thread that runs its loop. A scrape is answered with a reading that is at most a
  * second old; if there is none, it waits for one, which the listener asks for. */

@@ -9,6 +9,7 @@
 #include "cluster/cli/commands.h"
 #include "cluster/cli/question.h"
 #include "command/dispatch.h"
+#include "command/trust.h"
 #include "net/token.h"
 
 #define DEFAULT_ENDPOINT "http://127.0.0.1:8080"
@@ -16,10 +17,10 @@
 #define PORT             8080
 
 struct blame_flags {
-	const char *endpoint, *cluster, *ca_cert, *client_cert, *client_key, *fingerprint,
-		*token_file;
+	const char *endpoint, *cluster, *ca_cert, *client_cert, *client_key, *token_file;
+	struct option_strings fingerprints;
 	uint64_t timeout_ns;
-	bool json;
+	bool json, first_use;
 };
 
 static const struct blame_flags defaults = {
@@ -35,8 +36,12 @@ static const struct option_row blame_options[] = {
 		false},
 	{"ca-cert", 0, OPTION_STRING, OPTION(ca_cert), "FILE",
 		"CA certificates to trust (default: the system's)", 0, 0, false},
-	{"fingerprint", 0, OPTION_STRING, OPTION(fingerprint), "HEX",
-		"trust only the certificate with this SHA-256 fingerprint", 0, 0, false},
+	{"fingerprint", 0, OPTION_STRINGS, OPTION(fingerprints), "HEX",
+		"trust only the certificate with this SHA-256 fingerprint; may be repeated", 0, 0,
+		false},
+	{"trust-on-first-use", 0, OPTION_FLAG, OPTION(first_use), NULL,
+		"trust an unknown certificate, and remember it in ~/.ingero/known_nodes", 0, 0,
+		false},
 	{"client-cert", 0, OPTION_STRING, OPTION(client_cert), "FILE", "client certificate (mTLS)",
 		0, 0, false},
 	{"client-key", 0, OPTION_STRING, OPTION(client_key), "FILE",
@@ -110,14 +115,19 @@ static int run_blame(const struct blame_flags *f, struct errinfo *reterr)
 	_cleanup_(http_client_freep) struct http_client *client = NULL;
 	_cleanup_buf_ struct buf answer = BUF_INIT(QUESTION_ANSWER_MAX);
 	struct question q = {0};
-	_cleanup_free_ char *bearer = NULL;
+	_cleanup_free_ char *bearer = NULL, *known = NULL;
 	struct tls_client_settings trust = {.ca = f->ca_cert,
 		.cert = f->client_cert,
 		.key = f->client_key,
-		.fingerprint = f->fingerprint};
+		.pins = f->fingerprints.value,
+		.pin_count = f->fingerprints.count,
+		.first_use = f->first_use};
 	struct http_client_settings s = {0};
 	int status = 0, r = token_read(f->token_file, TOKEN_VARIABLE, &bearer, reterr);
 
+	if (r == 0 && (!f->ca_cert || f->first_use))
+		r = trust_known_path(&known, reterr);
+	trust.known = known;
 	if (r == 0)
 		r = tls_client_new(&trust, &tls, reterr);
 	if (r == 0)
@@ -129,6 +139,8 @@ static int run_blame(const struct blame_flags *f, struct errinfo *reterr)
 	q.client = client;
 	q.loop = loop;
 	if (r == 0)
+		r = ask(f, &q, &status, &answer, reterr);
+	if (r == -EKEYREJECTED && trust_ask(tls, NULL) > 0)
 		r = ask(f, &q, &status, &answer, reterr);
 	return r < 0 ? r : print(f, status, &answer, reterr);
 }

@@ -26,8 +26,9 @@
 #define ASK_PAUSE_NS     (200 * NS_PER_MS)
 
 struct stress_flags {
-	const char *endpoint, *api, *protocol, *cluster, *node, *metric, *ca_cert, *fingerprint,
-		*token_file, *token;
+	const char *endpoint, *api, *protocol, *cluster, *node, *metric, *ca_cert, *token_file,
+		*token;
+	struct option_strings fingerprints;
 	int64_t events, nodes, writers, batch, chains, low, wrong_tokens, malformed;
 	double rate, duplicates;
 	uint64_t patience_ns;
@@ -95,8 +96,9 @@ static const struct option_row stress_options[] = {
 	{"ca-cert", 0, OPTION_STRING, OPTION(ca_cert), "FILE",
 		"CA certificates to trust (default: the system's; on this machine the one that `echo` made)",
 		0, 0, false},
-	{"fingerprint", 0, OPTION_STRING, OPTION(fingerprint), "HEX",
-		"trust only the certificate with this SHA-256 fingerprint", 0, 0, false},
+	{"fingerprint", 0, OPTION_STRINGS, OPTION(fingerprints), "HEX",
+		"trust only the certificate with this SHA-256 fingerprint; may be repeated", 0, 0,
+		false},
 	{"token-file", 0, OPTION_STRING, OPTION(token_file), "FILE",
 		"file with the bearer token (default: $" TOKEN_VARIABLE ")", 0, 0, false},
 	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print the result as JSON", 0, 0, false},
@@ -183,10 +185,11 @@ static int find_endpoints(struct run *c, struct errinfo *reterr)
 static int find_trust(struct run *c, struct errinfo *reterr)
 {
 	_cleanup_free_ char *folder = NULL;
-	struct tls_client_settings t = {
-		.ca = c->flags->ca_cert, .fingerprint = c->flags->fingerprint};
+	struct tls_client_settings t = {.ca = c->flags->ca_cert,
+		.pins = c->flags->fingerprints.value,
+		.pin_count = c->flags->fingerprints.count};
 
-	if (!t.ca && !t.fingerprint && endpoint_is_near(&c->endpoint.endpoint) &&
+	if (!t.ca && !t.pin_count && endpoint_is_near(&c->endpoint.endpoint) &&
 		state_folder(&folder, NULL) == 0) {
 		if (asprintf(&c->ca, "%s/tls/cert.pem", folder) < 0) {
 			c->ca = NULL;

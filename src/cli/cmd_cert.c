@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_cert.c - `ingero cert`: a small CA for the nodes of a fleet. Everything that matters is in
+ * net/ca.h; here are the flags, and what to do next is said. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/owner.h"
+#include "base/path_user.h"
+#include "cli/cert_text.h"
+#include "cli/commands.h"
+#include "command/dispatch.h"
+#include "net/ca.h"
+
+#define FOLDER "ca" /* in ~/.ingero */
+
+struct cert_settings {
+	const char *dir, *out, *bundle;
+	struct option_strings names, permit;
+	int64_t days;
+	bool client, ca, all, finish, force, json;
+};
+
+#define OPTION(field) offsetof(struct cert_settings, field)
+static const struct option_row cert_options[] = {
+	{"dir", 0, OPTION_STRING, OPTION(dir), "DIR", "folder of the CA (default: ~/.ingero/ca)", 0,
+		0, false},
+	{"days", 0, OPTION_INT, OPTION(days), "N",
+		"validity (default: of a CA 3650, of a node 365, rotated as before)", 1,
+		CA_DAYS_MAX, false},
+	{"permit", 0, OPTION_STRINGS, OPTION(permit), "NAME",
+		"init: sign only for names below this domain, or in this network (10.0.0.0/8); may be repeated",
+		0, 0, false},
+	{"san", 0, OPTION_STRINGS, OPTION(names), "NAME",
+		"issue, rotate: further DNS names and IP addresses of the node; may be repeated", 0,
+		0, false},
+	{"client", 0, OPTION_FLAG, OPTION(client), NULL,
+		"issue: only for asking nodes, not for being one", 0, 0, false},
+	{"out", 0, OPTION_STRING, OPTION(out), "DIR",
+		"issue, rotate: put ca.pem, cert.pem and key.pem into this new folder (default: below --dir)",
+		0, 0, false},
+	{"bundle", 0, OPTION_STRING, OPTION(bundle), "FILE",
+		"issue, rotate: put them into this tar archive", 0, 0, false},
+	{"all", 0, OPTION_FLAG, OPTION(all), NULL,
+		"rotate: every node whose certificate has not expired", 0, 0, false},
+	{"ca", 0, OPTION_FLAG, OPTION(ca), NULL, "rotate: the CA; both are trusted until --finish",
+		0, 0, false},
+	{"finish", 0, OPTION_FLAG, OPTION(finish), NULL,
+		"rotate --ca: the old CA is no longer trusted", 0, 0, false},
+	{"force", 0, OPTION_FLAG, OPTION(force), NULL,
+		"rotate --ca --finish: even if nodes still have certificates of it", 0, 0, false},
+	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "list: print JSON", 0, 0, false},
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+/* ---- what goes with what ---- */
+
+static int check_flags(
+	const struct cert_settings *s, const char *action, int args, struct errinfo *reterr)
+{
+	bool init = !strcmp(action, "init"), issue = !strcmp(action, "issue"),
+	     rotate = !strcmp(action, "rotate"), list = !strcmp(action, "list");
+	bool node = issue || (rotate && !s->ca);
+	const struct {
+		bool given, allowed;
+		const char *name;
+	} rows[] = {
+		{s->days, init || issue || rotate, "--days"},
+		{s->permit.count, init, "--permit"},
+		{s->names.count, node && !s->all, "--san"},
+		{s->client, issue, "--client"},
+		{s->out, node && !s->all, "--out"},
+		{s->bundle, node && !s->all, "--bundle"},
+		{s->all, rotate && !s->ca, "--all"},
+		{s->ca, rotate, "--ca"},
+		{s->finish, rotate && s->ca, "--finish"},
+		{s->force, rotate && s->finish, "--force"},
+		{s->json, list, "--json"},
+	};
+
+	if (!init && !issue && !rotate && !list)
+		return errinfo_set(
+			reterr, -EINVAL, "'%.60s' is none of init, issue, list, rotate", action);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].given && !rows[i].allowed)
+			return errinfo_set(reterr, -EINVAL, "%s does not go with `cert %s%s`",
+				rows[i].name, action,
+				s->ca    ? " --ca"
+				: s->all ? " --all"
+					 : "");
+	if (s->out && s->bundle)
+		return errinfo_set(reterr, -EINVAL, "give either --out or --bundle");
+	if (node && !s->all && args != 1)
+		return errinfo_set(reterr, -EINVAL, "give one name: `ingero cert %s gpu-node-01`%s",
+			action, rotate ? ", or --all, or --ca" : "");
+	if ((!node || s->all) && args)
+		return errinfo_set(reterr, -EINVAL, "`cert %s%s` takes no name", action,
+			s->ca    ? " --ca"
+			: s->all ? " --all"
+				 : "");
+	return 0;
+}
+
+/* ---- the actions ---- */
+
+static int init(const struct cert_settings *s, const char *dir, struct errinfo *reterr)
+{
+	const char *permit[ARRAY_SIZE(s->permit.value) + 1] = {NULL};
+	_cleanup_(ca_freep) struct ca *ca = NULL;
+	int r;
+
+	memcpy(permit, s->permit.value, s->permit.count * sizeof(*permit));
+	r = ca_init(dir, permit, s->days ? (int)s->days : CA_DAYS, reterr);
+	if (r == 0)
+		r = ca_open(dir, false, &ca, reterr);
+	if (r == 0)
+		cert_say_made(ca);
+	return r;
+}
+
+static int make(const struct cert_settings *s, struct ca *ca, const char *name, bool rotate,
+	struct errinfo *reterr)
+{
+	const char *names[ARRAY_SIZE(s->names.value) + 1] = {NULL};
+	const struct ca_request q = {.name = name,
+		.names = rotate && !s->names.count ? NULL : names,
+		.client = s->client,
+		.days = (int)s->days,
+		.rotate = rotate,
+		.out = s->out,
+		.bundle = s->bundle};
+	struct ca_issued issued;
+	int r;
+
+	memcpy(names, s->names.value, s->names.count * sizeof(*names));
+	r = ca_issue(ca, &q, &issued, reterr);
+	if (r == 0)
+		cert_say_issued(&issued, &q, s->all);
+	return r;
+}
+
+static int rotate_all(const struct cert_settings *s, struct ca *ca, struct errinfo *reterr)
+{
+	const struct ca_index *x = ca_issued(ca);
+	_cleanup_free_ char(*names)[CERT_NAME_LEN + 1] = calloc(x->count + 1, sizeof(*names));
+	size_t count = 0;
+	int r = 0;
+
+	if (!names)
+		return -ENOMEM;
+	for (size_t i = 0; i < x->count; i++)
+		if (ca_index_is_current(x, i) && !cert_is_expired(x->rows[i].until_s))
+			memcpy(names[count++], x->rows[i].name, sizeof(*names));
+	if (!count)
+		return errinfo_set_exit(reterr, EXIT_NO_INPUT, -ENOENT,
+			"there is no certificate to rotate in %s", ca_dir(ca));
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = make(s, ca, names[i], true, reterr);
+	return r;
+}
+
+static int rotate(
+	const struct cert_settings *s, struct ca *ca, const char *name, struct errinfo *reterr)
+{
+	int r;
+
+	if (s->all)
+		return rotate_all(s, ca, reterr);
+	if (!s->ca)
+		return make(s, ca, name, true, reterr);
+	r = s->finish ? ca_finish(ca, s->force, reterr)
+		      : ca_rotate(ca, s->days ? (int)s->days : CA_DAYS, reterr);
+	if (r == 0)
+		cert_say_rotated(ca, s->finish);
+	return r;
+}
+
+static int act(const struct cert_settings *s, const char *action, const char *name, const char *dir,
+	int *ret_code, struct errinfo *reterr)
+{
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	_cleanup_(ca_freep) struct ca *ca = NULL;
+	bool list = !strcmp(action, "list");
+	int r = path_user_enter(dir, &before, reterr);
+
+	if (r < 0)
+		return r;
+	if (!strcmp(action, "init"))
+		return init(s, dir, reterr);
+	r = ca_open(dir, !list, &ca, reterr);
+	if (r < 0)
+		return r;
+	if (list)
+		*ret_code = cert_list(ca, s->json) ? EXIT_FAILED : EXIT_OK;
+	else if (!strcmp(action, "issue"))
+		r = make(s, ca, name, false, reterr);
+	else
+		r = rotate(s, ca, name, reterr);
+	return r;
+}
+
+/* find_dir - --dir without slashes at its end, or ~/.ingero/ca; @make: with ~/.ingero there. */
+static int find_dir(const struct cert_settings *s, bool make, char **ret, struct errinfo *reterr)
+{
+	bool made;
+	int r;
+
+	if (!s->dir) {
+		r = owner_home_file(FOLDER, ret, reterr);
+		return r < 0 || !make ? r : owner_make_folder(*ret, &made, reterr);
+	}
+	*ret = strdup(*s->dir ? s->dir : ".");
+	if (!*ret)
+		return -ENOMEM;
+	for (size_t len = strlen(*ret); len > 1 && (*ret)[len - 1] == '/'; len--)
+		(*ret)[len - 1] = 0;
+	return 0;
+}
+
+static int cert_run(const struct command *c, void *settings, int argc, char **argv)
+{
+	const struct cert_settings *s = settings;
+	_cleanup_free_ char *dir = NULL;
+	struct errinfo e = {0};
+	int r, code = EXIT_OK;
+
+	(void)c;
+	if (!argc)
+		r = errinfo_set(&e, -EINVAL, "give one of init, issue, list, rotate");
+	else
+		r = check_flags(s, argv[0], argc - 1, &e);
+	if (r == 0)
+		r = find_dir(s, !strcmp(argv[0], "init"), &dir, &e);
+	if (r == 0)
+		r = act(s, argv[0], argc > 1 ? argv[1] : NULL, dir, &code, &e);
+	return r < 0 ? dispatch_fail(&e, r) : code;
+}
+
+const struct command cmd_cert = {
+	.name = "cert",
+	.synopsis = "cert init|issue|list|rotate [NAME] [flags]",
+	.summary = "Make certificates for the nodes of a fleet",
+	.details =
+		"  ingero cert init                                   a CA, in ~/.ingero/ca\n"
+		"  ingero cert issue gpu-node-01 --bundle gpu-node-01.tar\n"
+		"  ingero cert issue alice --client --out alice       for whoever asks the nodes\n"
+		"  ingero cert list                                   exits 1 if one has expired\n"
+		"  ingero cert rotate gpu-node-01 --bundle gpu-node-01.tar\n"
+		"  ingero cert rotate --ca                            then --all, then --ca --finish\n"
+		"Keep the folder of the CA on a machine that you trust. docs/certificates.md has the\nrecipe for a fleet.",
+	.options = cert_options,
+	.settings_size = sizeof(struct cert_settings),
+	.max_args = 2,
+	.run = cert_run,
+};
