@@ -3,7 +3,8 @@
  * and gives metrics away.
  *
  * The loop runs until --duration has passed or SIGINT/SIGTERM arrives (through a signalfd, so no
- * work happens in a handler); a second signal ends at once. */
+ * work happens in a handler); a second signal ends at once. A service manager hears of it once probes
+ * are in place, and of every turn of the loop that its watchdog wants: one that drains no ring is stuck. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 #include "agent/answer/encode/event_json.h"
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "command/dispatch.h"
@@ -178,6 +180,25 @@ static void show(struct trace *t, int64_t second)
 	}
 }
 
+/* For `systemctl status`. */
+static void say_status(struct trace *t, void (*say)(const char *fmt, ...))
+{
+	uint64_t hits = 0, lost = 0;
+	char of[2][TEXT_MAX];
+	struct tracer_view v;
+
+	if (!notify_is_open())
+		return;
+	tracer_view(t->tracer, &v);
+	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++) {
+		hits += v.books.source[s].hits;
+		lost += account_lost(&v.books.source[s]);
+	}
+	say("CUDA processes: %zu, probes: %zu, events: %s, lost: %s", v.processes,
+		v.runtime_probes + v.driver_probes, text_format_count(of[0], hits),
+		text_format_count(of[1], lost));
+}
+
 static int follow(struct trace *t, struct errinfo *reterr)
 {
 	mono_time start = mono_now();
@@ -188,8 +209,12 @@ static int follow(struct trace *t, struct errinfo *reterr)
 
 		if (r < 0)
 			return r;
-		if (r > 0)
+		notify_alive(mono_now());
+		if (r > 0) {
 			show(t, ++second);
+			if (second % STATUS_SECONDS == 0)
+				say_status(t, notify_status);
+		}
 		if (t->telemetry && telemetry_wants(t->telemetry))
 			telemetry_give(t->telemetry, tracer_metrics(t->tracer));
 		if (signal_came(t->signal_fd))
@@ -253,8 +278,8 @@ static bool print_end(struct trace *t)
 	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
 		if (!account_balances(&v.books.source[s])) {
 			fprintf(stderr,
-				"ingero: event accounting of source %s does not balance; please report this\n",
-				wire_source_name(s));
+				"%singero: event accounting of source %s does not balance; please report this\n",
+				log_mark(LOG_LEVEL_ERROR), wire_source_name(s));
 			balanced = false;
 		}
 	if (!t->settings->json)
@@ -286,8 +311,8 @@ static void stop_telemetry(struct trace *t)
 		return;
 	left = telemetry_stop(t->telemetry, tracer_metrics(t->tracer));
 	if (left)
-		fprintf(stderr, "ingero: %zu metric readings were not delivered to %s\n", left,
-			t->plan.endpoint.shown);
+		fprintf(stderr, "%singero: %zu metric readings were not delivered to %s\n",
+			log_mark(LOG_LEVEL_WARNING), left, t->plan.endpoint.shown);
 }
 
 static void stop_alerts(struct trace *t)
@@ -301,9 +326,9 @@ static void stop_alerts(struct trace *t)
 		(unsigned long long)s.sent);
 	if (s.lost || s.refused || s.waiting)
 		fprintf(stderr,
-			"ingero: alerts: %llu were not delivered, %llu were refused by their receiver, %llu were dropped\n",
-			(unsigned long long)s.waiting, (unsigned long long)s.refused,
-			(unsigned long long)s.lost);
+			"%singero: alerts: %llu were not delivered, %llu were refused by their receiver, %llu were dropped\n",
+			log_mark(LOG_LEVEL_WARNING), (unsigned long long)s.waiting,
+			(unsigned long long)s.refused, (unsigned long long)s.lost);
 }
 
 /* The threads that talk to others. They start before privileges are gone, but run with next to none. */
@@ -342,7 +367,9 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 	print_header(t);
 	if (t->telemetry)
 		print_telemetry(t);
+	say_status(t, notify_ready);
 	r = follow(t, reterr);
+	notify_stopping();
 	q = tracer_stop(t->tracer, &stop_error);
 	if (t->settings->log)
 		log_info("tracing ended%s%s", q < 0 ? ": " : "", q < 0 ? stop_error.text : "");
@@ -380,9 +407,10 @@ static int trace_run(const struct command *c, void *settings, int argc, char **a
 		.json = json_writer_to_file(stdout),
 		.terminal = isatty(STDOUT_FILENO)};
 	struct errinfo e = {0};
-	int log = -1;
-	int r = trace_resolve(t.settings, &t.plan, &e);
+	int log = -1, r;
 
+	dispatch_serve();
+	r = trace_resolve(t.settings, &t.plan, &e);
 	if (r == 0 && t.settings->log)
 		r = log_file_open(t.settings->log, &log, &e);
 	if (r == 0 && t.plan.notify)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "cluster/ingest/receiver.h"
 
 #define TICK_NS            (250 * NS_PER_MS)
@@ -66,12 +67,11 @@ static int take_report(void *arg, const struct push_report *r)
 	return fleet_take_report(s->fleet, r, service_now(s));
 }
 
-/* A node's own verdict: the core comes to its own from the same scores. */
-static int take_straggler(
-	void *arg _unused_, const struct push_who *who _unused_, const struct push_straggler *v)
+static int take_straggler(void *arg, const struct push_who *who, const struct push_straggler *v)
 {
-	(void)v;
-	return 0;
+	struct service *s = arg;
+
+	return fleet_take_straggler(s->fleet, who, v, service_now(s));
 }
 
 static bool find_threshold(void *arg, const char *cluster, struct threshold *ret)
@@ -143,7 +143,7 @@ static void keep_snapshot(struct service *s)
 		return;
 	}
 	if (!s->snapshot_failed)
-		fprintf(stderr, "ingero-cluster: %s\n", e.text);
+		fprintf(stderr, "%singero-cluster: %s\n", log_mark(LOG_LEVEL_ERROR), e.text);
 	s->snapshot_failed = true;
 }
 
@@ -227,8 +227,8 @@ static void restore_snapshot(struct service *s)
 	if (r >= 0)
 		r = nodes_restore(fleet_nodes(s->fleet), buf_str(&b), b.len, service_now(s));
 	if (r < 0)
-		fprintf(stderr, "ingero-cluster: the snapshot %s is not used: %s\n",
-			s->settings.snapshot, strerror(-r));
+		fprintf(stderr, "%singero-cluster: the snapshot %s is not used: %s\n",
+			log_mark(LOG_LEVEL_WARNING), s->settings.snapshot, strerror(-r));
 }
 
 static int open_ports(struct service *s, struct errinfo *reterr)
