@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* notice_fixture.h - notices for the tests of alert. */
+/* notice_fixture.h - notices for the tests of cluster/notify. */
 #pragma once
 
 #include <setjmp.h>
@@ -12,18 +12,14 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/macros.h"
-#include "alert/alert_matter.h"
+#include "cluster/detect/fleet.h"
 
-static _unused_ struct alert_notice notice(enum alert_kind kind, uint64_t id)
+static _unused_ struct fleet_notice notice(enum fleet_notice_kind kind, uint64_t id)
 {
-	struct alert_notice n = {.kind = kind,
-		.matter = {.id = id,
-			.name = "IngeroStraggler",
-			.class = "gpu_straggler",
-			.is_job = true,
+	struct fleet_notice n = {.kind = kind,
+		.episode = {.id = id,
 			.cluster = "c1",
-			.problem = "straggler",
+			.problem = FLEET_STRAGGLER,
 			.node = "node-3",
 			.rank = 0,
 			.stage = -1,
@@ -38,8 +34,8 @@ static _unused_ struct alert_notice notice(enum alert_kind kind, uint64_t id)
 				.currency = "USD",
 				.symbol = "$"}}};
 
-	snprintf(n.matter.event, sizeof(n.matter.event), "event-%llu", (unsigned long long)id);
-	if (kind == ALERT_ENDED)
-		n.matter.until_ns = 2 * (int64_t)NS_PER_S;
+	snprintf(n.episode.event, sizeof(n.episode.event), "event-%llu", (unsigned long long)id);
+	if (kind == FLEET_NOTICE_ENDED)
+		n.episode.until_ns = 2 * (int64_t)NS_PER_S;
 	return n;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_alert.c - notices to receivers of our own: one incident an episode, a receiver that fails and
  * another that does not, budgets and digests. */
-#include "notice_fixture.h"
+#include "alert_fixture.h"
 
 #include "alert/alert.h"
 #include "net/server.h"

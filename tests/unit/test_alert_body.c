@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_alert_body.c - what each receiver is sent. */
-#include "notice_fixture.h"
+#include "alert_fixture.h"
 
 #include "alert/alert_body.h"
 

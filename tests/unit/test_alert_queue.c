@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_alert_queue.c - one incident an episode, whatever waits, whatever is lost. */
-#include "notice_fixture.h"
+#include "alert_fixture.h"
 
 #include "alert/alert_queue.h"
 
