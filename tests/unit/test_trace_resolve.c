@@ -58,7 +58,7 @@ static void test_where_they_go(void **state)
 	unsetenv("OTEL_EXPORTER_OTLP_HEADERS");
 }
 
-static void refuses(struct trace_settings s, int err, const char *words)
+static void refuses_exactly(struct trace_settings s, int err, const char *words)
 {
 	struct trace_plan p = {0};
 	struct errinfo e = {0};
@@ -71,8 +71,15 @@ static void refuses(struct trace_settings s, int err, const char *words)
 	trace_plan_done(&p);
 }
 
+static void refuses(struct trace_settings s, int err, const char *words)
+{
+	s.nccl = trace_defaults.nccl;
+	refuses_exactly(s, err, words);
+}
+
 static void test_what_does_not_go_together(void **state)
 {
+	refuses_exactly((struct trace_settings){.nccl = false}, -EINVAL, "--nccl=false");
 	refuses((struct trace_settings){.otlp_insecure = true}, -EINVAL, "--otlp-");
 	refuses((struct trace_settings){.otlp_interval_ns = NS_PER_S}, -EINVAL, "--otlp-");
 	refuses((struct trace_settings){.prometheus_allow_remote = true}, -EINVAL, "--prometheus-");
