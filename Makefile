@@ -49,6 +49,7 @@ check: ## Run all tests; the last line is "N passed, N failed, N skipped"
 	@[ "$(DEPS)" = skip ] || tools/peers --build $(BUILD)
 	@[ "$(DEPS)" = skip ] || tools/servers --build $(BUILD)
 	@[ "$(DEPS)" = skip ] || tools/duckdb --build $(BUILD)
+	@[ "$(DEPS)" = skip ] || tools/rootfs --build $(BUILD)
 	@tools/check --build $(BUILD)
 
 .PHONY: duckdb
@@ -100,8 +101,8 @@ KIT  ?= build-kit
 gpu-kit: ## Make build-kit/: what tries the agent on a machine with a GPU (ARCH=x86_64 for another one)
 	$(call deps,build)
 	$(call configure,build-$(ARCH),$(if $(filter-out $(shell uname -m),$(ARCH)),--cross-file tools/cross/$(ARCH).ini))
-	@$(NINJA) -C build-$(ARCH) ingero bench/published_agent
-	@mkdir -p $(KIT) && cp build-$(ARCH)/ingero build-$(ARCH)/bench/published_agent tests/gpu/*.py $(KIT)/
+	@$(NINJA) -C build-$(ARCH) ingero libingero-nvtx.so bench/published_agent
+	@mkdir -p $(KIT) && cp build-$(ARCH)/ingero build-$(ARCH)/libingero-nvtx.so build-$(ARCH)/bench/published_agent tests/gpu/*.py $(KIT)/
 	@$(if $(filter-out $(shell uname -m),$(ARCH)),$(ARCH)-linux-gnu-)strip $(KIT)/ingero $(KIT)/published_agent
 	@echo "$(KIT)/ is ready: on the machine with the GPU, sudo python3 $(KIT)/check_gpu.py"
 
@@ -164,23 +165,53 @@ docs: all ## Write what follows from sources: flags in docs/commands.md, values 
 	@BUILD=$(BUILD) tools/commands-page
 	@BUILD=$(abspath $(BUILD)) tools/charts
 
-SHARE = $(DESTDIR)$(PREFIX)/share
+# Packages of ARCH, below build-release/; packaging/pack says what each is, docs/install.md how to use it.
+RELEASE   ?= build-release
+SYSCONF   ?= /etc
+KEY       ?=
+ARCHES    ?= $(ARCH)
+is_cross   = $(filter-out $(shell uname -m),$(1))
+folder_of  = $(if $(call is_cross,$(1)),build-$(1),$(BUILD))
+PACK       = packaging/pack --build $(BUILD) --out $(RELEASE)
+
+# Both programs and those of the tarball; manual pages and completions come from the native build.
+programs-%: all
+	$(call configure,$(call folder_of,$*),$(if $(call is_cross,$*),--cross-file tools/cross/$*.ini))
+	@$(NINJA) -C $(call folder_of,$*) ingero ingero-cluster packaging/portable/ingero packaging/portable/ingero-cluster
+
+.PHONY: programs
+programs: $(ARCHES:%=programs-%) ## Build both programs for ARCH, as packages hold them
+
+.PHONY: deb
+deb: programs ## Make Debian packages in build-release/ (ARCH=x86_64 for another machine)
+	@$(PACK) deb --arch $(ARCH)
+
+.PHONY: tarball
+tarball: programs ## Make the tarball for other distributions (glibc 2.31 or later)
+	@$(PACK) tarball --arch $(ARCH)
+
+.PHONY: image
+image: programs ## Make the OCI image
+	$(call deps,pack)
+	@$(PACK) image --arch $(ARCH)
+
+.PHONY: release
+release: programs ## Make all packages, sums and their signature: KEY=release.key (ARCHES="aarch64 x86_64")
+	$(call deps,pack)
+	@$(PACK) release $(ARCHES:%=--arch %) --key "$(KEY)"
+
+INSTALL = packaging/pack --build $(BUILD) --prefix "$(PREFIX)" --sysconf "$(SYSCONF)" --destdir "$(DESTDIR)"
 .PHONY: install
-install: all ## Copy programs, libduckdb.so if it was fetched, manual pages and completions below PREFIX (default /usr/local); DESTDIR is honoured
-	@install -D -s -m 0755 -t "$(DESTDIR)$(PREFIX)/bin" $(BUILD)/ingero $(BUILD)/ingero-cluster
-	@[ ! -e $(BUILD)/duckdb/libduckdb.so ] || \
-		install -D -m 0755 -t "$(DESTDIR)$(PREFIX)/lib/ingero" $(BUILD)/duckdb/libduckdb.so
-	@install -d "$(SHARE)/man/man1" && install -m 0644 $(BUILD)/man/*.1 "$(SHARE)/man/man1/"
-	@install -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
-	@for p in ingero ingero-cluster; do \
-		$(BUILD)/$$p completion bash >"$(SHARE)/bash-completion/completions/$$p" && \
-		$(BUILD)/$$p completion zsh >"$(SHARE)/zsh/site-functions/_$$p" && \
-		$(BUILD)/$$p completion fish >"$(SHARE)/fish/vendor_completions.d/$$p.fish" || exit 1; done
-	@echo "installed ingero and ingero-cluster in $(DESTDIR)$(PREFIX)/bin"
+install: all ## Copy programs, libduckdb.so if it was fetched, units, manual pages and completions below PREFIX (default /usr/local); DESTDIR is honoured
+	@$(INSTALL) install
+
+.PHONY: uninstall
+uninstall: all ## Remove what install copied; settings and recordings stay
+	@$(INSTALL) uninstall
 
 .PHONY: clean
 clean: ## Remove everything that was built
-	@rm -rf $(BUILD) build-debug build-tsan build-fuzz build-coverage
+	@rm -rf $(BUILD) build-debug build-tsan build-fuzz build-coverage $(RELEASE)
 
 .PHONY: help
 help: ## List the targets

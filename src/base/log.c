@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log.c - see log.h. A message is one line and one write(2), so that lines of several threads do
  * not mix; control bytes in it are escaped, so that a name from a traced process cannot forge a
- * line. On a terminal the line is "warning: text"; else the wall-clock time stands in front; under
- * journald (JOURNAL_STREAM) the syslog priority does. */
+ * line. On a terminal the line is "warning: text"; else the wall-clock time stands in front; where
+ * stderr leads to the journal, which has a clock, the syslog priority does. */
 #include "base/log.h"
 
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/text.h"
@@ -16,15 +17,10 @@
 #define LOG_BURST     10
 #define LOG_REFILL_NS (30 * NS_PER_S)
 
-static const struct {
-	const char *name;
-	int priority; /* of syslog */
-} levels[] = {
-	[LOG_LEVEL_ERROR] = {"error", 3},
-	[LOG_LEVEL_WARNING] = {"warning", 4},
-	[LOG_LEVEL_INFO] = {"info", 6},
-	[LOG_LEVEL_DEBUG] = {"debug", 7},
-};
+static const char *const names[] = {[LOG_LEVEL_ERROR] = "error",
+	[LOG_LEVEL_WARNING] = "warning",
+	[LOG_LEVEL_INFO] = "info",
+	[LOG_LEVEL_DEBUG] = "debug"};
 
 static _Atomic int threshold = LOG_LEVEL_WARNING;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,21 +51,46 @@ bool log_admit(struct log_site *site, mono_time now, uint32_t *ret_suppressed)
 	return true;
 }
 
+/* $JOURNAL_STREAM names the journal's end of a stream by device and inode: whoever redirects stderr
+ * leaves the variable as it was. */
+static bool is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat st;
+	int end = 0;
+
+	return stream && sscanf(stream, "%llu:%llu%n", &device, &inode, &end) == 2 &&
+	       !stream[end] && fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device &&
+	       st.st_ino == inode;
+}
+
+const char *log_mark(enum log_level level)
+{
+	static const char *const marks[] = {[LOG_LEVEL_ERROR] = "<3>",
+		[LOG_LEVEL_WARNING] = "<4>",
+		[LOG_LEVEL_INFO] = "<6>",
+		[LOG_LEVEL_DEBUG] = "<7>"};
+
+	return is_journal() ? marks[level] : "";
+}
+
 static void put_prefix(struct buf *line, enum log_level level)
 {
+	const char *mark = log_mark(level);
 	struct timespec ts;
 	struct tm tm;
 	char when[32];
 
-	if (getenv("JOURNAL_STREAM")) {
-		buf_printf(line, "<%d>", levels[level].priority);
+	if (mark[0]) {
+		buf_puts(line, mark);
 	} else if (!isatty(STDERR_FILENO)) {
 		clock_gettime(CLOCK_REALTIME, &ts);
 		gmtime_r(&ts.tv_sec, &tm);
 		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
 		buf_printf(line, "%s.%03ldZ ", when, ts.tv_nsec / 1000000);
 	}
-	buf_printf(line, "%s: ", levels[level].name);
+	buf_printf(line, "%s: ", names[level]);
 }
 
 void log_write(struct log_site *site, enum log_level level, const char *fmt, ...)

@@ -32,6 +32,10 @@ void log_set_level(enum log_level level);
  */
 bool log_admit(struct log_site *site, mono_time now, uint32_t *ret_suppressed);
 
+/* log_mark - what stands before a line of @level on stderr that is written by other means: its syslog
+ * priority where stderr is the journal ("<4>"), else "". */
+const char *log_mark(enum log_level level);
+
 void log_write(struct log_site *site, enum log_level level, const char *fmt, ...) _printf_(3, 4);
 
 #define LOG_AT(level, ...)                                                                         \

@@ -19,6 +19,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
+#include "base/notify.h"
 #include "cli/commands.h"
 #include "command/config_file.h"
 #include "cli/db_option.h"
@@ -177,8 +179,8 @@ static int find_db(const struct dashboard_settings *s, char **ret_default, const
 		*ret = *ret_default;
 		if (r == 0 && access(*ret, F_OK) < 0 && errno == ENOENT) {
 			fprintf(stderr,
-				"ingero: no recording yet (%s does not exist): start one with `sudo ingero trace`\n",
-				*ret);
+				"%singero: no recording yet (%s does not exist): start one with `sudo ingero trace`\n",
+				log_mark(LOG_LEVEL_WARNING), *ret);
 			return 0;
 		}
 	}
@@ -203,8 +205,15 @@ static void on_stop(void *arg)
 		return;
 	}
 	d->stopping = true;
+	notify_stopping();
 	loop_timer_set(d->patience, DRAIN_NS);
 	serve_drain(d->serve, told_to_stop, d);
+}
+
+static void say_ready(const struct dashboard *d)
+{
+	notify_ready(
+		"%s://%s/ shows %s", d->tls ? "https" : "http", serve_address(d->serve), d->db);
 }
 
 /* All or nothing: tokens are tried on a set of their own before anything is replaced. */
@@ -215,6 +224,7 @@ static void on_hangup(void *arg)
 	struct errinfo e = {0};
 	int r = 0;
 
+	notify_reloading();
 	if (d->settings->token_file)
 		r = token_set_new(d->settings->token_file, TOKEN_VARIABLE, &trial, &e);
 	if (r == 0 && d->tls)
@@ -223,11 +233,13 @@ static void on_hangup(void *arg)
 		r = token_set_reload(d->access.tokens, &e);
 	if (r < 0)
 		fprintf(stderr,
-			"ingero: reload failed, the previous certificates and tokens stay in use: %s\n",
-			e.text);
+			"%singero: reload failed, the previous certificates and tokens stay in use: %s\n",
+			log_mark(LOG_LEVEL_ERROR), e.text);
 	else
-		fprintf(stderr, "ingero: certificates and tokens reloaded\n");
+		fprintf(stderr, "%singero: certificates and tokens reloaded\n",
+			log_mark(LOG_LEVEL_INFO));
 	trust_warn(d->tls);
+	say_ready(d);
 }
 
 static int watch_signals(struct dashboard *d, struct errinfo *reterr)
@@ -255,9 +267,11 @@ static void try_worker(const struct dashboard *d)
 		return;
 	r = nodedb_ask(d->db, "SELECT 1", &rules, &t, NULL, &e);
 	if (r < 0)
-		fprintf(stderr, "ingero: SQL does not work: %s\n", e.text);
+		fprintf(stderr, "%singero: SQL does not work: %s\n", log_mark(LOG_LEVEL_ERROR),
+			e.text);
 	else if (sql_worker_weakness())
-		fprintf(stderr, "ingero: %s\n", sql_worker_weakness());
+		fprintf(stderr, "%singero: %s\n", log_mark(LOG_LEVEL_WARNING),
+			sql_worker_weakness());
 }
 
 static void announce(const struct dashboard *d)
@@ -333,7 +347,10 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 		return r;
 	try_worker(d);
 	announce(d);
-	r = loop_run(d->loop);
+	r = loop_notify(d->loop);
+	say_ready(d);
+	if (r == 0)
+		r = loop_run(d->loop);
 	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
 }
 
@@ -371,6 +388,7 @@ static int dashboard_run(const struct command *cmd, void *settings, int argc, ch
 	(void)cmd;
 	(void)argc;
 	(void)argv;
+	dispatch_serve();
 	r = config_file_load(&config, &e);
 	if (r < 0)
 		return dispatch_fail(&e, r);

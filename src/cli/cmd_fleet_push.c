@@ -249,11 +249,13 @@ static int fleet_push_run(const struct command *c, void *settings, int argc, cha
 	struct fleet_push_settings *s = settings;
 	_cleanup_(plan_done) struct plan p = {0};
 	struct errinfo e = {0};
-	int r = resolve(s, &p, &e);
+	int r;
 
 	(void)c;
 	(void)argc;
 	(void)argv;
+	dispatch_serve();
+	r = resolve(s, &p, &e);
 	log_set_level(LOG_LEVEL_INFO);
 	if (r == 0)
 		r = find_provider(s->provider, &p, &e);

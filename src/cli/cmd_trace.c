@@ -3,7 +3,8 @@
  * and gives metrics away.
  *
  * The loop runs until --duration has passed or SIGINT/SIGTERM arrives (through a signalfd, so no
- * work happens in a handler); a second signal ends at once. */
+ * work happens in a handler); a second signal ends at once. A service manager hears of it once probes
+ * are in place, and of every turn of the loop that its watchdog wants: one that drains no ring is stuck. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +17,7 @@
 #include "agent/answer/encode/event_json.h"
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "command/dispatch.h"
@@ -168,6 +170,25 @@ static void show(struct trace *t, int64_t second)
 	}
 }
 
+/* For `systemctl status`. */
+static void say_status(struct trace *t, void (*say)(const char *fmt, ...))
+{
+	uint64_t hits = 0, lost = 0;
+	char of[2][TEXT_MAX];
+	struct tracer_view v;
+
+	if (!notify_is_open())
+		return;
+	tracer_view(t->tracer, &v);
+	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++) {
+		hits += v.books.source[s].hits;
+		lost += account_lost(&v.books.source[s]);
+	}
+	say("CUDA processes: %zu, probes: %zu, events: %s, lost: %s", v.processes,
+		v.runtime_probes + v.driver_probes, text_format_count(of[0], hits),
+		text_format_count(of[1], lost));
+}
+
 static int follow(struct trace *t, struct errinfo *reterr)
 {
 	mono_time start = mono_now();
@@ -178,8 +199,12 @@ static int follow(struct trace *t, struct errinfo *reterr)
 
 		if (r < 0)
 			return r;
-		if (r > 0)
+		notify_alive(mono_now());
+		if (r > 0) {
 			show(t, ++second);
+			if (second % STATUS_SECONDS == 0)
+				say_status(t, notify_status);
+		}
 		if (t->telemetry && telemetry_wants(t->telemetry))
 			telemetry_give(t->telemetry, tracer_metrics(t->tracer));
 		if (signal_came(t->signal_fd))
@@ -240,8 +265,8 @@ static bool print_end(struct trace *t)
 	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
 		if (!account_balances(&v.books.source[s])) {
 			fprintf(stderr,
-				"ingero: event accounting of source %s does not balance; please report this\n",
-				wire_source_name(s));
+				"%singero: event accounting of source %s does not balance; please report this\n",
+				log_mark(LOG_LEVEL_ERROR), wire_source_name(s));
 			balanced = false;
 		}
 	if (!t->settings->json)
@@ -273,8 +298,8 @@ static void stop_telemetry(struct trace *t)
 		return;
 	left = telemetry_stop(t->telemetry, tracer_metrics(t->tracer));
 	if (left)
-		fprintf(stderr, "ingero: %zu metric readings were not delivered to %s\n", left,
-			t->plan.endpoint.shown);
+		fprintf(stderr, "%singero: %zu metric readings were not delivered to %s\n",
+			log_mark(LOG_LEVEL_WARNING), left, t->plan.endpoint.shown);
 }
 
 static int run_tracer(struct trace *t, struct errinfo *reterr)
@@ -302,7 +327,9 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 	print_header(t);
 	if (t->telemetry)
 		print_telemetry(t);
+	say_status(t, notify_ready);
 	r = follow(t, reterr);
+	notify_stopping();
 	q = tracer_stop(t->tracer, &stop_error);
 	stop_telemetry(t);
 	balanced = print_end(t);
@@ -337,8 +364,10 @@ static int trace_run(const struct command *c, void *settings, int argc, char **a
 		.json = json_writer_to_file(stdout),
 		.terminal = isatty(STDOUT_FILENO)};
 	struct errinfo e = {0};
-	int r = trace_resolve(t.settings, &t.plan, &e);
+	int r;
 
+	dispatch_serve();
+	r = trace_resolve(t.settings, &t.plan, &e);
 	if (r == 0) {
 		set_sinks(&t);
 		t.signal_fd = open_signals();

@@ -17,6 +17,7 @@
 #include <yaml.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "command/program.h"
 #include "command/suggest.h"
@@ -471,8 +472,8 @@ static bool is_trusted(const char *path, const struct stat *st)
 	if (!why)
 		return true;
 	text_escape_terminal(&b, path);
-	fprintf(stderr, "%s: %s is ignored: %s; use --config to read it anyway\n",
-		program_running()->name, buf_str(&b), why);
+	fprintf(stderr, "%s%s: %s is ignored: %s; use --config to read it anyway\n",
+		log_mark(LOG_LEVEL_WARNING), program_running()->name, buf_str(&b), why);
 	return false;
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/notify.h"
 #include "base/text.h"
 #include "command/config_file.h"
 #include "command/option.h"
@@ -34,8 +35,18 @@ int dispatch_fail(const struct errinfo *e, int err)
 	_cleanup_buf_ struct buf b = BUF_INIT(8192);
 
 	text_escape_terminal(&b, e->text[0] ? e->text : strerror(-err));
-	fprintf(stderr, "%s: %s\n", running->name, buf_str(&b));
+	fprintf(stderr, "%s%s: %s\n", log_mark(LOG_LEVEL_ERROR), running->name, buf_str(&b));
 	return errinfo_exit_code(e, err);
+}
+
+void dispatch_serve(void)
+{
+	int r = notify_open();
+
+	if (r < 0)
+		log_warning(
+			"cannot talk to the service manager ($NOTIFY_SOCKET, $WATCHDOG_USEC): %s",
+			strerror(-r));
 }
 
 int dispatch_flush(int code)

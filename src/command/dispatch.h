@@ -17,6 +17,10 @@ int dispatch_run(const struct program *p, int argc, char **argv);
 /* dispatch_fail - prints "PROGRAM: <sentence>" on stderr and returns the exit code of @err. */
 int dispatch_fail(const struct errinfo *e, int err);
 
+/* dispatch_serve - for a command that runs as a service, at its beginning: finds the service manager
+ * that base/notify.h tells how it is doing. One that cannot be reached is a warning. */
+void dispatch_serve(void);
+
 /* dispatch_flush - what is left to do for stdout at the end: @code, or EXIT_IO with a sentence if
  * the output could not be written. A reader that went away (head, a closed pager) is no error. */
 int dispatch_flush(int code);

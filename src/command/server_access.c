@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "base/owner.h"
 #include "base/path_user.h"
 #include "command/program.h"
@@ -121,8 +122,9 @@ int server_access_open(
 	r = keep_token(ret, &e);
 	if (r < 0) {
 		fprintf(stderr,
-			"%s: cannot store the token, it is valid until this server stops: %s\n",
-			program_running()->name, e.text[0] ? e.text : strerror(-r));
+			"%s%s: cannot store the token, it is valid until this server stops: %s\n",
+			log_mark(LOG_LEVEL_WARNING), program_running()->name,
+			e.text[0] ? e.text : strerror(-r));
 		if (!ret->made)
 			r = token_make(&ret->made);
 	}

@@ -62,14 +62,14 @@ static int load_library(struct errinfo *reterr)
 
 	if (!library)
 		return errinfo_set_exit(reterr, EXIT_NO_FEATURE, -ENOENT,
-			"libduckdb.so cannot be loaded (%.200s): `tools/duckdb` fetches it, or name it in $INGERO_DUCKDB_LIB",
+			"libduckdb.so cannot be loaded (%.200s): install the package ingero-duckdb, or name the library in $INGERO_DUCKDB_LIB (`make duckdb` fetches it)",
 			dlerror());
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		void *f = dlsym(library, rows[i].name);
 
 		if (!f)
 			return errinfo_set_exit(reterr, EXIT_NO_FEATURE, -ENOSYS,
-				"libduckdb.so lacks %s: `tools/duckdb` fetches one that has it",
+				"libduckdb.so lacks %s: the package ingero-duckdb has one that does not (`make duckdb` fetches it)",
 				rows[i].name);
 		memcpy((char *)&duck_api + rows[i].offset, &f, sizeof(f));
 	}

@@ -62,8 +62,10 @@ const char *step_origin_text(enum step_origin o)
 
 void step_report_done(struct step_report *r)
 {
-	for (size_t i = 0; i < r->count; i++)
+	for (size_t i = 0; i < r->count; i++) {
 		free(r->items[i].bars);
+		free(r->items[i].marks);
+	}
 	free(r->items);
 	*r = (struct step_report){0};
 }

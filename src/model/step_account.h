@@ -95,6 +95,14 @@ struct account_bar { /* some steps that followed each other, for drawings */
 
 #define ACCOUNT_BARS 240
 
+struct step_mark { /* one step */
+	wall_time start;
+	uint64_t dur_ns;
+	bool is_slow;
+};
+
+#define ACCOUNT_MARKS (200u << 10) /* 5 MB: the last ones */
+
 struct step_account { /* of the steps of one process */
 	uint32_t pid, tid;
 	char comm[COMM_LEN];
@@ -124,6 +132,8 @@ struct step_account { /* of the steps of one process */
 	const char *unknown_reason; /* why ACCOUNT_UNKNOWN is not empty; "" if it is */
 	struct account_bar *bars;
 	size_t bar_count;
+	struct step_mark *marks; /* each step, in order of time: the last ACCOUNT_MARKS */
+	size_t mark_count;
 };
 
 struct step_report {

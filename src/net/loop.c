@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
+#include "base/notify.h"
 
 struct watch { /* of a signal or a descriptor */
 	struct watch *next;
@@ -30,6 +31,7 @@ struct loop {
 	struct loop_task *first, **last;
 	bool stopping;
 	struct watch *watches;
+	struct loop_timer *pulse; /* NULL: nobody watches */
 };
 
 struct loop_timer {
@@ -105,6 +107,8 @@ void loop_free(struct loop *l)
 {
 	struct loop_task *t = l->first;
 
+	if (l->pulse)
+		loop_timer_free(l->pulse);
 	while (l->watches) {
 		struct watch *w = l->watches;
 
@@ -265,4 +269,24 @@ void loop_timer_free(struct loop_timer *t)
 	if (t->event)
 		event_free(t->event);
 	free(t);
+}
+
+/* Twice a pulse, so that a timer that is late does not make a pulse late. */
+static void on_pulse(void *arg)
+{
+	struct loop *l = arg;
+
+	notify_alive(mono_now());
+	loop_timer_set(l->pulse, notify_pulse_ns() / 2);
+}
+
+int loop_notify(struct loop *l)
+{
+	int r = 0;
+
+	if (notify_pulse_ns() && !l->pulse)
+		r = loop_timer_new(l, on_pulse, l, &l->pulse);
+	if (l->pulse)
+		loop_timer_set(l->pulse, 0);
+	return r;
 }

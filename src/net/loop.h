@@ -43,6 +43,10 @@ int loop_signal(struct loop *l, int signal, loop_fn *fn, void *arg);
  * descriptor stays the caller's. */
 int loop_watch(struct loop *l, int fd, loop_fn *fn, void *arg);
 
+/* loop_notify - this loop is the work whose life the service manager watches (base/notify.h): its
+ * thread gives a sign whenever one is due, between two callbacks. Nothing if nobody watches. */
+int loop_notify(struct loop *l);
+
 int loop_timer_new(struct loop *l, loop_fn *fn, void *arg, struct loop_timer **ret);
 void loop_timer_set(
 	struct loop_timer *t, uint64_t after_ns); /* once; replaces an earlier setting */

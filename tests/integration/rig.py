@@ -152,13 +152,13 @@ class Trace:
 
     count = 0
 
-    def __init__(self, *args, db=True, wait=True, budget="0"):
+    def __init__(self, *args, db=True, wait=True, budget="0", program=INGERO):
         """Tests that compare with tallies want every call: no budget unless they say so."""
         Trace.count += 1
         self.db = scratch(f"trace{Trace.count}.db")
         where = ["--db", self.db] if db else ["--record=false"]
         self.out_path = scratch(f"trace{Trace.count}.out")
-        self.process = start([INGERO, "trace", "--overhead-budget", budget, *where, *args],
+        self.process = start([program, "trace", "--overhead-budget", budget, *where, *args],
                              stdout=open(self.out_path, "w"), stderr=subprocess.STDOUT)
         if wait:
             self.wait_ready()

@@ -101,7 +101,7 @@ static void test_without_the_library(void **state)
 
 	if (pid == 0) {
 		setenv("INGERO_DUCKDB_LIB", "/nowhere/libduckdb.so", 1);
-		_exit(duck_load(&e) == -ENOENT && strstr(e.text, "tools/duckdb") &&
+		_exit(duck_load(&e) == -ENOENT && strstr(e.text, "ingero-duckdb") &&
 					errinfo_exit_code(&e, -ENOENT) == EXIT_NO_FEATURE &&
 					!duck_version()
 				? 0

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 
@@ -69,9 +70,49 @@ static void lines_are_filtered_and_escaped(void **state)
 	assert_non_null(strstr(out, "Z warning: disk \\x1b[2Ja\\nforged: line\n"));
 	assert_null(strstr(out, "not shown"));
 	assert_non_null(strstr(out, "debug: shown\n"));
-	setenv("JOURNAL_STREAM", "1:2", 1);
-	capture(out, sizeof(out), speak_levels);
-	assert_memory_equal(out, "<4>warning: disk", 16);
+}
+
+static void speak_to_journal(void)
+{
+	char stream[64];
+	struct stat st;
+
+	assert_int_equal(fstat(STDERR_FILENO, &st), 0);
+	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+		(unsigned long long)st.st_ino);
+	setenv("JOURNAL_STREAM", stream, 1);
+	log_set_level(LOG_LEVEL_DEBUG);
+	log_error("a");
+	log_warning("b\n<0>c");
+	log_info("d");
+	log_debug("e");
+	fprintf(stderr, "%sf\n", log_mark(LOG_LEVEL_ERROR));
+	log_set_level(LOG_LEVEL_WARNING);
+}
+
+static void the_journal_gets_priorities(void **state)
+{
+	char out[1024];
+
+	capture(out, sizeof(out), speak_to_journal);
+	assert_string_equal(
+		out, "<3>error: a\n<4>warning: b\\n<0>c\n<6>info: d\n<7>debug: e\n<3>f\n");
+	unsetenv("JOURNAL_STREAM");
+}
+
+/* The variable is inherited by what redirects stderr: a file gets times, not priorities. */
+static void another_stream_is_not_the_journal(void **state)
+{
+	static const char *const wrong[] = {"1:2", "", "8", "8:", ":9", "8:9x", "x"};
+	char out[1024];
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		setenv("JOURNAL_STREAM", wrong[i], 1);
+		assert_true(capture(out, sizeof(out), speak_levels) > 0);
+		assert_null(strstr(out, "<4>"));
+		assert_non_null(strstr(out, "debug: shown\n"));
+	}
+	unsetenv("JOURNAL_STREAM");
 }
 
 int main(void)
@@ -79,6 +120,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bursts_then_trickles),
 		cmocka_unit_test(lines_are_filtered_and_escaped),
+		cmocka_unit_test(the_journal_gets_priorities),
+		cmocka_unit_test(another_stream_is_not_the_journal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

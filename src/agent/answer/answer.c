@@ -37,6 +37,19 @@ static int find_time(struct question *t, uint64_t default_ns, struct errinfo *re
 	return r < 0 ? r : time_request_resolve(&time, &end, default_ns, &t->scope, reterr);
 }
 
+int answer_second_time(const struct question *q, struct scope *ret, struct errinfo *reterr)
+{
+	struct time_request time = {q->request->from2, q->request->to2, 0, false};
+	struct time_end end = {
+		q->range, q->live, wall_now().ns, q->request->flag ? q->request->flag : ""};
+
+	if (time_request_is_empty(&time))
+		return errinfo_set(
+			reterr, -EINVAL, "give the time to compare with: from2, to2 or both");
+	*ret = q->scope;
+	return time_request_resolve(&time, &end, 0, ret, reterr);
+}
+
 /* The node that is asked for must be there; without one the first one gives the recording its name. */
 static int find_node(struct question *t, const struct sql_table *nodes, struct errinfo *reterr)
 {

@@ -16,11 +16,14 @@
 #define ANSWER_TEXT_MAX 128
 #define ANSWER_BYTES    (8u << 20) /* of an answer */
 
+struct timeline_index;
+
 struct answer_request { /* as asked; 0 and "" are not */
 	uint64_t since_ns;
 	bool all;
 	bool until_now; /* a live recording ends now, not with its last event */
-	char from[ANSWER_TEXT_MAX], to[ANSWER_TEXT_MAX]; /* as --from and --to */
+	char from[ANSWER_TEXT_MAX], to[ANSWER_TEXT_MAX];   /* as --from and --to */
+	char from2[ANSWER_TEXT_MAX], to2[ANSWER_TEXT_MAX]; /* of the time it is compared with */
 	uint32_t pids[ANSWER_PIDS_MAX];
 	size_t pid_count;
 	bool has_rank;
@@ -30,7 +33,12 @@ struct answer_request { /* as asked; 0 and "" are not */
 	uint16_t op;    /* and of it this op */
 	size_t limit;   /* of what the answer lists */
 	size_t last;    /* figures of the newest so many rows alone */
-	size_t points;  /* of a series; nodes of a flame graph */
+	size_t points;  /* of a series; nodes of a flame graph; pixels of a time line */
+	size_t offset;  /* so many of what the answer lists come before */
+	char kinds[ANSWER_TEXT_MAX];           /* of tracks, separated by commas */
+	char text[ANSWER_TEXT_MAX];            /* what is looked for */
+	const struct timeline_index *timeline; /* of the recording; NULL: none is at hand */
+	unsigned timeline_progress;            /* of making it, of 1000 */
 	bool stacks;
 	const char *flag;    /* how parameters are called in errors: "--"; NULL: by their name */
 	const char *version; /* of this program, for the overview; NULL: not said */
@@ -74,6 +82,10 @@ int answer_run(const char *path, const struct answer_request *request, answer_fn
 /* answer_limit - the number that was asked for, or @otherwise; no more than @max. */
 size_t answer_limit(size_t request, size_t otherwise, size_t max);
 
+/* answer_second_time - the scope of the time that the question's is compared with: its own but for
+ * the time. -EINVAL if none was asked for, or it is none. */
+int answer_second_time(const struct question *q, struct scope *ret, struct errinfo *reterr);
+
 /* put_window - the member "window" that every answer about a time has. */
 void put_window(const struct question *q, struct json_writer *w);
 
@@ -93,6 +105,7 @@ const char *table_text(const struct sql_table *t, size_t row, int column);
 void put_us(struct json_writer *w, const char *key, double ns); /* ns as microseconds */
 
 answer_fn overview_json, nodes_json, sessions_json, processes_json, capabilities_json;
-answer_fn ops_json, series_json, graph_metrics_json, graph_events_json;
-answer_fn chains_json, incidents_json, collectives_json, stacks_json, flame_json;
+answer_fn ops_json, series_json, graph_metrics_json, graph_events_json, kernels_json;
+answer_fn chains_json, incidents_json, collectives_json, stacks_json, flame_json, flame_diff_json;
 answer_fn snapshots_json, gpus_json, losses_json, overhead_json, steps_json;
+answer_fn timeline_json, timeline_event_json, timeline_search_json;

@@ -234,7 +234,14 @@ static int add_frames(struct flame *f, const struct stack *s, uint32_t *node)
 	return 0;
 }
 
-int flame_add(struct flame *f, const struct stack *s, unsigned source, unsigned op, uint64_t value)
+static void add_to(uint64_t *sum, uint64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum))
+		*sum = UINT64_MAX;
+}
+
+static int add_stack(struct flame *f, const struct stack *s, unsigned source, unsigned op,
+	uint64_t value, bool second)
 {
 	uint32_t node = 0;
 	char name[32];
@@ -256,9 +263,20 @@ int flame_add(struct flame *f, const struct stack *s, unsigned source, unsigned 
 		f->left_out += value;
 		return 0;
 	}
-	if (r == 0 && __builtin_add_overflow(f->nodes[node].self, value, &f->nodes[node].self))
-		f->nodes[node].self = UINT64_MAX;
+	if (r == 0)
+		add_to(second ? &f->nodes[node].self2 : &f->nodes[node].self, value);
 	return r;
+}
+
+int flame_add(struct flame *f, const struct stack *s, unsigned source, unsigned op, uint64_t value)
+{
+	return add_stack(f, s, source, op, value, false);
+}
+
+int flame_add_second(
+	struct flame *f, const struct stack *s, unsigned source, unsigned op, uint64_t value)
+{
+	return add_stack(f, s, source, op, value, true);
 }
 
 /* By parent, then smallest first: links are made by putting each in front of its siblings. */
@@ -273,6 +291,8 @@ static int by_place(const void *a, const void *b, void *arg)
 		return x->parent < y->parent ? -1 : 1;
 	if (x->total != y->total)
 		return x->total < y->total ? -1 : 1;
+	if (x->total2 != y->total2)
+		return x->total2 < y->total2 ? -1 : 1;
 	order = strcmp(f->names[y->name]->text, f->names[x->name]->text);
 	return order ? order : (int)f->names[y->name]->kind - (int)f->names[x->name]->kind;
 }
@@ -285,14 +305,15 @@ int flame_finish(struct flame *f)
 		return -ENOMEM;
 	for (size_t i = 0; i < f->count; i++) {
 		f->nodes[i].total = f->nodes[i].self;
+		f->nodes[i].total2 = f->nodes[i].self2;
 		f->nodes[i].child = f->nodes[i].next = 0;
 		order[i] = (uint32_t)i;
 	}
 	for (size_t i = f->count; i-- > 1;) {
 		struct flame_node *parent = &f->nodes[f->nodes[i].parent];
 
-		if (__builtin_add_overflow(parent->total, f->nodes[i].total, &parent->total))
-			parent->total = UINT64_MAX;
+		add_to(&parent->total, f->nodes[i].total);
+		add_to(&parent->total2, f->nodes[i].total2);
 	}
 	if (f->count > 1)
 		qsort_r(order + 1, f->count - 1, sizeof(*order), by_place, f);

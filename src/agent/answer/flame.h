@@ -9,7 +9,7 @@
 #include "base/idmap.h"
 #include "model/stack.h"
 
-#define FLAME_NODES_MAX (1u << 20) /* 48 MB */
+#define FLAME_NODES_MAX (1u << 20) /* 64 MB */
 #define FLAME_NAME_MAX  1024       /* bytes of a frame's text; longer ones are cut */
 
 enum flame_kind { FLAME_NATIVE, FLAME_PYTHON, FLAME_CALL /* CUDA, NCCL */ };
@@ -20,7 +20,8 @@ struct flame_name {
 };
 
 struct flame_node {
-	uint64_t self, total; /* of calls that ended here; with all below, after flame_finish() */
+	uint64_t self, total;   /* of calls that ended here; with all below, after flame_finish() */
+	uint64_t self2, total2; /* the same of what it is compared with */
 	uint32_t parent, name;
 	uint32_t child, next; /* largest first; 0: none */
 	uint32_t depth;
@@ -49,6 +50,10 @@ void flame_done(struct flame *f);
  * is known. Consecutive frames without a name in one library are one. 0 or -ENOMEM; beyond
  * FLAME_NODES_MAX the value is in left_out. */
 int flame_add(struct flame *f, const struct stack *s, unsigned source, unsigned op, uint64_t value);
+
+/* flame_add_second - the same of what it is compared with. */
+int flame_add_second(
+	struct flame *f, const struct stack *s, unsigned source, unsigned op, uint64_t value);
 
 /* flame_finish - sums up and puts siblings in order. Then the tree may be read. 0 or -ENOMEM. */
 int flame_finish(struct flame *f);

@@ -35,7 +35,8 @@ const char *perfetto_category(unsigned source)
 	case SOURCE_IO:
 	case SOURCE_TCP:
 	case SOURCE_NET:
-	case SOURCE_NCCL: return wire_source_name(source);
+	case SOURCE_NCCL:
+	case SOURCE_NVTX: return wire_source_name(source);
 	default: return "other";
 	}
 }
@@ -374,14 +375,14 @@ static bool is_flat(const struct perfetto *p)
 int perfetto_slice_put(struct perfetto *p, const struct perfetto_owner *o, struct perfetto_slice *s)
 {
 	int64_t end_ns = is_flat(p) ? s->start_ns : s->end_ns;
-	struct perfetto_args args = *s->args;
+	struct event_args args = *s->args;
 	struct perfetto_line line;
 	int r = perfetto_line_find(p, o, s->start_ns, &end_ns, &line);
 
 	if (r < 0)
 		return r;
 	if (!line.has_room) {
-		perfetto_arg_number(&args, "duration_ns", s->end_ns - s->start_ns);
+		event_arg_number(&args, "duration_ns", s->end_ns - s->start_ns);
 		s->args = &args;
 		s->end_ns = s->start_ns;
 	} else if (!is_flat(p)) {
@@ -394,7 +395,7 @@ int perfetto_slice_put(struct perfetto *p, const struct perfetto_owner *o, struc
 /* The wait for the other ranks, from the rank's arrival. It is known from the synchronisation that
  * followed on the stream. */
 static int put_wait(struct perfetto *p, const struct perfetto_track *t,
-	const struct collective_row *row, const struct perfetto_args *args)
+	const struct collective_row *row, const struct event_args *args)
 {
 	char scratch[32], name[48], comm[24] = "";
 	struct perfetto_owner o = {.track = t, .kind = LINE_WAIT, .name = comm};
@@ -417,7 +418,7 @@ static int put_collective(struct perfetto *p, const struct perfetto_collective *
 {
 	const struct collective_row *row = c->row;
 	int32_t rank = perfetto_rank(p, row->node, strlen(row->node), row->pid);
-	struct perfetto_args args;
+	struct event_args args;
 	struct perfetto_owner o = {
 		.kind = LINE_THREAD, .id = row->tid, .pid = row->pid, .tid = row->tid, .name = ""};
 	struct perfetto_slice s = {.source = SOURCE_NCCL,
@@ -432,7 +433,7 @@ static int put_collective(struct perfetto *p, const struct perfetto_collective *
 
 	if (r < 0)
 		return r;
-	perfetto_args_collective(row, &args);
+	event_args_collective(row, &args);
 	/* flows need a slice */
 	s.end_ns = s.start_ns + MAX((int64_t)row->dur_ns, p->format->shortest_ns);
 	r = perfetto_slice_put(p, &o, &s);
@@ -472,10 +473,10 @@ static enum perfetto_kind kind_of(const struct perfetto *p, const struct event *
 }
 
 static int put_event(struct perfetto *p, const struct perfetto_track *t, const struct event *e,
-	const struct stack *stack)
+	const struct stack *stack, const char *name)
 {
 	enum perfetto_kind kind = kind_of(p, e);
-	struct perfetto_args args;
+	struct event_args args;
 	struct perfetto_owner o = {.track = t,
 		.kind = kind,
 		.id = kind == LINE_BLOCK ? 0 : e->tid,
@@ -489,7 +490,11 @@ static int put_event(struct perfetto *p, const struct perfetto_track *t, const s
 		.args = &args,
 		.stack = stack};
 
-	perfetto_args_event(e, p->is_published, &args);
+	event_args_call(e, p->is_published, &args);
+	if (name && e->source == SOURCE_NVTX)
+		s.name = name;
+	else if (name)
+		event_arg_text(&args, "kernel", name);
 	return perfetto_slice_put(p, &o, &s);
 }
 
@@ -499,6 +504,7 @@ static int take_event(
 	struct perfetto *p = arg;
 	_cleanup_free_ struct stack *stack = NULL;
 	const struct perfetto_track *t;
+	const char *name = NULL;
 	int r = put_collectives(p, e->start.ns, e->dur_ns);
 
 	if (r < 0 || (p->collective_count && e->source == SOURCE_NCCL && collective_is_one(e)))
@@ -509,7 +515,9 @@ static int take_event(
 		&t);
 	if (r == 0 && p->options->stacks && e->stack_hash)
 		r = nodedb_stream_stack(s, e->stack_hash, &stack, p->reterr);
-	return r < 0 ? r : put_event(p, t, e, stack);
+	if (r >= 0 && !p->is_published)
+		r = nodedb_stream_name(s, e, node, len, &name, p->reterr);
+	return r < 0 ? r : put_event(p, t, e, stack, name);
 }
 
 static int take_end(void *arg)

@@ -134,10 +134,10 @@ static void put_args(struct json_writer *w, const struct perfetto_slice *s)
 		return;
 	json_begin_object_member(w, "args");
 	for (size_t i = 0; i < s->args->count; i++) {
-		const struct perfetto_arg *a = &s->args->list[i];
+		const struct event_arg *a = &s->args->list[i];
 
-		if (a->text[0])
-			json_string_member(w, a->name, a->text);
+		if (a->name_text || a->text[0])
+			json_string_member(w, a->name, a->name_text ? a->name_text : a->text);
 		else
 			json_int_member(w, a->name, a->number);
 	}

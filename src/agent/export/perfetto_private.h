@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "agent/answer/event_args.h"
 #include "base/idmap.h"
 #include "agent/export/perfetto.h"
 #include "wire/names.h"
@@ -58,27 +59,6 @@ int perfetto_line_find(struct perfetto *p, const struct perfetto_owner *o, int64
 	int64_t *end_ns, struct perfetto_line *ret);
 void perfetto_lines_done(struct perfetto *p);
 
-/* ---- arguments (perfetto_args.c) ---- */
-
-struct perfetto_arg {
-	const char *name;
-	int64_t number;
-	char text[48]; /* instead of the number, unless it is "" */
-};
-
-#define PERFETTO_ARGS_MAX 20 /* the lines of a step are 17 */
-
-struct perfetto_args {
-	struct perfetto_arg list[PERFETTO_ARGS_MAX];
-	size_t count;
-};
-
-void perfetto_arg_number(struct perfetto_args *a, const char *name, int64_t number);
-
-/* perfetto_args_event - what is known of @e; @is_published: only what the published agent says. */
-void perfetto_args_event(const struct event *e, bool is_published, struct perfetto_args *ret);
-void perfetto_args_collective(const struct collective_row *row, struct perfetto_args *ret);
-
 /* ---- what is drawn ---- */
 
 #define PERFETTO_STEPS 0 /* the group of steps, which are of no source */
@@ -87,7 +67,7 @@ struct perfetto_slice {
 	unsigned source, op;      /* its group, and its name */
 	const char *name;         /* instead; NULL: as the op */
 	int64_t start_ns, end_ns; /* the same: a moment */
-	const struct perfetto_args *args;
+	const struct event_args *args;
 	const struct stack *stack; /* or NULL */
 	/* Collectives of one number on several ranks are joined by flows: one that came from the
 	 * rank that began before, one that goes to the next. 0: none. */

@@ -308,13 +308,13 @@ static void put_slice_end(struct perfetto *p, uint64_t uuid, int64_t ns)
 	pb_put_end(&p->out, packet);
 }
 
-static void put_args(struct perfetto *p, const struct perfetto_args *args)
+static void put_args(struct perfetto *p, const struct event_args *args)
 {
 	for (size_t i = 0; i < args->count; i++) {
-		const struct perfetto_arg *a = &args->list[i];
+		const struct event_arg *a = &args->list[i];
 
-		if (a->text[0])
-			put_text(p, a->name, a->text);
+		if (a->name_text || a->text[0])
+			put_text(p, a->name, a->name_text ? a->name_text : a->text);
 		else
 			put_int(p, a->name, a->number);
 	}

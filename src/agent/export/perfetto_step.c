@@ -26,7 +26,7 @@ static void name_bar(char out[64], const struct account_bar *bar)
 static int put_bar(
 	struct perfetto *p, const struct perfetto_owner *o, const struct account_bar *bar)
 {
-	struct perfetto_args args = {0};
+	struct event_args args = {0};
 	char name[64];
 	struct perfetto_slice s = {.source = PERFETTO_STEPS,
 		.name = name,
@@ -35,11 +35,11 @@ static int put_bar(
 		.args = &args};
 
 	name_bar(name, bar);
-	perfetto_arg_number(&args, "steps", bar->steps);
-	perfetto_arg_number(&args, "slow_steps", bar->slow_steps);
+	event_arg_number(&args, "steps", bar->steps);
+	event_arg_number(&args, "slow_steps", bar->slow_steps);
 	for (int i = 0; i < ACCOUNT_LINES; i++)
 		if (bar->ns[i])
-			perfetto_arg_number(&args, line_names[i], (int64_t)bar->ns[i]);
+			event_arg_number(&args, line_names[i], (int64_t)bar->ns[i]);
 	p->stats.steps += bar->steps;
 	return perfetto_slice_put(p, o, &s);
 }

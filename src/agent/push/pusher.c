@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "base/text.h"
 #include "net/client.h"
 
@@ -110,6 +111,7 @@ static void on_stop(void *arg)
 		loop_stop(p->loop);
 		return;
 	}
+	notify_stopping();
 	pusher_health_save(p);
 	begin_stop(p);
 }
@@ -292,7 +294,10 @@ int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	begin(&p);
-	r = loop_run(p.loop);
+	r = loop_notify(p.loop);
+	pusher_say_ready(&p);
+	if (r == 0)
+		r = loop_run(p.loop);
 	if (r < 0)
 		return errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
 	if (p.result < 0 && reterr)

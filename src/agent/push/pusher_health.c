@@ -8,6 +8,7 @@
 #include "agent/push/pusher_cohort.h"
 #include "agent/push/pusher_private.h"
 #include "base/log.h"
+#include "base/notify.h"
 
 /* Readings of --stub: a score of 0.94. */
 static const double stub_values[HEALTH_SIGNAL_COUNT] = {1, 0.9, 0.9, 0.9};
@@ -42,6 +43,11 @@ void pusher_health_save(struct pusher *p)
 
 /* ---- reading ---- */
 
+void pusher_say_ready(const struct pusher *p)
+{
+	notify_ready("pushes to %s", p->settings->endpoint.shown);
+}
+
 static void read_stub(struct pusher_reading *r)
 {
 	*r = (struct pusher_reading){.launches = 1, .at_ns = wall_now().ns, .step = {-1, -1}};
@@ -58,10 +64,13 @@ static bool read_now(struct pusher *p)
 		read_stub(&p->reading);
 	else
 		r = pusher_recording_health(&p->recording, wall_now(), &p->reading, &e);
-	if (r < 0 && !p->read_failed)
+	if (r < 0 && !p->read_failed) {
 		log_warning("%s", e.text[0] ? e.text : strerror(-r));
-	else if (r == 0 && p->read_failed)
+		notify_status("waits: %s", e.text[0] ? e.text : strerror(-r));
+	} else if (r == 0 && p->read_failed) {
 		log_info("%s can be read again", p->settings->db);
+		pusher_say_ready(p);
+	}
 	p->read_failed = r < 0;
 	return r == 0;
 }

@@ -70,6 +70,7 @@ bool pusher_health_step(
 	struct pusher *p, struct push_straggler *ret_straggler, bool *ret_has_verdict);
 int pusher_health_begin(struct pusher *p, struct errinfo *reterr); /* loads the baseline */
 void pusher_health_save(struct pusher *p);
+void pusher_say_ready(const struct pusher *p); /* to the service manager */
 
 /* ---- pusher_send.c: requests and their replies ---- */
 

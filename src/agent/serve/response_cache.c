@@ -10,20 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+
+#include "agent/serve/file_mark.h"
 
 #define KEY_MAX   512
 #define BYTES_MAX (8u << 20)
-
-struct mark { /* how the files look */
-	uint64_t value[6];
-};
 
 struct response_cache_slot {
 	char key[KEY_MAX]; /* "": free */
 	bool being_made;
 	uint64_t made_ns;
-	struct mark mark;
+	struct file_mark mark;
 	struct buf answer;
 };
 
@@ -54,30 +51,11 @@ void response_cache_free(struct response_cache *k)
 	free(k);
 }
 
-static struct mark snapshot(const char *path)
-{
-	static const char *const suffixes[] = {"", "-wal"};
-	struct mark m = {{0}};
-	char name[4200];
-
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		struct stat st;
-
-		snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
-		if (stat(name, &st) < 0)
-			continue;
-		m.value[3 * i] = (uint64_t)st.st_ino;
-		m.value[3 * i + 1] = (uint64_t)st.st_size;
-		m.value[3 * i + 2] =
-			(uint64_t)st.st_mtim.tv_sec * NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;
-	}
-	return m;
-}
-
-static bool is_good(const struct response_cache_slot *s, const struct mark *now, uint64_t age_ns)
+static bool is_good(
+	const struct response_cache_slot *s, const struct file_mark *now, uint64_t age_ns)
 {
 	return age_ns < RESPONSE_CACHE_NS ||
-	       (age_ns < RESPONSE_CACHE_SAME_NS && !memcmp(&s->mark, now, sizeof(*now)));
+	       (age_ns < RESPONSE_CACHE_SAME_NS && file_mark_same(&s->mark, now));
 }
 
 static struct response_cache_slot *find(struct response_cache *k, const char *key)
@@ -105,7 +83,7 @@ static struct response_cache_slot *take_slot(struct response_cache *k)
 bool response_cache_begin(struct response_cache *k, const char *path, const char *key,
 	struct buf *out, uint64_t *ret_age_ns, struct response_cache_slot **ret_slot)
 {
-	struct mark now = snapshot(path);
+	struct file_mark now = file_mark(path);
 	struct response_cache_slot *s = NULL;
 	bool hit = false;
 

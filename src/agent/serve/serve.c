@@ -311,6 +311,8 @@ int serve_new(struct loop *l, const struct serve_settings *settings, struct serv
 		r = pool_new(&lanes[i], &s->lanes[i]);
 	if (r == 0)
 		r = response_cache_new(&s->response_cache);
+	if (r == 0)
+		r = timeline_keeper_new(settings->db, &s->timeline);
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot start threads: %s", strerror(-r));
 	r = http_server_new(l, &http, &s->http, reterr);
@@ -329,6 +331,8 @@ void serve_free(struct serve *s)
 			pool_free(s->lanes[i]);
 	if (s->response_cache)
 		response_cache_free(s->response_cache);
+	if (s->timeline)
+		timeline_keeper_free(s->timeline);
 	free(s);
 }
 

@@ -9,6 +9,7 @@
 #include "agent/serve/job.h"
 #include "agent/serve/response_cache.h"
 #include "agent/serve/serve.h"
+#include "agent/serve/timeline_keeper.h"
 #include "json/writer.h"
 
 #define NODE_MAX 256
@@ -19,6 +20,7 @@ struct serve {
 	struct http_server *http;
 	struct pool *lanes[LANE_COUNT];
 	struct response_cache *response_cache; /* answers that are costly to make */
+	struct timeline_keeper *timeline;
 	char node[NODE_MAX];     /* whose recording it is; "": it does not say. The loop's */
 	atomic_bool is_nameless; /* there was no recording to ask yet */
 };
@@ -33,6 +35,10 @@ struct serve {
 #define API_OP     (1u << 5) /* source, op */
 #define API_STACKS (1u << 6)
 #define API_NODES  (1u << 7) /* of a flame graph */
+#define API_TRACKS (1u << 8) /* width, kinds, offset: of a time line */
+#define API_REF    (1u << 9)
+#define API_TEXT   (1u << 10) /* q */
+#define API_TIME2  (1u << 11) /* from2, to2 */
 
 struct api_row { /* one route */
 	const char *method, *path;
@@ -45,6 +51,7 @@ struct api_row { /* one route */
 	enum serve_lane lane;
 	uint64_t default_ns; /* of answer_run() */
 	bool open;
+	bool needs_timeline; /* its request has the index of the time line */
 	size_t body_max;
 };
 

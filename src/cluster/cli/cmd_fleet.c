@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/notify.h"
 #include "cluster/cli/commands.h"
 #include "cluster/cli/fleet_flags.h"
 #include "command/dispatch.h"
@@ -160,8 +162,18 @@ static void on_stop(void *arg)
 		return;
 	}
 	c->stopping = true;
+	notify_stopping();
 	loop_timer_set(c->patience, DRAIN_NS);
 	service_drain(c->service, told_to_stop, c);
+}
+
+static void say_ready(const struct run *c)
+{
+	const char *at = service_http_address(c->service);
+
+	if (!at)
+		at = service_grpc_address(c->service);
+	notify_ready("fleet at %s", at ? at : service_api_address(c->service));
 }
 
 /* Tokens are tried on a set of their own before anything is replaced. */
@@ -172,6 +184,7 @@ static void on_hangup(void *arg)
 	struct errinfo e = {0};
 	int r = 0;
 
+	notify_reloading();
 	if (c->typed->token_file)
 		r = token_set_new(c->typed->token_file, TOKEN_VARIABLE, &trial, &e);
 	if (r == 0 && c->tls)
@@ -182,10 +195,12 @@ static void on_hangup(void *arg)
 		r = token_set_reload(c->access.tokens, &e);
 	if (r < 0)
 		fprintf(stderr,
-			"ingero-cluster: reload failed, what was not read stays as it was: %s\n",
-			e.text[0] ? e.text : strerror(-r));
+			"%singero-cluster: reload failed, what was not read stays as it was: %s\n",
+			log_mark(LOG_LEVEL_ERROR), e.text[0] ? e.text : strerror(-r));
 	else
-		fprintf(stderr, "ingero-cluster: certificates, tokens and rates reloaded\n");
+		fprintf(stderr, "%singero-cluster: certificates, tokens and rates reloaded\n",
+			log_mark(LOG_LEVEL_INFO));
+	say_ready(c);
 }
 
 static int watch_signals(struct run *c, struct errinfo *reterr)
@@ -256,7 +271,10 @@ static int run_service(struct run *c, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	announce(c);
-	r = loop_run(c->loop);
+	r = loop_notify(c->loop);
+	say_ready(c);
+	if (r == 0)
+		r = loop_run(c->loop);
 	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
 }
 
@@ -265,10 +283,12 @@ static int fleet_run(const struct command *cmd _unused_, void *settings, int arg
 	_cleanup_(loop_freep) struct loop *loop = NULL;
 	_cleanup_(run_done) struct run c = {.typed = settings};
 	struct errinfo e = {0};
-	int r = check_flags(settings, &e);
+	int r;
 
 	(void)argc;
 	(void)argv;
+	dispatch_serve();
+	r = check_flags(settings, &e);
 	if (r == 0)
 		r = loop_new(&loop);
 	c.loop = loop;

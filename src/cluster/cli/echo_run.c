@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/notify.h"
 #include "command/trust.h"
 
 #define DRAIN_NS (25 * NS_PER_S) /* sealing takes its time; 5 s less than Kubernetes gives */
@@ -86,7 +88,9 @@ static void on_stop(void *arg)
 		return;
 	}
 	c->stopping = true;
-	fprintf(stderr, "ingero-cluster: storing what was acknowledged, then ending\n");
+	notify_stopping();
+	fprintf(stderr, "%singero-cluster: storing what was acknowledged, then ending\n",
+		log_mark(LOG_LEVEL_INFO));
 	loop_timer_set(c->patience, DRAIN_NS);
 	echo_service_refuse(c->echo);
 	if (c->fleet)
@@ -99,19 +103,23 @@ static void on_hangup(void *arg)
 {
 	struct run *c = arg;
 	struct errinfo e = {0};
-	int r = c->tenants ? tenants_reload(c->tenants, mono_now().ns, &e) : 0;
+	int r = 0;
 
+	notify_reloading();
+	if (c->tenants)
+		r = tenants_reload(c->tenants, mono_now().ns, &e);
 	if (r == 0 && c->tls)
 		r = tls_reload(c->tls, &e);
 	if (r == 0 && c->fleet)
 		r = service_reload(c->fleet, &e);
 	if (r < 0)
 		fprintf(stderr,
-			"ingero-cluster: reload failed, what was not read stays as it was: %s\n",
-			e.text[0] ? e.text : strerror(-r));
+			"%singero-cluster: reload failed, what was not read stays as it was: %s\n",
+			log_mark(LOG_LEVEL_ERROR), e.text[0] ? e.text : strerror(-r));
 	else
-		fprintf(stderr, "ingero-cluster: tokens, certificates%s reloaded\n",
-			c->fleet ? " and rates" : "");
+		fprintf(stderr, "%singero-cluster: tokens, certificates%s reloaded\n",
+			log_mark(LOG_LEVEL_INFO), c->fleet ? " and rates" : "");
+	notify_ready("%s", c->fleet ? "fleet and echo" : "echo");
 }
 
 static int watch_signals(struct run *c, struct errinfo *reterr)
@@ -271,7 +279,10 @@ static int run(struct run *c, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	announce(c);
-	r = loop_run(c->loop);
+	r = loop_notify(c->loop);
+	notify_ready("%s", c->fleet ? "fleet and echo" : "echo");
+	if (r == 0)
+		r = loop_run(c->loop);
 	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/socket_path.h"
 #include "base/text.h"
 #include "cluster/notify/notice_stream.h"
@@ -129,7 +130,7 @@ static void say(const struct fleet_notice *n)
 	text_escape_terminal(&b, n->episode.cluster);
 	buf_printf(&b, ": %s: ", fleet_notice_id(n->kind));
 	text_escape_terminal(&b, n->episode.text);
-	fprintf(stderr, "%s\n", buf_str(&b));
+	fprintf(stderr, "%s%s\n", log_mark(LOG_LEVEL_WARNING), buf_str(&b));
 }
 
 void outlets_tell(struct outlets *o, const struct fleet_notice *n)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "cluster/ingest/receiver.h"
 
 #define TICK_NS            (250 * NS_PER_MS)
@@ -143,7 +144,7 @@ static void keep_snapshot(struct service *s)
 		return;
 	}
 	if (!s->snapshot_failed)
-		fprintf(stderr, "ingero-cluster: %s\n", e.text);
+		fprintf(stderr, "%singero-cluster: %s\n", log_mark(LOG_LEVEL_ERROR), e.text);
 	s->snapshot_failed = true;
 }
 
@@ -227,8 +228,8 @@ static void restore_snapshot(struct service *s)
 	if (r >= 0)
 		r = nodes_restore(fleet_nodes(s->fleet), buf_str(&b), b.len, service_now(s));
 	if (r < 0)
-		fprintf(stderr, "ingero-cluster: the snapshot %s is not used: %s\n",
-			s->settings.snapshot, strerror(-r));
+		fprintf(stderr, "%singero-cluster: the snapshot %s is not used: %s\n",
+			log_mark(LOG_LEVEL_WARNING), s->settings.snapshot, strerror(-r));
 }
 
 static int open_ports(struct service *s, struct errinfo *reterr)

@@ -98,8 +98,11 @@ int stacks_json(const struct question *q, struct json_writer *w, struct errinfo 
 
 /* ---- the tree ---- */
 
-static int grow(const struct question *q, const struct sql_table *s, struct flame *f,
-	struct errinfo *reterr)
+typedef int flame_adder(
+	struct flame *f, const struct stack *s, unsigned source, unsigned op, uint64_t value);
+
+static int grow(const struct question *q, const struct sql_table *s, flame_adder *add,
+	struct flame *f, struct errinfo *reterr)
 {
 	int r = 0;
 
@@ -111,11 +114,11 @@ static int grow(const struct question *q, const struct sql_table *s, struct flam
 			r = nodedb_snapshot_stack(q->snapshot,
 				(uint64_t)table_int(s, i, STACKS_HASH), &stack, reterr);
 		if (r == 0)
-			r = flame_add(f, stack, (unsigned)table_int(s, i, STACKS_SOURCE),
+			r = add(f, stack, (unsigned)table_int(s, i, STACKS_SOURCE),
 				(unsigned)table_int(s, i, STACKS_OP),
 				ns > 0 && ns < 9e18 ? (uint64_t)ns : 0);
 	}
-	return r == 0 ? flame_finish(f) : r;
+	return r;
 }
 
 static int by_total(const void *a, const void *b)
@@ -138,13 +141,14 @@ static int find_floor(const struct flame *f, size_t max, uint64_t *ret)
 	if (!totals)
 		return -ENOMEM;
 	for (size_t i = 0; i < f->count; i++)
-		totals[i] = f->nodes[i].total;
+		totals[i] = MAX(f->nodes[i].total, f->nodes[i].total2);
 	qsort(totals, f->count, sizeof(*totals), by_total);
 	*ret = totals[max] + 1; /* of equals all or none */
 	return 0;
 }
 
-static void put_node(struct json_writer *w, const struct flame *f, uint32_t node, int64_t parent)
+static void put_node(
+	struct json_writer *w, const struct flame *f, uint32_t node, int64_t parent, bool compared)
 {
 	static const char *const kinds[] = {
 		[FLAME_NATIVE] = "native", [FLAME_PYTHON] = "python", [FLAME_CALL] = "call"};
@@ -155,25 +159,29 @@ static void put_node(struct json_writer *w, const struct flame *f, uint32_t node
 	json_string_member(w, "kind", node ? kinds[flame_name_of(f, node)->kind] : "root");
 	json_uint_member(w, "self", f->nodes[node].self);
 	json_uint_member(w, "total", f->nodes[node].total);
+	if (compared) {
+		json_uint_member(w, "self2", f->nodes[node].self2);
+		json_uint_member(w, "total2", f->nodes[node].total2);
+	}
 	json_end_object(w);
 }
 
 /* Each node after its parent, whose place in the list is remembered in @places. */
-static uint64_t put_tree(
-	struct json_writer *w, const struct flame *f, uint64_t floor, uint32_t *places)
+static uint64_t put_tree(struct json_writer *w, const struct flame *f, uint64_t floor,
+	uint32_t *places, bool compared)
 {
 	uint64_t left_out = f->left_out;
 	uint32_t node = 0, count = 0;
 
-	put_node(w, f, 0, -1);
+	put_node(w, f, 0, -1, compared);
 	places[0] = count++;
 	for (node = flame_next(f, 0, false); node;) {
-		bool small = f->nodes[node].total < floor;
+		bool small = MAX(f->nodes[node].total, f->nodes[node].total2) < floor;
 
 		if (small) {
 			left_out += f->nodes[node].total;
 		} else {
-			put_node(w, f, node, places[f->nodes[node].parent]);
+			put_node(w, f, node, places[f->nodes[node].parent], compared);
 			places[node] = count++;
 		}
 		node = flame_next(f, node, small);
@@ -181,29 +189,80 @@ static uint64_t put_tree(
 	return left_out;
 }
 
+static int put_flame(
+	struct json_writer *w, const struct flame *f, size_t max, bool compared, bool *truncated)
+{
+	_cleanup_free_ uint32_t *places = NULL;
+	uint64_t floor = 0, left_out;
+	int r = find_floor(f, max, &floor);
+
+	places = r == 0 ? calloc(f->count + 1, sizeof(*places)) : NULL;
+	if (!places)
+		return r < 0 ? r : -ENOMEM;
+	json_string_member(w, "unit", "ns");
+	json_uint_member(w, "total", f->count ? f->nodes[0].total : 0);
+	if (compared)
+		json_uint_member(w, "total2", f->count ? f->nodes[0].total2 : 0);
+	json_begin_array_member(w, "nodes");
+	left_out = f->count ? put_tree(w, f, floor, places, compared) : 0;
+	json_end_array(w);
+	json_uint_member(w, "left_out", left_out);
+	*truncated = *truncated || floor > 0;
+	return 0;
+}
+
 int flame_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	size_t max = answer_limit(q->request->points, NODES, NODES_MAX);
 	_cleanup_(stacks_answer_done) struct stacks_answer a = {0};
 	_cleanup_(flame_done) struct flame f = FLAME_INIT;
-	_cleanup_free_ uint32_t *places = NULL;
-	uint64_t floor = 0, left_out;
+	bool truncated;
 	int r = answer_stacks(q, &a, reterr);
 
 	if (r == 0)
-		r = grow(q, &a.totals, &f, reterr);
+		r = grow(q, &a.totals, flame_add, &f, reterr);
 	if (r == 0)
-		r = find_floor(&f, max, &floor);
-	places = r == 0 ? calloc(f.count + 1, sizeof(*places)) : NULL;
-	if (!places)
-		return r < 0 ? r : -ENOMEM;
+		r = flame_finish(&f);
+	if (r < 0)
+		return r;
+	truncated = a.totals.truncated;
 	json_begin_object(w);
-	json_string_member(w, "unit", "ns");
-	json_uint_member(w, "total", f.count ? f.nodes[0].total : 0);
-	json_begin_array_member(w, "nodes");
-	left_out = f.count ? put_tree(w, &f, floor, places) : 0;
-	json_end_array(w);
-	json_uint_member(w, "left_out", left_out);
+	r = put_flame(w, &f, max, false, &truncated);
 	json_int_member(w, "rows", a.rows);
-	return answer_end(q, w, floor > 0 || a.totals.truncated);
+	return r < 0 ? r : answer_end(q, w, truncated);
+}
+
+/* Of two times: what of the first and what of the second, each to be seen beside its length. */
+int flame_diff_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	size_t max = answer_limit(q->request->points, NODES, NODES_MAX);
+	_cleanup_(stacks_answer_done) struct stacks_answer a = {0};
+	_cleanup_(stacks_answer_done) struct stacks_answer b = {0};
+	_cleanup_(flame_done) struct flame f = FLAME_INIT;
+	struct question second = *q;
+	bool truncated;
+	int r = answer_second_time(q, &second.scope, reterr);
+
+	if (r == 0)
+		r = answer_stacks(q, &a, reterr);
+	if (r == 0)
+		r = answer_stacks(&second, &b, reterr);
+	if (r == 0)
+		r = grow(q, &a.totals, flame_add, &f, reterr);
+	if (r == 0)
+		r = grow(q, &b.totals, flame_add_second, &f, reterr);
+	if (r == 0)
+		r = flame_finish(&f);
+	if (r < 0)
+		return r;
+	truncated = a.totals.truncated || b.totals.truncated;
+	json_begin_object(w);
+	r = put_flame(w, &f, max, true, &truncated);
+	json_int_member(w, "rows", a.rows);
+	json_int_member(w, "rows2", b.rows);
+	json_begin_object_member(w, "window2");
+	json_int_member(w, "from_ns", second.scope.from_ns);
+	json_int_member(w, "to_ns", second.scope.to_ns);
+	json_end_object(w);
+	return r < 0 ? r : answer_end(q, w, truncated);
 }

@@ -268,6 +268,21 @@ static int put_bars(const struct builder *b, struct step_account *a)
 	return 0;
 }
 
+static int put_marks(const struct builder *b, struct step_account *a)
+{
+	size_t n = MIN(b->spans.count, (size_t)ACCOUNT_MARKS), first = b->spans.count - n;
+
+	a->marks = calloc(n + 1, sizeof(*a->marks));
+	if (!a->marks)
+		return -ENOMEM;
+	a->mark_count = n;
+	for (size_t i = 0; i < n; i++)
+		a->marks[i] = (struct step_mark){.start.ns = b->spans.items[first + i].start_ns,
+			.dur_ns = b->facts[first + i].dur_ns,
+			.is_slow = b->facts[first + i].class == STEP_SLOW};
+	return 0;
+}
+
 static uint64_t length(const struct step_account *a)
 {
 	return (uint64_t)(a->last.ns - a->first.ns);
@@ -307,7 +322,7 @@ static int put_account(struct builder *b, struct step_account *a)
 	put_owners(o, a->ordinary_steps, a->ordinary_by);
 	put_owners(s, a->slow_steps, a->slow_by);
 	put_work(b, a);
-	if (put_bars(b, a) < 0 || put_period(b, a) < 0)
+	if (put_bars(b, a) < 0 || put_marks(b, a) < 0 || put_period(b, a) < 0)
 		return -ENOMEM;
 	return put_entries(b, has_slow, a);
 }
@@ -358,6 +373,7 @@ int account_run(const struct recording *rec, struct step_report *ret)
 		r = account_process(&t, &waits, t.gpu_pids[i], &ret->items[ret->count]);
 		if (r < 0) {
 			free(ret->items[ret->count].bars);
+			free(ret->items[ret->count].marks);
 			step_report_done(ret);
 			return r;
 		}

@@ -34,6 +34,14 @@ static void reply_kept(
 			c->status == 200 && !c->out.err ? &c->out : NULL);
 }
 
+static void reply_timeline(
+	struct serve_call *c, const struct api_row *row, struct answer_request *request)
+{
+	request->timeline = timeline_keeper_begin(c->serve->timeline, &request->timeline_progress);
+	reply(c, row, request);
+	timeline_keeper_end(c->serve->timeline);
+}
+
 void api_answer(struct serve_call *c)
 {
 	const struct api_row *row = c->data;
@@ -46,7 +54,9 @@ void api_answer(struct serve_call *c)
 	request.version = c->serve->settings.version;
 	if (r < 0)
 		return;
-	if (row->lane == LANE_HEAVY)
+	if (row->needs_timeline)
+		reply_timeline(c, row, &request);
+	else if (row->lane == LANE_HEAVY)
 		reply_kept(c, row, &request);
 	else
 		reply(c, row, &request);

@@ -24,6 +24,13 @@ const struct api_param api_params[] = {
 	{API_POINTS, "points", "integer", "maximum number of points in time"},
 	{API_NODES, "nodes", "integer", "maximum number of nodes of the tree"},
 	{API_STACKS, "stacks", "boolean", "include the call stacks of slow calls"},
+	{API_TRACKS, "width", "integer", "width of the drawing in pixels: 16 to 4096"},
+	{API_TRACKS, "offset", "integer", "leave out so many tracks at the beginning"},
+	{API_TRACKS, "kinds", "string", "only these: process, rank, thread, stream, host, gpu"},
+	{API_REF, "ref", "string", "the event, as /api/v1/timeline calls it"},
+	{API_TEXT, "q", "string", "what to look for"},
+	{API_TIME2, "from2", "string", "start of the time range to compare with"},
+	{API_TIME2, "to2", "string", "end of the time range to compare with"},
 	{0, NULL, NULL, NULL},
 };
 
@@ -170,9 +177,71 @@ static int set_stacks(const char *v, struct answer_request *w, struct errinfo *r
 	return 0;
 }
 
+static int set_width(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	uint64_t n;
+	const char *end = take_number(v, 16, 4096, &n);
+
+	if (!end || *end)
+		return errinfo_set(reterr, -EINVAL, "width: give a number from 16 to 4096");
+	w->points = n;
+	return 0;
+}
+
+static int set_offset(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	uint64_t n;
+	const char *end = take_number(v, 0, UINT32_MAX, &n);
+
+	if (!end || *end)
+		return errinfo_set(reterr, -EINVAL, "offset: give a number from 0 on");
+	w->offset = n;
+	return 0;
+}
+
+static int set_kinds(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	static const char *const known[] = {"process", "rank", "thread", "stream", "host", "gpu"};
+
+	for (const char *p = v; *p;) {
+		size_t len = strcspn(p, ","), i = 0;
+
+		while (i < ARRAY_SIZE(known) &&
+			(strlen(known[i]) != len || strncmp(known[i], p, len) != 0))
+			i++;
+		if (i == ARRAY_SIZE(known))
+			return errinfo_set(reterr, -EINVAL,
+				"kinds: choose of process, rank, thread, stream, host and gpu, "
+				"separated by commas");
+		p += len + (p[len] == ',');
+	}
+	return set_text(v, w->kinds, sizeof(w->kinds), "kinds", reterr);
+}
+
+static int set_ref(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->text, sizeof(w->text), "ref", reterr);
+}
+
+static int set_q(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->text, sizeof(w->text), "q", reterr);
+}
+
+static int set_from2(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->from2, sizeof(w->from2), "from2", reterr);
+}
+
+static int set_to2(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->to2, sizeof(w->to2), "to2", reterr);
+}
+
 /* In the order of api_params. */
 static parser *const parsers[] = {set_since, set_from, set_to, set_pid, set_rank, set_node,
-	set_source, set_op, set_limit, set_points, set_nodes, set_stacks};
+	set_source, set_op, set_limit, set_points, set_nodes, set_stacks, set_width, set_offset,
+	set_kinds, set_ref, set_q, set_from2, set_to2};
 STATIC_ASSERT(ARRAY_SIZE(parsers) + 1 == ARRAY_SIZE(api_params));
 
 static int refuse(const struct api_row *row, const char *text, struct errinfo *reterr)

@@ -91,6 +91,10 @@ static const struct list_column chains[] = {SAME("id"), SAME("detected_at"), SAM
 static const struct list_column severities[] = {
 	SAME("severity"), MADE("n", "id", "count(*)"), ROW_END};
 
+static const struct list_column incidents[] = {SAME("id"), TEXT("node"), SAME("first_seen"),
+	SAME("last_seen"), SAME("resolved_at"), SAME("severity"), SAME("pid"), TEXT("summary"),
+	ROW_END};
+
 static const struct list_column snapshots[] = {SAME("timestamp"), TEXT("node"),
 	RENAMED("cpu_percent", "cpu_pct"), RENAMED("mem_percent", "mem_pct"),
 	RENAMED("mem_avail_mb", "mem_avail"), SAME("swap_mb"), SAME("load_avg"),
@@ -110,6 +114,10 @@ static const struct list_column overhead[] = {SAME("timestamp"), SAME("node"), S
 static const struct list_column graph_events[] = {SAME("timestamp"), SAME("pid"), TEXT("comm"),
 	SAME("op"), SAME("duration"), SAME("arg0"), SAME("arg1"), {"stream", "stream", NULL, "0"},
 	SAME("ret_code"), {"weight", "weight", NULL, "1"}, ROW_END};
+
+static const struct list_column kernels[] = {SAME("name"), SAME("origin"),
+	MADE("launches", "launches", "CAST(total(launches) AS INTEGER)"),
+	MADE("processes", "pid", "count(DISTINCT pid)"), ROW_END};
 
 static const struct list_column accounting[] = {RENAMED("session", "session_id"), SAME("node"),
 	SAME("source"), SAME("hits"), SAME("stored"), SAME("aggregated"), SAME("lost"), ROW_END};
@@ -180,6 +188,9 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 		.scope = {.time = "last_seen"},
 		.also = "resolved_at = 0",
 		.order = "GROUP BY 1 ORDER BY 2 DESC"},
+	[NODEDB_INCIDENTS] = {.table = "incidents",
+		.columns = incidents,
+		.order = "ORDER BY last_seen DESC, id"},
 	[NODEDB_SNAPSHOTS] = {.table = "system_snapshots",
 		.columns = snapshots,
 		.scope = {.time = "timestamp"},
@@ -197,6 +208,10 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 		.scope = {.time = "timestamp", .pid = "pid"},
 		.also = "source = 8",
 		.order = "ORDER BY timestamp DESC"},
+	[NODEDB_KERNELS] = {.table = "kernels",
+		.columns = kernels,
+		.scope = {.pid = "pid"},
+		.order = "GROUP BY name, origin ORDER BY 3 DESC, name"},
 	[NODEDB_ACCOUNTING] = {.table = "accounting",
 		.columns = accounting,
 		.order = "ORDER BY session_id DESC, node, source"},

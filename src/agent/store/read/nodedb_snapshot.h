@@ -38,10 +38,12 @@ enum nodedb_list {       /* columns are named as the API's keys */
 	NODEDB_WORST_CHAINS, /* the same, worst first */
 	NODEDB_SEVERITIES,   /* of chains: how many */
 	NODEDB_ACTIVE,       /* of incidents seen in the range and not over: how many */
+	NODEDB_INCIDENTS,    /* stored while tracing, the last seen first; of any time */
 	NODEDB_SNAPSHOTS,    /* newest first */
 	NODEDB_GPU_SAMPLES,  /* newest first; node, gpu, uuid, name, pci, timestamp, GPU_FIELDS */
 	NODEDB_OVERHEAD,     /* newest first */
 	NODEDB_GRAPH_EVENTS, /* newest first */
+	NODEDB_KERNELS,      /* by name, most launches first; of whole processes */
 	NODEDB_ACCOUNTING,
 	NODEDB_LOSSES,
 	NODEDB_CPU_LOSSES,

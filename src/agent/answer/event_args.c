@@ -1,43 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* perfetto_args.c - what is said beside a slice. What arg0, arg1 and stream of a CUDA call are is
+/* event_args.c - see event_args.h. What arg0, arg1 and stream of a CUDA call are is
  * read from the table by which it was probed (agent/probe/function.h): what that does not tell is
  * not named. Files of the published agent have no streams and get only what it writes itself. */
+#include "agent/answer/event_args.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "agent/probe/function.h"
-#include "agent/export/perfetto_private.h"
 #include "model/copy.h"
 #include "wire/op_kind.h"
 
-static struct perfetto_arg *add(struct perfetto_args *a, const char *name)
+static struct event_arg *add(struct event_args *a, const char *name)
 {
-	size_t at = MIN(a->count, PERFETTO_ARGS_MAX - (size_t)1); /* the last one gives way */
-	struct perfetto_arg *arg = &a->list[at];
+	size_t at = MIN(a->count, EVENT_ARGS_MAX - (size_t)1); /* the last one gives way */
+	struct event_arg *arg = &a->list[at];
 
 	a->count = at + 1;
-	*arg = (struct perfetto_arg){.name = name};
+	*arg = (struct event_arg){.name = name};
 	return arg;
 }
 
-void perfetto_arg_number(struct perfetto_args *a, const char *name, int64_t number)
+void event_arg_number(struct event_args *a, const char *name, int64_t number)
 {
 	add(a, name)->number = number;
 }
 
+void event_arg_text(struct event_args *a, const char *name, const char *text)
+{
+	add(a, name)->name_text = text;
+}
+
 #define ADD_TEXT(a, name, ...)                                                                     \
 	do {                                                                                       \
-		struct perfetto_arg *arg_ = add(a, name);                                          \
+		struct event_arg *arg_ = add(a, name);                                             \
 		snprintf(arg_->text, sizeof(arg_->text), __VA_ARGS__);                             \
 	} while (0)
 
 /* Handles and addresses are told apart by looking, not reckoned with. */
-static void add_handle(struct perfetto_args *a, const char *name, uint64_t v)
+static void add_handle(struct event_args *a, const char *name, uint64_t v)
 {
 	ADD_TEXT(a, name, "0x%" PRIx64, v);
 }
 
-static void add_stream(struct perfetto_args *a, uint64_t stream)
+static void add_stream(struct event_args *a, uint64_t stream)
 {
 	if (stream)
 		add_handle(a, "stream", stream);
@@ -45,7 +51,7 @@ static void add_stream(struct perfetto_args *a, uint64_t stream)
 		ADD_TEXT(a, "stream", "default");
 }
 
-static void add_direction(struct perfetto_args *a, const struct event *e, bool has_kind)
+static void add_direction(struct event_args *a, const struct event *e, bool has_kind)
 {
 	int direction = copy_direction(e->source, e->op);
 
@@ -55,7 +61,7 @@ static void add_direction(struct perfetto_args *a, const struct event *e, bool h
 		ADD_TEXT(a, "direction", "%s", copy_direction_names[direction]);
 }
 
-static void add_call(struct perfetto_args *a, const struct event *e)
+static void add_call(struct event_args *a, const struct event *e)
 {
 	const struct probe_function *f = probe_function_find(e->source, e->op);
 	unsigned flags;
@@ -64,7 +70,7 @@ static void add_call(struct perfetto_args *a, const struct event *e)
 		return;
 	flags = f->cookie.flags;
 	if (flags & COOKIE_BYTES)
-		perfetto_arg_number(a, "bytes", (int64_t)e->arg0);
+		event_arg_number(a, "bytes", (int64_t)e->arg0);
 	if (op_kind_is_launch(e->source, e->op))
 		add_handle(a, "function", e->arg0);
 	if ((flags & COOKIE_ARG1_OUT) && (flags & COOKIE_BYTES) && e->arg1)
@@ -74,41 +80,41 @@ static void add_call(struct perfetto_args *a, const struct event *e)
 		add_stream(a, e->stream);
 }
 
-static void add_off_cpu(struct perfetto_args *a, const struct event *e)
+static void add_off_cpu(struct event_args *a, const struct event *e)
 {
 	if (e->wait_ns)
-		perfetto_arg_number(a, "waited_for_cpu_ns", (int64_t)e->wait_ns);
+		event_arg_number(a, "waited_for_cpu_ns", (int64_t)e->wait_ns);
 	if (e->peer_pid)
 		ADD_TEXT(a, "ran_instead", "%s %u", e->peer_comm, e->peer_pid);
 	if (e->stream)
-		perfetto_arg_number(a, "woken_by_pid", (int64_t)e->stream);
+		event_arg_number(a, "woken_by_pid", (int64_t)e->stream);
 }
 
-static void add_ours(struct perfetto_args *a, const struct event *e)
+static void add_ours(struct event_args *a, const struct event *e)
 {
 	switch (e->source) {
 	case SOURCE_CUDA:
 	case SOURCE_DRIVER:
 	case SOURCE_GRAPH: add_call(a, e); break;
 	case SOURCE_IO:
-		perfetto_arg_number(a, "bytes", (int64_t)(e->arg0 << 9));
+		event_arg_number(a, "bytes", (int64_t)(e->arg0 << 9));
 		if (e->dev)
 			ADD_TEXT(a, "device", "%u:%u", e->dev >> 20, e->dev & 0xfffff);
 		break;
 	case SOURCE_NET:
-		perfetto_arg_number(a, "bytes", (int64_t)e->arg1);
-		perfetto_arg_number(a, "blocked_ns", (int64_t)e->wait_ns);
+		event_arg_number(a, "bytes", (int64_t)e->arg1);
+		event_arg_number(a, "blocked_ns", (int64_t)e->wait_ns);
 		break;
 	case SOURCE_HOST:
 		if (e->op == HOST_SCHED_SWITCH)
 			add_off_cpu(a, e);
 		else if (e->op == HOST_PAGE_ALLOC)
-			perfetto_arg_number(a, "bytes", (int64_t)e->arg0);
+			event_arg_number(a, "bytes", (int64_t)e->arg0);
 		break;
 	}
 }
 
-void perfetto_args_event(const struct event *e, bool is_published, struct perfetto_args *ret)
+void event_args_call(const struct event *e, bool is_published, struct event_args *ret)
 {
 	/* a thread of the runtime is on device 0 until it says otherwise */
 	bool has_device =
@@ -118,31 +124,31 @@ void perfetto_args_event(const struct event *e, bool is_published, struct perfet
 	if (!is_published)
 		add_ours(ret, e);
 	if (e->device > 0 || (e->device == 0 && has_device && !is_published))
-		perfetto_arg_number(ret, "gpu_id", e->device);
+		event_arg_number(ret, "gpu_id", e->device);
 	if (e->ret)
-		perfetto_arg_number(ret, "ret_code", e->ret);
+		event_arg_number(ret, "ret_code", e->ret);
 	if (e->weight > 1)
-		perfetto_arg_number(ret, "stands_for_calls", e->weight);
+		event_arg_number(ret, "stands_for_calls", e->weight);
 }
 
-void perfetto_args_collective(const struct collective_row *row, struct perfetto_args *ret)
+void event_args_collective(const struct collective_row *row, struct event_args *ret)
 {
 	ret->count = 0;
 	ADD_TEXT(ret, "comm", "%016" PRIx64, row->c.comm_hash);
 	if (row->c.seq)
-		perfetto_arg_number(ret, "seq", (int64_t)row->c.seq);
+		event_arg_number(ret, "seq", (int64_t)row->c.seq);
 	if (row->c.rank >= 0)
-		perfetto_arg_number(ret, "rank", row->c.rank);
-	perfetto_arg_number(ret, "bytes", (int64_t)row->c.bytes);
+		event_arg_number(ret, "rank", row->c.rank);
+	event_arg_number(ret, "bytes", (int64_t)row->c.bytes);
 	if (row->c.peer >= 0)
-		perfetto_arg_number(ret, "peer", row->c.peer);
+		event_arg_number(ret, "peer", row->c.peer);
 	if (row->c.root >= 0)
-		perfetto_arg_number(ret, "root", row->c.root);
+		event_arg_number(ret, "root", row->c.root);
 	if (row->c.wait_ns >= 0)
-		perfetto_arg_number(ret, "wait_ns", row->c.wait_ns);
+		event_arg_number(ret, "wait_ns", row->c.wait_ns);
 	add_stream(ret, row->stream);
 	if (row->device >= 0)
-		perfetto_arg_number(ret, "gpu_id", row->device);
+		event_arg_number(ret, "gpu_id", row->device);
 	if (row->ret)
-		perfetto_arg_number(ret, "ret_code", row->ret);
+		event_arg_number(ret, "ret_code", row->ret);
 }

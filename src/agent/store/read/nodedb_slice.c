@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_slice.c - see nodedb_slice.h. What makes sense is decided as nodedb_event.c does. */
+#include "agent/store/read/nodedb_slice.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "agent/store/read/nodedb_snapshot_private.h"
+#include "wire/op_kind.h"
+
+#define SQL_TEXT_MAX (64 << 10)
+#define DURATION_MAX (366LL * 24 * 3600 * (int64_t)NS_PER_S)
+#define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S)
+
+enum column {
+	COL_TIMESTAMP,
+	COL_DURATION,
+	COL_PID,
+	COL_TID,
+	COL_SOURCE,
+	COL_OP,
+	COL_FLAGS,
+	COL_WEIGHT,
+	COL_STREAM,
+	COL_WAIT,
+	COL_PEER_PID,
+	COL_NUMBERS,
+	COL_ROW = COL_NUMBERS,
+	COL_RANK,
+	COL_COMM,
+	COL_PEER_COMM,
+	COL_NODE,
+	COL_STACK, /* for the search */
+	COL_COUNT
+};
+
+static const struct reader_column columns[COL_COUNT] = {
+	[COL_TIMESTAMP] = {"timestamp", NULL},
+	[COL_DURATION] = {"duration", NULL},
+	[COL_PID] = {"pid", NULL},
+	[COL_TID] = {"tid", NULL},
+	[COL_SOURCE] = {"source", NULL},
+	[COL_OP] = {"op", NULL},
+	[COL_FLAGS] = {"flags", "0"},
+	[COL_WEIGHT] = {"weight", "1"},
+	[COL_STREAM] = {"stream", "0"},
+	[COL_WAIT] = {"wait_ns", "0"},
+	[COL_PEER_PID] = {"peer_pid", "0"},
+	[COL_ROW] = {"rowid", "rowid"}, /* no column of the list, but of every table */
+	[COL_RANK] = {"rank", "NULL"},
+	[COL_COMM] = {"comm", "''"},
+	[COL_PEER_COMM] = {"peer_comm", "''"},
+	[COL_NODE] = {"node", "''"},
+	[COL_STACK] = {"stack_hash", "0 AS stack_hash"},
+};
+
+static void take_text(const struct nodedb_slice *s, int column, char out[COMM_LEN])
+{
+	sql_stmt *stmt = (sql_stmt *)s->texts;
+
+	if (!reader_text(stmt, column, out, COMM_LEN))
+		out[0] = 0;
+}
+
+void nodedb_slice_comm(const struct nodedb_slice *s, char out[COMM_LEN])
+{
+	take_text(s, COL_COMM, out);
+}
+
+void nodedb_slice_peer(const struct nodedb_slice *s, char out[COMM_LEN])
+{
+	take_text(s, COL_PEER_COMM, out);
+}
+
+const char *nodedb_slice_node(const struct nodedb_slice *s, size_t *ret_len)
+{
+	sql_stmt *stmt = (sql_stmt *)s->texts;
+
+	if (sql_column_type(stmt, COL_NODE) != SQL_TEXT) {
+		*ret_len = 0;
+		return "";
+	}
+	return sql_column_text(stmt, COL_NODE, ret_len);
+}
+
+static bool in_range(int64_t v, int64_t low, int64_t high)
+{
+	return v >= low && v <= high;
+}
+
+static bool stamped_at_end(const struct nodedb_slice *s)
+{
+	return s->source == SOURCE_IO || s->source == SOURCE_NET ||
+	       (s->source == SOURCE_HOST && s->op == HOST_SCHED_SWITCH);
+}
+
+static bool read_slice(enum schema_kind kind, sql_stmt *stmt, struct nodedb_slice *s)
+{
+	int64_t v[COL_NUMBERS];
+
+	for (int i = 0; i < COL_NUMBERS; i++)
+		if (!sql_column_is_int(stmt, i, &v[i]))
+			return false;
+	if (!in_range(v[COL_TIMESTAMP], 1, TIME_MAX) ||
+		!in_range(v[COL_DURATION], 0, DURATION_MAX) ||
+		!in_range(v[COL_PID], 0, UINT32_MAX) || !in_range(v[COL_TID], 0, UINT32_MAX) ||
+		!in_range(v[COL_SOURCE], 1, WIRE_SOURCE_MAX - 1) ||
+		!in_range(v[COL_OP], 0, WIRE_OP_MAX - 1) ||
+		!in_range(v[COL_FLAGS], 0, UINT16_MAX) || !in_range(v[COL_WEIGHT], 0, UINT32_MAX) ||
+		!in_range(v[COL_PEER_PID], 0, UINT32_MAX))
+		return false;
+	*s = (struct nodedb_slice){.start_ns = v[COL_TIMESTAMP],
+		.dur_ns = (uint64_t)v[COL_DURATION],
+		.row = sql_column_int(stmt, COL_ROW),
+		.pid = (uint32_t)v[COL_PID],
+		.tid = (uint32_t)v[COL_TID],
+		.source = (uint8_t)v[COL_SOURCE],
+		.op = (uint16_t)v[COL_OP],
+		.flags = (uint16_t)v[COL_FLAGS],
+		.weight = (uint32_t)v[COL_WEIGHT],
+		.stream = (uint64_t)v[COL_STREAM],
+		.wait_ns = (uint64_t)v[COL_WAIT],
+		.peer_pid = (uint32_t)v[COL_PEER_PID],
+		.rank = -1,
+		.texts = stmt};
+	if (sql_column_type(stmt, COL_RANK) == SQL_INT &&
+		in_range(sql_column_int(stmt, COL_RANK), 0, INT32_MAX))
+		s->rank = (int32_t)sql_column_int(stmt, COL_RANK);
+	if (kind == SCHEMA_PUBLISHED && stamped_at_end(s))
+		s->start_ns -= v[COL_DURATION];
+	return s->start_ns > 0;
+}
+
+static int write_sql(struct nodedb_snapshot *l, const struct nodedb_slices *w, struct buf *sql,
+	struct errinfo *reterr)
+{
+	bool published = l->reader.kind == SCHEMA_PUBLISHED;
+	struct scope s = w->scope ? *w->scope : (struct scope){0};
+	int r = reader_select(&l->reader, "events", columns, COL_COUNT, sql, reterr);
+
+	if (r < 0)
+		return r;
+	s.source = 0;
+	s.op = 0;
+	s.from_ns = w->from_ns;
+	s.to_ns = w->to_ns && published ? w->to_ns + w->reach_ns : w->to_ns;
+	r = reader_where_of(&l->reader, &s, "events",
+		(struct scope_columns){.time = "timestamp", .pid = "pid"}, sql, reterr);
+	if (w->after_row)
+		buf_printf(sql, " AND rowid > %" PRId64, w->after_row);
+	for (size_t i = 0; i < w->row_count; i++)
+		buf_printf(sql, "%s%" PRId64, i ? "," : " AND rowid IN (", w->rows[i]);
+	if (w->row_count)
+		buf_putc(sql, ')');
+	if (published)
+		buf_puts(sql, " ORDER BY timestamp, duration DESC");
+	else
+		buf_puts(sql, w->from_ns || w->to_ns ? " ORDER BY timestamp" : " ORDER BY rowid");
+	return r;
+}
+
+int nodedb_snapshot_slices(struct nodedb_snapshot *l, const struct nodedb_slices *what,
+	nodedb_slice_fn *fn, void *arg, uint64_t *ret_skipped, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	uint64_t skipped = 0;
+	int r = write_sql(l, what, &sql, reterr);
+
+	if (r == 0)
+		r = reader_prepare(&l->reader, &sql, &stmt, reterr);
+	while (r >= 0 && stmt && (r = sql_step(stmt, reterr)) > 0) {
+		struct nodedb_slice s;
+
+		if (!read_slice(l->reader.kind, stmt, &s)) {
+			skipped++;
+			continue;
+		}
+		if ((what->from_ns && s.start_ns < what->from_ns) ||
+			(what->to_ns && s.start_ns > what->to_ns))
+			continue;
+		r = fn(arg, &s);
+	}
+	if (r >= 0)
+		*ret_skipped = skipped;
+	return MIN(r, 0);
+}
+
+/* ---- buckets ---- */
+
+static const struct reader_column bucket_columns[] = {{"bucket", NULL}, {"pid", NULL},
+	{"source", NULL}, {"op", NULL}, {"count", NULL}, {"sum_dur", NULL}, {"node", "''"}};
+
+static bool read_bucket(sql_stmt *stmt, struct nodedb_bucket *b)
+{
+	int64_t v[6];
+
+	for (int i = 0; i < 6; i++)
+		if (!sql_column_is_int(stmt, i, &v[i]))
+			return false;
+	if (!in_range(v[0], 1, TIME_MAX) || !in_range(v[1], 0, UINT32_MAX) ||
+		!in_range(v[2], 1, WIRE_SOURCE_MAX - 1) || !in_range(v[3], 0, WIRE_OP_MAX - 1) ||
+		v[4] < 0 || v[5] < 0)
+		return false;
+	*b = (struct nodedb_bucket){.start_ns = v[0],
+		.pid = (uint32_t)v[1],
+		.source = (uint8_t)v[2],
+		.op = (uint16_t)v[3],
+		.count = (uint64_t)v[4],
+		.busy_ns = (uint64_t)v[5],
+		.node = ""};
+	if (sql_column_type(stmt, 6) == SQL_TEXT)
+		b->node = sql_column_text(stmt, 6, &b->node_len);
+	return true;
+}
+
+int nodedb_snapshot_buckets(struct nodedb_snapshot *l, int64_t fine_ns, nodedb_bucket_fn *fn,
+	void *arg, int64_t *ret_width_ns, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	struct nodedb_range range = {0};
+	bool ours = nodedb_snapshot_is_ours(l);
+	int64_t width;
+	const char *table;
+	int r = nodedb_snapshot_range(l, &range, reterr);
+
+	width = ours && range.last_ns - range.first_ns <= fine_ns ? (int64_t)NODEDB_BUCKET_FINE
+								  : (int64_t)NODEDB_BUCKET_COARSE;
+	table = scope_bucket_table(width);
+	*ret_width_ns = 0;
+	if (r == 0)
+		r = schema_has_table(l->reader.sql, table, reterr);
+	if (r <= 0)
+		return r;
+	r = reader_select(
+		&l->reader, table, bucket_columns, ARRAY_SIZE(bucket_columns), &sql, reterr);
+	if (r < 0)
+		return r;
+	buf_printf(&sql, " WHERE " OP_KIND_GPU_SQL "%s ORDER BY bucket",
+		ours ? " AND nested = 0" : "");
+	r = reader_prepare(&l->reader, &sql, &stmt, reterr);
+	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
+		struct nodedb_bucket b;
+
+		if (read_bucket(stmt, &b))
+			r = fn(arg, &b);
+	}
+	*ret_width_ns = width;
+	return MIN(r, 0);
+}
+
+/* ---- one row ---- */
+
+int nodedb_snapshot_event(struct nodedb_snapshot *l, int64_t row, struct event *ret,
+	char ret_node[256], struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_(reader_names_done) struct pid_names names = {0};
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	const char *node;
+	size_t len;
+	int r = reader_load_names(&l->reader, &names, reterr);
+
+	if (r == 0)
+		r = reader_event_select(&l->reader, true, &sql, reterr);
+	if (r < 0)
+		return r;
+	buf_printf(&sql, " WHERE rowid = %" PRId64, row);
+	r = reader_prepare(&l->reader, &sql, &stmt, reterr);
+	if (r == 0)
+		r = sql_step(stmt, reterr);
+	if (r <= 0 || !reader_event_row(l->reader.kind, stmt, &names, ret))
+		return MIN(r, 0);
+	node = reader_event_node(stmt, &len);
+	len = MIN(len, (size_t)255);
+	memcpy(ret_node, node, len);
+	ret_node[len] = 0;
+	return 1;
+}
+
+/* ---- search ---- */
+
+#define HASHES_MAX 500
+
+/* " OR stack_hash IN (…)" of the stacks that have the text. */
+static int put_hashes(
+	struct nodedb_snapshot *l, const char *frame, struct buf *sql, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf like = BUF_INIT(4096);
+	int r = frame[0] ? schema_has_table(l->reader.sql, "stack_traces", reterr) : 0;
+	int n = 0;
+
+	if (r > 0)
+		r = reader_has_column(&l->reader, "stack_traces", "frames", reterr);
+	if (r <= 0)
+		return r;
+	buf_putc(&like, '%');
+	for (const char *p = frame; *p; p++)
+		buf_printf(&like, *p == '%' || *p == '_' || *p == '\\' ? "\\%c" : "%c", *p);
+	buf_putc(&like, '%');
+	r = sql_prepare(l->reader.sql,
+		"SELECT hash FROM stack_traces WHERE frames LIKE ?1 ESCAPE '\\' LIMIT ?2", &stmt,
+		reterr);
+	if (r == 0)
+		r = SQL_BIND(stmt, reterr, SQL_S(buf_str(&like)), SQL_I(HASHES_MAX));
+	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0)
+		buf_printf(sql, "%s%" PRId64, n++ ? "," : " OR stack_hash IN (",
+			sql_column_int(stmt, 0));
+	if (n)
+		buf_putc(sql, ')');
+	return MIN(r, 0);
+}
+
+/* Rows are taken from the time index, so that what is looked at has an end. */
+static int write_search(struct nodedb_snapshot *l, const struct nodedb_search *w, struct buf *sql,
+	struct errinfo *reterr)
+{
+	struct scope s = w->scope;
+	int r;
+
+	s.source = 0;
+	s.op = 0;
+	buf_puts(sql, "SELECT * FROM (");
+	r = reader_select(&l->reader, "events", columns, COL_COUNT, sql, reterr);
+	if (r == 0)
+		r = reader_where_of(&l->reader, &s, "events",
+			(struct scope_columns){.time = "timestamp", .pid = "pid"}, sql, reterr);
+	buf_printf(sql, " ORDER BY timestamp DESC LIMIT %zu) WHERE (0", w->looked_at);
+	for (int i = 0; i < WIRE_SOURCE_MAX; i++)
+		if (w->ops[i])
+			buf_printf(sql, " OR (source = %d AND (%" PRId64 " >> op) & 1)", i,
+				(int64_t)w->ops[i]);
+	if (r == 0)
+		r = put_hashes(l, w->frame, sql, reterr);
+	buf_printf(sql, ") LIMIT %zu", w->limit + 1);
+	return r;
+}
+
+int nodedb_snapshot_search(struct nodedb_snapshot *l, const struct nodedb_search *what,
+	nodedb_slice_fn *fn, void *arg, bool *ret_truncated, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	size_t n = 0;
+	int r = write_search(l, what, &sql, reterr);
+
+	*ret_truncated = false;
+	if (r == 0)
+		r = reader_prepare(&l->reader, &sql, &stmt, reterr);
+	while (r >= 0 && stmt && (r = sql_step(stmt, reterr)) > 0) {
+		struct nodedb_slice s;
+
+		if (n == what->limit) {
+			*ret_truncated = true;
+			return 0;
+		}
+		if (!read_slice(l->reader.kind, stmt, &s))
+			continue;
+		n++;
+		r = fn(arg, &s);
+	}
+	return MIN(r, 0);
+}

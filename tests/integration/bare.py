@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bare.py - a bare Debian to try packages in, and the packages themselves, made from the build as it is."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+from rig import BUILD, SOURCE, scratch
+
+ARCH = os.uname().machine
+VERSION = re.search(r"^  version: '(.*)'", (SOURCE / "meson.build").read_text(), re.M)[1]
+DEBIAN = {"aarch64": "arm64", "x86_64": "amd64"}[ARCH]
+
+
+def leave(why):
+    """The whole test is skipped, loudly."""
+    print(why)
+    sys.exit(77)
+
+
+def pack(*args, out="release", **env):
+    """packaging/pack, compressed little: a test looks at what is inside. The finished process."""
+    env = os.environ | {"PACK_LEVEL": "1"} | env
+    return subprocess.run([SOURCE / "packaging/pack", "--build", BUILD, "--out", scratch(out), *map(str, args)],
+                          capture_output=True, text=True, env=env)
+
+
+def packed(*args, out="release", **env):
+    """The folder with what was packed; the test ends where nothing was."""
+    done = pack(*args, out=out, **env)
+    if done.returncode != 0:
+        raise RuntimeError(f"packaging/pack {args}: {done.stdout}{done.stderr}")
+    return pathlib.Path(scratch(out))
+
+
+class Bare:
+    """A root filesystem of its own, unpacked from what tools/rootfs made."""
+
+    def __init__(self, name="bare"):
+        tar = BUILD / "rootfs.tar"
+        if not tar.exists():
+            leave(f"there is no {tar.name} in the build folder: tools/rootfs --build {BUILD.name} makes it, as root")
+        self.root = pathlib.Path(scratch(name))
+        self.root.mkdir()
+        subprocess.run(["tar", "-C", self.root, "-xpf", tar, "--numeric-owner"], check=True)
+
+    def run(self, *argv, timeout=100):
+        """A command in there, with processes and mounts of its own: none outlives it."""
+        inside = "mount -t proc proc proc && exec chroot . /usr/bin/env -i HOME=/root LANG=C.UTF-8 " \
+                 "PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive \"$@\""
+        return subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private",
+                               "sh", "-c", inside, "sh", *map(str, argv)], cwd=self.root, capture_output=True, text=True,
+                              timeout=timeout, stdin=subprocess.DEVNULL)
+
+    def install(self, *files):
+        """dpkg -i of packages that lie outside."""
+        for file in files:
+            (self.root / file.name).write_bytes(file.read_bytes())
+        done = self.run("dpkg", "-i", *(f"/{file.name}" for file in files))
+        for file in files:
+            (self.root / file.name).unlink()
+        return done
+
+    def files(self):
+        """Every path, but for those that programs rewrite: logs, caches, dpkg's own books."""
+        own = ("var/lib/dpkg", "var/cache", "var/log", "proc", "run", "tmp")
+        return {path for found, folders, names in os.walk(self.root) for path in
+                (os.path.relpath(os.path.join(found, name), self.root) for name in folders + names)
+                if not path.startswith(own)}
