@@ -10,6 +10,7 @@ from rig import BUILD, SOURCE
 
 PROGRAMS = ("ingero", "ingero-cluster")
 FENCE = re.compile(r"^(?:<!-- ([\w:,. -]+?) -->\n)?```(\w*)\n(.*?)^```$", re.M | re.S)
+WRAPPERS = ("sudo", "srun", "systemd-run", "taskset")
 WORD = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]*|-[a-zA-Z])\b")
 
 
@@ -44,20 +45,25 @@ def flags_of(program, command):
 
 
 def calls(line):
-    """[(program, words)] of our programs in a shell line; what stands before them (sudo, srun, kubectl exec) and what
-    follows a pipe or && is somebody else's."""
+    """[(program, words)] of our programs where a shell line runs them: first in a command, or behind what runs others."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;()<>")
     lexer.whitespace_split = True
     lexer.commenters = "#"
-    found, at = [], None
+    found, state, before = [], "begin", ""
     for word in lexer:
         if re.fullmatch(r"[|&;()]+", word):
-            at = None
-        elif at is None and os.path.basename(word) in PROGRAMS and not re.search(r"[=:]|\.service$", word):
-            at = []
-            found.append((os.path.basename(word), at))
-        elif at is not None:
-            at.append(word)
+            state = "begin"
+        elif isinstance(state, list):
+            state.append(word)
+        elif before == "--" or state == "begin":
+            if os.path.basename(word) in PROGRAMS:
+                state = []
+                found.append((os.path.basename(word), state))
+            elif word in WRAPPERS or re.match(r"\w+=", word):
+                state = "begin"
+            elif not word.startswith("-") and not before.startswith("-"):  # neither a wrapper's flag nor its value
+                state = "other"
+        before = word
     return found
 
 
