@@ -16,6 +16,10 @@
 #define NVTX_WIDE     64     /* characters of a wide name */
 #define NVTX_WORDS    (NAME_RANGE / 8)
 
+/* A call that another NVTX function hands on comes at once, from little deeper in the stack. */
+#define NVTX_HANDED_NS    20000
+#define NVTX_HANDED_BYTES 1024
+
 /* nvtxEventAttributes_t: the kind of message and the message. */
 #define NVTX_MESSAGE_KIND_AT 32
 #define NVTX_MESSAGE_AT      40
@@ -25,7 +29,13 @@ struct nvtx_open {
 	__u64 name, domain;
 };
 
+struct nvtx_call { /* the last one of the thread */
+	__u64 sp, function, name, domain, at_ns;
+	__u32 hook;
+};
+
 struct nvtx_state {
+	struct nvtx_call last;
 	__u32 depth;              /* of open[] */
 	__u32 skipped;            /* ranges inside that are not kept */
 	__u64 until;              /* see bucket_take() */
@@ -292,6 +302,27 @@ static __always_inline void nvtx_returned(struct pt_regs *ctx, struct nvtx_state
 	__builtin_memset(&st->pending, 0, sizeof(st->pending));
 }
 
+/* PyTorch has NVTX's functions of its own, and with libingero-nvtx.so loaded they call that one's:
+ * both are probed, and the second says nothing new. */
+static __always_inline bool nvtx_is_handed_on(
+	struct pt_regs *ctx, struct nvtx_state *st, __u32 hook, const struct nvtx_open *o)
+{
+	struct nvtx_call was = st->last, is = {.sp = PT_REGS_SP(ctx),
+						 .function = PT_REGS_IP(ctx),
+						 .name = o->name,
+						 .domain = o->domain,
+						 .at_ns = o->start_ns,
+						 .hook = hook};
+
+	st->last = is;
+	if (was.hook != hook || was.name != is.name || was.domain != is.domain ||
+		was.function == is.function || is.at_ns - was.at_ns > NVTX_HANDED_NS ||
+		is.sp > was.sp || was.sp - is.sp > NVTX_HANDED_BYTES)
+		return false;
+	st->last.hook = 0; /* a third call is one of its own */
+	return true;
+}
+
 static __noinline int nvtx_hit(struct pt_regs *ctx, __u64 cookie)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -312,6 +343,8 @@ static __noinline int nvtx_hit(struct pt_regs *ctx, __u64 cookie)
 	if (cookie >> 24 & 0xff)
 		o.domain = nvtx_domain(PT_REGS_PARM1(ctx));
 	if (hook == HOOK_NVTX_POP) {
+		if (nvtx_is_handed_on(ctx, st, hook, &o))
+			return 0;
 		nvtx_pop(task, st, o.domain, o.start_ns);
 		return 0;
 	}
@@ -320,6 +353,9 @@ static __noinline int nvtx_hit(struct pt_regs *ctx, __u64 cookie)
 		return 0;
 	}
 	o.name = nvtx_name(st, form, nvtx_argument(ctx, cookie >> 16 & 0xff));
+	if ((hook == HOOK_NVTX_PUSH || hook == HOOK_NVTX_MARK) &&
+		nvtx_is_handed_on(ctx, st, hook, &o))
+		return 0;
 	if (hook == HOOK_NVTX_PUSH)
 		nvtx_push(st, &o);
 	else if (hook == HOOK_NVTX_MARK && nvtx_admit(st, o.start_ns))

@@ -6,6 +6,7 @@ import {query} from "./client.js";
 import {cellText, names, titleOf} from "./readable.js";
 import * as f from "./format.js";
 
+const AGAIN_MS = 3000, PASSING = new Set([0, 408, 503]);
 const ROWS = 16, CELL = 120, LEFT_OUT = new Set(["id", "node", "arg1"]);
 const found = new Map(); // SQL to {rows} or {error}
 let turn = Promise.resolve();
@@ -15,6 +16,8 @@ async function fetchRows(sql, done) {
 		found.set(sql, {data: await query({sql, limit: ROWS + 1}), names: await names()});
 	} catch (e) {
 		found.set(sql, {error: e.message});
+		if (PASSING.has(e.status)) // a server that has too much to do
+			setTimeout(() => { found.delete(sql); done(); }, AGAIN_MS);
 	}
 	done();
 }
