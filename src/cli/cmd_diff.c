@@ -42,8 +42,8 @@ static const struct option_row diff_options[] = {
 	RANK_OPTION(struct diff_settings, rank),
 	{"op", 0, OPTION_STRING, OPTION(op), "NAME",
 		"only this operation: cudaMemcpyAsync, or driver:cuMemAlloc", 0, 0, false},
-	{"node", 0, OPTION_STRING, OPTION(node), "NAME", "only this node of merged recordings", 0, 0,
-		false},
+	{"node", 0, OPTION_STRING, OPTION(node), "NAME", "only this node of merged recordings", 0,
+		0, false},
 	{"limit", 0, OPTION_INT, OPTION(limit), "N",
 		"number of operations (default: 10; 50 with --json)", 1, DIFF_LIMIT_MAX, false},
 	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print one JSON object", 0, 0, false},
@@ -63,8 +63,7 @@ static bool has_time(const struct time_request *t)
 	return !time_request_is_empty(t);
 }
 
-static int check_files(
-	const struct diff_settings *s, int argc, char **argv, struct errinfo *reterr)
+static int check_files(const struct diff_settings *s, int argc, char **argv, struct errinfo *reterr)
 {
 	struct stat a, b;
 	bool same;
@@ -93,9 +92,8 @@ static int make_request(const struct diff_settings *s, bool second, struct answe
 	struct errinfo *reterr)
 {
 	const struct option_pids *pids = second && s->pids2.count ? &s->pids2 : &s->pids;
-	struct nodedb_filter f = {.scope = {.pids = pids->pid,
-					  .pid_count = pids->count,
-					  .node = s->node}};
+	struct nodedb_filter f = {
+		.scope = {.pids = pids->pid, .pid_count = pids->count, .node = s->node}};
 	const struct wire_op_row *op = NULL;
 	int r = op_option_find(s->op, &op, reterr);
 
@@ -180,10 +178,9 @@ const struct command cmd_diff = {
 	.name = "diff",
 	.synopsis = "diff A [B] [flags]",
 	.summary = "Compare two recordings, or two times of one: steps, operations, stacks, GPUs",
-	.details =
-		"Differences within noise are called so.\n"
-		"  ingero diff before.db after.db\n"
-		"  ingero diff run.db --from 13:40 --to 13:45 --from2 13:50 --to2 13:55",
+	.details = "Differences within noise are called so.\n"
+		   "  ingero diff before.db after.db\n"
+		   "  ingero diff run.db --from 13:40 --to 13:45 --from2 13:50 --to2 13:55",
 	.options = diff_options,
 	.settings_size = sizeof(struct diff_settings),
 	.defaults = &(const struct diff_settings){.rank = -1},

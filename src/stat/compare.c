@@ -7,8 +7,8 @@
 
 #include "base/macros.h"
 
-#define NORMAL_99  2.5758
-#define CLIP_MIN   8
+#define NORMAL_99 2.5758
+#define CLIP_MIN  8
 
 /* Student's t at 99 % by Cornish and Fisher's series: right to 4 % with two degrees of freedom, to 0.1 % from
  * five on. */

@@ -41,7 +41,8 @@ static void test_welch(void **state)
 	b.mean = 13.5;
 	assert_int_equal(compare_sets(&a, &b, 0).verdict, COMPARE_NOISE);
 	b.mean = 14;
-	assert_int_equal(compare_sets(&a, &b, 4.5).verdict, COMPARE_NOISE); /* too small to matter */
+	assert_int_equal(
+		compare_sets(&a, &b, 4.5).verdict, COMPARE_NOISE); /* too small to matter */
 	b.count = 2;
 	assert_int_equal(compare_sets(&a, &b, 0).verdict, COMPARE_UNKNOWN);
 	a = b = (struct compare_set){100, 7, 0};

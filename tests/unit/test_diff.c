@@ -30,13 +30,12 @@ static void add_op(struct diff_side *s, int buckets, double count, double ns)
 	for (int i = 0; i < buckets; i++) {
 		double mean = ns * (1 + 0.01 * (i % 3 - 1));
 
-		assert_int_equal(
-			diff_samples_add(s, &(struct diff_calls){.source = SOURCE_CUDA,
-						    .op = LAUNCH,
-						    .bucket = i * WIDTH,
-						    .calls = count,
-						    .ns = count * mean,
-						    .squares = count * mean * mean}),
+		assert_int_equal(diff_samples_add(s, &(struct diff_calls){.source = SOURCE_CUDA,
+							     .op = LAUNCH,
+							     .bucket = i * WIDTH,
+							     .calls = count,
+							     .ns = count * mean,
+							     .squares = count * mean * mean}),
 			0);
 	}
 	assert_int_equal(diff_samples_finish(s, WIDTH, &span), 0);

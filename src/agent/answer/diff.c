@@ -11,11 +11,11 @@
 #include "base/text.h"
 #include "wire/op_kind.h"
 
-#define CALLS_MIN   30          /* without buckets: calls on either side, */
-#define CALLS_SHARE 0.25        /* and what is more than noise then: calls of one moment are alike */
-#define LOST_NS_S   NS_PER_MS   /* a second: less is not worth a word on top */
-#define NAMED       3           /* in the sentence */
-#define NAMED_SHARE 0.1         /* of the difference */
+#define CALLS_MIN   30        /* without buckets: calls on either side, */
+#define CALLS_SHARE 0.25      /* and what is more than noise then: calls of one moment are alike */
+#define LOST_NS_S   NS_PER_MS /* a second: less is not worth a word on top */
+#define NAMED       3         /* in the sentence */
+#define NAMED_SHARE 0.1       /* of the difference */
 
 /* ---- operations ---- */
 
@@ -45,8 +45,8 @@ static void judge(struct diff_op *o, const struct diff_samples *a, const struct 
 	double most = MAX(o->calls_s[0], o->calls_s[1]);
 
 	if (MIN(a->dur_count, b->dur_count) >= COMPARE_MIN)
-		o->dur = compare_values(a->dur, a->dur_count, b->dur, b->dur_count,
-			DIFF_SHARE * mean[0])
+		o->dur = compare_values(
+			a->dur, a->dur_count, b->dur, b->dur_count, DIFF_SHARE * mean[0])
 				 .verdict;
 	else if (a->calls.count >= CALLS_MIN && b->calls.count >= CALLS_MIN)
 		o->dur = compare_sets(&a->calls, &b->calls, CALLS_SHARE * mean[0]).verdict;
@@ -167,8 +167,7 @@ static int compare_gpus(const struct diff_side sides[2], struct diff_answer *ret
 			.title = rows[k].title,
 			.unit = rows[k].unit,
 			.mean = {x.mean / rows[k].divisor, y.mean / rows[k].divisor},
-			.verdict = compare_values(
-				one, x.count, two, y.count, DIFF_SHARE * x.mean)
+			.verdict = compare_values(one, x.count, two, y.count, DIFF_SHARE * x.mean)
 					   .verdict};
 	}
 	return 0;
@@ -199,7 +198,11 @@ static const char *format_ms(char out[TEXT_MAX], double ns)
 {
 	double ms = ns / (double)NS_PER_MS;
 
-	snprintf(out, TEXT_MAX, fabs(ms) >= 99.95 ? "%.0f" : fabs(ms) >= 0.995 ? "%.1f" : "%.2g", ms);
+	snprintf(out, TEXT_MAX,
+		fabs(ms) >= 99.95   ? "%.0f"
+		: fabs(ms) >= 0.995 ? "%.1f"
+				    : "%.2g",
+		ms);
 	return out;
 }
 
@@ -262,8 +265,8 @@ static void put_op(struct buf *b, const struct diff_op *o)
 	if (!is_change(o->dur)) {
 		buf_printf(b, "B calls %s %.*f times a second instead of %.*f (%s%s ms a second)",
 			wire_op_name(o->source, o->op, name), o->calls_s[1] < 10, o->calls_s[1],
-			o->calls_s[0] < 10, o->calls_s[0],
-			o->lost_ns_s > 0 ? "+" : "", format_ms(ms, o->lost_ns_s));
+			o->calls_s[0]<10, o->calls_s[0], o->lost_ns_s> 0 ? "+" : "",
+			format_ms(ms, o->lost_ns_s));
 		return;
 	}
 	buf_printf(b, "a call of %s takes %s in B instead of %s on average",
@@ -320,7 +323,7 @@ void diff_summarize(struct diff_answer *a)
 		put_lengths(&b, j);
 		put_lines(&b, j);
 	} else if (j && (a->different || fabs(j->step.ns[1] - j->step.ns[0]) >=
-						  DIFF_SHARE * j->step.ns[0])) {
+						 DIFF_SHARE * j->step.ns[0])) {
 		put_same_steps(&b, j);
 	}
 	if (!steps && a->different)

@@ -150,8 +150,8 @@ static int add_aggregate(void *arg, const struct aggregate *a)
 		.ns = (double)k->sum};
 
 	for (unsigned i = 0; i < BUCKET_COUNT; i++) {
-		double low = (double)bucket_low(i), middle = i + 1 < BUCKET_COUNT
-			? (low + (double)bucket_low(i + 1)) / 2 : low;
+		double low = (double)bucket_low(i),
+		       middle = i + 1 < BUCKET_COUNT ? (low + (double)bucket_low(i + 1)) / 2 : low;
 
 		c.squares += (double)k->hist[i] * middle * middle;
 	}
@@ -168,14 +168,14 @@ static int load_rows(const struct question *q, struct diff_side *s, struct errin
 		const struct event *e = &c.events[i];
 		double ns = (double)e->dur_ns, weight = (double)MAX(e->weight, 1u);
 
-		r = diff_samples_add(s,
-			&(struct diff_calls){.source = e->source,
-				.op = e->op,
-				.nested = e->flags & WIRE_NESTED,
-				.bucket = e->start.ns / ROW_BUCKET_NS * ROW_BUCKET_NS,
-				.calls = weight,
-				.ns = ns * weight,
-				.squares = ns * ns * weight});
+		r = diff_samples_add(
+			s, &(struct diff_calls){.source = e->source,
+				   .op = e->op,
+				   .nested = e->flags & WIRE_NESTED,
+				   .bucket = e->start.ns / ROW_BUCKET_NS * ROW_BUCKET_NS,
+				   .calls = weight,
+				   .ns = ns * weight,
+				   .squares = ns * ns * weight});
 	}
 	return r;
 }
@@ -369,8 +369,8 @@ static int load_facts(const struct question *q, struct diff_side *s, struct erri
 	if (!s->facts)
 		return r < 0 ? r : -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const char *text = t.row_count ? table_text(&t, 0, table_column(&t, rows[i].column))
-					       : "";
+		const char *text =
+			t.row_count ? table_text(&t, 0, table_column(&t, rows[i].column)) : "";
 
 		s->facts[s->fact_count].name = rows[i].name;
 		snprintf(s->facts[s->fact_count++].of[0], DIFF_FACT_MAX, "%s", text);

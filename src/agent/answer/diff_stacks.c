@@ -26,7 +26,8 @@ static const struct diff_stack_row *find(const struct diff_side *s, uint64_t key
 	return &s->stacks[at];
 }
 
-static const struct diff_stack_row *find_moved(const struct diff_side *s, uint64_t loose, bool *used)
+static const struct diff_stack_row *find_moved(
+	const struct diff_side *s, uint64_t loose, bool *used)
 {
 	for (size_t i = 0; i < s->stack_count; i++)
 		if (!used[i] && s->stacks[i].loose == loose) {

@@ -150,7 +150,8 @@ static void compare_job(
 /* How well they match: a rank is a rank anywhere, a process id only in its own recording. */
 enum { MATCH_RANK, MATCH_PROCESS, MATCH_NAME, MATCH_ALONE, MATCHES };
 
-static bool is_match(const struct diff_account *a, const struct diff_account *b, int how, bool alone)
+static bool is_match(
+	const struct diff_account *a, const struct diff_account *b, int how, bool alone)
 {
 	bool ranked = a->rank >= 0 && b->rank >= 0;
 	bool named = !strcmp(a->account->comm, b->account->comm);

@@ -161,8 +161,8 @@ static void put_ops(struct buf *b, const struct diff_answer *a, size_t limit, bo
 	char n[TEXT_PLURAL_MAX];
 
 	put_title(b, "Operations", color);
-	buf_printf(b, "  %-24s %8s %8s %8s %8s %8s %8s %9s\n", "", "calls/s", "calls/s", "p50", "p50",
-		"p99", "p99", "ms/s");
+	buf_printf(b, "  %-24s %8s %8s %8s %8s %8s %8s %9s\n", "", "calls/s", "calls/s", "p50",
+		"p50", "p99", "p99", "ms/s");
 	buf_printf(b, "  %-24s %8s %8s %8s %8s %8s %8s %9s\n", "", "A", "B", "A", "B", "A", "B",
 		"B - A");
 	for (size_t i = 0; i < MIN(a->op_count, limit); i++)
@@ -202,8 +202,9 @@ static void put_gauges(struct buf *b, const struct diff_answer *a, bool color)
 		const struct diff_gauge *g = &a->gauges[i];
 
 		buf_printf(b, "  GPU %-3lld %-12s %9.4g %9.4g %-*s %s\n", (long long)g->gpu,
-			g->title, g->mean[0], g->mean[1], 3 + (int)strlen(g->unit) -
-				text_clip(g->unit, 3) + (strchr(g->unit, '\xc2') ? 1 : 0),
+			g->title, g->mean[0], g->mean[1],
+			3 + (int)strlen(g->unit) - text_clip(g->unit, 3) +
+				(strchr(g->unit, '\xc2') ? 1 : 0),
 			g->unit, line_verdict(g->verdict));
 	}
 }
