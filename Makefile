@@ -101,8 +101,8 @@ KIT  ?= build-kit
 gpu-kit: ## Make build-kit/: what tries the agent on a machine with a GPU (ARCH=x86_64 for another one)
 	$(call deps,build)
 	$(call configure,build-$(ARCH),$(if $(filter-out $(shell uname -m),$(ARCH)),--cross-file tools/cross/$(ARCH).ini))
-	@$(NINJA) -C build-$(ARCH) ingero bench/published_agent
-	@mkdir -p $(KIT) && cp build-$(ARCH)/ingero build-$(ARCH)/bench/published_agent tests/gpu/*.py $(KIT)/
+	@$(NINJA) -C build-$(ARCH) ingero libingero-nvtx.so bench/published_agent
+	@mkdir -p $(KIT) && cp build-$(ARCH)/ingero build-$(ARCH)/libingero-nvtx.so build-$(ARCH)/bench/published_agent tests/gpu/*.py $(KIT)/
 	@$(if $(filter-out $(shell uname -m),$(ARCH)),$(ARCH)-linux-gnu-)strip $(KIT)/ingero $(KIT)/published_agent
 	@echo "$(KIT)/ is ready: on the machine with the GPU, sudo python3 $(KIT)/check_gpu.py"
 

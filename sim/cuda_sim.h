@@ -206,6 +206,13 @@ int sim_tally_write(void);
 extern _Thread_local int sim_nested;
 int sim_driver_tally_write(void);
 
+/* What compilers call for each kernel when a program is loaded; it does nothing here. */
+void __cudaRegisterFunction(void **module, const char *host, char *device, const char *name,
+	int limit, void *tid, void *bid, void *block, void *grid, int *size);
+
+/* cuModuleGetFunction - a kernel of 0 ns under any name; @module is not looked at. */
+CUresult cuModuleGetFunction(CUfunction *function, void *module, const char *name);
+
 /* Runtime. */
 cudaError_t cudaMalloc(void **devPtr, size_t size);
 cudaError_t cudaFree(void *devPtr);

@@ -88,6 +88,20 @@ CUresult driver_launch(CUfunction f, dim3 grid, dim3 block, CUstream handle)
 	return SIM_SUCCESS;
 }
 
+SIM_EXPORT CUresult cuModuleGetFunction(CUfunction *function, void *module, const char *name)
+{
+	struct sim_kernel *k;
+
+	if (!function || !name)
+		return SIM_INVALID_VALUE;
+	k = malloc(sizeof(*k));
+	if (!k)
+		return SIM_OUT_OF_MEMORY;
+	*k = (struct sim_kernel){SIM_KERNEL_MAGIC, 0};
+	*function = (CUfunction)(void *)k;
+	return SIM_SUCCESS;
+}
+
 SIM_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gridDimX, unsigned gridDimY,
 	unsigned gridDimZ, unsigned blockDimX, unsigned blockDimY, unsigned blockDimZ,
 	unsigned sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)

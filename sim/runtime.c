@@ -227,6 +227,11 @@ SIM_EXPORT cudaError_t cudaFreeHost(void *ptr)
 	RUNTIME_END(DRIVER(cuMemFreeHost(ptr)), 0);
 }
 
+SIM_EXPORT void __cudaRegisterFunction(void **module, const char *host, char *device,
+	const char *name, int limit, void *tid, void *bid, void *block, void *grid, int *size)
+{
+}
+
 SIM_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
 	size_t sharedMem, cudaStream_t stream)
 {

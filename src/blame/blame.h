@@ -63,6 +63,10 @@ struct blame {
 	struct blame_suspect suspects[BLAME_SUSPECTS_MAX]; /* costliest first */
 	size_t suspect_count;
 	uint64_t left_out; /* suspects beyond the ceiling */
+	/* One that was far later in the last steps than anybody usually is, once or now again: it is the
+	 * one that all wait for now, whatever becomes of it. Not part of @suspects, @kind or @lost_ns. */
+	bool has_sudden;
+	struct blame_suspect sudden;
 	uint32_t *cleared; /* workers that were often last, but waited for others: innocent */
 	size_t cleared_count;
 	int32_t *stage_of, *replica_of;     /* by worker; -1: not known */

@@ -6,6 +6,7 @@
  *   blame_roles.c  which workers do the same work
  *   blame_path.c   own time of each worker in each step, and what of it lies on the critical path
  *   blame_weigh.c  what of that is more than the peers need
+ *   blame_sudden.c who is far too late right now
  *   blame_name.c   who is named for it
  * Private to this folder. Invariants:
  * - items of worker w are items[first[w] .. first[w + 1]), by enter_ns; likewise pauses[], which do
@@ -94,9 +95,10 @@ struct job {
 	struct job_visit *visits;
 	size_t visit_count;
 	uint64_t gap_ns;
-	float *excess;          /* like own: more than the peers' median; negative: less */
-	bool *late;             /* like own: far more than chance */
-	struct job_cost *costs; /* by worker */
+	float *excess; /* like own: more than the peers' median; negative: less */
+	bool *late;    /* like own: far more than chance */
+	float *sigma;  /* by group: ordinary distance from the median of the peers, robust */
+	struct job_cost *costs;              /* by worker */
 	double *stage_cost_ns, *stage_ratio; /* by stage; its own time to that of the others */
 	double uneven_ns; /* on the path, more than the peers in the same step, by whomever */
 	double spread_step, spread_lasting;
@@ -123,6 +125,9 @@ int blame_group_cuts(struct job *j);
 int blame_path(struct job *j);
 int blame_weigh(struct job *j);
 int blame_name(struct job *j, struct blame *b);
+/* blame_sudden - 1 if somebody was late in the last steps by what nobody else ever is (who, and when), 0 or
+ * -ENOMEM. */
+int blame_sudden(const struct job *j, uint32_t *ret_worker, size_t *ret_step);
 
 /* blame_worker_of - of rank @rank of communicator @comm (an index); JOB_NONE: not seen. */
 uint32_t blame_worker_of(const struct job *j, uint32_t comm, int32_t rank);

@@ -2,7 +2,7 @@
 /* blame_name.c - who is named for what the job loses, and who is cleared.
  *
  * A worker is named if it costs NAMED_SHARE of the job's time and that is not chance: its own time
- * exceeds its peers' by four standard errors, or it is late in more steps than its peers are. One that
+ * exceeds its peers' by five standard errors, or it is late in more steps than its peers are. One that
  * is late at regular distances, or again and again while its peers never are, is named for less. Those
  * that are about as slow as the costliest are named with it and share its cost: had it been the only
  * one, the others would have kept the job waiting just as long.
@@ -21,7 +21,7 @@
 
 #define NAMED_SHARE   0.02
 #define REGULAR_SHARE 0.003
-#define NOISE_FACTOR  4
+#define NOISE_FACTOR  5    /* many workers are looked at, again and again */
 #define EXCESS_MIN    0.02 /* of the peers' own time */
 #define LATE_MIN      2
 #define LATE_OFTEN    4 /* while peers hardly ever are */
@@ -90,12 +90,25 @@ static bool is_late_alone(const struct naming *n, uint32_t worker, uint32_t leas
 	       (c->late >= LATE_FACTOR * others + LATE_MIN || c->late_ns >= LATE_DEARER * cost);
 }
 
+/* How many standard errors of @steps steps are as rare as NOISE_FACTOR of very many: the error itself is
+ * known from these steps only (Student's t, by Wallace's approximation). */
+static double errors_needed(uint32_t steps)
+{
+	double free = steps - 1.0, z = NOISE_FACTOR;
+
+	if (steps < 3)
+		return INFINITY;
+	return sqrt(
+		free * expm1(z * z * (free - 5.0 / 6) /
+			       ((free - 2.0 / 3 + 0.1 / free) * (free - 2.0 / 3 + 0.1 / free))));
+}
+
 static bool is_slower(const struct naming *n, uint32_t worker)
 {
 	const struct job_cost *c = &n->j->costs[worker];
 	double ratio = c->peer_ns > 0 ? c->own_ns / c->peer_ns - 1 : 0;
 
-	return ratio >= EXCESS_MIN && ratio >= NOISE_FACTOR * c->noise;
+	return ratio >= EXCESS_MIN && ratio >= errors_needed(c->seen) * c->noise;
 }
 
 static void name_workers(struct naming *n)
@@ -266,6 +279,46 @@ static int describe(
 	return r;
 }
 
+/* Few steps, workers that are missing, calls without a partner and time that no call explains make
+ * all figures less sure. */
+static double sureness(const struct job *j)
+{
+	double seen = 0, told = 0,
+	       sure = (double)j->step_count / ((double)j->step_count + STEPS_HALF);
+	double all = (double)MAX(j->item_count, (size_t)1);
+
+	for (size_t i = 0; i < j->comm_count; i++) {
+		seen += j->comms[i].members;
+		told += MAX(j->comms[i].nranks, j->comms[i].members);
+	}
+	sure *= told > 0 ? seen / told : 1;
+	sure *= 1 - MIN((double)j->unmatched / all, 1.0) / 2;
+	if (j->gap_ns > GAP_STEPS * j->step_ns)
+		sure *= 1 - MIN((double)j->gap_ns / (double)(j->end_ns - j->begin_ns), 0.5);
+	return sure;
+}
+
+static int describe_sudden(const struct naming *n, struct blame *b)
+{
+	const struct job *j = n->j;
+	struct blame_suspect s;
+	uint32_t worker;
+	size_t step;
+	int r = blame_sudden(j, &worker, &step);
+
+	if (r <= 0)
+		return r;
+	r = describe(n, worker, (double)j->excess[worker * j->step_count + step], &s);
+	if (r < 0)
+		return r;
+	s.lag_ns = (uint64_t)j->excess[worker * j->step_count + step];
+	s.since_ns = j->cuts[step];
+	s.confidence = sureness(j);
+	b->sudden = s;
+	b->has_sudden = true;
+	return 0;
+}
+
 static void keep_costliest(struct blame *b, const struct blame_suspect *s)
 {
 	size_t at = b->suspect_count;
@@ -381,25 +434,6 @@ static int list_cleared(const struct naming *n, struct blame *b)
 	return 0;
 }
 
-/* Few steps, workers that are missing, calls without a partner and time that no call explains make
- * all figures less sure. */
-static double sureness(const struct job *j)
-{
-	double seen = 0, told = 0,
-	       sure = (double)j->step_count / ((double)j->step_count + STEPS_HALF);
-	double all = (double)MAX(j->item_count, (size_t)1);
-
-	for (size_t i = 0; i < j->comm_count; i++) {
-		seen += j->comms[i].members;
-		told += MAX(j->comms[i].nranks, j->comms[i].members);
-	}
-	sure *= told > 0 ? seen / told : 1;
-	sure *= 1 - MIN((double)j->unmatched / all, 1.0) / 2;
-	if (j->gap_ns > GAP_STEPS * j->step_ns)
-		sure *= 1 - MIN((double)j->gap_ns / (double)(j->end_ns - j->begin_ns), 0.5);
-	return sure;
-}
-
 static void weigh_confidence(const struct job *j, struct blame *b)
 {
 	double sure = sureness(j);
@@ -443,5 +477,7 @@ int blame_name(struct job *j, struct blame *b)
 		b->lost_ns += b->suspects[i].lost_ns;
 	b->lost_ns = MIN(b->lost_ns, (uint64_t)n.span_ns);
 	weigh_confidence(j, b);
+	if (r == 0 && b->kind != BLAME_UNEVEN)
+		r = describe_sudden(&n, b);
 	return r < 0 ? r : list_cleared(&n, b);
 }

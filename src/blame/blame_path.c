@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOMENTS 8192
+
 static int pauses_by_start(const void *a, const void *b)
 {
 	const struct job_pause *x = a, *y = b;
@@ -225,31 +227,45 @@ static void walk(struct job *j, size_t *cursor)
 	}
 }
 
-static int by_time(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+struct moment { /* a piece of the job's time: the first and last that anybody did in it */
+	int64_t first_ns, last_ns;
+};
 
-	return (x > y) - (x < y);
+static void note_moment(const struct job *j, struct moment *moments, double a_ns, int64_t at_ns)
+{
+	struct moment *m = &moments[(size_t)((double)(at_ns - j->begin_ns) * a_ns)];
+
+	m->first_ns = MIN(m->first_ns, at_ns);
+	m->last_ns = MAX(m->last_ns, at_ns);
 }
 
-/* The longest time in which nobody enters or leaves a call: something that is not recorded. */
+/* The longest time in which nobody enters or leaves a call: something that is not recorded. What is shorter
+ * than a MOMENTS-th of the whole is none. */
 static int find_gap(struct job *j)
 {
-	size_t most = 1 << 17, every = j->worker_count / 8 + 1, n = 0;
-	_cleanup_free_ int64_t *times = calloc(most, sizeof(*times));
+	size_t every = j->worker_count / 8 + 1;
+	_cleanup_free_ struct moment *moments = calloc(MOMENTS + 1, sizeof(*moments));
+	double a_ns = MOMENTS / ((double)(j->end_ns - j->begin_ns) + 1);
+	int64_t last = j->begin_ns;
 
-	if (!times)
+	if (!moments)
 		return -ENOMEM;
+	for (size_t i = 0; i <= MOMENTS; i++)
+		moments[i] = (struct moment){INT64_MAX, INT64_MIN};
 	/* A few workers tell: a barrier holds all of them. */
 	for (size_t w = 0; w < j->worker_count; w += every) {
-		for (size_t i = j->first[w]; i < j->first[w + 1] && n + 2 <= most; i++) {
-			times[n++] = j->items[i].enter_ns;
-			times[n++] = j->items[i].leave_ns;
+		for (size_t i = j->first[w]; i < j->first[w + 1]; i++) {
+			note_moment(j, moments, a_ns, j->items[i].enter_ns);
+			note_moment(j, moments, a_ns, j->items[i].leave_ns);
 		}
 	}
-	qsort(times, n, sizeof(*times), by_time);
-	for (size_t i = 1; i < n; i++)
-		j->gap_ns = MAX(j->gap_ns, (uint64_t)(times[i] - times[i - 1]));
+	for (size_t i = 0; i <= MOMENTS; i++) {
+		if (moments[i].first_ns == INT64_MAX)
+			continue;
+		if (moments[i].first_ns > last)
+			j->gap_ns = MAX(j->gap_ns, (uint64_t)(moments[i].first_ns - last));
+		last = moments[i].last_ns;
+	}
 	return 0;
 }
 

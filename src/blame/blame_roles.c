@@ -17,8 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUNS_A_STEP   2.5 /* of a communicator that is used at the end of steps; with overlap two */
-#define COMMON_SHARE  0.7 /* of the workers that must have a communicator of a size */
+#define RUNS_A_STEP 2.5 /* of a communicator that is used at the end of steps; with overlap two */
+#define RUNS_LEAST  0.5 /* likewise: what comes less often tells too little */
+#define RUNS_FACTOR                                                                                \
+	1.4 /* a communicator with so many more runs than another is used within steps */
+#define COMMON_SHARE  0.7  /* of the workers that must have a communicator of a size */
 #define BYTES_SHARE   0.01 /* of a worker's bytes */
 #define NEIGHBOURS    8    /* remembered of a worker; who has more is no stage */
 #define CHAINED_SHARE 0.5  /* of the workers that send, that must be in chains */
@@ -84,19 +87,34 @@ static void count_runs(const struct job *j, uint32_t worker, struct runs *runs)
 	}
 }
 
+/* The most runs of a communicator that is used at the end of steps. That of a stage's tensors comes to two
+ * runs a step, if there are two micro-batches: the one with the fewest decides. */
+static double runs_at_end(const struct job *j, uint32_t worker, const struct runs *runs)
+{
+	double steps = (double)(j->step_count + 1), least = RUNS_A_STEP * steps;
+
+	for (size_t i = j->first[worker]; i < j->first[worker + 1]; i++) {
+		double n = runs[j->items[i].comm].count;
+
+		if (!blame_is_pair(j->items[i].op) && n >= RUNS_LEAST * steps)
+			least = MIN(least, n * RUNS_FACTOR);
+	}
+	return least;
+}
+
 /* Links of @worker, with the votes of what follows the collectives at the end of a step. */
 static void find_links(const struct job *j, uint32_t worker, struct place *p, struct runs *runs)
 {
 	bool begins = true;
+	double most;
 
 	count_runs(j, worker, runs);
+	most = runs_at_end(j, worker, runs);
 	for (size_t i = j->first[worker]; i < j->first[worker + 1]; i++) {
 		struct link *l;
 
 		if (!blame_is_pair(j->items[i].op)) {
-			if (runs[j->items[i].comm].count <=
-				RUNS_A_STEP * (double)(j->step_count + 1))
-				begins = true;
+			begins |= (double)runs[j->items[i].comm].count <= most;
 			continue;
 		}
 		if (j->items[i].match == JOB_NONE)

@@ -9,6 +9,10 @@
  * most frequent is taken. A kind weighs as the logarithm of its calls, so that those of each layer do
  * not outvote the one that comes once in a step.
  *
+ * A job that has just begun has made the calls of its layers often and those of its steps once or twice:
+ * as long as kinds have come less than LEAST times that may come again within YOUNG_NS, it is not known
+ * what a step is, and no step is told.
+ *
  * The stages of a pipeline begin their steps at different times: each has its own cuts, so that what
  * delays a worker once lies in one step. */
 #include "blame/blame_job.h"
@@ -27,10 +31,13 @@
 #define ABOUT_AS_GOOD 0.92
 #define SAME_SHARE    0.7 /* of the steps that must have the same number of a kind */
 #define COUNTED_MAX   64  /* of a kind in a step; more are as many */
+#define YOUNG_NS      INT64_C(10000000000)
 
 struct kind {
 	uint64_t key;
 	size_t count;
+	size_t first; /* item of the worker */
+	int64_t first_ns, last_ns;
 	bool pair;
 };
 
@@ -69,9 +76,12 @@ static size_t find_kinds(
 		if (k == KINDS_MAX)
 			continue;
 		if (k == ret->count)
-			ret->list[ret->count++] =
-				(struct kind){key, 0, blame_is_pair(j->items[i].op)};
+			ret->list[ret->count++] = (struct kind){.key = key,
+				.first = i - first,
+				.first_ns = j->items[i].enter_ns,
+				.pair = blame_is_pair(j->items[i].op)};
 		ret->list[k].count++;
+		ret->list[k].last_ns = j->items[i].enter_ns;
 		ret->of[i - first] = (uint16_t)k;
 	}
 	for (size_t k = 0; k < ret->count; k++)
@@ -147,6 +157,32 @@ static size_t best_kind(const struct kinds *s, size_t n)
 	return chosen;
 }
 
+/* Whether @x, which has hardly come yet, may come as often as steps do: what came a few times in a row and
+ * never again does not. */
+static bool may_be_step(const struct job *j, const struct kind *x)
+{
+	int64_t apart = j->end_ns - j->begin_ns;
+
+	if (x->count > 1)
+		apart = (x->last_ns - x->first_ns) / (int64_t)(x->count - 1);
+	return apart < YOUNG_NS && x->first_ns - j->begin_ns <= 2 * apart &&
+	       j->end_ns - x->last_ns <= 2 * apart;
+}
+
+/* Whether a kind that has hardly come yet may be the one that steps begin with, and not @chosen. What came
+ * before @chosen's first call belongs to the start of the job. */
+static bool is_too_young(const struct job *j, const struct kinds *s, size_t chosen)
+{
+	for (size_t k = 0; k < s->count; k++) {
+		const struct kind *x = &s->list[k];
+
+		if (x->count < LEAST && !x->pair && x->first > s->list[chosen].first &&
+			may_be_step(j, x))
+			return true;
+	}
+	return false;
+}
+
 /* The worker with the most matched calls, of @group or of all (JOB_NONE). */
 static size_t busiest_worker(const struct job *j, uint32_t group)
 {
@@ -185,7 +221,7 @@ static int find_cuts(const struct job *j, size_t worker, int64_t **ret_cuts, siz
 	if (find_kinds(j, first, end, true, s) * 2 > s->count)
 		find_kinds(j, first, end, false, s);
 	kind = best_kind(s, end - first);
-	if (kind == KINDS_MAX)
+	if (kind == KINDS_MAX || is_too_young(j, s, kind))
 		return 0;
 	cuts = calloc(s->list[kind].count + 1, sizeof(*cuts));
 	if (!cuts)

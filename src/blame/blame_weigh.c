@@ -119,7 +119,7 @@ static double find_excess(struct job *j, const uint32_t *workers, size_t n, stru
 }
 
 /* late[] of a group: what is far from its ordinary distances. */
-static int find_late(struct job *j, const uint32_t *workers, size_t n)
+static int find_late(struct job *j, uint32_t group, const uint32_t *workers, size_t n)
 {
 	size_t cells = n * j->step_count, every = cells / SAMPLES_MAX + 1, count = 0;
 	_cleanup_free_ float *sample = calloc(cells / every + 2, sizeof(*sample));
@@ -130,8 +130,8 @@ static int find_late(struct job *j, const uint32_t *workers, size_t n)
 	for (size_t i = 0; i < cells; i += every)
 		sample[count++] = fabsf(
 			j->excess[workers[i / j->step_count] * j->step_count + i % j->step_count]);
-	least = MAX(LATE_SIGMAS * MAD_TO_SIGMA * (double)blame_median(sample, count),
-		LATE_SHARE * (double)j->step_ns);
+	j->sigma[group] = (float)MAD_TO_SIGMA * blame_median(sample, count);
+	least = MAX(LATE_SIGMAS * (double)j->sigma[group], LATE_SHARE * (double)j->step_ns);
 	for (size_t i = 0; n > 1 && i < n; i++)
 		for (size_t s = 0; s < j->step_count; s++)
 			j->late[workers[i] * j->step_count + s] =
@@ -227,7 +227,7 @@ static int weigh_groups(struct job *j)
 		size_t n = c.first[g + 1] - c.first[g];
 
 		step += (double)n * find_excess(j, workers, n, &m);
-		r = find_late(j, workers, n);
+		r = find_late(j, g, workers, n);
 		if (r < 0)
 			break;
 		for (size_t i = 0; i < n; i++)
@@ -291,7 +291,8 @@ int blame_weigh(struct job *j)
 	j->excess = calloc(cells, sizeof(*j->excess));
 	j->late = calloc(cells, sizeof(*j->late));
 	j->costs = calloc(j->worker_count + 1, sizeof(*j->costs));
-	if (!j->excess || !j->late || !j->costs)
+	j->sigma = calloc((size_t)j->group_count + 1, sizeof(*j->sigma));
+	if (!j->excess || !j->late || !j->costs || !j->sigma)
 		return -ENOMEM;
 	r = weigh_groups(j);
 	return r < 0 ? r : weigh_stages(j);

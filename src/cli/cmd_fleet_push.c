@@ -26,7 +26,7 @@
 struct fleet_push_settings {
 	const char *endpoint, *threshold_url, *cluster, *node;
 	uint64_t push_interval_ns, timeout_ns, window_ns;
-	bool insecure, stub, once, first_use;
+	bool insecure, stub, once, remediate, first_use;
 	struct option_strings fingerprints;
 	const char *ca, *cert, *key, *token_file, *token;
 	const char *db, *baseline, *provider;
@@ -84,6 +84,9 @@ static const struct option_row fleet_push_options[] = {
 		0, 0, false},
 	{"provider", 0, OPTION_STRING, OPTION(provider), "NAME",
 		"cloud provider to report; auto: ask the metadata services of AWS, GCP and Azure",
+		0, 0, false},
+	{"remediate", 0, OPTION_FLAG, OPTION(remediate), NULL,
+		"tell local programs when this node is a straggler, over the socket remediate.sock",
 		0, 0, false},
 	{"stub", 0, OPTION_FLAG, OPTION(stub), NULL,
 		"push made-up readings with a score of 0.94, to try a fleet", 0, 0, false},
@@ -221,6 +224,7 @@ static int resolve(struct fleet_push_settings *s, struct plan *p, struct errinfo
 	ps->baseline = *s->baseline ? s->baseline : NULL;
 	ps->stub = s->stub;
 	ps->once = s->once;
+	ps->remediate = s->remediate;
 	r = pusher_check(ps, reterr);
 	if (r == 0)
 		r = resolve_token(s, p, reterr);

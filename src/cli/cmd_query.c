@@ -18,13 +18,15 @@
 #include "agent/answer/query.h"
 #include "cli/range.h"
 #include "agent/answer/encode/sql_output.h"
+#include "agent/answer/kernels.h"
 #include "sql/sql_worker.h"
 
-#define LIST_ROWS   10000 /* events printed one by one, unless --limit says otherwise */
-#define SQL_ROWS    1000
-#define SQL_MAX     SQL_WORKER_ROWS_MAX
-#define SQL_TIMEOUT (10 * NS_PER_S)
-#define OUTPUT_MAX  (1u << 30)
+#define TABLE_KERNELS 10
+#define LIST_ROWS     10000 /* events printed one by one, unless --limit says otherwise */
+#define SQL_ROWS      1000
+#define SQL_MAX       SQL_WORKER_ROWS_MAX
+#define SQL_TIMEOUT   (10 * NS_PER_S)
+#define OUTPUT_MAX    (1u << 30)
 
 struct query_settings {
 	const char *db, *op, *node;
@@ -134,6 +136,7 @@ static int print_lists(const struct query_settings *s, const char *path, struct 
 
 	f->last = s->limit > 0 ? (size_t)s->limit : s->limit == 0 ? LIST_ROWS : 0;
 	f->labels = s->annotations;
+	f->names = true;
 	f->stacks = s->json ? NODEDB_STACKS_USED : NODEDB_STACKS_NONE;
 	r = range_resolve(path, &s->range, f, &live, reterr);
 	if (r == 0 && node_count < 2)
@@ -150,6 +153,7 @@ static int print_table(const struct question *q, void *arg, struct errinfo *rete
 {
 	const struct query_settings *s = arg;
 	_cleanup_(ops_answer_done) struct ops_answer a = {0};
+	_cleanup_(sql_table_done) struct sql_table kernels = {0};
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
 	struct query_head head = {.since_ns = s->range.since_ns,
 		.pids = s->pids.pid,
@@ -171,7 +175,12 @@ static int print_table(const struct question *q, void *arg, struct errinfo *rete
 	head.calls = a.all_calls;
 	head.skipped_rows = a.damaged_rows;
 	head.older_events = a.older_rows;
+	r = answer_kernels(q, TABLE_KERNELS, &kernels, reterr);
+	if (r < 0)
+		return r;
 	query_table(&b, &head, &a, &host);
+	if (!q->scope.source)
+		kernels_text(&b, &kernels);
 	r = print(&b, reterr);
 	range_print(r == 0 ? range_note(q) : 0);
 	return r;

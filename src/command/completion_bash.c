@@ -72,7 +72,7 @@ static void put_command(
 	buf_printf(b, "\t'%s -'*) ", name);
 	completion_text(b, p, "_" ID "_words \"$cur\" '");
 	put_flags(b, options);
-	put_flags(b, option_builtin);
+	put_flags(b, option_builtins());
 	buf_printf(b, "' ;;\n\t'%s '*) ", name);
 	put_answer(b, p, kind, &words);
 	buf_puts(b, " ;;\n");
@@ -91,7 +91,7 @@ void completion_bash(struct buf *b, const struct program *p)
 	for (const struct command *const *c = p->commands; *c; c++)
 		buf_printf(b, " %s", (*c)->name);
 	buf_puts(b, " --version");
-	put_flags(b, option_builtin);
+	put_flags(b, option_builtins());
 	buf_puts(b, "' ;;\n");
 	for (const struct command *const *c = p->commands; *c; c++)
 		put_command(b, p, (*c)->name, (*c)->options);

@@ -99,7 +99,7 @@ void completion_fish(struct buf *b, const struct program *p)
 	put_name(b, p, "help", "show the list of commands, or the help of one");
 	put_complete(b, p, "\"\"");
 	buf_puts(b, " -l version -d 'show the version'\n");
-	for (const struct option_row *o = option_builtin; o->name; o++)
+	for (const struct option_row *o = option_builtins(); o->name; o++)
 		put_option(b, p, NULL, o);
 	for (const struct command *const *c = p->commands; *c; c++) {
 		for (const struct option_row *o = (*c)->options; o && o->name; o++)

@@ -82,7 +82,7 @@ static void put_command(
 
 	buf_printf(b, "\t'%s -'*)\n\t\tflags=(\n", name);
 	put_flags(b, options);
-	put_flags(b, option_builtin);
+	put_flags(b, option_builtins());
 	buf_puts(b, "\t\t)\n\t\t_describe -o flag flags\n\t\t;;\n");
 	if (kind == COMPLETION_NOTHING)
 		return;
@@ -101,7 +101,7 @@ void completion_zsh(struct buf *b, const struct program *p)
 	buf_puts(b, "\t*' --config')\n\t\t_files\n\t\treturn\n\t\t;;\n\tesac\n");
 	buf_puts(b, "\tcase \"$command $cur\" in\n\t' -'*)\n\t\tflags=(\n"
 		    "\t\t\t'--version:show the version'\n");
-	put_flags(b, option_builtin);
+	put_flags(b, option_builtins());
 	buf_puts(b, "\t\t)\n\t\t_describe -o flag flags\n\t\t;;\n\t' '*)\n\t\tflags=(\n");
 	for (const struct command *const *c = p->commands; *c; c++) {
 		buf_printf(b, "\t\t\t'%s:", (*c)->name);

@@ -171,7 +171,7 @@ void manual_page(struct buf *b, const struct program *p, const struct command *c
 		put_details(b, c->details);
 	buf_puts(b, ".SH OPTIONS\n");
 	put_options(b, c->options);
-	put_options(b, option_builtin);
+	put_options(b, option_builtins());
 	buf_puts(b,
 		".PP\nTimes are written 30s, 500ms, 1h30m; sizes 500m, 10g. A flag that is on by"
 		" default is turned off with \\-\\-flag=false.\n"
@@ -204,7 +204,7 @@ void manual_index(struct buf *b, const struct program *p)
 		put_text(b, (*c)->summary);
 	}
 	buf_puts(b, ".SH OPTIONS\nThese can be given before the command or among its flags.\n");
-	put_options(b, option_builtin);
+	put_options(b, option_builtins());
 	put_codes(b);
 	buf_puts(b, ".SH ENVIRONMENT\n");
 	for (const struct program_variable *v = p->variables; v->name; v++) {

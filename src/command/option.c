@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "command/config_file.h"
+#include "command/program.h"
 #include "command/suggest.h"
 
 #define PID_LIMIT 4194304 /* the kernel's PID_MAX_LIMIT on 64-bit machines */
@@ -209,7 +210,8 @@ static int parse_long(const struct command *c, int argc, char **argv, int *i, vo
 		log_set_level(LOG_LEVEL_DEBUG);
 		return 0;
 	}
-	if (!o && len == strlen("config") && strncmp(name, "config", len) == 0)
+	if (!o && !program_running()->no_config && len == strlen("config") &&
+		strncmp(name, "config", len) == 0)
 		return parse_config(value, argc, argv, i, reterr);
 	if (!o)
 		return unknown_flag(c, name, len, reterr);
@@ -316,8 +318,8 @@ static void format_names(const struct option_row *o, char *out, size_t size)
 		o->value_name ? o->value_name : "");
 }
 
-const struct option_row option_builtin[] = {
-	{.name = "config",
+static const struct option_row builtins[] = {
+	{.name = "config", /* the first: see option_builtins() */
 		.value_name = "PATH",
 		.help = "configuration file (default: $INGERO_CONFIG, else the first ingero.yaml found)"},
 	{.name = "debug", .help = "log progress to stderr"},
@@ -325,9 +327,14 @@ const struct option_row option_builtin[] = {
 	{0},
 };
 
+const struct option_row *option_builtins(void)
+{
+	return program_running()->no_config ? builtins + 1 : builtins;
+}
+
 void option_print_help(const char *program, const struct command *c)
 {
-	const struct option_row *const tables[] = {c->options, option_builtin};
+	const struct option_row *const tables[] = {c->options, option_builtins()};
 	size_t width = 0;
 	char names[96];
 

@@ -60,7 +60,8 @@ struct command {
 int option_parse(const struct command *c, int argc, char **argv, void *settings, int *ret_first,
 	struct errinfo *reterr);
 
-extern const struct option_row option_builtin[]; /* that every command knows */
+/* option_builtins - those that every command of the running program knows. */
+const struct option_row *option_builtins(void);
 
 /* option_print_help - of @c of the program that is called @program. */
 void option_print_help(const char *program, const struct command *c);

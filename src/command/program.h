@@ -25,6 +25,7 @@ struct program {
 	const struct command *const *commands;    /* NULL-terminated, in the order of `help` */
 	const struct program_values *values;      /* ends with neither words nor put nor files */
 	const struct program_variable *variables; /* ends with NULL */
+	bool no_config;    /* it reads no ingero.yaml: there is no --config */
 	const char *files; /* FILES of the manual page, as roff; NULL: none */
 };
 

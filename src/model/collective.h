@@ -14,6 +14,8 @@ struct collective {
 	int32_t rank, nranks;
 	int32_t datatype, reduce_op, root, peer;
 	int64_t wait_ns; /* in the synchronisation that followed on its stream; a host-side bound */
+	int64_t span_ns; /* from the call to the end of a synchronisation that waited for it alone:
+			  * more than it took; 0: not known */
 };
 
 /* collective_is_one - a collective or point-to-point call, as opposed to the life of communicators.

@@ -17,7 +17,11 @@
 	X(CUDA, "libcuda")                                                                         \
 	X(NCCL, "libnccl")                                                                         \
 	X(TORCH_CUDA, "libtorch_cuda")                                                             \
-	X(TORCH_CPU, "libtorch_cpu")
+	X(TORCH_CPU, "libtorch_cpu")                                                               \
+	X(TORCH_PYTHON, "libtorch_python")                                                         \
+	X(NVTX, "libnvToolsExt")                                                                   \
+	X(NVTX_INTEROP, "libnvtx3interop")                                                         \
+	X(NVTX_INJECTED, "libingero-nvtx")
 
 enum target_library_kind {
 #define X(NAME, stem) TARGET_##NAME,
@@ -32,7 +36,13 @@ enum target_library_kind {
  * looked at in such processes only. */
 static inline bool target_kind_is_cuda(enum target_library_kind kind)
 {
-	return kind != TARGET_TORCH_CPU && kind != TARGET_PYTHON;
+	return kind <= TARGET_TORCH_CUDA || kind == TARGET_EXECUTABLE;
+}
+
+/* target_kind_has_nvtx - may a file of @kind hold functions of NVTX? */
+static inline bool target_kind_has_nvtx(enum target_library_kind kind)
+{
+	return kind >= TARGET_TORCH_PYTHON && kind <= TARGET_NVTX_INJECTED;
 }
 
 struct target_library {

@@ -70,6 +70,13 @@ struct push_health {
 	double signals[PUSH_SIGNAL_COUNT]; /* -1: not known */
 };
 
+struct push_straggler { /* a node's own verdict on itself */
+	char event[PUSH_EVENT_MAX];
+	char mode[PUSH_WORD_MAX], dominant[PUSH_WORD_MAX];
+	double threshold, score;
+	bool resolved;
+};
+
 /* A communication of one process: as model/collective.h has it, with a common clock. */
 struct push_call {
 	uint64_t comm; /* comm_hash: the same on all ranks; 0 is never sent */

@@ -17,13 +17,6 @@ struct push_counters { /* since the agent's start, of one control group */
 	uint64_t launches, stall_ns, copied_bytes[5]; /* h2h, h2d, d2h, d2d, unknown */
 };
 
-struct push_straggler { /* a node's own verdict on itself */
-	char event[PUSH_EVENT_MAX];
-	char mode[PUSH_WORD_MAX], dominant[PUSH_WORD_MAX];
-	double threshold, score;
-	bool resolved;
-};
-
 struct push_metrics { /* one request */
 	const struct push_health *health;
 	const char *detection_mode;

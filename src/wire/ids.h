@@ -19,7 +19,8 @@
 	X(6, TCP, "tcp", "TCP", "TCP retransmits")                                                 \
 	X(7, NET, "net", "NET", "socket sends and receives")                                       \
 	X(8, GRAPH, "cuda_graph", "CUDA_GRAPH", "CUDA graph life cycle")                           \
-	X(9, NCCL, "nccl", "NCCL", "NCCL communicators and collectives")
+	X(9, NCCL, "nccl", "NCCL", "NCCL communicators and collectives")                           \
+	X(10, NVTX, "nvtx", "NVTX", "ranges and marks that a program names itself")
 #define WIRE_SOURCE_MAX 16 /* array size for tables indexed by source id */
 #define WIRE_OP_MAX     64 /* likewise by op id */
 
@@ -164,6 +165,12 @@
 	X(21, COMM_ABORT, "ncclCommAbort", "communicator aborted")                                 \
 	X(22, COMM_FINALIZE, "ncclCommFinalize", "communicator flushed before its end")
 
+/* arg1 is the hash of the name, whose text is in table names. */
+#define WIRE_OPS_NVTX(X)                                                                           \
+	X(1, RANGE, "nvtxRange", "range of a thread; arg0 level from 0, arg1 name")                \
+	X(2, SPAN, "nvtxSpan", "range from a start to an end on any thread; arg1 name")            \
+	X(3, MARK, "nvtxMark", "moment; arg1 name")
+
 /* Why something that was hit did not become a row. X(NAME, name, description). Kernel reasons come
  * first; the order is free (only names are stored). */
 #define WIRE_LOSSES(X)                                                                             \
@@ -175,6 +182,7 @@
 	X(COMM_FULL, "comm_full", "the table of communicators was full")                           \
 	X(INFLIGHT_FULL, "inflight_full", "the table of requests under way was full")              \
 	X(TARGET_FULL, "target_full", "the table of traced processes was full")                    \
+	X(RATE_LIMITED, "rate_limited", "more came in a second than are kept")                     \
 	X(GOVERNOR, "governor", "the probe was taken away to keep the budget, inside the call")    \
 	X(BAD_RECORD, "bad_record", "the agent could not read the record")                         \
 	X(QUEUE_FULL, "queue_full", "the queue to the store was full")                             \
@@ -220,6 +228,12 @@ enum wire_op_graph {
 enum wire_op_nccl {
 #define X(id, NAME, ...) NCCL_##NAME = id,
 	WIRE_OPS_NCCL(X)
+#undef X
+};
+
+enum wire_op_nvtx {
+#define X(id, NAME, ...) NVTX_##NAME = id,
+	WIRE_OPS_NVTX(X)
 #undef X
 };
 

@@ -37,7 +37,10 @@ const struct wire_op_row wire_ops[] = {
 #define X(id, NAME, name, description) {SOURCE_NCCL, id, name, description},
 								WIRE_OPS_NCCL(X)
 #undef X
-									{0, 0, NULL, NULL},
+#define X(id, NAME, name, description) {SOURCE_NVTX, id, name, description},
+									WIRE_OPS_NVTX(X)
+#undef X
+										{0, 0, NULL, NULL},
 };
 
 const struct wire_loss_row wire_losses[LOSS_COUNT + 1] = {

@@ -26,17 +26,20 @@ export async function withBrowser(act) {
 	process.exitCode = failed ? 1 : 0;
 }
 
-// open - a page with @options of a browser context, and .complaints, .foreign, .violations, .asked of it.
+// open - a page with @options of a browser context, and .complaints, .foreign, .violations, .asked, .pending (no answer yet) of it.
 export async function open(browser, options = {}) {
 	const context = await browser.newContext({viewport: {width: 1280, height: 800}, ignoreHTTPSErrors: true, reducedMotion: "reduce",
 		timezoneId: "UTC", locale: "en-US", ...options});
 	const page = await context.newPage(), own = new URL(url).origin;
-	const log = {complaints: [], foreign: [], violations: [], asked: []};
+	const log = {complaints: [], foreign: [], violations: [], asked: [], pending: new Set()};
 	// A reply with an error status is noted by the browser itself; tests that provoke one look at `asked`.
 	page.on("console", (m) => ["error", "warning"].includes(m.type()) && !/Failed to load resource/.test(m.text()) && log.complaints.push(m.text()));
 	page.on("pageerror", (e) => log.complaints.push(e.stack || e.message));
 	page.on("dialog", (d) => { log.complaints.push("dialog: " + d.message()); d.dismiss(); });
+	for (const kind of ["requestfinished", "requestfailed"])
+		page.on(kind, (r) => log.pending.delete(r));
 	page.on("request", (r) => {
+		log.pending.add(r);
 		log.asked.push({url: r.url(), headers: r.headers()});
 		if (!r.url().startsWith(own + "/") && !r.url().startsWith("data:"))
 			log.foreign.push(r.url());

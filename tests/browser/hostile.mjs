@@ -6,7 +6,7 @@ import {check, equal, load, open, panel, quiet, url, withBrowser} from "./browse
 const names = JSON.parse(readFileSync(process.env.PAGE_NAMES, "utf8"));
 
 const shape = (page) => page.evaluate(() => ({ran: window.ran, scripts: document.scripts.length, odd: [...document.querySelectorAll("iframe, object, embed, style, base, meta[http-equiv], form, img, link, video, svg script, foreignObject, a")]
-	.filter((e) => !["token", "sql-form"].includes(e.id) && !e.closest("nav, .brand, head") && !e.matches(".skip")).map((e) => e.outerHTML.slice(0, 200)),
+	.filter((e) => !["token", "sql-form", "choices"].includes(e.id) && !e.closest("#tl-help") && !e.closest("nav, .brand, head") && !e.matches(".skip")).map((e) => e.outerHTML.slice(0, 200)),
 acts: [...document.querySelectorAll("*")].filter((e) => [...e.attributes].some((a) => a.name.startsWith("on") || (a.name === "href" && !/^(#|\/)/.test(a.value)))).map((e) => e.outerHTML.slice(0, 200))}));
 
 await withBrowser(async (browser) => {
@@ -20,6 +20,18 @@ await withBrowser(async (browser) => {
 	const page = await open(browser);
 	await page.addInitScript(() => { window.ran = 0; });
 	await load(page);
+	await page.evaluate(() => document.getElementById("timeline").scrollIntoView());
+	await page.waitForSelector("#tl-area:not([hidden]):not([aria-busy]) .tl-label");
+	await page.click("[data-act=tl-table]");
+	await page.evaluate(() => document.querySelectorAll(".tl-label.fold[aria-expanded=false]").forEach((b) => b.click()));
+	const area = await page.locator("#tl-area").boundingBox();
+	for (let y = area.y + 30; y < area.y + area.height && y < 780; y += 12)
+		await page.mouse.move(area.x + 500, y);
+	await page.evaluate(() => document.querySelector("#tl-table [data-act=tl-open]").click());
+	await page.waitForSelector(".tl-event");
+	await page.fill("#tl-find", names[2]);
+	const tracks = await page.locator(".tl-label").evaluateAll((l) => l.map((e) => e.textContent));
+	check("hostile: names are on the time line, as text", tracks.some((t) => t.includes("<img src=x one")), tracks);
 	for (const id of ["incidents", "steps", "operations", "gpu", "host", "ranks", "graphs", "flame", "agent"])
 		await panel(page, id);
 	for (const card of await page.locator("details.incident").all())

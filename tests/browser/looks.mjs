@@ -101,6 +101,7 @@ async function keyboard(page) {
 async function refresh(page) {
 	await panel(page, "operations");
 	await page.locator("details.incident > summary").nth(1).click();
+	await page.waitForSelector("[aria-label='Rows that show it']");
 	await page.evaluate(() => {
 		const row = document.querySelector("#operations tbody th bdi").firstChild;
 		getSelection().setBaseAndExtent(row, 0, row, 4);
@@ -110,7 +111,6 @@ async function refresh(page) {
 	});
 	const asked = page.asked.length;
 	await page.evaluate(() => document.getElementById("refresh").click());
-	await page.waitForFunction(() => true, null, {timeout: 2000});
 	await page.waitForTimeout(800);
 	check("refresh: asks anew", page.asked.length > asked + 3, page.asked.length - asked);
 	equal("refresh: selection, place, focus, opened incident are kept", await page.evaluate(() => [String(getSelection()).length, window.kept[0].isConnected,

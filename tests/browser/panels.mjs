@@ -41,10 +41,15 @@ async function incidents(page, said) {
 		check(`incident ${i.problem}: timeline`, i.timeline.every((s) => t.includes(plain(s.detail)) && (!s.duration_ns || t.includes(took(s.duration_ns)))), [t, i.timeline]);
 		check(`incident ${i.problem}: causes and culprits`, i.causes.slice(0, 2).every((c) => t.includes(took(c.ns)) && (!c.culprit || t.includes(`${c.culprit} (${c.culprit_pid})`))), [t, i.causes]);
 		check(`incident ${i.problem}: the line in the program, or that none is known`, w && w.py_file ? t.includes(`${w.py_file}:${w.py_line}`) : w ? t.includes(w.symbol) : t.includes("No call stack was recorded"), [t, w]);
-		check(`incident ${i.problem}: its evidence as SQL`, t.includes(plain(i.evidence_sql)), t);
+		check(`incident ${i.problem}: its evidence as SQL`, plain(await cards.nth(n).textContent()).includes(plain(i.evidence_sql)), t);
+		await page.waitForFunction((k) => document.querySelectorAll("details.incident")[k].querySelector("[aria-label='Rows that show it']"), n);
+		const rows = cards.nth(n).getByRole("region", {name: "Rows that show it"}), cells = await rows.locator("td").allInnerTexts(), titles = (await rows.locator("th").allInnerTexts()).map(plain);
+		check(`incident ${i.problem}: evidence has names, times and units, no raw ids`, cells.length > 3 && cells.every((c) => !/^-?\d{7,}$/.test(c) && !/^(source|op) \d+$/.test(c)) &&
+			titles.every((x, k) => !["Operation", "Source"].includes(x) || cells.filter((_, m) => m % titles.length === k).every((c) => /^[a-zA-Z_]/.test(c))) &&
+			(!titles.includes("When") || /^(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3} UTC$/.test(cells[titles.indexOf("When")])), [titles, cells.slice(0, 16)]);
 	}
 	const chains = await api(page, "chains?since=all&limit=200");
-	check("incidents: verdicts that were stored", !chains.chains.length || (await text(page.locator("#incidents details.more > summary"))).startsWith(`${chains.chains.length} incident`), chains.chains.length);
+	check("incidents: verdicts that were stored", !chains.chains.length || (await text(page.locator("#incidents > .body > details.more > summary"))).startsWith(`${chains.chains.length} incident`), chains.chains.length);
 	await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
 	await cards.first().locator(".fixes button").first().click();
 	equal("incident: the fix is copied", await page.evaluate(() => navigator.clipboard.readText()), said.incidents[0].fixes[0]);
@@ -208,6 +213,7 @@ async function sql(page) {
 	await page.waitForSelector("#sql-result .alarm");
 	check("sql: a write is refused, and why is said", /only read|read/.test(await page.innerText("#sql-result .alarm")), await page.innerText("#sql-result"));
 	equal("sql: and nothing was written", (await api(page, "overview")).event_count, o.event_count);
+	await page.locator("details.incident").first().getByText("SQL of these rows").click();
 	await page.locator("details.incident").first().locator("button[data-act=sql]").click();
 	await page.waitForSelector("#sql-result table, #sql-result .alarm");
 	check("sql: the evidence of an incident, by its button", await page.locator("#sql-result tbody tr").count() > 0, await page.innerText("#sql-result"));
@@ -229,9 +235,10 @@ async function windows(page) {
 	const asked = page.asked.slice(before).map((a) => a.url);
 	check("time: all panels are asked about the time chosen", asked.some((u) => u.includes("/incidents?")) && asked.filter((u) => /incidents|ops|gpus/.test(u)).every((u) => u.includes("since=1m")), asked);
 	let quietSince = page.asked.length;
-	for (let tries = 0; tries < 20; tries++, quietSince = page.asked.length) {
-		await page.waitForTimeout(1000); // answers to the click may still be on their way
-		if (page.asked.length === quietSince)
+	for (let tries = 0; tries < 20; tries++) {
+		quietSince = page.asked.length;
+		await page.waitForTimeout(2600); // answers to the click may still be on their way, and what a busy server put off is asked again
+		if (page.asked.length === quietSince && !page.pending.size)
 			break;
 	}
 	await page.waitForTimeout(2600);

@@ -89,7 +89,7 @@ class Agent:
         except subprocess.TimeoutExpired:
             self.p.kill()
             self.p.wait()
-        said = re.findall(r"^.*verhead.*$", self.out.read_text(errors="replace"), re.M)
+        said = re.findall(r"^ *Overhead: .*$", self.out.read_text(errors="replace"), re.M)
         for path in self.db.parent.glob(self.db.name + "*"):
             path.unlink()
         return said[-1].strip() if said else ""

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """page.py - what the tests of pages share: a script of tests/browser in a real browser, and its checks as TAP."""
+import fcntl
 import json
+import lzma
 import os
+import pathlib
+import re
 import shutil
+import sqlite3
 import subprocess
 import sys
-from rig import BUILD, SOURCE, check
+import time
+from rig import BUILD, INGERO, SOURCE, check, scratch, start
 
 PEERS = BUILD / "peers"
 NODE = PEERS / "node"
@@ -27,6 +33,55 @@ def browser_run(script, url, env=None, **more):
     settings = {"url": url, "peers": str(PEERS), "chromium": CHROMIUM, "shots": "", "token": "", **more}
     return subprocess.run([NODE, SOURCE / "tests" / "browser" / script], text=True, capture_output=True, timeout=200,
                           env=dict(os.environ, PAGE_TEST=json.dumps(settings), **(env or {})))
+
+
+def recording(name):
+    """A copy of the tests' recording, under this name."""
+    db = scratch(name)
+    c = sqlite3.connect(db)
+    c.executescript(lzma.open(SOURCE / "tests" / "browser" / "recording.sql.xz", "rt").read())
+    c.commit()
+    c.close()
+    return db
+
+
+class Dashboard:
+    """`ingero dashboard` on a port of its own choice; with @home on the recording that is there, or will be."""
+
+    def __init__(self, db, *args, token=None, home=None):
+        self.out = db + ".said"
+        env = dict(os.environ, HOME=home or os.path.dirname(scratch("x")))
+        env.pop("INGERO_TOKEN", None)
+        if token:
+            env["INGERO_TOKEN"] = token
+        self.process = start([INGERO, "dashboard", *([] if home else ["--db", db]), "--addr", "127.0.0.1:0", *args], env=env,
+                             stdout=open(self.out, "w"), stderr=subprocess.STDOUT)
+        end = time.monotonic() + 20
+        while not (found := re.search(r"https?://[^\s/]+:\d+", self.said())):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("the dashboard did not start: " + self.said())
+            time.sleep(0.02)
+        self.url = found[0]
+
+    def said(self):
+        return pathlib.Path(self.out).read_text(errors="replace")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(10)
+
+
+def browse(script, db, *args, lock=False, **more):
+    """Runs @script on a dashboard of @db; returns its lines and what it complained about."""
+    with open(db + ".lock", "w") as held:
+        if lock:  # what a tracer holds: the recording counts as live
+            fcntl.flock(held, fcntl.LOCK_EX)
+            held.write(f"{os.getpid()}\n")
+            held.flush()
+        dashboard = Dashboard(db, *args, token=more.get("token"))
+        r = browser_run(script, dashboard.url, env={"PAGE_NAMES": scratch("names.json")}, **more)
+        dashboard.stop()
+    return script, r
 
 
 def judge(script, r):

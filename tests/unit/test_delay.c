@@ -32,10 +32,8 @@ static struct step_account item_account(void)
 	a.ordinary_by[OWNER_SELF][ACCOUNT_CPU] = 290 * US;
 	a.slow_by[OWNER_SELF][ACCOUNT_CPU] = 590 * US;
 	a.entry_count = 2;
-	a.entries[0] = (struct account_entry){.owner = OWNER_SELF,
-		.line = ACCOUNT_GPU,
-		.stack_hash = 7,
-		.slow_ns = 7750 * US};
+	a.entries[0] = (struct account_entry){
+		.owner = OWNER_SELF, .line = ACCOUNT_GPU, .stack_hash = 7, .slow_ns = 7750 * US};
 	a.entries[1] = (struct account_entry){.owner = OWNER_SELF,
 		.line = ACCOUNT_HOST,
 		.stack_hash = 8,

@@ -243,9 +243,48 @@ static void whatever_the_rows_hold(void **state)
 	}
 }
 
+/* Rank 0 launches beside its collectives and has no CPU for a third of the time, taken by rank 1. */
+static void take_cpu(struct job *j, int64_t until_us)
+{
+	for (int64_t at = 0; at < until_us; at += 10000) {
+		struct event *stay;
+
+		scene_add(&j->s, SOURCE_CUDA, CUDA_LAUNCH, PID(0), PID(0), at + 5000, 10);
+		stay = scene_add(
+			&j->s, SOURCE_HOST, HOST_SCHED_SWITCH, PID(0), PID(0), at + 6000, 3300);
+		stay->wait_ns = stay->dur_ns;
+		stay->flags |= WIRE_PREEMPTED;
+		stay->peer_pid = PID(1);
+		memcpy(stay->peer_comm, stay->comm, COMM_LEN);
+	}
+}
+
+/* Ranks that take each other's CPUs while they wait for one that never comes lose nothing by it. The same
+ * without the hang is loud. */
+static void a_hang_quietens_contention_of_ranks(void **state)
+{
+	for (int hangs = 0; hangs < 2; hangs++) {
+		const struct incident *inc;
+		struct recording rec;
+		JOB;
+
+		job_stall(&j, 20, hangs ? 2 : -1);
+		take_cpu(&j, 8200000);
+		scene_aggregate(&j.s);
+		scene_sample(&j.s, 210000 + 8000000, 10);
+		rec = job_recording(&j);
+		ANSWER a = answer_to(&rec);
+		assert_true(!!answer_of(&a, PROBLEM_NCCL_HANG) == (hangs == 1));
+		inc = answer_of(&a, PROBLEM_CPU_CONTENTION);
+		assert_non_null(inc);
+		assert_int_equal(inc->severity, hangs ? SEVERITY_LOW : SEVERITY_HIGH);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_hang_quietens_contention_of_ranks),
 		cmocka_unit_test(a_rank_that_never_came),
 		cmocka_unit_test(the_end_of_its_process_is_told),
 		cmocka_unit_test(too_short_to_be_one),

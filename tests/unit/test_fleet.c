@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
 #include <math.h>
 #include <string.h>
@@ -23,6 +24,8 @@ struct scene {
 	struct play *play;
 	struct fleet_notice first; /* that was told */
 	int64_t first_ns;
+	struct fleet_episode shown; /* the first, perhaps provisional */
+	int64_t shown_ns;
 	size_t began, ended, changed;
 };
 
@@ -70,11 +73,18 @@ static void scene_begin(struct scene *s)
 static void scene_run(struct scene *s)
 {
 	struct fleet_notice n;
+	size_t cursor;
 	int r = 1;
 
 	while (r > 0) {
 		r = play_until(s->play, s->fleet, play_now(s->play) + PLAY_TICK_NS);
 		assert_true(r >= 0);
+		cursor = 0;
+		if (!s->shown_ns && fleet_episode_next(s->fleet, "c1", &cursor, &s->shown)) {
+			s->shown_ns = play_now(s->play);
+			print_message("# %.2f s: shown: %s\n", (double)(s->shown_ns - START) / 1e9,
+				s->shown.text);
+		}
 		while (fleet_notice(s->fleet, &n)) {
 			if (!s->began && n.kind == FLEET_NOTICE_BEGAN) {
 				s->first = n;
@@ -141,7 +151,12 @@ static void test_rank_41_of_64(void **state)
 	assert_string_equal(e.fix, "move rsync");
 	assert_true(s.changed >= 1); /* why came after who */
 	/* told after the third late step, which is not chance any more */
-	assert_true(s.first_ns - (START + 6 * (int64_t)NS_PER_S) < (int64_t)(4 * NS_PER_S));
+	assert_true(s.first_ns - play_first_late(s.play) < (int64_t)(5 * NS_PER_S));
+	/* but shown within a second of the first, and of nobody else */
+	assert_true(s.shown.provisional);
+	assert_int_equal(s.shown.rank, 41);
+	assert_non_null(strstr(s.shown.text, "late just now"));
+	assert_true(s.shown_ns - play_first_late(s.play) <= (int64_t)NS_PER_S);
 	scene_end(&s);
 }
 
@@ -292,6 +307,62 @@ static void test_unpriced(void **state)
 	scene_end(&s);
 }
 
+/* All eight ranks of a node are slow: that is one cause, and told once. */
+static void test_whole_node(void **state)
+{
+	struct scene s = {.s = {.job = job_of(32, 200 * MS, 200), .agents = agents_of(8)}};
+	struct fleet_episode e;
+
+	s.s.job.fault = JOB_SLOW;
+	s.s.job.amount = 0.3;
+	for (uint32_t i = 0; i < 8; i++)
+		s.s.job.faulty[i] = 16 + i;
+	s.s.job.faulty_count = 8;
+	scene_begin(&s);
+	scene_run(&s);
+	e = worst(&s);
+	assert_int_equal(s.began, 1);
+	assert_int_equal(e.problem, FLEET_STRAGGLER);
+	assert_int_equal(e.ranks, 8);
+	assert_int_equal(e.rank, -1);
+	assert_string_equal(e.node, "node-2");
+	assert_non_null(strstr(e.text, "each of the 8 ranks on node-2"));
+	assert_true(e.share > 0.15);
+	scene_end(&s);
+}
+
+/* What a node says of itself is an episode until it says otherwise; who was never heard of says nothing. */
+static void test_own_verdict(void **state)
+{
+	struct scene s = {.s = {.job = {.steps = 0}, .agents = agents_of(8)}};
+	struct push_straggler own = {.dominant = "compute", .score = 0.6, .threshold = 0.9};
+	struct push_who who = {.cluster = "c1", .node = "stranger", .rank = -1};
+	struct fleet_episode e;
+	size_t cursor = 0;
+	int64_t now;
+
+	s.s.agents.nodes = 4;
+	s.s.agents.push_ns = 5 * NS_PER_S;
+	s.s.agents.end_ns = START + 60 * (int64_t)NS_PER_S;
+	scene_begin(&s);
+	scene_run(&s);
+	assert_int_equal(s.began, 0);
+	now = play_now(s.play);
+	assert_int_equal(fleet_take_straggler(s.fleet, &who, &own, now), 0);
+	assert_false(fleet_episode_next(s.fleet, "c1", &cursor, &e));
+	snprintf(who.node, sizeof(who.node), "node-1");
+	assert_int_equal(fleet_take_straggler(s.fleet, &who, &own, now), 0);
+	e = worst(&s);
+	assert_int_equal(e.problem, FLEET_NODE);
+	assert_string_equal(e.node, "node-1");
+	assert_non_null(strstr(e.text, "by its own account: its compute stands out"));
+	own.resolved = true;
+	assert_int_equal(fleet_take_straggler(s.fleet, &who, &own, now), 0);
+	e = worst(&s);
+	assert_int_not_equal(e.until_ns, 0);
+	scene_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +372,8 @@ int main(void)
 		cmocka_unit_test(test_faults_of_the_network),
 		cmocka_unit_test(test_slow_from_boot),
 		cmocka_unit_test(test_silent_node),
+		cmocka_unit_test(test_whole_node),
+		cmocka_unit_test(test_own_verdict),
 		cmocka_unit_test(test_hang),
 		cmocka_unit_test(test_unpriced),
 	};

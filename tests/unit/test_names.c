@@ -64,7 +64,7 @@ static void test_sources_fit_their_arrays_and_are_distinct(void **state)
 			assert_string_not_equal(a->json, b->json);
 		}
 	}
-	assert_int_equal(count, 9);
+	assert_int_equal(count, 10);
 }
 
 static void test_ops_fit_their_arrays_and_are_distinct(void **state)

@@ -91,6 +91,9 @@ static void make(const char *path, const char *node, int64_t start, int events)
 		.pid = 7, .from = {T0}, .to = {T0 + 9 * MS}, .file = "/x/libcuda.so"};
 	struct ledger_row row = {
 		.start.ns = T0, .dur_ns = 5, .ns[LEDGER_PIPE] = 5, .pid = 77, .tid = 78};
+	struct kernel_row kernel = {
+		.pid = 77, .function = 0x1000, .launches = 3, .origin = KERNEL_HANDLE, .name = "k"};
+	struct text_row range = {.hash = 11, .text = "step"};
 	struct accounting books = {0};
 	struct container_sample container;
 	struct gpu_sample gpu;
@@ -110,6 +113,8 @@ static void make(const char *path, const char *node, int64_t start, int events)
 	container.cpus = 4;
 	assert_int_equal(nodedb_put_container_sample(db, &container, NULL), 0);
 	assert_int_equal(nodedb_put_ledger(db, &row, NULL), 0);
+	assert_int_equal(nodedb_put_kernel(db, &kernel, NULL), 0);
+	assert_int_equal(nodedb_put_text(db, &range, NULL), 0);
 	assert_int_equal(nodedb_put_overhead(db, &overhead, NULL), 0);
 	assert_int_equal(nodedb_put_cgroup(db, &group, NULL), 0);
 	assert_int_equal(nodedb_put_process(db, &process, "train.py", NULL), 0);

@@ -126,12 +126,18 @@ static void a_drain_is_nobodys_fault(void **state)
 static void moving_load_names_nobody(void **state)
 {
 	struct job_spec s = pipeline();
+	const struct incident *inc;
 	JOB;
 
 	s.fault = JOB_MOVING;
 	s.amount = 0.3;
 	ANSWER a = ask(&j, &s);
-	assert_int_equal(stragglers(&a), 0);
+	assert_int_equal(stragglers(&a), 1);
+	inc = answer_of(&a, PROBLEM_STRAGGLER);
+	assert_int_equal(inc->culprit_rank, -1);
+	assert_true(inc->severity <= SEVERITY_MEDIUM);
+	assert_non_null(strstr(inc->summary, "the load moves between 16 ranks"));
+	assert_non_null(strstr(inc->root_cause, "no rank is to blame"));
 }
 
 /* More pairs than incidents are kept for: the costliest is among them. */

@@ -12,7 +12,7 @@
 struct seen {
 	int count;
 	uint64_t seq[8];
-	int64_t wait_ns[8];
+	int64_t wait_ns[8], span_ns[8];
 };
 
 static void take(void *arg, const struct event *e, const struct collective *c)
@@ -20,6 +20,7 @@ static void take(void *arg, const struct event *e, const struct collective *c)
 	struct seen *s = arg;
 
 	s->seq[s->count] = c->seq;
+	s->span_ns[s->count] = c->span_ns;
 	s->wait_ns[s->count++] = c->wait_ns;
 }
 
@@ -105,9 +106,30 @@ static void test_old_ones_are_handed_on_without_a_wait(void **state)
 	assert_int_equal(s.seq[1], 2);
 }
 
+static void test_the_time_of_one_that_was_waited_for_alone_is_known(void **state)
+{
+	_cleanup_(waits_freep) struct waits *w = NULL;
+	struct seen s = {0};
+	struct event e = sync_of(SOURCE_CUDA, CUDA_STREAM_SYNC, 1, 7, 200);
+
+	assert_int_equal(waits_new(take, &s, &w), 0);
+	put(w, 1, 1, 7, 100, 1);
+	waits_sync(w, &e);
+	assert_int_equal(s.count, 1);
+	assert_int_equal(s.span_ns[0], 200 + 1000 - 100);
+	e.start.ns = 2000;
+	put(w, 1, 1, 7, 1500, 2);
+	put(w, 1, 1, 7, 1600, 3); /* two: whose time it was is not known */
+	waits_sync(w, &e);
+	assert_int_equal(s.count, 3);
+	assert_int_equal(s.span_ns[1], 0);
+	assert_int_equal(s.span_ns[2], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_time_of_one_that_was_waited_for_alone_is_known),
 		cmocka_unit_test(test_a_stream_sync_waits_for_its_stream),
 		cmocka_unit_test(test_others_wait_for_nothing),
 		cmocka_unit_test(test_old_ones_are_handed_on_without_a_wait),

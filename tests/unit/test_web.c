@@ -11,7 +11,7 @@
 #include "model/step_account.h"
 #include "web/web.h"
 
-#define PAGE_BYTES_MAX (150u << 10)
+#define PAGE_BYTES_MAX (250u << 10)
 
 static struct web_site *site;
 

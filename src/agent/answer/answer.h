@@ -105,7 +105,7 @@ const char *table_text(const struct sql_table *t, size_t row, int column);
 void put_us(struct json_writer *w, const char *key, double ns); /* ns as microseconds */
 
 answer_fn overview_json, nodes_json, sessions_json, processes_json, capabilities_json;
-answer_fn ops_json, series_json, graph_metrics_json, graph_events_json;
+answer_fn ops_json, series_json, graph_metrics_json, graph_events_json, kernels_json;
 answer_fn chains_json, incidents_json, collectives_json, stacks_json, flame_json, flame_diff_json;
 answer_fn snapshots_json, gpus_json, losses_json, overhead_json, steps_json;
 answer_fn diff_json;

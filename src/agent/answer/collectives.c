@@ -63,8 +63,25 @@ static void waits_add(struct collective_waits *w, const struct collective_row *r
 	w->max_ns = MAX(w->max_ns, (uint64_t)row->c.wait_ns);
 }
 
+static void speed_add(struct collective_op *o, const struct collective_row *row)
+{
+	double size = bandwidth_size(row->op, row->c.bytes, row->c.nranks);
+	double factor = bandwidth_factor(row->op, row->c.nranks);
+	double seconds = (double)row->c.span_ns / (double)NS_PER_S;
+	struct collective_speed *s = &o->speeds[bandwidth_class(size)];
+
+	if (row->c.span_ns <= 0 || size <= 0 || factor <= 0 || row->ret)
+		return;
+	s->calls++;
+	s->size += size;
+	s->seconds += seconds;
+	s->factor = factor;
+	s->best = MAX(s->best, size / seconds * factor);
+}
+
 static void op_add(struct collective_op *o, const struct collective_row *row)
 {
+	speed_add(o, row);
 	o->calls++;
 	o->bytes += row->c.bytes;
 	o->ns += (double)row->dur_ns;

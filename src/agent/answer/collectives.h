@@ -5,6 +5,7 @@
 
 #include "agent/answer/answer.h"
 #include "agent/correlate/detect/straggler_find.h"
+#include "model/bandwidth.h"
 
 #define COLLECTIVES_WORST 10
 
@@ -19,10 +20,18 @@ struct collective_rank {
 	struct collective_waits waits;
 };
 
+struct collective_speed { /* of calls whose time is known: see model/bandwidth.h */
+	uint64_t calls;
+	double size, seconds; /* of all together */
+	double factor;        /* bus bandwidth by algorithm bandwidth, of the last */
+	double best;          /* bus bandwidth of the fastest, bytes/s */
+};
+
 struct collective_op {
 	uint64_t calls, bytes, max_ns;
 	double ns;
 	struct collective_waits waits;
+	struct collective_speed speeds[BANDWIDTH_CLASSES]; /* by size */
 };
 
 struct collective_comm {
@@ -53,6 +62,17 @@ struct collectives_answer {
 int answer_collectives(
 	const struct question *q, struct collectives_answer *ret, struct errinfo *reterr);
 void collectives_answer_done(struct collectives_answer *a);
+
+/* Bytes a second, a bound from below: calls take less than the time that is known of them. */
+static inline double collective_algorithm_bandwidth(const struct collective_speed *s)
+{
+	return s->seconds > 0 ? s->size / s->seconds : 0;
+}
+
+static inline double collective_bus_bandwidth(const struct collective_speed *s)
+{
+	return collective_algorithm_bandwidth(s) * s->factor;
+}
 
 /* collectives_straggler - the rank of @c that the others waited for longest; NULL: nobody was
  * late, or it cannot be told who. */

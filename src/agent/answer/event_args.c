@@ -26,6 +26,11 @@ void event_arg_number(struct event_args *a, const char *name, int64_t number)
 	add(a, name)->number = number;
 }
 
+void event_arg_text(struct event_args *a, const char *name, const char *text)
+{
+	add(a, name)->name_text = text;
+}
+
 #define ADD_TEXT(a, name, ...)                                                                     \
 	do {                                                                                       \
 		struct event_arg *arg_ = add(a, name);                                             \

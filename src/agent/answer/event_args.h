@@ -11,7 +11,8 @@
 struct event_arg {
 	const char *name;
 	int64_t number;
-	char text[48]; /* instead of the number, unless it is "" */
+	char text[48];         /* instead of the number, unless it is "" */
+	const char *name_text; /* instead of both, unless it is NULL: a text of any length */
 };
 
 #define EVENT_ARGS_MAX 20 /* the lines of a step are 17 */
@@ -22,6 +23,9 @@ struct event_args {
 };
 
 void event_arg_number(struct event_args *a, const char *name, int64_t number);
+
+/* event_arg_text - @text has to outlive what is drawn. */
+void event_arg_text(struct event_args *a, const char *name, const char *text);
 
 /* event_args_call - what is known of @e; @is_published: only what the published agent says. */
 void event_args_call(const struct event *e, bool is_published, struct event_args *ret);

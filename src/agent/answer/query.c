@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "agent/answer/encode/report.h"
 #include "agent/answer/labels.h"
+#include "agent/store/read/name_book.h"
 #include "wire/names.h"
 
 /* last 5m | PID 7, 8 | 3,486 events (64,410 total, selective storage) */
@@ -136,6 +137,7 @@ void query_list(struct buf *b, const struct query_view *v)
 		struct label_range ranges[LABELS_KEYS_MAX];
 		int n = labels_of(v, e, ranges);
 		time_t second = (time_t)(e->start.ns / (int64_t)NS_PER_S);
+		const char *name = name_book_find(c->names, e, NULL, 0);
 		char scratch[32], text[64] = "";
 		struct tm tm;
 
@@ -145,7 +147,12 @@ void query_list(struct buf *b, const struct query_view *v)
 			(long long)(e->start.ns % (int64_t)NS_PER_S / (int64_t)NS_PER_US), e->pid,
 			wire_op_name(e->source, e->op, scratch));
 		put_duration(b, e->dur_ns);
-		buf_puts(b, n ? "  " : "");
+		buf_puts(b, n || name ? "  " : "");
+		if (name) {
+			buf_printf(b, "%s=", name_book_kind(e));
+			text_escape_terminal(b, name);
+			buf_puts(b, n ? ", " : "");
+		}
 		for (int k = 0; k < n; k++) {
 			buf_puts(b, k ? ", " : "");
 			text_escape_terminal(b, ranges[k].key);

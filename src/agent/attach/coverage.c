@@ -38,6 +38,7 @@ struct probed {                      /* what belongs to one file */
 	uint64_t mapped;             /* the last scan in which a process mapped it */
 	uint64_t freed;              /* when the place was last given back, in order; 0: never */
 	struct uprobe *steady;       /* probes that are always there */
+	struct uprobe *names;        /* places at which kernels get their names */
 	struct uprobe *launches;     /* those the governor may take away; NULL while away */
 	struct uprobe_point *points; /* to bring them back */
 	size_t point_count;
@@ -67,7 +68,16 @@ static const struct probe_library *functions_of(enum target_library_kind kind)
 
 static const struct mark_library *marks_of(enum target_library_kind kind)
 {
+	if (target_kind_has_nvtx(kind))
+		return &mark_nvtx;
 	return kind == TARGET_TORCH_CPU ? &mark_torch : kind == TARGET_PYTHON ? &mark_python : NULL;
+}
+
+static const struct mark_library *names_of(enum target_library_kind kind)
+{
+	if (kind == TARGET_CUDA)
+		return &mark_cuda_names;
+	return kind == TARGET_CUDART || kind == TARGET_EXECUTABLE ? &mark_cudart_names : NULL;
 }
 
 int coverage_new(struct probe *p, struct coverage **ret)
@@ -93,11 +103,12 @@ static void take(struct uprobe **slot, struct uprobe **list, size_t *n)
 
 void coverage_detach(struct coverage *c)
 {
-	struct uprobe *list[2 * COVERAGE_MAX];
+	struct uprobe *list[3 * COVERAGE_MAX];
 	size_t n = 0;
 
 	for (size_t i = 0; i < COVERAGE_MAX; i++) {
 		take(&c->probed[i].steady, list, &n);
+		take(&c->probed[i].names, list, &n);
 		take(&c->probed[i].launches, list, &n);
 	}
 	uprobe_detach_last(list, n);
@@ -108,7 +119,8 @@ bool coverage_detach_is_slow(const struct coverage *c)
 	size_t n = 0;
 
 	for (size_t i = 0; i < COVERAGE_MAX; i++)
-		n += (c->probed[i].steady != NULL) + (c->probed[i].launches != NULL);
+		n += (c->probed[i].steady != NULL) + (c->probed[i].launches != NULL) +
+		     (c->probed[i].names != NULL);
 	return n > UPROBE_DETACH_HERE || probe_method(c->probe) == PROBE_PERF;
 }
 
@@ -234,7 +246,7 @@ static bool goes_before(const struct probed *a, const struct probed *b)
 static void give_back(struct coverage *c)
 {
 	const struct wire_nccl_layout none = {0};
-	struct uprobe *list[2 * GIVE_BACK];
+	struct uprobe *list[3 * GIVE_BACK];
 	struct probed *leaving[GIVE_BACK];
 	size_t n = 0, count = 0;
 
@@ -249,6 +261,7 @@ static void give_back(struct coverage *c)
 			break;
 		p->freed = ++c->given_back;
 		take(&p->steady, list, &n);
+		take(&p->names, list, &n);
 		take(&p->launches, list, &n);
 		leaving[count++] = p;
 	}
@@ -441,13 +454,37 @@ bool coverage_has(const struct coverage *c, const struct target_library *lib)
 	return find(c, lib) != NULL;
 }
 
+/* Kernels get their names in the file that is probed already. Without them their launches are still
+ * seen. */
+static void attach_names(struct coverage *c, size_t at, int fd)
+{
+	const struct target_library *lib = &c->files[at].library;
+	struct uprobe_point points[UPROBE_POINTS_MAX];
+	struct errinfo why = {0};
+	char path[32];
+	size_t count;
+	int r;
+
+	if (!names_of(lib->kind) || !c->probe)
+		return;
+	r = resolve_marks(fd, lib->path, names_of(lib->kind), points, &count, &why);
+	if (r == -ENOENT)
+		return; /* an old runtime, or a part of one */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (r == 0)
+		r = uprobe_attach_marks(c->probe, path, points, count, &c->probed[at].names, &why);
+	if (r < 0)
+		log_warning("kernels that %s launches will have no names: %s", lib->path, why.text);
+}
+
 /* A file that failed keeps its place, so that it is not tried again, and nothing else. */
 static void leave_unprobed(struct probed *p)
 {
-	struct uprobe *list[1];
+	struct uprobe *list[2];
 	size_t n = 0;
 
 	take(&p->steady, list, &n);
+	take(&p->names, list, &n);
 	uprobe_detach_all(list, n);
 	p->point_count = 0;
 	close(p->fd);
@@ -471,6 +508,8 @@ static int fill_place(struct coverage *c, size_t at, const struct target_library
 	else
 		r = resolve(
 			c, (unsigned)at, fd, name, functions_of(lib->kind), points, &count, reterr);
+	if (r == 0)
+		attach_names(c, at, fd); /* first: a name comes before its launch */
 	if (r == 0 && c->probe)
 		r = attach_points(c, at, points, count, reterr);
 	if (r < 0) {

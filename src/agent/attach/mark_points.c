@@ -9,7 +9,8 @@
 
 #include "agent/discover/stapsdt.h"
 
-#define POINTS_OF_PLACE 8
+#define POINTS_OF_PLACE    8
+#define ANY_POINTS_OF_PASS 64
 
 static int symbol_points(
 	struct elfsym *elf, const struct mark_place *place, struct uprobe_point *out)
@@ -58,11 +59,45 @@ static int set_points(struct elfsym *elf, const struct mark_place *set, struct u
 	return count;
 }
 
+/* Those of @any that are there, a batch of patterns in one pass over the symbols. */
+static int any_points(struct elfsym *elf, const struct mark_place *any, struct uprobe_point *out)
+{
+	int count = 0;
+
+	while (any->hook) {
+		const char *symbols[ELFSYM_PATTERNS_MAX];
+		uint64_t offsets[ANY_POINTS_OF_PASS];
+		uint32_t patterns[ANY_POINTS_OF_PASS];
+		size_t size = 0;
+		int n;
+
+		/* a place found once is found for one pattern: entry and return come apart */
+		for (; any[size].hook && size < ELFSYM_PATTERNS_MAX; size++)
+			if (size && any[size].at_return != any[0].at_return)
+				break;
+			else
+				symbols[size] = any[size].symbol;
+		n = elfsym_search(elf, symbols, size, offsets, patterns,
+			MIN(ANY_POINTS_OF_PASS, UPROBE_POINTS_MAX - count));
+		if (n < 0)
+			return n;
+		for (int i = 0; i < n; i++)
+			out[count++] = (struct uprobe_point){.offset = offsets[i],
+				.cookie = any[patterns[i]].hook | (uint64_t)any[patterns[i]].detail
+									  << 8,
+				.at_return = any[patterns[i]].at_return};
+		any += size;
+	}
+	return count;
+}
+
 int mark_points(struct elfsym *elf, const struct mark_library *lib,
 	struct uprobe_point points[UPROBE_POINTS_MAX])
 {
 	int n = 0;
 
+	if (lib->any)
+		return any_points(elf, lib->any, points);
 	for (size_t i = 0; n == 0 && lib->sets[i]; i++)
 		n = set_points(elf, lib->sets[i], points);
 	return n;

@@ -148,7 +148,8 @@ int decode_event(const void *data, size_t len, const struct clock_map *clock, st
 		decode_nccl(data, ret, ret_nccl);
 		return 0;
 	}
-	if (h->source == SOURCE_CUDA || h->source == SOURCE_DRIVER || h->source == SOURCE_GRAPH)
+	if (h->source == SOURCE_CUDA || h->source == SOURCE_DRIVER || h->source == SOURCE_GRAPH ||
+		h->source == SOURCE_NVTX)
 		RECORD_IS(wire_call, decode_call);
 	else if (h->source == SOURCE_NET)
 		RECORD_IS(wire_net, decode_net);

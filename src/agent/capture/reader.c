@@ -12,10 +12,11 @@
 #include "agent/capture/decode.h"
 
 struct reader {
-	struct ring_buffer *life, *events;
+	struct ring_buffer *life, *events, *names;
 	const struct clock_map *clock;
 	reader_sink *sink;
 	reader_ledger_sink *ledger_sink;
+	reader_name_sink *name_sink;
 	void *arg;
 	uint64_t bad[WIRE_SOURCE_MAX];
 };
@@ -52,10 +53,26 @@ static int take_record(void *arg, void *data, size_t len)
 	return 0;
 }
 
+static int take_name(void *arg, void *data, size_t len)
+{
+	struct reader *r = arg;
+	struct name_record n;
+
+	if (r->name_sink && decode_name(data, len, r->clock, &n) == 0)
+		r->name_sink(r->arg, &n);
+	return 0;
+}
+
+void reader_take_names(struct reader *r, reader_name_sink *sink)
+{
+	r->name_sink = sink;
+}
+
 void reader_free(struct reader *r)
 {
 	ring_buffer__free(r->life);
 	ring_buffer__free(r->events);
+	ring_buffer__free(r->names);
 	free(r);
 }
 
@@ -72,7 +89,8 @@ int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink
 	r->arg = arg;
 	r->life = ring_buffer__new(probe_ring_life(p), take_record, r, NULL);
 	r->events = ring_buffer__new(probe_ring_events(p), take_record, r, NULL);
-	if (!r->life || !r->events)
+	r->names = ring_buffer__new(probe_ring_names(p), take_name, r, NULL);
+	if (!r->life || !r->events || !r->names)
 		return -errno;
 	*ret = TAKE(r);
 	return 0;
@@ -82,6 +100,7 @@ void reader_wait(struct reader *r, int other_fd, int timeout_ms)
 {
 	struct pollfd rings[] = {{.fd = ring_buffer__epoll_fd(r->life), .events = POLLIN},
 		{.fd = ring_buffer__epoll_fd(r->events), .events = POLLIN},
+		{.fd = ring_buffer__epoll_fd(r->names), .events = POLLIN},
 		{.fd = other_fd, .events = POLLIN}};
 
 	poll(rings, ARRAY_SIZE(rings), timeout_ms);
@@ -92,6 +111,7 @@ int reader_consume(struct reader *r)
 	int life = ring_buffer__consume(r->life);
 	int events = ring_buffer__consume(r->events);
 
+	ring_buffer__consume(r->names);
 	return MAX(life, 0) + MAX(events, 0);
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "agent/capture/decode_name.h"
 #include "agent/probe/probe.h"
 #include "base/clock.h"
 #include "model/collective.h"
@@ -15,10 +16,14 @@ struct reader;
 /* @c is set for NCCL calls, else NULL. */
 typedef void reader_sink(void *arg, struct event *e, const struct collective *c);
 typedef void reader_ledger_sink(void *arg, const struct ledger_row *row);
+typedef void reader_name_sink(void *arg, const struct name_record *n);
 
 /* reader_new - read the rings of @p; @clock must outlive the reader (its owner refreshes it). */
 int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink,
 	reader_ledger_sink *ledger_sink, void *arg, struct reader **ret);
+
+/* reader_take_names - hand names of kernels and ranges to @sink, too. */
+void reader_take_names(struct reader *r, reader_name_sink *sink);
 void reader_free(struct reader *r);
 DEFINE_CLEANUP(struct reader *, reader_free)
 

@@ -79,10 +79,12 @@ static bool waited_for(enum scope scope, const struct event *sync, const struct 
 void waits_sync(struct waits *w, const struct event *e)
 {
 	enum scope scope = w->count ? scope_of(e) : SCOPE_NONE;
-	size_t kept = 0;
+	size_t kept = 0, waited = 0;
 
 	if (scope == SCOPE_NONE)
 		return;
+	for (size_t i = 0; i < w->count; i++)
+		waited += waited_for(scope, e, &w->held[i].event);
 	for (size_t i = 0; i < w->count; i++) {
 		struct held *h = &w->held[i];
 
@@ -90,6 +92,8 @@ void waits_sync(struct waits *w, const struct event *e)
 			int64_t from = MAX(e->start.ns, event_end_ns(&h->event));
 
 			h->collective.wait_ns = MAX(event_end_ns(e) - from, (int64_t)0);
+			if (waited == 1) /* of several, whose time it was is not known */
+				h->collective.span_ns = event_end_ns(e) - h->event.start.ns;
 			w->sink(w->arg, &h->event, &h->collective);
 		} else {
 			if (kept != i)

@@ -35,7 +35,8 @@ const char *perfetto_category(unsigned source)
 	case SOURCE_IO:
 	case SOURCE_TCP:
 	case SOURCE_NET:
-	case SOURCE_NCCL: return wire_source_name(source);
+	case SOURCE_NCCL:
+	case SOURCE_NVTX: return wire_source_name(source);
 	default: return "other";
 	}
 }
@@ -472,7 +473,7 @@ static enum perfetto_kind kind_of(const struct perfetto *p, const struct event *
 }
 
 static int put_event(struct perfetto *p, const struct perfetto_track *t, const struct event *e,
-	const struct stack *stack)
+	const struct stack *stack, const char *name)
 {
 	enum perfetto_kind kind = kind_of(p, e);
 	struct event_args args;
@@ -490,6 +491,10 @@ static int put_event(struct perfetto *p, const struct perfetto_track *t, const s
 		.stack = stack};
 
 	event_args_call(e, p->is_published, &args);
+	if (name && e->source == SOURCE_NVTX)
+		s.name = name;
+	else if (name)
+		event_arg_text(&args, "kernel", name);
 	return perfetto_slice_put(p, &o, &s);
 }
 
@@ -499,6 +504,7 @@ static int take_event(
 	struct perfetto *p = arg;
 	_cleanup_free_ struct stack *stack = NULL;
 	const struct perfetto_track *t;
+	const char *name = NULL;
 	int r = put_collectives(p, e->start.ns, e->dur_ns);
 
 	if (r < 0 || (p->collective_count && e->source == SOURCE_NCCL && collective_is_one(e)))
@@ -509,7 +515,9 @@ static int take_event(
 		&t);
 	if (r == 0 && p->options->stacks && e->stack_hash)
 		r = nodedb_stream_stack(s, e->stack_hash, &stack, p->reterr);
-	return r < 0 ? r : put_event(p, t, e, stack);
+	if (r >= 0 && !p->is_published)
+		r = nodedb_stream_name(s, e, node, len, &name, p->reterr);
+	return r < 0 ? r : put_event(p, t, e, stack, name);
 }
 
 static int take_end(void *arg)

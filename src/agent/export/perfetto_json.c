@@ -136,8 +136,8 @@ static void put_args(struct json_writer *w, const struct perfetto_slice *s)
 	for (size_t i = 0; i < s->args->count; i++) {
 		const struct event_arg *a = &s->args->list[i];
 
-		if (a->text[0])
-			json_string_member(w, a->name, a->text);
+		if (a->name_text || a->text[0])
+			json_string_member(w, a->name, a->name_text ? a->name_text : a->text);
 		else
 			json_int_member(w, a->name, a->number);
 	}

@@ -313,8 +313,8 @@ static void put_args(struct perfetto *p, const struct event_args *args)
 	for (size_t i = 0; i < args->count; i++) {
 		const struct event_arg *a = &args->list[i];
 
-		if (a->text[0])
-			put_text(p, a->name, a->text);
+		if (a->name_text || a->text[0])
+			put_text(p, a->name, a->name_text ? a->name_text : a->text);
 		else
 			put_int(p, a->name, a->number);
 	}

@@ -491,6 +491,16 @@ int probe_ring_life(const struct probe *p)
 	return bpf_map__fd(p->skel->maps.life);
 }
 
+int probe_ring_names(const struct probe *p)
+{
+	return bpf_map__fd(p->skel->maps.names);
+}
+
+uint64_t probe_names_lost(const struct probe *p)
+{
+	return __atomic_load_n(&p->skel->bss->names_lost, __ATOMIC_RELAXED);
+}
+
 int probe_map_aggregates(const struct probe *p)
 {
 	return bpf_map__fd(p->skel->maps.aggregates);

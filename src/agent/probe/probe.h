@@ -90,4 +90,8 @@ int probe_program_sample(const struct probe *p);
 int probe_program_mark(const struct probe *p);
 int probe_ring_events(const struct probe *p);
 int probe_ring_life(const struct probe *p);
+int probe_ring_names(const struct probe *p);
+
+/* probe_names_lost - names of kernels and ranges that found no room. */
+uint64_t probe_names_lost(const struct probe *p);
 int probe_map_aggregates(const struct probe *p);

@@ -14,6 +14,7 @@
 
 #define TICK_JITTER  0.1
 #define SECOND_NS    NS_PER_S
+#define BUSY_NS      (10 * NS_PER_S) /* after a call, the next is looked for often */
 #define INTERVAL_MIN NS_PER_S
 #define TIMEOUT_MIN  (100 * NS_PER_MS)
 #define WINDOW_MIN   (2 * NODEDB_BUCKET_FINE)
@@ -91,7 +92,7 @@ static void begin_stop(struct pusher *p)
 {
 	p->stopping = true;
 	loop_timer_clear(p->tick);
-	loop_timer_clear(p->second);
+	loop_timer_clear(p->look);
 	loop_timer_clear(p->poll);
 	loop_timer_clear(p->retry);
 	if (p->waits_for_retry)
@@ -134,8 +135,10 @@ static void on_tick(void *arg)
 		return;
 	}
 	is_to_send = pusher_health_step(p, &verdict, &has_verdict);
-	if (has_verdict)
+	if (has_verdict) {
 		pusher_send_straggler(p, &verdict);
+		pusher_stream_tell(p, &verdict);
+	}
 	if (is_to_send) {
 		p->under_way = true;
 		p->is_retried = false;
@@ -175,15 +178,26 @@ void pusher_pushed(struct pusher *p, int err, const char *why)
 	stop_if_done(p);
 }
 
-static void on_second(void *arg)
+/* A look at the recording: calls are sent once a second, and sooner if a rank was held up. While no rank
+ * makes any, once a second is often enough. */
+static void on_look(void *arg)
 {
 	struct pusher *p = arg;
+	struct pusher_recording *r = &p->recording;
+	uint64_t now = mono_now().ns;
+	bool is_second = now >= p->second_ns;
+	bool is_busy = r->last_call_ns && now - (uint64_t)r->last_call_ns < BUSY_NS;
 
-	loop_timer_set(p->second, SECOND_NS);
-	p->seconds++;
+	loop_timer_set(p->look, is_busy ? PUSH_HASTE_NS : SECOND_NS);
 	/* A failure is told by the reading of the interval. */
-	(void)pusher_recording_calls(&p->recording, wall_now(), NULL);
-	pusher_send_calls(p);
+	(void)pusher_recording_calls(r, wall_now(), NULL);
+	if (is_second || r->is_hasty)
+		pusher_send_calls(p);
+	r->is_hasty = false;
+	if (!is_second)
+		return;
+	p->second_ns = now + SECOND_NS - PUSH_HASTE_NS / 2;
+	p->seconds++;
 	pusher_report_step(p);
 }
 
@@ -204,8 +218,9 @@ static void on_poll_due(void *arg)
 
 static void pusher_done(struct pusher *p)
 {
-	struct loop_timer *const timers[] = {p->tick, p->second, p->poll, p->retry, p->patience};
+	struct loop_timer *const timers[] = {p->tick, p->look, p->poll, p->retry, p->patience};
 
+	pusher_stream_close(p);
 	if (p->client)
 		http_client_free(p->client);
 	if (p->tls)
@@ -240,7 +255,7 @@ static int open_timers(struct pusher *p, struct errinfo *reterr)
 	int r = loop_timer_new(p->loop, on_tick, p, &p->tick);
 
 	if (r == 0)
-		r = loop_timer_new(p->loop, on_second, p, &p->second);
+		r = loop_timer_new(p->loop, on_look, p, &p->look);
 	if (r == 0)
 		r = loop_timer_new(p->loop, on_poll_due, p, &p->poll);
 	if (r == 0)
@@ -271,7 +286,7 @@ static void begin(struct pusher *p)
 		strncpy(p->who.provider, s->provider, sizeof(p->who.provider) - 1);
 	loop_timer_set(p->tick, 0);
 	if (!s->stub && !s->once)
-		loop_timer_set(p->second, SECOND_NS);
+		loop_timer_set(p->look, SECOND_NS);
 	if (s->threshold.host[0] && !s->once)
 		loop_timer_set(p->poll, NS_PER_S);
 }
@@ -291,6 +306,8 @@ int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
 		r = pusher_send_open(&p, reterr);
 	if (r == 0)
 		r = pusher_health_begin(&p, reterr);
+	if (r == 0)
+		r = pusher_stream_open(&p, reterr);
 	if (r < 0)
 		return r;
 	begin(&p);

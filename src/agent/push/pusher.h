@@ -3,8 +3,8 @@
  * `ingero trace`, whose recording it reads: nothing that is traced ever waits for it.
  *
  * Every push_interval (+-10 %): the health of the node, as OTLP metrics in JSON; the reply may bring the
- * threshold by which the node judges itself. Every second: new collectives, and what ranks are doing
- * that have none. When the recording has an incident, or a rank is stuck: a report. */
+ * threshold by which the node judges itself. Every second, sooner if a rank was held up: new collectives;
+ * every second what ranks are doing that have none. When the recording has an incident, or a rank is stuck: a report. */
 #pragma once
 
 #include "deliver/endpoint.h"
@@ -28,6 +28,7 @@ struct pusher_settings {                /* texts are the caller's */
 	uint64_t push_interval_ns, timeout_ns, window_ns;
 	uint32_t gpus;   /* 0: as recorded */
 	uint32_t warmup; /* readings */
+	bool remediate;  /* open the remediation stream */
 	bool stub;       /* made-up readings, without a recording */
 	bool once;       /* one push, then the end */
 };

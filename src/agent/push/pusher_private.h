@@ -7,6 +7,7 @@
 #include "agent/push/pusher_recording.h"
 #include "agent/push/pusher_reply.h"
 #include "push/push_wire.h"
+#include "stream/stream.h"
 
 #define PUSHER_REPORTS_MAX 64 /* under way; further ones wait for the next second */
 #define PUSHER_BODY_BYTES  (8u << 20)
@@ -24,7 +25,8 @@ struct pusher {
 	struct loop *loop;
 	struct tls *tls;
 	struct http_client *client;
-	struct loop_timer *tick, *second, *poll, *retry, *patience;
+	struct stream *stream; /* NULL: nobody is told on this machine */
+	struct loop_timer *tick, *look, *poll, *retry, *patience;
 	char *metrics_path, *logs_path, *threshold_path;
 	uint64_t random;
 	struct push_who who;
@@ -51,7 +53,7 @@ struct pusher {
 	uint32_t reports;       /* under way */
 	char told[PUSH_ID_MAX]; /* incident that was reported last */
 	int64_t told_last_ns;
-	uint64_t seconds;
+	uint64_t seconds, second_ns; /* done; when the next is due, monotonic */
 	bool chains_under_way;
 	int64_t chains_row; /* of the last of them */
 
@@ -84,6 +86,12 @@ void pusher_send_report(struct pusher *p, const struct push_report *r);
 void pusher_send_chains(
 	struct pusher *p, const struct push_chain *chains, size_t count, int64_t row);
 void pusher_send_poll(struct pusher *p);
+
+/* ---- pusher_stream.c: the remediation stream of this machine ---- */
+
+int pusher_stream_open(struct pusher *p, struct errinfo *reterr);
+void pusher_stream_close(struct pusher *p);
+void pusher_stream_tell(struct pusher *p, const struct push_straggler *s);
 
 /* ---- pusher_report.c: why a rank is slow, what it is doing ---- */
 

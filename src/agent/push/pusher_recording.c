@@ -160,9 +160,14 @@ int32_t pusher_process_rank(const struct pusher_process *p)
 }
 
 static void note_call(
-	struct pusher_recording *r, struct pusher_process *p, const struct collective *c)
+	struct pusher_recording *r, struct pusher_process *p, const struct collective_row *row)
 {
-	p->last_call_ns = (int64_t)mono_now().ns;
+	const struct collective *c = &row->c;
+	const struct push_call left = {
+		.leave_ns = row->start.ns + (int64_t)row->dur_ns + MAX(c->wait_ns, INT64_C(0))};
+
+	r->is_hasty |= push_haste_take(&p->haste, &left);
+	r->last_call_ns = p->last_call_ns = (int64_t)mono_now().ns;
 	p->is_waiting = c->wait_ns < 0;
 	p->told_gone = false;
 	if (p->comm && (p->comm != c->comm_hash || p->comm_rank != c->rank))
@@ -188,7 +193,7 @@ static int take_collective(void *arg, int64_t row, const struct collective_row *
 	}
 	p = process_of(r, c->pid);
 	if (p)
-		note_call(r, p, &c->c);
+		note_call(r, p, c);
 	if (c->c.wait_ns > 0) {
 		const struct pusher_wait w = {
 			.end_ns = c->start.ns + (int64_t)c->dur_ns + c->c.wait_ns,

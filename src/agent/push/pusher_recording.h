@@ -11,6 +11,7 @@
 #include "agent/push/pusher_counters.h"
 #include "agent/push/pusher_signals.h"
 #include "agent/push/pusher_steps.h"
+#include "push/push_haste.h"
 
 #define PUSHER_BATCH_CALLS 20000
 #define PUSHER_PROCESS_MAX 4096
@@ -29,6 +30,7 @@ struct pusher_process {
 	int64_t last_call_ns; /* when the last row came, monotonic; 0: none did */
 	bool is_waiting;      /* the last one was not waited for to its end */
 	bool told_gone;
+	struct push_haste haste;
 };
 
 struct pusher_recording {
@@ -46,6 +48,8 @@ struct pusher_recording {
 	uint32_t world_size;         /* the largest; without one, of the largest communicator */
 	uint32_t comm_size;
 	struct pusher_calls calls;
+	bool is_hasty;        /* a rank was held up: calls are to be sent soon */
+	int64_t last_call_ns; /* of any process, monotonic; 0: never */
 	struct pusher_counters counters;
 	struct pusher_steps steps;
 	uint64_t launches;     /* at the last reading */

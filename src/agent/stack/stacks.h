@@ -49,6 +49,13 @@ void stacks_renew(struct stacks *s);
  * outside: another hash. For --py-walker userspace; returns @hash if there are none. */
 uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t hash);
 
+/* stacks_ask - the name of the function at @address of process @pid: handed on like a stack of one
+ * frame, under the hash that is returned; 0: it cannot be asked for. */
+uint64_t stacks_ask(struct stacks *s, uint32_t pid, uint64_t address);
+
+/* stacks_locate - "libx.so+0x1234", where @address of @pid is; false: in no file. */
+bool stacks_locate(const struct stacks *s, uint32_t pid, uint64_t address, char *out, size_t size);
+
 struct stacks_report {
 	struct stack_tally tally;
 	uint64_t handed_on;

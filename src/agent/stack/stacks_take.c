@@ -194,6 +194,36 @@ int stacks_take_record(void *arg, void *data, size_t len)
 	return 0;
 }
 
+/* ---- single functions ---- */
+
+uint64_t stacks_ask(struct stacks *s, uint32_t pid, uint64_t address)
+{
+	struct stack_record_stack r = {
+		.h = {.size = sizeof(r), .kind = STACK_RECORD_STACK, .pid = pid, .tid = pid},
+		.hash = ((address ^ (uint64_t)pid << 48) * 0x9e3779b97f4a7c15ULL) | 1,
+		.native_count = 1,
+		.stop = STACK_STOP_OUTERMOST,
+		.guessed_from = STACK_GUESSED,
+	};
+
+	if (!idmap_get(&s->spaces, pid))
+		return 0;
+	take_stack(s, &r, &address);
+	return is_waiting(s, r.hash) ? r.hash : 0;
+}
+
+bool stacks_locate(const struct stacks *s, uint32_t pid, uint64_t address, char *out, size_t size)
+{
+	const struct stack_space *p = idmap_get(&s->spaces, pid);
+	const struct space_mapping *m = p ? space_find(p, address) : NULL;
+
+	if (!m || !m->file)
+		return false;
+	snprintf(out, size, "%s+0x%llx", m->file->name,
+		(unsigned long long)(address - m->start + m->offset));
+	return true;
+}
+
 /* ---- Python's frames read from outside ---- */
 
 uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t hash)

@@ -21,6 +21,7 @@
 #include "model/gpu_sample.h"
 #include "model/identity.h"
 #include "model/incident.h"
+#include "model/kernel.h"
 #include "model/layer.h"
 #include "model/ledger.h"
 #include "model/overhead.h"
@@ -94,6 +95,10 @@ int nodedb_put_process(
 int nodedb_put_cgroup(struct nodedb *db, const struct cgroup_row *c, struct errinfo *reterr);
 
 /* nodedb_put_stack - a stack, or a better-named version of it, which replaces the stored one. */
+/* nodedb_put_kernel - launches are added to what is there; a name replaces an unknown one. Names are
+ * demangled here. */
+int nodedb_put_kernel(struct nodedb *db, const struct kernel_row *k, struct errinfo *reterr);
+int nodedb_put_text(struct nodedb *db, const struct text_row *t, struct errinfo *reterr);
 int nodedb_put_stack(struct nodedb *db, const struct stack_row *row, struct errinfo *reterr);
 
 /* nodedb_put_layers - the process's rows of `coverage` in this session; replaces older ones. */
@@ -177,7 +182,8 @@ struct nodedb_filter {
 			       none */
 	size_t last;           /* only the newest n events; 0: all */
 	enum nodedb_thin thin; /* not with `last`, nor for files without aggregates */
-	bool labels;           /* load annotations too */
+	bool labels;           /* load annotations too, and NVTX ranges as such */
+	bool names;            /* load what launches launched and ranges are called */
 	bool ledger;           /* load the ledger and samples of control groups too */
 	enum nodedb_stacks stacks; /* USED: those of the selected events and of the ledger, most
 				      time first */
@@ -206,6 +212,7 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	struct annotation_label *labels; /* of annotations up to the range's end, by their time */
 	size_t label_count;
 	uint64_t older_labels;    /* beyond the newest NODEDB_LABELS_MAX */
+	struct name_book *names;  /* read/name_book.h; NULL: not asked for */
 	struct stack_list stacks; /* each freed with free(); see nodedb_filter */
 	uint64_t skipped_stacks;  /* not to be understood, or over STACK_JSON_MAX: say so */
 	uint64_t other_stacks;    /* beyond NODEDB_STACKS_MAX or _BYTES: likewise */

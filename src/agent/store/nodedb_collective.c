@@ -31,6 +31,7 @@ enum column {
 	COL_DURATION,
 	COL_WAIT,
 	COL_RET,
+	COL_SPAN,
 	COL_COUNT
 };
 
@@ -55,6 +56,7 @@ static const struct reader_column columns[COL_COUNT] = {
 	[COL_DURATION] = {"duration", "0"},
 	[COL_WAIT] = {"wait_ns", "NULL"},
 	[COL_RET] = {"ret_code", "0"},
+	[COL_SPAN] = {"span_ns", "NULL"},
 };
 
 /* An integer of 0..most; @missing, if that is not -2, for NULL. */
@@ -108,7 +110,8 @@ static bool read_numbers(sql_stmt *stmt, int64_t v[COL_COUNT])
 	return number_at(stmt, COL_PID, UINT32_MAX, -2, &v[COL_PID]) &&
 	       number_at(stmt, COL_TID, UINT32_MAX, -2, &v[COL_TID]) &&
 	       number_at(stmt, COL_SEQ, INT64_MAX, 0, &v[COL_SEQ]) &&
-	       number_at(stmt, COL_WAIT, INT64_MAX, -1, &v[COL_WAIT]);
+	       number_at(stmt, COL_WAIT, INT64_MAX, -1, &v[COL_WAIT]) &&
+	       number_at(stmt, COL_SPAN, INT64_MAX, 0, &v[COL_SPAN]);
 }
 
 static bool read_row(sql_stmt *stmt, void *ret)
@@ -137,7 +140,8 @@ static bool read_row(sql_stmt *stmt, void *ret)
 		.reduce_op = (int32_t)v[COL_REDUCE_OP],
 		.root = (int32_t)v[COL_ROOT],
 		.peer = (int32_t)v[COL_PEER],
-		.wait_ns = v[COL_WAIT]};
+		.wait_ns = v[COL_WAIT],
+		.span_ns = v[COL_SPAN]};
 	return true;
 }
 

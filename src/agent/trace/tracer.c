@@ -144,6 +144,7 @@ void tracer_free(struct tracer *t)
 	tracer_close_stacks(t);
 	if (t->store)
 		store_close(t, NULL);
+	tracer_close_names(t);
 	if (t->samples)
 		sample_clocks_close(t->samples);
 	if (t->coverage)
@@ -311,6 +312,10 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 	r = reader_new(t->probe, &t->clock, take_event, take_ledger, t, &t->reader);
 	if (r < 0)
 		return r;
+	r = tracer_open_names(t);
+	if (r < 0)
+		return r;
+	reader_take_names(t->reader, tracer_take_name);
 	r = tracer_open_stacks(t);
 	if (r < 0)
 		return r;
@@ -418,7 +423,10 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	probe_sweep(t->probe, LOSS_AT_STOP, false);
 	while (reader_consume(t->reader) > 0)
 		tracer_renew_rows(t);
+	tracer_read_kernels(t); /* asks for symbols, which come with the stacks' */
 	tracer_finish_stacks(t);
+	tracer_flush_kernels(t);
+	tracer_report_names(t);
 	waits_expire(t->waits, (wall_time){INT64_MAX});
 	tracer_poll_gpu(t);
 	gpu_sampler_stop(t->gpu);

@@ -2,7 +2,7 @@
 /* tracer_private.h - one run's state, shared by the files that make up the tracer: tracer.c (start,
  * step, stop), tracer_processes.c (their lives), tracer_targets.c (which of them, and libraries),
  * tracer_maps.c (new mappings), tracer_second.c (what is due each second), tracer_stack.c (stacks),
- * tracer_ledger.c (what threads spent their time on),
+ * tracer_ledger.c (what threads spent their time on), tracer_name.c (kernels and ranges),
  * tracer_label.c (annotations), tracer_explain.c (explaining while tracing), tracer_view.c and
  * tracer_metric.c. Nobody else includes it. */
 #pragma once
@@ -26,6 +26,7 @@
 #include "agent/trace/cost_trial.h"
 #include "agent/trace/gap_log.h"
 #include "agent/trace/governor.h"
+#include "agent/trace/kernel_table.h"
 #include "agent/trace/launch_window.h"
 #include "agent/trace/neighbours.h"
 #include "agent/trace/process_table.h"
@@ -78,6 +79,7 @@ struct tracer {
 	struct neighbours *neighbours;
 	struct sample_clocks *samples;     /* NULL: none are taken */
 	struct stacks *stacks;             /* NULL: not taken */
+	struct tracer_names *names;        /* of kernels and ranges */
 	struct idmap stack_rows;           /* hash -> rows stored of it, for --stack-samples */
 	uint64_t stacks_unstored;          /* the store had no room */
 	uint64_t stacks_ns;                /* time spent walking that the governor knows of */
@@ -156,6 +158,18 @@ bool tracer_take_stack(struct tracer *t, struct event *e, const struct stack **r
 /* tracer_ledger.c */
 void tracer_ledger(struct tracer *t, const struct ledger_row *row);
 void tracer_read_containers(struct tracer *t, wall_time now);
+
+/* tracer_name.c */
+int tracer_open_names(struct tracer *t);
+void tracer_close_names(struct tracer *t);
+void tracer_take_name(void *arg, const struct name_record *n);
+bool tracer_take_symbol(struct tracer *t, const struct stack *s); /* false: it was not asked for */
+void tracer_read_kernels(struct tracer *t);                       /* counts, from the kernel half */
+void tracer_flush_kernels(struct tracer *t);                      /* to the store */
+void tracer_report_names(const struct tracer *t);                 /* says what was lost */
+void tracer_kernels_gone(struct tracer *t, uint32_t pid);
+void tracer_sweep_registered(struct tracer *t);
+void tracer_renew_names(struct tracer *t);
 
 /* tracer_explain.c */
 int tracer_open_explainer(struct tracer *t);

@@ -21,6 +21,7 @@ static void end_aggregates(void *arg, struct process_entry *p)
 
 	if (t->metric_state)
 		metric_state_process_gone(t->metric_state, p->pid);
+	tracer_kernels_gone(t, p->pid);
 	if (totals_process_gone(t->totals, p->pid) < 0)
 		log_warning("cannot read the aggregates of process %u from the kernel", p->pid);
 }

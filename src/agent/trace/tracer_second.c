@@ -25,6 +25,7 @@ void tracer_renew_rows(struct tracer *t)
 		neighbours_renew(t->neighbours);
 		if (t->stacks)
 			stacks_renew(t->stacks);
+		tracer_renew_names(t);
 		t->renewed_due = true;
 	}
 	if (t->renewed_due)
@@ -144,6 +145,8 @@ int tracer_second(struct tracer *t, wall_time now)
 		if (r < 0)
 			return r;
 		t->bucket = bucket;
+		tracer_read_kernels(t);
+		tracer_flush_kernels(t);
 		tracer_explain_look(t);
 		tracer_overhead(t, now);
 	}
@@ -164,6 +167,7 @@ int tracer_second(struct tracer *t, wall_time now)
 	waits_expire(t->waits, (wall_time){now.ns - WAIT_SECONDS * (int64_t)NS_PER_S});
 	set_limits(t);
 	t->map_wakes = 0;
+	tracer_sweep_registered(t);
 	roster_tick(t->roster);
 	process_table_tick(t->processes);
 	neighbours_tick(t->neighbours);

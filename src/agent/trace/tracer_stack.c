@@ -14,6 +14,8 @@ static void take_stack(void *arg, const struct stack *s)
 {
 	struct tracer *t = arg;
 
+	if (tracer_take_symbol(t, s))
+		return;
 	if (t->settings.stack_sink)
 		t->settings.stack_sink(t->settings.event_arg, s);
 	if (t->explainer)

@@ -43,11 +43,14 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 	put_text(w, "node", e->node);
 	json_key(w, "rank");
 	e->rank >= 0 ? json_put_int(w, e->rank) : json_put_null(w);
+	json_key(w, "ranks");
+	e->ranks ? json_put_uint(w, e->ranks) : json_put_null(w);
 	json_key(w, "stage");
 	e->stage >= 0 && e->problem == FLEET_STAGE ? json_put_int(w, e->stage) : json_put_null(w);
 	json_key(w, "pid");
 	e->pid ? json_put_uint(w, e->pid) : json_put_null(w);
 	json_double_member(w, "confidence", e->confidence);
+	json_bool_member(w, "provisional", e->provisional);
 	if (is_about_calls(e->problem)) {
 		put_collective(w, e);
 	} else {

@@ -2,18 +2,23 @@
 /* cmd_simulate.c - `ingero-cluster simulate`: many made-up clusters with known faults, played to the
  * core faster than time, and how often it was right. The same seed gives the same table. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "cluster/cli/commands.h"
 #include "cluster/simulate/verdict.h"
 #include "command/dispatch.h"
+#include "stat/robust.h"
 
 struct simulate_flags {
-	int64_t clusters, seed;
+	int64_t clusters, seed, first;
 	const char *fault;
+	uint64_t healthy_ns;
 	bool verbose;
 };
 
@@ -25,8 +30,13 @@ static const struct option_row simulate_options[] = {
 		"how many, dealt out to the faults in turn (default: 70)", 1, 1000000, false},
 	{"seed", 0, OPTION_INT, OPTION(seed), "N", "other clusters (default: 1)", 0, INT64_MAX,
 		false},
+	{"first", 0, OPTION_INT, OPTION(first), "N",
+		"begin with the Nth of them, to see one again (default: 0)", 0, 1000000, false},
 	{"fault", 0, OPTION_STRING, OPTION(fault), "NAME",
 		"only this one: none, slow, late, drift, stage, moving, hang (default: all)", 0, 0,
+		false},
+	{"healthy", 0, OPTION_DURATION, OPTION(healthy_ns), "DURATION",
+		"instead, clusters without a fault for so long each, one job after another", 0, 0,
 		false},
 	{"verbose", 'v', OPTION_FLAG, OPTION(verbose), NULL, "say what was said wrongly", 0, 0,
 		false},
@@ -35,10 +45,14 @@ static const struct option_row simulate_options[] = {
 
 #define KINDS (JOB_HANG + 1)
 
+struct row {
+	uint32_t total, right, alarms, shown; /* shown: provisional, and wrong */
+	uint64_t *delays; /* from the first late collective until it was named */
+	size_t named, room;
+};
+
 struct table {
-	struct {
-		uint32_t total, right, named, alarms;
-	} row[KINDS];
+	struct row row[KINDS];
 	double hours; /* played, without a fault */
 	uint64_t messages, calls;
 };
@@ -58,37 +72,85 @@ static int fault_of(const char *name, int *ret, struct errinfo *reterr)
 	return 0;
 }
 
-static int play_one(struct table *t, uint64_t seed, enum job_fault fault, bool verbose)
+static void table_done(struct table *t)
+{
+	for (int i = 0; i < KINDS; i++)
+		free(t->row[i].delays);
+}
+
+static int add_delay(struct row *w, const struct verdict *v)
+{
+	int r;
+
+	if (v->shown_ns < 0 || v->first_late_ns < 0)
+		return 0;
+	r = ARRAY_RESERVE(w->delays, w->room, w->named + 1, SIZE_MAX / 16);
+	if (r == 0)
+		w->delays[w->named++] = (uint64_t)MAX(v->shown_ns - v->first_late_ns, INT64_C(0));
+	return r;
+}
+
+static int play_one(
+	struct table *t, uint64_t seed, enum job_fault fault, const struct simulate_flags *f)
 {
 	struct verdict v;
-	int r = verdict_of_random(seed, fault, &v);
+	int r = f->healthy_ns ? verdict_of_healthy(seed, f->healthy_ns, &v)
+			      : verdict_of_random(seed, fault, &v);
 
 	if (r < 0)
 		return r;
 	t->row[v.fault].total++;
 	t->row[v.fault].right += v.right;
 	t->row[v.fault].alarms += v.false_alarms;
+	t->row[v.fault].shown += v.shown_wrong;
+	r = add_delay(&t->row[v.fault], &v);
 	t->messages += v.messages;
 	t->calls += v.calls;
 	if (v.fault == JOB_NONE)
 		t->hours += (double)v.span_ns / (3600.0 * (double)NS_PER_S);
-	if (verbose && (!v.right || v.false_alarms))
-		printf("cluster %llu, %s (%s): %s\n", (unsigned long long)seed,
-			job_fault_id(v.fault), v.shape, v.said[0] ? v.said : "nothing was said");
-	return 0;
+	if (f->verbose && (!v.right || v.false_alarms))
+		printf("cluster %llu, %s (%s; %s), after %.1f of %.0f s: %s\n",
+			(unsigned long long)seed, job_fault_id(v.fault), v.truth, v.shape,
+			(double)v.said_ns / (double)NS_PER_S, (double)v.span_ns / (double)NS_PER_S,
+			v.said[0] ? v.said : "nothing was said");
+	return r;
 }
 
-static void print_table(const struct table *t, uint64_t took_ns)
+/* "0.6s / 1.2s": half of them, and 95 of 100, were named by then; "" if none was. */
+static const char *delay_text(char out[2 * TEXT_MAX], struct row *w)
 {
-	char count[TEXT_MAX], share[TEXT_MAX], took[TEXT_MAX];
+	char half[TEXT_MAX], most[TEXT_MAX];
+
+	out[0] = '\0';
+	robust_sort(w->delays, w->named);
+	if (w->named)
+		snprintf(out, 2 * TEXT_MAX, "%s / %s",
+			text_format_duration(half, robust_quantile(w->delays, w->named, 0.5)),
+			text_format_duration(most, robust_quantile(w->delays, w->named, 0.95)));
+	return out;
+}
+
+/* What @n rare things that were counted may be at most, with 95 %: Poisson, by Wilson and Hilferty. */
+static double at_most(uint32_t n)
+{
+	double k = n + 1.0;
+
+	return k * pow(1 - 1 / (9 * k) + 1.645 / (3 * sqrt(k)), 3);
+}
+
+static void print_table(struct table *t, uint64_t took_ns)
+{
+	char count[TEXT_MAX], share[TEXT_MAX], took[TEXT_MAX], delay[2 * TEXT_MAX];
 	uint32_t right = 0, total = 0, alarms = 0;
 
-	printf("%-8s %8s %8s %14s\n", "fault", "played", "right", "others blamed");
+	printf("%-8s %8s %8s %14s %14s   %s\n", "fault", "played", "right", "others blamed",
+		"wrongly shown", "named after (p50 / p95)");
 	for (int i = 0; i < KINDS; i++) {
 		if (!t->row[i].total)
 			continue;
-		printf("%-8s %8u %8u %14u\n", job_fault_id((enum job_fault)i), t->row[i].total,
-			t->row[i].right, t->row[i].alarms);
+		printf("%-8s %8u %8u %14u %14u   %s\n", job_fault_id((enum job_fault)i),
+			t->row[i].total, t->row[i].right, t->row[i].alarms, t->row[i].shown,
+			delay_text(delay, &t->row[i]));
 		right += t->row[i].right;
 		total += t->row[i].total;
 		alarms += t->row[i].alarms;
@@ -96,7 +158,9 @@ static void print_table(const struct table *t, uint64_t took_ns)
 	printf("%u of %u right (%s), %u others blamed; ", right, total,
 		text_format_percent(share, total ? (double)right / total : 0), alarms);
 	if (t->hours > 0)
-		printf("%u alarms in %.1f healthy hours; ", t->row[JOB_NONE].alarms, t->hours);
+		printf("%u alarms in %.1f healthy hours (95 %% sure: fewer than %.2f a day); ",
+			t->row[JOB_NONE].alarms, t->hours,
+			at_most(t->row[JOB_NONE].alarms) * 24 / t->hours);
 	printf("%s calls in %s\n", text_format_count(count, t->calls),
 		text_format_duration(took, took_ns));
 }
@@ -105,14 +169,14 @@ static int simulate_run(
 	const struct command *cmd _unused_, void *settings, int argc _unused_, char **argv _unused_)
 {
 	const struct simulate_flags *f = settings;
-	struct table t = {0};
+	_cleanup_(table_done) struct table t = {0};
 	struct errinfo e = {0};
 	uint64_t begun = mono_now().ns;
 	int fault, r = fault_of(f->fault, &fault, &e);
 
-	for (int64_t i = 0; r == 0 && i < f->clusters; i++)
+	for (int64_t i = f->first; r == 0 && i < f->first + f->clusters; i++)
 		r = play_one(&t, (uint64_t)(f->seed * 1000000 + i),
-			(enum job_fault)(fault < 0 ? i % KINDS : fault), f->verbose);
+			(enum job_fault)(fault < 0 ? i % KINDS : fault), f);
 	if (r < 0)
 		return dispatch_fail(&e, r);
 	print_table(&t, mono_now().ns - begun);
@@ -128,7 +192,8 @@ const struct command cmd_simulate = {
 		"Data, tensor, pipeline and expert parallel jobs of 2 to 64 ranks, with jitter, uneven stages,\n"
 		"evaluation phases and clocks that differ; nothing leaves this process.\n"
 		"  ingero-cluster simulate\n"
-		"  ingero-cluster simulate --clusters 1000 --seed 2 -v",
+		"  ingero-cluster simulate --clusters 1000 --seed 2 -v\n"
+		"  ingero-cluster simulate --clusters 3 --healthy 24h",
 	.options = simulate_options,
 	.settings_size = sizeof(struct simulate_flags),
 	.defaults = &defaults,

@@ -38,6 +38,7 @@ static const struct program_variable variables[] = {
 const struct program cluster_program = {
 	.name = "ingero-cluster",
 	.headline = "which rank of a cluster makes the others wait, why, and what it costs",
+	.no_config = true,
 	.commands = commands,
 	.values = values,
 	.variables = variables,

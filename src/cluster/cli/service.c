@@ -67,12 +67,11 @@ static int take_report(void *arg, const struct push_report *r)
 	return fleet_take_report(s->fleet, r, service_now(s));
 }
 
-/* A node's own verdict: the core comes to its own from the same scores. */
-static int take_straggler(
-	void *arg _unused_, const struct push_who *who _unused_, const struct push_straggler *v)
+static int take_straggler(void *arg, const struct push_who *who, const struct push_straggler *v)
 {
-	(void)v;
-	return 0;
+	struct service *s = arg;
+
+	return fleet_take_straggler(s->fleet, who, v, service_now(s));
 }
 
 static bool find_threshold(void *arg, const char *cluster, struct threshold *ret)

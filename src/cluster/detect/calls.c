@@ -321,3 +321,8 @@ bool calls_is_late(const struct calls *c)
 {
 	return c->now_ns < c->lags->late_until_ns;
 }
+
+int64_t calls_sudden_ns(const struct calls *c)
+{
+	return c->lags->sudden_ns;
+}

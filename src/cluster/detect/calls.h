@@ -39,6 +39,8 @@ void calls_tick(struct calls *c, int64_t now_ns);
 /* calls_is_late - blame is worth asking for: in the last seconds one rank was last by more than 1 ms a
  * time and 2 % of the time, or all together by 10 %. Costs nothing. */
 bool calls_is_late(const struct calls *c);
+/* calls_sudden_ns - when a rank was last by far more than anybody lately; 0: never. */
+int64_t calls_sudden_ns(const struct calls *c);
 
 struct worker_view { /* a rank of the job: a process on a node */
 	uint32_t worker;
@@ -133,10 +135,13 @@ struct mismatch_view { /* ranks that disagree about one collective */
 };
 bool calls_mismatch_next(const struct calls *c, size_t *cursor, struct mismatch_view *ret);
 
-/* calls_blame - who makes the job wait, over the calls in the window. *ret_workers (the caller frees)
- * are those that ret->suspects name. */
+/* calls_blame - who makes the job wait, over the calls in the window; all of them, as if they were one
+ * job's. *ret_workers (the caller frees) are those that ret->suspects name. */
 int calls_blame(const struct calls *c, struct blame_worker **ret_workers, size_t *ret_count,
 	struct blame *ret);
+/* calls_blame_job - likewise, of one of @jobs only, which are of this moment. */
+int calls_blame_job(const struct calls *c, const struct calls_jobs *jobs, uint32_t job,
+	struct blame_worker **ret_workers, size_t *ret_count, struct blame *ret);
 
 struct calls_stats {
 	uint64_t taken, duplicate, refused;

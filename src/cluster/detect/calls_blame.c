@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calls_blame.c - the calls in the window, newest first and not more than BLAME_CALLS_MAX, as blame wants
- * them. Offsets stand with the workers; what a clock drifts within the window, or jumped, is in the times
+/* calls_blame.c - the calls in the window, the newest and not more than BLAME_CALLS_MAX, as blame wants them.
+ * Offsets stand with the workers; what a clock drifts within the window, or jumped, is in the times
  * themselves. */
 #include <errno.h>
 
@@ -18,17 +18,31 @@ struct gathering {
 	int64_t end_ns; /* later calls are left out: not all that were made by then have come */
 	struct blame_call *items;
 	size_t count, room;
-	uint32_t *place; /* of a worker in blame's table, by id */
+	uint32_t *place;        /* of a worker in blame's table, by id */
+	const uint32_t *job_of; /* NULL: all jobs together */
+	uint32_t job;
 };
 
-static int gather_workers(const struct calls *c, struct blame_worker *out, uint32_t *place)
+static bool is_of_job(const struct gathering *g, uint32_t worker)
+{
+	return !g->job_of || g->job_of[worker] == g->job;
+}
+
+/* The members of a communicator are all of one job. */
+static bool is_wanted(const struct gathering *g, const struct collective *x)
+{
+	return !g->job_of || is_of_job(g, x->first_worker);
+}
+
+static size_t gather_workers(
+	const struct calls *c, const struct gathering *g, struct blame_worker *out, uint32_t *place)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < c->workers.count; i++) {
+	for (uint32_t i = 0; i < c->workers.count; i++) {
 		const struct worker *w = c->workers.items[i];
 
-		if (!w)
+		if (!w || !is_of_job(g, i))
 			continue;
 		place[i] = (uint32_t)n;
 		out[n++] = (struct blame_worker){
@@ -39,7 +53,7 @@ static int gather_workers(const struct calls *c, struct blame_worker *out, uint3
 			.error_ns = clocks_error(c->clocks, w->node),
 		};
 	}
-	return (int)n;
+	return n;
 }
 
 /* The call of the rank in @slot. A pair keeps one operation for both of its ends. */
@@ -71,25 +85,25 @@ static struct push_call call_of(const struct collective *x, uint32_t slot)
 
 /* Messages are late now and then. What is known of one rank and not yet of another would look like time
  * of its own. */
-static int find_end(const struct calls *c, int64_t *ret)
+static int find_end(const struct calls *c, struct gathering *g)
 {
 	const struct collective *x;
 
-	*ret = INT64_MAX;
+	g->end_ns = INT64_MAX;
 	TAILQ_FOREACH_REVERSE(x, &c->comms.by_age, collective_list, age)
 	{
 		int r;
 
 		if (c->now_ns - x->first_ns > (int64_t)PATIENCE_NS)
 			break;
-		if (x->state != COLLECTIVE_OPEN)
+		if (x->state != COLLECTIVE_OPEN || !is_wanted(g, x))
 			continue;
 		r = lags_align(c, x);
 		if (r < 0)
 			return r;
 		for (uint32_t i = 0; i < x->room; i++)
 			if (c->lags->arrivals[i] != INT64_MIN)
-				*ret = MIN(*ret, c->lags->arrivals[i]);
+				g->end_ns = MIN(g->end_ns, c->lags->arrivals[i]);
 	}
 	return 0;
 }
@@ -127,34 +141,66 @@ static int gather_collective(const struct calls *c, const struct collective *x,
 	return 0;
 }
 
-int calls_blame(const struct calls *c, struct blame_worker **ret_workers, size_t *ret_count,
-	struct blame *ret)
+/* Where the newest BLAME_CALLS_MAX calls begin: from there on they come in the order of their times, or
+ * nearly, which is how blame wants them. */
+static const struct collective *oldest_of(const struct calls *c, const struct gathering *g)
+{
+	const struct collective *x, *oldest = NULL;
+	size_t count = 0;
+
+	TAILQ_FOREACH_REVERSE(x, &c->comms.by_age, collective_list, age)
+	{
+		if (!is_wanted(g, x))
+			continue;
+		count += x->have;
+		if (count > BLAME_CALLS_MAX)
+			break;
+		oldest = x;
+	}
+	return oldest;
+}
+
+static int blame_gathered(const struct calls *c, struct gathering *g,
+	struct blame_worker **ret_workers, size_t *ret_count, struct blame *ret)
 {
 	size_t n = MAX(c->workers.count, (size_t)1);
 	_cleanup_free_ struct blame_worker *workers = calloc(n, sizeof(*workers));
 	_cleanup_free_ uint32_t *place = calloc(n, sizeof(*place));
 	_cleanup_free_ struct blame_call *items = NULL;
-	struct gathering g = {.place = place};
 	const struct collective *x;
 	int r;
 
 	if (!workers || !place)
 		return -ENOMEM;
-	r = find_end(c, &g.end_ns);
-	n = (size_t)gather_workers(c, workers, place);
-	TAILQ_FOREACH_REVERSE(x, &c->comms.by_age, collective_list, age)
-	{
-		if (r < 0 || g.count + x->have > BLAME_CALLS_MAX)
-			break;
-		r = gather_collective(c, x, workers, &g);
-	}
-	items = g.items;
+	g->place = place;
+	r = find_end(c, g);
+	n = gather_workers(c, g, workers, place);
+	for (x = oldest_of(c, g); r == 0 && x; x = TAILQ_NEXT(x, age))
+		if (is_wanted(g, x))
+			r = gather_collective(c, x, workers, g);
+	items = g->items;
 	if (r < 0)
 		return r;
-	r = blame_find(workers, n, items, g.count, ret);
+	r = blame_find(workers, n, items, g->count, ret);
 	if (r < 0)
 		return r;
 	*ret_workers = TAKE(workers);
 	*ret_count = n;
 	return 0;
+}
+
+int calls_blame(const struct calls *c, struct blame_worker **ret_workers, size_t *ret_count,
+	struct blame *ret)
+{
+	struct gathering g = {0};
+
+	return blame_gathered(c, &g, ret_workers, ret_count, ret);
+}
+
+int calls_blame_job(const struct calls *c, const struct calls_jobs *jobs, uint32_t job,
+	struct blame_worker **ret_workers, size_t *ret_count, struct blame *ret)
+{
+	struct gathering g = {.job_of = jobs->of, .job = job};
+
+	return blame_gathered(c, &g, ret_workers, ret_count, ret);
 }

@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
+#define SHOWN_NS (15 * NS_PER_S)
+
 struct episode *episode_find(const struct fleet *f, uint64_t key)
 {
 	for (size_t i = 0; i < f->live_count; i++)
@@ -87,6 +89,7 @@ void episode_tell(struct fleet *f, struct episode *e)
 {
 	uint64_t cause = hash_bytes(e->e.cause, strlen(e->e.cause));
 
+	e->e.provisional = false;
 	sentence_write(&e->e);
 	if (!e->told)
 		notice(f, FLEET_NOTICE_BEGAN, e);
@@ -156,6 +159,12 @@ void episode_sort(struct fleet *f)
 	qsort(f->live, f->live_count, sizeof(*f->live), by_weight);
 }
 
+/* What has happened once is news for a while only, though it is remembered for longer. */
+static bool is_shown(const struct fleet *f, const struct episode *e)
+{
+	return e->e.provisional && !e->e.until_ns && f->now_ns - e->seen_ns < (int64_t)SHOWN_NS;
+}
+
 bool fleet_episode_next(
 	const struct fleet *f, const char *cluster, size_t *cursor, struct fleet_episode *ret)
 {
@@ -169,7 +178,8 @@ bool fleet_episode_next(
 			i = f->ended_next + ENDED_MAX - 1 - (i - f->live_count);
 			e = f->ended[i % ENDED_MAX];
 		}
-		if (!e->told || (cluster && strcmp(e->e.cluster, cluster) != 0))
+		if ((!e->told && !is_shown(f, e)) ||
+			(cluster && strcmp(e->e.cluster, cluster) != 0))
 			continue;
 		*ret = e->e;
 		return true;

@@ -11,6 +11,9 @@
 #include "base/hash.h"
 #include "cluster/detect/fleet_private.h"
 
+#define OWN_SURE 0.6              /* of what a node says of itself: its peers may all be as slow */
+#define OWN_NS   (600 * NS_PER_S) /* for which that holds, if it is not said again */
+
 const struct fleet_settings fleet_defaults = {.clusters_max = 256};
 
 int fleet_new(const struct fleet_settings *s, struct fleet **ret)
@@ -125,10 +128,8 @@ int fleet_take_report(struct fleet *f, const struct push_report *r, int64_t now_
 	return report_keep(c, r, now_ns);
 }
 
-static uint64_t node_key(const struct node_view *v, enum fleet_problem problem)
+static uint64_t node_key(const struct push_who *who, enum fleet_problem problem)
 {
-	const struct push_who *who = &v->last->who;
-
 	return hash_number(hash_bytes(who->cluster, strlen(who->cluster)) ^
 			   hash_number(hash_bytes(who->node, strlen(who->node)) + problem));
 }
@@ -138,20 +139,22 @@ static void take_change(struct fleet *f, const struct nodes_change *change)
 	const struct node_view *v = &change->node;
 	const struct push_who *who = &v->last->who;
 	enum fleet_problem problem = v->reason == NODES_SILENT_REASON ? FLEET_SILENT : FLEET_NODE;
-	struct episode *e = episode_find(f, node_key(v, problem));
+	struct episode *e = episode_find(f, node_key(who, problem));
+	const struct episode *late = episode_of_node(f, FLEET_STRAGGLER, who->cluster, who->node);
 
 	if (!change->began) {
 		if (e)
 			episode_end(f, e);
 		return;
 	}
-	if (problem == FLEET_NODE && episode_of_node(f, FLEET_STRAGGLER, who->cluster, who->node))
+	if (problem == FLEET_NODE && late && late->told)
 		return; /* its rank is named already, and for what */
-	e = episode_get(f, cluster_find(f, who->cluster), problem, node_key(v, problem));
+	e = episode_get(f, cluster_find(f, who->cluster), problem, node_key(who, problem));
 	if (!e)
 		return;
 	memcpy(e->e.cluster, who->cluster, sizeof(e->e.cluster));
 	memcpy(e->e.node, who->node, sizeof(e->e.node));
+	e->e.is_own = false;
 	e->e.rank = who->rank;
 	e->e.score = v->last->score;
 	e->e.threshold = v->threshold;
@@ -162,19 +165,61 @@ static void take_change(struct fleet *f, const struct nodes_change *change)
 	episode_tell(f, e);
 }
 
+/* Whether a node that calls itself slow is to be heard: it is known, and none of its ranks is named. */
+static bool is_heard(const struct fleet *f, const struct push_who *who)
+{
+	const struct episode *late = episode_of_node(f, FLEET_STRAGGLER, who->cluster, who->node);
+	struct node_view v;
+
+	return !(late && late->told) && nodes_find(f->nodes, who->cluster, who->node, &v);
+}
+
+int fleet_take_straggler(
+	struct fleet *f, const struct push_who *who, const struct push_straggler *s, int64_t now_ns)
+{
+	struct episode *e = episode_find(f, node_key(who, FLEET_NODE));
+
+	f->now_ns = MAX(f->now_ns, now_ns);
+	if (s->resolved) {
+		if (e && e->e.is_own)
+			episode_end(f, e);
+		return 0;
+	}
+	if ((e && !e->e.is_own) || !is_heard(f, who))
+		return 0;
+	e = episode_get(f, cluster_find(f, who->cluster), FLEET_NODE, node_key(who, FLEET_NODE));
+	if (!e)
+		return 0; /* counted */
+	memcpy(e->e.cluster, who->cluster, sizeof(e->e.cluster));
+	memcpy(e->e.node, who->node, sizeof(e->e.node));
+	e->e.is_own = true;
+	e->e.rank = who->rank;
+	e->e.score = s->score;
+	e->e.threshold = s->threshold;
+	e->e.confidence = OWN_SURE;
+	snprintf(e->e.signal, sizeof(e->e.signal), "%s", s->dominant);
+	episode_explain(f, e);
+	episode_tell(f, e);
+	return 0;
+}
+
 /* Episodes of nodes last until nodes says otherwise; what agents find out meanwhile is added. */
 static void renew_nodes(struct fleet *f)
 {
 	struct node_view v;
 
-	for (size_t i = 0; i < f->live_count; i++) {
+	for (size_t i = f->live_count; i-- > 0;) {
 		struct episode *e = f->live[i];
 
 		if (e->e.problem != FLEET_NODE)
 			continue;
+		if (e->e.is_own && f->now_ns - e->seen_ns >= (int64_t)OWN_NS) {
+			episode_end(f, e); /* its end was never told */
+			continue;
+		}
 		if (!e->cluster)
 			e->cluster = cluster_find(f, e->e.cluster);
-		if (nodes_find(f->nodes, e->e.cluster, e->e.node, &v)) {
+		if (!e->e.is_own && nodes_find(f->nodes, e->e.cluster, e->e.node, &v)) {
 			e->e.score = v.last->score;
 			e->e.threshold = v.threshold;
 		}

@@ -27,6 +27,10 @@ enum nodes_refusal fleet_take_health(struct fleet *f, const struct push_health *
 int fleet_take_calls(
 	struct fleet *f, const struct push_calls *b, int64_t now_ns, struct calls_taken *ret);
 int fleet_take_report(struct fleet *f, const struct push_report *r, int64_t now_ns);
+/* fleet_take_straggler - what a node says of itself, when it begins and when it ends. A node that has pushed
+ * no health is not heard. 0. */
+int fleet_take_straggler(struct fleet *f, const struct push_who *who,
+	const struct push_straggler *s, int64_t now_ns);
 /* fleet_set_rates - other prices from now on; the caller's, as in the settings. */
 void fleet_set_rates(struct fleet *f, const struct rates *r);
 void fleet_tick(struct fleet *f, int64_t now_ns); /* about every 250 ms */
@@ -72,6 +76,7 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 	enum fleet_problem problem;
 	char node[PUSH_ID_MAX]; /* "": not one node */
 	int32_t rank;           /* -1: not one rank */
+	uint32_t ranks;         /* STRAGGLER: all of the node, so many; 0: one rank */
 	int32_t stage;
 	uint32_t pid;
 	double share; /* of the job's time */
@@ -82,6 +87,8 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 	uint16_t op;
 	char signal[PUSH_WORD_MAX]; /* NODE: dominant one */
 	double score, threshold;
+	bool is_own;      /* NODE: it says so of itself, by its own past */
+	bool provisional; /* it happened just now; nobody is told before it happens again */
 	int64_t since_ns, until_ns; /* until_ns 0: it lasts */
 	char text[1024];            /* one sentence: who, what for, why, what it costs */
 	char cause[PUSH_TEXT_MAX];  /* the agent's own words; "": not told */
@@ -89,7 +96,8 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 	struct fleet_cost cost;
 };
 
-/* fleet_episode_next - those that last and the last 1000 that ended, worst first (by cost, then share). */
+/* fleet_episode_next - those that last and the last 1000 that ended, worst first (by cost, then share); of
+ * provisional ones those that last. */
 bool fleet_episode_next(
 	const struct fleet *f, const char *cluster, size_t *cursor, struct fleet_episode *ret);
 

@@ -16,6 +16,7 @@
 #define EPISODES_MAX 4096 /* that last at once, of all clusters */
 #define ENDED_MAX    1000 /* that are remembered */
 #define NOTICES_MAX  4096
+#define JOBS_MAX     64    /* of a cluster that are remembered */
 #define REPORTS_MAX  65536 /* of a cluster */
 
 struct episode {
@@ -27,18 +28,30 @@ struct episode {
 	double lost_rate;   /* GPU-seconds lost a second */
 	double rate_hourly; /* of a GPU that waits; 0: unpriced */
 	double watts;
-	uint64_t told_cause; /* hash of the cause that was told */
-	uint32_t looks;      /* in which it was found */
-	bool told;           /* that it began */
+	uint64_t told_cause;  /* hash of the cause that was told */
+	uint32_t looks;       /* in which it was found */
+	int64_t looked_ns;    /* the first of them */
+	int64_t looked_at_ns; /* of a node's ranks: the last */
+	uint32_t sightings;   /* it was late by far */
+	int64_t sighted_ns;   /* the last of these, and the longest time between two */
+	uint64_t sightings_apart_ns;
+	bool told; /* that it began */
+};
+
+struct suspect_job {          /* of one job, between two looks at it */
+	uint64_t comm;        /* its largest communicator; 0: none */
+	enum blame_kind kind; /* what the answer was, and since when */
+	int64_t kind_ns;
+	int64_t seen_ns;
 };
 
 struct cluster {
 	char name[PUSH_ID_MAX];
 	struct calls *calls;
-	struct idmap reports; /* (node, pid) -> struct push_report with its time */
-	int64_t blame_ns;     /* when it was last asked who makes the job wait */
-	enum blame_kind kind; /* what the answer was, and since when */
-	int64_t kind_ns;
+	struct idmap reports;              /* (node, pid) -> struct push_report with its time */
+	int64_t blame_ns;                  /* when it was last asked who makes the job wait */
+	bool is_settled;                   /* the answer is known: it need not be asked so often */
+	struct suspect_job jobs[JOBS_MAX]; /* that were looked at last */
 };
 
 struct fleet {

@@ -24,6 +24,9 @@
 #define LATE_ALL      0.10              /* likewise for all together: load that moves */
 #define EPOCH_NS      INT64_C(1000000000)
 #define LATE_HOLDS_NS (4 * EPOCH_NS)
+#define SUDDEN_FACTOR 1.5             /* longer than the longest lag lately */
+#define SUDDEN_NS     5e6             /* likewise */
+#define FORGOTTEN     0.995           /* is left of the longest with each collective */
 #define PARTIAL_NS    (10 * EPOCH_NS) /* ranks that nobody has told of by then have no agent */
 
 void lags_free(struct lags *l)
@@ -246,6 +249,15 @@ static uint64_t add_recent(uint64_t sums[2], uint64_t *epoch, uint64_t now, uint
 	return sums[0] + sums[1];
 }
 
+static void note_sudden(struct calls *c, uint64_t lag_ns)
+{
+	struct lags *l = c->lags;
+
+	if ((double)lag_ns > SUDDEN_FACTOR * l->longest_ns + SUDDEN_NS)
+		l->sudden_ns = c->now_ns;
+	l->longest_ns = MAX(FORGOTTEN * l->longest_ns, (double)lag_ns);
+}
+
 /* @w NULL: somebody. */
 static void note_late(struct calls *c, struct worker *w, uint64_t lag_ns, int64_t at_ns)
 {
@@ -366,6 +378,7 @@ static int count(struct calls *c, struct collective *x)
 	x->is_counted = true;
 	if (was_counted)
 		return 0;
+	note_sudden(c, x->lag_ns);
 	for (uint32_t i = 0; i < x->room; i++) {
 		if (l->arrivals[i] == INT64_MIN)
 			continue;

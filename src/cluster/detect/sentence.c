@@ -21,7 +21,9 @@ static void put_ordinal(struct buf *b, uint32_t n)
 
 static void put_who(struct buf *b, const struct fleet_episode *e)
 {
-	if (e->rank >= 0)
+	if (e->ranks)
+		buf_printf(b, "each of the %u ranks", e->ranks);
+	else if (e->rank >= 0)
 		buf_printf(b, "rank %d", e->rank);
 	else if (e->pid)
 		buf_printf(b, "process %u", e->pid);
@@ -47,6 +49,11 @@ static void put_late(struct buf *b, const struct fleet_episode *e)
 	char lag[TEXT_MAX];
 
 	put_who(b, e);
+	if (e->provisional) {
+		buf_printf(b, " was %s late just now, for ", text_format_duration(lag, e->lag_ns));
+		put_collective(b, e);
+		return;
+	}
 	buf_printf(b, " is %s late in ", text_format_duration(lag, e->lag_ns));
 	if (e->period > 1) {
 		buf_puts(b, "every ");
@@ -83,7 +90,8 @@ static void put_uneven(struct buf *b, const struct fleet_episode *e)
 static void put_node(struct buf *b, const struct fleet_episode *e)
 {
 	put_who(b, e);
-	buf_printf(b, " is slower than its peers: its %s stands out", e->signal);
+	buf_printf(b, " is slower than %s: its %s stands out",
+		e->is_own ? "it was, by its own account" : "its peers", e->signal);
 	if (e->threshold > 0)
 		buf_printf(b, " (score %.2f, threshold %.2f)", e->score, e->threshold);
 }
@@ -117,6 +125,8 @@ static void put_cost(struct buf *b, const struct fleet_episode *e)
 {
 	char share[TEXT_MAX];
 
+	if (e->provisional)
+		return;
 	if (e->problem == FLEET_STRAGGLER && e->share > 0)
 		buf_printf(b, "; %s of the job's time", text_format_percent(share, e->share));
 	if (e->cost.per_hour > 0)

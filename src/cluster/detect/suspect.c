@@ -3,7 +3,10 @@
  *
  * Blame over many ranks is dear, so it is asked only while somebody is late, and more seldom the more
  * calls there are. An episode that is not found again for a while has ended: a periodic straggler is
- * given the time of a few periods. */
+ * given the time of a few periods.
+ *
+ * Who is late by far more than chance is shown at once, as provisional: nobody is woken before it has
+ * happened again. */
 #include "cluster/detect/fleet_private.h"
 
 #include <stdio.h>
@@ -12,18 +15,29 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-#define EVERY_NS      (NS_PER_S / 2)
-#define CALLS_AT_ONCE 100000 /* calls for which EVERY_NS is right; more are asked in proportion */
-#define EVERY_MAX_NS  (10 * NS_PER_S)
-#define GONE_NS       (15 * NS_PER_S)
-#define SURE          0.5
-#define SHARE_LEAST   0.01           /* of the job's time; less is not worth waking anybody */
-#define SHARE_EARLY   0.02           /* likewise, before STEPS_SHAPE have been seen */
-#define LATE_LEAST    3              /* steps: twice may be chance */
-#define LOOKS_LEAST   2              /* in which somebody is found */
-#define STEPS_LEAST   8              /* to compare ranks by */
-#define STEPS_SHAPE   50             /* to tell a slow stage, or load that moves, from chance */
-#define HOLDS_NS      (5 * NS_PER_S) /* for which these are found again */
+#define EVERY_NS       (NS_PER_S / 2)
+#define CALLS_AT_ONCE  100000 /* calls for which EVERY_NS is right; more are asked in proportion */
+#define EVERY_MAX_NS   (10 * NS_PER_S)
+#define SETTLED        3 /* times that time, while looks bring nothing new */
+#define SUDDEN_EVERY   2 /* part of that time, after which somebody who is late by far is looked at */
+#define SUDDEN_NS      (NS_PER_S / 2) /* for which the calls of all ranks may take to come */
+#define GONE_NS        (15 * NS_PER_S)
+#define FORGET_NS      (300 * NS_PER_S) /* what was seen too seldom to be told */
+#define SIGHTINGS      3                /* of one that is late by far: then it is no chance */
+#define SIGHTINGS_GONE 3 /* of the time between two of them, without another: it is over */
+#define SURE           0.5
+#define SURE_SUDDEN    0.4
+#define SHARE_LEAST    0.01  /* of the job's time; less is not worth waking anybody */
+#define SHARE_EARLY    0.02  /* likewise, before STEPS_EARLY have been seen */
+#define SHARE_REGULAR  0.003 /* likewise, of one that is late again and again, its peers never */
+#define LATE_REGULAR   4     /* steps */
+#define LATE_LEAST     3     /* steps: twice may be chance */
+#define LOOKS_LEAST    2     /* in which somebody is found */
+#define STEPS_LEAST    8     /* to compare ranks by */
+#define STEPS_EARLY    50    /* less is early */
+#define STEPS_SHAPE    20    /* to tell a slow stage, or load that moves, from chance */
+#define LOOKS_NS       (NS_PER_S / 2) /* from the first of them to the last */
+#define HOLDS_NS       (5 * NS_PER_S) /* for which these are found again */
 
 static uint64_t key_of(const struct cluster *c, enum fleet_problem problem, uint64_t who)
 {
@@ -43,30 +57,119 @@ bool episode_explain(struct fleet *f, struct episode *e)
 	return true;
 }
 
-static void take_suspect(struct fleet *f, struct cluster *c, const struct blame *b,
-	const struct blame_suspect *s, const struct blame_worker *w, const struct price *p)
+static void set_who(struct episode *e, const struct blame_worker *w)
+{
+	snprintf(e->e.node, sizeof(e->e.node), "%s", w->node);
+	e->e.rank = w->rank;
+	e->e.pid = w->pid;
+}
+
+/* The same cause is told once, by what says more. */
+static void end_of_node(struct fleet *f, const struct cluster *c, const struct episode *e)
+{
+	struct episode *slow = e->told ? NULL : episode_of_node(f, FLEET_NODE, c->name, e->e.node);
+
+	if (slow)
+		episode_end(f, slow);
+}
+
+static uint64_t straggler_key(const struct cluster *c, const struct blame_worker *w)
+{
+	return key_of(
+		c, FLEET_STRAGGLER, hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid));
+}
+
+/* Stragglers that were not found for a while: one that comes rarely, but comes again, has more time. */
+static void episode_end_late(struct fleet *f, const struct cluster *c)
+{
+	for (size_t i = f->live_count; i-- > 0;) {
+		struct episode *e = f->live[i];
+		uint64_t after = MAX((uint64_t)GONE_NS, SIGHTINGS_GONE * e->sightings_apart_ns);
+
+		int64_t unseen_ns = f->now_ns - e->seen_ns;
+
+		if (e->e.problem != FLEET_STRAGGLER || e->cluster != c)
+			continue;
+		if (unseen_ns >= (int64_t)GONE_NS)
+			e->looks = 0;
+		if (unseen_ns >= (int64_t)(e->told ? after : FORGET_NS))
+			episode_end(f, e);
+	}
+}
+
+/* It was late once more: what comes more seldom than the window is long is found by that. True: so often
+ * that it is no chance. */
+static bool note_sighting(struct episode *e, const struct blame *b)
+{
+	const struct blame_suspect *s = &b->sudden;
+
+	if (e->sightings && s->since_ns - e->sighted_ns < (int64_t)b->step_ns)
+		return false;
+	if (e->sightings)
+		e->sightings_apart_ns =
+			MAX(e->sightings_apart_ns, (uint64_t)(s->since_ns - e->sighted_ns));
+	e->sighted_ns = s->since_ns;
+	return ++e->sightings >= SIGHTINGS;
+}
+
+/* It is shown; what is known of it already says more. */
+static void take_sudden(struct fleet *f, struct cluster *c, const struct blame *b,
+	const struct blame_worker *w, const struct price *p)
+{
+	const struct blame_suspect *s = &b->sudden;
+	struct episode *e = episode_get(f, c, FLEET_STRAGGLER, straggler_key(c, w));
+
+	uint32_t steps = 0;
+	bool is_sure;
+
+	if (!e)
+		return;
+	is_sure = note_sighting(e, b);
+	if (e->told)
+		return;
+	set_who(e, w);
+	if (!e->e.provisional)
+		e->e.since_ns = MIN(s->since_ns, f->now_ns);
+	e->e.provisional = true;
+	e->e.until_ns = 0;
+	e->e.stage = s->stage;
+	e->e.share = s->share;
+	e->e.confidence = s->confidence;
+	e->e.lag_ns = s->lag_ns;
+	e->e.late = e->sightings;
+	if (b->step_ns)
+		steps = (uint32_t)((uint64_t)MAX(s->since_ns - e->e.since_ns, INT64_C(0)) /
+				   b->step_ns);
+	e->e.seen = MAX(e->sightings, steps);
+	e->e.comm = s->comm;
+	e->e.seq = s->seq;
+	e->e.op = s->op;
+	episode_waits(e, 0, p);
+	episode_explain(f, e);
+	if (is_sure)
+		episode_tell(f, e);
+	else
+		sentence_write(&e->e);
+}
+
+static void take_suspect(struct fleet *f, struct cluster *c, const struct suspect_job *j,
+	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w,
+	const struct price *p)
 {
 	bool stage = b->kind == BLAME_STAGE;
 	enum fleet_problem problem = stage ? FLEET_STAGE : FLEET_STRAGGLER;
-	uint64_t who = stage ? (uint64_t)s->stage
-			     : hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid);
-	struct episode *e = episode_get(f, c, problem, key_of(c, problem, who));
+	uint64_t key = stage ? key_of(c, problem, hash_number(j->comm) + (uint64_t)s->stage)
+			     : straggler_key(c, w);
+	struct episode *e = episode_get(f, c, problem, key);
 	/* At the present rate: what was before it began does not make it cheaper. */
 	int64_t late_ns =
 		MIN((int64_t)b->span_ns, MAX(b->end_ns - s->since_ns, (int64_t)b->step_ns));
 
 	if (!e)
 		return;
-	if (!stage && !e->told) { /* the same cause is told once, by what says more */
-		struct episode *slow = episode_of_node(f, FLEET_NODE, c->name, w->node);
-
-		if (slow)
-			episode_end(f, slow);
-	}
 	if (!stage) {
-		snprintf(e->e.node, sizeof(e->e.node), "%s", w->node);
-		e->e.rank = w->rank;
-		e->e.pid = w->pid;
+		set_who(e, w);
+		end_of_node(f, c, e);
 	}
 	if (!e->told && s->since_ns > 0)
 		e->e.since_ns = MIN(s->since_ns, f->now_ns);
@@ -84,14 +187,18 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct blame 
 	e->e.op = s->op;
 	episode_waits(e, late_ns > 0 ? (double)s->waited_ns / (double)late_ns : 0, p);
 	episode_explain(f, e);
-	if (++e->looks >= LOOKS_LEAST)
+	if (!e->looks++)
+		e->looked_ns = f->now_ns;
+	c->is_settled &= e->told;
+	if (e->told || (e->looks >= LOOKS_LEAST && f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS))
 		episode_tell(f, e);
 }
 
-static void take_uneven(
-	struct fleet *f, struct cluster *c, const struct blame *b, const struct price *p)
+static void take_uneven(struct fleet *f, struct cluster *c, const struct suspect_job *j,
+	const struct blame *b, const struct price *p)
 {
-	struct episode *e = episode_get(f, c, FLEET_UNEVEN, key_of(c, FLEET_UNEVEN, 0));
+	struct episode *e =
+		episode_get(f, c, FLEET_UNEVEN, key_of(c, FLEET_UNEVEN, hash_number(j->comm)));
 
 	if (!e)
 		return;
@@ -101,47 +208,178 @@ static void take_uneven(
 	episode_tell(f, e);
 }
 
-/* Whether enough was seen for what @b says, and it was said for a while. */
-static bool holds(struct cluster *c, const struct blame *b, int64_t now_ns)
+/* What is remembered of @job, which is known by its largest communicator. NULL: no memory. */
+static struct suspect_job *job_get(struct fleet *f, struct cluster *c, uint64_t comm)
 {
-	if (b->kind != c->kind) {
-		c->kind = b->kind;
-		c->kind_ns = now_ns;
+	struct suspect_job *j = NULL, *oldest = &c->jobs[0];
+
+	for (size_t i = 0; i < ARRAY_SIZE(c->jobs); i++) {
+		if (c->jobs[i].comm == comm)
+			j = &c->jobs[i];
+		if (c->jobs[i].seen_ns < oldest->seen_ns)
+			oldest = &c->jobs[i];
+	}
+	if (!j) {
+		j = oldest;
+		*j = (struct suspect_job){.comm = comm};
+	}
+	j->seen_ns = f->now_ns;
+	return j;
+}
+
+/* Whether enough was seen for what @b says, and it was said for a while. */
+static bool holds(struct suspect_job *j, const struct blame *b, int64_t now_ns)
+{
+	if (b->kind != j->kind) {
+		j->kind = b->kind;
+		j->kind_ns = now_ns;
 	}
 	if (b->kind == BLAME_WORKERS)
 		return b->steps >= STEPS_LEAST;
-	return b->steps >= STEPS_SHAPE && now_ns - c->kind_ns >= (int64_t)HOLDS_NS;
+	return b->steps >= STEPS_SHAPE && now_ns - j->kind_ns >= (int64_t)HOLDS_NS;
+}
+
+/* What is late at regular distances is not chance, however little it costs. */
+static bool is_worth_it(const struct blame_suspect *s, double least)
+{
+	return s->share >= least ||
+	       (s->share >= SHARE_REGULAR && s->period > 1 && s->late >= LATE_REGULAR);
+}
+
+/* Whether blame is to be asked again. */
+static bool is_time(const struct fleet *f, const struct cluster *c)
+{
+	uint64_t every = EVERY_NS * (1 + calls_stats(c->calls).kept / CALLS_AT_ONCE);
+
+	every = MIN(c->is_settled ? SETTLED * every : every, EVERY_MAX_NS);
+	if (f->now_ns - calls_sudden_ns(c->calls) < (int64_t)SUDDEN_NS)
+		every = EVERY_NS * (1 + calls_stats(c->calls).kept / CALLS_AT_ONCE) / SUDDEN_EVERY;
+	return f->now_ns - c->blame_ns >= (int64_t)every;
+}
+
+/* All ranks of @node in this job are suspects that count, at least two, and there are other nodes: the cause
+ * is the node's. *ret is all of them together. */
+static bool is_whole_node(const struct blame *b, const struct blame_worker *workers, size_t count,
+	const char *node, double least, struct blame_suspect *ret)
+{
+	size_t ranks = 0, suspects = 0;
+
+	for (size_t i = 0; i < count; i++)
+		ranks += strcmp(workers[i].node, node) == 0;
+	*ret = (struct blame_suspect){0};
+	for (size_t i = 0; i < b->suspect_count; i++) {
+		const struct blame_suspect *s = &b->suspects[i];
+		double share = ret->share + s->share;
+		uint64_t waited = ret->waited_ns + s->waited_ns;
+
+		if (strcmp(workers[s->worker].node, node) != 0)
+			continue;
+		if (s->confidence < SURE || s->late < LATE_LEAST)
+			return false;
+		if (!suspects++ || s->lag_ns > ret->lag_ns)
+			*ret = *s;
+		ret->share = share;
+		ret->waited_ns = waited;
+	}
+	return suspects >= 2 && suspects == ranks && ranks < count && ret->share >= least;
+}
+
+/* The ranks of a node that is told of as a whole are not told of one by one. */
+static void end_ranks(struct fleet *f, const struct cluster *c, const char *node)
+{
+	for (size_t i = f->live_count; i-- > 0;) {
+		struct episode *e = f->live[i];
+
+		if (e->cluster == c && e->e.problem == FLEET_STRAGGLER && e->e.ranks == 0 &&
+			strcmp(e->e.node, node) == 0)
+			episode_end(f, e);
+	}
+}
+
+static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_job *j,
+	const struct blame *b, const struct blame_suspect *who, const struct blame_worker *workers,
+	size_t count, double least, const struct price *p)
+{
+	struct blame_worker node = workers[who->worker];
+	struct blame_suspect all;
+	struct episode *e;
+
+	if (b->kind != BLAME_WORKERS || !node.node[0] ||
+		!is_whole_node(b, workers, count, node.node, least, &all))
+		return false;
+	node.rank = -1;
+	node.pid = 0;
+	end_ranks(f, c, node.node);
+	e = episode_get(f, c, FLEET_STRAGGLER, straggler_key(c, &node));
+	if (!e || (e->e.ranks && e->seen_ns == f->now_ns && e->looked_at_ns == f->now_ns))
+		return true; /* told with the first of its ranks */
+	e->looked_at_ns = f->now_ns;
+	e->e.ranks = 0;
+	for (size_t i = 0; i < count; i++)
+		e->e.ranks += strcmp(workers[i].node, node.node) == 0;
+	take_suspect(f, c, j, b, &all, &node, p);
+	return true;
+}
+
+static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j,
+	const struct blame *b, const struct blame_worker *workers, size_t count)
+{
+	struct price p = price_of(f, c->name);
+	double least = b->steps < STEPS_EARLY ? SHARE_EARLY : SHARE_LEAST;
+	bool sure = holds(j, b, f->now_ns);
+
+	c->is_settled &= b->steps >= STEPS_EARLY && (sure || b->kind == BLAME_NONE);
+	if (sure && b->kind == BLAME_UNEVEN && b->confidence >= SURE)
+		take_uneven(f, c, j, b, &p);
+	for (size_t i = 0; sure && b->kind != BLAME_UNEVEN && i < b->suspect_count; i++) {
+		const struct blame_suspect *who = &b->suspects[i];
+
+		if (who->worker >= count || take_nodes(f, c, j, b, who, workers, count, least, &p))
+			continue;
+		if (who->confidence >= SURE && is_worth_it(who, least) && who->late >= LATE_LEAST)
+			take_suspect(f, c, j, b, who, &workers[who->worker], &p);
+	}
+	if (b->has_sudden && b->sudden.confidence >= SURE_SUDDEN && b->sudden.worker < count)
+		take_sudden(f, c, b, &workers[b->sudden.worker], &p);
+}
+
+/* A job that has ended makes nobody wait; one that hangs is stall.c's. */
+static int look_at(struct fleet *f, struct cluster *c, const struct calls_jobs *jobs, uint32_t job)
+{
+	const struct job_view *v = &jobs->items[job];
+	_cleanup_free_ struct blame_worker *workers = NULL;
+	struct blame b = {0};
+	size_t count = 0;
+	int r;
+
+	if (v->ranks < 2 || f->now_ns - v->last_ns > (int64_t)GONE_NS)
+		return 0;
+	r = calls_blame_job(c->calls, jobs, job, &workers, &count, &b);
+	if (r < 0)
+		return r;
+	take_blame(f, c, job_get(f, c, v->comm), &b, workers, count);
+	blame_done(&b);
+	return 0;
 }
 
 void suspect_look(struct fleet *f, struct cluster *c)
 {
-	uint64_t every = EVERY_NS * (1 + calls_stats(c->calls).kept / CALLS_AT_ONCE);
-	_cleanup_free_ struct blame_worker *workers = NULL;
-	struct blame b = {0};
-	size_t count = 0;
+	struct calls_jobs jobs;
+	int r;
 
-	episode_end_unseen(f, c, FLEET_STRAGGLER, GONE_NS);
+	episode_end_late(f, c);
 	episode_end_unseen(f, c, FLEET_STAGE, GONE_NS);
 	episode_end_unseen(f, c, FLEET_UNEVEN, GONE_NS);
-	if (f->now_ns - c->blame_ns < (int64_t)MIN(every, EVERY_MAX_NS) || !calls_is_late(c->calls))
+	if (!is_time(f, c) || !calls_is_late(c->calls))
 		return;
 	c->blame_ns = f->now_ns;
-	if (calls_blame(c->calls, &workers, &count, &b) < 0) {
+	c->is_settled = true;
+	r = calls_jobs(c->calls, &jobs);
+	if (r == 0) {
+		for (uint32_t i = 0; r == 0 && i < jobs.count; i++)
+			r = look_at(f, c, &jobs, i);
+		calls_jobs_done(&jobs);
+	}
+	if (r < 0)
 		f->stats.blame_failed++;
-		return;
-	}
-	struct price p = price_of(f, c->name);
-	double least = b.steps < STEPS_SHAPE ? SHARE_EARLY : SHARE_LEAST;
-	bool sure = holds(c, &b, f->now_ns);
-
-	if (sure && b.kind == BLAME_UNEVEN && b.confidence >= SURE)
-		take_uneven(f, c, &b, &p);
-	for (size_t i = 0; sure && b.kind != BLAME_UNEVEN && i < b.suspect_count; i++) {
-		const struct blame_suspect *who = &b.suspects[i];
-
-		if (who->confidence >= SURE && who->share >= least && who->late >= LATE_LEAST &&
-			who->worker < count)
-			take_suspect(f, c, &b, who, &workers[who->worker], &p);
-	}
-	blame_done(&b);
 }

@@ -53,18 +53,28 @@ void job_trace_done(struct job_trace *t)
 	*t = (struct job_trace){0};
 }
 
-static int emit(struct worker *w, const struct push_call *c)
+static uint32_t first_pid(const struct job_spec *s)
+{
+	return s->first_pid ? s->first_pid : 1000;
+}
+
+static int emit(const struct run *r, struct worker *w, const struct push_call *c)
 {
 	int e = ARRAY_RESERVE(w->calls, w->room, w->count + 1, CALLS_MAX);
 
 	if (e < 0)
 		return e;
 	w->calls[w->count] = *c;
-	w->calls[w->count].pid = 1000 + w->rank;
+	w->calls[w->count].pid = first_pid(r->spec) + w->rank;
 	w->calls[w->count].world_rank = (int32_t)w->rank;
 	w->calls[w->count].datatype = UINT16_MAX;
 	w->count++;
 	return 0;
+}
+
+static int64_t arrival(const struct worker *w)
+{
+	return MAX(w->host_ns, w->gpu_ns);
 }
 
 /* A call that began at @enter and whose communication ended at @end on the GPU. */
@@ -72,17 +82,20 @@ static int finish_call(
 	struct run *r, struct worker *w, struct push_call *c, int64_t enter, int64_t end)
 {
 	c->enter_ns = enter;
+	if (w->delayed)
+		r->first_late_ns = MIN(r->first_late_ns, arrival(w));
+	w->delayed = false;
 	if (r->spec->async) {
 		c->leave_ns = enter + CALL_NS;
 		c->wait_ns = UINT64_MAX;
 		w->host_ns = MAX(w->host_ns, enter + CALL_NS);
 		w->gpu_ns = end;
-		return emit(w, c);
+		return emit(r, w, c);
 	}
 	c->leave_ns = MAX(end, enter + CALL_NS);
 	c->wait_ns = r->spec->waits_unknown ? UINT64_MAX : (uint64_t)(c->leave_ns - enter);
 	w->host_ns = w->gpu_ns = c->leave_ns;
-	return emit(w, c);
+	return emit(r, w, c);
 }
 
 static void wake(struct run *r, uint32_t worker)
@@ -102,11 +115,6 @@ static void compute(struct run *r, struct worker *w, const struct op *o)
 	}
 	w->gpu_ns = MAX(w->gpu_ns, w->host_ns) + o->dur_ns;
 	w->host_ns += (int64_t)((double)o->dur_ns * r->host_share);
-}
-
-static int64_t arrival(const struct worker *w)
-{
-	return MAX(w->host_ns, w->gpu_ns);
 }
 
 static int send(struct run *r, struct worker *w, const struct op *o)
@@ -228,6 +236,7 @@ static void synchronise(struct worker *w)
 /* One operation. 0: done; 1: it waits, 2: done and moved on already. */
 static int perform(struct run *r, struct worker *w, const struct op *o)
 {
+	w->delayed |= o->delays;
 	switch (o->what) {
 	case OP_COMPUTE: compute(r, w, o); return 0;
 	case OP_PAUSE: w->host_ns += o->dur_ns; return 0;
@@ -288,7 +297,7 @@ static int collect(struct run *r, struct job_trace *ret)
 					 (double)r->spec->clock_error_ns);
 		ret->workers[i] = (struct blame_worker){.rank = (int32_t)i,
 			.node = "",
-			.pid = 1000 + i,
+			.pid = first_pid(r->spec) + i,
 			.error_ns = r->spec->clock_error_ns};
 		for (size_t k = 0; k < w->count; k++) {
 			first = MIN(first, w->calls[k].enter_ns);
@@ -307,7 +316,8 @@ static int collect(struct run *r, struct job_trace *ret)
 }
 
 /* The Sends and Recvs of one group: to and from everybody but itself, each like @c. */
-static int emit_group(struct worker *w, const struct comm *m, const struct push_call *like)
+static int emit_group(
+	const struct run *r, struct worker *w, const struct comm *m, const struct push_call *like)
 {
 	struct push_call c = *like;
 	int e = 0;
@@ -317,7 +327,7 @@ static int emit_group(struct worker *w, const struct comm *m, const struct push_
 			continue;
 		c.peer = (int32_t)(k / 2);
 		c.op = k % 2 ? NCCL_RECV : NCCL_SEND;
-		e = emit(w, &c);
+		e = emit(r, w, &c);
 	}
 	return e;
 }
@@ -343,7 +353,7 @@ static int emit_open(struct run *r, struct worker *w)
 		c.op = o->op;
 		c.bytes = o->bytes;
 		if (m->exchanges)
-			return emit_group(w, m, &c);
+			return emit_group(r, w, m, &c);
 	} else if (o->what == OP_RECEIVE) {
 		const struct channel *ch = &r->channels[o->channel];
 
@@ -357,7 +367,7 @@ static int emit_open(struct run *r, struct worker *w)
 	} else {
 		return 0;
 	}
-	return emit(w, &c);
+	return emit(r, w, &c);
 }
 
 static void find_hang(const struct run *r, struct job_trace *t)
@@ -393,7 +403,8 @@ static void run_done(struct run *r)
 
 int job_run(const struct job_spec *spec, struct job_trace *ret)
 {
-	_cleanup_(run_done) struct run r = {.spec = spec, .state = spec->seed, .host_share = 0.3};
+	_cleanup_(run_done) struct run r = {
+		.spec = spec, .state = spec->seed, .host_share = 0.3, .first_late_ns = INT64_MAX};
 	_cleanup_(job_trace_done) struct job_trace t = {0};
 	int e = job_layout(&r);
 
@@ -413,6 +424,7 @@ int job_run(const struct job_spec *spec, struct job_trace *ret)
 	if (e < 0)
 		return e;
 	find_hang(&r, &t);
+	t.first_late_ns = r.first_late_ns == INT64_MAX ? -1 : r.first_late_ns;
 	*ret = t;
 	t = (struct job_trace){0};
 	return 0;

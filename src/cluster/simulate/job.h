@@ -39,6 +39,7 @@ struct job_spec {
 	bool seq_per_comm;  /* Send and Recv are counted per communicator */
 	uint32_t microbatches, layers, buckets; /* layers: tensor-parallel collectives in a pass */
 	uint32_t steps;
+	uint32_t first_pid;             /* 0: 1000 */
 	uint64_t step_ns;               /* of computing, about */
 	double jitter;                  /* lognormal, of each computation */
 	double lasting;                 /* likewise of each worker */
@@ -61,6 +62,8 @@ struct job_trace {
 	size_t call_count;
 	uint64_t span_ns;
 	uint64_t hang_comm, hang_seq; /* HANG: the first communication that it does not come to */
+	int64_t first_late_ns; /* a faulty worker came to the first communication after its fault had
+				* begun; -1: never */
 };
 
 /* job_run - 0, -ENOMEM or -EINVAL (a size of 0, more than BLAME_WORKERS_MAX workers). *ret is

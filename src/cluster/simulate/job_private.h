@@ -8,6 +8,7 @@ enum op_what { OP_COMPUTE, OP_PAUSE, OP_SEND, OP_RECEIVE, OP_COLLECTIVE, OP_SYNC
 
 struct op {
 	enum op_what what;
+	bool delays; /* it takes longer than without the fault */
 	int64_t dur_ns;
 	uint32_t channel, comm;
 	uint64_t bytes;
@@ -43,12 +44,14 @@ struct worker {
 	size_t count, room;
 	bool queued, ended;
 	bool held; /* in a collective */
+	bool delayed; /* it has computed or paused longer than without its fault, since its last call */
 };
 
 struct run {
 	const struct job_spec *spec;
 	uint64_t state;
 	double host_share; /* of a computation that the host needs to start it */
+	int64_t first_late_ns;
 	struct worker *workers;
 	uint32_t worker_count;
 	uint32_t *queue;

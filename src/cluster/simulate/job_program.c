@@ -169,6 +169,7 @@ static int add_pass(struct run *r, struct worker *w, uint32_t step, uint32_t bat
 	const struct job_spec *s = r->spec;
 	uint32_t parts = s->tensor > 1 ? MAX(s->layers, 1U) : 1;
 	double ns = (double)s->step_ns * passes / (1 + BACKWARD) / s->microbatches;
+	bool is_delayed = fault_factor(s, w, step) > 1;
 	int e = 0;
 
 	ns *= w->factor * fault_factor(s, w, step) * load_of(s, w, step, batch);
@@ -176,6 +177,7 @@ static int add_pass(struct run *r, struct worker *w, uint32_t step, uint32_t bat
 	ns *= w->stage + 1 == s->pipeline ? 1 + s->last_extra : 1;
 	for (uint32_t i = 0; e == 0 && i < parts; i++) {
 		e = add_op(w, (struct op){.what = OP_COMPUTE,
+				      .delays = is_delayed,
 				      .dur_ns = (int64_t)(ns / parts *
 							  job_draw_factor(&w->state, s->jitter))});
 		if (e == 0 && s->tensor > 1)
@@ -285,7 +287,9 @@ int job_program(struct run *r, struct worker *w, uint32_t step)
 
 	if (s->fault == JOB_LATE && is_faulty(s, w->rank) && step >= s->from_step &&
 		step % s->period == s->seed % s->period)
-		e = add_op(w, (struct op){.what = OP_PAUSE, .dur_ns = (int64_t)s->late_ns});
+		e = add_op(w,
+			(struct op){
+				.what = OP_PAUSE, .delays = true, .dur_ns = (int64_t)s->late_ns});
 	e = e < 0 ? e : add_batches(r, w, step);
 	e = e < 0 ? e : add_reductions(r, w);
 	if (e == 0 && s->evaluate_every && step % s->evaluate_every == s->evaluate_every - 1)

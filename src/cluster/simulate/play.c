@@ -18,7 +18,7 @@ struct play {
 	struct simulation *agents;
 	struct simulation_message next;
 	bool has_next;
-	int64_t now_ns, end_ns;
+	int64_t start_ns, now_ns, end_ns;
 	struct play_counts counts;
 	void (*watch)(void *arg, const struct simulation_message *m);
 	void *watch_arg;
@@ -93,7 +93,7 @@ int play_new(const struct play_settings *s, struct play **ret)
 	p->watch = s->watch;
 	p->watch_arg = s->watch_arg;
 	a.gpus_per_node = MAX(a.gpus_per_node, 1U);
-	p->now_ns = a.start_ns;
+	p->start_ns = p->now_ns = a.start_ns;
 	if (s->job.steps)
 		r = job_run(&s->job, &p->job);
 	if (r == 0)
@@ -186,6 +186,11 @@ int64_t play_now(const struct play *p)
 int64_t play_end(const struct play *p)
 {
 	return p->end_ns;
+}
+
+int64_t play_first_late(const struct play *p)
+{
+	return p->job.first_late_ns < 0 ? -1 : p->start_ns + p->job.first_late_ns;
 }
 
 struct play_counts play_counts(const struct play *p)

@@ -31,6 +31,8 @@ int play_until(struct play *p, struct fleet *f, int64_t until_ns);
 
 int64_t play_now(const struct play *p); /* of the last tick */
 int64_t play_end(const struct play *p); /* of the job */
+/* play_first_late - a faulty rank came late for the first time; -1: never. */
+int64_t play_first_late(const struct play *p);
 
 struct play_counts {
 	uint64_t messages, refused, calls, duplicate;

@@ -9,8 +9,10 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "push/push_haste.h"
 
 #define CALIBRATING_PUSHES 30
+#define LOOKS              5 /* of an agent for new calls, in the time between two batches */
 
 struct agent {
 	char name[PUSH_ID_MAX];
@@ -19,6 +21,7 @@ struct agent {
 	bool is_new;       /* it has begun anew: it calibrates first */
 	size_t first, end; /* its ranks */
 	int64_t health_ns; /* next push */
+	uint64_t phase_ns; /* its looks are not those of the others */
 };
 
 struct message { /* under way */
@@ -31,7 +34,9 @@ struct simulation {
 	struct simulation_settings s;
 	uint64_t random;
 	struct agent *agents;
-	size_t *sent;              /* calls of each rank */
+	size_t *sent, *looked;    /* calls of each rank */
+	struct push_haste *haste; /* likewise */
+	uint64_t looks;
 	int64_t now_ns;            /* what was sent before is under way */
 	struct message *under_way; /* from @first, ascending by arrival after each piece */
 	size_t first, count, capacity;
@@ -79,13 +84,16 @@ int simulation_new(const struct simulation_settings *settings, struct simulation
 		s->s.score = 0.94;
 	s->agents = calloc(MAX(settings->nodes, 1U), sizeof(*s->agents));
 	s->sent = calloc(MAX(settings->rank_count, (size_t)1), sizeof(*s->sent));
-	if (!s->agents || !s->sent)
+	s->looked = calloc(MAX(settings->rank_count, (size_t)1), sizeof(*s->looked));
+	s->haste = calloc(MAX(settings->rank_count, (size_t)1), sizeof(*s->haste));
+	if (!s->agents || !s->sent || !s->looked || !s->haste)
 		return -ENOMEM;
 	for (uint32_t n = 0; n < settings->nodes; n++) {
 		struct agent *a = &s->agents[n];
 
 		snprintf(a->name, sizeof(a->name), "node-%u", n);
 		a->boot = draw(s) | 1;
+		a->phase_ns = hash_number(settings->seed ^ hash_number(n + 1)) % s->s.batch_ns;
 		a->health_ns = settings->start_ns +
 			       (settings->push_ns ? (int64_t)(draw(s) % settings->push_ns) : 0);
 	}
@@ -106,6 +114,8 @@ void simulation_free(struct simulation *s)
 	free(s->under_way);
 	free(s->agents);
 	free(s->sent);
+	free(s->looked);
+	free(s->haste);
 	free(s->last);
 	free(s);
 }
@@ -331,27 +341,47 @@ static int send_reports(struct simulation *s, int64_t from_ns, int64_t to_ns)
 	return 0;
 }
 
+/* Whether @node sends at its look at @at_ns: once in batch_ns, or if a rank was held up. */
+static bool is_due(struct simulation *s, uint32_t node, int64_t at_ns)
+{
+	const struct agent *a = &s->agents[node];
+	bool due = s->looks % LOOKS == a->phase_ns * LOOKS / s->s.batch_ns;
+
+	for (size_t r = a->first; r < a->end; r++) {
+		const struct simulation_rank *rank = &s->s.ranks[r];
+
+		for (size_t *at = &s->looked[r];
+			*at < rank->count && due_ns(&rank->calls[*at]) < at_ns; (*at)++)
+			due |= push_haste_take(&s->haste[r], &rank->calls[*at]);
+	}
+	return due;
+}
+
 /* All that is sent in the next piece of time. */
 static int advance(struct simulation *s)
 {
-	int64_t from_ns = s->now_ns, to_ns = from_ns + (int64_t)s->s.batch_ns;
+	int64_t look_ns = MAX((int64_t)s->s.batch_ns / LOOKS, INT64_C(1));
+	int64_t from_ns = s->now_ns, to_ns = from_ns + look_ns;
 	int r = send_reports(s, from_ns, to_ns);
 
 	for (uint32_t node = 0; r == 0 && node < s->s.nodes; node++) {
 		struct agent *a = &s->agents[node];
 		bool silent = fault_at(s, SIMULATION_SILENCE, node, to_ns - 1);
+		int64_t at_ns = to_ns - (int64_t)a->phase_ns % look_ns;
+		bool due = is_due(s, node, at_ns);
 
 		restart_if_due(s, node, from_ns, to_ns);
 		if (silent)
-			skip_calls(s, node, to_ns);
-		else if (s->s.rank_count)
-			r = send_calls(s, node, to_ns);
+			skip_calls(s, node, at_ns);
+		else if (s->s.rank_count && (due || to_ns >= s->s.end_ns))
+			r = send_calls(s, node, at_ns);
 		while (r == 0 && s->s.push_ns && a->health_ns < to_ns) {
 			if (!silent)
 				r = send_health(s, node, a->health_ns);
 			a->health_ns += (int64_t)s->s.push_ns;
 		}
 	}
+	s->looks++;
 	s->now_ns = to_ns;
 	qsort(s->under_way + s->first, s->count, sizeof(*s->under_way), by_arrival);
 	return r;

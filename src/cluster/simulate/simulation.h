@@ -2,8 +2,9 @@
 /* simulation.h - agents of a cluster that does not exist: what they push and when it arrives, with
  * faults. Deterministic: the same settings give the same messages. Virtual time, no I/O.
  *
- * The calls of the ranks come from the caller (job.h makes them); agents send them every second, and
- * the health of their node every push_ns. */
+ * The calls of the ranks come from the caller (job.h makes them); agents send them every second, each at
+ * its own time, or sooner if a rank was held up (push_haste.h), and the health of their node every
+ * push_ns. */
 #pragma once
 
 #include "base/macros.h"

@@ -12,6 +12,8 @@
 #include "base/hash.h"
 
 #define CLOCKS_MAX 64
+#define GPUS       8                /* of a node */
+#define SHIFT_NS   (300 * NS_PER_S) /* a job of a healthy cluster, before the next begins */
 #define START      ((int64_t)1700000000 * (int64_t)NS_PER_S)
 
 static bool is_faulty(const struct job_spec *j, int32_t rank)
@@ -20,6 +22,21 @@ static bool is_faulty(const struct job_spec *j, int32_t rank)
 		if ((int32_t)j->faulty[i] == rank)
 			return true;
 	return false;
+}
+
+/* Of a node that is told of as a whole all ranks must be faulty. */
+static bool names_faulty(const struct job_spec *j, const struct fleet_episode *e)
+{
+	uint32_t all = j->data * j->tensor * j->pipeline, node = 0;
+
+	if (!e->ranks)
+		return is_faulty(j, e->rank);
+	if (sscanf(e->node, "node-%u", &node) != 1)
+		return false;
+	for (uint32_t i = node * GPUS; i < MIN(all, (node + 1) * GPUS); i++)
+		if (!is_faulty(j, (int32_t)i))
+			return false;
+	return true;
 }
 
 /* Whether @e is what @j has done. */
@@ -31,7 +48,7 @@ static bool fits(const struct job_spec *j, const struct fleet_episode *e)
 	case JOB_NONE: return false;
 	case JOB_SLOW:
 	case JOB_LATE:
-	case JOB_DRIFT: return e->problem == FLEET_STRAGGLER && is_faulty(j, e->rank);
+	case JOB_DRIFT: return e->problem == FLEET_STRAGGLER && names_faulty(j, e);
 	case JOB_STAGE:
 		return (e->problem == FLEET_STAGE && e->stage == j->stage) ||
 		       (each == 1 && e->problem == FLEET_STRAGGLER && e->rank == j->stage);
@@ -41,7 +58,7 @@ static bool fits(const struct job_spec *j, const struct fleet_episode *e)
 	return false;
 }
 
-static void judge(const struct job_spec *j, struct fleet *f, struct verdict *v)
+static void judge(const struct job_spec *j, struct fleet *f, int64_t now_ns, struct verdict *v)
 {
 	struct fleet_notice n;
 
@@ -50,12 +67,34 @@ static void judge(const struct job_spec *j, struct fleet *f, struct verdict *v)
 			continue;
 		if (fits(j, &n.episode)) {
 			v->right = true;
+			if (v->named_ns < 0)
+				v->named_ns = now_ns - START;
 			if (!v->said[0])
 				snprintf(v->said, sizeof(v->said), "%.500s", n.episode.text);
 			continue;
 		}
 		v->false_alarms++;
+		v->said_ns = now_ns - START;
 		snprintf(v->said, sizeof(v->said), "%.500s", n.episode.text);
+	}
+}
+
+/* Who is shown, but not told of yet. */
+static void judge_shown(
+	const struct job_spec *j, const struct fleet *f, int64_t now_ns, struct verdict *v)
+{
+	struct fleet_episode e;
+	size_t cursor = 0;
+
+	while (fleet_episode_next(f, NULL, &cursor, &e)) {
+		if (!e.provisional)
+			continue;
+		if (!fits(j, &e)) {
+			v->shown_wrong += e.id > v->last_shown;
+			v->last_shown = MAX(v->last_shown, e.id);
+		} else if (v->shown_ns < 0) {
+			v->shown_ns = now_ns - START;
+		}
 	}
 }
 
@@ -70,52 +109,123 @@ static void set_clocks(struct play_settings *s, struct simulation_fault clocks[C
 		double at = (double)(hash_number(s->job.seed + i) >> 11) / (double)(1ULL << 52) - 1;
 
 		clocks[i] = (struct simulation_fault){
-			SIMULATION_CLOCK_STEP, i, START, INT64_MAX, at * error};
+			SIMULATION_CLOCK_STEP, i, s->agents.start_ns, INT64_MAX, at * error};
 		s->agents.fault_count = i + 1;
 	}
 	s->agents.faults = clocks;
 	s->job.clock_error_ns = 0;
 }
 
-int verdict_of_random(uint64_t seed, enum job_fault fault, struct verdict *ret)
+static void say_truth(const struct job_spec *j, char *ret, size_t size)
 {
-	_cleanup_(fleet_freep) struct fleet *f = NULL;
-	_cleanup_(play_freep) struct play *p = NULL;
-	struct simulation_fault clocks[CLOCKS_MAX];
-	struct fleet_settings core = fleet_defaults;
+	switch (j->fault) {
+	case JOB_NONE: snprintf(ret, size, "nothing"); break;
+	case JOB_LATE:
+		snprintf(ret, size, "rank %u, %llu ms every %u steps", j->faulty[0],
+			(unsigned long long)j->late_ns / 1000000, j->period);
+		break;
+	case JOB_STAGE: snprintf(ret, size, "stage %d, %.0f %%", j->stage, 100 * j->amount); break;
+	case JOB_MOVING: snprintf(ret, size, "%.0f %%", 100 * j->amount); break;
+	default:
+		snprintf(ret, size, "rank %u%s, %.0f %%, from step %u", j->faulty[0],
+			j->faulty_count > 1 ? " and another" : "", 100 * j->amount, j->from_step);
+		break;
+	}
+}
+
+static struct play_settings settings_of(uint64_t seed, enum job_fault fault, int64_t start_ns)
+{
 	struct play_settings s = {.job = job_spec_random(seed, fault),
 		.agents = {.seed = seed,
 			.cluster = "simulated",
-			.gpus_per_node = 8,
-			.start_ns = START,
+			.gpus_per_node = GPUS,
+			.start_ns = start_ns,
 			.latency_ns = 2000000}};
-	int r;
 
 	s.job.seq_per_comm = false; /* agents count the calls to each peer: push.h */
+	return s;
+}
+
+static int core_new(uint64_t seed, struct fleet **ret)
+{
+	struct fleet_settings core = fleet_defaults;
+
 	core.nodes = nodes_defaults;
 	core.calls = calls_defaults;
 	core.seed = seed;
-	*ret = (struct verdict){.fault = s.job.fault};
+	return fleet_new(&core, ret);
+}
+
+/* From the beginning of @s to its end. */
+static int play_all(struct play_settings *s, struct fleet *f, struct verdict *v, int64_t *ret_end)
+{
+	_cleanup_(play_freep) struct play *p = NULL;
+	struct simulation_fault clocks[CLOCKS_MAX];
+	int r;
+
+	set_clocks(s, clocks);
+	r = play_new(s, &p);
+	if (r < 0)
+		return r;
+	do {
+		r = play_until(p, f, play_now(p) + PLAY_TICK_NS);
+		judge(&s->job, f, play_now(p), v);
+		judge_shown(&s->job, f, play_now(p), v);
+	} while (r > 0);
+	v->first_late_ns = play_first_late(p) < 0 ? -1 : play_first_late(p) - START;
+	v->span_ns = (uint64_t)(play_end(p) - START);
+	v->messages += play_counts(p).messages;
+	v->calls += play_counts(p).calls;
+	*ret_end = play_end(p);
+	return r;
+}
+
+int verdict_of_random(uint64_t seed, enum job_fault fault, struct verdict *ret)
+{
+	_cleanup_(fleet_freep) struct fleet *f = NULL;
+	struct play_settings s = settings_of(seed, fault, START);
+	int64_t end_ns;
+	int r;
+
+	*ret = (struct verdict){.fault = s.job.fault, .named_ns = -1, .shown_ns = -1};
+	say_truth(&s.job, ret->truth, sizeof(ret->truth));
 	snprintf(ret->shape, sizeof(ret->shape), "data %u, tensor %u, pipeline %u%s%s", s.job.data,
 		s.job.tensor, s.job.pipeline, s.job.experts ? ", experts" : "",
 		s.job.async ? ", host ahead" : "");
 	if (s.job.fault == JOB_HANG)
 		s.agents.end_ns =
 			START + (int64_t)(3 * s.job.steps * s.job.step_ns) + 10 * (int64_t)NS_PER_S;
-	set_clocks(&s, clocks);
-	r = fleet_new(&core, &f);
+	r = core_new(seed, &f);
 	if (r == 0)
-		r = play_new(&s, &p);
-	if (r < 0)
-		return r;
-	do {
-		r = play_until(p, f, play_now(p) + PLAY_TICK_NS);
-		judge(&s.job, f, ret);
-	} while (r > 0);
+		r = play_all(&s, f, ret, &end_ns);
+	if (ret->shown_ns < 0 || (ret->named_ns >= 0 && ret->named_ns < ret->shown_ns))
+		ret->shown_ns = ret->named_ns;
 	if (s.job.fault == JOB_NONE)
 		ret->right = !ret->false_alarms;
-	ret->span_ns = (uint64_t)(play_end(p) - START);
-	ret->messages = play_counts(p).messages;
-	ret->calls = play_counts(p).calls;
+	return r;
+}
+
+int verdict_of_healthy(uint64_t seed, uint64_t span_ns, struct verdict *ret)
+{
+	_cleanup_(fleet_freep) struct fleet *f = NULL;
+	int64_t at_ns = START;
+	int r = core_new(seed, &f);
+
+	*ret = (struct verdict){.fault = JOB_NONE, .named_ns = -1, .shown_ns = -1};
+	snprintf(ret->truth, sizeof(ret->truth), "nothing");
+	for (uint64_t i = 0; r == 0 && at_ns - START < (int64_t)span_ns; i++) {
+		struct play_settings s = settings_of(hash_number(seed) + i, JOB_NONE, at_ns);
+		uint32_t alarms = ret->false_alarms;
+
+		s.job.first_pid = (uint32_t)(1000 * (i + 1));
+		s.job.steps = (uint32_t)(MIN(SHIFT_NS, span_ns) / s.job.step_ns) + 1;
+		r = play_all(&s, f, ret, &at_ns);
+		if (ret->false_alarms > alarms)
+			snprintf(ret->shape, sizeof(ret->shape),
+				"data %u, tensor %u, pipeline %u%s%s", s.job.data, s.job.tensor,
+				s.job.pipeline, s.job.experts ? ", experts" : "",
+				s.job.async ? ", host ahead" : "");
+	}
+	ret->right = !ret->false_alarms;
 	return r;
 }

@@ -10,9 +10,20 @@ struct verdict {
 	bool right;            /* the worst episode names it; without a fault: nothing was said */
 	uint32_t false_alarms; /* episodes about others */
 	uint64_t span_ns, messages, calls;
-	char shape[96]; /* "data 8, tensor 2, pipeline 4" */
-	char said[512]; /* the first that was wrong, or the worst; "": nothing */
+	int64_t first_late_ns; /* from the beginning: a faulty rank came late to a collective; -1: never */
+	int64_t named_ns;     /* likewise: the fault was told; -1: never */
+	int64_t shown_ns;     /* likewise: it was shown, perhaps as provisional */
+	uint32_t shown_wrong; /* provisional episodes about others */
+	uint64_t last_shown;  /* id of the last of these */
+	int64_t said_ns;      /* likewise: @said was */
+	char shape[96];       /* "data 8, tensor 2, pipeline 4" */
+	char truth[96];       /* "rank 3, 45 %, from step 30" */
+	char said[512];       /* the first that was wrong, or the worst; "": nothing */
 };
 
 /* verdict_of_random - of job_spec_random(@seed, @fault). -ENOMEM. */
 int verdict_of_random(uint64_t seed, enum job_fault fault, struct verdict *ret);
+
+/* verdict_of_healthy - one cluster without a fault for @span_ns, in which one random job follows another, each on
+ * other clocks; the core lives through all of them. -ENOMEM. */
+int verdict_of_healthy(uint64_t seed, uint64_t span_ns, struct verdict *ret);

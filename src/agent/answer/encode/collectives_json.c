@@ -9,6 +9,26 @@
 #define COMMS     32
 #define COMMS_MAX 256
 
+/* In GB/s (1e9 bytes), as nccl-tests prints them. */
+static void put_speeds(struct json_writer *w, const struct collective_op *o)
+{
+	json_begin_array_member(w, "bandwidth");
+	for (unsigned i = 0; i < BANDWIDTH_CLASSES; i++) {
+		const struct collective_speed *s = &o->speeds[i];
+
+		if (!s->calls)
+			continue;
+		json_begin_object(w);
+		json_string_member(w, "size", bandwidth_class_name(i));
+		json_uint_member(w, "calls", s->calls);
+		json_double_member(w, "algorithm_gb_s", collective_algorithm_bandwidth(s) / 1e9);
+		json_double_member(w, "bus_gb_s", collective_bus_bandwidth(s) / 1e9);
+		json_double_member(w, "best_bus_gb_s", s->best / 1e9);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
 static void put_ops(struct json_writer *w, const struct collective_comm *c)
 {
 	json_begin_array_member(w, "ops");
@@ -25,6 +45,7 @@ static void put_ops(struct json_writer *w, const struct collective_comm *c)
 		json_uint_member(w, "bytes", o->bytes);
 		put_us(w, "avg_us", o->ns / (double)o->calls);
 		put_us(w, "max_us", (double)o->max_ns);
+		put_speeds(w, o);
 		json_end_object(w);
 	}
 	json_end_array(w);

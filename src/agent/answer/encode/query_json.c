@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* query_json.c - events of a recording as lines of JSON: see query.h. The writer escapes what came
  * from traced processes. */
+#include <string.h>
+
+#include "agent/store/read/name_book.h"
 #include "base/text.h"
 #include "agent/answer/encode/event_json.h"
 #include "agent/answer/labels.h"
@@ -22,6 +25,8 @@ static void put_labels(struct json_writer *w, const struct query_view *v, const 
 
 static void put_event(struct json_writer *w, const struct query_view *v, const struct event *e)
 {
+	const char *name;
+
 	json_begin_object(w);
 	event_json_call(
 		w, e, e->stack_hash ? stack_find(&v->content->stacks, e->stack_hash) : NULL);
@@ -47,6 +52,9 @@ static void put_event(struct json_writer *w, const struct query_view *v, const s
 			json_string_member(w, "peer_comm", e->peer_comm);
 		}
 	}
+	name = name_book_find(v->content->names, e, v->node, v->node ? strlen(v->node) : 0);
+	if (name)
+		json_string_member(w, name_book_kind(e), name);
 	if (v->labels)
 		put_labels(w, v, e);
 	json_end_object(w);

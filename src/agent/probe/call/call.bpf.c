@@ -6,6 +6,7 @@
  * driver call inside a runtime call is known to be nested, and calls that were left by longjmp or
  * an exception are found (their stack pointer lies below the present one) and counted as losses. */
 #include "agent/probe/ledger/ledger.bpf.h"
+#include "agent/probe/name/name.bpf.h"
 #include "agent/probe/nccl/nccl.bpf.h"
 #include "agent/probe/stack/stack.bpf.h"
 #include "wire/op_kind.h"
@@ -123,6 +124,12 @@ static __always_inline bool launch_count(const struct thread_state *ts, union wi
 	return true;
 }
 
+/* Of what the governor may take away, launches have no bytes; arg0 is the function. Not for NCCL. */
+static __always_inline bool is_launch(union wire_cookie k)
+{
+	return (k.flags & (COOKIE_GOVERNED | COOKIE_BYTES)) == COOKIE_GOVERNED;
+}
+
 static __always_inline int call_begin(struct pt_regs *ctx)
 {
 	union wire_cookie k = {.word = bpf_get_attach_cookie(ctx)};
@@ -172,6 +179,8 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 	} else {
 		arguments_load(ctx, deepest_word(k), &args);
 		take_arguments(k, &args, c);
+		if (is_launch(k) && !nested)
+			launched_sample(ts, c->arg0);
 	}
 	c->real_return = args.return_address;
 	if (is_sent_always(k, nested))
@@ -302,6 +311,8 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 	}
 	aggregate_sent(a);
 	record_send(&events, &r->h);
+	if (is_launch(k))
+		launched_note(c->arg0, 0);
 }
 
 static __always_inline int call_end(struct pt_regs *ctx)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* mark.bpf.c - places in PyTorch and Python that say what the loop is doing (hook.h): a mark ends a
- * row of the thread's ledger, a collection puts its time on another line. They are seen of threads
- * that are traced already; nobody becomes a target here. */
+ * row of the thread's ledger, a collection puts its time on another line. Names of kernels and ranges
+ * of NVTX come by the same way. All are seen of threads that are traced already, but for names of
+ * kernels, domains and strings, which come before the first call; nobody becomes a target here. */
 #include "agent/probe/ledger/ledger.bpf.h"
 #include "agent/probe/mark/hook.h"
+#include "agent/probe/nvtx/nvtx.bpf.h"
 #include "agent/probe/stack/stack.bpf.h"
 
 #define OPTIMIZER "Optimizer.step"
@@ -55,19 +57,43 @@ static __always_inline __u64 mark_stack(
 		task, ts, &c, ts->depth, PT_REGS_SP(ctx) + RETURN_ADDRESS_BYTES, PT_REGS_FP(ctx));
 }
 
+static __always_inline void name_hit(struct pt_regs *ctx, struct task_struct *task, __u32 hook)
+{
+	if (!name_is_wanted(task))
+		return;
+	if (hook == HOOK_REGISTER)
+		name_register(ctx, task);
+	else if (hook == HOOK_HANDLE_END)
+		name_handle_end(ctx);
+	else
+		name_handle_begin(ctx, hook == HOOK_ALIAS);
+}
+
 SEC("kprobe")
 int mark_hit(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 hook = bpf_get_attach_cookie(ctx);
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u32 hook = cookie & 0xff;
 	struct thread_state *ts;
 	int mark = MARK_BACKWARD;
 
 	if (!recording)
 		return 0;
+	if (hook >= HOOK_REGISTER && hook <= HOOK_HANDLE_END) {
+		name_hit(ctx, task, hook);
+		return 0;
+	}
+	if (hook == HOOK_NVTX_NAME || hook == HOOK_NVTX_NAMED) {
+		if (name_is_wanted(task))
+			nvtx_hit(ctx, cookie);
+		return 0;
+	}
 	ts = thread_get(task);
 	if (!ts)
 		return 0;
+	if (hook >= HOOK_NVTX)
+		return nvtx_hit(ctx, cookie);
 	if (hook == HOOK_COLLECT_BEGIN || hook == HOOK_COLLECT_END) {
 		if (hook == HOOK_COLLECT_BEGIN)
 			ledger_collect_begin(ts);

@@ -28,7 +28,7 @@ static const struct mark_place torch_backward[] = {BACKWARD, END};
 static const struct mark_place *const torch_sets[] = {
 	torch_both, torch_named, torch_backward, NULL};
 
-const struct mark_library mark_torch = {"libtorch_cpu", torch_sets,
+const struct mark_library mark_torch = {"libtorch_cpu", torch_sets, NULL,
 	"has neither record_function_enter_new() nor Engine::execute()"};
 
 /* Distributions build Python with static probes; others keep its symbols. The function was called
@@ -51,6 +51,6 @@ static const struct mark_place python_older[] = {
 static const struct mark_place *const python_sets[] = {
 	python_probes, python_function, python_older, NULL};
 
-const struct mark_library mark_python = {"python", python_sets,
+const struct mark_library mark_python = {"python", python_sets, NULL,
 	"has neither the static probes gc__start and gc__done nor a symbol of the collector: "
 	"garbage collection is not seen"};

@@ -59,6 +59,8 @@ const struct api_row api_rows[] = {
 		WINDOW | API_PID, .answer = graph_metrics_json, .default_ns = ANSWER_DEFAULT_NS},
 	{"GET", "/api/v1/graph-events", "Latest CUDA graph calls", WINDOW | API_PID | API_LIMIT,
 		.answer = graph_events_json, .lane = LANE_HEAVY, .default_ns = ANSWER_DEFAULT_NS},
+	{"GET", "/api/v1/kernels", "Launched kernels by name, most launches first",
+		API_NODE | API_PID | API_LIMIT, .answer = kernels_json},
 	{"GET", "/api/v1/losses", "Event accounting: hits = stored + aggregated + lost", API_NODE,
 		.answer = losses_json},
 	{"GET", "/api/v1/overhead", "Overhead of tracing", WINDOW | API_POINTS,

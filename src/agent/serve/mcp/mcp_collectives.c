@@ -71,6 +71,21 @@ static json_t *straggler_json(const struct collectives_answer *a)
 		mcp_us((double)worst->late_max_ns));
 }
 
+/* The largest sizes whose time is known: null if none is. */
+static json_t *bandwidth_json(const struct collective_op *o)
+{
+	for (unsigned i = BANDWIDTH_CLASSES; i-- > 0;) {
+		const struct collective_speed *s = &o->speeds[i];
+
+		if (s->calls)
+			return json_pack("{s:s, s:I, s:f, s:f}", "size", bandwidth_class_name(i),
+				"calls", (json_int_t)s->calls, "at_least_algorithm_gb_s",
+				collective_algorithm_bandwidth(s) / 1e9, "at_least_bus_gb_s",
+				collective_bus_bandwidth(s) / 1e9);
+	}
+	return json_null();
+}
+
 static json_t *ops_list(const struct collectives_answer *a)
 {
 	json_t *list = json_array();
@@ -81,12 +96,12 @@ static json_t *ops_list(const struct collectives_answer *a)
 
 		if (o->calls)
 			json_array_append_new(
-				list, json_pack("{s:s, s:I, s:I, s:o, s:o, s:o}", "operation",
+				list, json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "operation",
 					      wire_op_name(SOURCE_NCCL, op, scratch), "count",
 					      (json_int_t)o->calls, "bytes", (json_int_t)o->bytes,
 					      "avg_us", mcp_us(o->ns / (double)o->calls), "max_us",
 					      mcp_us((double)o->max_ns), "avg_wait_us",
-					      mean_us(&o->waits)));
+					      mean_us(&o->waits), "bandwidth", bandwidth_json(o)));
 	}
 	return list;
 }

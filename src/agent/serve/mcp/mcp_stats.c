@@ -2,8 +2,11 @@
 /* mcp_stats.c - get_trace_stats: figures of each operation (agent/answer/ops.h). */
 #include "agent/serve/mcp/mcp_tool.h"
 
+#include "agent/answer/kernels.h"
 #include "agent/answer/ops.h"
 #include "wire/names.h"
+
+#define KERNELS_SHOWN 10
 
 static json_t *op_json(const struct op_stat *s, bool compact)
 {
@@ -13,6 +16,22 @@ static json_t *op_json(const struct op_stat *s, bool compact)
 	if (op && !compact)
 		json_object_set_new(row, "meaning", json_string(op->description));
 	return row;
+}
+
+/* The most launched, by name; a recording without names has none. */
+static json_t *kernels_list(const struct question *q)
+{
+	_cleanup_(sql_table_done) struct sql_table k = {0};
+	json_t *list = json_array();
+
+	if (answer_kernels(q, KERNELS_SHOWN, &k, NULL) < 0)
+		return list;
+	for (size_t i = 0; i < k.row_count; i++)
+		json_array_append_new(
+			list, json_pack("{s:s, s:I}", "name",
+				      table_text(&k, i, table_column(&k, "name")), "launches_about",
+				      (json_int_t)table_int(&k, i, table_column(&k, "launches"))));
+	return list;
 }
 
 static json_t *stats_json(const struct question *q, const json_t *arguments, struct errinfo *reterr)
@@ -33,6 +52,7 @@ static json_t *stats_json(const struct question *q, const json_t *arguments, str
 	full = json_pack("{s:I, s:o, s:I, s:O, s:o}", "count", (json_int_t)ops.calls, "ops", list,
 		"total_events", (json_int_t)ops.all_calls, "stored_events",
 		json_object_get(range, "events"), "range", range);
+	json_object_set_new(full, "kernels", kernels_list(q));
 	if (host.known)
 		json_object_set_new(full, "system",
 			json_pack("{s:f, s:f, s:I, s:f}", "cpu_percent", host.cpu_pct,

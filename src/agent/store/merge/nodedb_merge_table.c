@@ -51,7 +51,7 @@ static const struct merge_column collectives[] = {MERGE_NODE_COLUMN, TIME("times
 	PID("tid"), INT("comm"), SOME("seq"), {"op", NULL, MERGE_TEXT, 32, false}, SOME("rank"),
 	SOME("nranks"), INT("device"), COUNT("bytes"), COUNT("count"), SOME("datatype"),
 	SOME("reduce_op"), SOME("root"), SOME("peer"), INT("stream"), COUNT("duration"),
-	SOME("wait_ns"), INT("ret_code")};
+	SOME("wait_ns"), INT("ret_code"), SOME("span_ns")};
 
 static const struct merge_column snapshots[] = {MERGE_NODE_COLUMN, TIME("timestamp"),
 	REAL("cpu_pct"), REAL("mem_pct"), COUNT("mem_avail"), COUNT("swap_mb"), REAL("load_avg"),
@@ -110,6 +110,13 @@ static const struct merge_column annotations[] = {MERGE_NODE_COLUMN, TIME("times
 	TIME_0("span_start"), TIME_0("span_end"), PID("peer_uid"), PID("peer_gid"),
 	PID("peer_pid")};
 
+static const struct merge_column kernels[] = {MERGE_NODE_COLUMN, PID("pid"), INT("function"),
+	TIME_0("since"), {"name", "''", MERGE_TEXT, 4096, false}, TEXT("origin"),
+	COUNT("launches")};
+
+static const struct merge_column texts[] = {
+	MERGE_NODE_COLUMN, INT("hash"), {"name", "''", MERGE_TEXT, 255, false}};
+
 static const struct merge_column losses[] = {
 	MERGE_NODE_COLUMN, SESSION_("session_id"), COUNT("source"), TEXT("reason"), COUNT("count")};
 
@@ -158,6 +165,10 @@ static const struct merge_table tables[] = {
 		" coalesce(nullif(namespace, ''), ?6) WHERE node = ?1 AND cgroup_id = ?2"),
 	TABLE("cgroup_schedstat", schedstat, NULL),
 	TABLE("annotations", annotations, NULL),
+	TABLE("kernels", kernels,
+		"UPDATE kernels SET launches = max(launches, ?7) WHERE node = ?1 AND pid = ?2 AND"
+		" function = ?3 AND since = ?4"),
+	{"names", texts, ARRAY_SIZE(texts), NULL, true},
 	TABLE("losses", losses,
 		"UPDATE losses SET count = max(count, ?5) WHERE node = ?1 AND session_id = ?2"
 		" AND source = ?3 AND reason = ?4"),

@@ -115,6 +115,10 @@ static const struct list_column graph_events[] = {SAME("timestamp"), SAME("pid")
 	SAME("op"), SAME("duration"), SAME("arg0"), SAME("arg1"), {"stream", "stream", NULL, "0"},
 	SAME("ret_code"), {"weight", "weight", NULL, "1"}, ROW_END};
 
+static const struct list_column kernels[] = {SAME("name"), SAME("origin"),
+	MADE("launches", "launches", "CAST(total(launches) AS INTEGER)"),
+	MADE("processes", "pid", "count(DISTINCT pid)"), ROW_END};
+
 static const struct list_column accounting[] = {RENAMED("session", "session_id"), SAME("node"),
 	SAME("source"), SAME("hits"), SAME("stored"), SAME("aggregated"), SAME("lost"), ROW_END};
 
@@ -204,6 +208,10 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 		.scope = {.time = "timestamp", .pid = "pid"},
 		.also = "source = 8",
 		.order = "ORDER BY timestamp DESC"},
+	[NODEDB_KERNELS] = {.table = "kernels",
+		.columns = kernels,
+		.scope = {.pid = "pid"},
+		.order = "GROUP BY name, origin ORDER BY 3 DESC, name"},
 	[NODEDB_ACCOUNTING] = {.table = "accounting",
 		.columns = accounting,
 		.order = "ORDER BY session_id DESC, node, source"},

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "agent/store/read/name_book.h"
 #include "agent/store/read/nodedb_reader.h"
 #include "base/array.h"
 
@@ -174,6 +175,11 @@ int reader_identify(struct reader *r, struct errinfo *reterr)
 	return MIN(res, 0);
 }
 
+static int load_names(struct reader *r, struct errinfo *reterr)
+{
+	return r->filter->names ? name_book_load(r, &r->content->names, reterr) : 0;
+}
+
 static int load(sql_db *sql, const char *path, bool frozen, const struct nodedb_filter *f,
 	struct nodedb_content *ret, struct errinfo *reterr)
 {
@@ -181,7 +187,7 @@ static int load(sql_db *sql, const char *path, bool frozen, const struct nodedb_
 		reader_load_aggregates, reader_load_events, reader_load_samples,
 		reader_load_gpu_samples, reader_load_collectives, reader_load_ledger,
 		reader_load_containers, reader_load_homes, reader_load_chains, reader_load_books,
-		reader_load_labels, reader_load_pruned, reader_load_stacks};
+		reader_load_labels, reader_load_pruned, reader_load_stacks, load_names};
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	static const struct nodedb_filter all;
 	struct reader r = {.sql = sql,
@@ -264,6 +270,7 @@ void nodedb_content_done(struct nodedb_content *c)
 	free(c->homes);
 	free(c->chains);
 	free(c->labels);
+	name_book_free(c->names);
 	for (size_t i = 0; i < c->stacks.count; i++)
 		free(c->stacks.items[i]);
 	free(c->stacks.items);

@@ -43,6 +43,7 @@ enum nodedb_list {       /* columns are named as the API's keys */
 	NODEDB_GPU_SAMPLES,  /* newest first; node, gpu, uuid, name, pci, timestamp, GPU_FIELDS */
 	NODEDB_OVERHEAD,     /* newest first */
 	NODEDB_GRAPH_EVENTS, /* newest first */
+	NODEDB_KERNELS,      /* by name, most launches first; of whole processes */
 	NODEDB_ACCOUNTING,
 	NODEDB_LOSSES,
 	NODEDB_CPU_LOSSES,

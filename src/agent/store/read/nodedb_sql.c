@@ -77,8 +77,8 @@ static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_COLLECTIVE] =
 		"INSERT INTO collectives (node, timestamp, pid, tid, comm, seq, op, rank, nranks, "
 		"device, bytes, count, datatype, reduce_op, root, peer, stream, duration, wait_ns, "
-		"ret_code) VALUES "
-		"(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)",
+		"ret_code, span_ns) VALUES "
+		"(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21)",
 	[STATEMENT_PROCESS] =
 		"INSERT INTO processes (node, pid, start_time, comm, cmdline, first_seen, "
 		"last_seen, rank, local_rank, world_size, launcher, job, container_id, pod, "
@@ -102,6 +102,13 @@ static const char *const texts[STATEMENT_COUNT] = {
 			    " VALUES (?1,?2,?3,?4) ON CONFLICT (hash) DO UPDATE SET"
 			    " ips = excluded.ips, frames = excluded.frames, stop = excluded.stop"
 			    " WHERE excluded.ips = '' OR stack_traces.ips <> ''",
+	[STATEMENT_KERNEL] =
+		"INSERT INTO kernels (node, pid, function, since, name, origin, launches)"
+		" VALUES (?1,?2,?3,?4,?5,?6,?7) ON CONFLICT (node, pid, function, since) DO UPDATE"
+		" SET launches = launches + excluded.launches, name = CASE WHEN excluded.origin ="
+		" 'unknown' THEN name ELSE excluded.name END, origin = CASE WHEN excluded.origin ="
+		" 'unknown' THEN origin ELSE excluded.origin END",
+	[STATEMENT_NAME] = "INSERT OR IGNORE INTO names (hash, name) VALUES (?1,?2)",
 	[STATEMENT_COVERAGE] =
 		"INSERT INTO coverage (session_id, node, pid, start_time, layer, state, detail,"
 		" since) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)"

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "agent/store/write/lock.h"
+#include "agent/store/read/name_book.h"
 #include "agent/store/read/nodedb_reader.h"
 #include "base/array.h"
 
@@ -41,6 +42,7 @@ struct nodedb_stream {
 	struct claim *claims; /* by node, pid, the largest communicator first */
 	size_t claim_count, claim_room;
 	sql_stmt *stack;
+	struct name_book *book; /* NULL: not loaded yet */
 	struct pid_names names;
 	struct nodedb_stream_stats stats;
 };
@@ -51,6 +53,7 @@ static void stream_done(struct nodedb_stream *s)
 	free(s->claims);
 	reader_names_done(&s->names);
 	sql_finalize(s->stack);
+	name_book_free(s->book);
 	nodedb_content_done(&s->content);
 }
 
@@ -399,6 +402,15 @@ static int give_events(struct nodedb_stream *s, struct errinfo *reterr)
 		s->stats.events++;
 		r = s->sink->event(s->sink->arg, node, len, &e, s);
 	}
+	return r;
+}
+
+int nodedb_stream_name(struct nodedb_stream *s, const struct event *e, const char *node,
+	size_t node_len, const char **ret, struct errinfo *reterr)
+{
+	int r = s->book ? 0 : name_book_load(&s->reader, &s->book, reterr);
+
+	*ret = r == 0 ? name_book_find(s->book, e, node, node_len) : NULL;
 	return r;
 }
 

@@ -43,6 +43,11 @@ struct nodedb_stream_stats {
 int nodedb_stream(const char *path, const struct nodedb_filter *f, const struct nodedb_sink *sink,
 	struct nodedb_stream_stats *ret, struct errinfo *reterr);
 
+/* nodedb_stream_name - what @e is called beyond its operation, from within sink->event; *ret is NULL or
+ * valid until the stream ends. */
+int nodedb_stream_name(struct nodedb_stream *s, const struct event *e, const char *node,
+	size_t node_len, const char **ret, struct errinfo *reterr);
+
 /* nodedb_stream_stack - the stack of @hash, from within sink->event: 1 and *ret is the caller's
  * (free()), 0 if there is none that can be read, or an error. */
 int nodedb_stream_stack(

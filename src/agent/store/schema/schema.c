@@ -138,6 +138,13 @@ static const char *const tables[] = {
 	" reason TEXT NOT NULL, PRIMARY KEY (session_id, node, pid, timestamp, file))"
 	" WITHOUT ROWID;",
 
+	"CREATE TABLE kernels (node TEXT NOT NULL, pid INTEGER NOT NULL,"
+	" function INTEGER NOT NULL, since INTEGER NOT NULL DEFAULT 0,"
+	" name TEXT NOT NULL DEFAULT '', origin TEXT NOT NULL DEFAULT 'unknown',"
+	" launches INTEGER NOT NULL DEFAULT 0,"
+	" PRIMARY KEY (node, pid, function, since)) WITHOUT ROWID;"
+	"CREATE TABLE names (hash INTEGER PRIMARY KEY, name TEXT NOT NULL);",
+
 	"CREATE TABLE event_aggregates " AGGREGATE_COLUMNS
 	"CREATE TABLE event_aggregates_5s " AGGREGATE_COLUMNS,
 
@@ -146,7 +153,7 @@ static const char *const tables[] = {
 	" op TEXT NOT NULL, rank INTEGER, nranks INTEGER, device INTEGER NOT NULL,"
 	" bytes INTEGER NOT NULL, count INTEGER NOT NULL, datatype INTEGER, reduce_op INTEGER,"
 	" root INTEGER, peer INTEGER, stream INTEGER NOT NULL, duration INTEGER NOT NULL,"
-	" wait_ns INTEGER, ret_code INTEGER NOT NULL);"
+	" wait_ns INTEGER, ret_code INTEGER NOT NULL, span_ns INTEGER);"
 	"CREATE INDEX idx_collectives_comm ON collectives(comm, seq);"
 	"CREATE INDEX idx_collectives_timestamp ON collectives(timestamp);",
 
@@ -276,7 +283,18 @@ static const struct {
 	{"collectives_note",
 		"NCCL collectives and point-to-point calls; (comm, seq) names one "
 		"collective on all ranks; wait_ns is the time the host waited for it in "
-		"the synchronisation that followed; NULL: the call has no such value"},
+		"the synchronisation that followed; span_ns the time from the call to the end of a "
+		"synchronisation that waited for it alone, so at least as long as it took; NULL: "
+		"the call has no such value"},
+	{"kernels_note",
+		"kernels that a process launched: events.arg0 of a launch is function. since: 0, or "
+		"from when on the function or handle is this kernel's. origin: who told the name: "
+		"registered (the program), handle (it was asked for by name), symbol (the launching "
+		"function's own), unknown (name says where the function is). launches: about so "
+		"many, from a sample of one in 16"},
+	{"names_note",
+		"texts that are stored once: events.arg1 of source nvtx is names.hash, as is stream "
+		"for ranges of a domain with a name"},
 	{"system_snapshots_note", "the host, once a second while recording (fewer with --deadband "
 				  "or --heartbeat)"},
 	{"system_snapshots_units",

@@ -160,7 +160,8 @@ int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct
 		SQL_S(name), int_or_null(c->rank), int_or_null(c->nranks), SQL_I(e->device),
 		SQL_I(c->bytes), SQL_I(c->count), int_or_null(c->datatype),
 		int_or_null(c->reduce_op), int_or_null(c->root), int_or_null(c->peer),
-		SQL_I(e->stream), SQL_I(e->dur_ns), int_or_null(c->wait_ns), SQL_I(e->ret));
+		SQL_I(e->stream), SQL_I(e->dur_ns), int_or_null(c->wait_ns), SQL_I(e->ret),
+		int_or_null(c->span_ns > 0 ? c->span_ns : -1));
 }
 
 struct accounting_args {

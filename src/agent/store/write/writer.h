@@ -52,6 +52,11 @@ bool store_writer_push_cgroup(struct store_writer *w, const struct cgroup_row *c
 /* store_writer_push_stack - its texts are copied. Stacks get half of the room that messages have,
  * so that a flood of them cannot displace counts. */
 bool store_writer_push_stack(struct store_writer *w, const struct stack *s);
+
+/* store_writer_push_kernel - its name and how many more launches it had; push_text - likewise with the
+ * room that stacks have. */
+bool store_writer_push_kernel(struct store_writer *w, const struct kernel_row *k);
+bool store_writer_push_text(struct store_writer *w, const struct text_row *t);
 bool store_writer_push_layers(
 	struct store_writer *w, uint32_t pid, uint64_t start_ticks, const struct process_layers *l);
 bool store_writer_push_place(struct store_writer *w, struct placement place); /* of the session */

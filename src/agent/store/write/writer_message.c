@@ -83,6 +83,15 @@ static int write_annotation(struct store_writer *w, struct message *m, struct er
 	return r;
 }
 
+/* Only as much of it as its name is long was queued. */
+static int write_kernel(struct store_writer *w, const struct message *m, struct errinfo *reterr)
+{
+	struct kernel_row k = {0};
+
+	memcpy(&k, m->data, MIN(m->len, sizeof(k) - 1));
+	return nodedb_put_kernel(w->db, &k, reterr);
+}
+
 int writer_message_write(struct store_writer *w, struct message *m, struct errinfo *reterr)
 {
 	switch (m->kind) {
@@ -101,6 +110,8 @@ int writer_message_write(struct store_writer *w, struct message *m, struct errin
 			(const char *)m->data + sizeof(struct process), reterr);
 	case MESSAGE_CGROUP: return nodedb_put_cgroup(w->db, (const void *)m->data, reterr);
 	case MESSAGE_STACK: return write_stack(w, m, reterr);
+	case MESSAGE_KERNEL: return write_kernel(w, m, reterr);
+	case MESSAGE_TEXT: return nodedb_put_text(w->db, (const void *)m->data, reterr);
 	case MESSAGE_GPU:
 	case MESSAGE_LAYERS:
 	case MESSAGE_CALL_GAP:

@@ -43,7 +43,8 @@ static struct message *message_new(enum message_kind kind, const void *data, siz
 
 static bool push_message(struct store_writer *w, struct message *m)
 {
-	bool is_bulk = m && (m->kind == MESSAGE_STACK || m->kind == MESSAGE_LEDGER);
+	bool is_bulk = m && (m->kind == MESSAGE_STACK || m->kind == MESSAGE_LEDGER ||
+				    m->kind == MESSAGE_KERNEL || m->kind == MESSAGE_TEXT);
 	size_t max = is_bulk ? WRITER_BULK_BYTES : WRITER_MESSAGE_BYTES, before;
 	bool room, wake = false;
 
@@ -194,6 +195,18 @@ bool store_writer_push_layers(
 	m->owner.pid = pid;
 	m->owner.start_ticks = start_ticks;
 	return push_message(w, m);
+}
+
+bool store_writer_push_kernel(struct store_writer *w, const struct kernel_row *k)
+{
+	size_t len = offsetof(struct kernel_row, name) + strnlen(k->name, sizeof(k->name) - 1);
+
+	return push_message(w, message_new(MESSAGE_KERNEL, k, len));
+}
+
+bool store_writer_push_text(struct store_writer *w, const struct text_row *t)
+{
+	return push_message(w, message_new(MESSAGE_TEXT, t, sizeof(*t)));
 }
 
 bool store_writer_push_renewed(struct store_writer *w, uint64_t generation)

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/bandwidth.h"
+
 const char *const metric_state_throttle_names[] = {
 #define X(NAME, name, bits) [THROTTLE_##NAME] = (name),
 	METRIC_STATE_THROTTLES(X)
@@ -60,6 +62,10 @@ void metric_state_collective(
 		f->cut++;
 	if (c->wait_ns < 0 || e->op >= WIRE_OP_MAX)
 		return;
+	if (c->span_ns > 0 && !e->ret)
+		f->bus_bandwidth[e->op] = bandwidth_size(e->op, c->bytes, c->nranks) *
+					  bandwidth_factor(e->op, c->nranks) /
+					  ((double)c->span_ns / (double)NS_PER_S);
 	if (!f->waits[e->op])
 		f->waits[e->op] = calloc(1, sizeof(*f->waits[e->op]));
 	if (f->waits[e->op])

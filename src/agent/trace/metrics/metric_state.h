@@ -60,6 +60,7 @@ struct metric_state_case {
 
 struct metric_state {
 	struct sketch *waits[WIRE_OP_MAX]; /* of collectives by op; NULL: none yet */
+	double bus_bandwidth[WIRE_OP_MAX]; /* bytes/s, of the latest; 0: not known */
 	struct metric_state_collective collectives[METRIC_STATE_COLLECTIVES];
 	size_t collective_count;
 	struct metric_state_gpu gpus[METRIC_STATE_GPUS];

@@ -138,6 +138,11 @@ const struct metric_desc metric_table[METRIC_COUNT] = {
 		"Time in the synchronisation after a collective on its stream: an upper bound of its "
 		"wait",
 		NCCL_OP_KEY),
+	[M_COLL_BUS] = SHARE("ingero.nccl.collective.bus_bandwidth",
+		"ingero_nccl_collective_bus_bandwidth_bytes_per_second", "By/s",
+		"Bus bandwidth (as nccl-tests reckons it) of the latest collective that a "
+		"synchronisation waited for alone: a lower bound",
+		NCCL_OP_KEY),
 	[M_COLL_LAST_MS] = SHARE("nccl.collective.duration_ms", NULL, "ms",
 		"Host time of the latest such call", COLL_KEYS),
 	[M_COLL_LAST_WAIT_MS] = SHARE("nccl.collective.barrier_wait_ms", NULL, "ms",

@@ -47,6 +47,9 @@ static void put_totals(const struct reading *r, struct metric_set *s)
 			s, ROW(M_COLL_BYTES), start, (int64_t)r->collectives[op].bytes, name);
 		metric_put_int(s, ROW(M_COLL_BARRIERS), start, (int64_t)wait->count, name);
 		metric_put_sketch(s, ROW(M_COLL_WAIT), start, wait, name);
+		if (r->metric_state->bus_bandwidth[op] > 0)
+			metric_put_double(s, ROW(M_COLL_BUS), (wall_time){0},
+				r->metric_state->bus_bandwidth[op], name);
 	}
 }
 

@@ -4,11 +4,13 @@
 // Live recordings are asked about every 2 s, not while the page is hidden or paused; saved files once.
 // A panel that is not in sight is not asked for. What fails is said: in its panel, and if nothing
 // answers at all, on top.
-import {el, group, show} from "./dom.js";
+import {el, show} from "./dom.js";
 import * as client from "./client.js";
-import {chartsListen, readOutAgain} from "./chart.js";
-import {Flame} from "./flame.js";
-import {lacking, nothing} from "./parts.js";
+import * as address from "./address.js";
+import * as choices from "./choices.js";
+import {chartsListen, hidden, readOutAgain, toggle as lineToggle} from "./chart.js";
+import * as flame from "./flame_panel.js";
+import {nothing} from "./parts.js";
 import {clock, duration, moment} from "./format.js";
 import * as health from "./health.js";
 import * as incidents from "./incidents.js";
@@ -19,25 +21,29 @@ import * as graphs from "./graphs.js";
 import * as recording from "./recording.js";
 import * as sql from "./sql.js";
 import * as steps from "./steps.js";
+import * as timeline from "./timeline.js";
 
-const TICK_MS = 2000, QUIET_NS = 15e9;
+const {state} = address;
+
+const TICK_MS = 2000, QUIET_NS = 15e9, READ_PX = 60, LAND_MS = 1500;
 const $ = (id) => document.getElementById(id);
 
-// every: seconds between questions of a live recording. time, node: which parameters it takes.
+// every: seconds between questions of a live recording. time, node, who (pid, rank), op: which parameters it takes.
 const QUESTIONS = {
 	overview: {every: 2},
-	incidents: {every: 6, time: true, node: true, params: {stacks: 1}},
-	steps: {every: 10, time: true, node: true, params: {stacks: 1}},
+	incidents: {every: 6, time: true, node: true, who: true, params: {stacks: 1}},
+	steps: {every: 10, time: true, node: true, who: true, params: {stacks: 1}},
 	chains: {every: 10, time: true, node: true, params: {limit: 200}},
 	capabilities: {every: 60},
-	ops: {every: 2, time: true},
-	series: {every: 4, time: true, params: {limit: 100}},
+	ops: {every: 2, time: true, who: true},
+	series: {every: 4, time: true, who: true, params: {limit: 100}},
 	gpus: {every: 2, time: true, node: true},
 	snapshots: {every: 2, time: true, node: true},
 	collectives: {every: 4, time: true, node: true},
-	"graph-metrics": {every: 4, time: true},
-	"graph-events": {every: 4, time: true},
-	flame: {every: 10, time: true},
+	"graph-metrics": {every: 4, time: true, who: true},
+	"graph-events": {every: 4, time: true, who: true},
+	flame: {every: 10, time: true, who: true, op: true},
+	"flame-vs": {every: 3600, path: "flame", vs: true, who: true, op: true},
 	losses: {every: 4, node: true},
 	overhead: {every: 4, time: true, node: true},
 	processes: {every: 10, time: true, node: true},
@@ -52,27 +58,16 @@ const PANELS = [
 	{id: "host", needs: ["snapshots"], view: hardware.hostView},
 	{id: "ranks", needs: ["collectives"], view: ranks.view},
 	{id: "graphs", needs: ["graph-metrics", "graph-events"], view: graphs.view},
-	{id: "flame", needs: ["flame"], view: flameView},
+	{id: "flame", needs: ["flame", "flame-vs"], view: flame.view, optional: ["flame-vs"]},
 	{id: "agent", needs: ["losses", "overhead", "processes"], view: recording.view},
 ];
 const ALWAYS = ["overview", "incidents", "gpus", "capabilities"];
 
-const ctx = {data: {}, failed: {}, open: new Set(), sort: {by: "total_us", down: true}, source: "gpu", node: "", since: ""};
-const asked = {}; // question to when it was last asked
+const ctx = {data: {}, failed: {}, open: new Set(), sort: {by: "total_us", down: true}, source: "gpu", again: () => showSoon()};
+const asked = {}, askedAs = {}; // question to when it was last asked, and with which parameters
 const sight = new Set(["health", "incidents"]);
-let paused = false, busy = false, again = null, answeredAt = 0, refusal = null, flame = null;
-
-function flameView() {
-	const d = ctx.data.flame, some = d.nodes.length > 1;
-	for (const part of ["flame-tree", "flame-about"])
-		$(part).hidden = !some;
-	flame.update(some ? d : {nodes: [], total: 0});
-	$("flame-found").textContent = flame.wanted ? `${flame.search(flame.wanted)} matched` : "";
-	if (!some)
-		return lacking(ctx, "stacks", "call stacks", "record without --stack=false.");
-	return group(el("p", {class: "note"}, `${duration(d.total)} in calls of ${d.rows.toLocaleString("en-US")} rows examined` +
-		(d.left_out ? `; ${duration(d.left_out)} in frames too small to list` : "") + (d.truncated ? "; older rows were omitted" : "") + "."));
-}
+let paused = false, busy = false, again = null, answeredAt = 0, refusal = null;
+let landing = true, opened = "", openedFor = "", soon = 0; // the address's place is not reached yet; the incident that was opened for which address
 
 // ---- showing ----
 
@@ -82,9 +77,13 @@ function themeApply(choice) {
 	$("theme").setAttribute("aria-label", `Colours: ${choice}`);
 }
 
+// The server is there, its recording is not.
+const isEmpty = () => Boolean(refusal && refusal.status === 503 && /does not exist|no recording/.test(refusal.message) && !ctx.data.overview);
+const since = () => state.since || (ctx.data.overview && ctx.data.overview.live ? "5m" : "all");
+
 function bannerText() {
 	const o = ctx.data.overview, w = ctx.data.incidents && ctx.data.incidents.window;
-	if (refusal && refusal.status !== 401)
+	if (refusal && refusal.status !== 401 && !isEmpty())
 		return (refusal.status === 0 ? `The server cannot be reached (${refusal.message}). ` : `The server reports: ${refusal.message}.  `) +
 			(answeredAt ? `Data shown is from ${clock(answeredAt * 1e6)}, ${duration((Date.now() - answeredAt) * 1e6)} old. Retrying.` :
 				"Check that `ingero dashboard` is running and that the address is correct. Retrying.");
@@ -99,8 +98,10 @@ function frameShow() {
 	$("banner").textContent = text;
 	$("token").hidden = !(refusal && refusal.status === 401);
 	$("main").hidden = !$("token").hidden || !o;
+	$("empty").hidden = !$("token").hidden || Boolean(o) || !isEmpty();
 	for (const b of $("windows").children)
-		b.setAttribute("aria-pressed", String(b.dataset.since === ctx.since));
+		b.setAttribute("aria-pressed", String(!state.from && b.dataset.since === since()));
+	choices.chosen(ctx);
 	if (!o)
 		return;
 	show($("recording"), health.recordingLine(ctx));
@@ -108,7 +109,8 @@ function frameShow() {
 	$("pause").textContent = paused ? "Resume" : "Pause";
 	$("node-choice").hidden = o.nodes.length < 2;
 	show($("node"), el("option", {value: ""}, "all nodes"), o.nodes.map((n) => el("option", {value: n, key: n}, n)));
-	$("node").value = ctx.node;
+	$("node").value = state.node;
+	choices.lists(ctx);
 	show($("footer"), `Ingero ${o.version} \u00b7 schema ${o.schema} \u00b7 times are local \u00b7 ` +
 		(o.live && !paused ? "refreshed every 2 s" : paused ? "paused" : "saved file, not refreshed") + ` \u00b7 answered ${clock(answeredAt * 1e6)}`);
 	document.title = title(o);
@@ -129,7 +131,39 @@ function panelShow(panel) {
 	return null;
 }
 
+// What arrives by itself, between two refreshes.
+function showSoon() {
+	cancelAnimationFrame(soon);
+	soon = requestAnimationFrame(showAll);
+}
+
+// The incident that the address names is open, and the one before it closed.
+function incidentOpen() {
+	const list = ctx.data.incidents && !busy ? ctx.data.incidents.incidents : null, found = list && state.incident ? incidents.find(list, state.incident) : null;
+	const id = found ? found.id : "", asked = state.incident !== openedFor;
+	if (!list || (id === opened && !asked))
+		return "";
+	if (opened && id !== opened)
+		ctx.open.delete(opened);
+	if (id)
+		ctx.open.add(id);
+	opened = id;
+	openedFor = state.incident;
+	return asked ? id : "";
+}
+
+// Where the address leads, once there is something to see; the reader's own scrolling comes first.
+function land(id) {
+	const place = id ? [...document.querySelectorAll("details.incident")].find((x) => x.dataset.open === id) : landing && address.section() ? $(address.section()) : null;
+	if (!place)
+		return;
+	place.scrollIntoView({block: "start", behavior: "instant"});
+	if (id)
+		place.querySelector("summary").focus({preventScroll: true});
+}
+
 function showAll() {
+	const id = incidentOpen();
 	frameShow();
 	for (const panel of PANELS)
 		if (sight.has(panel.id) || panel.needs.every((q) => ctx.data[q] || (panel.optional || []).includes(q)))
@@ -137,20 +171,32 @@ function showAll() {
 	for (const d of document.querySelectorAll("details[data-open]"))
 		d.open = ctx.open.has(d.dataset.open);
 	readOutAgain();
+	if (ctx.data.overview) {
+		timeline.sight(sight.has("timeline"));
+		timeline.refresh(ctx.data.overview.live && !paused);
+	}
+	if (ctx.data.overview && (id || landing))
+		land(landing && !["", "incidents"].includes(address.section()) ? "" : id || (landing ? opened : ""));
 }
 
 // ---- asking ----
 
 function paramsOf(q) {
-	return {...q.params, since: q.time ? ctx.since : "", node: q.node ? ctx.node : ""};
+	const vs = q.vs ? address.spanOf(state.vs) : null, [source, op] = state.op.split("/");
+	const time = vs ? {from: address.stamp(vs.from), to: address.stamp(vs.to)} : state.from ? {from: state.from, to: state.to} : {since: since()};
+	return {...q.params, ...(q.time || q.vs ? time : {}), ...(q.node ? {node: state.node} : {}), ...(q.who ? {pid: state.pid, rank: state.rank} : {}),
+		...(q.op && op ? {source, op} : {})};
 }
 
+const asks = (id) => JSON.stringify(paramsOf(QUESTIONS[id]));
+
 async function answer(id) {
-	const q = QUESTIONS[id], since = ctx.since, node = ctx.node;
+	const q = QUESTIONS[id], as = asks(id);
 	asked[id] = Date.now();
+	askedAs[id] = as;
 	try {
-		const data = await client.get(id, paramsOf(q));
-		if (since !== ctx.since || node !== ctx.node)
+		const data = await client.get(q.path || id, paramsOf(q));
+		if (as !== asks(id))
 			return;
 		ctx.data[id] = data;
 		delete ctx.failed[id];
@@ -172,7 +218,11 @@ function due(all) {
 	for (const panel of PANELS)
 		if (sight.has(panel.id))
 			panel.needs.forEach((q) => wanted.add(q));
-	return [...wanted].filter((q) => all || !asked[q] || (ctx.failed[q] && passes(ctx.failed[q])) || (ctx.data.overview.live && !paused && now - asked[q] >= QUESTIONS[q].every * 1000 - TICK_MS / 2));
+	if (!$("choices").hidden || state.pid)
+		["processes", "ops"].forEach((q) => wanted.add(q));
+	if (!state.vs)
+		wanted.delete("flame-vs");
+	return [...wanted].filter((q) => all || askedAs[q] !== asks(q) || (ctx.failed[q] && passes(ctx.failed[q])) || (ctx.data.overview.live && !paused && now - asked[q] >= QUESTIONS[q].every * 1000 - TICK_MS / 2));
 }
 
 // One at a time: what is wanted meanwhile (all anew, or what is due) has its turn afterwards.
@@ -187,7 +237,6 @@ async function turn(all) {
 		if (!ctx.data.overview || refusal)
 			await answer("overview");
 		if (!refusal) {
-			ctx.since = ctx.since || (ctx.data.overview.live ? "5m" : "all");
 			await Promise.all(due(all).map(answer));
 		}
 	} finally {
@@ -196,8 +245,11 @@ async function turn(all) {
 	}
 	if (again !== null)
 		await turn(again);
-	else
+	else {
 		$("main").removeAttribute("aria-busy");
+		if (landing && ctx.data.overview) // what comes into sight there is asked for, and pushes on
+			setTimeout(() => { landing = false; }, LAND_MS);
+	}
 }
 
 function tick() {
@@ -206,16 +258,25 @@ function tick() {
 		turn(false);
 }
 
-// Another time or node: what was known is of the old one.
-function choose(change) {
-	Object.assign(ctx, change);
-	for (const id of Object.keys(asked))
-		if (QUESTIONS[id].time || QUESTIONS[id].node)
-			delete asked[id];
-	$("main").setAttribute("aria-busy", "true");
-	frameShow();
-	turn(false);
+// Another address: what is not yet known of it is asked for. @back: by the browser's buttons.
+function moved(back) {
+	if (back) {
+		hidden.clear();
+		hideRead();
+		if ($("flame-search").value !== state.frame) {
+			$("flame-search").value = state.frame;
+			flame.search(state.frame);
+		}
+	}
+	if (Object.keys(askedAs).some((id) => (id !== "flame-vs" || state.vs) && askedAs[id] !== asks(id)))
+		$("main").setAttribute("aria-busy", "true");
+	timeline.moved();
+	showAll();
+	if (ctx.data.overview)
+		turn(false);
 }
+
+const hideRead = () => address.listOf(state.hide).forEach((n) => hidden.add(n));
 
 // ---- acting ----
 
@@ -230,19 +291,18 @@ async function copy(button) {
 	setTimeout(() => { button.textContent = before; }, 1500);
 }
 
-function toggle(id) {
-	ctx.open[ctx.open.has(id) ? "delete" : "add"](id);
-	showAll();
+function toggle(id, isIncident) {
+	const open = !ctx.open.has(id);
+	ctx.open[open ? "add" : "delete"](id);
+	if (!isIncident)
+		return showAll();
+	opened = openedFor = open ? id : "";
+	return address.go({incident: opened}, {where: "incidents"});
 }
 
 function openIncident(id) {
-	ctx.open.add(id);
-	showAll();
-	const d = [...document.querySelectorAll("details.incident")].find((x) => x.dataset.open === id);
-	if (d) {
-		d.scrollIntoView({block: "start"});
-		d.querySelector("summary").focus({preventScroll: true});
-	}
+	openedFor = "";
+	address.go({incident: id}, {where: "incidents"});
 }
 
 // The entries of a line, the first of them in sight.
@@ -262,21 +322,64 @@ function flameFind(words) {
 	$("flame-search").dispatchEvent(new Event("input"));
 }
 
+function sectionGo(change, where) {
+	address.go(change, {where});
+	$(where).scrollIntoView({block: "start"});
+}
+
+// What the time line asks with, and the incidents of the page for its top, in its own times.
+const timelineHooks = {
+	params: () => paramsOf({time: true, node: true, who: true}),
+	go: (change, where) => where ? sectionGo(change, where) : address.go(change),
+	incident: openIncident,
+	incidents: (origin) => ctx.data.incidents && ctx.data.incidents.incidents.filter((i) => i.severity !== "LOW").map((i) => ({id: i.id, severity: i.severity, title: i.summary,
+		start: Number(BigInt(i.since_ns || i.first_seen_ns) - origin), dur: i.last_seen_ns - (i.since_ns || i.first_seen_ns)})),
+};
+
+function choicesToggle(button) {
+	const w = ctx.data.incidents && ctx.data.incidents.window, isHidden = !$("choices").hidden;
+	$("choices").hidden = isHidden;
+	button.setAttribute("aria-expanded", String(!isHidden));
+	if (isHidden)
+		return;
+	choices.fill(state.from ? {from: address.nsOf(state.from), to: address.nsOf(state.to)} : w ? {from: w.from_ns, to: w.to_ns} : null);
+	$("range-from").focus();
+	turn(false);
+}
+
+// A line of the charts; which are off goes into the address.
+function lineAct(b, e) {
+	lineToggle(b.dataset.line, e.shiftKey, b.closest(".chart").dataset.chart);
+	address.go({hide: address.listText(hidden)}, {quiet: true});
+}
+
 function sqlRun() {
-	sql.run($("sql-text").value, Number($("sql-limit").value), $("sql-result")).catch((e) => {
+	sql.run($("sql-text").value, Number($("sql-limit").value), $("sql-result"), $("sql-readable").checked).catch((e) => {
 		refusal = e;
 		frameShow();
 	});
 }
 
 const ACTS = {
-	window: (b) => choose({since: b.dataset.since}),
+	...timeline.ACTS,
+	view: (b) => sectionGo({...timeline.viewOf(b.dataset.view), event: ""}, "timeline"),
+	window: (b) => address.go({since: b.dataset.since, from: "", to: ""}),
+	choices: choicesToggle,
+	unfilter: (b) => choices.unfilter(b.dataset.filter),
+	filter: (b) => address.go({[b.dataset.filter]: b.dataset.value}),
+	line: lineAct,
+	op: (b) => address.go({op: state.op === b.dataset.op ? "" : b.dataset.op}, {where: "operations"}),
+	"op-flame": () => sectionGo({}, "flame"),
+	"op-find": (b) => sectionGo({find: b.dataset.text}, "timeline"),
+	"flame-compare": () => address.go(flame.compareChange(ctx.data.flame.window, ctx.data.overview), {where: "flame"}),
+	"flame-plain": () => address.go({vs: ""}, {where: "flame"}),
 	pause: () => { paused = !paused; frameShow(); tick(); },
 	refresh: () => turn(true),
 	theme: () => {
 		const order = ["auto", "dark", "light"], next = order[(order.indexOf(document.documentElement.dataset.theme) + 1) % 3];
 		localStorage.setItem("ingero-theme", next);
 		themeApply(next);
+		timeline.recolour();
 	},
 	copy,
 	open: (b) => openIncident(b.dataset.id),
@@ -288,7 +391,7 @@ const ACTS = {
 	sql: (b) => { $("sql-text").value = b.dataset.text; $("sql").scrollIntoView({block: "start"}); sqlRun(); },
 	"steps-line": (b) => openEntries(b.dataset.ids.split("\n")),
 	"flame-find": (b) => flameFind(b.dataset.text),
-	"flame-all": () => { $("flame-search").value = ""; $("flame-found").textContent = ""; flame.search(""); flame.zoom(0); },
+	"flame-all": () => { flame.showAll(); address.go({frame: ""}, {quiet: true}); },
 };
 
 function listen() {
@@ -296,14 +399,16 @@ function listen() {
 		const on = (selector) => e.target instanceof Element && e.target.closest(selector);
 		const act = on("[data-act]"), summary = on("details[data-open] > summary");
 		if (act && ACTS[act.dataset.act])
-			ACTS[act.dataset.act](act);
+			ACTS[act.dataset.act](act, e);
 		else if (summary) { // at once: a refresh in between would undo what the browser does later
 			e.preventDefault();
-			toggle(summary.parentElement.dataset.open);
+			toggle(summary.parentElement.dataset.open, summary.parentElement.matches(".incident"));
 		}
 	});
 	document.addEventListener("visibilitychange", tick);
-	$("node").addEventListener("change", () => choose({node: $("node").value}));
+	for (const kind of ["wheel", "pointerdown", "keydown"])
+		document.addEventListener(kind, () => { landing = false; }, {passive: true});
+	$("node").addEventListener("change", () => address.go({node: $("node").value}));
 	$("token").addEventListener("submit", async (e) => {
 		e.preventDefault();
 		client.tokenSet($("token-text").value.trim());
@@ -313,42 +418,62 @@ function listen() {
 			$("token-text").value = "";
 	});
 	$("flame-search").addEventListener("input", () => {
-		const found = flame.search($("flame-search").value);
-		$("flame-found").textContent = found ? `${found} matched` : "";
+		flame.search($("flame-search").value);
+		address.go({frame: $("flame-search").value}, {quiet: true});
 	});
 	$("sql-form").addEventListener("submit", (e) => { e.preventDefault(); sqlRun(); });
 	$("sql-text").addEventListener("keydown", (e) => e.key === "Enter" && (e.ctrlKey || e.metaKey) && sqlRun());
 	$("sql-examples").addEventListener("change", (e) => { $("sql-text").value = (sql.EXAMPLES[e.target.value] || ["", ""])[1]; });
 	chartsListen();
+	choices.choicesListen();
+	address.listen(moved);
 }
 
 function sightWatch() {
-	const links = new Map([...document.querySelectorAll("nav a")].map((a) => [a.hash.slice(1), a]));
 	const near = new IntersectionObserver((entries) => {
 		for (const e of entries)
 			sight[e.isIntersecting ? "add" : "delete"](e.target.id);
 		if (ctx.data.overview)
 			turn(false);
 	}, {rootMargin: "300px"});
-	const here = new IntersectionObserver((entries) => {
-		for (const e of entries)
-			if (e.isIntersecting)
-				for (const [id, a] of links)
-					a.toggleAttribute("aria-current", id === e.target.id);
-	}, {rootMargin: "-25% 0px -70% 0px"});
-	for (const s of document.querySelectorAll("main > section")) {
+	for (const s of document.querySelectorAll("main > section"))
 		near.observe(s);
+}
+
+// Which section is read: the one just below the header, as high as that is now.
+let here = null;
+function hereWatch(head) {
+	const links = new Map([...document.querySelectorAll("nav a")].map((a) => [a.hash.slice(1), a]));
+	if (here)
+		here.disconnect();
+	here = new IntersectionObserver((entries) => {
+		const e = entries.findLast((x) => x.isIntersecting);
+		if (!e)
+			return;
+		for (const [id, a] of links)
+			a.toggleAttribute("aria-current", id === e.target.id);
+		if (!landing)
+			address.seen(e.target.id === "health" ? "" : e.target.id);
+	}, {rootMargin: `-${head + READ_PX}px 0px -${Math.max(innerHeight - head - 2 * READ_PX, 0)}px 0px`});
+	for (const s of document.querySelectorAll("main > section"))
 		here.observe(s);
-	}
 }
 
 // On a narrow screen the header folds away up to its last line, the sections.
-new ResizeObserver(() => document.documentElement.style.setProperty("--fold", `${document.querySelector("nav").offsetTop}px`))
-	.observe(document.querySelector(".top"));
+new ResizeObserver(() => {
+	const top = document.querySelector(".top"), fold = document.querySelector("nav").offsetTop, folds = getComputedStyle(top).top !== "0px";
+	document.documentElement.style.setProperty("--fold", `${fold}px`);
+	document.documentElement.style.setProperty("--head", `${top.offsetHeight - (folds ? fold : 0)}px`);
+	hereWatch(top.offsetHeight - (folds ? fold : 0));
+}).observe(document.querySelector(".top"));
 themeApply(["auto", "dark", "light"].includes(localStorage.getItem("ingero-theme")) ? localStorage.getItem("ingero-theme") : "auto");
-flame = new Flame($("flame-tree"), $("flame-about"));
-show($("sql-examples"), el("option", {value: ""}, "Examples\u2026"), sql.EXAMPLES.map(([title], i) => el("option", {value: i}, title)));
 client.tokenFromLink();
+address.read();
+hideRead();
+flame.start();
+timeline.start(timelineHooks);
+$("flame-search").value = state.frame;
+show($("sql-examples"), el("option", {value: ""}, "Examples\u2026"), sql.EXAMPLES.map(([title], i) => el("option", {value: i}, title)));
 listen();
 sightWatch();
 setInterval(tick, TICK_MS);

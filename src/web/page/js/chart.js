@@ -4,9 +4,15 @@
 import {el, svg} from "./dom.js";
 import {clock, zone} from "./format.js";
 
-const WIDTH = 1000, HEIGHT = 100, MOST_POINTS = 700, STYLES = 8;
+const WIDTH = 1000, HEIGHT = 100, MOST_POINTS = 700, STYLES = 8, SPOKEN = 8;
 const models = new Map(); // key of a chart to what is drawn there
-let cursor = null; // unix ns that is read out, or null
+export const hidden = new Set(); // names of lines that are not drawn, in all charts
+let cursor = null, lit = null; // unix ns that is read out, name of the line that stands out, or null
+
+// Each of 64 lines has a pair of colour and dashes of its own.
+const styleOf = (i) => `line s${i % STYLES} d${(i + 3 * Math.floor(i / STYLES)) % STYLES}`;
+const toggles = (model) => !model.bars && model.series.length > 1;
+const isDrawn = (model, s) => !toggles(model) || !hidden.has(s.name);
 
 const within = (v, low, high) => Math.min(high, Math.max(low, v));
 
@@ -82,22 +88,42 @@ function strip(model, x) {
 		"aria-label": model.strip.label}, runs);
 }
 
+// A line of several can be switched off: a click; with Shift, the others.
 function legend(model) {
-	return el("ul", {class: "legend"}, model.series.map((s, i) => {
-		const last = s.points.findLast((p) => p[1] !== null);
-		return el("li", {key: s.name}, s.kind ? el("span", {class: `key ${s.kind}`}) :
-			svg("svg", {class: "swatch", viewBox: "0 0 22 8", "aria-hidden": "true"}, svg("path", {class: `line s${i % STYLES}`, d: "M0 4H22"})),
-		el("bdi", {}, s.name), " ",
-		el("b", {"data-series": i}, model.bars ? "" : last ? model.format(last[1]) : "no value"));
+	return el("ul", {class: model.series.length > STYLES ? "legend many" : "legend"}, model.series.map((s, i) => {
+		const last = s.points.findLast((p) => p[1] !== null), text = [s.kind ? el("span", {class: `key ${s.kind}`}) :
+			svg("svg", {class: "swatch", viewBox: "0 0 22 8", "aria-hidden": "true"}, svg("path", {class: styleOf(i), d: "M0 4H22"})),
+		el("bdi", {}, s.name), " ", el("b", {"data-series": i}, model.bars ? "" : last ? model.format(last[1]) : "no value")];
+		return el("li", {key: s.name}, toggles(model) ? el("button", {type: "button", class: "line-toggle", "data-act": "line", "data-line": s.name,
+			"aria-pressed": String(!hidden.has(s.name)), title: "Click: show or hide. Shift-click: only this one."}, text) : text);
 	}));
 }
 
 function summary(model) {
-	return model.series.map((s) => {
+	const drawn = model.series.filter((s) => isDrawn(model, s));
+	return drawn.slice(0, SPOKEN).map((s) => {
 		const known = s.points.map((p) => p[1]).filter((v) => v !== null);
 		return known.length ? `${s.name}: now ${model.format(known[known.length - 1])}, lowest ${model.format(Math.min(...known))}, ` +
 			`highest ${model.format(Math.max(...known))}` : `${s.name}: no value`;
-	}).join("; ");
+	}).join("; ") + (drawn.length > SPOKEN ? `; and ${drawn.length - SPOKEN} more lines` : "");
+}
+
+// toggle - shows or hides a line in all charts; @only: hides the others of its chart, or shows all again.
+export function toggle(name, only, key) {
+	if (!only)
+		return hidden[hidden.has(name) ? "delete" : "add"](name);
+	const others = models.get(key).series.map((s) => s.name).filter((n) => n !== name), alone = others.every((n) => hidden.has(n));
+	hidden.delete(name);
+	return others.forEach((n) => hidden[alone ? "delete" : "add"](n));
+}
+
+// The line whose entry in a legend is pointed at stands out, in all charts.
+function light(name) {
+	lit = name;
+	for (const path of document.querySelectorAll(".lines path[data-line]")) {
+		path.classList.toggle("lit", path.dataset.line === name);
+		path.classList.toggle("faint", name !== null && path.dataset.line !== name);
+	}
 }
 
 // Each bar is as wide as the time it is of; its pieces stand on each other in the order of the series.
@@ -121,8 +147,8 @@ const sumOf = (b) => b.parts.reduce((n, v) => n + v, 0);
 // then has a kind, the class of its pieces.
 export function chart(spec) {
 	const model = {marks: [], ...spec};
-	const values = model.bars ? model.bars.map(sumOf) : model.series.flatMap((s) => s.points.map((p) => p[1])).filter((v) => v !== null);
-	const highest = Math.max(0, ...values, model.limit ? model.limit.value : 0);
+	const values = model.bars ? model.bars.map(sumOf) : model.series.filter((s) => isDrawn(model, s)).flatMap((s) => s.points.map((p) => p[1])).filter((v) => v !== null);
+	const highest = values.reduce((a, b) => Math.max(a, b), model.limit ? model.limit.value : 0);
 	const top = model.top || Math.min(highest > 0 ? niceTop(highest) : 1, model.most || Infinity);
 	const x = (t) => (t - model.from) / (model.to - model.from || 1) * WIDTH;
 	const y = (v) => HEIGHT - v / top * (HEIGHT - 3) - 1;
@@ -137,7 +163,7 @@ export function chart(spec) {
 		svg("svg", {class: "lines", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true"},
 			bands(model, x), svg("path", {class: "grid", d: `M0 ${y(top / 2)}H${WIDTH}M0 ${y(top)}H${WIDTH}M0 ${y(0)}H${WIDTH}`}),
 			model.limit ? svg("path", {class: "limit", d: `M0 ${y(model.limit.value)}H${WIDTH}`}, svg("title", {}, model.limit.label)) : null,
-			model.bars ? piles(model, x, y) : model.series.map((s, i) => svg("path", {class: `line s${i % STYLES}`,
+			model.bars ? piles(model, x, y) : model.series.map((s, i) => isDrawn(model, s) && svg("path", {class: styleOf(i), key: s.name, "data-line": s.name,
 				d: pathOf(thinned(s.points), x, y, 3.5 * (model.step || 1e9))}))),
 		markers(model, x), el("span", {class: "needle", "data-keep": true})),
 		strip(model, x),
@@ -193,7 +219,18 @@ function readOutAll(t, speaker) {
 }
 
 // After a refresh the figures move under the needle.
-export const readOutAgain = () => cursor !== null && readOutAll(cursor, null);
+export function readOutAgain() {
+	if (cursor !== null)
+		readOutAll(cursor, null);
+	if (lit !== null)
+		light(lit);
+}
+
+function legendPointed(event) {
+	const entry = event.target instanceof Element && event.target.closest("[data-act=line]"), name = entry ? entry.dataset.line : null;
+	if (name !== lit)
+		light(name);
+}
 
 function pointed(event) {
 	const plot = event.target instanceof Element && event.target.closest(".chart .plot");
@@ -221,4 +258,6 @@ export function chartsListen() {
 	document.addEventListener("pointermove", pointed, {passive: true});
 	document.addEventListener("pointerdown", pointed, {passive: true});
 	document.addEventListener("keydown", keyed);
+	for (const kind of ["pointerover", "focusin"])
+		document.addEventListener(kind, legendPointed, {passive: true});
 }

@@ -29,7 +29,7 @@ export function parseExact(text) {
 	return JSON.parse(text.replace(/"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g, (m) => m[0] === '"' ? m : `"${m}"`));
 }
 
-export async function ask(path, options, parse) {
+export async function ask(path, {signal, ...options}, parse) {
 	const headers = {Accept: "application/json"};
 	let reply, text;
 
@@ -39,7 +39,7 @@ export async function ask(path, options, parse) {
 		headers["Content-Type"] = "application/json";
 	try {
 		reply = await fetch(path, {...options, headers, credentials: "omit", cache: "no-store",
-			redirect: "error", signal: AbortSignal.timeout(PATIENCE_MS)});
+			redirect: "error", signal: signal ? AbortSignal.any([signal, AbortSignal.timeout(PATIENCE_MS)]) : AbortSignal.timeout(PATIENCE_MS)});
 		text = await reply.text();
 	} catch (e) {
 		throw new Refusal(0, e.name === "TimeoutError" ? "no answer within 20 s" : "no connection");
@@ -56,9 +56,9 @@ export async function ask(path, options, parse) {
 	return data;
 }
 
-export function get(path, params) {
+export function get(path, params, signal) {
 	const query = new URLSearchParams(Object.entries(params || {}).filter(([, v]) => v !== "" && v !== undefined));
-	return ask("/api/v1/" + path + (query.size ? "?" + query : ""), {}, JSON.parse);
+	return ask("/api/v1/" + path + (query.size ? "?" + query : ""), {signal}, JSON.parse);
 }
 
 export const query = (body) => ask("/api/v1/query", {method: "POST", body: JSON.stringify(body)}, parseExact);

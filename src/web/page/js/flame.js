@@ -50,6 +50,8 @@ export class Flame {
 		this.nodes = data.nodes.map((n) => ({...n, children: []}));
 		this.total = data.total || 1;
 		this.isCount = data.unit !== "ns";
+		this.compared = Boolean(data.compared);
+		this.most = this.compared ? Math.max(...data.nodes.map((n) => Math.abs(n.after - n.before)), 1) : 1;
 		this.nodes.forEach((n, i) => {
 			const p = this.nodes[n.parent];
 			n.depth = p ? p.depth + 1 : 0;
@@ -68,8 +70,17 @@ export class Flame {
 		return this.isCount ? `${count(v)} calls` : duration(v);
 	}
 
+	// Of two times: what a frame took in a second of each.
+	describeBoth(n) {
+		const d = n.after - n.before;
+		return `${n.name}: ${duration(n.before)} a second before, ${duration(n.after)} now: ${d < 0 ? "\u2212" : "+"}${duration(Math.abs(d))}` +
+			(n.before > 0 ? ` (${d < 0 ? "\u2212" : "+"}${share(Math.abs(d) / n.before)})` : " (new)");
+	}
+
 	describe(i) {
 		const n = this.nodes[i];
+		if (this.compared)
+			return this.describeBoth(n);
 		return `${n.name}: ${this.value(n.total)}, ${share(n.total / this.total)} of all` +
 			(n.self ? `, ${this.value(n.self)} in itself` : "") + ` (${WHAT[n.kind] || n.kind})`;
 	}
@@ -86,10 +97,11 @@ export class Flame {
 	block(i, above) {
 		const n = this.nodes[i], z = this.nodes[this.zoomed], scale = 100 / (z.total || 1);
 		const left = above ? 0 : (n.x - z.x) * scale, width = above ? 100 : n.total * scale;
-		return el("div", {class: `frame ${n.kind}${above ? " above" : ""}${this.isHit(n) ? " hit" : ""}${width < LETTERED ? " thin" : ""}`, key: i, "data-node": i,
+		const change = this.compared ? (n.after - n.before) / this.most : 0, kind = this.compared ? change < 0 ? "shrunk" : "grown" : n.kind;
+		return el("div", {class: `frame ${kind}${above ? " above" : ""}${this.isHit(n) ? " hit" : ""}${width < LETTERED ? " thin" : ""}`, key: i, "data-node": i,
 			role: "treeitem", "aria-level": n.depth + 1, "aria-label": this.describe(i), "aria-selected": i === this.focused,
 			"aria-expanded": n.children.length ? "true" : null, tabindex: i === this.focused ? 0 : -1,
-			style: {left: `${left}%`, width: `calc(${width}% - 1px)`, top: `${n.depth * 1.375}rem`}}, width < LETTERED ? null : n.name);
+			style: {left: `${left}%`, width: `calc(${width}% - 1px)`, top: `${n.depth * 1.375}rem`, "--change": Math.abs(change).toFixed(3)}}, width < LETTERED ? null : n.name);
 	}
 
 	draw() {

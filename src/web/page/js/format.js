@@ -76,7 +76,7 @@ export const plain = (v) => isNumber(v) ? digits(v) : NONE;
 const two = (n) => String(n).padStart(2, "0");
 const dayOf = (d) => `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
 const clockOf = (d) => `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
-const dateOf = (ns) => new Date(Number(ns) / 1e6);
+const dateOf = (ns) => new Date(Number(ns) / 1e6 + 0.0005); // a double's ns are rounded, never to the millisecond before
 
 export function zone(ns) {
 	const part = new Intl.DateTimeFormat("en-GB", {timeZoneName: "short"})
@@ -89,7 +89,9 @@ export function clock(ns, near) {
 	const d = dateOf(ns), day = dayOf(d);
 	return (day === dayOf(near ? dateOf(near) : new Date()) ? "" : day + " ") + clockOf(d);
 }
+export const day = (ns) => dayOf(dateOf(ns));
 export const clockMs = (ns) => `${clockOf(dateOf(ns))}.${String(dateOf(ns).getMilliseconds()).padStart(3, "0")}`;
+export const momentMs = (ns) => `${dayOf(dateOf(ns)) === dayOf(new Date()) ? "" : dayOf(dateOf(ns)) + " "}${clockMs(ns)} ${zone(ns)}`;
 export const moment = (ns) => `${clock(ns)} ${zone(ns)}`;
 export const span = (from, to) => `${clock(from)} \u2013 ${clock(to, from)} ${zone(to)}`;
 export const iso = (ns) => dateOf(ns).toISOString();

@@ -3,26 +3,19 @@
 import {el, group, name} from "./dom.js";
 import {lacking, marks} from "./parts.js";
 import {chart} from "./chart.js";
+import {throttleText} from "./readable.js";
 import * as f from "./format.js";
-
-// NVML's bits; idleness slows nothing down.
-const THROTTLES = [[2, "applications clocks"], [4, "software power cap"], [8, "hardware slowdown"], [16, "sync boost"],
-	[32, "software thermal slowdown"], [64, "hardware thermal slowdown"], [128, "hardware power brake"], [256, "display clocks"]];
 
 const known = (v) => v === undefined ? null : v;
 const points = (samples, key) => samples.map((s) => [s.timestamp, known(s[key])]);
 const has = (series) => series.some((s) => s.points.some((p) => p[1] !== null));
-
-function reasons(bits) {
-	return THROTTLES.filter(([b]) => bits & b).map(([, text]) => text).join(", ");
-}
 
 function throttled(gpus, step) {
 	const runs = [];
 	for (const g of gpus) {
 		let run = null;
 		for (const s of g.samples) {
-			const text = reasons(s.throttle_reasons || 0);
+			const text = throttleText(s.throttle_reasons || 0);
 			if (run && text === run.reason && s.timestamp - run.to <= 3 * step)
 				run.to = s.timestamp;
 			else if (text)

@@ -2,6 +2,7 @@
 // health.js - the first thing one reads: what is wrong, in words, or that nothing is.
 import {el, group, name} from "./dom.js";
 import {badge, figures} from "./parts.js";
+import {state} from "./address.js";
 import * as f from "./format.js";
 
 // The share stands there unless the summary tells one, which may be of another time.
@@ -17,8 +18,8 @@ function verdict(ctx) {
 	const {overview, incidents} = ctx.data, list = incidents.incidents, worst = list[0], d = incidents.data;
 
 	if (!overview.event_count)
-		return {state: "UNKNOWN", line: "No recording yet.",
-			more: "Start a CUDA program while `ingero trace` runs; this page updates automatically."};
+		return {state: "UNKNOWN", line: "No events recorded yet.",
+			more: group("Start ", el("code", {}, "sudo ingero trace"), ", then a CUDA program; this page updates automatically.")};
 	if (worst && worst.severity !== "LOW")
 		return {state: worst.severity, line: worst.summary, incident: worst,
 			more: group("Since ", el("b", {}, f.moment(worst.since_ns || worst.first_seen_ns)), " \u00b7 ", el("b", {}, costOf(worst, d)), " \u00b7 ",
@@ -44,7 +45,7 @@ function lossTile(books) {
 export function recordingLine(ctx) {
 	const o = ctx.data.overview, live = o.live;
 	return group(el("span", {class: live ? "pill live" : "pill"}, live ? "\u25cf Live" : "\u25a0 Saved file"), " ",
-		!ctx.node && o.nodes.length > 1 ? `${o.nodes.length} nodes` : name(ctx.node || o.node || "unnamed node"), o.gpu && o.gpu.model ? [" \u00b7 ", name(o.gpu.model)] : null,
+		!state.node && o.nodes.length > 1 ? `${o.nodes.length} nodes` : name(state.node || o.node || "unnamed node"), o.gpu && o.gpu.model ? [" \u00b7 ", name(o.gpu.model)] : null,
 		o.last_ns ? ` \u00b7 recorded ${f.span(o.first_ns, o.last_ns)}` : "", o.books ? ` \u00b7 ${complete(o.books)}` : "");
 }
 

@@ -2,8 +2,11 @@
 // incidents.js - what went wrong, worst first; each opens to its timeline, proof and fix.
 import {el, group, name} from "./dom.js";
 import {badge, bar, copier, figures, frames, nothing, place, table} from "./parts.js";
+import * as evidence from "./evidence.js";
+import {link, spanText, stamp, state} from "./address.js";
 import * as f from "./format.js";
 
+const SLACK_NS = 1000; // numbers of the server are rounded to less than this
 const CAUSES = {cpu_preempted: "another thread used the CPU", cpu_run_queue: "waiting for a CPU",
 	block_io: "waiting for its own disk request", unexplained: "unexplained", network_wait: "waited for the network",
 	memory_reclaim: "memory reclaim", asleep: "sleeping, reason not traced", host_code: "host code was running"};
@@ -75,20 +78,34 @@ function remedy(i) {
 		el("li", {}, el("span", {}, commands(x)), copier(x)))) : nothing("No known fix."));
 }
 
-function evidence(i) {
-	return i.evidence_sql ? group(el("h4", {}, "Evidence"), el("p", {class: "dim"}, "Evidence rows:"),
-		el("div", {class: "sql"}, el("code", {}, i.evidence_sql), el("div", {}, copier(i.evidence_sql),
-			el("button", {type: "button", class: "small", "data-act": "sql", "data-text": i.evidence_sql}, "Run")))) : null;
-}
-
 function labels(i) {
 	return i.annotations && i.annotations.length ? el("p", {class: "dim"}, "Labels: ", i.annotations.map((a) =>
 		group(name(a.key), "=", name(a.values.join(" \u2026 ")), " "))) : null;
 }
 
-function body(i) {
-	return el("div", {class: "proof"}, el("p", {class: "reason"}, el("bdi", {}, i.explanation || i.root_cause)), labels(i),
-		el("div", {class: "columns"}, el("div", {}, remedy(i), causes(i), proof(i)), el("div", {}, timeline(i), program(i), evidence(i))));
+// linkOf - the address of an incident. Its range goes with it: which incidents there are depends on the time that is looked at.
+function linkOf(i, w) {
+	const range = state.from ? {} : {since: "", from: stamp(BigInt(Math.floor(w.from_ns - SLACK_NS))), to: stamp(BigInt(Math.ceil(w.to_ns + SLACK_NS)))};
+	return link({...range, incident: i.id, view: "", event: ""}, "incidents");
+}
+
+// What leads on from here: to others, and to the time line.
+function ways(i, w) {
+	const {from, to} = evidence.around(i);
+	return el("div", {class: "row ways"}, el("button", {type: "button", class: "small", "data-act": "view", "data-view": spanText(from, to)}, "Show on the time line"),
+		i.pid ? el("button", {type: "button", class: "small", "data-act": "filter", "data-filter": "pid", "data-value": String(i.pid)}, `Only process ${i.pid}`) : null,
+		copier(linkOf(i, w), "Copy link"));
+}
+
+function body(ctx, i) {
+	return el("div", {class: "proof"}, el("p", {class: "reason"}, el("bdi", {}, i.explanation || i.root_cause)), labels(i), ways(i, ctx.data.incidents.window),
+		el("div", {class: "columns"}, el("div", {}, remedy(i), causes(i), proof(i)), el("div", {}, timeline(i), program(i))), evidence.view(i, ctx.again));
+}
+
+// find - the incident that @id of an address means: the same, or what became of it when its time is looked at anew.
+export function find(list, id) {
+	const kin = (x) => x.replace(/^[^:]*:/, "").replace(/-\d{15,}$/, ""), at = (x) => Number(/-(\d{15,})$/.exec(x)?.[1] || 0);
+	return list.find((i) => i.id === id) || list.filter((i) => kin(i.id) === kin(id)).sort((a, b) => Math.abs(at(a.id) - at(id)) - Math.abs(at(b.id) - at(id)))[0];
 }
 
 function meta(i) {
@@ -110,10 +127,11 @@ export function view(ctx) {
 		d.data.older_events > 0 && `${f.count(d.data.older_events)} older events were too many to look at.`,
 		d.data.pruned_rows > 0 && `${f.count(d.data.pruned_rows)} events were deleted to keep the file small.`,
 		d.data.skipped_rows > 0 && `${f.count(d.data.skipped_rows)} damaged rows were omitted.`].filter(Boolean).join(" ");
-	return group(list.length ? list.map((i) => el("details", {class: `incident ${i.severity.toLowerCase()}`, key: i.id, "data-open": i.id},
+	return group(state.incident && !find(list, state.incident) ? nothing("The incident of this address is not in this time range: choose \u201call\u201d above, or the recording has been replaced.") : null,
+		list.length ? list.map((i) => el("details", {class: `incident ${i.severity.toLowerCase()}`, key: i.id, "data-open": i.id},
 		el("summary", {}, badge(i.severity), el("span", {class: "what"}, el("b", {}, el("bdi", {}, i.summary)), el("small", {}, meta(i))),
 			i.excess_ns ? el("span", {class: "cost"}, f.duration(i.excess_ns), el("small", {}, "lost")) : el("span", {class: "cost"}, f.count(i.count), el("small", {}, i.unit))),
-		ctx.open.has(i.id) ? body(i) : null)) :
+		ctx.open.has(i.id) ? body(ctx, i) : null)) :
 		nothing(`No incident between ${f.span(d.window.from_ns, d.window.to_ns)}: ${f.looked(d.data)} were examined.`),
 	left ? el("p", {class: "note"}, left) : null, stored(ctx.data.chains));
 }

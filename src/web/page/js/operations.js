@@ -3,6 +3,8 @@
 import {el, group, name} from "./dom.js";
 import {bar, nothing} from "./parts.js";
 import {spark} from "./chart.js";
+import {rowsView} from "./evidence.js";
+import {spanText, state} from "./address.js";
 import * as f from "./format.js";
 
 const GPU = new Set(["cuda", "driver", "cuda_graph", "nccl"]);
@@ -39,10 +41,36 @@ function trend(o, series) {
 		`steps of ${f.duration(series.bucket_ns)}` : "no calls");
 }
 
-function row(o, series, wall, most) {
+const idOf = (o) => `${o.source}/${o.operation}`;
+const quoted = (s) => `'${s.replaceAll("'", "''")}'`;
+
+// The longest stored calls of an operation in this time.
+function longestSql(o, w) {
+	const who = state.pid ? ` AND pid IN (${state.pid})` : state.rank ? ` AND rank = ${state.rank}` : "";
+	return "SELECT timestamp, pid, tid, e.source AS source, op, duration, arg0, arg1, ret_code\nFROM events e JOIN ops o ON o.source_id = e.source AND o.op_id = e.op JOIN sources s ON s.id = e.source\n" +
+		`WHERE o.name = ${quoted(o.operation)} AND lower(s.name) = ${quoted(o.source)} AND timestamp BETWEEN ${w.from_ns} AND ${w.to_ns}${who}\nORDER BY duration DESC LIMIT 10`;
+}
+
+// A call on the time line, with as much before and after it as it took.
+function showButton(r) {
+	const from = BigInt(r.timestamp), dur = BigInt(Math.max(Number(r.duration), 1000));
+	return el("button", {type: "button", class: "small", "data-act": "view", "data-view": spanText(from - dur, from + 2n * dur)}, "Time line");
+}
+
+function detail(ctx, o, w) {
+	const sql = longestSql(o, w);
+	return el("tr", {key: `more-${idOf(o)}`, class: "detail"}, el("td", {colspan: COLUMNS.length},
+		el("div", {class: "row"}, el("button", {type: "button", class: "small", "data-act": "op-flame"}, "Flame graph of it"),
+			el("button", {type: "button", class: "small", "data-act": "op-find", "data-text": o.operation}, "Find on the time line"),
+			el("button", {type: "button", class: "small", "data-act": "sql", "data-text": sql}, "SQL")),
+		el("h4", {}, "Longest calls"), rowsView(sql, ctx.again, {caption: "Longest calls", hide: ["source", "op"], more: {title: "", cell: showButton}, empty: o.stored === 0 ? "None of its calls is stored one by one: all are counted in the totals above." : "No stored call of it in this time range."})));
+}
+
+function row(o, series, wall, most, chosen) {
 	const part = wall > 0 ? o.total_us * 1e3 / wall : null;
-	return el("tr", {key: `${o.source}/${o.operation}/${o.nested}`},
-		el("th", {scope: "row"}, name(o.operation, 60), el("small", {}, o.source + (o.nested ? ", inside runtime calls" : ""))),
+	return el("tr", {key: `${o.source}/${o.operation}/${o.nested}`, class: chosen ? "chosen" : null},
+		el("th", {scope: "row"}, o.nested ? name(o.operation, 60) : el("button", {type: "button", class: "line-button", "data-act": "op", "data-op": idOf(o), "aria-expanded": String(chosen),
+			title: "Its longest calls, time line and flame graph"}, name(o.operation, 60)), el("small", {}, o.source + (o.nested ? ", inside runtime calls" : ""))),
 		el("td", {class: "wide trend"}, trend(o, series)), el("td", {class: "n"}, f.count(o.count)),
 		el("td", {class: "n wide"}, f.micros(o.p50_us ?? o.avg_us)), el("td", {class: "n wide"}, f.micros(o.p95_us)),
 		el("td", {class: "n"}, f.micros(o.p99_us)), el("td", {class: "n wide"}, f.micros(o.max_us)),
@@ -65,13 +93,14 @@ export function view(ctx) {
 	const d = ctx.data.ops, series = ctx.data.series, wall = d.window.to_ns - d.window.from_ns;
 	const chosen = d.ops.some((o) => isShown(o, ctx.source)) ? ctx.source : "all";
 	const shown = ordered(d.ops.filter((o) => isShown(o, chosen)), ctx.sort), most = Math.max(...shown.map((o) => o.total_us), 1);
+	const isChosen = (o) => !o.nested && idOf(o) === state.op;
 	if (!d.ops.length)
 		return nothing("No calls in this time range: choose a longer one above, or check under \u201cRecording\u201d that the program is traced.");
 	return group(chips(d.ops, chosen), el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Operations"},
 		el("table", {class: "operations"}, el("caption", {class: "unseen"}, "Operations and their durations"),
-			el("thead", {}, head(ctx.sort)), el("tbody", {}, shown.map((o) => row(o, series, wall, most))))),
+			el("thead", {}, head(ctx.sort)), el("tbody", {}, shown.map((o) => [row(o, series, wall, most, isChosen(o)), isChosen(o) ? detail(ctx, o, d.window) : null])))),
 	el("p", {class: "note"}, d.mode === "aggregate" ? "Written by an older agent: averages are shown instead of medians, percentiles are unknown. " :
 		ctx.data.overview.books ? `${f.count(d.total_calls)} calls of all sources, stored or not; percentiles are within 3.2\u202f%. Beyond 100\u202f% of wall: several threads at once. ` :
 			`${f.count(d.total_calls)} rows of the file, whose agent did not say what it left out. Beyond 100\u202f% of wall: several threads at once. `,
-	ctx.node ? "All nodes of the file together. " : "", d.truncated ? "The list is truncated." : ""));
+	state.node ? "All nodes of the file together. " : "", d.truncated ? "The list is truncated." : ""));
 }

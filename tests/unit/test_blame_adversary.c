@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_blame_adversary.c - jobs that are easily misjudged, each beside a healthy one that looks like it:
+ * who is at fault is named, and nobody else. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/macros.h"
+#include "blame/blame.h"
+#include "cluster/simulate/job.h"
+#include "wire/ids.h"
+
+#define MS 1000000
+
+static struct job_spec job_of(uint32_t data, uint32_t tensor, uint32_t stages)
+{
+	return (struct job_spec){.seed = 11,
+		.data = data,
+		.tensor = tensor,
+		.pipeline = stages,
+		.microbatches = stages > 1 ? 2 * stages : 1,
+		.layers = 4,
+		.buckets = 3,
+		.clips = true,
+		.steps = 90,
+		.step_ns = 300 * MS,
+		.jitter = 0.02,
+		.lasting = 0.004,
+		.first_extra = 0.03,
+		.last_extra = 0.05};
+}
+
+/* The job is run, changed, and looked at. */
+static struct blame look(
+	const struct job_spec *s, void (*change)(struct job_trace *t, const struct job_spec *s))
+{
+	struct job_trace t;
+	struct blame b;
+
+	assert_int_equal(job_run(s, &t), 0);
+	if (change)
+		change(&t, s);
+	assert_int_equal(blame_find(t.workers, t.worker_count, t.calls, t.call_count, &b), 0);
+	for (size_t i = 0; i < b.suspect_count; i++)
+		print_message("# kind %d: rank %u stage %d, %.1f %%, late %u of %u, every %u\n",
+			b.kind, b.suspects[i].worker, b.suspects[i].stage,
+			100 * b.suspects[i].share, b.suspects[i].late, b.suspects[i].seen,
+			b.suspects[i].period);
+	job_trace_done(&t);
+	return b;
+}
+
+static bool is_faulty(const struct job_spec *s, uint32_t worker)
+{
+	for (uint32_t i = 0; i < s->faulty_count; i++)
+		if (s->faulty[i] == worker)
+			return true;
+	return false;
+}
+
+/* All who are at fault are named, and nobody else. */
+static void assert_named(const struct job_spec *s, struct blame b)
+{
+	assert_int_equal(b.kind, BLAME_WORKERS);
+	assert_int_equal(b.suspect_count, s->faulty_count);
+	for (size_t i = 0; i < b.suspect_count; i++)
+		assert_true(is_faulty(s, b.suspects[i].worker));
+	assert_true(b.lost_ns <= b.span_ns);
+	blame_done(&b);
+}
+
+static void assert_quiet(struct blame b)
+{
+	assert_int_equal(b.suspect_count, 0);
+	assert_false(b.has_sudden);
+	blame_done(&b);
+}
+
+/* Rank 0 writes a checkpoint every 20 steps: its fault, with the period. All of them do: nobody's. */
+static void test_checkpoint_of_one(void **state)
+{
+	struct job_spec s = job_of(16, 1, 1);
+	struct blame b;
+
+	s.fault = JOB_LATE;
+	s.period = 20;
+	s.late_ns = 900 * MS;
+	s.faulty_count = 1;
+	s.steps = 160;
+	b = look(&s, NULL);
+	assert_int_equal(b.suspects[0].period, 20);
+	assert_named(&s, b);
+}
+
+static void test_checkpoint_of_all(void **state)
+{
+	struct job_spec s = job_of(8, 1, 1);
+
+	s.fault = JOB_LATE;
+	s.period = 20;
+	s.late_ns = 900 * MS;
+	s.faulty_count = 8;
+	for (uint32_t i = 0; i < 8; i++)
+		s.faulty[i] = i;
+	assert_quiet(look(&s, NULL));
+}
+
+/* Gradients are reduced once in eight micro-batches; the calls of layers come in between. */
+static void test_gradient_accumulation(void **state)
+{
+	struct job_spec s = job_of(4, 4, 1);
+
+	s.microbatches = 8;
+	assert_quiet(look(&s, NULL));
+	s.fault = JOB_SLOW;
+	s.amount = 0.3;
+	s.faulty[0] = 9;
+	s.faulty_count = 1;
+	assert_named(&s, look(&s, NULL));
+}
+
+/* The first and last stage compute a little longer in any case. */
+static void test_uneven_stages(void **state)
+{
+	struct job_spec s = job_of(4, 1, 4);
+
+	s.last_extra = 0.09;
+	assert_quiet(look(&s, NULL));
+	s.fault = JOB_SLOW;
+	s.amount = 0.4;
+	s.faulty[0] = 6;
+	s.faulty_count = 1;
+	assert_named(&s, look(&s, NULL));
+}
+
+/* Experts get uneven numbers of tokens, others in every step; or one rank is slow beside that. */
+static void test_experts_that_move(void **state)
+{
+	struct job_spec s = job_of(8, 1, 1);
+	struct blame b;
+
+	s.experts = true;
+	s.fault = JOB_MOVING;
+	s.amount = 0.3;
+	b = look(&s, NULL);
+	assert_int_equal(b.kind, BLAME_UNEVEN);
+	assert_quiet(b);
+	s.fault = JOB_SLOW;
+	s.amount = 0.3;
+	s.faulty[0] = 3;
+	s.faulty_count = 1;
+	assert_named(&s, look(&s, NULL));
+}
+
+static void test_two_stragglers(void **state)
+{
+	struct job_spec s = job_of(32, 1, 1);
+
+	s.fault = JOB_SLOW;
+	s.amount = 0.25;
+	s.faulty[0] = 5;
+	s.faulty[1] = 30;
+	s.faulty_count = 2;
+	assert_named(&s, look(&s, NULL));
+}
+
+/* All ranks of one node of four are slow: all eight are named, nobody of the other nodes. */
+static void test_slow_node(void **state)
+{
+	struct job_spec s = job_of(32, 1, 1);
+
+	s.fault = JOB_SLOW;
+	s.amount = 0.3;
+	for (uint32_t i = 0; i < 8; i++)
+		s.faulty[i] = 8 + i;
+	s.faulty_count = 8;
+	assert_named(&s, look(&s, NULL));
+}
+
+/* A rank that is late in its tensor group makes its whole group late for the gradients. */
+static void test_late_in_one_group(void **state)
+{
+	struct job_spec s = job_of(4, 8, 1);
+
+	s.fault = JOB_SLOW;
+	s.amount = 0.2;
+	s.faulty[0] = 13;
+	s.faulty_count = 1;
+	assert_named(&s, look(&s, NULL));
+	s.fault = JOB_NONE;
+	s.faulty_count = 0;
+	assert_quiet(look(&s, NULL));
+}
+
+/* ---- what recordings do ---- */
+
+static void drop_early(struct job_trace *t, const struct job_spec *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->call_count; i++)
+		if (t->calls[i].worker != 2 || t->calls[i].c.enter_ns > (int64_t)t->span_ns / 3)
+			t->calls[n++] = t->calls[i];
+	t->call_count = n;
+}
+
+/* The agent of rank 2 began later: what it did before is not known, and not its fault. */
+static void test_joins_late(void **state)
+{
+	struct job_spec s = job_of(8, 1, 1);
+
+	assert_quiet(look(&s, drop_early));
+	s.fault = JOB_SLOW;
+	s.amount = 0.4;
+	s.faulty[0] = 6;
+	s.faulty_count = 1;
+	assert_named(&s, look(&s, drop_early));
+}
+
+static void lose_some(struct job_trace *t, const struct job_spec *s)
+{
+	uint64_t state = 5;
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->call_count; i++) {
+		state = state * UINT64_C(6364136223846793005) + 1442695040888963407U;
+		if (state >> 60) /* one of sixteen is lost */
+			t->calls[n++] = t->calls[i];
+	}
+	t->call_count = n;
+}
+
+static void test_lost_calls(void **state)
+{
+	struct job_spec s = job_of(8, 2, 1);
+
+	assert_quiet(look(&s, lose_some));
+	s.fault = JOB_SLOW;
+	s.amount = 0.5;
+	s.faulty[0] = 7;
+	s.faulty_count = 1;
+	assert_named(&s, look(&s, lose_some));
+}
+
+static void skew(struct job_trace *t, const struct job_spec *s)
+{
+	for (size_t i = 0; i < t->call_count; i++) {
+		int64_t ahead = (int64_t)(t->calls[i].worker / 8) * 3 * 1000 * MS;
+
+		t->calls[i].c.enter_ns += ahead;
+		t->calls[i].c.leave_ns += ahead;
+	}
+	for (size_t w = 0; w < t->worker_count; w++)
+		t->workers[w].error_ns = UINT64_MAX;
+}
+
+/* The clocks of the nodes are seconds apart, and nobody knows. */
+static void test_clocks_apart(void **state)
+{
+	struct job_spec s = job_of(24, 1, 1);
+
+	assert_quiet(look(&s, skew));
+	s.fault = JOB_SLOW;
+	s.amount = 0.3;
+	s.faulty[0] = 20;
+	s.faulty_count = 1;
+	assert_named(&s, look(&s, skew));
+}
+
+static void set_clock(struct job_trace *t, const struct job_spec *s)
+{
+	for (size_t i = 0; i < t->call_count; i++) {
+		if (t->calls[i].worker != 4 || t->calls[i].c.enter_ns < (int64_t)t->span_ns / 2)
+			continue;
+		t->calls[i].c.enter_ns += 60 * MS;
+		t->calls[i].c.leave_ns += 60 * MS;
+	}
+}
+
+/* One clock is set in the middle. */
+static void test_clock_is_set(void **state)
+{
+	struct job_spec s = job_of(8, 1, 1);
+
+	assert_quiet(look(&s, set_clock));
+	s.fault = JOB_SLOW;
+	s.amount = 0.4;
+	s.faulty[0] = 1;
+	s.faulty_count = 1;
+	assert_named(&s, look(&s, set_clock));
+}
+
+/* A step that is longer for everybody, now and then: evaluation. */
+static void test_evaluation(void **state)
+{
+	struct job_spec s = job_of(8, 1, 1);
+
+	s.evaluate_every = 20;
+	assert_quiet(look(&s, NULL));
+	s.fault = JOB_LATE;
+	s.late_ns = 150 * MS;
+	s.period = 7;
+	s.faulty[0] = 5;
+	s.faulty_count = 1;
+	assert_named(&s, look(&s, NULL));
+}
+
+/* A pipeline of two stages whose tensor collectives come twice in a step: which stage is the first is still
+ * told by the collectives at the end of steps. */
+static void test_direction_of_two_stages(void **state)
+{
+	struct job_spec s = job_of(2, 2, 2);
+	struct blame b;
+
+	s.microbatches = 2;
+	s.clips = false;
+	b = look(&s, NULL);
+	assert_int_equal(b.stages, 2);
+	for (uint32_t w = 0; w < 8; w++)
+		assert_int_equal(b.stage_of[w], w / 4);
+	assert_quiet(b);
+}
+
+/* A job that has just begun has hardly ended a step: nothing is said of the pieces of it. */
+static void test_young_job(void **state)
+{
+	struct job_spec s = job_of(4, 4, 1);
+	struct blame b;
+
+	s.microbatches = 4;
+	s.steps = 3;
+	s.fault = JOB_SLOW;
+	s.amount = 0.5;
+	s.faulty_count = 1;
+	b = look(&s, NULL);
+	assert_int_equal(b.steps, 0);
+	assert_quiet(b);
+	s.steps = 12;
+	assert_named(&s, look(&s, NULL));
+}
+
+/* It has happened once, in the last step, by far more than chance. */
+static void test_sudden(void **state)
+{
+	struct job_spec s = job_of(16, 1, 1);
+	struct blame b;
+
+	s.steps = 40;
+	s.jitter = 0.005;
+	s.fault = JOB_LATE;
+	s.late_ns = 150 * MS;
+	s.period = 1;
+	s.from_step = 39;
+	s.faulty[0] = 9;
+	s.faulty_count = 1;
+	b = look(&s, NULL);
+	assert_true(b.has_sudden);
+	assert_int_equal(b.sudden.worker, 9);
+	assert_in_range(b.sudden.lag_ns, 140 * MS, 160 * MS);
+	assert_int_equal(b.suspect_count, 0);
+	blame_done(&b);
+	s.from_step = 20; /* and for so long that it is no news */
+	assert_named(&s, look(&s, NULL));
+}
+
+/* The load moves by half of a step: the slowest of the last step is nobody's news. */
+static void test_pauses_in_turn(void **state)
+{
+	struct job_spec s = job_of(8, 1, 1);
+	struct blame b;
+
+	s.fault = JOB_MOVING;
+	s.amount = 0.5;
+	b = look(&s, NULL);
+	assert_false(b.has_sudden);
+	assert_int_equal(b.suspect_count, 0);
+	blame_done(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_checkpoint_of_one),
+		cmocka_unit_test(test_checkpoint_of_all),
+		cmocka_unit_test(test_gradient_accumulation),
+		cmocka_unit_test(test_uneven_stages),
+		cmocka_unit_test(test_experts_that_move),
+		cmocka_unit_test(test_two_stragglers),
+		cmocka_unit_test(test_slow_node),
+		cmocka_unit_test(test_late_in_one_group),
+		cmocka_unit_test(test_joins_late),
+		cmocka_unit_test(test_lost_calls),
+		cmocka_unit_test(test_clocks_apart),
+		cmocka_unit_test(test_clock_is_set),
+		cmocka_unit_test(test_evaluation),
+		cmocka_unit_test(test_direction_of_two_stages),
+		cmocka_unit_test(test_young_job),
+		cmocka_unit_test(test_sudden),
+		cmocka_unit_test(test_pauses_in_turn),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
