@@ -313,7 +313,8 @@ def first_line(counted):
         if "first" in r:
             rounds[r["round"]].append(r["first"])
     if not rounds:
-        return []
+        seeds = ", ".join(str(s) for s in sorted({r["seed"] for r in counted}))
+        return [f"Verdicts as they were given on the spot, with seeds that had not been played before ({seeds}).", ""]
     said = ", ".join(f"{sum(v)} of {len(v)} in round {k}" for k, v in sorted(rounds.items()))
     return ["These are recordings of that machine, explained by the build that this page comes with. When they were"
             f" made, with the builds of that day, {said} were right, and the engine was mended by what the others"

@@ -133,6 +133,36 @@ static void test_most_are_bad(void **state)
 	assert_true(update(&a, good, 64, 64, 0).quorum_met);
 }
 
+/* The claimed breakdown point: of 64 nodes up to 31 bad ones are all found, whatever they say. */
+static void test_breakdown_at_half(void **state)
+{
+	unsigned flagged = 0, healthy_nodes = 0;
+
+	for (unsigned bad = 1; bad <= 32; bad++) {
+		struct threshold_average a = {0};
+		double scores[64], worst = 0;
+		uint64_t seed = bad;
+		struct threshold t;
+
+		for (unsigned i = 0; i < 64; i++) {
+			scores[i] = i < bad ? 0.3 + 0.4 * random_uniform(&seed)
+					    : 0.95 + 0.01 * random_normal(&seed);
+			if (i < bad && scores[i] > worst)
+				worst = scores[i];
+		}
+		t = update(&a, scores, 64, 64, 0);
+		assert_int_equal(t.quorum_met, bad < 32); /* half of them: no threshold at all */
+		if (!t.quorum_met)
+			continue;
+		assert_true(worst < t.value);
+		for (unsigned i = bad; i < 64; i++) /* sorted by now: these are the healthy ones */
+			flagged += scores[i] < t.value;
+		healthy_nodes += 64 - bad;
+	}
+	print_message("%u of %u healthy nodes flagged\n", flagged, healthy_nodes);
+	assert_true(flagged * 100 <= healthy_nodes * 3);
+}
+
 static void test_agents_can_take_any_value(void **state)
 {
 	double wide[] = {0.1, 0.3, 0.5, 0.7, 0.9}, best[] = {1, 1, 1, 1, 1};
@@ -151,6 +181,7 @@ int main(void)
 		cmocka_unit_test(test_first_value_then_smoothed),
 		cmocka_unit_test(test_fall_of_all_is_taken_in_the_end),
 		cmocka_unit_test(test_most_are_bad),
+		cmocka_unit_test(test_breakdown_at_half),
 		cmocka_unit_test(test_agents_can_take_any_value),
 	};
 

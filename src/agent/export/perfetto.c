@@ -515,7 +515,7 @@ static int take_event(
 		&t);
 	if (r == 0 && p->options->stacks && e->stack_hash)
 		r = nodedb_stream_stack(s, e->stack_hash, &stack, p->reterr);
-	if (r >= 0 && !p->is_published)
+	if (r >= 0 && s && !p->is_published)
 		r = nodedb_stream_name(s, e, node, len, &name, p->reterr);
 	return r < 0 ? r : put_event(p, t, e, stack, name);
 }
