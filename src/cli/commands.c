@@ -12,6 +12,7 @@ static const struct command *const commands[] = {
 	&cmd_trace,
 	&cmd_explain,
 	&cmd_query,
+	&cmd_diff,
 	&cmd_export,
 	&cmd_dashboard,
 	&cmd_mcp,
@@ -52,6 +53,7 @@ static const struct program_values values[] = {
 		.words = "auto aws gcp azure lambda coreweave"},
 	{.command = "demo", .put = put_scenarios},
 	{.command = "cert", .words = "init issue list rotate"},
+	{.command = "diff", .files = true},
 	{.command = "merge", .files = true},
 	{0},
 };

@@ -15,6 +15,7 @@ extern const struct command cmd_check;
 extern const struct command cmd_dashboard;
 extern const struct command cmd_completion;
 extern const struct command cmd_demo;
+extern const struct command cmd_diff;
 extern const struct command cmd_explain;
 extern const struct command cmd_export;
 extern const struct command cmd_fleet_push;

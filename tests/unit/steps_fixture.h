@@ -27,7 +27,7 @@ static const struct stack_frame steps_frames[] = {
 		.py_func = "run",
 		.py_line = 108},
 };
-static struct stack steps_stack = {
+static _unused_ struct stack steps_stack = {
 	.hash = STEPS_HASH, .frames = steps_frames, .count = 4, .stop = ""};
 
 static inline void steps_fill_lines(uint64_t ns[ACCOUNT_LINES], uint64_t gpu, uint64_t launch,

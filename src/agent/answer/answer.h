@@ -108,4 +108,5 @@ answer_fn overview_json, nodes_json, sessions_json, processes_json, capabilities
 answer_fn ops_json, series_json, graph_metrics_json, graph_events_json, kernels_json;
 answer_fn chains_json, incidents_json, collectives_json, stacks_json, flame_json, flame_diff_json;
 answer_fn snapshots_json, gpus_json, losses_json, overhead_json, steps_json;
+answer_fn diff_json;
 answer_fn timeline_json, timeline_event_json, timeline_search_json;
