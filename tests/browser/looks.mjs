@@ -100,7 +100,9 @@ async function keyboard(page) {
 // What the reader does is kept when the page is refreshed.
 async function refresh(page) {
 	await panel(page, "operations");
-	await page.locator("details.incident > summary").nth(1).click();
+	const second = page.locator("details.incident").nth(1);
+	if (!await second.evaluate((d) => d.open))
+		await second.locator("summary").first().click();
 	await page.waitForSelector("[aria-label='Rows that show it']");
 	await page.evaluate(() => {
 		const row = document.querySelector("#operations tbody th bdi").firstChild;
