@@ -17,6 +17,7 @@
 
 #define ROW_BUCKET_NS (5 * (int64_t)NS_PER_S) /* of rows that have no aggregates */
 #define STACKS_MAX    2000                    /* those with most time */
+#define BUCKETS_MAX   (1u << 17)              /* of a hostile file may be any number */
 
 /* ---- operations ---- */
 
@@ -33,14 +34,16 @@ static struct scope whole_buckets(const struct question *q)
 	return s.from_ns < s.to_ns || !last ? s : q->scope;
 }
 
-/* What of the recording the buckets of @s cover. */
+/* What of the recording the buckets of @s cover: the asker's times may lie anywhere. */
 static struct nodedb_range covered(const struct question *q, const struct scope *s, int64_t width)
 {
-	int64_t from = s->from_ns / width * width, to = s->to_ns / width * width + width;
-	struct nodedb_range r = {
-		MAX(from, q->range.first_ns), MIN(to, MAX(q->range.last_ns, s->to_ns))};
+	int64_t first = q->range.first_ns, last = q->range.last_ns;
+	int64_t from = MAX(s->from_ns, first), to = MIN(s->to_ns, last);
 
-	return r.first_ns < r.last_ns ? r : (struct nodedb_range){s->from_ns, s->to_ns};
+	if (from >= to)
+		return (struct nodedb_range){first, first};
+	return (struct nodedb_range){
+		MAX(from / width * width, first), MIN(to / width * width + width, last)};
 }
 
 static struct diff_samples *find_samples(struct diff_side *s, const struct diff_calls *c)
@@ -132,7 +135,8 @@ int diff_samples_finish(struct diff_side *s, int64_t width_ns, const struct node
 	size_t buckets = 0;
 	int r = 0;
 
-	for (int64_t b = span->first_ns / width_ns * width_ns; b < span->last_ns; b += width_ns)
+	for (int64_t b = span->first_ns / width_ns * width_ns;
+		b < span->last_ns && buckets < BUCKETS_MAX; b += width_ns)
 		buckets += is_counted(b, width_ns, span);
 	for (size_t i = 0; r == 0 && i < s->sample_count; i++)
 		r = finish_op(&s->samples[i], buckets, width_ns, span);
@@ -185,7 +189,7 @@ static int load_ops(const struct question *q, struct diff_side *s, struct errinf
 	bool ours = nodedb_snapshot_is_ours(q->snapshot), truncated = false;
 	struct question whole = *q;
 	int64_t width = ROW_BUCKET_NS;
-	struct nodedb_range span = {q->scope.from_ns, q->scope.to_ns};
+	struct nodedb_range span = covered(q, &q->scope, width);
 	int r;
 
 	if (ours) {
