@@ -313,20 +313,47 @@ static int put_hashes(
 	return MIN(r, 0);
 }
 
+/* Rows of @w's time and processes, whatever they are called. */
+static int put_scope(struct nodedb_snapshot *l, const struct nodedb_search *w, struct buf *sql,
+	struct errinfo *reterr)
+{
+	struct scope s = w->scope;
+
+	s.source = 0;
+	s.op = 0;
+	return reader_where_of(&l->reader, &s, "events",
+		(struct scope_columns){.time = "timestamp", .pid = "pid"}, sql, reterr);
+}
+
+/* Whether there are rows that were too old to be looked at. */
+static int has_older(
+	struct nodedb_snapshot *l, const struct nodedb_search *w, bool *ret, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int r;
+
+	buf_puts(&sql, "SELECT 1 FROM events");
+	r = put_scope(l, w, &sql, reterr);
+	buf_printf(&sql, " ORDER BY timestamp DESC LIMIT 1 OFFSET %zu", w->looked_at);
+	if (r == 0)
+		r = reader_prepare(&l->reader, &sql, &stmt, reterr);
+	if (r >= 0)
+		r = sql_step(stmt, reterr);
+	*ret = r > 0;
+	return MIN(r, 0);
+}
+
 /* Rows are taken from the time index, so that what is looked at has an end. */
 static int write_search(struct nodedb_snapshot *l, const struct nodedb_search *w, struct buf *sql,
 	struct errinfo *reterr)
 {
-	struct scope s = w->scope;
 	int r;
 
-	s.source = 0;
-	s.op = 0;
 	buf_puts(sql, "SELECT * FROM (");
 	r = reader_select(&l->reader, "events", columns, COL_COUNT, sql, reterr);
 	if (r == 0)
-		r = reader_where_of(&l->reader, &s, "events",
-			(struct scope_columns){.time = "timestamp", .pid = "pid"}, sql, reterr);
+		r = put_scope(l, w, sql, reterr);
 	buf_printf(sql, " ORDER BY timestamp DESC LIMIT %zu) WHERE (0", w->looked_at);
 	for (int i = 0; i < WIRE_SOURCE_MAX; i++)
 		if (w->ops[i])
@@ -361,5 +388,5 @@ int nodedb_snapshot_search(struct nodedb_snapshot *l, const struct nodedb_search
 		n++;
 		r = fn(arg, &s);
 	}
-	return MIN(r, 0);
+	return r < 0 ? r : has_older(l, what, ret_truncated, reterr);
 }
