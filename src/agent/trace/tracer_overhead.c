@@ -129,16 +129,22 @@ void tracer_govern(struct tracer *t, mono_time now)
 		cost_trial_begin(&t->trial);
 }
 
+/* Steps that differ much by themselves make a trial wide, and its middle says little then: the account
+ * of hits is moved no further than the trial wants it (as the governor does). */
 bool tracer_overhead_measured(const struct tracer *t, struct paired *ret)
 {
 	double share = 1.0 / tracer_launch_weight(t), others = t->governor.others;
+	double account = t->governor.launch_rate * t->governor.hit_ns / (double)NS_PER_S;
+	double low, high;
 	struct paired p;
 
 	if (!cost_trial_result(&t->trial, &p))
 		return false;
-	*ret = (struct paired){.middle = fmax(p.middle, 0) * share + others,
-		.low = fmax(p.low, 0) * share + others,
-		.high = fmax(p.high, 0) * share + others};
+	low = fmax(p.low, 0);
+	high = fmax(p.high, 0);
+	*ret = (struct paired){.middle = fmin(fmax(account, low), high) * share + others,
+		.low = low * share + others,
+		.high = high * share + others};
 	return true;
 }
 
