@@ -106,7 +106,9 @@ static void print_verdict(const struct check_report *r, enum exit_code code)
 		separator = ", ";
 	}
 	printf("%s\n",
-		code == EXIT_NO_PERMISSION ? " (only privileges are missing: try sudo)" : "");
+		code == EXIT_NO_PERMISSION ? " (only privileges are missing: try sudo; in a container "
+					     "`--user 0 --privileged --pid=host`)"
+					   : "");
 }
 
 static void put_text(struct json_writer *w, const char *key, const char *value)
