@@ -14,6 +14,7 @@
 #include "agent/attach/feature.h"
 #include "agent/attach/coverage_assess.h"
 #include "agent/capture/deadband.h"
+#include "agent/capture/group_folder.h"
 #include "agent/capture/host.h"
 #include "agent/capture/reader.h"
 #include "agent/capture/totals.h"
@@ -76,6 +77,7 @@ struct tracer {
 	struct explainer *explainer;
 	struct process_table *processes;
 	struct roster *roster;
+	struct group_folders *group_folders;
 	struct neighbours *neighbours;
 	struct sample_clocks *samples;     /* NULL: none are taken */
 	struct stacks *stacks;             /* NULL: not taken */
