@@ -167,8 +167,7 @@ static void test_groups_that_cannot_be_read(void **state)
 	struct container_sample s = {.cpus = 77};
 
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-		assert_int_equal(
-			container_read(root, &folders[i], 1, (wall_time){1}, &s), -ENOENT);
+		assert_int_equal(container_read(root, &folders[i], 1, (wall_time){1}, &s), -ENOENT);
 	assert_int_equal(s.cpus, 77); /* untouched */
 }
 

@@ -24,7 +24,7 @@ int feature_cpu_clock(void);
 /* feature_host_pids - whether this process numbers processes as the machine does, and so as the
  * kernel's records do; not in a container with a PID namespace of its own. @root as in file.h. */
 bool feature_host_pids(const char *root);
-#define FEATURE_HOST_PIDS_ADVICE                                                                   \
+#define FEATURE_HOST_PIDS_ADVICE                                                                    \
 	"start the container with --pid=host (Kubernetes: hostPID: true), else no process outside " \
 	"of it is seen"
 

@@ -148,8 +148,7 @@ static bool search(struct walk *w, int depth)
 		if (e->d_name[0] == '.' || (e->d_type != DT_DIR && e->d_type != DT_UNKNOWN) ||
 			len + 1 + strlen(e->d_name) >= sizeof(w->full))
 			continue;
-		w->full[len] = '/';
-		strcpy(w->full + len + 1, e->d_name);
+		snprintf(w->full + len, sizeof(w->full) - len, "/%s", e->d_name);
 		found = is_group(w) || search(w, depth + 1);
 		if (!found)
 			w->full[len] = 0;
@@ -169,11 +168,11 @@ static bool find_below(
 	if (w->prefix + len + strlen(told) >= sizeof(w->full))
 		return false;
 	if (told[0] == '/' && told[1] && !strstr(told, "/..")) {
-		sprintf(w->full + w->prefix, "%s%s", mount, told);
+		snprintf(w->full + w->prefix, sizeof(w->full) - w->prefix, "%s%s", mount, told);
 		found = is_group(w);
 	}
 	if (!found) {
-		strcpy(w->full + w->prefix, mount);
+		memcpy(w->full + w->prefix, mount, len + 1);
 		found = is_group(w) || search(w, 0);
 	}
 	if (found) {

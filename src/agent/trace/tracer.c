@@ -208,8 +208,8 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 	int r;
 
 	if (!feature_host_pids(""))
-		log_warning("processes have other numbers here than on the machine: "
-			    FEATURE_HOST_PIDS_ADVICE);
+		log_warning(
+			"processes have other numbers here than on the machine: " FEATURE_HOST_PIDS_ADVICE);
 	if (s->method != TRACER_METHOD_AUTO) {
 		ps.method = (enum probe_method)s->method;
 		return load_probe(t, &ps, reterr);
