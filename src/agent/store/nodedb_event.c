@@ -11,7 +11,7 @@
 
 #include "base/array.h"
 
-#include "agent/store/read/nodedb_reader.h"
+#include "agent/store/read/event_column.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 #define NAMES_MAX    65536
@@ -21,64 +21,23 @@
 #define STAMPED_AT_END "(source IN (5, 7) OR (source = 3 AND op = 1))"
 STATIC_ASSERT(SOURCE_IO == 5 && SOURCE_NET == 7 && SOURCE_HOST == 3 && HOST_SCHED_SWITCH == 1);
 
-enum column {
-	COL_TIMESTAMP,
-	COL_DURATION,
-	COL_PID,
-	COL_TID,
-	COL_SOURCE,
-	COL_OP,
-	COL_ID,
-	COL_GPU,
-	COL_ARG0,
-	COL_ARG1,
-	COL_RET,
-	COL_STACK,
-	COL_CGROUP,
-	COL_COMM,
-	COL_FLAGS,
-	COL_WEIGHT,
-	COL_STREAM,
-	COL_WAIT,
-	COL_PEER_PID,
-	COL_PEER_COMM,
-	COL_DEV,
-	COL_CPU,
-	COL_RANK,
-	COL_LOCAL_RANK,
-	COL_WORLD_SIZE,
-	COL_NODE, /* only where it is asked for */
-	COL_COUNT
+const struct reader_column event_columns[COL_COUNT] = {
+#define X(name, column, otherwise) [COL_##name] = {column, otherwise},
+	EVENT_COLUMNS(X)
+#undef X
 };
 
-static const struct reader_column columns[COL_COUNT] = {
-	[COL_TIMESTAMP] = {"timestamp", NULL},
-	[COL_DURATION] = {"duration", NULL},
-	[COL_PID] = {"pid", NULL},
-	[COL_TID] = {"tid", NULL},
-	[COL_SOURCE] = {"source", NULL},
-	[COL_OP] = {"op", NULL},
-	[COL_ID] = {"seq", "id"},
-	[COL_GPU] = {"gpu_id", "0"},
-	[COL_ARG0] = {"arg0", "0"},
-	[COL_ARG1] = {"arg1", "0"},
-	[COL_RET] = {"ret_code", "0"},
-	[COL_STACK] = {"stack_hash", "0"},
-	[COL_CGROUP] = {"cgroup_id", "0"},
-	[COL_COMM] = {"comm", "''"},
-	[COL_FLAGS] = {"flags", "0"},
-	[COL_WEIGHT] = {"weight", "1"},
-	[COL_STREAM] = {"stream", "0"},
-	[COL_WAIT] = {"wait_ns", "0"},
-	[COL_PEER_PID] = {"peer_pid", "0"},
-	[COL_PEER_COMM] = {"peer_comm", "''"},
-	[COL_DEV] = {"dev", "0"},
-	[COL_CPU] = {"cpu", "0"},
-	[COL_RANK] = {"rank", "NULL"},
-	[COL_LOCAL_RANK] = {"local_rank", "NULL"},
-	[COL_WORLD_SIZE] = {"world_size", "NULL"},
-	[COL_NODE] = {"node", "''"},
-};
+bool event_core_makes_sense(const struct event_core *c)
+{
+	return event_in_range(c->timestamp, 1, TIME_MAX) &&
+	       event_in_range(c->duration, 0, DURATION_MAX) &&
+	       event_in_range(c->pid, 0, UINT32_MAX) && event_in_range(c->tid, 0, UINT32_MAX) &&
+	       event_in_range(c->source, 1, WIRE_SOURCE_MAX - 1) &&
+	       event_in_range(c->op, 0, WIRE_OP_MAX - 1) &&
+	       event_in_range(c->flags, 0, UINT16_MAX) &&
+	       event_in_range(c->weight, 0, UINT32_MAX) &&
+	       event_in_range(c->peer_pid, 0, UINT32_MAX);
+}
 
 void reader_names_done(struct pid_names *n)
 {
@@ -143,17 +102,6 @@ static uint64_t seq_of(const struct sql_value *v)
 	return strtoull(text, NULL, 10);
 }
 
-static bool in_range(int64_t v, int64_t low, int64_t high)
-{
-	return v >= low && v <= high;
-}
-
-static bool stamped_at_end(const struct event *e)
-{
-	return e->source == SOURCE_IO || e->source == SOURCE_NET ||
-	       (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH);
-}
-
 /* NULL is no rank; a value that cannot be one is none either. */
 static struct placement read_place(const struct sql_value *v)
 {
@@ -161,7 +109,7 @@ static struct placement read_place(const struct sql_value *v)
 	int32_t *const values[] = {&p.rank, &p.local_rank, &p.world_size};
 
 	for (int i = 0; i < 3; i++) {
-		if (v[i].type != SQL_INT || !in_range(v[i].i, 0, INT32_MAX))
+		if (v[i].type != SQL_INT || !event_in_range(v[i].i, 0, INT32_MAX))
 			continue;
 		*values[i] = (int32_t)v[i].i;
 		p.known |= 1u << i;
@@ -182,16 +130,13 @@ static bool read_row(enum schema_kind kind, const struct sql_value *values, stru
 			return false;
 		v[i] = values[i].i;
 	}
-	if (!in_range(v[COL_TIMESTAMP], 1, TIME_MAX) ||
-		!in_range(v[COL_DURATION], 0, DURATION_MAX) ||
-		!in_range(v[COL_PID], 0, UINT32_MAX) || !in_range(v[COL_TID], 0, UINT32_MAX) ||
-		!in_range(v[COL_SOURCE], 1, WIRE_SOURCE_MAX - 1) ||
-		!in_range(v[COL_OP], 0, WIRE_OP_MAX - 1) ||
-		!in_range(v[COL_FLAGS], 0, UINT16_MAX) || !in_range(v[COL_WEIGHT], 0, UINT32_MAX) ||
-		!in_range(v[COL_PEER_PID], 0, UINT32_MAX) || !in_range(v[COL_DEV], 0, UINT32_MAX) ||
-		!in_range(v[COL_CPU], 0, UINT32_MAX) ||
-		!in_range(v[COL_RET], INT32_MIN, INT32_MAX) ||
-		!in_range(v[COL_GPU], INT32_MIN, INT32_MAX))
+	if (!event_core_makes_sense(&(struct event_core){v[COL_TIMESTAMP], v[COL_DURATION],
+		    v[COL_PID], v[COL_TID], v[COL_SOURCE], v[COL_OP], v[COL_FLAGS], v[COL_WEIGHT],
+		    v[COL_PEER_PID]}) ||
+		!event_in_range(v[COL_DEV], 0, UINT32_MAX) ||
+		!event_in_range(v[COL_CPU], 0, UINT32_MAX) ||
+		!event_in_range(v[COL_RET], INT32_MIN, INT32_MAX) ||
+		!event_in_range(v[COL_GPU], INT32_MIN, INT32_MAX))
 		return false;
 	*e = (struct event){
 		.start.ns = v[COL_TIMESTAMP],
@@ -220,10 +165,10 @@ static bool read_row(enum schema_kind kind, const struct sql_value *values, stru
 		!reader_text_of(&values[COL_PEER_COMM], e->peer_comm, sizeof(e->peer_comm)))
 		return false;
 	if (kind == SCHEMA_PUBLISHED) {
-		if (stamped_at_end(e))
+		if (event_stamped_at_end(e->source, e->op))
 			e->start.ns -= v[COL_DURATION];
 		if (e->source == SOURCE_HOST && e->op == HOST_PROCESS_FORK &&
-			in_range(v[COL_ARG1], 0, UINT32_MAX))
+			event_in_range(v[COL_ARG1], 0, UINT32_MAX))
 			e->peer_pid = (uint32_t)v[COL_ARG1];
 	}
 	return e->start.ns > 0;
@@ -248,7 +193,7 @@ static void fill_comm(const struct pid_names *names, struct event *e)
 
 int reader_event_select(struct reader *r, bool node, struct buf *sql, struct errinfo *reterr)
 {
-	return reader_select(r, "events", columns, node ? COL_COUNT : COL_NODE, sql, reterr);
+	return reader_select(r, "events", event_columns, node ? COL_COUNT : COL_NODE, sql, reterr);
 }
 
 const char *reader_event_node(sql_stmt *stmt, size_t *ret_len)
