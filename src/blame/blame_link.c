@@ -4,8 +4,8 @@
  * What a communication takes is counted from when the last one came until it could go on: of a collective on
  * the last one's own clock, of a message until its receiver had it. What of that lies on the critical path is
  * what the job waits for. It is compared with peers: links between the same stages, within a node or across
- * nodes alike, and communicators of the same size that do the same with as many bytes. Who has no peers is
- * compared with its own past. Nobody is blamed for it.
+ * nodes alike, and communicators of the same size that do the same with as many bytes. Who has no peers, or is
+ * like them, is compared with its own past. Nobody is blamed for it.
  *
  * A host that runs ahead of its GPU posts calls long before they begin, so that its GPU's work would look like
  * a transfer: of a job in which calls are left before all have come nothing is said. */
@@ -32,7 +32,7 @@
 #define PAST_PARTS    3      /* the first of them is the past, the last the present */
 
 struct taken { /* one communication */
-	uint64_t key;
+	uint32_t kind;
 	int64_t at_ns;
 	uint32_t match;
 	float ns;
@@ -46,17 +46,6 @@ struct kind { /* communications that should take equally long: taken[first .. fi
 	float median, past, now;
 	uint64_t error_ns;
 };
-
-static int by_key(const void *a, const void *b)
-{
-	const struct taken *x = a, *y = b;
-
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	if (x->at_ns != y->at_ns)
-		return x->at_ns < y->at_ns ? -1 : 1;
-	return (x->match > y->match) - (x->match < y->match);
-}
 
 /* The receiver's call of a message; of a collective the last one's. */
 static uint32_t end_of(const struct job *j, const struct job_match *m)
@@ -218,7 +207,7 @@ static int list_kinds(
 		struct kind k = {.first = i, .match = t[i].match};
 		size_t part;
 
-		for (next = i; next < n && t[next].key == t[i].key; next++) {
+		for (next = i; next < n && t[next].kind == t[i].kind; next++) {
 			k.path_ns += (double)j->transfer[t[next].match];
 			k.error_ns = MAX(k.error_ns, error_of(j, &j->matches[t[next].match]));
 		}
@@ -284,6 +273,28 @@ static bool is_slow(const struct taken *t, const struct kind *k, size_t from, fl
 	return (double)lasting >= LASTING_SHARE * (double)(k->count - from);
 }
 
+/* By its peers; if it is like them, or has none, by its own past: all may have become slower. */
+static void compare(const struct taken *t, const struct kind *list, size_t n, const struct kind *k,
+	float *room, struct blame_transfer *s)
+{
+	size_t peers, past = k->count - k->count / PAST_PARTS;
+	float usual = usual_of_peers(list, n, k, false, room, &peers);
+
+	if (peers < PEERS_FEW)
+		usual = usual_of_peers(list, n, k, true, room, &peers);
+	s->took_ns = (uint64_t)k->median;
+	s->usual_ns = (uint64_t)usual;
+	s->is_slow = is_slow(t, k, 0, k->median, usual, peers < PEERS_FEW ? FACTOR_ALONE : FACTOR);
+	if (s->is_slow || k->now <= 0)
+		return;
+	s->is_slow = is_slow(t, k, past, k->now, k->past, FACTOR);
+	s->by_past = s->is_slow || usual <= 0;
+	if (!s->by_past)
+		return;
+	s->took_ns = (uint64_t)k->now;
+	s->usual_ns = (uint64_t)k->past;
+}
+
 static void judge(const struct job *j, const struct taken *t, const struct kind *list, size_t n,
 	const struct kind *k, float *room, struct blame *b)
 {
@@ -291,34 +302,24 @@ static void judge(const struct job *j, const struct taken *t, const struct kind 
 	const struct job_item *e = &j->items[end_of(j, m)];
 	const struct push_call *c = job_call(j, end_of(j, m));
 	double span = (double)(j->cuts[j->step_count] - j->cuts[0]);
-	size_t peers;
-	float usual = usual_of_peers(list, n, k, false, room, &peers);
 	struct blame_transfer s = {.comm = c->comm,
 		.bytes = c->bytes,
 		.op = c->op,
 		.from = UINT32_MAX,
 		.to = UINT32_MAX,
 		.ranks = m->count,
-		.count = k->count};
+		.count = k->count,
+		.path_ns = (uint64_t)k->path_ns};
 
-	if (peers < PEERS_FEW)
-		usual = usual_of_peers(list, n, k, true, room, &peers);
-	s.by_past = usual <= 0;
-	s.took_ns = (uint64_t)(s.by_past && k->now > 0 ? k->now : k->median);
-	s.usual_ns = (uint64_t)(s.by_past ? k->past : usual);
 	if (is_message(j, m)) {
 		s.to = e->worker;
 		s.from = job_item_worker(j, j->members[m->first]) == s.to
 				 ? job_item_worker(j, j->members[m->first + 1])
 				 : job_item_worker(j, j->members[m->first]);
 	}
-	s.is_slow =
-		s.by_past ? is_slow(t, k, k->count - k->count / PAST_PARTS, k->now, k->past, FACTOR)
-			  : is_slow(t, k, 0, k->median, usual,
-				    peers < PEERS_FEW ? FACTOR_ALONE : FACTOR);
+	compare(t, list, n, k, room, &s);
 	if (s.took_ns > s.usual_ns && s.usual_ns)
 		s.lost_ns = (uint64_t)(k->path_ns * (1 - (double)s.usual_ns / (double)s.took_ns));
-	s.path_ns = (uint64_t)k->path_ns;
 	s.share = MIN((double)s.lost_ns / span, 1.0);
 	s.is_slow = s.is_slow && s.share >= NAMED_SHARE;
 	set_since(t, k, &s);
@@ -332,32 +333,77 @@ static int by_path(const void *a, const void *b)
 	return (x->path_ns < y->path_ns) - (x->path_ns > y->path_ns);
 }
 
+struct slot {
+	uint64_t key;
+	uint32_t kind; /* + 1; 0: free */
+};
+
+/* The number of @key, given now if it has none; *count of them have one. */
+static uint32_t number_of(struct slot *slots, size_t size, uint64_t key, uint32_t *count)
+{
+	size_t at = key & (size - 1);
+
+	while (slots[at].kind && slots[at].key != key)
+		at = (at + 1) & (size - 1);
+	if (!slots[at].kind)
+		slots[at] = (struct slot){key, ++*count};
+	return slots[at].kind - 1;
+}
+
+/* All that were waited for, by kind. Matches of a kind are in the order of their time, and stay so. */
+static int list_taken(const struct job *j, struct taken **ret, size_t *ret_count)
+{
+	size_t size = 64, n = 0;
+	_cleanup_free_ struct taken *list = calloc(j->match_count + 1, sizeof(*list));
+	_cleanup_free_ struct taken *sorted = calloc(j->match_count + 1, sizeof(*sorted));
+	_cleanup_free_ struct slot *slots = NULL;
+	_cleanup_free_ size_t *first = NULL;
+	uint32_t kinds = 0;
+
+	while (size < 2 * j->match_count)
+		size *= 2;
+	slots = calloc(size, sizeof(*slots));
+	if (!list || !sorted || !slots)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < j->match_count; i++) {
+		const struct job_match *m = &j->matches[i];
+		float ns;
+
+		if (m->count < 2 || m->arrival_ns < j->cuts[0])
+			continue;
+		ns = took(j, m);
+		if (ns <= 0 || (is_message(j, m) && is_grouped(j, end_of(j, m))))
+			continue;
+		list[n++] = (struct taken){
+			number_of(slots, size, key_of(j, m), &kinds), m->arrival_ns, i, ns};
+	}
+	first = calloc((size_t)kinds + 2, sizeof(*first));
+	if (!first)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		first[list[i].kind + 1]++;
+	for (uint32_t k = 0; k < kinds; k++)
+		first[k + 1] += first[k];
+	for (size_t i = 0; i < n; i++)
+		sorted[first[list[i].kind]++] = list[i];
+	*ret = TAKE(sorted);
+	*ret_count = n;
+	return 0;
+}
+
 int blame_link(const struct job *j, struct blame *b)
 {
 	double all = 0, least = LOOKED_SHARE * (double)(j->cuts[j->step_count] - j->cuts[0]);
 	_cleanup_free_ struct taken *taken = NULL;
 	_cleanup_free_ struct kind *kinds = NULL;
 	_cleanup_free_ float *room = NULL;
-	size_t n = 0, count;
+	size_t n, count;
 
 	for (size_t m = 0; m < j->match_count; m++)
 		all += (double)j->transfer[m];
 	if (all < least || runs_ahead(j))
 		return 0;
-	taken = calloc(j->match_count + 1, sizeof(*taken));
-	if (!taken)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < j->match_count; i++) {
-		const struct job_match *m = &j->matches[i];
-
-		if (m->count < 2 || m->arrival_ns < j->cuts[0] ||
-			(is_message(j, m) && is_grouped(j, end_of(j, m))))
-			continue;
-		taken[n] = (struct taken){key_of(j, m), m->arrival_ns, i, took(j, m)};
-		n += taken[n].ns > 0;
-	}
-	qsort(taken, n, sizeof(*taken), by_key);
-	if (list_kinds(j, taken, n, &kinds, &count) < 0)
+	if (list_taken(j, &taken, &n) < 0 || list_kinds(j, taken, n, &kinds, &count) < 0)
 		return -ENOMEM;
 	room = calloc(count + 1, sizeof(*room));
 	if (!room)

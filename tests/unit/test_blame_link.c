@@ -153,6 +153,44 @@ static void healthy_transfers_are_ordinary(void **state)
 	}
 }
 
+/* A switch: all communicators have become slower, each is like its peers. */
+static void when_all_become_slower_the_past_tells(void **state)
+{
+	struct job_spec s = job(4, 4, 1);
+	const struct blame_transfer *x;
+	struct job_trace t;
+	struct blame b;
+
+	assert_int_equal(job_run(&s, &t), 0);
+	for (uint32_t w = 0; w < t.worker_count;
+		w++) { /* from the middle on a tensor collective takes 6 ms more */
+		int64_t later = 0;
+		size_t seen = 0;
+
+		for (size_t i = 0; i < t.call_count; i++) {
+			struct push_call *c = &t.calls[i].c;
+
+			if (t.calls[i].worker != w)
+				continue;
+			c->enter_ns += later;
+			seen++;
+			if (c->bytes == 8 << 20 && seen > t.call_count / t.worker_count / 2) {
+				later += 6 * MS;
+				c->wait_ns += c->wait_ns == UINT64_MAX ? 0 : 6 * MS;
+			}
+			c->leave_ns += later;
+		}
+	}
+	b = look(&t);
+	x = slow_of(&b);
+	assert_non_null(x);
+	assert_true(x->by_past);
+	assert_int_equal(x->bytes, 8 << 20);
+	assert_int_equal(b.suspect_count, 0);
+	blame_done(&b);
+	job_trace_done(&t);
+}
+
 /* A group ends as a whole: that one of its members is late says nothing of the messages between others. */
 static void exchanges_are_not_links(void **state)
 {
@@ -197,6 +235,7 @@ int main(void)
 		cmocka_unit_test(a_slow_link_is_found_by_its_peers),
 		cmocka_unit_test(a_slow_collective_is_found_by_its_peers),
 		cmocka_unit_test(without_peers_its_past_tells),
+		cmocka_unit_test(when_all_become_slower_the_past_tells),
 		cmocka_unit_test(healthy_transfers_are_ordinary),
 		cmocka_unit_test(exchanges_are_not_links),
 		cmocka_unit_test(of_a_host_that_runs_ahead_nothing_is_said),

@@ -416,6 +416,37 @@ static void a_slow_collective_is_nobodys_fault(void **state)
 	scene_end(&s);
 }
 
+/* A node's clock is set by half a minute while the job runs: nobody is late for that, and who is late is named as
+ * before. */
+static void a_clock_that_jumps_is_nobodys_lateness(void **state)
+{
+	for (int is_late = 0; is_late < 2; is_late++) {
+		struct simulation_fault jump = {.kind = SIMULATION_CLOCK_STEP,
+			.node = 1,
+			.from_ns = START + 20 * (int64_t)NS_PER_S,
+			.to_ns = INT64_MAX,
+			.value = 30};
+		struct scene s = {
+			.s = {.job = job_of(16, 200 * MS, 250), .agents = agents_of(4)},
+		};
+
+		s.s.agents.faults = &jump;
+		s.s.agents.fault_count = 1;
+		if (is_late) {
+			s.s.job.fault = JOB_SLOW;
+			s.s.job.amount = 0.5;
+			s.s.job.faulty[0] = 6; /* on that node */
+			s.s.job.faulty_count = 1;
+		}
+		scene_begin(&s);
+		scene_run(&s);
+		assert_int_equal(s.began, is_late);
+		if (is_late)
+			assert_int_equal(s.first.episode.rank, 6);
+		scene_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -429,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_own_verdict),
 		cmocka_unit_test(test_hang),
 		cmocka_unit_test(test_unpriced),
+		cmocka_unit_test(a_clock_that_jumps_is_nobodys_lateness),
 		cmocka_unit_test(a_slow_link_is_nobodys_fault),
 		cmocka_unit_test(a_slow_collective_is_nobodys_fault),
 	};

@@ -2,8 +2,8 @@
 /* link.c - links and collectives that are slow themselves, all ranks being on time, as episodes. Nobody is
  * blamed for them.
  *
- * One that has no peers is known by its own past, which leaves the window after a while: what was usual is
- * remembered with the episode. */
+ * The past by which one is known leaves the window after a while: what was usual is remembered with the
+ * episode. */
 #include "cluster/detect/fleet_private.h"
 
 #include <stdio.h>
@@ -53,6 +53,18 @@ static void set_ends(
 	snprintf(e->to_node, sizeof(e->to_node), "%s", workers[t->to].node);
 }
 
+/* Where all have become slower there is one cause: it is told by one of them. */
+static bool is_told_by_another(const struct fleet *f, const struct cluster *c, uint64_t key)
+{
+	for (size_t i = 0; i < f->live_count; i++) {
+		const struct episode *e = f->live[i];
+
+		if (e->cluster == c && e->key != key && e->e.by_past)
+			return true;
+	}
+	return false;
+}
+
 static void take(struct fleet *f, struct cluster *c, const struct blame *b,
 	const struct blame_transfer *t, const struct blame_worker *workers, size_t count)
 {
@@ -68,6 +80,8 @@ static void take(struct fleet *f, struct cluster *c, const struct blame *b,
 		if (share < SHARE_STILL)
 			return;
 	}
+	if (!e && t->by_past && is_told_by_another(f, c, key))
+		return;
 	e = episode_get(f, c, t->from == UINT32_MAX ? FLEET_COLLECTIVE : FLEET_LINK, key);
 	if (!e)
 		return;
