@@ -30,6 +30,7 @@ static int look(struct job *j, struct blame *b)
 	r = blame_group_cuts(j);
 	r = r < 0 ? r : blame_path(j);
 	r = r < 0 ? r : blame_weigh(j);
+	r = r < 0 ? r : blame_link(j, b);
 	return r < 0 ? r : blame_name(j, b);
 }
 

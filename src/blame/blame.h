@@ -13,8 +13,9 @@
 
 #include "push/push.h"
 
-#define BLAME_WORKERS_MAX  65536
-#define BLAME_SUSPECTS_MAX 16
+#define BLAME_WORKERS_MAX   65536
+#define BLAME_SUSPECTS_MAX  16
+#define BLAME_TRANSFERS_MAX 8
 
 struct blame_worker {
 	int32_t rank;     /* in the job; -1: not known */
@@ -54,6 +55,22 @@ struct blame_suspect {
 	double confidence;
 };
 
+struct blame_transfer { /* a link or a collective that the job waits for when all have come */
+	uint64_t comm, bytes;
+	uint16_t op;
+	uint32_t from, to; /* workers of a link; UINT32_MAX: a collective */
+	uint32_t ranks;    /* that take part */
+	size_t count;
+	uint64_t took_ns;  /* median */
+	uint64_t usual_ns; /* that of its peers, or its own before; 0: not known */
+	bool by_past;
+	bool is_slow;     /* far longer than usual, and the job waits for it */
+	uint64_t path_ns; /* on the path, in all */
+	uint64_t lost_ns; /* of the job's time */
+	double share;
+	int64_t since_ns;
+};
+
 struct blame {
 	enum blame_kind kind;
 	double confidence;
@@ -68,6 +85,9 @@ struct blame {
 	 * one that all wait for now, whatever becomes of it. Not part of @suspects, @kind or @lost_ns. */
 	bool has_sudden;
 	struct blame_suspect sudden;
+	/* Of these nobody is to blame. Not part of @suspects, @kind or @lost_ns. */
+	struct blame_transfer transfers[BLAME_TRANSFERS_MAX]; /* most of the path first */
+	size_t transfer_count;
 	uint32_t *cleared; /* workers that were often last, but waited for others: innocent */
 	size_t cleared_count;
 	int32_t *stage_of, *replica_of;     /* by worker; -1: not known */

@@ -19,9 +19,11 @@
 #include "stat/robust.h"
 
 #define TIME_MAX_NS   ((INT64_C(1) << 62) - 1) /* the year 2116 */
-#define GROUP_NS      100000                   /* Sends and Recvs of one group begin within */
-#define SORT_MOVES    8                        /* for each item, in sort_items() */
-#define BESIDE_MIN    3                        /* Sends: fewer may be times that are wrong */
+#define TIME_MIN_NS   (-(INT64_C(1) << 60))
+#define GROUP_NS      100000 /* Sends and Recvs of one group begin within */
+#define EDGE_NS       20000  /* a call that begins so soon before the end of one comes after it */
+#define SORT_MOVES    8      /* for each item, in sort_items() */
+#define BESIDE_MIN    3      /* Sends: fewer may be times that are wrong */
 #define CLOCK_SURE_NS 500000
 #define CLOCK_SAMPLES 64
 #define CLOCK_LEFT_NS 50000 /* what the ends of collectives are exact to */
@@ -50,6 +52,7 @@ void blame_job_done(struct job *j)
 	free(j->own);
 	free(j->path);
 	free(j->visits);
+	free(j->transfer);
 	free(j->excess);
 	free(j->late);
 	free(j->sigma);
@@ -81,16 +84,16 @@ static int items_by_enter(const void *a, const void *b)
 	return (x->call > y->call) - (x->call < y->call);
 }
 
-/* Times are the sender's words: no sum of two of them overflows. */
+/* Times are the sender's words: neither sum nor difference of two of them overflows. */
 static int64_t bounded(int64_t ns)
 {
-	return MIN(MAX(ns, -TIME_MAX_NS), TIME_MAX_NS);
+	return MIN(MAX(ns, TIME_MIN_NS), TIME_MAX_NS);
 }
 
 static struct job_item item_of(const struct job *j, uint32_t call)
 {
 	const struct push_call *c = &j->calls[call].c;
-	int64_t offset = bounded(j->workers[j->calls[call].worker].offset_ns);
+	int64_t offset = MIN(bounded(j->workers[j->calls[call].worker].offset_ns), -TIME_MIN_NS);
 	int64_t enter = bounded(c->enter_ns), leave = MAX(bounded(c->leave_ns), enter);
 	uint64_t wait = MIN(c->wait_ns, (uint64_t)(leave - enter));
 
@@ -153,9 +156,9 @@ static size_t order_items(struct job *j, size_t first, size_t end)
 		struct job_item *a = &j->items[i];
 		const struct job_item *b;
 
-		if (a[1].enter_ns >= a->leave_ns)
+		if (a[1].enter_ns >= a->leave_ns - EDGE_NS)
 			continue;
-		b = last_before(j, i, end, a->leave_ns);
+		b = last_before(j, i, end, a->leave_ns - EDGE_NS);
 		if (b->enter_ns <= MAX(a->start_ns, a->enter_ns + GROUP_NS))
 			continue;
 		a->start_ns = b->enter_ns;

@@ -9,6 +9,7 @@
  *   blame_sudden.c who is far too late right now
  *   blame_name.c   who is named for it
  *   blame_describe.c what is told of one that is named
+ *   blame_link.c   communications that take long themselves
  * Private to this folder. Invariants:
  * - items of worker w are items[first[w] .. first[w + 1]), by enter_ns; likewise pauses[], which do
  *   not overlap.
@@ -56,6 +57,7 @@ struct job_pause { /* a worker waits, in one call or several at once */
 	int64_t start_ns, end_ns;
 	int64_t arrival_ns; /* of who it waited for longest */
 	uint32_t match;     /* in which; JOB_NONE: for nobody, it came last itself */
+	uint32_t within;    /* the one that it left last, whoever came last to it; JOB_NONE: none */
 };
 
 struct job_visit { /* the critical path comes to a worker */
@@ -95,6 +97,7 @@ struct job {
 	float *own, *path; /* [worker * step_count + step], ns */
 	struct job_visit *visits;
 	size_t visit_count;
+	float *transfer; /* by match: what of the path it is, all having come, ns */
 	uint64_t gap_ns;
 	float *excess; /* like own: more than the peers' median; negative: less */
 	bool *late;    /* like own: far more than chance */
@@ -126,6 +129,7 @@ int blame_group_cuts(struct job *j);
 int blame_path(struct job *j);
 int blame_weigh(struct job *j);
 int blame_name(struct job *j, struct blame *b);
+int blame_link(const struct job *j, struct blame *b);
 /* blame_sudden - 1 if somebody was late in the last steps by what nobody else ever is (who, and when), 0 or
  * -ENOMEM. */
 int blame_sudden(const struct job *j, uint32_t *ret_worker, size_t *ret_step);

@@ -3,7 +3,7 @@
  *
  * A worker's time is pauses, in which it waits in one or several communications at once, and its own
  * time between them. In a pause it waits for the last of those it communicates with, as long as that
- * one has not arrived; from then on it is the transfer, or its own GPU, and nobody's.
+ * one has not arrived; from then on it is the transfer, or its own GPU, and nobody's (blame_link.c).
  *
  * The path is walked from the job's end: a worker's own time back to its last pause, from there to the
  * one it waited for, at the time that one arrived. So what somebody waited himself before he came late
@@ -29,7 +29,7 @@ static int pauses_by_start(const void *a, const void *b)
  * tell who was later. */
 static struct job_pause pause_of(const struct job *j, uint32_t worker, const struct job_item *t)
 {
-	struct job_pause p = {t->start_ns, t->leave_ns, INT64_MIN, JOB_NONE};
+	struct job_pause p = {t->start_ns, t->leave_ns, INT64_MIN, JOB_NONE, t->match};
 	const struct job_match *m;
 	uint32_t last;
 	uint64_t error;
@@ -83,7 +83,7 @@ static size_t list_pauses(struct job *j, uint32_t worker, size_t at, struct job_
 		if (is_after_hole(j, t, seen) && i > j->first[worker] &&
 			t[-1].leave_ns < t->enter_ns)
 			p[n++] = (struct job_pause){
-				t[-1].leave_ns, t->enter_ns, INT64_MIN, JOB_NONE};
+				t[-1].leave_ns, t->enter_ns, INT64_MIN, JOB_NONE, JOB_NONE};
 		if (t->leave_ns <= t->start_ns)
 			continue;
 		p[n++] = pause_of(j, worker, t);
@@ -98,6 +98,8 @@ static size_t list_pauses(struct job *j, uint32_t worker, size_t at, struct job_
 			p[kept++] = p[i];
 			continue;
 		}
+		if (p[i].end_ns >= last->end_ns)
+			last->within = p[i].within;
 		last->end_ns = MAX(last->end_ns, p[i].end_ns);
 		if (p[i].match != JOB_NONE && p[i].arrival_ns > last->arrival_ns) {
 			last->match = p[i].match;
@@ -200,6 +202,16 @@ static void note_visit(struct job *j, const struct job_pause *p, uint32_t worker
 		.lag_ns = (uint64_t)(p->arrival_ns - p->start_ns)};
 }
 
+/* What is left of a pause when all have come. */
+static void add_transfer(struct job *j, const struct job_pause *p, int64_t now)
+{
+	int64_t from = MAX(p->start_ns, j->matches[p->within].arrival_ns);
+	int64_t end = MIN(p->end_ns, now);
+
+	if (from >= j->cuts[0] && end > from)
+		j->transfer[p->within] += (float)(end - from);
+}
+
 static void walk(struct job *j, size_t *cursor)
 {
 	int64_t now = j->end_ns;
@@ -217,6 +229,8 @@ static void walk(struct job *j, size_t *cursor)
 		}
 		p = &j->pauses[--cursor[w]];
 		add_time(j, j->path, w, p->end_ns, now, &near);
+		if (p->within != JOB_NONE)
+			add_transfer(j, p, now);
 		if (p->match == JOB_NONE || p->arrival_ns > now) {
 			now = MIN(now, p->start_ns);
 			continue;
@@ -279,7 +293,9 @@ int blame_path(struct job *j)
 	j->pause_first = calloc(j->worker_count + 2, sizeof(*j->pause_first));
 	j->own = calloc(cells, sizeof(*j->own));
 	j->path = calloc(cells, sizeof(*j->path));
-	if (!cursor || !seen || !j->pauses || !j->pause_first || !j->own || !j->path)
+	j->transfer = calloc(j->match_count + 1, sizeof(*j->transfer));
+	if (!j->transfer || !cursor || !seen || !j->pauses || !j->pause_first || !j->own ||
+		!j->path)
 		return -ENOMEM;
 	for (uint32_t w = 0; w < j->worker_count; w++) {
 		n += list_pauses(j, w, n, seen);

@@ -9,6 +9,8 @@
  * most frequent is taken. A kind weighs as the logarithm of its calls, so that those of each layer do
  * not outvote the one that comes once in a step.
  *
+ * A job that goes on with other communicators goes on with its steps.
+ *
  * A job that has just begun has made the calls of its layers often and those of its steps once or twice:
  * as long as kinds have come less than LEAST times that may come again within YOUNG_NS, it is not known
  * what a step is, and no step is told.
@@ -35,6 +37,7 @@
 
 struct kind {
 	uint64_t key;
+	uint64_t alike; /* the same but for the communicator */
 	size_t count;
 	size_t first; /* item of the worker */
 	int64_t first_ns, last_ns;
@@ -57,6 +60,46 @@ static uint64_t kind_key(const struct job *j, uint32_t item, bool with_bytes)
 	return with_bytes ? hash_number(key ^ c->bytes) : key;
 }
 
+static uint64_t alike_key(const struct job *j, uint32_t item, bool with_bytes)
+{
+	const struct push_call *c = job_call(j, item);
+	uint64_t key = hash_number((uint64_t)c->op << 48);
+
+	if (blame_is_pair(c->op))
+		return hash_number(key ^ (uint32_t)c->peer);
+	return with_bytes ? hash_number(key ^ c->bytes) : key;
+}
+
+/* A job that goes on with other communicators, because it has restarted or its size has changed, makes the same
+ * calls in them: a kind that begins when one like it has ended is that one. */
+static void join_successors(struct kinds *s, size_t n)
+{
+	uint16_t now[KINDS_MAX + 1];
+	bool any = false;
+
+	for (size_t k = 0; k <= s->count; k++)
+		now[k] = (uint16_t)k;
+	now[KINDS_MAX] = KINDS_MAX;
+	for (size_t k = 1; k < s->count; k++) {
+		struct kind *y = &s->list[k];
+
+		for (size_t i = 0; i < k; i++) {
+			struct kind *x = &s->list[i];
+
+			if (now[i] != i || x->alike != y->alike || x->last_ns >= y->first_ns)
+				continue;
+			x->count += y->count;
+			x->last_ns = y->last_ns;
+			y->count = 0;
+			now[k] = (uint16_t)i;
+			any = true;
+			break;
+		}
+	}
+	for (size_t i = 0; any && i < n; i++)
+		s->of[i] = now[s->of[i]];
+}
+
 /* How many kinds come only once. */
 static size_t find_kinds(
 	const struct job *j, size_t first, size_t end, bool with_bytes, struct kinds *ret)
@@ -77,6 +120,7 @@ static size_t find_kinds(
 			continue;
 		if (k == ret->count)
 			ret->list[ret->count++] = (struct kind){.key = key,
+				.alike = alike_key(j, (uint32_t)i, with_bytes),
 				.first = i - first,
 				.first_ns = j->items[i].enter_ns,
 				.pair = blame_is_pair(j->items[i].op)};
@@ -84,6 +128,7 @@ static size_t find_kinds(
 		ret->list[k].last_ns = j->items[i].enter_ns;
 		ret->of[i - first] = (uint16_t)k;
 	}
+	join_successors(ret, end - first);
 	for (size_t k = 0; k < ret->count; k++)
 		single += ret->list[k].count == 1;
 	return single;
@@ -176,7 +221,7 @@ static bool is_too_young(const struct job *j, const struct kinds *s, size_t chos
 	for (size_t k = 0; k < s->count; k++) {
 		const struct kind *x = &s->list[k];
 
-		if (x->count < LEAST && !x->pair && x->first > s->list[chosen].first &&
+		if (x->count && x->count < LEAST && !x->pair && x->first > s->list[chosen].first &&
 			may_be_step(j, x))
 			return true;
 	}

@@ -96,23 +96,30 @@ static int room_init(struct room *m, size_t n)
 	return m->values && m->sorted && m->medians ? 0 : -ENOMEM;
 }
 
-/* excess[] of a group, and how far its members are apart in a step. */
+/* excess[] of a group, and how far its members are apart in a step. Who did nothing in a step was not there: it
+ * says nothing of what the others need. */
 static double find_excess(struct job *j, const uint32_t *workers, size_t n, struct room *m)
 {
 	double spread = 0;
 
 	for (size_t s = 0; s < j->step_count; s++) {
-		for (size_t i = 0; i < n; i++)
-			m->values[i] = j->own[workers[i] * j->step_count + s];
-		medians_of_others(m->values, n, m->sorted, m->medians);
-		spread += n > 1 ? spread_of(m->values, n) : 0;
-		for (size_t i = 0; i < n; i++) {
-			size_t at = workers[i] * j->step_count + s;
+		size_t count = 0, at = 0;
 
-			j->excess[at] = m->values[i] - m->medians[i];
-			if (m->values[i] > 0 && m->medians[i] < m->values[i])
-				j->uneven_ns +=
-					(double)(j->path[at] * (1 - m->medians[i] / m->values[i]));
+		for (size_t i = 0; i < n; i++)
+			if (j->own[workers[i] * j->step_count + s] > 0)
+				m->values[count++] = j->own[workers[i] * j->step_count + s];
+		medians_of_others(m->values, count, m->sorted, m->medians);
+		spread += count > 1 ? spread_of(m->values, count) : 0;
+		for (size_t i = 0; i < n; i++) {
+			size_t cell = workers[i] * j->step_count + s;
+
+			if (j->own[cell] <= 0)
+				continue;
+			j->excess[cell] = m->values[at] - m->medians[at];
+			if (m->medians[at] < m->values[at])
+				j->uneven_ns += (double)(j->path[cell] *
+							 (1 - m->medians[at] / m->values[at]));
+			at++;
 		}
 	}
 	return spread / (double)j->step_count;

@@ -382,6 +382,120 @@ static void test_pauses_in_turn(void **state)
 	blame_done(&b);
 }
 
+/* Three of eight, each as slow as the others, or late in the same steps. */
+static void test_three_of_eight(void **state)
+{
+	static const uint32_t who[] = {1, 4, 6};
+
+	for (int late = 0; late < 2; late++) {
+		struct job_spec s = job_of(8, 1, 1);
+
+		s.fault = late ? JOB_LATE : JOB_SLOW;
+		s.amount = 0.4;
+		s.late_ns = 150 * MS;
+		s.period = 3;
+		memcpy(s.faulty, who, sizeof(who));
+		s.faulty_count = 3;
+		assert_named(&s, look(&s, NULL));
+	}
+}
+
+/* Two experts get hardly any tokens: the others are as they are. */
+static void test_empty_experts(void **state)
+{
+	struct job_spec s = job_of(8, 1, 1);
+
+	s.experts = true;
+	s.fault = JOB_SLOW;
+	s.amount = -0.8;
+	s.faulty[0] = 2;
+	s.faulty[1] = 5;
+	s.faulty_count = 2;
+	assert_quiet(look(&s, NULL));
+}
+
+/* Two runs of a job, one after the other, in one trace: other communicators, perhaps fewer ranks; the second's
+ * processes are the first's, but for the ranks from @restarted on. */
+static struct blame look_at_both(
+	const struct job_spec *first, const struct job_spec *second, uint32_t restarted)
+{
+	struct job_trace a, b;
+	struct blame found;
+	struct blame_worker *workers;
+	struct blame_call *calls;
+	size_t n;
+
+	assert_int_equal(job_run(first, &a), 0);
+	assert_int_equal(job_run(second, &b), 0);
+	n = a.worker_count + b.worker_count;
+	workers = calloc(n, sizeof(*workers));
+	calls = calloc(a.call_count + b.call_count, sizeof(*calls));
+	assert_non_null(workers);
+	assert_non_null(calls);
+	memcpy(workers, a.workers, a.worker_count * sizeof(*workers));
+	memcpy(workers + a.worker_count, b.workers, b.worker_count * sizeof(*workers));
+	memcpy(calls, a.calls, a.call_count * sizeof(*calls));
+	for (size_t i = 0; i < b.call_count; i++) {
+		struct blame_call *c = &calls[a.call_count + i];
+
+		*c = b.calls[i];
+		c->c.enter_ns += (int64_t)a.span_ns + 5000 * (int64_t)MS;
+		c->c.leave_ns += (int64_t)a.span_ns + 5000 * (int64_t)MS;
+		if (c->worker >= restarted)
+			c->worker += (uint32_t)a.worker_count;
+	}
+	assert_int_equal(blame_find(workers, n, calls, a.call_count + b.call_count, &found), 0);
+	for (size_t i = 0; i < found.suspect_count; i++)
+		print_message("# kind %d: rank %u, %.1f %%, late %u of %u\n", found.kind,
+			found.suspects[i].worker, 100 * found.suspects[i].share,
+			found.suspects[i].late, found.suspects[i].seen);
+	free(workers);
+	free(calls);
+	job_trace_done(&a);
+	job_trace_done(&b);
+	return found;
+}
+
+/* The world becomes smaller, or a rank is another process from then on: nobody is at fault; who is slow after it
+ * is named. */
+static void test_elastic(void **state)
+{
+	struct job_spec first = job_of(8, 1, 1), second = job_of(6, 1, 1);
+
+	second.seed = 99;
+	assert_quiet(look_at_both(&first, &second, UINT32_MAX));
+	second.data = 8;
+	assert_quiet(look_at_both(&first, &second, 7));
+	second.data = 3; /* most are gone */
+	assert_quiet(look_at_both(&first, &second, UINT32_MAX));
+	second.data = 6;
+	second.fault = JOB_SLOW;
+	second.amount = 0.6;
+	second.faulty[0] = 4;
+	second.faulty_count = 1;
+	assert_named(&second, look_at_both(&first, &second, UINT32_MAX));
+}
+
+static void slow_down_rank_0(struct job_trace *t, const struct job_spec *s)
+{
+	int64_t writes_until = (int64_t)s->step_ns * 8;
+
+	/* it is 3 % of a step late while it writes, for 8 steps of 500 */
+	for (size_t i = 0; i < t->call_count; i++)
+		if (t->calls[i].worker == 0 && t->calls[i].c.enter_ns < writes_until)
+			t->calls[i].c.enter_ns += (int64_t)s->step_ns * 3 / 100;
+}
+
+/* Rank 0 alone writes a checkpoint beside its steps: what that costs is not worth a word. */
+static void test_checkpoint_beside(void **state)
+{
+	struct job_spec s = job_of(8, 2, 1);
+
+	s.steps = 500;
+	s.step_ns = 100 * MS;
+	assert_quiet(look(&s, slow_down_rank_0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -402,6 +516,10 @@ int main(void)
 		cmocka_unit_test(test_young_job),
 		cmocka_unit_test(test_sudden),
 		cmocka_unit_test(test_pauses_in_turn),
+		cmocka_unit_test(test_three_of_eight),
+		cmocka_unit_test(test_empty_experts),
+		cmocka_unit_test(test_elastic),
+		cmocka_unit_test(test_checkpoint_beside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -363,6 +363,90 @@ static void test_own_verdict(void **state)
 	scene_end(&s);
 }
 
+/* A link between two stages: both ranks are on time, neither is blamed. */
+static void a_slow_link_is_nobodys_fault(void **state)
+{
+	struct scene s = {
+		.s = {.job = job_of(4, 200 * MS, 150), .agents = agents_of(8)},
+	};
+	const struct fleet_episode *e = &s.first.episode;
+
+	s.s.job.pipeline = 4;
+	s.s.job.microbatches = 8;
+	s.s.job.fault = JOB_LINK;
+	s.s.job.faulty[0] = 5;
+	s.s.job.faulty_count = 1;
+	s.s.job.link_ns = 50 * MS;
+	scene_begin(&s);
+	scene_run(&s);
+	assert_int_equal(s.began, 1);
+	assert_int_equal(e->problem, FLEET_LINK);
+	assert_int_equal(e->from_rank, 5);
+	assert_int_equal(e->to_rank, 9);
+	assert_int_equal(e->rank, -1);
+	assert_string_equal(e->node, "");
+	assert_non_null(strstr(e->text, "the link rank 5 (node-0) -> rank 9 (node-1) is slow"));
+	assert_non_null(strstr(e->text, "on peers; both ranks are on time; "));
+	assert_true(e->share > 0.05);
+	scene_end(&s);
+}
+
+/* All ranks of a communicator wait for the network since a while; it is told as long as it lasts, though its past
+ * has left the window. */
+static void a_slow_collective_is_nobodys_fault(void **state)
+{
+	struct scene s = {
+		.s = {.job = job_of(16, 200 * MS, 700), .agents = agents_of(8)},
+	};
+	const struct fleet_episode *e = &s.first.episode;
+
+	s.s.job.fault = JOB_LINK;
+	s.s.job.faulty_count = 1;
+	s.s.job.link_ns = 50 * MS;
+	s.s.job.from_step = 150;
+	scene_begin(&s);
+	scene_run(&s);
+	assert_int_equal(s.began, 1);
+	assert_int_equal(s.ended, 0);
+	assert_int_equal(e->problem, FLEET_COLLECTIVE);
+	assert_int_equal(e->rank, -1);
+	assert_non_null(
+		strstr(e->text, "the collective itself is slow: AllReduce of communicator "));
+	assert_non_null(strstr(e->text, " before; all 16 ranks are on time; "));
+	scene_end(&s);
+}
+
+/* A node's clock is set by half a minute while the job runs: nobody is late for that, and who is late is named as
+ * before. */
+static void a_clock_that_jumps_is_nobodys_lateness(void **state)
+{
+	for (int is_late = 0; is_late < 2; is_late++) {
+		struct simulation_fault jump = {.kind = SIMULATION_CLOCK_STEP,
+			.node = 1,
+			.from_ns = START + 20 * (int64_t)NS_PER_S,
+			.to_ns = INT64_MAX,
+			.value = 30};
+		struct scene s = {
+			.s = {.job = job_of(16, 200 * MS, 250), .agents = agents_of(4)},
+		};
+
+		s.s.agents.faults = &jump;
+		s.s.agents.fault_count = 1;
+		if (is_late) {
+			s.s.job.fault = JOB_SLOW;
+			s.s.job.amount = 0.5;
+			s.s.job.faulty[0] = 6; /* on that node */
+			s.s.job.faulty_count = 1;
+		}
+		scene_begin(&s);
+		scene_run(&s);
+		assert_int_equal(s.began, is_late);
+		if (is_late)
+			assert_int_equal(s.first.episode.rank, 6);
+		scene_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +460,9 @@ int main(void)
 		cmocka_unit_test(test_own_verdict),
 		cmocka_unit_test(test_hang),
 		cmocka_unit_test(test_unpriced),
+		cmocka_unit_test(a_clock_that_jumps_is_nobodys_lateness),
+		cmocka_unit_test(a_slow_link_is_nobodys_fault),
+		cmocka_unit_test(a_slow_collective_is_nobodys_fault),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

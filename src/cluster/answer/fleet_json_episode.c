@@ -32,6 +32,34 @@ static void put_collective(struct json_writer *w, const struct fleet_episode *e)
 	json_double_member(w, "share", e->share);
 }
 
+static bool is_about_transfer(enum fleet_problem p)
+{
+	return p == FLEET_LINK || p == FLEET_COLLECTIVE;
+}
+
+static void put_end(struct json_writer *w, const char *key, int32_t rank, const char *node)
+{
+	json_begin_object_member(w, key);
+	json_int_member(w, "rank", rank);
+	json_string_member(w, "node", node);
+	json_end_object(w);
+}
+
+/* How long one takes. */
+static void put_transfer(struct json_writer *w, const struct fleet_episode *e)
+{
+	json_begin_object_member(w, "transfer");
+	if (e->problem == FLEET_LINK) {
+		put_end(w, "from", e->from_rank, e->from_node);
+		put_end(w, "to", e->to_rank, e->to_node);
+	}
+	json_uint_member(w, "bytes", e->bytes);
+	json_uint_member(w, "took_ns", e->took_ns);
+	json_uint_member(w, "usual_ns", e->usual_ns);
+	json_string_member(w, "usual_is", e->by_past ? "past" : "peers");
+	json_end_object(w);
+}
+
 static void put_episode(struct json_writer *w, const struct fleet_episode *e, int64_t now_ns)
 {
 	json_begin_object(w);
@@ -53,6 +81,8 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 	json_bool_member(w, "provisional", e->provisional);
 	if (is_about_calls(e->problem)) {
 		put_collective(w, e);
+		if (is_about_transfer(e->problem))
+			put_transfer(w, e);
 	} else {
 		put_text(w, "signal", e->signal);
 		json_double_member(w, "score", e->score);

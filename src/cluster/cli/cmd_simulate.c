@@ -33,8 +33,8 @@ static const struct option_row simulate_options[] = {
 	{"first", 0, OPTION_INT, OPTION(first), "N",
 		"begin with the Nth of them, to see one again (default: 0)", 0, 1000000, false},
 	{"fault", 0, OPTION_STRING, OPTION(fault), "NAME",
-		"only this one: none, slow, late, drift, stage, moving, hang (default: all)", 0, 0,
-		false},
+		"only this one: none, slow, late, drift, stage, moving, hang, link (default: all)",
+		0, 0, false},
 	{"healthy", 0, OPTION_DURATION, OPTION(healthy_ns), "DURATION",
 		"instead, clusters without a fault for so long each, one job after another", 0, 0,
 		false},
@@ -43,7 +43,7 @@ static const struct option_row simulate_options[] = {
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
-#define KINDS (JOB_HANG + 1)
+#define KINDS (JOB_LINK + 1)
 
 struct row {
 	uint32_t total, right, alarms, shown; /* shown: provisional, and wrong */
@@ -67,7 +67,7 @@ static int fault_of(const char *name, int *ret, struct errinfo *reterr)
 			*ret = i;
 	if (*ret < 0)
 		return errinfo_set(reterr, -EINVAL,
-			"--fault: there is none, slow, late, drift, stage, moving and hang, but not '%.40s'",
+			"--fault: there is none, slow, late, drift, stage, moving, hang and link, but not '%.40s'",
 			name);
 	return 0;
 }

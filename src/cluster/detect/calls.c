@@ -317,6 +317,11 @@ void calls_tick(struct calls *c, int64_t now_ns)
 	hangs_find(c);
 }
 
+bool calls_is_slow(const struct calls *c)
+{
+	return c->now_ns < c->lags->slow_until_ns;
+}
+
 bool calls_is_late(const struct calls *c)
 {
 	return c->now_ns < c->lags->late_until_ns;

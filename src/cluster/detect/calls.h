@@ -39,6 +39,9 @@ void calls_tick(struct calls *c, int64_t now_ns);
 /* calls_is_late - blame is worth asking for: in the last seconds one rank was last by more than 1 ms a
  * time and 2 % of the time, or all together by 10 %. Costs nothing. */
 bool calls_is_late(const struct calls *c);
+/* calls_is_slow - in the last seconds the collectives of one communicator took more than 2 % of the time when
+ * all had come, more than 1 ms a time: links are worth looking at. Costs nothing. */
+bool calls_is_slow(const struct calls *c);
 /* calls_sudden_ns - when a rank was last by far more than anybody lately; 0: never. */
 int64_t calls_sudden_ns(const struct calls *c);
 

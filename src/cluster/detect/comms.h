@@ -40,6 +40,7 @@ struct comm {
 	uint64_t floor_seq;                    /* complete ones below have left the window */
 	size_t live, complete;                 /* in the window; of these complete */
 	int64_t last_ns;                       /* a call came */
+	uint64_t took_ns[2], took_epoch;       /* by its collectives lately, when all had come */
 };
 
 struct arrival {

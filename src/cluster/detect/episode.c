@@ -67,6 +67,8 @@ struct episode *episode_get(
 		.problem = problem,
 		.rank = -1,
 		.stage = -1,
+		.from_rank = -1,
+		.to_rank = -1,
 		.since_ns = f->now_ns};
 	if (c)
 		memcpy(e->e.cluster, c->name, sizeof(e->e.cluster));

@@ -49,7 +49,9 @@ const struct push_report *fleet_report(
 	X(STRAGGLER, "straggler") /* a rank or several are late for their collectives */           \
 	X(STAGE, "slow_stage")                                                                     \
 	X(UNEVEN, "uneven_load")                                                                   \
-	X(NODE, "slow_node") /* by its health or its peers */                                      \
+	X(LINK, "slow_link")             /* between two ranks that are both on time */             \
+	X(COLLECTIVE, "slow_collective") /* all ranks are on time */                               \
+	X(NODE, "slow_node")             /* by its health or its peers */                          \
 	X(SILENT, "silent_node")                                                                   \
 	X(HANG, "hang")                                                                            \
 	X(MISMATCH, "mismatch")
@@ -85,7 +87,11 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 	uint32_t late, seen, period; /* as blame_suspect */
 	uint64_t comm, seq;
 	uint16_t op;
-	char signal[PUSH_WORD_MAX]; /* NODE: dominant one */
+	int32_t from_rank, to_rank; /* LINK; else -1. Neither is to blame */
+	char from_node[PUSH_ID_MAX], to_node[PUSH_ID_MAX];
+	uint64_t bytes, took_ns, usual_ns; /* LINK, COLLECTIVE: of one; usual on peers */
+	bool by_past;                      /* likewise: usual_ns is its own before */
+	char signal[PUSH_WORD_MAX];        /* NODE: dominant one */
 	double score, threshold;
 	bool is_own;      /* NODE: it says so of itself, by its own past */
 	bool provisional; /* it happened just now; nobody is told before it happens again */

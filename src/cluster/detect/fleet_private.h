@@ -5,6 +5,7 @@
  *	report.c	what agents say about their own ranks, kept for a while
  *	episode.c	one incident from its beginning to its end, and the notices of it
  *	suspect.c	what blame finds, as episodes
+ *	link.c		links and collectives that are slow themselves, as episodes
  *	price.c		what waiting costs
  *	stall.c		hangs and mismatches, as episodes
  *	sentence.c	the sentence about an episode */
@@ -97,10 +98,14 @@ void episode_account(struct fleet *f, uint64_t elapsed_ns);
 void episode_sort(struct fleet *f);
 void episodes_done(struct fleet *f);
 
-/* ---- suspect.c, stall.c, price.c, sentence.c ---- */
+/* ---- suspect.c, link.c, stall.c, price.c, sentence.c ---- */
 
 void suspect_look(struct fleet *f, struct cluster *c);
 void stall_look(struct fleet *f, struct cluster *c);
+/* link_look - what blame says of transfers; link_end - ends what is not found any more. */
+void link_look(struct fleet *f, struct cluster *c, const struct blame *b,
+	const struct blame_worker *workers, size_t count);
+void link_end(struct fleet *f, const struct cluster *c);
 
 struct price { /* of the GPUs of a cluster, on average */
 	double hourly, watts;

@@ -277,6 +277,20 @@ static void note_late(struct calls *c, struct worker *w, uint64_t lag_ns, int64_
 		c->lags->late_until_ns = c->now_ns + LATE_HOLDS_NS;
 }
 
+/* What the collective took when the last had come, by the last one's clock. */
+static void note_took(struct calls *c, const struct collective *x)
+{
+	const struct arrival *a = &x->arrivals[x->last_slot];
+	uint64_t epoch = (uint64_t)(c->now_ns / EPOCH_NS), sum;
+	int64_t took = a->leave_ns - a->enter_ns;
+
+	if (a->leave_ns <= 0 || took <= (int64_t)LATE_NS)
+		return;
+	sum = add_recent(x->comm->took_ns, &x->comm->took_epoch, epoch, (uint64_t)took);
+	if ((double)sum > LATE_SHARE * EPOCH_NS)
+		c->lags->slow_until_ns = c->now_ns + LATE_HOLDS_NS;
+}
+
 /* The last to come; of several at the same moment, the lowest rank. */
 static uint32_t find_last(const struct lags *l, const struct collective *x)
 {
@@ -379,6 +393,7 @@ static int count(struct calls *c, struct collective *x)
 	if (was_counted)
 		return 0;
 	note_sudden(c, x->lag_ns);
+	note_took(c, x);
 	for (uint32_t i = 0; i < x->room; i++) {
 		if (l->arrivals[i] == INT64_MIN)
 			continue;

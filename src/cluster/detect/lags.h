@@ -33,8 +33,9 @@ struct lags {
 	uint64_t epoch; /* seconds of the cluster's clock */
 	uint64_t all_late_by_ns[2];
 	int64_t late_until_ns;
-	double longest_ns; /* lag lately */
-	int64_t sudden_ns; /* when one was far longer */
+	int64_t slow_until_ns; /* calls_is_slow() */
+	double longest_ns;     /* lag lately */
+	int64_t sudden_ns;     /* when one was far longer */
 };
 
 void lags_free(struct lags *l);

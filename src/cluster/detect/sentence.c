@@ -87,6 +87,41 @@ static void put_uneven(struct buf *b, const struct fleet_episode *e)
 		text_format_percent(share, e->share));
 }
 
+/* "1.0 MiB takes 12ms (0.0874 GB/s) against 300µs (3.5 GB/s) on peers" */
+static void put_speed(struct buf *b, const struct fleet_episode *e)
+{
+	char size[TEXT_MAX], took[TEXT_MAX], usual[TEXT_MAX];
+	double bytes = (double)e->bytes;
+
+	text_format_duration(took, e->took_ns);
+	text_format_duration(usual, e->usual_ns);
+	if (e->bytes)
+		buf_printf(b, "%s takes %s (%.3g GB/s) against %s (%.3g GB/s)",
+			text_format_bytes(size, e->bytes), took,
+			bytes / (double)MAX(e->took_ns, UINT64_C(1)), usual,
+			bytes / (double)MAX(e->usual_ns, UINT64_C(1)));
+	else
+		buf_printf(b, "takes %s against %s", took, usual);
+	buf_puts(b, e->by_past ? " before" : " on peers");
+}
+
+static void put_link(struct buf *b, const struct fleet_episode *e)
+{
+	buf_printf(b, "the link rank %d (%s) -> rank %d (%s) is slow: a message%s ", e->from_rank,
+		e->from_node, e->to_rank, e->to_node, e->bytes ? " of" : "");
+	put_speed(b, e);
+	buf_puts(b, "; both ranks are on time");
+}
+
+static void put_slow_collective(struct buf *b, const struct fleet_episode *e)
+{
+	buf_puts(b, "the collective itself is slow: ");
+	put_collective(b, e);
+	buf_puts(b, e->bytes ? ", " : " ");
+	put_speed(b, e);
+	buf_printf(b, "; all %u ranks are on time", e->seen);
+}
+
 static void put_node(struct buf *b, const struct fleet_episode *e)
 {
 	put_who(b, e);
@@ -127,7 +162,9 @@ static void put_cost(struct buf *b, const struct fleet_episode *e)
 
 	if (e->provisional)
 		return;
-	if (e->problem == FLEET_STRAGGLER && e->share > 0)
+	if ((e->problem == FLEET_STRAGGLER || e->problem == FLEET_LINK ||
+		    e->problem == FLEET_COLLECTIVE) &&
+		e->share > 0)
 		buf_printf(b, "; %s of the job's time", text_format_percent(share, e->share));
 	if (e->cost.per_hour > 0)
 		buf_printf(b, "; that costs %s%.2f/h%s", e->cost.symbol, e->cost.per_hour,
@@ -142,6 +179,8 @@ void sentence_write(struct fleet_episode *e)
 		[FLEET_STRAGGLER] = put_late,
 		[FLEET_STAGE] = put_stage,
 		[FLEET_UNEVEN] = put_uneven,
+		[FLEET_LINK] = put_link,
+		[FLEET_COLLECTIVE] = put_slow_collective,
 		[FLEET_NODE] = put_node,
 		[FLEET_SILENT] = put_silent,
 		[FLEET_HANG] = put_hang,

@@ -18,7 +18,8 @@
 #define EVERY_NS       (NS_PER_S / 2)
 #define CALLS_AT_ONCE  100000 /* calls for which EVERY_NS is right; more are asked in proportion */
 #define EVERY_MAX_NS   (10 * NS_PER_S)
-#define SETTLED        3 /* times that time, while looks bring nothing new */
+#define SLOW_EVERY_NS  (2 * NS_PER_S) /* while nobody is late, but communications take long */
+#define SETTLED        3              /* times that time, while looks bring nothing new */
 #define SUDDEN_EVERY   2 /* part of that time, after which somebody who is late by far is looked at */
 #define SUDDEN_NS      (NS_PER_S / 2) /* for which the calls of all ranks may take to come */
 #define GONE_NS        (15 * NS_PER_S)
@@ -251,7 +252,11 @@ static bool is_time(const struct fleet *f, const struct cluster *c)
 {
 	uint64_t every = EVERY_NS * (1 + calls_stats(c->calls).kept / CALLS_AT_ONCE);
 
+	if (!calls_is_late(c->calls) && !calls_is_slow(c->calls))
+		return false;
 	every = MIN(c->is_settled ? SETTLED * every : every, EVERY_MAX_NS);
+	if (!calls_is_late(c->calls))
+		every = MAX(every, SLOW_EVERY_NS);
 	if (f->now_ns - calls_sudden_ns(c->calls) < (int64_t)SUDDEN_NS)
 		every = EVERY_NS * (1 + calls_stats(c->calls).kept / CALLS_AT_ONCE) / SUDDEN_EVERY;
 	return f->now_ns - c->blame_ns >= (int64_t)every;
@@ -339,6 +344,7 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 		if (who->confidence >= SURE && is_worth_it(who, least) && who->late >= LATE_LEAST)
 			take_suspect(f, c, j, b, who, &workers[who->worker], &p);
 	}
+	link_look(f, c, b, workers, count);
 	if (b->has_sudden && b->sudden.confidence >= SURE_SUDDEN && b->sudden.worker < count)
 		take_sudden(f, c, b, &workers[b->sudden.worker], &p);
 }
@@ -370,7 +376,8 @@ void suspect_look(struct fleet *f, struct cluster *c)
 	episode_end_late(f, c);
 	episode_end_unseen(f, c, FLEET_STAGE, GONE_NS);
 	episode_end_unseen(f, c, FLEET_UNEVEN, GONE_NS);
-	if (!is_time(f, c) || !calls_is_late(c->calls))
+	link_end(f, c);
+	if (!is_time(f, c))
 		return;
 	c->blame_ns = f->now_ns;
 	c->is_settled = true;

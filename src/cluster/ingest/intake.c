@@ -185,23 +185,15 @@ static int take_report(void *arg, const struct push_report *report)
 	return settle(in, &report->who, s->report(s->arg, report));
 }
 
-static int decode(struct intake *in, struct push_taken *ret, struct errinfo *reterr)
+static struct push_handler handler_of(struct intake *in)
 {
-	const struct push_handler h = {
+	return (struct push_handler){
 		.arg = in,
 		.health = take_health,
 		.straggler = take_straggler,
 		.calls = take_calls,
 		.report = take_report,
 	};
-	const struct http_request *q = in->q;
-
-	switch (in->signal) {
-	case OTLP_METRICS:
-		return push_receive_metrics(q->body, q->body_len, in->json, &h, ret, reterr);
-	case OTLP_LOGS: return push_receive_logs(q->body, q->body_len, in->json, &h, ret, reterr);
-	default: return 0; /* traces are nobody's here */
-	}
 }
 
 static void refuse_undecoded(struct intake *in, int r, const struct errinfo *e)
@@ -216,16 +208,14 @@ static void refuse_undecoded(struct intake *in, int r, const struct errinfo *e)
 		reply_refusal(in, 400, RECEIVER_MALFORMED, why);
 }
 
-/* take_for_fleet - false: it has been refused, and answered. */
-static bool take_for_fleet(struct intake *in)
+/* decoded - the fleet has been told what it holds. False: it has been refused, and answered. */
+static bool decoded(struct intake *in, int r, const struct errinfo *e)
 {
 	struct receiver_stats *stats = &in->receiver->stats;
-	struct push_taken *t = &in->taken;
-	struct errinfo e = {0};
-	int r = decode(in, t, &e);
+	const struct push_taken *t = &in->taken;
 
 	if (r < 0) {
-		refuse_undecoded(in, r, &e);
+		refuse_undecoded(in, r, e);
 		return false;
 	}
 	stats->taken += t->taken;
@@ -317,20 +307,71 @@ static void keep(struct intake *in)
 		return;
 	}
 	*waiting = *in;
-	in->receiver->keeping++;
+	in->receiver->waiting++;
 	s->keep(s->arg, &q, on_kept, waiting);
+}
+
+/* keep_or_finish - it is decoded. */
+static void keep_or_finish(struct intake *in)
+{
+	if (in->receiver->sink.keep)
+		keep(in);
+	else
+		finish(in, in->taken.rejected, *in->why ? in->why : in->taken.why);
+}
+
+/* ---- decoding ---- */
+
+static void on_decoded(void *arg, int r, const struct push_taken *taken, const struct errinfo *e)
+{
+	_cleanup_free_ struct intake *in = arg;
+	struct receiver *receiver = in->receiver;
+
+	in->taken = *taken;
+	if (receiver->closed)
+		reply_refusal(in, 503, RECEIVER_BUSY, "shutting down");
+	else if (decoded(in, r, e))
+		keep_or_finish(in);
+	receiver_release(receiver);
+}
+
+/* decode_later - by the decoder's thread. */
+static void decode_later(struct intake *in, const struct decoder_request *q)
+{
+	struct intake *waiting = malloc(sizeof(*waiting));
+	int r = -ENOMEM;
+
+	if (waiting) {
+		struct push_handler h = handler_of(waiting);
+
+		*waiting = *in;
+		r = decoder_push(in->receiver->decoder, q, &h, on_decoded, waiting);
+	}
+	if (r == 0) {
+		in->receiver->waiting++;
+		return;
+	}
+	free(waiting);
+	reply_refusal(in, 503, RECEIVER_BUSY,
+		r == -EBUSY ? "too many large requests at once" : "out of memory");
 }
 
 static void take(struct intake *in)
 {
-	const struct receiver_sink *s = &in->receiver->sink;
+	const struct decoder_request q = {.signal = in->signal,
+		.json = in->json,
+		.data = in->q->body,
+		.len = in->q->body_len,
+		.asker = in->q->credential};
+	struct push_handler h = handler_of(in);
+	struct errinfo e = {0};
 
-	if (s->health && !take_for_fleet(in))
-		return;
-	if (s->keep)
-		keep(in);
-	else
-		finish(in, in->taken.rejected, *in->why ? in->why : in->taken.why);
+	if (!in->receiver->sink.health)
+		keep_or_finish(in);
+	else if (q.len >= DECODER_LEAST)
+		decode_later(in, &q);
+	else if (decoded(in, decoder_decode(&q, &h, &in->taken, &e), &e))
+		keep_or_finish(in);
 }
 
 /* ---- heads ---- */

@@ -75,7 +75,8 @@ int receiver_new(struct loop *l, const struct receiver_settings *s, struct recei
 	r->limits.bodies = RECEIVER_BODIES_MAX;
 	if (s->server.limits)
 		r->limits = *s->server.limits;
-	err = open_ports(r, l, s, reterr);
+	err = s->sink.health ? decoder_new(l, &r->decoder) : 0;
+	err = err < 0 ? err : open_ports(r, l, s, reterr);
 	if (err < 0)
 		return err;
 	*ret = TAKE(r);
@@ -90,13 +91,15 @@ void receiver_free(struct receiver *r)
 		http_server_free(r->http);
 	r->grpc = r->http = NULL;
 	r->closed = true;
-	if (!r->keeping)
+	if (r->decoder)
+		decoder_free(TAKE(r->decoder));
+	if (!r->waiting)
 		free(r);
 }
 
 void receiver_release(struct receiver *r)
 {
-	if (--r->keeping == 0 && r->closed)
+	if (--r->waiting == 0 && r->closed)
 		free(r);
 }
 

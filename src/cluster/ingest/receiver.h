@@ -2,7 +2,8 @@
 /* receiver.h - takes in what agents and OpenTelemetry's exporters push: OTLP over gRPC and over HTTP
  * (protobuf or JSON, gzip or not), and gives structs to a sink.
  *
- * Both ports understand both ways. What a request holds for the fleet is decoded and handed over; the
+ * A large request is decoded by a thread of its own, and what it holds handed over on the loop's: others are
+ * answered meanwhile. Both ports understand both ways. What a request holds for the fleet is decoded and handed over; the
  * request as it came is then handed over to be kept, and last for forwarding. It is answered when it is
  * kept. Traces are only kept and forwarded.
  *
@@ -105,8 +106,8 @@ struct receiver_stats {
 struct receiver;
 int receiver_new(struct loop *l, const struct receiver_settings *s, struct receiver **ret,
 	struct errinfo *reterr);
-/* receiver_free - not from the sink. Requests that wait to be kept are given up; their results may still
- * come. */
+/* receiver_free - not from the sink. Requests that wait to be decoded or kept are given up; their results may
+ * still come. */
 void receiver_free(struct receiver *r);
 DEFINE_CLEANUP(struct receiver *, receiver_free)
 

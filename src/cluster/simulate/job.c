@@ -17,9 +17,11 @@
 #include "cluster/simulate/job_private.h"
 #include "wire/ids.h"
 
-#define CALL_NS     5000 /* a call that does not wait */
-#define TRANSFER_NS 300000
-#define CALLS_MAX   (UINT32_C(1) << 27)
+#define CALL_NS          5000 /* a call that does not wait */
+#define TRANSFER_NS      300000
+#define TRANSFER_LASTING 0.1 /* lognormal, of each link */
+#define TRANSFER_JITTER  0.2 /* likewise, of each transfer */
+#define CALLS_MAX        (UINT32_C(1) << 27)
 
 double job_draw(uint64_t *state)
 {
@@ -117,6 +119,23 @@ static void compute(struct run *r, struct worker *w, const struct op *o)
 	w->host_ns += (int64_t)((double)o->dur_ns * r->host_share);
 }
 
+/* When the @count-th transfer of @id ends that begins at @at, @who being in it: some links are a bit slower than
+ * others, and each takes another time. Drawn from what it is, so that it does not change what workers draw. */
+static int64_t transfer_end(struct run *r, int64_t at, uint64_t id, uint64_t count, bool is_slow,
+	const struct worker *who)
+{
+	uint64_t lasting = hash_number(id ^ r->spec->seed), now = hash_number(lasting + count);
+	double ns = TRANSFER_NS * job_draw_factor(&lasting, TRANSFER_LASTING) *
+		    job_draw_factor(&now, TRANSFER_JITTER);
+
+	/* a worker is in the step before the one that it will begin next */
+	if (is_slow && who->step > r->spec->from_step) {
+		ns += (double)r->spec->link_ns * job_draw_factor(&now, TRANSFER_JITTER);
+		r->first_late_ns = MIN(r->first_late_ns, at + (int64_t)ns);
+	}
+	return at + (int64_t)ns;
+}
+
 static int send(struct run *r, struct worker *w, const struct op *o)
 {
 	struct channel *ch = &r->channels[o->channel];
@@ -127,7 +146,8 @@ static int send(struct run *r, struct worker *w, const struct op *o)
 		.nranks = (int32_t)r->worker_count,
 		.peer = (int32_t)ch->to,
 		.op = NCCL_SEND};
-	int64_t ready = arrival(w) + TRANSFER_NS;
+	int64_t ready =
+		transfer_end(r, arrival(w), o->channel, ch->sent, o->channel == r->slow_channel, w);
 	int e = ARRAY_RESERVE(ch->ready_ns, ch->room, ch->sent + 1, CALLS_MAX);
 
 	e = e < 0 ? e : ARRAY_RESERVE(ch->calls, ch->call_room, ch->sent + 1, CALLS_MAX);
@@ -171,7 +191,8 @@ static int end_collective(struct run *r, struct comm *m)
 
 	for (uint32_t i = 0; i < m->size; i++)
 		end = MAX(end, m->arrived_ns[i]);
-	end += TRANSFER_NS;
+	end = transfer_end(r, end, m->id, m->seq, m - r->comms == (ptrdiff_t)r->slow_comm,
+		&r->workers[m->workers[0]]);
 	for (uint32_t i = 0; i < m->size; i++) {
 		struct worker *w = &r->workers[m->workers[i]];
 		struct push_call c = {.comm = m->id,
@@ -424,6 +445,12 @@ int job_run(const struct job_spec *spec, struct job_trace *ret)
 	if (e < 0)
 		return e;
 	find_hang(&r, &t);
+	if (r.slow_comm != UINT32_MAX)
+		t.link_comm = r.comms[r.slow_comm].id;
+	if (r.slow_channel != UINT32_MAX) {
+		t.link_from = r.channels[r.slow_channel].from;
+		t.link_to = r.channels[r.slow_channel].to;
+	}
 	t.first_late_ns = r.first_late_ns == INT64_MAX ? -1 : r.first_late_ns;
 	*ret = t;
 	t = (struct job_trace){0};

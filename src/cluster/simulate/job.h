@@ -17,7 +17,8 @@
 	X(DRIFT, "drift")   /* slower and slower, by @amount at the end */                         \
 	X(STAGE, "stage")   /* all workers of @stage slower by @amount */                          \
 	X(MOVING, "moving") /* the load moves: sequences of uneven length, @amount */              \
-	X(HANG, "hang")     /* never comes to the communications of step @from_step */
+	X(HANG, "hang")     /* never comes to the communications of step @from_step */             \
+	X(LINK, "link") /* messages between two stages take @link_ns longer; without stages a collective */
 
 enum job_fault {
 #define X(NAME, ...) JOB_##NAME,
@@ -53,6 +54,8 @@ struct job_spec {
 	double amount;
 	uint64_t late_ns;
 	uint32_t period, from_step;
+	uint64_t link_ns;
+	bool link_back; /* from the later stage to the earlier one */
 };
 
 struct job_trace {
@@ -61,6 +64,8 @@ struct job_trace {
 	struct blame_call *calls; /* by worker and time */
 	size_t call_count;
 	uint64_t span_ns;
+	uint64_t link_comm;           /* LINK: the communicator, of a collective */
+	uint32_t link_from, link_to;  /* likewise the workers, of messages */
 	uint64_t hang_comm, hang_seq; /* HANG: the first communication that it does not come to */
 	int64_t first_late_ns; /* a faulty worker came to the first communication after its fault had
 				* begun; -1: never */

@@ -60,6 +60,7 @@ struct run {
 	uint32_t comm_count;
 	struct channel *channels; /* [worker * 2]: forward, [worker * 2 + 1]: backward */
 	uint32_t channel_count;
+	uint32_t slow_channel, slow_comm; /* LINK; UINT32_MAX: none */
 	uint32_t tensor_comm, data_comm, expert_comm, embedding_comm,
 		world_comm; /* the first of each */
 };

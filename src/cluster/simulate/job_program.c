@@ -90,6 +90,28 @@ static void place_workers(struct run *r)
 	}
 }
 
+/* What is slow: a link from the faulty worker's stage to the next or back, else its tensors' collectives, else
+ * its gradients'. */
+static void place_slow_link(struct run *r)
+{
+	const struct job_spec *s = r->spec;
+	const struct worker *w = &r->workers[s->faulty[0] % r->worker_count];
+	uint32_t first = w->rank;
+
+	r->slow_channel = r->slow_comm = UINT32_MAX;
+	if (s->fault != JOB_LINK)
+		return;
+	if (s->pipeline > 1) {
+		if (w->stage + 1 == s->pipeline)
+			first -= s->data * s->tensor;
+		r->slow_channel = 2 * first + s->link_back;
+	} else if (s->tensor > 1) {
+		r->slow_comm = r->tensor_comm + w->stage * s->data + w->replica;
+	} else {
+		r->slow_comm = r->data_comm + w->stage * s->tensor + w->place;
+	}
+}
+
 int job_layout(struct run *r)
 {
 	const struct job_spec *s = r->spec;
@@ -116,6 +138,7 @@ int job_layout(struct run *r)
 		return e;
 	place_workers(r);
 	fill_comms(r);
+	place_slow_link(r);
 	return 0;
 }
 

@@ -53,6 +53,21 @@ static void draw_shape(uint64_t *state, struct job_spec *s)
 	s->buckets = pick(state, 1, 6);
 }
 
+/* In a step the transfers of a collective together take a good part of it longer; a message that the next
+ * stage waits for likewise. A link without peers is slow from some step on: it is known by its past. */
+static void draw_link(uint64_t *state, struct job_spec *s)
+{
+	double extra = between(state, 0.15, 0.5) * (double)s->step_ns;
+	uint32_t parts = 1;
+
+	if (s->pipeline == 1)
+		parts = s->tensor > 1 ? 2 * s->microbatches * s->layers : s->buckets;
+	s->link_ns = (uint64_t)(extra / parts);
+	s->link_back = job_draw(state) < 0.5;
+	if (s->pipeline * s->tensor == 1)
+		s->from_step = s->steps / 2;
+}
+
 static void draw_fault(uint64_t *state, struct job_spec *s)
 {
 	uint32_t workers = s->data * s->tensor * s->pipeline;
@@ -64,7 +79,7 @@ static void draw_fault(uint64_t *state, struct job_spec *s)
 			JOB_LATE; /* a slow GPU behind a host that runs ahead is not to be seen */
 	if (s->fault == JOB_NONE)
 		return;
-	if (s->fault == JOB_MOVING)
+	if (s->fault == JOB_MOVING || s->fault == JOB_LINK)
 		s->async = false;
 	s->faulty[0] = pick(state, 0, workers - 1);
 	s->faulty_count = 1;
@@ -90,6 +105,7 @@ static void draw_fault(uint64_t *state, struct job_spec *s)
 		s->amount = between(state, 0.25, 0.8);
 		break;
 	case JOB_MOVING: s->amount = between(state, 0.2, 0.35); break;
+	case JOB_LINK: draw_link(state, s); break;
 	case JOB_HANG: s->from_step = s->steps / 2; break;
 	default: break;
 	}

@@ -178,6 +178,11 @@ int play_until(struct play *p, struct fleet *f, int64_t until_ns)
 	}
 }
 
+const struct job_trace *play_job(const struct play *p)
+{
+	return &p->job;
+}
+
 int64_t play_now(const struct play *p)
 {
 	return p->now_ns;

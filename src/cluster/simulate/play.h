@@ -29,6 +29,8 @@ DEFINE_CLEANUP(struct play *, play_free)
  * errno. */
 int play_until(struct play *p, struct fleet *f, int64_t until_ns);
 
+/* play_job - what the job was, for those who know the truth. */
+const struct job_trace *play_job(const struct play *p);
 int64_t play_now(const struct play *p); /* of the last tick */
 int64_t play_end(const struct play *p); /* of the job */
 /* play_first_late - a faulty rank came late for the first time; -1: never. */

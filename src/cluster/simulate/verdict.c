@@ -39,8 +39,17 @@ static bool names_faulty(const struct job_spec *j, const struct fleet_episode *e
 	return true;
 }
 
+static bool is_link(
+	const struct job_trace *t, const struct job_spec *j, const struct fleet_episode *e)
+{
+	if (j->pipeline > 1)
+		return e->problem == FLEET_LINK && e->from_rank == (int32_t)t->link_from &&
+		       e->to_rank == (int32_t)t->link_to;
+	return e->problem == FLEET_COLLECTIVE && e->comm == t->link_comm;
+}
+
 /* Whether @e is what @j has done. */
-static bool fits(const struct job_spec *j, const struct fleet_episode *e)
+static bool fits(const struct job_trace *t, const struct job_spec *j, const struct fleet_episode *e)
 {
 	uint32_t each = j->data * j->tensor;
 
@@ -54,18 +63,20 @@ static bool fits(const struct job_spec *j, const struct fleet_episode *e)
 		       (each == 1 && e->problem == FLEET_STRAGGLER && e->rank == j->stage);
 	case JOB_MOVING: return e->problem == FLEET_UNEVEN;
 	case JOB_HANG: return e->problem == FLEET_HANG && is_faulty(j, e->rank);
+	case JOB_LINK: return is_link(t, j, e);
 	}
 	return false;
 }
 
-static void judge(const struct job_spec *j, struct fleet *f, int64_t now_ns, struct verdict *v)
+static void judge(const struct job_trace *t, const struct job_spec *j, struct fleet *f,
+	int64_t now_ns, struct verdict *v)
 {
 	struct fleet_notice n;
 
 	while (fleet_notice(f, &n)) {
 		if (n.kind != FLEET_NOTICE_BEGAN)
 			continue;
-		if (fits(j, &n.episode)) {
+		if (fits(t, j, &n.episode)) {
 			v->right = true;
 			if (v->named_ns < 0)
 				v->named_ns = now_ns - START;
@@ -80,8 +91,8 @@ static void judge(const struct job_spec *j, struct fleet *f, int64_t now_ns, str
 }
 
 /* Who is shown, but not told of yet. */
-static void judge_shown(
-	const struct job_spec *j, const struct fleet *f, int64_t now_ns, struct verdict *v)
+static void judge_shown(const struct job_trace *t, const struct job_spec *j, const struct fleet *f,
+	int64_t now_ns, struct verdict *v)
 {
 	struct fleet_episode e;
 	size_t cursor = 0;
@@ -89,7 +100,7 @@ static void judge_shown(
 	while (fleet_episode_next(f, NULL, &cursor, &e)) {
 		if (!e.provisional)
 			continue;
-		if (!fits(j, &e)) {
+		if (!fits(t, j, &e)) {
 			v->shown_wrong += e.id > v->last_shown;
 			v->last_shown = MAX(v->last_shown, e.id);
 		} else if (v->shown_ns < 0) {
@@ -125,6 +136,10 @@ static void say_truth(const struct job_spec *j, char *ret, size_t size)
 			(unsigned long long)j->late_ns / 1000000, j->period);
 		break;
 	case JOB_STAGE: snprintf(ret, size, "stage %d, %.0f %%", j->stage, 100 * j->amount); break;
+	case JOB_LINK:
+		snprintf(ret, size, "by rank %u, %.1f ms a transfer%s, from step %u", j->faulty[0],
+			(double)j->link_ns / 1e6, j->link_back ? ", backwards" : "", j->from_step);
+		break;
 	case JOB_MOVING: snprintf(ret, size, "%.0f %%", 100 * j->amount); break;
 	default:
 		snprintf(ret, size, "rank %u%s, %.0f %%, from step %u", j->faulty[0],
@@ -169,8 +184,8 @@ static int play_all(struct play_settings *s, struct fleet *f, struct verdict *v,
 		return r;
 	do {
 		r = play_until(p, f, play_now(p) + PLAY_TICK_NS);
-		judge(&s->job, f, play_now(p), v);
-		judge_shown(&s->job, f, play_now(p), v);
+		judge(play_job(p), &s->job, f, play_now(p), v);
+		judge_shown(play_job(p), &s->job, f, play_now(p), v);
 	} while (r > 0);
 	v->first_late_ns = play_first_late(p) < 0 ? -1 : play_first_late(p) - START;
 	v->span_ns = (uint64_t)(play_end(p) - START);

@@ -9,7 +9,7 @@ import * as links from "./links.js";
 import * as f from "./format.js";
 
 const MOST = 40;
-const WORDS = {straggler: "Late rank", slow_stage: "Slow stage", uneven_load: "Uneven load", slow_node: "Slow node", silent_node: "Silent node", hang: "Hang", mismatch: "Mismatch"};
+const WORDS = {straggler: "Late rank", slow_stage: "Slow stage", uneven_load: "Uneven load", slow_link: "Slow link", slow_collective: "Slow collective", slow_node: "Slow node", silent_node: "Silent node", hang: "Hang", mismatch: "Mismatch"};
 const word = (problem) => Object.hasOwn(WORDS, problem) ? WORDS[problem] : problem.replaceAll("_", " ");
 
 // ---- hangs ----

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_blame_link.c - links and collectives that are slow although all ranks are on time: found by peers or by
+ * their own past, nobody is blamed for them; and jobs of which nothing may be said. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "cluster/simulate/job.h"
+#include "wire/ids.h"
+
+#define MS 1000000
+
+static struct job_spec job(uint32_t data, uint32_t tensor, uint32_t pipeline)
+{
+	return (struct job_spec){.seed = 11,
+		.data = data,
+		.tensor = tensor,
+		.pipeline = pipeline,
+		.microbatches = pipeline > 1 ? 2 * pipeline : 2,
+		.layers = 4,
+		.buckets = 2,
+		.clips = true,
+		.steps = 60,
+		.step_ns = 300 * MS,
+		.jitter = 0.02,
+		.lasting = 0.005};
+}
+
+static struct blame look(const struct job_trace *t)
+{
+	struct blame b;
+
+	assert_int_equal(blame_find(t->workers, t->worker_count, t->calls, t->call_count, &b), 0);
+	return b;
+}
+
+static const struct blame_transfer *slow_of(const struct blame *b)
+{
+	for (size_t i = 0; i < b->transfer_count; i++)
+		if (b->transfers[i].is_slow)
+			return &b->transfers[i];
+	return NULL;
+}
+
+static void a_slow_link_is_found_by_its_peers(void **state)
+{
+	for (int variant = 0; variant < 8; variant++) {
+		struct job_spec s = job(4, 1, 4);
+		const struct blame_transfer *x;
+		struct job_trace t;
+		struct blame b;
+
+		s.fault = JOB_LINK;
+		s.faulty[0] = 6;
+		s.faulty_count = 1;
+		s.link_ns = 60 * MS;
+		s.link_back = variant & 1;
+		s.fill_first = variant & 2;
+		s.sends_overlap = variant & 4;
+		assert_int_equal(job_run(&s, &t), 0);
+		b = look(&t);
+		x = slow_of(&b);
+		assert_non_null(x);
+		assert_int_equal(x->from, t.link_from);
+		assert_int_equal(x->to, t.link_to);
+		assert_false(x->by_past);
+		assert_in_range(x->took_ns, 30 * MS, 90 * MS);
+		assert_in_range(x->usual_ns, MS / 10, MS);
+		assert_true(x->share > 0.05 && x->share < 0.6);
+		assert_int_equal(b.suspect_count, 0);
+		assert_int_equal(b.kind, BLAME_NONE);
+		blame_done(&b);
+		job_trace_done(&t);
+	}
+}
+
+static void a_slow_collective_is_found_by_its_peers(void **state)
+{
+	struct job_spec s = job(4, 4, 1);
+	const struct blame_transfer *x;
+	struct job_trace t;
+	struct blame b;
+
+	s.fault = JOB_LINK;
+	s.faulty[0] = 9;
+	s.faulty_count = 1;
+	s.link_ns = 5 * MS;
+	assert_int_equal(job_run(&s, &t), 0);
+	b = look(&t);
+	x = slow_of(&b);
+	assert_non_null(x);
+	assert_int_equal(x->comm, t.link_comm);
+	assert_int_equal(x->from, UINT32_MAX);
+	assert_int_equal(x->ranks, 4);
+	assert_int_equal(x->op, NCCL_ALL_REDUCE);
+	assert_false(x->by_past);
+	assert_int_equal(b.suspect_count, 0);
+	blame_done(&b);
+	job_trace_done(&t);
+}
+
+static void without_peers_its_past_tells(void **state)
+{
+	for (int since_boot = 0; since_boot < 2; since_boot++) {
+		struct job_spec s = job(8, 1, 1);
+		const struct blame_transfer *x;
+		struct job_trace t;
+		struct blame b;
+
+		s.clips = false;
+		s.fault = JOB_LINK;
+		s.faulty_count = 1;
+		s.link_ns = 40 * MS;
+		s.from_step = since_boot ? 0 : 30;
+		assert_int_equal(job_run(&s, &t), 0);
+		b = look(&t);
+		x = slow_of(&b);
+		assert_int_equal(b.suspect_count, 0);
+		assert_true(b.transfer_count > 0); /* it is looked at in any case */
+		if (since_boot) {                  /* nothing to compare it with */
+			assert_null(x);
+		} else {
+			assert_non_null(x);
+			assert_true(x->by_past);
+			assert_int_equal(x->comm, t.link_comm);
+			assert_true(x->since_ns > (int64_t)(25 * s.step_ns));
+		}
+		blame_done(&b);
+		job_trace_done(&t);
+	}
+}
+
+static void healthy_transfers_are_ordinary(void **state)
+{
+	static const uint32_t shapes[][3] = {{8, 1, 1}, {4, 4, 1}, {4, 1, 4}, {2, 2, 3}};
+
+	for (size_t i = 0; i < 4; i++) {
+		struct job_spec s = job(shapes[i][0], shapes[i][1], shapes[i][2]);
+		struct job_trace t;
+		struct blame b;
+
+		s.step_ns = 20 * MS; /* transfers are a good part of it */
+		assert_int_equal(job_run(&s, &t), 0);
+		b = look(&t);
+		assert_null(slow_of(&b));
+		assert_true(b.transfer_count > 0); /* control: they were looked at */
+		blame_done(&b);
+		job_trace_done(&t);
+	}
+}
+
+/* A switch: all communicators have become slower, each is like its peers. */
+static void when_all_become_slower_the_past_tells(void **state)
+{
+	struct job_spec s = job(4, 4, 1);
+	const struct blame_transfer *x;
+	struct job_trace t;
+	struct blame b;
+
+	assert_int_equal(job_run(&s, &t), 0);
+	for (uint32_t w = 0; w < t.worker_count;
+		w++) { /* from the middle on a tensor collective takes 6 ms more */
+		int64_t later = 0;
+		size_t seen = 0;
+
+		for (size_t i = 0; i < t.call_count; i++) {
+			struct push_call *c = &t.calls[i].c;
+
+			if (t.calls[i].worker != w)
+				continue;
+			c->enter_ns += later;
+			seen++;
+			if (c->bytes == 8 << 20 && seen > t.call_count / t.worker_count / 2) {
+				later += 6 * MS;
+				c->wait_ns += c->wait_ns == UINT64_MAX ? 0 : 6 * MS;
+			}
+			c->leave_ns += later;
+		}
+	}
+	b = look(&t);
+	x = slow_of(&b);
+	assert_non_null(x);
+	assert_true(x->by_past);
+	assert_int_equal(x->bytes, 8 << 20);
+	assert_int_equal(b.suspect_count, 0);
+	blame_done(&b);
+	job_trace_done(&t);
+}
+
+/* A group ends as a whole: that one of its members is late says nothing of the messages between others. */
+static void exchanges_are_not_links(void **state)
+{
+	struct job_spec s = job(6, 1, 1);
+	struct job_trace t;
+	struct blame b;
+
+	s.experts = true;
+	s.fault = JOB_MOVING;
+	s.amount = 0.35;
+	assert_int_equal(job_run(&s, &t), 0);
+	b = look(&t);
+	assert_null(slow_of(&b));
+	assert_int_equal(b.kind, BLAME_UNEVEN); /* control */
+	blame_done(&b);
+	job_trace_done(&t);
+}
+
+/* Its GPU's work would look like a transfer. */
+static void of_a_host_that_runs_ahead_nothing_is_said(void **state)
+{
+	struct job_spec s = job(8, 1, 1);
+	struct job_trace t;
+	struct blame b;
+
+	s.async = true;
+	s.fault = JOB_SLOW;
+	s.faulty[0] = 3;
+	s.faulty_count = 1;
+	s.amount = 1;
+	s.from_step = 30;
+	assert_int_equal(job_run(&s, &t), 0);
+	b = look(&t);
+	assert_null(slow_of(&b));
+	blame_done(&b);
+	job_trace_done(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_slow_link_is_found_by_its_peers),
+		cmocka_unit_test(a_slow_collective_is_found_by_its_peers),
+		cmocka_unit_test(without_peers_its_past_tells),
+		cmocka_unit_test(when_all_become_slower_the_past_tells),
+		cmocka_unit_test(healthy_transfers_are_ordinary),
+		cmocka_unit_test(exchanges_are_not_links),
+		cmocka_unit_test(of_a_host_that_runs_ahead_nothing_is_said),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
