@@ -71,7 +71,7 @@ static uint64_t alike_key(const struct job *j, uint32_t item, bool with_bytes)
 }
 
 /* A job that goes on with other communicators, because it has restarted or its size has changed, makes the same
- * calls in them: a kind that begins when one like it has ended is that one. */
+ * calls in them: a kind that begins when one like it has ended, and has gone on for a while, is that one. */
 static void join_successors(struct kinds *s, size_t n)
 {
 	uint16_t now[KINDS_MAX + 1];
@@ -86,7 +86,8 @@ static void join_successors(struct kinds *s, size_t n)
 		for (size_t i = 0; i < k; i++) {
 			struct kind *x = &s->list[i];
 
-			if (now[i] != i || x->alike != y->alike || x->last_ns >= y->first_ns)
+			if (now[i] != i || x->alike != y->alike || x->last_ns >= y->first_ns ||
+				y->last_ns - x->last_ns < YOUNG_NS)
 				continue;
 			x->count += y->count;
 			x->last_ns = y->last_ns;
@@ -128,7 +129,8 @@ static size_t find_kinds(
 		ret->list[k].last_ns = j->items[i].enter_ns;
 		ret->of[i - first] = (uint16_t)k;
 	}
-	join_successors(ret, end - first);
+	if (with_bytes)
+		join_successors(ret, end - first);
 	for (size_t k = 0; k < ret->count; k++)
 		single += ret->list[k].count == 1;
 	return single;
