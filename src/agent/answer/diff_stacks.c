@@ -72,7 +72,7 @@ static void put_place(struct diff_stack *s)
 
 	f = f ? f : stack_place(s->stack);
 	if (f)
-		stack_text_frame(&b, f);
+		stack_text_place(&b, f);
 	snprintf(s->place, sizeof(s->place), "%.*s", text_clip(buf_str(&b), DIFF_PLACE / 4),
 		buf_str(&b));
 }

@@ -9,7 +9,7 @@ import * as f from "./format.js";
 const SLACK_NS = 1000; // numbers of the server are rounded to less than this
 const CAUSES = {cpu_preempted: "another thread used the CPU", cpu_run_queue: "waiting for a CPU",
 	block_io: "waiting for its own disk request", unexplained: "unexplained", network_wait: "waited for the network",
-	memory_reclaim: "memory reclaim", asleep: "sleeping, reason not traced", host_code: "host code was running"};
+	memory_reclaim: "memory reclaim", asleep: "sleeping, reason not traced", host_code: "host code was running", cuda_call: "in CUDA calls"};
 
 // main - the causes that matter, and one row for the crumbs.
 function main(list) {
