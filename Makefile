@@ -46,11 +46,7 @@ demo: all ## Explain an incident: a real one as root, else a recorded one (no GP
 check: ## Run all tests; the last line is "N passed, N failed, N skipped"
 	$(call deps,build check)
 	$(call configure,$(BUILD))
-	@[ "$(DEPS)" = skip ] || tools/peers --build $(BUILD)
-	@[ "$(DEPS)" = skip ] || tools/servers --build $(BUILD)
-	@[ "$(DEPS)" = skip ] || tools/duckdb --build $(BUILD)
-	@[ "$(DEPS)" = skip ] || tools/rootfs --build $(BUILD)
-	@tools/check --build $(BUILD)
+	@tools/check --build $(BUILD) $(if $(filter skip,$(DEPS)),,--fetch)
 
 .PHONY: duckdb
 duckdb: ## Fetch libduckdb.so, in which `ingero-cluster echo` keeps its rows, into build/duckdb/

@@ -4,6 +4,7 @@ exact version of the Debian package it came from.
 
 Linked statically: every archive of which the linker took a member, by the linker's map. Copied or needed at run
 time: the files that the caller names. No time and no random number: the same archive has the same bill."""
+import functools
 import hashlib
 import json
 import pathlib
@@ -25,6 +26,7 @@ def archives(map_file):
     return {pathlib.Path(path).resolve() for path in MEMBER.findall(head)}
 
 
+@functools.cache  # dpkg reads all its lists for one, and a release asks for each library once a package
 def owner_of(path):
     """The Debian package that a file came with: "name:arch", or None."""
     for name in (path, *([str(path)[4:]] if str(path).startswith("/usr/lib") else ())):

@@ -213,6 +213,11 @@ void __cudaRegisterFunction(void **module, const char *host, char *device, const
 /* cuModuleGetFunction - a kernel of 0 ns under any name; @module is not looked at. */
 CUresult cuModuleGetFunction(CUfunction *function, void *module, const char *name);
 
+/* cuKernelGetFunction - another handle of the same kernel; a new one after so many calls, as if the
+ * context had changed. Of one kernel and thread. */
+#define SIM_ALIAS_CALLS 1024
+CUresult cuKernelGetFunction(CUfunction *function, CUfunction kernel);
+
 /* Runtime. */
 cudaError_t cudaMalloc(void **devPtr, size_t size);
 cudaError_t cudaFree(void *devPtr);

@@ -88,17 +88,32 @@ CUresult driver_launch(CUfunction f, dim3 grid, dim3 block, CUstream handle)
 	return SIM_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuModuleGetFunction(CUfunction *function, void *module, const char *name)
+static CUresult new_kernel(CUfunction *function)
 {
-	struct sim_kernel *k;
+	struct sim_kernel *k = malloc(sizeof(*k));
 
-	if (!function || !name)
-		return SIM_INVALID_VALUE;
-	k = malloc(sizeof(*k));
 	if (!k)
 		return SIM_OUT_OF_MEMORY;
 	*k = (struct sim_kernel){SIM_KERNEL_MAGIC, 0};
 	*function = (CUfunction)(void *)k;
+	return SIM_SUCCESS;
+}
+
+SIM_EXPORT CUresult cuModuleGetFunction(CUfunction *function, void *module, const char *name)
+{
+	return function && name ? new_kernel(function) : SIM_INVALID_VALUE;
+}
+
+SIM_EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUfunction kernel)
+{
+	static CUfunction alias;
+	static uint64_t calls;
+
+	if (!function || !kernel)
+		return SIM_INVALID_VALUE;
+	if (calls++ % SIM_ALIAS_CALLS == 0 && new_kernel(&alias) != SIM_SUCCESS)
+		return SIM_OUT_OF_MEMORY;
+	*function = alias;
 	return SIM_SUCCESS;
 }
 

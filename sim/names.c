@@ -19,7 +19,7 @@
 
 static struct settings {
 	const char *wait_start;
-	uint64_t kernels, ranges, flood, deep, fill;
+	uint64_t kernels, aliases, ranges, flood, deep, fill;
 	bool forks;
 } settings;
 
@@ -27,6 +27,8 @@ static struct settings {
 static const struct option_row rows[] = {
 	{"kernels", OPTION_NUMBER, FIELD(kernels), "launch kernels with names, times this", 0, 1e6,
 		0},
+	{"aliases", OPTION_NUMBER, FIELD(aliases),
+		"launch one kernel in so many contexts, asking for its handle each time", 0, 64, 0},
 	{"ranges", OPTION_NUMBER, FIELD(ranges), "NVTX ranges of each kind", 0, 1e6, 0},
 	{"flood", OPTION_NUMBER, FIELD(flood), "ranges as fast as possible", 0, 1e7, 0},
 	{"deep", OPTION_NUMBER, FIELD(deep), "ranges inside each other", 0, 1000, 0},
@@ -88,6 +90,24 @@ static void launch_handle(const char *name, uint64_t times)
 	for (uint64_t i = 0; i < times; i++)
 		check(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), "cuLaunchKernel");
 	printf("kernel %s %llu handle\n", name, (unsigned long long)times);
+}
+
+/* As libraries do that hold no handles: each launch asks for that of the context, a new one here
+ * after SIM_ALIAS_CALLS. */
+static void launch_aliases(void)
+{
+	CUfunction kernel, f, last = NULL;
+
+	check(cudaLaunchKernel(&add, one, one, NULL, 0, NULL), "launch"); /* so that it is traced */
+	check(cuModuleGetFunction(&kernel, NULL, "asked_for_each_time"), "cuModuleGetFunction");
+	for (uint64_t i = 0; i < settings.aliases * SIM_ALIAS_CALLS; i++) {
+		check(cuKernelGetFunction(&f, kernel), "cuKernelGetFunction");
+		check(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), "cuLaunchKernel");
+		if (f != last)
+			printf("alias %llu\n", (unsigned long long)(uintptr_t)f);
+		last = f;
+	}
+	fflush(stdout);
 }
 
 static void launch_all(void)
@@ -178,6 +198,8 @@ int main(int argc, char **argv)
 		return waitpid(child, NULL, 0) != child;
 	if (settings.kernels)
 		launch_all();
+	if (settings.aliases)
+		launch_aliases();
 	if (settings.ranges || settings.flood || settings.deep)
 		ranges();
 	return 0;

@@ -50,6 +50,7 @@ struct blame_suspect {
 	uint32_t late, seen; /* steps in which it was late, of steps looked at */
 	uint32_t period;     /* late every so many steps; 0: not regular, 1: always */
 	int64_t since_ns;    /* first late step */
+	uint32_t cause;      /* the same number: late in the same steps, with the same work */
 	double confidence;
 };
 

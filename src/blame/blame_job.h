@@ -8,6 +8,7 @@
  *   blame_weigh.c  what of that is more than the peers need
  *   blame_sudden.c who is far too late right now
  *   blame_name.c   who is named for it
+ *   blame_describe.c what is told of one that is named
  * Private to this folder. Invariants:
  * - items of worker w are items[first[w] .. first[w + 1]), by enter_ns; likewise pauses[], which do
  *   not overlap.
@@ -128,6 +129,11 @@ int blame_name(struct job *j, struct blame *b);
 /* blame_sudden - 1 if somebody was late in the last steps by what nobody else ever is (who, and when), 0 or
  * -ENOMEM. */
 int blame_sudden(const struct job *j, uint32_t *ret_worker, size_t *ret_step);
+
+/* blame_describe - what is told of @worker, which costs @lost_ns. -ENOMEM. */
+int blame_describe(const struct job *j, uint32_t worker, double lost_ns, struct blame_suspect *ret);
+/* blame_late_together - in most of the steps in which either is late both are, and their work is the same. */
+bool blame_late_together(const struct job *j, uint32_t a, uint32_t b);
 
 /* blame_worker_of - of rank @rank of communicator @comm (an index); JOB_NONE: not seen. */
 uint32_t blame_worker_of(const struct job *j, uint32_t comm, int32_t rank);

@@ -16,9 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stat/periodicity.h"
-#include "stat/robust.h"
-
 #define NAMED_SHARE   0.02
 #define REGULAR_SHARE 0.003
 #define NOISE_FACTOR  5    /* many workers are looked at, again and again */
@@ -28,8 +25,6 @@
 #define LATE_FACTOR   3
 #define LATE_DEARER   20 /* its late steps cost so much more than a peer's */
 #define TOGETHER      0.5
-#define LARGE_SHARE   0.8
-#define ALWAYS_SHARE  0.8
 #define STAGE_RATIO   1.1
 #define STAGE_SHARE   0.03
 #define UNEVEN_SPREAD 0.035
@@ -158,127 +153,6 @@ static int name_together(struct naming *n)
 	return 0;
 }
 
-/* The communication that @worker came latest to, for whoever waited. */
-static void find_latest(const struct job *j, uint32_t worker, struct blame_suspect *s)
-{
-	const struct job_visit *best = NULL;
-
-	for (size_t i = 0; i < j->visit_count; i++)
-		if (j->visits[i].worker == worker && (!best || j->visits[i].lag_ns > best->lag_ns))
-			best = &j->visits[i];
-	if (best) {
-		const struct push_call *c = job_call(j, j->matches[best->match].last);
-
-		s->comm = c->comm;
-		s->seq = c->seq;
-		s->op = c->op;
-	}
-}
-
-/* In which steps it is late: those far beyond chance; of one that is always a bit slower, those with
- * at least half of its lasting excess. */
-static bool is_late_in(const struct job *j, uint32_t worker, size_t step, double half)
-{
-	size_t at = worker * j->step_count + step;
-
-	return half > 0 ? (double)j->excess[at] >= half : j->late[at];
-}
-
-/* Where a few large delays are nearly all of the lateness, the small ones are chance: only the large are
- * kept. How many. */
-static size_t keep_large(uint64_t *at, uint64_t *lag, size_t n)
-{
-	uint64_t most = 0;
-	double all = 0, large = 0;
-	size_t kept = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		most = MAX(most, lag[i]);
-		all += (double)lag[i];
-	}
-	for (size_t i = 0; i < n; i++)
-		large += lag[i] >= most / 2 ? (double)lag[i] : 0;
-	if (large < LARGE_SHARE * all)
-		return n;
-	for (size_t i = 0; i < n; i++) {
-		if (lag[i] < most / 2)
-			continue;
-		at[kept] = at[i];
-		lag[kept++] = lag[i];
-	}
-	return kept;
-}
-
-static int describe_steps(const struct job *j, uint32_t worker, struct blame_suspect *s)
-{
-	const struct job_cost *c = &j->costs[worker];
-	_cleanup_free_ uint64_t *at = calloc(j->step_count + 1, sizeof(*at));
-	_cleanup_free_ uint64_t *lag = calloc(j->step_count + 1, sizeof(*lag));
-	struct periodicity p;
-	double half = 0;
-	size_t n = 0;
-
-	if (!at || !lag)
-		return -ENOMEM;
-	if (c->late < LATE_MIN || c->excess_ns > 3 * c->late * (double)j->step_ns)
-		half = MAX(c->own_ns - c->peer_ns, 1.0) / (2 * (double)MAX(c->seen, 1U));
-	for (size_t i = 0; i < j->step_count; i++) {
-		if (!is_late_in(j, worker, i, half))
-			continue;
-		if (!n)
-			s->since_ns = j->cuts[i];
-		at[n] = i + 1;
-		lag[n++] = (uint64_t)MAX(j->excess[worker * j->step_count + i], 0.0F);
-	}
-	n = keep_large(at, lag, n);
-	s->late = (uint32_t)n;
-	s->seen = c->seen;
-	if ((double)n >= ALWAYS_SHARE * c->seen)
-		s->period = 1;
-	else if (periodicity_find(at, n, &p) && p.period < UINT32_MAX)
-		s->period = (uint32_t)(p.period + 0.5);
-	robust_sort(lag, n);
-	s->lag_ns = robust_median(lag, n);
-	return 0;
-}
-
-static uint64_t median_of_steps(const struct job *j, const float *row, float *room)
-{
-	memcpy(room, row, j->step_count * sizeof(*row));
-	return (uint64_t)blame_median(room, j->step_count);
-}
-
-static int describe(
-	const struct naming *n, uint32_t worker, double lost_ns, struct blame_suspect *s)
-{
-	const struct job *j = n->j;
-	_cleanup_free_ float *room = calloc(2 * j->step_count + 2, sizeof(*room));
-	float *peers = room ? room + j->step_count + 1 : NULL;
-	double path = 0;
-	int r;
-
-	if (!room)
-		return -ENOMEM;
-	*s = (struct blame_suspect){.worker = worker,
-		.stage = j->stage_count > 1 ? j->stage[worker] : -1,
-		.replica = j->replica[worker],
-		.share = MIN(lost_ns / n->span_ns, 1.0),
-		.lost_ns = (uint64_t)lost_ns,
-		.waited_ns = (uint64_t)lost_ns * (MAX(j->worker_count, (size_t)1) - 1)};
-	for (size_t i = 0; i < j->step_count; i++) {
-		size_t at = worker * j->step_count + i;
-
-		path += (double)j->path[at];
-		peers[i] = j->own[at] - j->excess[at];
-	}
-	s->path_ns = (uint64_t)path;
-	s->own_ns = median_of_steps(j, j->own + worker * j->step_count, room);
-	s->peer_own_ns = (uint64_t)blame_median(peers, j->step_count);
-	find_latest(j, worker, s);
-	r = describe_steps(j, worker, s);
-	return r;
-}
-
 /* Few steps, workers that are missing, calls without a partner and time that no call explains make
  * all figures less sure. */
 static double sureness(const struct job *j)
@@ -308,7 +182,7 @@ static int describe_sudden(const struct naming *n, struct blame *b)
 
 	if (r <= 0)
 		return r;
-	r = describe(n, worker, (double)j->excess[worker * j->step_count + step], &s);
+	r = blame_describe(j, worker, (double)j->excess[worker * j->step_count + step], &s);
 	if (r < 0)
 		return r;
 	s.lag_ns = (uint64_t)j->excess[worker * j->step_count + step];
@@ -336,6 +210,20 @@ static void keep_costliest(struct blame *b, const struct blame_suspect *s)
 	b->suspects[at] = *s;
 }
 
+/* Those that are late in the same steps, with the same work, have one cause. */
+static void number_causes(const struct job *j, struct blame *b)
+{
+	for (size_t i = 0; i < b->suspect_count; i++) {
+		size_t k = 0;
+
+		while (k < i &&
+			(b->suspects[k].cause != k || !blame_late_together(j, b->suspects[k].worker,
+							      b->suspects[i].worker)))
+			k++;
+		b->suspects[i].cause = (uint32_t)k;
+	}
+}
+
 static int list_workers(const struct naming *n, struct blame *b)
 {
 	for (uint32_t w = 0; w < n->j->worker_count; w++) {
@@ -344,12 +232,13 @@ static int list_workers(const struct naming *n, struct blame *b)
 
 		if (!n->named[w])
 			continue;
-		r = describe(n, w, n->j->costs[w].lost_ns, &s);
+		r = blame_describe(n->j, w, n->j->costs[w].lost_ns, &s);
 		if (r < 0)
 			return r;
 		keep_costliest(b, &s);
 	}
 	b->kind = BLAME_WORKERS;
+	number_causes(n->j, b);
 	return 0;
 }
 
@@ -384,7 +273,7 @@ static int list_stages(const struct naming *n, struct blame *b)
 
 		if (!stage_is_slow(n, s))
 			continue;
-		r = describe(n, worst_of(j, s), j->stage_cost_ns[s], &found);
+		r = blame_describe(j, worst_of(j, s), j->stage_cost_ns[s], &found);
 		if (r < 0)
 			return r;
 		found.peer_own_ns = (uint64_t)((double)found.own_ns / j->stage_ratio[s]);
@@ -394,6 +283,8 @@ static int list_stages(const struct naming *n, struct blame *b)
 		found.since_ns = j->cuts[0];
 		keep_costliest(b, &found);
 	}
+	for (size_t i = 0; i < b->suspect_count; i++)
+		b->suspects[i].cause = (uint32_t)i;
 	b->kind = BLAME_STAGE;
 	return 0;
 }

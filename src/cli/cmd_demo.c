@@ -323,7 +323,7 @@ static int demo_one(struct demo *d, const struct demo_scenario *sc, struct errin
 		fprintf(verbose,
 			"  The scenario runs, is traced and is explained on this machine, on a stand-in GPU.\n");
 	fflush(verbose);
-	r = d->replay_why ? nodedb_read_sql(sc->recording, &all, &content, reterr)
+	r = d->replay_why ? nodedb_read_packed(sc->recording, &all, &content, reterr)
 			  : make_content(d, sc, &content, reterr);
 	if (r < 0)
 		return r;

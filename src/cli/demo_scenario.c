@@ -74,17 +74,17 @@ static const struct act steal_acts[] = {
 
 const struct demo_scenario demo_scenarios[] = {
 	{"incident", {NULL}, "CPU and disk contention slow CUDA calls down", incident_acts, true,
-		MEASURE_SLOWDOWN, recording_incident},
+		MEASURE_SLOWDOWN, &recording_incident},
 	{"cold-start", {NULL}, "first calls pay for initialisation", cold_start_acts, false,
-		MEASURE_FIRST_CALLS, recording_cold_start},
+		MEASURE_FIRST_CALLS, &recording_cold_start},
 	{"memcpy-bottleneck", {NULL}, "copies take the time that kernels should have", memcpy_acts,
-		false, MEASURE_COPIES, recording_memcpy_bottleneck},
+		false, MEASURE_COPIES, &recording_memcpy_bottleneck},
 	{"periodic-spike", {NULL}, "an allocation that is slow now and then", spike_acts, false,
-		MEASURE_PERIOD, recording_periodic_spike},
+		MEASURE_PERIOD, &recording_periodic_spike},
 	{"cpu-contention", {NULL}, "others take the CPU that feeds the GPU", cpu_acts, false,
-		MEASURE_SLOWDOWN, recording_cpu_contention},
+		MEASURE_SLOWDOWN, &recording_cpu_contention},
 	{"gpu-steal", {"gpu-contention", "contention", NULL}, "another process uses the same GPU",
-		steal_acts, false, MEASURE_SLOWDOWN, recording_gpu_steal},
+		steal_acts, false, MEASURE_SLOWDOWN, &recording_gpu_steal},
 	{NULL, {NULL}, NULL, NULL, false, MEASURE_SLOWDOWN, NULL},
 };
 

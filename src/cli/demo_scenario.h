@@ -26,7 +26,7 @@ struct demo_scenario {
 	const struct act *acts; /* ended by an act without text */
 	bool dataset;           /* acts read %w/dataset */
 	enum measure measure;
-	const char *recording; /* the same, recorded: SQL text */
+	const struct nodedb_packed *recording; /* the same, recorded */
 };
 
 extern const struct demo_scenario demo_scenarios[]; /* ended by one without a name */

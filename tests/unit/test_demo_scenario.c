@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <string.h>
 
 #include "cli/demo_scenario.h"
@@ -60,7 +61,7 @@ static void recordings_are_measured(void **state)
 		struct recording rec;
 		size_t count = 0;
 
-		assert_int_equal(nodedb_read_sql(s->recording, &all, &c, &e), 0);
+		assert_int_equal(nodedb_read_packed(s->recording, &all, &c, &e), 0);
 		assert_int_equal(c.skipped_rows, 0);
 		rec = explain_recording(&c);
 		assert_int_equal(correlate_run(&rec, &list, &count), 0);
@@ -70,12 +71,30 @@ static void recordings_are_measured(void **state)
 	}
 }
 
+static void a_damaged_recording_is_refused(void **state)
+{
+	const struct nodedb_packed *whole = demo_scenarios[0].recording;
+	_cleanup_free_ unsigned char *copy = malloc(whole->size);
+	struct nodedb_packed damaged = {copy, whole->size};
+	struct nodedb_content c = {0};
+	struct errinfo e = {0};
+
+	memcpy(copy, whole->data, whole->size);
+	copy[whole->size / 2] ^= 0xff;
+	assert_int_equal(nodedb_read_packed(&damaged, NULL, &c, &e), -EBADMSG);
+	damaged.size = whole->size - 9; /* what is there as its length is none */
+	assert_int_equal(nodedb_read_packed(&damaged, NULL, &c, &e), -EBADMSG);
+	damaged.size = 17;
+	assert_int_equal(nodedb_read_packed(&damaged, NULL, &c, &e), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_published_six_are_found),
 		cmocka_unit_test(acts_fit_the_stage),
 		cmocka_unit_test(recordings_are_measured),
+		cmocka_unit_test(a_damaged_recording_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,20 @@ static void test_over_budget_the_weight_rises_as_much_as_needed(void **state)
 	assert_true(g.overhead < 0.01);
 }
 
+static void test_what_others_cost_does_not_hide_launches(void **state)
+{
+	struct governor g;
+
+	governor_init(&g, 0.01, 1000, true);
+	governor_period(&g, 10, 50000, 1); /* 5 % for others, and hardly a launch */
+	assert_int_equal(g.weight, 1);
+	governor_period(
+		&g, 10000, 50000, 1); /* 1 % of launches: a quarter of the budget is theirs */
+	assert_int_equal(g.weight, 4);
+	governor_period(&g, 20, 50000, 2); /* it comes back while the others go on */
+	assert_int_equal(g.weight, 2);
+}
+
 static void test_it_comes_back(void **state)
 {
 	struct governor g;
@@ -103,6 +117,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_within_budget_nothing_changes),
 		cmocka_unit_test(test_over_budget_the_weight_rises_as_much_as_needed),
+		cmocka_unit_test(test_what_others_cost_does_not_hide_launches),
 		cmocka_unit_test(test_it_comes_back),
 		cmocka_unit_test(test_no_limit_and_no_switch),
 		cmocka_unit_test(test_a_trial_moves_the_account_no_further_than_it_must),

@@ -93,7 +93,7 @@ static char *demo(const struct dispatcher *t, bool tsc)
 static void real_answers(void **state)
 {
 	static const struct mcp_demo demos[] = {
-		{"incident", "t", recording_incident}, {NULL, NULL, NULL}};
+		{"incident", "t", &recording_incident}, {NULL, NULL, NULL}};
 	struct mcp_settings settings = {.db = "/nonexistent", .version = "1", .demos = demos};
 	_cleanup_(mcp_server_freep) struct mcp_server *server = NULL;
 	_cleanup_free_ char *brief = NULL, *complete = NULL;

@@ -19,6 +19,10 @@ static void stacks_of_one_place_count_together(void **state)
 	assert_ptr_equal(w.frame, &stack_a_frames[4]);
 	assert_int_equal(w.ns, 600);
 	assert_true(w.share > 0.599 && w.share < 0.601);
+	inc.excess_ns = 450; /* of waits that are 800 in all */
+	inc.stack_ns = 800;
+	assert_true(where_find(&inc, &three_stacks, &w));
+	assert_true(w.share > 0.749 && w.share < 0.751);
 	inc.stack_count = 1;
 	assert_true(where_find(&inc, &three_stacks, &w));
 	assert_ptr_equal(w.frame, &stack_c_frames[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* collectives.c - see collectives.h.
  *
- * Who came last is judged as the engine does (straggler_find.h): by start times on one clock, else
+ * Who came last is judged as the engine does (lateness.h): by start times on one clock, else
  * by who waited least. The first collective of a communicator pays for its set-up and is not
  * judged. */
 #include <errno.h>
@@ -138,7 +138,7 @@ static int judge(struct collective_comm *c, const struct match_table *t, const s
 	int r;
 
 	c->one_clock = c->one_clock && m->one_node;
-	if (!straggler_last(t, m, &l))
+	if (!lateness_find(t, m, &l))
 		return 0;
 	r = rank_find(c, l.row, &rank);
 	if (r < 0 || !rank)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "agent/answer/answer.h"
-#include "agent/correlate/detect/straggler_find.h"
+#include "agent/correlate/engine/lateness.h"
 #include "agent/probe/function.h"
 #include "base/array.h"
 #include "base/hash.h"
@@ -353,7 +353,7 @@ static int judge(struct timeline_collective *list, const struct collective_row *
 		const struct match *m = &t.matches[i];
 		struct lateness late;
 
-		if (m->count < 2 || !straggler_last(&t, m, &late))
+		if (m->count < 2 || !lateness_find(&t, m, &late))
 			continue;
 		for (size_t k = 0; k < m->count; k++) {
 			const struct collective_row *row = match_row(&t, m, k);

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "base/macros.h"
+
 static bool same_text(const char *a, const char *b)
 {
 	return a == b || (a && b && !strcmp(a, b));
@@ -44,7 +46,8 @@ bool where_find(const struct incident *inc, const struct stack_list *stacks, str
 	if (!n)
 		return false;
 	*ret = *most;
-	total = inc->excess_ns ? inc->excess_ns : inc->stack_ns;
-	ret->share = total ? (double)most->ns / (double)total : 0;
+	/* stacks are of whole waits, the excess only of what was too much of them */
+	total = MAX(inc->excess_ns, inc->stack_ns);
+	ret->share = total ? MIN((double)most->ns / (double)total, 1.0) : 0;
 	return true;
 }

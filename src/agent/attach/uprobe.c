@@ -17,12 +17,14 @@
 #include <bpf/libbpf.h>
 
 #include "agent/probe/link.h"
+#include "agent/probe/mark/hook.h"
 #include "base/file.h"
 
 #define PERF_DETACH_HERE 4 /* so few are closed on the spot */
+#define LINKS            3 /* of one file's points, at most */
 
 struct uprobe {
-	int link_fds[2]; /* session, or return and entry */
+	int link_fds[LINKS]; /* session, or return and entry */
 	int *perf_fds;
 	size_t perf_count;
 };
@@ -79,19 +81,45 @@ static int attach_links(struct uprobe *u, struct probe *p, const char *path,
 	return MIN(u->link_fds[1], 0);
 }
 
+enum mark_link { /* in the order in which they are made */
+	MARK_RETURN,
+	MARK_ENTRY,
+	MARK_HANDLE, /* entry and return in one, where the kernel can */
+};
+
+/* Which link the point belongs to; -1: none. */
+static int mark_link(const struct probe *p, const struct uprobe_point *point)
+{
+	enum mark_hook hook = point->cookie & 0xff;
+
+	if (probe_method(p) == PROBE_SESSION && (hook == HOOK_HANDLE || hook == HOOK_ALIAS))
+		return MARK_HANDLE;
+	if (probe_method(p) == PROBE_SESSION && hook == HOOK_HANDLE_END)
+		return -1;
+	return point->at_return ? MARK_RETURN : MARK_ENTRY;
+}
+
+static int mark_link_create(
+	struct probe *p, enum mark_link link, const char *path, const struct link_points *l)
+{
+	if (link == MARK_HANDLE)
+		return link_create(probe_program_handle(p), LINK_UPROBE_SESSION, path, l, 0);
+	return link_create(probe_program_mark(p), LINK_UPROBE_MULTI, path, l,
+		link == MARK_RETURN ? LINK_MULTI_RETURN : 0);
+}
+
 static int attach_mark_links(struct uprobe *u, struct probe *p, const char *path,
 	const struct uprobe_point *points, size_t count)
 {
-	for (int k = 0; k < 2; k++) { /* returns first */
+	for (int k = MARK_RETURN; k <= MARK_HANDLE; k++) {
 		struct link_points l = {0};
 
 		for (size_t i = 0; i < count; i++)
-			if (points[i].at_return == (k == 0))
+			if (mark_link(p, &points[i]) == k)
 				add_point(&l, &points[i]);
 		if (!l.count)
 			continue;
-		u->link_fds[k] = link_create(probe_program_mark(p), LINK_UPROBE_MULTI, path, &l,
-			k == 0 ? LINK_MULTI_RETURN : 0);
+		u->link_fds[k] = mark_link_create(p, k, path, &l);
 		if (u->link_fds[k] < 0)
 			return u->link_fds[k];
 	}
@@ -208,7 +236,7 @@ static int leave_behind(void)
 static void close_links(struct uprobe **u, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		for (int k = 1; k >= 0; k--)
+		for (int k = LINKS - 1; k >= 0; k--)
 			if (u[i]->link_fds[k] >= 0)
 				close(u[i]->link_fds[k]);
 }
@@ -266,7 +294,8 @@ static int attach(struct probe *p, const char *path, const struct uprobe_point *
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return -ENOMEM;
-	u->link_fds[0] = u->link_fds[1] = -1;
+	for (int k = 0; k < LINKS; k++)
+		u->link_fds[k] = -1;
 	r = how(u, p, path, points, count);
 	if (r < 0) {
 		uprobe_detach_all(&u, 1);

@@ -30,6 +30,9 @@ typedef _Bool bool;
 #define false 0
 #define NULL ((void *)0)
 
+/* In programs of session probes (6.13), which run at entry and return; after 1 at entry not at return. */
+extern bool bpf_session_is_return(void) __ksym;
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 typedef struct {

@@ -94,10 +94,13 @@ static void configure(struct probe *p)
 	if (!s->stacks)
 		shrink_stack_maps(k);
 	bpf_program__set_autoload(k->progs.call_session, session);
+	bpf_program__set_autoload(k->progs.handle_session, session);
 	bpf_program__set_autoload(k->progs.call_entry, !session);
 	bpf_program__set_autoload(k->progs.call_return, !session);
-	if (session)
+	if (session) {
 		bpf_program__set_expected_attach_type(k->progs.call_session, LINK_UPROBE_SESSION);
+		bpf_program__set_expected_attach_type(k->progs.handle_session, LINK_UPROBE_SESSION);
+	}
 	if (s->method != PROBE_PERF)
 		bpf_program__set_expected_attach_type(k->progs.mark_hit, LINK_UPROBE_MULTI);
 	if (s->method == PROBE_MULTI) {
@@ -476,6 +479,11 @@ int probe_program_mark(const struct probe *p)
 	return bpf_program__fd(p->skel->progs.mark_hit);
 }
 
+int probe_program_handle(const struct probe *p)
+{
+	return bpf_program__fd(p->skel->progs.handle_session);
+}
+
 int probe_map(const struct probe *p, const char *name)
 {
 	return bpf_object__find_map_fd_by_name(p->skel->obj, name);
@@ -494,6 +502,14 @@ int probe_ring_life(const struct probe *p)
 int probe_ring_names(const struct probe *p)
 {
 	return bpf_map__fd(p->skel->maps.names);
+}
+
+uint64_t probe_hook_runs(const struct probe *p, uint32_t pid)
+{
+	uint64_t runs = 0;
+
+	bpf_map_lookup_elem(bpf_map__fd(p->skel->maps.hook_runs), &pid, &runs);
+	return runs;
 }
 
 uint64_t probe_names_lost(const struct probe *p)

@@ -88,9 +88,13 @@ int probe_program_entry(const struct probe *p);
 int probe_program_return(const struct probe *p);
 int probe_program_sample(const struct probe *p);
 int probe_program_mark(const struct probe *p);
+int probe_program_handle(const struct probe *p); /* where there are session probes */
 int probe_ring_events(const struct probe *p);
 int probe_ring_life(const struct probe *p);
 int probe_ring_names(const struct probe *p);
+
+/* probe_hook_runs - how often a program of marks and names ran for the process so far. */
+uint64_t probe_hook_runs(const struct probe *p, uint32_t pid);
 
 /* probe_names_lost - names of kernels and ranges that found no room. */
 uint64_t probe_names_lost(const struct probe *p);

@@ -293,6 +293,16 @@ int nodedb_ask(const char *path, const char *text, const struct sql_guard_rules 
 	struct sql_table *ret, struct buf *hint, struct errinfo *reterr);
 
 /* nodedb_read_sql - as nodedb_read() from a text of SQL statements run in memory (a dump of a
- * store, as `sqlite3 FILE .dump` writes it): a recording that travels inside the program (demo). */
+ * store, as `sqlite3 FILE .dump` writes it). */
 int nodedb_read_sql(const char *sql, const struct nodedb_filter *f, struct nodedb_content *ret,
 	struct errinfo *reterr);
+
+struct nodedb_packed { /* such a text, packed by gzip */
+	const unsigned char *data;
+	uint64_t size;
+};
+
+/* nodedb_read_packed - likewise of a recording that travels inside the program (demo). -EBADMSG: it
+ * is damaged. */
+int nodedb_read_packed(const struct nodedb_packed *p, const struct nodedb_filter *f,
+	struct nodedb_content *ret, struct errinfo *reterr);

@@ -7,7 +7,8 @@
 #include <math.h>
 
 #define CALM_SHARE 0.75
-#define FACTOR_MIN 0.5 /* a trial may be wrong: it does not rule alone */
+#define ROOM_SHARE 0.25 /* of the budget: launches have that at least, whatever the rest costs */
+#define FACTOR_MIN 0.5  /* a trial may be wrong: it does not rule alone */
 #define FACTOR_MAX 8
 
 void governor_init(struct governor *g, double budget, double hit_ns, bool can_switch)
@@ -19,32 +20,35 @@ void governor_init(struct governor *g, double budget, double hit_ns, bool can_sw
 		.can_switch = can_switch};
 }
 
-/* What the probes would cost at @weight, if launches came at the rate seen. */
-static double cost_at(const struct governor *g, double launches, double others, unsigned weight)
+/* What launches would cost at @weight, if they came at the rate seen. */
+static double cost_at(const struct governor *g, unsigned weight)
 {
-	return (launches * g->launch_factor / weight + others) * g->hit_ns / (double)NS_PER_S;
+	return g->launch_rate * g->launch_factor / weight * g->hit_ns / (double)NS_PER_S;
+}
+
+/* What they may cost. Sampling launches does not make the rest cheaper: where that alone is over the
+ * budget (a compiler's start, deep stacks), the few launches of such a time are still seen. */
+static double room(const struct governor *g)
+{
+	return fmax(g->budget - g->others, ROOM_SHARE * g->budget);
 }
 
 void governor_period(struct governor *g, uint64_t launch_hits, uint64_t other_hits, double seconds)
 {
-	double launches, others;
 	unsigned w = g->weight;
 
 	if (seconds <= 0)
 		return;
-	launches = (double)launch_hits * g->weight / seconds;
-	others = (double)other_hits / seconds;
-	g->launch_rate = launches;
-	g->others = others * g->hit_ns / (double)NS_PER_S;
+	g->launch_rate = (double)launch_hits * g->weight / seconds;
+	g->others = (double)other_hits / seconds * g->hit_ns / (double)NS_PER_S;
 	g->overhead = (double)(launch_hits + other_hits) * g->hit_ns / (seconds * (double)NS_PER_S);
 	g->spent_ns += (double)(launch_hits + other_hits) * g->hit_ns;
 	g->seconds += seconds;
 	if (g->budget <= 0 || !g->can_switch)
 		return;
-	while (w < GOVERNOR_WEIGHT_MAX && cost_at(g, launches, others, w) > g->budget)
+	while (w < GOVERNOR_WEIGHT_MAX && cost_at(g, w) > room(g))
 		w *= 2;
-	while (w > 1 && w == g->weight &&
-		cost_at(g, launches, others, w / 2) < CALM_SHARE * g->budget)
+	while (w > 1 && w == g->weight && cost_at(g, w / 2) < CALM_SHARE * room(g))
 		w /= 2;
 	g->weight = w;
 }

@@ -91,6 +91,17 @@ static bool trial_is_wanted(const struct tracer *t, uint64_t marks, double secon
 	       g->launch_rate * g->hit_ns / (double)NS_PER_S >= TRIAL_FROM * g->budget;
 }
 
+/* Hits that marks and names came to since the last period: entry and return make one. */
+static uint64_t hook_hits(struct tracer *t, uint32_t pid)
+{
+	uint64_t runs = probe_hook_runs(t->probe, pid);
+	uint64_t more = pid == t->hook_pid && runs > t->hook_runs ? runs - t->hook_runs : 0;
+
+	t->hook_pid = pid;
+	t->hook_runs = runs;
+	return more / 2;
+}
+
 /* The governor looks at whole periods; while everything is probed, at every second. */
 void tracer_govern(struct tracer *t, mono_time now)
 {
@@ -105,6 +116,8 @@ void tracer_govern(struct tracer *t, mono_time now)
 	/* Walks are not told apart by process: all are counted against the busiest. */
 	others += (uint64_t)((double)(stacks_ns - t->stacks_ns) / t->governor.hit_ns);
 	t->stacks_ns = stacks_ns;
+	if (pid)
+		others += hook_hits(t, pid);
 	t->period_start = now;
 	if (in_trial) {
 		governor_trial(&t->governor, launches + others, seconds);
@@ -116,16 +129,22 @@ void tracer_govern(struct tracer *t, mono_time now)
 		cost_trial_begin(&t->trial);
 }
 
+/* Steps that differ much by themselves make a trial wide, and its middle says little then: the account
+ * of hits is moved no further than the trial wants it (as the governor does). */
 bool tracer_overhead_measured(const struct tracer *t, struct paired *ret)
 {
 	double share = 1.0 / tracer_launch_weight(t), others = t->governor.others;
+	double account = t->governor.launch_rate * t->governor.hit_ns / (double)NS_PER_S;
+	double low, high;
 	struct paired p;
 
 	if (!cost_trial_result(&t->trial, &p))
 		return false;
-	*ret = (struct paired){.middle = fmax(p.middle, 0) * share + others,
-		.low = fmax(p.low, 0) * share + others,
-		.high = fmax(p.high, 0) * share + others};
+	low = fmax(p.low, 0);
+	high = fmax(p.high, 0);
+	*ret = (struct paired){.middle = fmin(fmax(account, low), high) * share + others,
+		.low = low * share + others,
+		.high = high * share + others};
 	return true;
 }
 

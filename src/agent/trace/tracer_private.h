@@ -83,6 +83,8 @@ struct tracer {
 	struct idmap stack_rows;           /* hash -> rows stored of it, for --stack-samples */
 	uint64_t stacks_unstored;          /* the store had no room */
 	uint64_t stacks_ns;                /* time spent walking that the governor knows of */
+	uint64_t hook_runs;                /* likewise, of marks and names of hook_pid */
+	uint32_t hook_pid;
 	struct stacks_report stack_report; /* after tracer_stop() */
 	bool admit_due;                    /* new targets: give their threads state */
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* straggler_job.c - the rows of `collectives` as the communications of one job.
+/* straggler_job.c - the rows of `collectives` as the communications of jobs.
+ *
+ * Processes are of one job if communicators bring them together, directly or through others: two jobs on one
+ * machine have nothing to do with each other. Rows of communicators that were made before the trace are taken
+ * as comm_recovery.h brings them together.
  *
  * A row says how long the synchronisation that followed it waited, not when that began. It is taken to
  * begin with the call's end, unless the thread made its next call meanwhile and that waited as long: then
  * both share the synchronisation after it. So rows are looked at from the last to the first. A call whose
- * wait is not known had none.
+ * wait is not known had none. Where no wait is known at all, and all processes have one clock, everybody is
+ * taken to have waited for the last to come.
  *
  * The rank that is told is the job's: of the process itself where it is known, else that in its
  * largest communicator. */
@@ -14,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/correlate/engine/comm_recovery.h"
 #include "agent/correlate/engine/home.h"
 #include "base/hash.h"
 #include "base/idmap.h"
@@ -23,19 +29,19 @@
 #define DUR_MAX_NS       (INT64_C(1) << 50)
 #define NCCL_IN_PROGRESS 7
 
-static bool is_told(const struct collective_row *r)
-{
-	return r->c.comm_hash && r->c.rank >= 0 && (r->ret == 0 || r->ret == NCCL_IN_PROGRESS) &&
-	       r->start.ns >= 0 && r->start.ns <= TIME_MAX_NS &&
-	       r->dur_ns <= (uint64_t)DUR_MAX_NS && r->c.wait_ns >= -1 &&
-	       r->c.wait_ns <= DUR_MAX_NS &&
-	       ((r->op >= NCCL_ALL_REDUCE && r->op <= NCCL_RECV) ||
-		       (r->op >= NCCL_REDUCE && r->op <= NCCL_SCATTER));
-}
-
 static bool is_pair(const struct collective_row *r)
 {
 	return r->op == NCCL_SEND || r->op == NCCL_RECV;
+}
+
+static bool is_told(const struct collective_row *r)
+{
+	return r->c.comm_hash && r->c.rank >= 0 && (r->c.seq || is_pair(r)) &&
+	       (r->ret == 0 || r->ret == NCCL_IN_PROGRESS) && r->start.ns >= 0 &&
+	       r->start.ns <= TIME_MAX_NS && r->dur_ns <= (uint64_t)DUR_MAX_NS &&
+	       r->c.wait_ns >= -1 && r->c.wait_ns <= DUR_MAX_NS &&
+	       ((r->op >= NCCL_ALL_REDUCE && r->op <= NCCL_RECV) ||
+		       (r->op >= NCCL_REDUCE && r->op <= NCCL_SCATTER));
 }
 
 static uint64_t process_key(const struct collective_row *r)
@@ -43,22 +49,52 @@ static uint64_t process_key(const struct collective_row *r)
 	return hash_number(hash_bytes(r->node, strnlen(r->node, sizeof(r->node))) ^ r->pid) | 1;
 }
 
-/* Workers, numbered as they appear. @numbers: key to number + 1. */
-static int find_workers(const struct recording *rec, struct straggler_job *j, struct idmap *numbers)
+struct source {                             /* all rows that tell something */
+	const struct collective_row **rows; /* by time */
+	size_t count;
+};
+
+static int by_start(const void *a, const void *b)
 {
-	_cleanup_free_ int32_t *largest = calloc(rec->collective_count + 1, sizeof(*largest));
+	const struct collective_row *x = *(const struct collective_row *const *)a;
+	const struct collective_row *y = *(const struct collective_row *const *)b;
+
+	if (x->start.ns != y->start.ns)
+		return x->start.ns < y->start.ns ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static int gather_rows(const struct recording *rec, const struct collective_row *adopted,
+	size_t adopted_count, struct source *ret)
+{
+	ret->rows = calloc(rec->collective_count + adopted_count + 1, sizeof(*ret->rows));
+	if (!ret->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < adopted_count; i++)
+		if (is_told(&adopted[i]))
+			ret->rows[ret->count++] = &adopted[i];
+	for (size_t i = 0; i < rec->collective_count; i++)
+		if (is_told(&rec->collectives[i]))
+			ret->rows[ret->count++] = &rec->collectives[i];
+	if (adopted_count)
+		qsort(ret->rows, ret->count, sizeof(*ret->rows), by_start);
+	return 0;
+}
+
+/* Workers, numbered as they appear. @numbers: key to number + 1. */
+static int find_workers(const struct recording *rec, const struct source *s,
+	struct straggler_job *j, struct idmap *numbers)
+{
+	_cleanup_free_ int32_t *largest = calloc(s->count + 1, sizeof(*largest));
 	bool one_node = true;
 
-	j->workers = calloc(rec->collective_count + 1, sizeof(*j->workers));
+	j->workers = calloc(s->count + 1, sizeof(*j->workers));
 	if (!j->workers || !largest)
 		return -ENOMEM;
-	for (size_t i = 0; i < rec->collective_count; i++) {
-		const struct collective_row *r = &rec->collectives[i];
-		size_t n;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct collective_row *r = s->rows[i];
+		size_t n = (size_t)(uintptr_t)idmap_get(numbers, process_key(r));
 
-		if (!is_told(r))
-			continue;
-		n = (size_t)(uintptr_t)idmap_get(numbers, process_key(r));
 		if (!n) {
 			const struct process_home *h = home_of(rec, r->pid);
 			int e;
@@ -103,17 +139,17 @@ static struct push_call call_of(const struct collective_row *r)
 }
 
 /* calls[] in order of time; the later ones first, so that shared synchronisations are known. */
-static int list_calls(const struct recording *rec, struct straggler_job *j, struct idmap *numbers)
+static int list_calls(const struct source *s, struct straggler_job *j, struct idmap *numbers)
 {
 	_cleanup_free_ size_t *next = calloc(j->worker_count + 1, sizeof(*next)); /* + 1 */
 
-	j->calls = calloc(rec->collective_count + 1, sizeof(*j->calls));
-	j->rows = calloc(rec->collective_count + 1, sizeof(*j->rows));
+	j->calls = calloc(s->count + 1, sizeof(*j->calls));
+	j->rows = calloc(s->count + 1, sizeof(*j->rows));
 	if (!next || !j->calls || !j->rows)
 		return -ENOMEM;
-	for (size_t i = 0; i < rec->collective_count; i++) {
-		const struct collective_row *r = &rec->collectives[i];
-		size_t n = is_told(r) ? (size_t)(uintptr_t)idmap_get(numbers, process_key(r)) : 0;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct collective_row *r = s->rows[i];
+		size_t n = (size_t)(uintptr_t)idmap_get(numbers, process_key(r));
 
 		if (!n)
 			continue;
@@ -133,56 +169,177 @@ static int list_calls(const struct recording *rec, struct straggler_job *j, stru
 	return 0;
 }
 
-/* Whether somebody who is last in one communication may have waited in another. */
-static int has_other_waits(const struct straggler_job *j, bool *ret)
+static uint64_t collective_key(const struct push_call *c)
 {
-	_cleanup_(idmap_done) struct idmap members = IDMAP_INIT(1 << 20);
-	_cleanup_(idmap_done) struct idmap seen = IDMAP_INIT(1 << 22);
-	size_t cursor = 0;
-	void *count;
+	return hash_number(c->comm ^ hash_number(c->seq)) | 1;
+}
+
+/* Nobody's wait is known: each is taken to have waited until the last of its collective came. Only where the
+ * clock is one. */
+static int suppose_waits(struct straggler_job *j)
+{
+	_cleanup_(idmap_done) struct idmap last = IDMAP_INIT(1 << 22); /* the latest call */
 	int r = 0;
 
-	*ret = false;
+	for (size_t i = 0; i < j->call_count; i++)
+		if (j->rows[i]->c.wait_ns >= 0 || j->workers[j->calls[i].worker].error_ns)
+			return 0;
 	for (size_t i = 0; r >= 0 && i < j->call_count; i++) {
-		const struct push_call *c = &j->calls[i].c;
-		uint64_t member = hash_number(c->comm ^ hash_number(j->calls[i].worker + 1)) | 1;
-		uintptr_t n;
+		uint64_t key = collective_key(&j->calls[i].c);
+		const struct blame_call *l = idmap_get(&last, key);
 
-		if (is_pair(j->rows[i]))
-			*ret = true;
-		if (idmap_get(&seen, member))
-			continue;
-		n = (uintptr_t)idmap_get(&members, c->comm);
-		r = idmap_put(&seen, member, (void *)j);
-		r = r < 0 ? r : idmap_put(&members, c->comm, (void *)(n + 1));
+		if (!is_pair(j->rows[i]) && (!l || l->c.enter_ns < j->calls[i].c.enter_ns))
+			r = idmap_put(&last, key, &j->calls[i]);
 	}
-	while (r >= 0 && (count = idmap_next(&members, &cursor, NULL)))
-		if ((uintptr_t)count > 1 && (uintptr_t)count < j->worker_count)
-			*ret = true;
+	for (size_t i = 0; r >= 0 && i < j->call_count; i++) {
+		struct push_call *c = &j->calls[i].c;
+		const struct blame_call *l = idmap_get(&last, collective_key(c));
+
+		if (is_pair(j->rows[i]) || !l || l->c.enter_ns <= c->leave_ns)
+			continue;
+		c->leave_ns = l->c.enter_ns;
+		c->wait_ns = (uint64_t)(c->leave_ns - c->enter_ns);
+	}
 	return r == -ENOMEM ? r : 0;
 }
 
-int straggler_job_find(const struct recording *rec, struct straggler_job *ret)
+static uint32_t find_root(uint32_t *parent, uint32_t w)
 {
-	_cleanup_(idmap_done) struct idmap numbers = IDMAP_INIT(BLAME_WORKERS_MAX);
-	bool others = false;
-	int r;
-
-	*ret = (struct straggler_job){0};
-	r = find_workers(rec, ret, &numbers);
-	r = r < 0 ? r : list_calls(rec, ret, &numbers);
-	r = r < 0 ? r : has_other_waits(ret, &others);
-	if (r < 0 || !others)
-		return r;
-	r = blame_find(ret->workers, ret->worker_count, ret->calls, ret->call_count, &ret->blame);
-	return r == -ENOMEM ? r : r == 0 && ret->blame.confidence > 0;
+	while (parent[w] != w)
+		w = parent[w] = parent[parent[w]];
+	return w;
 }
 
-void straggler_job_done(struct straggler_job *j)
+/* The job of each worker: *ret_of is the caller's. */
+static int find_jobs(const struct straggler_job *all, uint32_t **ret_of, size_t *ret_count)
+{
+	_cleanup_(idmap_done) struct idmap first =
+		IDMAP_INIT(1 << 20); /* worker + 1, by communicator */
+	_cleanup_free_ uint32_t *parent = calloc(all->worker_count + 1, sizeof(*parent));
+	_cleanup_free_ uint32_t *of = calloc(all->worker_count + 1, sizeof(*of));
+	size_t n = 0;
+	int r = 0;
+
+	if (!parent || !of)
+		return -ENOMEM;
+	for (uint32_t w = 0; w < all->worker_count; w++)
+		parent[w] = w;
+	for (size_t i = 0; r >= 0 && i < all->call_count; i++) {
+		uint32_t w = all->calls[i].worker;
+		size_t one = (size_t)(uintptr_t)idmap_get(&first, all->calls[i].c.comm);
+
+		if (one)
+			parent[find_root(parent, w)] = find_root(parent, (uint32_t)(one - 1));
+		else
+			r = idmap_put(&first, all->calls[i].c.comm, (void *)(uintptr_t)(w + 1));
+	}
+	if (r == -ENOMEM)
+		return r;
+	for (uint32_t w = 0; w < all->worker_count; w++)
+		if (find_root(parent, w) == w)
+			of[w] = (uint32_t)n++;
+	for (uint32_t w = 0; w < all->worker_count; w++)
+		of[w] = of[find_root(parent, w)];
+	*ret_of = TAKE(of);
+	*ret_count = n;
+	return 0;
+}
+
+static void job_done(struct straggler_job *j)
 {
 	free(j->workers);
 	free(j->calls);
 	free(j->rows);
 	blame_done(&j->blame);
 	*j = (struct straggler_job){0};
+}
+
+/* One that is too large to be looked at is blamed for nothing. */
+static int blame_job(struct straggler_job *j)
+{
+	int r = j->worker_count < 2 ? 0 : suppose_waits(j);
+
+	if (r < 0 || j->worker_count < 2)
+		return r;
+	r = blame_find(j->workers, j->worker_count, j->calls, j->call_count, &j->blame);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Deals @all out to its @n jobs. */
+static int deal_out(
+	const struct straggler_job *all, const uint32_t *of, size_t n, struct straggler_job *jobs)
+{
+	_cleanup_free_ uint32_t *place = calloc(all->worker_count + 1, sizeof(*place));
+
+	if (!place)
+		return -ENOMEM;
+	for (uint32_t w = 0; w < all->worker_count; w++)
+		place[w] = (uint32_t)jobs[of[w]].worker_count++;
+	for (size_t i = 0; i < all->call_count; i++)
+		jobs[of[all->calls[i].worker]].call_count++;
+	for (size_t i = 0; i < n; i++) {
+		struct straggler_job *j = &jobs[i];
+
+		j->workers = calloc(j->worker_count + 1, sizeof(*j->workers));
+		j->calls = calloc(j->call_count + 1, sizeof(*j->calls));
+		j->rows = calloc(j->call_count + 1, sizeof(*j->rows));
+		if (!j->workers || !j->calls || !j->rows)
+			return -ENOMEM;
+		j->call_count = 0;
+	}
+	for (uint32_t w = 0; w < all->worker_count; w++)
+		jobs[of[w]].workers[place[w]] = all->workers[w];
+	for (size_t i = 0; i < all->call_count; i++) {
+		struct straggler_job *j = &jobs[of[all->calls[i].worker]];
+
+		j->rows[j->call_count] = all->rows[i];
+		j->calls[j->call_count++] =
+			(struct blame_call){place[all->calls[i].worker], all->calls[i].c};
+	}
+	return 0;
+}
+
+static int blame_jobs(const struct straggler_job *all, struct straggler_jobs *ret)
+{
+	_cleanup_free_ uint32_t *of = NULL;
+	size_t n = 0;
+	int r = find_jobs(all, &of, &n);
+
+	if (r < 0)
+		return r;
+	ret->items = calloc(n + 1, sizeof(*ret->items));
+	if (!ret->items)
+		return -ENOMEM;
+	ret->count = n;
+	r = deal_out(all, of, n, ret->items);
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = blame_job(&ret->items[i]);
+	return MIN(r, 0);
+}
+
+int straggler_jobs_find(const struct recording *rec, struct straggler_jobs *ret)
+{
+	_cleanup_(idmap_done) struct idmap numbers = IDMAP_INIT(BLAME_WORKERS_MAX);
+	_cleanup_(job_done) struct straggler_job all = {0};
+	_cleanup_free_ const struct collective_row **rows = NULL;
+	struct source s = {0};
+	size_t adopted;
+	int r;
+
+	*ret = (struct straggler_jobs){0};
+	r = comm_recovery_run(rec, &ret->adopted, &adopted);
+	r = r < 0 ? r : gather_rows(rec, ret->adopted, adopted, &s);
+	rows = s.rows;
+	r = r < 0 ? r : find_workers(rec, &s, &all, &numbers);
+	r = r < 0 ? r : list_calls(&s, &all, &numbers);
+	return r < 0 ? r : blame_jobs(&all, ret);
+}
+
+void straggler_jobs_done(struct straggler_jobs *j)
+{
+	for (size_t i = 0; i < j->count; i++)
+		job_done(&j->items[i]);
+	free(j->items);
+	free(j->adopted);
+	*j = (struct straggler_jobs){0};
 }

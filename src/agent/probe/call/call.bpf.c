@@ -364,8 +364,6 @@ int call_return(struct pt_regs *ctx)
 
 /* Both in one program, where the kernel has session probes (6.13): half the links, and no return
  * without its entry. */
-extern bool bpf_session_is_return(void) __ksym;
-
 SEC("kprobe")
 int call_session(struct pt_regs *ctx)
 {

@@ -11,6 +11,25 @@
 #define OPTIMIZER "Optimizer.step"
 #define LOADER    "enumerate(DataLoader)"
 
+/* How often a program here ran for a process: what that costs is a part of the overhead. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u64);
+} hook_runs SEC(".maps");
+
+static __always_inline void hook_ran(struct task_struct *task)
+{
+	__u32 pid = task->tgid;
+	__u64 *runs = bpf_map_lookup_elem(&hook_runs, &pid), one = 1;
+
+	if (runs)
+		__sync_fetch_and_add(runs, 1);
+	else
+		bpf_map_update_elem(&hook_runs, &pid, &one, BPF_NOEXIST);
+}
+
 struct mark_string { /* std::string */
 	__u64 data, size;
 };
@@ -80,6 +99,7 @@ int mark_hit(struct pt_regs *ctx)
 
 	if (!recording)
 		return 0;
+	hook_ran(task);
 	if (hook >= HOOK_REGISTER && hook <= HOOK_HANDLE_END) {
 		name_hit(ctx, task, hook);
 		return 0;
@@ -106,4 +126,19 @@ int mark_hit(struct pt_regs *ctx)
 	if (mark >= 0)
 		ledger_mark(ts, task, mark, mark_stack(ctx, task, ts));
 	return 0;
+}
+
+/* handle_session - a call that makes a handle, with its return where that is wanted. */
+SEC("kprobe")
+int handle_session(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 hook = bpf_get_attach_cookie(ctx) & 0xff;
+
+	hook_ran(task);
+	if (bpf_session_is_return()) {
+		name_handle_end(ctx);
+		return 0;
+	}
+	return !recording || !name_is_wanted(task) || !name_handle_begin(ctx, hook == HOOK_ALIAS);
 }

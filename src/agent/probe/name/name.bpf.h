@@ -50,6 +50,19 @@ struct {
 	__type(value, struct handle_call);
 } handle_calls SEC(".maps");
 
+/* How often a handle was looked at. Libraries ask for the same one at every launch; but each context
+ * has another alias of it, and a handle that was given back may come again with another name. So the
+ * first HANDLE_LOOKS are looked at, then one in HANDLE_GAP. */
+#define HANDLE_LOOKS 16
+#define HANDLE_GAP   64 /* a power of 2 */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct wire_function);
+	__type(value, __u64);
+} handles_seen SEC(".maps");
+
 __u64 names_lost; /* no room in the ring, or in a table above */
 
 static __always_inline void name_lost(void)
@@ -187,8 +200,23 @@ static __always_inline void name_register(struct pt_regs *ctx, struct task_struc
 		name_lost();
 }
 
-/* (out, module, name) or (out, other handle) */
-static __always_inline void name_handle_begin(struct pt_regs *ctx, bool is_alias)
+static __always_inline bool handle_is_due(__u64 handle)
+{
+	struct wire_function key = {.function = handle, .pid = bpf_get_current_pid_tgid() >> 32};
+	__u64 *looks = bpf_map_lookup_elem(&handles_seen, &key), one = 1;
+
+	if (!looks) {
+		bpf_map_update_elem(&handles_seen, &key, &one, BPF_ANY);
+		return true;
+	}
+	if (*looks >= HANDLE_LOOKS)
+		return !(bpf_get_prandom_u32() & (HANDLE_GAP - 1));
+	__sync_fetch_and_add(looks, 1);
+	return true;
+}
+
+/* (out, module, name) or (out, other handle). False: its return says nothing that is wanted. */
+static __always_inline bool name_handle_begin(struct pt_regs *ctx, bool is_alias)
 {
 	struct handle_call c = {.out = PT_REGS_PARM1(ctx), .is_alias = is_alias};
 	__u64 id = bpf_get_current_pid_tgid();
@@ -197,7 +225,10 @@ static __always_inline void name_handle_begin(struct pt_regs *ctx, bool is_alias
 	/* both are read, at offsets that the verifier can see */
 	asm volatile("" : "+r"(second), "+r"(third));
 	c.from = is_alias ? second : third;
+	if (is_alias && !handle_is_due(c.from))
+		return false;
 	bpf_map_update_elem(&handle_calls, &id, &c, BPF_ANY);
+	return true;
 }
 
 static __always_inline void name_handle_end(struct pt_regs *ctx)
@@ -211,7 +242,8 @@ static __always_inline void name_handle_end(struct pt_regs *ctx)
 	if (!(__s32)PT_REGS_RC(ctx) &&
 		bpf_probe_read_user(&handle, sizeof(handle), (void *)c->out) == 0 && handle) {
 		if (!c->is_alias)
-			sent = name_send_text(SOURCE_DRIVER, NAME_OF_FUNCTION, handle, c->from);
+			sent = !handle_is_due(handle) ||
+			       name_send_text(SOURCE_DRIVER, NAME_OF_FUNCTION, handle, c->from);
 		else if (handle != c->from)
 			sent = name_send_alias(SOURCE_DRIVER, handle, c->from);
 	}

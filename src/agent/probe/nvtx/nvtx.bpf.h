@@ -16,8 +16,9 @@
 #define NVTX_WIDE     64     /* characters of a wide name */
 #define NVTX_WORDS    (NAME_RANGE / 8)
 
-/* A call that another NVTX function hands on comes at once, from little deeper in the stack. */
-#define NVTX_HANDED_NS    20000
+/* A call that another NVTX function hands on comes at once, from little deeper in the stack; or a bit
+ * later, where the thread lost its CPU between the two. */
+#define NVTX_HANDED_NS    10000000
 #define NVTX_HANDED_BYTES 1024
 
 /* nvtxEventAttributes_t: the kind of message and the message. */

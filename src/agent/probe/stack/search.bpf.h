@@ -6,13 +6,15 @@
 #include "wire/stack.h"
 
 /* @step if @value <= @sought, else 0: by the borrow of the subtraction, which is right for all
- * values. The barrier keeps the compiler from making it a branch. */
+ * values. The barrier keeps the compiler from making it a branch. A product and not a mask: newer
+ * kernels (6.18 does) know a mask of all bits or none for the choice that it is, and follow it both
+ * ways. */
 static __always_inline __u32 step_if_reached(__u64 value, __u64 sought, __u32 step)
 {
 	__u64 beyond = (value & ~sought) | ((value | ~sought) & (sought - value));
 
 	asm volatile("" : "+r"(beyond));
-	return step & (__u32)((beyond >> 63) - 1);
+	return step * (__u32)(~beyond >> 63);
 }
 
 /* The last row that begins at or before @sought; row 0 even if it does not. */

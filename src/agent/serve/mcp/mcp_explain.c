@@ -230,7 +230,7 @@ void mcp_demo_run(const struct call *c, const json_t *arguments, struct answer *
 		answer_fail(a, "this server has no recorded demonstrations");
 		return;
 	}
-	r = nodedb_read_sql(demo->recording, &all, &content, &e);
+	r = nodedb_read_packed(demo->recording, &all, &content, &e);
 	if (r == 0)
 		r = incidents_explain(&content, &found, &e);
 	if (r < 0) {

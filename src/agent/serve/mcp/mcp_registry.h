@@ -11,11 +11,12 @@
 
 struct fanout_question;
 struct fanout_result;
+struct nodedb_packed;
 
 struct mcp_demo {         /* a recorded run that run_demo explains */
 	const char *name; /* NULL ends the table */
 	const char *title;
-	const char *recording; /* SQL text for nodedb_read_sql() */
+	const struct nodedb_packed *recording;
 };
 
 struct mcp_settings {
