@@ -259,7 +259,7 @@ static void write_proof(const struct burden *b, struct incident *inc)
 			text_format_bytes(bytes, c->queued_bytes));
 	snprintf(inc->evidence_sql, sizeof(inc->evidence_sql),
 		"SELECT o.name, sum(a.count) AS calls, sum(a.sum_arg0) AS bytes, sum(a.sum_dur) AS "
-		"ns FROM event_aggregates_5s a JOIN ops o ON o.source_id = a.source AND o.op_id = "
+		"ns FROM event_aggregates a JOIN ops o ON o.source_id = a.source AND o.op_id = "
 		"a.op WHERE a.pid = %u AND a.nested = 0 AND o.name LIKE '%%emcpy%%' GROUP BY 1",
 		c->pid);
 }
