@@ -18,6 +18,7 @@ import sbom
 HERE = pathlib.Path(__file__).resolve().parent
 # GLIBCXX_3.4.N came with this gcc, which is libstdc++6's version.
 CXX = {18: "4.8", 19: "4.8", 20: "4.9", 21: "5", 22: "6", 24: "7", 25: "8", 26: "9", 28: "10", 29: "11", 30: "12"}
+UNNAMED = "ingero packagers <packages@ingero.example>"
 
 PACKAGES = {
     "ingero": {
@@ -60,7 +61,13 @@ def changelog():
 
 
 def maintainer():
-    return os.environ.get("DEB_MAINTAINER", "ingero packagers <packages@ingero.dev>")
+    """Whoever builds says so, as Debian's own tools are told; else a name in a domain that is nobody's (RFC 2606), so that
+    the same commit gives the same bytes."""
+    named, mail = os.environ.get("DEBFULLNAME"), os.environ.get("DEBEMAIL")
+    said = os.environ.get("DEB_MAINTAINER") or (f"{named} <{mail}>" if named and mail else UNNAMED)
+    if not re.fullmatch(r"[^<>\n]+ <[^<>@\s]+@[^<>@\s]+>", said):
+        raise Refusal(f"the maintainer must be written \"Name <mail@domain>\", not \"{said}\": set DEB_MAINTAINER")
+    return said
 
 
 def stanza(name, version, number, text):

@@ -2,7 +2,8 @@
 """image.py - the OCI image with both programs, as an archive that podman, docker (from 25 on), skopeo and crane read.
 
 One layer: the programs, glibc's loader and libraries, root certificates, an ordinary user. There is no shell and no
-package manager in it. What it starts as is that user; tracing needs root and rights (docs/install.md)."""
+package manager in it. It starts as root, because what traces is nothing else; the cluster's service is started as the
+ordinary user (docs/adr/0020-packages.md)."""
 import hashlib
 import json
 import pathlib
@@ -60,7 +61,7 @@ def contents(layout):
     yield Item("etc/ssl/certs/ca-certificates.crt", certificates())
     yield Item("usr/share/doc/ingero/copyright", pathlib.Path(__file__).with_name("deb").joinpath("copyright").read_bytes())
     for path, mode, owner in (("proc", 0o555, 0), ("sys", 0o555, 0), ("dev", 0o755, 0), ("run", 0o755, 0), ("root", 0o700, 0),
-                              ("tmp", 0o1777, 0), ("var/tmp", 0o1777, 0), ("var/lib/ingero", 0o750, USER),
+                              ("tmp", 0o1777, 0), ("var/tmp", 0o1777, 0), ("var/lib/ingero", 0o755, 0),
                               ("var/lib/ingero-cluster", 0o750, USER), ("etc/ingero", 0o755, 0), ("usr/lib/ingero", 0o755, 0)):
         yield Item(path, None, mode, owner)
 
@@ -77,8 +78,8 @@ def encode(value):
 
 def settings(version):
     """As whom and with what the image starts."""
-    return {"User": f"{USER}:{USER}", "WorkingDir": "/var/lib/ingero", "StopSignal": "SIGTERM",
-            "Env": ["PATH=/usr/bin", "HOME=/var/lib/ingero"], "Entrypoint": ["/usr/bin/ingero"], "Cmd": ["help"],
+    return {"User": "0:0", "WorkingDir": "/var/lib/ingero", "StopSignal": "SIGTERM",
+            "Env": ["PATH=/usr/bin", "HOME=/var/lib/ingero", "INGERO_DB=/var/lib/ingero/ingero.db"], "Entrypoint": ["/usr/bin/ingero"], "Cmd": ["help"],
             "Labels": {"org.opencontainers.image.title": "ingero", "org.opencontainers.image.version": version,
                        "org.opencontainers.image.licenses": "Apache-2.0"}}
 

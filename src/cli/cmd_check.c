@@ -105,8 +105,10 @@ static void print_verdict(const struct check_report *r, enum exit_code code)
 		printf("%s%s", separator, r->rows[i].name);
 		separator = ", ";
 	}
-	printf("%s\n",
-		code == EXIT_NO_PERMISSION ? " (only privileges are missing: try sudo)" : "");
+	printf("%s\n", code == EXIT_NO_PERMISSION
+			       ? " (only privileges are missing: try sudo; in a container "
+				 "`--user 0 --privileged --pid=host`)"
+			       : "");
 }
 
 static void put_text(struct json_writer *w, const char *key, const char *value)

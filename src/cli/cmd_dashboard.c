@@ -28,6 +28,7 @@
 #include "cli/mcp_demos.h"
 #include "cli/mcp_fleet_ask.h"
 #include "command/server_access.h"
+#include "command/server_life.h"
 #include "command/trust.h"
 #include "config.h"
 #include "sql/sql_table.h"
@@ -86,8 +87,7 @@ struct dashboard { /* a run */
 	struct mcp_server *mcp;
 	struct mcp_http *mcp_http;
 	struct serve_confine confine;
-	struct loop_timer *patience;
-	bool stopping;
+	struct server_life life;
 };
 
 static bool is_idle(const struct dashboard *d)
@@ -114,8 +114,7 @@ static void dashboard_done(struct dashboard *d)
 {
 	if (d->serve)
 		free_answers(d);
-	if (d->patience)
-		loop_timer_free(d->patience);
+	server_life_done(&d->life);
 	server_access_done(&d->access);
 	if (d->tls)
 		tls_free(d->tls);
@@ -189,25 +188,11 @@ static int find_db(const struct dashboard_settings *s, char **ret_default, const
 
 /* ---- running ---- */
 
-static void told_to_stop(void *arg)
+static void drain(void *arg)
 {
 	struct dashboard *d = arg;
 
-	loop_stop(d->loop);
-}
-
-static void on_stop(void *arg)
-{
-	struct dashboard *d = arg;
-
-	if (d->stopping) {
-		loop_stop(d->loop);
-		return;
-	}
-	d->stopping = true;
-	notify_stopping();
-	loop_timer_set(d->patience, DRAIN_NS);
-	serve_drain(d->serve, told_to_stop, d);
+	serve_drain(d->serve, server_life_over, &d->life);
 }
 
 static void say_ready(const struct dashboard *d)
@@ -217,14 +202,13 @@ static void say_ready(const struct dashboard *d)
 }
 
 /* All or nothing: tokens are tried on a set of their own before anything is replaced. */
-static void on_hangup(void *arg)
+static void reload(void *arg)
 {
 	struct dashboard *d = arg;
 	_cleanup_(token_set_freep) struct token_set *trial = NULL;
 	struct errinfo e = {0};
 	int r = 0;
 
-	notify_reloading();
 	if (d->settings->token_file)
 		r = token_set_new(d->settings->token_file, TOKEN_VARIABLE, &trial, &e);
 	if (r == 0 && d->tls)
@@ -240,19 +224,6 @@ static void on_hangup(void *arg)
 			log_mark(LOG_LEVEL_INFO));
 	trust_warn(d->tls);
 	say_ready(d);
-}
-
-static int watch_signals(struct dashboard *d, struct errinfo *reterr)
-{
-	int r = loop_signal(d->loop, SIGTERM, on_stop, d);
-
-	if (r == 0)
-		r = loop_signal(d->loop, SIGINT, on_stop, d);
-	if (r == 0)
-		r = loop_signal(d->loop, SIGHUP, on_hangup, d);
-	if (r == 0)
-		r = loop_timer_new(d->loop, told_to_stop, d, &d->patience);
-	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot handle signals: %s", strerror(-r));
 }
 
 /* One statement, to see that a worker can be started and what walls it has. */
@@ -341,8 +312,14 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 	s.owners = d->access.owners;
 	s.owner_count = d->access.owner_count;
 	r = serve_new(d->loop, &s, &d->serve, reterr);
-	if (r == 0)
-		r = watch_signals(d, reterr);
+	if (r == 0) {
+		d->life = (struct server_life){.loop = d->loop,
+			.patience_ns = DRAIN_NS,
+			.drain = drain,
+			.reload = reload,
+			.arg = d};
+		r = server_life_watch(&d->life, reterr);
+	}
 	if (r < 0)
 		return r;
 	try_worker(d);

@@ -36,7 +36,7 @@
 #define NOT_MEASURED "no such effect was measured"
 
 struct demo_settings {
-	bool json, no_gpu, gpu, stack;
+	bool json, no_gpu, gpu, stack, verbose;
 	const char *db, *speed;
 	uint64_t duration_ns;
 };
@@ -55,6 +55,8 @@ static const struct option_row demo_options[] = {
 		"print a JSON array: scenario, measured effect, incidents", 0, 0, false},
 	{"stack", 0, OPTION_FLAG, OPTION(stack), NULL,
 		"record the call stack of each call (default: true)", 0, 0, false},
+	{"verbose", 'v', OPTION_FLAG, OPTION(verbose), NULL,
+		"also print the call stacks of the slow calls", 0, 0, false},
 	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
 		"keep the recording in this file (one scenario only)", 0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
@@ -386,6 +388,7 @@ static int demo_run(const struct command *c, void *settings, int argc, char **ar
 	int r = demo_prepare(&d, argc ? argv[0] : NULL, &one, &e);
 
 	d.style.json = d.settings->json;
+	d.style.stacks = d.settings->verbose;
 	if (r == 0 && one)
 		r = demo_one(&d, one, &e);
 	for (const struct demo_scenario *sc = demo_scenarios; !one && r == 0 && sc->name; sc++)

@@ -21,6 +21,7 @@
 #include "json/writer.h"
 #include "cli/progress.h"
 #include "cli/range.h"
+#include "cli/rolled.h"
 
 struct explain_settings {
 	const char *db;
@@ -28,7 +29,7 @@ struct explain_settings {
 	int64_t rank;
 	struct time_request range;
 	int64_t last;
-	bool json, chains, per_process, steps, annotations, stacks;
+	bool json, chains, per_process, steps, annotations, stacks, rolled;
 	struct fleet_options fleet;
 	const char *node;
 };
@@ -55,6 +56,9 @@ static const struct option_row explain_options[] = {
 	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
 		"print the call stacks of the slow calls, or those with the most time", 0, 0,
 		false},
+	{"include-rolled", 0, OPTION_FLAG, OPTION(rolled), NULL,
+		"also read the recording's rolled-over databases (`trace --db-rollover-size`)", 0,
+		0, false},
 	{"timeout", 0, OPTION_DURATION, OPTION(fleet.timeout_ns), "TIME",
 		"nodes: timeout for each (default: 5s)", 1, 0, false},
 	FLEET_OPTIONS(struct explain_settings, fleet),
@@ -154,6 +158,9 @@ static int check_fleet_flags(const struct explain_settings *s, struct errinfo *r
 	if (s->last || s->per_process || s->annotations || s->steps)
 		return errinfo_set(reterr, -EINVAL,
 			"--last, --per-process, --steps and --annotations cannot be combined with --nodes: use `ingero query --nodes` with SQL");
+	if (s->rolled)
+		return errinfo_set(reterr, -EINVAL,
+			"--include-rolled reads files of this machine and does not go with --nodes");
 	if (s->stacks && !s->json)
 		return errinfo_set(reterr, -EINVAL, "--stacks with --nodes requires --json");
 	if (s->chains && s->pids.count)
@@ -226,6 +233,7 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	const char *path = NULL;
 	struct errinfo e = {0};
 	_cleanup_(fleet_done) struct fleet fleet = {0};
+	_cleanup_(rolled_done) struct rolled rolled = {0};
 	pid_t live = 0;
 	int r = 0;
 
@@ -242,6 +250,10 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	}
 	if (r == 0)
 		r = db_option_path(s->db, &default_path, &path, &e);
+	if (r == 0 && s->rolled) {
+		r = rolled_open(path, &rolled, &e);
+		path = rolled.path;
+	}
 	if (r == 0)
 		r = range_rank(path, s->rank, s->node, &s->pids, &e);
 	f.scope.pid_count = s->pids.count;

@@ -202,7 +202,7 @@ static int run_web(const struct mcp_options *o, const struct dispatcher *t,
 	static const struct http_route routes[] = {
 		MCP_HTTP_ROUTES(mcp_http_handler), {.method = NULL}};
 	_cleanup_(web_done) struct web w = {0};
-	struct http_server_settings s = {.address = o->http, .routes = routes};
+	struct http_server_settings s = {.address = o->http, .flag = "--http", .routes = routes};
 	struct server_access_options access = access_options(o);
 	int r = loop_new(&w.loop);
 

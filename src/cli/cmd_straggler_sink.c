@@ -175,6 +175,7 @@ static int service_open(struct service *p, struct errinfo *reterr)
 		{0},
 	};
 	struct http_server_settings server = {.address = p->settings->listen,
+		.flag = "--listen",
 		.routes = routes,
 		.arg = p,
 		.plain = true,

@@ -413,6 +413,16 @@ static void stack_lines(struct buf *b, const struct tracer_view *v)
 			s->symbols.last_end);
 }
 
+static void names_line(struct buf *b, const struct tracer_view *v)
+{
+	char t[TEXT_MAX];
+
+	if (v->names_lost)
+		buf_printf(b,
+			"  Lost names: %s of kernels or NVTX ranges, for want of room; what they belong to is shown without\n",
+			text_format_count(t, v->names_lost));
+}
+
 /* What no probe could hit is in no count, so it stands beside them. */
 static void unseen_line(struct buf *b, const struct call_gap_sum *s)
 {
@@ -444,6 +454,7 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 	text_format_count(t, lost);
 	buf_printf(b, "Lost: %s (%.2f%%)\n", t, hits ? 100.0 * (double)lost / (double)hits : 0.0);
 	unseen_line(b, &v->books.unseen);
+	names_line(b, v);
 	if (v->db_bytes) {
 		buf_printf(b, "  Stored: %s events, ", text_format_count(t, stored));
 		buf_printf(b, "%s more as counts | Database: %s\n", text_format_count(t, counted),

@@ -87,6 +87,7 @@ void view_json(struct json_writer *w, const struct tracer_view *v, const char *n
 	json_uint_member(w, "overhead_pairs", v->overhead_pairs);
 	json_double_member(w, "overhead_budget", v->overhead_budget);
 	json_uint_member(w, "launch_weight", v->launch_weight);
+	json_uint_member(w, "names_lost", v->names_lost);
 	json_uint_member(w, "coverage_gaps", v->gap_count + v->gaps_more);
 	if (v->has_stacks)
 		put_stacks(w, &v->stacks);

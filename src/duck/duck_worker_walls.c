@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/confine.h"
 #include "base/spawn.h"
+#include "sql/sql_worker.h"
 
 #define OPEN_FILES 16 /* besides those of rows, which are open twice */
 
@@ -39,23 +40,6 @@ static int give_up_privileges(const struct duck_files *f, uint64_t left_ns)
 	return r;
 }
 
-static int forbid_calls(void)
-{
-	static const uint16_t calls[] = {__NR_clock_nanosleep, __NR_nanosleep};
-	static const uint16_t fcntl_commands[] = {
-		F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC, F_GETLK, F_SETLK};
-	int r = confine_calls(&(struct confine_calls){
-		.calls = calls,
-		.call_count = ARRAY_SIZE(calls),
-		.fcntl_commands = fcntl_commands,
-		.fcntl_count = ARRAY_SIZE(fcntl_commands),
-		.opens = true,
-		.links_hidden = true,
-	});
-
-	return r == -ENOSYS || r == -EINVAL ? 0 : r; /* a kernel without */
-}
-
 int duck_worker_confine(const struct duck_files *f, uint64_t left_ns, struct duck_walls *ret)
 {
 	int r = give_up_privileges(f, left_ns);
@@ -63,7 +47,7 @@ int duck_worker_confine(const struct duck_files *f, uint64_t left_ns, struct duc
 	if (r == 0)
 		r = confine_paths(f->fds, f->count, &ret->landlock);
 	if (r == 0)
-		r = forbid_calls();
+		r = sql_worker_forbid_calls(true);
 	if (r < 0)
 		return r;
 	ret->seccomp = r > 0;

@@ -10,7 +10,10 @@
 #include <netinet/tcp.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/text.h"
 #include "net/loop_private.h"
+#include "net/port_holder.h"
 
 #define BACKLOG      1024
 #define AT_ONCE      64 /* accepted in a row, then others get a turn */
@@ -118,13 +121,30 @@ static int open_socket(const union address *a)
 	return r;
 }
 
-static int explain_failure(int err, const char *address, uint16_t port, struct errinfo *reterr)
+static int explain_in_use(
+	const char *address, const char *flag, uint16_t port, struct errinfo *reterr)
+{
+	const char *space = flag ? " with " : "";
+	_cleanup_buf_ struct buf comm = BUF_INIT(4 * sizeof(((struct port_holder *)0)->comm));
+	struct port_holder holder;
+
+	flag = flag ? flag : "";
+	if (port_holder_find("", port, &holder) == 0) {
+		text_escape_terminal(&comm, holder.comm);
+		return errinfo_set(reterr, -EADDRINUSE,
+			"%s is already in use by %s (process %u): choose another port%s%s, or stop it",
+			address, buf_str(&comm), holder.pid, space, flag);
+	}
+	return errinfo_set(reterr, -EADDRINUSE,
+		"%s is already in use: choose another port%s%s, or find the program with `sudo ss -ltnp sport = :%u` and stop it",
+		address, space, flag, (unsigned)port);
+}
+
+static int explain_failure(
+	int err, const char *address, const char *flag, uint16_t port, struct errinfo *reterr)
 {
 	switch (-err) {
-	case EADDRINUSE:
-		return errinfo_set(reterr, err,
-			"%s is already in use: find the program with `ss -ltnp sport = :%u`, stop it or choose another port",
-			address, (unsigned)port);
+	case EADDRINUSE: return explain_in_use(address, flag, port, reterr);
 	case EADDRNOTAVAIL:
 		return errinfo_set(reterr, err,
 			"%s is not an address of this machine: `ip address` lists its addresses",
@@ -154,8 +174,8 @@ static int bind_address(union address *a)
 	return fd;
 }
 
-int listener_new(struct http_server *s, const char *address, struct listener **ret,
-	union address *ret_bound, struct errinfo *reterr)
+int listener_new(struct http_server *s, const char *address, const char *flag,
+	struct listener **ret, union address *ret_bound, struct errinfo *reterr)
 {
 	_cleanup_(listener_freep) struct listener *l = calloc(1, sizeof(*l));
 	struct event_base *base = loop_base(s->loop);
@@ -172,7 +192,7 @@ int listener_new(struct http_server *s, const char *address, struct listener **r
 		return r;
 	l->fd = bind_address(&a);
 	if (l->fd < 0)
-		return explain_failure(l->fd, address, address_port(&a), reterr);
+		return explain_failure(l->fd, address, flag, address_port(&a), reterr);
 	if (getsockname(l->fd, &a.any, &len) < 0)
 		return -errno;
 	l->readable = event_new(base, l->fd, EV_READ | EV_PERSIST, on_readable, l);

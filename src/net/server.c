@@ -49,7 +49,7 @@ static int open_listener(
 {
 	struct allow_settings allow = {.names = s->names, .tls = s->tls != NULL};
 	union address bound;
-	int r = listener_new(h, s->address, &h->listener, &bound, reterr);
+	int r = listener_new(h, s->address, s->flag, &h->listener, &bound, reterr);
 
 	if (r < 0)
 		return r;

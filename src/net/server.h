@@ -67,6 +67,7 @@ struct http_limits {
 
 struct http_server_settings {
 	const char *address; /* "127.0.0.1:8080", "[::1]:8080", ":8080" (every address), "host:0" */
+	const char *flag;    /* the one that chose it, "--addr"; NULL: none did */
 	struct tls *tls;     /* NULL: plain. The caller's, as everything here */
 	struct token_set *tokens; /* NULL: none is asked for */
 	const uid_t *owners;      /* users of this machine who need none on loopback */

@@ -60,8 +60,8 @@ struct http_server {
 
 /* ---- listener.c ---- */
 
-int listener_new(struct http_server *s, const char *address, struct listener **ret,
-	union address *ret_bound, struct errinfo *reterr);
+int listener_new(struct http_server *s, const char *address, const char *flag,
+	struct listener **ret, union address *ret_bound, struct errinfo *reterr);
 void listener_free(struct listener *l);
 DEFINE_CLEANUP(struct listener *, listener_free)
 void listener_room(struct listener *l); /* a descriptor has been closed */

@@ -44,6 +44,10 @@ struct sql_worker_stats sql_worker_stats(void);
  * worker has answered yet. */
 const char *sql_worker_weakness(void);
 
+/* sql_worker_forbid_calls - in a worker, of this or another engine: only the system calls that running
+ * a statement takes. @links_hidden: nor may it ask where its files lie. 0 on a kernel without. */
+int sql_worker_forbid_calls(bool links_hidden);
+
 /* The worker's own side, for main(). */
 bool sql_worker_is_meant(int argc, char **argv);
 _noreturn_ void sql_worker_main(void);

@@ -90,7 +90,7 @@ static int give_up_privileges(const struct asked *q, uint64_t left_ns)
 	return r;
 }
 
-static int forbid_calls(void)
+int sql_worker_forbid_calls(bool links_hidden)
 {
 	static const uint16_t calls[] = {__NR_clock_nanosleep, __NR_nanosleep};
 	static const uint16_t fcntl_commands[] = {
@@ -101,6 +101,7 @@ static int forbid_calls(void)
 		.fcntl_commands = fcntl_commands,
 		.fcntl_count = ARRAY_SIZE(fcntl_commands),
 		.opens = true,
+		.links_hidden = links_hidden,
 	});
 
 	return r == -ENOSYS || r == -EINVAL ? 0 : r; /* a kernel without */
@@ -119,7 +120,7 @@ static int shut_doors(const struct asked *q, uint64_t left_ns, struct sql_wire_a
 	for (size_t i = 0; i < count; i++)
 		close(files[i]);
 	if (r == 0)
-		r = forbid_calls();
+		r = sql_worker_forbid_calls(false);
 	if (r < 0)
 		return r;
 	ret->seccomp = r > 0;

@@ -10,7 +10,8 @@ import platform
 import re
 import shutil
 import subprocess
-from rig import BUILD, scratch, start, wait_until
+import sys
+from rig import BUILD, SOURCE, scratch, start, wait_until
 
 IP = "10.98.0.2"
 PROFILE = pathlib.Path("/usr/share/containers/seccomp.json")
@@ -208,8 +209,16 @@ def _clean():
                        capture_output=True)
 
 
-# What packaging/image says of the image.
-IMAGE = {"entrypoint": "ingero", "user": 65532, "env": {"INGERO_DB": "/var/lib/ingero/ingero.db"}}
+def image_settings():
+    """As whom and with what the image starts, by the words of what makes it."""
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(SOURCE / "packaging"))
+    import image as maker
+    said = maker.settings("0")
+    return {"entrypoint": said["Entrypoint"][0].rpartition("/")[2], "user": int(said["User"].partition(":")[0]),
+            "env": dict(item.split("=", 1) for item in said["Env"])}
+
+
 DOCKER_CAPS = {"CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
                "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE"}
 FINE_CAPS = {"BPF", "PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "CHECKPOINT_RESTORE", "SYS_ADMIN"}
@@ -219,7 +228,8 @@ def docker_run(network, line, folders):
     """A Container for a line `docker run …`, with the same rights. @folders: {path of the machine: the test's}."""
     words = line.split()
     assert words[:2] == ["docker", "run"], line
-    user, privileged, host, read_only, entry = IMAGE["user"], False, False, False, IMAGE["entrypoint"]
+    said = image_settings()
+    user, privileged, host, read_only, entry = said["user"], False, False, False, said["entrypoint"]
     escalate, caps, mounts, volumes, words = True, set(DOCKER_CAPS), [], [], words[2:]
     while words[0].startswith("-"):
         flag, _, value = words.pop(0).partition("=")
@@ -247,7 +257,7 @@ def docker_run(network, line, folders):
     caps |= FINE_CAPS if privileged else set()
     spec = {"containers": [{
         "name": "c", "command": [entry], "args": words[1:], "volumeMounts": mounts,
-        "env": [{"name": k, "value": v} for k, v in IMAGE["env"].items()],
+        "env": [{"name": k, "value": v} for k, v in said["env"].items()],
         "securityContext": {"runAsUser": user, "runAsGroup": user, "readOnlyRootFilesystem": read_only,
                             "allowPrivilegeEscalation": escalate, "capabilities": {"add": sorted(caps) if user == 0 else []},
                             "seccompProfile": {"type": "Unconfined" if privileged else "RuntimeDefault"}}}],

@@ -33,8 +33,9 @@ static int teardown(void **state)
 static struct container_sample read_own(void)
 {
 	struct container_sample s;
+	struct group_folder folder = {.path = OWN, .top = strlen(TOP)};
 
-	assert_int_equal(container_read(root, "/kubepods/pod7/abc", 42, (wall_time){1000}, &s), 0);
+	assert_int_equal(container_read(root, &folder, 42, (wall_time){1000}, &s), 0);
 	assert_int_equal(s.time.ns, 1000);
 	assert_int_equal(s.cgroup_id, 42);
 	return s;
@@ -143,14 +144,30 @@ static void test_the_innermost_that_tells(void **state)
 	assert_int_equal(s.memory_bytes, 800);
 }
 
+/* As in a container with a cgroup namespace of its own: the top of the mount is its group. */
+static void test_the_top_of_a_mount_has_limits(void **state)
+{
+	struct group_folder folder = {.path = OWN, .top = strlen(OWN)};
+	struct container_sample s;
+
+	tree_write(root, OWN "/cpu.max", "50000 100000\n");
+	tree_write(root, OWN "/cpu.stat", "nr_throttled 4\nthrottled_usec 40\n");
+	tree_write(root, POD "/cpu.max", "10000 100000\n"); /* above the mount: nobody's here */
+	assert_int_equal(container_read(root, &folder, 42, (wall_time){1}, &s), 0);
+	assert_int_equal(s.quota_us, 50000);
+	assert_int_equal(s.throttled_us, 40);
+}
+
 static void test_groups_that_cannot_be_read(void **state)
 {
-	static const char *const paths[] = {"", "/", "relative", "/../other", "/kubepods/../etc",
-		"/kubepods/pod7/gone", "/kubepods/pod7"}; /* the last: not of v2 */
+	static const struct group_folder folders[] = {
+		{.path = POD "/gone", .top = strlen(TOP)},
+		{.path = POD, .top = strlen(TOP)}, /* not of v2 */
+	};
 	struct container_sample s = {.cpus = 77};
 
-	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
-		assert_int_equal(container_read(root, paths[i], 1, (wall_time){1}, &s), -ENOENT);
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+		assert_int_equal(container_read(root, &folders[i], 1, (wall_time){1}, &s), -ENOENT);
 	assert_int_equal(s.cpus, 77); /* untouched */
 }
 
@@ -183,6 +200,7 @@ int main(void)
 		RUN(test_what_nothing_tells_is_unknown),
 		RUN(test_limits_of_groups_above),
 		RUN(test_the_innermost_that_tells),
+		RUN(test_the_top_of_a_mount_has_limits),
 		RUN(test_groups_that_cannot_be_read),
 		RUN(test_nonsense),
 	};

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/attach/feature.h"
+#include "tree.h"
 
 static void answers_are_of_the_contract(void **state)
 {
@@ -56,6 +57,21 @@ static void unknown_tracepoints_are_absent(void **state)
 	assert_false(present[1]);
 }
 
+static void a_pid_namespace_of_ones_own_is_seen(void **state)
+{
+	char root[TREE_MAX];
+
+	tree_init(root);
+	assert_true(feature_host_pids(root)); /* no /proc: no complaint */
+	tree_link(root, "/proc/self/ns/pid", "pid:[4026532567]");
+	assert_false(feature_host_pids(root));
+	tree_done(root);
+	tree_init(root);
+	tree_link(root, "/proc/self/ns/pid", "pid:[4026531836]");
+	assert_true(feature_host_pids(root));
+	tree_done(root);
+}
+
 static void methods_have_names(void **state)
 {
 	assert_string_equal(probe_method_name(PROBE_SESSION), "session");
@@ -69,6 +85,7 @@ int main(void)
 		cmocka_unit_test(answers_are_of_the_contract),
 		cmocka_unit_test(the_best_method_is_one_that_works),
 		cmocka_unit_test(unknown_tracepoints_are_absent),
+		cmocka_unit_test(a_pid_namespace_of_ones_own_is_seen),
 		cmocka_unit_test(methods_have_names),
 	};
 

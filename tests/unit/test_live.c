@@ -123,6 +123,7 @@ static void table_shows_every_op(void **state)
 		"  Overhead: at least 0.4 % of the busiest process (calls x 1.1µs; budget 1.0 %)\n"
 		"  launches and fills are sampled 1/4 of the time; their counts are scaled up\n"
 		"  lost: 7 of 1,234,567 driver events, ring_full (");
+	assert_lacks(buf_str(&b), "Lost names");
 	assert_lacks(buf_str(&b), "No CUDA calls yet");
 	assert_lacks(buf_str(&b), "\u2502");
 
@@ -136,8 +137,10 @@ static void table_shows_every_op(void **state)
 		"with and without probes, compared 16 times; budget 1.0 %)\n");
 
 	buf_clear(&b);
+	v.names_lost = 1234;
 	live_table(&b, &v, (struct live_style){.unicode = true});
 	assert_contains(buf_str(&b), "\u2502 nested \u2502\n");
+	assert_contains(buf_str(&b), "  Lost names: 1,234 of kernels or NVTX ranges");
 }
 
 static void counts_of_any_size_keep_the_columns(void **state)

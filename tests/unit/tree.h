@@ -47,6 +47,16 @@ static inline void tree_write(const char *root, const char *path, const char *te
 	tree_write_len(root, path, text, strlen(text));
 }
 
+static inline void tree_link(const char *root, const char *path, const char *target)
+{
+	char full[4096];
+
+	snprintf(full, sizeof(full), "%s%s", root, path);
+	tree_make_parents(full);
+	if (symlink(target, full) < 0)
+		abort();
+}
+
 static inline int tree_remove_one(const char *path, const struct stat *st, int type, struct FTW *f)
 {
 	(void)st, (void)type, (void)f;

@@ -25,6 +25,10 @@ int timeline_peer_name(struct timeline_view *v, unsigned peer);
 /* timeline_in_list - whether @list, separated by commas, has @name. */
 bool timeline_in_list(const char *list, const char *name);
 
+/* Tracks, from sums or, where few lie in the view, from rows. */
+int timeline_draw_sums(struct timeline_view *v);
+int timeline_draw_rows(struct timeline_view *v, struct errinfo *reterr);
+
 int timeline_draw_processes(struct timeline_view *v);
 int timeline_draw_ranks(struct timeline_view *v);
 int timeline_draw_steps(struct timeline_view *v);

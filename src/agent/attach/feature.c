@@ -7,16 +7,20 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "agent/probe/sample/sample.h"
 #include "agent/probe/link.h"
 #include "base/file.h"
+
+#define INITIAL_PID_NAMESPACE "pid:[4026531836]" /* PROC_PID_INIT_INO, the same since Linux 3.8 */
 
 static int map_errno(int err)
 {
@@ -114,10 +118,25 @@ int feature_attach_method(enum probe_method *ret, struct errinfo *reterr)
 	}
 	if (refused)
 		return errinfo_set(reterr, -EPERM,
-			"no permission to attach uprobes: run as root, or give CAP_BPF and "
-			"CAP_PERFMON (and CAP_SYS_ADMIN on kernels before 6.6)");
+			"no permission to attach uprobes: start it with sudo, a container with "
+			"`--user 0 --privileged --pid=host`, or give CAP_BPF and CAP_PERFMON "
+			"(and CAP_SYS_ADMIN on kernels before 6.6)");
 	return errinfo_set(
 		reterr, -EOPNOTSUPP, "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)");
+}
+
+bool feature_host_pids(const char *root)
+{
+	char path[PATH_MAX], name[64];
+	ssize_t n;
+
+	if (file_join(path, sizeof(path), root, "/proc/self/ns/pid") < 0)
+		return true;
+	n = readlink(path, name, sizeof(name) - 1);
+	if (n < 0)
+		return true; /* nothing is known: no reason to complain */
+	name[n] = 0;
+	return !strcmp(name, INITIAL_PID_NAMESPACE);
 }
 
 int feature_cpu_clock(void)

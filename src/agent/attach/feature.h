@@ -21,6 +21,13 @@ int feature_uprobe_perf(void);
 /* feature_cpu_clock - the clock by which CPUs are sampled. */
 int feature_cpu_clock(void);
 
+/* feature_host_pids - whether this process numbers processes as the machine does, and so as the
+ * kernel's records do; not in a container with a PID namespace of its own. @root as in file.h. */
+bool feature_host_pids(const char *root);
+#define FEATURE_HOST_PIDS_ADVICE                                                                    \
+	"start the container with --pid=host (Kubernetes: hostPID: true), else no process outside " \
+	"of it is seen"
+
 /* feature_attach_method - the best way to attach uprobes here. -EOPNOTSUPP or -EPERM with a
  * sentence if there is none. */
 int feature_attach_method(enum probe_method *ret, struct errinfo *reterr);

@@ -15,22 +15,22 @@
 #include "base/file.h"
 #include "base/macros.h"
 
-#define MOUNT        "/sys/fs/cgroup"
 #define LINE_BYTES   256
 #define KEYED_MAX    8192 /* of cpu.stat, memory.events: some hundred bytes */
 #define CPU_LIST_MAX 4096
 
 struct group { /* one on the way up */
 	const char *root;
-	char path[PATH_MAX]; /* below MOUNT, "/a/b" */
+	struct group_folder folder;
 };
 
-/* Cuts the last component off; false at the top, whose files are the machine's. */
+/* Cuts the last component off; false at the top of the mount: its files are those of the group that
+ * a container is in, and at the machine's top none of these exist. */
 static bool group_up(struct group *g)
 {
-	char *slash = strrchr(g->path, '/');
+	char *slash = strrchr(g->folder.path, '/');
 
-	if (!slash || slash == g->path)
+	if (!slash || (size_t)(slash - g->folder.path) < g->folder.top)
 		return false;
 	*slash = 0;
 	return true;
@@ -38,7 +38,7 @@ static bool group_up(struct group *g)
 
 static int file_path(const struct group *g, const char *file, char out[PATH_MAX])
 {
-	int n = snprintf(out, PATH_MAX, MOUNT "%s/%s", g->path, file);
+	int n = snprintf(out, PATH_MAX, "%s/%s", g->folder.path, file);
 
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
@@ -208,22 +208,13 @@ static void read_memory(struct group g, struct container_sample *s)
 	} while (group_up(&g));
 }
 
-/* A path that leads up is that of a group outside of what this process may see. */
-static bool is_visible(const char *path)
+int container_read(const char *root, const struct group_folder *folder, uint64_t cgroup_id,
+	wall_time now, struct container_sample *ret)
 {
-	return path[0] == '/' && path[1] && !strstr(path, "/..") && strlen(path) < PATH_MAX / 2;
-}
-
-int container_read(const char *root, const char *path, uint64_t cgroup_id, wall_time now,
-	struct container_sample *ret)
-{
-	struct group g = {.root = root};
+	struct group g = {.root = root, .folder = *folder};
 	struct container_sample s;
 	char line[LINE_BYTES];
 
-	if (!is_visible(path))
-		return -ENOENT;
-	snprintf(g.path, sizeof(g.path), "%s", path);
 	if (!read_first_line(&g, "cgroup.controllers", line, sizeof(line)))
 		return -ENOENT; /* every group of v2 has it */
 	container_sample_init(&s, now, cgroup_id);

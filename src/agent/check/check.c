@@ -476,6 +476,11 @@ static void check_processes(const struct context *c, struct check_row *row)
 	list_processes(c, found, row);
 	if (found->unreadable && !has_cap(c, CAP_SYS_PTRACE_BIT))
 		VALUE(row, "; cannot inspect %zu of %zu processes", found->unreadable, found->seen);
+	if (!feature_host_pids(c->root)) {
+		row->state = CHECK_OPTIONAL;
+		ADVICE(row, FEATURE_HOST_PIDS_ADVICE);
+		return;
+	}
 	if (found->count > 0)
 		return;
 	row->state = CHECK_OPTIONAL;

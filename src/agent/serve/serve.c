@@ -293,6 +293,7 @@ int serve_new(struct loop *l, const struct serve_settings *settings, struct serv
 	_cleanup_(serve_freep) struct serve *s = calloc(1, sizeof(*s));
 	_cleanup_free_ struct http_route *routes = make_routes(settings->routes);
 	struct http_server_settings http = {.address = settings->address,
+		.flag = "--addr",
 		.tls = settings->tls,
 		.tokens = settings->tokens,
 		.owners = settings->owners,

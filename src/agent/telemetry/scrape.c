@@ -138,7 +138,7 @@ int scrape_new(struct loop *loop, const struct scrape_settings *s, struct scrape
 		{0},
 	};
 	_cleanup_(scrape_freep) struct scrape *l = calloc(1, sizeof(*l));
-	struct http_server_settings server = {.routes = routes, .arg = l};
+	struct http_server_settings server = {.flag = "--prometheus", .routes = routes, .arg = l};
 	char address[256];
 	bool is_far;
 	int r;

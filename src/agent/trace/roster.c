@@ -457,7 +457,7 @@ size_t roster_groups(const struct roster *r, struct roster_group *ret, size_t ma
 
 		if (e && !p->ended && e->cgroup_id > ROOT_GROUP && e->cgroup_path &&
 			!has_group(ret, count, e->cgroup_id))
-			ret[count++] = (struct roster_group){e->cgroup_id, e->cgroup_path};
+			ret[count++] = (struct roster_group){e->cgroup_id, e->cgroup_path, p->pid};
 	}
 	return count;
 }

@@ -68,7 +68,8 @@ void roster_judged(struct roster *r, uint32_t pid, const struct process_layers *
  * and are not the root. Paths are valid until the roster changes. Returns how many, @max at most. */
 struct roster_group {
 	uint64_t cgroup_id;
-	const char *path;
+	const char *path; /* as /proc names it, seen from here */
+	uint32_t pid;     /* one of them */
 };
 size_t roster_groups(const struct roster *r, struct roster_group *ret, size_t max);
 

@@ -207,6 +207,9 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 
 	int r;
 
+	if (!feature_host_pids(""))
+		log_warning(
+			"processes have other numbers here than on the machine: " FEATURE_HOST_PIDS_ADVICE);
 	if (s->method != TRACER_METHOD_AUTO) {
 		ps.method = (enum probe_method)s->method;
 		return load_probe(t, &ps, reterr);
@@ -426,7 +429,9 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	tracer_read_kernels(t); /* asks for symbols, which come with the stacks' */
 	tracer_finish_stacks(t);
 	tracer_flush_kernels(t);
-	tracer_report_names(t);
+	if (tracer_names_lost(t))
+		log_warning("%llu names of kernels or ranges were lost: there was no room",
+			(unsigned long long)tracer_names_lost(t));
 	waits_expire(t->waits, (wall_time){INT64_MAX});
 	tracer_poll_gpu(t);
 	gpu_sampler_stop(t->gpu);

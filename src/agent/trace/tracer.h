@@ -108,8 +108,9 @@ struct tracer_view {
 	unsigned launch_weight;  /* launches are probed one part in so many of the time */
 	const struct roster_gap *gaps; /* processes not seen completely; the tracer's, likewise */
 	size_t gap_count;
-	uint64_t gaps_more; /* beyond the list */
-	bool has_stacks;    /* the rest is set */
+	uint64_t gaps_more;  /* beyond the list */
+	uint64_t names_lost; /* of kernels and NVTX ranges: no room in the kernel half or here */
+	bool has_stacks;     /* the rest is set */
 	struct stacks_report stacks;
 };
 

@@ -24,9 +24,12 @@ void tracer_read_containers(struct tracer *t, wall_time now)
 	bool is_full = false;
 
 	for (size_t i = 0; i < count; i++) {
+		const struct group_asked asked = {
+			groups[i].cgroup_id, groups[i].pid, groups[i].path};
+		const struct group_folder *folder = group_folders_find(t->group_folders, &asked);
 		struct container_sample s;
 
-		if (container_read("", groups[i].path, groups[i].cgroup_id, now, &s) < 0)
+		if (!folder || container_read("", folder, asked.id, now, &s) < 0)
 			continue;
 		explainer_container(t->explainer, &s);
 		if (t->store)

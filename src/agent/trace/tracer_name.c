@@ -31,6 +31,7 @@ struct tracer_names {
 	bool has_cursor;
 	uint32_t gone[256]; /* ended, counts not read yet */
 	size_t gone_count;
+	uint64_t texts_dropped; /* the store had no room, or nobody memory */
 };
 
 static void take_text(struct tracer *t, const struct name_record *n)
@@ -40,12 +41,16 @@ static void take_text(struct tracer *t, const struct name_record *n)
 	if (idmap_get(&t->names->texts, n->key))
 		return;
 	row = calloc(1, sizeof(*row));
-	if (!row)
+	if (!row) {
+		t->names->texts_dropped++;
 		return;
+	}
 	row->hash = n->key;
 	snprintf(row->text, sizeof(row->text), "%s", n->text);
-	if (t->store && !store_writer_push_text(t->store, row))
+	if (t->store && !store_writer_push_text(t->store, row)) {
+		t->names->texts_dropped++;
 		log_warning("the store's queue is full: names of ranges are lost");
+	}
 	if (idmap_put(&t->names->texts, n->key, row) < 0)
 		free(row); /* stored, but not again in a new file */
 }
@@ -135,13 +140,12 @@ void tracer_read_kernels(struct tracer *t)
 	}
 }
 
-void tracer_report_names(const struct tracer *t)
+uint64_t tracer_names_lost(const struct tracer *t)
 {
-	uint64_t lost = probe_names_lost(t->probe) + kernel_table_dropped(t->names->kernels);
-
-	if (lost)
-		log_warning("%llu names of kernels or ranges were lost: there was no room",
-			(unsigned long long)lost);
+	if (!t->names)
+		return 0;
+	return probe_names_lost(t->probe) + kernel_table_dropped(t->names->kernels) +
+	       t->names->texts_dropped;
 }
 
 void tracer_flush_kernels(struct tracer *t)

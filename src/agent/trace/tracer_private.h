@@ -14,6 +14,7 @@
 #include "agent/attach/feature.h"
 #include "agent/attach/coverage_assess.h"
 #include "agent/capture/deadband.h"
+#include "agent/capture/group_folder.h"
 #include "agent/capture/host.h"
 #include "agent/capture/reader.h"
 #include "agent/capture/totals.h"
@@ -76,6 +77,7 @@ struct tracer {
 	struct explainer *explainer;
 	struct process_table *processes;
 	struct roster *roster;
+	struct group_folders *group_folders;
 	struct neighbours *neighbours;
 	struct sample_clocks *samples;     /* NULL: none are taken */
 	struct stacks *stacks;             /* NULL: not taken */
@@ -168,7 +170,7 @@ void tracer_take_name(void *arg, const struct name_record *n);
 bool tracer_take_symbol(struct tracer *t, const struct stack *s); /* false: it was not asked for */
 void tracer_read_kernels(struct tracer *t);                       /* counts, from the kernel half */
 void tracer_flush_kernels(struct tracer *t);                      /* to the store */
-void tracer_report_names(const struct tracer *t);                 /* says what was lost */
+uint64_t tracer_names_lost(const struct tracer *t);
 void tracer_kernels_gone(struct tracer *t, uint32_t pid);
 void tracer_sweep_registered(struct tracer *t);
 void tracer_renew_names(struct tracer *t);

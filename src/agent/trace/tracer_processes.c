@@ -63,6 +63,8 @@ int tracer_open_processes(struct tracer *t)
 		return r;
 	r = roster_new(
 		"", t->processes, t->settings.coverage_sink, t->settings.event_arg, &t->roster);
+	if (r >= 0)
+		r = group_folders_new("", &t->group_folders);
 	if (r < 0)
 		return r;
 	process_table_add(t->processes, &roster_stage, t->roster); /* first: who it is */
@@ -77,6 +79,7 @@ void tracer_close_processes(struct tracer *t)
 		process_table_free(t->processes);
 	if (t->roster)
 		roster_free(t->roster);
+	group_folders_free(t->group_folders);
 }
 
 /* ---- what happens to them ---- */

@@ -73,6 +73,7 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 		.has_host = t->has_host,
 		.clock_steps = t->clock.steps,
 		.cpu_losses = &t->cpu_losses,
+		.names_lost = tracer_names_lost(t),
 	};
 	first = first_alive(t->processes);
 	if (first) {

@@ -15,6 +15,7 @@
 #include "cluster/cli/fleet_flags.h"
 #include "command/dispatch.h"
 #include "command/server_access.h"
+#include "command/server_life.h"
 #include "command/trust.h"
 
 #define DRAIN_NS       (5 * NS_PER_S)
@@ -75,16 +76,14 @@ struct run { /* of the command */
 	struct tls *tls;
 	struct server_access access;
 	struct service *service;
-	struct loop_timer *patience;
-	bool stopping;
+	struct server_life life;
 };
 
 static void run_done(struct run *c)
 {
 	if (c->service)
 		service_free(c->service);
-	if (c->patience)
-		loop_timer_free(c->patience);
+	server_life_done(&c->life);
 	server_access_done(&c->access);
 	if (c->tls)
 		tls_free(c->tls);
@@ -146,25 +145,11 @@ static int check_flags(const struct fleet_typed *t, struct errinfo *reterr)
 
 /* ---- running ---- */
 
-static void told_to_stop(void *arg)
+static void drain(void *arg)
 {
 	struct run *c = arg;
 
-	loop_stop(c->loop);
-}
-
-static void on_stop(void *arg)
-{
-	struct run *c = arg;
-
-	if (c->stopping) {
-		loop_stop(c->loop);
-		return;
-	}
-	c->stopping = true;
-	notify_stopping();
-	loop_timer_set(c->patience, DRAIN_NS);
-	service_drain(c->service, told_to_stop, c);
+	service_drain(c->service, server_life_over, &c->life);
 }
 
 static void say_ready(const struct run *c)
@@ -177,14 +162,13 @@ static void say_ready(const struct run *c)
 }
 
 /* Tokens are tried on a set of their own before anything is replaced. */
-static void on_hangup(void *arg)
+static void reload(void *arg)
 {
 	struct run *c = arg;
 	_cleanup_(token_set_freep) struct token_set *trial = NULL;
 	struct errinfo e = {0};
 	int r = 0;
 
-	notify_reloading();
 	if (c->typed->token_file)
 		r = token_set_new(c->typed->token_file, TOKEN_VARIABLE, &trial, &e);
 	if (r == 0 && c->tls)
@@ -201,19 +185,6 @@ static void on_hangup(void *arg)
 		fprintf(stderr, "%singero-cluster: certificates, tokens and rates reloaded\n",
 			log_mark(LOG_LEVEL_INFO));
 	say_ready(c);
-}
-
-static int watch_signals(struct run *c, struct errinfo *reterr)
-{
-	int r = loop_signal(c->loop, SIGTERM, on_stop, c);
-
-	if (r == 0)
-		r = loop_signal(c->loop, SIGINT, on_stop, c);
-	if (r == 0)
-		r = loop_signal(c->loop, SIGHUP, on_hangup, c);
-	if (r == 0)
-		r = loop_timer_new(c->loop, told_to_stop, c, &c->patience);
-	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot handle signals: %s", strerror(-r));
 }
 
 static void announce(const struct run *c)
@@ -266,8 +237,14 @@ static int run_service(struct run *c, struct errinfo *reterr)
 	s.http.owners = c->access.owners;
 	s.http.owner_count = c->access.owner_count;
 	r = service_new(c->loop, &s, &c->service, reterr);
-	if (r == 0)
-		r = watch_signals(c, reterr);
+	if (r == 0) {
+		c->life = (struct server_life){.loop = c->loop,
+			.patience_ns = DRAIN_NS,
+			.drain = drain,
+			.reload = reload,
+			.arg = c};
+		r = server_life_watch(&c->life, reterr);
+	}
 	if (r < 0)
 		return r;
 	announce(c);

@@ -3,13 +3,13 @@
 #include "cluster/cli/echo_run.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "command/server_life.h"
 #include "command/trust.h"
 
 #define DRAIN_NS (25 * NS_PER_S) /* sealing takes its time; 5 s less than Kubernetes gives */
@@ -23,8 +23,7 @@ struct run {
 	struct tenants *tenants;
 	struct echo_service *echo;
 	struct service *fleet;
-	struct loop_timer *patience;
-	bool stopping;
+	struct server_life life;
 };
 
 static void run_done(struct run *c)
@@ -33,8 +32,7 @@ static void run_done(struct run *c)
 		service_free(c->fleet);
 	if (c->echo)
 		echo_service_free(c->echo);
-	if (c->patience)
-		loop_timer_free(c->patience);
+	server_life_done(&c->life);
 	if (c->tenants)
 		tenants_free(c->tenants);
 	server_access_done(&c->access);
@@ -64,34 +62,20 @@ static const char *widest(const struct echo_run_settings *s)
 
 /* ---- signals ---- */
 
-static void told_to_stop(void *arg)
-{
-	struct run *c = arg;
-
-	loop_stop(c->loop);
-}
-
 /* The fleet's last notices are kept, too. */
 static void on_fleet_drained(void *arg)
 {
 	struct run *c = arg;
 
-	echo_service_drain(c->echo, told_to_stop, c);
+	echo_service_drain(c->echo, server_life_over, &c->life);
 }
 
-static void on_stop(void *arg)
+static void drain(void *arg)
 {
 	struct run *c = arg;
 
-	if (c->stopping) {
-		loop_stop(c->loop);
-		return;
-	}
-	c->stopping = true;
-	notify_stopping();
 	fprintf(stderr, "%singero-cluster: storing what was acknowledged, then ending\n",
 		log_mark(LOG_LEVEL_INFO));
-	loop_timer_set(c->patience, DRAIN_NS);
 	echo_service_refuse(c->echo);
 	if (c->fleet)
 		service_drain(c->fleet, on_fleet_drained, c);
@@ -99,13 +83,12 @@ static void on_stop(void *arg)
 		on_fleet_drained(c);
 }
 
-static void on_hangup(void *arg)
+static void reload(void *arg)
 {
 	struct run *c = arg;
 	struct errinfo e = {0};
 	int r = 0;
 
-	notify_reloading();
 	if (c->tenants)
 		r = tenants_reload(c->tenants, mono_now().ns, &e);
 	if (r == 0 && c->tls)
@@ -120,19 +103,6 @@ static void on_hangup(void *arg)
 		fprintf(stderr, "%singero-cluster: tokens, certificates%s reloaded\n",
 			log_mark(LOG_LEVEL_INFO), c->fleet ? " and rates" : "");
 	notify_ready("%s", c->fleet ? "fleet and echo" : "echo");
-}
-
-static int watch_signals(struct run *c, struct errinfo *reterr)
-{
-	int r = loop_signal(c->loop, SIGTERM, on_stop, c);
-
-	if (r == 0)
-		r = loop_signal(c->loop, SIGINT, on_stop, c);
-	if (r == 0)
-		r = loop_signal(c->loop, SIGHUP, on_hangup, c);
-	if (r == 0)
-		r = loop_timer_new(c->loop, told_to_stop, c, &c->patience);
-	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot handle signals: %s", strerror(-r));
 }
 
 /* ---- opening ---- */
@@ -274,8 +244,14 @@ static int run(struct run *c, struct errinfo *reterr)
 		return r;
 	http = http_settings(c, names);
 	r = open_services(c, &http, reterr);
-	if (r == 0)
-		r = watch_signals(c, reterr);
+	if (r == 0) {
+		c->life = (struct server_life){.loop = c->loop,
+			.patience_ns = DRAIN_NS,
+			.drain = drain,
+			.reload = reload,
+			.arg = c};
+		r = server_life_watch(&c->life, reterr);
+	}
 	if (r < 0)
 		return r;
 	announce(c);

@@ -354,6 +354,7 @@ static int open_api(struct echo_service *s, const struct echo_addresses *a, stru
 		return r;
 	e.routes = s->routes;
 	e.http.address = a->api;
+	e.http.flag = "--api-addr";
 	return echo_server_new(s->loop, &e, &s->api, reterr);
 }
 

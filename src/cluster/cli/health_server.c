@@ -51,8 +51,12 @@ int health_server_new(struct loop *l, const struct health_server_settings *s,
 		{.method = NULL},
 	};
 	_cleanup_(health_server_freep) struct health_server *h = calloc(1, sizeof(*h));
-	struct http_server_settings http = {
-		.address = s->address, .routes = routes, .arg = h, .plain = true, .anyone = true};
+	struct http_server_settings http = {.address = s->address,
+		.flag = "--health-addr",
+		.routes = routes,
+		.arg = h,
+		.plain = true,
+		.anyone = true};
 	int r;
 
 	if (!h)

@@ -261,6 +261,7 @@ static int open_ports(struct service *s, struct errinfo *reterr)
 	if (r < 0 || (!s->settings.api_address && !s->settings.api_elsewhere))
 		return r;
 	api.http.address = s->settings.api_address;
+	api.http.flag = "--api-addr";
 	return api_server_new(s->loop, &api, &s->api, reterr);
 }
 

@@ -51,10 +51,12 @@ static int open_ports(struct receiver *r, struct loop *l, const struct receiver_
 	http.limits = &r->limits;
 	if (s->grpc_address) {
 		http.address = s->grpc_address;
+		http.flag = "--grpc-addr";
 		err = http_server_new(l, &http, &r->grpc, reterr);
 	}
 	if (err == 0 && s->http_address) {
 		http.address = s->http_address;
+		http.flag = "--http-addr";
 		err = http_server_new(l, &http, &r->http, reterr);
 	}
 	return err;

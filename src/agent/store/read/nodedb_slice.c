@@ -1,58 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_slice.c - see nodedb_slice.h. What makes sense is decided as nodedb_event.c does. */
+/* nodedb_slice.c - see nodedb_slice.h. What makes sense is decided as for whole rows (event_column.h). */
 #include "agent/store/read/nodedb_slice.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
+#include "agent/store/read/event_column.h"
 #include "agent/store/read/nodedb_snapshot_private.h"
 #include "wire/op_kind.h"
 
 #define SQL_TEXT_MAX (64 << 10)
-#define DURATION_MAX (366LL * 24 * 3600 * (int64_t)NS_PER_S)
 #define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S)
 
-enum column {
-	COL_TIMESTAMP,
-	COL_DURATION,
-	COL_PID,
-	COL_TID,
-	COL_SOURCE,
-	COL_OP,
-	COL_FLAGS,
-	COL_WEIGHT,
-	COL_STREAM,
-	COL_WAIT,
-	COL_PEER_PID,
-	COL_NUMBERS,
-	COL_ROW = COL_NUMBERS,
-	COL_RANK,
-	COL_COMM,
-	COL_PEER_COMM,
-	COL_NODE,
-	COL_STACK, /* for the search */
-	COL_COUNT
+/* The columns that are taken, numbers first; the row's number comes before the others. */
+enum slice_column {
+	SLICE_TIMESTAMP,
+	SLICE_DURATION,
+	SLICE_PID,
+	SLICE_TID,
+	SLICE_SOURCE,
+	SLICE_OP,
+	SLICE_FLAGS,
+	SLICE_WEIGHT,
+	SLICE_STREAM,
+	SLICE_WAIT,
+	SLICE_PEER_PID,
+	SLICE_NUMBERS,
+	SLICE_ROW = SLICE_NUMBERS,
+	SLICE_RANK,
+	SLICE_COMM,
+	SLICE_PEER_COMM,
+	SLICE_NODE,
+	SLICE_STACK, /* for the search */
+	SLICE_COUNT
 };
 
-static const struct reader_column columns[COL_COUNT] = {
-	[COL_TIMESTAMP] = {"timestamp", NULL},
-	[COL_DURATION] = {"duration", NULL},
-	[COL_PID] = {"pid", NULL},
-	[COL_TID] = {"tid", NULL},
-	[COL_SOURCE] = {"source", NULL},
-	[COL_OP] = {"op", NULL},
-	[COL_FLAGS] = {"flags", "0"},
-	[COL_WEIGHT] = {"weight", "1"},
-	[COL_STREAM] = {"stream", "0"},
-	[COL_WAIT] = {"wait_ns", "0"},
-	[COL_PEER_PID] = {"peer_pid", "0"},
-	[COL_ROW] = {"rowid", "rowid"}, /* no column of the list, but of every table */
-	[COL_RANK] = {"rank", "NULL"},
-	[COL_COMM] = {"comm", "''"},
-	[COL_PEER_COMM] = {"peer_comm", "''"},
-	[COL_NODE] = {"node", "''"},
-	[COL_STACK] = {"stack_hash", "0 AS stack_hash"},
+static const enum event_column taken[SLICE_COUNT] = {
+	[SLICE_TIMESTAMP] = COL_TIMESTAMP,
+	[SLICE_DURATION] = COL_DURATION,
+	[SLICE_PID] = COL_PID,
+	[SLICE_TID] = COL_TID,
+	[SLICE_SOURCE] = COL_SOURCE,
+	[SLICE_OP] = COL_OP,
+	[SLICE_FLAGS] = COL_FLAGS,
+	[SLICE_WEIGHT] = COL_WEIGHT,
+	[SLICE_STREAM] = COL_STREAM,
+	[SLICE_WAIT] = COL_WAIT,
+	[SLICE_PEER_PID] = COL_PEER_PID,
+	[SLICE_RANK] = COL_RANK,
+	[SLICE_COMM] = COL_COMM,
+	[SLICE_PEER_COMM] = COL_PEER_COMM,
+	[SLICE_NODE] = COL_NODE,
+	[SLICE_STACK] = COL_STACK,
 };
+
+static int select_slices(struct nodedb_snapshot *l, struct buf *sql, struct errinfo *reterr)
+{
+	struct reader_column columns[SLICE_COUNT];
+
+	for (int i = 0; i < SLICE_COUNT; i++)
+		columns[i] = event_columns[taken[i]];
+	/* no column of the list, but of every table */
+	columns[SLICE_ROW] = (struct reader_column){"rowid", "rowid"};
+	return reader_select(&l->reader, "events", columns, SLICE_COUNT, sql, reterr);
+}
 
 static void take_text(const struct nodedb_slice *s, int column, char out[COMM_LEN])
 {
@@ -64,70 +75,55 @@ static void take_text(const struct nodedb_slice *s, int column, char out[COMM_LE
 
 void nodedb_slice_comm(const struct nodedb_slice *s, char out[COMM_LEN])
 {
-	take_text(s, COL_COMM, out);
+	take_text(s, SLICE_COMM, out);
 }
 
 void nodedb_slice_peer(const struct nodedb_slice *s, char out[COMM_LEN])
 {
-	take_text(s, COL_PEER_COMM, out);
+	take_text(s, SLICE_PEER_COMM, out);
 }
 
 const char *nodedb_slice_node(const struct nodedb_slice *s, size_t *ret_len)
 {
 	sql_stmt *stmt = (sql_stmt *)s->texts;
 
-	if (sql_column_type(stmt, COL_NODE) != SQL_TEXT) {
+	if (sql_column_type(stmt, SLICE_NODE) != SQL_TEXT) {
 		*ret_len = 0;
 		return "";
 	}
-	return sql_column_text(stmt, COL_NODE, ret_len);
-}
-
-static bool in_range(int64_t v, int64_t low, int64_t high)
-{
-	return v >= low && v <= high;
-}
-
-static bool stamped_at_end(const struct nodedb_slice *s)
-{
-	return s->source == SOURCE_IO || s->source == SOURCE_NET ||
-	       (s->source == SOURCE_HOST && s->op == HOST_SCHED_SWITCH);
+	return sql_column_text(stmt, SLICE_NODE, ret_len);
 }
 
 static bool read_slice(enum schema_kind kind, sql_stmt *stmt, struct nodedb_slice *s)
 {
-	int64_t v[COL_NUMBERS];
+	int64_t v[SLICE_NUMBERS];
 
-	for (int i = 0; i < COL_NUMBERS; i++)
+	for (int i = 0; i < SLICE_NUMBERS; i++)
 		if (!sql_column_is_int(stmt, i, &v[i]))
 			return false;
-	if (!in_range(v[COL_TIMESTAMP], 1, TIME_MAX) ||
-		!in_range(v[COL_DURATION], 0, DURATION_MAX) ||
-		!in_range(v[COL_PID], 0, UINT32_MAX) || !in_range(v[COL_TID], 0, UINT32_MAX) ||
-		!in_range(v[COL_SOURCE], 1, WIRE_SOURCE_MAX - 1) ||
-		!in_range(v[COL_OP], 0, WIRE_OP_MAX - 1) ||
-		!in_range(v[COL_FLAGS], 0, UINT16_MAX) || !in_range(v[COL_WEIGHT], 0, UINT32_MAX) ||
-		!in_range(v[COL_PEER_PID], 0, UINT32_MAX))
+	if (!event_core_makes_sense(&(struct event_core){v[SLICE_TIMESTAMP], v[SLICE_DURATION],
+		    v[SLICE_PID], v[SLICE_TID], v[SLICE_SOURCE], v[SLICE_OP], v[SLICE_FLAGS],
+		    v[SLICE_WEIGHT], v[SLICE_PEER_PID]}))
 		return false;
-	*s = (struct nodedb_slice){.start_ns = v[COL_TIMESTAMP],
-		.dur_ns = (uint64_t)v[COL_DURATION],
-		.row = sql_column_int(stmt, COL_ROW),
-		.pid = (uint32_t)v[COL_PID],
-		.tid = (uint32_t)v[COL_TID],
-		.source = (uint8_t)v[COL_SOURCE],
-		.op = (uint16_t)v[COL_OP],
-		.flags = (uint16_t)v[COL_FLAGS],
-		.weight = (uint32_t)v[COL_WEIGHT],
-		.stream = (uint64_t)v[COL_STREAM],
-		.wait_ns = (uint64_t)v[COL_WAIT],
-		.peer_pid = (uint32_t)v[COL_PEER_PID],
+	*s = (struct nodedb_slice){.start_ns = v[SLICE_TIMESTAMP],
+		.dur_ns = (uint64_t)v[SLICE_DURATION],
+		.row = sql_column_int(stmt, SLICE_ROW),
+		.pid = (uint32_t)v[SLICE_PID],
+		.tid = (uint32_t)v[SLICE_TID],
+		.source = (uint8_t)v[SLICE_SOURCE],
+		.op = (uint16_t)v[SLICE_OP],
+		.flags = (uint16_t)v[SLICE_FLAGS],
+		.weight = (uint32_t)v[SLICE_WEIGHT],
+		.stream = (uint64_t)v[SLICE_STREAM],
+		.wait_ns = (uint64_t)v[SLICE_WAIT],
+		.peer_pid = (uint32_t)v[SLICE_PEER_PID],
 		.rank = -1,
 		.texts = stmt};
-	if (sql_column_type(stmt, COL_RANK) == SQL_INT &&
-		in_range(sql_column_int(stmt, COL_RANK), 0, INT32_MAX))
-		s->rank = (int32_t)sql_column_int(stmt, COL_RANK);
-	if (kind == SCHEMA_PUBLISHED && stamped_at_end(s))
-		s->start_ns -= v[COL_DURATION];
+	if (sql_column_type(stmt, SLICE_RANK) == SQL_INT &&
+		event_in_range(sql_column_int(stmt, SLICE_RANK), 0, INT32_MAX))
+		s->rank = (int32_t)sql_column_int(stmt, SLICE_RANK);
+	if (kind == SCHEMA_PUBLISHED && event_stamped_at_end(s->source, s->op))
+		s->start_ns -= v[SLICE_DURATION];
 	return s->start_ns > 0;
 }
 
@@ -136,7 +132,7 @@ static int write_sql(struct nodedb_snapshot *l, const struct nodedb_slices *w, s
 {
 	bool published = l->reader.kind == SCHEMA_PUBLISHED;
 	struct scope s = w->scope ? *w->scope : (struct scope){0};
-	int r = reader_select(&l->reader, "events", columns, COL_COUNT, sql, reterr);
+	int r = select_slices(l, sql, reterr);
 
 	if (r < 0)
 		return r;
@@ -198,9 +194,9 @@ static bool read_bucket(sql_stmt *stmt, struct nodedb_bucket *b)
 	for (int i = 0; i < 6; i++)
 		if (!sql_column_is_int(stmt, i, &v[i]))
 			return false;
-	if (!in_range(v[0], 1, TIME_MAX) || !in_range(v[1], 0, UINT32_MAX) ||
-		!in_range(v[2], 1, WIRE_SOURCE_MAX - 1) || !in_range(v[3], 0, WIRE_OP_MAX - 1) ||
-		v[4] < 0 || v[5] < 0)
+	if (!event_in_range(v[0], 1, TIME_MAX) || !event_in_range(v[1], 0, UINT32_MAX) ||
+		!event_in_range(v[2], 1, WIRE_SOURCE_MAX - 1) ||
+		!event_in_range(v[3], 0, WIRE_OP_MAX - 1) || v[4] < 0 || v[5] < 0)
 		return false;
 	*b = (struct nodedb_bucket){.start_ns = v[0],
 		.pid = (uint32_t)v[1],
@@ -351,7 +347,7 @@ static int write_search(struct nodedb_snapshot *l, const struct nodedb_search *w
 	int r;
 
 	buf_puts(sql, "SELECT * FROM (");
-	r = reader_select(&l->reader, "events", columns, COL_COUNT, sql, reterr);
+	r = select_slices(l, sql, reterr);
 	if (r == 0)
 		r = put_scope(l, w, sql, reterr);
 	buf_printf(sql, " ORDER BY timestamp DESC LIMIT %zu) WHERE (0", w->looked_at);

@@ -271,6 +271,8 @@ const struct metric_desc metric_table[METRIC_COUNT] = {
 		"ingero.stacks", "ingero_stacks_total", "{stack}", "Call stacks recorded", NO_KEYS),
 	[M_STACKS_LOST] = COUNTER("ingero.stacks.lost", "ingero_stacks_lost_total", "{stack}",
 		"Call stacks lost", NO_KEYS),
+	[M_NAMES_LOST] = COUNTER("ingero.names.lost", "ingero_names_lost_total", "{name}",
+		"Names of kernels and NVTX ranges lost", NO_KEYS),
 	[M_DB_BYTES] = GAUGE("ingero.trace.db", "ingero_trace_db_bytes", "By",
 		"Size of the database including its write-ahead log", NO_KEYS),
 	[M_DB_PRUNED] = COUNTER("ingero.trace.db.pruned_rows", "ingero_trace_db_pruned_rows_total",

@@ -93,6 +93,7 @@ enum metric_id {
 	M_GAPS,
 	M_STACKS,
 	M_STACKS_LOST,
+	M_NAMES_LOST,
 	M_DB_BYTES,
 	M_DB_PRUNED,
 	M_CLOCK_STEPS,

@@ -235,6 +235,7 @@ static void put_agent(const struct reading *r, struct metric_set *s)
 	}
 	put_share(s, M_OVERHEAD_BUDGET, v->overhead_budget);
 	put_share(s, M_HIT_COST, v->hit_ns / NS_PER_S);
+	put_counter(r, s, M_NAMES_LOST, v->names_lost);
 	put_gauge(s, M_LAUNCH_WEIGHT, v->launch_weight);
 	put_gauge(s, M_PROCESSES, (int64_t)v->processes);
 	put_gauge(s, M_LIBRARIES, (int64_t)v->libraries);

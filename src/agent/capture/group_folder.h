@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* group_folder.h - in which folder the files of a control group (cgroup v2) can be read.
+ *
+ * /proc/PID/cgroup names a group as seen from the reader's cgroup namespace, and a container with
+ * one of its own sees, at /sys/fs/cgroup, its own group and nothing beside it: there the name says
+ * "/../4f1c…" and leads nowhere. What is the same from everywhere is the group's number, which is
+ * its folder's inode. */
+#pragma once
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macros.h"
+
+struct group_folder {
+	char path[PATH_MAX];
+	size_t top; /* length of what of it is the mount: groups end there, on the way up */
+};
+
+struct group_asked {
+	uint64_t id;
+	uint32_t pid;     /* a process in it */
+	const char *path; /* as /proc/PID/cgroup names it; tried first, and may be wrong */
+};
+
+struct group_folders;
+
+/* group_folders_new - @root is a prefix as in base/file.h. -ENOMEM. */
+int group_folders_new(const char *root, struct group_folders **ret);
+void group_folders_free(struct group_folders *f);
+DEFINE_CLEANUP(struct group_folders *, group_folders_free)
+
+/* group_folders_find - below this process's own mount of the groups, below that of process 1 (the
+ * machine's, where processes are not hidden), below that of the group's process. What was found is
+ * remembered, and what was not is looked for again after a while only.
+ * NULL: it cannot be seen from here, or there is no memory. Valid until the next call. */
+const struct group_folder *group_folders_find(
+	struct group_folders *f, const struct group_asked *asked);

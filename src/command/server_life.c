@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server_life.c - see server_life.h. Runs on the loop's thread. */
+#include "command/server_life.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/notify.h"
+
+void server_life_over(void *arg)
+{
+	struct server_life *l = arg;
+
+	loop_stop(l->loop);
+}
+
+static void on_stop(void *arg)
+{
+	struct server_life *l = arg;
+
+	if (l->stopping) {
+		loop_stop(l->loop);
+		return;
+	}
+	l->stopping = true;
+	notify_stopping();
+	loop_timer_set(l->patience, l->patience_ns);
+	l->drain(l->arg);
+}
+
+static void on_hangup(void *arg)
+{
+	struct server_life *l = arg;
+
+	notify_reloading();
+	l->reload(l->arg);
+}
+
+int server_life_watch(struct server_life *l, struct errinfo *reterr)
+{
+	int r = loop_signal(l->loop, SIGTERM, on_stop, l);
+
+	if (r == 0)
+		r = loop_signal(l->loop, SIGINT, on_stop, l);
+	if (r == 0)
+		r = loop_signal(l->loop, SIGHUP, on_hangup, l);
+	if (r == 0)
+		r = loop_timer_new(l->loop, server_life_over, l, &l->patience);
+	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot handle signals: %s", strerror(-r));
+}
+
+void server_life_done(struct server_life *l)
+{
+	if (l->patience)
+		loop_timer_free(l->patience);
+	l->patience = NULL;
+}
