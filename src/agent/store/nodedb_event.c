@@ -219,7 +219,7 @@ STATIC_ASSERT(READER_EVENT_COLUMNS == COL_NODE);
 void reader_event_columns(const char *ret[READER_EVENT_COLUMNS])
 {
 	for (int i = 0; i < READER_EVENT_COLUMNS; i++)
-		ret[i] = columns[i].name;
+		ret[i] = event_columns[i].name;
 }
 
 bool reader_event_values(enum schema_kind kind, const struct sql_value *values,
