@@ -101,7 +101,6 @@ static void put_report(struct buf *b, const struct merge_report *r)
 		buf_putc(b, ')');
 	}
 	buf_putc(b, '\n');
-	put_extras(b, r);
 }
 
 static void done(void *arg, size_t source, const struct merge_report *r)
@@ -117,6 +116,7 @@ static void done(void *arg, size_t source, const struct merge_report *r)
 		buf_puts(&b, "same file again, skipped\n");
 	else
 		put_report(&b, r);
+	put_extras(&b, r);
 	fputs(buf_str(&b), stderr);
 	progress_begin(&t->progress, STDERR_FILENO, "merging");
 }

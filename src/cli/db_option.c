@@ -7,6 +7,9 @@
 
 #include "base/owner.h"
 
+/* Of ingero-trace.service. Its folder is closed to others; it is nobody's own, so it is never taken unasked. */
+#define SERVICE_DB "/var/lib/ingero/ingero.db"
+
 int db_option_path(
 	const char *given, char **ret_default, const char **ret_path, struct errinfo *reterr)
 {
@@ -20,9 +23,14 @@ int db_option_path(
 	if (r < 0)
 		return r;
 	*ret_path = *ret_default;
-	if (access(*ret_path, F_OK) < 0 && errno == ENOENT)
+	if (access(*ret_path, F_OK) == 0 || errno != ENOENT)
+		return 0;
+	if (access(SERVICE_DB, F_OK) == 0 || errno == EACCES)
 		return errinfo_set(reterr, -ENOENT,
-			"no recording yet (%s does not exist): start one with `sudo ingero trace`, choose another file with --db, or see an example with `ingero demo`",
+			"you have no recording of your own (%s does not exist): that of the service is " SERVICE_DB
+			", choose it with --db, with sudo",
 			*ret_path);
-	return 0;
+	return errinfo_set(reterr, -ENOENT,
+		"no recording yet (%s does not exist): start one with `sudo ingero trace`, choose another file with --db, or see an example with `ingero demo`",
+		*ret_path);
 }

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -301,8 +302,11 @@ int option_parse(const struct command *c, int argc, char **argv, void *settings,
 		_cleanup_buf_ struct buf b = BUF_INIT(1024);
 
 		text_escape_terminal(&b, argv[argc - args + c->max_args]);
-		return errinfo_set(
-			reterr, -EINVAL, "%s: unexpected argument '%.100s'", c->name, buf_str(&b));
+		return errinfo_set(reterr, -EINVAL, "%s: unexpected argument '%.100s'%s", c->name,
+			buf_str(&b),
+			find_long(c, "db", 2) && access(argv[argc - args + c->max_args], F_OK) == 0
+				? ": a recording is given with --db"
+				: "");
 	}
 	*ret_first = argc - args;
 	return 0;

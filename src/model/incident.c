@@ -12,7 +12,7 @@ const char *severity_name(enum severity s)
 const char *cause_name(enum cause c)
 {
 	static const char *const names[] = {
-#define X(NAME, name, layer) name,
+#define X(NAME, name, ...) name,
 		CAUSES(X)
 #undef X
 	};
@@ -20,10 +20,21 @@ const char *cause_name(enum cause c)
 	return names[c];
 }
 
+const char *cause_words(enum cause c)
+{
+	static const char *const words[] = {
+#define X(NAME, name, layer, words) words,
+		CAUSES(X)
+#undef X
+	};
+
+	return words[c];
+}
+
 const char *cause_layer(enum cause c)
 {
 	static const char *const layers[] = {
-#define X(NAME, name, layer) layer,
+#define X(NAME, name, layer, ...) layer,
 		CAUSES(X)
 #undef X
 	};

@@ -89,7 +89,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 	[PROBLEM_GOODPUT] = {
 		"step duration, derived from the calls, before and after a change, and the change in waits for collectives",
 		"the work of a step is not visible: a larger batch is a slower step too; a wait for a rank on another node looks like a slower GPU until the recordings are merged; a program without regular waits, or with sampled waits, has no steps",
-		{"Check the incidents that began at the same time"},
+		{"See which part of a step grew, whose it is and where: `ingero explain --steps`"},
 		"ask for step durations around the change and for what else changed then"},
 	[PROBLEM_ORCHESTRATION] = {
 		"how processes that made CUDA calls ended: the kernel's OOM killer, signals, exit codes, and restarts",

@@ -6,9 +6,13 @@
 #include "sql/sql.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/macros.h"
 #include "sql/sql_code.h"
 
 static int from_system(int err, const char *path, const char *what, struct errinfo *reterr)
@@ -32,6 +36,26 @@ static int from_system(int err, const char *path, const char *what, struct errin
 	}
 }
 
+/* What unpacks the file at @path, by its first bytes; NULL: it is not compressed. */
+static const char *unpacker_of(const char *path)
+{
+	static const struct {
+		const char *magic, *command;
+	} kinds[] = {{"\xfd"
+		      "7zXZ",
+			     "xz -d"},
+		{"\x1f\x8b", "gzip -d"}, {"\x28\xb5\x2f\xfd", "zstd -d"}};
+	char head[8] = {0};
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0 || read(fd, head, sizeof(head) - 1) <= 0)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (!strncmp(head, kinds[i].magic, strlen(kinds[i].magic)))
+			return kinds[i].command;
+	return NULL;
+}
+
 int sql_code_error(
 	int code, int system_err, const char *path, const char *what, struct errinfo *reterr)
 {
@@ -40,6 +64,10 @@ int sql_code_error(
 	case SQLITE_ROW:
 	case SQLITE_DONE: return 0;
 	case SQLITE_NOTADB:
+		if (unpacker_of(path))
+			return errinfo_set(reterr, -EBADMSG,
+				"%s is compressed: unpack it first with `%s`", path,
+				unpacker_of(path));
 		return errinfo_set(reterr, -EBADMSG,
 			"%s is not a SQLite database: give an ingero recording", path);
 	case SQLITE_CORRUPT:

@@ -3,12 +3,14 @@
 #include "stat/compare.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/macros.h"
 
 #define NORMAL_99 2.5758
 #define CLIP_MIN  8
+#define BEYOND    2.0 /* times what the other set has at most */
 
 /* Student's t at 99 % by Cornish and Fisher's series: right to 4 % with two degrees of freedom, to 0.1 % from
  * five on. */
@@ -96,4 +98,28 @@ struct compared compare_values(double *a, size_t n, double *b, size_t m, double 
 	if (fabs(order) >= NORMAL_99 && (order > 0) == (c.difference > 0))
 		c.verdict = order > 0 ? COMPARE_MORE : COMPARE_LESS;
 	return c;
+}
+
+static double mean_of(const double *values, size_t n)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += values[i];
+	return sum / (double)n;
+}
+
+static bool lies_beyond(const double *a, size_t n, const double *b, size_t m, double least)
+{
+	return b[m - 2] >= BEYOND * a[n - 1] + least && mean_of(b, m) >= BEYOND * mean_of(a, n);
+}
+
+enum compare_verdict compare_part(
+	const double *a, size_t n, const double *b, size_t m, double least)
+{
+	if (n < COMPARE_MIN || m < COMPARE_MIN)
+		return COMPARE_UNKNOWN;
+	if (lies_beyond(a, n, b, m, least))
+		return COMPARE_MORE;
+	return lies_beyond(b, m, a, n, least) ? COMPARE_LESS : COMPARE_NOISE;
 }

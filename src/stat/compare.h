@@ -32,3 +32,9 @@ struct compared compare_sets(
 /* compare_values - both tests, of @n values @a and @m values @b, which are put in order. Of eight or more the outermost
  * one at either end counts as its neighbour: a single wild value (the first step, which compiles) does not decide. */
 struct compared compare_values(double *a, size_t n, double *b, size_t m, double least);
+
+/* compare_part - whether part of one set lies far beyond all of the other, as what happens in half of the time does:
+ * two values or more, each twice the other's largest and @least more, and the means likewise. Both sets are in
+ * order, as compare_values() leaves them. */
+enum compare_verdict compare_part(
+	const double *a, size_t n, const double *b, size_t m, double least);

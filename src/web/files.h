@@ -19,6 +19,7 @@
 	X(chart, "/js/chart.js", "js/chart.js", WEB_JS)                                            \
 	X(choices, "/js/choices.js", "js/choices.js", WEB_JS)                                      \
 	X(client, "/js/client.js", "js/client.js", WEB_JS)                                         \
+	X(compare, "/js/compare.js", "js/compare.js", WEB_JS)                                      \
 	X(dom, "/js/dom.js", "js/dom.js", WEB_JS)                                                  \
 	X(evidence, "/js/evidence.js", "js/evidence.js", WEB_JS)                                   \
 	X(flame, "/js/flame.js", "js/flame.js", WEB_JS)                                            \

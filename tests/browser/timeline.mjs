@@ -220,9 +220,9 @@ async function ranges(page) {
 	await page.getByRole("button", {name: "Compare with\u2026"}).click();
 	await select(700, 900);
 	await page.getByRole("button", {name: /^Compare with 08:/}).click();
-	await page.waitForSelector("#flame-tree .frame.grown, #flame-tree .frame.shrunk");
+	await page.waitForSelector("#compare .figures");
 	const q = params(page);
-	check("range: two of them lead to a flame graph of their difference", q.get("vs").startsWith(from.slice(0, 20)) && q.get("from") > q.get("vs"), page.url());
+	check("range: two of them lead to what differs", q.get("vs").startsWith(from.slice(0, 20)) && q.get("from") > q.get("vs"), page.url());
 	await page.goBack();
 	await until("back: no range", () => params(page).get("from"), null);
 	await page.evaluate(() => document.getElementById("timeline").scrollIntoView());

@@ -109,10 +109,27 @@ static void test_order(void **state)
 	assert_int_equal(compare_values(a, 0, b, 5, 1).verdict, COMPARE_UNKNOWN);
 }
 
+/* What happens in half of the time: Welch's spread is as large as the difference. */
+static void test_part(void **state)
+{
+	double a[] = {3, 3, 4, 4, 5}, b[] = {0, 3, 4, 1400, 1400}, once[] = {3, 4, 4, 4, 1400};
+	double none[] = {0, 0, 0, 0, 0}, some[] = {0, 0, 0, 2, 2};
+
+	assert_int_equal(compare_values(a, 5, b, 5, 1).verdict, COMPARE_NOISE);
+	assert_int_equal(compare_part(a, 5, b, 5, 1), COMPARE_MORE);
+	assert_int_equal(compare_part(b, 5, a, 5, 1), COMPARE_LESS);
+	assert_int_equal(compare_part(a, 5, once, 5, 1), COMPARE_NOISE); /* one burst is chance */
+	assert_int_equal(compare_part(a, 5, a, 5, 1), COMPARE_NOISE);
+	assert_int_equal(compare_part(none, 5, some, 5, 1), COMPARE_MORE);
+	assert_int_equal(compare_part(none, 5, some, 5, 3), COMPARE_NOISE); /* too little */
+	assert_int_equal(compare_part(a, 2, b, 5, 1), COMPARE_UNKNOWN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_welch),
+		cmocka_unit_test(test_part),
 		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_wild),
 		cmocka_unit_test(test_order),

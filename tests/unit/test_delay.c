@@ -78,11 +78,40 @@ static void other_reasons_for_more_host_code(void **state)
 	assert_int_equal(l.items[0].kind, DELAY_BY_HOST);
 }
 
+/* A checkpoint in a recording that has some of the calls alone: what is not known of a slow step is no reason to
+ * doubt what is. */
+static void a_checkpoint_beside_what_is_not_known(void **state)
+{
+	static const struct stack_frame frames[] = {{.symbol = "cudaMemcpyAsync"},
+		{.py_file = "/lib/torch/serialization.py", .py_func = "_save", .py_line = 1}};
+	static const struct stack saver = {7, frames, 2, ""}, *items[] = {&saver};
+	static const struct stack_list stacks = {(struct stack **)items, 1};
+	struct recording rec = {.stacks = &stacks};
+	struct step_account a = {
+		.slow_steps = 4, .ordinary_steps = 100, .lost_ns = 1, .entry_count = 1};
+	struct delay_list l;
+
+	a.slow_by[OWNER_SELF][ACCOUNT_COPY] = 350 * US;
+	a.slow_by[OWNER_SELF][ACCOUNT_DISK] = 450 * US;
+	a.slow_by[OWNER_SELF][ACCOUNT_UNKNOWN] = 600 * US;
+	a.entries[0] =
+		(struct account_entry){.line = ACCOUNT_COPY, .stack_hash = 7, .slow_ns = 350 * US};
+	delays_find(&rec, &a, &l);
+	assert_int_equal(l.items[0].kind, DELAY_BY_CHECKPOINT);
+	assert_true(l.items[0].slow_ns == 800 * US);
+	assert_int_equal(l.items[1].kind, DELAY_BY_UNKNOWN);
+	a.entries[0].slow_ns = a.slow_by[OWNER_SELF][ACCOUNT_COPY] =
+		100 * US; /* control: too little of it */
+	delays_find(&rec, &a, &l);
+	assert_int_equal(l.items[0].kind, DELAY_BY_UNKNOWN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wait_in_the_middle_of_a_step),
 		cmocka_unit_test(other_reasons_for_more_host_code),
+		cmocka_unit_test(a_checkpoint_beside_what_is_not_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

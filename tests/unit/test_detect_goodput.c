@@ -79,6 +79,9 @@ static void test_slower_since(void **state)
 	assert_in_range(i->count, 298, 301);
 	assert_contains(i->summary, "steps take 41ms instead of 25ms, 64 % longer");
 	assert_contains(i->explanation, "No other incident");
+	assert_contains(i->fixes[0], "Record again"); /* the scene has calls alone */
+	assert_contains(i->fixes[1], "explain --steps");
+	assert_int_equal(i->fix_count, 2);
 	assert_true(i->confidence > 0.9);
 	assert_true(i->evidence_count > 0 && i->evidence_sql[0]);
 }
@@ -101,6 +104,7 @@ static void test_candidates(void **state)
 	assert_non_null(i);
 	assert_non_null(find(&a, PROBLEM_CPU_CONTENTION));
 	assert_contains(i->explanation, "hog (pid 8821)");
+	assert_contains(i->fixes[0], "incidents that began at the same time");
 	assert_true(i->explained > 0.6);
 	assert_int_equal(i->severity, SEVERITY_LOW); /* the other tells why */
 }

@@ -48,6 +48,8 @@ static void slower_together(void **state)
 	assert_in_range(inc->excess_ns, 1240000000ull, 1260000000ull);
 	assert_non_null(
 		strstr(inc->summary, "2.0x slower (p50 5.0ms -> 10ms) while other (pid 5000)"));
+	assert_int_equal(a.count,
+		1); /* the calls that are slow for it are not told of as unexplained, too */
 	unsure = inc->confidence;
 	rec.gpus = &two;
 	rec.gpu_count = 1;

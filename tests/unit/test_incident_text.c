@@ -62,15 +62,16 @@ static void test_named(void **state)
 	assert_string_equal(inc.root_cause, "CPU contention: sim-cpu-hog (pid 8821) ran while the "
 					    "calling thread of python3 (pid "
 					    "4821) was ready to run");
-	assert_string_equal(inc.explanation, "23 of 9,829 calls of cudaStreamSync by python3 (pid "
-					     "4821) took 142ms (median) instead "
-					     "of 17ms: 2.9s of extra time, 4.8 % of the 1m0s "
-					     "observed. 80 % of the extra time overlaps "
-					     "recorded delays of the calling threads "
-					     "(cpu_preempted 2.1s by sim-cpu-hog (pid 8821), "
-					     "cpu_run_queue 261ms); the rest overlaps nothing "
-					     "recorded. Confidence is fair (0.70). "
-					     "1 of 10,000 events lost.");
+	assert_string_equal(inc.explanation,
+		"23 of 9,829 calls of cudaStreamSync by python3 (pid "
+		"4821) took 142ms (median) instead "
+		"of 17ms: 2.9s of extra time, 4.8 % of the 1m0s "
+		"observed. 80 % of the extra time overlaps "
+		"recorded delays of the calling threads "
+		"(off the CPU 2.1s by sim-cpu-hog (pid 8821), "
+		"kept waiting for a CPU 261ms); the rest overlaps nothing "
+		"recorded. Confidence is fair (0.70). "
+		"1 of 10,000 events lost.");
 	assert_int_equal(inc.fix_count, 3);
 }
 

@@ -161,6 +161,9 @@ static void positionals_keep_their_order(void **state)
 	assert_string_equal(args[first], "-");
 	assert_int_equal(parse("a b c d"), -EINVAL);
 	assert_string_equal(err.text, "test: unexpected argument 'd'");
+	assert_int_equal(parse("a b c /"), -EINVAL); /* there is such a file, and a --db */
+	assert_string_equal(
+		err.text, "test: unexpected argument '/': a recording is given with --db");
 	/* a flag at the end must not take a positional argument that stood before it */
 	assert_int_equal(parse("one --db"), -EINVAL);
 	assert_string_equal(err.text, "--db needs a value: PATH");

@@ -45,6 +45,26 @@ static void stacks_of_an_incident(void **state)
 	assert_null(strchr(buf_str(&b), '\033'));
 }
 
+/* Slow steps have no slow calls, and a leak no lost time. */
+static void stacks_of_what_is_counted(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct stack_report r = {.stacks = &three_stacks, .width = SIZE_MAX};
+	struct incident i = {.unit = "allocations never freed",
+		.stacks = {{10, 0, 229}},
+		.stack_count = 1,
+		.stack_total = 1};
+
+	stack_report_text(&b, &i, 1, &r);
+	assert_has(&b, "  229 allocations never freed, stack 10\n");
+	i.excess_ns = 4000000000;
+	i.stacks[0].ns = 1000000000;
+	buf_clear(&b);
+	stack_report_text(&b, &i, 1, &r);
+	assert_has(&b, "  25 % of 4.0s lost, stack 10\n");
+	assert_null(strstr(buf_str(&b), "of 0 slow"));
+}
+
 static void stacks_with_most_time(void **state)
 {
 	static const struct stack_total totals[] = {
@@ -104,6 +124,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stacks_of_an_incident),
 		cmocka_unit_test(stacks_with_most_time),
+		cmocka_unit_test(stacks_of_what_is_counted),
 		cmocka_unit_test(no_stacks_are_told),
 		cmocka_unit_test(as_json),
 	};

@@ -30,6 +30,26 @@ static void names_are_escaped_and_an_early_end_is_told(void **state)
 					 "(not complete: no unwind table)\n");
 }
 
+static void places_have_no_argument_types(void **state)
+{
+	static const struct {
+		const char *symbol, *text;
+	} names[] = {{"at::native::copy_(at::Tensor&)", "at::native::copy_()"},
+		{"ns::(anonymous namespace)::f(std::function<void (int)> const&, bool)",
+			"ns::(anonymous namespace)::f()"},
+		{"S::get(int) const", "S::get()"}, {"S::operator()(int)", "S::operator()()"},
+		{"plain", "plain"}, {"odd)", "odd)"}, {"(", "("}, {"()", "()"}, {"", ""}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(1 << 12);
+
+		stack_text_place(&b,
+			&(struct stack_frame){.symbol = names[i].symbol, .file = "/usr/lib/x.so"});
+		assert_int_equal(strncmp(buf_str(&b), names[i].text, strlen(names[i].text)), 0);
+		assert_string_equal(buf_str(&b) + strlen(names[i].text), " [x.so]");
+	}
+}
+
 static void odd_frames(void **state)
 {
 	static const struct stack_frame odd[] = {{0}, {.py_file = "", .py_func = ""},
@@ -81,6 +101,7 @@ int main(void)
 		cmocka_unit_test(frames_as_people_write_them),
 		cmocka_unit_test(names_are_escaped_and_an_early_end_is_told),
 		cmocka_unit_test(odd_frames),
+		cmocka_unit_test(places_have_no_argument_types),
 		cmocka_unit_test(a_deep_stack_is_folded_with_a_note),
 		cmocka_unit_test(long_names_are_cut_for_a_terminal),
 	};

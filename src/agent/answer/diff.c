@@ -57,6 +57,9 @@ static void judge(struct diff_op *o, const struct diff_samples *a, const struct 
 	o->calls = compare_values(
 		a->per_s, a->per_s_count, b->per_s, b->per_s_count, DIFF_SHARE * most)
 			   .verdict;
+	if (o->calls == COMPARE_NOISE)
+		o->calls = compare_part(
+			a->per_s, a->per_s_count, b->per_s, b->per_s_count, DIFF_SHARE * most);
 }
 
 static int by_loss(const void *a, const void *b)
@@ -302,6 +305,15 @@ static const struct diff_gauge *find_gauge(const struct diff_answer *a)
 	return NULL;
 }
 
+/* Whether an operation differs that find_op() passes over. */
+static bool is_any_other(const struct diff_answer *a)
+{
+	for (size_t i = 0; i < a->op_count; i++)
+		if (is_change(a->ops[i].dur) && fabs(a->ops[i].lost_ns_s) >= LOST_NS_S)
+			return true;
+	return false;
+}
+
 static const struct diff_job *find_job(const struct diff_answer *a)
 {
 	for (size_t i = 0; i < a->job_count; i++)
@@ -333,7 +345,12 @@ void diff_summarize(struct diff_answer *a)
 	else if (!steps && g)
 		buf_printf(&b, "GPU %lld: %s %.4g %s in B instead of %.4g %s", (long long)g->gpu,
 			g->title, g->mean[1], g->unit, g->mean[0], g->unit);
-	buf_puts(&b, b.len ? "." : "No difference beyond noise.");
+	if (!b.len)
+		buf_puts(&b,
+			is_any_other(a)
+				? "No difference of steps, GPU calls or GPUs beyond noise; operations of the host differ"
+				: "No difference beyond noise");
+	buf_puts(&b, ".");
 	snprintf(a->summary, sizeof(a->summary), "%s", buf_str(&b));
 	if (a->summary[0] == 'a') /* a call of … */
 		a->summary[0] = 'A';

@@ -69,12 +69,14 @@ static void put_place(struct diff_stack *s)
 {
 	const struct stack_frame *f = stack_user_frame(s->stack);
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 14);
+	int len;
 
 	f = f ? f : stack_place(s->stack);
 	if (f)
-		stack_text_frame(&b, f);
-	snprintf(s->place, sizeof(s->place), "%.*s", text_clip(buf_str(&b), DIFF_PLACE / 4),
-		buf_str(&b));
+		stack_text_place(&b, f);
+	len = text_clip(buf_str(&b), DIFF_PLACE / 4 - 1);
+	snprintf(s->place, sizeof(s->place), "%.*s%s", len, buf_str(&b),
+		buf_str(&b)[len] ? "\xe2\x80\xa6" : "");
 }
 
 /* Exact partners first, so that what moved is looked for among the rest. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -15,6 +16,7 @@
 #define TICK_JITTER  0.1
 #define SECOND_NS    NS_PER_S
 #define BUSY_NS      (10 * NS_PER_S) /* after a call, the next is looked for often */
+#define COMPLAIN_NS  (60 * NS_PER_S) /* one reason is said as often */
 #define INTERVAL_MIN NS_PER_S
 #define TIMEOUT_MIN  (100 * NS_PER_MS)
 #define WINDOW_MIN   (2 * NODEDB_BUCKET_FINE)
@@ -153,6 +155,20 @@ static void on_retry(void *arg)
 	pusher_send_metrics(arg);
 }
 
+void pusher_complain(struct pusher *p, const char *what, const char *why)
+{
+	uint64_t now = mono_now().ns;
+	bool is_new = strncmp(p->complaint, why, sizeof(p->complaint) - 1) != 0;
+
+	if (!is_new && now < p->complain_ns) {
+		log_debug("%s: %s", what, why);
+		return;
+	}
+	log_warning("%s: %s", what, why);
+	snprintf(p->complaint, sizeof(p->complaint), "%s", why);
+	p->complain_ns = now + COMPLAIN_NS;
+}
+
 void pusher_pushed(struct pusher *p, int err, const char *why)
 {
 	bool before = health_reach_ok(&p->reach), after;
@@ -161,7 +177,12 @@ void pusher_pushed(struct pusher *p, int err, const char *why)
 	health_reach_note(&p->reach, err == 0);
 	after = health_reach_ok(&p->reach);
 	if (err < 0 && !p->settings->once) /* which ends with that sentence */
-		log_warning("push failed: %s", why);
+		pusher_complain(p, "push failed", why);
+	if (err == 0 && !p->has_pushed) {
+		log_info("the first push was accepted by %s, as node %s of cluster %s",
+			p->settings->endpoint.shown, p->who.node, p->who.cluster);
+		p->has_pushed = true;
+	}
 	if (before != after)
 		log_info("the fleet can %sbe reached", after ? "" : "not ");
 	if (p->asked_ns && !p->stopping)

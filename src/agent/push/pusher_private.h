@@ -57,12 +57,20 @@ struct pusher {
 	bool chains_under_way;
 	int64_t chains_row; /* of the last of them */
 
+	bool has_pushed;     /* once: then it was said */
+	char complaint[256]; /* the last reason: not said again before complain_ns */
+	uint64_t complain_ns;
+
 	bool stopping;
 	int result; /* of --once */
 	struct errinfo why;
 };
 
 uint64_t pusher_random(struct pusher *p);
+
+/* pusher_complain - "@what: @why", at most once a minute for one reason: what fails fails every few seconds, in
+ * several requests at once. */
+void pusher_complain(struct pusher *p, const char *what, const char *why);
 
 /* ---- pusher_health.c: from a reading to what is pushed ---- */
 

@@ -143,11 +143,11 @@ void pusher_send_metrics(struct pusher *p)
 
 static void on_straggler(void *arg, const struct http_response *r, int err, const struct errinfo *e)
 {
+	struct pusher *p = arg;
 	char why[256];
 
-	(void)arg;
 	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
-		log_warning("a straggler event was not delivered: %s", reason(why, r, err, e));
+		pusher_complain(p, "a straggler event was not delivered", reason(why, r, err, e));
 }
 
 void pusher_send_straggler(struct pusher *p, const struct push_straggler *s)
@@ -174,7 +174,7 @@ static void on_report(void *arg, const struct http_response *r, int err, const s
 
 	p->reports--;
 	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
-		log_warning("a report was not delivered: %s", reason(why, r, err, e));
+		pusher_complain(p, "a report was not delivered", reason(why, r, err, e));
 }
 
 void pusher_send_report(struct pusher *p, const struct push_report *report)
@@ -198,7 +198,7 @@ static void on_chains(void *arg, const struct http_response *r, int err, const s
 
 	p->chains_under_way = false;
 	if (outcome != BACKLOG_SENT)
-		log_warning("incidents were not delivered: %s", reason(why, r, err, e));
+		pusher_complain(p, "incidents were not delivered", reason(why, r, err, e));
 	if (outcome != BACKLOG_AGAIN)
 		p->recording.chain_row = p->chains_row;
 }
@@ -247,7 +247,7 @@ static void on_calls(void *arg, const struct http_response *r, int err, const st
 		pusher_sent_calls(p);
 		return;
 	}
-	log_warning("collectives were not delivered: %s", reason(why, r, err, e));
+	pusher_complain(p, "collectives were not delivered", reason(why, r, err, e));
 	if (outcome == BACKLOG_REFUSED) {
 		p->recording.calls.lost += p->batch.count; /* told with the next batch */
 		p->refused_calls += p->batch.count;

@@ -174,14 +174,34 @@ static void put_ops(struct buf *b, const struct diff_answer *a, size_t limit, bo
 
 /* ---- stacks, GPUs, recordings ---- */
 
-static void put_stack(struct buf *b, const struct diff_stack *s)
+static bool reads_same(const struct diff_stack *x, const struct diff_stack *y)
 {
-	char name[32], one[TEXT_MAX], change[TEXT_MAX];
+	return x->source == y->source && x->op == y->op && x->moved == y->moved &&
+	       !strcmp(x->place, y->place);
+}
 
-	buf_printf(b, "  %9s ms/s (%s in A)  %s in %s%s\n",
-		format_change(change, s->ns_s[1] - s->ns_s[0]), format_ms(one, s->ns_s[0]),
+/* Stacks of one line are one line here: which library code lies between is in --json. */
+static void put_stack(struct buf *b, const struct diff_answer *a, size_t at)
+{
+	const struct diff_stack *s = &a->stacks[at];
+	char name[32], one[TEXT_MAX], change[TEXT_MAX];
+	double ns_s[2] = {0};
+	int count = 0;
+
+	for (size_t i = 0; i < at; i++)
+		if (reads_same(&a->stacks[i], s))
+			return;
+	for (size_t i = at; i < a->stack_count; i++)
+		if (reads_same(&a->stacks[i], s)) {
+			ns_s[0] += a->stacks[i].ns_s[0];
+			ns_s[1] += a->stacks[i].ns_s[1];
+			count++;
+		}
+	buf_printf(b, "  %9s ms/s (%s in A)  %s in %s%s", format_change(change, ns_s[1] - ns_s[0]),
+		format_ms(one, ns_s[0]),
 		s->source == SOURCE_HOST ? "CPU time" : wire_op_name(s->source, s->op, name),
 		s->place[0] ? s->place : "?", s->moved ? " (lines differ from A's)" : "");
+	buf_printf(b, count > 1 ? ", %d stacks\n" : "\n", count);
 }
 
 static void put_stacks(struct buf *b, const struct diff_answer *a, bool color)
@@ -190,7 +210,7 @@ static void put_stacks(struct buf *b, const struct diff_answer *a, bool color)
 		return;
 	put_title(b, "Stacks with more time in B", color);
 	for (size_t i = 0; i < a->stack_count; i++)
-		put_stack(b, &a->stacks[i]);
+		put_stack(b, a, i);
 }
 
 static void put_gauges(struct buf *b, const struct diff_answer *a, bool color)

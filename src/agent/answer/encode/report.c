@@ -242,7 +242,7 @@ static void put_where(
 	if (e->where && e->where[0]) {
 		buf_puts(&text, e->where);
 	} else if (where_find(inc, &scope->stacks, &w)) {
-		stack_text_frame(&text, w.frame);
+		stack_text_place(&text, w.frame);
 		part = w.share;
 	} else {
 		return;

@@ -51,6 +51,21 @@ static void put_rest(struct buf *b, const struct incident *inc, int shown, uint6
 			text_format_percent(share, share_of(none_ns, inc->excess_ns)));
 }
 
+/* What has no slow calls of one operation: slow steps, or a leak, which is no matter of time. */
+static void put_counted(struct buf *b, const struct incident *inc, const struct incident_stack *s)
+{
+	char share[TEXT_MAX], excess[TEXT_MAX], n[TEXT_PLURAL_MAX];
+
+	if (inc->excess_ns)
+		buf_printf(b, "  %s of %s lost",
+			text_format_percent(share, share_of(s->ns, inc->excess_ns)),
+			text_format_duration(excess, inc->excess_ns));
+	else
+		buf_printf(b, "  %s",
+			text_format_plural(n, s->calls, inc->unit ? inc->unit : "calls"));
+	buf_printf(b, ", stack %" PRId64 "\n", (int64_t)s->hash);
+}
+
 static void put_incident(struct buf *b, const struct incident *inc, const struct stack_report *r)
 {
 	char name[32], share[TEXT_MAX], excess[TEXT_MAX], calls[TEXT_MAX], of[TEXT_PLURAL_MAX];
@@ -64,11 +79,15 @@ static void put_incident(struct buf *b, const struct incident *inc, const struct
 	for (int i = 0; i < shown; i++) {
 		const struct incident_stack *s = &inc->stacks[i];
 
-		buf_printf(b, "  %s of %s extra time, %s of %s, stack %" PRId64 "\n",
-			text_format_percent(share, share_of(s->ns, inc->excess_ns)),
-			text_format_duration(excess, inc->excess_ns),
-			text_format_count(calls, s->calls),
-			text_format_plural(of, inc->slow_calls, "slow calls"), (int64_t)s->hash);
+		if (inc->excess_ns && inc->slow_calls)
+			buf_printf(b, "  %s of %s extra time, %s of %s, stack %" PRId64 "\n",
+				text_format_percent(share, share_of(s->ns, inc->excess_ns)),
+				text_format_duration(excess, inc->excess_ns),
+				text_format_count(calls, s->calls),
+				text_format_plural(of, inc->slow_calls, "slow calls"),
+				(int64_t)s->hash);
+		else
+			put_counted(b, inc, s);
 		put_stack(b, r, s->hash);
 		shown_ns += s->ns;
 	}

@@ -26,13 +26,28 @@ static void put_python(struct buf *b, const struct stack_frame *f)
 		buf_printf(b, ":%" PRIu32, f->py_line);
 }
 
-void stack_text_frame(struct buf *b, const struct stack_frame *f)
+/* Bytes of @symbol before the arguments of a demangled name, which are its last brackets; all of it if there are none. */
+static size_t before_arguments(const char *symbol)
 {
-	if (stack_frame_is_python(f)) {
-		put_python(b, f);
-		return;
+	const char *end = strrchr(symbol, ')');
+	int depth = 0;
+
+	for (const char *p = end; p && p > symbol; p--) {
+		depth += (*p == ')') - (*p == '(');
+		if (!depth)
+			return (size_t)(p - symbol);
 	}
-	if (f->symbol)
+	return strlen(symbol);
+}
+
+static void put_native(struct buf *b, const struct stack_frame *f, bool is_short)
+{
+	size_t len = f->symbol && is_short ? before_arguments(f->symbol) : 0;
+
+	if (f->symbol && is_short) {
+		text_escape_terminal_len(b, f->symbol, len);
+		buf_puts(b, f->symbol[len] ? "()" : "");
+	} else if (f->symbol)
 		text_escape_terminal(b, f->symbol);
 	else if (f->ip)
 		buf_printf(b, "0x%" PRIx64, f->ip);
@@ -46,6 +61,22 @@ void stack_text_frame(struct buf *b, const struct stack_frame *f)
 		buf_printf(b, ":%" PRIu32 ")", f->line);
 	else
 		buf_putc(b, ']');
+}
+
+void stack_text_frame(struct buf *b, const struct stack_frame *f)
+{
+	if (stack_frame_is_python(f))
+		put_python(b, f);
+	else
+		put_native(b, f, false);
+}
+
+void stack_text_place(struct buf *b, const struct stack_frame *f)
+{
+	if (stack_frame_is_python(f))
+		put_python(b, f);
+	else
+		put_native(b, f, true);
 }
 
 /* Bytes of @s that take at most @columns. */

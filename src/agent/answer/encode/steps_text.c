@@ -293,10 +293,10 @@ static void put_place(struct buf *b, const struct steps_row *row, const struct a
 
 	if (!place.user)
 		return;
-	stack_text_frame(&text, place.user);
+	stack_text_place(&text, place.user);
 	if (place.within) {
 		buf_puts(&text, ", in ");
-		stack_text_frame(&text, place.within);
+		stack_text_place(&text, place.within);
 	}
 	buf_printf(b, "%*s", (int)indent, "");
 	paragraph_wrap(b, indent, width, buf_str(&text));

@@ -316,9 +316,10 @@ static int put_account(struct builder *b, struct step_account *a)
 		a->slow_step_ns += a->slow_ns[i];
 	}
 	if (a->total_ns[ACCOUNT_UNKNOWN] * UNKNOWN_PARTS > length(a))
-		a->unknown_reason = b->timeline->is_derived
-					    ? "the recording has only some of the calls"
-					    : "rows of the ledger are missing";
+		a->unknown_reason =
+			b->timeline->is_derived
+				? "this recording has no ledger, only some of the calls: record again to know"
+				: "rows of the ledger are missing";
 	put_owners(o, a->ordinary_steps, a->ordinary_by);
 	put_owners(s, a->slow_steps, a->slow_by);
 	put_work(b, a);

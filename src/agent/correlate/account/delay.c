@@ -6,9 +6,10 @@
 
 #include "base/macros.h"
 
-#define PLACED_SHARE    0.3
-#define NEW_WAIT_SHARE  0.2 /* a place where ordinary steps wait less than so is a new one */
-#define KNOWN_BY_STACKS 0.3 /* of the growth: then the rest of it belongs to the same cause */
+#define PLACED_SHARE   0.3
+#define NEW_WAIT_SHARE 0.2 /* a place where ordinary steps wait less than so is a new one */
+#define KNOWN_BY_STACKS                                                                            \
+	0.3 /* of the growth that is known: then the rest of it belongs to the same cause */
 
 static const char *const texts[] = {
 #define X(NAME, problem, text) [DELAY_BY_##NAME] = text,
@@ -101,7 +102,8 @@ static void apply_purpose(const struct recording *rec, const struct step_account
 	uint64_t grown = 0;
 
 	for (int k = 0; k < DELAY_KINDS; k++)
-		grown += s->slow_ns[k] > s->ordinary_ns[k] ? s->slow_ns[k] - s->ordinary_ns[k] : 0;
+		if (k != DELAY_BY_UNKNOWN && s->slow_ns[k] > s->ordinary_ns[k])
+			grown += s->slow_ns[k] - s->ordinary_ns[k];
 	for (int i = 0; i < a->entry_count; i++)
 		if (purpose_of(rec, &a->entries[i]) == purpose)
 			of_purpose += growth_of(&a->entries[i]);

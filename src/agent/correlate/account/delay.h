@@ -25,7 +25,7 @@
 	X(MEMORY, GOODPUT, "waiting for memory of the host")                                       \
 	X(NETWORK, TOOL_CALLS, "waiting for the network")                                          \
 	X(ASLEEP, GOODPUT, "asleep")                                                               \
-	X(UNKNOWN, GOODPUT, "unknown")                                                             \
+	X(UNKNOWN, GOODPUT, "not known")                                                           \
 	X(LOADER, STARVATION, "waiting for the data loader")                                       \
 	X(PROCESS, GOODPUT, "waiting for another process")                                         \
 	X(CHECKPOINT, CHECKPOINT, "writing a checkpoint")                                          \

@@ -164,7 +164,7 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 		put_place(rec, l->lead, b);
 		return;
 	case DELAY_BY_UNKNOWN:
-		buf_printf(b, "unknown: %s",
+		buf_printf(b, "not known: %s",
 			a->unknown_reason[0] ? a->unknown_reason : "nothing recorded covers it");
 		return;
 	case DELAY_BY_LOCK:
@@ -196,7 +196,11 @@ static void put_fixes(const struct delay *l, struct incident *inc)
 		return;
 	case DELAY_BY_CPU:
 		incident_fix(inc,
-			"Stop or move what takes the CPU, or keep CPUs for the job (taskset, cpuset); check the container's CPU quota");
+			"Keep CPUs for the job (taskset, cpuset); check the container's CPU quota");
+		if (l->lead && l->lead->culprit_pid && l->lead->culprit_pid != inc->pid)
+			incident_fix(inc,
+				"Stop it, move it (`taskset -cp CPUS %u`) or let it go last (`renice 19 -p %u`)",
+				l->lead->culprit_pid, l->lead->culprit_pid);
 		return;
 	case DELAY_BY_GIL:
 		incident_fix(inc,
@@ -211,6 +215,7 @@ static void put_fixes(const struct delay *l, struct incident *inc)
 			"Use pinned memory (pin_memory=True) and non_blocking=True, so that a copy does not keep its caller");
 		return;
 	case DELAY_BY_ALLOCATION:
+		inc->fix_count = 0; /* the usual ones are of memory that is full */
 		incident_fix(inc,
 			"Do not call torch.cuda.empty_cache() in the loop; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps with changing sizes");
 		return;
@@ -220,7 +225,7 @@ static void put_fixes(const struct delay *l, struct incident *inc)
 		return;
 	case DELAY_BY_CHECKPOINT:
 		incident_fix(inc,
-			"Write checkpoints less often, or in the background (torch.distributed.checkpoint.async_save)");
+			"Write checkpoints less often, or smaller ones: what changes, in the type that is trained");
 		return;
 	case DELAY_BY_COMPILE:
 		incident_fix(inc,
@@ -289,6 +294,8 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 	buf_printf(&b, "%u of %u steps take %s instead of %s: %s more %s", a->slow_steps, a->steps,
 		slow, ordinary, more, delay_text(l->kind));
 	put_lead_place(rec, l, &b);
+	if (l->kind == DELAY_BY_CPU)
+		put_culprit(l->lead, " used by ", &b);
 	snprintf(inc->summary, sizeof(inc->summary), "%s", buf_str(&b));
 	buf_clear(&b);
 	put_cause(rec, a, l, gpu, &b);

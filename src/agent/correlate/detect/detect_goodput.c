@@ -71,7 +71,7 @@ static void put_time(struct buf *b, int64_t ns)
 
 /* Lists what began when the steps changed; returns the excess of those that have a cause. */
 static uint64_t put_candidates(const struct incident_list *out, size_t count, uint32_t pid,
-	int64_t since_ns, int64_t reach_ns, struct buf *b)
+	int64_t since_ns, int64_t reach_ns, struct buf *b, int *ret_shown)
 {
 	uint64_t told = 0;
 	int shown = 0;
@@ -89,6 +89,7 @@ static uint64_t put_candidates(const struct incident_list *out, size_t count, ui
 				problem_row(c->problem)->id, c->summary);
 	}
 	buf_puts(b, shown ? "." : " No other incident began at the same time.");
+	*ret_shown = shown;
 	return told;
 }
 
@@ -126,6 +127,16 @@ static struct incident *incident_of_steps(const struct detector_input *s, const 
 	inc->unit = "steps";
 	inc->completeness = s->completeness;
 	return inc;
+}
+
+/* What to do, @others having been named. An older recording, or one of the published agent, knows calls alone. */
+static void advise(const struct recording *rec, int others, struct incident *inc)
+{
+	if (others)
+		incident_fix(inc, "Check the incidents that began at the same time");
+	else if (!rec->ledger_count)
+		incident_fix(inc,
+			"Record again with `sudo ingero trace`: this file does not say what threads did between their calls");
 }
 
 static void write_shift(const struct step_list *l, const struct changepoint *c, uint64_t told,
@@ -208,13 +219,13 @@ static int shift_report(const struct detector_input *s, const struct step_list *
 	struct rank_wait waits;
 	struct incident *inc;
 	uint64_t told;
-	int r;
+	int r, others;
 
 	incident_cover(out, l->pid, first->start_ns - reach, INT64_MAX);
 	inc = incident_of_steps(s, l, first->start_ns, out);
 	if (!inc)
 		return 0;
-	told = put_candidates(out, out->count, l->pid, first->start_ns, reach, &b);
+	told = put_candidates(out, out->count, l->pid, first->start_ns, reach, &b, &others);
 	inc->since.ns = first->start_ns;
 	inc->count = l->count - c->index;
 	inc->baseline_ns = c->before;
@@ -229,6 +240,7 @@ static int shift_report(const struct detector_input *s, const struct step_list *
 							: SEVERITY_MEDIUM;
 	inc->confidence = c->confidence * l->confidence;
 	write_shift(l, c, told, &b, inc);
+	advise(s->rec, others, inc);
 	describe_work(s->rec, l, c, inc);
 	r = rank_wait_find(s->rec, l, c->index, &waits);
 	if (r > 0)
@@ -345,6 +357,7 @@ static int slow_steps_report(
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%zu of %zu steps of %s (pid %u) take more than 1.5 times the usual %s, at regular intervals (confidence %.2f). No other incident of the process is as regular.",
 		n, l->count, inc->comm, inc->pid, usual, period.confidence);
+	advise(s->rec, 0, inc);
 	r = put_steps(s, l, at, n, inc);
 	if (r == 0)
 		incident_keep(out, inc);

@@ -158,7 +158,8 @@ static void write_root_cause(const struct burden *b, double best_of_all, struct 
 	rate_text(best, b->c->best);
 	rate_text(other, MAX(best_of_all, b->link.rate));
 	link_text(link, &b->link);
-	text_format_bytes(bytes, b->c->bytes + b->c->queued_bytes);
+	/* Calls that hold their caller are those that were timed. */
+	text_format_bytes(bytes, b->c->bytes + (b->why == WHY_HELD ? 0 : b->c->queued_bytes));
 	switch (b->why) {
 	case WHY_LINK:
 		snprintf(out, size, "slow link: %s, copies go over %s at %s", bytes, link, rate);
@@ -190,10 +191,32 @@ static void write_root_cause(const struct burden *b, double best_of_all, struct 
 	}
 }
 
+/* Which way the large copies that are stored went. */
+static void put_ways(const struct copies *c, const char *link, char *out, size_t size)
+{
+	char in[TEXT_MAX], back[TEXT_MAX];
+
+	rate_text(in, (double)c->to_device.bytes * 1e9 / (double)MAX(c->to_device.ns, UINT64_C(1)));
+	rate_text(back, (double)c->to_host.bytes * 1e9 / (double)MAX(c->to_host.ns, UINT64_C(1)));
+	if (c->to_device.count && c->to_host.count)
+		snprintf(out, size,
+			" Of the stored large copies %" PRIu64
+			" went to the device at %s and %" PRIu64 " to the host at %s, over %s.",
+			c->to_device.count, in, c->to_host.count, back, link);
+	else if (c->to_device.count || c->to_host.count)
+		snprintf(out, size,
+			" The %" PRIu64
+			" large copies that are stored all went to the %s, at %s over %s.",
+			c->to_device.count + c->to_host.count,
+			c->to_device.count ? "device" : "host", c->to_device.count ? in : back,
+			link);
+}
+
 static void write_words(const struct burden *b, double best_of_all, struct incident *inc)
 {
 	char share[TEXT_MAX], bytes[TEXT_MAX], rate[TEXT_MAX], sure[TEXT_MAX], span[TEXT_MAX];
-	char in[TEXT_MAX], out[TEXT_MAX], n[TEXT_PLURAL_MAX], link[64];
+	char n[TEXT_PLURAL_MAX], link[64];
+	size_t len;
 	const struct copies *c = b->c;
 
 	text_format_percent(share, b->share);
@@ -207,18 +230,15 @@ static void write_words(const struct burden *b, double best_of_all, struct incid
 			"memcpy %s of wall time: %s at %s by %s (pid %u)", share,
 			text_format_bytes(bytes, c->bytes), rate, c->comm, c->pid);
 	write_root_cause(b, best_of_all, inc);
-	rate_text(in, (double)c->to_device.bytes * 1e9 / (double)MAX(c->to_device.ns, UINT64_C(1)));
-	rate_text(out, (double)c->to_host.bytes * 1e9 / (double)MAX(c->to_host.ns, UINT64_C(1)));
 	link_text(link, &b->link);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%s moved %s and took %s of the %s observed; at the "
 		"rate of the fastest large copy these bytes need %s of the time, the rest may be "
-		"waiting for work queued before. Of the stored large copies %" PRIu64
-		" went to the device at %s and %" PRIu64 " to the host at %s, over %s.",
+		"waiting for work queued before.",
 		text_format_plural(n, c->calls, "synchronous copies"), bytes, share,
-		text_format_duration(span, b->span_ns), text_format_percent(sure, b->certain),
-		c->to_device.count, c->to_device.count ? in : "-", c->to_host.count,
-		c->to_host.count ? out : "-", link);
+		text_format_duration(span, b->span_ns), text_format_percent(sure, b->certain));
+	len = strlen(inc->explanation);
+	put_ways(c, link, inc->explanation + len, sizeof(inc->explanation) - len);
 }
 
 static void write_proof(const struct burden *b, struct incident *inc)
@@ -239,7 +259,7 @@ static void write_proof(const struct burden *b, struct incident *inc)
 			text_format_bytes(bytes, c->queued_bytes));
 	snprintf(inc->evidence_sql, sizeof(inc->evidence_sql),
 		"SELECT o.name, sum(a.count) AS calls, sum(a.sum_arg0) AS bytes, sum(a.sum_dur) AS "
-		"ns FROM event_aggregates_5s a JOIN ops o ON o.source_id = a.source AND o.op_id = "
+		"ns FROM event_aggregates a JOIN ops o ON o.source_id = a.source AND o.op_id = "
 		"a.op WHERE a.pid = %u AND a.nested = 0 AND o.name LIKE '%%emcpy%%' GROUP BY 1",
 		c->pid);
 }

@@ -27,6 +27,7 @@
 #define CALLS_HALF    10.0
 #define VICTIMS_MAX   16 /* of a device: each takes a look at all waits */
 #define DEVICES_MAX   16
+#define COVERS_OP     0.5 /* of the extra time of its calls: then nothing else is said of them */
 
 /* How many processes the driver saw on a GPU at most: 0 if it does not tell. */
 static int64_t driver_count(const struct recording *rec)
@@ -130,6 +131,8 @@ static void report(const struct detector_input *s, const struct sharing_case *f,
 	struct incident *inc;
 
 	incident_cover(out, f->pid, from, to);
+	if ((double)f->net_ns >= COVERS_OP * (double)f->all_excess_ns)
+		incident_cover_op(out, f->pid, c->source, c->op);
 	inc = incident_begin(out, PROBLEM_GPU_SHARING);
 	if (!inc)
 		return;

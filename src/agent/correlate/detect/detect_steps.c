@@ -48,7 +48,8 @@
 #define SURE_NS       (100 * NS_PER_MS) /* ten samples */
 #define EVEN_RATIO    1.5
 #define READING_NS    ((int64_t)(1200 * NS_PER_MS))
-#define LASTING_STEPS 5 /* slow steps in a row: a state, not a mixture */
+#define NAMED_SHARE   0.25 /* of what is not known of a step: less is not worth a word */
+#define LASTING_STEPS 5    /* slow steps in a row: a state, not a mixture */
 
 struct finding {
 	const struct detector_input *in;
@@ -180,31 +181,67 @@ static enum severity severity_of(const struct finding *f, const struct delay *l,
 	return by_share(share, HIGH_SHARE);
 }
 
-static void put_steps(const struct step_account *a, struct incident *inc)
+/* What the steps of @b have more of than an ordinary one; where there is nothing to compare with, what they consist
+ * of. What is known is named first, if it is not next to nothing. */
+static enum account_line line_of(
+	const struct step_account *a, const struct account_bar *b, uint64_t *ret_ns)
+{
+	int64_t more[ACCOUNT_LINES];
+	int line = 0;
+
+	for (int k = 0; k < ACCOUNT_LINES; k++) {
+		more[k] = (int64_t)(b->ns[k] / MAX(b->steps, 1u)) -
+			  (a->lost_ns ? (int64_t)a->ordinary_ns[k] : 0);
+		if (k != ACCOUNT_UNKNOWN && more[k] > more[line])
+			line = k;
+	}
+	if ((double)more[line] < NAMED_SHARE * (double)more[ACCOUNT_UNKNOWN])
+		line = ACCOUNT_UNKNOWN;
+	*ret_ns = (uint64_t)MAX(more[line], INT64_C(0));
+	return (enum account_line)line;
+}
+
+/* A recording without a ledger has the calls alone. */
+static void put_sql(const struct recording *rec, const struct step_account *a, struct incident *inc)
+{
+	int64_t from = a->lost_ns ? a->slow_first.ns : a->first.ns;
+	int64_t to = a->lost_ns ? a->slow_last.ns : a->last.ns;
+
+	if (rec->ledger_count)
+		incident_sql(inc,
+			"SELECT timestamp, duration, tid, mark, run, gpu_wait, copy, alloc, cpu_wait, lock, "
+			"disk, sleep FROM ledger WHERE pid = %u AND timestamp BETWEEN %" PRId64
+			" AND %" PRId64 " ORDER BY timestamp LIMIT 200",
+			a->pid, from, to);
+	else
+		incident_sql(inc,
+			"SELECT id, timestamp, duration, pid, tid, source, op, arg0, arg1 FROM events WHERE pid = %u "
+			"AND timestamp BETWEEN %" PRId64 " AND %" PRId64
+			" ORDER BY duration DESC LIMIT 200",
+			a->pid, from, to);
+}
+
+static void put_steps(
+	const struct recording *rec, const struct step_account *a, struct incident *inc)
 {
 	int shown = 0;
 
 	for (size_t i = 0; i < a->bar_count && shown < STEPS_SHOWN; i++) {
 		const struct account_bar *b = &a->bars[i];
-		char count[TEXT_PLURAL_MAX];
-		int top = 0;
+		char count[TEXT_PLURAL_MAX], text[TEXT_MAX];
+		enum account_line top;
+		uint64_t ns;
 
 		if (a->lost_ns && !b->slow_steps)
 			continue;
-		for (int k = 1; k < ACCOUNT_LINES; k++)
-			if (b->ns[k] > b->ns[top])
-				top = k;
-		incident_step(inc, b->start.ns, b->dur_ns, "HOST", "steps", "%s, mostly %s",
-			text_format_plural(count, b->steps, "steps"),
-			account_line_title((enum account_line)top));
+		top = line_of(a, b, &ns);
+		incident_step(inc, b->start.ns, b->dur_ns, "HOST", "steps", "%s: %s%s %s%s",
+			text_format_plural(count, b->steps, "steps"), a->lost_ns ? "+" : "",
+			text_format_duration(text, ns), account_line_title(top),
+			b->steps > 1 ? " in each" : "");
 		shown++;
 	}
-	incident_sql(inc,
-		"SELECT timestamp, duration, tid, mark, run, gpu_wait, copy, alloc, cpu_wait, lock, "
-		"disk, sleep FROM ledger WHERE pid = %u AND timestamp BETWEEN %" PRId64
-		" AND %" PRId64 " ORDER BY timestamp LIMIT 200",
-		a->pid, a->lost_ns ? a->slow_first.ns : a->first.ns,
-		a->lost_ns ? a->slow_last.ns : a->last.ns);
+	put_sql(rec, a, inc);
 }
 
 static void put_stacks(
@@ -267,7 +304,7 @@ static struct incident *begin(const struct finding *f, const struct delay *l, ui
 			  (1 - f->delays.unknown) * completeness_weight(f->in->completeness);
 	put_cause(l, lost_ns, steps, inc);
 	put_stacks(f, l, steps, inc);
-	put_steps(a, inc);
+	put_steps(f->in->rec, a, inc);
 	return inc;
 }
 

@@ -145,7 +145,7 @@ static void put_shares(const struct incident *inc, struct buf *b)
 		told[inc->causes[i].cause] = true;
 		for (int k = i; k < inc->cause_count; k++)
 			ns += inc->causes[k].cause == inc->causes[i].cause ? inc->causes[k].ns : 0;
-		buf_printf(b, "%s%s %s", comma, cause_name(inc->causes[i].cause),
+		buf_printf(b, "%s%s %s", comma, cause_words(inc->causes[i].cause),
 			text_format_percent(
 				part, (double)ns / (double)MAX(inc->excess_ns, UINT64_C(1))));
 		comma = ", ";

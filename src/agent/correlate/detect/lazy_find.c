@@ -248,7 +248,5 @@ void lazy_report(
 	inc->confidence = (double)z->ns / (double)(z->ns + z->repeats_ns) * n /
 			  (n + FUNCTIONS_HALF) * completeness_weight(s->completeness);
 	describe_lazy(z, inc);
-	incident_fix(inc,
-		"Load all code at the start: CUDA_MODULE_LOADING=EAGER, or launch each function once before it matters");
 	incident_keep(out, inc);
 }

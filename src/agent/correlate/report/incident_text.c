@@ -138,7 +138,7 @@ static void put_causes(struct buf *b, const struct incident *inc)
 			others++;
 			continue;
 		}
-		buf_printf(b, "%s%s %s", comma, cause_name(c->cause),
+		buf_printf(b, "%s%s %s", comma, cause_words(c->cause),
 			text_format_duration(dur, c->ns));
 		if (c->culprit_pid) {
 			who_text(who, sizeof(who), c->culprit, c->culprit_pid);

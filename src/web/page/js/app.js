@@ -8,6 +8,7 @@ import {el, show} from "./dom.js";
 import * as client from "./client.js";
 import * as address from "./address.js";
 import * as choices from "./choices.js";
+import * as compare from "./compare.js";
 import {chartsListen, hidden, readOutAgain, toggle as lineToggle} from "./chart.js";
 import * as flame from "./flame_panel.js";
 import {nothing} from "./parts.js";
@@ -44,6 +45,7 @@ const QUESTIONS = {
 	"graph-events": {every: 4, time: true, who: true},
 	flame: {every: 10, time: true, who: true, op: true},
 	"flame-vs": {every: 3600, path: "flame", vs: true, who: true, op: true},
+	diff: {every: 3600, who: true, op: true, compares: true},
 	losses: {every: 4, node: true},
 	overhead: {every: 4, time: true, node: true},
 	processes: {every: 10, time: true, node: true},
@@ -53,6 +55,7 @@ const PANELS = [
 	{id: "health", needs: ["overview", "incidents", "gpus"], view: health.view, optional: ["gpus"]},
 	{id: "incidents", needs: ["incidents", "chains"], view: incidents.view, optional: ["chains"]},
 	{id: "steps", needs: ["steps"], view: steps.view},
+	{id: "compare", needs: ["diff"], view: compare.view, optional: ["diff"], tells: true},
 	{id: "operations", needs: ["ops", "series"], view: operations.view, optional: ["series"]},
 	{id: "gpu", needs: ["gpus"], view: hardware.gpuView},
 	{id: "host", needs: ["snapshots"], view: hardware.hostView},
@@ -127,7 +130,7 @@ function panelShow(panel) {
 	const failed = panel.needs.map((q) => ctx.failed[q]).find(Boolean);
 	if (missing)
 		return show(place, failed ? nothing(`Cannot load this: ${failed.message}.${passes(failed) ? " Retrying." : ""}`) : el("p", {class: "dim"}, "Loading\u2026"));
-	show(place, panel.view(ctx), failed ? el("p", {class: "alarm"}, `\u25b2 Not up to date: ${failed.message}.`) : null);
+	show(place, panel.view(ctx), failed && !panel.tells ? el("p", {class: "alarm"}, `\u25b2 Not up to date: ${failed.message}.`) : null);
 	return null;
 }
 
@@ -185,7 +188,7 @@ function paramsOf(q) {
 	const vs = q.vs ? address.spanOf(state.vs) : null, [source, op] = state.op.split("/");
 	const time = vs ? {from: address.stamp(vs.from), to: address.stamp(vs.to)} : state.from ? {from: state.from, to: state.to} : {since: since()};
 	return {...q.params, ...(q.time || q.vs ? time : {}), ...(q.node ? {node: state.node} : {}), ...(q.who ? {pid: state.pid, rank: state.rank} : {}),
-		...(q.op && op ? {source, op} : {})};
+		...(q.op && op ? {source, op} : {}), ...(q.compares ? compare.params(ctx.data.incidents && ctx.data.incidents.window) : {})};
 }
 
 const asks = (id) => JSON.stringify(paramsOf(QUESTIONS[id]));
@@ -205,6 +208,8 @@ async function answer(id) {
 			refusal = null;
 	} catch (e) {
 		ctx.failed[id] = e;
+		if (q.compares) // what was found for other times says nothing of these
+			delete ctx.data[id];
 		if (e.status === 401 || e.status === 0 || id === "overview")
 			refusal = e;
 	}
@@ -221,7 +226,7 @@ function due(all) {
 	if (!$("choices").hidden || state.pid)
 		["processes", "ops"].forEach((q) => wanted.add(q));
 	if (!state.vs)
-		wanted.delete("flame-vs");
+		["flame-vs", "diff"].forEach((q) => wanted.delete(q));
 	return [...wanted].filter((q) => all || askedAs[q] !== asks(q) || (ctx.failed[q] && passes(ctx.failed[q])) || (ctx.data.overview.live && !paused && now - asked[q] >= QUESTIONS[q].every * 1000 - TICK_MS / 2));
 }
 
@@ -268,7 +273,7 @@ function moved(back) {
 			flame.search(state.frame);
 		}
 	}
-	if (Object.keys(askedAs).some((id) => (id !== "flame-vs" || state.vs) && askedAs[id] !== asks(id)))
+	if (Object.keys(askedAs).some((id) => (!["flame-vs", "diff"].includes(id) || state.vs) && askedAs[id] !== asks(id)))
 		$("main").setAttribute("aria-busy", "true");
 	timeline.moved();
 	showAll();
@@ -372,7 +377,11 @@ const ACTS = {
 	"op-flame": () => sectionGo({}, "flame"),
 	"op-find": (b) => sectionGo({find: b.dataset.text}, "timeline"),
 	"flame-compare": () => address.go(flame.compareChange(ctx.data.flame.window, ctx.data.overview), {where: "flame"}),
-	"flame-plain": () => address.go({vs: ""}, {where: "flame"}),
+	"flame-plain": () => address.go({vs: ""}),
+	"compare-swap": () => address.go(compare.swapped()),
+	"compare-flame": () => sectionGo({}, "flame"),
+	"compare-halves": () => address.go(flame.compareChange(ctx.data.incidents.window, ctx.data.overview), {where: "compare"}),
+	"compare-incident": (b) => sectionGo(compare.beforeOf(ctx.data.incidents.incidents.find((i) => i.id === b.dataset.id), ctx.data.overview) || {}, "compare"),
 	pause: () => { paused = !paused; frameShow(); tick(); },
 	refresh: () => turn(true),
 	theme: () => {

@@ -3,13 +3,14 @@
 import {el, group, name} from "./dom.js";
 import {badge, bar, copier, figures, frames, nothing, place, table} from "./parts.js";
 import * as evidence from "./evidence.js";
+import {beforeOf} from "./compare.js";
 import {link, spanText, stamp, state} from "./address.js";
 import * as f from "./format.js";
 
 const SLACK_NS = 1000; // numbers of the server are rounded to less than this
 const CAUSES = {cpu_preempted: "another thread used the CPU", cpu_run_queue: "waiting for a CPU",
 	block_io: "waiting for its own disk request", unexplained: "unexplained", network_wait: "waited for the network",
-	memory_reclaim: "memory reclaim", asleep: "sleeping, reason not traced", host_code: "host code was running"};
+	memory_reclaim: "memory reclaim", asleep: "sleeping, reason not traced", host_code: "host code was running", cuda_call: "in CUDA calls"};
 
 // main - the causes that matter, and one row for the crumbs.
 function main(list) {
@@ -90,15 +91,16 @@ function linkOf(i, w) {
 }
 
 // What leads on from here: to others, and to the time line.
-function ways(i, w) {
+function ways(i, w, overview) {
 	const {from, to} = evidence.around(i);
 	return el("div", {class: "row ways"}, el("button", {type: "button", class: "small", "data-act": "view", "data-view": spanText(from, to)}, "Show on the time line"),
 		i.pid ? el("button", {type: "button", class: "small", "data-act": "filter", "data-filter": "pid", "data-value": String(i.pid)}, `Only process ${i.pid}`) : null,
+		overview && beforeOf(i, overview) ? el("button", {type: "button", class: "small", "data-act": "compare-incident", "data-id": i.id}, "Compare with before") : null,
 		copier(linkOf(i, w), "Copy link"));
 }
 
 function body(ctx, i) {
-	return el("div", {class: "proof"}, el("p", {class: "reason"}, el("bdi", {}, i.explanation || i.root_cause)), labels(i), ways(i, ctx.data.incidents.window),
+	return el("div", {class: "proof"}, el("p", {class: "reason"}, el("bdi", {}, i.explanation || i.root_cause)), labels(i), ways(i, ctx.data.incidents.window, ctx.data.overview),
 		el("div", {class: "columns"}, el("div", {}, remedy(i), causes(i), proof(i)), el("div", {}, timeline(i), program(i))), evidence.view(i, ctx.again));
 }
 

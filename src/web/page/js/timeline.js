@@ -475,7 +475,7 @@ export const ACTS = {"tl-in": () => zoom(1 / 2, null), "tl-out": () => zoom(2, n
 	"tl-around": () => own.eventData && lookAt(own.eventData.start, Math.max(own.eventData.dur, (own.view.to - own.view.from) / 1000)),
 	"tl-base": () => { own.base = own.base ? null : own.sel; render(); },
 	"tl-explain": () => hooks.go(rangeChange(own.sel), "incidents"), "tl-flame": () => hooks.go({...rangeChange(own.sel), vs: ""}, "flame"),
-	"tl-compare": () => hooks.go({...rangeChange(own.sel), vs: spanText(absolute(own.base.from), absolute(own.base.to + 1))}, "flame")};
+	"tl-compare": () => hooks.go({...rangeChange(own.sel), vs: spanText(absolute(own.base.from), absolute(own.base.to + 1))}, "compare")};
 
 // ---- from outside ----
 
