@@ -30,7 +30,8 @@ struct event {
 	uint32_t pid, tid;
 	uint8_t source; /* enum wire_source */
 	uint16_t op;
-	uint16_t flags; /* WIRE_* */
+	uint16_t flags;  /* WIRE_* */
+	uint16_t family; /* TCP: of peer_addr, AF_INET or another; else 0 */
 	uint32_t cpu;
 	uint32_t weight;
 	int32_t ret;
@@ -43,10 +44,22 @@ struct event {
 	uint32_t peer_pid;   /* sched_switch: who ran instead; fork: the child */
 	uint32_t dev;        /* block requests: device */
 	char comm[COMM_LEN]; /* always NUL-terminated here, unlike on the wire */
-	char peer_comm[COMM_LEN];
-	char detail[56];        /* TCP: the other end, as text */
+	union {
+		char peer_comm[COMM_LEN];
+		uint8_t peer_addr[COMM_LEN]; /* where there is a family; its port is in arg1 */
+	};
 	struct placement place; /* of the process, when this happened */
 };
+
+/* event_peer - the other end of a TCP connection, as text; "" if there is none. */
+#define EVENT_PEER_MAX 56
+const char *event_peer(const struct event *e, char out[EVENT_PEER_MAX]);
+
+/* event_peer_comm - peer_comm, which of a TCP row is "". */
+static inline const char *event_peer_comm(const struct event *e)
+{
+	return e->family ? "" : e->peer_comm;
+}
 
 static inline int64_t event_end_ns(const struct event *e)
 {

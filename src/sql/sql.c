@@ -252,6 +252,24 @@ const void *sql_column_blob(sql_stmt *stmt, int column, size_t *ret_len)
 	return data;
 }
 
+struct sql_value sql_column_value(sql_stmt *stmt, int column)
+{
+	struct sql_value v = {.type = SQL_NULL};
+
+	if (sql_column_is_int(stmt, column, &v.i)) {
+		v.type = SQL_INT;
+		return v;
+	}
+	v.type = sql_column_type(stmt, column);
+	if (v.type == SQL_REAL)
+		v.d = sql_column_real(stmt, column);
+	else if (v.type == SQL_TEXT)
+		v.p = sql_column_text(stmt, column, &v.len);
+	else if (v.type == SQL_BLOB)
+		v.p = sql_column_blob(stmt, column, &v.len);
+	return v;
+}
+
 struct filter {
 	sql_filter *fn;
 	void *arg;

@@ -131,6 +131,7 @@ bool sql_column_is_int(sql_stmt *stmt, int column, int64_t *ret); /* untouched i
 double sql_column_real(sql_stmt *stmt, int column);
 const char *sql_column_text(sql_stmt *stmt, int column, size_t *ret_len);
 const void *sql_column_blob(sql_stmt *stmt, int column, size_t *ret_len);
+struct sql_value sql_column_value(sql_stmt *stmt, int column); /* NULL is SQL_NULL */
 
 /* sql_add_filter - makes @name(a, b, …) with @count arguments (SQL_FILTER_MAX at most) usable in
  * this connection's statements, not in the file's own schema. It is 1 for a row with an argument

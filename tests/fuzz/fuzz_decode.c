@@ -16,6 +16,7 @@ static void check_event(void *record, size_t len)
 	static const struct clock_map clock = {.offset_ns = 1700000000000000000};
 	struct collective c, c_again;
 	struct event e, again, untouched;
+	char peer[EVENT_PEER_MAX];
 
 	memset(&e, 0xa5, sizeof(e));
 	untouched = e;
@@ -24,13 +25,13 @@ static void check_event(void *record, size_t len)
 		return;
 	}
 	MUST(strnlen(e.comm, sizeof(e.comm)) < sizeof(e.comm));
-	MUST(strnlen(e.peer_comm, sizeof(e.peer_comm)) < sizeof(e.peer_comm));
-	MUST(strnlen(e.detail, sizeof(e.detail)) < sizeof(e.detail));
+	MUST(strnlen(event_peer_comm(&e), COMM_LEN) < COMM_LEN);
+	MUST(strlen(event_peer(&e, peer)) < sizeof(peer));
 	/* What lay where it is decoded to does not shine through. */
 	memset(&again, 0x5a, sizeof(again));
 	MUST(decode_event(record, len, &clock, &again, &c_again) == 0);
-	MUST(strcmp(e.comm, again.comm) == 0 && strcmp(e.detail, again.detail) == 0);
-	MUST(strcmp(e.peer_comm, again.peer_comm) == 0);
+	MUST(strcmp(e.comm, again.comm) == 0 && e.family == again.family);
+	MUST(memcmp(e.peer_comm, again.peer_comm, COMM_LEN) == 0);
 	MUST(e.arg0 == again.arg0 && e.arg1 == again.arg1 && e.dur_ns == again.dur_ns);
 }
 

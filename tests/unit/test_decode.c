@@ -176,19 +176,20 @@ static void test_tcp(void **state)
 		.sport = 4000,
 		.dport = 443,
 		.family = AF_INET};
+	char peer[EVENT_PEER_MAX];
 	struct event e;
 
 	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
-	assert_string_equal(e.detail, "10.0.0.200:443");
+	assert_string_equal(event_peer(&e, peer), "10.0.0.200:443");
 	assert_int_equal(e.arg1, 4000 << 16 | 443);
 	r.family = AF_INET6;
 	memset(r.daddr, 0, sizeof(r.daddr));
 	r.daddr[15] = 1;
 	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
-	assert_string_equal(e.detail, "[::1]:443");
+	assert_string_equal(event_peer(&e, peer), "[::1]:443");
 	r.family = 99;
 	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
-	assert_string_equal(e.detail, "family 99:443");
+	assert_string_equal(event_peer(&e, peer), "family 99:443");
 }
 
 static void test_net(void **state)

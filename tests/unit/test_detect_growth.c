@@ -106,6 +106,7 @@ static struct recording recording_of(const struct job *j)
 
 struct found {
 	struct detection slow;
+	struct device_allocs allocs;
 	struct incident items[4];
 	struct incident_list list;
 };
@@ -113,6 +114,7 @@ struct found {
 static void found_done(struct found *f)
 {
 	detect_done(&f->slow);
+	device_allocs_done(&f->allocs);
 }
 
 #define FOUND _cleanup_(found_done) struct found
@@ -121,10 +123,12 @@ static void found_done(struct found *f)
 static void find(const struct job *j, struct found *f)
 {
 	struct recording rec = recording_of(j);
-	struct detector_input input = {.rec = &rec, .slow = &f->slow, .completeness = -1};
+	struct detector_input input = {
+		.rec = &rec, .slow = &f->slow, .allocs = &f->allocs, .completeness = -1};
 
 	f->list = (struct incident_list){.items = f->items, .max = ARRAY_SIZE(f->items)};
 	assert_int_equal(detect_run(&rec, &f->slow), 0);
+	assert_int_equal(device_allocs_run(&rec, &f->allocs), 0);
 	assert_int_equal(detect_growth(&input, &f->list), 0);
 }
 

@@ -3,6 +3,8 @@
  * is counted twice, clocks are found by collectives alone, and foreign values do no harm. */
 #include "store_fixture.h"
 
+#include <sys/socket.h>
+
 #include "agent/store/merge/nodedb_merge.h"
 #include "agent/store/schema/schema.h"
 #include "base/hash.h"
@@ -48,7 +50,9 @@ static void put_events(struct nodedb *db, int64_t start, int count)
 			.weight = 1,
 			.stack_hash = 5,
 			.comm = "python3",
-			.detail = "10.0.0.1:80"};
+			.family = AF_INET,
+			.peer_addr = {10, 0, 0, 1},
+			.arg1 = 80};
 
 		assert_int_equal(nodedb_put_event(db, &e, NULL), 0);
 	}

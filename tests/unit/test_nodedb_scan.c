@@ -227,6 +227,56 @@ static void test_damaged_rows(void **state)
 	scene_done(&sc);
 }
 
+/* What the pages say and what SQLite says of the same rows: a row that does not fit on its page, and a
+ * table with a column more, are left to SQLite. Processes and times are chosen by both. */
+static void compare_ways(const char *path, const char *other, const struct scope *scope)
+{
+	const struct nodedb_filter f = {.thin = NODEDB_THIN_ALWAYS, .scope = *scope};
+	struct nodedb_content a, b;
+	struct errinfo err = {0};
+
+	assert_int_equal(nodedb_read(path, &f, &a, &err), 0);
+	assert_int_equal(nodedb_read(other, &f, &b, &err), 0);
+	assert_true(a.event_count > 100);
+	assert_int_equal(a.event_count, b.event_count);
+	assert_int_equal(a.thinned_rows, b.thinned_rows);
+	for (size_t i = 0; i < a.event_count; i++) {
+		if (a.events[i].seq == 5000) /* the one that was changed */
+			memcpy(b.events[i].comm, a.events[i].comm, COMM_LEN);
+		assert_memory_equal(&a.events[i], &b.events[i], sizeof(a.events[i]));
+	}
+	nodedb_content_done(&a);
+	nodedb_content_done(&b);
+}
+
+static void test_pages_and_rows(void **state)
+{
+	static const char *const changes[] = {
+		"UPDATE events SET comm = hex(zeroblob(9000)) WHERE seq = 5000",
+		"ALTER TABLE events ADD COLUMN later INTEGER"};
+	static const uint32_t pids[] = {VICTIM, HOG};
+	const struct scope scopes[] = {{0}, {.pids = pids, .pid_count = 2},
+		{.from_ns = SCENE_T0_NS + 3 * (int64_t)NS_PER_S,
+			.to_ns = SCENE_T0_NS + 20 * (int64_t)NS_PER_S}};
+	struct scratch *s = *state;
+	struct scene sc = {0};
+	char *file, other[128];
+	size_t len;
+
+	busy_scene(&sc);
+	store_scene(s->path, &sc, true);
+	file = scratch_bytes(s->path, &len);
+	snprintf(other, sizeof(other), "%s/other.db", s->folder);
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		scratch_write(other, file, len);
+		scratch_sql(other, changes[i]);
+		for (size_t k = 0; k < ARRAY_SIZE(scopes); k++)
+			compare_ways(s->path, other, &scopes[k]);
+	}
+	free(file);
+	scene_done(&sc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +288,7 @@ int main(void)
 		TEST(test_empty),
 		TEST(test_live),
 		TEST(test_damaged_rows),
+		TEST(test_pages_and_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,6 +125,12 @@ static void test_edges(void **state)
 	assert_int_equal(edges[0], 22);
 	assert_int_equal(edges[1], 23);
 	assert_int_equal(edges[2], 40);
+	ordinary_reset(&a); /* knows the ops as before, and none of the rows */
+	assert_int_equal(ordinary_thinned(&a), 0);
+	assert_int_equal(ordinary_edges(&a, edges), 0);
+	assert_false(keeps(&a, 50, 500, SOURCE_CUDA, CUDA_LAUNCH, 10, 0, 0));
+	assert_int_equal(ordinary_edges(&a, edges), 1);
+	assert_int_equal(edges[0], 50);
 	ordinary_done(&a);
 	ordinary_done(&b);
 }

@@ -44,6 +44,24 @@ static void test_rows_and_buckets(void **state)
 		" WHERE 1");
 }
 
+static void test_accepts(void **state)
+{
+	static const uint32_t pids[] = {7, 8};
+	struct scope s = {.from_ns = 100, .to_ns = 200};
+
+	assert_true(scope_accepts(&(struct scope){0}, INT64_MIN, -1));
+	assert_true(scope_accepts(&s, 100, -1));
+	assert_true(scope_accepts(&s, 200, 9));
+	assert_false(scope_accepts(&s, 99, 7));
+	assert_false(scope_accepts(&s, 201, 7));
+	s.pids = pids;
+	s.pid_count = 2;
+	assert_true(scope_accepts(&s, 150, 8));
+	assert_false(scope_accepts(&s, 150, 9));
+	assert_false(scope_accepts(&s, 150, (INT64_C(1) << 32) + 8));
+	assert_false(scope_accepts(&s, 99, 8));
+}
+
 static void test_widths(void **state)
 {
 	struct scope s = {.from_ns = 1, .to_ns = 1 + 1800 * (int64_t)NS_PER_S};
@@ -59,6 +77,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows_and_buckets),
+		cmocka_unit_test(test_accepts),
 		cmocka_unit_test(test_widths),
 	};
 

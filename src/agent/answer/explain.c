@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/answer/chain_step.h"
-#include "agent/correlate/account/account.h"
+#include "agent/correlate/account/account_task.h"
 #include "base/text.h"
 #include "wire/op_kind.h"
 
@@ -162,21 +162,35 @@ static void keep_own(const struct nodedb_content *c, struct explanation *e)
 	e->count = kept;
 }
 
+static int take_accounts(struct account_task *t, struct explanation *ret)
+{
+	int r = account_task_end(t);
+
+	if (r < 0)
+		return r;
+	ret->accounts = t->report;
+	t->report = (struct step_report){0};
+	ret->scope.accounts = ret->accounts;
+	for (size_t i = 0; i < ret->accounts.count; i++)
+		if (ret->accounts.items[i].origin != STEP_BY_TIME)
+			ret->scope.examined.steps += ret->accounts.items[i].steps;
+	return 0;
+}
+
 int explain_find(const struct nodedb_content *c, bool stacks, struct explanation *ret,
 	struct errinfo *reterr)
 {
 	struct recording rec = explain_recording(c);
+	_cleanup_(account_task_done) struct account_task accounts = {0};
 	int r;
 
-	*ret = (struct explanation){.scope = scope_of(c)};
-	r = account_run(&rec, &ret->accounts);
-	rec.accounts = &ret->accounts;
-	ret->scope.accounts = ret->accounts;
-	for (size_t i = 0; r == 0 && i < ret->accounts.count; i++)
-		if (ret->accounts.items[i].origin != STEP_BY_TIME)
-			ret->scope.examined.steps += ret->accounts.items[i].steps;
+	*ret = (struct explanation){0};
+	rec.accounts = &accounts;
+	account_task_begin(&accounts, &rec, true);
+	ret->scope = scope_of(c);
+	r = correlate_run(&rec, &ret->incidents, &ret->count);
 	if (r == 0)
-		r = correlate_run(&rec, &ret->incidents, &ret->count);
+		r = take_accounts(&accounts, ret);
 	if (r == 0 && !strchr(c->node, ',')) /* one node, of a file that may hold several */
 		keep_own(c, ret);
 	if (r == 0 && stacks) {

@@ -85,16 +85,14 @@ static void decode_net(const struct wire_net *r, struct event *e)
 	e->wait_ns = r->wait_ns;
 }
 
-/* IPv4 as published: both addresses in arg0, both ports in arg1; the text serves both families. */
+/* IPv4 as published: both addresses in arg0, both ports in arg1; the other end of both families for
+ * event_peer(). */
 static void decode_tcp(const struct wire_tcp *r, struct event *e)
 {
-	char text[INET6_ADDRSTRLEN];
 	uint32_t from, to;
 
-	if (!inet_ntop(r->family, r->daddr, text, sizeof(text)))
-		snprintf(text, sizeof(text), "family %u", r->family);
-	snprintf(e->detail, sizeof(e->detail), r->family == AF_INET6 ? "[%s]:%u" : "%s:%u", text,
-		r->dport);
+	e->family = r->family;
+	memcpy(e->peer_addr, r->daddr, sizeof(e->peer_addr));
 	e->arg1 = (uint64_t)r->sport << 16 | r->dport;
 	if (r->family != AF_INET)
 		return;

@@ -457,6 +457,8 @@ void nodedb_batch_rollback(struct nodedb *db)
 
 int nodedb_put_event(struct nodedb *db, struct event *e, struct errinfo *reterr)
 {
+	char text[EVENT_PEER_MAX];
+	const char *peer = event_peer(e, text);
 	sql_stmt *stmt;
 	int r = nodedb_statement(db, STATEMENT_EVENT, &stmt, reterr);
 
@@ -468,8 +470,8 @@ int nodedb_put_event(struct nodedb *db, struct event *e, struct errinfo *reterr)
 		((struct sql_value){.type = SQL_TEXT, .p = db->node, .len = db->node_len}),
 		SQL_I(e->cgroup_id), SQL_SN(e->comm, COMM_LEN), SQL_I(e->flags), SQL_I(e->weight),
 		SQL_I(e->stream), SQL_I(e->wait_ns), SQL_I(e->peer_pid),
-		SQL_SN(e->peer_comm, COMM_LEN), SQL_I(e->dev), SQL_I(e->cpu),
-		SQL_SN(e->detail, sizeof(e->detail)), NODEDB_PLACE(e->place));
+		SQL_SN(event_peer_comm(e), COMM_LEN), SQL_I(e->dev), SQL_I(e->cpu), SQL_S(peer),
+		NODEDB_PLACE(e->place));
 	if (r < 0)
 		return r;
 	e->seq = db->next_seq++;

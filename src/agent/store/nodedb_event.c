@@ -86,28 +86,32 @@ static int by_pid(const void *a, const void *b)
 }
 
 /* "node:seq" of 0.9 and later, or the integer of 0.8; 0 if neither. */
-static uint64_t seq_of(sql_stmt *stmt)
+static uint64_t seq_of(const struct sql_value *v)
 {
-	const char *text, *colon;
+	char text[32];
+	const char *colon;
 
-	if (sql_column_type(stmt, COL_ID) == SQL_INT)
-		return (uint64_t)sql_column_int(stmt, COL_ID);
-	text = sql_column_text(stmt, COL_ID, NULL);
-	colon = strrchr(text, ':');
-	return colon ? strtoull(colon + 1, NULL, 10) : 0;
+	if (v->type == SQL_INT)
+		return (uint64_t)v->i;
+	colon = v->type == SQL_TEXT ? memrchr(v->p, ':', v->len) : NULL;
+	if (!colon)
+		return 0;
+	snprintf(text, sizeof(text), "%.*s",
+		(int)MIN(v->len - (size_t)(colon + 1 - (const char *)v->p), sizeof(text)),
+		colon + 1);
+	return strtoull(text, NULL, 10);
 }
 
 /* NULL is no rank; a value that cannot be one is none either. */
-static struct placement read_place(sql_stmt *stmt)
+static struct placement read_place(const struct sql_value *v)
 {
 	struct placement p = {0};
 	int32_t *const values[] = {&p.rank, &p.local_rank, &p.world_size};
 
 	for (int i = 0; i < 3; i++) {
-		if (sql_column_type(stmt, COL_RANK + i) != SQL_INT ||
-			!event_in_range(sql_column_int(stmt, COL_RANK + i), 0, INT32_MAX))
+		if (v[i].type != SQL_INT || !event_in_range(v[i].i, 0, INT32_MAX))
 			continue;
-		*values[i] = (int32_t)sql_column_int(stmt, COL_RANK + i);
+		*values[i] = (int32_t)v[i].i;
 		p.known |= 1u << i;
 	}
 	return p;
@@ -115,15 +119,16 @@ static struct placement read_place(sql_stmt *stmt)
 STATIC_ASSERT(PLACEMENT_RANK == 1 && PLACEMENT_LOCAL_RANK == 2 && PLACEMENT_WORLD_SIZE == 4);
 
 /* The row as an event; false if it makes no sense. */
-static bool read_row(enum schema_kind kind, sql_stmt *stmt, struct event *e)
+static bool read_row(enum schema_kind kind, const struct sql_value *values, struct event *e)
 {
-	int64_t v[COL_COUNT];
+	int64_t v[COL_RANK];
 
-	for (int i = 0; i < COL_COUNT; i++) {
-		if (i == COL_COMM || i == COL_PEER_COMM || i == COL_ID || i >= COL_RANK)
+	for (int i = 0; i < COL_RANK; i++) {
+		if (i == COL_COMM || i == COL_PEER_COMM || i == COL_ID)
 			continue;
-		if (!sql_column_is_int(stmt, i, &v[i]))
+		if (values[i].type != SQL_INT)
 			return false;
+		v[i] = values[i].i;
 	}
 	if (!event_core_makes_sense(&(struct event_core){v[COL_TIMESTAMP], v[COL_DURATION],
 		    v[COL_PID], v[COL_TID], v[COL_SOURCE], v[COL_OP], v[COL_FLAGS], v[COL_WEIGHT],
@@ -136,7 +141,7 @@ static bool read_row(enum schema_kind kind, sql_stmt *stmt, struct event *e)
 	*e = (struct event){
 		.start.ns = v[COL_TIMESTAMP],
 		.dur_ns = (uint64_t)v[COL_DURATION],
-		.seq = seq_of(stmt),
+		.seq = seq_of(&values[COL_ID]),
 		.pid = (uint32_t)v[COL_PID],
 		.tid = (uint32_t)v[COL_TID],
 		.source = (uint8_t)v[COL_SOURCE],
@@ -155,9 +160,9 @@ static bool read_row(enum schema_kind kind, sql_stmt *stmt, struct event *e)
 		.peer_pid = (uint32_t)v[COL_PEER_PID],
 		.dev = (uint32_t)v[COL_DEV],
 	};
-	e->place = read_place(stmt);
-	if (!reader_text(stmt, COL_COMM, e->comm, sizeof(e->comm)) ||
-		!reader_text(stmt, COL_PEER_COMM, e->peer_comm, sizeof(e->peer_comm)))
+	e->place = read_place(&values[COL_RANK]);
+	if (!reader_text_of(&values[COL_COMM], e->comm, sizeof(e->comm)) ||
+		!reader_text_of(&values[COL_PEER_COMM], e->peer_comm, sizeof(e->peer_comm)))
 		return false;
 	if (kind == SCHEMA_PUBLISHED) {
 		if (event_stamped_at_end(e->source, e->op))
@@ -203,7 +208,24 @@ const char *reader_event_node(sql_stmt *stmt, size_t *ret_len)
 bool reader_event_row(
 	enum schema_kind kind, sql_stmt *stmt, const struct pid_names *names, struct event *ret)
 {
-	if (!read_row(kind, stmt, ret))
+	struct sql_value values[READER_EVENT_COLUMNS];
+
+	for (int i = 0; i < READER_EVENT_COLUMNS; i++)
+		values[i] = sql_column_value(stmt, i);
+	return reader_event_values(kind, values, names, ret);
+}
+
+STATIC_ASSERT(READER_EVENT_COLUMNS == COL_NODE);
+void reader_event_columns(const char *ret[READER_EVENT_COLUMNS])
+{
+	for (int i = 0; i < READER_EVENT_COLUMNS; i++)
+		ret[i] = event_columns[i].name;
+}
+
+bool reader_event_values(enum schema_kind kind, const struct sql_value *values,
+	const struct pid_names *names, struct event *ret)
+{
+	if (!read_row(kind, values, ret))
 		return false;
 	fill_comm(names, ret);
 	return true;
@@ -297,29 +319,48 @@ static void permute(struct event *events, struct order *keys, size_t n)
 	}
 }
 
+static bool is_in_order(const struct event *events, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (events[i].start.ns < events[i - 1].start.ns ||
+			(events[i].start.ns == events[i - 1].start.ns &&
+				events[i].seq <= events[i - 1].seq))
+			return false;
+	return true;
+}
+
 /* Rows come newest first, more or less. Sorted are keys of 24 bytes and not rows of 160. */
-static int put_in_order(struct nodedb_content *c)
+int reader_event_sort(struct event *events, size_t n)
 {
 	_cleanup_free_ struct order *keys = NULL;
-	size_t n = c->event_count;
 	bool ordered = true;
 
-	if (!n)
+	if (is_in_order(events, n))
 		return 0;
 	keys = reallocarray(NULL, n, sizeof(*keys));
 	if (!keys)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		const struct event *e = &c->events[n - 1 - i];
+		const struct event *e = &events[n - 1 - i];
 
 		keys[i] = (struct order){e->start.ns, e->seq, n - 1 - i};
 		ordered = ordered && (i == 0 || by_start(&keys[i - 1], &keys[i]) < 0);
-		c->last_ns = MAX(c->last_ns, event_end_ns(e));
 	}
 	if (!ordered)
 		qsort(keys, n, sizeof(*keys), by_start);
-	permute(c->events, keys, n);
+	permute(events, keys, n);
+	return 0;
+}
+
+static int put_in_order(struct nodedb_content *c)
+{
+	int res = reader_event_sort(c->events, c->event_count);
+
+	if (res < 0 || !c->event_count)
+		return res;
 	c->first_ns = c->events[0].start.ns;
+	for (size_t i = 0; i < c->event_count; i++)
+		c->last_ns = MAX(c->last_ns, event_end_ns(&c->events[i]));
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/idmap.h"
 
 #include "agent/store/read/nodedb_reader.h"
 
@@ -43,36 +44,49 @@ static int by_time(const void *a, const void *b)
 	return by_hash(a, b);
 }
 
+struct usage_list {
+	struct usage *items;
+	size_t count, room;
+	struct idmap by_hash; /* to 1 + the place in items */
+};
+
+static void usage_list_done(struct usage_list *l)
+{
+	free(l->items);
+	idmap_done(&l->by_hash);
+}
+
+static int usage_add(struct usage_list *l, uint64_t hash, uint64_t ns)
+{
+	uintptr_t at = hash ? (uintptr_t)idmap_get(&l->by_hash, hash) : 0;
+
+	if (at)
+		l->items[at - 1].ns += ns;
+	if (at || !hash)
+		return 0;
+	if (ARRAY_RESERVE(l->items, l->room, l->count + 1, l->by_hash.max) < 0)
+		return -ENOMEM;
+	l->items[l->count++] = (struct usage){hash, ns};
+	return idmap_put(&l->by_hash, hash, (void *)(uintptr_t)l->count);
+}
+
 /* The stacks that the events and the ledger refer to, most time first; *ret is the caller's. */
 static int used_stacks(const struct nodedb_content *c, struct usage **ret, size_t *ret_count)
 {
-	_cleanup_free_ struct usage *list = NULL;
-	size_t n = 0, distinct = 0;
+	_cleanup_(usage_list_done) struct usage_list l = {
+		.by_hash = IDMAP_INIT(c->event_count + c->ledger_count)};
+	int r = 0;
 
-	for (size_t i = 0; i < c->event_count; i++)
-		n += c->events[i].stack_hash != 0;
-	for (size_t i = 0; i < c->ledger_count; i++)
-		n += c->ledger[i].stack_hash != 0;
-	list = calloc(n + 1, sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	n = 0;
-	for (size_t i = 0; i < c->event_count; i++)
-		if (c->events[i].stack_hash)
-			list[n++] = (struct usage){c->events[i].stack_hash, c->events[i].dur_ns};
-	for (size_t i = 0; i < c->ledger_count; i++)
-		if (c->ledger[i].stack_hash)
-			list[n++] = (struct usage){c->ledger[i].stack_hash, c->ledger[i].stay_ns};
-	qsort(list, n, sizeof(*list), by_hash);
-	for (size_t i = 0; i < n; i++) {
-		if (distinct && list[distinct - 1].hash == list[i].hash)
-			list[distinct - 1].ns += list[i].ns;
-		else
-			list[distinct++] = list[i];
-	}
-	qsort(list, distinct, sizeof(*list), by_time);
-	*ret = TAKE(list);
-	*ret_count = distinct;
+	for (size_t i = 0; r == 0 && i < c->event_count; i++)
+		r = usage_add(&l, c->events[i].stack_hash, c->events[i].dur_ns);
+	for (size_t i = 0; r == 0 && i < c->ledger_count; i++)
+		r = usage_add(&l, c->ledger[i].stack_hash, c->ledger[i].stay_ns);
+	if (r < 0)
+		return r;
+	if (l.count)
+		qsort(l.items, l.count, sizeof(*l.items), by_time);
+	*ret = TAKE(l.items);
+	*ret_count = l.count;
 	return 0;
 }
 

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/correlate/account/account.h"
+#include "agent/correlate/account/account_task.h"
 #include "agent/correlate/live/live_window.h"
 #include "base/log.h"
 
@@ -268,14 +268,13 @@ static int inbox_empty(struct explainer *x, struct inbox *b)
 	return r;
 }
 
-static int count_steps(struct explainer *x, const struct recording *rec, wall_time now,
-	struct step_report *accounts)
+static int count_steps(struct explainer *x, struct account_task *accounts, wall_time now)
 {
-	int r = account_run(rec, accounts);
+	int r = account_task_end(accounts);
 
 	if (r < 0)
 		return r;
-	step_counter_update(&x->step_counter, accounts, now, LIVE_WINDOW_NS);
+	step_counter_update(&x->step_counter, &accounts->report, now, LIVE_WINDOW_NS);
 	pthread_mutex_lock(&x->mutex);
 	x->steps = x->step_counter;
 	pthread_mutex_unlock(&x->mutex);
@@ -284,7 +283,7 @@ static int count_steps(struct explainer *x, const struct recording *rec, wall_ti
 
 static int look(struct explainer *x, const struct accounting *books)
 {
-	_cleanup_(step_report_done) struct step_report accounts = {0};
+	_cleanup_(account_task_done) struct account_task accounts = {0};
 	_cleanup_free_ struct incident *found = NULL;
 	wall_time now = x->config.clock();
 	struct recording rec;
@@ -297,7 +296,8 @@ static int look(struct explainer *x, const struct accounting *books)
 	if (!rec.aggregate_count && !rec.ledger_count)
 		return 0; /* nothing says what is ordinary */
 	if (x->config.wants_steps) {
-		r = count_steps(x, &rec, now, &accounts);
+		account_task_begin(&accounts, &rec, false);
+		r = count_steps(x, &accounts, now);
 		rec.accounts = &accounts;
 	}
 	if (r == 0)

@@ -30,10 +30,12 @@ static void put_head(
 
 static void put_kind_fields(struct json_writer *w, const struct event *e)
 {
+	char peer[EVENT_PEER_MAX];
+
 	if (e->source == SOURCE_NET)
 		json_uint_member(w, "wait_ns", e->wait_ns);
 	if (e->source == SOURCE_TCP)
-		json_string_member(w, "peer", e->detail);
+		json_string_member(w, "peer", event_peer(e, peer));
 	if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER || e->source == SOURCE_GRAPH) {
 		json_uint_member(w, "stream", e->stream);
 		json_bool_member(w, "nested", e->flags & WIRE_NESTED);

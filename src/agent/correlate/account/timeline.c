@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/macros.h"
 #include "base/search.h"
+#include "base/sort.h"
 #include "wire/op_kind.h"
 
 #define READING_NS   ((int64_t)(1200 * NS_PER_MS)) /* readings come every second */
@@ -54,7 +55,8 @@ static int index_threads(struct timeline *t)
 	size_t room = 0;
 
 	if (t->row_count)
-		qsort(t->rows, t->row_count, sizeof(*t->rows), by_thread_and_time);
+		SORT_DEALT(t->rows, t->row_count, by_thread_and_time,
+			offsetof(struct ledger_row, tid));
 	for (size_t i = 0; i < t->row_count; i++) {
 		const struct ledger_row *r = &t->rows[i];
 
@@ -176,7 +178,7 @@ static int select_events(
 	if (!*ret)
 		return -ENOMEM;
 	if (n)
-		qsort(found, n, sizeof(*found), by_order);
+		SORT_DEALT(found, n, by_order, offsetof(struct order, tid));
 	for (size_t i = 0; i < n; i++)
 		(*ret)[i] = found[i].event;
 	*ret_count = n;

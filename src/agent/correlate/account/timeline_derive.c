@@ -11,6 +11,7 @@
 #include "agent/correlate/account/timeline.h"
 #include "base/array.h"
 #include "base/macros.h"
+#include "base/sort.h"
 #include "wire/op_kind.h"
 
 #define STAY_NS NS_PER_MS
@@ -176,7 +177,7 @@ int timeline_derive(struct timeline *t)
 		pieces[n++] = (struct piece){e->tid, (uint32_t)i, e->start.ns, event_end_ns(e)};
 	}
 	if (n)
-		qsort(pieces, n, sizeof(*pieces), by_thread_and_time);
+		SORT_DEALT(pieces, n, by_thread_and_time, offsetof(struct piece, tid));
 	for (size_t i = 0, end; r == 0 && i < n; i = end) {
 		for (end = i; end < n && pieces[end].tid == pieces[i].tid;)
 			end++;

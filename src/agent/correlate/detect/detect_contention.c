@@ -25,6 +25,8 @@
 #include "agent/correlate/engine/lead.h"
 #include "agent/correlate/engine/part.h"
 #include "agent/correlate/report/evidence.h"
+#include "base/array.h"
+#include "base/sort.h"
 #include "base/text.h"
 #include "wire/op_kind.h"
 
@@ -78,21 +80,20 @@ static void calls_done(struct calls *c)
 
 static int calls_collect(const struct recording *rec, struct calls *ret)
 {
-	size_t n = 0;
+	size_t room = 0;
 
-	for (size_t i = 0; i < rec->event_count; i++)
-		n += is_call(&rec->events[i]);
-	ret->items = calloc(n + 1, sizeof(*ret->items));
-	if (!ret->items)
-		return -ENOMEM;
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (is_call(e))
-			ret->items[ret->count++] = (struct call){e->start.ns, event_end_ns(e), i,
-				e->pid, e->tid, op_kind_is_gpu_wait(e->source, e->op)};
+		if (!is_call(e))
+			continue;
+		if (ARRAY_RESERVE(ret->items, room, ret->count + 1, CORRELATE_ROWS_MAX) < 0)
+			return -ENOMEM;
+		ret->items[ret->count++] = (struct call){e->start.ns, event_end_ns(e), i, e->pid,
+			e->tid, op_kind_is_gpu_wait(e->source, e->op)};
 	}
-	qsort(ret->items, ret->count, sizeof(*ret->items), by_thread_and_time);
+	SORT_DEALT(ret->items, ret->count, by_thread_and_time, offsetof(struct call, pid),
+		offsetof(struct call, tid));
 	return 0;
 }
 

@@ -398,10 +398,9 @@ static int process_report(
 
 int detect_goodput(const struct detector_input *s, struct incident_list *out)
 {
-	_cleanup_(steps_done) struct step_table steps = {0};
-	int r = steps_find(s->rec, &steps);
+	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < steps.count; i++)
-		r = process_report(s, &steps.lists[i], out);
+	for (size_t i = 0; r == 0 && i < s->steps->count; i++)
+		r = process_report(s, &s->steps->lists[i], out);
 	return r;
 }

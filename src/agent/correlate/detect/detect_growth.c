@@ -22,7 +22,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "agent/correlate/account/account.h"
+#include "agent/correlate/account/account_task.h"
 #include "agent/correlate/detect/growth_find.h"
 #include "agent/correlate/detect/leak_allocs.h"
 #include "agent/correlate/detect/new_code.h"
@@ -185,10 +185,10 @@ static double steps_in(const struct step_account *a, const struct memory_growth 
 
 static int measure(const struct detector_input *s, uint32_t pid, struct finding *f)
 {
-	_cleanup_(step_report_done) struct step_report made = {0};
-	const struct step_report *accounts = s->rec->accounts ? s->rec->accounts : &made;
+	_cleanup_(account_task_done) struct account_task own = {0};
+	const struct step_report *accounts = NULL;
 	const struct memory_growth *g = &f->growth;
-	int r = s->rec->accounts ? 0 : account_run(s->rec, &made);
+	int r = account_get(s->rec, &own, &accounts);
 
 	if (r == 0)
 		r = new_code_find(s->rec, pid, g->first_ns - POOL_NS, &f->began);
@@ -352,20 +352,22 @@ static bool is_reported(const struct incident_list *out, uint32_t pid)
 
 int detect_growth(const struct detector_input *s, struct incident_list *out)
 {
-	_cleanup_(device_allocs_done) struct device_allocs l = {0};
+	const struct device_allocs *l = s->allocs;
 	size_t end, seen = 0;
-	int r = growth_is_possible(s->rec) ? device_allocs_run(s->rec, &l) : 0;
+	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < l.count && seen++ < PROCESSES_MAX; i = end) {
+	if (!growth_is_possible(s->rec))
+		return 0;
+	for (size_t i = 0; r == 0 && i < l->count && seen++ < PROCESSES_MAX; i = end) {
 		struct finding f = {0};
 
-		end = device_allocs_end(&l, i);
-		leak_allocs_of(s, &l, i, end, &f.allocs);
-		if (f.allocs.end == i || is_reported(out, l.entries[i].pid))
+		end = device_allocs_end(l, i);
+		leak_allocs_of(s, l, i, end, &f.allocs);
+		if (f.allocs.end == i || is_reported(out, l->entries[i].pid))
 			continue;
-		r = find(s, &l, &f);
+		r = find(s, l, &f);
 		if (r > 0)
-			r = report(s, &l, &f, out);
+			r = report(s, l, &f, out);
 	}
 	return r;
 }

@@ -168,20 +168,20 @@ static int report(const struct detector_input *s, const struct device_allocs *l,
 
 int detect_leak(const struct detector_input *s, struct incident_list *out)
 {
-	_cleanup_(device_allocs_done) struct device_allocs l = {0};
+	const struct device_allocs *l = s->allocs;
 	size_t end, seen = 0;
-	int r = device_allocs_run(s->rec, &l);
+	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < l.count && seen++ < PROCESSES_MAX; i = end) {
+	for (size_t i = 0; r == 0 && i < l->count && seen++ < PROCESSES_MAX; i = end) {
 		struct growth g = {0};
 
-		end = device_allocs_end(&l, i);
-		leak_allocs_of(s, &l, i, end, &g.allocs);
-		if (!device_allocs_is_usable(&l, i, end) || g.allocs.end == i)
+		end = device_allocs_end(l, i);
+		leak_allocs_of(s, l, i, end, &g.allocs);
+		if (!device_allocs_is_usable(l, i, end) || g.allocs.end == i)
 			continue;
-		fill_floors(&l, &g);
-		if (is_leak(&l, &g))
-			r = report(s, &l, &g, out);
+		fill_floors(l, &g);
+		if (is_leak(l, &g))
+			r = report(s, l, &g, out);
 	}
 	return r;
 }

@@ -354,19 +354,20 @@ static void report_churn(const struct detector_input *s, const struct device_all
 
 int detect_memory(const struct detector_input *s, struct incident_list *out)
 {
-	_cleanup_(device_allocs_done) struct device_allocs l = {0};
+	const struct device_allocs *l = s->allocs;
 	size_t end, examined = 0;
-	int r = device_allocs_run(s->rec, &l);
+	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < l.count && examined < PROCESSES_MAX; i = end, examined++) {
+	for (size_t i = 0; r == 0 && i < l->count && examined < PROCESSES_MAX;
+		i = end, examined++) {
 		struct failures all;
 
-		end = device_allocs_end(&l, i);
-		all = collect(s->rec, &l, i, end);
+		end = device_allocs_end(l, i);
+		all = collect(s->rec, l, i, end);
 		if (all.count)
-			r = report(s, &l, i, end, &all, out);
+			r = report(s, l, i, end, &all, out);
 		else
-			report_churn(s, &l, i, end, out);
+			report_churn(s, l, i, end, out);
 	}
 	return r;
 }

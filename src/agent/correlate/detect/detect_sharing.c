@@ -25,7 +25,7 @@
 #define SPAN_SHARE    0.03
 #define UNKNOWN_COUNT 0.6
 #define CALLS_HALF    10.0
-#define VICTIMS_MAX   16 /* of a device: each takes a look at all events */
+#define VICTIMS_MAX   16 /* of a device: each takes a look at all waits */
 #define DEVICES_MAX   16
 
 /* How many processes the driver saw on a GPU at most: 0 if it does not tell. */
@@ -188,8 +188,8 @@ static void note(const struct detector_input *s, const struct sharing_case *f, i
 }
 
 /* The processes of one device, in order of their first burst. */
-static int look_at_device(const struct detector_input *s, const struct burst *bursts, size_t n,
-	int64_t counted, struct incident_list *out)
+static int look_at_device(const struct detector_input *s, const struct held_up *held,
+	const struct burst *bursts, size_t n, int64_t counted, struct incident_list *out)
 {
 	uint32_t seen[VICTIMS_MAX];
 	size_t seen_count = 0;
@@ -199,6 +199,7 @@ static int look_at_device(const struct detector_input *s, const struct burst *bu
 	for (size_t i = 0; i < n && seen_count < VICTIMS_MAX; i++) {
 		_cleanup_(sharing_done) struct sharing_case f = {.pid = bursts[i].pid,
 			.device = bursts[i].device,
+			.held = held,
 			.bursts = bursts,
 			.burst_count = n};
 		size_t k = 0;
@@ -223,6 +224,11 @@ static int look_at_device(const struct detector_input *s, const struct burst *bu
 	return 0;
 }
 
+static void held_up_done(struct held_up *h)
+{
+	free(h->calls);
+}
+
 static bool has_two(const struct burst *bursts, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
@@ -234,6 +240,7 @@ static bool has_two(const struct burst *bursts, size_t n)
 int detect_sharing(const struct detector_input *s, struct incident_list *out)
 {
 	_cleanup_(bursts_done) struct bursts b = {0};
+	_cleanup_(held_up_done) struct held_up held = {0};
 	int64_t counted = driver_count(s->rec);
 	size_t next, devices = 0;
 	int r;
@@ -246,10 +253,12 @@ int detect_sharing(const struct detector_input *s, struct incident_list *out)
 	for (size_t i = 0; r == 0 && i < b.count && devices < DEVICES_MAX; i = next) {
 		for (next = i; next < b.count && b.items[next].device == b.items[i].device;)
 			next++;
-		if (has_two(&b.items[i], next - i)) {
-			r = look_at_device(s, &b.items[i], next - i, counted, out);
-			devices++;
-		}
+		if (!has_two(&b.items[i], next - i))
+			continue;
+		if (!devices++)
+			r = held_up_find(s->rec, &held);
+		if (r == 0)
+			r = look_at_device(s, &held, &b.items[i], next - i, counted, out);
 	}
 	return r;
 }

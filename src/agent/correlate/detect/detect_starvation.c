@@ -311,17 +311,14 @@ static int process_report(const struct detector_input *s, const struct step_tabl
 
 int detect_starvation(const struct detector_input *s, struct incident_list *out)
 {
-	_cleanup_(steps_done) struct step_table steps = {0};
 	_cleanup_(gaps_done) struct gap_list gaps = {0};
 	_cleanup_free_ size_t *members = NULL;
 	size_t next;
 	int r;
 
-	r = steps_find(s->rec, &steps);
+	r = gaps_find(s->rec, s->steps, &gaps);
 	if (r == 0)
-		r = gaps_find(s->rec, &steps, &gaps);
-	if (r == 0)
-		r = swap_report(s, &steps, &gaps, out);
+		r = swap_report(s, s->steps, &gaps, out);
 	if (r < 0)
 		return r;
 	members = calloc(gaps.count + 1, sizeof(*members));
@@ -331,7 +328,7 @@ int detect_starvation(const struct detector_input *s, struct incident_list *out)
 		for (next = i;
 			next < gaps.count && gaps.items[next].span.pid == gaps.items[i].span.pid;)
 			next++;
-		r = process_report(s, &steps, &gaps, i, next, members, out);
+		r = process_report(s, s->steps, &gaps, i, next, members, out);
 	}
 	return r;
 }

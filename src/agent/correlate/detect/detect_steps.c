@@ -23,7 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/correlate/account/account.h"
+#include "agent/correlate/account/account_task.h"
 #include "agent/correlate/account/gpu_change.h"
 #include "agent/correlate/account/delay.h"
 #include "agent/correlate/account/delay_text.h"
@@ -472,9 +472,9 @@ static void report(struct finding *f, struct incident_list *out)
 
 int detect_steps(const struct detector_input *s, struct incident_list *out)
 {
-	_cleanup_(step_report_done) struct step_report made = {0};
-	const struct step_report *accounts = s->rec->accounts ? s->rec->accounts : &made;
-	int r = s->rec->accounts ? 0 : account_run(s->rec, &made);
+	_cleanup_(account_task_done) struct account_task own = {0};
+	const struct step_report *accounts = NULL;
+	int r = account_get(s->rec, &own, &accounts);
 
 	for (size_t i = 0; r == 0 && i < accounts->count; i++) {
 		struct finding f = {.in = s, .account = &accounts->items[i]};

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "wire/names.h"
 #include "wire/op_kind.h"
@@ -72,24 +73,22 @@ static int by_function_and_time(const void *a, const void *b)
 static int launches_collect(const struct detector_input *s, struct launch **ret, size_t *ret_count)
 {
 	const struct op_table *ops = &s->slow->ops;
-	struct launch *list;
-	size_t n = 0;
+	_cleanup_free_ struct launch *list = NULL;
+	size_t n = 0, room = 0;
 
-	for (size_t i = 0; i < s->rec->event_count; i++)
-		n += group_of(ops, &s->rec->events[i]) != NULL;
-	list = calloc(n + 1, sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	*ret_count = n;
-	n = 0;
 	for (size_t i = 0; i < s->rec->event_count; i++) {
 		const struct op_group *op = group_of(ops, &s->rec->events[i]);
 
-		if (op)
-			list[n++] = (struct launch){&s->rec->events[i], op};
+		if (!op)
+			continue;
+		if (ARRAY_RESERVE(list, room, n + 1, CORRELATE_ROWS_MAX) < 0)
+			return -ENOMEM;
+		list[n++] = (struct launch){&s->rec->events[i], op};
 	}
-	qsort(list, n, sizeof(*list), by_function_and_time);
-	*ret = list;
+	if (n)
+		qsort(list, n, sizeof(*list), by_function_and_time);
+	*ret = TAKE(list);
+	*ret_count = n;
 	return 0;
 }
 

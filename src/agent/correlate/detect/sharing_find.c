@@ -110,17 +110,29 @@ static int row_add(const struct event ***rows, size_t *count, size_t *room, cons
 	return 0;
 }
 
-static int compare_calls(const struct recording *rec, struct sharing_case *f)
+int held_up_find(const struct recording *rec, struct held_up *ret)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
+
+		if (is_held_up(e) && !(e->flags & WIRE_NESTED) && e->dur_ns && baseline_is_sane(e))
+			r = row_add(&ret->calls, &ret->count, &ret->room, e);
+	}
+	return r;
+}
+
+static int compare_calls(struct sharing_case *f)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < f->held->count; i++) {
+		const struct event *e = f->held->calls[i];
 		struct comparison *c;
 		uint64_t ns;
 
-		if (e->pid != f->pid || MAX(e->device, 0) != f->device || !is_held_up(e) ||
-			e->flags & WIRE_NESTED || !e->dur_ns || !baseline_is_sane(e))
+		if (e->pid != f->pid || MAX(e->device, 0) != f->device)
 			continue;
 		c = comparison_of(f->ops, e);
 		ns = overlap_ns(f, e);
@@ -220,7 +232,7 @@ int sharing_find(const struct recording *rec, struct sharing_case *f)
 
 	if (r < 0 || !f->other_count)
 		return r;
-	r = compare_calls(rec, f);
+	r = compare_calls(f);
 	for (int i = 0; r == 0 && i < SHARING_OPS; i++)
 		r = judge(rec, &f->ops[i], f);
 	if (r == 0 && f->c)

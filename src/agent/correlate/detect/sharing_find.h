@@ -14,11 +14,20 @@ struct comparison { /* one op of the process */
 	size_t with_count, with_room, without_count, without_room;
 };
 
+struct held_up {                    /* calls that another process's use of the GPU makes longer */
+	const struct event **calls; /* in order of the events */
+	size_t count, room;
+};
+
+/* held_up_find - 0 or -ENOMEM; free calls, also after a failure. */
+int held_up_find(const struct recording *rec, struct held_up *ret);
+
 struct sharing_case { /* a process and the others on its device */
 	uint32_t pid;
 	int32_t device;
 	const struct burst *bursts; /* of the device; the caller's */
 	size_t burst_count;
+	const struct held_up *held; /* of all processes; the caller's */
 	struct window *others; /* union of the others' bursts, ascending; tid: a process of them */
 	size_t other_count;
 	struct comparison ops[SHARING_OPS];
@@ -29,7 +38,7 @@ struct sharing_case { /* a process and the others on its device */
 	uint32_t culprit;       /* 0: not traced */
 };
 
-/* sharing_find - completes @f, of which pid, device and bursts are set; released with
+/* sharing_find - completes @f, of which pid, device, bursts and calls are set; released with
  * sharing_done(), also after a failure. 0 or -ENOMEM. */
 int sharing_find(const struct recording *rec, struct sharing_case *f);
 void sharing_done(struct sharing_case *f);

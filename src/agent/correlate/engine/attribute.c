@@ -24,6 +24,7 @@
 #include "agent/correlate/engine/part.h"
 #include "base/array.h"
 #include "base/search.h"
+#include "base/sort.h"
 #include "wire/op_kind.h"
 
 /* What a wait takes to return once its thread has a CPU: a spinning one microseconds, one that was
@@ -165,7 +166,7 @@ static void make_disjoint(struct interval_list *l)
 
 	if (!l->count)
 		return;
-	qsort(l->items, l->count, sizeof(*l->items), by_key_and_time);
+	SORT_DEALT(l->items, l->count, by_key_and_time, offsetof(struct interval, key));
 	for (size_t i = 0; i < l->count; i++) {
 		struct interval v = l->items[i];
 

@@ -54,6 +54,8 @@
 struct engine {
 	const struct recording *rec;
 	struct detection found;
+	struct step_table steps;
+	struct device_allocs allocs;
 	struct attribution_index index;
 	struct part_list parts;
 	uint64_t lost, hits;
@@ -63,6 +65,8 @@ struct engine {
 static void engine_done(struct engine *g)
 {
 	detect_done(&g->found);
+	steps_done(&g->steps);
+	device_allocs_done(&g->allocs);
 	attribute_index_done(&g->index);
 	part_list_done(&g->parts);
 }
@@ -226,7 +230,8 @@ static int by_weight(const void *a, const void *b)
 
 static int run_detectors(const struct engine *g, struct incident_list *out)
 {
-	const struct detector_input detector_input = {g->rec, &g->found, g->completeness};
+	const struct detector_input detector_input = {
+		g->rec, &g->found, &g->steps, &g->allocs, g->completeness};
 	static detector *const detectors[] = {
 #define X(function) function,
 		DETECTORS(X)
@@ -250,6 +255,10 @@ int correlate_run(const struct recording *rec, struct incident **ret, size_t *re
 	r = detect_run(rec, &g.found);
 	if (r == 0)
 		r = attribute_index(rec, &g.found, &g.index);
+	if (r == 0)
+		r = steps_find(rec, &g.steps);
+	if (r == 0)
+		r = device_allocs_run(rec, &g.allocs);
 	if (r < 0)
 		return r;
 	read_books(&g);

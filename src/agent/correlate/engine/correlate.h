@@ -43,9 +43,9 @@ struct recording {
 	size_t ledger_count;
 	const struct container_sample *containers; /* in order of time; may be none */
 	size_t container_count;
-	const struct stack_list *stacks;    /* of the rows above; NULL: none */
-	const struct step_report *accounts; /* of the same rows; NULL: made when they are needed */
-	const struct accounting *books;     /* NULL: not known (published files) */
+	const struct stack_list *stacks; /* of the rows above; NULL: none */
+	struct account_task *accounts;   /* of the same rows; NULL: made when they are needed */
+	const struct accounting *books;  /* NULL: not known (published files) */
 	const char *node;
 };
 

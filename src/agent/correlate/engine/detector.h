@@ -9,14 +9,18 @@
  * the most specific one: see correlate.c. */
 #pragma once
 
+#include "agent/correlate/engine/device_allocs.h"
 #include "agent/correlate/engine/slow_calls.h"
+#include "agent/correlate/engine/step.h"
 #include "base/macros.h"
 #include "model/problem.h"
 
 struct detector_input { /* what detectors look at */
 	const struct recording *rec;
 	const struct detection *slow; /* slow calls and what is ordinary */
-	double completeness;          /* share of hits that are in the data; -1: not known */
+	const struct step_table *steps;
+	const struct device_allocs *allocs;
+	double completeness; /* share of hits that are in the data; -1: not known */
 };
 
 /* completeness_weight - what the completeness counts in a confidence. A recording that does not say

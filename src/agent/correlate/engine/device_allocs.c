@@ -15,8 +15,10 @@
 #include <stdlib.h>
 
 #include "agent/correlate/engine/baseline.h"
+#include "base/array.h"
 #include "base/idmap.h"
 #include "base/search.h"
+#include "base/sort.h"
 #include "wire/op_kind.h"
 
 #define OUT_OF_MEMORY  2                   /* in both APIs */
@@ -158,19 +160,19 @@ static int balance_process(struct device_allocs_entry *entries, size_t n)
 int device_allocs_run(const struct recording *rec, struct device_allocs *ret)
 {
 	struct device_allocs_entry entry;
-	size_t n = 0, end;
+	size_t room = 0, end;
 	int r = 0;
 
 	*ret = (struct device_allocs){0};
-	for (size_t i = 0; i < rec->event_count; i++)
-		n += entry_read(&rec->events[i], i, &entry);
-	ret->entries = calloc(n + 1, sizeof(*ret->entries));
-	if (!ret->entries)
-		return -ENOMEM;
-	for (size_t i = 0; i < rec->event_count; i++)
-		if (entry_read(&rec->events[i], i, &entry))
-			ret->entries[ret->count++] = entry;
-	qsort(ret->entries, ret->count, sizeof(*ret->entries), by_process_and_time);
+	for (size_t i = 0; i < rec->event_count; i++) {
+		if (!entry_read(&rec->events[i], i, &entry))
+			continue;
+		if (ARRAY_RESERVE(ret->entries, room, ret->count + 1, CORRELATE_ROWS_MAX) < 0)
+			return -ENOMEM;
+		ret->entries[ret->count++] = entry;
+	}
+	SORT_DEALT(ret->entries, ret->count, by_process_and_time,
+		offsetof(struct device_allocs_entry, pid));
 	for (size_t i = 0; r == 0 && i < ret->count; i = end) {
 		end = device_allocs_end(ret, i);
 		r = balance_process(&ret->entries[i], end - i);

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "agent/correlate/engine/lineage.h"
+#include "base/array.h"
 #include "wire/op_kind.h"
 
 #define CODE_NOT_INITIALIZED 3  /* of runtime and driver */
@@ -87,17 +88,17 @@ static int by_mistake(const void *a, const void *b)
 
 static int collect(const struct recording *rec, struct failure_list *ret)
 {
-	size_t n = 0;
+	size_t room = 0;
 
-	for (size_t i = 0; i < rec->event_count; i++)
-		n += is_error(&rec->events[i]);
-	ret->items = calloc(n + 1, sizeof(*ret->items));
-	if (!ret->items)
-		return -ENOMEM;
-	for (size_t i = 0; i < rec->event_count; i++)
-		if (is_error(&rec->events[i]))
-			ret->items[ret->count++].event = &rec->events[i];
-	qsort(ret->items, ret->count, sizeof(*ret->items), by_process);
+	for (size_t i = 0; i < rec->event_count; i++) {
+		if (!is_error(&rec->events[i]))
+			continue;
+		if (ARRAY_RESERVE(ret->items, room, ret->count + 1, CORRELATE_ROWS_MAX) < 0)
+			return -ENOMEM;
+		ret->items[ret->count++] = (struct failure){.event = &rec->events[i]};
+	}
+	if (ret->count)
+		qsort(ret->items, ret->count, sizeof(*ret->items), by_process);
 	return 0;
 }
 
@@ -187,7 +188,8 @@ int failures_find(const struct detector_input *s, struct failure_list *ret)
 		return r;
 	place(s, &lines, ret);
 	leave_consequences(ret);
-	qsort(ret->items, ret->count, sizeof(*ret->items), by_mistake);
+	if (ret->count)
+		qsort(ret->items, ret->count, sizeof(*ret->items), by_mistake);
 	return 0;
 }
 

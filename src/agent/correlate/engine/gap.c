@@ -20,7 +20,9 @@
 #include <stdlib.h>
 
 #include "agent/correlate/engine/part.h"
+#include "base/array.h"
 #include "base/search.h"
+#include "base/sort.h"
 #include "wire/op_kind.h"
 
 #define NEED_NS      (1 * (int64_t)NS_PER_MS)
@@ -64,31 +66,27 @@ static int by_thread_and_time(const void *a, const void *b)
 
 static int calls_collect(const struct recording *rec, struct call **ret, size_t *ret_count)
 {
-	struct call *calls;
-	size_t n = 0;
+	_cleanup_free_ struct call *calls = NULL;
+	size_t n = 0, room = 0;
 
-	for (size_t i = 0; i < rec->event_count; i++)
-		n += is_call(&rec->events[i]);
-	calls = calloc(n + 1, sizeof(*calls));
-	if (!calls)
-		return -ENOMEM;
-	*ret_count = n;
-	n = 0;
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (is_call(e))
-			calls[n++] =
-				(struct call){e->start.ns, event_end_ns(e), 0, i, e->pid, e->tid};
+		if (!is_call(e))
+			continue;
+		if (ARRAY_RESERVE(calls, room, n + 1, CORRELATE_ROWS_MAX) < 0)
+			return -ENOMEM;
+		calls[n++] = (struct call){e->start.ns, event_end_ns(e), 0, i, e->pid, e->tid};
 	}
-	*ret = calls;
+	*ret = TAKE(calls);
+	*ret_count = n;
 	return 0;
 }
 
 /* In order of process and time, each with the latest end so far. */
 static void calls_order(struct call *calls, size_t n)
 {
-	qsort(calls, n, sizeof(*calls), by_process_and_time);
+	SORT_DEALT(calls, n, by_process_and_time, offsetof(struct call, pid));
 	for (size_t i = 0; i < n; i++) {
 		calls[i].latest_ns = calls[i].end_ns;
 		if (i && calls[i - 1].pid == calls[i].pid)
@@ -230,7 +228,8 @@ int gaps_find(const struct recording *rec, const struct step_table *steps, struc
 	*ret = (struct gap_list){0};
 	if (calls_collect(rec, &calls, &n) < 0)
 		return -ENOMEM;
-	qsort(calls, n, sizeof(*calls), by_thread_and_time);
+	SORT_DEALT(calls, n, by_thread_and_time, offsetof(struct call, pid),
+		offsetof(struct call, tid));
 	ret->items = calloc(MIN(n, (size_t)GAPS_MAX) + 1, sizeof(*ret->items));
 	if (!ret->items)
 		return -ENOMEM;

@@ -27,7 +27,9 @@
 #include <stdlib.h>
 
 #include "agent/correlate/engine/baseline.h"
+#include "base/array.h"
 #include "base/search.h"
+#include "base/sort.h"
 #include "stat/robust.h"
 #include "wire/op_kind.h"
 
@@ -98,25 +100,22 @@ static int by_thread_and_time(const void *a, const void *b)
 
 static int waits_collect(const struct recording *rec, struct wait **ret, size_t *ret_count)
 {
-	struct wait *waits;
-	size_t n = 0;
+	_cleanup_free_ struct wait *waits = NULL;
+	size_t n = 0, room = 0;
 
-	for (size_t i = 0; i < rec->event_count; i++)
-		n += step_is_wait(&rec->events[i]) && baseline_is_sane(&rec->events[i]);
-	waits = calloc(n + 1, sizeof(*waits));
-	if (!waits)
-		return -ENOMEM;
-	*ret_count = n;
-	n = 0;
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (step_is_wait(e) && baseline_is_sane(e))
-			waits[n++] =
-				(struct wait){e->start.ns, event_end_ns(e), 0, i, e->pid, e->tid};
+		if (!step_is_wait(e) || !baseline_is_sane(e))
+			continue;
+		if (ARRAY_RESERVE(waits, room, n + 1, CORRELATE_ROWS_MAX) < 0)
+			return -ENOMEM;
+		waits[n++] = (struct wait){e->start.ns, event_end_ns(e), 0, i, e->pid, e->tid};
 	}
-	qsort(waits, n, sizeof(*waits), by_thread_and_time);
-	*ret = waits;
+	SORT_DEALT(waits, n, by_thread_and_time, offsetof(struct wait, pid),
+		offsetof(struct wait, tid));
+	*ret = TAKE(waits);
+	*ret_count = n;
 	return 0;
 }
 

@@ -141,15 +141,19 @@ int reader_load_table(struct reader *r, const struct reader_table *t, void *item
 
 bool reader_text(sql_stmt *stmt, int column, char *out, size_t size)
 {
-	const char *text;
+	struct sql_value v = sql_column_value(stmt, column);
+
+	return reader_text_of(&v, out, size);
+}
+
+bool reader_text_of(const struct sql_value *v, char *out, size_t size)
+{
+	const char *text = v->p;
 	size_t len;
 
-	if (sql_column_type(stmt, column) != SQL_TEXT)
+	if (v->type != SQL_TEXT || v->len > TEXT_MAX)
 		return false;
-	text = sql_column_text(stmt, column, &len);
-	if (len > TEXT_MAX)
-		return false;
-	len = strnlen(text, len);
+	len = strnlen(text, v->len);
 	if (len >= size) {
 		len = size - 1;
 		while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)

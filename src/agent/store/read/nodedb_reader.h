@@ -67,6 +67,7 @@ void reader_reverse(void *array, size_t count, size_t element_bytes);
 /* reader_text - copies text to @out, cut at a character's border. False if it is no text, or so
  * long (1 MiB) that the row cannot be meant. */
 bool reader_text(sql_stmt *stmt, int column, char *out, size_t size);
+bool reader_text_of(const struct sql_value *v, char *out, size_t size);
 
 /* reader_visit - opens @path read-only as nodedb_read() does, identifies it and calls @visit inside
  * one transaction. If a writer came in between, once more: @visit starts afresh at each call. */
@@ -97,6 +98,9 @@ const char *reader_name_of(const struct pid_names *names, uint32_t pid);
 int reader_event_select(struct reader *r, bool node, struct buf *sql, struct errinfo *reterr);
 const char *reader_event_node(sql_stmt *stmt, size_t *ret_len);
 
+/* reader_event_sort - puts them in order of start, then of seq. 0 or -ENOMEM. */
+int reader_event_sort(struct event *events, size_t n);
+
 /* reader_event_where - appends the filter; a few rows too many may come, of which
  * reader_event_accept() decides. */
 int reader_event_where(struct reader *r, struct buf *sql, struct errinfo *reterr);
@@ -107,6 +111,12 @@ bool reader_event_accept(const struct nodedb_filter *f, const struct event *e);
 /* reader_event_row - the row that @stmt stands on: 1, or 0 if it makes no sense. */
 bool reader_event_row(
 	enum schema_kind kind, sql_stmt *stmt, const struct pid_names *names, struct event *ret);
+
+/* reader_event_values - the same of a row's values, in the order of reader_event_columns(). */
+#define READER_EVENT_COLUMNS 25
+void reader_event_columns(const char *ret[READER_EVENT_COLUMNS]);
+bool reader_event_values(enum schema_kind kind, const struct sql_value *values,
+	const struct pid_names *names, struct event *ret);
 
 /* reader_aggregate_row - the row that @stmt stands on, of READER_AGGREGATE's columns: true, or
  * false if it makes no sense. */

@@ -47,6 +47,16 @@ void scope_where(const struct scope *s, const struct scope_columns *c, struct bu
 	buf_putc(sql, ')');
 }
 
+bool scope_accepts(const struct scope *s, int64_t time_ns, int64_t pid)
+{
+	if ((s->from_ns && time_ns < s->from_ns) || (s->to_ns && time_ns > s->to_ns))
+		return false;
+	for (size_t i = 0; i < s->pid_count; i++)
+		if (s->pids[i] == pid)
+			return true;
+	return !s->pid_count;
+}
+
 int64_t scope_bucket_ns(const struct scope *s)
 {
 	bool is_short = s->from_ns && s->to_ns && s->to_ns - s->from_ns <= SHORT_NS;

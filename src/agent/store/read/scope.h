@@ -30,6 +30,9 @@ struct scope_columns {          /* which of a table's columns a scope applies to
  * " AND …" may be added. Check sql->err. */
 void scope_where(const struct scope *s, const struct scope_columns *c, struct buf *sql);
 
+/* scope_accepts - whether a row of that time and process belongs to @s: as scope_where() says it. */
+bool scope_accepts(const struct scope *s, int64_t time_ns, int64_t pid);
+
 /* scope_bucket_ns - of which buckets calls of @s are summed up: of 5 s for a time of up to half an
  * hour, where they are few; else of minutes. */
 int64_t scope_bucket_ns(const struct scope *s);

@@ -21,6 +21,17 @@
 #define LIMIT_MAX_NS   (UINT64_C(1) << 40) /* 18 minutes: whatever took longer is looked at */
 #define TIME_MAX_NS    (INT64_C(1) << 62)
 
+const char *const ordinary_columns[ORDINARY_COUNT] = {
+	[ORDINARY_SEQ] = "seq",
+	[ORDINARY_TIMESTAMP] = "timestamp",
+	[ORDINARY_PID] = "pid",
+	[ORDINARY_SOURCE] = "source",
+	[ORDINARY_OP] = "op",
+	[ORDINARY_DURATION] = "duration",
+	[ORDINARY_RET] = "ret_code",
+	[ORDINARY_FLAGS] = "flags",
+};
+
 struct bucket_median {
 	uint64_t key, median;
 	bool is_small;
@@ -70,14 +81,19 @@ static uint64_t limit_of(const struct bucket_median *rows, size_t n, uint64_t *v
 		MAX((uint64_t)(ORDINARY_RATIO * (double)calm), calm + ORDINARY_NS), LIMIT_MAX_NS);
 }
 
+static struct ordinary_op op_new(uint64_t key, uint64_t limit_ns)
+{
+	return (struct ordinary_op){
+		.key = key, .limit_ns = limit_ns, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+}
+
 static void op_add(struct ordinary *o, uint64_t key, uint64_t limit_ns)
 {
 	size_t at = key_slot(o, key);
 
 	while (o->slots[at])
 		at = (at + 1) & o->slot_mask;
-	o->ops[o->count] = (struct ordinary_op){
-		.key = key, .limit_ns = limit_ns, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+	o->ops[o->count] = op_new(key, limit_ns);
 	o->slots[at] = (uint32_t)++o->count;
 }
 
@@ -148,6 +164,12 @@ int ordinary_clone(struct ordinary *o, const struct ordinary *from)
 	o->from_ns = from->from_ns;
 	o->to_ns = from->to_ns;
 	return 0;
+}
+
+void ordinary_reset(struct ordinary *o)
+{
+	for (size_t i = 0; i < o->count; i++)
+		o->ops[i] = op_new(o->ops[i].key, o->ops[i].limit_ns);
 }
 
 void ordinary_done(struct ordinary *o)

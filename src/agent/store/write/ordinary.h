@@ -37,10 +37,11 @@ int ordinary_init(struct ordinary *o, const struct aggregate *aggregates, size_t
 
 /* ordinary_clone - a copy with the counts at zero. 0 or -ENOMEM. */
 int ordinary_clone(struct ordinary *o, const struct ordinary *from);
+/* ordinary_reset - the counts at zero again. */
+void ordinary_reset(struct ordinary *o);
 void ordinary_done(struct ordinary *o);
 
-/* What ordinary_keeps() looks at, in this order. */
-#define ORDINARY_COLUMNS "seq, timestamp, pid, source, op, duration, ret_code, flags"
+/* What ordinary_keeps() looks at, and the columns' names. */
 enum ordinary_column {
 	ORDINARY_SEQ,
 	ORDINARY_TIMESTAMP,
@@ -52,6 +53,7 @@ enum ordinary_column {
 	ORDINARY_FLAGS,
 	ORDINARY_COUNT
 };
+extern const char *const ordinary_columns[ORDINARY_COUNT];
 
 /* ordinary_keeps - whether the row is to be looked at; if not, it is counted. */
 bool ordinary_keeps(struct ordinary *o, const int64_t row[ORDINARY_COUNT]);
