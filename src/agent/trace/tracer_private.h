@@ -79,13 +79,13 @@ struct tracer {
 	struct roster *roster;
 	struct group_folders *group_folders;
 	struct neighbours *neighbours;
-	struct sample_clocks *samples;     /* NULL: none are taken */
-	struct stacks *stacks;             /* NULL: not taken */
-	struct tracer_names *names;        /* of kernels and ranges */
-	struct idmap stack_rows;           /* hash -> rows stored of it, for --stack-samples */
-	uint64_t stacks_unstored;          /* the store had no room */
-	uint64_t stacks_ns;                /* time spent walking that the governor knows of */
-	uint64_t hook_runs;                /* likewise, of marks and names of hook_pid */
+	struct sample_clocks *samples; /* NULL: none are taken */
+	struct stacks *stacks;         /* NULL: not taken */
+	struct tracer_names *names;    /* of kernels and ranges */
+	struct idmap stack_rows;       /* hash -> rows stored of it, for --stack-samples */
+	uint64_t stacks_unstored;      /* the store had no room */
+	uint64_t stacks_ns;            /* time spent walking that the governor knows of */
+	uint64_t hook_runs;            /* likewise, of marks and names of hook_pid */
 	uint32_t hook_pid;
 	struct stacks_report stack_report; /* after tracer_stop() */
 	bool admit_due;                    /* new targets: give their threads state */
