@@ -19,6 +19,7 @@
 #include "cli/range.h"
 #include "cli/rolled.h"
 #include "agent/answer/encode/sql_output.h"
+#include "agent/answer/collectives.h"
 #include "agent/answer/kernels.h"
 #include "sql/sql_worker.h"
 
@@ -153,6 +154,21 @@ static int print_lists(const struct query_settings *s, const char *path, struct 
 	return r;
 }
 
+/* How fast collectives were, below the table; nothing where there are none, or others were asked for. */
+static int put_collectives(const struct question *q, const struct query_settings *s, struct buf *b,
+	struct errinfo *reterr)
+{
+	_cleanup_(collectives_answer_done) struct collectives_answer a = {0};
+	int r;
+
+	if (s->op || s->limit)
+		return 0;
+	r = answer_collectives(q, &a, reterr);
+	if (r == 0 && a.calls)
+		collectives_text(b, &a);
+	return r;
+}
+
 static int print_table(const struct question *q, void *arg, struct errinfo *reterr)
 {
 	const struct query_settings *s = arg;
@@ -185,6 +201,9 @@ static int print_table(const struct question *q, void *arg, struct errinfo *rete
 	query_table(&b, &head, &a, &host);
 	if (!q->scope.source)
 		kernels_text(&b, &kernels);
+	r = put_collectives(q, s, &b, reterr);
+	if (r < 0)
+		return r;
 	r = print(&b, reterr);
 	range_print(r == 0 ? range_note(q) : 0);
 	return r;

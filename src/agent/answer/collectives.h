@@ -74,6 +74,9 @@ static inline double collective_bus_bandwidth(const struct collective_speed *s)
 	return collective_algorithm_bandwidth(s) * s->factor;
 }
 
+/* collectives_text - algorithm and bus bandwidth by operation and size, as nccl-tests prints them. */
+void collectives_text(struct buf *b, const struct collectives_answer *a);
+
 /* collectives_straggler - the rank of @c that the others waited for longest; NULL: nobody was
  * late, or it cannot be told who. */
 const struct collective_rank *collectives_straggler(const struct collective_comm *c);
