@@ -37,9 +37,9 @@ int uprobe_attach_marks(struct probe *p, const char *path, const struct uprobe_p
  * for that: close what it should not hold open (locks, databases) before. */
 void uprobe_detach_all(struct uprobe **u, size_t count);
 
-#define UPROBE_DETACH_HERE 16 /* so few are detached on the spot: 10 to 60 ms each */
+#define UPROBE_DETACH_HERE 1 /* so few are detached on the spot: 10 to 130 ms for each link */
 
 /* uprobe_detach_last - the same at the end of a trace, when nobody needs them to be gone on return:
- * session and multi probes of many files, each of which the kernel takes 10 to 60 ms for, go in the
- * background too. They must be silent already. */
+ * session and multi probes, too, go in the background, unless there are few. They must be silent
+ * already. */
 void uprobe_detach_last(struct uprobe **u, size_t count);

@@ -28,8 +28,10 @@ void stacks_poll(struct stacks *s)
 
 void stacks_finish(struct stacks *s, unsigned timeout_ms)
 {
-	uint64_t deadline = mono_now().ns + timeout_ms * NS_PER_MS;
+	uint64_t deadline;
 
+	s->finishing = mono_now();
+	deadline = s->finishing.ns + timeout_ms * NS_PER_MS;
 	do {
 		stacks_poll(s);
 		if (!s->waiting_count)

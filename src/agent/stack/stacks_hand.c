@@ -132,14 +132,17 @@ static bool has_unlisted(const struct waiting *w)
 }
 
 /* Mappings and the map of a JIT are read again from time to time: code younger than that may yet be
- * found. */
+ * found. At the end once more. */
 static bool may_be_named_yet(struct stacks *s, struct waiting *w, mono_time now)
 {
 	struct stack_space *p = idmap_get(&s->spaces, w->record.h.pid);
 
-	if (!p || p->ended.ns || now.ns - w->since.ns > YOUNG_PATIENCE_NS)
+	bool is_last = s->finishing.ns > w->placed.ns;
+
+	if (!p || p->ended.ns || now.ns - w->since.ns > YOUNG_PATIENCE_NS ||
+		(s->finishing.ns && !is_last))
 		return false;
-	if (now.ns - w->placed.ns >= YOUNG_AGAIN_NS) {
+	if (is_last || now.ns - w->placed.ns >= YOUNG_AGAIN_NS) {
 		w->placed = now;
 		space_generated(p, s->files, now);
 		stacks_place(s, p, w, now);

@@ -52,8 +52,9 @@ struct stacks {
 	uint32_t generation; /* of all mappings told so far */
 	struct waiting *waiting[STACKS_WAITING_MAX];
 	size_t waiting_count;
-	uint64_t answers;  /* names seen so far */
-	struct idmap kept; /* hash -> struct kept */
+	mono_time finishing; /* since when; 0: it goes on */
+	uint64_t answers;    /* names seen so far */
+	struct idmap kept;   /* hash -> struct kept */
 	uint64_t kept_hashes[STACKS_KEPT_MAX];
 	size_t kept_next;
 	struct stacks_report report;
