@@ -350,7 +350,7 @@ static void first_launches_load_their_code(void **state)
 		assert_int_equal(inc->severity, SEVERITY_LOW);
 		assert_has(inc->summary, "lazy loading: the first launches of 40 functions");
 		assert_share((double)inc->excess_ns / (40 * 19e6), 1);
-		assert_has(inc->fixes[0], "CUDA_MODULE_LOADING=EAGER");
+		assert_has(inc->fixes[1], "CUDA_MODULE_LOADING=EAGER");
 	}
 }
 
