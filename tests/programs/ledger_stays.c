@@ -88,6 +88,7 @@ static void stay_child(void)
 	pid_t child = fork();
 
 	if (!child) {
+		prctl(PR_SET_NAME, "sleeping-child"); /* its sleep is not the parent's */
 		usleep(PAUSE_US);
 		_exit(0);
 	}
