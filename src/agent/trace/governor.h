@@ -7,6 +7,7 @@
  * are nearly all hits; allocations, copies, waits and collectives are never sampled. When the
  * budget is exceeded, launch probes are attached for 1/weight of every second (a power of two up to
  * 32) and what they counted is multiplied by the weight, so counts stay true on average and say so.
+ * What the rest costs is taken off what launches may, down to a quarter of the budget.
  * Pure: the tracer measures, attaches and detaches. */
 #pragma once
 
