@@ -113,7 +113,7 @@ static int gather_collective(const struct calls *c, const struct collective *x,
 {
 	int r = lags_align(c, x);
 
-	if (r < 0)
+	if (r < 0 || !c->lags->is_comparable)
 		return r;
 	r = ARRAY_RESERVE(g->items, g->room, g->count + x->have, SIZE_MAX / 2);
 	if (r < 0)
