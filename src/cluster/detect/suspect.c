@@ -141,9 +141,9 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct blame *
 	e->e.confidence = s->confidence;
 	e->e.lag_ns = s->lag_ns;
 	e->e.late = e->sightings;
-	if (b->step_ns)
+	if (b->steps)
 		steps = (uint32_t)((uint64_t)MAX(s->since_ns - e->e.since_ns, INT64_C(0)) /
-				   b->step_ns);
+				   MAX(b->step_ns, b->span_ns / b->steps + 1));
 	e->e.seen = MAX(e->sightings, steps);
 	e->e.comm = s->comm;
 	e->e.seq = s->seq;
