@@ -85,11 +85,16 @@ static int post(struct pusher *p, const char *path, const char *type, const stru
 }
 
 /* The sentence of a failed exchange, or of a status that is no success. */
-static const char *reason(
-	char out[256], const struct http_response *r, int err, const struct errinfo *e)
+static const char *reason(const struct pusher *p, char out[256], const struct http_response *r,
+	int err, const struct errinfo *e)
 {
 	if (err < 0)
 		snprintf(out, 256, "%s", e && e->text[0] ? e->text : strerror(-err));
+	else if (r->status == 401)
+		snprintf(out, 256, "%s",
+			p->settings->token
+				? "the fleet refused the token (401): it is not one of those that it was given"
+				: "the fleet requires a token (401): give --token-file or $INGERO_FLEET_TOKEN");
 	else
 		snprintf(out, 256, "the fleet replied %d %s", r->status,
 			http_status_text(r->status));
@@ -129,7 +134,7 @@ static void on_metrics(void *arg, const struct http_response *r, int err, const 
 	if (err == 0 && verdict_http(r->status) == BACKLOG_SENT)
 		pusher_pushed(p, 0, "");
 	else
-		pusher_pushed(p, err < 0 ? err : -EIO, reason(why, r, err, e));
+		pusher_pushed(p, err < 0 ? err : -EIO, reason(p, why, r, err, e));
 }
 
 void pusher_send_metrics(struct pusher *p)
@@ -151,7 +156,8 @@ static void on_straggler(void *arg, const struct http_response *r, int err, cons
 	char why[256];
 
 	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
-		pusher_complain(p, "a straggler event was not delivered", reason(why, r, err, e));
+		pusher_complain(
+			p, "a straggler event was not delivered", reason(p, why, r, err, e));
 }
 
 void pusher_send_straggler(struct pusher *p, const struct push_straggler *s)
@@ -176,7 +182,7 @@ static void on_report(void *arg, const struct http_response *r, int err, const s
 
 	p->reports--;
 	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
-		pusher_complain(p, "a report was not delivered", reason(why, r, err, e));
+		pusher_complain(p, "a report was not delivered", reason(p, why, r, err, e));
 	else
 		p->pushed.reports++;
 }
@@ -201,7 +207,7 @@ static void on_span(void *arg, const struct http_response *r, int err, const str
 
 	p->reports--;
 	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
-		pusher_complain(p, "a span was not delivered", reason(why, r, err, e));
+		pusher_complain(p, "a span was not delivered", reason(p, why, r, err, e));
 	else
 		p->pushed.spans++;
 	pusher_sent_calls(p);
@@ -239,7 +245,7 @@ static void on_chains(void *arg, const struct http_response *r, int err, const s
 
 	p->chains_under_way = false;
 	if (outcome != BACKLOG_SENT)
-		pusher_complain(p, "incidents were not delivered", reason(why, r, err, e));
+		pusher_complain(p, "incidents were not delivered", reason(p, why, r, err, e));
 	else
 		p->pushed.incidents += p->chains_count;
 	if (outcome != BACKLOG_AGAIN)
@@ -290,7 +296,7 @@ static void on_calls(void *arg, const struct http_response *r, int err, const st
 		pusher_sent_calls(p);
 		return;
 	}
-	pusher_complain(p, "collectives were not delivered", reason(why, r, err, e));
+	pusher_complain(p, "collectives were not delivered", reason(p, why, r, err, e));
 	if (outcome == BACKLOG_REFUSED) {
 		p->recording.calls.lost += p->batch.count; /* told with the next batch */
 		p->refused_calls += p->batch.count;
@@ -356,7 +362,7 @@ static void on_poll(void *arg, const struct http_response *r, int err, const str
 				r->body, r->body_len, (int64_t)mono_now().ns, &p->threshold),
 			"answer");
 	else
-		log_warning("the threshold was not told: %s", reason(why, r, err, e));
+		log_warning("the threshold was not told: %s", reason(p, why, r, err, e));
 	if (err == 0 && r->status == 429 && !asked)
 		wait *= 2;
 	else if (err == 0 && (r->status == 429 || r->status >= 500))
