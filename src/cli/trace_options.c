@@ -177,7 +177,7 @@ const struct option_row trace_options[] = {
 	PHASES("inference-phase-mixed-memcpy"),
 	PHASES("inference-phase-mixed-launch-low"),
 	PHASES("inference-phase-mixed-launch-high"),
-	PHASES("inference-phase-decode-memfrag-min"),
+	PHASES("inference-phase-memfrag-decode-min"),
 	REFUSED("inference-fingerprint-key",
 		"launches are counted, not listed step by step; use `ingero query` for the kernels of a stream"),
 	SCRAPES("inference-scrape"),

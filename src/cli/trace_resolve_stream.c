@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "agent/remediate/balance.h"
-#include "model/incident.h"
 
 #define INFERENCE_HEARTBEAT_NS (30 * NS_PER_S)
 #define INFERENCE_ROLLOVER     (1ULL << 30)

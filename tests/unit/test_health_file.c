@@ -116,10 +116,10 @@ static void test_stale_ones_are_deleted(void **state)
 	assert_true(access(path, F_OK) < 0);
 	assert_int_equal(health_file_save(path, &b, S, NOW, NULL), 0);
 	then.ns = NOW.ns + 30 * (int64_t)NS_PER_S; /* the age is the caller's to say */
-	assert_int_equal(health_file_load(path, S, 31 * (int64_t)NS_PER_S, then, &got),
-		HEALTH_LOAD_FRESH);
-	assert_int_equal(health_file_load(path, S, 29 * (int64_t)NS_PER_S, then, &got),
-		HEALTH_LOAD_STALE);
+	assert_int_equal(
+		health_file_load(path, S, 31 * (int64_t)NS_PER_S, then, &got), HEALTH_LOAD_FRESH);
+	assert_int_equal(
+		health_file_load(path, S, 29 * (int64_t)NS_PER_S, then, &got), HEALTH_LOAD_STALE);
 	assert_int_equal(health_file_save(path, &b, S, NOW, NULL), 0);
 	then.ns = NOW.ns - 1000000; /* saved in the future */
 	assert_int_equal(

@@ -32,7 +32,7 @@ const char *kernel_name_short(const char *name, char out[KERNEL_SHORT_MAX])
 	}
 	out[n] = 0;
 	if (*name && *name != '<' && *name != '(')
-		strcpy(out + n, "…");
+		snprintf(out + n, KERNEL_SHORT_MAX - n, "…");
 	return out;
 }
 
