@@ -16,6 +16,7 @@
 
 #define BLOCKED_NS    UINT64_C(100000) /* who waited this long was there when it ended */
 #define AT_ONCE_NS    UINT64_C(100000) /* likewise who did nothing for longer than this in between */
+#define COME_NS       INT64_C(1000000) /* ranks that came within this did not come one after the other */
 #define SET_NS        UINT64_C(1000000) /* a clock that is this far off was set */
 #define SET_ERRORS    10                /* likewise by so many times its error */
 #define TOGETHER      20 /* who came this part of the lag before the last was as late */
@@ -74,13 +75,31 @@ static bool left_with_others(const struct arrival *a)
 	return a->wait_ns >= BLOCKED_NS || inside - a->wait_ns <= AT_ONCE_NS;
 }
 
-/* The nodes that take part, each with its first rank to leave; the hub is that of the lowest rank. */
-static uint32_t gather_nodes(const struct calls *c, const struct collective *x)
+static void add_silent(struct lag_node *n, const struct arrival *a)
+{
+	if (!n->silent++) {
+		n->first_enter_ns = n->last_enter_ns = a->enter_ns;
+		n->first_leave_ns = n->last_leave_ns = a->leave_ns;
+	}
+	n->first_enter_ns = MIN(n->first_enter_ns, a->enter_ns);
+	n->last_enter_ns = MAX(n->last_enter_ns, a->enter_ns);
+	n->first_leave_ns = MIN(n->first_leave_ns, a->leave_ns);
+	n->last_leave_ns = MAX(n->last_leave_ns, a->leave_ns);
+}
+
+/* Ranks of a node that came one after the other and left together were let go by the collective's end. */
+static bool left_together(const struct lag_node *n)
+{
+	return n->silent > 1 && n->first_leave_ns > n->last_enter_ns &&
+	       n->last_enter_ns - n->first_enter_ns >= COME_NS &&
+	       n->last_leave_ns - n->first_leave_ns <= (int64_t)AT_ONCE_NS;
+}
+
+/* The nodes that take part, each with its first rank to leave. */
+static void gather_nodes(const struct calls *c, const struct collective *x)
 {
 	bool all_wait = op_makes_all_wait(x->op) && !comms_is_pair(x->comm);
 	struct lags *l = c->lags;
-	int32_t hub_rank = INT32_MAX;
-	uint32_t hub = UINT32_MAX;
 
 	l->round++;
 	l->touched_count = 0;
@@ -93,18 +112,41 @@ static uint32_t gather_nodes(const struct calls *c, const struct collective *x)
 			continue;
 		n = &l->nodes[m->node];
 		if (n->round != l->round) {
-			*n = (struct lag_node){
-				.round = l->round, .error_ns = clocks_error(c->clocks, m->node)};
+			*n = (struct lag_node){.round = l->round,
+				.rank = m->rank,
+				.holds = true,
+				.error_ns = clocks_error(c->clocks, m->node)};
 			l->touched[l->touched_count++] = m->node;
 		}
+		n->rank = MIN(n->rank, m->rank);
+		n->holds &= clocks_holds(c->clocks, m->node, a->enter_ns, x->first_ns);
+		if (all_wait && a->wait_ns == UINT64_MAX && a->leave_ns > 0)
+			add_silent(n, a);
 		if (!all_wait || !left_with_others(a))
 			continue;
 		n->left_ns = n->is_left ? MIN(n->left_ns, a->leave_ns) : a->leave_ns;
 		n->is_left = true;
-		if (m->rank < hub_rank) {
-			hub_rank = m->rank;
-			hub = m->node;
-		}
+	}
+	for (size_t i = 0; i < l->touched_count; i++) {
+		struct lag_node *n = &l->nodes[l->touched[i]];
+
+		if (n->is_left || !left_together(n))
+			continue;
+		n->left_ns = n->first_leave_ns;
+		n->is_left = true;
+	}
+}
+
+/* Of those that left, the node of the lowest rank. UINT32_MAX: nobody did. */
+static uint32_t hub_of(const struct lags *l)
+{
+	uint32_t hub = UINT32_MAX;
+
+	for (size_t i = 0; i < l->touched_count; i++) {
+		const struct lag_node *n = &l->nodes[l->touched[i]];
+
+		if (n->is_left && (hub == UINT32_MAX || n->rank < l->nodes[hub].rank))
+			hub = l->touched[i];
 	}
 	return hub;
 }
@@ -149,23 +191,26 @@ static int64_t select_kth(int64_t *v, size_t n, size_t k, uint64_t seed)
 	return v[low];
 }
 
-/* Nodes that left far from the middle of all. */
-static void find_shifts(const struct calls *c)
+/* Nodes that left far from the middle of all. False: a clock was set since, and nothing tells by how much. */
+static bool find_shifts(const struct calls *c)
 {
 	struct lags *l = c->lags;
 	int64_t *left = (int64_t *)l->sorted, middle;
+	bool all_hold = true, all_left = true;
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->touched_count; i++) {
 		struct lag_node *node = &l->nodes[l->touched[i]];
 
+		all_hold &= node->holds;
+		all_left &= node->is_left;
 		if (!node->is_left)
 			continue;
 		node->left_ns += clocks_offset(c->clocks, l->touched[i], node->left_ns);
 		left[n++] = node->left_ns;
 	}
 	if (n < 2)
-		return;
+		return all_hold || l->touched_count < 2;
 	middle = select_kth(left, n, (n - 1) / 2, l->round);
 	for (size_t i = 0; i < l->touched_count; i++) {
 		struct lag_node *node = &l->nodes[l->touched[i]];
@@ -178,6 +223,7 @@ static void find_shifts(const struct calls *c)
 			node->shift_ns = off;
 		node->error_ns = sum_capped(node->error_ns, far);
 	}
+	return all_hold || all_left;
 }
 
 /* How far apart two ordinary nodes of it may seem to be. */
@@ -204,7 +250,7 @@ int lags_align(const struct calls *c, const struct collective *x)
 	if (r < 0)
 		return r;
 	gather_nodes(c, x);
-	find_shifts(c);
+	l->is_comparable = find_shifts(c);
 	for (uint32_t i = 0; i < x->room; i++) {
 		int64_t enter = x->arrivals[i].enter_ns;
 
@@ -224,7 +270,8 @@ static int teach(struct calls *c, const struct collective *x)
 
 	if (r < 0)
 		return r;
-	hub = gather_nodes(c, x);
+	gather_nodes(c, x);
+	hub = hub_of(l);
 	for (size_t i = 0; i < l->touched_count; i++) {
 		const struct lag_node *n = &l->nodes[l->touched[i]];
 
