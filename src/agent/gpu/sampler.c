@@ -194,6 +194,9 @@ static void drain(struct gpu_sampler *s, gpu_sampler_sink *sink, void *arg)
 	for (int i = 0; i < RECORDS_A_POLL; i++) {
 		ssize_t n = recv(s->fd, &record, sizeof(record), MSG_DONTWAIT);
 
+		/* It ended before it read the period; what it sent is still to come. */
+		if (n < 0 && errno == ECONNRESET)
+			continue;
 		if (n <= 0)
 			return;
 		if (n == sizeof(record))
