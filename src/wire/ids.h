@@ -77,7 +77,10 @@
 	X(33, FILE_FAULT, "mm_filemap_fault",                                                      \
 		"a page of a mapped file was not in memory or not mapped")                         \
 	X(34, CPU_SAMPLE, "cpu_sample", "thread on a CPU; arg0 its line of the ledger")            \
-	X(35, LEDGER, "ledger", "rows of table ledger; none in events")
+	X(35, LEDGER, "ledger", "rows of table ledger; none in events")                            \
+	X(36, SHORT_STAYS, "short_stays",                                                          \
+		"blocked stays without a row of their own, ended by the same thread; arg0 line of" \
+		" the ledger, arg1 ns")
 
 #define WIRE_OPS_DRIVER(X)                                                                         \
 	X(1, LAUNCH, "cuLaunchKernel", "kernel launch; arg0 function, arg1 stream")                \

@@ -93,5 +93,21 @@ struct wire_ledger { /* HOST, op HOST_LEDGER: start_ns and dur_ns of the time be
 	char waker_comm[WIRE_COMM_LEN];
 };
 
+/* HOST, op HOST_SHORT_STAYS: stays off the CPU that have no row of their own, on one line and ended by one
+ * thread, summed over about a second that ended at start_ns; dur_ns is 0, weight how many they were. With
+ * the rows of MARK_STAY they are all the stays that threads ended. */
+struct wire_stays {
+	struct wire_header h;
+	__u64 ns;      /* blocked */
+	__u64 span_ns; /* up to start_ns */
+	__u64 stack;   /* of one of them; 0: not taken */
+	__u32 line;    /* enum wire_ledger_line */
+	__u32 by_pid, by_tid;
+	__u32 pad;
+	char by_comm[WIRE_COMM_LEN];
+};
+
+_Static_assert(sizeof(struct wire_stays) == 64 + 24 + 16 + 16, "wire_stays");
+
 _Static_assert(sizeof(struct wire_ledger) == 64 + 8 * LEDGER_LINES + 8 + 24 + 16 + 8 + 8 + 16,
 	"wire_ledger");

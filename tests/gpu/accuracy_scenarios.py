@@ -131,6 +131,8 @@ SCENARIOS = [
     Scenario("no_sync", "a loop that never waits", kind="gpu", job={"sync_every": 0}),
     Scenario("gil_spin", "a thread that counts without a pause", kind="tiny", fault="gil_spin",
              accept=[(ANY_STEP + " cpu-contention", GIL_WORDS)], lines="gil", mark="gil_spin"),
+    Scenario("gil_short", "threads that take the interpreter's lock often, for short", kind="tiny",
+             fault="gil_short", accept=[(ANY_STEP + " cpu-contention", GIL_WORDS)], lines="gil", mark="gil_short"),
     Scenario("container_hog", "48 busy processes of another container", outside=outside.NeighbourHogs,
              accept=[("cpu-contention noisy-neighbour", ""), (ANY_STEP, CPU_WORDS)], lines="cpu",
              culprit="neighbour-app"),

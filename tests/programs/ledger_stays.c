@@ -2,8 +2,8 @@
 /* ledger_stays.c - threads that each spend their time in one way, for 14-ledger. Usage: ledger_stays
  * FOLDER GATE. The name of a thread says what it does; it ends with the gate.
  *
- * stay-lock and wake-lock, stay-pipe and wake-pipe, stay-socket and wake-socket are pairs: the second
- * wakes the first. */
+ * stay-lock and wake-lock, stay-pipe and wake-pipe, stay-socket and wake-socket, short-pipe and hand-pipe
+ * are pairs: the second wakes the first, in the last of them some thousand times a second. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,10 +18,11 @@
 #include "gate.h"
 
 #define PAUSE_US 3000 /* beyond the length from which on a stay ends a row */
+#define SHORT_US 200  /* far below it */
 
 static atomic_int is_over;
 static const char *gate, *folder;
-static int pipe_ends[2], socket_ends[2], silent_pipe[2];
+static int pipe_ends[2], short_ends[2], socket_ends[2], silent_pipe[2];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 
@@ -58,6 +59,21 @@ static void wake_pipe(void)
 {
 	usleep(PAUSE_US);
 	if (write(pipe_ends[1], "", 1) != 1)
+		abort();
+}
+
+static void short_pipe(void)
+{
+	char byte;
+
+	if (read(short_ends[0], &byte, 1) != 1)
+		abort();
+}
+
+static void hand_pipe(void)
+{
+	usleep(SHORT_US);
+	if (write(short_ends[1], "", 1) != 1)
 		abort();
 }
 
@@ -144,9 +160,10 @@ static const struct way {
 	const char *name;
 	void (*go)(void);
 } ways[] = {{"stay-sleep", stay_sleep}, {"stay-lock", stay_lock}, {"wake-lock", wake_lock},
-	{"stay-pipe", stay_pipe}, {"wake-pipe", wake_pipe}, {"stay-socket", stay_socket},
-	{"wake-socket", wake_socket}, {"stay-poll", stay_poll}, {"stay-child", stay_child},
-	{"stay-disk", stay_disk}, {"spin", spin}, {"wait-gpu", wait_gpu}, {"breed", breed}};
+	{"stay-pipe", stay_pipe}, {"wake-pipe", wake_pipe}, {"short-pipe", short_pipe},
+	{"hand-pipe", hand_pipe}, {"stay-socket", stay_socket}, {"wake-socket", wake_socket},
+	{"stay-poll", stay_poll}, {"stay-child", stay_child}, {"stay-disk", stay_disk},
+	{"spin", spin}, {"wait-gpu", wait_gpu}, {"breed", breed}};
 #define WAYS (sizeof(ways) / sizeof(*ways))
 
 static void *run(void *arg)
@@ -163,7 +180,7 @@ int main(int argc, char **argv)
 {
 	pthread_t threads[WAYS];
 
-	if (argc != 3 || pipe(pipe_ends) || pipe(silent_pipe) ||
+	if (argc != 3 || pipe(pipe_ends) || pipe(short_ends) || pipe(silent_pipe) ||
 		socketpair(AF_UNIX, SOCK_STREAM, 0, socket_ends))
 		return 1;
 	folder = argv[1];

@@ -114,6 +114,27 @@ static inline void sample(
 		.stack_hash = stack};
 }
 
+/* In the @span_ns before @at, short stays of thread @tid of @ns in all that thread @by of the job ended. */
+static inline void short_stays(struct ledger_scene *s, uint32_t tid, int64_t at, uint64_t span_ns,
+	enum wire_ledger_line line, uint64_t ns, uint32_t by, uint64_t stack)
+{
+	struct event *e = &s->events[s->event_count++];
+
+	*e = (struct event){.start.ns = at,
+		.pid = JOB,
+		.tid = tid,
+		.source = SOURCE_HOST,
+		.op = HOST_SHORT_STAYS,
+		.arg0 = line,
+		.arg1 = ns,
+		.weight = 100,
+		.wait_ns = span_ns,
+		.stack_hash = stack,
+		.stream = by,
+		.peer_pid = JOB};
+	snprintf(e->peer_comm, sizeof(e->peer_comm), "t%u", by);
+}
+
 /* A stay of @wait_ns without a CPU that process @by had. */
 static inline void rival(struct ledger_scene *s, uint32_t tid, int64_t at, uint64_t wait_ns,
 	uint32_t by, const char *comm)

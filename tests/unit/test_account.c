@@ -174,6 +174,77 @@ static void test_the_interpreter_lock_has_a_holder(void **state)
 	assert_int_equal(a->entries[0].stack_hash, hog);
 }
 
+/* 10 ms of each slow step are stays too short for rows; the sums of a second name who ended @named_ms of 10. */
+static const struct step_account *short_waits(
+	struct ledger_scene *s, uint64_t named_ms, uint64_t stack, struct step_report *report)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t in_sum = 0;
+	int64_t since = 0;
+
+	for (int i = 0; i < 200; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (i < 60)
+			continue;
+		since = since ? since : t.at;
+		spend(&t, LEDGER_LOCK, MS(10));
+		in_sum += MS(named_ms);
+		mark(&t, MARK_TICK);
+		if (t.at - since < (int64_t)NS_PER_S && i < 199)
+			continue;
+		short_stays(s, MAIN, t.at, (uint64_t)(t.at - since), LEDGER_LOCK, in_sum, HOLDER,
+			stack);
+		since = t.at;
+		in_sum = 0;
+	}
+	mark(&t, MARK_OPTIMIZER);
+	return account(s, report);
+}
+
+static void test_short_stays_have_a_culprit(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	const struct step_account *a = short_waits(s, 10, 0, &report);
+
+	assert_int_equal(a->slow_steps, 140);
+	assert_int_equal(grown(a, ACCOUNT_LOCK), MS(10));
+	assert_string_equal(a->entries[0].culprit, "t103");
+	assert_int_equal(a->entries[0].slow_ns, MS(10));
+}
+
+/* What the sums do not cover is nobody's. */
+static void test_short_stays_in_part(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	const struct step_account *a = short_waits(s, 6, 0, &report);
+
+	assert_int_equal(grown(a, ACCOUNT_LOCK), MS(10));
+	assert_string_equal(a->entries[0].culprit, "t103");
+	assert_in_range(a->entries[0].slow_ns, US(5900), US(6100));
+	assert_string_equal(a->entries[1].culprit, "");
+	assert_in_range(a->entries[1].slow_ns, US(3900), US(4100));
+}
+
+static void test_short_stays_for_the_interpreter_lock(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	uint64_t gil = line_stack(s, "/home/u/train.py", 20, "take_gil");
+	uint64_t hog = line_stack(s, "/home/u/log.py", 5, NULL);
+	const struct step_account *a;
+
+	for (int i = 0; i < 500; i++)
+		sample(s, JOB, HOLDER, LEDGER_T0 + i * (int64_t)MS(10), hog);
+	a = short_waits(s, 10, gil, &report);
+	assert_int_equal(grown(a, ACCOUNT_GIL), MS(10));
+	assert_int_equal(a->entries[0].line, ACCOUNT_GIL);
+	assert_string_equal(a->entries[0].culprit, "t103");
+	assert_int_equal(a->entries[0].stack_hash, hog);
+}
+
 static void test_rivals_for_the_cpu_are_named(void **state)
 {
 	SCENE;
@@ -404,6 +475,9 @@ int main(void)
 		cmocka_unit_test(test_host_code_has_its_line),
 		cmocka_unit_test(test_a_starved_loader_is_followed),
 		cmocka_unit_test(test_the_interpreter_lock_has_a_holder),
+		cmocka_unit_test(test_short_stays_have_a_culprit),
+		cmocka_unit_test(test_short_stays_in_part),
+		cmocka_unit_test(test_short_stays_for_the_interpreter_lock),
 		cmocka_unit_test(test_rivals_for_the_cpu_are_named),
 		cmocka_unit_test(test_an_evaluation_is_no_slow_step),
 		cmocka_unit_test(test_a_wait_in_every_fourth_step),

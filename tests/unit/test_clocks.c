@@ -195,6 +195,160 @@ static void test_waits_unknown(void **state)
 	calls_free(c);
 }
 
+/* The last @ranks calls return at once, or when the collective ends, and none says how long it waited. */
+static void make_silent(struct job *j, bool returns_at_once)
+{
+	for (size_t k = j->count - (size_t)j->ranks; k < j->count; k++) {
+		struct push_call *call = &j->items[k].call;
+
+		call->wait_ns = UINT64_MAX;
+		if (returns_at_once)
+			call->leave_ns = call->enter_ns + 5000;
+	}
+}
+
+static uint64_t error_of(const struct calls *c, int rank)
+{
+	struct worker_view w;
+
+	assert_true(worker_of_rank(c, rank, &w));
+	return w.error_ns;
+}
+
+/* Ranks of a node that come one after the other and leave together tell the end, without a word of waiting. */
+static void test_left_together(void **state)
+{
+	struct calls *c = calls_made();
+	struct job j;
+
+	job_init(&j, 8, 4);
+	job_skew(&j, 20 * MS);
+	for (int i = 0; i < 100; i++) { /* in each step one rank of each node is 10 ms late */
+		job_step(&j, 20 * MS, i % 4, 10 * MS);
+		j.items[j.count - 4 + (size_t)(i % 4)].call.enter_ns += 10 * MS;
+		make_silent(&j, false);
+		if (i % 10 == 9) {
+			job_push(&j, c);
+			calls_tick(c, j.now_ns + 2 * MS);
+		}
+	}
+	assert_true(llabs(apart(c, &j, 4, 0)) < MS / 10);
+	assert_true(error_of(c, 4) < (uint64_t)MS / 5);
+	job_done(&j);
+	calls_free(c);
+}
+
+/* What nothing confirms is trusted less with each second, though the nodes go on to push. */
+static void test_age(void **state)
+{
+	struct calls *c = calls_made();
+	struct job j;
+
+	job_init(&j, 2, 1);
+	job_skew(&j, 20 * MS);
+	play(&j, c, 100, 50 * MS);
+	assert_true(error_of(c, 1) < (uint64_t)MS / 5);
+	for (int i = 0; i < 60; i++) {
+		job_step(&j, SECOND, -1, 0);
+		make_silent(&j, true);
+		job_push(&j, c);
+		calls_tick(c, j.now_ns + 2 * MS);
+	}
+	assert_true(error_of(c, 1) > (uint64_t)MS);
+	job_done(&j);
+	calls_free(c);
+}
+
+/* A clock is set by @by_ns while no collective tells: the pushes do. Whether anybody is late by it. */
+static bool is_late_after(int64_t by_ns)
+{
+	struct calls *c = calls_made();
+	int64_t x[2];
+	struct job j;
+	bool late;
+
+	job_init(&j, 2, 1);
+	play(&j, c, 100, 50 * MS);
+	j.skew_ns[1] += by_ns;
+	for (int i = 0; i < 100; i++) {
+		job_step(&j, 50 * MS, -1, 0);
+		make_silent(&j, true);
+		if (i % 10 == 9) {
+			job_push(&j, c);
+			calls_tick(c, j.now_ns + 2 * MS);
+		}
+	}
+	assert_int_equal(calls_stats(c).clock_steps, by_ns != 0);
+	assert_true(error_of(c, 1) >= 5 * (uint64_t)MS || by_ns == 0);
+	assert_int_equal(calls_arrivals(c, COMM, j.seq - 1, x, 2), 2);
+	late = (uint64_t)llabs(x[0] - x[1]) > error_of(c, 1);
+	job_done(&j);
+	calls_free(c);
+	return late;
+}
+
+static void test_set_unseen(void **state)
+{
+	assert_false(is_late_after(0));
+	assert_false(is_late_after(13 * MS));
+	assert_false(is_late_after(-13 * MS));
+	assert_false(is_late_after(400 * MS));
+}
+
+/* A collective within each node, @after_ns later: node 1 is quicker. */
+static void add_inner(struct job *j, int64_t after_ns)
+{
+	j->now_ns += after_ns;
+	for (int rank = 0; rank < j->ranks; rank++) {
+		uint32_t node = job_node(j, rank);
+		int64_t at = j->now_ns - 20 * MS * node;
+		struct push_call call = job_call(j, rank, at, at + MS);
+
+		call.comm += 1 + node;
+		call.rank = rank % j->ranks_per_node;
+		call.nranks = j->ranks_per_node;
+		job_add(j, node, call);
+	}
+}
+
+/* A job whose calls say nothing of clocks has ended; then a clock is set, and the next job tells by how much.
+ * The calls of the first are not judged by the clocks of the second. */
+static void test_ended_before(void **state)
+{
+	for (int is_set = 0; is_set < 2; is_set++) {
+		struct calls *c = calls_made();
+		struct blame_worker *workers = NULL;
+		size_t count = 0;
+		struct blame b;
+		struct job j;
+
+		job_init(&j, 8, 4);
+		play(&j, c, 100, 50 * MS);
+		for (int i = 0; i < 100; i++) {
+			add_inner(&j, 50 * MS);
+			job_step(&j, 10 * MS, -1, 0);
+			make_silent(&j, true);
+		}
+		job_push(&j, c);
+		calls_tick(c, j.now_ns + 2 * MS);
+		if (is_set)
+			j.skew_ns[1] += 13 * MS;
+		for (int i = 0; i < 20; i++) {
+			job_step(&j, 50 * MS, -1, 0);
+			job_push(&j, c);
+			calls_tick(c, j.now_ns + 2 * MS);
+		}
+		assert_int_equal(calls_stats(c).clock_steps, is_set);
+		assert_int_equal(calls_blame(c, &workers, &count, &b), 0);
+		assert_int_equal(b.suspect_count, 0);
+		assert_true(is_set ? b.steps < 40 : b.steps > 90);
+		blame_done(&b);
+		free(workers);
+		job_done(&j);
+		calls_free(c);
+	}
+}
+
 static void test_pair_alone(void **state)
 {
 	struct clock_pair p = {0};
@@ -220,6 +374,10 @@ int main(void)
 		cmocka_unit_test(test_outliers),
 		cmocka_unit_test(test_chain),
 		cmocka_unit_test(test_waits_unknown),
+		cmocka_unit_test(test_left_together),
+		cmocka_unit_test(test_age),
+		cmocka_unit_test(test_set_unseen),
+		cmocka_unit_test(test_ended_before),
 		cmocka_unit_test(test_pair_alone),
 	};
 

@@ -86,6 +86,32 @@ static void test_sample(void **state)
 	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), -EBADMSG);
 }
 
+static void test_short_stays(void **state)
+{
+	struct wire_stays r = {.h = header(sizeof(r), SOURCE_HOST, HOST_SHORT_STAYS),
+		.ns = 7000000,
+		.span_ns = 1000000000,
+		.stack = 77,
+		.line = LEDGER_PIPE,
+		.by_pid = 99,
+		.by_tid = 100,
+		.by_comm = "loader"};
+	struct event e;
+
+	r.h.weight = 40;
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
+	assert_int_equal(e.arg0, LEDGER_PIPE);
+	assert_int_equal(e.arg1, 7000000);
+	assert_int_equal(e.wait_ns, 1000000000);
+	assert_int_equal(e.weight, 40);
+	assert_int_equal(e.stack_hash, 77);
+	assert_int_equal(e.peer_pid, 99);
+	assert_int_equal(e.stream, 100);
+	assert_string_equal(e.peer_comm, "loader");
+	r.h.size--;
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), -EBADMSG);
+}
+
 static void test_sched(void **state)
 {
 	struct wire_sched r = {.h = header(sizeof(r), SOURCE_HOST, HOST_SCHED_SWITCH),
@@ -344,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_call),
 		cmocka_unit_test(test_peer_copy_is_device_to_device),
 		cmocka_unit_test(test_sample),
+		cmocka_unit_test(test_short_stays),
 		cmocka_unit_test(test_sched),
 		cmocka_unit_test(test_block),
 		cmocka_unit_test(test_process),

@@ -90,6 +90,21 @@ static void add_off_cpu(struct event_args *a, const struct event *e)
 		event_arg_number(a, "woken_by_pid", (int64_t)e->stream);
 }
 
+static void add_short_stays(struct event_args *a, const struct event *e)
+{
+	static const char *const lines[] = {
+#define X(NAME, column, what) column,
+		WIRE_LEDGER_LINES(X)
+#undef X
+	};
+
+	if (e->arg0 < LEDGER_LINES)
+		ADD_TEXT(a, "line", "%s", lines[e->arg0]);
+	event_arg_number(a, "blocked_ns", (int64_t)e->arg1);
+	event_arg_number(a, "of_the_last_ns", (int64_t)e->wait_ns);
+	ADD_TEXT(a, "ended_by", "%s %u", e->peer_comm, e->peer_pid);
+}
+
 static void add_ours(struct event_args *a, const struct event *e)
 {
 	switch (e->source) {
@@ -108,6 +123,8 @@ static void add_ours(struct event_args *a, const struct event *e)
 	case SOURCE_HOST:
 		if (e->op == HOST_SCHED_SWITCH)
 			add_off_cpu(a, e);
+		else if (e->op == HOST_SHORT_STAYS)
+			add_short_stays(a, e);
 		else if (e->op == HOST_PAGE_ALLOC)
 			event_arg_number(a, "bytes", (int64_t)e->arg0);
 		break;

@@ -59,6 +59,17 @@ static void decode_sched(const struct wire_sched *r, struct event *e)
 	copy_comm(e->peer_comm, r->by_comm);
 }
 
+static void decode_stays(const struct wire_stays *r, struct event *e)
+{
+	e->arg0 = r->line;
+	e->arg1 = r->ns;
+	e->wait_ns = r->span_ns;
+	e->stack_hash = r->stack;
+	e->peer_pid = r->by_pid;
+	e->stream = r->by_tid;
+	copy_comm(e->peer_comm, r->by_comm);
+}
+
 static void decode_block(const struct wire_block *r, struct event *e)
 {
 	e->arg0 = r->bytes >> 9;
@@ -161,6 +172,8 @@ int decode_event(const void *data, size_t len, const struct clock_map *clock, st
 		 (h->op == HOST_DIRECT_RECLAIM || h->op == HOST_COMPACTION ||
 			 h->op == HOST_CPU_SAMPLE))
 		RECORD_IS(wire_call, decode_call);
+	else if (h->source == SOURCE_HOST && h->op == HOST_SHORT_STAYS)
+		RECORD_IS(wire_stays, decode_stays);
 	else if (h->source == SOURCE_HOST && h->op != HOST_LEDGER)
 		RECORD_IS(wire_process, decode_process);
 	else

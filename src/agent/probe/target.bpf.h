@@ -64,6 +64,7 @@ struct thread_state {
 	__u32 samples_passed; /* on-CPU samples since the last that was sent */
 	__u32 launch_gap;     /* launches until one is counted by its function: wire/name.h */
 	struct ledger ledger;
+	struct stay_sums stays;
 	struct pending_nccl nccl;
 	struct pending_call calls[CALL_DEPTH];
 };

@@ -110,6 +110,7 @@ bool clock_pair_add(struct clock_pair *p, struct clock_moment m)
 	p->odd[p->odd_count++] = m;
 	if (p->odd_count < CLOCK_ODD)
 		return false;
+	p->set = p->odd[0];
 	p->sample_count = p->point_count = p->point_next = 0;
 	p->stride = 1;
 	p->skipped = 0;

@@ -27,6 +27,9 @@ struct clock_pair {
 	uint32_t hub, node;
 	struct clock_moment samples[CLOCK_SAMPLES], odd[CLOCK_ODD];
 	uint32_t sample_count, odd_count;
+	int64_t odd_received_ns;  /* when the first of these came: the keeper's */
+	uint64_t told;            /* when it learned last: likewise */
+	struct clock_moment set;  /* the first one after a clock was set */
 	uint32_t stride, skipped; /* every so manyth is kept; since the last one that was */
 	struct clock_point points[CLOCK_POINTS];
 	uint32_t point_count, point_next;

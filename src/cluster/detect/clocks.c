@@ -14,13 +14,27 @@
 #define PUSH_ERROR_NS  UINT64_C(5000000)    /* at least, of a node that only its pushes place */
 #define PAIRS_PER_NODE 4
 #define AGE_ERROR      20e-6 /* two clocks may part by so much more than their line says */
+#define PUSHES_LEAST   4     /* before one can be odd */
+#define PUSHES_ODD     3     /* in a row, over PUSHES_ODD_NS: then the clock was set */
+#define PUSHES_ODD_NS  INT64_C(1000000000)
+#define PUSH_ODD_NS                                                                                \
+	INT64_C(2000000) /* that far out of bounds, and as far as these are wide, is odd */
 
 struct clock {
 	bool is_used;
 	uint64_t key;
-	int64_t half_ns;                 /* the present half began */
-	int64_t least_ns[2], most_ns[2]; /* received less sent: present half, the one before */
-	int64_t newest_ns;               /* of its own times in pairs */
+	int64_t half_ns;                      /* the present half began */
+	int64_t least_ns[2], most_ns[2];      /* received less sent: present half, the one before */
+	uint32_t pushes;                      /* in these bounds, as far as it matters */
+	uint32_t odd;                         /* that were far out of them, in a row */
+	int64_t odd_least_ns, odd_most_ns;    /* of these */
+	int64_t odd_sent_ns, odd_received_ns; /* the first */
+	uint64_t odd_told;                    /* of clocks.told, at the first */
+	int64_t heard_ns;                     /* its newest push, its own clock */
+	int64_t newest_ns;                    /* of its own times in pairs */
+	/* From then on offsets hold, by its own clock and by the cluster's: before, it or one that it is
+	 * compared with had another clock. INT64_MIN: always */
+	int64_t set_ns, set_received_ns;
 	/* solved */
 	uint32_t root;
 	bool is_tied;
@@ -37,6 +51,8 @@ struct clocks {
 	size_t room;
 	struct idmap pairs;
 	uint64_t steps;
+	uint64_t told;       /* pushes */
+	int64_t received_ns; /* the last of them */
 };
 
 int clocks_new(uint32_t nodes_max, struct clocks **ret)
@@ -69,6 +85,17 @@ static void bounds_reset(struct clock *n)
 		n->least_ns[i] = INT64_MAX;
 		n->most_ns[i] = INT64_MIN;
 	}
+	n->pushes = n->odd = 0;
+}
+
+static int64_t least(const struct clock *n)
+{
+	return MIN(n->least_ns[0], n->least_ns[1]);
+}
+
+static int64_t most(const struct clock *n)
+{
+	return MAX(n->most_ns[0], n->most_ns[1]);
 }
 
 int clocks_add(struct clocks *c, uint32_t node, uint64_t key)
@@ -79,25 +106,74 @@ int clocks_add(struct clocks *c, uint32_t node, uint64_t key)
 		return r;
 	while (c->count <= node)
 		c->nodes[c->count++] = (struct clock){0};
-	c->nodes[node] =
-		(struct clock){.is_used = true, .key = key, .root = node, .error_ns = UINT64_MAX};
+	c->nodes[node] = (struct clock){.is_used = true,
+		.key = key,
+		.root = node,
+		.set_ns = INT64_MIN,
+		.set_received_ns = INT64_MIN,
+		.error_ns = UINT64_MAX};
 	bounds_reset(&c->nodes[node]);
 	return 0;
 }
 
-void clocks_forget(struct clocks *c, uint32_t node)
+/* The pairs of @node that learned nothing since @told: how many. */
+static uint64_t drop_pairs(struct clocks *c, uint32_t node, uint64_t told)
 {
 	struct clock_pair *p;
+	uint64_t id, count = 0;
 	size_t cursor = 0;
-	uint64_t id;
 
-	c->nodes[node].is_used = false;
 	while ((p = idmap_next(&c->pairs, &cursor, &id)))
-		if (p->hub == node || p->node == node) {
+		if ((p->hub == node || p->node == node) && p->told < told) {
 			idmap_remove(&c->pairs, id);
 			free(p);
 			cursor = 0;
+			count++;
 		}
+	return count;
+}
+
+void clocks_forget(struct clocks *c, uint32_t node)
+{
+	c->nodes[node].is_used = false;
+	drop_pairs(c, node, UINT64_MAX);
+}
+
+static bool is_odd(const struct clock *n, int64_t way)
+{
+	int64_t limit = MAX(PUSH_ODD_NS, most(n) - least(n));
+
+	return n->pushes >= PUSHES_LEAST && (way < least(n) - limit || way > most(n) + limit);
+}
+
+/* A push of @node is far from what those before it took. Several such in a row that agree are a clock that was
+ * set, or a way that is another now: lines that nothing has confirmed meanwhile are not believed. True: not
+ * several yet. */
+static bool put_aside(struct clocks *c, uint32_t node, int64_t sent_ns, int64_t received_ns)
+{
+	struct clock *n = &c->nodes[node];
+	int64_t way = received_ns - sent_ns, limit = MAX(PUSH_ODD_NS, most(n) - least(n));
+
+	if (n->odd && MAX(n->odd_most_ns, way) - MIN(n->odd_least_ns, way) > limit)
+		n->odd = 0;
+	if (!n->odd++) {
+		n->odd_least_ns = n->odd_most_ns = way;
+		n->odd_sent_ns = sent_ns;
+		n->odd_received_ns = received_ns;
+		n->odd_told = c->told;
+	}
+	n->odd_least_ns = MIN(n->odd_least_ns, way);
+	n->odd_most_ns = MAX(n->odd_most_ns, way);
+	if (n->odd < PUSHES_ODD || received_ns - n->odd_received_ns < PUSHES_ODD_NS)
+		return true;
+	c->steps += drop_pairs(c, node, n->odd_told);
+	n->set_ns = n->odd_sent_ns;
+	n->set_received_ns = n->odd_received_ns;
+	bounds_reset(n);
+	n->least_ns[0] = n->odd_least_ns;
+	n->most_ns[0] = n->odd_most_ns;
+	n->pushes = PUSHES_ODD;
+	return false;
 }
 
 void clocks_pushed(struct clocks *c, uint32_t node, int64_t sent_ns, int64_t received_ns)
@@ -105,6 +181,13 @@ void clocks_pushed(struct clocks *c, uint32_t node, int64_t sent_ns, int64_t rec
 	struct clock *n = &c->nodes[node];
 	int64_t way = received_ns - sent_ns;
 
+	c->told++;
+	c->received_ns = received_ns;
+	n->heard_ns = sent_ns;
+	if (is_odd(n, way) && put_aside(c, node, sent_ns, received_ns))
+		return;
+	n->odd = 0;
+	n->pushes = MIN(n->pushes + 1, (uint32_t)PUSHES_LEAST);
 	if (received_ns - n->half_ns >= HALF_NS) {
 		n->least_ns[1] = n->least_ns[0];
 		n->most_ns[1] = n->most_ns[0];
@@ -147,12 +230,18 @@ int clocks_left(struct clocks *c, uint32_t hub, int64_t hub_ns, uint32_t node, i
 		return r;
 	c->nodes[hub].newest_ns = MAX(c->nodes[hub].newest_ns, hub_ns);
 	c->nodes[node].newest_ns = MAX(c->nodes[node].newest_ns, node_ns);
+	p->told = c->told;
+	if (p->odd_count == 0)
+		p->odd_received_ns = c->received_ns;
 	if (clock_pair_add(p, (struct clock_moment){hub_ns, hub_ns - node_ns})) {
 		c->steps++;
 		bounds_reset(&c->nodes[hub]); /* which of them was set is not known */
 		bounds_reset(&c->nodes[node]);
 		c->nodes[hub].newest_ns = hub_ns;
 		c->nodes[node].newest_ns = node_ns;
+		c->nodes[hub].set_ns = p->set.at_ns;
+		c->nodes[node].set_ns = p->set.at_ns - p->set.apart_ns;
+		c->nodes[hub].set_received_ns = c->nodes[node].set_received_ns = p->odd_received_ns;
 	}
 	return 0;
 }
@@ -188,12 +277,15 @@ static void find_roots(struct clocks *c)
 	}
 }
 
-/* The way from the root with the smallest error; @sign 1: from the hub to the node. @age_ns: a line
- * that nothing confirms grows worse, so that a way through a pair that still meets is better. */
-static bool relax(
-	struct clock *from, struct clock *to, const struct clock_pair *p, int sign, int64_t age_ns)
+/* The way from the root with the smallest error; @sign 1: from the hub to the node. A line that nothing
+ * confirms grows worse, so that a way through a pair that still meets is better. */
+static bool relax(const struct clocks *c, struct clock *from, struct clock *to,
+	const struct clock_pair *p, int sign)
 {
-	uint64_t error = p->error_ns + (uint64_t)(AGE_ERROR * (double)age_ns);
+	const struct clock *hub = &c->nodes[p->hub];
+	int64_t age_ns = MAX(hub->newest_ns - p->line.at_ns, INT64_C(0));
+	int64_t unconfirmed_ns = MAX(hub->heard_ns - p->line.at_ns, age_ns);
+	uint64_t error = p->error_ns + (uint64_t)(AGE_ERROR * (double)unconfirmed_ns);
 
 	if (from->distance == UINT64_MAX || from->distance + error >= to->distance)
 		return false;
@@ -222,19 +314,13 @@ static void find_distances(struct clocks *c)
 		changed = false;
 		while ((p = idmap_next(&c->pairs, &cursor, NULL))) {
 			struct clock *hub = &c->nodes[p->hub], *node = &c->nodes[p->node];
-			int64_t age_ns = MAX(hub->newest_ns - p->line.at_ns, INT64_C(0));
 
 			if (!p->is_fitted)
 				continue;
-			changed |= relax(hub, node, p, 1, age_ns);
-			changed |= relax(node, hub, p, -1, age_ns);
+			changed |= relax(c, hub, node, p, 1);
+			changed |= relax(c, node, hub, p, -1);
 		}
 	}
-}
-
-static int64_t least(const struct clock *n)
-{
-	return MIN(n->least_ns[0], n->least_ns[1]);
 }
 
 /* The root's distance from the cluster's clock, kept in offset_ns of the root: the least bound of all
@@ -263,11 +349,9 @@ static void find_offsets(struct clocks *c)
 
 static uint64_t bound_error(const struct clock *n)
 {
-	int64_t most = MAX(n->most_ns[0], n->most_ns[1]);
-
-	if (most == INT64_MIN)
+	if (most(n) == INT64_MIN)
 		return UINT64_MAX;
-	return MAX(PUSH_ERROR_NS, (uint64_t)(most - least(n)));
+	return MAX(PUSH_ERROR_NS, (uint64_t)(most(n) - least(n)));
 }
 
 void clocks_solve(struct clocks *c)
@@ -301,6 +385,13 @@ int64_t clocks_offset(const struct clocks *c, uint32_t node, int64_t at_ns)
 	if (n->drift == 0)
 		return n->offset_ns;
 	return n->offset_ns + (int64_t)(n->drift * (double)(at_ns - n->newest_ns));
+}
+
+bool clocks_holds(const struct clocks *c, uint32_t node, int64_t at_ns, int64_t received_ns)
+{
+	const struct clock *n = &c->nodes[node];
+
+	return at_ns >= n->set_ns && received_ns >= n->set_received_ns;
 }
 
 uint64_t clocks_error(const struct clocks *c, uint32_t node)

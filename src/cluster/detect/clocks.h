@@ -35,6 +35,9 @@ void clocks_solve(struct clocks *c);
 
 /* clocks_offset - to be added to @at_ns, a time of @node, for the cluster's clock. */
 int64_t clocks_offset(const struct clocks *c, uint32_t node, int64_t at_ns);
+/* clocks_holds - whether the clock that clocks_offset() is of is the one that showed @at_ns, in a message
+ * that came at @received_ns: false: a clock was set since. */
+bool clocks_holds(const struct clocks *c, uint32_t node, int64_t at_ns, int64_t received_ns);
 /* clocks_error - against nodes that it is tied to; of others against the cluster's clock. UINT64_MAX:
  * nothing is known. */
 uint64_t clocks_error(const struct clocks *c, uint32_t node);

@@ -16,6 +16,7 @@
 
 #define BLOCKED_NS    UINT64_C(100000) /* who waited this long was there when it ended */
 #define AT_ONCE_NS    UINT64_C(100000) /* likewise who did nothing for longer than this in between */
+#define COME_NS       INT64_C(1000000) /* ranks that came within this did not come one after the other */
 #define SET_NS        UINT64_C(1000000) /* a clock that is this far off was set */
 #define SET_ERRORS    10                /* likewise by so many times its error */
 #define TOGETHER      20 /* who came this part of the lag before the last was as late */
@@ -24,9 +25,9 @@
 #define LATE_ALL      0.10              /* likewise for all together: load that moves */
 #define EPOCH_NS      INT64_C(1000000000)
 #define LATE_HOLDS_NS (4 * EPOCH_NS)
-#define SUDDEN_FACTOR 1.5             /* longer than the longest lag lately */
-#define SUDDEN_NS     5e6             /* likewise */
-#define FORGOTTEN     0.995           /* is left of the longest with each collective */
+#define SUDDEN_FACTOR 1.5 /* longer than the longest lag lately */
+#define SUDDEN_NS     5e6 /* likewise */
+#define RECORD_NS     (15 * EPOCH_NS)
 #define PARTIAL_NS    (10 * EPOCH_NS) /* ranks that nobody has told of by then have no agent */
 
 void lags_free(struct lags *l)
@@ -74,13 +75,31 @@ static bool left_with_others(const struct arrival *a)
 	return a->wait_ns >= BLOCKED_NS || inside - a->wait_ns <= AT_ONCE_NS;
 }
 
-/* The nodes that take part, each with its first rank to leave; the hub is that of the lowest rank. */
-static uint32_t gather_nodes(const struct calls *c, const struct collective *x)
+static void add_silent(struct lag_node *n, const struct arrival *a)
+{
+	if (!n->silent++) {
+		n->first_enter_ns = n->last_enter_ns = a->enter_ns;
+		n->first_leave_ns = n->last_leave_ns = a->leave_ns;
+	}
+	n->first_enter_ns = MIN(n->first_enter_ns, a->enter_ns);
+	n->last_enter_ns = MAX(n->last_enter_ns, a->enter_ns);
+	n->first_leave_ns = MIN(n->first_leave_ns, a->leave_ns);
+	n->last_leave_ns = MAX(n->last_leave_ns, a->leave_ns);
+}
+
+/* Ranks of a node that came one after the other and left together were let go by the collective's end. */
+static bool left_together(const struct lag_node *n)
+{
+	return n->silent > 1 && n->first_leave_ns > n->last_enter_ns &&
+	       n->last_enter_ns - n->first_enter_ns >= COME_NS &&
+	       n->last_leave_ns - n->first_leave_ns <= (int64_t)AT_ONCE_NS;
+}
+
+/* The nodes that take part, each with its first rank to leave. */
+static void gather_nodes(const struct calls *c, const struct collective *x)
 {
 	bool all_wait = op_makes_all_wait(x->op) && !comms_is_pair(x->comm);
 	struct lags *l = c->lags;
-	int32_t hub_rank = INT32_MAX;
-	uint32_t hub = UINT32_MAX;
 
 	l->round++;
 	l->touched_count = 0;
@@ -93,18 +112,41 @@ static uint32_t gather_nodes(const struct calls *c, const struct collective *x)
 			continue;
 		n = &l->nodes[m->node];
 		if (n->round != l->round) {
-			*n = (struct lag_node){
-				.round = l->round, .error_ns = clocks_error(c->clocks, m->node)};
+			*n = (struct lag_node){.round = l->round,
+				.rank = m->rank,
+				.holds = true,
+				.error_ns = clocks_error(c->clocks, m->node)};
 			l->touched[l->touched_count++] = m->node;
 		}
+		n->rank = MIN(n->rank, m->rank);
+		n->holds &= clocks_holds(c->clocks, m->node, a->enter_ns, x->first_ns);
+		if (all_wait && a->wait_ns == UINT64_MAX && a->leave_ns > 0)
+			add_silent(n, a);
 		if (!all_wait || !left_with_others(a))
 			continue;
 		n->left_ns = n->is_left ? MIN(n->left_ns, a->leave_ns) : a->leave_ns;
 		n->is_left = true;
-		if (m->rank < hub_rank) {
-			hub_rank = m->rank;
-			hub = m->node;
-		}
+	}
+	for (size_t i = 0; i < l->touched_count; i++) {
+		struct lag_node *n = &l->nodes[l->touched[i]];
+
+		if (n->is_left || !left_together(n))
+			continue;
+		n->left_ns = n->first_leave_ns;
+		n->is_left = true;
+	}
+}
+
+/* Of those that left, the node of the lowest rank. UINT32_MAX: nobody did. */
+static uint32_t hub_of(const struct lags *l)
+{
+	uint32_t hub = UINT32_MAX;
+
+	for (size_t i = 0; i < l->touched_count; i++) {
+		const struct lag_node *n = &l->nodes[l->touched[i]];
+
+		if (n->is_left && (hub == UINT32_MAX || n->rank < l->nodes[hub].rank))
+			hub = l->touched[i];
 	}
 	return hub;
 }
@@ -149,23 +191,26 @@ static int64_t select_kth(int64_t *v, size_t n, size_t k, uint64_t seed)
 	return v[low];
 }
 
-/* Nodes that left far from the middle of all. */
-static void find_shifts(const struct calls *c)
+/* Nodes that left far from the middle of all. False: a clock was set since, and nothing tells by how much. */
+static bool find_shifts(const struct calls *c)
 {
 	struct lags *l = c->lags;
 	int64_t *left = (int64_t *)l->sorted, middle;
+	bool all_hold = true, all_left = true;
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->touched_count; i++) {
 		struct lag_node *node = &l->nodes[l->touched[i]];
 
+		all_hold &= node->holds;
+		all_left &= node->is_left;
 		if (!node->is_left)
 			continue;
 		node->left_ns += clocks_offset(c->clocks, l->touched[i], node->left_ns);
 		left[n++] = node->left_ns;
 	}
 	if (n < 2)
-		return;
+		return all_hold || l->touched_count < 2;
 	middle = select_kth(left, n, (n - 1) / 2, l->round);
 	for (size_t i = 0; i < l->touched_count; i++) {
 		struct lag_node *node = &l->nodes[l->touched[i]];
@@ -178,6 +223,7 @@ static void find_shifts(const struct calls *c)
 			node->shift_ns = off;
 		node->error_ns = sum_capped(node->error_ns, far);
 	}
+	return all_hold || all_left;
 }
 
 /* How far apart two ordinary nodes of it may seem to be. */
@@ -204,7 +250,7 @@ int lags_align(const struct calls *c, const struct collective *x)
 	if (r < 0)
 		return r;
 	gather_nodes(c, x);
-	find_shifts(c);
+	l->is_comparable = find_shifts(c);
 	for (uint32_t i = 0; i < x->room; i++) {
 		int64_t enter = x->arrivals[i].enter_ns;
 
@@ -224,7 +270,8 @@ static int teach(struct calls *c, const struct collective *x)
 
 	if (r < 0)
 		return r;
-	hub = gather_nodes(c, x);
+	gather_nodes(c, x);
+	hub = hub_of(l);
 	for (size_t i = 0; i < l->touched_count; i++) {
 		const struct lag_node *n = &l->nodes[l->touched[i]];
 
@@ -249,13 +296,20 @@ static uint64_t add_recent(uint64_t sums[2], uint64_t *epoch, uint64_t now, uint
 	return sums[0] + sums[1];
 }
 
-static void note_sudden(struct calls *c, uint64_t lag_ns)
+/* Far longer than any of its like in the last one to two epochs: somebody is late as nobody was. */
+static void note_sudden(struct calls *c, struct lag_record *r, uint64_t lag_ns)
 {
-	struct lags *l = c->lags;
+	int64_t epoch = c->now_ns / RECORD_NS;
 
-	if ((double)lag_ns > SUDDEN_FACTOR * l->longest_ns + SUDDEN_NS)
-		l->sudden_ns = c->now_ns;
-	l->longest_ns = MAX(FORGOTTEN * l->longest_ns, (double)lag_ns);
+	if (epoch != r->epoch) {
+		r->longest_ns[1] = epoch == r->epoch + 1 ? r->longest_ns[0] : 0;
+		r->longest_ns[0] = 0;
+		r->epoch = epoch;
+	}
+	if ((double)lag_ns >
+		SUDDEN_FACTOR * (double)MAX(r->longest_ns[0], r->longest_ns[1]) + SUDDEN_NS)
+		c->lags->sudden_ns = c->now_ns;
+	r->longest_ns[0] = MAX(r->longest_ns[0], lag_ns);
 }
 
 /* @w NULL: somebody. */
@@ -365,8 +419,10 @@ static void count_pair(struct calls *c, const struct collective *x)
 {
 	const int64_t *at = c->lags->arrivals;
 
-	if (x->have == 2)
-		note_late(c, NULL, (uint64_t)llabs(at[0] - at[1]), x->last_ns);
+	if (x->have != 2)
+		return;
+	note_late(c, NULL, (uint64_t)llabs(at[0] - at[1]), x->last_ns);
+	note_sudden(c, &c->lags->messages, (uint64_t)llabs(at[0] - at[1]));
 }
 
 /* Who was last, and what that meant for each. */
@@ -392,7 +448,7 @@ static int count(struct calls *c, struct collective *x)
 	x->is_counted = true;
 	if (was_counted)
 		return 0;
-	note_sudden(c, x->lag_ns);
+	note_sudden(c, &l->collectives, x->lag_ns);
 	note_took(c, x);
 	for (uint32_t i = 0; i < x->room; i++) {
 		if (l->arrivals[i] == INT64_MIN)
@@ -412,6 +468,7 @@ static int settle(struct calls *c, struct collective *x)
 	m->first_seq = m->matched == 0 ? x->seq : MIN(m->first_seq, x->seq);
 	m->last_seq = MAX(m->last_seq, x->seq);
 	m->matched++;
+	c->lags->settled++;
 	return count(c, x);
 }
 

@@ -12,10 +12,20 @@ struct collective;
 
 struct lag_node { /* of the collective in hand */
 	uint64_t round;
+	int32_t rank; /* its lowest */
+	bool holds;   /* its clock was not set since */
 	bool is_left;
-	int64_t left_ns;   /* its first rank to leave, its clock; aligned: the cluster's */
+	int64_t left_ns; /* its first rank to leave, its clock; aligned: the cluster's */
+	/* its ranks that do not say how long they waited */
+	uint32_t silent;
+	int64_t first_enter_ns, last_enter_ns, first_leave_ns, last_leave_ns;
 	int64_t shift_ns;  /* to be added to its times besides the offset */
 	uint64_t error_ns; /* of its clock, and how far its leaving was from that of others */
+};
+
+struct lag_record {             /* the longest lag lately */
+	uint64_t longest_ns[2]; /* in this epoch, in the one before */
+	int64_t epoch;
 };
 
 struct lags {
@@ -28,20 +38,23 @@ struct lags {
 	uint64_t *sorted;
 	size_t arrival_room, sorted_room;
 	uint64_t round;
-	int64_t solved_ns; /* clocks */
+	bool is_comparable; /* no clock was set since, or its end tells by how much */
+	int64_t solved_ns;  /* clocks */
 	/* calls_is_late() */
 	uint64_t epoch; /* seconds of the cluster's clock */
 	uint64_t all_late_by_ns[2];
 	int64_t late_until_ns;
 	int64_t slow_until_ns; /* calls_is_slow() */
-	double longest_ns;     /* lag lately */
-	int64_t sudden_ns;     /* when one was far longer */
+	struct lag_record collectives, messages;
+	int64_t sudden_ns; /* when one was far longer */
+	uint64_t settled;  /* communications that are complete, in all */
 };
 
 void lags_free(struct lags *l);
 
 /* lags_align - arrivals of @x into lags.arrivals. Where a node left far from when all others did, its
- * clock was set meanwhile, and its times are moved so that it left with them. -ENOMEM. */
+ * clock was set meanwhile, and its times are moved so that it left with them; where that cannot be told,
+ * lags.is_comparable is false. -ENOMEM. */
 int lags_align(const struct calls *c, const struct collective *x);
 /* lags_shift - to be added to a time of @node in the collective that was aligned last. */
 int64_t lags_shift(const struct calls *c, uint32_t node, int64_t at_ns);

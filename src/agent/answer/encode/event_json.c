@@ -49,6 +49,11 @@ static void put_kind_fields(struct json_writer *w, const struct event *e)
 		json_uint_member(w, "peer_pid", e->peer_pid);
 		json_string_member(w, "peer_comm", e->peer_comm);
 	}
+	if (e->source == SOURCE_HOST && e->op == HOST_SHORT_STAYS) {
+		json_uint_member(w, "blocked_ns", e->arg1);
+		json_uint_member(w, "peer_pid", e->peer_pid);
+		json_string_member(w, "peer_comm", e->peer_comm);
+	}
 	if (e->source == SOURCE_IO) {
 		char dev[32];
 

@@ -45,7 +45,7 @@ static void put_event(struct json_writer *w, const struct query_view *v, const s
 	if (e->flags & WIRE_NESTED) {
 		json_bool_member(w, "nested", true);
 	}
-	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH) {
+	if (e->source == SOURCE_HOST && (e->op == HOST_SCHED_SWITCH || e->op == HOST_SHORT_STAYS)) {
 		json_uint_member(w, "wait_ns", e->wait_ns);
 		if (e->peer_pid) {
 			json_uint_member(w, "peer_pid", e->peer_pid);

@@ -228,7 +228,11 @@ int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_l
 	case LEDGER_LOCK:
 		if (path_lock_is(w, r)) /* shorter stays before the long one */
 			return path_lock_add(w, r, &(struct waker){0}, ns, from_ns, to_ns);
-		return path_add(w, r, ACCOUNT_LOCK, ns);
+		return path_short_add(w, r, line, ns, from_ns, to_ns);
+	case LEDGER_PIPE:
+	case LEDGER_CHILD:
+	case LEDGER_POLL:
+	case LEDGER_SOCKET: return path_short_add(w, r, line, ns, from_ns, to_ns);
 	default: return path_add(w, r, path_line_plain(line), ns);
 	}
 }

@@ -73,27 +73,29 @@ static const struct event *busiest_other(
 	return best;
 }
 
-int path_lock_add(struct walk *w, const struct ledger_row *r, const struct waker *waker,
+int path_lock_held(struct walk *w, const struct ledger_row *r, uint32_t tid, const char *comm,
 	uint64_t ns, int64_t from_ns, int64_t to_ns)
 {
 	struct tally_part p = path_part(w, r, ACCOUNT_GIL, ns);
+
+	p.culprit_pid = r->pid;
+	snprintf(p.culprit, sizeof(p.culprit), "%s", comm);
+	p.stack_hash = busiest_stack(w, tid, from_ns, to_ns, &p.place);
+	return tally_add(w->out, &p);
+}
+
+int path_lock_add(struct walk *w, const struct ledger_row *r, const struct waker *waker,
+	uint64_t ns, int64_t from_ns, int64_t to_ns)
+{
 	const struct event *holder;
 
-	if (waker->kind == WAKER_TASK && waker->pid == r->pid) {
-		p.culprit_pid = waker->pid;
-		snprintf(p.culprit, sizeof(p.culprit), "%s", waker->comm);
-		p.stack_hash = busiest_stack(w, waker->tid, from_ns, to_ns, &p.place);
-		return tally_add(w->out, &p);
-	}
+	if (waker->kind == WAKER_TASK && waker->pid == r->pid)
+		return path_lock_held(w, r, waker->tid, waker->comm, ns, from_ns, to_ns);
 	from_ns -= AROUND_NS; /* samples are further apart than it takes */
 	to_ns += AROUND_NS;
 	holder = busiest_other(w, r, from_ns, to_ns);
-	if (holder) {
-		p.culprit_pid = holder->pid;
-		memcpy(p.culprit, holder->comm, COMM_LEN);
-		p.stack_hash = busiest_stack(w, holder->tid, from_ns, to_ns, &p.place);
-	}
-	return tally_add(w->out, &p);
+	return holder ? path_lock_held(w, r, holder->tid, holder->comm, ns, from_ns, to_ns)
+		      : path_add(w, r, ACCOUNT_GIL, ns);
 }
 
 bool path_lock_is(const struct walk *w, const struct ledger_row *r)

@@ -45,3 +45,12 @@ bool path_lock_is(const struct walk *w, const struct ledger_row *r);
  * it ran meanwhile. @waker ended the wait; of no kind: not known. */
 int path_lock_add(struct walk *w, const struct ledger_row *r, const struct waker *waker,
 	uint64_t ns, int64_t from_ns, int64_t to_ns);
+
+/* path_lock_held - @ns of waiting for that lock, which thread @tid of the same process held, @comm. */
+int path_lock_held(struct walk *w, const struct ledger_row *r, uint32_t tid, const char *comm,
+	uint64_t ns, int64_t from_ns, int64_t to_ns);
+
+/* path_short_add - @ns of stays on @line within [from, to) that have no rows of their own: whose they are,
+ * as the thread's sums of them say. */
+int path_short_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_line line,
+	uint64_t ns, int64_t from_ns, int64_t to_ns);

@@ -143,6 +143,12 @@ static bool is_long_call(const struct event *e)
 	return op_kind_is_gpu(e->source) && !(e->flags & WIRE_NESTED) && e->dur_ns >= LONG_CALL_NS;
 }
 
+static bool is_stays(const struct event *e)
+{
+	return e->source == SOURCE_HOST && e->op == HOST_SHORT_STAYS && e->arg0 < LEDGER_LINES &&
+	       e->wait_ns <= TIMELINE_STAYS_NS;
+}
+
 struct order {
 	uint32_t tid, event;
 	int64_t start_ns;
@@ -185,6 +191,29 @@ static int select_events(
 	return 0;
 }
 
+static uint64_t short_ns(const struct ledger_row *r, size_t line)
+{
+	uint64_t stay = r->stay_line == line ? r->stay_ns - r->stay_wait_ns : 0;
+
+	return r->ns[line] - MIN(r->ns[line], stay);
+}
+
+static int measure_stays(struct timeline *t)
+{
+	t->stay_line_ns = calloc(t->stay_count + 1, sizeof(*t->stay_line_ns));
+	if (!t->stay_line_ns)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->stay_count; i++) {
+		const struct event *e = &t->rec->events[t->stays[i]];
+		struct timeline_range rows =
+			timeline_within(t, e->tid, e->start.ns - (int64_t)e->wait_ns, e->start.ns);
+
+		for (size_t k = 0; k < rows.count; k++)
+			t->stay_line_ns[i] += short_ns(&rows.rows[k], e->arg0);
+	}
+	return 0;
+}
+
 int timeline_make(const struct recording *rec, struct timeline *ret)
 {
 	int r;
@@ -196,9 +225,13 @@ int timeline_make(const struct recording *rec, struct timeline *ret)
 	if (r == 0)
 		r = select_events(rec, is_long_call, &ret->calls, &ret->call_count);
 	if (r == 0)
+		r = select_events(rec, is_stays, &ret->stays, &ret->stay_count);
+	if (r == 0)
 		r = ret->is_derived ? timeline_derive(ret) : take_ledger(ret);
 	if (r == 0)
 		r = index_threads(ret);
+	if (r == 0)
+		r = measure_stays(ret);
 	return r == 0 ? index_gpu_pids(ret) : r;
 }
 
@@ -209,6 +242,8 @@ void timeline_done(struct timeline *t)
 	free(t->samples);
 	free(t->switches);
 	free(t->calls);
+	free(t->stays);
+	free(t->stay_line_ns);
 	free(t->gpu_pids);
 	*t = (struct timeline){0};
 }

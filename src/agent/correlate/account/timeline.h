@@ -8,6 +8,9 @@
 
 #include "agent/correlate/engine/correlate.h"
 
+#define TIMELINE_STAYS_NS                                                                          \
+	(10 * NS_PER_S) /* short stays are summed over a second; of a thread that hardly ran, longer */
+
 struct timeline_range { /* of one thread, in order of time */
 	const struct ledger_row *rows;
 	size_t count;
@@ -27,8 +30,12 @@ struct timeline {
 	uint32_t *samples;  /* events of CPU samples, by thread, then time */
 	uint32_t *switches; /* events of stays off the CPU, likewise */
 	uint32_t *calls;    /* events of calls that took long, likewise */
-	size_t sample_count, switch_count, call_count;
-	uint32_t *gpu_pids; /* processes with calls of CUDA or NCCL, ascending */
+	uint32_t *stays;    /* events of short stays, summed; likewise */
+	size_t sample_count, switch_count, call_count, stay_count;
+	uint64_t *
+		stay_line_ns; /* by stays[]: what the thread's rows have on the line meanwhile, long
+				 * stays left out */
+	uint32_t *gpu_pids;   /* processes with calls of CUDA or NCCL, ascending */
 	size_t gpu_pid_count;
 	bool is_derived;
 };

@@ -11,6 +11,7 @@
  * The programs of its calls can be preempted anywhere; see ledger_enter(). */
 #pragma once
 
+#include "agent/probe/ledger/stay_sum.bpf.h"
 #include "agent/probe/ledger/wait.bpf.h"
 #include "agent/probe/target.bpf.h"
 #include "wire/op_kind.h"
@@ -372,10 +373,15 @@ static __always_inline void ledger_on(struct thread_state *ts, struct task_struc
 		return;
 	}
 	ledger_book_stay(ts, task, now, &stay);
-	if (stay.ns >= stay_limit_ns && ledger_has_room(l, MARK_STAY))
+	if (stay.ns >= stay_limit_ns && ledger_has_room(l, MARK_STAY)) {
 		ledger_row_send(ts, task, MARK_STAY, ts->stay_stack, &stay, false);
-	else if (ledger_is_tick(l) && ledger_has_room(l, MARK_TICK))
-		ledger_row_send(ts, task, MARK_TICK, 0, NULL, false);
+	} else {
+		stay_sum_add(ts, stay.line, stay.ns - stay.wait_ns, now);
+		if (ledger_is_tick(l) && ledger_has_room(l, MARK_TICK))
+			ledger_row_send(ts, task, MARK_TICK, 0, NULL, false);
+	}
+	if (stay_sums_are_due(ts, now))
+		stay_sums_end(ts, task, now, false);
 	ledger_leave(l);
 }
 
@@ -396,6 +402,8 @@ static __always_inline void ledger_end(
 		ledger_book_stay(ts, task, now, &stay);
 	else
 		ledger_book_line(l, ledger_line_now(ts), now);
+	if (ts->stays.since_ns)
+		stay_sums_end(ts, task, l->booked_ns, true);
 	if (l->booked_ns > l->row_ns)
 		ledger_row_send(ts, task, mark, 0, NULL, true);
 	l->is_over = 1;

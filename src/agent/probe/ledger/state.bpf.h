@@ -10,6 +10,22 @@
 
 _Static_assert(LEDGER_LINES <= LEDGER_SLOTS, "lines");
 
+#define STAY_SUMS 4 /* a power of two: threads, and lines, that ended stays of a thread lately */
+
+struct stay_sum { /* see stay_sum.bpf.h */
+	__u64 ns, stack;
+	__u32 count, line;
+	__u32 by_pid, by_tid; /* by_tid 0: never used */
+	char by_comm[WIRE_COMM_LEN];
+};
+
+struct stay_sums {
+	__u64 since_ns;    /* 0: nothing is in them */
+	__u32 walk_wanted; /* one of them has no stack */
+	__u32 pad;
+	struct stay_sum sums[STAY_SUMS];
+};
+
 struct ledger {
 	__u64 booked_ns;     /* every moment before this one is on a line; 0: not begun */
 	__u64 row_ns;        /* where the present row began */

@@ -2,7 +2,7 @@
 /* place.bpf.h - the user stack of a thread that blocks. It must be walked when the thread leaves,
  * while it is current, but how long it will stay shows later: so it is walked where the last stay was
  * long. A place is the instruction and the stack pointer by which the thread went into the kernel;
- * one that is not known is walked, too. */
+ * one that is not known is walked, too, and so is the next one where many short stays add up. */
 #pragma once
 
 #include "agent/probe/ledger/ledger.bpf.h"
@@ -48,10 +48,12 @@ static __always_inline void place_leave(
 	}
 	ts->stay_place = place_of(task);
 	known = *place_slot(ts, ts->stay_place);
-	if (known == ts->stay_place)
+	if (known == ts->stay_place && !ts->stays.walk_wanted)
 		return;
-	if (bucket_take(&ts->walk_until, now, WALK_EVERY_NS, WALK_BURST))
-		ts->stay_stack = stack_take_interrupted(task, ts, false);
+	if (!bucket_take(&ts->walk_until, now, WALK_EVERY_NS, WALK_BURST))
+		return;
+	ts->stay_stack = stack_take_interrupted(task, ts, false);
+	ts->stays.walk_wanted = 0;
 }
 
 /* place_return - the stay there took @ns. */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path_short.c - stays too short for a row of their own: the kernel half sums them by the thread that ended
+ * them, about once a second. A row's time on that line is shared out as that second's was; what the sums
+ * do not cover (a timer ended it, or one of too many threads) has no culprit. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/correlate/account/path_private.h"
+#include "agent/correlate/account/place.h"
+#include "base/macros.h"
+
+/* @ns of what @e sums up. */
+static int add_sum(struct walk *w, const struct ledger_row *r, enum wire_ledger_line line,
+	const struct event *e, uint64_t ns)
+{
+	const struct stack *s = path_stack(w, e->stack_hash);
+	struct tally_part p = path_part(w, r, path_line_plain(line), ns);
+
+	if (line == LEDGER_LOCK && e->peer_pid == r->pid && s && place_is_interpreter_lock(s))
+		return path_lock_held(w, r, (uint32_t)e->stream, e->peer_comm, ns,
+			e->start.ns - (int64_t)e->wait_ns, e->start.ns);
+	p.culprit_pid = e->peer_pid;
+	memcpy(p.culprit, e->peer_comm, COMM_LEN);
+	p.place = s ? place_key(s) : 0;
+	p.stack_hash = p.place ? e->stack_hash : 0;
+	return tally_add(w->out, &p);
+}
+
+int path_short_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_line line,
+	uint64_t ns, int64_t from_ns, int64_t to_ns)
+{
+	const struct timeline *t = w->t;
+	const struct event *events = t->rec->events;
+	const uint32_t *at;
+	size_t n = timeline_events(t, t->stays, t->stay_count, r->tid, from_ns,
+		to_ns + (int64_t)TIMELINE_STAYS_NS, &at);
+	uint64_t whole = 0, summed = 0, left = ns;
+
+	while (n && events[at[n - 1]].start.ns != events[at[0]].start.ns)
+		n--; /* those of the first second are sent at once */
+	for (size_t i = 0; i < n; i++) {
+		const struct event *e = &events[at[i]];
+
+		if (e->arg0 != line || e->start.ns - (int64_t)e->wait_ns >= to_ns)
+			continue;
+		summed += MIN(e->arg1, e->wait_ns);
+		whole = t->stay_line_ns[at - t->stays + (ptrdiff_t)i];
+	}
+	whole = MAX(whole, summed);
+	for (size_t i = 0; whole && i < n; i++) {
+		const struct event *e = &events[at[i]];
+		uint64_t part = (uint64_t)((__uint128_t)ns * MIN(e->arg1, e->wait_ns) / whole);
+
+		if (e->arg0 != line || e->start.ns - (int64_t)e->wait_ns >= to_ns)
+			continue;
+		left -= part;
+		if (add_sum(w, r, line, e, part) < 0)
+			return -ENOMEM;
+	}
+	return path_add(w, r, path_line_plain(line), left);
+}
