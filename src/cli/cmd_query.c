@@ -29,6 +29,7 @@
 #define SQL_ROWS      1000
 #define SQL_WORDS     256 /* of one that was not quoted */
 #define SQL_MAX       SQL_WORKER_ROWS_MAX
+#define OPS_NAMED     8
 #define SQL_TIMEOUT   (10 * NS_PER_S)
 #define OUTPUT_MAX    (1u << 30)
 
@@ -171,6 +172,24 @@ static int put_collectives(const struct question *q, const struct query_settings
 	return r;
 }
 
+/* --op of what nobody called: what was called instead. */
+static int put_other_ops(const struct question *q, struct buf *b, struct errinfo *reterr)
+{
+	_cleanup_(ops_answer_done) struct ops_answer a = {0};
+	struct question all = *q;
+	char name[32];
+	int r;
+
+	all.scope.source = all.scope.op = 0;
+	r = answer_ops(&all, &a, reterr);
+	for (size_t i = 0; r == 0 && i < MIN(a.count, (size_t)OPS_NAMED); i++)
+		buf_printf(b, "%s%s", i ? ", " : "  Operations that it has: ",
+			wire_op_name(a.rows[i].source, a.rows[i].op, name));
+	if (r == 0 && a.count)
+		buf_puts(b, a.count > OPS_NAMED ? ", …\n" : "\n");
+	return r;
+}
+
 static int print_table(const struct question *q, void *arg, struct errinfo *reterr)
 {
 	const struct query_settings *s = arg;
@@ -201,6 +220,10 @@ static int print_table(const struct question *q, void *arg, struct errinfo *rete
 	if (r < 0)
 		return r;
 	query_table(&b, &head, &a, &host);
+	if (s->op && !head.events && !head.calls)
+		r = put_other_ops(q, &b, reterr);
+	if (r < 0)
+		return r;
 	if (!q->scope.source)
 		kernels_text(&b, &kernels);
 	r = put_collectives(q, s, &b, reterr);
