@@ -32,6 +32,7 @@
 #define CANDIDATES    32
 #define ABOUT_AS_GOOD 0.92
 #define SAME_SHARE    0.7 /* of the steps that must have the same number of a kind */
+#define BURST         20  /* part of their mean distance in which cuts are one */
 #define COUNTED_MAX   64  /* of a kind in a step; more are as many */
 #define YOUNG_NS      INT64_C(10000000000)
 
@@ -251,6 +252,24 @@ static size_t busiest_worker(const struct job *j, uint32_t group)
 	return best;
 }
 
+/* Collectives of one kind may come in bursts, as buckets of one size do: a burst begins one step. How many of the
+ * @n cuts are left. */
+static size_t join_bursts(int64_t *cuts, size_t n)
+{
+	int64_t apart = n > 1 ? (cuts[n - 1] - cuts[0]) / (int64_t)(n - 1) / BURST : 0;
+	int64_t before = INT64_MIN / 2;
+	size_t left = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int64_t now = cuts[i];
+
+		if (now - before >= apart)
+			cuts[left++] = now;
+		before = now;
+	}
+	return left;
+}
+
 /* Times at which @worker had got past a communication that begins a step: *ret_cuts is the caller's.
  * How many; 0: none can be told. */
 static int find_cuts(const struct job *j, size_t worker, int64_t **ret_cuts, size_t *ret_count)
@@ -277,7 +296,7 @@ static int find_cuts(const struct job *j, size_t worker, int64_t **ret_cuts, siz
 		if (of[i - first] == kind && (!n || j->items[i].leave_ns > cuts[n - 1]))
 			cuts[n++] = j->items[i].leave_ns;
 	*ret_cuts = TAKE(cuts);
-	*ret_count = n;
+	*ret_count = join_bursts(*ret_cuts, n);
 	return 0;
 }
 

@@ -8,10 +8,19 @@
 
 #define PUSH_HASTE_NS                                                                              \
 	200000000 /* agents look so often for new calls, and send them each second or in haste */
+#define PUSH_HASTE_KINDS 16
 
-struct push_haste {            /* begins as 0 */
-	int64_t longest_ns[2]; /* between two ends of its calls: in this epoch, in the one before */
-	int64_t left_ns, epoch;
+struct push_haste_kind { /* of calls: one communicator, operation and peer */
+	uint64_t key;    /* 0: none */
+	int64_t longest_ns
+		[2]; /* from the end before it to its own: in this epoch, in the one before */
+	int64_t epoch;
+	uint32_t calls;
+};
+
+struct push_haste { /* begins as 0 */
+	struct push_haste_kind kinds[PUSH_HASTE_KINDS];
+	int64_t left_ns, hasty_until_ns;
 	uint32_t calls;
 };
 

@@ -56,7 +56,7 @@ static void check_bytes(const uint8_t *data, size_t size)
 	buf_done(&again.bytes);
 }
 
-static bool may_write(void *arg, const char *cluster, size_t len)
+static bool may_write(void *arg, uint64_t sender, const char *cluster, size_t len)
 {
 	MUST(len < ROWS_NODE_MAX);
 	return !len || cluster[0] != 'x';

@@ -71,6 +71,19 @@ class GilJson(Fault):
             time.sleep(0.03)
 
 
+class GilShort(Fault):
+    """Threads that take the interpreter's lock very often, each time for less than a millisecond."""
+
+    def begin(self, job):
+        for i in range(6):
+            threading.Thread(target=self.beat, daemon=True, name=f"heartbeat-{i}").start()
+
+    def beat(self):
+        while True:
+            sum(range(8000))  # FAULT gil_short
+            time.sleep(0)
+
+
 class Unpinned(Fault):
     def prepare(self, job):
         self.table = torch.ones(64 << 20 if job.on_gpu else 4 << 20)
@@ -124,14 +137,14 @@ class Leak(Fault):
 
 
 class LogFsync(Fault):
-    """Measures first what a flush costs here: 12 ms of flushes in every step."""
+    """Measures first what a flush costs here: as many as take about as long as a step."""
 
     def prepare(self, job):
         self.file = open(os.path.join(job.folder, "metrics.log"), "w", encoding="utf-8")
         start = time.monotonic()
         for i in range(5):
             self.write(i)
-        self.times = min(max(round(max(0.012, job.step_s * 0.6) / ((time.monotonic() - start) / 5)), 1), 100)
+        self.times = min(max(round(max(0.012, job.step_s) / ((time.monotonic() - start) / 5)), 1), 100)
 
     def write(self, step):
         self.file.write(f"step {step} " + "x" * 400 + "\n")
@@ -287,7 +300,7 @@ class LargerBatch(Fault):
         job.repeat_batch = 2
 
 
-FAULTS = {"loader": Loader, "few_workers": FewWorkers, "gil_spin": GilSpin, "gil_json": GilJson,
+FAULTS = {"loader": Loader, "few_workers": FewWorkers, "gil_spin": GilSpin, "gil_json": GilJson, "gil_short": GilShort,
           "unpinned": Unpinned, "item_costly": ItemCostly, "gc": Collect, "checkpoint": Checkpoint,
           "churn": Churn, "leak": Leak, "log_fsync": LogFsync, "recompile": Recompile, "dynamo": Dynamo,
           "autotune": Autotune, "python_work": PythonWork, "metrics_lock": MetricsLock, "socket": Socket,

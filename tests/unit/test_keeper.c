@@ -3,6 +3,7 @@
  * who may write, duplicates, restarts, a store and a journal that fail. */
 #include "journal_fixture.h"
 
+#include "base/hash.h"
 #include "cluster/keep/cluster_limit.h"
 #include "cluster/keep/keeper.h"
 #include "memory_store.h"
@@ -15,7 +16,7 @@ struct rig {
 	struct journal_rig *journal;
 	struct memory_store store;
 	struct keeper *keeper;
-	size_t waiting;
+	size_t waiting, kept, again;
 	struct keeper_result result;
 	const char *may_write; /* NULL: all */
 	uint64_t sender;
@@ -69,10 +70,11 @@ static int keeper_teardown(void **state)
 	return 0;
 }
 
-static bool may_write(void *arg, const char *cluster, size_t len)
+static bool may_write(void *arg, uint64_t sender, const char *cluster, size_t len)
 {
 	const struct rig *r = arg;
 
+	assert_int_equal(sender, r->sender);
 	return strlen(r->may_write) == len && memcmp(cluster, r->may_write, len) == 0;
 }
 
@@ -81,6 +83,8 @@ static void on_kept(void *arg, const struct keeper_result *result)
 	struct rig *r = arg;
 
 	r->result = *result;
+	r->kept += result->err == 0 && !result->duplicate;
+	r->again += result->err == -EAGAIN;
 	if (--r->waiting == 0)
 		loop_stop(r->journal->loop);
 }
@@ -793,6 +797,133 @@ static void test_free_while_a_request_waits(void **state)
 	assert_int_equal(r->result.err, -ECANCELED);
 }
 
+/* ---- large requests, of which a thread makes the rows ---- */
+
+#define LARGE_POINTS 4000
+
+/* Points of two clusters in turn, c1 first. */
+static void put_large(struct buf *b)
+{
+	buf_puts(b, "{\"resourceMetrics\":[");
+	for (int i = 0; i < LARGE_POINTS; i++)
+		buf_printf(b, "%s%s", i ? "," : "", i % 2 ? POINT("c2") : POINT("c1"));
+	buf_puts(b, "]}");
+	assert_int_equal(b->err, 0);
+	assert_true(b->len > KEEPER_LARGE);
+}
+
+/* The large one came first, and its rows are made while the small one is taken. */
+static void test_large_keeps_nobody_waiting(void **state)
+{
+	_cleanup_buf_ struct buf large = BUF_INIT(8 << 20);
+	static const char small[] = "{\"resourceMetrics\":[" POINT("small") "]}";
+	struct rig *r = *state;
+	const char *rows;
+
+	put_large(&large);
+	take(r, OTLP_METRICS, true, large.data, large.len);
+	assert_int_equal(r->waiting, 1);
+	take(r, OTLP_METRICS, true, small, strlen(small));
+	loop_run(r->journal->loop);
+	assert_int_equal(r->kept, 2);
+	rows = rows_of(r);
+	assert_int_equal(r->store.row_count, LARGE_POINTS + 1);
+	assert_true(strstr(rows, "cluster_id=small") < strstr(rows, "cluster_id=c1"));
+}
+
+static void test_large_of_tenants(void **state)
+{
+	_cleanup_buf_ struct buf large = BUF_INIT(8 << 20);
+	struct rig *r = *state;
+
+	put_large(&large);
+	r->may_write = "c1";
+	r->sender = 7;
+	assert_int_equal(take_json(r, OTLP_METRICS, buf_str(&large)), 0);
+	assert_int_equal(r->result.taken, LARGE_POINTS / 2);
+	assert_int_equal(r->result.rejected, LARGE_POINTS / 2);
+	assert_non_null(strstr(r->result.why, "tenant_scoped_bearer_refused"));
+	r->may_write = "c3";
+	r->sender = 8;
+	assert_int_equal(take_json(r, OTLP_METRICS, buf_str(&large)), -EACCES);
+	assert_null(strstr(rows_of(r), "cluster_id=c2"));
+	assert_int_equal(r->store.row_count, LARGE_POINTS / 2);
+}
+
+static void test_large_counts_once(void **state)
+{
+	_cleanup_buf_ struct buf large = BUF_INIT(8 << 20);
+	struct rig *r = *state;
+
+	put_large(&large);
+	take(r, OTLP_METRICS, true, large.data, large.len);
+	take(r, OTLP_METRICS, true, large.data, large.len);
+	loop_run(r->journal->loop);
+	/* the second came while the first was written, or after that */
+	assert_int_equal(r->kept, 1);
+	assert_int_equal(take_json(r, OTLP_METRICS, buf_str(&large)), 0);
+	assert_true(r->result.duplicate);
+	rows_of(r);
+	assert_int_equal(r->store.row_count, LARGE_POINTS);
+}
+
+/* A batch that is in two requests, a small one and a large one. */
+static void test_large_is_known_in_part(void **state)
+{
+	_cleanup_buf_ struct buf large = BUF_INIT(8 << 20);
+	static struct push_call many[20000];
+	struct push_calls more = {
+		.who = agent, .batch = 2, .sent_ns = 5, .items = many, .count = ARRAY_SIZE(many)};
+	struct push_call one[] = {{.comm = 0xabc, .seq = 1, .nranks = 8, .peer = -1}};
+	struct push_calls first = {
+		.who = agent, .batch = 1, .sent_ns = 4, .items = one, .count = 1};
+	struct rig *r = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+		many[i] = (struct push_call){.comm = hash_number(i) | 1,
+			.seq = hash_number(i) >> 8,
+			.nranks = 8,
+			.peer = -1};
+	assert_int_equal(take_calls(r, 1, 1700000000), 0);
+	rows_of(r);
+	assert_int_equal(r->store.row_count, 3);
+	push_calls_protobuf(&large, &first);
+	push_calls_protobuf(&large, &more);
+	assert_true(large.len > KEEPER_LARGE);
+	take(r, OTLP_LOGS, false, large.data, large.len);
+	loop_run(r->journal->loop);
+	assert_int_equal(r->result.err, 0);
+	rows_of(r);
+	assert_int_equal(r->store.row_count, 3 + 2 + ARRAY_SIZE(many)); /* two events, one batch */
+}
+
+static void test_large_that_is_no_request(void **state)
+{
+	_cleanup_buf_ struct buf large = BUF_INIT(8 << 20);
+	struct rig *r = *state;
+
+	put_large(&large);
+	large.len -= 3;
+	take(r, OTLP_METRICS, true, large.data, large.len);
+	loop_run(r->journal->loop);
+	assert_int_equal(r->result.err, -EBADMSG);
+	assert_int_equal(keeper_stats(r->keeper).refused, 1);
+}
+
+static void test_free_while_rows_are_made(void **state)
+{
+	_cleanup_buf_ struct buf large = BUF_INIT(8 << 20);
+	struct rig *r = *state;
+
+	put_large(&large);
+	for (int i = 0; i < 3; i++)
+		take(r, OTLP_METRICS, true, large.data, large.len);
+	close_keeper(r);
+	assert_int_equal(r->waiting, 0);
+	assert_int_equal(r->result.err, -ECANCELED);
+	assert_int_equal(r->kept, 0);
+}
+
 #define KEEPER_TEST(f) cmocka_unit_test_setup_teardown(f, keeper_setup, keeper_teardown)
 
 int main(void)
@@ -823,6 +954,12 @@ int main(void)
 		KEEPER_TEST(test_finish),
 		KEEPER_TEST(test_finish_with_a_store_that_fails),
 		KEEPER_TEST(test_free_while_a_request_waits),
+		KEEPER_TEST(test_large_keeps_nobody_waiting),
+		KEEPER_TEST(test_large_of_tenants),
+		KEEPER_TEST(test_large_counts_once),
+		KEEPER_TEST(test_large_is_known_in_part),
+		KEEPER_TEST(test_large_that_is_no_request),
+		KEEPER_TEST(test_free_while_rows_are_made),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,10 +32,51 @@ static void test_held_up(void **state)
 	for (int i = 0; i < 200; i++)
 		assert_true(!step(&h, &now, 500 + i % 7));
 	assert_true(step(&h, &now, 590));
+	assert_true(step(&h, &now, 500)); /* the step is sent to its end, and the one after it */
+	assert_true(step(&h, &now, 500));
 	assert_false(step(&h, &now, 590)); /* it is not news any more */
 	for (int i = 0; i < 200; i++)
 		assert_false(step(&h, &now, 500));
 	assert_true(step(&h, &now, 590)); /* that was long ago */
+}
+
+/* A message that comes late within a step is noticed by its kind, though steps are further apart. */
+static void test_kinds(void **state)
+{
+	struct push_haste h = {0};
+	int64_t now = 1000 * MS;
+
+	for (int i = 0; i < 60; i++) {
+		const int64_t late = i == 50 ? 60 * MS : 0;
+		const struct push_call reduce = {
+			.comm = 1, .peer = -1, .op = 1, .leave_ns = now += 300 * MS};
+		const struct push_call message = {
+			.comm = 2, .peer = 3, .op = 5, .leave_ns = now += 20 * MS + late};
+
+		assert_int_equal(push_haste_take(&h, &reduce), i > 50 && i < 55);
+		assert_int_equal(push_haste_take(&h, &message), i >= 50 && i < 55);
+	}
+}
+
+/* With more kinds than there is room for, nothing is lost but their distinction. */
+static void test_many_kinds(void **state)
+{
+	struct push_haste h = {0};
+	int64_t now = 1000 * MS;
+	bool hasty = false;
+
+	for (int i = 0; i < 20 * 3 * PUSH_HASTE_KINDS; i++) {
+		const struct push_call c = {.comm = 1 + (uint64_t)(i % (3 * PUSH_HASTE_KINDS)),
+			.leave_ns = now += 10 * MS};
+
+		assert_false(push_haste_take(&h, &c));
+	}
+	for (int i = 0; i < 3 * PUSH_HASTE_KINDS && !hasty; i++) {
+		const struct push_call c = {.comm = 1 + (uint64_t)i, .leave_ns = now += 40 * MS};
+
+		hasty = push_haste_take(&h, &c);
+	}
+	assert_true(hasty);
 }
 
 /* The first calls of a job are of all lengths; and a little longer is nothing. */
@@ -72,6 +113,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_held_up),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_many_kinds),
 		cmocka_unit_test(test_not_unusual),
 		cmocka_unit_test(test_inside),
 	};

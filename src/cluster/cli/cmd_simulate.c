@@ -16,7 +16,7 @@
 #include "stat/robust.h"
 
 struct simulate_flags {
-	int64_t clusters, seed, first;
+	int64_t clusters, seed, first, begin;
 	const char *fault;
 	uint64_t healthy_ns;
 	bool verbose;
@@ -32,6 +32,9 @@ static const struct option_row simulate_options[] = {
 		false},
 	{"first", 0, OPTION_INT, OPTION(first), "N",
 		"begin with the Nth of them, to see one again (default: 0)", 0, 1000000, false},
+	{"begin", 0, OPTION_INT, OPTION(begin), "STEP",
+		"faults begin with this step of their jobs at the earliest (default: 0)", 0, 80,
+		false},
 	{"fault", 0, OPTION_STRING, OPTION(fault), "NAME",
 		"only this one: none, slow, late, drift, stage, moving, hang, link (default: all)",
 		0, 0, false},
@@ -95,7 +98,7 @@ static int play_one(
 {
 	struct verdict v;
 	int r = f->healthy_ns ? verdict_of_healthy(seed, f->healthy_ns, &v)
-			      : verdict_of_random(seed, fault, &v);
+			      : verdict_of_random(seed, fault, (uint32_t)f->begin, &v);
 
 	if (r < 0)
 		return r;

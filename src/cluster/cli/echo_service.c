@@ -58,9 +58,13 @@ static void refuse_tenant(keeper_done *done, void *arg, const struct tenant_refu
 	refuse(done, arg, no->status == 429 ? -EAGAIN : -EACCES, why);
 }
 
-static bool may_write(void *arg, const char *cluster, size_t len)
+/* Tokens may have been read anew since the request came. */
+static bool may_write(void *arg, uint64_t sender, const char *cluster, size_t len)
 {
-	return tenant_may_see(arg, cluster, len);
+	const struct echo_service *s = arg;
+
+	return tenant_may_see(
+		tenants_find(s->settings.tenants, sender, wall_now().ns), cluster, len);
 }
 
 static void keep(void *arg, const struct receiver_request *q, keeper_done *done, void *done_arg)
@@ -82,7 +86,7 @@ static void keep(void *arg, const struct receiver_request *q, keeper_done *done,
 		return;
 	}
 	k.may_write = may_write;
-	k.may_write_arg = (void *)t;
+	k.may_write_arg = s;
 	k.sender = q->credential;
 	keeper_take(s->keeper, &k, done, done_arg);
 }

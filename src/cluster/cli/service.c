@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "cluster/ingest/receiver.h"
 
-#define TICK_NS            (250 * NS_PER_MS)
+#define TICK_NS            (100 * NS_PER_MS)
 #define SNAPSHOT_NS        (10 * NS_PER_S)
 #define SNAPSHOT_BYTES_MAX (64u << 20)
 

@@ -331,3 +331,8 @@ int64_t calls_sudden_ns(const struct calls *c)
 {
 	return c->lags->sudden_ns;
 }
+
+uint64_t calls_settled(const struct calls *c)
+{
+	return c->lags->settled;
+}

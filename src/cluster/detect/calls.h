@@ -44,6 +44,8 @@ bool calls_is_late(const struct calls *c);
 bool calls_is_slow(const struct calls *c);
 /* calls_sudden_ns - when a rank was last by far more than anybody lately; 0: never. */
 int64_t calls_sudden_ns(const struct calls *c);
+/* calls_settled - communications that all their ranks have come to, since the beginning. */
+uint64_t calls_settled(const struct calls *c);
 
 struct worker_view { /* a rank of the job: a process on a node */
 	uint32_t worker;

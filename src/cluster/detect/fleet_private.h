@@ -51,6 +51,7 @@ struct cluster {
 	struct calls *calls;
 	struct idmap reports;              /* (node, pid) -> struct push_report with its time */
 	int64_t blame_ns;                  /* when it was last asked who makes the job wait */
+	uint64_t settled;                  /* calls_settled() then */
 	bool is_settled;                   /* the answer is known: it need not be asked so often */
 	struct suspect_job jobs[JOBS_MAX]; /* that were looked at last */
 };

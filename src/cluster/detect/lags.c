@@ -25,9 +25,9 @@
 #define LATE_ALL      0.10              /* likewise for all together: load that moves */
 #define EPOCH_NS      INT64_C(1000000000)
 #define LATE_HOLDS_NS (4 * EPOCH_NS)
-#define SUDDEN_FACTOR 1.5             /* longer than the longest lag lately */
-#define SUDDEN_NS     5e6             /* likewise */
-#define FORGOTTEN     0.995           /* is left of the longest with each collective */
+#define SUDDEN_FACTOR 1.5 /* longer than the longest lag lately */
+#define SUDDEN_NS     5e6 /* likewise */
+#define RECORD_NS     (15 * EPOCH_NS)
 #define PARTIAL_NS    (10 * EPOCH_NS) /* ranks that nobody has told of by then have no agent */
 
 void lags_free(struct lags *l)
@@ -296,13 +296,20 @@ static uint64_t add_recent(uint64_t sums[2], uint64_t *epoch, uint64_t now, uint
 	return sums[0] + sums[1];
 }
 
-static void note_sudden(struct calls *c, uint64_t lag_ns)
+/* Far longer than any of its like in the last one to two epochs: somebody is late as nobody was. */
+static void note_sudden(struct calls *c, struct lag_record *r, uint64_t lag_ns)
 {
-	struct lags *l = c->lags;
+	int64_t epoch = c->now_ns / RECORD_NS;
 
-	if ((double)lag_ns > SUDDEN_FACTOR * l->longest_ns + SUDDEN_NS)
-		l->sudden_ns = c->now_ns;
-	l->longest_ns = MAX(FORGOTTEN * l->longest_ns, (double)lag_ns);
+	if (epoch != r->epoch) {
+		r->longest_ns[1] = epoch == r->epoch + 1 ? r->longest_ns[0] : 0;
+		r->longest_ns[0] = 0;
+		r->epoch = epoch;
+	}
+	if ((double)lag_ns >
+		SUDDEN_FACTOR * (double)MAX(r->longest_ns[0], r->longest_ns[1]) + SUDDEN_NS)
+		c->lags->sudden_ns = c->now_ns;
+	r->longest_ns[0] = MAX(r->longest_ns[0], lag_ns);
 }
 
 /* @w NULL: somebody. */
@@ -412,8 +419,10 @@ static void count_pair(struct calls *c, const struct collective *x)
 {
 	const int64_t *at = c->lags->arrivals;
 
-	if (x->have == 2)
-		note_late(c, NULL, (uint64_t)llabs(at[0] - at[1]), x->last_ns);
+	if (x->have != 2)
+		return;
+	note_late(c, NULL, (uint64_t)llabs(at[0] - at[1]), x->last_ns);
+	note_sudden(c, &c->lags->messages, (uint64_t)llabs(at[0] - at[1]));
 }
 
 /* Who was last, and what that meant for each. */
@@ -439,7 +448,7 @@ static int count(struct calls *c, struct collective *x)
 	x->is_counted = true;
 	if (was_counted)
 		return 0;
-	note_sudden(c, x->lag_ns);
+	note_sudden(c, &l->collectives, x->lag_ns);
 	note_took(c, x);
 	for (uint32_t i = 0; i < x->room; i++) {
 		if (l->arrivals[i] == INT64_MIN)
@@ -459,6 +468,7 @@ static int settle(struct calls *c, struct collective *x)
 	m->first_seq = m->matched == 0 ? x->seq : MIN(m->first_seq, x->seq);
 	m->last_seq = MAX(m->last_seq, x->seq);
 	m->matched++;
+	c->lags->settled++;
 	return count(c, x);
 }
 

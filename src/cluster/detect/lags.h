@@ -23,6 +23,11 @@ struct lag_node { /* of the collective in hand */
 	uint64_t error_ns; /* of its clock, and how far its leaving was from that of others */
 };
 
+struct lag_record {             /* the longest lag lately */
+	uint64_t longest_ns[2]; /* in this epoch, in the one before */
+	int64_t epoch;
+};
+
 struct lags {
 	/* room for what is in hand */
 	struct lag_node *nodes; /* by node */
@@ -40,8 +45,9 @@ struct lags {
 	uint64_t all_late_by_ns[2];
 	int64_t late_until_ns;
 	int64_t slow_until_ns; /* calls_is_slow() */
-	double longest_ns;     /* lag lately */
-	int64_t sudden_ns;     /* when one was far longer */
+	struct lag_record collectives, messages;
+	int64_t sudden_ns; /* when one was far longer */
+	uint64_t settled;  /* communications that are complete, in all */
 };
 
 void lags_free(struct lags *l);

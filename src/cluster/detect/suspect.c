@@ -15,13 +15,14 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-#define EVERY_NS       (NS_PER_S / 2)
-#define CALLS_AT_ONCE  100000 /* calls for which EVERY_NS is right; more are asked in proportion */
-#define EVERY_MAX_NS   (10 * NS_PER_S)
-#define SLOW_EVERY_NS  (2 * NS_PER_S) /* while nobody is late, but communications take long */
-#define SETTLED        3              /* times that time, while looks bring nothing new */
-#define SUDDEN_EVERY   2 /* part of that time, after which somebody who is late by far is looked at */
-#define SUDDEN_NS      (NS_PER_S / 2) /* for which the calls of all ranks may take to come */
+#define EVERY_NS      (NS_PER_S / 2)
+#define CALLS_AT_ONCE 100000 /* calls for which EVERY_NS is right; more are asked in proportion */
+#define EVERY_MAX_NS  (10 * NS_PER_S)
+#define SLOW_EVERY_NS (2 * NS_PER_S) /* while nobody is late, but communications take long */
+#define SETTLED       3              /* times that time, while looks bring nothing new */
+#define SUDDEN_EVERY  5 /* part of that time, after which somebody who is late by far is looked at */
+#define SUDDEN_NS                                                                                  \
+	(3 * NS_PER_S / 2) /* for which its step and the calls of all ranks may take to come */
 #define GONE_NS        (15 * NS_PER_S)
 #define FORGET_NS      (300 * NS_PER_S) /* what was seen too seldom to be told */
 #define SIGHTINGS      3                /* of one that is late by far: then it is no chance */
@@ -35,6 +36,8 @@
 #define LATE_LEAST     3     /* steps: twice may be chance */
 #define LOOKS_LEAST    2     /* in which somebody is found */
 #define STEPS_LEAST    8     /* to compare ranks by */
+#define STEPS_SHOWN    5     /* likewise, before anybody is told */
+#define SHARE_SHOWN    0.05  /* likewise */
 #define STEPS_EARLY    50    /* less is early */
 #define STEPS_SHAPE    20    /* to tell a slow stage, or load that moves, from chance */
 #define LOOKS_NS       (NS_PER_S / 2) /* from the first of them to the last */
@@ -138,9 +141,9 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct blame *
 	e->e.confidence = s->confidence;
 	e->e.lag_ns = s->lag_ns;
 	e->e.late = e->sightings;
-	if (b->step_ns)
+	if (b->steps)
 		steps = (uint32_t)((uint64_t)MAX(s->since_ns - e->e.since_ns, INT64_C(0)) /
-				   b->step_ns);
+				   MAX(b->step_ns, b->span_ns / b->steps + 1));
 	e->e.seen = MAX(e->sightings, steps);
 	e->e.comm = s->comm;
 	e->e.seq = s->seq;
@@ -153,9 +156,10 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct blame *
 		sentence_write(&e->e);
 }
 
+/* Not @sure: it is shown at most. */
 static void take_suspect(struct fleet *f, struct cluster *c, const struct suspect_job *j,
 	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w,
-	const struct price *p)
+	const struct price *p, bool sure)
 {
 	bool stage = b->kind == BLAME_STAGE;
 	enum fleet_problem problem = stage ? FLEET_STAGE : FLEET_STRAGGLER;
@@ -188,9 +192,16 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	e->e.op = s->op;
 	episode_waits(e, late_ns > 0 ? (double)s->waited_ns / (double)late_ns : 0, p);
 	episode_explain(f, e);
+	c->is_settled &= e->told;
+	if (!e->told && !stage) {
+		e->e.provisional = true;
+		e->e.until_ns = 0;
+		sentence_write(&e->e);
+	}
+	if (!sure)
+		return;
 	if (!e->looks++)
 		e->looked_ns = f->now_ns;
-	c->is_settled &= e->told;
 	if (e->told || (e->looks >= LOOKS_LEAST && f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS))
 		episode_tell(f, e);
 }
@@ -247,6 +258,13 @@ static bool is_worth_it(const struct blame_suspect *s, double least)
 	       (s->share >= SHARE_REGULAR && s->period > 1 && s->late >= LATE_REGULAR);
 }
 
+/* Late in nearly all of the steps there are, by much: it is shown, though these are too few to wake anybody. */
+static bool is_shown_early(const struct blame *b, const struct blame_suspect *s)
+{
+	return b->kind == BLAME_WORKERS && b->suspect_count == 1 && b->steps >= STEPS_SHOWN &&
+	       s->late >= LATE_LEAST && s->late + 1 >= s->seen && s->share >= SHARE_SHOWN;
+}
+
 /* Whether blame is to be asked again. */
 static bool is_time(const struct fleet *f, const struct cluster *c)
 {
@@ -257,7 +275,8 @@ static bool is_time(const struct fleet *f, const struct cluster *c)
 	every = MIN(c->is_settled ? SETTLED * every : every, EVERY_MAX_NS);
 	if (!calls_is_late(c->calls))
 		every = MAX(every, SLOW_EVERY_NS);
-	if (f->now_ns - calls_sudden_ns(c->calls) < (int64_t)SUDDEN_NS)
+	if (f->now_ns - calls_sudden_ns(c->calls) < (int64_t)SUDDEN_NS &&
+		calls_settled(c->calls) != c->settled)
 		every = EVERY_NS * (1 + calls_stats(c->calls).kept / CALLS_AT_ONCE) / SUDDEN_EVERY;
 	return f->now_ns - c->blame_ns >= (int64_t)every;
 }
@@ -322,7 +341,7 @@ static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_
 	e->e.ranks = 0;
 	for (size_t i = 0; i < count; i++)
 		e->e.ranks += strcmp(workers[i].node, node.node) == 0;
-	take_suspect(f, c, j, b, &all, &node, p);
+	take_suspect(f, c, j, b, &all, &node, p, true);
 	return true;
 }
 
@@ -336,13 +355,17 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 	c->is_settled &= b->steps >= STEPS_EARLY && (sure || b->kind == BLAME_NONE);
 	if (sure && b->kind == BLAME_UNEVEN && b->confidence >= SURE)
 		take_uneven(f, c, j, b, &p);
+	if (!sure && b->suspect_count && b->suspects[0].worker < count &&
+		is_shown_early(b, &b->suspects[0]))
+		take_suspect(
+			f, c, j, b, &b->suspects[0], &workers[b->suspects[0].worker], &p, false);
 	for (size_t i = 0; sure && b->kind != BLAME_UNEVEN && i < b->suspect_count; i++) {
 		const struct blame_suspect *who = &b->suspects[i];
 
 		if (who->worker >= count || take_nodes(f, c, j, b, who, workers, count, least, &p))
 			continue;
 		if (who->confidence >= SURE && is_worth_it(who, least) && who->late >= LATE_LEAST)
-			take_suspect(f, c, j, b, who, &workers[who->worker], &p);
+			take_suspect(f, c, j, b, who, &workers[who->worker], &p, true);
 	}
 	link_look(f, c, b, workers, count);
 	if (b->has_sudden && b->sudden.confidence >= SURE_SUDDEN && b->sudden.worker < count)
@@ -380,6 +403,7 @@ void suspect_look(struct fleet *f, struct cluster *c)
 	if (!is_time(f, c))
 		return;
 	c->blame_ns = f->now_ns;
+	c->settled = calls_settled(c->calls);
 	c->is_settled = true;
 	r = calls_jobs(c->calls, &jobs);
 	if (r == 0) {

@@ -16,6 +16,8 @@
 
 #define KEEPER_SEEN_NS (15 * 60 * NS_PER_S)
 #define KEEPER_BACKLOG 100000
+#define KEEPER_LARGE   (128u << 10) /* bytes from which on a thread makes the rows of a request */
+#define KEEPER_QUEUE   64           /* such requests that wait */
 
 struct keeper;
 
@@ -35,13 +37,13 @@ int keeper_new(struct loop *l, const struct keeper_settings *s, struct keeper **
 void keeper_free(struct keeper *k);
 DEFINE_CLEANUP(struct keeper *, keeper_free)
 
-struct keeper_request {
+struct keeper_request { /* data is the caller's until keeper_done */
 	enum otlp_signal signal;
 	bool json;
 	const void *data;
 	size_t len;
-	/* Whether the sender may write to a cluster; NULL: to all. */
-	bool (*may_write)(void *arg, const char *cluster, size_t len);
+	/* Whether @sender may write to a cluster, on the loop's thread, until keeper_done; NULL: to all. */
+	bool (*may_write)(void *arg, uint64_t sender, const char *cluster, size_t len);
 	void *may_write_arg;
 	uint64_t sender; /* whose right that is; 0: everybody's */
 };

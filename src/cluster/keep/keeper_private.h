@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keeper_private.h - the parts of the keeper: keeper.c has what comes in, on the loop's thread;
- * keeper_fill.c the thread that fills the store; entry.c what an entry of the journal looks like. */
+/* keeper_private.h - the parts of the keeper: keeper_take.c has what comes in, keeper.c the rest of what is on
+ * the loop's thread; keeper_fill.c the thread that fills the store; entry.c what an entry of the journal looks like. */
 #pragma once
 
 #include <pthread.h>
@@ -12,6 +12,7 @@
 #include "cluster/keep/entry.h"
 #include "cluster/keep/keeper.h"
 #include "cluster/keep/seen.h"
+#include "net/aside.h"
 
 struct keeper_fill {
 	struct journal *journal;
@@ -45,9 +46,15 @@ struct pending { /* what the journal has, and has not answered for yet */
 	size_t key_count;
 };
 
+struct pending *pending_new(struct keeper *k, keeper_done *done, void *arg);
+void pending_free(struct pending *p);
+DEFINE_CLEANUP(struct pending *, pending_free)
+
 struct keeper {
 	struct loop *loop;
 	TAILQ_HEAD(, pending) pending;
+	struct aside *aside;          /* makes rows of large requests */
+	TAILQ_HEAD(, taking) takings; /* these */
 	struct journal *journal;
 	struct store *store;
 	uint64_t backlog_max;
@@ -67,3 +74,8 @@ struct keeper {
 	loop_fn *finished;
 	void *finished_arg;
 };
+
+/* keeper_tell - @r with @err and its sentence. */
+void keeper_tell(keeper_done *done, void *arg, struct keeper_result *r, int err);
+/* keeper_give_up - those of whom rows are being made are told -ECANCELED. */
+void keeper_give_up(struct keeper *k);

@@ -38,6 +38,6 @@ struct rows { /* begins as zeros, but for batch.bytes.max; rows_done() afterward
 };
 void rows_done(struct rows *r);
 
-/* rows_read - @seen says what was taken before. -EBADMSG, -E2BIG, -ENOMEM. */
+/* rows_read - @seen says what was taken before; NULL: nothing was. -EBADMSG, -E2BIG, -ENOMEM. */
 int rows_read(const struct keeper_request *q, int64_t now_ns, const struct seen *seen,
 	struct rows *ret, struct errinfo *reterr);

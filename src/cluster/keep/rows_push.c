@@ -17,7 +17,7 @@
 static bool is_new(struct rows_walk *x, const struct seen_key *k)
 {
 	struct rows *r = x->rows;
-	enum seen_state state = seen_find(x->seen, k);
+	enum seen_state state = x->seen ? seen_find(x->seen, k) : SEEN_NOT;
 	uint64_t id;
 	int err;
 
@@ -42,7 +42,8 @@ static bool may_write(const struct rows_walk *x, const struct push_who *w)
 {
 	const struct keeper_request *q = x->q;
 
-	return !q->may_write || q->may_write(q->may_write_arg, w->cluster, strlen(w->cluster));
+	return !q->may_write ||
+	       q->may_write(q->may_write_arg, q->sender, w->cluster, strlen(w->cluster));
 }
 
 /* ---- collectives ---- */

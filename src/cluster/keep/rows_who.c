@@ -140,7 +140,8 @@ void who_check(struct who *w, const struct keeper_request *q)
 	w->node_len = node->len;
 	w->cluster = cluster ? cluster->text : ROWS_CLUSTER;
 	w->cluster_len = cluster ? cluster->len : strlen(ROWS_CLUSTER);
-	w->refused = q->may_write && !q->may_write(q->may_write_arg, w->cluster, w->cluster_len);
+	w->refused = q->may_write &&
+		     !q->may_write(q->may_write_arg, q->sender, w->cluster, w->cluster_len);
 	if (w->refused)
 		w->why = "tenant_scoped_bearer_refused: the token is not for its cluster";
 }

@@ -170,7 +170,7 @@ static double fault_factor(const struct job_spec *s, const struct worker *w, uin
 		return 1;
 	if (s->fault == JOB_SLOW)
 		return 1 + s->amount;
-	return s->fault == JOB_DRIFT ? 1 + s->amount * step / s->steps : 1;
+	return s->fault == JOB_DRIFT ? 1 + s->amount * (step - s->from_step) / s->steps : 1;
 }
 
 /* Sequences of a step, and of each of its micro-batches: the same for all stages of a replica. */

@@ -7,7 +7,7 @@
 #include "cluster/simulate/job.h"
 #include "cluster/simulate/simulation.h"
 
-#define PLAY_TICK_NS 250000000 /* of the core */
+#define PLAY_TICK_NS 100000000 /* of the core */
 
 struct play_settings {
 	struct job_spec job; /* steps 0: no job, only nodes */

@@ -195,13 +195,14 @@ static int play_all(struct play_settings *s, struct fleet *f, struct verdict *v,
 	return r;
 }
 
-int verdict_of_random(uint64_t seed, enum job_fault fault, struct verdict *ret)
+int verdict_of_random(uint64_t seed, enum job_fault fault, uint32_t begin, struct verdict *ret)
 {
 	_cleanup_(fleet_freep) struct fleet *f = NULL;
 	struct play_settings s = settings_of(seed, fault, START);
 	int64_t end_ns;
 	int r;
 
+	s.job.from_step = MAX(s.job.from_step, MIN(begin, s.job.steps / 2));
 	*ret = (struct verdict){.fault = s.job.fault, .named_ns = -1, .shown_ns = -1};
 	say_truth(&s.job, ret->truth, sizeof(ret->truth));
 	snprintf(ret->shape, sizeof(ret->shape), "data %u, tensor %u, pipeline %u%s%s", s.job.data,

@@ -21,8 +21,9 @@ struct verdict {
 	char said[512];       /* the first that was wrong, or the worst; "": nothing */
 };
 
-/* verdict_of_random - of job_spec_random(@seed, @fault). -ENOMEM. */
-int verdict_of_random(uint64_t seed, enum job_fault fault, struct verdict *ret);
+/* verdict_of_random - of job_spec_random(@seed, @fault), but that the fault begins with step @begin at the earliest.
+ * -ENOMEM. */
+int verdict_of_random(uint64_t seed, enum job_fault fault, uint32_t begin, struct verdict *ret);
 
 /* verdict_of_healthy - one cluster without a fault for @span_ns, in which one random job follows another, each on
  * other clocks; the core lives through all of them. -ENOMEM. */
