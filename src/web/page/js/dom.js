@@ -8,8 +8,11 @@ const UNSEEN = new RegExp("[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad
 	"\\u{e0000}-\\u{e01ef}]", "gu");
 const STACKED = /(\p{M}{2})\p{M}+/gu; // marks that would climb over the lines around
 
+const ORDINARY = /^[ -~]*$/; // most text: nothing in it to write out
+
 export function visible(value) {
-	return String(value)
+	const s = String(value);
+	return ORDINARY.test(s) ? s : s
 		.replace(UNSEEN, (c) => "\\u{" + c.codePointAt(0).toString(16) + "}")
 		.replace(STACKED, "$1");
 }
@@ -104,7 +107,7 @@ export function become(from, to) {
 			from.data = to.data;
 		return;
 	}
-	if (from.hasAttribute("data-keep"))
+	if (from.hasAttribute("data-keep") || from.isEqualNode(to)) // most of a page is as it was, which the browser sees fastest
 		return;
 	attributesCopy(from, to);
 	childrenCopy(from, to);

@@ -78,8 +78,10 @@ const dayOf = (d) => `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDat
 const clockOf = (d) => `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 const dateOf = (ns) => new Date(Number(ns) / 1e6 + 0.0005); // a double's ns are rounded, never to the millisecond before
 
+const zones = new Intl.DateTimeFormat("en-GB", {timeZoneName: "short"}); // dear to make
+
 export function zone(ns) {
-	const part = new Intl.DateTimeFormat("en-GB", {timeZoneName: "short"})
+	const part = zones
 		.formatToParts(ns ? dateOf(ns) : new Date()).find((p) => p.type === "timeZoneName");
 	return part ? part.value : "";
 }
