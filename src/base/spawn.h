@@ -29,10 +29,12 @@ struct spawn_program {
 	const char *name, *arg; /* as for spawn_self() */
 };
 
-/* spawn_server_start - begin it. It starts the @count @programs and no other, and removes the file
- * @socket_path (NULL: none) when spawn_server_remove() says so; all of them are to stay valid.
- * To be called once, while there is one thread. It ends with the caller. */
-int spawn_server_start(const struct spawn_program *programs, size_t count, const char *socket_path);
+/* spawn_server_start - begin it. It starts the @count @programs and no other, and removes the files
+ * @sockets (SPAWN_SOCKETS of them, any may be NULL; @sockets NULL: none) when spawn_server_remove() says
+ * so; all of them are to stay valid. To be called once, while there is one thread. It ends with the caller. */
+#define SPAWN_SOCKETS 2
+int spawn_server_start(
+	const struct spawn_program *programs, size_t count, const char *const *sockets);
 
-/* spawn_server_remove - remove that file. -ENOTCONN if there is no server. */
+/* spawn_server_remove - remove those files. -ENOTCONN if there is no server. */
 int spawn_server_remove(void);

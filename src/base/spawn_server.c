@@ -30,7 +30,7 @@
 static struct {
 	struct spawn_program programs[PROGRAMS_MAX];
 	size_t count;
-	const char *socket_path;
+	const char *sockets[SPAWN_SOCKETS];
 	int fd; /* valid if count; -1: it did not answer once, and answers no more */
 	pthread_mutex_t mutex;
 } server = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -51,11 +51,14 @@ static pid_t start_program(uint32_t number, int sock)
 	return pid < 0 ? -errno : pid;
 }
 
-static int remove_socket(void)
+static int remove_sockets(void)
 {
-	if (!server.socket_path)
-		return -EINVAL;
-	return unlink(server.socket_path) < 0 ? -errno : 0;
+	int r = -EINVAL;
+
+	for (size_t i = 0; i < SPAWN_SOCKETS; i++)
+		if (server.sockets[i])
+			r = unlink(server.sockets[i]) < 0 && errno != ENOENT ? -errno : 0;
+	return r;
 }
 
 static bool serve_one(void)
@@ -78,7 +81,7 @@ static bool serve_one(void)
 		return false;
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 		memcpy(&sock, CMSG_DATA(c), sizeof(sock));
-	answer = number == REQUEST_REMOVE ? remove_socket() : start_program(number, sock);
+	answer = number == REQUEST_REMOVE ? remove_sockets() : start_program(number, sock);
 	return send(SPAWN_SOCKET, &answer, sizeof(answer), MSG_NOSIGNAL) == sizeof(answer);
 }
 
@@ -120,7 +123,8 @@ static _noreturn_ void server_main(int sock)
 
 /* ---- its parent ---- */
 
-int spawn_server_start(const struct spawn_program *programs, size_t count, const char *socket_path)
+int spawn_server_start(
+	const struct spawn_program *programs, size_t count, const char *const *sockets)
 {
 	int pair[2];
 	pid_t pid;
@@ -131,7 +135,8 @@ int spawn_server_start(const struct spawn_program *programs, size_t count, const
 		return -errno;
 	memcpy(server.programs, programs, count * sizeof(*programs));
 	server.count = count;
-	server.socket_path = socket_path;
+	if (sockets)
+		memcpy(server.sockets, sockets, sizeof(server.sockets));
 	server.fd = pair[0];
 	pid = fork();
 	if (pid == 0)

@@ -158,6 +158,10 @@ static int diff_run(const struct command *cmd, void *settings, int argc, char **
 	int r = a ? check_files(s, argc, argv, &e) : -ENOMEM;
 
 	if (r == 0)
+		r = range_pids(argv[0], &s->pids, &e);
+	if (r == 0)
+		r = range_pids(argv[argc - 1], s->pids2.count ? &s->pids2 : &s->pids, &e);
+	if (r == 0)
 		r = make_request(s, false, &a->request[0], &e);
 	if (r == 0)
 		r = make_request(s, true, &a->request[1], &e);

@@ -255,6 +255,8 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 		path = rolled.path;
 	}
 	if (r == 0)
+		r = range_pids(path, &s->pids, &e);
+	if (r == 0)
 		r = range_rank(path, s->rank, s->node, &s->pids, &e);
 	f.scope.pid_count = s->pids.count;
 	f.last = (size_t)s->last;

@@ -271,6 +271,8 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 	if (r == 0 && s->node)
 		r = check_node(path, s->node, &e);
 	if (r == 0)
+		r = range_pids(path, &s->pids, &e);
+	if (r == 0)
 		r = range_rank(path, s->rank, s->node, &s->pids, &e);
 	if (r == 0)
 		r = trace ? write_trace(s, path, proto, &e) : export_file(s, &options, path, &e);

@@ -6,124 +6,28 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "agent/health/health_file.h"
 #include "agent/push/pusher.h"
 #include "agent/push/pusher_provider.h"
 #include "base/owner.h"
 #include "base/log.h"
+#include "base/socket_path.h"
 #include "cli/commands.h"
+#include "cli/fleet_push_settings.h"
 #include "command/config_file.h"
 #include "command/dispatch.h"
 #include "command/trust.h"
 #include "deliver/endpoint.h"
 #include "net/token.h"
 
-#define TOKEN_VARIABLE "INGERO_FLEET_TOKEN"
-#define WARMUP_DEFAULT 30
-#define WARMUP_MAX     100000
 #define THRESHOLD_PORT 8080
-
-struct fleet_push_settings {
-	const char *endpoint, *threshold_url, *cluster, *node;
-	uint64_t push_interval_ns, timeout_ns, window_ns;
-	bool insecure, stub, once, remediate, first_use;
-	struct option_strings fingerprints;
-	const char *ca, *cert, *key, *token_file, *token;
-	const char *db, *baseline, *provider;
-	int64_t gpus, warmup;
-};
-
-static const struct fleet_push_settings defaults = {.push_interval_ns = PUSHER_INTERVAL_NS,
-	.timeout_ns = PUSHER_TIMEOUT_NS,
-	.window_ns = PUSHER_WINDOW_NS,
-	.baseline = HEALTH_FILE_DEFAULT,
-	.warmup = WARMUP_DEFAULT};
-
-#define OPTION(field) offsetof(struct fleet_push_settings, field)
-static const struct option_row fleet_push_options[] = {
-	{"endpoint", 0, OPTION_STRING, OPTION(endpoint), "ENDPOINT",
-		"OTLP endpoint of the fleet: host:port or http(s)://host:port[/path]", 0, 0, false},
-	{"threshold-url", 0, OPTION_STRING, OPTION(threshold_url), "URL",
-		"ask for the threshold there when replies do not include it", 0, 0, false},
-	{"cluster-id", 0, OPTION_STRING, OPTION(cluster), "NAME", "name of the cluster", 0, 0,
-		false},
-	{"node-id", 0, OPTION_STRING, OPTION(node), "NAME",
-		"name of this node (default: agent.node of ingero.yaml, else the host name)", 0, 0,
-		false},
-	{"push-interval", 0, OPTION_DURATION, OPTION(push_interval_ns), "TIME",
-		"interval between pushes, varied by 10 % (default: 10s)", 1, 0, false},
-	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
-		"give a request up after this time (default: 5s)", 1, 0, false},
-	{"insecure", 0, OPTION_FLAG, OPTION(insecure), NULL,
-		"allow plain text: http where ENDPOINT has no scheme, and to other machines", 0, 0,
-		false},
-	{"ca", 0, OPTION_STRING, OPTION(ca), "PATH",
-		"CA certificates to trust (default: the system's)", 0, 0, false},
-	{"ca-cert", 0, OPTION_STRING, OPTION(ca), "PATH", "as --ca: other commands call it so", 0,
-		0, false},
-	{"cert", 0, OPTION_STRING, OPTION(cert), "PATH", "client certificate (mTLS)", 0, 0, false},
-	{"key", 0, OPTION_STRING, OPTION(key), "PATH", "its key", 0, 0, false},
-	{"client-cert", 0, OPTION_STRING, OPTION(cert), "PATH", "as --cert", 0, 0, true},
-	{"client-key", 0, OPTION_STRING, OPTION(key), "PATH", "as --key", 0, 0, true},
-	{"fingerprint", 0, OPTION_STRINGS, OPTION(fingerprints), "[NODE=]HEX",
-		"trust only the certificate with this SHA-256; may be repeated", 0, 0, false},
-	{"trust-on-first-use", 0, OPTION_FLAG, OPTION(first_use), NULL,
-		"trust an unknown certificate, and remember it in ~/.ingero/known_nodes", 0, 0,
-		false},
-	{"token-file", 0, OPTION_STRING, OPTION(token_file), "PATH",
-		"bearer token to send (default: $" TOKEN_VARIABLE ")", 0, 0, false},
-	{"token", 0, OPTION_STRING, OPTION(token), "TEXT", "refused", 0, 0, true},
-	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
-		"recording that `ingero trace` is writing (default: $INGERO_DB, else ~/.ingero/ingero.db)",
-		0, 0, false},
-	{"signal-window", 0, OPTION_DURATION, OPTION(window_ns), "TIME",
-		"time over which signals are averaged, 10s to 10m (default: 60s)", 1, 0, false},
-	{"gpus", 0, OPTION_INT, OPTION(gpus), "N",
-		"number of GPUs to report (default: as recorded)", 0, 1024, false},
-	{"warmup", 0, OPTION_INT, OPTION(warmup), "N",
-		"readings before the node counts as active (default: 30)", 1, WARMUP_MAX, false},
-	{"baseline", 0, OPTION_STRING, OPTION(baseline), "PATH",
-		"file that keeps the baseline between runs; empty: none (default: " HEALTH_FILE_DEFAULT
-		")",
-		0, 0, false},
-	{"provider", 0, OPTION_STRING, OPTION(provider), "NAME",
-		"cloud provider to report; auto: ask the metadata services of AWS, GCP and Azure",
-		0, 0, false},
-	{"remediate", 0, OPTION_FLAG, OPTION(remediate), NULL,
-		"tell local programs when this node is a straggler, over the socket remediate.sock",
-		0, 0, false},
-	{"stub", 0, OPTION_FLAG, OPTION(stub), NULL,
-		"push made-up readings with a score of 0.94, to try a fleet", 0, 0, false},
-	{"once", 0, OPTION_FLAG, OPTION(once), NULL, "push once and exit", 0, 0, false},
-	/* As published. */
-	{"fleet-endpoint", 0, OPTION_STRING, OPTION(endpoint), "ENDPOINT", "as --endpoint", 0, 0,
-		true},
-	{"fleet-threshold-url", 0, OPTION_STRING, OPTION(threshold_url), "URL",
-		"as --threshold-url", 0, 0, true},
-	{"fleet-cluster-id", 0, OPTION_STRING, OPTION(cluster), "NAME", "as --cluster-id", 0, 0,
-		true},
-	{"fleet-node-id", 0, OPTION_STRING, OPTION(node), "NAME", "as --node-id", 0, 0, true},
-	{"fleet-push-interval", 0, OPTION_DURATION, OPTION(push_interval_ns), "TIME",
-		"as --push-interval", 1, 0, true},
-	{"fleet-timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME", "as --timeout", 1, 0,
-		true},
-	{"fleet-insecure", 0, OPTION_FLAG, OPTION(insecure), NULL, "as --insecure", 0, 0, true},
-	{"fleet-tls-ca", 0, OPTION_STRING, OPTION(ca), "PATH", "as --ca", 0, 0, true},
-	{"fleet-tls-cert", 0, OPTION_STRING, OPTION(cert), "PATH", "as --cert", 0, 0, true},
-	{"fleet-tls-key", 0, OPTION_STRING, OPTION(key), "PATH", "as --key", 0, 0, true},
-	{"fleet-persist-path", 0, OPTION_STRING, OPTION(baseline), "PATH", "as --baseline", 0, 0,
-		true},
-	{"signal-db-path", 0, OPTION_STRING, OPTION(db), "PATH", "as --db", 0, 0, true},
-	{"signal-num-gpus", 0, OPTION_INT, OPTION(gpus), "N", "as --gpus", 0, 1024, true},
-	{"warmup-samples", 0, OPTION_INT, OPTION(warmup), "N", "as --warmup", 1, WARMUP_MAX, true},
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
-};
 
 struct plan {
 	struct pusher_settings pusher;
 	char node[256];
 	char *default_db, *token, *known;
 	char provider[16];
+	struct endpoint spans;
+	struct endpoint_fields span_fields;
 	struct config *config;
 };
 
@@ -132,6 +36,7 @@ static void plan_done(struct plan *p)
 	free(p->default_db);
 	free(p->token);
 	free(p->known);
+	endpoint_fields_done(&p->span_fields);
 	if (p->config)
 		config_free(p->config);
 }
@@ -147,10 +52,11 @@ static int resolve_tls(const struct fleet_push_settings *s, struct plan *p, stru
 	if (s->insecure && any)
 		return errinfo_set(reterr, -EINVAL,
 			"--insecure cannot be combined with --ca, --cert, --key, --fingerprint or --trust-on-first-use");
-	if (any && !p->pusher.endpoint.endpoint.tls)
+	if (any && !p->pusher.endpoint.endpoint.tls && !(p->pusher.spans && p->spans.endpoint.tls))
 		return errinfo_set(reterr, -EINVAL,
 			"--ca, --cert, --key, --fingerprint and --trust-on-first-use require an https endpoint");
-	if (!p->pusher.endpoint.endpoint.tls && !p->pusher.threshold.tls)
+	if (!p->pusher.endpoint.endpoint.tls && !p->pusher.threshold.tls &&
+		!(p->pusher.spans && p->spans.endpoint.tls))
 		return 0;
 	t->ca = s->ca ? s->ca : c->fleet_ca_cert;
 	t->cert = s->cert ? s->cert : c->fleet_client_cert;
@@ -186,6 +92,35 @@ static int resolve_endpoints(
 	return r;
 }
 
+/* Spans go where the user says, with the fields that other exporters of OpenTelemetry send there. */
+static int resolve_spans(
+	const struct fleet_push_settings *s, struct plan *p, struct errinfo *reterr)
+{
+	const struct endpoint_options o = {.text = s->otlp_endpoint,
+		.protocol = "http/protobuf",
+		.insecure = s->otlp_insecure,
+		.insecure_far = s->otlp_insecure,
+		.name = "--otlp-endpoint",
+		.far_name = "--otlp-insecure"};
+	int r;
+
+	if (!s->otlp_endpoint && s->otlp_insecure)
+		return errinfo_set(reterr, -EINVAL, "--otlp-insecure requires --otlp-endpoint");
+	if (!s->otlp_endpoint || !s->otlp_enabled)
+		return 0;
+	if (!strncasecmp(s->otlp_endpoint, "grpc", 4) && strstr(s->otlp_endpoint, "://"))
+		return errinfo_set(reterr, -EINVAL,
+			"--otlp-endpoint %.100s: only http:// and https:// are supported",
+			s->otlp_endpoint);
+	r = endpoint_parse(&o, &p->spans, reterr);
+	if (r == 0)
+		r = endpoint_fields_parse(getenv("OTEL_EXPORTER_OTLP_HEADERS"),
+			"OTEL_EXPORTER_OTLP_HEADERS", &p->span_fields, reterr);
+	p->pusher.spans = &p->spans;
+	p->pusher.span_fields = &p->span_fields;
+	return r;
+}
+
 /* What no flag says comes from ingero.yaml. */
 static void take_config(struct fleet_push_settings *s, const struct config *c)
 {
@@ -216,11 +151,46 @@ static int resolve_token(
 
 	if (s->token)
 		return errinfo_set(reterr, -EINVAL,
-			"--token is not accepted: other users can see a command line; use --token-file or $" TOKEN_VARIABLE);
-	r = token_read(s->token_file, TOKEN_VARIABLE, &p->token, reterr);
+			"--token is not accepted: other users can see a command line; use --token-file or $" FLEET_TOKEN_VARIABLE);
+	r = token_read(s->token_file, FLEET_TOKEN_VARIABLE, &p->token, reterr);
 	p->pusher.token = p->token;
 	p->pusher.insecure = s->insecure;
 	return r;
+}
+
+static int resolve_mode(
+	const struct fleet_push_settings *s, struct pusher_settings *ps, struct errinfo *reterr)
+{
+	if (s->mode && !health_mode_find(s->mode, &ps->mode))
+		return errinfo_set(reterr, -EINVAL,
+			"--detection-mode %.60s: choose none, fleet, fleet-cached, local-cached or local-baseline",
+			s->mode);
+	if (!s->remediate && (s->remediate_socket || s->remediate_gid >= 0))
+		return errinfo_set(reterr, -EINVAL,
+			"--remediate-socket and --remediate-gid require --remediate");
+	return 0;
+}
+
+/* What needs no check, or has it in pusher_check(). */
+static void resolve_rest(const struct fleet_push_settings *s, struct pusher_settings *ps)
+{
+	ps->push_interval_ns = s->push_interval_ns;
+	ps->timeout_ns = s->timeout_ns;
+	ps->window_ns = s->window_ns;
+	ps->poll_interval_ns = s->poll_interval_ns;
+	ps->gpus = (uint32_t)s->gpus;
+	ps->warmup = (uint32_t)s->warmup;
+	ps->hysteresis = s->hysteresis;
+	ps->baseline = *s->baseline ? s->baseline : NULL;
+	ps->baseline_age_ns = s->baseline_age_ns;
+	ps->world_size = (uint32_t)s->world_size;
+	ps->rank = (int32_t)s->node_rank;
+	ps->workload = s->workload;
+	ps->stub = s->stub;
+	ps->once = s->once;
+	ps->remediate = s->remediate;
+	ps->stream_path = s->remediate_socket;
+	ps->stream_group = s->remediate_gid >= 0 ? (gid_t)s->remediate_gid : SOCKET_NO_GROUP;
 }
 
 static int resolve(struct fleet_push_settings *s, struct plan *p, struct errinfo *reterr)
@@ -233,6 +203,8 @@ static int resolve(struct fleet_push_settings *s, struct plan *p, struct errinfo
 	take_config(s, p->config);
 	r = resolve_endpoints(s, p, reterr);
 	if (r == 0)
+		r = resolve_spans(s, p, reterr);
+	if (r == 0)
 		r = resolve_tls(s, p, reterr);
 	if (r == 0)
 		r = resolve_node(s, p);
@@ -241,16 +213,10 @@ static int resolve(struct fleet_push_settings *s, struct plan *p, struct errinfo
 	if (!s->cluster)
 		return errinfo_set(reterr, -EINVAL, "give the cluster's name with --cluster-id");
 	ps->cluster = s->cluster;
-	ps->push_interval_ns = s->push_interval_ns;
-	ps->timeout_ns = s->timeout_ns;
-	ps->window_ns = s->window_ns;
-	ps->gpus = (uint32_t)s->gpus;
-	ps->warmup = (uint32_t)s->warmup;
-	ps->baseline = *s->baseline ? s->baseline : NULL;
-	ps->stub = s->stub;
-	ps->once = s->once;
-	ps->remediate = s->remediate;
-	r = pusher_check(ps, reterr);
+	resolve_rest(s, ps);
+	r = resolve_mode(s, ps, reterr);
+	if (r == 0)
+		r = pusher_check(ps, reterr);
 	if (r == 0)
 		r = resolve_token(s, p, reterr);
 	if (r == 0 && !s->db && !s->stub)
@@ -306,6 +272,6 @@ const struct command cmd_fleet_push = {
 		"  sudo ingero fleet-push --endpoint https://fleet:4318 --cluster-id train-1",
 	.options = fleet_push_options,
 	.settings_size = sizeof(struct fleet_push_settings),
-	.defaults = &defaults,
+	.defaults = &fleet_push_defaults,
 	.run = fleet_push_run,
 };

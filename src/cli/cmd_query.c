@@ -381,7 +381,8 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 		r = run_sql(s, path, argv[0], &hint, &e);
 	else if (r == 0 && (s->csv || s->timeout_ns))
 		r = errinfo_set(&e, -EINVAL, "--csv and --timeout require an SQL statement");
-	else if (r == 0 && (r = range_rank(path, s->rank, s->node, &s->pids, &e)) == 0)
+	else if (r == 0 && (r = range_pids(path, &s->pids, &e)) == 0 &&
+		 (r = range_rank(path, s->rank, s->node, &s->pids, &e)) == 0)
 		r = run_filters(s, path, &e);
 	if (r >= 0)
 		return EXIT_OK;

@@ -24,8 +24,11 @@
 
 struct rates_settings {
 	bool json;
-	const char *provider, *url, *ca_cert, *file;
+	const char *provider, *url, *ca_cert, *file, *output;
+	uint64_t timeout_ns;
 };
+
+static const struct rates_settings defaults = {.timeout_ns = FETCH_NS};
 
 #define OPTION(field) offsetof(struct rates_settings, field)
 static const struct option_row rates_options[] = {
@@ -37,6 +40,10 @@ static const struct option_row rates_options[] = {
 		false},
 	{"ca-cert", 0, OPTION_STRING, OPTION(ca_cert), "PATH",
 		"update: trust the authorities in this file instead of the system's", 0, 0, false},
+	{"output", 'o', OPTION_STRING, OPTION(output), "PATH",
+		"update: write the fetched prices to this file (default: as --file)", 0, 0, false},
+	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
+		"update: give up after this time (default: 30s)", 1, 0, false},
 	{"file", 0, OPTION_STRING, OPTION(file), "PATH",
 		"the file with prices (default: ~/.config/ingero/gpu_rates.yaml)", 0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
@@ -196,6 +203,15 @@ static int write_rates(const char *path, const struct buf *b, struct errinfo *re
 	return 0;
 }
 
+static void print_updated(const struct rates *rates, const char *url, const char *path)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(8192);
+
+	print_counts("updated", rates, url);
+	text_escape_terminal(&b, path);
+	printf("written to %s\n", buf_str(&b));
+}
+
 static int update(const struct rates_settings *s, struct errinfo *reterr)
 {
 	_cleanup_(config_freep) struct config *config = NULL;
@@ -214,11 +230,12 @@ static int update(const struct rates_settings *s, struct errinfo *reterr)
 			"there is no default address to fetch prices from: give --url, or rates.url "
 			"in ingero.yaml; without a file of your own the built-in prices are used");
 	own_path(path);
-	if (s->file)
-		snprintf(path, sizeof(path), "%s", s->file);
+	if (s->output || s->file)
+		snprintf(path, sizeof(path), "%s", s->output ? s->output : s->file);
 	if (!path[0])
-		return errinfo_set(reterr, -EINVAL, "there is no home folder: give --file");
-	r = https_fetch(url, s->ca_cert ? s->ca_cert : config->rates_ca_cert, FETCH_NS, &b, reterr);
+		return errinfo_set(reterr, -EINVAL, "there is no home folder: give --output");
+	r = https_fetch(
+		url, s->ca_cert ? s->ca_cert : config->rates_ca_cert, s->timeout_ns, &b, reterr);
 	if (r < 0)
 		return r;
 	r = rates_parse(buf_str(&b), b.len, &rates, &e);
@@ -227,17 +244,21 @@ static int update(const struct rates_settings *s, struct errinfo *reterr)
 			reterr, EXIT_BAD_DATA, r, "%s: %s; %s is unchanged", url, e.text, path);
 	r = write_rates(path, &b, reterr);
 	if (r == 0)
-		print_counts("updated", rates, url);
+		print_updated(rates, url, path);
 	return r;
 }
 
 static int rates_run(const struct command *c, void *settings, int argc, char **argv)
 {
 	const char *action = argc ? argv[0] : "show";
+	const struct rates_settings *s = settings;
 	struct errinfo e = {0};
 	int r;
 
-	if (argc > 1 && strcmp(action, "validate") != 0)
+	if ((s->output || s->timeout_ns != FETCH_NS) && strcmp(action, "update") != 0)
+		r = errinfo_set(
+			&e, -EINVAL, "--output and --timeout are options of `rates update`");
+	else if (argc > 1 && strcmp(action, "validate") != 0)
 		r = errinfo_set(&e, -EINVAL, "rates %s takes no arguments", action);
 	else if (strcmp(action, "show") == 0)
 		r = show(settings, &e);
@@ -263,6 +284,7 @@ const struct command cmd_rates = {
 		"only by one that is valid.",
 	.options = rates_options,
 	.settings_size = sizeof(struct rates_settings),
+	.defaults = &defaults,
 	.max_args = 2,
 	.run = rates_run,
 };

@@ -25,6 +25,7 @@
 #include "cli/live.h"
 #include "cli/log_file.h"
 #include "cli/trace_settings.h"
+#include "cli/trace_stream.h"
 #include "cli/view_json.h"
 #include "config.h"
 #include "wire/names.h"
@@ -40,6 +41,7 @@ struct trace {
 	struct telemetry *telemetry; /* NULL: no metrics are given away */
 	struct alert_file *notify;
 	struct alerter *alerter; /* NULL: nobody is told */
+	struct trace_stream stream;
 	int signal_fd;
 	struct live_style style;
 	struct json_writer json;
@@ -48,12 +50,14 @@ struct trace {
 	bool terminal;
 };
 
-static void print_event(void *arg, const struct event *e, const struct collective *c,
+static void take_event(void *arg, const struct event *e, const struct collective *c,
 	const char *container_id, const struct stack *stack)
 {
 	struct trace *t = arg;
 
-	event_json(&t->json, e, c, t->plan.node, container_id, stack);
+	trace_stream_event(&t->stream, e);
+	if (t->plan.json)
+		event_json(&t->json, e, c, t->plan.node, container_id, stack);
 }
 
 static void print_stack(void *arg, const struct stack *s)
@@ -71,11 +75,13 @@ static void print_coverage(
 	event_json_coverage(&t->json, wall_now(), t->plan.node, pid, comm, l);
 }
 
-static void print_gpu(void *arg, const struct gpu_sample *s)
+static void take_gpu(void *arg, const struct gpu_sample *s)
 {
 	struct trace *t = arg;
 
-	event_json_gpu(&t->json, s, t->plan.node);
+	trace_stream_gpu(&t->stream, s);
+	if (t->plan.json)
+		event_json_gpu(&t->json, s, t->plan.node);
 }
 
 /* Once when it is found, once when it is over. On a terminal the lines stand above the table, which
@@ -87,12 +93,14 @@ static void print_incident(void *arg, const struct incident *i, enum incident_ch
 
 	if (t->alerter)
 		alerter_tell(t->alerter, i);
+	if (change != INCIDENT_RESOLVED && (int)i->severity >= t->plan.pause_severity)
+		trace_stream_incident(&t->stream, i->pid);
 	if (change == INCIDENT_GROWN)
 		return;
 	if (t->settings->log)
 		log_info("incident %s %s: %s: %s", i->id, incident_change_name(change),
 			severity_name(i->severity), i->summary);
-	if (t->settings->json) {
+	if (t->plan.json) {
 		event_json_incident(
 			&t->json, i, incident_change_name(change), wall_now(), t->plan.node);
 		return;
@@ -165,7 +173,7 @@ static void show(struct trace *t, int64_t second)
 {
 	struct tracer_view v;
 
-	if (t->settings->json) {
+	if (t->plan.json) {
 		print_gpu_state(t);
 		if (second % STATUS_SECONDS == 0) {
 			tracer_view(t->tracer, &v);
@@ -210,6 +218,7 @@ static int follow(struct trace *t, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 		notify_alive(mono_now());
+		trace_stream_serve(&t->stream, t->tracer, r > 0);
 		if (r > 0) {
 			show(t, ++second);
 			if (second % STATUS_SECONDS == 0)
@@ -219,7 +228,7 @@ static int follow(struct trace *t, struct errinfo *reterr)
 			telemetry_give(t->telemetry, tracer_metrics(t->tracer));
 		if (signal_came(t->signal_fd))
 			return 0;
-		if (t->settings->json && ferror(stdout))
+		if (t->plan.json && ferror(stdout))
 			return 0; /* the reader of the lines went away */
 		if (t->settings->duration_ns &&
 			mono_now().ns - start.ns >= t->settings->duration_ns)
@@ -237,7 +246,7 @@ static void print_header(struct trace *t)
 		log_info("tracing began: version %s, node %s, recording to %s", INGERO_VERSION,
 			t->plan.node, t->plan.db_path ? t->plan.db_path : "nothing");
 	live_header(&b, &v, t->plan.db_path);
-	fputs(buf_str(&b), t->settings->json ? stderr : stdout);
+	fputs(buf_str(&b), t->plan.json ? stderr : stdout);
 	fflush(stdout);
 }
 
@@ -269,7 +278,7 @@ static bool print_end(struct trace *t)
 	bool balanced = true;
 
 	tracer_view(t->tracer, &v);
-	if (t->settings->json) {
+	if (t->plan.json) {
 		view_json(&t->json, &v, t->plan.node, true);
 		event_json_books(&t->json, &v.books, v.cpu_losses, v.now, t->plan.node, true);
 	} else {
@@ -282,7 +291,7 @@ static bool print_end(struct trace *t)
 				log_mark(LOG_LEVEL_ERROR), wire_source_name(s));
 			balanced = false;
 		}
-	if (!t->settings->json)
+	if (!t->plan.json)
 		print_next(t, &v, &b);
 	fputs(buf_str(&b), stdout);
 	return balanced;
@@ -291,7 +300,7 @@ static bool print_end(struct trace *t)
 static void print_telemetry(const struct trace *t)
 {
 	const struct trace_plan *p = &t->plan;
-	FILE *out = t->settings->json ? stderr : stdout;
+	FILE *out = t->plan.json ? stderr : stdout;
 
 	if (telemetry_address(t->telemetry))
 		fprintf(out, "  Metrics: http://%s/metrics%s\n", telemetry_address(t->telemetry),
@@ -352,6 +361,9 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 	bool balanced;
 	int r, q;
 
+	r = trace_stream_open(&t->stream, &t->plan, &t->drawn_lines, reterr);
+	if (r < 0)
+		return r;
 	r = tracer_confine_begin(&t->plan.tracer);
 	if (r < 0)
 		log_warning("cannot drop all privileges: %s", strerror(-r));
@@ -362,11 +374,13 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 		if (t->telemetry)
 			telemetry_stop(t->telemetry, NULL);
 		stop_alerts(t);
+		trace_stream_close(&t->stream, NULL);
 		return r;
 	}
 	print_header(t);
 	if (t->telemetry)
 		print_telemetry(t);
+	trace_stream_say(&t->stream, t->plan.json ? stderr : stdout);
 	say_status(t, notify_ready);
 	r = follow(t, reterr);
 	notify_stopping();
@@ -376,6 +390,7 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 	stop_telemetry(t);
 	stop_alerts(t);
 	balanced = print_end(t);
+	trace_stream_close(&t->stream, t->plan.json ? stderr : stdout);
 	tracer_free(t->tracer);
 	if (r == 0 && q < 0) {
 		*reterr = stop_error;
@@ -390,11 +405,13 @@ static void set_sinks(struct trace *t)
 {
 	struct tracer_settings *ts = &t->plan.tracer;
 
-	if (t->settings->json) {
-		ts->event_sink = print_event;
+	if (t->plan.json) {
 		ts->stack_sink = print_stack;
 		ts->coverage_sink = print_coverage;
-		ts->gpu_sink = print_gpu;
+	}
+	if (t->plan.json || t->plan.has_stream) {
+		ts->event_sink = take_event;
+		ts->gpu_sink = take_gpu;
 	}
 	ts->incident_sink = print_incident;
 	ts->event_arg = t;

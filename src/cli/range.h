@@ -48,6 +48,9 @@ int range_resolve(const char *path, const struct time_request *asked, struct nod
 int range_rank(const char *path, int64_t rank, const char *node, struct option_pids *pids,
 	struct errinfo *reterr);
 
+/* range_pids - -ESRCH with the processes that there are if the recording has none of @pids. */
+int range_pids(const char *path, const struct option_pids *pids, struct errinfo *reterr);
+
 /* range_note - 0, or the process that writes the file, because of which the last five minutes are shown. */
 pid_t range_note(const struct question *q);
 

@@ -5,6 +5,16 @@
 #include "agent/probe/sample/sample.h"
 
 #define OPTION(field) offsetof(struct trace_settings, field)
+#define REFUSED(name, sentence)                                                                    \
+	{                                                                                          \
+		name, 0, OPTION_REFUSED, 0, "X", sentence, 0, 0, true                              \
+	}
+#define PHASES(name)                                                                               \
+	REFUSED(name,                                                                              \
+		"launches are sampled, so a step's phase is not known; label phases with `ingero annotate`")
+#define SCRAPES(name)                                                                              \
+	REFUSED(name,                                                                              \
+		"engines are not asked for their metrics; let Prometheus scrape them beside `trace --prometheus`")
 const struct option_row trace_options[] = {
 	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "trace these processes and their children", 0,
 		0, false},
@@ -55,6 +65,9 @@ const struct option_row trace_options[] = {
 	{"library", 0, OPTION_STRINGS, OPTION(libraries), "PATH",
 		"also probe this libcudart, libcuda or libnccl from the start, in any process", 0,
 		0, false},
+	{"nccl-lib", 0, OPTION_STRING, OPTION(nccl_lib), "PATH",
+		"of NCCL, probe only this libnccl (default: those that processes map)", 0, 0,
+		false},
 	{"ringbuf-size", 0, OPTION_SIZE, OPTION(ring_bytes), "SIZE",
 		"size of the kernel ring buffer, a power of two (default: 8m)", 0, 0, false},
 	{"no-io", 0, OPTION_FLAG, OPTION(no_io), NULL, "do not trace block I/O", 0, 0, false},
@@ -114,6 +127,63 @@ const struct option_row trace_options[] = {
 		0, 0, false},
 	{"cluster", 0, OPTION_STRING, OPTION(cluster), "NAME",
 		"cluster name, sent with OTLP metrics", 0, 0, false},
+	{"throttle-poll-interval", 0, OPTION_DURATION, OPTION(gpu_period_ns), "TIME",
+		"interval between readings of the GPUs: clocks, throttling, memory, 100ms to 1m (default: 1s)",
+		1, 0, false},
+	{"remediate", 0, OPTION_FLAG, OPTION(remediate), NULL,
+		"tell local programs of processes kept from their CPUs and of GPU memory held, over the socket remediate-trace.sock",
+		0, 0, false},
+	{"remediate-socket", 0, OPTION_STRING, OPTION(remediate_socket), "PATH",
+		"path of that socket (default: /run/ingero/remediate-trace.sock, or below $XDG_RUNTIME_DIR)",
+		0, 0, false},
+	{"remediate-gid", 0, OPTION_INT, OPTION(remediate_gid), "GID",
+		"group that may read it (default: -1, only this user and root)", -1, INT32_MAX,
+		false},
+	{"inference", 0, OPTION_FLAG, OPTION(inference), NULL,
+		"follow steps of inference and tell of those that took much longer than usual; also --remediate, and unless given --heartbeat 30s, --db-rollover-size 1g, and JSON where stdout is no terminal",
+		0, 0, false},
+	{"inference-warmup", 0, OPTION_INT, OPTION(inference_warmup), "N",
+		"steps of a stream before any is judged (default: 30)", 1, 100000, false},
+	{"inference-outlier-ratio", 0, OPTION_NUMBER, OPTION(inference_ratio), "X",
+		"steps beyond so many times the p95 are the worst outliers, 2.1 to 100 (default: 3)",
+		2100, 100000, false},
+	{"inference-pause-on-severity", 0, OPTION_STRING, OPTION(inference_pause), "NAME",
+		"learn nothing for 30s after an incident of the process of this severity: LOW, MEDIUM, HIGH; '': always learn (default: HIGH)",
+		0, 0, false},
+	{"inference-kvcache-lineage", 0, OPTION_FLAG, OPTION(kv_lineage), NULL,
+		"tell with an outlier how old the process's oldest GPU allocations are", 0, 0,
+		false},
+	{"inference-kvcache-top-n", 0, OPTION_INT, OPTION(kv_top), "N",
+		"so many of them (default: 5)", 1, REMEDIATE_KV_TOP_MAX, false},
+	{"inference-kvcache-max-per-pid", 0, OPTION_INT, OPTION(kv_max), "N",
+		"allocations to follow of a process (default: 0, 8192)", 0, 1 << 20, false},
+	{"inference-phase-classifier", 0, OPTION_STRING, OPTION(inference_phase), "NAME",
+		"only off: there is one baseline for each stream", 0, 0, true},
+	/* Published, and without a place here: docs/published-flags.md. */
+	REFUSED("memfrag-poll-interval",
+		"GPU memory is read together with the clocks; use --throttle-poll-interval"),
+	REFUSED("libnccl-discovery-interval",
+		"a libnccl is probed when a process maps it, there is no interval; leave it out"),
+	REFUSED("enable-experimental-kprobes",
+		"nothing inside the driver is probed; leave it out: failed allocations are recorded by cudaMalloc's own probe"),
+	REFUSED("fleet-workload-type",
+		"what is traced does not depend on it; give it to `ingero fleet-push`"),
+	REFUSED("inference-sampler-degrade-on",
+		"waits and slow calls are always recorded, outliers or not; use --record-all to keep every call"),
+	PHASES("inference-phase-decode-max-launches"),
+	PHASES("inference-phase-decode-max-memcpy"),
+	PHASES("inference-phase-prefill-min-launches"),
+	PHASES("inference-phase-prefill-min-avg-kernel"),
+	PHASES("inference-phase-mixed-memcpy"),
+	PHASES("inference-phase-mixed-launch-low"),
+	PHASES("inference-phase-mixed-launch-high"),
+	PHASES("inference-phase-memfrag-decode-min"),
+	REFUSED("inference-fingerprint-key",
+		"launches are counted, not listed step by step; use `ingero query` for the kernels of a stream"),
+	SCRAPES("inference-scrape"),
+	SCRAPES("inference-scrape-interval"),
+	SCRAPES("inference-scrape-host"),
+	SCRAPES("inference-scrape-redetect-interval"),
 	{"old-kernel", 0, OPTION_FLAG, OPTION(old_kernel), NULL,
 		"use only features of kernels before 6.3", 0, 0, true},
 	{"attach-method", 0, OPTION_STRING, OPTION(method), "NAME",
@@ -127,4 +197,9 @@ const struct trace_settings trace_defaults = {.record = true,
 	.max_db_bytes = TRACE_NOT_GIVEN,
 	.sample_hz = 99,
 	.rollover_keep = 6,
-	.annotate_gid = -1};
+	.annotate_gid = -1,
+	.gpu_period_ns = GPU_SAMPLER_PERIOD_NS,
+	.remediate_gid = -1,
+	.inference_warmup = 30,
+	.inference_ratio = 3,
+	.kv_top = REMEDIATE_KV_TOP};

@@ -12,6 +12,7 @@
 
 #include "agent/annotate/client.h"
 #include "agent/discover/identity.h"
+#include "agent/gpu/child.h"
 #include "agent/probe/probe.h"
 #include "base/owner.h"
 #include "agent/store/write/prune.h"
@@ -105,6 +106,15 @@ static int resolve_ring(uint64_t bytes, uint32_t *ret, struct errinfo *reterr)
 		return errinfo_set(reterr, -EINVAL,
 			"--ringbuf-size: must be a power of two from 4096 bytes to 1 GiB");
 	*ret = (uint32_t)bytes;
+	return 0;
+}
+
+static int resolve_period(uint64_t ns, uint64_t *ret, struct errinfo *reterr)
+{
+	if (ns < GPU_PERIOD_MIN_NS || ns > GPU_PERIOD_MAX_NS)
+		return errinfo_set(
+			reterr, -EINVAL, "--throttle-poll-interval: must be between 100ms and 1m");
+	*ret = ns;
 	return 0;
 }
 
@@ -241,6 +251,7 @@ static void resolve_rest(const struct trace_settings *s, struct trace_plan *p)
 	if (s->record)
 		p->db_path = s->db ? s->db : p->default_path;
 	ts->cuda_lib = s->cuda_lib;
+	ts->nccl_lib = s->nccl_lib;
 	ts->libraries = s->libraries.value;
 	ts->library_count = s->libraries.count;
 	ts->record_all = s->record_all;
@@ -282,7 +293,9 @@ int trace_resolve(const struct trace_settings *s, struct trace_plan *p, struct e
 	if (r == 0 && s->record && !s->db)
 		r = store_default_path(&p->default_path, reterr);
 	resolve_rest(s, p);
-	return r;
+	if (r == 0)
+		r = resolve_period(s->gpu_period_ns, &ts->gpu_period_ns, reterr);
+	return r < 0 ? r : trace_resolve_stream(s, p, reterr);
 }
 
 void trace_plan_done(struct trace_plan *p)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/socket_path.h"
+#include "agent/remediate/remediate.h"
 #include "agent/telemetry/telemetry.h"
 #include "agent/trace/tracer.h"
 #include "command/option.h"
@@ -32,6 +33,12 @@ struct trace_settings {
 		*cluster;
 	bool otlp_insecure, otlp_insecure_far;
 	uint64_t otlp_interval_ns;
+	const char *nccl_lib;
+	uint64_t gpu_period_ns;
+	bool remediate, inference, kv_lineage;
+	const char *remediate_socket, *inference_pause, *inference_phase;
+	int64_t remediate_gid, inference_warmup, kv_top, kv_max;
+	double inference_ratio;
 };
 
 extern const struct option_row trace_options[];
@@ -43,7 +50,12 @@ struct trace_plan { /* what the options come to; strings of the settings stay th
 	char *default_path;
 	char annotate_path[SOCKET_PATH_MAX];
 	char node[256];
-	char *notify; /* file of those who are told of incidents; NULL: none */
+	char *notify;    /* file of those who are told of incidents; NULL: none */
+	bool has_stream; /* remediation */
+	struct remediate_settings stream;
+	char stream_path[SOCKET_PATH_MAX];
+	int pause_severity; /* incidents from this on pause the baseline of steps; SEVERITY_COUNT: none */
+	bool json;
 	bool has_telemetry;
 	struct telemetry_settings telemetry;
 	struct endpoint endpoint;
@@ -53,4 +65,7 @@ struct trace_plan { /* what the options come to; strings of the settings stay th
 /* trace_resolve - -EINVAL and the like with a sentence that names the option. @p points into
  * itself: it must not be moved. */
 int trace_resolve(const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr);
+/* trace_resolve_stream - the part of it that is about --remediate and --inference; the node is known. */
+int trace_resolve_stream(
+	const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr);
 void trace_plan_done(struct trace_plan *p);

@@ -138,6 +138,11 @@ static int add_string(const struct option_row *o, const char *v, struct option_s
 	return 0;
 }
 
+static int refuse(const struct option_row *o, struct errinfo *reterr)
+{
+	return errinfo_set(reterr, -EINVAL, "--%s is not accepted: %s", o->name, o->help);
+}
+
 static int parse_value(
 	const struct option_row *o, const char *v, void *settings, struct errinfo *reterr)
 {
@@ -159,6 +164,7 @@ static int parse_value(
 		return r == 0 ? 0 : bad_value(o, v, "a size like 10g, 500m or 0", reterr);
 	case OPTION_PIDS: return parse_pids(o, v, field, reterr);
 	case OPTION_STRINGS: return add_string(o, v, field, reterr);
+	case OPTION_REFUSED: return refuse(o, reterr);
 	}
 	return -EINVAL;
 }
@@ -216,6 +222,8 @@ static int parse_long(const struct command *c, int argc, char **argv, int *i, vo
 		return parse_config(value, argc, argv, i, reterr);
 	if (!o)
 		return unknown_flag(c, name, len, reterr);
+	if (o->kind == OPTION_REFUSED)
+		return refuse(o, reterr);
 	if (!value && o->kind == OPTION_FLAG)
 		value = "true";
 	if (!value && *i + 1 < argc)

@@ -20,6 +20,7 @@ enum option_kind {
 	OPTION_SIZE,     /* uint64_t bytes: "10g", "500m", "0" */
 	OPTION_PIDS,     /* struct option_pids; may be repeated, values may be comma-separated */
 	OPTION_STRINGS,  /* struct option_strings; may be repeated */
+	OPTION_REFUSED, /* a published flag that has no place here: hidden, help says what to use */
 };
 
 struct option_pids {

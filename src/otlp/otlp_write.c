@@ -289,3 +289,30 @@ void otlp_write_record(struct otlp_writer *w, const struct otlp_record *r)
 	pb_put_string_len(w->b, RECORD_EVENT, r->event, r->event_len);
 	pb_put_end(w->b, mark);
 }
+
+static void pb_span_event(struct buf *b, const struct otlp_span_event *e)
+{
+	size_t mark = pb_put_begin(b, SPAN_EVENTS);
+
+	pb_put_fixed64(b, SPAN_EVENT_TIME, e->time_ns);
+	pb_put_string(b, SPAN_EVENT_NAME, e->name);
+	pb_attributes(b, SPAN_EVENT_ATTRIBUTES, e->attributes);
+	pb_put_end(b, mark);
+}
+
+void otlp_write_span(
+	struct otlp_writer *w, const struct otlp_span *s, const struct otlp_span_event *event)
+{
+	size_t mark = pb_put_begin(w->b, SCOPE_ITEM_ITEMS);
+
+	pb_put_bytes(w->b, SPAN_TRACE, s->trace, sizeof(s->trace));
+	pb_put_bytes(w->b, SPAN_ID, s->id, sizeof(s->id));
+	pb_put_string_len(w->b, SPAN_NAME, s->name, s->name_len);
+	pb_put_varint(w->b, SPAN_KIND, (uint64_t)s->kind);
+	pb_put_fixed64(w->b, SPAN_START, s->start_ns);
+	pb_put_fixed64(w->b, SPAN_END, s->end_ns);
+	pb_attributes(w->b, SPAN_ATTRIBUTES, s->attributes);
+	if (event)
+		pb_span_event(w->b, event);
+	pb_put_end(w->b, mark);
+}

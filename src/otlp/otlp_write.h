@@ -38,6 +38,16 @@ void otlp_write_metric_end(struct otlp_writer *w);
 /* otlp_write_record - a body of bytes only as protobuf. */
 void otlp_write_record(struct otlp_writer *w, const struct otlp_record *r);
 
+/* otlp_write_span - only as protobuf, in a request that is begun as one of metrics: its messages nest
+ * alike. @event may be NULL. */
+struct otlp_span_event {
+	const char *name;
+	uint64_t time_ns;
+	const struct otlp_attributes *attributes;
+};
+void otlp_write_span(
+	struct otlp_writer *w, const struct otlp_span *s, const struct otlp_span_event *event);
+
 /* otlp_put_X - appends an attribute; one beyond the ceiling is left out. */
 void otlp_put_text(struct otlp_attributes *a, const char *key, const char *text);
 void otlp_put_int(struct otlp_attributes *a, const char *key, int64_t v);

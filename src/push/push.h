@@ -77,6 +77,16 @@ struct push_straggler { /* a node's own verdict on itself */
 	bool resolved;
 };
 
+struct push_span { /* an episode of a node, for who shows traces */
+	struct push_who who;
+	bool is_straggler; /* else it was degraded: a signal below half of its long average */
+	int64_t start_ns, end_ns;
+	bool resolved; /* it was over; false: the agent ended before */
+	char event[PUSH_EVENT_MAX];
+	char workload[PUSH_WORD_MAX], cohort[PUSH_HASH_MAX], gpu_model[PUSH_MODEL_MAX];
+	uint8_t trace[16], id[8]; /* random */
+};
+
 /* A communication of one process: as model/collective.h has it, with a common clock. */
 struct push_call {
 	uint64_t comm; /* comm_hash: the same on all ranks; 0 is never sent */

@@ -5,7 +5,8 @@
  * of the scope ingero.collectives, event name "ingero.collectives", each with a body of bytes that
  * holds many calls (push_calls_pack()); reports as log records of the scope ingero.report, event name
  * "ingero.report", with attributes; explained incidents likewise as ingero.causal_chain, with attributes
- * named as the columns of that table. A receiver that knows nothing of us can keep and forward all of it. */
+ * named as the columns of that table. Episodes of a node are spans ingero.detection.straggler and
+ * ingero.detection.degradation. A receiver that knows nothing of us can keep and forward all of it. */
 #pragma once
 
 #include "base/buf.h"
@@ -33,6 +34,7 @@ void push_metrics_protobuf(struct buf *b, const struct push_metrics *m);
 void push_calls_protobuf(struct buf *b, const struct push_calls *c);
 void push_report_json(struct buf *b, const struct push_report *r);
 void push_report_protobuf(struct buf *b, const struct push_report *r);
+void push_span_protobuf(struct buf *b, const struct push_span *s);
 void push_chains_protobuf(
 	struct buf *b, const struct push_who *who, const struct push_chain *chains, size_t count);
 

@@ -208,12 +208,18 @@ int stream_open(const char *path, gid_t group, struct stream **ret, struct errin
 	return 0;
 }
 
+void stream_leave_path(struct stream *s)
+{
+	s->path[0] = 0;
+}
+
 void stream_close(struct stream *s)
 {
 	for (unsigned slot = 0; slot < STREAM_CONSUMERS_MAX; slot++)
 		if (s->consumers[slot] >= 0)
 			disconnect(s, slot);
-	unlink(s->path); /* while it listens: nobody else can have put a socket there */
+	if (s->path[0])
+		unlink(s->path); /* while it listens: nobody else can have put a socket there */
 	close(s->listen_fd);
 	close(s->epoll_fd);
 	free(s);

@@ -56,6 +56,8 @@ int stream_open(const char *path, gid_t group, struct stream **ret, struct errin
 
 /* stream_close - disconnects everybody and removes the socket. */
 void stream_close(struct stream *s);
+/* stream_leave_path - another removes it: this process may not any more. */
+void stream_leave_path(struct stream *s);
 DEFINE_CLEANUP(struct stream *, stream_close)
 
 int stream_fd(const struct stream *s); /* the stream's; readable: stream_poll() has work */

@@ -19,7 +19,6 @@ import atexit
 import concurrent.futures
 import json
 import lzma
-import mmap
 import os
 import pathlib
 import select
@@ -142,28 +141,18 @@ class Bench:
         self.environment = {**os.environ, "OMP_NUM_THREADS": "8", "PYTHONUNBUFFERED": "1"}
         cpus = sorted(os.sched_getaffinity(0))
         self.spare_cpus, self.job_cpus = (cpus[-2:], cpus[:-2]) if len(cpus) >= 8 else (cpus, cpus)
-        self.shard, self.shard_rate, self.made = self.folder / "shard", 0.0, 0
+        self.shard, self.made = self.folder / "shard", 0
         self.shard_ready = threading.Thread(target=self.make_shard)
         atexit.register(self.clean)
 
     def make_shard(self):
-        """A file on the disk, and how fast it is read past the cache."""
+        """A file on the disk."""
         block = os.urandom(4 << 20)
         with open(self.shard, "wb") as f:
             for _ in range(SHARD_BYTES // len(block)):
                 f.write(block)
             os.fsync(f.fileno())
             os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        try:
-            fd = os.open(self.shard, os.O_RDONLY | os.O_DIRECT)
-        except OSError:
-            fd = os.open(self.shard, os.O_RDONLY)
-        buffer, start, n = mmap.mmap(-1, 1 << 20), time.monotonic(), 0
-        while time.monotonic() < start + 0.5 and n < SHARD_BYTES >> 20:
-            os.preadv(fd, [buffer], n << 20)
-            n += 1
-        self.shard_rate = n * (1 << 20) / (time.monotonic() - start)
-        os.close(fd)
 
     def to_background(self, pid):
         try:
@@ -225,10 +214,10 @@ class Run:
     def start_job(self):
         """Before the agent: imports, then waits. After it: starts at once."""
         self.spec.update(folder=str(self.folder), log=str(self.folder / "steps.json"), device=self.bench.device,
-                         shard="", shard_rate=0)
+                         shard="")
         if self.spec["needs_shard"]:
             self.bench.shard_ready.join()
-            self.spec.update(shard=str(self.bench.shard), shard_rate=self.bench.shard_rate)
+            self.spec.update(shard=str(self.bench.shard))
         self.outside.start(self.spec)
         self.job = self.bench.spawn_job(self.spec, self.folder)
         self.meta.update(pid=self.job.pid, spec=self.spec)

@@ -120,7 +120,7 @@ SCENARIOS = [
              outside=outside.MemoryLimit,
              accept=[(ANY_STEP + " gpu-memory", MEMORY_WORDS)],
              lines="memory"),
-    Scenario("recompile", "a kernel compiled in every step", fault="recompile", kind="gpu",
+    Scenario("recompile", "a kernel compiled in every step", fault="recompile",
              accept=[("kernel-compiler", ""), (ANY_STEP + " cold-start", r"compil|nvrtc|module|first|host code")],
              lines="host call", mark="recompile"),
     Scenario("dynamo", "torch.compile for every new shape", fault="dynamo",

@@ -43,8 +43,8 @@ def fetch_remote(seconds):
 class Shard:
     """A file that is read past the page cache."""
 
-    def __init__(self, path, bytes_per_s):
-        self.path, self.rate = path, bytes_per_s
+    def __init__(self, path):
+        self.path = path
         self.fd = None
 
     def open(self):
@@ -53,18 +53,18 @@ class Shard:
         except OSError:
             self.fd, self.is_direct = os.open(self.path, os.O_RDONLY), False
         self.size = os.fstat(self.fd).st_size
-        self.buffer = mmap.mmap(-1, 16 << 20)
+        self.buffer = mmap.mmap(-1, 1 << 20)
         self.at = os.getpid() * 7919 * 4096 % self.size
 
     def read(self, seconds):
         if self.fd is None:
             self.open()
-        n = min(max(int(self.rate * seconds) // 4096 * 4096, 4096), len(self.buffer))
-        self.at = (self.at + n) % max(self.size - n, 4096) // 4096 * 4096
-        if not self.is_direct:
-            os.posix_fadvise(self.fd, self.at, n, os.POSIX_FADV_DONTNEED)
-        view = memoryview(self.buffer)[:n]
-        os.preadv(self.fd, [view], self.at)  # FAULT loader_disk
+        end, n = time.monotonic() + seconds, len(self.buffer)
+        while time.monotonic() < end:
+            self.at = (self.at + n) % (self.size - n)
+            if not self.is_direct:
+                os.posix_fadvise(self.fd, self.at, n, os.POSIX_FADV_DONTNEED)
+            os.preadv(self.fd, [self.buffer], self.at)  # FAULT loader_disk
 
 
 class Tokens(torch.utils.data.Dataset):

@@ -80,7 +80,7 @@ class Job:
         s = self.spec
         torch.manual_seed(s["seed"])
         self.model = Transformer(s["width"], s["layers"], 8, s["vocabulary"])
-        shard = train_data.Shard(s["shard"], s["shard_rate"]) if s["shard"] else None
+        shard = train_data.Shard(s["shard"]) if s["shard"] else None
         self.data = train_data.Tokens(s["seq"], s["vocabulary"], s["loader_fault"], shard)
 
     def start(self):

@@ -37,6 +37,7 @@ static void tell(enum delay_kind kind, enum account_line line, struct account_en
 		.lead = &a.entries[0],
 		.share = 0.95};
 	assert_ptr_equal(incident_begin(&list, PROBLEM_STARVATION), inc);
+	inc->pid = STEPS_PID;
 	delay_text_slow(&rec, &a, &all, &all.items[0], NULL, inc);
 	free(a.bars);
 }
@@ -83,11 +84,13 @@ static void a_neighbour(void **state)
 		(struct account_entry){.pid = STEPS_PID, .culprit_pid = 99, .culprit = "stress-ng"},
 		&inc);
 	assert_has(inc.root_cause, "get no CPU: stress-ng (pid 99) has it");
+	assert_has(inc.fixes[0], "taskset -cp CPUS 99");
 	tell(DELAY_BY_CPU, ACCOUNT_CPU,
 		(struct account_entry){
 			.pid = STEPS_PID, .culprit_pid = STEPS_PID, .culprit = "spinner"},
 		&inc);
 	assert_has(inc.root_cause, "get no CPU: thread spinner of the same process has it");
+	assert_has(inc.fixes[0], "own threads compete");
 }
 
 int main(void)

@@ -454,6 +454,95 @@ static void all_are_slow_and_one_is_slower(void **state)
 	expect_straggler(&s, 3, 1003);
 }
 
+/* FSDP: the collectives of all layers are alike; rank 3 is late before one of them in each step. */
+static void layers_that_are_all_alike(void **state)
+{
+	struct scene s = {.late = 3};
+	struct rank *all[8];
+	uint64_t seq = 0;
+
+	for (int i = 0; i < 8; i++)
+		all[i] = add_rank(&s, (uint32_t)i / 4, 1000 + (uint32_t)i, i);
+	for (uint64_t step = 0; step < 100; step++) {
+		for (int layer = 0; layer < 6; layer++) {
+			for (int i = 0; i < 8; i++)
+				work(all[i], 40);
+			if (layer == 2 && step >= 40)
+				pause_for(all[3], 60);
+			reduce(all, 8, 0xf, seq++, 0);
+		}
+	}
+	play(&s);
+	expect_straggler(&s, 3, 1003);
+}
+
+/* A rank is late because its link brings it the message late: the link is told, and the rank is not. */
+static void a_slow_link_makes_its_receiver_late(void **state)
+{
+	struct scene s = {.late = -1};
+	struct rank *first[4], *second[4];
+
+	for (int i = 0; i < 8; i++) {
+		struct rank *r = add_rank(&s, (uint32_t)i % 2, 1000 + (uint32_t)i, i);
+
+		*(i < 4 ? &first[i] : &second[i - 4]) = r;
+	}
+	for (uint64_t step = 0; step < 200; step++) {
+		for (int i = 0; i < 4; i++) {
+			size_t sent;
+
+			work(first[i], 60);
+			message(first[i], second[i], 8, 0x11, step);
+			sent = second[i]->count - 1;
+			if (i == 1) { /* its messages take 50 ms longer */
+				pause_for(second[i], 50);
+				second[i]->calls[sent].leave_ns += 50 * MS;
+				second[i]->calls[sent].wait_ns += (uint64_t)(50 * MS);
+			}
+			work(second[i], 120);
+			message(second[i], first[i], 8, 0x11, step);
+			work(first[i], 60);
+		}
+		reduce(first, 4, 0x21, step, 0);
+		reduce(second, 4, 0x22, step, 0);
+	}
+	play(&s);
+	assert_int_equal(s.told_count, 1);
+	assert_int_equal(s.told[0].problem, FLEET_LINK);
+	assert_int_equal(s.told[0].from_rank, 1);
+	assert_int_equal(s.told[0].to_rank, 5);
+	assert_string_equal(s.shown, "");
+}
+
+/* Two ranks of different groups are late, by different amounts and at different times: both, and nobody else. */
+static void two_that_are_late_for_reasons_of_their_own(void **state)
+{
+	struct scene s = {.late = 1};
+	struct rank *all[8];
+	bool named[8] = {false};
+
+	for (int i = 0; i < 8; i++)
+		all[i] = add_rank(&s, (uint32_t)i / 4, 1000 + (uint32_t)i, i);
+	train(all, 8, 0xa, 0, 30, 130, -1, 0);
+	for (uint64_t step = 30; step < 200; step++) {
+		for (int i = 0; i < 8; i++)
+			work(all[i], 130);
+		if (step % 3 == 0)
+			pause_for(all[1], 80);
+		if (step % 4 == 1)
+			pause_for(all[6], 50);
+		reduce(all, 8, 0xa, 2 * step, 0);
+		reduce(all, 8, 0xa, 2 * step + 1, 0);
+	}
+	play(&s);
+	for (size_t i = 0; i < s.told_count; i++) {
+		assert_int_equal(s.told[i].problem, FLEET_STRAGGLER);
+		named[s.told[i].rank] = true;
+	}
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(named[i], i == 1 || i == 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -466,6 +555,9 @@ int main(void)
 		cmocka_unit_test(a_clock_that_is_set_in_mid_run),
 		cmocka_unit_test(all_are_slow_at_once),
 		cmocka_unit_test(all_are_slow_and_one_is_slower),
+		cmocka_unit_test(layers_that_are_all_alike),
+		cmocka_unit_test(a_slow_link_makes_its_receiver_late),
+		cmocka_unit_test(two_that_are_late_for_reasons_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

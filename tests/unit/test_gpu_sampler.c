@@ -54,7 +54,7 @@ static void test_a_child_answers(void **state)
 	chmod(folder->folder, 0755); /* the child is another user */
 	scratch_write(folder->path, "gpu0.temperature 77\n", 20);
 	setenv("SIM_NVML_STATE", folder->path, 1);
-	assert_int_equal(gpu_sampler_start(&s, SIM_NVML), 0);
+	assert_int_equal(gpu_sampler_start(&s, SIM_NVML, GPU_SAMPLER_PERIOD_NS), 0);
 	assert_null(gpu_sampler_identity(s));
 	assert_int_equal(state_after(s, GPU_STARTING, &got, text), GPU_KNOWN);
 	assert_string_equal(text, "1 GPU");
@@ -76,7 +76,8 @@ static void test_no_library_is_a_state(void **state)
 	struct gpu_sample got;
 	char text[320];
 
-	assert_int_equal(gpu_sampler_start(&s, "/nonexistent/libnvidia-ml.so.1"), 0);
+	assert_int_equal(
+		gpu_sampler_start(&s, "/nonexistent/libnvidia-ml.so.1", GPU_SAMPLER_PERIOD_NS), 0);
 	assert_int_equal(state_after(s, GPU_STARTING, &got, text), GPU_ABSENT);
 	assert_non_null(strstr(text, "absent: cannot open /nonexistent/libnvidia-ml.so.1"));
 	gpu_sampler_free(s);
@@ -93,7 +94,7 @@ static void test_a_crash_is_a_state(void **state)
 	chmod(folder->folder, 0755);
 	scratch_write(folder->path, "crash 1\n", 8);
 	setenv("SIM_NVML_STATE", folder->path, 1);
-	assert_int_equal(gpu_sampler_start(&s, SIM_NVML), 0);
+	assert_int_equal(gpu_sampler_start(&s, SIM_NVML, GPU_SAMPLER_PERIOD_NS), 0);
 	assert_int_equal(state_after(s, GPU_STARTING, &got, text), GPU_NO_ANSWER);
 	assert_non_null(strstr(text, "unknown since "));
 	assert_non_null(strstr(text, "(the NVML process was killed by signal 6)"));

@@ -78,11 +78,13 @@ static void test_comes_back(void **state)
 	struct errinfo e = {0};
 	struct stat st;
 
-	assert_int_equal(health_file_load(path, S, NOW, &got), HEALTH_LOAD_MISSING);
+	assert_int_equal(
+		health_file_load(path, S, HEALTH_FILE_AGE_NS, NOW, &got), HEALTH_LOAD_MISSING);
 	assert_int_equal(health_file_save(path, &b, S, NOW, &e), 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0644);
-	assert_int_equal(health_file_load(path, S, NOW, &got), HEALTH_LOAD_FRESH);
+	assert_int_equal(
+		health_file_load(path, S, HEALTH_FILE_AGE_NS, NOW, &got), HEALTH_LOAD_FRESH);
 	assert_memory_equal(&b, &got, sizeof(b));
 	assert_int_equal(health_file_save(path, &b, S, NOW, &e), 0);
 	assert_int_equal(count("baseline.json"), 1); /* and no temporary file */
@@ -106,13 +108,22 @@ static void test_stale_ones_are_deleted(void **state)
 
 	assert_int_equal(health_file_save(path, &b, S, NOW, NULL), 0);
 	then.ns += 600 * (int64_t)NS_PER_S;
-	assert_int_equal(health_file_load(path, S, then, &got), HEALTH_LOAD_FRESH);
+	assert_int_equal(
+		health_file_load(path, S, HEALTH_FILE_AGE_NS, then, &got), HEALTH_LOAD_FRESH);
 	then.ns += 1000;
-	assert_int_equal(health_file_load(path, S, then, &got), HEALTH_LOAD_STALE);
+	assert_int_equal(
+		health_file_load(path, S, HEALTH_FILE_AGE_NS, then, &got), HEALTH_LOAD_STALE);
 	assert_true(access(path, F_OK) < 0);
 	assert_int_equal(health_file_save(path, &b, S, NOW, NULL), 0);
+	then.ns = NOW.ns + 30 * (int64_t)NS_PER_S; /* the age is the caller's to say */
+	assert_int_equal(
+		health_file_load(path, S, 31 * (int64_t)NS_PER_S, then, &got), HEALTH_LOAD_FRESH);
+	assert_int_equal(
+		health_file_load(path, S, 29 * (int64_t)NS_PER_S, then, &got), HEALTH_LOAD_STALE);
+	assert_int_equal(health_file_save(path, &b, S, NOW, NULL), 0);
 	then.ns = NOW.ns - 1000000; /* saved in the future */
-	assert_int_equal(health_file_load(path, S, then, &got), HEALTH_LOAD_STALE);
+	assert_int_equal(
+		health_file_load(path, S, HEALTH_FILE_AGE_NS, then, &got), HEALTH_LOAD_STALE);
 	assert_true(access(path, F_OK) < 0);
 }
 
@@ -145,11 +156,12 @@ static void test_corrupt_ones_are_moved_aside(void **state)
 
 	assert_int_equal(health_file_save(path, &b, S, NOW, NULL), 0);
 	put("{" GOOD EMAS ",\"more\":[1]}"); /* the control */
-	assert_int_equal(health_file_load(path, S, NOW, &got), HEALTH_LOAD_FRESH);
+	assert_int_equal(
+		health_file_load(path, S, HEALTH_FILE_AGE_NS, NOW, &got), HEALTH_LOAD_FRESH);
 	assert_true(got.samples == 40 && got.fast[HEALTH_CPU] == 1);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		put(bad[i]);
-		if (health_file_load(path, S, NOW, &got) != HEALTH_LOAD_CORRUPT)
+		if (health_file_load(path, S, HEALTH_FILE_AGE_NS, NOW, &got) != HEALTH_LOAD_CORRUPT)
 			fail_msg("%s", bad[i]);
 		assert_true(access(path, F_OK) < 0);
 	}
@@ -166,7 +178,8 @@ static void test_too_large_is_corrupt(void **state)
 	memset(text, ' ', len);
 	assert_int_equal(file_write_atomic(path, text, len, 0644), 0);
 	free(text);
-	assert_int_equal(health_file_load(path, S, NOW, &got), HEALTH_LOAD_CORRUPT);
+	assert_int_equal(
+		health_file_load(path, S, HEALTH_FILE_AGE_NS, NOW, &got), HEALTH_LOAD_CORRUPT);
 }
 
 static void test_others_are_left_alone(void **state)
@@ -176,13 +189,16 @@ static void test_others_are_left_alone(void **state)
 
 	assert_int_equal(health_file_save(path, &b, S, NOW, NULL), 0);
 	other.fast_alpha = 0.2;
-	assert_int_equal(health_file_load(path, &other, NOW, &got), HEALTH_LOAD_OTHER);
+	assert_int_equal(
+		health_file_load(path, &other, HEALTH_FILE_AGE_NS, NOW, &got), HEALTH_LOAD_OTHER);
 	put("{\"schema_version\":2,\"all\":\"is different\"}");
-	assert_int_equal(health_file_load(path, S, NOW, &got), HEALTH_LOAD_NEWER);
+	assert_int_equal(
+		health_file_load(path, S, HEALTH_FILE_AGE_NS, NOW, &got), HEALTH_LOAD_NEWER);
 	assert_int_equal(access(path, F_OK), 0);
 	unlink(path);
 	assert_int_equal(mkdir(path, 0755), 0); /* not to be read as a file */
-	assert_int_equal(health_file_load(path, S, NOW, &got), HEALTH_LOAD_UNREADABLE);
+	assert_int_equal(
+		health_file_load(path, S, HEALTH_FILE_AGE_NS, NOW, &got), HEALTH_LOAD_UNREADABLE);
 	assert_int_equal(rmdir(path), 0);
 }
 

@@ -101,6 +101,19 @@ static void test_unreachable_after_three(void **state)
 	assert_true(health_reach_ok(&r));
 }
 
+static void test_modes_are_found_by_name(void **state)
+{
+	enum health_mode m = HEALTH_MODE_FLEET;
+
+	assert_false(health_mode_find("", &m));
+	assert_false(health_mode_find("fleets", &m));
+	assert_int_equal(m, HEALTH_MODE_FLEET);
+	for (int i = HEALTH_MODE_NONE; i <= HEALTH_MODE_LOCAL_BASELINE; i++) {
+		assert_true(health_mode_find(health_mode_id((enum health_mode)i), &m));
+		assert_int_equal(m, i);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -111,6 +124,7 @@ int main(void)
 		cmocka_unit_test(test_a_clock_that_was_set_back),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_unreachable_after_three),
+		cmocka_unit_test(test_modes_are_found_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

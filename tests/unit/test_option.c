@@ -64,6 +64,7 @@ static const struct option_row rows[] = {
 		AT(labels),
 		.value_name = "K=V",
 		.help = "labels"},
+	{.name = "elsewhere", .kind = OPTION_REFUSED, .help = "use --db", .hidden = true},
 	{.name = "secret", .kind = OPTION_FLAG, AT(json), .help = "never shown", .hidden = true},
 	{0},
 };
@@ -222,6 +223,16 @@ static void help_is_asked_for(void **state)
 	assert_int_equal(parse("--json x --help"), 1);
 }
 
+static void a_refused_flag_says_what_to_use(void **state)
+{
+	const char *const lines[] = {"--elsewhere", "--elsewhere=3", "--elsewhere 3 --json"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		assert_int_equal(parse(lines[i]), -EINVAL);
+		assert_string_equal(err.text, "--elsewhere is not accepted: use --db");
+	}
+}
+
 static void help_lists_what_is_not_hidden(void **state)
 {
 	char out[2048] = "";
@@ -255,6 +266,7 @@ int main(void)
 		cmocka_unit_test(mistakes_are_explained),
 		cmocka_unit_test(pids_have_a_ceiling),
 		cmocka_unit_test(help_is_asked_for),
+		cmocka_unit_test(a_refused_flag_says_what_to_use),
 		cmocka_unit_test(help_lists_what_is_not_hidden),
 	};
 

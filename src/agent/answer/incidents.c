@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "agent/answer/contents.h"
+#include "agent/answer/kernel_names.h"
 
 #define WHERE_STACKS 4096 /* the heaviest are enough to say where; 0.1 ms each to read */
 
@@ -107,6 +108,8 @@ int incidents_load(const char *path, const struct nodedb_filter *f, bool stacks,
 		r = take_contents(&a, &c);
 	if (r == 0)
 		r = explain_nodes(&a, stacks, &f->scope, reterr);
+	for (size_t i = 0; r == 0 && i < a.node_count; i++)
+		r = kernel_names_put(path, &a.nodes[i].content, &a.nodes[i].e, reterr);
 	if (r < 0)
 		return r;
 	*ret = a;

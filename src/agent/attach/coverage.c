@@ -53,6 +53,7 @@ struct coverage {
 	bool scanning;         /* it is still under way */
 	uint64_t given_back;   /* files so far */
 	bool launches_off;
+	unsigned closed_kinds; /* see coverage_close_kind() */
 };
 
 static const struct probe_library *functions_of(enum target_library_kind kind)
@@ -523,13 +524,19 @@ static int fill_place(struct coverage *c, size_t at, const struct target_library
 	return 1;
 }
 
+void coverage_close_kind(struct coverage *c, enum target_library_kind kind)
+{
+	c->closed_kinds |= 1u << kind;
+}
+
 int coverage_add(
 	struct coverage *c, const struct target_library *lib, int fd, struct errinfo *reterr)
 {
 	struct errinfo why = {0};
 	int at, r;
 
-	if (!coverage_knows(lib->kind) || coverage_has(c, lib)) {
+	if (!coverage_knows(lib->kind) || coverage_has(c, lib) ||
+		c->closed_kinds >> lib->kind & 1) {
 		close(fd);
 		return 0;
 	}

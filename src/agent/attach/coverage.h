@@ -46,6 +46,9 @@ void coverage_scan_end(struct coverage *c);
 /* coverage_keep - the file is given back after those that were only met in processes. */
 void coverage_keep(struct coverage *c, const struct target_library *lib);
 
+/* coverage_close_kind - no further file of @kind is probed: those that are there are all. */
+void coverage_close_kind(struct coverage *c, enum target_library_kind kind);
+
 bool coverage_has(const struct coverage *c, const struct target_library *lib);
 
 /* coverage_find - what became of the file @lib; NULL if it was never added. */

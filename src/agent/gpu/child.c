@@ -26,7 +26,7 @@
 
 /* One H200 takes 42 ms a round, all but 1 ms of it waiting in the two PCIe counters; NVML brings
  * 18 MB of memory and 185 MB of address space. */
-#define PERIOD_NS     NS_PER_S
+#define PERIOD_NS     NS_PER_S /* unless the agent says another */
 #define SILENT_ROUNDS 10 /* all GPUs failing this often: begin anew, the driver may be another */
 #define ADDRESS_BYTES (8ULL << 30)
 #define OPEN_FILES    256
@@ -140,21 +140,38 @@ static int sample_all(struct nvml_library *n)
 	return answered;
 }
 
+/* What the agent says is the period. False: it has closed the socket. */
+static bool hear_period(uint64_t *period_ns)
+{
+	uint64_t told;
+	ssize_t n = recv(GPU_CHILD_FD, &told, sizeof(told), MSG_DONTWAIT);
+
+	if (n == sizeof(told))
+		*period_ns = MIN(MAX(told, GPU_PERIOD_MIN_NS), GPU_PERIOD_MAX_NS);
+	return n > 0;
+}
+
 /* Until the next full period. False: the agent has closed the socket. */
-static bool wait_turn(uint64_t *due)
+static bool wait_turn(uint64_t *due, uint64_t *period_ns)
 {
 	struct pollfd fd = {.fd = GPU_CHILD_FD, .events = POLLIN};
-	uint64_t now = mono_now().ns;
+	uint64_t last = *due, now;
 
-	*due += PERIOD_NS;
-	if (*due < now)
-		*due = now; /* a slow reading: no hurry to catch up */
-	return poll(&fd, 1, (int)((*due - now) / NS_PER_MS)) == 0;
+	for (;;) {
+		now = mono_now().ns;
+		*due = last + *period_ns;
+		if (*due < now)
+			*due = now; /* a slow reading: no hurry to catch up */
+		if (poll(&fd, 1, (int)((*due - now) / NS_PER_MS)) == 0)
+			return true;
+		if (!hear_period(period_ns))
+			return false;
+	}
 }
 
 static int sample_for_ever(struct nvml_library *n)
 {
-	uint64_t due = mono_now().ns;
+	uint64_t due = mono_now().ns, period_ns = PERIOD_NS;
 	int silent = 0;
 
 	if (!send_hello(n))
@@ -167,7 +184,7 @@ static int sample_for_ever(struct nvml_library *n)
 		silent = answered ? 0 : silent + 1;
 		if (silent == SILENT_ROUNDS)
 			return send_end(-EIO, "NVML reports no GPU");
-	} while (wait_turn(&due));
+	} while (wait_turn(&due, &period_ns));
 	return EXIT_SUCCESS;
 }
 

@@ -8,10 +8,15 @@
 
 #include <stdbool.h>
 
+#include "base/clock.h"
 #include "base/spawn.h"
 
 #define GPU_CHILD_NAME "ingero-gpu-sampler"
 #define GPU_CHILD_FD   SPAWN_SOCKET
+
+/* How often it asks; within these. */
+#define GPU_PERIOD_MIN_NS (100 * NS_PER_MS)
+#define GPU_PERIOD_MAX_NS (60 * NS_PER_S)
 
 bool gpu_child_is_meant(int argc, char **argv);
 

@@ -38,6 +38,7 @@
 
 struct gpu_sampler {
 	char *path; /* NULL: the usual places */
+	uint64_t period_ns;
 	pid_t pid;
 	int fd;
 	bool killed;
@@ -75,6 +76,8 @@ static int child_start(struct gpu_sampler *s, uint64_t now)
 
 	if (r < 0)
 		return r;
+	/* The child reads it before its second reading; a socket that is new has room. */
+	(void)send(s->fd, &s->period_ns, sizeof(s->period_ns), MSG_NOSIGNAL | MSG_DONTWAIT);
 	s->killed = s->heard = s->ended = s->lasting = false;
 	s->started_ns = s->heard_ns = now;
 	return 0;
@@ -191,6 +194,9 @@ static void drain(struct gpu_sampler *s, gpu_sampler_sink *sink, void *arg)
 	for (int i = 0; i < RECORDS_A_POLL; i++) {
 		ssize_t n = recv(s->fd, &record, sizeof(record), MSG_DONTWAIT);
 
+		/* It ended before it read the period; what it sent is still to come. */
+		if (n < 0 && errno == ECONNRESET)
+			continue;
 		if (n <= 0)
 			return;
 		if (n == sizeof(record))
@@ -203,9 +209,10 @@ static void drain(struct gpu_sampler *s, gpu_sampler_sink *sink, void *arg)
 static void look_after(struct gpu_sampler *s, uint64_t now)
 {
 	uint64_t silent = now - s->heard_ns;
-	uint64_t allowed = s->heard ? SILENCE_NS : gpu_sampler_patience_ns(s->slow_starts);
+	uint64_t silence = MAX(SILENCE_NS, 3 * s->period_ns);
+	uint64_t allowed = s->heard ? silence : gpu_sampler_patience_ns(s->slow_starts);
 
-	if (s->ended || silent < SILENCE_NS)
+	if (s->ended || silent < silence)
 		return;
 	if (s->state != GPU_NO_ANSWER)
 		set_unknown(s, "NVML does not respond");
@@ -293,7 +300,7 @@ const char *gpu_sampler_library(void)
 	return named && named[0] ? named : NULL;
 }
 
-int gpu_sampler_start(struct gpu_sampler **ret, const char *path)
+int gpu_sampler_start(struct gpu_sampler **ret, const char *path, uint64_t period_ns)
 {
 	struct gpu_sampler *s = calloc(1, sizeof(*s));
 
@@ -307,6 +314,7 @@ int gpu_sampler_start(struct gpu_sampler **ret, const char *path)
 		return -ENOMEM;
 	}
 	s->fd = -1;
+	s->period_ns = period_ns;
 	s->known_until = wall_now();
 	gpu_sampler_poll(s, NULL, NULL);
 	*ret = s;

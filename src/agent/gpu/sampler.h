@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampler.h - the state of the GPUs once a second, from a child process that asks NVML (child.h).
+/* sampler.h - the state of the GPUs once a second, or as often as is said, from a child process that asks NVML (child.h).
  *
  * Nothing here blocks. A driver that does not answer for 3 s makes the state "unknown since …"; the
  * child is then ended and begun anew after 1 s, 2 s, … up to 60 s. A machine without NVML is
@@ -37,9 +37,10 @@ typedef void gpu_sampler_sink(void *arg, const struct gpu_sample *s);
 const char *gpu_sampler_library(void);
 
 /* gpu_sampler_start - begin sampling. @path: this library and no other; NULL: $INGERO_NVML_LIB,
- * else where drivers put it. *ret is the caller's, released with gpu_sampler_free(). Fails only for
+ * else where drivers put it. @period_ns: between two readings. *ret is the caller's, released with gpu_sampler_free(). Fails only for
  * want of memory: everything else is a state. */
-int gpu_sampler_start(struct gpu_sampler **ret, const char *path);
+#define GPU_SAMPLER_PERIOD_NS NS_PER_S
+int gpu_sampler_start(struct gpu_sampler **ret, const char *path, uint64_t period_ns);
 
 /* gpu_sampler_poll - hand on what has come and look after the child. To be called often. */
 void gpu_sampler_poll(struct gpu_sampler *s, gpu_sampler_sink *sink, void *arg);

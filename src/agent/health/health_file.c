@@ -131,7 +131,8 @@ static bool is_sane(const struct content *c)
 }
 
 enum health_load health_file_parse(const char *text, size_t len,
-	const struct health_baseline_settings *s, wall_time now, struct health_baseline *ret)
+	const struct health_baseline_settings *s, int64_t age_ns, wall_time now,
+	struct health_baseline *ret)
 {
 	struct content c = {
 		.samples = -1, .fast = {NAN, NAN, NAN, NAN}, .floor = {NAN, NAN, NAN, NAN}};
@@ -147,7 +148,7 @@ enum health_load health_file_parse(const char *text, size_t len,
 		return HEALTH_LOAD_NEWER;
 	if (!is_read || !(c.schema >= HEALTH_FILE_SCHEMA) || !is_sane(&c))
 		return HEALTH_LOAD_CORRUPT;
-	if (c.saved_ns > now.ns || now.ns - c.saved_ns > HEALTH_FILE_AGE_NS)
+	if (c.saved_ns > now.ns || now.ns - c.saved_ns > age_ns)
 		return HEALTH_LOAD_STALE;
 	if (!(fabs(c.fast_alpha - s->fast_alpha) <= ALPHA_TOLERANCE) ||
 		!(fabs(c.floor_alpha - s->floor_alpha) <= ALPHA_TOLERANCE))
@@ -176,7 +177,7 @@ static void move_aside(const char *path, wall_time now)
 }
 
 enum health_load health_file_load(const char *path, const struct health_baseline_settings *s,
-	wall_time now, struct health_baseline *ret)
+	int64_t age_ns, wall_time now, struct health_baseline *ret)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(HEALTH_FILE_BYTES + 1);
 	int r = file_read(path, HEALTH_FILE_BYTES, &b);
@@ -187,7 +188,7 @@ enum health_load health_file_load(const char *path, const struct health_baseline
 	if (r < 0 && r != -EFBIG)
 		return HEALTH_LOAD_UNREADABLE;
 	load = r == -EFBIG ? HEALTH_LOAD_CORRUPT
-			   : health_file_parse(buf_str(&b), b.len, s, now, ret);
+			   : health_file_parse(buf_str(&b), b.len, s, age_ns, now, ret);
 	if (load == HEALTH_LOAD_STALE)
 		(void)unlink(path);
 	if (load == HEALTH_LOAD_CORRUPT)

@@ -10,7 +10,7 @@
 
 #define HEALTH_FILE_SCHEMA  1
 #define HEALTH_FILE_BYTES   (1u << 20)
-#define HEALTH_FILE_AGE_NS  (600 * (int64_t)NS_PER_S) /* older ones tell nothing */
+#define HEALTH_FILE_AGE_NS  (600 * (int64_t)NS_PER_S) /* by default, older ones tell nothing */
 #define HEALTH_FILE_DEFAULT "/var/lib/ingero/health-baseline.json"
 
 /* X(NAME, id) */
@@ -32,10 +32,12 @@ const char *health_load_id(enum health_load l);
 
 /* health_file_parse - what @text holds, at @now: FRESH, STALE, CORRUPT, NEWER or OTHER. Pure. */
 enum health_load health_file_parse(const char *text, size_t len,
-	const struct health_baseline_settings *s, wall_time now, struct health_baseline *ret);
+	const struct health_baseline_settings *s, int64_t age_ns, wall_time now,
+	struct health_baseline *ret);
 
+/* health_file_load - one older than @age_ns is stale. */
 enum health_load health_file_load(const char *path, const struct health_baseline_settings *s,
-	wall_time now, struct health_baseline *ret);
+	int64_t age_ns, wall_time now, struct health_baseline *ret);
 
 /* health_file_save - replaces the file, so that a reader sees the old one or the new; makes its folder.
  * Nothing is written before the baseline is warm: -EAGAIN. */

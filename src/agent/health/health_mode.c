@@ -2,6 +2,8 @@
 /* health_mode.c - see health_mode.h. */
 #include "agent/health/health_mode.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/macros.h"
 
@@ -17,6 +19,16 @@ const char *health_mode_id(enum health_mode m)
 	};
 
 	return ids[m];
+}
+
+bool health_mode_find(const char *id, enum health_mode *ret)
+{
+	for (int m = HEALTH_MODE_NONE; m <= HEALTH_MODE_LOCAL_BASELINE; m++)
+		if (strcmp(id, health_mode_id((enum health_mode)m)) == 0) {
+			*ret = (enum health_mode)m;
+			return true;
+		}
+	return false;
 }
 
 bool health_threshold_is_usable(double value)

@@ -36,6 +36,8 @@ enum health_mode {
 };
 
 const char *health_mode_id(enum health_mode m);
+/* health_mode_find - the mode that is called @id. False: none is. */
+bool health_mode_find(const char *id, enum health_mode *ret);
 
 struct health_threshold { /* what the fleet said last */
 	bool known;

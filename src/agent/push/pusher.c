@@ -28,6 +28,16 @@ uint64_t pusher_random(struct pusher *p)
 	return hash_number(p->random);
 }
 
+struct push_who pusher_who(const struct pusher *p)
+{
+	const struct pusher_settings *s = p->settings;
+	struct push_who who = p->who;
+
+	who.rank = s->rank >= 0 ? s->rank : p->recording.rank;
+	who.world_size = s->world_size ? s->world_size : p->recording.world_size;
+	return who;
+}
+
 static bool has_control(const char *s)
 {
 	for (; *s; s++)
@@ -71,7 +81,15 @@ int pusher_check(const struct pusher_settings *s, struct errinfo *reterr)
 			"--timeout must be at least 100ms and at most the push interval");
 	if (s->window_ns < WINDOW_MIN || s->window_ns > WINDOW_MAX)
 		return errinfo_set(reterr, -EINVAL, "--signal-window must be between 10s and 10m");
-	return 0;
+	if (s->poll_interval_ns < INTERVAL_MIN)
+		return errinfo_set(reterr, -EINVAL, "--poll-interval must be at least 1s");
+	if (s->world_size && s->rank >= 0 && (uint32_t)s->rank >= s->world_size)
+		return errinfo_set(reterr, -EINVAL,
+			"--node-rank must be below --world-size: ranks count from 0");
+	if (s->workload && strlen(s->workload) >= PUSH_WORD_MAX)
+		return errinfo_set(reterr, -EINVAL, "--workload must be a word of 1 to %d bytes",
+			PUSH_WORD_MAX - 1);
+	return s->workload ? check_name("--workload", s->workload, reterr) : 0;
 }
 
 /* ---- the end ---- */
@@ -103,6 +121,7 @@ static void begin_stop(struct pusher *p)
 	if (!p->settings->stub)
 		(void)pusher_recording_calls(&p->recording, wall_now(), NULL);
 	pusher_send_calls(p);
+	pusher_span_stop(p);
 	stop_if_done(p);
 }
 
@@ -146,8 +165,10 @@ static void on_tick(void *arg)
 		p->is_retried = false;
 		pusher_send_metrics(p);
 	} else if (p->settings->once) {
-		pusher_pushed(p, -ENODATA, "there is no reading to push");
+		pusher_pushed(p, -ENODATA,
+			p->read_failed ? p->read_why : "there is no reading to push yet");
 	}
+	pusher_span_step(p);
 }
 
 static void on_retry(void *arg)
@@ -178,6 +199,7 @@ void pusher_pushed(struct pusher *p, int err, const char *why)
 	after = health_reach_ok(&p->reach);
 	if (err < 0 && !p->settings->once) /* which ends with that sentence */
 		pusher_complain(p, "push failed", why);
+	p->pushed.readings += err == 0;
 	if (err == 0 && !p->has_pushed) {
 		log_info("the first push was accepted by %s, as node %s of cluster %s",
 			p->settings->endpoint.shown, p->who.node, p->who.cluster);
@@ -244,6 +266,8 @@ static void pusher_done(struct pusher *p)
 	pusher_stream_close(p);
 	if (p->client)
 		http_client_free(p->client);
+	if (p->spans)
+		http_client_free(p->spans);
 	if (p->tls)
 		tls_free(p->tls);
 	for (size_t i = 0; i < ARRAY_SIZE(timers); i++)
@@ -312,6 +336,20 @@ static void begin(struct pusher *p)
 		loop_timer_set(p->poll, NS_PER_S);
 }
 
+/* Said by whoever ends it, and wants to know what became of it. */
+static void say_pushed(const struct pusher *p)
+{
+	const struct pusher_counts *c = &p->pushed;
+	char of[5][TEXT_PLURAL_MAX];
+
+	log_info("pushed to %s: %s, %s, %s, %s%s%s", p->settings->endpoint.shown,
+		text_format_plural(of[0], c->readings, "readings"),
+		text_format_plural(of[1], c->collectives, "collectives"),
+		text_format_plural(of[2], c->incidents, "incidents"),
+		text_format_plural(of[3], c->reports, "reports"), p->settings->spans ? ", " : "",
+		p->settings->spans ? text_format_plural(of[4], c->spans, "spans") : "");
+}
+
 int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
 {
 	_cleanup_(pusher_done) struct pusher p = {.settings = s,
@@ -336,6 +374,8 @@ int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
 	pusher_say_ready(&p);
 	if (r == 0)
 		r = loop_run(p.loop);
+	if (p.result == 0)
+		say_pushed(&p);
 	if (r < 0)
 		return errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
 	if (p.result < 0 && reterr)

@@ -7,13 +7,17 @@
  * every second what ranks are doing that have none. When the recording has an incident, or a rank is stuck: a report. */
 #pragma once
 
+#include <sys/types.h>
+
+#include "agent/health/health_mode.h"
 #include "deliver/endpoint.h"
 #include "base/errinfo.h"
 
 #define PUSHER_INTERVAL_NS (10 * NS_PER_S)
 #define PUSHER_TIMEOUT_NS  (5 * NS_PER_S)
 #define PUSHER_WINDOW_NS   (60 * NS_PER_S)
-#define PUSHER_FLUSH_NS    (3 * NS_PER_S) /* at the end, for what is not delivered yet */
+#define PUSHER_POLL_NS     (10 * NS_PER_S) /* between questions for the threshold */
+#define PUSHER_FLUSH_NS    (3 * NS_PER_S)  /* at the end, for what is not delivered yet */
 
 struct pusher_settings {                /* texts are the caller's */
 	struct endpoint endpoint;       /* of the metrics */
@@ -25,12 +29,22 @@ struct pusher_settings {                /* texts are the caller's */
 	const char *db;
 	const char *baseline; /* file; NULL: none is kept */
 	const char *provider; /* "aws", "auto", …; NULL: not told */
-	uint64_t push_interval_ns, timeout_ns, window_ns;
-	uint32_t gpus;   /* 0: as recorded */
-	uint32_t warmup; /* readings */
-	bool remediate;  /* open the remediation stream */
-	bool stub;       /* made-up readings, without a recording */
-	bool once;       /* one push, then the end */
+	uint64_t push_interval_ns, timeout_ns, window_ns, poll_interval_ns;
+	uint64_t baseline_age_ns;     /* an older file tells nothing */
+	uint32_t gpus;                /* 0: as recorded */
+	uint32_t warmup;              /* readings */
+	double hysteresis;            /* see health_classifier.h */
+	uint32_t world_size;          /* of the job; 0: as recorded */
+	int32_t rank;                 /* of this node; -1: as recorded */
+	const char *workload;         /* NULL: as recorded */
+	enum health_mode mode;        /* told until there is one to judge by */
+	bool remediate;               /* open the remediation stream */
+	const char *stream_path;      /* of its socket; NULL: where it belongs */
+	gid_t stream_group;           /* whose members may read it; SOCKET_NO_GROUP: none */
+	const struct endpoint *spans; /* gets a span of each episode; NULL: nobody does */
+	const struct endpoint_fields *span_fields;
+	bool stub; /* made-up readings, without a recording */
+	bool once; /* one push, then the end */
 };
 
 /* pusher_check - settings that make no sense: -EINVAL with a sentence. */

@@ -19,12 +19,13 @@ int pusher_health_begin(struct pusher *p, struct errinfo *reterr)
 	struct health_baseline baseline;
 
 	if (p->settings->baseline && !p->settings->stub)
-		load = health_file_load(
-			p->settings->baseline, &health_baseline_defaults, wall_now(), &baseline);
+		load = health_file_load(p->settings->baseline, &health_baseline_defaults,
+			(int64_t)p->settings->baseline_age_ns, wall_now(), &baseline);
 	if (load != HEALTH_LOAD_MISSING)
 		log_info("baseline %s: %s", p->settings->baseline, health_load_id(load));
 	health_monitor_init(
 		&p->monitor, p->settings->warmup, load == HEALTH_LOAD_FRESH ? &baseline : NULL);
+	p->monitor.classifier_settings.hysteresis = p->settings->hysteresis;
 	return health_monitor_check(&p->monitor, reterr);
 }
 
@@ -64,9 +65,13 @@ static bool read_now(struct pusher *p)
 		read_stub(&p->reading);
 	else
 		r = pusher_recording_health(&p->recording, wall_now(), &p->reading, &e);
+	if (r < 0)
+		snprintf(p->read_why, sizeof(p->read_why), "%.255s",
+			e.text[0] ? e.text : strerror(-r));
 	if (r < 0 && !p->read_failed) {
-		log_warning("%s", e.text[0] ? e.text : strerror(-r));
-		notify_status("waits: %s", e.text[0] ? e.text : strerror(-r));
+		if (!p->settings->once) /* which ends with that sentence */
+			log_warning("%s: nothing is pushed until it can be read", p->read_why);
+		notify_status("waits: %s", p->read_why);
 	} else if (r == 0 && p->read_failed) {
 		log_info("%s can be read again", p->settings->db);
 		pusher_say_ready(p);
@@ -110,6 +115,7 @@ static void take_reading(struct pusher *p, bool failed, struct health_output *re
 	health_monitor_take(&p->monitor, &in, ret);
 	if (ret->step.changed)
 		log_info("state %s", push_state_id(p->monitor.state.now));
+	p->has_mode |= p->monitor.mode != HEALTH_MODE_NONE;
 	if (mode != p->monitor.mode)
 		log_info("detection mode %s, before %s", health_mode_id(p->monitor.mode),
 			health_mode_id(mode));
@@ -139,17 +145,21 @@ static bool make_verdict(
 
 /* ---- the request ---- */
 
+const char *pusher_workload(const struct pusher *p)
+{
+	if (p->settings->workload)
+		return p->settings->workload;
+	return p->recording.steps.is_training ? "training" : "unknown";
+}
+
 static void fill_health(struct pusher *p, struct push_health *h)
 {
 	const struct pusher_reading *r = &p->reading;
 	const struct recent_readings *read = &r->readings;
 
-	h->who = p->who;
-	h->who.rank = p->recording.rank;
-	h->who.world_size = p->recording.world_size;
+	h->who = pusher_who(p);
 	h->state = p->monitor.state.now;
-	snprintf(h->workload, sizeof(h->workload), "%s",
-		p->recording.steps.is_training ? "training" : "unknown");
+	snprintf(h->workload, sizeof(h->workload), "%s", pusher_workload(p));
 	pusher_cohort_hash(h->workload, p->recording.job, p->recording.cgroup, h->cohort);
 	snprintf(h->gpu_model, sizeof(h->gpu_model), "%s", read->gpu_model);
 	h->gpu_count = p->settings->gpus ? p->settings->gpus : read->gpus;
@@ -165,7 +175,7 @@ static void write_request(struct pusher *p, struct push_health *h)
 	_cleanup_free_ struct push_counters *counters = NULL;
 	size_t count = 0;
 	struct push_metrics m = {.health = h,
-		.detection_mode = health_mode_id(p->monitor.mode),
+		.detection_mode = health_mode_id(p->has_mode ? p->monitor.mode : p->settings->mode),
 		.fleet_reachable = health_reach_ok(&p->reach),
 		.start_ns = (uint64_t)p->recording.counters.start_ns};
 

@@ -20,12 +20,23 @@ struct pusher_batch { /* of calls, from its making until it is acknowledged or r
 	uint64_t due_ns; /* monotonic */
 };
 
+struct pusher_episode { /* a time as a straggler, or degraded, for a span of it */
+	bool is_open;
+	int64_t start_ns;
+	char event[PUSH_EVENT_MAX];
+};
+enum { EPISODE_STRAGGLER, EPISODE_DEGRADED, EPISODE_COUNT };
+
+struct pusher_counts { /* what the receiver has accepted */
+	uint64_t readings, collectives, incidents, reports, spans;
+};
+
 struct pusher {
 	const struct pusher_settings *settings;
 	struct loop *loop;
 	struct tls *tls;
-	struct http_client *client;
-	struct stream *stream; /* NULL: nobody is told on this machine */
+	struct http_client *client, *spans; /* spans: NULL without a receiver of them */
+	struct stream *stream;              /* NULL: nobody is told on this machine */
 	struct loop_timer *tick, *look, *poll, *retry, *patience;
 	char *metrics_path, *logs_path, *threshold_path;
 	uint64_t random;
@@ -39,6 +50,10 @@ struct pusher {
 	struct health_threshold threshold;
 	struct health_reach reach;
 	bool was_degraded;
+	bool has_mode; /* there was one to judge by, once */
+	struct pusher_episode episodes[EPISODE_COUNT];
+	struct pusher_counts pushed;
+	char read_why[256]; /* why the last reading failed */
 
 	/* The push of this interval. */
 	struct buf body;
@@ -50,12 +65,13 @@ struct pusher {
 
 	struct pusher_batch batch;
 	uint64_t refused_calls;
-	uint32_t reports;       /* under way */
+	uint32_t reports;       /* and spans, under way */
 	char told[PUSH_ID_MAX]; /* incident that was reported last */
 	int64_t told_last_ns;
 	uint64_t seconds, second_ns; /* done; when the next is due, monotonic */
 	bool chains_under_way;
 	int64_t chains_row; /* of the last of them */
+	size_t chains_count;
 
 	bool has_pushed;     /* once: then it was said */
 	char complaint[256]; /* the last reason: not said again before complain_ns */
@@ -68,6 +84,9 @@ struct pusher {
 
 uint64_t pusher_random(struct pusher *p);
 
+/* pusher_who - this node as it is known now: what the options say wins over what is recorded. */
+struct push_who pusher_who(const struct pusher *p);
+
 /* pusher_complain - "@what: @why", at most once a minute for one reason: what fails fails every few seconds, in
  * several requests at once. */
 void pusher_complain(struct pusher *p, const char *what, const char *why);
@@ -78,6 +97,8 @@ void pusher_complain(struct pusher *p, const char *what, const char *why);
  * *ret_straggler is the node's verdict on itself, if there is one to tell. */
 bool pusher_health_step(
 	struct pusher *p, struct push_straggler *ret_straggler, bool *ret_has_verdict);
+/* pusher_workload - "training", "inference", …; "unknown". */
+const char *pusher_workload(const struct pusher *p);
 int pusher_health_begin(struct pusher *p, struct errinfo *reterr); /* loads the baseline */
 void pusher_health_save(struct pusher *p);
 void pusher_say_ready(const struct pusher *p); /* to the service manager */
@@ -94,6 +115,13 @@ void pusher_send_report(struct pusher *p, const struct push_report *r);
 void pusher_send_chains(
 	struct pusher *p, const struct push_chain *chains, size_t count, int64_t row);
 void pusher_send_poll(struct pusher *p);
+void pusher_send_span(struct pusher *p, const struct push_span *s);
+
+/* ---- pusher_span.c: spans of episodes ---- */
+
+/* pusher_span_step - after a reading: begins and ends episodes. */
+void pusher_span_step(struct pusher *p);
+void pusher_span_stop(struct pusher *p); /* what is open ends without an outcome */
 
 /* ---- pusher_stream.c: the remediation stream of this machine ---- */
 

@@ -31,12 +31,10 @@ static void begin_report(struct pusher *p, uint32_t pid, struct push_report *r)
 {
 	const struct pusher_process *process = idmap_get(&p->recording.processes, pid);
 
-	*r = (struct push_report){.who = p->who,
+	*r = (struct push_report){.who = pusher_who(p),
 		.sent_ns = wall_now().ns,
 		.pid = pid,
 		.world_rank = process ? pusher_process_rank(process) : -1};
-	r->who.rank = p->recording.rank;
-	r->who.world_size = p->recording.world_size;
 }
 
 static void put_doing(struct pusher *p, uint32_t pid, struct push_report *r)

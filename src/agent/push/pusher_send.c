@@ -18,7 +18,6 @@
 #define RETRY_JITTER   0.2
 #define BATCH_FIRST_NS NS_PER_S
 #define BATCH_LAST_NS  (30 * NS_PER_S)
-#define POLL_NS        (10 * NS_PER_S)
 #define POLL_JITTER    0.2
 #define THRESHOLD      "/api/v1/threshold"
 #define REPLY_MAX      (64u << 10)
@@ -55,12 +54,17 @@ int pusher_send_open(struct pusher *p, struct errinfo *reterr)
 	p->threshold_path = make_path(THRESHOLD, s->cluster);
 	if (!p->metrics_path || !p->logs_path || !p->threshold_path)
 		return -ENOMEM;
-	if (s->endpoint.endpoint.tls || s->threshold.tls)
+	if (s->endpoint.endpoint.tls || s->threshold.tls || (s->spans && s->spans->endpoint.tls))
 		r = tls_client_new(&s->tls, &p->tls, reterr);
 	client.tls = p->tls;
 	if (p->tls)
 		warn_of_age(p->tls);
-	return r < 0 ? r : http_client_new(p->loop, &client, &p->client, reterr);
+	if (r == 0)
+		r = http_client_new(p->loop, &client, &p->client, reterr);
+	if (r < 0 || !s->spans)
+		return r;
+	client.bearer = NULL; /* the token is the fleet's */
+	return http_client_new(p->loop, &client, &p->spans, reterr);
 }
 
 static int post(struct pusher *p, const char *path, const char *type, const struct buf *body,
@@ -81,11 +85,16 @@ static int post(struct pusher *p, const char *path, const char *type, const stru
 }
 
 /* The sentence of a failed exchange, or of a status that is no success. */
-static const char *reason(
-	char out[256], const struct http_response *r, int err, const struct errinfo *e)
+static const char *reason(const struct pusher *p, char out[256], const struct http_response *r,
+	int err, const struct errinfo *e)
 {
 	if (err < 0)
 		snprintf(out, 256, "%s", e && e->text[0] ? e->text : strerror(-err));
+	else if (r->status == 401)
+		snprintf(out, 256, "%s",
+			p->settings->token
+				? "the fleet refused the token (401): it is not one of those that it was given"
+				: "the fleet requires a token (401): give --token-file or $INGERO_FLEET_TOKEN");
 	else
 		snprintf(out, 256, "the fleet replied %d %s", r->status,
 			http_status_text(r->status));
@@ -125,7 +134,7 @@ static void on_metrics(void *arg, const struct http_response *r, int err, const 
 	if (err == 0 && verdict_http(r->status) == BACKLOG_SENT)
 		pusher_pushed(p, 0, "");
 	else
-		pusher_pushed(p, err < 0 ? err : -EIO, reason(why, r, err, e));
+		pusher_pushed(p, err < 0 ? err : -EIO, reason(p, why, r, err, e));
 }
 
 void pusher_send_metrics(struct pusher *p)
@@ -147,18 +156,17 @@ static void on_straggler(void *arg, const struct http_response *r, int err, cons
 	char why[256];
 
 	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
-		pusher_complain(p, "a straggler event was not delivered", reason(why, r, err, e));
+		pusher_complain(
+			p, "a straggler event was not delivered", reason(p, why, r, err, e));
 }
 
 void pusher_send_straggler(struct pusher *p, const struct push_straggler *s)
 {
 	_cleanup_buf_ struct buf body = BUF_INIT(PUSHER_BODY_BYTES);
-	struct push_health h = {.who = p->who, .sent_ns = wall_now().ns};
+	struct push_health h = {.who = pusher_who(p), .sent_ns = wall_now().ns};
 	const struct push_metrics m = {.health = &h, .straggler = s, .detection_mode = s->mode};
 	int r;
 
-	h.who.rank = p->recording.rank;
-	h.who.world_size = p->recording.world_size;
 	push_metrics_json(&body, &m);
 	r = post(p, p->metrics_path, NULL, &body, on_straggler);
 	if (r < 0)
@@ -174,7 +182,9 @@ static void on_report(void *arg, const struct http_response *r, int err, const s
 
 	p->reports--;
 	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
-		pusher_complain(p, "a report was not delivered", reason(why, r, err, e));
+		pusher_complain(p, "a report was not delivered", reason(p, why, r, err, e));
+	else
+		p->pushed.reports++;
 }
 
 void pusher_send_report(struct pusher *p, const struct push_report *report)
@@ -188,6 +198,43 @@ void pusher_send_report(struct pusher *p, const struct push_report *report)
 		p->reports++;
 }
 
+/* ---- spans ---- */
+
+static void on_span(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	struct pusher *p = arg;
+	char why[256];
+
+	p->reports--;
+	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
+		pusher_complain(p, "a span was not delivered", reason(p, why, r, err, e));
+	else
+		p->pushed.spans++;
+	pusher_sent_calls(p);
+}
+
+void pusher_send_span(struct pusher *p, const struct push_span *s)
+{
+	_cleanup_buf_ struct buf body = BUF_INIT(PUSHER_BODY_BYTES);
+	const struct endpoint *to = p->settings->spans;
+	struct http_ask a = {.endpoint = &to->endpoint,
+		.method = "POST",
+		.path = to->path[OTLP_TRACES],
+		.type = TYPE_PROTOBUF,
+		.fields = p->settings->span_fields->field,
+		.field_count = p->settings->span_fields->count,
+		.timeout_ns = p->settings->timeout_ns,
+		.body_max = REPLY_MAX};
+
+	push_span_protobuf(&body, s);
+	a.body = body.data;
+	a.body_len = body.len;
+	if (body.err || http_ask(p->spans, &a, on_span, p, NULL) < 0)
+		log_warning("a span was not sent");
+	else
+		p->reports++;
+}
+
 /* ---- chains ---- */
 
 static void on_chains(void *arg, const struct http_response *r, int err, const struct errinfo *e)
@@ -198,7 +245,9 @@ static void on_chains(void *arg, const struct http_response *r, int err, const s
 
 	p->chains_under_way = false;
 	if (outcome != BACKLOG_SENT)
-		pusher_complain(p, "incidents were not delivered", reason(why, r, err, e));
+		pusher_complain(p, "incidents were not delivered", reason(p, why, r, err, e));
+	else
+		p->pushed.incidents += p->chains_count;
 	if (outcome != BACKLOG_AGAIN)
 		p->recording.chain_row = p->chains_row;
 }
@@ -207,12 +256,11 @@ void pusher_send_chains(
 	struct pusher *p, const struct push_chain *chains, size_t count, int64_t row)
 {
 	_cleanup_buf_ struct buf body = BUF_INIT(PUSHER_BODY_BYTES);
-	struct push_who who = p->who;
+	const struct push_who who = pusher_who(p);
 
-	who.rank = p->recording.rank;
-	who.world_size = p->recording.world_size;
 	push_chains_protobuf(&body, &who, chains, count);
 	p->chains_row = row;
+	p->chains_count = count;
 	p->chains_under_way = post(p, p->logs_path, TYPE_PROTOBUF, &body, on_chains) == 0;
 }
 
@@ -243,11 +291,12 @@ static void on_calls(void *arg, const struct http_response *r, int err, const st
 
 	p->batch.under_way = false;
 	if (outcome == BACKLOG_SENT) {
+		p->pushed.collectives += p->batch.count;
 		batch_end(p);
 		pusher_sent_calls(p);
 		return;
 	}
-	pusher_complain(p, "collectives were not delivered", reason(why, r, err, e));
+	pusher_complain(p, "collectives were not delivered", reason(p, why, r, err, e));
 	if (outcome == BACKLOG_REFUSED) {
 		p->recording.calls.lost += p->batch.count; /* told with the next batch */
 		p->refused_calls += p->batch.count;
@@ -262,14 +311,12 @@ static void on_calls(void *arg, const struct http_response *r, int err, const st
 
 static void batch_make(struct pusher *p)
 {
-	struct push_calls c = {.who = p->who, .batch = p->batch.number + 1};
+	struct push_calls c = {.who = pusher_who(p), .batch = p->batch.number + 1};
 
 	if (!p->recording.calls.count && !p->recording.calls.lost)
 		return;
 	if (pusher_calls_take(&p->recording.calls, PUSHER_BATCH_CALLS, &c) < 0)
 		return;
-	c.who.rank = p->recording.rank;
-	c.who.world_size = p->recording.world_size;
 	c.sent_ns = wall_now().ns;
 	push_calls_protobuf(&p->batch.body, &c);
 	p->batch.number++;
@@ -303,7 +350,7 @@ void pusher_send_calls(struct pusher *p)
 static void on_poll(void *arg, const struct http_response *r, int err, const struct errinfo *e)
 {
 	struct pusher *p = arg;
-	uint64_t wait = POLL_NS, asked = 0;
+	uint64_t wait = p->settings->poll_interval_ns, asked = 0;
 	char why[256];
 
 	p->polls++;
@@ -315,7 +362,7 @@ static void on_poll(void *arg, const struct http_response *r, int err, const str
 				r->body, r->body_len, (int64_t)mono_now().ns, &p->threshold),
 			"answer");
 	else
-		log_warning("the threshold was not told: %s", reason(why, r, err, e));
+		log_warning("the threshold was not told: %s", reason(p, why, r, err, e));
 	if (err == 0 && r->status == 429 && !asked)
 		wait *= 2;
 	else if (err == 0 && (r->status == 429 || r->status >= 500))
@@ -335,5 +382,6 @@ void pusher_send_poll(struct pusher *p)
 		.body_max = PUSHER_BODY_MAX};
 
 	if (p->has_piggyback || http_ask(p->client, &a, on_poll, p, NULL) < 0)
-		loop_timer_set(p->poll, pusher_jitter(POLL_NS, POLL_JITTER, pusher_random(p)));
+		loop_timer_set(p->poll, pusher_jitter(p->settings->poll_interval_ns, POLL_JITTER,
+						pusher_random(p)));
 }

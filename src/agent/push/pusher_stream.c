@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pusher_stream.c - the node's verdict on itself, told to programs on this machine. */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/push/pusher_private.h"
@@ -19,9 +21,14 @@ int pusher_stream_open(struct pusher *p, struct errinfo *reterr)
 
 	if (!p->settings->remediate)
 		return 0;
-	r = socket_path_default(STREAM_AGENT_SOCKET, path, reterr);
+	if (!p->settings->stream_path)
+		r = socket_path_default(STREAM_AGENT_SOCKET, path, reterr);
+	else if (strlen(p->settings->stream_path) >= sizeof(path))
+		r = errinfo_set(reterr, -EINVAL, "--remediate-socket: the path is too long");
+	else
+		snprintf(path, sizeof(path), "%s", p->settings->stream_path);
 	if (r == 0)
-		r = stream_open(path, SOCKET_NO_GROUP, &p->stream, reterr);
+		r = stream_open(path, p->settings->stream_group, &p->stream, reterr);
 	if (r < 0)
 		return r;
 	r = loop_watch(p->loop, stream_fd(p->stream), on_stream, p);
@@ -38,12 +45,13 @@ void pusher_stream_close(struct pusher *p)
 
 void pusher_stream_tell(struct pusher *p, const struct push_straggler *s)
 {
-	const struct stream_node node = {.node_id = p->who.node,
-		.cluster_id = p->who.cluster,
+	const struct push_who who = pusher_who(p);
+	const struct stream_node node = {.node_id = who.node,
+		.cluster_id = who.cluster,
 		.time = wall_now(),
 		.event_id = s->event[0] ? s->event : NULL,
-		.rank = p->recording.rank >= 0 ? p->recording.rank : STREAM_NOT_A_RANK,
-		.world_size = p->recording.world_size};
+		.rank = who.rank >= 0 ? who.rank : STREAM_NOT_A_RANK,
+		.world_size = who.world_size};
 	struct stream_message m = {.type = STREAM_STRAGGLER_RESOLVED, .resolved = {node}};
 
 	if (!p->stream)

@@ -337,6 +337,11 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 	}
+	if (t->settings.nccl_lib) {
+		r = tracer_cover_nccl(t, reterr);
+		if (r < 0)
+			return r;
+	}
 	for (size_t i = 0; i < t->settings.library_count; i++) {
 		r = tracer_cover_named(t, t->settings.libraries[i], reterr);
 		if (r < 0)
@@ -388,7 +393,7 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	clock_map_init(&t->clock);
 	host_reader_init(&t->host, "");
 	t->has_host = host_read(&t->host, t->started, &t->host_now) == 0;
-	r = gpu_sampler_start(&t->gpu, NULL);
+	r = gpu_sampler_start(&t->gpu, NULL, s->gpu_period_ns);
 	if (r == 0)
 		r = open_stages(t, reterr);
 	if (r == 0) {

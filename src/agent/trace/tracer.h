@@ -39,7 +39,9 @@ struct tracer_settings {
 	const char *cuda_lib;         /* probe only this file; NULL: find them */
 	const char *const *libraries; /* probe these from the start */
 	size_t library_count;
-	int method; /* enum probe_method or TRACER_METHOD_AUTO */
+	const char *nccl_lib;   /* of NCCL, probe only this file; NULL: find them */
+	uint64_t gpu_period_ns; /* between readings of the GPUs */
+	int method;             /* enum probe_method or TRACER_METHOD_AUTO */
 	bool record_all;
 	bool no_block, no_net, no_memory;
 	bool old_kernel; /* for tests */
@@ -58,6 +60,7 @@ struct tracer_settings {
 	unsigned rollover_keep;    /* rolled files to keep */
 	const char *annotate_path; /* socket for annotations; NULL: none */
 	int64_t annotate_gid;      /* group that may use it; -1: none */
+	const char *stream_path;   /* socket of the caller's that goes at the end; NULL: none */
 	double deadband_points;    /* see agent/capture/deadband.h */
 	uint64_t heartbeat_ns;
 	/* Every record; @c for NCCL calls, else NULL; the id of its process's container or ""; its
@@ -134,6 +137,11 @@ void tracer_view(struct tracer *t, struct tracer_view *ret);
 
 /* tracer_gpu_state - that part of the view alone. */
 enum gpu_state tracer_gpu_state(const struct tracer *t, char *text, size_t size);
+
+/* tracer_launches - tells @fn how many kernels each process has launched since the start, once for each function
+ * that launches; totals are those of the last second. */
+void tracer_launches(struct tracer *t,
+	void (*fn)(void *arg, uint32_t pid, const char *comm, uint64_t count), void *arg);
 
 /* tracer_metrics - a reading of everything as metrics, the caller's; NULL: no memory, or the
  * settings did not ask for it. Totals are those of the last second. */

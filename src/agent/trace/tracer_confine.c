@@ -209,7 +209,8 @@ int tracer_confine_begin(struct tracer_settings *s)
 		{GPU_CHILD_NAME, gpu_sampler_library()},
 		{SYMBOL_CHILD_NAME, NULL},
 	};
-	int r = spawn_server_start(programs, ARRAY_SIZE(programs), s->annotate_path);
+	const char *const sockets[SPAWN_SOCKETS] = {s->annotate_path, s->stream_path};
+	int r = spawn_server_start(programs, ARRAY_SIZE(programs), sockets);
 
 	if (r == 0)
 		s->confine = true;

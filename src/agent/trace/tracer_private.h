@@ -118,6 +118,8 @@ void tracer_forget_dead(struct tracer *t);
 int tracer_scan(struct tracer *t);
 int tracer_cover_disk(struct tracer *t);
 int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr);
+int tracer_cover_nccl(
+	struct tracer *t, struct errinfo *reterr); /* that file and no other of NCCL */
 int tracer_enter_pids(struct tracer *t, struct errinfo *reterr);
 int tracer_check_pids(const struct tracer_settings *s, struct errinfo *reterr);
 

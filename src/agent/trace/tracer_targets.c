@@ -91,6 +91,21 @@ int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reter
 	return cover_known(t, &lib, reterr);
 }
 
+int tracer_cover_nccl(struct tracer *t, struct errinfo *reterr)
+{
+	struct target_library lib;
+	int r = discover_library_file(t->settings.nccl_lib, &lib, reterr);
+
+	if (r == 0 && lib.kind != TARGET_NCCL)
+		return errinfo_set(reterr, -EINVAL, "--nccl-lib %.300s is not a libnccl",
+			t->settings.nccl_lib);
+	if (r == 0)
+		r = cover_known(t, &lib, reterr);
+	if (r == 0)
+		coverage_close_kind(t->coverage, TARGET_NCCL);
+	return r;
+}
+
 /* The processes of --pid with all their descendants; at least one of each family uses CUDA. */
 int tracer_enter_pids(struct tracer *t, struct errinfo *reterr)
 {

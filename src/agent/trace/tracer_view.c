@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "wire/op_kind.h"
+
 static void view_gpu(const struct tracer *t, struct tracer_view *v)
 {
 	v->gpu_state = tracer_gpu_state(t, v->gpu_text, sizeof(v->gpu_text));
@@ -101,4 +103,16 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 	}
 	ret->db_bytes = t->db_bytes;
 	memcpy(ret->store_error, t->store_error, sizeof(ret->store_error));
+}
+
+void tracer_launches(struct tracer *t,
+	void (*fn)(void *arg, uint32_t pid, const char *comm, uint64_t count), void *arg)
+{
+	const struct total *v;
+	size_t cursor = 0;
+
+	while ((v = totals_next(t->totals, &cursor)))
+		if (v->key.pid && !(v->key.flags & WIRE_NESTED) &&
+			op_kind_is_launch(v->key.source, v->key.op))
+			fn(arg, v->key.pid, v->comm, v->all.count);
 }

@@ -76,23 +76,31 @@ static int ask(const struct blame_flags *f, struct question *q, int *ret_status,
 }
 
 /* The sentence of a refusal; the service's own words are its. */
-static int check_status(const struct blame_flags *f, int status, struct errinfo *reterr)
+static int check_status(
+	const struct blame_flags *f, int status, bool has_token, struct errinfo *reterr)
 {
 	if (status == 200)
 		return 0;
 	if (status == 401)
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
-			"%s requires a token: give --token-file or $" TOKEN_VARIABLE, f->endpoint);
+			has_token
+				? "%s refused the token: it is not one of those that the service was given"
+				: "%s requires a token: give --token-file or $" TOKEN_VARIABLE,
+			f->endpoint);
+	if (status == 403)
+		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
+			"%s refused this: the token is for other clusters, or not for reading",
+			f->endpoint);
 	return errinfo_set_exit(reterr, EXIT_FAILED, -EPROTO,
 		"%s answered with status %d: is it the API address of `ingero-cluster fleet`?",
 		f->endpoint, status);
 }
 
-static int print(
-	const struct blame_flags *f, int status, const struct buf *answer, struct errinfo *reterr)
+static int print(const struct blame_flags *f, int status, bool has_token, const struct buf *answer,
+	struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(QUESTION_ANSWER_MAX);
-	int r = check_status(f, status, reterr);
+	int r = check_status(f, status, has_token, reterr);
 
 	if (r < 0)
 		return r;
@@ -142,7 +150,7 @@ static int run_blame(const struct blame_flags *f, struct errinfo *reterr)
 		r = ask(f, &q, &status, &answer, reterr);
 	if (r == -EKEYREJECTED && trust_ask(tls, NULL) > 0)
 		r = ask(f, &q, &status, &answer, reterr);
-	return r < 0 ? r : print(f, status, &answer, reterr);
+	return r < 0 ? r : print(f, status, bearer != NULL, &answer, reterr);
 }
 
 static int blame_run(const struct command *cmd _unused_, void *settings, int argc, char **argv)

@@ -54,7 +54,7 @@ static int do_files(const struct echo_typed *t, int argc, char **argv, struct er
 	static const struct {
 		const char *word, *rest;
 		int count;
-	} rows[] = {{"backup", "FOLDER", 1}, {"verify", "FOLDER", 1},
+	} rows[] = {{"serve", "", 0}, {"backup", "FOLDER", 1}, {"verify", "FOLDER", 1},
 		{"restore", "BACKUP FOLDER", 2}, {"export", "TABLE FILE", 2}};
 	size_t i = 0;
 
@@ -68,9 +68,10 @@ static int do_files(const struct echo_typed *t, int argc, char **argv, struct er
 		return errinfo_set(
 			reterr, -EINVAL, "usage: echo %s %s", rows[i].word, rows[i].rest);
 	switch (i) {
-	case 0: return echo_files_backup(&t->echo, argv[1], reterr);
-	case 1: return echo_files_verify(argv[1], reterr);
-	case 2: return echo_files_restore(argv[1], argv[2], reterr);
+	case 0: return serve(t, reterr);
+	case 1: return echo_files_backup(&t->echo, argv[1], reterr);
+	case 2: return echo_files_verify(argv[1], reterr);
+	case 3: return echo_files_restore(argv[1], argv[2], reterr);
 	default: return echo_files_export(&t->echo, t->cluster, argv[1], argv[2], reterr);
 	}
 }

@@ -240,7 +240,7 @@ static void refusal(struct errinfo *e, const struct stress_settings *s, bool tok
 {
 	if (token)
 		errinfo_set_exit(e, EXIT_NO_PERMISSION, -EPERM,
-			"%s requires a token: give --token-file or $INGERO_TOKEN",
+			"%s refused the token, or was given none: check --token-file or $INGERO_TOKEN",
 			s->endpoint->shown);
 	else
 		errinfo_set_exit(e, EXIT_FAILED, -EPROTO, "%s answered with %s %d%s%.200s",

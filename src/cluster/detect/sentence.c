@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
-#include "wire/names.h"
+#include "blame/transfer_text.h"
 
 static void put_ordinal(struct buf *b, uint32_t n)
 {
@@ -35,13 +35,7 @@ static void put_who(struct buf *b, const struct fleet_episode *e)
 
 static void put_collective(struct buf *b, const struct fleet_episode *e)
 {
-	static const char prefix[] = "nccl"; /* people say AllReduce */
-	char scratch[32];
-	const char *name = wire_op_name(SOURCE_NCCL, e->op, scratch);
-
-	if (strncmp(name, prefix, strlen(prefix)) == 0)
-		name += strlen(prefix);
-	buf_printf(b, "%s of communicator %016llx", name, (unsigned long long)e->comm);
+	transfer_text_collective(b, e->op, e->comm);
 }
 
 static void put_late(struct buf *b, const struct fleet_episode *e)
@@ -87,39 +81,22 @@ static void put_uneven(struct buf *b, const struct fleet_episode *e)
 		text_format_percent(share, e->share));
 }
 
-/* "1.0 MiB takes 12ms (0.0874 GB/s) against 300µs (3.5 GB/s) on peers" */
-static void put_speed(struct buf *b, const struct fleet_episode *e)
+static void put_transfer(struct buf *b, const struct fleet_episode *e)
 {
-	char size[TEXT_MAX], took[TEXT_MAX], usual[TEXT_MAX];
-	double bytes = (double)e->bytes;
+	const struct transfer_text t = {.is_link = e->problem == FLEET_LINK,
+		.from_rank = e->from_rank,
+		.to_rank = e->to_rank,
+		.from_node = e->from_node,
+		.to_node = e->to_node,
+		.comm = e->comm,
+		.op = e->op,
+		.ranks = e->seen,
+		.bytes = e->bytes,
+		.took_ns = e->took_ns,
+		.usual_ns = e->usual_ns,
+		.by_past = e->by_past};
 
-	text_format_duration(took, e->took_ns);
-	text_format_duration(usual, e->usual_ns);
-	if (e->bytes)
-		buf_printf(b, "%s takes %s (%.3g GB/s) against %s (%.3g GB/s)",
-			text_format_bytes(size, e->bytes), took,
-			bytes / (double)MAX(e->took_ns, UINT64_C(1)), usual,
-			bytes / (double)MAX(e->usual_ns, UINT64_C(1)));
-	else
-		buf_printf(b, "takes %s against %s", took, usual);
-	buf_puts(b, e->by_past ? " before" : " on peers");
-}
-
-static void put_link(struct buf *b, const struct fleet_episode *e)
-{
-	buf_printf(b, "the link rank %d (%s) -> rank %d (%s) is slow: a message%s ", e->from_rank,
-		e->from_node, e->to_rank, e->to_node, e->bytes ? " of" : "");
-	put_speed(b, e);
-	buf_puts(b, "; both ranks are on time");
-}
-
-static void put_slow_collective(struct buf *b, const struct fleet_episode *e)
-{
-	buf_puts(b, "the collective itself is slow: ");
-	put_collective(b, e);
-	buf_puts(b, e->bytes ? ", " : " ");
-	put_speed(b, e);
-	buf_printf(b, "; all %u ranks are on time", e->seen);
+	transfer_text_put(b, &t);
 }
 
 static void put_node(struct buf *b, const struct fleet_episode *e)
@@ -179,8 +156,8 @@ void sentence_write(struct fleet_episode *e)
 		[FLEET_STRAGGLER] = put_late,
 		[FLEET_STAGE] = put_stage,
 		[FLEET_UNEVEN] = put_uneven,
-		[FLEET_LINK] = put_link,
-		[FLEET_COLLECTIVE] = put_slow_collective,
+		[FLEET_LINK] = put_transfer,
+		[FLEET_COLLECTIVE] = put_transfer,
 		[FLEET_NODE] = put_node,
 		[FLEET_SILENT] = put_silent,
 		[FLEET_HANG] = put_hang,

@@ -58,7 +58,9 @@ static int account_steps(struct builder *b)
 		b->facts[i] = (struct step_facts){.dur_ns = (uint64_t)(s->end_ns - s->start_ns),
 			.wait_ns = s->wait_ns,
 			.backwards = s->backwards,
-			.loads = s->loads};
+			.loads = s->loads,
+			.probed = (double)s->probed_ns /
+				  (double)MAX(s->end_ns - s->start_ns, INT64_C(1))};
 	}
 	return 0;
 }

@@ -213,6 +213,12 @@ static uint64_t share(const struct ledger_row *r, uint64_t value, int64_t from_n
 			   : 0;
 }
 
+/* In which launches were probed: where they were for a part of it, half is as good as any guess. */
+static uint64_t probed_ns(const struct ledger_row *r)
+{
+	return !r->launches_off ? r->dur_ns : r->launches ? r->dur_ns / 2 : 0;
+}
+
 static void count_work(const struct timeline *t, struct step_spans *s)
 {
 	for (size_t i = 0; i < t->thread_count; i++) {
@@ -240,6 +246,9 @@ static void count_work(const struct timeline *t, struct step_spans *s)
 				if (r->tid == s->tid)
 					p->wait_ns += share(
 						r, r->ns[LEDGER_GPU_WAIT], p->start_ns, p->end_ns);
+				if (r->tid == s->tid)
+					p->probed_ns +=
+						share(r, probed_ns(r), p->start_ns, p->end_ns);
 				if (r->tid != s->tid || end <= p->start_ns || end > p->end_ns)
 					continue;
 				p->backwards += r->mark == MARK_BACKWARD;

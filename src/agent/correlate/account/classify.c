@@ -5,18 +5,21 @@
  * steps), and slow ones before the first ordinary one (warm-up).
  *
  * Where the GPU is waited for once in k steps, the host runs ahead in between: k steps are one unit,
- * and only units are compared, by their length per step.
+ * and only units are compared, by their length per step. Steps in which the tracer probed launches are
+ * compared without what that costs (probe_cost.h).
  *
  * Units fall into two classes if their lengths do: the best split (Otsu's, of logarithms) must leave
  * medians apart by 15 % and by 3 times the spread of the shorter class. One bell of lengths, however
  * wide, has no such split. Where there is none, steps may still have become slower at one moment, by
- * 12 % at least: then all since are slow. */
+ * 12 % at least: then all since are slow. Where nearly all since are longer than nearly all before, that
+ * moment is a better border than any length. */
 #include "agent/correlate/account/classify.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
+#include "agent/correlate/account/probe_cost.h"
 #include "base/macros.h"
 #include "stat/robust.h"
 
@@ -30,6 +33,7 @@
 #define SLOW_SPREAD   3.0
 #define SHIFT_RATIO   1.12
 #define SHIFT_PAIRS   0.85
+#define SHIFT_SURE    0.9
 #define SHIFT_MIN     12
 #define MAD_SIGMA     1.4826
 #define ORDINARY_MIN  4
@@ -124,7 +128,7 @@ static uint32_t find_group(
 
 /* Units end with a long wait, or after as many steps as there usually are between two. */
 static size_t make_units(const struct step_facts *steps, size_t n, uint32_t group, uint64_t mean,
-	uint64_t median_wait, struct unit *units)
+	uint64_t median_wait, double cost, struct unit *units)
 {
 	struct unit u = {0};
 	uint64_t sum = 0;
@@ -139,7 +143,7 @@ static size_t make_units(const struct step_facts *steps, size_t n, uint32_t grou
 		if (!u.count)
 			u.first = i;
 		u.count++;
-		sum += steps[i].dur_ns;
+		sum += (uint64_t)((double)steps[i].dur_ns / (1 + (cost - 1) * steps[i].probed));
 		if (u.count < group && !is_long_wait(&steps[i], mean, median_wait))
 			continue;
 		u.per_step_ns = sum / u.count;
@@ -226,12 +230,23 @@ static int by_value(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-/* The unit from which on they are longer, where that is so of nearly every pair of one before and one
+/* From 1 on; equal values share theirs, or the order of time would decide. */
+static void put_ranks(const struct ranked *order, size_t n, double *ranks)
+{
+	for (size_t i = 0, to; i < n; i = to) {
+		for (to = i + 1; to < n && order[to].value == order[i].value;)
+			to++;
+		for (size_t k = i; k < to; k++)
+			ranks[order[k].at] = (double)(i + 1 + to) / 2;
+	}
+}
+
+/* The unit from which on they are longer, where that is so of @least of the pairs of one before and one
  * after it: the split with the most telling ranks (Pettitt's). SIZE_MAX: there is none. */
-static int find_shift(const struct unit *units, size_t n, size_t *ret)
+static int find_shift(const struct unit *units, size_t n, double least, size_t *ret)
 {
 	_cleanup_free_ struct ranked *order = calloc(n + 1, sizeof(*order));
-	_cleanup_free_ size_t *ranks = calloc(n + 1, sizeof(*ranks));
+	_cleanup_free_ double *ranks = calloc(n + 1, sizeof(*ranks));
 	double sum = 0, best = 0, best_sum = 0, after;
 
 	*ret = SIZE_MAX;
@@ -240,12 +255,11 @@ static int find_shift(const struct unit *units, size_t n, size_t *ret)
 	for (size_t i = 0; i < n; i++)
 		order[i] = (struct ranked){units[i].per_step_ns, i};
 	qsort(order, n, sizeof(*order), by_value);
-	for (size_t i = 0; i < n; i++)
-		ranks[order[i].at] = i + 1;
+	put_ranks(order, n, ranks);
 	for (size_t k = 1; k < n; k++) {
 		double early;
 
-		sum += (double)ranks[k - 1];
+		sum += ranks[k - 1];
 		early = (double)k * (double)(n + 1) - 2 * sum; /* the first k are the short ones */
 		if (k >= SHIFT_MIN && n - k >= SHIFT_MIN && early > best) {
 			best = early;
@@ -257,7 +271,7 @@ static int find_shift(const struct unit *units, size_t n, size_t *ret)
 		return 0;
 	after = (best_sum - (double)*ret * (double)(*ret + 1) / 2) /
 		((double)*ret * (double)(n - *ret)); /* pairs in which the earlier is longer */
-	if (1 - after < SHIFT_PAIRS)
+	if (1 - after < least)
 		*ret = SIZE_MAX;
 	return 0;
 }
@@ -276,6 +290,7 @@ int classify_steps(struct step_facts *steps, size_t n, struct classification *re
 	_cleanup_free_ struct unit *units = calloc(n + 1, sizeof(*units));
 	uint64_t mean = 0, median_wait, limit;
 	size_t count, since = SIZE_MAX;
+	double cost;
 
 	*ret = (struct classification){.group = 1};
 	if (!scratch || !units)
@@ -290,14 +305,18 @@ int classify_steps(struct step_facts *steps, size_t n, struct classification *re
 	robust_sort(scratch, n);
 	median_wait = n ? robust_median(scratch, n) : 0;
 	ret->group = find_group(steps, n, mean, median_wait);
-	count = make_units(steps, n, ret->group, mean, median_wait, units);
+	if (probe_cost_find(steps, n, &cost) < 0)
+		return -ENOMEM;
+	count = make_units(steps, n, ret->group, mean, median_wait, cost, units);
 	limit = count >= 2 ? slow_limit(units, count, scratch) : 0;
-	if (!limit && find_shift(units, count, &since) < 0)
+	if (find_shift(units, count, limit ? SHIFT_SURE : SHIFT_PAIRS, &since) < 0)
 		return -ENOMEM;
 	if (since != SIZE_MAX &&
 		(double)median_between(units, since, count, scratch) <
 			SHIFT_RATIO * (double)median_between(units, 0, since, scratch))
 		since = SIZE_MAX;
+	if (since != SIZE_MAX)
+		limit = 0;
 	for (size_t u = 0; u < count; u++)
 		for (size_t i = 0; i < units[u].count; i++)
 			if ((limit && units[u].per_step_ns >= limit) || u >= since)

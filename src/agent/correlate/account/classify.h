@@ -11,6 +11,7 @@ struct step_facts {
 	uint64_t dur_ns;
 	uint64_t wait_ns; /* of it, in calls that wait for the GPU */
 	uint32_t backwards, loads;
+	double probed; /* share of it in which launches were, which costs time */
 	enum step_class class;
 };
 

@@ -180,6 +180,12 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 	}
 }
 
+/* The culprit is the process itself. */
+static bool is_own(const struct delay *l, const struct incident *inc)
+{
+	return l->lead && inc->pid && l->lead->culprit_pid == inc->pid;
+}
+
 static void put_fixes(const struct delay *l, struct incident *inc)
 {
 	switch (l->kind) {
@@ -195,9 +201,14 @@ static void put_fixes(const struct delay *l, struct incident *inc)
 				"More workers and a larger prefetch_factor hide waiting for storage; or cache the data on a local disk");
 		return;
 	case DELAY_BY_CPU:
+		if (is_own(l, inc))
+			inc->fix_count = 0; /* the usual ones are of another process */
 		incident_fix(inc,
 			"Keep CPUs for the job (taskset, cpuset); check the container's CPU quota");
-		if (l->lead && l->lead->culprit_pid && l->lead->culprit_pid != inc->pid)
+		if (is_own(l, inc))
+			incident_fix(inc,
+				"The job's own threads compete: fewer of them (OMP_NUM_THREADS, torch.set_num_threads(), background threads), or more CPUs");
+		else if (l->lead && l->lead->culprit_pid)
 			incident_fix(inc,
 				"Stop it, move it (`taskset -cp CPUS %u`) or let it go last (`renice 19 -p %u`)",
 				l->lead->culprit_pid, l->lead->culprit_pid);

@@ -134,7 +134,8 @@ static bool has_more_work(const struct step_account *a)
 }
 
 /* A lower clock makes steps longer in the same ratio at most: where that explains less than half and
- * another process uses the GPU, that one lowers the clock, too. */
+ * another process uses the GPU, or the steps have more work, that lowers the clock, too (a GPU at its
+ * power limit). */
 static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_change *g)
 {
 	bool beside = g->slow_other > g->ordinary_other + OTHER_SHARE ||
@@ -143,10 +144,11 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 	bool lower =
 		g->slow_clock_mhz > 0 && g->ordinary_clock_mhz > CLOCK_RATIO * g->slow_clock_mhz;
 	double longer = (double)a->slow_step_ns / (double)MAX(a->ordinary_step_ns, UINT64_C(1));
+	bool explains = lower && g->ordinary_clock_mhz / g->slow_clock_mhz - 1 >= (longer - 1) / 2;
 
-	if (beside && (!lower || g->ordinary_clock_mhz / g->slow_clock_mhz - 1 < (longer - 1) / 2))
+	if (beside && !explains)
 		return GPU_BY_NEIGHBOUR;
-	if (lower)
+	if (explains || (lower && !has_more_work(a)))
 		return GPU_BY_CLOCK;
 	if (has_more_work(a))
 		return GPU_BY_WORK;

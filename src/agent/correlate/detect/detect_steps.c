@@ -115,20 +115,35 @@ static enum severity by_share(double share, double high)
 				       : SEVERITY_LOW;
 }
 
-/* The growth of @kind at places that ordinary steps hardly know, seen often enough to be sure. */
-static uint64_t new_places_ns(const struct step_account *a, enum delay_kind kind)
+/* What a slower CPU makes longer. */
+static bool is_running(int line)
 {
-	uint64_t ns = 0;
+	return line == ACCOUNT_HOST || line == ACCOUNT_LAUNCH || line == ACCOUNT_CALL;
+}
+
+/* Whether ordinary steps hardly know the place of @e, and it was seen often enough to be sure. */
+static bool is_new_place(const struct step_account *a, const struct account_entry *e)
+{
+	return e->stack_hash && e->ordinary_ns * NEW_PARTS < e->slow_ns &&
+	       e->slow_ns * a->slow_steps > SURE_NS;
+}
+
+/* The share of new places in what @kind grew by. Launches and other calls are made by host code and
+ * take longer where that does: there all code that runs counts. */
+static double new_places_share(const struct step_account *a, enum delay_kind kind)
+{
+	uint64_t all = 0, fresh = 0;
 
 	for (int i = 0; i < a->entry_count; i++) {
 		const struct account_entry *e = &a->entries[i];
 
-		if ((int)e->line == (int)kind && e->owner <= OWNER_THREAD && e->stack_hash &&
-			e->ordinary_ns * NEW_PARTS < e->slow_ns &&
-			e->slow_ns * a->slow_steps > SURE_NS)
-			ns += e->slow_ns - e->ordinary_ns;
+		if (!(kind == DELAY_BY_HOST ? e->line == ACCOUNT_HOST : is_running((int)e->line)) ||
+			e->owner > OWNER_THREAD || e->slow_ns <= e->ordinary_ns)
+			continue;
+		all += e->slow_ns - e->ordinary_ns;
+		fresh += is_new_place(a, e) ? e->slow_ns - e->ordinary_ns : 0;
 	}
-	return ns;
+	return all ? (double)fresh / (double)all : 0;
 }
 
 /* The growth of @kind, place by place: what shrank elsewhere does not make a place look larger. */
@@ -153,14 +168,14 @@ static bool is_even(const struct finding *f, const struct delay *l)
 	const struct step_account *a = f->account;
 	double grown = (double)all_growth_ns(a, l->kind);
 
-	if (l->kind != DELAY_BY_HOST && l->kind != DELAY_BY_LAUNCH && l->kind != DELAY_BY_CALL)
+	if (!is_running((int)l->kind))
 		return false;
 	if ((double)a->slow_step_ns > EVEN_RATIO * (double)a->ordinary_step_ns)
 		return false;
 	if (l->lead && (double)(l->lead->slow_ns - l->lead->ordinary_ns) > ONE_PLACE * grown &&
 		l->lead->slow_ns * a->slow_steps > SURE_NS)
 		return false;
-	return (double)new_places_ns(a, l->kind) < EVEN_SHARE * grown;
+	return new_places_share(a, l->kind) < EVEN_SHARE;
 }
 
 /* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of is

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/correlate/detect/straggler_job.h"
+#include "agent/correlate/detect/straggler_link.h"
 #include "agent/correlate/engine/detector.h"
 #include "agent/correlate/engine/window.h"
 #include "base/text.h"
@@ -414,6 +414,7 @@ static int report_job(
 
 	if (j->blame.kind == BLAME_UNEVEN)
 		report_uneven(in, j, out);
+	straggler_link_report(in, j, out);
 	for (size_t i = 0; i < j->blame.suspect_count; i++) {
 		struct culprits c = cause_of(&j->blame, i);
 		int r;

@@ -154,7 +154,14 @@ int nodedb_recent_last_row(
 	struct nodedb_snapshot *l, const char *table, int64_t *ret, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(512);
+	int r = schema_has_table(l->reader.sql, table, reterr);
 
+	if (r == 0 && nodedb_snapshot_is_ours(l))
+		return errinfo_set(reterr, -ENOTSUP,
+			"%s was recorded by an older version: nothing can be passed on from it",
+			nodedb_snapshot_path(l));
+	if (r < 0)
+		return r;
 	buf_printf(&sql, "SELECT coalesce(max(rowid), 0) FROM %s", table);
 	return get_row(l, &sql, ret, reterr);
 }
