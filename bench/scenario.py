@@ -7,7 +7,7 @@ A scenario is a workload of the stand-in GPU, traced by eBPF, and a problem that
   not               ids that must not be reported with MEDIUM or above
   also              ids that may be reported beside it, because they are true as well
   culprit           who must be named: a command, "rank N", or "beside": its first workload, by pid, as
-                    what disturbs the other
+                    what disturbs the other; "nobody": no rank may be
   workload          program of build/sim (or train.py) with its arguments; {scratch} is a folder
   beside            further traced workloads, started like neighbours
   neighbours        programs that are not traced
@@ -281,8 +281,22 @@ def _heard(played, works, said):
                        if not any(row["steps"] for row in _results_read(text))]
 
 
-def play(s, number=[0]):
-    """Runs @s; the recording is kept until the caller's process ends."""
+@contextlib.contextmanager
+def before_others(wanted):
+    """What is started meanwhile has real-time priority, if @wanted and allowed: only its like competes with it."""
+    try:
+        if wanted:
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except PermissionError:
+        pass
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def play(s, number=[0], first=False):
+    """Runs @s; the recording is kept until the caller's process ends. @first: with real-time priority."""
     number[0] += 1
     folder = scratch(f"play{number[0]}")
     os.mkdir(folder)
@@ -292,8 +306,9 @@ def play(s, number=[0]):
     machine = Machine()
     played, nvml, group = Played(s), Nvml(s, folder), Group(s.get("neighbour_cgroup"))
     log = os.path.join(folder, "steps") if s["workload"][0].startswith("sim-train") else None
-    works = [_workload(s, s["workload"], folder, log)]
-    works += [_workload(s, w, folder, None) for w in s.get("beside", [])]
+    with before_others(first):
+        works = [_workload(s, s["workload"], folder, log)]
+        works += [_workload(s, w, folder, None) for w in s.get("beside", [])]
     played.beside = [w.pid for w in works[1:]]
     flags = [f for w in works for f in ("--pid", w.pid)] + (["--annotate"] if s.get("annotate") else [])
     os.environ.update(nvml.env())
@@ -341,6 +356,8 @@ def names_culprit(incident, played):
     culprit = played.scenario.get("culprit", "")
     if not culprit:
         return True
+    if culprit == "nobody":
+        return incident.get("culprit_rank", -1) in (None, -1)
     if culprit == "beside":
         return incident["pid"] not in played.beside and f"(pid {played.beside[0]})" in incident["summary"]
     if culprit.startswith("rank "):
@@ -469,7 +486,8 @@ class Judged:
         self.top2 = all(p in self.loud[:2] for p in expected) if expected else not loud
         self.low = bool(expected and not loud and self.ids and self.ids[0] in expected)  # named, but not aloud
         right = [i for i in kept if i["problem"] in expected]
-        self.culprit = not expected or any(names_culprit(i, played) for i in right)
+        enough = all if s.get("culprit") == "nobody" else any
+        self.culprit = not expected or enough(names_culprit(i, played) for i in right)
         wall = max(1, played.ended - played.began)
         self.share = sum(i["excess_ns"] * i["explained"] for i in right) / wall if right else 0.0
         self.true_share = true_share(played)
