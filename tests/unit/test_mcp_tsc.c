@@ -106,7 +106,7 @@ static void real_answers(void **state)
 	value = json_loads(brief, 0, NULL);
 	assert_string_equal(json_string_value(json_object_get(
 				    json_array_get(json_object_get(value, "incidents"), 0), "sev")),
-		"MEDIUM");
+		"HIGH");
 	json_decref(value);
 	value = json_loads(complete, 0, NULL);
 	assert_non_null(json_object_get(
