@@ -80,6 +80,11 @@ class Trainer:
         for _ in range(self.options.launches - self.options.launches // 2):
             self.launch()
 
+    def augment(self):
+        end = time.thread_time_ns() + self.options.cpu_us * 1000
+        while time.thread_time_ns() < end:
+            pass
+
     def collect_garbage(self):
         self.steps += 1
         if self.options.gc_every and self.steps % self.options.gc_every == 0:
@@ -87,6 +92,8 @@ class Trainer:
 
     def train_step(self):
         self.collect_garbage()
+        if self.options.cpu_us:
+            self.augment()
         self.load_batch()
         self.forward()
         self.backward()
@@ -134,6 +141,7 @@ def main():
     parser.add_argument("--launches", type=int, default=40, help="kernels a step")
     parser.add_argument("--kernel-us", type=int, default=200, help="duration of a kernel")
     parser.add_argument("--batch-bytes", type=int, default=1 << 20, help="bytes of a batch")
+    parser.add_argument("--cpu-us", type=int, default=0, help="of Python in every step")
     parser.add_argument("--duration", type=float, default=0, help="stop after seconds")
     parser.add_argument("--gc-every", type=int, default=0, help="collect garbage every N steps")
     parser.add_argument("--gc-objects", type=int, default=1000000, help="objects it goes through")

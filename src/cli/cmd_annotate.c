@@ -100,15 +100,29 @@ static int report(const struct annotate_result *result, bool by_label, struct er
 		(unsigned long long)result->stored, (unsigned long long)result->first_line, why);
 }
 
+/* `annotate step=12` is what everybody types. */
+static int take_arguments(
+	struct annotate_settings *s, int argc, char **argv, struct errinfo *reterr)
+{
+	if (s->labels.count + (size_t)argc > ARRAY_SIZE(s->labels.value))
+		return errinfo_set_exit(reterr, EXIT_USAGE, -EINVAL, "more than %zu labels",
+			ARRAY_SIZE(s->labels.value));
+	for (int i = 0; i < argc; i++)
+		s->labels.value[s->labels.count++] = argv[i];
+	return 0;
+}
+
 static int annotate_run(const struct command *c, void *settings, int argc, char **argv)
 {
-	const struct annotate_settings *s = settings;
+	struct annotate_settings *s = settings;
 	_cleanup_fd_ int input = -1, fd = -1;
 	struct annotate_result result = {0};
 	char path[SOCKET_PATH_MAX];
 	struct errinfo e = {0};
-	int r = open_input(s, &input, &e);
+	int r = take_arguments(s, argc, argv, &e);
 
+	if (r == 0)
+		r = open_input(s, &input, &e);
 	if (r == 0)
 		r = socket_path_find(s->socket, ANNOTATE_SOCKET, path, &e);
 	if (r == 0)
@@ -122,7 +136,7 @@ static int annotate_run(const struct command *c, void *settings, int argc, char 
 
 const struct command cmd_annotate = {
 	.name = "annotate",
-	.synopsis = "annotate --label KEY=VALUE … | --from-file PATH",
+	.synopsis = "annotate KEY=VALUE … | --from-file PATH",
 	.summary = "Label what a workload is doing, for a running `ingero trace --annotate`",
 	.details =
 		"Lines of JSON: {\"labels\":{\"phase\":\"eval\",\"step\":\"1200\"},\"pid\":N,"
@@ -132,5 +146,6 @@ const struct command cmd_annotate = {
 		"shows them.",
 	.options = annotate_options,
 	.settings_size = sizeof(struct annotate_settings),
+	.max_args = 64,
 	.run = annotate_run,
 };

@@ -105,9 +105,14 @@ static int find_db(
 {
 	int r = given ? 0 : store_default_path(ret_default, reterr);
 
-	if (r == 0)
-		*ret_path = given ? given : *ret_default;
-	return r;
+	if (r < 0)
+		return r;
+	*ret_path = given ? given : *ret_default;
+	if (access(*ret_path, F_OK) < 0 && errno == ENOENT)
+		fprintf(stderr,
+			"ingero: %s does not exist yet: questions are answered once it does\n",
+			*ret_path);
+	return 0;
 }
 
 static int run_stdio(

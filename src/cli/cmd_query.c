@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -26,7 +27,9 @@
 #define TABLE_KERNELS 10
 #define LIST_ROWS     10000 /* events printed one by one, unless --limit says otherwise */
 #define SQL_ROWS      1000
+#define SQL_WORDS     256 /* of one that was not quoted */
 #define SQL_MAX       SQL_WORKER_ROWS_MAX
+#define OPS_NAMED     8
 #define SQL_TIMEOUT   (10 * NS_PER_S)
 #define OUTPUT_MAX    (1u << 30)
 
@@ -169,6 +172,24 @@ static int put_collectives(const struct question *q, const struct query_settings
 	return r;
 }
 
+/* --op of what nobody called: what was called instead. */
+static int put_other_ops(const struct question *q, struct buf *b, struct errinfo *reterr)
+{
+	_cleanup_(ops_answer_done) struct ops_answer a = {0};
+	struct question all = *q;
+	char name[32];
+	int r;
+
+	all.scope.source = all.scope.op = 0;
+	r = answer_ops(&all, &a, reterr);
+	for (size_t i = 0; r == 0 && i < MIN(a.count, (size_t)OPS_NAMED); i++)
+		buf_printf(b, "%s%s", i ? ", " : "  Operations that it has: ",
+			wire_op_name(a.rows[i].source, a.rows[i].op, name));
+	if (r == 0 && a.count)
+		buf_puts(b, a.count > OPS_NAMED ? ", …\n" : "\n");
+	return r;
+}
+
 static int print_table(const struct question *q, void *arg, struct errinfo *reterr)
 {
 	const struct query_settings *s = arg;
@@ -199,6 +220,10 @@ static int print_table(const struct question *q, void *arg, struct errinfo *rete
 	if (r < 0)
 		return r;
 	query_table(&b, &head, &a, &host);
+	if (s->op && !head.events && !head.calls)
+		r = put_other_ops(q, &b, reterr);
+	if (r < 0)
+		return r;
 	if (!q->scope.source)
 		kernels_text(&b, &kernels);
 	r = put_collectives(q, s, &b, reterr);
@@ -357,6 +382,22 @@ static int try_fleet(const struct query_settings *s, const char *text, bool *ret
 	return 0;
 }
 
+/* A shell has cut the statement at its spaces, or a file stands where none is expected. */
+static int check_words(int argc, char **argv, struct errinfo *reterr)
+{
+	bool is_sql = argc > 1 && (!strcasecmp(argv[0], "select") || !strcasecmp(argv[0], "with"));
+
+	for (int i = 0; !is_sql && i < argc; i++)
+		if (access(argv[i], F_OK) == 0)
+			return errinfo_set(reterr, -EINVAL,
+				"query: unexpected argument '%.100s': a recording is given with --db",
+				argv[i]);
+	return argc < 2
+		       ? 0
+		       : errinfo_set(reterr, -EINVAL,
+				 "query takes one SQL statement: put it in quotes, ingero query \"SELECT …\"");
+}
+
 static int query_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	struct query_settings *s = settings;
@@ -367,8 +408,10 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 	_cleanup_free_ char *default_path = NULL;
 	const char *path = NULL;
 	struct errinfo e = {0};
-	int r = try_fleet(s, argc ? argv[0] : NULL, &asked, &code, &e);
+	int r = check_words(argc, argv, &e);
 
+	if (r == 0)
+		r = try_fleet(s, argc ? argv[0] : NULL, &asked, &code, &e);
 	if (r == 0 && asked)
 		return code;
 	if (r == 0)
@@ -405,6 +448,6 @@ const struct command cmd_query = {
 	.options = query_options,
 	.settings_size = sizeof(struct query_settings),
 	.defaults = &(const struct query_settings){.rank = -1, .fleet = FLEET_OPTIONS_INIT},
-	.max_args = 1,
+	.max_args = SQL_WORDS,
 	.run = query_run,
 };

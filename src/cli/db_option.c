@@ -3,12 +3,26 @@
 #include "cli/db_option.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/owner.h"
 
 /* Of ingero-trace.service. Its folder is closed to others; it is nobody's own, so it is never taken unasked. */
 #define SERVICE_DB "/var/lib/ingero/ingero.db"
+
+/* Names are typed without their end. */
+static int suggest_ending(const char *given, struct errinfo *reterr)
+{
+	char longer[PATH_MAX];
+
+	if (access(given, F_OK) == 0 || errno != ENOENT ||
+		snprintf(longer, sizeof(longer), "%s.db", given) >= (int)sizeof(longer) ||
+		access(longer, F_OK) < 0)
+		return 0; /* whoever opens it says what is wrong */
+	return errinfo_set(reterr, -ENOENT, "%s does not exist: did you mean %s?", given, longer);
+}
 
 int db_option_path(
 	const char *given, char **ret_default, const char **ret_path, struct errinfo *reterr)
@@ -17,7 +31,7 @@ int db_option_path(
 
 	if (given) {
 		*ret_path = given;
-		return 0;
+		return suggest_ending(given, reterr);
 	}
 	r = store_default_path(ret_default, reterr);
 	if (r < 0)

@@ -52,7 +52,7 @@ static const struct act spike_acts[] = {
 };
 
 static const struct act cpu_acts[] = {
-	{"a training process, undisturbed", 5, "sim-train",
+	{"a training process, undisturbed", 5, "sim-train.py",
 		{TRAIN, "--launches", "8", "--kernel-us", "400", "--cpu-us", "300", NULL}, true,
 		true},
 	{"more busy threads than CPUs beside it", 5, "sim-cpu-hog",

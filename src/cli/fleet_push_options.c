@@ -109,6 +109,7 @@ const struct option_row fleet_push_options[] = {
 	{"stub", 0, OPTION_FLAG, OPTION(stub), NULL,
 		"push made-up readings with a score of 0.94, to try a fleet", 0, 0, false},
 	{"once", 0, OPTION_FLAG, OPTION(once), NULL, "push once and exit", 0, 0, false},
+	{"no-tls", 0, OPTION_FLAG, OPTION(insecure), NULL, "as --insecure", 0, 0, true},
 	/* As published. */
 	{"fleet-endpoint", 0, OPTION_STRING, OPTION(endpoint), "ENDPOINT", "as --endpoint", 0, 0,
 		true},

@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -101,6 +103,30 @@ static void run_actor(const struct stage *s, char *path, char **argv)
 	_exit(127);
 }
 
+static bool has_python(void)
+{
+	char path[1024], *save, *folders = strdup(getenv("PATH") ? getenv("PATH") : "/usr/bin");
+	bool found = false;
+
+	for (char *f = folders ? strtok_r(folders, ":", &save) : NULL; f && !found;
+		f = strtok_r(NULL, ":", &save)) {
+		snprintf(path, sizeof(path), "%s/python3", f);
+		found = access(path, X_OK) == 0;
+	}
+	free(folders);
+	return found;
+}
+
+static void put_path(const struct stage *s, const char *program, char *out, size_t size)
+{
+	size_t n = strlen(program);
+	bool is_script = n > 3 && strcmp(program + n - 3, ".py") == 0;
+
+	snprintf(out, size, "%s/%s", s->sim_dir, program);
+	if (is_script && (access(out, X_OK) < 0 || !has_python()))
+		snprintf(out, size, "%s/%.*s", s->sim_dir, (int)n - 3, program);
+}
+
 int stage_start(
 	struct stage *s, const char *program, const char *const *args, struct errinfo *reterr)
 {
@@ -110,7 +136,7 @@ int stage_start(
 
 	if (s->count == STAGE_ACTORS)
 		return -ENOBUFS;
-	snprintf(path, sizeof(path), "%s/%s", s->sim_dir, program);
+	put_path(s, program, path, sizeof(path));
 	for (n = 0; args[n] && n < STAGE_ARGS; n++) {
 		const char *w = strstr(args[n], "%w");
 

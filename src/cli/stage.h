@@ -26,7 +26,8 @@ int stage_open(struct stage *s, struct errinfo *reterr);
 
 /* stage_start - run @program of the stand-in GPU with @args (ended by NULL). "%w" in an argument
  * stands for the working folder; NAME=VALUE before the other arguments is put into the program's
- * environment, as in a shell. Returns the actor's index. */
+ * environment, as in a shell. "X.py" is a program in Python; without Python it is X, which does the
+ * same and takes the same arguments. Returns the actor's index. */
 int stage_start(
 	struct stage *s, const char *program, const char *const *args, struct errinfo *reterr);
 

@@ -60,6 +60,10 @@ static int parse_parts(const char *text, char *host, size_t size, uint16_t *ret_
 	const char *colon = strrchr(text, ':');
 	size_t len;
 
+	if (!colon && parse_port(text, ret_port) == 0) { /* a port alone is this machine's */
+		snprintf(host, size, "127.0.0.1");
+		return 0;
+	}
 	if (!colon || parse_port(colon + 1, ret_port) < 0)
 		return -EINVAL;
 	len = (size_t)(colon - text);

@@ -18,7 +18,7 @@ union address {
 	struct sockaddr_storage storage;
 };
 
-/* address_parse - "127.0.0.1:80", "[::1]:80", ":80" (every address), "localhost:80" (127.0.0.1). */
+/* address_parse - "127.0.0.1:80", "[::1]:80", ":80" (every address), "localhost:80" and "80" (127.0.0.1). */
 int address_parse(const char *text, union address *ret, struct errinfo *reterr);
 
 /* address_parse_host - "127.0.0.1", "::1"; -EINVAL if it is a name. */

@@ -5,7 +5,7 @@
 (accuracy_scenarios.py).
 
   sudo python3 accuracy.py --ingero ./ingero --out FOLDER [--budget-s 390] [--round 1] [--seed 1] [--only a,b]
-  python3 accuracy.py --report FOLDER... [--page docs/accuracy.md]    the table of several rounds, as Markdown
+  python3 accuracy.py --report FOLDER... [--again FOLDER...] [--page docs/accuracy.md]    several rounds, as Markdown
   python3 accuracy.py --rescore FOLDER --ingero ./ingero --out OTHER    explains the kept recordings again
 
 Needs root, an NVIDIA GPU and PyTorch; nothing else may run. --out gets results-N.jsonl (a line for each run),
@@ -460,6 +460,7 @@ def options():
     p.add_argument("--trace-args", default="", help="more flags for ingero trace")
     p.add_argument("--list", action="store_true")
     p.add_argument("--report", nargs="+", metavar="FOLDER")
+    p.add_argument("--again", nargs="+", metavar="FOLDER", default=[], help="with --report: what --rescore wrote")
     p.add_argument("--page", type=pathlib.Path, help="with --report: put it into this page")
     p.add_argument("--rescore", metavar="FOLDER")
     p.add_argument("--texts", action="store_true", help="with --rescore: print what explain says")
@@ -472,7 +473,7 @@ def main():
     if args.compress:
         return compress(args.compress)
     if args.report:
-        text = accuracy_score.report(read_results(args.report))
+        text = accuracy_score.report(read_results(args.report), read_results(args.again))
         if args.page:
             args.page.write_text(accuracy_score.put_into_page(args.page.read_text(), text))
         return print(text)

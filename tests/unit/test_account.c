@@ -347,6 +347,86 @@ static void test_noise_is_not_slow(void **state)
 }
 
 /* What no row covers is not known, and nothing else. */
+/* Every second stretch of ten steps takes a quarter longer; @known: the tracer probed launches in it. */
+static void play_stretches(struct ledger_scene *s, bool known)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+
+	for (int i = 0; i < 200; i++) {
+		bool longer = i / 10 % 2;
+
+		mark(&t, MARK_OPTIMIZER)->launches_off = known && (i / 10 % 2 == 0);
+		spend(&t, LEDGER_RUN, (longer ? MS(25) : MS(20)) + US(i % 7 * 100));
+		t.row.launches_off = known && !longer;
+	}
+	mark(&t, MARK_OPTIMIZER);
+}
+
+static void test_what_the_tracer_costs_is_not_slow(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+
+	play_stretches(s, true);
+	assert_int_equal(account(s, &report)->slow_steps, 0);
+}
+
+static void test_what_it_does_not_cost_is(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+
+	play_stretches(s, false);
+	assert_int_equal(account(s, &report)->slow_steps, 100);
+}
+
+/* Woken from a wait for the GPU, then 10 ms without a CPU, then @more_ns of waiting for the GPU. */
+static void play_late_wakeups(struct ledger_scene *s, uint64_t more_ns)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+
+	for (int i = 0; i < 100; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		spend(&t, LEDGER_RUN, MS(5));
+		spend(&t, LEDGER_GPU_WAIT, MS(5));
+		if (i >= 50) {
+			spend(&t, LEDGER_CPU_WAIT_GPU, MS(10));
+			t.row.stay_line = LEDGER_GPU_WAIT;
+			t.row.stay_ns = MS(15);
+			t.row.stay_wait_ns = MS(10);
+			t.row.waker = WAKER_INTERRUPT;
+			mark(&t, MARK_STAY);
+		}
+		spend(&t, LEDGER_GPU_WAIT, more_ns);
+		mark(&t, MARK_WAIT);
+	}
+	mark(&t, MARK_OPTIMIZER);
+}
+
+static void test_a_late_return_is_the_cpus(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	const struct step_account *a;
+
+	play_late_wakeups(s, US(10));
+	a = account(s, &report);
+	assert_int_equal(grown(a, ACCOUNT_CPU), MS(10));
+	assert_int_equal(grown(a, ACCOUNT_GPU), 0);
+}
+
+static void test_a_gpu_that_is_not_done_is_waited_for(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	const struct step_account *a;
+
+	play_late_wakeups(s, MS(2));
+	a = account(s, &report);
+	assert_int_equal(grown(a, ACCOUNT_CPU), 0);
+	assert_int_equal(grown(a, ACCOUNT_GPU), MS(10));
+}
+
 static void test_lost_rows_are_unknown(void **state)
 {
 	SCENE;
@@ -402,6 +482,10 @@ int main(void)
 		cmocka_unit_test(test_an_evaluation_is_no_slow_step),
 		cmocka_unit_test(test_a_wait_in_every_fourth_step),
 		cmocka_unit_test(test_noise_is_not_slow),
+		cmocka_unit_test(test_what_the_tracer_costs_is_not_slow),
+		cmocka_unit_test(test_what_it_does_not_cost_is),
+		cmocka_unit_test(test_a_late_return_is_the_cpus),
+		cmocka_unit_test(test_a_gpu_that_is_not_done_is_waited_for),
 		cmocka_unit_test(test_lost_rows_are_unknown),
 		cmocka_unit_test(test_circles_end),
 	};

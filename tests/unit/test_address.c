@@ -21,6 +21,7 @@ static void test_parse(void **state)
 		{"127.0.0.1:8080", "127.0.0.1:8080", true, false},
 		{"127.9.9.9:0", "127.9.9.9:0", true, false},
 		{"localhost:80", "127.0.0.1:80", true, false},
+		{"8080", "127.0.0.1:8080", true, false},
 		{"[::1]:80", "[::1]:80", true, false},
 		{"[::ffff:127.0.0.1]:80", "127.0.0.1:80", true, false},
 		{":8080", "[::]:8080", false, true},

@@ -190,6 +190,25 @@ static void test_more_work_is_no_fault(void **state)
 	only(&a, PROBLEM_GOODPUT, SEVERITY_LOW, "more work");
 }
 
+/* A GPU at its power limit lowers its clock when it has more to do: by far less than the steps grow. */
+static void test_more_work_at_the_power_limit(void **state)
+{
+	SCENE;
+
+	slow_gpu(s, 1800, 2000000);
+	ANSWER = explain(ledger_recording(s));
+	only(&a, PROBLEM_GOODPUT, SEVERITY_LOW, "more work");
+}
+
+static void test_a_lower_clock_that_explains_it(void **state)
+{
+	SCENE;
+
+	slow_gpu(s, 345, 2000000);
+	ANSWER = explain(ledger_recording(s));
+	only(&a, PROBLEM_THROTTLE, SEVERITY_HIGH, "345 MHz instead of 1980 MHz");
+}
+
 static void test_a_slower_gpu_without_a_reason_is_said(void **state)
 {
 	SCENE;
@@ -256,6 +275,8 @@ int main(void)
 		cmocka_unit_test(test_a_wait_for_the_disk_every_20_steps),
 		cmocka_unit_test(test_a_lower_clock),
 		cmocka_unit_test(test_more_work_is_no_fault),
+		cmocka_unit_test(test_more_work_at_the_power_limit),
+		cmocka_unit_test(test_a_lower_clock_that_explains_it),
 		cmocka_unit_test(test_a_slower_gpu_without_a_reason_is_said),
 		cmocka_unit_test(test_waste_in_every_step),
 		cmocka_unit_test(test_a_cpu_quota),

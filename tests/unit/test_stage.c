@@ -147,6 +147,28 @@ static void words_of_actors_are_kept_apart(void **state)
 	assert_int_equal(access(s.work_dir, F_OK), -1);
 }
 
+/* A program in Python that cannot be run is done by the one it stands for. */
+static void without_python_the_other_program_runs(void **state)
+{
+	const char *const args[] = {"--out", "%w/note", NULL};
+	const char *path = getenv("PATH");
+	char *kept = strdup(path ? path : "");
+	struct errinfo e = {0};
+	struct stage s;
+
+	put_program("/says.py", "#!/bin/sh\n: >\"$2.py\"\n");
+	assert_int_equal(stage_open(&s, &e), 0);
+	assert_int_equal(stage_start(&s, "sim-train.py", args, &e), 0); /* is not there */
+	assert_int_equal(stage_wait_file(&s, "note", &e), 0);
+	assert_int_equal(stage_start(&s, "says.py", args, &e), 1);
+	assert_int_equal(stage_wait_file(&s, "note.py", &e), 0);
+	setenv("PATH", "/nowhere", 1);
+	assert_int_equal(stage_start(&s, "sim-train.py", args, &e), 2);
+	setenv("PATH", kept, 1);
+	stage_close(&s);
+	free(kept);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +178,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			closing_ends_all_and_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(words_of_actors_are_kept_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			without_python_the_other_program_runs, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,6 +95,10 @@ static const char *reason(const struct pusher *p, char out[256], const struct ht
 			p->settings->token
 				? "the fleet refused the token (401): it is not one of those that it was given"
 				: "the fleet requires a token (401): give --token-file or $INGERO_FLEET_TOKEN");
+	else if (r->status == 404)
+		snprintf(out, 256,
+			"%s replied 404: is it the OTLP address of the fleet (its --http-addr, port 4318)?",
+			p->settings->endpoint.shown);
 	else
 		snprintf(out, 256, "the fleet replied %d %s", r->status,
 			http_status_text(r->status));

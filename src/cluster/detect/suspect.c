@@ -169,6 +169,7 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	/* At the present rate: what was before it began does not make it cheaper. */
 	int64_t late_ns =
 		MIN((int64_t)b->span_ns, MAX(b->end_ns - s->since_ns, (int64_t)b->step_ns));
+	bool tells;
 
 	if (!e)
 		return;
@@ -190,20 +191,21 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	e->e.comm = s->comm;
 	e->e.seq = s->seq;
 	e->e.op = s->op;
-	episode_waits(e, late_ns > 0 ? (double)s->waited_ns / (double)late_ns : 0, p);
+	if (sure && !e->looks++)
+		e->looked_ns = f->now_ns;
+	tells = e->told ||
+		(sure && e->looks >= LOOKS_LEAST && f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS);
+	/* what is not told yet costs nothing yet */
+	episode_waits(e, tells && late_ns > 0 ? (double)s->waited_ns / (double)late_ns : 0, p);
 	episode_explain(f, e);
 	c->is_settled &= e->told;
-	if (!e->told && !stage) {
+	if (tells) {
+		episode_tell(f, e);
+	} else if (!stage) {
 		e->e.provisional = true;
 		e->e.until_ns = 0;
 		sentence_write(&e->e);
 	}
-	if (!sure)
-		return;
-	if (!e->looks++)
-		e->looked_ns = f->now_ns;
-	if (e->told || (e->looks >= LOOKS_LEAST && f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS))
-		episode_tell(f, e);
 }
 
 static void take_uneven(struct fleet *f, struct cluster *c, const struct suspect_job *j,

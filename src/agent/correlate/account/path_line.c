@@ -122,6 +122,16 @@ static uint64_t long_calls(const struct walk *w, const struct ledger_row *r,
 	return sum;
 }
 
+/* Whether the wait for the GPU in which the stay that ends @r lies returned right after it. */
+static bool is_last_stay(const struct walk *w, const struct ledger_row *r)
+{
+	struct timeline_range rows = timeline_of(w->t, r->tid);
+	const struct ledger_row *next = r + 1;
+
+	return next < rows.rows + rows.count && next->mark == MARK_WAIT &&
+	       next->ns[LEDGER_GPU_WAIT] + next->ns[LEDGER_CPU_WAIT_GPU] < LAST_STAY_NS;
+}
+
 /* How much of the time without a CPU inside a wait for the GPU delayed its return: only the last stay
  * can, and only if nothing was waited for after it. */
 static uint64_t delaying_stay(const struct walk *w, const struct ledger_row *r)
@@ -132,6 +142,8 @@ static uint64_t delaying_stay(const struct walk *w, const struct ledger_row *r)
 	size_t n = timeline_events(
 		w->t, w->t->switches, w->t->switch_count, r->tid, r->start.ns, end, &at);
 
+	if (r->mark == MARK_STAY && r->stay_line == LEDGER_GPU_WAIT && is_last_stay(w, r))
+		return r->stay_wait_ns;
 	if (r->mark != MARK_WAIT || !n)
 		return 0;
 	if (end - event_end_ns(&events[at[n - 1]]) > (int64_t)LAST_STAY_NS)

@@ -79,7 +79,7 @@ int probe_cost_find(const struct step_facts *steps, size_t n, double *ret)
 		to = i + 1;
 		if (!is_probed(&steps[i]))
 			continue;
-		while (to < n && is_probed(&steps[to]))
+		while (to < n && (is_probed(&steps[to]) || steps[to].class == STEP_OTHER))
 			to++;
 		ratio = ratio_at(steps, n, i, to, scratch);
 		if (ratio)
