@@ -135,7 +135,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Keep the driver loaded: nvidia-persistenced"},
 		"ask for the first calls of the process"},
 	[PROBLEM_STRAGGLER] = {
-		"which ranks take longer for the same work than their peers, one or several together, in which steps, by how much, and how long the others waited",
+		"which ranks take longer for the same work than their peers, one or several together, in which steps, by how much, and how long the others waited; of links and collectives that are slow while all ranks are on time that they are, and nobody is named",
 		"arrival is the call on the host: a rank with a slow GPU looks like the others unless it waits before it calls; ranks on other nodes need their recordings merged, or the cluster service",
 		{"Check the late rank's own incidents: what delayed it",
 		 "Balance the work: the rank with more data is late every time"},
