@@ -40,13 +40,45 @@ static bool is_sane(const struct ledger_row *r)
 	       r->stay_wait_ns <= r->stay_ns && r->stay_line < LEDGER_LINES;
 }
 
+struct order {
+	uint32_t tid, at; /* in the recording */
+	int64_t start_ns;
+};
+
+static int by_order(const void *a, const void *b)
+{
+	const struct order *x = a, *y = b;
+
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Rows are wide: what is sorted are their places, and each is copied once, to where it belongs. */
 static int take_ledger(struct timeline *t)
 {
 	const struct recording *rec = t->rec;
+	size_t count = MIN(rec->ledger_count, (size_t)CORRELATE_ROWS_MAX), n = 0;
+	_cleanup_free_ struct order *places = calloc(count + 1, sizeof(*places));
 
-	for (size_t i = 0; i < rec->ledger_count; i++)
-		if (is_sane(&rec->ledger[i]) && timeline_add(t, &rec->ledger[i]) < 0)
-			return -ENOMEM;
+	if (!places)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const struct ledger_row *r = &rec->ledger[i];
+
+		if (is_sane(r))
+			places[n++] = (struct order){r->tid, (uint32_t)i, r->start.ns};
+	}
+	if (n)
+		SORT_DEALT(places, n, by_order, offsetof(struct order, tid));
+	t->rows = reallocarray(NULL, n + 1, sizeof(*t->rows));
+	if (!t->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		t->rows[i] = rec->ledger[places[i].at];
+	t->row_count = t->row_room = n;
 	return 0;
 }
 
@@ -54,7 +86,7 @@ static int index_threads(struct timeline *t)
 {
 	size_t room = 0;
 
-	if (t->row_count)
+	if (t->row_count) /* those of a ledger are in order, but for rows of no length */
 		SORT_DEALT(t->rows, t->row_count, by_thread_and_time,
 			offsetof(struct ledger_row, tid));
 	for (size_t i = 0; i < t->row_count; i++) {
@@ -149,22 +181,6 @@ static bool is_stays(const struct event *e)
 	       e->wait_ns <= TIMELINE_STAYS_NS;
 }
 
-struct order {
-	uint32_t tid, event;
-	int64_t start_ns;
-};
-
-static int by_order(const void *a, const void *b)
-{
-	const struct order *x = a, *y = b;
-
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return (x->event > y->event) - (x->event < y->event);
-}
-
 static int select_events(
 	const struct recording *rec, selector *wants, uint32_t **ret, size_t *ret_count)
 {
@@ -186,7 +202,7 @@ static int select_events(
 	if (n)
 		SORT_DEALT(found, n, by_order, offsetof(struct order, tid));
 	for (size_t i = 0; i < n; i++)
-		(*ret)[i] = found[i].event;
+		(*ret)[i] = found[i].at;
 	*ret_count = n;
 	return 0;
 }
