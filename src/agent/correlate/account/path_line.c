@@ -7,6 +7,7 @@
 
 #include "agent/correlate/account/path_private.h"
 #include "agent/correlate/account/place.h"
+#include "agent/correlate/engine/tracer_name.h"
 #include "base/macros.h"
 #include "wire/op_kind.h"
 
@@ -78,7 +79,7 @@ static int add_cpu(
 			continue;
 		p.culprit_pid = e->peer_pid;
 		if (e->peer_pid)
-			memcpy(p.culprit, e->peer_comm, COMM_LEN);
+			snprintf(p.culprit, COMM_LEN, "%s", tracer_fold(e->peer_comm));
 		left -= p.ns;
 		if (tally_add(w->out, &p) < 0)
 			return -ENOMEM;
