@@ -156,6 +156,7 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 		buf_puts(b, "its threads are ready to run and get no CPU");
 		put_culprit(l->lead, ": ", b);
 		buf_puts(b, l->lead && l->lead->culprit[0] ? " has it" : "");
+		put_place(rec, l->lead, b);
 		return;
 	case DELAY_BY_SYNC:
 		buf_printf(b,
@@ -299,6 +300,8 @@ static void put_lead_place(const struct recording *rec, const struct delay *l, s
 	put_place(rec, l->lead, &place);
 	if (place.len && l->kind == DELAY_BY_GIL)
 		buf_puts(b, ", held");
+	else if (place.len && l->kind == DELAY_BY_CPU)
+		return; /* it is the culprit's, and told with it */
 	else if (place.len && l->kind == DELAY_BY_LOADER)
 		buf_puts(b, ", whose worker is");
 	buf_puts(b, buf_str(&place));
@@ -342,8 +345,10 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 	buf_printf(&b, "%u of %u steps take %s instead of %s: %s more %s", a->slow_steps, a->steps,
 		slow, ordinary, more, delay_text(l->kind));
 	put_lead_place(rec, l, &b);
-	if (l->kind == DELAY_BY_CPU)
+	if (l->kind == DELAY_BY_CPU) {
 		put_culprit(l->lead, " used by ", &b);
+		put_place(rec, l->lead, &b);
+	}
 	snprintf(inc->summary, sizeof(inc->summary), "%s", buf_str(&b));
 	buf_clear(&b);
 	put_cause(rec, a, l, gpu, &b);
