@@ -82,7 +82,7 @@ function owner(e) {
 	if (e.owner === "self")
 		return "the thread that runs the steps";
 	const what = {thread: "thread ", loader: "data loader worker ", process: "process "}[e.owner] || "";
-	return group(what, name(e.comm || "?", 40), e.owner === "thread" ? "" : ` (${e.pid})`);
+	return group(what, name(e.comm || "?", 40), e.owner === "thread" || !e.pid ? "" : ` (${e.pid})`);
 }
 
 function culprit(e) {
