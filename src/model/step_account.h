@@ -31,6 +31,7 @@
 	X(MEMORY, "memory", "page faults and reclaim")                                             \
 	X(NETWORK, "network", "network")                                                           \
 	X(ASLEEP, "asleep", "asleep")                                                              \
+	X(STOPPED, "stopped", "stopped")                                                           \
 	X(UNKNOWN, "unknown", "not known")
 
 enum account_line {

@@ -46,6 +46,12 @@ static enum delay_kind kind_of(enum account_owner owner, enum account_line line)
 	return (enum delay_kind)line;
 }
 
+bool delay_is_foreign(const struct account_entry *e)
+{
+	return e->owner == OWNER_PROCESS && !e->stack_hash && !e->culprit[0] &&
+	       (e->line == ACCOUNT_LOCK || e->line == ACCOUNT_NETWORK);
+}
+
 static bool has_part(const char *text, const char *const *parts)
 {
 	for (; text && *parts; parts++)

@@ -19,6 +19,7 @@ enum cause delay_cause(enum delay_kind k)
 	case DELAY_BY_NETWORK: return CAUSE_NETWORK;
 	case DELAY_BY_MEMORY: return CAUSE_RECLAIM;
 	case DELAY_BY_ASLEEP:
+	case DELAY_BY_STOPPED:
 	case DELAY_BY_LOCK:
 	case DELAY_BY_GIL:
 	case DELAY_BY_LOADER:
@@ -128,7 +129,7 @@ static void put_other(const struct recording *rec, const struct delay *l, struct
 		return;
 	}
 	put_process(l->lead, b);
-	if (l->lead->line == ACCOUNT_LOCK && !l->lead->stack_hash && !l->lead->culprit[0]) {
+	if (delay_is_foreign(l->lead)) {
 		buf_puts(b, "; what that did meanwhile is not recorded");
 		return;
 	}
@@ -205,6 +206,10 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 	switch (l->kind) {
 	case DELAY_BY_LOADER: put_loader(rec, l, b); return;
 	case DELAY_BY_PROCESS: put_other(rec, l, b); return;
+	case DELAY_BY_STOPPED:
+		buf_puts(b, "the process is stopped and goes on again (SIGSTOP, a debugger or a frozen container)");
+		put_culprit(l->lead, ", at the will of ", b);
+		return;
 	case DELAY_BY_GPU:
 		if (gpu)
 			put_gpu(a, gpu, b);
@@ -316,6 +321,10 @@ static void put_fixes(const struct delay *l, struct incident *inc)
 	case DELAY_BY_MEMORY:
 		incident_fix(inc,
 			"Raise the memory limit of the container, or use less: the kernel frees memory while the job waits");
+		return;
+	case DELAY_BY_STOPPED:
+		incident_fix(inc,
+			"Ask whoever stops it: a batch system that shares the node in turns (gang scheduling, suspend), `docker pause`, a debugger");
 		return;
 	case DELAY_BY_PROCESS:
 		incident_fix(inc,

@@ -45,7 +45,7 @@ static bool is_input(enum delay_kind kind)
 /* Time of a process that is followed is spent on the program's behalf; of any other it is not known. */
 bool delay_is_idle(const struct step_account *a, const struct delay *l)
 {
-	bool is_known = l->kind == DELAY_BY_PROCESS && l->lead && l->lead->line != ACCOUNT_LOCK;
+	bool is_known = l->kind == DELAY_BY_PROCESS && l->lead && !delay_is_foreign(l->lead);
 
 	return is_input(l->kind) && !is_training(a) && !is_known;
 }
@@ -182,6 +182,7 @@ static bool is_waste(const struct step_account *a, enum delay_kind kind)
 	switch (kind) {
 	case DELAY_BY_CPU:
 	case DELAY_BY_GIL:
+	case DELAY_BY_STOPPED:
 	case DELAY_BY_GC:
 	case DELAY_BY_ALLOCATION:
 	case DELAY_BY_MEMORY:

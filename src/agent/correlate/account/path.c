@@ -151,10 +151,10 @@ static bool is_of_process(const struct ledger_row *r, const struct waker *waker)
 }
 
 /* A wait for another process, of which no more is known than that it ended the wait. */
-static int add_foreign(
-	struct walk *w, const struct ledger_row *r, const struct waker *waker, uint64_t ns)
+static int add_foreign(struct walk *w, const struct ledger_row *r, const struct waker *waker,
+	enum account_line line, uint64_t ns)
 {
-	struct tally_part p = {.line = ACCOUNT_LOCK,
+	struct tally_part p = {.line = (uint8_t)line,
 		.owner = OWNER_PROCESS,
 		.pid = waker->pid,
 		.wait_hash = r->stack_hash,
@@ -179,13 +179,14 @@ static int add_blocked(struct walk *w, const struct ledger_row *r, const struct 
 	if (may_follow(w, line, waker))
 		return follow(w, r, waker, from_ns, to_ns);
 	p = path_part(w, r, path_line_plain(line), (uint64_t)(to_ns - from_ns));
-	if (p.line == ACCOUNT_LOCK || p.line == ACCOUNT_NETWORK) {
+	if (p.line == ACCOUNT_LOCK || p.line == ACCOUNT_NETWORK || p.line == ACCOUNT_STOPPED) {
 		if (waker->kind == WAKER_TASK) {
 			p.culprit_pid = waker->pid;
 			snprintf(p.culprit, sizeof(p.culprit), "%s", waker->comm);
 		}
-		if (p.owner == OWNER_SELF && !w->t->is_derived && is_of_process(r, waker))
-			return add_foreign(w, r, waker, (uint64_t)(to_ns - from_ns));
+		if (p.line != ACCOUNT_STOPPED && p.owner == OWNER_SELF && !w->t->is_derived &&
+			is_of_process(r, waker))
+			return add_foreign(w, r, waker, (enum account_line)p.line, p.ns);
 	}
 	p.place = s ? place_key(s) : 0;
 	p.stack_hash = p.place ? r->stack_hash : 0;

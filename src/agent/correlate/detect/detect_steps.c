@@ -58,6 +58,8 @@ static uint64_t observed_ns(const struct step_account *a)
 
 static enum problem problem_of(const struct finding *f, const struct delay *l)
 {
+	if (l->kind == DELAY_BY_PROCESS && l->lead && l->lead->line == ACCOUNT_NETWORK)
+		return PROBLEM_TOOL_CALLS;
 	if (l->kind != DELAY_BY_GPU || !f->account->lost_ns)
 		return delay_problem(l->kind);
 	switch (f->gpu.reason) {
