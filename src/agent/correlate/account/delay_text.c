@@ -175,9 +175,7 @@ static void put_gpu(const struct step_account *a, const struct gpu_change *g, st
 		if (g->other_pid)
 			buf_printf(b, ": %s (pid %u)", g->other_comm, g->other_pid);
 		return;
-	case GPU_BY_WORK:
-		put_work(a, b);
-		return;
+	case GPU_BY_WORK: put_work(a, b); return;
 	case GPU_BY_WAITS:
 		buf_printf(b,
 			"the program waits for the GPU %.0f times in a step instead of %.0f times",
@@ -207,7 +205,8 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 	case DELAY_BY_LOADER: put_loader(rec, l, b); return;
 	case DELAY_BY_PROCESS: put_other(rec, l, b); return;
 	case DELAY_BY_STOPPED:
-		buf_puts(b, "the process is stopped and goes on again (SIGSTOP, a debugger or a frozen container)");
+		buf_puts(b,
+			"the process is stopped and goes on again (SIGSTOP, a debugger or a frozen container)");
 		put_culprit(l->lead, ", at the will of ", b);
 		return;
 	case DELAY_BY_GPU:

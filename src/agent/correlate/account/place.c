@@ -99,8 +99,8 @@ bool place_is_sleep(const struct stack *s)
 
 bool place_is_output(const struct stack *s)
 {
-	static const char *const output[] = {"write", "__write", "__libc_write", "writev", "pwrite64",
-		"send", "__send", "sendto", "sendmsg", "sendfile", NULL};
+	static const char *const output[] = {"write", "__write", "__libc_write", "writev",
+		"pwrite64", "send", "__send", "sendto", "sendmsg", "sendfile", NULL};
 
 	return s->count && is_named(&s->frames[0], output);
 }

@@ -89,7 +89,8 @@ int tally_add(struct tally *t, const struct tally_part *p)
 		if (ARRAY_RESERVE(t->parts, t->room, t->count + 1, CORRELATE_ROWS_MAX) < 0)
 			return -ENOMEM;
 		t->parts[t->count] = plain;
-		t->parts[t->count].ns = t->parts[t->count].stack_ns = t->parts[t->count].wait_ns = 0;
+		t->parts[t->count].ns = t->parts[t->count].stack_ns = t->parts[t->count].wait_ns =
+			0;
 		t->slots[slot] = (uint32_t)++t->count;
 	}
 	to = &t->parts[t->slots[slot] - 1];

@@ -32,16 +32,16 @@
 #include "base/buf.h"
 #include "base/text.h"
 
-#define CAUSE_SHARE   0.25
-#define LOW_SHARE     0.01
-#define LEAST_NS      (20 * NS_PER_MS) /* a few short steps are no job */
-#define SURE_STEPS    0.4
-#define LESS_SHARE    0.5
-#define STEPS_HALF    3.0
-#define STEPS_SHOWN   6
-#define QUOTA_SHARE   0.3 /* of the time without a CPU: all its threads are stopped together */
-#define READING_NS    ((int64_t)(1200 * NS_PER_MS))
-#define NAMED_SHARE   0.25 /* of what is not known of a step: less is not worth a word */
+#define CAUSE_SHARE 0.25
+#define LOW_SHARE   0.01
+#define LEAST_NS    (20 * NS_PER_MS) /* a few short steps are no job */
+#define SURE_STEPS  0.4
+#define LESS_SHARE  0.5
+#define STEPS_HALF  3.0
+#define STEPS_SHOWN 6
+#define QUOTA_SHARE 0.3 /* of the time without a CPU: all its threads are stopped together */
+#define READING_NS  ((int64_t)(1200 * NS_PER_MS))
+#define NAMED_SHARE 0.25 /* of what is not known of a step: less is not worth a word */
 
 struct finding {
 	const struct detector_input *in;
@@ -136,7 +136,7 @@ static void put_stacks(
 	const struct finding *f, const struct delay *l, uint64_t steps, struct incident *inc)
 {
 	const struct account_entry *e = l->lead;
-	uint64_t hash = !e                               ? 0
+	uint64_t hash = !e                                            ? 0
 			: l->kind == DELAY_BY_PROCESS && e->wait_hash ? e->wait_hash
 								      : e->stack_hash;
 
