@@ -150,7 +150,8 @@ static void put_stacks(
 	inc->stack_ns = inc->stacks[0].ns;
 }
 
-static void put_cause(const struct delay *l, uint64_t ns, uint64_t steps, struct incident *inc)
+static void put_cause(const struct finding *f, const struct delay *l, uint64_t ns, uint64_t steps,
+	struct incident *inc)
 {
 	struct incident_cause *c = &inc->causes[0];
 
@@ -164,6 +165,9 @@ static void put_cause(const struct delay *l, uint64_t ns, uint64_t steps, struct
 	} else if (l->lead && l->kind == DELAY_BY_PROCESS) {
 		c->culprit_pid = l->lead->pid;
 		memcpy(c->culprit, l->lead->comm, COMM_LEN);
+	} else if (problem_of(f, l) == PROBLEM_GPU_SHARING) {
+		c->culprit_pid = f->gpu.other_pid;
+		memcpy(c->culprit, f->gpu.other_comm, COMM_LEN);
 	}
 	inc->cause_count = 1;
 }
@@ -198,7 +202,7 @@ static struct incident *begin(const struct finding *f, const struct delay *l, ui
 		inc->since = a->slow_first;
 	inc->confidence = a->confidence * (double)steps / ((double)steps + STEPS_HALF) *
 			  (1 - f->delays.unknown) * completeness_weight(f->in->completeness);
-	put_cause(l, lost_ns, steps, inc);
+	put_cause(f, l, lost_ns, steps, inc);
 	put_stacks(f, l, steps, inc);
 	put_steps(f->in->rec, a, inc);
 	return inc;
