@@ -146,6 +146,88 @@ static void test_a_starved_loader_is_followed(void **state)
 	assert_int_equal(a->total_ns[ACCOUNT_LOCK], 0);
 }
 
+/* A program that is started in each step of the second half, and waited for: many that came and went are one,
+ * and no data loader. */
+static void test_processes_that_come_and_go(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t here = line_stack(s, "/home/u/train.py", 17, "waitpid");
+	const struct step_account *a;
+
+	for (uint32_t i = 0; i < 100; i++) {
+		struct ledger_thread tool =
+			thread_at(s, WORKER + i, WORKER + i, "nvidia-smi", t.at + (int64_t)MS(20));
+
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (i < 50)
+			continue;
+		spend(&tool, LEDGER_RUN, MS(30));
+		mark(&tool, MARK_EXIT);
+		stay(&t, LEDGER_CHILD, MS(30), 0, WORKER + i, WORKER + i)->stack_hash = here;
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->slow_steps, 50);
+	assert_int_equal(a->entries[0].line, ACCOUNT_HOST);
+	assert_int_equal(a->entries[0].owner, OWNER_PROCESS);
+	assert_int_equal(a->entries[0].pid, 0);
+	assert_string_equal(a->entries[0].comm, "nvidia-smi");
+	assert_int_equal(a->entries[0].wait_hash, here);
+	assert_int_equal(a->entries[0].slow_ns, MS(30));
+}
+
+/* Of a process that is not followed it is known that it was waited for, and where. */
+static void test_a_process_that_is_not_followed(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t here = line_stack(s, "/home/u/train.py", 27, "flock");
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (i >= 50)
+			stay(&t, LEDGER_LOCK, MS(30), 0, WORKER, WORKER)->stack_hash = here;
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->entries[0].line, ACCOUNT_LOCK);
+	assert_int_equal(a->entries[0].owner, OWNER_PROCESS);
+	assert_int_equal(a->entries[0].pid, WORKER);
+	assert_int_equal(a->entries[0].wait_hash, here);
+	assert_int_equal(a->slow_by[OWNER_PROCESS][ACCOUNT_LOCK], MS(30));
+}
+
+/* Stopped in a wait for the GPU, and let go by a process. */
+static void test_a_stop_is_not_the_gpu(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		if (i >= 50) {
+			spend(&t, LEDGER_GPU_WAIT, MS(1));
+			stay(&t, LEDGER_STOPPED, MS(60), 0, WORKER, WORKER);
+		}
+		ordinary(&t);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->slow_ns[ACCOUNT_STOPPED], MS(60));
+	assert_int_equal(a->slow_ns[ACCOUNT_GPU], MS(4));
+	assert_int_equal(a->entries[0].line, ACCOUNT_STOPPED);
+	assert_int_equal(a->entries[0].owner, OWNER_SELF);
+	assert_int_equal(a->entries[0].culprit_pid, WORKER);
+}
+
 /* Timers wake the waiter every 5 ms; the holder is who woke it at last. */
 static void test_the_interpreter_lock_has_a_holder(void **state)
 {
@@ -418,6 +500,44 @@ static void test_rivals_for_the_cpu_are_named(void **state)
 }
 
 /* A step in which the loader's batches are many and no backward pass is: an evaluation. */
+/* A rival of the same process has a line, where it was sampled. */
+static void test_a_rival_of_the_same_process_has_its_line(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	struct ledger_thread other = thread_at(s, JOB, HOLDER, "prefetch", LEDGER_T0);
+	struct ledger_thread idle = thread_at(s, JOB, PIN, "pt_data_pin", LEDGER_T0);
+	uint64_t decode = line_stack(s, "/home/u/decode.py", 44, NULL);
+	uint64_t elsewhere = line_stack(s, "/home/u/pin.py", 9, NULL);
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (i < 30)
+			continue;
+		rival(s, MAIN, t.at, MS(10), JOB, "prefetch");
+		sample(s, JOB, HOLDER, t.at + (int64_t)MS(3), decode);
+		for (int k = 0; k < 3; k++)
+			sample(s, JOB, PIN, t.at + (int64_t)MS(k + 1), elsewhere);
+		spend(&t, LEDGER_CPU_WAIT, MS(10));
+		mark(&t, MARK_TICK);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	spend(&other, LEDGER_RUN, (uint64_t)(t.at - other.at));
+	mark(&other, MARK_STOP);
+	spend(&idle, LEDGER_RUN, (uint64_t)(t.at - idle.at));
+	mark(&idle, MARK_STOP);
+	a = account(s, &report);
+	assert_int_equal(a->slow_steps, 70);
+	assert_int_equal(a->entries[0].line, ACCOUNT_CPU);
+	assert_string_equal(a->entries[0].culprit, "prefetch");
+	assert_int_equal(a->entries[0].culprit_pid, JOB);
+	assert_int_equal(a->entries[0].stack_hash, decode);
+	assert_int_equal(a->entries[0].slow_ns, MS(10));
+}
+
 static void test_an_evaluation_is_no_slow_step(void **state)
 {
 	SCENE;
@@ -618,6 +738,9 @@ int main(void)
 		cmocka_unit_test(test_a_plain_run),
 		cmocka_unit_test(test_host_code_has_its_line),
 		cmocka_unit_test(test_a_starved_loader_is_followed),
+		cmocka_unit_test(test_processes_that_come_and_go),
+		cmocka_unit_test(test_a_process_that_is_not_followed),
+		cmocka_unit_test(test_a_stop_is_not_the_gpu),
 		cmocka_unit_test(test_the_interpreter_lock_has_a_holder),
 		cmocka_unit_test(test_short_stays_have_a_culprit),
 		cmocka_unit_test(test_short_stays_in_part),
@@ -629,6 +752,7 @@ int main(void)
 		cmocka_unit_test(test_a_worker_that_waits_for_its_own_python),
 		cmocka_unit_test(test_a_worker_whose_short_waits_are_summed),
 		cmocka_unit_test(test_rivals_for_the_cpu_are_named),
+		cmocka_unit_test(test_a_rival_of_the_same_process_has_its_line),
 		cmocka_unit_test(test_an_evaluation_is_no_slow_step),
 		cmocka_unit_test(test_a_wait_in_every_fourth_step),
 		cmocka_unit_test(test_noise_is_not_slow),

@@ -22,6 +22,7 @@ struct walk {
 	struct tally *out;
 	uint32_t above[PATH_DEPTH_MAX]; /* threads whose wait is being followed */
 	int depth;
+	uint64_t waited; /* stack of the outermost of these waits; 0: not known */
 };
 
 /* path_part - a part of @ns on @line, of the thread and time of @r. */
@@ -63,6 +64,11 @@ int path_lock_add(struct walk *w, const struct ledger_row *r, const struct waker
  * is no matter which of its threads had the lock: the time is the holder's. */
 int path_lock_held(struct walk *w, const struct ledger_row *r, const struct waker *holder,
 	uint64_t ns, const struct span *in, const struct span *seen);
+
+/* path_rival_stack - what the thread named @comm of the same process, which had what @r's thread waited for,
+ * ran in and around @in; 0: it was not seen. */
+uint64_t path_rival_stack(const struct walk *w, const struct ledger_row *r, const char *comm,
+	const struct span *in, uint64_t *ret_place);
 
 /* path_short_add - @ns of stays on @line within [from, to) that have no rows of their own: whose they are,
  * as the thread's sums of them say. */
