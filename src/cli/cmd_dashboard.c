@@ -40,7 +40,7 @@
 #define TOKEN_VARIABLE "INGERO_TOKEN"
 
 struct dashboard_settings {
-	const char *addr, *db, *cert, *key, *client_ca, *token_file, *token;
+	const char *addr, *db, *cert, *key, *client_ca, *token_file;
 	struct option_strings names;
 	bool no_tls, no_token;
 };
@@ -71,8 +71,7 @@ static const struct option_row dashboard_options[] = {
 	{"allow-host", 0, OPTION_STRINGS, OPTION(names), "NAME",
 		"accept this host name too, besides those in --tls-cert; may be repeated", 0, 0,
 		false},
-	{"token", 0, OPTION_STRING, OPTION(token), "TOKEN", "not accepted: use --token-file", 0, 0,
-		true},
+	OPTION_REFUSED_SECRET("token", TOKEN_VARIABLE),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -135,9 +134,6 @@ static int check_settings(const struct dashboard_settings *s, struct errinfo *re
 {
 	struct server_access_options access = access_options(s);
 
-	if (s->token)
-		return errinfo_set(reterr, -EINVAL,
-			"--token is not accepted: other users can see a command line; use --token-file or $" TOKEN_VARIABLE);
 	if (s->no_tls && (s->cert || s->key || s->client_ca))
 		return errinfo_set(reterr, -EINVAL,
 			"--no-tls cannot be combined with --tls-cert, --tls-key or --client-ca");

@@ -32,7 +32,6 @@
 
 struct mcp_options {
 	const char *db, *http, *cert, *key, *client_ca, *token_file, *log;
-	const char *bearer, *pagerduty; /* refused */
 	bool no_tls, no_token;
 };
 
@@ -58,10 +57,9 @@ static const struct option_row mcp_rows[] = {
 	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL, "plain HTTP; loopback only", 0, 0, false},
 	{"log", 0, OPTION_STRING, OPTION(log), "FILE",
 		"append a line for every request to this file", 0, 0, false},
-	{"mcp-bearer-token", 0, OPTION_STRING, OPTION(bearer), "TOKEN",
-		"not accepted: use --token-file", 0, 0, true},
-	{"pagerduty-routing-key", 0, OPTION_STRING, OPTION(pagerduty), "KEY",
-		"not accepted: this server is read-only", 0, 0, true},
+	OPTION_REFUSED_SECRET("mcp-bearer-token", TOKEN_VARIABLE),
+	{"pagerduty-routing-key", 0, OPTION_REFUSED, 0, "KEY",
+		"this server is read-only and sends no pages", 0, 0, true},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -79,12 +77,6 @@ static int check_options(const struct mcp_options *o, struct errinfo *reterr)
 	bool web = o->cert || o->key || o->client_ca || o->token_file || o->no_tls || o->no_token;
 	struct server_access_options access = access_options(o);
 
-	if (o->bearer)
-		return errinfo_set(reterr, -EINVAL,
-			"--mcp-bearer-token is not accepted: other users can see a command line; use --token-file or $" TOKEN_VARIABLE);
-	if (o->pagerduty)
-		return errinfo_set(reterr, -EINVAL,
-			"--pagerduty-routing-key is not accepted: this server is read-only and sends no pages");
 	if (web && !o->http)
 		return errinfo_set(reterr, -EINVAL,
 			"--tls-cert, --tls-key, --client-ca, --token-file, --no-token and --no-tls require --http");

@@ -44,6 +44,14 @@ struct option_row {
 	bool hidden;            /* parsed, not in --help */
 };
 
+/* OPTION_REFUSED_SECRET - a row for @name, whose value would be a secret that can be had from a file or @variable. */
+#define OPTION_REFUSED_SECRET(name, variable)                                                      \
+	{                                                                                          \
+		name, 0, OPTION_REFUSED, 0, "TOKEN",                                               \
+			"other users can see a command line; use --token-file or $" variable, 0,   \
+			0, true                                                                    \
+	}
+
 struct command {
 	const char *name;
 	const char *synopsis; /* "trace [flags]" */

@@ -24,7 +24,7 @@
 struct fleet_typed { /* the flags */
 	const char *grpc, *http, *api;
 	struct fleet_flags core;
-	const char *token_file, *token, *cert, *key, *client_ca;
+	const char *token_file, *cert, *key, *client_ca;
 	bool no_tls, no_token;
 	struct option_strings names;
 };
@@ -65,8 +65,7 @@ static const struct option_row fleet_options[] = {
 	{"allow-host", 0, OPTION_STRINGS, OPTION(names), "NAME",
 		"accept this host name too, besides those in --tls-cert; may be repeated", 0, 0,
 		false},
-	{"token", 0, OPTION_STRING, OPTION(token), "TOKEN", "not accepted: use --token-file", 0, 0,
-		true},
+	OPTION_REFUSED_SECRET("token", TOKEN_VARIABLE),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -121,9 +120,6 @@ static int check_flags(const struct fleet_typed *t, struct errinfo *reterr)
 {
 	struct server_access_options access = access_options(t);
 
-	if (t->token)
-		return errinfo_set(reterr, -EINVAL,
-			"--token is not accepted: other users can see a command line; use --token-file or $" TOKEN_VARIABLE);
 	if (!address_of(t->grpc) && !address_of(t->http) && !address_of(t->api))
 		return errinfo_set(reterr, -EINVAL,
 			"no address to listen on: give --grpc-addr, --http-addr or --api-addr");

@@ -40,9 +40,6 @@ static int check_engine(const struct echo_flags *f, struct errinfo *reterr)
 
 static int check_tokens(const struct echo_flags *f, struct errinfo *reterr)
 {
-	if (f->token)
-		return errinfo_set(reterr, -EINVAL,
-			"--token is not accepted: other users can see a command line; use --token-file or $" ECHO_TOKEN_VARIABLE);
 	if (f->acl && f->token_file)
 		return errinfo_set(reterr, -EINVAL,
 			"--bearer-acl-file cannot be combined with --token-file: put the token into the former, without allowed_clusters");
