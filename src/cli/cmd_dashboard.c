@@ -152,11 +152,11 @@ static int check_settings(const struct dashboard_settings *s, struct errinfo *re
 	return server_access_check(&access, reterr);
 }
 
-static int open_tls(struct dashboard *d, const char *const *names, struct errinfo *reterr)
+static int open_tls(struct dashboard *d, struct errinfo *reterr)
 {
 	const struct dashboard_settings *s = d->settings;
 	struct tls_server_settings t = {
-		.cert = s->cert, .key = s->key, .client_ca = s->client_ca, .names = names};
+		.cert = s->cert, .key = s->key, .client_ca = s->client_ca, .names = s->names.value};
 
 	return s->no_tls ? 0 : server_tls_open(&t, &d->tls, reterr);
 }
@@ -281,19 +281,16 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 {
 	static const struct http_route routes[] = {
 		MCP_HTTP_ROUTES(mcp_http_serve_handler), {.method = NULL}};
-	const char *names[ARRAY_SIZE(d->settings->names.value) + 1] = {NULL};
 	struct serve_settings s = {.db = d->db,
 		.address = d->settings->addr,
-		.names = names,
+		.names = d->settings->names.value,
 		.version = INGERO_VERSION};
 	struct server_access_options access = access_options(d->settings);
 	int r;
 
-	for (size_t i = 0; i < d->settings->names.count; i++)
-		names[i] = d->settings->names.value[i];
 	r = server_access_open(&access, &d->access, reterr);
 	if (r == 0)
-		r = open_tls(d, names, reterr);
+		r = open_tls(d, reterr);
 	if (r < 0)
 		return r;
 	d->confine.db = d->db;
@@ -343,7 +340,7 @@ static void take_config(struct dashboard_settings *s, const struct config *c)
 		s->token_file = c->dashboard_token_file;
 	if (s->names.count)
 		return;
-	s->names.count = MIN(c->dashboard_names.count, ARRAY_SIZE(s->names.value));
+	s->names.count = MIN(c->dashboard_names.count, (size_t)OPTION_STRINGS_MAX);
 	for (size_t i = 0; i < s->names.count; i++)
 		s->names.value[i] = c->dashboard_names.items[i];
 }

@@ -28,8 +28,9 @@ struct option_pids {
 	size_t count;
 };
 
+#define OPTION_STRINGS_MAX 64
 struct option_strings {
-	const char *value[64];
+	const char *value[OPTION_STRINGS_MAX + 1]; /* the one after the last is NULL */
 	size_t count;
 };
 

@@ -210,7 +210,6 @@ static void announce(const struct run *c)
 static int run_service(struct run *c, struct errinfo *reterr)
 {
 	const struct fleet_typed *t = c->typed;
-	const char *names[ARRAY_SIZE(t->names.value) + 1] = {NULL};
 	struct server_access_options access = access_options(t);
 	struct tls_server_settings tls = {
 		.cert = t->cert, .key = t->key, .client_ca = t->client_ca};
@@ -221,12 +220,10 @@ static int run_service(struct run *c, struct errinfo *reterr)
 		r = tls_server_new(&tls, &c->tls, reterr);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < t->names.count; i++)
-		names[i] = t->names.value[i];
 	s.grpc_address = address_of(t->grpc);
 	s.http_address = address_of(t->http);
 	s.api_address = address_of(t->api);
-	s.http.names = names;
+	s.http.names = t->names.value;
 	s.http.plain = t->no_tls;
 	s.http.tls = c->tls;
 	s.http.tokens = c->access.tokens;

@@ -119,13 +119,13 @@ static int open_access(struct run *c, struct errinfo *reterr)
 		    : server_access_open(&o, &c->access, reterr);
 }
 
-static struct http_server_settings http_settings(const struct run *c, const char *const *names)
+static struct http_server_settings http_settings(const struct run *c)
 {
 	return (struct http_server_settings){.tls = c->tls,
 		.tokens = c->tenants ? tenants_tokens(c->tenants) : c->access.tokens,
 		.owners = c->access.owners,
 		.owner_count = c->access.owner_count,
-		.names = names};
+		.names = c->settings->echo->names.value};
 }
 
 static int open_fleet(
@@ -228,21 +228,18 @@ static void announce(const struct run *c)
 static int run(struct run *c, struct errinfo *reterr)
 {
 	const struct echo_flags *f = c->settings->echo;
-	const char *names[ARRAY_SIZE(f->names.value) + 1] = {NULL};
 	struct tls_server_settings tls = {
-		.cert = f->cert, .key = f->key, .client_ca = f->client_ca, .names = names};
+		.cert = f->cert, .key = f->key, .client_ca = f->client_ca, .names = f->names.value};
 	struct http_server_settings http;
 	int r = echo_flags_prepare(f, &c->prepared, reterr);
 
-	for (size_t i = 0; i < f->names.count; i++)
-		names[i] = f->names.value[i];
 	if (r == 0)
 		r = open_access(c, reterr);
 	if (r == 0 && !f->no_tls)
 		r = server_tls_open(&tls, &c->tls, reterr);
 	if (r < 0)
 		return r;
-	http = http_settings(c, names);
+	http = http_settings(c);
 	r = open_services(c, &http, reterr);
 	if (r == 0) {
 		c->life = (struct server_life){.loop = c->loop,
