@@ -191,8 +191,10 @@ static void drain(void *arg)
 	serve_drain(d->serve, server_life_over, &d->life);
 }
 
-static void say_ready(const struct dashboard *d)
+static void ready(void *arg)
 {
+	const struct dashboard *d = arg;
+
 	notify_ready(
 		"%s://%s/ shows %s", d->tls ? "https" : "http", serve_address(d->serve), d->db);
 }
@@ -219,7 +221,6 @@ static void reload(void *arg)
 		fprintf(stderr, "%singero: certificates and tokens reloaded\n",
 			log_mark(LOG_LEVEL_INFO));
 	trust_warn(d->tls);
-	say_ready(d);
 }
 
 /* One statement, to see that a worker can be started and what walls it has. */
@@ -304,24 +305,20 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 	s.tokens = d->access.tokens;
 	s.owners = d->access.owners;
 	s.owner_count = d->access.owner_count;
+	d->life = (struct server_life){.loop = d->loop,
+		.patience_ns = DRAIN_NS,
+		.drain = drain,
+		.reload = reload,
+		.ready = ready,
+		.arg = d};
 	r = serve_new(d->loop, &s, &d->serve, reterr);
-	if (r == 0) {
-		d->life = (struct server_life){.loop = d->loop,
-			.patience_ns = DRAIN_NS,
-			.drain = drain,
-			.reload = reload,
-			.arg = d};
+	if (r == 0)
 		r = server_life_watch(&d->life, reterr);
-	}
 	if (r < 0)
 		return r;
 	try_worker(d);
 	announce(d);
-	r = loop_notify(d->loop);
-	say_ready(d);
-	if (r == 0)
-		r = loop_run(d->loop);
-	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
+	return server_life_run(&d->life, reterr);
 }
 
 /* What no flag says comes from the `dashboard` part of ingero.yaml. Certificate and key belong

@@ -148,8 +148,9 @@ static void drain(void *arg)
 	service_drain(c->service, server_life_over, &c->life);
 }
 
-static void say_ready(const struct run *c)
+static void ready(void *arg)
 {
+	const struct run *c = arg;
 	const char *at = service_http_address(c->service);
 
 	if (!at)
@@ -180,7 +181,6 @@ static void reload(void *arg)
 	else
 		fprintf(stderr, "%singero-cluster: certificates, tokens and rates reloaded\n",
 			log_mark(LOG_LEVEL_INFO));
-	say_ready(c);
 }
 
 static void announce(const struct run *c)
@@ -229,23 +229,19 @@ static int run_service(struct run *c, struct errinfo *reterr)
 	s.http.tokens = c->access.tokens;
 	s.http.owners = c->access.owners;
 	s.http.owner_count = c->access.owner_count;
+	c->life = (struct server_life){.loop = c->loop,
+		.patience_ns = DRAIN_NS,
+		.drain = drain,
+		.reload = reload,
+		.ready = ready,
+		.arg = c};
 	r = service_new(c->loop, &s, &c->service, reterr);
-	if (r == 0) {
-		c->life = (struct server_life){.loop = c->loop,
-			.patience_ns = DRAIN_NS,
-			.drain = drain,
-			.reload = reload,
-			.arg = c};
+	if (r == 0)
 		r = server_life_watch(&c->life, reterr);
-	}
 	if (r < 0)
 		return r;
 	announce(c);
-	r = loop_notify(c->loop);
-	say_ready(c);
-	if (r == 0)
-		r = loop_run(c->loop);
-	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
+	return server_life_run(&c->life, reterr);
 }
 
 static int fleet_run(const struct command *cmd _unused_, void *settings, int argc, char **argv)

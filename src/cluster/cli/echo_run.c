@@ -102,6 +102,12 @@ static void reload(void *arg)
 	else
 		fprintf(stderr, "%singero-cluster: tokens, certificates%s reloaded\n",
 			log_mark(LOG_LEVEL_INFO), c->fleet ? " and rates" : "");
+}
+
+static void ready(void *arg)
+{
+	const struct run *c = arg;
+
 	notify_ready("%s", c->fleet ? "fleet and echo" : "echo");
 }
 
@@ -239,24 +245,20 @@ static int run(struct run *c, struct errinfo *reterr)
 		r = server_tls_open(&tls, &c->tls, reterr);
 	if (r < 0)
 		return r;
+	c->life = (struct server_life){.loop = c->loop,
+		.patience_ns = DRAIN_NS,
+		.drain = drain,
+		.reload = reload,
+		.ready = ready,
+		.arg = c};
 	http = http_settings(c);
 	r = open_services(c, &http, reterr);
-	if (r == 0) {
-		c->life = (struct server_life){.loop = c->loop,
-			.patience_ns = DRAIN_NS,
-			.drain = drain,
-			.reload = reload,
-			.arg = c};
+	if (r == 0)
 		r = server_life_watch(&c->life, reterr);
-	}
 	if (r < 0)
 		return r;
 	announce(c);
-	r = loop_notify(c->loop);
-	notify_ready("%s", c->fleet ? "fleet and echo" : "echo");
-	if (r == 0)
-		r = loop_run(c->loop);
-	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
+	return server_life_run(&c->life, reterr);
 }
 
 int echo_run(const struct echo_run_settings *s, struct errinfo *reterr)
