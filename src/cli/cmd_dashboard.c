@@ -130,15 +130,20 @@ static struct server_access_options access_options(const struct dashboard_settin
 		.no_token = s->no_token};
 }
 
+static struct tls_server_settings tls_settings(const struct dashboard_settings *s)
+{
+	return (struct tls_server_settings){
+		.cert = s->cert, .key = s->key, .client_ca = s->client_ca, .names = s->names.value};
+}
+
 static int check_settings(const struct dashboard_settings *s, struct errinfo *reterr)
 {
 	struct server_access_options access = access_options(s);
+	struct tls_server_settings tls = tls_settings(s);
+	int r = server_tls_check(&tls, s->no_tls ? "--no-tls" : NULL, reterr);
 
-	if (s->no_tls && (s->cert || s->key || s->client_ca))
-		return errinfo_set(reterr, -EINVAL,
-			"--no-tls cannot be combined with --tls-cert, --tls-key or --client-ca");
-	if (!s->cert != !s->key)
-		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
+	if (r < 0)
+		return r;
 	if (s->no_tls && !http_is_loopback(s->addr))
 		return errinfo_set(reterr, -EINVAL,
 			"--no-tls: %s is reachable from other machines, and traffic would not be encrypted; listen on 127.0.0.1",
@@ -150,15 +155,6 @@ static int check_settings(const struct dashboard_settings *s, struct errinfo *re
 			") or --client-ca, or listen on 127.0.0.1",
 			s->addr);
 	return server_access_check(&access, reterr);
-}
-
-static int open_tls(struct dashboard *d, struct errinfo *reterr)
-{
-	const struct dashboard_settings *s = d->settings;
-	struct tls_server_settings t = {
-		.cert = s->cert, .key = s->key, .client_ca = s->client_ca, .names = s->names.value};
-
-	return s->no_tls ? 0 : server_tls_open(&t, &d->tls, reterr);
 }
 
 /* A recording that is named must be there; the default one may come later. */
@@ -199,21 +195,13 @@ static void ready(void *arg)
 		"%s://%s/ shows %s", d->tls ? "https" : "http", serve_address(d->serve), d->db);
 }
 
-/* All or nothing: tokens are tried on a set of their own before anything is replaced. */
 static void reload(void *arg)
 {
 	struct dashboard *d = arg;
-	_cleanup_(token_set_freep) struct token_set *trial = NULL;
+	struct server_access_options o = access_options(d->settings);
 	struct errinfo e = {0};
-	int r = 0;
 
-	if (d->settings->token_file)
-		r = token_set_new(d->settings->token_file, TOKEN_VARIABLE, &trial, &e);
-	if (r == 0 && d->tls)
-		r = tls_reload(d->tls, &e);
-	if (r == 0 && d->access.tokens)
-		r = token_set_reload(d->access.tokens, &e);
-	if (r < 0)
+	if (server_access_reload(&d->access, &o, d->tls, &e) < 0)
 		fprintf(stderr,
 			"%singero: reload failed, the previous certificates and tokens stay in use: %s\n",
 			log_mark(LOG_LEVEL_ERROR), e.text);
@@ -287,11 +275,10 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 		.names = d->settings->names.value,
 		.version = INGERO_VERSION};
 	struct server_access_options access = access_options(d->settings);
-	int r;
-
-	r = server_access_open(&access, &d->access, reterr);
-	if (r == 0)
-		r = open_tls(d, reterr);
+	struct tls_server_settings tls = tls_settings(d->settings);
+	int r = server_access_open(&access, &d->access, reterr);
+	if (r == 0 && !d->settings->no_tls)
+		r = server_tls_open(&tls, &d->tls, reterr);
 	if (r < 0)
 		return r;
 	d->confine.db = d->db;

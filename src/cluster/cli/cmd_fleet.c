@@ -116,18 +116,24 @@ static struct server_access_options access_options(const struct fleet_typed *t)
 		.no_token = t->no_token};
 }
 
+static struct tls_server_settings tls_settings(const struct fleet_typed *t)
+{
+	return (struct tls_server_settings){
+		.cert = t->cert, .key = t->key, .client_ca = t->client_ca};
+}
+
 static int check_flags(const struct fleet_typed *t, struct errinfo *reterr)
 {
 	struct server_access_options access = access_options(t);
+	struct tls_server_settings tls = tls_settings(t);
+	int r;
 
 	if (!address_of(t->grpc) && !address_of(t->http) && !address_of(t->api))
 		return errinfo_set(reterr, -EINVAL,
 			"no address to listen on: give --grpc-addr, --http-addr or --api-addr");
-	if (t->no_tls && (t->cert || t->key || t->client_ca))
-		return errinfo_set(reterr, -EINVAL,
-			"--no-tls cannot be combined with --tls-cert, --tls-key or --client-ca");
-	if (!t->cert != !t->key)
-		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
+	r = server_tls_check(&tls, t->no_tls ? "--no-tls" : NULL, reterr);
+	if (r < 0)
+		return r;
 	if (t->client_ca && !t->cert)
 		return errinfo_set(reterr, -EINVAL, "--client-ca needs --tls-cert and --tls-key");
 	if (!http_is_loopback(access.address) && !t->cert && !t->no_tls)
@@ -158,22 +164,15 @@ static void ready(void *arg)
 	notify_ready("fleet at %s", at ? at : service_api_address(c->service));
 }
 
-/* Tokens are tried on a set of their own before anything is replaced. */
 static void reload(void *arg)
 {
 	struct run *c = arg;
-	_cleanup_(token_set_freep) struct token_set *trial = NULL;
+	struct server_access_options o = access_options(c->typed);
 	struct errinfo e = {0};
-	int r = 0;
+	int r = server_access_reload(&c->access, &o, c->tls, &e);
 
-	if (c->typed->token_file)
-		r = token_set_new(c->typed->token_file, TOKEN_VARIABLE, &trial, &e);
-	if (r == 0 && c->tls)
-		r = tls_reload(c->tls, &e);
 	if (r == 0)
 		r = service_reload(c->service, &e);
-	if (r == 0 && c->access.tokens)
-		r = token_set_reload(c->access.tokens, &e);
 	if (r < 0)
 		fprintf(stderr,
 			"%singero-cluster: reload failed, what was not read stays as it was: %s\n",
@@ -211,8 +210,7 @@ static int run_service(struct run *c, struct errinfo *reterr)
 {
 	const struct fleet_typed *t = c->typed;
 	struct server_access_options access = access_options(t);
-	struct tls_server_settings tls = {
-		.cert = t->cert, .key = t->key, .client_ca = t->client_ca};
+	struct tls_server_settings tls = tls_settings(t);
 	struct service_settings s = fleet_flags_settings(&t->core);
 	int r = server_access_open(&access, &c->access, reterr);
 

@@ -106,6 +106,8 @@ struct echo_flags {
 /* echo_flags_access - who may reach @address, the one that most people can reach. */
 struct server_access_options echo_flags_access(const struct echo_flags *f, const char *address);
 
+struct tls_server_settings echo_flags_tls(const struct echo_flags *f);
+
 int echo_flags_check(const struct echo_flags *f, const char *address, struct errinfo *reterr);
 
 struct echo_prepared { /* from flags to settings, with what these point to */

@@ -234,8 +234,7 @@ static void announce(const struct run *c)
 static int run(struct run *c, struct errinfo *reterr)
 {
 	const struct echo_flags *f = c->settings->echo;
-	struct tls_server_settings tls = {
-		.cert = f->cert, .key = f->key, .client_ca = f->client_ca, .names = f->names.value};
+	struct tls_server_settings tls = echo_flags_tls(f);
 	struct http_server_settings http;
 	int r = echo_flags_prepare(f, &c->prepared, reterr);
 
