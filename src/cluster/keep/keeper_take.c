@@ -1,120 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keeper_take.c - what comes in: rows are made, appended to the journal, answered. Of a large request they are
+/* keeper_take.c - what comes in: whether it is new and may be taken, and the rows of it. Of a large request they are
  * made by a thread, so that others are answered meanwhile.
  *
- * Invariants:
- *  1. A key is SEEN_PENDING from the append to its result, then SEEN_KEPT or forgotten: nobody is told that
- *     a duplicate is kept while its first one may still fail.
- *  2. Whether a request or a part of it has come before is decided on the loop's thread, in the turn in which it
- *     is appended: of two at once one is the duplicate. */
+ * Invariant: whether a request or a part of it has come before is decided on the loop's thread, in the turn in
+ * which it is appended: of two at once one is the duplicate. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cluster/keep/keeper_private.h"
 #include "cluster/keep/rows.h"
-
-/* ---- results ---- */
-
-static void tell(keeper_done *done, void *arg, struct keeper_result *r, int err, const char *why)
-{
-	r->err = err;
-	if (err < 0)
-		snprintf(r->why, sizeof(r->why), "%s", why);
-	done(arg, r);
-}
-
-static void refuse(struct keeper *k, keeper_done *done, void *arg, int err, const char *why)
-{
-	struct keeper_result r = {0};
-
-	k->stats.refused++;
-	tell(done, arg, &r, err, why);
-}
-
-static const char *reason_of(int err)
-{
-	switch (err) {
-	case -ENOSPC:
-		return "the disk is full, or the journal as large as it may be: come again later";
-	case -ENOBUFS: return "too much waits for the disk: come again later";
-	case -E2BIG: return "the request is too large for the journal: send it in parts";
-	case -ENOMEM: return "out of memory for this request: come again later";
-	case -ECANCELED: return "shutting down";
-	default: return "the journal cannot be written: come again later";
-	}
-}
-
-void keeper_tell(keeper_done *done, void *arg, struct keeper_result *r, int err)
-{
-	tell(done, arg, r, err, reason_of(err));
-}
-
-/* ---- appending ---- */
-
-void pending_free(struct pending *p)
-{
-	free(p->keys);
-	free(p);
-}
-
-static void set_keys(struct keeper *k, const struct pending *p, enum seen_state state)
-{
-	for (size_t i = 0; i < p->key_count; i++)
-		seen_set(k->seen, &p->keys[i], state);
-}
-
-static void on_appended(void *arg, int err, uint64_t position)
-{
-	_cleanup_(pending_freep) struct pending *p = arg;
-	struct keeper *k = p->keeper;
-
-	if (!k)
-		return;
-	TAILQ_REMOVE(&k->pending, p, link);
-	set_keys(k, p, err < 0 ? SEEN_NOT : SEEN_KEPT);
-	if (err < 0) {
-		k->stats.refused++;
-	} else {
-		k->confirmed = k->rows_position = position;
-		k->stats.requests++;
-		k->stats.points += p->result.taken;
-		k->stats.rejected += p->result.rejected;
-	}
-	tell(p->done, p->arg, &p->result, err, reason_of(err));
-}
-
-/* append - the rows and keys of a request become an entry. */
-static int append(struct keeper *k, struct pending *p, const struct batch *b)
-{
-	_cleanup_buf_ struct buf entry = BUF_INIT(JOURNAL_ENTRY_MAX);
-	int r = 0;
-
-	entry_put(&entry, ENTRY_ROWS, 0, p->key_count);
-	buf_append(&entry, p->keys, p->key_count * sizeof(*p->keys));
-	buf_append(&entry, b->bytes.data, b->bytes.len);
-	if (entry.err)
-		return entry.err == -ENOBUFS ? -E2BIG : entry.err;
-	for (size_t i = 0; r == 0 && i < p->key_count; i++)
-		r = seen_set(k->seen, &p->keys[i], SEEN_PENDING);
-	if (r == 0)
-		r = journal_append(k->journal, entry.data, entry.len, on_appended, p);
-	if (r < 0) {
-		set_keys(k, p, SEEN_NOT);
-		return r;
-	}
-	TAILQ_INSERT_TAIL(&k->pending, p, link);
-	return 0;
-}
-
-struct pending *pending_new(struct keeper *k, keeper_done *done, void *arg)
-{
-	struct pending *p = calloc(1, sizeof(*p));
-
-	if (p)
-		*p = (struct pending){.keeper = k, .done = done, .arg = arg};
-	return p;
-}
 
 /* ---- requests ---- */
 
@@ -174,9 +69,9 @@ static void take_rows(struct keeper *k, struct rows *rows, const struct seen_key
 		r = add_key(rows, p, key);
 	}
 	if (r == 0)
-		r = append(k, p, &rows->batch);
+		r = keeper_append(k, p, &rows->batch);
 	if (r < 0)
-		refuse(k, done, arg, r, reason_of(r));
+		keeper_refuse(k, done, arg, r, keeper_reason(r));
 	else
 		TAKE(p);
 }
@@ -222,7 +117,7 @@ static int judge(int r, const struct rows *rows, const struct errinfo *e, bool i
 	struct keeper_result *ret)
 {
 	if (r < 0) {
-		snprintf(ret->why, sizeof(ret->why), "%s", *e->text ? e->text : reason_of(r));
+		snprintf(ret->why, sizeof(ret->why), "%s", *e->text ? e->text : keeper_reason(r));
 		return r;
 	}
 	r = judge_rows(rows, ret);
@@ -240,7 +135,7 @@ static void take_read(struct keeper *k, const struct keeper_request *q, const st
 	struct seen_key part = key_of_part(q, key);
 
 	if (r < 0)
-		refuse(k, done, arg, r, result->why);
+		keeper_refuse(k, done, arg, r, result->why);
 	else if (!rows->batch.row_count)
 		done(arg, result);
 	else
@@ -258,7 +153,7 @@ static bool is_answered(struct keeper *k, const struct keeper_request *q,
 	if (!why && state == SEEN_PENDING)
 		why = "the same request is being written: come again later";
 	if (why) {
-		refuse(k, done, arg, -EAGAIN, why);
+		keeper_refuse(k, done, arg, -EAGAIN, why);
 		return true;
 	}
 	if (state != SEEN_KEPT)
@@ -389,7 +284,7 @@ static void take_aside(
 	int r = -ENOMEM;
 
 	if (why) {
-		refuse(k, done, arg, -EAGAIN, why);
+		keeper_refuse(k, done, arg, -EAGAIN, why);
 		return;
 	}
 	if (g) {
@@ -398,9 +293,9 @@ static void take_aside(
 		r = aside_push(k->aside, q->sender, make_rows, on_made, g);
 	}
 	if (r < 0) {
-		refuse(k, done, arg, r == -EBUSY ? -EAGAIN : r,
+		keeper_refuse(k, done, arg, r == -EBUSY ? -EAGAIN : r,
 			r == -EBUSY ? "too many large requests at once: come again later"
-				    : reason_of(r));
+				    : keeper_reason(r));
 		return;
 	}
 	TAILQ_INSERT_TAIL(&k->takings, g, link);
@@ -430,19 +325,4 @@ void keeper_take(struct keeper *k, const struct keeper_request *q, keeper_done *
 	}
 	key = seen_key_of(otlp_signal_id(q->signal), q->data, q->len);
 	take_now(k, q, &key, done, arg);
-}
-
-void keeper_take_rows(struct keeper *k, const struct batch *b, keeper_done *done, void *arg)
-{
-	_cleanup_(pending_freep) struct pending *p = pending_new(k, done, arg);
-	int r = -ENOMEM;
-
-	if (p) {
-		p->result.taken = b->row_count;
-		r = b->bytes.err ? b->bytes.err : append(k, p, b);
-	}
-	if (r < 0)
-		refuse(k, done, arg, r, reason_of(r));
-	else
-		TAKE(p);
 }
