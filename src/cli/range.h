@@ -24,9 +24,6 @@
 			"the whole recording, even while it is being written", 0, 0, false           \
 	}
 
-/* range_check - -EINVAL if the flags contradict each other. */
-int range_check(const struct time_request *asked, struct errinfo *reterr);
-
 /* range_request - what @asked and @f mean, as the answers (agent/answer) are asked. */
 int range_request(const struct time_request *asked, const struct nodedb_filter *f,
 	struct answer_request *ret, struct errinfo *reterr);
