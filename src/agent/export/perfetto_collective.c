@@ -54,10 +54,8 @@ int perfetto_collectives_hold(struct perfetto *p, struct collective_row *rows, s
 
 		*c = (struct perfetto_collective){.row = &rows[i], .from = from};
 		c->group = hash_number(rows[i].c.comm_hash ^ hash_number(rows[i].c.seq));
-		if (i + 1 < count && is_joined(&rows[i], &rows[i + 1])) {
+		if (i + 1 < count && is_joined(&rows[i], &rows[i + 1]))
 			c->to = ++p->flow_ids;
-			p->stats.flows++;
-		}
 		from = c->to;
 	}
 	qsort(p->collectives, count, sizeof(*p->collectives), by_time);
