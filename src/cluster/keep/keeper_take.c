@@ -76,15 +76,23 @@ static void take_rows(struct keeper *k, struct rows *rows, const struct seen_key
 		TAKE(p);
 }
 
-/* Of a request some of which its sender may not write, another one may write the rest: it is told by its
- * sender, too. */
-static struct seen_key key_of_part(const struct keeper_request *q, const struct seen_key *whole)
+struct request_keys {
+	struct seen_key whole;
+	/* Of a request some of which its sender may not write, another one may write the rest: it is told by
+	 * its sender, too. */
+	struct seen_key part;
+};
+
+static int find_keys(const struct keeper_request *q, struct request_keys *ret)
 {
 	char text[SEEN_KEY + sizeof(q->sender)];
+	int r = seen_key_of(otlp_signal_id(q->signal), q->data, q->len, &ret->whole);
 
-	memcpy(text, whole->bytes, SEEN_KEY);
+	if (r < 0)
+		return r;
+	memcpy(text, ret->whole.bytes, SEEN_KEY);
 	memcpy(text + SEEN_KEY, &q->sender, sizeof(q->sender));
-	return seen_key_of("part", text, sizeof(text));
+	return seen_key_of("part", text, sizeof(text), &ret->part);
 }
 
 static bool may_write(struct keeper *k, const struct keeper_request *q, const char *cluster,
@@ -129,25 +137,23 @@ static int judge(int r, const struct rows *rows, const struct errinfo *e, bool i
 }
 
 /* take_read - a request that was not known, with what was read of it. */
-static void take_read(struct keeper *k, const struct keeper_request *q, const struct seen_key *key,
-	struct rows *rows, int r, const struct keeper_result *result, keeper_done *done, void *arg)
+static void take_read(struct keeper *k, const struct request_keys *keys, struct rows *rows, int r,
+	const struct keeper_result *result, keeper_done *done, void *arg)
 {
-	struct seen_key part = key_of_part(q, key);
-
 	if (r < 0)
 		keeper_refuse(k, done, arg, r, result->why);
 	else if (!rows->batch.row_count)
 		done(arg, result);
 	else
-		take_rows(k, rows, rows->refused ? &part : key, result, done, arg);
+		take_rows(k, rows, rows->refused ? &keys->part : &keys->whole, result, done, arg);
 }
 
 /* is_answered - it is known already, or cannot be taken now. */
-static bool is_answered(struct keeper *k, const struct keeper_request *q,
-	const struct seen_key *key, keeper_done *done, void *arg)
+static bool is_answered(
+	struct keeper *k, const struct request_keys *keys, keeper_done *done, void *arg)
 {
-	struct seen_key part = key_of_part(q, key);
-	enum seen_state state = MAX(seen_find(k->seen, key), seen_find(k->seen, &part));
+	enum seen_state state =
+		MAX(seen_find(k->seen, &keys->whole), seen_find(k->seen, &keys->part));
 	const char *why = not_now(k);
 
 	if (!why && state == SEEN_PENDING)
@@ -164,8 +170,8 @@ static bool is_answered(struct keeper *k, const struct keeper_request *q,
 }
 
 /* take_now - on the loop's thread from its beginning to its end. */
-static void take_now(struct keeper *k, const struct keeper_request *q, const struct seen_key *key,
-	keeper_done *done, void *arg)
+static void take_now(struct keeper *k, const struct keeper_request *q,
+	const struct request_keys *keys, keeper_done *done, void *arg)
 {
 	_cleanup_(rows_done) struct rows rows = {.batch.bytes = BUF_INIT(ROWS_BYTES_MAX)};
 	struct asked asked = {.keeper = k, .request = q};
@@ -174,13 +180,13 @@ static void take_now(struct keeper *k, const struct keeper_request *q, const str
 	struct errinfo e = {0};
 	int r;
 
-	if (is_answered(k, q, key, done, arg))
+	if (is_answered(k, keys, done, arg))
 		return;
 	guarded.may_write = may_write_now;
 	guarded.may_write_arg = &asked;
 	r = rows_read(&guarded, wall_now().ns, k->seen, &rows, &e);
 	r = judge(r, &rows, &e, asked.is_full, &result);
-	take_read(k, q, key, &rows, r, &result, done, arg);
+	take_read(k, keys, &rows, r, &result, done, arg);
 }
 
 /* ---- large ones ---- */
@@ -193,8 +199,8 @@ struct taking { /* rows are made by the thread; what is the loop's it asks for *
 	keeper_done *done;
 	void *arg;
 	struct rows rows;
-	struct seen_key key;
-	bool is_full;
+	struct request_keys keys;
+	bool has_keys, is_full;
 	int result;
 	struct errinfo err;
 	/* the last question, which the next points ask again */
@@ -241,7 +247,10 @@ static void make_rows(struct aside_work *w, void *arg)
 	struct keeper_request guarded = g->q;
 
 	g->work = w;
-	g->key = seen_key_of(otlp_signal_id(g->q.signal), g->q.data, g->q.len);
+	g->result = find_keys(&g->q, &g->keys);
+	g->has_keys = g->result == 0;
+	if (!g->has_keys)
+		return;
 	guarded.may_write = may_write_aside;
 	guarded.may_write_arg = g;
 	g->result = rows_read(&guarded, wall_now().ns, NULL, &g->rows, &g->err);
@@ -266,14 +275,18 @@ static void on_made(void *arg, bool canceled _unused_)
 	if (!k)
 		return;
 	TAILQ_REMOVE(&k->takings, g, link);
-	if (is_answered(k, &g->q, &g->key, g->done, g->arg))
+	if (!g->has_keys) {
+		keeper_refuse(k, g->done, g->arg, g->result, keeper_reason(g->result));
+		return;
+	}
+	if (is_answered(k, &g->keys, g->done, g->arg))
 		return;
 	if (is_known_in_part(k, &g->rows)) {
-		take_now(k, &g->q, &g->key, g->done, g->arg);
+		take_now(k, &g->q, &g->keys, g->done, g->arg);
 		return;
 	}
 	r = judge(g->result, &g->rows, &g->err, g->is_full, &result);
-	take_read(k, &g->q, &g->key, &g->rows, r, &result, g->done, g->arg);
+	take_read(k, &g->keys, &g->rows, r, &result, g->done, g->arg);
 }
 
 static void take_aside(
@@ -288,7 +301,8 @@ static void take_aside(
 		return;
 	}
 	if (g) {
-		*g = (struct taking){.keeper = k, .q = *q, .done = done, .arg = arg};
+		*g = (struct taking){
+			.keeper = k, .q = *q, .done = done, .arg = arg, .result = -ECANCELED};
 		g->rows.batch.bytes = (struct buf)BUF_INIT(ROWS_BYTES_MAX);
 		r = aside_push(k->aside, q->sender, make_rows, on_made, g);
 	}
@@ -317,12 +331,16 @@ void keeper_give_up(struct keeper *k)
 
 void keeper_take(struct keeper *k, const struct keeper_request *q, keeper_done *done, void *arg)
 {
-	struct seen_key key;
+	struct request_keys keys;
+	int r;
 
 	if (q->len >= KEEPER_LARGE) {
 		take_aside(k, q, done, arg);
 		return;
 	}
-	key = seen_key_of(otlp_signal_id(q->signal), q->data, q->len);
-	take_now(k, q, &key, done, arg);
+	r = find_keys(q, &keys);
+	if (r < 0)
+		keeper_refuse(k, done, arg, r, keeper_reason(r));
+	else
+		take_now(k, q, &keys, done, arg);
 }
