@@ -245,6 +245,150 @@ static void test_short_stays_for_the_interpreter_lock(void **state)
 	assert_int_equal(a->entries[0].stack_hash, hog);
 }
 
+/* main <- pin thread <- the worker's thread that passes files on, which waits for the worker's own Python: in
+ * stays of which only each third has a row (@gil is their stack), or not even that (@sums). */
+static const struct step_account *busy_worker(
+	struct ledger_scene *s, uint64_t gil, bool sums, struct step_report *report)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	struct ledger_thread pin = thread_at(s, JOB, PIN, "pt_data_pin", LEDGER_T0);
+	struct ledger_thread passer = thread_at(s, WORKER, WORKER + 1, "pt_data_worker", LEDGER_T0);
+	struct ledger_thread worker = thread_at(s, WORKER, WORKER, "pt_data_worker", LEDGER_T0);
+	uint64_t item = line_stack(s, "/home/u/data.py", 33, NULL);
+
+	for (int i = 0; i < 100; i++) {
+		uint64_t wait = i < 50 ? 0 : MS(45);
+
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (!wait)
+			continue;
+		stay(&pin, LEDGER_SOCKET, (uint64_t)(t.at - pin.at) + wait, 0, WORKER, WORKER + 1);
+		spend(&worker, LEDGER_RUN, (uint64_t)(t.at - worker.at) + wait);
+		for (int k = 0; k < 4; k++)
+			sample(s, WORKER, WORKER, t.at + k * (int64_t)MS(10), item);
+		mark(&worker, MARK_TICK);
+		spend(&passer, LEDGER_LOCK, (uint64_t)(t.at - passer.at));
+		mark(&passer, MARK_TICK);
+		for (int k = 0; k < 10; k++) {
+			spend(&passer, LEDGER_LOCK, MS(3));
+			if (sums)
+				spend(&passer, LEDGER_LOCK, US(1500));
+			else
+				stay(&passer, LEDGER_LOCK, US(1500), 0, WORKER, WORKER)
+					->stack_hash = gil;
+		}
+		if (sums) {
+			struct event *e;
+
+			short_stays(s, WORKER + 1, passer.at, wait, LEDGER_LOCK, wait, WORKER, gil);
+			e = &s->events[s->event_count - 1];
+			e->pid = e->peer_pid = WORKER;
+			mark(&passer, MARK_TICK);
+		}
+		stay(&t, LEDGER_LOCK, wait, 0, JOB, PIN);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	return account(s, report);
+}
+
+static void check_busy_worker(const struct step_account *a)
+{
+	assert_int_equal(a->slow_steps, 50);
+	assert_int_equal(a->entries[0].line, ACCOUNT_HOST);
+	assert_int_equal(a->entries[0].owner, OWNER_LOADER);
+	assert_string_equal(a->entries[0].comm, "pt_data_worker");
+	assert_int_equal(a->slow_by[OWNER_LOADER][ACCOUNT_HOST], MS(45));
+	assert_int_equal(a->total_ns[ACCOUNT_LOCK], 0);
+	assert_int_equal(a->total_ns[ACCOUNT_GIL], 0);
+}
+
+static void test_a_worker_that_waits_for_itself(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+
+	check_busy_worker(busy_worker(s, 0, false, &report));
+}
+
+static void test_a_worker_that_waits_for_its_own_python(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	uint64_t gil = line_stack(s, "/usr/lib/python3/socket.py", 20, "take_gil");
+
+	check_busy_worker(busy_worker(s, gil, false, &report));
+}
+
+static void test_a_worker_whose_short_waits_are_summed(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	uint64_t gil = line_stack(s, "/usr/lib/python3/socket.py", 20, "take_gil");
+
+	check_busy_worker(busy_worker(s, gil, true, &report));
+}
+
+/* The sums cover six of ten milliseconds, all for the interpreter's lock: so is the rest. */
+static void test_short_stays_for_the_interpreter_lock_in_part(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	uint64_t gil = line_stack(s, "/home/u/train.py", 20, "take_gil");
+	const struct step_account *a = short_waits(s, 6, gil, &report);
+
+	assert_int_equal(grown(a, ACCOUNT_GIL), MS(10));
+	assert_int_equal(grown(a, ACCOUNT_LOCK), 0);
+}
+
+/* Each slow step has a stay of @stay_ns without a stack; what else its waker kept the thread waiting for, in
+ * short stays, is known by @stack. */
+static const struct step_account *long_waits(
+	struct ledger_scene *s, uint64_t stay_ns, uint64_t stack, struct step_report *report)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	int64_t since = 0;
+
+	for (int i = 0; i < 120; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (i < 60)
+			continue;
+		since = since ? since : t.at;
+		stay(&t, LEDGER_LOCK, stay_ns, 0, JOB, HOLDER);
+		if (t.at - since < (int64_t)NS_PER_S && i < 119)
+			continue;
+		short_stays(
+			s, MAIN, t.at, (uint64_t)(t.at - since), LEDGER_LOCK, MS(2), HOLDER, stack);
+		since = t.at;
+	}
+	mark(&t, MARK_OPTIMIZER);
+	return account(s, report);
+}
+
+static void test_a_stay_without_a_stack_is_as_its_wakers_others(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	uint64_t gil = line_stack(s, "/home/u/train.py", 20, "take_gil");
+	const struct step_account *a = long_waits(s, MS(5), gil, &report);
+
+	assert_int_equal(grown(a, ACCOUNT_GIL), MS(5));
+	assert_string_equal(a->entries[0].culprit, "t103");
+}
+
+static void test_a_stay_without_a_stack_is_no_interpreter_lock(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report too_long = {0}, other = {0};
+	uint64_t gil = line_stack(s, "/home/u/train.py", 20, "take_gil");
+	_cleanup_free_ struct ledger_scene *s2 = calloc(1, sizeof(*s2));
+	uint64_t queue = line_stack(s2, "/home/u/train.py", 20, "pthread_cond_wait");
+
+	assert_int_equal(grown(long_waits(s, MS(8), gil, &too_long), ACCOUNT_GIL), 0);
+	assert_int_equal(grown(long_waits(s2, MS(5), queue, &other), ACCOUNT_GIL), 0);
+}
+
 static void test_rivals_for_the_cpu_are_named(void **state)
 {
 	SCENE;
@@ -478,6 +622,12 @@ int main(void)
 		cmocka_unit_test(test_short_stays_have_a_culprit),
 		cmocka_unit_test(test_short_stays_in_part),
 		cmocka_unit_test(test_short_stays_for_the_interpreter_lock),
+		cmocka_unit_test(test_short_stays_for_the_interpreter_lock_in_part),
+		cmocka_unit_test(test_a_stay_without_a_stack_is_as_its_wakers_others),
+		cmocka_unit_test(test_a_stay_without_a_stack_is_no_interpreter_lock),
+		cmocka_unit_test(test_a_worker_that_waits_for_itself),
+		cmocka_unit_test(test_a_worker_that_waits_for_its_own_python),
+		cmocka_unit_test(test_a_worker_whose_short_waits_are_summed),
 		cmocka_unit_test(test_rivals_for_the_cpu_are_named),
 		cmocka_unit_test(test_an_evaluation_is_no_slow_step),
 		cmocka_unit_test(test_a_wait_in_every_fourth_step),

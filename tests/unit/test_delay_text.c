@@ -17,8 +17,8 @@ static void assert_has(const char *text, const char *part)
 }
 
 /* Slow steps that lost most of their time to @kind, by the account's first entry on line @line. */
-static void tell(enum delay_kind kind, enum account_line line, struct account_entry who,
-	struct incident *inc)
+static void tell_waits(enum delay_kind kind, enum account_line line, struct account_entry who,
+	double waits, struct incident *inc)
 {
 	struct stack *items[] = {&steps_stack};
 	struct stack_list stacks = {items, 1};
@@ -31,6 +31,10 @@ static void tell(enum delay_kind kind, enum account_line line, struct account_en
 	who.line = line;
 	who.stack_hash = STEPS_HASH;
 	a.entries[0] = who;
+	if (waits > 0) {
+		a.ordinary_waits = 4;
+		a.slow_waits = waits;
+	}
 	all.items[0] = (struct delay){.kind = kind,
 		.ordinary_ns = 2 * STEPS_MS,
 		.slow_ns = 131 * STEPS_MS,
@@ -40,6 +44,27 @@ static void tell(enum delay_kind kind, enum account_line line, struct account_en
 	inc->pid = STEPS_PID;
 	delay_text_slow(&rec, &a, &all, &all.items[0], NULL, inc);
 	free(a.bars);
+}
+
+static void tell(enum delay_kind kind, enum account_line line, struct account_entry who,
+	struct incident *inc)
+{
+	tell_waits(kind, line, who, 0, inc);
+}
+
+/* Two item() for every parameter cost more calls than waiting: the advice is the same. */
+static void many_waits_that_are_short(void **state)
+{
+	struct incident many = {0}, few = {0};
+	const struct account_entry self = {.pid = STEPS_PID, .comm = "python3"};
+
+	tell_waits(DELAY_BY_HOST, ACCOUNT_HOST, self, 245, &many);
+	assert_has(many.explanation,
+		"A slow step waits for the GPU 245 times, an ordinary one 4 times.");
+	assert_has(many.fixes[0], "item()");
+	tell_waits(DELAY_BY_HOST, ACCOUNT_HOST, self, 6, &few);
+	assert_null(strstr(few.explanation, "waits for the GPU"));
+	assert_null(strstr(few.fixes[0], "item()"));
 }
 
 /* The usual advice for a starved GPU is to leave batches to workers; these have them already. */
@@ -97,6 +122,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_data_loader),
+		cmocka_unit_test(many_waits_that_are_short),
 		cmocka_unit_test(the_interpreter_lock),
 		cmocka_unit_test(a_neighbour),
 	};

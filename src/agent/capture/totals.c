@@ -3,7 +3,7 @@
  * Invariant: for every key, all + what the kernel gained since `seen` = all calls ever counted.
  * Several keys of the kernel (the kinds of a copy) are one total; what was seen is kept for each.
  */
-#include "agent/capture/totals.h"
+#include "agent/capture/use.h"
 
 #include <errno.h>
 #include <string.h>
@@ -343,53 +343,36 @@ int totals_process_gone(struct totals *t, uint32_t pid)
 	return idmap_put(&t->gone, pid, t);
 }
 
-uint32_t totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_others)
+void totals_busiest(struct totals *t, struct use *ret)
 {
 	struct idmap sums = IDMAP_INIT(TOTALS_MAX);
-	struct process_hits {
-		uint64_t launches, others;
-	} *best = NULL, *h;
-	uint64_t pid, best_pid = 0;
+	struct use *u, spare = {0};
 	size_t cursor = 0;
 	struct total *v;
 
 	while ((v = idmap_next(&t->by_key, &cursor, NULL))) {
-		bool launch = op_kind_is_governed(v->key.source, v->key.op);
-		uint64_t gain = v->hits - v->hits_taken;
-
-		v->hits_taken = v->hits;
-		if (launch && v->key.flags & WIRE_NESTED)
-			gain = (gain + 1) / 2; /* nearly all are counted at entry only */
 		if (!op_kind_is_gpu(v->key.source))
 			continue;
-		h = idmap_get(&sums, v->key.pid);
-		if (!h) {
-			h = calloc(1, sizeof(*h));
-			if (!h || idmap_put(&sums, v->key.pid, h) < 0) {
-				free(h);
+		u = idmap_get(&sums, v->key.pid);
+		if (!u) {
+			u = calloc(1, sizeof(*u));
+			if (!u || idmap_put(&sums, v->key.pid, u) < 0) {
+				free(u);
+				use_add(&spare, v);
 				continue;
 			}
+			u->pid = v->key.pid;
 		}
-		*(launch ? &h->launches : &h->others) += gain;
+		use_add(u, v);
 	}
-	*ret_launches = *ret_others = 0;
+	*ret = (struct use){0};
 	cursor = 0;
-	while ((h = idmap_next(&sums, &cursor, &pid)))
-		if (!best || h->launches + h->others > best->launches + best->others) {
-			best = h;
-			best_pid = pid;
-		}
-	if (best) {
-		*ret_launches = best->launches;
-		*ret_others = best->others;
-		if (!best->launches && !best->others)
-			best_pid = 0;
+	while ((u = idmap_next(&sums, &cursor, NULL))) {
+		if (u->launches + u->others > ret->launches + ret->others)
+			*ret = *u;
+		free(u);
 	}
-	cursor = 0;
-	while ((h = idmap_next(&sums, &cursor, NULL)))
-		free(h);
 	idmap_done(&sums);
-	return (uint32_t)best_pid;
 }
 
 const struct total *totals_next(const struct totals *t, size_t *cursor)

@@ -31,6 +31,7 @@ struct total {
 	struct wire_agg seen;                 /* last reading, summed over CPUs */
 	uint64_t hits;                        /* counted, each once */
 	uint64_t hits_taken;                  /* of these, told to totals_busiest() */
+	uint64_t calls_taken, ns_taken;       /* of `all`, likewise */
 	struct total_kind *kinds[WIRE_KINDS]; /* parts of `all` and `bytes`; NULL: none yet */
 	bool gone; /* its process has ended: folded away at the next flush */
 };
@@ -59,9 +60,10 @@ int totals_flush(struct totals *t, wall_time bucket, totals_sink *sink, void *ar
 /* totals_process_gone - the process ended; its kernel entries go after the next reading. */
 int totals_process_gone(struct totals *t, uint32_t pid);
 
-/* totals_busiest - hits since the last call of the process with most: launches (unweighted) and the
- * rest. Returns its id; 0: none called. A nested launch is half a hit: it has no return probe. */
-uint32_t totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_others);
+/* totals_busiest - sets @ret to what the process with most hits did since the last call; pid 0: nobody
+ * called. Hits of launches are unweighted. */
+struct use;
+void totals_busiest(struct totals *t, struct use *ret);
 
 /* totals_next - walk all (process 0: the ended ones together): *cursor starts at 0; NULL at the
  * end. Valid until the next read. */

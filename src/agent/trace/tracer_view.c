@@ -42,18 +42,15 @@ static const struct process_entry *first_alive(const struct process_table *table
 
 static void view_overhead(const struct tracer *t, struct tracer_view *v)
 {
-	struct paired p;
+	struct cost_felt felt;
 
-	v->overhead = governor_mean(&t->governor);
+	v->overhead_pairs = tracer_cost(t, false, &felt);
+	v->overhead = felt.share;
+	v->overhead_low = felt.low;
+	v->overhead_high = felt.high;
 	v->overhead_budget = t->governor.budget;
 	v->hit_ns = t->governor.hit_ns;
 	v->launch_weight = tracer_launch_weight(t);
-	if (!tracer_overhead_measured(t, &p))
-		return;
-	v->overhead = p.middle;
-	v->overhead_low = p.low;
-	v->overhead_high = p.high;
-	v->overhead_pairs = t->trial.pair_count;
 }
 
 void tracer_view(struct tracer *t, struct tracer_view *ret)

@@ -8,7 +8,9 @@
 #include "base/buf.h"
 #include "base/text.h"
 
-#define LINES_SHOWN 5
+#define LINES_SHOWN      5
+#define MORE_WAITS_RATIO 2.0
+#define MORE_WAITS       8
 
 enum cause delay_cause(enum delay_kind k)
 {
@@ -186,6 +188,26 @@ static bool is_own(const struct delay *l, const struct incident *inc)
 	return l->lead && inc->pid && l->lead->culprit_pid == inc->pid;
 }
 
+static void put_sync_fix(struct incident *inc)
+{
+	incident_fix(inc,
+		"Keep values on the GPU and read them every so many steps: item(), cpu(), print() and if on a tensor wait for the GPU");
+}
+
+/* Each wait also costs the CPU some calls: where that is more than the waiting itself, the line that grew
+ * does not tell that there are more of them. */
+static void put_waits(
+	const struct step_account *a, const struct delay *l, struct buf *b, struct incident *inc)
+{
+	if ((l->kind != DELAY_BY_HOST && l->kind != DELAY_BY_LAUNCH && l->kind != DELAY_BY_COPY &&
+		    l->kind != DELAY_BY_CALL) ||
+		a->slow_waits < MORE_WAITS_RATIO * a->ordinary_waits + MORE_WAITS)
+		return;
+	buf_printf(b, "A slow step waits for the GPU %.0f times, an ordinary one %.*f times. ",
+		a->slow_waits, a->ordinary_waits < 2 ? 1 : 0, a->ordinary_waits);
+	put_sync_fix(inc);
+}
+
 static void put_fixes(const struct delay *l, struct incident *inc)
 {
 	switch (l->kind) {
@@ -230,10 +252,7 @@ static void put_fixes(const struct delay *l, struct incident *inc)
 		incident_fix(inc,
 			"Do not call torch.cuda.empty_cache() in the loop; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps with changing sizes");
 		return;
-	case DELAY_BY_SYNC:
-		incident_fix(inc,
-			"Keep values on the GPU and read them every so many steps: item(), cpu(), print() and if on a tensor wait for the GPU");
-		return;
+	case DELAY_BY_SYNC: put_sync_fix(inc); return;
 	case DELAY_BY_CHECKPOINT:
 		incident_fix(inc,
 			"Write checkpoints less often, or smaller ones: what changes, in the type that is trained");
@@ -317,6 +336,7 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 		text_format_duration(lost, a->lost_ns), text_format_percent(part, l->share));
 	put_lines(all, &b);
 	buf_puts(&b, ". ");
+	put_waits(a, l, &b, inc);
 	put_origin(a, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
 	put_fixes(l, inc);

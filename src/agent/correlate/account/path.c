@@ -5,7 +5,8 @@
  * part goes to the lines it was booked on. A stay that a followed thread ended goes to whatever that
  * thread did meanwhile, and so on; one that nobody followed ended stays on its own line, with the
  * waker as its culprit. A stay that a timer ended, and after which the thread at once slept on at the
- * same place, is part of the stay that follows: its waker counts.
+ * same place, is part of the stay that follows: its waker counts. Shorter stays, of which no row says who
+ * ended them, are shared out as the time of whoever is known to have ended them was (path_follow()).
  *
  * What no row covers (lost rows, threads that are not followed) is not known. */
 
@@ -97,7 +98,7 @@ static bool is_awaited(const struct walk *w, uint32_t tid)
 	return false;
 }
 
-static bool may_follow(const struct walk *w, enum wire_ledger_line line, const struct waker *waker)
+bool path_may_follow(const struct walk *w, enum wire_ledger_line line, const struct waker *waker)
 {
 	if (waker->kind != WAKER_TASK || !waker->tid || w->depth >= PATH_DEPTH_MAX ||
 		is_awaited(w, waker->tid))
@@ -120,7 +121,7 @@ static int add_blocked(struct walk *w, const struct ledger_row *r, const struct 
 		return 0;
 	if (path_lock_is(w, r))
 		return path_lock_add(w, r, waker, (uint64_t)(to_ns - from_ns), from_ns, to_ns);
-	if (may_follow(w, line, waker))
+	if (path_may_follow(w, line, waker))
 		return walk_back(w, waker->tid, from_ns, to_ns);
 	p = path_part(w, r, path_line_plain(line), (uint64_t)(to_ns - from_ns));
 	if (p.line == ACCOUNT_LOCK || p.line == ACCOUNT_NETWORK) {
@@ -192,6 +193,46 @@ static int add_row(struct walk *w, const struct ledger_row *r, const struct wake
 	if (ret == 0)
 		ret = add_active(w, r, from_ns, MIN(left, to_ns));
 	return ret;
+}
+
+/* Who ended a wait was not waiting when it did. */
+static bool is_waiting(const struct tally_part *p)
+{
+	return p->line == ACCOUNT_LOCK || p->line == ACCOUNT_GIL || p->line == ACCOUNT_ASLEEP ||
+	       p->line == ACCOUNT_NETWORK || p->line == ACCOUNT_UNKNOWN;
+}
+
+int path_follow(struct walk *w, uint32_t tid, uint64_t ns, int64_t from_ns, int64_t to_ns)
+{
+	_cleanup_(tally_done) struct tally did = {0};
+	struct tally *out = w->out;
+	uint64_t busy = 0, left = ns;
+	struct tally_part *last = NULL;
+	int r;
+
+	w->out = &did;
+	r = walk_back(w, tid, from_ns, to_ns);
+	w->out = out;
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < did.count; i++)
+		busy += is_waiting(&did.parts[i]) ? 0 : did.parts[i].ns;
+	if (!busy)
+		return 0;
+	for (size_t i = 0; i < did.count; i++) {
+		struct tally_part *p = &did.parts[i];
+
+		if (is_waiting(p))
+			continue;
+		p->ns = (uint64_t)((__uint128_t)ns * p->ns / busy);
+		left -= p->ns;
+		last = p;
+	}
+	last->ns += left; /* some nanoseconds */
+	for (size_t i = 0; i < did.count; i++)
+		if (!is_waiting(&did.parts[i]) && tally_add(out, &did.parts[i]) < 0)
+			return -ENOMEM;
+	return 1;
 }
 
 static int add_unknown(struct walk *w, uint32_t tid, int64_t from_ns, int64_t to_ns)

@@ -73,29 +73,39 @@ static const struct event *busiest_other(
 	return best;
 }
 
-int path_lock_held(struct walk *w, const struct ledger_row *r, uint32_t tid, const char *comm,
-	uint64_t ns, int64_t from_ns, int64_t to_ns)
+int path_lock_held(struct walk *w, const struct ledger_row *r, const struct waker *holder,
+	uint64_t ns, const struct span *in, const struct span *seen)
 {
 	struct tally_part p = path_part(w, r, ACCOUNT_GIL, ns);
 
+	if ((p.owner == OWNER_LOADER || p.owner == OWNER_PROCESS) &&
+		path_may_follow(w, LEDGER_LOCK, holder)) {
+		int done = path_follow(w, holder->tid, ns, in->from_ns, in->to_ns);
+
+		if (done)
+			return MIN(done, 0);
+	}
 	p.culprit_pid = r->pid;
-	snprintf(p.culprit, sizeof(p.culprit), "%s", comm);
-	p.stack_hash = busiest_stack(w, tid, from_ns, to_ns, &p.place);
+	snprintf(p.culprit, sizeof(p.culprit), "%s", holder->comm);
+	p.stack_hash = busiest_stack(w, holder->tid, seen->from_ns, seen->to_ns, &p.place);
 	return tally_add(w->out, &p);
 }
 
 int path_lock_add(struct walk *w, const struct ledger_row *r, const struct waker *waker,
 	uint64_t ns, int64_t from_ns, int64_t to_ns)
 {
-	const struct event *holder;
+	const struct span in = {from_ns, to_ns};
+	/* samples are further apart than it takes */
+	const struct span around = {from_ns - AROUND_NS, to_ns + AROUND_NS};
+	const struct event *other;
 
 	if (waker->kind == WAKER_TASK && waker->pid == r->pid)
-		return path_lock_held(w, r, waker->tid, waker->comm, ns, from_ns, to_ns);
-	from_ns -= AROUND_NS; /* samples are further apart than it takes */
-	to_ns += AROUND_NS;
-	holder = busiest_other(w, r, from_ns, to_ns);
-	return holder ? path_lock_held(w, r, holder->tid, holder->comm, ns, from_ns, to_ns)
-		      : path_add(w, r, ACCOUNT_GIL, ns);
+		return path_lock_held(w, r, waker, ns, &in, &in);
+	other = busiest_other(w, r, around.from_ns, around.to_ns);
+	return other ? path_lock_held(w, r,
+			       &(struct waker){r->pid, other->tid, other->comm, WAKER_TASK}, ns,
+			       &in, &around)
+		     : path_add(w, r, ACCOUNT_GIL, ns);
 }
 
 bool path_lock_is(const struct walk *w, const struct ledger_row *r)
@@ -106,6 +116,9 @@ bool path_lock_is(const struct walk *w, const struct ledger_row *r)
 		return false;
 	if (s)
 		return place_is_interpreter_lock(s);
-	return r->waker == WAKER_TIMER && r->stay_ns >= SWITCH_NS &&
-	       r->stay_ns - r->stay_wait_ns < SWITCH_NS * 5 / 4;
+	if (r->stay_ns - r->stay_wait_ns >= SWITCH_NS * 5 / 4)
+		return false; /* it would have woken to ask */
+	if (r->waker == WAKER_TASK && r->waker_pid == r->pid)
+		return path_short_is_lock(w, r, r->waker_tid, r->start.ns, ledger_end_ns(r));
+	return r->waker == WAKER_TIMER && r->stay_ns >= SWITCH_NS;
 }

@@ -12,6 +12,10 @@ struct waker {
 	uint8_t kind; /* enum wire_waker */
 };
 
+struct span {
+	int64_t from_ns, to_ns;
+};
+
 struct walk {
 	const struct path *path;
 	const struct timeline *t;
@@ -30,6 +34,13 @@ int path_add(struct walk *w, const struct ledger_row *r, enum account_line line,
 /* path_stack - NULL: there is none. */
 const struct stack *path_stack(const struct walk *w, uint64_t hash);
 
+/* path_may_follow - whether what @waker did meanwhile says more than that @line was waited on. */
+bool path_may_follow(const struct walk *w, enum wire_ledger_line line, const struct waker *waker);
+
+/* path_follow - @ns of waiting within [from, to) that thread @tid ended: shared out as its own time in
+ * [from, to) was, its waiting for others left out. 1: done, 0: it did nothing else, or -ENOMEM. */
+int path_follow(struct walk *w, uint32_t tid, uint64_t ns, int64_t from_ns, int64_t to_ns);
+
 /* path_line_plain - the line of the account that a line of the ledger is on without further knowledge. */
 enum account_line path_line_plain(enum wire_ledger_line line);
 
@@ -38,7 +49,8 @@ int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_l
 	uint64_t ns, int64_t from_ns, int64_t to_ns);
 
 /* path_lock_is - whether the stay of @r was for Python's interpreter lock: by its stack or, where none was
- * taken, by the interpreter's habit of waking every 5 ms to ask for it. */
+ * taken, by the interpreter's habit of waking every 5 ms to ask for it, or because that is what else the
+ * same thread kept this one waiting for in that second. */
 bool path_lock_is(const struct walk *w, const struct ledger_row *r);
 
 /* path_lock_add - @ns of such a wait within [from, to): the culprit is who held the lock, the place what
@@ -46,11 +58,18 @@ bool path_lock_is(const struct walk *w, const struct ledger_row *r);
 int path_lock_add(struct walk *w, const struct ledger_row *r, const struct waker *waker,
 	uint64_t ns, int64_t from_ns, int64_t to_ns);
 
-/* path_lock_held - @ns of waiting for that lock, which thread @tid of the same process held, @comm. */
-int path_lock_held(struct walk *w, const struct ledger_row *r, uint32_t tid, const char *comm,
-	uint64_t ns, int64_t from_ns, int64_t to_ns);
+/* path_lock_held - @ns of waiting for that lock within [from, to), which @holder, a thread of the same
+ * process, held; what it ran is looked for in [seen_from, seen_to). In a process that the job waits for it
+ * is no matter which of its threads had the lock: the time is the holder's. */
+int path_lock_held(struct walk *w, const struct ledger_row *r, const struct waker *holder,
+	uint64_t ns, const struct span *in, const struct span *seen);
 
 /* path_short_add - @ns of stays on @line within [from, to) that have no rows of their own: whose they are,
  * as the thread's sums of them say. */
 int path_short_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_line line,
 	uint64_t ns, int64_t from_ns, int64_t to_ns);
+
+/* path_short_is_lock - whether the summed stays on locks of @r's thread around [from, to) that @by_tid
+ * ended (0: anybody), were nearly all for the interpreter's. */
+bool path_short_is_lock(const struct walk *w, const struct ledger_row *r, uint32_t by_tid,
+	int64_t from_ns, int64_t to_ns);

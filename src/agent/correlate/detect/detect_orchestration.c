@@ -9,7 +9,7 @@
  *   SIGTERM, SIGINT, SIGHUP, SIGQUIT (somebody asked it to end)  LOW
  * An error code or a crash after a CUDA error of the same process is that error's consequence and
  * not reported again. A process of the same name whose first call comes within 120 s after is told
- * as a restart. Codes 128 + n are what shells make of signal n.
+ * as a restart. If it was itself what slowed another process down: detect_relief.c. Codes 128 + n are what shells make of signal n.
  * An OOM kill of an untraced process is a LOW note: memory was short, no more is known.
  * Confidence 0.95 for what the kernel reports, 0.7 for an error code (what it means is the
  * program's affair). */
@@ -227,6 +227,9 @@ static void report(const struct detector_input *s, const struct job *j, const st
 	inc->confidence = e.by_oom || e.number ? 0.95 : 0.7;
 	inc->completeness = s->completeness;
 	describe(j, p, &e, inc);
+	if (e.number == SIGKILL && !e.by_oom)
+		incident_fix(inc,
+			"Find out who sent it: an operator, a time limit of the scheduler, a failed liveness probe");
 	if (p->exit)
 		incident_evidence(inc, p->exit);
 	if (p->oom)

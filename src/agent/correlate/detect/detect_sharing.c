@@ -153,6 +153,13 @@ static void report(const struct detector_input *s, const struct sharing_case *f,
 	inc->completeness = s->completeness;
 	inc->confidence = completeness_weight(s->completeness) * n / (n + CALLS_HALF) *
 			  (counted > 1 ? 1 : UNKNOWN_COUNT);
+	inc->causes[0] = (struct incident_cause){.cause = CAUSE_CUDA_CALL,
+		.culprit_pid = f->culprit,
+		.culprit_share = 1,
+		.ns = f->net_ns,
+		.calls = (uint32_t)c->with_count};
+	name_of(s->rec, f->culprit, inc->causes[0].culprit);
+	inc->cause_count = 1;
 	write_words(s->rec, f, counted, inc);
 	write_proof(s->rec, f, inc);
 	incident_keep(out, inc);

@@ -272,7 +272,8 @@ static void put_stacks(
 	inc->stack_ns = inc->stacks[0].ns;
 }
 
-static void put_cause(const struct delay *l, uint64_t ns, uint64_t steps, struct incident *inc)
+static void put_cause(const struct finding *f, const struct delay *l, uint64_t ns, uint64_t steps,
+	struct incident *inc)
 {
 	struct incident_cause *c = &inc->causes[0];
 
@@ -283,6 +284,9 @@ static void put_cause(const struct delay *l, uint64_t ns, uint64_t steps, struct
 	if (l->lead && l->lead->culprit[0]) {
 		c->culprit_pid = l->lead->culprit_pid;
 		memcpy(c->culprit, l->lead->culprit, COMM_LEN);
+	} else if (problem_of(f, l) == PROBLEM_GPU_SHARING) {
+		c->culprit_pid = f->gpu.other_pid;
+		memcpy(c->culprit, f->gpu.other_comm, COMM_LEN);
 	}
 	inc->cause_count = 1;
 }
@@ -317,7 +321,7 @@ static struct incident *begin(const struct finding *f, const struct delay *l, ui
 		inc->since = a->slow_first;
 	inc->confidence = a->confidence * (double)steps / ((double)steps + STEPS_HALF) *
 			  (1 - f->delays.unknown) * completeness_weight(f->in->completeness);
-	put_cause(l, lost_ns, steps, inc);
+	put_cause(f, l, lost_ns, steps, inc);
 	put_stacks(f, l, steps, inc);
 	put_steps(f->in->rec, a, inc);
 	return inc;

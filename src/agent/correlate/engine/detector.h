@@ -107,7 +107,8 @@ typedef int detector(const struct detector_input *s, struct incident_list *out);
 	X(detect_contention) /* what is not told by slow calls and pauses */                       \
 	X(detect_goodput)    /* looks at what began at the same time */                            \
 	X(detect_neighbour)  /* gives slow calls a more specific name */                           \
-	X(detect_steps)      /* last: the account of steps stands above what others guess */
+	X(detect_steps)      /* the account of steps stands above what others guess */             \
+	X(detect_relief)     /* last: what became of those that others blame */
 /* clang-format on */
 
 #define X(function) detector function;
