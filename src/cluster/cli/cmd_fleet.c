@@ -13,6 +13,7 @@
 #include "base/notify.h"
 #include "cluster/cli/commands.h"
 #include "cluster/cli/fleet_flags.h"
+#include "cluster/cli/listen_address.h"
 #include "command/dispatch.h"
 #include "command/server_access.h"
 #include "command/server_life.h"
@@ -22,7 +23,7 @@
 #define TOKEN_VARIABLE "INGERO_TOKEN"
 
 struct fleet_typed { /* the flags */
-	const char *grpc, *http, *api;
+	struct listen_addresses at;
 	struct fleet_flags core;
 	const char *token_file, *cert, *key, *client_ca;
 	bool no_tls, no_token;
@@ -30,20 +31,18 @@ struct fleet_typed { /* the flags */
 };
 
 static const struct fleet_typed defaults = {
-	.grpc = "127.0.0.1:4317",
-	.http = "127.0.0.1:4318",
-	.api = "127.0.0.1:8080",
+	.at = {.grpc = "127.0.0.1:4317", .http = "127.0.0.1:4318", .api = "127.0.0.1:8080"},
 	.core = FLEET_FLAGS_DEFAULTS,
 };
 
 #define OPTION(field) offsetof(struct fleet_typed, field)
 #define CORE(field)   offsetof(struct fleet_typed, core.field)
 static const struct option_row fleet_options[] = {
-	{"grpc-addr", 0, OPTION_STRING, OPTION(grpc), "HOST:PORT",
+	{"grpc-addr", 0, OPTION_STRING, OPTION(at.grpc), "HOST:PORT",
 		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)", 0, 0, false},
-	{"http-addr", 0, OPTION_STRING, OPTION(http), "HOST:PORT",
+	{"http-addr", 0, OPTION_STRING, OPTION(at.http), "HOST:PORT",
 		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)", 0, 0, false},
-	{"api-addr", 0, OPTION_STRING, OPTION(api), "HOST:PORT",
+	{"api-addr", 0, OPTION_STRING, OPTION(at.api), "HOST:PORT",
 		"address of the API, the page and /metrics (default: 127.0.0.1:8080; '': none)", 0,
 		0, false},
 	FLEET_FLAGS_OPTIONS(CORE),
@@ -90,26 +89,9 @@ static void run_done(struct run *c)
 
 /* ---- flags ---- */
 
-/* NULL: this port is not wanted. */
-static const char *address_of(const char *typed)
-{
-	return typed && typed[0] ? typed : NULL;
-}
-
-/* The address that most people can reach: its needs are those of all. */
-static const char *widest(const struct fleet_typed *t)
-{
-	const char *all[] = {t->api, t->http, t->grpc}, *found = "127.0.0.1:0";
-
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (address_of(all[i]) && http_is_loopback(found))
-			found = all[i];
-	return found;
-}
-
 static struct server_access_options access_options(const struct fleet_typed *t)
 {
-	return (struct server_access_options){.address = widest(t),
+	return (struct server_access_options){.address = listen_address_widest(&t->at),
 		.token_file = t->token_file,
 		.variable = TOKEN_VARIABLE,
 		.client_ca = t->client_ca,
@@ -128,7 +110,7 @@ static int check_flags(const struct fleet_typed *t, struct errinfo *reterr)
 	struct tls_server_settings tls = tls_settings(t);
 	int r;
 
-	if (!address_of(t->grpc) && !address_of(t->http) && !address_of(t->api))
+	if (!listen_address_any(&t->at))
 		return errinfo_set(reterr, -EINVAL,
 			"no address to listen on: give --grpc-addr, --http-addr or --api-addr");
 	r = server_tls_check(&tls, t->no_tls ? "--no-tls" : NULL, reterr);
@@ -218,9 +200,9 @@ static int run_service(struct run *c, struct errinfo *reterr)
 		r = tls_server_new(&tls, &c->tls, reterr);
 	if (r < 0)
 		return r;
-	s.grpc_address = address_of(t->grpc);
-	s.http_address = address_of(t->http);
-	s.api_address = address_of(t->api);
+	s.grpc_address = listen_address(t->at.grpc);
+	s.http_address = listen_address(t->at.http);
+	s.api_address = listen_address(t->at.api);
 	s.http.names = t->names.value;
 	s.http.plain = t->no_tls;
 	s.http.tls = c->tls;

@@ -43,23 +43,6 @@ static void run_done(struct run *c)
 	echo_prepared_done(&c->prepared);
 }
 
-/* NULL: this port is not wanted. */
-static const char *address_of(const char *typed)
-{
-	return typed && typed[0] ? typed : NULL;
-}
-
-/* The address that most people can reach: its needs are those of all. */
-static const char *widest(const struct echo_run_settings *s)
-{
-	const char *all[] = {s->api, s->otlp_http, s->grpc}, *found = "127.0.0.1:0";
-
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (address_of(all[i]) && http_is_loopback(found))
-			found = all[i];
-	return found;
-}
-
 /* ---- signals ---- */
 
 /* The fleet's last notices are kept, too. */
@@ -118,7 +101,8 @@ static void ready(void *arg)
 static int open_access(struct run *c, struct errinfo *reterr)
 {
 	const struct echo_flags *f = c->settings->echo;
-	struct server_access_options o = echo_flags_access(f, widest(c->settings));
+	struct server_access_options o =
+		echo_flags_access(f, listen_address_widest(&c->settings->at));
 	const char *path = f->acl ? f->acl : f->token_file;
 
 	return path ? tenants_read(path, &c->tenants, reterr)
@@ -140,8 +124,8 @@ static int open_fleet(
 	struct service_settings s = fleet_flags_settings(c->settings->fleet);
 
 	s.http = *http;
-	s.grpc_address = address_of(c->settings->grpc);
-	s.http_address = address_of(c->settings->otlp_http);
+	s.grpc_address = listen_address(c->settings->at.grpc);
+	s.http_address = listen_address(c->settings->at.http);
 	s.api_elsewhere = true;
 	s.keeping = echo_service_keeping(c->echo);
 	return service_new(c->loop, &s, &c->fleet, reterr);
@@ -151,8 +135,8 @@ static int open_services(
 	struct run *c, const struct http_server_settings *http, struct errinfo *reterr)
 {
 	struct echo_addresses a = {.http = *http,
-		.api = address_of(c->settings->api),
-		.health = address_of(c->settings->echo->health)};
+		.api = listen_address(c->settings->at.api),
+		.health = listen_address(c->settings->echo->health)};
 	int r;
 
 	c->prepared.settings.tenants = c->tenants;
@@ -165,8 +149,8 @@ static int open_services(
 			return r;
 		a.fleet = service_api(c->fleet);
 	} else {
-		a.grpc = address_of(c->settings->grpc);
-		a.otlp_http = address_of(c->settings->otlp_http);
+		a.grpc = listen_address(c->settings->at.grpc);
+		a.otlp_http = listen_address(c->settings->at.http);
 	}
 	return echo_service_listen(c->echo, &a, reterr);
 }
@@ -265,9 +249,9 @@ int echo_run(const struct echo_run_settings *s, struct errinfo *reterr)
 	_cleanup_(run_done) struct run c = {.settings = s};
 	int r;
 
-	if (!address_of(s->grpc) && !address_of(s->otlp_http) && !address_of(s->api))
+	if (!listen_address_any(&s->at))
 		return errinfo_set(reterr, -EINVAL, "no address to listen on is left");
-	r = echo_flags_check(s->echo, widest(s), reterr);
+	r = echo_flags_check(s->echo, listen_address_widest(&s->at), reterr);
 	if (r == 0 && s->fleet)
 		r = fleet_flags_check(s->fleet, reterr);
 	if (r == 0)
