@@ -12,7 +12,7 @@
 
 #include "base/macros.h"
 
-#define SECONDS_MAX 7258118400LL /* the year 2200 */
+#define SECONDS_MAX (WALL_NS_MAX / (int64_t)NS_PER_S)
 #define DAY_S       86400
 #define DAYS_MAX    400         /* of a recording that a time of the clock is looked for on */
 #define EPOCH_MIN   100000000LL /* 1973: a smaller number is more likely a slip than a time */
