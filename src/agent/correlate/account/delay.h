@@ -57,5 +57,8 @@ struct delay_list {
  * of. */
 void delays_find(const struct recording *rec, const struct step_account *a, struct delay_list *ret);
 
+/* delay_is_of_tracer - whether @l is the cost of tracing: the tracer had the CPU. */
+bool delay_is_of_tracer(const struct delay *l);
+
 const char *delay_text(enum delay_kind k);     /* "waiting for a CPU" */
 enum problem delay_problem(enum delay_kind k); /* as a first guess */

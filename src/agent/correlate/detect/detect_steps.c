@@ -28,6 +28,7 @@
 #include "agent/correlate/account/delay.h"
 #include "agent/correlate/account/delay_text.h"
 #include "agent/correlate/engine/detector.h"
+#include "agent/correlate/engine/tracer_name.h"
 #include "base/buf.h"
 #include "base/text.h"
 
@@ -193,6 +194,8 @@ static enum severity severity_of(const struct finding *f, const struct delay *l,
 		return SEVERITY_LOW;
 	if (is_even(f, l))
 		return SEVERITY_LOW;
+	if (delay_is_of_tracer(l)) /* it ends with the recording */
+		return share >= HIGH_SHARE ? SEVERITY_MEDIUM : SEVERITY_LOW;
 	return by_share(share, HIGH_SHARE);
 }
 
@@ -427,6 +430,8 @@ static void report_waste(const struct finding *f, struct incident_list *out)
 			return;
 		inc->severity =
 			MIN(by_share(l->share, WASTE_HIGH), problem_row(inc->problem)->worst);
+		if (delay_is_of_tracer(l))
+			inc->severity = MIN(inc->severity, (enum severity)SEVERITY_MEDIUM);
 		delay_text_waste(f->in->rec, a, l, inc);
 		explain_cpu(f, l, inc->excess_ns, inc);
 		incident_keep(out, inc);
@@ -456,7 +461,7 @@ static bool is_about_time(enum problem p)
 
 static bool has_cause(const struct incident *inc)
 {
-	return inc->severity >= SEVERITY_MEDIUM &&
+	return (inc->severity >= SEVERITY_MEDIUM || tracer_is_blamed(inc)) &&
 	       (inc->problem != PROBLEM_GOODPUT || inc->explained > 0.5);
 }
 
