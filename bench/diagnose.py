@@ -6,6 +6,7 @@ docs/accuracy.md.
 
   bench/diagnose.py                       all kinds, what fits into six minutes
   bench/diagnose.py --long                all of them, until each row has ten runs: three hours
+  bench/diagnose.py --long --results FILE --budget 1200    goes on with FILE's for 20 minutes: three hours in parts
   bench/diagnose.py --seed 7 --write      the same again; writes docs/accuracy.md
   bench/diagnose.py straggler pcie        these files as they are, with every incident
   bench/diagnose.py --healthy             healthy controls alone, each for a minute
@@ -13,8 +14,10 @@ docs/accuracy.md.
 Needs root and a build. Everything runs one after the other: the machine is part of the experiment.
 """
 import argparse
+import collections
 import copy
 import datetime
+import json
 import os
 import pathlib
 import platform
@@ -22,6 +25,7 @@ import random
 import statistics
 import sys
 import time
+import types
 
 import scenario
 
@@ -133,6 +137,13 @@ class Case:
     def row(self):
         return self.scenario["name"]
 
+    def kept(self):
+        """As a line of --results."""
+        judged = {k: v for k, v in vars(self.judged).items() if k != "incidents"}
+        return {"kind": self.kind, "scenario": {"name": self.row()}, "expected": self.expected, "noise": self.noise,
+                "missing": self.missing, "diagnosis_s": self.diagnosis_s, "steps": self.steps,
+                "foreign_cpu": self.foreign_cpu, "seed": self.seed, "machine": self.machine, "judged": judged}
+
 
 def kind_of(s):
     if s["name"].endswith("-lookalike"):
@@ -190,41 +201,57 @@ def progress(case, took_s):
         print("    " + j.words().replace("\n", "\n    "), flush=True)
 
 
-def play(case):
-    """Whether it ran: a workload that does not start is a row, not the end."""
-    start = time.monotonic()
-    try:
-        case.run()
-    except Exception as e:
-        print(f"failed    {case.scenario['name']}: {e}", flush=True)
-        return False
-    progress(case, time.monotonic() - start)
-    return True
+class Results:
+    """What was played, in a file as well if there is one."""
+
+    def __init__(self, path, seed):
+        self.path, self.cases, self.tries = path, [], collections.Counter()
+        self.where = {"seed": seed, "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, Linux "
+                      f"{platform.release()}"}
+        for line in path.read_text().splitlines() if path and path.exists() else []:
+            row = json.loads(line)
+            case = Case(row["kind"], row["scenario"], row["expected"], row["noise"])
+            vars(case).update(row, judged=types.SimpleNamespace(**row["judged"]))
+            self.cases.append(case)
+            self.tries[case.row()] += 1
+
+    def play(self, case):
+        """A workload that does not start is a try, not the end."""
+        start = time.monotonic()
+        self.tries[case.row()] += 1
+        try:
+            case.run()
+        except Exception as e:
+            print(f"failed    {case.row()}: {e}", flush=True)
+            return
+        vars(case).update(self.where)
+        progress(case, time.monotonic() - start)
+        self.cases.append(case)
+        if self.path:
+            with self.path.open("a") as f:
+                f.write(json.dumps(case.kept()) + "\n")
+
+    def scored(self, row):
+        return sum(c.row() == row and not c.missing for c in self.cases)
 
 
-def play_for(rng, make_round, budget_s):
-    """What fits into @budget_s."""
-    done, begin = [], time.monotonic()
+def play_for(rng, make_round, budget_s, results, is_wanted=lambda case: True):
+    """What fits into @budget_s of what @is_wanted."""
+    begin = time.monotonic()
     while time.monotonic() - begin < budget_s - 10:
-        for case in make_round(rng):
-            left = budget_s - (time.monotonic() - begin)
-            if case.scenario["seconds"] + case.scenario.get("linger", 0) <= left and play(case):
-                done.append(case)
-    return done
-
-
-def play_each(rng, make_round, runs):
-    """All of a round, again and again until each has @runs that are scored, or twice as many tries."""
-    done, scored = [], {}
-    for _ in range(2 * runs):
-        wanted = [c for c in make_round(rng) if scored.get(c.row(), 0) < runs]
+        wanted = [c for c in make_round(rng) if is_wanted(c)]
         if not wanted:
             break
         for case in wanted:
-            if play(case):
-                done.append(case)
-                scored[case.row()] = scored.get(case.row(), 0) + (not case.missing)
-    return done
+            left = budget_s - (time.monotonic() - begin)
+            if case.scenario["seconds"] + case.scenario.get("linger", 0) <= left:
+                results.play(case)
+
+
+def play_each(rng, make_round, runs, budget_s, results):
+    """All of a round, again and again until each has @runs that are scored, or twice as many tries."""
+    play_for(rng, make_round, budget_s, results,
+             lambda c: results.scored(c.row()) < runs and results.tries[c.row()] < 2 * runs)
 
 
 def share(n, of):
@@ -392,8 +419,9 @@ def page(played, args, command):
     of_kind = {k: [c for c in cases if c.kind == k] for k in ("fault", "told", "pair")}
     return "\n".join([
         HEADING, "",
-        f"Written by `{command}` on {datetime.date.today()}; {platform.machine()}, {os.cpu_count()} CPUs, "
-        f"Linux {platform.release()}. Seed {args.seed}, {len(played)} runs, {len(cases)} scored, {load(played, args)}. "
+        f"Written by `{command}` on {datetime.date.today()}; {'; '.join(sorted({c.machine for c in played}))}. "
+        f"Seed {', '.join(sorted({str(c.seed) for c in played}))}, {len(played)} runs, {len(cases)} scored, "
+        f"{load(played, args)}. "
         "Do not edit: run it again.", "",
         ABOUT, "",
         f"Time is compressed: steps last 3 to 10 ms here where they last 100 ms to 1 s in a training job "
@@ -415,8 +443,9 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("names", nargs="*", help="scenario files to play as they are")
     p.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    p.add_argument("--budget", type=float, default=360, help="seconds of runs (360)")
-    p.add_argument("--long", action="store_true", help="no limit of time: all, with --runs of each")
+    p.add_argument("--budget", type=float, help="seconds of runs (360; --long: no limit)")
+    p.add_argument("--long", action="store_true", help="all, with --runs of each")
+    p.add_argument("--results", type=pathlib.Path, help="goes on with the runs of this file; adds to it")
     p.add_argument("--runs", type=int, default=10, help="with --long: scored runs a row (10)")
     p.add_argument("--healthy", action="store_true", help="healthy controls alone")
     p.add_argument("--nice", type=int, default=0, help="of everything; below 0 on a machine that others use")
@@ -435,11 +464,16 @@ def main():
             bad += bool(case.missing) or not case.judged.passes()
         return bad > 0
     files = {n: scenario.load(n) for n in scenario.names()}
-    print(f"seed {args.seed}, {len(files)} scenario files, "
-          f"{f'{args.runs} runs of each' if args.long else f'{args.budget:.0f} s'}", flush=True)
+    budget_s = args.budget or (float("inf") if args.long else 360)
+    print(f"seed {args.seed}, {len(files)} scenario files, {f'{args.runs} runs of each, ' if args.long else ''}"
+          f"{budget_s:.0f} s", flush=True)
     make_round = healthy_round if args.healthy else lambda rng: one_round(rng, files)
-    rng = random.Random(args.seed)
-    cases = play_each(rng, make_round, args.runs) if args.long else play_for(rng, make_round, args.budget)
+    rng, results = random.Random(args.seed), Results(args.results, args.seed)
+    if args.long:
+        play_each(rng, make_round, args.runs, budget_s, results)
+    else:
+        play_for(rng, make_round, budget_s, results)
+    cases = results.cases
     if args.healthy:
         steps = sum(c.steps for c in cases)
         print(f"\n{steps} steps; {load(cases, args)}", *quiet_lines(cases), sep="\n")

@@ -21,7 +21,8 @@
 #define SYSTEM_COLUMNS  76 /* of the system line without its bars, nearly always */
 #define SCREEN_MAX      (1 << 20)
 #define LOSS_CPUS_SHOWN 4
-#define GAPS_SHOWN      8 /* processes not covered completely that have lines of their own */
+#define HIDDEN_FROM     0.9 /* the low bound is below this part of the high one: both are told */
+#define GAPS_SHOWN      8   /* processes not covered completely that have lines of their own */
 
 struct live_style live_style_detect(int fd)
 {
@@ -358,22 +359,30 @@ bool live_has_calls(const struct tracer_view *v)
 	return v->books.source[SOURCE_CUDA].hits || v->books.source[SOURCE_DRIVER].hits;
 }
 
+/* What is known, as what it is: measured, between two bounds, or reckoned and nothing hides it. */
 static void overhead_lines(struct buf *b, const struct tracer_view *v)
 {
 	char t[TEXT_MAX];
 
-	buf_printf(b, "  Overhead: %s%s", v->overhead_pairs ? "" : "at least ",
-		text_format_percent(t, v->overhead));
 	if (v->overhead_pairs) {
+		buf_printf(b, "  Overhead: %s", text_format_percent(t, v->overhead));
 		buf_printf(b, " (%s to ", text_format_percent(t, v->overhead_low));
-		buf_printf(b, "%s)", text_format_percent(t, v->overhead_high));
-	}
-	buf_printf(b, " of the busiest process (");
-	if (v->overhead_pairs)
-		buf_printf(b, "CPU time of its steps with and without probes, compared %s times",
+		buf_printf(b, "%s) of the busiest process (",
+			text_format_percent(t, v->overhead_high));
+		buf_printf(b, "its steps with and without probes, compared %s times",
 			text_format_count(t, v->overhead_pairs));
-	else
-		buf_printf(b, "calls x %.1fµs", v->hit_ns / 1000);
+	} else if (v->overhead_low < HIDDEN_FROM * v->overhead_high) {
+		buf_printf(b, "  Overhead: %s to ", text_format_percent(t, v->overhead_low));
+		buf_printf(
+			b, "%s of the busiest process (", text_format_percent(t, v->overhead_high));
+		buf_printf(b, "CPU time of calls x %.1fµs, which its waits for the GPU may hide",
+			v->hit_ns / 1000);
+	} else {
+		buf_printf(b, "  Overhead: about %s of the busiest process (",
+			text_format_percent(t, v->overhead));
+		buf_printf(b, "calls x %.1fµs, not compared with steps without probes yet",
+			v->hit_ns / 1000);
+	}
 	if (v->overhead_budget > 0)
 		buf_printf(b, "; budget %s", text_format_percent(t, v->overhead_budget));
 	buf_puts(b, ")\n");

@@ -80,10 +80,8 @@ void view_json(struct json_writer *w, const struct tracer_view *v, const char *n
 	json_string_member(w, "store_error", v->store_error);
 	json_uint_member(w, "clock_steps", v->clock_steps);
 	json_double_member(w, "overhead", v->overhead);
-	if (v->overhead_pairs) {
-		json_double_member(w, "overhead_low", v->overhead_low);
-		json_double_member(w, "overhead_high", v->overhead_high);
-	}
+	json_double_member(w, "overhead_low", v->overhead_low);
+	json_double_member(w, "overhead_high", v->overhead_high);
 	json_uint_member(w, "overhead_pairs", v->overhead_pairs);
 	json_double_member(w, "overhead_budget", v->overhead_budget);
 	json_uint_member(w, "launch_weight", v->launch_weight);

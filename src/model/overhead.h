@@ -8,10 +8,10 @@
 
 struct overhead {
 	wall_time time;
-	double share;           /* of the busiest process's time that its probes took lately: with
-				 * pairs 0 hits x hit_ns, which is the least it can be */
-	double low, high;       /* with pairs: the truth is between */
-	uint64_t pairs;         /* of windows with and without probes that were compared */
+	double share;           /* of the busiest process's time that it loses to its probes */
+	double low, high;       /* the truth is between */
+	uint64_t pairs;         /* of windows with and without probes that were compared; 0: high
+				 * is hits x hit_ns, low what waits for the GPU cannot hide of it */
 	double budget;          /* of the same; 0: no limit */
 	double hit_ns;          /* cost of one hit */
 	uint32_t launch_weight; /* one of so many launches is probed */

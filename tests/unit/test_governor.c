@@ -100,6 +100,9 @@ static void test_a_trial_costs_and_changes_nothing(void **state)
 	governor_trial(&g, 500000, 1);
 	assert_int_equal(g.weight, 1);
 	assert_true(governor_mean(&g) > 0.99);
+	assert_true(g.overhead > 0.99);
+	governor_trial(&g, 5, 0); /* no time has passed */
+	assert_true(g.overhead > 0.99 && governor_mean(&g) > 0.99);
 }
 
 static void test_on_time_is_the_weights_share(void **state)

@@ -52,6 +52,8 @@ static struct tracer_view busy_view(void)
 		.op_count = 5,
 		.db_bytes = 3 << 20,
 		.overhead = 0.004,
+		.overhead_low = 0.004,
+		.overhead_high = 0.004,
 		.overhead_budget = 0.01,
 		.hit_ns = 1100,
 		.launch_weight = 4};
@@ -120,7 +122,8 @@ static void table_shows_every_op(void **state)
 	assert_contains(buf_str(&b),
 		"  Wall: 2m0s | Events: 2,470,134 | Lost: 7 (0.00%)\n"
 		"  Stored: 900 events, 2,469,227 more as counts | Database: 3.0 MiB\n"
-		"  Overhead: at least 0.4 % of the busiest process (calls x 1.1µs; budget 1.0 %)\n"
+		"  Overhead: about 0.4 % of the busiest process (calls x 1.1µs, not compared with "
+		"steps without probes yet; budget 1.0 %)\n"
 		"  launches and fills are sampled 1/4 of the time; their counts are scaled up\n"
 		"  lost: 7 of 1,234,567 driver events, ring_full (");
 	assert_lacks(buf_str(&b), "Lost names");
@@ -128,13 +131,22 @@ static void table_shows_every_op(void **state)
 	assert_lacks(buf_str(&b), "\u2502");
 
 	buf_clear(&b);
+	v.overhead = v.overhead_low = 0.001;
+	v.overhead_high = 0.025;
+	live_table(&b, &v, (struct live_style){0});
+	assert_contains(buf_str(&b),
+		"  Overhead: 0.1 % to 2.5 % of the busiest process (CPU time of calls x 1.1µs, "
+		"which its waits for the GPU may hide; budget 1.0 %)\n");
+	assert_lacks(buf_str(&b), "at least");
+
+	buf_clear(&b);
 	v.overhead_pairs = 16;
-	v.overhead_low = 0.001;
+	v.overhead = 0.004;
 	v.overhead_high = 0.012;
 	live_table(&b, &v, (struct live_style){0});
 	assert_contains(buf_str(&b),
-		"  Overhead: 0.4 % (0.1 % to 1.2 %) of the busiest process (CPU time of its steps "
-		"with and without probes, compared 16 times; budget 1.0 %)\n");
+		"  Overhead: 0.4 % (0.1 % to 1.2 %) of the busiest process (its steps with and "
+		"without probes, compared 16 times; budget 1.0 %)\n");
 
 	buf_clear(&b);
 	v.names_lost = 1234;

@@ -10,30 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/capture/total.h"
 #include "agent/probe/probe.h"
 #include "base/clock.h"
 #include "model/aggregate.h"
 #include "model/event.h"
-
-struct total_kind { /* copies of one kind (wire/record.h) */
-	struct sketch all;
-	uint64_t bytes;
-	struct wire_agg seen;
-};
-
-struct total {
-	struct wire_agg_key key; /* its flags without a kind */
-	wall_time since;         /* its first call came after this */
-	char comm[WIRE_COMM_LEN];
-	struct sketch all;                    /* since the start */
-	uint64_t bytes;                       /* likewise, where arg0 is a byte count */
-	struct aggregate bucket;              /* since the last totals_flush() */
-	struct wire_agg seen;                 /* last reading, summed over CPUs */
-	uint64_t hits;                        /* counted, each once */
-	uint64_t hits_taken;                  /* of these, told to totals_busiest() */
-	struct total_kind *kinds[WIRE_KINDS]; /* parts of `all` and `bytes`; NULL: none yet */
-	bool gone; /* its process has ended: folded away at the next flush */
-};
 
 struct totals;
 
@@ -59,9 +40,10 @@ int totals_flush(struct totals *t, wall_time bucket, totals_sink *sink, void *ar
 /* totals_process_gone - the process ended; its kernel entries go after the next reading. */
 int totals_process_gone(struct totals *t, uint32_t pid);
 
-/* totals_busiest - hits since the last call of the process with most: launches (unweighted) and the
- * rest. Returns its id; 0: none called. A nested launch is half a hit: it has no return probe. */
-uint32_t totals_busiest(struct totals *t, uint64_t *ret_launches, uint64_t *ret_others);
+/* totals_busiest - sets @ret to what the process with most hits did since the last call; pid 0: nobody
+ * called. Hits of launches are unweighted. */
+struct use;
+void totals_busiest(struct totals *t, struct use *ret);
 
 /* totals_next - walk all (process 0: the ended ones together): *cursor starts at 0; NULL at the
  * end. Valid until the next read. */

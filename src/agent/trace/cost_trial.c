@@ -44,6 +44,7 @@ static void pair_begin(struct cost_trial *t)
 	t->wants_on = t->random >> 63;
 	t->is_second = false;
 	t->is_open = false;
+	t->step_ns[0] = t->step_ns[1] = 0;
 	t->step_cpu_ns[0] = t->step_cpu_ns[1] = 0;
 }
 
@@ -82,23 +83,32 @@ static void window_open(struct cost_trial *t, wall_time now, uint64_t cpu_ns)
 	t->window_marks = 0;
 }
 
-static double window_step_cpu_ns(const struct cost_trial *t, wall_time now, uint64_t cpu_ns)
+static void window_close(struct cost_trial *t, wall_time now, uint64_t cpu_ns)
 {
-	double cpu_share =
-		(double)(cpu_ns - MIN(t->began_cpu_ns, cpu_ns)) / (double)(now.ns - t->began.ns);
+	int64_t passed = now.ns - t->began.ns;
+	double cpu_share = (double)(cpu_ns - MIN(t->began_cpu_ns, cpu_ns)) / (double)passed;
+	double step_ns = t->window_marks < MARKS_MIN ? 0
+						     : (double)(t->last.ns - t->first.ns) /
+							       (double)(t->window_marks - 1);
 
-	if (t->window_marks < MARKS_MIN)
-		return 0;
-	return cpu_share * (double)(t->last.ns - t->first.ns) / (double)(t->window_marks - 1);
+	t->step_ns[t->wants_on] = step_ns;
+	t->step_cpu_ns[t->wants_on] = cpu_share * step_ns;
+	t->on_ns += t->wants_on ? (uint64_t)passed : 0;
 }
 
+/* A process that sleeps half of the time pays half as much of its time: its CPU time counts as the part
+ * of the clock's that it is. With several busy threads it is more; what one of them pays counts. */
 static void pair_end(struct cost_trial *t)
 {
-	const double *cpu = t->step_cpu_ns;
+	const double *cpu = t->step_cpu_ns, *clock = t->step_ns;
+	size_t at = t->pair_count % PAIRED_MAX;
 
 	t->pairs_left--;
 	if (cpu[0] > 0 && cpu[1] > 0) {
-		t->differences[t->pair_count++ % PAIRED_MAX] = log(cpu[1] / cpu[0]);
+		t->by_clock[at] = log(clock[1] / clock[0]);
+		t->by_cpu[at] =
+			log(cpu[1] / cpu[0]) * MIN(1.0, (cpu[0] + cpu[1]) / (clock[0] + clock[1]));
+		t->pair_count++;
 		t->unusable = 0;
 	} else if (++t->unusable >= UNUSABLE_LIMIT)
 		t->pairs_left = 0;
@@ -118,8 +128,7 @@ bool cost_trial_step(struct cost_trial *t, wall_time now, bool is_on, uint64_t c
 	}
 	if (passed < WINDOW_NS || (t->window_marks < MARKS_WANTED && passed < WINDOW_MAX_NS))
 		return false;
-	t->step_cpu_ns[t->wants_on] = window_step_cpu_ns(t, now, cpu_ns);
-	t->on_ns += t->wants_on ? (uint64_t)passed : 0;
+	window_close(t, now, cpu_ns);
 	if (t->is_second)
 		pair_end(t);
 	else {
@@ -130,13 +139,23 @@ bool cost_trial_step(struct cost_trial *t, wall_time now, bool is_on, uint64_t c
 	return !t->pairs_left;
 }
 
-bool cost_trial_result(const struct cost_trial *t, struct paired *ret)
+static bool estimate(const struct cost_trial *t, const double *logs, struct paired *ret)
 {
 	struct paired p;
 
-	if (paired_estimate(t->differences, MIN(t->pair_count, (uint64_t)PAIRED_MAX), &p) < 0)
+	if (paired_estimate(logs, MIN(t->pair_count, (uint64_t)PAIRED_MAX), &p) < 0)
 		return false;
 	*ret = (struct paired){
 		.middle = expm1(p.middle), .low = expm1(p.low), .high = expm1(p.high)};
+	return true;
+}
+
+bool cost_trial_result(const struct cost_trial *t, struct cost_found *ret)
+{
+	struct cost_found f;
+
+	if (!estimate(t, t->by_clock, &f.clock) || !estimate(t, t->by_cpu, &f.cpu))
+		return false;
+	*ret = f;
 	return true;
 }

@@ -3,12 +3,12 @@
  * taken away and put back for short windows, and what a step takes is compared.
  *
  * A step is the time from one of its marks to the next: a wait for the GPU ended, or an optimizer's
- * step began. Compared is the CPU time of a
- * step: the process's CPU time, as a share of the window, times the mean step in it. So neither the
- * place of a window's ends between two marks matters, nor time in which the process sleeps; one that
- * spins while it waits has no CPU time to lose, and loses none. Two windows, with and without, make a
+ * step began. Compared are the length of a step by the clock, which is what the job loses, and its CPU
+ * time: the process's CPU time, as a share of the window, times the mean step in it. The place of a
+ * window's ends between two marks matters to neither, and time in which the process sleeps not to the
+ * second, so it is known sooner where steps differ much. Two windows, with and without, make a
  * pair; which comes first is random, so that a job with a rhythm does not fall in step with it. Of
- * the last pairs paired_estimate() makes a number with its interval.
+ * the last pairs paired_estimate() makes numbers with their intervals.
  *
  * What a trial costs: half of it launches are not seen (their counts are scaled), and where the
  * governor holds them back they are probed more than the budget allows; so trials are short and
@@ -34,11 +34,19 @@ struct cost_trial {
 	uint64_t began_cpu_ns; /* the process's CPU time then */
 	wall_time first, last; /* marks in it */
 	uint64_t window_marks;
-	double step_cpu_ns[2];          /* of this pair, without and with; 0: not known */
-	double differences[PAIRED_MAX]; /* logarithms of with / without */
-	uint64_t pair_count;            /* ever, of this process; the last PAIRED_MAX are kept */
-	uint64_t on_ns;                 /* of the last trial: time with probes */
-	wall_time due;                  /* the next trial not before this */
+	double step_ns[2], step_cpu_ns[2]; /* of this pair, without and with; 0: not known */
+	/* Logarithms of with / without, for CPU time as a part of the clock's: */
+	double by_clock[PAIRED_MAX], by_cpu[PAIRED_MAX];
+	uint64_t pair_count; /* ever, of this process; the last PAIRED_MAX are kept */
+	uint64_t on_ns;      /* of the last trial: time with probes */
+	wall_time due;       /* the next trial not before this */
+};
+
+/* How much more a step takes while all launches are probed, as a share of the time that one without
+ * takes (0.05: 5 %). */
+struct cost_found {
+	struct paired clock; /* how much longer it is */
+	struct paired cpu;   /* how much more CPU time it has */
 };
 
 void cost_trial_init(struct cost_trial *t, uint64_t seed);
@@ -67,6 +75,5 @@ void cost_trial_mark(struct cost_trial *t, uint32_t pid, wall_time at);
  * wants_on. Returns true when the trial has ended with this step. */
 bool cost_trial_step(struct cost_trial *t, wall_time now, bool is_on, uint64_t cpu_ns);
 
-/* cost_trial_result - how much more CPU time a step takes while all launches are probed, as a share
- * of one without (0.05: 5 %). False: too few pairs yet. */
-bool cost_trial_result(const struct cost_trial *t, struct paired *ret);
+/* cost_trial_result - false: too few pairs yet. */
+bool cost_trial_result(const struct cost_trial *t, struct cost_found *ret);

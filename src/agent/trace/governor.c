@@ -55,6 +55,9 @@ void governor_period(struct governor *g, uint64_t launch_hits, uint64_t other_hi
 
 void governor_trial(struct governor *g, uint64_t hits, double seconds)
 {
+	if (seconds <= 0)
+		return;
+	g->overhead = (double)hits * g->hit_ns / (seconds * (double)NS_PER_S);
 	g->spent_ns += (double)hits * g->hit_ns;
 	g->seconds += seconds;
 }

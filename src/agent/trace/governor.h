@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* governor.h - keeps the cost of probing within a budget by probing launches only part of the time.
  *
- * Cost = hits x the measured cost of one hit, as a share of the busiest process's time. That is the
- * least it can be: what probes do to caches and to the code around them is not in it. Once a trial
- * (cost_trial.h) is sure that launches cost more, or less, its result counts. Launches
+ * Cost = hits x the measured cost of one hit, as a share of the busiest process's time: CPU time, which
+ * a job need not feel (cost_felt.h), and without what probes do to caches and to the code around them.
+ * Once a trial (cost_trial.h) is sure that launches take more CPU time, or less, its result counts. Launches
  * are nearly all hits; allocations, copies, waits and collectives are never sampled. When the
  * budget is exceeded, launch probes are attached for 1/weight of every second (a power of two up to
  * 32) and what they counted is multiplied by the weight, so counts stay true on average and say so.
@@ -38,8 +38,8 @@ void governor_init(struct governor *g, double budget, double hit_ns, bool can_sw
  * process. Sets overhead, and weight for the next period. */
 void governor_period(struct governor *g, uint64_t launch_hits, uint64_t other_hits, double seconds);
 
-/* governor_trial - a period in which launches were probed now and then for a trial: it costs, and
- * tells nothing of the load. */
+/* governor_trial - a period in which launches were probed now and then for a trial: it costs, which
+ * sets overhead, and tells nothing of the load. */
 void governor_trial(struct governor *g, uint64_t hits, double seconds);
 
 /* governor_learn - while all launches are probed, the truth is between @low and @high. The account

@@ -105,10 +105,10 @@ struct tracer_view {
 	char store_error[256]; /* "" while all writes succeed */
 	uint32_t clock_steps;
 	double overhead, overhead_budget;   /* of the busiest process's time */
-	double overhead_low, overhead_high; /* with overhead_pairs: the truth is between */
-	uint64_t overhead_pairs; /* windows compared; 0: overhead is hits x hit_ns, the least */
-	double hit_ns;           /* measured cost of one hit */
-	unsigned launch_weight;  /* launches are probed one part in so many of the time */
+	double overhead_low, overhead_high; /* the truth is between */
+	uint64_t overhead_pairs;       /* windows compared; 0: reckoned, high is hits x hit_ns */
+	double hit_ns;                 /* measured cost of one hit */
+	unsigned launch_weight;        /* launches are probed one part in so many of the time */
 	const struct roster_gap *gaps; /* processes not seen completely; the tracer's, likewise */
 	size_t gap_count;
 	uint64_t gaps_more;  /* beyond the list */

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/capture/use.h"
 #include "agent/trace/tracer_private.h"
 #include "base/file.h"
 
@@ -34,24 +35,24 @@ static uint64_t process_cpu_ns(uint32_t pid)
 
 static void trial_end(struct tracer *t, wall_time now)
 {
-	struct paired p = {0};
+	struct cost_found f = {0};
 
 	t->trial.pairs_left = 0;
-	if (cost_trial_result(&t->trial, &p))
-		governor_learn(&t->governor, p.low, p.high);
-	cost_trial_rest(&t->trial, now, fmax(p.middle, 0), TRIAL_SHARE * t->governor.budget);
+	if (cost_trial_result(&t->trial, &f))
+		governor_learn(&t->governor, f.cpu.low, f.cpu.high);
+	cost_trial_rest(&t->trial, now, fmax(f.cpu.middle, 0), TRIAL_SHARE * t->governor.budget);
 }
 
 /* Whether more pairs would change nothing: launches cost more than the budget, for sure. Then the rest
  * of the trial would only cost. */
 static bool trial_is_sure(const struct tracer *t)
 {
-	struct paired p;
+	struct cost_found f;
 
 	if (t->trial.is_open || t->trial.is_second)
 		return false; /* only between pairs is there something new */
-	return t->trial.pair_count >= TRIAL_SURE && cost_trial_result(&t->trial, &p) &&
-	       p.low > t->governor.budget;
+	return t->trial.pair_count >= TRIAL_SURE && cost_trial_result(&t->trial, &f) &&
+	       f.cpu.low > t->governor.budget;
 }
 
 /* Bring launch probes on or take them off, as the trial under way or the governor wants them now. */
@@ -102,50 +103,59 @@ static uint64_t hook_hits(struct tracer *t, uint32_t pid)
 	return more / 2;
 }
 
+/* What the busiest process did in a period, for cost_felt.h. */
+static void load_note(struct tracer *t, const struct use *u, double seconds)
+{
+	t->load_now = (struct cost_load){.seconds = seconds,
+		.launches = (double)u->launches * tracer_launch_weight(t),
+		.waits = (double)u->waits,
+		.waited_ns = (double)u->waited_ns};
+	cost_load_add(&t->load, &t->load_now);
+}
+
 /* The governor looks at whole periods; while everything is probed, at every second. */
 void tracer_govern(struct tracer *t, mono_time now)
 {
-	uint64_t launches, others, marks, stacks_ns = tracer_stacks_ns(t);
+	uint64_t others, marks, stacks_ns = tracer_stacks_ns(t);
 	double seconds = (double)(now.ns - t->period_start.ns) / (double)NS_PER_S;
 	bool in_trial = cost_trial_is_under_way(&t->trial);
-	uint32_t pid;
+	struct use u;
 
 	if (!in_trial && t->governor.weight > 1 && now.ns - t->period_start.ns < GOVERNOR_PERIOD_NS)
 		return;
-	pid = totals_busiest(t->totals, &launches, &others);
+	totals_busiest(t->totals, &u);
 	/* Walks are not told apart by process: all are counted against the busiest. */
-	others += (uint64_t)((double)(stacks_ns - t->stacks_ns) / t->governor.hit_ns);
+	others = u.others + (uint64_t)((double)(stacks_ns - t->stacks_ns) / t->governor.hit_ns);
 	t->stacks_ns = stacks_ns;
-	if (pid)
-		others += hook_hits(t, pid);
+	if (u.pid)
+		others += hook_hits(t, u.pid);
 	t->period_start = now;
+	load_note(t, &u, seconds);
 	if (in_trial) {
-		governor_trial(&t->governor, launches + others, seconds);
+		governor_trial(&t->governor, u.launches + others, seconds);
 		return;
 	}
-	governor_period(&t->governor, launches, others, seconds);
-	marks = pid ? cost_trial_watch(&t->trial, pid) : 0;
+	governor_period(&t->governor, u.launches, others, seconds);
+	marks = u.pid ? cost_trial_watch(&t->trial, u.pid) : 0;
 	if (trial_is_wanted(t, marks, seconds))
 		cost_trial_begin(&t->trial);
 }
 
-/* Steps that differ much by themselves make a trial wide, and its middle says little then: the account
- * of hits is moved no further than the trial wants it (as the governor does). */
-bool tracer_overhead_measured(const struct tracer *t, struct paired *ret)
+uint64_t tracer_cost(const struct tracer *t, bool lately, struct cost_felt *ret)
 {
-	double share = 1.0 / tracer_launch_weight(t), others = t->governor.others;
-	double account = t->governor.launch_rate * t->governor.hit_ns / (double)NS_PER_S;
-	double low, high;
-	struct paired p;
+	const struct governor *g = &t->governor;
+	const struct cost_load *load = lately ? &t->load_now : &t->load;
+	struct cost_felt others;
+	struct cost_found found;
 
-	if (!cost_trial_result(&t->trial, &p))
-		return false;
-	low = fmax(p.low, 0);
-	high = fmax(p.high, 0);
-	*ret = (struct paired){.middle = fmin(fmax(account, low), high) * share + others,
-		.low = low * share + others,
-		.high = high * share + others};
-	return true;
+	if (!cost_trial_result(&t->trial, &found)) {
+		*ret = cost_felt_guess(lately ? g->overhead : governor_mean(g), load);
+		return 0;
+	}
+	others = cost_felt_guess(g->others, &t->load_now);
+	*ret = cost_felt_join(g->launch_rate * g->hit_ns / (double)NS_PER_S, &found,
+		1.0 / tracer_launch_weight(t), &others);
+	return t->trial.pair_count;
 }
 
 static uint64_t cpu_ns(void)
@@ -174,7 +184,6 @@ void tracer_overhead(struct tracer *t, wall_time now)
 	mono_time mono = mono_now();
 	uint64_t cpu = cpu_ns(), passed = mono.ns - t->overhead_at.ns;
 	struct overhead o = {.time = now,
-		.share = t->governor.overhead,
 		.budget = t->governor.budget,
 		.hit_ns = t->governor.hit_ns,
 		.launch_weight = tracer_launch_weight(t),
@@ -182,14 +191,12 @@ void tracer_overhead(struct tracer *t, wall_time now)
 		.cpu_pct =
 			passed ? 100.0 * (double)(cpu - t->overhead_cpu_ns) / (double)passed : 0};
 	bool first = !t->overhead_at.ns;
-	struct paired p;
+	struct cost_felt felt;
 
-	if (tracer_overhead_measured(t, &p)) {
-		o.share = p.middle;
-		o.low = p.low;
-		o.high = p.high;
-		o.pairs = t->trial.pair_count;
-	}
+	o.pairs = tracer_cost(t, true, &felt);
+	o.share = felt.share;
+	o.low = felt.low;
+	o.high = felt.high;
 	t->overhead_at = mono;
 	t->overhead_cpu_ns = cpu;
 	if (!t->store || first)

@@ -24,7 +24,7 @@
 #include "agent/discover/map_watch.h"
 #include "agent/trace/explainer.h"
 #include "agent/trace/metrics/metric_state.h"
-#include "agent/trace/cost_trial.h"
+#include "agent/trace/cost_felt.h"
 #include "agent/trace/gap_log.h"
 #include "agent/trace/governor.h"
 #include "agent/trace/kernel_table.h"
@@ -92,7 +92,8 @@ struct tracer {
 	uint64_t op_counts[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* records received */
 	struct governor governor;
 	struct cost_trial trial;
-	mono_time overhead_at; /* when the cost was last written down */
+	struct cost_load load, load_now; /* of the busiest process: since the start, lately */
+	mono_time overhead_at;           /* when the cost was last written down */
 	uint64_t overhead_cpu_ns;
 	struct launch_window launches;
 	mono_time period_start; /* when the governor last looked */
@@ -113,9 +114,11 @@ int tracer_open_processes(struct tracer *t);
 void tracer_close_processes(struct tracer *t);
 void tracer_follow(struct tracer *t, const struct event *e); /* a fork, exec, exit or find */
 void tracer_forget_dead(struct tracer *t);
+void tracer_sweep_totals(struct tracer *t); /* of processes that ended unseen; once a minute */
 
 /* tracer_targets.c */
 int tracer_scan(struct tracer *t);
+void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at);
 int tracer_cover_disk(struct tracer *t);
 int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr);
 int tracer_cover_nccl(
@@ -146,9 +149,9 @@ int tracer_switch_launches(struct tracer *t, wall_time now);
 void tracer_govern(struct tracer *t, mono_time now);   /* totals were just read */
 void tracer_overhead(struct tracer *t, wall_time now); /* writes it down */
 unsigned tracer_launch_weight(const struct tracer *t); /* what a launch that was seen stands for */
-/* tracer_overhead_measured - what trials found, for the launches that are probed now, and what the
- * other probes cost at least. False: not known. */
-bool tracer_overhead_measured(const struct tracer *t, struct paired *ret);
+/* tracer_cost - what tracing costs the busiest process. Returns how many pairs of windows with and without
+ * probes say so; 0: too few yet, it is reckoned from hits and waits, since the start or @lately. */
+uint64_t tracer_cost(const struct tracer *t, bool lately, struct cost_felt *ret);
 
 /* tracer_stack.c */
 int tracer_open_stacks(struct tracer *t);

@@ -22,9 +22,12 @@ static void fill_ops(struct tracer *t)
 	size_t cursor = 0;
 
 	live_ops_clear(&t->ops);
-	while ((v = totals_next(t->totals, &cursor)))
-		live_ops_add(
-			&t->ops, v->key.source, v->key.op, v->key.flags & WIRE_NESTED, &v->all);
+	while ((v = totals_next(t->totals, &cursor))) {
+		struct sketch calls = {0};
+
+		sparse_merge(&calls, &v->all);
+		live_ops_add(&t->ops, v->key.source, v->key.op, v->key.flags & WIRE_NESTED, &calls);
+	}
 	for (unsigned op = 0; op < WIRE_OP_MAX; op++) /* events that only ever are records */
 		if (t->op_counts[SOURCE_HOST][op] && op != HOST_SCHED_SWITCH)
 			live_ops_count(&t->ops, SOURCE_HOST, op, t->op_counts[SOURCE_HOST][op]);
@@ -42,18 +45,15 @@ static const struct process_entry *first_alive(const struct process_table *table
 
 static void view_overhead(const struct tracer *t, struct tracer_view *v)
 {
-	struct paired p;
+	struct cost_felt felt;
 
-	v->overhead = governor_mean(&t->governor);
+	v->overhead_pairs = tracer_cost(t, false, &felt);
+	v->overhead = felt.share;
+	v->overhead_low = felt.low;
+	v->overhead_high = felt.high;
 	v->overhead_budget = t->governor.budget;
 	v->hit_ns = t->governor.hit_ns;
 	v->launch_weight = tracer_launch_weight(t);
-	if (!tracer_overhead_measured(t, &p))
-		return;
-	v->overhead = p.middle;
-	v->overhead_low = p.low;
-	v->overhead_high = p.high;
-	v->overhead_pairs = t->trial.pair_count;
 }
 
 void tracer_view(struct tracer *t, struct tracer_view *ret)

@@ -134,10 +134,9 @@ static uint64_t long_calls(const struct walk *w, const struct ledger_row *r,
 /* Whether the wait for the GPU in which the stay that ends @r lies returned right after it. */
 static bool is_last_stay(const struct walk *w, const struct ledger_row *r)
 {
-	struct timeline_range rows = timeline_of(w->t, r->tid);
-	const struct ledger_row *next = r + 1;
+	const struct ledger_row *next = timeline_next(w->t, r);
 
-	return next < rows.rows + rows.count && next->mark == MARK_WAIT &&
+	return next && next->mark == MARK_WAIT &&
 	       next->ns[LEDGER_GPU_WAIT] + next->ns[LEDGER_CPU_WAIT_GPU] < LAST_STAY_NS;
 }
 
@@ -197,6 +196,7 @@ enum account_line path_line_plain(enum wire_ledger_line line)
 	case LEDGER_MEMORY: return ACCOUNT_MEMORY;
 	case LEDGER_SLEEP:
 	case LEDGER_BLOCKED: return ACCOUNT_ASLEEP;
+	case LEDGER_STOPPED: return ACCOUNT_STOPPED;
 	default: return ACCOUNT_HOST;
 	}
 }

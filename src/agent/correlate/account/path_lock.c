@@ -64,7 +64,7 @@ static const struct event *busiest_other(const struct walk *w, const struct ledg
 		size_t n;
 
 		if (th->pid != pid || th->tid == r->tid ||
-			(comm && strncmp(w->t->rows[th->first].comm, comm, COMM_LEN)))
+			(comm && strncmp(w->t->rows[th->first]->comm, comm, COMM_LEN)))
 			continue;
 		n = timeline_events(
 			w->t, w->t->samples, w->t->sample_count, th->tid, from_ns, to_ns, &at);
@@ -129,6 +129,9 @@ bool path_lock_is(const struct walk *w, const struct ledger_row *r)
 		return false;
 	if (s)
 		return place_is_interpreter_lock(s);
-	return r->waker == WAKER_TIMER && r->stay_ns >= SWITCH_NS &&
-	       r->stay_ns - r->stay_wait_ns < SWITCH_NS * 5 / 4;
+	if (r->stay_ns - r->stay_wait_ns >= SWITCH_NS * 5 / 4)
+		return false; /* it would have woken to ask */
+	if (r->waker == WAKER_TASK && r->waker_pid == r->pid)
+		return path_short_is_lock(w, r, r->waker_tid, r->start.ns, ledger_end_ns(r));
+	return r->waker == WAKER_TIMER && r->stay_ns >= SWITCH_NS;
 }

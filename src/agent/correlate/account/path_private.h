@@ -22,6 +22,7 @@ struct walk {
 	struct tally *out;
 	uint32_t above[PATH_DEPTH_MAX]; /* threads whose wait is being followed */
 	int depth;
+	uint64_t waited; /* stack of the outermost of these waits; 0: not known */
 };
 
 /* path_part - a part of @ns on @line, of the thread and time of @r. */
@@ -49,7 +50,8 @@ int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_l
 	uint64_t ns, int64_t from_ns, int64_t to_ns);
 
 /* path_lock_is - whether the stay of @r was for Python's interpreter lock: by its stack or, where none was
- * taken, by the interpreter's habit of waking every 5 ms to ask for it. */
+ * taken, by the interpreter's habit of waking every 5 ms to ask for it, or because that is what else the
+ * same thread kept this one waiting for in that second. */
 bool path_lock_is(const struct walk *w, const struct ledger_row *r);
 
 /* path_lock_add - @ns of such a wait within [from, to): the culprit is who held the lock, the place what
@@ -72,3 +74,8 @@ uint64_t path_rival_stack(const struct walk *w, const struct ledger_row *r,
  * as the thread's sums of them say. */
 int path_short_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_line line,
 	uint64_t ns, int64_t from_ns, int64_t to_ns);
+
+/* path_short_is_lock - whether the summed stays on locks of @r's thread around [from, to) that @by_tid
+ * ended (0: anybody), were nearly all for the interpreter's. */
+bool path_short_is_lock(const struct walk *w, const struct ledger_row *r, uint32_t by_tid,
+	int64_t from_ns, int64_t to_ns);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* path_short.c - stays too short for a row of their own: the kernel half sums them by the thread that ended
  * them, about once a second. A row's time on that line is shared out as that second's was; what the sums
- * do not cover (a timer ended it, or one of too many threads) has no culprit. */
+ * do not cover (a timer ended it, or one of too many threads) has no culprit, but is on the interpreter
+ * lock's line where nearly all that they do cover is. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,9 +44,42 @@ static int add_unsummed(struct walk *w, const struct ledger_row *r, enum wire_le
 	return done ? MIN(done, 0) : path_add(w, r, path_line_plain(line), ns);
 }
 
+/* The sums of the first second that ends in or after [from, to): they are sent at once. */
+static size_t sums_of(
+	const struct walk *w, uint32_t tid, int64_t from_ns, int64_t to_ns, const uint32_t **ret_at)
+{
+	const struct timeline *t = w->t;
+	const struct event *events = t->rec->events;
+	size_t n = timeline_events(t, t->stays, t->stay_count, tid, from_ns,
+		to_ns + (int64_t)TIMELINE_STAYS_NS, ret_at);
+
+	while (n && events[(*ret_at)[n - 1]].start.ns != events[(*ret_at)[0]].start.ns)
+		n--;
+	return n;
+}
+
 static bool is_summed(const struct event *e, enum wire_ledger_line line, int64_t to_ns)
 {
 	return e->arg0 == line && e->start.ns - (int64_t)e->wait_ns < to_ns;
+}
+
+bool path_short_is_lock(const struct walk *w, const struct ledger_row *r, uint32_t by_tid,
+	int64_t from_ns, int64_t to_ns)
+{
+	const uint32_t *at;
+	size_t n = sums_of(w, r->tid, from_ns, to_ns, &at);
+	uint64_t all = 0, interpreters = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct event *e = &w->t->rec->events[at[i]];
+		const struct stack *s = path_stack(w, e->stack_hash);
+
+		if (!s || !is_summed(e, LEDGER_LOCK, to_ns) || (by_tid && by_tid != e->stream))
+			continue;
+		all += e->arg1;
+		interpreters += place_is_interpreter_lock(s) ? e->arg1 : 0;
+	}
+	return all && interpreters >= all - all / 10;
 }
 
 int path_short_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_line line,
@@ -55,12 +89,9 @@ int path_short_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_
 	const struct event *events = t->rec->events;
 	const struct span in = {from_ns, to_ns};
 	const uint32_t *at;
-	size_t n = timeline_events(t, t->stays, t->stay_count, r->tid, from_ns,
-		to_ns + (int64_t)TIMELINE_STAYS_NS, &at);
+	size_t n = sums_of(w, r->tid, from_ns, to_ns, &at);
 	uint64_t whole = 0, summed = 0, left = ns;
 
-	while (n && events[at[n - 1]].start.ns != events[at[0]].start.ns)
-		n--; /* those of the first second are sent at once */
 	for (size_t i = 0; i < n; i++) {
 		const struct event *e = &events[at[i]];
 
@@ -82,5 +113,7 @@ int path_short_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_
 		if (add_sum(w, r, e, part, &in) < 0)
 			return -ENOMEM;
 	}
+	if (line == LEDGER_LOCK && path_short_is_lock(w, r, 0, from_ns, to_ns))
+		return path_lock_add(w, r, &(struct waker){0}, left, from_ns, to_ns);
 	return path_add(w, r, path_line_plain(line), left);
 }

@@ -326,12 +326,13 @@ static const struct {
 		"where it was. waker_pid, waker_tid, waker_comm: the thread that ended it; "
 		"waker" WIRE_WAKERS(LEDGER_ID_NOTE)},
 	{"overhead_note",
-		"overhead of tracing, every 5 s: overhead: share of the busiest process's time that "
-		"the probes took (budget: its limit, 0 none), hit_ns: of one hit, launch_weight: "
-		"one of so many launches was seen; agent_cpu_pct: of one CPU. pairs NULL: overhead "
-		"is hits times hit_ns, the least it can be; else it comes from so many pairs of "
-		"windows with and without launch probes, and the truth is most likely between "
-		"overhead_low and overhead_high"},
+		"overhead of tracing, every 5 s: overhead: share of its time that the busiest process "
+		"loses to probes (budget: its limit, 0 none); the truth is most likely between "
+		"overhead_low and overhead_high. pairs: so many pairs of windows with and without "
+		"launch probes were compared; NULL: none yet, then overhead_high is the probes' CPU "
+		"time (hits times hit_ns, of one hit) and overhead what waits for the GPU cannot "
+		"hide of it. launch_weight: one of so many launches was seen; agent_cpu_pct: of one "
+		"CPU"},
 	{"sessions_note", "one row per `ingero trace`; stopped_at 0: running or killed"},
 	{"process_names_note",
 		"the last name of each pid; `processes` has reused pids as separate rows"},

@@ -244,15 +244,15 @@ const struct metric_desc metric_table[METRIC_COUNT] = {
 		"{event}", "Events lost because the ring buffer was full", NO_KEYS),
 
 	[M_OVERHEAD] = SHARE("ingero.overhead", "ingero_overhead_ratio", "1",
-		"Share of the busiest process's time that the probes take; without its bounds, hits "
-		"times their cost, which is the least it can be",
-		NO_KEYS),
+		"Share of its time that the busiest process loses to probes", NO_KEYS),
 	[M_OVERHEAD_LOW] = SHARE("ingero.overhead.low", "ingero_overhead_low_ratio", "1",
-		"The same, at least: from steps with and without launch probes, once enough were "
-		"compared",
+		"The same, at least: from steps with and without launch probes; before enough were "
+		"compared, CPU time of probes that waits for the GPU cannot hide",
 		NO_KEYS),
 	[M_OVERHEAD_HIGH] = SHARE("ingero.overhead.high", "ingero_overhead_high_ratio", "1",
-		"The same, at most", NO_KEYS),
+		"The same, at most: from steps with and without launch probes; before enough were "
+		"compared, all CPU time of probes",
+		NO_KEYS),
 	[M_OVERHEAD_BUDGET] = SHARE("ingero.overhead.budget", "ingero_overhead_budget_ratio", "1",
 		"Overhead budget; 0: no limit", NO_KEYS),
 	[M_HIT_COST] = SHARE("ingero.probe.hit_cost", "ingero_probe_hit_cost_seconds", "s",

@@ -229,10 +229,8 @@ static void put_agent(const struct reading *r, struct metric_set *s)
 	const struct tracer_view *v = r->view;
 
 	put_share(s, M_OVERHEAD, v->overhead);
-	if (v->overhead_pairs) {
-		put_share(s, M_OVERHEAD_LOW, v->overhead_low);
-		put_share(s, M_OVERHEAD_HIGH, v->overhead_high);
-	}
+	put_share(s, M_OVERHEAD_LOW, v->overhead_low);
+	put_share(s, M_OVERHEAD_HIGH, v->overhead_high);
 	put_share(s, M_OVERHEAD_BUDGET, v->overhead_budget);
 	put_share(s, M_HIT_COST, v->hit_ns / NS_PER_S);
 	put_counter(r, s, M_NAMES_LOST, v->names_lost);

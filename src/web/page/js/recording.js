@@ -27,12 +27,12 @@ function overhead(ctx, d) {
 		return nothing("Tracing overhead is not in this file.");
 	const {from_ns: from, to_ns: to} = d.window, over = d.overhead > d.budget && d.budget > 0;
 	const series = (title, key) => [{name: title, points: d.samples.map((s) => [s.timestamp, s[key] ?? null])}];
-	return group(figures([["Probes", d.pairs ? f.share(d.overhead) : `at least ${f.share(d.overhead)}`, (d.pairs ? `${f.share(d.overhead_low)} to ${f.share(d.overhead_high)}; ` : "") + (d.budget ? `${over ? "\u25b2 over" : "of"} a budget of ${f.share(d.budget)}` : "no budget")],
+	return group(figures([["Lost to probes", d.pairs ? f.share(d.overhead) : `up to ${f.share(d.overhead_high ?? d.overhead)}`, (d.overhead_low === null ? "" : `${f.share(d.overhead_low)} to ${f.share(d.overhead_high)}; `) + (d.budget ? `${over ? "\u25b2 over" : "of"} a budget of ${f.share(d.budget)}` : "no budget")],
 		["A probe", f.duration(d.hit_ns), "each time"],
 		["Launches", d.launch_weight > 1 ? `1 in ${f.count(d.launch_weight)} seen` : "all seen"],
 		["Agent\u2019s CPU", f.percent(d.agent_cpu_pct), "of one CPU"], ["Agent\u2019s memory", f.bytes(d.agent_rss_bytes)], ["File", f.bytes(d.db_bytes)]]),
 	d.samples.length > 1 ? el("div", {class: "charts"},
-		chart({key: "agent-overhead", title: "Time taken by probes", format: f.share, from, to, step: 5e9, series: series("of the busiest process", "overhead"),
+		chart({key: "agent-overhead", title: "Time lost to probes", format: f.share, from, to, step: 5e9, series: series("of the busiest process", "overhead"),
 			limit: d.budget ? {value: d.budget, label: `budget ${f.share(d.budget)}`} : undefined, marks: marks(ctx, from, to)}),
 		chart({key: "agent-cpu", title: "Agent\u2019s CPU", format: f.percent, from, to, step: 5e9, series: series("of one CPU", "agent_cpu_pct"), marks: marks(ctx, from, to)})) : null);
 }
