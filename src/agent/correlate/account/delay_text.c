@@ -90,7 +90,8 @@ static void put_culprit(const struct account_entry *e, const char *before, struc
 	if (e->culprit_pid == e->pid)
 		buf_printf(b, "%sthread %s of the same process", before, e->culprit);
 	else
-		buf_printf(b, "%s%s%s (pid %u)", before, e->culprit,
+		buf_printf(b, "%s%s%s%s (pid %u)", before,
+			e->culprit_is_worker ? "data loader worker " : "", e->culprit,
 			tracer_is(e->culprit) ? ", the tracer itself" : "", e->culprit_pid);
 }
 
@@ -320,6 +321,10 @@ static void put_fixes(const struct delay *l, struct incident *inc)
 		if (is_own(l, inc))
 			incident_fix(inc,
 				"The job's own threads compete: fewer of them (OMP_NUM_THREADS, torch.set_num_threads(), background threads), or more CPUs");
+		else if (l->lead && l->lead->culprit_is_worker)
+			incident_fix(inc,
+				"The job's own threads and workers compete: fewer of them (num_workers, OMP_NUM_THREADS), or more CPUs (`taskset -cp %u` shows its set)",
+				inc->pid);
 		else if (l->lead && l->lead->culprit_pid)
 			incident_fix(inc,
 				"Stop it, move it (`taskset -cp CPUS %u`) or let it go last (`renice 19 -p %u`)",
