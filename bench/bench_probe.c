@@ -207,10 +207,14 @@ static void ours_limits(struct ours *o)
 	size_t cursor = 0;
 
 	totals_read(o->totals);
-	while ((v = totals_next(o->totals, &cursor)))
-		if (v->key.source != SOURCE_HOST && v->all.count >= 100)
+	while ((v = totals_next(o->totals, &cursor))) {
+		struct sketch calls = {0};
+
+		sparse_merge(&calls, &v->all);
+		if (v->key.source != SOURCE_HOST && calls.count >= 100)
 			probe_limit_set(o->probe, v->key.source, v->key.op,
-				LIMIT_RATIO * sketch_quantile(&v->all, 0.5));
+				LIMIT_RATIO * sketch_quantile(&calls, 0.5));
+	}
 }
 
 static void *ours_read(void *arg)

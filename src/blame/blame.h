@@ -74,6 +74,7 @@ struct blame_transfer { /* a link or a collective that the job waits for when al
 struct blame {
 	enum blame_kind kind;
 	double confidence;
+	size_t calls; /* that it was told of */
 	uint32_t steps;
 	uint64_t step_ns, span_ns; /* median step; from the first call to the last */
 	int64_t end_ns;            /* the last call, by the common clock */

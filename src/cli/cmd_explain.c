@@ -234,7 +234,7 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	struct errinfo e = {0};
 	_cleanup_(fleet_done) struct fleet fleet = {0};
 	_cleanup_(rolled_done) struct rolled rolled = {0};
-	pid_t live = 0;
+	struct range_note note = {0};
 	int r = 0;
 
 	if (s->chains + s->per_process + s->steps > 1)
@@ -253,6 +253,8 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	if (r == 0 && s->rolled) {
 		r = rolled_open(path, &rolled, &e);
 		path = rolled.path;
+		/* each of its files begins a run of its own */
+		s->range.all = s->range.all || time_request_is_empty(&s->range);
 	}
 	if (r == 0)
 		r = range_pids(path, &s->pids, &e);
@@ -261,9 +263,9 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	f.scope.pid_count = s->pids.count;
 	f.last = (size_t)s->last;
 	if (r == 0)
-		r = range_resolve(path, &s->range, &f, &live, &e);
+		r = range_resolve(path, &s->range, &f, &note, &e);
 	if (r == 0) {
-		range_print(live);
+		range_print(&note);
 		r = s->per_process ? print_usage(path, &f, s->json, &e)
 		    : s->steps     ? print_steps(s, path, &f.scope, &e)
 				   : explain_file(s, path, &f, &e);

@@ -146,7 +146,7 @@ static int export_file(const struct export_settings *s, struct export_options *o
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
 	const char *slash = strrchr(path, '/');
 	struct export_stats stats;
-	pid_t live = 0;
+	struct range_note note = {0};
 	int r = 0;
 
 	progress_begin(&progress, STDERR_FILENO, "reading the recording");
@@ -154,10 +154,11 @@ static int export_file(const struct export_settings *s, struct export_options *o
 	if (s->output && is_same_file(s->output, path))
 		r = errinfo_set(reterr, -EINVAL, "--output is the recording itself");
 	if (r == 0)
-		r = range_resolve(path, &s->range, &f, &live, reterr);
+		r = range_resolve(path, &s->range, &f, &note, reterr);
 	if (r == 0)
 		r = nodedb_read(path, &f, &content, reterr);
-	range_print(r == 0 ? live : 0);
+	if (r == 0)
+		range_print(&note);
 	if (r == 0)
 		r = export_stacks(&content, options, &b, &stats, reterr);
 	progress_done(&progress);

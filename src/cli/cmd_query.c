@@ -139,21 +139,22 @@ static int print_node(const struct query_settings *s, const char *path,
 static int print_lists(const struct query_settings *s, const char *path, struct nodedb_filter *f,
 	const struct nodedb_node *nodes, size_t node_count, struct errinfo *reterr)
 {
-	pid_t live = 0;
+	struct range_note note = {0};
 	int r;
 
 	f->last = s->limit > 0 ? (size_t)s->limit : s->limit == 0 ? LIST_ROWS : 0;
 	f->labels = s->annotations;
 	f->names = true;
 	f->stacks = s->json ? NODEDB_STACKS_USED : NODEDB_STACKS_NONE;
-	r = range_resolve(path, &s->range, f, &live, reterr);
+	r = range_resolve(path, &s->range, f, &note, reterr);
 	if (r == 0 && node_count < 2)
 		r = print_node(s, path, f, reterr);
 	for (size_t i = 0; r == 0 && node_count > 1 && i < node_count; i++) {
 		f->scope.node = nodes[i].name;
 		r = print_node(s, path, f, reterr);
 	}
-	range_print(r == 0 ? live : 0);
+	if (r == 0)
+		range_print(&note);
 	return r;
 }
 
@@ -193,6 +194,7 @@ static int put_other_ops(const struct question *q, struct buf *b, struct errinfo
 static int print_table(const struct question *q, void *arg, struct errinfo *reterr)
 {
 	const struct query_settings *s = arg;
+	struct range_note note = range_note_of(q);
 	_cleanup_(ops_answer_done) struct ops_answer a = {0};
 	_cleanup_(sql_table_done) struct sql_table kernels = {0};
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
@@ -230,7 +232,8 @@ static int print_table(const struct question *q, void *arg, struct errinfo *rete
 	if (r < 0)
 		return r;
 	r = print(&b, reterr);
-	range_print(r == 0 ? range_note(q) : 0);
+	if (r == 0)
+		range_print(&note);
 	return r;
 }
 
@@ -419,6 +422,8 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 	if (r == 0 && s->rolled) {
 		r = rolled_open(path, &rolled, &e);
 		path = rolled.path;
+		/* each of its files begins a run of its own */
+		s->range.all = s->range.all || time_request_is_empty(&s->range);
 	}
 	if (r == 0 && argc)
 		r = run_sql(s, path, argv[0], &hint, &e);

@@ -24,6 +24,7 @@
 #include "command/dispatch.h"
 #include "cli/live.h"
 #include "cli/log_file.h"
+#include "cli/trace_earlier.h"
 #include "cli/trace_settings.h"
 #include "cli/trace_stream.h"
 #include "cli/view_json.h"
@@ -32,6 +33,7 @@
 
 #define STEP_MS        10 /* how long a record may wait in the ring */
 #define SCREEN_MAX     (1 << 20)
+#define EARLIER_MAX    1024
 #define STATUS_SECONDS 10 /* between lines where there is no terminal */
 
 struct trace {
@@ -236,7 +238,7 @@ static int follow(struct trace *t, struct errinfo *reterr)
 	}
 }
 
-static void print_header(struct trace *t)
+static void print_header(struct trace *t, const struct buf *earlier)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(SCREEN_MAX);
 	struct tracer_view v;
@@ -246,6 +248,7 @@ static void print_header(struct trace *t)
 		log_info("tracing began: version %s, node %s, recording to %s", INGERO_VERSION,
 			t->plan.node, t->plan.db_path ? t->plan.db_path : "nothing");
 	live_header(&b, &v, t->plan.db_path);
+	buf_puts(&b, buf_str(earlier));
 	fputs(buf_str(&b), t->plan.json ? stderr : stdout);
 	fflush(stdout);
 }
@@ -357,10 +360,13 @@ static int start_outlets(struct trace *t, void (*begin)(void), struct errinfo *r
 
 static int run_tracer(struct trace *t, struct errinfo *reterr)
 {
+	_cleanup_buf_ struct buf earlier = BUF_INIT(EARLIER_MAX);
 	struct errinfo stop_error = {0};
 	bool balanced;
 	int r, q;
 
+	if (t->plan.db_path)
+		trace_earlier(&earlier, t->plan.db_path);
 	r = trace_stream_open(&t->stream, &t->plan, &t->drawn_lines, reterr);
 	if (r < 0)
 		return r;
@@ -377,7 +383,7 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 		trace_stream_close(&t->stream, NULL);
 		return r;
 	}
-	print_header(t);
+	print_header(t, &earlier);
 	if (t->telemetry)
 		print_telemetry(t);
 	trace_stream_say(&t->stream, t->plan.json ? stderr : stdout);

@@ -47,13 +47,13 @@ int export_trace(
 	_cleanup_(output_done) struct output output = OUTPUT_INIT;
 	struct nodedb_filter f = options->filter;
 	struct perfetto_stats stats;
-	pid_t live = 0;
+	struct range_note note = {0};
 	int r;
 
 	if (!options->output)
 		return errinfo_set(reterr, -EINVAL,
 			"--output is required: a file for the trace, or - for standard output");
-	r = range_resolve(path, options->range, &f, &live, reterr);
+	r = range_resolve(path, options->range, &f, &note, reterr);
 	if (r == 0)
 		r = output_open(&output, options->output, reterr);
 	if (r < 0)
@@ -68,7 +68,7 @@ int export_trace(
 		return 0; /* the reader has seen enough */
 	if (r < 0)
 		return r;
-	range_print(live);
+	range_print(&note);
 	export_trace_print(options, &stats);
 	return 0;
 }

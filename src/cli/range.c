@@ -11,6 +11,7 @@
 #include "agent/store/write/lock.h"
 #include "agent/store/read/nodedb_snapshot.h"
 #include "base/text.h"
+#include "base/when.h"
 #include "sql/sql_guard.h"
 #include "sql/sql_table.h"
 #include "wire/op_kind.h"
@@ -50,19 +51,19 @@ int range_request(const struct time_request *asked, const struct nodedb_filter *
 
 struct resolved {
 	struct scope scope;
-	pid_t note;
+	struct range_note note;
 };
 
 static int keep_scope(const struct question *q, void *arg, struct errinfo *reterr)
 {
 	struct resolved *ret = arg;
 
-	*ret = (struct resolved){q->scope, range_note(q)};
+	*ret = (struct resolved){q->scope, range_note_of(q)};
 	return 0;
 }
 
 int range_resolve(const char *path, const struct time_request *asked, struct nodedb_filter *f,
-	pid_t *ret_note, struct errinfo *reterr)
+	struct range_note *ret_note, struct errinfo *reterr)
 {
 	_cleanup_free_ struct answer_request *request = calloc(1, sizeof(*request));
 	struct resolved found = {0};
@@ -188,15 +189,27 @@ int range_pids(const char *path, const struct option_pids *pids, struct errinfo 
 		pids->pid[0], buf_str(&list));
 }
 
-pid_t range_note(const struct question *q)
+struct range_note range_note_of(const struct question *q)
 {
-	return q->live && q->by_default ? store_lock_holder(nodedb_snapshot_path(q->snapshot)) : 0;
+	return (struct range_note){
+		.writer = q->live && q->by_default
+				  ? store_lock_holder(nodedb_snapshot_path(q->snapshot))
+				  : 0,
+		.runs = q->runs,
+		.run_ns = q->scope.from_ns};
 }
 
-void range_print(pid_t note)
+void range_print(const struct range_note *note)
 {
-	if (note)
+	char since[WHEN_UTC_MAX], runs[TEXT_PLURAL_MAX];
+
+	if (note->writer)
 		fprintf(stderr,
 			"ingero: process %ld is recording to this file: showing the last 5m; use --all for all of it\n",
-			(long)note);
+			(long)note->writer);
+	if (note->runs)
+		fprintf(stderr,
+			"ingero: this file holds %s of ingero trace: showing the newest, since %.19sZ; use --all for all of them\n",
+			text_format_plural(runs, note->runs, "runs"),
+			when_utc(since, (wall_time){note->run_ns}));
 }

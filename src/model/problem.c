@@ -93,7 +93,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		"ask for step durations around the change and for what else changed then"},
 	[PROBLEM_ORCHESTRATION] = {
 		"how processes that made CUDA calls ended: the kernel's OOM killer, signals, exit codes, and restarts",
-		"the sender of a signal is not recorded; a restart is recognised by the program's name",
+		"the sender of a signal is not recorded; a restart is recognised by the program's name; killed after another incident blamed it for slowing a job down: LOW, and a line in that incident",
 		{"Raise the memory limit of the container, or lower its use",
 		 "Find out why it was moved: `kubectl describe pod`, the scheduler's log"},
 		"ask for process events and host memory before"},

@@ -500,6 +500,44 @@ static void test_rivals_for_the_cpu_are_named(void **state)
 }
 
 /* A step in which the loader's batches are many and no backward pass is: an evaluation. */
+/* A rival of the same process has a line, where it was sampled. */
+static void test_a_rival_of_the_same_process_has_its_line(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	struct ledger_thread other = thread_at(s, JOB, HOLDER, "prefetch", LEDGER_T0);
+	struct ledger_thread idle = thread_at(s, JOB, PIN, "pt_data_pin", LEDGER_T0);
+	uint64_t decode = line_stack(s, "/home/u/decode.py", 44, NULL);
+	uint64_t elsewhere = line_stack(s, "/home/u/pin.py", 9, NULL);
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (i < 30)
+			continue;
+		rival(s, MAIN, t.at, MS(10), JOB, "prefetch");
+		sample(s, JOB, HOLDER, t.at + (int64_t)MS(3), decode);
+		for (int k = 0; k < 3; k++)
+			sample(s, JOB, PIN, t.at + (int64_t)MS(k + 1), elsewhere);
+		spend(&t, LEDGER_CPU_WAIT, MS(10));
+		mark(&t, MARK_TICK);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	spend(&other, LEDGER_RUN, (uint64_t)(t.at - other.at));
+	mark(&other, MARK_STOP);
+	spend(&idle, LEDGER_RUN, (uint64_t)(t.at - idle.at));
+	mark(&idle, MARK_STOP);
+	a = account(s, &report);
+	assert_int_equal(a->slow_steps, 70);
+	assert_int_equal(a->entries[0].line, ACCOUNT_CPU);
+	assert_string_equal(a->entries[0].culprit, "prefetch");
+	assert_int_equal(a->entries[0].culprit_pid, JOB);
+	assert_int_equal(a->entries[0].stack_hash, decode);
+	assert_int_equal(a->entries[0].slow_ns, MS(10));
+}
+
 static void test_an_evaluation_is_no_slow_step(void **state)
 {
 	SCENE;
@@ -714,6 +752,7 @@ int main(void)
 		cmocka_unit_test(test_a_worker_that_waits_for_its_own_python),
 		cmocka_unit_test(test_a_worker_whose_short_waits_are_summed),
 		cmocka_unit_test(test_rivals_for_the_cpu_are_named),
+		cmocka_unit_test(test_a_rival_of_the_same_process_has_its_line),
 		cmocka_unit_test(test_an_evaluation_is_no_slow_step),
 		cmocka_unit_test(test_a_wait_in_every_fourth_step),
 		cmocka_unit_test(test_noise_is_not_slow),

@@ -100,6 +100,22 @@ static void the_interpreter_lock(void **state)
 	assert_null(strstr(inc.root_cause, "pid"));
 }
 
+/* A rival for the CPU in the same process has a line, too. */
+static void the_processs_own_rival(void **state)
+{
+	struct incident inc = {0};
+
+	tell(DELAY_BY_CPU, ACCOUNT_CPU,
+		(struct account_entry){
+			.pid = STEPS_PID, .culprit_pid = STEPS_PID, .culprit = "prefetch"},
+		&inc);
+	assert_has(inc.summary,
+		"waiting for a CPU used by thread prefetch of the same process at train.py:88 (collate)");
+	assert_has(inc.root_cause,
+		"get no CPU: thread prefetch of the same process has it at train.py:88 (collate)");
+	assert_has(inc.fixes[0], "The job's own threads compete");
+}
+
 /* Another process has one. */
 static void a_neighbour(void **state)
 {
@@ -123,6 +139,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_data_loader),
 		cmocka_unit_test(many_waits_that_are_short),
+		cmocka_unit_test(the_processs_own_rival),
 		cmocka_unit_test(the_interpreter_lock),
 		cmocka_unit_test(a_neighbour),
 	};

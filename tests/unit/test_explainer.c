@@ -162,7 +162,8 @@ static void a_full_inbox_drops_and_counts(void **state)
 	struct event launch = {.source = SOURCE_CUDA, .op = CUDA_LAUNCH, .dur_ns = 1000};
 	struct collective c = {.wait_ns = -1};
 	struct host_sample sample = {0};
-	struct aggregate a = {.pid = VICTIM};
+	struct aggregate a = {.pid = VICTIM, .source = SOURCE_CUDA};
+	struct aggregate disk = {.pid = VICTIM, .source = SOURCE_IO};
 	struct gpu_sample gpu = {0};
 	struct container_sample container = {0};
 	struct ledger_row row = {.pid = VICTIM};
@@ -178,6 +179,7 @@ static void a_full_inbox_drops_and_counts(void **state)
 	assert_int_equal(explainer_dropped(x).inputs, 2);
 	for (unsigned i = 0; i < EXPLAINER_AGGREGATES_MAX + 3; i++)
 		explainer_aggregate(x, &a);
+	explainer_aggregate(x, &disk); /* likewise nobody's */
 	assert_int_equal(explainer_dropped(x).inputs, 5);
 	for (unsigned i = 0; i < EXPLAINER_SAMPLES_MAX + 5; i++)
 		explainer_sample(x, &sample);

@@ -32,6 +32,7 @@ static int setup(void **state)
 	s.calls = calls_defaults;
 	assert_int_equal(fleet_new(&s, &r->f), 0);
 	r->f->now_ns = START;
+	assert_int_equal(calls_new(&calls_defaults, &r->c.calls), 0);
 	snprintf(r->c.name, sizeof(r->c.name), "c1");
 	for (int i = 0; i < 4; i++)
 		r->workers[i] = (struct blame_worker){
@@ -45,6 +46,7 @@ static int teardown(void **state)
 {
 	struct rig *r = *state;
 
+	calls_free(r->c.calls);
 	fleet_free(r->f);
 	free(r);
 	return 0;
@@ -145,6 +147,21 @@ static void test_ends_when_it_is_not_found(void **state)
 	assert_int_equal(e.from_rank, 1);
 }
 
+static void test_long_steps_last_longer(void **state)
+{
+	struct rig *r = *state;
+	const struct blame_transfer slow = link_of(1, 2, 11), well = link_of(1, 2, 1);
+	struct fleet_episode e = {0};
+
+	calls_set_step(r->c.calls, 20 * NS_PER_S);
+	for (int i = 0; i < 4; i++)
+		look(r, NS_PER_S, &slow, 1);
+	look(r, 200 * NS_PER_S, &well, 1);
+	assert_int_equal(notices(r, FLEET_NOTICE_ENDED, &e), 0);
+	look(r, 60 * NS_PER_S, &well, 1);
+	assert_int_equal(notices(r, FLEET_NOTICE_ENDED, &e), 1);
+}
+
 /* The two directions of a link, and another size on the same one. */
 static void test_which_are_one(void **state)
 {
@@ -211,6 +228,7 @@ int main(void)
 		LINK_TEST(test_told_when_it_is_found_again),
 		LINK_TEST(test_too_few_steps),
 		LINK_TEST(test_ends_when_it_is_not_found),
+		LINK_TEST(test_long_steps_last_longer),
 		LINK_TEST(test_which_are_one),
 		LINK_TEST(test_collective),
 		LINK_TEST(test_past_is_remembered),

@@ -39,6 +39,10 @@ static void test_wants(void **state)
 	assert_false(wants(SOURCE_HOST, HOST_SCHED_SWITCH, 19999, 0, 0));
 	assert_true(wants(SOURCE_HOST, HOST_OOM_KILL, 0, 0, 0));
 	assert_true(wants(SOURCE_NCCL, NCCL_ALL_REDUCE, 1, 0, 0));
+	for (uint8_t s = 0; s < WIRE_SOURCE_MAX; s++)
+		assert_int_equal(live_window_wants_aggregate(&(struct aggregate){.source = s}),
+			s == SOURCE_CUDA || s == SOURCE_DRIVER || s == SOURCE_GRAPH ||
+				s == SOURCE_NCCL);
 }
 
 static void test_order_and_window(void **state)

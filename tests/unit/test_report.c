@@ -141,13 +141,15 @@ static void test_no_incidents(void **state)
 		"No incidents\n  3,284 events analysed; losses unknown\n"
 		"  No problems found in the events. Not examined: delays by CPU and disk (no stays off the CPU\n"
 		"  recorded), pauses between calls (this recording does not mark them), steps (none recognised),\n"
-		"  clocks, memory and errors of the GPU (no readings), ranks (no collectives recorded).\n");
+		"  clocks, memory and errors of the GPU (no readings), limits of containers (no control group could\n"
+		"  be read), ranks (no collectives recorded).\n");
 	buf_clear(&b);
 	scope.examined = (struct examined){.calls = 3000,
 		.stays = 200,
 		.steps = 1,
 		.readings = 52,
 		.collectives = 40,
+		.groups = 10,
 		.marks_pauses = true};
 	report_text(&b, NULL, 0, &scope, false);
 	assert_contains(buf_str(&b),

@@ -21,8 +21,12 @@ static struct total total(unsigned source, unsigned op, unsigned flags)
 
 static void gain(struct total *v, uint64_t calls, uint64_t dur_ns)
 {
+	struct sketch more = {0};
+
 	v->hits += calls;
-	sketch_add(&v->all, dur_ns, calls);
+	sketch_add(&more, dur_ns, calls);
+	assert_int_equal(sparse_reserve(&v->all, &more), 0);
+	sparse_add(&v->all, &more);
 }
 
 static void launches_beyond_their_own_time_wait(void **state)
@@ -51,6 +55,7 @@ static void a_full_queue_is_a_wait(void **state)
 	use_add(&u, &launch); /* nothing new */
 	assert_int_equal(u.launches, 150);
 	assert_int_equal(u.waited_ns, 50 * 200000);
+	sparse_done(&launch.all);
 }
 
 static void nested_calls_are_no_second_wait(void **state)
@@ -71,6 +76,9 @@ static void nested_calls_are_no_second_wait(void **state)
 	assert_int_equal(u.waited_ns, 15000000);
 	assert_int_equal(u.others, 6);
 	assert_int_equal(u.launches, 6); /* 11, each half a hit */
+	sparse_done(&outer.all);
+	sparse_done(&inner.all);
+	sparse_done(&launch.all);
 }
 
 static void slow_calls_that_wait_for_something_else_do_not_count(void **state)
@@ -83,6 +91,7 @@ static void slow_calls_that_wait_for_something_else_do_not_count(void **state)
 	assert_int_equal(u.others, 4);
 	assert_int_equal(u.waits, 0);
 	assert_int_equal(u.waited_ns, 0);
+	sparse_done(&alloc.all);
 }
 
 int main(void)

@@ -37,6 +37,32 @@ static int find_time(struct question *t, uint64_t default_ns, struct errinfo *re
 	return r < 0 ? r : time_request_resolve(&time, &end, default_ns, &t->scope, reterr);
 }
 
+/* Several runs in one file have nothing in common but the file: without a time the newest is meant. In a
+ * merged one each node has its own. */
+static int find_run(struct question *t, size_t nodes, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table runs = {0};
+	struct nodedb_totals totals;
+	int64_t started;
+	int r;
+
+	if (!t->by_default || t->live || nodes > 1 || t->scope.pid_count ||
+		!nodedb_snapshot_is_ours(t->snapshot))
+		return 0; /* a process that is asked for is asked for in any run */
+	r = nodedb_snapshot_list(
+		t->snapshot, NODEDB_SESSIONS, &(struct scope){0}, 1, &runs, reterr);
+	if (r == 0 && runs.truncated)
+		r = nodedb_snapshot_totals(t->snapshot, &totals, reterr);
+	if (r < 0 || !runs.truncated)
+		return r;
+	started = table_int(&runs, 0, table_column(&runs, "started_at"));
+	if (started > t->scope.from_ns && started <= t->scope.to_ns) {
+		t->scope.from_ns = started;
+		t->runs = totals.sessions;
+	}
+	return 0;
+}
+
 int answer_second_time(const struct question *q, struct scope *ret, struct errinfo *reterr)
 {
 	struct time_request time = {q->request->from2, q->request->to2, 0, false};
@@ -122,6 +148,8 @@ static int ask(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 		r = find_rank(&t, &nodes, pids, reterr);
 	if (r == 0)
 		r = find_time(&t, asking->default_ns, reterr);
+	if (r == 0 && !asking->default_ns)
+		r = find_run(&t, nodes.row_count, reterr);
 	return r == 0 ? asking->fn(&t, asking->arg, reterr) : r;
 }
 

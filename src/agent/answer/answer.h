@@ -51,11 +51,14 @@ struct question { /* an open recording and the time that is asked about */
 	struct nodedb_range range; /* of the whole recording */
 	bool live;                 /* somebody is writing it */
 	bool by_default;           /* no time was asked for */
-	const char *node;          /* of the recording; the first if it has several */
+	uint64_t
+		runs; /* of `ingero trace`, of which only the newest is meant; 0: all that there are */
+	const char *node; /* of the recording; the first if it has several */
 };
 
 /* answer_ask - opens @path, finds the time that @request and @default_ns mean and calls @fn, which
- * starts afresh if it is called again. -EINVAL a time that is none; -ESRCH no such node; else what
+ * starts afresh if it is called again. Without a time, of several runs in a saved file the newest is
+ * meant: processes of others may have the same ids. -EINVAL a time that is none; -ESRCH no such node; else what
  * @fn or nodedb_read() returned. */
 typedef int question_fn(const struct question *q, void *arg, struct errinfo *reterr);
 int answer_ask(const char *path, const struct answer_request *request, uint64_t default_ns,
@@ -68,8 +71,8 @@ struct host_answer { /* the newest sample up to the end of the time */
 };
 int answer_host(const struct question *q, struct host_answer *ret, struct errinfo *reterr);
 
-/* A question: what to write, and which time it is about if none is asked for (0: all of a saved
- * file, the last five minutes of a live one). 0 or a negative errno with a sentence. */
+/* A question: what to write, and which time it is about if none is asked for (0: the newest run in
+ * a saved file, the last five minutes of a live one). 0 or a negative errno with a sentence. */
 typedef int answer_fn(const struct question *q, struct json_writer *w, struct errinfo *reterr);
 #define ANSWER_DEFAULT_NS TIME_REQUEST_LIVE_NS
 

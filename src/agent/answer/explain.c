@@ -43,6 +43,7 @@ static struct examined examined_of(const struct nodedb_content *c)
 {
 	struct examined e = {.readings = c->gpu_sample_count,
 		.collectives = c->collective_count,
+		.groups = c->container_count,
 		.marks_pauses = c->has_books || c->ledger_count};
 
 	for (size_t i = 0; i < c->event_count; i++) {

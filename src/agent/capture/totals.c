@@ -38,13 +38,6 @@ static uint64_t key_id(const struct wire_agg_key *k)
 	return id;
 }
 
-static void total_free(struct total *v)
-{
-	for (unsigned i = 0; i < WIRE_KINDS; i++)
-		free(v->kinds[i]);
-	free(v);
-}
-
 void totals_free(struct totals *t)
 {
 	size_t cursor = 0;
@@ -115,8 +108,6 @@ static struct total *total_of(struct totals *t, const struct wire_agg_key *key)
 		return NULL;
 	v->key = k;
 	v->since = t->read;
-	v->bucket =
-		(struct aggregate){.pid = k.pid, .source = k.source, .op = k.op, .flags = k.flags};
 	if (idmap_put(&t->by_key, key_id(&k), v) < 0) {
 		free(v);
 		return NULL;
@@ -124,47 +115,47 @@ static struct total *total_of(struct totals *t, const struct wire_agg_key *key)
 	return v;
 }
 
-/* The part of @v for the kind in @key's flags; NULL with *ret_err 0 if it has none. */
-static struct total_kind *kind_of(struct total *v, unsigned flags, int *ret_err)
-{
-	unsigned kind = flags >> WIRE_AGG_KIND;
-
-	*ret_err = 0;
-	if (!kind || kind >= WIRE_KINDS)
-		return NULL;
-	if (!v->kinds[kind])
-		v->kinds[kind] = calloc(1, sizeof(*v->kinds[kind]));
-	if (!v->kinds[kind])
-		*ret_err = -ENOMEM;
-	return v->kinds[kind];
-}
-
 void totals_weigh(struct totals *t, double weight)
 {
 	t->weight = weight;
 }
 
-/* What was gained goes to all who count it. */
-static void total_gain(
-	struct total *v, struct total_kind *kind, const struct sketch *gain, uint64_t bytes)
+static int take_gain(struct totals *t, struct total *v, struct total_kind *kind,
+	struct total_seen *seen, const struct wire_agg *now)
 {
-	sketch_merge(&v->all, gain);
-	sketch_merge(&v->bucket.sketch, gain);
-	v->bytes += bytes;
-	v->bucket.sum_arg0 += bytes;
-	if (!kind)
-		return;
-	sketch_merge(&kind->all, gain);
-	kind->bytes += bytes;
+	struct sketch gain = {0}, counts = {.count = now->count};
+	struct wire_agg before;
+	uint64_t bytes, hits;
+	int r;
+
+	for (unsigned b = 0; b < BUCKET_COUNT; b++)
+		counts.hist[b] = now->hist[b];
+	r = sparse_reserve(&seen->calls, &counts);
+	if (r < 0)
+		return r;
+	total_seen_get(seen, &before);
+	sketch_add_delta(&gain, now, &before);
+	hits = gain.count;
+	bytes = now->sum_arg0 - before.sum_arg0;
+	if (op_kind_is_governed(v->key.source, v->key.op)) {
+		sketch_scale(&gain, t->weight);
+		bytes = (uint64_t)((double)bytes * t->weight);
+	}
+	r = total_gain(v, kind, &gain, bytes);
+	if (r < 0)
+		return r;
+	v->hits += hits;
+	v->bucket_stored += now->sent - before.sent;
+	total_seen_set(seen, now, &counts);
+	return 0;
 }
 
 static int read_key(struct totals *t, const struct wire_agg_key *k)
 {
-	struct sketch gain = {0};
-	struct wire_agg now, *seen;
 	struct total_kind *kind;
+	struct total_seen *seen;
+	struct wire_agg now;
 	struct total *v;
-	uint64_t bytes;
 	int r;
 
 	if (!wire_op_find(k->source, k->op))
@@ -174,26 +165,14 @@ static int read_key(struct totals *t, const struct wire_agg_key *k)
 	v = total_of(t, k);
 	if (!v)
 		return -ENOMEM;
-	kind = kind_of(v, k->flags, &r);
+	kind = total_kind_of(v, k->flags, &r);
 	if (r < 0)
 		return r;
 	seen = kind ? &kind->seen : &v->seen;
 	sum_cpus(t, &now);
 	memcpy(v->comm, now.comm, sizeof(v->comm));
 	v->comm[sizeof(v->comm) - 1] = 0;
-	if (now.count == seen->count)
-		return 0;
-	sketch_add_delta(&gain, &now, seen);
-	v->hits += gain.count;
-	bytes = now.sum_arg0 - seen->sum_arg0;
-	if (op_kind_is_governed(k->source, k->op)) {
-		sketch_scale(&gain, t->weight);
-		bytes = (uint64_t)((double)bytes * t->weight);
-	}
-	total_gain(v, kind, &gain, bytes);
-	v->bucket.stored += now.sent - seen->sent;
-	*seen = now;
-	return 0;
+	return now.count == seen->calls.count ? 0 : take_gain(t, v, kind, seen, &now);
 }
 
 static void forget_kernel(const struct totals *t, struct total *v)
@@ -201,13 +180,13 @@ static void forget_kernel(const struct totals *t, struct total *v)
 	struct wire_agg_key k = v->key;
 
 	bpf_map_delete_elem(t->map_fd, &k);
-	memset(&v->seen, 0, sizeof(v->seen));
+	total_seen_clear(&v->seen);
 	for (unsigned i = 1; i < WIRE_KINDS; i++) {
 		if (!v->kinds[i])
 			continue;
 		k.flags = (uint8_t)(v->key.flags | i << WIRE_AGG_KIND);
 		bpf_map_delete_elem(t->map_fd, &k);
-		memset(&v->kinds[i]->seen, 0, sizeof(v->kinds[i]->seen));
+		total_seen_clear(&v->kinds[i]->seen);
 	}
 }
 
@@ -261,33 +240,15 @@ int totals_add(struct totals *t, const struct event *e)
 	if (!v)
 		return -ENOMEM;
 	if (copy_has_kind(e->source, e->op))
-		kind = kind_of(
+		kind = total_kind_of(
 			v, (MIN((uint32_t)e->arg1, WIRE_KIND_OTHER - 1u) + 1) << WIRE_AGG_KIND, &r);
-	memcpy(v->comm, e->comm, sizeof(v->comm));
-	sketch_add(&one, e->dur_ns, 1);
-	total_gain(v, kind, &one, e->flags & WIRE_BYTES ? e->arg0 : 0);
-	v->bucket.stored++;
-	return r;
-}
-
-/* Room first, so that a failure leaves both as they were. */
-static int total_fold(struct total *to, const struct total *from)
-{
-	int r = 0;
-
-	for (unsigned i = 1; r == 0 && i < WIRE_KINDS; i++)
-		if (from->kinds[i])
-			kind_of(to, i << WIRE_AGG_KIND, &r);
 	if (r < 0)
 		return r;
-	sketch_merge(&to->all, &from->all);
-	to->bytes += from->bytes;
-	for (unsigned i = 1; i < WIRE_KINDS; i++)
-		if (from->kinds[i]) {
-			sketch_merge(&to->kinds[i]->all, &from->kinds[i]->all);
-			to->kinds[i]->bytes += from->kinds[i]->bytes;
-		}
-	return 0;
+	memcpy(v->comm, e->comm, sizeof(v->comm));
+	sketch_add(&one, e->dur_ns, 1);
+	r = total_gain(v, kind, &one, e->flags & WIRE_BYTES ? e->arg0 : 0);
+	v->bucket_stored += r == 0;
+	return r;
 }
 
 /* Totals of ended processes live on in one total per op, under process 0. */
@@ -301,7 +262,7 @@ static int fold_ended(struct totals *t)
 	while ((v = idmap_next(&t->by_key, &cursor, &id))) {
 		struct wire_agg_key k = v->key;
 
-		if (!v->gone || !k.pid || v->bucket.sketch.count)
+		if (!v->gone || !k.pid || v->bucket.count)
 			continue;
 		k.pid = 0;
 		ended = total_of(t, &k);
@@ -323,16 +284,23 @@ int totals_flush(struct totals *t, wall_time bucket, totals_sink *sink, void *ar
 	int refused = 0, r;
 
 	while ((v = idmap_next(&t->by_key, &cursor, NULL))) {
-		if (!v->bucket.sketch.count)
+		struct aggregate a = {.bucket = bucket,
+			.pid = v->key.pid,
+			.source = v->key.source,
+			.op = v->key.op,
+			.flags = v->key.flags,
+			.stored = v->bucket_stored,
+			.sum_arg0 = v->bucket_bytes};
+
+		if (!v->bucket.count)
 			continue;
-		v->bucket.bucket = bucket;
-		if (!sink(arg, &v->bucket)) {
+		sparse_merge(&a.sketch, &v->bucket);
+		if (!sink(arg, &a)) {
 			refused++;
 			continue;
 		}
-		v->bucket.stored = 0;
-		v->bucket.sum_arg0 = 0;
-		memset(&v->bucket.sketch, 0, sizeof(v->bucket.sketch));
+		v->bucket_stored = v->bucket_bytes = 0;
+		sparse_done(&v->bucket);
 	}
 	r = fold_ended(t);
 	return r < 0 ? r : refused;

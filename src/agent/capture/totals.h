@@ -10,31 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/capture/total.h"
 #include "agent/probe/probe.h"
 #include "base/clock.h"
 #include "model/aggregate.h"
 #include "model/event.h"
-
-struct total_kind { /* copies of one kind (wire/record.h) */
-	struct sketch all;
-	uint64_t bytes;
-	struct wire_agg seen;
-};
-
-struct total {
-	struct wire_agg_key key; /* its flags without a kind */
-	wall_time since;         /* its first call came after this */
-	char comm[WIRE_COMM_LEN];
-	struct sketch all;                    /* since the start */
-	uint64_t bytes;                       /* likewise, where arg0 is a byte count */
-	struct aggregate bucket;              /* since the last totals_flush() */
-	struct wire_agg seen;                 /* last reading, summed over CPUs */
-	uint64_t hits;                        /* counted, each once */
-	uint64_t hits_taken;                  /* of these, told to totals_busiest() */
-	uint64_t calls_taken, ns_taken;       /* of `all`, likewise */
-	struct total_kind *kinds[WIRE_KINDS]; /* parts of `all` and `bytes`; NULL: none yet */
-	bool gone; /* its process has ended: folded away at the next flush */
-};
 
 struct totals;
 

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <bpf/libbpf.h>
-
 #define SPACES_MAX  4096
 #define TEXTS_BYTES (32u << 20)
 
@@ -17,7 +15,7 @@ void stacks_poll(struct stacks *s)
 {
 	mono_time now;
 
-	ring_buffer__consume(s->ring);
+	ring_consume(s->ring);
 	s->answers = stack_files_poll(s->files);
 	now = mono_now();
 	stacks_look_after(s, now);
@@ -78,9 +76,9 @@ int stacks_new(struct probe *p, bool with_python, stacks_sink *sink, void *arg, 
 	r = stack_files_new(p, stacks_file_changed, s, &s->texts, &s->files);
 	if (r < 0)
 		return r;
-	s->ring = ring_buffer__new(probe_ring_stacks(p), stacks_take_record, s, NULL);
-	if (!s->ring)
-		return -errno;
+	r = ring_new(probe_ring_stacks(p), stacks_take_record, s, &s->ring);
+	if (r < 0)
+		return r;
 	*ret = TAKE(s);
 	return 0;
 }
@@ -91,7 +89,7 @@ void stacks_free(struct stacks *s)
 	struct kept *k;
 	size_t cursor = 0;
 
-	ring_buffer__free(s->ring);
+	ring_free(s->ring);
 	for (size_t i = 0; i < s->waiting_count; i++)
 		free(s->waiting[i]);
 	while ((p = idmap_next(&s->spaces, &cursor, NULL))) {

@@ -4,13 +4,12 @@
  * from the kernel), stacks_hand.c (names, and handing on). Nobody else includes it. */
 #pragma once
 
+#include "agent/probe/ring.h"
 #include "agent/probe/stack/stack.h"
 #include "agent/stack/code.h"
 #include "agent/stack/merge.h"
 #include "agent/stack/space.h"
 #include "agent/stack/stacks.h"
-
-struct ring_buffer;
 
 struct native_frame { /* an address, placed */
 	uint64_t ip, offset;
@@ -38,7 +37,7 @@ struct kept {
 
 struct stacks {
 	struct probe *probe;
-	struct ring_buffer *ring;
+	struct ring *ring;
 	bool with_python;
 	stacks_sink *sink;
 	void *arg;
@@ -71,7 +70,7 @@ void stacks_make_room(struct stacks *s);
 void stacks_look_after(struct stacks *s, mono_time now);
 
 /* stacks_take.c: one record of the ring; and Python's frames read from outside. */
-int stacks_take_record(void *arg, void *data, size_t len);
+void stacks_take_record(void *arg, const void *data, size_t len);
 
 /* stacks_place - tries again to find the files of @w's addresses, which may be younger than the
  * last look at its process @p (NULL: gone). */

@@ -175,7 +175,7 @@ static void take_stack(struct stacks *s, const struct stack_record_stack *r, con
 	ask_for_more(s, p, w);
 }
 
-int stacks_take_record(void *arg, void *data, size_t len)
+void stacks_take_record(void *arg, const void *data, size_t len)
 {
 	struct stacks *s = arg;
 	const struct stack_header *h = data;
@@ -191,7 +191,6 @@ int stacks_take_record(void *arg, void *data, size_t len)
 		s->report.bad++;
 	else
 		take_stack(s, r, (const uint64_t *)(r + 1));
-	return 0;
 }
 
 /* ---- single functions ---- */

@@ -126,7 +126,8 @@ void explainer_event(struct explainer *x, const struct event *e)
 
 void explainer_aggregate(struct explainer *x, const struct aggregate *a)
 {
-	put(x, &x->inbox.aggregates, a, sizeof(*a), EXPLAINER_AGGREGATES_MAX);
+	if (live_window_wants_aggregate(a))
+		put(x, &x->inbox.aggregates, a, sizeof(*a), EXPLAINER_AGGREGATES_MAX);
 }
 
 void explainer_sample(struct explainer *x, const struct host_sample *s)

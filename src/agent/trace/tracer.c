@@ -8,12 +8,16 @@
 #include "wire/op_kind.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #define HIT_NS_GUESS 2000
+/* What is larger comes from the kernel and goes back to it when it is freed. Left to itself malloc() learns
+ * from the first such block that is freed to keep them: 30 MB that explaining takes for a moment every 5 s. */
+#define GIVEN_BACK_BYTES (128 << 10)
 
 /* ---- records ---- */
 
@@ -378,6 +382,7 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 
 	if (r < 0)
 		return r;
+	mallopt(M_MMAP_THRESHOLD, GIVEN_BACK_BYTES);
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;

@@ -17,13 +17,13 @@ static void gather_copy(struct reading *r, const struct total *v)
 	if (direction < 0)
 		return;
 	if (!copy_has_kind(v->key.source, v->key.op)) {
-		sketch_merge(&r->copies[direction].all, &v->all);
+		sparse_merge(&r->copies[direction].all, &v->all);
 		r->copies[direction].bytes += v->bytes;
 		return;
 	}
 	for (unsigned i = 1; i < WIRE_KINDS; i++)
 		if (v->kinds[i]) {
-			sketch_merge(&r->copies[i - 1].all, &v->kinds[i]->all);
+			sparse_merge(&r->copies[i - 1].all, &v->kinds[i]->all);
 			r->copies[i - 1].bytes += v->kinds[i]->bytes;
 		}
 }

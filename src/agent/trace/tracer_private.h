@@ -114,6 +114,7 @@ int tracer_open_processes(struct tracer *t);
 void tracer_close_processes(struct tracer *t);
 void tracer_follow(struct tracer *t, const struct event *e); /* a fork, exec, exit or find */
 void tracer_forget_dead(struct tracer *t);
+void tracer_sweep_totals(struct tracer *t); /* of processes that ended unseen; once a minute */
 
 /* tracer_targets.c */
 int tracer_scan(struct tracer *t);

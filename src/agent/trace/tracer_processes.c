@@ -26,6 +26,20 @@ static void end_aggregates(void *arg, struct process_entry *p)
 		log_warning("cannot read the aggregates of process %u from the kernel", p->pid);
 }
 
+/* Of processes that are not traced, and have used a disk, nobody tells the end. Their entries would stay,
+ * here and in the kernel's table, until that has no room for new ones. */
+void tracer_sweep_totals(struct tracer *t)
+{
+	struct discover_process p;
+	const struct total *v;
+	size_t cursor = 0;
+
+	while ((v = totals_next(t->totals, &cursor)))
+		if (v->key.pid && !v->gone && !process_table_get(t->processes, v->key.pid) &&
+			discover_process_stat("", v->key.pid, &p) == -ESRCH)
+			totals_process_gone(t->totals, v->key.pid);
+}
+
 static void enter_stacks(void *arg, struct process_entry *p, uint32_t parent, wall_time at)
 {
 	struct tracer *t = arg;

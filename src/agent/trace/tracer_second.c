@@ -10,8 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#define FLUSH_TRIES  100 /* of 10 ms */
-#define WAIT_SECONDS 2   /* a collective that nobody waits for to its end is told of by then */
+#define FLUSH_TRIES   100 /* of 10 ms */
+#define SWEEP_BUCKETS 12  /* of 5 s */
+#define WAIT_SECONDS  2   /* a collective that nobody waits for to its end is told of by then */
 
 /* A new file, or one whose old rows were pruned, needs again what is reported only once. */
 void tracer_renew_rows(struct tracer *t)
@@ -48,8 +49,12 @@ static void set_limits(struct tracer *t)
 	const struct total *v;
 	size_t cursor = 0;
 
-	while ((v = totals_next(t->totals, &cursor)))
-		slow_limits_add(&limits, v->key.source, v->key.op, &v->all);
+	while ((v = totals_next(t->totals, &cursor))) {
+		struct sketch calls = {0};
+
+		sparse_merge(&calls, &v->all);
+		slow_limits_add(&limits, v->key.source, v->key.op, &calls);
+	}
 	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
 		for (unsigned op = 0; op < WIRE_OP_MAX; op++)
 			if (limits.ns[s][op])
@@ -103,7 +108,7 @@ int tracer_flush_rest(struct tracer *t)
 		r = flush_bucket(t);
 	}
 	while (r > 0 && (v = totals_next(t->totals, &cursor))) {
-		uint64_t bare = v->bucket.sketch.count - v->bucket.stored;
+		uint64_t bare = v->bucket.count - v->bucket_stored;
 
 		t->own.source[v->key.source].aggregated -= bare;
 		t->own.source[v->key.source].lost[LOSS_QUEUE_FULL] += bare;
@@ -149,6 +154,8 @@ int tracer_second(struct tracer *t, wall_time now)
 		tracer_flush_kernels(t);
 		tracer_explain_look(t);
 		tracer_overhead(t, now);
+		if (bucket % SWEEP_BUCKETS == 0)
+			tracer_sweep_totals(t);
 	}
 	if (clock_map_refresh(&t->clock))
 		log_warning(

@@ -22,9 +22,12 @@ static void fill_ops(struct tracer *t)
 	size_t cursor = 0;
 
 	live_ops_clear(&t->ops);
-	while ((v = totals_next(t->totals, &cursor)))
-		live_ops_add(
-			&t->ops, v->key.source, v->key.op, v->key.flags & WIRE_NESTED, &v->all);
+	while ((v = totals_next(t->totals, &cursor))) {
+		struct sketch calls = {0};
+
+		sparse_merge(&calls, &v->all);
+		live_ops_add(&t->ops, v->key.source, v->key.op, v->key.flags & WIRE_NESTED, &calls);
+	}
 	for (unsigned op = 0; op < WIRE_OP_MAX; op++) /* events that only ever are records */
 		if (t->op_counts[SOURCE_HOST][op] && op != HOST_SCHED_SWITCH)
 			live_ops_count(&t->ops, SOURCE_HOST, op, t->op_counts[SOURCE_HOST][op]);

@@ -16,13 +16,13 @@
 #include "stat/robust.h"
 
 struct simulate_flags {
-	int64_t clusters, seed, first, begin;
+	int64_t clusters, seed, first, begin, stretch;
 	const char *fault;
 	uint64_t healthy_ns;
 	bool verbose;
 };
 
-static const struct simulate_flags defaults = {.clusters = 70, .seed = 1};
+static const struct simulate_flags defaults = {.clusters = 70, .seed = 1, .stretch = 1};
 
 #define OPTION(field) offsetof(struct simulate_flags, field)
 static const struct option_row simulate_options[] = {
@@ -34,6 +34,9 @@ static const struct option_row simulate_options[] = {
 		"begin with the Nth of them, to see one again (default: 0)", 0, 1000000, false},
 	{"begin", 0, OPTION_INT, OPTION(begin), "STEP",
 		"faults begin with this step of their jobs at the earliest (default: 0)", 0, 80,
+		false},
+	{"stretch", 0, OPTION_INT, OPTION(stretch), "N",
+		"steps last N times as long as usual, which is 0.1 to 0.6 s (default: 1)", 1, 200,
 		false},
 	{"fault", 0, OPTION_STRING, OPTION(fault), "NAME",
 		"only this one: none, slow, late, drift, stage, moving, hang, link (default: all)",
@@ -97,8 +100,9 @@ static int play_one(
 	struct table *t, uint64_t seed, enum job_fault fault, const struct simulate_flags *f)
 {
 	struct verdict v;
-	int r = f->healthy_ns ? verdict_of_healthy(seed, f->healthy_ns, &v)
-			      : verdict_of_random(seed, fault, (uint32_t)f->begin, &v);
+	int r = f->healthy_ns ? verdict_of_healthy(seed, f->healthy_ns, (uint32_t)f->stretch, &v)
+			      : verdict_of_random(
+					seed, fault, (uint32_t)f->begin, (uint32_t)f->stretch, &v);
 
 	if (r < 0)
 		return r;

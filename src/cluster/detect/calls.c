@@ -15,6 +15,9 @@
 #define SWEEP_MAX    1024
 #define IDLE_WINDOWS 10 /* a communicator or process without calls for so long is forgotten */
 #define HANG_KEPT_NS INT64_C(3600000000000)
+#define STEP_MAX_NS  UINT64_C(60000000000) /* longer ones are treated as if they were that long */
+#define WINDOW_STEPS 100
+#define LONG_ROOM    4 /* part of the room that a window of steps may use */
 
 const struct calls_settings calls_defaults = {
 	.window_ns = UINT64_C(60000000000),
@@ -81,6 +84,16 @@ static bool call_is_sound(const struct calls *c, const struct push_call *x, int6
 		return true;
 	return x->leave_ns >= x->enter_ns &&
 	       (x->wait_ns == UINT64_MAX || x->wait_ns <= (uint64_t)(x->leave_ns - x->enter_ns));
+}
+
+void calls_set_step(struct calls *c, uint64_t step_ns)
+{
+	c->step_ns = MIN(step_ns, STEP_MAX_NS);
+}
+
+int64_t calls_lasting(const struct calls *c, int64_t least_ns, unsigned steps)
+{
+	return MAX(least_ns, (int64_t)(c->step_ns * steps));
 }
 
 /* The oldest goes, counted if complete; false: there is none. */
@@ -243,6 +256,14 @@ int calls_take(
 	return c->comms.ready_calls > READY_MAX ? lags_fold(c) : 0;
 }
 
+/* Slow steps make few calls: a window of many of them must not be dear. */
+static int64_t calls_window(const struct calls *c)
+{
+	if (c->comms.units > c->s.calls_max / LONG_ROOM)
+		return (int64_t)c->s.window_ns;
+	return calls_lasting(c, (int64_t)c->s.window_ns, WINDOW_STEPS);
+}
+
 /* What is older than the window leaves. Ranks that wait in it keep a collective: a hang is longer than
  * any window. */
 static void expire(struct calls *c)
@@ -250,7 +271,7 @@ static void expire(struct calls *c)
 	struct collective *x;
 
 	while ((x = TAILQ_FIRST(&c->comms.by_age)) &&
-		c->now_ns - x->received_ns > (int64_t)c->s.window_ns) {
+		c->now_ns - x->received_ns > calls_window(c)) {
 		if (x->is_in_open && c->now_ns - x->first_ns < HANG_KEPT_NS &&
 			hangs_is_waited_in(x))
 			comms_keep(&c->comms, x, c->now_ns);
@@ -290,7 +311,7 @@ static void sweep_senders(struct calls *c, int64_t idle_ns)
 /* What has not been heard of for long is forgotten, from communicators down to nodes. */
 static void sweep(struct calls *c)
 {
-	int64_t idle_ns = (int64_t)c->s.window_ns * IDLE_WINDOWS;
+	int64_t idle_ns = calls_lasting(c, (int64_t)c->s.window_ns, WINDOW_STEPS) * IDLE_WINDOWS;
 
 	sweep_comms(c, &c->comms.comms, idle_ns);
 	sweep_comms(c, &c->comms.pairs, idle_ns);

@@ -11,11 +11,11 @@
 #include "stat/sketch.h"
 
 struct calls_settings {
-	uint64_t window_ns;   /* of calls that are kept for blame: 60 s */
+	uint64_t window_ns;   /* of calls that are kept for blame: 60 s, or 100 steps */
 	size_t calls_max;     /* likewise: 4 M */
 	uint32_t comms_max;   /* 16384 */
 	uint32_t workers_max; /* 16384 */
-	uint64_t hang_ns;     /* a rank is missing for so long: 3 s */
+	uint64_t hang_ns;     /* a rank is missing for so long: 3 s, or 1.5 steps */
 	uint64_t future_ns;   /* a time further ahead than this is refused: 60 s */
 };
 extern const struct calls_settings calls_defaults;
@@ -36,6 +36,11 @@ int calls_take(
  * The views below are as of the last tick. */
 void calls_tick(struct calls *c, int64_t now_ns);
 
+/* calls_set_step - how long a step of the slowest job is, as far as is known; 0: not at all. What is kept for
+ * blame, and what is waited for before a rank is called missing, follows it. */
+void calls_set_step(struct calls *c, uint64_t step_ns);
+/* calls_lasting - @least_ns, or as long as @steps of these steps if that is longer. */
+int64_t calls_lasting(const struct calls *c, int64_t least_ns, unsigned steps);
 /* calls_is_late - blame is worth asking for: in the last seconds one rank was last by more than 1 ms a
  * time and 2 % of the time, or all together by 10 %. Costs nothing. */
 bool calls_is_late(const struct calls *c);

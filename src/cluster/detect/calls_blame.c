@@ -94,7 +94,7 @@ static int find_end(const struct calls *c, struct gathering *g)
 	{
 		int r;
 
-		if (c->now_ns - x->first_ns > (int64_t)PATIENCE_NS)
+		if (c->now_ns - x->first_ns > calls_lasting(c, (int64_t)PATIENCE_NS, 2))
 			break;
 		if (x->state != COLLECTIVE_OPEN || !is_wanted(g, x))
 			continue;

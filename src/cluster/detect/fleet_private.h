@@ -44,6 +44,8 @@ struct suspect_job {          /* of one job, between two looks at it */
 	enum blame_kind kind; /* what the answer was, and since when */
 	int64_t kind_ns;
 	int64_t seen_ns;
+	uint64_t step_ns; /* how long its steps are; while too few were seen, at least */
+	uint32_t steps;   /* of them, in the last look */
 };
 
 struct cluster {
@@ -53,6 +55,7 @@ struct cluster {
 	int64_t blame_ns;                  /* when it was last asked who makes the job wait */
 	uint64_t settled;                  /* calls_settled() then */
 	bool is_settled;                   /* the answer is known: it need not be asked so often */
+	int64_t pace_due_ns;               /* the length of steps is looked for again */
 	struct suspect_job jobs[JOBS_MAX]; /* that were looked at last */
 };
 
@@ -98,6 +101,13 @@ struct episode *episode_of_node(
 void episode_account(struct fleet *f, uint64_t elapsed_ns);
 void episode_sort(struct fleet *f);
 void episodes_done(struct fleet *f);
+
+/* ---- pace.c ---- */
+
+/* pace_note - what blame says of the steps of @j. */
+void pace_note(struct suspect_job *j, const struct blame *b);
+/* pace_set - the calls of @c are kept, and waited for, by the steps of its slowest job. */
+void pace_set(struct fleet *f, struct cluster *c);
 
 /* ---- suspect.c, link.c, stall.c, price.c, sentence.c ---- */
 

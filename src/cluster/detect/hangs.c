@@ -68,6 +68,12 @@ static void find_missing(const struct collective *x, struct hang_view *h)
 	h->missing += unseen;
 }
 
+/* Who comes a whole step late is late; more is a hang. */
+static int64_t hang_after(const struct calls *c)
+{
+	return MAX((int64_t)c->s.hang_ns, (int64_t)(c->step_ns + c->step_ns / 2));
+}
+
 static bool hang_of(struct calls *c, const struct collective *x, struct hang_view *ret)
 {
 	const struct comm *m = x->comm;
@@ -86,7 +92,7 @@ static bool hang_of(struct calls *c, const struct collective *x, struct hang_vie
 		enter += clocks_offset(c->clocks, m->members[i].node, enter);
 		h.since_ns = MIN(h.since_ns, enter);
 	}
-	if (h.waiting == 0 || c->now_ns - h.since_ns <= (int64_t)c->s.hang_ns)
+	if (h.waiting == 0 || c->now_ns - h.since_ns <= hang_after(c))
 		return false;
 	find_missing(x, &h);
 	if (h.missing == 0)

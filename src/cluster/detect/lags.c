@@ -23,11 +23,14 @@
 #define LATE_NS       UINT64_C(1000000) /* less is not called late */
 #define LATE_SHARE    0.02              /* of a second, for one worker */
 #define LATE_ALL      0.10              /* likewise for all together: load that moves */
+#define LATE_STEPS    100               /* without it: it is over */
 #define EPOCH_NS      INT64_C(1000000000)
 #define LATE_HOLDS_NS (4 * EPOCH_NS)
 #define SUDDEN_FACTOR 1.5 /* longer than the longest lag lately */
 #define SUDDEN_NS     5e6 /* likewise */
 #define RECORD_NS     (15 * EPOCH_NS)
+#define RECORD_STEPS  25 /* likewise, if that is longer */
+#define PARTIAL_STEPS 2
 #define PARTIAL_NS    (10 * EPOCH_NS) /* ranks that nobody has told of by then have no agent */
 
 void lags_free(struct lags *l)
@@ -299,7 +302,7 @@ static uint64_t add_recent(uint64_t sums[2], uint64_t *epoch, uint64_t now, uint
 /* Far longer than any of its like in the last one to two epochs: somebody is late as nobody was. */
 static void note_sudden(struct calls *c, struct lag_record *r, uint64_t lag_ns)
 {
-	int64_t epoch = c->now_ns / RECORD_NS;
+	int64_t epoch = c->now_ns / calls_lasting(c, RECORD_NS, RECORD_STEPS);
 
 	if (epoch != r->epoch) {
 		r->longest_ns[1] = epoch == r->epoch + 1 ? r->longest_ns[0] : 0;
@@ -321,7 +324,8 @@ static void note_late(struct calls *c, struct worker *w, uint64_t lag_ns, int64_
 	if (lag_ns <= LATE_NS)
 		return;
 	if (w) {
-		if (w->late_since_ns == 0 || at_ns - w->late_ns > (int64_t)c->s.window_ns)
+		if (w->late_since_ns == 0 ||
+			at_ns - w->late_ns > calls_lasting(c, (int64_t)c->s.window_ns, LATE_STEPS))
 			w->late_since_ns = at_ns;
 		w->late_ns = at_ns;
 		own = add_recent(w->late_by_ns, &w->late_epoch, epoch, lag_ns);
@@ -516,7 +520,8 @@ int lags_fold(struct calls *c)
 		r = r < 0 ? r : one;
 	}
 	m->ready_count = m->ready_calls = 0;
-	while ((x = comms_next_partial(m, c->now_ns - PARTIAL_NS))) {
+	while ((x = comms_next_partial(
+			m, c->now_ns - calls_lasting(c, PARTIAL_NS, PARTIAL_STEPS)))) {
 		one = teach(c, x);
 		one = one < 0 ? one : count(c, x);
 		r = r < 0 ? r : one;

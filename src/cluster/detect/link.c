@@ -16,6 +16,7 @@
 #define LOOKS_LEAST 2
 #define LOOKS_NS    (2 * NS_PER_S) /* from the first look that finds it to the one that tells */
 #define GONE_NS     (15 * NS_PER_S)
+#define GONE_STEPS  12   /* likewise, if that is longer */
 #define STILL       1.5  /* times what was usual: it is not over */
 #define SHARE_STILL 0.01 /* likewise, of the job's time */
 
@@ -117,6 +118,8 @@ void link_look(struct fleet *f, struct cluster *c, const struct blame *b,
 
 void link_end(struct fleet *f, const struct cluster *c)
 {
-	episode_end_unseen(f, c, FLEET_LINK, GONE_NS);
-	episode_end_unseen(f, c, FLEET_COLLECTIVE, GONE_NS);
+	uint64_t after = (uint64_t)calls_lasting(c->calls, GONE_NS, GONE_STEPS);
+
+	episode_end_unseen(f, c, FLEET_LINK, after);
+	episode_end_unseen(f, c, FLEET_COLLECTIVE, after);
 }

@@ -145,7 +145,7 @@ void stall_look(struct fleet *f, struct cluster *c)
 
 	/* The others wait for those who wait. Without a root they all wait for each other. */
 	if (calls_hang_next(c->calls, &cursor, &h) &&
-		(h.is_root || f->now_ns - h.since_ns > (int64_t)DEADLOCK_NS)) {
+		(h.is_root || f->now_ns - h.since_ns > calls_lasting(c->calls, DEADLOCK_NS, 3))) {
 		struct price p = price_of(f, c->name);
 
 		do

@@ -24,6 +24,8 @@
 #define SUDDEN_NS                                                                                  \
 	(3 * NS_PER_S / 2) /* for which its step and the calls of all ranks may take to come */
 #define GONE_NS        (15 * NS_PER_S)
+#define GONE_STEPS     12 /* likewise, if that is longer */
+#define FORGET_STEPS   100
 #define FORGET_NS      (300 * NS_PER_S) /* what was seen too seldom to be told */
 #define SIGHTINGS      3                /* of one that is late by far: then it is no chance */
 #define SIGHTINGS_GONE 3 /* of the time between two of them, without another: it is over */
@@ -86,17 +88,20 @@ static uint64_t straggler_key(const struct cluster *c, const struct blame_worker
 /* Stragglers that were not found for a while: one that comes rarely, but comes again, has more time. */
 static void episode_end_late(struct fleet *f, const struct cluster *c)
 {
+	int64_t gone = calls_lasting(c->calls, GONE_NS, GONE_STEPS);
+	int64_t forgotten = calls_lasting(c->calls, FORGET_NS, FORGET_STEPS);
+
 	for (size_t i = f->live_count; i-- > 0;) {
 		struct episode *e = f->live[i];
-		uint64_t after = MAX((uint64_t)GONE_NS, SIGHTINGS_GONE * e->sightings_apart_ns);
-
-		int64_t unseen_ns = f->now_ns - e->seen_ns;
+		int64_t unseen_ns = f->now_ns - e->seen_ns, after;
 
 		if (e->e.problem != FLEET_STRAGGLER || e->cluster != c)
 			continue;
-		if (unseen_ns >= (int64_t)GONE_NS)
+		if (unseen_ns >= gone)
 			e->looks = 0;
-		if (unseen_ns >= (int64_t)(e->told ? after : FORGET_NS))
+		after = e->told ? MAX(gone, (int64_t)(SIGHTINGS_GONE * e->sightings_apart_ns))
+				: forgotten;
+		if (unseen_ns >= after)
 			episode_end(f, e);
 	}
 }
@@ -277,6 +282,7 @@ static bool is_time(const struct fleet *f, const struct cluster *c)
 	every = MIN(c->is_settled ? SETTLED * every : every, EVERY_MAX_NS);
 	if (!calls_is_late(c->calls))
 		every = MAX(every, SLOW_EVERY_NS);
+	every = (uint64_t)calls_lasting(c->calls, 2 * (int64_t)every, 1) / 2; /* two in a step */
 	if (f->now_ns - calls_sudden_ns(c->calls) < (int64_t)SUDDEN_NS &&
 		calls_settled(c->calls) != c->settled)
 		every = EVERY_NS * (1 + calls_stats(c->calls).kept / CALLS_AT_ONCE) / SUDDEN_EVERY;
@@ -374,44 +380,60 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 		take_sudden(f, c, b, &workers[b->sudden.worker], &p);
 }
 
-/* A job that has ended makes nobody wait; one that hangs is stall.c's. */
-static int look_at(struct fleet *f, struct cluster *c, const struct calls_jobs *jobs, uint32_t job)
+/* A job that has ended makes nobody wait; one that hangs is stall.c's. Not @takes: only its steps matter. */
+static int look_at(
+	struct fleet *f, struct cluster *c, const struct calls_jobs *jobs, uint32_t job, bool takes)
 {
 	const struct job_view *v = &jobs->items[job];
 	_cleanup_free_ struct blame_worker *workers = NULL;
+	struct suspect_job *j;
 	struct blame b = {0};
 	size_t count = 0;
 	int r;
 
-	if (v->ranks < 2 || f->now_ns - v->last_ns > (int64_t)GONE_NS)
+	if (v->ranks < 2 || f->now_ns - v->last_ns > calls_lasting(c->calls, GONE_NS, GONE_STEPS))
 		return 0;
 	r = calls_blame_job(c->calls, jobs, job, &workers, &count, &b);
 	if (r < 0)
 		return r;
-	take_blame(f, c, job_get(f, c, v->comm), &b, workers, count);
+	j = job_get(f, c, v->comm);
+	pace_note(j, &b);
+	if (takes)
+		take_blame(f, c, j, &b, workers, count);
 	blame_done(&b);
 	return 0;
 }
 
-void suspect_look(struct fleet *f, struct cluster *c)
+static int look(struct fleet *f, struct cluster *c, bool takes)
 {
 	struct calls_jobs jobs;
-	int r;
+	int r = calls_jobs(c->calls, &jobs);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; r == 0 && i < jobs.count; i++)
+		r = look_at(f, c, &jobs, i, takes);
+	calls_jobs_done(&jobs);
+	pace_set(f, c);
+	return r;
+}
+
+void suspect_look(struct fleet *f, struct cluster *c)
+{
+	uint64_t gone = (uint64_t)calls_lasting(c->calls, GONE_NS, GONE_STEPS);
+	int r = 0;
 
 	episode_end_late(f, c);
-	episode_end_unseen(f, c, FLEET_STAGE, GONE_NS);
-	episode_end_unseen(f, c, FLEET_UNEVEN, GONE_NS);
+	episode_end_unseen(f, c, FLEET_STAGE, gone);
+	episode_end_unseen(f, c, FLEET_UNEVEN, gone);
 	link_end(f, c);
-	if (!is_time(f, c))
-		return;
-	c->blame_ns = f->now_ns;
-	c->settled = calls_settled(c->calls);
-	c->is_settled = true;
-	r = calls_jobs(c->calls, &jobs);
-	if (r == 0) {
-		for (uint32_t i = 0; r == 0 && i < jobs.count; i++)
-			r = look_at(f, c, &jobs, i);
-		calls_jobs_done(&jobs);
+	if (is_time(f, c)) {
+		c->blame_ns = f->now_ns;
+		c->settled = calls_settled(c->calls);
+		c->is_settled = true;
+		r = look(f, c, true);
+	} else if (f->now_ns >= c->pace_due_ns) {
+		r = look(f, c, false);
 	}
 	if (r < 0)
 		f->stats.blame_failed++;

@@ -79,4 +79,6 @@ void job_trace_done(struct job_trace *t);
 /* job_spec_random - some job of the kinds that occur, with @fault; a fault that its shape cannot have
  * becomes another: see spec->fault. */
 struct job_spec job_spec_random(uint64_t seed, enum job_fault fault);
+/* job_spec_stretch - the same, but that a step lasts @times as long, and what is late or slow likewise. */
+void job_spec_stretch(struct job_spec *s, uint32_t times);
 const char *job_fault_id(enum job_fault f);

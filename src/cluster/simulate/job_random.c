@@ -134,3 +134,10 @@ struct job_spec job_spec_random(uint64_t seed, enum job_fault fault)
 	s.sends_overlap = job_draw(&state) < 0.4;
 	return s;
 }
+
+void job_spec_stretch(struct job_spec *s, uint32_t times)
+{
+	s->step_ns *= times;
+	s->late_ns *= times;
+	s->link_ns *= times;
+}

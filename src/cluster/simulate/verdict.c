@@ -195,7 +195,8 @@ static int play_all(struct play_settings *s, struct fleet *f, struct verdict *v,
 	return r;
 }
 
-int verdict_of_random(uint64_t seed, enum job_fault fault, uint32_t begin, struct verdict *ret)
+int verdict_of_random(
+	uint64_t seed, enum job_fault fault, uint32_t begin, uint32_t stretch, struct verdict *ret)
 {
 	_cleanup_(fleet_freep) struct fleet *f = NULL;
 	struct play_settings s = settings_of(seed, fault, START);
@@ -203,6 +204,7 @@ int verdict_of_random(uint64_t seed, enum job_fault fault, uint32_t begin, struc
 	int r;
 
 	s.job.from_step = MAX(s.job.from_step, MIN(begin, s.job.steps / 2));
+	job_spec_stretch(&s.job, stretch);
 	*ret = (struct verdict){.fault = s.job.fault, .named_ns = -1, .shown_ns = -1};
 	say_truth(&s.job, ret->truth, sizeof(ret->truth));
 	snprintf(ret->shape, sizeof(ret->shape), "data %u, tensor %u, pipeline %u%s%s", s.job.data,
@@ -221,7 +223,7 @@ int verdict_of_random(uint64_t seed, enum job_fault fault, uint32_t begin, struc
 	return r;
 }
 
-int verdict_of_healthy(uint64_t seed, uint64_t span_ns, struct verdict *ret)
+int verdict_of_healthy(uint64_t seed, uint64_t span_ns, uint32_t stretch, struct verdict *ret)
 {
 	_cleanup_(fleet_freep) struct fleet *f = NULL;
 	int64_t at_ns = START;
@@ -234,7 +236,8 @@ int verdict_of_healthy(uint64_t seed, uint64_t span_ns, struct verdict *ret)
 		uint32_t alarms = ret->false_alarms;
 
 		s.job.first_pid = (uint32_t)(1000 * (i + 1));
-		s.job.steps = (uint32_t)(MIN(SHIFT_NS, span_ns) / s.job.step_ns) + 1;
+		job_spec_stretch(&s.job, stretch);
+		s.job.steps = (uint32_t)(MIN(SHIFT_NS * stretch, span_ns) / s.job.step_ns) + 1;
 		r = play_all(&s, f, ret, &at_ns);
 		if (ret->false_alarms > alarms)
 			snprintf(ret->shape, sizeof(ret->shape),

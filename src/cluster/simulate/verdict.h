@@ -21,10 +21,11 @@ struct verdict {
 	char said[512];       /* the first that was wrong, or the worst; "": nothing */
 };
 
-/* verdict_of_random - of job_spec_random(@seed, @fault), but that the fault begins with step @begin at the earliest.
- * -ENOMEM. */
-int verdict_of_random(uint64_t seed, enum job_fault fault, uint32_t begin, struct verdict *ret);
+/* verdict_of_random - of job_spec_random(@seed, @fault), but that the fault begins with step @begin at the
+ * earliest, and that steps last @stretch times as long. -ENOMEM. */
+int verdict_of_random(uint64_t seed, enum job_fault fault, uint32_t begin, uint32_t stretch,
+	struct verdict *ret);
 
 /* verdict_of_healthy - one cluster without a fault for @span_ns, in which one random job follows another, each on
- * other clocks; the core lives through all of them. -ENOMEM. */
-int verdict_of_healthy(uint64_t seed, uint64_t span_ns, struct verdict *ret);
+ * other clocks; the core lives through all of them. @stretch as above. -ENOMEM. */
+int verdict_of_healthy(uint64_t seed, uint64_t span_ns, uint32_t stretch, struct verdict *ret);

@@ -37,6 +37,7 @@ static void put_missing(struct buf *b, const struct examined *e)
 		{!e->marks_pauses, "pauses between calls (this recording does not mark them)"},
 		{!e->steps, "steps (none recognised)"},
 		{!e->readings, "clocks, memory and errors of the GPU (no readings)"},
+		{!e->groups, "limits of containers (no control group could be read)"},
 		{!e->collectives, "ranks (no collectives recorded)"}};
 	const char *comma = "Not examined: ";
 

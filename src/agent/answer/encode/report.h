@@ -19,6 +19,7 @@
 
 struct examined { /* what was looked at for incidents, of each kind */
 	uint64_t calls, stays, steps, readings, collectives;
+	uint64_t groups;   /* readings of control groups: quotas, limits, pressure */
 	bool marks_pauses; /* long pauses between calls are marked as such */
 };
 

@@ -54,7 +54,7 @@ static struct mark_place busiest_place(const struct timeline *t, uint32_t pid, e
 	size_t used = 0;
 
 	for (size_t i = 0; i < t->row_count; i++) {
-		const struct ledger_row *r = &t->rows[i];
+		const struct ledger_row *r = t->rows[i];
 		uint64_t place;
 		size_t k = 0;
 
@@ -96,7 +96,7 @@ static bool is_covering(const struct timeline *t, const struct step_spans *s)
 
 	if (s->count < BOUNDARY_STEPS_MIN || !rows.count)
 		return false;
-	seen = ledger_end_ns(&rows.rows[rows.count - 1]) - rows.rows[0].start.ns;
+	seen = ledger_end_ns(rows.rows[rows.count - 1]) - rows.rows[0]->start.ns;
 	return (double)(s->items[s->count - 1].end_ns - s->items[0].start_ns) >=
 	       COVERED_SHARE * (double)seen;
 }
@@ -113,7 +113,7 @@ static int from_marks(const struct timeline *t, const struct mark_kind *kind, st
 	int64_t last = 0;
 
 	for (size_t i = 0; i < rows.count; i++) {
-		const struct ledger_row *r = &rows.rows[i];
+		const struct ledger_row *r = rows.rows[i];
 
 		uint64_t at = r->mark == kind->mark ? place_of(t, r) : 0;
 
@@ -178,7 +178,7 @@ static bool busiest_thread(const struct timeline *t, uint32_t pid, uint32_t *ret
 			continue;
 		for (size_t k = th->first; k < th->first + th->count; k++)
 			for (int line = LEDGER_LAUNCH; line <= LEDGER_CALL; line++)
-				sum += t->rows[k].ns[line];
+				sum += t->rows[k]->ns[line];
 		if (sum > most) {
 			most = sum;
 			*ret = th->tid;
@@ -197,7 +197,7 @@ static int from_time(const struct timeline *t, uint32_t pid, struct step_spans *
 	rows = timeline_of(t, tid);
 	s->tid = tid;
 	s->origin = STEP_BY_TIME;
-	for (int64_t at = rows.rows[0].start.ns, end = ledger_end_ns(&rows.rows[rows.count - 1]);
+	for (int64_t at = rows.rows[0]->start.ns, end = ledger_end_ns(rows.rows[rows.count - 1]);
 		at + PIECE_NS <= end; at += PIECE_NS)
 		if (span_add(s, at, at + PIECE_NS) < 0)
 			return -ENOMEM;
@@ -228,7 +228,7 @@ static void count_work(const struct timeline *t, struct step_spans *s)
 		if (th->pid != s->pid)
 			continue;
 		for (size_t k = th->first; k < th->first + th->count; k++) {
-			const struct ledger_row *r = &t->rows[k];
+			const struct ledger_row *r = t->rows[k];
 			int64_t end = ledger_end_ns(r);
 
 			while (at < s->count && s->items[at].end_ns <= r->start.ns)
@@ -263,7 +263,7 @@ static void name_thread(const struct timeline *t, struct step_spans *s)
 	struct timeline_range rows = timeline_of(t, s->tid);
 
 	if (rows.count)
-		memcpy(s->comm, rows.rows[rows.count - 1].comm, COMM_LEN);
+		memcpy(s->comm, rows.rows[rows.count - 1]->comm, COMM_LEN);
 }
 
 int boundaries_find(const struct timeline *t, const struct step_table *waits, uint32_t pid,
@@ -301,7 +301,7 @@ int boundaries_find(const struct timeline *t, const struct step_table *waits, ui
 bool boundaries_have(const struct timeline *t, uint32_t pid, enum wire_mark mark)
 {
 	for (size_t i = 0; i < t->row_count; i++)
-		if (t->rows[i].pid == pid && t->rows[i].mark == mark)
+		if (t->rows[i]->pid == pid && t->rows[i]->mark == mark)
 			return true;
 	return false;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/correlate/engine/tracer_name.h"
 #include "base/macros.h"
 
 #define PLACED_SHARE   0.3
@@ -44,6 +45,11 @@ static enum delay_kind kind_of(enum account_owner owner, enum account_line line)
 	if (owner == OWNER_PROCESS)
 		return DELAY_BY_PROCESS;
 	return (enum delay_kind)line;
+}
+
+bool delay_is_of_tracer(const struct delay *l)
+{
+	return l->kind == DELAY_BY_CPU && l->lead && tracer_is(l->lead->culprit);
 }
 
 bool delay_is_foreign(const struct account_entry *e)

@@ -58,6 +58,8 @@ struct delay_list {
  * of. */
 void delays_find(const struct recording *rec, const struct step_account *a, struct delay_list *ret);
 
+/* delay_is_of_tracer - whether @l is the cost of tracing: the tracer had the CPU. */
+bool delay_is_of_tracer(const struct delay *l);
 /* delay_is_foreign - time of another process, of which no more is known than that it was waited for. */
 bool delay_is_foreign(const struct account_entry *e);
 

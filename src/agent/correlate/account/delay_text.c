@@ -6,6 +6,7 @@
 
 #include "agent/correlate/account/delay_weight.h"
 #include "agent/correlate/engine/detector.h"
+#include "agent/correlate/engine/tracer_name.h"
 #include "base/buf.h"
 #include "base/text.h"
 
@@ -90,7 +91,8 @@ static void put_culprit(const struct account_entry *e, const char *before, struc
 	if (e->culprit_pid == e->pid)
 		buf_printf(b, "%sthread %s of the same process", before, e->culprit);
 	else
-		buf_printf(b, "%s%s (pid %u)", before, e->culprit, e->culprit_pid);
+		buf_printf(b, "%s%s%s (pid %u)", before, e->culprit,
+			tracer_is(e->culprit) ? ", the tracer itself" : "", e->culprit_pid);
 }
 
 /* Whose time it was, where it is not the thread's own. */
@@ -220,9 +222,12 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 		put_place(rec, l->lead, b);
 		return;
 	case DELAY_BY_CPU:
+		if (delay_is_of_tracer(l))
+			buf_puts(b, "the cost of tracing: ");
 		buf_puts(b, "its threads are ready to run and get no CPU");
 		put_culprit(l->lead, ": ", b);
 		buf_puts(b, l->lead && l->lead->culprit[0] ? " has it" : "");
+		put_place(rec, l->lead, b);
 		return;
 	case DELAY_BY_SYNC:
 		buf_printf(b,
@@ -260,6 +265,16 @@ static bool is_own(const struct delay *l, const struct incident *inc)
 	return l->lead && inc->pid && l->lead->culprit_pid == inc->pid;
 }
 
+static void put_tracer_fixes(const struct delay *l, struct incident *inc)
+{
+	inc->fix_count = 0; /* the usual ones are of the job */
+	incident_fix(inc,
+		"Record at less cost: `ingero trace --stack=false`, or a smaller `--overhead-budget`");
+	incident_fix(inc,
+		"Keep tracer and workload on different CPUs: `taskset -cp CPUS %u`, or start `ingero trace` under `taskset -c CPUS`",
+		l->lead->culprit_pid);
+}
+
 static void put_sync_fix(struct incident *inc)
 {
 	incident_fix(inc,
@@ -295,6 +310,10 @@ static void put_fixes(const struct delay *l, struct incident *inc)
 				"More workers and a larger prefetch_factor hide waiting for storage; or cache the data on a local disk");
 		return;
 	case DELAY_BY_CPU:
+		if (delay_is_of_tracer(l)) {
+			put_tracer_fixes(l, inc);
+			return;
+		}
 		if (is_own(l, inc))
 			inc->fix_count = 0; /* the usual ones are of another process */
 		incident_fix(inc,
@@ -366,6 +385,8 @@ static void put_lead_place(const struct recording *rec, const struct delay *l, s
 		put_place(rec, l->lead, &place);
 	if (place.len && l->kind == DELAY_BY_GIL)
 		buf_puts(b, ", held");
+	else if (place.len && l->kind == DELAY_BY_CPU)
+		return; /* it is the culprit's, and told with it */
 	else if (place.len && l->kind == DELAY_BY_LOADER)
 		buf_puts(b, ", whose worker is");
 	buf_puts(b, buf_str(&place));
@@ -409,8 +430,10 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 	buf_printf(&b, "%u of %u steps take %s instead of %s: %s more %s", a->slow_steps, a->steps,
 		slow, ordinary, more, delay_text(l->kind));
 	put_lead_place(rec, l, &b);
-	if (l->kind == DELAY_BY_CPU)
+	if (l->kind == DELAY_BY_CPU) {
 		put_culprit(l->lead, " used by ", &b);
+		put_place(rec, l->lead, &b);
+	}
 	snprintf(inc->summary, sizeof(inc->summary), "%s", buf_str(&b));
 	buf_clear(&b);
 	put_cause(rec, a, l, gpu, &b);

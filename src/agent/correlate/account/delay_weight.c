@@ -171,6 +171,8 @@ enum severity delay_severity(const struct recording *rec, const struct step_acco
 	if (is_own_work(a, gpu, l) || is_even(a, l) || delay_is_pause(rec, a, l) ||
 		delay_is_idle(a, l))
 		return SEVERITY_LOW;
+	if (delay_is_of_tracer(l)) /* it ends with the recording */
+		return share >= HIGH_SHARE ? SEVERITY_MEDIUM : SEVERITY_LOW;
 	if (by_time == SEVERITY_HIGH && may_be_idle(rec, a, l))
 		return SEVERITY_MEDIUM;
 	return by_time;

@@ -45,8 +45,8 @@ static bool is_passing(const struct walk *w, uint32_t pid)
 {
 	struct timeline_range rows = timeline_of(w->t, pid);
 
-	return rows.count && rows.rows[rows.count - 1].mark == MARK_EXIT &&
-	       ledger_end_ns(&rows.rows[rows.count - 1]) - rows.rows[0].start.ns < PASSING_NS;
+	return rows.count && rows.rows[rows.count - 1]->mark == MARK_EXIT &&
+	       ledger_end_ns(rows.rows[rows.count - 1]) - rows.rows[0]->start.ns < PASSING_NS;
 }
 
 struct tally_part path_part(
@@ -211,7 +211,7 @@ static uint32_t guess_waker(const struct walk *w, const struct ledger_row *r)
 			continue;
 		rows = timeline_within(w->t, th->tid, start, end);
 		for (size_t k = 0; k < rows.count; k++)
-			busy += rows.rows[k].stays + rows.rows[k].launches;
+			busy += rows.rows[k]->stays + rows.rows[k]->launches;
 		if (busy > most) {
 			most = busy;
 			tid = th->tid;
@@ -312,7 +312,7 @@ static int walk_back(struct walk *w, uint32_t tid, int64_t from_ns, int64_t to_n
 
 	w->above[w->depth++] = tid;
 	for (size_t i = rows.count; r == 0 && i > 0; i--) {
-		const struct ledger_row *row = &rows.rows[i - 1];
+		const struct ledger_row *row = rows.rows[i - 1];
 		struct waker waker = waker_of(w, row, later, &later_waker);
 		int64_t end = MIN(ledger_end_ns(row), at), start = MAX(row->start.ns, from_ns);
 

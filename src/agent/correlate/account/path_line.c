@@ -7,12 +7,14 @@
 
 #include "agent/correlate/account/path_private.h"
 #include "agent/correlate/account/place.h"
+#include "agent/correlate/engine/tracer_name.h"
 #include "base/macros.h"
 #include "wire/op_kind.h"
 
-#define SLOW_COPY_BPS 1500000000ull /* no copy is slower for its bytes' sake */
-#define COPY_CALL_NS  (20 * NS_PER_US)
-#define LAST_STAY_NS  (200 * NS_PER_US) /* from the end of a stay to the return it delayed */
+#define SLOW_COPY_BPS  1500000000ull /* no copy is slower for its bytes' sake */
+#define COPY_CALL_NS   (20 * NS_PER_US)
+#define PLACED_STAY_NS (200 * NS_PER_US) /* shorter ones are too many to look for what ran */
+#define LAST_STAY_NS   (200 * NS_PER_US) /* from the end of a stay to the return it delayed */
 
 /* While the GPU is never idle, launching is not what a step waits for. */
 static enum account_line sampled_line(const struct walk *w, const struct stack *s, int64_t ns)
@@ -57,7 +59,8 @@ static int add_sampled(struct walk *w, const struct ledger_row *r, enum wire_led
 	return path_add(w, r, line, left);
 }
 
-/* Time runnable without a CPU, shared out among those that had it, by the recorded stays. */
+/* Time runnable without a CPU, shared out among those that had it, by the recorded stays. Of a thread of the same
+ * process it is known what it ran. */
 static int add_cpu(
 	struct walk *w, const struct ledger_row *r, int64_t from_ns, int64_t to_ns, uint64_t ns)
 {
@@ -78,7 +81,10 @@ static int add_cpu(
 			continue;
 		p.culprit_pid = e->peer_pid;
 		if (e->peer_pid)
-			memcpy(p.culprit, e->peer_comm, COMM_LEN);
+			snprintf(p.culprit, COMM_LEN, "%s", tracer_fold(e->peer_comm));
+		if (e->peer_pid == r->pid && e->wait_ns >= PLACED_STAY_NS)
+			p.stack_hash = path_rival_stack(w, r, e->peer_comm,
+				&(struct span){e->start.ns, event_end_ns(e)}, &p.place);
 		left -= p.ns;
 		if (tally_add(w->out, &p) < 0)
 			return -ENOMEM;
@@ -125,10 +131,9 @@ static uint64_t long_calls(const struct walk *w, const struct ledger_row *r,
 /* Whether the wait for the GPU in which the stay that ends @r lies returned right after it. */
 static bool is_last_stay(const struct walk *w, const struct ledger_row *r)
 {
-	struct timeline_range rows = timeline_of(w->t, r->tid);
-	const struct ledger_row *next = r + 1;
+	const struct ledger_row *next = timeline_next(w->t, r);
 
-	return next < rows.rows + rows.count && next->mark == MARK_WAIT &&
+	return next && next->mark == MARK_WAIT &&
 	       next->ns[LEDGER_GPU_WAIT] + next->ns[LEDGER_CPU_WAIT_GPU] < LAST_STAY_NS;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path_lock.c - waits for Python's interpreter lock: which they are, and who held it. */
+/* path_lock.c - waits for Python's interpreter lock: which they are, and who held it. And what another thread of
+ * the process ran meanwhile. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,9 +50,10 @@ static uint64_t busiest_stack(
 	return seen[best].hash;
 }
 
-/* The other thread of the process that was seen on a CPU most in [from, to); NULL: none was. */
-static const struct event *busiest_other(
-	const struct walk *w, const struct ledger_row *r, int64_t from_ns, int64_t to_ns)
+/* The other thread of the process, of the name @comm (NULL: of any), that was seen on a CPU most in [from, to);
+ * NULL: none was. */
+static const struct event *busiest_other(const struct walk *w, const struct ledger_row *r,
+	const char *comm, int64_t from_ns, int64_t to_ns)
 {
 	const struct event *best = NULL;
 	size_t most = 0;
@@ -61,7 +63,8 @@ static const struct event *busiest_other(
 		const uint32_t *at;
 		size_t n;
 
-		if (th->pid != r->pid || th->tid == r->tid)
+		if (th->pid != r->pid || th->tid == r->tid ||
+			(comm && strncmp(w->t->rows[th->first]->comm, comm, COMM_LEN)))
 			continue;
 		n = timeline_events(
 			w->t, w->t->samples, w->t->sample_count, th->tid, from_ns, to_ns, &at);
@@ -71,6 +74,18 @@ static const struct event *busiest_other(
 		}
 	}
 	return best;
+}
+
+uint64_t path_rival_stack(const struct walk *w, const struct ledger_row *r, const char *comm,
+	const struct span *in, uint64_t *ret_place)
+{
+	const struct event *other =
+		busiest_other(w, r, comm, in->from_ns - AROUND_NS, in->to_ns + AROUND_NS);
+
+	*ret_place = 0;
+	return other ? busiest_stack(w, other->tid, in->from_ns - AROUND_NS, in->to_ns + AROUND_NS,
+			       ret_place)
+		     : 0;
 }
 
 int path_lock_held(struct walk *w, const struct ledger_row *r, const struct waker *holder,
@@ -101,7 +116,7 @@ int path_lock_add(struct walk *w, const struct ledger_row *r, const struct waker
 
 	if (waker->kind == WAKER_TASK && waker->pid == r->pid)
 		return path_lock_held(w, r, waker, ns, &in, &in);
-	other = busiest_other(w, r, around.from_ns, around.to_ns);
+	other = busiest_other(w, r, NULL, around.from_ns, around.to_ns);
 	return other ? path_lock_held(w, r,
 			       &(struct waker){r->pid, other->tid, other->comm, WAKER_TASK}, ns,
 			       &in, &around)

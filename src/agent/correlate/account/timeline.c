@@ -14,22 +14,11 @@
 #define FULL_PERCENT 95
 #define LONG_CALL_NS (200 * NS_PER_US) /* shorter ones have not waited for a full queue */
 
-static int by_thread_and_time(const void *a, const void *b)
-{
-	const struct ledger_row *x = a, *y = b;
-
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->start.ns != y->start.ns)
-		return x->start.ns < y->start.ns ? -1 : 1;
-	return (x->dur_ns > y->dur_ns) - (x->dur_ns < y->dur_ns); /* a row may be of no length */
-}
-
 int timeline_add(struct timeline *t, const struct ledger_row *r)
 {
-	if (ARRAY_RESERVE(t->rows, t->row_room, t->row_count + 1, CORRELATE_ROWS_MAX) < 0)
+	if (ARRAY_RESERVE(t->made, t->made_room, t->made_count + 1, CORRELATE_ROWS_MAX) < 0)
 		return -ENOMEM;
-	t->rows[t->row_count++] = *r;
+	t->made[t->made_count++] = *r;
 	return 0;
 }
 
@@ -40,13 +29,59 @@ static bool is_sane(const struct ledger_row *r)
 	       r->stay_wait_ns <= r->stay_ns && r->stay_line < LEDGER_LINES;
 }
 
-static int take_ledger(struct timeline *t)
-{
-	const struct recording *rec = t->rec;
+struct order {
+	uint32_t tid, at; /* in the recording */
+	int64_t start_ns;
+};
 
-	for (size_t i = 0; i < rec->ledger_count; i++)
-		if (is_sane(&rec->ledger[i]) && timeline_add(t, &rec->ledger[i]) < 0)
-			return -ENOMEM;
+static int by_order(const void *a, const void *b)
+{
+	const struct order *x = a, *y = b;
+
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* A row may be of no length: it comes before the one that starts with it. */
+static void order_lengths(struct timeline *t)
+{
+	for (size_t i = 1; i < t->row_count; i++)
+		for (size_t k = i; k > 0; k--) {
+			const struct ledger_row *x = t->rows[k - 1], *y = t->rows[k];
+
+			if (x->tid != y->tid || x->start.ns != y->start.ns ||
+				x->dur_ns <= y->dur_ns)
+				break;
+			t->rows[k - 1] = y;
+			t->rows[k] = x;
+		}
+}
+
+/* Rows are wide: they stay where they are, their places are put in order. */
+static int order_rows(struct timeline *t, const struct ledger_row *rows, size_t count)
+{
+	_cleanup_free_ struct order *places = NULL;
+	size_t n = 0;
+
+	count = MIN(count, (size_t)CORRELATE_ROWS_MAX);
+	places = calloc(count + 1, sizeof(*places));
+	if (!places)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		if (t->is_derived || is_sane(&rows[i]))
+			places[n++] = (struct order){rows[i].tid, (uint32_t)i, rows[i].start.ns};
+	if (n)
+		SORT_DEALT(places, n, by_order, offsetof(struct order, tid));
+	t->rows = calloc(n + 1, sizeof(*t->rows));
+	if (!t->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		t->rows[i] = &rows[places[i].at];
+	t->row_count = n;
+	order_lengths(t);
 	return 0;
 }
 
@@ -54,13 +89,10 @@ static int index_threads(struct timeline *t)
 {
 	size_t room = 0;
 
-	if (t->row_count)
-		SORT_DEALT(t->rows, t->row_count, by_thread_and_time,
-			offsetof(struct ledger_row, tid));
 	for (size_t i = 0; i < t->row_count; i++) {
-		const struct ledger_row *r = &t->rows[i];
+		const struct ledger_row *r = t->rows[i];
 
-		if (!i || r->tid != t->rows[i - 1].tid) {
+		if (!i || r->tid != t->rows[i - 1]->tid) {
 			if (ARRAY_RESERVE(
 				    t->threads, room, t->thread_count + 1, CORRELATE_ROWS_MAX) < 0)
 				return -ENOMEM;
@@ -91,7 +123,7 @@ static int index_gpu_pids(struct timeline *t)
 	size_t room = 0, n = 0;
 
 	for (size_t i = 0; i < t->row_count; i++) {
-		const struct ledger_row *r = &t->rows[i];
+		const struct ledger_row *r = t->rows[i];
 
 		if (!has_calls(r) || (n && t->gpu_pids[n - 1] == r->pid))
 			continue;
@@ -149,22 +181,6 @@ static bool is_stays(const struct event *e)
 	       e->wait_ns <= TIMELINE_STAYS_NS;
 }
 
-struct order {
-	uint32_t tid, event;
-	int64_t start_ns;
-};
-
-static int by_order(const void *a, const void *b)
-{
-	const struct order *x = a, *y = b;
-
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return (x->event > y->event) - (x->event < y->event);
-}
-
 static int select_events(
 	const struct recording *rec, selector *wants, uint32_t **ret, size_t *ret_count)
 {
@@ -186,7 +202,7 @@ static int select_events(
 	if (n)
 		SORT_DEALT(found, n, by_order, offsetof(struct order, tid));
 	for (size_t i = 0; i < n; i++)
-		(*ret)[i] = found[i].event;
+		(*ret)[i] = found[i].at;
 	*ret_count = n;
 	return 0;
 }
@@ -209,7 +225,7 @@ static int measure_stays(struct timeline *t)
 			timeline_within(t, e->tid, e->start.ns - (int64_t)e->wait_ns, e->start.ns);
 
 		for (size_t k = 0; k < rows.count; k++)
-			t->stay_line_ns[i] += short_ns(&rows.rows[k], e->arg0);
+			t->stay_line_ns[i] += short_ns(rows.rows[k], e->arg0);
 	}
 	return 0;
 }
@@ -227,7 +243,10 @@ int timeline_make(const struct recording *rec, struct timeline *ret)
 	if (r == 0)
 		r = select_events(rec, is_stays, &ret->stays, &ret->stay_count);
 	if (r == 0)
-		r = ret->is_derived ? timeline_derive(ret) : take_ledger(ret);
+		r = ret->is_derived ? timeline_derive(ret) : 0;
+	if (r == 0)
+		r = ret->is_derived ? order_rows(ret, ret->made, ret->made_count)
+				    : order_rows(ret, rec->ledger, rec->ledger_count);
 	if (r == 0)
 		r = index_threads(ret);
 	if (r == 0)
@@ -238,6 +257,7 @@ int timeline_make(const struct recording *rec, struct timeline *ret)
 void timeline_done(struct timeline *t)
 {
 	free(t->rows);
+	free(t->made);
 	free(t->threads);
 	free(t->samples);
 	free(t->switches);
@@ -257,12 +277,22 @@ struct timeline_range timeline_of(const struct timeline *t, uint32_t tid)
 	return (struct timeline_range){t->rows + t->threads[at].first, t->threads[at].count};
 }
 
+const struct ledger_row *timeline_next(const struct timeline *t, const struct ledger_row *r)
+{
+	struct timeline_range all = timeline_of(t, r->tid);
+	size_t at = LOWER_BOUND(i, all.count, all.rows[i]->start.ns < r->start.ns);
+
+	while (at < all.count && all.rows[at] != r)
+		at++;
+	return at + 1 < all.count ? all.rows[at + 1] : NULL;
+}
+
 struct timeline_range timeline_within(
 	const struct timeline *t, uint32_t tid, int64_t from_ns, int64_t to_ns)
 {
 	struct timeline_range all = timeline_of(t, tid);
-	size_t from = LOWER_BOUND(i, all.count, ledger_end_ns(&all.rows[i]) <= from_ns);
-	size_t to = LOWER_BOUND(i, all.count, all.rows[i].start.ns < to_ns);
+	size_t from = LOWER_BOUND(i, all.count, ledger_end_ns(all.rows[i]) <= from_ns);
+	size_t to = LOWER_BOUND(i, all.count, all.rows[i]->start.ns < to_ns);
 
 	if (from >= to)
 		return (struct timeline_range){0};

@@ -12,7 +12,7 @@
 	(10 * NS_PER_S) /* short stays are summed over a second; of a thread that hardly ran, longer */
 
 struct timeline_range { /* of one thread, in order of time */
-	const struct ledger_row *rows;
+	const struct ledger_row *const *rows;
 	size_t count;
 };
 
@@ -23,8 +23,10 @@ struct timeline_thread {
 
 struct timeline {
 	const struct recording *rec;
-	struct ledger_row *rows; /* by thread, then time */
-	size_t row_count, row_room;
+	const struct ledger_row **rows; /* the recording's or `made`, by thread, then time */
+	size_t row_count;
+	struct ledger_row *made; /* of a recording without a ledger */
+	size_t made_count, made_room;
 	struct timeline_thread *threads; /* by tid */
 	size_t thread_count;
 	uint32_t *samples;  /* events of CPU samples, by thread, then time */
@@ -46,6 +48,9 @@ void timeline_done(struct timeline *t);
 
 /* timeline_of - all rows of @tid; none: count 0. */
 struct timeline_range timeline_of(const struct timeline *t, uint32_t tid);
+
+/* timeline_next - the row of @r's thread after @r, which is one of @t's; NULL: it is the last. */
+const struct ledger_row *timeline_next(const struct timeline *t, const struct ledger_row *r);
 
 /* timeline_uses_gpu - whether a thread of @pid has made calls of CUDA or NCCL. */
 bool timeline_uses_gpu(const struct timeline *t, uint32_t pid);

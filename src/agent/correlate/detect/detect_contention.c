@@ -24,6 +24,7 @@
 #include "agent/correlate/engine/detector.h"
 #include "agent/correlate/engine/lead.h"
 #include "agent/correlate/engine/part.h"
+#include "agent/correlate/engine/tracer_name.h"
 #include "agent/correlate/report/evidence.h"
 #include "base/array.h"
 #include "base/sort.h"
@@ -276,6 +277,8 @@ static int report(const struct detector_input *s, const struct calls *c, const s
 	if ((share < HIGH_SHARE || job_hangs(out)) && is_of_own_name(inc))
 		inc->severity = SEVERITY_LOW;
 	lead_choose(inc, &v);
+	if (!v.is_crowd && tracer_is(v.lead->culprit)) /* it ends with the recording */
+		inc->severity = MIN(inc->severity, (enum severity)SEVERITY_MEDIUM);
 	inc->completeness =
 		completeness_of_sources(s->rec->books, OF_CALLS | OF_SOURCE(SOURCE_HOST));
 	inc->confidence = MAX(v.layer_share, v.lead_share) * (double)l->count /

@@ -29,6 +29,7 @@
 #include "agent/correlate/account/delay_text.h"
 #include "agent/correlate/account/delay_weight.h"
 #include "agent/correlate/engine/detector.h"
+#include "agent/correlate/engine/tracer_name.h"
 #include "base/buf.h"
 #include "base/text.h"
 
@@ -292,6 +293,8 @@ static void report_waste(const struct finding *f, struct incident_list *out)
 			return;
 		inc->severity =
 			MIN(delay_waste_severity(l->share), problem_row(inc->problem)->worst);
+		if (delay_is_of_tracer(l))
+			inc->severity = MIN(inc->severity, (enum severity)SEVERITY_MEDIUM);
 		delay_text_waste(f->in->rec, a, l, inc);
 		explain_cpu(f, l, inc->excess_ns, inc);
 		incident_keep(out, inc);
@@ -321,7 +324,7 @@ static bool is_about_time(enum problem p)
 
 static bool has_cause(const struct incident *inc)
 {
-	return inc->severity >= SEVERITY_MEDIUM &&
+	return (inc->severity >= SEVERITY_MEDIUM || tracer_is_blamed(inc)) &&
 	       (inc->problem != PROBLEM_GOODPUT || inc->explained > 0.5);
 }
 

@@ -4,8 +4,8 @@
  * slow_calls.c finds stretches of slow calls of one (process, op); attribute.c cuts every slow call
  * into what its thread was kept by; culprit.c sums that; here the verdict is reached; incident_text.c and
  * evidence.c write it down. An incident is one stretch; views of one stall through several ops stay
- * separate incidents. Order: the most severe first, then most
- * excess, then earliest, then pid and op.
+ * separate incidents. Order: the most severe first, what the
+ * tracer cost after what it did not, then most excess, then earliest, then pid and op.
  *
  * Verdict. lead.c chooses the culprit, or the layer of many, that explains at least 25 % of the
  * excess. Where there is none the incident is "unexplained", and kept only if the calls are slow by
@@ -16,7 +16,8 @@
  *
  * Severity follows the time that was lost. LOW: unexplained. HIGH: the explained excess is at least
  * 10 % of the time the process was observed; or, so that a bad minute in a long recording shows, 2 s
- * and 10 % of its own stretch. Else MEDIUM.
+ * and 10 % of its own stretch. Else MEDIUM. What the tracer itself cost is one lower: it ends with the
+ * recording.
  *
  * Confidence = share x n/(n+3) x completeness x origin, in 0..1, where share is the part of the
  * excess that the named layer or the named culprit explains, the larger of the two (unexplained: the
@@ -35,6 +36,7 @@
 #include "agent/correlate/engine/detector.h"
 #include "agent/correlate/engine/slow_calls.h"
 #include "agent/correlate/engine/lead.h"
+#include "agent/correlate/engine/tracer_name.h"
 #include "agent/correlate/report/incident_text.h"
 #include "agent/correlate/report/incident_stacks.h"
 #include "agent/correlate/report/evidence.h"
@@ -118,6 +120,11 @@ static void judge(const struct engine *g, const struct op_group *op, struct inci
 			  (op->from_aggregates ? 1 : ROWS_ORIGIN);
 }
 
+static bool is_by_tracer(const struct verdict *v)
+{
+	return !v->is_crowd && v->lead->culprit_pid && tracer_is(v->lead->culprit);
+}
+
 static enum severity severity_of(const struct incident *inc, const struct verdict *v)
 {
 	double explained_ns = inc->explained * (double)inc->excess_ns;
@@ -127,8 +134,8 @@ static enum severity severity_of(const struct incident *inc, const struct verdic
 		return SEVERITY_LOW;
 	if (explained_ns >= HIGH_SPAN_SHARE * (double)v->span_ns ||
 		(explained_ns >= HIGH_NS && explained_ns >= HIGH_SPAN_SHARE * own_ns))
-		return SEVERITY_HIGH;
-	return SEVERITY_MEDIUM;
+		return is_by_tracer(v) ? SEVERITY_MEDIUM : SEVERITY_HIGH;
+	return is_by_tracer(v) ? SEVERITY_LOW : SEVERITY_MEDIUM;
 }
 
 /* What nobody need look at: a stretch of calls that are only somewhat slower and cost the process
@@ -217,6 +224,8 @@ static int by_weight(const void *a, const void *b)
 
 	if (x->severity != y->severity)
 		return x->severity > y->severity ? -1 : 1;
+	if (tracer_is_blamed(x) != tracer_is_blamed(y))
+		return tracer_is_blamed(x) ? 1 : -1;
 	if (x->excess_ns != y->excess_ns)
 		return x->excess_ns > y->excess_ns ? -1 : 1;
 	if (x->first.ns != y->first.ns)

@@ -8,11 +8,13 @@
 #include "agent/correlate/engine/culprit.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/correlate/engine/home.h"
 #include "agent/correlate/engine/part.h"
+#include "agent/correlate/engine/tracer_name.h"
 #include "base/search.h"
 
 #define SECTOR_BYTES      512
@@ -378,6 +380,8 @@ int culprit_sum(const struct recording *rec, struct part_list *l, struct inciden
 	for (size_t i = 0; i < l->count; i++) {
 		parts[i] = &l->items[i];
 		l->items[i].culprit_home = home_key(rec, l->items[i].culprit_pid);
+		if (tracer_is(l->items[i].culprit))
+			snprintf(l->items[i].culprit, COMM_LEN, TRACER_NAME);
 	}
 	qsort_r(parts, l->count, sizeof(*parts), parts_by_cause, &inc->pid);
 	for (size_t i = 0; i < l->count; i = next) {

@@ -39,8 +39,8 @@ static const struct rule rules[] = {
 		{FIX_THREADS,
 			"Widen its CPU set if it is limited: `taskset -cp {victim_pid}` shows it"}},
 	{CAUSE_PREEMPTED, BLAME_TRACER, "{culprit} used the CPU for {share} of {lost}",
-		"CPU contention: {culprit} ran while the calling thread of {victim} was ready to "
-		"run",
+		"the cost of tracing: {culprit} ran while the calling thread of {victim} was ready "
+		"to run; without tracing it would not have waited",
 		{FIX_TRACER_PIN, FIX_TRACER_COST}},
 	{CAUSE_PREEMPTED, BLAME_KERNEL, "the kernel's {culprit} used the CPU for {share} of {lost}",
 		"CPU contention: the kernel thread {culprit} ran while the calling thread of "
@@ -59,8 +59,8 @@ static const struct rule rules[] = {
 		{FIX_THREADS,
 			"Widen its CPU set if it is limited: `taskset -cp {victim_pid}` shows it"}},
 	{CAUSE_RUN_QUEUE, BLAME_TRACER, "waiting for a CPU used by {culprit} for {share} of {lost}",
-		"CPU contention: {culprit} held the CPU when the calling thread of {victim} was "
-		"woken",
+		"the cost of tracing: {culprit} held the CPU when the calling thread of {victim} was "
+		"woken; without tracing it would not have waited",
 		{FIX_TRACER_PIN, FIX_TRACER_COST}},
 	{CAUSE_RUN_QUEUE, BLAME_KERNEL,
 		"waiting for a CPU used by the kernel's {culprit} for {share} of {lost}",
@@ -98,7 +98,7 @@ static const struct rule rules[] = {
 			"Use a faster device for the data set"}},
 	{CAUSE_BLOCK_IO, BLAME_TRACER,
 		"blocked on disk I/O for {share} of {lost} while {culprit} kept the disk busy",
-		"disk contention: {victim} waited for its own requests while {culprit} had "
+		"the cost of tracing: {victim} waited for its own requests while {culprit} had "
 		"{traffic} of the traffic on that device in flight",
 		{"Record to another device: `ingero trace --db PATH`", FIX_TRACER_COST}},
 	{CAUSE_BLOCK_IO, BLAME_KERNEL,

@@ -72,6 +72,11 @@ bool live_window_wants(const struct event *e)
 	return !(e->flags & WIRE_NESTED) && op_kind_marks(e->source, e->op);
 }
 
+bool live_window_wants_aggregate(const struct aggregate *a)
+{
+	return op_kind_is_gpu(a->source);
+}
+
 static bool is_cpu_sample(const struct event *e)
 {
 	return e->source == SOURCE_HOST && e->op == HOST_CPU_SAMPLE;

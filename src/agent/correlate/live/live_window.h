@@ -36,6 +36,10 @@ struct live_window {
 /* live_window_wants - whether @e can matter: cheap, for the path of every event. */
 bool live_window_wants(const struct event *e);
 
+/* live_window_wants_aggregate - whether @a can matter: detectors ask how calls of the GPU usually are. Those of
+ * the host are of every process that has read a disk, and ten times as many. */
+bool live_window_wants_aggregate(const struct aggregate *a);
+
 /* Each enters one, at its place by time. 0 or -ENOMEM. */
 int live_window_add_event(struct live_window *r, const struct event *e);
 int live_window_add_aggregate(struct live_window *r, const struct aggregate *a);

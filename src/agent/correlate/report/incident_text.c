@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "agent/correlate/engine/rules.h"
+#include "agent/correlate/engine/tracer_name.h"
 #include "base/text.h"
 #include "wire/names.h"
 
@@ -29,13 +30,7 @@ static void copy_text(char *out, size_t size, const char *text)
 	snprintf(out, size, "%s", text);
 }
 
-/* By the names of its threads: a recording does not say which pid recorded it. */
-static bool is_tracer(const char *comm)
-{
-	return !strcmp(comm, "ingero") || !strcmp(comm, "ingero-symbol");
-}
-
-/* Likewise: a recording does not say which processes are the kernel's. */
+/* By their names: a recording does not say which processes are the kernel's. */
 static bool is_kernel_thread(const char *comm)
 {
 	static const char *const starts[] = {"kworker/", "ksoftirqd/", "migration/", "cpuhp/",
@@ -54,7 +49,7 @@ static void put_who(char *out, size_t size, const char *comm, uint32_t pid, cons
 {
 	if (comm[0])
 		snprintf(out, size, "%s%s (pid %u%s)", comm,
-			is_tracer(comm) ? ", the tracer itself" : "", pid, more);
+			tracer_is(comm) ? ", the tracer itself" : "", pid, more);
 	else
 		snprintf(out, size, "pid %u", pid);
 }
@@ -83,7 +78,7 @@ static enum blame blame_of(const struct verdict *v, const struct incident *inc)
 		return BLAME_OWN;
 	if (is_kernel_thread(v->lead->culprit))
 		return BLAME_KERNEL;
-	return is_tracer(v->lead->culprit) ? BLAME_TRACER : BLAME_OTHER;
+	return tracer_is(v->lead->culprit) ? BLAME_TRACER : BLAME_OTHER;
 }
 
 /* What the culprit took of the other layer, if it is worth a word: ", plus 16 % while hog had the

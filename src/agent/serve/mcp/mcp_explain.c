@@ -86,7 +86,7 @@ static void trim_incidents(json_t *list)
 }
 
 static void reply_incidents(struct answer *a, const json_t *arguments,
-	const struct incidents_answer *incidents, bool live, json_t *extra)
+	const struct incidents_answer *incidents, const char *note, json_t *extra)
 {
 	const char *id = mcp_arg_text(arguments, "id");
 	struct errinfo e = {0};
@@ -108,7 +108,7 @@ static void reply_incidents(struct answer *a, const json_t *arguments,
 		trim_incidents(list);
 	json_object_set_new(full, "incidents", list);
 	json_object_set_new(full, "total", json_integer((json_int_t)total));
-	json_object_set_new(full, "range", mcp_range_of(incidents, live));
+	json_object_set_new(full, "range", mcp_range_of(incidents, note));
 	json_object_set_new(full, "completeness", completeness_json(incidents));
 	if (!total)
 		json_object_set_new(
@@ -129,7 +129,7 @@ void mcp_explain(const struct call *c, const json_t *arguments, struct answer *a
 		return;
 	}
 	call_progress(c, 1, 2, "writing the answer");
-	reply_incidents(a, arguments, &l.incidents, l.live, NULL);
+	reply_incidents(a, arguments, &l.incidents, l.note, NULL);
 }
 
 /* The members that compact answers have, as published. */
@@ -204,7 +204,7 @@ void mcp_causal_chains(const struct call *c, const json_t *arguments, struct ans
 	mcp_reply(a, arguments,
 		json_pack("{s:o, s:I, s:s, s:o}", "chains", chains, "total", (json_int_t)total,
 			"origin", origin_of(&l.incidents, stored), "range",
-			mcp_range_of(&l.incidents, l.live)));
+			mcp_range_of(&l.incidents, l.note)));
 }
 
 static const struct mcp_demo *find_demo(const struct mcp_demo *d, const char *name)

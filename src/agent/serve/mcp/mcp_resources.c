@@ -55,7 +55,7 @@ static int read_incidents(const struct call *c, const char *uri, const char *var
 	if (!list)
 		return fail(e, &why);
 	full = json_pack(
-		"{s:O, s:o}", "incidents", list, "range", mcp_range_of(&l.incidents, l.live));
+		"{s:O, s:o}", "incidents", list, "range", mcp_range_of(&l.incidents, l.note));
 	return put_contents(contents, uri, mcp_tsc_pack(full), e);
 }
 

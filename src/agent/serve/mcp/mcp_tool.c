@@ -225,6 +225,16 @@ void mcp_loaded_done(struct mcp_loaded *l)
 	l->turn = false;
 }
 
+/* Why it is less than the whole recording although no time was asked for; NULL: it is all. */
+static const char *range_text(const struct question *q)
+{
+	if (q->live && q->by_default)
+		return "a trace is recording: these are its last 5 minutes; since \"0s\" asks for all";
+	if (q->runs)
+		return "the recording holds several runs of the tracer: this is the newest; since \"0s\" asks for all";
+	return NULL;
+}
+
 static int load(const struct question *q, void *arg, struct errinfo *reterr)
 {
 	struct nodedb_filter f = incidents_filter(&q->scope, false);
@@ -235,7 +245,7 @@ static int load(const struct question *q, void *arg, struct errinfo *reterr)
 		return r;
 	f.scope.to_ns = 0; /* a verdict may be found after the last event that it is about */
 	incidents_answer_done(&l->incidents); /* of a first try */
-	l->live = q->live && q->by_default;
+	l->note = range_text(q);
 	return incidents_load(nodedb_snapshot_path(q->snapshot), &f, false, &l->incidents, reterr);
 }
 
@@ -253,7 +263,7 @@ int mcp_load(
 /* ---- answers ---- */
 
 static json_t *range_json(
-	const char *node, int64_t from_ns, int64_t to_ns, uint64_t events, bool live)
+	const char *node, int64_t from_ns, int64_t to_ns, uint64_t events, const char *note)
 {
 	_cleanup_json_ json_t *raw = json_pack("{s:I, s:I}", "first_seen_ns", (json_int_t)from_ns,
 		"last_seen_ns", (json_int_t)to_ns);
@@ -263,10 +273,8 @@ static json_t *range_json(
 			"from", json_object_get(times, "first_seen"), "to",
 			json_object_get(times, "last_seen"), "events", (json_int_t)events);
 
-	if (live)
-		json_object_set_new(range, "note",
-			json_string("a trace is recording: these are its last 5 minutes; since "
-				    "\"0s\" asks for all"));
+	if (note)
+		json_object_set_new(range, "note", json_string(note));
 	return range;
 }
 
@@ -276,11 +284,10 @@ json_t *mcp_range(const struct question *q, struct errinfo *reterr)
 
 	if (nodedb_snapshot_count(q->snapshot, &q->scope, UINT64_MAX, &events, reterr) < 0)
 		return NULL;
-	return range_json(
-		q->node, q->scope.from_ns, q->scope.to_ns, events, q->live && q->by_default);
+	return range_json(q->node, q->scope.from_ns, q->scope.to_ns, events, range_text(q));
 }
 
-json_t *mcp_range_of(const struct incidents_answer *a, bool live)
+json_t *mcp_range_of(const struct incidents_answer *a, const char *note)
 {
 	struct report_scope s = incidents_scope(a);
 	_cleanup_buf_ struct buf names = BUF_INIT(NODES_BYTES);
@@ -288,7 +295,7 @@ json_t *mcp_range_of(const struct incidents_answer *a, bool live)
 
 	for (size_t i = 0; i < a->node_count && !names.err; i++)
 		buf_printf(&names, "%s%s", i ? ", " : "", a->nodes[i].content.node);
-	range = range_json(buf_str(&names), s.first_ns, s.last_ns, s.events, live);
+	range = range_json(buf_str(&names), s.first_ns, s.last_ns, s.events, note);
 	if (s.skipped_rows)
 		json_object_set_new(
 			range, "damaged_rows", json_integer((json_int_t)s.skipped_rows));

@@ -49,8 +49,8 @@ void mcp_turn_give(void);
 
 struct mcp_loaded {
 	struct incidents_answer incidents;
-	bool live; /* it is being written, and no time was asked for */
-	bool turn; /* it is one of those that are being read */
+	const char *note; /* why it is less than the whole recording; NULL: it is all */
+	bool turn;        /* it is one of those that are being read */
 };
 
 /* mcp_load - waits for a turn, loads and explains the part that is meant. Ends with
@@ -63,7 +63,7 @@ void mcp_loaded_done(struct mcp_loaded *l);
 
 /* mcp_range - {node, from, to, events, note}: what was looked at. NULL and @reterr. */
 json_t *mcp_range(const struct question *q, struct errinfo *reterr);
-json_t *mcp_range_of(const struct incidents_answer *a, bool live);
+json_t *mcp_range_of(const struct incidents_answer *a, const char *note);
 
 /* mcp_tree - what was written to @w, a writer to a buffer, with the published names and units; NULL: it did
  * not fit. mcp_api - the API's answer likewise; NULL and @reterr. */

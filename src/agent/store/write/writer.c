@@ -29,6 +29,7 @@
 #include <time.h>
 
 #include "agent/store/write/writer_private.h"
+#include "base/courtesy.h"
 #include "base/path_user.h"
 
 #define QUEUE_EVENTS     32768
@@ -394,6 +395,7 @@ static void *run(void *arg)
 	uint64_t end;
 
 	(void)pthread_setname_np(pthread_self(), "ingero-store");
+	courtesy_begin();
 	if (w->begin)
 		w->begin(w->begin_arg);
 	while (take_work(w)) {
