@@ -64,7 +64,7 @@ static const struct event *busiest_other(const struct walk *w, const struct ledg
 		size_t n;
 
 		if (th->pid != r->pid || th->tid == r->tid ||
-			(comm && strncmp(w->t->rows[th->first].comm, comm, COMM_LEN)))
+			(comm && strncmp(w->t->rows[th->first]->comm, comm, COMM_LEN)))
 			continue;
 		n = timeline_events(
 			w->t, w->t->samples, w->t->sample_count, th->tid, from_ns, to_ns, &at);
