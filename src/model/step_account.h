@@ -31,6 +31,7 @@
 	X(MEMORY, "memory", "page faults and reclaim")                                             \
 	X(NETWORK, "network", "network")                                                           \
 	X(ASLEEP, "asleep", "asleep")                                                              \
+	X(STOPPED, "stopped", "stopped")                                                           \
 	X(UNKNOWN, "unknown", "not known")
 
 enum account_line {
@@ -75,11 +76,12 @@ enum step_origin {
 struct account_entry {
 	enum account_line line;
 	enum account_owner owner;
-	uint32_t pid;           /* of the owner */
+	uint32_t pid;           /* of the owner; 0: of many that came and went */
 	char comm[COMM_LEN];    /* its thread's name */
 	uint32_t culprit_pid;   /* who had the CPU, the disk, the lock; 0: nobody in particular */
 	char culprit[COMM_LEN]; /* "" likewise */
 	uint64_t stack_hash;    /* the stack that had most of it; 0: none */
+	uint64_t wait_hash;     /* of another's time: where the steps waited for it; 0: not known */
 	uint64_t ordinary_ns;   /* in an ordinary step, on average; 0 where none is ordinary */
 	uint64_t slow_ns;       /* in a slow step, on average; where none is, in any step */
 };

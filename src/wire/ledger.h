@@ -10,8 +10,8 @@
 
 #include "wire/record.h"
 
-/* X(NAME, column, what). Blocked inside a call is the call's time. The order is free: columns are
- * stored by name. */
+/* X(NAME, column, what). Blocked inside a call is the call's time, but for a stop. Columns are stored by
+ * name, but sums of short stays by number: new ones come last. */
 #define WIRE_LEDGER_LINES(X)                                                                       \
 	X(RUN, "run", "on a CPU, outside of calls")                                                \
 	X(COLLECT, "collect", "on a CPU, in Python's garbage collector")                           \
@@ -33,7 +33,8 @@
 	X(MEMORY, "memory", "blocked: page fault, reclaim")                                        \
 	X(DEVICE, "device", "blocked: ioctl of a device")                                          \
 	X(CHILD, "child", "blocked: end of another process")                                       \
-	X(BLOCKED, "blocked", "blocked: anything else")
+	X(BLOCKED, "blocked", "blocked: anything else")                                            \
+	X(STOPPED, "stopped", "stopped by a signal or a debugger, or frozen")
 
 enum wire_ledger_line {
 #define X(NAME, ...) LEDGER_##NAME,

@@ -146,6 +146,88 @@ static void test_a_starved_loader_is_followed(void **state)
 	assert_int_equal(a->total_ns[ACCOUNT_LOCK], 0);
 }
 
+/* A program that is started in each step of the second half, and waited for: many that came and went are one,
+ * and no data loader. */
+static void test_processes_that_come_and_go(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t here = line_stack(s, "/home/u/train.py", 17, "waitpid");
+	const struct step_account *a;
+
+	for (uint32_t i = 0; i < 100; i++) {
+		struct ledger_thread tool =
+			thread_at(s, WORKER + i, WORKER + i, "nvidia-smi", t.at + (int64_t)MS(20));
+
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (i < 50)
+			continue;
+		spend(&tool, LEDGER_RUN, MS(30));
+		mark(&tool, MARK_EXIT);
+		stay(&t, LEDGER_CHILD, MS(30), 0, WORKER + i, WORKER + i)->stack_hash = here;
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->slow_steps, 50);
+	assert_int_equal(a->entries[0].line, ACCOUNT_HOST);
+	assert_int_equal(a->entries[0].owner, OWNER_PROCESS);
+	assert_int_equal(a->entries[0].pid, 0);
+	assert_string_equal(a->entries[0].comm, "nvidia-smi");
+	assert_int_equal(a->entries[0].wait_hash, here);
+	assert_int_equal(a->entries[0].slow_ns, MS(30));
+}
+
+/* Of a process that is not followed it is known that it was waited for, and where. */
+static void test_a_process_that_is_not_followed(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t here = line_stack(s, "/home/u/train.py", 27, "flock");
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (i >= 50)
+			stay(&t, LEDGER_LOCK, MS(30), 0, WORKER, WORKER)->stack_hash = here;
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->entries[0].line, ACCOUNT_LOCK);
+	assert_int_equal(a->entries[0].owner, OWNER_PROCESS);
+	assert_int_equal(a->entries[0].pid, WORKER);
+	assert_int_equal(a->entries[0].wait_hash, here);
+	assert_int_equal(a->slow_by[OWNER_PROCESS][ACCOUNT_LOCK], MS(30));
+}
+
+/* Stopped in a wait for the GPU, and let go by a process. */
+static void test_a_stop_is_not_the_gpu(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		if (i >= 50) {
+			spend(&t, LEDGER_GPU_WAIT, MS(1));
+			stay(&t, LEDGER_STOPPED, MS(60), 0, WORKER, WORKER);
+		}
+		ordinary(&t);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->slow_ns[ACCOUNT_STOPPED], MS(60));
+	assert_int_equal(a->slow_ns[ACCOUNT_GPU], MS(4));
+	assert_int_equal(a->entries[0].line, ACCOUNT_STOPPED);
+	assert_int_equal(a->entries[0].owner, OWNER_SELF);
+	assert_int_equal(a->entries[0].culprit_pid, WORKER);
+}
+
 /* Timers wake the waiter every 5 ms; the holder is who woke it at last. */
 static void test_the_interpreter_lock_has_a_holder(void **state)
 {
@@ -656,6 +738,9 @@ int main(void)
 		cmocka_unit_test(test_a_plain_run),
 		cmocka_unit_test(test_host_code_has_its_line),
 		cmocka_unit_test(test_a_starved_loader_is_followed),
+		cmocka_unit_test(test_processes_that_come_and_go),
+		cmocka_unit_test(test_a_process_that_is_not_followed),
+		cmocka_unit_test(test_a_stop_is_not_the_gpu),
 		cmocka_unit_test(test_the_interpreter_lock_has_a_holder),
 		cmocka_unit_test(test_short_stays_have_a_culprit),
 		cmocka_unit_test(test_short_stays_in_part),

@@ -81,6 +81,7 @@ struct task_struct {
 	unsigned int flags;
 	unsigned int __state;
 	int exit_code;
+	unsigned long jobctl;
 	char comm[16];
 	struct signal_struct *signal;
 	__u64 start_boottime;
@@ -127,7 +128,10 @@ struct bpf_iter__task {
 /* Kernel constants that BTF does not carry. */
 #define TASK_RUNNING         0
 #define TASK_UNINTERRUPTIBLE 2
+#define TASK_STOPPED         4
+#define TASK_TRACED          8
 #define TASK_STATE_MASK      0xff
+#define JOBCTL_TRAP_FREEZE   (1UL << 23)
 #define PF_KTHREAD           0x00200000
 #define REQ_OP_MASK          0xff
 #define REQ_OP_READ          0

@@ -118,6 +118,7 @@ void tracer_sweep_totals(struct tracer *t); /* of processes that ended unseen; o
 
 /* tracer_targets.c */
 int tracer_scan(struct tracer *t);
+void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at);
 int tracer_cover_disk(struct tracer *t);
 int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr);
 int tracer_cover_nccl(

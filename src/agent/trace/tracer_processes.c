@@ -104,6 +104,7 @@ void tracer_follow(struct tracer *t, const struct event *e)
 	case HOST_TARGET_FOUND:
 		process_table_found(t->processes, e->pid, roster_found_start(e), e->start);
 		roster_found(t->roster, e);
+		tracer_enter_children(t, e->pid, e->start);
 		break;
 	case HOST_PROCESS_FORK:
 		process_table_fork(t->processes, e->pid, e->peer_pid, e->start);

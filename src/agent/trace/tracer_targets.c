@@ -30,6 +30,19 @@ static void say_dropped(const struct discover_result *found)
 			found->libraries_dropped, DISCOVER_LIBRARIES_MAX);
 }
 
+/* The children that process @pid has already: the kernel half follows those that it starts from now on. */
+void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at)
+{
+	_cleanup_free_ uint32_t *family = calloc(TARGETS_MAX, sizeof(*family));
+	int n = family ? family_list("", pid, family, TARGETS_MAX) : 0;
+
+	for (int i = 0; i < n; i++)
+		if (family[i] != pid && !process_table_has(t->processes, family[i], 0) &&
+			!tracer_is_own_program(t, family[i]) &&
+			probe_target_add(t->probe, family[i]) == 0)
+			process_table_found(t->processes, family[i], 0, at);
+}
+
 /* Probe what running processes map, and follow the processes themselves from now on. */
 int tracer_scan(struct tracer *t)
 {
@@ -55,8 +68,10 @@ int tracer_scan(struct tracer *t)
 		coverage_assess(t->coverage, "", p);
 		tracer_scan_gaps(t, p, before);
 		if (!process_table_has(t->processes, p->pid, p->start_ticks) &&
-			probe_target_add(t->probe, p->pid) == 0)
+			probe_target_add(t->probe, p->pid) == 0) {
 			process_table_found(t->processes, p->pid, p->start_ticks, now);
+			tracer_enter_children(t, p->pid, now);
+		}
 		coverage_assess_process(t->coverage, "", p, &layers);
 		roster_judged(t->roster, p->pid, &layers);
 	}

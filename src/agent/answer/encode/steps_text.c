@@ -267,7 +267,11 @@ static void put_owner(struct buf *b, const struct account_entry *e)
 	case OWNER_PROCESS: buf_puts(b, "in process "); break;
 	case ACCOUNT_OWNERS: return;
 	}
-	buf_printf(b, "%s (PID %" PRIu32 ")", e->comm[0] ? e->comm : "?", e->pid);
+	buf_puts(b, e->comm[0] ? e->comm : "?");
+	if (e->pid)
+		buf_printf(b, " (PID %" PRIu32 ")", e->pid);
+	else
+		buf_puts(b, " (one process after the other)");
 }
 
 /* Who had what the line waited for. */

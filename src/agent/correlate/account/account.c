@@ -38,10 +38,16 @@ static void builder_done(struct builder *b)
 		tally_done(&b->sums[i]);
 }
 
+static struct path path_of(const struct builder *b)
+{
+	return (struct path){b->timeline, b->spans.pid, b->spans.tid,
+		boundaries_have(b->timeline, b->spans.pid, MARK_LOADER)};
+}
+
 /* Every step by itself: its lines, and what the comparison needs to know of it. */
 static int account_steps(struct builder *b)
 {
-	const struct path path = {b->timeline, b->spans.pid, b->spans.tid};
+	const struct path path = path_of(b);
 	_cleanup_(tally_done) struct tally one = {0};
 
 	b->facts = calloc(b->spans.count + 1, sizeof(*b->facts));
@@ -67,7 +73,7 @@ static int account_steps(struct builder *b)
 
 static int sum_classes(struct builder *b)
 {
-	const struct path path = {b->timeline, b->spans.pid, b->spans.tid};
+	const struct path path = path_of(b);
 
 	for (size_t i = 0; i < b->spans.count; i++) {
 		const struct step_span *s = &b->spans.items[i];
@@ -142,7 +148,8 @@ static struct account_entry entry_of(const struct tally_part *p)
 		.owner = (enum account_owner)p->owner,
 		.pid = p->pid,
 		.culprit_pid = p->culprit_pid,
-		.stack_hash = p->stack_hash};
+		.stack_hash = p->stack_hash,
+		.wait_hash = p->wait_hash};
 
 	memcpy(e.comm, p->comm, COMM_LEN);
 	memcpy(e.culprit, p->culprit, COMM_LEN);

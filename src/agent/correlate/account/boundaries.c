@@ -298,6 +298,14 @@ int boundaries_find(const struct timeline *t, const struct step_table *waits, ui
 	return 0;
 }
 
+bool boundaries_have(const struct timeline *t, uint32_t pid, enum wire_mark mark)
+{
+	for (size_t i = 0; i < t->row_count; i++)
+		if (t->rows[i]->pid == pid && t->rows[i]->mark == mark)
+			return true;
+	return false;
+}
+
 void boundaries_done(struct step_spans *s)
 {
 	free(s->items);

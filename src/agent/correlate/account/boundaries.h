@@ -35,4 +35,8 @@ struct step_spans {
  * list: there are none. Released with boundaries_done(), also after a failure. 0 or -ENOMEM. */
 int boundaries_find(const struct timeline *t, const struct step_table *waits, uint32_t pid,
 	struct step_spans *ret);
+
+/* boundaries_have - whether a thread of @pid has marks of this kind. */
+bool boundaries_have(const struct timeline *t, uint32_t pid, enum wire_mark mark);
+
 void boundaries_done(struct step_spans *s);

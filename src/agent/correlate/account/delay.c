@@ -52,6 +52,12 @@ bool delay_is_of_tracer(const struct delay *l)
 	return l->kind == DELAY_BY_CPU && l->lead && tracer_is(l->lead->culprit);
 }
 
+bool delay_is_foreign(const struct account_entry *e)
+{
+	return e->owner == OWNER_PROCESS && !e->stack_hash && !e->culprit[0] &&
+	       (e->line == ACCOUNT_LOCK || e->line == ACCOUNT_NETWORK);
+}
+
 static bool has_part(const char *text, const char *const *parts)
 {
 	for (; text && *parts; parts++)

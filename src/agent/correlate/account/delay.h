@@ -25,6 +25,7 @@
 	X(MEMORY, GOODPUT, "waiting for memory of the host")                                       \
 	X(NETWORK, TOOL_CALLS, "waiting for the network")                                          \
 	X(ASLEEP, GOODPUT, "asleep")                                                               \
+	X(STOPPED, GOODPUT, "stopped by a signal, a debugger or a frozen container")               \
 	X(UNKNOWN, GOODPUT, "not known")                                                           \
 	X(LOADER, STARVATION, "waiting for the data loader")                                       \
 	X(PROCESS, GOODPUT, "waiting for another process")                                         \
@@ -59,6 +60,8 @@ void delays_find(const struct recording *rec, const struct step_account *a, stru
 
 /* delay_is_of_tracer - whether @l is the cost of tracing: the tracer had the CPU. */
 bool delay_is_of_tracer(const struct delay *l);
+/* delay_is_foreign - time of another process, of which no more is known than that it was waited for. */
+bool delay_is_foreign(const struct account_entry *e);
 
 const char *delay_text(enum delay_kind k);     /* "waiting for a CPU" */
 enum problem delay_problem(enum delay_kind k); /* as a first guess */

@@ -22,6 +22,7 @@ enum cause delay_cause(enum delay_kind k)
 	case DELAY_BY_NETWORK: return CAUSE_NETWORK;
 	case DELAY_BY_MEMORY: return CAUSE_RECLAIM;
 	case DELAY_BY_ASLEEP:
+	case DELAY_BY_STOPPED:
 	case DELAY_BY_LOCK:
 	case DELAY_BY_GIL:
 	case DELAY_BY_LOADER:
@@ -41,10 +42,9 @@ enum cause delay_cause(enum delay_kind k)
 
 /* " at train.py:71 (step)", of the program's own line, else of the library's; nothing if there is no
  * stack. */
-static void put_place(const struct recording *rec, const struct account_entry *e, struct buf *b)
+static void put_stack(const struct recording *rec, uint64_t hash, struct buf *b)
 {
-	const struct stack *s =
-		e && e->stack_hash && rec->stacks ? stack_find(rec->stacks, e->stack_hash) : NULL;
+	const struct stack *s = hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
 	const struct stack_frame *f = s ? stack_user_frame(s) : NULL;
 
 	if (s && !f)
@@ -58,6 +58,29 @@ static void put_place(const struct recording *rec, const struct account_entry *e
 		buf_printf(b, " at %s:%u (%s)", stack_base_name(f->file), f->line, f->symbol);
 	else
 		buf_printf(b, " in %s", f->symbol);
+}
+
+static void put_place(const struct recording *rec, const struct account_entry *e, struct buf *b)
+{
+	if (e)
+		put_stack(rec, e->stack_hash, b);
+}
+
+/* " at train.py:20 (step)": where the steps wait for what another does. */
+static void put_wait(const struct recording *rec, const struct account_entry *e, struct buf *b)
+{
+	if (e && e->owner != OWNER_SELF)
+		put_stack(rec, e->wait_hash, b);
+}
+
+/* "nvidia-smi (pid 7)"; of many that came and went the name alone. */
+static void put_process(const struct account_entry *e, struct buf *b)
+{
+	buf_puts(b, e->comm);
+	if (e->pid)
+		buf_printf(b, " (pid %u)", e->pid);
+	else
+		buf_puts(b, " (one process after the other)");
 }
 
 static void put_culprit(const struct account_entry *e, const char *before, struct buf *b)
@@ -74,9 +97,10 @@ static void put_culprit(const struct account_entry *e, const char *before, struc
 /* Whose time it was, where it is not the thread's own. */
 static void put_owner(const struct account_entry *e, struct buf *b)
 {
-	if (e && e->owner != OWNER_SELF && e->comm[0])
-		buf_printf(b, " in %s%s (pid %u)", e->owner == OWNER_THREAD ? "thread " : "",
-			e->comm, e->pid);
+	if (!e || e->owner == OWNER_SELF || !e->comm[0])
+		return;
+	buf_puts(b, e->owner == OWNER_THREAD ? " in thread " : " in ");
+	put_process(e, b);
 }
 
 static bool lead_is(const struct delay *l, enum account_line line)
@@ -98,6 +122,26 @@ static void put_loader(const struct recording *rec, const struct delay *l, struc
 	put_culprit(l->lead, " behind ", b);
 }
 
+/* "the program waits at train.py:20 (log) for nvidia-smi (pid 7), which is running host code in ioctl" */
+static void put_other(const struct recording *rec, const struct delay *l, struct buf *b)
+{
+	buf_puts(b, "the program waits");
+	put_wait(rec, l->lead, b);
+	buf_puts(b, " for ");
+	if (!l->lead || !l->lead->comm[0]) {
+		buf_puts(b, "another process");
+		return;
+	}
+	put_process(l->lead, b);
+	if (delay_is_foreign(l->lead)) {
+		buf_puts(b, "; what that did meanwhile is not recorded");
+		return;
+	}
+	buf_printf(b, ", which is %s", delay_text((enum delay_kind)l->lead->line));
+	put_place(rec, l->lead, b);
+	put_culprit(l->lead, " behind ", b);
+}
+
 static void put_clock(const struct gpu_change *g, struct buf *b)
 {
 	char reasons[128];
@@ -111,6 +155,21 @@ static void put_clock(const struct gpu_change *g, struct buf *b)
 		gpu_throttle_text(g->reasons, reasons, sizeof(reasons)));
 }
 
+/* What is not counted, or is the same, is not said. */
+static void put_work(const struct step_account *a, struct buf *b)
+{
+	bool launches = a->slow_launches > a->ordinary_launches && a->ordinary_launches > 0;
+	bool bytes = a->slow_bytes > a->ordinary_bytes;
+
+	buf_puts(b, "more work");
+	if (launches)
+		buf_printf(b, ": %.0f launches in a step instead of %.0f", a->slow_launches,
+			a->ordinary_launches);
+	if (bytes)
+		buf_printf(b, "%s %.1f MB copied in a step instead of %.1f MB",
+			launches ? ";" : ":", a->slow_bytes / 1e6, a->ordinary_bytes / 1e6);
+}
+
 static void put_gpu(const struct step_account *a, const struct gpu_change *g, struct buf *b)
 {
 	switch (g->reason) {
@@ -120,12 +179,7 @@ static void put_gpu(const struct step_account *a, const struct gpu_change *g, st
 		if (g->other_pid)
 			buf_printf(b, ": %s (pid %u)", g->other_comm, g->other_pid);
 		return;
-	case GPU_BY_WORK:
-		buf_printf(b,
-			"more work: %.0f launches and %.1f MB copied in a step instead of %.0f and %.1f MB",
-			a->slow_launches, a->slow_bytes / 1e6, a->ordinary_launches,
-			a->ordinary_bytes / 1e6);
-		return;
+	case GPU_BY_WORK: put_work(a, b); return;
 	case GPU_BY_WAITS:
 		buf_printf(b,
 			"the program waits for the GPU %.0f times in a step instead of %.0f times",
@@ -137,12 +191,28 @@ static void put_gpu(const struct step_account *a, const struct gpu_change *g, st
 	}
 }
 
+/* ", waited for at serve.py:45 (run)" */
+static void put_awaited(const struct recording *rec, const struct account_entry *e, struct buf *b)
+{
+	_cleanup_buf_ struct buf place = BUF_INIT(4096);
+
+	put_wait(rec, e, &place);
+	if (place.len)
+		buf_printf(b, ", waited for%s", buf_str(&place));
+}
+
 /* The cause in a sentence, without a full stop. */
 static void put_cause(const struct recording *rec, const struct step_account *a,
 	const struct delay *l, const struct gpu_change *gpu, struct buf *b)
 {
 	switch (l->kind) {
 	case DELAY_BY_LOADER: put_loader(rec, l, b); return;
+	case DELAY_BY_PROCESS: put_other(rec, l, b); return;
+	case DELAY_BY_STOPPED:
+		buf_puts(b,
+			"the process is stopped and goes on again (SIGSTOP, a debugger or a frozen container)");
+		put_culprit(l->lead, ", at the will of ", b);
+		return;
 	case DELAY_BY_GPU:
 		if (gpu)
 			put_gpu(a, gpu, b);
@@ -184,6 +254,7 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 		put_owner(l->lead, b);
 		put_place(rec, l->lead, b);
 		put_culprit(l->lead, ", behind ", b);
+		put_awaited(rec, l->lead, b);
 	}
 }
 
@@ -288,6 +359,14 @@ static void put_fixes(const struct delay *l, struct incident *inc)
 		incident_fix(inc,
 			"Raise the memory limit of the container, or use less: the kernel frees memory while the job waits");
 		return;
+	case DELAY_BY_STOPPED:
+		incident_fix(inc,
+			"Ask whoever stops it: a batch system that shares the node in turns (gang scheduling, suspend), `docker pause`, a debugger");
+		return;
+	case DELAY_BY_PROCESS:
+		incident_fix(inc,
+			"Do it less often or in the background, or make that process faster: the steps wait for it");
+		return;
 	default: return;
 	}
 }
@@ -297,7 +376,12 @@ static void put_lead_place(const struct recording *rec, const struct delay *l, s
 {
 	_cleanup_buf_ struct buf place = BUF_INIT(4096);
 
-	put_place(rec, l->lead, &place);
+	if (l->kind == DELAY_BY_PROCESS && l->lead && l->lead->comm[0])
+		buf_printf(b, " (%s)", l->lead->comm);
+	if (l->kind == DELAY_BY_PROCESS)
+		put_wait(rec, l->lead, &place);
+	else
+		put_place(rec, l->lead, &place);
 	if (place.len && l->kind == DELAY_BY_GIL)
 		buf_puts(b, ", held");
 	else if (place.len && l->kind == DELAY_BY_CPU)

@@ -19,25 +19,48 @@
 #include "agent/correlate/account/place.h"
 #include "base/macros.h"
 
-#define RESUME_NS (500 * NS_PER_US) /* awake for less: it only looked whether it may go on */
+#define RESUME_NS  (500 * NS_PER_US) /* awake for less: it only looked whether it may go on */
+#define PASSING_NS ((int64_t)NS_PER_S)
+
+/* Whether @r is of a data loader's worker: by its name, or because it is waited for in the loader. */
+static bool is_loader(const struct walk *w, const struct ledger_row *r)
+{
+	const struct stack *s = path_stack(w, w->waited);
+
+	if (w->t->is_derived || place_is_loader_thread(r->comm))
+		return true;
+	return w->path->has_loader && (!s || place_is_loader(s));
+}
 
 /* Followed are processes that use a GPU and their children: one that does not is a child. */
-static enum account_owner owner_of(const struct walk *w, uint32_t pid, uint32_t tid)
+static enum account_owner owner_of(const struct walk *w, const struct ledger_row *r)
 {
-	if (pid == w->path->pid)
-		return tid == w->path->tid ? OWNER_SELF : OWNER_THREAD;
-	return timeline_uses_gpu(w->t, pid) ? OWNER_PROCESS : OWNER_LOADER;
+	if (r->pid == w->path->pid)
+		return r->tid == w->path->tid ? OWNER_SELF : OWNER_THREAD;
+	return timeline_uses_gpu(w->t, r->pid) || !is_loader(w, r) ? OWNER_PROCESS : OWNER_LOADER;
+}
+
+/* Whether process @pid came and went: one of many alike that a program starts again and again. */
+static bool is_passing(const struct walk *w, uint32_t pid)
+{
+	struct timeline_range rows = timeline_of(w->t, pid);
+
+	return rows.count && rows.rows[rows.count - 1]->mark == MARK_EXIT &&
+	       ledger_end_ns(rows.rows[rows.count - 1]) - rows.rows[0]->start.ns < PASSING_NS;
 }
 
 struct tally_part path_part(
 	const struct walk *w, const struct ledger_row *r, enum account_line line, uint64_t ns)
 {
 	struct tally_part p = {.line = (uint8_t)line,
-		.owner = (uint8_t)owner_of(w, r->pid, r->tid),
+		.owner = (uint8_t)owner_of(w, r),
 		.pid = r->pid,
+		.wait_hash = w->waited,
 		.ns = ns};
 
 	memcpy(p.comm, r->comm, COMM_LEN);
+	if (p.owner > OWNER_THREAD && is_passing(w, r->pid))
+		p.pid = 0;
 	return p;
 }
 
@@ -109,6 +132,39 @@ bool path_may_follow(const struct walk *w, enum wire_ledger_line line, const str
 	return timeline_of(w->t, waker->tid).count > 0;
 }
 
+/* Follows @waker, which ended the stay of @r. */
+static int follow(struct walk *w, const struct ledger_row *r, const struct waker *waker,
+	int64_t from_ns, int64_t to_ns)
+{
+	uint64_t waited = w->waited;
+	int ret;
+
+	if (w->depth == 1)
+		w->waited = r->stack_hash;
+	ret = walk_back(w, waker->tid, from_ns, to_ns);
+	w->waited = waited;
+	return ret;
+}
+
+static bool is_of_process(const struct ledger_row *r, const struct waker *waker)
+{
+	return waker->kind == WAKER_TASK && waker->pid && waker->pid != r->pid && waker->comm[0];
+}
+
+/* A wait for another process, of which no more is known than that it ended the wait. */
+static int add_foreign(struct walk *w, const struct ledger_row *r, const struct waker *waker,
+	enum account_line line, uint64_t ns)
+{
+	struct tally_part p = {.line = (uint8_t)line,
+		.owner = OWNER_PROCESS,
+		.pid = waker->pid,
+		.wait_hash = r->stack_hash,
+		.ns = ns};
+
+	snprintf(p.comm, sizeof(p.comm), "%s", waker->comm);
+	return tally_add(w->out, &p);
+}
+
 /* The blocked part [from, to) of the stay that ends @r, ended by @waker. */
 static int add_blocked(struct walk *w, const struct ledger_row *r, const struct waker *waker,
 	int64_t from_ns, int64_t to_ns)
@@ -122,13 +178,16 @@ static int add_blocked(struct walk *w, const struct ledger_row *r, const struct 
 	if (path_lock_is(w, r))
 		return path_lock_add(w, r, waker, (uint64_t)(to_ns - from_ns), from_ns, to_ns);
 	if (path_may_follow(w, line, waker))
-		return walk_back(w, waker->tid, from_ns, to_ns);
+		return follow(w, r, waker, from_ns, to_ns);
 	p = path_part(w, r, path_line_plain(line), (uint64_t)(to_ns - from_ns));
-	if (p.line == ACCOUNT_LOCK || p.line == ACCOUNT_NETWORK) {
+	if (p.line == ACCOUNT_LOCK || p.line == ACCOUNT_NETWORK || p.line == ACCOUNT_STOPPED) {
 		if (waker->kind == WAKER_TASK) {
 			p.culprit_pid = waker->pid;
 			snprintf(p.culprit, sizeof(p.culprit), "%s", waker->comm);
 		}
+		if (p.line != ACCOUNT_STOPPED && p.owner == OWNER_SELF && !w->t->is_derived &&
+			is_of_process(r, waker))
+			return add_foreign(w, r, waker, (enum account_line)p.line, p.ns);
 	}
 	p.place = s ? place_key(s) : 0;
 	p.stack_hash = p.place ? r->stack_hash : 0;

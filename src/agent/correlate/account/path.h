@@ -9,6 +9,7 @@
 struct path {
 	const struct timeline *timeline;
 	uint32_t pid, tid; /* whose steps they are */
+	bool has_loader;   /* which asks a data loader for batches */
 };
 
 /* path_account - adds the interval [from, to) of p->tid to @out, exactly to - from nanoseconds. 0 or

@@ -193,6 +193,7 @@ enum account_line path_line_plain(enum wire_ledger_line line)
 	case LEDGER_MEMORY: return ACCOUNT_MEMORY;
 	case LEDGER_SLEEP:
 	case LEDGER_BLOCKED: return ACCOUNT_ASLEEP;
+	case LEDGER_STOPPED: return ACCOUNT_STOPPED;
 	default: return ACCOUNT_HOST;
 	}
 }

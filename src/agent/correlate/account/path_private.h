@@ -22,6 +22,7 @@ struct walk {
 	struct tally *out;
 	uint32_t above[PATH_DEPTH_MAX]; /* threads whose wait is being followed */
 	int depth;
+	uint64_t waited; /* stack of the outermost of these waits; 0: not known */
 };
 
 /* path_part - a part of @ns on @line, of the thread and time of @r. */

@@ -78,6 +78,33 @@ bool place_is_interpreter_lock(const struct stack *s)
 	return false;
 }
 
+bool place_is_loader(const struct stack *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (stack_frame_is_python(&s->frames[i]) &&
+			strstr(s->frames[i].py_file, "torch/utils/data/"))
+			return true;
+	return false;
+}
+
+bool place_is_loader_thread(const char *comm)
+{
+	return starts_with(comm, "pt_data_");
+}
+
+bool place_is_sleep(const struct stack *s)
+{
+	return s->count && s->frames[0].symbol && strstr(s->frames[0].symbol, "nanosleep");
+}
+
+bool place_is_output(const struct stack *s)
+{
+	static const char *const output[] = {"write", "__write", "__libc_write", "writev",
+		"pwrite64", "send", "__send", "sendto", "sendmsg", "sendfile", NULL};
+
+	return s->count && is_named(&s->frames[0], output);
+}
+
 enum account_line place_line(const struct stack *s)
 {
 	static const char *const collector[] = {"gc_collect_main", "gc_collect_region",

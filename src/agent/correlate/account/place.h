@@ -13,6 +13,15 @@ uint64_t place_key(const struct stack *s);
  * lock. */
 bool place_is_interpreter_lock(const struct stack *s);
 
+/* place_is_loader - whether it is in PyTorch's data loader; and whether a thread is a loader's by its name. */
+bool place_is_loader(const struct stack *s);
+bool place_is_loader_thread(const char *comm);
+
+/* place_is_sleep - whether a thread that blocks there asked to sleep for a time; place_is_output - whether
+ * it wants to write. */
+bool place_is_sleep(const struct stack *s);
+bool place_is_output(const struct stack *s);
+
 /* place_line - on which line time on a CPU with this stack belongs: HOST, unless it is the garbage
  * collector's or a CUDA library's that no probe covered just then. */
 enum account_line place_line(const struct stack *s);

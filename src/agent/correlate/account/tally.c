@@ -89,7 +89,8 @@ int tally_add(struct tally *t, const struct tally_part *p)
 		if (ARRAY_RESERVE(t->parts, t->room, t->count + 1, CORRELATE_ROWS_MAX) < 0)
 			return -ENOMEM;
 		t->parts[t->count] = plain;
-		t->parts[t->count].ns = t->parts[t->count].stack_ns = 0;
+		t->parts[t->count].ns = t->parts[t->count].stack_ns = t->parts[t->count].wait_ns =
+			0;
 		t->slots[slot] = (uint32_t)++t->count;
 	}
 	to = &t->parts[t->slots[slot] - 1];
@@ -97,6 +98,10 @@ int tally_add(struct tally *t, const struct tally_part *p)
 	if (p->stack_hash && MAX(p->stack_ns, p->ns) > to->stack_ns) {
 		to->stack_hash = p->stack_hash;
 		to->stack_ns = MAX(p->stack_ns, p->ns);
+	}
+	if (p->wait_hash && p->ns > to->wait_ns) {
+		to->wait_hash = p->wait_hash;
+		to->wait_ns = p->ns;
 	}
 	t->ns[p->line] += p->ns;
 	return 0;

@@ -17,6 +17,9 @@ struct tally_part {
 	uint64_t place;      /* place.h; 0: none */
 	uint64_t stack_hash; /* a stack of that place, of the most time seen at once */
 	uint64_t stack_ns;
+	uint64_t
+		wait_hash; /* of another's time: where the thread of the steps waited for it; 0: not known */
+	uint64_t wait_ns;
 	uint64_t ns;
 };
 

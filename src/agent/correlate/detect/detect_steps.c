@@ -27,30 +27,22 @@
 #include "agent/correlate/account/gpu_change.h"
 #include "agent/correlate/account/delay.h"
 #include "agent/correlate/account/delay_text.h"
+#include "agent/correlate/account/delay_weight.h"
 #include "agent/correlate/engine/detector.h"
 #include "agent/correlate/engine/tracer_name.h"
 #include "base/buf.h"
 #include "base/text.h"
 
-#define CAUSE_SHARE   0.25
-#define HIGH_SHARE    0.10
-#define MEDIUM_SHARE  0.03
-#define LOW_SHARE     0.01
-#define LEAST_NS      (20 * NS_PER_MS) /* a few short steps are no job */
-#define WASTE_SHARE   0.15
-#define WASTE_HIGH    0.30
-#define SURE_STEPS    0.4
-#define STEPS_HALF    3.0
-#define STEPS_SHOWN   6
-#define QUOTA_SHARE   0.3 /* of the time without a CPU: all its threads are stopped together */
-#define EVEN_SHARE    0.3
-#define ONE_PLACE     0.6
-#define NEW_PARTS     6
-#define SURE_NS       (100 * NS_PER_MS) /* ten samples */
-#define EVEN_RATIO    1.5
-#define READING_NS    ((int64_t)(1200 * NS_PER_MS))
-#define NAMED_SHARE   0.25 /* of what is not known of a step: less is not worth a word */
-#define LASTING_STEPS 5    /* slow steps in a row: a state, not a mixture */
+#define CAUSE_SHARE 0.25
+#define LOW_SHARE   0.01
+#define LEAST_NS    (20 * NS_PER_MS) /* a few short steps are no job */
+#define SURE_STEPS  0.4
+#define LESS_SHARE  0.5
+#define STEPS_HALF  3.0
+#define STEPS_SHOWN 6
+#define QUOTA_SHARE 0.3 /* of the time without a CPU: all its threads are stopped together */
+#define READING_NS  ((int64_t)(1200 * NS_PER_MS))
+#define NAMED_SHARE 0.25 /* of what is not known of a step: less is not worth a word */
 
 struct finding {
 	const struct detector_input *in;
@@ -65,29 +57,10 @@ static uint64_t observed_ns(const struct step_account *a)
 	return (uint64_t)MAX(a->last.ns - a->first.ns, (int64_t)1);
 }
 
-static bool is_training(const struct step_account *a)
-{
-	return a->origin <= STEP_BY_LOADER;
-}
-
-/* Slow steps come in rows, not one here and one there. */
-static bool is_lasting(const struct step_account *a)
-{
-	uint32_t slow_bars = 0, full_bars = 0;
-
-	for (size_t i = 0; i < a->bar_count; i++) {
-		slow_bars += a->bars[i].slow_steps > 0;
-		full_bars += a->bars[i].slow_steps == a->bars[i].steps;
-	}
-	if (a->bar_count && a->steps > a->bar_count * LASTING_STEPS)
-		return full_bars * 2 >= slow_bars;
-	return full_bars >= LASTING_STEPS && full_bars * 2 >= slow_bars &&
-	       a->slow_last.ns - a->slow_first.ns <
-		       (int64_t)(3 * (uint64_t)a->slow_steps * a->slow_step_ns);
-}
-
 static enum problem problem_of(const struct finding *f, const struct delay *l)
 {
+	if (l->kind == DELAY_BY_PROCESS && l->lead && l->lead->line == ACCOUNT_NETWORK)
+		return PROBLEM_TOOL_CALLS;
 	if (l->kind != DELAY_BY_GPU || !f->account->lost_ns)
 		return delay_problem(l->kind);
 	switch (f->gpu.reason) {
@@ -95,108 +68,6 @@ static enum problem problem_of(const struct finding *f, const struct delay *l)
 	case GPU_BY_NEIGHBOUR: return PROBLEM_GPU_SHARING;
 	default: return PROBLEM_GOODPUT;
 	}
-}
-
-static bool is_input(enum delay_kind kind)
-{
-	return kind == DELAY_BY_LOADER || kind == DELAY_BY_PROCESS || kind == DELAY_BY_LOCK ||
-	       kind == DELAY_BY_NETWORK || kind == DELAY_BY_ASLEEP;
-}
-
-/* Whether it is how a program waits that has nothing to do: nobody's fault. */
-static bool is_of_requests(const struct step_account *a, enum delay_kind kind)
-{
-	return is_input(kind) && !is_training(a);
-}
-
-static enum severity by_share(double share, double high)
-{
-	return share >= high           ? SEVERITY_HIGH
-	       : share >= MEDIUM_SHARE ? SEVERITY_MEDIUM
-				       : SEVERITY_LOW;
-}
-
-/* What a slower CPU makes longer. */
-static bool is_running(int line)
-{
-	return line == ACCOUNT_HOST || line == ACCOUNT_LAUNCH || line == ACCOUNT_CALL;
-}
-
-/* Whether ordinary steps hardly know the place of @e, and it was seen often enough to be sure. */
-static bool is_new_place(const struct step_account *a, const struct account_entry *e)
-{
-	return e->stack_hash && e->ordinary_ns * NEW_PARTS < e->slow_ns &&
-	       e->slow_ns * a->slow_steps > SURE_NS;
-}
-
-/* The share of new places in what @kind grew by. Launches and other calls are made by host code and
- * take longer where that does: there all code that runs counts. */
-static double new_places_share(const struct step_account *a, enum delay_kind kind)
-{
-	uint64_t all = 0, fresh = 0;
-
-	for (int i = 0; i < a->entry_count; i++) {
-		const struct account_entry *e = &a->entries[i];
-
-		if (!(kind == DELAY_BY_HOST ? e->line == ACCOUNT_HOST : is_running((int)e->line)) ||
-			e->owner > OWNER_THREAD || e->slow_ns <= e->ordinary_ns)
-			continue;
-		all += e->slow_ns - e->ordinary_ns;
-		fresh += is_new_place(a, e) ? e->slow_ns - e->ordinary_ns : 0;
-	}
-	return all ? (double)fresh / (double)all : 0;
-}
-
-/* The growth of @kind, place by place: what shrank elsewhere does not make a place look larger. */
-static uint64_t all_growth_ns(const struct step_account *a, enum delay_kind kind)
-{
-	uint64_t ns = 0;
-
-	for (int i = 0; i < a->entry_count; i++) {
-		const struct account_entry *e = &a->entries[i];
-
-		if ((int)e->line == (int)kind && e->owner <= OWNER_THREAD &&
-			e->slow_ns > e->ordinary_ns)
-			ns += e->slow_ns - e->ordinary_ns;
-	}
-	return ns;
-}
-
-/* Host code that takes somewhat longer everywhere: the CPU is slower or busier, no line of the program
- * is. */
-static bool is_even(const struct finding *f, const struct delay *l)
-{
-	const struct step_account *a = f->account;
-	double grown = (double)all_growth_ns(a, l->kind);
-
-	if (!is_running((int)l->kind))
-		return false;
-	if ((double)a->slow_step_ns > EVEN_RATIO * (double)a->ordinary_step_ns)
-		return false;
-	if (l->lead && (double)(l->lead->slow_ns - l->lead->ordinary_ns) > ONE_PLACE * grown &&
-		l->lead->slow_ns * a->slow_steps > SURE_NS)
-		return false;
-	return new_places_share(a, l->kind) < EVEN_SHARE;
-}
-
-/* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of is
- * most likely the work's own. */
-static enum severity severity_of(const struct finding *f, const struct delay *l, double share)
-{
-	enum gpu_reason why = f->gpu.reason;
-
-	if (l->kind == DELAY_BY_GPU &&
-		(why == GPU_BY_WORK || (why == GPU_BY_NOTHING && !is_lasting(f->account))))
-		return SEVERITY_LOW;
-	if ((l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC) &&
-		!is_lasting(f->account) && !f->account->period_steps &&
-		f->gpu.reason == GPU_BY_WORK)
-		return SEVERITY_LOW;
-	if (is_even(f, l))
-		return SEVERITY_LOW;
-	if (delay_is_of_tracer(l)) /* it ends with the recording */
-		return share >= HIGH_SHARE ? SEVERITY_MEDIUM : SEVERITY_LOW;
-	return by_share(share, HIGH_SHARE);
 }
 
 /* What the steps of @b have more of than an ordinary one; where there is nothing to compare with, what they consist
@@ -265,10 +136,15 @@ static void put_steps(
 static void put_stacks(
 	const struct finding *f, const struct delay *l, uint64_t steps, struct incident *inc)
 {
-	if (!l->lead || !l->lead->stack_hash)
+	const struct account_entry *e = l->lead;
+	uint64_t hash = !e                                            ? 0
+			: l->kind == DELAY_BY_PROCESS && e->wait_hash ? e->wait_hash
+								      : e->stack_hash;
+
+	if (!hash)
 		return;
-	inc->stacks[0] = (struct incident_stack){.hash = l->lead->stack_hash,
-		.ns = (l->lead->slow_ns - MIN(l->lead->slow_ns, l->lead->ordinary_ns)) * steps,
+	inc->stacks[0] = (struct incident_stack){.hash = hash,
+		.ns = (e->slow_ns - MIN(e->slow_ns, e->ordinary_ns)) * steps,
 		.calls = (uint32_t)steps};
 	inc->stack_count = 1;
 	inc->stack_total = 1;
@@ -287,6 +163,9 @@ static void put_cause(const struct finding *f, const struct delay *l, uint64_t n
 	if (l->lead && l->lead->culprit[0]) {
 		c->culprit_pid = l->lead->culprit_pid;
 		memcpy(c->culprit, l->lead->culprit, COMM_LEN);
+	} else if (l->lead && l->kind == DELAY_BY_PROCESS) {
+		c->culprit_pid = l->lead->pid;
+		memcpy(c->culprit, l->lead->comm, COMM_LEN);
 	} else if (problem_of(f, l) == PROBLEM_GPU_SHARING) {
 		c->culprit_pid = f->gpu.other_pid;
 		memcpy(c->culprit, f->gpu.other_comm, COMM_LEN);
@@ -320,7 +199,7 @@ static struct incident *begin(const struct finding *f, const struct delay *l, ui
 	inc->completeness = f->in->completeness;
 	inc->period_steps = a->period_steps;
 	inc->period_confidence = a->period_confidence;
-	if (a->lost_ns && is_lasting(a))
+	if (a->lost_ns && delay_is_lasting(a))
 		inc->since = a->slow_first;
 	inc->confidence = a->confidence * (double)steps / ((double)steps + STEPS_HALF) *
 			  (1 - f->delays.unknown) * completeness_weight(f->in->completeness);
@@ -385,33 +264,17 @@ static void report_slow(const struct finding *f, struct incident_list *out)
 		struct incident *inc;
 
 		if (l->share < CAUSE_SHARE || share < LOW_SHARE || lost < LEAST_NS ||
-			is_of_requests(a, l->kind) ||
+			(delay_is_idle(a, l) && !delay_is_lasting(a)) ||
 			(l->kind == DELAY_BY_UNKNOWN && i > 0)) /* the others' texts say it */
 			continue;
 		inc = begin(f, l, lost, a->slow_steps, out);
 		if (!inc)
 			return;
-		inc->severity = MIN(severity_of(f, l, share), problem_row(inc->problem)->worst);
+		inc->severity = MIN(delay_severity(f->in->rec, a, &f->gpu, l, share),
+			problem_row(inc->problem)->worst);
 		delay_text_slow(f->in->rec, a, &f->delays, l, &f->gpu, inc);
 		explain_cpu(f, l, lost, inc);
 		incident_keep(out, inc);
-	}
-}
-
-/* Whether @kind is waste by itself: nothing of the job's own work is done in it. */
-static bool is_waste(const struct step_account *a, enum delay_kind kind)
-{
-	switch (kind) {
-	case DELAY_BY_CPU:
-	case DELAY_BY_GIL:
-	case DELAY_BY_GC:
-	case DELAY_BY_ALLOCATION:
-	case DELAY_BY_MEMORY:
-	case DELAY_BY_DISK:
-	case DELAY_BY_COPY:
-	case DELAY_BY_CHECKPOINT:
-	case DELAY_BY_COMPILE: return true;
-	default: return is_input(kind) && is_training(a);
 	}
 }
 
@@ -423,13 +286,13 @@ static void report_waste(const struct finding *f, struct incident_list *out)
 		const struct delay *l = &f->delays.items[i];
 		struct incident *inc;
 
-		if (l->share < WASTE_SHARE || !is_waste(a, l->kind))
+		if (!delay_is_waste(a, l))
 			continue;
 		inc = begin(f, l, l->slow_ns * a->ordinary_steps, a->ordinary_steps, out);
 		if (!inc)
 			return;
 		inc->severity =
-			MIN(by_share(l->share, WASTE_HIGH), problem_row(inc->problem)->worst);
+			MIN(delay_waste_severity(l->share), problem_row(inc->problem)->worst);
 		if (delay_is_of_tracer(l))
 			inc->severity = MIN(inc->severity, (enum severity)SEVERITY_MEDIUM);
 		delay_text_waste(f->in->rec, a, l, inc);
@@ -465,6 +328,14 @@ static bool has_cause(const struct incident *inc)
 	       (inc->problem != PROBLEM_GOODPUT || inc->explained > 0.5);
 }
 
+/* Whether @inc knows the cause of less than half of what the account's first cause took. */
+static bool knows_less(const struct finding *f, const struct incident *inc)
+{
+	double told = f->delays.count ? f->delays.items[0].share * (double)f->account->lost_ns : 0;
+
+	return (double)inc->excess_ns * inc->explained < LESS_SHARE * told;
+}
+
 /* detect_contention.c has added up the whole recording: what slow steps lost to the CPU says more. */
 static bool says_less(const struct finding *f, const struct incident *inc)
 {
@@ -476,7 +347,8 @@ static bool has_named_cause(const struct finding *f, const struct incident_list 
 {
 	for (size_t i = 0; i < l->count; i++)
 		if (l->items[i].pid == pid && is_about_time(l->items[i].problem) &&
-			!says_less(f, &l->items[i]) && has_cause(&l->items[i]))
+			!says_less(f, &l->items[i]) && !knows_less(f, &l->items[i]) &&
+			has_cause(&l->items[i]))
 			return true;
 	return false;
 }
@@ -490,6 +362,8 @@ static void drop_others(const struct finding *f, struct incident_list *l, uint32
 		const struct incident *inc = &l->items[i];
 		bool dropped = inc->pid == pid && is_about_time(inc->problem) &&
 			       (all || inc->problem == PROBLEM_GOODPUT || says_less(f, inc) ||
+				       inc->problem == PROBLEM_STARVATION ||
+				       inc->problem == PROBLEM_TOOL_CALLS ||
 				       (inc->problem == PROBLEM_SLOW_CALL && !has_cause(inc)));
 
 		if (!dropped && kept != i)
@@ -506,8 +380,9 @@ static bool is_named(const struct finding *f)
 
 	if (kind == DELAY_BY_GPU && f->account->lost_ns)
 		return f->gpu.reason != GPU_BY_NOTHING;
-	return kind != DELAY_BY_UNKNOWN && !is_of_requests(f->account, kind) &&
-	       f->delays.unknown < 0.5;
+	if (kind == DELAY_BY_UNKNOWN || f->delays.unknown >= 0.5)
+		return false;
+	return !delay_is_idle(f->account, &f->delays.items[0]) || delay_is_lasting(f->account);
 }
 
 static void report(struct finding *f, struct incident_list *out)

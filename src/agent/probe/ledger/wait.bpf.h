@@ -127,14 +127,26 @@ static __always_inline long wait_call(struct task_struct *task, __u64 *ret_argum
 #endif
 }
 
-/* wait_begin - @task leaves the CPU blocked: note what for. It is the current one. */
-static __always_inline void wait_begin(struct thread_state *ts, struct task_struct *task)
+/* Does @task, which leaves the CPU in @state, stand still by the will of another: a signal, a debugger, a
+ * container that is frozen? */
+static __always_inline bool wait_is_stop(struct task_struct *task, __u32 state)
+{
+	return state & (TASK_STOPPED | TASK_TRACED) || task->jobctl & JOBCTL_TRAP_FREEZE;
+}
+
+/* wait_begin - @task leaves the CPU blocked, in @state: note what for. It is the current one. */
+static __always_inline void wait_begin(
+	struct thread_state *ts, struct task_struct *task, __u32 state)
 {
 	__u64 argument = 0;
 	long call;
 	__u32 kind;
 
 	ts->stay_file = WAIT_NO_FILE;
+	if (wait_is_stop(task, state)) {
+		ts->stay_line = LEDGER_STOPPED;
+		return;
+	}
 	if (ts->reclaim_ns || ts->compact_ns) {
 		ts->stay_line = LEDGER_MEMORY;
 		return;

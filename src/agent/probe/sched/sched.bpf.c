@@ -31,7 +31,7 @@ static __always_inline void off_cpu_begin(struct thread_state *ts, bool preempt,
 	} else {
 		ts->off_flags = 0;
 		ts->wake_ns = 0;
-		wait_begin(ts, prev);
+		wait_begin(ts, prev, state);
 		place_leave(ts, prev, now);
 		if (state & TASK_UNINTERRUPTIBLE) {
 			ts->off_flags = WIRE_UNINTERRUPTIBLE;

@@ -11,7 +11,7 @@ import * as f from "./format.js";
 const LINES = {gpu: "waiting for the GPU", copy: "copies to and from the GPU", launch: "launching kernels", allocation: "allocating GPU memory",
 	graph: "CUDA graphs", collective: "collectives", call: "other CUDA calls", host: "host code", gc: "garbage collection",
 	gil: "waiting for Python\u2019s interpreter lock", lock: "waiting for another thread", cpu: "waiting for a CPU", disk: "disk",
-	memory: "page faults and reclaim", network: "network", asleep: "asleep", unknown: "not known"};
+	memory: "page faults and reclaim", network: "network", asleep: "asleep", stopped: "stopped", unknown: "not known"};
 const DOINGS = {running: "running host code", gpu: "waiting for its GPU", collective: "in a collective, waiting for others",
 	blocked: "blocked: disk, network, a lock or asleep", stopped: "stopped by a signal or a debugger", gone: "gone: the process has ended"};
 const MOST_STEPS = 20, MOST_BARS = 200;

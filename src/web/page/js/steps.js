@@ -8,7 +8,7 @@ import * as f from "./format.js";
 
 const SHOWN = 8, SMALL = 0.001, WORTH = 0.01, EVENTS = 200;
 const ORDER = ["gpu", "copy", "launch", "allocation", "graph", "collective", "call", "host", "gc", "gil", "lock", "cpu", "disk",
-	"memory", "network", "asleep", "unknown"];
+	"memory", "network", "asleep", "stopped", "unknown"];
 const CALLS = ORDER.slice(0, ORDER.indexOf("host")); // what the flame graph is of
 const kind = (line) => ORDER.includes(line) ? `part-${line}` : "part-unknown";
 const comparable = (a) => a.slow_steps > 0 && a.ordinary_steps > 0;
@@ -82,7 +82,7 @@ function owner(e) {
 	if (e.owner === "self")
 		return "the thread that runs the steps";
 	const what = {thread: "thread ", loader: "data loader worker ", process: "process "}[e.owner] || "";
-	return group(what, name(e.comm || "?", 40), e.owner === "thread" ? "" : ` (${e.pid})`);
+	return group(what, name(e.comm || "?", 40), e.owner === "thread" || !e.pid ? "" : ` (${e.pid})`);
 }
 
 function culprit(e) {

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* delay_weight.h - how bad a delay is: by the wall time it costs, unless it is more work, a pause of the
+ * program's own will, or how a program waits that has nothing to do. */
+#pragma once
+
+#include "agent/correlate/account/delay.h"
+#include "agent/correlate/account/gpu_change.h"
+#include "model/incident.h"
+
+/* delay_is_lasting - slow steps come in rows, not one here and one there. */
+bool delay_is_lasting(const struct step_account *a);
+
+/* delay_is_idle - whether it is how a program waits that has nothing to do: nobody's fault. */
+bool delay_is_idle(const struct step_account *a, const struct delay *l);
+
+/* delay_severity - of @l, which costs @share of the time in steps. */
+enum severity delay_severity(const struct recording *rec, const struct step_account *a,
+	const struct gpu_change *gpu, const struct delay *l, double share);
+
+/* delay_is_waste - whether it is waste by itself, where no step is slow: nothing of the job's own work is
+ * done in it, and it has a part of the job's time that matters. */
+bool delay_is_waste(const struct step_account *a, const struct delay *l);
+
+/* delay_waste_severity - of such waste of @share of every step. */
+enum severity delay_waste_severity(double share);

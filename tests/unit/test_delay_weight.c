@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_delay_weight.c - how bad a delay is: a program that pauses on purpose or has nothing to do is not
+ * ill, one that waits for its own children or to get rid of its output is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "ledger_fixture.h"
+#include "model/problem.h"
+
+#define SCENE _cleanup_free_ struct ledger_scene *s = calloc(1, sizeof(*s))
+#define STEPS 160
+
+/* What is said of @s: the worst there is, -1 for nothing; its texts hold @text. */
+static int worst(struct ledger_scene *s, const char *text)
+{
+	struct recording rec = ledger_recording(s);
+	_cleanup_free_ struct incident *list = NULL;
+	size_t count = 0;
+
+	assert_int_equal(correlate_run(&rec, &list, &count), 0);
+	if (!count)
+		return -1;
+	if (!strstr(list[0].summary, text) && !strstr(list[0].root_cause, text))
+		fail_msg("\"%s\" is neither in \"%s\" nor in \"%s\"", text, list[0].summary,
+			list[0].root_cause);
+	return (int)list[0].severity;
+}
+
+/* 20 ms that end with @end: an optimizer's step, or a graph of a program that does not train. */
+static void ordinary(struct ledger_thread *t, enum wire_mark end)
+{
+	spend(t, LEDGER_RUN, MS(12));
+	spend(t, LEDGER_LAUNCH, MS(5));
+	spend(t, LEDGER_GPU_WAIT, MS(3));
+	mark(t, end);
+}
+
+/* It sleeps for @ms once in @every steps from @from on. */
+static void sleeping(struct ledger_scene *s, uint64_t ms, int every, int from)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t stack = line_stack(s, "/home/u/train.py", 25, "clock_nanosleep");
+
+	for (int i = 0; i < STEPS; i++) {
+		if (i >= from && i % every == every - 1)
+			stay(&t, LEDGER_SLEEP, MS(ms), 0, 0, 0)->stack_hash = stack;
+		ordinary(&t, MARK_OPTIMIZER);
+	}
+}
+
+static void test_a_pause_on_purpose(void **state)
+{
+	SCENE;
+
+	sleeping(s, 1500, 40, 0);
+	assert_int_equal(worst(s, "asleep at train.py:25"), SEVERITY_LOW);
+}
+
+static void test_sleep_in_every_step(void **state)
+{
+	SCENE;
+
+	sleeping(s, 15, 1, STEPS / 2);
+	assert_int_equal(worst(s, "asleep at train.py:25"), SEVERITY_HIGH);
+}
+
+/* Graphs; from half of them on, or every seventh, the next waits in @native for process @pid, which sleeps
+ * meanwhile: followed or not. */
+static void waiting(struct ledger_scene *s, const char *native, bool followed, int every)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	struct ledger_thread other = thread_at(s, WORKER, WORKER, "shipper", LEDGER_T0);
+	uint64_t stack = line_stack(s, "/home/u/serve.py", 29, native);
+
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, MARK_GRAPH);
+		if (every ? i % every : i < STEPS / 2)
+			continue;
+		if (followed) {
+			stay(&other, LEDGER_SLEEP, (uint64_t)(t.at - other.at) + MS(15), 0, 0, 0);
+			spend(&other, LEDGER_RUN, US(1));
+		}
+		stay(&t, LEDGER_PIPE, MS(15), 0, WORKER, WORKER)->stack_hash = stack;
+	}
+	if (followed)
+		mark(&other, MARK_STOP);
+}
+
+static void test_output_that_nobody_takes(void **state)
+{
+	SCENE;
+
+	waiting(s, "write", true, 0);
+	assert_int_equal(
+		worst(s, "waits at serve.py:29 (work) for shipper (pid 200), which is asleep"),
+		SEVERITY_HIGH);
+}
+
+static void test_input_of_a_child(void **state)
+{
+	SCENE;
+
+	waiting(s, "read", true, 0);
+	assert_int_equal(worst(s, "serve.py:29"), SEVERITY_MEDIUM);
+}
+
+static void test_input_of_a_stranger(void **state)
+{
+	SCENE;
+
+	waiting(s, "read", false, 0);
+	assert_int_equal(worst(s, "for t200 (pid 200); what that did meanwhile is not recorded"),
+		SEVERITY_LOW);
+}
+
+static void test_requests_that_come_now_and_then(void **state)
+{
+	SCENE;
+
+	waiting(s, "read", false, 7);
+	assert_int_equal(worst(s, ""), -1);
+}
+
+/* Steps of two networks: those of the first wait for autograd's thread in a fifth of their time, those of
+ * the second for the GPU, @gpu_ms, which has the work of all. */
+static void two_networks(struct ledger_scene *s, uint64_t gpu_ms)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+
+	for (int i = 0; i < 5 * STEPS; i++) {
+		mark(&t, MARK_BACKWARD);
+		spend(&t, LEDGER_RUN, MS(4));
+		spend(&t, LEDGER_LOCK, MS(1));
+		if (i % 5 == 4) {
+			mark(&t, MARK_BACKWARD);
+			spend(&t, LEDGER_GPU_WAIT, MS(gpu_ms));
+			mark(&t, MARK_WAIT);
+		}
+		mark(&t, MARK_OPTIMIZER);
+	}
+}
+
+static void test_what_the_host_does_meanwhile_is_no_waste(void **state)
+{
+	SCENE;
+
+	two_networks(s, 30);
+	assert_int_equal(worst(s, ""), -1);
+}
+
+static void test_waste_of_all_steps_is(void **state)
+{
+	SCENE;
+
+	two_networks(s, 1);
+	assert_int_equal(worst(s, "waiting for another thread"), SEVERITY_MEDIUM);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_pause_on_purpose),
+		cmocka_unit_test(test_sleep_in_every_step),
+		cmocka_unit_test(test_output_that_nobody_takes),
+		cmocka_unit_test(test_input_of_a_child),
+		cmocka_unit_test(test_input_of_a_stranger),
+		cmocka_unit_test(test_requests_that_come_now_and_then),
+		cmocka_unit_test(test_what_the_host_does_meanwhile_is_no_waste),
+		cmocka_unit_test(test_waste_of_all_steps_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
