@@ -140,7 +140,8 @@ static int add_string(const struct option_row *o, const char *v, struct option_s
 
 static int refuse(const struct option_row *o, struct errinfo *reterr)
 {
-	return errinfo_set(reterr, -EINVAL, "--%s is not accepted: %s", o->name, o->help);
+	return errinfo_set_exit(
+		reterr, EXIT_USAGE, -EOPNOTSUPP, "--%s is not accepted: %s", o->name, o->help);
 }
 
 static int parse_value(

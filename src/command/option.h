@@ -67,7 +67,8 @@ struct command {
 };
 
 /* option_parse - fill @settings from argv (argv[0] is the command's name). *ret_first is the index
- * of the first positional argument. -EINVAL with a sentence on any error; 1 if --help was asked. */
+ * of the first positional argument. -EINVAL with a sentence on any error, -EOPNOTSUPP if it says already
+ * what to use instead; 1 if --help was asked. */
 int option_parse(const struct command *c, int argc, char **argv, void *settings, int *ret_first,
 	struct errinfo *reterr);
 
