@@ -117,9 +117,11 @@ static int run_command(const struct program *p, const struct command *c, int arg
 		return EXIT_OK;
 	}
 	if (r < 0) {
-		r = dispatch_fail(&e, r);
-		fprintf(stderr, "Run `%s %s --help` for its flags.\n", p->name, c->name);
-		return r;
+		int code = dispatch_fail(&e, r);
+
+		if (r != -EOPNOTSUPP)
+			fprintf(stderr, "Run `%s %s --help` for its flags.\n", p->name, c->name);
+		return code;
 	}
 	if (c->tells_updates)
 		update_begin();

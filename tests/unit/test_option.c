@@ -228,7 +228,8 @@ static void a_refused_flag_says_what_to_use(void **state)
 	const char *const lines[] = {"--elsewhere", "--elsewhere=3", "--elsewhere 3 --json"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
-		assert_int_equal(parse(lines[i]), -EINVAL);
+		assert_int_equal(parse(lines[i]), -EOPNOTSUPP);
+		assert_int_equal(errinfo_exit_code(&err, -EOPNOTSUPP), EXIT_USAGE);
 		assert_string_equal(err.text, "--elsewhere is not accepted: use --db");
 	}
 }

@@ -23,8 +23,8 @@ struct verdict {
 
 /* verdict_of_random - of job_spec_random(@seed, @fault), but that the fault begins with step @begin at the
  * earliest, and that steps last @stretch times as long. -ENOMEM. */
-int verdict_of_random(uint64_t seed, enum job_fault fault, uint32_t begin, uint32_t stretch,
-	struct verdict *ret);
+int verdict_of_random(
+	uint64_t seed, enum job_fault fault, uint32_t begin, uint32_t stretch, struct verdict *ret);
 
 /* verdict_of_healthy - one cluster without a fault for @span_ns, in which one random job follows another, each on
  * other clocks; the core lives through all of them. @stretch as above. -ENOMEM. */
