@@ -77,8 +77,9 @@ static void bench_rows(const struct buf *request, uint64_t ns, struct rows *ret)
 
 	check(seen_new(NS_PER_S, &seen), "memory");
 	do {
-		struct seen_key key = seen_key_of("metrics", q.data, q.len);
+		struct seen_key key;
 
+		check(seen_key_of("metrics", q.data, q.len, &key), "digest");
 		(void)seen_find(seen, &key);
 		if (requests)
 			rows_done(ret);

@@ -24,9 +24,8 @@ typedef struct {
 	char internal[NCCL_UNIQUE_ID_BYTES];
 } ncclUniqueId;
 
-#define NCCL_CONFIG_MAGIC     0xcafebeefu
-#define NCCL_CONFIG_UNDEF_INT INT32_MIN
-#define NCCL_SPLIT_NOCOLOR    (-1)
+#define NCCL_CONFIG_MAGIC  0xcafebeefu
+#define NCCL_SPLIT_NOCOLOR (-1)
 typedef struct {
 	size_t size;
 	unsigned magic, version;

@@ -24,7 +24,7 @@ const char *alert_type_id(enum alert_type t)
 	return type_ids[t];
 }
 
-const char *alert_kind_id(enum alert_kind k)
+static const char *alert_kind_id(enum alert_kind k)
 {
 	static const char *const ids[] = {
 #define X(NAME, id) id,

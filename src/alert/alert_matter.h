@@ -58,7 +58,6 @@ enum alert_kind {
 	ALERT_KINDS(X)
 #undef X
 };
-const char *alert_kind_id(enum alert_kind k);
 
 struct alert_notice {
 	enum alert_kind kind;

@@ -12,6 +12,8 @@
 #define NS_PER_MS 1000000ULL
 #define NS_PER_S  1000000000ULL
 
+#define WALL_NS_MAX (7258118400LL * (int64_t)NS_PER_S) /* the year 2200: later is nonsense */
+
 typedef struct {
 	uint64_t ns;
 } mono_time;

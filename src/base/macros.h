@@ -13,7 +13,6 @@
 #define _printf_(a, b)   __attribute__((format(printf, a, b)))
 #define _unused_         __attribute__((unused))
 #define _noreturn_       __attribute__((noreturn))
-#define _must_check_     __attribute__((warn_unused_result))
 #define STATIC_ASSERT(x) _Static_assert(x, #x)
 #define ARRAY_SIZE(a)    (sizeof(a) / sizeof((a)[0]))
 

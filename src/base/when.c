@@ -12,13 +12,13 @@
 
 #include "base/macros.h"
 
-#define SECONDS_MAX 7258118400LL /* the year 2200 */
+#define SECONDS_MAX (WALL_NS_MAX / (int64_t)NS_PER_S)
 #define DAY_S       86400
 #define DAYS_MAX    400         /* of a recording that a time of the clock is looked for on */
 #define EPOCH_MIN   100000000LL /* 1973: a smaller number is more likely a slip than a time */
 
 struct moment { /* what a text says */
-	bool has_date, has_clock, has_zone;
+	bool has_date, has_zone;
 	int year, month, day, hour, minute, second, zone_s;
 	int64_t fraction_ns;
 };
@@ -89,7 +89,6 @@ static bool take_clock(const char **s, struct moment *m)
 	if (!take_number(s, 2, 0, 23, &m->hour) || !take_char(s, ':') ||
 		!take_number(s, 2, 0, 59, &m->minute))
 		return false;
-	m->has_clock = true;
 	if (!take_char(s, ':'))
 		return true;
 	return take_number(s, 2, 0, 59, &m->second) && take_fraction(s, &m->fraction_ns);

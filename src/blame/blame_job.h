@@ -139,9 +139,6 @@ int blame_describe(const struct job *j, uint32_t worker, double lost_ns, struct 
 /* blame_late_together - in most of the steps in which either is late both are, and their work is the same. */
 bool blame_late_together(const struct job *j, uint32_t a, uint32_t b);
 
-/* blame_worker_of - of rank @rank of communicator @comm (an index); JOB_NONE: not seen. */
-uint32_t blame_worker_of(const struct job *j, uint32_t comm, int32_t rank);
-
 static inline const struct push_call *job_call(const struct job *j, uint32_t item)
 {
 	return &j->calls[j->items[item].call].c;

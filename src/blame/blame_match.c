@@ -93,7 +93,8 @@ static size_t rank_slot(uint32_t comm, int32_t rank, size_t size)
 	return hash_number((uint64_t)comm << 32 | (uint32_t)rank) & (size - 1);
 }
 
-uint32_t blame_worker_of(const struct job *j, uint32_t comm, int32_t rank)
+/* Of rank @rank of communicator @comm (an index); JOB_NONE: not seen. */
+static uint32_t blame_worker_of(const struct job *j, uint32_t comm, int32_t rank)
 {
 	for (size_t at = rank_slot(comm, rank, j->ranks_size);;
 		at = (at + 1) & (j->ranks_size - 1)) {

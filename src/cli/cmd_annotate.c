@@ -104,9 +104,9 @@ static int report(const struct annotate_result *result, bool by_label, struct er
 static int take_arguments(
 	struct annotate_settings *s, int argc, char **argv, struct errinfo *reterr)
 {
-	if (s->labels.count + (size_t)argc > ARRAY_SIZE(s->labels.value))
-		return errinfo_set_exit(reterr, EXIT_USAGE, -EINVAL, "more than %zu labels",
-			ARRAY_SIZE(s->labels.value));
+	if (s->labels.count + (size_t)argc > OPTION_STRINGS_MAX)
+		return errinfo_set_exit(
+			reterr, EXIT_USAGE, -EINVAL, "more than %d labels", OPTION_STRINGS_MAX);
 	for (int i = 0; i < argc; i++)
 		s->labels.value[s->labels.count++] = argv[i];
 	return 0;

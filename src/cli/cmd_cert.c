@@ -105,12 +105,9 @@ static int check_flags(
 
 static int init(const struct cert_settings *s, const char *dir, struct errinfo *reterr)
 {
-	const char *permit[ARRAY_SIZE(s->permit.value) + 1] = {NULL};
 	_cleanup_(ca_freep) struct ca *ca = NULL;
-	int r;
+	int r = ca_init(dir, s->permit.value, s->days ? (int)s->days : CA_DAYS, reterr);
 
-	memcpy(permit, s->permit.value, s->permit.count * sizeof(*permit));
-	r = ca_init(dir, permit, s->days ? (int)s->days : CA_DAYS, reterr);
 	if (r == 0)
 		r = ca_open(dir, false, &ca, reterr);
 	if (r == 0)
@@ -121,19 +118,16 @@ static int init(const struct cert_settings *s, const char *dir, struct errinfo *
 static int make(const struct cert_settings *s, struct ca *ca, const char *name, bool rotate,
 	struct errinfo *reterr)
 {
-	const char *names[ARRAY_SIZE(s->names.value) + 1] = {NULL};
 	const struct ca_request q = {.name = name,
-		.names = rotate && !s->names.count ? NULL : names,
+		.names = rotate && !s->names.count ? NULL : s->names.value,
 		.client = s->client,
 		.days = (int)s->days,
 		.rotate = rotate,
 		.out = s->out,
 		.bundle = s->bundle};
 	struct ca_issued issued;
-	int r;
+	int r = ca_issue(ca, &q, &issued, reterr);
 
-	memcpy(names, s->names.value, s->names.count * sizeof(*names));
-	r = ca_issue(ca, &q, &issued, reterr);
 	if (r == 0)
 		cert_say_issued(&issued, &q, s->all);
 	return r;

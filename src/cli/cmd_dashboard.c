@@ -40,7 +40,7 @@
 #define TOKEN_VARIABLE "INGERO_TOKEN"
 
 struct dashboard_settings {
-	const char *addr, *db, *cert, *key, *client_ca, *token_file, *token;
+	const char *addr, *db, *cert, *key, *client_ca, *token_file;
 	struct option_strings names;
 	bool no_tls, no_token;
 };
@@ -71,8 +71,7 @@ static const struct option_row dashboard_options[] = {
 	{"allow-host", 0, OPTION_STRINGS, OPTION(names), "NAME",
 		"accept this host name too, besides those in --tls-cert; may be repeated", 0, 0,
 		false},
-	{"token", 0, OPTION_STRING, OPTION(token), "TOKEN", "not accepted: use --token-file", 0, 0,
-		true},
+	OPTION_REFUSED_SECRET("token", TOKEN_VARIABLE),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -131,18 +130,20 @@ static struct server_access_options access_options(const struct dashboard_settin
 		.no_token = s->no_token};
 }
 
+static struct tls_server_settings tls_settings(const struct dashboard_settings *s)
+{
+	return (struct tls_server_settings){
+		.cert = s->cert, .key = s->key, .client_ca = s->client_ca, .names = s->names.value};
+}
+
 static int check_settings(const struct dashboard_settings *s, struct errinfo *reterr)
 {
 	struct server_access_options access = access_options(s);
+	struct tls_server_settings tls = tls_settings(s);
+	int r = server_tls_check(&tls, s->no_tls ? "--no-tls" : NULL, reterr);
 
-	if (s->token)
-		return errinfo_set(reterr, -EINVAL,
-			"--token is not accepted: other users can see a command line; use --token-file or $" TOKEN_VARIABLE);
-	if (s->no_tls && (s->cert || s->key || s->client_ca))
-		return errinfo_set(reterr, -EINVAL,
-			"--no-tls cannot be combined with --tls-cert, --tls-key or --client-ca");
-	if (!s->cert != !s->key)
-		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
+	if (r < 0)
+		return r;
 	if (s->no_tls && !http_is_loopback(s->addr))
 		return errinfo_set(reterr, -EINVAL,
 			"--no-tls: %s is reachable from other machines, and traffic would not be encrypted; listen on 127.0.0.1",
@@ -154,15 +155,6 @@ static int check_settings(const struct dashboard_settings *s, struct errinfo *re
 			") or --client-ca, or listen on 127.0.0.1",
 			s->addr);
 	return server_access_check(&access, reterr);
-}
-
-static int open_tls(struct dashboard *d, const char *const *names, struct errinfo *reterr)
-{
-	const struct dashboard_settings *s = d->settings;
-	struct tls_server_settings t = {
-		.cert = s->cert, .key = s->key, .client_ca = s->client_ca, .names = names};
-
-	return s->no_tls ? 0 : server_tls_open(&t, &d->tls, reterr);
 }
 
 /* A recording that is named must be there; the default one may come later. */
@@ -195,27 +187,21 @@ static void drain(void *arg)
 	serve_drain(d->serve, server_life_over, &d->life);
 }
 
-static void say_ready(const struct dashboard *d)
+static void ready(void *arg)
 {
+	const struct dashboard *d = arg;
+
 	notify_ready(
 		"%s://%s/ shows %s", d->tls ? "https" : "http", serve_address(d->serve), d->db);
 }
 
-/* All or nothing: tokens are tried on a set of their own before anything is replaced. */
 static void reload(void *arg)
 {
 	struct dashboard *d = arg;
-	_cleanup_(token_set_freep) struct token_set *trial = NULL;
+	struct server_access_options o = access_options(d->settings);
 	struct errinfo e = {0};
-	int r = 0;
 
-	if (d->settings->token_file)
-		r = token_set_new(d->settings->token_file, TOKEN_VARIABLE, &trial, &e);
-	if (r == 0 && d->tls)
-		r = tls_reload(d->tls, &e);
-	if (r == 0 && d->access.tokens)
-		r = token_set_reload(d->access.tokens, &e);
-	if (r < 0)
+	if (server_access_reload(&d->access, &o, d->tls, &e) < 0)
 		fprintf(stderr,
 			"%singero: reload failed, the previous certificates and tokens stay in use: %s\n",
 			log_mark(LOG_LEVEL_ERROR), e.text);
@@ -223,7 +209,6 @@ static void reload(void *arg)
 		fprintf(stderr, "%singero: certificates and tokens reloaded\n",
 			log_mark(LOG_LEVEL_INFO));
 	trust_warn(d->tls);
-	say_ready(d);
 }
 
 /* One statement, to see that a worker can be started and what walls it has. */
@@ -285,19 +270,15 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 {
 	static const struct http_route routes[] = {
 		MCP_HTTP_ROUTES(mcp_http_serve_handler), {.method = NULL}};
-	const char *names[ARRAY_SIZE(d->settings->names.value) + 1] = {NULL};
 	struct serve_settings s = {.db = d->db,
 		.address = d->settings->addr,
-		.names = names,
+		.names = d->settings->names.value,
 		.version = INGERO_VERSION};
 	struct server_access_options access = access_options(d->settings);
-	int r;
-
-	for (size_t i = 0; i < d->settings->names.count; i++)
-		names[i] = d->settings->names.value[i];
-	r = server_access_open(&access, &d->access, reterr);
-	if (r == 0)
-		r = open_tls(d, names, reterr);
+	struct tls_server_settings tls = tls_settings(d->settings);
+	int r = server_access_open(&access, &d->access, reterr);
+	if (r == 0 && !d->settings->no_tls)
+		r = server_tls_open(&tls, &d->tls, reterr);
 	if (r < 0)
 		return r;
 	d->confine.db = d->db;
@@ -311,24 +292,20 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 	s.tokens = d->access.tokens;
 	s.owners = d->access.owners;
 	s.owner_count = d->access.owner_count;
+	d->life = (struct server_life){.loop = d->loop,
+		.patience_ns = DRAIN_NS,
+		.drain = drain,
+		.reload = reload,
+		.ready = ready,
+		.arg = d};
 	r = serve_new(d->loop, &s, &d->serve, reterr);
-	if (r == 0) {
-		d->life = (struct server_life){.loop = d->loop,
-			.patience_ns = DRAIN_NS,
-			.drain = drain,
-			.reload = reload,
-			.arg = d};
+	if (r == 0)
 		r = server_life_watch(&d->life, reterr);
-	}
 	if (r < 0)
 		return r;
 	try_worker(d);
 	announce(d);
-	r = loop_notify(d->loop);
-	say_ready(d);
-	if (r == 0)
-		r = loop_run(d->loop);
-	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
+	return server_life_run(&d->life, reterr);
 }
 
 /* What no flag says comes from the `dashboard` part of ingero.yaml. Certificate and key belong
@@ -347,7 +324,7 @@ static void take_config(struct dashboard_settings *s, const struct config *c)
 		s->token_file = c->dashboard_token_file;
 	if (s->names.count)
 		return;
-	s->names.count = MIN(c->dashboard_names.count, ARRAY_SIZE(s->names.value));
+	s->names.count = MIN(c->dashboard_names.count, (size_t)OPTION_STRINGS_MAX);
 	for (size_t i = 0; i < s->names.count; i++)
 		s->names.value[i] = c->dashboard_names.items[i];
 }

@@ -147,12 +147,8 @@ static int resolve_node(const struct fleet_push_settings *s, struct plan *p)
 static int resolve_token(
 	const struct fleet_push_settings *s, struct plan *p, struct errinfo *reterr)
 {
-	int r;
+	int r = token_read(s->token_file, FLEET_TOKEN_VARIABLE, &p->token, reterr);
 
-	if (s->token)
-		return errinfo_set(reterr, -EINVAL,
-			"--token is not accepted: other users can see a command line; use --token-file or $" FLEET_TOKEN_VARIABLE);
-	r = token_read(s->token_file, FLEET_TOKEN_VARIABLE, &p->token, reterr);
 	p->pusher.token = p->token;
 	p->pusher.insecure = s->insecure;
 	return r;

@@ -28,11 +28,9 @@
 #include "config.h"
 
 #define TOKEN_VARIABLE "INGERO_MCP_BEARER_TOKEN"
-#define TLS_FOLDER     "tls"
 
 struct mcp_options {
 	const char *db, *http, *cert, *key, *client_ca, *token_file, *log;
-	const char *bearer, *pagerduty; /* refused */
 	bool no_tls, no_token;
 };
 
@@ -58,10 +56,9 @@ static const struct option_row mcp_rows[] = {
 	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL, "plain HTTP; loopback only", 0, 0, false},
 	{"log", 0, OPTION_STRING, OPTION(log), "FILE",
 		"append a line for every request to this file", 0, 0, false},
-	{"mcp-bearer-token", 0, OPTION_STRING, OPTION(bearer), "TOKEN",
-		"not accepted: use --token-file", 0, 0, true},
-	{"pagerduty-routing-key", 0, OPTION_STRING, OPTION(pagerduty), "KEY",
-		"not accepted: this server is read-only", 0, 0, true},
+	OPTION_REFUSED_SECRET("mcp-bearer-token", TOKEN_VARIABLE),
+	{"pagerduty-routing-key", 0, OPTION_REFUSED, 0, "KEY",
+		"this server is read-only and sends no pages", 0, 0, true},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -74,25 +71,25 @@ static struct server_access_options access_options(const struct mcp_options *o)
 		.no_token = o->no_token};
 }
 
+static struct tls_server_settings tls_settings(const struct mcp_options *o)
+{
+	return (struct tls_server_settings){
+		.cert = o->cert, .key = o->key, .client_ca = o->client_ca};
+}
+
 static int check_options(const struct mcp_options *o, struct errinfo *reterr)
 {
 	bool web = o->cert || o->key || o->client_ca || o->token_file || o->no_tls || o->no_token;
 	struct server_access_options access = access_options(o);
+	struct tls_server_settings tls = tls_settings(o);
+	int r;
 
-	if (o->bearer)
-		return errinfo_set(reterr, -EINVAL,
-			"--mcp-bearer-token is not accepted: other users can see a command line; use --token-file or $" TOKEN_VARIABLE);
-	if (o->pagerduty)
-		return errinfo_set(reterr, -EINVAL,
-			"--pagerduty-routing-key is not accepted: this server is read-only and sends no pages");
 	if (web && !o->http)
 		return errinfo_set(reterr, -EINVAL,
 			"--tls-cert, --tls-key, --client-ca, --token-file, --no-token and --no-tls require --http");
-	if (!o->cert != !o->key)
-		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
-	if (o->no_tls && (o->cert || o->client_ca))
-		return errinfo_set(reterr, -EINVAL,
-			"--no-tls cannot be combined with --tls-cert, --tls-key or --client-ca");
+	r = server_tls_check(&tls, o->no_tls ? "--no-tls" : NULL, reterr);
+	if (r < 0)
+		return r;
 	if (o->no_tls && !http_is_loopback(o->http))
 		return errinfo_set(reterr, -EINVAL,
 			"--no-tls: traffic would not be encrypted; use a loopback address such as 127.0.0.1:8090");
@@ -171,22 +168,6 @@ static void on_reload(void *arg)
 		log_error("cannot reload the tokens, the previous ones stay in use: %s", e.text);
 }
 
-static int open_tls(const struct mcp_options *o, struct web *w, struct errinfo *reterr)
-{
-	struct tls_server_settings s = {.cert = o->cert, .key = o->key, .client_ca = o->client_ca};
-	_cleanup_free_ char *home = NULL, *dir = NULL;
-	int r = o->no_tls || o->cert ? 0 : state_folder(&home, reterr);
-
-	if (r < 0 || o->no_tls)
-		return r;
-	if (home && asprintf(&dir, "%s/" TLS_FOLDER, home) < 0) {
-		dir = NULL;
-		return -ENOMEM;
-	}
-	s.state_dir = dir;
-	return tls_server_new(&s, &w->tls, reterr);
-}
-
 static void say_where(const struct web *w)
 {
 	char url[128];
@@ -209,10 +190,11 @@ static int run_web(const struct mcp_options *o, const struct dispatcher *t,
 	_cleanup_(web_done) struct web w = {0};
 	struct http_server_settings s = {.address = o->http, .flag = "--http", .routes = routes};
 	struct server_access_options access = access_options(o);
+	struct tls_server_settings tls = tls_settings(o);
 	int r = loop_new(&w.loop);
 
-	if (r == 0)
-		r = open_tls(o, &w, reterr);
+	if (r == 0 && !o->no_tls)
+		r = server_tls_open(&tls, &w.tls, reterr);
 	if (r == 0)
 		r = server_access_open(&access, &w.access, reterr);
 	if (r == 0)
@@ -228,9 +210,13 @@ static int run_web(const struct mcp_options *o, const struct dispatcher *t,
 		r = http_server_new(w.loop, &s, &w.server, reterr);
 	if (r < 0)
 		return r;
-	loop_signal(w.loop, SIGINT, on_stop, &w);
-	loop_signal(w.loop, SIGTERM, on_stop, &w);
-	loop_signal(w.loop, SIGHUP, on_reload, &w);
+	r = loop_signal(w.loop, SIGINT, on_stop, &w);
+	if (r == 0)
+		r = loop_signal(w.loop, SIGTERM, on_stop, &w);
+	if (r == 0)
+		r = loop_signal(w.loop, SIGHUP, on_reload, &w);
+	if (r < 0)
+		return errinfo_set(reterr, r, "cannot handle signals: %s", strerror(-r));
 	say_where(&w);
 	return loop_run(w.loop);
 }

@@ -45,7 +45,6 @@ static void on_signal(int number)
 struct verbose { /* what is shown while it goes on */
 	struct progress progress;
 	char **sources;
-	bool is_terminal;
 };
 
 static bool report(void *arg, size_t source, uint64_t events)

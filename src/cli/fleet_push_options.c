@@ -65,7 +65,7 @@ const struct option_row fleet_push_options[] = {
 		false},
 	{"token-file", 0, OPTION_STRING, OPTION(token_file), "PATH",
 		"bearer token to send (default: $" FLEET_TOKEN_VARIABLE ")", 0, 0, false},
-	{"token", 0, OPTION_STRING, OPTION(token), "TEXT", "refused", 0, 0, true},
+	OPTION_REFUSED_SECRET("token", FLEET_TOKEN_VARIABLE),
 	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
 		"recording that `ingero trace` is writing (default: $INGERO_DB, else ~/.ingero/ingero.db)",
 		0, 0, false},

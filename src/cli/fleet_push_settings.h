@@ -11,7 +11,7 @@ struct fleet_push_settings {
 	uint64_t push_interval_ns, timeout_ns, window_ns;
 	bool insecure, stub, once, remediate, first_use;
 	struct option_strings fingerprints;
-	const char *ca, *cert, *key, *token_file, *token;
+	const char *ca, *cert, *key, *token_file;
 	const char *db, *baseline, *provider;
 	int64_t gpus, warmup, world_size, node_rank, remediate_gid;
 	uint64_t poll_interval_ns, baseline_age_ns;

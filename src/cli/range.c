@@ -19,7 +19,8 @@
 #define PIDS_NAMED 8
 #define ASK_NS     (10 * NS_PER_S)
 
-int range_check(const struct time_request *asked, struct errinfo *reterr)
+/* -EINVAL if the flags contradict each other. */
+static int range_check(const struct time_request *asked, struct errinfo *reterr)
 {
 	if (asked->all && (asked->from || asked->to || asked->since_ns))
 		return errinfo_set(

@@ -31,9 +31,6 @@ struct range_note { /* why less than the whole recording is shown although no ti
 	int64_t run_ns; /* when that began */
 };
 
-/* range_check - -EINVAL if the flags contradict each other. */
-int range_check(const struct time_request *asked, struct errinfo *reterr);
-
 /* range_request - what @asked and @f mean, as the answers (agent/answer) are asked. */
 int range_request(const struct time_request *asked, const struct nodedb_filter *f,
 	struct answer_request *ret, struct errinfo *reterr);

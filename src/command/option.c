@@ -131,9 +131,9 @@ static int parse_pids(
 static int add_string(const struct option_row *o, const char *v, struct option_strings *list,
 	struct errinfo *reterr)
 {
-	if (list->count == ARRAY_SIZE(list->value))
-		return errinfo_set(reterr, -EINVAL, "--%s: given more than %zu times", o->name,
-			ARRAY_SIZE(list->value));
+	if (list->count == OPTION_STRINGS_MAX)
+		return errinfo_set(reterr, -EINVAL, "--%s: given more than %d times", o->name,
+			OPTION_STRINGS_MAX);
 	list->value[list->count++] = v;
 	return 0;
 }

@@ -28,8 +28,9 @@ struct option_pids {
 	size_t count;
 };
 
+#define OPTION_STRINGS_MAX 64
 struct option_strings {
-	const char *value[64];
+	const char *value[OPTION_STRINGS_MAX + 1]; /* the one after the last is NULL */
 	size_t count;
 };
 
@@ -43,6 +44,14 @@ struct option_row {
 	int64_t min, max;       /* OPTION_INT; of OPTION_DURATION min is 1 where 0 makes no sense */
 	bool hidden;            /* parsed, not in --help */
 };
+
+/* OPTION_REFUSED_SECRET - a row for @name, whose value would be a secret that can be had from a file or @variable. */
+#define OPTION_REFUSED_SECRET(name, variable)                                                      \
+	{                                                                                          \
+		name, 0, OPTION_REFUSED, 0, "TOKEN",                                               \
+			"other users can see a command line; use --token-file or $" variable, 0,   \
+			0, true                                                                    \
+	}
 
 struct command {
 	const char *name;

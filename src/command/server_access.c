@@ -27,6 +27,16 @@ int state_folder(char **ret, struct errinfo *reterr)
 	return *ret ? 0 : -ENOMEM;
 }
 
+int server_tls_check(const struct tls_server_settings *s, const char *off, struct errinfo *reterr)
+{
+	if (off && (s->cert || s->key || s->client_ca))
+		return errinfo_set(reterr, -EINVAL,
+			"%s cannot be combined with --tls-cert, --tls-key or --client-ca", off);
+	if (!s->cert != !s->key)
+		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
+	return 0;
+}
+
 int server_tls_open(const struct tls_server_settings *s, struct tls **ret, struct errinfo *reterr)
 {
 	_cleanup_free_ char *home = NULL, *folder = NULL;
@@ -130,6 +140,21 @@ int server_access_open(
 	}
 	find_owners(ret);
 	return ret->made ? token_set_of(ret->made, &ret->tokens, reterr) : r;
+}
+
+int server_access_reload(struct server_access *a, const struct server_access_options *o,
+	struct tls *tls, struct errinfo *reterr)
+{
+	_cleanup_(token_set_freep) struct token_set *trial = NULL;
+	int r = 0;
+
+	if (o->token_file) /* tried on a set of their own before anything is replaced */
+		r = token_set_new(o->token_file, o->variable, &trial, reterr);
+	if (r == 0 && tls)
+		r = tls_reload(tls, reterr);
+	if (r == 0 && a->tokens)
+		r = token_set_reload(a->tokens, reterr);
+	return r;
 }
 
 void server_access_done(struct server_access *a)

@@ -36,9 +36,17 @@ int server_access_open(
 	const struct server_access_options *o, struct server_access *ret, struct errinfo *reterr);
 void server_access_done(struct server_access *a);
 
+/* server_access_reload - reads certificates (@tls may be NULL) and tokens again, all or nothing. */
+int server_access_reload(struct server_access *a, const struct server_access_options *o,
+	struct tls *tls, struct errinfo *reterr);
+
 /* server_access_say - prints who has to show a token; to a terminal also a link that holds it, to
  * the page at @url, unless that is NULL. */
 void server_access_say(const struct server_access *a, FILE *out, const char *url);
+
+/* server_tls_check - flags that contradict each other. @off is the flag by which TLS was turned off, else NULL.
+ * -EINVAL with a sentence. */
+int server_tls_check(const struct tls_server_settings *s, const char *off, struct errinfo *reterr);
 
 /* server_tls_open - as tls_server_new(); without a certificate of the caller's, a self-signed one is kept in
  * the state folder. */

@@ -34,6 +34,7 @@ static void on_hangup(void *arg)
 
 	notify_reloading();
 	l->reload(l->arg);
+	l->ready(l->arg);
 }
 
 int server_life_watch(struct server_life *l, struct errinfo *reterr)
@@ -47,6 +48,16 @@ int server_life_watch(struct server_life *l, struct errinfo *reterr)
 	if (r == 0)
 		r = loop_timer_new(l->loop, server_life_over, l, &l->patience);
 	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot handle signals: %s", strerror(-r));
+}
+
+int server_life_run(struct server_life *l, struct errinfo *reterr)
+{
+	int r = loop_notify(l->loop);
+
+	l->ready(l->arg);
+	if (r == 0)
+		r = loop_run(l->loop);
+	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
 }
 
 void server_life_done(struct server_life *l)

@@ -16,7 +16,8 @@
 
 static rust_production type;
 
-const char *rust_basic_type(char tag)
+/* "i32" for 'l'; NULL if the letter is none. */
+static const char *rust_basic_type(char tag)
 {
 	static const char *const names[] = {['a'] = "i8",
 		['b'] = "bool",

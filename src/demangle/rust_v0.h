@@ -20,6 +20,3 @@ size_t rust_list(
 /* rust_follow - after a 'B': @production at the place it refers to, then on behind the reference.
  */
 void rust_follow(struct rust_reader *r, rust_production *production, bool is_value);
-
-/* rust_basic_type - "i32" for 'l'; NULL if the letter is none. */
-const char *rust_basic_type(char tag);

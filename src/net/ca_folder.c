@@ -26,7 +26,8 @@
 
 #define FLEET_BYTES 8
 
-int ca_path(const char *dir, const char *name, char out[PATH_MAX], struct errinfo *reterr)
+/* @dir/@name, -ENAMETOOLONG with a sentence. */
+static int ca_path(const char *dir, const char *name, char out[PATH_MAX], struct errinfo *reterr)
 {
 	if (snprintf(out, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)
 		return errinfo_set(reterr, -ENAMETOOLONG, "the path of the CA is too long");

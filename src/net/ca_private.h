@@ -19,8 +19,6 @@ struct ca {
 
 /* ---- ca_folder.c ---- */
 
-/* ca_path - @dir/@name, -ENAMETOOLONG with a sentence. */
-int ca_path(const char *dir, const char *name, char out[PATH_MAX], struct errinfo *reterr);
 int ca_save_index(const struct ca *ca, struct errinfo *reterr);
 int ca_put_bundle(const struct ca *ca, struct buf *b); /* ca.pem's content */
 

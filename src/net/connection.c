@@ -290,6 +290,7 @@ int connection_new(struct http_server *s, int fd, const union address *remote)
 	int on = 1;
 
 	if (!c) {
+		peers_leave(s->peers, remote);
 		close(fd);
 		return -ENOMEM;
 	}

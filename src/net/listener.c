@@ -78,7 +78,7 @@ static void admit(struct http_server *s, int fd, const union address *remote)
 		close(fd);
 		return;
 	}
-	connection_new(s, fd, remote);
+	(void)connection_new(s, fd, remote); /* who gets none comes again */
 }
 
 static void on_readable(evutil_socket_t fd, short what _unused_, void *arg)

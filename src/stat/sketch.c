@@ -15,22 +15,11 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/capped.h"
 #include "base/macros.h"
 
 #define BLOB_VERSION 1
 #define LEB128_BYTES 10 /* ceil(64 / 7) */
-
-static uint64_t add_saturating(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-static uint64_t multiply_saturating(uint64_t a, uint64_t b)
-{
-	uint64_t product;
-
-	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
 
 uint64_t bucket_low(unsigned b)
 {
@@ -63,9 +52,9 @@ void sketch_add(struct sketch *s, uint64_t value, uint64_t weight)
 	if (!weight)
 		return;
 	extremes_widen(s, value, value);
-	s->count = add_saturating(s->count, weight);
-	s->sum = add_saturating(s->sum, multiply_saturating(value, weight));
-	s->hist[b] = add_saturating(s->hist[b], weight);
+	s->count = capped_sum(s->count, weight);
+	s->sum = capped_sum(s->sum, capped_product(value, weight));
+	s->hist[b] = capped_sum(s->hist[b], weight);
 }
 
 static uint64_t scale_one(uint64_t v, double factor)
@@ -83,7 +72,7 @@ void sketch_scale(struct sketch *s, double factor)
 	s->count = 0;
 	for (int i = 0; i < BUCKET_COUNT; i++) {
 		s->hist[i] = scale_one(s->hist[i], factor);
-		s->count = add_saturating(s->count, s->hist[i]);
+		s->count = capped_sum(s->count, s->hist[i]);
 	}
 }
 
@@ -92,10 +81,10 @@ void sketch_merge(struct sketch *s, const struct sketch *other)
 	if (!other->count)
 		return;
 	extremes_widen(s, other->min, other->max);
-	s->count = add_saturating(s->count, other->count);
-	s->sum = add_saturating(s->sum, other->sum);
+	s->count = capped_sum(s->count, other->count);
+	s->sum = capped_sum(s->sum, other->sum);
 	for (unsigned b = 0; b < BUCKET_COUNT; b++)
-		s->hist[b] = add_saturating(s->hist[b], other->hist[b]);
+		s->hist[b] = capped_sum(s->hist[b], other->hist[b]);
 }
 
 /* The kernel keeps the extremes since the entry was made. One that moved between the readings is
@@ -124,7 +113,7 @@ static uint64_t hist_sum(const struct sketch *s)
 	uint64_t sum = 0;
 
 	for (unsigned b = 0; b < BUCKET_COUNT; b++)
-		sum = add_saturating(sum, s->hist[b]);
+		sum = capped_sum(sum, s->hist[b]);
 	return sum;
 }
 
@@ -198,7 +187,7 @@ uint64_t sketch_quantile(const struct sketch *s, double q)
 	if (s->max && rank <= 1)
 		return s->min;
 	for (b = 0; b < BUCKET_COUNT - 1; b++) {
-		seen = add_saturating(seen, s->hist[b]);
+		seen = capped_sum(seen, s->hist[b]);
 		if (seen >= rank)
 			break;
 	}
@@ -287,6 +276,6 @@ int sketch_decode(struct sketch *s, const uint8_t *data, size_t len)
 		return -EBADMSG;
 	s->count += d.count;
 	for (unsigned b = 0; b < BUCKET_COUNT; b++)
-		s->hist[b] = add_saturating(s->hist[b], d.hist[b]);
+		s->hist[b] = capped_sum(s->hist[b], d.hist[b]);
 	return 0;
 }

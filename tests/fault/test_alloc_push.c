@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocations fail while requests of agents are written and read: -ENOMEM, and nothing of a request of
- * metrics has reached the cluster. */
+/* Allocations fail while requests of agents are written, read and recognised: -ENOMEM, and nothing of a request
+ * of metrics has reached the cluster. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "cluster/keep/seen.h"
 #include "fault.h"
 #include "push/push_wire.h"
 
@@ -79,11 +80,33 @@ static void calls(void **state)
 	assert_true(fault_torture(send_calls, NULL) >= 6);
 }
 
+/* A wrong key would make a request that is not kept a duplicate of one that is. */
+static int make_key(void *arg)
+{
+	struct seen_key k;
+	int r = seen_key_of("metrics", "some bytes", 10, &k);
+
+	if (r == 0)
+		assert_memory_equal(&k, arg, sizeof(k));
+	return r;
+}
+
+static void keys(void **state)
+{
+	struct seen_key right, other;
+
+	assert_int_equal(seen_key_of("metrics", "some bytes", 10, &right), 0);
+	assert_int_equal(seen_key_of("metrics", "more bytes", 10, &other), 0);
+	assert_memory_not_equal(&right, &other, sizeof(right));
+	assert_true(fault_torture(make_key, &right) >= 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(metrics),
 		cmocka_unit_test(calls),
+		cmocka_unit_test(keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ struct peer { /* one connection of it */
 struct request {
 	char path[64], timeout[32], te[16], type[32], authorization[64], scheme[8];
 	char body[4096];
-	size_t body_len, body_at;
+	size_t body_len;
 	const char *reply; /* frame and message */
 	size_t reply_len, reply_at;
 	const char *status, *message; /* in trailers; NULL: none */

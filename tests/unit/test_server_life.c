@@ -14,7 +14,7 @@
 
 struct trial {
 	struct server_life life;
-	int drains, reloads;
+	int drains, reloads, readies;
 	bool ends; /* replies under way end at once */
 };
 
@@ -37,6 +37,11 @@ static void reload(void *arg)
 	raise(SIGTERM);
 }
 
+static void ready(void *arg)
+{
+	((struct trial *)arg)->readies++;
+}
+
 /* Runs until the loop ends, from @signal on. */
 static struct trial play(int signal, bool ends, uint64_t patience_ns)
 {
@@ -49,10 +54,11 @@ static struct trial play(int signal, bool ends, uint64_t patience_ns)
 		.patience_ns = patience_ns,
 		.drain = drain,
 		.reload = reload,
+		.ready = ready,
 		.arg = &t};
 	assert_int_equal(server_life_watch(&t.life, &e), 0);
 	raise(signal);
-	loop_run(loop);
+	assert_int_equal(server_life_run(&t.life, &e), 0);
 	server_life_done(&t.life);
 	assert_null(t.life.patience);
 	return t;
@@ -64,6 +70,7 @@ static void test_it_ends_when_nothing_is_under_way(void **state)
 
 	assert_int_equal(t.drains, 1);
 	assert_int_equal(t.reloads, 0);
+	assert_int_equal(t.readies, 1);
 }
 
 static void test_a_second_signal_does_not_wait(void **state)
@@ -79,6 +86,7 @@ static void test_a_hangup_reads_files_again(void **state)
 	struct trial t = play(SIGHUP, true, 3600 * NS_PER_S);
 
 	assert_int_equal(t.reloads, 1);
+	assert_int_equal(t.readies, 2);
 	assert_int_equal(t.drains, 1); /* by the signal that followed */
 }
 

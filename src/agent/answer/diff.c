@@ -93,7 +93,7 @@ static struct diff_op make_op(const struct diff_side sides[2], const struct op_s
 	return o;
 }
 
-int diff_compare_ops(const struct diff_side sides[2], struct diff_answer *ret)
+static int diff_compare_ops(const struct diff_side sides[2], struct diff_answer *ret)
 {
 	size_t n = 0;
 
@@ -322,7 +322,8 @@ static const struct diff_job *find_job(const struct diff_answer *a)
 	return a->job_count && a->jobs[0].step.verdict == COMPARE_NOISE ? &a->jobs[0] : NULL;
 }
 
-void diff_summarize(struct diff_answer *a)
+/* The sentence, of all that was compared. */
+static void diff_summarize(struct diff_answer *a)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(DIFF_SUMMARY);
 	const struct diff_op *o = find_op(a);

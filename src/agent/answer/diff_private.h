@@ -4,9 +4,5 @@
 
 #include "agent/answer/diff_side.h"
 
-int diff_compare_ops(const struct diff_side sides[2], struct diff_answer *ret);
 int diff_compare_steps(const struct diff_side sides[2], struct diff_answer *ret);
 int diff_compare_stacks(const struct diff_side sides[2], struct diff_answer *ret);
-
-/* diff_summarize - the sentence, of all that was compared. */
-void diff_summarize(struct diff_answer *a);

@@ -11,6 +11,7 @@
 
 #include "agent/probe/function.h"
 #include "base/buf.h"
+#include "base/capped.h"
 #include "base/hash.h"
 #include "base/macros.h"
 #include "base/text.h"
@@ -236,8 +237,7 @@ static int add_frames(struct flame *f, const struct stack *s, uint32_t *node)
 
 static void add_to(uint64_t *sum, uint64_t value)
 {
-	if (__builtin_add_overflow(*sum, value, sum))
-		*sum = UINT64_MAX;
+	*sum = capped_sum(*sum, value);
 }
 
 static int add_stack(struct flame *f, const struct stack *s, unsigned source, unsigned op,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/capped.h"
 #include "base/macros.h"
 
 #define CALLS_MAX (UINT64_MAX / 128) /* so that a rank can be computed */
@@ -45,9 +46,7 @@ void op_stat_sort(struct op_stat *stats, size_t count)
 
 static uint64_t time_of(const struct sample *s)
 {
-	uint64_t ns;
-
-	return __builtin_mul_overflow(s->dur_ns, (uint64_t)s->weight, &ns) ? UINT64_MAX : ns;
+	return capped_product(s->dur_ns, s->weight);
 }
 
 /* ceil(percent / 100 * calls) without rounding. */
@@ -69,8 +68,7 @@ static struct op_stat stats_of(const struct sample *s, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		t.calls = MIN(t.calls + s[i].weight, CALLS_MAX);
-		if (__builtin_add_overflow(t.sum_ns, time_of(&s[i]), &t.sum_ns))
-			t.sum_ns = UINT64_MAX;
+		t.sum_ns = capped_sum(t.sum_ns, time_of(&s[i]));
 	}
 	t.p50_ns = t.p95_ns = t.p99_ns = t.max_ns;
 	for (size_t i = n; i-- > 0;) { /* downwards: the least duration that reaches a rank stays */

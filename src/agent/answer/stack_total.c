@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/capped.h"
 #include "base/macros.h"
 #include "wire/op_kind.h"
 
@@ -18,20 +19,6 @@ struct rows {
 	struct stack_total *items;
 	size_t count, capacity;
 };
-
-static uint64_t add(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
-static uint64_t times(uint64_t a, uint64_t b)
-{
-	uint64_t product;
-
-	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
 
 static int by_key(const void *a, const void *b)
 {
@@ -62,8 +49,9 @@ static void sum_up(struct rows *r)
 	qsort(r->items, r->count, sizeof(*r->items), by_key);
 	for (size_t i = 0; i < r->count; i++) {
 		if (n && by_key(&r->items[n - 1], &r->items[i]) == 0) {
-			r->items[n - 1].ns = add(r->items[n - 1].ns, r->items[i].ns);
-			r->items[n - 1].calls = add(r->items[n - 1].calls, r->items[i].calls);
+			r->items[n - 1].ns = capped_sum(r->items[n - 1].ns, r->items[i].ns);
+			r->items[n - 1].calls =
+				capped_sum(r->items[n - 1].calls, r->items[i].calls);
 		} else {
 			r->items[n++] = r->items[i];
 		}
@@ -115,7 +103,7 @@ int stack_total_run(const struct event *events, size_t count, const struct wire_
 		r.items[r.count++] = (struct stack_total){.hash = e->stack_hash,
 			.source = e->source,
 			.op = e->op,
-			.ns = times(e->dur_ns, weight),
+			.ns = capped_product(e->dur_ns, weight),
 			.calls = weight};
 	}
 	sum_up(&r);

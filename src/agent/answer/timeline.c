@@ -29,7 +29,7 @@ const char *const timeline_track_names[TRACK_KINDS] = {
 
 /* ---- names ---- */
 
-int timeline_name(struct timeline_view *v, const char *text)
+static int timeline_name(struct timeline_view *v, const char *text)
 {
 	struct timeline_answer *a = v->a;
 	uint64_t id = hash_bytes(text, strlen(text)) | 1;

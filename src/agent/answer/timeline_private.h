@@ -18,7 +18,6 @@ struct timeline_view { /* an answer in the making */
 };
 
 /* Numbers of the answer's names; -1: none. */
-int timeline_name(struct timeline_view *v, const char *text);
 int timeline_op_name(struct timeline_view *v, unsigned name);
 int timeline_peer_name(struct timeline_view *v, unsigned peer);
 

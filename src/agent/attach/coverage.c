@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coverage.c - from a library file to probes on its functions.
- *
- * The function tables name symbols; elfsym gives their file offsets; aliases that share an offset
- * are probed once.
+/* coverage.c - from a library file to probes on its functions (library_points.h).
  *
  * Invariants:
  *  1. A file is opened by the caller, once: symbols are read from that descriptor and probes go
@@ -16,21 +13,14 @@
 #include "agent/attach/coverage.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/attach/accessor.h"
-#include "agent/attach/mark_points.h"
-#include "agent/attach/prologue.h"
-#include "agent/attach/uprobe.h"
-#include "agent/discover/elfsym.h"
-#include "agent/probe/function.h"
+#include "agent/attach/library_points.h"
 #include "base/log.h"
 
 #define COVERAGE_MAX WIRE_LIBRARY_MAX /* library files on one node */
 #define GIVE_BACK    8                /* at a time: detaching takes some 10 ms each */
-#define NEIGHBOURS   64               /* bytes between fields that belong together */
 
 struct probed {                      /* what belongs to one file */
 	bool used;                   /* the place is taken */
@@ -55,31 +45,6 @@ struct coverage {
 	bool launches_off;
 	unsigned closed_kinds; /* see coverage_close_kind() */
 };
-
-static const struct probe_library *functions_of(enum target_library_kind kind)
-{
-	switch (kind) {
-	case TARGET_CUDART:
-	case TARGET_EXECUTABLE: return &probe_cuda_rt;
-	case TARGET_CUDA: return &probe_cuda_drv;
-	case TARGET_NCCL: return &probe_nccl;
-	default: return NULL;
-	}
-}
-
-static const struct mark_library *marks_of(enum target_library_kind kind)
-{
-	if (target_kind_has_nvtx(kind))
-		return &mark_nvtx;
-	return kind == TARGET_TORCH_CPU ? &mark_torch : kind == TARGET_PYTHON ? &mark_python : NULL;
-}
-
-static const struct mark_library *names_of(enum target_library_kind kind)
-{
-	if (kind == TARGET_CUDA)
-		return &mark_cuda_names;
-	return kind == TARGET_CUDART || kind == TARGET_EXECUTABLE ? &mark_cudart_names : NULL;
-}
 
 int coverage_new(struct probe *p, struct coverage **ret)
 {
@@ -134,7 +99,7 @@ static int attach(struct coverage *c, size_t at, const struct uprobe_point *poin
 	int r;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", c->probed[at].fd);
-	if (marks_of(lib->kind))
+	if (library_points_are_marks(lib->kind))
 		r = uprobe_attach_marks(c->probe, path, points, count, ret, NULL);
 	else
 		r = uprobe_attach(c->probe, path, points, count, ret, NULL);
@@ -211,7 +176,8 @@ static struct probed *find(const struct coverage *c, const struct target_library
 	for (size_t i = 0; i < COVERAGE_MAX; i++)
 		if (c->probed[i].used && c->files[i].library.inode == lib->inode &&
 			c->files[i].library.dev == lib->dev &&
-			!marks_of(c->files[i].library.kind) == !marks_of(lib->kind))
+			library_points_are_marks(c->files[i].library.kind) ==
+				library_points_are_marks(lib->kind))
 			return &c->probed[i];
 	return NULL;
 }
@@ -311,135 +277,9 @@ static int attach_points(struct coverage *c, size_t at, const struct uprobe_poin
 	return r;
 }
 
-static bool has_offset(const struct uprobe_point *points, size_t n, uint64_t offset)
-{
-	for (size_t i = 0; i < n; i++)
-		if (points[i].offset == offset)
-			return true;
-	return false;
-}
-
-static uint64_t cheapest_place(struct elfsym *elf, uint64_t offset)
-{
-	uint8_t code[PROLOGUE_BYTES];
-
-	if (elfsym_read(elf, offset, code, sizeof(code)) < 0)
-		return offset;
-	return offset + prologue_skip(elfsym_machine(elf), code);
-}
-
-/* A field of the communicator, by the code of the function that returns it; 0 if it cannot be told.
- */
-static uint32_t nccl_field(struct elfsym *elf, const char *function)
-{
-	uint8_t code[ACCESSOR_BYTES];
-	uint64_t offset;
-	uint32_t at;
-
-	if (elfsym_offset(elf, function, &offset) < 0 ||
-		elfsym_read(elf, offset, code, sizeof(code)) < 0 ||
-		accessor_field(elfsym_machine(elf), code, sizeof(code), &at) < 0)
-		return 0;
-	return at;
-}
-
-static void send_nccl_layout(struct coverage *c, struct elfsym *elf, unsigned library)
-{
-	struct wire_nccl_layout l = {
-		.rank_at = nccl_field(elf, "ncclCommUserRank"),
-		.size_at = nccl_field(elf, "ncclCommCount"),
-		.device_at = nccl_field(elf, "ncclCommCuDevice"),
-	};
-
-	/* rank and size are neighbours in every version; offsets far apart are a wrong guess */
-	l.valid = l.rank_at && l.size_at &&
-		  MAX(l.rank_at, l.size_at) - MIN(l.rank_at, l.size_at) <= NEIGHBOURS;
-	if (l.device_at < l.rank_at || l.device_at - l.rank_at > NEIGHBOURS)
-		l.device_at = 0;
-	if (!l.valid)
-		log_warning("cannot locate the rank and size fields in %s: communicators made "
-			    "before the trace, or by ncclCommSplit(), will have no rank",
-			c->files[library].library.path);
-	if (c->probe) /* `check` only looks */
-		probe_nccl_layout(c->probe, library, &l);
-}
-
-/* A reader of the symbols of @fd, which stays ours. */
-static int open_symbols(int fd, const char *name, struct elfsym **ret, struct errinfo *reterr)
-{
-	struct errinfo why = {0};
-	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0), r;
-
-	if (own < 0)
-		return errinfo_set(reterr, -errno, "%s: %s", name, strerror(errno));
-	r = elfsym_open_fd(own, ret, &why);
-	if (r == 0)
-		return 0;
-	close(own);
-	return errinfo_set(reterr, r, "%s: %.150s", name, why.text);
-}
-
-/* Places of the file at which marks are taken. */
-static int resolve_marks(int fd, const char *name, const struct mark_library *lib,
-	struct uprobe_point *points, size_t *ret_count, struct errinfo *reterr)
-{
-	_cleanup_(elfsym_closep) struct elfsym *elf = NULL;
-	int r = open_symbols(fd, name, &elf, reterr);
-
-	if (r < 0)
-		return r;
-	r = mark_points(elf, lib, points);
-	if (r < 0)
-		return errinfo_set(
-			reterr, r, "cannot read the symbols of %s: %s", name, strerror(-r));
-	if (r == 0)
-		return errinfo_set(reterr, -ENOENT, "%.120s %s", name, lib->none);
-	*ret_count = (size_t)r;
-	return 0;
-}
-
-/* Offsets of all symbols of the table that the file has. */
-static int resolve(struct coverage *c, unsigned number, int fd, const char *name,
-	const struct probe_library *lib, struct uprobe_point *points, size_t *ret_count,
-	struct errinfo *reterr)
-{
-	const char *names[UPROBE_POINTS_MAX];
-	int rows[UPROBE_POINTS_MAX];
-	uint64_t offsets[UPROBE_POINTS_MAX];
-	_cleanup_(elfsym_closep) struct elfsym *elf = NULL;
-	size_t n = 0, found = 0;
-	int r;
-
-	for (int row = 0; lib->functions[row].symbols[0]; row++)
-		for (int v = 0; v < FUNCTION_VARIANTS && lib->functions[row].symbols[v]; v++) {
-			names[n] = lib->functions[row].symbols[v];
-			rows[n++] = row;
-		}
-	r = open_symbols(fd, name, &elf, reterr);
-	if (r < 0)
-		return r;
-	r = elfsym_offsets(elf, names, n, offsets);
-	if (r < 0)
-		return errinfo_set(
-			reterr, r, "cannot read the symbols of %s: %s", name, strerror(-r));
-	for (size_t i = 0; i < n; i++) {
-		uint64_t at = offsets[i] ? cheapest_place(elf, offsets[i]) : 0;
-
-		if (at && !has_offset(points, found, at))
-			points[found++] = (struct uprobe_point){
-				.offset = at, .cookie = probe_cookie(lib, rows[i], number).word};
-	}
-	if (!found)
-		return errinfo_set(reterr, -ENOENT, "%s has no functions of %s", name, lib->name);
-	if (lib == &probe_nccl)
-		send_nccl_layout(c, elf, number);
-	*ret_count = found;
-	return 0;
-}
-
 bool coverage_knows(enum target_library_kind kind)
 {
-	return functions_of(kind) || marks_of(kind);
+	return library_points_known(kind);
 }
 
 const struct coverage_file *coverage_find(
@@ -460,20 +300,20 @@ bool coverage_has(const struct coverage *c, const struct target_library *lib)
 static void attach_names(struct coverage *c, size_t at, int fd)
 {
 	const struct target_library *lib = &c->files[at].library;
-	struct uprobe_point points[UPROBE_POINTS_MAX];
+	struct library_points found;
 	struct errinfo why = {0};
 	char path[32];
-	size_t count;
 	int r;
 
-	if (!names_of(lib->kind) || !c->probe)
+	if (!c->probe)
 		return;
-	r = resolve_marks(fd, lib->path, names_of(lib->kind), points, &count, &why);
+	r = library_points_names(lib->kind, fd, lib->path, &found, &why);
 	if (r == -ENOENT)
-		return; /* an old runtime, or a part of one */
+		return; /* no runtime, an old one, or a part of one */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (r == 0)
-		r = uprobe_attach_marks(c->probe, path, points, count, &c->probed[at].names, &why);
+		r = uprobe_attach_marks(
+			c->probe, path, found.points, found.count, &c->probed[at].names, &why);
 	if (r < 0)
 		log_warning("kernels that %s launches will have no names: %s", lib->path, why.text);
 }
@@ -497,29 +337,26 @@ static int fill_place(struct coverage *c, size_t at, const struct target_library
 	struct errinfo *reterr)
 {
 	const char *name = lib->path[0] ? lib->path : "a file with a path that is too long";
-	struct uprobe_point points[UPROBE_POINTS_MAX];
+	struct library_points found;
 	struct coverage_file *f = &c->files[at];
-	size_t count = 0;
 	int r;
 
 	*f = (struct coverage_file){.library = *lib};
 	c->probed[at] = (struct probed){.used = true, .mapped = c->scan, .fd = fd};
-	if (marks_of(lib->kind))
-		r = resolve_marks(fd, name, marks_of(lib->kind), points, &count, reterr);
-	else
-		r = resolve(
-			c, (unsigned)at, fd, name, functions_of(lib->kind), points, &count, reterr);
+	r = library_points_find(lib->kind, fd, name, (unsigned)at, &found, reterr);
+	if (r == 0 && lib->kind == TARGET_NCCL && c->probe)
+		probe_nccl_layout(c->probe, (unsigned)at, &found.layout);
 	if (r == 0)
 		attach_names(c, at, fd); /* first: a name comes before its launch */
 	if (r == 0 && c->probe)
-		r = attach_points(c, at, points, count, reterr);
+		r = attach_points(c, at, found.points, found.count, reterr);
 	if (r < 0) {
 		memcpy(f->why, reterr->text, sizeof(f->why) - 1);
 		f->error = r;
 		leave_unprobed(&c->probed[at]);
 		return r;
 	}
-	f->probes = count;
+	f->probes = found.count;
 	f->since = wall_now();
 	return 1;
 }

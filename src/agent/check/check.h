@@ -4,7 +4,7 @@
  * check_probe() tries the kernel; check_run() reads files under a root prefix and judges. Their
  * separation lets tests judge machines they do not run on.
  *
- * To add a check: one static function in check.c and its row in the table at its end. */
+ * To add a check: one function in the file of its subject (check_private.h) and its row in the table of check.c. */
 #pragma once
 
 #include <stdbool.h>

@@ -4,18 +4,12 @@
 
 #include <errno.h>
 
+#include "base/capped.h"
 #include "base/text.h"
 #include "agent/answer/flame.h"
 #include "agent/export/flamegraph.h"
 #include "agent/export/folded.h"
 #include "agent/answer/stack_total.h"
-
-static uint64_t add(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
 
 static int fill(struct flame *f, const struct nodedb_content *c,
 	const struct export_options *options, struct export_stats *ret)
@@ -28,11 +22,11 @@ static int fill(struct flame *f, const struct nodedb_content *c,
 		const struct stack_total *t = &totals[i];
 		const struct stack *s = stack_find(&c->stacks, t->hash);
 
-		ret->calls = add(ret->calls, t->calls);
-		ret->ns = add(ret->ns, t->ns);
+		ret->calls = capped_sum(ret->calls, t->calls);
+		ret->ns = capped_sum(ret->ns, t->ns);
 		ret->stacks += s != NULL;
 		if (!s)
-			ret->without_stack = add(ret->without_stack, t->calls);
+			ret->without_stack = capped_sum(ret->without_stack, t->calls);
 		/* a call that took no time at all still was one */
 		r = flame_add(f, s, t->source, t->op,
 			options->count ? t->calls : MAX(t->ns, UINT64_C(1)));

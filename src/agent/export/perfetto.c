@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* perfetto.c - takes a recording piece by piece (nodedb_stream.h), gives every piece its process
- * and line in the viewer and hands it to the format.
- *
- * Collectives come from their own table where there is one, because only that says which of other
- * ranks they belong to: those are joined by flows, from the rank that began first to the next. They
- * are held until the events come to their time, because lines want slices in order of their start
- * (perfetto_line.c). Beside the call, which only enqueues, its wait for the other ranks is drawn:
- * the rank that came last has the short one. */
+ * and line in the viewer and hands it to the format. */
 #include "agent/export/perfetto.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,11 +11,10 @@
 #include "base/hash.h"
 #include "agent/export/perfetto_private.h"
 
-#define OUT_MAX     (8u << 20)
-#define FLUSH_BYTES (256u << 10)
-#define TRACKS_MAX  65536
-#define LINES_MAX   (1u << 20) /* 100 MB: what further threads do is drawn as moments */
-#define RANKS_MAX   65536
+#define OUT_MAX    (8u << 20)
+#define TRACKS_MAX 65536
+#define LINES_MAX  (1u << 20) /* 100 MB: what further threads do is drawn as moments */
+#define RANKS_MAX  65536
 
 const char *perfetto_category(unsigned source)
 {
@@ -55,7 +47,7 @@ void perfetto_frame(struct buf *b, const struct stack_frame *f)
 		buf_printf(b, line ? " (%s:%u)" : " (%s)", stack_base_name(file), line);
 }
 
-static int flush(struct perfetto *p, size_t above)
+int perfetto_flush(struct perfetto *p, size_t above)
 {
 	int r = p->out.err;
 
@@ -162,206 +154,14 @@ static int take_rank(void *arg, const char *node, uint32_t pid, int32_t rank)
 	return r == -ENOBUFS ? 0 : r; /* its events lie with the node */
 }
 
-static void put_counter(struct perfetto *p, const struct perfetto_track *t, const char *name,
-	const char *unit, int64_t ns, double value)
-{
-	struct perfetto_counter c = {name, unit, ns, value};
-
-	if (value < 0)
-		return; /* not told */
-	p->format->counter(p, t, &c);
-	p->stats.counters++;
-}
-
-static int put_samples(
-	struct perfetto *p, const struct perfetto_track *t, const struct nodedb_content *c)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < c->sample_count; i++) {
-		const struct host_sample *s = &c->samples[i];
-
-		put_counter(p, t, "host CPU", "%", s->time.ns, s->cpu_pct);
-		put_counter(p, t, "host memory", "%", s->time.ns, s->mem_pct);
-		put_counter(p, t, "host swap", "MB", s->time.ns, (double)s->swap_mb);
-		r = flush(p, FLUSH_BYTES);
-	}
-	return r;
-}
-
-static int put_gpu_samples(
-	struct perfetto *p, const struct perfetto_track *t, const struct nodedb_content *c)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < c->gpu_sample_count; i++) {
-		const struct gpu_sample *s = &c->gpu_samples[i];
-		const struct {
-			const char *what, *unit;
-			int64_t value;
-			double scale;
-		} rows[] = {{"utilisation", "%", s->util_gpu_pct, 1},
-			{"memory used", "MB", s->mem_used_bytes, 1e-6},
-			{"power", "W", s->power_mw, 1e-3},
-			{"temperature", "C", s->temperature_c, 1},
-			{"SM clock", "MHz", s->sm_clock_mhz, 1}};
-
-		for (size_t k = 0; k < ARRAY_SIZE(rows); k++) {
-			char name[64];
-
-			if (rows[k].value < 0)
-				continue;
-			snprintf(name, sizeof(name), "GPU %lld %s", (long long)s->index,
-				rows[k].what);
-			put_counter(p, t, name, rows[k].unit, s->time.ns,
-				(double)rows[k].value * rows[k].scale);
-		}
-		r = flush(p, FLUSH_BYTES);
-	}
-	return r;
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct perfetto_label *x = a, *y = b;
-
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return (x->end_ns < y->end_ns) - (x->end_ns > y->end_ns);
-}
-
-/* A label without a span holds until its key is set again, or to the end. */
-static int resolve_labels(
-	const struct nodedb_content *c, int64_t last_ns, struct perfetto_label *ret)
-{
-	struct idmap next = IDMAP_INIT(NODEDB_LABELS_MAX); /* by key and pid: set again when */
-	int r = 0;
-
-	for (size_t i = 0; i < c->label_count; i++)
-		last_ns = MAX(last_ns, c->labels[i].time_ns);
-	for (size_t i = c->label_count; r == 0 && i-- > 0;) {
-		const struct annotation_label *l = &c->labels[i], *then;
-		uint64_t key = hash_number(hash_bytes(l->key, strlen(l->key)) + l->pid);
-
-		ret[i] = (struct perfetto_label){.key = l->key,
-			.value = l->value,
-			.pid = l->pid,
-			.start_ns = l->span_start_ns,
-			.end_ns = l->span_end_ns};
-		if (l->span_end_ns)
-			continue;
-		then = idmap_get(&next, key);
-		ret[i].start_ns = l->time_ns;
-		ret[i].end_ns = then ? then->time_ns : last_ns;
-		r = idmap_put(&next, key, (void *)l);
-	}
-	idmap_done(&next);
-	return r;
-}
-
-static int put_label(
-	struct perfetto *p, const struct perfetto_track *t, const struct perfetto_label *l)
-{
-	struct perfetto_owner o = {.track = t,
-		.kind = LINE_LABEL,
-		.id = hash_bytes(l->key, strlen(l->key)) + l->pid,
-		.name = l->key};
-	struct perfetto_line line;
-	struct perfetto_label cut = *l;
-	int r = perfetto_line_find(p, &o, l->start_ns, &cut.end_ns, &line);
-
-	if (r < 0)
-		return r;
-	if (line.has_room)
-		p->format->label(p, &line, &cut);
-	p->stats.labels++;
-	return flush(p, FLUSH_BYTES);
-}
-
-static int put_labels(
-	struct perfetto *p, const struct perfetto_track *t, const struct nodedb_content *c)
-{
-	_cleanup_free_ struct perfetto_label *labels = calloc(c->label_count + 1, sizeof(*labels));
-	int r = labels ? resolve_labels(c, p->last_ns, labels) : -ENOMEM;
-
-	if (r == 0)
-		qsort(labels, c->label_count, sizeof(*labels), by_start);
-	for (size_t i = 0; r == 0 && i < c->label_count; i++)
-		r = put_label(p, t, &labels[i]);
-	return r;
-}
-
 static int take_content(void *arg, const char *node, const struct nodedb_content *c)
 {
-	struct perfetto *p = arg;
-	const struct perfetto_track *t;
-	int r = perfetto_track_find(p, node, strlen(node), -1, &t);
-
-	for (size_t i = 0; r == 0 && i < c->chain_count; i++) {
-		p->format->chain(p, t, &c->chains[i]);
-		p->stats.chains++;
-		r = flush(p, FLUSH_BYTES);
-	}
-	if (r == 0)
-		r = put_samples(p, t, c);
-	if (r == 0)
-		r = put_gpu_samples(p, t, c);
-	if (r == 0)
-		r = put_labels(p, t, c);
-	return r < 0 || !p->options->steps || p->is_published ? r : perfetto_steps_put(p, node);
-}
-
-static int by_collective(const void *a, const void *b)
-{
-	const struct collective_row *x = a, *y = b;
-
-	if (x->c.comm_hash != y->c.comm_hash)
-		return x->c.comm_hash < y->c.comm_hash ? -1 : 1;
-	if (x->c.seq != y->c.seq)
-		return x->c.seq < y->c.seq ? -1 : 1;
-	return (x->start.ns > y->start.ns) - (x->start.ns < y->start.ns);
-}
-
-static bool is_joined(const struct collective_row *x, const struct collective_row *y)
-{
-	return x->c.comm_hash && x->c.seq && x->c.comm_hash == y->c.comm_hash &&
-	       x->c.seq == y->c.seq && x->c.rank != y->c.rank;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct perfetto_collective *x = a, *y = b;
-
-	if (x->row->start.ns != y->row->start.ns)
-		return x->row->start.ns < y->row->start.ns ? -1 : 1;
-	return (x->row->dur_ns < y->row->dur_ns) - (x->row->dur_ns > y->row->dur_ns);
+	return perfetto_content_put(arg, node, c);
 }
 
 static int take_collectives(void *arg, struct collective_row *rows, size_t count)
 {
-	struct perfetto *p = arg;
-	uint64_t from = 0;
-
-	if (!count)
-		return 0;
-	p->collectives = calloc(count, sizeof(*p->collectives));
-	if (!p->collectives)
-		return -ENOMEM;
-	p->collective_count = count;
-	qsort(rows, count, sizeof(*rows), by_collective);
-	for (size_t i = 0; i < count; i++) {
-		struct perfetto_collective *c = &p->collectives[i];
-
-		*c = (struct perfetto_collective){.row = &rows[i], .from = from};
-		c->group = hash_number(rows[i].c.comm_hash ^ hash_number(rows[i].c.seq));
-		if (i + 1 < count && is_joined(&rows[i], &rows[i + 1])) {
-			c->to = ++p->flow_ids;
-			p->stats.flows++;
-		}
-		from = c->to;
-	}
-	qsort(p->collectives, count, sizeof(*p->collectives), by_time);
-	return 0;
+	return perfetto_collectives_hold(arg, rows, count);
 }
 
 /* ---- slices ---- */
@@ -389,72 +189,7 @@ int perfetto_slice_put(struct perfetto *p, const struct perfetto_owner *o, struc
 		s->end_ns = end_ns;
 	}
 	p->format->slice(p, &line, s);
-	return flush(p, FLUSH_BYTES);
-}
-
-/* The wait for the other ranks, from the rank's arrival. It is known from the synchronisation that
- * followed on the stream. */
-static int put_wait(struct perfetto *p, const struct perfetto_track *t,
-	const struct collective_row *row, const struct event_args *args)
-{
-	char scratch[32], name[48], comm[24] = "";
-	struct perfetto_owner o = {.track = t, .kind = LINE_WAIT, .name = comm};
-	struct perfetto_slice s = {.source = SOURCE_NCCL,
-		.op = row->op,
-		.name = name,
-		.start_ns = row->start.ns,
-		.end_ns = row->start.ns + row->c.wait_ns,
-		.args = args};
-	const char *op = wire_op_name(SOURCE_NCCL, row->op, scratch);
-
-	o.id = hash_number(row->c.comm_hash ^ hash_number(row->pid)) + (uint64_t)row->c.rank;
-	snprintf(name, sizeof(name), "%s wait", strncmp(op, "nccl", 4) ? op : op + 4);
-	if (row->c.comm_hash)
-		snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)row->c.comm_hash);
-	return perfetto_slice_put(p, &o, &s);
-}
-
-static int put_collective(struct perfetto *p, const struct perfetto_collective *c)
-{
-	const struct collective_row *row = c->row;
-	int32_t rank = perfetto_rank(p, row->node, strlen(row->node), row->pid);
-	struct event_args args;
-	struct perfetto_owner o = {
-		.kind = LINE_THREAD, .id = row->tid, .pid = row->pid, .tid = row->tid, .name = ""};
-	struct perfetto_slice s = {.source = SOURCE_NCCL,
-		.op = row->op,
-		.start_ns = row->start.ns,
-		.args = &args,
-		.group = c->from || c->to ? c->group : 0,
-		.from = c->from,
-		.to = c->to};
-	int r = perfetto_track_find(
-		p, row->node, strlen(row->node), rank >= 0 ? rank : MAX(row->c.rank, -1), &o.track);
-
-	if (r < 0)
-		return r;
-	event_args_collective(row, &args);
-	/* flows need a slice */
-	s.end_ns = s.start_ns + MAX((int64_t)row->dur_ns, p->format->shortest_ns);
-	r = perfetto_slice_put(p, &o, &s);
-	return r < 0 || row->c.wait_ns <= 0 ? r : put_wait(p, o.track, row, &args);
-}
-
-/* The collectives that began before a call from @start_ns on that took @dur_ns. */
-static int put_collectives(struct perfetto *p, int64_t start_ns, uint64_t dur_ns)
-{
-	int r = 0;
-
-	while (r == 0 && p->collective_next < p->collective_count) {
-		const struct perfetto_collective *c = &p->collectives[p->collective_next];
-
-		if (c->row->start.ns > start_ns ||
-			(c->row->start.ns == start_ns && c->row->dur_ns < dur_ns))
-			return 0;
-		p->collective_next++;
-		r = put_collective(p, c);
-	}
-	return r;
+	return perfetto_flush(p, PERFETTO_FLUSH_BYTES);
 }
 
 static enum perfetto_kind kind_of(const struct perfetto *p, const struct event *e)
@@ -505,7 +240,7 @@ static int take_event(
 	_cleanup_free_ struct stack *stack = NULL;
 	const struct perfetto_track *t;
 	const char *name = NULL;
-	int r = put_collectives(p, e->start.ns, e->dur_ns);
+	int r = perfetto_collectives_put(p, e->start.ns, e->dur_ns);
 
 	if (r < 0 || (p->collective_count && e->source == SOURCE_NCCL && collective_is_one(e)))
 		return r;
@@ -522,7 +257,7 @@ static int take_event(
 
 static int take_end(void *arg)
 {
-	return put_collectives(arg, INT64_MAX, 0);
+	return perfetto_collectives_put(arg, INT64_MAX, 0);
 }
 
 static void perfetto_done(struct perfetto *p)
@@ -562,7 +297,7 @@ int perfetto_write(perfetto_source *source, void *arg, int64_t last_ns,
 	if (r < 0)
 		return r;
 	p.format->end(&p);
-	r = flush(&p, 0);
+	r = perfetto_flush(&p, 0);
 	if (r < 0)
 		return r;
 	p.stats.bytes = o->bytes;

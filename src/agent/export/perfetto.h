@@ -20,7 +20,7 @@ struct perfetto_options {
 
 struct perfetto_stats {
 	struct nodedb_stream_stats stream;
-	uint64_t chains, flows, counters, labels, steps;
+	uint64_t chains, counters, labels, steps;
 	uint64_t bytes;
 };
 

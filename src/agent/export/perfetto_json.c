@@ -16,7 +16,6 @@
 #include "agent/export/perfetto_private.h"
 #include "json/writer.h"
 
-#define US(ns)     ((int64_t)(ns) / 1000)
 #define QUARTER_NS 250
 
 static struct json_writer *writer(struct perfetto *p)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* perfetto_private.h - what perfetto.c hands to the two formats.
+/* perfetto_private.h - what the parts of perfetto.c share, and what it hands to the two formats.
  *
  * A format appends to p->out and never looks back: perfetto.c writes it out when there is enough.
  */
@@ -146,6 +146,18 @@ int32_t perfetto_rank(const struct perfetto *p, const char *node, size_t len, ui
  * room. */
 int perfetto_slice_put(
 	struct perfetto *p, const struct perfetto_owner *o, struct perfetto_slice *s);
+
+/* perfetto_content_put - what is known of @node as a whole. */
+int perfetto_content_put(struct perfetto *p, const char *node, const struct nodedb_content *c);
+
+/* perfetto_collectives_hold, perfetto_collectives_put - sorts and keeps @rows, which stay the caller's; draws those
+ * that began before a call from @start_ns on that took @dur_ns. */
+int perfetto_collectives_hold(struct perfetto *p, struct collective_row *rows, size_t count);
+int perfetto_collectives_put(struct perfetto *p, int64_t start_ns, uint64_t dur_ns);
+
+/* perfetto_flush - writes out what the format has appended, if it is more than @above bytes. */
+#define PERFETTO_FLUSH_BYTES (256u << 10)
+int perfetto_flush(struct perfetto *p, size_t above);
 
 /* perfetto_steps_put - a line for the steps of each process of @node. */
 int perfetto_steps_put(struct perfetto *p, const char *node);

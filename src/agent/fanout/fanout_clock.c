@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fanout_clock.c - see fanout_clock.h. Foreign times are kept within TIME_MAX, so that no
+/* fanout_clock.c - see fanout_clock.h. Foreign times are kept within WALL_NS_MAX, so that no
  * difference of two overflows. */
 #include "agent/fanout/fanout_clock.h"
 
@@ -8,12 +8,10 @@
 #include "base/clock.h"
 #include "base/macros.h"
 
-#define TIME_MAX_NS ((int64_t)7258118400 * (int64_t)NS_PER_S) /* 2200-01-01 */
-
 static bool makes_sense(const struct fanout_clock_sample *s)
 {
-	return s->remote_ns >= 0 && s->remote_ns < TIME_MAX_NS && s->sent_ns >= 0 &&
-	       s->got_ns >= s->sent_ns && s->got_ns < TIME_MAX_NS;
+	return s->remote_ns >= 0 && s->remote_ns < WALL_NS_MAX && s->sent_ns >= 0 &&
+	       s->got_ns >= s->sent_ns && s->got_ns < WALL_NS_MAX;
 }
 
 static int by_offset(const void *a, const void *b)

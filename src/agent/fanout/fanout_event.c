@@ -10,7 +10,6 @@
 
 #include "wire/ids.h"
 
-#define TIME_MAX_NS     (7258118400LL * (int64_t)NS_PER_S)      /* the year 2200 */
 #define DURATION_MAX_NS (366LL * 24 * 3600 * (int64_t)NS_PER_S) /* a year */
 #define NAMES_MAX       4096
 
@@ -85,7 +84,7 @@ static const struct {
 	const char *name;
 	int64_t min, max, other; /* of numbers; other: if the column is not there */
 } columns[COLUMNS] = {
-	[START] = {"start_ns", 1, TIME_MAX_NS, 0},
+	[START] = {"start_ns", 1, WALL_NS_MAX, 0},
 	[DURATION] = {"duration", 0, DURATION_MAX_NS, 0},
 	[PID] = {"pid", 0, UINT32_MAX, 0},
 	[TID] = {"tid", 0, UINT32_MAX, 0},

@@ -130,7 +130,8 @@ static bool is_sane(const struct content *c)
 	       c->has_saved;
 }
 
-enum health_load health_file_parse(const char *text, size_t len,
+/* What @text holds, at @now: FRESH, STALE, CORRUPT, NEWER or OTHER. Pure. */
+static enum health_load health_file_parse(const char *text, size_t len,
 	const struct health_baseline_settings *s, int64_t age_ns, wall_time now,
 	struct health_baseline *ret)
 {

@@ -30,11 +30,6 @@ enum health_load {
 };
 const char *health_load_id(enum health_load l);
 
-/* health_file_parse - what @text holds, at @now: FRESH, STALE, CORRUPT, NEWER or OTHER. Pure. */
-enum health_load health_file_parse(const char *text, size_t len,
-	const struct health_baseline_settings *s, int64_t age_ns, wall_time now,
-	struct health_baseline *ret);
-
 /* health_file_load - one older than @age_ns is stale. */
 enum health_load health_file_load(const char *path, const struct health_baseline_settings *s,
 	int64_t age_ns, wall_time now, struct health_baseline *ret);

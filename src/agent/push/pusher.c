@@ -149,7 +149,6 @@ static void on_tick(void *arg)
 	p->asked_ns = 0;
 	loop_timer_set(p->tick,
 		pusher_jitter(p->settings->push_interval_ns, TICK_JITTER, pusher_random(p)));
-	p->ticks++;
 	if (p->under_way) { /* the fleet is slow: the next reading says more than this one */
 		p->skipped++;
 		log_warning("the last push is still under way: this one is left out");

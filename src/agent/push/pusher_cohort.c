@@ -12,9 +12,9 @@
 
 static void hash_text(const char *text, size_t len, char ret[PUSH_HASH_MAX])
 {
-	char hex[DIGEST_HEX];
+	char hex[DIGEST_HEX] = ""; /* stays so without memory: no group */
 
-	digest_sha256(text, len, hex);
+	(void)digest_sha256(text, len, hex);
 	memcpy(ret, hex, PUSH_HASH_MAX - 1);
 	ret[PUSH_HASH_MAX - 1] = 0;
 }

@@ -58,13 +58,11 @@ struct pusher {
 	/* The push of this interval. */
 	struct buf body;
 	bool under_way, is_retried, waits_for_retry;
-	uint64_t asked_ns;     /* by the fleet: added to the next delay */
-	bool has_piggyback;    /* the last reply had the threshold with it */
-	uint64_t skipped;      /* intervals in which the push before was still under way */
-	uint64_t ticks, polls; /* done */
+	uint64_t asked_ns;  /* by the fleet: added to the next delay */
+	bool has_piggyback; /* the last reply had the threshold with it */
+	uint64_t skipped;   /* intervals in which the push before was still under way */
 
 	struct pusher_batch batch;
-	uint64_t refused_calls;
 	uint32_t reports;       /* and spans, under way */
 	char told[PUSH_ID_MAX]; /* incident that was reported last */
 	int64_t told_last_ns;

@@ -303,7 +303,6 @@ static void on_calls(void *arg, const struct http_response *r, int err, const st
 	pusher_complain(p, "collectives were not delivered", reason(p, why, r, err, e));
 	if (outcome == BACKLOG_REFUSED) {
 		p->recording.calls.lost += p->batch.count; /* told with the next batch */
-		p->refused_calls += p->batch.count;
 		batch_end(p);
 	} else {
 		batch_later(p, err < 0 ? 0
@@ -357,7 +356,6 @@ static void on_poll(void *arg, const struct http_response *r, int err, const str
 	uint64_t wait = p->settings->poll_interval_ns, asked = 0;
 	char why[256];
 
-	p->polls++;
 	if (err == 0)
 		asked = verdict_retry_after(http_head_get(&r->head, "retry-after"), wall_now());
 	if (err == 0 && r->status == 200)

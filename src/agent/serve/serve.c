@@ -146,7 +146,8 @@ static struct pending *pending_new(
 	return p;
 }
 
-void serve_later(struct serve *s, const struct serve_plan *plan, struct http_exchange *x,
+/* @x is answered as planned; 503 if the lane is full. */
+static void serve_later(struct serve *s, const struct serve_plan *plan, struct http_exchange *x,
 	const struct http_request *q)
 {
 	struct pending *p = pending_new(s, x, q, plan->fn);

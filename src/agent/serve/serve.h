@@ -21,7 +21,7 @@ struct serve_call { /* one request on its way through a lane; texts are copies *
 	struct serve *serve;
 	char *path, *query, *body;
 	size_t body_len;
-	const void *data;     /* as given to serve_later() */
+	const void *data;     /* of its row: see struct serve_plan */
 	void *state;          /* what begin() made of the body; malloc()'s */
 	uint64_t deadline_ns; /* monotonic, from begin(): no thread by then is a 503; 0: none */
 	bool is_brief;        /* no more than SERVE_BRIEF_NS; then set needs_longer and return */
@@ -45,10 +45,6 @@ struct serve_plan {
 	serve_fn *fn; /* on a thread of the lane */
 	const void *data;
 };
-
-/* serve_later - @x is answered as planned; 503 if the lane is full. */
-void serve_later(struct serve *s, const struct serve_plan *plan, struct http_exchange *x,
-	const struct http_request *q);
 
 /* serve_error - the call's reply becomes {"error": sentence, "hint"?}; the status follows from
  * @err. */

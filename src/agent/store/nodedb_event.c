@@ -16,7 +16,6 @@
 #define SQL_TEXT_MAX (64 << 10)
 #define NAMES_MAX    65536
 #define DURATION_MAX (366LL * 24 * 3600 * (int64_t)NS_PER_S) /* a year: longer is nonsense */
-#define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S)      /* the year 2200 */
 /* Rows that published files stamp with their end: io, net, sched_switch. */
 #define STAMPED_AT_END "(source IN (5, 7) OR (source = 3 AND op = 1))"
 STATIC_ASSERT(SOURCE_IO == 5 && SOURCE_NET == 7 && SOURCE_HOST == 3 && HOST_SCHED_SWITCH == 1);
@@ -29,7 +28,7 @@ const struct reader_column event_columns[COL_COUNT] = {
 
 bool event_core_makes_sense(const struct event_core *c)
 {
-	return event_in_range(c->timestamp, 1, TIME_MAX) &&
+	return event_in_range(c->timestamp, 1, WALL_NS_MAX) &&
 	       event_in_range(c->duration, 0, DURATION_MAX) &&
 	       event_in_range(c->pid, 0, UINT32_MAX) && event_in_range(c->tid, 0, UINT32_MAX) &&
 	       event_in_range(c->source, 1, WIRE_SOURCE_MAX - 1) &&

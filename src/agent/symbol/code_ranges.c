@@ -34,7 +34,8 @@ static int range_add(struct code_ranges *c, uint64_t start, uint64_t end, Dwarf_
 	return 0;
 }
 
-int code_ranges_add(struct code_ranges *c, Dwarf_Die *die)
+/* All ranges of the code of @die. -ENOMEM; -ENOBUFS at the ceiling. */
+static int code_ranges_add(struct code_ranges *c, Dwarf_Die *die)
 {
 	Dwarf_Off offset = dwarf_dieoffset(die);
 	Dwarf_Addr base, start, end;
@@ -61,7 +62,7 @@ static int compare_ranges(const void *a, const void *b)
 	return (x->end < y->end) - (x->end > y->end); /* the wider first */
 }
 
-void code_ranges_settle(struct code_ranges *c)
+static void code_ranges_settle(struct code_ranges *c)
 {
 	if (c->count > 0)
 		qsort(c->ranges, c->count, sizeof(*c->ranges), compare_ranges);

@@ -25,10 +25,6 @@ struct code_ranges {
 
 void code_ranges_done(struct code_ranges *c);
 
-/* code_ranges_add - all ranges of the code of @die. -ENOMEM; -ENOBUFS at the ceiling. */
-int code_ranges_add(struct code_ranges *c, Dwarf_Die *die);
-void code_ranges_settle(struct code_ranges *c);
-
 /* code_ranges_at - the range that holds @vaddr, the innermost if several do; NULL. */
 const struct code_range *code_ranges_at(const struct code_ranges *c, uint64_t vaddr);
 

@@ -32,6 +32,17 @@ void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at)
 			process_table_found(t->processes, family[i], 0, at);
 }
 
+static void say_dropped(const struct discover_result *found)
+{
+	if (found->dropped)
+		log_warning("%zu processes were not looked at: there are too many of them",
+			found->dropped);
+	if (found->libraries_dropped)
+		log_warning(
+			"%zu library files were not looked at: their processes have more than %d",
+			found->libraries_dropped, DISCOVER_LIBRARIES_MAX);
+}
+
 /* Probe what running processes map, and follow the processes themselves from now on. */
 int tracer_scan(struct tracer *t)
 {
@@ -43,6 +54,7 @@ int tracer_scan(struct tracer *t)
 	if (r < 0)
 		return r;
 	t->scanned = now;
+	say_dropped(found);
 	coverage_scan_begin(t->coverage);
 	if (t->metric_state)
 		metric_state_nccl_begin(t->metric_state);

@@ -119,7 +119,8 @@ void echo_call_start(struct echo_server *e, enum echo_lane lane, unsigned verb,
 
 /* ---- tools ---- */
 
-void echo_audit(struct echo_server *e, const struct audit_entry *entry)
+/* A line of the audit, if there is one; any thread. */
+static void echo_audit(struct echo_server *e, const struct audit_entry *entry)
 {
 	if (e->settings.audit)
 		(void)audit_write(e->settings.audit, entry);

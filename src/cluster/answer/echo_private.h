@@ -87,9 +87,6 @@ bool echo_admit(struct echo_server *e, unsigned verb, struct http_exchange *x,
 int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arguments,
 	json_t **ret, struct buf *ret_text, struct errinfo *reterr);
 
-/* echo_audit - a line of the audit, if there is one; any thread. */
-void echo_audit(struct echo_server *e, const struct audit_entry *entry);
-
 /* echo_audit_refusal - likewise, unless there were too many of its kind, which @rate counts: a flood of
  * refusals does not push the lines of others out of the files. On the loop. */
 void echo_audit_refusal(struct echo_server *e, const struct http_request *q, const char *key_name,

@@ -5,15 +5,13 @@
 #include "command/dispatch.h"
 
 struct all_flags {
-	const char *grpc, *http, *api;
+	struct listen_addresses at;
 	struct fleet_flags fleet;
 	struct echo_flags echo;
 };
 
 static const struct all_flags defaults = {
-	.grpc = "127.0.0.1:4317",
-	.http = "127.0.0.1:4318",
-	.api = "127.0.0.1:8080",
+	.at = {.grpc = "127.0.0.1:4317", .http = "127.0.0.1:4318", .api = "127.0.0.1:8080"},
 	.fleet = FLEET_FLAGS_DEFAULTS,
 	.echo = ECHO_FLAGS_DEFAULTS,
 };
@@ -22,15 +20,15 @@ static const struct all_flags defaults = {
 #define FLEET(field)  offsetof(struct all_flags, fleet.field)
 #define ECHO(field)   offsetof(struct all_flags, echo.field)
 static const struct option_row all_options[] = {
-	{"grpc-addr", 0, OPTION_STRING, OPTION(grpc), "HOST:PORT",
+	{"grpc-addr", 0, OPTION_STRING, OPTION(at.grpc), "HOST:PORT",
 		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)", 0, 0, false},
-	{"otlp-addr", 0, OPTION_STRING, OPTION(grpc), "HOST:PORT", "as --grpc-addr", 0, 0, true},
-	{"http-addr", 0, OPTION_STRING, OPTION(http), "HOST:PORT",
+	{"otlp-addr", 0, OPTION_STRING, OPTION(at.grpc), "HOST:PORT", "as --grpc-addr", 0, 0, true},
+	{"http-addr", 0, OPTION_STRING, OPTION(at.http), "HOST:PORT",
 		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)", 0, 0, false},
-	{"api-addr", 0, OPTION_STRING, OPTION(api), "HOST:PORT",
+	{"api-addr", 0, OPTION_STRING, OPTION(at.api), "HOST:PORT",
 		"address of the page, the APIs, MCP and /metrics (default: 127.0.0.1:8080; '': none)",
 		0, 0, false},
-	{"mcp-addr", 0, OPTION_STRING, OPTION(api), "HOST:PORT", "as --api-addr", 0, 0, true},
+	{"mcp-addr", 0, OPTION_STRING, OPTION(at.api), "HOST:PORT", "as --api-addr", 0, 0, true},
 	FLEET_FLAGS_OPTIONS(FLEET),
 	ECHO_FLAGS_OPTIONS(ECHO),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
@@ -40,11 +38,7 @@ static int all_run(
 	const struct command *cmd _unused_, void *settings, int argc _unused_, char **argv _unused_)
 {
 	const struct all_flags *f = settings;
-	struct echo_run_settings s = {.echo = &f->echo,
-		.fleet = &f->fleet,
-		.grpc = f->grpc,
-		.otlp_http = f->http,
-		.api = f->api};
+	struct echo_run_settings s = {.echo = &f->echo, .fleet = &f->fleet, .at = f->at};
 	struct errinfo e = {0};
 	int r = echo_run(&s, &e);
 

@@ -11,29 +11,28 @@
 #include "command/dispatch.h"
 
 struct echo_typed {
-	const char *grpc, *http, *api, *cluster;
+	struct listen_addresses at;
+	const char *cluster;
 	struct echo_flags echo;
 };
 
 static const struct echo_typed defaults = {
-	.grpc = "127.0.0.1:4317",
-	.http = "127.0.0.1:4318",
-	.api = "127.0.0.1:8081",
+	.at = {.grpc = "127.0.0.1:4317", .http = "127.0.0.1:4318", .api = "127.0.0.1:8081"},
 	.echo = ECHO_FLAGS_DEFAULTS,
 };
 
 #define OPTION(field) offsetof(struct echo_typed, field)
 #define ECHO(field)   offsetof(struct echo_typed, echo.field)
 static const struct option_row echo_options[] = {
-	{"otlp-addr", 0, OPTION_STRING, OPTION(grpc), "HOST:PORT",
+	{"otlp-addr", 0, OPTION_STRING, OPTION(at.grpc), "HOST:PORT",
 		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)", 0, 0, false},
-	{"grpc-addr", 0, OPTION_STRING, OPTION(grpc), "HOST:PORT", "as --otlp-addr", 0, 0, true},
-	{"http-addr", 0, OPTION_STRING, OPTION(http), "HOST:PORT",
+	{"grpc-addr", 0, OPTION_STRING, OPTION(at.grpc), "HOST:PORT", "as --otlp-addr", 0, 0, true},
+	{"http-addr", 0, OPTION_STRING, OPTION(at.http), "HOST:PORT",
 		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)", 0, 0, false},
-	{"mcp-addr", 0, OPTION_STRING, OPTION(api), "HOST:PORT",
+	{"mcp-addr", 0, OPTION_STRING, OPTION(at.api), "HOST:PORT",
 		"address of MCP, the API and /metrics (default: 127.0.0.1:8081; '': none)", 0, 0,
 		false},
-	{"api-addr", 0, OPTION_STRING, OPTION(api), "HOST:PORT", "as --mcp-addr", 0, 0, true},
+	{"api-addr", 0, OPTION_STRING, OPTION(at.api), "HOST:PORT", "as --mcp-addr", 0, 0, true},
 	ECHO_FLAGS_OPTIONS(ECHO),
 	{"cluster-id", 0, OPTION_STRING, OPTION(cluster), "NAME",
 		"of `export`: only this cluster (default: all)", 0, 0, false},
@@ -42,8 +41,7 @@ static const struct option_row echo_options[] = {
 
 static int serve(const struct echo_typed *t, struct errinfo *reterr)
 {
-	struct echo_run_settings s = {
-		.echo = &t->echo, .grpc = t->grpc, .otlp_http = t->http, .api = t->api};
+	struct echo_run_settings s = {.echo = &t->echo, .at = t->at};
 
 	return echo_run(&s, reterr);
 }

@@ -13,6 +13,7 @@
 #include "base/notify.h"
 #include "cluster/cli/commands.h"
 #include "cluster/cli/fleet_flags.h"
+#include "cluster/cli/listen_address.h"
 #include "command/dispatch.h"
 #include "command/server_access.h"
 #include "command/server_life.h"
@@ -22,28 +23,26 @@
 #define TOKEN_VARIABLE "INGERO_TOKEN"
 
 struct fleet_typed { /* the flags */
-	const char *grpc, *http, *api;
+	struct listen_addresses at;
 	struct fleet_flags core;
-	const char *token_file, *token, *cert, *key, *client_ca;
+	const char *token_file, *cert, *key, *client_ca;
 	bool no_tls, no_token;
 	struct option_strings names;
 };
 
 static const struct fleet_typed defaults = {
-	.grpc = "127.0.0.1:4317",
-	.http = "127.0.0.1:4318",
-	.api = "127.0.0.1:8080",
+	.at = {.grpc = "127.0.0.1:4317", .http = "127.0.0.1:4318", .api = "127.0.0.1:8080"},
 	.core = FLEET_FLAGS_DEFAULTS,
 };
 
 #define OPTION(field) offsetof(struct fleet_typed, field)
 #define CORE(field)   offsetof(struct fleet_typed, core.field)
 static const struct option_row fleet_options[] = {
-	{"grpc-addr", 0, OPTION_STRING, OPTION(grpc), "HOST:PORT",
+	{"grpc-addr", 0, OPTION_STRING, OPTION(at.grpc), "HOST:PORT",
 		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)", 0, 0, false},
-	{"http-addr", 0, OPTION_STRING, OPTION(http), "HOST:PORT",
+	{"http-addr", 0, OPTION_STRING, OPTION(at.http), "HOST:PORT",
 		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)", 0, 0, false},
-	{"api-addr", 0, OPTION_STRING, OPTION(api), "HOST:PORT",
+	{"api-addr", 0, OPTION_STRING, OPTION(at.api), "HOST:PORT",
 		"address of the API, the page and /metrics (default: 127.0.0.1:8080; '': none)", 0,
 		0, false},
 	FLEET_FLAGS_OPTIONS(CORE),
@@ -65,8 +64,7 @@ static const struct option_row fleet_options[] = {
 	{"allow-host", 0, OPTION_STRINGS, OPTION(names), "NAME",
 		"accept this host name too, besides those in --tls-cert; may be repeated", 0, 0,
 		false},
-	{"token", 0, OPTION_STRING, OPTION(token), "TOKEN", "not accepted: use --token-file", 0, 0,
-		true},
+	OPTION_REFUSED_SECRET("token", TOKEN_VARIABLE),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -91,47 +89,33 @@ static void run_done(struct run *c)
 
 /* ---- flags ---- */
 
-/* NULL: this port is not wanted. */
-static const char *address_of(const char *typed)
-{
-	return typed && typed[0] ? typed : NULL;
-}
-
-/* The address that most people can reach: its needs are those of all. */
-static const char *widest(const struct fleet_typed *t)
-{
-	const char *all[] = {t->api, t->http, t->grpc}, *found = "127.0.0.1:0";
-
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (address_of(all[i]) && http_is_loopback(found))
-			found = all[i];
-	return found;
-}
-
 static struct server_access_options access_options(const struct fleet_typed *t)
 {
-	return (struct server_access_options){.address = widest(t),
+	return (struct server_access_options){.address = listen_address_widest(&t->at),
 		.token_file = t->token_file,
 		.variable = TOKEN_VARIABLE,
 		.client_ca = t->client_ca,
 		.no_token = t->no_token};
 }
 
+static struct tls_server_settings tls_settings(const struct fleet_typed *t)
+{
+	return (struct tls_server_settings){
+		.cert = t->cert, .key = t->key, .client_ca = t->client_ca};
+}
+
 static int check_flags(const struct fleet_typed *t, struct errinfo *reterr)
 {
 	struct server_access_options access = access_options(t);
+	struct tls_server_settings tls = tls_settings(t);
+	int r;
 
-	if (t->token)
-		return errinfo_set(reterr, -EINVAL,
-			"--token is not accepted: other users can see a command line; use --token-file or $" TOKEN_VARIABLE);
-	if (!address_of(t->grpc) && !address_of(t->http) && !address_of(t->api))
+	if (!listen_address_any(&t->at))
 		return errinfo_set(reterr, -EINVAL,
 			"no address to listen on: give --grpc-addr, --http-addr or --api-addr");
-	if (t->no_tls && (t->cert || t->key || t->client_ca))
-		return errinfo_set(reterr, -EINVAL,
-			"--no-tls cannot be combined with --tls-cert, --tls-key or --client-ca");
-	if (!t->cert != !t->key)
-		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
+	r = server_tls_check(&tls, t->no_tls ? "--no-tls" : NULL, reterr);
+	if (r < 0)
+		return r;
 	if (t->client_ca && !t->cert)
 		return errinfo_set(reterr, -EINVAL, "--client-ca needs --tls-cert and --tls-key");
 	if (!http_is_loopback(access.address) && !t->cert && !t->no_tls)
@@ -152,8 +136,9 @@ static void drain(void *arg)
 	service_drain(c->service, server_life_over, &c->life);
 }
 
-static void say_ready(const struct run *c)
+static void ready(void *arg)
 {
+	const struct run *c = arg;
 	const char *at = service_http_address(c->service);
 
 	if (!at)
@@ -161,22 +146,15 @@ static void say_ready(const struct run *c)
 	notify_ready("fleet at %s", at ? at : service_api_address(c->service));
 }
 
-/* Tokens are tried on a set of their own before anything is replaced. */
 static void reload(void *arg)
 {
 	struct run *c = arg;
-	_cleanup_(token_set_freep) struct token_set *trial = NULL;
+	struct server_access_options o = access_options(c->typed);
 	struct errinfo e = {0};
-	int r = 0;
+	int r = server_access_reload(&c->access, &o, c->tls, &e);
 
-	if (c->typed->token_file)
-		r = token_set_new(c->typed->token_file, TOKEN_VARIABLE, &trial, &e);
-	if (r == 0 && c->tls)
-		r = tls_reload(c->tls, &e);
 	if (r == 0)
 		r = service_reload(c->service, &e);
-	if (r == 0 && c->access.tokens)
-		r = token_set_reload(c->access.tokens, &e);
 	if (r < 0)
 		fprintf(stderr,
 			"%singero-cluster: reload failed, what was not read stays as it was: %s\n",
@@ -184,7 +162,6 @@ static void reload(void *arg)
 	else
 		fprintf(stderr, "%singero-cluster: certificates, tokens and rates reloaded\n",
 			log_mark(LOG_LEVEL_INFO));
-	say_ready(c);
 }
 
 static void announce(const struct run *c)
@@ -214,10 +191,8 @@ static void announce(const struct run *c)
 static int run_service(struct run *c, struct errinfo *reterr)
 {
 	const struct fleet_typed *t = c->typed;
-	const char *names[ARRAY_SIZE(t->names.value) + 1] = {NULL};
 	struct server_access_options access = access_options(t);
-	struct tls_server_settings tls = {
-		.cert = t->cert, .key = t->key, .client_ca = t->client_ca};
+	struct tls_server_settings tls = tls_settings(t);
 	struct service_settings s = fleet_flags_settings(&t->core);
 	int r = server_access_open(&access, &c->access, reterr);
 
@@ -225,34 +200,28 @@ static int run_service(struct run *c, struct errinfo *reterr)
 		r = tls_server_new(&tls, &c->tls, reterr);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < t->names.count; i++)
-		names[i] = t->names.value[i];
-	s.grpc_address = address_of(t->grpc);
-	s.http_address = address_of(t->http);
-	s.api_address = address_of(t->api);
-	s.http.names = names;
+	s.grpc_address = listen_address(t->at.grpc);
+	s.http_address = listen_address(t->at.http);
+	s.api_address = listen_address(t->at.api);
+	s.http.names = t->names.value;
 	s.http.plain = t->no_tls;
 	s.http.tls = c->tls;
 	s.http.tokens = c->access.tokens;
 	s.http.owners = c->access.owners;
 	s.http.owner_count = c->access.owner_count;
+	c->life = (struct server_life){.loop = c->loop,
+		.patience_ns = DRAIN_NS,
+		.drain = drain,
+		.reload = reload,
+		.ready = ready,
+		.arg = c};
 	r = service_new(c->loop, &s, &c->service, reterr);
-	if (r == 0) {
-		c->life = (struct server_life){.loop = c->loop,
-			.patience_ns = DRAIN_NS,
-			.drain = drain,
-			.reload = reload,
-			.arg = c};
+	if (r == 0)
 		r = server_life_watch(&c->life, reterr);
-	}
 	if (r < 0)
 		return r;
 	announce(c);
-	r = loop_notify(c->loop);
-	say_ready(c);
-	if (r == 0)
-		r = loop_run(c->loop);
-	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
+	return server_life_run(&c->life, reterr);
 }
 
 static int fleet_run(const struct command *cmd _unused_, void *settings, int argc, char **argv)

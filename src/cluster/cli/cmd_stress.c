@@ -26,8 +26,7 @@
 #define ASK_PAUSE_NS     (200 * NS_PER_MS)
 
 struct stress_flags {
-	const char *endpoint, *api, *protocol, *cluster, *node, *metric, *ca_cert, *token_file,
-		*token;
+	const char *endpoint, *api, *protocol, *cluster, *node, *metric, *ca_cert, *token_file;
 	struct option_strings fingerprints;
 	int64_t events, nodes, writers, batch, chains, low, wrong_tokens, malformed;
 	double rate, duplicates;
@@ -102,8 +101,7 @@ static const struct option_row stress_options[] = {
 	{"token-file", 0, OPTION_STRING, OPTION(token_file), "FILE",
 		"file with the bearer token (default: $" TOKEN_VARIABLE ")", 0, 0, false},
 	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print the result as JSON", 0, 0, false},
-	{"token", 0, OPTION_STRING, OPTION(token), "TOKEN", "not accepted: use --token-file", 0, 0,
-		true},
+	OPTION_REFUSED_SECRET("token", TOKEN_VARIABLE),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -144,9 +142,6 @@ static void run_done(struct run *c)
 
 static int check_flags(const struct stress_flags *f, struct errinfo *reterr)
 {
-	if (f->token)
-		return errinfo_set(reterr, -EINVAL,
-			"--token is not accepted: other users can see a command line; use --token-file or $" TOKEN_VARIABLE);
 	if (f->low > f->events)
 		return errinfo_set(
 			reterr, -EINVAL, "--low: there are only %" PRId64 " events", f->events);

@@ -17,6 +17,12 @@ struct server_access_options echo_flags_access(const struct echo_flags *f, const
 		.no_token = f->no_token};
 }
 
+struct tls_server_settings echo_flags_tls(const struct echo_flags *f)
+{
+	return (struct tls_server_settings){
+		.cert = f->cert, .key = f->key, .client_ca = f->client_ca, .names = f->names.value};
+}
+
 static int check_engine(const struct echo_flags *f, struct errinfo *reterr)
 {
 	bool is_click = strcmp(f->engine, "clickhouse") == 0;
@@ -40,9 +46,6 @@ static int check_engine(const struct echo_flags *f, struct errinfo *reterr)
 
 static int check_tokens(const struct echo_flags *f, struct errinfo *reterr)
 {
-	if (f->token)
-		return errinfo_set(reterr, -EINVAL,
-			"--token is not accepted: other users can see a command line; use --token-file or $" ECHO_TOKEN_VARIABLE);
 	if (f->acl && f->token_file)
 		return errinfo_set(reterr, -EINVAL,
 			"--bearer-acl-file cannot be combined with --token-file: put the token into the former, without allowed_clusters");
@@ -55,18 +58,16 @@ static int check_tokens(const struct echo_flags *f, struct errinfo *reterr)
 int echo_flags_check(const struct echo_flags *f, const char *address, struct errinfo *reterr)
 {
 	struct server_access_options access = echo_flags_access(f, address);
+	struct tls_server_settings tls = echo_flags_tls(f);
 	bool far = !http_is_loopback(address);
 	int r = check_tokens(f, reterr);
 
 	if (r == 0)
 		r = check_engine(f, reterr);
+	if (r == 0)
+		r = server_tls_check(&tls, f->no_tls ? "--insecure-no-tls" : NULL, reterr);
 	if (r < 0)
 		return r;
-	if (f->no_tls && (f->cert || f->key || f->client_ca))
-		return errinfo_set(reterr, -EINVAL,
-			"--insecure-no-tls cannot be combined with --tls-cert, --tls-key or --client-ca");
-	if (!f->cert != !f->key)
-		return errinfo_set(reterr, -EINVAL, "give both --tls-cert and --tls-key");
 	if (f->no_tls && far)
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
 			"--insecure-no-tls: %s is reachable from other machines, and traffic would not be encrypted; listen on 127.0.0.1",

@@ -18,7 +18,7 @@ struct echo_flags {
 		*clickhouse_password_file, *clickhouse_reader, *clickhouse_reader_password_file;
 	bool no_audit;
 	const char *health;
-	const char *acl, *token_file, *token, *cert, *key, *client_ca;
+	const char *acl, *token_file, *cert, *key, *client_ca;
 	bool no_tls, no_token;
 	struct option_strings names;
 };
@@ -77,9 +77,7 @@ struct echo_flags {
 			"require one of the tokens in this file, one per line (default: $" ECHO_TOKEN_VARIABLE     \
 			"; else one is generated, which you and root do not need)",                                \
 			0, 0, false},                                                                              \
-		{"auth-token", 0, OPTION_REFUSED, 0, "TEXT",                                                       \
-			"other users can see a command line; use --token-file or $INGERO_TOKEN",                   \
-			0, 0, true},                                                                               \
+		OPTION_REFUSED_SECRET("auth-token", ECHO_TOKEN_VARIABLE),                                          \
 		{"trust-proxy-headers", 0, OPTION_REFUSED, 0, NULL,                                                \
 			"limits are by token and by the address that connects; put a proxy's own limit before it", \
 			0, 0, true},                                                                               \
@@ -103,13 +101,12 @@ struct echo_flags {
 		{"allow-host", 0, OPTION_STRINGS, FLAG(names), "NAME",                                             \
 			"accept this host name too, besides those in --tls-cert; may be repeated",                 \
 			0, 0, false},                                                                              \
-	{                                                                                                          \
-		"token", 0, OPTION_STRING, FLAG(token), "TOKEN", "not accepted: use --token-file",                 \
-			0, 0, true                                                                                 \
-	}
+		OPTION_REFUSED_SECRET("token", ECHO_TOKEN_VARIABLE)
 
 /* echo_flags_access - who may reach @address, the one that most people can reach. */
 struct server_access_options echo_flags_access(const struct echo_flags *f, const char *address);
+
+struct tls_server_settings echo_flags_tls(const struct echo_flags *f);
 
 int echo_flags_check(const struct echo_flags *f, const char *address, struct errinfo *reterr);
 

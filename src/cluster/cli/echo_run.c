@@ -43,23 +43,6 @@ static void run_done(struct run *c)
 	echo_prepared_done(&c->prepared);
 }
 
-/* NULL: this port is not wanted. */
-static const char *address_of(const char *typed)
-{
-	return typed && typed[0] ? typed : NULL;
-}
-
-/* The address that most people can reach: its needs are those of all. */
-static const char *widest(const struct echo_run_settings *s)
-{
-	const char *all[] = {s->api, s->otlp_http, s->grpc}, *found = "127.0.0.1:0";
-
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (address_of(all[i]) && http_is_loopback(found))
-			found = all[i];
-	return found;
-}
-
 /* ---- signals ---- */
 
 /* The fleet's last notices are kept, too. */
@@ -102,6 +85,12 @@ static void reload(void *arg)
 	else
 		fprintf(stderr, "%singero-cluster: tokens, certificates%s reloaded\n",
 			log_mark(LOG_LEVEL_INFO), c->fleet ? " and rates" : "");
+}
+
+static void ready(void *arg)
+{
+	const struct run *c = arg;
+
 	notify_ready("%s", c->fleet ? "fleet and echo" : "echo");
 }
 
@@ -112,20 +101,21 @@ static void reload(void *arg)
 static int open_access(struct run *c, struct errinfo *reterr)
 {
 	const struct echo_flags *f = c->settings->echo;
-	struct server_access_options o = echo_flags_access(f, widest(c->settings));
+	struct server_access_options o =
+		echo_flags_access(f, listen_address_widest(&c->settings->at));
 	const char *path = f->acl ? f->acl : f->token_file;
 
 	return path ? tenants_read(path, &c->tenants, reterr)
 		    : server_access_open(&o, &c->access, reterr);
 }
 
-static struct http_server_settings http_settings(const struct run *c, const char *const *names)
+static struct http_server_settings http_settings(const struct run *c)
 {
 	return (struct http_server_settings){.tls = c->tls,
 		.tokens = c->tenants ? tenants_tokens(c->tenants) : c->access.tokens,
 		.owners = c->access.owners,
 		.owner_count = c->access.owner_count,
-		.names = names};
+		.names = c->settings->echo->names.value};
 }
 
 static int open_fleet(
@@ -134,8 +124,8 @@ static int open_fleet(
 	struct service_settings s = fleet_flags_settings(c->settings->fleet);
 
 	s.http = *http;
-	s.grpc_address = address_of(c->settings->grpc);
-	s.http_address = address_of(c->settings->otlp_http);
+	s.grpc_address = listen_address(c->settings->at.grpc);
+	s.http_address = listen_address(c->settings->at.http);
 	s.api_elsewhere = true;
 	s.keeping = echo_service_keeping(c->echo);
 	return service_new(c->loop, &s, &c->fleet, reterr);
@@ -145,8 +135,8 @@ static int open_services(
 	struct run *c, const struct http_server_settings *http, struct errinfo *reterr)
 {
 	struct echo_addresses a = {.http = *http,
-		.api = address_of(c->settings->api),
-		.health = address_of(c->settings->echo->health)};
+		.api = listen_address(c->settings->at.api),
+		.health = listen_address(c->settings->echo->health)};
 	int r;
 
 	c->prepared.settings.tenants = c->tenants;
@@ -159,8 +149,8 @@ static int open_services(
 			return r;
 		a.fleet = service_api(c->fleet);
 	} else {
-		a.grpc = address_of(c->settings->grpc);
-		a.otlp_http = address_of(c->settings->otlp_http);
+		a.grpc = listen_address(c->settings->at.grpc);
+		a.otlp_http = listen_address(c->settings->at.http);
 	}
 	return echo_service_listen(c->echo, &a, reterr);
 }
@@ -228,38 +218,30 @@ static void announce(const struct run *c)
 static int run(struct run *c, struct errinfo *reterr)
 {
 	const struct echo_flags *f = c->settings->echo;
-	const char *names[ARRAY_SIZE(f->names.value) + 1] = {NULL};
-	struct tls_server_settings tls = {
-		.cert = f->cert, .key = f->key, .client_ca = f->client_ca, .names = names};
+	struct tls_server_settings tls = echo_flags_tls(f);
 	struct http_server_settings http;
 	int r = echo_flags_prepare(f, &c->prepared, reterr);
 
-	for (size_t i = 0; i < f->names.count; i++)
-		names[i] = f->names.value[i];
 	if (r == 0)
 		r = open_access(c, reterr);
 	if (r == 0 && !f->no_tls)
 		r = server_tls_open(&tls, &c->tls, reterr);
 	if (r < 0)
 		return r;
-	http = http_settings(c, names);
+	c->life = (struct server_life){.loop = c->loop,
+		.patience_ns = DRAIN_NS,
+		.drain = drain,
+		.reload = reload,
+		.ready = ready,
+		.arg = c};
+	http = http_settings(c);
 	r = open_services(c, &http, reterr);
-	if (r == 0) {
-		c->life = (struct server_life){.loop = c->loop,
-			.patience_ns = DRAIN_NS,
-			.drain = drain,
-			.reload = reload,
-			.arg = c};
+	if (r == 0)
 		r = server_life_watch(&c->life, reterr);
-	}
 	if (r < 0)
 		return r;
 	announce(c);
-	r = loop_notify(c->loop);
-	notify_ready("%s", c->fleet ? "fleet and echo" : "echo");
-	if (r == 0)
-		r = loop_run(c->loop);
-	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
+	return server_life_run(&c->life, reterr);
 }
 
 int echo_run(const struct echo_run_settings *s, struct errinfo *reterr)
@@ -267,9 +249,9 @@ int echo_run(const struct echo_run_settings *s, struct errinfo *reterr)
 	_cleanup_(run_done) struct run c = {.settings = s};
 	int r;
 
-	if (!address_of(s->grpc) && !address_of(s->otlp_http) && !address_of(s->api))
+	if (!listen_address_any(&s->at))
 		return errinfo_set(reterr, -EINVAL, "no address to listen on is left");
-	r = echo_flags_check(s->echo, widest(s), reterr);
+	r = echo_flags_check(s->echo, listen_address_widest(&s->at), reterr);
 	if (r == 0 && s->fleet)
 		r = fleet_flags_check(s->fleet, reterr);
 	if (r == 0)

@@ -7,11 +7,12 @@
 
 #include "cluster/cli/echo_flags.h"
 #include "cluster/cli/fleet_flags.h"
+#include "cluster/cli/listen_address.h"
 
 struct echo_run_settings {
 	const struct echo_flags *echo;
-	const struct fleet_flags *fleet;    /* NULL: without one */
-	const char *grpc, *otlp_http, *api; /* addresses; "" or NULL: not opened */
+	const struct fleet_flags *fleet; /* NULL: without one */
+	struct listen_addresses at;
 };
 
 int echo_run(const struct echo_run_settings *s, struct errinfo *reterr);

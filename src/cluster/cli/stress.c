@@ -62,7 +62,9 @@ struct stress {
 static void writer_next(struct writer *w);
 static void writer_send(struct writer *w);
 
-const char *stress_node_name(const struct stress_settings *s, uint64_t i, char *out, size_t size)
+/* Of node @i. */
+static const char *stress_node_name(
+	const struct stress_settings *s, uint64_t i, char *out, size_t size)
 {
 	if (s->nodes == 1)
 		snprintf(out, size, "%s", s->node);

@@ -47,6 +47,3 @@ struct stress_result {
  * another token, is an error with a sentence. */
 int stress_run(struct loop *l, const struct stress_settings *s, struct stress_result *ret,
 	struct errinfo *reterr);
-
-/* stress_node_name - of node @i. */
-const char *stress_node_name(const struct stress_settings *s, uint64_t i, char *out, size_t size);

@@ -59,6 +59,10 @@ int lags_align(const struct calls *c, const struct collective *x);
 /* lags_shift - to be added to a time of @node in the collective that was aligned last. */
 int64_t lags_shift(const struct calls *c, uint32_t node, int64_t at_ns);
 
+/* lags_teach - the clocks learn from the end of @x. What finds no room there is not needed: each node has pairs
+ * enough. -ENOMEM. */
+int lags_teach(struct calls *c, const struct collective *x);
+
 /* lags_fold - the clocks learn from all that are ready, then these are counted. In the order of their
  * times, whatever order they came in. -ENOMEM. */
 int lags_fold(struct calls *c);

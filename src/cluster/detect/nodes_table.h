@@ -167,5 +167,3 @@ void node_show(const struct node *d, struct node_view *ret);
 void cohort_measure(struct nodes *n, struct cohort *c, int64_t now_ns);
 /* node_judge - @d has pushed since it was judged, and its cohorts are measured. */
 void node_judge(struct nodes *n, struct node *d, int64_t now_ns);
-/* measure_deviation - of @d from its peers; -INFINITY: not known. */
-double measure_deviation(const struct node *d, unsigned measure);

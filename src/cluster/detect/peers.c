@@ -38,7 +38,8 @@
 #define DRIFT_CALM   0.05
 #define DRIFT_Z      5
 
-double measure_deviation(const struct node *d, unsigned measure)
+/* Of @d from its peers; -INFINITY: not known. */
+static double measure_deviation(const struct node *d, unsigned measure)
 {
 	const struct cohort *c =
 		measure == MEASURE_SCORE ? cohort_of_score(d) : d->in[COHORT_PEERS];

@@ -22,8 +22,6 @@
 #include "otlp/otlp_response.h"
 #include "push/push_wire.h"
 
-#define RECEIVER_GRPC_PORT    4317
-#define RECEIVER_HTTP_PORT    4318
 #define RECEIVER_BODY_MAX     (4u << 20)   /* bytes of a request as sent */
 #define RECEIVER_INFLATED_MAX (32u << 20)  /* and inflated */
 #define RECEIVER_BODIES_MAX   (128u << 20) /* of all requests at once, for each port */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keeper_private.h - the parts of the keeper: keeper_take.c has what comes in, keeper.c the rest of what is on
- * the loop's thread; keeper_fill.c the thread that fills the store; entry.c what an entry of the journal looks like. */
+/* keeper_private.h - the parts of the keeper: keeper_take.c has what comes in, keeper_append.c what is
+ * written and answered, keeper.c the rest of what is on the loop's thread; keeper_fill.c the thread that fills the
+ * store; entry.c what an entry of the journal looks like. */
 #pragma once
 
 #include <pthread.h>
@@ -75,6 +76,13 @@ struct keeper {
 	void *finished_arg;
 };
 
+/* keeper_reason - the sentence for who sent what failed with @err. */
+const char *keeper_reason(int err);
+/* keeper_refuse - tells @err and @why, and counts it. */
+void keeper_refuse(struct keeper *k, keeper_done *done, void *arg, int err, const char *why);
+/* keeper_append - the keys of @p and the rows @b become an entry. @p is the journal's until it has answered;
+ * after a failure it stays the caller's. */
+int keeper_append(struct keeper *k, struct pending *p, const struct batch *b);
 /* keeper_tell - @r with @err and its sentence. */
 void keeper_tell(keeper_done *done, void *arg, struct keeper_result *r, int err);
 /* keeper_give_up - those of whom rows are being made are told -ECANCELED. */

@@ -1,120 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keeper_take.c - what comes in: rows are made, appended to the journal, answered. Of a large request they are
+/* keeper_take.c - what comes in: whether it is new and may be taken, and the rows of it. Of a large request they are
  * made by a thread, so that others are answered meanwhile.
  *
- * Invariants:
- *  1. A key is SEEN_PENDING from the append to its result, then SEEN_KEPT or forgotten: nobody is told that
- *     a duplicate is kept while its first one may still fail.
- *  2. Whether a request or a part of it has come before is decided on the loop's thread, in the turn in which it
- *     is appended: of two at once one is the duplicate. */
+ * Invariant: whether a request or a part of it has come before is decided on the loop's thread, in the turn in
+ * which it is appended: of two at once one is the duplicate. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cluster/keep/keeper_private.h"
 #include "cluster/keep/rows.h"
-
-/* ---- results ---- */
-
-static void tell(keeper_done *done, void *arg, struct keeper_result *r, int err, const char *why)
-{
-	r->err = err;
-	if (err < 0)
-		snprintf(r->why, sizeof(r->why), "%s", why);
-	done(arg, r);
-}
-
-static void refuse(struct keeper *k, keeper_done *done, void *arg, int err, const char *why)
-{
-	struct keeper_result r = {0};
-
-	k->stats.refused++;
-	tell(done, arg, &r, err, why);
-}
-
-static const char *reason_of(int err)
-{
-	switch (err) {
-	case -ENOSPC:
-		return "the disk is full, or the journal as large as it may be: come again later";
-	case -ENOBUFS: return "too much waits for the disk: come again later";
-	case -E2BIG: return "the request is too large for the journal: send it in parts";
-	case -ENOMEM: return "out of memory for this request: come again later";
-	case -ECANCELED: return "shutting down";
-	default: return "the journal cannot be written: come again later";
-	}
-}
-
-void keeper_tell(keeper_done *done, void *arg, struct keeper_result *r, int err)
-{
-	tell(done, arg, r, err, reason_of(err));
-}
-
-/* ---- appending ---- */
-
-void pending_free(struct pending *p)
-{
-	free(p->keys);
-	free(p);
-}
-
-static void set_keys(struct keeper *k, const struct pending *p, enum seen_state state)
-{
-	for (size_t i = 0; i < p->key_count; i++)
-		seen_set(k->seen, &p->keys[i], state);
-}
-
-static void on_appended(void *arg, int err, uint64_t position)
-{
-	_cleanup_(pending_freep) struct pending *p = arg;
-	struct keeper *k = p->keeper;
-
-	if (!k)
-		return;
-	TAILQ_REMOVE(&k->pending, p, link);
-	set_keys(k, p, err < 0 ? SEEN_NOT : SEEN_KEPT);
-	if (err < 0) {
-		k->stats.refused++;
-	} else {
-		k->confirmed = k->rows_position = position;
-		k->stats.requests++;
-		k->stats.points += p->result.taken;
-		k->stats.rejected += p->result.rejected;
-	}
-	tell(p->done, p->arg, &p->result, err, reason_of(err));
-}
-
-/* append - the rows and keys of a request become an entry. */
-static int append(struct keeper *k, struct pending *p, const struct batch *b)
-{
-	_cleanup_buf_ struct buf entry = BUF_INIT(JOURNAL_ENTRY_MAX);
-	int r = 0;
-
-	entry_put(&entry, ENTRY_ROWS, 0, p->key_count);
-	buf_append(&entry, p->keys, p->key_count * sizeof(*p->keys));
-	buf_append(&entry, b->bytes.data, b->bytes.len);
-	if (entry.err)
-		return entry.err == -ENOBUFS ? -E2BIG : entry.err;
-	for (size_t i = 0; r == 0 && i < p->key_count; i++)
-		r = seen_set(k->seen, &p->keys[i], SEEN_PENDING);
-	if (r == 0)
-		r = journal_append(k->journal, entry.data, entry.len, on_appended, p);
-	if (r < 0) {
-		set_keys(k, p, SEEN_NOT);
-		return r;
-	}
-	TAILQ_INSERT_TAIL(&k->pending, p, link);
-	return 0;
-}
-
-struct pending *pending_new(struct keeper *k, keeper_done *done, void *arg)
-{
-	struct pending *p = calloc(1, sizeof(*p));
-
-	if (p)
-		*p = (struct pending){.keeper = k, .done = done, .arg = arg};
-	return p;
-}
 
 /* ---- requests ---- */
 
@@ -174,22 +69,30 @@ static void take_rows(struct keeper *k, struct rows *rows, const struct seen_key
 		r = add_key(rows, p, key);
 	}
 	if (r == 0)
-		r = append(k, p, &rows->batch);
+		r = keeper_append(k, p, &rows->batch);
 	if (r < 0)
-		refuse(k, done, arg, r, reason_of(r));
+		keeper_refuse(k, done, arg, r, keeper_reason(r));
 	else
 		TAKE(p);
 }
 
-/* Of a request some of which its sender may not write, another one may write the rest: it is told by its
- * sender, too. */
-static struct seen_key key_of_part(const struct keeper_request *q, const struct seen_key *whole)
+struct request_keys {
+	struct seen_key whole;
+	/* Of a request some of which its sender may not write, another one may write the rest: it is told by
+	 * its sender, too. */
+	struct seen_key part;
+};
+
+static int find_keys(const struct keeper_request *q, struct request_keys *ret)
 {
 	char text[SEEN_KEY + sizeof(q->sender)];
+	int r = seen_key_of(otlp_signal_id(q->signal), q->data, q->len, &ret->whole);
 
-	memcpy(text, whole->bytes, SEEN_KEY);
+	if (r < 0)
+		return r;
+	memcpy(text, ret->whole.bytes, SEEN_KEY);
 	memcpy(text + SEEN_KEY, &q->sender, sizeof(q->sender));
-	return seen_key_of("part", text, sizeof(text));
+	return seen_key_of("part", text, sizeof(text), &ret->part);
 }
 
 static bool may_write(struct keeper *k, const struct keeper_request *q, const char *cluster,
@@ -222,7 +125,7 @@ static int judge(int r, const struct rows *rows, const struct errinfo *e, bool i
 	struct keeper_result *ret)
 {
 	if (r < 0) {
-		snprintf(ret->why, sizeof(ret->why), "%s", *e->text ? e->text : reason_of(r));
+		snprintf(ret->why, sizeof(ret->why), "%s", *e->text ? e->text : keeper_reason(r));
 		return r;
 	}
 	r = judge_rows(rows, ret);
@@ -234,31 +137,29 @@ static int judge(int r, const struct rows *rows, const struct errinfo *e, bool i
 }
 
 /* take_read - a request that was not known, with what was read of it. */
-static void take_read(struct keeper *k, const struct keeper_request *q, const struct seen_key *key,
-	struct rows *rows, int r, const struct keeper_result *result, keeper_done *done, void *arg)
+static void take_read(struct keeper *k, const struct request_keys *keys, struct rows *rows, int r,
+	const struct keeper_result *result, keeper_done *done, void *arg)
 {
-	struct seen_key part = key_of_part(q, key);
-
 	if (r < 0)
-		refuse(k, done, arg, r, result->why);
+		keeper_refuse(k, done, arg, r, result->why);
 	else if (!rows->batch.row_count)
 		done(arg, result);
 	else
-		take_rows(k, rows, rows->refused ? &part : key, result, done, arg);
+		take_rows(k, rows, rows->refused ? &keys->part : &keys->whole, result, done, arg);
 }
 
 /* is_answered - it is known already, or cannot be taken now. */
-static bool is_answered(struct keeper *k, const struct keeper_request *q,
-	const struct seen_key *key, keeper_done *done, void *arg)
+static bool is_answered(
+	struct keeper *k, const struct request_keys *keys, keeper_done *done, void *arg)
 {
-	struct seen_key part = key_of_part(q, key);
-	enum seen_state state = MAX(seen_find(k->seen, key), seen_find(k->seen, &part));
+	enum seen_state state =
+		MAX(seen_find(k->seen, &keys->whole), seen_find(k->seen, &keys->part));
 	const char *why = not_now(k);
 
 	if (!why && state == SEEN_PENDING)
 		why = "the same request is being written: come again later";
 	if (why) {
-		refuse(k, done, arg, -EAGAIN, why);
+		keeper_refuse(k, done, arg, -EAGAIN, why);
 		return true;
 	}
 	if (state != SEEN_KEPT)
@@ -269,8 +170,8 @@ static bool is_answered(struct keeper *k, const struct keeper_request *q,
 }
 
 /* take_now - on the loop's thread from its beginning to its end. */
-static void take_now(struct keeper *k, const struct keeper_request *q, const struct seen_key *key,
-	keeper_done *done, void *arg)
+static void take_now(struct keeper *k, const struct keeper_request *q,
+	const struct request_keys *keys, keeper_done *done, void *arg)
 {
 	_cleanup_(rows_done) struct rows rows = {.batch.bytes = BUF_INIT(ROWS_BYTES_MAX)};
 	struct asked asked = {.keeper = k, .request = q};
@@ -279,13 +180,13 @@ static void take_now(struct keeper *k, const struct keeper_request *q, const str
 	struct errinfo e = {0};
 	int r;
 
-	if (is_answered(k, q, key, done, arg))
+	if (is_answered(k, keys, done, arg))
 		return;
 	guarded.may_write = may_write_now;
 	guarded.may_write_arg = &asked;
 	r = rows_read(&guarded, wall_now().ns, k->seen, &rows, &e);
 	r = judge(r, &rows, &e, asked.is_full, &result);
-	take_read(k, q, key, &rows, r, &result, done, arg);
+	take_read(k, keys, &rows, r, &result, done, arg);
 }
 
 /* ---- large ones ---- */
@@ -298,8 +199,8 @@ struct taking { /* rows are made by the thread; what is the loop's it asks for *
 	keeper_done *done;
 	void *arg;
 	struct rows rows;
-	struct seen_key key;
-	bool is_full;
+	struct request_keys keys;
+	bool has_keys, is_full;
 	int result;
 	struct errinfo err;
 	/* the last question, which the next points ask again */
@@ -346,7 +247,10 @@ static void make_rows(struct aside_work *w, void *arg)
 	struct keeper_request guarded = g->q;
 
 	g->work = w;
-	g->key = seen_key_of(otlp_signal_id(g->q.signal), g->q.data, g->q.len);
+	g->result = find_keys(&g->q, &g->keys);
+	g->has_keys = g->result == 0;
+	if (!g->has_keys)
+		return;
 	guarded.may_write = may_write_aside;
 	guarded.may_write_arg = g;
 	g->result = rows_read(&guarded, wall_now().ns, NULL, &g->rows, &g->err);
@@ -371,14 +275,18 @@ static void on_made(void *arg, bool canceled _unused_)
 	if (!k)
 		return;
 	TAILQ_REMOVE(&k->takings, g, link);
-	if (is_answered(k, &g->q, &g->key, g->done, g->arg))
+	if (!g->has_keys) {
+		keeper_refuse(k, g->done, g->arg, g->result, keeper_reason(g->result));
+		return;
+	}
+	if (is_answered(k, &g->keys, g->done, g->arg))
 		return;
 	if (is_known_in_part(k, &g->rows)) {
-		take_now(k, &g->q, &g->key, g->done, g->arg);
+		take_now(k, &g->q, &g->keys, g->done, g->arg);
 		return;
 	}
 	r = judge(g->result, &g->rows, &g->err, g->is_full, &result);
-	take_read(k, &g->q, &g->key, &g->rows, r, &result, g->done, g->arg);
+	take_read(k, &g->keys, &g->rows, r, &result, g->done, g->arg);
 }
 
 static void take_aside(
@@ -389,18 +297,19 @@ static void take_aside(
 	int r = -ENOMEM;
 
 	if (why) {
-		refuse(k, done, arg, -EAGAIN, why);
+		keeper_refuse(k, done, arg, -EAGAIN, why);
 		return;
 	}
 	if (g) {
-		*g = (struct taking){.keeper = k, .q = *q, .done = done, .arg = arg};
+		*g = (struct taking){
+			.keeper = k, .q = *q, .done = done, .arg = arg, .result = -ECANCELED};
 		g->rows.batch.bytes = (struct buf)BUF_INIT(ROWS_BYTES_MAX);
 		r = aside_push(k->aside, q->sender, make_rows, on_made, g);
 	}
 	if (r < 0) {
-		refuse(k, done, arg, r == -EBUSY ? -EAGAIN : r,
+		keeper_refuse(k, done, arg, r == -EBUSY ? -EAGAIN : r,
 			r == -EBUSY ? "too many large requests at once: come again later"
-				    : reason_of(r));
+				    : keeper_reason(r));
 		return;
 	}
 	TAILQ_INSERT_TAIL(&k->takings, g, link);
@@ -422,27 +331,16 @@ void keeper_give_up(struct keeper *k)
 
 void keeper_take(struct keeper *k, const struct keeper_request *q, keeper_done *done, void *arg)
 {
-	struct seen_key key;
+	struct request_keys keys;
+	int r;
 
 	if (q->len >= KEEPER_LARGE) {
 		take_aside(k, q, done, arg);
 		return;
 	}
-	key = seen_key_of(otlp_signal_id(q->signal), q->data, q->len);
-	take_now(k, q, &key, done, arg);
-}
-
-void keeper_take_rows(struct keeper *k, const struct batch *b, keeper_done *done, void *arg)
-{
-	_cleanup_(pending_freep) struct pending *p = pending_new(k, done, arg);
-	int r = -ENOMEM;
-
-	if (p) {
-		p->result.taken = b->row_count;
-		r = b->bytes.err ? b->bytes.err : append(k, p, b);
-	}
+	r = find_keys(q, &keys);
 	if (r < 0)
-		refuse(k, done, arg, r, reason_of(r));
+		keeper_refuse(k, done, arg, r, keeper_reason(r));
 	else
-		TAKE(p);
+		take_now(k, q, &keys, done, arg);
 }

@@ -26,7 +26,8 @@ void rows_done(struct rows *r)
 	idmap_done(&r->known);
 }
 
-int rows_reject(struct rows *r, const char *why)
+/* Counts it; the first reason is kept. -EINVAL. */
+static int rows_reject(struct rows *r, const char *why)
 {
 	r->rejected++;
 	if (!r->why[0])

@@ -44,9 +44,6 @@ bool who_int(const struct who *w, enum role role, int64_t *ret);
 /* value_int - a whole number, also one in a text. */
 bool value_int(const struct otlp_value *v, int64_t *ret);
 
-/* rows_reject - counts it; the first reason is kept. -EINVAL. */
-int rows_reject(struct rows *r, const char *why);
-
 /* rows_time - of OTLP as ours; 0: not told, or it makes no sense. */
 int64_t rows_time(uint64_t ns);
 

@@ -91,15 +91,16 @@ static int take_calls(void *arg, const struct push_calls *c)
 	struct rows_walk *x = arg;
 	char text[2 * PUSH_ID_MAX + 64];
 	struct seen_key k;
+	int r;
 
 	if (!may_write(x, &c->who))
 		return 0; /* its record was refused as an event already */
 	if (c->who.boot && c->batch) {
 		snprintf(text, sizeof(text), "%s\n%s\n%" PRIu64 "\n%" PRIu64, c->who.cluster,
 			c->who.node, c->who.boot, c->batch);
-		k = seen_key_of("calls", text, strlen(text));
-		if (!is_new(x, &k))
-			return 0;
+		r = seen_key_of("calls", text, strlen(text), &k);
+		if (r < 0 || !is_new(x, &k))
+			return r;
 	}
 	for (size_t i = 0; i < c->count; i++)
 		put_call(x, &c->who, &c->items[i]);
@@ -161,6 +162,7 @@ static int take_report(void *arg, const struct push_report *r)
 	struct rows_walk *x = arg;
 	char text[2 * PUSH_ID_MAX + PUSH_ID_MAX + PUSH_TEXT_MAX];
 	struct seen_key k;
+	int e;
 
 	if (!may_write(x, &r->who))
 		return 0;
@@ -169,10 +171,10 @@ static int take_report(void *arg, const struct push_report *r)
 		return 0;
 	snprintf(text, sizeof(text), "%s\n%s\n%s\n%s", r->who.cluster, r->who.node, r->incident,
 		r->cause);
-	k = seen_key_of("incident", text, strlen(text));
-	if (is_new(x, &k))
+	e = seen_key_of("incident", text, strlen(text), &k);
+	if (e == 0 && is_new(x, &k))
 		put_incident(x, r);
-	return 0;
+	return e;
 }
 
 int rows_push(struct rows_walk *x, struct errinfo *reterr)

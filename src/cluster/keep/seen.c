@@ -30,21 +30,23 @@ static unsigned digit(char c)
 	return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
 }
 
-struct seen_key seen_key_of(const char *kind, const void *data, size_t len)
+int seen_key_of(const char *kind, const void *data, size_t len, struct seen_key *ret)
 {
 	char hex[DIGEST_HEX], text[2 * DIGEST_HEX];
-	struct seen_key k;
-	size_t n;
-
+	size_t n = strnlen(kind, sizeof(text) - sizeof(hex));
 	/* The kind goes in with the digest of the rest: one way through the bytes, no copy. */
-	digest_sha256(data, len, hex);
-	n = strnlen(kind, sizeof(text) - sizeof(hex));
+	int r = digest_sha256(data, len, hex);
+
+	if (r < 0)
+		return r;
 	memcpy(text, kind, n);
 	memcpy(text + n, hex, sizeof(hex));
-	digest_sha256(text, n + sizeof(hex), hex);
+	r = digest_sha256(text, n + sizeof(hex), hex);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < SEEN_KEY; i++)
-		k.bytes[i] = (uint8_t)(digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]));
-	return k;
+		ret->bytes[i] = (uint8_t)(digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]));
+	return 0;
 }
 
 int seen_new(uint64_t keep_ns, struct seen **ret)

@@ -18,8 +18,8 @@ struct seen_key {
 	uint8_t bytes[SEEN_KEY];
 };
 
-/* seen_key_of - of some bytes, after which come @len more. */
-struct seen_key seen_key_of(const char *kind, const void *data, size_t len);
+/* seen_key_of - of some bytes, after which come @len more. 0 or -ENOMEM. */
+int seen_key_of(const char *kind, const void *data, size_t len, struct seen_key *ret);
 
 enum seen_state {
 	SEEN_NOT,

@@ -391,17 +391,6 @@ static int emit_open(struct run *r, struct worker *w)
 	return emit(r, w, &c);
 }
 
-static void find_hang(const struct run *r, struct job_trace *t)
-{
-	for (uint32_t i = 0; i < r->comm_count; i++) {
-		if (!r->comms[i].arrived)
-			continue;
-		t->hang_comm = r->comms[i].id;
-		t->hang_seq = r->comms[i].seq;
-		return;
-	}
-}
-
 static void run_done(struct run *r)
 {
 	for (uint32_t i = 0; r->workers && i < r->worker_count; i++) {
@@ -444,7 +433,6 @@ int job_run(const struct job_spec *spec, struct job_trace *ret)
 	e = e < 0 ? e : collect(&r, &t);
 	if (e < 0)
 		return e;
-	find_hang(&r, &t);
 	if (r.slow_comm != UINT32_MAX)
 		t.link_comm = r.comms[r.slow_comm].id;
 	if (r.slow_channel != UINT32_MAX) {

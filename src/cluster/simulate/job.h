@@ -64,9 +64,8 @@ struct job_trace {
 	struct blame_call *calls; /* by worker and time */
 	size_t call_count;
 	uint64_t span_ns;
-	uint64_t link_comm;           /* LINK: the communicator, of a collective */
-	uint32_t link_from, link_to;  /* likewise the workers, of messages */
-	uint64_t hang_comm, hang_seq; /* HANG: the first communication that it does not come to */
+	uint64_t link_comm;          /* LINK: the communicator, of a collective */
+	uint32_t link_from, link_to; /* likewise the workers, of messages */
 	int64_t first_late_ns; /* a faulty worker came to the first communication after its fault had
 				* begun; -1: never */
 };

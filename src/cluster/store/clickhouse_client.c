@@ -106,7 +106,9 @@ static void put_words(struct buf *b, const char *said)
 	text_escape_terminal_len(b, begin, MIN((size_t)(end - begin), (size_t)300));
 }
 
-int clickhouse_error(const char *where, const char *said, size_t len, struct errinfo *reterr)
+/* What a server said instead of an answer, as errno and one line. For -EINVAL it is
+ * the statement, for -EPERM the account that is at fault. */
+static int clickhouse_error(const char *where, const char *said, size_t len, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf copy = BUF_INIT(ERROR_MAX), words = BUF_INIT(4096);
 	int code = 0, err = -EIO;

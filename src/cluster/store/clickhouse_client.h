@@ -47,7 +47,3 @@ struct clickhouse_ask {
 int clickhouse_ask_all(
 	struct clickhouse *c, struct clickhouse_ask *asks, size_t count, struct errinfo *reterr);
 void clickhouse_ask_done(struct clickhouse_ask *a);
-
-/* clickhouse_error - what a server said instead of an answer, as errno and one line. For -EINVAL it is
- * the statement, for -EPERM the account that is at fault. */
-int clickhouse_error(const char *where, const char *said, size_t len, struct errinfo *reterr);

@@ -151,7 +151,7 @@ static void ask_end(struct asking *a, struct ask *k)
 
 /* ---- what is read ---- */
 
-bool table_meets(const struct part *p, enum store_table t, const struct store_scope *scope)
+static bool table_meets(const struct part *p, enum store_table t, const struct store_scope *scope)
 {
 	return p->rows[t] &&
 	       (!scope || ((!scope->since_ns || p->last_ns[t] >= scope->since_ns) &&
@@ -252,7 +252,8 @@ int reading_expand(struct reading *r, const char *question, const struct store_s
 
 /* ---- asking ---- */
 
-int ask_run(struct store_duck *s, struct duck_connection *c, const char *text,
+/* A statement with a deadline. */
+static int ask_run(struct store_duck *s, struct duck_connection *c, const char *text,
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
 {
 	struct duck_limits most = {.rows_max = limits->rows_max, .bytes_max = limits->bytes_max};

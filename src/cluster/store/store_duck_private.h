@@ -144,13 +144,9 @@ void reading_end(struct store_duck *s, struct reading *r);
 void reading_suspect(struct store_duck *s, struct reading *r);
 int connection_get(struct store_duck *s, struct duck_connection **ret, struct errinfo *reterr);
 void connection_put(struct asking *a, struct duck_connection *c);
-bool table_meets(const struct part *p, enum store_table t, const struct store_scope *scope);
 /* reading_expand - a question in DuckDB's SQL on what is read. */
 int reading_expand(struct reading *r, const char *question, const struct store_scope *scope,
 	struct buf *ret, struct errinfo *reterr);
-/* ask_run - a statement with a deadline. */
-int ask_run(struct store_duck *s, struct duck_connection *c, const char *text,
-	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr);
 int ask_select(struct store *store, const struct store_scope *scope, const char *question,
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr);
 

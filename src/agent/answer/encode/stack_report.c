@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "base/capped.h"
 #include "base/text.h"
 #include "agent/answer/encode/event_json.h"
 #include "agent/answer/encode/stack_text.h"
@@ -99,8 +100,7 @@ static uint64_t sum_ns(const struct stack_report *r)
 	uint64_t ns = 0;
 
 	for (size_t i = 0; i < r->total_count; i++)
-		if (__builtin_add_overflow(ns, r->totals[i].ns, &ns))
-			return UINT64_MAX;
+		ns = capped_sum(ns, r->totals[i].ns);
 	return ns;
 }
 

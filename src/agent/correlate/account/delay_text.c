@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/correlate/account/delay_weight.h"
 #include "agent/correlate/engine/detector.h"
 #include "agent/correlate/engine/tracer_name.h"
 #include "base/buf.h"
@@ -449,6 +450,10 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 	put_lines(all, &b);
 	buf_puts(&b, ". ");
 	put_waits(a, l, &b, inc);
+	if (delay_is_idle(a, l))
+		buf_puts(&b, "A program that has nothing to do waits so, too. ");
+	else if (delay_is_pause(rec, a, l))
+		buf_puts(&b, "The program asks to sleep there: a pause on purpose. ");
 	put_origin(a, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
 	put_fixes(l, inc);

@@ -27,7 +27,8 @@ static const char *field(const void *arg, const char *name)
 	return http_head_get(arg, name);
 }
 
-void mcp_http_answer(
+/* Any thread, as long as the tool takes; done with buf_done(&ret->body). */
+static void mcp_http_answer(
 	const struct dispatcher *t, const struct http_request *q, struct http_transport_reply *ret)
 {
 	struct http_transport_request p = {.method = q->method,
@@ -39,7 +40,8 @@ void mcp_http_answer(
 	http_transport_answer(t, &p, ret);
 }
 
-void mcp_http_reply(struct http_exchange *x, const struct http_transport_reply *r)
+/* Sends it, on the loop's thread. */
+static void mcp_http_reply(struct http_exchange *x, const struct http_transport_reply *r)
 {
 	if (r->allow)
 		http_reply_field(x, "allow", r->allow);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mcp_http.h - the protocol at one path of an HTTP server.
  *
- * mcp_http_answer() is all that a server with threads of its own needs; mcp_http_handler() is for
- * one without: requests are answered on the threads of a pool, in turn between those who
- * ask, and replied to on the loop. */
+ * Requests are answered on the threads of a pool, in turn between those who ask, and replied to on the loop. */
 #pragma once
 
 #include "agent/serve/serve.h"
@@ -13,13 +11,6 @@
 #define MCP_HTTP_PATH    "/mcp"
 #define MCP_HTTP_AT_ONCE 4  /* requests being answered */
 #define MCP_HTTP_QUEUE   64 /* waiting; more are told to come again (503) */
-
-/* mcp_http_answer - any thread, as long as the tool takes; done with buf_done(&ret->body). */
-void mcp_http_answer(
-	const struct dispatcher *t, const struct http_request *q, struct http_transport_reply *ret);
-
-/* mcp_http_reply - sends it, on the loop's thread. */
-void mcp_http_reply(struct http_exchange *x, const struct http_transport_reply *r);
 
 struct mcp_http; /* argument of the handler */
 

@@ -28,7 +28,7 @@ enum {
 
 static const struct merge_column columns[COL_COUNT] = {
 	[COL_NODE] = MERGE_NODE_COLUMN,
-	[COL_BUCKET] = {"bucket", NULL, MERGE_COUNT, MERGE_TIME_MAX, false},
+	[COL_BUCKET] = {"bucket", NULL, MERGE_COUNT, WALL_NS_MAX, false},
 	[COL_SOURCE] = {"source", NULL, MERGE_COUNT, WIRE_SOURCE_MAX - 1, false},
 	[COL_OP] = {"op", NULL, MERGE_COUNT, WIRE_OP_MAX - 1, false},
 	[COL_PID] = {"pid", "0", MERGE_COUNT, UINT32_MAX, false},

@@ -6,7 +6,6 @@
 #include "agent/store/read/nodedb_reader.h"
 
 #define MERGE_COLUMNS_MAX 64
-#define MERGE_TIME_MAX    (7258118400LL * (int64_t)NS_PER_S) /* the year 2200 */
 
 struct merge_node {
 	char name[MERGE_NODE_LEN];

@@ -120,7 +120,7 @@ static bool time_value(const struct merge_node *n, bool or_0, struct sql_value *
 
 	if (or_0 && v->i == 0)
 		return true;
-	if (v->i < 1 || v->i > MERGE_TIME_MAX || moved < 1 || moved > MERGE_TIME_MAX)
+	if (v->i < 1 || v->i > WALL_NS_MAX || moved < 1 || moved > WALL_NS_MAX)
 		return false;
 	v->i = moved;
 	return true;

@@ -10,48 +10,35 @@
 #include "wire/op_kind.h"
 
 #define SQL_TEXT_MAX (64 << 10)
-#define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S)
 
-/* The columns that are taken, numbers first; the row's number comes before the others. */
+/* The columns of EVENT_COLUMNS that are taken: numbers, then, after the row's own number, the others. The stack is
+ * for the search. */
+#define SLICE_NUMBERS_OF(X)                                                                        \
+	X(TIMESTAMP)                                                                               \
+	X(DURATION)                                                                                \
+	X(PID)                                                                                     \
+	X(TID)                                                                                     \
+	X(SOURCE)                                                                                  \
+	X(OP)                                                                                      \
+	X(FLAGS)                                                                                   \
+	X(WEIGHT)                                                                                  \
+	X(STREAM)                                                                                  \
+	X(WAIT)                                                                                    \
+	X(PEER_PID)
+#define SLICE_OTHERS_OF(X) X(RANK) X(COMM) X(PEER_COMM) X(NODE) X(STACK)
+
 enum slice_column {
-	SLICE_TIMESTAMP,
-	SLICE_DURATION,
-	SLICE_PID,
-	SLICE_TID,
-	SLICE_SOURCE,
-	SLICE_OP,
-	SLICE_FLAGS,
-	SLICE_WEIGHT,
-	SLICE_STREAM,
-	SLICE_WAIT,
-	SLICE_PEER_PID,
-	SLICE_NUMBERS,
+#define X(name) SLICE_##name,
+	SLICE_NUMBERS_OF(X) SLICE_NUMBERS,
 	SLICE_ROW = SLICE_NUMBERS,
-	SLICE_RANK,
-	SLICE_COMM,
-	SLICE_PEER_COMM,
-	SLICE_NODE,
-	SLICE_STACK, /* for the search */
-	SLICE_COUNT
+	SLICE_OTHERS_OF(X) SLICE_COUNT
+#undef X
 };
 
 static const enum event_column taken[SLICE_COUNT] = {
-	[SLICE_TIMESTAMP] = COL_TIMESTAMP,
-	[SLICE_DURATION] = COL_DURATION,
-	[SLICE_PID] = COL_PID,
-	[SLICE_TID] = COL_TID,
-	[SLICE_SOURCE] = COL_SOURCE,
-	[SLICE_OP] = COL_OP,
-	[SLICE_FLAGS] = COL_FLAGS,
-	[SLICE_WEIGHT] = COL_WEIGHT,
-	[SLICE_STREAM] = COL_STREAM,
-	[SLICE_WAIT] = COL_WAIT,
-	[SLICE_PEER_PID] = COL_PEER_PID,
-	[SLICE_RANK] = COL_RANK,
-	[SLICE_COMM] = COL_COMM,
-	[SLICE_PEER_COMM] = COL_PEER_COMM,
-	[SLICE_NODE] = COL_NODE,
-	[SLICE_STACK] = COL_STACK,
+#define X(name) [SLICE_##name] = COL_##name,
+	SLICE_NUMBERS_OF(X) SLICE_OTHERS_OF(X)
+#undef X
 };
 
 static int select_slices(struct nodedb_snapshot *l, struct buf *sql, struct errinfo *reterr)
@@ -194,7 +181,7 @@ static bool read_bucket(sql_stmt *stmt, struct nodedb_bucket *b)
 	for (int i = 0; i < 6; i++)
 		if (!sql_column_is_int(stmt, i, &v[i]))
 			return false;
-	if (!event_in_range(v[0], 1, TIME_MAX) || !event_in_range(v[1], 0, UINT32_MAX) ||
+	if (!event_in_range(v[0], 1, WALL_NS_MAX) || !event_in_range(v[1], 0, UINT32_MAX) ||
 		!event_in_range(v[2], 1, WIRE_SOURCE_MAX - 1) ||
 		!event_in_range(v[3], 0, WIRE_OP_MAX - 1) || v[4] < 0 || v[5] < 0)
 		return false;

@@ -8,7 +8,6 @@
 
 #define SQL_TEXT_MAX (64 << 10)
 #define COUNT_EXACT  100000 /* rows that are counted one by one: some milliseconds */
-#define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S) /* the year 2200 */
 
 struct visiting {
 	nodedb_snapshot_fn *fn;
@@ -71,7 +70,7 @@ static int widen(struct nodedb_snapshot *l, const char *table, const char *colum
 	buf_printf(&sql,
 		"SELECT (SELECT min(%s) FROM %s WHERE %s BETWEEN 1 AND %lld),"
 		" (SELECT max(%s) FROM %s WHERE %s BETWEEN 1 AND %lld)",
-		column, table, column, TIME_MAX, column, table, column, TIME_MAX);
+		column, table, column, WALL_NS_MAX, column, table, column, WALL_NS_MAX);
 	r = reader_prepare(&l->reader, &sql, &stmt, reterr);
 	if (r == 0)
 		r = sql_step(stmt, reterr);

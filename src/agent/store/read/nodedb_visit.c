@@ -10,7 +10,6 @@
 #include "base/array.h"
 #include "sql/sql_worker.h"
 
-#define TIME_MAX     (7258118400LL * (int64_t)NS_PER_S) /* the year 2200 */
 #define DURATION_MAX (366LL * 24 * 3600 * (int64_t)NS_PER_S)
 #define SQL_TEXT_MAX (64 << 10)
 
@@ -61,7 +60,7 @@ static int row_at(struct reader *r, const char *order, int64_t *ret_start, int64
 		return res;
 	/* The bounds leave out texts too, which SQLite takes to be above every number. */
 	buf_printf(&sql, " WHERE timestamp BETWEEN 1 AND %lld ORDER BY timestamp %s LIMIT 1",
-		TIME_MAX, order);
+		WALL_NS_MAX, order);
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res == 0)
 		res = sql_step(stmt, reterr);

@@ -8,14 +8,8 @@
 
 #include "model/bandwidth.h"
 
-const char *const metric_state_throttle_names[] = {
-#define X(NAME, name, bits) [THROTTLE_##NAME] = (name),
-	METRIC_STATE_THROTTLES(X)
-#undef X
-};
-
 const uint64_t metric_state_throttle_bits[] = {
-#define X(NAME, name, bits) [THROTTLE_##NAME] = (bits),
+#define X(NAME, bits) [THROTTLE_##NAME] = (bits),
 	METRIC_STATE_THROTTLES(X)
 #undef X
 };

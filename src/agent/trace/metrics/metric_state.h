@@ -19,15 +19,15 @@
 #define METRIC_STATE_GPUS        64
 #define METRIC_STATE_NCCL        256
 
-/* X(NAME, name, bits of gpu_throttles): what may hold the clocks down, in the published groups. */
+/* X(NAME, bits of gpu_throttles): what may hold the clocks down, in the published groups. */
 #define METRIC_STATE_THROTTLES(X)                                                                  \
-	X(POWER, "power", 4 | 128)                                                                 \
-	X(THERMAL, "thermal", 32 | 64)                                                             \
-	X(SW, "sw", 4 | 32)                                                                        \
-	X(HW, "hw", 8 | 64 | 128)
+	X(POWER, 4 | 128)                                                                          \
+	X(THERMAL, 32 | 64)                                                                        \
+	X(SW, 4 | 32)                                                                              \
+	X(HW, 8 | 64 | 128)
 
 enum metric_state_throttle {
-#define X(NAME, ...) THROTTLE_##NAME,
+#define X(NAME, bits) THROTTLE_##NAME,
 	METRIC_STATE_THROTTLES(X)
 #undef X
 		THROTTLE_COUNT
@@ -76,7 +76,6 @@ struct metric_state {
 	uint64_t cut;
 };
 
-extern const char *const metric_state_throttle_names[THROTTLE_COUNT];
 extern const uint64_t metric_state_throttle_bits[THROTTLE_COUNT];
 
 struct metric_state *metric_state_new(void); /* NULL: no memory */

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* library_points.c - see library_points.h.
+ *
+ * The function tables name symbols; elfsym gives their file offsets; aliases that share an offset
+ * are probed once. */
+#include "agent/attach/library_points.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/attach/accessor.h"
+#include "agent/attach/mark_points.h"
+#include "agent/attach/prologue.h"
+#include "agent/discover/elfsym.h"
+#include "agent/probe/function.h"
+#include "base/log.h"
+
+#define NEIGHBOURS 64 /* bytes between fields that belong together */
+
+static const struct probe_library *functions_of(enum target_library_kind kind)
+{
+	switch (kind) {
+	case TARGET_CUDART:
+	case TARGET_EXECUTABLE: return &probe_cuda_rt;
+	case TARGET_CUDA: return &probe_cuda_drv;
+	case TARGET_NCCL: return &probe_nccl;
+	default: return NULL;
+	}
+}
+
+static const struct mark_library *marks_of(enum target_library_kind kind)
+{
+	if (target_kind_has_nvtx(kind))
+		return &mark_nvtx;
+	return kind == TARGET_TORCH_CPU ? &mark_torch : kind == TARGET_PYTHON ? &mark_python : NULL;
+}
+
+static const struct mark_library *names_of(enum target_library_kind kind)
+{
+	if (kind == TARGET_CUDA)
+		return &mark_cuda_names;
+	return kind == TARGET_CUDART || kind == TARGET_EXECUTABLE ? &mark_cudart_names : NULL;
+}
+
+static bool has_offset(const struct uprobe_point *points, size_t n, uint64_t offset)
+{
+	for (size_t i = 0; i < n; i++)
+		if (points[i].offset == offset)
+			return true;
+	return false;
+}
+
+static uint64_t cheapest_place(struct elfsym *elf, uint64_t offset)
+{
+	uint8_t code[PROLOGUE_BYTES];
+
+	if (elfsym_read(elf, offset, code, sizeof(code)) < 0)
+		return offset;
+	return offset + prologue_skip(elfsym_machine(elf), code);
+}
+
+/* A field of the communicator, by the code of the function that returns it; 0 if it cannot be told.
+ */
+static uint32_t nccl_field(struct elfsym *elf, const char *function)
+{
+	uint8_t code[ACCESSOR_BYTES];
+	uint64_t offset;
+	uint32_t at;
+
+	if (elfsym_offset(elf, function, &offset) < 0 ||
+		elfsym_read(elf, offset, code, sizeof(code)) < 0 ||
+		accessor_field(elfsym_machine(elf), code, sizeof(code), &at) < 0)
+		return 0;
+	return at;
+}
+
+static struct wire_nccl_layout nccl_layout(struct elfsym *elf, const char *name)
+{
+	struct wire_nccl_layout l = {
+		.rank_at = nccl_field(elf, "ncclCommUserRank"),
+		.size_at = nccl_field(elf, "ncclCommCount"),
+		.device_at = nccl_field(elf, "ncclCommCuDevice"),
+	};
+
+	/* rank and size are neighbours in every version; offsets far apart are a wrong guess */
+	l.valid = l.rank_at && l.size_at &&
+		  MAX(l.rank_at, l.size_at) - MIN(l.rank_at, l.size_at) <= NEIGHBOURS;
+	if (l.device_at < l.rank_at || l.device_at - l.rank_at > NEIGHBOURS)
+		l.device_at = 0;
+	if (!l.valid)
+		log_warning("cannot locate the rank and size fields in %s: communicators made "
+			    "before the trace, or by ncclCommSplit(), will have no rank",
+			name);
+	return l;
+}
+
+/* A reader of the symbols of @fd, which stays ours. */
+static int open_symbols(int fd, const char *name, struct elfsym **ret, struct errinfo *reterr)
+{
+	struct errinfo why = {0};
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0), r;
+
+	if (own < 0)
+		return errinfo_set(reterr, -errno, "%s: %s", name, strerror(errno));
+	r = elfsym_open_fd(own, ret, &why);
+	if (r == 0)
+		return 0;
+	close(own);
+	return errinfo_set(reterr, r, "%s: %.150s", name, why.text);
+}
+
+/* Places of the file at which marks are taken. */
+static int resolve_marks(int fd, const char *name, const struct mark_library *lib,
+	struct library_points *ret, struct errinfo *reterr)
+{
+	_cleanup_(elfsym_closep) struct elfsym *elf = NULL;
+	int r = open_symbols(fd, name, &elf, reterr);
+
+	if (r < 0)
+		return r;
+	r = mark_points(elf, lib, ret->points);
+	if (r < 0)
+		return errinfo_set(
+			reterr, r, "cannot read the symbols of %s: %s", name, strerror(-r));
+	if (r == 0)
+		return errinfo_set(reterr, -ENOENT, "%.120s %s", name, lib->none);
+	ret->count = (size_t)r;
+	return 0;
+}
+
+/* Offsets of all symbols of the table that the file has. */
+static int resolve_functions(int fd, const char *name, const struct probe_library *lib,
+	unsigned number, struct library_points *ret, struct errinfo *reterr)
+{
+	const char *names[UPROBE_POINTS_MAX];
+	int rows[UPROBE_POINTS_MAX];
+	uint64_t offsets[UPROBE_POINTS_MAX];
+	_cleanup_(elfsym_closep) struct elfsym *elf = NULL;
+	size_t n = 0, found = 0;
+	int r;
+
+	for (int row = 0; lib->functions[row].symbols[0]; row++)
+		for (int v = 0; v < FUNCTION_VARIANTS && lib->functions[row].symbols[v]; v++) {
+			names[n] = lib->functions[row].symbols[v];
+			rows[n++] = row;
+		}
+	r = open_symbols(fd, name, &elf, reterr);
+	if (r < 0)
+		return r;
+	r = elfsym_offsets(elf, names, n, offsets);
+	if (r < 0)
+		return errinfo_set(
+			reterr, r, "cannot read the symbols of %s: %s", name, strerror(-r));
+	for (size_t i = 0; i < n; i++) {
+		uint64_t at = offsets[i] ? cheapest_place(elf, offsets[i]) : 0;
+
+		if (at && !has_offset(ret->points, found, at))
+			ret->points[found++] = (struct uprobe_point){
+				.offset = at, .cookie = probe_cookie(lib, rows[i], number).word};
+	}
+	if (!found)
+		return errinfo_set(reterr, -ENOENT, "%s has no functions of %s", name, lib->name);
+	if (lib == &probe_nccl)
+		ret->layout = nccl_layout(elf, name);
+	ret->count = found;
+	return 0;
+}
+
+bool library_points_known(enum target_library_kind kind)
+{
+	return functions_of(kind) || marks_of(kind);
+}
+
+bool library_points_are_marks(enum target_library_kind kind)
+{
+	return marks_of(kind) != NULL;
+}
+
+int library_points_find(enum target_library_kind kind, int fd, const char *name, unsigned number,
+	struct library_points *ret, struct errinfo *reterr)
+{
+	ret->count = 0;
+	if (marks_of(kind))
+		return resolve_marks(fd, name, marks_of(kind), ret, reterr);
+	return resolve_functions(fd, name, functions_of(kind), number, ret, reterr);
+}
+
+int library_points_names(enum target_library_kind kind, int fd, const char *name,
+	struct library_points *ret, struct errinfo *reterr)
+{
+	ret->count = 0;
+	if (!names_of(kind))
+		return -ENOENT;
+	return resolve_marks(fd, name, names_of(kind), ret, reterr);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_kernel.c - what the kernel can do: tried on it, then judged. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+
+#include "agent/attach/feature.h"
+#include "agent/check/check_private.h"
+#include "base/file.h"
+#include "base/text.h"
+
+static const struct {
+	const char *name;
+	bool needed;
+} tracepoints[CHECK_TRACEPOINTS] = {
+	{"sched_switch", true},
+	{"sched_wakeup", true},
+	{"sched_process_exec", true},
+	{"sched_process_exit", true},
+	{"sched_process_fork", true},
+	{"block_rq_issue", false},
+	{"block_rq_complete", false},
+	{"mm_page_alloc", false},
+	{"mark_victim", false},
+	{"tcp_retransmit_skb", false},
+};
+
+static int try_confinement(struct confine_report *ret)
+{
+	static const uint16_t calls[] = {__NR_write};
+	static const struct confine_thread plan = {.paths = true,
+		.calls = {.calls = calls,
+			.call_count = ARRAY_SIZE(calls),
+			.opens = true,
+			.strict = true}};
+
+	return confine_thread_try(&plan, ret);
+}
+
+void check_probe(struct check_probes *ret)
+{
+	const char *names[CHECK_TRACEPOINTS];
+	struct utsname u;
+
+	*ret = (struct check_probes){0};
+	uname(&u);
+	snprintf(ret->release, sizeof(ret->release), "%s", u.release);
+	ret->bpf_load = feature_bpf_load();
+	ret->session = feature_uprobe_session();
+	ret->multi = feature_uprobe_multi();
+	ret->perf = feature_uprobe_perf();
+	ret->cpu_clock = feature_cpu_clock();
+	for (size_t i = 0; i < CHECK_TRACEPOINTS; i++)
+		names[i] = tracepoints[i].name;
+	ret->caps = confine_thread_permitted();
+	ret->confine_tried = try_confinement(&ret->confine);
+	ret->btf = feature_tracepoints(names, CHECK_TRACEPOINTS, ret->tracepoints);
+}
+
+void check_kernel(const struct check_context *c, struct check_row *row)
+{
+	unsigned major = 0, minor = 0;
+
+	VALUE(row, "Linux %s", c->probes->release);
+	if (sscanf(c->probes->release, "%u.%u", &major, &minor) == 2 &&
+		(major > 5 || (major == 5 && minor >= 15)))
+		return;
+	row->state = CHECK_NO_FEATURE;
+	ADVICE(row, "use kernel 5.15 or newer");
+}
+
+void check_btf(const struct check_context *c, struct check_row *row)
+{
+	char path[PATH_MAX], size[TEXT_MAX];
+	struct stat st;
+
+	if (file_join(path, sizeof(path), c->root, "/sys/kernel/btf/vmlinux") == 0 &&
+		stat(path, &st) == 0) {
+		VALUE(row, "/sys/kernel/btf/vmlinux, %s",
+			text_format_bytes(size, (uint64_t)st.st_size));
+		return;
+	}
+	row->state = CHECK_NO_FEATURE;
+	VALUE(row, "no /sys/kernel/btf/vmlinux");
+	ADVICE(row, "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (every current distribution's "
+		    "is), or mount /sys in this container");
+}
+
+void check_bpf(const struct check_context *c, struct check_row *row)
+{
+	int r = c->probes->bpf_load;
+
+	if (r == 0) {
+		VALUE(row, "a program was loaded");
+		return;
+	}
+	VALUE(row, "%s", r == -EPERM ? "not permitted" : "the kernel rejected a trivial program");
+	row->state = r == -EPERM ? CHECK_NO_PRIVILEGE : CHECK_NO_FEATURE;
+	if (r != -EPERM)
+		ADVICE(row, "use a kernel built with CONFIG_BPF_SYSCALL=y, CONFIG_BPF_EVENTS=y and "
+			    "CONFIG_UPROBE_EVENTS=y");
+	else if (!has_cap(c, CAP_SYS_ADMIN_BIT) && !(has_cap(c, 39) && has_cap(c, 38)))
+		ADVICE(row, "see capabilities below");
+	else if (c->has_seccomp)
+		ADVICE(row,
+			"the capabilities are there but a seccomp filter is active: let it allow "
+			"bpf and perf_event_open (docker: --security-opt seccomp=…)");
+	else
+		ADVICE(row,
+			"the capabilities are there but the kernel still refuses: check /sys/kernel/security/lockdown, the LSM in use, and whether this is a user namespace (capabilities only count in the initial one)");
+}
+
+void check_uprobes(const struct check_context *c, struct check_row *row)
+{
+	const int results[] = {
+		[PROBE_SESSION] = c->probes->session,
+		[PROBE_MULTI] = c->probes->multi,
+		[PROBE_PERF] = c->probes->perf,
+	};
+	bool refused = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
+		refused |= results[i] == -EPERM;
+		if (results[i] == 0)
+			VALUE(row, "%s%s", row->value[0] ? ", " : "",
+				probe_method_name((enum probe_method)i));
+	}
+	if (row->value[0])
+		return;
+	if (c->probes->bpf_load == -EPERM) {
+		row->state = CHECK_OPTIONAL;
+		VALUE(row, "unknown: needs the privilege to load eBPF");
+	} else if (refused) {
+		row->state = CHECK_NO_PRIVILEGE;
+		VALUE(row, "not permitted");
+		ADVICE(row, "kernels before 6.6 attach uprobes through perf events, which needs "
+			    "CAP_SYS_ADMIN");
+	} else {
+		row->state = CHECK_NO_FEATURE;
+		VALUE(row, "none");
+		ADVICE(row, "use a kernel built with CONFIG_UPROBE_EVENTS=y");
+	}
+}
+
+void check_cpu_clock(const struct check_context *c, struct check_row *row)
+{
+	int r = c->probes->cpu_clock;
+
+	if (r == 0) {
+		VALUE(row, "cpu-clock");
+		return;
+	}
+	row->state = CHECK_OPTIONAL;
+	VALUE(row, "%s", r == -EPERM ? "not permitted" : "the kernel has none");
+	ADVICE(row, "%s; tracing works, but what runs between calls is not sampled",
+		r == -EPERM ? "give CAP_PERFMON" : "use a kernel built with CONFIG_PERF_EVENTS=y");
+}
+
+void check_tracepoints(const struct check_context *c, struct check_row *row)
+{
+	size_t present = 0;
+
+	if (c->probes->btf < 0) {
+		row->state = CHECK_OPTIONAL;
+		VALUE(row, "unknown without BTF");
+		return;
+	}
+	for (size_t i = 0; i < CHECK_TRACEPOINTS; i++) {
+		present += c->probes->tracepoints[i];
+		if (c->probes->tracepoints[i])
+			continue;
+		DETAIL(row, "%s%s is missing", row->detail[0] ? "\n" : "", tracepoints[i].name);
+		if (tracepoints[i].needed)
+			row->state = CHECK_NO_FEATURE;
+		else if (row->state == CHECK_PASS)
+			row->state = CHECK_OPTIONAL;
+	}
+	VALUE(row, "%zu of %d (scheduler, processes, block I/O, memory, TCP)", present,
+		CHECK_TRACEPOINTS);
+	if (row->state == CHECK_NO_FEATURE)
+		ADVICE(row,
+			"use a kernel built with CONFIG_TRACEPOINTS=y and CONFIG_SCHED_DEBUG=y");
+	else if (row->state == CHECK_OPTIONAL)
+		ADVICE(row, "explanations will not cover these (disk, memory, network)");
+}
