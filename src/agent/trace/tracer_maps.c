@@ -142,6 +142,8 @@ static bool enter(struct tracer *t, const struct map_watch_mapping *m)
 	if (!is_alive(m->pid)) {
 		probe_target_remove(t->probe, m->pid);
 		process_table_exit(t->processes, m->pid, wall_now());
+	} else {
+		tracer_enter_children(t, m->pid, wall_now());
 	}
 	return true;
 }
