@@ -59,6 +59,11 @@ struct incident_stack { /* from where slow calls were made */
 	uint32_t calls; /* slow ones */
 };
 
+struct incident_launch { /* of a kernel, known by its number in the process */
+	uint64_t function;
+	uint32_t calls;
+};
+
 struct incident_step { /* one line of the timeline */
 	wall_time time;
 	uint64_t dur_ns;
@@ -111,6 +116,9 @@ struct incident {
 	uint64_t stack_ns;                    /* excess of all slow calls that have a stack */
 	uint64_t evidence[INCIDENT_EVIDENCE]; /* seq of the rows that prove it, worst first */
 	int evidence_count;
+	int unnumbered; /* further rows that prove it and have no number yet: it is live */
+	struct incident_launch launches[INCIDENT_EVIDENCE]; /* among those rows, most first */
+	int launch_count;
 	char summary[256];
 	char root_cause[256];
 	char explanation[1024];

@@ -175,7 +175,8 @@ class Bench:
         self.made += 1
         path = (folder or self.folder) / ("spec.json" if folder else f"{self.made}.json")
         path.write_text(json.dumps(spec))
-        return self.spawn([sys.executable, str(HERE / "train_job.py"), str(path)], path.with_suffix(".err"))
+        program = HERE / spec.get("program", "train_job.py")
+        return self.spawn([sys.executable, str(program), str(path)], path.with_suffix(".err"))
 
     def at_job_end(self, action):
         self.job_end.append(action)
@@ -281,7 +282,7 @@ class Run:
                     action()
             except (OSError, accuracy_faults.Unavailable) as e:
                 self.meta.setdefault("clean_up", []).append(str(e))
-        for name in ("checkpoint.pt", "metrics.log"):
+        for name in ("checkpoint.pt", "metrics.log", "cache"):
             (self.folder / name).unlink(missing_ok=True)
         (self.folder / "meta.json").write_text(json.dumps(self.meta))
 

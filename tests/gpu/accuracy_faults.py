@@ -5,10 +5,12 @@ off(); off() may be called at any time and more than once. What a fault started 
 ended by number.
 
   accuracy_faults.py hogs N CPUS NAME      N busy processes once a line comes, until standard input ends
+  accuracy_faults.py slicer PID            stops PID half of the time once a line comes, until standard input ends
   accuracy_faults.py server                answers "seconds" lines after so many seconds; prints its port
 """
 import os
 import pathlib
+import select
 import signal
 import socket
 import subprocess
@@ -175,6 +177,20 @@ class OneCore(Outside):
         for_all_tasks(pid, lambda tid: os.sched_setaffinity(tid, {self.bench.job_cpus[1]}))
 
 
+class Stopped(Outside):
+    """As by a batch system whose jobs take turns."""
+
+    def on(self, pid):
+        self.pid = pid
+        self.helper = self.bench.spawn([sys.executable, "-S", __file__, "slicer", str(pid)])
+
+    def off(self):
+        if getattr(self, "helper", None):
+            self.helper.end()
+            self.helper = None
+            os.kill(self.pid, signal.SIGCONT)
+
+
 class Container(Outside):
     controller = ""
 
@@ -296,6 +312,14 @@ def run_hogs(count, cpus, name):
         os.kill(pid, signal.SIGKILL)
 
 
+def run_slicer(pid):
+    open("/proc/self/comm", "w").write("time-slicer")
+    while not select.select([0], [], [], 0)[0]:
+        for what in (signal.SIGSTOP, signal.SIGCONT):
+            os.kill(pid, what)
+            time.sleep(0.08)
+
+
 def run_server():
     open("/proc/self/comm", "w").write("feature-store")
     s = socket.create_server(("127.0.0.1", 0))
@@ -309,5 +333,7 @@ def run_server():
 if __name__ == "__main__":
     if sys.argv[1] == "hogs":
         run_hogs(int(sys.argv[2]), {int(c) for c in sys.argv[3].split(",")}, sys.argv[4])
+    elif sys.argv[1] == "slicer":
+        run_slicer(int(sys.argv[2]))
     else:
         run_server()

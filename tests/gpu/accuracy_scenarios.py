@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """accuracy_scenarios.py - what accuracy.py plays: the job, the fault, and what a right answer is.
 
-To add one: a row in SCENARIOS. `job` are fields of train_job.py's specification that differ from its
-defaults; `accept` lists (problem ids, text): the first incident must have one of these ids and, where the id
-alone says too little, match the text; `lines` and `owners` are ids of the step account, of the line that grew
-most; `culprit` must be named; `mark` is the FAULT mark of the user's line that must be named. No `accept`:
-nothing is wrong, and no incident of MEDIUM or above may come."""
+To add one: a row in SCENARIOS. The job is train_job.py, or another `program` (job_*.py, by job_clock.py); `job` are
+fields of train_job.py's specification that differ from its defaults; `accept` lists (problem ids, text): the first
+incident must have one of these ids and, where the id alone says too little, match the text; `lines` and `owners` are
+ids of the step account, of the line that grew most; `culprit` must be named; `mark` is the FAULT mark of the user's
+line that must be named. No `accept`: nothing is wrong, and no incident of MEDIUM or above may come."""
 import dataclasses
 import random
 
@@ -21,7 +21,8 @@ class Scenario:
     kind: str = "base"         # see sizes()
     start: str = "before"      # the job is started before or after the agent
     from_start: bool = False   # the fault is there before the agent: nothing ordinary is recorded
-    fault: str = ""            # of train_faults.py
+    program: str = "train_job.py"
+    fault: str = ""            # of train_faults.py, or of the program
     outside: type = None       # of accuracy_faults.py
     job: dict = dataclasses.field(default_factory=dict)
     accept: list = dataclasses.field(default_factory=list)
@@ -144,6 +145,29 @@ SCENARIOS = [
                                                r"cudnn|first|host code|alloc|launch|tun|GPU")],
              lines="host call launch gpu allocation", mark="autotune"),
     Scenario("plain_launch", "nothing, launch-bound", kind="launch"),
+    # Programs of other kinds.
+    Scenario("decode", "regular expressions over all the text after each token", program="job_decode.py",
+             fault="decode", start="after", accept=[(ANY_STEP, r"host code|Python|job_decode")], lines="host",
+             owners="self", mark="decode"),
+    Scenario("pipes", "one of six environments behind pipes computes too much", program="job_pipes.py",
+             fault="pipes", start="after", accept=[(ANY_STEP + " tool-calls", "another process")], lines="host",
+             owners="process", mark="pipes"),
+    Scenario("tool", "nvidia-smi started in every step", program="job_tool.py", fault="tool",
+             accept=[(ANY_STEP + " tool-calls", "nvidia-smi")], lines="host lock call asleep", owners="process",
+             mark="tool"),
+    Scenario("file_lock", "another process holds the lock of a file", program="job_file_lock.py",
+             fault="file_lock", start="after", accept=[(ANY_STEP, "another process|indexer")],
+             lines="asleep lock", owners="process", culprit="indexer", mark="file_lock"),
+    Scenario("async", "a call that blocks the event loop takes longer", program="job_async.py", fault="async",
+             start="after", accept=[(ANY_STEP + " tool-calls", "another process|network")],
+             lines="asleep network", mark="async"),
+    Scenario("print", "whoever reads the output is slow", program="job_print.py", fault="print",
+             accept=[(ANY_STEP, "another process|log-collector")], lines="asleep lock", owners="process",
+             culprit="log-collector", mark="print"),
+    Scenario("stopped", "stopped by a signal half of the time", outside=outside.Stopped,
+             accept=[(ANY_STEP, "stopped")], lines="stopped", culprit="time-slicer"),
+    Scenario("gan", "two optimizers", program="job_gan.py", start="after"),
+    Scenario("pause", "a pause on purpose between epochs", program="job_pause.py"),
 ]
 
 BY_NAME = {s.name: s for s in SCENARIOS}
@@ -164,8 +188,8 @@ def sizes(kind, round_number, seed):
 
 def specification(s, round_number, seed):
     rng = random.Random(f"{s.name} {round_number} {seed}")
-    spec = {"vocabulary": 4096, "sync_every": rng.choice((1, 4, 0)), "workers": 4, "accumulate": 1,
-            "evaluate_every": 0, "varied": False, "serve": False, "loader_fault": "", "decode_steps": 0.1,
+    spec = {"program": s.program, "vocabulary": 4096, "sync_every": rng.choice((1, 4, 0)), "workers": 4,
+            "accumulate": 1, "evaluate_every": 0, "varied": False, "serve": False, "loader_fault": "", "decode_steps": 0.1,
             "slow_steps": 0.0, "needs_shard": False, "fault": s.fault, "seed": rng.randrange(1 << 30),
             "wait": s.start == "before", **sizes(s.kind, round_number, seed)}
     spec.update(s.job)

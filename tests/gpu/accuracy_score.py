@@ -32,7 +32,7 @@ class Marks(ast.NodeVisitor):
 
     def __init__(self):
         self.lines, self.functions = collections.defaultdict(set), collections.defaultdict(set)
-        for path in sorted(HERE.glob("train_*.py")):
+        for path in sorted([*HERE.glob("train_*.py"), *HERE.glob("job_*.py")]):
             text = path.read_text(encoding="utf-8")
             self.file, self.names = path.name, []
             self.at = {n: line.split("# FAULT ")[1].strip()
@@ -52,6 +52,8 @@ class Marks(ast.NodeVisitor):
                 self.functions[mark].add((self.file, ".".join(self.names)))
         self.generic_visit(node)
         self.names.pop()
+
+    visit_AsyncFunctionDef = visit_FunctionDef
 
 
 def places(value):

@@ -32,6 +32,15 @@ static void stay_sleep(void)
 	__asm__ volatile("" ::: "memory"); /* it is called, not jumped to */
 }
 
+/* One long stay, then many short ones at the same place. */
+static void stay_mixed(void)
+{
+	static unsigned rounds;
+
+	usleep(rounds++ % 12 ? SHORT_US : PAUSE_US);
+	__asm__ volatile("" ::: "memory");
+}
+
 static void stay_lock(void)
 {
 	pthread_mutex_lock(&mutex);
@@ -159,11 +168,11 @@ static void breed(void)
 static const struct way {
 	const char *name;
 	void (*go)(void);
-} ways[] = {{"stay-sleep", stay_sleep}, {"stay-lock", stay_lock}, {"wake-lock", wake_lock},
-	{"stay-pipe", stay_pipe}, {"wake-pipe", wake_pipe}, {"short-pipe", short_pipe},
-	{"hand-pipe", hand_pipe}, {"stay-socket", stay_socket}, {"wake-socket", wake_socket},
-	{"stay-poll", stay_poll}, {"stay-child", stay_child}, {"stay-disk", stay_disk},
-	{"spin", spin}, {"wait-gpu", wait_gpu}, {"breed", breed}};
+} ways[] = {{"stay-sleep", stay_sleep}, {"stay-mixed", stay_mixed}, {"stay-lock", stay_lock},
+	{"wake-lock", wake_lock}, {"stay-pipe", stay_pipe}, {"wake-pipe", wake_pipe},
+	{"short-pipe", short_pipe}, {"hand-pipe", hand_pipe}, {"stay-socket", stay_socket},
+	{"wake-socket", wake_socket}, {"stay-poll", stay_poll}, {"stay-child", stay_child},
+	{"stay-disk", stay_disk}, {"spin", spin}, {"wait-gpu", wait_gpu}, {"breed", breed}};
 #define WAYS (sizeof(ways) / sizeof(*ways))
 
 static void *run(void *arg)

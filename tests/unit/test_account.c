@@ -500,42 +500,56 @@ static void test_rivals_for_the_cpu_are_named(void **state)
 }
 
 /* A step in which the loader's batches are many and no backward pass is: an evaluation. */
-/* A rival of the same process has a line, where it was sampled. */
-static void test_a_rival_of_the_same_process_has_its_line(void **state)
+/* A thread of @pid has the CPU in slow steps; another one of that process is sampled more often. */
+static const struct step_account *rival_of(
+	struct ledger_scene *s, uint32_t pid, uint64_t ran, struct step_report *report)
 {
-	SCENE;
-	_cleanup_(step_report_done) struct step_report report = {0};
 	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
-	struct ledger_thread other = thread_at(s, JOB, HOLDER, "prefetch", LEDGER_T0);
-	struct ledger_thread idle = thread_at(s, JOB, PIN, "pt_data_pin", LEDGER_T0);
-	uint64_t decode = line_stack(s, "/home/u/decode.py", 44, NULL);
+	struct ledger_thread rival_thread = thread_at(s, pid, HOLDER, "prefetch", LEDGER_T0);
+	struct ledger_thread other = thread_at(s, pid, PIN, "pt_data_pin", LEDGER_T0);
 	uint64_t elsewhere = line_stack(s, "/home/u/pin.py", 9, NULL);
-	const struct step_account *a;
 
 	for (int i = 0; i < 100; i++) {
 		mark(&t, MARK_OPTIMIZER);
 		ordinary(&t);
 		if (i < 30)
 			continue;
-		rival(s, MAIN, t.at, MS(10), JOB, "prefetch");
-		sample(s, JOB, HOLDER, t.at + (int64_t)MS(3), decode);
+		rival(s, MAIN, t.at, MS(10), pid, "prefetch");
+		sample(s, pid, HOLDER, t.at + (int64_t)MS(3), ran);
 		for (int k = 0; k < 3; k++)
-			sample(s, JOB, PIN, t.at + (int64_t)MS(k + 1), elsewhere);
+			sample(s, pid, PIN, t.at + (int64_t)MS(k + 1), elsewhere);
 		spend(&t, LEDGER_CPU_WAIT, MS(10));
 		mark(&t, MARK_TICK);
 	}
 	mark(&t, MARK_OPTIMIZER);
+	spend(&rival_thread, LEDGER_RUN, (uint64_t)(t.at - rival_thread.at));
+	mark(&rival_thread, MARK_STOP);
 	spend(&other, LEDGER_RUN, (uint64_t)(t.at - other.at));
 	mark(&other, MARK_STOP);
-	spend(&idle, LEDGER_RUN, (uint64_t)(t.at - idle.at));
-	mark(&idle, MARK_STOP);
-	a = account(s, &report);
+	return account(s, report);
+}
+
+static void check_rival(uint32_t pid, bool is_worker)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	uint64_t decode = line_stack(s, "/home/u/decode.py", 44, NULL);
+	const struct step_account *a = rival_of(s, pid, decode, &report);
+
 	assert_int_equal(a->slow_steps, 70);
 	assert_int_equal(a->entries[0].line, ACCOUNT_CPU);
 	assert_string_equal(a->entries[0].culprit, "prefetch");
-	assert_int_equal(a->entries[0].culprit_pid, JOB);
+	assert_int_equal(a->entries[0].culprit_pid, pid);
+	assert_int_equal(a->entries[0].culprit_is_worker, is_worker);
 	assert_int_equal(a->entries[0].stack_hash, decode);
 	assert_int_equal(a->entries[0].slow_ns, MS(10));
+}
+
+/* A rival whose thread is followed has a line, where it was sampled. */
+static void test_a_followed_rival_has_its_line(void **state)
+{
+	check_rival(JOB, false);
+	check_rival(WORKER, true);
 }
 
 static void test_an_evaluation_is_no_slow_step(void **state)
@@ -752,7 +766,7 @@ int main(void)
 		cmocka_unit_test(test_a_worker_that_waits_for_its_own_python),
 		cmocka_unit_test(test_a_worker_whose_short_waits_are_summed),
 		cmocka_unit_test(test_rivals_for_the_cpu_are_named),
-		cmocka_unit_test(test_a_rival_of_the_same_process_has_its_line),
+		cmocka_unit_test(test_a_followed_rival_has_its_line),
 		cmocka_unit_test(test_an_evaluation_is_no_slow_step),
 		cmocka_unit_test(test_a_wait_in_every_fourth_step),
 		cmocka_unit_test(test_noise_is_not_slow),

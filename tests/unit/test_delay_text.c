@@ -116,6 +116,24 @@ static void the_processs_own_rival(void **state)
 	assert_has(inc.fixes[0], "The job's own threads compete");
 }
 
+/* Nobody is told to stop the job's own worker. */
+static void the_jobs_own_worker(void **state)
+{
+	struct incident inc = {0};
+
+	tell(DELAY_BY_CPU, ACCOUNT_CPU,
+		(struct account_entry){.pid = STEPS_PID,
+			.culprit_pid = STEPS_WORKER,
+			.culprit = "pt_data_worker",
+			.culprit_is_worker = true},
+		&inc);
+	assert_has(inc.root_cause, "get no CPU: data loader worker pt_data_worker (pid ");
+	assert_has(inc.root_cause, "has it at train.py:88 (collate)");
+	assert_has(inc.fixes[0], "num_workers");
+	for (int i = 0; i < inc.fix_count; i++)
+		assert_null(strstr(inc.fixes[i], "Stop it"));
+}
+
 /* Another process has one. */
 static void a_neighbour(void **state)
 {
@@ -140,6 +158,7 @@ int main(void)
 		cmocka_unit_test(the_data_loader),
 		cmocka_unit_test(many_waits_that_are_short),
 		cmocka_unit_test(the_processs_own_rival),
+		cmocka_unit_test(the_jobs_own_worker),
 		cmocka_unit_test(the_interpreter_lock),
 		cmocka_unit_test(a_neighbour),
 	};

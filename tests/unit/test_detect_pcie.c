@@ -110,6 +110,31 @@ static void copies_that_wait_are_not_certain(void **state)
 		assert_int_equal(a.list[i].severity, SEVERITY_LOW);
 }
 
+/* Results that are fetched wait for their kernel: the copies the other way show what bytes take. */
+static void results_that_wait_for_their_kernel(void **state)
+{
+	struct recording rec;
+	SCENE;
+
+	for (int i = 0; i < 1000; i++) {
+		struct event *in = scene_call(&s, CUDA_MEMCPY, i * 10000, 200), *back;
+
+		in->arg0 = 2 * MIB;
+		in->arg1 = 1;
+		back = scene_call(&s, CUDA_MEMCPY, i * 10000 + 300, 5000);
+		back->arg0 = 2 * MIB;
+		back->arg1 = 2;
+		scene_call(&s, CUDA_STREAM_SYNC, i * 10000 + 7000, 2000);
+	}
+	sum_bytes(&s);
+	rec = scene_recording(&s);
+	ANSWER a = answer_to(&rec);
+	assert_non_null(answer_of(&a, PROBLEM_PCIE));
+	assert_int_equal(answer_of(&a, PROBLEM_PCIE)->severity, SEVERITY_LOW);
+	assert_non_null(strstr(
+		answer_of(&a, PROBLEM_PCIE)->root_cause, "wait for work queued before them"));
+}
+
 static void small_copies_are_waits(void **state)
 {
 	struct recording rec;
@@ -159,6 +184,7 @@ int main(void)
 		cmocka_unit_test(many_bytes_at_the_speed_of_the_link),
 		cmocka_unit_test(large_but_quick),
 		cmocka_unit_test(copies_that_wait_are_not_certain),
+		cmocka_unit_test(results_that_wait_for_their_kernel),
 		cmocka_unit_test(small_copies_are_waits),
 		cmocka_unit_test(without_aggregates_nothing_is_said),
 		cmocka_unit_test(huge_values_do_no_harm),

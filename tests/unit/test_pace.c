@@ -16,7 +16,7 @@ static void test_steps_that_are_known(void **state)
 	struct suspect_job j = {.step_ns = 90 * NS_PER_S};
 
 	pace_note(&j,
-		&(struct blame){.steps = 3, .step_ns = 20 * NS_PER_S, .span_ns = 60 * NS_PER_S});
+		&(struct blame){.steps = 3, .step_ns = 20 * NS_PER_S, .span_ns = 60 * NS_PER_S}, 0);
 	assert_int_equal(j.step_ns, 20 * NS_PER_S);
 	assert_int_equal(j.steps, 3);
 }
@@ -26,10 +26,29 @@ static void test_steps_that_are_long(void **state)
 {
 	struct suspect_job j = {0};
 
-	pace_note(&j, &(struct blame){.steps = 2, .calls = 500, .span_ns = 60 * NS_PER_S});
+	pace_note(&j, &(struct blame){.steps = 2, .calls = 500, .span_ns = 60 * NS_PER_S}, 0);
 	assert_int_equal(j.step_ns, 20 * NS_PER_S);
-	pace_note(&j, &(struct blame){.steps = 0, .calls = 500, .span_ns = 30 * NS_PER_S});
+	pace_note(&j, &(struct blame){.steps = 0, .calls = 500, .span_ns = 30 * NS_PER_S}, 0);
 	assert_int_equal(j.step_ns, 20 * NS_PER_S);
+}
+
+/* Ten steps that are about as long: then it is known. */
+static void test_known_after_a_while(void **state)
+{
+	struct blame b = {.steps = 9, .step_ns = NS_PER_S};
+	struct suspect_job j = {0};
+
+	pace_note(&j, &b, 100 * (int64_t)NS_PER_S);
+	assert_false(pace_is_known(&j, 109 * (int64_t)NS_PER_S));
+	assert_true(pace_is_known(&j, 110 * (int64_t)NS_PER_S));
+	b.step_ns = 5 * NS_PER_S / 4;
+	pace_note(&j, &b, 110 * (int64_t)NS_PER_S);
+	assert_false(pace_is_known(&j, 112 * (int64_t)NS_PER_S));
+	assert_true(pace_is_known(&j, 113 * (int64_t)NS_PER_S));
+	b.step_ns = 3 * NS_PER_S; /* what looked like steps were parts of them */
+	pace_note(&j, &b, 120 * (int64_t)NS_PER_S);
+	assert_false(pace_is_known(&j, 149 * (int64_t)NS_PER_S));
+	assert_true(pace_is_known(&j, 150 * (int64_t)NS_PER_S));
 }
 
 /* So many calls and no steps: it has none, as a service for requests. */
@@ -37,7 +56,7 @@ static void test_no_steps(void **state)
 {
 	struct suspect_job j = {0};
 
-	pace_note(&j, &(struct blame){.steps = 0, .calls = 200000, .span_ns = 60 * NS_PER_S});
+	pace_note(&j, &(struct blame){.steps = 0, .calls = 200000, .span_ns = 60 * NS_PER_S}, 0);
 	assert_int_equal(j.step_ns, 0);
 }
 
@@ -101,6 +120,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_steps_that_are_known),
 		cmocka_unit_test(test_steps_that_are_long),
+		cmocka_unit_test(test_known_after_a_while),
 		cmocka_unit_test(test_no_steps),
 		cmocka_unit_test(test_the_slowest_job_counts),
 		cmocka_unit_test(test_looked_for_more_often_while_young),

@@ -72,6 +72,39 @@ static void test_the_last_wait_of_a_pattern_closes(void **state)
 	assert_int_equal(l->items[0].end_ns, SCENE_T0_NS + (25000 + 18600) * 1000);
 }
 
+/* Five requests at a time, whose results are fetched one right after the other: 20 ms, not 40 us. */
+static void test_waits_in_bursts_are_one_step(void **state)
+{
+	SCENE;
+	STEPS;
+	const struct step_list *l;
+
+	for (int i = 0; i < 101; i++)
+		for (int k = 0; k < 5; k++)
+			sync_on(&s, 7, i * 20000 + k * 40, k ? 5 : 30);
+	scene_aggregate(&s);
+	l = find(&s, &t);
+	assert_non_null(l);
+	assert_in_range(l->count, 99, 101);
+	assert_int_equal(l->ordinary_ns, 20000000);
+}
+
+/* As many short ones, but with a tenth of the time: steps of their own. */
+static void test_short_steps_stay_steps(void **state)
+{
+	SCENE;
+	STEPS;
+	const struct step_list *l;
+
+	for (int i = 0; i < 101; i++)
+		for (int k = 0; k < 20; k++)
+			sync_on(&s, 7, i * 20000 + k * 150, 30);
+	scene_aggregate(&s);
+	l = find(&s, &t);
+	assert_non_null(l);
+	assert_in_range(l->count, 2000, 2019);
+}
+
 static void test_stacks_tell_places_apart(void **state)
 {
 	SCENE;
@@ -172,6 +205,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_wait_a_step),
 		cmocka_unit_test(test_the_last_wait_of_a_pattern_closes),
+		cmocka_unit_test(test_waits_in_bursts_are_one_step),
+		cmocka_unit_test(test_short_steps_stay_steps),
 		cmocka_unit_test(test_stacks_tell_places_apart),
 		cmocka_unit_test(test_early_stacks_differ),
 		cmocka_unit_test(test_a_selection_has_no_steps),

@@ -5,11 +5,6 @@
 #include "agent/answer/explain.h"
 #include "base/errinfo.h"
 
-/* kernel_name_short - without what it returns, its template's arguments and its own:
- * "at::native::vectorized_elementwise_kernel" of 200 characters; cut to @size. Returns @out. */
-#define KERNEL_SHORT_MAX 96
-const char *kernel_name_short(const char *name, char out[KERNEL_SHORT_MAX]);
-
 /* kernel_names_put - adds to the explanations of @e, found in @c of the recording at @path, the kernels of the
  * launches among their evidence. A recording without names changes nothing. */
 int kernel_names_put(const char *path, const struct nodedb_content *c, struct explanation *e,

@@ -71,6 +71,13 @@ static struct kernel *find(const struct kernel_table *t, uint32_t pid, uint64_t 
 	return k && k->pid == pid && k->function == function ? k : NULL;
 }
 
+const char *kernel_table_find(const struct kernel_table *t, uint32_t pid, uint64_t function)
+{
+	const struct kernel *k = find(t, pid, function);
+
+	return k ? k->name : NULL;
+}
+
 static struct kernel *find_or_make(struct kernel_table *t, uint32_t pid, uint64_t function)
 {
 	struct kernel *k = idmap_get(&t->kernels, key_of(pid, function));

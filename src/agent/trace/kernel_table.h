@@ -34,6 +34,9 @@ void kernel_table_alias(
 void kernel_table_symbol(struct kernel_table *t, uint32_t pid, uint64_t function,
 	enum kernel_origin origin, const char *name);
 
+/* kernel_table_find - the name of @function; NULL: not known. Valid until the table changes. */
+const char *kernel_table_find(const struct kernel_table *t, uint32_t pid, uint64_t function);
+
 /* kernel_table_count - @function was counted @total times so far, each standing for @weight / 2
  * launches. */
 void kernel_table_count(struct kernel_table *t, uint32_t pid, uint64_t function, uint64_t total,

@@ -3,6 +3,8 @@
  * metrics and the caller. Runs on the tracer's thread. */
 #include "agent/trace/tracer_private.h"
 
+#include "agent/correlate/report/kernel_sentence.h"
+
 int tracer_open_explainer(struct tracer *t)
 {
 	struct explainer_config config = {.node = t->settings.node,
@@ -17,13 +19,15 @@ int tracer_open_explainer(struct tracer *t)
 static void hand_on(void *arg, const struct explainer_finding *f)
 {
 	struct tracer *t = arg;
+	struct incident named = f->incident;
 
-	if (t->store && !store_writer_push_incident(t->store, &f->incident, f->detected))
+	kernel_sentence_put(&named, tracer_kernel_name, t);
+	if (t->store && !store_writer_push_incident(t->store, &named, f->detected))
 		log_warning("the store's queue is full: an incident is lost");
 	if (t->metric_state)
-		metric_state_incident(t->metric_state, &f->incident, f->change);
+		metric_state_incident(t->metric_state, &named, f->change);
 	if (t->settings.incident_sink)
-		t->settings.incident_sink(t->settings.event_arg, &f->incident, f->change);
+		t->settings.incident_sink(t->settings.event_arg, &named, f->change);
 }
 
 void tracer_explain_look(struct tracer *t)

@@ -99,6 +99,13 @@ bool tracer_take_symbol(struct tracer *t, const struct stack *s)
 	return true;
 }
 
+const char *tracer_kernel_name(void *arg, uint32_t pid, uint64_t function)
+{
+	struct tracer *t = arg;
+
+	return t->names ? kernel_table_find(t->names->kernels, pid, function) : NULL;
+}
+
 static bool push_kernel(void *arg, const struct kernel_row *row)
 {
 	struct tracer *t = arg;

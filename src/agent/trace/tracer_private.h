@@ -172,6 +172,7 @@ void tracer_read_containers(struct tracer *t, wall_time now);
 int tracer_open_names(struct tracer *t);
 void tracer_close_names(struct tracer *t);
 void tracer_take_name(void *arg, const struct name_record *n);
+const char *tracer_kernel_name(void *arg, uint32_t pid, uint64_t function); /* a kernel_namer */
 bool tracer_take_symbol(struct tracer *t, const struct stack *s); /* false: it was not asked for */
 void tracer_read_kernels(struct tracer *t);                       /* counts, from the kernel half */
 void tracer_flush_kernels(struct tracer *t);                      /* to the store */

@@ -19,17 +19,6 @@ static bool is_wanted(const struct tracer *t, const struct target_process *p)
 	}
 }
 
-static void say_dropped(const struct discover_result *found)
-{
-	if (found->dropped)
-		log_warning("%zu processes were not looked at: there are too many of them",
-			found->dropped);
-	if (found->libraries_dropped)
-		log_warning(
-			"%zu library files were not looked at: their processes have more than %d",
-			found->libraries_dropped, DISCOVER_LIBRARIES_MAX);
-}
-
 /* The children that process @pid has already: the kernel half follows those that it starts from now on. */
 void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at)
 {
@@ -41,6 +30,17 @@ void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at)
 			!tracer_is_own_program(t, family[i]) &&
 			probe_target_add(t->probe, family[i]) == 0)
 			process_table_found(t->processes, family[i], 0, at);
+}
+
+static void say_dropped(const struct discover_result *found)
+{
+	if (found->dropped)
+		log_warning("%zu processes were not looked at: there are too many of them",
+			found->dropped);
+	if (found->libraries_dropped)
+		log_warning(
+			"%zu library files were not looked at: their processes have more than %d",
+			found->libraries_dropped, DISCOVER_LIBRARIES_MAX);
 }
 
 /* Probe what running processes map, and follow the processes themselves from now on. */

@@ -44,8 +44,9 @@ struct suspect_job {          /* of one job, between two looks at it */
 	enum blame_kind kind; /* what the answer was, and since when */
 	int64_t kind_ns;
 	int64_t seen_ns;
-	uint64_t step_ns; /* how long its steps are; while too few were seen, at least */
-	uint32_t steps;   /* of them, in the last look */
+	uint64_t step_ns;      /* how long its steps are; while too few were seen, at least */
+	uint32_t steps;        /* of them, in the last look */
+	int64_t step_since_ns; /* since when they are about that long */
 };
 
 struct cluster {
@@ -105,7 +106,10 @@ void episodes_done(struct fleet *f);
 /* ---- pace.c ---- */
 
 /* pace_note - what blame says of the steps of @j. */
-void pace_note(struct suspect_job *j, const struct blame *b);
+void pace_note(struct suspect_job *j, const struct blame *b, int64_t now_ns);
+/* pace_is_known - steps have been about as long for a while: in the first of a job, parts of one look like
+ * steps. */
+bool pace_is_known(const struct suspect_job *j, int64_t now_ns);
 /* pace_set - the calls of @c are kept, and waited for, by the steps of its slowest job. */
 void pace_set(struct fleet *f, struct cluster *c);
 

@@ -15,16 +15,27 @@
 #define YOUNG_NS                                                                                   \
 	(5 * NS_PER_S) /* until it is looked for again; of a cluster with many calls longer */
 #define KNOWN_NS    (60 * NS_PER_S) /* likewise, once enough were seen */
+#define KNOWN_STEPS 10
+#define ALIKE       2 /* part of it by which it may differ */
 #define ENDED_NS    (60 * NS_PER_S)
 #define ENDED_STEPS 10
 
-void pace_note(struct suspect_job *j, const struct blame *b)
+void pace_note(struct suspect_job *j, const struct blame *b, int64_t now_ns)
 {
+	uint64_t was = j->step_ns;
+
 	if (b->steps >= STEPS_KNOWN)
 		j->step_ns = b->step_ns;
 	else if (b->calls < CALLS_ENOUGH)
 		j->step_ns = MAX(j->step_ns, b->span_ns / STEPS_KNOWN);
 	j->steps = b->steps;
+	if (j->step_ns > was + was / ALIKE || was > j->step_ns + j->step_ns / ALIKE)
+		j->step_since_ns = now_ns;
+}
+
+bool pace_is_known(const struct suspect_job *j, int64_t now_ns)
+{
+	return now_ns - j->step_since_ns >= KNOWN_STEPS * (int64_t)j->step_ns;
 }
 
 void pace_set(struct fleet *f, struct cluster *c)

@@ -122,8 +122,8 @@ static bool note_sighting(struct episode *e, const struct blame *b)
 }
 
 /* It is shown; what is known of it already says more. */
-static void take_sudden(struct fleet *f, struct cluster *c, const struct blame *b,
-	const struct blame_worker *w, const struct price *p)
+static void take_sudden(struct fleet *f, struct cluster *c, const struct suspect_job *j,
+	const struct blame *b, const struct blame_worker *w, const struct price *p)
 {
 	const struct blame_suspect *s = &b->sudden;
 	struct episode *e = episode_get(f, c, FLEET_STRAGGLER, straggler_key(c, w));
@@ -133,7 +133,7 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct blame *
 
 	if (!e)
 		return;
-	is_sure = note_sighting(e, b);
+	is_sure = note_sighting(e, b) && pace_is_known(j, f->now_ns);
 	if (e->told)
 		return;
 	set_who(e, w);
@@ -377,7 +377,7 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 	}
 	link_look(f, c, b, workers, count);
 	if (b->has_sudden && b->sudden.confidence >= SURE_SUDDEN && b->sudden.worker < count)
-		take_sudden(f, c, b, &workers[b->sudden.worker], &p);
+		take_sudden(f, c, j, b, &workers[b->sudden.worker], &p);
 }
 
 /* A job that has ended makes nobody wait; one that hangs is stall.c's. Not @takes: only its steps matter. */
@@ -397,7 +397,7 @@ static int look_at(
 	if (r < 0)
 		return r;
 	j = job_get(f, c, v->comm);
-	pace_note(j, &b);
+	pace_note(j, &b, f->now_ns);
 	if (takes)
 		take_blame(f, c, j, &b, workers, count);
 	blame_done(&b);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/correlate/account/delay_weight.h"
 #include "agent/correlate/engine/detector.h"
 #include "agent/correlate/engine/tracer_name.h"
 #include "base/buf.h"
@@ -90,7 +91,8 @@ static void put_culprit(const struct account_entry *e, const char *before, struc
 	if (e->culprit_pid == e->pid)
 		buf_printf(b, "%sthread %s of the same process", before, e->culprit);
 	else
-		buf_printf(b, "%s%s%s (pid %u)", before, e->culprit,
+		buf_printf(b, "%s%s%s%s (pid %u)", before,
+			e->culprit_is_worker ? "data loader worker " : "", e->culprit,
 			tracer_is(e->culprit) ? ", the tracer itself" : "", e->culprit_pid);
 }
 
@@ -320,6 +322,10 @@ static void put_fixes(const struct delay *l, struct incident *inc)
 		if (is_own(l, inc))
 			incident_fix(inc,
 				"The job's own threads compete: fewer of them (OMP_NUM_THREADS, torch.set_num_threads(), background threads), or more CPUs");
+		else if (l->lead && l->lead->culprit_is_worker)
+			incident_fix(inc,
+				"The job's own threads and workers compete: fewer of them (num_workers, OMP_NUM_THREADS), or more CPUs (`taskset -cp %u` shows its set)",
+				inc->pid);
 		else if (l->lead && l->lead->culprit_pid)
 			incident_fix(inc,
 				"Stop it, move it (`taskset -cp CPUS %u`) or let it go last (`renice 19 -p %u`)",
@@ -444,6 +450,10 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 	put_lines(all, &b);
 	buf_puts(&b, ". ");
 	put_waits(a, l, &b, inc);
+	if (delay_is_idle(a, l))
+		buf_puts(&b, "A program that has nothing to do waits so, too. ");
+	else if (delay_is_pause(rec, a, l))
+		buf_puts(&b, "The program asks to sleep there: a pause on purpose. ");
 	put_origin(a, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
 	put_fixes(l, inc);

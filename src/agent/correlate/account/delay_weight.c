@@ -137,9 +137,7 @@ static const struct stack *stack_of(const struct recording *rec, uint64_t hash)
 	return hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
 }
 
-/* Now and then the thread itself asks to sleep for much longer than a step takes: it pauses on purpose, as
- * between two epochs, and its steps are what they were. */
-static bool is_pause(
+bool delay_is_pause(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
 	const struct stack *s = l->lead ? stack_of(rec, l->lead->stack_hash) : NULL;
@@ -170,7 +168,8 @@ enum severity delay_severity(const struct recording *rec, const struct step_acco
 {
 	enum severity by_time = by_share(share, HIGH_SHARE);
 
-	if (is_own_work(a, gpu, l) || is_even(a, l) || is_pause(rec, a, l) || delay_is_idle(a, l))
+	if (is_own_work(a, gpu, l) || is_even(a, l) || delay_is_pause(rec, a, l) ||
+		delay_is_idle(a, l))
 		return SEVERITY_LOW;
 	if (delay_is_of_tracer(l)) /* it ends with the recording */
 		return share >= HIGH_SHARE ? SEVERITY_MEDIUM : SEVERITY_LOW;

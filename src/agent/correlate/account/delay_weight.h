@@ -13,6 +13,11 @@ bool delay_is_lasting(const struct step_account *a);
 /* delay_is_idle - whether it is how a program waits that has nothing to do: nobody's fault. */
 bool delay_is_idle(const struct step_account *a, const struct delay *l);
 
+/* delay_is_pause - now and then the thread itself asks to sleep for much longer than a step takes: it pauses
+ * on purpose, as between two epochs, and its steps are what they were. */
+bool delay_is_pause(
+	const struct recording *rec, const struct step_account *a, const struct delay *l);
+
 /* delay_severity - of @l, which costs @share of the time in steps. */
 enum severity delay_severity(const struct recording *rec, const struct step_account *a,
 	const struct gpu_change *gpu, const struct delay *l, double share);

@@ -59,8 +59,8 @@ static int add_sampled(struct walk *w, const struct ledger_row *r, enum wire_led
 	return path_add(w, r, line, left);
 }
 
-/* Time runnable without a CPU, shared out among those that had it, by the recorded stays. Of a thread of the same
- * process it is known what it ran. */
+/* Time runnable without a CPU, shared out among those that had it, by the recorded stays. Of followed
+ * threads it is known what they ran. */
 static int add_cpu(
 	struct walk *w, const struct ledger_row *r, int64_t from_ns, int64_t to_ns, uint64_t ns)
 {
@@ -82,9 +82,12 @@ static int add_cpu(
 		p.culprit_pid = e->peer_pid;
 		if (e->peer_pid)
 			snprintf(p.culprit, COMM_LEN, "%s", tracer_fold(e->peer_comm));
-		if (e->peer_pid == r->pid && e->wait_ns >= PLACED_STAY_NS)
-			p.stack_hash = path_rival_stack(w, r, e->peer_comm,
-				&(struct span){e->start.ns, event_end_ns(e)}, &p.place);
+		if (timeline_follows(w->t, e->peer_pid)) {
+			p.culprit_is_worker =
+				e->peer_pid != r->pid && !timeline_uses_gpu(w->t, e->peer_pid);
+			if (e->wait_ns >= PLACED_STAY_NS)
+				p.stack_hash = path_rival_stack(w, r, e, &p.place);
+		}
 		left -= p.ns;
 		if (tally_add(w->out, &p) < 0)
 			return -ENOMEM;

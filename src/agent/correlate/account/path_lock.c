@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path_lock.c - waits for Python's interpreter lock: which they are, and who held it. And what another thread of
- * the process ran meanwhile. */
+/* path_lock.c - waits for Python's interpreter lock: which they are, and who held it. And what a followed
+ * thread ran meanwhile. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,10 +50,10 @@ static uint64_t busiest_stack(
 	return seen[best].hash;
 }
 
-/* The other thread of the process, of the name @comm (NULL: of any), that was seen on a CPU most in [from, to);
- * NULL: none was. */
+/* The thread of @pid other than @r's, of the name @comm (NULL: of any), that was seen on a CPU most in
+ * [from, to); NULL: none was. */
 static const struct event *busiest_other(const struct walk *w, const struct ledger_row *r,
-	const char *comm, int64_t from_ns, int64_t to_ns)
+	uint32_t pid, const char *comm, int64_t from_ns, int64_t to_ns)
 {
 	const struct event *best = NULL;
 	size_t most = 0;
@@ -63,7 +63,7 @@ static const struct event *busiest_other(const struct walk *w, const struct ledg
 		const uint32_t *at;
 		size_t n;
 
-		if (th->pid != r->pid || th->tid == r->tid ||
+		if (th->pid != pid || th->tid == r->tid ||
 			(comm && strncmp(w->t->rows[th->first]->comm, comm, COMM_LEN)))
 			continue;
 		n = timeline_events(
@@ -76,16 +76,14 @@ static const struct event *busiest_other(const struct walk *w, const struct ledg
 	return best;
 }
 
-uint64_t path_rival_stack(const struct walk *w, const struct ledger_row *r, const char *comm,
-	const struct span *in, uint64_t *ret_place)
+uint64_t path_rival_stack(const struct walk *w, const struct ledger_row *r,
+	const struct event *stay, uint64_t *ret_place)
 {
-	const struct event *other =
-		busiest_other(w, r, comm, in->from_ns - AROUND_NS, in->to_ns + AROUND_NS);
+	int64_t from = stay->start.ns - AROUND_NS, to = event_end_ns(stay) + AROUND_NS;
+	const struct event *other = busiest_other(w, r, stay->peer_pid, stay->peer_comm, from, to);
 
 	*ret_place = 0;
-	return other ? busiest_stack(w, other->tid, in->from_ns - AROUND_NS, in->to_ns + AROUND_NS,
-			       ret_place)
-		     : 0;
+	return other ? busiest_stack(w, other->tid, from, to, ret_place) : 0;
 }
 
 int path_lock_held(struct walk *w, const struct ledger_row *r, const struct waker *holder,
@@ -116,7 +114,7 @@ int path_lock_add(struct walk *w, const struct ledger_row *r, const struct waker
 
 	if (waker->kind == WAKER_TASK && waker->pid == r->pid)
 		return path_lock_held(w, r, waker, ns, &in, &in);
-	other = busiest_other(w, r, NULL, around.from_ns, around.to_ns);
+	other = busiest_other(w, r, r->pid, NULL, around.from_ns, around.to_ns);
 	return other ? path_lock_held(w, r,
 			       &(struct waker){r->pid, other->tid, other->comm, WAKER_TASK}, ns,
 			       &in, &around)

@@ -65,10 +65,10 @@ int path_lock_add(struct walk *w, const struct ledger_row *r, const struct waker
 int path_lock_held(struct walk *w, const struct ledger_row *r, const struct waker *holder,
 	uint64_t ns, const struct span *in, const struct span *seen);
 
-/* path_rival_stack - what the thread named @comm of the same process, which had what @r's thread waited for,
- * ran in and around @in; 0: it was not seen. */
-uint64_t path_rival_stack(const struct walk *w, const struct ledger_row *r, const char *comm,
-	const struct span *in, uint64_t *ret_place);
+/* path_rival_stack - what the thread ran, in and around @stay, that had the CPU for which @r's waited; 0: it
+ * was not seen, or is not followed. */
+uint64_t path_rival_stack(const struct walk *w, const struct ledger_row *r,
+	const struct event *stay, uint64_t *ret_place);
 
 /* path_short_add - @ns of stays on @line within [from, to) that have no rows of their own: whose they are,
  * as the thread's sums of them say. */

@@ -14,8 +14,9 @@ struct tally_part {
 	char comm[COMM_LEN];
 	uint32_t culprit_pid;
 	char culprit[COMM_LEN];
-	uint64_t place;      /* place.h; 0: none */
-	uint64_t stack_hash; /* a stack of that place, of the most time seen at once */
+	bool culprit_is_worker; /* as in struct account_entry; goes with the culprit */
+	uint64_t place;         /* place.h; 0: none */
+	uint64_t stack_hash;    /* a stack of that place, of the most time seen at once */
 	uint64_t stack_ns;
 	uint64_t
 		wait_hash; /* of another's time: where the thread of the steps waited for it; 0: not known */

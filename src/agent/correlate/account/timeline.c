@@ -139,6 +139,26 @@ static int index_gpu_pids(struct timeline *t)
 	return 0;
 }
 
+static int index_pids(struct timeline *t)
+{
+	t->pids = calloc(t->thread_count + 1, sizeof(*t->pids));
+	if (!t->pids)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->thread_count; i++)
+		t->pids[i] = t->threads[i].pid;
+	t->pid_count = t->thread_count;
+	if (t->pid_count)
+		qsort(t->pids, t->pid_count, sizeof(*t->pids), by_number);
+	return 0;
+}
+
+bool timeline_follows(const struct timeline *t, uint32_t pid)
+{
+	size_t at = LOWER_BOUND(i, t->pid_count, t->pids[i] < pid);
+
+	return at < t->pid_count && t->pids[at] == pid;
+}
+
 bool timeline_uses_gpu(const struct timeline *t, uint32_t pid)
 {
 	size_t at = LOWER_BOUND(i, t->gpu_pid_count, t->gpu_pids[i] < pid);
@@ -250,6 +270,8 @@ int timeline_make(const struct recording *rec, struct timeline *ret)
 	if (r == 0)
 		r = index_threads(ret);
 	if (r == 0)
+		r = index_pids(ret);
+	if (r == 0)
 		r = measure_stays(ret);
 	return r == 0 ? index_gpu_pids(ret) : r;
 }
@@ -265,6 +287,7 @@ void timeline_done(struct timeline *t)
 	free(t->stays);
 	free(t->stay_line_ns);
 	free(t->gpu_pids);
+	free(t->pids);
 	*t = (struct timeline){0};
 }
 

@@ -38,7 +38,8 @@ struct timeline {
 		stay_line_ns; /* by stays[]: what the thread's rows have on the line meanwhile, long
 				 * stays left out */
 	uint32_t *gpu_pids;   /* processes with calls of CUDA or NCCL, ascending */
-	size_t gpu_pid_count;
+	uint32_t *pids;       /* all that have rows, likewise */
+	size_t gpu_pid_count, pid_count;
 	bool is_derived;
 };
 
@@ -48,6 +49,9 @@ void timeline_done(struct timeline *t);
 
 /* timeline_of - all rows of @tid; none: count 0. */
 struct timeline_range timeline_of(const struct timeline *t, uint32_t tid);
+
+/* timeline_follows - whether @pid has rows: it uses a GPU, or is a child of one that does. */
+bool timeline_follows(const struct timeline *t, uint32_t pid);
 
 /* timeline_next - the row of @r's thread after @r, which is one of @t's; NULL: it is the last. */
 const struct ledger_row *timeline_next(const struct timeline *t, const struct ledger_row *r);

@@ -15,6 +15,9 @@
  * link, less than 4 GB/s is one of the two; copies on average below half of the process's own best
  * (they wait for work before them, or are small); else there are simply many bytes.
  *
+ * Copies to the host that are far slower than those to the device wait for the kernels whose results they
+ * fetch: that part is not certain.
+ *
  * Confidence = completeness (0.9 when not known) x the certain part of the copy time x 0.8 when the
  * link is not known. Copies of less than 256 KiB on average are waits rather than copies. */
 #include <errno.h>
@@ -38,6 +41,7 @@
 #define SLOW_COPY      4e9
 #define HALF           0.5
 #define UNKNOWN_LINK   0.8
+#define ONE_WAY        4 /* so many times slower than the other way */
 
 enum why { WHY_LINK, WHY_HELD, WHY_PAGEABLE, WHY_LINK_OR_PAGEABLE, WHY_WAITS, WHY_BYTES };
 
@@ -53,6 +57,7 @@ struct burden { /* a process's copies, judged */
 	double share;   /* of its time in synchronous copies; of the link's for queued ones */
 	double certain; /* of its time */
 	double rate;    /* bytes/s on average */
+	double waiting; /* share of the copies' time that is waiting for kernels */
 	enum why why;
 	bool is_queued;
 };
@@ -79,12 +84,29 @@ static struct link link_of(const struct recording *rec, int32_t device)
 	return l;
 }
 
+/* The share of the stored large copies' time in which those to the host wait for the kernels whose results
+ * they fetch: what they take beyond their bytes at the other direction's rate, where that is far higher. */
+static double waiting_share(const struct copies *c)
+{
+	const struct copy_rates *in = &c->to_device, *back = &c->to_host;
+	double need;
+
+	if (!in->bytes || !back->bytes)
+		return 0;
+	need = (double)back->bytes * (double)in->ns / (double)in->bytes;
+	return need * ONE_WAY < (double)back->ns
+		       ? ((double)back->ns - need) / (double)(back->ns + in->ns)
+		       : 0;
+}
+
 static enum why why_of(const struct burden *b, double best_of_all)
 {
 	double best = b->c->best;
 
 	if (b->link.rate > 0 && b->link.rate < NARROW_LINK)
 		return WHY_LINK;
+	if (b->waiting > HALF)
+		return WHY_WAITS;
 	if ((double)b->c->held.ns > HALF * (double)b->c->ns)
 		return WHY_HELD;
 	if (best < HALF * MAX(best_of_all, b->link.rate))
@@ -119,8 +141,10 @@ static bool judge(
 		c->best <= 0 || !c->ns)
 		return false;
 	b->share = MIN((double)c->ns / span, 1.0);
-	b->certain = MIN(((double)c->held.ns + (double)c->bytes / c->best * (double)NS_PER_S *
-						       (1 - (double)c->held.ns / (double)c->ns)) /
+	b->waiting = waiting_share(c);
+	b->certain = MIN(((double)c->held.ns * (1 - b->waiting) +
+				 (double)c->bytes / c->best * (double)NS_PER_S *
+					 (1 - (double)c->held.ns / (double)c->ns)) /
 				 span,
 		b->share);
 	b->rate = (double)c->bytes * (double)NS_PER_S / (double)c->ns;

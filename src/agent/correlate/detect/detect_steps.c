@@ -364,6 +364,7 @@ static void drop_others(const struct finding *f, struct incident_list *l, uint32
 			       (all || inc->problem == PROBLEM_GOODPUT || says_less(f, inc) ||
 				       inc->problem == PROBLEM_STARVATION ||
 				       inc->problem == PROBLEM_TOOL_CALLS ||
+				       (inc->problem == PROBLEM_PCIE && !has_cause(inc)) ||
 				       (inc->problem == PROBLEM_SLOW_CALL && !has_cause(inc)));
 
 		if (!dropped && kept != i)

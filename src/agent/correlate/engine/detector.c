@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/correlate/report/kernel_sentence.h"
+
 struct incident *incident_begin(struct incident_list *l, enum problem problem)
 {
 	const struct problem_text *text = problem_row(problem)->text;
@@ -50,8 +52,13 @@ bool incident_step(struct incident *i, int64_t start_ns, uint64_t dur_ns, const 
 
 void incident_evidence(struct incident *i, const struct event *e)
 {
-	if (i->evidence_count < INCIDENT_EVIDENCE && e->seq)
+	if (i->evidence_count + i->unnumbered == INCIDENT_EVIDENCE)
+		return;
+	if (e->seq)
 		i->evidence[i->evidence_count++] = e->seq;
+	else
+		i->unnumbered++;
+	kernel_note(i, e);
 }
 
 void incident_fix(struct incident *i, const char *fmt, ...)

@@ -12,7 +12,8 @@
  * furthest away. Stacks are left out of the kind where they differ too much to repeat (more than 64
  * kinds), and where one has at least 80 % of the waits of its function and stream: the others are
  * the same place before its stack could be walked. Where most waits of a place find nothing to wait
- * for (below 100 us) and the longer ones are regular, those close the steps.
+ * for (below 100 us) and the longer ones are regular, those close the steps. Waits that follow each other
+ * at once, with all of the time between such bursts, close one step together.
  *
  * Every wait must be in the recording: a process without aggregates, or whose aggregates say that
  * more than 1 % of its waits were not stored (published files, --stack-samples), has no steps. At
@@ -43,6 +44,8 @@
 #define SAME_PLACE    0.8
 #define PHASE_SHARE   0.5
 #define PROCESSES_MAX 256
+#define BURST_NS      (200 * NS_PER_US)
+#define BURST_SHARE   0.05 /* of the time: less is no work */
 
 struct wait {
 	int64_t start_ns, end_ns;
@@ -233,6 +236,36 @@ static size_t steps_cut(const struct wait *w, size_t n, uint64_t kind, struct st
 	return count;
 }
 
+static uint64_t length(const struct step *s)
+{
+	return (uint64_t)(s->end_ns - s->start_ns);
+}
+
+/* Results that were asked for together are waited for one after the other, with nothing done in between: that
+ * is one step. So it is where most steps take next to no time. Returns how many are left. */
+static size_t bursts_join(struct step *steps, size_t n)
+{
+	uint64_t all = 0, shorts = 0;
+	size_t short_count = 0, kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool is_short = length(&steps[i]) < BURST_NS;
+
+		all += length(&steps[i]);
+		shorts += is_short ? length(&steps[i]) : 0;
+		short_count += is_short;
+	}
+	if (short_count * 2 < n || (double)shorts > BURST_SHARE * (double)all)
+		return n;
+	for (size_t i = 0; i < n; i++)
+		if (kept && length(&steps[i]) < BURST_NS)
+			steps[kept - 1] = (struct step){
+				steps[kept - 1].start_ns, steps[i].end_ns, steps[i].event};
+		else
+			steps[kept++] = steps[i];
+	return kept;
+}
+
 /* The kind of the waits that close a step, in @w; 0 regularity: none. */
 static struct kind kind_closing(
 	const struct recording *rec, struct wait *w, size_t n, uint64_t *scratch)
@@ -271,7 +304,7 @@ static int list_make(const struct recording *rec, struct wait *w, size_t n, stru
 	*ret = (struct step_list){.pid = w[0].pid, .tid = w[0].tid, .items = out};
 	if (!(k.regular > 0))
 		return 0;
-	ret->count = steps_cut(w, n, k.kind, out);
+	ret->count = bursts_join(out, steps_cut(w, n, k.kind, out));
 	for (size_t i = 0; i < ret->count; i++)
 		scratch[i] = (uint64_t)(out[i].end_ns - out[i].start_ns);
 	robust_sort(scratch, ret->count);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/correlate/engine/detector.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "wire/names.h"
@@ -187,14 +188,12 @@ static int write_timeline(const struct recording *rec, const struct detection *d
 	return 0;
 }
 
-static void evidence_add(struct incident *inc, uint64_t seq)
+static void evidence_add(struct incident *inc, const struct event *e)
 {
-	if (!seq || inc->evidence_count == INCIDENT_EVIDENCE)
-		return;
-	for (int i = 0; i < inc->evidence_count; i++)
-		if (inc->evidence[i] == seq)
+	for (int i = 0; e->seq && i < inc->evidence_count; i++)
+		if (inc->evidence[i] == e->seq)
 			return;
-	inc->evidence[inc->evidence_count++] = seq;
+	incident_evidence(inc, e);
 }
 
 /* The numbers are compared without the node's prefix, which works for ids of every schema; the
@@ -232,14 +231,15 @@ static int collect_evidence(const struct recording *rec, const struct detection 
 	const struct slow_episode *s, const struct part_list *l, const struct call_rank *ranks,
 	struct incident *inc)
 {
-	for (size_t i = 0; i < s->count && inc->evidence_count < INCIDENT_EVIDENCE; i++) {
+	for (size_t i = 0;
+		i < s->count && inc->evidence_count + inc->unnumbered < INCIDENT_EVIDENCE; i++) {
 		_cleanup_free_ const struct part **parts = longest_parts(l, &ranks[i]);
 
 		if (!parts)
 			return -ENOMEM;
-		evidence_add(inc, rec->events[d->slow[ranks[i].call].event].seq);
+		evidence_add(inc, &rec->events[d->slow[ranks[i].call].event]);
 		for (size_t k = 0; k < MIN(ranks[i].part_count, (size_t)PARTS_PER_CALL); k++)
-			evidence_add(inc, rec->events[parts[k]->event].seq);
+			evidence_add(inc, &rec->events[parts[k]->event]);
 	}
 	return 0;
 }

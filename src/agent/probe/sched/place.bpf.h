@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* place.bpf.h - the user stack of a thread that blocks. It must be walked when the thread leaves,
- * while it is current, but how long it will stay shows later: so it is walked where the last stay was
- * long. A place is the instruction and the stack pointer by which the thread went into the kernel;
+ * while it is current, but how long it will stay shows later: so it is walked where one of the last stays
+ * was long, as where a long read is followed by short ones for the rest. A place is the instruction and the stack pointer by which the thread went into the kernel;
  * one that is not known is walked, too, and so is the next one where many short stays add up. */
 #pragma once
 
@@ -10,7 +10,8 @@
 
 #define WALK_EVERY_NS 10000000 /* a thread's walks, on average; so many at once */
 #define WALK_BURST    100
-#define PLACE_LONG    1 /* in a place's word: the last stay there was long */
+#define PLACE_BITS    5
+#define PLACE_LONG    31 /* in a place's word: so many stays at most are walked after a long one */
 
 static __always_inline __u32 place_of(struct task_struct *task)
 {
@@ -26,7 +27,7 @@ static __always_inline __u32 place_of(struct task_struct *task)
 
 static __always_inline __u32 *place_slot(struct thread_state *ts, __u32 place)
 {
-	__u32 i = place >> 1;
+	__u32 i = place >> PLACE_BITS;
 
 	asm volatile("" : "+r"(i));
 	return &ts->places[i & (PLACES - 1)];
@@ -59,8 +60,13 @@ static __always_inline void place_leave(
 /* place_return - the stay there took @ns. */
 static __always_inline void place_return(struct thread_state *ts, __u64 ns)
 {
-	if (ts->stay_place)
-		*place_slot(ts, ts->stay_place) =
-			ts->stay_place | (ns >= stay_limit_ns ? PLACE_LONG : 0);
+	__u32 place = ts->stay_place, *slot, left = 0;
+
+	if (!place)
+		return;
+	slot = place_slot(ts, place);
+	if ((*slot & ~(__u32)PLACE_LONG) == place)
+		left = *slot & PLACE_LONG;
+	*slot = place | (ns >= stay_limit_ns ? PLACE_LONG : left ? left - 1 : 0);
 	ts->stay_place = 0;
 }
