@@ -324,6 +324,22 @@ def first_line(counted):
             ""]
 
 
+def rounds_line(counted):
+    """The engine is mended between rounds: what the later ones say counts for the build of today."""
+    rounds = collections.defaultdict(list)
+    for r in counted:
+        rounds[r["round"]].append(r)
+    if len(rounds) < 2:
+        return []
+    said = []
+    for number, runs in sorted(rounds.items()):
+        faulty, healthy = ([r for r in runs if r["healthy"] == h] for h in (False, True))
+        said.append(f"{number}: {share(faulty, 'top1')}, {sum(len(r['false_alarms']) for r in healthy)} in "
+                    f"{len(healthy)}")
+    return ["Round by round, each with the build of its day: faults named first, and alarms in runs without a fault: "
+            + "; ".join(said) + ".", ""]
+
+
 def again_line(again):
     """Of the same recordings, explained by a later build."""
     counted = [r for r in again if "rejected" not in r]
@@ -347,7 +363,7 @@ def report(results, again=()):
            f" `ingero explain`. {len(rounds)} rounds with models of different sizes, {len(results)} runs, of which"
            f" {len(results) - len(counted)} are not counted: the fault did nothing (steps less than 20 % slower), or"
            " the machine could not do it. Written by `tests/gpu/accuracy.py --report`.", "",
-           *first_line(counted), *budget_lines(counted), "", *again_line(again)]
+           *first_line(counted), *budget_lines(counted), "", *rounds_line(counted), *again_line(again)]
     head = ("| fault | what | runs | not counted | step, ms | named first | account line | culprit | user's line |"
             " not known | said | other alarms |")
     groups = collections.defaultdict(list)

@@ -82,7 +82,7 @@ static int add_cpu(
 		p.culprit_pid = e->peer_pid;
 		if (e->peer_pid)
 			snprintf(p.culprit, COMM_LEN, "%s", tracer_fold(e->peer_comm));
-		if (timeline_follows(w->t, e->peer_pid)) {
+		if (!w->t->is_derived && timeline_follows(w->t, e->peer_pid)) {
 			p.culprit_is_worker =
 				e->peer_pid != r->pid && !timeline_uses_gpu(w->t, e->peer_pid);
 			if (e->wait_ns >= PLACED_STAY_NS)
