@@ -362,7 +362,8 @@ def report(results, again=()):
            f" AdamW and bf16, about 4.5 s as usual and 5.5 s with the fault, `ingero trace` with its defaults, then"
            f" `ingero explain`. {len(rounds)} rounds with models of different sizes, {len(results)} runs, of which"
            f" {len(results) - len(counted)} are not counted: the fault did nothing (steps less than 20 % slower), or"
-           " the machine could not do it. Written by `tests/gpu/accuracy.py --report`.", "",
+           " the machine could not do it. From round 12 on there are programs of other kinds, too (tests/gpu/job_*.py): "
+           "decoding, pipes, tools, asyncio. Written by `tests/gpu/accuracy.py --report`.", "",
            *first_line(counted), *budget_lines(counted), "", *rounds_line(counted), *again_line(again)]
     head = ("| fault | what | runs | not counted | step, ms | named first | account line | culprit | user's line |"
             " not known | said | other alarms |")
