@@ -278,6 +278,30 @@ static void test_window_ends(void **state)
 	calls_free(c);
 }
 
+/* Of a communicator that goes on, what is older than the window stays; blame does not look so far back. */
+static void test_beyond_the_window(void **state)
+{
+	struct calls *c = calls_made();
+	struct collective_view v;
+	size_t cursor = 0, kept = 0;
+	struct job j;
+
+	job_init(&j, 4, 4);
+	for (int i = 0; i < 10; i++) {
+		job_step(&j, 30 * SECOND, -1, 0);
+		job_push(&j, c);
+		calls_tick(c, j.now_ns);
+	}
+	while (calls_collective_next(c, &cursor, &v))
+		kept++;
+	assert_int_equal(kept, 10);
+	calls_tick(c, j.now_ns + 61 * SECOND); /* it has ended */
+	cursor = 0;
+	assert_false(calls_collective_next(c, &cursor, &v));
+	job_done(&j);
+	calls_free(c);
+}
+
 /* Sends and receives are no collectives, but are kept. */
 static void test_pairs(void **state)
 {
@@ -409,6 +433,7 @@ int main(void)
 		cmocka_unit_test(test_ceilings),
 		cmocka_unit_test(test_too_many_nodes),
 		cmocka_unit_test(test_window_ends),
+		cmocka_unit_test(test_beyond_the_window),
 		cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_anything),
 		cmocka_unit_test(test_ranks_without_agent),

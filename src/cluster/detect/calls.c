@@ -17,7 +17,8 @@
 #define HANG_KEPT_NS INT64_C(3600000000000)
 #define STEP_MAX_NS  UINT64_C(60000000000) /* longer ones are treated as if they were that long */
 #define WINDOW_STEPS 100
-#define LONG_ROOM    4 /* part of the room that a window of steps may use */
+#define KEPT_NS      INT64_C(3600000000000) /* what is older than the window stays for so long, */
+#define KEPT_PART    16                     /* as this part of the room is enough */
 
 const struct calls_settings calls_defaults = {
 	.window_ns = UINT64_C(60000000000),
@@ -256,12 +257,19 @@ int calls_take(
 	return c->comms.ready_calls > READY_MAX ? lags_fold(c) : 0;
 }
 
-/* Slow steps make few calls: a window of many of them must not be dear. */
-static int64_t calls_window(const struct calls *c)
+int64_t calls_window(const struct calls *c)
 {
-	if (c->comms.units > c->s.calls_max / LONG_ROOM)
-		return (int64_t)c->s.window_ns;
 	return calls_lasting(c, (int64_t)c->s.window_ns, WINDOW_STEPS);
+}
+
+/* Jobs of long steps make few calls: while they go on these stay beyond the window, so that their steps can
+ * be found. */
+static bool is_old(const struct calls *c, const struct collective *x)
+{
+	int64_t age = c->now_ns - x->received_ns, window = calls_window(c);
+
+	return age > window && (age > KEPT_NS || c->comms.units > c->s.calls_max / KEPT_PART ||
+				       c->now_ns - x->comm->last_ns > window);
 }
 
 /* What is older than the window leaves. Ranks that wait in it keep a collective: a hang is longer than
@@ -270,8 +278,7 @@ static void expire(struct calls *c)
 {
 	struct collective *x;
 
-	while ((x = TAILQ_FIRST(&c->comms.by_age)) &&
-		c->now_ns - x->received_ns > calls_window(c)) {
+	while ((x = TAILQ_FIRST(&c->comms.by_age)) && is_old(c, x)) {
 		if (x->is_in_open && c->now_ns - x->first_ns < HANG_KEPT_NS &&
 			hangs_is_waited_in(x))
 			comms_keep(&c->comms, x, c->now_ns);
@@ -311,7 +318,7 @@ static void sweep_senders(struct calls *c, int64_t idle_ns)
 /* What has not been heard of for long is forgotten, from communicators down to nodes. */
 static void sweep(struct calls *c)
 {
-	int64_t idle_ns = calls_lasting(c, (int64_t)c->s.window_ns, WINDOW_STEPS) * IDLE_WINDOWS;
+	int64_t idle_ns = calls_window(c) * IDLE_WINDOWS;
 
 	sweep_comms(c, &c->comms.comms, idle_ns);
 	sweep_comms(c, &c->comms.pairs, idle_ns);

@@ -149,9 +149,10 @@ bool calls_mismatch_next(const struct calls *c, size_t *cursor, struct mismatch_
  * job's. *ret_workers (the caller frees) are those that ret->suspects name. */
 int calls_blame(const struct calls *c, struct blame_worker **ret_workers, size_t *ret_count,
 	struct blame *ret);
-/* calls_blame_job - likewise, of one of @jobs only, which are of this moment. */
+/* calls_blame_job - likewise, of one of @jobs only, which are of this moment; @is_whole: over all calls that
+ * are still there. */
 int calls_blame_job(const struct calls *c, const struct calls_jobs *jobs, uint32_t job,
-	struct blame_worker **ret_workers, size_t *ret_count, struct blame *ret);
+	bool is_whole, struct blame_worker **ret_workers, size_t *ret_count, struct blame *ret);
 
 struct calls_stats {
 	uint64_t taken, duplicate, refused;

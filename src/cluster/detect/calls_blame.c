@@ -21,6 +21,7 @@ struct gathering {
 	uint32_t *place;        /* of a worker in blame's table, by id */
 	const uint32_t *job_of; /* NULL: all jobs together */
 	uint32_t job;
+	bool is_whole; /* beyond the window, too */
 };
 
 static bool is_of_job(const struct gathering *g, uint32_t worker)
@@ -155,6 +156,8 @@ static const struct collective *oldest_of(const struct calls *c, const struct ga
 
 	TAILQ_FOREACH_REVERSE(x, &c->comms.by_age, collective_list, age)
 	{
+		if (!g->is_whole && c->now_ns - x->received_ns > calls_window(c))
+			break;
 		if (!is_wanted(g, x))
 			continue;
 		count += x->have;
@@ -203,9 +206,9 @@ int calls_blame(const struct calls *c, struct blame_worker **ret_workers, size_t
 }
 
 int calls_blame_job(const struct calls *c, const struct calls_jobs *jobs, uint32_t job,
-	struct blame_worker **ret_workers, size_t *ret_count, struct blame *ret)
+	bool is_whole, struct blame_worker **ret_workers, size_t *ret_count, struct blame *ret)
 {
-	struct gathering g = {.job_of = jobs->of, .job = job};
+	struct gathering g = {.job_of = jobs->of, .job = job, .is_whole = is_whole};
 
 	return blame_gathered(c, &g, ret_workers, ret_count, ret);
 }

@@ -24,3 +24,6 @@ struct calls {
 	uint64_t step_ns; /* calls_set_step() */
 	uint64_t taken, duplicate, refused;
 };
+
+/* calls_window - how far back blame looks. */
+int64_t calls_window(const struct calls *c);

@@ -393,13 +393,14 @@ static int look_at(
 
 	if (v->ranks < 2 || f->now_ns - v->last_ns > calls_lasting(c->calls, GONE_NS, GONE_STEPS))
 		return 0;
-	r = calls_blame_job(c->calls, jobs, job, &workers, &count, &b);
+	r = calls_blame_job(c->calls, jobs, job, !takes, &workers, &count, &b);
 	if (r < 0)
 		return r;
 	j = job_get(f, c, v->comm);
-	pace_note(j, &b, f->now_ns);
 	if (takes)
 		take_blame(f, c, j, &b, workers, count);
+	else
+		pace_note(j, &b, f->now_ns);
 	blame_done(&b);
 	return 0;
 }
@@ -414,7 +415,8 @@ static int look(struct fleet *f, struct cluster *c, bool takes)
 	for (uint32_t i = 0; r == 0 && i < jobs.count; i++)
 		r = look_at(f, c, &jobs, i, takes);
 	calls_jobs_done(&jobs);
-	pace_set(f, c);
+	if (!takes)
+		pace_set(f, c);
 	return r;
 }
 
@@ -427,13 +429,13 @@ void suspect_look(struct fleet *f, struct cluster *c)
 	episode_end_unseen(f, c, FLEET_STAGE, gone);
 	episode_end_unseen(f, c, FLEET_UNEVEN, gone);
 	link_end(f, c);
-	if (is_time(f, c)) {
+	if (f->now_ns >= c->pace_due_ns)
+		r = look(f, c, false);
+	if (r == 0 && is_time(f, c)) {
 		c->blame_ns = f->now_ns;
 		c->settled = calls_settled(c->calls);
 		c->is_settled = true;
 		r = look(f, c, true);
-	} else if (f->now_ns >= c->pace_due_ns) {
-		r = look(f, c, false);
 	}
 	if (r < 0)
 		f->stats.blame_failed++;
