@@ -283,7 +283,9 @@ static void test_beyond_the_window(void **state)
 {
 	struct calls *c = calls_made();
 	struct collective_view v;
-	size_t cursor = 0, kept = 0;
+	struct blame_worker *workers = NULL;
+	size_t cursor = 0, kept = 0, count;
+	struct blame b;
 	struct job j;
 
 	job_init(&j, 4, 4);
@@ -295,6 +297,10 @@ static void test_beyond_the_window(void **state)
 	while (calls_collective_next(c, &cursor, &v))
 		kept++;
 	assert_int_equal(kept, 10);
+	assert_int_equal(calls_blame(c, &workers, &count, &b), 0);
+	assert_in_range(b.calls, 4, 12); /* of the last minute */
+	blame_done(&b);
+	free(workers);
 	calls_tick(c, j.now_ns + 61 * SECOND); /* it has ended */
 	cursor = 0;
 	assert_false(calls_collective_next(c, &cursor, &v));

@@ -12,7 +12,8 @@
 /* 80 bytes and 0.7 us each: blame takes a third of a second at most. */
 #define BLAME_CALLS_MAX (512u << 10)
 
-#define PATIENCE_NS (5 * NS_PER_S) /* for a call that others made, too */
+#define PATIENCE_NS    (5 * NS_PER_S) /* for a call that others made, too; likewise */
+#define PATIENCE_STEPS 2              /* if that is longer */
 
 struct gathering {
 	int64_t end_ns; /* later calls are left out: not all that were made by then have come */
@@ -95,7 +96,8 @@ static int find_end(const struct calls *c, struct gathering *g)
 	{
 		int r;
 
-		if (c->now_ns - x->first_ns > calls_lasting(c, (int64_t)PATIENCE_NS, 2))
+		if (c->now_ns - x->first_ns >
+			calls_lasting(c, (int64_t)PATIENCE_NS, PATIENCE_STEPS))
 			break;
 		if (x->state != COLLECTIVE_OPEN || !is_wanted(g, x))
 			continue;

@@ -26,7 +26,7 @@ bool calls_worker_next(const struct calls *c, size_t *cursor, struct worker_view
 			.error_ns = clocks_error(c->clocks, w->node),
 			.drift_ppm = clocks_drift_ppm(c->clocks, w->node),
 		};
-		if (c->now_ns - w->late_ns > calls_lasting(c, (int64_t)c->s.window_ns, 100))
+		if (c->now_ns - w->late_ns > calls_window(c))
 			ret->late_since_ns = 0;
 		if (w->lag)
 			ret->lag = *w->lag;

@@ -17,7 +17,6 @@
 #define LATE_NS       UINT64_C(1000000) /* less is not called late */
 #define LATE_SHARE    0.02              /* of a second, for one worker */
 #define LATE_ALL      0.10              /* likewise for all together: load that moves */
-#define LATE_STEPS    100               /* without it: it is over */
 #define EPOCH_NS      INT64_C(1000000000)
 #define LATE_HOLDS_NS (4 * EPOCH_NS)
 #define SUDDEN_FACTOR 1.5 /* longer than the longest lag lately */
@@ -84,8 +83,7 @@ static void note_late(struct calls *c, struct worker *w, uint64_t lag_ns, int64_
 	if (lag_ns <= LATE_NS)
 		return;
 	if (w) {
-		if (w->late_since_ns == 0 ||
-			at_ns - w->late_ns > calls_lasting(c, (int64_t)c->s.window_ns, LATE_STEPS))
+		if (w->late_since_ns == 0 || at_ns - w->late_ns > calls_window(c))
 			w->late_since_ns = at_ns;
 		w->late_ns = at_ns;
 		own = add_recent(w->late_by_ns, &w->late_epoch, epoch, lag_ns);

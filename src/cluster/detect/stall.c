@@ -12,10 +12,11 @@
 #include "base/hash.h"
 #include "wire/names.h"
 
-#define PATIENCE_NS (60 * NS_PER_S)
-#define CERTAIN_NS  NS_PER_S
-#define DEADLOCK_NS (10 * NS_PER_S)
-#define GONE_NS     NS_PER_S
+#define PATIENCE_NS    (60 * NS_PER_S)
+#define CERTAIN_NS     NS_PER_S
+#define DEADLOCK_NS    (10 * NS_PER_S)
+#define DEADLOCK_STEPS 3 /* likewise, if that is longer */
+#define GONE_NS        NS_PER_S
 
 static bool worker_find(const struct calls *c, uint32_t worker, struct worker_view *ret)
 {
@@ -145,7 +146,8 @@ void stall_look(struct fleet *f, struct cluster *c)
 
 	/* The others wait for those who wait. Without a root they all wait for each other. */
 	if (calls_hang_next(c->calls, &cursor, &h) &&
-		(h.is_root || f->now_ns - h.since_ns > calls_lasting(c->calls, DEADLOCK_NS, 3))) {
+		(h.is_root || f->now_ns - h.since_ns >
+				      calls_lasting(c->calls, DEADLOCK_NS, DEADLOCK_STEPS))) {
 		struct price p = price_of(f, c->name);
 
 		do
