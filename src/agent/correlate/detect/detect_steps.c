@@ -34,6 +34,8 @@
 #include "base/text.h"
 
 #define CAUSE_SHARE 0.25
+#define OTHER_SHARE 0.10
+#define OTHER_TIME 0.05
 #define LOW_SHARE   0.01
 #define LEAST_NS    (20 * NS_PER_MS) /* a few short steps are no job */
 #define SURE_STEPS  0.4
@@ -279,7 +281,7 @@ static bool is_large(const struct finding *f, int i)
 	const struct delay *l = &f->delays.items[i];
 	uint64_t lost = lost_to(f, l);
 
-	return l->share >= CAUSE_SHARE && lost >= LEAST_NS &&
+	return (l->share >= CAUSE_SHARE || (l->share >= OTHER_SHARE && (double)lost >= OTHER_TIME * (double)observed_ns(f->account))) && lost >= LEAST_NS &&
 	       (double)lost >= LOW_SHARE * (double)observed_ns(f->account) &&
 	       (!delay_is_idle(f->account, l) || delay_is_lasting(f->account)) &&
 	       (l->kind != DELAY_BY_UNKNOWN || i == 0); /* else the others' texts say it */
