@@ -122,8 +122,9 @@ static inline __attribute__((always_inline)) enum wire_ledger_line op_kind_line(
  * so afterwards. */
 static inline __attribute__((always_inline)) _Bool op_kind_is_workless(unsigned source, unsigned op)
 {
-	return op_kind_is_cuda(source) && (op_kind_line(source, op) == LEDGER_ALLOC ||
-						  (source == SOURCE_CUDA && op == CUDA_EVENT_RECORD));
+	return op_kind_is_cuda(source) &&
+	       (op_kind_line(source, op) == LEDGER_ALLOC ||
+		       (source == SOURCE_CUDA && op == CUDA_EVENT_RECORD));
 }
 
 /* op_kind_is_graph_launch - an executable graph is given to the GPU. */

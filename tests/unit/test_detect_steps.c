@@ -299,6 +299,29 @@ static void test_two_causes_in_the_same_steps(void **state)
 		STEPS / 2 * MS(24));
 }
 
+/* A fifth of a large loss is a loss of its own, of a small one it is not worth a word. */
+static void test_a_smaller_cause_beside_a_large_one(void **state)
+{
+	for (int is_large = 0; is_large < 2; is_large++) {
+		SCENE;
+		uint64_t usual;
+		struct ledger_thread t = job(s, &usual);
+
+		for (int i = 0; i < STEPS; i++) {
+			ordinary(&t, usual);
+			if (i < STEPS / 2)
+				continue;
+			rival(s, MAIN, t.at, is_large ? MS(40) : MS(4), 900, "hog");
+			spend(&t, LEDGER_CPU_WAIT, is_large ? MS(40) : MS(4));
+			stay(&t, LEDGER_DISK, is_large ? MS(10) : MS(1), 0, 0, 0);
+		}
+		mark(&t, MARK_OPTIMIZER);
+		ANSWER = explain(ledger_recording(s));
+		assert_int_equal(a.count, is_large ? 2 : 1);
+		assert_int_equal(a.list[0].problem, PROBLEM_CPU_CONTENTION);
+	}
+}
+
 /* The disk takes a third of every step, and a hog comes. */
 static void test_waste_beside_slow_steps(void **state)
 {
@@ -363,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_waste_in_every_step),
 		cmocka_unit_test(test_a_cpu_quota),
 		cmocka_unit_test(test_two_causes_in_the_same_steps),
+		cmocka_unit_test(test_a_smaller_cause_beside_a_large_one),
 		cmocka_unit_test(test_waste_beside_slow_steps),
 		cmocka_unit_test(test_the_same_cause_in_all_and_more_in_some),
 	};

@@ -9,7 +9,6 @@
 #define STEPS     120
 #define BIT(NAME) (UINT32_C(1) << DELAY_BY_##NAME)
 
-
 /* A pause of 10 s: 6 of disk, 3 of waiting for a CPU, 1 asleep. */
 static struct incident pause_of(enum problem problem)
 {
@@ -117,10 +116,8 @@ static void plain_step(struct ledger_thread *t, uint64_t sleep_ns, uint64_t hog_
 static struct verdicts said(struct ledger_scene *s)
 {
 	struct recording rec = ledger_recording(s);
-	struct aggregate waits = {.bucket.ns = LEDGER_T0,
-		.pid = JOB,
-		.source = SOURCE_CUDA,
-		.op = CUDA_STREAM_SYNC};
+	struct aggregate waits = {
+		.bucket.ns = LEDGER_T0, .pid = JOB, .source = SOURCE_CUDA, .op = CUDA_STREAM_SYNC};
 
 	for (size_t i = 0; i < s->event_count; i++)
 		if (s->events[i].source == SOURCE_CUDA && s->events[i].op == CUDA_STREAM_SYNC) {
@@ -200,8 +197,8 @@ static struct verdicts with_files(struct ledger_scene *s, bool is_reading)
 
 	for (int i = 0; i < STEPS; i++) {
 		if (i % 10 == 5) {
-			event_at(s, SOURCE_IO, is_reading ? IO_READ : IO_WRITE, t.at + 1000,
-				MS(30))->arg0 = 2048;
+			event_at(s, SOURCE_IO, is_reading ? IO_READ : IO_WRITE, t.at + 1000, MS(30))
+				->arg0 = 2048;
 			stay(&t, LEDGER_DISK, MS(40), 0, 0, 0);
 		}
 		plain_step(&t, 0, jitter(i));

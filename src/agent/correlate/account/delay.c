@@ -10,7 +10,7 @@
 
 #define PLACED_SHARE   0.3
 #define NEW_WAIT_SHARE 0.2 /* a place where ordinary steps wait less than so is a new one */
-#define SECTORS_MAX (UINT64_C(1) << 32)
+#define SECTORS_MAX    (UINT64_C(1) << 32)
 #define KNOWN_BY_STACKS                                                                            \
 	0.3 /* of the growth that is known: then the rest of it belongs to the same cause */
 
@@ -167,8 +167,7 @@ static bool is_writing(const struct recording *rec, const struct step_account *a
 
 /* Every so many steps the thread itself waits for what it writes: a checkpoint, in whatever language it is written
  * and whatever it calls before. */
-static void apply_writing(
-	const struct recording *rec, const struct step_account *a, struct sums *s)
+static void apply_writing(const struct recording *rec, const struct step_account *a, struct sums *s)
 {
 	static const enum delay_kind along[] = {DELAY_BY_DISK, DELAY_BY_HOST, DELAY_BY_MEMORY};
 	double lost = (double)a->slow_step_ns - (double)a->ordinary_step_ns;

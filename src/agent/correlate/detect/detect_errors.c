@@ -16,7 +16,8 @@
 #include "base/text.h"
 #include "wire/names.h"
 
-#define FATAL_NS ((int64_t)(10 * NS_PER_S)) /* a traceback and the ends of libraries take their time */
+#define FATAL_NS                                                                                   \
+	((int64_t)(10 * NS_PER_S)) /* a traceback and the ends of libraries take their time */
 
 static bool is_first_of_process(const struct error_group *g, size_t i)
 {

@@ -2,7 +2,8 @@
 /* detect_steps.c - incidents from the accounts of steps.
  *
  * Slow steps: what grew from ordinary to slow ones is what they lost their time to; each cause that
- * has a quarter of the growth is an incident with its share of the lost time. A longer wait for the
+ * has a quarter of the growth, or a tenth that costs 5 % of the time, is an incident with its share of the lost
+ * time. A longer wait for the
  * GPU is a matter of the GPU's clocks, of another process on it, of more work in a step (said as
  * such, LOW), or has no known cause.
  *
@@ -34,8 +35,8 @@
 #include "base/text.h"
 
 #define CAUSE_SHARE 0.25
-#define OTHER_SHARE 0.10
-#define OTHER_TIME 0.05
+#define OTHER_SHARE 0.10 /* beside a larger one */
+#define OTHER_TIME  0.05 /* of the time in steps */
 #define LOW_SHARE   0.01
 #define LEAST_NS    (20 * NS_PER_MS) /* a few short steps are no job */
 #define SURE_STEPS  0.4
@@ -275,14 +276,17 @@ static uint64_t lost_to(const struct finding *f, const struct delay *l)
 	return (uint64_t)(l->share * (double)f->account->lost_ns);
 }
 
-/* Whether the @i-th delay has a part of what slow steps lost that is worth a word of its own. */
+/* Whether the @i-th delay has a part of what slow steps lost that is worth a word of its own: a large one, or a
+ * smaller one of a large loss. */
 static bool is_large(const struct finding *f, int i)
 {
 	const struct delay *l = &f->delays.items[i];
 	uint64_t lost = lost_to(f, l);
+	double share = (double)lost / (double)observed_ns(f->account);
 
-	return (l->share >= CAUSE_SHARE || (l->share >= OTHER_SHARE && (double)lost >= OTHER_TIME * (double)observed_ns(f->account))) && lost >= LEAST_NS &&
-	       (double)lost >= LOW_SHARE * (double)observed_ns(f->account) &&
+	if (l->share < OTHER_SHARE || (l->share < CAUSE_SHARE && share < OTHER_TIME))
+		return false;
+	return share >= LOW_SHARE && lost >= LEAST_NS &&
 	       (!delay_is_idle(f->account, l) || delay_is_lasting(f->account)) &&
 	       (l->kind != DELAY_BY_UNKNOWN || i == 0); /* else the others' texts say it */
 }
