@@ -43,7 +43,7 @@ VARIED = {"--kernel-us", "--launches", "--cpu-us", "--loader-us", "--delay-us", 
 # Two at once on one workload: both belong into the first two.
 PAIRS = [("cpu-contention", "memory-leak"), ("starvation", "memory-leak"), ("pcie", "cpu-contention"),
          ("cpu-contention", "starvation"), ("checkpoint", "memory-leak"), ("pcie", "memory-leak")]
-PAIR_SLOWER = 1.05  # a step that the other fault has made longer already
+PAIR_SLOWER = 1.08  # a step that the other fault has made longer already; less would not be worth a MEDIUM
 PAIR_STEPS = 100  # likewise
 NOISES = [
     [],

@@ -29,7 +29,15 @@ static void test_what_an_incident_is_about(void **state)
 	struct incident inc = pause_of(PROBLEM_STARVATION);
 
 	assert_int_equal(told_ns(&inc, DELAY_BY_DISK), 6 * NS_PER_S);
-	assert_int_equal(told_ns(&inc, DELAY_BY_CPU), 3 * NS_PER_S);
+	assert_int_equal(told_ns(&inc, DELAY_BY_CPU), 0); /* a smaller cause that nobody reads of */
+	inc.problem = PROBLEM_SLOW_CALL;
+	inc.causes[1].ns = 6 * NS_PER_S;
+	assert_int_equal(told_ns(&inc, DELAY_BY_CPU), 6 * NS_PER_S);
+	inc.causes[0].ns = 3 * NS_PER_S;
+	assert_int_equal(told_ns(&inc, DELAY_BY_DISK), 0);
+	inc.problem = PROBLEM_STARVATION; /* of a pause it is told */
+	assert_int_equal(told_ns(&inc, DELAY_BY_DISK), 3 * NS_PER_S);
+	inc = pause_of(PROBLEM_STARVATION);
 	assert_int_equal(told_ns(&inc, DELAY_BY_LOCK), 0); /* asleep, who knows for what */
 	assert_true(told_is_view(&inc, BIT(DISK)));
 	assert_false(told_is_view(&inc, BIT(CPU)));

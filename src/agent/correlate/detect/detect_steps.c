@@ -364,8 +364,7 @@ static bool is_told(const struct finding *f, const struct delay *l, const struct
 		const struct incident *inc = &out->items[i];
 
 		if (inc->pid == f->account->pid && told_is_about_time(inc->problem) &&
-			told_has_cause(inc) && !says_less(f, inc) &&
-			told_is_view(inc, UINT32_C(1) << l->kind))
+			told_has_cause(inc) && !says_less(f, inc))
 			told += told_ns(inc, l->kind);
 	}
 	return (double)told >= LESS_SHARE * (double)lost_to(f, l);

@@ -85,15 +85,26 @@ static uint64_t about_ns(const struct incident *inc, uint32_t kinds, bool with_s
 	return ns;
 }
 
-uint64_t told_ns(const struct incident *inc, enum delay_kind kind)
-{
-	return about_ns(inc, UINT32_C(1) << kind, false);
-}
-
 bool told_is_view(const struct incident *inc, uint32_t kinds)
 {
 	return inc->excess_ns &&
 	       (double)about_ns(inc, kinds, true) >= VIEW_SHARE * (double)inc->excess_ns;
+}
+
+/* Pauses are told by what most of each was spent on (engine/gap.c): what else the program did in them is the same
+ * story. Who took its CPU meanwhile is another. */
+static bool is_own_pause(const struct incident *inc, enum delay_kind kind)
+{
+	return kind != DELAY_BY_CPU &&
+	       (inc->problem == PROBLEM_STARVATION || inc->problem == PROBLEM_TOOL_CALLS ||
+		       inc->problem == PROBLEM_AGENT_COST);
+}
+
+uint64_t told_ns(const struct incident *inc, enum delay_kind kind)
+{
+	uint32_t bit = UINT32_C(1) << kind;
+
+	return told_is_view(inc, bit) || is_own_pause(inc, kind) ? about_ns(inc, bit, false) : 0;
 }
 
 void told_cede(struct incident *inc, uint32_t kinds)
