@@ -55,7 +55,7 @@ import time
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SOURCE / "tests" / "integration"))
-from rig import SIM, Trace, Workload, run, scratch, start  # noqa: E402
+from rig import INGERO, SIM, Trace, Workload, run, scratch, start  # noqa: E402
 
 FOLDER = SOURCE / "sim" / "scenarios"
 SEVERITIES = ["LOW", "MEDIUM", "HIGH", "CRITICAL"]
@@ -68,6 +68,14 @@ NVML_BUSY = ["gpu0.util_gpu 90", "gpu0.throttle 0"]  # the first line of a key c
 FOREIGN_CPU = 0.08  # of all CPUs: a tenth of a core on a small machine disturbs
 SECOND = 1_000_000_000
 BUCKETS = {"event_aggregates_5s": 5 * SECOND, "event_aggregates": 60 * SECOND}
+
+
+def not_ready():
+    """Why nothing can be played here; "" if it can."""
+    if os.geteuid() != 0:
+        return "tracing needs root: run it with sudo"
+    absent = [p for p in (INGERO, str(SIM / "sim-train"), str(SIM / "libcudart.so.12")) if not os.path.exists(p)]
+    return f"there is no {', '.join(absent)}: run `make` first, or name the build folder in $BUILD" if absent else ""
 
 
 def names():
