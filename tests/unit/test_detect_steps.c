@@ -176,6 +176,7 @@ static void cuda_call(struct ledger_thread *t, uint32_t op, uint64_t ns)
 		.tid = MAIN,
 		.start.ns = t->at,
 		.dur_ns = ns,
+		.flags = op == CUDA_MEMCPY_ASYNC ? WIRE_AFTER_GAP : 0,
 		.weight = 1};
 }
 
