@@ -198,6 +198,7 @@ static void test_host_code_between_waits(void **state)
 	for (int i = 0; i < STEPS; i++) {
 		uint64_t ms = i < STEPS / 2 ? 2 : 50;
 
+		rival(s, MAIN, t.at, US(1), 900, "other"); /* stays are seen: none is long */
 		sample(s, JOB, MAIN, t.at + 1, i < STEPS / 2 ? usual : fault);
 		spend(&t, LEDGER_RUN, MS(ms));
 		cuda_call(&t, CUDA_MEMCPY_ASYNC, US(20));
