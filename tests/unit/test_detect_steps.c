@@ -185,7 +185,8 @@ static void cuda_call(struct ledger_thread *t, uint32_t op, uint64_t ns)
 static void test_host_code_between_waits(void **state)
 {
 	SCENE;
-	struct aggregate waits = {.source = SOURCE_CUDA,
+	struct aggregate waits = {.bucket.ns = LEDGER_T0,
+		.source = SOURCE_CUDA,
 		.op = CUDA_STREAM_SYNC,
 		.pid = JOB,
 		.stored = STEPS,
