@@ -12,7 +12,8 @@ docs/accuracy.md.
   bench/diagnose.py --healthy             healthy controls alone, each for a minute
 
 Needs root and a build, or the folder of `make check-kit` on another machine. Everything runs one after the
-other: the machine is part of the experiment.
+other: the machine is part of the experiment. On one with many CPUs several can play side by side, each on CPUs
+(taskset -c) and with --results of its own.
 """
 import argparse
 import collections
