@@ -13,7 +13,9 @@ docs/accuracy.md.
   bench/diagnose.py --keep FOLDER pcie    leaves the recording there
   bench/diagnose.py --healthy             healthy controls alone, each for a minute
 
-Needs root and a build. Everything runs one after the other: the machine is part of the experiment.
+Needs root and a build, or the folder of `make check-kit` on another machine. Everything runs one after the
+other: the machine is part of the experiment. On one with many CPUs several can play side by side, each on CPUs
+(taskset -c) and with --results of its own.
 """
 import argparse
 import collections
@@ -487,6 +489,11 @@ def main():
     p.add_argument("--nice", type=int, default=0, help="of everything; below 0 on a machine that others use")
     p.add_argument("--write", action="store_true", help="write docs/accuracy.md")
     args = p.parse_args()
+    unknown = sorted(set(args.names) - set(scenario.names()))
+    if unknown:
+        p.error(f"no scenario {', '.join(unknown)}; there are: {', '.join(scenario.names())}")
+    if missing := scenario.not_ready():
+        p.error(missing)
     os.nice(args.nice)
     if args.names:
         return play_named(args)

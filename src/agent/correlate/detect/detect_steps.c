@@ -354,6 +354,13 @@ static bool says_less(const struct finding *f, const struct incident *inc)
 	return false;
 }
 
+/* What is said of pauses between calls, while the account knows in which of them the time went, and where. */
+static bool says_where(const struct finding *f, const struct delay *l, const struct incident *inc)
+{
+	return inc->problem == PROBLEM_STARVATION && l->kind == DELAY_BY_HOST && l->lead &&
+	       l->lead->stack_hash && delay_is_lasting(f->account);
+}
+
 /* Whether others say of half of what @l took that it was this: then it is told. What is one of the smaller
  * causes of another incident is not. */
 static bool is_told(const struct finding *f, const struct delay *l, const struct incident_list *out)
@@ -364,7 +371,7 @@ static bool is_told(const struct finding *f, const struct delay *l, const struct
 		const struct incident *inc = &out->items[i];
 
 		if (inc->pid == f->account->pid && told_is_about_time(inc->problem) &&
-			told_has_cause(inc) && !says_less(f, inc))
+			told_has_cause(inc) && !says_less(f, inc) && !says_where(f, l, inc))
 			told += told_ns(inc, l->kind);
 	}
 	return (double)told >= LESS_SHARE * (double)lost_to(f, l);
