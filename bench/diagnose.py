@@ -183,15 +183,13 @@ def one_round(rng, files):
 
 
 def named(name):
-    """The file @name as it is, or two of them, "a+b"."""
+    """The file @name as it is, or two of them, "a+b"; None if these do not fit."""
     parts = [scenario.load(n) for n in name.split("+")]
     if len(parts) == 1:
         s = parts[0]
         return Case(kind_of(s), s, [s["problem"]] if s["problem"] else [])
     s = both(*parts) if len(parts) == 2 else None
-    if not s:
-        raise ValueError(f"{name}: these do not fit on one workload")
-    return Case("pair", s, [p["problem"] for p in parts])
+    return Case("pair", s, [p["problem"] for p in parts]) if s else None
 
 
 def play_named(args):
@@ -489,9 +487,12 @@ def main():
     p.add_argument("--nice", type=int, default=0, help="of everything; below 0 on a machine that others use")
     p.add_argument("--write", action="store_true", help="write docs/accuracy.md")
     args = p.parse_args()
-    unknown = sorted(set(args.names) - set(scenario.names()))
+    unknown = sorted({n for name in args.names for n in name.split("+")} - set(scenario.names()))
     if unknown:
         p.error(f"no scenario {', '.join(unknown)}; there are: {', '.join(scenario.names())}")
+    unfit = [name for name in args.names if not named(name)]
+    if unfit:
+        p.error(f"{', '.join(unfit)}: these do not fit on one workload")
     if missing := scenario.not_ready():
         p.error(missing)
     os.nice(args.nice)
