@@ -424,6 +424,32 @@ static void test_waste_beside_slow_steps(void **state)
 	assert_int_equal(disk->since.ns, 0);
 }
 
+/* Beside slow steps it is not said of sleep in every step, which may be how the program works; without them it is. */
+static void test_what_may_be_how_it_works_beside_slow_steps(void **state)
+{
+	for (int has_hog = 0; has_hog < 2; has_hog++) {
+		SCENE;
+		uint64_t usual;
+		struct ledger_thread t = job(s, &usual);
+
+		for (int i = 0; i < STEPS; i++) {
+			ordinary(&t, usual);
+			stay(&t, LEDGER_SLEEP, MS(12), 0, 0, 0);
+			if (i < STEPS / 2 || !has_hog)
+				continue;
+			rival(s, MAIN, t.at, MS(15), 900, "hog");
+			spend(&t, LEDGER_CPU_WAIT, MS(15));
+			mark(&t, MARK_TICK);
+		}
+		mark(&t, MARK_OPTIMIZER);
+		ANSWER = explain(ledger_recording(s));
+		if (has_hog)
+			only(&a, PROBLEM_CPU_CONTENTION, SEVERITY_HIGH, "hog");
+		else
+			only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "asleep");
+	}
+}
+
 /* A hog that is there all the time and gets worse is one hog. */
 static void test_the_same_cause_in_all_and_more_in_some(void **state)
 {
@@ -463,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_two_causes_in_the_same_steps),
 		cmocka_unit_test(test_a_smaller_cause_beside_a_large_one),
 		cmocka_unit_test(test_waste_beside_slow_steps),
+		cmocka_unit_test(test_what_may_be_how_it_works_beside_slow_steps),
 		cmocka_unit_test(test_the_same_cause_in_all_and_more_in_some),
 	};
 

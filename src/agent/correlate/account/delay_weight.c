@@ -178,6 +178,23 @@ enum severity delay_severity(const struct recording *rec, const struct step_acco
 	return by_time;
 }
 
+bool delay_stands_alone(enum delay_kind kind)
+{
+	switch (kind) {
+	case DELAY_BY_CPU:
+	case DELAY_BY_GIL:
+	case DELAY_BY_STOPPED:
+	case DELAY_BY_GC:
+	case DELAY_BY_ALLOCATION:
+	case DELAY_BY_MEMORY:
+	case DELAY_BY_DISK:
+	case DELAY_BY_CHECKPOINT:
+	case DELAY_BY_COMPILE:
+	case DELAY_BY_LOADER: return true;
+	default: return false;
+	}
+}
+
 static bool is_waste(const struct step_account *a, enum delay_kind kind)
 {
 	switch (kind) {

@@ -22,6 +22,11 @@ bool delay_is_pause(
 enum severity delay_severity(const struct recording *rec, const struct step_account *a,
 	const struct gpu_change *gpu, const struct delay *l, double share);
 
+/* delay_stands_alone - whether @kind is a cause by itself: others' doing, or a thing that is done and took its time.
+ * What others may do to the thread (it waits for one, its code runs slower) may be how another cause shows, or how
+ * the program works. */
+bool delay_stands_alone(enum delay_kind kind);
+
 /* delay_is_waste - whether it is waste by itself, where no step is slow: nothing of the job's own work is
  * done in it, and it has a part of the job's time that matters. */
 bool delay_is_waste(const struct step_account *a, const struct delay *l);

@@ -2,14 +2,14 @@
 /* detect_steps.c - incidents from the accounts of steps.
  *
  * Slow steps: what grew from ordinary to slow ones is what they lost their time to; each cause that
- * has a quarter of the growth, or a tenth that costs 5 % of the time, is an incident with its share of the lost
- * time. A longer wait for the
+ * has a quarter of the growth, or is one by itself and has a tenth that costs 5 % of the time, is an incident with
+ * its share of the lost time. A longer wait for the
  * GPU is a matter of the GPU's clocks, of another process on it, of more work in a step (said as
  * such, LOW), or has no known cause.
  *
  * No slow steps, and no doubt that they are steps: a cause that is waste by any standard and takes
  * 15 % of every step is an incident of its own, also where it was there from the first step to the
- * last. So it is beside slow steps, if these are not slow for the same cause. A program that does not train
+ * last. So it is beside slow steps, if it is a cause by itself and these are not slow for the same one. A program that does not train
  * may be idle between its requests: then waiting for input is nobody's fault.
  *
  * Severity follows the wall time lost: HIGH from 10 % of the time in steps (in every step: 30 %),
@@ -284,7 +284,8 @@ static bool is_large(const struct finding *f, int i)
 	uint64_t lost = lost_to(f, l);
 	double share = (double)lost / (double)observed_ns(f->account);
 
-	if (l->share < OTHER_SHARE || (l->share < CAUSE_SHARE && share < OTHER_TIME))
+	if (l->share < CAUSE_SHARE &&
+		(l->share < OTHER_SHARE || share < OTHER_TIME || !delay_stands_alone(l->kind)))
 		return false;
 	return share >= LOW_SHARE && lost >= LEAST_NS &&
 	       (!delay_is_idle(f->account, l) || delay_is_lasting(f->account)) &&
@@ -326,7 +327,8 @@ static void report_waste(const struct finding *slow, struct incident_list *out)
 		const struct delay *l = &f.delays.items[i];
 		struct incident *inc;
 
-		if (!delay_is_waste(&a, l) || slow->own >> l->kind & 1)
+		if (!delay_is_waste(&a, l) || slow->own >> l->kind & 1 ||
+			(is_slow(slow) && !delay_stands_alone(l->kind)))
 			continue;
 		inc = begin(&f, l, l->slow_ns * a.ordinary_steps, a.ordinary_steps, out);
 		if (!inc)
