@@ -167,6 +167,7 @@ static void test_limited_by_the_host(void **state)
 {
 	static const char sentence[] = "limited by the host";
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct incident inc = {.count = 1};
 	struct step_account a = {.pid = 42, .comm = "py\033[2J", .origin = STEP_BY_OPTIMIZER};
 	struct report_scope scope = {.events = 3284,
 		.examined = {.calls = 3000, .steps = 370, .has_busy = true, .busy = 0.15},
@@ -180,6 +181,14 @@ static void test_limited_by_the_host(void **state)
 	assert_contains(buf_str(&b), "90 % of their");
 	assert_contains(buf_str(&b), "busy for 15 %");
 	assert_null(strchr(buf_str(&b), '\033'));
+	buf_clear(&b);
+	inc.severity = SEVERITY_LOW;
+	report_text(&b, &inc, 1, &scope, false);
+	assert_contains(buf_str(&b), sentence);
+	buf_clear(&b);
+	inc.severity = SEVERITY_HIGH; /* that comes first */
+	report_text(&b, &inc, 1, &scope, false);
+	assert_null(strstr(buf_str(&b), sentence));
 	buf_clear(&b);
 	scope.examined.busy = 0.97; /* launches take long because the queue is full */
 	report_text(&b, NULL, 0, &scope, false);

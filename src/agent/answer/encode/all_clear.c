@@ -93,3 +93,14 @@ void all_clear_put(struct buf *b, const struct report_scope *s, size_t width)
 	put_limit(&text, s);
 	paragraph_put(b, width, "  ", buf_str(&text));
 }
+
+void all_clear_put_limit(struct buf *b, const struct report_scope *s, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(1024);
+
+	put_limit(&text, s);
+	if (!text.len)
+		return;
+	buf_puts(b, "\n");
+	paragraph_put(b, width, "", buf_str(&text) + 1);
+}
