@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/correlate/account/delay_weight.h"
+#include "agent/correlate/account/gpu_change_text.h"
 #include "agent/correlate/engine/detector.h"
 #include "agent/correlate/engine/tracer_name.h"
 #include "base/buf.h"
@@ -144,55 +145,6 @@ static void put_other(const struct recording *rec, const struct delay *l, struct
 	put_culprit(l->lead, " behind ", b);
 }
 
-static void put_clock(const struct gpu_change *g, struct buf *b)
-{
-	char reasons[128];
-
-	buf_printf(b, "the GPU's clock is %.0f MHz instead of %.0f MHz", g->slow_clock_mhz,
-		g->ordinary_clock_mhz);
-	if (g->slow_limit_mw > 0 && g->slow_limit_mw < g->ordinary_limit_mw)
-		buf_printf(b, ", its power limit %.0f W instead of %.0f W",
-			(double)g->slow_limit_mw / 1000, (double)g->ordinary_limit_mw / 1000);
-	buf_printf(b, " (reasons the driver gives: %s)",
-		gpu_throttle_text(g->reasons, reasons, sizeof(reasons)));
-}
-
-/* What is not counted, or is the same, is not said. */
-static void put_work(const struct step_account *a, struct buf *b)
-{
-	bool launches = a->slow_launches > a->ordinary_launches && a->ordinary_launches > 0;
-	bool bytes = a->slow_bytes > a->ordinary_bytes;
-
-	buf_puts(b, "more work");
-	if (launches)
-		buf_printf(b, ": %.0f launches in a step instead of %.0f", a->slow_launches,
-			a->ordinary_launches);
-	if (bytes)
-		buf_printf(b, "%s %.1f MB copied in a step instead of %.1f MB",
-			launches ? ";" : ":", a->slow_bytes / 1e6, a->ordinary_bytes / 1e6);
-}
-
-static void put_gpu(const struct step_account *a, const struct gpu_change *g, struct buf *b)
-{
-	switch (g->reason) {
-	case GPU_BY_CLOCK: put_clock(g, b); return;
-	case GPU_BY_NEIGHBOUR:
-		buf_puts(b, "another process uses the GPU");
-		if (g->other_pid)
-			buf_printf(b, ": %s (pid %u)", g->other_comm, g->other_pid);
-		return;
-	case GPU_BY_WORK: put_work(a, b); return;
-	case GPU_BY_WAITS:
-		buf_printf(b,
-			"the program waits for the GPU %.0f times in a step instead of %.0f times",
-			a->slow_waits, a->ordinary_waits);
-		return;
-	case GPU_BY_NOTHING:
-		buf_puts(b, "the GPU takes longer for its work; nothing recorded says why");
-		return;
-	}
-}
-
 /* ", waited for at serve.py:45 (run)" */
 static void put_awaited(const struct recording *rec, const struct account_entry *e, struct buf *b)
 {
@@ -217,9 +169,11 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 		return;
 	case DELAY_BY_GPU:
 		if (gpu)
-			put_gpu(a, gpu, b);
+			gpu_change_cause(a, gpu, b);
 		else
 			buf_puts(b, "the GPU is busy");
+		if (gpu && gpu->reason == GPU_BY_KERNELS)
+			buf_puts(b, ", waited for"); /* they are launched elsewhere */
 		put_place(rec, l->lead, b);
 		return;
 	case DELAY_BY_CPU:
@@ -450,6 +404,8 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 	put_lines(all, &b);
 	buf_puts(&b, ". ");
 	put_waits(a, l, &b, inc);
+	if (l->kind == DELAY_BY_GPU)
+		gpu_change_detail(gpu, &b);
 	if (delay_is_idle(a, l))
 		buf_puts(&b, "A program that has nothing to do waits so, too. ");
 	else if (delay_is_pause(rec, a, l))
@@ -457,6 +413,8 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 	put_origin(a, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
 	put_fixes(l, inc);
+	if (l->kind == DELAY_BY_GPU)
+		gpu_change_show(a, gpu, inc);
 }
 
 void delay_text_waste(const struct recording *rec, const struct step_account *a,

@@ -4,7 +4,7 @@
  * Slow steps: what grew from ordinary to slow ones is what they lost their time to; each cause that
  * has a quarter of the growth is an incident with its share of the lost time. A longer wait for the
  * GPU is a matter of the GPU's clocks, of another process on it, of more work in a step (said as
- * such, LOW), or has no known cause.
+ * such, LOW), of other kernels than ordinary steps run, or has no known cause.
  *
  * No slow steps, and no doubt that they are steps: a cause that is waste by any standard and takes
  * 15 % of every step is an incident of its own, also where it was there from the first step to the
@@ -386,25 +386,29 @@ static bool is_named(const struct finding *f)
 	return !delay_is_idle(f->account, &f->delays.items[0]) || delay_is_lasting(f->account);
 }
 
-static void report(struct finding *f, struct incident_list *out)
+static int report(struct finding *f, struct incident_list *out)
 {
 	const struct step_account *a = f->account;
+	int r;
 
 	f->is_sure = a->origin <= STEP_BY_LOADER && a->confidence >= SURE_STEPS &&
 		     f->in->rec->ledger_count;
 	if (a->origin == STEP_BY_TIME || a->confidence < SURE_STEPS)
-		return;
+		return 0;
 	delays_find(f->in->rec, a, &f->delays);
-	gpu_change_find(f->in->rec, a, &f->gpu);
+	r = gpu_change_find(f->in->rec, a, &f->gpu);
+	if (r < 0)
+		return r;
 	if (!f->is_sure && !a->lost_ns)
-		return;
+		return 0;
 	if (!f->is_sure && (has_named_cause(f, out, a->pid) || !is_named(f)))
-		return;
+		return 0;
 	drop_others(f, out, a->pid, f->is_sure);
 	if (a->lost_ns)
 		report_slow(f, out);
 	else
 		report_waste(f, out);
+	return 0;
 }
 
 int detect_steps(const struct detector_input *s, struct incident_list *out)
@@ -416,7 +420,7 @@ int detect_steps(const struct detector_input *s, struct incident_list *out)
 	for (size_t i = 0; r == 0 && i < accounts->count; i++) {
 		struct finding f = {.in = s, .account = &accounts->items[i]};
 
-		report(&f, out);
+		r = report(&f, out);
 	}
 	return r;
 }

@@ -191,7 +191,8 @@ static int load(sql_db *sql, const char *path, bool frozen, const struct nodedb_
 		reader_load_aggregates, reader_load_events, reader_load_samples,
 		reader_load_gpu_samples, reader_load_collectives, reader_load_ledger,
 		reader_load_containers, reader_load_homes, reader_load_chains, reader_load_books,
-		reader_load_labels, reader_load_pruned, reader_load_stacks, load_names};
+		reader_load_labels, reader_load_pruned, reader_load_stacks, load_names,
+		reader_load_kernels};
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	static const struct nodedb_filter all;
 	struct reader r = {.sql = sql,
@@ -275,6 +276,8 @@ void nodedb_content_done(struct nodedb_content *c)
 	free(c->chains);
 	free(c->labels);
 	name_book_free(c->names);
+	free(c->kernels);
+	intern_done(&c->kernel_names);
 	for (size_t i = 0; i < c->stacks.count; i++)
 		free(c->stacks.items[i]);
 	free(c->stacks.items);

@@ -162,4 +162,5 @@ int reader_load_unclean(struct reader *r, struct accounting *books, struct errin
 int reader_load_labels(struct reader *r, struct errinfo *reterr);
 int reader_load_stacks(struct reader *r, struct errinfo *reterr);
 int reader_load_pruned(struct reader *r, struct errinfo *reterr);
+int reader_load_kernels(struct reader *r, struct errinfo *reterr);
 int reader_load_node(struct reader *r, struct errinfo *reterr);
