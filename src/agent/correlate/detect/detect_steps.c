@@ -28,6 +28,7 @@
 #include "agent/correlate/account/delay.h"
 #include "agent/correlate/account/delay_text.h"
 #include "agent/correlate/account/delay_weight.h"
+#include "agent/correlate/account/quota.h"
 #include "agent/correlate/engine/detector.h"
 #include "agent/correlate/engine/tracer_name.h"
 #include "base/buf.h"
@@ -40,8 +41,7 @@
 #define LESS_SHARE  0.5
 #define STEPS_HALF  3.0
 #define STEPS_SHOWN 6
-#define QUOTA_SHARE 0.3 /* of the time without a CPU: all its threads are stopped together */
-#define READING_NS  ((int64_t)(1200 * NS_PER_MS))
+#define QUOTA_SHARE 0.3  /* of the time without a CPU: all its threads are stopped together */
 #define NAMED_SHARE 0.25 /* of what is not known of a step: less is not worth a word */
 
 struct finding {
@@ -209,48 +209,18 @@ static struct incident *begin(const struct finding *f, const struct delay *l, ui
 	return inc;
 }
 
-/* How long control groups were kept from running by their quota in the time of slow steps (or in all of
- * it); *ret_cpus is the tightest quota, 0: not known. */
-static uint64_t throttled_ns(
-	const struct recording *rec, const struct step_account *a, double *ret_cpus)
-{
-	int64_t from = a->lost_ns ? a->slow_first.ns : a->first.ns;
-	int64_t to = a->lost_ns ? a->slow_last.ns : a->last.ns;
-	uint64_t most = 0;
-
-	*ret_cpus = 0;
-	for (size_t i = 0; i < rec->container_count; i++) {
-		const struct container_sample *first = &rec->containers[i], *last = first;
-
-		if (first->time.ns < from - READING_NS || first->throttled_us < 0)
-			continue;
-		if (first->time.ns > to)
-			break;
-		for (size_t k = i; k < rec->container_count; k++)
-			if (rec->containers[k].cgroup_id == first->cgroup_id &&
-				rec->containers[k].time.ns <= to + READING_NS)
-				last = &rec->containers[k];
-		if (last->throttled_us <= first->throttled_us ||
-			(uint64_t)(last->throttled_us - first->throttled_us) * NS_PER_US <= most)
-			continue;
-		most = (uint64_t)(last->throttled_us - first->throttled_us) * NS_PER_US;
-		if (last->quota_us > 0 && last->period_us > 0)
-			*ret_cpus = (double)last->quota_us / (double)last->period_us;
-	}
-	return most;
-}
-
 static void explain_cpu(
 	const struct finding *f, const struct delay *l, uint64_t lost_ns, struct incident *inc)
 {
-	double cpus;
-	uint64_t ns;
+	const struct step_account *a = f->account;
+	struct quota_stop stop;
 
 	if (l->kind != DELAY_BY_CPU)
 		return;
-	ns = throttled_ns(f->in->rec, f->account, &cpus);
-	if ((double)ns > QUOTA_SHARE * (double)lost_ns)
-		delay_text_quota(ns, cpus, inc);
+	stop = quota_find(f->in->rec, a->pid, a->lost_ns ? a->slow_first.ns : a->first.ns,
+		a->lost_ns ? a->slow_last.ns : a->last.ns);
+	if ((double)stop.ns > QUOTA_SHARE * (double)lost_ns)
+		delay_text_quota(stop.ns, stop.cpus, inc);
 }
 
 static void report_slow(const struct finding *f, struct incident_list *out)
