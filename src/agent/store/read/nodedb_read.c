@@ -139,6 +139,14 @@ int reader_load_table(struct reader *r, const struct reader_table *t, void *item
 	return res;
 }
 
+bool reader_count_at(sql_stmt *stmt, int column, uint64_t *ret)
+{
+	if (sql_column_type(stmt, column) != SQL_INT || sql_column_int(stmt, column) < 0)
+		return false;
+	*ret = (uint64_t)sql_column_int(stmt, column);
+	return true;
+}
+
 bool reader_text(sql_stmt *stmt, int column, char *out, size_t size)
 {
 	struct sql_value v = sql_column_value(stmt, column);
