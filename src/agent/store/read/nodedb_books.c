@@ -11,6 +11,43 @@
 
 #define SQL_TEXT_MAX (64 << 10)
 
+/* Sessions that were at work in the time that is asked for. One without a clean end lasted until the next of its node
+ * began. Of a recording asked for as a whole, and where the sessions' own times make no sense, all of them. */
+static int put_sessions(
+	struct reader *r, const char *column, struct buf *sql, struct errinfo *reterr)
+{
+	const struct scope *s = &r->filter->scope;
+	_cleanup_buf_ struct buf chosen = BUF_INIT(SQL_TEXT_MAX), count = BUF_INIT(SQL_TEXT_MAX);
+	int64_t n = 0;
+	int res;
+
+	if (!s->from_ns && !s->to_ns)
+		return 0;
+	buf_printf(&chosen,
+		"FROM sessions s WHERE s.started_at <= %" PRId64
+		" AND coalesce(nullif(s.stopped_at, 0), (SELECT min(n.started_at) - 1 FROM sessions n WHERE"
+		" n.id > s.id%s), %" PRId64 ") >= %" PRId64,
+		s->to_ns ? s->to_ns : INT64_MAX, r->merged ? " AND n.node = s.node" : "", INT64_MAX,
+		s->from_ns);
+	buf_puts(&count, "SELECT count(*) FROM sessions");
+	res = reader_where(r, "sessions", (struct scope_columns){0}, &count, reterr);
+	buf_printf(&count, " AND id IN (SELECT s.id %s)", buf_str(&chosen));
+	if (res == 0)
+		res = sql_get_int_buf(r->sql, &count, &n, reterr);
+	if (res == 0 && n > 0)
+		buf_printf(sql, " AND %s IN (SELECT s.id %s)", column, buf_str(&chosen));
+	return res;
+}
+
+static int books_where(struct reader *r, const char *table, struct buf *sql, struct errinfo *reterr)
+{
+	int res = reader_where(r, table, (struct scope_columns){0}, sql, reterr);
+
+	return res < 0 ? res
+		       : put_sessions(
+				 r, strcmp(table, "sessions") ? "session_id" : "id", sql, reterr);
+}
+
 static int add_losses(struct reader *r, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
@@ -18,7 +55,7 @@ static int add_losses(struct reader *r, struct errinfo *reterr)
 	int res;
 
 	buf_puts(&sql, "SELECT source, count, reason FROM losses");
-	res = reader_where(r, "losses", (struct scope_columns){0}, &sql, reterr);
+	res = books_where(r, "losses", &sql, reterr);
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
 
@@ -50,7 +87,7 @@ static int read_unclean(struct reader *r, int64_t before_id, int64_t *ret_count,
 	int res;
 
 	buf_puts(&sql, "SELECT count(*), coalesce(max(id), 0) FROM sessions");
-	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
+	res = books_where(r, "sessions", &sql, reterr);
 	buf_printf(&sql, " AND stopped_at = 0 AND id < %" PRId64, before_id);
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
@@ -102,7 +139,7 @@ static int add_call_gaps(struct reader *r, struct errinfo *reterr)
 	buf_puts(&sql, "SELECT pid, start_time, timestamp, duration, comm, file, reason,"
 		       " pid || ' ' || start_time || ' ' || node AS who"
 		       " FROM call_gaps");
-	res = reader_where(r, "call_gaps", (struct scope_columns){0}, &sql, reterr);
+	res = books_where(r, "call_gaps", &sql, reterr);
 	buf_puts(&sql, " ORDER BY who");
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
@@ -142,7 +179,7 @@ static int judge_books(struct reader *r, struct errinfo *reterr)
 	int res;
 
 	buf_puts(&sql, "SELECT count(*) FROM sessions");
-	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
+	res = books_where(r, "sessions", &sql, reterr);
 	if (res == 0)
 		res = sql_get_int_buf(r->sql, &sql, &sessions, reterr);
 	if (res < 0)
@@ -163,7 +200,7 @@ int reader_load_books(struct reader *r, struct errinfo *reterr)
 	if (r->kind != SCHEMA_OURS)
 		return 0;
 	buf_puts(&sql, "SELECT source, hits, stored, aggregated FROM accounting");
-	res = reader_where(r, "accounting", (struct scope_columns){0}, &sql, reterr);
+	res = books_where(r, "accounting", &sql, reterr);
 	if (res == 0)
 		res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
