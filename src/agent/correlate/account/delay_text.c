@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/correlate/account/delay_fix.h"
 #include "agent/correlate/account/delay_weight.h"
 #include "agent/correlate/account/gpu_change_text.h"
 #include "agent/correlate/engine/detector.h"
@@ -104,11 +105,6 @@ static void put_owner(const struct account_entry *e, struct buf *b)
 		return;
 	buf_puts(b, e->owner == OWNER_THREAD ? " in thread " : " in ");
 	put_process(e, b);
-}
-
-static bool lead_is(const struct delay *l, enum account_line line)
-{
-	return l->lead && l->lead->line == line;
 }
 
 static void put_loader(const struct recording *rec, const struct delay *l, struct buf *b)
@@ -214,28 +210,6 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 	}
 }
 
-/* The culprit is the process itself. */
-static bool is_own(const struct delay *l, const struct incident *inc)
-{
-	return l->lead && inc->pid && l->lead->culprit_pid == inc->pid;
-}
-
-static void put_tracer_fixes(const struct delay *l, struct incident *inc)
-{
-	inc->fix_count = 0; /* the usual ones are of the job */
-	incident_fix(inc,
-		"Record at less cost: `ingero trace --stack=false`, or a smaller `--overhead-budget`");
-	incident_fix(inc,
-		"Keep tracer and workload on different CPUs: `taskset -cp CPUS %u`, or start `ingero trace` under `taskset -c CPUS`",
-		l->lead->culprit_pid);
-}
-
-static void put_sync_fix(struct incident *inc)
-{
-	incident_fix(inc,
-		"Keep values on the GPU and read them every so many steps: item(), cpu(), print() and if on a tensor wait for the GPU");
-}
-
 /* Each wait also costs the CPU some calls: where that is more than the waiting itself, the line that grew
  * does not tell that there are more of them. */
 static void put_waits(
@@ -247,88 +221,7 @@ static void put_waits(
 		return;
 	buf_printf(b, "A slow step waits for the GPU %.0f times, an ordinary one %.*f times. ",
 		a->slow_waits, a->ordinary_waits < 2 ? 1 : 0, a->ordinary_waits);
-	put_sync_fix(inc);
-}
-
-static void put_fixes(const struct delay *l, struct incident *inc)
-{
-	switch (l->kind) {
-	case DELAY_BY_LOADER:
-		inc->fix_count = 0; /* the usual ones are of a job that prepares its own batches */
-		if (lead_is(l, ACCOUNT_HOST))
-			incident_fix(inc,
-				"More DataLoader workers (num_workers), or less work in __getitem__");
-		else if (lead_is(l, ACCOUNT_CPU))
-			incident_fix(inc, "Give the loader's workers CPUs of their own");
-		else
-			incident_fix(inc,
-				"More workers and a larger prefetch_factor hide waiting for storage; or cache the data on a local disk");
-		return;
-	case DELAY_BY_CPU:
-		if (delay_is_of_tracer(l)) {
-			put_tracer_fixes(l, inc);
-			return;
-		}
-		if (is_own(l, inc))
-			inc->fix_count = 0; /* the usual ones are of another process */
-		incident_fix(inc,
-			"Keep CPUs for the job (taskset, cpuset); check the container's CPU quota");
-		if (is_own(l, inc))
-			incident_fix(inc,
-				"The job's own threads compete: fewer of them (OMP_NUM_THREADS, torch.set_num_threads(), background threads), or more CPUs");
-		else if (l->lead && l->lead->culprit_is_worker)
-			incident_fix(inc,
-				"The job's own threads and workers compete: fewer of them (num_workers, OMP_NUM_THREADS), or more CPUs (`taskset -cp %u` shows its set)",
-				inc->pid);
-		else if (l->lead && l->lead->culprit_pid)
-			incident_fix(inc,
-				"Stop it, move it (`taskset -cp CPUS %u`) or let it go last (`renice 19 -p %u`)",
-				l->lead->culprit_pid, l->lead->culprit_pid);
-		return;
-	case DELAY_BY_GIL:
-		incident_fix(inc,
-			"Move that thread's work to another process, or into code that releases the interpreter lock");
-		return;
-	case DELAY_BY_GC:
-		incident_fix(inc,
-			"Call gc.freeze() after setting up, gc.disable() in the loop and gc.collect() where a pause does not matter");
-		return;
-	case DELAY_BY_COPY:
-		incident_fix(inc,
-			"Use pinned memory (pin_memory=True) and non_blocking=True, so that a copy does not keep its caller");
-		return;
-	case DELAY_BY_ALLOCATION:
-		inc->fix_count = 0; /* the usual ones are of memory that is full */
-		incident_fix(inc,
-			"Do not call torch.cuda.empty_cache() in the loop; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps with changing sizes");
-		return;
-	case DELAY_BY_SYNC: put_sync_fix(inc); return;
-	case DELAY_BY_CHECKPOINT:
-		incident_fix(inc,
-			"Write checkpoints less often, or smaller ones: what changes, in the type that is trained");
-		return;
-	case DELAY_BY_COMPILE:
-		incident_fix(inc,
-			"Keep shapes the same (pad to a few sizes), or compile with dynamic=True");
-		return;
-	case DELAY_BY_DISK:
-		incident_fix(
-			inc, "Move writing and fsync out of the step, into a thread or less often");
-		return;
-	case DELAY_BY_MEMORY:
-		incident_fix(inc,
-			"Raise the memory limit of the container, or use less: the kernel frees memory while the job waits");
-		return;
-	case DELAY_BY_STOPPED:
-		incident_fix(inc,
-			"Ask whoever stops it: a batch system that shares the node in turns (gang scheduling, suspend), `docker pause`, a debugger");
-		return;
-	case DELAY_BY_PROCESS:
-		incident_fix(inc,
-			"Do it less often or in the background, or make that process faster: the steps wait for it");
-		return;
-	default: return;
-	}
+	delay_fix_waits(inc);
 }
 
 /* Where it was, as the end of a sentence that says what was waited for. */
@@ -412,7 +305,7 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 		buf_puts(&b, "The program asks to sleep there: a pause on purpose. ");
 	put_origin(a, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
-	put_fixes(l, inc);
+	delay_fix(l, inc);
 	if (l->kind == DELAY_BY_GPU)
 		gpu_change_show(a, gpu, inc);
 }
@@ -439,7 +332,7 @@ void delay_text_waste(const struct recording *rec, const struct step_account *a,
 		a->ordinary_steps);
 	put_origin(a, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
-	put_fixes(l, inc);
+	delay_fix(l, inc);
 }
 
 void delay_text_quota(uint64_t throttled_ns, double quota, struct incident *inc)
