@@ -10,7 +10,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-
 #define SEGMENTS_LEAST 8 /* of a journal that is as large as it may be */
 
 /* ---- the loop's side ---- */
