@@ -11,7 +11,9 @@ docs/accuracy.md.
   bench/diagnose.py straggler pcie        these files as they are, with every incident
   bench/diagnose.py --healthy             healthy controls alone, each for a minute
 
-Needs root and a build. Everything runs one after the other: the machine is part of the experiment.
+Needs root and a build, or the folder of `make check-kit` on another machine. Everything runs one after the
+other: the machine is part of the experiment. On one with many CPUs several can play side by side, each on CPUs
+(taskset -c) and with --results of its own.
 """
 import argparse
 import collections
@@ -451,6 +453,11 @@ def main():
     p.add_argument("--nice", type=int, default=0, help="of everything; below 0 on a machine that others use")
     p.add_argument("--write", action="store_true", help="write docs/accuracy.md")
     args = p.parse_args()
+    unknown = sorted(set(args.names) - set(scenario.names()))
+    if unknown:
+        p.error(f"no scenario {', '.join(unknown)}; there are: {', '.join(scenario.names())}")
+    if missing := scenario.not_ready():
+        p.error(missing)
     os.nice(args.nice)
     if args.names:
         bad = 0

@@ -8,12 +8,13 @@ A scenario is a workload of the stand-in GPU, traced by eBPF, and a problem that
   also              ids that may be reported beside it, because they are true as well
   culprit           who must be named: a command, "rank N", or "beside": its first workload, by pid, as
                     what disturbs the other; "nobody": no rank may be
-  workload          program of build/sim (or train.py) with its arguments; {scratch} is a folder
+  workload          program of build/sim (or train.py) with its arguments; {scratch} is a folder, {cpu0} and
+                    {cpu1} are the first CPUs that may be used
   beside            further traced workloads, started like neighbours
   neighbours        programs that are not traced
   neighbours_after  seconds after the start
   neighbour_cgroup  cgroup they live in
-  cpus              CPUs the workload is bound to
+  cpus              CPUs the workload is bound to: 0 is the first of those that this process may use
   noise             programs that run all the time and are no fault: an idle CUDA process, some reads
   files             name -> bytes of files to make in {scratch} first
   nvml              lines of the stand-in NVML's state
@@ -41,6 +42,7 @@ this machine that are not of the scenario did to it is true too: such incidents 
 counted as disturbed. A run whose fault did not happen (fault_missing()) proves nothing and has no verdict.
 """
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -55,7 +57,7 @@ import time
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SOURCE / "tests" / "integration"))
-from rig import SIM, Trace, Workload, run, scratch, start  # noqa: E402
+from rig import INGERO, SIM, Trace, Workload, run, scratch, start  # noqa: E402
 
 FOLDER = SOURCE / "sim" / "scenarios"
 SEVERITIES = ["LOW", "MEDIUM", "HIGH", "CRITICAL"]
@@ -68,6 +70,14 @@ NVML_BUSY = ["gpu0.util_gpu 90", "gpu0.throttle 0"]  # the first line of a key c
 FOREIGN_CPU = 0.08  # of all CPUs: a tenth of a core on a small machine disturbs
 SECOND = 1_000_000_000
 BUCKETS = {"event_aggregates_5s": 5 * SECOND, "event_aggregates": 60 * SECOND}
+
+
+def not_ready():
+    """Why nothing can be played here; "" if it can."""
+    if os.geteuid() != 0:
+        return "tracing needs root: run it with sudo"
+    absent = [p for p in (INGERO, str(SIM / "sim-train"), str(SIM / "libcudart.so.12")) if not os.path.exists(p)]
+    return f"there is no {', '.join(absent)}: run `make` first, or name the build folder in $BUILD" if absent else ""
 
 
 def names():
@@ -94,7 +104,9 @@ def checked(s):
 
 
 def _place(args, folder):
-    return [str(a).replace("{scratch}", folder) for a in args]
+    cpus = sorted(os.sched_getaffinity(0))
+    words = {"{scratch}": folder, "{cpu0}": str(cpus[0]), "{cpu1}": str(cpus[-1] if len(cpus) < 2 else cpus[1])}
+    return [functools.reduce(lambda text, word: text.replace(*word), words.items(), str(a)) for a in args]
 
 
 def _make_files(s, folder):
@@ -177,7 +189,8 @@ def _workload(s, args, folder, log):
         args += ["--step-log", log]
     w = Workload(args[0], *args[1:], env=_env(s, folder), tally=False)
     if s.get("cpus"):
-        os.sched_setaffinity(w.pid, set(s["cpus"]))
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(w.pid, {allowed[min(i, len(allowed) - 1)] for i in s["cpus"]})
     return w
 
 
@@ -378,14 +391,16 @@ def is_disturbed(incident, own, foreign_cpu):
 
 
 class Machine:
-    """CPU time that others than this process's children used, as a share of all CPUs."""
+    """CPU time that others than this process's children used, as a share of the CPUs that it may use."""
 
     def __init__(self):
         self.busy, self.total, self.mine = self.read()
 
     @staticmethod
     def read():
-        ticks = [int(t) for t in open("/proc/stat").readline().split()[1:9]]
+        allowed = {f"cpu{n}" for n in os.sched_getaffinity(0)}
+        rows = [row for row in map(str.split, open("/proc/stat")) if row[0] in allowed]
+        ticks = [sum(int(row[i]) for row in rows) for i in range(1, 9)]
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         mine = (used.ru_utime + used.ru_stime) * os.sysconf("SC_CLK_TCK")
         return sum(ticks) - ticks[3] - ticks[4], sum(ticks), mine

@@ -10,6 +10,8 @@ One process (workload.py) trains throughout. Each session starts the agent, meas
 stops it and measures as many without; every other session the other way round, so that what drifts cancels.
 The error bar is from resampling whole sessions, because blocks of one session are not independent. These
 sessions are the agent's first seconds, in which it probes all launches and then measures what they cost.
+At last the agent runs for --own-s beside the same job without a pause, as it does beside its users': what it says
+then is what the pairs are held against, and the steps of that time against those before and after it.
 
 --steady: what remains after that. Two processes train in turns on one CPU, one of them traced (--pid) by an
 agent that runs all the time; half-way the other one is. A block is too short to hold the windows in which
@@ -113,6 +115,23 @@ def session(args, work, folder, mode, n, number):
     return {"mode": mode, "steps": n, "on": on, "off": off, "said": said}
 
 
+def own_figure(args, work, folder, mode, n):
+    """What an agent says that has run for a while, and steps before, beside and after it."""
+    def measure(seconds):
+        end, got = time.monotonic() + seconds, []
+        while time.monotonic() < end:
+            got.append(work.steps(mode, n))
+        return got
+
+    before = measure(args.own_s / 2)
+    agent = Agent(args.ingero, folder, f"{mode}-own", args.trace_args.split())
+    try:
+        beside = measure(args.own_s)
+    finally:
+        said = agent.stop()
+    return {"mode": mode, "steps": n, "own": True, "on": beside, "off": before + measure(args.own_s / 2), "said": said}
+
+
 def steady(args, folder, mode):
     """Pairs of blocks of two processes, one of them traced, as sessions of ten; roles change half-way."""
     both, results = [Workload(cpus=1) for _ in range(2)], []
@@ -163,14 +182,21 @@ def said_percent(sessions):
     return f"{statistics.median(values):.2g} % (up to {max(values):.2g} %)" if values else "nothing"
 
 
-def row(mode, sessions):
+def own_text(own):
+    if not own:
+        return "not asked"
+    on, off = (statistics.median(b[0] for b in own[0][side]) for side in ("on", "off"))
+    return f"{own[0]['said'].removeprefix('Overhead: ')}; its steps took {(on / off - 1) * 100:+.2f} %"
+
+
+def row(mode, sessions, own):
     rng = random.Random(1)
     off = statistics.median(b[0] for s in sessions for b in s["off"])
     cells = [f"{mode}-bound", f"{off:.2f} ms", sum(len(s["on"]) for s in sessions)]
     for which in (0, 1):
         low, high = interval(sessions, which, rng)
         cells.append(f"**{percent(sessions, which):+.2f} %** ({low:+.2f} to {high:+.2f})")
-    cells.append(said_percent(sessions))
+    cells += [said_percent(sessions), own_text(own)]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
@@ -203,7 +229,7 @@ def measure_with(args, work, folder):
             mine.append(session(args, work, folder, mode, n, number))
             if number % 10 == 9:
                 print(f"{mode}: {number + 1} sessions, {percent(mine, 0):+.2f} % by the clock", flush=True)
-        results += mine
+        results += mine + [own_figure(args, work, folder, mode, n)] * (args.own_s > 0)
     return results
 
 
@@ -216,6 +242,7 @@ def main():
     p.add_argument("--block-s", type=float, default=0.5)
     p.add_argument("--settle-s", type=float, default=0.6)
     p.add_argument("--budget-s", type=float, default=260)
+    p.add_argument("--own-s", type=float, default=24, help="how long the agent runs for its own figure")
     p.add_argument("--trace-args", default="")
     p.add_argument("--steady", action="store_true", help="an agent that runs all the time, two processes in turns")
     p.add_argument("--out", type=pathlib.Path, help="every session as a line of JSON")
@@ -228,10 +255,11 @@ def main():
     if args.out:
         args.out.write_text("".join(json.dumps(r) + "\n" for r in results))
     print(f"\n{hello['gpu']}, PyTorch {hello['torch']}; pairs, and 95 % of resampled sessions\n")
-    print("| training | step without | pairs | by the clock | CPU time a step | the agent says |")
-    print("|-|-|-|-|-|-|")
+    print("| training | step without | pairs | by the clock | CPU time a step | the agent says | after a while |")
+    print("|-|-|-|-|-|-|-|")
     for mode in dict.fromkeys(r["mode"] for r in results):
-        print(row(mode, [r for r in results if r["mode"] == mode]))
+        mine = [r for r in results if r["mode"] == mode]
+        print(row(mode, [r for r in mine if "own" not in r], [r for r in mine if "own" in r]))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
  * FOLDER GATE. The name of a thread says what it does; it ends with the gate.
  *
  * stay-lock and wake-lock, stay-pipe and wake-pipe, stay-socket and wake-socket, short-pipe and hand-pipe
- * are pairs: the second wakes the first, in the last of them some thousand times a second. */
+ * are pairs: the second wakes the first, in the last of them some thousand times a second. stay-other reads
+ * FOLDER/fifo, which another program writes to. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -22,7 +23,7 @@
 
 static atomic_int is_over;
 static const char *gate, *folder;
-static int pipe_ends[2], short_ends[2], socket_ends[2], silent_pipe[2];
+static int pipe_ends[2], short_ends[2], socket_ends[2], silent_pipe[2], fifo;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 
@@ -101,6 +102,14 @@ static void wake_socket(void)
 		abort();
 }
 
+static void stay_other(void)
+{
+	char byte;
+
+	if (read(fifo, &byte, 1) != 1)
+		usleep(PAUSE_US); /* whoever writes has ended */
+}
+
 static void stay_poll(void)
 {
 	struct pollfd p = {.fd = silent_pipe[0], .events = POLLIN};
@@ -171,8 +180,8 @@ static const struct way {
 } ways[] = {{"stay-sleep", stay_sleep}, {"stay-mixed", stay_mixed}, {"stay-lock", stay_lock},
 	{"wake-lock", wake_lock}, {"stay-pipe", stay_pipe}, {"wake-pipe", wake_pipe},
 	{"short-pipe", short_pipe}, {"hand-pipe", hand_pipe}, {"stay-socket", stay_socket},
-	{"wake-socket", wake_socket}, {"stay-poll", stay_poll}, {"stay-child", stay_child},
-	{"stay-disk", stay_disk}, {"spin", spin}, {"wait-gpu", wait_gpu}, {"breed", breed}};
+	{"wake-socket", wake_socket}, {"stay-other", stay_other}, {"stay-poll", stay_poll},
+	{"stay-child", stay_child}, {"stay-disk", stay_disk}, {"spin", spin}, {"wait-gpu", wait_gpu}, {"breed", breed}};
 #define WAYS (sizeof(ways) / sizeof(*ways))
 
 static void *run(void *arg)
@@ -188,12 +197,17 @@ static void *run(void *arg)
 int main(int argc, char **argv)
 {
 	pthread_t threads[WAYS];
+	char path[4096];
 
 	if (argc != 3 || pipe(pipe_ends) || pipe(short_ends) || pipe(silent_pipe) ||
 		socketpair(AF_UNIX, SOCK_STREAM, 0, socket_ends))
 		return 1;
 	folder = argv[1];
 	gate = argv[2];
+	snprintf(path, sizeof(path), "%s/fifo", folder);
+	fifo = open(path, O_RDONLY | O_CLOEXEC);
+	if (fifo < 0)
+		return 1;
 	cudaDeviceSynchronize();
 	gate_wait(gate);
 	for (size_t i = 0; i < WAYS; i++)

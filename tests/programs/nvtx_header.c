@@ -57,15 +57,16 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		return 64;
 	load();
-	cudaDeviceSynchronize();
 	snprintf(ready, sizeof(ready), "%s.ready", argv[1]);
 	f = fopen(ready, "w");
 	if (!f)
 		return 1;
 	fclose(f);
-	while (access(argv[1], F_OK))
+	/* Until the tracer has seen one: it may have missed the first. */
+	while (access(argv[1], F_OK)) {
+		cudaDeviceSynchronize();
 		usleep(1000);
-	cudaDeviceSynchronize();
+	}
 	for (int i = 0; i < atoi(argv[2]); i++) {
 		if (push_a)
 			((int (*)(const char *))push_a)("from a header");

@@ -116,6 +116,17 @@ static void a_clock_that_says_more_than_the_cpu_is_believed(void **state)
 	ABOUT(f.high, 0.07);
 }
 
+static void a_wide_trial_reaches_no_further_than_twice_the_account(void **state)
+{
+	struct cost_felt others = {0}, f;
+	struct cost_found found = {.cpu = {0.02, -0.30, 0.60}, .clock = {0.02, -0.30, 0.57}};
+
+	f = cost_felt_join(0.004, &found, 1, &others);
+	ABOUT(f.low, 0);
+	ABOUT(f.share, 0.004);
+	ABOUT(f.high, 0.008);
+}
+
 static void probes_do_not_make_steps_shorter(void **state)
 {
 	struct cost_felt others = {0}, f;
@@ -138,6 +149,7 @@ int main(void)
 		cmocka_unit_test(loads_add_up),
 		cmocka_unit_test(a_trial_by_the_clock_comes_last),
 		cmocka_unit_test(a_clock_that_says_more_than_the_cpu_is_believed),
+		cmocka_unit_test(a_wide_trial_reaches_no_further_than_twice_the_account),
 		cmocka_unit_test(probes_do_not_make_steps_shorter),
 	};
 

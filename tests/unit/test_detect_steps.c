@@ -142,6 +142,79 @@ static void test_a_wait_for_the_disk_every_20_steps(void **state)
 	assert_int_equal(inc->period_steps, 20);
 }
 
+/* An epoch ends when the loader is asked once more than it has batches: the step in which the next begins,
+ * workers and all, is a step like others, and slow. */
+static void test_short_epochs(void **state)
+{
+	SCENE;
+	const struct incident *inc;
+	uint64_t usual, fork;
+	struct ledger_thread t = job(s, &usual);
+
+	fork = line_stack(s, "/home/u/train.py", 30, NULL);
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, usual);
+		for (int k = 0; k <= (i >= STEPS / 2 && i % 6 == 0); k++) {
+			if (k)
+				sample(s, JOB, MAIN, t.at + 1, fork);
+			spend(&t, LEDGER_RUN, k ? MS(60) : US(10));
+			mark(&t, MARK_LOADER);
+		}
+		spend(&t, LEDGER_RUN, US(10));
+	}
+	mark(&t, MARK_OPTIMIZER);
+	ANSWER = explain(ledger_recording(s));
+	inc = only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "train.py:30");
+	assert_int_equal(inc->period_steps, 6);
+}
+
+static void cuda_call(struct ledger_thread *t, uint32_t op, uint64_t ns)
+{
+	t->s->events[t->s->event_count++] = (struct event){.source = SOURCE_CUDA,
+		.op = (uint16_t)op,
+		.pid = JOB,
+		.tid = MAIN,
+		.start.ns = t->at,
+		.dur_ns = ns,
+		.flags = op == CUDA_MEMCPY_ASYNC ? WIRE_AFTER_GAP : 0,
+		.weight = 1};
+}
+
+/* Steps that are known by their waits alone. That the GPU idles while host code runs is true; the account
+ * knows since when, and at which line. */
+static void test_host_code_between_waits(void **state)
+{
+	SCENE;
+	struct aggregate waits = {.bucket.ns = LEDGER_T0,
+		.source = SOURCE_CUDA,
+		.op = CUDA_STREAM_SYNC,
+		.pid = JOB,
+		.stored = STEPS,
+		.sketch.count = STEPS};
+	struct recording rec;
+	uint64_t usual, fault;
+	struct ledger_thread t = job(s, &usual);
+
+	fault = line_stack(s, "/home/u/embed.py", 23, NULL);
+	for (int i = 0; i < STEPS; i++) {
+		uint64_t ms = i < STEPS / 2 ? 2 : 50;
+
+		rival(s, MAIN, t.at, US(1), 900, "other"); /* stays are seen: none is long */
+		sample(s, JOB, MAIN, t.at + 1, i < STEPS / 2 ? usual : fault);
+		spend(&t, LEDGER_RUN, MS(ms));
+		cuda_call(&t, CUDA_MEMCPY_ASYNC, US(20));
+		spend(&t, LEDGER_COPY, US(20));
+		cuda_call(&t, CUDA_STREAM_SYNC, MS(16));
+		spend(&t, LEDGER_GPU_WAIT, MS(16));
+		mark(&t, MARK_WAIT);
+	}
+	rec = ledger_recording(s);
+	rec.aggregates = &waits;
+	rec.aggregate_count = 1;
+	ANSWER = explain(rec);
+	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "embed.py:23");
+}
+
 static void gpu_reading(struct ledger_scene *s, int64_t at, int64_t clock, int64_t util)
 {
 	struct gpu_sample *g = &s->gpus[s->gpu_count++];
@@ -273,6 +346,8 @@ int main(void)
 		cmocka_unit_test(test_new_host_code),
 		cmocka_unit_test(test_evenly_slower),
 		cmocka_unit_test(test_a_wait_for_the_disk_every_20_steps),
+		cmocka_unit_test(test_short_epochs),
+		cmocka_unit_test(test_host_code_between_waits),
 		cmocka_unit_test(test_a_lower_clock),
 		cmocka_unit_test(test_more_work_is_no_fault),
 		cmocka_unit_test(test_more_work_at_the_power_limit),

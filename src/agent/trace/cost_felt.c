@@ -23,6 +23,9 @@ struct cost_felt cost_felt_guess(double probes, const struct cost_load *l)
 	return (struct cost_felt){.share = low, .low = low, .high = probes};
 }
 
+/* What a hit does to caches and branch predictors is not in its own time: at most as much again. */
+static const double ACCOUNT_AT_MOST = 2;
+
 static double clamp(double x, double low, double high)
 {
 	return fmin(fmax(x, low), high);
@@ -37,6 +40,8 @@ struct cost_felt cost_felt_join(
 
 	if (cpu->high >= low)
 		high = fmin(high, cpu->high);
+	if (account * ACCOUNT_AT_MOST >= fmax(low, cpu->low))
+		high = fmin(high, account * ACCOUNT_AT_MOST);
 	return (struct cost_felt){.share = clamp(share, low, high) * part + others->share,
 		.low = low * part + others->low,
 		.high = high * part + others->high};

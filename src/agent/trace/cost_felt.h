@@ -31,7 +31,8 @@ struct cost_felt cost_felt_guess(double probes, const struct cost_load *l);
 /* cost_felt_join - what trials found of all launches, of which @part is probed, and @others, which no
  * trial takes away. @account is what launches would take by hits x cost, all of them probed: steps that
  * differ much by themselves make a trial wide, and its middle says little then, so the account is moved
- * no further than the trial wants it. What the clock says comes last: a job that sleeps or waits pays
- * CPU time, and loses none. */
+ * no further than the trial wants it, and a trial that does not contradict it reaches no further than
+ * twice the account. What the clock says comes last: a job that sleeps or waits pays CPU time, and loses
+ * none. */
 struct cost_felt cost_felt_join(double account, const struct cost_found *found, double part,
 	const struct cost_felt *others);

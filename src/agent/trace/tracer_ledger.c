@@ -10,6 +10,8 @@ void tracer_ledger(struct tracer *t, const struct ledger_row *row)
 
 	if (row->mark == MARK_OPTIMIZER)
 		cost_trial_mark(&t->trial, row->pid, (wall_time){ledger_end_ns(row)});
+	if (row->mark == MARK_STAY)
+		tracer_enter_waker(t, row);
 	explainer_ledger(t->explainer, row);
 	if (!t->store)
 		own->aggregated++; /* the books: it was seen, and nobody wants it as a row */

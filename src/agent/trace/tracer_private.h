@@ -31,6 +31,7 @@
 #include "agent/trace/launch_window.h"
 #include "agent/trace/neighbours.h"
 #include "agent/trace/process_table.h"
+#include "agent/trace/waited_for.h"
 #include "agent/probe/probe.h"
 #include "agent/probe/sample/sample.h"
 #include "agent/stack/stacks.h"
@@ -76,6 +77,7 @@ struct tracer {
 	struct annotate_server *annotate;
 	struct explainer *explainer;
 	struct process_table *processes;
+	struct waited_for waited_for;
 	struct roster *roster;
 	struct group_folders *group_folders;
 	struct neighbours *neighbours;
@@ -119,6 +121,7 @@ void tracer_sweep_totals(struct tracer *t); /* of processes that ended unseen; o
 /* tracer_targets.c */
 int tracer_scan(struct tracer *t);
 void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at);
+void tracer_enter_waker(struct tracer *t, const struct ledger_row *stay); /* if it is worth it */
 int tracer_cover_disk(struct tracer *t);
 int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr);
 int tracer_cover_nccl(

@@ -32,6 +32,25 @@ void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at)
 			process_table_found(t->processes, family[i], 0, at);
 }
 
+/* Whoever ended @stay, a process that is not traced, if traced ones wait for it for long. */
+void tracer_enter_waker(struct tracer *t, const struct ledger_row *stay)
+{
+	struct discover_process p;
+	wall_time at = {ledger_end_ns(stay)};
+
+	if (stay->waker != WAKER_TASK || stay->stay_line == LEDGER_STOPPED || stay->waker_pid <= 1 ||
+		process_table_has(t->processes, stay->waker_pid, 0) ||
+		!waited_for_add(&t->waited_for, stay->waker_pid, stay->stay_ns - stay->stay_wait_ns))
+		return;
+	if (discover_process("", stay->waker_pid, &p) < 0 || !p.vsize_bytes ||
+		tracer_is_own_program(t, p.pid) ||
+		(t->settings.filter == FILTER_USER && p.uid != t->settings.uid) ||
+		probe_target_add(t->probe, p.pid) < 0)
+		return;
+	process_table_found(t->processes, p.pid, p.start_ticks, at);
+	log_info("process %u (%s) is followed: traced threads wait for it", p.pid, p.comm);
+}
+
 static void say_dropped(const struct discover_result *found)
 {
 	if (found->dropped)

@@ -245,7 +245,8 @@ static void put_work(struct buf *b, const struct steps_row *row, size_t width)
 
 	if (!steps_comparable(a) || !row->is_complete)
 		return;
-	if (is_different(a->ordinary_launches, a->slow_launches, LAUNCHES_MIN))
+	if (a->ordinary_launches > 0 && a->slow_launches > 0 && /* 0: not probed in any of them */
+		is_different(a->ordinary_launches, a->slow_launches, LAUNCHES_MIN))
 		buf_printf(&text, "slow steps launch %.0f kernels, ordinary ones %.0f",
 			a->slow_launches, a->ordinary_launches);
 	if (is_different(a->ordinary_bytes, a->slow_bytes, BYTES_MIN))

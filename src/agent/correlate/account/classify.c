@@ -2,7 +2,8 @@
 /* classify.c - see classify.h.
  *
  * Other: steps with another number of backward passes or batches than most (an evaluation between two
- * steps), and slow ones before the first ordinary one (warm-up).
+ * steps), and slow ones before the first ordinary one (warm-up). One more batch that was asked for is the end
+ * of an epoch, after which the next one begins: still the same work.
  *
  * Where the GPU is waited for once in k steps, the host runs ahead in between: k steps are one unit,
  * and only units are compared, by their length per step. Steps in which the tracer probed launches are
@@ -70,7 +71,7 @@ static int mark_phases(struct step_facts *steps, size_t n)
 	if ((double)best < PHASE_SHARE * (double)n)
 		return 0;
 	for (size_t i = 0; i < n; i++)
-		if (phase_of(&steps[i]) != usual)
+		if (phase_of(&steps[i]) != usual && phase_of(&steps[i]) != usual + 1)
 			steps[i].class = STEP_OTHER;
 	return 0;
 }

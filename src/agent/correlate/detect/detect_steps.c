@@ -343,12 +343,22 @@ static bool says_less(const struct finding *f, const struct incident *inc)
 	       f->delays.count && f->delays.items[0].kind == DELAY_BY_CPU;
 }
 
+/* What is said of pauses between calls, while the account knows in which of them the time went, and where. */
+static bool says_where(const struct finding *f, const struct incident *inc)
+{
+	const struct delay *first = f->delays.count ? &f->delays.items[0] : NULL;
+
+	return inc->problem == PROBLEM_STARVATION && f->account->lost_ns && first &&
+	       first->kind == DELAY_BY_HOST && first->lead && first->lead->stack_hash &&
+	       delay_is_lasting(f->account);
+}
+
 static bool has_named_cause(const struct finding *f, const struct incident_list *l, uint32_t pid)
 {
 	for (size_t i = 0; i < l->count; i++)
 		if (l->items[i].pid == pid && is_about_time(l->items[i].problem) &&
-			!says_less(f, &l->items[i]) && !knows_less(f, &l->items[i]) &&
-			has_cause(&l->items[i]))
+			!says_less(f, &l->items[i]) && !says_where(f, &l->items[i]) &&
+			!knows_less(f, &l->items[i]) && has_cause(&l->items[i]))
 			return true;
 	return false;
 }
