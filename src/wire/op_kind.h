@@ -36,6 +36,10 @@ static inline __attribute__((always_inline)) _Bool op_kind_is_gpu_wait(unsigned 
 }
 
 /* op_kind_is_launch - the call gives the GPU a kernel to run; its arg0 is the function. */
+#define OP_KIND_LAUNCH_SQL "(source = 1 AND op IN (3, 13, 14) OR source = 4 AND op IN (1, 7, 19))"
+_Static_assert(CUDA_LAUNCH == 3 && CUDA_LAUNCH_EXC == 13 && CUDA_LAUNCH_COOP == 14 &&
+		       DRIVER_LAUNCH == 1 && DRIVER_LAUNCH_EX == 7 && DRIVER_LAUNCH_COOP == 19,
+	"the SQL above has the same ids");
 static inline _Bool op_kind_is_launch(unsigned source, unsigned op)
 {
 	if (source == SOURCE_CUDA)

@@ -291,6 +291,88 @@ static void test_a_slower_gpu_without_a_reason_is_said(void **state)
 	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "nothing recorded says why");
 }
 
+static const struct kernel_use kernels[] = {
+	{.pid = JOB, .function = 1, .launches = 7000, .name = "void gemm<__nv_bfloat16>()"},
+	{.pid = JOB, .function = 2, .launches = 2500, .name = "cutlass_80_simt_sgemm_128x256"},
+};
+
+/* Each step launches @kernel, by a row of its own. */
+static void launch_rows(struct ledger_scene *s, uint64_t kernel, int64_t from, int64_t to)
+{
+	for (int64_t at = from; at < to; at += MS(20))
+		s->events[s->event_count++] = (struct event){.start.ns = at,
+			.pid = JOB,
+			.tid = MAIN,
+			.source = SOURCE_CUDA,
+			.op = CUDA_LAUNCH,
+			.arg0 = kernel,
+			.flags = WIRE_SAMPLE,
+			.weight = 1,
+			.dur_ns = US(5)};
+}
+
+/* From half-way on, when steps take 60 ms instead of 37, @later is launched instead of the first kernel. */
+static struct recording other_kernels(
+	struct ledger_scene *s, int64_t clock, uint64_t bytes, uint64_t later)
+{
+	int64_t half = LEDGER_T0 + STEPS / 2 * (int64_t)MS(37);
+	struct recording rec;
+
+	slow_gpu(s, clock, bytes);
+	launch_rows(s, 1, LEDGER_T0 + MS(1), half);
+	launch_rows(s, later, half + MS(1), half + STEPS / 2 * (int64_t)MS(60));
+	rec = ledger_recording(s);
+	rec.kernels = kernels;
+	rec.kernel_count = ARRAY_SIZE(kernels);
+	return rec;
+}
+
+static void test_other_kernels_are_the_reason(void **state)
+{
+	SCENE;
+	const struct incident *inc;
+
+	ANSWER = explain(other_kernels(s, 1980, 1000000, 2));
+	inc = only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH,
+		"other kernels run than in ordinary steps, of fp32 instead of bf16: cutlass_80_simt_sgemm_128x256 instead of gemm");
+	assert_non_null(strstr(inc->explanation, "ordinary steps do not run"));
+	assert_non_null(strstr(inc->fixes[0], "torch.autocast"));
+	assert_non_null(strstr(inc->evidence_sql, "JOIN kernels"));
+}
+
+/* A GPU that reckons otherwise also uses another power. */
+static void test_other_kernels_at_a_somewhat_lower_clock(void **state)
+{
+	SCENE;
+
+	ANSWER = explain(other_kernels(s, 1800, 1000000, 2));
+	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "other kernels run");
+}
+
+static void test_the_same_kernels_are_no_reason(void **state)
+{
+	SCENE;
+
+	ANSWER = explain(other_kernels(s, 1980, 1000000, 1));
+	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "nothing recorded says why");
+}
+
+/* More work picks other kernels, and so may a clock that is lower: what explains it is said. */
+static void test_other_kernels_are_no_news_where_more_is_known(void **state)
+{
+	SCENE;
+	_cleanup_free_ struct ledger_scene *other = calloc(1, sizeof(*other));
+
+	{
+		ANSWER = explain(other_kernels(s, 1980, 2000000, 2));
+		only(&a, PROBLEM_GOODPUT, SEVERITY_LOW, "more work");
+	}
+	{
+		ANSWER = explain(other_kernels(other, 345, 1000000, 2));
+		only(&a, PROBLEM_THROTTLE, SEVERITY_HIGH, "345 MHz instead of 1980 MHz");
+	}
+}
+
 /* From the first step to the last, with nothing ordinary to compare with. */
 static void test_waste_in_every_step(void **state)
 {
@@ -484,6 +566,10 @@ int main(void)
 		cmocka_unit_test(test_more_work_at_the_power_limit),
 		cmocka_unit_test(test_a_lower_clock_that_explains_it),
 		cmocka_unit_test(test_a_slower_gpu_without_a_reason_is_said),
+		cmocka_unit_test(test_other_kernels_are_the_reason),
+		cmocka_unit_test(test_other_kernels_at_a_somewhat_lower_clock),
+		cmocka_unit_test(test_the_same_kernels_are_no_reason),
+		cmocka_unit_test(test_other_kernels_are_no_news_where_more_is_known),
 		cmocka_unit_test(test_waste_in_every_step),
 		cmocka_unit_test(test_a_cpu_quota),
 		cmocka_unit_test(test_two_causes_in_the_same_steps),

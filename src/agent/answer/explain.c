@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "wire/op_kind.h"
 
+#define GPUS_MAX 64 /* of a node that are told apart */
+
 static bool has_gpu_calls(const struct nodedb_content *c)
 {
 	for (size_t i = 0; i < c->aggregate_count; i++)
@@ -39,6 +41,30 @@ static bool count_host_events(const struct nodedb_content *c, uint64_t *ret)
 	return true;
 }
 
+/* The share of the time in which a kernel ran, of the GPU with most of it. */
+static bool find_busiest(const struct nodedb_content *c, double *ret)
+{
+	struct {
+		double sum, n;
+	} gpus[GPUS_MAX] = {0};
+	bool is_known = false;
+
+	for (size_t i = 0; i < c->gpu_sample_count; i++) {
+		const struct gpu_sample *s = &c->gpu_samples[i];
+
+		if (s->util_gpu_pct < 0 || s->index < 0 || s->index >= GPUS_MAX)
+			continue;
+		gpus[s->index].sum += (double)s->util_gpu_pct / 100;
+		gpus[s->index].n++;
+	}
+	for (size_t i = 0; i < GPUS_MAX; i++)
+		if (gpus[i].n && (!is_known || gpus[i].sum / gpus[i].n > *ret)) {
+			*ret = gpus[i].sum / gpus[i].n;
+			is_known = true;
+		}
+	return is_known;
+}
+
 static struct examined examined_of(const struct nodedb_content *c)
 {
 	struct examined e = {.readings = c->gpu_sample_count,
@@ -46,6 +72,7 @@ static struct examined examined_of(const struct nodedb_content *c)
 		.groups = c->container_count,
 		.marks_pauses = c->has_books || c->ledger_count};
 
+	e.has_busy = find_busiest(c, &e.busy);
 	for (size_t i = 0; i < c->event_count; i++) {
 		const struct event *v = &c->events[i];
 
@@ -105,6 +132,8 @@ struct recording explain_recording(const struct nodedb_content *c)
 		.label_count = c->label_count,
 		.ledger = c->ledger,
 		.ledger_count = c->ledger_count,
+		.kernels = c->kernels,
+		.kernel_count = c->kernel_count,
 		.containers = c->containers,
 		.container_count = c->container_count,
 		.stacks = &c->stacks,

@@ -6,3 +6,6 @@
 
 /* all_clear_put - appends it in lines of @width columns. */
 void all_clear_put(struct buf *b, const struct report_scope *s, size_t width);
+
+/* all_clear_put_limit - the same where only trifles were found: what limits the steps, if it is not the GPU. */
+void all_clear_put_limit(struct buf *b, const struct report_scope *s, size_t width);

@@ -21,6 +21,8 @@ struct examined { /* what was looked at for incidents, of each kind */
 	uint64_t calls, stays, steps, readings, collectives;
 	uint64_t groups;   /* readings of control groups: quotas, limits, pressure */
 	bool marks_pauses; /* long pauses between calls are marked as such */
+	bool has_busy;     /* it is known how busy GPUs were */
+	double busy;       /* the busiest: share of the time in which a kernel ran */
 };
 
 struct report_scope {              /* what was looked at */

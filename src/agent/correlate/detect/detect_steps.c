@@ -5,7 +5,7 @@
  * has a quarter of the growth, or is one by itself and has a tenth that costs 5 % of the time, is an incident with
  * its share of the lost time. A longer wait for the
  * GPU is a matter of the GPU's clocks, of another process on it, of more work in a step (said as
- * such, LOW), or has no known cause.
+ * such, LOW), of other kernels than ordinary steps run, or has no known cause.
  *
  * No slow steps, and no doubt that they are steps: a cause that is waste by any standard and takes
  * 15 % of every step is an incident of its own, also where it was there from the first step to the
@@ -29,6 +29,7 @@
 #include "agent/correlate/account/delay.h"
 #include "agent/correlate/account/delay_text.h"
 #include "agent/correlate/account/delay_weight.h"
+#include "agent/correlate/account/quota.h"
 #include "agent/correlate/detect/told.h"
 #include "agent/correlate/engine/detector.h"
 #include "base/buf.h"
@@ -43,8 +44,7 @@
 #define LESS_SHARE  0.5
 #define STEPS_HALF  3.0
 #define STEPS_SHOWN 6
-#define QUOTA_SHARE 0.3 /* of the time without a CPU: all its threads are stopped together */
-#define READING_NS  ((int64_t)(1200 * NS_PER_MS))
+#define QUOTA_SHARE 0.3  /* of the time without a CPU: all its threads are stopped together */
 #define NAMED_SHARE 0.25 /* of what is not known of a step: less is not worth a word */
 
 struct finding {
@@ -228,47 +228,17 @@ static struct incident *begin(const struct finding *f, const struct delay *l, ui
 	return inc;
 }
 
-/* How long control groups were kept from running by their quota in the time of slow steps (or in all of
- * it); *ret_cpus is the tightest quota, 0: not known. */
-static uint64_t throttled_ns(const struct finding *f, double *ret_cpus)
-{
-	const struct recording *rec = f->in->rec;
-	int64_t from = first_ns(f), to = last_ns(f);
-	uint64_t most = 0;
-
-	*ret_cpus = 0;
-	for (size_t i = 0; i < rec->container_count; i++) {
-		const struct container_sample *first = &rec->containers[i], *last = first;
-
-		if (first->time.ns < from - READING_NS || first->throttled_us < 0)
-			continue;
-		if (first->time.ns > to)
-			break;
-		for (size_t k = i; k < rec->container_count; k++)
-			if (rec->containers[k].cgroup_id == first->cgroup_id &&
-				rec->containers[k].time.ns <= to + READING_NS)
-				last = &rec->containers[k];
-		if (last->throttled_us <= first->throttled_us ||
-			(uint64_t)(last->throttled_us - first->throttled_us) * NS_PER_US <= most)
-			continue;
-		most = (uint64_t)(last->throttled_us - first->throttled_us) * NS_PER_US;
-		if (last->quota_us > 0 && last->period_us > 0)
-			*ret_cpus = (double)last->quota_us / (double)last->period_us;
-	}
-	return most;
-}
-
 static void explain_cpu(
 	const struct finding *f, const struct delay *l, uint64_t lost_ns, struct incident *inc)
 {
-	double cpus;
-	uint64_t ns;
+	const struct step_account *a = f->account;
+	struct quota_stop stop;
 
 	if (l->kind != DELAY_BY_CPU)
 		return;
-	ns = throttled_ns(f, &cpus);
-	if ((double)ns > QUOTA_SHARE * (double)lost_ns)
-		delay_text_quota(ns, cpus, inc);
+	stop = quota_find(f->in->rec, a->pid, first_ns(f), last_ns(f));
+	if ((double)stop.ns > QUOTA_SHARE * (double)lost_ns)
+		delay_text_quota(stop.ns, stop.cpus, inc);
 }
 
 static uint64_t lost_to(const struct finding *f, const struct delay *l)
@@ -435,16 +405,19 @@ static void drop_others(const struct finding *f, struct incident_list *l)
 	l->count = kept;
 }
 
-static void report(struct finding *f, struct incident_list *out)
+static int report(struct finding *f, struct incident_list *out)
 {
 	const struct step_account *a = f->account;
+	int r;
 
 	f->is_sure = a->origin <= STEP_BY_LOADER && a->confidence >= SURE_STEPS &&
 		     f->in->rec->ledger_count;
 	if (a->origin == STEP_BY_TIME || a->confidence < SURE_STEPS)
-		return;
+		return 0;
 	delays_find(f->in->rec, a, &f->delays);
-	gpu_change_find(f->in->rec, a, &f->gpu);
+	r = gpu_change_find(f->in->rec, a, &f->gpu);
+	if (r < 0)
+		return r;
 	if (is_slow(f))
 		f->own = find_own(f, out);
 	if (f->is_sure || f->own)
@@ -452,6 +425,7 @@ static void report(struct finding *f, struct incident_list *out)
 	report_slow(f, out);
 	if (f->is_sure)
 		report_waste(f, out);
+	return 0;
 }
 
 int detect_steps(const struct detector_input *s, struct incident_list *out)
@@ -463,7 +437,7 @@ int detect_steps(const struct detector_input *s, struct incident_list *out)
 	for (size_t i = 0; r == 0 && i < accounts->count; i++) {
 		struct finding f = {.in = s, .account = &accounts->items[i]};
 
-		report(&f, out);
+		r = report(&f, out);
 	}
 	return r;
 }
