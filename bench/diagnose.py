@@ -47,6 +47,7 @@ PAIRS = [("cpu-contention", "memory-leak"), ("starvation", "memory-leak"), ("pci
          ("cpu-contention", "starvation"), ("checkpoint", "memory-leak"), ("pcie", "memory-leak")]
 PAIR_SLOWER = 1.08  # a step that the other fault has made longer already; less would not be worth a MEDIUM
 PAIR_STEPS = 100  # likewise
+PAIR_CPU_US = 4000  # what sleeps most of the time is put first by the scheduler: a hog has to meet work to take
 NOISES = [
     [],
     [["sim-train", "--steps", "1000000", "--loader-us", "500000", "--launches", "1"]],
@@ -94,7 +95,6 @@ def both(a, b):
     options = {**options_of(b["workload"][1:]), **options_of(a["workload"][1:])}
     if "--duration" in options:
         options["--steps"] = ["1000000"]
-    s["workload"] = [a["workload"][0]] + [t for k, v in options.items() for t in (k, *v)]
     for key in ("env", "files"):
         s[key] = {**a.get(key, {}), **b.get(key, {})}
     for key in ("neighbours", "also", "beside", "nvml", "cpus"):
@@ -103,6 +103,9 @@ def both(a, b):
     for key in ("neighbours_after", "neighbour_cgroup"):
         if key in b:
             s.setdefault(key, b[key])
+    if any(n[0] == "sim-cpu-hog" for n in s.get("neighbours", [])):
+        options["--cpu-us"] = [str(PAIR_CPU_US)]
+    s["workload"] = [a["workload"][0]] + [t for k, v in options.items() for t in (k, *v)]
     s["seconds"] = max(a["seconds"], b["seconds"])
     s["effect"] = {**b.get("effect", {}), **a.get("effect", {})}
     if "slower" in s["effect"]:
