@@ -46,8 +46,17 @@ static void test_what_an_incident_is_about(void **state)
 	inc.causes[2].ns = 20 * NS_PER_S;
 	inc.excess_ns = 29 * NS_PER_S;
 	assert_true(told_is_view(&inc, BIT(LOCK))); /* the account knows what it slept for */
+	inc = pause_of(PROBLEM_SLOW_CALL);          /* copies that are slow because of the disk */
+	inc.source = SOURCE_CUDA;
+	inc.op = CUDA_MEMCPY;
+	inc.slow_calls = 100;
+	assert_int_equal(told_ns(&inc, DELAY_BY_COPY), 9 * NS_PER_S);
+	assert_int_equal(told_ns(&inc, DELAY_BY_LAUNCH), 0);
+	inc.op = CUDA_STREAM_SYNC;
+	assert_int_equal(told_ns(&inc, DELAY_BY_GPU), 0);
 	inc = pause_of(PROBLEM_PCIE);
-	assert_int_equal(told_ns(&inc, DELAY_BY_COPY), 10 * NS_PER_S);
+	assert_int_equal(told_ns(&inc, DELAY_BY_COPY), 9 * NS_PER_S); /* as much as is known */
+	assert_true(told_is_view(&inc, BIT(COPY)));
 	assert_int_equal(told_ns(&inc, DELAY_BY_DISK), 0);
 }
 

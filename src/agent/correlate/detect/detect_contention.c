@@ -314,7 +314,8 @@ static int judge(const struct detector_input *s, const struct calls *c,
 		return r;
 	incident_drop(out, is_view, &who->span.pid);
 	for (size_t i = 0; i < out->count; i++)
-		if (out->items[i].pid == who->span.pid && !is_of_cpu(&out->items[i]))
+		if (out->items[i].pid == who->span.pid && !is_of_cpu(&out->items[i]) &&
+			out->items[i].problem != PROBLEM_SLOW_CALL) /* its name comes later */
 			told_cede(&out->items[i], UINT32_C(1) << DELAY_BY_CPU);
 	return report(s, c, who, &l, lost, out);
 }

@@ -3,6 +3,7 @@
 
 #include "agent/correlate/engine/tracer_name.h"
 #include "base/macros.h"
+#include "wire/op_kind.h"
 
 #define KNOWN_SHARE 0.5
 #define VIEW_SHARE  0.5
@@ -100,10 +101,29 @@ static bool is_own_pause(const struct incident *inc, enum delay_kind kind)
 		       inc->problem == PROBLEM_AGENT_COST);
 }
 
+/* Slow calls whose cause is known are why the line of these calls grew. Waits for the GPU are not: they grow by what
+ * it has to do. */
+static uint32_t kinds_of_calls(const struct incident *inc)
+{
+	if (!inc->slow_calls)
+		return 0;
+	switch (op_kind_line(inc->source, inc->op)) {
+	case LEDGER_COPY: return BIT(COPY);
+	case LEDGER_LAUNCH: return BIT(LAUNCH);
+	case LEDGER_ALLOC: return BIT(ALLOCATION);
+	case LEDGER_GRAPH: return BIT(GRAPH);
+	case LEDGER_COLLECTIVE: return BIT(COLLECTIVE);
+	case LEDGER_CALL: return BIT(CALL);
+	default: return 0;
+	}
+}
+
 uint64_t told_ns(const struct incident *inc, enum delay_kind kind)
 {
 	uint32_t bit = UINT32_C(1) << kind;
 
+	if ((kinds_of_calls(inc) | kinds_of_problem(inc)) & bit)
+		return (uint64_t)(inc->explained * (double)inc->excess_ns);
 	return told_is_view(inc, bit) || is_own_pause(inc, kind) ? about_ns(inc, bit, false) : 0;
 }
 

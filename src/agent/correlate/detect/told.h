@@ -12,8 +12,8 @@ bool told_is_about_time(enum problem p);
 /* told_has_cause - whether @inc says aloud what the time was lost to. */
 bool told_has_cause(const struct incident *inc);
 
-/* told_ns - how much of its excess @inc puts down to @kind and says so: as what it is mostly about, or as what the
- * program itself did in its pauses. Sleep of which nobody says what it was for is none. */
+/* told_ns - how much of its excess @inc puts down to @kind and says so: as what it is mostly about, as what the
+ * program itself did in its pauses, or as the reason why calls of that kind are slow. Sleep of which nobody says what it was for is none. */
 uint64_t told_ns(const struct incident *inc, enum delay_kind kind);
 
 /* told_cede - takes from @inc the causes of @kinds and their part of its excess: another incident tells of them. */
