@@ -94,6 +94,7 @@ static void test_new_host_code(void **state)
 	mark(&t, MARK_OPTIMIZER);
 	ANSWER = explain(ledger_recording(s));
 	inc = only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "train.py:71");
+	assert_non_null(strstr(inc->fixes[0], "out of the step"));
 	assert_int_equal(inc->excess_ns, STEPS / 2 * MS(10));
 	assert_int_equal(inc->stacks[0].hash, fault);
 	assert_true(inc->since.ns > 0);
@@ -152,6 +153,10 @@ static void test_short_epochs(void **state)
 	struct ledger_thread t = job(s, &usual);
 
 	fork = line_stack(s, "/home/u/train.py", 30, NULL);
+	s->frames[fork - 1][s->made[fork - 1].count++] = s->frames[fork - 1][0];
+	s->frames[fork - 1][0] =
+		(struct stack_frame){.py_file = "/usr/lib/python3.12/multiprocessing/popen_fork.py",
+			.py_func = "Popen._launch"};
 	for (int i = 0; i < STEPS; i++) {
 		ordinary(&t, usual);
 		for (int k = 0; k <= (i >= STEPS / 2 && i % 6 == 0); k++) {
@@ -166,6 +171,7 @@ static void test_short_epochs(void **state)
 	ANSWER = explain(ledger_recording(s));
 	inc = only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "train.py:30");
 	assert_int_equal(inc->period_steps, 6);
+	assert_non_null(strstr(inc->fixes[0], "persistent_workers"));
 }
 
 static void cuda_call(struct ledger_thread *t, uint32_t op, uint64_t ns)
