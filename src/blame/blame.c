@@ -48,6 +48,7 @@ int blame_find(const struct blame_worker *workers, size_t worker_count,
 		return r;
 	b.steps = (uint32_t)j.step_count;
 	b.step_ns = j.step_ns;
+	b.is_steady = j.is_steady;
 	b.calls = call_count;
 	b.span_ns = (uint64_t)(j.end_ns - j.begin_ns);
 	b.end_ns = j.end_ns;

@@ -76,6 +76,7 @@ struct blame {
 	double confidence;
 	size_t calls; /* that it was told of */
 	uint32_t steps;
+	bool is_steady; /* all calls come again with each step: these are whole ones, not parts of them */
 	uint64_t step_ns, span_ns; /* median step; from the first call to the last */
 	int64_t end_ns;            /* the last call, by the common clock */
 	uint64_t lost_ns;          /* of the job's time, by all suspects: never more than span_ns */

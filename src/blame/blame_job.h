@@ -88,6 +88,7 @@ struct job {
 	int64_t *group_cuts; /* likewise of each group: [group * (step_count + 1) + step] */
 	size_t step_count;
 	uint64_t step_ns;
+	bool is_steady; /* blame.h */
 	int32_t *stage, *replica;
 	int32_t stage_count;
 	uint32_t *group; /* peers by worker: those with the same number */

@@ -35,6 +35,9 @@
 #define BURST         20  /* part of their mean distance in which cuts are one */
 #define COUNTED_MAX   64  /* of a kind in a step; more are as many */
 #define YOUNG_NS      INT64_C(10000000000)
+#define STEADY        0.9 /* evenness of the messages of whole steps */
+#define AGAIN         2 /* times the time until it came first: what has not come again by then is rare */
+#define LONGEST_NS    INT64_C(60000000000) /* of steps */
 
 struct kind {
 	uint64_t key;
@@ -42,6 +45,8 @@ struct kind {
 	size_t count;
 	size_t first; /* item of the worker */
 	int64_t first_ns, last_ns;
+	double even;  /* what evenness() said; 0: it was not asked */
+	bool is_even; /* likewise: of messages alone it is */
 	bool pair;
 };
 
@@ -139,10 +144,10 @@ static size_t find_kinds(
 
 /* Weight of the kinds that come equally often between any two calls of kind @at, as a share of all. */
 static double evenness(
-	const struct kinds *s, size_t n, size_t at, uint32_t (*counted)[COUNTED_MAX], uint32_t *now)
+	struct kinds *s, size_t n, size_t at, uint32_t (*counted)[COUNTED_MAX], uint32_t *now)
 {
 	size_t spans = 0;
-	double good = 0, all = 0;
+	double good[2] = {0}, all[2] = {0}; /* of collectives, of messages */
 	bool inside = false;
 
 	memset(counted, 0, s->count * sizeof(*counted));
@@ -167,18 +172,19 @@ static double evenness(
 			continue;
 		for (size_t c = 1; c < COUNTED_MAX; c++)
 			most = MAX(most, counted[k][c]);
-		all += weight;
-		good += most >= SAME_SHARE * (double)spans ? weight : 0;
+		all[s->list[k].pair] += weight;
+		good[s->list[k].pair] += most >= SAME_SHARE * (double)spans ? weight : 0;
 	}
-	return all > 0 ? good / all : 0;
+	s->list[at].is_even = good[1] >= STEADY * all[1];
+	return all[0] + all[1] > 0 ? (good[0] + good[1]) / (all[0] + all[1]) : 0;
 }
 
 /* The kind that begins steps; KINDS_MAX: none. */
-static size_t best_kind(const struct kinds *s, size_t n)
+static size_t best_kind(struct kinds *s, size_t n)
 {
 	_cleanup_free_ uint32_t(*counted)[COUNTED_MAX] = calloc(KINDS_MAX, sizeof(*counted));
 	_cleanup_free_ uint32_t *now = calloc(KINDS_MAX, sizeof(*now));
-	double value[KINDS_MAX], best = 0;
+	double best = 0;
 	size_t chosen = KINDS_MAX, tried = 0;
 	bool any_collective = false;
 
@@ -189,31 +195,31 @@ static size_t best_kind(const struct kinds *s, size_t n)
 	for (size_t k = 0; k < s->count; k++) {
 		bool again = false;
 
-		value[k] = 0;
+		s->list[k].even = 0;
 		for (size_t i = 0; i < k; i++)
-			again |= value[i] > 0 && s->list[i].count == s->list[k].count;
+			again |= s->list[i].even > 0 && s->list[i].count == s->list[k].count;
 		if (s->list[k].count < LEAST || again || (any_collective && s->list[k].pair) ||
 			tried++ >= CANDIDATES)
 			continue;
-		value[k] = evenness(s, n, k, counted, now);
-		best = MAX(best, value[k]);
+		s->list[k].even = evenness(s, n, k, counted, now);
+		best = MAX(best, s->list[k].even);
 	}
 	for (size_t k = 0; k < s->count; k++)
-		if (value[k] > 0 && value[k] >= ABOUT_AS_GOOD * best &&
+		if (s->list[k].even > 0 && s->list[k].even >= ABOUT_AS_GOOD * best &&
 			(chosen == KINDS_MAX || s->list[k].count > s->list[chosen].count))
 			chosen = k;
 	return chosen;
 }
 
-/* Whether @x, which has hardly come yet, may come as often as steps do: what came a few times in a row and
- * never again does not. */
-static bool may_be_step(const struct job *j, const struct kind *x)
+/* Whether @x, which has hardly come yet, may come as often as steps of up to @most_ns do: what came a few times in
+ * a row and never again does not. */
+static bool may_be_step(const struct job *j, const struct kind *x, int64_t most_ns)
 {
 	int64_t apart = j->end_ns - j->begin_ns;
 
 	if (x->count > 1)
 		apart = (x->last_ns - x->first_ns) / (int64_t)(x->count - 1);
-	return apart < YOUNG_NS && x->first_ns - j->begin_ns <= 2 * apart &&
+	return apart < most_ns && x->first_ns - j->begin_ns <= 2 * apart &&
 	       j->end_ns - x->last_ns <= 2 * apart;
 }
 
@@ -225,10 +231,38 @@ static bool is_too_young(const struct job *j, const struct kinds *s, size_t chos
 		const struct kind *x = &s->list[k];
 
 		if (x->count && x->count < LEAST && !x->pair && x->first > s->list[chosen].first &&
-			may_be_step(j, x))
+			may_be_step(j, x, YOUNG_NS))
 			return true;
 	}
 	return false;
+}
+
+/* Likewise, of steps as long as they get, @x having come as often as it likes: once, or in one burst, it came
+ * lately, and it is not known when it will again. */
+static bool may_come_again(const struct job *j, const struct kind *x)
+{
+	int64_t before = x->first_ns - j->begin_ns;
+
+	if (AGAIN * (x->last_ns - x->first_ns) < before)
+		return j->end_ns - x->last_ns <= AGAIN * before;
+	return x->count < LEAST && may_be_step(j, x, LONGEST_NS);
+}
+
+/* Whether steps that begin with @chosen are whole ones: in the first step of a job its parts, layers and
+ * micro-batches, come again and again as well. Then messages do not come equally often in each, or another
+ * collective has come for the first time just now. Of messages alone it is not known. */
+static bool is_steady(const struct job *j, const struct kinds *s, size_t chosen)
+{
+	if (s->list[chosen].pair || !s->list[chosen].is_even)
+		return false;
+	for (size_t k = 0; k < s->count; k++) {
+		const struct kind *x = &s->list[k];
+
+		if (x->count && !x->pair && x->first > s->list[chosen].first &&
+			may_come_again(j, x))
+			return false;
+	}
+	return true;
 }
 
 /* The worker with the most matched calls, of @group or of all (JOB_NONE). */
@@ -272,7 +306,8 @@ static size_t join_bursts(int64_t *cuts, size_t n)
 
 /* Times at which @worker had got past a communication that begins a step: *ret_cuts is the caller's.
  * How many; 0: none can be told. */
-static int find_cuts(const struct job *j, size_t worker, int64_t **ret_cuts, size_t *ret_count)
+static int find_cuts(
+	const struct job *j, size_t worker, int64_t **ret_cuts, size_t *ret_count, bool *ret_steady)
 {
 	size_t first = j->first[worker], end = j->first[worker + 1], kind, n = 0;
 	_cleanup_free_ struct kinds *s = calloc(1, sizeof(*s));
@@ -280,6 +315,7 @@ static int find_cuts(const struct job *j, size_t worker, int64_t **ret_cuts, siz
 	_cleanup_free_ int64_t *cuts = NULL;
 
 	*ret_count = 0;
+	*ret_steady = false;
 	if (!s || !of)
 		return -ENOMEM;
 	s->of = of;
@@ -289,6 +325,7 @@ static int find_cuts(const struct job *j, size_t worker, int64_t **ret_cuts, siz
 	kind = best_kind(s, end - first);
 	if (kind == KINDS_MAX || is_too_young(j, s, kind))
 		return 0;
+	*ret_steady = is_steady(j, s, kind);
 	cuts = calloc(s->list[kind].count + 1, sizeof(*cuts));
 	if (!cuts)
 		return -ENOMEM;
@@ -308,7 +345,7 @@ int blame_steps(struct job *j)
 
 	if (!j->worker_count)
 		return 0;
-	r = find_cuts(j, busiest_worker(j, JOB_NONE), &j->cuts, &n);
+	r = find_cuts(j, busiest_worker(j, JOB_NONE), &j->cuts, &n, &j->is_steady);
 	if (r < 0 || n < LEAST)
 		return r;
 	lengths = calloc(n, sizeof(*lengths));
@@ -354,7 +391,9 @@ int blame_group_cuts(struct job *j)
 		_cleanup_free_ int64_t *cuts = NULL;
 		int64_t *row = j->group_cuts + (size_t)g * (j->step_count + 1);
 		size_t n = 0;
-		int r = j->stage_count > 1 ? find_cuts(j, busiest_worker(j, g), &cuts, &n) : 0;
+		bool steady;
+		int r = j->stage_count > 1 ? find_cuts(j, busiest_worker(j, g), &cuts, &n, &steady)
+					   : 0;
 
 		if (r < 0)
 			return r;

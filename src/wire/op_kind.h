@@ -122,6 +122,15 @@ static inline __attribute__((always_inline)) enum wire_ledger_line op_kind_line(
 	return LEDGER_CALL;
 }
 
+/* op_kind_is_workless - the call gives the GPU nothing to compute or to copy: if it was idle before, it is
+ * so afterwards. */
+static inline __attribute__((always_inline)) _Bool op_kind_is_workless(unsigned source, unsigned op)
+{
+	return op_kind_is_cuda(source) &&
+	       (op_kind_line(source, op) == LEDGER_ALLOC ||
+		       (source == SOURCE_CUDA && op == CUDA_EVENT_RECORD));
+}
+
 /* op_kind_is_graph_launch - an executable graph is given to the GPU. */
 static inline __attribute__((always_inline)) _Bool op_kind_is_graph_launch(
 	unsigned source, unsigned op)

@@ -100,6 +100,26 @@ static void test_long_steps(void **state)
 	calls_free(c);
 }
 
+/* Nor, while it is not known how long steps are, who is as late as the job is old. */
+static void test_first_steps(void **state)
+{
+	struct hang_view h;
+	struct calls *c;
+	struct job j;
+	int64_t since;
+
+	begin(&j, &c, 8);
+	calls_set_patience(c, 15 * SECOND);
+	wait_inside(&j, c, 1 << 5);
+	since = j.now_ns;
+	calls_tick(c, since + 14 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 0);
+	calls_tick(c, since + 16 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 1);
+	job_done(&j);
+	calls_free(c);
+}
+
 /* A rank that no agent has ever told of is named by its number alone. */
 static void test_never_seen(void **state)
 {
@@ -224,6 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_missing),
 		cmocka_unit_test(test_long_steps),
+		cmocka_unit_test(test_first_steps),
 		cmocka_unit_test(test_never_seen),
 		cmocka_unit_test(test_overtaken),
 		cmocka_unit_test(test_lost_call),

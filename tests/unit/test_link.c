@@ -18,6 +18,7 @@
 struct rig {
 	struct fleet *f;
 	struct cluster c;
+	struct suspect_job job;
 	struct blame b;
 	struct blame_worker workers[4];
 };
@@ -37,6 +38,7 @@ static int setup(void **state)
 	for (int i = 0; i < 4; i++)
 		r->workers[i] = (struct blame_worker){
 			.rank = i, .node = i < 2 ? "a" : "b", .pid = 100 + (uint32_t)i};
+	r->job = (struct suspect_job){.comm = 7, .born_ns = START, .is_steady = true};
 	r->b = (struct blame){.steps = 30, .span_ns = 10 * NS_PER_S, .confidence = 0.9};
 	*state = r;
 	return 0;
@@ -77,7 +79,7 @@ static void look(struct rig *r, uint64_t after_ns, const struct blame_transfer *
 	link_end(r->f, &r->c);
 	memcpy(r->b.transfers, t, count * sizeof(*t));
 	r->b.transfer_count = count;
-	link_look(r->f, &r->c, &r->b, r->workers, 4);
+	link_look(r->f, &r->c, &r->job, &r->b, r->workers, 4);
 }
 
 /* Notices of a kind; the last of them in @ret. */
@@ -128,6 +130,22 @@ static void test_too_few_steps(void **state)
 	r->b.steps = 20; /* the control */
 	look(r, NS_PER_S, &t, 1);
 	assert_int_equal(r->f->live_count, 1);
+}
+
+/* In the first steps of a job, parts of them look like steps. */
+static void test_first_steps(void **state)
+{
+	struct rig *r = *state;
+	const struct blame_transfer t = link_of(1, 2, 11);
+	struct fleet_episode e = {0};
+
+	r->job.is_steady = false;
+	for (int i = 0; i < 10; i++)
+		look(r, NS_PER_S, &t, 1);
+	assert_int_equal(notices(r, FLEET_NOTICE_BEGAN, &e), 0);
+	r->job.is_steady = true; /* the control */
+	look(r, NS_PER_S, &t, 1);
+	assert_int_equal(notices(r, FLEET_NOTICE_BEGAN, &e), 1);
 }
 
 static void test_ends_when_it_is_not_found(void **state)
@@ -227,6 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LINK_TEST(test_told_when_it_is_found_again),
 		LINK_TEST(test_too_few_steps),
+		LINK_TEST(test_first_steps),
 		LINK_TEST(test_ends_when_it_is_not_found),
 		LINK_TEST(test_long_steps_last_longer),
 		LINK_TEST(test_which_are_one),

@@ -13,7 +13,7 @@
 
 static void test_steps_that_are_known(void **state)
 {
-	struct suspect_job j = {.step_ns = 90 * NS_PER_S};
+	struct suspect_job j = {.step_ns = 90 * NS_PER_S, .is_steady = true};
 
 	pace_note(&j,
 		&(struct blame){.steps = 3, .step_ns = 20 * NS_PER_S, .span_ns = 60 * NS_PER_S}, 0);
@@ -36,7 +36,7 @@ static void test_steps_that_are_long(void **state)
 static void test_known_after_a_while(void **state)
 {
 	struct blame b = {.steps = 9, .step_ns = NS_PER_S};
-	struct suspect_job j = {0};
+	struct suspect_job j = {.is_steady = true};
 
 	pace_note(&j, &b, 100 * (int64_t)NS_PER_S);
 	assert_false(pace_is_known(&j, 109 * (int64_t)NS_PER_S));
@@ -49,6 +49,46 @@ static void test_known_after_a_while(void **state)
 	pace_note(&j, &b, 120 * (int64_t)NS_PER_S);
 	assert_false(pace_is_known(&j, 149 * (int64_t)NS_PER_S));
 	assert_true(pace_is_known(&j, 150 * (int64_t)NS_PER_S));
+}
+
+/* What looks like steps in a job's first ones are parts of them: these are as long as if there were none. */
+static void test_parts_of_steps(void **state)
+{
+	struct blame b = {.steps = 60, .calls = 500, .step_ns = NS_PER_S, .span_ns = 60 * NS_PER_S};
+	struct suspect_job j = {0};
+
+	pace_look(&j, &b, 60 * (int64_t)NS_PER_S);
+	pace_note(&j, &b, 60 * (int64_t)NS_PER_S);
+	assert_false(pace_is_steady(&j, 60 * (int64_t)NS_PER_S));
+	assert_int_equal(j.step_ns, 20 * NS_PER_S);
+	assert_int_equal(j.span_ns, 60 * NS_PER_S);
+	b.is_steady = true; /* the control */
+	pace_look(&j, &b, 61 * (int64_t)NS_PER_S);
+	pace_note(&j, &b, 61 * (int64_t)NS_PER_S);
+	assert_true(pace_is_steady(&j, 61 * (int64_t)NS_PER_S));
+	assert_int_equal(j.step_ns, NS_PER_S);
+	assert_int_equal(j.span_ns, 0);
+}
+
+/* It may be taken back, but not after 20 steps and 5 s; and nobody waits for longer than five minutes. */
+static void test_steady_for_good(void **state)
+{
+	struct blame b = {.steps = 20, .is_steady = true};
+	struct suspect_job j = {.born_ns = 0}, never = {.born_ns = 0};
+
+	pace_look(&j, &b, 1 * (int64_t)NS_PER_S);
+	b.is_steady = false; /* a kind of call comes for the first time */
+	pace_look(&j, &b, 5 * (int64_t)NS_PER_S);
+	assert_false(pace_is_steady(&j, 5 * (int64_t)NS_PER_S));
+	b.is_steady = true;
+	pace_look(&j, &b, 10 * (int64_t)NS_PER_S);
+	pace_look(&j, &b, 15 * (int64_t)NS_PER_S);
+	b.is_steady = false;
+	pace_look(&j, &b, 20 * (int64_t)NS_PER_S);
+	assert_true(pace_is_steady(&j, 20 * (int64_t)NS_PER_S));
+	pace_look(&never, &b, 20 * (int64_t)NS_PER_S);
+	assert_false(pace_is_steady(&never, 299 * (int64_t)NS_PER_S));
+	assert_true(pace_is_steady(&never, 300 * (int64_t)NS_PER_S));
 }
 
 /* So many calls and no steps: it has none, as a service for requests. */
@@ -101,7 +141,7 @@ static void test_long_steps(void **state)
 		uint64_t seed;
 		enum job_fault fault;
 	} played[] = {{90210000000, JOB_NONE}, {90210000001, JOB_SLOW}, {90210000002, JOB_LATE},
-		{90210000014, JOB_HANG}};
+		{90210000014, JOB_HANG}, {550021000003, JOB_DRIFT}, {550021000018, JOB_LATE}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(played); i++) {
 		struct verdict v;
@@ -121,6 +161,8 @@ int main(void)
 		cmocka_unit_test(test_steps_that_are_known),
 		cmocka_unit_test(test_steps_that_are_long),
 		cmocka_unit_test(test_known_after_a_while),
+		cmocka_unit_test(test_parts_of_steps),
+		cmocka_unit_test(test_steady_for_good),
 		cmocka_unit_test(test_no_steps),
 		cmocka_unit_test(test_the_slowest_job_counts),
 		cmocka_unit_test(test_looked_for_more_often_while_young),

@@ -92,6 +92,11 @@ void calls_set_step(struct calls *c, uint64_t step_ns)
 	c->step_ns = MIN(step_ns, STEP_MAX_NS);
 }
 
+void calls_set_patience(struct calls *c, uint64_t ns)
+{
+	c->patience_ns = MIN(ns, STEP_MAX_NS + STEP_MAX_NS / 2);
+}
+
 int64_t calls_lasting(const struct calls *c, int64_t least_ns, unsigned steps)
 {
 	return MAX(least_ns, (int64_t)(c->step_ns * steps));

@@ -39,6 +39,9 @@ void calls_tick(struct calls *c, int64_t now_ns);
 /* calls_set_step - how long a step of the slowest job is, as far as is known; 0: not at all. What is kept for
  * blame, and what is waited for before a rank is called missing, follows it. */
 void calls_set_step(struct calls *c, uint64_t step_ns);
+/* calls_set_patience - a rank is not called missing before it was for @ns, besides what the steps say: the first of a
+ * job may be as long as all that was seen of it. */
+void calls_set_patience(struct calls *c, uint64_t ns);
 /* calls_lasting - @least_ns, or as long as @steps of these steps if that is longer. */
 int64_t calls_lasting(const struct calls *c, int64_t least_ns, unsigned steps);
 /* calls_is_late - blame is worth asking for: in the last seconds one rank was last by more than 1 ms a

@@ -21,7 +21,8 @@ struct calls {
 	struct hangs hangs;
 	struct mismatches mismatches;
 	int64_t now_ns, swept_ns;
-	uint64_t step_ns; /* calls_set_step() */
+	uint64_t step_ns;     /* calls_set_step() */
+	uint64_t patience_ns; /* calls_set_patience() */
 	uint64_t taken, duplicate, refused;
 };
 

@@ -47,6 +47,10 @@ struct suspect_job {          /* of one job, between two looks at it */
 	uint64_t step_ns;      /* how long its steps are; while too few were seen, at least */
 	uint32_t steps;        /* of them, in the last look */
 	int64_t step_since_ns; /* since when they are about that long */
+	int64_t born_ns;       /* it was looked at for the first time */
+	int64_t steady_ns;     /* since when blame calls its steps whole ones; 0: it does not */
+	bool is_steady;        /* for long enough: it is not asked again */
+	uint64_t span_ns;      /* while it is not steady: that was seen of it */
 };
 
 struct cluster {
@@ -107,6 +111,10 @@ void episodes_done(struct fleet *f);
 
 /* pace_note - what blame says of the steps of @j. */
 void pace_note(struct suspect_job *j, const struct blame *b, int64_t now_ns);
+/* pace_look - likewise, whether they are whole ones: each time that it is asked. */
+void pace_look(struct suspect_job *j, const struct blame *b, int64_t now_ns);
+/* pace_is_steady - what is found may be told: it is not of parts of the first steps. */
+bool pace_is_steady(const struct suspect_job *j, int64_t now_ns);
 /* pace_is_known - steps have been about as long for a while: in the first of a job, parts of one look like
  * steps. */
 bool pace_is_known(const struct suspect_job *j, int64_t now_ns);
@@ -118,8 +126,8 @@ void pace_set(struct fleet *f, struct cluster *c);
 void suspect_look(struct fleet *f, struct cluster *c);
 void stall_look(struct fleet *f, struct cluster *c);
 /* link_look - what blame says of transfers; link_end - ends what is not found any more. */
-void link_look(struct fleet *f, struct cluster *c, const struct blame *b,
-	const struct blame_worker *workers, size_t count);
+void link_look(struct fleet *f, struct cluster *c, const struct suspect_job *j,
+	const struct blame *b, const struct blame_worker *workers, size_t count);
 void link_end(struct fleet *f, const struct cluster *c);
 
 struct price { /* of the GPUs of a cluster, on average */

@@ -71,7 +71,9 @@ static void find_missing(const struct collective *x, struct hang_view *h)
 /* Who comes a whole step late is late; more is a hang. */
 static int64_t hang_after(const struct calls *c)
 {
-	return MAX((int64_t)c->s.hang_ns, (int64_t)(c->step_ns + c->step_ns / 2));
+	uint64_t patience = MAX(c->patience_ns, c->step_ns + c->step_ns / 2);
+
+	return (int64_t)MAX(c->s.hang_ns, patience);
 }
 
 static bool hang_of(struct calls *c, const struct collective *x, struct hang_view *ret)

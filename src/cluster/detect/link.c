@@ -66,8 +66,9 @@ static bool is_told_by_another(const struct fleet *f, const struct cluster *c, u
 	return false;
 }
 
-static void take(struct fleet *f, struct cluster *c, const struct blame *b,
-	const struct blame_transfer *t, const struct blame_worker *workers, size_t count)
+static void take(struct fleet *f, struct cluster *c, const struct suspect_job *j,
+	const struct blame *b, const struct blame_transfer *t, const struct blame_worker *workers,
+	size_t count)
 {
 	uint64_t key = key_of(c, t, workers);
 	struct episode *e = episode_find(f, key);
@@ -105,15 +106,16 @@ static void take(struct fleet *f, struct cluster *c, const struct blame *b,
 	if (!e->looks++)
 		e->looked_ns = f->now_ns;
 	c->is_settled &= e->told;
-	if (e->told || (e->looks >= LOOKS_LEAST && f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS))
+	if (e->told || (pace_is_steady(j, f->now_ns) && e->looks >= LOOKS_LEAST &&
+			       f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS))
 		episode_tell(f, e);
 }
 
-void link_look(struct fleet *f, struct cluster *c, const struct blame *b,
-	const struct blame_worker *workers, size_t count)
+void link_look(struct fleet *f, struct cluster *c, const struct suspect_job *j,
+	const struct blame *b, const struct blame_worker *workers, size_t count)
 {
 	for (size_t i = 0; b->steps >= STEPS_LEAST && i < b->transfer_count; i++)
-		take(f, c, b, &b->transfers[i], workers, count);
+		take(f, c, j, b, &b->transfers[i], workers, count);
 }
 
 void link_end(struct fleet *f, const struct cluster *c)

@@ -133,7 +133,8 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct suspect
 
 	if (!e)
 		return;
-	is_sure = note_sighting(e, b) && pace_is_known(j, f->now_ns);
+	is_sure =
+		note_sighting(e, b) && pace_is_known(j, f->now_ns) && pace_is_steady(j, f->now_ns);
 	if (e->told)
 		return;
 	set_who(e, w);
@@ -198,8 +199,8 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	e->e.op = s->op;
 	if (sure && !e->looks++)
 		e->looked_ns = f->now_ns;
-	tells = e->told ||
-		(sure && e->looks >= LOOKS_LEAST && f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS);
+	tells = e->told || (sure && pace_is_steady(j, f->now_ns) && e->looks >= LOOKS_LEAST &&
+				   f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS);
 	/* what is not told yet costs nothing yet */
 	episode_waits(e, tells && late_ns > 0 ? (double)s->waited_ns / (double)late_ns : 0, p);
 	episode_explain(f, e);
@@ -240,7 +241,7 @@ static struct suspect_job *job_get(struct fleet *f, struct cluster *c, uint64_t 
 	}
 	if (!j) {
 		j = oldest;
-		*j = (struct suspect_job){.comm = comm};
+		*j = (struct suspect_job){.comm = comm, .born_ns = f->now_ns};
 	}
 	j->seen_ns = f->now_ns;
 	return j;
@@ -361,7 +362,8 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 	bool sure = holds(j, b, f->now_ns);
 
 	c->is_settled &= b->steps >= STEPS_EARLY && (sure || b->kind == BLAME_NONE);
-	if (sure && b->kind == BLAME_UNEVEN && b->confidence >= SURE)
+	if (sure && b->kind == BLAME_UNEVEN && b->confidence >= SURE &&
+		pace_is_steady(j, f->now_ns))
 		take_uneven(f, c, j, b, &p);
 	if (!sure && b->suspect_count && b->suspects[0].worker < count &&
 		is_shown_early(b, &b->suspects[0]))
@@ -375,7 +377,7 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 		if (who->confidence >= SURE && is_worth_it(who, least) && who->late >= LATE_LEAST)
 			take_suspect(f, c, j, b, who, &workers[who->worker], &p, true);
 	}
-	link_look(f, c, b, workers, count);
+	link_look(f, c, j, b, workers, count);
 	if (b->has_sudden && b->sudden.confidence >= SURE_SUDDEN && b->sudden.worker < count)
 		take_sudden(f, c, j, b, &workers[b->sudden.worker], &p);
 }
@@ -397,6 +399,7 @@ static int look_at(
 	if (r < 0)
 		return r;
 	j = job_get(f, c, v->comm);
+	pace_look(j, &b, f->now_ns);
 	if (takes)
 		take_blame(f, c, j, &b, workers, count);
 	else

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/correlate/account/delay_fix.h"
 
+#include "agent/correlate/account/place.h"
 #include "agent/correlate/engine/detector.h"
 
 /* The fix that is always the same. */
 static const char *const plain[DELAY_KINDS] = {
+	[DELAY_BY_HOST] =
+		"Take that work out of the step: do it once, less often, in a loader's worker, or in code that is not Python",
+	[DELAY_BY_LAUNCH] =
+		"Launch fewer and larger kernels: torch.compile, CUDA graphs, foreach or fused optimizers, a larger batch",
 	[DELAY_BY_GIL] =
 		"Move that thread's work to another process, or into code that releases the interpreter lock",
 	[DELAY_BY_GC] =
@@ -77,6 +82,15 @@ static void put_cpu(const struct delay *l, struct incident *inc)
 			l->lead->culprit_pid, l->lead->culprit_pid);
 }
 
+static bool is_start(const struct recording *rec, const struct delay *l)
+{
+	const struct stack *s = rec->stacks && l->lead && l->lead->stack_hash
+					? stack_find(rec->stacks, l->lead->stack_hash)
+					: NULL;
+
+	return s && place_is_start(s);
+}
+
 /* The usual ones of its problem are of a job that prepares its own batches, of memory that is full, of another
  * process. */
 static bool is_unusual(const struct delay *l, const struct incident *inc)
@@ -85,7 +99,7 @@ static bool is_unusual(const struct delay *l, const struct incident *inc)
 	       (l->kind == DELAY_BY_CPU && (delay_is_of_tracer(l) || is_own(l, inc)));
 }
 
-void delay_fix(const struct delay *l, struct incident *inc)
+void delay_fix(const struct recording *rec, const struct delay *l, struct incident *inc)
 {
 	if (is_unusual(l, inc))
 		inc->fix_count = 0;
@@ -95,6 +109,9 @@ void delay_fix(const struct delay *l, struct incident *inc)
 		put_tracer_fixes(l, inc);
 	else if (l->kind == DELAY_BY_CPU)
 		put_cpu(l, inc);
+	else if (is_start(rec, l))
+		incident_fix(inc,
+			"Start processes once and keep them, not anew each time (DataLoader: persistent_workers=True, larger epochs)");
 	else if (plain[l->kind])
 		incident_fix(inc, "%s", plain[l->kind]);
 }

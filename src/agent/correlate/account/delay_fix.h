@@ -6,7 +6,7 @@
 #include "model/incident.h"
 
 /* delay_fix - adds to the fixes of @inc those of @l; where the usual ones of its problem are wrong, they go. */
-void delay_fix(const struct delay *l, struct incident *inc);
+void delay_fix(const struct recording *rec, const struct delay *l, struct incident *inc);
 
 /* delay_fix_waits - adds that of too many waits for the GPU. */
 void delay_fix_waits(struct incident *inc);

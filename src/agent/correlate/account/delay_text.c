@@ -305,7 +305,7 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 		buf_puts(&b, "The program asks to sleep there: a pause on purpose. ");
 	put_origin(a, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
-	delay_fix(l, inc);
+	delay_fix(rec, l, inc);
 	if (l->kind == DELAY_BY_GPU)
 		gpu_change_show(a, gpu, inc);
 }
@@ -327,12 +327,13 @@ void delay_text_waste(const struct recording *rec, const struct step_account *a,
 	put_cause(rec, a, l, NULL, &b);
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s", buf_str(&b));
 	buf_clear(&b);
-	buf_printf(&b,
-		"It was so in all %u steps that were recorded, so that nothing ordinary is there to compare with. ",
-		a->ordinary_steps);
+	buf_printf(&b, "It was so in all %u %s. ", a->ordinary_steps,
+		a->slow_steps
+			? "ordinary steps, beside what made others slower"
+			: "steps that were recorded, so that nothing ordinary is there to compare with");
 	put_origin(a, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
-	delay_fix(l, inc);
+	delay_fix(rec, l, inc);
 }
 
 void delay_text_quota(uint64_t throttled_ns, double quota, struct incident *inc)
