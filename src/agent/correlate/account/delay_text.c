@@ -212,16 +212,11 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 
 /* Each wait also costs the CPU some calls: where that is more than the waiting itself, the line that grew
  * does not tell that there are more of them. */
-static void put_waits(
-	const struct step_account *a, const struct delay *l, struct buf *b, struct incident *inc)
+static bool has_more_waits(const struct step_account *a, const struct delay *l)
 {
-	if ((l->kind != DELAY_BY_HOST && l->kind != DELAY_BY_LAUNCH && l->kind != DELAY_BY_COPY &&
-		    l->kind != DELAY_BY_CALL) ||
-		a->slow_waits < MORE_WAITS_RATIO * a->ordinary_waits + MORE_WAITS)
-		return;
-	buf_printf(b, "A slow step waits for the GPU %.0f times, an ordinary one %.*f times. ",
-		a->slow_waits, a->ordinary_waits < 2 ? 1 : 0, a->ordinary_waits);
-	delay_fix_waits(inc);
+	return (l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_LAUNCH ||
+		       l->kind == DELAY_BY_COPY || l->kind == DELAY_BY_CALL) &&
+	       a->slow_waits >= MORE_WAITS_RATIO * a->ordinary_waits + MORE_WAITS;
 }
 
 /* Where it was, as the end of a sentence that says what was waited for. */
@@ -296,7 +291,10 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 		text_format_duration(lost, a->lost_ns), text_format_percent(part, l->share));
 	put_lines(all, &b);
 	buf_puts(&b, ". ");
-	put_waits(a, l, &b, inc);
+	if (has_more_waits(a, l))
+		buf_printf(&b,
+			"A slow step waits for the GPU %.0f times, an ordinary one %.*f times. ",
+			a->slow_waits, a->ordinary_waits < 2 ? 1 : 0, a->ordinary_waits);
 	if (l->kind == DELAY_BY_GPU)
 		gpu_change_detail(gpu, &b);
 	if (delay_is_idle(a, l))
@@ -306,6 +304,8 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 	put_origin(a, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
 	delay_fix(rec, l, inc);
+	if (has_more_waits(a, l))
+		delay_fix_waits(inc); /* before that of the line */
 	if (l->kind == DELAY_BY_GPU)
 		gpu_change_show(a, gpu, inc);
 }
