@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "stat/rank.h"
 #include "stat/robust.h"
 
 #define MOST_VALUES  65536
@@ -32,50 +33,16 @@
 #define REFINEMENTS  2
 #define LAST_PART    4 /* one quarter */
 
-struct ranked {
-	uint64_t value;
-	size_t at;
-};
-
-static int by_value(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-
-	if (x->value != y->value)
-		return x->value < y->value ? -1 : 1;
-	return (x->at > y->at) - (x->at < y->at);
-}
-
-/* Twice the rank of each value, from 2; equal values share the mean of theirs. */
-static int ranks_of(const uint64_t *values, size_t n, double *ret)
-{
-	_cleanup_free_ struct ranked *sorted = calloc(n, sizeof(*sorted));
-	size_t next;
-
-	if (!sorted)
-		return -1;
-	for (size_t i = 0; i < n; i++)
-		sorted[i] = (struct ranked){values[i], i};
-	qsort(sorted, n, sizeof(*sorted), by_value);
-	for (size_t i = 0; i < n; i = next) {
-		for (next = i; next < n && sorted[next].value == sorted[i].value;)
-			next++;
-		for (size_t k = i; k < next; k++)
-			ret[sorted[k].at] = (double)(i + 1 + next);
-	}
-	return 0;
-}
-
 /* The split by ranks, and how likely chance alone makes one as strong. */
 static double split_by_rank(const uint64_t *values, size_t n, size_t *ret_index)
 {
 	_cleanup_free_ double *ranks = calloc(n, sizeof(*ranks));
 	double sum = 0, best = 0, size = (double)n;
 
-	if (!ranks || ranks_of(values, n, ranks) < 0)
+	if (!ranks || rank_values(values, n, ranks) < 0)
 		return 1;
 	for (size_t i = 0; i + 1 < n; i++) {
-		sum += ranks[i] - (size + 1);
+		sum += 2 * ranks[i] - (size + 1);
 		if (fabs(sum) > best) {
 			best = fabs(sum);
 			*ret_index = i + 1;

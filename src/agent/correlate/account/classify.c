@@ -22,6 +22,7 @@
 
 #include "agent/correlate/account/probe_cost.h"
 #include "base/macros.h"
+#include "stat/rank.h"
 #include "stat/robust.h"
 
 #define PHASE_SHARE   0.6
@@ -217,46 +218,21 @@ static void sum_up(struct step_facts *steps, size_t n, struct classification *re
 	ret->lost_ns = slow_ns > even ? slow_ns - even : 0;
 }
 
-struct ranked {
-	uint64_t value;
-	size_t at;
-};
-
-static int by_value(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-
-	if (x->value != y->value)
-		return x->value < y->value ? -1 : 1;
-	return (x->at > y->at) - (x->at < y->at);
-}
-
-/* From 1 on; equal values share theirs, or the order of time would decide. */
-static void put_ranks(const struct ranked *order, size_t n, double *ranks)
-{
-	for (size_t i = 0, to; i < n; i = to) {
-		for (to = i + 1; to < n && order[to].value == order[i].value;)
-			to++;
-		for (size_t k = i; k < to; k++)
-			ranks[order[k].at] = (double)(i + 1 + to) / 2;
-	}
-}
-
 /* The unit from which on they are longer, where that is so of @least of the pairs of one before and one
  * after it: the split with the most telling ranks (Pettitt's). SIZE_MAX: there is none. */
 static int find_shift(const struct unit *units, size_t n, double least, size_t *ret)
 {
-	_cleanup_free_ struct ranked *order = calloc(n + 1, sizeof(*order));
+	_cleanup_free_ uint64_t *values = calloc(n + 1, sizeof(*values));
 	_cleanup_free_ double *ranks = calloc(n + 1, sizeof(*ranks));
 	double sum = 0, best = 0, best_sum = 0, after;
 
 	*ret = SIZE_MAX;
-	if (!order || !ranks)
+	if (!values || !ranks)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		order[i] = (struct ranked){units[i].per_step_ns, i};
-	qsort(order, n, sizeof(*order), by_value);
-	put_ranks(order, n, ranks);
+		values[i] = units[i].per_step_ns;
+	if (rank_values(values, n, ranks) < 0)
+		return -ENOMEM;
 	for (size_t k = 1; k < n; k++) {
 		double early;
 
