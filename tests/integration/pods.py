@@ -63,9 +63,9 @@ class Network:
     def enter(self):
         return ["nsenter", f"--net={self.path()}"]
 
-    def get(self, url, *args):
+    def get(self, url, *args, timeout_s=8):
         """(status, body); status 0: no answer."""
-        r = subprocess.run([*self.enter(), "curl", "-sk", "-m", "8", "-w", "\n%{http_code}", *args, url],
+        r = subprocess.run([*self.enter(), "curl", "-sk", "-m", str(timeout_s), "-w", "\n%{http_code}", *args, url],
                            capture_output=True, text=True)
         body, _, status = r.stdout.rpartition("\n")
         return int(status or 0), body
@@ -193,7 +193,8 @@ class Container:
         """Status of what the pod's description has kubelet ask; 0: no answer."""
         ask = self.spec[kind]["httpGet"]
         port = next(p["containerPort"] for p in self.spec["ports"] if p["name"] == ask["port"])
-        return self.pod.network.get(f"{ask.get('scheme', 'HTTP').lower()}://{IP}:{port}{ask['path']}")[0]
+        return self.pod.network.get(f"{ask.get('scheme', 'HTTP').lower()}://{IP}:{port}{ask['path']}",
+                                    timeout_s=self.spec[kind].get("timeoutSeconds", 1))[0]
 
     def stop(self, number=15, timeout=40):
         """The exit code."""

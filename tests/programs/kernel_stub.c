@@ -2,7 +2,7 @@
 /* kernel_stub.c - launches by the address of a function that nobody registered, as a program does that was
  * loaded before anybody looked. The stand-in refuses it; the call is seen all the same.
  *
- *   kernel_stub FILE     creates FILE.ready, waits for FILE, launches 101 times */
+ *   kernel_stub FILE     creates FILE.ready, waits for FILE, launches 101 times, ends when FILE is gone */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -41,5 +41,7 @@ int main(int argc, char **argv)
 		usleep(1000);
 	for (int i = 0; i < 101; i++)
 		cudaLaunchKernel((const void *)scale_rows, one, one, NULL, 0, NULL);
+	while (!access(argv[1], F_OK)) /* the symbols of a process are read while it lives */
+		usleep(1000);
 	return 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_fixture.h"
 
+#include "agent/store/schema/schema.h"
+#include "agent/store/write/lock.h"
 #include "base/buf.h"
 #include "published_fixture.h"
 #include "sql/sql_worker.h"
@@ -44,6 +46,69 @@ static void test_range_of_what_is_none(void **state)
 	scratch_sql(s->path, "CREATE TABLE x(a)");
 	assert_int_equal(nodedb_range(s->path, &range, &err), -EBADMSG);
 	assert_int_equal(range.first_ns, 7); /* untouched */
+}
+
+/* A recorder of another process, which holds its lock: it has come so far, and makes its tables a moment later
+ * unless it ends before. */
+enum so_far { NO_FILE, EMPTY_FILE, NO_TABLES };
+
+static void record(const char *path, enum so_far begin, bool makes, int told)
+{
+	struct store_lock lock = STORE_LOCK_INIT;
+	struct errinfo err = {0};
+	sql_db *sql = NULL;
+	int fd = begin == NO_FILE ? -1 : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (store_lock_take(path, &lock, &err) < 0 ||
+		(begin == NO_TABLES && sql_open_write(path, &sql, &err) < 0) ||
+		write(told, "", 1) != 1)
+		_exit(1);
+	usleep(200 * 1000);
+	if (!makes)
+		_exit(0);
+	if (fd < 0)
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 || (!sql && sql_open_write(path, &sql, &err) < 0) ||
+		sql_exec(sql, "BEGIN IMMEDIATE", &err) < 0 || schema_create(sql, &err) < 0 ||
+		sql_exec(sql, "COMMIT", &err) < 0)
+		_exit(1);
+	usleep(200 * 1000); /* as a recorder does, it stays */
+	_exit(0);
+}
+
+static int range_beside(const char *path, enum so_far begin, bool makes)
+{
+	struct nodedb_range range;
+	struct errinfo err = {0};
+	int told[2], status, r;
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(told), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		record(path, begin, makes, told[1]);
+	close(told[1]);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	close(told[0]);
+	r = nodedb_range(path, &range, &err);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	return r;
+}
+
+static void test_a_recorder_that_begins_is_waited_for(void **state)
+{
+	struct scratch *s = *state;
+
+	for (enum so_far begin = NO_FILE; begin <= NO_TABLES; begin++) {
+		assert_int_equal(range_beside(s->path, begin, true), 0);
+		scratch_files(s->folder, true);
+	}
+	assert_int_equal(range_beside(s->path, NO_FILE, false), -ENOENT);
+	scratch_files(s->folder, true);
+	assert_int_equal(range_beside(s->path, EMPTY_FILE, false), -EBADMSG);
 }
 
 static void test_usage(void **state)
@@ -122,6 +187,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		TEST(test_range),
 		TEST(test_range_of_what_is_none),
+		TEST(test_a_recorder_that_begins_is_waited_for),
 		TEST(test_usage),
 		TEST(test_ask),
 	};

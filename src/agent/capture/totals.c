@@ -162,6 +162,9 @@ static int read_key(struct totals *t, const struct wire_agg_key *k)
 		return 0; /* not an event: the agent measuring itself */
 	if (bpf_map_lookup_elem(t->map_fd, k, t->values) < 0)
 		return errno == ENOENT ? 0 : -errno;
+	sum_cpus(t, &now);
+	if (!now.count)
+		return 0; /* made before it is used */
 	v = total_of(t, k);
 	if (!v)
 		return -ENOMEM;
@@ -169,7 +172,6 @@ static int read_key(struct totals *t, const struct wire_agg_key *k)
 	if (r < 0)
 		return r;
 	seen = kind ? &kind->seen : &v->seen;
-	sum_cpus(t, &now);
 	memcpy(v->comm, now.comm, sizeof(v->comm));
 	v->comm[sizeof(v->comm) - 1] = 0;
 	return now.count == seen->calls.count ? 0 : take_gain(t, v, kind, seen, &now);

@@ -292,6 +292,26 @@ static int load(struct probe *p)
 	return probe_bpf__load(p->skel);
 }
 
+/* What is only counted goes to process 0 where the table has no room for the entry of a process: under process 0
+ * there must be one, from the beginning. */
+static int make_common_entries(struct probe *p)
+{
+	static const uint16_t ops[] = {HOST_PAGE_ALLOC, HOST_FILE_FAULT};
+	size_t stride = (sizeof(struct wire_agg) + 7) & ~(size_t)7;
+	_cleanup_free_ void *empty = calloc((size_t)p->cpus, stride);
+	int fd = bpf_map__fd(p->skel->maps.aggregates);
+
+	if (!empty)
+		return -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+		struct wire_agg_key key = {.source = SOURCE_HOST, .op = ops[i]};
+
+		if (bpf_map_update_elem(fd, &key, empty, BPF_ANY) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
 int probe_open(const struct probe_settings *s, struct probe **ret, struct errinfo *reterr)
 {
 	_cleanup_(probe_closep) struct probe *p = calloc(1, sizeof(*p));
@@ -315,6 +335,10 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 	}
 	if (r < 0)
 		return load_failed(r, reterr);
+	r = make_common_entries(p);
+	if (r < 0)
+		return errinfo_set(
+			reterr, r, "cannot make the probes' table of counts: %s", strerror(-r));
 	r = attach_kernel(p, reterr);
 	if (r < 0)
 		return r;

@@ -24,8 +24,9 @@ static __always_inline void count_for_thread(__u16 op, __u64 bytes)
 		aggregated_count(SOURCE_HOST);
 		return;
 	}
-	/* Forks can come faster than the kernel has memory for their aggregates: then it is counted
-	 * without its process, with those that have ended. */
+	/* Forks can come faster than the kernel has memory for their aggregates, or than the agent, which
+	 * may be short of CPU time, removes those of the ended: then it is counted without its process, with
+	 * those that have ended. That entry is there from the beginning (make_common_entries()). */
 	key.pid = 0;
 	if (aggregate_add(&key, 0, bytes, &a))
 		aggregated_count(SOURCE_HOST);

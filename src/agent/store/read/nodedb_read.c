@@ -8,13 +8,18 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "agent/store/read/name_book.h"
 #include "agent/store/read/nodedb_reader.h"
+#include "agent/store/write/lock.h"
 #include "base/array.h"
+#include "base/clock.h"
 
-#define SQL_TEXT_MAX (64 << 10)
-#define TEXT_MAX     (1 << 20)
+#define SQL_TEXT_MAX  (64 << 10)
+#define TEXT_MAX      (1 << 20)
+#define MAKING_NS     (5 * NS_PER_S) /* most that a recorder may take to make its tables */
+#define MAKING_NAP_NS (20 * NS_PER_MS)
 
 int reader_has_column(struct reader *r, const char *table, const char *name, struct errinfo *reterr)
 {
@@ -187,6 +192,33 @@ int reader_identify(struct reader *r, struct errinfo *reterr)
 	return MIN(res, 0);
 }
 
+/* Is it not there, or without tables? */
+static bool is_unmade(const char *path)
+{
+	_cleanup_(sql_closep) sql_db *sql = NULL;
+	enum schema_kind kind;
+	int r = sql_open_read(path, true, &sql, NULL, NULL);
+
+	if (r == 0)
+		r = schema_identify(sql, path, &kind, NULL, NULL);
+	return r == -ENOENT || (r == 0 && kind == SCHEMA_EMPTY);
+}
+
+bool reader_came(const char *path, int err)
+{
+	const struct timespec nap = {.tv_nsec = MAKING_NAP_NS};
+	uint64_t until = mono_now().ns + MAKING_NS;
+
+	if ((err != -ENOENT && err != -EBADMSG) || !store_lock_holder(path))
+		return false;
+	while (is_unmade(path)) {
+		if (mono_now().ns > until || !store_lock_holder(path))
+			return false;
+		nanosleep(&nap, NULL);
+	}
+	return true;
+}
+
 static int load_names(struct reader *r, struct errinfo *reterr)
 {
 	return r->filter->names ? name_book_load(r, &r->content->names, reterr) : 0;
@@ -229,7 +261,7 @@ static int load(sql_db *sql, const char *path, bool frozen, const struct nodedb_
 	return 0;
 }
 
-int nodedb_read(const char *path, const struct nodedb_filter *f, struct nodedb_content *ret,
+static int read_now(const char *path, const struct nodedb_filter *f, struct nodedb_content *ret,
 	struct errinfo *reterr)
 {
 	struct nodedb_content content;
@@ -255,6 +287,14 @@ int nodedb_read(const char *path, const struct nodedb_filter *f, struct nodedb_c
 		if (r >= 0)
 			nodedb_content_done(&content);
 	}
+}
+
+int nodedb_read(const char *path, const struct nodedb_filter *f, struct nodedb_content *ret,
+	struct errinfo *reterr)
+{
+	int r = read_now(path, f, ret, reterr);
+
+	return r < 0 && reader_came(path, r) ? read_now(path, f, ret, reterr) : r;
 }
 
 int nodedb_read_sql(const char *sql, const struct nodedb_filter *f, struct nodedb_content *ret,

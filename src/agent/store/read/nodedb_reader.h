@@ -61,6 +61,10 @@ int reader_load_table(struct reader *r, const struct reader_table *t, void *item
 /* reader_identify - schema_identify(), and whether it is merged, into @r. */
 int reader_identify(struct reader *r, struct errinfo *reterr);
 
+/* reader_came - after @err: a recorder that makes its file, or rolls it over, has none for a moment, or an empty
+ * one. True if there is such a recorder, and a recording now: read again. */
+bool reader_came(const char *path, int err);
+
 /* reader_reverse - newest first becomes oldest first. */
 void reader_reverse(void *array, size_t count, size_t element_bytes);
 

@@ -448,9 +448,13 @@ int nodedb_stream(const char *path, const struct nodedb_filter *f, const struct 
 {
 	_cleanup_(sql_closep) sql_db *sql = NULL;
 	_cleanup_(stream_done) struct nodedb_stream s = {.filter = *f, .sink = sink};
+	bool is_live = store_lock_holder(path) != 0;
 	struct sql_stamp stamp;
-	int r = sql_open_read(path, store_lock_holder(path) != 0, &sql, &stamp, reterr);
+	int r;
 
+	if (is_live)
+		(void)reader_came(path, -ENOENT); /* if not, opening it says so */
+	r = sql_open_read(path, is_live, &sql, &stamp, reterr);
 	if (r < 0)
 		return r;
 	s.filter.labels = true;

@@ -27,8 +27,8 @@ static int visit_open(sql_db *sql, const char *path, const struct nodedb_filter 
 	return res < 0 ? res : visit(&r, arg, reterr);
 }
 
-int reader_visit(const char *path, const struct nodedb_filter *f, reader_visitor visit, void *arg,
-	struct errinfo *reterr)
+static int visit_now(const char *path, const struct nodedb_filter *f, reader_visitor visit,
+	void *arg, struct errinfo *reterr)
 {
 	for (int live = 0;; live = 1) {
 		_cleanup_(sql_closep) sql_db *sql = NULL;
@@ -41,6 +41,14 @@ int reader_visit(const char *path, const struct nodedb_filter *f, reader_visitor
 		if (live || !sql_stamp_changed(path, &stamp))
 			return r;
 	}
+}
+
+int reader_visit(const char *path, const struct nodedb_filter *f, reader_visitor visit, void *arg,
+	struct errinfo *reterr)
+{
+	int r = visit_now(path, f, visit, arg, reterr);
+
+	return r < 0 && reader_came(path, r) ? visit_now(path, f, visit, arg, reterr) : r;
 }
 
 /* One end of the recording: start and end of its oldest or newest row; 0 if there is none. */
