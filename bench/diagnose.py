@@ -9,6 +9,8 @@ docs/accuracy.md.
   bench/diagnose.py --long --results FILE --budget 1200    goes on with FILE's for 20 minutes: three hours in parts
   bench/diagnose.py --seed 7 --write      the same again; writes docs/accuracy.md
   bench/diagnose.py straggler pcie        these files as they are, with every incident
+  bench/diagnose.py pcie+memory-leak      two of them on one workload
+  bench/diagnose.py --keep FOLDER pcie    leaves the recording there
   bench/diagnose.py --healthy             healthy controls alone, each for a minute
 
 Needs root and a build, or the folder of `make check-kit` on another machine. Everything runs one after the
@@ -24,6 +26,7 @@ import os
 import pathlib
 import platform
 import random
+import shutil
 import statistics
 import sys
 import time
@@ -42,7 +45,8 @@ VARIED = {"--kernel-us", "--launches", "--cpu-us", "--loader-us", "--delay-us", 
 # Two at once on one workload: both belong into the first two.
 PAIRS = [("cpu-contention", "memory-leak"), ("starvation", "memory-leak"), ("pcie", "cpu-contention"),
          ("cpu-contention", "starvation"), ("checkpoint", "memory-leak"), ("pcie", "memory-leak")]
-PAIR_SLOWER = 1.05  # a step that the other fault has made longer already
+PAIR_SLOWER = 1.08  # a step that the other fault has made longer already; less would not be worth a MEDIUM
+PAIR_STEPS = 100  # likewise
 NOISES = [
     [],
     [["sim-train", "--steps", "1000000", "--loader-us", "500000", "--launches", "1"]],
@@ -103,6 +107,8 @@ def both(a, b):
     s["effect"] = {**b.get("effect", {}), **a.get("effect", {})}
     if "slower" in s["effect"]:
         s["effect"]["slower"] = PAIR_SLOWER
+    if "steps" in s["effect"]:
+        s["effect"]["steps"] = PAIR_STEPS
     s["name"], s["culprit"], s["truth"] = f"{a['problem']} + {b['problem']}", "", {}
     return s
 
@@ -127,13 +133,17 @@ class Case:
         self.judged = self.diagnosis_s = None
         self.missing = ""  # why it is not scored
 
-    def run(self):
+    def run(self, keep=None):
+        """@keep: the folder in which the recording stays."""
         played = scenario.play(self.scenario)
         self.missing = scenario.fault_missing(played)
         self.judged = scenario.judge(played, self.expected)
         if len(self.expected) == 1 and self.judged.top2 and not self.missing:
             self.diagnosis_s = scenario.seconds_to_diagnosis(played, self.expected[0])
         self.steps, self.foreign_cpu = len(played.steps), played.foreign_cpu
+        if keep:
+            keep.mkdir(parents=True, exist_ok=True)
+            shutil.copy(played.db, keep / f"{self.row().replace(' + ', '+')}.db")
         pathlib.Path(played.db).unlink(missing_ok=True)
 
     def row(self):
@@ -170,6 +180,29 @@ def one_round(rng, files):
         cases.append(Case("healthy", s, [], disturb(rng, s)))
     rng.shuffle(cases)
     return cases
+
+
+def named(name):
+    """The file @name as it is, or two of them, "a+b"; None if these do not fit."""
+    parts = [scenario.load(n) for n in name.split("+")]
+    if len(parts) == 1:
+        s = parts[0]
+        return Case(kind_of(s), s, [s["problem"]] if s["problem"] else [])
+    s = both(*parts) if len(parts) == 2 else None
+    return Case("pair", s, [p["problem"] for p in parts]) if s else None
+
+
+def play_named(args):
+    """True if one of them was not right."""
+    bad = 0
+    for name in args.names:
+        begin = time.monotonic()
+        case = named(name)
+        case.run(args.keep)
+        progress(case, time.monotonic() - begin)
+        print(case.judged.words())
+        bad += bool(case.missing) or not case.judged.passes() or not (is_hit(case.judged) or case.judged.low)
+    return bad > 0
 
 
 def healthy_round(rng):
@@ -443,7 +476,8 @@ def page(played, args, command):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("names", nargs="*", help="scenario files to play as they are")
+    p.add_argument("names", nargs="*", help="scenario files to play as they are; a+b: two at once")
+    p.add_argument("--keep", type=pathlib.Path, help="with names: the folder in which recordings stay")
     p.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     p.add_argument("--budget", type=float, help="seconds of runs (360; --long: no limit)")
     p.add_argument("--long", action="store_true", help="all, with --runs of each")
@@ -453,23 +487,17 @@ def main():
     p.add_argument("--nice", type=int, default=0, help="of everything; below 0 on a machine that others use")
     p.add_argument("--write", action="store_true", help="write docs/accuracy.md")
     args = p.parse_args()
-    unknown = sorted(set(args.names) - set(scenario.names()))
+    unknown = sorted({n for name in args.names for n in name.split("+")} - set(scenario.names()))
     if unknown:
         p.error(f"no scenario {', '.join(unknown)}; there are: {', '.join(scenario.names())}")
+    unfit = [name for name in args.names if not named(name)]
+    if unfit:
+        p.error(f"{', '.join(unfit)}: these do not fit on one workload")
     if missing := scenario.not_ready():
         p.error(missing)
     os.nice(args.nice)
     if args.names:
-        bad = 0
-        for name in args.names:
-            begin = time.monotonic()
-            s = scenario.load(name)
-            case = Case(kind_of(s), s, [s["problem"]] if s["problem"] else [])
-            case.run()
-            progress(case, time.monotonic() - begin)
-            print(case.judged.words())
-            bad += bool(case.missing) or not case.judged.passes()
-        return bad > 0
+        return play_named(args)
     files = {n: scenario.load(n) for n in scenario.names()}
     budget_s = args.budget or (float("inf") if args.long else 360)
     print(f"seed {args.seed}, {len(files)} scenario files, {f'{args.runs} runs of each, ' if args.long else ''}"

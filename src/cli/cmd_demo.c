@@ -215,7 +215,7 @@ static int record(const struct demo *d, const struct demo_scenario *sc, struct s
 static int make_content(const struct demo *d, const struct demo_scenario *sc,
 	struct nodedb_content *ret, struct errinfo *reterr)
 {
-	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED, .ledger = true};
+	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED, .ledger = true, .kernels = true};
 	struct stage stage;
 	char db[128];
 	int r = stage_open(&stage, reterr);
@@ -310,7 +310,7 @@ static int show(const struct demo *d, const struct demo_scenario *sc,
 
 static int demo_one(struct demo *d, const struct demo_scenario *sc, struct errinfo *reterr)
 {
-	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED, .ledger = true};
+	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED, .ledger = true, .kernels = true};
 	FILE *verbose = d->settings->json ? stderr : stdout;
 	struct nodedb_content content = {0};
 	int r;

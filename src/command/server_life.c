@@ -3,15 +3,29 @@
 #include "command/server_life.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/notify.h"
+#include "command/program.h"
 
 void server_life_over(void *arg)
 {
 	struct server_life *l = arg;
 
 	loop_stop(l->loop);
+}
+
+void server_life_tell_reload(const char *what, int r, const struct errinfo *e)
+{
+	const char *program = program_running()->name;
+
+	if (r < 0)
+		fprintf(stderr, "%s%s: reload failed, what was not read stays as it was: %s\n",
+			log_mark(LOG_LEVEL_ERROR), program, e->text[0] ? e->text : strerror(-r));
+	else
+		fprintf(stderr, "%s%s: %s reloaded\n", log_mark(LOG_LEVEL_INFO), program, what);
 }
 
 static void on_stop(void *arg)

@@ -28,5 +28,8 @@ int server_life_watch(struct server_life *l, struct errinfo *reterr);
 int server_life_run(struct server_life *l, struct errinfo *reterr);
 void server_life_done(struct server_life *l);
 
+/* server_life_tell_reload - says that @what was read again, or by @r and @e why it was not. */
+void server_life_tell_reload(const char *what, int r, const struct errinfo *e);
+
 /* server_life_over - a loop_fn: ends the loop of the struct server_life @arg. */
 void server_life_over(void *arg);

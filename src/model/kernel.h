@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -40,3 +41,16 @@ struct text_row { /* what events refer to by a hash */
 	uint64_t hash;
 	char text[RANGE_NAME_MAX];
 };
+
+struct kernel_use { /* a kernel of a recording, and how often it was launched in all of it */
+	uint32_t pid;
+	uint64_t function;
+	wall_time since; /* as above */
+	uint64_t launches;
+	const char *name; /* for people */
+};
+
+/* kernel_use_find - what @function of @pid was at @ns; @rows are in order of pid, function and since.
+ * NULL: nobody told it. */
+const struct kernel_use *kernel_use_find(
+	const struct kernel_use *rows, size_t count, uint32_t pid, uint64_t function, int64_t ns);

@@ -36,6 +36,10 @@ static inline __attribute__((always_inline)) _Bool op_kind_is_gpu_wait(unsigned 
 }
 
 /* op_kind_is_launch - the call gives the GPU a kernel to run; its arg0 is the function. */
+#define OP_KIND_LAUNCH_SQL "(source = 1 AND op IN (3, 13, 14) OR source = 4 AND op IN (1, 7, 19))"
+_Static_assert(CUDA_LAUNCH == 3 && CUDA_LAUNCH_EXC == 13 && CUDA_LAUNCH_COOP == 14 &&
+		       DRIVER_LAUNCH == 1 && DRIVER_LAUNCH_EX == 7 && DRIVER_LAUNCH_COOP == 19,
+	"the SQL above has the same ids");
 static inline _Bool op_kind_is_launch(unsigned source, unsigned op)
 {
 	if (source == SOURCE_CUDA)
@@ -116,6 +120,15 @@ static inline __attribute__((always_inline)) enum wire_ledger_line op_kind_line(
 	if (bit & (source == SOURCE_CUDA ? OP_ALLOCATIONS_RUNTIME : OP_ALLOCATIONS_DRIVER))
 		return LEDGER_ALLOC;
 	return LEDGER_CALL;
+}
+
+/* op_kind_is_workless - the call gives the GPU nothing to compute or to copy: if it was idle before, it is
+ * so afterwards. */
+static inline __attribute__((always_inline)) _Bool op_kind_is_workless(unsigned source, unsigned op)
+{
+	return op_kind_is_cuda(source) &&
+	       (op_kind_line(source, op) == LEDGER_ALLOC ||
+		       (source == SOURCE_CUDA && op == CUDA_EVENT_RECORD));
 }
 
 /* op_kind_is_graph_launch - an executable graph is given to the GPU. */

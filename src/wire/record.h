@@ -25,7 +25,7 @@
 #define WIRE_TARGET          (1 << 7) /* the process is traced (block requests of others are not) */
 #define WIRE_UNCOUNTED       (1 << 8) /* not in the kernel's aggregates: the agent counts it */
 #define WIRE_BYTES           (1 << 9) /* arg0 is a number of bytes (or sectors) that is summed */
-#define WIRE_AFTER_GAP       (1 << 10) /* first call of a thread long after its wait for the GPU */
+#define WIRE_AFTER_GAP       (1 << 10) /* call of a thread after a long pause of the GPU */
 
 struct wire_header {
 	__u16 size; /* of the whole record */

@@ -74,6 +74,30 @@ static void test_classes(void **state)
 	expect(31337, PROBLEM_DEVICE_ASSERT, SEVERITY_LOW);
 }
 
+static enum severity severity_after(int64_t exit_us, uint64_t status, uint16_t flags)
+{
+	SCENE;
+	struct event *e;
+
+	refuse(&s, CUDA_LAUNCH, 0, 701);
+	e = scene_add(&s, SOURCE_HOST, HOST_PROCESS_EXIT, VICTIM, VICTIM, exit_us, 0);
+	e->arg0 = status;
+	e->flags = flags;
+	struct recording rec = scene_recording(&s);
+	VERDICTS v = verdicts_of(&rec);
+
+	return verdict(&v, PROBLEM_KERNEL_COMPILER)->severity;
+}
+
+/* A launch that fails is tried again in another way, or is the end of the program. */
+static void test_a_launch_that_ends_the_process(void **state)
+{
+	assert_int_equal(severity_after(500000, 1 << 8, 0), SEVERITY_MEDIUM);
+	assert_int_equal(severity_after(500000, 0, 0), SEVERITY_LOW);
+	assert_int_equal(severity_after(500000, 1 << 8, WIRE_THREAD), SEVERITY_LOW);
+	assert_int_equal(severity_after(60000000, 1 << 8, 0), SEVERITY_LOW);
+}
+
 static void test_nccl(void **state)
 {
 	SCENE;
@@ -260,6 +284,7 @@ int main(void)
 		cmocka_unit_test(test_answers_are_no_errors),
 		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_nccl),
+		cmocka_unit_test(test_a_launch_that_ends_the_process),
 		cmocka_unit_test(test_host_memory_is_not_the_gpus),
 		cmocka_unit_test(test_forked_children_are_one_incident),
 		cmocka_unit_test(test_few_children_are_named_in_the_sql),

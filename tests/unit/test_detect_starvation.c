@@ -109,6 +109,31 @@ static void test_loader(void **state)
 	assert_contains(i->summary, "sleeps");
 }
 
+/* An allocation right after the wait gives the GPU nothing to do; a launch does. */
+static void test_a_call_without_work_before_the_pause(void **state)
+{
+	SCENE;
+	const struct incident *i;
+	int64_t at = 0;
+
+	for (int k = 0; k < STEPS; k++) {
+		int64_t p = at;
+
+		scene_call(&s, CUDA_MALLOC, p + 20, 10);
+		step(&s, &at, 20000);
+		scene_stay(&s, VICTIM, p + 50, 19900, 20, 0, 0, "");
+	}
+	ANSWER a = explain(&s);
+	i = find(&a, PROBLEM_STARVATION);
+	assert_non_null(i);
+	assert_int_equal(i->count, STEPS);
+	for (size_t k = 0; k < s.event_count; k++)
+		if (s.events[k].op == CUDA_MALLOC && s.events[k].source == SOURCE_CUDA)
+			s.events[k].op = CUDA_LAUNCH;
+	ANSWER b = explain(&s);
+	assert_null(find(&b, PROBLEM_STARVATION));
+}
+
 /* A server: the same sleeps, at random times and without a pattern of waits. */
 static void test_idle_server(void **state)
 {
@@ -418,6 +443,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_healthy),
 		cmocka_unit_test(test_loader),
+		cmocka_unit_test(test_a_call_without_work_before_the_pause),
 		cmocka_unit_test(test_idle_server),
 		cmocka_unit_test(test_checkpoint),
 		cmocka_unit_test(test_checkpoint_written_by_others),

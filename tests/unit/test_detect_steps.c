@@ -94,6 +94,7 @@ static void test_new_host_code(void **state)
 	mark(&t, MARK_OPTIMIZER);
 	ANSWER = explain(ledger_recording(s));
 	inc = only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "train.py:71");
+	assert_non_null(strstr(inc->fixes[0], "out of the step"));
 	assert_int_equal(inc->excess_ns, STEPS / 2 * MS(10));
 	assert_int_equal(inc->stacks[0].hash, fault);
 	assert_true(inc->since.ns > 0);
@@ -152,6 +153,10 @@ static void test_short_epochs(void **state)
 	struct ledger_thread t = job(s, &usual);
 
 	fork = line_stack(s, "/home/u/train.py", 30, NULL);
+	s->frames[fork - 1][s->made[fork - 1].count++] = s->frames[fork - 1][0];
+	s->frames[fork - 1][0] =
+		(struct stack_frame){.py_file = "/usr/lib/python3.12/multiprocessing/popen_fork.py",
+			.py_func = "Popen._launch"};
 	for (int i = 0; i < STEPS; i++) {
 		ordinary(&t, usual);
 		for (int k = 0; k <= (i >= STEPS / 2 && i % 6 == 0); k++) {
@@ -166,6 +171,7 @@ static void test_short_epochs(void **state)
 	ANSWER = explain(ledger_recording(s));
 	inc = only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "train.py:30");
 	assert_int_equal(inc->period_steps, 6);
+	assert_non_null(strstr(inc->fixes[0], "persistent_workers"));
 }
 
 static void cuda_call(struct ledger_thread *t, uint32_t op, uint64_t ns)
@@ -291,6 +297,88 @@ static void test_a_slower_gpu_without_a_reason_is_said(void **state)
 	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "nothing recorded says why");
 }
 
+static const struct kernel_use kernels[] = {
+	{.pid = JOB, .function = 1, .launches = 7000, .name = "void gemm<__nv_bfloat16>()"},
+	{.pid = JOB, .function = 2, .launches = 2500, .name = "cutlass_80_simt_sgemm_128x256"},
+};
+
+/* Each step launches @kernel, by a row of its own. */
+static void launch_rows(struct ledger_scene *s, uint64_t kernel, int64_t from, int64_t to)
+{
+	for (int64_t at = from; at < to; at += MS(20))
+		s->events[s->event_count++] = (struct event){.start.ns = at,
+			.pid = JOB,
+			.tid = MAIN,
+			.source = SOURCE_CUDA,
+			.op = CUDA_LAUNCH,
+			.arg0 = kernel,
+			.flags = WIRE_SAMPLE,
+			.weight = 1,
+			.dur_ns = US(5)};
+}
+
+/* From half-way on, when steps take 60 ms instead of 37, @later is launched instead of the first kernel. */
+static struct recording other_kernels(
+	struct ledger_scene *s, int64_t clock, uint64_t bytes, uint64_t later)
+{
+	int64_t half = LEDGER_T0 + STEPS / 2 * (int64_t)MS(37);
+	struct recording rec;
+
+	slow_gpu(s, clock, bytes);
+	launch_rows(s, 1, LEDGER_T0 + MS(1), half);
+	launch_rows(s, later, half + MS(1), half + STEPS / 2 * (int64_t)MS(60));
+	rec = ledger_recording(s);
+	rec.kernels = kernels;
+	rec.kernel_count = ARRAY_SIZE(kernels);
+	return rec;
+}
+
+static void test_other_kernels_are_the_reason(void **state)
+{
+	SCENE;
+	const struct incident *inc;
+
+	ANSWER = explain(other_kernels(s, 1980, 1000000, 2));
+	inc = only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH,
+		"other kernels run than in ordinary steps, of fp32 instead of bf16: cutlass_80_simt_sgemm_128x256 instead of gemm");
+	assert_non_null(strstr(inc->explanation, "ordinary steps do not run"));
+	assert_non_null(strstr(inc->fixes[0], "torch.autocast"));
+	assert_non_null(strstr(inc->evidence_sql, "JOIN kernels"));
+}
+
+/* A GPU that reckons otherwise also uses another power. */
+static void test_other_kernels_at_a_somewhat_lower_clock(void **state)
+{
+	SCENE;
+
+	ANSWER = explain(other_kernels(s, 1800, 1000000, 2));
+	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "other kernels run");
+}
+
+static void test_the_same_kernels_are_no_reason(void **state)
+{
+	SCENE;
+
+	ANSWER = explain(other_kernels(s, 1980, 1000000, 1));
+	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "nothing recorded says why");
+}
+
+/* More work picks other kernels, and so may a clock that is lower: what explains it is said. */
+static void test_other_kernels_are_no_news_where_more_is_known(void **state)
+{
+	SCENE;
+	_cleanup_free_ struct ledger_scene *other = calloc(1, sizeof(*other));
+
+	{
+		ANSWER = explain(other_kernels(s, 1980, 2000000, 2));
+		only(&a, PROBLEM_GOODPUT, SEVERITY_LOW, "more work");
+	}
+	{
+		ANSWER = explain(other_kernels(other, 345, 1000000, 2));
+		only(&a, PROBLEM_THROTTLE, SEVERITY_HIGH, "345 MHz instead of 1980 MHz");
+	}
+}
+
 /* From the first step to the last, with nothing ordinary to compare with. */
 static void test_waste_in_every_step(void **state)
 {
@@ -339,6 +427,111 @@ static void test_a_cpu_quota(void **state)
 	only(&a, PROBLEM_CPU_CONTENTION, SEVERITY_HIGH, "CPU quota of 0.6 CPUs");
 }
 
+static const struct incident *of(const struct answer *a, enum problem problem)
+{
+	for (size_t i = 0; i < a->count; i++)
+		if (a->list[i].problem == problem)
+			return &a->list[i];
+	return NULL;
+}
+
+/* Both grow at the same time: the larger first, and together they are what was lost. */
+static void test_two_causes_in_the_same_steps(void **state)
+{
+	SCENE;
+	uint64_t usual;
+	struct ledger_thread t = job(s, &usual);
+
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, usual);
+		if (i < STEPS / 2)
+			continue;
+		rival(s, MAIN, t.at, MS(15), 900, "hog");
+		spend(&t, LEDGER_CPU_WAIT, MS(15));
+		stay(&t, LEDGER_DISK, MS(9), 0, 0, 0);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	ANSWER = explain(ledger_recording(s));
+	assert_int_equal(a.count, 2);
+	assert_int_equal(a.list[0].problem, PROBLEM_CPU_CONTENTION);
+	assert_int_equal(a.list[1].problem, PROBLEM_GOODPUT);
+	assert_non_null(strstr(a.list[1].summary, "disk"));
+	assert_in_range(a.list[0].excess_ns + a.list[1].excess_ns, STEPS / 2 * MS(24) - US(1),
+		STEPS / 2 * MS(24));
+}
+
+/* A fifth of a large loss is a loss of its own, of a small one it is not worth a word. */
+static void test_a_smaller_cause_beside_a_large_one(void **state)
+{
+	for (int is_large = 0; is_large < 2; is_large++) {
+		SCENE;
+		uint64_t usual;
+		struct ledger_thread t = job(s, &usual);
+
+		for (int i = 0; i < STEPS; i++) {
+			ordinary(&t, usual);
+			if (i < STEPS / 2)
+				continue;
+			rival(s, MAIN, t.at, is_large ? MS(40) : MS(4), 900, "hog");
+			spend(&t, LEDGER_CPU_WAIT, is_large ? MS(40) : MS(4));
+			stay(&t, LEDGER_DISK, is_large ? MS(10) : MS(1), 0, 0, 0);
+		}
+		mark(&t, MARK_OPTIMIZER);
+		ANSWER = explain(ledger_recording(s));
+		assert_int_equal(a.count, is_large ? 2 : 1);
+		assert_int_equal(a.list[0].problem, PROBLEM_CPU_CONTENTION);
+	}
+}
+
+/* The disk takes a third of every step, and a hog comes. */
+static void test_waste_beside_slow_steps(void **state)
+{
+	SCENE;
+	const struct incident *disk;
+	uint64_t usual;
+	struct ledger_thread t = job(s, &usual);
+
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, usual);
+		stay(&t, LEDGER_DISK, MS(12), 0, 0, 0);
+		if (i < STEPS / 2)
+			continue;
+		rival(s, MAIN, t.at, MS(15), 900, "hog");
+		spend(&t, LEDGER_CPU_WAIT, MS(15));
+		mark(&t, MARK_TICK);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	ANSWER = explain(ledger_recording(s));
+	assert_int_equal(a.count, 2);
+	assert_non_null(of(&a, PROBLEM_CPU_CONTENTION));
+	disk = of(&a, PROBLEM_GOODPUT);
+	assert_non_null(disk);
+	assert_true(disk->severity >= SEVERITY_MEDIUM);
+	assert_non_null(strstr(disk->explanation, "ordinary steps"));
+	assert_int_equal(disk->period_steps, 0);
+	assert_int_equal(disk->since.ns, 0);
+}
+
+/* A hog that is there all the time and gets worse is one hog. */
+static void test_the_same_cause_in_all_and_more_in_some(void **state)
+{
+	SCENE;
+	uint64_t usual;
+	struct ledger_thread t = job(s, &usual);
+
+	for (int i = 0; i < STEPS; i++) {
+		uint64_t wait = i < STEPS / 2 ? MS(10) : MS(30);
+
+		ordinary(&t, usual);
+		rival(s, MAIN, t.at, wait, 900, "hog");
+		spend(&t, LEDGER_CPU_WAIT, wait);
+		mark(&t, MARK_TICK);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	ANSWER = explain(ledger_recording(s));
+	only(&a, PROBLEM_CPU_CONTENTION, SEVERITY_HIGH, "hog");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -353,8 +546,16 @@ int main(void)
 		cmocka_unit_test(test_more_work_at_the_power_limit),
 		cmocka_unit_test(test_a_lower_clock_that_explains_it),
 		cmocka_unit_test(test_a_slower_gpu_without_a_reason_is_said),
+		cmocka_unit_test(test_other_kernels_are_the_reason),
+		cmocka_unit_test(test_other_kernels_at_a_somewhat_lower_clock),
+		cmocka_unit_test(test_the_same_kernels_are_no_reason),
+		cmocka_unit_test(test_other_kernels_are_no_news_where_more_is_known),
 		cmocka_unit_test(test_waste_in_every_step),
 		cmocka_unit_test(test_a_cpu_quota),
+		cmocka_unit_test(test_two_causes_in_the_same_steps),
+		cmocka_unit_test(test_a_smaller_cause_beside_a_large_one),
+		cmocka_unit_test(test_waste_beside_slow_steps),
+		cmocka_unit_test(test_the_same_cause_in_all_and_more_in_some),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,11 @@ static void test_short_names(void **state)
 			"at::native::elementwise_k"},
 		{"jit_scale(float*, int)", "jit_scale"},
 		{"void at::native::(anonymous namespace)::gather<int>(int)", "at::native::gather"},
+		{"void cutlass::Kernel2<cutlass_80_simt_sgemm_128x256>(cutlass_80_simt::Params)",
+			"cutlass_80_simt_sgemm_128x256"},
+		{"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<int> >(int)",
+			"cutlass::gemm::kernel::GemmUniversal"},
+		{"cutlass::Kernel", "cutlass::Kernel"},
 		{"", ""},
 	};
 	char out[KERNEL_SHORT_MAX], longest[400];

@@ -102,6 +102,14 @@ static void test_lines_of_calls(void **state)
 	assert_int_equal(op_kind_line(SOURCE_CUDA, CUDA_FREE_ASYNC), LEDGER_ALLOC);
 	assert_int_equal(op_kind_line(SOURCE_CUDA, CUDA_MEMSET_ASYNC), LEDGER_CALL);
 	assert_int_equal(op_kind_line(SOURCE_DRIVER, DRIVER_MEM_MAP), LEDGER_ALLOC);
+	assert_true(op_kind_is_workless(SOURCE_CUDA, CUDA_MALLOC));
+	assert_true(op_kind_is_workless(SOURCE_CUDA, CUDA_EVENT_RECORD));
+	assert_true(op_kind_is_workless(SOURCE_DRIVER, DRIVER_MEM_MAP));
+	assert_false(op_kind_is_workless(SOURCE_CUDA, CUDA_STREAM_SYNC));
+	assert_false(op_kind_is_workless(SOURCE_CUDA, CUDA_MEMSET));
+	assert_false(op_kind_is_workless(SOURCE_DRIVER, DRIVER_LAUNCH));
+	assert_false(op_kind_is_workless(SOURCE_NCCL, NCCL_COMM_DESTROY));
+	assert_false(op_kind_is_workless(SOURCE_CUDA, WIRE_OP_MAX));
 	assert_int_equal(op_kind_line(SOURCE_CUDA, WIRE_OP_MAX), LEDGER_CALL);
 }
 

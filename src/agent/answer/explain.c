@@ -132,6 +132,8 @@ struct recording explain_recording(const struct nodedb_content *c)
 		.label_count = c->label_count,
 		.ledger = c->ledger,
 		.ledger_count = c->ledger_count,
+		.kernels = c->kernels,
+		.kernel_count = c->kernel_count,
 		.containers = c->containers,
 		.container_count = c->container_count,
 		.stacks = &c->stacks,

@@ -16,6 +16,7 @@ struct nodedb_filter incidents_filter(const struct scope *s, bool stacks)
 		.thin = stacks ? NODEDB_THIN_NEVER : NODEDB_THIN_LARGE,
 		.labels = true, /* numbers among them are judged */
 		.ledger = true,
+		.kernels = true,
 		.stacks = NODEDB_STACKS_USED,
 		.stacks_max = stacks ? 0 : WHERE_STACKS};
 }
@@ -78,8 +79,10 @@ static int explain_nodes(
 
 	for (size_t i = 0; r == 0 && i < a->node_count; i++) {
 		r = explain_find(&a->nodes[i].content, stacks, &a->nodes[i].e, reterr);
-		if (r == 0)
-			keep_asked(&a->nodes[i].e, asked);
+		if (r < 0)
+			break;
+		keep_asked(&a->nodes[i].e, asked);
+		kernel_names_put(&a->nodes[i].content, &a->nodes[i].e);
 	}
 	return r == 0 ? list_rows(a) : r;
 }
@@ -108,8 +111,6 @@ int incidents_load(const char *path, const struct nodedb_filter *f, bool stacks,
 		r = take_contents(&a, &c);
 	if (r == 0)
 		r = explain_nodes(&a, stacks, &f->scope, reterr);
-	for (size_t i = 0; r == 0 && i < a.node_count; i++)
-		r = kernel_names_put(path, &a.nodes[i].content, &a.nodes[i].e, reterr);
 	if (r < 0)
 		return r;
 	*ret = a;

@@ -3,9 +3,7 @@
 #pragma once
 
 #include "agent/answer/explain.h"
-#include "base/errinfo.h"
 
-/* kernel_names_put - adds to the explanations of @e, found in @c of the recording at @path, the kernels of the
- * launches among their evidence. A recording without names changes nothing. */
-int kernel_names_put(const char *path, const struct nodedb_content *c, struct explanation *e,
-	struct errinfo *reterr);
+/* kernel_names_put - adds to the explanations of @e, found in @c, the kernels of the launches among their
+ * evidence. A recording without names changes nothing. */
+void kernel_names_put(struct nodedb_content *c, struct explanation *e);

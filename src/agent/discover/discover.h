@@ -37,6 +37,10 @@ int discover_process(const char *root, uint32_t pid, struct discover_process *re
  * left empty. */
 int discover_process_stat(const char *root, uint32_t pid, struct discover_process *ret);
 
+/* discover_open_file - /proc/PID/@name, open for reading, for what is too large to be read at once. Returns a
+ * descriptor; -ESRCH if the process is gone; -EACCES if it may not be read; else of open(2). */
+int discover_open_file(const char *root, uint32_t pid, const char *name);
+
 /* ---- its libraries ---- */
 
 /* discover_library_kind - what a file of this base name is; -ENOENT if it is none of ours. */

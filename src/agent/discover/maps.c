@@ -4,13 +4,10 @@
 #include "agent/discover/maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "agent/discover/discover.h"
 #include "base/macros.h"
 
 #define DELETED " (deleted)"
@@ -99,15 +96,11 @@ int maps_read(const char *root, uint32_t pid, maps_take *take, void *arg)
 {
 	struct line_reader r = {.len = 0, .take = take, .arg = arg};
 	_cleanup_fd_ int fd = -1;
-	char path[PATH_MAX];
 	size_t total = 0;
 
-	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/maps", root, pid) >=
-		(int)sizeof(path))
-		return -ENAMETOOLONG;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = discover_open_file(root, pid, "maps");
 	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : errno == EPERM ? -EACCES : -errno;
+		return fd;
 	while (!r.done) {
 		ssize_t got = read(fd, r.data + r.len, sizeof(r.data) - r.len);
 

@@ -4,7 +4,9 @@
 #include "agent/discover/discover.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +20,20 @@ static int read_proc(const char *root, uint32_t pid, const char *file, struct bu
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, file);
 	r = file_read_at(root, path, b->max, b);
 	return r == -ENOENT ? -ESRCH : r == -EFBIG ? 0 : r;
+}
+
+int discover_open_file(const char *root, uint32_t pid, const char *name)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/%s", root, pid, name) >=
+		(int)sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : errno == EPERM ? -EACCES : -errno;
+	return fd;
 }
 
 /* Fields behind the name, numbered as in proc(5): 3 state, 4 ppid, 20 threads, 22 start, 23 vsize.

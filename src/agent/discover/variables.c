@@ -7,13 +7,10 @@
 #include "agent/discover/variables.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/discover/discover.h"
 #include "base/macros.h"
 
 #define KEY_MAX 64
@@ -70,7 +67,7 @@ int variables_read(const char *root, uint32_t pid, const char *const *keys, size
 {
 	_cleanup_free_ struct variables *v = calloc(1, sizeof(*v));
 	_cleanup_fd_ int fd = -1;
-	char path[PATH_MAX], piece[PIECE];
+	char piece[PIECE];
 	struct line line = {.len = 0};
 	size_t total = 0;
 
@@ -80,12 +77,9 @@ int variables_read(const char *root, uint32_t pid, const char *const *keys, size
 		return -ENOMEM;
 	v->keys = keys;
 	v->count = count;
-	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/environ", root, pid) >=
-		(int)sizeof(path))
-		return -ENAMETOOLONG;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = discover_open_file(root, pid, "environ");
 	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : errno == EPERM ? -EACCES : -errno;
+		return fd;
 	for (;;) {
 		ssize_t got = read(fd, piece, sizeof(piece));
 

@@ -59,3 +59,6 @@ int fanout_incident_read(const char *body, size_t len, const struct fanout_sourc
 /* fanout_incident_sort - severity, then lost time, then how far above the ordinary, then the order
  * of nodes. */
 void fanout_incident_sort(struct fanout_incidents *l);
+
+/* fanout_incident_fields - fills @i from @json, a copy that is known to be an object without a fault. */
+void fanout_incident_fields(struct fanout_incident *i, const char *json, size_t len);

@@ -55,7 +55,7 @@ struct thread_state {
 	__u64 syscall_ns;  /* when it was entered; 0: none */
 	__u64 blocked_ns;  /* time blocked since the thread is known */
 	__u64 blocked_was; /* blocked_ns at that entry */
-	__u64 idle_ns;     /* when its last wait for the GPU ended; 0: it has called since */
+	__u64 idle_ns;     /* when the GPU was last known to be idle; 0: it has work since */
 	__u32 after_gap;   /* WIRE_AFTER_GAP: the outermost call under way came after a pause */
 	__u32 pad3;
 	__u64 reclaim_ns; /* since when the thread frees memory itself */

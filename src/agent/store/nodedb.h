@@ -12,6 +12,7 @@
 #include "agent/store/read/scope.h"
 #include "agent/store/stack_json.h"
 #include "base/errinfo.h"
+#include "base/intern.h"
 #include "model/accounting.h"
 #include "model/aggregate.h"
 #include "model/annotation.h"
@@ -185,6 +186,7 @@ struct nodedb_filter {
 	bool labels;           /* load annotations too, and NVTX ranges as such */
 	bool names;            /* load what launches launched and ranges are called */
 	bool ledger;           /* load the ledger and samples of control groups too */
+	bool kernels;          /* load which kernels were launched, and how often, too */
 	enum nodedb_stacks stacks; /* USED: those of the selected events and of the ledger, most
 				      time first */
 	size_t stacks_max;         /* USED: no more than so many; 0: NODEDB_STACKS_MAX */
@@ -211,8 +213,11 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	size_t chain_count;
 	struct annotation_label *labels; /* of annotations up to the range's end, by their time */
 	size_t label_count;
-	uint64_t older_labels;    /* beyond the newest NODEDB_LABELS_MAX */
-	struct name_book *names;  /* read/name_book.h; NULL: not asked for */
+	uint64_t older_labels;      /* beyond the newest NODEDB_LABELS_MAX */
+	struct name_book *names;    /* read/name_book.h; NULL: not asked for */
+	struct kernel_use *kernels; /* by pid, function and since; those that have a name */
+	size_t kernel_count;
+	struct intern kernel_names;
 	struct stack_list stacks; /* each freed with free(); see nodedb_filter */
 	uint64_t skipped_stacks;  /* not to be understood, or over STACK_JSON_MAX: say so */
 	uint64_t other_stacks;    /* beyond NODEDB_STACKS_MAX or _BYTES: likewise */

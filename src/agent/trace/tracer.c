@@ -293,6 +293,40 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 	return r;
 }
 
+/* From the kernel's rings and maps to structs. */
+static int open_capture(struct tracer *t)
+{
+	int r = coverage_new(t->probe, &t->coverage);
+
+	if (r == 0)
+		r = reader_new(t->probe, &t->clock, take_event, take_ledger, t, &t->reader);
+	if (r == 0)
+		r = tracer_open_names(t);
+	if (r < 0)
+		return r;
+	reader_take_names(t->reader, tracer_take_name);
+	r = tracer_open_stacks(t);
+	if (r == 0)
+		r = totals_new(t->probe, &t->totals);
+	if (r == 0)
+		r = waits_new(store_collective, t, &t->waits);
+	return r;
+}
+
+/* Libraries that were named: they are probed whoever maps them. */
+static int cover_named(struct tracer *t, struct errinfo *reterr)
+{
+	int r = 0;
+
+	if (t->settings.cuda_lib)
+		r = tracer_cover_named(t, t->settings.cuda_lib, reterr);
+	if (r >= 0 && t->settings.nccl_lib)
+		r = tracer_cover_nccl(t, reterr);
+	for (size_t i = 0; r >= 0 && i < t->settings.library_count; i++)
+		r = tracer_cover_named(t, t->settings.libraries[i], reterr);
+	return r;
+}
+
 static int open_stages(struct tracer *t, struct errinfo *reterr)
 {
 	int r;
@@ -303,62 +337,28 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 			return -ENOMEM;
 	}
 	r = tracer_open_processes(t);
-	if (r < 0)
-		return r;
-	r = neighbours_new("", &t->neighbours);
-	if (r < 0)
-		return r;
-	r = open_probe(t, reterr);
+	if (r == 0)
+		r = neighbours_new("", &t->neighbours);
+	if (r == 0)
+		r = open_probe(t, reterr);
 	if (r < 0)
 		return r;
 	start_governor(t);
 	open_samples(t);
-	r = coverage_new(t->probe, &t->coverage);
-	if (r < 0)
-		return r;
-	r = reader_new(t->probe, &t->clock, take_event, take_ledger, t, &t->reader);
-	if (r < 0)
-		return r;
-	r = tracer_open_names(t);
-	if (r < 0)
-		return r;
-	reader_take_names(t->reader, tracer_take_name);
-	r = tracer_open_stacks(t);
-	if (r < 0)
-		return r;
-	r = totals_new(t->probe, &t->totals);
-	if (r < 0)
-		return r;
-	r = waits_new(store_collective, t, &t->waits);
-	if (r < 0)
-		return r;
-	r = discover_scanner_new("", &t->scanner);
+	r = open_capture(t);
+	if (r == 0)
+		r = discover_scanner_new("", &t->scanner);
 	if (r < 0)
 		return r;
 	tracer_open_maps(t); /* before the first scan, so that nothing falls between the two */
-	if (t->settings.cuda_lib) {
-		r = tracer_cover_named(t, t->settings.cuda_lib, reterr);
-		if (r < 0)
-			return r;
-	}
-	if (t->settings.nccl_lib) {
-		r = tracer_cover_nccl(t, reterr);
-		if (r < 0)
-			return r;
-	}
-	for (size_t i = 0; i < t->settings.library_count; i++) {
-		r = tracer_cover_named(t, t->settings.libraries[i], reterr);
-		if (r < 0)
-			return r;
-	}
-	r = open_store(t, reterr);
+	r = cover_named(t, reterr);
+	if (r >= 0)
+		r = open_store(t, reterr);
 	if (r < 0)
 		return r;
 	roster_store(t->roster, t->store);
 	r = tracer_open_explainer(t);
-	if (r < 0)
-		return r;
-	return tracer_open_annotations(t, reterr);
+	return r < 0 ? r : tracer_open_annotations(t, reterr);
 }
 
 static int cover_all(struct tracer *t, struct errinfo *reterr)

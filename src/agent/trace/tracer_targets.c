@@ -38,9 +38,10 @@ void tracer_enter_waker(struct tracer *t, const struct ledger_row *stay)
 	struct discover_process p;
 	wall_time at = {ledger_end_ns(stay)};
 
-	if (stay->waker != WAKER_TASK || stay->stay_line == LEDGER_STOPPED || stay->waker_pid <= 1 ||
-		process_table_has(t->processes, stay->waker_pid, 0) ||
-		!waited_for_add(&t->waited_for, stay->waker_pid, stay->stay_ns - stay->stay_wait_ns))
+	if (stay->waker != WAKER_TASK || stay->stay_line == LEDGER_STOPPED ||
+		stay->waker_pid <= 1 || process_table_has(t->processes, stay->waker_pid, 0) ||
+		!waited_for_add(
+			&t->waited_for, stay->waker_pid, stay->stay_ns - stay->stay_wait_ns))
 		return;
 	if (discover_process("", stay->waker_pid, &p) < 0 || !p.vsize_bytes ||
 		tracer_is_own_program(t, p.pid) ||

@@ -332,17 +332,6 @@ int fleet_json_hangs(struct json_writer *w, struct fleet *f, const struct fleet_
 	return 0;
 }
 
-static const char *mismatch_id(enum calls_mismatch m)
-{
-	static const char *const ids[] = {
-#define X(NAME, id) [CALLS_MISMATCH_##NAME] = id,
-		CALLS_MISMATCHES(X)
-#undef X
-	};
-
-	return ids[m];
-}
-
 static void put_side(struct json_writer *w, const struct people *p, const char *key,
 	uint32_t worker, enum calls_mismatch what, uint64_t value)
 {
@@ -377,7 +366,7 @@ int fleet_json_mismatches(struct json_writer *w, struct fleet *f, const struct f
 			json_string_member(w, "cluster_id", cluster);
 			fleet_json_comm_member(w, "comm", m.comm);
 			json_uint_member(w, "seq", m.seq);
-			json_string_member(w, "what", mismatch_id(m.what));
+			json_string_member(w, "what", calls_mismatch_id(m.what));
 			put_side(w, &people, "rank_says", m.worker, m.what, m.value);
 			put_side(w, &people, "others_say", m.other, m.what, m.other_value);
 			json_int_member(w, "at_ns", m.at_ns);

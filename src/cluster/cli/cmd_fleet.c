@@ -155,13 +155,7 @@ static void reload(void *arg)
 
 	if (r == 0)
 		r = service_reload(c->service, &e);
-	if (r < 0)
-		fprintf(stderr,
-			"%singero-cluster: reload failed, what was not read stays as it was: %s\n",
-			log_mark(LOG_LEVEL_ERROR), e.text[0] ? e.text : strerror(-r));
-	else
-		fprintf(stderr, "%singero-cluster: certificates, tokens and rates reloaded\n",
-			log_mark(LOG_LEVEL_INFO));
+	server_life_tell_reload("certificates, tokens and rates", r, &e);
 }
 
 static void announce(const struct run *c)

@@ -78,13 +78,8 @@ static void reload(void *arg)
 		r = tls_reload(c->tls, &e);
 	if (r == 0 && c->fleet)
 		r = service_reload(c->fleet, &e);
-	if (r < 0)
-		fprintf(stderr,
-			"%singero-cluster: reload failed, what was not read stays as it was: %s\n",
-			log_mark(LOG_LEVEL_ERROR), e.text[0] ? e.text : strerror(-r));
-	else
-		fprintf(stderr, "%singero-cluster: tokens, certificates%s reloaded\n",
-			log_mark(LOG_LEVEL_INFO), c->fleet ? " and rates" : "");
+	server_life_tell_reload(
+		c->fleet ? "tokens, certificates and rates" : "tokens, certificates", r, &e);
 }
 
 static void ready(void *arg)

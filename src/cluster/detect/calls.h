@@ -146,6 +146,7 @@ struct mismatch_view { /* ranks that disagree about one collective */
 	uint64_t value, other_value;
 	int64_t at_ns;
 };
+const char *calls_mismatch_id(enum calls_mismatch m);
 bool calls_mismatch_next(const struct calls *c, size_t *cursor, struct mismatch_view *ret);
 
 /* calls_blame - who makes the job wait, over the calls in the window; all of them, as if they were one

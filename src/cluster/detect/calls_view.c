@@ -141,3 +141,14 @@ struct calls_stats calls_stats(const struct calls *c)
 			 c->senders.by_key.used * sizeof(struct sender) + clocks_bytes(c->clocks),
 	};
 }
+
+const char *calls_mismatch_id(enum calls_mismatch m)
+{
+	static const char *const ids[] = {
+#define X(NAME, id) [CALLS_MISMATCH_##NAME] = id,
+		CALLS_MISMATCHES(X)
+#undef X
+	};
+
+	return ids[m];
+}

@@ -91,17 +91,6 @@ static void take_hang(
 		episode_tell(f, e);
 }
 
-static const char *mismatch_id(enum calls_mismatch m)
-{
-	static const char *const ids[] = {
-#define X(NAME, id) [CALLS_MISMATCH_##NAME] = id,
-		CALLS_MISMATCHES(X)
-#undef X
-	};
-
-	return ids[m];
-}
-
 static void say_mismatch(struct episode *e, const struct mismatch_view *m)
 {
 	char a[32], b[32];
@@ -112,7 +101,7 @@ static void say_mismatch(struct episode *e, const struct mismatch_view *m)
 			wire_op_name(SOURCE_NCCL, (unsigned)m->other_value, b));
 	else
 		snprintf(e->e.cause, sizeof(e->e.cause),
-			"its %s is %llu where another rank has %llu", mismatch_id(m->what),
+			"its %s is %llu where another rank has %llu", calls_mismatch_id(m->what),
 			(unsigned long long)m->value, (unsigned long long)m->other_value);
 	snprintf(e->e.fix, sizeof(e->e.fix),
 		"All ranks must make the same calls in the same order: look for a branch that depends on the rank");

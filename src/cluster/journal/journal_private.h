@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* journal_private.h - the parts of the journal: journal.c has its life, the queue and the thread,
- * journal_segment.c files and what stands in them, journal_recover.c what is found at the start,
- * journal_read.c readers.
+/* journal_private.h - the parts of the journal: journal.c has its life and what the loop asks of it,
+ * journal_writer.c the queue and the thread, journal_segment.c files and what stands in them,
+ * journal_recover.c what is found at the start, journal_read.c readers.
  *
  * A segment is the file NNNNNNNNNNNNNNNNNNNN.journal, with the position of its first entry as its name:
  *
@@ -90,6 +90,15 @@ struct journal {
 	int fd;      /* of the newest segment; -1: the next group begins one */
 	uint64_t at; /* its acknowledged bytes */
 };
+
+void waiting_list_clear(struct waiting_list *l);
+void waiting_list_add(struct waiting_list *l, struct waiting *w);
+
+/* waiting_bytes - what it takes on disk; 0 of a mark. */
+size_t waiting_bytes(const struct waiting *w);
+
+/* journal_writer_run - the thread; @arg is the journal. */
+void *journal_writer_run(void *arg);
 
 /* A part of a file in memory. */
 struct window {

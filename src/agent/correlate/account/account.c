@@ -15,6 +15,7 @@
 #include "base/macros.h"
 #include "stat/robust.h"
 
+#define ACCOUNT_GROWN 20 /* entries that are kept for what grew most */
 #define CLASSES       3
 #define PERIODS_MIN   3
 #define PERIOD_SHARE  0.6
@@ -142,6 +143,15 @@ static int by_growth(const void *a, const void *b)
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
+static int by_ordinary(const void *a, const void *b)
+{
+	const struct account_entry *x = a, *y = b;
+
+	if (x->ordinary_ns != y->ordinary_ns)
+		return x->ordinary_ns > y->ordinary_ns ? -1 : 1;
+	return by_growth(a, b);
+}
+
 static struct account_entry entry_of(const struct tally_part *p)
 {
 	struct account_entry e = {.line = (enum account_line)p->line,
@@ -185,6 +195,10 @@ static int put_entries(const struct builder *b, bool has_slow, struct step_accou
 	}
 	if (n)
 		qsort(all, n, sizeof(*all), by_growth);
+	if (has_slow && n > ACCOUNT_ENTRIES) { /* some places are for what every step has most of */
+		qsort(all + ACCOUNT_GROWN, n - ACCOUNT_GROWN, sizeof(*all), by_ordinary);
+		qsort(all, ACCOUNT_ENTRIES, sizeof(*all), by_growth);
+	}
 	a->entry_count = (int)MIN(n, (size_t)ACCOUNT_ENTRIES);
 	memcpy(a->entries, all, (size_t)a->entry_count * sizeof(*all));
 	return 0;

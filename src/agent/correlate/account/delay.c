@@ -6,9 +6,11 @@
 
 #include "agent/correlate/engine/tracer_name.h"
 #include "base/macros.h"
+#include "base/search.h"
 
 #define PLACED_SHARE   0.3
 #define NEW_WAIT_SHARE 0.2 /* a place where ordinary steps wait less than so is a new one */
+#define SECTORS_MAX    (UINT64_C(1) << 32)
 #define KNOWN_BY_STACKS                                                                            \
 	0.3 /* of the growth that is known: then the rest of it belongs to the same cause */
 
@@ -23,6 +25,19 @@ static const enum problem problems[] = {
 	DELAYS(X)
 #undef X
 };
+
+const char *delay_id(enum delay_kind k)
+{
+	static const char *const several[] = {[DELAY_BY_LOADER] = "loader",
+		[DELAY_BY_PROCESS] = "process",
+		[DELAY_BY_CHECKPOINT] = "checkpoint",
+		[DELAY_BY_COMPILE] = "compile",
+		[DELAY_BY_SYNC] = "sync"};
+
+	if (k >= DELAY_KINDS)
+		return "";
+	return (int)k < ACCOUNT_LINES ? account_line_id((enum account_line)k) : several[k];
+}
 
 const char *delay_text(enum delay_kind k)
 {
@@ -125,6 +140,47 @@ static void apply_purpose(const struct recording *rec, const struct step_account
 		move(s, *along, purpose);
 }
 
+static bool is_in_slow_step(const struct step_account *a, int64_t ns)
+{
+	size_t after = LOWER_BOUND(i, a->mark_count, a->marks[i].start.ns <= ns);
+	const struct step_mark *m = after ? &a->marks[after - 1] : NULL;
+
+	return m && m->is_slow && ns < m->start.ns + (int64_t)m->dur_ns;
+}
+
+/* Whether the process wrote to the disk in slow steps, and more than it read. Writes of others in its name are not
+ * seen, but who waits for them asks for them. */
+static bool is_writing(const struct recording *rec, const struct step_account *a)
+{
+	uint64_t written = 0, read = 0;
+
+	for (size_t i = 0; i < rec->event_count; i++) {
+		const struct event *e = &rec->events[i];
+
+		if (e->source != SOURCE_IO || e->pid != a->pid || !is_in_slow_step(a, e->start.ns))
+			continue;
+		written += e->op == IO_WRITE ? MIN(e->arg0, SECTORS_MAX) : 0;
+		read += e->op == IO_READ ? MIN(e->arg0, SECTORS_MAX) : 0;
+	}
+	return written > read;
+}
+
+/* Every so many steps the thread itself waits for what it writes: a checkpoint, in whatever language it is written
+ * and whatever it calls before. */
+static void apply_writing(const struct recording *rec, const struct step_account *a, struct sums *s)
+{
+	static const enum delay_kind along[] = {DELAY_BY_DISK, DELAY_BY_HOST, DELAY_BY_MEMORY};
+	double lost = (double)a->slow_step_ns - (double)a->ordinary_step_ns;
+	uint64_t disk = a->slow_by[OWNER_SELF][ACCOUNT_DISK];
+
+	if (!a->period_steps || s->slow_ns[DELAY_BY_CHECKPOINT] ||
+		(double)disk < KNOWN_BY_STACKS * lost ||
+		a->ordinary_by[OWNER_SELF][ACCOUNT_DISK] * 2 > disk || !is_writing(rec, a))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(along); i++)
+		move(s, along[i], DELAY_BY_CHECKPOINT);
+}
+
 /* Whether slow steps wait for the GPU where ordinary ones do not. */
 static bool waits_anew(const struct account_entry *e)
 {
@@ -213,8 +269,10 @@ void delays_find(const struct recording *rec, const struct step_account *a, stru
 		}
 	apply_purpose(rec, a, DELAY_BY_CHECKPOINT, saving, &s);
 	apply_purpose(rec, a, DELAY_BY_COMPILE, compiling, &s);
-	if (has_slow)
+	if (has_slow) {
+		apply_writing(rec, a, &s);
 		apply_sync(a, &s);
+	}
 	for (int k = 0; k < DELAY_KINDS; k++) {
 		if (s.slow_ns[k] <= s.ordinary_ns[k])
 			continue;
@@ -222,6 +280,8 @@ void delays_find(const struct recording *rec, const struct step_account *a, stru
 			.ordinary_ns = s.ordinary_ns[k],
 			.slow_ns = s.slow_ns[k],
 			.lead = lead_of(rec, a, (enum delay_kind)k)};
+		if (k == DELAY_BY_CHECKPOINT && !ret->items[ret->count - 1].lead)
+			ret->items[ret->count - 1].lead = lead_of(rec, a, DELAY_BY_DISK);
 		ret->grown_ns += s.slow_ns[k] - s.ordinary_ns[k];
 	}
 	qsort(ret->items, (size_t)ret->count, sizeof(ret->items[0]), by_growth);
@@ -232,4 +292,24 @@ void delays_find(const struct recording *rec, const struct step_account *a, stru
 		if (l->kind == DELAY_BY_UNKNOWN)
 			ret->unknown = l->share;
 	}
+}
+
+static int by_slow(const void *a, const void *b)
+{
+	const struct account_entry *x = a, *y = b;
+
+	return (x->slow_ns < y->slow_ns) - (x->slow_ns > y->slow_ns);
+}
+
+void step_account_ordinary(const struct step_account *a, struct step_account *ret)
+{
+	*ret = *a;
+	if (!a->lost_ns)
+		return;
+	ret->lost_ns = ret->slow_step_ns = 0;
+	for (int i = 0; i < ret->entry_count; i++) {
+		ret->entries[i].slow_ns = a->entries[i].ordinary_ns;
+		ret->entries[i].ordinary_ns = 0;
+	}
+	qsort(ret->entries, (size_t)ret->entry_count, sizeof(ret->entries[0]), by_slow);
 }

@@ -7,7 +7,7 @@
 #include "model/step_account.h"
 
 /* X(NAME, problem, what it is called in a sentence): most are one line of the account; the last ones
- * are several, known by whose time it was or by the stacks. */
+ * are several, known by whose time it was, by the stacks or by what was written. */
 #define DELAYS(X)                                                                                  \
 	X(GPU, GOODPUT, "waiting for the GPU")                                                     \
 	X(COPY, PCIE, "copying to and from the GPU")                                               \
@@ -58,10 +58,15 @@ struct delay_list {
  * of. */
 void delays_find(const struct recording *rec, const struct step_account *a, struct delay_list *ret);
 
+/* step_account_ordinary - @a as if it had no slow steps, for delays_find(): all in it that can be lost is what
+ * ordinary ones consist of. It keeps the counts, and borrows what @a owns. */
+void step_account_ordinary(const struct step_account *a, struct step_account *ret);
+
 /* delay_is_of_tracer - whether @l is the cost of tracing: the tracer had the CPU. */
 bool delay_is_of_tracer(const struct delay *l);
 /* delay_is_foreign - time of another process, of which no more is known than that it was waited for. */
 bool delay_is_foreign(const struct account_entry *e);
 
+const char *delay_id(enum delay_kind k);       /* "cpu", "loader" */
 const char *delay_text(enum delay_kind k);     /* "waiting for a CPU" */
 enum problem delay_problem(enum delay_kind k); /* as a first guess */

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/correlate/account/delay_fix.h"
 #include "agent/correlate/account/delay_weight.h"
+#include "agent/correlate/account/gpu_change_text.h"
 #include "agent/correlate/engine/detector.h"
 #include "agent/correlate/engine/tracer_name.h"
 #include "base/buf.h"
@@ -105,11 +107,6 @@ static void put_owner(const struct account_entry *e, struct buf *b)
 	put_process(e, b);
 }
 
-static bool lead_is(const struct delay *l, enum account_line line)
-{
-	return l->lead && l->lead->line == line;
-}
-
 static void put_loader(const struct recording *rec, const struct delay *l, struct buf *b)
 {
 	buf_puts(b, "the GPU waits for the data loader");
@@ -144,55 +141,6 @@ static void put_other(const struct recording *rec, const struct delay *l, struct
 	put_culprit(l->lead, " behind ", b);
 }
 
-static void put_clock(const struct gpu_change *g, struct buf *b)
-{
-	char reasons[128];
-
-	buf_printf(b, "the GPU's clock is %.0f MHz instead of %.0f MHz", g->slow_clock_mhz,
-		g->ordinary_clock_mhz);
-	if (g->slow_limit_mw > 0 && g->slow_limit_mw < g->ordinary_limit_mw)
-		buf_printf(b, ", its power limit %.0f W instead of %.0f W",
-			(double)g->slow_limit_mw / 1000, (double)g->ordinary_limit_mw / 1000);
-	buf_printf(b, " (reasons the driver gives: %s)",
-		gpu_throttle_text(g->reasons, reasons, sizeof(reasons)));
-}
-
-/* What is not counted, or is the same, is not said. */
-static void put_work(const struct step_account *a, struct buf *b)
-{
-	bool launches = a->slow_launches > a->ordinary_launches && a->ordinary_launches > 0;
-	bool bytes = a->slow_bytes > a->ordinary_bytes;
-
-	buf_puts(b, "more work");
-	if (launches)
-		buf_printf(b, ": %.0f launches in a step instead of %.0f", a->slow_launches,
-			a->ordinary_launches);
-	if (bytes)
-		buf_printf(b, "%s %.1f MB copied in a step instead of %.1f MB",
-			launches ? ";" : ":", a->slow_bytes / 1e6, a->ordinary_bytes / 1e6);
-}
-
-static void put_gpu(const struct step_account *a, const struct gpu_change *g, struct buf *b)
-{
-	switch (g->reason) {
-	case GPU_BY_CLOCK: put_clock(g, b); return;
-	case GPU_BY_NEIGHBOUR:
-		buf_puts(b, "another process uses the GPU");
-		if (g->other_pid)
-			buf_printf(b, ": %s (pid %u)", g->other_comm, g->other_pid);
-		return;
-	case GPU_BY_WORK: put_work(a, b); return;
-	case GPU_BY_WAITS:
-		buf_printf(b,
-			"the program waits for the GPU %.0f times in a step instead of %.0f times",
-			a->slow_waits, a->ordinary_waits);
-		return;
-	case GPU_BY_NOTHING:
-		buf_puts(b, "the GPU takes longer for its work; nothing recorded says why");
-		return;
-	}
-}
-
 /* ", waited for at serve.py:45 (run)" */
 static void put_awaited(const struct recording *rec, const struct account_entry *e, struct buf *b)
 {
@@ -217,9 +165,11 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 		return;
 	case DELAY_BY_GPU:
 		if (gpu)
-			put_gpu(a, gpu, b);
+			gpu_change_cause(a, gpu, b);
 		else
 			buf_puts(b, "the GPU is busy");
+		if (gpu && gpu->reason == GPU_BY_KERNELS)
+			buf_puts(b, ", waited for"); /* they are launched elsewhere */
 		put_place(rec, l->lead, b);
 		return;
 	case DELAY_BY_CPU:
@@ -260,28 +210,6 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 	}
 }
 
-/* The culprit is the process itself. */
-static bool is_own(const struct delay *l, const struct incident *inc)
-{
-	return l->lead && inc->pid && l->lead->culprit_pid == inc->pid;
-}
-
-static void put_tracer_fixes(const struct delay *l, struct incident *inc)
-{
-	inc->fix_count = 0; /* the usual ones are of the job */
-	incident_fix(inc,
-		"Record at less cost: `ingero trace --stack=false`, or a smaller `--overhead-budget`");
-	incident_fix(inc,
-		"Keep tracer and workload on different CPUs: `taskset -cp CPUS %u`, or start `ingero trace` under `taskset -c CPUS`",
-		l->lead->culprit_pid);
-}
-
-static void put_sync_fix(struct incident *inc)
-{
-	incident_fix(inc,
-		"Keep values on the GPU and read them every so many steps: item(), cpu(), print() and if on a tensor wait for the GPU");
-}
-
 /* Each wait also costs the CPU some calls: where that is more than the waiting itself, the line that grew
  * does not tell that there are more of them. */
 static void put_waits(
@@ -293,88 +221,7 @@ static void put_waits(
 		return;
 	buf_printf(b, "A slow step waits for the GPU %.0f times, an ordinary one %.*f times. ",
 		a->slow_waits, a->ordinary_waits < 2 ? 1 : 0, a->ordinary_waits);
-	put_sync_fix(inc);
-}
-
-static void put_fixes(const struct delay *l, struct incident *inc)
-{
-	switch (l->kind) {
-	case DELAY_BY_LOADER:
-		inc->fix_count = 0; /* the usual ones are of a job that prepares its own batches */
-		if (lead_is(l, ACCOUNT_HOST))
-			incident_fix(inc,
-				"More DataLoader workers (num_workers), or less work in __getitem__");
-		else if (lead_is(l, ACCOUNT_CPU))
-			incident_fix(inc, "Give the loader's workers CPUs of their own");
-		else
-			incident_fix(inc,
-				"More workers and a larger prefetch_factor hide waiting for storage; or cache the data on a local disk");
-		return;
-	case DELAY_BY_CPU:
-		if (delay_is_of_tracer(l)) {
-			put_tracer_fixes(l, inc);
-			return;
-		}
-		if (is_own(l, inc))
-			inc->fix_count = 0; /* the usual ones are of another process */
-		incident_fix(inc,
-			"Keep CPUs for the job (taskset, cpuset); check the container's CPU quota");
-		if (is_own(l, inc))
-			incident_fix(inc,
-				"The job's own threads compete: fewer of them (OMP_NUM_THREADS, torch.set_num_threads(), background threads), or more CPUs");
-		else if (l->lead && l->lead->culprit_is_worker)
-			incident_fix(inc,
-				"The job's own threads and workers compete: fewer of them (num_workers, OMP_NUM_THREADS), or more CPUs (`taskset -cp %u` shows its set)",
-				inc->pid);
-		else if (l->lead && l->lead->culprit_pid)
-			incident_fix(inc,
-				"Stop it, move it (`taskset -cp CPUS %u`) or let it go last (`renice 19 -p %u`)",
-				l->lead->culprit_pid, l->lead->culprit_pid);
-		return;
-	case DELAY_BY_GIL:
-		incident_fix(inc,
-			"Move that thread's work to another process, or into code that releases the interpreter lock");
-		return;
-	case DELAY_BY_GC:
-		incident_fix(inc,
-			"Call gc.freeze() after setting up, gc.disable() in the loop and gc.collect() where a pause does not matter");
-		return;
-	case DELAY_BY_COPY:
-		incident_fix(inc,
-			"Use pinned memory (pin_memory=True) and non_blocking=True, so that a copy does not keep its caller");
-		return;
-	case DELAY_BY_ALLOCATION:
-		inc->fix_count = 0; /* the usual ones are of memory that is full */
-		incident_fix(inc,
-			"Do not call torch.cuda.empty_cache() in the loop; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps with changing sizes");
-		return;
-	case DELAY_BY_SYNC: put_sync_fix(inc); return;
-	case DELAY_BY_CHECKPOINT:
-		incident_fix(inc,
-			"Write checkpoints less often, or smaller ones: what changes, in the type that is trained");
-		return;
-	case DELAY_BY_COMPILE:
-		incident_fix(inc,
-			"Keep shapes the same (pad to a few sizes), or compile with dynamic=True");
-		return;
-	case DELAY_BY_DISK:
-		incident_fix(
-			inc, "Move writing and fsync out of the step, into a thread or less often");
-		return;
-	case DELAY_BY_MEMORY:
-		incident_fix(inc,
-			"Raise the memory limit of the container, or use less: the kernel frees memory while the job waits");
-		return;
-	case DELAY_BY_STOPPED:
-		incident_fix(inc,
-			"Ask whoever stops it: a batch system that shares the node in turns (gang scheduling, suspend), `docker pause`, a debugger");
-		return;
-	case DELAY_BY_PROCESS:
-		incident_fix(inc,
-			"Do it less often or in the background, or make that process faster: the steps wait for it");
-		return;
-	default: return;
-	}
+	delay_fix_waits(inc);
 }
 
 /* Where it was, as the end of a sentence that says what was waited for. */
@@ -450,13 +297,17 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 	put_lines(all, &b);
 	buf_puts(&b, ". ");
 	put_waits(a, l, &b, inc);
+	if (l->kind == DELAY_BY_GPU)
+		gpu_change_detail(gpu, &b);
 	if (delay_is_idle(a, l))
 		buf_puts(&b, "A program that has nothing to do waits so, too. ");
 	else if (delay_is_pause(rec, a, l))
 		buf_puts(&b, "The program asks to sleep there: a pause on purpose. ");
 	put_origin(a, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
-	put_fixes(l, inc);
+	delay_fix(rec, l, inc);
+	if (l->kind == DELAY_BY_GPU)
+		gpu_change_show(a, gpu, inc);
 }
 
 void delay_text_waste(const struct recording *rec, const struct step_account *a,
@@ -476,12 +327,13 @@ void delay_text_waste(const struct recording *rec, const struct step_account *a,
 	put_cause(rec, a, l, NULL, &b);
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s", buf_str(&b));
 	buf_clear(&b);
-	buf_printf(&b,
-		"It was so in all %u steps that were recorded, so that nothing ordinary is there to compare with. ",
-		a->ordinary_steps);
+	buf_printf(&b, "It was so in all %u %s. ", a->ordinary_steps,
+		a->slow_steps
+			? "ordinary steps, beside what made others slower"
+			: "steps that were recorded, so that nothing ordinary is there to compare with");
 	put_origin(a, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
-	put_fixes(l, inc);
+	delay_fix(rec, l, inc);
 }
 
 void delay_text_quota(uint64_t throttled_ns, double quota, struct incident *inc)

@@ -126,7 +126,8 @@ static bool is_own_work(
 {
 	if (l->kind == DELAY_BY_GPU)
 		return gpu->reason == GPU_BY_WORK ||
-		       (gpu->reason == GPU_BY_NOTHING && !delay_is_lasting(a));
+		       ((gpu->reason == GPU_BY_NOTHING || gpu->reason == GPU_BY_KERNELS) &&
+			       !delay_is_lasting(a));
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC)
 		return gpu->reason == GPU_BY_WORK && !delay_is_lasting(a) && !a->period_steps;
 	return false;

@@ -133,9 +133,14 @@ static bool has_more_work(const struct step_account *a)
 	       a->slow_bytes > WORK_RATIO * a->ordinary_bytes + WORK_BYTES;
 }
 
+static bool has_more_waits(const struct step_account *a)
+{
+	return a->slow_waits > 2 * a->ordinary_waits + 1;
+}
+
 /* A lower clock makes steps longer in the same ratio at most: where that explains less than half and
- * another process uses the GPU, or the steps have more work, that lowers the clock, too (a GPU at its
- * power limit). */
+ * another process uses the GPU, or the steps have more work or other kernels, that lowers the clock, too (a
+ * GPU at its power limit). */
 static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_change *g)
 {
 	bool beside = g->slow_other > g->ordinary_other + OTHER_SHARE ||
@@ -148,18 +153,26 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 
 	if (beside && !explains)
 		return GPU_BY_NEIGHBOUR;
-	if (explains || (lower && !has_more_work(a)))
+	if (explains)
 		return GPU_BY_CLOCK;
 	if (has_more_work(a))
 		return GPU_BY_WORK;
-	return a->slow_waits > 2 * a->ordinary_waits + 1 ? GPU_BY_WAITS : GPU_BY_NOTHING;
+	if (g->kernels.new_rows && !has_more_waits(a))
+		return GPU_BY_KERNELS;
+	if (lower)
+		return GPU_BY_CLOCK;
+	return has_more_waits(a) ? GPU_BY_WAITS : GPU_BY_NOTHING;
 }
 
-void gpu_change_find(
+int gpu_change_find(
 	const struct recording *rec, const struct step_account *a, struct gpu_change *ret)
 {
+	int r;
+
 	*ret = (struct gpu_change){.ordinary_limit_mw = -1, .slow_limit_mw = -1};
 	compare_readings(rec, a, ret);
 	find_other(rec, a, ret);
+	r = kernel_change_find(rec, a, &ret->kernels);
 	ret->reason = reason_of(a, ret);
+	return r;
 }

@@ -2,6 +2,7 @@
 /* gpu_change.h - what was different about the GPU while steps were slow. */
 #pragma once
 
+#include "agent/correlate/account/kernel_change.h"
 #include "agent/correlate/engine/correlate.h"
 #include "model/step_account.h"
 
@@ -10,6 +11,7 @@ enum gpu_reason {         /* why the GPU kept steps waiting longer */
 	GPU_BY_CLOCK,     /* its clock is lower */
 	GPU_BY_WORK,      /* it has more to do */
 	GPU_BY_WAITS,     /* it is waited for more often */
+	GPU_BY_KERNELS,   /* other kernels run on it */
 	GPU_BY_NOTHING,   /* not known */
 };
 
@@ -24,10 +26,11 @@ struct gpu_change {
 	uint32_t other_pid;
 	char other_comm[COMM_LEN];
 	double ordinary_other, slow_other;
-	size_t readings; /* while steps were slow */
+	size_t readings;              /* while steps were slow */
+	struct kernel_change kernels; /* of GPU_BY_KERNELS */
 };
 
 /* gpu_change_find - compares readings in bars of slow steps with those in bars of ordinary ones,
- * and the work of their steps. */
-void gpu_change_find(
+ * and the work of their steps. 0 or -ENOMEM. */
+int gpu_change_find(
 	const struct recording *rec, const struct step_account *a, struct gpu_change *ret);

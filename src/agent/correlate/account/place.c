@@ -105,6 +105,28 @@ bool place_is_output(const struct stack *s)
 	return s->count && is_named(&s->frames[0], output);
 }
 
+bool place_is_start(const struct stack *s)
+{
+	static const char *const files[] = {"/multiprocessing/popen_fork.py",
+		"/multiprocessing/popen_spawn_posix.py", "/multiprocessing/popen_forkserver.py",
+		"/subprocess.py", NULL};
+	static const char *const functions[] = {"_launch", "_execute_child", NULL};
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct stack_frame *f = &s->frames[i];
+		bool is_function = false;
+
+		if (!stack_frame_is_python(f) || !f->py_file || !f->py_func)
+			continue;
+		for (const char *const *n = functions; *n; n++)
+			is_function |= strstr(f->py_func, *n) != NULL;
+		for (const char *const *n = files; is_function && *n; n++)
+			if (strstr(f->py_file, *n))
+				return true;
+	}
+	return false;
+}
+
 enum account_line place_line(const struct stack *s)
 {
 	static const char *const collector[] = {"gc_collect_main", "gc_collect_region",

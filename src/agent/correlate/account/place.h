@@ -22,6 +22,9 @@ bool place_is_loader_thread(const char *comm);
 bool place_is_sleep(const struct stack *s);
 bool place_is_output(const struct stack *s);
 
+/* place_is_start - whether processes are being started there, by Python. */
+bool place_is_start(const struct stack *s);
+
 /* place_line - on which line time on a CPU with this stack belongs: HOST, unless it is the garbage
  * collector's or a CUDA library's that no probe covered just then. */
 enum account_line place_line(const struct stack *s);

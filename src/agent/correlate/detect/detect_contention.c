@@ -10,7 +10,7 @@
  *
  * HIGH from 25 % of the time the process was observed, MEDIUM from 10 % (LOW behind processes of its own
  * name: ranks of one job that share too few CPUs), nothing below. Nothing
- * either where incidents of the process already tell of half of that time; where they tell of less,
+ * either where incidents of the process that are mostly about the CPU already tell of half of that time; where they tell of less,
  * those of slow calls that waited for a CPU are dropped for this one.
  *
  * Confidence = share of the lost time that the named culprit, or the crowd, had x n/(n+3) x
@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/correlate/detect/told.h"
 #include "agent/correlate/engine/culprit.h"
 #include "agent/correlate/engine/detector.h"
 #include "agent/correlate/engine/lead.h"
@@ -169,12 +170,19 @@ static uint64_t cpu_ns(const struct incident *inc)
 	return ns;
 }
 
+/* Mostly, so that whoever reads it reads of the CPU: as a smaller cause of something else it is not told. */
+static bool is_of_cpu(const struct incident *inc)
+{
+	return (double)cpu_ns(inc) >= TOLD_SHARE * (double)inc->excess_ns;
+}
+
 static bool is_told(const struct incident_list *out, uint32_t pid, uint64_t lost_ns)
 {
 	uint64_t told = 0;
 
 	for (size_t i = 0; i < out->count; i++)
-		if (out->items[i].pid == pid && out->items[i].severity > SEVERITY_LOW)
+		if (out->items[i].pid == pid && out->items[i].severity > SEVERITY_LOW &&
+			is_of_cpu(&out->items[i]))
 			told += cpu_ns(&out->items[i]);
 	return (double)told >= TOLD_SHARE * (double)lost_ns;
 }
@@ -183,7 +191,7 @@ static bool is_told(const struct incident_list *out, uint32_t pid, uint64_t lost
 static bool is_view(const struct incident *inc, const void *pid)
 {
 	return inc->problem == PROBLEM_SLOW_CALL && inc->pid == *(const uint32_t *)pid &&
-	       (double)cpu_ns(inc) >= TOLD_SHARE * (double)inc->excess_ns;
+	       is_of_cpu(inc);
 }
 
 static int parts_by_length(const void *a, const void *b)
@@ -305,6 +313,9 @@ static int judge(const struct detector_input *s, const struct calls *c,
 		is_told(out, who->span.pid, lost))
 		return r;
 	incident_drop(out, is_view, &who->span.pid);
+	for (size_t i = 0; i < out->count; i++)
+		if (out->items[i].pid == who->span.pid && !is_of_cpu(&out->items[i]))
+			told_cede(&out->items[i], UINT32_C(1) << DELAY_BY_CPU);
 	return report(s, c, who, &l, lost, out);
 }
 

@@ -5,8 +5,8 @@
  * One mistake is one incident, with the processes that made it: failures.c says what belongs together
  * and what is only a consequence, device_error.c what a number means.
  *
- * Severity: device errors MEDIUM, the catalogue's worst; versions MEDIUM; launches and refused
- * calls LOW. Confidence 0.95 (the code was returned), 0.7 for the place if the error is
+ * Severity: device errors MEDIUM, the catalogue's worst; versions MEDIUM; launches MEDIUM if the process
+ * ended with an error afterwards; other launches and refused calls LOW. Confidence 0.95 (the code was returned), 0.7 for the place if the error is
  * asynchronous (sticky errors come from an earlier call); times completeness. */
 #include <stdio.h>
 
@@ -15,6 +15,9 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "wire/names.h"
+
+#define FATAL_NS                                                                                   \
+	((int64_t)(10 * NS_PER_S)) /* a traceback and the ends of libraries take their time */
 
 static bool is_first_of_process(const struct error_group *g, size_t i)
 {
@@ -152,6 +155,26 @@ static void describe(const struct error_group *g, struct incident *inc)
 		incident_step(inc, g->last_ns, 0, "CUDA", "last", "the last call that returned it");
 }
 
+/* Whether the process of the first failure ended soon after the last one, and not well. */
+static bool is_fatal(const struct recording *rec, const struct error_group *g)
+{
+	for (size_t i = 0; i < rec->event_count; i++) {
+		const struct event *e = &rec->events[i];
+
+		if (e->source == SOURCE_HOST && e->op == HOST_PROCESS_EXIT &&
+			e->pid == g->first->pid && !(e->flags & WIRE_THREAD) && e->arg0 &&
+			e->start.ns >= g->last_ns && e->start.ns - g->last_ns <= FATAL_NS)
+			return true;
+	}
+	return false;
+}
+
+static bool is_loud(const struct recording *rec, const struct error_group *g)
+{
+	return g->row->class == ERROR_DEVICE || g->row->class == ERROR_VERSION ||
+	       (g->row->class == ERROR_LAUNCH && is_fatal(rec, g));
+}
+
 static void report(
 	const struct detector_input *s, const struct error_group *g, struct incident_list *out)
 {
@@ -167,9 +190,7 @@ static void report(
 	if (!inc)
 		return;
 	incident_process(inc, g->first, g->first->start.ns, g->last_ns);
-	inc->severity = g->row->class == ERROR_DEVICE || g->row->class == ERROR_VERSION
-				? SEVERITY_MEDIUM
-				: SEVERITY_LOW;
+	inc->severity = is_loud(s->rec, g) ? SEVERITY_MEDIUM : SEVERITY_LOW;
 	inc->count = g->calls;
 	inc->unit = "failed calls";
 	inc->completeness = s->completeness;

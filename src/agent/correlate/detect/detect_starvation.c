@@ -32,6 +32,7 @@
 #include "agent/correlate/report/evidence.h"
 #include "stat/robust.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define LEAST_GAPS      3
 #define LEAST_NS        (20 * NS_PER_MS)
@@ -138,7 +139,10 @@ static void put_timeline(const struct idle_group *g, const struct gap *p, struct
 
 	incident_step(inc, before->start.ns, before->dur_ns, "CUDA",
 		wire_op_name(before->source, before->op, a),
-		"thread %u waits for the GPU: it has no work queued afterwards", p->span.tid);
+		op_kind_is_gpu_wait(before->source, before->op)
+			? "thread %u waits for the GPU: it has no work queued afterwards"
+			: "thread %u gives the GPU no work: it has none since its last wait",
+		p->span.tid);
 	incident_step(inc, p->span.start_ns, (uint64_t)(p->span.end_ns - p->span.start_ns),
 		idle_rows[g->idle].layer, "pause", "%s", idle_rows[g->idle].what);
 	if (part)

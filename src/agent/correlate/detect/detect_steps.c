@@ -2,14 +2,15 @@
 /* detect_steps.c - incidents from the accounts of steps.
  *
  * Slow steps: what grew from ordinary to slow ones is what they lost their time to; each cause that
- * has a quarter of the growth is an incident with its share of the lost time. A longer wait for the
+ * has a quarter of the growth, or a tenth that costs 5 % of the time, is an incident with its share of the lost
+ * time. A longer wait for the
  * GPU is a matter of the GPU's clocks, of another process on it, of more work in a step (said as
- * such, LOW), or has no known cause.
+ * such, LOW), of other kernels than ordinary steps run, or has no known cause.
  *
  * No slow steps, and no doubt that they are steps: a cause that is waste by any standard and takes
  * 15 % of every step is an incident of its own, also where it was there from the first step to the
- * last. A program that does not train may be idle between its requests: then waiting for input is
- * nobody's fault.
+ * last. So it is beside slow steps, if these are not slow for the same cause. A program that does not train
+ * may be idle between its requests: then waiting for input is nobody's fault.
  *
  * Severity follows the wall time lost: HIGH from 10 % of the time in steps (in every step: 30 %),
  * MEDIUM from 3 %, LOW from 1 %. Confidence = that of the steps x n/(n+3) of slow ones x the share of
@@ -17,7 +18,7 @@
  *
  * Where steps are known by more than recurring waits, the account says all there is to say about lost
  * time: other detectors' incidents about slow calls, pauses and slower steps of that process are
- * dropped. Elsewhere theirs stand, and the account speaks where they are silent. */
+ * dropped. Elsewhere theirs stand, and the account speaks of each cause of which they are silent (told.h). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,20 +29,22 @@
 #include "agent/correlate/account/delay.h"
 #include "agent/correlate/account/delay_text.h"
 #include "agent/correlate/account/delay_weight.h"
+#include "agent/correlate/account/quota.h"
+#include "agent/correlate/detect/told.h"
 #include "agent/correlate/engine/detector.h"
-#include "agent/correlate/engine/tracer_name.h"
 #include "base/buf.h"
 #include "base/text.h"
 
 #define CAUSE_SHARE 0.25
+#define OTHER_SHARE 0.10 /* beside a larger one */
+#define OTHER_TIME  0.05 /* of the time in steps */
 #define LOW_SHARE   0.01
 #define LEAST_NS    (20 * NS_PER_MS) /* a few short steps are no job */
 #define SURE_STEPS  0.4
 #define LESS_SHARE  0.5
 #define STEPS_HALF  3.0
 #define STEPS_SHOWN 6
-#define QUOTA_SHARE 0.3 /* of the time without a CPU: all its threads are stopped together */
-#define READING_NS  ((int64_t)(1200 * NS_PER_MS))
+#define QUOTA_SHARE 0.3  /* of the time without a CPU: all its threads are stopped together */
 #define NAMED_SHARE 0.25 /* of what is not known of a step: less is not worth a word */
 
 struct finding {
@@ -50,6 +53,7 @@ struct finding {
 	struct gpu_change gpu;
 	struct delay_list delays;
 	bool is_sure; /* by marks of the program itself */
+	uint32_t own; /* causes that it tells of, bits by enum delay_kind */
 };
 
 static uint64_t observed_ns(const struct step_account *a)
@@ -57,11 +61,26 @@ static uint64_t observed_ns(const struct step_account *a)
 	return (uint64_t)MAX(a->last.ns - a->first.ns, (int64_t)1);
 }
 
+static bool is_slow(const struct finding *f)
+{
+	return f->account->lost_ns > 0;
+}
+
+static int64_t first_ns(const struct finding *f)
+{
+	return is_slow(f) ? f->account->slow_first.ns : f->account->first.ns;
+}
+
+static int64_t last_ns(const struct finding *f)
+{
+	return is_slow(f) ? f->account->slow_last.ns : f->account->last.ns;
+}
+
 static enum problem problem_of(const struct finding *f, const struct delay *l)
 {
 	if (l->kind == DELAY_BY_PROCESS && l->lead && l->lead->line == ACCOUNT_NETWORK)
 		return PROBLEM_TOOL_CALLS;
-	if (l->kind != DELAY_BY_GPU || !f->account->lost_ns)
+	if (l->kind != DELAY_BY_GPU || !is_slow(f))
 		return delay_problem(l->kind);
 	switch (f->gpu.reason) {
 	case GPU_BY_CLOCK: return PROBLEM_THROTTLE;
@@ -73,14 +92,14 @@ static enum problem problem_of(const struct finding *f, const struct delay *l)
 /* What the steps of @b have more of than an ordinary one; where there is nothing to compare with, what they consist
  * of. What is known is named first, if it is not next to nothing. */
 static enum account_line line_of(
-	const struct step_account *a, const struct account_bar *b, uint64_t *ret_ns)
+	const struct finding *f, const struct account_bar *b, uint64_t *ret_ns)
 {
 	int64_t more[ACCOUNT_LINES];
 	int line = 0;
 
 	for (int k = 0; k < ACCOUNT_LINES; k++) {
 		more[k] = (int64_t)(b->ns[k] / MAX(b->steps, 1u)) -
-			  (a->lost_ns ? (int64_t)a->ordinary_ns[k] : 0);
+			  (is_slow(f) ? (int64_t)f->account->ordinary_ns[k] : 0);
 		if (k != ACCOUNT_UNKNOWN && more[k] > more[line])
 			line = k;
 	}
@@ -91,12 +110,12 @@ static enum account_line line_of(
 }
 
 /* A recording without a ledger has the calls alone. */
-static void put_sql(const struct recording *rec, const struct step_account *a, struct incident *inc)
+static void put_sql(const struct finding *f, struct incident *inc)
 {
-	int64_t from = a->lost_ns ? a->slow_first.ns : a->first.ns;
-	int64_t to = a->lost_ns ? a->slow_last.ns : a->last.ns;
+	const struct step_account *a = f->account;
+	int64_t from = first_ns(f), to = last_ns(f);
 
-	if (rec->ledger_count)
+	if (f->in->rec->ledger_count)
 		incident_sql(inc,
 			"SELECT timestamp, duration, tid, mark, run, gpu_wait, copy, alloc, cpu_wait, lock, "
 			"disk, sleep FROM ledger WHERE pid = %u AND timestamp BETWEEN %" PRId64
@@ -110,9 +129,9 @@ static void put_sql(const struct recording *rec, const struct step_account *a, s
 			a->pid, from, to);
 }
 
-static void put_steps(
-	const struct recording *rec, const struct step_account *a, struct incident *inc)
+static void put_steps(const struct finding *f, struct incident *inc)
 {
+	const struct step_account *a = f->account;
 	int shown = 0;
 
 	for (size_t i = 0; i < a->bar_count && shown < STEPS_SHOWN; i++) {
@@ -121,16 +140,16 @@ static void put_steps(
 		enum account_line top;
 		uint64_t ns;
 
-		if (a->lost_ns && !b->slow_steps)
+		if (is_slow(f) ? !b->slow_steps : b->slow_steps > 0)
 			continue;
-		top = line_of(a, b, &ns);
+		top = line_of(f, b, &ns);
 		incident_step(inc, b->start.ns, b->dur_ns, "HOST", "steps", "%s: %s%s %s%s",
-			text_format_plural(count, b->steps, "steps"), a->lost_ns ? "+" : "",
+			text_format_plural(count, b->steps, "steps"), is_slow(f) ? "+" : "",
 			text_format_duration(text, ns), account_line_title(top),
 			b->steps > 1 ? " in each" : "");
 		shown++;
 	}
-	put_sql(rec, a, inc);
+	put_sql(f, inc);
 }
 
 static void put_stacks(
@@ -181,76 +200,65 @@ static struct incident *begin(const struct finding *f, const struct delay *l, ui
 
 	if (!inc)
 		return NULL;
-	incident_id(inc, a->pid, a->lost_ns ? a->slow_first.ns : a->first.ns);
-	snprintf(inc->id + strlen(inc->id), sizeof(inc->id) - strlen(inc->id), "-%s",
-		account_line_id((enum account_line)MIN((int)l->kind, ACCOUNT_UNKNOWN)));
+	incident_id(inc, a->pid, first_ns(f));
+	snprintf(inc->id + strlen(inc->id), sizeof(inc->id) - strlen(inc->id), "-%s%s",
+		is_slow(f) ? "" : "every-", delay_id(l->kind));
 	memcpy(inc->comm, a->comm, COMM_LEN);
-	inc->last.ns = a->lost_ns ? a->slow_last.ns : a->last.ns;
+	inc->last.ns = last_ns(f);
 	inc->source = SOURCE_HOST;
 	inc->op = HOST_LEDGER;
 	inc->unit = "steps";
 	inc->count = steps;
 	inc->calls = a->steps;
 	inc->baseline_ns = a->ordinary_step_ns;
-	inc->slow_p50_ns = a->lost_ns ? a->slow_step_ns : a->ordinary_step_ns;
+	inc->slow_p50_ns = is_slow(f) ? a->slow_step_ns : a->ordinary_step_ns;
 	inc->tail_ratio = (double)inc->slow_p50_ns / (double)MAX(inc->baseline_ns, UINT64_C(1));
 	inc->excess_ns = lost_ns;
 	inc->explained = l->kind == DELAY_BY_UNKNOWN ? 0 : 1;
 	inc->completeness = f->in->completeness;
-	inc->period_steps = a->period_steps;
-	inc->period_confidence = a->period_confidence;
-	if (a->lost_ns && delay_is_lasting(a))
+	inc->period_steps = is_slow(f) ? a->period_steps : 0;
+	inc->period_confidence = is_slow(f) ? a->period_confidence : 0;
+	if (is_slow(f) && delay_is_lasting(a))
 		inc->since = a->slow_first;
 	inc->confidence = a->confidence * (double)steps / ((double)steps + STEPS_HALF) *
 			  (1 - f->delays.unknown) * completeness_weight(f->in->completeness);
 	put_cause(f, l, lost_ns, steps, inc);
 	put_stacks(f, l, steps, inc);
-	put_steps(f->in->rec, a, inc);
+	put_steps(f, inc);
 	return inc;
-}
-
-/* How long control groups were kept from running by their quota in the time of slow steps (or in all of
- * it); *ret_cpus is the tightest quota, 0: not known. */
-static uint64_t throttled_ns(
-	const struct recording *rec, const struct step_account *a, double *ret_cpus)
-{
-	int64_t from = a->lost_ns ? a->slow_first.ns : a->first.ns;
-	int64_t to = a->lost_ns ? a->slow_last.ns : a->last.ns;
-	uint64_t most = 0;
-
-	*ret_cpus = 0;
-	for (size_t i = 0; i < rec->container_count; i++) {
-		const struct container_sample *first = &rec->containers[i], *last = first;
-
-		if (first->time.ns < from - READING_NS || first->throttled_us < 0)
-			continue;
-		if (first->time.ns > to)
-			break;
-		for (size_t k = i; k < rec->container_count; k++)
-			if (rec->containers[k].cgroup_id == first->cgroup_id &&
-				rec->containers[k].time.ns <= to + READING_NS)
-				last = &rec->containers[k];
-		if (last->throttled_us <= first->throttled_us ||
-			(uint64_t)(last->throttled_us - first->throttled_us) * NS_PER_US <= most)
-			continue;
-		most = (uint64_t)(last->throttled_us - first->throttled_us) * NS_PER_US;
-		if (last->quota_us > 0 && last->period_us > 0)
-			*ret_cpus = (double)last->quota_us / (double)last->period_us;
-	}
-	return most;
 }
 
 static void explain_cpu(
 	const struct finding *f, const struct delay *l, uint64_t lost_ns, struct incident *inc)
 {
-	double cpus;
-	uint64_t ns;
+	const struct step_account *a = f->account;
+	struct quota_stop stop;
 
 	if (l->kind != DELAY_BY_CPU)
 		return;
-	ns = throttled_ns(f->in->rec, f->account, &cpus);
-	if ((double)ns > QUOTA_SHARE * (double)lost_ns)
-		delay_text_quota(ns, cpus, inc);
+	stop = quota_find(f->in->rec, a->pid, first_ns(f), last_ns(f));
+	if ((double)stop.ns > QUOTA_SHARE * (double)lost_ns)
+		delay_text_quota(stop.ns, stop.cpus, inc);
+}
+
+static uint64_t lost_to(const struct finding *f, const struct delay *l)
+{
+	return (uint64_t)(l->share * (double)f->account->lost_ns);
+}
+
+/* Whether the @i-th delay has a part of what slow steps lost that is worth a word of its own: a large one, or a
+ * smaller one of a large loss. */
+static bool is_large(const struct finding *f, int i)
+{
+	const struct delay *l = &f->delays.items[i];
+	uint64_t lost = lost_to(f, l);
+	double share = (double)lost / (double)observed_ns(f->account);
+
+	if (l->share < OTHER_SHARE || (l->share < CAUSE_SHARE && share < OTHER_TIME))
+		return false;
+	return share >= LOW_SHARE && lost >= LEAST_NS &&
+	       (!delay_is_idle(f->account, l) || delay_is_lasting(f->account)) &&
+	       (l->kind != DELAY_BY_UNKNOWN || i == 0); /* else the others' texts say it */
 }
 
 static void report_slow(const struct finding *f, struct incident_list *out)
@@ -259,13 +267,11 @@ static void report_slow(const struct finding *f, struct incident_list *out)
 
 	for (int i = 0; i < f->delays.count; i++) {
 		const struct delay *l = &f->delays.items[i];
-		uint64_t lost = (uint64_t)(l->share * (double)a->lost_ns);
+		uint64_t lost = lost_to(f, l);
 		double share = (double)lost / (double)observed_ns(a);
 		struct incident *inc;
 
-		if (l->share < CAUSE_SHARE || share < LOW_SHARE || lost < LEAST_NS ||
-			(delay_is_idle(a, l) && !delay_is_lasting(a)) ||
-			(l->kind == DELAY_BY_UNKNOWN && i > 0)) /* the others' texts say it */
+		if (!(f->own >> l->kind & 1))
 			continue;
 		inc = begin(f, l, lost, a->slow_steps, out);
 		if (!inc)
@@ -278,143 +284,146 @@ static void report_slow(const struct finding *f, struct incident_list *out)
 	}
 }
 
-static void report_waste(const struct finding *f, struct incident_list *out)
+/* What every ordinary step has too much of. What slow ones have even more of is told with them. */
+static void report_waste(const struct finding *slow, struct incident_list *out)
 {
-	const struct step_account *a = f->account;
+	struct step_account a;
+	struct finding f = {.in = slow->in, .account = &a, .is_sure = slow->is_sure};
 
-	for (int i = 0; i < f->delays.count; i++) {
-		const struct delay *l = &f->delays.items[i];
+	step_account_ordinary(slow->account, &a);
+	delays_find(f.in->rec, &a, &f.delays);
+	for (int i = 0; i < f.delays.count; i++) {
+		const struct delay *l = &f.delays.items[i];
 		struct incident *inc;
 
-		if (!delay_is_waste(a, l))
+		if (!delay_is_waste(&a, l) || slow->own >> l->kind & 1)
 			continue;
-		inc = begin(f, l, l->slow_ns * a->ordinary_steps, a->ordinary_steps, out);
+		inc = begin(&f, l, l->slow_ns * a.ordinary_steps, a.ordinary_steps, out);
 		if (!inc)
 			return;
 		inc->severity =
 			MIN(delay_waste_severity(l->share), problem_row(inc->problem)->worst);
 		if (delay_is_of_tracer(l))
 			inc->severity = MIN(inc->severity, (enum severity)SEVERITY_MEDIUM);
-		delay_text_waste(f->in->rec, a, l, inc);
-		explain_cpu(f, l, inc->excess_ns, inc);
+		delay_text_waste(f.in->rec, &a, l, inc);
+		explain_cpu(&f, l, inc->excess_ns, inc);
 		incident_keep(out, inc);
 	}
 }
 
-/* Problems that are about lost time of one process, which its account is about, too. */
-static bool is_about_time(enum problem p)
-{
-	switch (p) {
-	case PROBLEM_SLOW_CALL:
-	case PROBLEM_STARVATION:
-	case PROBLEM_AGENT_COST:
-	case PROBLEM_CPU_CONTENTION:
-	case PROBLEM_TOOL_CALLS:
-	case PROBLEM_GOODPUT:
-	case PROBLEM_THROTTLE:
-	case PROBLEM_NOISY_NEIGHBOUR:
-	case PROBLEM_COLD_START:
-	case PROBLEM_GPU_SHARING:
-	case PROBLEM_CHECKPOINT:
-	case PROBLEM_PCIE:
-	case PROBLEM_MODEL_SWAP: return true;
-	default: return false;
-	}
-}
-
-static bool has_cause(const struct incident *inc)
-{
-	return (inc->severity >= SEVERITY_MEDIUM || tracer_is_blamed(inc)) &&
-	       (inc->problem != PROBLEM_GOODPUT || inc->explained > 0.5);
-}
-
-/* Whether @inc knows the cause of less than half of what the account's first cause took. */
-static bool knows_less(const struct finding *f, const struct incident *inc)
-{
-	double told = f->delays.count ? f->delays.items[0].share * (double)f->account->lost_ns : 0;
-
-	return (double)inc->excess_ns * inc->explained < LESS_SHARE * told;
-}
-
-/* detect_contention.c has added up the whole recording: what slow steps lost to the CPU says more. */
+/* detect_contention.c has added up the whole recording: if slow steps lost most of that, they say more. */
 static bool says_less(const struct finding *f, const struct incident *inc)
 {
-	return inc->source == SOURCE_HOST && inc->op == HOST_SCHED_SWITCH && f->account->lost_ns &&
-	       f->delays.count && f->delays.items[0].kind == DELAY_BY_CPU;
-}
-
-/* What is said of pauses between calls, while the account knows in which of them the time went, and where. */
-static bool says_where(const struct finding *f, const struct incident *inc)
-{
-	const struct delay *first = f->delays.count ? &f->delays.items[0] : NULL;
-
-	return inc->problem == PROBLEM_STARVATION && f->account->lost_ns && first &&
-	       first->kind == DELAY_BY_HOST && first->lead && first->lead->stack_hash &&
-	       delay_is_lasting(f->account);
-}
-
-static bool has_named_cause(const struct finding *f, const struct incident_list *l, uint32_t pid)
-{
-	for (size_t i = 0; i < l->count; i++)
-		if (l->items[i].pid == pid && is_about_time(l->items[i].problem) &&
-			!says_less(f, &l->items[i]) && !says_where(f, &l->items[i]) &&
-			!knows_less(f, &l->items[i]) && has_cause(&l->items[i]))
-			return true;
+	if (inc->source != SOURCE_HOST || inc->op != HOST_SCHED_SWITCH ||
+		inc->problem == PROBLEM_NOISY_NEIGHBOUR) /* which the account does not know of */
+		return false;
+	for (int i = 0; i < f->delays.count; i++)
+		if (f->delays.items[i].kind == DELAY_BY_CPU)
+			return (double)lost_to(f, &f->delays.items[i]) >=
+			       LESS_SHARE * (double)inc->excess_ns;
 	return false;
 }
 
-/* Drops what others said about the lost time of @pid: all of it, or what has no cause. */
-static void drop_others(const struct finding *f, struct incident_list *l, uint32_t pid, bool all)
+/* What is said of pauses between calls, while the account knows in which of them the time went, and where. */
+static bool says_where(const struct finding *f, const struct delay *l, const struct incident *inc)
+{
+	return inc->problem == PROBLEM_STARVATION && l->kind == DELAY_BY_HOST && l->lead &&
+	       l->lead->stack_hash && delay_is_lasting(f->account);
+}
+
+/* Whether others say of half of what @l took that it was this: then it is told. What is one of the smaller
+ * causes of another incident is not. */
+static bool is_told(const struct finding *f, const struct delay *l, const struct incident_list *out)
+{
+	uint64_t told = 0;
+
+	for (size_t i = 0; i < out->count; i++) {
+		const struct incident *inc = &out->items[i];
+
+		if (inc->pid == f->account->pid && told_is_about_time(inc->problem) &&
+			told_has_cause(inc) && !says_less(f, inc) && !says_where(f, l, inc))
+			told += told_ns(inc, l->kind);
+	}
+	return (double)told >= LESS_SHARE * (double)lost_to(f, l);
+}
+
+/* Whether the account knows more than that steps take longer: a cause. */
+static bool is_named(const struct finding *f, const struct delay *l)
+{
+	if (l->kind == DELAY_BY_GPU)
+		return f->gpu.reason != GPU_BY_NOTHING;
+	if (l->kind == DELAY_BY_UNKNOWN || f->delays.unknown >= 0.5)
+		return false;
+	return !delay_is_idle(f->account, l) || delay_is_lasting(f->account);
+}
+
+/* The causes of slow steps that the account tells of. Where steps are not known by marks of the program, others
+ * may know better: a cause is the account's if it is named and nobody tells of it. */
+static uint32_t find_own(const struct finding *f, const struct incident_list *out)
+{
+	uint32_t own = 0;
+
+	for (int i = 0; i < f->delays.count; i++) {
+		const struct delay *l = &f->delays.items[i];
+
+		if (is_large(f, i) && (f->is_sure || (is_named(f, l) && !is_told(f, l, out))))
+			own |= UINT32_C(1) << l->kind;
+	}
+	return own;
+}
+
+/* Problems that are told of calls or pauses alone, also where nobody knows what made them long. */
+static bool is_vague(enum problem p)
+{
+	return p == PROBLEM_STARVATION || p == PROBLEM_TOOL_CALLS || p == PROBLEM_PCIE ||
+	       p == PROBLEM_SLOW_CALL;
+}
+
+/* Drops what others said about the lost time of the process: all of it where the account is sure, else what
+ * has no cause or is about the same time as a cause that the account tells of. */
+static void drop_others(const struct finding *f, struct incident_list *l)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < l->count; i++) {
 		const struct incident *inc = &l->items[i];
-		bool dropped = inc->pid == pid && is_about_time(inc->problem) &&
-			       (all || inc->problem == PROBLEM_GOODPUT || says_less(f, inc) ||
-				       inc->problem == PROBLEM_STARVATION ||
-				       inc->problem == PROBLEM_TOOL_CALLS ||
-				       (inc->problem == PROBLEM_PCIE && !has_cause(inc)) ||
-				       (inc->problem == PROBLEM_SLOW_CALL && !has_cause(inc)));
+		bool dropped = inc->pid == f->account->pid && told_is_about_time(inc->problem) &&
+			       (f->is_sure || inc->problem == PROBLEM_GOODPUT ||
+				       (!told_has_cause(inc) && is_vague(inc->problem)) ||
+				       told_is_view(inc, f->own));
 
-		if (!dropped && kept != i)
+		if (dropped)
+			continue;
+		if (kept != i)
 			l->items[kept] = *inc;
-		kept += !dropped;
+		if (inc->pid == f->account->pid)
+			told_cede(&l->items[kept], f->own);
+		kept++;
 	}
 	l->count = kept;
 }
 
-/* Whether the account knows more than that steps take longer: a cause. */
-static bool is_named(const struct finding *f)
-{
-	enum delay_kind kind = f->delays.count ? f->delays.items[0].kind : DELAY_BY_UNKNOWN;
-
-	if (kind == DELAY_BY_GPU && f->account->lost_ns)
-		return f->gpu.reason != GPU_BY_NOTHING;
-	if (kind == DELAY_BY_UNKNOWN || f->delays.unknown >= 0.5)
-		return false;
-	return !delay_is_idle(f->account, &f->delays.items[0]) || delay_is_lasting(f->account);
-}
-
-static void report(struct finding *f, struct incident_list *out)
+static int report(struct finding *f, struct incident_list *out)
 {
 	const struct step_account *a = f->account;
+	int r;
 
 	f->is_sure = a->origin <= STEP_BY_LOADER && a->confidence >= SURE_STEPS &&
 		     f->in->rec->ledger_count;
 	if (a->origin == STEP_BY_TIME || a->confidence < SURE_STEPS)
-		return;
+		return 0;
 	delays_find(f->in->rec, a, &f->delays);
-	gpu_change_find(f->in->rec, a, &f->gpu);
-	if (!f->is_sure && !a->lost_ns)
-		return;
-	if (!f->is_sure && (has_named_cause(f, out, a->pid) || !is_named(f)))
-		return;
-	drop_others(f, out, a->pid, f->is_sure);
-	if (a->lost_ns)
-		report_slow(f, out);
-	else
+	r = gpu_change_find(f->in->rec, a, &f->gpu);
+	if (r < 0)
+		return r;
+	if (is_slow(f))
+		f->own = find_own(f, out);
+	if (f->is_sure || f->own)
+		drop_others(f, out);
+	report_slow(f, out);
+	if (f->is_sure)
 		report_waste(f, out);
+	return 0;
 }
 
 int detect_steps(const struct detector_input *s, struct incident_list *out)
@@ -426,7 +435,7 @@ int detect_steps(const struct detector_input *s, struct incident_list *out)
 	for (size_t i = 0; r == 0 && i < accounts->count; i++) {
 		struct finding f = {.in = s, .account = &accounts->items[i]};
 
-		report(&f, out);
+		r = report(&f, out);
 	}
 	return r;
 }

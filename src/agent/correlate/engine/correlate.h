@@ -16,6 +16,7 @@
 #include "model/gpu_sample.h"
 #include "model/identity.h"
 #include "model/incident.h"
+#include "model/kernel.h"
 #include "model/ledger.h"
 #include "model/sample.h"
 #include "model/stack.h"
@@ -41,6 +42,8 @@ struct recording {
 	size_t label_count;
 	const struct ledger_row *ledger; /* in order of start; may be none */
 	size_t ledger_count;
+	const struct kernel_use *kernels; /* by pid, function and since; may be none */
+	size_t kernel_count;
 	const struct container_sample *containers; /* in order of time; may be none */
 	size_t container_count;
 	const struct stack_list *stacks; /* of the rows above; NULL: none */

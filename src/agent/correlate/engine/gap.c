@@ -2,8 +2,8 @@
 /* gap.c - pauses between a wait that returned and the next call that gives the GPU work.
  *
  * Only calls that the probes marked WIRE_AFTER_GAP end a pause: between the wait and such a call
- * the thread made none, recorded or not, so nothing that it queued can still run, but on streams it
- * did not wait for. A pause in which another thread of the process has a recorded call is none.
+ * the thread made none, recorded or not, that gives the GPU work, so nothing that it queued can still
+ * run, but on streams it did not wait for. Calls that give it none (an allocation) cut a pause in two. A pause in which another thread of the process has a recorded call is none.
  * Files without that mark (published ones) have no pauses.
  *
  * The excess of a pause is its length less what a healthy loop needs: 1 ms (what the probes leave
@@ -112,7 +112,12 @@ static uint64_t excess_of(const struct step_list *steps, int64_t length_ns)
 	return length_ns > need ? (uint64_t)(length_ns - need) : 0;
 }
 
-/* @calls in order of thread and time; pauses end at marked calls right after a wait. */
+static bool leaves_idle(const struct event *e)
+{
+	return step_is_wait(e) || op_kind_is_workless(e->source, e->op);
+}
+
+/* @calls in order of thread and time; pauses end at marked calls right after a wait or a call without work. */
 static size_t gaps_cut(const struct recording *rec, const struct step_table *steps,
 	const struct call *calls, size_t n, struct gap *out)
 {
@@ -124,7 +129,7 @@ static size_t gaps_cut(const struct recording *rec, const struct step_table *ste
 		struct gap g = {.wait = before->event, .next = c->event, .step = SIZE_MAX};
 
 		if (!(rec->events[c->event].flags & WIRE_AFTER_GAP) || before->tid != c->tid ||
-			before->pid != c->pid || !step_is_wait(&rec->events[before->event]))
+			before->pid != c->pid || !leaves_idle(&rec->events[before->event]))
 			continue;
 		if (!list || list->pid != c->pid)
 			list = steps_of(steps, c->pid);

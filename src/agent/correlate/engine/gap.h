@@ -20,10 +20,10 @@ enum idle {             /* what a pause was spent on, mostly */
 };
 
 struct gap {
-	struct span span;       /* excess_ns: beyond what a healthy loop needs */
-	size_t wait, next;      /* rows: the wait before it, the call that ended it */
-	size_t step;            /* its step; SIZE_MAX: not known */
-	size_t part, parts;     /* its parts in gap_list.parts */
+	struct span span;   /* excess_ns: beyond what a healthy loop needs */
+	size_t wait, next;  /* rows: the call before it, mostly a wait; the call that ended it */
+	size_t step;        /* its step; SIZE_MAX: not known */
+	size_t part, parts; /* its parts in gap_list.parts */
 	uint64_t read, written; /* bytes of its process's requests meanwhile */
 	enum idle idle;
 };

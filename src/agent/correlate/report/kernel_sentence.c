@@ -10,12 +10,25 @@
 #define ANONYMOUS "(anonymous namespace)"
 #define NAMED     2 /* kernels that a sentence names */
 
+/* CUTLASS has a few kernels that are given what they do as their template's argument. */
+static const char *skip_wrapper(const char *name)
+{
+	static const char *const wrappers[] = {"cutlass::Kernel", "cutlass::device_kernel"};
+	const char *inner = strchr(name, '<');
+
+	for (size_t i = 0; inner && i < ARRAY_SIZE(wrappers); i++)
+		if (strncmp(name, wrappers[i], strlen(wrappers[i])) == 0)
+			return inner + 1;
+	return name;
+}
+
 const char *kernel_name_short(const char *name, char out[KERNEL_SHORT_MAX])
 {
 	size_t n = 0;
 
 	if (strncmp(name, "void ", 5) == 0)
 		name += 5;
+	name = skip_wrapper(name);
 	while (*name && *name != '<' && n + 4 < KERNEL_SHORT_MAX) {
 		size_t skip = strlen(ANONYMOUS "::");
 
@@ -23,12 +36,12 @@ const char *kernel_name_short(const char *name, char out[KERNEL_SHORT_MAX])
 			name += skip;
 			continue;
 		}
-		if (*name == '(')
+		if (*name == '(' || *name == '>')
 			break;
 		out[n++] = *name++;
 	}
 	out[n] = 0;
-	if (*name && *name != '<' && *name != '(')
+	if (*name && !strchr("<>(", *name))
 		snprintf(out + n, KERNEL_SHORT_MAX - n, "…");
 	return out;
 }

@@ -87,7 +87,8 @@ static __always_inline bool is_sent_always(union wire_cookie k, bool nested)
 }
 
 /* A pause: from the return of a wait to the thread's next call of another kind. What ends a long
- * one is sent, so that its length is known. Without the launches nothing can be said of pauses. */
+ * one is sent, so that its length is known. After a call that gives the GPU nothing the next pause
+ * begins. Without the launches nothing can be said of pauses. */
 static __always_inline void gap_end(struct thread_state *ts, union wire_cookie k, __u64 now)
 {
 	ts->after_gap = 0;
@@ -95,7 +96,8 @@ static __always_inline void gap_end(struct thread_state *ts, union wire_cookie k
 		return;
 	if (launches_enabled && ts->idle_ns && now - ts->idle_ns >= gap_limit_ns)
 		ts->after_gap = WIRE_AFTER_GAP;
-	ts->idle_ns = 0;
+	if (!launches_enabled || !op_kind_is_workless(k.source, k.op))
+		ts->idle_ns = 0;
 }
 
 /* A driver launch made by a runtime call: its time lies within that call's, which is what counts.
@@ -343,7 +345,7 @@ static __always_inline int call_end(struct pt_regs *ctx)
 	ledger_call_end(ts, c, top, nested, (__s32)PT_REGS_RC(ctx), now);
 	ts->depth--;
 	call_finish(ctx, ts, c, nested, now);
-	if (!ts->depth && op_kind_is_gpu_wait(k.source, k.op))
+	if (!ts->depth && (ts->idle_ns || op_kind_is_gpu_wait(k.source, k.op)))
 		ts->idle_ns = now;
 	if (!ts->depth)
 		ledger_call_mark(ts, task, c);

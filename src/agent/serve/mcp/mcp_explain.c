@@ -222,7 +222,7 @@ void mcp_demo_run(const struct call *c, const json_t *arguments, struct answer *
 	const struct mcp_demo *demo = find_demo(mcp_settings_of(c)->demos, name);
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	_cleanup_(incidents_answer_done) struct incidents_answer found = {0};
-	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED, .ledger = true};
+	struct nodedb_filter all = {.stacks = NODEDB_STACKS_USED, .ledger = true, .kernels = true};
 	struct errinfo e = {0};
 	int r;
 

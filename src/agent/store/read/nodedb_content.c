@@ -1,28 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodedb_content.c - loads what a store holds besides events: aggregates, host samples, stored
- * verdicts, the books and the node's name. Tables that an older schema lacks load as nothing. */
+ * verdicts and the node's name. Tables that an older schema lacks load as nothing. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/store/write/lock.h"
 #include "agent/store/read/nodedb_reader.h"
 #include "base/array.h"
-#include "wire/names.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 #define FINE_NS      ((int64_t)NODEDB_BUCKET_FINE)
 #define COARSE_NS    ((int64_t)NODEDB_BUCKET_COARSE)
-
-static bool count_at(sql_stmt *stmt, int column, uint64_t *ret)
-{
-	if (sql_column_type(stmt, column) != SQL_INT || sql_column_int(stmt, column) < 0)
-		return false;
-	*ret = (uint64_t)sql_column_int(stmt, column);
-	return true;
-}
 
 bool reader_aggregate_row(sql_stmt *stmt, struct aggregate *a)
 {
@@ -31,11 +21,12 @@ bool reader_aggregate_row(sql_stmt *stmt, struct aggregate *a)
 	size_t len;
 
 	*a = (struct aggregate){0};
-	if (!count_at(stmt, 0, &bucket) || !count_at(stmt, 1, &source) || !count_at(stmt, 2, &op) ||
-		!count_at(stmt, 3, &pid) || !count_at(stmt, 4, &nested) ||
-		!count_at(stmt, 5, &count) || !count_at(stmt, 6, &a->stored) ||
-		!count_at(stmt, 7, &sum) || !count_at(stmt, 8, &min) || !count_at(stmt, 9, &max) ||
-		!count_at(stmt, 10, &a->sum_arg0))
+	if (!reader_count_at(stmt, 0, &bucket) || !reader_count_at(stmt, 1, &source) ||
+		!reader_count_at(stmt, 2, &op) || !reader_count_at(stmt, 3, &pid) ||
+		!reader_count_at(stmt, 4, &nested) || !reader_count_at(stmt, 5, &count) ||
+		!reader_count_at(stmt, 6, &a->stored) || !reader_count_at(stmt, 7, &sum) ||
+		!reader_count_at(stmt, 8, &min) || !reader_count_at(stmt, 9, &max) ||
+		!reader_count_at(stmt, 10, &a->sum_arg0))
 		return false;
 	if (source == 0 || source >= WIRE_SOURCE_MAX || op >= WIRE_OP_MAX || pid > UINT32_MAX ||
 		min > max || a->stored > count)
@@ -169,22 +160,23 @@ int reader_load_samples(struct reader *r, struct errinfo *reterr)
 		struct host_sample s = {0};
 		uint64_t time;
 
-		if (!count_at(stmt, 0, &time) || !real_at(stmt, 1, &s.cpu_pct) ||
-			!real_at(stmt, 2, &s.mem_pct) || !count_at(stmt, 3, &s.mem_avail_mb) ||
-			!count_at(stmt, 4, &s.swap_mb) || !real_at(stmt, 5, &s.load1)) {
+		if (!reader_count_at(stmt, 0, &time) || !real_at(stmt, 1, &s.cpu_pct) ||
+			!real_at(stmt, 2, &s.mem_pct) ||
+			!reader_count_at(stmt, 3, &s.mem_avail_mb) ||
+			!reader_count_at(stmt, 4, &s.swap_mb) || !real_at(stmt, 5, &s.load1)) {
 			c->skipped_rows++;
 			continue;
 		}
 		s.time.ns = (int64_t)time;
-		(void)count_at(stmt, 6, &s.mem_total_mb); /* unknown reads as 0 */
+		(void)reader_count_at(stmt, 6, &s.mem_total_mb); /* unknown reads as 0 */
 		s.load5 = known_at(stmt, 7);
 		s.major_faults_per_s = known_at(stmt, 8);
 		s.psi_cpu_pct = known_at(stmt, 9);
 		s.psi_memory_pct = known_at(stmt, 10);
 		s.psi_io_pct = known_at(stmt, 11);
 		s.busiest_cpu_pct = known_at(stmt, 12);
-		s.busiest_cpu = count_at(stmt, 13, &time) ? (int64_t)time : -1;
-		s.swap_total_mb = count_at(stmt, 14, &time) ? (int64_t)time : -1;
+		s.busiest_cpu = reader_count_at(stmt, 13, &time) ? (int64_t)time : -1;
+		s.swap_total_mb = reader_count_at(stmt, 14, &time) ? (int64_t)time : -1;
 		s.steal_pct = known_at(stmt, 15);
 		s.iowait_pct = known_at(stmt, 16);
 		res = ARRAY_RESERVE(c->samples, capacity, c->sample_count + 1, NODEDB_SAMPLES_MAX);
@@ -269,189 +261,6 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr)
 	}
 	reader_reverse(c->chains, c->chain_count, sizeof(*c->chains));
 	return res;
-}
-
-static int add_losses(struct reader *r, struct errinfo *reterr)
-{
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	int res;
-
-	buf_puts(&sql, "SELECT source, count, reason FROM losses");
-	res = reader_where(r, "losses", (struct scope_columns){0}, &sql, reterr);
-	if (res == 0)
-		res = reader_prepare(r, &sql, &stmt, reterr);
-
-	if (res < 0)
-		return res;
-	while ((res = sql_step(stmt, reterr)) > 0) {
-		uint64_t source, count;
-		char reason[64];
-		int i = LOSS_COUNT;
-
-		if (count_at(stmt, 0, &source) && source < WIRE_SOURCE_MAX &&
-			count_at(stmt, 1, &count) && reader_text(stmt, 2, reason, sizeof(reason)))
-			for (i = 0; i < LOSS_COUNT && strcmp(wire_losses[i].name, reason) != 0;)
-				i++;
-		if (i < LOSS_COUNT)
-			r->content->books.source[source].lost[i] += count;
-		else
-			r->content->skipped_rows++;
-	}
-	return res;
-}
-
-static int read_unclean(struct reader *r, int64_t before_id, int64_t *ret_count, int64_t *ret_last,
-	struct errinfo *reterr)
-{
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	int res;
-
-	buf_puts(&sql, "SELECT count(*), coalesce(max(id), 0) FROM sessions");
-	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
-	buf_printf(&sql, " AND stopped_at = 0 AND id < %" PRId64, before_id);
-	if (res == 0)
-		res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res == 0)
-		res = sql_step(stmt, reterr);
-	if (res <= 0)
-		return MIN(res, 0);
-	*ret_count = sql_column_int(stmt, 0);
-	*ret_last = sql_column_int(stmt, 1);
-	return 0;
-}
-
-int reader_load_unclean(struct reader *r, struct accounting *books, struct errinfo *reterr)
-{
-	int64_t before = INT64_MAX, count = 0, last = 0, at = 0;
-	char sql[256];
-	int res = 0;
-
-	/* The newest session of a file that is being written is not over. */
-	if (store_lock_holder(r->path))
-		res = sql_get_int(
-			r->sql, "SELECT coalesce(max(id), 0) FROM sessions", &before, reterr);
-	if (res == 0)
-		res = read_unclean(r, before, &count, &last, reterr);
-	if (res < 0 || count <= 0)
-		return res;
-	snprintf(sql, sizeof(sql),
-		"SELECT coalesce(max(timestamp), 0) FROM events WHERE timestamp < coalesce((SELECT"
-		" min(started_at) FROM sessions WHERE id > %" PRId64 "), %" PRId64 ")",
-		last, INT64_MAX);
-	if (!r->merged) /* there the sessions of other nodes follow */
-		res = sql_get_int(r->sql, sql, &at, reterr);
-	if (res < 0)
-		return res;
-	books->unclean = (uint32_t)MIN(count, (int64_t)UINT32_MAX);
-	books->unclean_ns = at;
-	return 0;
-}
-
-static int add_call_gaps(struct reader *r, struct errinfo *reterr)
-{
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	char who[320], last[320] = "";
-	int res = schema_has_table(r->sql, "call_gaps", reterr);
-
-	if (res <= 0)
-		return res; /* an early file of ours */
-	buf_puts(&sql, "SELECT pid, start_time, timestamp, duration, comm, file, reason,"
-		       " pid || ' ' || start_time || ' ' || node AS who"
-		       " FROM call_gaps");
-	res = reader_where(r, "call_gaps", (struct scope_columns){0}, &sql, reterr);
-	buf_puts(&sql, " ORDER BY who");
-	if (res == 0)
-		res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res < 0)
-		return res;
-	while ((res = sql_step(stmt, reterr)) > 0) {
-		struct call_gap g = {0};
-		char reason[32];
-		uint64_t pid, start, from, ns;
-
-		if (!count_at(stmt, 0, &pid) || pid > UINT32_MAX || !count_at(stmt, 1, &start) ||
-			!count_at(stmt, 2, &from) || !count_at(stmt, 3, &ns) ||
-			ns > (uint64_t)INT64_MAX - from ||
-			!reader_text(stmt, 4, g.comm, sizeof(g.comm)) ||
-			!reader_text(stmt, 5, g.file, sizeof(g.file)) ||
-			!reader_text(stmt, 6, reason, sizeof(reason)) ||
-			!reader_text(stmt, 7, who, sizeof(who))) {
-			r->content->skipped_rows++;
-			continue;
-		}
-		g.pid = (uint32_t)pid;
-		g.start_ticks = start;
-		g.from.ns = (int64_t)from;
-		g.to.ns = (int64_t)(from + ns);
-		g.reason = call_gap_reason_find(reason);
-		call_gap_sum_add(&r->content->books.unseen, &g, strcmp(who, last) != 0);
-		memcpy(last, who, sizeof(last));
-	}
-	return res;
-}
-
-/* A session that was killed at once has events and no books: then the sum proves nothing. */
-static int judge_books(struct reader *r, struct errinfo *reterr)
-{
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	int64_t sessions, without;
-	int res;
-
-	buf_puts(&sql, "SELECT count(*) FROM sessions");
-	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
-	if (res == 0)
-		res = sql_get_int_buf(r->sql, &sql, &sessions, reterr);
-	if (res < 0)
-		return res;
-	buf_puts(&sql, " AND id NOT IN (SELECT session_id FROM accounting)");
-	res = sql_get_int_buf(r->sql, &sql, &without, reterr);
-	if (res == 0)
-		r->content->has_books = sessions > 0 && without == 0;
-	return res;
-}
-
-int reader_load_books(struct reader *r, struct errinfo *reterr)
-{
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	int res;
-
-	if (r->kind != SCHEMA_OURS)
-		return 0;
-	buf_puts(&sql, "SELECT source, hits, stored, aggregated FROM accounting");
-	res = reader_where(r, "accounting", (struct scope_columns){0}, &sql, reterr);
-	if (res == 0)
-		res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res < 0)
-		return res;
-	while ((res = sql_step(stmt, reterr)) > 0) {
-		uint64_t source, hits, stored, aggregated;
-		struct account *a;
-
-		if (!count_at(stmt, 0, &source) || source >= WIRE_SOURCE_MAX ||
-			!count_at(stmt, 1, &hits) || !count_at(stmt, 2, &stored) ||
-			!count_at(stmt, 3, &aggregated)) {
-			r->content->skipped_rows++;
-			continue;
-		}
-		a = &r->content->books.source[source];
-		a->hits += hits;
-		a->stored += stored;
-		a->aggregated += aggregated;
-	}
-	if (res < 0)
-		return res;
-	res = add_losses(r, reterr);
-	if (res == 0)
-		res = reader_load_unclean(r, &r->content->books, reterr);
-	if (res == 0)
-		res = add_call_gaps(r, reterr);
-	if (res < 0)
-		return res;
-	return judge_books(r, reterr);
 }
 
 int reader_load_node(struct reader *r, struct errinfo *reterr)

@@ -115,8 +115,6 @@ static const struct list_column graph_events[] = {SAME("timestamp"), SAME("pid")
 	SAME("op"), SAME("duration"), SAME("arg0"), SAME("arg1"), {"stream", "stream", NULL, "0"},
 	SAME("ret_code"), {"weight", "weight", NULL, "1"}, ROW_END};
 
-static const struct list_column kernel_names[] = {
-	SAME("pid"), SAME("function"), SAME("name"), ROW_END};
 static const struct list_column kernels[] = {SAME("name"), SAME("origin"),
 	MADE("launches", "launches", "CAST(total(launches) AS INTEGER)"),
 	MADE("processes", "pid", "count(DISTINCT pid)"), ROW_END};
@@ -214,11 +212,6 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 		.columns = kernels,
 		.scope = {.pid = "pid"},
 		.order = "GROUP BY name, origin ORDER BY 3 DESC, name"},
-	[NODEDB_KERNEL_NAMES] = {.table = "kernels",
-		.columns = kernel_names,
-		.scope = {.pid = "pid"},
-		.also = "origin <> 'unknown'",
-		.order = "ORDER BY pid, function"},
 	[NODEDB_ACCOUNTING] = {.table = "accounting",
 		.columns = accounting,
 		.order = "ORDER BY session_id DESC, node, source"},

@@ -139,6 +139,14 @@ int reader_load_table(struct reader *r, const struct reader_table *t, void *item
 	return res;
 }
 
+bool reader_count_at(sql_stmt *stmt, int column, uint64_t *ret)
+{
+	if (sql_column_type(stmt, column) != SQL_INT || sql_column_int(stmt, column) < 0)
+		return false;
+	*ret = (uint64_t)sql_column_int(stmt, column);
+	return true;
+}
+
 bool reader_text(sql_stmt *stmt, int column, char *out, size_t size)
 {
 	struct sql_value v = sql_column_value(stmt, column);
@@ -191,7 +199,8 @@ static int load(sql_db *sql, const char *path, bool frozen, const struct nodedb_
 		reader_load_aggregates, reader_load_events, reader_load_samples,
 		reader_load_gpu_samples, reader_load_collectives, reader_load_ledger,
 		reader_load_containers, reader_load_homes, reader_load_chains, reader_load_books,
-		reader_load_labels, reader_load_pruned, reader_load_stacks, load_names};
+		reader_load_labels, reader_load_pruned, reader_load_stacks, load_names,
+		reader_load_kernels};
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	static const struct nodedb_filter all;
 	struct reader r = {.sql = sql,
@@ -275,6 +284,8 @@ void nodedb_content_done(struct nodedb_content *c)
 	free(c->chains);
 	free(c->labels);
 	name_book_free(c->names);
+	free(c->kernels);
+	intern_done(&c->kernel_names);
 	for (size_t i = 0; i < c->stacks.count; i++)
 		free(c->stacks.items[i]);
 	free(c->stacks.items);

@@ -64,6 +64,9 @@ int reader_identify(struct reader *r, struct errinfo *reterr);
 /* reader_reverse - newest first becomes oldest first. */
 void reader_reverse(void *array, size_t count, size_t element_bytes);
 
+/* reader_count_at - false if it is no number, or below 0. */
+bool reader_count_at(sql_stmt *stmt, int column, uint64_t *ret);
+
 /* reader_text - copies text to @out, cut at a character's border. False if it is no text, or so
  * long (1 MiB) that the row cannot be meant. */
 bool reader_text(sql_stmt *stmt, int column, char *out, size_t size);
@@ -162,4 +165,5 @@ int reader_load_unclean(struct reader *r, struct accounting *books, struct errin
 int reader_load_labels(struct reader *r, struct errinfo *reterr);
 int reader_load_stacks(struct reader *r, struct errinfo *reterr);
 int reader_load_pruned(struct reader *r, struct errinfo *reterr);
+int reader_load_kernels(struct reader *r, struct errinfo *reterr);
 int reader_load_node(struct reader *r, struct errinfo *reterr);

@@ -44,7 +44,6 @@ enum nodedb_list {       /* columns are named as the API's keys */
 	NODEDB_OVERHEAD,     /* newest first */
 	NODEDB_GRAPH_EVENTS, /* newest first */
 	NODEDB_KERNELS,      /* by name, most launches first; of whole processes */
-	NODEDB_KERNEL_NAMES, /* pid, function, name; those that have one */
 	NODEDB_ACCOUNTING,
 	NODEDB_LOSSES,
 	NODEDB_CPU_LOSSES,

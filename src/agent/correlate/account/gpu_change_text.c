@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/correlate/account/gpu_change_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/correlate/engine/detector.h"
+#include "agent/correlate/report/kernel_sentence.h"
+#include "base/text.h"
+#include "wire/op_kind.h"
+
+#define NAME_SHOWN 48 /* bytes of a kernel's short name: its beginning tells it from others */
+
+static void put_clock(const struct gpu_change *g, struct buf *b)
+{
+	char reasons[128];
+
+	buf_printf(b, "the GPU's clock is %.0f MHz instead of %.0f MHz", g->slow_clock_mhz,
+		g->ordinary_clock_mhz);
+	if (g->slow_limit_mw > 0 && g->slow_limit_mw < g->ordinary_limit_mw)
+		buf_printf(b, ", its power limit %.0f W instead of %.0f W",
+			(double)g->slow_limit_mw / 1000, (double)g->ordinary_limit_mw / 1000);
+	buf_printf(b, " (reasons the driver gives: %s)",
+		gpu_throttle_text(g->reasons, reasons, sizeof(reasons)));
+}
+
+/* What is not counted, or is the same, is not said. */
+static void put_work(const struct step_account *a, struct buf *b)
+{
+	bool launches = a->slow_launches > a->ordinary_launches && a->ordinary_launches > 0;
+	bool bytes = a->slow_bytes > a->ordinary_bytes;
+
+	buf_puts(b, "more work");
+	if (launches)
+		buf_printf(b, ": %.0f launches in a step instead of %.0f", a->slow_launches,
+			a->ordinary_launches);
+	if (bytes)
+		buf_printf(b, "%s %.1f MB copied in a step instead of %.1f MB",
+			launches ? ";" : ":", a->slow_bytes / 1e6, a->ordinary_bytes / 1e6);
+}
+
+/* The rows that prove it have the whole name. */
+static void put_name(const char *name, struct buf *b)
+{
+	char brief[KERNEL_SHORT_MAX];
+
+	kernel_name_short(name, brief);
+	if (strlen(brief) > NAME_SHOWN)
+		buf_printf(b, "%.*s…", NAME_SHOWN - 1, brief);
+	else
+		buf_puts(b, brief);
+}
+
+static bool has_types(const struct kernel_change *k)
+{
+	return k->from != KERNEL_OF_UNKNOWN;
+}
+
+/* "other kernels run than before, of fp32 instead of bf16: sgemm_128x256 instead of bf16_gemm_256x128" */
+static void put_kernels(const struct kernel_change *k, struct buf *b)
+{
+	buf_puts(b, "other kernels run than in ordinary steps");
+	if (has_types(k))
+		buf_printf(b, ", of %s instead of %s", kernel_type_text(k->to),
+			kernel_type_text(k->from));
+	if (!k->added_count)
+		return;
+	buf_puts(b, ": ");
+	put_name(k->added[0].name, b);
+	if (!k->gone.rows)
+		return;
+	buf_puts(b, " instead of ");
+	put_name(k->gone.name, b);
+}
+
+void gpu_change_cause(const struct step_account *a, const struct gpu_change *g, struct buf *b)
+{
+	switch (g->reason) {
+	case GPU_BY_CLOCK: put_clock(g, b); return;
+	case GPU_BY_NEIGHBOUR:
+		buf_puts(b, "another process uses the GPU");
+		if (g->other_pid)
+			buf_printf(b, ": %s (pid %u)", g->other_comm, g->other_pid);
+		return;
+	case GPU_BY_WORK: put_work(a, b); return;
+	case GPU_BY_WAITS:
+		buf_printf(b,
+			"the program waits for the GPU %.0f times in a step instead of %.0f times",
+			a->slow_waits, a->ordinary_waits);
+		return;
+	case GPU_BY_KERNELS: put_kernels(&g->kernels, b); return;
+	case GPU_BY_NOTHING:
+		buf_puts(b, "the GPU takes longer for its work; nothing recorded says why");
+		return;
+	}
+}
+
+void gpu_change_detail(const struct gpu_change *g, struct buf *b)
+{
+	const struct kernel_change *k = &g->kernels;
+
+	if (g->reason != GPU_BY_KERNELS)
+		return;
+	buf_printf(b,
+		"Of %u launches of slow steps that were looked at, %u are of kernels that ordinary steps do not run",
+		k->slow_rows, k->new_rows);
+	for (int i = 0; i < k->added_count; i++) {
+		buf_puts(b, i ? ", " : ": ");
+		put_name(k->added[i].name, b);
+		if (k->added[i].in_step >= 0.5)
+			buf_printf(b, " (about %.0f in a step)", k->added[i].in_step);
+	}
+	buf_puts(b, ". ");
+	if (!k->gone.rows)
+		return;
+	buf_puts(b, "Not seen any more: ");
+	put_name(k->gone.name, b);
+	buf_puts(b, ". ");
+}
+
+/* Which kernels ran, and when. */
+static void put_sql(const struct step_account *a, struct incident *inc)
+{
+	incident_sql(inc,
+		"SELECT k.name, sum(e.timestamp BETWEEN %" PRId64 " AND %" PRId64
+		") AS while_slow, count(*) AS rows FROM events e JOIN kernels k ON k.node = e.node "
+		"AND k.pid = e.pid AND k.function = e.arg0 WHERE e.pid = %u AND e.flags & 1 = 0 AND "
+		"e.timestamp BETWEEN %" PRId64 " AND %" PRId64 " AND " OP_KIND_LAUNCH_SQL
+		" GROUP BY k.name ORDER BY while_slow DESC, rows DESC LIMIT 200",
+		a->slow_first.ns, a->slow_last.ns, a->pid, a->first.ns, a->last.ns);
+}
+
+void gpu_change_show(const struct step_account *a, const struct gpu_change *g, struct incident *inc)
+{
+	if (g->reason != GPU_BY_KERNELS)
+		return;
+	if (has_types(&g->kernels))
+		incident_fix(inc,
+			"Find what changed the precision: torch.autocast (enabled, dtype), .float() or .to(dtype), a scaler that gives up, torch.backends.cuda.matmul.allow_tf32");
+	else
+		incident_fix(inc,
+			"Kernels are chosen by type, shape and layout: find what changed (batch or sequence length, dtype, memory_format, deterministic mode, another code path)");
+	put_sql(a, inc);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_nodedb_books.c - of a file with several runs, the books are those of the time that is asked for. */
+#include "store_fixture.h"
+
+#define T0 INT64_C(1700000000000000000)
+#define S  ((int64_t)NS_PER_S)
+
+/* Three runs of 10 s, 100 s apart, with 1000, 200 and 30 hits; the second was killed, and lost 5. */
+static void make_runs(const struct scratch *s)
+{
+	scratch_close(scratch_open(s->path));
+	scratch_sql(s->path, "DELETE FROM sessions; DELETE FROM accounting;"
+			     "INSERT INTO sessions (id, started_at, stopped_at) VALUES"
+			     " (1, 1700000000000000000, 1700000010000000000),"
+			     " (2, 1700000100000000000, 0),"
+			     " (3, 1700000200000000000, 1700000210000000000);"
+			     "INSERT INTO accounting VALUES (1, 'n1', 1, 1000, 1000, 0, 0),"
+			     " (2, 'n1', 1, 200, 195, 0, 5), (3, 'n1', 1, 30, 30, 0, 0);"
+			     "INSERT INTO losses VALUES (2, 'n1', 1, 'ring_full', 5);");
+}
+
+static struct account load(const struct scratch *s, int64_t from, int64_t to, uint32_t *ret_unclean)
+{
+	_cleanup_(nodedb_content_done) struct nodedb_content c = {0};
+	struct nodedb_filter f = {.scope = {.from_ns = from, .to_ns = to}};
+
+	assert_int_equal(nodedb_read(s->path, &f, &c, NULL), 0);
+	assert_true(c.has_books);
+	*ret_unclean = c.books.unclean;
+	return c.books.source[SOURCE_CUDA];
+}
+
+static void test_the_run_that_is_asked_for(void **state)
+{
+	static const struct {
+		int64_t from, to;
+		uint64_t hits, lost;
+		uint32_t unclean;
+	} rows[] = {
+		{0, 0, 1230, 5, 1},                      /* all */
+		{T0 + 200 * S, T0 + 210 * S, 30, 0, 0},  /* the newest */
+		{T0 + 205 * S, 0, 30, 0, 0},             /* part of it */
+		{0, T0 + 5 * S, 1000, 0, 0},             /* the first */
+		{T0 + 150 * S, T0 + 160 * S, 200, 5, 1}, /* killed: nobody knows when */
+		{T0 + 150 * S, T0 + 205 * S, 230, 5, 1}, {T0 + 5 * S, T0 + 150 * S, 1200, 5, 1},
+		{T0 + 500 * S, T0 + 600 * S, 1230, 5, 1}, /* none: times that make no sense */
+	};
+	const struct scratch *s = *state;
+
+	make_runs(s);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		uint32_t unclean;
+		struct account a = load(s, rows[i].from, rows[i].to, &unclean);
+
+		assert_int_equal(a.hits, rows[i].hits);
+		assert_int_equal(account_lost(&a), rows[i].lost);
+		assert_int_equal(unclean, rows[i].unclean);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {TEST(test_the_run_that_is_asked_for)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
