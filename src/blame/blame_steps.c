@@ -249,8 +249,8 @@ static bool may_come_again(const struct job *j, const struct kind *x)
 }
 
 /* Whether steps that begin with @chosen are whole ones: in the first step of a job its parts, layers and
- * micro-batches, come again and again as well. Then messages do not come equally often in each, or another
- * collective has come for the first time just now. Of messages alone it is not known. */
+ * micro-batches, come again and again as well. Then messages do not come equally often in each or have
+ * hardly come, or another collective has come for the first time just now. Of messages alone it is not known. */
 static bool is_steady(const struct job *j, const struct kinds *s, size_t chosen)
 {
 	if (s->list[chosen].pair || !s->list[chosen].is_even)
@@ -258,8 +258,8 @@ static bool is_steady(const struct job *j, const struct kinds *s, size_t chosen)
 	for (size_t k = 0; k < s->count; k++) {
 		const struct kind *x = &s->list[k];
 
-		if (x->count && !x->pair && x->first > s->list[chosen].first &&
-			may_come_again(j, x))
+		if (x->pair ? x->count < LEAST && j->end_ns - j->begin_ns < LONGEST_NS
+			    : x->count && x->first > s->list[chosen].first && may_come_again(j, x))
 			return false;
 	}
 	return true;
