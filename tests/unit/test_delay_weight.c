@@ -51,6 +51,42 @@ static void sleeping(struct ledger_scene *s, uint64_t ms, int every, int from)
 	}
 }
 
+/* Every few steps, without a rule, one is longer: on the host, and on the GPU by @gpu_ms. */
+static void mixture(struct ledger_scene *s, uint64_t gpu_ms)
+{
+	static const int gaps[] = {9, 12, 7, 15, 8, 11};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t stack = line_stack(s, "/home/u/serve.py", 25, NULL);
+	int next = 3;
+
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, MARK_TICK);
+		if (i == next) {
+			next += gaps[(size_t)i % ARRAY_SIZE(gaps)];
+			sample(s, JOB, MAIN, t.at + 1, stack);
+			spend(&t, LEDGER_RUN, MS(15));
+			spend(&t, LEDGER_GPU_WAIT, MS(gpu_ms));
+		}
+		mark(&t, MARK_OPTIMIZER);
+	}
+}
+
+static void test_host_and_gpu_together_are_the_work(void **state)
+{
+	SCENE;
+
+	mixture(s, 14);
+	assert_int_equal(worst(s, "more"), SEVERITY_LOW);
+}
+
+static void test_the_host_alone_is_not(void **state)
+{
+	SCENE;
+
+	mixture(s, 0);
+	assert_int_equal(worst(s, "serve.py:25"), SEVERITY_HIGH);
+}
+
 static void test_a_pause_on_purpose(void **state)
 {
 	SCENE;
@@ -162,6 +198,8 @@ static void test_waste_of_all_steps_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_host_and_gpu_together_are_the_work),
+		cmocka_unit_test(test_the_host_alone_is_not),
 		cmocka_unit_test(test_a_pause_on_purpose),
 		cmocka_unit_test(test_sleep_in_every_step),
 		cmocka_unit_test(test_output_that_nobody_takes),

@@ -72,7 +72,7 @@ static void put_cpu(const struct delay *l, struct incident *inc)
 	if (is_own(l, inc))
 		incident_fix(inc,
 			"The job's own threads compete: fewer of them (OMP_NUM_THREADS, torch.set_num_threads(), background threads), or more CPUs");
-	else if (l->lead && l->lead->culprit_is_worker)
+	else if (l->lead && l->lead->culprit_is_worker && place_is_loader_thread(l->lead->culprit))
 		incident_fix(inc,
 			"The job's own threads and workers compete: fewer of them (num_workers, OMP_NUM_THREADS), or more CPUs (`taskset -cp %u` shows its set)",
 			inc->pid);

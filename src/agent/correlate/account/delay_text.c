@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/correlate/account/delay_fix.h"
+#include "agent/correlate/account/place.h"
 #include "agent/correlate/account/delay_weight.h"
 #include "agent/correlate/account/gpu_change_text.h"
 #include "agent/correlate/engine/detector.h"
@@ -94,8 +95,11 @@ static void put_culprit(const struct account_entry *e, const char *before, struc
 		buf_printf(b, "%sthread %s of the same process", before, e->culprit);
 	else
 		buf_printf(b, "%s%s%s%s (pid %u)", before,
-			e->culprit_is_worker ? "data loader worker " : "", e->culprit,
-			tracer_is(e->culprit) ? ", the tracer itself" : "", e->culprit_pid);
+			e->culprit_is_worker && place_is_loader_thread(e->culprit)
+				? "data loader worker "
+				: "",
+			e->culprit, tracer_is(e->culprit) ? ", the tracer itself" : "",
+			e->culprit_pid);
 }
 
 /* Whose time it was, where it is not the thread's own. */

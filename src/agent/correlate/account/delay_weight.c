@@ -9,6 +9,7 @@
 #define WASTE_SHARE   0.15
 #define WASTE_HIGH    0.30
 #define EVEN_SHARE    0.3
+#define GPU_TOO       0.3
 #define ONE_PLACE     0.6
 #define NEW_PARTS     6
 #define SURE_NS       (100 * NS_PER_MS) /* ten samples */
@@ -119,8 +120,17 @@ static bool is_even(const struct step_account *a, const struct delay *l)
 	return new_places_share(a, l->kind) < EVEN_SHARE;
 }
 
-/* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of is
- * most likely the work's own. */
+/* Whether the GPU's part of the step grew along with the host's. */
+static bool gpu_grows_too(const struct step_account *a)
+{
+	double grown = (double)a->slow_step_ns - (double)a->ordinary_step_ns;
+
+	return (double)a->slow_ns[ACCOUNT_GPU] - (double)a->ordinary_ns[ACCOUNT_GPU] >
+	       GPU_TOO * grown;
+}
+
+/* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the
+ * host and the GPU take longer together, is most likely the work's own. */
 static bool is_own_work(
 	const struct step_account *a, const struct gpu_change *gpu, const struct delay *l)
 {
@@ -129,7 +139,8 @@ static bool is_own_work(
 		       ((gpu->reason == GPU_BY_NOTHING || gpu->reason == GPU_BY_KERNELS) &&
 			       !delay_is_lasting(a));
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC)
-		return gpu->reason == GPU_BY_WORK && !delay_is_lasting(a) && !a->period_steps;
+		return (gpu->reason == GPU_BY_WORK || gpu_grows_too(a)) && !delay_is_lasting(a) &&
+		       !a->period_steps;
 	return false;
 }
 

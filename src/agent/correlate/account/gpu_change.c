@@ -6,12 +6,13 @@
 #include "base/macros.h"
 #include "base/search.h"
 
-#define OTHERS_MAX  32
-#define OTHER_SHARE 0.1 /* of the time: what another process does on the GPU beyond what it did */
-#define NEIGHBOURS  0.5 /* more processes on the GPU than in ordinary steps, on average */
-#define CLOCK_RATIO 1.07
-#define WORK_RATIO  1.1
-#define WORK_BYTES  65536
+#define OTHERS_MAX    32
+#define OTHER_SHARE   0.1 /* of the time: what another process does on the GPU beyond what it did */
+#define NEIGHBOURS    0.5 /* more processes on the GPU than in ordinary steps, on average */
+#define CLOCK_RATIO   1.07
+#define WORK_RATIO    1.1
+#define WORK_BYTES    65536
+#define WORK_LAUNCHES 2 /* so few more are of a step that was cut elsewhere */
 
 enum pace { PACE_ORDINARY, PACE_SLOW, PACE_MIXED };
 
@@ -129,7 +130,8 @@ static void find_other(
 
 static bool has_more_work(const struct step_account *a)
 {
-	return (a->ordinary_launches > 0 && a->slow_launches > WORK_RATIO * a->ordinary_launches) ||
+	return (a->ordinary_launches > 0 &&
+		       a->slow_launches > WORK_RATIO * a->ordinary_launches + WORK_LAUNCHES) ||
 	       a->slow_bytes > WORK_RATIO * a->ordinary_bytes + WORK_BYTES;
 }
 

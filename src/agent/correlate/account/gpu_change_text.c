@@ -9,7 +9,8 @@
 #include "base/text.h"
 #include "wire/op_kind.h"
 
-#define NAME_SHOWN 48 /* bytes of a kernel's short name: its beginning tells it from others */
+#define NAME_SHOWN  48  /* bytes of a kernel's short name: its beginning tells it from others */
+#define SHOWN_BYTES 1e5 /* less is "0.0 MB" */
 
 static void put_clock(const struct gpu_change *g, struct buf *b)
 {
@@ -27,8 +28,8 @@ static void put_clock(const struct gpu_change *g, struct buf *b)
 /* What is not counted, or is the same, is not said. */
 static void put_work(const struct step_account *a, struct buf *b)
 {
-	bool launches = a->slow_launches > a->ordinary_launches && a->ordinary_launches > 0;
-	bool bytes = a->slow_bytes > a->ordinary_bytes;
+	bool launches = a->slow_launches >= a->ordinary_launches + 1 && a->ordinary_launches > 0;
+	bool bytes = a->slow_bytes >= a->ordinary_bytes + SHOWN_BYTES;
 
 	buf_puts(b, "more work");
 	if (launches)
