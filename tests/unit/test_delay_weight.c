@@ -84,7 +84,7 @@ static void test_the_host_alone_is_not(void **state)
 	SCENE;
 
 	mixture(s, 0);
-	assert_int_equal(worst(s, "serve.py:25"), SEVERITY_HIGH);
+	assert_int_equal(worst(s, "serve.py:25"), SEVERITY_MEDIUM);
 }
 
 static void test_a_pause_on_purpose(void **state)
