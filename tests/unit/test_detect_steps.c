@@ -380,6 +380,44 @@ static void test_other_kernels_are_no_news_where_more_is_known(void **state)
 }
 
 /* From the first step to the last, with nothing ordinary to compare with. */
+/* Slow steps wait for a lock that @holder has while it waits for the GPU. */
+static struct answer held_by(struct ledger_scene *s, const char *holder)
+{
+	uint64_t usual;
+	struct ledger_thread t = job(s, &usual);
+	struct ledger_thread other = thread_at(s, JOB, HOLDER, holder, LEDGER_T0);
+
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, usual);
+		if (i < STEPS / 2)
+			continue;
+		stay(&t, LEDGER_LOCK, MS(20), 0, JOB, HOLDER);
+		spend(&other, LEDGER_SLEEP, (uint64_t)(t.at - other.at) - MS(20));
+		mark(&other, MARK_TICK);
+		spend(&other, LEDGER_GPU_WAIT, MS(20));
+		mark(&other, MARK_WAIT);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	return explain(ledger_recording(s));
+}
+
+static void test_a_thread_that_waits_for_the_gpu(void **state)
+{
+	SCENE;
+	ANSWER = held_by(s, "stats");
+
+	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "wait for thread stats");
+}
+
+static void test_autograd_waits_in_its_place(void **state)
+{
+	SCENE;
+	ANSWER = held_by(s, "pt_autograd_0");
+
+	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "waiting for the GPU");
+	assert_null(strstr(a.list[0].root_cause, "wait for thread"));
+}
+
 static void test_waste_in_every_step(void **state)
 {
 	SCENE;
@@ -576,6 +614,8 @@ int main(void)
 		cmocka_unit_test(test_other_kernels_at_a_somewhat_lower_clock),
 		cmocka_unit_test(test_the_same_kernels_are_no_reason),
 		cmocka_unit_test(test_other_kernels_are_no_news_where_more_is_known),
+		cmocka_unit_test(test_a_thread_that_waits_for_the_gpu),
+		cmocka_unit_test(test_autograd_waits_in_its_place),
 		cmocka_unit_test(test_waste_in_every_step),
 		cmocka_unit_test(test_a_cpu_quota),
 		cmocka_unit_test(test_two_causes_in_the_same_steps),

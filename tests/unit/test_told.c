@@ -234,6 +234,26 @@ static void test_writes_every_so_many_steps(void **state)
 	assert_int_equal(v.count, 1);
 }
 
+/* Pauses in which the CPU is the largest of the causes, though not half of them. */
+static void test_pauses_that_are_about_the_cpu(void **state)
+{
+	uint32_t cpu = UINT32_C(1) << DELAY_BY_CPU;
+	struct incident inc = {.problem = PROBLEM_STARVATION,
+		.excess_ns = 100,
+		.causes = {{.cause = CAUSE_HOST_CODE, .ns = 34},
+			{.cause = CAUSE_RUN_QUEUE, .ns = 24}, {.cause = CAUSE_ASLEEP, .ns = 23},
+			{.cause = CAUSE_PREEMPTED, .ns = 19}},
+		.cause_count = 4};
+
+	assert_true(told_leads(&inc, cpu));
+	assert_false(told_is_view(&inc, cpu));
+	inc.causes[0].ns = 50;
+	assert_false(told_leads(&inc, cpu));
+	inc.causes[0].ns = 34;
+	inc.problem = PROBLEM_SLOW_CALL;
+	assert_false(told_leads(&inc, cpu));
+}
+
 static void test_reads_are_no_checkpoint(void **state)
 {
 	LEDGER;
@@ -255,6 +275,7 @@ int main(void)
 		cmocka_unit_test(test_neither),
 		cmocka_unit_test(test_writes_every_so_many_steps),
 		cmocka_unit_test(test_reads_are_no_checkpoint),
+		cmocka_unit_test(test_pauses_that_are_about_the_cpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,13 +6,14 @@
 #include "base/macros.h"
 #include "base/search.h"
 
-#define OTHERS_MAX    32
-#define OTHER_SHARE   0.1 /* of the time: what another process does on the GPU beyond what it did */
-#define NEIGHBOURS    0.5 /* more processes on the GPU than in ordinary steps, on average */
-#define CLOCK_RATIO   1.07
-#define WORK_RATIO    1.1
-#define WORK_BYTES    65536
-#define WORK_LAUNCHES 2 /* so few more are of a step that was cut elsewhere */
+#define OTHERS_MAX       32
+#define OTHER_SHARE      0.1 /* of the time: what another process does on the GPU beyond what it did */
+#define NEIGHBOURS       0.5 /* more processes on the GPU than in ordinary steps, on average */
+#define CLOCK_RATIO      1.07
+#define NEW_THREAD_PARTS 4 /* ordinary steps wait for it so much less */
+#define WORK_RATIO       1.1
+#define WORK_BYTES       65536
+#define WORK_LAUNCHES    2 /* so few more are of a step that was cut elsewhere */
 
 enum pace { PACE_ORDINARY, PACE_SLOW, PACE_MIXED };
 
@@ -140,6 +141,24 @@ static bool has_more_waits(const struct step_account *a)
 	return a->slow_waits > 2 * a->ordinary_waits + 1;
 }
 
+/* The part of another thread in what the steps wait longer for the GPU, if it is most of that; NULL: it is not. That
+ * autograd's threads wait in the place of the one that runs the steps is as usual. */
+static const struct account_entry *find_thread(const struct step_account *a)
+{
+	int64_t grown = (int64_t)a->slow_ns[ACCOUNT_GPU] - (int64_t)a->ordinary_ns[ACCOUNT_GPU];
+
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct account_entry *e = &a->entries[i];
+		int64_t more = (int64_t)e->slow_ns - (int64_t)e->ordinary_ns;
+
+		if (e->line == ACCOUNT_GPU && e->owner == OWNER_THREAD && 2 * more > grown &&
+			e->ordinary_ns < e->slow_ns / NEW_THREAD_PARTS &&
+			strncmp(e->comm, "pt_autograd", strlen("pt_autograd")))
+			return e;
+	}
+	return NULL;
+}
+
 /* A lower clock makes steps longer in the same ratio at most: where that explains less than half and
  * another process uses the GPU, or the steps have more work or other kernels, that lowers the clock, too (a
  * GPU at its power limit). */
@@ -163,6 +182,8 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 		return GPU_BY_KERNELS;
 	if (lower)
 		return GPU_BY_CLOCK;
+	if (g->thread)
+		return GPU_BY_THREAD;
 	return has_more_waits(a) ? GPU_BY_WAITS : GPU_BY_NOTHING;
 }
 
@@ -175,6 +196,7 @@ int gpu_change_find(
 	compare_readings(rec, a, ret);
 	find_other(rec, a, ret);
 	r = kernel_change_find(rec, a, &ret->kernels);
+	ret->thread = find_thread(a);
 	ret->reason = reason_of(a, ret);
 	return r;
 }

@@ -12,6 +12,7 @@ enum gpu_reason {         /* why the GPU kept steps waiting longer */
 	GPU_BY_WORK,      /* it has more to do */
 	GPU_BY_WAITS,     /* it is waited for more often */
 	GPU_BY_KERNELS,   /* other kernels run on it */
+	GPU_BY_THREAD,    /* another thread waits for it, and the steps for that one */
 	GPU_BY_NOTHING,   /* not known */
 };
 
@@ -26,8 +27,9 @@ struct gpu_change {
 	uint32_t other_pid;
 	char other_comm[COMM_LEN];
 	double ordinary_other, slow_other;
-	size_t readings;              /* while steps were slow */
-	struct kernel_change kernels; /* of GPU_BY_KERNELS */
+	size_t readings;                    /* while steps were slow */
+	struct kernel_change kernels;       /* of GPU_BY_KERNELS */
+	const struct account_entry *thread; /* of GPU_BY_THREAD: its part of the account */
 };
 
 /* gpu_change_find - compares readings in bars of slow steps with those in bars of ordinary ones,

@@ -90,6 +90,11 @@ void gpu_change_cause(const struct step_account *a, const struct gpu_change *g, 
 			a->slow_waits, a->ordinary_waits);
 		return;
 	case GPU_BY_KERNELS: put_kernels(&g->kernels, b); return;
+	case GPU_BY_THREAD:
+		buf_printf(b,
+			"the steps wait for thread %s, which waits for the GPU meanwhile (a lock that it holds, or its result)",
+			g->thread->comm);
+		return;
 	case GPU_BY_NOTHING:
 		buf_puts(b, "the GPU takes longer for its work; nothing recorded says why");
 		return;
@@ -133,6 +138,9 @@ static void put_sql(const struct step_account *a, struct incident *inc)
 
 void gpu_change_show(const struct step_account *a, const struct gpu_change *g, struct incident *inc)
 {
+	if (g->reason == GPU_BY_THREAD)
+		incident_fix(inc,
+			"Let that thread wait for the GPU before it takes the lock, or after it gave it back");
 	if (g->reason != GPU_BY_KERNELS)
 		return;
 	if (has_types(&g->kernels))

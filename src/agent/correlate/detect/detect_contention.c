@@ -190,8 +190,10 @@ static bool is_told(const struct incident_list *out, uint32_t pid, uint64_t lost
 /* Slow calls of the process that mostly waited for a CPU are views of the same, and less of it. */
 static bool is_view(const struct incident *inc, const void *pid)
 {
-	return inc->problem == PROBLEM_SLOW_CALL && inc->pid == *(const uint32_t *)pid &&
-	       is_of_cpu(inc);
+	if (inc->pid != *(const uint32_t *)pid)
+		return false;
+	return inc->problem == PROBLEM_SLOW_CALL ? is_of_cpu(inc)
+						 : told_leads(inc, UINT32_C(1) << DELAY_BY_CPU);
 }
 
 static int parts_by_length(const void *a, const void *b)

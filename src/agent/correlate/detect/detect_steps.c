@@ -392,7 +392,7 @@ static void drop_others(const struct finding *f, struct incident_list *l)
 		bool dropped = inc->pid == f->account->pid && told_is_about_time(inc->problem) &&
 			       (f->is_sure || inc->problem == PROBLEM_GOODPUT ||
 				       (!told_has_cause(inc) && is_vague(inc->problem)) ||
-				       told_is_view(inc, f->own));
+				       told_is_view(inc, f->own) || told_leads(inc, f->own));
 
 		if (dropped)
 			continue;

@@ -92,13 +92,26 @@ bool told_is_view(const struct incident *inc, uint32_t kinds)
 	       (double)about_ns(inc, kinds, true) >= VIEW_SHARE * (double)inc->excess_ns;
 }
 
+static bool is_pause(enum problem p)
+{
+	return p == PROBLEM_STARVATION || p == PROBLEM_TOOL_CALLS || p == PROBLEM_AGENT_COST;
+}
+
+bool told_leads(const struct incident *inc, uint32_t kinds)
+{
+	uint64_t mine = about_ns(inc, kinds, false), other = 0;
+
+	for (int i = 0; i < inc->cause_count; i++)
+		if (!(kinds_of_cause(inc->causes[i].cause) & kinds))
+			other = MAX(other, inc->causes[i].ns);
+	return is_pause(inc->problem) && mine && mine >= other;
+}
+
 /* Pauses are told by what most of each was spent on (engine/gap.c): what else the program did in them is the same
  * story. Who took its CPU meanwhile is another. */
 static bool is_own_pause(const struct incident *inc, enum delay_kind kind)
 {
-	return kind != DELAY_BY_CPU &&
-	       (inc->problem == PROBLEM_STARVATION || inc->problem == PROBLEM_TOOL_CALLS ||
-		       inc->problem == PROBLEM_AGENT_COST);
+	return kind != DELAY_BY_CPU && is_pause(inc->problem);
 }
 
 /* Slow calls whose cause is known are why the line of these calls grew. Waits for the GPU are not: they grow by what

@@ -21,3 +21,6 @@ void told_cede(struct incident *inc, uint32_t kinds);
 
 /* told_is_view - whether @inc is mostly about the same time as one of @kinds, bits by enum delay_kind. */
 bool told_is_view(const struct incident *inc, uint32_t kinds);
+
+/* told_leads - whether @inc is about pauses, and no other cause has as much of them as @kinds: its words are theirs. */
+bool told_leads(const struct incident *inc, uint32_t kinds);
