@@ -243,9 +243,10 @@ static void whatever_the_rows_hold(void **state)
 	}
 }
 
-/* Rank 0 launches beside its collectives and has no CPU for a third of the time, taken by rank 1. */
-static void take_cpu(struct job *j, int64_t until_us)
+/* Rank 0 launches beside its collectives and has no CPU for a third of the time, taken by @thread of rank 1. */
+static void take_cpu(struct job *j, int64_t until_us, const char *thread)
 {
+	scene_add(&j->s, SOURCE_CUDA, CUDA_LAUNCH, PID(1), PID(1), 5000, 10);
 	for (int64_t at = 0; at < until_us; at += 10000) {
 		struct event *stay;
 
@@ -255,21 +256,22 @@ static void take_cpu(struct job *j, int64_t until_us)
 		stay->wait_ns = stay->dur_ns;
 		stay->flags |= WIRE_PREEMPTED;
 		stay->peer_pid = PID(1);
-		memcpy(stay->peer_comm, stay->comm, COMM_LEN);
+		snprintf(stay->peer_comm, COMM_LEN, "%s", thread ? thread : stay->comm);
 	}
 }
 
-/* Ranks that take each other's CPUs while they wait for one that never comes lose nothing by it. The same
- * without the hang is loud. */
+/* Ranks that take each other's CPUs while they wait for one that never comes lose nothing by it, whatever the thread
+ * is called. The same without the hang is loud. */
 static void a_hang_quietens_contention_of_ranks(void **state)
 {
-	for (int hangs = 0; hangs < 2; hangs++) {
+	for (int i = 0; i < 4; i++) {
+		int hangs = i % 2;
 		const struct incident *inc;
 		struct recording rec;
 		JOB;
 
 		job_stall(&j, 20, hangs ? 2 : -1);
-		take_cpu(&j, 8200000);
+		take_cpu(&j, 8200000, i < 2 ? NULL : "stream");
 		scene_aggregate(&j.s);
 		scene_sample(&j.s, 210000 + 8000000, 10);
 		rec = job_recording(&j);

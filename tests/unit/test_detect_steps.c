@@ -221,6 +221,44 @@ static void test_host_code_between_waits(void **state)
 	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "embed.py:23");
 }
 
+/* The GPU idles while host code runs, until launching takes longer than that did: what changed comes first. */
+static void test_what_changed_comes_first(void **state)
+{
+	SCENE;
+	struct aggregate waits = {.bucket.ns = LEDGER_T0,
+		.source = SOURCE_CUDA,
+		.op = CUDA_STREAM_SYNC,
+		.pid = JOB,
+		.stored = STEPS,
+		.sketch.count = STEPS};
+	struct recording rec;
+	uint64_t usual;
+	struct ledger_thread t = job(s, &usual);
+
+	for (int i = 0; i < STEPS; i++) {
+		bool slow = i >= STEPS / 2;
+
+		rival(s, MAIN, t.at, US(1), 900, "other"); /* stays are seen: none is long */
+		sample(s, JOB, MAIN, t.at + 1, usual);
+		spend(&t, LEDGER_RUN, slow ? US(100) : MS(29));
+		cuda_call(&t, CUDA_MEMCPY_ASYNC, US(20));
+		spend(&t, LEDGER_COPY, US(20));
+		spend(&t, LEDGER_LAUNCH, slow ? MS(60) : US(50));
+		cuda_call(&t, CUDA_STREAM_SYNC, MS(3));
+		spend(&t, LEDGER_GPU_WAIT, MS(3));
+		mark(&t, MARK_WAIT);
+	}
+	rec = ledger_recording(s);
+	rec.aggregates = &waits;
+	rec.aggregate_count = 1;
+	ANSWER = explain(rec);
+	assert_int_equal(a.count, 2);
+	assert_int_equal(a.list[0].problem, PROBLEM_GOODPUT);
+	assert_int_equal(a.list[0].severity, SEVERITY_HIGH);
+	assert_int_equal(a.list[1].problem, PROBLEM_STARVATION);
+	assert_int_equal(a.list[1].severity, SEVERITY_MEDIUM);
+}
+
 static void gpu_reading(struct ledger_scene *s, int64_t at, int64_t clock, int64_t util)
 {
 	struct gpu_sample *g = &s->gpus[s->gpu_count++];
@@ -605,6 +643,7 @@ int main(void)
 		cmocka_unit_test(test_a_wait_for_the_disk_every_20_steps),
 		cmocka_unit_test(test_short_epochs),
 		cmocka_unit_test(test_host_code_between_waits),
+		cmocka_unit_test(test_what_changed_comes_first),
 		cmocka_unit_test(test_a_lower_clock),
 		cmocka_unit_test(test_more_work_is_no_fault),
 		cmocka_unit_test(test_more_work_at_the_power_limit),

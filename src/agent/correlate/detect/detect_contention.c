@@ -9,7 +9,7 @@
  * too high.
  *
  * HIGH from 25 % of the time the process was observed, MEDIUM from 10 % (LOW behind processes of its own
- * name: ranks of one job that share too few CPUs), nothing below. Nothing
+ * name or threads of theirs: ranks of one job that share too few CPUs), nothing below. Nothing
  * either where incidents of the process that are mostly about the CPU already tell of half of that time; where they tell of less,
  * those of slow calls that waited for a CPU are dropped for this one.
  *
@@ -28,6 +28,7 @@
 #include "agent/correlate/engine/tracer_name.h"
 #include "agent/correlate/report/evidence.h"
 #include "base/array.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "base/text.h"
 #include "wire/op_kind.h"
@@ -246,11 +247,20 @@ static int put_words(
 	return b.err;
 }
 
-/* Mostly behind processes of its own name: ranks of one job that share too few CPUs. */
-static bool is_of_own_name(const struct incident *inc)
+/* Mostly behind processes of its own name, or threads of theirs: ranks of one job that share too few CPUs. */
+static bool is_of_own_name(
+	const struct detector_input *s, const struct calls *c, const struct incident *inc)
 {
-	return inc->cause_count && inc->causes[0].culprit[0] &&
-	       !strncmp(inc->causes[0].culprit, inc->comm, COMM_LEN);
+	const struct incident_cause *lead = &inc->causes[0];
+	size_t own;
+
+	if (!inc->cause_count || !lead->culprit[0])
+		return false;
+	if (!strncmp(lead->culprit, inc->comm, COMM_LEN))
+		return true;
+	own = LOWER_BOUND(i, c->count, c->items[i].pid < lead->culprit_pid);
+	return own < c->count && c->items[own].pid == lead->culprit_pid &&
+	       !strncmp(s->rec->events[c->items[own].event].comm, inc->comm, COMM_LEN);
 }
 
 /* A job that stands still loses nothing by ranks that take each other's CPUs. */
@@ -284,7 +294,7 @@ static int report(const struct detector_input *s, const struct calls *c, const s
 	r = culprit_sum(s->rec, l, inc);
 	if (r < 0)
 		return r;
-	if ((share < HIGH_SHARE || job_hangs(out)) && is_of_own_name(inc))
+	if ((share < HIGH_SHARE || job_hangs(out)) && is_of_own_name(s, c, inc))
 		inc->severity = SEVERITY_LOW;
 	lead_choose(inc, &v);
 	if (!v.is_crowd && tracer_is(v.lead->culprit)) /* it ends with the recording */

@@ -381,6 +381,14 @@ static bool is_vague(enum problem p)
 	       p == PROBLEM_SLOW_CALL;
 }
 
+/* What was so before a change that lasts is told after the change. */
+static void put_behind(const struct finding *f, struct incident *inc)
+{
+	if (f->own && delay_is_lasting(f->account) &&
+		told_is_of_before(inc, f->account->slow_first.ns))
+		inc->severity = MIN(inc->severity, (enum severity)SEVERITY_MEDIUM);
+}
+
 /* Drops what others said about the lost time of the process: all of it where the account is sure, else what
  * has no cause or is about the same time as a cause that the account tells of. */
 static void drop_others(const struct finding *f, struct incident_list *l)
@@ -398,8 +406,10 @@ static void drop_others(const struct finding *f, struct incident_list *l)
 			continue;
 		if (kept != i)
 			l->items[kept] = *inc;
-		if (inc->pid == f->account->pid)
+		if (inc->pid == f->account->pid) {
 			told_cede(&l->items[kept], f->own);
+			put_behind(f, &l->items[kept]);
+		}
 		kept++;
 	}
 	l->count = kept;

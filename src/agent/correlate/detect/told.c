@@ -97,6 +97,11 @@ static bool is_pause(enum problem p)
 	return p == PROBLEM_STARVATION || p == PROBLEM_TOOL_CALLS || p == PROBLEM_AGENT_COST;
 }
 
+bool told_is_of_before(const struct incident *inc, int64_t since_ns)
+{
+	return is_pause(inc->problem) && inc->last.ns <= since_ns;
+}
+
 bool told_leads(const struct incident *inc, uint32_t kinds)
 {
 	uint64_t mine = about_ns(inc, kinds, false), other = 0;

@@ -24,3 +24,7 @@ bool told_is_view(const struct incident *inc, uint32_t kinds);
 
 /* told_leads - whether @inc is about pauses, and no other cause has as much of them as @kinds: its words are theirs. */
 bool told_leads(const struct incident *inc, uint32_t kinds);
+
+/* told_is_of_before - whether @inc is about pauses that were over when a change that lasts came, at @since_ns: that is
+ * how the program has always been. */
+bool told_is_of_before(const struct incident *inc, int64_t since_ns);
