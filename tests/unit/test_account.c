@@ -75,6 +75,30 @@ static void test_a_plain_run(void **state)
 }
 
 /* Host code that grew, at its line. */
+/* That launches of a thread which makes none were not probed takes nothing from what is known of the others. */
+static void test_a_thread_that_does_not_launch(void **state)
+{
+	for (int launches = 0; launches < 2; launches++) {
+		SCENE;
+		_cleanup_(step_report_done) struct step_report report = {0};
+		struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+		struct ledger_thread side = thread_at(s, JOB, AUTOGRAD, "side", LEDGER_T0);
+		const struct step_account *a;
+
+		for (int i = 0; i < 100; i++) {
+			mark(&t, MARK_OPTIMIZER);
+			ordinary(&t);
+		}
+		mark(&t, MARK_OPTIMIZER);
+		side.row.launches_off = true;
+		side.row.launches = (uint32_t)launches;
+		spend(&side, LEDGER_LOCK, (uint64_t)(t.at - LEDGER_T0));
+		mark(&side, MARK_TICK);
+		a = account(s, &report);
+		assert_true(a->ordinary_launches == (launches ? 0 : 10));
+	}
+}
+
 static void test_host_code_has_its_line(void **state)
 {
 	SCENE;
@@ -750,6 +774,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_plain_run),
+		cmocka_unit_test(test_a_thread_that_does_not_launch),
 		cmocka_unit_test(test_host_code_has_its_line),
 		cmocka_unit_test(test_a_starved_loader_is_followed),
 		cmocka_unit_test(test_processes_that_come_and_go),

@@ -259,6 +259,45 @@ static void test_what_changed_comes_first(void **state)
 	assert_int_equal(a.list[1].severity, SEVERITY_MEDIUM);
 }
 
+/* A wait after each tensor of a model that is copied to the GPU; then steps, which are not slow because they take
+ * longer than that. */
+static void test_uploads_are_no_steps(void **state)
+{
+	SCENE;
+	struct aggregate waits = {.bucket.ns = LEDGER_T0,
+		.source = SOURCE_CUDA,
+		.op = CUDA_STREAM_SYNC,
+		.pid = JOB,
+		.stored = 2 * STEPS,
+		.sketch.count = 2 * STEPS};
+	struct recording rec;
+	uint64_t usual;
+	struct ledger_thread t = job(s, &usual);
+
+	for (int i = 0; i < 2 * STEPS; i++) {
+		bool is_upload = i < STEPS;
+
+		rival(s, MAIN, t.at, US(1), 900, "other"); /* stays are seen: none is long */
+		sample(s, JOB, MAIN, t.at + 1, usual);
+		spend(&t, LEDGER_RUN, US(is_upload ? 300 : 900));
+		if (!is_upload) {
+			cuda_call(&t, CUDA_LAUNCH, MS(4));
+			spend(&t, LEDGER_LAUNCH, MS(4));
+		}
+		cuda_call(&t, CUDA_MEMCPY_ASYNC, US(200));
+		spend(&t, LEDGER_COPY, US(200));
+		cuda_call(&t, CUDA_STREAM_SYNC, is_upload ? US(10) : MS(2));
+		spend(&t, LEDGER_GPU_WAIT, is_upload ? US(10) : MS(2));
+		mark(&t, MARK_WAIT);
+	}
+	rec = ledger_recording(s);
+	rec.aggregates = &waits;
+	rec.aggregate_count = 1;
+	ANSWER = explain(rec);
+	for (size_t i = 0; i < a.count; i++)
+		assert_int_equal(a.list[i].severity, SEVERITY_LOW);
+}
+
 static void gpu_reading(struct ledger_scene *s, int64_t at, int64_t clock, int64_t util)
 {
 	struct gpu_sample *g = &s->gpus[s->gpu_count++];
@@ -644,6 +683,7 @@ int main(void)
 		cmocka_unit_test(test_short_epochs),
 		cmocka_unit_test(test_host_code_between_waits),
 		cmocka_unit_test(test_what_changed_comes_first),
+		cmocka_unit_test(test_uploads_are_no_steps),
 		cmocka_unit_test(test_a_lower_clock),
 		cmocka_unit_test(test_more_work_is_no_fault),
 		cmocka_unit_test(test_more_work_at_the_power_limit),

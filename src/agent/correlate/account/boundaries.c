@@ -219,14 +219,26 @@ static uint64_t probed_ns(const struct ledger_row *r)
 	return !r->launches_off ? r->dur_ns : r->launches ? r->dur_ns / 2 : 0;
 }
 
+/* Whether launches of the thread are missing where they were not probed: one that never launches has none. */
+static bool is_launching(const struct timeline *t, const struct timeline_thread *th)
+{
+	for (size_t k = th->first; k < th->first + th->count; k++)
+		if (t->rows[k]->launches)
+			return true;
+	return false;
+}
+
 static void count_work(const struct timeline *t, struct step_spans *s)
 {
 	for (size_t i = 0; i < t->thread_count; i++) {
 		const struct timeline_thread *th = &t->threads[i];
 		size_t at = 0;
 
+		bool launches;
+
 		if (th->pid != s->pid)
 			continue;
+		launches = th->tid == s->tid || is_launching(t, th);
 		for (size_t k = th->first; k < th->first + th->count; k++) {
 			const struct ledger_row *r = t->rows[k];
 			int64_t end = ledger_end_ns(r);
@@ -237,7 +249,7 @@ static void count_work(const struct timeline *t, struct step_spans *s)
 				struct step_span *p = &s->items[n];
 
 				if (r->launches_off)
-					p->launches_off = true;
+					p->launches_off |= launches;
 				else
 					p->launches +=
 						share(r, r->launches, p->start_ns, p->end_ns);

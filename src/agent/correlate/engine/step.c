@@ -13,7 +13,8 @@
  * kinds), and where one has at least 80 % of the waits of its function and stream: the others are
  * the same place before its stack could be walked. Where most waits of a place find nothing to wait
  * for (below 100 us) and the longer ones are regular, those close the steps. Waits that follow each other
- * at once, with all of the time between such bursts, close one step together.
+ * at once, with all of the time between such bursts, close one step together. Those of a model that is copied to
+ * the GPU close none (setup.h).
  *
  * Every wait must be in the recording: a process without aggregates, or whose aggregates say that
  * more than 1 % of its waits were not stored (published files, --stack-samples), has no steps. At
@@ -26,8 +27,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/correlate/engine/baseline.h"
+#include "agent/correlate/engine/setup.h"
 #include "base/array.h"
 #include "base/search.h"
 #include "base/sort.h"
@@ -296,6 +299,18 @@ static struct kind kind_closing(
 	return best[use];
 }
 
+/* Returns how many are left. */
+static size_t setup_drop(
+	const struct recording *rec, const struct step_list *l, struct step *steps, uint64_t *scratch)
+{
+	size_t none = setup_count(rec, l->pid, l->tid, steps, l->count, scratch);
+
+	if (l->count - none < STEPS_MIN)
+		return l->count;
+	memmove(steps, steps + none, (l->count - none) * sizeof(*steps));
+	return l->count - none;
+}
+
 static int list_make(const struct recording *rec, struct wait *w, size_t n, struct step *out,
 	uint64_t *scratch, struct step_list *ret)
 {
@@ -305,6 +320,7 @@ static int list_make(const struct recording *rec, struct wait *w, size_t n, stru
 	if (!(k.regular > 0))
 		return 0;
 	ret->count = bursts_join(out, steps_cut(w, n, k.kind, out));
+	ret->count = setup_drop(rec, ret, out, scratch);
 	for (size_t i = 0; i < ret->count; i++)
 		scratch[i] = (uint64_t)(out[i].end_ns - out[i].start_ns);
 	robust_sort(scratch, ret->count);
@@ -338,7 +354,7 @@ int steps_find(const struct recording *rec, struct step_table *ret)
 	*ret = (struct step_table){0};
 	if (waits_collect(rec, &waits, &n) < 0)
 		return -ENOMEM;
-	scratch = calloc(n + 1, sizeof(*scratch));
+	scratch = calloc(2 * n + 1, sizeof(*scratch));
 	ret->steps = calloc(n + 1, sizeof(*ret->steps));
 	ret->lists = calloc(PROCESSES_MAX, sizeof(*ret->lists));
 	if (!scratch || !ret->steps || !ret->lists)
