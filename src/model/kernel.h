@@ -30,6 +30,7 @@ struct kernel_row {
 	uint64_t function; /* arg0 of launches */
 	wall_time
 		since; /* 0: as long as the process is known; else the handle was another's before */
+	wall_time first;   /* launched for the first time, within the second before; 0: not known */
 	uint64_t launches; /* about so many more */
 	enum kernel_origin origin;
 	bool is_cut; /* the name is longer */
@@ -45,7 +46,7 @@ struct text_row { /* what events refer to by a hash */
 struct kernel_use { /* a kernel of a recording, and how often it was launched in all of it */
 	uint32_t pid;
 	uint64_t function;
-	wall_time since; /* as above */
+	wall_time since, first; /* as above */
 	uint64_t launches;
 	const char *name; /* for people */
 };

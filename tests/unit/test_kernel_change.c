@@ -224,6 +224,49 @@ static void test_no_names(void **state)
 	}
 }
 
+/* One that came with the slow steps, beside the same others. Rows do not show it: they are one in 256. */
+static struct kernel_change with_added(const char *name, int64_t first_ns, uint64_t each)
+{
+	struct scene s;
+	struct kernel_use *added = &s.kernels[REDUCE - GEMM_BF16];
+
+	scene_init(&s);
+	s.account.ordinary_steps = STEPS - SLOW;
+	s.account.slow_first.ns = s.marks[STEPS - SLOW].start.ns;
+	for (size_t i = 0; i < ARRAY_SIZE(s.kernels); i++)
+		s.kernels[i].first.ns = T0;
+	bf16_steps(&s, 0, STEPS);
+	added->name = name;
+	added->first.ns = s.account.slow_first.ns + first_ns;
+	added->launches = SLOW * each;
+	return find(&s);
+}
+
+static void test_a_kernel_that_came(void **state)
+{
+	static const struct {
+		const char *name;
+		int64_t first_ns;
+		uint64_t each;
+		int expected;
+	} rows[] = {{"void CatArrayBatchedCopy<float, 4>(int)", NS_PER_S, 17, 1},
+		{"void CatArrayBatchedCopy<float, 4>(int)", -(int64_t)NS_PER_S, 17, 0},
+		{"void CatArrayBatchedCopy<float, 4>(int)", 9 * NS_PER_S, 17, 0},
+		{"void CatArrayBatchedCopy<float, 4>(int)", NS_PER_S, 0, 0},
+		{"void add<double>(int)", NS_PER_S, 17, 0}, /* another shape or type of a known one */
+		{"nvjet_sm90_64x8_bias", NS_PER_S, 17, 0}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct kernel_change c =
+			with_added(rows[i].name, rows[i].first_ns, rows[i].each);
+
+		assert_int_equal(c.new_rows, 0);
+		assert_int_equal(c.added_count, rows[i].expected);
+		if (c.added_count)
+			assert_float_equal(c.added[0].in_step, 17, 0.01);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +278,7 @@ int main(void)
 		cmocka_unit_test(test_too_few_to_tell),
 		cmocka_unit_test(test_a_program_with_many_rare_kernels),
 		cmocka_unit_test(test_no_names),
+		cmocka_unit_test(test_a_kernel_that_came),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

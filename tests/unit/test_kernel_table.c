@@ -43,20 +43,22 @@ static void test_a_row_goes_out_once_it_is_launched(void **state)
 	kernel_table_name(t, 1, 0x10, first, KERNEL_REGISTERED, "_Z3addv", false);
 	kernel_table_flush(t, take, &s);
 	assert_int_equal(s.count, 0); /* only registered */
-	kernel_table_count(t, 1, 0x10, 4, 33, ask, &s);
+	kernel_table_count(t, 1, 0x10, later, 4, 33, ask, &s);
 	kernel_table_flush(t, take, &s);
 	assert_int_equal(s.count, 1);
 	assert_int_equal(s.asked, 0);
 	assert_string_equal(s.rows[0].name, "_Z3addv");
 	assert_int_equal(s.rows[0].launches, 4 * 33 / 2);
 	assert_int_equal(s.rows[0].since.ns, 0);
-	kernel_table_count(t, 1, 0x10, 4, 33, ask, &s);
+	assert_int_equal(s.rows[0].first.ns, later.ns);
+	kernel_table_count(t, 1, 0x10, (wall_time){3000}, 4, 33, ask, &s);
 	kernel_table_flush(t, take, &s);
 	assert_int_equal(s.count, 1); /* nothing new */
-	kernel_table_count(t, 1, 0x10, 5, 33, ask, &s);
+	kernel_table_count(t, 1, 0x10, first, 5, 33, ask, &s);
 	kernel_table_flush(t, take, &s);
 	assert_int_equal(s.rows[1].launches, 16); /* 16.5: the half is kept */
-	kernel_table_count(t, 1, 0x10, 6, 33, ask, &s);
+	assert_int_equal(s.rows[1].first.ns, later.ns);
+	kernel_table_count(t, 1, 0x10, first, 6, 33, ask, &s);
 	kernel_table_flush(t, take, &s);
 	assert_int_equal(s.rows[2].launches, 17);
 }
@@ -67,8 +69,8 @@ static void test_a_name_may_come_after_the_launch(void **state)
 	struct seen s = {0};
 
 	assert_int_equal(kernel_table_new(&t), 0);
-	kernel_table_count(t, 1, 0x10, 0, 33, ask, &s);
-	kernel_table_count(t, 1, 0x10, 1, 33, ask, &s);
+	kernel_table_count(t, 1, 0x10, first, 0, 33, ask, &s);
+	kernel_table_count(t, 1, 0x10, first, 1, 33, ask, &s);
 	assert_int_equal(s.asked, 1); /* once */
 	kernel_table_flush(t, take, &s);
 	assert_int_equal(s.rows[0].origin, KERNEL_UNKNOWN);
@@ -93,19 +95,21 @@ static void test_a_handle_may_become_another_kernels(void **state)
 	kernel_table_name(t, 1, 0x10, first, KERNEL_HANDLE, "one", false);
 	kernel_table_alias(t, 1, 0x20, 0x10, first);
 	kernel_table_alias(t, 2, 0x20, 0x10, first); /* another process knows nothing */
-	kernel_table_count(t, 1, 0x10, 1, 2, ask, &s);
+	kernel_table_count(t, 1, 0x10, first, 1, 2, ask, &s);
 	kernel_table_flush(t, take, &s);
 	kernel_table_name(t, 1, 0x10, later, KERNEL_HANDLE, "two", false);
 	kernel_table_flush(t, take, &s);
 	assert_int_equal(s.count, 2);
 	assert_string_equal(s.rows[1].name, "two");
 	assert_int_equal(s.rows[1].since.ns, later.ns);
+	assert_int_equal(s.rows[0].first.ns, first.ns);
+	assert_int_equal(s.rows[1].first.ns, later.ns); /* of the other kernel */
 	assert_int_equal(s.rows[1].launches, 0);
-	kernel_table_count(t, 1, 0x20, 1, 2, ask, &s);
+	kernel_table_count(t, 1, 0x20, first, 1, 2, ask, &s);
 	assert_int_equal(s.asked, 0);
 	kernel_table_flush(t, take, &s);
 	assert_string_equal(s.rows[2].name, "one");
-	kernel_table_count(t, 2, 0x20, 1, 2, ask, &s);
+	kernel_table_count(t, 2, 0x20, first, 1, 2, ask, &s);
 	assert_int_equal(s.asked, 1);
 }
 
@@ -116,7 +120,7 @@ static void test_what_finds_no_room_comes_again(void **state)
 
 	assert_int_equal(kernel_table_new(&t), 0);
 	kernel_table_name(t, 1, 0x10, first, KERNEL_REGISTERED, "add", false);
-	kernel_table_count(t, 1, 0x10, 2, 33, ask, &s);
+	kernel_table_count(t, 1, 0x10, first, 2, 33, ask, &s);
 	kernel_table_flush(t, take, &s);
 	s.full = false;
 	kernel_table_flush(t, take, &s);

@@ -11,6 +11,7 @@ static void put_kernel(struct nodedb *db, uint32_t pid, uint64_t function, int64
 		.function = function,
 		.since.ns = since,
 		.launches = launches,
+		.first.ns = T0 + (int64_t)launches,
 		.origin = origin};
 
 	snprintf(k.name, sizeof(k.name), "%s", name);
@@ -47,6 +48,7 @@ static void test_they_are_found(void **state)
 	assert_int_equal(c.kernel_count, 5);
 	assert_string_equal(find(&c, 7, 0x1000, T0)->name, "gemm");
 	assert_int_equal(find(&c, 7, 0x1000, T0)->launches, 120);
+	assert_int_equal(find(&c, 7, 0x1000, T0)->first.ns, T0 + 100); /* as it was told first */
 	assert_string_equal(find(&c, 8, 0x1000, T0)->name, "relu");
 	assert_string_equal(find(&c, 7, 0xffff000000001000, T0)->name, "far");
 	assert_string_equal(find(&c, 7, 0x2000, T0)->name, "first"); /* told a moment late */

@@ -32,7 +32,7 @@ int nodedb_put_kernel(struct nodedb *db, const struct kernel_row *k, struct erri
 	people_name(k, name);
 	return SQL_PUT(stmt, reterr, SQL_S(db->node), SQL_I(k->pid), SQL_I(k->function),
 		SQL_I(k->since.ns), SQL_S(name), SQL_S(origins[k->origin % ARRAY_SIZE(origins)]),
-		SQL_I(MIN(k->launches, (uint64_t)INT64_MAX)));
+		SQL_I(MIN(k->launches, (uint64_t)INT64_MAX)), SQL_I(k->first.ns));
 }
 
 int nodedb_put_text(struct nodedb *db, const struct text_row *t, struct errinfo *reterr)

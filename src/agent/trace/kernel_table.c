@@ -13,7 +13,7 @@
 struct kernel {
 	uint32_t pid;
 	uint64_t function;
-	wall_time since;
+	wall_time since, first;
 	uint64_t counted;  /* by the kernel half, as last read */
 	uint64_t launches; /* twice the number not yet handed on */
 	enum kernel_origin origin;
@@ -116,7 +116,7 @@ void kernel_table_name(struct kernel_table *t, uint32_t pid, uint64_t function, 
 	if (!k || (k->name && k->origin == origin && !strcmp(k->name, name)))
 		return;
 	if (k->name && k->origin != KERNEL_UNKNOWN && k->origin != KERNEL_SYMBOL)
-		k->since = at;
+		k->since = k->first = at;
 	set_name(k, origin, name, is_cut);
 }
 
@@ -138,8 +138,8 @@ void kernel_table_symbol(struct kernel_table *t, uint32_t pid, uint64_t function
 		set_name(k, origin, name, false);
 }
 
-void kernel_table_count(struct kernel_table *t, uint32_t pid, uint64_t function, uint64_t total,
-	uint64_t weight, kernel_table_ask *ask, void *arg)
+void kernel_table_count(struct kernel_table *t, uint32_t pid, uint64_t function, wall_time at,
+	uint64_t total, uint64_t weight, kernel_table_ask *ask, void *arg)
 {
 	struct kernel *k = find_or_make(t, pid, function);
 
@@ -147,6 +147,8 @@ void kernel_table_count(struct kernel_table *t, uint32_t pid, uint64_t function,
 		return;
 	if (!k->is_launched || total != k->counted)
 		k->is_due = true;
+	if (!k->is_launched && !k->first.ns)
+		k->first = at;
 	k->is_launched = true;
 	if (total > k->counted)
 		k->launches += (total - k->counted) * weight;
@@ -169,6 +171,7 @@ void kernel_table_flush(struct kernel_table *t, kernel_table_sink *sink, void *a
 		row = (struct kernel_row){.pid = k->pid,
 			.function = k->function,
 			.since = k->since,
+			.first = k->first,
 			.launches = k->launches / 2,
 			.origin = k->origin,
 			.is_cut = k->is_cut};

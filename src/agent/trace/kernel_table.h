@@ -37,10 +37,9 @@ void kernel_table_symbol(struct kernel_table *t, uint32_t pid, uint64_t function
 /* kernel_table_find - the name of @function; NULL: not known. Valid until the table changes. */
 const char *kernel_table_find(const struct kernel_table *t, uint32_t pid, uint64_t function);
 
-/* kernel_table_count - @function was counted @total times so far, each standing for @weight / 2
- * launches. */
-void kernel_table_count(struct kernel_table *t, uint32_t pid, uint64_t function, uint64_t total,
-	uint64_t weight, kernel_table_ask *ask, void *arg);
+/* kernel_table_count - until @at, @function was counted @total times, each standing for @weight / 2 launches. */
+void kernel_table_count(struct kernel_table *t, uint32_t pid, uint64_t function, wall_time at,
+	uint64_t total, uint64_t weight, kernel_table_ask *ask, void *arg);
 
 /* kernel_table_flush - hands on what has changed since the last time. */
 void kernel_table_flush(struct kernel_table *t, kernel_table_sink *sink, void *arg);

@@ -136,13 +136,14 @@ void tracer_read_kernels(struct tracer *t)
 	int fd = probe_map(t->probe, "launched");
 	uint64_t weight = (uint64_t)NAME_SAMPLED_X2 * tracer_launch_weight(t), total;
 	struct wire_function key, next;
+	wall_time now = wall_now();
 	int r = bpf_map_get_next_key(fd, NULL, &next);
 
 	for (unsigned i = 0; r == 0 && i < COUNTED_MAX; i++) {
 		key = next;
 		if (bpf_map_lookup_elem(fd, &key, &total) == 0)
-			kernel_table_count(t->names->kernels, key.pid, key.function, total, weight,
-				ask_symbol, t);
+			kernel_table_count(t->names->kernels, key.pid, key.function, now, total,
+				weight, ask_symbol, t);
 		r = bpf_map_get_next_key(fd, &key, &next);
 	}
 }

@@ -60,7 +60,7 @@ static bool has_types(const struct kernel_change *k)
 /* "other kernels run than before, of fp32 instead of bf16: sgemm_128x256 instead of bf16_gemm_256x128" */
 static void put_kernels(const struct kernel_change *k, struct buf *b)
 {
-	buf_puts(b, "other kernels run than in ordinary steps");
+	buf_printf(b, "%s kernels run than in ordinary steps", k->new_rows ? "other" : "more");
 	if (has_types(k))
 		buf_printf(b, ", of %s instead of %s", kernel_type_text(k->to),
 			kernel_type_text(k->from));
@@ -107,9 +107,13 @@ void gpu_change_detail(const struct gpu_change *g, struct buf *b)
 
 	if (g->reason != GPU_BY_KERNELS)
 		return;
-	buf_printf(b,
-		"Of %u launches of slow steps that were looked at, %u are of kernels that ordinary steps do not run",
-		k->slow_rows, k->new_rows);
+	if (k->new_rows)
+		buf_printf(b,
+			"Of %u launches of slow steps that were looked at, %u are of kernels that ordinary steps do not run",
+			k->slow_rows, k->new_rows);
+	else
+		buf_puts(b,
+			"Launched for the first time when steps became slow, and in them since");
 	for (int i = 0; i < k->added_count; i++) {
 		buf_puts(b, i ? ", " : ": ");
 		put_name(k->added[i].name, b);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/correlate/account/kernel_added.h"
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "base/macros.h"
@@ -293,7 +294,7 @@ int kernel_change_find(
 		return r;
 	count_launches(rec, a->pid, &m);
 	if (!has_changed(a, &m, &rows))
-		return 0;
+		return kernel_added_find(rec, a, ret);
 	ret->slow_rows = m.slow;
 	ret->new_rows = rows;
 	name_added(a, &m, ret);

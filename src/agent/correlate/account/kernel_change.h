@@ -18,7 +18,8 @@ struct kernel_change {
 	uint32_t slow_rows; /* launches of slow steps that were picked by chance */
 	uint32_t
 		new_rows; /* of those: of kernels that ordinary steps do not run; 0: the mix is the same */
-	struct kernel_share added[KERNELS_NAMED]; /* the most telling first */
+	/* The most telling first. Without new_rows: kernels that came to the same others (kernel_added.h). */
+	struct kernel_share added[KERNELS_NAMED];
 	int added_count;
 	struct kernel_share gone; /* what slow steps do not run any more; rows 0: none is sure */
 	enum kernel_type from,

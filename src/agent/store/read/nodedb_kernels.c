@@ -20,6 +20,7 @@ static bool read_row(sql_stmt *stmt, struct intern *names, struct kernel_use *re
 		.function = (uint64_t)sql_column_int(stmt, 1),
 		.since.ns = sql_column_int(stmt, 2),
 		.launches = (uint64_t)MAX(sql_column_int(stmt, 3), INT64_C(0)),
+		.first.ns = sql_column_int(stmt, 5),
 		.name = intern(names, name)};
 	return true;
 }
@@ -43,11 +44,13 @@ int reader_load_kernels(struct reader *r, struct errinfo *reterr)
 	struct nodedb_content *c = r->content;
 	size_t room = 0;
 	int res = r->filter->kernels ? schema_has_table(r->sql, "kernels", reterr) : 0;
+	int has_first = res > 0 ? reader_has_column(r, "kernels", "first_launch", reterr) : 0;
 
-	if (res <= 0)
-		return res;
+	if (res <= 0 || has_first < 0)
+		return MIN(res, has_first);
 	c->kernel_names = INTERN_INIT(NAMES_BYTES);
-	buf_puts(&sql, "SELECT pid, function, since, launches, name FROM kernels");
+	buf_printf(&sql, "SELECT pid, function, since, launches, name, %s FROM kernels",
+		has_first ? "first_launch" : "0");
 	res = reader_where(r, "kernels", (struct scope_columns){.pid = "pid"}, &sql, reterr);
 	if (res < 0)
 		return res;

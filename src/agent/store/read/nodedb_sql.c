@@ -103,9 +103,11 @@ static const char *const texts[STATEMENT_COUNT] = {
 			    " ips = excluded.ips, frames = excluded.frames, stop = excluded.stop"
 			    " WHERE excluded.ips = '' OR stack_traces.ips <> ''",
 	[STATEMENT_KERNEL] =
-		"INSERT INTO kernels (node, pid, function, since, name, origin, launches)"
-		" VALUES (?1,?2,?3,?4,?5,?6,?7) ON CONFLICT (node, pid, function, since) DO UPDATE"
-		" SET launches = launches + excluded.launches, name = CASE WHEN excluded.origin ="
+		"INSERT INTO kernels (node, pid, function, since, name, origin, launches,"
+		" first_launch) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)"
+		" ON CONFLICT (node, pid, function, since) DO UPDATE"
+		" SET launches = launches + excluded.launches, first_launch = CASE WHEN"
+		" first_launch = 0 THEN excluded.first_launch ELSE first_launch END, name = CASE WHEN excluded.origin ="
 		" 'unknown' THEN name ELSE excluded.name END, origin = CASE WHEN excluded.origin ="
 		" 'unknown' THEN origin ELSE excluded.origin END",
 	[STATEMENT_NAME] = "INSERT OR IGNORE INTO names (hash, name) VALUES (?1,?2)",

@@ -142,6 +142,7 @@ static const char *const tables[] = {
 	" function INTEGER NOT NULL, since INTEGER NOT NULL DEFAULT 0,"
 	" name TEXT NOT NULL DEFAULT '', origin TEXT NOT NULL DEFAULT 'unknown',"
 	" launches INTEGER NOT NULL DEFAULT 0,"
+	" first_launch INTEGER NOT NULL DEFAULT 0,"
 	" PRIMARY KEY (node, pid, function, since)) WITHOUT ROWID;"
 	"CREATE TABLE names (hash INTEGER PRIMARY KEY, name TEXT NOT NULL);",
 
@@ -291,7 +292,8 @@ static const struct {
 		"from when on the function or handle is this kernel's. origin: who told the name: "
 		"registered (the program), handle (it was asked for by name), symbol (the launching "
 		"function's own), unknown (name says where the function is). launches: about so "
-		"many, from a sample of one in 16"},
+		"many, from a sample of one in 16. first_launch: seen within the second before; 0: "
+		"not known"},
 	{"names_note",
 		"texts that are stored once: events.arg1 of source nvtx is names.hash, as is stream "
 		"for ranges of a domain with a name"},
