@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/correlate/account/border.h"
 #include "agent/correlate/account/boundaries.h"
 #include "agent/correlate/account/classify.h"
 #include "agent/correlate/account/path.h"
@@ -363,8 +364,10 @@ static int account_process(const struct timeline *t, const struct step_table *wa
 	r = account_steps(&b);
 	if (r == 0)
 		r = classify_steps(b.facts, b.spans.count, &b.found);
-	if (r == 0)
+	if (r == 0) {
+		border_settle(b.facts, b.spans.count, &b.found);
 		r = sum_classes(&b);
+	}
 	for (int i = 0; r == 0 && i < CLASSES; i++)
 		r = place_host(&b.sums[i]);
 	if (r == 0)

@@ -155,6 +155,36 @@ static void put_awaited(const struct recording *rec, const struct account_entry 
 		buf_printf(b, ", waited for%s", buf_str(&place));
 }
 
+/* What the steps wait for is done elsewhere. */
+static bool is_elsewhere(enum gpu_reason r)
+{
+	return r == GPU_BY_KERNELS || r == GPU_BY_CALLS || r == GPU_BY_NEIGHBOUR;
+}
+
+static void put_gpu(const struct recording *rec, const struct step_account *a,
+	const struct delay *l, const struct gpu_change *gpu, struct buf *b)
+{
+	_cleanup_buf_ struct buf place = BUF_INIT(4096);
+
+	if (gpu)
+		gpu_change_cause(a, gpu, b);
+	else
+		buf_puts(b, "the GPU is busy");
+	if (gpu && gpu->reason == GPU_BY_CALLS)
+		put_stack(rec, gpu->call.stack_hash, b);
+	put_place(rec, l->lead, &place);
+	if (place.len && gpu && is_elsewhere(gpu->reason))
+		buf_puts(b, ", waited for");
+	buf_puts(b, buf_str(&place));
+}
+
+/* Copies that other processes on the GPU make longer. */
+static bool is_held(
+	const struct step_account *a, const struct delay *l, const struct gpu_change *gpu)
+{
+	return l->kind == DELAY_BY_COPY && gpu && gpu_change_holds_copies(a, gpu);
+}
+
 /* The cause in a sentence, without a full stop. */
 static void put_cause(const struct recording *rec, const struct step_account *a,
 	const struct delay *l, const struct gpu_change *gpu, struct buf *b)
@@ -167,14 +197,12 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 			"the process is stopped and goes on again (SIGSTOP, a debugger or a frozen container)");
 		put_culprit(l->lead, ", at the will of ", b);
 		return;
-	case DELAY_BY_GPU:
-		if (gpu)
-			gpu_change_cause(a, gpu, b);
-		else
-			buf_puts(b, "the GPU is busy");
-		if (gpu && gpu->reason == GPU_BY_KERNELS)
-			buf_puts(b, ", waited for"); /* they are launched elsewhere */
-		put_place(rec, l->lead, b);
+	case DELAY_BY_GPU: put_gpu(rec, a, l, gpu, b); return;
+	case DELAY_BY_COPY:
+		if (!is_held(a, l, gpu))
+			break;
+		buf_puts(b, "copies of as many bytes as before take longer: ");
+		put_gpu(rec, a, l, gpu, b);
 		return;
 	case DELAY_BY_CPU:
 		if (delay_is_of_tracer(l))
@@ -205,13 +233,13 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 		put_culprit(l->lead, ", ", b);
 		put_place(rec, l->lead, b);
 		return;
-	default:
-		buf_printf(b, "%s", delay_text(l->kind));
-		put_owner(l->lead, b);
-		put_place(rec, l->lead, b);
-		put_culprit(l->lead, ", behind ", b);
-		put_awaited(rec, l->lead, b);
+	default: break;
 	}
+	buf_printf(b, "%s", delay_text(l->kind));
+	put_owner(l->lead, b);
+	put_place(rec, l->lead, b);
+	put_culprit(l->lead, ", behind ", b);
+	put_awaited(rec, l->lead, b);
 }
 
 /* Each wait also costs the CPU some calls: where that is more than the waiting itself, the line that grew
@@ -311,7 +339,8 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 		buf_puts(&b, "The program asks to sleep there: a pause on purpose. ");
 	put_origin(a, &b);
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
-	delay_fix(rec, l, inc);
+	if (!is_held(a, l, gpu)) /* else those of the problem are the ones that help */
+		delay_fix(rec, l, inc);
 	if (waits_often(a, l))
 		delay_fix_waits(inc);
 	if (l->kind == DELAY_BY_GPU)

@@ -4,30 +4,13 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "base/search.h"
 
-#define OTHERS_MAX       32
-#define OTHER_SHARE      0.1 /* of the time: what another process does on the GPU beyond what it did */
 #define NEIGHBOURS       0.5 /* more processes on the GPU than in ordinary steps, on average */
 #define CLOCK_RATIO      1.07
 #define NEW_THREAD_PARTS 4 /* ordinary steps wait for it so much less */
 #define WORK_RATIO       1.1
 #define WORK_BYTES       65536
 #define WORK_LAUNCHES    2 /* so few more are of a step that was cut elsewhere */
-
-enum pace { PACE_ORDINARY, PACE_SLOW, PACE_MIXED };
-
-static enum pace pace_at(const struct step_account *a, int64_t ns)
-{
-	size_t at = LOWER_BOUND(i, a->bar_count, a->bars[i].start.ns <= ns);
-	const struct account_bar *b = at ? &a->bars[at - 1] : NULL;
-
-	if (!b || ns >= b->start.ns + (int64_t)b->dur_ns)
-		return PACE_MIXED;
-	if (b->slow_steps * 2 >= b->steps)
-		return PACE_SLOW;
-	return b->slow_steps ? PACE_MIXED : PACE_ORDINARY;
-}
 
 struct mean {
 	double sum;
@@ -74,66 +57,16 @@ static void compare_readings(
 	ret->slow_processes = value_of(&processes[PACE_SLOW]);
 }
 
-struct other {
-	uint32_t pid;
-	const char *comm;
-	uint64_t ns[2]; /* by enum pace */
-};
-
-static uint64_t in_calls(const struct ledger_row *r)
+static bool has_more_bytes(const struct step_account *a)
 {
-	return r->ns[LEDGER_LAUNCH] + r->ns[LEDGER_GPU_WAIT] + r->ns[LEDGER_COPY] +
-	       r->ns[LEDGER_GRAPH] + r->ns[LEDGER_COLLECTIVE];
-}
-
-static void find_other(
-	const struct recording *rec, const struct step_account *a, struct gpu_change *ret)
-{
-	struct other others[OTHERS_MAX] = {0};
-	uint64_t passed[2] = {0};
-	int used = 0;
-
-	for (size_t i = 0; i < a->bar_count; i++) {
-		enum pace pace = pace_at(a, a->bars[i].start.ns);
-
-		if (pace != PACE_MIXED)
-			passed[pace] += a->bars[i].dur_ns;
-	}
-	for (size_t i = 0; i < rec->ledger_count; i++) {
-		const struct ledger_row *r = &rec->ledger[i];
-		enum pace pace = pace_at(a, r->start.ns + (int64_t)(r->dur_ns / 2));
-		int k = 0;
-
-		if (r->pid == a->pid || pace == PACE_MIXED || !in_calls(r))
-			continue;
-		while (k < used && others[k].pid != r->pid)
-			k++;
-		if (k == OTHERS_MAX)
-			continue;
-		used = MAX(used, k + 1);
-		others[k].pid = r->pid;
-		others[k].comm = r->comm;
-		others[k].ns[pace] += in_calls(r);
-	}
-	for (int k = 0; k < used && passed[0] && passed[1]; k++) {
-		double slow = (double)others[k].ns[PACE_SLOW] / (double)passed[PACE_SLOW];
-		double ordinary =
-			(double)others[k].ns[PACE_ORDINARY] / (double)passed[PACE_ORDINARY];
-
-		if (slow - ordinary <= ret->slow_other - ret->ordinary_other)
-			continue;
-		ret->other_pid = others[k].pid;
-		memcpy(ret->other_comm, others[k].comm, COMM_LEN);
-		ret->slow_other = slow;
-		ret->ordinary_other = ordinary;
-	}
+	return a->slow_bytes > WORK_RATIO * a->ordinary_bytes + WORK_BYTES;
 }
 
 static bool has_more_work(const struct step_account *a)
 {
 	return (a->ordinary_launches > 0 &&
 		       a->slow_launches > WORK_RATIO * a->ordinary_launches + WORK_LAUNCHES) ||
-	       a->slow_bytes > WORK_RATIO * a->ordinary_bytes + WORK_BYTES;
+	       has_more_bytes(a);
 }
 
 static bool has_more_waits(const struct step_account *a)
@@ -164,8 +97,7 @@ static const struct account_entry *find_thread(const struct step_account *a)
  * GPU at its power limit). */
 static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_change *g)
 {
-	bool beside = g->slow_other > g->ordinary_other + OTHER_SHARE ||
-		      (g->slow_processes > g->ordinary_processes + NEIGHBOURS &&
+	bool beside = g->others.count || (g->slow_processes > g->ordinary_processes + NEIGHBOURS &&
 			      g->ordinary_processes > 0);
 	bool lower =
 		g->slow_clock_mhz > 0 && g->ordinary_clock_mhz > CLOCK_RATIO * g->slow_clock_mhz;
@@ -180,6 +112,8 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 		return GPU_BY_WORK;
 	if (g->kernels.added_count && !has_more_waits(a))
 		return GPU_BY_KERNELS;
+	if (g->call.source && !has_more_waits(a))
+		return GPU_BY_CALLS;
 	if (lower)
 		return GPU_BY_CLOCK;
 	if (g->thread)
@@ -194,9 +128,16 @@ int gpu_change_find(
 
 	*ret = (struct gpu_change){.ordinary_limit_mw = -1, .slow_limit_mw = -1};
 	compare_readings(rec, a, ret);
-	find_other(rec, a, ret);
+	gpu_others_find(rec, a, &ret->others);
+	call_added_find(rec, a, &ret->call);
 	r = kernel_change_find(rec, a, &ret->kernels);
 	ret->thread = find_thread(a);
 	ret->reason = reason_of(a, ret);
 	return r;
+}
+
+bool gpu_change_holds_copies(const struct step_account *a, const struct gpu_change *g)
+{
+	return g->reason == GPU_BY_NEIGHBOUR && g->others.is_new && !has_more_bytes(a) &&
+	       !(g->slow_processes > 0 && g->slow_processes <= 1);
 }

@@ -2,6 +2,8 @@
 /* gpu_change.h - what was different about the GPU while steps were slow. */
 #pragma once
 
+#include "agent/correlate/account/call_added.h"
+#include "agent/correlate/account/gpu_other.h"
 #include "agent/correlate/account/kernel_change.h"
 #include "agent/correlate/engine/correlate.h"
 #include "model/step_account.h"
@@ -12,6 +14,7 @@ enum gpu_reason {         /* why the GPU kept steps waiting longer */
 	GPU_BY_WORK,      /* it has more to do */
 	GPU_BY_WAITS,     /* it is waited for more often */
 	GPU_BY_KERNELS,   /* other kernels run on it */
+	GPU_BY_CALLS,     /* it is given something else to do between its kernels, or to wait for */
 	GPU_BY_THREAD,    /* another thread waits for it, and the steps for that one */
 	GPU_BY_NOTHING,   /* not known */
 };
@@ -22,13 +25,10 @@ struct gpu_change {
 	uint64_t reasons;                          /* why clocks were low, while steps were slow */
 	int64_t ordinary_limit_mw, slow_limit_mw;  /* of power; -1: not known */
 	double ordinary_processes, slow_processes; /* on the GPU; 0: not known */
-	/* A recorded process that uses the GPU more while steps are slow; 0: none. Its time in calls,
-	 * as a share of the time that passed. */
-	uint32_t other_pid;
-	char other_comm[COMM_LEN];
-	double ordinary_other, slow_other;
+	struct gpu_others others;                  /* recorded ones, of GPU_BY_NEIGHBOUR */
 	size_t readings;                    /* while steps were slow */
 	struct kernel_change kernels;       /* of GPU_BY_KERNELS */
+	struct call_added call;             /* of GPU_BY_CALLS */
 	const struct account_entry *thread; /* of GPU_BY_THREAD: its part of the account */
 };
 
@@ -36,3 +36,8 @@ struct gpu_change {
  * and the work of their steps. 0 or -ENOMEM. */
 int gpu_change_find(
 	const struct recording *rec, const struct step_account *a, struct gpu_change *ret);
+
+/* gpu_change_holds_copies - whether copies of as many bytes as ever take longer, too, because of what other processes
+ * do: they have the link to the GPU and its copy engines in common, and a copy to memory that is not pinned waits for
+ * the kernels before it. Processes that use the GPU a little more than they did may be held up themselves. */
+bool gpu_change_holds_copies(const struct step_account *a, const struct gpu_change *g);

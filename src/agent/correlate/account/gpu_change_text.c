@@ -6,11 +6,14 @@
 
 #include "agent/correlate/engine/detector.h"
 #include "agent/correlate/report/kernel_sentence.h"
+#include "base/macros.h"
 #include "base/text.h"
+#include "wire/names.h"
 #include "wire/op_kind.h"
 
 #define NAME_SHOWN  48  /* bytes of a kernel's short name: its beginning tells it from others */
 #define SHOWN_BYTES 1e5 /* less is "0.0 MB" */
+#define SHOWN_RATE  5e8 /* bytes/s: less is nothing to a link */
 
 static void put_clock(const struct gpu_change *g, struct buf *b)
 {
@@ -74,15 +77,41 @@ static void put_kernels(const struct kernel_change *k, struct buf *b)
 	put_name(k->gone.name, b);
 }
 
+/* "3 other processes use the GPU: python3 (pid 7), python3 (pid 8) and one more; they copy 41 GB/s to or from it" */
+static void put_others(const struct gpu_others *o, struct buf *b)
+{
+	int named = MIN(o->count, GPU_OTHERS_NAMED);
+
+	if (o->count > 1)
+		buf_printf(b, "%d other processes use the GPU", o->count);
+	else
+		buf_puts(b, "another process uses the GPU");
+	for (int i = 0; i < named; i++)
+		buf_printf(b, "%s%s (pid %u)", !i ? ": " : i + 1 < o->count ? ", " : " and ",
+			o->named[i].comm, o->named[i].pid);
+	if (o->count > named)
+		buf_printf(b, " and %d more", o->count - named);
+	if (o->rate >= SHOWN_RATE)
+		buf_printf(b, ", which %s %.1f GB/s to or from it",
+			o->count > 1 ? "together copy" : "copies", o->rate / 1e9);
+}
+
+/* "calls that ordinary steps do not make came with the slow ones: cudaMemsetAsync (about 18 in a step)" */
+static void put_call(const struct call_added *c, struct buf *b)
+{
+	char op[32];
+
+	buf_printf(b,
+		"calls that ordinary steps do not make came with the slow ones: %s (about %.0f in a step%s)",
+		wire_op_name(c->source, c->op, op), MAX(c->in_step, 1.0),
+		c->is_on_default_stream ? ", on the default stream" : "");
+}
+
 void gpu_change_cause(const struct step_account *a, const struct gpu_change *g, struct buf *b)
 {
 	switch (g->reason) {
 	case GPU_BY_CLOCK: put_clock(g, b); return;
-	case GPU_BY_NEIGHBOUR:
-		buf_puts(b, "another process uses the GPU");
-		if (g->other_pid)
-			buf_printf(b, ": %s (pid %u)", g->other_comm, g->other_pid);
-		return;
+	case GPU_BY_NEIGHBOUR: put_others(&g->others, b); return;
 	case GPU_BY_WORK: put_work(a, b); return;
 	case GPU_BY_WAITS:
 		buf_printf(b,
@@ -90,6 +119,7 @@ void gpu_change_cause(const struct step_account *a, const struct gpu_change *g, 
 			a->slow_waits, a->ordinary_waits);
 		return;
 	case GPU_BY_KERNELS: put_kernels(&g->kernels, b); return;
+	case GPU_BY_CALLS: put_call(&g->call, b); return;
 	case GPU_BY_THREAD:
 		buf_printf(b,
 			"the steps wait for thread %s, which waits for the GPU meanwhile (a lock that it holds, or its result)",
@@ -140,11 +170,29 @@ static void put_sql(const struct step_account *a, struct incident *inc)
 		a->slow_first.ns, a->slow_last.ns, a->pid, a->first.ns, a->last.ns);
 }
 
+static void show_call(
+	const struct step_account *a, const struct call_added *c, struct incident *inc)
+{
+	if (c->is_on_default_stream)
+		incident_fix(inc,
+			"Work on the default stream waits for all other streams, and they for it: give it a stream, or create the others with cudaStreamNonBlocking");
+	else
+		incident_fix(inc,
+			"Take these calls out of the step, or see what they make the GPU wait for: a copy or an event of another stream");
+	incident_sql(inc,
+		"SELECT id, timestamp, tid, duration, arg0, arg1, stream, stack_hash FROM events WHERE pid = %u AND "
+		"source = %u AND op = %u AND timestamp BETWEEN %" PRId64 " AND %" PRId64
+		" ORDER BY timestamp LIMIT 200",
+		a->pid, c->source, c->op, a->first.ns, a->slow_last.ns);
+}
+
 void gpu_change_show(const struct step_account *a, const struct gpu_change *g, struct incident *inc)
 {
 	if (g->reason == GPU_BY_THREAD)
 		incident_fix(inc,
 			"Let that thread wait for the GPU before it takes the lock, or after it gave it back");
+	if (g->reason == GPU_BY_CALLS)
+		show_call(a, &g->call, inc);
 	if (g->reason != GPU_BY_KERNELS)
 		return;
 	if (has_types(&g->kernels))

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "base/macros.h"
+#include "wire/op_kind.h"
 
 #define NAMES_MAX 16384
 #define SOON_NS   ((int64_t)(5 * NS_PER_S)) /* launches are counted once a second, and not all the time */
@@ -22,9 +23,28 @@ static uint64_t template_of(const struct kernel_use *k)
 	return hash_bytes(name, strlen(name));
 }
 
-static bool is_of_before(const struct step_account *a, const struct kernel_use *k)
+/* The functions that rows show to be launched before steps were slow: counts are read every few seconds, so that
+ * they show a kernel later than it came. */
+static int find_launched(
+	const struct recording *rec, const struct step_account *a, struct idmap *launched)
 {
-	return k->first.ns <= a->slow_first.ns;
+	for (size_t i = 0; i < rec->event_count; i++) {
+		const struct event *e = &rec->events[i];
+		int r = 0;
+
+		if (e->pid == a->pid && e->start.ns < a->slow_first.ns && e->arg0 &&
+			op_kind_is_launch(e->source, e->op))
+			r = idmap_put(launched, e->arg0, (void *)e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool is_of_before(
+	const struct step_account *a, const struct kernel_use *k, const struct idmap *launched)
+{
+	return k->first.ns <= a->slow_first.ns || idmap_get(launched, k->function);
 }
 
 static double in_step(const struct step_account *a, const struct kernel_use *k)
@@ -35,7 +55,7 @@ static double in_step(const struct step_account *a, const struct kernel_use *k)
 static bool is_added(
 	const struct step_account *a, const struct kernel_use *k, const struct idmap *before)
 {
-	return k->pid == a->pid && !is_of_before(a, k) &&
+	return k->pid == a->pid && k->first.ns > a->slow_first.ns &&
 	       k->first.ns <= a->slow_first.ns + SOON_NS && in_step(a, k) >= IN_STEP &&
 	       in_step(a, k) * a->ordinary_steps >= SURE && !kernel_is_matrix(k->name) &&
 	       !idmap_get(before, template_of(k));
@@ -61,12 +81,15 @@ int kernel_added_find(
 	const struct recording *rec, const struct step_account *a, struct kernel_change *ret)
 {
 	_cleanup_(idmap_done) struct idmap before = IDMAP_INIT(NAMES_MAX);
+	_cleanup_(idmap_done) struct idmap launched = IDMAP_INIT(NAMES_MAX);
+	int r = find_launched(rec, a, &launched);
 
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
 	for (size_t i = 0; i < rec->kernel_count; i++) {
 		const struct kernel_use *k = &rec->kernels[i];
-		int r;
 
-		if (k->pid != a->pid || !is_of_before(a, k))
+		if (k->pid != a->pid || !is_of_before(a, k, &launched))
 			continue;
 		r = idmap_put(&before, template_of(k), (void *)k);
 		if (r < 0)

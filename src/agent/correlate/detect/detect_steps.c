@@ -30,6 +30,7 @@
 #include "agent/correlate/account/delay_text.h"
 #include "agent/correlate/account/delay_weight.h"
 #include "agent/correlate/account/quota.h"
+#include "agent/correlate/detect/steps_show.h"
 #include "agent/correlate/detect/told.h"
 #include "agent/correlate/engine/detector.h"
 #include "base/buf.h"
@@ -43,9 +44,7 @@
 #define SURE_STEPS  0.4
 #define LESS_SHARE  0.5
 #define STEPS_HALF  3.0
-#define STEPS_SHOWN 6
 #define QUOTA_SHARE 0.3  /* of the time without a CPU: all its threads are stopped together */
-#define NAMED_SHARE 0.25 /* of what is not known of a step: less is not worth a word */
 
 struct finding {
 	const struct detector_input *in;
@@ -76,80 +75,24 @@ static int64_t last_ns(const struct finding *f)
 	return is_slow(f) ? f->account->slow_last.ns : f->account->last.ns;
 }
 
+/* Whether the GPU is why @l grew: copies wait for it, too. */
+static bool is_gpu(const struct finding *f, const struct delay *l)
+{
+	return l->kind == DELAY_BY_GPU ||
+	       (l->kind == DELAY_BY_COPY && gpu_change_holds_copies(f->account, &f->gpu));
+}
+
 static enum problem problem_of(const struct finding *f, const struct delay *l)
 {
 	if (l->kind == DELAY_BY_PROCESS && l->lead && l->lead->line == ACCOUNT_NETWORK)
 		return PROBLEM_TOOL_CALLS;
-	if (l->kind != DELAY_BY_GPU || !is_slow(f))
+	if (!is_slow(f) || !is_gpu(f, l))
 		return delay_problem(l->kind);
 	switch (f->gpu.reason) {
 	case GPU_BY_CLOCK: return PROBLEM_THROTTLE;
 	case GPU_BY_NEIGHBOUR: return PROBLEM_GPU_SHARING;
 	default: return PROBLEM_GOODPUT;
 	}
-}
-
-/* What the steps of @b have more of than an ordinary one; where there is nothing to compare with, what they consist
- * of. What is known is named first, if it is not next to nothing. */
-static enum account_line line_of(
-	const struct finding *f, const struct account_bar *b, uint64_t *ret_ns)
-{
-	int64_t more[ACCOUNT_LINES];
-	int line = 0;
-
-	for (int k = 0; k < ACCOUNT_LINES; k++) {
-		more[k] = (int64_t)(b->ns[k] / MAX(b->steps, 1u)) -
-			  (is_slow(f) ? (int64_t)f->account->ordinary_ns[k] : 0);
-		if (k != ACCOUNT_UNKNOWN && more[k] > more[line])
-			line = k;
-	}
-	if ((double)more[line] < NAMED_SHARE * (double)more[ACCOUNT_UNKNOWN])
-		line = ACCOUNT_UNKNOWN;
-	*ret_ns = (uint64_t)MAX(more[line], INT64_C(0));
-	return (enum account_line)line;
-}
-
-/* A recording without a ledger has the calls alone. */
-static void put_sql(const struct finding *f, struct incident *inc)
-{
-	const struct step_account *a = f->account;
-	int64_t from = first_ns(f), to = last_ns(f);
-
-	if (f->in->rec->ledger_count)
-		incident_sql(inc,
-			"SELECT timestamp, duration, tid, mark, run, gpu_wait, copy, alloc, cpu_wait, lock, "
-			"disk, sleep FROM ledger WHERE pid = %u AND timestamp BETWEEN %" PRId64
-			" AND %" PRId64 " ORDER BY timestamp LIMIT 200",
-			a->pid, from, to);
-	else
-		incident_sql(inc,
-			"SELECT id, timestamp, duration, pid, tid, source, op, arg0, arg1 FROM events WHERE pid = %u "
-			"AND timestamp BETWEEN %" PRId64 " AND %" PRId64
-			" ORDER BY duration DESC LIMIT 200",
-			a->pid, from, to);
-}
-
-static void put_steps(const struct finding *f, struct incident *inc)
-{
-	const struct step_account *a = f->account;
-	int shown = 0;
-
-	for (size_t i = 0; i < a->bar_count && shown < STEPS_SHOWN; i++) {
-		const struct account_bar *b = &a->bars[i];
-		char count[TEXT_PLURAL_MAX], text[TEXT_MAX];
-		enum account_line top;
-		uint64_t ns;
-
-		if (is_slow(f) ? !b->slow_steps : b->slow_steps > 0)
-			continue;
-		top = line_of(f, b, &ns);
-		incident_step(inc, b->start.ns, b->dur_ns, "HOST", "steps", "%s: %s%s %s%s",
-			text_format_plural(count, b->steps, "steps"), is_slow(f) ? "+" : "",
-			text_format_duration(text, ns), account_line_title(top),
-			b->steps > 1 ? " in each" : "");
-		shown++;
-	}
-	put_sql(f, inc);
 }
 
 static void put_stacks(
@@ -186,8 +129,8 @@ static void put_cause(const struct finding *f, const struct delay *l, uint64_t n
 		c->culprit_pid = l->lead->pid;
 		memcpy(c->culprit, l->lead->comm, COMM_LEN);
 	} else if (problem_of(f, l) == PROBLEM_GPU_SHARING) {
-		c->culprit_pid = f->gpu.other_pid;
-		memcpy(c->culprit, f->gpu.other_comm, COMM_LEN);
+		c->culprit_pid = f->gpu.others.named[0].pid;
+		memcpy(c->culprit, f->gpu.others.named[0].comm, COMM_LEN);
 	}
 	inc->cause_count = 1;
 }
@@ -224,7 +167,7 @@ static struct incident *begin(const struct finding *f, const struct delay *l, ui
 			  (1 - f->delays.unknown) * completeness_weight(f->in->completeness);
 	put_cause(f, l, lost_ns, steps, inc);
 	put_stacks(f, l, steps, inc);
-	put_steps(f, inc);
+	steps_show(f->in->rec, a, inc);
 	return inc;
 }
 
@@ -333,6 +276,12 @@ static bool says_where(const struct finding *f, const struct delay *l, const str
 	       l->lead->stack_hash && delay_is_lasting(f->account);
 }
 
+/* What is said of all copies of the process, while the account knows who makes them longer. */
+static bool says_how_much(const struct finding *f, const struct delay *l, const struct incident *inc)
+{
+	return inc->problem == PROBLEM_PCIE && l->kind == DELAY_BY_COPY && is_gpu(f, l);
+}
+
 /* Whether others say of half of what @l took that it was this: then it is told. What is one of the smaller
  * causes of another incident is not. */
 static bool is_told(const struct finding *f, const struct delay *l, const struct incident_list *out)
@@ -343,7 +292,8 @@ static bool is_told(const struct finding *f, const struct delay *l, const struct
 		const struct incident *inc = &out->items[i];
 
 		if (inc->pid == f->account->pid && told_is_about_time(inc->problem) &&
-			told_has_cause(inc) && !says_less(f, inc) && !says_where(f, l, inc))
+			told_has_cause(inc) && !says_less(f, inc) && !says_where(f, l, inc) &&
+			!says_how_much(f, l, inc))
 			told += told_ns(inc, l->kind);
 	}
 	return (double)told >= LESS_SHARE * (double)lost_to(f, l);
@@ -389,6 +339,21 @@ static void put_behind(const struct finding *f, struct incident *inc)
 		inc->severity = MIN(inc->severity, (enum severity)SEVERITY_MEDIUM);
 }
 
+static bool tells_of_sharing(const struct finding *f)
+{
+	for (int i = 0; i < f->delays.count; i++)
+		if (f->own >> f->delays.items[i].kind & 1 &&
+			problem_of(f, &f->delays.items[i]) == PROBLEM_GPU_SHARING)
+			return true;
+	return false;
+}
+
+/* That a GPU is shared and nothing is slower because of it is not so if the account tells what is. */
+static bool is_refuted(const struct finding *f, const struct incident *inc)
+{
+	return inc->problem == PROBLEM_GPU_SHARING && !inc->excess_ns && tells_of_sharing(f);
+}
+
 /* Drops what others said about the lost time of the process: all of it where the account is sure, else what
  * has no cause or is about the same time as a cause that the account tells of. */
 static void drop_others(const struct finding *f, struct incident_list *l)
@@ -402,7 +367,7 @@ static void drop_others(const struct finding *f, struct incident_list *l)
 				       (!told_has_cause(inc) && is_vague(inc->problem)) ||
 				       told_is_view(inc, f->own) || told_leads(inc, f->own));
 
-		if (dropped)
+		if (dropped || is_refuted(f, inc))
 			continue;
 		if (kept != i)
 			l->items[kept] = *inc;

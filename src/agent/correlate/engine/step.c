@@ -5,8 +5,8 @@
  * Looked at are the waits (stream, device, context, event) of the thread of each process that has
  * the most of them. Waits of one kind have the same function, stream and call stack. A kind is
  * regular if 70 % of the distances between its occurrences, counted in waits of any kind, are the
- * same, and if it occurs over at least half of the recording: a warm-up is no loop. A step is
- * closed by the rarest regular kind that has at least a sixteenth of the waits of the most frequent
+ * same, and if it occurs over at least half of the recording, its longest break left out: a warm-up is no loop,
+ * nor is one with what came later. A step is closed by the rarest regular kind that has at least a sixteenth of the waits of the most frequent
  * one: rarer ones are a logger's or a checkpoint's, those in between are micro-batches. Of several
  * that are equally rare (one wait for each stream) it is the one after which the next wait is
  * furthest away. Stacks are left out of the kind where they differ too much to repeat (more than 64
@@ -178,18 +178,20 @@ static bool kinds_count(const struct recording *rec, struct wait *w, size_t n, e
  */
 static double regularity(const struct wait *w, size_t n, const struct kind *k, uint64_t *scratch)
 {
-	size_t last = SIZE_MAX, count = 0, same = 0, first = n;
+	size_t last = SIZE_MAX, count = 0, same = 0, first = n, pause = 0;
 	uint64_t median;
 
 	for (size_t i = 0; i < n; i++) {
 		if (w[i].kind != k->kind)
 			continue;
 		first = MIN(first, i);
-		if (last != SIZE_MAX)
+		if (last != SIZE_MAX) {
+			pause = MAX(pause, i - last);
 			scratch[count++] = i - last;
+		}
 		last = i;
 	}
-	if (!count || (double)(last - first) < PHASE_SHARE * (double)n)
+	if (!count || (double)(last - first - pause) < PHASE_SHARE * (double)n)
 		return 0;
 	robust_sort(scratch, count);
 	median = robust_median(scratch, count);
