@@ -495,6 +495,85 @@ static void test_autograd_waits_in_its_place(void **state)
 	assert_null(strstr(a.list[0].root_cause, "wait for thread"));
 }
 
+/* Every step copies 256 MB and waits for it. While steps are slow, which they are if @others, so many processes copy as
+ * well; the driver counts @counted on the GPU. */
+static struct answer copies_beside(struct ledger_scene *s, uint32_t others, int64_t counted)
+{
+	uint64_t usual, upload;
+	struct ledger_thread t = job(s, &usual);
+
+	upload = line_stack(s, "/home/u/score.py", 46, NULL);
+	for (int i = 0; i < STEPS; i++) {
+		bool slow = i >= STEPS / 2;
+		int64_t from;
+
+		mark(&t, MARK_OPTIMIZER);
+		from = t.at;
+		sample(s, JOB, MAIN, t.at + 1, usual);
+		spend(&t, LEDGER_RUN, MS(1));
+		t.row.copy_bytes = 256000000;
+		t.row.copies = 1;
+		t.row.stack_hash = upload;
+		spend(&t, LEDGER_COPY, slow ? MS(20) : MS(5));
+		mark(&t, MARK_WAIT);
+		for (uint32_t k = 0; slow && k < others; k++) {
+			struct ledger_thread o =
+				thread_at(s, WORKER + k, WORKER + k, "neighbour", from);
+
+			o.row.copy_bytes = 300000000;
+			o.row.copies = 4;
+			spend(&o, LEDGER_GPU_WAIT, (uint64_t)(t.at - from));
+			mark(&o, MARK_WAIT);
+		}
+		if (i % 5)
+			continue;
+		gpu_reading(s, t.at, 1980, 80);
+		s->gpus[s->gpu_count - 1].processes = counted;
+	}
+	mark(&t, MARK_OPTIMIZER);
+	return explain(ledger_recording(s));
+}
+
+static const struct incident *of_job(const struct answer *a)
+{
+	for (size_t i = 0; i < a->count; i++)
+		if (a->list[i].pid == JOB)
+			return &a->list[i];
+	return NULL;
+}
+
+static void test_copies_beside_those_of_others(void **state)
+{
+	SCENE;
+	ANSWER = copies_beside(s, 3, 4);
+	const struct incident *inc = of_job(&a);
+
+	assert_non_null(inc);
+	assert_int_equal(inc->problem, PROBLEM_GPU_SHARING);
+	assert_int_equal(inc->severity, SEVERITY_HIGH);
+	assert_non_null(strstr(inc->root_cause, "as many bytes as before"));
+	assert_non_null(strstr(inc->root_cause, "3 other processes use the GPU: neighbour (pid 200)"));
+	assert_non_null(strstr(inc->root_cause, "together copy 42.9 GB/s"));
+	assert_int_equal(inc->cause_count, 3);
+	assert_int_equal(inc->causes[2].culprit_pid, WORKER + 2);
+	for (int i = 0; i < inc->fix_count; i++)
+		assert_null(strstr(inc->fixes[i], "pin"));
+}
+
+/* Alone, and beside a process that the driver sees on another GPU. */
+static void test_copies_that_others_do_not_hold_up(void **state)
+{
+	for (uint32_t others = 0; others < 2; others++) {
+		SCENE;
+		ANSWER = copies_beside(s, others, 1);
+		const struct incident *inc = of_job(&a);
+
+		assert_non_null(inc);
+		assert_int_equal(inc->problem, PROBLEM_PCIE);
+		assert_null(strstr(inc->root_cause, "neighbour"));
+	}
+}
+
 static void test_waste_in_every_step(void **state)
 {
 	SCENE;
@@ -695,6 +774,8 @@ int main(void)
 		cmocka_unit_test(test_other_kernels_are_no_news_where_more_is_known),
 		cmocka_unit_test(test_a_thread_that_waits_for_the_gpu),
 		cmocka_unit_test(test_autograd_waits_in_its_place),
+		cmocka_unit_test(test_copies_beside_those_of_others),
+		cmocka_unit_test(test_copies_that_others_do_not_hold_up),
 		cmocka_unit_test(test_waste_in_every_step),
 		cmocka_unit_test(test_a_cpu_quota),
 		cmocka_unit_test(test_two_causes_in_the_same_steps),

@@ -267,6 +267,28 @@ static void test_a_kernel_that_came(void **state)
 	}
 }
 
+/* Counts are read every few seconds: a kernel whose rows are older than its count did not come with the slow steps. */
+static void test_a_kernel_that_was_counted_late(void **state)
+{
+	for (int rows = 0; rows < 2; rows++) {
+		struct scene s;
+		struct kernel_change c;
+
+		scene_init(&s);
+		s.account.ordinary_steps = STEPS - SLOW;
+		s.account.slow_first.ns = s.marks[STEPS - SLOW].start.ns;
+		for (size_t i = 0; i < ARRAY_SIZE(s.kernels); i++)
+			s.kernels[i].first.ns = T0;
+		s.kernels[REDUCE - GEMM_BF16].first.ns =
+			s.account.slow_first.ns + (int64_t)NS_PER_MS;
+		s.kernels[REDUCE - GEMM_BF16].launches = SLOW * 17;
+		if (rows)
+			launch(&s, 3, REDUCE, WIRE_SAMPLE);
+		c = find(&s);
+		assert_int_equal(c.added_count, !rows);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +301,7 @@ int main(void)
 		cmocka_unit_test(test_a_program_with_many_rare_kernels),
 		cmocka_unit_test(test_no_names),
 		cmocka_unit_test(test_a_kernel_that_came),
+		cmocka_unit_test(test_a_kernel_that_was_counted_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,34 @@ static void test_early_stacks_differ(void **state)
 	assert_int_equal(l->count, 1000);
 }
 
+/* Six streams that are waited for in turn: the first one takes long, and the others once, in the warm-up, and since
+ * the last hundred times round. These are no steps of another kind: each step ends with the last stream. */
+static void test_waits_that_became_long(void **state)
+{
+	SCENE;
+	STEPS;
+	const struct step_list *l;
+	int64_t at = 0;
+
+	for (int i = 0; i < 601; i++) {
+		bool slow = i >= 500 || i == 0;
+
+		for (uint64_t k = 0; k < 6; k++) {
+			int64_t dur = slow || k == 0 ? 3000 : 5;
+
+			sync_on(&s, 7 + k, at, dur);
+			at += dur + 10;
+		}
+		at += 100;
+	}
+	scene_aggregate(&s);
+	l = find(&s, &t);
+	assert_non_null(l);
+	assert_int_equal(l->count, 600);
+	assert_int_equal(l->ordinary_ns, 3185000);
+	assert_int_equal(l->items[550].end_ns - l->items[550].start_ns, 18160000);
+}
+
 static void test_a_selection_has_no_steps(void **state)
 {
 	SCENE;
@@ -209,6 +237,7 @@ int main(void)
 		cmocka_unit_test(test_short_steps_stay_steps),
 		cmocka_unit_test(test_stacks_tell_places_apart),
 		cmocka_unit_test(test_early_stacks_differ),
+		cmocka_unit_test(test_waits_that_became_long),
 		cmocka_unit_test(test_a_selection_has_no_steps),
 		cmocka_unit_test(test_no_pattern_no_steps),
 		cmocka_unit_test(test_hostile),

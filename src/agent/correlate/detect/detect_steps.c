@@ -113,6 +113,23 @@ static void put_stacks(
 	inc->stack_ns = inc->stacks[0].ns;
 }
 
+/* Each of the other processes on the GPU has its part in it. */
+static void put_others(const struct gpu_others *o, struct incident *inc)
+{
+	int n = MIN(o->count, GPU_OTHERS_NAMED);
+	struct incident_cause whole = inc->causes[0];
+
+	for (int i = 0; i < n; i++) {
+		struct incident_cause *c = &inc->causes[i];
+
+		*c = whole;
+		c->ns = whole.ns / (uint64_t)n;
+		c->culprit_pid = o->named[i].pid;
+		memcpy(c->culprit, o->named[i].comm, COMM_LEN);
+	}
+	inc->cause_count = MAX(n, 1);
+}
+
 static void put_cause(const struct finding *f, const struct delay *l, uint64_t ns, uint64_t steps,
 	struct incident *inc)
 {
@@ -128,11 +145,10 @@ static void put_cause(const struct finding *f, const struct delay *l, uint64_t n
 	} else if (l->lead && l->kind == DELAY_BY_PROCESS) {
 		c->culprit_pid = l->lead->pid;
 		memcpy(c->culprit, l->lead->comm, COMM_LEN);
-	} else if (problem_of(f, l) == PROBLEM_GPU_SHARING) {
-		c->culprit_pid = f->gpu.others.named[0].pid;
-		memcpy(c->culprit, f->gpu.others.named[0].comm, COMM_LEN);
 	}
 	inc->cause_count = 1;
+	if (problem_of(f, l) == PROBLEM_GPU_SHARING)
+		put_others(&f->gpu.others, inc);
 }
 
 static struct incident *begin(const struct finding *f, const struct delay *l, uint64_t lost_ns,
