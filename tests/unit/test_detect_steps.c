@@ -495,10 +495,66 @@ static void test_autograd_waits_in_its_place(void **state)
 	assert_null(strstr(a.list[0].root_cause, "wait for thread"));
 }
 
+/* Fills on the default stream that came with the slow steps, @late after them. */
+static struct answer fills_since(struct ledger_scene *s, uint64_t late)
+{
+	struct aggregate all = {.bucket.ns = LEDGER_T0 + (int64_t)(2 * NS_PER_S),
+		.pid = JOB,
+		.source = SOURCE_CUDA,
+		.op = CUDA_MEMSET_ASYNC};
+	int64_t since = LEDGER_T0 + (int64_t)(STEPS / 2 * MS(37) + late);
+	struct recording rec;
+	uint64_t clear;
+
+	slow_gpu(s, 1980, 1000000);
+	clear = line_stack(s, "/home/u/debug.py", 77, NULL);
+	for (int i = 0; i < 40; i++)
+		s->events[s->event_count++] = (struct event){.start.ns = since + i * (int64_t)MS(1),
+			.dur_ns = US(5),
+			.pid = JOB,
+			.tid = MAIN,
+			.source = SOURCE_CUDA,
+			.op = CUDA_MEMSET_ASYNC,
+			.weight = 1,
+			.stack_hash = clear,
+			.comm = "python3"};
+	for (int i = 0; i < STEPS / 2 * 18; i++)
+		sketch_add(&all.sketch, US(5), 1);
+	rec = ledger_recording(s);
+	rec.aggregates = &all;
+	rec.aggregate_count = 1;
+	return explain(rec);
+}
+
+static void test_calls_that_came_with_slow_steps(void **state)
+{
+	SCENE;
+	ANSWER = fills_since(s, MS(5));
+
+	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH,
+		"cudaMemsetAsync (about 18 in a step) at debug.py:77");
+}
+
+static void test_calls_that_came_before(void **state)
+{
+	SCENE;
+	ANSWER = fills_since(s, -MS(500));
+
+	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "nothing recorded says why");
+}
+
 /* Every step copies 256 MB and waits for it. While steps are slow, which they are if @others, so many processes copy as
  * well; the driver counts @counted on the GPU. */
-static struct answer copies_beside(struct ledger_scene *s, uint32_t others, int64_t counted)
+static struct answer copies_beside(
+	struct ledger_scene *s, enum wire_mark by, uint32_t others, int64_t counted)
 {
+	struct aggregate all = {.bucket.ns = LEDGER_T0,
+		.pid = JOB,
+		.source = SOURCE_CUDA,
+		.op = CUDA_MEMCPY_ASYNC,
+		.stored = STEPS,
+		.sum_arg0 = STEPS * UINT64_C(256000000)};
+	struct recording rec;
 	uint64_t usual, upload;
 	struct ledger_thread t = job(s, &usual);
 
@@ -507,10 +563,20 @@ static struct answer copies_beside(struct ledger_scene *s, uint32_t others, int6
 		bool slow = i >= STEPS / 2;
 		int64_t from;
 
-		mark(&t, MARK_OPTIMIZER);
+		mark(&t, by);
 		from = t.at;
 		sample(s, JOB, MAIN, t.at + 1, usual);
 		spend(&t, LEDGER_RUN, MS(1));
+		s->events[s->event_count++] = (struct event){.start.ns = t.at,
+			.dur_ns = slow ? MS(20) : MS(5),
+			.pid = JOB,
+			.tid = MAIN,
+			.source = SOURCE_CUDA,
+			.op = CUDA_MEMCPY_ASYNC,
+			.arg0 = 256000000,
+			.arg1 = 1,
+			.weight = 1,
+			.comm = "python3"};
 		t.row.copy_bytes = 256000000;
 		t.row.copies = 1;
 		t.row.stack_hash = upload;
@@ -530,8 +596,13 @@ static struct answer copies_beside(struct ledger_scene *s, uint32_t others, int6
 		gpu_reading(s, t.at, 1980, 80);
 		s->gpus[s->gpu_count - 1].processes = counted;
 	}
-	mark(&t, MARK_OPTIMIZER);
-	return explain(ledger_recording(s));
+	mark(&t, by);
+	for (int i = 0; i < STEPS; i++)
+		sketch_add(&all.sketch, i < STEPS / 2 ? MS(5) : MS(20), 1);
+	rec = ledger_recording(s);
+	rec.aggregates = &all;
+	rec.aggregate_count = 1;
+	return explain(rec);
 }
 
 static const struct incident *of_job(const struct answer *a)
@@ -542,22 +613,28 @@ static const struct incident *of_job(const struct answer *a)
 	return NULL;
 }
 
+/* Also where the steps are less sure and all that is said of the copies is how much time they take. */
 static void test_copies_beside_those_of_others(void **state)
 {
-	SCENE;
-	ANSWER = copies_beside(s, 3, 4);
-	const struct incident *inc = of_job(&a);
+	for (int way = 0; way < 2; way++) {
+		SCENE;
+		ANSWER = copies_beside(s, way ? MARK_GRAPH : MARK_OPTIMIZER, 3, 4);
+		const struct incident *inc = of_job(&a);
 
-	assert_non_null(inc);
-	assert_int_equal(inc->problem, PROBLEM_GPU_SHARING);
-	assert_int_equal(inc->severity, SEVERITY_HIGH);
-	assert_non_null(strstr(inc->root_cause, "as many bytes as before"));
-	assert_non_null(strstr(inc->root_cause, "3 other processes use the GPU: neighbour (pid 200)"));
-	assert_non_null(strstr(inc->root_cause, "together copy 42.9 GB/s"));
-	assert_int_equal(inc->cause_count, 3);
-	assert_int_equal(inc->causes[2].culprit_pid, WORKER + 2);
-	for (int i = 0; i < inc->fix_count; i++)
-		assert_null(strstr(inc->fixes[i], "pin"));
+		assert_non_null(inc);
+		assert_int_equal(inc->problem, PROBLEM_GPU_SHARING);
+		assert_int_equal(inc->severity, SEVERITY_HIGH);
+		assert_non_null(strstr(inc->root_cause, "as many bytes as before"));
+		assert_non_null(strstr(inc->root_cause,
+			"3 other processes use the GPU: neighbour (pid 200)"));
+		assert_non_null(strstr(inc->root_cause, "together copy 42.9 GB/s"));
+		assert_int_equal(inc->cause_count, 3);
+		assert_int_equal(inc->causes[2].culprit_pid, WORKER + 2);
+		for (int i = 0; i < inc->fix_count; i++)
+			assert_null(strstr(inc->fixes[i], "pin"));
+		for (size_t i = 0; i < a.count; i++)
+			assert_null(strstr(a.list[i].summary, "no call was slower"));
+	}
 }
 
 /* Alone, and beside a process that the driver sees on another GPU. */
@@ -565,7 +642,7 @@ static void test_copies_that_others_do_not_hold_up(void **state)
 {
 	for (uint32_t others = 0; others < 2; others++) {
 		SCENE;
-		ANSWER = copies_beside(s, others, 1);
+		ANSWER = copies_beside(s, MARK_OPTIMIZER, others, 1);
 		const struct incident *inc = of_job(&a);
 
 		assert_non_null(inc);
@@ -774,6 +851,8 @@ int main(void)
 		cmocka_unit_test(test_other_kernels_are_no_news_where_more_is_known),
 		cmocka_unit_test(test_a_thread_that_waits_for_the_gpu),
 		cmocka_unit_test(test_autograd_waits_in_its_place),
+		cmocka_unit_test(test_calls_that_came_with_slow_steps),
+		cmocka_unit_test(test_calls_that_came_before),
 		cmocka_unit_test(test_copies_beside_those_of_others),
 		cmocka_unit_test(test_copies_that_others_do_not_hold_up),
 		cmocka_unit_test(test_waste_in_every_step),
