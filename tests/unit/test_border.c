@@ -19,10 +19,9 @@ static struct classification settle(
 	struct classification c = {.group = 1, .ordinary = slow, .slow = N - slow};
 
 	for (size_t i = 0; i < N; i++)
-		steps[i] = (struct step_facts){
-			.dur_ns = i >= change ? long_ns
-				  : i >= slow ? 3100 * NS_PER_US
-					      : 3000 * NS_PER_US,
+		steps[i] = (struct step_facts){.dur_ns = i >= change ? long_ns
+							 : i >= slow ? 3100 * NS_PER_US
+								     : 3000 * NS_PER_US,
 			.class = i >= slow ? STEP_SLOW : STEP_ORDINARY};
 	border_settle(steps, N, &c);
 	return c;

@@ -54,11 +54,8 @@ static struct event *row(struct scene *s, int64_t at, uint16_t op)
 {
 	struct event *e = &s->events[s->event_count++];
 
-	*e = (struct event){.start.ns = T0 + at,
-		.pid = JOB,
-		.source = SOURCE_CUDA,
-		.op = op,
-		.stack_hash = 9};
+	*e = (struct event){
+		.start.ns = T0 + at, .pid = JOB, .source = SOURCE_CUDA, .op = op, .stack_hash = 9};
 	return e;
 }
 
@@ -121,10 +118,14 @@ static void test_what_is_not_told(void **state)
 
 		fills(&s);
 		switch (way) {
-		case 0: row(&s, SECOND, CUDA_MEMSET_ASYNC); break;            /* was there before */
-		case 1: s.aggregates[0].sketch.count = 9 * 10 * STEPS; break; /* likewise, without rows */
+		case 0: row(&s, SECOND, CUDA_MEMSET_ASYNC); break; /* was there before */
+		case 1:
+			s.aggregates[0].sketch.count = 9 * 10 * STEPS;
+			break; /* likewise, without rows */
 		case 2: s.aggregates[2].sketch.count = s.aggregates[3].sketch.count = 100; break;
-		case 3: s.account.ordinary_launches = 0; break; /* then fills were not probed either */
+		case 3:
+			s.account.ordinary_launches = 0;
+			break; /* then fills were not probed either */
 		case 4:
 			for (size_t i = 20; i < s.event_count; i++)
 				s.events[i].start.ns += 6 * SECOND; /* it came later */

@@ -625,8 +625,8 @@ static void test_copies_beside_those_of_others(void **state)
 		assert_int_equal(inc->problem, PROBLEM_GPU_SHARING);
 		assert_int_equal(inc->severity, SEVERITY_HIGH);
 		assert_non_null(strstr(inc->root_cause, "as many bytes as before"));
-		assert_non_null(strstr(inc->root_cause,
-			"3 other processes use the GPU: neighbour (pid 200)"));
+		assert_non_null(strstr(
+			inc->root_cause, "3 other processes use the GPU: neighbour (pid 200)"));
 		assert_non_null(strstr(inc->root_cause, "together copy 42.9 GB/s"));
 		assert_int_equal(inc->cause_count, 3);
 		assert_int_equal(inc->causes[2].culprit_pid, WORKER + 2);

@@ -253,12 +253,12 @@ static void test_a_kernel_that_came(void **state)
 		{"void CatArrayBatchedCopy<float, 4>(int)", -(int64_t)NS_PER_S, 17, 0},
 		{"void CatArrayBatchedCopy<float, 4>(int)", 9 * NS_PER_S, 17, 0},
 		{"void CatArrayBatchedCopy<float, 4>(int)", NS_PER_S, 0, 0},
-		{"void add<double>(int)", NS_PER_S, 17, 0}, /* another shape or type of a known one */
+		{"void add<double>(int)", NS_PER_S, 17,
+			0}, /* another shape or type of a known one */
 		{"nvjet_sm90_64x8_bias", NS_PER_S, 17, 0}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct kernel_change c =
-			with_added(rows[i].name, rows[i].first_ns, rows[i].each);
+		struct kernel_change c = with_added(rows[i].name, rows[i].first_ns, rows[i].each);
 
 		assert_int_equal(c.new_rows, 0);
 		assert_int_equal(c.added_count, rows[i].expected);

@@ -68,6 +68,6 @@ void border_settle(struct step_facts *steps, size_t n, struct classification *fo
 		if (steps[i].class != STEP_OTHER)
 			*(steps[i].class == STEP_SLOW ? &slow : &ordinary) +=
 				(double)steps[i].dur_ns;
-	found->lost_ns = (uint64_t)MAX(
-		slow - ordinary / (double)found->ordinary * (double)found->slow, 0.0);
+	found->lost_ns =
+		(uint64_t)MAX(slow - ordinary / (double)found->ordinary * (double)found->slow, 0.0);
 }

@@ -56,8 +56,8 @@ static bool count_rows(const struct recording *rec, const struct step_account *a
 
 		if (e->pid != a->pid || e->start.ns < a->first.ns)
 			continue;
-		has_streams |= op_kind_is_cuda(e->source) && op_kind_is_gpu_wait(e->source, e->op) &&
-			       e->stream;
+		has_streams |= op_kind_is_cuda(e->source) &&
+			       op_kind_is_gpu_wait(e->source, e->op) && e->stream;
 		if (!is_looked_at(e->source, e->op, e->flags))
 			continue;
 		u = use_of(uses, e->source, e->op);
@@ -97,14 +97,14 @@ static double in_step(const struct step_account *a, const struct use *u)
 }
 
 /* Fills are probed only while launches are: where no ordinary step shows launches, it shows no fills either. */
-static bool is_added(const struct step_account *a, unsigned source, unsigned op, const struct use *u)
+static bool is_added(
+	const struct step_account *a, unsigned source, unsigned op, const struct use *u)
 {
 	if (op_kind_is_governed(source, op) && !(a->ordinary_launches > 0))
 		return false;
 	return u->rows >= ROWS_MIN && !u->rows_before &&
 	       u->first_ns <= a->slow_first.ns + SOON_NS && in_step(a, u) >= IN_STEP &&
-	       (double)u->calls_before <=
-		       FEW * in_step(a, u) * (double)a->ordinary_steps;
+	       (double)u->calls_before <= FEW * in_step(a, u) * (double)a->ordinary_steps;
 }
 
 void call_added_find(

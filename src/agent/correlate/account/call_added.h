@@ -6,9 +6,9 @@
 #include "model/step_account.h"
 
 struct call_added {
-	uint16_t source, op;      /* 0: none */
-	double in_step;           /* in a slow step, at least */
-	uint64_t stack_hash;      /* where most of its rows are from; 0: not known */
+	uint16_t source, op;       /* 0: none */
+	double in_step;            /* in a slow step, at least */
+	uint64_t stack_hash;       /* where most of its rows are from; 0: not known */
 	bool is_on_default_stream; /* while the steps wait for other streams */
 };
 

@@ -98,7 +98,7 @@ static const struct account_entry *find_thread(const struct step_account *a)
 static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_change *g)
 {
 	bool beside = g->others.count || (g->slow_processes > g->ordinary_processes + NEIGHBOURS &&
-			      g->ordinary_processes > 0);
+						 g->ordinary_processes > 0);
 	bool lower =
 		g->slow_clock_mhz > 0 && g->ordinary_clock_mhz > CLOCK_RATIO * g->slow_clock_mhz;
 	double longer = (double)a->slow_step_ns / (double)MAX(a->ordinary_step_ns, UINT64_C(1));

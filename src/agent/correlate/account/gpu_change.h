@@ -26,10 +26,10 @@ struct gpu_change {
 	int64_t ordinary_limit_mw, slow_limit_mw;  /* of power; -1: not known */
 	double ordinary_processes, slow_processes; /* on the GPU; 0: not known */
 	struct gpu_others others;                  /* recorded ones, of GPU_BY_NEIGHBOUR */
-	size_t readings;                    /* while steps were slow */
-	struct kernel_change kernels;       /* of GPU_BY_KERNELS */
-	struct call_added call;             /* of GPU_BY_CALLS */
-	const struct account_entry *thread; /* of GPU_BY_THREAD: its part of the account */
+	size_t readings;                           /* while steps were slow */
+	struct kernel_change kernels;              /* of GPU_BY_KERNELS */
+	struct call_added call;                    /* of GPU_BY_CALLS */
+	const struct account_entry *thread;        /* of GPU_BY_THREAD: its part of the account */
 };
 
 /* gpu_change_find - compares readings in bars of slow steps with those in bars of ordinary ones,

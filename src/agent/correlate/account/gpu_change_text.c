@@ -87,7 +87,10 @@ static void put_others(const struct gpu_others *o, struct buf *b)
 	else
 		buf_puts(b, "another process uses the GPU");
 	for (int i = 0; i < named; i++)
-		buf_printf(b, "%s%s (pid %u)", !i ? ": " : i + 1 < o->count ? ", " : " and ",
+		buf_printf(b, "%s%s (pid %u)",
+			!i                 ? ": "
+			: i + 1 < o->count ? ", "
+					   : " and ",
 			o->named[i].comm, o->named[i].pid);
 	if (o->count > named)
 		buf_printf(b, " and %d more", o->count - named);
@@ -142,8 +145,8 @@ void gpu_change_detail(const struct gpu_change *g, struct buf *b)
 			"Of %u launches of slow steps that were looked at, %u are of kernels that ordinary steps do not run",
 			k->slow_rows, k->new_rows);
 	else
-		buf_puts(b,
-			"Launched for the first time when steps became slow, and in them since");
+		buf_puts(
+			b, "Launched for the first time when steps became slow, and in them since");
 	for (int i = 0; i < k->added_count; i++) {
 		buf_puts(b, i ? ", " : ": ");
 		put_name(k->added[i].name, b);

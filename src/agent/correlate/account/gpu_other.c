@@ -64,7 +64,8 @@ static bool is_new(const struct gpu_other *o)
 {
 	return (calls_more(o) > CALLS_MORE &&
 		       o->calls[PACE_SLOW] > NEW_PARTS * o->calls[PACE_ORDINARY]) ||
-	       (rate_more(o) > RATE_MORE && o->rate[PACE_SLOW] > NEW_PARTS * o->rate[PACE_ORDINARY]);
+	       (rate_more(o) > RATE_MORE &&
+		       o->rate[PACE_SLOW] > NEW_PARTS * o->rate[PACE_ORDINARY]);
 }
 
 static void add(const struct gpu_other *o, struct gpu_others *ret)

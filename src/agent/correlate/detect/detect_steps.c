@@ -44,7 +44,7 @@
 #define SURE_STEPS  0.4
 #define LESS_SHARE  0.5
 #define STEPS_HALF  3.0
-#define QUOTA_SHARE 0.3  /* of the time without a CPU: all its threads are stopped together */
+#define QUOTA_SHARE 0.3 /* of the time without a CPU: all its threads are stopped together */
 
 struct finding {
 	const struct detector_input *in;
@@ -293,7 +293,8 @@ static bool says_where(const struct finding *f, const struct delay *l, const str
 }
 
 /* What is said of all copies of the process, while the account knows who makes them longer. */
-static bool says_how_much(const struct finding *f, const struct delay *l, const struct incident *inc)
+static bool says_how_much(
+	const struct finding *f, const struct delay *l, const struct incident *inc)
 {
 	return inc->problem == PROBLEM_PCIE && l->kind == DELAY_BY_COPY && is_gpu(f, l);
 }

@@ -302,8 +302,8 @@ static struct kind kind_closing(
 }
 
 /* Returns how many are left. */
-static size_t setup_drop(
-	const struct recording *rec, const struct step_list *l, struct step *steps, uint64_t *scratch)
+static size_t setup_drop(const struct recording *rec, const struct step_list *l, struct step *steps,
+	uint64_t *scratch)
 {
 	size_t none = setup_count(rec, l->pid, l->tid, steps, l->count, scratch);
 
