@@ -141,7 +141,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Balance the work: the rank with more data is late every time"},
 		"ask for arrival times by rank and for the late rank's host"},
 	[PROBLEM_GPU_SHARING] = {
-		"other processes with a context on the same GPU, and calls that are slower while they are active",
+		"other processes with a context on the same GPU, and calls that are slower while they are active; slow steps that wait longer for the GPU, or for copies of as many bytes as before, since other processes began to use it or to copy",
 		"processes that are not traced are only counted by the driver; with CUDA_VISIBLE_DEVICES two GPUs may have the same number, which only the driver's process count reveals",
 		{"Move one of them to another GPU: CUDA_VISIBLE_DEVICES",
 		 "Share by design: MPS or MIG"},
