@@ -196,10 +196,10 @@ static const struct way {
 	void (*go)(void);
 } ways[] = {{"stay-sleep", stay_sleep}, {"stay-mixed", stay_mixed}, {"stay-lock", stay_lock},
 	{"wake-lock", wake_lock}, {"stay-pipe", stay_pipe}, {"wake-pipe", wake_pipe},
-	{"short-lock", short_lock}, {"short-pipe", short_pipe}, {"hand-pipe", hand_pipe}, {"stay-socket", stay_socket},
-	{"wake-socket", wake_socket}, {"stay-other", stay_other}, {"stay-poll", stay_poll},
-	{"stay-child", stay_child}, {"stay-disk", stay_disk}, {"spin", spin},
-	{"wait-gpu", wait_gpu}, {"breed", breed}};
+	{"short-lock", short_lock}, {"short-pipe", short_pipe}, {"hand-pipe", hand_pipe},
+	{"stay-socket", stay_socket}, {"wake-socket", wake_socket}, {"stay-other", stay_other},
+	{"stay-poll", stay_poll}, {"stay-child", stay_child}, {"stay-disk", stay_disk},
+	{"spin", spin}, {"wait-gpu", wait_gpu}, {"breed", breed}};
 #define WAYS (sizeof(ways) / sizeof(*ways))
 
 static void *run(void *arg)

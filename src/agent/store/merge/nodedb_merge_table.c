@@ -111,8 +111,8 @@ static const struct merge_column annotations[] = {MERGE_NODE_COLUMN, TIME("times
 	PID("peer_pid")};
 
 static const struct merge_column kernels[] = {MERGE_NODE_COLUMN, PID("pid"), INT("function"),
-	TIME_0("since"), {"name", "''", MERGE_TEXT, 4096, false}, TEXT("origin"),
-	COUNT("launches"), TIME_0("first_launch")};
+	TIME_0("since"), {"name", "''", MERGE_TEXT, 4096, false}, TEXT("origin"), COUNT("launches"),
+	TIME_0("first_launch")};
 
 static const struct merge_column texts[] = {
 	MERGE_NODE_COLUMN, INT("hash"), {"name", "''", MERGE_TEXT, 255, false}};
