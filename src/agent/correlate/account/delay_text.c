@@ -172,7 +172,7 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 			gpu_change_cause(a, gpu, b);
 		else
 			buf_puts(b, "the GPU is busy");
-		if (gpu && gpu->reason == GPU_BY_KERNELS)
+		if (gpu && (gpu->reason == GPU_BY_KERNELS || gpu->reason == GPU_BY_VARIETY))
 			buf_puts(b, ", waited for"); /* they are launched elsewhere */
 		put_place(rec, l->lead, b);
 		return;
@@ -220,6 +220,7 @@ static bool waits_often(const struct step_account *a, const struct delay *l)
 {
 	return (l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_LAUNCH ||
 		       l->kind == DELAY_BY_COPY || l->kind == DELAY_BY_CALL) &&
+	       !a->is_proportional &&
 	       a->slow_waits >= MORE_WAITS_RATIO * a->ordinary_waits + MORE_WAITS;
 }
 
@@ -305,6 +306,9 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 		put_waits(a, &b);
 	if (l->kind == DELAY_BY_GPU)
 		gpu_change_detail(gpu, &b);
+	if (a->is_proportional)
+		buf_puts(&b,
+			"The work of a step varies: there are steps of all lengths, and longer ones do as much more of the same. ");
 	if (delay_is_idle(a, l))
 		buf_puts(&b, "A program that has nothing to do waits so, too. ");
 	else if (delay_is_pause(rec, a, l))
