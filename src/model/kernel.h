@@ -48,10 +48,10 @@ struct kernel_use { /* a kernel of a recording, and how often it was launched in
 	uint64_t function;
 	wall_time since, first; /* as above */
 	uint64_t launches;
-	const char *name; /* for people */
+	const char *name; /* for people; NULL: nobody told it */
 };
 
 /* kernel_use_find - what @function of @pid was at @ns; @rows are in order of pid, function and since.
- * NULL: nobody told it. */
+ * NULL: it is not among them. */
 const struct kernel_use *kernel_use_find(
 	const struct kernel_use *rows, size_t count, uint32_t pid, uint64_t function, int64_t ns);

@@ -120,6 +120,11 @@ static const char *after_folder(const char *path, const char *folder)
 	return NULL;
 }
 
+static bool starts_with(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
 static bool is_of_library(const char *path)
 {
 	static const char *const packages[] = {"site-packages/", "dist-packages/", "torch/"};
@@ -134,16 +139,29 @@ static bool is_of_library(const char *path)
 		if (version && isdigit((unsigned char)version[0]))
 			return true;
 	}
-	return strncmp(path, "<frozen", strlen("<frozen")) == 0;
+	return starts_with(path, "<frozen");
+}
+
+/* Code that has no file, such as methods that a library wrote for a class. So has a whole program after python3 -c. */
+static bool is_made(const char *path)
+{
+	return path[0] == '<' && !starts_with(path, "<stdin") && !starts_with(path, "<ipython");
 }
 
 const struct stack_frame *stack_user_frame(const struct stack *s)
 {
-	for (size_t i = 0; i < s->count; i++)
-		if (stack_frame_is_python(&s->frames[i]) && s->frames[i].py_file[0] &&
-			!is_of_library(s->frames[i].py_file))
-			return &s->frames[i];
-	return NULL;
+	const struct stack_frame *made = NULL;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct stack_frame *f = &s->frames[i];
+
+		if (!stack_frame_is_python(f) || !f->py_file[0] || is_of_library(f->py_file))
+			continue;
+		if (!is_made(f->py_file))
+			return f;
+		made = made ? made : f;
+	}
+	return made;
 }
 
 const char *stack_base_name(const char *path)

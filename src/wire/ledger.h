@@ -96,7 +96,7 @@ struct wire_ledger { /* HOST, op HOST_LEDGER: start_ns and dur_ns of the time be
 
 /* HOST, op HOST_SHORT_STAYS: stays off the CPU that have no row of their own, on one line and ended by one
  * thread, summed over about a second that ended at start_ns; dur_ns is 0, weight how many they were. With
- * the rows of MARK_STAY they are all the stays that threads ended. */
+ * the rows of MARK_STAY they are all the stays that threads ended. by_tid 0: on a lock, by a time limit. */
 struct wire_stays {
 	struct wire_header h;
 	__u64 ns;      /* blocked */

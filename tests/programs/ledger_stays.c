@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "cuda_sim.h"
 #include "gate.h"
@@ -47,6 +48,22 @@ static void stay_lock(void)
 	pthread_mutex_lock(&mutex);
 	pthread_cond_wait(&condition, &mutex);
 	pthread_mutex_unlock(&mutex);
+}
+
+/* Nobody signals: each time the limit ends it. */
+static void short_lock(void)
+{
+	static pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+	static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += SHORT_US * 1000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&own);
+	pthread_cond_timedwait(&never, &own, &until);
+	pthread_mutex_unlock(&own);
 }
 
 static void wake_lock(void)
@@ -179,7 +196,7 @@ static const struct way {
 	void (*go)(void);
 } ways[] = {{"stay-sleep", stay_sleep}, {"stay-mixed", stay_mixed}, {"stay-lock", stay_lock},
 	{"wake-lock", wake_lock}, {"stay-pipe", stay_pipe}, {"wake-pipe", wake_pipe},
-	{"short-pipe", short_pipe}, {"hand-pipe", hand_pipe}, {"stay-socket", stay_socket},
+	{"short-lock", short_lock}, {"short-pipe", short_pipe}, {"hand-pipe", hand_pipe}, {"stay-socket", stay_socket},
 	{"wake-socket", wake_socket}, {"stay-other", stay_other}, {"stay-poll", stay_poll},
 	{"stay-child", stay_child}, {"stay-disk", stay_disk}, {"spin", spin},
 	{"wait-gpu", wait_gpu}, {"breed", breed}};

@@ -351,6 +351,35 @@ static void test_short_stays_for_the_interpreter_lock(void **state)
 	assert_int_equal(a->entries[0].stack_hash, hog);
 }
 
+/* A time limit ended them, as it does where the interpreter's lock is asked for again and again. Who holds it is seen on
+ * a CPU meanwhile. */
+static void test_short_stays_that_a_time_limit_ended(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0}, again = {0};
+	uint64_t gil = line_stack(s, "/home/u/train.py", 20, "take_gil");
+	uint64_t hog = line_stack(s, "/home/u/log.py", 5, NULL);
+	struct ledger_thread holder = thread_at(s, JOB, HOLDER, "python3", LEDGER_T0);
+	const struct step_account *a;
+
+	for (int i = 0; i < 500; i++)
+		sample(s, JOB, HOLDER, LEDGER_T0 + i * (int64_t)MS(10), hog);
+	spend(&holder, LEDGER_RUN, MS(5000));
+	mark(&holder, MARK_TICK);
+	short_waits(s, 10, gil, &again);
+	for (size_t i = 0; i < s->event_count; i++) {
+		struct event *e = &s->events[i];
+
+		if (e->op != HOST_SHORT_STAYS)
+			continue;
+		e->stream = e->peer_pid = 0;
+		e->peer_comm[0] = 0;
+	}
+	a = account(s, &report);
+	assert_int_equal(grown(a, ACCOUNT_GIL), MS(10));
+	assert_int_equal(a->entries[0].stack_hash, hog);
+}
+
 /* main <- pin thread <- the worker's thread that passes files on, which waits for the worker's own Python: in
  * stays of which only each third has a row (@gil is their stack), or not even that (@sums). */
 static const struct step_account *busy_worker(
@@ -784,6 +813,7 @@ int main(void)
 		cmocka_unit_test(test_short_stays_have_a_culprit),
 		cmocka_unit_test(test_short_stays_in_part),
 		cmocka_unit_test(test_short_stays_for_the_interpreter_lock),
+		cmocka_unit_test(test_short_stays_that_a_time_limit_ended),
 		cmocka_unit_test(test_short_stays_for_the_interpreter_lock_in_part),
 		cmocka_unit_test(test_a_stay_without_a_stack_is_as_its_wakers_others),
 		cmocka_unit_test(test_a_stay_without_a_stack_is_no_interpreter_lock),

@@ -83,6 +83,9 @@ static void test_new_host_code(void **state)
 	struct ledger_thread t = job(s, &usual);
 
 	fault = line_stack(s, "/home/u/train.py", 71, NULL);
+	s->frames[fault - 1][s->made[fault - 1].count++] = /* how this process began */
+		(struct stack_frame){.py_file = "/usr/lib/python3.12/multiprocessing/popen_fork.py",
+			.py_func = "Popen._launch"};
 	for (int i = 0; i < STEPS; i++) {
 		ordinary(&t, usual);
 		if (i < STEPS / 2)
@@ -98,6 +101,26 @@ static void test_new_host_code(void **state)
 	assert_int_equal(inc->excess_ns, STEPS / 2 * MS(10));
 	assert_int_equal(inc->stacks[0].hash, fault);
 	assert_true(inc->since.ns > 0);
+}
+
+/* Whoever stops it is named, not the innocent line that it was stopped at. */
+static void test_stopped_by_another(void **state)
+{
+	SCENE;
+	const struct incident *inc;
+	uint64_t usual;
+	struct ledger_thread t = job(s, &usual);
+
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, usual);
+		if (i >= STEPS / 2)
+			stay(&t, LEDGER_STOPPED, MS(17), 0, 900, 901)->stack_hash = usual;
+	}
+	mark(&t, MARK_OPTIMIZER);
+	ANSWER = explain(ledger_recording(s));
+	inc = only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "at the will of t901 (pid 900)");
+	assert_null(strstr(inc->summary, "train.py"));
+	assert_int_equal(inc->stack_count, 0);
 }
 
 /* A third longer at every line: the CPU is slower, no line is. */
@@ -678,6 +701,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_is_wrong),
 		cmocka_unit_test(test_new_host_code),
+		cmocka_unit_test(test_stopped_by_another),
 		cmocka_unit_test(test_evenly_slower),
 		cmocka_unit_test(test_a_wait_for_the_disk_every_20_steps),
 		cmocka_unit_test(test_short_epochs),

@@ -87,9 +87,10 @@ static void the_users_frame(void **state)
 		"/w/calib/python3/train.py",
 		"/w/python3.12/train.py",
 		"/w/my-site-packages/train.py",
-		"<string>",
 		"<stdin>",
+		"<ipython-input-3-1f2d>",
 	};
+	static const char *const made[] = {"<string>", "<eval_with_key>.0"};
 	struct stack_frame f[] = {
 		{.symbol = "read", .file = "train.py"},
 		{.py_func = "get"},
@@ -105,8 +106,14 @@ static void the_users_frame(void **state)
 		f[1].py_file = own[i];
 		assert_ptr_equal(stack_user_frame(&s), &f[1]);
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
+		s.count = 3;
+		f[1].py_file = made[i];
+		assert_ptr_equal(stack_user_frame(&s), &f[2]);
+		s.count = 2; /* python3 -c: there is nothing else */
+		assert_ptr_equal(stack_user_frame(&s), &f[1]);
+	}
 	f[1].py_file = libraries[0];
-	s.count = 2;
 	assert_null(stack_user_frame(&s));
 }
 

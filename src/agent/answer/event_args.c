@@ -102,7 +102,10 @@ static void add_short_stays(struct event_args *a, const struct event *e)
 		ADD_TEXT(a, "line", "%s", lines[e->arg0]);
 	event_arg_number(a, "blocked_ns", (int64_t)e->arg1);
 	event_arg_number(a, "of_the_last_ns", (int64_t)e->wait_ns);
-	ADD_TEXT(a, "ended_by", "%s %u", e->peer_comm, e->peer_pid);
+	if (e->peer_pid)
+		ADD_TEXT(a, "ended_by", "%s %u", e->peer_comm, e->peer_pid);
+	else
+		ADD_TEXT(a, "ended_by", "a time limit");
 }
 
 static void add_ours(struct event_args *a, const struct event *e)

@@ -235,6 +235,10 @@ static void put_lead_place(const struct recording *rec, const struct delay *l, s
 {
 	_cleanup_buf_ struct buf place = BUF_INIT(4096);
 
+	if (l->kind == DELAY_BY_STOPPED) { /* anywhere: where it was has nothing to do with it */
+		put_culprit(l->lead, ", at the will of ", b);
+		return;
+	}
 	if (l->kind == DELAY_BY_PROCESS && l->lead && l->lead->comm[0])
 		buf_printf(b, " (%s)", l->lead->comm);
 	if (l->kind == DELAY_BY_PROCESS)

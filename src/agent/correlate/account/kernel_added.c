@@ -35,7 +35,7 @@ static double in_step(const struct step_account *a, const struct kernel_use *k)
 static bool is_added(
 	const struct step_account *a, const struct kernel_use *k, const struct idmap *before)
 {
-	return k->pid == a->pid && !is_of_before(a, k) &&
+	return k->pid == a->pid && k->name && !is_of_before(a, k) &&
 	       k->first.ns <= a->slow_first.ns + SOON_NS && in_step(a, k) >= IN_STEP &&
 	       in_step(a, k) * a->ordinary_steps >= SURE && !kernel_is_matrix(k->name) &&
 	       !idmap_get(before, template_of(k));
@@ -68,6 +68,8 @@ int kernel_added_find(
 
 		if (k->pid != a->pid || !is_of_before(a, k))
 			continue;
+		if (!k->name) /* one that came may be of its template */
+			return 0;
 		r = idmap_put(&before, template_of(k), (void *)k);
 		if (r < 0)
 			return r == -ENOMEM ? r : 0;

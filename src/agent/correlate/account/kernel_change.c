@@ -143,7 +143,7 @@ static void count_launches(const struct recording *rec, uint32_t pid, struct mix
 {
 	for (size_t i = 0; i < rec->kernel_count; i++) {
 		const struct kernel_use *k = &rec->kernels[i];
-		struct use *u = k->pid == pid ? idmap_get(&m->by_key, key_of(k->name, 0)) : NULL;
+		struct use *u = k->pid == pid ? idmap_get(&m->by_key, key_of(k->name, k->function)) : NULL;
 
 		m->launches += k->pid == pid ? k->launches : 0;
 		if (u)

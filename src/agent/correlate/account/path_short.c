@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* path_short.c - stays too short for a row of their own: the kernel half sums them by the thread that ended
- * them, about once a second. A row's time on that line is shared out as that second's was; what the sums
- * do not cover (a timer ended it, or one of too many threads) has no culprit, but is on the interpreter
- * lock's line where nearly all that they do cover is. */
+ * them, about once a second, and those on a lock that a time limit ended. A row's time on that line is shared out as
+ * that second's was; what the sums do not cover (a timer ended it, or one of too many threads) has no culprit, but is
+ * on the interpreter lock's line where nearly all that they do cover is. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +20,8 @@ static int add_sum(struct walk *w, const struct ledger_row *r, const struct even
 	const struct span second = {e->start.ns - (int64_t)e->wait_ns, e->start.ns};
 	struct tally_part p = path_part(w, r, path_line_plain(line), ns);
 
+	if (line == LEDGER_LOCK && !e->stream && s && place_is_interpreter_lock(s))
+		return path_lock_add(w, r, &(struct waker){0}, ns, in->from_ns, in->to_ns);
 	if (line == LEDGER_LOCK && e->peer_pid == r->pid && s && place_is_interpreter_lock(s))
 		return path_lock_held(w, r,
 			&(struct waker){e->peer_pid, (uint32_t)e->stream, e->peer_comm, WAKER_TASK},

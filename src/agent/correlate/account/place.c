@@ -111,8 +111,10 @@ bool place_is_start(const struct stack *s)
 		"/multiprocessing/popen_spawn_posix.py", "/multiprocessing/popen_forkserver.py",
 		"/subprocess.py", NULL};
 	static const char *const functions[] = {"_launch", "_execute_child", NULL};
+	const struct stack_frame *user = stack_user_frame(s);
 
-	for (size_t i = 0; i < s->count; i++) {
+	/* Beyond the user's frame it is how this process began. */
+	for (size_t i = 0; i < s->count && &s->frames[i] != user; i++) {
 		const struct stack_frame *f = &s->frames[i];
 		bool is_function = false;
 

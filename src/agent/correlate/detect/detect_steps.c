@@ -156,7 +156,7 @@ static void put_stacks(
 	const struct finding *f, const struct delay *l, uint64_t steps, struct incident *inc)
 {
 	const struct account_entry *e = l->lead;
-	uint64_t hash = !e                                            ? 0
+	uint64_t hash = !e || l->kind == DELAY_BY_STOPPED             ? 0
 			: l->kind == DELAY_BY_PROCESS && e->wait_hash ? e->wait_hash
 								      : e->stack_hash;
 

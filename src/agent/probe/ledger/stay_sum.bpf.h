@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* stay_sum.bpf.h - stays off the CPU that get no row of their own, because they are short or too many:
- * summed for each thread by line and by the thread that ended them, and sent about once a second.
+ * summed for each thread by line and by the thread that ended them, and sent about once a second. A time limit ends
+ * stays, too: one on a lock is asked for again at once, as Python does with its interpreter's.
  *
  * A thread that hands a lock on a thousand times a second costs as much as one that keeps it for long.
  * Beyond STAY_SUMS in a second, and below SUM_LEAST_NS, who ended them is not told: their time is in the
@@ -19,15 +20,16 @@ static __always_inline struct stay_sum *stay_sum_at(struct thread_state *ts, __u
 	return &ts->stays.sums[i & (STAY_SUMS - 1)];
 }
 
-/* The sum of what ts->waker_tid ended on @line; one that is empty if there is none yet; NULL: none is. */
+/* The sum of what the waker ended on @line; one that is empty if there is none yet; NULL: none is. */
 static __always_inline struct stay_sum *stay_sum_find(struct thread_state *ts, __u32 line)
 {
+	__u32 by_tid = ts->waker == WAKER_TASK ? ts->waker_tid : 0;
 	struct stay_sum *empty = NULL;
 
 	for (__u32 i = 0; i < STAY_SUMS; i++) {
 		struct stay_sum *s = stay_sum_at(ts, i);
 
-		if (s->by_tid == ts->waker_tid && s->line == line)
+		if (s->by_tid == by_tid && s->line == line)
 			return s;
 		if (!s->ns)
 			empty = s;
@@ -36,18 +38,25 @@ static __always_inline struct stay_sum *stay_sum_find(struct thread_state *ts, _
 		return NULL;
 	empty->stack = 0;
 	empty->line = line;
-	empty->by_pid = ts->waker_pid;
-	empty->by_tid = ts->waker_tid;
-	__builtin_memcpy(empty->by_comm, ts->waker_comm, sizeof(empty->by_comm));
+	empty->by_pid = by_tid ? ts->waker_pid : 0;
+	empty->by_tid = by_tid;
+	__builtin_memset(empty->by_comm, 0, sizeof(empty->by_comm));
+	if (by_tid)
+		__builtin_memcpy(empty->by_comm, ts->waker_comm, sizeof(empty->by_comm));
 	return empty;
 }
 
-/* stay_sum_add - a stay, outside of calls, was blocked on @line for @ns until a thread ended it. */
+static __always_inline bool stay_has_end(const struct thread_state *ts, __u32 line)
+{
+	return ts->waker == WAKER_TASK || (ts->waker == WAKER_TIMER && line == LEDGER_LOCK);
+}
+
+/* stay_sum_add - a stay, outside of calls, was blocked on @line for @ns until a thread or a time limit ended it. */
 static __always_inline void stay_sum_add(struct thread_state *ts, __u32 line, __u64 ns, __u64 now)
 {
 	struct stay_sum *s;
 
-	if (ts->waker != WAKER_TASK || ts->depth || !ns)
+	if (!stay_has_end(ts, line) || ts->depth || !ns)
 		return;
 	s = stay_sum_find(ts, line);
 	if (!s)

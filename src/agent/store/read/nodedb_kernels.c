@@ -9,20 +9,17 @@
 #define KERNELS_MAX  65536
 #define NAMES_BYTES  (16u << 20)
 
-/* False: it makes no sense. */
-static bool read_row(sql_stmt *stmt, struct intern *names, struct kernel_use *ret)
+static void read_row(sql_stmt *stmt, struct intern *names, struct kernel_use *ret)
 {
 	char name[KERNEL_NAME_MAX];
+	bool is_named = reader_text(stmt, 4, name, sizeof(name)) && name[0];
 
-	if (!reader_text(stmt, 4, name, sizeof(name)) || !name[0])
-		return false;
 	*ret = (struct kernel_use){.pid = (uint32_t)sql_column_int(stmt, 0),
 		.function = (uint64_t)sql_column_int(stmt, 1),
 		.since.ns = sql_column_int(stmt, 2),
 		.launches = (uint64_t)MAX(sql_column_int(stmt, 3), INT64_C(0)),
 		.first.ns = sql_column_int(stmt, 5),
-		.name = intern(names, name)};
-	return true;
+		.name = is_named ? intern(names, name) : NULL};
 }
 
 /* The order is that of numbers without a sign. */
@@ -49,17 +46,19 @@ int reader_load_kernels(struct reader *r, struct errinfo *reterr)
 	if (res <= 0 || has_first < 0)
 		return MIN(res, has_first);
 	c->kernel_names = INTERN_INIT(NAMES_BYTES);
-	buf_printf(&sql, "SELECT pid, function, since, launches, name, %s FROM kernels",
+	buf_printf(&sql,
+		"SELECT pid, function, since, launches, CASE origin WHEN 'unknown' THEN '' ELSE name END, "
+		"%s FROM kernels",
 		has_first ? "first_launch" : "0");
 	res = reader_where(r, "kernels", (struct scope_columns){.pid = "pid"}, &sql, reterr);
 	if (res < 0)
 		return res;
-	buf_printf(&sql, " AND origin <> 'unknown' LIMIT %d", KERNELS_MAX);
+	buf_printf(&sql, " LIMIT %d", KERNELS_MAX);
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	while (res >= 0 && (res = sql_step(stmt, reterr)) > 0) {
 		res = ARRAY_RESERVE(c->kernels, room, c->kernel_count + 1, KERNELS_MAX);
-		if (res == 0 && read_row(stmt, &c->kernel_names, &c->kernels[c->kernel_count]))
-			c->kernel_count++;
+		if (res == 0)
+			read_row(stmt, &c->kernel_names, &c->kernels[c->kernel_count++]);
 	}
 	if (c->kernel_count)
 		qsort(c->kernels, c->kernel_count, sizeof(*c->kernels), by_function);
