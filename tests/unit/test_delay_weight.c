@@ -26,6 +26,9 @@ static int worst(struct ledger_scene *s, const char *text)
 	if (!strstr(list[0].summary, text) && !strstr(list[0].root_cause, text))
 		fail_msg("\"%s\" is neither in \"%s\" nor in \"%s\"", text, list[0].summary,
 			list[0].root_cause);
+	if (strstr(list[0].root_cause, "waited for") &&
+		strlen(strstr(list[0].root_cause, "waited for")) == strlen("waited for"))
+		fail_msg("\"%s\" does not say where", list[0].root_cause);
 	return (int)list[0].severity;
 }
 
@@ -121,7 +124,7 @@ static void test_a_state_that_comes_and_goes(void **state)
 
 /* Episodes of 10 to 120 moves, each of which runs for a while and waits for the GPU; or they run at once, and then
  * wait as often as ever. */
-static void episodes(struct ledger_scene *s, bool moves)
+static void episodes(struct ledger_scene *s, bool moves, uint64_t gpu_us)
 {
 	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
 	uint64_t stack = line_stack(s, "/home/u/agent.py", 34, NULL);
@@ -134,7 +137,7 @@ static void episodes(struct ledger_scene *s, bool moves)
 		sample(s, JOB, MAIN, t.at + 1, stack);
 		spend(&t, LEDGER_RUN, US(200) * count);
 		spend(&t, LEDGER_LAUNCH, US(3) * count);
-		spend(&t, LEDGER_GPU_WAIT, US(5) * count);
+		spend(&t, LEDGER_GPU_WAIT, US(gpu_us) * count);
 		t.row.waits = moves ? (uint32_t)count : 60;
 		mark(&t, MARK_OPTIMIZER);
 	}
@@ -144,7 +147,7 @@ static void test_more_of_the_same_is_the_work(void **state)
 {
 	SCENE;
 
-	episodes(s, true);
+	episodes(s, true, 5);
 	assert_int_equal(worst(s, "agent.py:34"), SEVERITY_LOW);
 }
 
@@ -152,8 +155,16 @@ static void test_longer_without_more_work_is_not(void **state)
 {
 	SCENE;
 
-	episodes(s, false);
+	episodes(s, false, 5);
 	assert_int_equal(worst(s, "agent.py:34"), SEVERITY_HIGH);
+}
+
+static void test_host_and_gpu_of_all_lengths_are_the_work(void **state)
+{
+	SCENE;
+
+	episodes(s, false, 150);
+	assert_int_equal(worst(s, "agent.py:34"), SEVERITY_LOW);
 }
 
 static void test_a_pause_on_purpose(void **state)
@@ -273,6 +284,7 @@ int main(void)
 		cmocka_unit_test(test_a_state_that_comes_and_goes),
 		cmocka_unit_test(test_more_of_the_same_is_the_work),
 		cmocka_unit_test(test_longer_without_more_work_is_not),
+		cmocka_unit_test(test_host_and_gpu_of_all_lengths_are_the_work),
 		cmocka_unit_test(test_a_pause_on_purpose),
 		cmocka_unit_test(test_sleep_in_every_step),
 		cmocka_unit_test(test_output_that_nobody_takes),

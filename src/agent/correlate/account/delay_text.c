@@ -155,6 +155,21 @@ static void put_awaited(const struct recording *rec, const struct account_entry 
 		buf_printf(b, ", waited for%s", buf_str(&place));
 }
 
+static void put_gpu(const struct recording *rec, const struct step_account *a,
+	const struct delay *l, const struct gpu_change *gpu, struct buf *b)
+{
+	_cleanup_buf_ struct buf place = BUF_INIT(4096);
+
+	if (gpu)
+		gpu_change_cause(a, gpu, b);
+	else
+		buf_puts(b, "the GPU is busy");
+	put_place(rec, l->lead, &place);
+	if (place.len && gpu && (gpu->reason == GPU_BY_KERNELS || gpu->reason == GPU_BY_VARIETY))
+		buf_puts(b, ", waited for"); /* it is launched elsewhere */
+	buf_puts(b, buf_str(&place));
+}
+
 /* The cause in a sentence, without a full stop. */
 static void put_cause(const struct recording *rec, const struct step_account *a,
 	const struct delay *l, const struct gpu_change *gpu, struct buf *b)
@@ -167,15 +182,7 @@ static void put_cause(const struct recording *rec, const struct step_account *a,
 			"the process is stopped and goes on again (SIGSTOP, a debugger or a frozen container)");
 		put_culprit(l->lead, ", at the will of ", b);
 		return;
-	case DELAY_BY_GPU:
-		if (gpu)
-			gpu_change_cause(a, gpu, b);
-		else
-			buf_puts(b, "the GPU is busy");
-		if (gpu && (gpu->reason == GPU_BY_KERNELS || gpu->reason == GPU_BY_VARIETY))
-			buf_puts(b, ", waited for"); /* they are launched elsewhere */
-		put_place(rec, l->lead, b);
-		return;
+	case DELAY_BY_GPU: put_gpu(rec, a, l, gpu, b); return;
 	case DELAY_BY_CPU:
 		if (delay_is_of_tracer(l))
 			buf_puts(b, "the cost of tracing: ");
