@@ -123,6 +123,18 @@ static void test_what_comes_once_is_not_varied(void **state)
 	assert_false(find(&r, 1).is_varied);
 }
 
+/* All lengths, but not before half of the run. */
+static void test_what_begins_late_is_not_varied(void **state)
+{
+	struct run r = {0};
+	uint32_t seed = 7;
+
+	for (int i = 0; i < STEPS; i++)
+		add(&r, i < STEPS / 2 ? ORDINARY
+				      : (uint64_t)((10 + 20 * next_random(&seed)) * NS_PER_MS));
+	assert_false(find(&r, 1).is_varied);
+}
+
 static void test_two_lengths_are_not_varied(void **state)
 {
 	struct run r = periodic(20, 10);
@@ -195,6 +207,7 @@ int main(void)
 		cmocka_unit_test(test_a_long_stretch_is_no_period),
 		cmocka_unit_test(test_waves_are_varied),
 		cmocka_unit_test(test_what_comes_once_is_not_varied),
+		cmocka_unit_test(test_what_begins_late_is_not_varied),
 		cmocka_unit_test(test_two_lengths_are_not_varied),
 		cmocka_unit_test(test_more_of_the_same),
 		cmocka_unit_test(test_the_same_work_is_not_more),

@@ -116,8 +116,8 @@ void gpu_change_detail(const struct gpu_change *g, struct buf *b)
 			"Of %u launches of slow steps that were looked at, %u are of kernels that ordinary steps do not run",
 			k->slow_rows, k->new_rows);
 	else
-		buf_puts(b,
-			"Launched for the first time when steps became slow, and in them since");
+		buf_puts(
+			b, "Launched for the first time when steps became slow, and in them since");
 	for (int i = 0; i < k->added_count; i++) {
 		buf_puts(b, i ? ", " : ": ");
 		put_name(k->added[i].name, b);

@@ -6,9 +6,9 @@
  * have geometric lengths: the share of distances that such an order has is set against the share that is found.
  * A long stretch is a state, which nothing that happens every so many steps explains.
  *
- * Varied: steps become slow again and again, and there is no gap between ordinary and slow ones. What is done
- * to a job, or by it every so many steps, costs about the same each time and leaves such a gap; and what
- * changes for good comes once.
+ * Varied: steps become slow again and again, from the beginning on, and there is no gap between ordinary and
+ * slow ones. What is done to a job, or by it every so many steps, costs about the same each time and leaves
+ * such a gap; and what goes wrong at some moment does not before it.
  *
  * Proportional: launches, waits or copied bytes of a step go with its length, one by one and on the whole. */
 #include "agent/correlate/account/rhythm.h"
@@ -25,7 +25,8 @@
 #define BY_CHANCE     0.05
 #define STRETCH_STEPS 5 /* in a row, or one in STRETCH_PARTS of the period: a short stretch */
 #define STRETCH_PARTS 4
-#define VARIED_TIMES  4
+#define VARIED_TIMES  3
+#define VARIED_HALVES 3   /* at most so many times as many slow ones in one half as in the other */
 #define VARIED_SHARE  0.1 /* of the steps are neither like ordinary nor like slow ones */
 #define COUNTED_MIN   16
 #define FOLLOWS_LEAST 0.8 /* correlation */
@@ -147,6 +148,15 @@ static uint64_t median_of(
 	return k ? robust_median(scratch, k) : 0;
 }
 
+static bool is_of_both_halves(const struct step_facts *facts, size_t n)
+{
+	size_t slow[2] = {0};
+
+	for (size_t i = 0; i < n; i++)
+		slow[i >= n / 2] += is_slow(&facts[i]);
+	return MAX(slow[0], slow[1]) <= VARIED_HALVES * MIN(slow[0], slow[1]);
+}
+
 /* Whether there are steps where a gap would be: in the middle third of the way from ordinary to slow ones. */
 static int find_gap(const struct step_facts *facts, size_t n, bool *ret)
 {
@@ -235,7 +245,8 @@ int rhythm_find(const struct step_span *spans, const struct step_facts *facts, s
 	if (find_period(&o, group, ret) < 0)
 		return -ENOMEM;
 	/* Steps of a group differ, as the last of them waits for all. */
-	if (group == 1 && o.stretches >= VARIED_TIMES && find_gap(facts, n, &has_gap) < 0)
+	if (group == 1 && o.stretches >= VARIED_TIMES && is_of_both_halves(facts, n) &&
+		find_gap(facts, n, &has_gap) < 0)
 		return -ENOMEM;
 	ret->is_varied = !has_gap;
 	for (int w = 0; ret->is_varied && w < WORKS; w++)
