@@ -6,6 +6,7 @@ A test is a file NN-name that imports this, calls check(name, condition, detail)
 """
 import atexit
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -205,6 +206,12 @@ class Trace:
         return {n: (c, b) for n, c, b in self.sql(
             "SELECT o.name, sum(a.count), sum(a.sum_arg0) FROM event_aggregates_5s a"
             " JOIN ops o ON o.source_id = a.source AND o.op_id = a.op GROUP BY 1")}
+
+
+def become_cuda_process():
+    """This process has the stand-in libraries from now on. The driver's first: the runtime would take a real one."""
+    for library in ("libcuda.so.1", "libcudart.so.12"):
+        ctypes.CDLL(str(SIM / library))
 
 
 def books_balance(trace, name):
