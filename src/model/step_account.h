@@ -119,6 +119,8 @@ struct step_account { /* of the steps of one process */
 	wall_time slow_first, slow_last;     /* likewise of the slow ones; 0: none */
 	uint32_t period_steps;               /* every so many steps one is slow; 0: not periodic */
 	double period_confidence;            /* share of the distances that are so */
+	bool is_varied;                      /* steps of all lengths, now shorter and now longer */
+	bool is_proportional;                /* and longer ones do as much more of the same */
 	uint64_t ordinary_step_ns;           /* mean length */
 	uint64_t slow_step_ns;               /* of slow ones; 0: none */
 	uint64_t lost_ns;                    /* what slow steps took beyond ordinary ones, in all */

@@ -26,6 +26,9 @@ static int worst(struct ledger_scene *s, const char *text)
 	if (!strstr(list[0].summary, text) && !strstr(list[0].root_cause, text))
 		fail_msg("\"%s\" is neither in \"%s\" nor in \"%s\"", text, list[0].summary,
 			list[0].root_cause);
+	if (strstr(list[0].root_cause, "waited for") &&
+		strlen(strstr(list[0].root_cause, "waited for")) == strlen("waited for"))
+		fail_msg("\"%s\" does not say where", list[0].root_cause);
 	return (int)list[0].severity;
 }
 
@@ -85,6 +88,83 @@ static void test_the_host_alone_is_not(void **state)
 
 	mixture(s, 0);
 	assert_int_equal(worst(s, "serve.py:25"), SEVERITY_MEDIUM);
+}
+
+/* Steps in which the GPU is waited for along a wave of 8 to 48 ms, five times; or it is one of these two. */
+static void waves(struct ledger_scene *s, bool gradual)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+
+	for (int i = 0; i < STEPS; i++) {
+		int part = i % 32 < 16 ? i % 32 : 31 - i % 32; /* 0 to 15 and back */
+
+		if (!gradual)
+			part = part < 8 ? 0 : 15;
+		spend(&t, LEDGER_RUN, MS(2));
+		spend(&t, LEDGER_GPU_WAIT, MS(8) + MS(40) / 15 * (uint64_t)part);
+		mark(&t, MARK_OPTIMIZER);
+	}
+}
+
+static void test_work_that_comes_and_goes(void **state)
+{
+	SCENE;
+
+	waves(s, true);
+	assert_int_equal(worst(s, "the work of a step varies"), SEVERITY_LOW);
+}
+
+static void test_a_state_that_comes_and_goes(void **state)
+{
+	SCENE;
+
+	waves(s, false);
+	assert_int_equal(worst(s, "nothing recorded says why"), SEVERITY_HIGH);
+}
+
+/* Episodes of 10 to 120 moves, each of which runs for a while and waits for the GPU; or they run at once, and then
+ * wait as often as ever. */
+static void episodes(struct ledger_scene *s, bool moves, uint64_t gpu_us)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t stack = line_stack(s, "/home/u/agent.py", 34, NULL);
+	uint32_t seed = 9;
+
+	for (int i = 0; i < STEPS; i++) {
+		uint64_t count = 10 + (seed >> 8) % 111;
+
+		seed = seed * 1664525u + 1013904223u;
+		sample(s, JOB, MAIN, t.at + 1, stack);
+		spend(&t, LEDGER_RUN, US(200) * count);
+		spend(&t, LEDGER_LAUNCH, US(3) * count);
+		spend(&t, LEDGER_GPU_WAIT, US(gpu_us) * count);
+		t.row.waits = moves ? (uint32_t)count : 60;
+		mark(&t, MARK_OPTIMIZER);
+	}
+}
+
+static void test_more_of_the_same_is_the_work(void **state)
+{
+	SCENE;
+
+	episodes(s, true, 5);
+	assert_int_equal(worst(s, "agent.py:34"), SEVERITY_LOW);
+}
+
+static void test_longer_without_more_work_is_not(void **state)
+{
+	SCENE;
+
+	episodes(s, false, 5);
+	assert_int_equal(worst(s, "agent.py:34"), SEVERITY_HIGH);
+}
+
+static void test_host_and_gpu_of_all_lengths_are_the_work(void **state)
+{
+	SCENE;
+
+	episodes(s, false, 150);
+	assert_int_equal(worst(s, "agent.py:34"), SEVERITY_LOW);
 }
 
 static void test_a_pause_on_purpose(void **state)
@@ -200,6 +280,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_host_and_gpu_together_are_the_work),
 		cmocka_unit_test(test_the_host_alone_is_not),
+		cmocka_unit_test(test_work_that_comes_and_goes),
+		cmocka_unit_test(test_a_state_that_comes_and_goes),
+		cmocka_unit_test(test_more_of_the_same_is_the_work),
+		cmocka_unit_test(test_longer_without_more_work_is_not),
+		cmocka_unit_test(test_host_and_gpu_of_all_lengths_are_the_work),
 		cmocka_unit_test(test_a_pause_on_purpose),
 		cmocka_unit_test(test_sleep_in_every_step),
 		cmocka_unit_test(test_output_that_nobody_takes),

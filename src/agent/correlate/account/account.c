@@ -11,15 +11,13 @@
 #include "agent/correlate/account/boundaries.h"
 #include "agent/correlate/account/classify.h"
 #include "agent/correlate/account/path.h"
+#include "agent/correlate/account/rhythm.h"
 #include "agent/correlate/account/tally.h"
 #include "base/array.h"
 #include "base/macros.h"
-#include "stat/robust.h"
 
 #define ACCOUNT_GROWN 20 /* entries that are kept for what grew most */
 #define CLASSES       3
-#define PERIODS_MIN   3
-#define PERIOD_SHARE  0.6
 #define UNKNOWN_PARTS 1000 /* less than one in so many is not worth a reason */
 
 struct builder {
@@ -242,32 +240,17 @@ static void put_work(const struct builder *b, struct step_account *a)
 	a->slow_bytes /= MAX(a->slow_steps, 1u);
 }
 
-/* The usual distance between the first steps of slow stretches, if it is regular. */
-static int put_period(const struct builder *b, struct step_account *a)
+static int put_rhythm(const struct builder *b, struct step_account *a)
 {
-	_cleanup_free_ uint64_t *distances = calloc(b->spans.count + 1, sizeof(*distances));
-	size_t last = SIZE_MAX, n = 0, same = 0;
-	uint64_t usual;
+	struct rhythm found;
+	int r = rhythm_find(b->spans.items, b->facts, b->spans.count, b->found.group, &found);
 
-	if (!distances)
-		return -ENOMEM;
-	for (size_t i = 1; i < b->spans.count; i++) {
-		if (b->facts[i].class != STEP_SLOW || b->facts[i - 1].class == STEP_SLOW)
-			continue;
-		if (last != SIZE_MAX)
-			distances[n++] = i - last;
-		last = i;
-	}
-	if (n < PERIODS_MIN)
-		return 0;
-	robust_sort(distances, n);
-	usual = robust_median(distances, n);
-	for (size_t i = 0; i < n; i++)
-		same += distances[i] + 1 >= usual && distances[i] <= usual + 1;
-	if (usual > 2 && (double)same >= PERIOD_SHARE * (double)n) {
-		a->period_steps = (uint32_t)usual;
-		a->period_confidence = (double)same / (double)n;
-	}
+	if (r < 0)
+		return r;
+	a->period_steps = found.period_steps;
+	a->period_confidence = found.period_confidence;
+	a->is_varied = found.is_varied;
+	a->is_proportional = found.is_proportional;
 	return 0;
 }
 
@@ -348,7 +331,7 @@ static int put_account(struct builder *b, struct step_account *a)
 	put_owners(o, a->ordinary_steps, a->ordinary_by);
 	put_owners(s, a->slow_steps, a->slow_by);
 	put_work(b, a);
-	if (put_bars(b, a) < 0 || put_marks(b, a) < 0 || put_period(b, a) < 0)
+	if (put_bars(b, a) < 0 || put_marks(b, a) < 0 || put_rhythm(b, a) < 0)
 		return -ENOMEM;
 	return put_entries(b, has_slow, a);
 }

@@ -158,7 +158,8 @@ static void put_awaited(const struct recording *rec, const struct account_entry 
 /* What the steps wait for is done elsewhere. */
 static bool is_elsewhere(enum gpu_reason r)
 {
-	return r == GPU_BY_KERNELS || r == GPU_BY_CALLS || r == GPU_BY_NEIGHBOUR;
+	return r == GPU_BY_KERNELS || r == GPU_BY_CALLS || r == GPU_BY_NEIGHBOUR ||
+	       r == GPU_BY_VARIETY;
 }
 
 static void put_gpu(const struct recording *rec, const struct step_account *a,
@@ -248,6 +249,7 @@ static bool waits_often(const struct step_account *a, const struct delay *l)
 {
 	return (l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_LAUNCH ||
 		       l->kind == DELAY_BY_COPY || l->kind == DELAY_BY_CALL) &&
+	       !a->is_proportional &&
 	       a->slow_waits >= MORE_WAITS_RATIO * a->ordinary_waits + MORE_WAITS;
 }
 
@@ -337,6 +339,9 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 		put_waits(a, &b);
 	if (l->kind == DELAY_BY_GPU)
 		gpu_change_detail(gpu, &b);
+	if (a->is_proportional)
+		buf_puts(&b,
+			"The work of a step varies: there are steps of all lengths, and longer ones do as much more of the same. ");
 	if (delay_is_idle(a, l))
 		buf_puts(&b, "A program that has nothing to do waits so, too. ");
 	else if (delay_is_pause(rec, a, l))

@@ -26,6 +26,8 @@ bool delay_is_lasting(const struct step_account *a)
 {
 	uint32_t slow_bars = 0, full_bars = 0;
 
+	if (a->is_varied)
+		return false;
 	for (size_t i = 0; i < a->bar_count; i++) {
 		slow_bars += a->bars[i].slow_steps > 0;
 		full_bars += a->bars[i].slow_steps == a->bars[i].steps;
@@ -129,13 +131,31 @@ static bool gpu_grows_too(const struct step_account *a)
 	       GPU_TOO * grown;
 }
 
+/* What more of the same work makes longer. */
+static bool grows_with_work(const struct gpu_change *gpu, enum delay_kind kind)
+{
+	switch (kind) {
+	case DELAY_BY_GPU: return gpu->reason == GPU_BY_WAITS;
+	case DELAY_BY_COPY:
+	case DELAY_BY_LAUNCH:
+	case DELAY_BY_GRAPH:
+	case DELAY_BY_COLLECTIVE:
+	case DELAY_BY_CALL:
+	case DELAY_BY_HOST:
+	case DELAY_BY_SYNC: return true;
+	default: return false;
+	}
+}
+
 /* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the
  * host and the GPU take longer together, is most likely the work's own. */
 static bool is_own_work(
 	const struct step_account *a, const struct gpu_change *gpu, const struct delay *l)
 {
+	if (a->is_proportional && grows_with_work(gpu, l->kind))
+		return true;
 	if (l->kind == DELAY_BY_GPU)
-		return gpu->reason == GPU_BY_WORK ||
+		return gpu->reason == GPU_BY_WORK || gpu->reason == GPU_BY_VARIETY ||
 		       ((gpu->reason == GPU_BY_NOTHING || gpu->reason == GPU_BY_KERNELS) &&
 			       !delay_is_lasting(a));
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC)

@@ -110,6 +110,8 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 		return GPU_BY_CLOCK;
 	if (has_more_work(a))
 		return GPU_BY_WORK;
+	if (a->is_varied && !g->thread && !has_more_waits(a))
+		return GPU_BY_VARIETY;
 	if (g->kernels.added_count && !has_more_waits(a))
 		return GPU_BY_KERNELS;
 	if (g->call.source && !has_more_waits(a))

@@ -13,6 +13,7 @@ enum gpu_reason {         /* why the GPU kept steps waiting longer */
 	GPU_BY_CLOCK,     /* its clock is lower */
 	GPU_BY_WORK,      /* it has more to do */
 	GPU_BY_WAITS,     /* it is waited for more often */
+	GPU_BY_VARIETY,   /* now more and now less, as the work has it */
 	GPU_BY_KERNELS,   /* other kernels run on it */
 	GPU_BY_CALLS,     /* it is given something else to do between its kernels, or to wait for */
 	GPU_BY_THREAD,    /* another thread waits for it, and the steps for that one */

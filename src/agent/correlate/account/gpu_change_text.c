@@ -121,6 +121,10 @@ void gpu_change_cause(const struct step_account *a, const struct gpu_change *g, 
 			"the program waits for the GPU %.0f times in a step instead of %.0f times",
 			a->slow_waits, a->ordinary_waits);
 		return;
+	case GPU_BY_VARIETY:
+		buf_puts(b,
+			"the work of a step varies: steps become longer and shorter again, and have all lengths in between");
+		return;
 	case GPU_BY_KERNELS: put_kernels(&g->kernels, b); return;
 	case GPU_BY_CALLS: put_call(&g->call, b); return;
 	case GPU_BY_THREAD:

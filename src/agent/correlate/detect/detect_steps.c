@@ -4,8 +4,8 @@
  * Slow steps: what grew from ordinary to slow ones is what they lost their time to; each cause that
  * has a quarter of the growth, or is one by itself and has a tenth that costs 5 % of the time, is an incident with
  * its share of the lost time. A longer wait for the
- * GPU is a matter of the GPU's clocks, of another process on it, of more work in a step (said as
- * such, LOW), of other kernels than ordinary steps run, or has no known cause.
+ * GPU is a matter of the GPU's clocks, of another process on it, of more work in a step or of work that varies
+ * (said as such, LOW), of other kernels than ordinary steps run, or has no known cause.
  *
  * No slow steps, and no doubt that they are steps: a cause that is waste by any standard and takes
  * 15 % of every step is an incident of its own, also where it was there from the first step to the
