@@ -30,7 +30,7 @@ struct kernel_row {
 	uint64_t function; /* arg0 of launches */
 	wall_time
 		since; /* 0: as long as the process is known; else the handle was another's before */
-	wall_time first;   /* launched for the first time, within the second before; 0: not known */
+	wall_time first;   /* it came within some seconds before; 0: not known */
 	uint64_t launches; /* about so many more */
 	enum kernel_origin origin;
 	bool is_cut; /* the name is longer */

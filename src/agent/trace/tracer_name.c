@@ -16,6 +16,7 @@
 #define SWEEP_KEYS  4096  /* registered kernels looked at in a second */
 #define TEXTS_MAX   65536
 #define COUNTED_MAX 32768 /* as in the kernel half */
+#define COUNTED_FEW 1024  /* to read so many takes less than a millisecond */
 
 struct asked { /* a question to the symbol process */
 	uint32_t pid;
@@ -31,6 +32,7 @@ struct tracer_names {
 	bool has_cursor;
 	uint32_t gone[256]; /* ended, counts not read yet */
 	size_t gone_count;
+	unsigned counted;       /* functions of which counts were read */
 	uint64_t texts_dropped; /* the store had no room, or nobody memory */
 };
 
@@ -137,15 +139,23 @@ void tracer_read_kernels(struct tracer *t)
 	uint64_t weight = (uint64_t)NAME_SAMPLED_X2 * tracer_launch_weight(t), total;
 	struct wire_function key, next;
 	wall_time now = wall_now();
+	unsigned n = 0;
 	int r = bpf_map_get_next_key(fd, NULL, &next);
 
-	for (unsigned i = 0; r == 0 && i < COUNTED_MAX; i++) {
+	for (; r == 0 && n < COUNTED_MAX; n++) {
 		key = next;
 		if (bpf_map_lookup_elem(fd, &key, &total) == 0)
 			kernel_table_count(t->names->kernels, key.pid, key.function, now, total,
 				weight, ask_symbol, t);
 		r = bpf_map_get_next_key(fd, &key, &next);
 	}
+	t->names->counted = n;
+}
+
+void tracer_read_few_kernels(struct tracer *t)
+{
+	if (t->names && t->names->counted <= COUNTED_FEW)
+		tracer_read_kernels(t);
 }
 
 uint64_t tracer_names_lost(const struct tracer *t)

@@ -178,7 +178,8 @@ void tracer_take_name(void *arg, const struct name_record *n);
 const char *tracer_kernel_name(void *arg, uint32_t pid, uint64_t function); /* a kernel_namer */
 bool tracer_take_symbol(struct tracer *t, const struct stack *s); /* false: it was not asked for */
 void tracer_read_kernels(struct tracer *t);                       /* counts, from the kernel half */
-void tracer_flush_kernels(struct tracer *t);                      /* to the store */
+void tracer_read_few_kernels(struct tracer *t); /* likewise, if that costs next to nothing */
+void tracer_flush_kernels(struct tracer *t);    /* to the store */
 uint64_t tracer_names_lost(const struct tracer *t);
 void tracer_kernels_gone(struct tracer *t, uint32_t pid);
 void tracer_sweep_registered(struct tracer *t);

@@ -156,6 +156,8 @@ int tracer_second(struct tracer *t, wall_time now)
 		tracer_overhead(t, now);
 		if (bucket % SWEEP_BUCKETS == 0)
 			tracer_sweep_totals(t);
+	} else {
+		tracer_read_few_kernels(t); /* so that it is known when each came */
 	}
 	if (clock_map_refresh(&t->clock))
 		log_warning(

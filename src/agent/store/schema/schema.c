@@ -292,8 +292,8 @@ static const struct {
 		"from when on the function or handle is this kernel's. origin: who told the name: "
 		"registered (the program), handle (it was asked for by name), symbol (the launching "
 		"function's own), unknown (name says where the function is). launches: about so "
-		"many, from a sample of one in 16. first_launch: seen within the second before; 0: "
-		"not known"},
+		"many, from a sample of one in 16. first_launch: it came within the second before (five, of processes with over a thousand); "
+		"0: not known"},
 	{"names_note",
 		"texts that are stored once: events.arg1 of source nvtx is names.hash, as is stream "
 		"for ranges of a domain with a name"},
