@@ -136,6 +136,17 @@ static void jump_tables_have_no_function(void **state)
 	assert_function(s, plt.vaddr + plt.size / 2, NULL, 0);
 }
 
+/* Nor are constants part of the last function, where the linker put them into the segment of the code. */
+static void constants_have_no_function(void **state)
+{
+	const struct scene *s = *state;
+	struct image_range constants;
+
+	assert_int_equal(image_section(s->image, ".eh_frame", &constants), 0);
+	assert_true(constants.size > 0);
+	assert_function(s, constants.vaddr + constants.size / 2, NULL, 0);
+}
+
 /* The same symbols from a separate debug file. */
 static void symbols_of_a_debug_file(void **state)
 {
@@ -215,6 +226,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(symbols_by_name, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nothing_outside_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(jump_tables_have_no_function, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(constants_have_no_function, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(symbols_of_a_debug_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(damaged_tables, set_up, tear_down),
 	};

@@ -18,10 +18,10 @@
 #define ENCLOSE_MAX 16 /* functions before an address that may be one around it */
 #define VADDR_BITS  56 /* of the sort key; the rest is the name's rank. No process has more. */
 
-/* Ways to functions of other files, which have no symbols: a function without a size in front of
- * them
- * (_init) does not reach in. */
-static const char *const JUMP_SECTIONS[] = {".plt", ".plt.got", ".plt.sec", ".iplt"};
+/* A function without a size (_init, _fini) does not reach into what stands behind it and is no function of this file:
+ * ways to those of others, and constants, which some linkers put into the segment of the code. */
+static const char *const OTHER_SECTIONS[] = {".plt", ".plt.got", ".plt.sec", ".iplt", ".rodata",
+	".eh_frame_hdr", ".eh_frame", ".gcc_except_table"};
 
 struct function {
 	uint64_t vaddr; /* while the table is made: vaddr << 8 | rank */
@@ -39,7 +39,7 @@ struct symtab {
 	size_t source_count;
 	struct image_range texts[TEXTS_MAX];
 	size_t text_count;
-	struct image_range jumps[ARRAY_SIZE(JUMP_SECTIONS)]; /* size 0: the file has none of it */
+	struct image_range others[ARRAY_SIZE(OTHER_SECTIONS)]; /* size 0: the file has none of it */
 	struct function *functions;
 	size_t count;
 };
@@ -105,10 +105,10 @@ static const struct image_range *text_of(const struct symtab *t, uint64_t vaddr)
 	return NULL;
 }
 
-static bool is_jump(const struct symtab *t, uint64_t vaddr)
+static bool is_other(const struct symtab *t, uint64_t vaddr)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(t->jumps); i++)
-		if (vaddr >= t->jumps[i].vaddr && vaddr - t->jumps[i].vaddr < t->jumps[i].size)
+	for (size_t i = 0; i < ARRAY_SIZE(t->others); i++)
+		if (vaddr >= t->others[i].vaddr && vaddr - t->others[i].vaddr < t->others[i].size)
 			return true;
 	return false;
 }
@@ -209,8 +209,8 @@ int symtab_new(const struct image *image, const struct image *debug, struct symt
 	while (t->text_count < TEXTS_MAX &&
 		image_text(image, (unsigned)t->text_count, &t->texts[t->text_count]) == 0)
 		t->text_count++;
-	for (size_t i = 0; i < ARRAY_SIZE(JUMP_SECTIONS); i++)
-		image_section(image, JUMP_SECTIONS[i], &t->jumps[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(OTHER_SECTIONS); i++)
+		image_section(image, OTHER_SECTIONS[i], &t->others[i]);
 	source_add(t, image, ".symtab");
 	source_add(t, image, ".dynsym");
 	if (debug) {
@@ -234,7 +234,7 @@ static bool holds(const struct symtab *t, size_t index, uint64_t vaddr, bool is_
 	if (!is_nearest)
 		return false;
 	text = text_of(t, f->vaddr);
-	return text && !is_jump(t, vaddr) && vaddr - text->vaddr < text->size;
+	return text && !is_other(t, vaddr) && vaddr - text->vaddr < text->size;
 }
 
 static bool function_fill(
