@@ -52,6 +52,7 @@ static inline void spend(struct ledger_thread *t, enum wire_ledger_line line, ui
 	t->row.ns[line] += ns;
 	t->at += (int64_t)ns;
 	t->row.waits += line == LEDGER_GPU_WAIT;
+	t->row.copies += line == LEDGER_COPY;
 	t->row.launches += line == LEDGER_LAUNCH ? 10 : 0;
 }
 

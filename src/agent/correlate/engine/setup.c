@@ -6,12 +6,21 @@
 
 #define SETUP_SHARE 0.05 /* of the launches of a step */
 
-/* What the ledger's rows that end in each of the first steps have launched; returns how many steps were probed until
- * the thread's launches were left out for the first time. */
-static size_t count_launches(const struct recording *rec, uint32_t pid, uint32_t tid,
+struct beginning {
+	size_t probed;  /* steps until the thread's launches were left out for the first time */
+	size_t uploads; /* of these: until it waited for something else than copies */
+};
+
+static bool is_upload(const struct ledger_row *r)
+{
+	return !r->ns[LEDGER_GRAPH] && (r->copies || !r->waits);
+}
+
+/* What the ledger's rows that end in each of the steps have launched. */
+static struct beginning count_launches(const struct recording *rec, uint32_t pid, uint32_t tid,
 	const struct step *steps, size_t n, uint64_t *ret)
 {
-	size_t probed = n;
+	struct beginning b = {n, n};
 
 	for (size_t i = 0; i < n; i++)
 		ret[i] = 0;
@@ -27,9 +36,12 @@ static size_t count_launches(const struct recording *rec, uint32_t pid, uint32_t
 			continue;
 		ret[at] += r->launches;
 		if (r->tid == tid && r->launches_off)
-			probed = MIN(probed, at);
+			b.probed = MIN(b.probed, at);
+		if (r->tid == tid && !is_upload(r))
+			b.uploads = MIN(b.uploads, at);
 	}
-	return probed;
+	b.uploads = MIN(b.uploads, b.probed);
+	return b;
 }
 
 /* Half of the steps that launch anything launch at least so much. */
@@ -47,10 +59,15 @@ static uint64_t usual_launches(const uint64_t *launches, size_t n, uint64_t *roo
 size_t setup_count(const struct recording *rec, uint32_t pid, uint32_t tid,
 	const struct step *steps, size_t n, uint64_t *scratch)
 {
-	size_t probed = n ? count_launches(rec, pid, tid, steps, n, scratch) : 0, count = 0;
-	uint64_t usual = usual_launches(scratch, probed, scratch + n);
+	struct beginning b;
+	size_t count = 0;
+	uint64_t usual;
 
-	while (count < probed && (double)scratch[count] < SETUP_SHARE * (double)usual)
+	if (!n)
+		return 0;
+	b = count_launches(rec, pid, tid, steps, n, scratch);
+	usual = usual_launches(scratch, b.probed, scratch + n);
+	while (count < b.uploads && (double)scratch[count] < SETUP_SHARE * (double)usual)
 		count++;
 	return count;
 }
