@@ -64,7 +64,10 @@ static void test_a_cause_is_given_away_once(void **state)
 {
 	struct incident inc = pause_of(PROBLEM_CHECKPOINT);
 
+	snprintf(inc.explanation, sizeof(inc.explanation), "It took 10s.");
 	told_cede(&inc, BIT(CPU));
+	assert_string_equal(inc.explanation,
+		"It took 10s. Of that extra time, 3.0s is an incident of its own.");
 	assert_int_equal(inc.excess_ns, 7 * NS_PER_S);
 	assert_int_equal(inc.cause_count, 2);
 	assert_int_equal(inc.causes[1].cause, CAUSE_ASLEEP);

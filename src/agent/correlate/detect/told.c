@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/correlate/detect/told.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "agent/correlate/engine/tracer_name.h"
 #include "base/macros.h"
+#include "base/text.h"
 #include "wire/op_kind.h"
 
 #define KNOWN_SHARE 0.5
@@ -149,6 +153,8 @@ void told_cede(struct incident *inc, uint32_t kinds)
 {
 	double known_ns = inc->explained * (double)inc->excess_ns;
 	uint64_t ceded = 0;
+	char text[TEXT_MAX];
+	size_t said;
 	int kept = 0;
 
 	for (int i = 0; i < inc->cause_count; i++) {
@@ -163,4 +169,9 @@ void told_cede(struct incident *inc, uint32_t kinds)
 	inc->cause_count = kept;
 	inc->excess_ns -= ceded;
 	inc->explained = MAX(known_ns - (double)ceded, 0.0) / (double)inc->excess_ns;
+	said = strlen(inc->explanation);
+	if (said) /* with figures from before */
+		snprintf(inc->explanation + said, sizeof(inc->explanation) - said,
+			" Of that extra time, %s is an incident of its own.",
+			text_format_duration(text, ceded));
 }
