@@ -233,7 +233,6 @@ static void count_work(const struct timeline *t, struct step_spans *s)
 	for (size_t i = 0; i < t->thread_count; i++) {
 		const struct timeline_thread *th = &t->threads[i];
 		size_t at = 0;
-
 		bool launches;
 
 		if (th->pid != s->pid)

@@ -229,19 +229,9 @@ bool delay_stands_alone(enum delay_kind kind)
 
 static bool is_waste(const struct step_account *a, enum delay_kind kind)
 {
-	switch (kind) {
-	case DELAY_BY_CPU:
-	case DELAY_BY_GIL:
-	case DELAY_BY_STOPPED:
-	case DELAY_BY_GC:
-	case DELAY_BY_ALLOCATION:
-	case DELAY_BY_MEMORY:
-	case DELAY_BY_DISK:
-	case DELAY_BY_COPY:
-	case DELAY_BY_CHECKPOINT:
-	case DELAY_BY_COMPILE: return true;
-	default: return is_input(kind) && is_training(a);
-	}
+	if (is_input(kind))
+		return is_training(a);
+	return kind == DELAY_BY_COPY || delay_stands_alone(kind);
 }
 
 /* Of the time in all steps, also in those that are not compared: what the host does while the GPU is busy

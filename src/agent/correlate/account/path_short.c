@@ -18,11 +18,12 @@ static int add_sum(struct walk *w, const struct ledger_row *r, const struct even
 	enum wire_ledger_line line = (enum wire_ledger_line)e->arg0;
 	const struct stack *s = path_stack(w, e->stack_hash);
 	const struct span second = {e->start.ns - (int64_t)e->wait_ns, e->start.ns};
+	bool is_interpreters = line == LEDGER_LOCK && s && place_is_interpreter_lock(s);
 	struct tally_part p = path_part(w, r, path_line_plain(line), ns);
 
-	if (line == LEDGER_LOCK && !e->stream && s && place_is_interpreter_lock(s))
+	if (is_interpreters && !e->stream)
 		return path_lock_add(w, r, &(struct waker){0}, ns, in->from_ns, in->to_ns);
-	if (line == LEDGER_LOCK && e->peer_pid == r->pid && s && place_is_interpreter_lock(s))
+	if (is_interpreters && e->peer_pid == r->pid)
 		return path_lock_held(w, r,
 			&(struct waker){e->peer_pid, (uint32_t)e->stream, e->peer_comm, WAKER_TASK},
 			ns, in, &second);
