@@ -35,20 +35,21 @@ static __always_inline void drop_left_calls(struct thread_state *ts, __u64 sp, _
 		ledger_book(ts, line, bpf_ktime_get_ns());
 }
 
-/* Does a call of @source at depth @top repeat one below it? A driver call inside a runtime call
- * does, and an NCCL call inside another. */
-static __always_inline bool is_nested(struct thread_state *ts, __u32 source, __u32 top)
+/* Does the call @k at depth @top repeat one below it? A driver call inside a runtime call does, an NCCL
+ * call inside another, and a runtime call inside a wrapper of its name in another library. */
+static __always_inline bool is_nested(struct thread_state *ts, union wire_cookie k, __u32 top)
 {
-	if (source != SOURCE_DRIVER && source != SOURCE_NCCL)
-		return false;
 	for (__u32 i = 0; i < CALL_DEPTH; i++) {
-		__u32 below;
+		union wire_cookie below;
 
 		if (i >= top)
 			return false;
-		below = call_source(&ts->calls[i]);
-		if (source == SOURCE_NCCL ? below == SOURCE_NCCL
-					  : below == SOURCE_CUDA || below == SOURCE_GRAPH)
+		below.word = ts->calls[i].cookie;
+		if (k.source == SOURCE_DRIVER
+				? below.source == SOURCE_CUDA || below.source == SOURCE_GRAPH
+				: below.source == k.source &&
+					  (k.source == SOURCE_NCCL ||
+						  (below.op == k.op && below.library != k.library)))
 			return true;
 	}
 	return false;
@@ -173,7 +174,7 @@ static __noinline int call_begin(struct pt_regs *ctx)
 	c->function = PT_REGS_IP(ctx);
 	c->stack = 0;
 	args = &ts->arguments;
-	nested = is_nested(ts, k.source, ts->depth);
+	nested = is_nested(ts, k, ts->depth);
 	if (k.source == SOURCE_NCCL) {
 		arguments_load(ctx, 8, args);
 		if (!nested)
@@ -340,7 +341,7 @@ static __noinline int call_end(struct pt_regs *ctx)
 	c = call_at(ts, top);
 	if (c->cookie != k.word)
 		return 0;
-	nested = is_nested(ts, k.source, top);
+	nested = is_nested(ts, k, top);
 	ledger_call_end(ts, c, top, nested, (__s32)PT_REGS_RC(ctx), now);
 	ts->depth--;
 	call_finish(ctx, ts, c, nested, now);
