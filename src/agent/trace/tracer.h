@@ -89,7 +89,8 @@ struct tracer_view {
 	size_t libraries; /* files probed */
 	char first_library[256];
 	size_t runtime_probes, driver_probes;
-	bool has_samples; /* what runs on the CPUs is sampled */
+	bool has_samples;                    /* what runs on the CPUs is sampled */
+	const struct parts_missing *missing; /* of the kernel half; the tracer's */
 	struct host_sample host;
 	bool has_host;
 	enum gpu_state gpu_state;

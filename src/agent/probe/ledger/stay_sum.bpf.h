@@ -74,13 +74,12 @@ static __always_inline void stay_sum_send(struct thread_state *ts, struct task_s
 {
 	struct wire_stays *r = record_reserve(&events, sizeof(*r), SOURCE_HOST);
 
-	if (!r && !is_last)
-		return; /* it goes out with the next one */
-	hit_count(SOURCE_HOST);
-	if (!r) {
-		loss_count(SOURCE_HOST, LOSS_RING_FULL);
+	if (!r) { /* unless it is the last, it goes out with the next one */
+		if (is_last)
+			hit_lose(SOURCE_HOST, LOSS_RING_FULL);
 		return;
 	}
+	hit_count(SOURCE_HOST);
 	r->h.op = HOST_SHORT_STAYS;
 	r->h.flags = WIRE_TARGET;
 	r->h.weight = s->count;

@@ -142,16 +142,11 @@ static __always_inline __u64 text_hash(__u64 hash, const __u8 *text)
 	return hash;
 }
 
-struct code_fields {
-	__u64 file, name, lines;
-	__u32 first_line;
-};
-
-/* Send what the agent must know of the code object at @code. Returns the hash of its names, 0 if it
- * could not be sent. */
-static __always_inline __u64 code_send(
-	struct stack_walk *w, __u64 code, const struct code_fields *f)
+/* Send what the agent must know of the code object at @code, whose fields are in w->code. Returns the hash of
+ * its names, 0 if it could not be sent. */
+static __always_inline __u64 code_send(struct stack_walk *w, __u64 code)
 {
+	const struct code_fields *f = &w->code;
 	struct stack_record_code *r;
 	__u64 length = 0, hash;
 	__u32 bytes;
@@ -191,21 +186,21 @@ static __always_inline __u64 code_note(struct stack_walk *w, __u64 code, __u64 *
 {
 	const struct stack_python *p = &w->python;
 	struct code_key key = {.code = code, .life = w->life, .pid = w->pid};
-	struct code_fields f;
+	struct code_fields *f = &w->code;
 	__u64 *known, hash;
 
 	if (!stack_read(w->object, sizeof(w->object) - 16, code))
 		return 0;
-	f.file = object_word(w, p->code_file);
-	f.name = object_word(w, p->code_name);
-	f.lines = object_word(w, p->code_lines);
-	f.first_line = object_half(w, p->code_first_line);
-	*ret_lines = key.lines = f.lines;
-	key.first_line = f.first_line;
+	f->file = object_word(w, p->code_file);
+	f->name = object_word(w, p->code_name);
+	f->lines = object_word(w, p->code_lines);
+	f->first_line = object_half(w, p->code_first_line);
+	*ret_lines = key.lines = f->lines;
+	key.first_line = f->first_line;
 	known = bpf_map_lookup_elem(&codes, &key);
 	if (known)
 		return *known;
-	hash = code_send(w, code, &f);
+	hash = code_send(w, code);
 	if (hash)
 		bpf_map_update_elem(&codes, &key, &hash, BPF_ANY);
 	return hash;

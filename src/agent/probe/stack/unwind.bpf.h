@@ -21,6 +21,11 @@
 #define FRAME_REACH    (16ULL << 20) /* a frame larger than this is taken for nonsense */
 #define PAGE_BELOW     0xfff
 
+struct code_fields { /* of a Python code object */
+	__u64 file, name, lines;
+	__u32 first_line;
+};
+
 struct stack_walk {     /* of one thread, in its storage, or of one CPU */
 	__u64 function; /* that was called; 0: the walk begins at ip, which was interrupted */
 	__u64 ip, sp, fp;
@@ -51,6 +56,7 @@ struct stack_walk {     /* of one thread, in its storage, or of one CPU */
 	__u32 pid, tid;
 	struct stack_python python;
 	__u8 object[256]; /* of an object under examination */
+	struct code_fields code;
 	struct stack_record_stack record;
 	__u64 words[STACK_WORDS]; /* follows the record */
 };
