@@ -175,7 +175,7 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 	c->stack = 0;
 	nested = is_nested(ts, k.source, ts->depth);
 	if (k.source == SOURCE_NCCL) {
-		arguments_load(ctx, 8, &args);
+		arguments_load(ctx, k.nccl_stream, &args); /* the last that is asked for */
 		if (!nested)
 			nccl_begin(ctx, k, &args, ts);
 	} else {
