@@ -176,7 +176,7 @@ static __noinline int call_begin(struct pt_regs *ctx)
 	args = &ts->arguments;
 	nested = is_nested(ts, k, ts->depth);
 	if (k.source == SOURCE_NCCL) {
-		arguments_load(ctx, 8, args);
+		arguments_load(ctx, k.nccl_stream, args); /* the last that is asked for */
 		if (!nested)
 			nccl_begin(ctx, k.word, args, ts);
 	} else {
