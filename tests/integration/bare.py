@@ -20,7 +20,7 @@ def leave(why):
 
 def pack(*args, out="release", **env):
     """packaging/pack, compressed little: a test looks at what is inside. The finished process."""
-    env = os.environ | {"PACK_LEVEL": "1"} | env
+    env = os.environ | {"PACK_LEVEL": "0"} | env
     return subprocess.run([SOURCE / "packaging/pack", "--build", BUILD, "--out", scratch(out), *map(str, args)],
                           capture_output=True, text=True, env=env)
 
