@@ -56,9 +56,9 @@ static bool is_user_namespace(const struct obstacle_view *v)
 }
 
 #define SECCOMP_ADVICE                                                                             \
-	"a seccomp filter refuses %s: let it allow bpf and perf_event_open (docker and podman do " \
-	"with --cap-add of the capabilities, Kubernetes with seccompProfile: Unconfined or a "     \
-	"profile of your own)"
+	"a seccomp filter refuses %s: let it allow bpf and perf_event_open (docker and podman: "   \
+	"--security-opt seccomp=unconfined, Kubernetes: seccompProfile Unconfined, or a profile "  \
+	"of your own)"
 
 bool obstacle_to_load(const struct obstacle_view *v, char out[OBSTACLE_MAX])
 {
