@@ -35,20 +35,21 @@ static __always_inline void drop_left_calls(struct thread_state *ts, __u64 sp, _
 		ledger_book(ts, line, bpf_ktime_get_ns());
 }
 
-/* Does a call of @source at depth @top repeat one below it? A driver call inside a runtime call
- * does, and an NCCL call inside another. */
-static __always_inline bool is_nested(struct thread_state *ts, __u32 source, __u32 top)
+/* Does the call @k at depth @top repeat one below it? A driver call inside a runtime call does, an NCCL
+ * call inside another, and a runtime call inside a wrapper of its name in another library. */
+static __always_inline bool is_nested(struct thread_state *ts, union wire_cookie k, __u32 top)
 {
-	if (source != SOURCE_DRIVER && source != SOURCE_NCCL)
-		return false;
 	for (__u32 i = 0; i < CALL_DEPTH; i++) {
-		__u32 below;
+		union wire_cookie below;
 
 		if (i >= top)
 			return false;
-		below = call_source(&ts->calls[i]);
-		if (source == SOURCE_NCCL ? below == SOURCE_NCCL
-					  : below == SOURCE_CUDA || below == SOURCE_GRAPH)
+		below.word = ts->calls[i].cookie;
+		if (k.source == SOURCE_DRIVER
+				? below.source == SOURCE_CUDA || below.source == SOURCE_GRAPH
+				: below.source == k.source &&
+					  (k.source == SOURCE_NCCL ||
+						  (below.op == k.op && below.library != k.library)))
 			return true;
 	}
 	return false;
@@ -113,7 +114,7 @@ static __always_inline bool launch_count(const struct thread_state *ts, union wi
 
 	if (k.source != SOURCE_DRIVER || !(k.flags & COOKIE_GOVERNED) || k.flags & COOKIE_BYTES ||
 		record_all || !ts->depth ||
-		call_source(&ts->calls[(ts->depth - 1) & (CALL_DEPTH - 1)]) != SOURCE_CUDA)
+		call_source(&ts->calls[BOUNDED(ts->depth - 1, CALL_DEPTH - 1)]) != SOURCE_CUDA)
 		return false;
 	key.pid = bpf_get_current_pid_tgid() >> 32;
 	a = bpf_map_lookup_elem(&aggregates, &key);
@@ -173,9 +174,9 @@ static __noinline int call_begin(struct pt_regs *ctx)
 	c->function = PT_REGS_IP(ctx);
 	c->stack = 0;
 	args = &ts->arguments;
-	nested = is_nested(ts, k.source, ts->depth);
+	nested = is_nested(ts, k, ts->depth);
 	if (k.source == SOURCE_NCCL) {
-		arguments_load(ctx, 8, args);
+		arguments_load(ctx, k.nccl_stream, args); /* the last that is asked for */
 		if (!nested)
 			nccl_begin(ctx, k.word, args, ts);
 	} else {
@@ -202,8 +203,8 @@ static __noinline int call_begin(struct pt_regs *ctx)
 static __always_inline __u32 send_reason(
 	union wire_cookie k, __u64 count, bool nested, __u64 dur_ns, __s32 ret, __u32 gap)
 {
-	__u64 limit = limit_ns[(k.source & (WIRE_SOURCE_MAX - 1)) * WIRE_OP_MAX +
-			       (k.op & (WIRE_OP_MAX - 1))];
+	__u64 limit =
+		limit_ns[BOUNDED(k.source * WIRE_OP_MAX + k.op, WIRE_SOURCE_MAX * WIRE_OP_MAX - 1)];
 	__u32 slow = limit && dur_ns > limit ? WIRE_SLOW : 0;
 
 	if (slow || ret || gap || !count || ((k.flags & COOKIE_ALWAYS) && !nested))
@@ -340,7 +341,7 @@ static __noinline int call_end(struct pt_regs *ctx)
 	c = call_at(ts, top);
 	if (c->cookie != k.word)
 		return 0;
-	nested = is_nested(ts, k.source, top);
+	nested = is_nested(ts, k, top);
 	ledger_call_end(ts, c, top, nested, (__s32)PT_REGS_RC(ctx), now);
 	ts->depth--;
 	call_finish(ctx, ts, c, nested, now);
