@@ -190,6 +190,7 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 		.stacks = !s->no_stacks,
 		.python = s->py_walker != TRACER_PY_USERSPACE,
 		.old_kernel = s->old_kernel,
+		.refuse_program = s->refuse_program,
 	};
 
 	int r;
@@ -223,7 +224,7 @@ static void open_samples(struct tracer *t)
 		return; /* not wanted, or not available, which is said */
 	if (sample_clocks_open(
 		    probe_program_sample(t->probe), t->settings.sample_hz, &t->samples, &e) < 0)
-		log_warning("what runs on the CPUs is not sampled: %s", e.text);
+		probe_miss(t->probe, PART_SAMPLES, e.text);
 }
 
 /* What a hit costs is measured, unless that fails: then a guess from virtual machines is used. */
