@@ -36,10 +36,10 @@ static __always_inline void drop_left_calls(struct thread_state *ts, __u64 sp, _
 }
 
 /* Does a call of @source at depth @top repeat one below it? A driver call inside a runtime call
- * does, and an NCCL call inside another. */
+ * does (of graphs, both are of the same source), and an NCCL call inside another. */
 static __always_inline bool is_nested(struct thread_state *ts, __u32 source, __u32 top)
 {
-	if (source != SOURCE_DRIVER && source != SOURCE_NCCL)
+	if (source != SOURCE_DRIVER && source != SOURCE_NCCL && source != SOURCE_GRAPH)
 		return false;
 	for (__u32 i = 0; i < CALL_DEPTH; i++) {
 		__u32 below;
@@ -66,7 +66,7 @@ static __always_inline __u32 deepest_word(union wire_cookie k)
 static __always_inline void take_arguments(
 	union wire_cookie k, const struct arguments *args, struct pending_call *c)
 {
-	c->arg0 = argument_word(args, k.arg0);
+	c->arg0 = argument_word(args, k.arg0) << k.shift;
 	c->arg1 = argument_word(args, k.arg1);
 	c->stream = argument_word(args, k.stream);
 	if (k.flags & COOKIE_KIND)
