@@ -37,8 +37,8 @@ CUPTI_API = {  # what cuptiGetVersion() says
 }
 FEW = {"libnccl": ("2.14.3", "2.21.5", "2.32.3"), "libcudart": ("11.8.89", "12.4.127", "13.4.92"), "libcupti": ()}
 
-# Functions that follow a communicator that is not there; the others look at it first.
-NOT_CALLED = {"ncclCommShrink"}
+# Functions that follow a communicator that is not there, in these versions; the others look at it first.
+NOT_CALLED = {"ncclCommShrink": r"", "ncclCommSplit": r"2\.2[34]\."}
 # What is called after each call, so that a group is not left open.
 PAIRED = {"ncclGroupStart": "ncclGroupEnd"}
 
@@ -195,9 +195,9 @@ PRIMES = [p for p in range(2, 400) if all(p % d for d in range(2, int(p ** 0.5) 
 class Calls:
     """A process that has a library loaded, and calls what of @table it exports when it is told to."""
 
-    def __init__(self, start, path, table):
+    def __init__(self, start, version, path, table):
         at = exports(path)
-        symbols = [s for s in table if s in at and s not in NOT_CALLED]
+        symbols = [s for s in table if s in at and not (s in NOT_CALLED and re.match(NOT_CALLED[s], version))]
         self.path, self.at, self.table = path, {s: at[s] for s in symbols}, table
         plan = [([s, PAIRED[s]] if s in PAIRED else [s], PRIMES[i]) for i, s in enumerate(symbols)
                 if s not in PAIRED.values()]
