@@ -89,6 +89,27 @@ void live_header(struct buf *b, const struct tracer_view *v, const char *db_path
 	buf_puts(b, "\n");
 }
 
+void live_command_header(struct buf *b, char *const *argv, uint32_t pid, const char *db_path)
+{
+	buf_puts(b, "ingero: tracing ");
+	text_escape_terminal(b, argv[0]);
+	buf_printf(b, " (process %u)", pid);
+	if (db_path) {
+		buf_puts(b, ", recording to ");
+		text_escape_terminal(b, db_path);
+	}
+	buf_puts(b, "\n");
+}
+
+void live_command_end(struct buf *b, const struct tracer_view *v, const char *db_path)
+{
+	if (!live_has_calls(v))
+		buf_puts(
+			b, "ingero: no CUDA calls were recorded, so there is nothing to explain\n");
+	else if (!db_path)
+		live_table(b, v, (struct live_style){0});
+}
+
 static void bar(struct buf *b, bool unicode, int cells, double pct)
 {
 	int full = (int)(pct / 100.0 * cells + 0.5);

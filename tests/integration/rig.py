@@ -136,10 +136,10 @@ class Workload:
         assert self.process.returncode == 0, f"workload failed: {err}"
         return out
 
-    def tally(self):
-        """symbol -> dict of its columns, over all processes and both libraries."""
+    def tally(self, of="cud*"):
+        """symbol -> dict of its columns, over all processes and both libraries of CUDA; of="libnccl": NCCL's."""
         sums = {}
-        for path in _scratch.glob(os.path.basename(self.tally_path) + ".*.cud*"):
+        for path in _scratch.glob(os.path.basename(self.tally_path) + ".*." + of):
             lines = path.read_text().splitlines()
             columns = lines[0].lstrip("# ").split()[1:]
             for line in lines[1:]:

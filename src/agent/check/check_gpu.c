@@ -86,7 +86,7 @@ void check_gpu(const struct check_context *c, struct check_row *row)
 void check_libraries(const struct check_context *c, struct check_row *row)
 {
 	_cleanup_free_ struct target_library *files = NULL;
-	int n = discover_library_files(c->root, &files);
+	int n = discover_library_files(c->root, NULL, &files);
 
 	for (int i = 0; i < MIN(n, LISTED_MAX); i++)
 		DETAIL(row, "%s%s", i ? "\n" : "", files[i].path);

@@ -2,7 +2,7 @@
 /* discover.h - which processes use CUDA, and where the libraries are that they map.
  *
  * Implemented in process.c (facts of one process), library.c (its libraries by name), scan.c (all
- * processes, repeatedly) and disk.c (copies that nobody maps yet). Everything is read from /proc
+ * processes, repeatedly), disk.c and command_files.c (copies that nobody maps yet). Everything is read from /proc
  * under a root prefix ("" for the real machine). What /proc says is hostile: names are any bytes,
  * lines of any length, processes come and go between two reads. */
 #pragma once
@@ -102,12 +102,20 @@ int discover_scanner_libraries(struct discover_scanner *s, uint32_t pid, struct 
 
 /* ---- on disk ---- */
 
-/* discover_library_files - copies of the libraries on disk: LD_LIBRARY_PATH, the usual directories,
+struct discover_command {  /* a program that has not run yet */
+	char *const *argv; /* any of its words may name another program: env, timeout, torchrun */
+	char *const *envp;
+	const char *folder; /* that it is started in, absolute */
+};
+
+/* discover_library_files - copies of the libraries on disk: those that @c (may be NULL) would load, as far as its
+ * words, its environment and its program's file tell; LD_LIBRARY_PATH, the usual directories,
  * Python and conda environments, Pythons on PATH and running ones, the loader's cache (which holds
  * what ld.so.conf names); and the same under /proc/1/root when that is another file
  * system (an agent in a container). One row per file, map_start 0. *ret is the caller's (free()).
  * Returns the number of rows, or -ENOMEM. */
-int discover_library_files(const char *root, struct target_library **ret);
+int discover_library_files(
+	const char *root, const struct discover_command *c, struct target_library **ret);
 
 /* discover_file_open - the regular file at @path, open for reading; its (dev, inode) in @lib become
  * those that maps would show. Returns a descriptor, or of open(2). */

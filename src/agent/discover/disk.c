@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* disk.c - copies of the CUDA libraries on disk that no process needs to have mapped.
+/* disk.c - copies of the CUDA libraries on disk that no process needs to have mapped. What a program
+ * that has not run yet says about them is command_files.c's part.
  *
- * Looked for by name only; nothing is opened or run. A file is one row, whatever its links are
+ * Looked for by name only; no library is opened or run. A file is one row, whatever its links are
  * called; among several names the one that is no symbolic link is kept.
  *
  * The search is bounded: fixed patterns (no tree is walked), DISCOVER_FILES_MAX files,
  * ENTRIES_MAX directory entries, INTERPRETERS_MAX Pythons and SEARCH_NS in all; a file system that
  * hangs can hold it up for one pattern only. */
-#include "agent/discover/discover.h"
+#include "agent/discover/disk_private.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -68,27 +69,16 @@ static const char *const python_prefixes[] = {
 	"/srv/*",
 	"/workspace/*",
 };
-static const char *const python_places[] = {
-	"/lib*/python*/*-packages/nvidia/*/lib",
-	"/lib*/python*/*-packages/torch/lib",
-};
+#define PACKAGES "/lib*/python*/*-packages"
+static const char *const package_places[] = {"/nvidia/*/lib", "/torch/lib"};
 
-struct files {
-	struct target_library *rows;
-	size_t count;
-	bool is_link[DISCOVER_FILES_MAX];
-	size_t prefix_len; /* of the root, cut from stored paths */
-	size_t entries;    /* of directories, looked at so far */
-	mono_time begun;
-};
-
-static bool is_over(const struct files *f)
+bool disk_is_over(const struct disk_search *f)
 {
 	return f->count == DISCOVER_FILES_MAX || f->entries >= ENTRIES_MAX ||
 	       mono_now().ns - f->begun.ns > SEARCH_NS;
 }
 
-static void add_file(struct files *f, const char *path)
+static void add_file(struct disk_search *f, const char *path)
 {
 	const char *base = strrchr(path, '/');
 	enum target_library_kind kind;
@@ -112,7 +102,7 @@ static void add_file(struct files *f, const char *path)
 	f->count = MAX(f->count, i + 1);
 }
 
-static void add_directory(struct files *f, const char *dir)
+void disk_add_folder(struct disk_search *f, const char *dir)
 {
 	DIR *d = opendir(dir);
 	struct dirent *e;
@@ -127,23 +117,24 @@ static void add_directory(struct files *f, const char *dir)
 	closedir(d);
 }
 
-static void add_pattern(struct files *f, const char *root, const char *first, const char *second)
+static void add_pattern(
+	struct disk_search *f, const char *root, const char *first, const char *second)
 {
 	char pattern[PATH_MAX];
 	glob_t g = {0};
 
-	if (is_over(f) || snprintf(pattern, sizeof(pattern), "%s%s%s", root, first, second) >=
-				  (int)sizeof(pattern))
+	if (disk_is_over(f) || snprintf(pattern, sizeof(pattern), "%s%s%s", root, first, second) >=
+				       (int)sizeof(pattern))
 		return;
 	if (glob(pattern, GLOB_NOSORT, NULL, &g) == 0)
 		for (size_t i = 0; i < g.gl_pathc; i++)
-			add_directory(f, g.gl_pathv[i]);
+			disk_add_folder(f, g.gl_pathv[i]);
 	globfree(&g);
 }
 
 /* The cache's paths are NUL-terminated strings in one table. Taking every string that begins with a
  * slash needs none of its offsets, so a damaged cache can only name files that are not there. */
-static void add_loader_cache(struct files *f, const char *root)
+static void add_loader_cache(struct disk_search *f, const char *root)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(CACHE_MAX);
 	char path[PATH_MAX];
@@ -163,8 +154,30 @@ static void add_loader_cache(struct files *f, const char *root)
 
 /* ---- what the tracer's own environment and running programs say ---- */
 
-/* The packages of the Python whose program lies at @path: PREFIX/bin/python3.11. */
-static void add_python(struct files *f, const char *root, const char *path)
+static void add_packages(
+	struct disk_search *f, const char *root, const char *folder, const char *below)
+{
+	char pattern[PATH_MAX];
+
+	for (size_t j = 0; j < ARRAY_SIZE(package_places); j++)
+		if (snprintf(pattern, sizeof(pattern), "%s%s", below, package_places[j]) <
+			(int)sizeof(pattern))
+			add_pattern(f, root, folder, pattern);
+}
+
+void disk_add_prefix(struct disk_search *f, const char *root, const char *prefix)
+{
+	if (prefix[0] && !strpbrk(prefix, "*?[\\"))
+		add_packages(f, root, prefix, PACKAGES);
+}
+
+void disk_add_packages(struct disk_search *f, const char *root, const char *folder)
+{
+	if (!strpbrk(folder, "*?[\\"))
+		add_packages(f, root, folder, "");
+}
+
+void disk_add_program(struct disk_search *f, const char *root, const char *path)
 {
 	char prefix[PATH_MAX];
 	char *slash;
@@ -172,17 +185,21 @@ static void add_python(struct files *f, const char *root, const char *path)
 	snprintf(prefix, sizeof(prefix), "%s", path);
 	for (int i = 0; i < 2; i++) {
 		slash = strrchr(prefix, '/');
-		if (!slash || slash == prefix || strpbrk(prefix, "*?[\\"))
+		if (!slash || slash == prefix)
 			return;
 		*slash = 0;
 	}
-	for (size_t j = 0; j < ARRAY_SIZE(python_places); j++)
-		add_pattern(f, root, prefix, python_places[j]);
+	disk_add_prefix(f, root, prefix);
 }
 
-/* Each part of the list @text that is an absolute path: a folder of libraries, or with
- * @of_programs one that may hold a Python. */
-static void add_list(struct files *f, const char *root, const char *text, bool of_programs)
+bool disk_is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_mode & 0111;
+}
+
+void disk_add_list(struct disk_search *f, const char *root, const char *text, bool of_programs)
 {
 	char path[PATH_MAX], program[PATH_MAX];
 
@@ -191,12 +208,12 @@ static void add_list(struct files *f, const char *root, const char *text, bool o
 
 		if (*text == '/' && snprintf(path, sizeof(path), "%s%.*s", root, (int)len, text) <
 					    (int)sizeof(path)) {
-			if (!of_programs && !is_over(f))
-				add_directory(f, path);
+			if (!of_programs && !disk_is_over(f))
+				disk_add_folder(f, path);
 			else if (snprintf(program, sizeof(program), "%s/python3", path) <
 					 (int)sizeof(program) &&
-				 access(program, X_OK) == 0)
-				add_python(f, root, program + strlen(root));
+				 disk_is_program(program))
+				disk_add_program(f, root, program + strlen(root));
 		}
 		text += len + (text[len] == ':');
 	}
@@ -204,7 +221,7 @@ static void add_list(struct files *f, const char *root, const char *text, bool o
 
 /* Pythons that are running, by their program's file. What they were called with is their own word
  * and leads nowhere here. */
-static void add_running(struct files *f, const char *root)
+static void add_running(struct disk_search *f, const char *root)
 {
 	char pattern[PATH_MAX], name[PATH_MAX];
 	size_t found = 0;
@@ -214,25 +231,24 @@ static void add_running(struct files *f, const char *root)
 		return;
 	if (glob(pattern, GLOB_NOSORT, NULL, &g) != 0)
 		g.gl_pathc = 0;
-	for (size_t i = 0; i < g.gl_pathc && found < INTERPRETERS_MAX && !is_over(f); i++) {
+	for (size_t i = 0; i < g.gl_pathc && found < INTERPRETERS_MAX && !disk_is_over(f); i++) {
 		ssize_t len = readlink(g.gl_pathv[i], name, sizeof(name) - 1);
 
 		name[MAX(len, (ssize_t)0)] = 0;
 		if (!strstr(name, "/bin/python"))
 			continue;
 		found++;
-		add_python(f, root, name);
+		disk_add_program(f, root, name);
 	}
 	globfree(&g);
 }
 
-static void add_root(struct files *f, const char *root)
+static void add_root(struct disk_search *f, const char *root)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(directories); i++)
 		add_pattern(f, root, directories[i], "");
 	for (size_t i = 0; i < ARRAY_SIZE(python_prefixes); i++)
-		for (size_t j = 0; j < ARRAY_SIZE(python_places); j++)
-			add_pattern(f, root, python_prefixes[i], python_places[j]);
+		add_packages(f, root, python_prefixes[i], PACKAGES);
 	add_loader_cache(f, root);
 }
 
@@ -245,17 +261,20 @@ static bool is_other_root(const char *root, const char *init_root)
 	       stat(init_root, &b) == 0 && (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
 }
 
-int discover_library_files(const char *root, struct target_library **ret)
+int discover_library_files(
+	const char *root, const struct discover_command *c, struct target_library **ret)
 {
 	_cleanup_free_ struct target_library *rows = calloc(DISCOVER_FILES_MAX, sizeof(*rows));
-	struct files f = {.rows = rows, .prefix_len = strlen(root), .begun = mono_now()};
+	struct disk_search f = {.rows = rows, .prefix_len = strlen(root), .begun = mono_now()};
 	char init_root[PATH_MAX];
 
 	if (!rows)
 		return -ENOMEM;
-	add_list(&f, root, getenv("LD_LIBRARY_PATH"), false);
+	if (c)
+		command_files_add(&f, root, c); /* first: there is room for so many */
+	disk_add_list(&f, root, getenv("LD_LIBRARY_PATH"), false);
 	add_root(&f, root);
-	add_list(&f, root, getenv("PATH"), true);
+	disk_add_list(&f, root, getenv("PATH"), true);
 	add_running(&f, root);
 	if (file_join(init_root, sizeof(init_root), root, "/proc/1/root") == 0 &&
 		is_other_root(root, init_root))

@@ -61,6 +61,12 @@ bool elfsym_is_program(const struct elfsym *e);
 int elfsym_search(struct elfsym *e, const char *const *patterns, size_t count,
 	uint64_t *ret_offsets, uint32_t *ret_patterns, size_t max);
 
+/* elfsym_linked - what the dynamic linker is told: the folders of DT_RPATH and DT_RUNPATH (as they are written,
+ * with colons between) to @folders, the names of DT_NEEDED, each with a NUL behind it, to @names.
+ * -ENOENT if it is linked statically; -EBADMSG; of pread(2). */
+struct buf;
+int elfsym_linked(struct elfsym *e, struct buf *folders, struct buf *names);
+
 /* elfsym_read - @len bytes of the file at @offset; -EBADMSG past its end. */
 int elfsym_read(struct elfsym *e, uint64_t offset, void *out, size_t len);
 

@@ -25,6 +25,8 @@ struct user_pt_regs {
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+#include "agent/probe/bound.bpf.h"
+
 typedef _Bool bool;
 #define true 1
 #define false 0

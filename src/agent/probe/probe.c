@@ -17,7 +17,6 @@
 
 #include "agent/probe/link.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "probe.skel.h"
 #include "wire/names.h"
 
@@ -25,7 +24,6 @@
 #define AGGREGATE_MEMORY   (64u << 20) /* ceiling for the table of aggregates, all CPUs */
 #define AGGREGATES_MIN     256
 #define AGGREGATES_MAX     4096
-#define LOG_TAIL           6000 /* bytes of a verifier's log that -v shows */
 
 struct probe {
 	struct probe_bpf *skel;
@@ -69,7 +67,8 @@ static int libbpf_note(enum libbpf_print_level level, const char *fmt, va_list a
 
 	if (level > LIBBPF_WARN || vasprintf(&text, fmt, ap) < 0)
 		return 0;
-	log_debug("%s", strlen(text) > LOG_TAIL ? text + strlen(text) - LOG_TAIL : text);
+	if (getenv("LIBBPF_LOG_LEVEL")) /* as programs with a later libbpf are asked for its messages */
+		fputs(text, stderr);
 	if (!complaint.first[0])
 		snprintf(complaint.first, sizeof(complaint.first), "%.*s", (int)strcspn(text, "\n"),
 			text);

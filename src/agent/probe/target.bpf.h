@@ -87,12 +87,10 @@ struct {
 	__type(value, __u32);
 } targets SEC(".maps");
 
-/* call_at - the pending call at depth @i. The barrier makes the compiler forget what it knows of
- * @i, so that it keeps the mask, from which the verifier takes the bound. */
+/* call_at - the pending call at depth @i. */
 static __always_inline struct pending_call *call_at(struct thread_state *ts, __u32 i)
 {
-	asm volatile("" : "+r"(i));
-	return &ts->calls[i & (CALL_DEPTH - 1)];
+	return &ts->calls[BOUNDED(i, CALL_DEPTH - 1)];
 }
 
 static __always_inline __u32 call_source(const struct pending_call *c)

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/discover/discover.h"
 #include "agent/correlate/live/incident_tracker.h"
 #include "agent/gpu/sampler.h"
 #include "agent/trace/live_ops.h"
@@ -36,6 +37,9 @@ struct tracer_settings {
 	uint32_t uid;         /* FILTER_USER */
 	const uint32_t *pids; /* FILTER_PIDS */
 	size_t pid_count;
+	/* One of @pids is the process command_pid, which has not run yet: its libraries are looked for beforehand. */
+	const struct discover_command *command; /* NULL: none */
+	uint32_t command_pid;
 	const char *cuda_lib;         /* probe only this file; NULL: find them */
 	const char *const *libraries; /* probe these from the start */
 	size_t library_count;

@@ -118,7 +118,7 @@ int tracer_cover_disk(struct tracer *t)
 {
 	_cleanup_free_ struct target_library *files = NULL;
 	struct errinfo e = {0};
-	int n = discover_library_files("", &files);
+	int n = discover_library_files("", t->settings.command, &files);
 
 	if (n < 0)
 		return n;
@@ -126,6 +126,19 @@ int tracer_cover_disk(struct tracer *t)
 		if (cover_known(t, &files[i], &e) < 0)
 			log_info("%s", e.text);
 	return 0;
+}
+
+/* The runtime may be in the program that is to run: it is probed for that before its first call, too. */
+void tracer_cover_program(struct tracer *t)
+{
+	struct target_library exe;
+	struct errinfo e = {0};
+	int fd = discover_executable_open("", t->settings.command_pid, &exe);
+
+	if (fd < 0)
+		return;
+	if (coverage_add(t->coverage, &exe, fd, &e) >= 0)
+		coverage_keep(t->coverage, &exe);
 }
 
 int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr)
@@ -181,7 +194,9 @@ int tracer_enter_pids(struct tracer *t, struct errinfo *reterr)
 int tracer_check_pids(const struct tracer_settings *s, struct errinfo *reterr)
 {
 	for (size_t i = 0; i < s->pid_count; i++) {
-		int r = family_uses_cuda("", s->pids[i], reterr);
+		int r = s->command && s->pids[i] == s->command_pid
+				? 0 /* it will, or not: that is its own affair */
+				: family_uses_cuda("", s->pids[i], reterr);
 
 		if (r < 0)
 			return r;

@@ -114,7 +114,7 @@ static __always_inline bool launch_count(const struct thread_state *ts, union wi
 
 	if (k.source != SOURCE_DRIVER || !(k.flags & COOKIE_GOVERNED) || k.flags & COOKIE_BYTES ||
 		record_all || !ts->depth ||
-		call_source(&ts->calls[(ts->depth - 1) & (CALL_DEPTH - 1)]) != SOURCE_CUDA)
+		call_source(&ts->calls[BOUNDED(ts->depth - 1, CALL_DEPTH - 1)]) != SOURCE_CUDA)
 		return false;
 	key.pid = bpf_get_current_pid_tgid() >> 32;
 	a = bpf_map_lookup_elem(&aggregates, &key);
@@ -176,7 +176,7 @@ static __noinline int call_begin(struct pt_regs *ctx)
 	args = &ts->arguments;
 	nested = is_nested(ts, k, ts->depth);
 	if (k.source == SOURCE_NCCL) {
-		arguments_load(ctx, 8, args);
+		arguments_load(ctx, k.nccl_stream, args); /* the last that is asked for */
 		if (!nested)
 			nccl_begin(ctx, k.word, args, ts);
 	} else {
@@ -203,8 +203,8 @@ static __noinline int call_begin(struct pt_regs *ctx)
 static __always_inline __u32 send_reason(
 	union wire_cookie k, __u64 count, bool nested, __u64 dur_ns, __s32 ret, __u32 gap)
 {
-	__u64 limit = limit_ns[(k.source & (WIRE_SOURCE_MAX - 1)) * WIRE_OP_MAX +
-			       (k.op & (WIRE_OP_MAX - 1))];
+	__u64 limit =
+		limit_ns[BOUNDED(k.source * WIRE_OP_MAX + k.op, WIRE_SOURCE_MAX * WIRE_OP_MAX - 1)];
 	__u32 slow = limit && dur_ns > limit ? WIRE_SLOW : 0;
 
 	if (slow || ret || gap || !count || ((k.flags & COOKIE_ALWAYS) && !nested))

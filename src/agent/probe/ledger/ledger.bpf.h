@@ -79,8 +79,7 @@ static __always_inline __u32 ledger_line_now(const struct thread_state *ts)
 
 static __always_inline __u64 *ledger_slot(struct ledger *l, __u32 line)
 {
-	asm volatile("" : "+r"(line));
-	return &l->ns[line & (LEDGER_SLOTS - 1)];
+	return &l->ns[BOUNDED(line, LEDGER_SLOTS - 1)];
 }
 
 static __always_inline void ledger_row_begin(struct ledger *l)

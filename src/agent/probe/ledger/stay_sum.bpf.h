@@ -16,8 +16,7 @@
 
 static __always_inline struct stay_sum *stay_sum_at(struct thread_state *ts, __u32 i)
 {
-	asm volatile("" : "+r"(i));
-	return &ts->stays.sums[i & (STAY_SUMS - 1)];
+	return &ts->stays.sums[BOUNDED(i, STAY_SUMS - 1)];
 }
 
 /* The sum of what the waker ended on @line; one that is empty if there is none yet; NULL: none is. */

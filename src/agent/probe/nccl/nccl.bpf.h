@@ -6,8 +6,9 @@
  * NCCL demands the same order of collectives on all ranks of a communicator, so counting them in
  * that order names each one everywhere: (hash, seq).
  *
- * The hash of a communicator is a fold of its 128-byte id; that of a child is made from its
- * parent's hash, the number of children before it and the colour, which all its ranks share. */
+ * The hash of a communicator is the library's own, which it holds as soon as all ranks are there. Where that cannot
+ * be read, it is a fold of the 128-byte id; that of a child is made from its parent's hash, the number of children
+ * before it and the colour, which all its ranks share. */
 #pragma once
 
 #include "agent/probe/call/arguments.bpf.h"
@@ -30,7 +31,7 @@ struct nccl_comm {
 	__u64 children; /* communicators made from it so far */
 	__s32 rank, nranks;
 	__s32 device;
-	__u32 pad;
+	__u32 is_named; /* hash is what it will stay */
 };
 
 struct {
@@ -80,11 +81,17 @@ static __always_inline struct nccl_comm_key nccl_key(__u64 comm)
 	return (struct nccl_comm_key){.comm = comm, .pid = bpf_get_current_pid_tgid() >> 32};
 }
 
+static __always_inline const struct wire_nccl_layout *nccl_layout(union wire_cookie k)
+{
+	__u32 library = k.library;
+
+	return bpf_map_lookup_elem(&nccl_layouts, &library);
+}
+
 /* Rank and size as the communicator itself holds them. */
 static __always_inline bool nccl_ask(union wire_cookie k, __u64 comm, struct nccl_comm *ret)
 {
-	__u32 library = k.library;
-	struct wire_nccl_layout *l = bpf_map_lookup_elem(&nccl_layouts, &library);
+	const struct wire_nccl_layout *l = nccl_layout(k);
 
 	if (!l || !l->valid)
 		return false;
@@ -96,16 +103,33 @@ static __always_inline bool nccl_ask(union wire_cookie k, __u64 comm, struct ncc
 	return ret->nranks > 0 && ret->rank >= 0 && ret->rank < ret->nranks;
 }
 
+/* The library's own hash of it. One that is made in a group, or without blocking, has none yet when its constructor
+ * returns: then it is asked for again at the next call. */
+static __always_inline void nccl_name(union wire_cookie k, __u64 comm, struct nccl_comm *c)
+{
+	const struct wire_nccl_layout *l;
+
+	if (c->is_named)
+		return;
+	l = nccl_layout(k);
+	if (!l || !l->hash_at)
+		return;
+	bpf_probe_read_user(&c->hash, sizeof(c->hash), (void *)(comm + l->hash_at));
+	c->is_named = c->hash != 0;
+}
+
 /* The communicator of a call; entered if this is the first that is seen of it. */
 static __always_inline struct nccl_comm *nccl_find(
 	union wire_cookie k, __u64 comm, struct thread_state *ts)
 {
 	struct nccl_comm_key key = nccl_key(comm);
 	struct nccl_comm *c = bpf_map_lookup_elem(&nccl_comms, &key);
-	struct nccl_comm fresh = {.rank = -1, .nranks = -1};
+	struct nccl_comm fresh = {.rank = -1, .nranks = -1, .is_named = 1};
 
-	if (c)
+	if (c) {
+		nccl_name(k, comm, c);
 		return c;
+	}
 	fresh.device = ts->device;
 	nccl_ask(k, comm, &fresh);
 	bpf_map_update_elem(&nccl_comms, &key, &fresh, BPF_NOEXIST);
@@ -170,6 +194,11 @@ static __noinline void nccl_begin(
 		n->hash = nccl_id_hash(a->words[5]);
 		return;
 	case WIRE_NCCL_CHILD: nccl_begin_child(k, a, ts); return;
+	case WIRE_NCCL_GROW:
+		n->out = a->words[5];
+		n->nranks = (__s32)a->words[2];
+		n->rank = (__s32)a->words[4]; /* of a rank that joins; -1: of one that was there */
+		return;
 	case WIRE_NCCL_GROUP: return;
 	}
 	n->comm = argument_word(a, k.comm);
@@ -184,7 +213,8 @@ static __noinline void nccl_begin(
 	if (k.kind != WIRE_NCCL_COLLECTIVE && k.kind != WIRE_NCCL_POINT)
 		return;
 	n->count = argument_word(a, k.count);
-	n->datatype = (__s32)argument_word(a, k.datatype);
+	if (k.datatype)
+		n->datatype = (__s32)argument_word(a, k.datatype);
 	n->stream = argument_word(a, k.nccl_stream);
 	if (k.reduce_op)
 		n->reduce_op = (__s32)argument_word(a, k.reduce_op);
@@ -240,15 +270,18 @@ static __noinline void nccl_end(__u64 cookie, struct thread_state *ts, __s32 ret
 		n->comm = 0; /* the call is none of them alone */
 		return;
 	}
-	if (k.kind != WIRE_NCCL_INIT && k.kind != WIRE_NCCL_SCALABLE && k.kind != WIRE_NCCL_CHILD)
+	if (k.kind != WIRE_NCCL_INIT && k.kind != WIRE_NCCL_SCALABLE && k.kind != WIRE_NCCL_CHILD &&
+		k.kind != WIRE_NCCL_GROW)
 		return;
 	bpf_probe_read_user(&n->comm, sizeof(n->comm), (void *)n->out);
 	c.device = ts->device;
-	if (k.kind == WIRE_NCCL_CHILD && n->comm) {
+	if ((k.kind == WIRE_NCCL_CHILD || k.kind == WIRE_NCCL_GROW) && n->comm) {
 		nccl_ask(k, n->comm, &c);
 		n->rank = c.rank;
 		n->nranks = c.nranks;
 	}
+	nccl_name(k, n->comm, &c);
+	n->hash = c.hash;
 	nccl_enter(ts, n->comm, &c);
 }
 

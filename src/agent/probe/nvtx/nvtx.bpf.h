@@ -215,8 +215,7 @@ static __always_inline bool nvtx_admit(struct nvtx_state *st, __u64 now)
 
 static __always_inline struct nvtx_open *nvtx_at(struct nvtx_state *st, __u32 i)
 {
-	asm volatile("" : "+r"(i));
-	return &st->open[i & (NVTX_DEPTH - 1)];
+	return &st->open[BOUNDED(i, NVTX_DEPTH - 1)];
 }
 
 static __always_inline void nvtx_push(struct nvtx_state *st, const struct nvtx_open *o)

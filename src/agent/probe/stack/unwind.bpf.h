@@ -112,7 +112,7 @@ struct {
 	__uint(value_size, sizeof(struct stack_mappings));
 } stack_sets SEC(".maps");
 
-static __always_inline bool stack_read(void *out, __u32 size, __u64 address)
+static __always_inline bool stack_read(void *out, __u64 size, __u64 address)
 {
 	return bpf_probe_read_user(out, size, (void *)address) == 0;
 }
@@ -160,7 +160,7 @@ static __always_inline void native_append(struct stack_walk *w, __u64 ip, __u64 
 {
 	__u32 n = w->record.native_count;
 
-	w->words[n & (STACK_WORDS - 1)] = ip;
+	w->words[BOUNDED(n, STACK_WORDS - 1)] = ip;
 	w->hash = hash_mix(w->hash ^ name);
 	if (n == 0)
 		w->library = w->map_identity;
@@ -376,7 +376,7 @@ static __always_inline struct unwind_rule *frame_rule(struct stack_walk *w, bool
 		is_mapped = mapping_find(w, w->ip - 1);
 		if (!is_mapped && w->returns && !(w->ip & PAGE_BELOW)) {
 			w->returns--;
-			w->ip = w->real_return[w->returns & (CALL_DEPTH - 1)];
+			w->ip = w->real_return[BOUNDED(w->returns, CALL_DEPTH - 1)];
 			is_mapped = mapping_find(w, w->ip - 1);
 		}
 		name = native_name(w, w->ip, is_mapped);
