@@ -158,19 +158,28 @@ def unprobed(library, path, table):
     return sorted({re.sub(r"_(ptsz|ptds|v[23])+$", "", n) for n in names - set(table)} - set(table))
 
 
-def nccl_fields(build, path):
-    """Where our own code finds rank, number of ranks and device of a communicator."""
+def nccl_found(build, path):
+    """What our own code finds in the library's: its version, and where a communicator keeps rank, number of ranks and device."""
     ours = ctypes.CDLL(str(pathlib.Path(build) / "tests/lib/libingero-tests.so"))
-    machine, at = (62 if os.uname().machine == "x86_64" else 183), exports(path)
-    found = []
-    for name in ("ncclCommUserRank", "ncclCommCount", "ncclCommCuDevice"):
-        field = ctypes.c_uint32(0)
+    machine, at, found = (62 if os.uname().machine == "x86_64" else 183), exports(path), []
+    for name in ("ncclGetVersion", "ncclCommUserRank", "ncclCommCount", "ncclCommCuDevice"):
+        value = ctypes.c_uint32(0)
         with open(path, "rb") as f:
             f.seek(at[name])
             code = f.read(2048)
-        ours.accessor_field(machine, code, ctypes.c_size_t(len(code)), ctypes.byref(field))
-        found.append(field.value)
+        known = [machine, code, ctypes.c_size_t(len(code))]
+        if name == "ncclGetVersion":
+            ours.accessor_constant(*known, 2000, 99999, ctypes.byref(value))
+        else:
+            ours.accessor_field(*known, ctypes.byref(value))
+        found.append(value.value)
     return found
+
+
+def nccl_wanted(version):
+    """What nccl_found() must find of it."""
+    major, minor, patch = map(int, version.split("."))
+    return [10000 * major + 100 * minor + patch] + [NCCL_RANK[version] + at for at in (0, 4, 8)]
 
 
 # ---- calls ----
@@ -235,3 +244,58 @@ class Calls:
             "SELECT o.name, sum(a.count) FROM event_aggregates_5s a JOIN ops o ON o.source_id = a.source AND o.op_id = a.op"
             " WHERE a.pid = ? AND NOT a.nested AND o.name IN (SELECT value FROM json_each(?)) GROUP BY 1",
             self.pid, json.dumps(sorted({v for v in self.table.values() if v}))))
+
+
+# ---- PyTorch on the CPU ----
+
+TORCH = ("2.1.2", "2.6.0", "2.15.0")  # C++'s old strings in the first two
+TORCH_MARKS = {5: 61, 6: 61, 7: 62}   # optimizer, backward, loader: its last call finds no batch
+TRAINING = """
+import sys
+import torch
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.AdamW(model.parameters())
+data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(61, 8)), batch_size=1)
+print(torch.__version__, flush=True)
+sys.stdin.readline()
+for (x,) in data:
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+print("done", flush=True)
+sys.stdin.readline()
+"""
+
+
+def fetch_torch(build, version):
+    """A folder with PyTorch and all it needs to be imported: some 6 GB."""
+    folder = place(build, "torch", version)
+    if not (folder / "torch").exists():
+        out = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--target", str(folder), f"torch=={version}",
+                              "numpy<2"], text=True, capture_output=True, timeout=3 * PATIENCE_S)
+        if out.returncode:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise NotFetched(f"torch {version}: {out.stderr.splitlines()[-1][:200]}")
+    return folder
+
+
+def try_torch(start, tracer, wait_until, folder, script):
+    """A training on the CPU, met by the tracer when it is running: (its marks as TORCH_MARKS, whether the line that calls
+    the optimizer is in their stacks)."""
+    pathlib.Path(script).write_text(TRAINING)
+    process = start([sys.executable, script], stdin=-1, env=dict(os.environ, PYTHONPATH=str(folder)))
+    assert process.stdout.readline().strip(), process.stderr.read()
+    trace = tracer("--pid", process.pid)
+    wait_until(lambda: trace.sql("SELECT 1 FROM coverage WHERE pid = ? AND layer = 'marks' AND state = 'covered'",
+                                 process.pid))
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "done\n", process.stderr.read()
+    wait_until(lambda: trace.sql("SELECT count(*) FROM ledger WHERE mark = 5")[0][0] >= TORCH_MARKS[5])
+    process.communicate("\n", timeout=60)
+    trace.stop()
+    marks = dict(trace.sql("SELECT mark, count(*) FROM ledger WHERE pid = ? AND mark IN (5, 6, 7) GROUP BY 1", process.pid))
+    line = TRAINING.splitlines().index("    optimizer.step()") + 1
+    stacks = [f for f, in trace.sql("SELECT s.frames FROM ledger l JOIN stack_traces s ON s.hash = l.stack_hash"
+                                    " WHERE l.pid = ?", process.pid)]
+    return marks, any(f'"pl":{line}' in f.replace(" ", "") for f in stacks)
