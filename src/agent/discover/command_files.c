@@ -208,3 +208,18 @@ void command_files_add(struct disk_search *f, const char *root, const struct dis
 			disk_add_packages(f, root, path);
 	disk_add_list(f, root, variable(&l, "PATH"), true);
 }
+
+/* Any other variable may be the one that the program asks: each folder that one names. */
+void command_files_guess(struct disk_search *f, const char *root, const struct discover_command *c)
+{
+	struct look l = {.search = f, .root = root, .command = c};
+
+	for (char *const *v = c->envp; *v; v++) {
+		const char *value = *v + strcspn(*v, "=");
+
+		if (value[0] && value[1] == '/') {
+			add_folders(&l, value + 1);
+			add_prefix(&l, value + 1);
+		}
+	}
+}

@@ -277,6 +277,8 @@ int discover_library_files(
 	if (file_join(init_root, sizeof(init_root), root, "/proc/1/root") == 0 &&
 		is_other_root(root, init_root))
 		add_root(&f, init_root);
+	if (c)
+		command_files_guess(&f, root, c);
 	*ret = TAKE(rows);
 	return (int)f.count;
 }

@@ -37,5 +37,7 @@ void disk_add_program(struct disk_search *f, const char *root, const char *path)
  * @of_programs one that may hold a Python. */
 void disk_add_list(struct disk_search *f, const char *root, const char *text, bool of_programs);
 
-/* command_files_add - what @c would load. */
+/* command_files_add - what @c would load. command_files_guess - what else it might, if there is time and room left:
+ * such a folder may be one of a million files. */
+void command_files_guess(struct disk_search *f, const char *root, const struct discover_command *c);
 void command_files_add(struct disk_search *f, const char *root, const struct discover_command *c);
