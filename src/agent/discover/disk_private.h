@@ -22,6 +22,8 @@ bool disk_is_over(const struct disk_search *f);
 /* disk_is_program - a regular file that somebody may execute. */
 bool disk_is_program(const char *path);
 
+/* disk_add_file - the file at @path; disk_add_folder - the libraries in @dir, by their names. */
+void disk_add_file(struct disk_search *f, const char *path, enum target_library_kind kind);
 void disk_add_folder(struct disk_search *f, const char *dir);
 
 /* disk_add_prefix - the packages of the Pythons that were installed to @prefix: /usr, an environment. */
