@@ -29,19 +29,19 @@ SIM_EXPORT int sim_nccl_tally_write(void)
 
 static const unsigned char type_bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 
-static uint64_t bytes_of(uint64_t count, int datatype)
+uint64_t nccl_bytes(uint64_t count, int datatype)
 {
 	return datatype >= 0 && (size_t)datatype < sizeof(type_bytes) ? count * type_bytes[datatype]
 								      : 0;
 }
 
-static ncclResult_t submit(struct comm_call call)
+ncclResult_t nccl_submit(struct comm_call call)
 {
 	if (!comm_is_valid(call.comm) || call.datatype < 0 ||
 		(size_t)call.datatype >= sizeof(type_bytes) || call.redop < -1 || call.root < -1 ||
 		call.root >= call.comm->nranks || call.peer < -1 || call.peer >= call.comm->nranks)
 		return ncclInvalidArgument;
-	call.bytes = bytes_of(call.count, call.datatype);
+	call.bytes = nccl_bytes(call.count, call.datatype);
 	return group_call(&call);
 }
 
@@ -51,7 +51,7 @@ SIM_EXPORT ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size
 	struct comm_call call = {COMM_ALL_REDUCE, comm, stream, count, 0, datatype, op, -1, -1, 0};
 	NCCL_BEGIN(ncclAllReduce);
 
-	NCCL_END(op < 0 ? ncclInvalidArgument : submit(call), bytes_of(count, datatype));
+	NCCL_END(op < 0 ? ncclInvalidArgument : nccl_submit(call), nccl_bytes(count, datatype));
 }
 
 SIM_EXPORT ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count,
@@ -60,8 +60,8 @@ SIM_EXPORT ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t 
 	struct comm_call call = {COMM_REDUCE, comm, stream, count, 0, datatype, op, root, -1, 0};
 	NCCL_BEGIN(ncclReduce);
 
-	NCCL_END(
-		op < 0 || root < 0 ? ncclInvalidArgument : submit(call), bytes_of(count, datatype));
+	NCCL_END(op < 0 || root < 0 ? ncclInvalidArgument : nccl_submit(call),
+		nccl_bytes(count, datatype));
 }
 
 SIM_EXPORT ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
@@ -70,7 +70,7 @@ SIM_EXPORT ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size
 	struct comm_call call = {COMM_BROADCAST, comm, stream, count, 0, datatype, -1, root, -1, 0};
 	NCCL_BEGIN(ncclBroadcast);
 
-	NCCL_END(root < 0 ? ncclInvalidArgument : submit(call), bytes_of(count, datatype));
+	NCCL_END(root < 0 ? ncclInvalidArgument : nccl_submit(call), nccl_bytes(count, datatype));
 }
 
 SIM_EXPORT ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root,
@@ -79,7 +79,7 @@ SIM_EXPORT ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datat
 	struct comm_call call = {COMM_BROADCAST, comm, stream, count, 0, datatype, -1, root, -1, 0};
 	NCCL_BEGIN(ncclBcast);
 
-	NCCL_END(root < 0 ? ncclInvalidArgument : submit(call), bytes_of(count, datatype));
+	NCCL_END(root < 0 ? ncclInvalidArgument : nccl_submit(call), nccl_bytes(count, datatype));
 }
 
 SIM_EXPORT ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
@@ -89,7 +89,7 @@ SIM_EXPORT ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size
 		COMM_ALL_GATHER, comm, stream, sendcount, 0, datatype, -1, -1, -1, 0};
 	NCCL_BEGIN(ncclAllGather);
 
-	NCCL_END(submit(call), bytes_of(sendcount, datatype));
+	NCCL_END(nccl_submit(call), nccl_bytes(sendcount, datatype));
 }
 
 SIM_EXPORT ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount,
@@ -99,7 +99,7 @@ SIM_EXPORT ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, 
 		COMM_REDUCE_SCATTER, comm, stream, recvcount, 0, datatype, op, -1, -1, 0};
 	NCCL_BEGIN(ncclReduceScatter);
 
-	NCCL_END(op < 0 ? ncclInvalidArgument : submit(call), bytes_of(recvcount, datatype));
+	NCCL_END(op < 0 ? ncclInvalidArgument : nccl_submit(call), nccl_bytes(recvcount, datatype));
 }
 
 SIM_EXPORT ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
@@ -108,7 +108,7 @@ SIM_EXPORT ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_
 	struct comm_call call = {COMM_ALL_TO_ALL, comm, stream, count, 0, datatype, -1, -1, -1, 0};
 	NCCL_BEGIN(ncclAlltoAll);
 
-	NCCL_END(submit(call), bytes_of(count, datatype));
+	NCCL_END(nccl_submit(call), nccl_bytes(count, datatype));
 }
 
 SIM_EXPORT ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count,
@@ -117,7 +117,7 @@ SIM_EXPORT ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t 
 	struct comm_call call = {COMM_GATHER, comm, stream, count, 0, datatype, -1, root, -1, 0};
 	NCCL_BEGIN(ncclGather);
 
-	NCCL_END(root < 0 ? ncclInvalidArgument : submit(call), bytes_of(count, datatype));
+	NCCL_END(root < 0 ? ncclInvalidArgument : nccl_submit(call), nccl_bytes(count, datatype));
 }
 
 SIM_EXPORT ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count,
@@ -126,7 +126,7 @@ SIM_EXPORT ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t
 	struct comm_call call = {COMM_SCATTER, comm, stream, count, 0, datatype, -1, root, -1, 0};
 	NCCL_BEGIN(ncclScatter);
 
-	NCCL_END(root < 0 ? ncclInvalidArgument : submit(call), bytes_of(count, datatype));
+	NCCL_END(root < 0 ? ncclInvalidArgument : nccl_submit(call), nccl_bytes(count, datatype));
 }
 
 SIM_EXPORT ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype,
@@ -135,7 +135,7 @@ SIM_EXPORT ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataTyp
 	struct comm_call call = {COMM_SEND, comm, stream, count, 0, datatype, -1, -1, peer, 0};
 	NCCL_BEGIN(ncclSend);
 
-	NCCL_END(peer < 0 ? ncclInvalidArgument : submit(call), bytes_of(count, datatype));
+	NCCL_END(peer < 0 ? ncclInvalidArgument : nccl_submit(call), nccl_bytes(count, datatype));
 }
 
 SIM_EXPORT ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer,
@@ -144,7 +144,7 @@ SIM_EXPORT ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t da
 	struct comm_call call = {COMM_RECV, comm, stream, count, 0, datatype, -1, -1, peer, 0};
 	NCCL_BEGIN(ncclRecv);
 
-	NCCL_END(peer < 0 ? ncclInvalidArgument : submit(call), bytes_of(count, datatype));
+	NCCL_END(peer < 0 ? ncclInvalidArgument : nccl_submit(call), nccl_bytes(count, datatype));
 }
 
 SIM_EXPORT ncclResult_t ncclGroupStart(void)

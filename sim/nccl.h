@@ -24,6 +24,10 @@ static inline ncclResult_t nccl_end(const struct tally_call *c, ncclResult_t r, 
 }
 #define NCCL_END(result, bytes) return nccl_end(&call_, (result), (bytes))
 
+/* nccl_bytes - of @count elements. nccl_submit - check a call and hand it on. */
+uint64_t nccl_bytes(uint64_t count, int datatype);
+ncclResult_t nccl_submit(struct comm_call call);
+
 /* group_is_open - the calling thread is between ncclGroupStart() and ncclGroupEnd(). */
 bool group_is_open(void);
 

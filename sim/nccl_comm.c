@@ -11,7 +11,7 @@
 
 #include "nccl.h"
 
-#define VERSION 22809
+#define VERSION 23102
 
 SIM_EXPORT ncclResult_t ncclGetVersion(int *version)
 {
@@ -184,6 +184,65 @@ SIM_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList,
 	if (!comm_is_valid(comm) || !newcomm || !excludeRanksList || excludeRanksCount < 1)
 		NCCL_END(ncclInvalidArgument, 0);
 	NCCL_END(shrink(comm, excludeRanksList, excludeRanksCount, newcomm, config), 0);
+}
+
+/* What names the communicator that grows out of @c: ranks that join are given it. */
+static ncclUniqueId grown_id(ncclComm_t c, uint64_t number)
+{
+	uint64_t name[3] = {c->hash, number, UINT64_MAX - 1};
+	ncclUniqueId id = {{0}};
+
+	name[0] = comm_hash(name, sizeof(name));
+	memcpy(id.internal, name, sizeof(name[0]));
+	return id;
+}
+
+SIM_EXPORT ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId)
+{
+	NCCL_BEGIN(ncclCommGetUniqueId);
+	if (!comm_is_valid(comm) || !uniqueId)
+		NCCL_END(ncclInvalidArgument, 0);
+	*uniqueId = grown_id(comm, comm->splits + 1);
+	NCCL_END(ncclSuccess, 0);
+}
+
+/* Ranks that were there pass their communicator and no rank; those that join the id and their rank. */
+SIM_EXPORT ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId,
+	int rank, ncclComm_t *newcomm, ncclConfig_t *config)
+{
+	ncclUniqueId id;
+	NCCL_BEGIN(ncclCommGrow);
+
+	if (comm ? !comm_is_valid(comm) || rank != -1 || nRanks <= comm->nranks : !uniqueId)
+		NCCL_END(ncclInvalidArgument, 0);
+	id = comm ? grown_id(comm, ++comm->splits) : *uniqueId;
+	NCCL_END(
+		make(newcomm, comm_hash(&id, sizeof(id)), comm ? comm->rank : rank, nRanks, config),
+		0);
+}
+
+static ncclResult_t valid(ncclComm_t c)
+{
+	return comm_is_valid(c) ? ncclSuccess : ncclInvalidArgument;
+}
+
+/* Nothing is under way when the programs here call these. */
+SIM_EXPORT ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags)
+{
+	NCCL_BEGIN(ncclCommRevoke);
+	NCCL_END(valid(comm), 0);
+}
+
+SIM_EXPORT ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags)
+{
+	NCCL_BEGIN(ncclCommSuspend);
+	NCCL_END(valid(comm), 0);
+}
+
+SIM_EXPORT ncclResult_t ncclCommResume(ncclComm_t comm)
+{
+	NCCL_BEGIN(ncclCommResume);
+	NCCL_END(valid(comm), 0);
 }
 
 SIM_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,10 +44,13 @@ static const struct option_row rows[] = {
 		"of a step, by commas (allreduce); list shows all", 0, 0, 0},
 	{"count", OPTION_NUMBER, FIELD(count), "elements of a collective (262144)", 1, 1e9, 0},
 	{"kernel-us", OPTION_NUMBER, FIELD(kernel_us), "kernel before them (200)", 0, 1e9, 0},
-	{"init", OPTION_TEXT, FIELD(init), "rank, config, all, scalable or split (rank)", 0, 0, 0},
+	{"init", OPTION_TEXT, FIELD(init), "rank, config, all, scalable, split or grow (rank)", 0,
+		0, 0},
 	{"nonblocking", OPTION_SWITCH, FIELD(nonblocking), "with --init config", 0, 0, 0},
 	{"split", OPTION_SWITCH, FIELD(split), "also in two sub-communicators, even and odd", 0, 0,
 		0},
+	{"config", OPTION_SWITCH, FIELD(config),
+		"collectives by their functions with a configuration", 0, 0, 0},
 	{"group", OPTION_SWITCH, FIELD(group), "a step's collectives in one group", 0, 0, 0},
 	{"threads", OPTION_SWITCH, FIELD(threads), "ranks are threads, not processes", 0, 0, 0},
 	{"delay-rank", OPTION_NUMBER, FIELD(delay_rank), "this rank comes late", 0, RANKS_MAX, 0},
@@ -75,7 +79,7 @@ static void bad_usage(const char *why)
 
 static void settings_check(void)
 {
-	static const char *const inits[] = {"rank", "config", "all", "scalable", "split"};
+	static const char *const inits[] = {"rank", "config", "all", "scalable", "split", "grow"};
 	const char *at = settings.collectives;
 	bool known = false;
 
@@ -86,9 +90,17 @@ static void settings_check(void)
 	for (size_t i = 0; i < sizeof(inits) / sizeof(inits[0]); i++)
 		known |= strcmp(settings.init, inits[i]) == 0;
 	if (!known)
-		bad_usage("--init is rank, config, all, scalable or split");
+		bad_usage("--init is rank, config, all, scalable, split or grow");
 	if (strcmp(settings.init, "all") == 0 && settings.split)
 		bad_usage("--split needs a thread for each rank: not with --init all");
+	if (strcmp(settings.init, "grow") == 0) {
+		if (settings.ranks < 2 || getenv("RANK"))
+			bad_usage("--init grow takes two ranks or more that are started together");
+		settings.grown = mmap(NULL, sizeof(*settings.grown), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (settings.grown == MAP_FAILED)
+			bad_usage("no memory that ranks can share");
+	}
 	while (*at) {
 		size_t n = strcspn(at, ",");
 		int op = rank_op_of(at, n);

@@ -31,21 +31,32 @@ static int cuda(int r)
 
 static int op_allreduce(struct rank *r, ncclComm_t c, uint64_t n)
 {
+	if (r->settings->config)
+		return ncclAllReduceConfig(
+			r->send, r->receive, n, ncclFloat32, ncclSum, c, r->stream, NULL);
 	return ncclAllReduce(r->send, r->receive, n, ncclFloat32, ncclSum, c, r->stream);
 }
 
 static int op_allgather(struct rank *r, ncclComm_t c, uint64_t n)
 {
+	if (r->settings->config)
+		return ncclAllGatherConfig(r->send, r->receive, n, ncclFloat32, c, r->stream, NULL);
 	return ncclAllGather(r->send, r->receive, n, ncclFloat32, c, r->stream);
 }
 
 static int op_reducescatter(struct rank *r, ncclComm_t c, uint64_t n)
 {
+	if (r->settings->config)
+		return ncclReduceScatterConfig(
+			r->send, r->receive, n, ncclFloat32, ncclSum, c, r->stream, NULL);
 	return ncclReduceScatter(r->send, r->receive, n, ncclFloat32, ncclSum, c, r->stream);
 }
 
 static int op_broadcast(struct rank *r, ncclComm_t c, uint64_t n)
 {
+	if (r->settings->config)
+		return ncclBroadcastConfig(
+			r->send, r->receive, n, ncclFloat16, 0, c, r->stream, NULL);
 	return ncclBroadcast(r->send, r->receive, n, ncclFloat16, 0, c, r->stream);
 }
 
@@ -56,21 +67,31 @@ static int op_bcast(struct rank *r, ncclComm_t c, uint64_t n)
 
 static int op_reduce(struct rank *r, ncclComm_t c, uint64_t n)
 {
+	if (r->settings->config)
+		return ncclReduceConfig(
+			r->send, r->receive, n, ncclFloat64, ncclSum, 0, c, r->stream, NULL);
 	return ncclReduce(r->send, r->receive, n, ncclFloat64, ncclSum, 0, c, r->stream);
 }
 
 static int op_alltoall(struct rank *r, ncclComm_t c, uint64_t n)
 {
+	if (r->settings->config)
+		return ncclAlltoAllConfig(r->send, r->receive, n, ncclInt8, c, r->stream, NULL);
 	return ncclAlltoAll(r->send, r->receive, n, ncclInt8, c, r->stream);
 }
 
 static int op_gather(struct rank *r, ncclComm_t c, uint64_t n)
 {
+	if (r->settings->config)
+		return ncclGatherConfig(r->send, r->receive, n, ncclFloat32, 0, c, r->stream, NULL);
 	return ncclGather(r->send, r->receive, n, ncclFloat32, 0, c, r->stream);
 }
 
 static int op_scatter(struct rank *r, ncclComm_t c, uint64_t n)
 {
+	if (r->settings->config)
+		return ncclScatterConfig(
+			r->send, r->receive, n, ncclFloat32, 0, c, r->stream, NULL);
 	return ncclScatter(r->send, r->receive, n, ncclFloat32, 0, c, r->stream);
 }
 
@@ -87,6 +108,26 @@ static int op_ring(struct rank *r, ncclComm_t c, uint64_t n)
 	return ncclGroupEnd();
 }
 
+static int op_signal(struct rank *r, ncclComm_t c, uint64_t n)
+{
+	ncclWaitSignalDesc_t from = {.opCnt = 2};
+	int rank, nranks, next;
+
+	TRY(ncclCommUserRank(c, &rank));
+	TRY(ncclCommCount(c, &nranks));
+	next = (rank + 1) % nranks;
+	from.peer = (rank + nranks - 1) % nranks;
+	TRY(ncclPutSignal(r->send, n, ncclFloat32, next, NULL, 0, 3, 5, 7, c, r->stream));
+	TRY(ncclSignal(next, 3, 5, 7, c, r->stream));
+	return ncclWaitSignal(1, &from, c, r->stream);
+}
+
+static int op_suspend(struct rank *r, ncclComm_t c, uint64_t n)
+{
+	TRY(ncclCommSuspend(c, 0));
+	return ncclCommResume(c);
+}
+
 static const struct op {
 	const char *name;
 	int (*run)(struct rank *r, ncclComm_t c, uint64_t n);
@@ -101,6 +142,8 @@ static const struct op {
 	{"gather", op_gather},
 	{"scatter", op_scatter},
 	{"sendrecv", op_ring},
+	{"signal", op_signal},
+	{"suspend", op_suspend},
 };
 
 int rank_op_of(const char *name, size_t length)
@@ -129,10 +172,33 @@ static int comm_await(ncclComm_t c)
 	return state;
 }
 
+/* All ranks but the last are there first; it is told the id by the first. */
+static int comm_grow(struct rank *r)
+{
+	struct rank_grown *g = r->settings->grown;
+	bool joins = r->number == r->nranks - 1;
+	ncclComm_t world = NULL;
+
+	if (!joins)
+		TRY(ncclCommInitRank(&world, r->nranks - 1, *r->id, r->number));
+	if (r->number == 0) {
+		TRY(ncclCommGetUniqueId(world, &g->id));
+		g->is_there = true;
+	}
+	while (joins && !g->is_there && !workload_stopped)
+		workload_sleep_until(workload_now_ns() + 1000000);
+	TRY(ncclCommGrow(world, r->nranks, joins || r->number == 0 ? &g->id : NULL,
+		joins ? r->number : -1, &r->comm, NULL));
+	if (joins)
+		return 0;
+	TRY(ncclCommRevoke(world, 0));
+	return ncclCommDestroy(world);
+}
+
 static int comm_make(struct rank *r)
 {
 	ncclConfig_t config = {
-		.size = sizeof(config), .magic = NCCL_CONFIG_MAGIC, .version = 22809};
+		.size = sizeof(config), .magic = NCCL_CONFIG_MAGIC, .version = 23102};
 	const char *init = r->settings->init;
 	ncclUniqueId id = *r->id;
 	ncclComm_t world;
@@ -145,6 +211,8 @@ static int comm_make(struct rank *r)
 	}
 	if (strcmp(init, "scalable") == 0)
 		return ncclCommInitRankScalable(&r->comm, r->nranks, r->number, 1, &id, NULL);
+	if (strcmp(init, "grow") == 0)
+		return comm_grow(r);
 	if (strcmp(init, "split") != 0)
 		return ncclCommInitRank(&r->comm, r->nranks, id, r->number);
 	TRY(ncclCommInitRank(&world, r->nranks, id, r->number));

@@ -10,11 +10,17 @@
 #define RANKS_MAX     256
 #define RANKS_MAX_OPS 16 /* collectives of a step */
 
+struct rank_grown { /* what the first rank tells the one that joins; shared by processes */
+	_Atomic bool is_there;
+	ncclUniqueId id;
+};
+
 struct rank_settings {
 	uint64_t ranks, steps, duration_s, kernel_us, count, delay_us, delay_every, delay_rank,
 		delay_from, hang_rank, hang_step, mismatch_rank, mismatch_step;
 	const char *collectives, *init, *id_file, *wait_start, *delay_file;
-	bool split, threads, nonblocking, group, delay_rotate;
+	bool split, threads, nonblocking, group, delay_rotate, config;
+	struct rank_grown *grown; /* --init grow */
 	int ops[RANKS_MAX_OPS];
 	int op_count;
 };

@@ -161,4 +161,20 @@
 	X(ncclSend)                                                                                \
 	X(ncclRecv)                                                                                \
 	X(ncclGroupStart)                                                                          \
-	X(ncclGroupEnd)
+	X(ncclGroupEnd)                                                                            \
+	X(ncclAllReduceConfig)                                                                     \
+	X(ncclBroadcastConfig)                                                                     \
+	X(ncclReduceConfig)                                                                        \
+	X(ncclAllGatherConfig)                                                                     \
+	X(ncclReduceScatterConfig)                                                                 \
+	X(ncclAlltoAllConfig)                                                                      \
+	X(ncclGatherConfig)                                                                        \
+	X(ncclScatterConfig)                                                                       \
+	X(ncclPutSignal)                                                                           \
+	X(ncclSignal)                                                                              \
+	X(ncclWaitSignal)                                                                          \
+	X(ncclCommGetUniqueId)                                                                     \
+	X(ncclCommGrow)                                                                            \
+	X(ncclCommRevoke)                                                                          \
+	X(ncclCommSuspend)                                                                         \
+	X(ncclCommResume)

@@ -73,6 +73,14 @@ void live_header(struct buf *b, const struct tracer_view *v, const char *db_path
 	buf_printf(b, "  Driver probes: %zu attached\n", v->driver_probes);
 	buf_printf(b, "  Host probes: scheduler, block I/O, memory, sockets, processes%s\n",
 		v->has_samples ? ", CPU samples" : "");
+	for (size_t i = 0; v->missing && i < v->missing->count; i++) {
+		const struct part_missing *m = &v->missing->rows[i];
+
+		buf_printf(b, "  Not available: %s, so %s (", probe_parts[m->part].name,
+			probe_parts[m->part].without);
+		text_escape_terminal(b, m->why);
+		buf_puts(b, ")\n");
+	}
 	buf_puts(b, "  Recording to: ");
 	if (db_path)
 		text_escape_terminal(b, db_path);

@@ -166,7 +166,14 @@
 	X(19, COMM_INIT_SCALABLE, "ncclCommInitRankScalable", "communicator created by many ids")  \
 	X(20, COMM_SHRINK, "ncclCommShrink", "communicator made without some ranks")               \
 	X(21, COMM_ABORT, "ncclCommAbort", "communicator aborted")                                 \
-	X(22, COMM_FINALIZE, "ncclCommFinalize", "communicator flushed before its end")
+	X(22, COMM_FINALIZE, "ncclCommFinalize", "communicator flushed before its end")            \
+	X(23, PUT_SIGNAL, "ncclPutSignal", "write to a peer's memory and signal; arg0 bytes")      \
+	X(24, SIGNAL, "ncclSignal", "signal to a peer")                                            \
+	X(25, WAIT_SIGNAL, "ncclWaitSignal", "stream waits for signals of peers")                  \
+	X(26, COMM_GROW, "ncclCommGrow", "communicator made with more ranks")                      \
+	X(27, COMM_REVOKE, "ncclCommRevoke", "communicator's operations stopped")                  \
+	X(28, COMM_SUSPEND, "ncclCommSuspend", "communicator's resources released")                \
+	X(29, COMM_RESUME, "ncclCommResume", "communicator's resources taken again")
 
 /* arg1 is the hash of the name, whose text is in table names. */
 #define WIRE_OPS_NVTX(X)                                                                           \

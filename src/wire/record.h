@@ -166,14 +166,15 @@ struct wire_tally {
 enum wire_nccl_kind {
 	WIRE_NCCL_NONE,
 	WIRE_NCCL_COLLECTIVE,
-	WIRE_NCCL_POINT,    /* to or from one peer */
+	WIRE_NCCL_POINT,    /* to or from one peer; signals */
 	WIRE_NCCL_GROUP,    /* group start and end */
 	WIRE_NCCL_INIT,     /* (comm out, ranks, id by value, rank, …) */
 	WIRE_NCCL_INIT_ALL, /* (comms out, devices, device list) */
 	WIRE_NCCL_SCALABLE, /* (comm out, ranks, rank, ids, id list, …) */
 	WIRE_NCCL_CHILD,    /* split and shrink: (parent, a, b, comm out, …) */
 	WIRE_NCCL_END,      /* destroy, abort: (comm) */
-	WIRE_NCCL_FINALIZE, /* (comm) */
+	WIRE_NCCL_CONTROL,  /* finalize, revoke, suspend, resume: (comm, …) */
+	WIRE_NCCL_GROW,     /* (parent or none, ranks, id or none, rank or -1, comm out, …) */
 };
 
 union wire_cookie {
@@ -199,10 +200,11 @@ union wire_cookie {
 	};
 };
 
-/* Where a communicator holds its rank and size, read from the library's own accessors. */
+/* Where a communicator holds its rank and size, read from the library's own accessors, and its own name, which is
+ * the same on all ranks. device_at, hash_at 0: not known. */
 struct wire_nccl_layout {
 	__u32 valid;
-	__u32 rank_at, size_at, device_at; /* device_at 0: not known */
+	__u32 rank_at, size_at, device_at, hash_at;
 };
 #define WIRE_LIBRARY_MAX 256
 

@@ -132,6 +132,44 @@ static void test_arm64(void **state)
 	assert_int_equal(accessor_field(EM_386, (const void *)near, sizeof(near), &at), -ENOENT);
 }
 
+static uint32_t constant_of(unsigned machine, const void *code, size_t len)
+{
+	uint32_t value = 0;
+
+	return accessor_constant(machine, code, len, 2000, 99999, &value) < 0 ? 0 : value;
+}
+
+/* ncclGetVersion() as the libraries have it. */
+static void test_constants(void **state)
+{
+	/* test %rdi,%rdi; je; movl $0x5919,(%rdi); xor %eax,%eax; ret */
+	static const uint8_t plain[] = {
+		0x48, 0x85, 0xff, 0x74, 0x09, 0xc7, 0x07, 0x19, 0x59, 0, 0, 0x31, 0xc0, 0xc3};
+	/* movl $0x5919,(%r12) and 0(%rbp); a constant that is none, before it */
+	static const uint8_t high[] = {
+		0xc7, 0x03, 4, 0, 0, 0, 0x41, 0xc7, 0x04, 0x24, 0x19, 0x59, 0, 0, 0xc3};
+	static const uint8_t frame[] = {0xc7, 0x45, 0, 0x19, 0x59, 0, 0, 0xc3};
+	/* to the stack, to 8(%rdi), 64 bits, another operation, cut off */
+	static const uint8_t wrong[][8] = {
+		{0xc7, 0x04, 0x24, 0x19, 0x59, 0, 0},
+		{0xc7, 0x47, 8, 0x19, 0x59, 0, 0},
+		{0x48, 0xc7, 0x07, 0x19, 0x59, 0, 0},
+		{0xc7, 0x0f, 0x19, 0x59, 0, 0},
+		{0x90, 0x90, 0xc7, 0x07, 0x19, 0x59, 0},
+	};
+	/* mov x1,x0; cbz x0; mov w2,#23203; mov w0,#0; str w2,[x1] */
+	static const uint32_t arm[] = {0xaa0003e1, 0xb40000a0, 0x528b5462, 0x52800000, 0xb9000022};
+
+	assert_int_equal(constant_of(EM_X86_64, plain, sizeof(plain)), 22809);
+	assert_int_equal(constant_of(EM_X86_64, high, sizeof(high)), 22809);
+	assert_int_equal(constant_of(EM_X86_64, frame, sizeof(frame)), 22809);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_int_equal(constant_of(EM_X86_64, wrong[i], i == 4 ? 7 : 8), 0);
+	assert_int_equal(constant_of(EM_AARCH64, arm, sizeof(arm)), 23203);
+	assert_int_equal(constant_of(EM_AARCH64, arm, sizeof(arm) - 4), 0);
+	assert_int_equal(constant_of(EM_386, plain, sizeof(plain)), 0);
+}
+
 /* Rank, size and device lie side by side in the communicator of NCCL 2.28. */
 static void test_real_library(void **state)
 {
@@ -165,6 +203,7 @@ int main(void)
 		cmocka_unit_test(test_x86_refused),
 		cmocka_unit_test(test_far_into_the_function),
 		cmocka_unit_test(test_arm64),
+		cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_real_library),
 	};
 

@@ -68,8 +68,9 @@ static void test_files(void **state)
 {
 	static const char *const yes[] = {"python", "python3", "python3.9", "python3.11",
 		"python3.13t", "libpython3.11.so.1.0", "libpython3.10.so", "libpython3.13t.so.1.0",
-		"libpython3.so"};
-	static const char *const no[] = {"", "python2.7", "python2", "python3-config",
+		"libpython3.so", "libpython3-419a3a08.13.so.1.0"};
+	static const char *const no[] = {"libpython3-.13.so.1.0", "libpython3-x.13.so.1.0",
+		"python3-419a3a08.13", "", "python2.7", "python2", "python3-config",
 		"python3.11-config", "libpython2.7.so.1.0", "libpython3.11.a", "libpython3.11",
 		"libboost_python311.so.1.74.0", "python3.", "python3.11.so", "python311",
 		"libpython3.11.so.", "libpython3.11.so.1.0.debug", "pythonw", "mypython3", "lib",
@@ -93,6 +94,7 @@ static void test_versions(void **state)
 	assert_int_equal(minor_of("/usr/lib/libpython3.10.so.1.0", 0), 10);
 	assert_int_equal(minor_of("/opt/python3.8/bin/python3.9", 0), 9);
 	assert_int_equal(minor_of("python3.12", 0), 12);
+	assert_int_equal(minor_of("/w/pytriton.libs/libpython3-419a3a08.10.so.1.0", 0), 10);
 	assert_int_equal(minor_of("/usr/bin/python3.9", 0x030b07f0), 11); /* it says so itself */
 	assert_int_equal(minor_of("/opt/python3.8/bin/python", 0), 0);
 	assert_int_equal(minor_of("/usr/bin/python3", 0), 0);

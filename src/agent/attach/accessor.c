@@ -7,6 +7,11 @@
  * arm64:   add xN, xM, #imm, lsl 12 (for offsets past 16 KiB)
  *          ldr wT, [xN, #imm]                              then  str wT, [xK]
  *
+ * And for a constant that is stored likewise:
+ *
+ * x86-64:  C7 /0 mod 00 imm32   movl $imm, [r64]
+ * arm64:   movz wT, #imm                                   then  str wT, [xK]
+ *
  * Offsets below MIN_OFFSET are not taken: they are saved registers and small structures of the
  * logging around the access. The code is a stranger's: nothing is executed, only matched. */
 #include "agent/attach/accessor.h"
@@ -109,6 +114,29 @@ static void search_x86(struct search *s, const uint8_t *code, size_t len)
 	}
 }
 
+/* The constant that the instruction at @at stores to [register]. */
+static bool x86_constant(const uint8_t *code, size_t at, size_t len, uint32_t *ret)
+{
+	unsigned mod = code[at + 1] >> 6, rm = code[at + 1] & 7;
+	size_t imm = at + 2;
+
+	if (code[at] != 0xc7 || (code[at + 1] >> 3 & 7) != 0 || rex_before(code, at) & REX_W)
+		return false;
+	if (rm == 5 ? mod != 1 || after_modrm(code, at, len) != 0 : mod != 0)
+		return false;
+	if (rm == 5)
+		imm++;
+	else if (rm == 4) {
+		if (x86_sib(code, at, len) < 0)
+			return false;
+		imm++;
+	}
+	if (imm + sizeof(*ret) > len)
+		return false;
+	memcpy(ret, code + imm, sizeof(*ret));
+	return true;
+}
+
 static uint32_t arm_word(const uint8_t *code, size_t i)
 {
 	uint32_t w;
@@ -162,4 +190,42 @@ int accessor_field(unsigned machine, const uint8_t *code, size_t len, uint32_t *
 		return -ENOENT;
 	*ret = s.offset;
 	return 0;
+}
+
+/* The constant that the instruction at @at puts into a register, if one of the next stores that to [register]. */
+static bool arm_constant(const uint8_t *code, size_t at, size_t n, uint32_t *ret)
+{
+	uint32_t move = arm_word(code, at);
+
+	if ((move & 0xffe00000) != 0x52800000)
+		return false;
+	for (size_t k = at + 1; k < n && k <= at + ARM_WINDOW; k++) {
+		uint32_t store = arm_word(code, k);
+
+		if ((store & 0xfffffc00) == 0xb9000000 && (store & 31) == (move & 31)) {
+			*ret = move >> 5 & 0xffff;
+			return true;
+		}
+	}
+	return false;
+}
+
+int accessor_constant(unsigned machine, const uint8_t *code, size_t len, uint32_t min, uint32_t max,
+	uint32_t *ret)
+{
+	size_t step = machine == EM_AARCH64 ? 4 : 1;
+	uint32_t value;
+
+	if (machine != EM_X86_64 && machine != EM_AARCH64)
+		return -ENOENT;
+	for (size_t i = 0; i + 4 <= len; i += step) {
+		bool is_stored = machine == EM_X86_64 ? x86_constant(code, i, len, &value)
+						      : arm_constant(code, i / 4, len / 4, &value);
+
+		if (is_stored && value >= min && value <= max) {
+			*ret = value;
+			return 0;
+		}
+	}
+	return -ENOENT;
 }

@@ -3,7 +3,8 @@
  * returns it: int f(struct s *s, int *ret) { …checks…; *ret = s->field; return 0; }
  *
  * That is how rank and size of an NCCL communicator are found that was made before the agent
- * looked: ncclCommUserRank() and ncclCommCount() are such functions in every version. Pure. */
+ * looked: ncclCommUserRank() and ncclCommCount() are such functions in every version. And which constant a function
+ * gives: int f(int *ret) { …; *ret = CONSTANT; …}, as ncclGetVersion(). Pure. */
 #pragma once
 
 #include <stddef.h>
@@ -17,3 +18,8 @@
  * store through another pointer, the first such pair of instructions. @machine is EM_X86_64 or
  * EM_AARCH64. -ENOENT if there is none. A guess: whoever uses it checks that it makes sense. */
 int accessor_field(unsigned machine, const uint8_t *code, size_t len, uint32_t *ret);
+
+/* accessor_constant - the first constant from @min to @max that the code stores (32 bits) through a pointer. -ENOENT if
+ * there is none. */
+int accessor_constant(unsigned machine, const uint8_t *code, size_t len, uint32_t min, uint32_t max,
+	uint32_t *ret);

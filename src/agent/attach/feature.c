@@ -98,13 +98,32 @@ int feature_uprobe_perf(void)
 	return map_errno(-errno);
 }
 
+static int (*const tries[])(void) = {
+	[PROBE_SESSION] = feature_uprobe_session,
+	[PROBE_MULTI] = feature_uprobe_multi,
+	[PROBE_PERF] = feature_uprobe_perf,
+};
+
+int feature_method(enum probe_method m, struct errinfo *reterr)
+{
+	static const char *const since[] = {
+		[PROBE_SESSION] = "Linux 6.13 or later",
+		[PROBE_MULTI] = "Linux 6.6 or later",
+		[PROBE_PERF] = "CONFIG_UPROBE_EVENTS",
+	};
+	int r = tries[m]();
+
+	if (r == -EOPNOTSUPP)
+		return errinfo_set(reterr, r, "this kernel has no %s probes: they need %s",
+			probe_method_name(m), since[m]);
+	return r < 0 ? errinfo_set(reterr, r,
+			       "no permission to attach %s probes: start it with sudo",
+			       probe_method_name(m))
+		     : 0;
+}
+
 int feature_attach_method(enum probe_method *ret, struct errinfo *reterr)
 {
-	int (*const tries[])(void) = {
-		[PROBE_SESSION] = feature_uprobe_session,
-		[PROBE_MULTI] = feature_uprobe_multi,
-		[PROBE_PERF] = feature_uprobe_perf,
-	};
 	bool refused = false;
 
 	for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {

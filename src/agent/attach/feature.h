@@ -28,6 +28,9 @@ bool feature_host_pids(const char *root);
 	"start the container with --pid=host (Kubernetes: hostPID: true), else no process outside " \
 	"of it is seen"
 
+/* feature_method - whether uprobes can be attached by @m; else a sentence that says why not. */
+int feature_method(enum probe_method m, struct errinfo *reterr);
+
 /* feature_attach_method - the best way to attach uprobes here. -EOPNOTSUPP or -EPERM with a
  * sentence if there is none. */
 int feature_attach_method(enum probe_method *ret, struct errinfo *reterr);

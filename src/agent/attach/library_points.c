@@ -17,7 +17,9 @@
 #include "agent/probe/function.h"
 #include "base/log.h"
 
-#define NEIGHBOURS 64 /* bytes between fields that belong together */
+#define VERSION_BYTES 128   /* of ncclGetVersion() */
+#define NAMED_SINCE   21600 /* communicators of NCCL hold a name that their ranks share */
+#define NEIGHBOURS    64    /* bytes between fields that belong together */
 
 static const struct probe_library *functions_of(enum target_library_kind kind)
 {
@@ -76,6 +78,21 @@ static uint32_t nccl_field(struct elfsym *elf, const char *function)
 	return at;
 }
 
+/* 22809 for 2.28.9; 0 if it cannot be told. Until 2.8 the code was 2804 for 2.8.4. */
+static uint32_t nccl_version(struct elfsym *elf)
+{
+	uint8_t code[VERSION_BYTES];
+	uint64_t offset;
+	uint32_t version;
+
+	if (elfsym_offset(elf, "ncclGetVersion", &offset) < 0 ||
+		elfsym_read(elf, offset, code, sizeof(code)) < 0 ||
+		accessor_constant(elfsym_machine(elf), code, sizeof(code), 2000, 99999, &version) <
+			0)
+		return 0;
+	return version;
+}
+
 static struct wire_nccl_layout nccl_layout(struct elfsym *elf, const char *name)
 {
 	struct wire_nccl_layout l = {
@@ -89,6 +106,10 @@ static struct wire_nccl_layout nccl_layout(struct elfsym *elf, const char *name)
 		  MAX(l.rank_at, l.size_at) - MIN(l.rank_at, l.size_at) <= NEIGHBOURS;
 	if (l.device_at < l.rank_at || l.device_at - l.rank_at > NEIGHBOURS)
 		l.device_at = 0;
+	/* The eight bytes before the rank are the communicator's hash from 2.18 on, in 2.16 and 2.17 the magic number
+	 * that its ranks share; before that an address on the heap. */
+	if (l.valid && nccl_version(elf) >= NAMED_SINCE && l.rank_at < l.size_at)
+		l.hash_at = l.rank_at - 8;
 	if (!l.valid)
 		log_warning("cannot locate the rank and size fields in %s: communicators made "
 			    "before the trace, or by ncclCommSplit(), will have no rank",
@@ -176,6 +197,11 @@ bool library_points_known(enum target_library_kind kind)
 bool library_points_are_marks(enum target_library_kind kind)
 {
 	return marks_of(kind) != NULL;
+}
+
+bool library_points_are_alike(enum target_library_kind a, enum target_library_kind b)
+{
+	return functions_of(a) == functions_of(b) && marks_of(a) == marks_of(b);
 }
 
 int library_points_find(enum target_library_kind kind, int fd, const char *name, unsigned number,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* discover.h - which processes use CUDA, and where the libraries are that they map.
  *
- * Implemented in process.c (facts of one process), library.c (its libraries), scan.c (all
+ * Implemented in process.c (facts of one process), library.c (its libraries by name), scan.c (all
  * processes, repeatedly), disk.c and command_files.c (copies that nobody maps yet). Everything is read from /proc
  * under a root prefix ("" for the real machine). What /proc says is hostile: names are any bytes,
  * lines of any length, processes come and go between two reads. */
@@ -14,7 +14,7 @@
 #include "base/macros.h"
 #include "model/target.h"
 
-#define DISCOVER_LIBRARIES_MAX 16  /* distinct files per process */
+#define DISCOVER_LIBRARIES_MAX 32  /* distinct files per process */
 #define DISCOVER_FILES_MAX     256 /* copies on disk */
 
 /* ---- one process ---- */
@@ -95,6 +95,11 @@ DEFINE_CLEANUP(struct discover_scanner *, discover_scanner_free)
  * scan. Returns 0, -ENOMEM, or why /proc could not be listed. */
 int discover_scan(struct discover_scanner *s, const struct discover_result **ret);
 
+/* discover_scanner_libraries - as discover_libraries(); and of a process that uses CUDA also the
+ * libraries that files of other names hold (embedded.h). */
+int discover_scanner_libraries(struct discover_scanner *s, uint32_t pid, struct target_library *ret,
+	size_t max, size_t *ret_dropped);
+
 /* ---- on disk ---- */
 
 struct discover_command {  /* a program that has not run yet */
@@ -117,5 +122,5 @@ int discover_library_files(
 int discover_file_open(const char *path, struct target_library *lib);
 
 /* discover_library_file - the library at @path, which the user named. -ENOENT no such file;
- * -EBADMSG if its name is none of the libraries we know. */
+ * -EBADMSG if neither its name nor its symbols are those of a library we know. */
 int discover_library_file(const char *path, struct target_library *ret, struct errinfo *reterr);

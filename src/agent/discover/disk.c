@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/discover/embedded.h"
 #include "base/clock.h"
 #include "base/file.h"
 
@@ -288,6 +290,19 @@ int discover_library_files(
 	return (int)f.count;
 }
 
+/* A file of another name that holds one library; of two, NCCL: it is never the runtime of others. */
+static int embedded_kind(const char *path, struct target_library *lib)
+{
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	unsigned kinds = fd < 0 ? 0 : embedded_kinds(fd, path);
+
+	if (!kinds)
+		return -ENOENT;
+	lib->kind = kinds >> TARGET_NCCL & 1 ? TARGET_NCCL : TARGET_CUDART;
+	lib->embedded = true;
+	return 0;
+}
+
 int discover_library_file(const char *path, struct target_library *ret, struct errinfo *reterr)
 {
 	const char *slash = strrchr(path, '/');
@@ -297,10 +312,13 @@ int discover_library_file(const char *path, struct target_library *ret, struct e
 
 	if (stat(path, &st) < 0)
 		return errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode) || discover_library_kind(name, strlen(name), &lib.kind) < 0 ||
+	if (!S_ISREG(st.st_mode) ||
+		(discover_library_kind(name, strlen(name), &lib.kind) < 0 &&
+			embedded_kind(path, &lib) < 0) ||
 		!target_kind_is_cuda(lib.kind))
 		return errinfo_set(reterr, -EBADMSG,
-			"%s is not a CUDA library (libcudart.so…, libcuda.so…, libnccl.so…)", path);
+			"%s is not a CUDA library (libcudart.so…, libcuda.so…, libnccl.so…), and holds none",
+			path);
 	lib.dev = st.st_dev;
 	lib.inode = st.st_ino;
 	snprintf(lib.path, sizeof(lib.path), "%s", path);

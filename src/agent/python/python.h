@@ -45,7 +45,7 @@ struct python_symbols {
 extern const char *const python_symbol_names[4];
 
 /* python_is_file - whether a file of this base name may hold an interpreter: python3.11, python,
- * libpython3.11.so.1.0. */
+ * libpython3.11.so.1.0, and libpython3-419a3a08.11.so.1.0 as wheels rename their private copies. */
 bool python_is_file(const char *basename);
 
 /* python_layout - fill *ret for the process and check it by a walk. Returns 0; 1 if it serves for the

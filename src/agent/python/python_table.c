@@ -136,12 +136,24 @@ static const char *skip_digits(const char *s)
 	return s;
 }
 
+/* A hash that a wheel has put into the name of its private copy, before the first dot: "-419a3a08". */
+static const char *skip_hash(const char *s)
+{
+	if (*s != '-' || !isxdigit((unsigned char)s[1]))
+		return s;
+	for (s++; isxdigit((unsigned char)*s);)
+		s++;
+	return s;
+}
+
 /* Behind "python": nothing, "3", "3.11", or that with letters of the build ("3.13t"). */
-static const char *skip_version(const char *s)
+static const char *skip_version(const char *s, bool library)
 {
 	if (*s != '3')
 		return s;
 	s++;
+	if (library)
+		s = skip_hash(s);
 	if (*s != '.' || !isdigit((unsigned char)s[1]))
 		return s;
 	s = skip_digits(s + 1);
@@ -157,7 +169,7 @@ bool python_is_file(const char *basename)
 
 	if (strncmp(s, "python", 6) != 0)
 		return false;
-	s = skip_version(s + 6);
+	s = skip_version(s + 6, library);
 	if (!library)
 		return *s == '\0';
 	if (strncmp(s, ".so", 3) != 0)
@@ -176,9 +188,10 @@ unsigned python_minor(const struct python_symbols *s)
 		return s->version >> 16 & 0xff;
 	if (slash)
 		name = slash + 1;
-	name = name ? strstr(name, "python3.") : NULL;
-	if (!name || !isdigit((unsigned char)name[8]))
+	name = name ? strstr(name, "python3") : NULL;
+	name = name ? skip_hash(name + 7) : NULL;
+	if (!name || *name != '.' || !isdigit((unsigned char)name[1]))
 		return 0;
-	minor = strtoul(name + 8, NULL, 10);
+	minor = strtoul(name + 1, NULL, 10);
 	return minor < 256 ? (unsigned)minor : 0;
 }

@@ -26,7 +26,7 @@ static __always_inline __u64 return_address(struct pt_regs *ctx)
 #endif
 }
 
-/* The first ten argument words, counted from 1; words[0] is 0 and stands for "no argument".
+/* The first eleven argument words, counted from 1; words[0] is 0 and stands for "no argument".
  * Loaded one by one, because the verifier wants constant offsets into the registers. */
 struct arguments {
 	__u64 words[16];      /* a power of two, so that an index can be masked */
@@ -41,7 +41,7 @@ static __always_inline void arguments_load(struct pt_regs *ctx, __u32 deepest, s
 #if defined(__TARGET_ARCH_x86)
 	/* The return address lies below the words on the stack: one read takes both. */
 	if (deepest > 6) {
-		bpf_probe_read_user(&a->words[6], 40, (void *)ctx->rsp);
+		bpf_probe_read_user(&a->words[6], 48, (void *)ctx->rsp);
 		a->return_address = a->words[6];
 	} else {
 		a->return_address = return_address(ctx);
@@ -64,13 +64,12 @@ static __always_inline void arguments_load(struct pt_regs *ctx, __u32 deepest, s
 	a->words[7] = regs->regs[6];
 	a->words[8] = regs->regs[7];
 	if (deepest > 8)
-		bpf_probe_read_user(&a->words[9], 16, (void *)regs->sp);
+		bpf_probe_read_user(&a->words[9], 24, (void *)regs->sp);
 	a->return_address = return_address(ctx);
 #endif
 }
 
 static __always_inline __u64 argument_word(const struct arguments *a, __u32 n)
 {
-	asm volatile("" : "+r"(n));
-	return a->words[n & 15];
+	return a->words[BOUNDED(n, 15)];
 }

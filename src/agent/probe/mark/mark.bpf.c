@@ -30,10 +30,6 @@ static __always_inline void hook_ran(struct task_struct *task)
 		bpf_map_update_elem(&hook_runs, &pid, &one, BPF_NOEXIST);
 }
 
-struct mark_string { /* std::string */
-	__u64 data, size;
-};
-
 /* The name is the first argument; on x86-64 the place of the returned object goes before it. */
 static __always_inline __u64 name_argument(struct pt_regs *ctx)
 {
@@ -52,15 +48,15 @@ static __always_inline bool begins_with(const char *text, const char *with, __u3
 	return true;
 }
 
-/* Which mark the name stands for; -1: none. */
+/* Which mark the name stands for; -1: none. It is a std::string of either ABI: PyTorch's wheels up to 2.6 have the
+ * old one, which is a pointer and no size. The text's address is its first word, and 0 its end, in both. */
 static __always_inline int mark_named(struct pt_regs *ctx)
 {
-	struct mark_string s = {0};
 	char text[sizeof(LOADER)] = {0};
+	__u64 data = 0;
 
-	if (bpf_probe_read_user(&s, sizeof(s), (void *)name_argument(ctx)) < 0 ||
-		s.size < sizeof(OPTIMIZER) - 1 ||
-		bpf_probe_read_user_str(text, sizeof(text), (void *)s.data) < 0)
+	if (bpf_probe_read_user(&data, sizeof(data), (void *)name_argument(ctx)) < 0 ||
+		bpf_probe_read_user_str(text, sizeof(text), (void *)data) < 0)
 		return -1;
 	if (begins_with(text, OPTIMIZER, sizeof(OPTIMIZER) - 1))
 		return MARK_OPTIMIZER;
@@ -136,7 +132,7 @@ int handle_session(struct pt_regs *ctx)
 	__u32 hook = bpf_get_attach_cookie(ctx) & 0xff;
 
 	hook_ran(task);
-	if (bpf_session_is_return()) {
+	if (session_is_return(ctx)) {
 		name_handle_end(ctx);
 		return 0;
 	}

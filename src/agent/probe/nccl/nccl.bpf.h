@@ -6,8 +6,9 @@
  * NCCL demands the same order of collectives on all ranks of a communicator, so counting them in
  * that order names each one everywhere: (hash, seq).
  *
- * The hash of a communicator is a fold of its 128-byte id; that of a child is made from its
- * parent's hash, the number of children before it and the colour, which all its ranks share. */
+ * The hash of a communicator is the library's own, which it holds as soon as all ranks are there. Where that cannot
+ * be read, it is a fold of the 128-byte id; that of a child is made from its parent's hash, the number of children
+ * before it and the colour, which all its ranks share. */
 #pragma once
 
 #include "agent/probe/call/arguments.bpf.h"
@@ -30,7 +31,7 @@ struct nccl_comm {
 	__u64 children; /* communicators made from it so far */
 	__s32 rank, nranks;
 	__s32 device;
-	__u32 pad;
+	__u32 is_named; /* hash is what it will stay */
 };
 
 struct {
@@ -80,11 +81,17 @@ static __always_inline struct nccl_comm_key nccl_key(__u64 comm)
 	return (struct nccl_comm_key){.comm = comm, .pid = bpf_get_current_pid_tgid() >> 32};
 }
 
+static __always_inline const struct wire_nccl_layout *nccl_layout(union wire_cookie k)
+{
+	__u32 library = k.library;
+
+	return bpf_map_lookup_elem(&nccl_layouts, &library);
+}
+
 /* Rank and size as the communicator itself holds them. */
 static __always_inline bool nccl_ask(union wire_cookie k, __u64 comm, struct nccl_comm *ret)
 {
-	__u32 library = k.library;
-	struct wire_nccl_layout *l = bpf_map_lookup_elem(&nccl_layouts, &library);
+	const struct wire_nccl_layout *l = nccl_layout(k);
 
 	if (!l || !l->valid)
 		return false;
@@ -96,16 +103,33 @@ static __always_inline bool nccl_ask(union wire_cookie k, __u64 comm, struct ncc
 	return ret->nranks > 0 && ret->rank >= 0 && ret->rank < ret->nranks;
 }
 
+/* The library's own hash of it. One that is made in a group, or without blocking, has none yet when its constructor
+ * returns: then it is asked for again at the next call. */
+static __always_inline void nccl_name(union wire_cookie k, __u64 comm, struct nccl_comm *c)
+{
+	const struct wire_nccl_layout *l;
+
+	if (c->is_named)
+		return;
+	l = nccl_layout(k);
+	if (!l || !l->hash_at)
+		return;
+	bpf_probe_read_user(&c->hash, sizeof(c->hash), (void *)(comm + l->hash_at));
+	c->is_named = c->hash != 0;
+}
+
 /* The communicator of a call; entered if this is the first that is seen of it. */
 static __always_inline struct nccl_comm *nccl_find(
 	union wire_cookie k, __u64 comm, struct thread_state *ts)
 {
 	struct nccl_comm_key key = nccl_key(comm);
 	struct nccl_comm *c = bpf_map_lookup_elem(&nccl_comms, &key);
-	struct nccl_comm fresh = {.rank = -1, .nranks = -1};
+	struct nccl_comm fresh = {.rank = -1, .nranks = -1, .is_named = 1};
 
-	if (c)
+	if (c) {
+		nccl_name(k, comm, c);
 		return c;
+	}
 	fresh.device = ts->device;
 	nccl_ask(k, comm, &fresh);
 	bpf_map_update_elem(&nccl_comms, &key, &fresh, BPF_NOEXIST);
@@ -145,10 +169,11 @@ static __always_inline void nccl_begin_child(
 }
 
 /* nccl_begin - take the arguments at entry. A collective gets its sequence number here: calls on
- * one communicator are issued one after the other. */
-static __always_inline void nccl_begin(struct pt_regs *ctx, union wire_cookie k,
-	const struct arguments *a, struct thread_state *ts)
+ * one communicator are issued one after the other. A function of its own, for the stack: see docs/kernels.md. */
+static __noinline void nccl_begin(
+	struct pt_regs *ctx, __u64 cookie, const struct arguments *a, struct thread_state *ts)
 {
+	union wire_cookie k = {.word = cookie};
 	struct pending_nccl *n = &ts->nccl;
 	struct nccl_comm *c;
 
@@ -169,6 +194,11 @@ static __always_inline void nccl_begin(struct pt_regs *ctx, union wire_cookie k,
 		n->hash = nccl_id_hash(a->words[5]);
 		return;
 	case WIRE_NCCL_CHILD: nccl_begin_child(k, a, ts); return;
+	case WIRE_NCCL_GROW:
+		n->out = a->words[5];
+		n->nranks = (__s32)a->words[2];
+		n->rank = (__s32)a->words[4]; /* of a rank that joins; -1: of one that was there */
+		return;
 	case WIRE_NCCL_GROUP: return;
 	}
 	n->comm = argument_word(a, k.comm);
@@ -183,7 +213,8 @@ static __always_inline void nccl_begin(struct pt_regs *ctx, union wire_cookie k,
 	if (k.kind != WIRE_NCCL_COLLECTIVE && k.kind != WIRE_NCCL_POINT)
 		return;
 	n->count = argument_word(a, k.count);
-	n->datatype = (__s32)argument_word(a, k.datatype);
+	if (k.datatype)
+		n->datatype = (__s32)argument_word(a, k.datatype);
 	n->stream = argument_word(a, k.nccl_stream);
 	if (k.reduce_op)
 		n->reduce_op = (__s32)argument_word(a, k.reduce_op);
@@ -198,76 +229,82 @@ static __always_inline void nccl_enter(struct thread_state *ts, __u64 comm, stru
 	struct nccl_comm_key key = nccl_key(comm);
 
 	if (comm && bpf_map_update_elem(&nccl_comms, &key, c, BPF_ANY) < 0) {
-		hit_count(SOURCE_NCCL);
-		loss_count(SOURCE_NCCL, LOSS_COMM_FULL);
+		hit_lose(SOURCE_NCCL, LOSS_COMM_FULL);
 	}
 }
 
-static __always_inline void nccl_enter_all(struct thread_state *ts)
+/* @c is the first one's, and is changed. */
+static __always_inline void nccl_enter_all(struct thread_state *ts, struct nccl_comm *c)
 {
 	struct pending_nccl *n = &ts->nccl;
 
 	for (int i = 0; i < NCCL_DEVICES_MAX; i++) {
-		struct nccl_comm c = {.hash = n->hash, .rank = i, .nranks = n->nranks, .device = i};
-		__u64 comm = 0;
-
 		if (i >= n->nranks)
 			return;
-		bpf_probe_read_user(&comm, sizeof(comm), (void *)(n->out + 8 * i));
+		c->rank = c->device = i;
+		n->comm = 0;
+		bpf_probe_read_user(&n->comm, sizeof(n->comm), (void *)(n->out + 8 * i));
 		if (n->count)
-			bpf_probe_read_user(&c.device, 4, (void *)(n->count + 4 * i));
-		nccl_enter(ts, comm, &c);
+			bpf_probe_read_user(&c->device, 4, (void *)(n->count + 4 * i));
+		nccl_enter(ts, n->comm, c);
 	}
 }
 
 /* nccl_end - what a successful call changed: communicators come and go. */
-static __always_inline void nccl_end(union wire_cookie k, struct thread_state *ts, __s32 ret)
+static __noinline void nccl_end(__u64 cookie, struct thread_state *ts, __s32 ret)
 {
+	union wire_cookie k = {.word = cookie};
 	struct pending_nccl *n = &ts->nccl;
-	struct nccl_comm_key key;
 	struct nccl_comm c = {.hash = n->hash, .rank = n->rank, .nranks = n->nranks};
 
 	if (k.kind == WIRE_NCCL_END) {
-		key = nccl_key(n->comm);
+		struct nccl_comm_key key = nccl_key(n->comm);
+
 		bpf_map_delete_elem(&nccl_comms, &key);
 		return;
 	}
 	if (ret && ret != NCCL_IN_PROGRESS)
 		return;
 	if (k.kind == WIRE_NCCL_INIT_ALL) {
-		nccl_enter_all(ts);
+		nccl_enter_all(ts, &c);
+		n->comm = 0; /* the call is none of them alone */
 		return;
 	}
-	if (k.kind != WIRE_NCCL_INIT && k.kind != WIRE_NCCL_SCALABLE && k.kind != WIRE_NCCL_CHILD)
+	if (k.kind != WIRE_NCCL_INIT && k.kind != WIRE_NCCL_SCALABLE && k.kind != WIRE_NCCL_CHILD &&
+		k.kind != WIRE_NCCL_GROW)
 		return;
 	bpf_probe_read_user(&n->comm, sizeof(n->comm), (void *)n->out);
 	c.device = ts->device;
-	if (k.kind == WIRE_NCCL_CHILD && n->comm) {
+	if ((k.kind == WIRE_NCCL_CHILD || k.kind == WIRE_NCCL_GROW) && n->comm) {
 		nccl_ask(k, n->comm, &c);
 		n->rank = c.rank;
 		n->nranks = c.nranks;
 	}
+	nccl_name(k, n->comm, &c);
+	n->hash = c.hash;
 	nccl_enter(ts, n->comm, &c);
 }
 
-/* nccl_send - every NCCL call is a record: they are few, and each one matters. */
-static __always_inline void nccl_send(union wire_cookie k, struct thread_state *ts,
-	const struct wire_header *from, __u64 stack, __s32 ret, struct wire_agg *a)
+/* nccl_send - every NCCL call is a record: they are few, and each one matters. False: there was no room. */
+static __always_inline bool nccl_send(
+	struct thread_state *ts, const struct pending_call *c, __u64 dur_ns, __s32 ret, __u32 flags)
 {
+	union wire_cookie k = {.word = c->cookie};
+	__u64 id = bpf_get_current_pid_tgid();
 	struct pending_nccl *n = &ts->nccl;
 	struct wire_nccl *r = record_begin(&events, sizeof(*r), SOURCE_NCCL);
 
 	if (!r)
-		return;
+		return false;
 	r->h.op = k.op;
-	r->h.flags = from->flags;
-	r->h.start_ns = from->start_ns;
-	r->h.dur_ns = from->dur_ns;
-	r->h.pid = from->pid;
-	r->h.tid = from->tid;
+	r->h.flags = flags;
+	r->h.start_ns = c->start_ns;
+	r->h.dur_ns = dur_ns;
+	r->h.pid = id >> 32;
+	r->h.tid = (__u32)id;
 	r->h.cgroup_id = bpf_get_current_cgroup_id();
 	bpf_get_current_comm(r->h.comm, sizeof(r->h.comm));
-	r->stack = stack;
+	r->stack = c->stack;
 	r->comm = n->comm;
 	r->comm_hash = n->hash;
 	r->seq = n->seq;
@@ -282,6 +319,6 @@ static __always_inline void nccl_send(union wire_cookie k, struct thread_state *
 	r->peer = n->peer;
 	r->ret = ret;
 	r->device = ts->device;
-	aggregate_sent(a);
 	record_send(&events, &r->h);
+	return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nccl.c - functions of libnccl. Positions are from nccl.h; what a call means is in nccl.bpf.h.
- * Applications call the nccl names; the pnccl ones are the same code. */
+ * Applications call the nccl names; the pnccl ones are the same code. A collective's Config variant (2.31) has one
+ * argument more, at the end, is the same operation, and does not go through the plain one. */
 #include "agent/probe/function.h"
 
 #define NCCL(op_, kind_, count_, datatype_, reduce_op_, root_, comm_, stream_)                     \
@@ -18,20 +19,28 @@ static const struct probe_function functions[] = {
 	{{"ncclCommInitAll"}, NCCL(COMM_INIT_ALL, INIT_ALL, 0, 0, 0, 0, 0, 0)},
 	{{"ncclCommSplit"}, NCCL(COMM_SPLIT, CHILD, 0, 0, 0, 0, 1, 0)},
 	{{"ncclCommShrink"}, NCCL(COMM_SHRINK, CHILD, 0, 0, 0, 0, 1, 0)},
+	{{"ncclCommGrow"}, NCCL(COMM_GROW, GROW, 0, 0, 0, 0, 1, 0)},
 	{{"ncclCommDestroy"}, NCCL(COMM_DESTROY, END, 0, 0, 0, 0, 1, 0)},
 	{{"ncclCommAbort"}, NCCL(COMM_ABORT, END, 0, 0, 0, 0, 1, 0)},
-	{{"ncclCommFinalize"}, NCCL(COMM_FINALIZE, FINALIZE, 0, 0, 0, 0, 1, 0)},
-	{{"ncclAllReduce"}, NCCL(ALL_REDUCE, COLLECTIVE, 3, 4, 5, 0, 6, 7)},
-	{{"ncclReduceScatter"}, NCCL(REDUCE_SCATTER, COLLECTIVE, 3, 4, 5, 0, 6, 7)},
-	{{"ncclReduce"}, NCCL(REDUCE, COLLECTIVE, 3, 4, 5, 6, 7, 8)},
-	{{"ncclBroadcast"}, NCCL(BROADCAST, COLLECTIVE, 3, 4, 0, 5, 6, 7)},
+	{{"ncclCommFinalize"}, NCCL(COMM_FINALIZE, CONTROL, 0, 0, 0, 0, 1, 0)},
+	{{"ncclCommRevoke"}, NCCL(COMM_REVOKE, CONTROL, 0, 0, 0, 0, 1, 0)},
+	{{"ncclCommSuspend"}, NCCL(COMM_SUSPEND, CONTROL, 0, 0, 0, 0, 1, 0)},
+	{{"ncclCommResume"}, NCCL(COMM_RESUME, CONTROL, 0, 0, 0, 0, 1, 0)},
+	{{"ncclAllReduce", "ncclAllReduceConfig"}, NCCL(ALL_REDUCE, COLLECTIVE, 3, 4, 5, 0, 6, 7)},
+	{{"ncclReduceScatter", "ncclReduceScatterConfig"},
+		NCCL(REDUCE_SCATTER, COLLECTIVE, 3, 4, 5, 0, 6, 7)},
+	{{"ncclReduce", "ncclReduceConfig"}, NCCL(REDUCE, COLLECTIVE, 3, 4, 5, 6, 7, 8)},
+	{{"ncclBroadcast", "ncclBroadcastConfig"}, NCCL(BROADCAST, COLLECTIVE, 3, 4, 0, 5, 6, 7)},
 	{{"ncclBcast"}, NCCL(BCAST, COLLECTIVE, 2, 3, 0, 4, 5, 6)},
-	{{"ncclAllGather"}, NCCL(ALL_GATHER, COLLECTIVE, 3, 4, 0, 0, 5, 6)},
-	{{"ncclAlltoAll"}, NCCL(ALL_TO_ALL, COLLECTIVE, 3, 4, 0, 0, 5, 6)},
-	{{"ncclGather"}, NCCL(GATHER, COLLECTIVE, 3, 4, 0, 5, 6, 7)},
-	{{"ncclScatter"}, NCCL(SCATTER, COLLECTIVE, 3, 4, 0, 5, 6, 7)},
+	{{"ncclAllGather", "ncclAllGatherConfig"}, NCCL(ALL_GATHER, COLLECTIVE, 3, 4, 0, 0, 5, 6)},
+	{{"ncclAlltoAll", "ncclAlltoAllConfig"}, NCCL(ALL_TO_ALL, COLLECTIVE, 3, 4, 0, 0, 5, 6)},
+	{{"ncclGather", "ncclGatherConfig"}, NCCL(GATHER, COLLECTIVE, 3, 4, 0, 5, 6, 7)},
+	{{"ncclScatter", "ncclScatterConfig"}, NCCL(SCATTER, COLLECTIVE, 3, 4, 0, 5, 6, 7)},
 	{{"ncclSend"}, NCCL(SEND, POINT, 2, 3, 0, 4, 5, 6)},
 	{{"ncclRecv"}, NCCL(RECV, POINT, 2, 3, 0, 4, 5, 6)},
+	{{"ncclPutSignal"}, NCCL(PUT_SIGNAL, POINT, 2, 3, 0, 4, 10, 11)},
+	{{"ncclSignal"}, NCCL(SIGNAL, POINT, 0, 0, 0, 1, 5, 6)},
+	{{"ncclWaitSignal"}, NCCL(WAIT_SIGNAL, POINT, 0, 0, 0, 0, 3, 4)},
 	{{"ncclGroupStart"}, NCCL(GROUP_START, GROUP, 0, 0, 0, 0, 0, 0)},
 	{{"ncclGroupEnd"}, NCCL(GROUP_END, GROUP, 0, 0, 0, 0, 0, 0)},
 	{{NULL}, {.word = 0}},
