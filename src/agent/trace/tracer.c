@@ -364,8 +364,6 @@ static int cover_all(struct tracer *t, struct errinfo *reterr)
 		r = tracer_enter_pids(t, reterr);
 	if (r == 0 && !t->settings.cuda_lib)
 		r = tracer_scan(t);
-	if (r == 0 && !t->settings.cuda_lib && t->settings.command)
-		tracer_cover_program(t);
 	if (r == 0 && !t->settings.cuda_lib &&
 		(t->settings.filter != FILTER_PIDS || t->settings.command))
 		r = tracer_cover_disk(t);
