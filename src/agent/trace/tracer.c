@@ -191,6 +191,7 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 		.stacks = !s->no_stacks,
 		.python = s->py_walker != TRACER_PY_USERSPACE,
 		.old_kernel = s->old_kernel,
+		.refuse_program = s->refuse_program,
 	};
 
 	int r;
@@ -221,7 +222,7 @@ static void open_samples(struct tracer *t)
 	if (r >= 0)
 		return;
 	obstacle_look("", &v);
-	log_warning("what runs on the CPUs is not sampled: %s",
+	probe_miss(t->probe, PART_SAMPLES,
 		(r == -EPERM || r == -EACCES) && obstacle_to_sample(&v, why) ? why : e.text);
 }
 
@@ -363,8 +364,6 @@ static int cover_all(struct tracer *t, struct errinfo *reterr)
 		r = tracer_enter_pids(t, reterr);
 	if (r == 0 && !t->settings.cuda_lib)
 		r = tracer_scan(t);
-	if (r == 0 && !t->settings.cuda_lib && t->settings.command)
-		tracer_cover_program(t);
 	if (r == 0 && !t->settings.cuda_lib &&
 		(t->settings.filter != FILTER_PIDS || t->settings.command))
 		r = tracer_cover_disk(t);
