@@ -336,6 +336,17 @@ static int attach_kernel(struct probe *p, struct errinfo *reterr)
 	return 0;
 }
 
+/* For tests: a program that the verifier does not take, whatever the kernel is. */
+static void refuse_one(struct probe *p)
+{
+	const char *name = p->settings.refuse_program;
+	struct bpf_program *prog =
+		name ? bpf_object__find_program_by_name(p->skel->obj, name) : NULL;
+
+	if (prog)
+		bpf_program__set_type(prog, BPF_PROG_TYPE_SOCKET_FILTER);
+}
+
 static int load(struct probe *p)
 {
 	memset(&complaint, 0, sizeof(complaint));
@@ -345,6 +356,7 @@ static int load(struct probe *p)
 		return -ENOMEM;
 	configure(p);
 	choose_hooks(p);
+	refuse_one(p);
 	return probe_bpf__load(p->skel);
 }
 
@@ -459,6 +471,11 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 const struct parts_missing *probe_missing(const struct probe *p)
 {
 	return &p->missing;
+}
+
+void probe_miss(struct probe *p, enum probe_part part, const char *why)
+{
+	part_miss(&p->missing, part, why);
 }
 
 enum probe_method probe_method(const struct probe *p)

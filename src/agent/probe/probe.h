@@ -35,6 +35,8 @@ struct probe_settings {
 	bool no_memory;        /* leave page allocation and reclaim alone */
 	bool no_marks;         /* leave training loops and names of kernels alone */
 	bool old_kernel;       /* for tests: use the fallbacks for kernels before 6.3 */
+	const char
+		*refuse_program; /* for tests: one that the kernel is made to refuse; may be NULL */
 };
 
 struct probe;
@@ -45,8 +47,9 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 void probe_close(struct probe *p);
 DEFINE_CLEANUP(struct probe *, probe_close)
 
-/* probe_missing - what was asked for and this kernel does not have. */
+/* probe_missing - what was asked for and this kernel does not have. probe_miss() adds to it what attaching shows. */
 const struct parts_missing *probe_missing(const struct probe *p);
+void probe_miss(struct probe *p, enum probe_part part, const char *why);
 
 enum probe_method probe_method(const struct probe *p);
 

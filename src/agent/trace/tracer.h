@@ -48,7 +48,8 @@ struct tracer_settings {
 	int method;             /* enum probe_method or TRACER_METHOD_AUTO */
 	bool record_all;
 	bool no_block, no_net, no_memory;
-	bool old_kernel; /* for tests */
+	bool old_kernel;            /* for tests */
+	const char *refuse_program; /* likewise */
 	uint32_t ring_bytes;
 	uint32_t sampling_rate;          /* of ordinary calls, one in so many is a row; 0: 256 */
 	uint32_t sample_hz;              /* on-CPU samples a second and CPU; 0: none */
