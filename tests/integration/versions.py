@@ -198,7 +198,7 @@ for symbols, count in plan:
             f(*[ctypes.c_long(0)] * 12)
 print("done", flush=True)
 """
-PRIMES = [p for p in range(2, 400) if all(p % d for d in range(2, int(p ** 0.5) + 1))][2:]
+PRIMES = [p for p in range(2, 1000) if all(p % d for d in range(2, int(p ** 0.5) + 1))][2:]
 
 
 class Calls:
