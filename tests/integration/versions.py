@@ -198,7 +198,7 @@ for symbols, count in plan:
             f(*[ctypes.c_long(0)] * 12)
 print("done", flush=True)
 """
-PRIMES = [p for p in range(2, 400) if all(p % d for d in range(2, int(p ** 0.5) + 1))][2:]
+PRIMES = [p for p in range(2, 1000) if all(p % d for d in range(2, int(p ** 0.5) + 1))][2:]
 
 
 class Calls:
@@ -252,6 +252,7 @@ TORCH = ("2.1.2", "2.6.0", "2.15.0")  # C++'s old strings in the first two
 TORCH_MARKS = {5: 61, 6: 61, 7: 62}   # optimizer, backward, loader: its last call finds no batch
 TRAINING = """
 import sys
+import time
 import torch
 model = torch.nn.Linear(8, 8)
 optimizer = torch.optim.AdamW(model.parameters())
@@ -262,6 +263,7 @@ for (x,) in data:
     optimizer.zero_grad()
     model(x).sum().backward()
     optimizer.step()
+    time.sleep(0.05)  # the tracer learns meanwhile how this Python keeps its frames
 print("done", flush=True)
 sys.stdin.readline()
 """
