@@ -111,6 +111,13 @@ check-gpu: gpu-kit ## Try the agent on this machine's GPU with PyTorch: coverage
 		"sudo python3 check_gpu.py there"; exit 69; }
 	@python3 $(KIT)/check_gpu.py
 
+.PHONY: check-versions
+check-versions: ## Try every version of libnccl, libcudart and libcupti that pip has (root): docs/compatibility.md
+	$(call deps,build)
+	$(call configure,$(BUILD))
+	$(call compile,$(BUILD))
+	@tools/check-versions --build $(BUILD) --write
+
 CHECK_KIT ?= build-check-kit
 .PHONY: check-kit
 check-kit: ## Make build-check-kit/: all tests, for a machine without compilers (ARCH=x86_64 for another one)

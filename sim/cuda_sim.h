@@ -287,6 +287,32 @@ cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaM
 cudaError_t cudaMemcpyAsync_ptsz(
 	void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+	const CUgraphNode *dependencies, const void *dependencyData, size_t numDependencies,
+	int mode);
+cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream);
+cudaError_t cudaGraphExecKernelNodeSetParams(
+	cudaGraphExec_t hGraphExec, CUgraphNode node, const void *nodeParams);
+cudaError_t cudaThreadSynchronize(void);
+cudaError_t cudaLaunchHostFunc_v2(
+	cudaStream_t stream, cudaHostFn_t fn, void *userData, unsigned syncMode);
+cudaError_t cudaMemcpyToSymbol(
+	const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
+	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyWithAttributesAsync(void *dst, const void *src, size_t size,
+	struct cudaMemcpyAttributes *attr, cudaStream_t stream);
+cudaError_t cudaMemcpy3DBatchAsync(size_t numOps, void *opList, size_t *failIdx,
+	unsigned long long flags, cudaStream_t stream);
+cudaError_t cudaMemPrefetchAsync(
+	const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
+cudaError_t cudaMemPrefetchAsync_v2(const void *devPtr, size_t count,
+	struct cudaMemLocation location, unsigned flags, cudaStream_t stream);
+cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned flags);
+cudaError_t cudaHostUnregister(void *ptr);
+cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent);
+cudaError_t cudaLaunchCooperativeKernelMultiDevice(
+	void *launchParamsList, unsigned numDevices, unsigned flags);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaGetDeviceCount(int *count);
@@ -389,3 +415,27 @@ CUresult cuMemcpyHtoDAsync_v2_ptsz(
 CUresult cuMemcpyDtoHAsync_v2_ptsz(
 	void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 CUresult cuStreamSynchronize_ptsz(CUstream hStream);
+CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short value, size_t N);
+CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short value, size_t N, CUstream hStream);
+CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned value, size_t N);
+CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned value, size_t N, CUstream hStream);
+CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned value, size_t Width,
+	size_t Height, CUstream hStream);
+CUresult cuMemcpyWithAttributesAsync(
+	CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream hStream);
+CUresult cuMemcpy3DBatchAsync(
+	size_t numOps, void *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
+CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, struct cudaMemLocation location,
+	unsigned flags, CUstream hStream);
+CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned Flags);
+CUresult cuMemHostUnregister(void *p);
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, unsigned value, unsigned flags);
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, void *paramArray, unsigned flags);
+CUresult cuLaunchHostFunc_v2(CUstream hStream, cudaHostFn_t fn, void *userData, unsigned syncMode);
+CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
+	const CUgraphNode *dependencies, const void *dependencyData, size_t numDependencies,
+	int mode);
+CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream);
+CUresult cuGraphExecKernelNodeSetParams_v2(
+	CUgraphExec hGraphExec, CUgraphNode hNode, const void *nodeParams);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* driver_copy.c - the stand-in libcuda: the functions that copy and fill. copy.c does it. */
+/* driver_copy.c - the stand-in libcuda: the functions that copy and fill. copy.c does it. Memory is
+ * neither pinned nor moved ahead, and values in memory are not waited for: such calls are checked. */
 #include "copy.h"
 #include "driver.h"
+#include "stream.h"
 
 SIM_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
@@ -231,4 +233,100 @@ SIM_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, un
 {
 	DRIVER_BEGIN(cuMemsetD2D8Async);
 	DRIVER_END(fill(dstDevice, dstPitch, uc, Width, Height, hStream), Width * Height);
+}
+
+SIM_EXPORT CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short value, size_t N)
+{
+	DRIVER_BEGIN(cuMemsetD16_v2);
+	DRIVER_END(fill(dstDevice, 2 * N, (unsigned char)value, 2 * N, 1, NULL), 2 * N);
+}
+
+SIM_EXPORT CUresult cuMemsetD16Async(
+	CUdeviceptr dstDevice, unsigned short value, size_t N, CUstream hStream)
+{
+	DRIVER_BEGIN(cuMemsetD16Async);
+	DRIVER_END(fill(dstDevice, 2 * N, (unsigned char)value, 2 * N, 1, hStream), 2 * N);
+}
+
+SIM_EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned value, size_t N)
+{
+	DRIVER_BEGIN(cuMemsetD32_v2);
+	DRIVER_END(fill(dstDevice, 4 * N, (unsigned char)value, 4 * N, 1, NULL), 4 * N);
+}
+
+SIM_EXPORT CUresult cuMemsetD32Async(
+	CUdeviceptr dstDevice, unsigned value, size_t N, CUstream hStream)
+{
+	DRIVER_BEGIN(cuMemsetD32Async);
+	DRIVER_END(fill(dstDevice, 4 * N, (unsigned char)value, 4 * N, 1, hStream), 4 * N);
+}
+
+SIM_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned value,
+	size_t Width, size_t Height, CUstream hStream)
+{
+	DRIVER_BEGIN(cuMemsetD2D32Async);
+	DRIVER_END(fill(dstDevice, dstPitch, (unsigned char)value, 4 * Width, Height, hStream),
+		4 * Width * Height);
+}
+
+SIM_EXPORT CUresult cuMemcpyWithAttributesAsync(
+	CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream hStream)
+{
+	DRIVER_BEGIN(cuMemcpyWithAttributesAsync);
+	DRIVER_END(attr ? copy_line(dst, src, size, 0, hStream, true) : SIM_INVALID_VALUE, size);
+}
+
+/* What moves nothing here is checked. */
+static CUresult check(bool is_valid, CUstream handle)
+{
+	if (!driver_is_ready())
+		return SIM_NOT_INITIALIZED;
+	return !is_valid ? SIM_INVALID_VALUE : stream_of(handle) ? SIM_SUCCESS : SIM_INVALID_HANDLE;
+}
+
+SIM_EXPORT CUresult cuMemcpy3DBatchAsync(
+	size_t numOps, void *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
+{
+	DRIVER_BEGIN(cuMemcpy3DBatchAsync);
+	DRIVER_END(check(numOps && opList, hStream), 0);
+}
+
+SIM_EXPORT CUresult cuMemPrefetchAsync(
+	CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+{
+	DRIVER_BEGIN(cuMemPrefetchAsync);
+	DRIVER_END(check(devPtr && count, hStream), count);
+}
+
+SIM_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count,
+	struct cudaMemLocation location, unsigned flags, CUstream hStream)
+{
+	DRIVER_BEGIN(cuMemPrefetchAsync_v2);
+	DRIVER_END(check(devPtr && count, hStream), count);
+}
+
+SIM_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned Flags)
+{
+	DRIVER_BEGIN(cuMemHostRegister_v2);
+	DRIVER_END(check(p && bytesize, NULL), bytesize);
+}
+
+SIM_EXPORT CUresult cuMemHostUnregister(void *p)
+{
+	DRIVER_BEGIN(cuMemHostUnregister);
+	DRIVER_END(check(p != NULL, NULL), 0);
+}
+
+SIM_EXPORT CUresult cuStreamWaitValue32_v2(
+	CUstream stream, CUdeviceptr addr, unsigned value, unsigned flags)
+{
+	DRIVER_BEGIN(cuStreamWaitValue32_v2);
+	DRIVER_END(check(addr != 0, stream), 0);
+}
+
+SIM_EXPORT CUresult cuStreamBatchMemOp_v2(
+	CUstream stream, unsigned count, void *paramArray, unsigned flags)
+{
+	DRIVER_BEGIN(cuStreamBatchMemOp_v2);
+	DRIVER_END(check(count && paramArray, stream), 0);
 }

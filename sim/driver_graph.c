@@ -175,3 +175,33 @@ SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 	DRIVER_BEGIN(cuGraphExecDestroy);
 	DRIVER_END(drop(GRAPH_INSTANCE, hGraphExec), 0);
 }
+
+/* The graph that the capture's end gives is another one. */
+SIM_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
+	const CUgraphNode *dependencies, const void *dependencyData, size_t numDependencies,
+	int mode)
+{
+	DRIVER_BEGIN(cuStreamBeginCaptureToGraph);
+	DRIVER_END(hGraph ? capture_begin(hStream, mode) : SIM_INVALID_VALUE, 0);
+}
+
+static CUresult check_exec(CUgraphExec exec)
+{
+	struct graph_body *b = driver_is_ready() ? graph_get(GRAPH_INSTANCE, exec) : NULL;
+
+	graph_body_unref(b);
+	return b ? SIM_SUCCESS : SIM_INVALID_VALUE;
+}
+
+SIM_EXPORT CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
+{
+	DRIVER_BEGIN(cuGraphUpload);
+	DRIVER_END(stream_of(hStream) ? check_exec(hGraphExec) : SIM_INVALID_HANDLE, 0);
+}
+
+SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(
+	CUgraphExec hGraphExec, CUgraphNode hNode, const void *nodeParams)
+{
+	DRIVER_BEGIN(cuGraphExecKernelNodeSetParams_v2);
+	DRIVER_END(check_exec(hGraphExec), 0);
+}

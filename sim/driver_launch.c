@@ -181,6 +181,13 @@ static CUresult host_launch(CUstream handle, cudaHostFn_t fn, void *arg)
 	return SIM_SUCCESS;
 }
 
+SIM_EXPORT CUresult cuLaunchHostFunc_v2(
+	CUstream hStream, cudaHostFn_t fn, void *userData, unsigned syncMode)
+{
+	DRIVER_BEGIN(cuLaunchHostFunc_v2);
+	DRIVER_END(host_launch(hStream, fn, userData), 0);
+}
+
 SIM_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, cudaHostFn_t fn, void *userData)
 {
 	DRIVER_BEGIN(cuLaunchHostFunc);

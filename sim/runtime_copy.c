@@ -142,3 +142,27 @@ SIM_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count, cu
 		DRIVER(cuMemsetD8Async((CUdeviceptr)devPtr, (unsigned char)value, count, stream)),
 		count);
 }
+
+/* A symbol is the address of what it stands for. */
+SIM_EXPORT cudaError_t cudaMemcpyToSymbol(
+	const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind)
+{
+	RUNTIME_BEGIN(cudaMemcpyToSymbol, count);
+	RUNTIME_END(copy((char *)symbol + offset, src, count, kind), count);
+}
+
+SIM_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
+	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	RUNTIME_BEGIN(cudaMemcpyToSymbolAsync, count);
+	RUNTIME_END(copy_async((char *)symbol + offset, src, count, kind, stream), count);
+}
+
+SIM_EXPORT cudaError_t cudaMemcpyWithAttributesAsync(void *dst, const void *src, size_t size,
+	struct cudaMemcpyAttributes *attr, cudaStream_t stream)
+{
+	RUNTIME_BEGIN(cudaMemcpyWithAttributesAsync, size);
+	RUNTIME_END(DRIVER(cuMemcpyWithAttributesAsync((CUdeviceptr)dst, (CUdeviceptr)src, size,
+			    (CUmemcpyAttributes *)attr, stream)),
+		size);
+}

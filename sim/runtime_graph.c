@@ -59,3 +59,26 @@ SIM_EXPORT cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec)
 	RUNTIME_BEGIN(cudaGraphExecDestroy, 0);
 	RUNTIME_END(DRIVER(cuGraphExecDestroy(graphExec)), 0);
 }
+
+SIM_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+	const CUgraphNode *dependencies, const void *dependencyData, size_t numDependencies,
+	int mode)
+{
+	RUNTIME_BEGIN(cudaStreamBeginCaptureToGraph, 0);
+	RUNTIME_END(DRIVER(cuStreamBeginCaptureToGraph(
+			    stream, graph, dependencies, dependencyData, numDependencies, mode)),
+		0);
+}
+
+SIM_EXPORT cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream)
+{
+	RUNTIME_BEGIN(cudaGraphUpload, 0);
+	RUNTIME_END(DRIVER(cuGraphUpload(graphExec, stream)), 0);
+}
+
+SIM_EXPORT cudaError_t cudaGraphExecKernelNodeSetParams(
+	cudaGraphExec_t hGraphExec, CUgraphNode node, const void *nodeParams)
+{
+	RUNTIME_BEGIN(cudaGraphExecKernelNodeSetParams, 0);
+	RUNTIME_END(DRIVER(cuGraphExecKernelNodeSetParams_v2(hGraphExec, node, nodeParams)), 0);
+}

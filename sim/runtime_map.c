@@ -122,3 +122,60 @@ SIM_EXPORT cudaError_t cudaMemset2DAsync(
 			    width, height, stream)),
 		width * height);
 }
+
+SIM_EXPORT cudaError_t cudaMemcpy3DBatchAsync(
+	size_t numOps, void *opList, size_t *failIdx, unsigned long long flags, cudaStream_t stream)
+{
+	RUNTIME_BEGIN(cudaMemcpy3DBatchAsync, 0);
+	RUNTIME_END(DRIVER(cuMemcpy3DBatchAsync(numOps, opList, failIdx, flags, stream)), 0);
+}
+
+SIM_EXPORT cudaError_t cudaMemPrefetchAsync(
+	const void *devPtr, size_t count, int dstDevice, cudaStream_t stream)
+{
+	RUNTIME_BEGIN(cudaMemPrefetchAsync, count);
+	RUNTIME_END(
+		DRIVER(cuMemPrefetchAsync((CUdeviceptr)devPtr, count, dstDevice, stream)), count);
+}
+
+SIM_EXPORT cudaError_t cudaMemPrefetchAsync_v2(const void *devPtr, size_t count,
+	struct cudaMemLocation location, unsigned flags, cudaStream_t stream)
+{
+	RUNTIME_BEGIN(cudaMemPrefetchAsync_v2, count);
+	RUNTIME_END(
+		DRIVER(cuMemPrefetchAsync_v2((CUdeviceptr)devPtr, count, location, flags, stream)),
+		count);
+}
+
+SIM_EXPORT cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned flags)
+{
+	RUNTIME_BEGIN(cudaHostRegister, size);
+	RUNTIME_END(DRIVER(cuMemHostRegister_v2(ptr, size, flags)), size);
+}
+
+SIM_EXPORT cudaError_t cudaHostUnregister(void *ptr)
+{
+	RUNTIME_BEGIN(cudaHostUnregister, 0);
+	RUNTIME_END(DRIVER(cuMemHostUnregister(ptr)), 0);
+}
+
+/* An extent by value: on the stack on x86-64, by the address of a copy on arm64. The bytes are not what a tracer can
+ * see, and are not counted. */
+SIM_EXPORT cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent)
+{
+	cudaError_t r;
+	RUNTIME_BEGIN(cudaMalloc3D, 0);
+
+	if (!pitchedDevPtr)
+		RUNTIME_END(SIM_INVALID_VALUE, 0);
+	r = DRIVER(cuMemAllocPitch_v2((CUdeviceptr *)&pitchedDevPtr->ptr, &pitchedDevPtr->pitch,
+		extent.width, extent.height * extent.depth, 4));
+	RUNTIME_END(r, 0);
+}
+
+SIM_EXPORT cudaError_t cudaLaunchCooperativeKernelMultiDevice(
+	void *launchParamsList, unsigned numDevices, unsigned flags)
+{
+	RUNTIME_BEGIN(cudaLaunchCooperativeKernelMultiDevice, 0);
+	RUNTIME_END(launchParamsList && numDevices ? SIM_SUCCESS : SIM_INVALID_VALUE, 0);
+}

@@ -73,3 +73,16 @@ SIM_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t even
 	RUNTIME_BEGIN(cudaStreamWaitEvent, 0);
 	RUNTIME_END(DRIVER(cuStreamWaitEvent(stream, event, flags)), 0);
 }
+
+SIM_EXPORT cudaError_t cudaThreadSynchronize(void)
+{
+	RUNTIME_BEGIN(cudaThreadSynchronize, 0);
+	RUNTIME_END(DRIVER(cuCtxSynchronize()), 0);
+}
+
+SIM_EXPORT cudaError_t cudaLaunchHostFunc_v2(
+	cudaStream_t stream, cudaHostFn_t fn, void *userData, unsigned syncMode)
+{
+	RUNTIME_BEGIN(cudaLaunchHostFunc_v2, 0);
+	RUNTIME_END(DRIVER(cuLaunchHostFunc_v2(stream, fn, userData, syncMode)), 0);
+}

@@ -59,7 +59,22 @@
 	X(cudaLaunchKernel_ptsz)                                                                   \
 	X(cudaMemcpy_ptds)                                                                         \
 	X(cudaMemcpyAsync_ptsz)                                                                    \
-	X(cudaStreamSynchronize_ptsz)
+	X(cudaStreamSynchronize_ptsz)                                                              \
+	X(cudaStreamBeginCaptureToGraph)                                                           \
+	X(cudaGraphUpload)                                                                         \
+	X(cudaGraphExecKernelNodeSetParams)                                                        \
+	X(cudaThreadSynchronize)                                                                   \
+	X(cudaLaunchHostFunc_v2)                                                                   \
+	X(cudaMemcpyToSymbol)                                                                      \
+	X(cudaMemcpyToSymbolAsync)                                                                 \
+	X(cudaMemcpyWithAttributesAsync)                                                           \
+	X(cudaMemcpy3DBatchAsync)                                                                  \
+	X(cudaMemPrefetchAsync)                                                                    \
+	X(cudaMemPrefetchAsync_v2)                                                                 \
+	X(cudaHostRegister)                                                                        \
+	X(cudaHostUnregister)                                                                      \
+	X(cudaMalloc3D)                                                                            \
+	X(cudaLaunchCooperativeKernelMultiDevice)
 
 #define DRIVER_SYMBOLS(X)                                                                          \
 	X(cuInit)                                                                                  \
@@ -130,7 +145,24 @@
 	X(cuMemcpyDtoH_v2_ptds)                                                                    \
 	X(cuMemcpyHtoDAsync_v2_ptsz)                                                               \
 	X(cuMemcpyDtoHAsync_v2_ptsz)                                                               \
-	X(cuStreamSynchronize_ptsz)
+	X(cuStreamSynchronize_ptsz)                                                                \
+	X(cuMemsetD16_v2)                                                                          \
+	X(cuMemsetD16Async)                                                                        \
+	X(cuMemsetD32_v2)                                                                          \
+	X(cuMemsetD32Async)                                                                        \
+	X(cuMemsetD2D32Async)                                                                      \
+	X(cuMemcpyWithAttributesAsync)                                                             \
+	X(cuMemcpy3DBatchAsync)                                                                    \
+	X(cuMemPrefetchAsync)                                                                      \
+	X(cuMemPrefetchAsync_v2)                                                                   \
+	X(cuMemHostRegister_v2)                                                                    \
+	X(cuMemHostUnregister)                                                                     \
+	X(cuStreamWaitValue32_v2)                                                                  \
+	X(cuStreamBatchMemOp_v2)                                                                   \
+	X(cuLaunchHostFunc_v2)                                                                     \
+	X(cuStreamBeginCaptureToGraph)                                                             \
+	X(cuGraphUpload)                                                                           \
+	X(cuGraphExecKernelNodeSetParams_v2)
 
 #define NCCL_SYMBOLS(X)                                                                            \
 	X(ncclGetVersion)                                                                          \

@@ -86,6 +86,53 @@ static int copy_ops(void *a, void *b, char *host, cudaStream_t stream)
 	return cudaMemsetAsync(b, 2, OPS_BYTES, stream);
 }
 
+/* What few programs call, and what came with later versions. */
+static int later_ops(struct train_worker *w, void *a, void *b, char *host, cudaStream_t stream)
+{
+	struct cudaMemcpyAttributes attributes = {.srcAccessOrder = 1};
+	struct cudaMemLocation here = {1, 0};
+	struct cudaPitchedPtr box;
+
+	TRY(cudaHostRegister(host, OPS_BYTES, 0));
+	TRY(cudaHostUnregister(host));
+	TRY(cudaMalloc3D(&box, (struct cudaExtent){64, 4, 4}));
+	TRY(cudaFree(box.ptr));
+	TRY(cudaMemcpyToSymbol(a, host, 1009, 16, cudaMemcpyHostToDevice));
+	TRY(cudaMemcpyToSymbolAsync(a, b, 503, 16, cudaMemcpyDeviceToDevice, stream));
+	TRY(cudaMemcpyWithAttributesAsync(a, b, 211, &attributes, stream));
+	TRY(cudaMemcpy3DBatchAsync(5, w, NULL, 0, stream));
+	TRY(cudaMemPrefetchAsync(a, 1021, 0, stream));
+	TRY(cudaMemPrefetchAsync_v2(a, 1031, here, 0, stream));
+	TRY(cudaLaunchCooperativeKernelMultiDevice(w, 1, 0));
+	return cudaThreadSynchronize();
+}
+
+/* The driver alone: fills by more than bytes, values in memory, and a graph. */
+static int driver_ops(struct train_worker *w, void *a, cudaStream_t stream)
+{
+	CUdeviceptr at = (CUdeviceptr)a;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	TRY(cuMemsetD16_v2(at, 1, 101));
+	TRY(cuMemsetD16Async(at, 1, 103, stream));
+	TRY(cuMemsetD32_v2(at, 1, 107));
+	TRY(cuMemsetD32Async(at, 1, 109, stream));
+	TRY(cuMemsetD2D32Async(at, 256, 1, 13, 7, stream));
+	TRY(cuStreamWaitValue32_v2(stream, at, 17, 0));
+	TRY(cuStreamBatchMemOp_v2(stream, 3, w, 0));
+	TRY(cuStreamBeginCapture_v2(stream, 1));
+	TRY(cuLaunchKernel(
+		(CUfunction)(void *)&w->kernel, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+	TRY(cuStreamEndCapture(stream, &graph));
+	TRY(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	TRY(cuGraphUpload(exec, stream));
+	TRY(cuGraphExecKernelNodeSetParams_v2(exec, NULL, NULL));
+	TRY(cuGraphLaunch(exec, stream));
+	TRY(cuGraphExecDestroy(exec));
+	return cuGraphDestroy(graph);
+}
+
 static int box_ops(void *a, void *b, char *host, cudaStream_t stream)
 {
 	size_t sizes[3] = {1009, 503, 211}, failed, row = OPS_BYTES / 16;
@@ -122,7 +169,7 @@ static int graph_ops(struct train_worker *w, cudaStream_t stream)
 	cudaGraphInstantiateParams params = {0};
 	cudaGraphExecUpdateResultInfo info;
 	cudaGraphExec_t a, b, c;
-	cudaGraph_t graph;
+	cudaGraph_t graph, other;
 
 	TRY(cudaStreamBeginCapture(stream, 0));
 	TRY(cudaLaunchKernel(&w->kernel, one, one, NULL, 0, stream));
@@ -131,7 +178,13 @@ static int graph_ops(struct train_worker *w, cudaStream_t stream)
 	TRY(cudaGraphInstantiateWithFlags(&b, graph, 0));
 	TRY(cudaGraphInstantiateWithParams(&c, graph, &params));
 	TRY(cudaGraphExecUpdate(c, graph, &info));
+	TRY(cudaGraphUpload(a, stream));
+	TRY(cudaGraphExecKernelNodeSetParams(a, NULL, NULL));
 	TRY(cudaGraphLaunch(a, stream));
+	TRY(cudaStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, 2));
+	TRY(cudaLaunchKernel(&w->kernel, one, one, NULL, 0, stream));
+	TRY(cudaStreamEndCapture(stream, &other));
+	TRY(cudaGraphDestroy(other));
 	TRY(cudaGraphDestroy(graph));
 	TRY(cudaGraphExecDestroy(a));
 	TRY(cudaGraphExecDestroy(b));
@@ -152,6 +205,7 @@ static int sync_ops(struct train_worker *w, cudaStream_t stream)
 	TRY(cudaStreamWaitEvent(w->streams[0], event, 0));
 	TRY(cudaEventSynchronize(event));
 	TRY(cudaLaunchHostFunc(stream, host_work, w));
+	TRY(cudaLaunchHostFunc_v2(stream, host_work, w, 0));
 	TRY(cudaDeviceSynchronize());
 	TRY(cudaEventQuery(event));
 	TRY(cudaStreamQuery(stream));
@@ -192,6 +246,8 @@ int train_all_ops(struct train_worker *w)
 	TRY(mapping_ops());
 	TRY(copy_ops(a, b, host, stream));
 	TRY(box_ops(a, b, host, stream));
+	TRY(later_ops(w, a, b, host, stream));
+	TRY(driver_ops(w, a, stream));
 	TRY(thread_ops(w, a, host, stream));
 	TRY(graph_ops(w, stream));
 	TRY(sync_ops(w, stream));

@@ -131,10 +131,10 @@ void trace_command_done(struct trace_command *c)
 
 /* ---- the tracer's side ---- */
 
+/* If nobody is there to hear it, the run is over anyway. */
 static void tell(const struct trace_command *c, char byte)
 {
-	(void)send(c->channel, &byte, 1,
-		MSG_NOSIGNAL); /* if nobody is there, the run is over anyway */
+	(void)send(c->channel, &byte, 1, MSG_NOSIGNAL);
 }
 
 void trace_command_ready(struct trace_command *c)
@@ -211,11 +211,15 @@ static void explain(const struct watch *w)
 static void finish_tracer(struct watch *w)
 {
 	bool recorded;
+	int code;
 
 	shutdown(w->command->channel, SHUT_WR);
 	recorded = hear(w->command, RECORDED);
-	wait_for(w->command->tracer);
+	code = wait_for(w->command->tracer);
 	w->tracer_ended = true;
+	if (code > LAUNCH_SIGNAL)
+		say("the tracer was ended by signal %d: the recording has no clean end",
+			code - LAUNCH_SIGNAL);
 	if (recorded)
 		explain(w);
 }
@@ -227,8 +231,7 @@ static void look_around(struct watch *w)
 	w->command_ended = waitpid(w->command->pid, &w->status, WNOHANG) == w->command->pid;
 	if (!w->tracer_ended && !w->command_ended && poll(&p, 1, 0) > 0) {
 		finish_tracer(w); /* --duration is over, or it failed and said so */
-		if (!w->command_ended)
-			say("tracing has ended; the command goes on");
+		say("tracing has ended; the command goes on");
 	}
 }
 
@@ -265,9 +268,9 @@ int trace_command_supervise(struct trace_command *c, const char *db_path)
 		launch_abort(c->pid);
 		return code ? code : EXIT_BUG;
 	}
+	/* On failure it was killed already; if not, it shall not be held for good. */
 	if (launch_release(c->pid) < 0)
-		kill(c->pid,
-			SIGKILL); /* it was killed already, and shall not be held for good if not */
+		kill(c->pid, SIGKILL);
 	for (;;) {
 		look_around(&w);
 		if (w.command_ended)

@@ -18,7 +18,8 @@
 	X(5, IO, "io", "IO", "block device requests")                                              \
 	X(6, TCP, "tcp", "TCP", "TCP retransmits")                                                 \
 	X(7, NET, "net", "NET", "socket sends and receives")                                       \
-	X(8, GRAPH, "cuda_graph", "CUDA_GRAPH", "CUDA graph life cycle")                           \
+	X(8, GRAPH, "cuda_graph", "CUDA_GRAPH",                                                    \
+		"CUDA graph life cycle, by the runtime or the driver")                             \
 	X(9, NCCL, "nccl", "NCCL", "NCCL communicators and collectives")                           \
 	X(10, NVTX, "nvtx", "NVTX", "ranges and marks that a program names itself")
 #define WIRE_SOURCE_MAX 16 /* array size for tables indexed by source id */
@@ -55,7 +56,17 @@
 	X(26, MALLOC_FROM_POOL, "cudaMallocFromPoolAsync", "allocation from a pool; arg0 bytes")   \
 	X(27, MEMCPY_BATCH, "cudaMemcpyBatchAsync", "enqueued copies; arg0 how many")              \
 	X(28, MALLOC_ARRAY, "cudaMallocArray", "array allocation")                                 \
-	X(29, EVENT_RECORD, "cudaEventRecord", "event recorded; arg0 event")
+	X(29, EVENT_RECORD, "cudaEventRecord", "event recorded; arg0 event")                       \
+	X(30, LAUNCH_HOST, "cudaLaunchHostFunc", "host function enqueued; arg0 function")          \
+	X(31, LAUNCH_MULTI, "cudaLaunchCooperativeKernelMultiDevice",                              \
+		"launch on several devices; arg0 how many")                                        \
+	X(32, MEMCPY_ATTRIBUTES, "cudaMemcpyWithAttributesAsync", "enqueued copy; arg0 bytes")     \
+	X(33, PREFETCH, "cudaMemPrefetchAsync",                                                    \
+		"managed memory moved ahead; arg0 bytes, arg1 pointer")                            \
+	X(34, PREFETCH_BATCH, "cudaMemPrefetchBatchAsync",                                         \
+		"likewise of several ranges; arg0 how many")                                       \
+	X(35, HOST_REGISTER, "cudaHostRegister", "host memory pinned; arg0 bytes, arg1 pointer")   \
+	X(36, HOST_UNREGISTER, "cudaHostUnregister", "host memory no longer pinned; arg0 pointer")
 
 #define WIRE_OPS_HOST(X)                                                                           \
 	X(1, SCHED_SWITCH, "sched_switch", "thread off the CPU; arg0 run-queue ns, arg1 who ran")  \
@@ -97,8 +108,8 @@
 	X(12, MEMCPY_HTOD_ASYNC, "cuMemcpyHtoDAsync", "enqueued host to device; arg0 bytes")       \
 	X(13, MEMCPY_DTOH_ASYNC, "cuMemcpyDtoHAsync", "enqueued device to host; arg0 bytes")       \
 	X(14, MEMCPY_DTOD_ASYNC, "cuMemcpyDtoDAsync", "enqueued device to device; arg0 bytes")     \
-	X(15, MEMSET, "cuMemsetD8", "fill; arg0 bytes, arg1 pointer")                              \
-	X(16, MEMSET_ASYNC, "cuMemsetD8Async", "enqueued fill; arg0 bytes, arg1 pointer")          \
+	X(15, MEMSET, "cuMemsetD8", "fill by 8, 16 or 32 bits; arg0 bytes, arg1 pointer")          \
+	X(16, MEMSET_ASYNC, "cuMemsetD8Async", "enqueued fill likewise; arg0 bytes, arg1 pointer") \
 	X(17, STREAM_SYNC, "cuStreamSynchronize", "wait for a stream; arg0 stream")                \
 	X(18, EVENT_SYNC, "cuEventSynchronize", "wait for an event; arg0 event")                   \
 	X(19, LAUNCH_COOP, "cuLaunchCooperativeKernel", "cooperative launch; arg0 function")       \
@@ -121,7 +132,20 @@
 	X(35, MEMCPY_2D_ASYNC, "cuMemcpy2DAsync", "enqueued 2D copy")                              \
 	X(36, MEMCPY_PEER, "cuMemcpyPeer", "copy between devices; arg0 bytes")                     \
 	X(37, MEMCPY_PEER_ASYNC, "cuMemcpyPeerAsync", "enqueued copy between devices; arg0 bytes") \
-	X(38, GRAPH_LAUNCH, "cuGraphLaunch", "graph launched; arg0 executable graph")
+	X(38, GRAPH_LAUNCH, "cuGraphLaunch",                                                       \
+		"graph launched; arg0 it; in older files, now graphLaunch")                        \
+	X(39, LAUNCH_HOST, "cuLaunchHostFunc", "host function enqueued; arg0 function")            \
+	X(40, PREFETCH, "cuMemPrefetchAsync",                                                      \
+		"managed memory moved ahead; arg0 bytes, arg1 pointer")                            \
+	X(41, PREFETCH_BATCH, "cuMemPrefetchBatchAsync",                                           \
+		"likewise of several ranges; arg0 how many")                                       \
+	X(42, HOST_REGISTER, "cuMemHostRegister", "host memory pinned; arg0 bytes, arg1 pointer")  \
+	X(43, HOST_UNREGISTER, "cuMemHostUnregister",                                              \
+		"host memory no longer pinned; arg0 pointer")                                      \
+	X(44, STREAM_WAIT_VALUE, "cuStreamWaitValue",                                              \
+		"stream waits for a value in memory; arg0 it, arg1 address")                       \
+	X(45, STREAM_BATCH, "cuStreamBatchMemOp",                                                  \
+		"stream waits for and writes values; arg0 how many")
 
 #define WIRE_OPS_IO(X)                                                                             \
 	X(1, READ, "block_read", "block read; arg0 sectors, arg1 first sector")                    \
@@ -142,7 +166,10 @@
 	X(4, LAUNCH, "graphLaunch", "executable graph launched; arg0 it")                          \
 	X(5, DESTROY, "graphDestroy", "graph destroyed; arg0 graph")                               \
 	X(6, EXEC_UPDATE, "graphExecUpdate", "executable graph updated; arg0 graph, arg1 it")      \
-	X(7, EXEC_DESTROY, "graphExecDestroy", "executable graph destroyed; arg0 it")
+	X(7, EXEC_DESTROY, "graphExecDestroy", "executable graph destroyed; arg0 it")              \
+	X(8, UPLOAD, "graphUpload", "executable graph brought to the GPU; arg0 it")                \
+	X(9, NODE_SET_PARAMS, "graphExecNodeSetParams",                                            \
+		"node of an executable graph changed; arg0 node, arg1 it")
 
 #define WIRE_OPS_NCCL(X)                                                                           \
 	X(1, COMM_INIT_RANK, "ncclCommInitRank", "communicator created")                           \

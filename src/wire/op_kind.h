@@ -64,13 +64,15 @@ static inline _Bool op_kind_is_governed(unsigned source, unsigned op)
 	(OP_BIT(CUDA_MALLOC) | OP_BIT(CUDA_FREE) | OP_BIT(CUDA_MALLOC_MANAGED) |                   \
 		OP_BIT(CUDA_MALLOC_ASYNC) | OP_BIT(CUDA_FREE_ASYNC) | OP_BIT(CUDA_HOST_ALLOC) |    \
 		OP_BIT(CUDA_HOST_FREE) | OP_BIT(CUDA_MALLOC_PITCH) |                               \
-		OP_BIT(CUDA_MALLOC_FROM_POOL) | OP_BIT(CUDA_MALLOC_ARRAY))
+		OP_BIT(CUDA_MALLOC_FROM_POOL) | OP_BIT(CUDA_MALLOC_ARRAY) |                        \
+		OP_BIT(CUDA_HOST_REGISTER) | OP_BIT(CUDA_HOST_UNREGISTER))
 #define OP_ALLOCATIONS_DRIVER                                                                      \
 	(OP_BIT(DRIVER_MALLOC) | OP_BIT(DRIVER_FREE) | OP_BIT(DRIVER_MALLOC_MANAGED) |             \
 		OP_BIT(DRIVER_MALLOC_ASYNC) | OP_BIT(DRIVER_FREE_ASYNC) |                          \
 		OP_BIT(DRIVER_HOST_ALLOC) | OP_BIT(DRIVER_HOST_FREE) | OP_BIT(DRIVER_MEM_CREATE) | \
 		OP_BIT(DRIVER_MEM_MAP) | OP_BIT(DRIVER_MEM_UNMAP) | OP_BIT(DRIVER_MEM_RELEASE) |   \
-		OP_BIT(DRIVER_MALLOC_PITCH) | OP_BIT(DRIVER_MALLOC_FROM_POOL))
+		OP_BIT(DRIVER_MALLOC_PITCH) | OP_BIT(DRIVER_MALLOC_FROM_POOL) |                    \
+		OP_BIT(DRIVER_HOST_REGISTER) | OP_BIT(DRIVER_HOST_UNREGISTER))
 
 /* op_kind_marks - whether single calls of this op tell something even when they are as quick as
  * ever: waits for the GPU mark steps, allocations and frees add up to what is in use. */
@@ -83,7 +85,8 @@ static inline _Bool op_kind_marks(unsigned source, unsigned op)
 }
 
 #define OP_LAUNCHES_RUNTIME                                                                        \
-	(OP_BIT(CUDA_LAUNCH) | OP_BIT(CUDA_LAUNCH_EXC) | OP_BIT(CUDA_LAUNCH_COOP))
+	(OP_BIT(CUDA_LAUNCH) | OP_BIT(CUDA_LAUNCH_EXC) | OP_BIT(CUDA_LAUNCH_COOP) |                \
+		OP_BIT(CUDA_LAUNCH_MULTI))
 #define OP_LAUNCHES_DRIVER                                                                         \
 	(OP_BIT(DRIVER_LAUNCH) | OP_BIT(DRIVER_LAUNCH_EX) | OP_BIT(DRIVER_LAUNCH_COOP))
 
@@ -91,7 +94,9 @@ static inline _Bool op_kind_marks(unsigned source, unsigned op)
 	(OP_BIT(CUDA_MEMCPY) | OP_BIT(CUDA_MEMCPY_ASYNC) | OP_BIT(CUDA_MEMCPY_2D) |                \
 		OP_BIT(CUDA_MEMCPY_2D_ASYNC) | OP_BIT(CUDA_MEMCPY_PEER) |                          \
 		OP_BIT(CUDA_MEMCPY_PEER_ASYNC) | OP_BIT(CUDA_MEMCPY_3D) |                          \
-		OP_BIT(CUDA_MEMCPY_3D_ASYNC) | OP_BIT(CUDA_MEMCPY_BATCH))
+		OP_BIT(CUDA_MEMCPY_3D_ASYNC) | OP_BIT(CUDA_MEMCPY_BATCH) |                         \
+		OP_BIT(CUDA_MEMCPY_ATTRIBUTES) | OP_BIT(CUDA_PREFETCH) |                           \
+		OP_BIT(CUDA_PREFETCH_BATCH))
 #define OP_COPIES_DRIVER                                                                           \
 	(OP_BIT(DRIVER_MEMCPY) | OP_BIT(DRIVER_MEMCPY_ASYNC) | OP_BIT(DRIVER_MEMCPY_HTOD) |        \
 		OP_BIT(DRIVER_MEMCPY_DTOH) | OP_BIT(DRIVER_MEMCPY_DTOD) |                          \
@@ -99,7 +104,8 @@ static inline _Bool op_kind_marks(unsigned source, unsigned op)
 		OP_BIT(DRIVER_MEMCPY_DTOD_ASYNC) | OP_BIT(DRIVER_MEMCPY_3D) |                      \
 		OP_BIT(DRIVER_MEMCPY_3D_ASYNC) | OP_BIT(DRIVER_MEMCPY_BATCH) |                     \
 		OP_BIT(DRIVER_MEMCPY_2D) | OP_BIT(DRIVER_MEMCPY_2D_ASYNC) |                        \
-		OP_BIT(DRIVER_MEMCPY_PEER) | OP_BIT(DRIVER_MEMCPY_PEER_ASYNC))
+		OP_BIT(DRIVER_MEMCPY_PEER) | OP_BIT(DRIVER_MEMCPY_PEER_ASYNC) |                    \
+		OP_BIT(DRIVER_PREFETCH) | OP_BIT(DRIVER_PREFETCH_BATCH))
 
 /* op_kind_line - the line of the ledger that time in a call of this op is on. */
 static inline __attribute__((always_inline)) enum wire_ledger_line op_kind_line(

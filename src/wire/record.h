@@ -185,7 +185,7 @@ union wire_cookie {
 		union {
 			struct { /* CUDA, DRIVER, GRAPH */
 				__u8 arg0 : 4, arg1 : 4;
-				__u8 stream : 4, spare : 4;
+				__u8 stream : 4, shift : 4; /* arg0 is in units of 1 << shift */
 				__u16 flags;
 			};
 			struct { /* NCCL: the flags' place is taken by positions */

@@ -236,7 +236,19 @@ OPS = {
     "cudaGraphExecUpdate": "graphExecUpdate", "cudaGraphDestroy": "graphDestroy",
     "cudaGraphExecDestroy": "graphExecDestroy", "cudaMemset2D": "cudaMemset",
     "cudaMemset2DAsync": "cudaMemsetAsync", "cuMemsetD2D8": "cuMemsetD8",
-    "cuMemsetD2D8Async": "cuMemsetD8Async",
+    "cuMemsetD2D8Async": "cuMemsetD8Async", "cuMemsetD16": "cuMemsetD8", "cuMemsetD16Async": "cuMemsetD8Async",
+    "cuMemsetD32": "cuMemsetD8", "cuMemsetD32Async": "cuMemsetD8Async", "cuMemsetD2D32Async": "cuMemsetD8Async",
+    "cuMemcpyWithAttributesAsync": "cuMemcpyAsync", "cuMemcpy3DBatchAsync": "cuMemcpyBatchAsync",
+    "cudaMemcpy3DBatchAsync": "cudaMemcpyBatchAsync", "cudaMemcpyToSymbol": "cudaMemcpy",
+    "cudaMemcpyToSymbolAsync": "cudaMemcpyAsync", "cudaMalloc3D": "cudaMallocArray",
+    "cudaThreadSynchronize": "cudaDeviceSync", "cuStreamWaitValue32": "cuStreamWaitValue",
+    "cudaStreamBeginCaptureToGraph": "graphBeginCapture", "cudaGraphUpload": "graphUpload",
+    "cudaGraphExecKernelNodeSetParams": "graphExecNodeSetParams", "cuStreamBeginCapture": "graphBeginCapture",
+    "cuStreamBeginCaptureToGraph": "graphBeginCapture", "cuStreamEndCapture": "graphEndCapture",
+    "cuGraphInstantiateWithFlags": "graphInstantiate", "cuGraphInstantiateWithParams": "graphInstantiate",
+    "cuGraphLaunch": "graphLaunch", "cuGraphExecUpdate": "graphExecUpdate", "cuGraphDestroy": "graphDestroy",
+    "cuGraphExecDestroy": "graphExecDestroy", "cuGraphUpload": "graphUpload",
+    "cuGraphExecKernelNodeSetParams": "graphExecNodeSetParams",
 }
 UNPROBED = {
     "cudaStreamCreate", "cudaStreamDestroy", "cudaEventCreate", "cudaEventRecord",
@@ -244,11 +256,9 @@ UNPROBED = {
     "cudaGetErrorString", "cudaGetLastError", "cuInit", "cuDriverGetVersion", "cuDeviceGetCount",
     "cuDeviceGetName", "cuDevicePrimaryCtxRetain", "cuStreamCreate", "cuStreamDestroy",
     "cuEventCreate", "cuEventRecord", "cuEventDestroy",
-    "cuCtxGetCurrent", "cuCtxSetCurrent", "cuStreamBeginCapture", "cuStreamEndCapture",
-    "cuGraphInstantiateWithFlags", "cuGraphInstantiateWithParams", "cuGraphExecUpdate",
-    "cuGraphDestroy", "cuGraphExecDestroy", "cudaEventQuery", "cudaStreamQuery", "cuEventQuery",
+    "cuCtxGetCurrent", "cuCtxSetCurrent", "cudaEventQuery", "cudaStreamQuery", "cuEventQuery",
     "cuStreamQuery", "cuMemGetAddressRange", "cuMemAddressReserve", "cuMemAddressFree",
-    "cuMemSetAccess", "cudaDeviceGetDefaultMemPool", "cudaLaunchHostFunc", "cuLaunchHostFunc", "cuDeviceGetDefaultMemPool", "cudaMemGetInfo",
+    "cuMemSetAccess", "cudaDeviceGetDefaultMemPool", "cuDeviceGetDefaultMemPool", "cudaMemGetInfo",
 }
 
 

@@ -25,23 +25,14 @@ PROMISED = [int(n) for n in re.findall(r"PYTHON_MINOR_(?:MIN|MAX) +(\d+)", (
     rig.SOURCE / "src/agent/python/python.h").read_text())]
 
 
-def compile_command(source, *flags, libraries=SIM_FLAGS):
-    """How tests/programs/@source is compiled; C or C++ by its name. "-o FILE" is to follow."""
+def compile_program(source, name, *flags, libraries=SIM_FLAGS):
+    """tests/programs/@source as a file of the scratch folder; C or C++ by its name."""
     source = PROGRAMS / source
     compiler = os.environ.get("CXX", "g++") if source.suffix == ".cpp" else os.environ.get("CC", "cc")
-    return [compiler, *flags, str(source), *libraries, "-lpthread"]
-
-
-def compile_program(source, name, *flags, libraries=SIM_FLAGS):
-    """tests/programs/@source as a file of the scratch folder, or the one that somebody compiled for a machine without a
-    compiler (tests/kernels)."""
-    kept = os.path.join(os.environ.get("PROGRAMS", ""), name)
-    if "PROGRAMS" in os.environ and os.path.exists(kept):
-        return kept
     out = rig.scratch(name)
     os.makedirs(os.path.dirname(out), exist_ok=True)
-    done = subprocess.run([*compile_command(source, *flags, libraries=libraries), "-o", out], text=True,
-                          capture_output=True)
+    done = subprocess.run([compiler, *flags, str(source), "-o", out, *libraries, "-lpthread"],
+                          text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     return out
 

@@ -80,6 +80,7 @@ static void by_the_environment(void **state)
 		{"HOME=/data/home", "/data/home/.local" NVIDIA},
 		{"PYTHONPATH=/data/packages",
 			"/data/packages/torch/lib/libcudart-d0da41ae.so.11.0"},
+		{"MY_LIBRARIES=/data/other:/data/mine", "/data/mine/libcudart.so.12"},
 		{"A=1", "/work/here/.venv" NVIDIA}, /* uv run */
 	};
 

@@ -6,7 +6,7 @@ static int add(void *arg, const struct aggregate *a)
 {
 	struct graphs_answer *c = arg;
 
-	if (a->source == SOURCE_GRAPH && a->op < WIRE_OP_MAX) {
+	if (a->source == SOURCE_GRAPH && a->op < WIRE_OP_MAX && !(a->flags & WIRE_NESTED)) {
 		c->calls[a->op] += a->sketch.count;
 		c->ns[a->op] += (double)a->sketch.sum;
 		c->total += a->sketch.count;
@@ -84,6 +84,11 @@ struct graph_handles graph_handles_of(const struct sql_table *e, size_t row)
 		h.exec = arg0;
 		h.stream = (uint64_t)table_int(e, row, table_column(e, "stream"));
 		break;
+	case GRAPH_UPLOAD:
+		h.exec = arg0;
+		h.stream = (uint64_t)table_int(e, row, table_column(e, "stream"));
+		break;
+	case GRAPH_NODE_SET_PARAMS: h.exec = arg1; break;
 	case GRAPH_EXEC_DESTROY: h.exec = arg0; break;
 	case GRAPH_DESTROY: h.graph = arg0; break;
 	}

@@ -54,6 +54,24 @@ static bool has_offset(const struct uprobe_point *points, size_t n, uint64_t off
 	return false;
 }
 
+static bool has_name(const char *name, const char *const *names, const uint64_t *offsets, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (offsets[i] && !strcmp(names[i], name))
+			return true;
+	return false;
+}
+
+/* Whether the names are there on which the row depends; they are functions of the table, too. */
+static bool has_condition(
+	const struct probe_function *f, const char *const *names, const uint64_t *offsets, size_t n)
+{
+	for (int v = 0; v < FUNCTION_VARIANTS && f->symbols[v]; v++)
+		if (f->symbols[v][0] == '+' && !has_name(f->symbols[v] + 1, names, offsets, n))
+			return false;
+	return true;
+}
+
 static uint64_t cheapest_place(struct elfsym *elf, uint64_t offset)
 {
 	uint8_t code[PROLOGUE_BYTES];
@@ -164,6 +182,8 @@ static int resolve_functions(int fd, const char *name, const struct probe_librar
 
 	for (int row = 0; lib->functions[row].symbols[0]; row++)
 		for (int v = 0; v < FUNCTION_VARIANTS && lib->functions[row].symbols[v]; v++) {
+			if (lib->functions[row].symbols[v][0] == '+')
+				continue;
 			names[n] = lib->functions[row].symbols[v];
 			rows[n++] = row;
 		}
@@ -177,7 +197,8 @@ static int resolve_functions(int fd, const char *name, const struct probe_librar
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at = offsets[i] ? cheapest_place(elf, offsets[i]) : 0;
 
-		if (at && !has_offset(ret->points, found, at))
+		if (at && has_condition(&lib->functions[rows[i]], names, offsets, n) &&
+			!has_offset(ret->points, found, at))
 			ret->points[found++] = (struct uprobe_point){
 				.offset = at, .cookie = probe_cookie(lib, rows[i], number).word};
 	}

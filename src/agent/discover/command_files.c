@@ -117,7 +117,11 @@ static void follow_links(struct look *l, const char *path, int depth)
 
 	if (depth > DEPTH_MAX || ++l->files > FILES_MAX || disk_is_over(l->search) ||
 		file_join(file, sizeof(file), l->root, path) < 0 ||
-		elfsym_open(file, &e, &ignored) < 0 || elfsym_linked(e, &written, &names) < 0)
+		elfsym_open(file, &e, &ignored) < 0)
+		return;
+	if (depth == 0)
+		disk_add_file(l->search, file, TARGET_EXECUTABLE); /* the runtime may be inside */
+	if (elfsym_linked(e, &written, &names) < 0)
 		return;
 	put_origin(&folders, buf_str(&written), path);
 	add_folders(l, buf_str(&folders));
@@ -141,8 +145,10 @@ static void add_interpreter(struct look *l, const char *path)
 		return;
 	p += 2 + strspn(p + 2, " \t");
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p, " \t\n"), p);
-	if (name[0] == '/')
-		disk_add_program(l->search, l->root, name);
+	if (name[0] != '/')
+		return;
+	disk_add_program(l->search, l->root, name);
+	follow_links(l, name, 0);
 }
 
 static void add_program(struct look *l, const char *path)
@@ -207,4 +213,19 @@ void command_files_add(struct disk_search *f, const char *root, const struct dis
 		if (absolute(&l, p, strcspn(p, ":"), path))
 			disk_add_packages(f, root, path);
 	disk_add_list(f, root, variable(&l, "PATH"), true);
+}
+
+/* Any other variable may be the one that the program asks: each folder that one names. */
+void command_files_guess(struct disk_search *f, const char *root, const struct discover_command *c)
+{
+	struct look l = {.search = f, .root = root, .command = c};
+
+	for (char *const *v = c->envp; *v; v++) {
+		const char *value = *v + strcspn(*v, "=");
+
+		if (value[0] && value[1] == '/') {
+			add_folders(&l, value + 1);
+			add_prefix(&l, value + 1);
+		}
+	}
 }

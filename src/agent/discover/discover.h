@@ -108,12 +108,12 @@ struct discover_command {  /* a program that has not run yet */
 	const char *folder; /* that it is started in, absolute */
 };
 
-/* discover_library_files - copies of the libraries on disk: those that @c (may be NULL) would load, as far as its
- * words, its environment and its program's file tell; LD_LIBRARY_PATH, the usual directories,
- * Python and conda environments, Pythons on PATH and running ones, the loader's cache (which holds
- * what ld.so.conf names); and the same under /proc/1/root when that is another file
- * system (an agent in a container). One row per file, map_start 0. *ret is the caller's (free()).
- * Returns the number of rows, or -ENOMEM. */
+/* discover_library_files - copies of the libraries on disk: those that @c (may be NULL) would load, as
+ * far as its words, its environment and its program's file tell, and its programs themselves
+ * (TARGET_EXECUTABLE); LD_LIBRARY_PATH, the usual directories, Python and conda environments, Pythons
+ * on PATH and running ones, the loader's cache (which holds what ld.so.conf names); and the same under
+ * /proc/1/root when that is another file system (an agent in a container). One row per file, map_start
+ * 0. *ret is the caller's (free()). Returns the number of rows, or -ENOMEM. */
 int discover_library_files(
 	const char *root, const struct discover_command *c, struct target_library **ret);
 

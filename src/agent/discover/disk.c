@@ -78,16 +78,11 @@ bool disk_is_over(const struct disk_search *f)
 	       mono_now().ns - f->begun.ns > SEARCH_NS;
 }
 
-static void add_file(struct disk_search *f, const char *path)
+void disk_add_file(struct disk_search *f, const char *path, enum target_library_kind kind)
 {
-	const char *base = strrchr(path, '/');
-	enum target_library_kind kind;
 	struct stat st, link;
 	size_t i = 0;
 
-	if (!base || discover_library_kind(base + 1, strlen(base + 1), &kind) < 0 ||
-		!target_kind_is_cuda(kind))
-		return;
 	if (lstat(path, &link) < 0 || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
 	while (i < f->count && (f->rows[i].dev != st.st_dev || f->rows[i].inode != st.st_ino))
@@ -102,6 +97,16 @@ static void add_file(struct disk_search *f, const char *path)
 	f->count = MAX(f->count, i + 1);
 }
 
+static void add_library(struct disk_search *f, const char *path)
+{
+	const char *base = strrchr(path, '/');
+	enum target_library_kind kind;
+
+	if (base && discover_library_kind(base + 1, strlen(base + 1), &kind) == 0 &&
+		target_kind_is_cuda(kind))
+		disk_add_file(f, path, kind);
+}
+
 void disk_add_folder(struct disk_search *f, const char *dir)
 {
 	DIR *d = opendir(dir);
@@ -113,7 +118,7 @@ void disk_add_folder(struct disk_search *f, const char *dir)
 	while (f->entries++ < ENTRIES_MAX && (e = readdir(d)))
 		if (strncmp(e->d_name, "lib", 3) == 0 &&
 			snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) < (int)sizeof(path))
-			add_file(f, path);
+			add_library(f, path);
 	closedir(d);
 }
 
@@ -147,7 +152,7 @@ static void add_loader_cache(struct disk_search *f, const char *root)
 		size_t len = strnlen(s, b.len - i);
 
 		if (*s == '/' && file_join(path, sizeof(path), root, s) == 0)
-			add_file(f, path);
+			add_library(f, path);
 		i += len + 1;
 	}
 }
@@ -279,6 +284,8 @@ int discover_library_files(
 	if (file_join(init_root, sizeof(init_root), root, "/proc/1/root") == 0 &&
 		is_other_root(root, init_root))
 		add_root(&f, init_root);
+	if (c)
+		command_files_guess(&f, root, c);
 	*ret = TAKE(rows);
 	return (int)f.count;
 }

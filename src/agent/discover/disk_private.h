@@ -22,6 +22,8 @@ bool disk_is_over(const struct disk_search *f);
 /* disk_is_program - a regular file that somebody may execute. */
 bool disk_is_program(const char *path);
 
+/* disk_add_file - the file at @path; disk_add_folder - the libraries in @dir, by their names. */
+void disk_add_file(struct disk_search *f, const char *path, enum target_library_kind kind);
 void disk_add_folder(struct disk_search *f, const char *dir);
 
 /* disk_add_prefix - the packages of the Pythons that were installed to @prefix: /usr, an environment. */
@@ -37,5 +39,7 @@ void disk_add_program(struct disk_search *f, const char *root, const char *path)
  * @of_programs one that may hold a Python. */
 void disk_add_list(struct disk_search *f, const char *root, const char *text, bool of_programs);
 
-/* command_files_add - what @c would load. */
+/* command_files_add - what @c would load. command_files_guess - what else it might, if there is time and room left:
+ * such a folder may be one of a million files. */
+void command_files_guess(struct disk_search *f, const char *root, const struct discover_command *c);
 void command_files_add(struct disk_search *f, const char *root, const struct discover_command *c);

@@ -7,7 +7,8 @@
  * has no function-specific code.
  *
  * To add a function: an op in wire/ids.h if it needs its own, a row in its library's table with all
- * symbol variants, a call of it in sim/ so that the tally test covers it. */
+ * symbol variants, a call of it in sim/ so that the tally test covers it. Where a version changed the arguments, a row
+ * with "+" and a symbol that came with it stands before the older one's: the first row that names a place has it. */
 #pragma once
 
 #include <stddef.h>
@@ -15,11 +16,12 @@
 
 #include "wire/record.h"
 
-#define FUNCTION_VARIANTS 4
+#define FUNCTION_VARIANTS 8
 
 struct probe_function {
-	const char *symbols[FUNCTION_VARIANTS]; /* all that exist are probed; aliases once */
-	union wire_cookie cookie;               /* but for .function and .library */
+	const char *symbols
+		[FUNCTION_VARIANTS]; /* all that exist are probed; aliases once; "+NAME": only where NAME is, too */
+	union wire_cookie cookie; /* but for .function and .library */
 };
 
 /* CALL(source, op, arg0, arg1, stream, flags): positions in words; COOKIE_* flags. */

@@ -5,6 +5,7 @@
  * database) comes before anything is written. Stop: silence the probes, detach, sweep, then read
  * the rings to the end, so that the books can balance. */
 #include "agent/trace/tracer_private.h"
+#include "agent/attach/obstacle.h"
 #include "wire/op_kind.h"
 
 #include <errno.h>
@@ -203,28 +204,26 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 		r = feature_method(ps.method, reterr);
 		return r < 0 ? r : probe_open(&ps, &t->probe, reterr);
 	}
-	r = feature_attach_method(&ps.method, reterr);
-	if (r < 0)
-		return r;
-	/* A kernel may know a method and yet refuse our program for it. */
-	for (;;) {
-		r = probe_open(&ps, &t->probe, reterr);
-		if (r >= 0 || r == -EPERM || ps.method == PROBE_PERF)
-			return r;
-		ps.method++;
-	}
+	return feature_open(&ps, &t->probe, reterr);
 }
 
 /* Without samples it is not known what runs between calls; the rest is as good as with them. */
 static void open_samples(struct tracer *t)
 {
+	struct obstacle_view v;
+	char why[OBSTACLE_MAX];
 	struct errinfo e = {0};
+	int r;
 
 	if (probe_program_sample(t->probe) < 0)
 		return; /* not wanted, or not available, which is said */
-	if (sample_clocks_open(
-		    probe_program_sample(t->probe), t->settings.sample_hz, &t->samples, &e) < 0)
-		probe_miss(t->probe, PART_SAMPLES, e.text);
+	r = sample_clocks_open(
+		probe_program_sample(t->probe), t->settings.sample_hz, &t->samples, &e);
+	if (r >= 0)
+		return;
+	obstacle_look("", &v);
+	probe_miss(t->probe, PART_SAMPLES,
+		(r == -EPERM || r == -EACCES) && obstacle_to_sample(&v, why) ? why : e.text);
 }
 
 /* What a hit costs is measured, unless that fails: then a guess from virtual machines is used. */
@@ -365,8 +364,6 @@ static int cover_all(struct tracer *t, struct errinfo *reterr)
 		r = tracer_enter_pids(t, reterr);
 	if (r == 0 && !t->settings.cuda_lib)
 		r = tracer_scan(t);
-	if (r == 0 && !t->settings.cuda_lib && t->settings.command)
-		tracer_cover_program(t);
 	if (r == 0 && !t->settings.cuda_lib &&
 		(t->settings.filter != FILTER_PIDS || t->settings.command))
 		r = tracer_cover_disk(t);

@@ -123,7 +123,6 @@ int tracer_scan(struct tracer *t);
 void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at);
 void tracer_enter_waker(struct tracer *t, const struct ledger_row *stay); /* if it is worth it */
 int tracer_cover_disk(struct tracer *t);
-void tracer_cover_program(struct tracer *t);
 int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr);
 int tracer_cover_nccl(
 	struct tracer *t, struct errinfo *reterr); /* that file and no other of NCCL */

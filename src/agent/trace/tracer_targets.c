@@ -128,19 +128,6 @@ int tracer_cover_disk(struct tracer *t)
 	return 0;
 }
 
-/* The runtime may be in the program that is to run: it is probed for that before its first call, too. */
-void tracer_cover_program(struct tracer *t)
-{
-	struct target_library exe;
-	struct errinfo e = {0};
-	int fd = discover_executable_open("", t->settings.command_pid, &exe);
-
-	if (fd < 0)
-		return;
-	if (coverage_add(t->coverage, &exe, fd, &e) >= 0)
-		coverage_keep(t->coverage, &exe);
-}
-
 int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr)
 {
 	struct target_library lib;

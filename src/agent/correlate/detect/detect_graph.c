@@ -70,7 +70,8 @@ static int by_time(const void *a, const void *b)
 
 static bool is_graph_event(const struct event *e, uint32_t pid)
 {
-	return e->source == SOURCE_GRAPH && e->pid == pid && baseline_is_sane(e);
+	return e->source == SOURCE_GRAPH && !(e->flags & WIRE_NESTED) && e->pid == pid &&
+	       baseline_is_sane(e);
 }
 
 static int process_load(const struct recording *rec, uint32_t pid, struct graph_process *p)
@@ -94,7 +95,8 @@ static int process_load(const struct recording *rec, uint32_t pid, struct graph_
 	for (size_t i = 0; i < rec->aggregate_count; i++) {
 		const struct aggregate *a = &rec->aggregates[i];
 
-		if (a->source != SOURCE_GRAPH || a->pid != pid || a->op != GRAPH_LAUNCH)
+		if (a->source != SOURCE_GRAPH || a->pid != pid || a->op != GRAPH_LAUNCH ||
+			a->flags & WIRE_NESTED)
 			continue;
 		by_aggregates += a->sketch.count;
 		p->last_ns = MAX(p->last_ns, a->bucket.ns);

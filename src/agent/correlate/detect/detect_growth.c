@@ -102,7 +102,8 @@ static size_t graphs_made_in(
 		const struct event *e = &rec->events[i];
 
 		n += e->pid == pid && e->source == SOURCE_GRAPH && e->op == GRAPH_INSTANTIATE &&
-		     e->start.ns >= g->first_ns && e->start.ns <= g->last_ns;
+		     !(e->flags & WIRE_NESTED) && e->start.ns >= g->first_ns &&
+		     e->start.ns <= g->last_ns;
 	}
 	return n;
 }

@@ -35,8 +35,8 @@ static __always_inline void drop_left_calls(struct thread_state *ts, __u64 sp, _
 		ledger_book(ts, line, bpf_ktime_get_ns());
 }
 
-/* Does the call @k at depth @top repeat one below it? A driver call inside a runtime call does, an NCCL
- * call inside another, and a runtime call inside a wrapper of its name in another library. */
+/* Does the call @k at depth @top repeat one below it? A driver call inside a runtime call does (of graphs, both are of
+ * the same source), an NCCL call inside another, and a runtime call inside a wrapper of its name in another library. */
 static __always_inline bool is_nested(struct thread_state *ts, union wire_cookie k, __u32 top)
 {
 	for (__u32 i = 0; i < CALL_DEPTH; i++) {
@@ -45,7 +45,7 @@ static __always_inline bool is_nested(struct thread_state *ts, union wire_cookie
 		if (i >= top)
 			return false;
 		below.word = ts->calls[i].cookie;
-		if (k.source == SOURCE_DRIVER
+		if (k.source == SOURCE_DRIVER || k.source == SOURCE_GRAPH
 				? below.source == SOURCE_CUDA || below.source == SOURCE_GRAPH
 				: below.source == k.source &&
 					  (k.source == SOURCE_NCCL ||
@@ -67,7 +67,7 @@ static __always_inline __u32 deepest_word(union wire_cookie k)
 static __always_inline void take_arguments(
 	union wire_cookie k, const struct arguments *args, struct pending_call *c)
 {
-	c->arg0 = argument_word(args, k.arg0);
+	c->arg0 = argument_word(args, k.arg0) << k.shift;
 	c->arg1 = argument_word(args, k.arg1);
 	c->stream = argument_word(args, k.stream);
 	if (k.flags & COOKIE_KIND)

@@ -22,6 +22,7 @@ struct list_row {
 	const struct list_column *columns; /* ended by a key of NULL */
 	struct scope_columns scope;
 	const char *also; /* a further condition */
+	const char *ours; /* and one for our own files */
 	const char *order;
 };
 
@@ -208,6 +209,7 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 		.columns = graph_events,
 		.scope = {.time = "timestamp", .pid = "pid"},
 		.also = "source = 8",
+		.ours = "flags & 1 = 0", /* the driver's call inside the runtime's is the same one */
 		.order = "ORDER BY timestamp DESC"},
 	[NODEDB_KERNELS] = {.table = "kernels",
 		.columns = kernels,
@@ -291,6 +293,8 @@ static int put_list(struct nodedb_snapshot *l, const struct list_row *row, const
 	r = reader_where_of(&l->reader, s, row->table, row->scope, sql, reterr);
 	if (row->also)
 		buf_printf(sql, " AND %s", row->also);
+	if (row->ours && nodedb_snapshot_is_ours(l))
+		buf_printf(sql, " AND %s", row->ours);
 	buf_printf(sql, " %s", row->order);
 	return r;
 }
