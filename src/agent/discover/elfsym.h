@@ -37,7 +37,7 @@ int elfsym_offsets(struct elfsym *e, const char *const *names, size_t count, uin
 int elfsym_offset(struct elfsym *e, const char *name, uint64_t *ret_offset);
 
 /* elfsym_search - functions by a part of their names. A pattern that ends in * stands for every
- * exported function that begins with the rest of it; any other for the function of that name and
+ * exported function that begins with the rest of it, with ** for one that is not exported, too; any other for the function of that name and
  * the copies of it that compilers make (name.isra.0), exported or not.
  * ret_found[i] is the file offset of one match and ret_pattern[i] its pattern's number; a place is
  * found once. Returns how many, at most @max; errors as elfsym_offsets(). */
